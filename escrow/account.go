@@ -16,10 +16,12 @@ type Account struct {
 	Refunded     [Marks]int64
 	RefundedLate int64
 	// Waiting is the cost of the calls that wait there, kept places included; Kept is that of the places.
+	// Background calls that the interactive reserve keeps waiting are left out: that nobody else has their
+	// slots is what the reserve is for.
 	Waiting, Kept int64
 	// Turned is the cost of all calls that ever went away from there unserved: refused for good, withdrawn from
 	// the queue, or not come back for. Of calls that are refused at once and say that they
-	// were before, none counts again.
+	// were before, none counts again, and none that only the interactive reserve kept out counts.
 	Turned int64
 	// Usual is the virtual cost of a usual call of the leaf: an average of late.
 	Usual int64
@@ -39,6 +41,10 @@ func (p *Pool) Mark(n int64) { p.mark = n }
 func (p *Pool) Account(i NodeID) Account {
 	n := &p.nodes[i]
 	a := Account{Received: n.received, Waiting: n.backlog, Kept: n.promised}
+	if n.later > 0 && p.reserved(i) {
+		a.Waiting -= n.later
+		a.Kept = min(a.Kept, a.Waiting)
+	}
 	if int(i) < len(p.told) {
 		a.Turned = p.told[i].turned
 		a.Usual = p.told[i].usual
@@ -94,18 +100,16 @@ func (p *Pool) noteRefund(e *entry, took int64) {
 
 // leave takes in that a call went away unserved, from the line or from its kept place.
 func (p *Pool) leave(e *entry) {
-	l := p.toldOf(e.leaf)
-	l.turned += e.virtual
+	p.turnAway(e)
 	if e.back || e.state == entryTicket {
 		p.learnPatience(e, false)
 	}
 }
 
-// turnAway takes in that a call is refused for good. A call that says that it was refused before
-// was counted then.
-func (l *told) turnAway(c *Call, e *entry) {
-	if c.Claim.Retry != RetryAgain {
-		l.turned += e.virtual
+// turnAway takes in that a call goes away unserved.
+func (p *Pool) turnAway(e *entry) {
+	if e.class == interactive || !p.reserved(e.leaf) {
+		p.toldOf(e.leaf).turned += e.virtual
 	}
 }
 

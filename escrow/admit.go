@@ -23,8 +23,8 @@ func (p *Pool) Offer(now time.Time, c Call) (Handle, Answer) {
 	}
 	ans.Ticket = ticket >= 0 || ans.Verdict == TooLong && p.keep(now, &e, c.Claim.Key, ans.Wait)
 	p.sentAway(&c, &e, ticket, ans.Ticket)
-	if !ans.Ticket {
-		p.toldOf(c.Leaf).turnAway(&c, &e)
+	if !ans.Ticket && c.Claim.Retry != RetryAgain { // else it was counted when it was refused before
+		p.turnAway(&e)
 	}
 	return Handle{}, ans
 }
@@ -155,14 +155,14 @@ func (p *Pool) queue(e *entry, ticket int32) Handle {
 // background calls for which no slot is open stand before nobody.
 func (p *Pool) behind(class rank) bool {
 	root := &p.nodes[Root]
-	return root.queued[interactive] > 0 || root.queued[background] > 0 && (class == background || p.hasSlot(background))
+	return root.queued[interactive] > 0 || root.queued[background] > 0 && (class == background || p.hasSlot(Root, background))
 }
 
 // goesFirst reports whether a new call of leaf i would be served before all that
 // wait. They wait because there is too little for the first of them; for
 // the new one there is enough. Of equal tags it does not go first.
 func (p *Pool) goesFirst(i NodeID, class rank) bool {
-	open := p.hasSlot(background)
+	open := p.hasSlot(Root, background)
 	if l := &p.nodes[i]; l.queued[interactive] > 0 || class == background && l.waiting() > 0 || p.dueFloor(open) != Root {
 		return false
 	}
@@ -241,7 +241,7 @@ func (p *Pool) Refuse(now time.Time, h Handle, key uint64) (Answer, bool) {
 	ans := p.forecast(now, &e)
 	ans.Ticket = p.keep(now, &e, key, ans.Wait)
 	if !ans.Ticket {
-		p.toldOf(e.leaf).turned += e.virtual
+		p.turnAway(&e)
 	}
 	return ans, true
 }

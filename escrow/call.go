@@ -5,8 +5,8 @@ import "time"
 // Call asks for the admission of one call.
 type Call struct {
 	Leaf NodeID
-	// Background calls go after the interactive ones of their leaf, and leave
-	// Config.InteractiveReserve slots free.
+	// Background calls go after the interactive ones of their leaf, and never take the last
+	// Config.InteractiveReserve slots: see BackgroundSlots.
 	Background bool
 
 	// Most is the most that the call may take, which AdmitMax books. Of more than a

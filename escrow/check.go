@@ -6,7 +6,7 @@ import "fmt"
 // changes nothing. Tests and fuzzers call it after every step; it costs O(everything).
 func (p *Pool) Check() error {
 	sums := make([]node, len(p.nodes)) // of the entries, by node
-	var running, refunds, held, coming int64
+	var running, later, refunds, held, coming int64
 	places := 0
 	for i := range p.entries {
 		e := &p.entries[i]
@@ -15,6 +15,9 @@ func (p *Pool) Check() error {
 			continue
 		case entryRunning:
 			running++
+			if e.class == background {
+				later++
+			}
 			refunds += e.refund()
 			if p.axes[Tokens].era != e.eras[Tokens] {
 				break // it is in other books
@@ -35,6 +38,9 @@ func (p *Pool) Check() error {
 	}
 	if running != p.running || refunds != p.refunds {
 		return fmt.Errorf("escrow: I7: %d calls run and %d tokens are due back, the pool counts %d and %d", running, refunds, p.running, p.refunds)
+	}
+	if later != p.background {
+		return fmt.Errorf("escrow: I7: %d background calls run, the pool counts %d", later, p.background)
 	}
 	if places != len(p.tickets.ends) {
 		return fmt.Errorf("escrow: I8: %d places are kept, %d have an end", places, len(p.tickets.ends))
@@ -68,6 +74,9 @@ func (n *node) sum(e *entry) {
 		return
 	}
 	n.backlog += e.virtual
+	if e.class == background {
+		n.later += e.virtual
+	}
 	n.booked = n.booked.plus(e.cost)
 	if e.state == entryTicket {
 		n.promised += e.virtual
@@ -88,6 +97,9 @@ func (p *Pool) checkNode(i NodeID, sum *node) error {
 		return fmt.Errorf("escrow: I7: below node %d wait %v (cost %d, booked %v, promised %d) and %d run; it counts %v (%d, %v, %d) and %d",
 			i, sum.queued, sum.backlog, sum.booked, sum.promised, sum.running, n.queued, n.backlog, n.booked, n.promised, n.running)
 	}
+	if n.inner == nil && n.later != sum.later {
+		return fmt.Errorf("escrow: I7: at leaf %d background calls of %d wait; it counts %d", i, sum.later, n.later)
+	}
 	if n.inner == nil && n.places != sum.places {
 		return fmt.Errorf("escrow: I8: leaf %d has %d places, and counts %d", i, sum.places, n.places)
 	}
@@ -99,6 +111,15 @@ func (p *Pool) checkNode(i NodeID, sum *node) error {
 	}
 	if n.inner == nil {
 		return nil
+	}
+	busy := Weight(0)
+	for c := range p.nodes {
+		if child := &p.nodes[c]; NodeID(c) != Root && child.parent == i && child.running > 0 {
+			busy += child.weight
+		}
+	}
+	if busy != n.busy {
+		return fmt.Errorf("escrow: I7: the children of node %d that run calls weigh %d; it counts %d", i, busy, n.busy)
 	}
 	for r, h := range n.heaps {
 		for _, x := range h {

@@ -18,7 +18,7 @@ func (p *Pool) Configure(now time.Time, cfg Config) {
 	p.minute = cfg.TPM
 	p.slots = cfg.Slots
 	p.soon = cfg.Slots
-	p.open = cfg.Slots - cfg.InteractiveReserve
+	p.forBackground = cfg.backgroundSlots()
 	for k := range p.axes {
 		a := &p.axes[k]
 		switch limit := cfg.limit(Axis(k)); {

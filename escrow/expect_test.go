@@ -26,11 +26,11 @@ func TestExpect_PromisesGoByTheSlotsThatThereSoonAre(t *testing.T) {
 			now = now.Add(time.Second)
 			p.Settle(now, h, Cost{0, 1})
 		}
-		p.Narrow(0, 0)
+		p.Narrow(0, BackgroundSlots{})
 		for range 5 {
 			p.Offer(now, call)
 		}
-		p.Narrow(c.narrow, c.narrow)
+		p.Narrow(c.narrow, BackgroundSlots{Most: c.narrow})
 		p.Expect(c.expect)
 		if got := p.slotWait().Round(time.Millisecond); got != c.waits.Round(time.Millisecond) {
 			t.Errorf("narrowed to %d, with %d expected, the promise is %v, want %v", c.narrow, c.expect, got, c.waits)

@@ -64,7 +64,7 @@ type machine struct {
 func (m *machine) pump() {
 	m.steps++
 	for {
-		open := m.p.hasSlot(background)
+		open := !m.p.reserved(Root)
 		got, _, has := m.p.next(open) // it unparks
 		want, ok := naiveNext(m.p, open)
 		if ok != has || ok && got != want {
@@ -221,7 +221,7 @@ func (m *machine) step(d draw) {
 		m.now = m.now.Add(time.Duration(pick(d, "dt", d.n("ms", 0, 500), d.n("ms", 0, 20_000))) * time.Millisecond)
 	case 11:
 		slots := d.n("slots", 0, m.p.cfg.Slots)
-		m.p.Narrow(slots, d.n("open", 0, slots))
+		m.p.Narrow(slots, BackgroundSlots{Most: d.n("most in the background", 0, slots), Free: d.n("left free", 0, slots)})
 	case 10:
 		if c, owes := m.call(d), d.n("owes", 0, 1) == 0; owes || m.p.Foretell(m.now, c).Verdict != Admitted {
 			m.running = append(m.running, m.p.Force(m.now, c, owes))

@@ -92,6 +92,8 @@ type leaf struct {
 	// yielded is how much virtual cost of interactive calls was served while
 	// background ones waited, less backgroundShare-1 times what was of these.
 	yielded int64
+	// later is the virtual cost of the background calls that wait, tickets included.
+	later int64
 }
 
 // noCalls is an empty leaf.
@@ -101,6 +103,7 @@ var noCalls = leaf{calls: [classes]entryList{{-1, -1}, {-1, -1}}, tickets: entry
 type inner struct {
 	children int32
 	weights  Weight // of all children
+	busy     Weight // of those that run calls
 	heaps    [ranks]heap
 	// virtual is the start tag of the last child served: the time of the fluid
 	// system below this node. Children that return start here, not in the past.

@@ -28,7 +28,7 @@ type Config struct {
 	// off.
 	TPM, RPM int64
 	// Slots is how many calls may run at once, and InteractiveReserve how many of
-	// them background calls leave free. Narrow has fewer of them used.
+	// them background calls never take. Narrow has fewer of them used.
 	Slots, InteractiveReserve int64
 	// Burst is how much unused rate an idle pool may hand out at once, 0 to a
 	// minute. It is never less than one second.
@@ -91,9 +91,11 @@ type Pool struct {
 
 	slots   int64 // of cfg.Slots, that may be used; see Narrow
 	soon    int64 // that may be used soon; see Expect
-	open    int64 // below so many that run, background calls may begin
 	running int64
 	refunds int64 // tokens expected back from running calls
+
+	forBackground BackgroundSlots // of slots
+	background    int64           // calls of running
 
 	meanRun time.Duration // of ended calls; 0 before the first
 	blocked Axis          // that the head of the queue lacked at the last Pump
@@ -106,7 +108,7 @@ func New(now time.Time, cfg Config) *Pool {
 	if err := cfg.Validate(); err != nil {
 		panic("escrow: BUG: " + err.Error())
 	}
-	p := &Pool{cfg: cfg, start: now, part: WholePace, slots: cfg.Slots, open: cfg.Slots - cfg.InteractiveReserve, tree: newTree()}
+	p := &Pool{cfg: cfg, start: now, part: WholePace, slots: cfg.Slots, forBackground: cfg.backgroundSlots(), tree: newTree()}
 	p.minute = cfg.TPM
 	for k := range p.axes {
 		p.axes[k] = newAxis(now, Axis(k), cfg)
@@ -192,15 +194,5 @@ func (p *Pool) fits(now time.Time, e *entry) (Axis, bool) {
 			return Axis(k), false
 		}
 	}
-	return Slots, p.hasSlot(e.class)
-}
-
-// hasSlot reports whether a call of a class may occupy one more slot. Of background
-// calls one says that they are open: see tree.open.
-func (p *Pool) hasSlot(class rank) bool {
-	most := p.slots
-	if class == background {
-		most = p.open
-	}
-	return p.cfg.Slots == 0 || p.running < most
+	return Slots, p.hasSlot(e.leaf, e.class)
 }

@@ -50,7 +50,7 @@ func (p *Pool) predict(now time.Time, e *entry, coming time.Duration) (rolling, 
 	if p.refunds > 0 && rolling > p.meanRun {
 		rolling = min(rolling, max(p.meanRun, p.rolling(now, e, ahead, p.refunds)))
 	}
-	if !p.hasSlot(e.class) {
+	if !p.hasSlot(e.leaf, e.class) {
 		slot = p.slotWait()
 	}
 	return rolling, slot

@@ -10,7 +10,7 @@ func (p *Pool) Pump(now time.Time, out []Handle) []Handle {
 	p.wake = time.Time{}
 	p.first = Cost{}
 	for {
-		open := p.hasSlot(background)
+		open := !p.reserved(Root)
 		leaf, floored, ok := p.next(open)
 		if !ok {
 			if p.waiting() > 0 {
@@ -23,7 +23,9 @@ func (p *Pool) Pump(now time.Time, out []Handle) []Handle {
 		lacks, ok := p.fits(now, e)
 		if !ok {
 			p.blocked = lacks
-			p.first = e.cost
+			if lacks != Slots || e.class == interactive {
+				p.first = e.cost
+			}
 			if lacks == Tokens {
 				p.idle.largest = max(p.idle.largest, e.cost[Tokens])
 			}
@@ -45,7 +47,7 @@ func (p *Pool) Pump(now time.Time, out []Handle) []Handle {
 // headReadyAt is when to look again for a head that did not fit. The zero time
 // means: only when something is settled or cancelled.
 func (p *Pool) headReadyAt(now time.Time, e *entry) time.Time {
-	if !p.hasSlot(e.class) {
+	if !p.hasSlot(e.leaf, e.class) {
 		return time.Time{}
 	}
 	at := p.held

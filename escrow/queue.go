@@ -34,6 +34,9 @@ func (t *tree) count(e *entry, by int64) {
 		t.nodes[e.leaf].patience.kept[e.length] += by * e.virtual
 		t.doubt(e.leaf)
 	}
+	if e.class == background {
+		t.nodes[e.leaf].later += by * e.virtual
+	}
 	for i := e.leaf; ; i = t.nodes[i].parent {
 		nd := &t.nodes[i]
 		nd.backlog += by * e.virtual

@@ -14,6 +14,9 @@ func (p *Pool) begin(now time.Time, n int32) {
 		p.learnPatience(e, true)
 	}
 	p.running++
+	if e.class == background {
+		p.background++
+	}
 	p.letGo(e)
 	p.refunds += e.refund()
 	for k := range p.axes {
@@ -149,6 +152,9 @@ func (p *Pool) SettleFair(now time.Time, h Handle, actual Cost, fair int64) bool
 		booked = p.virtualCost(actual[Tokens], actual[Requests], run)
 	}
 	p.running--
+	if e.class == background {
+		p.background--
+	}
 	p.refunds -= e.refund()
 	leaf := e.leaf
 	p.ended(leaf)

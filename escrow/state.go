@@ -44,6 +44,9 @@ func (p *Pool) State(now time.Time) State {
 // InFlight is how many calls run.
 func (p *Pool) InFlight() int64 { return p.running }
 
+// InBackground is how many of these are background calls.
+func (p *Pool) InBackground() int64 { return p.background }
+
 // Waiting is how many calls are queued.
 func (p *Pool) Waiting() int { return int(p.waiting()) }
 

@@ -136,6 +136,9 @@ func (t *tree) charge(i NodeID, c, paced int64, open bool) {
 			p.leading += nd.weight
 		}
 		t.move(i, c)
+		if nd.running == 0 {
+			p.busy += nd.weight
+		}
 		nd.running++
 		if p.virtual > rebaseAt {
 			t.rebase(nd.parent)
@@ -171,7 +174,11 @@ func (t *tree) correct(i NodeID, d int64) {
 // ended takes a running call off leaf i.
 func (t *tree) ended(i NodeID) {
 	for ; i != Root; i = t.nodes[i].parent {
-		t.nodes[i].running--
+		nd := &t.nodes[i]
+		nd.running--
+		if nd.running == 0 {
+			t.nodes[nd.parent].busy -= nd.weight
+		}
 	}
 }
 

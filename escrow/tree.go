@@ -22,9 +22,8 @@ type tree struct {
 	minute int64         // tokens that floors are parts of; without, there are none
 	now    int64         // µs since the pool's start, of the latest verb
 
-	// Background calls are open when a slot is free that is not kept for interactive
-	// ones. While they are not, they are parked: they stand in their heaps, where
-	// nobody looks.
+	// Background calls are open unless the interactive reserve keeps them waiting (Pool.reserved).
+	// While it does they are parked: they stand in their heaps, where nobody looks.
 	open     bool   // at the last look
 	openings uint32 // how often they were opened
 
@@ -72,6 +71,9 @@ func (t *tree) describe(i NodeID, n Node) {
 	n = n.scaled(nd.share)
 	p := t.nodes[nd.parent].inner
 	p.weights += n.Weight - nd.weight
+	if nd.running > 0 {
+		p.busy += n.Weight - nd.weight
+	}
 	if v := t.virtualOf(p); nd.weight > 0 && nd.weight != n.Weight {
 		nd.finish = v + max(-maxAhead, min(signedMulDiv(nd.finish-v, int64(nd.weight), int64(n.Weight)), maxAhead))
 		p.latest = max(p.latest, nd.finish)

@@ -3,6 +3,7 @@ package governor
 import (
 	"time"
 
+	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/adaptive"
 )
 
@@ -22,40 +23,46 @@ func (p *pool) adaptLocked() {
 }
 
 // narrowLocked limits the slots in use to what the limiter allows and, where slots are divided over
-// processes, to what of them is granted. If that is fewer than configured, the interactive
-// reserve shrinks to at most half of it: a large reserve would otherwise leave background calls
-// nothing. Call pumpAndUnlock afterwards, because a call that waits may fit now.
+// processes, to what of them is granted. Call pumpAndUnlock afterwards, because a call that waits may fit
+// now.
 func (p *pool) narrowLocked() {
 	slots := p.rules.Concurrency
-	reserve := p.rules.InteractiveReserve
 	if p.limiter != nil {
 		slots = p.limiter.Limit()
 	}
-	if slots < p.rules.Concurrency {
-		reserve = min(reserve, slots/2)
-	}
-	open := slots - reserve
+	forBackground := p.forBackground(slots)
 	if p.grants != nil {
-		slots, open = p.usableSlotsLocked(slots)
+		slots, forBackground = p.usableSlotsLocked(slots)
 	}
-	p.escrow.Narrow(slots, open)
+	p.escrow.Narrow(slots, forBackground)
 	if p.grants != nil {
 		p.escrow.Expect(p.rules.Concurrency - p.grants.Others)
 	}
+}
+
+// forBackground is how many of so many slots background calls may take. If these are fewer than
+// configured, the interactive reserve shrinks to at most half of them: a large reserve would otherwise
+// leave background calls nothing.
+func (p *pool) forBackground(slots int64) escrow.BackgroundSlots {
+	reserve := p.rules.InteractiveReserve
+	if slots < p.rules.Concurrency {
+		reserve = min(reserve, slots/2)
+	}
+	return escrow.BackgroundSlots{Most: slots - reserve, Free: reserve}
 }
 
 // sightLocked notes the state of the pool as a call is dispatched. Calls that name no model are
 // skipped: they are no work for a model, and their latency says nothing.
 func (p *pool) sightLocked(st *leaseState) {
 	if p.limiter != nil && st.course.kind.Model != "" {
-		st.sight = sight{p.escrow.InFlight(), p.fullLocked(st.background)}
+		st.sight = sight{p.escrow.InFlight(), p.fullLocked(st.leaf, st.background)}
 	}
 }
 
 // fullLocked reports whether the limit on calls at once keeps a further call from being dispatched.
 // It does not if the only reason is that other processes have the rest of the slots.
-func (p *pool) fullLocked(background bool) bool {
-	return !p.escrow.HasSlot(background) && (p.limiter == nil || p.grants == nil || p.limiter.Limit() <= p.grants.Slots)
+func (p *pool) fullLocked(leaf escrow.NodeID, background bool) bool {
+	return !p.escrow.HasSlot(leaf, background) && (p.limiter == nil || p.grants == nil || p.limiter.Limit() <= p.grants.Slots)
 }
 
 // observeLocked gives the limiter one sample of latency: from st.since to now, for a call of so

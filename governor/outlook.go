@@ -243,9 +243,20 @@ func (o *Outlook) checkPoolLocked(now time.Time, p *pool, call *escrow.Call, ans
 		}
 	}
 	limit, used := p.slotsLocked()
-	if limit > 0 {
-		o.Checks = append(o.Checks, Check{Pool: p.name, Axis: axisConcurrency, Limit: limit, Used: used, Asked: 1, Wait: waits(escrow.Slots)})
+	if limit == 0 {
+		return
 	}
+	slots := Check{Pool: p.name, Axis: axisConcurrency, Limit: limit, Used: used, Asked: 1, Wait: waits(escrow.Slots)}
+	if call.Background && p.rules.InteractiveReserve > 0 {
+		reserve := Check{Pool: p.name, Axis: axisBackground, Asked: 1}
+		reserve.Limit, reserve.Used = p.backgroundSlotsLocked()
+		if p.escrow.HasSlot(call.Leaf, false) { // a slot is free, but not for this call
+			reserve.Wait = slots.Wait
+			slots.Wait = 0
+		}
+		o.Checks = append(o.Checks, reserve)
+	}
+	o.Checks = append(o.Checks, slots)
 }
 
 // Reasons tells how all limits stand that hold for a call that has just been refused. The limit

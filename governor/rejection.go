@@ -156,6 +156,7 @@ const (
 	axisInput       = "input_tokens"
 	axisOutput      = "output_tokens"
 	axisConcurrency = "concurrency"
+	axisBackground  = "background"
 )
 
 var axisTitle = map[string]string{

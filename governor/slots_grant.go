@@ -76,22 +76,21 @@ func (l *poolGrants) dropLocked() {
 	l.SlotsGrant = SlotsGrant{}
 }
 
-// usableSlotsLocked is how many of the given slots may be used here (most). Background calls may
-// begin while fewer than open are in use.
-func (p *pool) usableSlotsLocked(slots int64) (most, open int64) {
+// usableSlotsLocked is how many of the given slots may be used here, and how many of these by background calls.
+func (p *pool) usableSlotsLocked(slots int64) (most int64, forBackground escrow.BackgroundSlots) {
 	l := p.grants
 	switch {
 	case l.fenced:
-		return 0, 0
+		return 0, escrow.BackgroundSlots{}
 	case l.alone && l.until.IsZero():
 		most = min(slots, p.ownSlotsLocked())
-		return most, most - min(p.rules.InteractiveReserve, most/2)
+	default:
+		most = min(slots, l.Slots)
+		if p.limiter == nil {
+			return most, escrow.BackgroundSlots{Most: min(most, l.Open)}
+		}
 	}
-	most = min(slots, l.Slots)
-	if p.limiter != nil {
-		return most, most - min(p.rules.InteractiveReserve, most/2)
-	}
-	return most, min(most, l.Open)
+	return most, p.forBackground(most)
 }
 
 // ownSlotsLocked is how many slots the pool allows itself when nobody answers.
@@ -106,16 +105,19 @@ func (p *pool) slotsLostLocked() bool {
 
 // slotsComingLocked reports whether a call lacks nothing but a grant that no process has, as far as
 // is known.
-func (p *pool) slotsComingLocked(background bool) bool {
+func (p *pool) slotsComingLocked(call *escrow.Call) bool {
 	l := p.grants
-	if l == nil || l.alone || l.fenced || p.escrow.HasSlot(background) {
+	if l == nil || l.alone || l.fenced || p.escrow.HasSlot(call.Leaf, call.Background) {
 		return false
 	}
 	limit, used := p.slotsLocked()
-	if background {
-		limit -= p.rules.InteractiveReserve
+	coming := used+int64(p.escrow.Waiting()) < limit
+	if call.Background {
+		_, later := p.escrow.Queued()
+		limit, used = p.backgroundSlotsLocked()
+		coming = coming && used+int64(later) < limit
 	}
-	return used+int64(p.escrow.Waiting()) < limit
+	return coming
 }
 
 // slotsLocked is how many calls may run at once in all processes, and how many do.
@@ -129,6 +131,16 @@ func (p *pool) slotsLocked() (limit, used int64) {
 		used += p.grants.Others
 	}
 	return limit, used
+}
+
+// backgroundSlotsLocked is how many background calls may run at once in all processes, and how many do.
+func (p *pool) backgroundSlotsLocked() (limit, used int64) {
+	slots, _ := p.slotsLocked()
+	used = p.escrow.InBackground()
+	if p.grants != nil && p.limiter == nil {
+		used += p.grants.OthersBackground
+	}
+	return p.forBackground(slots).Most, used
 }
 
 // lackSlotLocked notes that a call of a leaf found no slot, and lists the pool so that the store is

@@ -25,14 +25,14 @@ type SlotsDemand struct {
 	Divided, Configured, Fenced bool
 	// Slots is how many calls may run at once according to the configuration, and Together how many
 	// of these all processes may use that are not cut off. Most of those could be used here at all.
-	// While only Reserve are free, background calls do not begin. If the limit is Adaptive, there is
-	// no such reserve over processes.
+	// Background calls never take the last Reserve. If the limit is Adaptive, there is no such reserve
+	// over processes.
 	Slots, Together, Most, Reserve int64
 	Adaptive                       bool
-	// Running is how many calls run here, and Tail how long they may go on running if this process is
-	// heard of no more.
-	Running int64
-	Tail    time.Duration
+	// Running is how many calls run here, RunningBackground how many of these are background calls, and
+	// Tail how long they may go on running if this process is heard of no more.
+	Running, RunningBackground int64
+	Tail                       time.Duration
 	// Waiting calls lack a slot. Background ones lack one that background calls may use. Returning
 	// ones were refused for want of a slot and may come back.
 	Waiting, Background, Returning int64
@@ -50,9 +50,9 @@ type Stake struct {
 
 // SlotsGrant is how many of a pool's slots this process may use.
 type SlotsGrant struct {
-	// Slots is how many calls may run here. Background calls may begin while fewer than Open run here.
-	// Others is how many run in other processes.
-	Slots, Open, Others int64
+	// Slots is how many calls may run here, and Open how many of these may be background calls.
+	// Others is how many run in other processes, and OthersBackground how many of these are background calls.
+	Slots, Open, Others, OthersBackground int64
 }
 
 // SharedSlots returns those that have come into use, or lack a slot for a call, since it was last
@@ -105,6 +105,7 @@ func (p *pool) slotsDemandLocked(now time.Time, d *SlotsDemand) {
 	d.Reserve = p.rules.InteractiveReserve
 	d.Adaptive = p.limiter != nil
 	d.Tail = p.grants.longest.tail(now, p.oldestLocked(now))
+	d.RunningBackground = p.escrow.InBackground()
 	d.Waiting, d.Background = p.lackingSlotsLocked()
 	d.Returning = p.returningLocked(now)
 	for _, x := range p.claims.tree.nodes {
@@ -146,17 +147,15 @@ func (l *poolGrants) returning(id escrow.NodeID, running int64) int64 {
 // that background calls may use.
 func (p *pool) lackingSlotsLocked() (waiting, background int64) {
 	first, later := p.escrow.Queued()
-	if !p.escrow.HasSlot(true) {
-		background = int64(later)
+	open := int64(later)
+	if p.limiter == nil && p.rules.InteractiveReserve > 0 {
+		open = min(open, max(0, p.grants.Open-p.escrow.InBackground()))
+		background = int64(later) - open
 	}
-	if p.escrow.HasSlot(false) {
+	if p.escrow.HasSlot(escrow.Root, false) {
 		return 0, background
 	}
-	if p.limiter != nil || p.rules.InteractiveReserve == 0 {
-		return int64(first) + background, background
-	}
-	open := max(0, p.grants.Open-p.escrow.InFlight())
-	return int64(first) + min(background, open), background
+	return int64(first) + open, background
 }
 
 // togetherLocked is how many slots there are for all processes that are not cut off.

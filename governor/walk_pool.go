@@ -70,7 +70,7 @@ func (w *walk) callLocked() escrow.Call {
 		MaxWait: w.may.until.Sub(w.now), Claim: w.req.Claim,
 	}
 	p.expireLocked(w.now)
-	if p.slotsComingLocked(call.Background) {
+	if p.slotsComingLocked(&call) {
 		call.MaxWait = max(call.MaxWait, w.may.least.Sub(w.now))
 	}
 	return call
@@ -101,10 +101,10 @@ func (w *walk) stateLocked(call *escrow.Call) leaseState {
 func (w *walk) offerLocked(call *escrow.Call) (escrow.Handle, escrow.Answer) {
 	p := w.pool.pool
 	h, ans := p.offerLocked(w.now, *call, w.tab, w.tenant.tenant, w.req.Forced)
-	if ans.Verdict == escrow.Admitted || p.escrow.HasSlot(call.Background) {
+	if ans.Verdict == escrow.Admitted || p.escrow.HasSlot(call.Leaf, call.Background) {
 		return h, ans
 	}
-	if p.fullLocked(call.Background) {
+	if p.fullLocked(call.Leaf, call.Background) {
 		p.held = w.now
 	}
 	p.lackSlotLocked(w.now, call.Leaf, ans.Verdict == escrow.Queued)

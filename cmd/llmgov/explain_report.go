@@ -161,6 +161,9 @@ func valueOf(l *adminapi.ExplainedLimit) string {
 	if l.Most > 0 {
 		return amount(l.Limit) + " (adaptive, up to " + amount(l.Most) + ")"
 	}
+	if l.Axis == "background" {
+		return amount(l.Limit) + " background calls"
+	}
 	return amount(l.Limit)
 }
 

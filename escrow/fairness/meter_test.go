@@ -35,6 +35,7 @@ type caller struct {
 	cost    int64
 	took    int64 // what each really takes; 0: its cost
 	run     time.Duration
+	behind  bool // its calls are background calls
 	denied  bool // it waits for nothing, and comes back when told
 	owed    float64
 	waiting int
@@ -88,7 +89,7 @@ func (r *rig) pump() {
 }
 
 func (r *rig) offer(c *caller, retry escrow.Retry) {
-	call := escrow.Call{Leaf: c.leaf, Most: escrow.Cost{c.cost, 1}, MaxWait: time.Hour, Claim: escrow.Claim{Retry: retry}, Run: c.run}
+	call := escrow.Call{Leaf: c.leaf, Most: escrow.Cost{c.cost, 1}, MaxWait: time.Hour, Claim: escrow.Claim{Retry: retry}, Run: c.run, Background: c.behind}
 	if c.denied {
 		call.MaxWait = 0
 	}
@@ -178,6 +179,7 @@ func TestMeter_FairPool(t *testing.T) {
 	slow := escrow.Config{TPM: 60_000}
 	both := escrow.Config{TPM: 600_000, RPM: 6000}
 	slots := escrow.Config{Slots: 20}
+	reserve := escrow.Config{Slots: 20, InteractiveReserve: 5}
 	settled := escrow.Config{TPM: 600_000, Accounting: escrow.Settled}
 	for i, c := range []struct {
 		what     string
@@ -290,9 +292,33 @@ func TestMeter_FairPool(t *testing.T) {
 			}
 			r.run(2 * time.Minute)
 		}, []float64{4. / 7, 2. / 7, 1. / 7}},
+		{"background calls beside interactive ones that fill the slots", reserve, func(r *rig, c []*caller) {
+			for i := range c {
+				c[i].keep = 20
+				c[i].run = 500 * time.Millisecond
+			}
+			c[2].behind = true
+			r.run(2 * time.Minute)
+		}, []float64{4. / 7, 2. / 7, 1. / 7}},
+		{"background calls take all that they may", reserve, func(r *rig, c []*caller) {
+			c[0].rate = 4
+			c[0].run = 500 * time.Millisecond
+			c[2].keep = 20
+			c[2].run = 500 * time.Millisecond
+			c[2].behind = true
+			r.run(2 * time.Minute)
+		}, []float64{2. / 20, 0, 14. / 20}},
+		{"background calls weigh more than they may take", reserve, func(r *rig, c []*caller) {
+			c[0].keep = 20
+			c[0].run = 500 * time.Millisecond
+			c[0].behind = true
+			c[2].keep = 20
+			c[2].run = 500 * time.Millisecond
+			r.run(2 * time.Minute)
+		}, []float64{15. / 20, 0, 5. / 20}},
 	} {
 		t.Run(c.what, func(t *testing.T) {
-			if i%4 != 0 {
+			if i%4 != 0 && c.cfg != reserve {
 				testkit.Long(t, "simulates minutes")
 			}
 			r := newRig(t, c.cfg)

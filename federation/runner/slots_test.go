@@ -327,6 +327,50 @@ func TestSlots_Reserve(t *testing.T) {
 	})
 }
 
+// TestSlots_BackgroundShare: interactive calls that fill all slots for good leave background calls their share,
+// whether both come in at all gateways or each at one of its own, and whether interactive calls wait or not.
+// Before, background calls had none.
+func TestSlots_BackgroundShare(t *testing.T) {
+	for _, c := range []struct {
+		what    string
+		callers int // of interactive calls, at each gateway that has some
+		apart   bool
+	}{
+		{"together", 30, false},
+		{"apart", 60, true},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			withFleet(t, 24, 2, func(p *governor.Pool) { p.InteractiveReserve = 4 }, func(t *testing.T, f *fleet, list []*berth, group *sync.WaitGroup) {
+				const length = 4 * time.Minute
+				end := time.Now().Add(length)
+				for i, b := range list {
+					if !c.apart || i == 0 {
+						f.flood(group, b, "a", c.callers, length, time.Second)
+					}
+					if c.apart && i == 0 {
+						continue
+					}
+					for range 20 {
+						group.Go(func() {
+							for time.Now().Before(end) {
+								f.call(b, "b", true, time.Second/2+f.random(time.Second))
+							}
+						})
+					}
+				}
+				time.Sleep(30 * time.Second)
+				f.reset()
+				time.Sleep(3 * time.Minute)
+				got := f.seen().had["b"].Seconds() / (3 * 60)
+				t.Logf("background had %.2f of 24 slots, interactive %.2f", got, f.seen().had["a"].Seconds()/(3*60))
+				if got < 6*0.97 || got > 6*1.03 { // weights 3 and 1
+					t.Errorf("background had %.2f slots, want 6", got)
+				}
+			})
+		})
+	}
+}
+
 // TestSlots_Adaptive: where each gateway finds out for itself what the upstream can do, the most that it
 // may be holds over all; and one alone comes to all of it.
 func TestSlots_Adaptive(t *testing.T) {

@@ -24,9 +24,9 @@ var _ runner.Limits = (*Slots)(nil)
 func (s *Slots) Owner() string { return "pool " + s.shared.Pool() }
 
 // A pool's slots are claimed twice: all of them, and, under the name slotsBackground, those that
-// background calls may begin in. A process to which some of the latter are granted may begin background
-// calls while fewer calls than that run there. All calls count, so that of all slots those of the
-// interactive reserve stay free.
+// background calls may take. Of the latter only background calls count. So background calls never take the
+// slots of the interactive reserve, and interactive calls that fill all others keep no background call out
+// whose turn it is.
 const slotsBackground = "background"
 
 var slotsAll = limits.Concurrency.String()
@@ -69,6 +69,7 @@ func (s *Slots) claimSlots(d *governor.SlotsDemand) {
 	s.claims = append(s.claims, all)
 	if d.Reserve > 0 && !d.Adaptive {
 		background.Name = slotsBackground
+		background.Used = d.RunningBackground
 		background.Limit = max(0, d.Together-d.Reserve)
 		want(&background, d.Background, ahead, background.Limit)
 		s.claims = append(s.claims, background)
@@ -133,6 +134,7 @@ func (s *Slots) Apply(now, until time.Time, list []parts.Part) {
 		switch s.claims[i].Name {
 		case slotsBackground:
 			slots.Open = list[i].Part
+			slots.OthersBackground = list[i].Others
 		case slotsAll:
 			slots = &governor.SlotsGrant{Slots: list[i].Part, Others: list[i].Others}
 			slots.Open = slots.Slots // unless those of background calls are claimed separately

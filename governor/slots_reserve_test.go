@@ -1,0 +1,92 @@
+package governor
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// reserveSite is a pool of 20 slots, 4 of which are reserved, that a chat and a batch team share 4 to 1.
+func reserveSite(t *testing.T) *Governor {
+	t.Helper()
+	return must(t, Config{
+		Pools: []Pool{{Name: "p", Concurrency: 20, InteractiveReserve: 4, MaxQueue: 1000}},
+		Tenants: []Tenant{
+			{Name: "chat", Weight: 4000, MaxWait: time.Hour},
+			{Name: "batch", Weight: 1000, MaxWait: time.Hour, Background: true},
+		},
+	})
+}
+
+// TestReserve_EntitledIsReceived: beside interactive calls that fill a pool for good, a background team
+// receives its share of it, within 3 %, and that is its entitlement. Before, it received nothing.
+func TestReserve_EntitledIsReceived(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := reserveSite(t)
+		end := time.Now().Add(10 * time.Minute)
+		var calls sync.WaitGroup
+		for name, workers := range map[string]int{"chat": 40, "batch": 20} {
+			for worker := range workers {
+				rng := rand.New(rand.NewPCG(uint64(workers), uint64(worker)))
+				calls.Go(func() {
+					for time.Now().Before(end) {
+						l, rej := g.Acquire(t.Context(), Request{Tenant: name, Pool: "p", Model: "m"})
+						if rej != nil {
+							t.Errorf("%s is refused: %v", name, rej.Reason)
+							return
+						}
+						time.Sleep(time.Second/2 + time.Duration(rng.Int64N(int64(time.Second))))
+						l.Settle(Usage{Output: 1})
+					}
+				})
+			}
+		}
+		entitled := 0.0
+		received := 0.0
+		const minutes = 8
+		time.Sleep(time.Minute)
+		for range minutes {
+			time.Sleep(time.Minute)
+			shares := g.State().Pools[0].Shares
+			i := slices.IndexFunc(shares, func(s TenantShare) bool { return s.Tenant == "batch" })
+			entitled += shares[i].Entitled / minutes
+			received += shares[i].Received / minutes
+		}
+		t.Logf("batch was entitled to %.4f of the pool, and received %.4f", entitled, received)
+		if math.Abs(received/entitled-1) > 0.03 || math.Abs(received/0.2-1) > 0.03 {
+			t.Errorf("batch was entitled to %.4f of the pool and received %.4f, want 0.2 of both", entitled, received)
+		}
+		calls.Wait()
+	})
+}
+
+// TestReserve_Explain: the outlook of a background call shows how many of these may run.
+func TestReserve_Explain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := reserveSite(t)
+		var leases []Lease
+		for range 16 {
+			l, rej := g.Acquire(t.Context(), Request{Tenant: "batch", Pool: "p", Model: "m"})
+			if rej != nil {
+				t.Fatal(rej)
+			}
+			leases = append(leases, l)
+		}
+		o, _ := g.Explain(Request{Tenant: "batch", Pool: "p", Model: "m"})
+		i := slices.IndexFunc(o.Checks, func(c Check) bool { return c.Axis == axisBackground })
+		if i < 0 || o.Checks[i].Limit != 16 || o.Checks[i].Used != 16 || o.Checks[i].Wait == 0 {
+			t.Errorf("with all slots for background calls in use, the checks are %+v", o.Checks)
+		}
+		o, _ = g.Explain(Request{Tenant: "chat", Pool: "p", Model: "m"})
+		if len(o.Checks) != 1 || o.Wait != 0 {
+			t.Errorf("an interactive call meets %+v", o)
+		}
+		for _, l := range leases {
+			l.Settle(Usage{Output: 1})
+		}
+	})
+}
