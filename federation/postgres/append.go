@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"sync"
 
@@ -104,6 +105,7 @@ func (s *Store) append(ctx context.Context, conn *pgxpool.Conn, known *replica, 
 		reply, err = known.follow(rest)
 	}
 	if err != nil {
+		s.replicas.put(pool, &replica{plain: true, sum: sha256.New()}) // so that nothing is appended to it any more
 		return reply, true, unusable(err, poolsTable, "pool", pool)
 	}
 	s.replicas.put(pool, known)

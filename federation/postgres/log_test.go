@@ -3,6 +3,7 @@ package postgres
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"testing"
 
@@ -143,6 +144,37 @@ func TestLog_Bounded(t *testing.T) {
 	t.Logf("the longest row has %d bytes", longest)
 	if longest < leastLog || longest > 3*leastLog {
 		t.Errorf("the longest row has %d bytes", longest)
+	}
+}
+
+// TestLog_Damaged: gateways leave a damaged log alone, which would else grow with each beat, and be sent to each of them.
+func TestLog_Damaged(t *testing.T) {
+	s := open(t, pgtest.New(t).URL())
+	g := newGateway(s, "a", 1)
+	g.beat(t)
+	g.beat(t)
+	exec(t, s, "UPDATE llmgov_pools SET account = overlay(account placing $1::bytea from 2)", bytes.Repeat([]byte{'x'}, 60))
+	length := func() (n int) {
+		if err := s.db.QueryRow(t.Context(), "SELECT octet_length(account) FROM llmgov_pools").Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	once := 0
+	for range 5 {
+		if _, err := s.Beat(t.Context(), "p", join("b")); !errors.Is(err, federation.ErrDamaged) {
+			t.Fatal(err)
+		}
+		if once == 0 {
+			once = length()
+		}
+	}
+	if n := length(); n != once {
+		t.Errorf("the log has %d bytes after one beat, and %d after more", once, n)
+	}
+	exec(t, s, "DELETE FROM llmgov_pools")
+	if r := beat(t, s, join("b")); r.Status == "" {
+		t.Error("no answer after it was deleted")
 	}
 }
 
