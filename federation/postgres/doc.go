@@ -29,7 +29,7 @@
 //   - What a log comes to depends on nothing but its bytes.
 //   - For a node that knows no logs, the account in front of the beats is one whose memory was lost.
 //   - A node that is cut off in the middle of a beat must not keep the row from the
-//     others: the server ends a transaction that is idle for long.
+//     others: the server ends a transaction that is idle for long, or whose node does not answer.
 //   - After an error it is not known whether a beat was booked. It is never sent again; the
 //     next one says all that it said.
 //   - The tables are made when they are not there. Without the right to make them, let somebody

@@ -197,8 +197,10 @@ func unusable(err error, t table, column, name string) error {
 const begin = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 
 // limits bound how long a transaction may stand in the way of others, and see to it that
-// what is committed is on the disk.
+// what is committed is on the disk. A transaction is not idle while the rest of a batch is on its way, so the server
+// also has to ask whether the other side is still there.
 const limits = `SELECT set_config('idle_in_transaction_session_timeout', '1500', true),
+	set_config('tcp_keepalives_idle', '1', true), set_config('tcp_keepalives_interval', '1', true), set_config('tcp_keepalives_count', '2', true),
 	set_config('lock_timeout', '1000', true), set_config('synchronous_commit', 'on', true)`
 
 // lock begins a transaction that has the pool's row.

@@ -194,3 +194,26 @@ func (s *Store) epoch(t *testing.T) int64 {
 	}
 	return v.Epoch
 }
+
+// TestLimits_CutOff: the server notices within seconds if a gateway is cut off while a batch is on its way, when the transaction
+// may have a row and is not idle.
+func TestLimits_CutOff(t *testing.T) {
+	s := open(t, pgtest.New(t).URL())
+	beat(t, s, join("a"))
+	conn, err := s.db.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Release()
+	if _, err := s.lock(t.Context(), conn, "p"); err != nil {
+		t.Fatal(err)
+	}
+	var seconds int
+	if err := conn.QueryRow(t.Context(), `SELECT current_setting('tcp_keepalives_idle')::int
+		+ current_setting('tcp_keepalives_interval')::int * current_setting('tcp_keepalives_count')::int`).Scan(&seconds); err != nil {
+		t.Fatal(err)
+	}
+	if seconds < 1 || seconds > 5 {
+		t.Errorf("it notices after %d s", seconds)
+	}
+}
