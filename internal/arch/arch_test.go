@@ -101,6 +101,9 @@ var rules = map[string]rule{
 		may:    []string{"governor", "internal/admission", "internal/policy", "internal/telemetry", "tenants"},
 		reason: "tests of doors share one way to what they stand before",
 	},
+	"internal/testkit/processtest": {
+		reason: "the process that is tested is another program",
+	},
 	"internal/testkit/mutation": {
 		reason: "what is broken and tested is another program",
 	},

@@ -1,8 +1,9 @@
 package doors
 
 import (
-	"os"
 	"testing"
+
+	"github.com/llmgov/llmgov/internal/testkit/processtest"
 )
 
 // doors are all of them, in the order of the table.
@@ -24,10 +25,4 @@ func TestDoors(t *testing.T) {
 	}
 }
 
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if built != "" {
-		_ = os.RemoveAll(built)
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { processtest.Main(m) }

@@ -1,20 +1,13 @@
 package doors
 
 import (
-	"bufio"
-	"bytes"
-	"context"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -22,6 +15,7 @@ import (
 
 	"github.com/llmgov/llmgov/internal/mock"
 	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/testkit/processtest"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -46,9 +40,7 @@ type Site struct {
 	t       *testing.T
 	working atomic.Int64 // calls on which the model server works
 	most    atomic.Int64 // the most of them at once
-	process *exec.Cmd
-	data    string
-	admin   string
+	process *processtest.Process
 }
 
 // newSite makes a site with one pool, given its limits, and tenants, given theirs.
@@ -115,107 +107,24 @@ func (w *firstWrite) Write(p []byte) (int, error) {
 // Unwrap lets http.ResponseController reach the connection.
 func (w *firstWrite) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// built is the folder of binary, once it is there.
-var built string
-
-// binary is llmgov, built once.
-var binary = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "llmgov-doors")
-	if err != nil {
-		return "", err
-	}
-	built = dir
-	path := filepath.Join(dir, "llmgov")
-	out, err := exec.Command("go", "build", "-o", path, "github.com/llmgov/llmgov/cmd/llmgov").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("%w: %s", err, out)
-	}
-	return path, nil
-})
-
-var firstLine = regexp.MustCompile(`^llmgov listens on (http://\S+), admin on (http://[^\s,]+)`)
-
 // Serve starts llmgov with the site's config, and returns the address for tenants.
 func (s *Site) Serve() (data string) {
 	s.t.Helper()
-	path, err := binary()
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.process = exec.Command(path, "serve", "-c", s.Config)
-	s.process.Dir = s.Dir
-	log := &bytes.Buffer{}
-	s.process.Stderr = log
-	out, err := s.process.StdoutPipe()
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	if err := s.process.Start(); err != nil {
-		s.t.Fatal(err)
-	}
-	s.t.Cleanup(s.Kill)
-	line, _ := bufio.NewReader(out).ReadString('\n')
-	m := firstLine.FindStringSubmatch(line)
-	if m == nil {
-		_ = s.process.Process.Kill()
-		_ = s.process.Wait()
-		s.t.Fatalf("llmgov said %q, and %s", line, log)
-	}
-	go func() { _, _ = io.Copy(io.Discard, out) }()
-	s.data = m[1]
-	s.admin = m[2]
-	s.Scrape = func() string { return get(s.t, s.admin+"/metrics") }
-	return s.data
+	s.process = processtest.Start(s.t, s.Dir, s.Config)
+	s.Scrape = s.process.Scrape
+	return s.process.Data
 }
 
 // Kill kills llmgov, as a lack of memory does.
 func (s *Site) Kill() {
-	if s.process != nil && s.process.ProcessState == nil {
-		_ = s.process.Process.Kill()
-		_ = s.process.Wait()
+	if s.process != nil {
+		s.process.Kill()
 	}
-}
-
-func get(t *testing.T, url string) string {
-	t.Helper()
-	ctx, stop := context.WithTimeout(context.Background(), 10*time.Second)
-	defer stop()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
-	if err != nil {
-		t.Error(err)
-		return ""
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Error(err)
-		return ""
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Error(err)
-	}
-	return string(text)
 }
 
 // metric adds up the series of a metric that have all of these labels.
 func (s *Site) metric(name string, labels ...string) (sum float64) {
-	for line := range strings.Lines(s.Scrape()) {
-		rest, is := strings.CutPrefix(line, name+"{")
-		if !is {
-			continue
-		}
-		set, value, _ := strings.Cut(rest, "} ")
-		fits := true
-		for _, label := range labels {
-			fits = fits && strings.Contains(set, label)
-		}
-		if fits {
-			n, _ := strconv.ParseFloat(strings.TrimSpace(value), 64)
-			sum += n
-		}
-	}
-	return sum
+	return processtest.Sum(s.Scrape(), name, labels...)
 }
 
 // charged are the tokens that a tenant was charged; of all tenants, if it is "".
