@@ -8,6 +8,7 @@
 # make test-api     the admin API and the admission API against their OpenAPI descriptions, by schemathesis; installs it where it may
 # make test-envoy test-litellm    the doors for Envoy, by the real one; installs it where it may
 # make test-litellm  the door for LiteLLM, by the real proxy; installs it where it may
+# make test-servers  llmgov in front of llama.cpp's server and vLLM, with tiny models; builds and installs them (8 GB), takes half an hour
 # make test-chart   the Helm chart, rendered and held against Kubernetes' schemas; installs what it needs where it may
 # make release VERSION=v0.1.0   binaries, packages, checksums and lists of contents in dist/; publishes nothing. VERIFY=1 builds
 #                               all of it twice, and compares
@@ -32,7 +33,7 @@ STATICCHECK = go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # The race detector needs a C compiler.
 RACE := $(shell command -v gcc cc clang >/dev/null 2>&1 && echo -race)
 
-.PHONY: build test test-race test-long test-clients test-console test-dashboards test-envoy test-chart test-api test-upgrade release lint check fuzz fuzz-readers notices check-notices pin model chaos reloads soak storm bench versus
+.PHONY: build test test-race test-long test-clients test-console test-dashboards test-envoy test-servers test-chart test-api test-upgrade release lint check fuzz fuzz-readers notices check-notices pin model chaos reloads soak storm bench versus
 
 # Git tells the version, by the tag of the commit if it has one; without a clone, say VERSION=v1.2.3.
 build:
@@ -55,6 +56,9 @@ test-envoy:
 
 test-litellm:
 	internal/e2e/doors/litellm/run.sh
+
+test-servers:
+	internal/e2e/servers/run.sh
 
 test-dashboards:
 	dashboards/check.sh

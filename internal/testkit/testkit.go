@@ -28,7 +28,7 @@ func Long(t testing.TB, why string) {
 	}
 }
 
-// skippedFile is the environment variable with the file in which Missing lists skipped tests, because
+// skippedFile is the environment variable with the file in which skipped tests are listed, because
 // go test itself shows them only with -v.
 const skippedFile = "LLMGOV_TESTS_SKIPPED"
 
@@ -38,10 +38,22 @@ func Missing(t testing.TB, server string, err error) {
 	if os.Getenv("CI") == "true" {
 		t.Fatalf("%s is needed: %v", server, err)
 	}
+	noteSkipped(t, server)
+	t.Skipf("%s is needed: %v", server, err)
+}
+
+// Elsewhere skips t, because its server is installed by a make target of its own.
+func Elsewhere(t testing.TB, server, target string) {
+	t.Helper()
+	noteSkipped(t, server)
+	t.Skipf("%s is needed: make %s", server, target)
+}
+
+// noteSkipped lists a test that needs a server among those that are skipped.
+func noteSkipped(t testing.TB, server string) {
 	if path := os.Getenv(skippedFile); path != "" {
 		appendLine(t, path, "a test that needs "+server)
 	}
-	t.Skipf("%s is needed: %v", server, err)
 }
 
 // appendLine appends a line to a file that other processes append to as well.
