@@ -9,7 +9,6 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
-	"runtime"
 	"sync"
 	"time"
 )
@@ -36,7 +35,7 @@ var bare = contestant{
 		}
 		return newGateway(p), nil
 	},
-	lacks: map[limit]bool{limitCalls: true, limitBudget: true, limitTPM: true, limitParallel: true},
+	lacks: map[limit]bool{limitBudget: true, limitTPM: true, limitParallel: true},
 }
 
 // serveBare is the process of the bare reverse proxy.
@@ -74,5 +73,3 @@ func (b *buffers) Get() []byte { return b.pool.Get().(*[bufferSize]byte)[:] }
 
 // Put implements httputil.BufferPool.
 func (b *buffers) Put(p []byte) { b.pool.Put((*[bufferSize]byte)(p)) }
-
-func goVersion() string { return runtime.Version() }

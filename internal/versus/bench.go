@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 )
 
@@ -82,7 +83,7 @@ func (b *bench) versions(ctx context.Context) (map[string]string, error) {
 	service := "ratelimit " + cmp.Or(os.Getenv("RATELIMIT_VERSION"), "of an unknown version")
 	store := "Redis " + number.FindString(redis)
 	return map[string]string{
-		bare.name:        goVersion(),
+		bare.name:        runtime.Version(),
 		envoyLocal.name:  number.FindString(envoy),
 		envoyGlobal.name: fmt.Sprintf("%s, %s, %s", number.FindString(envoy), service, store),
 		liteLLM.name:     fmt.Sprintf("%s, %s", strings.TrimSpace(proxy), store),

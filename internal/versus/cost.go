@@ -113,24 +113,3 @@ func (w *workload) drive(ctx context.Context, g *gateway, d time.Duration) (int6
 	err := group.Wait()
 	return done.Load(), err
 }
-
-// cpu is the time that the gateway used so far, and that of whatever runs beside it.
-func (o *opened) cpu() (proxy, others time.Duration, err error) {
-	g := o.first()
-	proxy, err = g.proxy.cpu()
-	if err != nil {
-		return 0, 0, err
-	}
-	beside := g.others
-	if o.redis != nil {
-		beside = append([]*process{o.redis}, beside...)
-	}
-	for _, p := range beside {
-		d, err := p.cpu()
-		if err != nil {
-			return 0, 0, err
-		}
-		others += d
-	}
-	return proxy, others, nil
-}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"os"
 	"sync"
 	"time"
 
@@ -14,10 +15,10 @@ import (
 )
 
 const (
-	hogLimit  = 150 // calls a minute, of the model server
-	hogRate   = 10  // calls a second that the hog asks for, four times the limit
-	smallRate = 1   // calls a second of the small tenant, less than half of the limit
-	hogAlone  = 20 * time.Second
+	hogLimit  = 80  // calls a minute, of the model server
+	hogRate   = 5   // calls a second that the hog asks for, almost four times the limit
+	smallRate = 0.5 // calls a second of the small tenant, less than half of the limit
+	hogAlone  = 60 * time.Second
 	together  = 60 * time.Second
 )
 
@@ -60,8 +61,8 @@ func runHog(ctx context.Context, b *bench) error {
 		names = append(names, v.name)
 	}
 	f := b.report.table("hog", "A hog beside a small tenant",
-		fmt.Sprintf("The model server allows %d calls a minute. The hog asks for %d a second from the beginning; after %.0f s a small tenant comes, "+
-			"and asks for %d a second, which is less than half of the limit, for %.0f s. Both weigh the same. Nobody retries. It begins with a minute of the clock, by which Envoy's rate limit service counts. \"Half a key\" gives each of the two "+
+		fmt.Sprintf("The model server allows %d calls a minute. The hog asks for %v a second from the beginning; after %.0f s a small tenant comes, "+
+			"and asks for %v a second, which is less than half of the limit, for %.0f s. Both weigh the same. Nobody retries. It begins with a minute of the clock, by which Envoy's rate limit service counts. \"Half a key\" gives each of the two "+
 			"half of the limit for itself; `dynamic_rate_limiter_v3` and llmgov (`max_wait: 5s`) know the limit, and share it themselves.",
 			hogLimit, hogRate, hogAlone.Seconds(), smallRate, together.Seconds()), names)
 	rows := hogRows{
@@ -103,7 +104,7 @@ type hogResult struct {
 }
 
 func (b *bench) hogRound(ctx context.Context, v variant) (r hogResult, err error) {
-	dir, err := mkdir(b.dir)
+	dir, err := os.MkdirTemp(b.dir, "site")
 	if err != nil {
 		return r, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"time"
@@ -137,7 +138,8 @@ func (p *probe) call(ctx context.Context, t target) (time.Time, error) {
 	if resp.StatusCode != http.StatusOK || !readEvents(resp.Body, 1) {
 		return first, errors.New("no stream: status " + resp.Status)
 	}
-	return first, drain(resp.Body)
+	_, err = io.Copy(io.Discard, resp.Body)
+	return first, err
 }
 
 // added is a quantile of the gateway's times, less that of the model server's.

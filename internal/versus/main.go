@@ -79,6 +79,9 @@ func run(ctx context.Context, o options) error {
 	if o.rounds < 1 || o.hog < 1 {
 		return errors.New("-rounds and -hog-rounds must be at least 1")
 	}
+	if o.names != "" && !o.dry {
+		return errors.New("-gateways needs -dry: the page compares all of them")
+	}
 	bench, err := newBench(ctx, o)
 	if err != nil {
 		return err

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -12,6 +15,33 @@ const (
 	pageBegin = "<!-- figures: made by make versus -->\n"
 	pageEnd   = "<!-- end of the figures -->\n"
 )
+
+// write writes the figures beside those of cases that were not run, and puts all tables on the page.
+func (r *report) write(docs string) error {
+	file := filepath.Join(docs, "comparison.json")
+	earlier, err := readReport(file)
+	if err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	r = r.with(earlier)
+	text, err := json.MarshalIndent(r, "", " ")
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(file, append(text, '\n'), 0o644); err != nil {
+		return err
+	}
+	path := filepath.Join(docs, "comparison.md")
+	page, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	updated, err := withTables(string(page), tables(r))
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return os.WriteFile(path, []byte(updated), 0o644)
+}
 
 // withTables is a page with other figures.
 func withTables(page, tables string) (string, error) {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -54,7 +53,7 @@ type cell struct {
 
 func newReport(list []*contestant, versions map[string]string) *report {
 	r := &report{}
-	r.Machine = fmt.Sprintf("%d cores (%s), %s", runtime.NumCPU(), processor(), goVersion())
+	r.Machine = fmt.Sprintf("%d cores (%s), %s", runtime.NumCPU(), processor(), runtime.Version())
 	for _, c := range list {
 		r.Gateways = append(r.Gateways, description{Name: c.name, Version: versions[c.name], Setting: c.setting})
 	}
@@ -129,33 +128,6 @@ func readReport(path string) (*report, error) {
 	}
 	r := &report{}
 	return r, json.Unmarshal(text, r)
-}
-
-// write writes the figures beside those of cases that were not run, and puts all tables on the page.
-func (r *report) write(docs string) error {
-	file := filepath.Join(docs, "comparison.json")
-	earlier, err := readReport(file)
-	if err != nil {
-		return fmt.Errorf("%s: %w", file, err)
-	}
-	r = r.with(earlier)
-	text, err := json.MarshalIndent(r, "", " ")
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(file, append(text, '\n'), 0o644); err != nil {
-		return err
-	}
-	path := filepath.Join(docs, "comparison.md")
-	page, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	updated, err := withTables(string(page), tables(r))
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	return os.WriteFile(path, []byte(updated), 0o644)
 }
 
 // loadAverage is that of the last minute.

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"os"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -96,10 +94,3 @@ func (r *row) addIdle(ctx context.Context, column int, g *gateway) error {
 	}
 	return r.addMemory(column, g.proxy)
 }
-
-func drain(r io.Reader) error {
-	_, err := io.Copy(io.Discard, r)
-	return err
-}
-
-func mkdir(in string) (string, error) { return os.MkdirTemp(in, "site") }
