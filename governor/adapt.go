@@ -15,7 +15,7 @@ func (p *pool) adaptLocked() {
 	case cfg.Law == adaptive.Fixed:
 		p.limiter = nil
 	case p.limiter == nil:
-		p.limiter = adaptive.New(cfg)
+		p.limiter = adaptive.NewFleet(cfg)
 		p.limiter.Begin(p.escrow.InFlight())
 	default:
 		p.limiter.Configure(cfg)
@@ -26,10 +26,7 @@ func (p *pool) adaptLocked() {
 // processes, to what of them is granted. Call pumpAndUnlock afterwards, because a call that waits may fit
 // now.
 func (p *pool) narrowLocked() {
-	slots := p.rules.Concurrency
-	if p.limiter != nil {
-		slots = p.limiter.Limit()
-	}
+	slots := p.slotLimitLocked()
 	forBackground := p.forBackground(slots)
 	if p.grants != nil {
 		slots, forBackground = p.usableSlotsLocked(slots)
@@ -55,14 +52,27 @@ func (p *pool) forBackground(slots int64) escrow.BackgroundSlots {
 // skipped: they are no work for a model, and their latency says nothing.
 func (p *pool) sightLocked(st *leaseState) {
 	if p.limiter != nil && st.course.kind.Model != "" {
-		st.sight = sight{p.escrow.InFlight(), p.fullLocked(st.leaf, st.background)}
+		_, used := p.slotsLocked()
+		st.sight = sight{used, p.fullLocked(st.leaf, st.background)}
 	}
 }
 
-// fullLocked reports whether the limit on calls at once keeps a further call from being dispatched.
-// It does not if the only reason is that other processes have the rest of the slots.
+// fullLocked reports whether the limit on calls at once keeps a further call from being dispatched. An
+// adaptive one does not if the only reason is that other processes have slots that they do not use.
 func (p *pool) fullLocked(leaf escrow.NodeID, background bool) bool {
-	return !p.escrow.HasSlot(leaf, background) && (p.limiter == nil || p.grants == nil || p.limiter.Limit() <= p.grants.Slots)
+	if p.escrow.HasSlot(leaf, background) {
+		return false
+	}
+	limit, used := p.slotsLocked()
+	return p.limiter == nil || used >= limit-limit/8
+}
+
+// slotLimitLocked is how many calls may run at once in all processes.
+func (p *pool) slotLimitLocked() int64 {
+	if p.limiter != nil {
+		return p.limiter.Limit()
+	}
+	return p.rules.Concurrency
 }
 
 // observeLocked gives the limiter one sample of latency: from st.since to now, for a call of so

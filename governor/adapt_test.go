@@ -135,7 +135,7 @@ func TestAdaptive_LearnsFromCallsOnly(t *testing.T) {
 			take(Request{Model: "m"}).Settle(Usage{})
 			take(Request{Model: "m", Forced: true}).Charge(Usage{Output: 10})
 		}
-		if fresh := adaptive.New(adaptive.Config{Law: adaptive.Gradient, Min: 4, Max: 200}); !reflect.DeepEqual(p.limiter, fresh) {
+		if fresh := adaptive.NewFleet(adaptive.Config{Law: adaptive.Gradient, Min: 4, Max: 200}); !reflect.DeepEqual(p.limiter, fresh) {
 			t.Fatalf("what is no call has taught something: %+v", p.limiter)
 		}
 		for range 60 {

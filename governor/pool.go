@@ -29,8 +29,8 @@ type pool struct {
 	armed      time.Time  // when timer fires; zero if it is stopped
 	shares     []*account // the pool's budgets
 	learned
-	limiter *adaptive.Limiter // of calls at once; nil where that is fixed
-	held    time.Time         // when a call last found no slot free
+	limiter *adaptive.Fleet // of calls at once; nil where that is fixed
+	held    time.Time       // when a call last found no slot free
 
 	rates   rates       // what may be handed out of limits that are shared
 	outage  outage      // nothing may be handed out of them

@@ -95,7 +95,7 @@ func (p *pool) usableSlotsLocked(slots int64) (most int64, forBackground escrow.
 
 // ownSlotsLocked is how many slots the pool allows itself when nobody answers.
 func (p *pool) ownSlotsLocked() int64 {
-	return p.rules.ownPart(p.rules.Concurrency, max(p.rates.nodes, p.rules.ExpectNodes))
+	return p.rules.ownPart(p.slotLimitLocked(), max(p.rates.nodes, p.rules.ExpectNodes))
 }
 
 // slotsLostLocked reports whether the pool's slots are divided and none are granted to it now.
@@ -122,12 +122,9 @@ func (p *pool) slotsComingLocked(call *escrow.Call) bool {
 
 // slotsLocked is how many calls may run at once in all processes, and how many do.
 func (p *pool) slotsLocked() (limit, used int64) {
-	limit = p.rules.Concurrency
-	if p.limiter != nil {
-		limit = p.limiter.Limit()
-	}
+	limit = p.slotLimitLocked()
 	used = p.escrow.InFlight()
-	if p.grants != nil && p.limiter == nil {
+	if p.grants != nil {
 		used += p.grants.Others
 	}
 	return limit, used

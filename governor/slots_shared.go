@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/escrow/adaptive"
 )
 
 // SharedSlots are the slots and budgets of a pool, as seen by whoever divides them over processes
@@ -26,9 +27,11 @@ type SlotsDemand struct {
 	// Slots is how many calls may run at once according to the configuration, and Together how many
 	// of these all processes may use that are not cut off. Most of those could be used here at all.
 	// Background calls never take the last Reserve. If the limit is Adaptive, there is no such reserve
-	// over processes.
+	// over processes; the slots are then those that the processes have found out, of which they tell each
+	// other by Note.
 	Slots, Together, Most, Reserve int64
 	Adaptive                       bool
+	Note                           string
 	// Running is how many calls run here, RunningBackground how many of these are background calls, and
 	// Tail how long they may go on running if this process is heard of no more.
 	Running, RunningBackground int64
@@ -53,7 +56,12 @@ type SlotsGrant struct {
 	// Slots is how many calls may run here, and Open how many of these may be background calls.
 	// Others is how many run in other processes, and OthersBackground how many of these are background calls.
 	Slots, Open, Others, OthersBackground int64
+	// Notes are those of other processes.
+	Notes []Note
 }
+
+// Note is the SlotsDemand.Note of another process.
+type Note = adaptive.Note
 
 // SharedSlots returns those that have come into use, or lack a slot for a call, since it was last
 // called. Those of the same pool are always the same pointer. It is for one goroutine; see
@@ -99,11 +107,14 @@ func (s *SharedSlots) Claim(now time.Time) SlotsDemand {
 
 // slotsDemandLocked fills in the demand of slots.
 func (p *pool) slotsDemandLocked(now time.Time, d *SlotsDemand) {
-	d.Slots = p.rules.Concurrency
+	d.Slots = p.slotLimitLocked()
 	d.Together = p.togetherLocked()
 	d.Most = p.mostSlotsLocked()
 	d.Reserve = p.rules.InteractiveReserve
 	d.Adaptive = p.limiter != nil
+	if p.limiter != nil {
+		p.tellLocked(now, d)
+	}
 	d.Tail = p.grants.longest.tail(now, p.oldestLocked(now))
 	d.RunningBackground = p.escrow.InBackground()
 	d.Waiting, d.Background = p.lackingSlotsLocked()
@@ -117,6 +128,16 @@ func (p *pool) slotsDemandLocked(now time.Time, d *SlotsDemand) {
 			Weight: n.Counts, Running: int64(n.Running), Queued: int64(n.Queued),
 			Returning: p.grants.returning(x.id, int64(n.Running)),
 		})
+	}
+}
+
+// tellLocked fills in the note of an adaptive limit. While this process does not know the limit of the others, it
+// does not stand against theirs.
+func (p *pool) tellLocked(now time.Time, d *SlotsDemand) {
+	note, limit := p.limiter.Tell(now)
+	d.Note = note
+	if limit == 0 {
+		d.Together = p.rules.Concurrency - p.rules.withheld(p.rules.Concurrency)
 	}
 }
 
@@ -160,16 +181,12 @@ func (p *pool) lackingSlotsLocked() (waiting, background int64) {
 
 // togetherLocked is how many slots there are for all processes that are not cut off.
 func (p *pool) togetherLocked() int64 {
-	return p.rules.Concurrency - p.rules.withheld(p.rules.Concurrency)
+	limit := p.slotLimitLocked()
+	return limit - p.rules.withheld(limit)
 }
 
 // mostSlotsLocked is how many of these could be used here.
-func (p *pool) mostSlotsLocked() int64 {
-	if p.limiter != nil {
-		return min(p.togetherLocked(), p.limiter.Limit())
-	}
-	return p.togetherLocked()
-}
+func (p *pool) mostSlotsLocked() int64 { return p.togetherLocked() }
 
 // Allow puts grants in force until the given time: of slots, nil if these are not divided, and of
 // budgets, as they were claimed.
@@ -179,6 +196,9 @@ func (s *SharedSlots) Allow(now, until time.Time, slots *SlotsGrant, shares []Sh
 	p.grants.alone = false
 	p.grants.until = until
 	if slots != nil {
+		if p.limiter != nil {
+			p.limiter.Hear(now, slots.Notes)
+		}
 		p.grants.SlotsGrant = *slots
 	}
 	allowShares(now, shares)
@@ -195,6 +215,9 @@ func (s *SharedSlots) Alone(now time.Time) {
 	p := s.p
 	p.mu.Lock()
 	p.grants.alone = true
+	if p.limiter != nil {
+		p.limiter.Alone()
+	}
 	p.grants.hear()
 	p.expireLocked(now)
 	p.narrowLocked()

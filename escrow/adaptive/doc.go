@@ -39,8 +39,8 @@
 //	       Gradient: the limit is what runs less what waits, at least half of it.
 //	       AIMD:     busy is a latency of 1.2 bases; then nine tenths.
 //	full   else, if half of the round's calls saw no slot left, or others came to none since: the limit grows, until the
-//	       first busy round by a half. Then Gradient holds for five rounds and tries 1
-//	       more, then 2, 4, 8, … as long as nothing waits; AIMD 1 more each round.
+//	       first busy round by a half. Then Gradient holds for six rounds and tries 1
+//	       more, and again 1 or half of what it has grown since, as long as nothing waits; AIMD 1 more each round.
 //	light  else, or where not half of the limit runs, nothing changes.
 //
 // # The base
@@ -73,6 +73,13 @@
 //     a limit of few calls. Nothing else lowers it.
 //   - It grows only if it was the limit that calls were held by.
 //   - Memory is bounded, whatever names models have.
+//
+// # Together
+//
+// Gateways in front of the same upstream find one limit (Fleet), because limiters that see their own calls alone
+// add up to more than the knee, the more the fewer calls each has. Each gateway tells the others its samples
+// (Note). The one that has been there longest judges, and all go by its limit. While they do not all know it, nothing
+// is learned, for nobody could say from what. Who may use how much of it is not decided here.
 //
 // # What it is not
 //

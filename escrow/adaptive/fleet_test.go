@@ -1,240 +1,135 @@
 package adaptive
 
 import (
-	"cmp"
-	"container/heap"
-	"math"
-	"math/rand/v2"
-	"slices"
 	"testing"
 	"time"
-
-	"github.com/llmgov/llmgov/internal/testkit"
 )
 
-// together is several gateways in front of one server, each with a limiter that sees its own calls
-// alone. With fleet they have one limit instead: each limiter looks for what all could have at
-// once, as of the last beat; the median of what they found holds, by how many calls each of them
-// runs, and those who are not held by it take it over. It is split by who asks.
-type together struct {
-	rand   *rand.Rand
-	now    time.Time
-	agenda agenda
-	order  int
-	slots  int // of the server
-	busy   int
-	queue  []*sent
-	gates  []*gate
-	fleet  bool
-
-	since  time.Time
-	done   int
-	firsts []float64
-	atOnce float64 // slot-seconds since
-	upTo   time.Time
+// gateways are fleets that tell each other notes.
+type gateways struct {
+	now  time.Time
+	list []*Fleet
 }
 
-// gate is a gateway, and what it told last.
-type gate struct {
-	limiter *Limiter
-	rate    float64
-	waiting int
-	flying  int64
-	lacking bool    // a call found no slot since the last beat
-	had     float64 // slot-seconds
-
-	others, part       int64 // as it heard last
-	told, wants, guess int64
+func (w *gateways) join() *Fleet {
+	f := NewFleet(Config{Law: Gradient, Min: 4, Max: 256})
+	w.list = append(w.list, f)
+	w.now = w.now.Add(time.Millisecond)
+	f.Tell(w.now)
+	return f
 }
 
-type sent struct {
-	*gate
-	at      time.Time
-	running int64
-	full    bool
-}
-
-func newTogether(fleet bool, law Law, slots int, rates ...float64) *together {
-	w := &together{rand: rand.New(rand.NewPCG(11, 1)), now: start, upTo: start, since: start, slots: slots, fleet: fleet}
-	for i, rate := range rates {
-		g := &gate{limiter: New(Config{Law: law, Min: 4, Max: 256}), rate: rate, part: 4}
-		w.gates = append(w.gates, g)
-		w.after(0, func() { w.arrive(g) })
-		w.after(time.Duration(i+1)*100*time.Millisecond, func() { w.beat(g) })
+// beat has each of some gateways tell its note, and then hear those of the others.
+func (w *gateways) beat(all ...*Fleet) {
+	w.now = w.now.Add(500 * time.Millisecond)
+	texts := map[*Fleet]string{}
+	for _, f := range all {
+		texts[f], _ = f.Tell(w.now)
 	}
-	return w
-}
-
-func (w *together) after(d time.Duration, f func()) {
-	w.order++
-	heap.Push(&w.agenda, event{w.now.Add(d), w.order, f})
-}
-
-func (w *together) run(d time.Duration) {
-	end := w.now.Add(d)
-	for len(w.agenda) > 0 && !w.agenda[0].at.After(end) {
-		e := heap.Pop(&w.agenda).(event)
-		w.elapse(e.at)
-		e.f()
-	}
-	w.elapse(end)
-}
-
-func (w *together) elapse(to time.Time) {
-	dt := to.Sub(w.upTo).Seconds()
-	for _, g := range w.gates {
-		g.had += dt * float64(g.flying)
-		w.atOnce += dt * float64(g.flying)
-	}
-	w.now = to
-	w.upTo = to
-}
-
-func (w *together) reset() {
-	w.since = w.now
-	w.done = 0
-	w.firsts = nil
-	w.atOnce = 0
-	for _, g := range w.gates {
-		g.had = 0
-	}
-}
-
-// beat tells the store of a gateway, and the gateway what follows.
-func (w *together) beat(g *gate) {
-	w.after(time.Second, func() { w.beat(g) })
-	g.told, g.wants, g.guess = g.flying, g.flying+int64(g.waiting)+2, g.limiter.Limit()
-	limit := w.median()
-	g.others = 0
-	hungry := int64(1)
-	left := limit
-	for _, o := range w.gates {
-		if o == g {
-			continue
-		}
-		g.others += o.told
-		if o.wants > limit/int64(len(w.gates)) {
-			hungry++
-		} else {
-			left -= o.wants
-		}
-	}
-	g.part = max(1, min(g.wants, left/hungry))
-	if !g.lacking {
-		g.limiter.set(float64(limit))
-	}
-	g.lacking = g.waiting > 0
-	w.pump(g)
-}
-
-// median is the lower one, by calls.
-func (w *together) median() int64 {
-	list := slices.Clone(w.gates)
-	all := int64(0)
-	slices.SortFunc(list, func(a, b *gate) int { return cmp.Compare(a.guess, b.guess) })
-	for _, g := range list {
-		all += max(1, g.told)
-	}
-	below := int64(0)
-	for _, g := range list {
-		below += max(1, g.told)
-		if 2*below >= all && g.guess > 0 {
-			return g.guess
-		}
-	}
-	panic("nobody has told")
-}
-
-func (w *together) arrive(g *gate) {
-	if g.rate <= 0 {
-		w.after(time.Second, func() { w.arrive(g) })
-		return
-	}
-	w.after(time.Duration(w.rand.ExpFloat64()/g.rate*float64(time.Second)), func() { w.arrive(g) })
-	g.waiting = min(g.waiting+1, 100)
-	w.pump(g)
-}
-
-// allowed is how many calls may run at a gateway.
-func (w *together) allowed(g *gate) int64 {
-	if w.fleet {
-		return g.part
-	}
-	return g.limiter.Limit()
-}
-
-func (w *together) pump(g *gate) {
-	for g.waiting > 0 && g.flying < w.allowed(g) {
-		g.waiting--
-		g.flying++
-		s := &sent{gate: g, at: w.now, running: g.flying, full: g.flying >= w.allowed(g)}
-		if w.fleet {
-			s.running += g.others
-		}
-		w.queue = append(w.queue, s)
-	}
-	g.lacking = g.lacking || g.waiting > 0
-	for w.busy < w.slots && len(w.queue) > 0 {
-		s := w.queue[0]
-		w.queue = w.queue[1:]
-		w.busy++
-		first := time.Duration(300 * float64(time.Millisecond) * math.Exp(0.1*w.rand.NormFloat64()))
-		w.after(first, func() {
-			w.firsts = append(w.firsts, w.now.Sub(s.at).Seconds())
-			s.limiter.Observe(w.now, Sample{Kind: Kind{"m", true, 100}, Began: s.at, Running: s.running, Full: s.full, Latency: w.now.Sub(s.at)})
-			w.pump(s.gate)
-		})
-		length := 200 * math.Exp(0.8*w.rand.NormFloat64()-0.32)
-		w.after(first+time.Duration(length/50*float64(time.Second)), func() {
-			w.busy--
-			s.flying--
-			w.done++
-			s.limiter.Ended(w.now.Sub(s.at))
-			for _, o := range w.gates {
-				w.pump(o)
-			}
-		})
-	}
-}
-
-// TestTogether: limiters that see their own calls alone stay at a server's knee together, as long as
-// each has some ten calls of it; with fewer they wait upstream. With one limit for all, the median of
-// what they find, nothing waits, but less is used: a limiter that lets calls rest, to see what
-// latency is there, is heard of by the others only with the next beat, if at all.
-func TestTogether(t *testing.T) {
-	testkit.Long(t, "simulates hours of an adaptive limit")
-	const knee, asked = 48, 40.0 // and so many calls a second, of 11 that it serves
-	for _, law := range []Law{Gradient, AIMD} {
-		for _, n := range []int{1, 2, 4, 8} {
-			for _, fleet := range []bool{false, true} {
-				rates := make([]float64, n) // half of them begin later
-				for i := range n / 2 {
-					rates[i] = asked / float64(n)
-				}
-				w := newTogether(fleet, law, knee, rates...)
-				w.run(4 * time.Minute)
-				for _, g := range w.gates {
-					g.rate = asked / float64(n)
-				}
-				w.run(4 * time.Minute)
-				w.reset()
-				w.run(20 * time.Minute)
-				secs := w.now.Sub(w.since).Seconds()
-				slices.Sort(w.firsts)
-				atOnce := w.atOnce / secs / knee
-				served := float64(w.done) / secs
-				least := math.Inf(1)
-				most := 0.0
-				for _, g := range w.gates {
-					least = min(least, g.had/secs)
-					most = max(most, g.had/secs)
-				}
-				t.Logf("%-8v %d gateways, one limit: %-5v %3.0f %% of the knee at once, %.1f served a second, first tokens after %.2f s, one in twenty after %.2f s, each had %.1f to %.1f",
-					law, n, fleet, 100*atOnce, served, w.firsts[len(w.firsts)/2], w.firsts[len(w.firsts)*95/100], least, most)
-				if !fleet && n <= 4 && (atOnce < 0.94 || atOnce > 1.15 || served < 10.5) {
-					t.Errorf("%v: %d gateways have %.0f %% of the knee at once, and are served %.1f a second", law, n, 100*atOnce, served)
-				}
+	for _, f := range all {
+		var notes []Note
+		for _, o := range all {
+			if o != f {
+				notes = append(notes, Note{10 * time.Millisecond, texts[o]})
 			}
 		}
+		f.Hear(w.now, notes)
+	}
+}
+
+// TestFleet_Leads: the one that has been there longest judges; without it the next one does, from the same limit, once
+// it has been silent for long enough; and back again.
+func TestFleet_Leads(t *testing.T) {
+	w := &gateways{now: start}
+	a := w.join()
+	b := w.join()
+	expect := func(what string, leader *Fleet, limit int64) {
+		t.Helper()
+		for i, f := range w.list {
+			if f.leads != (f == leader) || f.Limit() != limit {
+				t.Errorf("%s: gateway %d leads %v at %d, want %d", what, i, f.leads, f.Limit(), limit)
+			}
+		}
+	}
+	w.beat(a)
+	a.limiter.follow(w.now, 48)
+	w.beat(a, b)
+	w.beat(a, b)
+	expect("b joins", a, 48)
+	a.limiter.follow(w.now, 60)
+	if _, told := b.Tell(w.now); told != 48 {
+		t.Errorf("b tells %d before it has heard", told)
+	}
+	w.beat(a, b)
+	expect("a raises", a, 60)
+
+	w.beat(b)
+	if b.leads {
+		t.Error("b leads at once when a is not heard of")
+	}
+	for range 6 {
+		w.beat(b)
+	}
+	if !b.leads || b.Limit() != 60 {
+		t.Errorf("b leads %v at %d when a is gone", b.leads, b.Limit())
+	}
+	b.limiter.follow(w.now, 20)
+	a.Alone()
+	if _, told := a.Tell(w.now); told != 0 {
+		t.Errorf("a, which has heard of nobody, tells a limit of %d", told)
+	}
+	w.beat(a, b)
+	w.beat(a, b)
+	w.beat(a, b)
+	expect("a is back", a, 20)
+
+	c := w.join()
+	if _, told := c.Tell(w.now); told != 0 {
+		t.Errorf("c, which has heard of nobody, tells a limit of %d", told)
+	}
+	w.beat(a, b, c)
+	w.beat(a, b, c)
+	expect("c joins", a, 20)
+}
+
+// TestFleet_Samples: the leader takes in each sample of another gateway once, at the time at which it came; those that
+// came before all go by the limit say nothing.
+func TestFleet_Samples(t *testing.T) {
+	w := &gateways{now: start}
+	a := w.join()
+	b := w.join()
+	w.beat(a, b)
+	w.beat(a, b)
+	w.beat(a, b)
+	observe := func(n int) {
+		for range n {
+			w.now = w.now.Add(50 * time.Millisecond)
+			b.Observe(w.now, Sample{Kind: Kind{"m", true, 10}, Began: w.now.Add(-40 * time.Millisecond), Running: 2, Latency: 30 * time.Millisecond})
+		}
+	}
+	observe(3)
+	w.beat(a, b)
+	observe(1)
+	w.beat(a, b)
+	w.beat(a, b)
+	if got := a.limiter.round.all; got != 4 {
+		t.Errorf("of 4 samples of another gateway %d are taken in", got)
+	}
+	observe(2)
+	a.limiter.follow(w.now.Add(time.Millisecond), 8)
+	w.beat(a, b)
+	w.beat(a, b)
+	if got := a.limiter.round.all; got != 0 {
+		t.Errorf("%d samples are taken in of before the limit changed", got)
+	}
+}
+
+// TestFleet_Notes: what cannot be read is left out.
+func TestFleet_Notes(t *testing.T) {
+	f := NewFleet(Config{Law: Gradient, Min: 4, Max: 256})
+	f.Tell(start)
+	f.Hear(start, []Note{{0, ""}, {0, "{}"}, {0, "null"}, {time.Hour, `{"id":"x","since":-1,"leads":true,"limit":100000,"samples":[{"l":-1},{}]}`}})
+	if f.Limit() != 256 {
+		t.Errorf("a limit of 100,000 is taken over as %d", f.Limit())
 	}
 }

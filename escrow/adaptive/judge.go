@@ -16,7 +16,7 @@ const (
 	// certain is how many standard errors an excess must be.
 	certain = 2
 	// holds is for how many rounds a knee that was found is kept.
-	holds = 5
+	holds = 6
 	// light is the part of the limit up to which the upstream is taken to be at rest, and
 	// drained the rest of the limit for that.
 	light, drained = 0.8, 0.8
@@ -109,7 +109,7 @@ func (l *Limiter) lower(atOnce, waiting float64) {
 // settle begins to look for the knee close by.
 func (l *Limiter) settle() {
 	l.ramping = false
-	l.step = 1
+	l.found = l.limit
 	l.hold = holds
 }
 
@@ -125,8 +125,7 @@ func (l *Limiter) rise(now time.Time) {
 	case l.hold > 0:
 		l.hold--
 	default:
-		l.set(l.limit + l.step)
-		l.step = min(2*l.step, l.limit/2)
+		l.set(l.limit + min(max(1, (l.limit-l.found)/2), l.limit/2))
 	}
 }
 

@@ -20,6 +20,9 @@ type Config struct {
 	Min, Max int64
 }
 
+// within brings a limit within the bounds.
+func (c *Config) within(limit int64) int64 { return min(max(limit, c.Min), c.Max) }
+
 // Sample is the experience of one call with the upstream.
 type Sample struct {
 	Kind Kind
@@ -43,8 +46,8 @@ type Limiter struct {
 
 	run     float64 // seconds that calls run, a moving average; 0 before the first
 	ramping bool    // nothing was ever busy
-	step    float64 // by which it grows next,
-	hold    int     // after so many rounds
+	found   float64 // the limit at the knee that was found last,
+	hold    int     // and for how many rounds it is kept
 	fall    fall
 	refused float64 // part of the last calls that the upstream refused
 
@@ -80,7 +83,7 @@ func (l *Limiter) Limit() int64 {
 	if l.draining {
 		limit = drained * limit
 	}
-	return min(max(int64(limit+0.5), l.cfg.Min), l.cfg.Max)
+	return l.cfg.within(int64(limit + 0.5))
 }
 
 // set moves the limit, within its bounds.

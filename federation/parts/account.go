@@ -54,6 +54,8 @@ type Hold struct {
 	Marks []Mark
 	// Most bounds what others may have, because it may be what the member believes; 0 is no bound.
 	Most int64
+	// Note is as in the Claim.
+	Note string
 
 	given int64 // the part needed for the calls let in just now
 }
@@ -172,7 +174,7 @@ func (a *Account) tell(m *Member, b *Beat) peers {
 func (a *Account) told(before *Hold, c Claim) Hold {
 	h := Hold{
 		Name: c.Name, Kind: c.Kind, Ends: c.Ends, Seen: a.Now, Used: c.Used, Held: c.Held, High: c.Part, Need: c.Need,
-		Limit: c.Limit, Weight: c.Weight, Calm: c.Calm, Tail: c.Tail, Most: c.Most,
+		Limit: c.Limit, Weight: c.Weight, Calm: c.Calm, Tail: c.Tail, Most: c.Most, Note: c.Note,
 	}
 	if c.Tail > 0 {
 		h.Tail = max(c.Tail, ttl) // the clock may jump ahead by up to a TTL unnoticed

@@ -1,6 +1,7 @@
 package parts
 
 import (
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -23,7 +24,7 @@ func wants(t *testing.T, got []Part, want ...Part) {
 		got[i].Most = 0
 		got[i].Peers = 0
 	}
-	if !slices.Equal(got, want) {
+	if !slices.EqualFunc(got, want, func(a, b Part) bool { return reflect.DeepEqual(a, b) }) {
 		t.Fatalf("got %v, want %v", got, want)
 	}
 }

@@ -45,6 +45,9 @@
 // ask, an Ask that arrives twice lets nobody in twice, and a call that was let in but did not go is
 // forgotten with the next beat.
 //
+// With a claim a process may leave a note, which the account passes on to the others unread (Claim.Note). That is how
+// processes find out a limit together that nobody knows: each claims with the limit that it has heard of.
+//
 // # After a loss
 //
 // An account that is lost is restored by any process that knew it (Account.Lost). With each answer a

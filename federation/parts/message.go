@@ -80,6 +80,8 @@ type Claim struct {
 	// Sum, Most and Peers are those of the Part in the last answer that was not Learning. Had is the least
 	// that the account of that answer has counted of this process since then.
 	Sum, Most, Peers, Had int64
+	// Note is for the other processes, and the account does not read it. The last one counts.
+	Note string
 }
 
 // Reply answers a beat.
@@ -107,6 +109,15 @@ type Part struct {
 	// is heard of again, and Peers is how many of them are heard of. With these an account that is lost is
 	// restored. They are 0 in a Reply that is Learning.
 	Sum, Most, Peers int64
+	// Notes are those of the other processes that are heard of, so far as they have any.
+	Notes []Note
+}
+
+// Note is a Claim.Note as another process hears of it. Age is for how many milliseconds the account has
+// had it.
+type Note struct {
+	Age  int64
+	Text string
 }
 
 // Within is the claim with every amount cut to 0…MaxAmount.

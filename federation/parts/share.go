@@ -31,6 +31,7 @@ func (a *Account) grant(m *Member, h *Hold, of []peer) Part {
 		r.Others = min(r.Others+counts, maxSum)
 		if a.live(x.Hold) {
 			r.Held = min(r.Held+x.Held, maxSum)
+			r.note(a.Now, x.Hold)
 		}
 	}
 	part := min(max(target(h, live, avail), h.given), free, a.promised(m, h, of))
@@ -49,6 +50,13 @@ func (a *Account) grant(m *Member, h *Hold, of []peer) Part {
 	}
 	r.Part = part
 	return r
+}
+
+// note passes on the note of another member's hold.
+func (r *Part) note(now int64, h *Hold) {
+	if h.Note != "" {
+		r.Notes = append(r.Notes, Note{now - h.Seen, h.Note})
+	}
 }
 
 // limit is the lowest that any member knows that is still heard of.

@@ -64,6 +64,7 @@ func (s *Slots) claimSlots(d *governor.SlotsDemand) {
 	all.Used = d.Running
 	all.Tail = d.Tail.Milliseconds()
 	background := all
+	all.Note = d.Note
 	ahead := slotsAhead(d)
 	want(&all, d.Waiting+d.Returning, ahead, d.Most)
 	s.claims = append(s.claims, all)
@@ -136,11 +137,19 @@ func (s *Slots) Apply(now, until time.Time, list []parts.Part) {
 			slots.Open = list[i].Part
 			slots.OthersBackground = list[i].Others
 		case slotsAll:
-			slots = &governor.SlotsGrant{Slots: list[i].Part, Others: list[i].Others}
+			slots = &governor.SlotsGrant{Slots: list[i].Part, Others: list[i].Others, Notes: notes(list[i].Notes)}
 			slots.Open = slots.Slots // unless those of background calls are claimed separately
 		}
 	}
 	s.shared.Allow(now, until, slots, s.shares.grants(list[min(len(list), first):]))
+}
+
+// notes are those of other processes on an adaptive limit.
+func notes(list []parts.Note) (notes []governor.Note) {
+	for _, n := range list {
+		notes = append(notes, governor.Note{Age: time.Duration(n.Age) * time.Millisecond, Text: n.Text})
+	}
+	return notes
 }
 
 // Alone says that nobody answers. Once the grants have expired, and until Apply, the pool goes by its

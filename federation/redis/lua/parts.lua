@@ -14,9 +14,11 @@ local LIMIT, SPARE, WEIGHT, CALM, CALM_USE, TAIL = 11, 12, 13, 14, 15, 16
 local MARKS = 17
 -- MOST bounds what others may have, because it may be what the member believes; 0 is no bound.
 local MOST = 18
+-- NOTE is for the other members.
+local NOTE = 19
 -- Of a beat: the instance, seq, 1 if it has left, 1 if it is timed, how many claims, epoch, known, heard, and of each claim
--- name, kind, limit, ends, used, held, part, want, need, spare, weight, calm, calm use, tail, sum, most, peers, had.
-local HEAD, CLAIM = 8, 18
+-- name, kind, limit, ends, used, held, part, want, need, spare, weight, calm, calm use, tail, sum, most, peers, had, note.
+local HEAD, CLAIM = 8, 19
 
 local ceil, floor, min, max = math.ceil, math.floor, math.min, math.max
 local now, began, members, lost = 0, 0, {}, {}
@@ -120,7 +122,7 @@ local function tell(m, seq, at)
     spare = min(spare, want - max(need, used))
     holds[#holds + 1] = {
       ARGV[i], ARGV[i + 1], ends, now, used, held, part, want, need, since,
-      limit, spare, n[10], n[11], min(n[12], want - spare), n[13] > 0 and max(n[13], TTL) or 0, was and was[MARKS] or false, n[15],
+      limit, spare, n[10], n[11], min(n[12], want - spare), n[13] > 0 and max(n[13], TTL) or 0, was and was[MARKS] or false, n[15], ARGV[i + 18],
     }
   end
   local told = by_name(holds)
@@ -273,10 +275,12 @@ local function promise(m, h, of, limit)
   return all, most, here
 end
 
--- grant answers a claim: its part, what others use, what of that they hold; and what they may have and may come to
--- have, and how many are heard of.
-local function grant(m, h, of)
-  if over(h) then return 0, 0, 0, 0, 0, 0 end
+-- grant adds the answer to a claim: its part, what others use, what of that they hold; what they may have and may come to
+-- have, and how many are heard of; and how many notes they have, and of each its age and text.
+local function grant(m, h, of, reply)
+  local n = #reply
+  for i = n + 1, n + 7 do reply[i] = 0 end
+  if over(h) then return end
   local limit = limit_(h, of)
   local free, avail, others, held, live = limit, limit, 0, 0, {}
   for i = 1, #of, 2 do
@@ -291,7 +295,14 @@ local function grant(m, h, of)
     if o ~= m then
       free = max(free - belief(x), 0)
       others = min(others + counts, MAX_SUM)
-      if here then held = min(held + x[HELD], MAX_SUM) end
+      if here then
+        held = min(held + x[HELD], MAX_SUM)
+        if (x[NOTE] or '') ~= '' then
+          reply[n + 7] = reply[n + 7] + 1
+          reply[#reply + 1] = now - x[TOLD]
+          reply[#reply + 1] = x[NOTE]
+        end
+      end
     end
   end
   local part = min(max(target(h, live, avail), h.given or 0), free, promised(m, h, of))
@@ -304,7 +315,7 @@ local function grant(m, h, of)
   local all, most, here = 0, 0, 0
   if not lost.learning then all, most, here = promise(m, h, of, limit_(h, of)) end
   if h[NEED] <= part then h[SINCE] = 0 end
-  return part, others, held, all, most, here
+  reply[n + 1], reply[n + 2], reply[n + 3], reply[n + 4], reply[n + 5], reply[n + 6] = part, others, held, all, most, here
 end
 
 -- bequeath takes over what one who leaves used of periods.
@@ -401,7 +412,7 @@ local function untaught(at)
 end
 
 -- answer adds the answer to a beat that was taken in: its seq, epoch, 1 if that is learning, the time, and of each claim
--- part, others, held, all, most, here.
+-- what grant adds.
 local function answer(m, seq, at, of, reply)
   reply[#reply + 1] = seq
   reply[#reply + 1] = lost.epoch
@@ -409,8 +420,7 @@ local function answer(m, seq, at, of, reply)
   reply[#reply + 1] = now
   for i = 1, tonumber(ARGV[at + 4]) do
     local h = m[HOLDS][i]
-    local n = #reply
-    reply[n + 1], reply[n + 2], reply[n + 3], reply[n + 4], reply[n + 5], reply[n + 6] = grant(m, h, of[h[NAME]])
+    grant(m, h, of[h[NAME]], reply)
     if ARGV[at + 3] == '1' and h[KIND] == 'rolling' then mark(h) else h[MARKS] = false end
   end
   drop(m[HOLDS], idle)

@@ -187,6 +187,7 @@ func (w *crowd) beat(owner, instance string, now int64) *parts.Beat {
 			c.Calm = w.rng.Int64N(1e6)
 			c.CalmUse = w.rng.Int64N(limit)
 			c.Tail = w.rng.Int64N(5000)
+			c.Note = []string{"", "{\"of\": \"a\"}", "\x00\xff and\nso on"}[w.rng.IntN(3)]
 		}
 		b.Claims = append(b.Claims, c)
 	}

@@ -1,0 +1,156 @@
+package adaptive
+
+import (
+	"slices"
+	"time"
+)
+
+// Fleet is one gateway's side of a limit that several gateways find out together. The one that has been
+// there longest leads: it judges, by the samples of all. The others follow its limit. A Fleet that hears
+// of nobody is a Limiter. It is not safe for concurrent use.
+type Fleet struct {
+	limiter *Limiter
+	member  member
+	limit   int64     // of the one that leads, while another does
+	leads   bool      // other gateways are to follow this one
+	follows bool      // another one leads
+	heard   time.Time // when notes last came
+	elder   time.Time // when one last came of a gateway that has been there longer
+	own     []sample  // the last ones, for the one that leads
+	ended   int64     // calls, since the start
+	known   map[string]told
+}
+
+// patience is for how long a gateway that is heard of no more is still waited for.
+const patience = 2500 * time.Millisecond
+
+// told is how much of another gateway's samples and ends of calls has been taken in.
+type told struct{ samples, ended int64 }
+
+// NewFleet returns a limit that begins at its least.
+func NewFleet(cfg Config) *Fleet { return &Fleet{limiter: New(cfg)} }
+
+// Begin begins at the number of calls that run already, within the bounds.
+func (f *Fleet) Begin(running int64) { f.limiter.Begin(running) }
+
+// Configure changes law and bounds.
+func (f *Fleet) Configure(cfg Config) { f.limiter.Configure(cfg) }
+
+// Limit is how many calls may be in flight, at all gateways together.
+func (f *Fleet) Limit() int64 {
+	if f.follows {
+		return f.limiter.cfg.within(f.limit)
+	}
+	return f.limiter.Limit()
+}
+
+// Ended tells how long a call was in flight, whatever became of it.
+func (f *Fleet) Ended(ran time.Duration) {
+	f.limiter.Ended(ran)
+	f.ended++
+}
+
+// Observe records the sample of a call here.
+func (f *Fleet) Observe(now time.Time, s Sample) {
+	f.keep(sample{Sample: s, at: now})
+	f.limiter.Observe(now, s)
+}
+
+// Overloaded tells that the upstream refused a call for want of capacity, or did not answer it in time.
+func (f *Fleet) Overloaded(now, began time.Time) {
+	f.keep(sample{Sample: Sample{Began: began}, at: now})
+	f.limiter.Overloaded(now, began)
+}
+
+// Hear takes in the notes of all other gateways that are heard of.
+func (f *Fleet) Hear(now time.Time, notes []Note) {
+	others := read(now, notes)
+	if f.away(now) {
+		f.leads = false // others have gone on without this one
+	}
+	f.heard = now
+	if !f.leads {
+		f.followAny(now, others)
+	}
+	f.turnTo(now, others)
+	if !f.leads {
+		return
+	}
+	f.takeIn(others)
+	if slices.ContainsFunc(others, func(o *note) bool { return o.Limit > 0 && o.Limit != f.Limit() }) {
+		f.limiter.turn(now, true) // calls that begin before all have heard of the limit say nothing of it
+	}
+}
+
+// Alone says that nothing is heard of others: until that changes, the limit is that of the calls here.
+func (f *Fleet) Alone() {
+	f.leads = false
+	f.follows = false
+}
+
+// away reports whether this gateway knows no limit of the fleet.
+func (f *Fleet) away(now time.Time) bool { return f.heard.IsZero() || now.Sub(f.heard) > patience }
+
+// followAny takes over the limit of the one that leads.
+func (f *Fleet) followAny(now time.Time, others []*note) {
+	for _, o := range others { // the eldest first
+		if o.Leads && o.Limit > 0 {
+			f.follows = true
+			f.limit = o.Limit
+			f.limiter.follow(now, o.Limit)
+			return
+		}
+	}
+}
+
+// turnTo settles who leads.
+func (f *Fleet) turnTo(now time.Time, others []*note) {
+	switch {
+	case len(others) > 0 && f.member.after(others[0].member):
+		f.elder = now
+		f.leads = false
+		f.followAny(now, others)
+	case f.leads || now.Sub(f.elder) <= patience && !slices.ContainsFunc(others, func(o *note) bool { return o.Leads }):
+	default:
+		f.leads = true
+		f.follows = false
+	}
+}
+
+// takeIn has the limiter observe the calls of others, in their order.
+func (f *Fleet) takeIn(others []*note) {
+	var list []sample
+	known := make(map[string]told, len(others))
+	for _, o := range others {
+		before := f.known[o.ID]
+		for range min(o.Ended-before.ended, shortRun) {
+			f.limiter.Ended(time.Duration(o.Ran) * time.Millisecond)
+		}
+		known[o.ID] = told{max(before.samples, o.last()), o.Ended}
+		for _, s := range o.samples {
+			if s.seq > before.samples {
+				list = append(list, s)
+			}
+		}
+	}
+	f.known = known
+	slices.SortStableFunc(list, func(a, b sample) int { return a.at.Compare(b.at) })
+	for _, s := range list {
+		if s.Latency == 0 {
+			f.limiter.Overloaded(s.at, s.Began)
+			continue
+		}
+		f.limiter.Observe(s.at, s.Sample)
+	}
+}
+
+// follow takes over a limit that another gateway has found.
+func (l *Limiter) follow(now time.Time, limit int64) {
+	if limit == l.Limit() && !l.draining {
+		return
+	}
+	l.draining = false
+	l.set(float64(limit))
+	l.settle()
+	l.turn(now, true)
+}

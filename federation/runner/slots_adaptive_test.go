@@ -1,0 +1,297 @@
+package runner_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	mathrand "math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/llmgov/llmgov/escrow/adaptive"
+	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/testkit"
+)
+
+// server serves as many calls at once as it has slots; the others wait in their order.
+type server struct {
+	mu     sync.Mutex
+	rng    *mathrand.Rand
+	slots  int
+	busy   int
+	queue  []chan struct{}
+	firsts []float64 // seconds until the first token
+	done   int
+	flying int
+	had    float64 // slot-seconds
+	upTo   time.Time
+}
+
+// elapse counts the calls until now.
+func (s *server) elapse() {
+	now := time.Now()
+	s.had += float64(s.flying) * now.Sub(s.upTo).Seconds()
+	s.upTo = now
+}
+
+// enter waits for a slot.
+func (s *server) enter() {
+	s.mu.Lock()
+	s.elapse()
+	s.flying++
+	if s.busy < s.slots {
+		s.busy++
+		s.mu.Unlock()
+		return
+	}
+	turn := make(chan struct{})
+	s.queue = append(s.queue, turn)
+	s.mu.Unlock()
+	<-turn
+}
+
+// leave frees a slot.
+func (s *server) leave() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.elapse()
+	s.flying--
+	s.done++
+	s.busy--
+	s.begin()
+}
+
+// begin lets those in for whom there is a slot.
+func (s *server) begin() {
+	for s.busy < s.slots && len(s.queue) > 0 {
+		s.busy++
+		close(s.queue[0])
+		s.queue = s.queue[1:]
+	}
+}
+
+// resize changes the number of slots.
+func (s *server) resize(slots int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.slots = slots
+	s.begin()
+}
+
+// draw is how long a call takes until its first token, and from there on.
+func (s *server) draw() (first, rest time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	length := 200 * math.Exp(0.8*s.rng.NormFloat64()-0.32)
+	return time.Duration(300 * float64(time.Millisecond) * math.Exp(0.1*s.rng.NormFloat64())), time.Duration(length / 50 * float64(time.Second))
+}
+
+// serve takes a call through the server.
+func (s *server) serve(l governor.Lease) {
+	began := time.Now()
+	s.enter()
+	first, rest := s.draw()
+	time.Sleep(first)
+	l.Progress(0)
+	s.mu.Lock()
+	s.firsts = append(s.firsts, time.Since(began).Seconds())
+	s.mu.Unlock()
+	time.Sleep(rest)
+	s.leave()
+	l.Settle(governor.Usage{Input: 100, Output: 200})
+}
+
+// service is what a server did in a while.
+type service struct{ atOnce, perSecond, median, p95 float64 }
+
+// over is what the server does in a time.
+func (s *server) over(d time.Duration) (r service) {
+	s.mu.Lock()
+	s.elapse()
+	s.had = 0
+	s.done = 0
+	s.firsts = nil
+	s.mu.Unlock()
+	time.Sleep(d)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.elapse()
+	slices.Sort(s.firsts)
+	r.atOnce = s.had / d.Seconds()
+	r.perSecond = float64(s.done) / d.Seconds()
+	r.median = s.firsts[len(s.firsts)/2]
+	r.p95 = s.firsts[len(s.firsts)*95/100]
+	return r
+}
+
+// adaptiveFleet runs gateways in front of one server, with an adaptive limit. rates are the calls that come to each
+// per second.
+func adaptiveFleet(t *testing.T, law adaptive.Law, slots int, rates []float64, run func(f *fleet, s *server)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 256)
+		s := &server{slots: slots, rng: mathrand.New(mathrand.NewPCG(7, 1)), upTo: time.Now()}
+		edit := func(p *governor.Pool) {
+			p.Adaptive = law
+			p.MinConcurrency = 4
+			p.MaxQueue = 100
+			if law == adaptive.Fixed {
+				p.Concurrency = int64(slots)
+				p.MinConcurrency = 0
+			}
+		}
+		ctx, end := context.WithCancel(t.Context())
+		var group sync.WaitGroup
+		for _, rate := range rates {
+			b := f.join(f.config(edit))
+			group.Go(func() { f.come(ctx, &group, b, s, rate) })
+		}
+		run(f, s)
+		end()
+		group.Wait()
+		f.stop()
+	})
+}
+
+// come has so many calls a second come to a gateway.
+func (f *fleet) come(ctx context.Context, group *sync.WaitGroup, b *berth, s *server, rate float64) {
+	for ctx.Err() == nil {
+		f.mu.Lock()
+		pause := f.rng.ExpFloat64() / rate
+		f.mu.Unlock()
+		time.Sleep(time.Duration(pause * float64(time.Second)))
+		group.Go(func() {
+			lease, rej := b.Acquire(ctx, governor.Request{Tenant: "a", Pool: "p", Model: "m", Stream: true, Input: 100, Output: 1000})
+			if rej == nil {
+				s.serve(lease)
+			}
+		})
+	}
+}
+
+func even(n int, all float64) (rates []float64) {
+	for range n {
+		rates = append(rates, all/float64(n))
+	}
+	return rates
+}
+
+func (r service) String() string {
+	return fmt.Sprintf("%5.1f at once, %5.2f a second, first tokens %.2f s, %.2f s", r.atOnce, r.perSecond, r.median, r.p95)
+}
+
+// near reports what is wrong with a service that is to do at least that part of what the same gateways do with a
+// fixed limit at the knee.
+func (r service) near(best service, least float64) (wrong []string) {
+	if r.atOnce < 0.95*best.atOnce || r.atOnce > 1.1*best.atOnce {
+		wrong = append(wrong, "at once")
+	}
+	if r.perSecond < least*best.perSecond {
+		wrong = append(wrong, "a second")
+	}
+	if r.p95 > 1.5*best.p95 {
+		wrong = append(wrong, "first tokens")
+	}
+	return wrong
+}
+
+// knee is the number of calls that the server of these tests takes at once. Each gateway by itself would let
+// it have 73 with eight of them (gradient), or 144 (aimd).
+const knee = 48
+
+// TestAdaptiveFleet: gateways find the knee of a server together, however many they are, and share it by who
+// asks.
+func TestAdaptiveFleet(t *testing.T) {
+	testkit.Long(t, "simulates hours of an adaptive limit")
+	for _, c := range []struct {
+		name  string
+		rates []float64
+	}{
+		{"1", even(1, 20)},
+		{"2", even(2, 20)},
+		{"4", even(4, 20)},
+		{"8", even(8, 20)},
+		{"16", even(16, 20)},
+		{"4, uneven", []float64{10, 5, 3, 2}},
+		{"8, one hot", []float64{0.3, 18, 0.3, 0.3, 0.3, 0.3, 0.3, 0.3}},
+	} {
+		best := service{}
+		for _, law := range []adaptive.Law{adaptive.Fixed, adaptive.Gradient, adaptive.AIMD} {
+			adaptiveFleet(t, law, knee, c.rates, func(f *fleet, s *server) {
+				time.Sleep(4 * time.Minute)
+				r := s.over(10 * time.Minute)
+				t.Logf("%-8s %s gateways: %v", law, c.name, r)
+				if law == adaptive.Fixed {
+					best = r
+				}
+				least := map[adaptive.Law]float64{adaptive.Fixed: 1, adaptive.Gradient: 0.97, adaptive.AIMD: 0.95}[law]
+				if wrong := r.near(best, least); wrong != nil {
+					t.Errorf("%s, %s gateways: %v; at a limit of %d %v; wrong is %v", law, c.name, r, knee, best, wrong)
+				}
+			})
+		}
+	}
+}
+
+// TestAdaptiveFleet_Finds is the short form: eight gateways start at a limit of 4, and are at the knee after a minute.
+func TestAdaptiveFleet_Finds(t *testing.T) {
+	adaptiveFleet(t, adaptive.Gradient, knee/2, even(8, 8), func(f *fleet, s *server) {
+		time.Sleep(time.Minute)
+		r := s.over(40 * time.Second)
+		if r.atOnce < 0.8*knee/2 || r.atOnce > 1.15*knee/2 {
+			t.Errorf("eight gateways have %v of a knee of %d", r, knee/2)
+		}
+		if limits := f.limits(); slices.Max(limits)-slices.Min(limits) > 8 {
+			t.Errorf("their limits are %v", limits)
+		}
+	})
+}
+
+// limits are those that the gateways go by.
+func (f *fleet) limits() (limits []int64) {
+	for _, b := range f.berths {
+		limits = append(limits, b.State().Pools[0].Slots)
+	}
+	return limits
+}
+
+// TestAdaptiveFleet_Scenes: the knee falls to a third and is back; the gateway that judged is cut off, and comes back; one
+// that joins takes over the limit.
+func TestAdaptiveFleet_Scenes(t *testing.T) {
+	testkit.Long(t, "simulates an hour of an adaptive limit")
+	adaptiveFleet(t, adaptive.Gradient, knee, even(4, 20), func(f *fleet, s *server) {
+		look := func(what string, d time.Duration, least, most float64) {
+			t.Helper()
+			r := s.over(d)
+			t.Logf("%s: %v", what, r)
+			if r.atOnce < least || r.atOnce > most {
+				t.Errorf("%s: %v, not %.0f to %.0f at once", what, r, least, most)
+			}
+		}
+		time.Sleep(4 * time.Minute)
+		s.resize(16)
+		look("knee at 16", 40*time.Second, 16, 48)
+		look("after 40 s", time.Minute, 14, 20)
+		s.resize(knee)
+		look("knee at 48", time.Minute, 20, 48)
+		look("after a minute", 2*time.Minute, 43, 51)
+		f.berths[0].way.cut.Store(true)
+		look("one is cut off", 30*time.Second, 20, 49)
+		f.berths[0].way.cut.Store(false)
+		look("it is back", time.Minute, 34, 50)
+		look("after a minute", time.Minute, 43, 51)
+		joined := f.join(f.config(func(p *governor.Pool) {
+			p.Adaptive = adaptive.Gradient
+			p.MinConcurrency = 4
+		}))
+		look("one joins", 20*time.Second, 43, 52)
+		if limits := f.limits(); slices.Max(limits)-slices.Min(limits) > 8 {
+			t.Errorf("their limits are %v", limits)
+		}
+		joined.stop()
+		f.berths = f.berths[:4]
+	})
+}
