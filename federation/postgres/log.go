@@ -54,6 +54,7 @@ type replica struct {
 	account *federation.Account
 	length  int       // of the log that was read
 	begins  int       // how much of it is the account at its beginning
+	last    int       // how much of it is the last beat, which is this process's own
 	sum     hash.Hash // of the log that was read
 }
 
@@ -82,6 +83,7 @@ func (k *replica) follow(beats []byte) (reply federation.Reply, err error) {
 	k.length += len(beats)
 	k.sum.Write(beats)
 	for len(beats) > 0 {
+		k.last = len(beats)
 		var e entry
 		beats, err = e.read(beats)
 		if err != nil {
@@ -128,8 +130,13 @@ func (e *entry) read(in []byte) ([]byte, error) {
 // leastLog is how long the beats of a log may become at least.
 const leastLog = 32 << 10
 
-// long reports whether a log has so many beats that it should begin later.
-func (k *replica) long() bool { return k.length-k.begins > max(k.begins, leastLog) }
+// long reports whether a log has so many beats that it should begin later, and this process is to see to that: it is, if
+// its own beat was the one too many, or if the one whose beat that was did not. Else all would send the account at the same time.
+func (k *replica) long() bool {
+	most := max(k.begins, leastLog)
+	beats := k.length - k.begins
+	return beats > most && (beats-k.last <= most || beats > 3*most)
+}
 
 // later is a log that begins with the account as it is, and the replica of that.
 func (k *replica) later() ([]byte, *replica, error) {

@@ -147,6 +147,36 @@ func TestLog_Bounded(t *testing.T) {
 	}
 }
 
+// TestLog_OneShortens: one gateway sends the account that is to begin a log, and not all of them, and the log becomes shorter.
+func TestLog_OneShortens(t *testing.T) {
+	url := pgtest.New(t).URL()
+	var all []*gateway
+	for i := range 4 {
+		all = append(all, newGateway(open(t, url), fmt.Sprint("n", i), 1))
+	}
+	shorter := 0
+	before := 0
+	for n := range 100 {
+		all[n%len(all)].beat(t)
+		var about []string
+		for _, g := range all {
+			if k := g.s.replicas.all["p"]; k != nil && k.long() {
+				about = append(about, g.Node)
+			}
+		}
+		if len(about) > 1 {
+			t.Fatalf("after %d beats %v are about to send the account", n+1, about)
+		}
+		if all[n%len(all)].s.replicas.all["p"].length < before {
+			shorter++
+		}
+		before = all[n%len(all)].s.replicas.all["p"].length
+	}
+	if shorter == 0 {
+		t.Error("the log has never become shorter")
+	}
+}
+
 // TestLog_Damaged: gateways leave a damaged log alone, which would else grow with each beat, and be sent to each of them.
 func TestLog_Damaged(t *testing.T) {
 	s := open(t, pgtest.New(t).URL())
