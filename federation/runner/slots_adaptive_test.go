@@ -192,7 +192,7 @@ func (r service) near(best service, least float64) (wrong []string) {
 	if r.perSecond < least*best.perSecond {
 		wrong = append(wrong, "a second")
 	}
-	if r.p95 > 1.5*best.p95 {
+	if r.p95 > 1.6*best.p95 { // 1.3 to 1.45 times as late is usual in ten minutes, 1.49 was seen
 		wrong = append(wrong, "first tokens")
 	}
 	return wrong
