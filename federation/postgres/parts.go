@@ -121,14 +121,18 @@ func (s *Store) lockOwners(ctx context.Context, conn *pgxpool.Conn, names []stri
 	if err != nil {
 		return nil, 0, err
 	}
-	rows, err = pgx.CollectRows(found, func(r pgx.CollectableRow) (w owned, err error) { return w, r.Scan(&w.owner, &w.account) })
+	rows, err = pgx.CollectRows(found, func(r pgx.CollectableRow) (w owned, err error) {
+		err = r.Scan(&w.owner, &w.account)
+		return w, err
+	})
 	if err != nil {
 		return nil, 0, err
 	}
 	if len(rows) != len(names) { // forgotten between two statements
 		return nil, 0, errors.New("an owner's row is gone")
 	}
-	return rows, now, results.QueryRow().Scan(&now)
+	err = results.QueryRow().Scan(&now)
+	return rows, now, err
 }
 
 // writeOwners ends the transaction.

@@ -221,7 +221,8 @@ func (s *Store) lock(ctx context.Context, conn *pgxpool.Conn, pool string) (w ro
 	if err := results.QueryRow().Scan(&w.account); err != nil {
 		return row{}, err
 	}
-	return w, results.QueryRow().Scan(&w.now, &w.incarnation)
+	err = results.QueryRow().Scan(&w.now, &w.incarnation)
+	return w, err
 }
 
 // write ends the transaction.
