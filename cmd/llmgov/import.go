@@ -54,7 +54,7 @@ func (c importLitellmCmd) Run(e *env) error {
 	switch {
 	case errors.Is(err, litellm.ErrPrices):
 		writeNotes(e, result.Notes)
-		return fmt.Errorf("llmgov: %w; give LiteLLM's price map by --prices model_prices_and_context_window.json, or add input_cost_per_token and "+
+		return fmt.Errorf("llmgov: %w, so nothing was written; give LiteLLM's price map by --prices model_prices_and_context_window.json, or add input_cost_per_token and "+
 			"output_cost_per_token to model_info of these models, or remove the budgets", err)
 	case errors.Is(err, litellm.ErrNothing):
 		writeNotes(e, result.Notes)
