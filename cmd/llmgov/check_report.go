@@ -104,7 +104,7 @@ func millionths(part float64) float64 { return math.Round(part*1e6) / 1e6 }
 func (r *report) unreached(snap *tenants.Snapshot, p *tenants.Pool) {
 	list := snap.Uncalled(p)
 	if len(list) == len(p.Models) {
-		r.Notes = append(r.Notes, "pool "+p.Name+": no tenant may use it")
+		r.Notes = append(r.Notes, "pool "+p.Name+": no tenant that has a key may use it")
 		return
 	}
 	for _, m := range list {
