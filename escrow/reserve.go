@@ -63,10 +63,10 @@ func (p *Pool) owed(i NodeID) bool {
 }
 
 // reserved reports whether the interactive reserve is what keeps background calls of a leaf waiting, and
-// not the turns of others.
+// not the turns of others. Where nothing is reserved it is not.
 func (p *Pool) reserved(i NodeID) bool {
 	if p.cfg.Slots == 0 {
 		return false
 	}
-	return p.background >= p.forBackground.Most || p.running < p.slots && !p.hasSlot(i, background)
+	return p.forBackground.Most < p.slots && p.background >= p.forBackground.Most || p.running < p.slots && !p.hasSlot(i, background)
 }

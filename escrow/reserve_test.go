@@ -71,3 +71,35 @@ func TestReserve_BurstsFindSlots(t *testing.T) {
 		}
 	}
 }
+
+// TestReserve_None: where nothing is reserved, background calls that wait for a slot are demand.
+func TestReserve_None(t *testing.T) {
+	for _, c := range []struct {
+		what   string
+		narrow int64
+	}{{"all slots in use by background calls", 2}, {"no slot may be used", 0}} {
+		start := time.Unix(0, 0)
+		p := New(start, Config{Slots: 2, MaxQueue: 10})
+		leaf := p.Add(Root, Node{Weight: WeightOne})
+		p.Narrow(c.narrow, BackgroundSlots{Most: c.narrow})
+		for range c.narrow {
+			p.Offer(start, Call{Leaf: leaf, Background: true, Most: Cost{100, 1}})
+		}
+		p.Offer(start, Call{Leaf: leaf, Background: true, Most: Cost{100, 1}, MaxWait: time.Hour})
+		p.Pump(start, nil)
+		if p.Waiting() != 1 {
+			t.Fatalf("%s: %d wait", c.what, p.Waiting())
+		}
+		if a := p.Account(leaf); a.Waiting == 0 {
+			t.Errorf("%s: a call waits, and is no demand", c.what)
+		}
+		turned := p.Account(leaf).Turned
+		p.Offer(start, Call{Leaf: leaf, Background: true, Most: Cost{100, 1}})
+		if p.Account(leaf).Turned == turned {
+			t.Errorf("%s: a call is refused, and is no demand", c.what)
+		}
+		if !p.open {
+			t.Errorf("%s: background calls are parked", c.what)
+		}
+	}
+}
