@@ -73,8 +73,9 @@ func (c Config) Validate() error {
 // which never runs backwards: an earlier now counts as the latest that was told. A
 // Pool is not safe for concurrent use: its owner serialises calls.
 //
-// After any verb that may free capacity, or that leaves a call waiting, call Pump;
-// after Pump arm a timer for Next, and call Pump when it fires.
+// After any verb that may free capacity, or that leaves a call waiting, call Pump; also after one that begins a
+// call while background calls wait, which may have less than their share then (BackgroundSlots).
+// After Pump arm a timer for Next, and call Pump when it fires.
 type Pool struct {
 	cfg   Config
 	start time.Time

@@ -90,3 +90,43 @@ func TestReserve_Explain(t *testing.T) {
 		}
 	})
 }
+
+// TestReserve_Wakes: a background call that a tenant comes to be owed because another's call goes at once.
+func TestReserve_Wakes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := must(t, Config{
+			Pools: []Pool{{Name: "p", Concurrency: 10, InteractiveReserve: 4, MaxQueue: 1000}},
+			Tenants: []Tenant{
+				{Name: "chat", Weight: 1000},
+				{Name: "batch", Weight: 1000, MaxWait: time.Hour, Background: true},
+			},
+		})
+		var all []Lease
+		take := func(tenant string) {
+			l, rej := g.Acquire(t.Context(), Request{Tenant: tenant, Pool: "p", Model: "m"})
+			if rej != nil {
+				t.Fatal(rej)
+			}
+			all = append(all, l)
+		}
+		for range 3 {
+			take("chat")
+			take("batch")
+		}
+		got := make(chan Lease, 1)
+		go func() {
+			l, _ := g.Acquire(t.Context(), Request{Tenant: "batch", Pool: "p", Model: "m"})
+			got <- l
+		}()
+		synctest.Wait()
+		take("chat") // of 7 calls that run 3 are the batch's now
+		synctest.Wait()
+		if len(got) != 1 {
+			t.Error("a call waits that its tenant's share and the reserve have room for")
+		}
+		for _, l := range all {
+			l.Settle(Usage{Output: 1})
+		}
+		(<-got).Settle(Usage{Output: 1})
+	})
+}

@@ -42,7 +42,10 @@ func (w *walk) enterPool() (l Lease, rej *Rejection, again bool) {
 	switch ans.Verdict {
 	case escrow.Admitted:
 		booked := w.startLocked(h, &st)
-		p.mu.Unlock()
+		if _, later := p.escrow.Queued(); later > 0 { // one of these may have less than its share now
+			w.g.pumpLocked(p, w.now)
+		}
+		p.wakeAndUnlock()
 		l, rej = w.keepStart(w.now, h, booked)
 		return l, rej, false
 	case escrow.Queued:
