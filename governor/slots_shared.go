@@ -196,10 +196,11 @@ func (s *SharedSlots) Allow(now, until time.Time, slots *SlotsGrant, shares []Sh
 	p.grants.alone = false
 	p.grants.until = until
 	if slots != nil {
-		if p.limiter != nil {
-			p.limiter.Hear(now, slots.Notes)
-		}
 		p.grants.SlotsGrant = *slots
+		if p.limiter != nil {
+			_, used := p.slotsLocked()
+			p.limiter.Hear(now, slots.Notes, used)
+		}
 	}
 	allowShares(now, shares)
 	p.grants.hear()

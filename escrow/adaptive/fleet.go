@@ -62,9 +62,13 @@ func (f *Fleet) Overloaded(now, began time.Time) {
 	f.limiter.Overloaded(now, began)
 }
 
-// Hear takes in the notes of all other gateways that are heard of.
-func (f *Fleet) Hear(now time.Time, notes []Note) {
+// Hear takes in the notes of all other gateways that are heard of. running is how many calls are in flight at
+// all gateways: the first one that finds a limit for them begins at that, for the others may go by a fixed one.
+func (f *Fleet) Hear(now time.Time, notes []Note, running int64) {
 	others := read(now, notes)
+	if f.heard.IsZero() && len(others) == 0 && running > f.limiter.Limit() {
+		f.limiter.Begin(running)
+	}
 	if f.away(now) {
 		f.leads = false // others have gone on without this one
 	}

@@ -33,7 +33,7 @@ func (w *gateways) beat(all ...*Fleet) {
 				notes = append(notes, Note{10 * time.Millisecond, texts[o]})
 			}
 		}
-		f.Hear(w.now, notes)
+		f.Hear(w.now, notes, 0)
 	}
 }
 
@@ -128,7 +128,7 @@ func TestFleet_Samples(t *testing.T) {
 func TestFleet_Notes(t *testing.T) {
 	f := NewFleet(Config{Law: Gradient, Min: 4, Max: 256})
 	f.Tell(start)
-	f.Hear(start, []Note{{0, ""}, {0, "{}"}, {0, "null"}, {time.Hour, `{"id":"x","since":-1,"leads":true,"limit":100000,"samples":[{"l":-1},{}]}`}})
+	f.Hear(start, []Note{{0, ""}, {0, "{}"}, {0, "null"}, {time.Hour, `{"id":"x","since":-1,"leads":true,"limit":100000,"samples":[{"l":-1},{}]}`}}, 0)
 	if f.Limit() != 256 {
 		t.Errorf("a limit of 100,000 is taken over as %d", f.Limit())
 	}

@@ -295,3 +295,66 @@ func TestAdaptiveFleet_Scenes(t *testing.T) {
 		f.berths = f.berths[:4]
 	})
 }
+
+// TestAdaptiveFleet_BecomesAdaptive: where gateways change one after the other from a fixed limit to one that moves, calls
+// go on as they do.
+func TestAdaptiveFleet_BecomesAdaptive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 48)
+		var group sync.WaitGroup
+		list := f.joinAll(4, nil)
+		for _, b := range list {
+			f.flood(&group, b, "a", 30, 30*time.Second, 2*time.Second)
+		}
+		time.Sleep(10 * time.Second)
+		err := list[0].Apply(f.config(func(p *governor.Pool) {
+			p.Adaptive = adaptive.Gradient
+			p.MinConcurrency = 4
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		least := 48
+		for range 30 {
+			time.Sleep(100 * time.Millisecond)
+			f.mu.Lock()
+			least = min(least, f.running)
+			f.mu.Unlock()
+		}
+		if least < 40 {
+			t.Errorf("%d run at once, of 48", least)
+		}
+		group.Wait()
+		f.safe()
+		f.stop()
+	})
+}
+
+// TestAdaptiveFleet_JoinsFixed: a gateway with an adaptive limit that starts beside others without leaves them what runs.
+func TestAdaptiveFleet_JoinsFixed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 48)
+		var group sync.WaitGroup
+		for _, b := range f.joinAll(3, nil) {
+			f.flood(&group, b, "a", 30, 30*time.Second, 2*time.Second)
+		}
+		time.Sleep(10 * time.Second)
+		f.join(f.config(func(p *governor.Pool) {
+			p.Adaptive = adaptive.Gradient
+			p.MinConcurrency = 4
+		}))
+		least := 48
+		for range 100 {
+			time.Sleep(100 * time.Millisecond)
+			f.mu.Lock()
+			least = min(least, f.running)
+			f.mu.Unlock()
+		}
+		if least < 40 {
+			t.Errorf("%d run at once, of 48", least)
+		}
+		group.Wait()
+		f.safe()
+		f.stop()
+	})
+}
