@@ -63,8 +63,15 @@ func (p *pool) fullLocked(leaf escrow.NodeID, background bool) bool {
 	if p.escrow.HasSlot(leaf, background) {
 		return false
 	}
-	limit, used := p.slotsLocked()
-	return p.limiter == nil || used >= limit-limit/8
+	if p.limiter == nil || p.grants == nil {
+		return true
+	}
+	_, used := p.slotsLocked()
+	limit := p.togetherLocked()
+	if background && p.rules.InteractiveReserve > 0 {
+		limit -= limit / 2 // as much may be reserved in each process
+	}
+	return used >= limit-limit/8
 }
 
 // slotLimitLocked is how many calls may run at once in all processes.

@@ -276,3 +276,33 @@ func TestAdaptive_Reload(t *testing.T) {
 		}
 	})
 }
+
+// TestAdaptive_BackgroundAlone: calls of a batch alone raise the limit, beside a reserve.
+func TestAdaptive_BackgroundAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := must(t, Config{
+			Pools:   []Pool{{Name: "p", Concurrency: 64, Adaptive: adaptive.Gradient, MinConcurrency: 4, InteractiveReserve: 8, MaxQueue: 1000}},
+			Tenants: []Tenant{{Name: "batch", Weight: 1000, MaxWait: time.Hour, Background: true}},
+		})
+		end := time.Now().Add(3 * time.Minute)
+		upstream := make(server, 200)
+		var calls sync.WaitGroup
+		for range 100 {
+			calls.Go(func() {
+				for time.Now().Before(end) {
+					l, rej := g.Acquire(t.Context(), Request{Tenant: "batch", Pool: "p", Model: "m", Input: 100, Output: 1000, Stream: true})
+					if rej != nil {
+						t.Error(rej)
+						return
+					}
+					upstream.serve(l, true, 100*time.Millisecond, time.Second, 100)
+				}
+			})
+		}
+		time.Sleep(150 * time.Second)
+		if n := g.slotsOf("p"); n < 48 {
+			t.Errorf("the limit is %d, and nothing waits upstream", n)
+		}
+		calls.Wait()
+	})
+}

@@ -296,6 +296,75 @@ func TestAdaptiveFleet_Scenes(t *testing.T) {
 	})
 }
 
+// stream has so many callers ask at a gateway again and again for streams of a second, which nothing delays.
+func (f *fleet) stream(ctx context.Context, group *sync.WaitGroup, b *berth, callers int, background bool) {
+	for range callers {
+		group.Go(func() {
+			for ctx.Err() == nil {
+				l, rej := b.Acquire(ctx, governor.Request{Tenant: "a", Pool: "p", Model: "m", Stream: true, Background: background, Input: 100, Output: 1000})
+				if rej != nil {
+					time.Sleep(100 * time.Millisecond)
+					continue
+				}
+				time.Sleep(100 * time.Millisecond)
+				l.Progress(0)
+				time.Sleep(time.Second)
+				l.Settle(governor.Usage{Input: 100, Output: 200})
+			}
+		})
+	}
+}
+
+// TestAdaptiveFleet_GrowsBesideWithheld: a limit of which a part is withheld for gateways that are cut off grows, too.
+func TestAdaptiveFleet_GrowsBesideWithheld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 200)
+		ctx, end := context.WithCancel(t.Context())
+		var group sync.WaitGroup
+		for range 2 {
+			b := f.join(f.config(func(p *governor.Pool) {
+				p.Adaptive = adaptive.Gradient
+				p.MinConcurrency = 10
+				p.OnLoss = governor.LossLocal
+				p.LocalPPM = 200_000
+			}))
+			f.stream(ctx, &group, b, 40, false)
+		}
+		time.Sleep(time.Minute)
+		if limits := f.limits(); limits[0]+limits[1] < 50 {
+			t.Errorf("the slots are %v, and nothing waits upstream", limits)
+		}
+		end()
+		group.Wait()
+		f.stop()
+	})
+}
+
+// TestAdaptiveFleet_BackgroundAlone: background calls alone raise the limit, beside a reserve.
+func TestAdaptiveFleet_BackgroundAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 100)
+		ctx, end := context.WithCancel(t.Context())
+		var group sync.WaitGroup
+		for range 3 {
+			b := f.join(f.config(func(p *governor.Pool) {
+				p.Adaptive = adaptive.Gradient
+				p.MinConcurrency = 4
+				p.InteractiveReserve = 8
+			}))
+			f.stream(ctx, &group, b, 25, true)
+		}
+		time.Sleep(time.Minute)
+		limits := f.limits()
+		if limits[0]+limits[1]+limits[2] < 40 {
+			t.Errorf("the slots are %v, and nothing waits upstream", limits)
+		}
+		end()
+		group.Wait()
+		f.stop()
+	})
+}
+
 // TestAdaptiveFleet_BecomesAdaptive: where gateways change one after the other from a fixed limit to one that moves, calls
 // go on as they do.
 func TestAdaptiveFleet_BecomesAdaptive(t *testing.T) {
