@@ -33,7 +33,7 @@ func (p *pool) narrowLocked() {
 	}
 	p.escrow.Narrow(slots, forBackground)
 	if p.grants != nil {
-		p.escrow.Expect(p.rules.Concurrency - p.grants.Others)
+		p.escrow.Expect(p.slotLimitLocked() - p.grants.Others)
 	}
 }
 

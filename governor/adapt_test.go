@@ -306,3 +306,47 @@ func TestAdaptive_BackgroundAlone(t *testing.T) {
 		calls.Wait()
 	})
 }
+
+// TestAdaptive_SharedWait: how long a call will wait for a slot goes by the limit that was found, not by what it may become.
+func TestAdaptive_SharedWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		wait := map[int64]time.Duration{}
+		for _, most := range []int64{4, 400} {
+			p := Pool{Name: "p", Concurrency: most, Adaptive: adaptive.Gradient, MinConcurrency: 4, MaxQueue: 1000}
+			if most == 4 {
+				p.Adaptive = adaptive.Fixed
+				p.MinConcurrency = 0
+			}
+			g := must(t, Config{Shared: true, SharedSlots: true, SharedLimits: true, Pools: []Pool{p}, Tenants: []Tenant{{Name: "a", Weight: 1000}}})
+			s := g.SharedSlots()[0]
+			s.Claim(time.Now())
+			allow := func() { s.Allow(time.Now(), time.Now().Add(time.Hour), &SlotsGrant{Slots: 4, Open: 4}, nil) }
+			allow()
+			var leases []Lease
+			for range 2 {
+				for range 4 {
+					l, rej := g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", Model: "m"})
+					if rej != nil {
+						t.Fatal(rej)
+					}
+					leases = append(leases, l)
+				}
+				if len(leases) > 4 {
+					break
+				}
+				time.Sleep(10 * time.Second)
+				for _, l := range leases {
+					l.Settle(Usage{Output: 1})
+				}
+			}
+			_, rej := g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", Model: "m"})
+			wait[most] = rej.RetryAfter
+			for _, l := range leases[4:] {
+				l.Settle(Usage{Output: 1})
+			}
+		}
+		if wait[400] < wait[4]/2 {
+			t.Errorf("with a limit of 4 calls are told to wait %v, with one that may become 400 %v", wait[4], wait[400])
+		}
+	})
+}
