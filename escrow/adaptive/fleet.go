@@ -38,8 +38,13 @@ func (f *Fleet) Configure(cfg Config) { f.limiter.Configure(cfg) }
 
 // Limit is how many calls may be in flight, at all gateways together.
 func (f *Fleet) Limit() int64 {
+	return f.limiter.cfg.within(f.goesBy())
+}
+
+// goesBy is the limit that this gateway has heard of, or found. Its own bounds may leave less of it, or more.
+func (f *Fleet) goesBy() int64 {
 	if f.follows {
-		return f.limiter.cfg.within(f.limit)
+		return f.limit
 	}
 	return f.limiter.Limit()
 }
@@ -81,7 +86,7 @@ func (f *Fleet) Hear(now time.Time, notes []Note, running int64) {
 		return
 	}
 	f.takeIn(others)
-	if slices.ContainsFunc(others, func(o *note) bool { return o.Limit > 0 && o.Limit != f.Limit() }) {
+	if slices.ContainsFunc(others, func(o *note) bool { return o.Limit > 0 && o.Limit != f.goesBy() }) {
 		f.limiter.turn(now, true) // calls that begin before all have heard of the limit say nothing of it
 	}
 }
@@ -107,10 +112,11 @@ func (f *Fleet) followAny(now time.Time, others []*note) {
 	}
 }
 
-// turnTo settles who leads.
+// turnTo settles who leads. One that does not know the limit does not: it may hear of nobody for long.
 func (f *Fleet) turnTo(now time.Time, others []*note) {
+	eldest := slices.IndexFunc(others, func(o *note) bool { return o.Limit > 0 })
 	switch {
-	case len(others) > 0 && f.member.after(others[0].member):
+	case eldest >= 0 && f.member.after(others[eldest].member):
 		f.elder = now
 		f.leads = false
 		f.followAny(now, others)

@@ -1,6 +1,7 @@
 package adaptive
 
 import (
+	"strings"
 	"testing"
 	"time"
 )
@@ -131,5 +132,83 @@ func TestFleet_Notes(t *testing.T) {
 	f.Hear(start, []Note{{0, ""}, {0, "{}"}, {0, "null"}, {time.Hour, `{"id":"x","since":-1,"leads":true,"limit":100000,"samples":[{"l":-1},{}]}`}}, 0)
 	if f.Limit() != 256 {
 		t.Errorf("a limit of 100,000 is taken over as %d", f.Limit())
+	}
+}
+
+// TestFleet_ElderKnowsNothing: a gateway that has been there longest but hears nobody, because answers do not reach it, keeps no
+// other from judging.
+func TestFleet_ElderKnowsNothing(t *testing.T) {
+	w := &gateways{now: start}
+	a := w.join()
+	b := w.join()
+	c := w.join()
+	w.beat(a, b, c)
+	w.beat(a, b, c)
+	a.Alone()
+	for range 12 {
+		w.now = w.now.Add(500 * time.Millisecond)
+		fromA, _ := a.Tell(w.now)
+		fromB, _ := b.Tell(w.now)
+		fromC, _ := c.Tell(w.now)
+		b.Hear(w.now, []Note{{0, fromA}, {0, fromC}}, 0)
+		c.Hear(w.now, []Note{{0, fromA}, {0, fromB}}, 0)
+	}
+	if !b.leads || c.leads {
+		t.Errorf("while the eldest hears nobody b leads %v, c %v", b.leads, c.leads)
+	}
+	w.beat(a, b, c)
+	w.beat(a, b, c)
+	w.beat(a, b, c)
+	if !a.leads || b.leads || c.leads {
+		t.Errorf("when it is back a leads %v, b %v, c %v", a.leads, b.leads, c.leads)
+	}
+}
+
+// TestFleet_OtherBounds: while gateways have other bounds, as policies are rolled out, the leader goes on learning.
+func TestFleet_OtherBounds(t *testing.T) {
+	w := &gateways{now: start}
+	a := w.join()
+	b := w.join()
+	w.beat(a, b)
+	a.limiter.follow(w.now, 48)
+	b.Configure(Config{Law: Gradient, Min: 4, Max: 32})
+	w.beat(a, b)
+	w.beat(a, b)
+	for range 6 {
+		began := w.now.Add(time.Millisecond)
+		w.beat(a, b)
+		a.Overloaded(w.now, began)
+	}
+	if a.Limit() >= 48 || b.Limit() > 32 {
+		t.Errorf("the upstream refuses, and the limits are %d and %d", a.Limit(), b.Limit())
+	}
+}
+
+// TestFleet_AbsurdTimes: samples of a time to come, or of long ago, are left out.
+func TestFleet_AbsurdTimes(t *testing.T) {
+	f := NewFleet(Config{Law: Gradient, Min: 4, Max: 256})
+	f.Tell(start)
+	f.Hear(start, nil, 0)
+	f.Hear(start, []Note{{0, `{"id":"x","since":99999999999999,"limit":4,"samples":[
+		{"q":1,"a":-1000000000000000,"b":-1000000000000000},{"q":2,"a":-1000000000000000,"b":-1000000000000000},
+		{"q":3,"a":-1000000000000000,"b":-1000000000000000},{"q":4,"a":-1000000000000000,"b":-1000000000000000}]}`}}, 0)
+	now := start
+	for range 3 {
+		now = now.Add(time.Second)
+		f.Observe(now, Sample{Kind: Kind{"m", true, 10}, Began: now.Add(-100 * time.Millisecond), Running: 2, Latency: 100 * time.Millisecond})
+	}
+	if f.limiter.round.all != 3 {
+		t.Errorf("of 3 samples %d count, after some of a time to come", f.limiter.round.all)
+	}
+}
+
+// TestFleet_LongNames: notes are short, whatever names models have.
+func TestFleet_LongNames(t *testing.T) {
+	f := NewFleet(Config{Law: Gradient, Min: 4, Max: 256})
+	for range mostTold {
+		f.Observe(start, Sample{Kind: Kind{strings.Repeat("\x01", 1<<16), true, 10}, Began: start, Running: 1, Latency: time.Second})
+	}
+	if text, _ := f.Tell(start); len(text) > 1000 {
+		t.Errorf("a note has %d bytes", len(text))
 	}
 }

@@ -59,11 +59,20 @@ type written struct {
 	Tokens  int64  `json:"t,omitempty"`
 }
 
+// credible reports whether a sample may be true. One of a time to come would make all that are seen until then
+// count as older than the last change of the limit.
+func (w *written) credible() bool {
+	day := (24 * time.Hour).Microseconds()
+	return w.Ago >= 0 && w.Ago <= oldest.Microseconds() && w.Began >= w.Ago && w.Began <= day && w.Latency >= 0 && w.Latency <= day
+}
+
 const (
 	// mostTold bounds the samples in a note, and oldest says until when they are in it: the others may
 	// ask for notes less often than they are written.
 	mostTold = 12
 	oldest   = 2 * time.Second
+	// longest is the most bytes of a model's name in a note: callers make up names.
+	longest = 256
 	// shortRun is how many calls the duration of a call is a mean of.
 	shortRun = 16
 )
@@ -87,10 +96,10 @@ func (f *Fleet) Tell(now time.Time) (text string, limit int64) {
 	}
 	n := note{member: f.member, Leads: f.leads, Ended: f.ended, Ran: int64(f.limiter.run * 1000)}
 	if !f.away(now) {
-		n.Limit = f.Limit()
+		n.Limit = f.goesBy()
 	}
 	for _, s := range f.own {
-		if f.leads || now.Sub(s.at) > oldest {
+		if f.leads || now.Sub(s.at) > oldest || len(s.Kind.Model) > longest {
 			continue
 		}
 		n.Samples = append(n.Samples, written{
@@ -113,7 +122,10 @@ func read(now time.Time, notes []Note) (list []*note) {
 			continue
 		}
 		at := now.Add(-x.Age)
-		for _, w := range n.Samples {
+		for _, w := range n.Samples[:min(len(n.Samples), mostTold)] {
+			if !w.credible() {
+				continue
+			}
 			n.samples = append(n.samples, sample{
 				seq: w.Seq, at: at.Add(-time.Duration(w.Ago) * time.Microsecond),
 				Sample: Sample{
