@@ -1,6 +1,7 @@
 package adaptive
 
 import (
+	"maps"
 	"slices"
 	"time"
 )
@@ -25,10 +26,13 @@ type Fleet struct {
 const patience = 2500 * time.Millisecond
 
 // told is how much of another gateway's samples and ends of calls has been taken in.
-type told struct{ samples, ended int64 }
+type told struct {
+	samples, ended int64
+	heard          time.Time
+}
 
 // NewFleet returns a limit that begins at its least.
-func NewFleet(cfg Config) *Fleet { return &Fleet{limiter: New(cfg)} }
+func NewFleet(cfg Config) *Fleet { return &Fleet{limiter: New(cfg), known: map[string]told{}} }
 
 // Begin begins at the number of calls that run already, within the bounds.
 func (f *Fleet) Begin(running int64) { f.limiter.Begin(running) }
@@ -85,7 +89,7 @@ func (f *Fleet) Hear(now time.Time, notes []Note, running int64) {
 	if !f.leads {
 		return
 	}
-	f.takeIn(others)
+	f.takeIn(now, others)
 	if slices.ContainsFunc(others, func(o *note) bool { return o.Limit > 0 && o.Limit != f.goesBy() }) {
 		f.limiter.turn(now, true) // calls that begin before all have heard of the limit say nothing of it
 	}
@@ -127,23 +131,23 @@ func (f *Fleet) turnTo(now time.Time, others []*note) {
 	}
 }
 
-// takeIn has the limiter observe the calls of others, in their order.
-func (f *Fleet) takeIn(others []*note) {
+// takeIn has the limiter observe the calls of others, in their order. What it has of a gateway it remembers for longer
+// than samples are told, for a gateway of a release that knows no notes may take one out of the store for a moment.
+func (f *Fleet) takeIn(now time.Time, others []*note) {
 	var list []sample
-	known := make(map[string]told, len(others))
 	for _, o := range others {
 		before := f.known[o.ID]
 		for range min(o.Ended-before.ended, shortRun) {
 			f.limiter.Ended(time.Duration(o.Ran) * time.Millisecond)
 		}
-		known[o.ID] = told{max(before.samples, o.last()), o.Ended}
+		f.known[o.ID] = told{max(before.samples, o.last()), o.Ended, now}
 		for _, s := range o.samples {
 			if s.seq > before.samples {
 				list = append(list, s)
 			}
 		}
 	}
-	f.known = known
+	maps.DeleteFunc(f.known, func(_ string, t told) bool { return now.Sub(t.heard) > oldest+patience })
 	slices.SortStableFunc(list, func(a, b sample) int { return a.at.Compare(b.at) })
 	for _, s := range list {
 		if s.Latency == 0 {

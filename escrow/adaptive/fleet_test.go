@@ -112,6 +112,7 @@ func TestFleet_Samples(t *testing.T) {
 	w.beat(a, b)
 	observe(1)
 	w.beat(a, b)
+	w.beat(a) // it is not heard of for a moment
 	w.beat(a, b)
 	if got := a.limiter.round.all; got != 4 {
 		t.Errorf("of 4 samples of another gateway %d are taken in", got)
