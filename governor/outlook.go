@@ -250,6 +250,10 @@ func (o *Outlook) checkPoolLocked(now time.Time, p *pool, call *escrow.Call, ans
 	if call.Background && p.rules.InteractiveReserve > 0 {
 		reserve := Check{Pool: p.name, Axis: axisBackground, Asked: 1}
 		reserve.Limit, reserve.Used = p.backgroundSlotsLocked()
+		if p.limiter != nil && p.grants != nil { // the reserve is this process's own
+			_, here := p.usableSlotsLocked(limit)
+			reserve.Limit = here.Most
+		}
 		if p.escrow.HasSlot(call.Leaf, false) { // a slot is free, but not for this call
 			reserve.Wait = slots.Wait
 			slots.Wait = 0

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/llmgov/llmgov/escrow/adaptive"
 )
 
 // reserveSite is a pool of 20 slots, 4 of which are reserved, that a chat and a batch team share 4 to 1.
@@ -128,5 +130,31 @@ func TestReserve_Wakes(t *testing.T) {
 			l.Settle(Usage{Output: 1})
 		}
 		(<-got).Settle(Usage{Output: 1})
+	})
+}
+
+// TestReserve_ExplainAdaptive: the reserve of an adaptive limit is each process's own, and so is what the outlook shows of it.
+func TestReserve_ExplainAdaptive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := must(t, Config{
+			Shared: true, SharedSlots: true,
+			Pools:   []Pool{{Name: "p", Concurrency: 64, Adaptive: adaptive.Gradient, MinConcurrency: 20, InteractiveReserve: 8, MaxQueue: 1000}},
+			Tenants: []Tenant{{Name: "batch", Weight: 1000, Background: true}},
+		})
+		s := g.SharedSlots()[0]
+		s.Claim(time.Now())
+		s.Allow(time.Now(), time.Now().Add(time.Hour), &SlotsGrant{Slots: 4, Open: 4, Others: 16}, nil)
+		for range 2 {
+			l, rej := g.Acquire(t.Context(), Request{Tenant: "batch", Pool: "p", Model: "m"})
+			if rej != nil {
+				t.Fatal(rej)
+			}
+			defer l.Settle(Usage{Output: 1})
+		}
+		o, _ := g.Explain(Request{Tenant: "batch", Pool: "p", Model: "m"})
+		i := slices.IndexFunc(o.Checks, func(c Check) bool { return c.Axis == axisBackground })
+		if i < 0 || o.Checks[i].Limit != 2 || o.Checks[i].Used != 2 || o.Checks[i].Wait == 0 {
+			t.Errorf("with both slots for background calls in use here, the checks are %+v", o.Checks)
+		}
 	})
 }
