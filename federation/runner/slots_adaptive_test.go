@@ -365,6 +365,21 @@ func TestAdaptiveFleet_BackgroundAlone(t *testing.T) {
 	})
 }
 
+// keepsRunning fails the test if fewer than 40 of 48 calls run at any tenth of a second of d.
+func (f *fleet) keepsRunning(d time.Duration) {
+	f.t.Helper()
+	least := 48
+	for end := time.Now().Add(d); time.Now().Before(end); {
+		time.Sleep(100 * time.Millisecond)
+		f.mu.Lock()
+		least = min(least, f.running)
+		f.mu.Unlock()
+	}
+	if least < 40 {
+		f.t.Errorf("%d run at once, of 48", least)
+	}
+}
+
 // TestAdaptiveFleet_BecomesAdaptive: where gateways change one after the other from a fixed limit to one that moves, calls
 // go on as they do.
 func TestAdaptiveFleet_BecomesAdaptive(t *testing.T) {
@@ -383,16 +398,7 @@ func TestAdaptiveFleet_BecomesAdaptive(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		least := 48
-		for range 30 {
-			time.Sleep(100 * time.Millisecond)
-			f.mu.Lock()
-			least = min(least, f.running)
-			f.mu.Unlock()
-		}
-		if least < 40 {
-			t.Errorf("%d run at once, of 48", least)
-		}
+		f.keepsRunning(3 * time.Second)
 		group.Wait()
 		f.safe()
 		f.stop()
@@ -412,16 +418,7 @@ func TestAdaptiveFleet_JoinsFixed(t *testing.T) {
 			p.Adaptive = adaptive.Gradient
 			p.MinConcurrency = 4
 		}))
-		least := 48
-		for range 100 {
-			time.Sleep(100 * time.Millisecond)
-			f.mu.Lock()
-			least = min(least, f.running)
-			f.mu.Unlock()
-		}
-		if least < 40 {
-			t.Errorf("%d run at once, of 48", least)
-		}
+		f.keepsRunning(10 * time.Second)
 		group.Wait()
 		f.safe()
 		f.stop()
