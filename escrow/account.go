@@ -16,8 +16,8 @@ type Account struct {
 	Refunded     [Marks]int64
 	RefundedLate int64
 	// Waiting is the cost of the calls that wait there, kept places included; Kept is that of the places.
-	// Background calls that the interactive reserve keeps waiting are left out: that nobody else has their
-	// slots is what the reserve is for.
+	// Background calls that the interactive reserve keeps waiting are left out, because the reserve exists to
+	// keep slots from them.
 	Waiting, Kept int64
 	// Turned is the cost of all calls that ever went away from there unserved: refused for good, withdrawn from
 	// the queue, or not come back for. Of calls that are refused at once and say that they

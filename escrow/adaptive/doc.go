@@ -78,8 +78,8 @@
 //
 // Gateways in front of the same upstream find one limit (Fleet), because limiters that see their own calls alone
 // add up to more than the knee, the more the fewer calls each has. Each gateway tells the others its samples
-// (Note). The one that has been there longest judges, and all go by its limit. While they do not all know it, nothing
-// is learned, for nobody could say from what. Who may use how much of it is not decided here.
+// (Note). The one that has been there longest judges, and all go by its limit. Until all of them know a change of it, no
+// samples count, because calls began under either limit. Who may use how much of it is not decided here.
 //
 // # What it is not
 //

@@ -9,10 +9,13 @@ const (
 	refusals, refusedOf = 0.08, 32
 	aimdCut             = 0.9
 	aimdBusy            = 0.2 // of the base, as excess
-	// toleratedFirst is how many may wait, as a part of those that run, where the first token
-	// says so; tolerated where the whole answer does, which is also slower where more share a
-	// server and it still does more. It is never less than fewest.
-	toleratedFirst, tolerated, fewest = 1.0 / 64, 0.1, 0.75
+	// toleratedFirst is how many calls may wait, as a part of those that run, if first tokens show it.
+	toleratedFirst = 1.0 / 64
+	// tolerated is the same if whole answers show it. These are also slower because more calls share a server, which
+	// still does more then.
+	tolerated = 0.1
+	// fewest is the least number of calls that may wait by either.
+	fewest = 0.75
 	// certain is how many standard errors an excess must be.
 	certain = 2
 	// holds is for how many rounds a knee that was found is kept.

@@ -139,7 +139,7 @@ func share(members []member, list []deployment) {
 	}
 }
 
-// line sets orders: those of the deployments, and behind them those that have none.
+// line gives members the orders of their deployments. A deployment without an order comes behind all others.
 func line(members []member, list []deployment) {
 	last := int64(0)
 	for _, d := range list {

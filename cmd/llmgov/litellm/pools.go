@@ -165,7 +165,7 @@ func (p *pool) rename(model string, more *pool) {
 	}
 }
 
-// names are those that its upstreams have for a model.
+// names lists the upstreams of a pool, each with its own name for a model.
 func (p *pool) names(model string) string {
 	var names []string
 	for _, m := range p.upstreams {

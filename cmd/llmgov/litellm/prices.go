@@ -46,7 +46,7 @@ func (p Prices) of(names ...string) (price, bool) {
 	return price{}, false
 }
 
-// price is what a model costs. It reports false unless all of its prices can be read.
+// price converts the listed prices of a model. It reports false if one of them cannot be read.
 func (l listed) price() (price, bool) {
 	input := perMillion(l.Input.String())
 	output := perMillion(l.Output.String())
