@@ -26,12 +26,12 @@ type SlotsDemand struct {
 	Divided, Configured, Fenced bool
 	// Slots is how many calls may run at once according to the configuration, and Together how many
 	// of these all processes may use that are not cut off. Most of those could be used here at all.
-	// Background calls never take the last Reserve. If the limit is Adaptive, there is no such reserve
-	// over processes; the slots are then those that the processes have found out, of which they tell each
-	// other by Note.
-	Slots, Together, Most, Reserve int64
-	Adaptive                       bool
-	Note                           string
+	// If some are Reserved for interactive calls, background calls may take ForBackground of them. If the
+	// limit is Adaptive, each process reserves slots of its own; the slots are then those that the processes
+	// have found out, of which they tell each other by Note.
+	Slots, Together, Most, ForBackground int64
+	Reserved, Adaptive                   bool
+	Note                                 string
 	// Running is how many calls run here, RunningBackground how many of these are background calls, and
 	// Tail how long they may go on running if this process is heard of no more.
 	Running, RunningBackground int64
@@ -110,7 +110,8 @@ func (p *pool) slotsDemandLocked(now time.Time, d *SlotsDemand) {
 	d.Slots = p.slotLimitLocked()
 	d.Together = p.togetherLocked()
 	d.Most = p.mostSlotsLocked()
-	d.Reserve = p.rules.InteractiveReserve
+	d.Reserved = p.rules.InteractiveReserve > 0
+	d.ForBackground = p.forBackground(d.Together).Most
 	d.Adaptive = p.limiter != nil
 	if p.limiter != nil {
 		p.tellLocked(now, d)

@@ -68,10 +68,10 @@ func (s *Slots) claimSlots(d *governor.SlotsDemand) {
 	ahead := slotsAhead(d)
 	want(&all, d.Waiting+d.Returning, ahead, d.Most)
 	s.claims = append(s.claims, all)
-	if d.Reserve > 0 && !d.Adaptive {
+	if d.Reserved && !d.Adaptive {
 		background.Name = slotsBackground
 		background.Used = d.RunningBackground
-		background.Limit = max(0, d.Together-d.Reserve)
+		background.Limit = d.ForBackground
 		want(&background, d.Background, ahead, background.Limit)
 		s.claims = append(s.claims, background)
 	}
