@@ -16,7 +16,9 @@ export function h(tag, props, ...children) {
 // are in the page, and have a size.
 export function render(parent, trees) {
   const refs = [];
+  const focused = document.activeElement;
   patch(parent, trees, refs);
+  if (focused !== document.activeElement && focused.isConnected) focused.focus({ preventScroll: true }); // its row has moved
   for (const [ref, node] of refs) ref(node);
 }
 

@@ -15,7 +15,7 @@ export async function poll(needs) {
     if (!document.hidden && !state.paused) {
       try {
         const snapshot = await get('api/v1/snapshot');
-        await colourTenants(snapshot.policy_hash);
+        await nameTenants(snapshot.policy_hash);
         sample(snapshot);
         sampled(snapshot);
         state.problem = '';
@@ -31,13 +31,14 @@ export async function poll(needs) {
   }
 }
 
-let coloured = ''; // the policy whose tenants have colours
+let named = ''; // the policy whose tenants are known, and have colours
 
-async function colourTenants(policy) {
-  if (policy === coloured) return;
+async function nameTenants(policy) {
+  if (policy === named) return;
   const { tenants } = await get(paths.tenants);
-  assign(tenants.map((t) => t.name));
-  coloured = policy;
+  state.tenants = new Set(tenants.map((t) => t.name));
+  assign([...state.tenants]);
+  named = policy;
 }
 
 export async function refresh(name) {

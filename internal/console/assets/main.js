@@ -28,9 +28,13 @@ function route() {
   return { name: Object.hasOwn(views, name) ? name : 'overview', of };
 }
 
+let drawn = null; // the address that was drawn last
+
 function draw() {
   const { name, of } = route();
   const view = views[name];
+  const arrived = drawn !== null && drawn !== location.hash;
+  drawn = location.hash;
   document.title = `${of || view.title} · llmgov`;
   render(head, frame(name));
   render(wrong, strip(name));
@@ -39,7 +43,18 @@ function draw() {
     tabs.includes(name) && h('h1', { class: 'unseen', key: name }, view.title),
     h('div', { class: `view-${name}`, key: `${name}/${of}` }, view.view(of)),
   ].filter(Boolean));
+  if (arrived) arrive(view);
 }
+
+// arrive begins a view with fresh answers, at its top, and with the keyboard. A filter that somebody
+// types into keeps that, because keys come faster than the browser tells of a new address.
+function arrive(view) {
+  for (const name of view.needs) refresh(name).catch(() => {}); // else the next poll will
+  scrollTo(0, 0);
+  if (document.activeElement !== filter()) main.focus({ preventScroll: true });
+}
+
+const filter = () => document.getElementById('filter');
 
 function frame(name) {
   const s = state.snapshot;
@@ -66,10 +81,10 @@ function filterKey(e) {
   }
   if (e.key !== 'Enter') return;
   const wanted = state.filter.trim();
-  const known = state.snapshot?.pools.some((p) => p.fairness.tenants.some((t) => t.name === wanted));
-  const hash = known ? toTenant(wanted) : isRequest(wanted) ? toRequest(wanted) : route().name === 'overview' ? '#/tenants' : '';
+  const hash = state.tenants.has(wanted) ? toTenant(wanted) : isRequest(wanted) ? toRequest(wanted) : route().name === 'overview' ? '#/tenants' : '';
   if (!hash) return;
   if (hash !== '#/tenants') state.filter = '';
+  e.target.blur();
   location.hash = hash;
 }
 
@@ -90,7 +105,7 @@ function onKey(e) {
   if (e.ctrlKey || e.metaKey || e.altKey || document.querySelector('dialog[open]')) return;
   if (e.target.matches('input,select,textarea')) return;
   const keys = {
-    '/': () => document.getElementById('filter').focus(),
+    '/': () => filter().focus(),
     '?': () => document.getElementById('help').showModal(),
     t: nextTheme,
     p: () => { state.paused = !state.paused; drawNow(); },
@@ -115,12 +130,7 @@ document.documentElement.dataset.theme = localStorage.getItem('llmgov-theme') ??
 onDraw(draw);
 drawNow();
 addEventListener('keydown', onKey);
-addEventListener('hashchange', () => {
-  for (const name of views[route().name].needs) refresh(name).catch(() => {}); // else the next poll will
-  drawNow();
-  scrollTo(0, 0);
-  main.focus({ preventScroll: true });
-});
+addEventListener('hashchange', drawNow);
 addEventListener('resize', changed);
 document.querySelector('.skip').onclick = (e) => {
   e.preventDefault(); // the address is the view's

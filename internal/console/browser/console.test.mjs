@@ -5,7 +5,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, afterEach, before, test } from 'node:test';
 
-import { accessible, chat, go, keyOf, keysOf, open, picture, Site, sleep, until } from './site.mjs';
+import { accessible, chat, go, keyOf, keysOf, open, picture, shows, Site, sleep, until } from './site.mjs';
 
 // As far as names may go: no space, no slash. Ids of requests may have slashes.
 const hostile = process.env.PICTURES ? 'lab' : '<img><b>x<script>alert(1)&amp;';
@@ -125,13 +125,15 @@ test('tenants can be filtered and sorted', async () => {
 test('decisions can be filtered and paused', async () => {
   await go(page, '#/decisions');
   await page.waitForSelector('tbody .badge');
-  for (const kind of ['throttled', 'reloaded']) await page.getByRole('button', { name: kind }).click();
+  await until('quiet is refused', async () => (await chat(gateway.url, 'quiet')).status === 429);
+  const others = ['failed', 'shadow', 'throttled', 'reloaded'];
+  for (const kind of others) await page.getByRole('button', { name: kind }).click();
   await until('only refusals are there', async () => {
     const kinds = await page.locator('tbody .badge').allInnerTexts();
     return kinds.length > 0 && kinds.every((k) => k === 'refused');
   });
   await accessible(page);
-  for (const kind of ['admitted', 'ended', 'throttled', 'reloaded']) await page.getByRole('button', { name: kind }).click();
+  for (const kind of ['admitted', 'ended', ...others]) await page.getByRole('button', { name: kind }).click();
   await page.locator('#filter').fill('trial');
   await until('only those of trial are there', async () => {
     const names = await page.locator('td.name').allInnerTexts();
@@ -172,6 +174,7 @@ test('a tenant has its limits, teams, budgets and where each is written', async 
   assert.deepEqual(await page.locator('.teams a').allInnerTexts(), ['shop/assistant', 'shop/search']);
   assert.match(await text('.columns'), /Tokens \/ day[\s\S]*of 20M/);
   await page.locator('.teams a').first().click();
+  await shows(page, 'shop/assistant');
   await page.waitForSelector('td.from .mono');
   assert.match(await text('td.from .mono'), /tenants\/all\.yaml:1:\d+/);
   await accessible(page);
@@ -199,32 +202,66 @@ test('leases have their ages and tokens', async () => {
 });
 
 test('it works by keyboard', async () => {
+  await go(page, '#/tenants');
+  await page.getByRole('button', { name: 'Tenant' }).click(); // else rows change places under the keys
   await go(page, '#/overview');
-  await page.locator('main').focus();
-  const tabs = ['overview', 'tenants', 'decisions', 'leases', 'nodes', 'policy'];
-  for (const [i, tab] of tabs.entries()) {
+  for (const [i, title] of ['Overview', 'Tenants', 'Decisions', 'Leases', 'Nodes', 'Policy'].entries()) {
     await page.keyboard.press(String(i + 1));
-    await page.waitForFunction((t) => location.hash === `#/${t}`, tab);
+    await shows(page, title);
   }
-  await page.getByText('Single gateway').waitFor({ state: 'detached' });
   await page.keyboard.press('2');
+  await shows(page, 'Tenants');
   await page.waitForSelector('td.name a');
   await page.keyboard.press('j');
   await page.keyboard.press('j');
-  assert.equal(await page.evaluate(() => [...document.querySelectorAll('td.name a')].indexOf(document.activeElement)), 1);
+  const link = await page.evaluate(() => [[...document.querySelectorAll('td.name a')].indexOf(document.activeElement), document.activeElement.title]);
+  assert.equal(link[0], 1);
   await page.keyboard.press('Enter');
-  await page.waitForFunction(() => location.hash.startsWith('#/tenant/')); // the list has a heading too
+  await shows(page, link[1]);
   await page.keyboard.press('Escape');
-  await page.waitForFunction(() => location.hash === '#/tenants');
+  await shows(page, 'Tenants');
   await page.keyboard.press('/');
   await page.keyboard.type('docs');
   await page.keyboard.press('Enter');
-  await page.waitForFunction(() => location.hash === '#/tenant/docs');
-  await page.keyboard.press('Escape'); // leaves the filter
+  await shows(page, 'docs');
+  await page.keyboard.press('Escape'); // by then the filter has been left
+  await shows(page, 'Tenants');
   await page.keyboard.press('?');
   await page.waitForSelector('#help[open]');
   await page.keyboard.press('Escape');
   assert.equal(await page.locator('#help[open]').count(), 0);
+  await page.getByRole('button', { name: 'Received' }).click();
+});
+
+test('keys may come faster than the browser tells of a new address', async () => {
+  await go(page, '#/overview');
+  await page.locator('main').focus();
+  const focused = await page.evaluate(async () => {
+    const heard = new Promise((resolve) => addEventListener('hashchange', resolve, { once: true }));
+    location.hash = '#/tenants'; // of which the page hears when this task is over
+    document.body.dispatchEvent(new KeyboardEvent('keydown', { key: '/', bubbles: true }));
+    await heard;
+    return document.activeElement.id;
+  });
+  assert.equal(focused, 'filter');
+  await shows(page, 'Tenants');
+  await page.locator('#filter').blur();
+});
+
+test('a row keeps the focus when it changes places', async () => {
+  assert.deepEqual(await page.evaluate(async () => {
+    const { h, render } = await import('./dom.js');
+    const list = document.body.appendChild(document.createElement('ul'));
+    const show = (names) => render(list, names.map((name) => h('li', { key: name }, h('button', null, name))));
+    const focused = [];
+    for (const order of ['abc', 'cba', 'bca', 'ab']) {
+      show([...order]);
+      if (focused.length === 0) list.querySelector('button').focus();
+      focused.push(document.activeElement.textContent);
+    }
+    list.remove();
+    return focused;
+  }), ['a', 'a', 'a', 'a']);
 });
 
 test('the theme can be chosen, and stays', async () => {

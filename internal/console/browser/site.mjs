@@ -160,10 +160,16 @@ export async function open(browser, admin, options = {}) {
   return page;
 }
 
-export const go = async (page, hash) => {
-  await page.evaluate((to) => { location.hash = to; }, hash);
-  await page.waitForFunction((to) => location.hash === to, hash);
-};
+// go leads to a view, and returns when the page has drawn it: its own handler came first.
+export const go = (page, hash) => page.evaluate(async (to) => {
+  if (location.hash === to) return;
+  const heard = new Promise((resolve) => addEventListener('hashchange', resolve, { once: true }));
+  location.hash = to;
+  await heard;
+}, hash);
+
+// shows waits until the page has drawn a view, which its title tells; the address changes before.
+export const shows = (page, title) => page.waitForFunction((t) => document.title === `${t} · llmgov`, title);
 
 // accessible runs axe, which finds what cannot be read or reached. It comes by the debugger's
 // door, for the page's own policy lets no foreign script in.
