@@ -11,9 +11,10 @@ const site = new Site();
 let page;
 
 before(async () => {
+  const browser = await site.browser(); // which takes its time, and the first act does not wait
   const demo = site.process(['serve', '--traffic', '--listen', '127.0.0.1:0', '--admin-listen', '127.0.0.1:0'], { cwd: site.dir });
   const [, admin] = await demo.says(/admin on (http:\S+)/);
-  page = await open(await site.browser(), admin);
+  page = await open(browser, admin);
 });
 after(() => site.stop());
 

@@ -10,8 +10,9 @@ const nodes = {};
 let browser, cable;
 
 before(async () => {
-  const port = await site.postgres();
-  cable = await site.cable(port);
+  const postgres = await site.postgres();
+  const { port } = await site.cable(postgres);
+  cable = await site.cable(postgres);
   const mock = await site.mock('--first-token', '100ms', '--tokens-per-second', '400');
   for (const [node, region, at] of [['gw-us-1', 'us-east', port], ['gw-eu-1', 'eu-west', cable.port], ['gw-ap-1', 'ap-south', port]]) {
     nodes[node] = await site.gateway(node, {
@@ -55,7 +56,8 @@ test('a node that is cut off is shown as such, here and there', async () => {
   assert.match(await of(there, '.node.lost').innerText(), /gw-eu-1[\s\S]*cut off/);
   assert.equal(await of(there, '.node.reached').count(), 2);
   for (const page of [here, there]) await accessible(page);
-  assert.match(await here.locator('#strip').innerText(), /Store lost since \d\d:\d\d[\s\S]*does not answer for pools gpt-4o, slots[\s\S]*Failure mode in force: local/);
+  await until('the strip names both pools', async () =>
+    /Store lost since \d\d:\d\d[\s\S]*does not answer for pools gpt-4o, slots[\s\S]*Failure mode in force: local/.test(await here.locator('#strip').innerText()));
   await picture(there, 'node-cut-off', 400);
   await picture(here, 'node-degraded', 520);
   await go(here, '#/overview');

@@ -51,8 +51,9 @@ test('an outage shows on its pool, among the decisions, and on every page', asyn
   await page.waitForSelector('.pool .shares li');
   assert.equal(await page.locator('.condition').count(), 0);
   for (let i = 0; i < 12; i++) await chat(gateway.url, names[i], { model: 'claude' });
-  await page.waitForSelector('.pool.down');
-  assert.match(await text('.pool h2'), /claude[\s\S]*Upstream down since \d\d:\d\d, 12 calls failed in the last minute/); // it comes first
+  await until('the pool that is down comes first, with all twelve calls', async () =>
+    /claude[\s\S]*Upstream down since \d\d:\d\d, 12 calls failed in the last minute/.test(await text('.pool h2')));
+  assert.equal(await page.locator('.pool').first().evaluate((el) => el.classList.contains('down')), true);
   assert.match(await text('.pool .facts .bad'), /failed[\s\S]*12/);
   await until('failures are in the list below', async () => (await page.locator('.flat .badge.failed').count()) > 0);
   for (const view of views) {
@@ -114,12 +115,14 @@ test('names are cut in their middle', async () => {
   await page.setViewportSize({ width: 1000, height: 860 });
   await go(page, '#/overview');
   await page.waitForSelector('.pool .shares li');
-  const shown = await page.locator('.shares .name-text').allInnerTexts();
-  assert.ok(shown.length > 8 && shown.some((n) => n.includes('…')), String(shown));
+  let shown;
+  await until('names are cut', async () => {
+    shown = await page.locator('.shares .name-text').allInnerTexts();
+    return shown.length > 8 && shown.some((n) => n.includes('…'));
+  });
   for (const name of shown) assert.match(name, /^plat.*-?\d+$/);
   assert.deepEqual([...new Set(await page.locator('.shares .name-link').evaluateAll((all) => all.map((a) => a.title)))].filter((n) => !names.includes(n)), []);
-  const cut = await page.locator('.shares .name-text').evaluateAll((all) => all.filter((el) => el.scrollWidth > el.clientWidth).length);
-  assert.equal(cut, 0);
+  await until('each fits its place', () => page.locator('.shares .name-text').evaluateAll((all) => all.every((el) => el.scrollWidth <= el.clientWidth)));
   await page.setViewportSize({ width: 1360, height: 860 });
 });
 

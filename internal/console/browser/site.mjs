@@ -76,7 +76,7 @@ export class Site {
     return b;
   }
 
-  // postgres starts a server, and returns its port.
+  // postgres starts a server that listens on no port, and returns its socket: no other program can be first there.
   async postgres() {
     const versions = '/usr/lib/postgresql';
     const bin = join(versions, readdirSync(versions).sort((a, b) => a - b).at(-1), 'bin');
@@ -88,25 +88,24 @@ export class Site {
     }
     const data = join(home, 'data');
     execFileSync(join(bin, 'initdb'), ['-D', data, '-U', 'llmgov', '-A', 'trust', '--no-sync', '-E', 'UTF8', '--locale=C'], { ...as, stdio: 'ignore' });
-    const port = await freePort();
-    const child = spawn(join(bin, 'postgres'), ['-D', data, '-p', String(port), '-k', '', '-c', 'listen_addresses=127.0.0.1', '-c', 'fsync=off'], { ...as, stdio: 'ignore' });
+    const child = spawn(join(bin, 'postgres'), ['-D', data, '-k', home, '-c', 'listen_addresses=', '-c', 'fsync=off'], { ...as, stdio: 'ignore' });
     const gone = new Promise((resolve) => child.on('close', resolve));
     this.ends.push(async () => {
       child.kill('SIGQUIT');
       await gone;
       rmSync(home, { recursive: true, force: true });
     });
-    const ready = () => spawnSync(join(bin, 'pg_isready'), ['-h', '127.0.0.1', '-p', String(port)], { stdio: 'ignore' }).status === 0;
+    const ready = () => spawnSync(join(bin, 'pg_isready'), ['-h', home], { stdio: 'ignore' }).status === 0;
     await until('postgres accepts connections', ready);
-    return port;
+    return join(home, '.s.PGSQL.5432');
   }
 
-  // cable leads to a port, and can be cut and mended.
-  async cable(port) {
+  // cable leads from a port to a socket, and can be cut and mended.
+  async cable(socket) {
     const open = new Set();
     let whole = true;
     const server = createServer((from) => {
-      const to = connect(port, '127.0.0.1');
+      const to = connect(socket);
       for (const [one, other] of [[from, to], [to, from]]) {
         open.add(one);
         one.on('error', () => {}).on('close', () => { open.delete(one); other.destroy(); });
@@ -117,14 +116,6 @@ export class Site {
     this.ends.push(() => { for (const s of open) s.destroy(); server.close(); });
     return { port: server.address().port, cut: () => { whole = false; }, mend: () => { whole = true; for (const s of open) s.destroy(); } };
   }
-}
-
-async function freePort() {
-  const server = createServer();
-  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }
 
 // until waits for what must become true.
