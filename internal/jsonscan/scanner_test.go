@@ -128,6 +128,20 @@ func TestScannerReadsEveryByteOfStrings(t *testing.T) {
 	}
 }
 
+// Runs of backslashes, which end strings or do not, wherever they stand in a block.
+func TestScannerReadsRunsOfBackslashes(t *testing.T) {
+	for before := range block + 2 {
+		for run := range block + 2 {
+			for _, rest := range []string{`"`, `n"`, `u00e9"`, `x"`} {
+				body := []byte(`"` + strings.Repeat("~", before) + strings.Repeat(`\`, run) + rest + strings.Repeat(" ", block))
+				if _, got := scan(t, body); got != isWellFormed(body) {
+					t.Fatalf("%q: valid is %v", body, got)
+				}
+			}
+		}
+	}
+}
+
 func TestScannerBoundsDepth(t *testing.T) {
 	for _, pair := range [][3]string{{"[", "1", "]"}, {`{"a":`, "1", "}"}, {`[{"a":`, "[]", "}]"}} {
 		for depth := MaxDepth/2 - 2; depth <= MaxDepth+2; depth++ {

@@ -48,21 +48,19 @@ func (s *Scanner) text(kind Kind) Token {
 // a quote, a control character, a byte beyond ASCII, or a backslash that does not begin a short escape.
 func plainEnd(b []byte, i int) (end int, escaped bool) {
 	for len(b)-i > block { // the byte behind it may belong to an escape at its end
-		text := b[i : i+block]
-		first := stops(binary.LittleEndian.Uint64(text))
-		second := stops(binary.LittleEndian.Uint64(text[8:]))
-		third := stops(binary.LittleEndian.Uint64(text[16:]))
-		fourth := stops(binary.LittleEndian.Uint64(text[24:]))
-		if first|second|third|fourth == 0 {
-			i += block
-			continue
+		marks := marksOf((*[block]byte)(b[i:]))
+		next := i + block
+		for marks != 0 {
+			n := bits.TrailingZeros64(marks)
+			at := i + n
+			if b[at] != '\\' || !isShortEscape[b[at+1]] {
+				return at, escaped
+			}
+			escaped = true
+			marks &^= 0b11 << n
+			next = max(next, at+2)
 		}
-		i += firstStop(first, second, third, fourth)
-		if b[i] != '\\' || !isShortEscape[b[i+1]] {
-			return i, escaped
-		}
-		escaped = true
-		i += 2
+		i = next
 	}
 	for i < len(b) && isPlain[b[i]] {
 		i++
@@ -70,34 +68,42 @@ func plainEnd(b []byte, i int) (end int, escaped bool) {
 	return i, escaped
 }
 
-// stops has the top bit set of the first of eight bytes that is not plain, and none below it; or is 0.
-//
-// A byte b is found by the top bit that a subtraction leaves in its place: b^2 - 0x21 is below zero for
-// control characters (b^2 < 0x20) and for the quote (0x22^2 = 0x20), and b^'\\' - 1 for the backslash.
-// A subtraction that goes below zero borrows from the bytes above it, so of several bits only the lowest
-// means something.
-func stops(text uint64) uint64 {
-	const (
-		ones = 0x0101010101010101
-		tops = 0x8080808080808080
-	)
-	quoteOrControl := (text ^ 2*ones) - 0x21*ones
-	backslash := (text ^ '\\'*ones) - ones
-	return (quoteOrControl | backslash | text) & tops
-}
-
-// block is how many bytes plainEnd looks at together.
+// block is how many bytes plainEnd looks at together. It goes on behind them wherever their escapes are, because
+// no processor could predict that.
 const block = 32
 
-// firstStop is the index of the first byte of a block that is not plain, by the stops of its four words. It does not
-// branch, because no processor could predict where the next escape of a text is.
-func firstStop(a, b, c, d uint64) int {
-	first := bits.TrailingZeros64(a) // 64 if there is none
-	third := bits.TrailingZeros64(c)
-	first += bits.TrailingZeros64(b) & -(first >> 6)
-	third += bits.TrailingZeros64(d) & -(third >> 6)
-	first += third & -(first >> 7)
-	return first / 8
+const (
+	ones = 0x0101010101010101
+	tops = 0x8080808080808080
+)
+
+// marksOf has a bit for each byte of a block, which is set if the byte is not plain.
+func marksOf(text *[block]byte) uint64 {
+	a := plain(binary.LittleEndian.Uint64(text[0:]))
+	b := plain(binary.LittleEndian.Uint64(text[8:]))
+	c := plain(binary.LittleEndian.Uint64(text[16:]))
+	d := plain(binary.LittleEndian.Uint64(text[24:]))
+	if a&b&c&d&tops == tops {
+		return 0
+	}
+	return ^(topsOf(a) | topsOf(b)<<8 | topsOf(c)<<16 | topsOf(d)<<24) & (1<<block - 1)
+}
+
+// plain has the top bit set of each of eight bytes that stands for itself in a string.
+//
+// A byte whose top bit was set loses it by a subtraction of n if its other bits are less than n, and then borrows
+// nothing from the next byte. b^2 is less than 0x21 for control characters (b^2 < 0x20) and for the quote
+// (0x22^2 = 0x20), and b^'\\' is less than 1 for the backslash.
+func plain(text uint64) uint64 {
+	set := text | tops
+	neitherQuoteNorControl := set ^ 2*ones - 0x21*ones
+	noBackslash := set ^ '\\'*ones - ones
+	return neitherQuoteNorControl & noBackslash &^ text
+}
+
+// topsOf are the top bits of eight bytes, one beside the other.
+func topsOf(word uint64) uint64 {
+	return word & tops >> 7 * 0x0102040810204080 >> 56
 }
 
 // isPlain are the bytes of a string that stand for themselves, one by one.
