@@ -58,7 +58,7 @@
 // A Lease ends exactly once. It names its state by slot and generation, so a late Settle
 // finds nothing, and never another call's lease.
 //
-// Interrupt asks calls to end early, by a function that each of them brought along; then
+// Interrupt asks calls to end early, by the Interrupter that each of them brought along; then
 // each ends its own lease. So there is one way for a lease to end.
 //
 // A Shadow's calls go whatever the limits say. They are booked like all others, and each

@@ -125,7 +125,7 @@ func (g *Governor) tellStart(cfg *Config) {
 
 // tellDecision reports the decision on a call that came at began.
 func (g *Governor) tellDecision(req *Request, began time.Time, l *Lease, rej *Rejection) {
-	e := Event{Kind: EventAdmitted, Call: req.call, Request: req.reported(), Waited: l.Waited, Refused: l.Would}
+	e := Event{Kind: EventAdmitted, Call: req.call, Request: req.Record(), Waited: l.Waited, Refused: l.Would}
 	if rej != nil {
 		e.Kind = EventRefused
 		e.Waited = rej.Waited

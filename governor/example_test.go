@@ -133,7 +133,7 @@ func ExampleGovernor_Interrupt() {
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
-	lease, rej := gov.Acquire(ctx, governor.Request{Tenant: "acme", Pool: "gpt-4o", Input: 900, Output: 4096, Stream: true, Interrupt: cancel})
+	lease, rej := gov.Acquire(ctx, governor.Request{Tenant: "acme", Pool: "gpt-4o", Input: 900, Output: 4096, Stream: true, Interrupt: governor.InterruptFunc(cancel)})
 	if rej != nil {
 		panic(rej)
 	}

@@ -2,6 +2,16 @@ package governor
 
 import "context"
 
+// Interrupter ends a call early. Its method must not block. It may be called before Acquire returns the lease,
+// and shortly after the lease has ended.
+type Interrupter interface{ Interrupt(cause error) }
+
+// InterruptFunc is a function as an Interrupter. What context.WithCancelCause returns will do.
+type InterruptFunc func(cause error)
+
+// Interrupt calls f.
+func (f InterruptFunc) Interrupt(cause error) { f(cause) }
+
 // Interrupt asks all calls that run in a pool to end early, by calling each Request.Interrupt with
 // the cause, and returns how many were asked. Each call still ends its own lease, with what it has
 // taken by then, and holds everything until it does. Calls that wait go on waiting.
@@ -13,15 +23,15 @@ func (g *Governor) Interrupt(pool string, cause error) int {
 	if cause == nil {
 		cause = context.Canceled
 	}
-	ask := p.interrupts()
-	for _, interrupt := range ask {
-		interrupt(cause)
+	running := p.interruptible()
+	for _, call := range running {
+		call.Interrupt(cause)
 	}
-	return len(ask)
+	return len(running)
 }
 
-// interrupts lists the Interrupt functions of the calls that run.
-func (p *pool) interrupts() (out []context.CancelCauseFunc) {
+// interruptible lists the calls that run and can be ended early.
+func (p *pool) interruptible() (out []Interrupter) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i := range p.leases {

@@ -21,7 +21,7 @@ func stream(t *testing.T, g *Governor, pool string, d time.Duration, interruptib
 	defer cancel(nil)
 	req := Request{Tenant: "a", Pool: pool, Input: 10, Output: 10}
 	if interruptible {
-		req.Interrupt = cancel
+		req.Interrupt = InterruptFunc(cancel)
 	}
 	l, rej := g.Acquire(ctx, req)
 	if rej != nil {
@@ -92,7 +92,7 @@ func TestInterrupt(t *testing.T) {
 			t.Errorf("%d calls were asked to end", asked)
 		}
 		synctest.Wait()
-		if n := len(g.table.Load().pools["p"].interrupts()); n > 0 {
+		if n := len(g.table.Load().pools["p"].interruptible()); n > 0 {
 			t.Errorf("%d calls run on", n)
 		}
 		if n := g.Interrupt("full", errEnough); n != 0 {

@@ -1,7 +1,6 @@
 package governor
 
 import (
-	"context"
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
@@ -19,7 +18,7 @@ type leaseState struct {
 	waiter *waiter // nil once it is dispatched
 	stream bool
 	// interrupt is Request.Interrupt.
-	interrupt context.CancelCauseFunc
+	interrupt Interrupter
 	since     time.Time // its dispatch or, while it waits, its arrival
 	output    int64     // tokens, as told by Progress
 	flowing   bool      // the first token was produced

@@ -167,8 +167,11 @@ func TestOutbox_AllocatesNothing(t *testing.T) {
 
 // Observers may keep events for long, so nothing in them leads to what a caller has of its call.
 func TestObserver_CannotReachTheCall(t *testing.T) {
-	req := Request{ID: "r", Interrupt: func(error) {}}
-	if got := req.reported(); got.Interrupt != nil || got.ID != "r" || req.Interrupt == nil {
-		t.Errorf("observers get %+v", got)
+	wait := time.Second
+	req := Request{ID: "r", Interrupt: InterruptFunc(func(error) {}), MaxWait: &wait}
+	got := req.Record()
+	wait = 0 // whose memory another call has now
+	if got.Interrupt != nil || got.ID != "r" || *got.MaxWait != time.Second || req.Interrupt == nil {
+		t.Errorf("observers get %+v, waiting for %v", got, *got.MaxWait)
 	}
 }

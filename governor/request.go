@@ -1,7 +1,6 @@
 package governor
 
 import (
-	"context"
 	"math/bits"
 	"time"
 
@@ -39,10 +38,8 @@ type Request struct {
 	// which it was begun: the Input and Output of that one's Request. Only what it takes beyond that
 	// counts there, and in shares. It is for a Forced request.
 	Booked Usage
-	// Interrupt, if set, is called to end the call early, with the cause: see Governor.Interrupt.
-	// It must not block. It may be called before Acquire returns the lease, and shortly after the
-	// lease has ended. What context.WithCancelCause returns will do.
-	Interrupt context.CancelCauseFunc
+	// Interrupt, if set, ends the call early: see Governor.Interrupt.
+	Interrupt Interrupter
 
 	call uint64 // its number, if the governor is detailed
 }
@@ -148,10 +145,13 @@ func (p *pool) expected(v *tenantView, req *Request, looks bool) Spend {
 	return s
 }
 
-// reported is the request as observers get it: they may keep it for long, and by Interrupt they would keep
-// whatever the caller has of the call.
-func (r *Request) reported() Request {
+// Record is the request for those who keep it longer than the call lasts: nothing in it leads to the caller's memory.
+func (r *Request) Record() Request {
 	out := *r
 	out.Interrupt = nil
+	if r.MaxWait != nil {
+		wait := *r.MaxWait
+		out.MaxWait = &wait
+	}
 	return out
 }

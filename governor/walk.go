@@ -28,7 +28,7 @@ func (g *Governor) walk(ctx context.Context, req Request) (Lease, *Rejection) {
 	req.Price = req.Price.bounded()
 	began := g.clock.Now()
 	if g.detailed {
-		g.report(Event{Kind: EventAsked, At: began, Call: req.call, Request: req.reported()})
+		g.report(Event{Kind: EventAsked, At: began, Call: req.call, Request: req.Record()})
 	}
 	w := walk{g: g, ctx: ctx, req: req, began: began, now: began}
 	lease, rej := w.run()

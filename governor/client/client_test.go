@@ -109,6 +109,19 @@ func TestDo_EndsInEveryWay(t *testing.T) {
 	}
 }
 
+// Progress of nothing is no sign that an answer has begun.
+func TestLease_NoProgress(t *testing.T) {
+	d := &door{}
+	_ = client.New(d).Do(t.Context(), asked, func(l *client.Lease) (client.Usage, error) {
+		l.Progress(0)
+		l.ProgressDeltas(0)
+		return took, nil
+	})
+	if len(d.came) > 0 {
+		t.Errorf("the door was told %+v", d.came)
+	}
+}
+
 // A refusal is an error that can be looked into, and the end of the context is the context's own error.
 func TestDo_Refused(t *testing.T) {
 	d := &door{refusal: &client.Refusal{Status: http.StatusTooManyRequests, Code: "rate_limit_exceeded"}}

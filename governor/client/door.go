@@ -19,7 +19,8 @@ type Door interface {
 // Held is what a Door keeps for one Lease. Its methods do not block for long: a Door to another process
 // speaks with it behind them.
 type Held interface {
-	// Progress says how far the call has come, and keeps it from expiring.
+	// Progress says how far the call has come, and keeps it from expiring. End may overlap with it; the End of a call
+	// that has shown progress has a Produced.
 	Progress(Produced)
 	// End ends the call. It is called once.
 	End(End)

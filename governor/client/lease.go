@@ -80,6 +80,9 @@ func (l *Lease) Progress(tokens int64) { l.progress(Produced{Tokens: tokens}) }
 func (l *Lease) ProgressDeltas(deltas int64) { l.progress(Produced{Deltas: deltas}) }
 
 func (l *Lease) progress(p Produced) {
+	if p == (Produced{}) { // nothing has come yet
+		return
+	}
 	l.mu.Lock()
 	over := l.ended
 	if !over {

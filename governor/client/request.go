@@ -80,7 +80,7 @@ const (
 	maxInstead = 64
 )
 
-// Check returns what is wrong with a request by itself, as a *Refusal. Every Door checks it.
+// Check returns what is wrong with a request by itself, as a *Refusal. A Client checks it before it asks its Door.
 func (r *Request) Check() error {
 	for _, name := range []struct {
 		param, value string

@@ -104,9 +104,6 @@ func (d *door) Close() error {
 
 // Reserve implements client.Door.
 func (d *door) Reserve(ctx context.Context, req client.Request) (*client.Lease, error) {
-	if err := req.Check(); err != nil {
-		return nil, err
-	}
 	ask := d.ask(&req)
 	answer, err := d.stub.Reserve(ctx, ask)
 	if err != nil {

@@ -164,7 +164,7 @@ func (c *Controller) Steady(f func()) {
 // remember keeps a refusal for whoever asks about it later. It keeps nothing of the call itself, which has
 // its body.
 func (c *Controller) remember(p *PastRefusal) {
-	p.Request.Interrupt = nil
+	p.Request = p.Request.Record()
 	c.refused.Keep(p.Tenant, p.ID, p)
 }
 

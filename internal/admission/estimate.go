@@ -16,7 +16,7 @@ func (c *Call) Estimate() *Refusal {
 		req.MaxWait = &c.entry.left
 	}
 	req.Claim = claimOf(c.Tenant.Name, &a.Retry)
-	req.Interrupt = c.Interrupt
+	req.Interrupt = c.Early
 	req.Price = c.price(a)
 	if a.Free {
 		a.Prompt.Body = nil

@@ -32,6 +32,5 @@ func (e *Event) Kind() string {
 
 // Fail adds the failure of a call. The ring keeps nothing by which the call could be reached.
 func (r *Ring) Fail(at time.Time, call governor.Request, ran time.Duration, f Failure) {
-	call.Interrupt = nil
-	r.add(Event{Event: governor.Event{At: at, Request: call, Ran: ran}, Failure: &f})
+	r.add(Event{Event: governor.Event{At: at, Request: call.Record(), Ran: ran}, Failure: &f})
 }

@@ -2,9 +2,9 @@
 // (package admission). Programs open it with governor/embedded; servers of other protocols use it to admit the
 // calls that others describe to them.
 //
-//	Reserve ─► held{admission.Call, client.Lease} ─► Enter, which waits ─► the lease, or a refusal
-//	             Progress, EndBy, Show ─► the call
-//	             End                   ─► Answered, Fail or End; Close
+//	Reserve ─► held{*admission.Call, client.Lease} ─► Enter, which waits ─► the lease, or a refusal
+//	             Progress ─► the call
+//	             End      ─► Answered, Fail or End; Close
 //
-// One allocation holds the call and its lease.
+// Each lease is one small allocation, because its holder may keep it. The memory of calls is used again.
 package inprocess

@@ -17,17 +17,14 @@ func New(ctl *admission.Controller) *Door { return &Door{ctl} }
 
 // Reserve implements client.Door.
 func (d *Door) Reserve(ctx context.Context, req client.Request) (*client.Lease, error) {
-	if err := req.Check(); err != nil {
-		return nil, err
-	}
-	h := &held{ctl: d.ctl}
-	c := &h.call
+	c := calls.Get().(*admission.Call)
+	h := &held{door: d, call: c}
 	c.Early = &h.early
 	c.Begin(ctx, d.ctl, d.ctl.Policy(), req.ID)
 	refused := c.Enter(admission.Caller{Key: req.Key, Tenant: req.Tenant}, h.ask(&req))
 	if refused == nil {
 		c.Send()
-		h.lease.Begin(ctx, h, client.Grant{ID: c.ID, Tenant: c.Tenant.Name, Pool: c.Pool.Name, MaxOutput: c.Tenant.MaxOutputTokens, Waited: c.Waited()})
+		h.lease.Begin(ctx, h, grant(c))
 		return &h.lease, nil
 	}
 	defer c.Close()
@@ -36,9 +33,19 @@ func (d *Door) Reserve(ctx context.Context, req client.Request) (*client.Lease, 
 	}
 	r := refusal(c.ID, refused)
 	if c.Tenant != nil {
-		h.Show(r.Header)
+		g := grant(c)
+		d.show(r.Header, &g)
 	}
 	return nil, r
+}
+
+// grant says whose the lease of a call is, as far as that is known.
+func grant(c *admission.Call) client.Grant {
+	g := client.Grant{ID: c.ID, Tenant: c.Tenant.Name, MaxOutput: c.Tenant.MaxOutputTokens, Waited: c.Waited()}
+	if c.Pool != nil {
+		g.Pool = c.Pool.Name
+	}
+	return g
 }
 
 // Close implements client.Door. It closes nothing: the controller is its maker's.
@@ -57,16 +64,11 @@ func refusal(id string, f *admission.Refusal) *client.Refusal {
 	return r
 }
 
-// Show implements client.Held.
-func (h *held) Show(header http.Header) {
-	c := &h.call
-	pool := ""
-	if c.Pool != nil {
-		pool = c.Pool.Name
-	}
-	rateheaders.Show(header, h.ctl.Governor(), c.Tenant.Name, pool)
-	rateheaders.Queued(header, c.Waited())
-	if c.ID != "" {
-		header["X-Request-Id"] = []string{c.ID}
+// show sets the headers that show where the tenant of a call stands.
+func (d *Door) show(header http.Header, g *client.Grant) {
+	rateheaders.Show(header, d.ctl.Governor(), g.Tenant, g.Pool)
+	rateheaders.Queued(header, g.Waited)
+	if g.ID != "" {
+		header["X-Request-Id"] = []string{g.ID}
 	}
 }

@@ -160,7 +160,7 @@ func TestDoor_Interrupted(t *testing.T) {
 	}
 }
 
-// A call in this process costs its own record and nothing else.
+// A call in this process allocates its lease and nothing else.
 func TestDoor_Allocations(t *testing.T) {
 	if raceDetector {
 		t.Skip("the race detector allocates")
@@ -168,8 +168,8 @@ func TestDoor_Allocations(t *testing.T) {
 	governed, _ := open(t, func(p *tenants.Pool, _ *tenants.Tenant) { p.TPM = 1e12 })
 	req := asked
 	ctx := t.Context()
-	if n := testing.AllocsPerRun(100, func() { _ = governed.Do(ctx, req, answer) }); n > 2 {
-		t.Errorf("%v allocations for a call, more than its record and the function that ends it", n)
+	if n := testing.AllocsPerRun(100, func() { _ = governed.Do(ctx, req, answer) }); n > 1 {
+		t.Errorf("%v allocations for a call, more than its lease", n)
 	}
 }
 

@@ -2,6 +2,8 @@ package inprocess
 
 import (
 	"context"
+	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -13,10 +15,11 @@ import (
 	"github.com/llmgov/llmgov/streaming"
 )
 
-// held is a call with its lease. It implements client.Held.
+// held is a lease with its call. It implements client.Held. Whoever has a lease may use it long after its end, so
+// only End, which is called once, and Progress, which is not called after it, use the call; see close.
 type held struct {
-	ctl     *admission.Controller
-	call    admission.Call
+	door    *Door
+	call    *admission.Call
 	early   admission.Early
 	lease   client.Lease
 	maxWait time.Duration
@@ -66,14 +69,17 @@ func (h *held) Progress(p client.Produced) {
 	h.call.Progress(p.Deltas)
 }
 
+// Show implements client.Held.
+func (h *held) Show(header http.Header) { h.door.show(header, &h.lease.Grant) }
+
 // EndBy implements client.Held.
 func (h *held) EndBy(end context.CancelCauseFunc) {
-	h.call.EndBy(func(error) { end(refusal(h.call.ID, h.call.CutOff())) })
+	h.early.EndBy(func(error) { end(refusal(h.lease.Grant.ID, h.early.CutOff())) })
 }
 
 // End implements client.Held.
 func (h *held) End(e client.End) {
-	defer h.call.Close()
+	defer h.close(&e)
 	switch e.Outcome {
 	case client.NotSent:
 		h.call.Unsend()
@@ -90,6 +96,20 @@ func (h *held) End(e client.End) {
 		h.answered(e, streaming.ClientGone)
 	}
 }
+
+// close closes the call. The memory of one that was completed, and has shown no progress, is used again, because nobody
+// knows it any more: the last Progress of others may be on its way still, and Later is asked about those not completed.
+func (h *held) close(e *client.End) {
+	h.call.Close()
+	if e.Outcome == client.Completed && e.Produced == (client.Produced{}) {
+		*h.call = admission.Call{}
+		calls.Put(h.call)
+		h.call = nil
+	}
+}
+
+// calls have ended, and their memory is used again.
+var calls = sync.Pool{New: func() any { return new(admission.Call) }}
 
 // answeredError is the class of failures of calls that were answered with an error.
 const answeredError = "error"

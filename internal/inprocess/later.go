@@ -8,13 +8,11 @@ import (
 	"github.com/llmgov/llmgov/internal/admission"
 )
 
-// Later returns a function that charges what a call that has ended turns out to have taken beyond what was
-// charged at its end, for servers that hear of it too late. The function keeps nothing of the call itself.
+// Later returns a function that charges what a call that has ended, but was not completed, turns out to have taken
+// beyond what was charged at its end, for servers that hear of it too late. The function keeps nothing of the call itself.
 func (d *Door) Later(l *client.Lease) func(client.Usage) {
-	c := &l.Held().(*held).call
-	req := c.Request
-	req.Interrupt = nil
-	req.MaxWait = nil
+	c := l.Held().(*held).call
+	req := c.Request.Record()
 	charged := c.Ending.Usage
 	return func(u client.Usage) {
 		if more := beyond(u, charged); more != (governor.Usage{}) {
