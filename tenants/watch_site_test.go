@@ -11,7 +11,7 @@ import (
 )
 
 // watchPatience is for what takes a tenth of a second on an idle machine.
-const watchPatience = 20 * time.Second
+const watchPatience = time.Minute
 
 // site is a folder with a config and policies that is watched.
 type site struct {

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -38,7 +40,15 @@ func TestOwnersOutliveAKill(t *testing.T) {
 	if status != http.StatusOK || id == "" {
 		t.Fatal(status, text)
 	}
-	time.Sleep(time.Second) // it is written a tenth of that later
+	if err := poll(func() error {
+		if !strings.Contains(read(filepath.Join(dir, "state", "objects.db")), id) {
+			return fmt.Errorf("%s is not written", id)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(time.Second) // until the write has been committed
 	p.kill()
 	<-p.done
 	p = serveIn(t, dir, config)

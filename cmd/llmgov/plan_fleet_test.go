@@ -25,11 +25,11 @@ func TestPlanFleet(t *testing.T) {
 			t.Parallel()
 			l := newLogged(t, redistest.New(t).URL(), mode)
 			var asking sync.WaitGroup
-			asking.Go(func() { l.served("free", time.Second, l.gateways...) })
+			asking.Go(func() { l.served("free", 10, time.Second, l.gateways...) })
 			served := 0
 			for range 2 { // and once more, in vain
 				redistest.Eventually(t, "all of the limit is used", func() bool {
-					n, _ := l.served("minute", time.Second, l.gateways...)
+					n, _ := l.served("minute", 0, time.Second, l.gateways...)
 					served += n
 					return served >= 20
 				})

@@ -107,7 +107,7 @@ func (s *site) wants(list string) {
 	began := time.Now()
 	got := ""
 	for got = s.inForce(); got != list; got = s.inForce() {
-		if time.Since(began) > 5*time.Second {
+		if time.Since(began) > patience {
 			s.Fatalf("in force is %q, want %q:\n%s", got, list, read(s.stderr))
 		}
 		time.Sleep(5 * time.Millisecond) // of a poll with a deadline

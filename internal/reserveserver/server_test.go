@@ -311,7 +311,7 @@ func TestWaitEndsWithTheConnection(t *testing.T) {
 // await waits until so many calls wait.
 func (l *listener) await(t *testing.T, want int) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) { // of a poll with a deadline
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) { // of a poll with a deadline
 		_, waiting := l.gov.Leases()
 		if waiting == want {
 			return

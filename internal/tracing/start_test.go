@@ -145,7 +145,7 @@ func TestSpansReachACollector(t *testing.T) {
 			tr, log := start(t)
 			call := tr.Begin(httptest.NewRequest(http.MethodPost, "/v1/embeddings", nil), time.Now())
 			call.End(End{Method: http.MethodPost, Route: "/v1/embeddings", Status: 200, Outcome: "ok"})
-			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			if err := tr.Shutdown(ctx); err != nil {
 				t.Fatalf("%v %s", err, log)

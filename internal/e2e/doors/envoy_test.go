@@ -89,7 +89,7 @@ func openEnvoy(t *testing.T, s *Site, c envoyConfig) Post {
 		_ = envoy.Wait()
 	})
 	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(c.Port))
-	for until := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for until := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		conn, err := net.Dial("tcp", addr)
 		if err == nil {
 			_ = conn.Close()

@@ -146,7 +146,7 @@ func (s *Site) leases() int { return int(s.metric("llmgov_leases")) }
 // atRest waits until no call runs or waits.
 func (s *Site) atRest(t *testing.T) {
 	t.Helper()
-	for until := time.Now().Add(15 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for until := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		if s.leases() == 0 && s.Model.Stats().Running == 0 {
 			return
 		}

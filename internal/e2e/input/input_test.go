@@ -333,7 +333,7 @@ func TestInput_EndlessEventAborted(t *testing.T) {
 	}
 	<-silent
 	resp.Body.Close()
-	sockets.Eventually(t, time.Second, "no lease is held", func() bool { return s.Leases() == 0 })
+	sockets.Eventually(t, sockets.Patience, "no lease is held", func() bool { return s.Leases() == 0 })
 }
 
 // The model server's own endless event, which does end: not properly.

@@ -63,11 +63,10 @@ func (s *Server) Start() {
 	if err := s.running.Start(); err != nil {
 		s.t.Fatal(err)
 	}
-	for range 300 {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		if exec.Command(filepath.Join(s.bin, "pg_isready"), "-h", "127.0.0.1", "-p", strconv.Itoa(s.port)).Run() == nil {
 			return
 		}
-		time.Sleep(50 * time.Millisecond)
 	}
 	s.t.Fatal("postgres does not accept connections")
 }

@@ -107,7 +107,7 @@ func (p *Process) Scrape() string { return Get(p.t, p.Admin+"/metrics") }
 // Get reads a page, or reports an error and returns "".
 func Get(t *testing.T, url string) string {
 	t.Helper()
-	ctx, stop := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
 	defer stop()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {

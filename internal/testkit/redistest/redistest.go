@@ -67,11 +67,10 @@ func (s *Server) Start() {
 	if err := s.running.Start(); err != nil {
 		s.t.Fatal(err)
 	}
-	for range 300 {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if s.answers() {
 			return
 		}
-		time.Sleep(10 * time.Millisecond)
 	}
 	log, _ := os.ReadFile(filepath.Join(s.dir, "log"))
 	s.t.Fatalf("redis-server does not accept connections:\n%s", log)
@@ -111,10 +110,10 @@ func (s *Server) Do(args ...string) string {
 	return ""
 }
 
-// Eventually waits until a condition holds, for up to 15 seconds.
+// Eventually waits until a condition holds, for up to a minute.
 func Eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
-	Within(t, 15*time.Second, what, holds)
+	Within(t, time.Minute, what, holds)
 }
 
 // Within waits until a condition holds, for as long as patience.
