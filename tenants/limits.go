@@ -160,6 +160,9 @@ func (s *Snapshot) PoolLimits(p *Pool) []Limit {
 	}
 	l.decimal("headroom", "headroom", p.HeadroomPPM, 6)
 	l.text("accounting", string(p.Accounting))
+	if p.Affinity != AffinitySession {
+		l.text("affinity", string(p.Affinity))
+	}
 	if p.TenantLimits != LimitsLeased {
 		l.text("tenant_limits", string(p.TenantLimits))
 	}

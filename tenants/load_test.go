@@ -124,12 +124,12 @@ func TestLoad_Everything(t *testing.T) {
 			Name: "gpt-4.1", Index: 0, Models: []string{"gpt-4.1", "gpt-4.1-*-x"}, Upstreams: []PoolUpstream{{Name: "openai", Weight: 1}},
 			TPM: 300000, RPM: 5000, Concurrency: 64, InteractiveReserve: 8, Accounting: Production,
 			TokenWeights:     TokenWeights{1000, 250, 1000, 1000, 2500},
-			DefaultMaxOutput: 2048, HeadroomPPM: 25000, Burst: 0, BurstSet: true, MaxQueue: 7, TenantLimits: LimitsLeased,
+			DefaultMaxOutput: 2048, HeadroomPPM: 25000, Burst: 0, BurstSet: true, MaxQueue: 7, TenantLimits: LimitsLeased, Affinity: AffinitySession,
 			Budgets: []Budget{{Tokens, 5_000_000, Day}, {MicroUSD, 12_340_000, Month}},
 		}, {
 			Name: "org/small", Index: 1, Models: []string{"llama", "*"}, Upstreams: []PoolUpstream{{Name: "local", Weight: 1}}, Concurrency: 2,
 			Accounting: AdmitMax, TokenWeights: one, DefaultMaxOutput: 4096, HeadroomPPM: 10000,
-			Burst: 10 * time.Second, TicketWait: 10 * time.Second, MaxQueue: 10000, TenantLimits: LimitsLeased,
+			Burst: 10 * time.Second, TicketWait: 10 * time.Second, MaxQueue: 10000, TenantLimits: LimitsLeased, Affinity: AffinitySession,
 		}},
 		Prices: []ModelPrice{{"*", Price{0, 0, 1}}, {"gpt-4.1*", Price{2_500_000, 1_250_000, 10_000_000}}},
 	}

@@ -40,6 +40,8 @@ type Pool struct {
 	// Upstreams are the providers that share the pool's calls by weight; in a Snapshot at least one. Left empty it
 	// becomes the only one there is, when there is only one.
 	Upstreams []PoolUpstream
+	// Affinity is AffinitySession when left empty. It has no effect with one upstream.
+	Affinity Affinity
 	// Headers are those that upstreams get beside the call's own; sorted by name.
 	Headers []Header
 	// TPM, RPM and Concurrency are the limits on tokens and requests in a rolling minute and on calls in flight.
@@ -130,6 +132,9 @@ func DefaultPool(name string, models ...string) Pool {
 func (p *Pool) fill() {
 	if p.Accounting == "" {
 		p.Accounting = AdmitMax
+	}
+	if p.Affinity == "" {
+		p.Affinity = AffinitySession
 	}
 	if p.TenantLimits == "" {
 		p.TenantLimits = LimitsLeased

@@ -22,6 +22,7 @@ var poolShape = shape[Pool]{
 			Name: "upstreams", About: "The upstreams that share the calls by weight, instead of upstream.",
 			Kind: poolUpstreamList, Read: func(v value, p *Pool) { readPoolUpstreams(v, p) },
 		},
+		affinityField,
 		{
 			Name: "headers", About: "Headers for the upstreams, by name. In their values {tenant}, {tier}, {priority} and {request_id} stand for those of the call.",
 			Kind: headersKind, Read: func(v value, p *Pool) { readHeaders(v, p) },

@@ -117,6 +117,9 @@ func (v *verifier) pool(p *Pool) {
 		v.poolUpstream(strictyaml.Item(strictyaml.Child(path, "upstreams"), i), &p.Upstreams[i])
 	}
 	checkUpstreams(v.r, strictyaml.Child(path, "upstreams"), p.Upstreams)
+	if complaint := p.Affinity.complain(); complaint != "" && p.Affinity != "" {
+		v.r.At(strictyaml.Child(path, "affinity"), "%s %s", strictyaml.Show(string(p.Affinity)), complaint)
+	}
 	v.amounts(path, 0, maxNodes, amounts{"expect_nodes": int64(p.ExpectNodes)})
 	if complaint := p.StoreLoss.complain(); complaint != "" {
 		v.r.At(strictyaml.Child(path, "on_store_loss"), "%s", complaint)

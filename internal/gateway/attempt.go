@@ -6,8 +6,10 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/admission"
+	"github.com/llmgov/llmgov/internal/gateway/describe"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/internal/upstreams"
+	"github.com/llmgov/llmgov/tenants"
 )
 
 // firstTry chooses the upstream that the call goes to. It waits while all are busy, if
@@ -17,8 +19,9 @@ func (c *call) firstTry() *refusal {
 		// new objects are made at the first, because lists look for them there
 		c.tries.pin(c.tries.may & -c.tries.may)
 	}
+	c.tries.of = c.conversation()
 	for {
-		ch := c.pool.set.Choose(time.Now(), c.tries.may)
+		ch := c.pool.set.Choose(time.Now(), c.tries.may, c.tries.of)
 		if ch.OK {
 			c.goTo(c.tries.first, ch.Index, ch.Probe)
 			return nil
@@ -31,6 +34,19 @@ func (c *call) firstTry() *refusal {
 			return c.noneReady(ch)
 		}
 	}
+}
+
+// conversation is the one to which the call belongs, if that decides where it goes.
+func (c *call) conversation() upstreams.Conversation {
+	only := c.tries.may&(c.tries.may-1) == 0
+	if only || c.pool.Affinity == tenants.AffinityNone {
+		return upstreams.None
+	}
+	id := describe.Conversation(c.r.Header, c.head.Conversation, c.pool.Affinity == tenants.AffinityMessages)
+	if id == 0 {
+		return upstreams.None
+	}
+	return upstreams.ConversationOf(c.Tenant.Name, id)
 }
 
 // noneReady refuses a call for which no upstream is ready.
@@ -57,6 +73,9 @@ func (c *call) noneReady(ch upstreams.Choice) *refusal {
 
 // goTo begins a try.
 func (c *call) goTo(t *try, index int, probe bool) {
+	c.try.leave()
+	t.member = c.pool.set.Members[index]
+	t.member.Enter()
 	t.up = c.pool.upstreams[index]
 	t.index = index
 	t.model = c.pool.Upstreams[index].ModelName(c.realModel())
@@ -116,7 +135,7 @@ func (c *call) tryAgain(said upstreams.Outcome, resp *http.Response, err error) 
 			return false
 		}
 		c.tries.been = 0
-		ch = c.pool.set.Choose(time.Now(), c.tries.may)
+		ch = c.pool.set.Choose(time.Now(), c.tries.may, c.tries.of)
 	}
 	c.pool.Metrics.UpstreamError(c.try.classOf(err))
 	if resp != nil {

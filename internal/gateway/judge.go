@@ -148,9 +148,10 @@ func (c *call) tell(said upstreams.Outcome) {
 	}
 }
 
-// giveUp ends a try whose outcome was not told.
+// giveUp ends the last try.
 func (c *call) giveUp() {
 	if c.try.up != nil && !c.try.told {
 		c.tell(upstreams.Abandoned)
 	}
+	c.try.leave()
 }

@@ -10,6 +10,7 @@ import (
 // tries are the ways of a call to the upstreams of its pool.
 type tries struct {
 	may    upstreams.Mask // the upstreams that can serve the call
+	of     upstreams.Conversation
 	pinned bool           // no others can, because these have the objects to which it refers
 	been   upstreams.Mask // the upstreams where it was since it was last admitted
 	count  int            // in all
@@ -49,9 +50,9 @@ func (t *tries) next(set *upstreams.Set, last *try, said upstreams.Outcome) upst
 	if said == upstreams.Stale {
 		t.afresh = true
 		same := upstreams.Mask(0).With(last.index)
-		if ch := set.Choose(time.Now(), t.may&same); ch.OK {
+		if ch := set.Choose(time.Now(), t.may&same, t.of); ch.OK {
 			return ch
 		}
 	}
-	return set.Choose(time.Now(), t.may&^t.been)
+	return set.Choose(time.Now(), t.may&^t.been, t.of)
 }

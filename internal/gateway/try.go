@@ -21,12 +21,13 @@ import (
 // try is a call on its way to one upstream. Most calls have one.
 type try struct {
 	admission.Try
-	up    *upstream.Upstream
-	index int    // of it, in its pool
-	model string // the upstream's name of it
-	probe bool   // to be told to the upstream's breaker
-	told  bool   // its outcome was told to the pool
-	span  *tracing.Try
+	up     *upstream.Upstream
+	member *upstreams.Member // the same, in its pool,
+	index  int               // where it has this place
+	model  string            // the upstream's name of it
+	probe  bool              // to be told to the upstream's breaker
+	told   bool              // its outcome was told to the pool
+	span   *tracing.Try
 
 	reused   bool          // the connection is kept from an earlier call
 	bodySent atomic.Bool   // the upstream has got all of it
@@ -35,6 +36,14 @@ type try struct {
 	status   int
 	busy     bool // the answer says to come back later
 	leaked   bool // the answer is an error that contains the upstream's key
+}
+
+// leave ends the try for its upstream, which counts the calls in flight there.
+func (t *try) leave() {
+	if t.member != nil {
+		t.member.Leave()
+		t.member = nil
+	}
 }
 
 // trace notes how far a try has got.

@@ -2,6 +2,7 @@ package upstreams
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -72,6 +73,7 @@ type Member struct {
 	Name   string
 	Weight int64
 	Order  int64 // those of the lowest go first
+	seed   uint64
 
 	*state
 }
@@ -79,6 +81,7 @@ type Member struct {
 // state is the health of an upstream. It is kept from one Set to the next.
 type state struct {
 	identity string // identifies the upstream over configurations
+	running  atomic.Int64
 
 	mu      sync.Mutex
 	breaker breaker // guarded by mu, as all below

@@ -26,7 +26,8 @@ type Set struct {
 	all     Mask
 
 	mu    sync.Mutex
-	wheel [Most]int64 // guarded by mu: the lead of each over its turn
+	wheel [Most]int64     // guarded by mu: the lead of each over its turn
+	homes [Most]candidate // guarded by mu: room for those of one choice
 }
 
 // Mask is a subset of a Set's members, by their index.
@@ -39,7 +40,7 @@ func (m Mask) With(i int) Mask { return m | 1<<i }
 func New(list []Spec, before *Set) *Set {
 	s := &Set{}
 	for i, spec := range list {
-		m := &Member{Name: spec.Name, Weight: spec.Weight, Order: spec.Order}
+		m := &Member{Name: spec.Name, Weight: spec.Weight, Order: spec.Order, seed: hashOf(0, spec.Name)}
 		if before != nil {
 			for _, old := range before.Members {
 				if old.Name == spec.Name && old.identity == spec.Identity {
@@ -69,16 +70,21 @@ type Choice struct {
 	At    time.Time
 }
 
-// Choose picks one of some members: of those that are ready, one of the lowest order, there by weight. It is
-// deterministic.
-func (s *Set) Choose(now time.Time, among Mask) Choice {
+// Choose picks one of some members: of those that are ready, one of the lowest order; there the one that is next for
+// the call's conversation, or, if it has none, the one whose turn it is by weight. It is deterministic.
+func (s *Set) Choose(now time.Time, among Mask, of Conversation) Choice {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	ready, none := s.ready(now, among)
 	if ready == 0 {
 		return none
 	}
-	best := s.turnLocked(ready)
+	best := 0
+	if of == None {
+		best = s.turnLocked(ready)
+	} else {
+		best = s.homeLocked(ready, of)
+	}
 	return Choice{Index: best, OK: true, Probe: s.Members[best].startProbe(now)}
 }
 

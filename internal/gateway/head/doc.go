@@ -12,8 +12,9 @@
 //   - [Walk] shows the members of a JSON document, wherever in it, and lists the objects to which it
 //     refers. Of a body that was read, [Head.References] has them.
 //
-// A Reader goes through a body once. A [jsonscan.Scanner] cuts it into tokens, and three readers get each of
-// them: topLevel finds the governed members, finder the references, and tokens.Measurer weighs the text.
+// A Reader goes through a body once. A [jsonscan.Scanner] cuts it into tokens, and four readers get each of
+// them: topLevel finds the governed members, finder the references, tokens.Measurer weighs the text, and conversing finds
+// the conversation that the call belongs to.
 //
 //	body ─► jsonscan.Scanner ─► token ─┬─► topLevel ─► rules in governed ─► Head
 //	                                   ├─► finder ────► references

@@ -43,6 +43,8 @@ type Head struct {
 	Prompt   tokens.Body // its size, except for the objects to which it refers
 	Referred Referred    // the size of these; see Weigh
 
+	Conversation Conversation // of a JSON body
+
 	Purpose  string // of a file
 	Endpoint string // the route that a batch calls
 	Unstored bool   // the upstream does not keep the answer

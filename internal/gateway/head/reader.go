@@ -11,6 +11,7 @@ type Reader struct {
 	top  topLevel
 	refs finder
 	size tokens.Measurer
+	conv conversing
 }
 
 // Read is [Reader.Read] of a new Reader into a new Head.
@@ -31,6 +32,7 @@ func (r *Reader) Read(h *Head, body []byte) *Error {
 		return malformed(body)
 	}
 	h.Prompt = r.size.Body()
+	h.Conversation = r.conv.out
 	h.references = r.refs.found
 	h.unreferable = r.refs.problem
 	h.deeper = r.refs.deeper
@@ -42,6 +44,7 @@ func (r *Reader) reset(body []byte) {
 	r.top.reset(body)
 	r.refs.reset(body)
 	r.size.Reset(body)
+	r.conv.reset(body)
 }
 
 // pass reads a body from front to back, and reports whether it is well formed.
@@ -61,6 +64,7 @@ func (r *Reader) pass(body []byte) bool {
 
 // token takes in the next token.
 func (r *Reader) token(t jsonscan.Token) {
+	r.conv.token(t, r.top.depth)
 	r.top.token(t)
 	r.refs.token(t)
 	r.size.Token(t)

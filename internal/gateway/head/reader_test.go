@@ -40,7 +40,7 @@ func checkRead(t testing.TB, body []byte) {
 	if len(body) > 16<<10 { // so long a text is weighed by samples
 		want.Prompt.Size = got.Prompt.Size
 	}
-	ignored := cmpopts.IgnoreFields(Head{}, "scanned", "references", "unreferable", "deeper")
+	ignored := cmpopts.IgnoreFields(Head{}, "scanned", "references", "unreferable", "deeper", "Conversation")
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(Head{}, field{}, streamOptions{}), ignored); diff != "" {
 		t.Fatalf("%.2000q\n(-want +got):\n%s", body, diff)
 	}

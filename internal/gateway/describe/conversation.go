@@ -1,0 +1,37 @@
+package describe
+
+import (
+	"hash/crc64"
+	"net/http"
+
+	"github.com/llmgov/llmgov/internal/gateway/head"
+)
+
+// sessionHeaders are those in which callers name the conversation of a call, as net/http spells them; the first that is
+// there counts.
+var sessionHeaders = []string{
+	"X-Llmgov-Session",
+	"X-Claude-Code-Session-Id",
+	"Session-Id", "Session_id", "Conversation_id", // Codex, newer and older
+	"X-Session-Affinity", "X-Opencode-Session", // opencode
+	"X-Session-Id", // opencode, and other agents
+}
+
+// Conversation identifies the conversation of a call by the session that its caller names or, if byMessages, by its first
+// messages; 0 is not known.
+func Conversation(h http.Header, of head.Conversation, byMessages bool) uint64 {
+	for _, name := range sessionHeaders {
+		if values := h[name]; len(values) > 0 && values[0] != "" {
+			return crc64.Update(0, polynomial, []byte(values[0]))
+		}
+	}
+	switch {
+	case of.Named != 0:
+		return of.Named
+	case byMessages:
+		return of.Begun
+	}
+	return 0
+}
+
+var polynomial = crc64.MakeTable(crc64.ECMA)

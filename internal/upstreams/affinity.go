@@ -1,0 +1,103 @@
+package upstreams
+
+import (
+	"hash/crc64"
+	"math"
+)
+
+// Conversation identifies the calls that belong together, because each begins with the prompt of the one before: the
+// upstream that served one has it cached. It is the same at all gateways.
+type Conversation uint64
+
+// None is the conversation of calls that belong to none.
+const None Conversation = 0
+
+// ConversationOf is the conversation that a tenant knows by an id.
+func ConversationOf(tenant string, id uint64) Conversation {
+	return Conversation(max(1, mixed(hashOf(0, tenant)^id)))
+}
+
+// A conversation goes to the upstream of its home only up to mostNumerator/mostDenominator of the upstream's part of the
+// calls in flight, by weight. A lower bound moves conversations without need while few calls run, a higher one lets
+// calls queue at one upstream while others are idle.
+const (
+	mostNumerator   = 3
+	mostDenominator = 2
+)
+
+// candidate is an upstream as a conversation sees it.
+type candidate struct {
+	index   int
+	seed    uint64 // a hash of its name
+	weight  int64
+	running int64 // calls in flight
+}
+
+// homeLocked picks the member where a conversation goes.
+func (s *Set) homeLocked(ready Mask, of Conversation) int {
+	list := s.homes[:0]
+	for i := range s.each(ready) {
+		m := s.Members[i]
+		list = append(list, candidate{index: i, seed: m.seed, weight: m.Weight, running: m.running.Load()})
+	}
+	return home(list, of).index
+}
+
+// home is the first candidate in the order of a conversation that has room for another call.
+//
+// The order is weighted rendezvous hashing: each candidate draws a time from a hash of both names, exponentially
+// distributed with its weight as the rate, and the earliest is first. So all gateways have the same order without
+// asking each other, each candidate comes first for its part of the conversations, and when one leaves, no
+// conversation moves but its own.
+func home(list []candidate, of Conversation) candidate {
+	running := int64(1) // with the call itself
+	weights := int64(0)
+	for _, c := range list {
+		running += c.running
+		weights += c.weight
+	}
+	first := candidate{}
+	earliest := math.Inf(1)
+	for _, c := range list {
+		at := c.arrival(of)
+		if at < earliest && c.hasRoom(running, weights) {
+			earliest = at
+			first = c
+		}
+	}
+	return first
+}
+
+// arrival is the time that a candidate draws for a conversation.
+func (c *candidate) arrival(of Conversation) float64 {
+	const steps = 1 << 53 // that a float64 tells apart
+	drawn := (float64(mixed(uint64(of)^c.seed)>>11) + 0.5) / steps
+	return -math.Log(drawn) / float64(c.weight)
+}
+
+// hasRoom reports whether a candidate may have one of all calls in flight more. If all are at their bound, they have more
+// calls than there are, so one has room.
+func (c *candidate) hasRoom(running, weights int64) bool {
+	return c.running*mostDenominator*weights < mostNumerator*running*c.weight
+}
+
+// Enter counts a call that begins at the upstream, until it Leaves.
+func (s *state) Enter() { s.running.Add(1) }
+
+// Leave ends a call that has Entered.
+func (s *state) Leave() { s.running.Add(-1) }
+
+var polynomial = crc64.MakeTable(crc64.ECMA)
+
+// hashOf continues a hash by a text.
+func hashOf(before uint64, text string) uint64 {
+	return crc64.Update(before, polynomial, []byte(text))
+}
+
+// mixed is a number of which every bit depends on every bit of x, which is not so of a checksum (the finalizer of
+// splitmix64).
+func mixed(x uint64) uint64 {
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
