@@ -17,6 +17,7 @@ type mockCmd struct {
 	APIKey          string        `placeholder:"KEY" help:"Require this key."`
 	FirstToken      time.Duration `placeholder:"DURATION" help:"Time to the first token once a call has a slot."`
 	TokensPerSecond float64       `placeholder:"N" help:"Speed of one stream. Default: at once."`
+	PrefixCache     int64         `placeholder:"TOKENS" help:"Cache this many tokens of prompts' beginnings, and report hits in the usage. Default: none."`
 	Slots           int           `placeholder:"N" help:"Concurrent calls; further ones wait silently. Default: no limit."`
 	OutputTokens    int           `placeholder:"N" help:"Length of an answer when the call sets none. Default 32."`
 	TPM             int64         `name:"tpm" placeholder:"N" help:"Limit on tokens in a rolling minute; 429 beyond."`
@@ -38,7 +39,8 @@ func (mockCmd) Help() string {
 func (m mockCmd) Run(e *env) error {
 	s, err := mock.New(mock.Config{
 		Models: m.Model, APIKey: m.APIKey, FirstToken: m.FirstToken, TokensPerSecond: m.TokensPerSecond,
-		Slots: m.Slots, OutputTokens: m.OutputTokens, TPM: m.TPM, RPM: m.RPM, Accounting: m.Accounting,
+		PrefixCache: m.PrefixCache,
+		Slots:       m.Slots, OutputTokens: m.OutputTokens, TPM: m.TPM, RPM: m.RPM, Accounting: m.Accounting,
 		ErrorRate: m.ErrorRate, HangupRate: m.HangupRate, SlowRate: m.SlowRate, SlowChunk: m.SlowChunk,
 		Usage: m.Usage, Seed: m.Seed,
 	})

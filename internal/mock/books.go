@@ -24,6 +24,7 @@ type books struct {
 type ticket struct {
 	prompt, bound int64 // tokens of the prompt; the most that all choices together may produce
 
+	cached   int64  // tokens of the prompt that were cached
 	produced int64  // output tokens so far
 	booked   int64  // amount of the entry in the token window
 	entry    uint64 // reference of that entry
@@ -85,6 +86,13 @@ func (b *books) admit(t *ticket) verdict {
 		v.levels = b.levelsLocked(now)
 	}
 	return v
+}
+
+// cache counts n tokens of a prompt that were cached.
+func (b *books) cache(n int64) {
+	b.mu.Lock()
+	b.counts.CachedTokens += n
+	b.mu.Unlock()
 }
 
 // produce counts n output tokens produced now.

@@ -41,6 +41,10 @@ type Config struct {
 	// chunk a token.
 	TokensPerSecond float64
 
+	// PrefixCache is how many tokens of prompts' beginnings are cached, in blocks of 64: those that were used
+	// least recently are dropped. A cached token is reported as such, and otherwise treated like all. Default 0: no cache.
+	PrefixCache int64
+
 	// Slots is the number of concurrent requests. Further ones queue silently, first come first
 	// served, which gives llama.cpp's knee: throughput stops growing at this concurrency and
 	// time to first token grows linearly after. Default 0: no such bound.
@@ -126,6 +130,7 @@ func (c Config) validate() error {
 	check(c.FirstToken >= 0, "FirstToken is %s: must not be negative", c.FirstToken)
 	check(c.TokensPerSecond >= 0 && !math.IsInf(c.TokensPerSecond, 0),
 		"TokensPerSecond is %v: must be 0 (instant) or a positive number", c.TokensPerSecond)
+	check(c.PrefixCache == 0 || c.PrefixCache >= blockTokens && c.PrefixCache <= 1<<40, "PrefixCache is %d: must be 0 (none) or at least %d", c.PrefixCache, blockTokens)
 	check(c.Slots >= 0, "Slots is %d: must be 0 (unlimited) or positive", c.Slots)
 	check(c.OutputTokens >= 0 && c.OutputTokens <= maxOutput, "OutputTokens is %d: must be 1 to %d", c.OutputTokens, maxOutput)
 	check(c.TPM >= 0, "TPM is %d: must be 0 (off) or positive", c.TPM)

@@ -28,7 +28,8 @@
 // "length", or status "incomplete". A tool call without a hook is min(bound, OutputTokens)
 // long and whole. A call whose last message is a tool's result is answered in text.
 //
-// Prompts are not cached, but on messages the blocks marked with cache_control are reported as if
+// With a prefix cache (Config.PrefixCache), the beginning of a prompt that an earlier one had is reported as cached, in blocks of 64
+// tokens; it is compared as JSON text. Otherwise nothing is cached, but on messages the blocks marked with cache_control are reported as if
 // they were: in system as read from the cache, in messages as written to it.
 //
 // Prompt tokens are produced when the request is admitted. An output token is produced when

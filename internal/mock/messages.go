@@ -154,7 +154,7 @@ func (m *messages) reason() string {
 	return "end_turn"
 }
 
-// appendUsage writes the usage field. Anthropic's input_tokens are those that were neither read
+// appendUsage writes the usage field. With a prefix cache, what it found counts as read, whatever is marked. Anthropic's input_tokens are those that were neither read
 // from the cache nor written to it.
 func (m *messages) appendUsage(b []byte, output int64) []byte {
 	if m.j.plan.noUsage || (m.j.plan.usage == UsageAbsent && m.j.call.streams()) {
@@ -166,6 +166,10 @@ func (m *messages) appendUsage(b []byte, output int64) []byte {
 		written += marked(message.Get("content"))
 		return true
 	})
+	if m.j.s.prefixes.most > 0 {
+		read = m.j.ticket.cached
+		written = 0
+	}
 	b = append(b, `,"usage":{"input_tokens":`...)
 	b = strconv.AppendInt(b, m.j.ticket.prompt-read-written, 10)
 	b = append(b, `,"cache_creation_input_tokens":`...)

@@ -223,7 +223,9 @@ func (r *responses) appendUsage(b []byte, status string) []byte {
 	}
 	b = append(b, `{"input_tokens":`...)
 	b = strconv.AppendInt(b, t.prompt, 10)
-	b = append(b, `,"input_tokens_details":{"cached_tokens":0},"output_tokens":`...)
+	b = append(b, `,"input_tokens_details":{"cached_tokens":`...)
+	b = strconv.AppendInt(b, t.cached, 10)
+	b = append(b, `},"output_tokens":`...)
 	b = strconv.AppendInt(b, t.produced, 10)
 	b = append(b, `,"output_tokens_details":{"reasoning_tokens":0},"total_tokens":`...)
 	b = strconv.AppendInt(b, t.prompt+t.produced, 10)

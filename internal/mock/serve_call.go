@@ -48,6 +48,7 @@ func (s *Server) serveCall(w http.ResponseWriter, r *http.Request, rt route) {
 		j.writeError(j.verdict.err(j.call.model.Str))
 		return
 	}
+	j.cachePrompt()
 	// 4. Wait for a slot, and produce.
 	if !s.books.acquire(j.ctx, &j.ticket) {
 		return

@@ -16,12 +16,13 @@ import (
 // previous_response_id names, files by their ids as text, and 1000 tokens for a stored prompt and
 // for each tool that a provider runs.
 type Server struct {
-	cfg     Config
-	models  []byte // body of GET /v1/models
-	books   books
-	account account
-	seq     atomic.Uint64 // number of the last call
-	asides  atomic.Uint64 // number of the last request that was no call; separate, so that it shifts no draw
+	cfg      Config
+	models   []byte // body of GET /v1/models
+	books    books
+	account  account
+	prefixes prefixes
+	seq      atomic.Uint64 // number of the last call
+	asides   atomic.Uint64 // number of the last request that was no call; separate, so that it shifts no draw
 }
 
 // New returns a Server for cfg, or every problem of cfg.
@@ -36,6 +37,7 @@ func New(cfg Config) (*Server, error) {
 	s.books.rpm = cfg.RPM
 	s.books.slotLimit = int64(cfg.Slots)
 	s.books.start = time.Now()
+	s.prefixes.most = int(cfg.PrefixCache / blockTokens)
 	s.models = appendModels(nil, cfg.Models)
 	return s, nil
 }

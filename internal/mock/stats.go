@@ -21,6 +21,7 @@ type Stats struct {
 	PeakRunning int64 `json:"peak_running"` // most ever in a slot at once
 
 	PromptTokens   int64 `json:"prompt_tokens"`   // of all admitted calls
+	CachedTokens   int64 `json:"cached_tokens"`   // of these, found in the prefix cache
 	OutputTokens   int64 `json:"output_tokens"`   // produced so far, also by calls that were cut off
 	TokensProduced int64 `json:"tokens_produced"` // both together
 

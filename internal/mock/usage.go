@@ -21,7 +21,9 @@ func appendUsage(b []byte, t *ticket, produced int64) []byte {
 	b = strconv.AppendInt(b, produced, 10)
 	b = append(b, `,"total_tokens":`...)
 	b = strconv.AppendInt(b, t.prompt+produced, 10)
-	return append(b, `,"prompt_tokens_details":{"cached_tokens":0,"audio_tokens":0},"completion_tokens_details":`+
+	b = append(b, `,"prompt_tokens_details":{"cached_tokens":`...)
+	b = strconv.AppendInt(b, t.cached, 10)
+	return append(b, `,"audio_tokens":0},"completion_tokens_details":`+
 		`{"reasoning_tokens":0,"audio_tokens":0,"accepted_prediction_tokens":0,"rejected_prediction_tokens":0}}`...)
 }
 
