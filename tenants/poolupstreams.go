@@ -44,6 +44,17 @@ func (p *Pool) Renames(model string) bool {
 	return slices.ContainsFunc(p.Upstreams, func(u PoolUpstream) bool { return u.ModelName(model) != model })
 }
 
+// Renamed lists the models of which an upstream of the pool has a name of its own.
+func (p *Pool) Renamed() []string {
+	names := map[string]bool{}
+	for _, u := range p.Upstreams {
+		for model := range u.Models {
+			names[model] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
 // readModelNames reads an upstream's own names of models.
 func readModelNames(v value, u *PoolUpstream) {
 	list, _ := v.Pairs()

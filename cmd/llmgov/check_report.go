@@ -22,9 +22,11 @@ type report struct {
 }
 
 type poolReport struct {
-	Name     string   `json:"name"`
-	Upstream string   `json:"upstream"`
-	Models   []string `json:"models"`
+	Name     string `json:"name"`
+	Upstream string `json:"upstream"`
+	// Upstreams are those of Upstream, one by one.
+	Upstreams []upstreamReport `json:"upstreams"`
+	Models    []string         `json:"models"`
 	// Aliases maps those of Models that have another name upstream to that name.
 	Aliases map[string]string `json:"aliases,omitempty"`
 	Limits  []tenants.Limit   `json:"limits"`
@@ -32,6 +34,16 @@ type poolReport struct {
 	Usable  int64        `json:"usable_tpm,omitempty"`
 	Floors  int64        `json:"floors_tpm,omitempty"`
 	Tenants []rowsReport `json:"tenants"`
+	pool    *tenants.Pool
+}
+
+// upstreamReport is one upstream of a pool.
+type upstreamReport struct {
+	Name   string `json:"name"`
+	Weight int64  `json:"weight"`
+	Order  int64  `json:"order,omitempty"`
+	// Models are its own names of models.
+	Models map[string]string `json:"models,omitempty"`
 }
 
 // rowsReport is one tenant in one pool.
@@ -65,7 +77,10 @@ func newReport(config string, snap *tenants.Snapshot, now time.Time) *report {
 		p := &pools[i]
 		pr := poolReport{
 			Name: p.Name, Upstream: p.UpstreamNames(), Models: p.Models, Limits: snap.PoolLimits(p), Usable: p.UsableTPM(),
-			Floors: snap.Floors(p), Tenants: []rowsReport{}, Aliases: map[string]string{},
+			Floors: snap.Floors(p), Tenants: []rowsReport{}, Aliases: map[string]string{}, pool: p,
+		}
+		for _, u := range p.Upstreams {
+			pr.Upstreams = append(pr.Upstreams, upstreamReport{Name: u.Name, Weight: u.Weight, Order: u.Order, Models: u.Models})
 		}
 		for _, a := range p.Aliases {
 			pr.Aliases[a.Name] = a.Model

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -123,12 +125,20 @@ func (p poolReport) cells(t rowsReport) (tier, share, tpm string) {
 	return tier, fmt.Sprintf("%.2f %%", t.Share*100), tpm
 }
 
-// models are the pool's entries, aliases with their models.
+// models are the pool's entries, each with the names by which the upstreams know it, if these differ. Names of models that
+// a pattern matches follow.
 func (p poolReport) models() []string {
 	list := slices.Clone(p.Models)
-	for i, m := range list {
-		if real, ok := p.Aliases[m]; ok {
-			list[i] = m + " (" + real + ")"
+	for i, model := range list {
+		real := cmp.Or(p.Aliases[model], model)
+		if names := p.pool.ModelNames(real); names != model {
+			list[i] = model + " (" + names + ")"
+		}
+	}
+	for _, model := range p.pool.Renamed() {
+		listed := slices.Contains(p.Models, model) || slices.Contains(slices.Collect(maps.Values(p.Aliases)), model)
+		if !listed {
+			list = append(list, model+" ("+p.pool.ModelNames(model)+")")
 		}
 	}
 	return list

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -18,7 +19,7 @@ func TestCheck_TwelveTeamsFitOnAScreen(t *testing.T) {
 	for i := range 12 {
 		fmt.Fprintf(&policy, "  team-%d: {tier: pro, weight: %d, keys: [%s]}\n", i, i+1, tenants.HashKey(fmt.Sprint(i)))
 	}
-	r := reportOf(t, "pools: {a: {models: [a], tpm: 2000000}, b: {models: [b], rpm: 5000}}\nprices: {\"*\": {input: 1, output: 1}}\n", policy.String())
+	r := reportOf(t, oneUpstream+"pools: {a: {models: [a], tpm: 2000000}, b: {models: [b], rpm: 5000}}\nprices: {\"*\": {input: 1, output: 1}}\n", policy.String())
 	var out strings.Builder
 	if err := r.writeSummary(&out); err != nil {
 		t.Fatal(err)
@@ -46,7 +47,7 @@ func TestCheck_TwelveTeamsFitOnAScreen(t *testing.T) {
 
 // TestCheck_OwnKeysShareWithTeams: what the README says of acme, its own key and its teams.
 func TestCheck_OwnKeysShareWithTeams(t *testing.T) {
-	r := reportOf(t, "pools: {a: {models: [a], tpm: 300000}}\n", fmt.Sprintf(
+	r := reportOf(t, oneUpstream+"pools: {a: {models: [a], tpm: 300000}}\n", fmt.Sprintf(
 		"tenants: {acme: {keys: [%s], teams: {search: {weight: 3, keys: [%s]}, batch: {priority: background, keys: [%s]}}}}\n",
 		tenants.HashKey("a"), tenants.HashKey("s"), tenants.HashKey("b")))
 	got := map[string]float64{}
@@ -62,11 +63,13 @@ func TestCheck_OwnKeysShareWithTeams(t *testing.T) {
 	}
 }
 
-// reportOf is the report of a config with one upstream, and of a policy.
+const oneUpstream = "upstreams: {o: {base_url: \"https://o/v1\"}}\n"
+
+// reportOf is the report of a config, and of a policy.
 func reportOf(t *testing.T, config, policy string) *report {
 	t.Helper()
 	snap, err := tenants.LoadFS(fstest.MapFS{
-		"llmgov.yaml":    &fstest.MapFile{Data: []byte("upstreams: {o: {base_url: \"https://o/v1\"}}\n" + config)},
+		"llmgov.yaml":    &fstest.MapFile{Data: []byte(config)},
 		"tenants/a.yaml": &fstest.MapFile{Data: []byte(policy)},
 	}, "llmgov.yaml", tenants.Options{})
 	if err != nil {
@@ -83,5 +86,34 @@ func TestGrouped(t *testing.T) {
 		if got := grouped(text); got != want {
 			t.Errorf("%q: got %q, want %q", text, got, want)
 		}
+	}
+}
+
+// TestCheck_UpstreamsOwnNames: the summary shows under which names each upstream is asked for a model, also with an order and of a
+// pattern, and the JSON the weights beside them.
+func TestCheck_UpstreamsOwnNames(t *testing.T) {
+	r := reportOf(t, `upstreams: {o: {base_url: "https://o/v1"}, p: {base_url: "https://p/v1"}, q: {base_url: "https://q/v1"}}
+pools:
+  chat:
+    models: [gpt-4o, {fast: mini}, "o*"]
+    rpm: 60
+    upstreams:
+    - {name: o, weight: 3, order: 1, models: {gpt-4o: chat-eu-ptu}}
+    - {name: p, weight: 2, order: 1, models: {mini: mini-us, o3: think}}
+    - {name: q, weight: 5, order: 2}
+`, "tenants: {a: {keys: ["+tenants.HashKey("a").String()+"]}}\n")
+	const want = "Pool chat, upstreams o (3), p (2), then q, models gpt-4o (chat-eu-ptu at o, gpt-4o at p, gpt-4o at q), " +
+		"fast (mini at o, mini-us at p, mini at q), o*, o3 (o3 at o, think at p, o3 at q)"
+	if got := r.Pools[0].title(); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	text, err := json.Marshal(r.Pools[0].Upstreams)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const wantJSON = `[{"name":"o","weight":3,"order":1,"models":{"gpt-4o":"chat-eu-ptu"}},` +
+		`{"name":"p","weight":2,"order":1,"models":{"mini":"mini-us","o3":"think"}},{"name":"q","weight":5,"order":2}]`
+	if string(text) != wantJSON {
+		t.Errorf("got  %s\nwant %s", text, wantJSON)
 	}
 }

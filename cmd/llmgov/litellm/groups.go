@@ -1,6 +1,7 @@
 package litellm
 
 import (
+	"cmp"
 	"math/big"
 	"slices"
 	"strings"
@@ -13,7 +14,7 @@ func (c *converter) group(list []deployment) {
 	list = c.unambiguous(list)
 	first := list[0]
 	name := first.alias.text()
-	real := commonest(list)
+	real := nameOf(list)
 	if name != real && !canBeAlias(name, real) {
 		first.alias.differs("cannot be renamed: callers must use the provider's name, %q", real)
 		name = real
@@ -49,7 +50,7 @@ func (c *converter) group(list []deployment) {
 // it has one. If upstreams cannot have names of their own for it, because it is a pattern, it leaves out all but those of
 // the name that most have.
 func (c *converter) unambiguous(list []deployment) []deployment {
-	best := commonest(list)
+	best := nameOf(list)
 	apart := slices.ContainsFunc(list, func(d deployment) bool { return !canBeAlias(d.alias.text(), d.real) })
 	at := map[string]string{}
 	return slices.DeleteFunc(list, func(d deployment) bool {
@@ -60,20 +61,36 @@ func (c *converter) unambiguous(list []deployment) []deployment {
 		if at[up] == d.real {
 			return false
 		}
+		kept := cmp.Or(at[up], best)
 		d.model.lost("%q is %q here and %q elsewhere, which one upstream or pattern cannot have: this deployment and its limits are left out; "+
-			"to have it, call it %q at the provider too, and add it to the pool's upstreams", d.alias.text(), d.real, best, best)
+			"to have it, call it %q at the provider too, and add it to the pool's upstreams", d.alias.text(), d.real, kept, kept)
 		d.item.takeAll()
 		return true
 	})
 }
 
-// commonest is the name by which callers ask for the model, if a deployment calls it so, else the name by which most do,
-// or the first of as many.
-func commonest(list []deployment) string {
+// nameOf is the pool's name of the model that deployments serve: the callers' name, if one of them calls it so. Otherwise it
+// is the name that most have; but the names of Azure's deployments are the customer's own, so if only these are there and
+// disagree, it is the callers' name, and each upstream has its own for it.
+func nameOf(list []deployment) string {
 	name := list[0].alias.text()
 	if slices.ContainsFunc(list, func(d deployment) bool { return d.real == name }) {
 		return name
 	}
+	public := slices.DeleteFunc(slices.Clone(list), func(d deployment) bool { return d.provider.kind == tenants.Azure })
+	if len(public) > 0 {
+		return commonest(public)
+	}
+	disagree := slices.ContainsFunc(list, func(d deployment) bool { return d.real != list[0].real })
+	unnamed := slices.ContainsFunc(list, func(d deployment) bool { return !canBeAlias(name, d.real) })
+	if disagree && !unnamed {
+		return name
+	}
+	return commonest(list)
+}
+
+// commonest is the name by which most deployments know the model, or the first of as many.
+func commonest(list []deployment) string {
 	count := map[string]int{}
 	best := list[0].real
 	for _, d := range list {

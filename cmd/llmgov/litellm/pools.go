@@ -55,10 +55,14 @@ func (c *converter) place(model node, own pool, name, real string) (put bool) {
 			name, c.reals[name], p.key())
 		return false
 	}
-	if p := c.sharing(&own, real); p != nil {
-		c.serve(p, name, real)
+	if p, same := c.sharing(&own, real); p != nil {
+		c.serve(p, name, same)
 		p.add(model, real, own)
 		return true
+	}
+	if p := c.besides(&own, name, real); p != nil {
+		model.lost("%q is left out: it is a deployment of pool %s already, and each of two pools would let calls past the limits of the other", name, p.name)
+		return false
 	}
 	c.overlapping(model, &own, real)
 	if own.amounts != (amounts{}) {
@@ -102,32 +106,50 @@ func (c *converter) poolOf(name string) *pool {
 	return &c.pools[i]
 }
 
-// serves reports whether the pool has a model that its upstreams know by the name real.
-func (c *converter) serves(p *pool, real string) bool {
-	return slices.ContainsFunc(p.models, func(name string) bool { return c.reals[name] == real })
-}
-
-// sharing is the pool that has a model of the same upstreams already, or nil: it is one capacity.
-func (c *converter) sharing(own *pool, real string) *pool {
-	i := slices.IndexFunc(c.pools, func(p pool) bool {
-		return p.key() == own.key() && c.serves(&p, real) && p.names(real) == own.names(real)
-	})
-	if i < 0 {
-		return nil
+// sharing is the pool that has the same deployments already, and its name of the model; nil if there is none. It is one capacity.
+func (c *converter) sharing(own *pool, real string) (p *pool, same string) {
+	for i := range c.pools {
+		p := &c.pools[i]
+		for _, name := range p.models {
+			if p.deployments(c.reals[name]) == own.deployments(real) {
+				return p, c.reals[name]
+			}
+		}
 	}
-	return &c.pools[i]
+	return nil, ""
 }
 
-// overlapping says which upstreams serve a model in another pool too.
+// besides is a pool of which a model, by the name that callers ask for, is a deployment that own renames, or the other way round.
+func (c *converter) besides(own *pool, name, real string) *pool {
+	for i := range c.pools {
+		p := &c.pools[i]
+		for _, m := range p.upstreams {
+			at := own.at(m.name)
+			if at == nil {
+				continue
+			}
+			theirs := slices.Contains(p.models, at.models[real]) && m.asks(at.models[real]) == at.models[real]
+			ours := slices.ContainsFunc(p.models, func(other string) bool { return m.models[c.reals[other]] == name }) && at.asks(name) == name
+			if theirs || ours {
+				return p
+			}
+		}
+	}
+	return nil
+}
+
+// overlapping says which upstreams serve a deployment in another pool too.
 func (c *converter) overlapping(model node, own *pool, real string) {
-	for _, p := range c.pools {
+	for i := range c.pools {
+		p := &c.pools[i]
 		var both []string
 		for _, m := range own.upstreams {
-			if slices.ContainsFunc(p.upstreams, func(o member) bool { return o.name == m.name }) {
+			at := p.at(m.name)
+			if at != nil && slices.ContainsFunc(p.models, func(name string) bool { return at.asks(c.reals[name]) == m.asks(real) }) {
 				both = append(both, m.name)
 			}
 		}
-		if len(both) > 0 && c.serves(&p, real) {
+		if len(both) > 0 {
 			model.differs("%q of upstream %s is in pool %s too, and each pool keeps to its own limits", real, strings.Join(both, ", "), p.name)
 		}
 	}
@@ -165,11 +187,23 @@ func (p *pool) rename(model string, more *pool) {
 	}
 }
 
-// names lists the upstreams of a pool, each with its own name for a model.
-func (p *pool) names(model string) string {
+// at is the pool's member of that name, or nil.
+func (p *pool) at(upstream string) *member {
+	i := slices.IndexFunc(p.upstreams, func(m member) bool { return m.name == upstream })
+	if i < 0 {
+		return nil
+	}
+	return &p.upstreams[i]
+}
+
+// asks is the name by which the upstream is asked for a model.
+func (m *member) asks(model string) string { return cmp.Or(m.models[model], model) }
+
+// deployments lists the upstreams of a pool, each with its name for a model.
+func (p *pool) deployments(model string) string {
 	var names []string
 	for _, m := range p.upstreams {
-		names = append(names, m.name+" "+cmp.Or(m.models[model], model))
+		names = append(names, m.name+" "+m.asks(model))
 	}
 	slices.Sort(names)
 	return strings.Join(names, ", ")

@@ -92,22 +92,22 @@ func init() {
 			"model_group_retry_policy",
 		"failing upstreams are left out for a while automatically; see docs/configuration.md, Upstreams": "allowed_fails allowed_fails_policy cooldown_time disable_cooldowns",
 		"a call never goes to another model; the upstreams of one pool stand in for each other":          "fallbacks context_window_fallbacks content_policy_fallbacks default_fallbacks enable_pre_call_checks",
-		"answers are not cached":                                                "cache cache_params enable_caching_on_provider_specific_optional_params",
-		"callbacks are not supported; metrics are at /metrics":                  "success_callback failure_callback callbacks service_callback service_callbacks callback_settings langfuse_default_tags",
-		"calls go to the upstreams of a pool by weight, turn by turn":           "routing_strategy routing_strategy_args optional_pre_call_checks",
-		"calls are not routed or counted by tags":                               "tags enable_tag_filtering tag_filtering_match_any tag_budget_config default_tags",
-		"budgets are of tenants and pools":                                      "provider_budget_config max_budget budget_duration",
-		"gateways share limits by way of store; see docs/federation.md":         "redis_host redis_port redis_password redis_url cache_kwargs use_redis_transaction_buffer",
-		"policies are files; there is no database":                              "database_url database_connection_pool_limit store_model_in_db store_prompts_in_spend_logs proxy_batch_write_at disable_spend_logs",
-		"alerts are made from the metrics":                                      "alerting alerting_threshold alert_types alerting_args spend_report_frequency alert_to_webhook_url",
-		"prompts are not looked into":                                           "guardrails prompts guardrail",
-		"set it in the environment of llmgov":                                   "environment_variables",
-		"only timeouts for all upstreams, in timeouts":                          "timeout stream_timeout",
-		"a key's limits per model are not supported yet":                        "model_rpm_limit model_tpm_limit model_max_budget",
-		"its start is unknown; write expires":                                   "duration",
-		"llmgov only knows what prices says; with --prices, it finds the price": "base_model",
-		"callers are defined in the tenants' files":                             "enable_jwt_auth litellm_jwtauth custom_auth ui_access_mode allowed_routes user_api_key_cache_ttl",
-		"logs have one form":                                                    "set_verbose json_logs turn_off_message_logging redact_user_api_key_info debug detailed_debug",
+		"answers are not cached":                                                            "cache cache_params enable_caching_on_provider_specific_optional_params",
+		"callbacks are not supported; metrics are at /metrics":                              "success_callback failure_callback callbacks service_callback service_callbacks callback_settings langfuse_default_tags",
+		"calls go to the upstreams of a pool by weight, turn by turn":                       "routing_strategy routing_strategy_args optional_pre_call_checks",
+		"calls are not routed or counted by tags":                                           "tags enable_tag_filtering tag_filtering_match_any tag_budget_config default_tags",
+		"budgets are of tenants and pools":                                                  "provider_budget_config max_budget budget_duration",
+		"limits are not shared between gateways until store is set; see docs/federation.md": "redis_host redis_port redis_password redis_url cache_kwargs use_redis_transaction_buffer",
+		"policies are files; there is no database":                                          "database_url database_connection_pool_limit store_model_in_db store_prompts_in_spend_logs proxy_batch_write_at disable_spend_logs",
+		"alerts are made from the metrics":                                                  "alerting alerting_threshold alert_types alerting_args spend_report_frequency alert_to_webhook_url",
+		"prompts are not looked into":                                                       "guardrails prompts guardrail",
+		"set it in the environment of llmgov":                                               "environment_variables",
+		"only timeouts for all upstreams, in timeouts":                                      "timeout stream_timeout",
+		"a key's limits per model are not supported yet":                                    "model_rpm_limit model_tpm_limit model_max_budget",
+		"its start is unknown; write expires":                                               "duration",
+		"llmgov only knows what prices says; with --prices, it finds the price":             "base_model",
+		"callers are defined in the tenants' files":                                         "enable_jwt_auth litellm_jwtauth custom_auth ui_access_mode allowed_routes user_api_key_cache_ttl",
+		"logs have one form":                                                                "set_verbose json_logs turn_off_message_logging redact_user_api_key_info debug detailed_debug",
 	} {
 		for key := range strings.FieldsSeq(keys) {
 			reasons[key] = reason
@@ -115,8 +115,8 @@ func init() {
 	}
 }
 
-// guards are words in keys of limits, and of checks that callers or answers have to pass.
-var guards = regexp.MustCompile(`budget|limit|(^|_)(tpm|rpm)(_|$)|max_parallel|guardrail|allowed_|blocked|custom_auth|callbacks$`)
+// guards are words in keys of limits, of what shares them, and of checks that callers or answers have to pass.
+var guards = regexp.MustCompile(`budget|limit|(^|_)(tpm|rpm)(_|$)|max_parallel|guardrail|allowed_|blocked|custom_auth|callbacks$|redis`)
 
 // weightOfKey says how much it matters that a key is left out.
 func weightOfKey(path string) Weight {
