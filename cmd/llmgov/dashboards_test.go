@@ -29,15 +29,16 @@ type question struct {
 }
 
 // TestDashboards asks a real Prometheus, which scrapes two real gateways under load, every
-// query there is. Each must have an answer; those of alerts when what they are for is provoked.
+// query of dashboards, rules and cost reports. Each must have an answer; those of alerts when what they are for is provoked.
 func TestDashboards(t *testing.T) {
 	if !*withPrometheus {
 		t.Skip("needs -prometheus, and a minute or two: make test-dashboards")
 	}
 	w := newWatched(t)
 	asked := append(panelQuestions("llmgov"), panelQuestions("llmgov-text")...)
-	w.open = append(append(asked, ruleQuestions()...), formats...)
-	t.Logf("%d queries of dashboards, %d of rules", len(asked), len(w.open)-len(asked))
+	reports := costQuestions(t)
+	w.open = slices.Concat(asked, ruleQuestions(), formats, reports)
+	t.Logf("%d queries of dashboards, %d of docs/cost-reports.md, %d others", len(asked), len(reports), len(w.open)-len(asked)-len(reports))
 	w.until(4*time.Minute, "nobody's doing", calm)
 
 	// What comes takes away what calm questions need: the files of one gateway, then the other, then the store.
@@ -225,6 +226,30 @@ func ruleQuestions() (all []question) {
 		for _, r := range g.Rules {
 			all = append(all, question{of: r.Record + r.Alert, expr: r.Expr})
 		}
+	}
+	return all
+}
+
+// costQuestions are the queries of docs/cost-reports.md, of this site's pool. Each tenant that calls has its costs, whether or
+// not the provider read a part of its prompts from a cache.
+func costQuestions(t *testing.T) (all []question) {
+	t.Helper()
+	page := read("../../docs/cost-reports.md")
+	_, block, _ := strings.Cut(page, "```promql\n")
+	block, _, _ = strings.Cut(block, "```")
+	dollars := strings.ReplaceAll(block, `pool="gpt-4o"`, `pool="chat"`)
+	if !strings.Contains(dollars, `pool="chat"`) {
+		t.Fatal("docs/cost-reports.md has no query of the dollars")
+	}
+	for _, tenant := range []string{"acme", "acme/search", "eager"} {
+		one := fmt.Sprintf(`(%s) > 0 and on (tenant) llmgov_tokens_total{tenant=%q}`, dollars, tenant)
+		all = append(all, question{of: "dollars of " + tenant, expr: one, labels: []string{"tenant"}})
+	}
+	for _, line := range regexp.MustCompile("`(sum by [^`]+|llmgov_[^`]+ > [^`]+)`").FindAllStringSubmatch(page, -1) {
+		all = append(all, question{of: "cost reports", expr: strings.Replace(line[1], "…", dollars, 1)})
+	}
+	if len(all) != 5 {
+		t.Fatalf("docs/cost-reports.md has %d queries besides the dollars, not 2", len(all)-3)
 	}
 	return all
 }
