@@ -64,3 +64,55 @@ func TestDocs_IndexListsEveryPage(t *testing.T) {
 		}
 	}
 }
+
+// TestDocs_LinksLead: each link of a page to a file or a heading of this repository leads there.
+func TestDocs_LinksLead(t *testing.T) {
+	var pages []string
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md", "docs/*/*/*.md"} {
+		found, err := filepath.Glob("../../" + pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages = append(pages, found...)
+	}
+	links := 0
+	for _, page := range pages {
+		for _, link := range linkTarget.FindAllStringSubmatch(codeBlock.ReplaceAllString(read(page), ""), -1) {
+			if strings.Contains(link[1], ":") { // of another site
+				continue
+			}
+			links++
+			file, heading, _ := strings.Cut(link[1], "#")
+			target := page
+			if file != "" {
+				target = filepath.Join(filepath.Dir(page), file)
+			}
+			if _, err := os.Stat(target); err != nil {
+				t.Errorf("%s: %v", page, err)
+			} else if heading != "" && strings.HasSuffix(target, ".md") && !headings(target)[heading] {
+				t.Errorf("%s: %s has no heading %s", page, target, heading)
+			}
+		}
+	}
+	if links < 300 {
+		t.Errorf("found %d links", links)
+	}
+}
+
+var (
+	linkTarget  = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	codeBlock   = regexp.MustCompile("(?s)```.*?```")
+	headingLine = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	linkText    = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
+	unlinkable  = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
+)
+
+// headings are the anchors of a page.
+func headings(page string) map[string]bool {
+	anchors := map[string]bool{}
+	for _, line := range headingLine.FindAllStringSubmatch(codeBlock.ReplaceAllString(read(page), ""), -1) {
+		text := unlinkable.ReplaceAllString(strings.ToLower(linkText.ReplaceAllString(line[1], "$1")), "")
+		anchors[strings.ReplaceAll(text, " ", "-")] = true
+	}
+	return anchors
+}
