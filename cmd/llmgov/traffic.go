@@ -42,7 +42,7 @@ const meanOutput = 200 // tokens
 var acts = []act{
 	{"Act 1 of 3: a quiet minute. Everybody has room, and nobody waits.", 25 * time.Second, []demand{quietFree, quietPro, quietEnterprise}},
 	{"Act 2 of 3: pro floods the pool with batch work. It gets all that the others leave, and no more.", 40 * time.Second, []demand{quietFree, floodPro, quietEnterprise}},
-	{"Act 3 of 3: enterprise comes back while pro still floods. Its calls go at once, until it has twice what pro has. Pro waits.", 40 * time.Second, []demand{quietFree, floodPro, heavyEnterprise}},
+	{"Act 3 of 3: enterprise comes back while pro still floods. It asks for less than its share, so its calls go first. Pro gets the rest, and waits.", 40 * time.Second, []demand{quietFree, floodPro, heavyEnterprise}},
 }
 
 // demo is the load of the demo tenants.
