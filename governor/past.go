@@ -240,7 +240,7 @@ type OwnerUse struct {
 func (p *Past) State() *PastState {
 	s := &PastState{Shares: slices.Clone(p.Shares), Ended: slices.Clone(p.ended), Last: p.last}
 	for who, use := range p.Uses.rows {
-		s.Uses = append(s.Uses, OwnerUse{who, *use})
+		s.Uses = append(s.Uses, OwnerUse{who, use.Use})
 	}
 	slices.SortFunc(s.Uses, func(a, b OwnerUse) int {
 		return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Pool, b.Pool))

@@ -22,8 +22,14 @@ type Uses struct {
 	zone       *time.Location
 	now        time.Time
 	start, end [periods]time.Time
-	rows       map[Owner]*Use
-	changed    map[Owner]bool
+	rows       map[Owner]*useRow
+	changed    map[Owner]*useRow // since Changed was last called
+}
+
+// useRow is a Use, and whether it is among those changed.
+type useRow struct {
+	Use
+	changed bool
 }
 
 // Owner is a tenant in a pool.
@@ -37,34 +43,44 @@ type Use struct {
 
 // NewUses returns an empty account.
 func NewUses(zone *time.Location) *Uses {
-	return &Uses{zone: zone, rows: map[Owner]*Use{}, changed: map[Owner]bool{}}
+	return &Uses{zone: zone, rows: map[Owner]*useRow{}, changed: map[Owner]*useRow{}}
 }
 
 // clone copies all usage.
 func (u *Uses) clone() *Uses {
 	c := *u
-	c.changed = map[Owner]bool{}
-	c.rows = make(map[Owner]*Use, len(u.rows))
+	c.changed = map[Owner]*useRow{}
+	c.rows = make(map[Owner]*useRow, len(u.rows))
 	for who, row := range u.rows {
-		use := *row
-		c.rows[who] = &use
+		c.rows[who] = &useRow{Use: row.Use}
 	}
 	return &c
 }
 
 // Set restores the usage of one owner.
 func (u *Uses) Set(who Owner, use Use) {
-	u.rows[who] = &use
+	u.row(who).Use = use
 	for _, start := range use.Start {
 		u.advance(time.Unix(start, 0)) // even if the clock was put back since
 	}
 }
 
+// row is the row of an owner.
+func (u *Uses) row(who Owner) *useRow {
+	row := u.rows[who]
+	if row == nil {
+		row = &useRow{}
+		u.rows[who] = row
+	}
+	return row
+}
+
 // Changed returns the rows that have changed since it was last called.
 func (u *Uses) Changed() map[Owner]Use {
 	out := make(map[Owner]Use, len(u.changed))
-	for who := range u.changed {
-		out[who] = *u.rows[who]
+	for who, row := range u.changed {
+		out[who] = row.Use
+		row.changed = false
 	}
 	clear(u.changed)
 	return out
@@ -93,12 +109,11 @@ func (u *Uses) add(r *Record, d Spend) {
 		return
 	}
 	who := Owner{r.Tenant, r.Pool}
-	row := u.rows[who]
-	if row == nil {
-		row = &Use{}
-		u.rows[who] = row
+	row := u.row(who)
+	if !row.changed {
+		row.changed = true
+		u.changed[who] = row
 	}
-	u.changed[who] = true
 	u.renew(row)
 	for per := range periods {
 		held := !r.Held.Before(u.start[per])
@@ -112,12 +127,16 @@ func (u *Uses) add(r *Record, d Spend) {
 
 // renew clears the usage of a period that is over. Usage that began within the present period
 // counts, even if it was counted in another time zone.
-func (u *Uses) renew(row *Use) {
+func (u *Uses) renew(row *useRow) {
 	for per := range periods {
+		start := u.start[per].Unix()
+		if start == row.Start[per] {
+			continue
+		}
 		if since := time.Unix(row.Start[per], 0); since.Before(u.start[per]) || !since.Before(u.end[per]) {
 			row.Used[per] = Spend{}
 		}
-		row.Start[per] = u.start[per].Unix()
+		row.Start[per] = start
 	}
 }
 
