@@ -35,7 +35,7 @@ func (c *Call) Admit() *Refusal {
 		return c.rejected(rej)
 	}
 	lease.Waited += c.entry.waited
-	c.holds(lease)
+	c.holds(lease, c.entry.asked.Add(lease.Waited))
 	c.Account.Admitted(c.Request.Input+c.Request.Output, lease.Waited, c.Spans.Exemplar())
 	if would := lease.Would; would != nil {
 		c.Account.ShadowRefused(would.Reason)
@@ -44,11 +44,18 @@ func (c *Call) Admit() *Refusal {
 	return nil
 }
 
-// holds takes over a lease.
-func (c *Call) holds(lease governor.Lease) {
+// holds takes over a lease that was given at a time.
+func (c *Call) holds(lease governor.Lease, at time.Time) {
 	c.Lease = lease
-	c.Admitted = time.Now()
+	c.Admitted = at
 	c.entry.only.runs(lease)
+}
+
+// Send begins the call's way to the upstream, as soon as it is admitted. Afterwards it is charged as a request,
+// whatever it takes.
+func (c *Call) Send() {
+	c.first.Began = c.Admitted
+	c.first.Sent.Store(true)
 }
 
 // MayReadmit reports whether a call whose upstreams have asked for a pause can wait for its end: until
@@ -75,7 +82,7 @@ func (c *Call) Readmit() *governor.Rejection {
 		return rej
 	}
 	lease.Waited += waited
-	c.holds(lease)
+	c.holds(lease, time.Now())
 	return nil
 }
 

@@ -12,6 +12,7 @@ type Caller struct{ Key, Tenant string }
 // the beginning. It waits. Others take the same steps one by one, because they read the body
 // in between: Identify, Route, Estimate, Admit.
 func (c *Call) Enter(who Caller, ask Ask) *Refusal {
+	c.entry.asked = c.Began
 	for {
 		c.Ask = ask // Estimate changes it
 		f := c.enter(who)

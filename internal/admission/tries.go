@@ -23,12 +23,6 @@ type tries struct {
 	lost, paid governor.Usage
 }
 
-// Send begins the call's way to the upstream. Afterwards it is charged as a request, whatever it takes.
-func (t *tries) Send() {
-	t.first.Began = time.Now()
-	t.first.Sent.Store(true)
-}
-
 // Unsend notes that the call turned out not to have reached its upstream, so that it costs nothing.
 func (t *tries) Unsend() { t.now.Sent.Store(false) }
 
