@@ -15,6 +15,7 @@
 # make check   formatting, vet, staticcheck, tests, 20 s of fuzzing each parser, and fuzz-readers
 # make fuzz-readers   what upstreams read of random bodies and forms, by other readers, for TIME=60s each; installs them where it may
 # make notices THIRD_PARTY_NOTICES, the licences of all that is linked; check-notices compares it
+# make downloads  the modules and tools that lint and tests build on, to the caches of go
 # make pin     the digests of the images in Dockerfile and compose.yaml; needs Docker and the registries
 # make test-upgrade   three gateways of the release before, replaced by this one's and back, under load; builds that release
 # make model   every small world of the federation, and of parts of limits, to its end, and each rule broken in turn
@@ -33,11 +34,16 @@ STATICCHECK = go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # The race detector needs a C compiler.
 RACE := $(shell command -v gcc cc clang >/dev/null 2>&1 && echo -race)
 
-.PHONY: build test test-race test-long test-clients test-console test-dashboards test-envoy test-servers test-chart test-api test-upgrade release lint check fuzz fuzz-readers notices check-notices pin model chaos reloads soak storm bench versus
+.PHONY: downloads build test test-race test-long test-clients test-console test-dashboards test-envoy test-servers test-chart test-api test-upgrade release lint check fuzz fuzz-readers notices check-notices pin model chaos reloads soak storm bench versus
 
 # Git tells the version, by the tag of the commit if it has one; without a clone, say VERSION=v1.2.3.
 build:
 	CGO_ENABLED=0 go build -buildvcs=auto -trimpath -ldflags '-s -w$(if $(VERSION), -X main.version=$(VERSION))' -o bin/llmgov ./cmd/llmgov
+
+downloads:
+	go mod download
+	$(GOFUMPT) -version
+	$(STATICCHECK) -version
 
 test:
 	.ci/test -short -shuffle=on -timeout 20m

@@ -1,5 +1,24 @@
 # What the scripts of tests with other programs share. They set `target` to their make target.
 
+# again COMMAND… runs what loads from the network, and once more after ten seconds and after a minute if it fails: go has no
+# option for that.
+again() {
+	local pause
+	for pause in 10 60; do
+		if "$@"; then return; fi
+		echo "it failed, and is tried again in $pause s: $*" >&2
+		sleep "$pause"
+	done
+	"$@"
+}
+
+# debian_packages PACKAGE… installs them.
+debian_packages() {
+	local options=(-q -o Acquire::Retries=5 -o DPkg::Lock::Timeout=120)
+	apt-get "${options[@]}" update
+	DEBIAN_FRONTEND=noninteractive apt-get "${options[@]}" install -y --no-install-recommends "$@"
+}
+
 # need COMMAND PACKAGE… installs Debian's packages where a command is missing.
 need() {
 	if command -v "$1" >/dev/null; then return; fi
@@ -7,8 +26,7 @@ need() {
 		echo "$target needs $1: install it, with your system's packages or from its site" >&2
 		exit 1
 	fi
-	apt-get update -q
-	DEBIAN_FRONTEND=noninteractive apt-get install -yq --no-install-recommends "${@:2}"
+	debian_packages "${@:2}"
 }
 
 # npm_packages installs exactly what package-lock.json says; it is left out where that has been
@@ -16,11 +34,12 @@ need() {
 # packages, so the engines that these ask for are not npm's own.
 npm_packages() {
 	need npm nodejs npm
+	local npm_ci=(npm ci --loglevel=error --fetch-retries=6 --fetch-retry-maxtimeout=30000)
 	if ! cmp -s package-lock.json node_modules/.installed; then
-		npm ci --loglevel=error
+		"${npm_ci[@]}"
 		# npm leaves out an optional package without a word if its download fails once.
 		if grep -q node-linux- package.json && ! compgen -G 'node_modules/node-linux-*' >/dev/null; then
-			npm ci --loglevel=error
+			"${npm_ci[@]}"
 		fi
 		cp package-lock.json node_modules/.installed
 	fi
@@ -47,7 +66,7 @@ python_packages() {
 	need python3 python3 python3-venv
 	if ! cmp -s "$1/requirements.txt" "$1/.venv/.installed"; then
 		python3 -m venv --clear "$1/.venv"
-		"$1/.venv/bin/pip" install --quiet --disable-pip-version-check --no-deps -r "$1/requirements.txt"
+		"$1/.venv/bin/pip" install --quiet --retries 10 --timeout 60 --disable-pip-version-check --no-deps -r "$1/requirements.txt"
 		cp "$1/requirements.txt" "$1/.venv/.installed"
 	fi
 }

@@ -11,6 +11,7 @@ build_llmgov "$root"
 # A Helm that go run built does not know for which Kubernetes it is.
 kubernetes=1.34
 helm() { go run helm.sh/helm/v3/cmd/helm@v3.22.0 "$@"; }
+again helm version --short
 
 out=$(mktemp -d)
 for values in llmgov/ci/*.yaml; do
