@@ -210,12 +210,14 @@ func (a *Account) say(b *Beat, s Status) Reply {
 
 // learns reports whether it is too early to grant anything. Two things end that early. Either as
 // many nodes as ever run at the same time have run since a Window before this memory began, and
-// have told everything: then no others can have used anything in that time. Or that many run side
+// have told everything: then no others can have used anything in that time. What an earlier process of a
+// node used it tells from its journal (restore_journal.go). Or that many run side
 // by side, and none knows of an earlier memory: then this is the first one, and nothing was used
 // before. The latter is wrong only if a memory was lost, and all nodes that knew it ended before
 // they could say so.
 func (a *Account) learns(expect int) bool {
 	if a.Now < a.Learning && a.knows(expect) {
+		a.bookJournals()
 		a.Learning = a.Now
 	}
 	if a.Now >= a.Learning {
@@ -232,7 +234,7 @@ func (a *Account) knows(expect int) bool {
 	}
 	told := 0
 	for _, m := range a.Members {
-		if m.Joined < a.Born-a.Rules.window()-a.Rules.slot() {
+		if a.toldFrom(m) < a.Born-a.Rules.window()-a.Rules.slot() {
 			told++
 		}
 	}

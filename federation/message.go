@@ -47,9 +47,10 @@ func (r Rules) silent() int64 { return 3 * r.Beat.Milliseconds() }
 //	1  is also that of beats which name no format
 //	2  accounts of owners' limits can be restored (package parts)
 //	3  an account may be written down as the beats since some time, of which each node works it out (package postgres)
+//	4  nodes that were restarted tell what their earlier processes used (Journal)
 //
 // A change of how Account.Beat answers needs another format, because nodes that work out an account have to agree.
-const Format = 3
+const Format = 4
 
 // FormatRestored is the first format with which accounts of owners' limits can be restored.
 const FormatRestored = 2
@@ -187,6 +188,14 @@ type Copy struct {
 	Held, Refundable, May, Refunded Amounts
 	// Former says that the digest is of an earlier process, which is gone (Memory).
 	Former bool
+	// Journal is all that this process used, if it is Former and has kept a journal; else nil.
+	Journal *Journal
+}
+
+// Journal is the usage of an earlier process of a node, by slot of the new memory's clock. Joined is as in the Beat.
+type Journal struct {
+	Joined int64
+	Booked []Booked
 }
 
 // Point is a curve's use at a level: how much callers would use if each unit of weight got

@@ -43,7 +43,7 @@ var mutants = []mutant{
 	{"another server may have lost writes", "account.go", "incarnation != a.Incarnation ||", "", "failover", ""},
 	{"a new memory grants nothing before it can know", "account.go", "a.Learning = now + r.ttl() + r.window() + r.slot()", "a.Learning = now", "loss", ""},
 	{"a new memory waits for grants of the old one to expire", "account.go", "a.Learning = now + r.ttl() + r.window() + r.slot()", "a.Learning = now + r.window() + r.slot()", "loss", ""},
-	{"only who ran for a Window counts among those who have told all", "account.go", "if m.Joined < a.Born-a.Rules.window()-a.Rules.slot() {", "if m.Joined < a.Born+1e9 {", "expected", ""},
+	{"only who ran for a Window counts among those who have told all", "account.go", "if a.toldFrom(m) < a.Born-a.Rules.window()-a.Rules.slot() {", "if m.Joined < a.Born+1e9 {", "expected", ""},
 	{"who ran one after the other did not run side by side", "account.go", "m.Joined <= last.Joined && last.Joined <= m.Sent", "m.Joined <= last.Joined", "survivor", ""},
 	{"a memory is not the first if a node knows of another", "account.go", "a.Lost || b.Epoch != 0 && b.Epoch != a.Epoch", "a.Lost", "", "TestBegin"},
 	{"a memory is not the first if it came of another", "account.go", "fresh.Lost = true", "fresh.Lost = false", "restarted", ""},
@@ -70,6 +70,9 @@ var mutants = []mutant{
 	{"no digest can claim more than a limit", "restore.go", "used[k] = min(used[k], limit)", "used[k] += 0 * limit", "", "TestRestored_Bounds"},
 	{"what a node tells of the memory before is bounded", "restore.go", "c.within(a.Rules)", "*c", "", "TestRestored_Age"},
 	{"a limit that is raised after a loss holds a Window later", "share.go", "limit = min(limit, capped)", "_ = capped", "", "TestRestored_Raised"},
+	{"what a journal tells of a process that ran for less than a Window is not all", "restore_journal.go", "min(m.Joined, c.Journal.Joined)", "min(m.Joined, 0*c.Journal.Joined)", "", "TestJournal_AllRestarted"},
+	{"who was away for long does not know who was there meanwhile", "restore_journal.go", "c.Journal == nil || c.Age > a.Rules.window()/2", "c.Journal == nil", "", "TestJournal_AllRestarted"},
+	{"what journals tell counts", "account.go", "a.bookJournals()", "", "", "TestJournal_AllRestarted"},
 	{"a memory that learns has no digest", "account.go", "if r.Status == Granted {\n		d :=", "if r.Status != Resend {\n		d :=", "", "TestRestored"},
 	{"the store's clock never runs backwards", "account.go", "a.Now = max(a.Now, now)", "a.Now = now", "clock", ""},
 }

@@ -80,10 +80,14 @@ func (n *Node) copy(now time.Time) *Copy {
 	if now.Before(k.clock.gotAt) { // the wall clock was put back, and says nothing
 		age = 2 * n.cfg.Rules.window()
 	}
-	return &Copy{
+	c := &Copy{
 		Digest: k.digest, Age: age, Former: k.former, Shift: n.upper(now) - k.clock.lower(now) + slack,
 		Booked: k.booked, Held: k.held, Refundable: k.refundable, May: k.may, Refunded: k.refunded,
 	}
+	if k.former {
+		c.Journal = n.journal()
+	}
+	return c
 }
 
 func lesser(a, b Amounts) Amounts {

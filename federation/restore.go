@@ -21,7 +21,7 @@ func (c *Copy) within(r Rules) Copy {
 		Age: min(max(c.Age, 0), 2*r.window()), Shift: min(max(c.Shift, -maxDigested), maxDigested),
 		Booked: c.Booked[:min(len(c.Booked), int(r.Slots+r.ahead())+1)],
 		Held:   within(0, c.Held, maxBooked), Refundable: within(0, c.Refundable, maxBooked),
-		May: within(0, c.May, maxBooked), Refunded: within(0, c.Refunded, maxBooked), Former: c.Former,
+		May: within(0, c.May, maxBooked), Refunded: within(0, c.Refunded, maxBooked), Former: c.Former, Journal: c.Journal.within(r),
 	}
 }
 

@@ -107,15 +107,7 @@ func (tb *table) rememberCall(now time.Time, r *Record) {
 	began := onClock(now, r.Began)
 	ended := onClock(now, r.Ended)
 	if p := tb.pools[r.Pool]; p != nil && !p.set.Shared { // whoever shares it out remembers
-		var first, late escrow.Cost
-		for k := range first {
-			first[k] = min(r.Booked.Pool[k], r.Took.Pool[k])
-			late[k] = r.Took.Pool[k] - first[k]
-		}
-		if p.rules.Accounting != escrow.AdmitMax {
-			first[escrow.Tokens] = 0
-			late[escrow.Tokens] = r.Took.Pool[escrow.Tokens]
-		}
+		first, late := r.costs(p.rules.Accounting)
 		p.escrow.Remember(now, began, first)
 		p.escrow.Remember(now, ended, late)
 	}
@@ -128,6 +120,66 @@ func (tb *table) rememberCall(now time.Time, r *Record) {
 			k.own.remember(began, ended, &r.Booked.Own, &r.Took.Own)
 		}
 	}
+}
+
+// costs are the parts of the cost of a call that has ended, in its pool, that count from its beginning and from its end.
+func (r *Record) costs(accounting escrow.Accounting) (first, late escrow.Cost) {
+	for k := range first {
+		first[k] = min(r.Booked.Pool[k], r.Took.Pool[k])
+		late[k] = r.Took.Pool[k] - first[k]
+	}
+	if accounting != escrow.AdmitMax {
+		first[escrow.Tokens] = 0
+		late[escrow.Tokens] = r.Took.Pool[escrow.Tokens]
+	}
+	return first, late
+}
+
+// pastSlot is the time over which Bookings add up costs.
+const pastSlot = 250 * time.Millisecond
+
+// PoolBookings are the costs of pools' calls, by pool, in the order of time.
+type PoolBookings map[string][]escrow.Booking
+
+// Bookings are the costs of pools' calls, for whoever shares their limits out. They are those that a pool of this process alone would
+// begin with, each counted a little longer.
+func (p *Past) Bookings(pools []Pool) PoolBookings {
+	all := PoolBookings{}
+	for i := range pools {
+		all[pools[i].Name] = p.bookings(pools[i].Name, pools[i].Accounting)
+	}
+	return all
+}
+
+func (p *Past) bookings(pool string, accounting escrow.Accounting) []escrow.Booking {
+	sums := map[int64]escrow.Cost{} // by slot
+	book := func(at time.Time, c escrow.Cost) {
+		slot := at.UnixMilli() / pastSlot.Milliseconds()
+		sum := sums[slot]
+		for k := range sum {
+			sum[k] += c[k]
+		}
+		sums[slot] = sum
+	}
+	for i := range p.ended {
+		r := &p.ended[i]
+		if r.Pool != pool {
+			continue
+		}
+		first, late := r.costs(accounting)
+		book(r.Began, first)
+		book(r.Ended, late)
+	}
+	list := []escrow.Booking{}
+	for _, slot := range slices.Sorted(maps.Keys(sums)) {
+		end := time.UnixMilli((slot + 1) * pastSlot.Milliseconds())
+		for k, cost := range sums[slot] {
+			if cost != 0 {
+				list = append(list, escrow.Booking{End: end, Axis: escrow.Axis(k), Cost: cost})
+			}
+		}
+	}
+	return list
 }
 
 // remember books the cost of a call of the past, by the rule of rememberCall.

@@ -423,3 +423,34 @@ func TestPast_NamesGoOn(t *testing.T) {
 		t.Errorf("%v, %+v", rej, m.records)
 	}
 }
+
+// TestPast_Bookings: whoever shares a pool's limits out is told the calls of the past as the provider counts them, none of them
+// earlier than it was.
+func TestPast_Bookings(t *testing.T) {
+	now := time.UnixMilli(1_000_100)
+	ended := time.UnixMilli(1_000_250)
+	began := time.UnixMilli(970_250)
+	both := []escrow.Booking{
+		{End: began, Axis: escrow.Tokens, Cost: 500},
+		{End: began, Axis: escrow.Requests, Cost: 1},
+		{End: ended, Axis: escrow.Tokens, Cost: 200},
+	}
+	late := []escrow.Booking{
+		{End: began, Axis: escrow.Requests, Cost: 1},
+		{End: ended, Axis: escrow.Tokens, Cost: 700},
+	}
+	for accounting, want := range map[escrow.Accounting][]escrow.Booking{escrow.AdmitMax: both, escrow.Production: late, escrow.Settled: late} {
+		past := NewPast(now, nil)
+		past.Read(Record{
+			Kind: RecordEnded, Call: 4, Tenant: "1", Pool: "p", Held: now, Began: began.Add(-time.Millisecond), Ended: now,
+			Booked: Charge{Pool: escrow.Cost{500, 1}}, Took: Charge{Pool: escrow.Cost{700, 1}},
+		})
+		past.Read(Record{Kind: RecordEnded, Call: 5, Tenant: "1", Pool: "q", Began: now, Ended: now, Took: Charge{Pool: escrow.Cost{900, 1}}})
+		if got := past.Bookings([]Pool{{Name: "p", Accounting: accounting}})["p"]; !slices.Equal(got, want) {
+			t.Errorf("accounting %d: %v, want %v", accounting, got, want)
+		}
+	}
+	if got := NewPast(now, nil).Bookings([]Pool{{Name: "p"}})["p"]; got == nil || len(got) > 0 {
+		t.Errorf("of a journal without calls: %v", got)
+	}
+}

@@ -244,6 +244,21 @@ func (w *world) copied(t *rapid.T, p *process, b *federation.Beat) {
 		Booked: p.booked, Held: w.amounts(t, 50, "held by then"), May: w.amounts(t, 50, "may by then"),
 		Refundable: w.amounts(t, 50, "refundable by then"), Refunded: w.amounts(t, 50, "refunded"),
 	}
+	if rapid.IntRange(0, 2).Draw(t, "former") == 0 {
+		w.journaled(t, b.Copy)
+	}
+}
+
+// journaled draws what a process tells of an earlier one.
+func (w *world) journaled(t *rapid.T, c *federation.Copy) {
+	window := w.rules.Window.Milliseconds()
+	c.Former = true
+	c.Age = rapid.Int64Range(0, window).Draw(t, "age of the journal")
+	c.Journal = &federation.Journal{Joined: w.now - rapid.Int64Range(0, 3*window).Draw(t, "joined before")}
+	for range rapid.IntRange(0, 3).Draw(t, "journaled slots") {
+		slot := w.now*w.rules.Slots/window + rapid.Int64Range(-w.rules.Slots-2, 3).Draw(t, "journaled slot")
+		c.Journal.Booked = append(c.Journal.Booked, federation.Booked{Slot: slot, Used: w.amounts(t, 30, "journaled")})
+	}
 }
 
 // used draws what a node has used, and will.

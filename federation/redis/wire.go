@@ -29,6 +29,11 @@ func beatText(b *federation.Beat) ([]byte, error) {
 	if b.Copy != nil {
 		c := *b.Copy
 		c.Booked = append([]federation.Booked{}, c.Booked...)
+		if c.Journal != nil {
+			j := *c.Journal
+			j.Booked = append([]federation.Booked{}, j.Booked...)
+			c.Journal = &j
+		}
 		w.Copy = &c
 	}
 	return json.Marshal(&w)

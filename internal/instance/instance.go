@@ -89,6 +89,9 @@ func (in *Instance) build(opt Options) (err error) {
 	if err != nil {
 		return err
 	}
+	if in.shared != nil && rules.Past != nil {
+		in.shared.journals = rules.Past.Bookings(rules.Pools)
+	}
 	if in.shared != nil {
 		in.later(func() error { in.shared.store.Close(); return nil })
 	}

@@ -41,6 +41,8 @@ type sharing struct {
 	log    *slog.Logger
 	seen   func(nodes []string) // receives the gateways that share limits; may be nil
 	notes  *durable.Notes       // what a later process has to know of the store; nil without a state_dir
+	// journals are the usage of pools by earlier processes, by pool; nil without a state_dir.
+	journals governor.PoolBookings
 	// address is where other gateways can reach the admin side of this one; empty if nowhere.
 	address string
 
@@ -137,6 +139,7 @@ func (s *sharing) memory(pool string) *federation.Memory {
 	if json.Unmarshal(s.notes.Get("pool "+pool), &m) != nil {
 		return nil
 	}
+	m.Journal = s.journals[pool]
 	return &m
 }
 

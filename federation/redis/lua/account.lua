@@ -71,18 +71,26 @@ local function together()
 end
 
 -- knows reports whether all that was used is known by what nodes have told of themselves.
-local function knows(expect)
+local function knows(expect, journals)
   if expect <= 0 then return false end
   local told = 0
   for _, name in ipairs(account.names) do
-    if members[name].joined < account.born - WINDOW - SLOT then told = told + 1 end
+    local from, journal = members[name].joined, journals[name]
+    if journal and journal.from then from = min(from, journal.from) end
+    if from < account.born - WINDOW - SLOT then told = told + 1 end
   end
   return told >= expect or not account.lost and together() >= expect
 end
 
 -- learns reports whether it is too early to grant anything.
 local function learns(expect)
-  if account.now < account.learning and knows(expect) then account.learning = account.now end
+  if account.now < account.learning then
+    local all = journals()
+    if knows(expect, all) then
+      bookJournals(all)
+      account.learning = account.now
+    end
+  end
   if account.now >= account.learning then
     forgetCopies()
     return false

@@ -49,12 +49,29 @@ end
 
 local told = {} -- copies that this beat has brought, by name
 
+-- copiesOf are the copies of members, by name.
+local function copiesOf(names)
+  local copies = read('k:', names)
+  for _, name in ipairs(names) do copies[name] = told[name] or copies[name] end
+  return copies
+end
+
+-- journalOf is what a copy tells of all that an earlier process used, or nil.
+local function journalOf(c)
+  if c.Journal and c.Journal ~= cjson.null then return c.Journal end
+end
+
 -- sound is a copy in which what no node would tell is bounded.
 local function sound(c)
-  local booked = {}
-  for i = 1, min(#c.Booked, SLOTS + AHEAD + 1) do booked[i] = c.Booked[i] end
+  local function cut(list)
+    local out = {}
+    for i = 1, min(#list, SLOTS + AHEAD + 1) do out[i] = list[i] end
+    return out
+  end
+  local journal = journalOf(c)
   return {
-    Age = min(max(c.Age, 0), 2 * WINDOW), Shift = min(max(c.Shift, -MAX_DIGESTED), MAX_DIGESTED), Booked = booked,
+    Journal = journal and {Joined = journal.Joined, Booked = cut(journal.Booked)},
+    Age = min(max(c.Age, 0), 2 * WINDOW), Shift = min(max(c.Shift, -MAX_DIGESTED), MAX_DIGESTED), Booked = cut(c.Booked),
     Held = clamp(c.Held, MAX_BOOKED), Refundable = clamp(c.Refundable, MAX_BOOKED),
     May = clamp(c.May, MAX_BOOKED), Refunded = clamp(c.Refunded, MAX_BOOKED), Former = c.Former,
   }
@@ -109,9 +126,9 @@ local function untold()
   for name, epoch in pairs(account.copies) do
     if epoch == d.epoch then names[#names + 1] = name end
   end
-  local copies, there = read('k:', names), 0
+  local copies, there = copiesOf(names), 0
   for _, name in ipairs(names) do
-    local c = told[name] or copies[name]
+    local c = copies[name]
     for _, x in ipairs(c.Booked) do
       local had, own = rest[x.Slot] or {0, 0}, clamp(x.Used, MAX_BOOKED)
       rest[x.Slot] = clamp({had[1] - own[1], had[2] - own[2]}, MAX_BOOKED)
@@ -156,6 +173,32 @@ local function count(slot, tokens, requests)
   slot = min(slot, now + AHEAD)
   if slot < now - SLOTS then return end
   bookAdd(slot <= now and booked or gone, slot, tokens, requests)
+end
+
+-- journals are those of members, by name (restore_journal.go). From is the time since when all is told, unless the journal is old.
+local function journals()
+  local names, found = {}, {}
+  for name in pairs(account.copies) do names[#names + 1] = name end
+  for name, c in pairs(copiesOf(names)) do
+    local journal = journalOf(c)
+    found[name] = journal
+    if journal and c.Age <= WINDOW / 2 then journal.from = journal.Joined end
+  end
+  return found
+end
+
+-- bookJournals books what earlier processes of members used.
+local function bookJournals(all)
+  for _, journal in pairs(all) do
+    for _, x in ipairs(journal.Booked) do
+      local used = clamp(x.Used, MAX_BOOKED)
+      local function cut(k)
+        local limit = sums[k].highest
+        return limit > 0 and min(used[k], limit) or used[k]
+      end
+      count(x.Slot, cut(1), cut(2))
+    end
+  end
 end
 
 -- restored ends learning if there is a digest of the memory before.
