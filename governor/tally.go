@@ -81,6 +81,9 @@ func (o *ownLimits) bookEndedLocked(now time.Time, ended uint64, list []held, to
 
 // bookEndedLocked does the same for a pool's budgets.
 func (p *pool) bookEndedLocked(now time.Time, t *tenant, list []held, took Spend) {
+	if len(p.shares) == 0 {
+		return
+	}
 	st := p.seats[t]
 	if st == nil {
 		return

@@ -39,6 +39,7 @@ type Book struct {
 	cfg     Config
 	index   map[key]int32
 	nodes   []node // [0] is nobody
+	latest  int32  // node that was found last, or nobody
 	novices list   // nodes that nothing pins, by whether they had Enough
 	experts list
 	learned int // nodes that had Enough

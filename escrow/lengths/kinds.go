@@ -46,17 +46,30 @@ func (k key) up() (key, bool) {
 // find returns the node of a key, or of the nearest level above; 0 if none.
 func (b *Book) find(k key) int32 {
 	for ok := true; ok; k, ok = k.up() {
-		if i := b.index[k]; i != 0 {
+		if i := b.at(k); i != 0 {
 			return i
 		}
 	}
 	return 0
 }
 
+// at returns the node of a key; 0 if there is none. A call is asked about before it starts, so the node found last is
+// often the one that is wanted next.
+func (b *Book) at(k key) int32 {
+	if b.nodes[b.latest].key == k {
+		return b.latest
+	}
+	i := b.index[k]
+	if i != 0 {
+		b.latest = i
+	}
+	return i
+}
+
 // learn returns the node of a key, making it and those above it. Where every
 // place is taken by kinds that have calls running, it is the nearest level above.
 func (b *Book) learn(k key) int32 {
-	if i := b.index[k]; i != 0 {
+	if i := b.at(k); i != 0 {
 		return i
 	}
 	parent := int32(0)
@@ -92,6 +105,7 @@ func (b *Book) settle(i int32, k key, parent int32) {
 	n.table = n.table[:count+1]
 	clear(n.bins)
 	b.index[k] = i
+	b.latest = i
 	b.idle(i)
 }
 

@@ -2,6 +2,7 @@ package lengths
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"runtime"
 	"strings"
 	"testing"
@@ -226,6 +227,35 @@ func TestChurn(t *testing.T) {
 		}
 		if err := check(b, calls...); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// The node that is remembered from the last look is the one that the index has, also after evictions.
+func TestBook_AtIsTheIndex(t *testing.T) {
+	b := New(Config{MaxKinds: 9})
+	same := func(k key) {
+		t.Helper()
+		if got := b.at(k); got != b.index[k] {
+			t.Fatalf("%+v is node %d, not %d", k, got, b.index[k])
+		}
+	}
+	s := b.Start(Kind{}, 1)
+	same(key{})
+	b.End(&s, 1, true)
+	rnd := rand.New(rand.NewPCG(1, 2))
+	names := []string{"", "a", "b", "c"}
+	draw := func() key {
+		return keyOf(Kind{Tenant: names[rnd.IntN(4)], Tier: names[rnd.IntN(2)], Model: names[rnd.IntN(4)]}, 1<<rnd.IntN(3))
+	}
+	for range 5000 {
+		k := draw()
+		s := b.Start(k.kind, 1<<k.most)
+		b.End(&s, 1, true)
+		for range 3 {
+			k := draw()
+			same(k)
+			same(k)
 		}
 	}
 }
