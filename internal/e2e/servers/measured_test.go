@@ -6,10 +6,13 @@ import (
 	"math"
 	"math/rand/v2"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/tidwall/gjson"
 
 	"github.com/llmgov/llmgov/internal/testkit/processtest"
 )
@@ -42,8 +45,9 @@ func (s *site) flood(ctx context.Context, callers int, tenants map[string]int, d
 	return &group
 }
 
-// sharesByWeight counts the tokens of the answers that tenants got. All slots work equally fast, so these are shares
-// of the slots.
+// sharesByWeight holds the time for which tenants had slots against their weights, which is what llmgov shares, and the tokens of
+// the answers that they got. These follow the time only as far as the server is equally fast all the time: while its speed varies,
+// tenants of larger weights get more of the slots when it is fast, and fewer when it is slow.
 func sharesByWeight(t *testing.T, r *running) {
 	weights := map[string]int{"four": 4, "two": 2, "one": 1}
 	s := newSite(t, r, "concurrency: 8", weights)
@@ -57,21 +61,55 @@ func sharesByWeight(t *testing.T, r *running) {
 		}
 	})
 	time.Sleep(10 * time.Second)
+	from := time.Now()
 	counted.Store(true)
 	time.Sleep(*measured)
 	counted.Store(false)
+	to := time.Now()
+	time.Sleep(2 * time.Second) // for the calls that run
 	stop()
 	callers.Wait()
 	s.atRest()
+	occupied := s.occupied(from, to)
+	all := occupied["four"] + occupied["two"] + occupied["one"]
 	sum := got[4].Load() + got[2].Load() + got[1].Load()
 	for tenant, weight := range weights {
+		due := all * float64(weight) / 7
+		t.Logf("%s: %.0f of %.0f s of slots in %s, %.1f %% of what is due", tenant, occupied[tenant], all, *measured, 100*occupied[tenant]/due)
+		if math.Abs(occupied[tenant]-due) > 0.02*due+2 { // a call cannot be split
+			t.Errorf("%s had slots for %.0f s, %.0f are due", tenant, occupied[tenant], due)
+		}
 		tokens := float64(got[weight].Load())
-		due := float64(sum) * float64(weight) / 7
-		t.Logf("%s: %.0f of %d tokens in %s, %.1f %% of what is due", tenant, tokens, sum, *measured, 100*tokens/due)
-		if math.Abs(tokens-due) > 0.05*due+mostTokens { // a call cannot be split
+		due = float64(sum) * float64(weight) / 7
+		t.Logf("%s: %.0f of %d tokens, %.1f %% of what is due", tenant, tokens, sum, 100*tokens/due)
+		if math.Abs(tokens-due) > 0.05*due+mostTokens {
 			t.Errorf("%s got %.0f tokens, %.0f are due", tenant, tokens, due)
 		}
 	}
+}
+
+// occupied is for how many seconds tenants had slots in a stretch of time, by llmgov's log of calls that came to their end.
+func (s *site) occupied(from, to time.Time) map[string]float64 {
+	seconds := map[string]float64{}
+	for text := range strings.Lines(s.gov.Log()) {
+		line := gjson.Parse(text)
+		if line.Get("outcome").String() != "ok" {
+			continue
+		}
+		ran := line.Get("duration_ms").Float() - line.Get("queue_ms").Float()
+		ended := line.Get("time").Time()
+		began := ended.Add(-time.Duration(ran * float64(time.Millisecond)))
+		if began.Before(from) {
+			began = from
+		}
+		if ended.After(to) {
+			ended = to
+		}
+		if ended.After(began) {
+			seconds[line.Get("tenant").String()] += ended.Sub(began).Seconds()
+		}
+	}
+	return seconds
 }
 
 // kneeIsFound floods a pool whose limit adapts, and compares what is done with a pool whose limit is the server's.

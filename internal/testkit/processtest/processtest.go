@@ -3,7 +3,6 @@ package processtest
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -26,6 +25,7 @@ type Process struct {
 
 	t   *testing.T
 	cmd *exec.Cmd
+	log string // the file that has its log
 }
 
 // built is the folder of binary, once it is there.
@@ -66,7 +66,12 @@ func Start(t *testing.T, dir, config string) *Process {
 	}
 	p := &Process{t: t, cmd: exec.Command(path, "serve", "-c", config)}
 	p.cmd.Dir = dir
-	log := &bytes.Buffer{}
+	p.log = filepath.Join(t.TempDir(), "log")
+	log, err := os.Create(p.log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
 	p.cmd.Stderr = log
 	out, err := p.cmd.StdoutPipe()
 	if err != nil {
@@ -78,14 +83,15 @@ func Start(t *testing.T, dir, config string) *Process {
 	t.Cleanup(func() {
 		p.Kill()
 		if t.Failed() {
-			t.Logf("llmgov: %s", log.Bytes()[max(0, log.Len()-4000):])
+			text := p.Log()
+			t.Logf("llmgov: %s", text[max(0, len(text)-4000):])
 		}
 	})
 	line, _ := bufio.NewReader(out).ReadString('\n')
 	m := firstLine.FindStringSubmatch(line)
 	if m == nil {
 		p.Kill()
-		t.Fatalf("llmgov said %q, and %s", line, log)
+		t.Fatalf("llmgov said %q, and %s", line, p.Log())
 	}
 	go func() { _, _ = io.Copy(io.Discard, out) }()
 	p.Data = m[1]
@@ -99,6 +105,15 @@ func (p *Process) Kill() {
 		_ = p.cmd.Process.Kill()
 		_ = p.cmd.Wait()
 	}
+}
+
+// Log is what it has logged so far.
+func (p *Process) Log() string {
+	text, err := os.ReadFile(p.log)
+	if err != nil {
+		p.t.Error(err)
+	}
+	return string(text)
 }
 
 // Scrape reads its metrics.
