@@ -63,7 +63,7 @@
 //
 // A Shadow's calls go whatever the limits say. They are booked like all others, and each
 // lease tells whether it would have been refused. Out of its turn a shadow takes capacity,
-// but no turns: neither its siblings, nor the shadow itself once it is one no more, pay for it.
+// but no turns: when the shadow ends, neither its siblings nor the tenant itself pay for it.
 //
 // # Many processes
 //

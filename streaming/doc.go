@@ -87,8 +87,9 @@
 //   - Anthropic's iterations of compaction are in no other count and are added.
 //   - A part is never larger than its whole. A count that is no plain integer, or over a million million, is not
 //     there.
-//   - The usage of a batch, or of a response that was made in the background, is told at each look. The usage at
-//     the top of an answer that says it is a batch is none here; who knows which look is the first calls ReadUsage.
+//   - The usage of a batch, or of a response that was made in the background, is reported at each look. The usage at
+//     the top of an answer that says it is a batch does not count here; callers that know they read it for the first time
+//     call ReadUsage.
 //
 // The types of events, what of them counts, and where the usage is in them, are in dialect.go, a value for each family
 // of servers.
