@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
 	"sync/atomic"
 	"testing"
 )
@@ -46,7 +47,7 @@ func TestBodiesInMemoryLeaveInOneWrite(t *testing.T) {
 	transport := &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 		dialed.Add(1)
 		conn, err := new(net.Dialer).DialContext(ctx, network, address)
-		return &Conn{countingConn{conn, &writes}}, err
+		return &Conn{Conn: countingConn{conn, &writes}}, err
 	}}
 	defer transport.CloseIdleConnections()
 	for i, size := range []int{400_000, 5_000, 1, 100_000} {
@@ -76,10 +77,87 @@ func TestBodiesInMemoryLeaveInOneWrite(t *testing.T) {
 	}
 }
 
+// tcpConn counts the writes of one part, but not those of several.
+type tcpConn struct {
+	*net.TCPConn
+	writes *atomic.Int64
+}
+
+// Write implements io.Writer.
+func (c tcpConn) Write(p []byte) (int, error) {
+	c.writes.Add(1)
+	return c.TCPConn.Write(p)
+}
+
+// A head that is held leaves along with its body, and never without one. A request without a body in between is sent
+// as ever.
+func TestHeadsLeaveAlongWithBodies(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got, _ := io.ReadAll(r.Body)
+		_, _ = w.Write(got)
+	}))
+	defer server.Close()
+	var writes atomic.Int64
+	var conn *Conn
+	transport := &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+		plain, err := new(net.Dialer).DialContext(ctx, network, address)
+		conn = &Conn{Conn: tcpConn{plain.(*net.TCPConn), &writes}}
+		return conn, err
+	}}
+	defer transport.CloseIdleConnections()
+	for i, size := range []int{5_000, 0, 100_000, 5_000} {
+		sent := bytes.Repeat([]byte{'a' + byte(i)}, size)
+		trace := &httptrace.ClientTrace{}
+		var body io.Reader
+		alone := int64(1)
+		if size > 0 {
+			inMemory := &prompt{}
+			inMemory.Reset(sent)
+			body = inMemory
+			trace.WroteHeaders = func() { conn.HoldHead() }
+			alone = 0
+		}
+		r, err := http.NewRequestWithContext(httptrace.WithClientTrace(t.Context(), trace), http.MethodPost, server.URL, body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.ContentLength = int64(size)
+		writes.Store(0)
+		resp, err := transport.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, _ := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		if !bytes.Equal(got, sent) {
+			t.Errorf("%d bytes came as %d", size, len(got))
+		}
+		if n := writes.Load(); n != alone {
+			t.Errorf("%d bytes: %d writes of one part, want %d", size, n, alone)
+		}
+	}
+}
+
+// A head that is held also leaves with a body that cannot write itself, and with that alone.
+func TestHeldHeadLeavesWithAnyBody(t *testing.T) {
+	ours, theirs := net.Pipe()
+	c := &Conn{Conn: ours}
+	go func() {
+		c.HoldHead()
+		_, _ = c.Write([]byte("head, "))
+		_, _ = c.ReadFrom(io.LimitReader(bytes.NewReader([]byte("body, ")), 6))
+		_, _ = c.Write([]byte("next"))
+		_ = c.Close()
+	}()
+	if got, err := io.ReadAll(theirs); string(got) != "head, body, next" || err != nil {
+		t.Errorf("got %q, %v", got, err)
+	}
+}
+
 // All else is copied.
 func TestOtherBodiesAreCopied(t *testing.T) {
 	ours, theirs := net.Pipe()
-	c := &Conn{ours}
+	c := &Conn{Conn: ours}
 	go func() {
 		_, _ = c.ReadFrom(io.LimitReader(bytes.NewReader([]byte("limited, ")), 9))
 		_, _ = c.ReadFrom(bytes.NewReader([]byte("plain")))

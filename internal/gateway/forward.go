@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/llmgov/llmgov/internal/admission"
+	"github.com/llmgov/llmgov/internal/dial"
 	"github.com/llmgov/llmgov/internal/gateway/dialect"
 	"github.com/llmgov/llmgov/internal/gateway/stored"
 	"github.com/llmgov/llmgov/internal/telemetry"
@@ -106,6 +107,7 @@ func (c *call) outgoing() *http.Request {
 	if !c.route.ToObjects() {
 		out.GetBody = func() (io.ReadCloser, error) { return c.readAgain(t), nil }
 	}
+	_, t.inMemory = out.Body.(dial.Body)
 	return out.WithContext(httptrace.WithClientTrace(c.tries.ctx, t.trace()))
 }
 
@@ -137,7 +139,7 @@ func (c *call) upstreamHeader(in http.Header) http.Header {
 	c.try.up.Sign(h)
 	c.try.span.Inject(h)
 	c.UpstreamHeaders(h.Set)
-	h["X-Request-Id"] = []string{c.ID}
+	h["X-Request-Id"] = c.w.Header()["X-Request-Id"]
 	h["Accept-Encoding"] = identity // usage must be readable as it passes
 	if _, said := h["User-Agent"]; !said {
 		h["User-Agent"] = unsaid // otherwise net/http would name itself

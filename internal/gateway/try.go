@@ -11,6 +11,7 @@ import (
 
 	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/answers"
+	"github.com/llmgov/llmgov/internal/dial"
 	"github.com/llmgov/llmgov/internal/form"
 	"github.com/llmgov/llmgov/internal/gateway/stored"
 	"github.com/llmgov/llmgov/internal/gateway/upstream"
@@ -30,6 +31,8 @@ type try struct {
 	span   *tracing.Try
 
 	reused   bool          // the connection is kept from an earlier call
+	conn     *dial.Conn    // nil if it has TLS or HTTP/2
+	inMemory bool          // the body is a dial.Body
 	bodySent atomic.Bool   // the upstream has got all of it
 	reader   bytes.Reader  // of the body
 	form     *form.Encoded // that the body is, if it is one
@@ -46,11 +49,19 @@ func (t *try) leave() {
 	}
 }
 
-// trace notes how far a try has got.
+// trace notes how far a try has got. The head of a request whose body is in memory leaves along with the body.
 func (t *try) trace() *httptrace.ClientTrace {
 	return &httptrace.ClientTrace{
-		GotConn:      func(info httptrace.GotConnInfo) { t.reused = info.Reused },
-		WroteHeaders: func() { t.Sent.Store(true) },
+		GotConn: func(info httptrace.GotConnInfo) {
+			t.reused = info.Reused
+			t.conn, _ = info.Conn.(*dial.Conn)
+		},
+		WroteHeaders: func() {
+			t.Sent.Store(true)
+			if t.inMemory && t.conn != nil {
+				t.conn.HoldHead()
+			}
+		},
 		WroteRequest: func(info httptrace.WroteRequestInfo) { t.bodySent.Store(info.Err == nil) },
 	}
 }
