@@ -48,13 +48,13 @@ const create = "INSERT INTO llmgov_pools VALUES ($1, $2, clock_timestamp()) ON C
 const shorten = `UPDATE llmgov_pools SET account = $4::bytea || substr(account, $2::int + 1)
 	WHERE pool = $1 AND sha256(substr(account, 1, $2::int)) = $3::bytea`
 
-// appendTo appends a beat to a log. It returns whether the log begins as it was read, and what has been added since, or else
-// all of it.
+// appendTo appends a beat to a log. It returns how long the log has become, and what has been added since it was read; or all of
+// it, if it does not begin as it was read any more.
 func (s *Store) appendTo() string {
 	return `UPDATE llmgov_pools SET changed = clock_timestamp(), account = account || int8send(` + s.clock + `)
 		|| int4send(octet_length($4::bytea)) || $4::bytea || convert_to(` + s.incarnation + `, 'UTF8') || $5::bytea
 	WHERE pool = $1 AND octet_length(account) < $6::int AND substr(account, octet_length(account) - octet_length($5::bytea) + 1) = $5::bytea
-	RETURNING sha256(substr(account, 1, $2::int)) = $3::bytea,
+	RETURNING octet_length(account),
 		CASE WHEN sha256(substr(account, 1, $2::int)) = $3::bytea THEN substr(account, $2::int + 1) ELSE account END`
 }
 
@@ -79,10 +79,10 @@ func (s *Store) append(ctx context.Context, conn *pgxpool.Conn, known *replica, 
 		batch.Queue(shorten, pool, known.length, known.sum.Sum(nil), text)
 		known = later
 	}
-	var follows bool
+	var length int
 	var rest []byte
 	batch.Queue(s.appendTo(), pool, known.length, known.sum.Sum(nil), beat, mark, longest).QueryRow(func(row pgx.Row) error {
-		err := row.Scan(&follows, &rest)
+		err := row.Scan(&length, &rest)
 		ok = err == nil
 		if errors.Is(err, pgx.ErrNoRows) {
 			return nil
@@ -97,7 +97,7 @@ func (s *Store) append(ctx context.Context, conn *pgxpool.Conn, known *replica, 
 	if !ok {
 		return reply, false, nil
 	}
-	if !follows || known.account == nil {
+	if known.account == nil || len(rest) == length {
 		known = nothing()
 		rest, err = known.begin(rest, s.rules)
 	}

@@ -5,8 +5,10 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/gob"
+	"errors"
 	"fmt"
 	"hash"
+	"hash/crc32"
 	"strings"
 
 	"github.com/llmgov/llmgov/federation"
@@ -16,7 +18,7 @@ import (
 //
 //	account · mark · beat · mark · beat · mark …
 //
-// Each beat comes with the server's clock and incarnation as of when it was appended, so whoever reads a log works out the
+// Each beat has a checksum, and comes with the server's clock and incarnation as of when it was appended, so whoever reads a log works out the
 // same account and the same answers. The account has an incarnation that no server has: for a gateway that knows no logs it is
 // one whose memory was lost, which is what it is without the beats behind it.
 
@@ -39,13 +41,25 @@ func newLog(a *federation.Account) ([]byte, error) {
 	return append(out, mark...), nil
 }
 
-// encodeBeat writes a beat down.
+// castagnoli is the table of the checksums of beats.
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// encodeBeat writes a beat down, with its checksum behind it.
 func encodeBeat(b *federation.Beat) ([]byte, error) {
 	var out bytes.Buffer
 	if err := gob.NewEncoder(&out).Encode(b); err != nil {
 		return nil, fmt.Errorf("a beat cannot be written down: %w", err)
 	}
-	return out.Bytes(), nil
+	return binary.BigEndian.AppendUint32(out.Bytes(), crc32.Checksum(out.Bytes(), castagnoli)), nil
+}
+
+// decodeBeat reads what encodeBeat wrote.
+func decodeBeat(in []byte, b *federation.Beat) error {
+	end := len(in) - crc32.Size
+	if end < 0 || binary.BigEndian.Uint32(in[end:]) != crc32.Checksum(in[:end], castagnoli) {
+		return errors.New("the checksum of a beat is wrong")
+	}
+	return gob.NewDecoder(bytes.NewReader(in[:end])).Decode(b)
 }
 
 // replica is an account as this process worked it out of a log.
@@ -116,7 +130,7 @@ func (e *entry) read(in []byte) ([]byte, error) {
 	if length > int64(len(in)) {
 		return nil, fmt.Errorf("%w (a beat of its log ends too early)", federation.ErrDamaged)
 	}
-	if err := gob.NewDecoder(bytes.NewReader(in[:length])).Decode(&e.beat); err != nil {
+	if err := decodeBeat(in[:length], &e.beat); err != nil {
 		return nil, fmt.Errorf("%w (%w)", federation.ErrDamaged, err)
 	}
 	incarnation, rest, marked := bytes.Cut(in[length:], mark)

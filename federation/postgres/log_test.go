@@ -208,6 +208,24 @@ func TestLog_Damaged(t *testing.T) {
 	}
 }
 
+// TestLog_DamagedBeat: a beat of which a byte has changed is not taken for another one.
+func TestLog_DamagedBeat(t *testing.T) {
+	k := nothing()
+	k.account = federation.NewAccount(federation.DefaultRules(), begins, federation.Options{Incarnation: "s", Fresh: true})
+	whole := written(t, 1, begins)
+	beat := whole[12 : len(whole)-len(mark)-len("s")]
+	for i := range beat {
+		beat[i] ^= 1
+		if _, err := k.follow(whole); !errors.Is(err, federation.ErrDamaged) {
+			t.Errorf("byte %d: %v", i, err)
+		}
+		beat[i] ^= 1
+	}
+	if _, err := k.follow(whole); err != nil {
+		t.Error(err)
+	}
+}
+
 // BenchmarkFollow: what it takes a gateway to take in a beat of each of so many gateways, as it does once a second. Each is
 // asked for by 20 tenants.
 func BenchmarkFollow(b *testing.B) {
@@ -232,7 +250,7 @@ func BenchmarkFollow(b *testing.B) {
 }
 
 // written is the beat of a gateway in a log.
-func written(b *testing.B, i int, now int64) []byte {
+func written(b testing.TB, i int, now int64) []byte {
 	m := *join(fmt.Sprint("gateway-", i))
 	m.Seq = 1 + (now-begins)/1000
 	m.Join = m.Seq == 1
