@@ -2,6 +2,7 @@ package governor
 
 import (
 	"cmp"
+	"hash/fnv"
 	"slices"
 	"time"
 
@@ -37,6 +38,27 @@ func rejectUnanswered(owner string) *Rejection {
 // rejectLost refuses a call because its pool can admit nothing until the store answers again.
 func rejectLost(tenant string) *Rejection {
 	return &Rejection{Reason: ReasonStoreLost, Tenant: tenant, RetryAfter: lossRetry}
+}
+
+// lossSpread is the time over which calls come back that are refused because the store is lost.
+const lossSpread = time.Second
+
+// Spread returns the refusal with another time to come back, if the store is lost. All calls that waited are refused in the same moment,
+// and would come back in the same one. How much later depends on the call's name alone. If it is not known when the loss ends,
+// half of the calls come back sooner instead.
+func (r *Rejection) Spread(call string) *Rejection {
+	if r.Reason != ReasonStoreLost {
+		return r
+	}
+	name := fnv.New64a()
+	_, _ = name.Write([]byte(call)) // it never fails
+	later := time.Duration(name.Sum64() % uint64(lossSpread))
+	if r.RetryAfter <= lossRetry {
+		later -= lossSpread / 2
+	}
+	spread := *r
+	spread.RetryAfter += later
+	return &spread
 }
 
 // rejectOwnLost refuses a call because the store that counts its tenant's limits does not answer.

@@ -17,6 +17,7 @@ func (c *Call) Refused(f *Refusal) {
 
 // rejected takes over a rejection.
 func (c *Call) rejected(rej *governor.Rejection) *Refusal {
+	rej = rej.Spread(c.ID)
 	c.Rejection = rej
 	c.remind(rej, false)
 	c.Account.Refused(rej.Reason)
