@@ -24,7 +24,7 @@ const commitRetry = time.Minute
 
 // commit holds the most that a Request that is BudgetsOnly may take of all budgets, or of none. again says that
 // its seat was given up by a new table.
-func (w *walk) commit() (l Lease, rej *Rejection, again bool) {
+func (w *walk) commit() (rej *Rejection, again bool) {
 	w.open(limits.Cost{})
 	b := w.tab
 	b.price = w.req.Price
@@ -35,11 +35,12 @@ func (w *walk) commit() (l Lease, rej *Rejection, again bool) {
 	}
 	if rej != nil || again {
 		w.leave()
-		return Lease{}, rej, again
+		return rej, again
 	}
 	c := &commitment{state: leaseState{id: w.req.ID, tenant: w.tenant.tenant, tab: b, input: w.req.Input, since: w.now}}
 	c.state.course.kind = kindOf(w.tenant, &w.req)
-	return Lease{g: w.g, pool: w.pool.pool, commitment: c, Would: b.would}, nil, false
+	w.lease = Lease{g: w.g, pool: w.pool.pool, commitment: c, Would: b.would}
+	return nil, false
 }
 
 // most is the most that a request may take of budgets. A spent budget also bars work that declares no

@@ -49,14 +49,14 @@ type Charge struct {
 	Spend Spend
 }
 
-// keepStart journals the admission of the call, which began then and is booked at so much, and returns
-// its lease. If that fails the call is taken back whole: a call that nobody will remember must not reach
+// keepStart journals the admission of the call, which began then and is booked at so much, and gives
+// it its lease. If that fails the call is taken back whole: a call that nobody will remember must not reach
 // the provider.
-func (w *walk) keepStart(began time.Time, h escrow.Handle, booked escrow.Cost) (Lease, *Rejection) {
+func (w *walk) keepStart(began time.Time, h escrow.Handle, booked escrow.Cost) *Rejection {
 	b := w.tab
-	l := Lease{g: w.g, pool: w.pool.pool, handle: h, Would: b.would}
+	w.lease = Lease{g: w.g, pool: w.pool.pool, handle: h, before: w.req.Booked.bounded(), Would: b.would}
 	if w.g.journal == nil {
-		return l, nil
+		return nil
 	}
 	b.logged = booked[escrow.Tokens]
 	err := w.g.journal.Append(Record{
@@ -64,11 +64,12 @@ func (w *walk) keepStart(began time.Time, h escrow.Handle, booked escrow.Cost) (
 		Held: b.at, Began: began, Booked: Charge{booked, b.cost, b.spend},
 	})
 	if err == nil {
-		return l, nil
+		return nil
 	}
 	b.call = 0
-	l.endNow(Usage{}, 0, EndReleased)
-	return Lease{}, rejectUnkept(w.tenant.name, w.pool.name)
+	w.lease.endNow(Usage{}, 0, EndReleased)
+	w.lease = Lease{}
+	return rejectUnkept(w.tenant.name, w.pool.name)
 }
 
 // keepEnd journals the end of a call. If that fails the admission stands, and after a restart the

@@ -18,7 +18,8 @@ type walk struct {
 	spot // as of the table by which the call goes
 	may  waits
 
-	tab *tab
+	tab   *tab
+	lease Lease // once the call is admitted
 }
 
 // walk takes a call through its limits, and reports the decision.
@@ -31,25 +32,25 @@ func (g *Governor) walk(ctx context.Context, req Request) (Lease, *Rejection) {
 		g.report(Event{Kind: EventAsked, At: began, Call: req.call, Request: req.Record()})
 	}
 	w := walk{g: g, ctx: ctx, req: req, began: began, now: began}
-	lease, rej := w.run()
+	rej := w.run()
 	rej.inPool(req.Pool)
-	lease.Would.inPool(req.Pool)
+	w.lease.Would.inPool(req.Pool)
 	if g.events.listened() {
-		g.tellDecision(&w.req, began, &lease, rej)
+		g.tellDecision(&w.req, began, &w.lease, rej)
 	}
-	return lease, rej
+	return w.lease, rej
 }
 
 // run walks until the call is decided.
-func (w *walk) run() (Lease, *Rejection) {
+func (w *walk) run() *Rejection {
 	for {
-		l, rej, again := w.once()
+		rej, again := w.once()
 		if !again {
 			waited := w.now.Sub(w.began)
 			if rej == nil {
-				l.Waited = waited
+				w.lease.Waited = waited
 			}
-			return l, rej.after(waited)
+			return rej.after(waited)
 		}
 		w.now = w.g.clock.Now()
 	}
@@ -57,13 +58,13 @@ func (w *walk) run() (Lease, *Rejection) {
 
 // once takes the call through its limits. again says that it has to be tried anew: its seat was given
 // up by a new table, or it waited for a grant of a budget.
-func (w *walk) once() (l Lease, rej *Rejection, again bool) {
+func (w *walk) once() (rej *Rejection, again bool) {
 	w.spot = w.g.table.Load().find(&w.req)
 	if w.tenant == nil {
-		return Lease{}, rejectUnknown(w.req.Tenant), false
+		return rejectUnknown(w.req.Tenant), false
 	}
 	if w.g.Draining() {
-		return Lease{}, rejectDraining(w.req.Tenant), false
+		return rejectDraining(w.req.Tenant), false
 	}
 	if w.req.BudgetsOnly {
 		return w.commit()
@@ -72,15 +73,13 @@ func (w *walk) once() (l Lease, rej *Rejection, again bool) {
 	w.open(w.pool.ownHoldCost(&w.req))
 	rej, again = w.enterTenant()
 	if rej != nil || again {
-		return Lease{}, rej, again
+		return rej, again
 	}
 	if w.g.journal != nil {
 		w.tab.call = w.g.calls.Add(1)
 	}
 	w.tab.price = w.req.Price
-	l, rej, again = w.enterPool()
-	l.before = w.req.Booked.bounded()
-	return l, rej, again
+	return w.enterPool()
 }
 
 // open gives the call its tab, with the cost that it holds of limits. leave takes it back.

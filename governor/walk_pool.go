@@ -11,14 +11,14 @@ import (
 // enterPool asks the pool to admit the call, whose own limits are held already. If the pool refuses, it
 // gives these back. again says that the seat is gone, or that a grant of a budget has come, and that the
 // call has to be tried anew.
-func (w *walk) enterPool() (l Lease, rej *Rejection, again bool) {
+func (w *walk) enterPool() (rej *Rejection, again bool) {
 	p := w.pool.pool
 	seat := w.access.seat
 	p.mu.Lock()
 	if seat.gone {
 		p.mu.Unlock()
 		w.leave()
-		return Lease{}, nil, true
+		return nil, true
 	}
 	call := w.callLocked()
 	if !w.tab.shadow && !w.req.Forced {
@@ -26,7 +26,7 @@ func (w *walk) enterPool() (l Lease, rej *Rejection, again bool) {
 		if rej != nil {
 			p.mu.Unlock()
 			w.leave()
-			return Lease{}, rej, false
+			return rej, false
 		}
 	}
 	rej = p.holdSharesLocked(w.now, seat, w.tab)
@@ -34,7 +34,7 @@ func (w *walk) enterPool() (l Lease, rej *Rejection, again bool) {
 		grant := w.awaitGrantLocked(rej)
 		p.mu.Unlock()
 		w.leave()
-		return Lease{}, rej, grant != nil && w.park(grant, w.may.least) == woken
+		return rej, grant != nil && w.park(grant, w.may.least) == woken
 	}
 	st := w.stateLocked(&call)
 	w.g.stirLocked(p, w.now) // first, because a call that goes at once is marked
@@ -46,22 +46,20 @@ func (w *walk) enterPool() (l Lease, rej *Rejection, again bool) {
 			w.g.pumpLocked(p, w.now)
 		}
 		p.wakeAndUnlock()
-		l, rej = w.keepStart(w.now, h, booked)
-		return l, rej, false
+		return w.keepStart(w.now, h, booked), false
 	case escrow.Queued:
 		st.waiter = newWaiter()
 		st.since = w.now
 		*p.stateLocked(h) = st
 		w.g.pumpAndUnlock(p, w.now)
 		patience := min(ans.Patience, max(call.MaxWait, w.may.back.Sub(w.now)))
-		l, rej = w.queue(queued{handle: h, waiter: st.waiter, call: call}, w.now.Add(patience))
-		return l, rej, false
+		return w.queue(queued{handle: h, waiter: st.waiter, call: call}, w.now.Add(patience)), false
 	}
 	rej = p.rejectionLocked(w.now, w.tenant.tenant, seat.leaf, call.Most, ans)
 	p.settleSharesLocked(w.now, w.tab, Spend{})
 	p.mu.Unlock()
 	w.leave()
-	return Lease{}, rej, false
+	return rej, false
 }
 
 // callLocked is the call as the escrow is asked to admit it.
@@ -159,7 +157,7 @@ type queued struct {
 
 // queue waits until the call is dispatched. Meanwhile its own limits are held rather than booked, so that
 // their minute begins when the call does.
-func (w *walk) queue(q queued, deadline time.Time) (Lease, *Rejection) {
+func (w *walk) queue(q queued, deadline time.Time) *Rejection {
 	p := w.pool.pool
 	w.tab.suspend(w.now)
 	for {
@@ -184,7 +182,7 @@ func (w *walk) queue(q queued, deadline time.Time) (Lease, *Rejection) {
 		rej := w.quitLocked(&q, st, why)
 		w.g.pumpAndUnlock(p, w.now)
 		w.leave()
-		return Lease{}, rej
+		return rej
 	}
 }
 
