@@ -128,6 +128,15 @@ export async function until(what, holds, seconds = 30) {
   }
 }
 
+// reads waits until a text matches, and says how it reads if it never does.
+export async function reads(read, pattern) {
+  let last;
+  await until(`no match of ${pattern}`, async () => pattern.test(last = await read())).catch((error) => {
+    error.message += ` in ${JSON.stringify(last)}`;
+    throw error;
+  });
+}
+
 // chat sends one call; it answers status and request id.
 export async function chat(url, tenant, { model = 'gpt-4o', max = 100, id } = {}) {
   const answer = await fetch(`${url}/v1/chat/completions`, {
