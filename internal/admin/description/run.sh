@@ -28,7 +28,7 @@ YAML
 "$LLMGOV" serve -c "$work/llmgov.yaml" >"$work/log" 2>&1 &
 gateway=$!
 trap 'kill $gateway; rm -rf "$work" "$(dirname "$LLMGOV")"' EXIT
-for _ in $(seq 100); do
+for _ in $(seq 600); do
 	address=$(sed -nE 's/.*admin on (http:[^ ,"]+).*/\1/p' "$work/log" | head -n 1)
 	[ -z "$address" ] || break
 	sleep 0.1

@@ -9,7 +9,7 @@ from .gateway import Gateway, key_of
 
 
 def read(url: str) -> bytes:
-    with urllib.request.urlopen(url, timeout=10) as answer:
+    with urllib.request.urlopen(url, timeout=60) as answer:
         return answer.read()
 
 
@@ -32,7 +32,7 @@ def counted(gateway: Gateway, name: str, **labels: str) -> float:
     return total
 
 
-def eventually(what: str, figure: Callable[[], float], want: float, patience: float = 5) -> None:
+def eventually(what: str, figure: Callable[[], float], want: float, patience: float = 30) -> None:
     """Waits until a figure is as wanted. What it is for happens at once on an idle machine."""
     last = time.monotonic() + patience
     while (got := figure()) != want:
