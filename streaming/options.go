@@ -16,7 +16,7 @@ type Options struct {
 	ErrorEvent    func(err error) []byte // a complete event for the client when upstream breaks off
 	Quiet         func()                 // once, if the first bytes take longer than 10 ms
 	First         func()                 // once, after the first delta was passed on
-	Progress      func(deltas int64)     // while deltas flow, at most every 250 ms
+	Progress      func(deltas int64)     // while deltas flow, along with First and then at most every 250 ms
 	End           func(Result)           // once: at the terminal event, at the end, at a failure or on Close, whichever is first
 }
 

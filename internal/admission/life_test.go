@@ -58,7 +58,7 @@ func TestLife_Ends(t *testing.T) {
 		charged         int64
 	}{
 		{"complete, as reported", func(c *Call, _ context.CancelCauseFunc) {
-			c.FirstDelta()
+			c.NoteFirst()
 			c.Progress(10)
 			c.Answered(streaming.Result{Cause: streaming.Completed, Reported: true, Usage: reported, Deltas: 28})
 		}, telemetry.OK, "", 120},

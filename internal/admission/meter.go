@@ -9,13 +9,7 @@ import (
 	"github.com/llmgov/llmgov/streaming"
 )
 
-// FirstDelta notes the first token of a stream.
-func (c *Call) FirstDelta() {
-	c.NoteFirst()
-	c.Lease.Progress(0)
-}
-
-// NoteFirst notes how long the first token took.
+// NoteFirst notes how long the first token took. It leaves to Progress to renew the lease.
 func (c *Call) NoteFirst() {
 	c.Ending.FirstToken = time.Since(c.Admitted)
 	telemetry.Observe(c.Pool.Metrics.FirstToken, c.Ending.FirstToken, c.Spans.Exemplar())

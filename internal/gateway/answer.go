@@ -40,7 +40,7 @@ func (c *call) takeOver(resp *http.Response) error {
 			Interrupt:     c.tries.interrupt,
 			ErrorEvent:    c.brokeOff,
 			Quiet:         c.w.begin,
-			First:         c.FirstDelta,
+			First:         c.NoteFirst,
 			Progress:      c.Progress,
 			End:           c.answered,
 		})

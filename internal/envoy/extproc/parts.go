@@ -38,7 +38,7 @@ func (c *call) metered(p *parts) io.ReadCloser {
 	if !c.events {
 		return streaming.NewWhole(p, streaming.WholeOptions{End: end})
 	}
-	return streaming.NewBody(p, streaming.Options{WithholdUsage: c.withhold, First: c.FirstDelta, Progress: c.Progress, End: end})
+	return streaming.NewBody(p, streaming.Options{WithholdUsage: c.withhold, First: c.NoteFirst, Progress: c.Progress, End: end})
 }
 
 // parts reads an answer that comes in messages. Each is answered, with all that was read of it, when the next one is
