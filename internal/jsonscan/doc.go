@@ -16,7 +16,7 @@
 //     overlong forms, no byte order mark. A document that ends with End was checked as a whole.
 //  2. Brackets nest at most [MaxDepth] deep, because most JSON readers recurse.
 //  3. Every byte is read once. Nothing is allocated and nothing is unescaped: a token is a place in
-//     the document. Within strings the scan moves eight bytes at a time.
+//     the document. Within strings the scan moves 32 bytes at a time, past escapes too.
 //
 // A prompt is mostly one long string, so the loop over strings is the part that costs.
 //
