@@ -152,10 +152,10 @@ func (p *Pool) queue(e *entry, ticket int32) Handle {
 }
 
 // behind reports whether calls wait that a new one of a class must not pass:
-// background calls for which no slot is open stand before nobody.
+// background calls for which no slot is open stand before nobody, nor do those of a node that stands aside.
 func (p *Pool) behind(class rank) bool {
 	root := &p.nodes[Root]
-	return root.queued[interactive] > 0 || root.queued[background] > 0 && (class == background || p.hasSlot(Root, background))
+	return root.ready[interactive] > 0 || root.ready[background] > 0 && (class == background || p.hasSlot(Root, background))
 }
 
 // goesFirst reports whether a new call of leaf i would be served before all that
@@ -169,7 +169,7 @@ func (p *Pool) goesFirst(i NodeID, class rank) bool {
 	for ; i != Root; i = p.nodes[i].parent {
 		nd := &p.nodes[i]
 		tag := nd.finish
-		if nd.waiting() == 0 {
+		if nd.able() == 0 {
 			tag = p.startTag(i)
 		}
 		for r, h := range p.nodes[nd.parent].heaps[:classes] {

@@ -29,8 +29,13 @@ func (p *Pool) Check() error {
 		case entryTicket:
 			places++
 		}
+		ready := e.state == entryQueued
 		for at := e.leaf; ; at = p.nodes[at].parent {
 			sums[at].sum(e)
+			if ready {
+				sums[at].ready[e.class]++
+			}
+			ready = ready && !p.nodes[at].aside
 			if at == Root {
 				break
 			}
@@ -96,6 +101,9 @@ func (p *Pool) checkNode(i NodeID, sum *node) error {
 	if n.backlog != sum.backlog || n.booked != sum.booked || n.promised != sum.promised || n.queued != sum.queued || n.running != sum.running {
 		return fmt.Errorf("escrow: I7: below node %d wait %v (cost %d, booked %v, promised %d) and %d run; it counts %v (%d, %v, %d) and %d",
 			i, sum.queued, sum.backlog, sum.booked, sum.promised, sum.running, n.queued, n.backlog, n.booked, n.promised, n.running)
+	}
+	if n.ready != sum.ready {
+		return fmt.Errorf("escrow: I7: below node %d %v calls are ready, it counts %v", i, sum.ready, n.ready)
 	}
 	if n.inner == nil && n.later != sum.later {
 		return fmt.Errorf("escrow: I7: at leaf %d background calls of %d wait; it counts %d", i, sum.later, n.later)

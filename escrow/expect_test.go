@@ -32,7 +32,7 @@ func TestExpect_PromisesGoByTheSlotsThatThereSoonAre(t *testing.T) {
 		}
 		p.Narrow(c.narrow, BackgroundSlots{Most: c.narrow})
 		p.Expect(c.expect)
-		if got := p.slotWait().Round(time.Millisecond); got != c.waits.Round(time.Millisecond) {
+		if got := p.slotWait(leaf).Round(time.Millisecond); got != c.waits.Round(time.Millisecond) {
 			t.Errorf("narrowed to %d, with %d expected, the promise is %v, want %v", c.narrow, c.expect, got, c.waits)
 		}
 	}

@@ -46,7 +46,7 @@ func (t *tree) payFloor(i NodeID, virtual int64) {
 func (t *tree) restandFloor(i NodeID) {
 	nd := &t.nodes[i]
 	is := none
-	if nd.floor > 0 && nd.waiting() > 0 && t.minute > 0 {
+	if nd.floor > 0 && nd.rank < absent && t.minute > 0 {
 		is = nd.rank
 	}
 	switch was := nd.floorIn; {

@@ -12,9 +12,18 @@ import (
 // which an eligible call waits, the one with the smallest start tag, found by
 // looking at each; and before that the floor that is due the longest.
 func naiveNext(p *Pool, open bool) (NodeID, bool) {
-	eligible := func(i NodeID) bool {
-		return p.nodes[i].queued[interactive] > 0 || open && p.nodes[i].queued[background] > 0
+	can := make([]bool, len(p.nodes))
+	for n := range p.entries {
+		e := &p.entries[n]
+		if e.state != entryQueued || e.class == background && !open || p.cappedBy(e.leaf) != Root {
+			continue
+		}
+		for i := e.leaf; i != Root; i = p.nodes[i].parent {
+			can[i] = true
+		}
+		can[Root] = true
 	}
+	eligible := func(i NodeID) bool { return can[i] }
 	at := Root
 	found := false
 	due := p.now
@@ -64,8 +73,13 @@ type machine struct {
 func (m *machine) pump() {
 	m.steps++
 	for {
+		m.p.letReturn()
 		open := !m.p.reserved(Root)
-		got, _, has := m.p.next(open) // it unparks
+		got, floored, has := m.p.next(open) // it unparks
+		for has && m.p.clearAway(got, floored) {
+			open = !m.p.reserved(Root)
+			got, floored, has = m.p.next(open)
+		}
 		want, ok := naiveNext(m.p, open)
 		if ok != has || ok && got != want {
 			m.fatal("I9: the heaps serve node %d next (%v), the naive choice is %d (%v)", got, has, want, ok)
@@ -154,6 +168,7 @@ func drawConfig(d draw) Config {
 		Accounting: Accounting(d.n("accounting", 0, 2)),
 		MaxQueue:   20,
 		TicketWait: pick(d, "tickets", 0, 10*time.Second),
+		SoftCap:    pick(d, "soft cap", int64(0), 1, 300_000, 600_000, wholeSlots),
 	}
 	if cfg.Slots > 1 {
 		cfg.InteractiveReserve = d.n("reserve", 0, cfg.Slots-1)
@@ -178,6 +193,7 @@ func (m *machine) node(d draw) Node {
 		Weight: pick(d, "weight", Weight(1), 500, 1000, 7000, MaxWeight),
 		Floor:  pick(d, "floor", int64(0), 0, 0, 60, 2000),
 		Credit: pick(d, "credit", 0, 0, 10*time.Second),
+		Capped: d.n("capped", 0, 2) > 0,
 	}
 }
 

@@ -20,6 +20,8 @@ type Node struct {
 	// Credit is how much of its share a node that was quiet may catch up, as time
 	// at the share it has when all its siblings are busy; 0 is none.
 	Credit time.Duration
+	// Capped says that Config.SoftCap holds for the calls below the node together. No node below it is to be Capped.
+	Capped bool
 }
 
 // rank is where a node stands among its siblings: each inner node has a heap of its
@@ -27,7 +29,7 @@ type Node struct {
 type rank int8
 
 // A node stands with those who have interactive calls, else with those who have
-// background calls, else, while only kept places are left of it, with the absent:
+// background calls, else, while only kept places are left of it, or while it stands aside, with the absent:
 // these are never served, and count in predictions.
 const (
 	interactive rank = iota
@@ -69,6 +71,9 @@ type node struct {
 	backlog int64
 	booked  Cost
 	queued  [classes]int32
+	// ready are those of queued that are below no node that stands aside, and aside says that this one does: see softcap.go.
+	ready [classes]int32
+	aside bool
 	// promised is the virtual cost of the kept places below, and passed how far
 	// the node's tag has been moved past the first of them, as nothing waited.
 	promised, passed int64
@@ -127,17 +132,20 @@ type inner struct {
 // waiting says how many calls wait below.
 func (n *node) waiting() int32 { return n.queued[interactive] + n.queued[background] }
 
+// able says how many of these are below no node that stands aside.
+func (n *node) able() int32 { return n.ready[interactive] + n.ready[background] }
+
 // expected is the virtual cost of the calls that wait below, and of the kept places that will probably be used.
 func (n *node) expected() int64 { return n.backlog - n.doubted }
 
 // standing is the rank that the node is entitled to.
 func (n *node) standing() rank {
 	switch {
-	case n.queued[interactive] > 0:
+	case n.ready[interactive] > 0 && !n.aside:
 		return interactive
-	case n.queued[background] > 0:
+	case n.ready[background] > 0 && !n.aside:
 		return background
-	case n.promised > 0:
+	case n.promised > 0 || n.waiting() > 0:
 		return absent
 	}
 	return none

@@ -30,6 +30,9 @@ type Config struct {
 	// Slots is how many calls may run at once, and InteractiveReserve how many of
 	// them background calls never take. Narrow has fewer of them used.
 	Slots, InteractiveReserve int64
+	// SoftCap is how many of the slots one claimant (Node.Capped) may have once half of them are in use, in
+	// millionths; 0 is no such cap. It is at least one slot.
+	SoftCap int64
 	// Burst is how much unused rate an idle pool may hand out at once, 0 to a
 	// minute. It is never less than one second.
 	Burst time.Duration
@@ -58,6 +61,8 @@ func (c Config) Validate() error {
 		return fmt.Errorf("escrow: slots %d is not in 0…%d", c.Slots, MaxLimit)
 	case c.InteractiveReserve < 0 || c.InteractiveReserve > 0 && c.InteractiveReserve >= c.Slots:
 		return fmt.Errorf("escrow: interactive reserve %d is not in 0…%d", c.InteractiveReserve, max(0, c.Slots-1))
+	case c.SoftCap < 0 || c.SoftCap > wholeSlots:
+		return fmt.Errorf("escrow: soft cap %d is not in 0…%d", c.SoftCap, wholeSlots)
 	case c.Burst < 0 || c.Burst > Window:
 		return fmt.Errorf("escrow: burst %v is not in 0…%v", c.Burst, Window)
 	case c.MaxQueue < 0:

@@ -51,7 +51,7 @@ func (p *Pool) predict(now time.Time, e *entry, coming time.Duration) (rolling, 
 		rolling = min(rolling, max(p.meanRun, p.rolling(now, e, ahead, p.refunds)))
 	}
 	if !p.hasSlot(e.leaf, e.class) {
-		slot = p.slotWait()
+		slot = p.slotWait(e.leaf)
 	}
 	return rolling, slot
 }
@@ -285,7 +285,12 @@ func (a *axisBooks) waitBehind(now time.Time, e *entry, ahead, refund int64) tim
 }
 
 // slotWait guesses how long until a slot frees for one more: the mean run of past
-// calls, shared by the slots that there soon are, for each that waits and this one.
-func (p *Pool) slotWait() time.Duration {
+// calls, shared by the slots that there soon are, for each that waits and this one. At a soft
+// cap, of those that wait and run below it.
+func (p *Pool) slotWait(leaf NodeID) time.Duration {
+	if i := p.cappedBy(leaf); i != Root { // one of its own has to free
+		nd := &p.nodes[i]
+		return max(time.Duration(nd.waiting()+1)*p.usualRun()/time.Duration(nd.running), time.Millisecond)
+	}
 	return max(time.Duration(p.waiting()+1)*p.usualRun()/time.Duration(max(1, p.soon)), time.Millisecond)
 }

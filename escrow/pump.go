@@ -9,6 +9,7 @@ func (p *Pool) Pump(now time.Time, out []Handle) []Handle {
 	p.advance(now)
 	p.wake = time.Time{}
 	p.first = Cost{}
+	p.letReturn()
 	for {
 		open := !p.reserved(Root)
 		leaf, floored, ok := p.next(open)
@@ -17,6 +18,9 @@ func (p *Pool) Pump(now time.Time, out []Handle) []Handle {
 				p.blocked = Slots
 			}
 			return out
+		}
+		if p.clearAway(leaf, floored) {
+			continue
 		}
 		n := p.head(leaf, open)
 		e := &p.entries[n]

@@ -37,6 +37,7 @@ func (t *tree) count(e *entry, by int64) {
 	if e.class == background {
 		t.nodes[e.leaf].later += by * e.virtual
 	}
+	ready := true
 	for i := e.leaf; ; i = t.nodes[i].parent {
 		nd := &t.nodes[i]
 		nd.backlog += by * e.virtual
@@ -46,6 +47,10 @@ func (t *tree) count(e *entry, by int64) {
 			nd.promised += by * e.virtual
 		} else {
 			nd.queued[e.class] += int32(by)
+			if ready {
+				nd.ready[e.class] += int32(by)
+			}
+			ready = ready && !nd.aside
 		}
 		if i == Root {
 			return

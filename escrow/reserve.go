@@ -28,14 +28,14 @@ func (p *Pool) hasSlot(i NodeID, class rank) bool {
 	switch {
 	case p.cfg.Slots == 0:
 		return true
-	case p.running >= p.slots:
+	case p.running >= p.slots || p.Capped(i):
 		return false
 	case class == interactive:
 		return true
 	case p.background >= p.forBackground.Most:
 		return false
 	}
-	return p.running < p.slots-p.forBackground.Free || p.nodes[Root].queued[interactive] > 0 || p.owed(i)
+	return p.running < p.slots-p.forBackground.Free || p.nodes[Root].ready[interactive] > 0 || p.owed(i)
 }
 
 // owed reports whether a leaf has less than its share of the slots in use: if the leaf, or a node above it,

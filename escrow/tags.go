@@ -99,17 +99,22 @@ func (n *node) redeemable() int64 {
 // a call or a kept place comes to it. The distance that a node with kept places is moved is
 // noted in passed, to be given back by redeem. The caller restands them.
 func (t *tree) arrive(i NodeID) {
-	for ; i != Root && t.nodes[i].waiting() == 0; i = t.nodes[i].parent {
-		nd := &t.nodes[i]
-		start := t.startTag(i)
-		if nd.promised > 0 {
-			nd.passed += start - nd.finish
-		}
-		nd.finish = start
-		nd.due = max(nd.due, t.now)
-		if t.open {
-			nd.opening = t.openings
-		}
+	for ; i != Root && t.nodes[i].able() == 0; i = t.nodes[i].parent {
+		t.appear(i)
+	}
+}
+
+// appear gives node i its tag as calls below it can be served again.
+func (t *tree) appear(i NodeID) {
+	nd := &t.nodes[i]
+	start := t.startTag(i)
+	if nd.promised > 0 {
+		nd.passed += start - nd.finish
+	}
+	nd.finish = start
+	nd.due = max(nd.due, t.now)
+	if t.open {
+		nd.opening = t.openings
 	}
 }
 

@@ -14,6 +14,7 @@ package escrow
 type tree struct {
 	nodes []node
 	spare []NodeID // removed, to be used again
+	aside []NodeID // nodes that stand aside at their soft cap
 
 	entries []entry
 	free    int32 // head of the list of free entries, -1 when empty

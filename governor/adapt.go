@@ -60,7 +60,7 @@ func (p *pool) sightLocked(st *leaseState) {
 // fullLocked reports whether the limit on calls at once keeps a further call from being dispatched. An
 // adaptive one does not if the only reason is that other processes have slots that they do not use.
 func (p *pool) fullLocked(leaf escrow.NodeID, background bool) bool {
-	if p.escrow.HasSlot(leaf, background) {
+	if p.escrow.HasSlot(leaf, background) || p.escrow.HasSlot(escrow.Root, false) && p.escrow.Capped(leaf) {
 		return false
 	}
 	if p.limiter == nil || p.grants == nil {

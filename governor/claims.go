@@ -89,7 +89,7 @@ func (c *claims) plant(p *poolView, tb *table) {
 }
 
 func (c *claims) plantTenant(retired map[place]*claim, p *poolView, v *tenantView, up escrow.NodeID) {
-	node := escrow.Node{Weight: v.cfg.Weight, Floor: v.cfg.Floor, Credit: v.cfg.Credit}
+	node := escrow.Node{Weight: v.cfg.Weight, Floor: v.cfg.Floor, Credit: v.cfg.Credit, Capped: v.parent == nil}
 	if !slices.ContainsFunc(v.teams, func(t *tenantView) bool { return t.present(p) }) {
 		c.put(retired, claimName{callsClaim, v.name}, up, node)
 		return

@@ -54,6 +54,9 @@ type Pool struct {
 	TPM, RPM, Concurrency int64
 	// InteractiveReserve is how many of Concurrency's slots background calls leave free.
 	InteractiveReserve int64
+	// SoftCapPPM is how many of the slots one tenant, with its teams, may have once half of them are in use, in millionths; 0 is
+	// no such cap.
+	SoftCapPPM int64
 	// Adaptive says how to find out how many calls the upstream can take at once, between
 	// MinConcurrency, where it begins, and Concurrency. The zero value stays at Concurrency.
 	Adaptive       adaptive.Law
@@ -143,6 +146,7 @@ func (p Pool) escrow(burst time.Duration) escrow.Config {
 		TicketWait: p.TicketWait,
 
 		InteractiveReserve: p.InteractiveReserve,
+		SoftCap:            p.SoftCapPPM,
 	}
 }
 

@@ -103,7 +103,7 @@ func (r *Rejection) Error() string {
 		return r.budgetError(whose)
 	}
 	what := fmt.Sprintf("Rate limit reached for %s on %s: Limit %d, Used %d, Requested %d.", whose, axisTitle[r.Axis], r.Limit, r.Used, r.Asked)
-	if !r.Own && r.Axis != axisConcurrency && r.Asked <= r.Limit-r.Used {
+	if !r.Own && r.Axis != axisConcurrency && r.Axis != axisSoftCap && r.Asked <= r.Limit-r.Used {
 		what += " The minute has room, but it is released at a steady rate."
 	}
 	if r.Reason == ReasonShare {
@@ -157,6 +157,7 @@ const (
 	axisOutput      = "output_tokens"
 	axisConcurrency = "concurrency"
 	axisBackground  = "background"
+	axisSoftCap     = "soft_cap"
 )
 
 var axisTitle = map[string]string{
@@ -165,4 +166,5 @@ var axisTitle = map[string]string{
 	axisInput:       "input tokens per min (ITPM)",
 	axisOutput:      "output tokens per min (OTPM)",
 	axisConcurrency: "concurrent calls (concurrency)",
+	axisSoftCap:     "concurrent calls of one tenant (soft_cap)",
 }

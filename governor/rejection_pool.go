@@ -16,7 +16,11 @@ func (p *pool) rejectionLocked(now time.Time, t *tenant, leaf escrow.NodeID, cos
 		Tenant: t.name, Pool: p.name, Axis: ans.Axis.String(),
 		RetryAfter: max(ans.Wait, time.Millisecond), Kept: ans.Ticket,
 	}
-	if ans.Axis == escrow.Slots {
+	if ans.Axis == escrow.Slots && p.escrow.Capped(leaf) {
+		rej.Axis = axisSoftCap
+		rej.Limit, rej.Used = p.escrow.SoftCap(leaf)
+		rej.Asked = 1
+	} else if ans.Axis == escrow.Slots {
 		rej.Limit, rej.Used = p.slotsLocked()
 		rej.Asked = 1
 		if p.grants != nil && rej.Used < rej.Limit {

@@ -14,6 +14,7 @@ type poolGrants struct {
 
 	inUse  bool      // somebody speaks for them
 	lacks  bool      // a call found no slot, or too small a grant of a budget, since the last Claim
+	capped time.Time // when a call last found its tenant at the soft cap
 	alone  bool      // nobody answers
 	fenced bool      // another process has taken this one's name
 	until  time.Time // when the grants expire; zero when they have
@@ -107,7 +108,7 @@ func (p *pool) slotsLostLocked() bool {
 // is known.
 func (p *pool) slotsComingLocked(call *escrow.Call) bool {
 	l := p.grants
-	if l == nil || l.alone || l.fenced || p.escrow.HasSlot(call.Leaf, call.Background) {
+	if l == nil || l.alone || l.fenced || p.escrow.HasSlot(call.Leaf, call.Background) || p.escrow.Capped(call.Leaf) {
 		return false
 	}
 	limit, used := p.slotsLocked()
@@ -156,6 +157,20 @@ func (p *pool) lackSlotLocked(now time.Time, leaf escrow.NodeID, queued bool) {
 		l.refused[top].calls++
 	}
 	if !l.lacks && p.escrow.InFlight() < p.mostSlotsLocked() { // otherwise this process has all slots
+		l.lacks = true
+		l.all.listPool(p)
+	}
+}
+
+// lackRoomLocked notes that a call found its tenant at the soft cap, which is a part of the slots granted here. The store is asked
+// for slots that nobody uses.
+func (p *pool) lackRoomLocked(now time.Time) {
+	l := p.grants
+	if l == nil {
+		return
+	}
+	l.capped = now
+	if !l.lacks && l.Slots < p.mostSlotsLocked() {
 		l.lacks = true
 		l.all.listPool(p)
 	}

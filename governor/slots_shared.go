@@ -39,8 +39,10 @@ type SlotsDemand struct {
 	// Waiting calls lack a slot. Background ones lack one that background calls may use. Returning
 	// ones were refused for want of a slot and may come back.
 	Waiting, Background, Returning int64
-	Stakes                         []Stake
-	Shares                         []ShareDemand
+	// Capped says that calls lack nothing but room below their tenant's soft cap, which is a part of the slots granted here.
+	Capped bool
+	Stakes []Stake
+	Shares []ShareDemand
 }
 
 // Stake is the usage and demand of slots here of a group, or of a tenant in none.
@@ -120,6 +122,7 @@ func (p *pool) slotsDemandLocked(now time.Time, d *SlotsDemand) {
 	d.RunningBackground = p.escrow.InBackground()
 	d.Waiting, d.Background = p.lackingSlotsLocked()
 	d.Returning = p.returningLocked(now)
+	d.Capped = p.escrow.Aside() > 0 || now.Sub(p.grants.capped) < refusedFor
 	for _, x := range p.claims.tree.nodes {
 		if x.up != escrow.Root {
 			continue

@@ -98,11 +98,16 @@ func (w *walk) stateLocked(call *escrow.Call) leaseState {
 	}
 }
 
-// offerLocked offers the call to the escrow, and notes if it found no slot.
+// offerLocked offers the call to the escrow, and notes if it found no slot. One that only its tenant's soft cap keeps waiting
+// lacks none.
 func (w *walk) offerLocked(call *escrow.Call) (escrow.Handle, escrow.Answer) {
 	p := w.pool.pool
 	h, ans := p.offerLocked(w.now, *call, w.tab, w.tenant.tenant, w.req.Forced)
 	if ans.Verdict == escrow.Admitted || p.escrow.HasSlot(call.Leaf, call.Background) {
+		return h, ans
+	}
+	if p.escrow.Capped(call.Leaf) {
+		p.lackRoomLocked(w.now)
 		return h, ans
 	}
 	if p.fullLocked(call.Leaf, call.Background) {

@@ -146,6 +146,7 @@ const (
 // The bounds of a config's values.
 const (
 	maxHeadroomPPM = 499_999
+	maxSoftCapPPM  = 999_999
 	maxBurst       = time.Minute
 	maxTicketWait  = time.Hour
 	maxTimeout     = 24 * time.Hour

@@ -158,6 +158,9 @@ func (s *Snapshot) PoolLimits(p *Pool) []Limit {
 		l.add("interactive_reserve", number(p.InteractiveReserve),
 			s.PoolOrigin(p, strictyaml.Child("concurrency", "interactive_reserve")))
 	}
+	if p.SoftCapPPM > 0 {
+		l.decimal("soft_cap", strictyaml.Child("concurrency", "soft_cap"), p.SoftCapPPM, 6)
+	}
 	l.decimal("headroom", "headroom", p.HeadroomPPM, 6)
 	l.text("accounting", string(p.Accounting))
 	if p.Affinity != AffinitySession {

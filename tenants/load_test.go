@@ -36,7 +36,7 @@ pools:
     upstream: openai
     tpm: ${TPM}
     rpm: 5_000
-    concurrency: {max: 64, interactive_reserve: 8}
+    concurrency: {max: 64, interactive_reserve: 8, soft_cap: 0.25}
     ticket_wait: 0s
     budgets: [{tokens: 5_000_000, per: day}, {usd: 12.34, per: month}]
     accounting: production
@@ -122,7 +122,7 @@ func TestLoad_Everything(t *testing.T) {
 		},
 		Pools: []Pool{{
 			Name: "gpt-4.1", Index: 0, Models: []string{"gpt-4.1", "gpt-4.1-*-x"}, Upstreams: []PoolUpstream{{Name: "openai", Weight: 1}},
-			TPM: 300000, RPM: 5000, Concurrency: 64, InteractiveReserve: 8, Accounting: Production,
+			TPM: 300000, RPM: 5000, Concurrency: 64, InteractiveReserve: 8, SoftCapPPM: 250_000, Accounting: Production,
 			TokenWeights:     TokenWeights{1000, 250, 1000, 1000, 2500},
 			DefaultMaxOutput: 2048, HeadroomPPM: 25000, Burst: 0, BurstSet: true, MaxQueue: 7, TenantLimits: LimitsLeased, Affinity: AffinitySession,
 			Budgets: []Budget{{Tokens, 5_000_000, Day}, {MicroUSD, 12_340_000, Month}},

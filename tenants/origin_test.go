@@ -31,6 +31,7 @@ pools:
       max: 8
       interactive_reserve: 2
       adaptive: aimd
+      soft_cap: 0.5
     budgets:
       - {tokens: 7, per: hour}
       - {requests: 8, per: day}
@@ -77,10 +78,11 @@ concurrency 8 llmgov.yaml:6:5
 adaptive aimd llmgov.yaml:9:17
 min 4 
 interactive_reserve 2 llmgov.yaml:8:28
+soft_cap 0.5 llmgov.yaml:10:17
 headroom 0.01 
 accounting admit_max 
-budgets[0] 7 tokens per hour llmgov.yaml:11:9
-budgets[1] 8 requests per day llmgov.yaml:12:9
+budgets[0] 7 tokens per hour llmgov.yaml:12:9
+budgets[1] 8 requests per day llmgov.yaml:13:9
 acme
 weight 2 tenants/b.yaml:4:13
 floor_tpm 5 tenants/b.yaml:7:16

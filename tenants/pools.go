@@ -108,6 +108,8 @@ var concurrencyShape = shape[Pool]{
 		strictyaml.AmountField("max", "Calls at once. 256 when left out of an adaptive limit.", 1, maxAmount, func(p *Pool) *int64 { return &p.Concurrency }),
 		strictyaml.AmountField("interactive_reserve", "How many of max background calls leave free: less than max. Of an adaptive limit at most half of what it is.", 0, maxAmount,
 			func(p *Pool) *int64 { return &p.InteractiveReserve }),
+		strictyaml.DecimalField("soft_cap", "The part of max that one tenant may have once half of max is in use.",
+			strictyaml.Decimals{Places: 6, Most: maxSoftCapPPM}, func(p *Pool) *int64 { return &p.SoftCapPPM }),
 		{
 			Name: "adaptive", About: "Find out how many calls the upstream can take at once, up to max, by this law.",
 			Kind: strictyaml.WordKind(laws...), Read: func(v value, p *Pool) { p.Adaptive = readLaw(v) },
@@ -162,7 +164,7 @@ func readConcurrency(v value, p *Pool) {
 	switch {
 	case known && !strictyaml.Has(list, "max") && !strictyaml.Has(list, "adaptive"):
 		v.Problem("has no max; write one, such as {max: 64}")
-	case known && !refusedAny(v, "max", "min", "adaptive", "interactive_reserve"):
+	case known && !refusedAny(v, "max", "min", "adaptive", "interactive_reserve", "soft_cap"):
 		if !strictyaml.Has(list, "max") {
 			p.Concurrency = mostFound
 		}
@@ -177,6 +179,7 @@ func readConcurrency(v value, p *Pool) {
 		return
 	}
 	p.InteractiveReserve = 0
+	p.SoftCapPPM = 0
 	p.Adaptive = ""
 	p.MinConcurrency = 0
 }

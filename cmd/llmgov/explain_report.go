@@ -164,6 +164,9 @@ func valueOf(l *adminapi.ExplainedLimit) string {
 	if l.Axis == "background" {
 		return amount(l.Limit) + " background calls"
 	}
+	if l.Axis == "soft_cap" {
+		return amount(l.Limit) + " calls of one tenant"
+	}
 	return amount(l.Limit)
 }
 

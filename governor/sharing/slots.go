@@ -83,6 +83,9 @@ func slotsAhead(d *governor.SlotsDemand) int64 {
 	if !d.Configured || d.Fenced {
 		return 0
 	}
+	if d.Capped {
+		return d.Most // the more slots are granted here, the higher the soft cap
+	}
 	return 1 + d.Slots/32 + int64(math.Sqrt(float64(d.Running)))
 }
 

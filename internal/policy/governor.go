@@ -34,6 +34,7 @@ func pool(p *tenants.Pool) governor.Pool {
 		RPM:                p.RPM,
 		Concurrency:        p.Concurrency,
 		InteractiveReserve: p.InteractiveReserve,
+		SoftCapPPM:         p.SoftCapPPM,
 		Adaptive:           laws[p.Adaptive],
 		MinConcurrency:     p.MinConcurrency,
 		HeadroomPPM:        p.HeadroomPPM,

@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"strings"
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
@@ -84,6 +85,7 @@ func (f *fluid) step(now time.Duration) {
 			f.demands[i] += f.queues[i][k].available(dt)
 		}
 	}
+	f.cap(dt)
 	var there amounts
 	for k, m := range f.measures {
 		there[k] = m.perSecond()*dt + f.spare[k]
@@ -107,6 +109,33 @@ func (f *fluid) step(now time.Duration) {
 			f.spare[k] = 0 // a slot that was idle is gone
 		}
 	}
+}
+
+// cap cuts demands to the soft cap of each tenant. Beyond it, a tenant wants what the others leave of half of the slots.
+func (f *fluid) cap(dt float64) {
+	if f.Pool.SoftCapPPM == 0 {
+		return
+	}
+	slots := dt / escrow.Window.Seconds() // all of them for a step, in minutes of the pool
+	most := slots * float64(f.Pool.SoftCapPPM) / 1e6
+	wants := map[string]float64{} // by tenant
+	all := 0.0
+	for i, x := range f.demands {
+		wants[f.tenantOf(i)] += x
+	}
+	for _, x := range wants {
+		all += min(x, most)
+	}
+	for i := range f.demands {
+		want := wants[f.tenantOf(i)]
+		f.demands[i] *= min(1, max(most, most+slots/2-all)/max(want, fluidDust))
+	}
+}
+
+// tenantOf is the tenant that a leaf is, or is a team of.
+func (f *fluid) tenantOf(leaf int) string {
+	name, _, _ := strings.Cut(f.tree.Leaves[leaf].Path, "/")
+	return name
 }
 
 // share finds the largest total of dominant shares that no limit stands against, split by max-min.

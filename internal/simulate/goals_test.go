@@ -41,6 +41,7 @@ var goals = map[string]goal{
 	"durations":          {utilization: 0.99, misallocation: 0.03},
 	"durations-weighted": {utilization: 0.99, misallocation: 0.03},
 	"reserve":            {utilization: 0.99, misallocation: 0.01, longRun: 0.03},
+	"soft-cap":           {utilization: 0.99, misallocation: 0.01, longRun: 0.03},
 
 	"d1": {utilization: 0.985, misallocation: 0.01, trips: 40, within: 5 * time.Minute},
 	"d2": {utilization: 0.985, misallocation: 0.01, trips: 40, within: 5 * time.Minute},

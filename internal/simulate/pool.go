@@ -18,6 +18,7 @@ func newPool(p scenario.Pool, now time.Time, shared bool) *escrow.Pool {
 		RPM:                p.Usable(p.RPM),
 		Slots:              p.Concurrency,
 		InteractiveReserve: p.InteractiveReserve,
+		SoftCap:            p.SoftCapPPM,
 		Burst:              p.Burst,
 		Accounting:         p.Accounting,
 		MaxQueue:           p.MaxQueue,

@@ -16,6 +16,7 @@
 //	  rpm: 0
 //	  concurrency: 0
 //	  interactive_reserve: 0        # slots that background calls leave free
+//	  soft_cap: 0                   # part of the slots that one tenant has at most, once half of them are in use; 0 is all
 //	  burst: 10s
 //	  accounting: admit_max         # admit_max | production | settle
 //	  headroom: 0

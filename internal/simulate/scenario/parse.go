@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"math"
 	"path/filepath"
 	"strings"
 	"time"
@@ -114,9 +115,14 @@ func (p *parser) pool(v value) {
 		"rpm":                 func(v value) { v.Whole(&pool.RPM, 0, escrow.MaxLimit) },
 		"concurrency":         func(v value) { v.Whole(&pool.Concurrency, 0, 1_000_000) },
 		"interactive_reserve": func(v value) { v.Whole(&pool.InteractiveReserve, 0, 1_000_000) },
-		"burst":               func(v value) { v.Duration(&pool.Burst, 0, escrow.Window) },
-		"accounting":          func(v value) { strictyaml.OneOf(v, &pool.Accounting, accountingWords) },
-		"headroom":            func(v value) { v.Number(&pool.Headroom, 0, 0.5) },
+		"soft_cap": func(v value) {
+			part := 0.0
+			v.Number(&part, 0, 0.999999)
+			pool.SoftCapPPM = int64(math.Round(part * 1e6))
+		},
+		"burst":      func(v value) { v.Duration(&pool.Burst, 0, escrow.Window) },
+		"accounting": func(v value) { strictyaml.OneOf(v, &pool.Accounting, accountingWords) },
+		"headroom":   func(v value) { v.Number(&pool.Headroom, 0, 0.5) },
 		"max_queue": func(v value) {
 			n := int64(pool.MaxQueue)
 			v.Whole(&n, 0, 10_000_000)

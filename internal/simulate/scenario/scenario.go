@@ -45,8 +45,10 @@ type Pool struct {
 	TPM, RPM, Concurrency int64
 	// InteractiveReserve are slots that background calls leave free.
 	InteractiveReserve int64
-	Burst              time.Duration
-	Accounting         escrow.Accounting
+	// SoftCapPPM is how many of the slots one tenant may have once half of them are in use, in millionths; 0 is no cap.
+	SoftCapPPM int64
+	Burst      time.Duration
+	Accounting escrow.Accounting
 	// Headroom is the part of every rolling limit that is left unused.
 	Headroom   float64
 	MaxQueue   int

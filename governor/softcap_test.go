@@ -1,0 +1,101 @@
+package governor
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// softCapSite is a pool of 20 slots, of which a tenant may have 12 once 10 are in use. A heavy tenant with a team shares it with a light one.
+func softCapSite(t *testing.T) *Governor {
+	t.Helper()
+	return must(t, Config{
+		Pools: []Pool{{Name: "p", Concurrency: 20, SoftCapPPM: 600_000, MaxQueue: 1000}},
+		Tenants: []Tenant{
+			{Name: "heavy", Weight: 9000, MaxWait: time.Hour},
+			{Name: "heavy/team", Weight: 1000},
+			{Name: "light", Weight: 1000, MaxWait: time.Hour},
+		},
+	})
+}
+
+// TestSoftCap_Explained: a call that its tenant's soft cap keeps out is told so, and so is who asks why; another tenant finds a slot at once.
+func TestSoftCap_Explained(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := softCapSite(t)
+		var leases []Lease
+		take := func(tenant string) *Rejection {
+			l, rej := g.Acquire(t.Context(), Request{Tenant: tenant, Pool: "p", Model: "m"})
+			if rej == nil {
+				leases = append(leases, l)
+			}
+			return rej
+		}
+		for n := range 12 {
+			if rej := take("heavy/team"); rej != nil {
+				t.Fatalf("with %d of 20 slots in use: %v", n, rej)
+			}
+		}
+		rej := take("heavy/team")
+		if rej == nil || rej.Limit != 12 || rej.Used != 12 || rej.Reason != ReasonConcurrency || !strings.Contains(rej.Error(), "soft_cap") {
+			t.Fatalf("at the cap a call gets %+v", rej)
+		}
+		o, _ := g.Explain(Request{Tenant: "heavy/team", Pool: "p", Model: "m"})
+		i := slices.IndexFunc(o.Checks, func(c Check) bool { return c.Axis == axisSoftCap })
+		if i < 0 || o.Checks[i].Limit != 12 || o.Checks[i].Used != 12 || o.Refused == nil || !o.Checks[i].Of(o.Refused) {
+			t.Errorf("at the cap the checks are %+v, refused by %+v", o.Checks, o.Refused)
+		}
+		if rej = take("light"); rej != nil {
+			t.Errorf("beside a tenant at its cap another is refused: %v", rej)
+		}
+		for _, l := range leases {
+			l.Settle(Usage{Output: 1})
+		}
+	})
+}
+
+// TestSoftCap_EntitledIsReceived: a tenant at its soft cap, and the one that has what is left, both receive what they are
+// entitled to within 3 %: the cap is policy, and no unfairness.
+func TestSoftCap_EntitledIsReceived(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := softCapSite(t)
+		end := time.Now().Add(6 * time.Minute)
+		var calls sync.WaitGroup
+		for tenant, workers := range map[string]int{"heavy": 40, "light": 30} {
+			for i := range workers {
+				calls.Go(func() {
+					for time.Now().Before(end) {
+						l, rej := g.Acquire(t.Context(), Request{Tenant: tenant, Pool: "p", Model: "m"})
+						if rej != nil {
+							t.Errorf("%s is refused: %v", tenant, rej)
+							return
+						}
+						time.Sleep(time.Second + time.Duration(17*i)*time.Millisecond)
+						l.Settle(Usage{Output: 1})
+					}
+				})
+			}
+		}
+		received := map[string]float64{}
+		entitled := map[string]float64{}
+		const minutes = 4
+		time.Sleep(time.Minute)
+		for range minutes {
+			time.Sleep(time.Minute)
+			for _, s := range g.State().Pools[0].Shares {
+				received[s.Tenant] += s.Received / minutes
+				entitled[s.Tenant] += s.Entitled / minutes
+			}
+		}
+		for tenant, want := range map[string]float64{"heavy": 0.6, "light": 0.4} {
+			if math.Abs(received[tenant]/want-1) > 0.03 || math.Abs(entitled[tenant]/want-1) > 0.03 {
+				t.Errorf("%s received %.4f of the pool and was entitled to %.4f, want %.1f of both", tenant, received[tenant], entitled[tenant], want)
+			}
+		}
+		calls.Wait()
+	})
+}
