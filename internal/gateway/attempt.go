@@ -71,11 +71,10 @@ func (c *call) noneReady(ch upstreams.Choice) *refusal {
 	}
 }
 
-// goTo begins a try.
+// goTo begins a try, at the upstream that was chosen for it.
 func (c *call) goTo(t *try, index int, probe bool) {
 	c.try.leave()
 	t.member = c.pool.set.Members[index]
-	t.member.Enter()
 	t.up = c.pool.upstreams[index]
 	t.index = index
 	t.model = c.pool.Upstreams[index].ModelName(c.realModel())

@@ -17,12 +17,13 @@ func ConversationOf(tenant string, id uint64) Conversation {
 	return Conversation(max(1, mixed(hashOf(0, tenant)^id)))
 }
 
-// A conversation goes to the upstream of its home only up to mostNumerator/mostDenominator of the upstream's part of the
-// calls in flight, by weight. A lower bound moves conversations without need while few calls run, a higher one lets
-// calls queue at one upstream while others are idle.
+// An upstream is sent conversations until it has more than its part of the calls in flight, by weight, by a quarter and one
+// call. With a larger quarter, calls queue at one upstream while others have slots; without the one call, conversations
+// move without need while few calls run (TestAffinity_Measured).
 const (
-	mostNumerator   = 3
-	mostDenominator = 2
+	mostNumerator   = 5
+	mostDenominator = 4
+	mostBeside      = 1
 )
 
 // candidate is an upstream as a conversation sees it.
@@ -75,16 +76,13 @@ func (c *candidate) arrival(of Conversation) float64 {
 	return -math.Log(drawn) / float64(c.weight)
 }
 
-// hasRoom reports whether a candidate may have one of all calls in flight more. If all are at their bound, they have more
-// calls than there are, so one has room.
+// hasRoom reports whether a candidate may take the call, with which so many are in flight at all candidates. If none had room,
+// there would be more calls than that.
 func (c *candidate) hasRoom(running, weights int64) bool {
-	return c.running*mostDenominator*weights < mostNumerator*running*c.weight
+	return (c.running-mostBeside)*mostDenominator*weights < mostNumerator*running*c.weight
 }
 
-// Enter counts a call that begins at the upstream, until it Leaves.
-func (s *state) Enter() { s.running.Add(1) }
-
-// Leave ends a call that has Entered.
+// Leave ends a call for which the upstream was chosen.
 func (s *state) Leave() { s.running.Add(-1) }
 
 var polynomial = crc64.MakeTable(crc64.ECMA)

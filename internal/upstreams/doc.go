@@ -25,10 +25,10 @@
 // the second, and never two in a row. It turns among the members of the lowest order of
 // which one is ready; those of higher orders are spare.
 //
-// A call of a conversation goes to its home instead, so that it finds its prompt cached: the first of the ready members of
-// that order in an order of the conversation's own, which is drawn by a hash of its name and theirs, by weight (rendezvous
-// hashing). If a member has one and a half times its part of the calls in flight, the next in that order takes the call.
-// Nothing is remembered, and all gateways agree.
+// A call of a conversation does not turn the wheel, but goes to its home, so that it finds its prompt cached. Each conversation
+// ranks those members by a hash of its name and theirs, by weight (rendezvous hashing), and its home is the first of them. If that has
+// more than its part of the calls in flight by a quarter and one call, the next one takes the call. Nothing is remembered, and
+// all gateways agree.
 //
 // A breaker opens when half of at least five calls of the last 30 s failed, for 5 s, and
 // twice as long each time a probe fails, up to a minute. Then a real call is the probe, and

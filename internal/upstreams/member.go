@@ -80,8 +80,8 @@ type Member struct {
 
 // state is the health of an upstream. It is kept from one Set to the next.
 type state struct {
-	identity string // identifies the upstream over configurations
-	running  atomic.Int64
+	identity string       // identifies the upstream over configurations
+	running  atomic.Int64 // calls in flight
 
 	mu      sync.Mutex
 	breaker breaker // guarded by mu, as all below

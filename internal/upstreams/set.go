@@ -71,7 +71,8 @@ type Choice struct {
 }
 
 // Choose picks one of some members: of those that are ready, one of the lowest order; there the one that is next for
-// the call's conversation, or, if it has none, the one whose turn it is by weight. It is deterministic.
+// the call's conversation, or, if it has none, the one whose turn it is by weight. It is deterministic. The call is in flight
+// there until it Leaves.
 func (s *Set) Choose(now time.Time, among Mask, of Conversation) Choice {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,6 +86,7 @@ func (s *Set) Choose(now time.Time, among Mask, of Conversation) Choice {
 	} else {
 		best = s.homeLocked(ready, of)
 	}
+	s.Members[best].running.Add(1)
 	return Choice{Index: best, OK: true, Probe: s.Members[best].startProbe(now)}
 }
 
@@ -168,7 +170,7 @@ func (s *Set) Pause(now time.Time, among Mask) (at time.Time, only bool) {
 	return at, only
 }
 
-// Answering picks a member that does not work but answers, of the lowest order.
+// Answering picks a member that does not work but answers, of the lowest order. The call is in flight there until it Leaves.
 func (s *Set) Answering(now time.Time, among Mask) (i int, ok bool) {
 	best := -1
 	for i := range s.each(among) {
@@ -180,7 +182,11 @@ func (s *Set) Answering(now time.Time, among Mask) (i int, ok bool) {
 			best = i
 		}
 	}
-	return max(best, 0), best >= 0
+	if best < 0 {
+		return 0, false
+	}
+	s.Members[best].running.Add(1)
+	return best, true
 }
 
 // State is the health of a member.
