@@ -35,10 +35,12 @@ test('pictures of the third act', { skip: !process.env.PICTURES, timeout: 180_00
   };
   const act = (n) => until(`act ${n}`, async () => (await caption()).startsWith(`Act ${n}`), 90);
   await act(2);
-  await sleep(32_000);
-  for (let i = 0; i < 34; i++) { // the end of the flood, and the return
+  await sleep(30_000);
+  for (let third = 0; third < 26;) { // the end of the flood, and the return
     await frame();
+    if ((await caption()).startsWith('Act 3')) third++;
     await sleep(1000);
   }
+  frames.splice(0, frames.length - 34);
   execFileSync('/usr/bin/convert', ['-delay', '50', '-loop', '0', ...frames, '-resize', '900x', '+dither', '-colors', '48', '-layers', 'optimize', join(images, 'demo.gif')]);
 });
