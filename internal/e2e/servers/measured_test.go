@@ -45,9 +45,9 @@ func (s *site) flood(ctx context.Context, callers int, tenants map[string]int, d
 	return &group
 }
 
-// sharesByWeight holds the time for which tenants had slots against their weights, which is what llmgov shares, and the tokens of
-// the answers that they got. These follow the time only as far as the server is equally fast all the time: while its speed varies,
-// tenants of larger weights get more of the slots when it is fast, and fewer when it is slow.
+// sharesByWeight holds the time for which tenants had slots against their weights, because time is what llmgov shares of slots.
+// It only logs the tokens of the answers that they got. These follow the time as far as the server is equally fast all the time:
+// while its speed varies, tenants of larger weights get more of the slots when it is fast, and fewer when it is slow.
 func sharesByWeight(t *testing.T, r *running) {
 	weights := map[string]int{"four": 4, "two": 2, "one": 1}
 	s := newSite(t, r, "concurrency: 8", weights)
@@ -81,10 +81,7 @@ func sharesByWeight(t *testing.T, r *running) {
 		}
 		tokens := float64(got[weight].Load())
 		due = float64(sum) * float64(weight) / 7
-		t.Logf("%s: %.0f of %d tokens, %.1f %% of what is due", tenant, tokens, sum, 100*tokens/due)
-		if math.Abs(tokens-due) > 0.05*due+mostTokens {
-			t.Errorf("%s got %.0f tokens, %.0f are due", tenant, tokens, due)
-		}
+		t.Logf("%s: %.0f of %d tokens, %.1f %% of its part by weight", tenant, tokens, sum, 100*tokens/due)
 	}
 }
 
