@@ -153,7 +153,7 @@ func (w *want) full(after string) time.Duration {
 			continue
 		}
 		for r.provider.mock.Stats().Running < r.limit {
-			if time.Sleep(time.Millisecond); time.Since(began) > 20*time.Second {
+			if time.Sleep(time.Millisecond); time.Since(began) > patience {
 				w.t.Errorf("%s: %v after it %s does not have %d calls at once", after, time.Since(began), r.name, r.limit)
 				break
 			}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/llmgov/llmgov/governor/client"
 	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/testkit/processtest"
 )
 
 // kase is a promise that is kept by every door.
@@ -156,17 +157,17 @@ func sharesByWeight(t *testing.T, d *Door) {
 // then shares are due. On a machine with other work their callers may be late.
 func (s *Site) receivedWhileAsking(tenants map[string]int64, while time.Duration) (got map[string]int64, asked bool) {
 	got = map[string]int64{}
-	for tenant := range tenants {
-		got[tenant] = -s.charged(tenant)
-	}
+	before := s.Scrape() // of all tenants at once: on a busy machine each look takes a while
+	after := before
 	asked = true
 	for until := time.Now().Add(while); time.Now().Before(until); time.Sleep(100 * time.Millisecond) {
+		after = s.Scrape()
 		for tenant := range tenants {
-			asked = asked && s.metric("llmgov_queue_depth", `tenant="`+tenant+`"`) > 0
+			asked = asked && processtest.Sum(after, "llmgov_queue_depth", `tenant="`+tenant+`"`) > 0
 		}
 	}
 	for tenant := range tenants {
-		got[tenant] += s.charged(tenant)
+		got[tenant] = chargedIn(after, tenant) - chargedIn(before, tenant)
 	}
 	return got, asked
 }
