@@ -140,7 +140,7 @@ const lookEvery = int64(time.Second / time.Microsecond)
 func (p *Pool) watch() {
 	u := &p.idle
 	a := &p.axes[Tokens]
-	if p.waiting() == 0 || p.blocked != Tokens || !p.held.IsZero() {
+	if p.waiting() == 0 || p.blocked != Tokens || !p.held.IsZero() || p.upstreams != nil && p.passed != everywhere {
 		u.busy = false
 	}
 	elapsed := p.now - u.since

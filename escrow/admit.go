@@ -56,7 +56,7 @@ func (p *Pool) Forecast(now time.Time, c Call) Answer {
 }
 
 func (p *Pool) forecast(now time.Time, e *entry) Answer {
-	axis, ok := p.fits(now, e)
+	axis, ok := p.finds(now, e)
 	if ok { // it would fit, if it were its turn
 		axis = p.blocked
 		if axis != Slots && !p.axes[axis].on {
@@ -68,8 +68,8 @@ func (p *Pool) forecast(now time.Time, e *entry) Answer {
 
 // answer decides on a call, which may have come back to a ticket.
 func (p *Pool) answer(now time.Time, c *Call, e *entry, ticket int32) Answer {
-	lacks, fits := p.fits(now, e)
-	behind := p.behind(e.class) && (!fits || !p.goesFirst(c.Leaf, e.class))
+	lacks, fits := p.finds(now, e)
+	behind := p.behind(e.class) && (!fits || !p.goesFirst(c.Leaf, e.class) && !p.beside(now, e))
 	if fits && !behind {
 		return Answer{Verdict: Admitted}
 	}
@@ -91,6 +91,9 @@ func (p *Pool) Force(now time.Time, c Call, owes bool) Handle {
 	if !owes {
 		e.forced = true
 		e.virtual = 0
+	}
+	if _, ok := p.place(now, &e, 0); !ok {
+		e.upstream = e.via.first()
 	}
 	return p.admit(now, &e, -1)
 }
@@ -132,10 +135,10 @@ func (p *Pool) tooLong(now time.Time, c *Call, e *entry, ans *Answer) bool {
 
 // admit starts a call past the queue, and ends the ticket that it came back with.
 func (p *Pool) admit(now time.Time, e *entry, ticket int32) Handle {
-	p.arrive(e.leaf)
+	p.arrive(e.leaf, e.via)
 	p.redeem(e, ticket)
 	n := p.put(*e)
-	p.charge(e.leaf, e.virtual, p.paces(e), false)
+	p.charge(e.leaf, e.upstream, e.virtual, p.paces(e), false)
 	p.begin(now, n)
 	p.restandUp(e.leaf)
 	return p.handle(n)
@@ -143,7 +146,7 @@ func (p *Pool) admit(now time.Time, e *entry, ticket int32) Handle {
 
 // queue lets a call wait, and ends the ticket that it came back with.
 func (p *Pool) queue(e *entry, ticket int32) Handle {
-	p.arrive(e.leaf)
+	p.arrive(e.leaf, e.via)
 	p.redeem(e, ticket)
 	n := p.put(*e)
 	p.enqueue(n)

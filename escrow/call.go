@@ -32,6 +32,8 @@ type Call struct {
 	MaxWait time.Duration
 	// Claim tells whether it was refused before.
 	Claim Claim
+	// Via is the upstreams that it may use, in a pool that has Upstreams.
+	Via Mask
 }
 
 // Retry is whether a call was offered, and refused, before.

@@ -44,6 +44,9 @@
 // back (a ticket). The head of the queue is not bypassed. The time that a caller is told (a promise) is when its
 // turn will probably come, if others go on coming as they did lately.
 //
+// A pool may stand before several Upstreams that have limits of their own. The tree then decides who is next and the
+// upstreams decide where. Only a call whose upstreams are all full is passed over, by calls that use none of these.
+//
 // # Use
 //
 // A call is offered, runs, and is settled; each verb takes the time, and costs
@@ -60,6 +63,8 @@
 //	Configure            changes the limits, in O(calls and nodes)
 //	Throttle             hands out a part of the rate, or nothing for a while
 //	Narrow               has only some of the slots used
+//	SetUpstreams         says which upstreams stand behind the pool, if these have limits of their own
+//	Move                 sends a running call on to another of them
 //	Remember             books usage from before the pool began
 //	Allow, Share         of a limit shared with other processes: how much may be handed out
 //	                     here, and how much of a node's claim counts here

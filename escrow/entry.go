@@ -32,6 +32,7 @@ type entry struct {
 	run     time.Duration
 	maxWait time.Duration
 	known   bool // whether it has no other place: see Claim.known
+	via     Mask
 
 	// As it was weighed.
 	expect  int64 // tokens
@@ -51,6 +52,8 @@ type entry struct {
 	taken      int64               // tokens that are booked, under Production
 	plan       plan                // of the rest, under Production
 	inputSlot  int64               // of the calendar, in which input was booked
+	upstream   int                 // as place chose it
+	elsewhere  Cost                // taken of upstreams that it has left
 
 	// Of a ticket, and of a call that has come back to one.
 	length uint8     // of the promise: see patience

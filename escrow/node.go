@@ -58,6 +58,8 @@ type node struct {
 	epoch uint64
 	rank  rank  // the heap that it is in, of its parent's
 	at    int32 // position in its parent's heap of that rank
+	// via is the upstreams that the calls may use which wait below, or came last.
+	via Mask
 	// opening is the last of the tree's openings in which the node was not parked.
 	opening uint32
 
@@ -120,6 +122,8 @@ type inner struct {
 	// If all of them are present their tags are close together, and virtual will do; those that are
 	// absent fall behind.
 	mean, meanAt int64
+
+	levels []level // by upstream
 
 	// In the lead epoch: the virtual cost that went through the node, what it was
 	// paced by, and the weight of the children that took it.

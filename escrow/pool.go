@@ -92,6 +92,12 @@ type Pool struct {
 	mark    int64  // see Mark
 	idle    idleness
 
+	upstreams Upstreams // nil if they have no limits of their own
+	// passed is the upstreams for which calls waited that the last Pump passed over; everywhere if others wait as well.
+	passed Mask
+	parked bool     // background calls that wait for slots are left after the last Pump
+	hidden []NodeID // in Pump
+
 	part int64     // of the rate that is handed out; see Throttle
 	held time.Time // until when nothing is; zero for no hold
 

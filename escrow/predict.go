@@ -79,6 +79,13 @@ func (p *Pool) rolling(now time.Time, e *entry, ahead Cost, refund int64) time.D
 			wait = max(wait, a.waitBehind(now, e, ahead[k], back))
 		}
 	}
+	if p.upstreams != nil {
+		before := p.waitingVia.within(e.via)
+		for k := range before {
+			before[k] = min(before[k], ahead[k])
+		}
+		wait = max(wait, p.upstreams.Wait(now, e.via, e.cost, before))
+	}
 	held := p.heldFor(now)
 	if ahead == (Cost{}) {
 		return max(wait, held)

@@ -10,12 +10,16 @@ func (p *Pool) Pump(now time.Time, out []Handle) []Handle {
 	p.wake = time.Time{}
 	p.first = Cost{}
 	p.letReturn()
+	p.passed = 0
+	p.parked = false
+	defer p.showAll()
 	for {
 		open := !p.reserved(Root)
 		leaf, floored, ok := p.next(open)
 		if !ok {
 			if p.waiting() > 0 {
 				p.blocked = Slots
+				p.parked = true
 			}
 			return out
 		}
@@ -33,18 +37,33 @@ func (p *Pool) Pump(now time.Time, out []Handle) []Handle {
 			if lacks == Tokens {
 				p.idle.largest = max(p.idle.largest, e.cost[Tokens])
 			}
-			p.wake = p.headReadyAt(now, e)
+			p.wakeAt(p.headReadyAt(now, e))
+			p.passed = everywhere
+			return out
+		}
+		if lacks, ok = p.place(now, e, p.passed); !ok {
+			p.blocked = lacks
+			if p.passOver(now, e) {
+				continue
+			}
 			return out
 		}
 		p.dequeue(n)
 		paced := p.paces(e)
-		p.charge(leaf, e.virtual, paced, open)
+		p.charge(leaf, e.upstream, e.virtual, paced, open)
 		p.nodes[leaf].yield(e, e.virtual)
 		e.floored = floored
 		p.payFloor(floored, paced)
 		p.begin(now, n)
 		p.restandUp(leaf)
 		out = append(out, p.handle(n))
+	}
+}
+
+// wakeAt has Pump called at a time, or earlier; the zero time says nothing.
+func (p *Pool) wakeAt(at time.Time) {
+	if !at.IsZero() && (p.wake.IsZero() || at.Before(p.wake)) {
+		p.wake = at
 	}
 }
 

@@ -37,6 +37,9 @@ func (t *tree) count(e *entry, by int64) {
 	if e.class == background {
 		t.nodes[e.leaf].later += by * e.virtual
 	}
+	if e.via != 0 && e.state == entryQueued {
+		t.waitingVia.add(e, by)
+	}
 	ready := true
 	for i := e.leaf; ; i = t.nodes[i].parent {
 		nd := &t.nodes[i]

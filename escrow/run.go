@@ -18,6 +18,9 @@ func (p *Pool) begin(now time.Time, n int32) {
 		p.background++
 	}
 	p.letGo(e)
+	if p.upstreams != nil {
+		p.upstreams.Begin(now, uint32(n), e.upstream, e.cost)
+	}
 	p.refunds += e.refund()
 	for k := range p.axes {
 		a := &p.axes[k]
@@ -139,6 +142,9 @@ func (p *Pool) SettleFair(now time.Time, h Handle, actual Cost, fair int64) bool
 		if a := &p.axes[k]; a.on && a.era == e.eras[k] {
 			a.settle(e, actual[k])
 		}
+	}
+	if p.upstreams != nil {
+		p.upstreams.End(now, h.Slot, actual.less(e.elsewhere))
 	}
 	run := max(0, now.Sub(e.dispatched))
 	if actual[Requests] > 0 { // a call that never ran teaches nothing, nor does a part of one

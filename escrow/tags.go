@@ -32,7 +32,7 @@ func (t *tree) startTag(i NodeID) int64 {
 		credit := mulDivCeil(int64(nd.credit/time.Microsecond), tagUnit, windowMicros)
 		back = max(back, mulDivCeil(credit, int64(WeightOne), int64(p.weights)))
 	}
-	return max(t.fluid(nd.parent)-back, nd.finish)
+	return max(t.fluid(nd.parent, nd.via)-back, nd.finish)
 }
 
 // meanEvery is how long a mean is valid, in µs of the pool.
@@ -41,9 +41,9 @@ const meanEvery = 50_000
 // fluid is where the fluid system stands below an inner node: where children that return start. If
 // some children are absent, with only their places kept, virtual time follows those that are
 // present and have had more than the others; the mean does not.
-func (t *tree) fluid(i NodeID) int64 {
+func (t *tree) fluid(i NodeID, via Mask) int64 {
 	p := t.nodes[i].inner
-	v := t.virtualOf(p)
+	v := t.levelOf(p, via, t.virtualOf(p))
 	if t.nodes[i].promised == 0 {
 		return v
 	}
@@ -98,8 +98,17 @@ func (n *node) redeemable() int64 {
 // arrive gives leaf i, and all above it that nothing waits below, their tags, as
 // a call or a kept place comes to it. The distance that a node with kept places is moved is
 // noted in passed, to be given back by redeem. The caller restands them.
-func (t *tree) arrive(i NodeID) {
-	for ; i != Root && t.nodes[i].able() == 0; i = t.nodes[i].parent {
+func (t *tree) arrive(i NodeID, via Mask) {
+	for ; i != Root; i = t.nodes[i].parent {
+		nd := &t.nodes[i]
+		if nd.able() > 0 {
+			if via&^nd.via == 0 {
+				return // nor is it news to those above
+			}
+			nd.via |= via
+			continue
+		}
+		nd.via = via
 		t.appear(i)
 	}
 }
@@ -122,12 +131,18 @@ func (t *tree) appear(i NodeID) {
 // now, and virtual time to where it was taken from. paced is the cost of the call in
 // the books (Pool.paces). open says whether background
 // calls were in the running for it. The caller restands them.
-func (t *tree) charge(i NodeID, c, paced int64, open bool) {
+func (t *tree) charge(i NodeID, upstream int, c, paced int64, open bool) {
 	for i != Root {
 		nd := &t.nodes[i]
 		p := t.nodes[nd.parent].inner
+		if p.idle != t.idles {
+			p.levels = p.levels[:0]
+		}
 		p.virtual = max(t.virtualOf(p), p.virtualAfter(nd.finish, open))
 		p.idle = t.idles
+		if nd.via != 0 {
+			p.serve(t.now, upstream, nd.finish)
+		}
 		if p.epoch != t.epoch {
 			p.epoch = t.epoch
 			p.through = 0
@@ -212,6 +227,7 @@ func (t *tree) rebase(parent NodeID) {
 	p.virtual = 0
 	p.latest = max(p.latest-by, 0)
 	p.mean = p.mean - by
+	p.levels = p.levels[:0]
 	for i := range t.nodes {
 		if nd := &t.nodes[i]; nd.parent == parent && NodeID(i) != Root && nd.weight > 0 {
 			// A node long gone may lie further back than an int64 reaches from here. It

@@ -73,7 +73,7 @@ func (p *Pool) keep(now time.Time, e *entry, key uint64, wait time.Duration) boo
 	if _, taken := p.tickets.byKey[key]; taken && key != 0 {
 		return false // two calls at once under one key: the first has the place
 	}
-	p.arrive(e.leaf)
+	p.arrive(e.leaf, e.via)
 	n := p.put(*e)
 	t := &p.entries[n]
 	t.state = entryTicket

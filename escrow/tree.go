@@ -31,6 +31,9 @@ type tree struct {
 	lead  int64  // dispatched ahead of a fluid server, beyond a second; a virtual cost
 	epoch uint64 // of the lead: a new one begins while there is none
 
+	waitingVia viaCount // in a pool that has Upstreams
+	full       []int64  // by upstream, when it last had no room for a call, in µs of the pool
+
 	looking bool   // nothing that is worked out now is to be kept
 	idles   uint64 // how often the pool fell idle
 }

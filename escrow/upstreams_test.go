@@ -1,0 +1,395 @@
+package escrow
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+// outlets are upstreams with rolling limits of tokens, and slots, as simple as they can be. Of those with room the
+// first is chosen.
+type outlets struct {
+	t    testing.TB
+	list []*outlet
+	of   map[uint32]taken
+}
+
+type outlet struct {
+	*Ledger
+	slots, running, got, calls int64 // no slots: no limit
+	log                        []use
+}
+
+type use struct {
+	at   time.Time
+	cost int64
+}
+
+type taken struct {
+	upstream int
+	slot     int64
+	cost     int64
+}
+
+func newOutlets(t testing.TB, limits ...int64) *outlets {
+	u := &outlets{t: t, of: map[uint32]taken{}}
+	for _, limit := range limits {
+		u.list = append(u.list, &outlet{Ledger: NewLedger(t0, limit, 240)})
+	}
+	return u
+}
+
+func (o *outlet) full() bool { return o.slots > 0 && o.running >= o.slots }
+
+func (u *outlets) Choose(now time.Time, among Mask, c Cost) (int, bool) {
+	for i, o := range u.list {
+		o.Advance(now)
+		if among&Mask(0).With(i) != 0 && !o.full() && o.Room() >= min(c[Tokens], o.Limit()) {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+func (u *outlets) Lack(now time.Time, among Mask, c Cost) (Axis, time.Time) {
+	axis := Slots
+	first := time.Time{}
+	for i, o := range u.list {
+		o.Advance(now)
+		if among&Mask(0).With(i) == 0 || o.full() {
+			continue
+		}
+		axis = Tokens
+		if at, ok := o.FreeAt(min(c[Tokens], o.Limit())); ok && (first.IsZero() || at.Before(first)) {
+			first = at
+		}
+	}
+	return axis, first
+}
+
+func (u *outlets) Wait(time.Time, Mask, Cost, Cost) time.Duration { return 0 }
+
+func (u *outlets) Begin(now time.Time, slot uint32, upstream int, c Cost) {
+	if _, twice := u.of[slot]; twice {
+		u.t.Fatalf("call %d begins twice", slot)
+	}
+	o := u.list[upstream]
+	o.Advance(now)
+	o.Book(c[Tokens])
+	o.running++
+	o.calls++
+	u.of[slot] = taken{upstream, o.Slot(), c[Tokens]}
+	if o.full() && o.running > o.slots || o.Room() < 0 {
+		u.t.Errorf("upstream %d is beyond its limits: %d run, room %d", upstream, o.running, o.Room())
+	}
+}
+
+func (u *outlets) End(now time.Time, slot uint32, actual Cost) {
+	x := u.of[slot]
+	delete(u.of, slot)
+	o := u.list[x.upstream]
+	o.Advance(now)
+	o.Correct(x.slot, actual[Tokens]-x.cost)
+	o.running--
+	o.got += actual[Tokens]
+	o.log = append(o.log, use{now, actual[Tokens]})
+}
+
+// rollingMax is the most tokens of calls that took no time in any Window.
+func (o *outlet) rollingMax() int64 {
+	most := int64(0)
+	sum := int64(0)
+	first := 0
+	for _, x := range o.log {
+		sum += x.cost
+		for x.at.Sub(o.log[first].at) >= Window {
+			sum -= o.log[first].cost
+			first++
+		}
+		most = max(most, sum)
+	}
+	return most
+}
+
+// simOf is a simulation of a pool whose limit is the sum of its upstreams', each with a limit of its own.
+func simOf(t testing.TB, seed uint64, limits ...int64) (*sim, *outlets) {
+	sum := int64(0)
+	for _, l := range limits {
+		sum += l
+	}
+	w := newSim(t, seed, Config{TPM: sum, Burst: 10 * time.Second})
+	u := newOutlets(t, limits...)
+	w.p.SetUpstreams(u, func(m Mask) Mask { return m })
+	return w, u
+}
+
+// The first upstream is used up before the next is touched, and shares are by weight over both.
+func TestUpstreams_FirstTheFirst(t *testing.T) {
+	w, u := simOf(t, 1, 200_000, 600_000)
+	for _, weight := range []Weight{4000, 2000, 1000} {
+		s := w.leaf(Root, Node{Weight: weight}, 700)
+		s.keep = 8
+		s.call.Via = 3
+	}
+	w.run(2 * Window)
+	w.reset()
+	before := [2]int64{u.list[0].got, u.list[1].got}
+	w.run(10 * Window)
+	if part := float64(u.list[0].got-before[0]) / 2e6; part < 0.99 {
+		t.Errorf("%.4f of the first upstream's limit was used, want 0.99 at least", part)
+	}
+	all := w.sources[0].got + w.sources[1].got + w.sources[2].got
+	if part := float64(all) / 8e6; part < 0.99 {
+		t.Errorf("%.4f of both limits was used, want 0.99 at least", part)
+	}
+	for i, share := range []float64{4, 2, 1} {
+		if got := float64(w.sources[i].got) / float64(all) * 7 / share; math.Abs(got-1) > 0.005 {
+			t.Errorf("tenant %d has %.4f of its share", i, got)
+		}
+	}
+	for i, o := range u.list {
+		if most := o.rollingMax(); most > o.Limit() {
+			t.Errorf("upstream %d: %d tokens in a rolling minute, of %d", i, most, o.Limit())
+		}
+	}
+}
+
+// A call that may use another upstream than the full one that others wait for goes at once, even if it would not wait,
+// and takes nothing of theirs.
+func TestUpstreams_Beside(t *testing.T) {
+	w := newSim(t, 1, Config{TPM: 10_000_000})
+	u := newOutlets(t, 10_000, 10_000)
+	w.p.SetUpstreams(u, func(m Mask) Mask { return m })
+	first := w.leaf(Root, Node{Weight: WeightOne}, 3_000)
+	first.call.Via = 1
+	both := w.leaf(Root, Node{Weight: WeightOne}, 1_000)
+	both.call.Via = 3
+	both.call.MaxWait = -1
+	w.now = w.now.Add(10 * time.Minute)
+	w.p.Pump(w.now, nil)
+	for range 4 {
+		w.offer(first)
+	}
+	if first.calls != 3 || first.waiting != 1 {
+		t.Fatalf("%d calls run and %d wait, want 3 and 1", first.calls, first.waiting)
+	}
+	ans := w.offer(both)
+	if ans.Verdict != Admitted || u.list[1].calls != 1 {
+		t.Errorf("a call that has room elsewhere: %+v, %d calls there", ans, u.list[1].calls)
+	}
+	if u.list[0].calls != 3 {
+		t.Errorf("it took the room of the one that waits: %d calls there", u.list[0].calls)
+	}
+	u.list[1].Book(u.list[1].Room())
+	if ans = w.offer(both); ans.Verdict == Admitted {
+		t.Error("it passed a call that waits, into the room that this waits for")
+	}
+}
+
+// A large call is not starved by small ones that could use its upstream.
+func TestUpstreams_Large(t *testing.T) {
+	w, _ := simOf(t, 1, 100_000, 100_000)
+	large := w.leaf(Root, Node{Weight: WeightOne}, 60_000)
+	large.call.Via = 1
+	large.keep = 1
+	small := w.leaf(Root, Node{Weight: WeightOne}, 500)
+	small.call.Via = 3
+	small.keep = 8
+	w.run(20 * Window)
+	if large.calls < 19 {
+		t.Errorf("the large call was served %d times in 20 minutes, want 19 at least", large.calls)
+	}
+}
+
+// Long after others were passed over for lack of an upstream, one that returns to this gets its share of it, and takes
+// no more than that from anyone.
+func TestUpstreams_Return(t *testing.T) {
+	w, _ := simOf(t, 1, 60_000, 600_000)
+	old := w.leaf(Root, Node{Weight: 3000}, 500)
+	old.call.Via = 1
+	old.keep = 8
+	wide := w.leaf(Root, Node{Weight: WeightOne}, 500)
+	wide.call.Via = 3
+	wide.keep = 8
+	back := w.leaf(Root, Node{Weight: WeightOne}, 500)
+	back.call.Via = 1
+	w.run(20 * Window)
+	back.keep = 8
+	w.reset()
+	w.run(4 * Window)
+	want := 60_000. * 4 / 4
+	if got := float64(back.got); math.Abs(got-want) > 0.1*want {
+		t.Errorf("who returned had %v tokens in 4 minutes, want %v", got, want)
+	}
+	other := w.leaf(Root, Node{Weight: WeightOne}, 500)
+	other.call.Via = 2
+	other.keep = 8
+	w.reset()
+	w.run(4 * Window)
+	if got := float64(wide.got); math.Abs(got-1.2e6) > 0.1*1.2e6 {
+		t.Errorf("beside another one the wide tenant had %v tokens in 4 minutes, want 1.2e6", got)
+	}
+}
+
+// fair is the weighted max-min fair rate of tenants that may use some upstreams each: all rise together by
+// weight, until a set of upstreams is used up by those that may use no others.
+func fair(limits []int64, weights []Weight, via []Mask) []float64 {
+	rate := make([]float64, len(weights))
+	done := make([]bool, len(weights))
+	for {
+		level := math.Inf(1)
+		tight := Mask(0)
+		for set := Mask(1); set < 1<<len(limits); set++ {
+			left := 0.0
+			for i, l := range limits {
+				if set&Mask(0).With(i) != 0 {
+					left += float64(l)
+				}
+			}
+			rising := 0.0
+			for i := range weights {
+				switch {
+				case via[i]&^set != 0:
+				case done[i]:
+					left -= rate[i]
+				default:
+					rising += float64(weights[i])
+				}
+			}
+			if rising > 0 && left/rising < level {
+				level = left / rising
+				tight = set
+			}
+		}
+		if tight == 0 {
+			return rate
+		}
+		for i := range weights {
+			if !done[i] && via[i]&^tight == 0 {
+				rate[i] = level * float64(weights[i])
+				done[i] = true
+			}
+		}
+	}
+}
+
+// Whatever upstreams tenants may use, all get their max-min fair rates, nothing is left over that somebody waits for, and no
+// upstream has more than its limit.
+func TestUpstreams_Fair(t *testing.T) {
+	for seed := range uint64(8) {
+		r := rand.New(rand.NewPCG(seed, 7))
+		limits := make([]int64, 1+r.IntN(3))
+		for i := range limits {
+			limits[i] = 100_000 + r.Int64N(400_000)
+		}
+		w, u := simOf(t, seed, limits...)
+		var weights []Weight
+		var via []Mask
+		text := fmt.Sprint(limits)
+		for range 2 + r.IntN(4) {
+			weight := Weight(1000 + r.IntN(4000))
+			mask := Mask(1 + r.IntN(1<<len(limits)-1))
+			weights = append(weights, weight)
+			via = append(via, mask)
+			s := w.leaf(Root, Node{Weight: weight}, 200+r.Int64N(600))
+			s.call.Via = mask
+			s.keep = 20
+			text += fmt.Sprintf(" %d via %b", weight, mask)
+		}
+		w.run(3 * Window)
+		w.reset()
+		w.run(8 * Window)
+		for i, want := range fair(limits, weights, via) {
+			if got := float64(w.sources[i].got) / 8; math.Abs(got-want) > 0.03*want {
+				t.Errorf("seed %d: %s: tenant %d had %.0f tokens a minute, want %.0f", seed, text, i, got, want)
+			}
+		}
+		for i, o := range u.list {
+			if most := o.rollingMax(); most > o.Limit() {
+				t.Errorf("seed %d: upstream %d: %d tokens in a rolling minute, of %d", seed, i, most, o.Limit())
+			}
+		}
+	}
+}
+
+// Through all verbs, in any order, no upstream is beyond its limits, no call is booked twice or lost, and after each Pump
+// nobody waits for whom the pool and an upstream have room that no earlier call waits for.
+func TestUpstreams_Machine(t *testing.T) {
+	for seed := range uint64(40) {
+		r := rand.New(rand.NewPCG(seed, 5))
+		u := newOutlets(t, 20_000, 30_000, 50_000)
+		u.list[1].slots = 3
+		p := New(t0, Config{TPM: 100_000, Slots: 12, InteractiveReserve: 2, Burst: 10 * time.Second, MaxQueue: 100, TicketWait: time.Second})
+		p.SetUpstreams(u, func(m Mask) Mask { return m })
+		group := p.Add(Root, Node{Weight: WeightOne})
+		leaves := []NodeID{p.Add(group, Node{Weight: 2000}), p.Add(group, Node{Weight: 1000}), p.Add(Root, Node{Weight: 1500, Floor: 5000})}
+		var running, waiting []Handle
+		now := t0
+		for range 400 {
+			now = now.Add(time.Duration(r.IntN(2000)) * time.Millisecond)
+			switch op := r.IntN(10); {
+			case op < 5:
+				c := Call{Leaf: leaves[r.IntN(3)], Most: Cost{r.Int64N(9_000), 1}, Via: Mask(1 + r.IntN(7)), Background: r.IntN(3) == 0, MaxWait: time.Duration(r.IntN(3)) * time.Minute}
+				h, ans := p.Offer(now, c)
+				switch ans.Verdict {
+				case Admitted:
+					running = append(running, h)
+				case Queued:
+					waiting = append(waiting, h)
+				}
+			case op < 8 && len(running) > 0:
+				i := r.IntN(len(running))
+				p.Settle(now, running[i], Cost{p.entries[running[i].Slot].cost[Tokens] * r.Int64N(2), 1})
+				running = append(running[:i], running[i+1:]...)
+			case op == 8 && len(running) > 0:
+				h := running[r.IntN(len(running))]
+				from := p.Upstream(h)
+				to, ok := p.Move(now, h, Mask(7)&^Mask(0).With(from), Cost{r.Int64N(100), 1})
+				if ok && (to == from || p.Upstream(h) != to) {
+					t.Fatalf("seed %d: moved from %d to %d", seed, from, to)
+				}
+			case op == 9 && len(waiting) > 0:
+				i := r.IntN(len(waiting))
+				p.Cancel(now, waiting[i])
+				waiting = append(waiting[:i], waiting[i+1:]...)
+			}
+			for _, h := range p.Pump(now, nil) {
+				running = append(running, h)
+				for i := range waiting {
+					if waiting[i] == h {
+						waiting = append(waiting[:i], waiting[i+1:]...)
+						break
+					}
+				}
+			}
+			if err := p.Check(); err != nil {
+				t.Fatal(err)
+			}
+			if len(u.of) != len(running) {
+				t.Fatalf("seed %d: %d calls are booked at upstreams, %d run", seed, len(u.of), len(running))
+			}
+			for _, leaf := range leaves {
+				n := p.nodes[leaf].calls[interactive].head
+				if n < 0 {
+					continue
+				}
+				e := p.entries[n]
+				if _, fits := p.fits(now, &e); !fits || p.passed == everywhere || e.via&^p.passed == 0 {
+					continue
+				}
+				if _, ok := u.Choose(now, e.via&^p.passed, e.cost); ok {
+					t.Fatalf("seed %d: leaf %d waits although an upstream of %03b has room that nobody waits for (%03b)", seed, leaf, e.via, p.passed)
+				}
+			}
+			counted := int64(0)
+			for _, v := range p.waitingVia {
+				counted += v.calls
+			}
+			if counted != int64(p.waiting()) {
+				t.Fatalf("seed %d: %d calls are counted by upstreams, %d wait", seed, counted, p.waiting())
+			}
+		}
+	}
+}
