@@ -53,7 +53,7 @@ type entry struct {
 	plan       plan                // of the rest, under Production
 	inputSlot  int64               // of the calendar, in which input was booked
 	upstream   int                 // as place chose it
-	elsewhere  Cost                // taken of upstreams that it has left
+	elsewhere  int64               // tokens that it took of upstreams that it has left
 
 	// Of a ticket, and of a call that has come back to one.
 	length uint8     // of the promise: see patience

@@ -144,7 +144,9 @@ func (p *Pool) SettleFair(now time.Time, h Handle, actual Cost, fair int64) bool
 		}
 	}
 	if p.upstreams != nil {
-		p.upstreams.End(now, h.Slot, actual.less(e.elsewhere))
+		here := actual
+		here[Tokens] = max(0, here[Tokens]-e.elsewhere)
+		p.upstreams.End(now, h.Slot, here)
 	}
 	run := max(0, now.Sub(e.dispatched))
 	if actual[Requests] > 0 { // a call that never ran teaches nothing, nor does a part of one

@@ -60,14 +60,6 @@ func (c Cost) plus(d Cost) Cost {
 	return c
 }
 
-// less is c without d, but nothing negative.
-func (c Cost) less(d Cost) Cost {
-	for k := range c {
-		c[k] = max(0, c[k]-d[k])
-	}
-	return c
-}
-
 // tagUnit is the virtual cost of one whole Window of a pool: a call that takes
 // a thousandth of the tokens a minute costs tagUnit/1000, and moves a tag by that
 // over its node's weight. This leaves 2²¹ minutes of a pool at weight 1, four years,

@@ -1,7 +1,6 @@
 package escrow
 
 import (
-	"math"
 	"math/bits"
 	"time"
 )
@@ -82,7 +81,7 @@ func (p *Pool) Move(now time.Time, h Handle, among Mask, spent Cost) (upstream i
 	p.upstreams.End(now, h.Slot, spent)
 	p.upstreams.Begin(now, h.Slot, upstream, e.cost)
 	e.upstream = upstream
-	e.elsewhere = e.elsewhere.plus(spent)
+	e.elsewhere += spent[Tokens]
 	return upstream, true
 }
 
@@ -118,138 +117,4 @@ func (p *Pool) beside(now time.Time, e *entry) bool {
 	}
 	_, ok := p.place(now, e, p.passed)
 	return ok
-}
-
-// passOver hides the leaf of a call, for which no upstream has room, until the end of Pump, so that calls that may use
-// other upstreams than those that are waited for find their turn. It reports false if there are none.
-func (p *Pool) passOver(now time.Time, e *entry) bool {
-	p.passed |= e.via
-	_, at := p.upstreams.Lack(now, e.via, e.cost)
-	p.wakeAt(at)
-	if p.waitingVia.union()&^p.passed == 0 {
-		return false
-	}
-	p.hide(e.leaf, true)
-	p.hidden = append(p.hidden, e.leaf)
-	return true
-}
-
-// hide has a leaf stand aside, or stand again where it stood.
-func (t *tree) hide(i NodeID, aside bool) {
-	by := int32(1)
-	if aside {
-		by = -1
-	}
-	t.nodes[i].aside = aside
-	t.countReady(i, by)
-	t.restandUp(i)
-}
-
-// showAll ends what passOver began.
-func (p *Pool) showAll() {
-	for _, i := range p.hidden {
-		p.hide(i, false)
-	}
-	p.hidden = p.hidden[:0]
-}
-
-// viaCount counts the calls that wait by the upstreams that they may use. There are few masks: those of tenants.
-type viaCount []viaCalls
-
-type viaCalls struct {
-	via   Mask
-	calls int64
-	cost  Cost
-}
-
-// add counts a call (by = 1), or takes one off (by = -1).
-func (v *viaCount) add(e *entry, by int64) {
-	i := 0
-	for i < len(*v) && (*v)[i].via != e.via {
-		i++
-	}
-	if i == len(*v) {
-		*v = append(*v, viaCalls{via: e.via})
-	}
-	one := &(*v)[i]
-	one.calls += by
-	for k := range one.cost {
-		one.cost[k] += by * e.cost[k]
-	}
-	if one.calls == 0 {
-		last := len(*v) - 1
-		(*v)[i] = (*v)[last]
-		*v = (*v)[:last]
-	}
-}
-
-// union is the mask of all upstreams that some waiting call may use.
-func (v viaCount) union() (all Mask) {
-	for i := range v {
-		all |= v[i].via
-	}
-	return all
-}
-
-// within is the cost of the calls that wait for no other upstreams than those of a mask.
-func (v viaCount) within(via Mask) (sum Cost) {
-	for i := range v {
-		if v[i].via&^via == 0 {
-			sum = sum.plus(v[i].cost)
-		}
-	}
-	return sum
-}
-
-// level is how far the calls of one upstream have come below an inner node: the lowest start tag of those that began
-// there lately.
-type level struct {
-	low, before int64 // in the present stretch of time, and in the one before
-	since       int64 // µs of the pool, when the present one began
-}
-
-// levelStretch is how long a stretch is at least, in µs; it lasts until the next call begins there. A tenant
-// whose calls all began in one Pump is back within it.
-const levelStretch = 1_000_000
-
-// serve notes that a call begins at an upstream, at a start tag.
-func (p *inner) serve(now int64, upstream int, tag int64) {
-	for len(p.levels) <= upstream {
-		p.levels = append(p.levels, level{low: math.MaxInt64, before: math.MaxInt64})
-	}
-	l := &p.levels[upstream]
-	if now-l.since > levelStretch {
-		*l = level{low: tag, before: l.low, since: now}
-	}
-	l.low = min(l.low, tag)
-}
-
-// levelOf is where the fluid system stands below an inner node for calls that may use some upstreams. That is virtual time,
-// unless all of these were full within the last Window: then it is where the calls of the one stand that has come furthest.
-func (t *tree) levelOf(p *inner, via Mask, virtual int64) int64 {
-	if via == 0 || p.idle != t.idles {
-		return virtual
-	}
-	furthest := int64(math.MinInt64)
-	for rest := via; rest != 0; rest &= rest - 1 {
-		i := rest.first()
-		if i >= len(p.levels) || i >= len(t.full) || t.now-t.full[i] > windowMicros {
-			return virtual
-		}
-		furthest = max(furthest, min(p.levels[i].low, p.levels[i].before))
-	}
-	return min(furthest, virtual)
-}
-
-// noteFull notes that some upstreams had no room for a call.
-func (t *tree) noteFull(via Mask) {
-	if t.looking {
-		return
-	}
-	for ; via != 0; via &= via - 1 {
-		for len(t.full) <= via.first() {
-			t.full = append(t.full, -windowMicros-1)
-		}
-		t.full[via.first()] = t.now
-	}
 }

@@ -78,6 +78,9 @@ type Pool struct {
 	Weights TokenWeights
 	// Budgets are shared by the pool's tenants, by weight.
 	Budgets []Budget
+	// Upstreams are those behind the pool, if some of them have limits of their own, at most 64. Each call is then counted at one
+	// of them, too (Lease.Upstream).
+	Upstreams []Upstream
 	// ExpectNodes is how many processes share the pool's limits; 0 is unknown.
 	ExpectNodes int
 	// OnLoss is the rule of the pool for the time when nobody says how much of its shared limits may be used.

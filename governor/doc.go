@@ -115,7 +115,8 @@
 //	Governor.applying       a configuration that is put in force
 //	measure.mu              the meter of a pool's shares
 //	SharedCall.mu           a call that asks the store
-//	pool.mu, ownLimits.mu   a pool's books, a tenant's; never both
+//	pool.mu                 a pool's books
+//	ownLimits.mu            a tenant's limits, or an upstream's
 //	notices.mu              the list of shared limits that have come into use
 //	tally.mu                the usage of budgets by calls
 //	outbox.mu               events that are to be delivered

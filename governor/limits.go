@@ -17,6 +17,7 @@ type ownLimits struct {
 	mu      sync.Mutex
 	set     limits.Set
 	caps    []*account    // a tenant's budgets, if the limits are over all pools
+	freed   func()        // called without the lock when there may be more room; nil for tenants' limits
 	sharing *limitSharing // nil = nobody else counts against the limits
 }
 

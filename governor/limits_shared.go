@@ -142,7 +142,13 @@ func (o *ownLimits) demandLocked(now time.Time) LimitsDemand {
 
 // Allow puts grants in force until the given time. Limits that are not among them keep theirs.
 func (s *SharedLimits) Allow(now, until time.Time, list []Grant) {
-	o := s.own
+	s.own.allow(now, until, list)
+	if s.own.freed != nil {
+		s.own.freed()
+	}
+}
+
+func (o *ownLimits) allow(now, until time.Time, list []Grant) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.advanceLocked(now)
@@ -181,7 +187,7 @@ func (s *SharedLimits) Alone(now time.Time) {
 	defer o.mu.Unlock()
 	o.advanceLocked(now)
 	o.hearLocked()
-	if !o.set.Alone() {
+	if o.freed != nil || !o.set.Alone() { // an upstream's limits are closed without grants, as the pool's are
 		return
 	}
 	o.applyGrantsLocked()

@@ -29,8 +29,11 @@ type pool struct {
 	armed      time.Time  // when timer fires; zero if it is stopped
 	shares     []*account // the pool's budgets
 	learned
-	limiter *adaptive.Fleet // of calls at once; nil where that is fixed
-	held    time.Time       // when a call last found no slot free
+	upstreams *poolUpstreams  // nil if they have no limits of their own
+	notices   *notices        // for their limits; nil if these are not shared
+	freed     func()          // pumps the pool, whose lock must be free
+	limiter   *adaptive.Fleet // of calls at once; nil where that is fixed
+	held      time.Time       // when a call last found no slot free
 
 	rates   rates       // what may be handed out of limits that are shared
 	outage  outage      // nothing may be handed out of them
@@ -52,6 +55,12 @@ func newPool(name string) *pool {
 func (g *Governor) pumpAndUnlock(p *pool, now time.Time) {
 	g.pumpLocked(p, now)
 	p.wakeAndUnlock()
+}
+
+// pumpNow is pumpAndUnlock for callers without the lock.
+func (g *Governor) pumpNow(p *pool) {
+	p.mu.Lock()
+	g.pumpAndUnlock(p, g.clock.Now())
 }
 
 // pumpLocked is pumpAndUnlock for callers that hold the lock longer. Call wakeAndUnlock in the end.

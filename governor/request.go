@@ -21,6 +21,9 @@ type Request struct {
 	Price Price
 	// MaxWait, if set, shortens the tenant's MaxWait, and the pool's TicketWait; it lengthens neither.
 	MaxWait *time.Duration
+	// Via is the set of the pool's upstreams to which the call may go, by their index in Pool.Upstreams: bit 0 is the
+	// first. 0 is all. It is for pools that have Upstreams.
+	Via uint64
 	// Stream marks the lease of a stream.
 	Stream bool
 	// Background lets interactive calls go first.

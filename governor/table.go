@@ -143,6 +143,8 @@ func (g *Governor) newTable(now time.Time, cfg Config) *table {
 		if p == nil {
 			p = newPool(pc.Name)
 			p.grants = newPoolGrants(p, g)
+			p.notices = g.tenantNotices()
+			p.freed = func() { g.pumpNow(p) }
 			g.pools[pc.Name] = p
 		}
 		v := &poolView{pool: p, cfg: pc, index: i}

@@ -20,6 +20,8 @@ type Cut struct {
 	// TPM and RPM are taken off the limits themselves, before headroom is. Of a limit at least 1 is
 	// left.
 	TPM, RPM int64
+	// Upstream, if set, is the one of Pool.Upstreams that all of this is about: with TPM or RPM, its limits, else all of it.
+	Upstream string
 	Until    time.Time
 }
 
@@ -77,9 +79,12 @@ func (p *pool) limitLocked(now time.Time) {
 	tpm := p.rules.TPM
 	rpm := p.rules.RPM
 	for _, c := range p.cuts {
-		tpm = lowered(tpm, c.TPM)
-		rpm = lowered(rpm, c.RPM)
+		if c.Upstream == "" {
+			tpm = lowered(tpm, c.TPM)
+			rpm = lowered(rpm, c.RPM)
+		}
 	}
+	p.limitUpstreamsLocked(now)
 	rules.TPM = p.rules.usable(tpm)
 	rules.RPM = p.rules.usable(rpm)
 	if rules != p.set {
@@ -106,14 +111,23 @@ func lowered(limit, by int64) int64 {
 func remaining(cuts []Cut) (part int64, hold time.Time) {
 	part = Whole
 	for _, c := range cuts {
-		part -= max(0, c.Part)
+		part -= max(0, c.part())
 	}
 	for _, c := range cuts {
 		if part > 0 {
 			break
 		}
-		part = part + max(0, c.Part)
+		part = part + max(0, c.part())
 		hold = c.Until
 	}
 	return part, hold
+}
+
+// part is the part of the pool's rate that is missing: what one upstream lacks does not limit the others if they have limits of
+// their own.
+func (c *Cut) part() int64 {
+	if c.Upstream != "" {
+		return 0
+	}
+	return c.Part
 }

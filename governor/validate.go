@@ -95,7 +95,25 @@ func (c *Pool) check(f *faults, shared bool) {
 	if limit := max(c.TPM, c.RPM); shared && limit > MaxShared {
 		f.add("pool %s: limit %d is more than can be shared, %d", c.Name, limit, MaxShared)
 	}
+	c.checkUpstreams(f)
 	checkBudgets(f, "pool", c.Name, c.Budgets)
+}
+
+// checkUpstreams finds the mistakes in a pool's upstreams.
+func (c *Pool) checkUpstreams(f *faults) {
+	if len(c.Upstreams) > maxUpstreams {
+		f.add("pool %s: %d upstreams are more than %d", c.Name, len(c.Upstreams), maxUpstreams)
+	}
+	names := map[string]bool{}
+	for _, u := range c.Upstreams {
+		if u.Name == "" || names[u.Name] {
+			f.add("pool %s: upstream name %q is empty or taken", c.Name, u.Name)
+		}
+		names[u.Name] = true
+		if min(u.Weight, u.TPM, u.RPM, u.Concurrency) < 0 || max(u.TPM, u.RPM, u.Concurrency) > escrow.MaxLimit {
+			f.add("pool %s: a limit of upstream %s is not in 0…%d", c.Name, u.Name, escrow.MaxLimit)
+		}
+	}
 }
 
 // check finds the mistakes of a tenant of a configuration with these pools.

@@ -173,6 +173,7 @@ func (c *compiler) pools() {
 			c.r.At(strictyaml.Child(path, "models"), "lists no model; write names or patterns, such as [gpt-4o]")
 		}
 		c.poolUpstreams(p, path)
+		c.upstreamLimits(p, path)
 		if nodes := strictyaml.Child(path, "expect_nodes"); p.ExpectNodes > 0 && c.cfg.Store == "memory" && !c.r.Refused[nodes] {
 			c.r.At(nodes, "%s gateways share nothing with store: memory; set store, or remove it", c.r.ShownNumber(nodes, int64(p.ExpectNodes)))
 		}

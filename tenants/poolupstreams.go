@@ -27,6 +27,8 @@ type PoolUpstream struct {
 	Weight int64
 	// Order says who comes first: a call goes to an upstream of the lowest order of which one is ready, there by weight.
 	Order int64 `json:",omitempty"`
+	// TPM, RPM and Concurrency are its own limits, beside the pool's; 0 is none.
+	TPM, RPM, Concurrency int64 `json:",omitempty"`
 	// Models are the names by which this upstream knows models, by the models' own names, where these differ.
 	Models map[string]string `json:",omitempty"`
 }
@@ -145,8 +147,8 @@ func (p *Pool) ModelNames(model string) string {
 	return strings.Join(names, ", ")
 }
 
-// UpstreamNames lists the names of a pool's upstreams with the weights of several, as "openai (3), azure-eu (1)", and
-// those of a higher order behind "then".
+// UpstreamNames lists the names of a pool's upstreams with the weights of several and their own limits, as
+// "openai (3), azure-eu (1, tpm 200000)", and those of a higher order behind "then".
 func (p *Pool) UpstreamNames() string {
 	list := slices.Clone(p.Upstreams)
 	slices.SortStableFunc(list, func(a, b PoolUpstream) int { return cmp.Compare(a.Order, b.Order) })
@@ -165,8 +167,17 @@ func (p *Pool) UpstreamNames() string {
 			text += ", "
 		}
 		text += u.Name
+		var more []string
 		if !alone {
-			text += " (" + strictyaml.SpellDecimal(u.Weight, 0) + ")"
+			more = append(more, strictyaml.SpellDecimal(u.Weight, 0))
+		}
+		for _, axis := range upstreamAxes {
+			if limit := axis.of(u); limit > 0 {
+				more = append(more, axis.key+" "+strictyaml.SpellDecimal(limit, 0))
+			}
+		}
+		if len(more) > 0 {
+			text += " (" + strings.Join(more, ", ") + ")"
 		}
 	}
 	return text

@@ -139,6 +139,9 @@ var poolUpstreamShape = shape[PoolUpstream]{
 			func(u *PoolUpstream) *int64 { return &u.Weight }),
 		strictyaml.AmountField("order", "Which of them come first: those of the lowest order of which one is ready. 0 when left out.", 0, maxOrder,
 			func(u *PoolUpstream) *int64 { return &u.Order }),
+		strictyaml.AmountField("tpm", "Its own tokens in a rolling 60 s. 0 is no limit.", 0, maxAmount, func(u *PoolUpstream) *int64 { return &u.TPM }),
+		strictyaml.AmountField("rpm", "Its own requests in a rolling 60 s. 0 is no limit.", 0, maxAmount, func(u *PoolUpstream) *int64 { return &u.RPM }),
+		strictyaml.AmountField("concurrency", "Calls at once there. 0 is no limit.", 0, maxAmount, func(u *PoolUpstream) *int64 { return &u.Concurrency }),
 		{
 			Name: "models", About: "The upstream's own names of models, such as {gpt-4o: my-deployment}.",
 			Kind: aliasKind, Read: readModelNames,

@@ -97,7 +97,16 @@ func (s *Set) rollingWait(c Cost, tag int64) time.Duration {
 // long that is: until bookings leave the minute, or until running calls are expected to give back
 // the rest of their holds, if that is sooner.
 func (s *Set) slowest(c Cost, tag int64) (slowest Axis, longest time.Duration) {
-	total := s.line.ahead(tag).Plus(c, 1)
+	return s.slowestFor(s.line.ahead(tag).Plus(c, 1))
+}
+
+// WaitFor is how long it takes until the rolling limits have room for a cost, which may be that of several calls.
+func (s *Set) WaitFor(total Cost) time.Duration {
+	_, wait := s.slowestFor(total)
+	return wait
+}
+
+func (s *Set) slowestFor(total Cost) (slowest Axis, longest time.Duration) {
 	for k, l := range s.ledgers {
 		if l == nil {
 			continue

@@ -197,9 +197,9 @@ func (s *Set) elsewhere(k Axis) int64 {
 	return s.grants.others[k]
 }
 
-// coming reports whether a call lacks nothing but a grant: within the whole limits there is room for
+// Coming reports whether a call lacks nothing but a grant: within the whole limits there is room for
 // it and for all who wait in line.
-func (s *Set) coming(c Cost) bool {
+func (s *Set) Coming(c Cost) bool {
 	if !s.Shared() {
 		return false
 	}

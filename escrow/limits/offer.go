@@ -58,7 +58,7 @@ func (s *Set) Offer(c Call) Answer {
 // only a guess, so that refuses no call that is ready to wait.
 func (s *Set) judge(cost Cost, via Via, maxWait time.Duration) Answer {
 	tag := s.line.tagOf(via.Team)
-	a := Answer{Verdict: MayWait, Cost: cost, Coming: s.coming(cost), Lack: s.lack(cost, tag)}
+	a := Answer{Verdict: MayWait, Cost: cost, Coming: s.Coming(cost), Lack: s.lack(cost, tag)}
 	s.FillLine(&a.Lack, via)
 	switch {
 	case a.Lack.Full:
@@ -127,21 +127,27 @@ func (s *Set) LookAgain(p *Place, deadline time.Time) time.Time {
 	if s.line.first() != p {
 		return deadline
 	}
-	at := time.Time{}
+	at, known := s.RoomAt(p.cost)
+	if !known || at.After(deadline) {
+		return deadline
+	}
+	return at
+}
+
+// RoomAt is when the rolling limits can have room for a cost. It is not known when a hold is in the way, or when only
+// a slot is lacking: the end of a call tells.
+func (s *Set) RoomAt(c Cost) (at time.Time, known bool) {
 	for k, l := range s.ledgers {
-		if l == nil || l.Room() >= p.cost[k] {
+		if l == nil || l.Room() >= c[k] {
 			continue
 		}
-		free, known := l.FreeAt(p.cost[k])
-		if !known { // a hold is in the way; its end wakes the line
-			return deadline
+		free, known := l.FreeAt(c[k])
+		if !known {
+			return time.Time{}, false
 		}
 		if free.After(at) {
 			at = free
 		}
 	}
-	if at.IsZero() || at.After(deadline) { // a slot is lacking; the end of a call wakes the line
-		return deadline
-	}
-	return at
+	return at, !at.IsZero()
 }

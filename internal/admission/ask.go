@@ -16,6 +16,8 @@ type Ask struct {
 	Instead []string
 	Prompt  Prompt
 	Answer  Answer
+	// Via is the set of the pool's upstreams to which the call may go, by their index; 0 is all that its tenant may reach.
+	Via uint64
 	// Free calls take no tokens. They count as a request.
 	Free       bool
 	Stream     bool

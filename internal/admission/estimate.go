@@ -18,6 +18,7 @@ func (c *Call) Estimate() *Refusal {
 	req.Claim = claimOf(c.Tenant.Name, &a.Retry)
 	req.Interrupt = c.Early
 	req.Price = c.price(a)
+	req.Via = c.via(a)
 	if a.Free {
 		a.Prompt.Body = nil
 		return nil
@@ -34,4 +35,18 @@ func (c *Call) Estimate() *Refusal {
 	}
 	req.Output = c.MostOutput(a.Model, &a.Answer)
 	return nil
+}
+
+// via is the set of upstreams to which the call may go.
+func (c *Call) via(a *Ask) uint64 {
+	if a.Via != 0 || c.Tenant.Upstreams == nil {
+		return a.Via
+	}
+	some := uint64(0)
+	for i := range c.Pool.Upstreams {
+		if c.Tenant.MayReach(c.Pool.Upstreams[i].Name) {
+			some |= 1 << i
+		}
+	}
+	return some
 }

@@ -68,6 +68,10 @@ func (c *call) describe() {
 		a.Prompt.Body = c.body
 	}
 	a.Retry = c.retry()
+	a.Via = uint64(c.tries.may)
+	if c.route.ToObjects() && !c.route.Realtime { // see firstTry
+		a.Via &= -a.Via
+	}
 }
 
 // acquire waits until the call is admitted.

@@ -21,12 +21,12 @@ func (c *call) firstTry() *refusal {
 	}
 	c.tries.of = c.conversation()
 	for {
-		ch := c.pool.set.Choose(time.Now(), c.tries.may, c.tries.of)
+		ch := c.choose()
 		if ch.OK {
 			c.goTo(c.tries.first, ch.Index, ch.Probe)
 			return nil
 		}
-		if i, ok := c.pool.set.Answering(time.Now(), c.tries.may); ok && !ch.Busy {
+		if i, ok := c.pool.set.Answering(time.Now(), c.counted()); ok && !ch.Busy {
 			c.goTo(c.tries.first, i, false)
 			return nil
 		}
@@ -115,7 +115,7 @@ func (c *call) tryAgain(said upstreams.Outcome, resp *http.Response, err error) 
 	may := c.mayRepeat(said)
 	ch := upstreams.Choice{}
 	if may {
-		ch = c.tries.next(c.pool.set, c.try, said)
+		ch = c.chooseNext(said, c.Guess())
 	}
 	switch {
 	case ch.OK:
@@ -129,12 +129,12 @@ func (c *call) tryAgain(said upstreams.Outcome, resp *http.Response, err error) 
 	c.Lost(c.Guess()) // before the lease is given back, which pays for it
 	c.try.Refused = true
 	for !ch.OK {
-		at, only := c.pool.set.Pause(time.Now(), c.tries.may)
-		if at.IsZero() || said != upstreams.Busy && !only || !c.admitAnew(at) {
+		at := c.readyAt(ch, said)
+		if at.IsZero() || !c.admitAnew(at) {
 			return false
 		}
 		c.tries.been = 0
-		ch = c.pool.set.Choose(time.Now(), c.tries.may, c.tries.of)
+		ch = c.choose()
 	}
 	c.pool.Metrics.UpstreamError(c.try.classOf(err))
 	if resp != nil {
@@ -142,6 +142,18 @@ func (c *call) tryAgain(said upstreams.Outcome, resp *http.Response, err error) 
 	}
 	c.goTo(&try{}, ch.Index, ch.Probe)
 	return true
+}
+
+// readyAt is when a call may wait its turn again for which no upstream was found; zero if that is of no use.
+func (c *call) readyAt(none upstreams.Choice, said upstreams.Outcome) time.Time {
+	if none.Busy {
+		return none.At
+	}
+	at, only := c.pool.set.Pause(time.Now(), c.tries.may)
+	if said != upstreams.Busy && !only {
+		return time.Time{}
+	}
+	return at
 }
 
 // mayRepeat reports whether sending a call again can do no harm: it has not arrived, was

@@ -62,13 +62,32 @@ func (g *Gateway) upstreamStates() []telemetry.UpstreamState {
 	var out []telemetry.UpstreamState
 	now := time.Now()
 	for _, p := range g.world.Load().pools {
+		own := g.gov.Upstreams(p.Name)
 		for _, m := range p.set.Members {
 			s := m.State(now)
 			one := telemetry.UpstreamState{Pool: p.Name, Upstream: m.Name, Up: s.Up, Busy: s.Busy, Tries: map[string]int64{}}
 			for i, n := range m.Tries() {
 				one.Tries[upstreams.Outcome(i).String()] = n
 			}
+			for _, u := range own {
+				if u.Name == m.Name {
+					one.Limit = byAxis(u.Limits())
+					one.Used = byAxis(u.Used)
+					one.Tokens = u.Tokens
+				}
+			}
 			out = append(out, one)
+		}
+	}
+	return out
+}
+
+// byAxis are limits, or their use, by the axes of the metrics, without those that are 0.
+func byAxis(l governor.Limits) map[string]int64 {
+	out := map[string]int64{}
+	for axis, n := range map[string]int64{"tokens": l.TPM, "requests": l.RPM, "concurrency": l.Concurrency} {
+		if n > 0 {
+			out[axis] = n
 		}
 	}
 	return out

@@ -58,7 +58,7 @@ func (c *call) newSession(upstream *websocket.Conn) *realtime.Session {
 	return realtime.New(realtimeCall{c}, realtime.Terms{
 		Governor:      c.g.gov,
 		Account:       c.Account,
-		Request:       c.Request,
+		Request:       c.connected(),
 		Lease:         c.Lease,
 		Model:         c.head.Model,
 		MaxOutput:     c.Tenant.MaxOutputTokens,
@@ -66,6 +66,13 @@ func (c *call) newSession(upstream *websocket.Conn) *realtime.Session {
 		Shadow:        c.Tenant.Shadow,
 		Patience:      c.world.Snapshot.Config().Timeouts.StreamIdle,
 	}, upstream)
+}
+
+// connected is the request of the session, and of its responses: of the upstream to which it is connected.
+func (c *call) connected() governor.Request {
+	req := c.Request
+	req.Via = uint64(upstreams.Mask(0).With(c.try.index))
+	return req
 }
 
 // dialRealtime connects to an upstream, trying others if the first does not work.

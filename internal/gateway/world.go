@@ -85,7 +85,10 @@ func newSet(p *tenants.Pool, byName map[string]*upstream.Upstream, before *upstr
 	for _, m := range p.Upstreams {
 		u := byName[m.Name]
 		list = append(list, u)
-		specs = append(specs, upstreams.Spec{Name: u.Name, Weight: m.Weight, Order: m.Order, Identity: u.Identity()})
+		specs = append(specs, upstreams.Spec{
+			Name: u.Name, Weight: m.Weight, Order: m.Order, Identity: u.Identity(),
+			Limited: p.UpstreamsLimited(), TPM: m.TPM, RPM: m.RPM,
+		})
 	}
 	return list, upstreams.New(specs, before)
 }

@@ -26,7 +26,7 @@ func Governor(snap *tenants.Snapshot) governor.Config {
 	return cfg
 }
 
-// pool is the governor's side of a pool: its limits, and nothing of its models and upstreams.
+// pool is the governor's side of a pool: its limits and those of its upstreams.
 func pool(p *tenants.Pool) governor.Pool {
 	return governor.Pool{
 		Name:               p.Name,
@@ -44,11 +44,23 @@ func pool(p *tenants.Pool) governor.Pool {
 		TicketWait:         p.TicketWait,
 		Weights:            governor.TokenWeights(p.TokenWeights),
 		Budgets:            budgets(p.Budgets),
+		Upstreams:          poolUpstreams(p),
 		ExpectNodes:        p.ExpectNodes,
 		OnLoss:             lossRules[p.StoreLoss.Rule],
 		LocalPPM:           p.StoreLoss.LocalPPM,
 		TenantLimits:       limitsModes[p.TenantLimits],
 	}
+}
+
+// poolUpstreams are the upstreams of a pool, if any of them has limits of its own.
+func poolUpstreams(p *tenants.Pool) (list []governor.Upstream) {
+	if !p.UpstreamsLimited() {
+		return nil
+	}
+	for _, u := range p.Upstreams {
+		list = append(list, governor.Upstream{Name: u.Name, Weight: u.Weight, Order: u.Order, TPM: u.TPM, RPM: u.RPM, Concurrency: u.Concurrency})
+	}
+	return list
 }
 
 // tenant is the governor's side of a tenant, as far as the tenant alone decides it.

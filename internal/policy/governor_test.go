@@ -34,7 +34,7 @@ pools:
     on_store_loss: {local: 0.1}
     tenant_limits: strict
     expect_nodes: 3
-  q: {models: [other], rpm: 10}
+  q: {models: [other], rpm: 10, upstreams: [{name: u, weight: 2, order: 1, tpm: 1, rpm: 2, concurrency: 3}], tpm: 1, concurrency: 3}
 `
 
 const everybody = `
@@ -87,6 +87,7 @@ func TestGovernorIsGivenEveryField(t *testing.T) {
 	if cfg.Zone.String() != "Europe/Paris" || cfg.Revision == "" {
 		t.Errorf("zone %v, revision %q", cfg.Zone, cfg.Revision)
 	}
+	cfg.Pools[0].Upstreams = cfg.Pools[1].Upstreams // which do not go together with on_store_loss
 	filled(t, "pool", reflect.ValueOf(cfg.Pools[0]))
 	filled(t, "tenant", reflect.ValueOf(cfg.Tenants[0]))
 	if team := cfg.Tenants[1]; team.NoCalls || team.Name != "acme/search" {

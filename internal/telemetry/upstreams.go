@@ -8,6 +8,10 @@ type UpstreamState struct {
 	Pool, Upstream string
 	Up, Busy       bool
 	Tries          map[string]int64
+	// Limit and Used are its own limits by axis, and Tokens the tokens of all calls that were counted there. They are nil and 0
+	// in a pool whose upstreams have no limits of their own.
+	Limit, Used map[string]int64
+	Tokens      int64
 }
 
 // upstreams reads them at scrape time.
@@ -19,9 +23,12 @@ func (m *Metrics) WatchUpstreams(states func() []UpstreamState) {
 }
 
 var (
-	descUpstreamUp    = desc("upstream_up", "Whether an upstream of a pool works, by its last calls; 0 while it is left out or probed.", "pool", "upstream")
-	descUpstreamBusy  = desc("upstream_busy", "Whether an upstream has asked for a pause that is not over.", "pool", "upstream")
-	descUpstreamTries = desc("upstream_tries_total", "Calls sent to an upstream, by their outcome.", "pool", "upstream", "outcome")
+	descUpstreamUp     = desc("upstream_up", "Whether an upstream of a pool works, by its last calls; 0 while it is left out or probed.", "pool", "upstream")
+	descUpstreamBusy   = desc("upstream_busy", "Whether an upstream has asked for a pause that is not over.", "pool", "upstream")
+	descUpstreamTries  = desc("upstream_tries_total", "Calls sent to an upstream, by their outcome.", "pool", "upstream", "outcome")
+	descUpstreamLimit  = desc("upstream_limit", "An upstream's own limit.", "pool", "upstream", "axis")
+	descUpstreamUsed   = desc("upstream_used", "How much of an upstream's own limit is used.", "pool", "upstream", "axis")
+	descUpstreamTokens = desc("upstream_tokens_total", "Tokens of ended calls that were counted at an upstream with limits.", "pool", "upstream")
 )
 
 // Describe implements prometheus.Collector.
@@ -29,6 +36,9 @@ func (u *upstreams) Describe(ch chan<- *prometheus.Desc) {
 	ch <- descUpstreamUp
 	ch <- descUpstreamBusy
 	ch <- descUpstreamTries
+	ch <- descUpstreamLimit
+	ch <- descUpstreamUsed
+	ch <- descUpstreamTokens
 }
 
 // Collect implements prometheus.Collector.
@@ -39,6 +49,13 @@ func (u *upstreams) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(descUpstreamBusy, prometheus.GaugeValue, gauge[s.Busy], s.Pool, s.Upstream)
 		for outcome, n := range s.Tries {
 			ch <- prometheus.MustNewConstMetric(descUpstreamTries, prometheus.CounterValue, float64(n), s.Pool, s.Upstream, outcome)
+		}
+		for axis, limit := range s.Limit {
+			ch <- prometheus.MustNewConstMetric(descUpstreamLimit, prometheus.GaugeValue, float64(limit), s.Pool, s.Upstream, axis)
+			ch <- prometheus.MustNewConstMetric(descUpstreamUsed, prometheus.GaugeValue, float64(s.Used[axis]), s.Pool, s.Upstream, axis)
+		}
+		if s.Limit != nil {
+			ch <- prometheus.MustNewConstMetric(descUpstreamTokens, prometheus.CounterValue, float64(s.Tokens), s.Pool, s.Upstream)
 		}
 	}
 }

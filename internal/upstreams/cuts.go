@@ -6,6 +6,8 @@ import "time"
 type Cut struct {
 	Part     int64
 	TPM, RPM int64
+	// Upstream is the member that it is of, if members have limits of their own.
+	Upstream string
 	Until    time.Time
 }
 
@@ -39,16 +41,28 @@ func (s *Set) Cuts(now time.Time, tpm, rpm int64) []Cut {
 		cool := m.cool
 		said := m.largestLocked(now)
 		m.mu.Unlock()
+		name := ""
+		if s.limited {
+			name = m.Name
+		}
 		switch {
 		case cool.After(now):
 			out++
-			cuts = append(cuts, Cut{Part: part, Until: cool})
+			cuts = append(cuts, Cut{Part: part, Upstream: name, Until: cool})
 		case open:
 			out++
 			broken[len(cuts)] = probe
-			cuts = append(cuts, Cut{Part: part, Until: now.Add(brokenFor)})
+			until := now.Add(brokenFor)
+			if s.limited {
+				until = probe // a call goes there only if it is counted there
+			}
+			cuts = append(cuts, Cut{Part: part, Upstream: name, Until: until})
 		}
-		less := Cut{TPM: lacks(tpm, part, said.tokens), RPM: lacks(rpm, part, said.requests), Until: said.at.Add(limitsLast)}
+		less := Cut{TPM: lacks(tpm, part, said.tokens), RPM: lacks(rpm, part, said.requests), Upstream: name, Until: said.at.Add(limitsLast)}
+		if s.limited {
+			less.TPM = lacks(m.tpm, whole, said.tokens)
+			less.RPM = lacks(m.rpm, whole, said.requests)
+		}
 		if less.TPM > 0 || less.RPM > 0 {
 			cuts = append(cuts, less)
 		}
@@ -60,6 +74,9 @@ func (s *Set) Cuts(now time.Time, tpm, rpm int64) []Cut {
 		cuts[i].Until = probe
 		if out == len(broken) { // so that calls fail at once instead of waiting
 			cuts[i].Part = 0
+			if s.limited {
+				cuts[i].Until = now
+			}
 		}
 	}
 	return cuts

@@ -75,6 +75,8 @@ type Member struct {
 	Order  int64 // those of the lowest go first
 	seed   uint64
 
+	tpm, rpm int64 // its own limits
+
 	*state
 }
 

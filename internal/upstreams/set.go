@@ -18,12 +18,16 @@ type Spec struct {
 	Weight   int64
 	Order    int64
 	Identity string
+	// Limited says that it is one of several of which some have limits of their own. TPM and RPM are its; 0 is none.
+	Limited  bool
+	TPM, RPM int64
 }
 
 // Set is a pool's upstreams. It is safe for concurrent use.
 type Set struct {
 	Members []*Member
 	all     Mask
+	limited bool // its members have limits of their own
 
 	mu    sync.Mutex
 	wheel [Most]int64     // guarded by mu: the lead of each over its turn
@@ -40,7 +44,7 @@ func (m Mask) With(i int) Mask { return m | 1<<i }
 func New(list []Spec, before *Set) *Set {
 	s := &Set{}
 	for i, spec := range list {
-		m := &Member{Name: spec.Name, Weight: spec.Weight, Order: spec.Order, seed: hashOf(0, spec.Name)}
+		m := &Member{Name: spec.Name, Weight: spec.Weight, Order: spec.Order, tpm: spec.TPM, rpm: spec.RPM, seed: hashOf(0, spec.Name)}
 		if before != nil {
 			for _, old := range before.Members {
 				if old.Name == spec.Name && old.identity == spec.Identity {
@@ -51,11 +55,15 @@ func New(list []Spec, before *Set) *Set {
 		if m.state == nil {
 			m.state = &state{identity: spec.Identity}
 		}
+		s.limited = s.limited || spec.Limited
 		s.Members = append(s.Members, m)
 		s.all = s.all.With(i)
 	}
 	return s
 }
+
+// Limited reports whether members have limits of their own.
+func (s *Set) Limited() bool { return s.limited }
 
 // All is the mask of all members.
 func (s *Set) All() Mask { return s.all }
@@ -113,6 +121,20 @@ func (s *Set) ready(now time.Time, among Mask) (ready Mask, none Choice) {
 		}
 	}
 	return ready, none
+}
+
+// Ready are those of some members which are ready, of any order.
+func (s *Set) Ready(now time.Time, among Mask) (ready Mask) {
+	for i := range s.each(among) {
+		m := s.Members[i]
+		m.mu.Lock()
+		r := m.readyLocked(now)
+		m.mu.Unlock()
+		if r.ok {
+			ready = ready.With(i)
+		}
+	}
+	return ready
 }
 
 // turnLocked turns the wheel, by one call, of the members whose turn it may be.

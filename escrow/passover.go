@@ -1,0 +1,84 @@
+package escrow
+
+import "time"
+
+// passOver hides the leaf of a call, for which no upstream has room, until the end of Pump, so that calls that may use
+// other upstreams than those that are waited for find their turn. It reports false if there are none.
+func (p *Pool) passOver(now time.Time, e *entry) bool {
+	p.passed |= e.via
+	_, at := p.upstreams.Lack(now, e.via, e.cost)
+	p.wakeAt(at)
+	if p.waitingVia.union()&^p.passed == 0 {
+		return false
+	}
+	p.hide(e.leaf, true)
+	p.hidden = append(p.hidden, e.leaf)
+	return true
+}
+
+// hide has a leaf stand aside, or stand again where it stood.
+func (t *tree) hide(i NodeID, aside bool) {
+	by := int32(1)
+	if aside {
+		by = -1
+	}
+	t.nodes[i].aside = aside
+	t.countReady(i, by)
+	t.restandUp(i)
+}
+
+// showAll ends what passOver began.
+func (p *Pool) showAll() {
+	for _, i := range p.hidden {
+		p.hide(i, false)
+	}
+	p.hidden = p.hidden[:0]
+}
+
+// viaCount counts the calls that wait by the upstreams that they may use. There are few masks: those of tenants.
+type viaCount []viaCalls
+
+type viaCalls struct {
+	via   Mask
+	calls int64
+	cost  Cost
+}
+
+// add counts a call (by = 1), or takes one off (by = -1).
+func (v *viaCount) add(e *entry, by int64) {
+	i := 0
+	for i < len(*v) && (*v)[i].via != e.via {
+		i++
+	}
+	if i == len(*v) {
+		*v = append(*v, viaCalls{via: e.via})
+	}
+	one := &(*v)[i]
+	one.calls += by
+	for k := range one.cost {
+		one.cost[k] += by * e.cost[k]
+	}
+	if one.calls == 0 {
+		last := len(*v) - 1
+		(*v)[i] = (*v)[last]
+		*v = (*v)[:last]
+	}
+}
+
+// union is the mask of all upstreams that some waiting call may use.
+func (v viaCount) union() (all Mask) {
+	for i := range v {
+		all |= v[i].via
+	}
+	return all
+}
+
+// within is the cost of the calls that wait for no other upstreams than those of a mask.
+func (v viaCount) within(via Mask) (sum Cost) {
+	for i := range v {
+		if v[i].via&^via == 0 {
+			sum = sum.plus(v[i].cost)
+		}
+	}
+	return sum
+}

@@ -1,0 +1,76 @@
+package governor
+
+import (
+	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/escrow/limits"
+)
+
+// UpstreamUse is the use of one of a pool's upstreams.
+type UpstreamUse struct {
+	Upstream
+	// Used is what counts against its limits now.
+	Used Limits
+	// Calls and Tokens are the sums of all calls that ended there.
+	Calls, Tokens int64
+}
+
+// Upstreams reports the use of a pool's upstreams; none if they have no limits of their own.
+func (g *Governor) Upstreams(pool string) (list []UpstreamUse) {
+	v := g.table.Load().pools[pool]
+	if v == nil {
+		return nil
+	}
+	now := g.clock.Now()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.upstreams == nil {
+		return nil
+	}
+	for _, u := range v.upstreams.list {
+		u.own.mu.Lock()
+		u.own.advanceLocked(now)
+		set := &u.own.set
+		used := Limits{RPM: set.Used(limits.Requests), TPM: set.Used(limits.Tokens), Concurrency: set.Used(limits.Concurrency)}
+		u.own.mu.Unlock()
+		list = append(list, UpstreamUse{Upstream: u.Upstream, Used: used, Calls: u.ended, Tokens: u.tokens})
+	}
+	return list
+}
+
+// Upstream is the name of the upstream at which the call is counted, and to which it must go; "" if the pool's upstreams have no
+// limits of their own.
+func (l Lease) Upstream() string {
+	if l.pool == nil || l.commitment != nil {
+		return ""
+	}
+	l.pool.mu.Lock()
+	defer l.pool.mu.Unlock()
+	if !l.pool.escrow.Running(l.handle) {
+		return ""
+	}
+	return l.pool.upstreamLocked(l.handle)
+}
+
+// Move sends a call on to another upstream among some, by their index, because the one where it is failed: spent is
+// its usage there, which its end will tell as well, and sent says that it counts as a request there. It returns the name of the
+// other one, or false if none of these has room.
+func (l Lease) Move(among uint64, spent Usage, sent bool) (name string, ok bool) {
+	if l.pool == nil || l.commitment != nil {
+		return "", false
+	}
+	p := l.pool
+	now := l.g.clock.Now()
+	p.mu.Lock()
+	if p.upstreams == nil {
+		p.mu.Unlock()
+		return "", false
+	}
+	cost := escrow.Cost{escrow.Tokens: p.rules.Weights.cost(spent.bounded())}
+	if sent {
+		cost[escrow.Requests] = 1
+	}
+	_, ok = p.escrow.Move(now, l.handle, escrow.Mask(among), cost)
+	name = p.upstreamLocked(l.handle)
+	l.g.pumpAndUnlock(p, now)
+	return name, ok
+}

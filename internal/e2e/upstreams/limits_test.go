@@ -1,0 +1,145 @@
+package upstreams
+
+import (
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/llmgov/llmgov/internal/e2e/harness"
+	"github.com/llmgov/llmgov/internal/mock"
+	"github.com/llmgov/llmgov/tenants"
+)
+
+// limitedWorld is a pool of 200k tokens a minute provisioned and 600k on demand, each with its limit, and three tenants: of
+// weights 3 and 1, and one that may only use what is provisioned.
+type limitedWorld struct {
+	*harness.Stack
+	provisioned, onDemand *harness.Upstream
+
+	mu   sync.Mutex
+	seen map[int]int
+	got  map[string]int64
+}
+
+func newLimitedWorld(t *testing.T) *limitedWorld {
+	w := &limitedWorld{seen: map[int]int{}, got: map[string]int64{}}
+	w.provisioned = harness.NewUpstream(t, mock.Config{TPM: 200_000})
+	w.onDemand = harness.NewUpstream(t, mock.Config{TPM: 600_000})
+	p := harness.Pool(0, 0, 0)
+	p.HeadroomPPM = 0
+	p.Upstreams = []tenants.PoolUpstream{{Name: "paid", Weight: 3, Order: 1, TPM: 600_000}, {Name: "ptu", Weight: 1, TPM: 200_000}}
+	var who []tenants.Tenant
+	for _, name := range []string{"big", "small", "only"} {
+		who = append(who, harness.Tenant(name, 1))
+		who[len(who)-1].MaxWait = 10 * time.Minute
+	}
+	who[0].Weight = 3000
+	who[2].Upstreams = []string{"ptu"}
+	w.Stack = harness.New(t, harness.World{Pool: p, Tenants: who, Upstreams: map[string]http.Handler{"ptu": w.provisioned, "paid": w.onDemand}})
+	return w
+}
+
+// run has callers of tenants call all the time.
+func (w *limitedWorld) run(t *testing.T, d time.Duration, tenants ...string) {
+	body := `{"model":"m","messages":[{"role":"user","content":"` + strings.Repeat("word ", 900) + `"}],"max_tokens":100,"mock":{"output_tokens":100}}`
+	end := time.Now().Add(d)
+	var callers sync.WaitGroup
+	for _, tenant := range tenants {
+		for range 20 {
+			callers.Go(func() {
+				for time.Now().Before(end) {
+					status := w.Call(t.Context(), tenant, body).Status
+					w.mu.Lock()
+					w.seen[status]++
+					w.got[tenant]++
+					w.mu.Unlock()
+				}
+			})
+		}
+	}
+	callers.Wait()
+}
+
+// used is the part of a limit that an upstream has served in so many minutes.
+func used(u *harness.Upstream, tpm, minutes float64) float64 {
+	st := u.Mock.Stats()
+	return float64(st.PromptTokens+st.OutputTokens) / (tpm * minutes)
+}
+
+// Upstreams with limits of their own refuse nobody, the first is used whole before the next is touched, and shares are by weight
+// over both.
+func TestUpstreams_LimitsOfTheirOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newLimitedWorld(t)
+		defer w.Close()
+		const minutes = 4
+		w.run(t, minutes*time.Minute, "big", "small")
+		first := used(w.provisioned, 200_000, minutes)
+		spare := used(w.onDemand, 600_000, minutes)
+		t.Logf("used %.3f of what is provisioned, %.3f on demand; %v", first, spare, w.got)
+		if first < .99 || spare < .98 {
+			t.Errorf("of what is provisioned %.3f are used, and %.3f on demand", first, spare)
+		}
+		if n := w.provisioned.Mock.Stats().Refused + w.onDemand.Mock.Stats().Refused; n > 0 || len(w.seen) != 1 || w.seen[http.StatusOK] == 0 {
+			t.Errorf("upstreams refused %d calls, callers saw %v", n, w.seen)
+		}
+		if ratio := float64(w.got["big"]) / float64(w.got["small"]); ratio < 2.85 || ratio > 3.15 {
+			t.Errorf("calls %v: ratio %.2f, want 3", w.got, ratio)
+		}
+		w.CheckIdle()
+	})
+}
+
+// A tenant that may only use one upstream waits for that alone, and does not keep others from another one.
+func TestUpstreams_OnlyOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newLimitedWorld(t)
+		defer w.Close()
+		const minutes = 4
+		w.run(t, minutes*time.Minute, "small", "only")
+		first := used(w.provisioned, 200_000, minutes)
+		spare := used(w.onDemand, 600_000, minutes)
+		if first < .99 || spare < .98 {
+			t.Errorf("of what is provisioned %.3f are used, and %.3f on demand", first, spare)
+		}
+		if ratio := float64(w.got["small"]) / float64(w.got["only"]); ratio < 2.8 || ratio > 3.6 {
+			t.Errorf("calls %v: ratio %.2f, want 3", w.got, ratio)
+		}
+		if n := w.provisioned.Mock.Stats().Refused + w.onDemand.Mock.Stats().Refused; n > 0 || len(w.seen) != 1 {
+			t.Errorf("upstreams refused %d calls, callers saw %v", n, w.seen)
+		}
+		w.CheckIdle()
+	})
+}
+
+// When one upstream is lost, calls go to the other within its limit, and back when it works again.
+func TestUpstreams_OneLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newLimitedWorld(t)
+		defer w.Close()
+		w.run(t, time.Minute, "big", "small")
+		w.provisioned.AnswerWith(harness.Status(http.StatusInternalServerError))
+		before := w.onDemand.Mock.Stats()
+		w.run(t, 3*time.Minute, "big", "small")
+		after := w.onDemand.Mock.Stats()
+		if part := float64(after.PromptTokens+after.OutputTokens-before.PromptTokens-before.OutputTokens) / 1.8e6; part < .97 {
+			t.Errorf("the other one is used to %.3f", part)
+		}
+		w.provisioned.AnswerWith(nil)
+		w.run(t, 2*time.Minute, "big", "small") // it is probed once a minute
+		idle := w.provisioned.Mock.Stats()
+		w.run(t, 2*time.Minute, "big", "small")
+		again := w.provisioned.Mock.Stats()
+		if part := float64(again.PromptTokens+again.OutputTokens-idle.PromptTokens-idle.OutputTokens) / 4e5; part < .95 {
+			t.Errorf("the one that is back is used to %.3f", part)
+		}
+		if n := again.Refused + w.onDemand.Mock.Stats().Refused; n > 0 {
+			t.Errorf("upstreams refused %d calls, callers saw %v", n, w.seen)
+		}
+		t.Logf("callers saw %v", w.seen)
+		w.CheckIdle()
+	})
+}

@@ -1,0 +1,93 @@
+package gateway
+
+import (
+	"slices"
+	"time"
+
+	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/upstreams"
+)
+
+// A pool's upstreams may have limits of their own. The governor then counts a call at one of them, and there it goes.
+
+// counted is the upstream at which the call is counted; all that it may use, if upstreams have no limits of their own.
+func (c *call) counted() upstreams.Mask {
+	name := c.countedAt()
+	if name == "" {
+		return c.tries.may
+	}
+	return c.memberNamed(name)
+}
+
+// countedAt is the name of the upstream at which the call is counted; "" if upstreams have no limits of their own.
+func (c *call) countedAt() string {
+	if !c.pool.set.Limited() {
+		return ""
+	}
+	return c.Lease.Upstream()
+}
+
+// lookAgain is how long a call waits at least that found its upstream broken and all others full.
+const lookAgain = 250 * time.Millisecond
+
+// choose picks the upstream for the first try of a lease.
+func (c *call) choose() upstreams.Choice {
+	if c.countedAt() == "" {
+		return c.pool.set.Choose(time.Now(), c.tries.may, c.tries.of)
+	}
+	ch := c.tryAt(c.counted())
+	if ch.OK {
+		return ch
+	}
+	// It broke, or asked for a pause, since the call was admitted.
+	if other := c.move(c.tries.may&^c.counted(), governor.Usage{}, false); other != (upstreams.Choice{}) {
+		return other
+	}
+	return ch
+}
+
+// chooseNext picks the upstream for a try after one that came to nothing, of which the usage was lost.
+func (c *call) chooseNext(said upstreams.Outcome, lost governor.Usage) upstreams.Choice {
+	if c.countedAt() == "" {
+		return c.tries.next(c.pool.set, c.try, said)
+	}
+	if said == upstreams.Stale {
+		c.tries.afresh = true
+		if ch := c.tryAt(c.counted()); ch.OK {
+			return ch
+		}
+	}
+	return c.move(c.tries.may&^c.tries.been, lost, c.try.Sent.Load())
+}
+
+// move has the call counted at another upstream that is ready and has room for it. If all of these are full, it is to wait its
+// turn again. The zero Choice is that there are none.
+func (c *call) move(others upstreams.Mask, lost governor.Usage, sent bool) upstreams.Choice {
+	ready := c.pool.set.Ready(time.Now(), others)
+	if ready == 0 {
+		return upstreams.Choice{}
+	}
+	name, ok := c.Lease.Move(uint64(ready), lost, sent)
+	if !ok {
+		return upstreams.Choice{Busy: true, At: time.Now().Add(lookAgain)}
+	}
+	return c.tryAt(c.memberNamed(name))
+}
+
+// tryAt chooses the upstream at which the call is counted. While that is probed by the call, others do not go there.
+func (c *call) tryAt(there upstreams.Mask) upstreams.Choice {
+	ch := c.pool.set.Choose(time.Now(), there, upstreams.None)
+	if ch.Probe {
+		c.g.believe(c.pool)
+	}
+	return ch
+}
+
+// memberNamed is the upstream with a name, if the call may use it. Another policy may have come into force.
+func (c *call) memberNamed(name string) upstreams.Mask {
+	i := slices.IndexFunc(c.pool.set.Members, func(m *upstreams.Member) bool { return m.Name == name })
+	if i < 0 || c.tries.may&upstreams.Mask(0).With(i) == 0 {
+		return c.tries.may
+	}
+	return upstreams.Mask(0).With(i)
+}
