@@ -92,6 +92,10 @@ func upstreamPanels() []Panel {
 			query(`sum by (upstream, outcome) (rate(llmgov_upstream_tries_total{@gateway, @pool}[$__rate_interval])) > 0`, "{{upstream}} {{outcome}}")).stacked().named(),
 		series("Errors by class", "Reasons of failed upstreams: connect, timeout, broken, truncated, event, idle, draining, or the status. Also of tries after which another upstream had an answer.", "reqps", 12,
 			query(`sum by (pool, class) (rate(llmgov_upstream_errors_total{@gateway, @pool}[$__rate_interval])) > 0`, "{{pool}} {{class}}")).stacked().orElse("none"),
+		series("Tokens by upstream", "Tokens per second of calls that ended, of upstreams that have limits of their own: what spills over from the first of them to the next.", "short", 12,
+			query(`sum by (pool, upstream) (rate(llmgov_upstream_tokens_total{@gateway, @pool}[$__rate_interval]))`, "{{pool}} {{upstream}}")).stacked().named().orElse("no limits"),
+		series("Own limits in use", "Used parts of the limits that upstreams have of their own.", "percentunit", 12,
+			query(`max by (pool, upstream, axis) (llmgov_upstream_used{@gateway, @pool}) / max by (pool, upstream, axis) (llmgov_upstream_limit{@gateway, @pool})`, "{{pool}} {{upstream}} {{axis}}")).orElse("no limits"),
 		series("Lost lines of the decision log", "Lines per second that could not be written; 0 as well without a log. Calls whose line is lost cannot be replayed.", "short", 12,
 			query(`sum(rate(llmgov_decision_log_lost_total{@gateway}[$__rate_interval])) or vector(0)`, "lost")),
 	}
