@@ -185,7 +185,7 @@ func (u *upgrade) format(g *gatewayInTumult) int {
 // await waits until gateways show a format. They take a minute to forget a gateway, and another to be sure.
 func (u *upgrade) await(gateways []*gatewayInTumult, want int) {
 	u.t.Helper()
-	deadline := time.Now().Add(150 * time.Second)
+	deadline := time.Now().Add(4 * time.Minute)
 	for _, g := range gateways {
 		for u.format(g) != want {
 			if time.Now().After(deadline) {
