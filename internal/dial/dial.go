@@ -24,7 +24,7 @@ type Body interface {
 type Conn struct {
 	net.Conn
 	holds bool   // the next write is a head
-	head  []byte // was held back
+	head  []byte // that is held back
 }
 
 // Context dials like d.
@@ -41,6 +41,9 @@ func Context(d *net.Dialer) func(ctx context.Context, network, address string) (
 // HoldHead keeps the head that is written next until its body follows by ReadFrom. Call it when the head is
 // complete, for a request whose body is a [Body].
 func (c *Conn) HoldHead() { c.holds = true }
+
+// HoldsHead reports whether a head is held back still. If writing its body has failed, then nothing of the request has left.
+func (c *Conn) HoldsHead() bool { return len(c.head) > 0 }
 
 // Write implements io.Writer.
 func (c *Conn) Write(p []byte) (int, error) {
@@ -78,6 +81,8 @@ func (b behindHead) Write(p []byte) (int, error) {
 	head := int64(len(c.head))
 	parts := net.Buffers{c.head, p}
 	n, err := parts.WriteTo(c.Conn)
-	c.head = c.head[:0]
+	if n > 0 {
+		c.head = c.head[:0]
+	}
 	return int(max(0, n-head)), err
 }

@@ -154,6 +154,43 @@ func TestHeldHeadLeavesWithAnyBody(t *testing.T) {
 	}
 }
 
+// failing is a connection that takes some bytes, and no more.
+type failing struct {
+	net.Conn
+	takes int
+}
+
+// Write implements io.Writer.
+func (c *failing) Write(p []byte) (int, error) {
+	n := min(c.takes, len(p))
+	c.takes -= n
+	if n < len(p) {
+		return n, io.ErrClosedPipe
+	}
+	return n, nil
+}
+
+// A head is held until a part of it leaves.
+func TestHoldsHeadUntilItLeaves(t *testing.T) {
+	for takes, held := range map[int]bool{0: true, 1: false, 4: false, 6: false, 8: false} {
+		body := &prompt{}
+		body.Reset([]byte("body"))
+		c := &Conn{Conn: &failing{takes: takes}}
+		c.HoldHead()
+		_, _ = c.Write([]byte("head"))
+		if !c.HoldsHead() {
+			t.Error("the head is not held")
+		}
+		n, err := c.ReadFrom(io.LimitReader(body, 4))
+		if sent := max(0, takes-4); n != int64(sent) || (err == nil) != (sent == 4) {
+			t.Errorf("of %d bytes, %d are of the body, %v", takes, n, err)
+		}
+		if c.HoldsHead() != held {
+			t.Errorf("after %d bytes: the head is held: %v", takes, c.HoldsHead())
+		}
+	}
+}
+
 // All else is copied.
 func TestOtherBodiesAreCopied(t *testing.T) {
 	ours, theirs := net.Pipe()

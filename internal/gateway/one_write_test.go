@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -57,5 +58,55 @@ func TestPromptLeavesWithItsHead(t *testing.T) {
 	}
 	if n := writes.Load(); n != 0 {
 		t.Errorf("%d writes without the head or without the body", n)
+	}
+}
+
+// fragile is a connection that is dead once it is broken: nothing more leaves.
+type fragile struct {
+	net.Conn
+	broken *atomic.Bool
+}
+
+// Write implements io.Writer.
+func (c fragile) Write(p []byte) (int, error) {
+	if c.broken.Load() {
+		return 0, errors.New("broken pipe")
+	}
+	return c.Conn.Write(p)
+}
+
+// A call that makes an object is not sent again if it may have arrived. If its kept connection was dead before anything of it
+// left, it has not arrived.
+func TestHeldHeadThatNeverLeft(t *testing.T) {
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header()["Content-Type"] = shortBody
+		_, _ = w.Write([]byte(`{"id":"resp_1","object":"response","status":"completed","output":[],"usage":{"input_tokens":5,"output_tokens":5}}`))
+	}))
+	defer upstream.Close()
+	var broken atomic.Bool
+	var dialed atomic.Int64
+	transport := &http.Transport{DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, network, upstream.Listener.Addr().String())
+		if dialed.Add(1) == 1 {
+			conn = fragile{conn, &broken}
+		}
+		return &dial.Conn{Conn: conn}, err
+	}}
+	defer transport.CloseIdleConnections()
+	g := governedBy(t, transport)
+	for i := range 2 {
+		body := `{"model":"gpt-4o-mini","max_output_tokens":100,"input":"` + strings.Repeat("x", 50_000) + `"}`
+		request := httptest.NewRequest(http.MethodPost, "/v1/responses", strings.NewReader(body))
+		request.Header.Set("Authorization", "Bearer "+aKey)
+		client := httptest.NewRecorder()
+		g.ServeHTTP(client, request)
+		if client.Code != http.StatusOK {
+			t.Errorf("call %d: status %d: %s", i, client.Code, client.Body)
+		}
+		broken.Store(true)
+	}
+	if n := dialed.Load(); n != 2 {
+		t.Errorf("%d connections", n)
 	}
 }

@@ -62,7 +62,12 @@ func (t *try) trace() *httptrace.ClientTrace {
 				t.conn.HoldHead()
 			}
 		},
-		WroteRequest: func(info httptrace.WroteRequestInfo) { t.bodySent.Store(info.Err == nil) },
+		WroteRequest: func(info httptrace.WroteRequestInfo) {
+			t.bodySent.Store(info.Err == nil)
+			if t.conn != nil && t.conn.HoldsHead() {
+				t.Sent.Store(false) // because the connection was dead already
+			}
+		},
 	}
 }
 
