@@ -26,14 +26,23 @@ func (c *call) firstTry() *refusal {
 			c.goTo(c.tries.first, ch.Index, ch.Probe)
 			return nil
 		}
-		if i, ok := c.pool.set.Answering(time.Now(), c.counted()); ok && !ch.Busy {
-			c.goTo(c.tries.first, i, false)
-			return nil
+		if !ch.Busy {
+			return c.tryAnswering(ch)
 		}
-		if !ch.Busy || !c.admitAnew(ch.At) {
+		if !c.admitAnew(ch.At) {
 			return c.noneReady(ch)
 		}
 	}
+}
+
+// tryAnswering sends the call to an upstream that does not work but answers, if there is one.
+func (c *call) tryAnswering(none upstreams.Choice) *refusal {
+	i, ok := c.pool.set.Answering(time.Now(), c.counted())
+	if !ok {
+		return c.noneReady(none)
+	}
+	c.goTo(c.tries.first, i, false)
+	return nil
 }
 
 // conversation is the one to which the call belongs, if that decides where it goes.
