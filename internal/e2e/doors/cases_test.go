@@ -153,8 +153,9 @@ func sharesByWeight(t *testing.T, d *Door) {
 	}
 }
 
-// receivedWhileAsking is what tenants are charged in a while, and whether calls of each of them waited all the time: only
-// then shares are due. On a machine with other work their callers may be late.
+// receivedWhileAsking is what calls of tenants held as they were admitted in a while, and whether calls of each of them
+// waited all the time: only then shares are due. On a machine with other work their callers may be late, also to end
+// what was admitted: so what they were charged would tell of callers, not of shares.
 func (s *Site) receivedWhileAsking(tenants map[string]int64, while time.Duration) (got map[string]int64, asked bool) {
 	got = map[string]int64{}
 	before := s.Scrape() // of all tenants at once: on a busy machine each look takes a while
@@ -167,7 +168,10 @@ func (s *Site) receivedWhileAsking(tenants map[string]int64, while time.Duration
 		}
 	}
 	for tenant := range tenants {
-		got[tenant] = chargedIn(after, tenant) - chargedIn(before, tenant)
+		held := func(metrics string) int64 {
+			return int64(processtest.Sum(metrics, "llmgov_tokens_total", `kind="held"`, `tenant="`+tenant+`"`))
+		}
+		got[tenant] = held(after) - held(before)
 	}
 	return got, asked
 }

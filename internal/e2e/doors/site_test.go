@@ -128,17 +128,14 @@ func (s *Site) metric(name string, labels ...string) (sum float64) {
 }
 
 // charged are the tokens that a tenant was charged; of all tenants, if it is "".
-func (s *Site) charged(tenant string) int64 { return chargedIn(s.Scrape(), tenant) }
-
-// chargedIn is charged by metrics that were read before.
-func chargedIn(metrics, tenant string) int64 {
+func (s *Site) charged(tenant string) int64 {
 	total := 0.0
 	for _, kind := range []string{`kind="input"`, `kind="output"`} {
 		labels := []string{kind}
 		if tenant != "" {
 			labels = append(labels, `tenant="`+tenant+`"`)
 		}
-		total += processtest.Sum(metrics, "llmgov_tokens_total", labels...)
+		total += s.metric("llmgov_tokens_total", labels...)
 	}
 	return int64(total)
 }
