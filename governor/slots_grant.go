@@ -108,7 +108,10 @@ func (p *pool) slotsLostLocked() bool {
 // is known.
 func (p *pool) slotsComingLocked(call *escrow.Call) bool {
 	l := p.grants
-	if l == nil || l.alone || l.fenced || p.escrow.HasSlot(call.Leaf, call.Background) || p.escrow.Capped(call.Leaf) {
+	if l == nil || l.alone || l.fenced || p.escrow.HasSlot(call.Leaf, call.Background) {
+		return false
+	}
+	if p.escrow.Capped(call.Leaf) && !p.roomComingLocked() {
 		return false
 	}
 	limit, used := p.slotsLocked()
@@ -170,11 +173,14 @@ func (p *pool) lackRoomLocked(now time.Time) {
 		return
 	}
 	l.capped = now
-	if !l.lacks && l.Slots < p.mostSlotsLocked() {
+	if !l.lacks && p.roomComingLocked() {
 		l.lacks = true
 		l.all.listPool(p)
 	}
 }
+
+// roomComingLocked reports whether more slots may be granted here. Soft caps are a part of them.
+func (p *pool) roomComingLocked() bool { return p.grants.Slots < p.mostSlotsLocked() }
 
 // longest is how long the longest call ran, of those that ended within the last one to two minutes,
 // and how many these were.

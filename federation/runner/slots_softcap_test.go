@@ -41,3 +41,22 @@ func TestSlots_SoftCap(t *testing.T) {
 		})
 	}
 }
+
+// TestSlots_SoftCapImpatient: calls that may not wait are served up to their tenant's soft cap of all slots, though only a few are
+// granted to their gateway when they come. Beyond the cap they are refused.
+func TestSlots_SoftCapImpatient(t *testing.T) {
+	withFleet(t, 24, 3, func(p *governor.Pool) { p.SoftCapPPM = 500_000 }, func(t *testing.T, f *fleet, list []*berth, _ *sync.WaitGroup) {
+		time.Sleep(5 * time.Second)
+		var calls sync.WaitGroup
+		for range 30 {
+			calls.Go(func() { f.call(list[1], "now", false, time.Second) })
+		}
+		calls.Wait()
+		if n := f.seen().refused[governor.ReasonConcurrency]; f.seen().most < 10 || f.seen().most > 12 || n != 30-f.seen().most {
+			t.Errorf("of 30 calls where 24 slots are free, of which one tenant may have 12, %d ran and %d were refused", f.seen().most, n)
+		}
+		if f.seen().waited > 250*time.Millisecond {
+			t.Errorf("one waited %v", f.seen().waited)
+		}
+	})
+}
