@@ -99,3 +99,14 @@ func TestSoftCap_EntitledIsReceived(t *testing.T) {
 		calls.Wait()
 	})
 }
+
+// TestSoftCap_Adaptive: an adaptive limit has no soft cap. One tenant alone at its cap would hold the limit at its least, because only
+// a full one rises: it ran 2 calls before an upstream that could take 40.
+func TestSoftCap_Adaptive(t *testing.T) {
+	p := adaptivePool()
+	p.SoftCapPPM = 500_000
+	_, err := New(Config{Pools: []Pool{p}, Tenants: []Tenant{{Name: "a", Weight: 1000}}})
+	if err == nil || !strings.Contains(err.Error(), "soft cap") {
+		t.Errorf("got %v", err)
+	}
+}

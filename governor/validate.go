@@ -86,6 +86,9 @@ func (c *Pool) check(f *faults, shared bool) {
 	} else if c.Adaptive != adaptive.Fixed && (c.MinConcurrency < 1 || c.MinConcurrency > c.Concurrency) {
 		f.add("pool %s: least concurrency %d is not in 1…%d", c.Name, c.MinConcurrency, c.Concurrency)
 	}
+	if c.Adaptive != adaptive.Fixed && c.SoftCapPPM > 0 {
+		f.add("pool %s: a tenant at its soft cap would keep an adaptive limit from rising: have one of them", c.Name)
+	}
 	if c.TenantLimits > LimitsStrict {
 		f.add("pool %s: there is no way %d to count against tenants' limits", c.Name, c.TenantLimits)
 	}

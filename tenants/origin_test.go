@@ -31,11 +31,13 @@ pools:
       max: 8
       interactive_reserve: 2
       adaptive: aimd
-      soft_cap: 0.5
     budgets:
       - {tokens: 7, per: hour}
       - {requests: 8, per: day}
-  side: {models: [s], rpm: 1}
+  side:
+    models: [s]
+    rpm: 1
+    concurrency: {max: 4, soft_cap: 0.5}
 default_pool: main
 `,
 		"tenants/a.yaml": `tenants:
@@ -70,6 +72,7 @@ default_pool: main
 	}
 	var got strings.Builder
 	got.WriteString(limitLines(s.PoolLimits(&s.Pools()[0])))
+	got.WriteString(limitLines(s.PoolLimits(&s.Pools()[1])))
 	for i := range s.Tenants() {
 		fmt.Fprintf(&got, "%s\n%s", s.Tenants()[i].Name, limitLines(s.Limits(&s.Tenants()[i], &s.Pools()[0])))
 	}
@@ -78,11 +81,15 @@ concurrency 8 llmgov.yaml:6:5
 adaptive aimd llmgov.yaml:9:17
 min 4 
 interactive_reserve 2 llmgov.yaml:8:28
-soft_cap 0.5 llmgov.yaml:10:17
 headroom 0.01 
 accounting admit_max 
-budgets[0] 7 tokens per hour llmgov.yaml:12:9
-budgets[1] 8 requests per day llmgov.yaml:13:9
+budgets[0] 7 tokens per hour llmgov.yaml:11:9
+budgets[1] 8 requests per day llmgov.yaml:12:9
+rpm 1 llmgov.yaml:15:10
+concurrency 4 llmgov.yaml:16:5
+soft_cap 0.5 llmgov.yaml:16:37
+headroom 0.01 
+accounting admit_max 
 acme
 weight 2 tenants/b.yaml:4:13
 floor_tpm 5 tenants/b.yaml:7:16

@@ -176,12 +176,23 @@ func readConcurrency(v value, p *Pool) {
 		if complaint := checkReserve(p); complaint != "" {
 			v.Report.At(reserve, "%s %s", v.Report.ShownNumber(reserve, p.InteractiveReserve), complaint)
 		}
+		if complaint := checkSoftCap(p); complaint != "" {
+			v.Report.At(strictyaml.Child(v.Path, "soft_cap"), "%s", complaint)
+		}
 		return
 	}
 	p.InteractiveReserve = 0
 	p.SoftCapPPM = 0
 	p.Adaptive = ""
 	p.MinConcurrency = 0
+}
+
+// checkSoftCap complains about a soft cap of a limit that has to be found out.
+func checkSoftCap(p *Pool) string {
+	if p.SoftCapPPM == 0 || p.Adaptive == "" {
+		return ""
+	}
+	return "is of a fixed limit only, because a tenant at its cap would keep an adaptive one from rising; remove adaptive or soft_cap"
 }
 
 // bareLaw is the law that was probably meant by a word in place of the number or mapping.

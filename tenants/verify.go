@@ -102,6 +102,9 @@ func (v *verifier) pool(p *Pool) {
 	}
 	v.amounts(path, 0, maxAmount, amounts{"interactive_reserve": p.InteractiveReserve})
 	v.amounts(path, 0, maxSoftCapPPM, amounts{"soft_cap (millionths)": p.SoftCapPPM})
+	if complaint := checkSoftCap(p); complaint != "" {
+		v.r.At(strictyaml.Child(path, "soft_cap"), "%s", complaint)
+	}
 	if complaint := checkReserve(p); complaint != "" && p.InteractiveReserve > 0 {
 		v.r.At(strictyaml.Child(path, "interactive_reserve"), "%d %s", p.InteractiveReserve, complaint)
 	}

@@ -23,7 +23,7 @@ pools:
     models: [m]
     tpm: 1000000
     rpm: 1000
-    concurrency: {max: 20, min: 2, adaptive: gradient, interactive_reserve: 3, soft_cap: 0.5}
+    concurrency: {max: 20, min: 2, adaptive: gradient, interactive_reserve: 3}
     accounting: production
     token_weights: {input: 2, cached_input: 0.5, output: 3, reasoning: 4, audio: 5}
     headroom: 0.02
@@ -34,7 +34,7 @@ pools:
     on_store_loss: {local: 0.1}
     tenant_limits: strict
     expect_nodes: 3
-  q: {models: [other], rpm: 10, upstreams: [{name: u, weight: 2, order: 1, tpm: 1, rpm: 2, concurrency: 3}], tpm: 1, concurrency: 3}
+  q: {models: [other], rpm: 10, upstreams: [{name: u, weight: 2, order: 1, tpm: 1, rpm: 2, concurrency: 3}], tpm: 1, concurrency: {max: 3, soft_cap: 0.5}}
 `
 
 const everybody = `
@@ -87,7 +87,8 @@ func TestGovernorIsGivenEveryField(t *testing.T) {
 	if cfg.Zone.String() != "Europe/Paris" || cfg.Revision == "" {
 		t.Errorf("zone %v, revision %q", cfg.Zone, cfg.Revision)
 	}
-	cfg.Pools[0].Upstreams = cfg.Pools[1].Upstreams // which do not go together with on_store_loss
+	cfg.Pools[0].Upstreams = cfg.Pools[1].Upstreams   // which do not go together with on_store_loss
+	cfg.Pools[0].SoftCapPPM = cfg.Pools[1].SoftCapPPM // because no adaptive limit has one
 	filled(t, "pool", reflect.ValueOf(cfg.Pools[0]))
 	filled(t, "tenant", reflect.ValueOf(cfg.Tenants[0]))
 	if team := cfg.Tenants[1]; team.NoCalls || team.Name != "acme/search" {
