@@ -29,7 +29,6 @@ func meter(c *call, l *client.Lease, resp *http.Response) {
 		resp.ContentLength = -1
 		m.body = streaming.NewBody(resp.Body, streaming.Options{
 			WithholdUsage: c.withhold,
-			First:         func() { l.ProgressDeltas(1) },
 			Progress:      l.ProgressDeltas,
 			End:           m.end,
 		})

@@ -443,6 +443,43 @@ func TestMiddleware_Refuses(t *testing.T) {
 	}
 }
 
+// The first chunk of a stream renews the lease once, because each renewal takes the lock of the pool.
+func TestTransport_FirstChunkRenewsOnce(t *testing.T) {
+	d := &renewals{}
+	stream := func(*http.Request) (*http.Response, error) {
+		const chunk = `data: {"choices":[{"index":0,"delta":{"content":"word"}}]}` + "\n\n"
+		head := http.Header{"Content-Type": {"text/event-stream"}}
+		return &http.Response{StatusCode: http.StatusOK, Header: head, Body: io.NopCloser(strings.NewReader(chunk + "data: [DONE]\n\n"))}, nil
+	}
+	req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/chat/completions", strings.NewReader(streamed))
+	resp, err := govhttp.ClientMiddleware(client.New(d), govhttp.Options{})(req, stream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadAll(resp.Body); err != nil {
+		t.Error(err)
+	}
+	_ = resp.Body.Close()
+	if d.n != 1 {
+		t.Errorf("the lease was renewed %d times, want 1", d.n)
+	}
+}
+
+// renewals is a Door that lets every call in, and counts how often its lease is renewed.
+type renewals struct{ n int }
+
+func (d *renewals) Reserve(ctx context.Context, req client.Request) (*client.Lease, error) {
+	l := &client.Lease{}
+	l.Begin(ctx, d, client.Grant{ID: req.ID})
+	return l, nil
+}
+
+func (d *renewals) Close() error                  { return nil }
+func (d *renewals) Progress(client.Produced)      { d.n++ }
+func (d *renewals) End(client.End)                {}
+func (d *renewals) EndBy(context.CancelCauseFunc) {}
+func (d *renewals) Show(http.Header)              {}
+
 // The SDK reads a governed stream as it reads any, and it is charged what the model server produced.
 func TestClientMiddleware_SDKStreams(t *testing.T) {
 	s := newStack(t, nil)
