@@ -443,6 +443,34 @@ func TestMiddleware_Refuses(t *testing.T) {
 	}
 }
 
+// A call without a key is refused before its body is read: whoever sends it may have any number of large ones.
+func TestMiddleware_KeylessUnread(t *testing.T) {
+	s := newStack(t, nil)
+	body := &untouched{Reader: strings.NewReader(streamed)}
+	r := httptest.NewRequest(http.MethodPost, "/v1/chat/completions", body)
+	w := httptest.NewRecorder()
+	never := func(http.ResponseWriter, *http.Request) { t.Error("the handler was called") }
+	govhttp.Middleware(s.client, govhttp.Options{})(http.HandlerFunc(never)).ServeHTTP(w, r)
+	if w.Code != http.StatusUnauthorized || !strings.Contains(w.Body.String(), "invalid_api_key") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	if body.reads > 0 {
+		t.Errorf("the body was read %d times", body.reads)
+	}
+}
+
+// untouched counts how often a body is read.
+type untouched struct {
+	io.Reader
+	reads int
+}
+
+// Read implements io.Reader.
+func (u *untouched) Read(p []byte) (int, error) {
+	u.reads++
+	return u.Reader.Read(p)
+}
+
 // The first chunk of a stream renews the lease once, because each renewal takes the lock of the pool.
 func TestTransport_FirstChunkRenewsOnce(t *testing.T) {
 	d := &renewals{}

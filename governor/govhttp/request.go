@@ -60,6 +60,12 @@ var byLength = slices.SortedFunc(slices.Values(route.ToInference()), func(a, b s
 func (g *governed) read(r *http.Request, at *route.Route, deployment string) (*call, *admission.Refusal, error) {
 	c := &call{in: r, route: at}
 	c.ask.ID = describe.RequestID(r.Header)
+	who := g.opt.Caller(r)
+	if g.serves && who == (Caller{}) {
+		return c, nobody, nil
+	}
+	c.ask.Key = who.Key
+	c.ask.Tenant = who.Tenant
 	body, err := readBody(r, g.opt.MaxBody)
 	if errors.Is(err, errTooLarge) {
 		return c, &admission.Refusal{Status: http.StatusRequestEntityTooLarge, Code: admission.CodeTooLarge, Message: fmt.Sprintf("The body is larger than %d bytes.", g.opt.MaxBody)}, nil
@@ -126,11 +132,10 @@ func (g *governed) describe(c *call) *admission.Refusal {
 		return f
 	}
 	describe.Ask(&a, &c.route.Route, c.head, 0)
-	who := g.opt.Caller(c.in)
 	c.ask = client.Request{
 		ID:         c.ask.ID,
-		Key:        who.Key,
-		Tenant:     who.Tenant,
+		Key:        c.ask.Key,
+		Tenant:     c.ask.Tenant,
 		Model:      a.Model,
 		Instead:    a.Instead,
 		Route:      a.Answer.Route,

@@ -72,6 +72,9 @@ func copyTo(w http.ResponseWriter, body io.Reader) error {
 	}
 }
 
+// nobody refuses a call without a caller before its body is read, because strangers could send large ones.
+var nobody = &admission.Refusal{Status: http.StatusUnauthorized, Code: admission.CodeKey, Message: "No API key was given."}
+
 // severalModels refuses a body that names further models: whether its caller may use them is not known here.
 var severalModels = &admission.Refusal{
 	Status: http.StatusBadRequest, Code: admission.CodeInvalid, Param: "model",
