@@ -79,10 +79,11 @@ func TestBuild_Aliases(t *testing.T) {
 	}
 }
 
-// Upstreams are listed in the order in which they get calls, with the weights of those that share them.
+// Upstreams are listed in the order in which they get calls, with their weights, which also say how much of the pool's limits
+// is each one's.
 func TestPool_UpstreamNames(t *testing.T) {
 	p := Pool{Upstreams: []PoolUpstream{{Name: "c", Weight: 5, Order: 2}, {Name: "a", Weight: 3}, {Name: "d", Weight: 1, Order: 3}, {Name: "b", Weight: 1}}}
-	if got, want := p.UpstreamNames(), "a (3), b (1), then c, then d"; got != want {
+	if got, want := p.UpstreamNames(), "a (3), b (1), then c (5), then d (1)"; got != want {
 		t.Errorf("they are listed as %s, want %s", got, want)
 	}
 	p.Upstreams[0].Models = map[string]string{"m": "mine"}
@@ -112,10 +113,10 @@ tenants:
 	for _, want := range []struct {
 		tenant, pools, upstreams, names string
 	}{
-		{"a", "main", "ptu, then paid", "dep at ptu, gpt-4o at paid"},
-		{"a/x", "main", "ptu, then paid", "dep at ptu, gpt-4o at paid"},
+		{"a", "main", "ptu (1), then paid (1)", "dep at ptu, gpt-4o at paid"},
+		{"a/x", "main", "ptu (1), then paid (1)", "dep at ptu, gpt-4o at paid"},
 		{"a/y", "main", "paid", "gpt-4o"},
-		{"b", "main side", "ptu, then paid", "dep at ptu, gpt-4o at paid"},
+		{"b", "main side", "ptu (1), then paid (1)", "dep at ptu, gpt-4o at paid"},
 	} {
 		who, _ := s.TenantByName(want.tenant)
 		var pools []string

@@ -155,10 +155,6 @@ func (p *Pool) UpstreamNames() string {
 	text := ""
 	for i := range list {
 		u := &list[i]
-		alone := true
-		for j := range list {
-			alone = alone && (j == i || list[j].Order != u.Order)
-		}
 		switch {
 		case i == 0:
 		case list[i-1].Order != u.Order:
@@ -168,7 +164,7 @@ func (p *Pool) UpstreamNames() string {
 		}
 		text += u.Name
 		var more []string
-		if !alone {
+		if len(list) > 1 {
 			more = append(more, strictyaml.SpellDecimal(u.Weight, 0))
 		}
 		for _, axis := range upstreamAxes {

@@ -26,7 +26,7 @@ func TestUpstreamLimits(t *testing.T) {
 		}
 	}
 	s, err := load("    upstreams: [{name: a, tpm: 200000}, {name: b, tpm: 600000, order: 1}]\n")
-	if err != nil || s.Pools()[0].UpstreamNames() != "a (tpm 200000), then b (tpm 600000)" {
+	if err != nil || s.Pools()[0].UpstreamNames() != "a (1, tpm 200000), then b (1, tpm 600000)" {
 		t.Errorf("%v, %s", err, s.Pools()[0].UpstreamNames())
 	}
 	for text, want := range map[string]string{

@@ -102,7 +102,7 @@ pools:
     - {name: p, weight: 2, order: 1, models: {mini: mini-us, o3: think}}
     - {name: q, weight: 5, order: 2}
 `, "tenants: {a: {keys: ["+tenants.HashKey("a").String()+"]}}\n")
-	const want = "Pool chat, upstreams o (3), p (2), then q, models gpt-4o (chat-eu-ptu at o, gpt-4o at p, gpt-4o at q), " +
+	const want = "Pool chat, upstreams o (3), p (2), then q (5), models gpt-4o (chat-eu-ptu at o, gpt-4o at p, gpt-4o at q), " +
 		"fast (mini at o, mini-us at p, mini at q), o*, o3 (o3 at o, think at p, o3 at q)"
 	if got := r.Pools[0].title(); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
