@@ -72,6 +72,7 @@ var mutants = []mutant{
 	{"a limit that is raised after a loss holds a Window later", "share.go", "limit = min(limit, capped)", "_ = capped", "", "TestRestored_Raised"},
 	{"what a journal tells of a process that ran for less than a Window is not all", "restore_journal.go", "min(m.Joined, c.Journal.Joined)", "min(m.Joined, 0*c.Journal.Joined)", "", "TestJournal_AllRestarted"},
 	{"who was away for long does not know who was there meanwhile", "restore_journal.go", "c.Journal == nil || c.Age > a.Rules.window()/2", "c.Journal == nil", "", "TestJournal_AllRestarted"},
+	{"a node under another name has no journal", "node_memory.go", " || m.Node != n.cfg.Name", "", "", "TestJournal_Renamed"},
 	{"what journals tell counts", "account.go", "a.bookJournals()", "", "", "TestJournal_AllRestarted"},
 	{"a memory that learns has no digest", "account.go", "if r.Status == Granted {\n		d :=", "if r.Status != Resend {\n		d :=", "", "TestRestored"},
 	{"the store's clock never runs backwards", "account.go", "a.Now = max(a.Now, now)", "a.Now = now", "clock", ""},

@@ -8,8 +8,9 @@ import (
 
 // Memory is what a node keeps over a restart of its process, in case the store loses its data meanwhile: its last digest, and
 // what the store's clock showed between Sent and Got. Joined is when it had its first answer. These are of the wall clock,
-// because no other outlives a process.
+// because no other outlives a process. Node is the node's name.
 type Memory struct {
+	Node         string
 	Digest       []byte
 	Epoch, Clock int64
 	Sent, Got    time.Time
@@ -22,7 +23,7 @@ type Memory struct {
 func (n *Node) Memory() (Memory, bool) {
 	k := &n.kept
 	m := Memory{
-		Digest: k.digest, Epoch: k.epoch, Clock: k.clock.store,
+		Node: n.cfg.Name, Digest: k.digest, Epoch: k.epoch, Clock: k.clock.store,
 		Sent: k.clock.sentAt.Round(0), Got: k.clock.gotAt.Round(0), Joined: n.first.Round(0),
 	}
 	return m, len(k.digest) > 0
@@ -37,10 +38,11 @@ func (n *Node) remember(m *Memory) {
 	n.epoch = m.Epoch
 }
 
-// journal is the usage of the earlier process, by the clock of a memory that knows nothing of it; nil if it is unknown.
+// journal is the usage of the earlier process, by the clock of a memory that knows nothing of it; nil if it is unknown. That of
+// another name is unknown too: two processes that read it one after the other would be two members, and count as two that have told.
 func (n *Node) journal() *Journal {
 	m := n.cfg.Memory
-	if m.Journal == nil || m.Joined.IsZero() {
+	if m.Journal == nil || m.Joined.IsZero() || m.Node != n.cfg.Name {
 		return nil
 	}
 	var b book

@@ -5,7 +5,7 @@ package federation
 // a Window, then nobody else used anything in that time: what they tell is all there is, and the digests are not
 // needed. While they were away another node may have come and gone that is none of them. The number of nodes says
 // that there is none, but it is believed for no longer than a start takes: a journal is as good as none if the digest beside it is
-// older than half a Window.
+// older than half a Window, or of a node of another name: one that is restarted twice would else be two of them.
 //
 // A process may end between any two steps. A call is in the journal before it is sent, so whatever was used is told,
 // reported or not. A digest that was no longer written down is only older. If the process ends again before

@@ -50,7 +50,7 @@ func TestJournal_AllRestarted(t *testing.T) {
 				if i >= c.journals {
 					journal = nil
 				}
-				list[i] = restartedWith(t, f, journal, rules)
+				list[i] = restartedWith(t, f, f.node.cfg.Name, journal, rules)
 			}
 			now = now.Add(c.away)
 			a = NewAccount(rules, ms(), Options{})
@@ -76,11 +76,44 @@ func TestJournal_AllRestarted(t *testing.T) {
 }
 
 // restartedWith is a fellow that begins with what an earlier process kept, and with its journal.
-func restartedWith(t *testing.T, f *fellow, journal []escrow.Booking, r Rules) *fellow {
+func restartedWith(t *testing.T, f *fellow, name string, journal []escrow.Booking, r Rules) *fellow {
 	t.Helper()
-	next := restarted(t, f, f.node.cfg.Name, r)
+	next := restarted(t, f, name, r)
 	m := *next.node.cfg.Memory
 	m.Journal = journal
 	next.node.cfg.Memory = &m
 	return next
+}
+
+// TestJournal_Renamed: a node that is restarted twice, each time under another name, does not stand for two that have told all: the other
+// one's usage is not forgotten.
+func TestJournal_Renamed(t *testing.T) {
+	rules := DefaultRules()
+	now := t0
+	ms := func() int64 { return 1_000_000 + now.Sub(t0).Milliseconds() }
+	a := NewAccount(rules, ms(), Options{Fresh: true})
+	beat := func(f *fellow) Reply {
+		f.tell(now)
+		f.beat.Expect = 2
+		return f.arrives(a, ms(), now, Envelope{}, true)
+	}
+	one := newFellow("a", rules)
+	other := newFellow("b", rules)
+	other.report.Bookings = []escrow.Booking{{End: t0.Add(60 * time.Second), Cost: 80}}
+	for now.Before(t0.Add(70 * time.Second)) {
+		now = now.Add(time.Second)
+		beat(one)
+		beat(other)
+	}
+	now = now.Add(5 * time.Second)
+	a = NewAccount(rules, ms(), Options{})
+	for _, name := range []string{"x", "y"} {
+		next := restartedWith(t, one, name, []escrow.Booking{}, rules)
+		for range 3 {
+			if beat(next).Status == Granted {
+				t.Fatalf("as %s it is granted something, and %d count as used of 80", name, a.used()[0])
+			}
+			now = now.Add(250 * time.Millisecond)
+		}
+	}
 }
