@@ -79,8 +79,8 @@ type Choice struct {
 }
 
 // Choose picks one of some members: of those that are ready, one of the lowest order; there the one that is next for
-// the call's conversation, or, if it has none, the one whose turn it is by weight. It is deterministic. The call is in flight
-// there until it Leaves.
+// the call's conversation, or, if it has none, the one whose turn it is by weight. The same calls before
+// it and in flight make the same choice. The call is in flight there until it Leaves.
 func (s *Set) Choose(now time.Time, among Mask, of Conversation) Choice {
 	s.mu.Lock()
 	defer s.mu.Unlock()
