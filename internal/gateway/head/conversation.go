@@ -127,8 +127,9 @@ const mostHashed = 256
 
 // add hashes a text.
 func (c *conversing) add(text []byte) {
-	length := binary.LittleEndian.AppendUint64(nil, uint64(len(text)))
-	c.texts = crc64.Update(c.texts, polynomial, length)
+	var length [8]byte
+	binary.LittleEndian.PutUint64(length[:], uint64(len(text)))
+	c.texts = crc64.Update(c.texts, polynomial, length[:])
 	c.texts = crc64.Update(c.texts, polynomial, text[:min(len(text), mostHashed)])
 	c.texts = crc64.Update(c.texts, polynomial, text[max(0, len(text)-mostHashed):])
 }
