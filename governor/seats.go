@@ -22,7 +22,7 @@ func (p *poolView) configureLocked(now time.Time, tb *table, zone *time.Location
 		p.claims.escrow = p.escrow
 	}
 	p.adaptLocked()
-	p.configureUpstreamsLocked()
+	p.configureUpstreamsLocked(now)
 	p.limitLocked(now)
 	p.claims.plant(p, tb)
 	if shared {

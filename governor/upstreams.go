@@ -30,6 +30,7 @@ func (u *Upstream) Limits() Limits {
 // locks of their own, because whoever shares them with other processes reads them.
 type poolUpstreams struct {
 	list  []*upstream
+	gone  []*upstream    // left the list lately; their books are kept for their return
 	calls []upstreamCall // by the slot of their escrow handles
 	// holds says that the provider counts tokens later than at admission. A running call then counts all the time, and
 	// for a minute after its end, which is never less than the provider counts.
@@ -42,6 +43,7 @@ type upstream struct {
 	own    *ownLimits
 	turn   float64   // calls that began here, by weight: of those of one order the least goes first
 	closed time.Time // until when nothing goes there
+	left   time.Time // when it left the list; zero while it is in it
 	// tokens and ended are the sums of all calls that ended there.
 	tokens, ended int64
 }
@@ -56,7 +58,7 @@ type upstreamCall struct {
 var _ escrow.Upstreams = (*poolUpstreams)(nil)
 
 // configureUpstreamsLocked puts the upstreams of a configuration in force. Call limitLocked afterwards.
-func (p *poolView) configureUpstreamsLocked() {
+func (p *poolView) configureUpstreamsLocked(now time.Time) {
 	old := p.upstreams
 	p.upstreams = nil
 	if len(p.cfg.Upstreams) > 0 {
@@ -72,6 +74,7 @@ func (p *poolView) configureUpstreamsLocked() {
 			u.own.freed = p.freed
 		}
 		u.Upstream = cfg
+		u.left = time.Time{}
 		p.upstreams.list = append(p.upstreams.list, u)
 	}
 	moved := func(via escrow.Mask) escrow.Mask { return p.upstreams.since(old, via) }
@@ -81,6 +84,7 @@ func (p *poolView) configureUpstreamsLocked() {
 	}
 	if old != nil {
 		p.upstreams.calls = old.calls
+		p.upstreams.keep(now, old)
 	}
 	p.escrow.SetUpstreams(p.upstreams, moved)
 }
@@ -108,16 +112,32 @@ func (p *pool) limitUpstreamsLocked(now time.Time) {
 	}
 }
 
-// named is the upstream with a name; nil if there is none.
+// named is the upstream with a name, also one that is gone; nil if there is none.
 func (s *poolUpstreams) named(name string) *upstream {
 	if s == nil {
 		return nil
 	}
-	i := slices.IndexFunc(s.list, func(u *upstream) bool { return u.Name == name })
-	if i < 0 {
-		return nil
+	for _, u := range slices.Concat(s.list, s.gone) {
+		if u.Name == name {
+			return u
+		}
 	}
-	return s.list[i]
+	return nil
+}
+
+// keep keeps the upstreams that have left the list before, while their usage may count.
+func (s *poolUpstreams) keep(now time.Time, old *poolUpstreams) {
+	for _, u := range slices.Concat(old.list, old.gone) {
+		if slices.Contains(s.list, u) {
+			continue
+		}
+		if u.left.IsZero() {
+			u.left = now
+		}
+		if now.Sub(u.left) <= 2*escrow.Window || !u.own.idle(now) {
+			s.gone = append(s.gone, u)
+		}
+	}
 }
 
 // since is where the upstreams stand that a call was offered for under the list before. If none is left it may use all.

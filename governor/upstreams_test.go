@@ -116,3 +116,39 @@ func TestUpstreams_Restart(t *testing.T) {
 		}
 	})
 }
+
+// An upstream that leaves the configuration and comes back has not forgotten what was used of it, nor which calls still run there.
+func TestUpstreams_ComeBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := twoUpstreams()
+		both := cfg.Pools[0].Upstreams
+		g := must(t, cfg)
+		time.Sleep(time.Minute)
+		ended, _ := g.Acquire(t.Context(), demand("a", 5_000))
+		ended.Settle(Usage{Output: 5_000})
+		running, _ := g.Acquire(t.Context(), demand("a", 1_000))
+		for _, list := range [][]Upstream{both[1:], both} {
+			cfg.Pools[0].Upstreams = list
+			if err := g.Apply(cfg); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if u := g.Upstreams("p")[0].Used; u.TPM != 6_000 || u.Concurrency != 1 {
+			t.Errorf("%+v is used, want 6,000 tokens, and one call", u)
+		}
+		running.Settle(Usage{Output: 1_000})
+		if u := g.Upstreams("p")[0].Used; u.TPM != 6_000 || u.Concurrency != 0 {
+			t.Errorf("%+v is used at the end, want 6,000 tokens, and no call", u)
+		}
+		cfg.Pools[0].Upstreams = both[1:]
+		for range 2 { // it is forgotten when it has been away for long
+			if err := g.Apply(cfg); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(5 * time.Minute)
+		}
+		if gone := g.table.Load().pools["p"].upstreams.gone; len(gone) > 0 {
+			t.Errorf("%d upstreams are kept", len(gone))
+		}
+	})
+}
