@@ -180,10 +180,12 @@ func (c *call) mayRepeat(said upstreams.Outcome) bool {
 // order. It reports false when that is too late, or the governor knows that it will be.
 func (c *call) admitAnew(ready time.Time) bool {
 	c.tries.comeBack = time.Until(ready)
-	if c.tries.may != c.pool.set.All() || !c.MayReadmit(ready) {
+	elsewhere := !c.pool.set.Limited() && c.tries.may != c.pool.set.All()
+	if elsewhere || !c.MayReadmit(ready) {
 		return false // or the pool goes on without this call's upstreams, and it would be admitted at once
 	}
 	c.g.believe(c.pool) // whoever knew it first may be on the way to tell the governor
+	c.Request.Via = c.via(c.tries.may)
 	if rej := c.Readmit(); rej != nil {
 		c.tries.comeBack = max(c.tries.comeBack, rej.RetryAfter)
 		return false

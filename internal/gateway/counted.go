@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"slices"
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
@@ -67,7 +66,7 @@ func (c *call) move(others upstreams.Mask, lost governor.Usage, sent bool) upstr
 	if ready == 0 {
 		return upstreams.Choice{}
 	}
-	name, ok := c.Lease.Move(uint64(ready), lost, sent)
+	name, ok := c.Lease.Move(c.via(ready), lost, sent)
 	if !ok {
 		return upstreams.Choice{Busy: true, At: time.Now().Add(lookAgain)}
 	}
@@ -85,9 +84,25 @@ func (c *call) tryAt(there upstreams.Mask) upstreams.Choice {
 
 // memberNamed is the upstream with a name, if the call may use it. Another policy may have come into force.
 func (c *call) memberNamed(name string) upstreams.Mask {
-	i := slices.IndexFunc(c.pool.set.Members, func(m *upstreams.Member) bool { return m.Name == name })
+	i := c.pool.set.Place(name)
 	if i < 0 || c.tries.may&upstreams.Mask(0).With(i) == 0 {
 		return c.tries.may
 	}
 	return upstreams.Mask(0).With(i)
+}
+
+// via is a set of the call's upstreams by their places in the policy in force, which is the governor's and may be newer than the call's.
+func (c *call) via(some upstreams.Mask) uint64 {
+	now, there := c.g.world.Load().poolNamed(c.pool.Name)
+	if !there || now.set == c.pool.set {
+		return uint64(some)
+	}
+	via := upstreams.Mask(0)
+	for i, m := range c.pool.set.Members {
+		place := now.set.Place(m.Name)
+		if some&upstreams.Mask(0).With(i) != 0 && place >= 0 {
+			via = via.With(place)
+		}
+	}
+	return uint64(via)
 }

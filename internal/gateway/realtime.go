@@ -58,7 +58,7 @@ func (c *call) newSession(upstream *websocket.Conn) *realtime.Session {
 	return realtime.New(realtimeCall{c}, realtime.Terms{
 		Governor:      c.g.gov,
 		Account:       c.Account,
-		Request:       c.connected(),
+		Request:       c.Request,
 		Lease:         c.Lease,
 		Model:         c.head.Model,
 		MaxOutput:     c.Tenant.MaxOutputTokens,
@@ -66,13 +66,6 @@ func (c *call) newSession(upstream *websocket.Conn) *realtime.Session {
 		Shadow:        c.Tenant.Shadow,
 		Patience:      c.world.Snapshot.Config().Timeouts.StreamIdle,
 	}, upstream)
-}
-
-// connected is the request of the session, and of its responses: of the upstream to which it is connected.
-func (c *call) connected() governor.Request {
-	req := c.Request
-	req.Via = uint64(upstreams.Mask(0).With(c.try.index))
-	return req
 }
 
 // dialRealtime connects to an upstream, trying others if the first does not work.
@@ -129,6 +122,9 @@ type realtimeCall struct{ c *call }
 
 // Context implements realtime.Call.
 func (r realtimeCall) Context() context.Context { return r.c.r.Context() }
+
+// Via implements realtime.Call.
+func (r realtimeCall) Via() uint64 { return r.c.via(upstreams.Mask(0).With(r.c.try.index)) }
 
 // Revoked implements realtime.Call.
 func (r realtimeCall) Revoked() *admission.Refusal {

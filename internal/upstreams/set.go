@@ -4,6 +4,7 @@ import (
 	"iter"
 	"math"
 	"math/bits"
+	"slices"
 	"sync"
 	"time"
 )
@@ -64,6 +65,11 @@ func New(list []Spec, before *Set) *Set {
 
 // Limited reports whether members have limits of their own.
 func (s *Set) Limited() bool { return s.limited }
+
+// Place is the index of the member with a name; -1 if there is none.
+func (s *Set) Place(name string) int {
+	return slices.IndexFunc(s.Members, func(m *Member) bool { return m.Name == name })
+}
 
 // All is the mask of all members.
 func (s *Set) All() Mask { return s.all }

@@ -2,6 +2,7 @@ package upstreams
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -17,6 +18,7 @@ import (
 // weights 3 and 1, and one that may only use what is provisioned.
 type limitedWorld struct {
 	*harness.Stack
+	harness.World
 	provisioned, onDemand *harness.Upstream
 
 	mu   sync.Mutex
@@ -38,7 +40,8 @@ func newLimitedWorld(t *testing.T) *limitedWorld {
 	}
 	who[0].Weight = 3000
 	who[2].Upstreams = []string{"ptu"}
-	w.Stack = harness.New(t, harness.World{Pool: p, Tenants: who, Upstreams: map[string]http.Handler{"ptu": w.provisioned, "paid": w.onDemand}})
+	w.World = harness.World{Pool: p, Tenants: who, Upstreams: map[string]http.Handler{"ptu": w.provisioned, "paid": w.onDemand}}
+	w.Stack = harness.New(t, w.World)
 	return w
 }
 
@@ -140,6 +143,57 @@ func TestUpstreams_OneLost(t *testing.T) {
 			t.Errorf("upstreams refused %d calls, callers saw %v", n, w.seen)
 		}
 		t.Logf("callers saw %v", w.seen)
+		w.CheckIdle()
+	})
+}
+
+// A call that began before its pool's upstreams stood in another order goes on at the other one, not at the same again.
+func TestUpstreams_LimitsReordered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newLimitedWorld(t)
+		defer w.Close()
+		time.Sleep(time.Minute)
+		reordered := make(chan struct{})
+		w.provisioned.AnswerWith(func(rw http.ResponseWriter, _ *http.Request) {
+			<-reordered
+			rw.WriteHeader(http.StatusInternalServerError)
+		})
+		status := make(chan int, 1)
+		go func() { status <- w.Call(t.Context(), "big", harness.Chat(false, 5, "")).Status }()
+		synctest.Wait()
+		slices.Reverse(w.Pool.Upstreams)
+		snap, err := tenants.Build(w.Config(), w.Tenants)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Apply(snap)
+		close(reordered)
+		if got := <-status; got != http.StatusOK || w.provisioned.Calls.Load() != 1 || w.onDemand.Calls.Load() != 1 {
+			t.Errorf("status %d after %d calls of one and %d of the other, want 200, 1 and 1", got, w.provisioned.Calls.Load(), w.onDemand.Calls.Load())
+		}
+		w.CheckIdle()
+	})
+}
+
+// A tenant that may only use one upstream waits while this has asked for a pause.
+func TestUpstreams_OnlyOnePauses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newLimitedWorld(t)
+		defer w.Close()
+		time.Sleep(time.Minute)
+		began := time.Now()
+		w.provisioned.AnswerWith(func(rw http.ResponseWriter, _ *http.Request) {
+			w.provisioned.AnswerWith(nil)
+			rw.Header().Set("Retry-After", "5")
+			rw.WriteHeader(http.StatusTooManyRequests)
+		})
+		ans := w.Call(t.Context(), "only", harness.Chat(false, 5, ""))
+		if waited := time.Since(began); ans.Status != http.StatusOK || waited < 5*time.Second {
+			t.Errorf("status %d after %v, want 200 after 5s: %s", ans.Status, waited, ans.Body)
+		}
+		if n := w.onDemand.Calls.Load(); n > 0 {
+			t.Errorf("%d calls went where the tenant may not go", n)
+		}
 		w.CheckIdle()
 	})
 }

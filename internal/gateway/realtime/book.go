@@ -76,7 +76,7 @@ func (b *book) hold(ctx context.Context, r *response, output int64, wait *time.D
 	if output == 0 {
 		output = b.terms.DefaultOutput
 	}
-	req := b.terms.Request
+	req := b.request()
 	req.Model = b.terms.Model
 	req.Input = r.prompt
 	req.Output = output
@@ -104,6 +104,13 @@ func (b *book) hold(ctx context.Context, r *response, output int64, wait *time.D
 	return rej
 }
 
+// request is the one of the session, at its upstream.
+func (b *book) request() governor.Request {
+	req := b.terms.Request
+	req.Via = b.call.Via()
+	return req
+}
+
 // leaveRest gives back the lease of the session at rest, for a response that asks for one.
 func (b *book) leaveRest() {
 	b.mu.Lock()
@@ -117,7 +124,7 @@ func (b *book) leaveRest() {
 
 // rest takes a lease for the session itself, unless one of its responses has one or asks for one.
 func (b *book) rest() {
-	req := b.terms.Request
+	req := b.request()
 	req.Forced = true // the session has had it all the time
 	lease, rej := b.terms.Governor.Acquire(context.WithoutCancel(b.call.Context()), req)
 	if rej != nil {

@@ -66,7 +66,7 @@ func (b *book) overLimit() *admission.Refusal {
 
 // spent reports why a budget has no room for anything more; nil if it has.
 func (b *book) spent() *admission.Refusal {
-	req := b.terms.Request
+	req := b.request()
 	req.Model = b.terms.Model
 	o, known := b.terms.Governor.Explain(req)
 	if !known || b.terms.Shadow || o.Refused == nil || o.Refused.Reason != governor.ReasonBudget {
