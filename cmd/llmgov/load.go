@@ -74,7 +74,7 @@ func (c loadCmd) Run(e *env) error {
 	if err := c.write(e, r); err != nil {
 		return err
 	}
-	return errors.Join(c.broken(r, limits), c.unauthorized(r))
+	return errors.Join(c.broken(r, limits), c.unauthorized(r), c.unanswered(r))
 }
 
 // broken reports the limits of --fail-on that the run broke.
@@ -91,6 +91,14 @@ func (c loadCmd) unauthorized(r *load.Report) error {
 		return nil
 	}
 	return fmt.Errorf("llmgov: each of %d answers was 401: the server does not know the key; %s", r.Unauthorized, c.keyAdvice())
+}
+
+// unanswered reports that nobody is there.
+func (c loadCmd) unanswered(r *load.Report) error {
+	if r.Unanswered == 0 {
+		return nil
+	}
+	return fmt.Errorf("llmgov: nothing answered at %s: all %d calls failed; start the server, or check --url", c.URL, r.Unanswered)
 }
 
 // keyAdvice names the place of the wrong key.

@@ -18,6 +18,8 @@ type Report struct {
 	Seconds float64 `json:"measured_seconds"`
 	// Unauthorized is the number of answers if each of them was a 401, else 0.
 	Unauthorized int64 `json:"-"`
+	// Unanswered is the number of calls that failed if none got an answer, else 0.
+	Unanswered int64 `json:"-"`
 	// Notes are warnings about the figures.
 	Notes   []string  `json:"notes"`
 	Total   Figures   `json:"total"`

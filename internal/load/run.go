@@ -63,6 +63,9 @@ func Run(ctx context.Context, p *Plan, opt Options) *Report {
 	telling.Wait()
 	report := r.ledger.Report(opt.URL)
 	report.Unauthorized = r.keys.all()
+	if r.keys.answers == 0 {
+		report.Unanswered = r.counts[Failed]
+	}
 	return report
 }
 
