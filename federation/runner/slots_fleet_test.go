@@ -212,6 +212,16 @@ func (f *fleet) flood(group *sync.WaitGroup, b *berth, tenant string, callers in
 	}
 }
 
+// repeat is a caller of tenant a whose calls all run exactly so long.
+func (f *fleet) repeat(b *berth, end time.Time, run time.Duration) {
+	time.Sleep(f.random(run))
+	for time.Now().Before(end) {
+		if rej := f.call(b, "a", false, run); rej != nil {
+			time.Sleep(100 * time.Millisecond)
+		}
+	}
+}
+
 // reset forgets what was had.
 func (f *fleet) reset() {
 	f.mu.Lock()
