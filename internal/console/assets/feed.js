@@ -46,7 +46,8 @@ export async function refresh(name) {
   changed();
 }
 
-// explain asks why a request was refused, once.
+// explain asks why a request was refused, once. The event of a refusal may be here before the gateway can explain it, so
+// what it does not know of a refusal of the last minute is asked again.
 export function explain(id) {
   if (state.explained.has(id)) return;
   state.explained.set(id, {});
@@ -54,7 +55,8 @@ export function explain(id) {
     (answer) => state.explained.set(id, { answer }),
     (error) => {
       state.explained.set(id, { error: error.message });
-      if (!error.status) setTimeout(() => state.explained.delete(id), 2000);
+      const fresh = (e) => e.request === id && e.kind === 'refused' && Date.now() - e.at < 60000;
+      if (!error.status || state.events.some(fresh)) setTimeout(() => state.explained.delete(id), 2000);
     },
   ).finally(changed);
 }

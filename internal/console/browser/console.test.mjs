@@ -152,10 +152,13 @@ test('decisions can be filtered and paused', async () => {
 
 test('a refusal is explained', async () => {
   await until('quiet is refused', async () => (await chat(gateway.url, 'quiet', { id: 'req_quiet' })).status === 429);
+  let asked = 0;
+  await page.route('**/api/v1/explain?*', (route) => (asked++ === 0 ? route.fulfill({ status: 404, body: '{"error": {"message": "None yet"}}' }) : route.continue()));
   await go(page, '#/tenant/quiet');
-  await page.waitForSelector('tbody .badge.refused');
-  await page.locator('td a.mono').first().click();
+  await page.locator('tr', { has: page.locator('.badge.refused') }).locator('a.mono[title="req_quiet"]').first().click();
   await page.waitForSelector('.limits .decides');
+  assert.ok(asked > 1);
+  await page.unroute('**/api/v1/explain?*');
   assert.match(await text('h1'), /^Refused/);
   assert.equal(await text('.wide-facts a'), 'quiet');
   assert.match(await text('.message'), /requests per min \(RPM\): Limit 1, Used 1/);
