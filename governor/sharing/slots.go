@@ -57,24 +57,29 @@ func (s *Slots) claimSlots(d *governor.SlotsDemand) {
 		d.Background = 0
 		d.Returning = 0
 	}
-	all := stakes(d)
-	all.Name = slotsAll
-	all.Kind = parts.Slots
+	ahead := slotsAhead(d)
+	all := slotsClaim(d, slotsAll, d.Waiting > 0)
 	all.Limit = d.Together
 	all.Used = d.Running
-	all.Tail = d.Tail.Milliseconds()
-	background := all
 	all.Note = d.Note
-	ahead := slotsAhead(d)
 	want(&all, d.Waiting+d.Returning, ahead, d.Most)
 	s.claims = append(s.claims, all)
 	if d.Reserved && !d.Adaptive {
-		background.Name = slotsBackground
+		background := slotsClaim(d, slotsBackground, d.Waiting > 0 || d.Background > 0)
 		background.Used = d.RunningBackground
 		background.Limit = d.ForBackground
 		want(&background, d.Background, ahead, background.Limit)
 		s.claims = append(s.claims, background)
 	}
+}
+
+// slotsClaim is a claim on slots without amounts. waiting says that calls lack these slots.
+func slotsClaim(d *governor.SlotsDemand, name string, waiting bool) parts.Claim {
+	c := stakes(d, waiting)
+	c.Name = name
+	c.Kind = parts.Slots
+	c.Tail = d.Tail.Milliseconds()
+	return c
 }
 
 // slotsAhead is how many slots are wanted in advance, for calls that may come before the next beat,
@@ -101,14 +106,14 @@ func want(c *parts.Claim, waits, ahead, most int64) {
 }
 
 // stakes fills in the weights of a claim: of those who have all they want if the slots here are shared
-// by weight (Calm), and of those who do not (Weight).
-func stakes(d *governor.SlotsDemand) (c parts.Claim) {
+// by weight (Calm), and of those who do not (Weight). Calls that wait count if waiting says that they lack these slots.
+func stakes(d *governor.SlotsDemand, waiting bool) (c parts.Claim) {
 	var list []maxmin.Claim
 	known := int64(0)
 	for _, x := range d.Stakes {
 		known += x.Running
 		demand := x.Running + x.Returning
-		if d.Waiting > 0 {
+		if waiting {
 			demand += x.Queued
 		}
 		if demand > 0 {
