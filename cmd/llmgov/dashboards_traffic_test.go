@@ -15,7 +15,7 @@ import (
 )
 
 // What exercises every metric: upstreams that are well, shaky, gone, strict; pools that are
-// full, slow, tight; tenants with limits, budgets, teams, in shadow; unknown keys.
+// full, slow, tight, late by an upstream with limits of its own; tenants with limits, budgets, teams, in shadow; unknown keys.
 
 // The strict upstream takes one request a minute, and asks for a pause till then.
 const dashboardPools = `
@@ -30,7 +30,7 @@ upstreams:
 pools:
   chat: {models: [chat], upstreams: [{name: good, weight: 3}, {name: shaky}], tpm: 60000, concurrency: 40, expect_nodes: 2, budgets: [{tokens: 5000000, per: day}]}
   slow: {models: [slow], upstream: good, rpm: 6000, tpm: 60000000, expect_nodes: 2}
-  late: {models: [late], upstream: good, tpm: 60000000, expect_nodes: 2}
+  late: {models: [late], upstreams: [{name: good, tpm: 60000000}], expect_nodes: 2}
   tight: {models: [tight], upstream: good, tpm: 6000000, concurrency: 1, max_queue: 1, expect_nodes: 2}
   dead: {models: [dead], upstream: gone, tpm: 600000, expect_nodes: 2}
   paused: {models: [paused], upstream: strict, tpm: 600000, expect_nodes: 2}
