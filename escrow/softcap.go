@@ -40,6 +40,12 @@ func (p *Pool) cappedBy(i NodeID) NodeID {
 // Capped reports whether the soft cap keeps a call of a leaf from beginning now.
 func (p *Pool) Capped(leaf NodeID) bool { return p.cappedBy(leaf) != Root }
 
+// Full reports whether the limit on calls at once keeps one more call of a leaf from running. It does not if only the
+// soft cap does.
+func (p *Pool) Full(leaf NodeID, ofBackground bool) bool {
+	return !p.HasSlot(leaf, ofBackground) && !(p.HasSlot(Root, false) && p.Capped(leaf))
+}
+
 // Aside is how many claimants have calls that wait at their soft cap, as of the last Pump.
 func (p *Pool) Aside() int { return len(p.aside) }
 

@@ -60,10 +60,10 @@ func (p *pool) sightLocked(st *leaseState) {
 // fullLocked reports whether the limit on calls at once keeps a further call from being dispatched. An
 // adaptive one does not if the only reason is that other processes have slots that they do not use.
 func (p *pool) fullLocked(leaf escrow.NodeID, background bool) bool {
-	if p.escrow.HasSlot(leaf, background) || p.escrow.HasSlot(escrow.Root, false) && p.escrow.Capped(leaf) {
+	if !p.escrow.Full(leaf, background) {
 		return false
 	}
-	if p.limiter == nil || p.grants == nil {
+	if p.grants == nil {
 		return true
 	}
 	_, used := p.slotsLocked()
@@ -82,16 +82,14 @@ func (p *pool) slotLimitLocked() int64 {
 	return p.rules.Concurrency
 }
 
-// observeLocked gives the limiter one sample of latency: from st.since to now, for a call of so
-// many tokens. The limit also held calls back if another one found no slot since st began: of calls
-// that arrive together only the last finds the pool full.
+// observeLocked gives the limiter one sample of latency: from st.since to now, for a call of so many tokens.
 func (p *pool) observeLocked(now time.Time, st *leaseState, tokens int64) {
 	if p.limiter == nil || st.sight.atOnce == 0 {
 		return
 	}
 	p.limiter.Observe(now, adaptive.Sample{
 		Kind:  adaptive.Kind{Model: st.course.kind.Model, Stream: st.stream, Tokens: tokens},
-		Began: st.since, Latency: now.Sub(st.since), Running: st.sight.atOnce, Full: st.sight.full || !p.held.Before(st.since),
+		Began: st.since, Latency: now.Sub(st.since), Running: st.sight.atOnce, Full: st.sight.full,
 	})
 	p.narrowLocked()
 }

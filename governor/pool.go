@@ -33,7 +33,6 @@ type pool struct {
 	notices   *notices        // for their limits; nil if these are not shared
 	freed     func()          // pumps the pool, whose lock must be free
 	limiter   *adaptive.Fleet // of calls at once; nil where that is fixed
-	held      time.Time       // when a call last found no slot free
 
 	rates   rates       // what may be handed out of limits that are shared
 	outage  outage      // nothing may be handed out of them

@@ -110,8 +110,8 @@ func (w *walk) offerLocked(call *escrow.Call) (escrow.Handle, escrow.Answer) {
 		p.lackRoomLocked(w.now)
 		return h, ans
 	}
-	if p.fullLocked(call.Leaf, call.Background) {
-		p.held = w.now
+	if p.limiter != nil && p.fullLocked(call.Leaf, call.Background) {
+		p.limiter.Lacked(w.now)
 	}
 	p.lackSlotLocked(w.now, call.Leaf, ans.Verdict == escrow.Queued)
 	return h, ans

@@ -19,6 +19,7 @@ type Fleet struct {
 	elder   time.Time // when one last came of a gateway that has been there longer
 	own     []sample  // the last ones, for the one that leads
 	ended   int64     // calls, since the start
+	lacked  time.Time // when a call here last found no slot
 	known   map[string]told
 }
 
@@ -59,8 +60,13 @@ func (f *Fleet) Ended(ran time.Duration) {
 	f.ended++
 }
 
+// Lacked tells that a call here found no slot. Of calls that arrive together only the last finds the limit reached, but
+// the limit holds back what comes after any of them: all that run then count as Full.
+func (f *Fleet) Lacked(now time.Time) { f.lacked = now }
+
 // Observe records the sample of a call here.
 func (f *Fleet) Observe(now time.Time, s Sample) {
+	s.Full = s.Full || !f.lacked.Before(s.Began)
 	f.keep(sample{Sample: s, at: now})
 	f.limiter.Observe(now, s)
 }

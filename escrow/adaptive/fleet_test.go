@@ -126,6 +126,18 @@ func TestFleet_Samples(t *testing.T) {
 	}
 }
 
+// TestFleet_Lacked: a call that ran when another one found no slot counts as held by the limit.
+func TestFleet_Lacked(t *testing.T) {
+	f := NewFleet(Config{Law: Gradient, Min: 4, Max: 256})
+	f.Lacked(start)
+	for _, began := range []time.Duration{-time.Second, time.Second} {
+		f.Observe(start.Add(2*time.Second), Sample{Kind: Kind{"m", true, 10}, Began: start.Add(began), Running: 2, Latency: time.Second})
+	}
+	if got := f.limiter.round.full; got != 1 {
+		t.Errorf("of two samples, one of which began before a call found no slot, %d count as full", got)
+	}
+}
+
 // TestFleet_Notes: what cannot be read is left out.
 func TestFleet_Notes(t *testing.T) {
 	f := NewFleet(Config{Law: Gradient, Min: 4, Max: 256})
