@@ -11,7 +11,9 @@ const (
 	retry                // a refused caller comes back
 	expire               // a queued caller's patience ends
 	beat                 // a running stream reports its progress
+	first                // the first token of a running request comes
 	finish               // a running request ends
+	resize               // the model server can serve another number of calls at once
 	wake                 // the pool asked to be called
 	look                 // a process looks whether to tell the store
 	told                 // a beat comes to the store
@@ -30,6 +32,7 @@ type task struct {
 	phase int32
 	call  *call
 	stamp int32 // the attempt that an expire is meant for
+	knee  int64 // of a resize
 	site  int32 // that all from wake on are of
 
 	letter *letter

@@ -25,7 +25,7 @@ func measures(p *scenario.Pool) []measure {
 		list = append(list, measure{escrow.Requests, float64(p.RPM), float64(p.Usable(p.RPM))})
 	}
 	if p.Concurrency > 0 {
-		minute := float64(p.Concurrency) * escrow.Window.Seconds()
+		minute := float64(p.Slots(p.Knee)) * escrow.Window.Seconds()
 		list = append(list, measure{escrow.Slots, minute, minute})
 	}
 	return list
@@ -33,6 +33,14 @@ func measures(p *scenario.Pool) []measure {
 
 // perSecond is the usable rate.
 func (m measure) perSecond() float64 { return m.usable / escrow.Window.Seconds() }
+
+// there is how much of a measure can be used from a time to a time. The number of slots may change.
+func (p *plan) there(m measure, from, to time.Duration) float64 {
+	if m.axis == escrow.Slots {
+		return m.usable / m.limit * p.slotSeconds(from, to)
+	}
+	return m.perSecond() * (to - from).Seconds()
+}
 
 // of is the whole cost of a request on the axis.
 func (m measure) of(r *Request) float64 {

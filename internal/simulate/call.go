@@ -21,8 +21,10 @@ type call struct {
 	queued   bool
 	gone     bool // with its process
 
-	started time.Duration
-	counted int64 // of its tokens, those that were reported as used
+	started time.Duration // when it was admitted, and sent to the model server,
+	served  time.Duration // and when that began to serve it
+	sight   sight         // of the limit, as it was sent
+	counted int64         // of its tokens, those that were reported as used
 	learn   lesson
 }
 
@@ -75,6 +77,9 @@ func (w *world) offer(c *call) {
 		Claim:      w.claim(c),
 	})
 	c.handle = h
+	if answer.Verdict != escrow.Admitted {
+		s.limit.came(w.clock(), s.tree.leaves[c.leaf], w.tree.Leaves[c.leaf].Background)
+	}
 	switch answer.Verdict {
 	case escrow.Admitted:
 		w.start(c)
@@ -161,7 +166,7 @@ func (w *world) comeBack(c *call, hint time.Duration) time.Duration {
 	return base/2 + between(rng, 0, base)
 }
 
-// start begins a call's service. It reports whether the call has ended already.
+// start sends a call that was admitted. It reports whether the call has ended already.
 func (w *world) start(c *call) (ended bool) {
 	c.queued = false
 	c.started = w.now
@@ -173,11 +178,21 @@ func (w *world) start(c *call) (ended bool) {
 		w.use(c, c.input)
 	}
 	c.site.guess.start(c)
+	c.sight = c.site.limit.sent(c.site.tree.leaves[c.leaf], w.tree.Leaves[c.leaf].Background)
+	return w.send(c)
+}
+
+// serve begins a call's service. It reports whether the call has ended already.
+func (w *world) serve(c *call) (ended bool) {
+	c.served = w.now
 	if c.run <= 0 {
 		w.finish(c)
 		return true
 	}
 	c.site.keep(c)
+	if w.Pool.Knee > 0 && c.class >= 0 {
+		w.agenda.plan(task{at: w.now + c.firstToken, step: first, call: c})
+	}
 	end := w.now + c.run
 	if w.now+beatEvery < end {
 		w.agenda.plan(task{at: w.now + beatEvery, step: beat, call: c})
@@ -196,7 +211,7 @@ func (w *world) use(c *call, inAll int64) {
 
 // produced is how much output has come by now.
 func (w *world) produced(c *call) int64 {
-	flowing := w.now - c.started - c.firstToken
+	flowing := w.now - c.served - c.firstToken
 	if flowing <= 0 || c.speed <= 0 {
 		return 0
 	}
@@ -213,13 +228,21 @@ func (w *world) beat(c *call) {
 	c.site.pool.Progress(w.clock(), c.handle, escrow.Progress{
 		Taken: c.input + produced, Expect: expect, Run: run, Speed: c.site.guess.speed(c, w.now-c.started),
 	})
-	if next := w.now + beatEvery; next < c.started+c.run {
+	if next := w.now + beatEvery; next < c.served+c.run {
 		w.agenda.plan(task{at: next, step: beat, call: c})
 	}
 }
 
+// first is the first token of a call.
+func (w *world) first(c *call) {
+	w.trace.add(w.now, First, c.id, 0)
+	c.site.limit.observe(w.clock(), c)
+}
+
 // finish ends a call, and sends its worker for the next one.
 func (w *world) finish(c *call) {
+	w.served(c)
+	c.site.limit.ended(w.clock(), c)
 	c.site.guess.end(c)
 	c.site.drop(c)
 	w.trace.add(w.now, Settled, c.id, c.tokens())

@@ -48,6 +48,10 @@
 // seconds), 5–35 ms late, and say by their retry count that they do. Both kinds
 // give up at the end of their patience.
 //
+// Model server: one with a knee serves so many calls at once, and the others wait there, in their order. An adaptive limit
+// (package escrow/adaptive) is told of first tokens and of ends as by package governor. The oracles divide the slots
+// of the server, as many as there are at each instant.
+//
 // Nodes: each is a process with a pool of its own, which gets its part of the limit from a
 // store (package federation). Requests come to the nodes of their tenant by its parts; of a
 // tenant that rotates these wander once around the nodes in a period, between 1 − swing

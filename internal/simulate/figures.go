@@ -95,8 +95,25 @@ func (a *audit) figures() (Figures, []TenantFigures) {
 	a.dominantShares(&f)
 	a.returners(&f)
 	tenants := a.callers(&f)
+	f.FirstTokenP95 = a.firstTokens()
 	f.StoreRoundTrips = a.roundTrips(f.Admitted)
 	return f, tenants
+}
+
+// firstTokens is the 95th percentile of how long calls waited for their first token once they were admitted.
+func (a *audit) firstTokens() Value {
+	sent := make([]time.Duration, len(a.trace.Requests))
+	var waits []float64
+	for i := range a.trace.Events {
+		switch e := &a.trace.Events[i]; {
+		case e.Kind == Admitted:
+			sent[e.Request] = e.At
+		case e.Kind == First && e.At >= a.Warmup:
+			waits = append(waits, (e.At - sent[e.Request]).Seconds())
+		}
+	}
+	slices.Sort(waits)
+	return quantile(waits, 0.95)
 }
 
 // roundTrips is how often the store was asked per 1000 requests that were admitted.
@@ -234,6 +251,7 @@ func (a *audit) limits(f *Figures) {
 			f.RequestsUtilization = used
 			f.RequestsRollingMax = Value(float64(rollingMax(a.trace, m.axis, nil)) / m.limit)
 		default:
+			used = Value(sum(span.cells[0]) / a.slotSeconds(a.Warmup, a.Duration))
 			f.SlotsUtilization = used
 			f.SlotsMax = Value(float64(mostRunning(a.trace, nil)) / float64(a.Pool.Concurrency))
 		}

@@ -88,7 +88,7 @@ func (f *fluid) step(now time.Duration) {
 	f.cap(dt)
 	var there amounts
 	for k, m := range f.measures {
-		there[k] = m.perSecond()*dt + f.spare[k]
+		there[k] = f.there(m, now, now+fluidStep) + f.spare[k]
 	}
 	f.share(there, dt)
 	var used amounts
@@ -330,6 +330,7 @@ func (p *plan) clairvoyant(requests []Request, m measure, out *grid) {
 		}
 	}
 	for k := range out.cells {
-		p.tree.MaxMin(m.perSecond()*out.width.Seconds(), demand.cells[k], out.cells[k])
+		from := out.from + time.Duration(k)*out.width
+		p.tree.MaxMin(p.there(m, from, from+out.width), demand.cells[k], out.cells[k])
 	}
 }

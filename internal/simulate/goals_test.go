@@ -43,6 +43,9 @@ var goals = map[string]goal{
 	"reserve":            {utilization: 0.99, misallocation: 0.01, longRun: 0.03},
 	"soft-cap":           {utilization: 0.99, misallocation: 0.01, longRun: 0.03},
 
+	"a1": {utilization: 0.95, misallocation: 0.04, longRun: 0.03},
+	"a4": {utilization: 0.95, misallocation: 0.04, longRun: 0.03},
+
 	"d1": {utilization: 0.985, misallocation: 0.01, trips: 40, within: 5 * time.Minute},
 	"d2": {utilization: 0.985, misallocation: 0.01, trips: 40, within: 5 * time.Minute},
 	"d3": {ofAsked: 0.999, misallocation: 0.001, wait: 0.3, within: 5 * time.Minute},

@@ -17,7 +17,8 @@ import (
 // tokens are, of an offer, what the request will really take; of an admit, what
 // it may take at most; of a settle, what it took; of a use, what counts against
 // the limit from then on for 60 s, or less than nothing: what is given back of
-// the request's use before, and leaves the window together with it. The first
+// the request's use before, and leaves the window together with it. A first is the first token of a
+// request to a server with a knee. The first
 // offer of a request also says input (tokens that count at its start), seconds
 // (how long it will run), and worker (it is one of a backlogged tenant's), as
 // far as they are not zero. A refuse says retry_after in seconds, and ticket when

@@ -20,6 +20,7 @@ type change struct {
 	leaf   int // -1 for all
 	load   *scenario.Load
 	factor float64
+	knee   *int64
 	outage *scenario.Outage
 }
 
@@ -39,6 +40,7 @@ type plan struct {
 	phases   [][]phase  // by leaf
 	factors  []change   // cost factors, in order
 	outages  []outage   // of nodes, in order
+	slots    []capacity // in order
 	returned []returner
 }
 
@@ -51,6 +53,7 @@ type returner struct {
 func newPlan(s *scenario.Scenario, seed uint64) *plan {
 	p := &plan{Scenario: s, seed: seed, tree: NewTree(s.Tenants)}
 	changes := p.changes()
+	p.slots = p.capacities(changes)
 	known := map[*scenario.Work]averages{}
 	for i := range p.tree.Leaves {
 		p.average = append(p.average, p.averageOf(i, known))
@@ -91,7 +94,7 @@ func (p *plan) changes() []change {
 	for _, e := range p.Events {
 		for base := time.Duration(0); e.At.From+base < p.Duration; base += e.Every {
 			at := e.At.Draw(rng) + base
-			all = append(all, change{at, index[e.Tenant], e.Load, e.CostFactor, e.Outage})
+			all = append(all, change{at, index[e.Tenant], e.Load, e.CostFactor, e.Knee, e.Outage})
 			if e.Every == 0 {
 				break
 			}

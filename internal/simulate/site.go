@@ -18,7 +18,8 @@ type site struct {
 	guess   guesses
 	wakeAt  time.Duration // of the wake that counts; negative for none
 	waiting map[escrow.Handle]*call
-	*member // nil for one that is alone
+	limit   *limit // nil for one that does not move
+	*member        // nil for one that is alone
 }
 
 // member is the part of a process that shares the pool with others.

@@ -14,10 +14,11 @@ const (
 	Refused
 	Settled
 	Used
+	First // token, where calls may wait at the model server
 )
 
 func (k Kind) String() string {
-	return [...]string{"offer", "admit", "refuse", "settle", "use"}[k]
+	return [...]string{"offer", "admit", "refuse", "settle", "use", "first"}[k]
 }
 
 // Occurrence is one event of a run. Times count from its start.

@@ -53,9 +53,10 @@ const (
 // world is one run: the traffic of a plan, offered to a gate in virtual time.
 type world struct {
 	*plan
-	sites []*site
-	store *store   // that several sites share; nil for one
-	leafs []caller // by leaf
+	sites  []*site
+	store  *store // that several sites share; nil for one
+	server server
+	leafs  []caller // by leaf
 
 	agenda  agenda
 	now     time.Duration
@@ -69,8 +70,12 @@ type caller struct{ arrivals, manners, places *rand.Rand }
 // newWorld is a run that has not begun. admit makes the admission of a single process.
 func newWorld(p *plan, admit func(scenario.Pool) gate) *world {
 	w := &world{plan: p}
+	for _, c := range p.slots {
+		w.agenda.plan(task{at: c.from, step: resize, knee: c.slots})
+	}
 	if len(p.Nodes) == 0 {
 		w.sites = []*site{newSite(p, admit(p.Pool))}
+		w.sites[0].limit = newLimit(&p.Pool, w.sites[0].pool)
 	} else {
 		w.federate()
 	}
@@ -157,7 +162,10 @@ func (w *world) do(t task) {
 		if t.at < w.phases[t.leaf][t.phase].to {
 			w.come(t)
 		}
-	case retry, expire, beat, finish:
+	case resize:
+		w.server.knee = t.knee
+		w.serveNext()
+	case retry, expire, beat, first, finish:
 		if !t.call.gone {
 			w.goOn(t)
 		}
@@ -208,6 +216,8 @@ func (w *world) goOn(t task) {
 	case beat:
 		w.beat(t.call)
 		return // nothing is freed that a wake would not find
+	case first:
+		w.first(t.call)
 	case finish:
 		w.finish(t.call)
 	}

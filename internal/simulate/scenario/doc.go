@@ -15,6 +15,9 @@
 //	  tpm: 600000                   # 0 turns an axis off
 //	  rpm: 0
 //	  concurrency: 0
+//	  adaptive: gradient            # not the default: gradient or aimd moves the limit, up to concurrency
+//	  min_concurrency: 4            # where an adaptive limit begins, and its least
+//	  knee: 0                       # calls that the model server serves at once; the others wait there. 0: it serves all
 //	  interactive_reserve: 0        # slots that background calls leave free
 //	  soft_cap: 0                   # part of the slots that one tenant has at most, once half of them are in use; 0 is all
 //	  burst: 10s
@@ -46,6 +49,7 @@
 //	  - {at: 150s, tenant: org/x, load: {kind: backlogged, workers: 32}}
 //	  - {at: 60s..115s, every: 120s, tenant: d, load: {…}}   # drawn anew each time; repeated until the end
 //	  - {at: 300s, cost_factor: 3, tenant: a}                # without tenant: all
+//	  - {at: 360s, knee: 16}                                 # 0: the server begins no call
 //	  - {at: 180s, partition: eu-west, for: 30s}             # cut off from the store
 //	  - {at: 240s, crash: us-east, for: 0s}                  # until another process is there
 //

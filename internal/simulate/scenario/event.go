@@ -17,6 +17,7 @@ func (p *parser) event(v value) {
 		"tenant":      func(v value) { p.tenantPath(v, &e.Tenant) },
 		"load":        func(v value) { e.Load = new(Load); load(v, e.Load) },
 		"cost_factor": func(v value) { v.Number(&e.CostFactor, 1e-3, 1e3) },
+		"knee":        func(v value) { e.Knee = new(int64); v.Whole(e.Knee, 0, mostSlots) },
 		"partition":   func(v value) { p.node(v, &o.Node) },
 		"crash":       func(v value) { o.Crash = true; p.node(v, &o.Node) },
 		"for":         func(v value) { v.Duration(&o.For, time.Millisecond, longest) },
@@ -29,7 +30,7 @@ func (p *parser) event(v value) {
 		there["at"].Problem("%v is not before the end at %v; move it, or lengthen the run", e.At.To, p.s.Duration)
 	}
 	kinds := 0
-	for _, key := range []string{"load", "cost_factor", "partition", "crash"} {
+	for _, key := range []string{"load", "cost_factor", "knee", "partition", "crash"} {
 		if has(key) {
 			kinds++
 		}
@@ -37,9 +38,13 @@ func (p *parser) event(v value) {
 	outage := has("partition") || has("crash")
 	switch {
 	case kinds != 1:
-		v.Problem("needs one of load, cost_factor, partition and crash; write exactly one")
+		v.Problem("needs one of load, cost_factor, knee, partition and crash; write exactly one")
 	case has("load") && !has("tenant"):
 		v.Problem("changes a load and names no tenant; write tenant:")
+	case has("knee") && p.s.Pool.Knee == 0:
+		there["knee"].Problem("changes a server that is not there; write knee in pool, too")
+	case has("knee") && has("tenant"):
+		there["tenant"].Problem("has no meaning beside a knee; remove it")
 	case outage && has("tenant"):
 		there["tenant"].Problem("has no meaning beside a node; remove it")
 	case has("partition") && !has("for"):

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/escrow/adaptive"
 	"github.com/llmgov/llmgov/internal/strictyaml"
 )
 
@@ -14,6 +15,8 @@ const (
 	day = 24 * time.Hour
 	// longest bounds a run, so that virtual time fits its types many times over.
 	longest = 7 * day
+	// mostSlots bounds calls at once.
+	mostSlots = 1_000_000
 )
 
 // defaults are the values of keys that a file leaves out.
@@ -105,6 +108,7 @@ func (p *parser) scenario(v value) {
 var (
 	estimateWords   = map[string]Estimates{"exact": Exact, "learned": Learned}
 	refuseWords     = map[string]Refuse{"wait": Wait, "deny": Deny, "deny_hinted": DenyHinted}
+	lawWords        = map[string]adaptive.Law{"gradient": adaptive.Gradient, "aimd": adaptive.AIMD}
 	accountingWords = map[string]escrow.Accounting{"admit_max": escrow.AdmitMax, "production": escrow.Production, "settle": escrow.Settled}
 )
 
@@ -113,8 +117,11 @@ func (p *parser) pool(v value) {
 	there := v.Fields(map[string]func(value){
 		"tpm":                 func(v value) { v.Whole(&pool.TPM, 0, escrow.MaxLimit) },
 		"rpm":                 func(v value) { v.Whole(&pool.RPM, 0, escrow.MaxLimit) },
-		"concurrency":         func(v value) { v.Whole(&pool.Concurrency, 0, 1_000_000) },
-		"interactive_reserve": func(v value) { v.Whole(&pool.InteractiveReserve, 0, 1_000_000) },
+		"concurrency":         func(v value) { v.Whole(&pool.Concurrency, 0, mostSlots) },
+		"adaptive":            func(v value) { strictyaml.OneOf(v, &pool.Adaptive, lawWords) },
+		"min_concurrency":     func(v value) { v.Whole(&pool.MinConcurrency, 1, mostSlots) },
+		"knee":                func(v value) { v.Whole(&pool.Knee, 0, mostSlots) },
+		"interactive_reserve": func(v value) { v.Whole(&pool.InteractiveReserve, 0, mostSlots) },
 		"soft_cap": func(v value) {
 			part := 0.0
 			v.Number(&part, 0, 0.999999)
@@ -135,6 +142,30 @@ func (p *parser) pool(v value) {
 	}
 	if r, ok := there["interactive_reserve"]; ok && pool.InteractiveReserve > 0 && pool.InteractiveReserve >= pool.Concurrency {
 		r.Problem("%d leaves background calls none of %d slots; write less than concurrency", pool.InteractiveReserve, pool.Concurrency)
+	}
+	p.adaptive(there)
+}
+
+// adaptive completes a limit that moves, and reports contradictions.
+func (p *parser) adaptive(there map[string]value) {
+	pool := &p.s.Pool
+	least, minimum := there["min_concurrency"]
+	switch at, moves := there["adaptive"]; {
+	case moves && pool.Concurrency == 0:
+		at.Problem("has no bound; write concurrency, which is the most that the limit may be")
+	case moves && pool.InteractiveReserve > 0:
+		at.Problem("is not simulated with a reserve; remove interactive_reserve")
+	case moves && pool.SoftCapPPM > 0:
+		at.Problem("does not go together with a soft cap; remove soft_cap")
+	case moves && !minimum:
+		pool.MinConcurrency = min(4, pool.Concurrency)
+	case minimum && !moves:
+		least.Problem("is of an adaptive limit only; write adaptive: gradient beside it, or remove it")
+	case minimum && pool.MinConcurrency > pool.Concurrency:
+		least.Problem("%d is more than the concurrency of %d; write less", pool.MinConcurrency, pool.Concurrency)
+	}
+	if at, ok := there["knee"]; ok && pool.Knee > 0 && pool.Concurrency == 0 {
+		at.Problem("is of a pool with slots; write concurrency beside it, or remove it")
 	}
 }
 

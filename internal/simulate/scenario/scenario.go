@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/escrow/adaptive"
 	"github.com/llmgov/llmgov/internal/distribution"
 )
 
@@ -43,6 +44,12 @@ type Scenario struct {
 // Pool is the capacity that is shared. A limit of 0 turns its axis off.
 type Pool struct {
 	TPM, RPM, Concurrency int64
+	// Adaptive is the law by which the limit on slots moves, from MinConcurrency up to Concurrency.
+	Adaptive       adaptive.Law
+	MinConcurrency int64
+	// Knee is how many calls the model server behind the pool serves at once, at the start: the others wait there.
+	// 0 is no server that makes calls wait.
+	Knee int64
 	// InteractiveReserve are slots that background calls leave free.
 	InteractiveReserve int64
 	// SoftCapPPM is how many of the slots one tenant may have once half of them are in use, in millionths; 0 is no cap.
@@ -53,6 +60,14 @@ type Pool struct {
 	Headroom   float64
 	MaxQueue   int
 	TicketWait time.Duration
+}
+
+// Slots is how many calls can be served at once by a server with such a knee.
+func (p Pool) Slots(knee int64) int64 {
+	if p.Knee == 0 {
+		return p.Concurrency
+	}
+	return min(knee, p.Concurrency)
 }
 
 // Usable is a limit without the pool's headroom.
@@ -164,6 +179,8 @@ type Event struct {
 	Load *Load
 	// CostFactor multiplies the cost of requests from then on, when it is not 0.
 	CostFactor float64
+	// Knee is that of the model server from then on, when it is not nil. With 0 it begins no call.
+	Knee *int64
 	// Outage is of one node for a while, when it is not nil.
 	Outage *Outage
 }
