@@ -77,7 +77,7 @@ test-chart:
 
 test-upgrade:
 	@set -e; previous=$$(mktemp -d); trap 'rm -rf "$$previous"' EXIT; .ci/previous "$$previous/llmgov"; \
-		LLMGOV_PREVIOUS="$$previous/llmgov" go test -run '^TestUpgrade' -count 1 -v ./cmd/llmgov
+		LLMGOV_PREVIOUS="$$previous/llmgov" .ci/test -run '^TestUpgrade' -count 1 -v -- ./cmd/llmgov
 
 release:
 	.ci/release '$(VERSION)' $(if $(VERIFY),--twice)
