@@ -11,26 +11,15 @@ func (p *Pool) passOver(now time.Time, e *entry) bool {
 	if p.waitingVia.union()&^p.passed == 0 {
 		return false
 	}
-	p.hide(e.leaf, true)
+	p.setAside(e.leaf, true)
 	p.hidden = append(p.hidden, e.leaf)
 	return true
-}
-
-// hide has a leaf stand aside, or stand again where it stood.
-func (t *tree) hide(i NodeID, aside bool) {
-	by := int32(1)
-	if aside {
-		by = -1
-	}
-	t.nodes[i].aside = aside
-	t.countReady(i, by)
-	t.restandUp(i)
 }
 
 // showAll ends what passOver began.
 func (p *Pool) showAll() {
 	for _, i := range p.hidden {
-		p.hide(i, false)
+		p.setAside(i, false)
 	}
 	p.hidden = p.hidden[:0]
 }

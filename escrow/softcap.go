@@ -86,26 +86,28 @@ func (p *Pool) clearAway(leaf, floored NodeID) bool {
 	if p.nodes[i].aside {
 		i = floored
 	}
-	p.stepAside(i)
+	p.aside = append(p.aside, i)
+	p.setAside(i, true)
 	return true
-}
-
-// stepAside has a node that is at its cap, or below one, stand aside.
-func (t *tree) stepAside(i NodeID) {
-	t.aside = append(t.aside, i)
-	t.nodes[i].aside = true
-	t.countReady(i, -1)
-	t.restandUp(i)
 }
 
 // comeBack lets a node that stood aside stand where it would if it were new.
 func (t *tree) comeBack(i NodeID) {
-	t.nodes[i].aside = false
 	t.appear(i)
 	for up := t.nodes[i].parent; up != Root && t.nodes[up].able() == 0; up = t.nodes[up].parent {
 		t.appear(up)
 	}
-	t.countReady(i, 1)
+	t.setAside(i, false)
+}
+
+// setAside has a node stand aside, or stand among its siblings again with the tag that it has.
+func (t *tree) setAside(i NodeID, aside bool) {
+	by := int32(1)
+	if aside {
+		by = -1
+	}
+	t.nodes[i].aside = aside
+	t.countReady(i, by)
 	t.restandUp(i)
 }
 
