@@ -1,13 +1,9 @@
 package escrow
 
-import "time"
-
 // passOver hides the leaf of a call, for which no upstream has room, until the end of Pump, so that calls that may use
 // other upstreams than those that are waited for find their turn. It reports false if there are none.
-func (p *Pool) passOver(now time.Time, e *entry) bool {
+func (p *Pool) passOver(e *entry) bool {
 	p.passed |= e.via
-	_, at := p.upstreams.Lack(now, e.via, e.cost)
-	p.wakeAt(at)
 	if p.waitingVia.union()&^p.passed == 0 {
 		return false
 	}

@@ -41,9 +41,11 @@ func (p *Pool) Pump(now time.Time, out []Handle) []Handle {
 			p.passed = everywhere
 			return out
 		}
-		if lacks, ok = p.place(now, e, p.passed); !ok {
+		lacks, at, ok := p.place(now, e, p.passed)
+		if !ok {
 			p.blocked = lacks
-			if p.passOver(now, e) {
+			p.wakeAt(at)
+			if p.passOver(e) {
 				continue
 			}
 			return out

@@ -61,9 +61,6 @@ func (p *Pool) SetUpstreams(u Upstreams, moved func(Mask) Mask) {
 	}
 }
 
-// Upstream is where a call runs.
-func (p *Pool) Upstream(h Handle) int { return p.entries[h.Slot].upstream }
-
 // Move sends a running call on to another upstream among some, if one of them has room for it: spent is what it
 // took of the one that it leaves. It reports false, and changes nothing, if none has, or there is no such call.
 // Call Pump afterwards.
@@ -91,22 +88,24 @@ func (p *Pool) finds(now time.Time, e *entry) (Axis, bool) {
 	if !ok {
 		return lacks, false
 	}
-	return p.place(now, e, 0)
+	lacks, _, ok = p.place(now, e, 0)
+	return lacks, ok
 }
 
-// place finds the upstream for a call, of those that it may use without some; else, the axis that it lacks.
-func (p *Pool) place(now time.Time, e *entry, without Mask) (Axis, bool) {
+// place finds the upstream for a call, of those that it may use without some; else, the axis that it lacks, and when there
+// may be room (Upstreams.Lack).
+func (p *Pool) place(now time.Time, e *entry, without Mask) (lacks Axis, at time.Time, ok bool) {
 	if p.upstreams == nil {
-		return Slots, true
+		return Slots, time.Time{}, true
 	}
 	upstream, ok := p.upstreams.Choose(now, e.via&^without, e.cost)
 	if !ok {
 		p.noteFull(e.via)
-		lacks, _ := p.upstreams.Lack(now, e.via, e.cost)
-		return lacks, false
+		lacks, at = p.upstreams.Lack(now, e.via, e.cost)
+		return lacks, at, false
 	}
 	e.upstream = upstream
-	return Slots, true
+	return Slots, time.Time{}, true
 }
 
 // beside reports whether a new call that fits takes nothing from those that wait: all of these wait for
@@ -115,6 +114,6 @@ func (p *Pool) beside(now time.Time, e *entry) bool {
 	if p.upstreams == nil || p.passed == everywhere || p.parked && e.class == background {
 		return false
 	}
-	_, ok := p.place(now, e, p.passed)
+	_, _, ok := p.place(now, e, p.passed)
 	return ok
 }

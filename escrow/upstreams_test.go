@@ -345,9 +345,9 @@ func TestUpstreams_Machine(t *testing.T) {
 				running = append(running[:i], running[i+1:]...)
 			case op == 8 && len(running) > 0:
 				h := running[r.IntN(len(running))]
-				from := p.Upstream(h)
+				from := p.entries[h.Slot].upstream
 				to, ok := p.Move(now, h, Mask(7)&^Mask(0).With(from), Cost{r.Int64N(100), 1})
-				if ok && (to == from || p.Upstream(h) != to) {
+				if ok && (to == from || p.entries[h.Slot].upstream != to) {
 					t.Fatalf("seed %d: moved from %d to %d", seed, from, to)
 				}
 			case op == 9 && len(waiting) > 0:
