@@ -37,7 +37,8 @@ func (c *call) firstTry() *refusal {
 
 // tryAnswering sends the call to an upstream that does not work but answers, if there is one.
 func (c *call) tryAnswering(none upstreams.Choice) *refusal {
-	i, ok := c.pool.set.Answering(time.Now(), c.counted())
+	there, _ := c.counted()
+	i, ok := c.pool.set.Answering(time.Now(), there)
 	if !ok {
 		return c.noneReady(none)
 	}

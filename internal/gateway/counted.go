@@ -9,21 +9,17 @@ import (
 
 // A pool's upstreams may have limits of their own. The governor then counts a call at one of them, and there it goes.
 
-// counted is the upstream at which the call is counted; all that it may use, if upstreams have no limits of their own.
-func (c *call) counted() upstreams.Mask {
-	name := c.countedAt()
-	if name == "" {
-		return c.tries.may
-	}
-	return c.memberNamed(name)
-}
-
-// countedAt is the name of the upstream at which the call is counted; "" if upstreams have no limits of their own.
-func (c *call) countedAt() string {
+// counted is the upstream at which the call is counted; all that it may use, and false, if upstreams have no limits of their
+// own.
+func (c *call) counted() (there upstreams.Mask, limited bool) {
 	if !c.pool.set.Limited() {
-		return ""
+		return c.tries.may, false
 	}
-	return c.Lease.Upstream()
+	name := c.Lease.Upstream()
+	if name == "" {
+		return c.tries.may, false
+	}
+	return c.memberNamed(name), true
 }
 
 // lookAgain is how long a call waits at least that found its upstream broken and all others full.
@@ -31,15 +27,16 @@ const lookAgain = 250 * time.Millisecond
 
 // choose picks the upstream for the first try of a lease.
 func (c *call) choose() upstreams.Choice {
-	if c.countedAt() == "" {
+	there, limited := c.counted()
+	if !limited {
 		return c.pool.set.Choose(time.Now(), c.tries.may, c.tries.of)
 	}
-	ch := c.tryAt(c.counted())
+	ch := c.tryAt(there)
 	if ch.OK {
 		return ch
 	}
 	// It broke, or asked for a pause, since the call was admitted.
-	if other := c.move(c.tries.may&^c.counted(), governor.Usage{}, false); other != (upstreams.Choice{}) {
+	if other := c.move(c.tries.may&^there, governor.Usage{}, false); other != (upstreams.Choice{}) {
 		return other
 	}
 	return ch
@@ -47,12 +44,13 @@ func (c *call) choose() upstreams.Choice {
 
 // chooseNext picks the upstream for a try after one that came to nothing, of which the usage was lost.
 func (c *call) chooseNext(said upstreams.Outcome, lost governor.Usage) upstreams.Choice {
-	if c.countedAt() == "" {
+	there, limited := c.counted()
+	if !limited {
 		return c.tries.next(c.pool.set, c.try, said)
 	}
 	if said == upstreams.Stale {
 		c.tries.afresh = true
-		if ch := c.tryAt(c.counted()); ch.OK {
+		if ch := c.tryAt(there); ch.OK {
 			return ch
 		}
 	}
