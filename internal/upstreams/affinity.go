@@ -14,7 +14,7 @@ const None Conversation = 0
 
 // ConversationOf is the conversation that a tenant knows by an id.
 func ConversationOf(tenant string, id uint64) Conversation {
-	return Conversation(max(1, mixed(hashOf(0, tenant)^id)))
+	return Conversation(max(1, mixed(hashOf(tenant)^id)))
 }
 
 // An upstream is sent conversations until it has more than its part of the calls in flight, by weight, by a quarter and one
@@ -87,10 +87,8 @@ func (s *state) Leave() { s.running.Add(-1) }
 
 var polynomial = crc64.MakeTable(crc64.ECMA)
 
-// hashOf continues a hash by a text.
-func hashOf(before uint64, text string) uint64 {
-	return crc64.Update(before, polynomial, []byte(text))
-}
+// hashOf is the hash of a text.
+func hashOf(text string) uint64 { return crc64.Checksum([]byte(text), polynomial) }
 
 // mixed is a number of which every bit depends on every bit of x, which is not so of a checksum (the finalizer of
 // splitmix64).

@@ -13,7 +13,7 @@ import (
 // conversations are many of them.
 func conversations(n int) (list []Conversation) {
 	for i := range n {
-		list = append(list, ConversationOf("acme", hashOf(0, strconv.Itoa(i))))
+		list = append(list, ConversationOf("acme", hashOf(strconv.Itoa(i))))
 	}
 	return list
 }
@@ -28,7 +28,7 @@ func chosen(s *Set, now time.Time, of Conversation) *Member {
 // candidates are some with random weights and, if busy, calls in flight.
 func candidates(t *rapid.T, busy bool) (list []candidate) {
 	for i, w := range rapid.SliceOfN(rapid.Int64Range(1, 1000), 1, 16).Draw(t, "weights") {
-		c := candidate{index: i, seed: hashOf(0, "up"+strconv.Itoa(i)), weight: w}
+		c := candidate{index: i, seed: hashOf("up" + strconv.Itoa(i)), weight: w}
 		if busy {
 			c.running = rapid.Int64Range(0, 200).Draw(t, "running")
 		}
@@ -83,7 +83,7 @@ func TestAffinity_Weights(t *testing.T) {
 		var list []candidate
 		for i, w := range weights {
 			total += w
-			list = append(list, candidate{index: i, seed: hashOf(0, "up"+strconv.Itoa(i)), weight: w})
+			list = append(list, candidate{index: i, seed: hashOf("up" + strconv.Itoa(i)), weight: w})
 		}
 		got := make([]float64, len(weights))
 		for _, of := range all {

@@ -45,7 +45,7 @@ func (m Mask) With(i int) Mask { return m | 1<<i }
 func New(list []Spec, before *Set) *Set {
 	s := &Set{}
 	for i, spec := range list {
-		m := &Member{Name: spec.Name, Weight: spec.Weight, Order: spec.Order, tpm: spec.TPM, rpm: spec.RPM, seed: hashOf(0, spec.Name)}
+		m := &Member{Name: spec.Name, Weight: spec.Weight, Order: spec.Order, tpm: spec.TPM, rpm: spec.RPM, seed: hashOf(spec.Name)}
 		if before != nil {
 			for _, old := range before.Members {
 				if old.Name == spec.Name && old.identity == spec.Identity {

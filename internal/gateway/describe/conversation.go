@@ -1,7 +1,6 @@
 package describe
 
 import (
-	"hash/crc64"
 	"net/http"
 
 	"github.com/llmgov/llmgov/internal/gateway/head"
@@ -22,7 +21,7 @@ var sessionHeaders = []string{
 func Conversation(h http.Header, of head.Conversation, byMessages bool) uint64 {
 	for _, name := range sessionHeaders {
 		if values := h[name]; len(values) > 0 && values[0] != "" {
-			return crc64.Update(0, polynomial, []byte(values[0]))
+			return head.HashName([]byte(values[0]))
 		}
 	}
 	switch {
@@ -33,5 +32,3 @@ func Conversation(h http.Header, of head.Conversation, byMessages bool) uint64 {
 	}
 	return 0
 }
-
-var polynomial = crc64.MakeTable(crc64.ECMA)

@@ -18,6 +18,9 @@ type Conversation struct {
 	Begun uint64
 }
 
+// HashName is the hash by which a caller's own name for a conversation is known, wherever it stands.
+func HashName(name []byte) uint64 { return crc64.Checksum(name, polynomial) }
+
 // conversing finds the conversation of a body, from its tokens.
 type conversing struct {
 	body []byte
@@ -75,7 +78,7 @@ func (c *conversing) member(t jsonscan.Token) {
 		c.in = keyInBody(c.plain(t))
 		c.key = noConversing
 	case t.Kind == jsonscan.String && c.in == cacheKey:
-		c.out.Named = crc64.Update(0, polynomial, c.plain(t))
+		c.out.Named = HashName(c.plain(t))
 	}
 }
 
@@ -111,7 +114,7 @@ func (c *conversing) value(text []byte) {
 	switch c.key {
 	case userIDKey:
 		if c.out.Named == 0 && bytes.Contains(text, []byte("session")) {
-			c.out.Named = crc64.Update(0, polynomial, text)
+			c.out.Named = HashName(text)
 		}
 	case roleKey:
 		c.user = string(text) == "user"
