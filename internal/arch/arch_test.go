@@ -393,6 +393,10 @@ var rules = map[string]rule{
 		not:    []string{"net", "net/http", "os"},
 		reason: "lines are gathered without knowing what they say, or where they go",
 	},
+	"internal/engine": {
+		may:    []string{"github.com/prometheus/client_model", "github.com/prometheus/common", "golang.org/x/sync"},
+		reason: "servers are read without knowing which limits go by what they say",
+	},
 	"internal/inflight": {
 		not:    []string{"net", "net/http", "os", "log", "log/slog", "time"},
 		reason: "calls are counted without knowing by which door they came",

@@ -1,0 +1,184 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// world is a server whose metrics a Watcher reads in virtual time.
+type world struct {
+	*Watcher
+	ctx    context.Context
+	target Target
+	listed bool // the policy names it
+	answer func(*http.Request) (*http.Response, error)
+	start  time.Time
+	asked  []time.Duration // since the start
+	rounds int
+	log    bytes.Buffer
+}
+
+func (w *world) RoundTrip(r *http.Request) (*http.Response, error) {
+	w.asked = append(w.asked, time.Since(w.start))
+	return w.answer(r)
+}
+
+func (w *world) targets() []Target {
+	if w.listed {
+		return []Target{w.target}
+	}
+	return nil
+}
+
+// state is the server's state after so much more time, with a round in each second.
+func (w *world) state(d time.Duration) (State, bool) {
+	for until := time.Now().Add(d); time.Now().Before(until); {
+		at := time.Now()
+		w.round(w.ctx)
+		time.Sleep(every - time.Since(at))
+	}
+	return w.State("local")
+}
+
+func says(status int, text string) func(*http.Request) (*http.Response, error) {
+	return func(*http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: status, Status: http.StatusText(status), Header: http.Header{}, Body: io.NopCloser(strings.NewReader(text))}, nil
+	}
+}
+
+func silence(r *http.Request) (*http.Response, error) {
+	<-r.Context().Done()
+	return nil, r.Context().Err()
+}
+
+const good = "tgi_batch_current_size 4\ntgi_queue_size 1\n"
+
+// watching gives a test a Watcher in virtual time.
+func watching(t *testing.T, f func(*testing.T, *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{
+			ctx: t.Context(), target: Target{Upstream: "local", URL: "http://local/metrics", Metrics: Kinds["tgi"]},
+			listed: true, answer: says(200, good), start: time.Now(),
+		}
+		w.Watcher = NewWatcher(Options{
+			Targets: w.targets, Heard: func() { w.rounds++ },
+			Client: &http.Client{Transport: w}, Log: slog.New(slog.NewTextHandler(&w.log, nil)),
+		})
+		f(t, w)
+	})
+}
+
+func TestWatcher_ReadsEachSecond(t *testing.T) {
+	watching(t, func(t *testing.T, w *world) {
+		if _, ok := w.state(0); ok {
+			t.Error("a server that was never read has a state")
+		}
+		ctx, stop := context.WithTimeout(t.Context(), 10*every+every/2)
+		defer stop()
+		if err := w.Run(ctx); err != nil {
+			t.Error(err)
+		}
+		s, ok := w.State("local")
+		if want := (Signals{Running: 4, Waiting: 1}); !ok || !s.Fresh || s.Signals != want || s.Err != nil {
+			t.Errorf("the state is %+v", s)
+		}
+		if len(w.asked) != 10 || w.rounds != 10 {
+			t.Errorf("it was asked %d times in %d rounds, not 10", len(w.asked), w.rounds)
+		}
+	})
+}
+
+// A server that cannot be read is asked less and less often, its signals grow stale, and the log says so once.
+func TestWatcher_BacksOff(t *testing.T) {
+	watching(t, func(t *testing.T, w *world) {
+		w.state(2 * every)
+		w.answer = silence
+		if s, _ := w.state(2 * every); !s.Fresh || s.Err == nil {
+			t.Errorf("shortly after a failure the state is %+v", s)
+		}
+		if s, _ := w.state(2 * every); s.Fresh || !errors.Is(s.Err, context.DeadlineExceeded) {
+			t.Errorf("4 s after the last reading the state is %+v", s)
+		}
+		before := len(w.asked)
+		w.state(5 * time.Minute)
+		if n := len(w.asked) - before; n > 14 {
+			t.Errorf("it was asked %d times in 5 minutes", n)
+		}
+		w.answer = says(200, good)
+		if s, _ := w.state(longestPause + every); !s.Fresh || s.Err != nil {
+			t.Errorf("when it can be read again the state is %+v", s)
+		}
+		if bad, again := strings.Count(w.log.String(), "cannot be read;"), strings.Count(w.log.String(), "read again"); bad != 1 || again != 1 {
+			t.Errorf("the log has %d and %d lines:\n%s", bad, again, w.log.String())
+		}
+	})
+}
+
+func TestWatcher_RefusesWhatIsNoMetrics(t *testing.T) {
+	endless := "# " + strings.Repeat("x", largest) + "\n" + good
+	for name, answer := range map[string]func(*http.Request) (*http.Response, error){
+		"an error":           says(401, "no"),
+		"another page":       says(200, "<html>"),
+		"more than is read":  says(200, endless),
+		"a part of its size": says(200, "tgi_batch_current_size 4"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			watching(t, func(t *testing.T, w *world) {
+				w.answer = answer
+				if s, ok := w.state(2 * every); !ok || s.Fresh || s.Err == nil {
+					t.Errorf("the state is %+v", s)
+				}
+			})
+		})
+	}
+}
+
+// The key goes where the config says, and not on to where a server points.
+func TestWatcher_SendsAKeyOnlyIfTold(t *testing.T) {
+	watching(t, func(t *testing.T, w *world) {
+		var sent []string
+		w.answer = func(r *http.Request) (*http.Response, error) {
+			sent = append(sent, r.URL.Host+" "+r.Header.Get("Authorization"))
+			resp, _ := says(http.StatusTemporaryRedirect, "")(r)
+			resp.Header.Set("Location", "http://elsewhere/metrics")
+			return resp, nil
+		}
+		w.state(every)
+		w.target.Key = "secret"
+		w.state(every)
+		for _, s := range sent {
+			if s != "local " && s != "local Bearer secret" {
+				t.Errorf("it sent %q", s)
+			}
+		}
+		if len(sent) < 2 || sent[len(sent)-1] != "local Bearer secret" {
+			t.Errorf("it sent %q", sent)
+		}
+	})
+}
+
+// A server that the policy has no more is forgotten, and one of another address begins anew.
+func TestWatcher_FollowsThePolicy(t *testing.T) {
+	watching(t, func(t *testing.T, w *world) {
+		w.answer = says(500, "")
+		w.state(every)
+		w.target.URL = "http://other/metrics"
+		w.answer = says(200, good)
+		if s, ok := w.state(every); !ok || !s.Fresh {
+			t.Errorf("a server with a new address has the state %+v", s)
+		}
+		w.listed = false
+		if s, ok := w.state(every); ok {
+			t.Errorf("a server that is gone has the state %+v", s)
+		}
+	})
+}
