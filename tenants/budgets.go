@@ -40,8 +40,8 @@ type Budget struct {
 const maxMicroUSD = 1_000_000_000 * microUSD
 
 var (
-	units   = []string{string(Tokens), string(Requests), string(MicroUSD)}
-	periods = []string{string(Hour), string(Day), string(Week), string(Month)}
+	units   = words[Unit]{"a budget unit", []Unit{Tokens, Requests, MicroUSD}}
+	periods = words[Period]{"a budget period", []Period{Hour, Day, Week, Month}}
 )
 
 var budgetShape = shape[Budget]{
@@ -69,8 +69,8 @@ var budgetShape = shape[Budget]{
 			},
 		},
 		{
-			Name: "per", About: "The calendar period, which begins in the config's timezone.", Kind: strictyaml.WordKind(periods...),
-			Read: func(v value, b *Budget) { b.Per = readPeriod(v) },
+			Name: "per", About: "The calendar period, which begins in the config's timezone.", Kind: periods.kind(),
+			Read: func(v value, b *Budget) { b.Per = periods.read(v, "") },
 		},
 	},
 	Also: schema{"required": []any{"per"}, "oneOf": []any{
@@ -127,7 +127,7 @@ func readBudget(v value) Budget {
 	}
 	var amounts []pair
 	for _, p := range list {
-		if slices.Contains(units, p.Key) {
+		if slices.Contains(units.list, Unit(p.Key)) {
 			amounts = append(amounts, p)
 		}
 	}
@@ -147,19 +147,6 @@ func readBudget(v value) Budget {
 		return Budget{}
 	}
 	return b
-}
-
-// readPeriod reads the window of a budget; a refused one reads as "".
-func readPeriod(v value) Period {
-	text, ok := v.Scalar()
-	if !ok {
-		return ""
-	}
-	if !slices.Contains(periods, text) {
-		v.Problem("%s is not a budget period; %s", v.Say(text), strictyaml.AdviseWord(text, periods))
-		return ""
-	}
-	return Period(text)
 }
 
 // repeatedBudgets reports entries that count the same over the same period as an earlier one.

@@ -69,9 +69,9 @@ var commonFields = []field[draft]{
 	limitField("max_output_tokens", "Cuts what a call may ask for, or is asked for it.",
 		func(t *draft) *int64 { return &t.MaxOutputTokens }),
 	{
-		Name: "priority", About: "background: its calls go after its own interactive ones, and leave interactive_reserve free.", Kind: strictyaml.WordKind(priorities...),
-		Read:  func(v value, t *draft) { t.Background = readPriority(v) },
-		Start: func(*draft) any { return priorities[0] },
+		Name: "priority", About: "background: its calls go after its own interactive ones, and leave interactive_reserve free.", Kind: priorities.kind(),
+		Read:  func(v value, t *draft) { t.Background = priorities.read(v, "interactive") == "background" },
+		Start: func(*draft) any { return priorities.list[0] },
 	},
 	strictyaml.AmountField("floor_tpm", "Tokens a minute it gets at least, whatever its weight, of each pool that it may use and that has a tpm.",
 		0, maxAmount, func(t *draft) *int64 { return &t.FloorTPM }),
@@ -115,13 +115,4 @@ var memberWeightField = field[draft]{
 	Read: func(v value, t *draft) { t.tenantWeight = v.Decimal(3, 1, maxWeight, defaultWeight) },
 }
 
-var priorities = []string{"interactive", "background"}
-
-// readPriority reads whether calls are background; a bad one reads as interactive.
-func readPriority(v value) (background bool) {
-	text, ok := v.Scalar()
-	if ok && !slices.Contains(priorities, text) {
-		v.Problem("%s is not a priority; %s", v.Say(text), strictyaml.AdviseWord(text, priorities))
-	}
-	return text == "background"
-}
+var priorities = words[string]{"a priority", []string{"interactive", "background"}}

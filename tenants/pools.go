@@ -37,7 +37,7 @@ var poolShape = shape[Pool]{
 		},
 		{
 			Name: "accounting", About: "When the provider counts tokens: at admission with the greatest output, when they are produced, or when the call ends.",
-			Kind: strictyaml.WordKind(rules...), Read: func(v value, p *Pool) { p.Accounting = readAccounting(v) },
+			Kind: rules.kind(), Read: func(v value, p *Pool) { p.Accounting = rules.read(v, AdmitMax) },
 			Start: func(p *Pool) any { return p.Accounting },
 		},
 		{
@@ -112,7 +112,7 @@ var concurrencyShape = shape[Pool]{
 			strictyaml.Decimals{Places: 6, Most: maxSoftCapPPM}, func(p *Pool) *int64 { return &p.SoftCapPPM }),
 		{
 			Name: "adaptive", About: "Find out how many calls the upstream can take at once, up to max, by this law.",
-			Kind: strictyaml.WordKind(laws...), Read: func(v value, p *Pool) { p.Adaptive = readLaw(v) },
+			Kind: laws.kind(), Read: func(v value, p *Pool) { p.Adaptive = laws.read(v, "") },
 		},
 		strictyaml.AmountField("min", "Where an adaptive limit begins, and what it never falls below. 4 when left out, or max if that is less.", 1, maxAmount,
 			func(p *Pool) *int64 { return &p.MinConcurrency }),
@@ -123,20 +123,8 @@ var concurrencyShape = shape[Pool]{
 	},
 }
 
-// laws are those of adaptive limits, as files name them.
-var laws = []string{string(Gradient), string(AIMD)}
-
-func readLaw(v value) Law {
-	text, ok := v.Scalar()
-	if !ok {
-		return ""
-	}
-	if complaint := checkLaw(Law(text)); complaint != "" {
-		v.Problem("%s %s", v.Say(text), complaint)
-		return ""
-	}
-	return Law(text)
-}
+// laws are those of adaptive limits.
+var laws = words[Law]{"an algorithm of an adaptive limit", []Law{Gradient, AIMD}}
 
 // concurrencyKind is a number, or the mapping.
 func concurrencyKind() schema {
@@ -200,7 +188,7 @@ func bareLaw(v value) (law string, found bool) {
 	if v.Skip() || !v.IsScalar() {
 		return "", false
 	}
-	word, found := strictyaml.Nearest(v.Raw(), append([]string{"adaptive"}, laws...))
+	word, found := strictyaml.Nearest(v.Raw(), append([]string{"adaptive"}, laws.names()...))
 	if word == "adaptive" {
 		word = string(Gradient)
 	}
@@ -222,13 +210,6 @@ func checkLeast(p *Pool) string {
 	return ""
 }
 
-func checkLaw(law Law) string {
-	if slices.Contains(laws, string(law)) {
-		return ""
-	}
-	return "is not an algorithm of an adaptive limit; " + strictyaml.AdviseWord(string(law), laws)
-}
-
 // checkReserve complains about a reserve that leaves background calls without a slot.
 func checkReserve(p *Pool) string {
 	switch {
@@ -240,24 +221,5 @@ func checkReserve(p *Pool) string {
 	return fmt.Sprintf("leaves background calls no slot of %d; write at most %d", p.Concurrency, p.Concurrency-1)
 }
 
-func readAccounting(v value) Accounting {
-	text, ok := v.Scalar()
-	if !ok {
-		return AdmitMax
-	}
-	if complaint := checkAccounting(text); complaint != "" {
-		v.Problem("%s %s", v.Say(text), complaint)
-		return AdmitMax
-	}
-	return Accounting(text)
-}
-
-// rules are the rules of accounting, as files name them.
-var rules = []string{string(AdmitMax), string(Production), string(SettleOnly)}
-
-func checkAccounting(text string) string {
-	if slices.Contains(rules, text) {
-		return ""
-	}
-	return "is not an accounting rule; " + strictyaml.AdviseWord(text, rules)
-}
+// rules are the rules of accounting.
+var rules = words[Accounting]{"an accounting rule", []Accounting{AdmitMax, Production, SettleOnly}}

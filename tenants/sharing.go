@@ -2,7 +2,6 @@ package tenants
 
 import (
 	"encoding/json"
-	"slices"
 
 	"github.com/llmgov/llmgov/internal/strictyaml"
 )
@@ -80,31 +79,10 @@ func (l StoreLoss) complain() string {
 	return "is not a rule for the loss of a store; use StoreLossClosed, StoreLossOpen or StoreLossLocal"
 }
 
-// limitsModes are they, as files name them.
-var limitsModes = []string{string(LimitsLeased), string(LimitsCachedDeny), string(LimitsStrict)}
+var limitsModes = words[LimitsMode]{"a way to keep limits together", []LimitsMode{LimitsLeased, LimitsCachedDeny, LimitsStrict}}
 
 var tenantLimitsField = field[Pool]{
 	Name: "tenant_limits", About: "How gateways that share a store keep tenants' own limits together: leased has each hold a part of them, and ask for more before it is used up; strict asks the store for each call; cached_deny as well, but not again before there may be room.",
-	Kind: strictyaml.WordKind(limitsModes...), Read: func(v value, p *Pool) { p.TenantLimits = readLimitsMode(v) },
+	Kind: limitsModes.kind(), Read: func(v value, p *Pool) { p.TenantLimits = limitsModes.read(v, LimitsLeased) },
 	Start: func(*Pool) any { return string(LimitsLeased) },
-}
-
-func readLimitsMode(v value) LimitsMode {
-	text, ok := v.Scalar()
-	if !ok {
-		return LimitsLeased
-	}
-	if complaint := LimitsMode(text).complain(); complaint != "" {
-		v.Problem("%s %s", v.Say(text), complaint)
-		return LimitsLeased
-	}
-	return LimitsMode(text)
-}
-
-// complain is the mistake in a mode that is written.
-func (m LimitsMode) complain() string {
-	if slices.Contains(limitsModes, string(m)) {
-		return ""
-	}
-	return "is not a way to keep limits together; " + strictyaml.AdviseWord(string(m), limitsModes)
 }

@@ -36,7 +36,7 @@ func TestStoreLoss(t *testing.T) {
 			t.Errorf("%+v is good", bad)
 		}
 	}
-	if complaint := LimitsMode("x").complain(); complaint == "" {
+	if complaint := limitsModes.check("x"); complaint == "" {
 		t.Error("there is a way x to keep limits together")
 	}
 }

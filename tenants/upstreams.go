@@ -22,7 +22,7 @@ var upstreamShape = shape[Upstream]{
 			Start: func(u *Upstream) any { return u.APIKey },
 		},
 		{
-			Name: "kind", About: "The provider's dialect.", Kind: strictyaml.WordKind(upstreamKinds...),
+			Name: "kind", About: "The provider's dialect.", Kind: upstreamKinds.kind(),
 			Read: func(v value, u *Upstream) { u.Kind = readUpstreamKind(v) }, Start: func(u *Upstream) any { return u.Kind },
 		},
 	},
@@ -33,8 +33,7 @@ var upstreamShape = shape[Upstream]{
 	},
 }
 
-// upstreamKinds are the kinds of upstreams, as files name them.
-var upstreamKinds = []string{OpenAI, Azure, Anthropic}
+var upstreamKinds = words[string]{"a kind of upstream", []string{OpenAI, Azure, Anthropic}}
 
 // secretPattern matches texts that can be sent in a header.
 const secretPattern = `^[!-~]*$`
@@ -45,18 +44,11 @@ func readUpstreamKind(v value) string {
 	if !ok {
 		return OpenAI
 	}
-	if complaint := checkUpstreamKind(text); complaint != "" {
+	if complaint := upstreamKinds.check(text); complaint != "" {
 		v.Problem("%s %s", v.Say(text), complaint)
 		return strictyaml.Unreadable // its base_url is not held to the rules of another
 	}
 	return text
-}
-
-func checkUpstreamKind(text string) string {
-	if slices.Contains(upstreamKinds, text) {
-		return ""
-	}
-	return "is not a kind of upstream; " + strictyaml.AdviseWord(text, upstreamKinds)
 }
 
 func readSecret(v value) string {

@@ -26,7 +26,7 @@ func verify(r *report, cfg *Config, list []Tenant) {
 		if complaint := checkSecret(u.APIKey); complaint != "" {
 			r.At(strictyaml.Child(path, "api_key"), "value (not shown) %s", complaint)
 		}
-		if complaint := checkUpstreamKind(cmp.Or(u.Kind, OpenAI)); complaint != "" {
+		if complaint := upstreamKinds.check(cmp.Or(u.Kind, OpenAI)); complaint != "" {
 			r.At(strictyaml.Child(path, "kind"), "%s %s", strictyaml.Show(u.Kind), complaint)
 		} else if complaint := checkQueryOf(&u); complaint != "" {
 			r.At(strictyaml.Child(path, "base_url"), "value (not shown) %s", complaint)
@@ -83,9 +83,7 @@ func (v *verifier) pool(p *Pool) {
 		"input": w.Input, "cached_input": w.CachedInput, "output": w.Output, "reasoning": w.Reasoning, "audio": w.Audio,
 	})
 	v.duration(strictyaml.Child(path, "burst"), p.Burst, maxBurst)
-	if complaint := checkAccounting(string(p.Accounting)); complaint != "" {
-		v.r.At(strictyaml.Child(path, "accounting"), "%s %s", strictyaml.Show(string(p.Accounting)), complaint)
-	}
+	rules.verify(v.r, strictyaml.Child(path, "accounting"), p.Accounting)
 	v.patterns(strictyaml.Child(path, "models"), p.Models)
 	for _, h := range p.Headers {
 		if complaint := h.complain(); complaint != "" {
@@ -108,8 +106,8 @@ func (v *verifier) pool(p *Pool) {
 	if complaint := checkReserve(p); complaint != "" && p.InteractiveReserve > 0 {
 		v.r.At(strictyaml.Child(path, "interactive_reserve"), "%d %s", p.InteractiveReserve, complaint)
 	}
-	if complaint := checkLaw(p.Adaptive); complaint != "" && p.Adaptive != "" {
-		v.r.At(strictyaml.Child(path, "adaptive"), "%s %s", strictyaml.Show(string(p.Adaptive)), complaint)
+	if p.Adaptive != "" {
+		laws.verify(v.r, strictyaml.Child(path, "adaptive"), p.Adaptive)
 	}
 	v.amounts(path, 0, maxAmount, amounts{"min": p.MinConcurrency})
 	if complaint := checkLeast(p); complaint != "" && p.MinConcurrency > 0 {
@@ -121,15 +119,15 @@ func (v *verifier) pool(p *Pool) {
 		v.poolUpstream(strictyaml.Item(strictyaml.Child(path, "upstreams"), i), &p.Upstreams[i])
 	}
 	checkUpstreams(v.r, strictyaml.Child(path, "upstreams"), p.Upstreams)
-	if complaint := p.Affinity.complain(); complaint != "" && p.Affinity != "" {
-		v.r.At(strictyaml.Child(path, "affinity"), "%s %s", strictyaml.Show(string(p.Affinity)), complaint)
+	if p.Affinity != "" {
+		affinities.verify(v.r, strictyaml.Child(path, "affinity"), p.Affinity)
 	}
 	v.amounts(path, 0, maxNodes, amounts{"expect_nodes": int64(p.ExpectNodes)})
 	if complaint := p.StoreLoss.complain(); complaint != "" {
 		v.r.At(strictyaml.Child(path, "on_store_loss"), "%s", complaint)
 	}
-	if complaint := p.TenantLimits.complain(); complaint != "" && p.TenantLimits != "" {
-		v.r.At(strictyaml.Child(path, "tenant_limits"), "%s %s", strictyaml.Show(string(p.TenantLimits)), complaint)
+	if p.TenantLimits != "" {
+		limitsModes.verify(v.r, strictyaml.Child(path, "tenant_limits"), p.TenantLimits)
 	}
 }
 
@@ -215,12 +213,8 @@ func (v *verifier) budgets(path string, list []Budget) {
 			most = maxMicroUSD
 		}
 		v.amounts(strictyaml.Item(path, i), 1, most, amounts{"limit": b.Limit})
-		if !slices.Contains(units, string(b.Unit)) {
-			v.r.At(strictyaml.Item(path, i), "%s is not a budget unit; %s", strictyaml.Show(string(b.Unit)), strictyaml.AdviseWord(string(b.Unit), units))
-		}
-		if !slices.Contains(periods, string(b.Per)) {
-			v.r.At(strictyaml.Item(path, i), "%s is not a budget period; %s", strictyaml.Show(string(b.Per)), strictyaml.AdviseWord(string(b.Per), periods))
-		}
+		units.verify(v.r, strictyaml.Item(path, i), b.Unit)
+		periods.verify(v.r, strictyaml.Item(path, i), b.Per)
 	}
 	repeatedBudgets(v.r, path, list)
 }
