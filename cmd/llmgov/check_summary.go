@@ -135,8 +135,9 @@ func (p poolReport) models() []string {
 			list[i] = model + " (" + names + ")"
 		}
 	}
+	behind := slices.Collect(maps.Values(p.Aliases))
 	for _, model := range p.pool.Renamed() {
-		listed := slices.Contains(p.Models, model) || slices.Contains(slices.Collect(maps.Values(p.Aliases)), model)
+		listed := slices.Contains(p.Models, model) || slices.Contains(behind, model)
 		if !listed {
 			list = append(list, model+" ("+p.pool.ModelNames(model)+")")
 		}

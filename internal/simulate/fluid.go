@@ -48,6 +48,7 @@ type fluid struct {
 	*plan
 	measures []measure
 	into     []*grid
+	tenants  []string // by leaf: the tenant that it is, or is a team of
 	queues   [][]chunk
 	works    []chunk // of a leaf's workers: the average request
 	demands  []float64
@@ -62,6 +63,8 @@ func (p *plan) fluid(requests []Request, measures []measure, into []*grid) {
 		queues: make([][]chunk, n), demands: make([]float64, n), shares: make([]float64, n),
 	}
 	for i := range n {
+		tenant, _, _ := strings.Cut(f.tree.Leaves[i].Path, "/")
+		f.tenants = append(f.tenants, tenant)
 		f.works = append(f.works, f.average(i))
 	}
 	next := 0
@@ -121,21 +124,15 @@ func (f *fluid) cap(dt float64) {
 	wants := map[string]float64{} // by tenant
 	all := 0.0
 	for i, x := range f.demands {
-		wants[f.tenantOf(i)] += x
+		wants[f.tenants[i]] += x
 	}
 	for _, x := range wants {
 		all += min(x, most)
 	}
 	for i := range f.demands {
-		want := wants[f.tenantOf(i)]
+		want := wants[f.tenants[i]]
 		f.demands[i] *= min(1, max(most, most+slots/2-all)/max(want, fluidDust))
 	}
-}
-
-// tenantOf is the tenant that a leaf is, or is a team of.
-func (f *fluid) tenantOf(leaf int) string {
-	name, _, _ := strings.Cut(f.tree.Leaves[leaf].Path, "/")
-	return name
 }
 
 // share finds the largest total of dominant shares that no limit stands against, split by max-min.
