@@ -261,12 +261,12 @@ func (o *Outlook) checkPoolLocked(now time.Time, p *pool, call *escrow.Call, ans
 		o.Checks = append(o.Checks, reserve)
 	}
 	if most, has := p.escrow.SoftCap(call.Leaf); most > 0 {
-		cap := Check{Pool: p.name, Axis: axisSoftCap, Limit: most, Used: has, Asked: 1}
+		own := Check{Pool: p.name, Axis: axisSoftCap, Limit: most, Used: has, Asked: 1}
 		if p.escrow.Capped(call.Leaf) {
-			cap.Wait = slots.Wait
+			own.Wait = slots.Wait
 			slots.Wait = 0
 		}
-		o.Checks = append(o.Checks, cap)
+		o.Checks = append(o.Checks, own)
 	}
 	o.Checks = append(o.Checks, slots)
 }
