@@ -10,6 +10,8 @@ import (
 	"net/http/httptrace"
 	"sync/atomic"
 	"testing"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // prompt is a body that can write itself.
@@ -77,18 +79,6 @@ func TestBodiesInMemoryLeaveInOneWrite(t *testing.T) {
 	}
 }
 
-// tcpConn counts the writes of one part, but not those of several.
-type tcpConn struct {
-	*net.TCPConn
-	writes *atomic.Int64
-}
-
-// Write implements io.Writer.
-func (c tcpConn) Write(p []byte) (int, error) {
-	c.writes.Add(1)
-	return c.TCPConn.Write(p)
-}
-
 // A head that is held leaves along with its body, and never without one. A request without a body in between is sent
 // as ever.
 func TestHeadsLeaveAlongWithBodies(t *testing.T) {
@@ -101,7 +91,7 @@ func TestHeadsLeaveAlongWithBodies(t *testing.T) {
 	var conn *Conn
 	transport := &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 		plain, err := new(net.Dialer).DialContext(ctx, network, address)
-		conn = &Conn{Conn: tcpConn{plain.(*net.TCPConn), &writes}}
+		conn = &Conn{Conn: testkit.CountedConn{TCPConn: plain.(*net.TCPConn), Writes: &writes}}
 		return conn, err
 	}}
 	defer transport.CloseIdleConnections()

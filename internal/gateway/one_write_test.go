@@ -12,19 +12,8 @@ import (
 	"testing"
 
 	"github.com/llmgov/llmgov/internal/dial"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
-
-// parted counts the writes of one part, but not those of several.
-type parted struct {
-	*net.TCPConn
-	writes *atomic.Int64
-}
-
-// Write implements io.Writer.
-func (c parted) Write(p []byte) (int, error) {
-	c.writes.Add(1)
-	return c.TCPConn.Write(p)
-}
 
 // A prompt leaves for its upstream along with the head of the request, in one system call.
 func TestPromptLeavesWithItsHead(t *testing.T) {
@@ -39,7 +28,7 @@ func TestPromptLeavesWithItsHead(t *testing.T) {
 	var writes atomic.Int64
 	transport := &http.Transport{DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
 		conn, err := new(net.Dialer).DialContext(ctx, network, upstream.Listener.Addr().String())
-		return &dial.Conn{Conn: parted{conn.(*net.TCPConn), &writes}}, err
+		return &dial.Conn{Conn: testkit.CountedConn{TCPConn: conn.(*net.TCPConn), Writes: &writes}}, err
 	}}
 	defer transport.CloseIdleConnections()
 	g := governedBy(t, transport)
