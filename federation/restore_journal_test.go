@@ -26,23 +26,15 @@ func TestJournal_AllRestarted(t *testing.T) {
 		"one of three is not back":      {ran: 70 * time.Second, away: 5 * time.Second, journals: 2, expect: 3, granted: 3 * time.Second, used: 100},
 	} {
 		t.Run(name, func(t *testing.T) {
-			rules := DefaultRules()
-			now := t0
-			ms := func() int64 { return 1_000_000 + now.Sub(t0).Milliseconds() }
-			a := NewAccount(rules, ms(), Options{Fresh: true})
-			beat := func(f *fellow) Reply {
-				f.tell(now)
-				f.beat.Expect = c.expect
-				return f.arrives(a, ms(), now, Envelope{}, true)
-			}
-			list := []*fellow{newFellow("a", rules), newFellow("b", rules)}
-			for now.Before(t0.Add(c.ran)) {
-				now = now.Add(time.Second)
+			s := newForgetful(c.expect)
+			list := []*fellow{newFellow("a", s.rules), newFellow("b", s.rules)}
+			for s.now.Before(t0.Add(c.ran)) {
+				s.now = s.now.Add(time.Second)
 				for i, f := range list {
-					if now.Sub(t0)%(10*time.Second) == 0 {
-						f.report.Bookings = append(f.report.Bookings, escrow.Booking{End: now, Cost: int64(1 + i)})
+					if s.now.Sub(t0)%(10*time.Second) == 0 {
+						f.report.Bookings = append(f.report.Bookings, escrow.Booking{End: s.now, Cost: int64(1 + i)})
 					}
-					beat(f)
+					s.beat(f)
 				}
 			}
 			for i, f := range list {
@@ -50,29 +42,58 @@ func TestJournal_AllRestarted(t *testing.T) {
 				if i >= c.journals {
 					journal = nil
 				}
-				list[i] = restartedWith(t, f, f.node.cfg.Name, journal, rules)
+				list[i] = restartedWith(t, f, f.node.cfg.Name, journal, s.rules)
 			}
-			now = now.Add(c.away)
-			a = NewAccount(rules, ms(), Options{})
-			began := now
+			s.forget(c.away)
+			began := s.now
 			for {
-				beat(list[0])
-				if beat(list[1]).Status == Granted {
+				s.beat(list[0])
+				if s.beat(list[1]).Status == Granted {
 					break
 				}
-				now = now.Add(250 * time.Millisecond)
-				if now.Sub(began) > c.granted {
-					t.Fatalf("nothing was granted for %v", now.Sub(began))
+				s.now = s.now.Add(250 * time.Millisecond)
+				if s.now.Sub(began) > c.granted {
+					t.Fatalf("nothing was granted for %v", s.now.Sub(began))
 				}
 			}
-			if c.granted > rules.TTL && now.Sub(began) < rules.TTL {
-				t.Errorf("it was granted after %v", now.Sub(began))
+			if c.granted > s.rules.TTL && s.now.Sub(began) < s.rules.TTL {
+				t.Errorf("it was granted after %v", s.now.Sub(began))
 			}
-			if used := a.used()[0]; used != c.used {
+			if used := s.account.used()[0]; used != c.used {
 				t.Errorf("%d count as used, want %d", used, c.used)
 			}
 		})
 	}
+}
+
+// forgetful is a store that loses its data, and the time.
+type forgetful struct {
+	rules   Rules
+	expect  int // how many nodes share it, as these say
+	now     time.Time
+	account *Account
+}
+
+func newForgetful(expect int) *forgetful {
+	s := &forgetful{rules: DefaultRules(), expect: expect, now: t0}
+	s.account = NewAccount(s.rules, s.ms(), Options{Fresh: true})
+	return s
+}
+
+// ms is the store's own time.
+func (s *forgetful) ms() int64 { return 1_000_000 + s.now.Sub(t0).Milliseconds() }
+
+// beat has a node report, and gives it the reply.
+func (s *forgetful) beat(f *fellow) Reply {
+	f.tell(s.now)
+	f.beat.Expect = s.expect
+	return f.arrives(s.account, s.ms(), s.now, Envelope{}, true)
+}
+
+// forget has the store come back without its data after a while.
+func (s *forgetful) forget(away time.Duration) {
+	s.now = s.now.Add(away)
+	s.account = NewAccount(s.rules, s.ms(), Options{})
 }
 
 // restartedWith is a fellow that begins with what an earlier process kept, and with its journal.
@@ -88,32 +109,23 @@ func restartedWith(t *testing.T, f *fellow, name string, journal []escrow.Bookin
 // TestJournal_Renamed: a node that is restarted twice, each time under another name, does not stand for two that have told all: the other
 // one's usage is not forgotten.
 func TestJournal_Renamed(t *testing.T) {
-	rules := DefaultRules()
-	now := t0
-	ms := func() int64 { return 1_000_000 + now.Sub(t0).Milliseconds() }
-	a := NewAccount(rules, ms(), Options{Fresh: true})
-	beat := func(f *fellow) Reply {
-		f.tell(now)
-		f.beat.Expect = 2
-		return f.arrives(a, ms(), now, Envelope{}, true)
-	}
-	one := newFellow("a", rules)
-	other := newFellow("b", rules)
+	s := newForgetful(2)
+	one := newFellow("a", s.rules)
+	other := newFellow("b", s.rules)
 	other.report.Bookings = []escrow.Booking{{End: t0.Add(60 * time.Second), Cost: 80}}
-	for now.Before(t0.Add(70 * time.Second)) {
-		now = now.Add(time.Second)
-		beat(one)
-		beat(other)
+	for s.now.Before(t0.Add(70 * time.Second)) {
+		s.now = s.now.Add(time.Second)
+		s.beat(one)
+		s.beat(other)
 	}
-	now = now.Add(5 * time.Second)
-	a = NewAccount(rules, ms(), Options{})
+	s.forget(5 * time.Second)
 	for _, name := range []string{"x", "y"} {
-		next := restartedWith(t, one, name, []escrow.Booking{}, rules)
+		next := restartedWith(t, one, name, []escrow.Booking{}, s.rules)
 		for range 3 {
-			if beat(next).Status == Granted {
-				t.Fatalf("as %s it is granted something, and %d count as used of 80", name, a.used()[0])
+			if s.beat(next).Status == Granted {
+				t.Fatalf("as %s it is granted something, and %d count as used of 80", name, s.account.used()[0])
 			}
-			now = now.Add(250 * time.Millisecond)
+			s.now = s.now.Add(250 * time.Millisecond)
 		}
 	}
 }

@@ -212,6 +212,19 @@ func (f *fleet) flood(group *sync.WaitGroup, b *berth, tenant string, callers in
 	}
 }
 
+// background has callers at a gateway that each run one background call of tenant b after the other for a duration. Each call runs for
+// least, and up to a second more.
+func (f *fleet) background(group *sync.WaitGroup, b *berth, callers int, d, least time.Duration) {
+	end := time.Now().Add(d)
+	for range callers {
+		group.Go(func() {
+			for time.Now().Before(end) {
+				f.call(b, "b", true, least+f.random(time.Second))
+			}
+		})
+	}
+}
+
 // repeat is a caller of tenant a whose calls all run exactly so long.
 func (f *fleet) repeat(b *berth, end time.Time, run time.Duration) {
 	time.Sleep(f.random(run))

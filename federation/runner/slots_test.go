@@ -303,15 +303,8 @@ func TestSlots_Lowered(t *testing.T) {
 // ones find it wherever they come in.
 func TestSlots_Reserve(t *testing.T) {
 	withFleet(t, 24, 3, func(p *governor.Pool) { p.InteractiveReserve = 6 }, func(t *testing.T, f *fleet, list []*berth, group *sync.WaitGroup) {
-		end := time.Now().Add(40 * time.Second)
 		for _, b := range list[:2] {
-			for range 30 {
-				group.Go(func() {
-					for time.Now().Before(end) {
-						f.call(b, "b", true, time.Second+f.random(time.Second))
-					}
-				})
-			}
+			f.background(group, b, 30, 40*time.Second, time.Second)
 		}
 		time.Sleep(15 * time.Second)
 		if f.seen().most != 18 {
@@ -331,15 +324,8 @@ func TestSlots_Reserve(t *testing.T) {
 // Before, one kept 17 of 18 slots for good.
 func TestSlots_BackgroundAlone(t *testing.T) {
 	withFleet(t, 24, 3, func(p *governor.Pool) { p.InteractiveReserve = 6 }, func(t *testing.T, f *fleet, list []*berth, group *sync.WaitGroup) {
-		end := time.Now().Add(40 * time.Second)
 		for _, b := range list[:2] {
-			for range 30 {
-				group.Go(func() {
-					for time.Now().Before(end) {
-						f.call(b, "b", true, time.Second+f.random(time.Second))
-					}
-				})
-			}
+			f.background(group, b, 30, 40*time.Second, time.Second)
 		}
 		time.Sleep(30 * time.Second)
 		if first, second := f.at(list[0]), f.at(list[1]); min(first, second) < 7 {
@@ -363,7 +349,6 @@ func TestSlots_BackgroundShare(t *testing.T) {
 		t.Run(c.what, func(t *testing.T) {
 			withFleet(t, 24, 2, func(p *governor.Pool) { p.InteractiveReserve = 4 }, func(t *testing.T, f *fleet, list []*berth, group *sync.WaitGroup) {
 				const length = 4 * time.Minute
-				end := time.Now().Add(length)
 				for i, b := range list {
 					if !c.apart || i == 0 {
 						f.flood(group, b, "a", c.callers, length, time.Second)
@@ -371,13 +356,7 @@ func TestSlots_BackgroundShare(t *testing.T) {
 					if c.apart && i == 0 {
 						continue
 					}
-					for range 20 {
-						group.Go(func() {
-							for time.Now().Before(end) {
-								f.call(b, "b", true, time.Second/2+f.random(time.Second))
-							}
-						})
-					}
+					f.background(group, b, 20, length, time.Second/2)
 				}
 				time.Sleep(30 * time.Second)
 				f.reset()
