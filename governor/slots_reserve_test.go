@@ -28,42 +28,56 @@ func reserveSite(t *testing.T) *Governor {
 // receives its share of it, within 3 %, and that is its entitlement. Before, it received nothing.
 func TestReserve_EntitledIsReceived(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := reserveSite(t)
-		end := time.Now().Add(10 * time.Minute)
-		var calls sync.WaitGroup
-		for name, workers := range map[string]int{"chat": 40, "batch": 20} {
-			for worker := range workers {
-				rng := rand.New(rand.NewPCG(uint64(workers), uint64(worker)))
-				calls.Go(func() {
-					for time.Now().Before(end) {
-						l, rej := g.Acquire(t.Context(), Request{Tenant: name, Pool: "p", Model: "m"})
-						if rej != nil {
-							t.Errorf("%s is refused: %v", name, rej.Reason)
-							return
-						}
-						time.Sleep(time.Second/2 + time.Duration(rng.Int64N(int64(time.Second))))
-						l.Settle(Usage{Output: 1})
-					}
-				})
-			}
-		}
-		entitled := 0.0
-		received := 0.0
-		const minutes = 8
-		time.Sleep(time.Minute)
-		for range minutes {
-			time.Sleep(time.Minute)
-			shares := g.State().Pools[0].Shares
-			i := slices.IndexFunc(shares, func(s TenantShare) bool { return s.Tenant == "batch" })
-			entitled += shares[i].Entitled / minutes
-			received += shares[i].Received / minutes
-		}
+		var mu sync.Mutex
+		rng := rand.New(rand.NewPCG(1, 1))
+		shares := sharesUnder(t, reserveSite(t), 8, map[string]int{"chat": 40, "batch": 20}, func(int) time.Duration {
+			mu.Lock()
+			defer mu.Unlock()
+			return time.Second/2 + time.Duration(rng.Int64N(int64(time.Second)))
+		})
+		entitled := shares["batch"].Entitled
+		received := shares["batch"].Received
 		t.Logf("batch was entitled to %.4f of the pool, and received %.4f", entitled, received)
 		if math.Abs(received/entitled-1) > 0.03 || math.Abs(received/0.2-1) > 0.03 {
 			t.Errorf("batch was entitled to %.4f of the pool and received %.4f, want 0.2 of both", entitled, received)
 		}
-		calls.Wait()
 	})
+}
+
+// sharesUnder has workers of each tenant keep a governor busy, and gives what each tenant received of its first pool and was entitled to,
+// as the mean of some minutes behind the first. A call of a worker runs for as long as run says.
+func sharesUnder(t *testing.T, g *Governor, minutes int, workers map[string]int, run func(worker int) time.Duration) map[string]TenantShare {
+	t.Helper()
+	end := time.Now().Add(time.Duration(minutes+2) * time.Minute)
+	var calls sync.WaitGroup
+	defer calls.Wait()
+	for tenant, n := range workers {
+		for worker := range n {
+			calls.Go(func() {
+				for time.Now().Before(end) {
+					l, rej := g.Acquire(t.Context(), Request{Tenant: tenant, Pool: "p", Model: "m"})
+					if rej != nil {
+						t.Errorf("%s is refused: %v", tenant, rej)
+						return
+					}
+					time.Sleep(run(worker))
+					l.Settle(Usage{Output: 1})
+				}
+			})
+		}
+	}
+	time.Sleep(time.Minute)
+	means := map[string]TenantShare{}
+	for range minutes {
+		time.Sleep(time.Minute)
+		for _, s := range g.State().Pools[0].Shares {
+			mean := means[s.Tenant]
+			mean.Received += s.Received / float64(minutes)
+			mean.Entitled += s.Entitled / float64(minutes)
+			means[s.Tenant] = mean
+		}
+	}
+	return means
 }
 
 // TestReserve_Explain: the outlook of a background call shows how many of these may run.

@@ -4,7 +4,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -62,41 +61,15 @@ func TestSoftCap_Explained(t *testing.T) {
 // entitled to within 3 %: the cap is policy, and no unfairness.
 func TestSoftCap_EntitledIsReceived(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := softCapSite(t)
-		end := time.Now().Add(6 * time.Minute)
-		var calls sync.WaitGroup
-		for tenant, workers := range map[string]int{"heavy": 40, "light": 30} {
-			for i := range workers {
-				calls.Go(func() {
-					for time.Now().Before(end) {
-						l, rej := g.Acquire(t.Context(), Request{Tenant: tenant, Pool: "p", Model: "m"})
-						if rej != nil {
-							t.Errorf("%s is refused: %v", tenant, rej)
-							return
-						}
-						time.Sleep(time.Second + time.Duration(17*i)*time.Millisecond)
-						l.Settle(Usage{Output: 1})
-					}
-				})
-			}
-		}
-		received := map[string]float64{}
-		entitled := map[string]float64{}
-		const minutes = 4
-		time.Sleep(time.Minute)
-		for range minutes {
-			time.Sleep(time.Minute)
-			for _, s := range g.State().Pools[0].Shares {
-				received[s.Tenant] += s.Received / minutes
-				entitled[s.Tenant] += s.Entitled / minutes
-			}
-		}
+		shares := sharesUnder(t, softCapSite(t), 4, map[string]int{"heavy": 40, "light": 30}, func(worker int) time.Duration {
+			return time.Second + time.Duration(17*worker)*time.Millisecond
+		})
 		for tenant, want := range map[string]float64{"heavy": 0.6, "light": 0.4} {
-			if math.Abs(received[tenant]/want-1) > 0.03 || math.Abs(entitled[tenant]/want-1) > 0.03 {
-				t.Errorf("%s received %.4f of the pool and was entitled to %.4f, want %.1f of both", tenant, received[tenant], entitled[tenant], want)
+			got := shares[tenant]
+			if math.Abs(got.Received/want-1) > 0.03 || math.Abs(got.Entitled/want-1) > 0.03 {
+				t.Errorf("%s received %.4f of the pool and was entitled to %.4f, want %.1f of both", tenant, got.Received, got.Entitled, want)
 			}
 		}
-		calls.Wait()
 	})
 }
 
