@@ -22,11 +22,6 @@ type outlet struct {
 	log                        []use
 }
 
-type use struct {
-	at   time.Time
-	cost int64
-}
-
 type taken struct {
 	upstream int
 	slot     int64
@@ -98,20 +93,7 @@ func (u *outlets) End(now time.Time, slot uint32, actual Cost) {
 }
 
 // rollingMax is the most tokens of calls that took no time in any Window.
-func (o *outlet) rollingMax() int64 {
-	most := int64(0)
-	sum := int64(0)
-	first := 0
-	for _, x := range o.log {
-		sum += x.cost
-		for x.at.Sub(o.log[first].at) >= Window {
-			sum -= o.log[first].cost
-			first++
-		}
-		most = max(most, sum)
-	}
-	return most
-}
+func (o *outlet) rollingMax() int64 { return rollingMax(o.log, func(x use) use { return x }) }
 
 // simOf is a simulation of a pool whose limit is the sum of its upstreams', each with a limit of its own.
 func simOf(t testing.TB, seed uint64, limits ...int64) (*sim, *outlets) {

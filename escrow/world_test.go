@@ -134,14 +134,26 @@ func (w *world) received(from time.Time) []float64 {
 
 // rollingMax is the largest sum of admitted tokens in any Window, from t0 on.
 func (w *world) rollingMax() int64 {
+	return rollingMax(w.log, func(a admission) use { return use{a.at, a.cost} })
+}
+
+// use is the cost of a call, at the time at which it was used.
+type use struct {
+	at   time.Time
+	cost int64
+}
+
+// rollingMax is the largest sum of a log's costs in any Window.
+func rollingMax[T any](log []T, of func(T) use) int64 {
 	most := int64(0)
 	sum := int64(0)
-	j := 0
-	for _, a := range w.log {
-		sum += a.cost
-		for a.at.Sub(w.log[j].at) >= Window {
-			sum -= w.log[j].cost
-			j++
+	first := 0
+	for _, entry := range log {
+		x := of(entry)
+		sum += x.cost
+		for x.at.Sub(of(log[first]).at) >= Window {
+			sum -= of(log[first]).cost
+			first++
 		}
 		most = max(most, sum)
 	}

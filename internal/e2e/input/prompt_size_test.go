@@ -49,7 +49,7 @@ func TestAudit_H1_FiftyPromptsWithoutSpaces(t *testing.T) {
 				statuses := atOnce(s, 50, "/chat/completions", body)
 				one := mock.PromptTokens([]byte(body), "/v1/chat/completions") + 1
 				st := s.Mock.Stats()
-				if counted := st.PromptTokens + st.OutputTokens; counted > limit+one || counted == 0 {
+				if counted := st.TokensProduced; counted > limit+one || counted == 0 {
 					t.Errorf("%v: the provider counted %d tokens at a limit of %d", statuses, counted, limit)
 				}
 				s.CheckIdle()

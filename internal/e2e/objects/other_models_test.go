@@ -76,7 +76,7 @@ func TestOtherModelsArePaidFor(t *testing.T) {
 		s.WaitIdle()
 		st := s.Mock.Stats()
 		state, _ := s.Governor.TenantState("acme")
-		if got, want := state.Budgets[0].Used, (st.PromptTokens+st.OutputTokens)*micros; got != want {
+		if got, want := state.Budgets[0].Used, st.TokensProduced*micros; got != want {
 			t.Errorf("with %q %d millionths of a dollar are charged, want %d", fields, got, want)
 		}
 	}

@@ -69,7 +69,7 @@ func (w *limitedWorld) run(t *testing.T, d time.Duration, tenants ...string) {
 // used is the part of a limit that an upstream has served in so many minutes.
 func used(u *harness.Upstream, tpm, minutes float64) float64 {
 	st := u.Mock.Stats()
-	return float64(st.PromptTokens+st.OutputTokens) / (tpm * minutes)
+	return float64(st.TokensProduced) / (tpm * minutes)
 }
 
 // Upstreams with limits of their own refuse nobody, the first is used whole before the next is touched, and shares are by weight
@@ -128,7 +128,7 @@ func TestUpstreams_OneLost(t *testing.T) {
 		before := w.onDemand.Mock.Stats()
 		w.run(t, 3*time.Minute, "big", "small")
 		after := w.onDemand.Mock.Stats()
-		if part := float64(after.PromptTokens+after.OutputTokens-before.PromptTokens-before.OutputTokens) / 1.8e6; part < .97 {
+		if part := float64(after.TokensProduced-before.TokensProduced) / 1.8e6; part < .97 {
 			t.Errorf("the other one is used to %.3f", part)
 		}
 		w.provisioned.AnswerWith(nil)
@@ -136,7 +136,7 @@ func TestUpstreams_OneLost(t *testing.T) {
 		idle := w.provisioned.Mock.Stats()
 		w.run(t, 2*time.Minute, "big", "small")
 		again := w.provisioned.Mock.Stats()
-		if part := float64(again.PromptTokens+again.OutputTokens-idle.PromptTokens-idle.OutputTokens) / 4e5; part < .95 {
+		if part := float64(again.TokensProduced-idle.TokensProduced) / 4e5; part < .95 {
 			t.Errorf("the one that is back is used to %.3f", part)
 		}
 		if n := again.Refused + w.onDemand.Mock.Stats().Refused; n > 0 {

@@ -44,7 +44,7 @@ func TestUpstreams_SpillsOver(t *testing.T) {
 		callers.Wait()
 		used := func(u *harness.Upstream, tpm float64) float64 {
 			st := u.Mock.Stats()
-			return float64(st.PromptTokens+st.OutputTokens) / (tpm * minutes)
+			return float64(st.TokensProduced) / (tpm * minutes)
 		}
 		first := used(provisioned, 200_000)
 		spare := used(onDemand, 600_000)
