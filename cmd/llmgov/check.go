@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/llmgov/llmgov/cmd/llmgov/report"
 	"github.com/llmgov/llmgov/internal/instance"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -37,20 +38,20 @@ func (c checkCmd) Run(e *env) error {
 	if err != nil {
 		return c.printProblems(e, err)
 	}
-	r := newReport(config, snap, time.Now())
+	r := report.New(config, snap, time.Now())
 	if c.Tenant != "" {
 		if _, err := snap.AskTenant(c.Tenant); err != nil {
 			return c.printProblems(e, err)
 		}
-		r.narrow(c.Tenant)
+		r.Narrow(c.Tenant)
 	}
 	switch {
 	case c.JSON:
 		return writeJSON(e, r)
 	case c.Effective:
-		return r.writeEffective(e.stdout)
+		return r.WriteEffective(e.stdout)
 	}
-	return r.writeSummary(e.stdout)
+	return r.WriteSummary(e.stdout)
 }
 
 // withoutConfig checks policy files when there is no config.

@@ -6,6 +6,7 @@ import (
 	neturl "net/url"
 	"time"
 
+	"github.com/llmgov/llmgov/cmd/llmgov/report"
 	"github.com/llmgov/llmgov/internal/adminapi"
 	"github.com/llmgov/llmgov/internal/explain"
 	"github.com/llmgov/llmgov/tenants"
@@ -48,7 +49,7 @@ func (c explainCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	a := &answer{}
+	a := &report.Answer{}
 	if snap != nil {
 		a.Explanation, err = explain.Files(snap, q)
 		if err != nil {
@@ -59,12 +60,12 @@ func (c explainCmd) Run(e *env) error {
 		return err
 	}
 	if c.JSON {
-		for _, n := range a.notes {
+		for _, n := range a.Notes {
 			fmt.Fprintln(e.stderr, "llmgov:", n)
 		}
 		return writeJSON(e, a.Explanation)
 	}
-	return a.write(e.stdout)
+	return a.Write(e.stdout)
 }
 
 // recorded explains a call that was refused.
@@ -76,7 +77,7 @@ func (c explainCmd) recorded(e *env) error {
 	if err != nil {
 		return err
 	}
-	a := &answer{}
+	a := &report.Answer{}
 	query := neturl.Values{"request": {c.Request}}
 	if c.Tenant != "" {
 		query.Set("tenant", c.Tenant)
@@ -91,16 +92,16 @@ func (c explainCmd) recorded(e *env) error {
 	if c.JSON {
 		return writeJSON(e, a.Explanation)
 	}
-	return a.write(e.stdout)
+	return a.Write(e.stdout)
 }
 
 // complete replaces the answer from the files by that of a running gateway.
-func (c explainCmd) complete(e *env, a *answer, snap *tenants.Snapshot, cfg *tenants.Config, q *adminapi.Question) error {
+func (c explainCmd) complete(e *env, a *report.Answer, snap *tenants.Snapshot, cfg *tenants.Config, q *adminapi.Question) error {
 	live, where, err := fetchExplanation(e, c.Admin, cfg.Admin, q.Values())
 	if err == nil {
 		a.Explanation = live
 		if snap != nil && live.PolicyHash != snap.Hash() {
-			a.note("the gateway at %s has a policy in force (%.12s) other than these files (%.12s); this is by the gateway's.", where, live.PolicyHash, snap.Hash())
+			a.Note("the gateway at %s has a policy in force (%.12s) other than these files (%.12s); this is by the gateway's.", where, live.PolicyHash, snap.Hash())
 		}
 		return nil
 	}
@@ -114,6 +115,6 @@ func (c explainCmd) complete(e *env, a *answer, snap *tenants.Snapshot, cfg *ten
 	case snap == nil:
 		return &usageError{fmt.Sprintf("there is no %s here; name a config with -c, or a gateway with --admin: %v", defaultConfig, err)}
 	}
-	a.note("%v. This is from the files alone: current usage, and the decision now, are unknown.", err)
+	a.Note("%v. This is from the files alone: current usage, and the decision now, are unknown.", err)
 	return nil
 }

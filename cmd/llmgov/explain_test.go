@@ -70,17 +70,6 @@ func TestAdminAddress(t *testing.T) {
 	}
 }
 
-// A wait is rounded up: who comes back too early is refused again.
-func TestSeconds(t *testing.T) {
-	for s, want := range map[float64]string{
-		0: "-", 0.0001: "0.1s", 0.5: "0.5s", 1.01: "1.1s", 9.99: "10.0s", 10: "10s", 59.1: "60s", 119.2: "120s", 120: "2m0s", 3661.5: "1h1m2s",
-	} {
-		if got := seconds(s); got != want {
-			t.Errorf("%v is %s, want %s", s, got, want)
-		}
-	}
-}
-
 // What listens there may be something else, or older.
 func TestReadExplanation(t *testing.T) {
 	for _, tc := range []struct {

@@ -198,6 +198,11 @@ var rules = map[string]rule{
 		not:    []string{"net", "net/http", "os"},
 		reason: "dashboards are texts that are made of names, and what writes them is elsewhere",
 	},
+	"cmd/llmgov/report": {
+		may:    []string{"tenants", "internal/adminapi"},
+		not:    []string{"net", "net/http", "os"},
+		reason: "a report is text made of a policy or of an answer, and whoever got these is elsewhere",
+	},
 	"cmd/llmgov/litellm": {
 		may:    []string{"tenants", "tenants/keyfile", "go.yaml.in/yaml/v3"},
 		not:    []string{"net", "net/http", "os"},

@@ -1,4 +1,4 @@
-package main
+package report
 
 import (
 	"cmp"
@@ -11,8 +11,8 @@ import (
 	"github.com/llmgov/llmgov/tenants"
 )
 
-// writeSummary prints a line for each tenant in each pool: its share, and the limits written in the files.
-func (r *report) writeSummary(w io.Writer) error {
+// WriteSummary prints a line for each tenant in each pool: its share, and the limits written in the files.
+func (r *Policy) WriteSummary(w io.Writer) error {
 	r.writeHead(w)
 	rows := 0
 	for _, p := range r.Pools {
@@ -28,7 +28,7 @@ func (r *report) writeSummary(w io.Writer) error {
 	return r.writeNotes(w)
 }
 
-func (r *report) writeHead(w io.Writer) {
+func (r *Policy) writeHead(w io.Writer) {
 	if r.tenant != "" {
 		fmt.Fprintf(w, "%s is good.\n", r.Config)
 		return
@@ -40,7 +40,7 @@ func (r *report) writeHead(w io.Writer) {
 	fmt.Fprintln(w)
 }
 
-func (r *report) writeNotes(w io.Writer) error {
+func (r *Policy) writeNotes(w io.Writer) error {
 	if len(r.Notes) == 0 {
 		return nil
 	}

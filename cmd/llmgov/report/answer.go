@@ -1,4 +1,4 @@
-package main
+package report
 
 import (
 	"cmp"
@@ -12,17 +12,20 @@ import (
 	"github.com/llmgov/llmgov/tenants"
 )
 
-// answer is the output of explain: from a gateway, or from the files alone.
-type answer struct {
+// Answer is the output of explain: from a gateway, or from the files alone.
+type Answer struct {
 	*adminapi.Explanation
-	notes []string
+	// Notes are printed below the table.
+	Notes []string
 }
 
-func (a *answer) note(format string, args ...any) {
-	a.notes = append(a.notes, fmt.Sprintf(format, args...))
+// Note adds a note.
+func (a *Answer) Note(format string, args ...any) {
+	a.Notes = append(a.Notes, fmt.Sprintf(format, args...))
 }
 
-func (a *answer) write(w io.Writer) error {
+// Write prints the limits of the call, and the decision.
+func (a *Answer) Write(w io.Writer) error {
 	if a.Pool == "" { // refused before a pool was known
 		_, err := fmt.Fprintln(w, a.conclusion())
 		return err
@@ -52,10 +55,10 @@ func (a *answer) write(w io.Writer) error {
 		fmt.Fprintf(w, "\n%s\n", a.conclusion())
 		a.notePace()
 	}
-	if len(a.notes) > 0 {
+	if len(a.Notes) > 0 {
 		fmt.Fprintln(w)
 	}
-	for _, n := range a.notes {
+	for _, n := range a.Notes {
 		if _, err := fmt.Fprintln(w, "Note:", n); err != nil {
 			return err
 		}
@@ -64,7 +67,7 @@ func (a *answer) write(w io.Writer) error {
 }
 
 // notePace explains why a pool that is not full refuses the call.
-func (a *answer) notePace() {
+func (a *Answer) notePace() {
 	d := a.Decision
 	if a.WithoutShadow != nil {
 		d = a.WithoutShadow
@@ -73,12 +76,12 @@ func (a *answer) notePace() {
 		return
 	}
 	if l := &a.Limits[*d.Limit]; l.Kind == "pool" && *l.Left >= l.Asked && *l.Wait > 0 {
-		a.note("pool %s has room in its minute, but releases it at a steady rate, by weight, and in parts to gateways that share it: this call's turn comes later.", l.Pool)
+		a.Note("pool %s has room in its minute, but releases it at a steady rate, by weight, and in parts to gateways that share it: this call's turn comes later.", l.Pool)
 	}
 }
 
 // title says which call is explained.
-func (a *answer) title() string {
+func (a *Answer) title() string {
 	text := "Tenant " + a.Tenant
 	if a.Tier != "" {
 		text += " (tier " + a.Tier + ")"
@@ -96,7 +99,7 @@ func (a *answer) title() string {
 }
 
 // conclusion is the decision on the call now, in a sentence.
-func (a *answer) conclusion() string {
+func (a *Answer) conclusion() string {
 	if a.At != nil {
 		return a.outcome()
 	}
@@ -110,7 +113,7 @@ func (a *answer) conclusion() string {
 }
 
 // outcome is the decision on a past call that was refused, or admitted only because of shadow.
-func (a *answer) outcome() string {
+func (a *Answer) outcome() string {
 	d := a.Decision
 	text := "was refused"
 	if a.WithoutShadow != nil {
@@ -128,7 +131,7 @@ func (a *answer) outcome() string {
 	return fmt.Sprintf("%s, with %d %s: %s", text, d.Status, d.Code, d.Message)
 }
 
-func (a *answer) would(d *adminapi.Decision) string {
+func (a *Answer) would(d *adminapi.Decision) string {
 	of := ""
 	if d.Limit != nil {
 		l := &a.Limits[*d.Limit]

@@ -1,4 +1,4 @@
-package main
+package report
 
 import (
 	"fmt"
@@ -90,7 +90,7 @@ func TestReport_RuntimeKeys(t *testing.T) {
 			Revoked: []keyfile.Revoked{{Hash: tenants.HashKey("d")}, {Hash: tenants.HashKey("t")}},
 		}, "acme 1 450, bob 1 450, ; 4 notes"}, // nobody may call n
 	} {
-		r := newReport("c", snap.WithKeys(c.keys), time.Now())
+		r := New("c", snap.WithKeys(c.keys), time.Now())
 		got := ""
 		for _, row := range r.Pools[0].Tenants {
 			got += fmt.Sprintf("%s %d %d, ", row.Name, row.Keys, row.TPM)

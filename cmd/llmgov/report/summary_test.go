@@ -1,8 +1,9 @@
-package main
+package report
 
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -21,7 +22,7 @@ func TestCheck_TwelveTeamsFitOnAScreen(t *testing.T) {
 	}
 	r := reportOf(t, oneUpstream+"pools: {a: {models: [a], tpm: 2000000}, b: {models: [b], rpm: 5000}}\nprices: {\"*\": {input: 1, output: 1}}\n", policy.String())
 	var out strings.Builder
-	if err := r.writeSummary(&out); err != nil {
+	if err := r.WriteSummary(&out); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
@@ -57,8 +58,11 @@ func TestCheck_OwnKeysShareWithTeams(t *testing.T) {
 	if got["acme/search"] != 0.6 || got["acme/batch"] != 0.2 || got["acme"] != 0.2 {
 		t.Errorf("shares are %v, want 0.6, 0.2 and 0.2", got)
 	}
-	readme := read("../../README.md")
-	if !strings.Contains(readme, "# divide acme's share, 3 : 1 : 1 with acme's own key") {
+	readme, err := os.ReadFile("../../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(readme), "# divide acme's share, 3 : 1 : 1 with acme's own key") {
 		t.Error("README.md says something else")
 	}
 }
@@ -66,7 +70,7 @@ func TestCheck_OwnKeysShareWithTeams(t *testing.T) {
 const oneUpstream = "upstreams: {o: {base_url: \"https://o/v1\"}}\n"
 
 // reportOf is the report of a config, and of a policy.
-func reportOf(t *testing.T, config, policy string) *report {
+func reportOf(t *testing.T, config, policy string) *Policy {
 	t.Helper()
 	snap, err := tenants.LoadFS(fstest.MapFS{
 		"llmgov.yaml":    &fstest.MapFile{Data: []byte(config)},
@@ -75,7 +79,7 @@ func reportOf(t *testing.T, config, policy string) *report {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newReport("llmgov.yaml", snap, time.Now())
+	return New("llmgov.yaml", snap, time.Now())
 }
 
 func TestGrouped(t *testing.T) {

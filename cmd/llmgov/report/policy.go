@@ -1,4 +1,4 @@
-package main
+package report
 
 import (
 	"math"
@@ -9,8 +9,8 @@ import (
 	"github.com/llmgov/llmgov/tenants"
 )
 
-// report is the result of check for valid files, and the JSON of --json.
-type report struct {
+// Policy is the result of check for valid files, and the JSON of --json.
+type Policy struct {
 	OK     bool         `json:"ok"`
 	Config string       `json:"config"`
 	Policy string       `json:"policy"`
@@ -62,8 +62,9 @@ type rowsReport struct {
 	Limits   []tenants.Limit `json:"limits"`
 }
 
-func newReport(config string, snap *tenants.Snapshot, now time.Time) *report {
-	r := &report{OK: true, Config: config, Policy: snap.Hash(), Notes: []string{}}
+// New is the report on files that are valid, as of now: the config's name, and the policy that was read.
+func New(config string, snap *tenants.Snapshot, now time.Time) *Policy {
+	r := &Policy{OK: true, Config: config, Policy: snap.Hash(), Notes: []string{}}
 	for _, t := range snap.Tenants() {
 		if t.Parent < 0 {
 			r.Count++
@@ -116,7 +117,7 @@ func newRows(snap *tenants.Snapshot, p *tenants.Pool, s tenants.Share, keys int)
 func millionths(part float64) float64 { return math.Round(part*1e6) / 1e6 }
 
 // unreached notes pools and models that no tenant may call.
-func (r *report) unreached(snap *tenants.Snapshot, p *tenants.Pool) {
+func (r *Policy) unreached(snap *tenants.Snapshot, p *tenants.Pool) {
 	list := snap.Uncalled(p)
 	if len(list) == len(p.Models) {
 		r.Notes = append(r.Notes, "pool "+p.Name+": no tenant that has a key may use it")
@@ -128,14 +129,14 @@ func (r *report) unreached(snap *tenants.Snapshot, p *tenants.Pool) {
 }
 
 // unlimited notes a pool that has nothing to share.
-func (r *report) unlimited(p *tenants.Pool) {
+func (r *Policy) unlimited(p *tenants.Pool) {
 	if p.TPM == 0 && p.RPM == 0 && p.Concurrency == 0 {
 		r.Notes = append(r.Notes, "pool "+p.Name+": has no limit, so there is nothing to share; set tpm, rpm or concurrency")
 	}
 }
 
 // unused notes upstreams without a pool.
-func (r *report) unused(snap *tenants.Snapshot) {
+func (r *Policy) unused(snap *tenants.Snapshot) {
 	for _, u := range snap.Config().Upstreams {
 		if !slices.ContainsFunc(snap.Pools(), func(p tenants.Pool) bool {
 			return slices.ContainsFunc(p.Upstreams, func(m tenants.PoolUpstream) bool { return m.Name == u.Name })
@@ -145,8 +146,8 @@ func (r *report) unused(snap *tenants.Snapshot) {
 	}
 }
 
-// narrow reduces r to a tenant and its teams.
-func (r *report) narrow(tenant string) {
+// Narrow reduces r to a tenant and its teams.
+func (r *Policy) Narrow(tenant string) {
 	for i := range r.Pools {
 		p := &r.Pools[i]
 		p.Tenants = slices.DeleteFunc(p.Tenants, func(t rowsReport) bool {

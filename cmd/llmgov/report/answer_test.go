@@ -1,4 +1,4 @@
-package main
+package report
 
 import (
 	"strings"
@@ -31,17 +31,28 @@ func TestPaceIsExplained(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			used := 0.0
 			decides := 0
-			a := &answer{Explanation: &adminapi.Explanation{
+			a := &Answer{Explanation: &adminapi.Explanation{
 				Pool: "p", Decision: &adminapi.Decision{Outcome: "refuse", Limit: &decides},
 				Limits: []adminapi.ExplainedLimit{{Of: "p", Kind: c.kind, Pool: "p", Key: "tpm", Asked: 400, Used: &used, Left: &c.left, Wait: &c.wait}},
 			}}
 			var out strings.Builder
-			if err := a.write(&out); err != nil {
+			if err := a.Write(&out); err != nil {
 				t.Fatal(err)
 			}
 			if got := strings.Contains(out.String(), "\nNote: pool p has room in its minute"); got != c.want {
 				t.Errorf("noted %v, want %v:\n%s", got, c.want, out.String())
 			}
 		})
+	}
+}
+
+// A wait is rounded up: who comes back too early is refused again.
+func TestSeconds(t *testing.T) {
+	for s, want := range map[float64]string{
+		0: "-", 0.0001: "0.1s", 0.5: "0.5s", 1.01: "1.1s", 9.99: "10.0s", 10: "10s", 59.1: "60s", 119.2: "120s", 120: "2m0s", 3661.5: "1h1m2s",
+	} {
+		if got := seconds(s); got != want {
+			t.Errorf("%v is %s, want %s", s, got, want)
+		}
 	}
 }

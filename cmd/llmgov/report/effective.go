@@ -1,4 +1,4 @@
-package main
+package report
 
 import (
 	"encoding/json"
@@ -10,8 +10,8 @@ import (
 	"github.com/llmgov/llmgov/tenants"
 )
 
-// writeEffective prints, for each pool, every limit that applies to each tenant, and its place in the files.
-func (r *report) writeEffective(w io.Writer) error {
+// WriteEffective prints, for each pool, every limit that applies to each tenant, and its place in the files.
+func (r *Policy) WriteEffective(w io.Writer) error {
 	r.writeHead(w)
 	for _, p := range r.Pools {
 		fmt.Fprintf(w, "\n%s\n\n", p.title())
