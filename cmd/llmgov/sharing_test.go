@@ -98,7 +98,13 @@ func launchNode(t *testing.T, config string, i int, args ...string) *process {
 
 // flood asks at all gateways for so long.
 func (f *fleet) flood(gateways []*process, d time.Duration) {
-	ctx, cancel := context.WithTimeout(f.t.Context(), d)
+	f.floodUntil(gateways, d, func() bool { return false })
+}
+
+// floodUntil asks at all gateways until there is enough, or for as long as most. It returns how long that took.
+func (f *fleet) floodUntil(gateways []*process, most time.Duration, enough func() bool) time.Duration {
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(f.t.Context(), most)
 	defer cancel()
 	var wg sync.WaitGroup
 	for _, p := range gateways {
@@ -110,7 +116,15 @@ func (f *fleet) flood(gateways []*process, d time.Duration) {
 			})
 		}
 	}
+	for ctx.Err() == nil && !enough() {
+		select {
+		case <-ctx.Done():
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+	cancel()
 	wg.Wait()
+	return time.Since(began)
 }
 
 func (f *fleet) call(ctx context.Context, p *process, tenant string) {
