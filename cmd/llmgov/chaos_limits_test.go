@@ -80,7 +80,6 @@ func (w *want) endure() {
 	w.flood()
 	defer w.rest()
 	w.full("the start")
-	w.known(w.list[0])
 	settled := time.Now() // since when nothing is wrong in the last minute
 	times := ordeal{}
 	for _, o := range w.ordeals(*chaosAll) {
@@ -90,6 +89,7 @@ func (w *want) endure() {
 		times.leased = max(times.leased, o.leased)
 		times.all = max(times.all, o.all)
 		times.late = times.late || o.late
+		w.known(w.list[0])
 		w.suffer(&o, &times)
 		settled = time.Now()
 	}
@@ -164,27 +164,36 @@ func (w *want) full(after string) time.Duration {
 
 // spend uses up what is left of budgets: all of them but what was in the hands of who was killed, and no more.
 func (w *want) spend() {
+	var spending sync.WaitGroup
 	for _, r := range w.list {
-		if !strings.HasSuffix(r.name, "budget") {
-			continue
+		if strings.HasSuffix(r.name, "budget") {
+			spending.Go(func() { w.spendOne(r) })
 		}
-		before := r.provider.count()
-		var callers sync.WaitGroup
-		for end, last := time.Now().Add(10*time.Second), int64(-1); time.Now().Before(end) && (r.provider.count() < r.limit || r.provider.count() > last); {
-			last = r.provider.count()
-			for _, g := range w.gateways {
-				for range 10 {
-					callers.Go(func() { w.call(w.t.Context(), g, r, 0) })
-				}
+	}
+	spending.Wait()
+}
+
+// spendOne calls until nobody has been served for five seconds: unused parts move between gateways within two.
+func (w *want) spendOne(r *ration) {
+	before := r.provider.count()
+	used := before
+	var callers sync.WaitGroup
+	for served := time.Now(); time.Since(served) < 5*time.Second; {
+		for _, g := range w.gateways {
+			for range 10 {
+				callers.Go(func() { w.call(w.t.Context(), g, r, 0) })
 			}
-			callers.Wait()
 		}
-		used := r.provider.count()
-		forgotten := w.forgotten(r)
-		w.t.Logf("of %d of %s %d were used, %d of them in the end", r.limit, r.name, used, used-before)
-		if used > r.limit+forgotten || used < r.limit*9/10 {
-			w.t.Errorf("of %d of %s %d were used; gateways that are no more had at most %d", r.limit, r.name, used, forgotten)
+		callers.Wait()
+		if now := r.provider.count(); now > used {
+			used = now
+			served = time.Now()
 		}
+	}
+	forgotten := w.forgotten(r)
+	w.t.Logf("of %d of %s %d were used, %d of them in the end", r.limit, r.name, used, used-before)
+	if used > r.limit+forgotten || used < r.limit*9/10 {
+		w.t.Errorf("of %d of %s %d were used; gateways that are no more had at most %d", r.limit, r.name, used, forgotten)
 	}
 }
 

@@ -183,11 +183,11 @@ func (w *want) call(ctx context.Context, g *gatewayInTumult, r *ration, tenths i
 	return resp.StatusCode
 }
 
-// known waits until each gateway has had so many calls of a pool that it knows how long they run: for as long what it ran
-// counts where it is killed.
+// known waits until each gateway has had so many calls of a pool that it knows how long they run. Until then its slots count
+// for a minute after it was heard of last, and so do those that a restored account attributes to nobody.
 func (w *want) known(pool *ration) {
 	for _, g := range w.gateways {
-		redistest.Eventually(w.t, "48 calls have ended", func() bool {
+		redistest.Within(w.t, time.Minute, "48 calls have ended", func() bool {
 			n, _ := pool.served.Load(g.proc.Load())
 			return n != nil && n.(*atomic.Int64).Load() >= 48 // 32, and as many as come until the store is told
 		})
