@@ -31,9 +31,18 @@ func (b *breaker) ready(now time.Time) (ok, probe bool) {
 	return !b.open || !now.Before(b.until), b.open
 }
 
-// probed records that a probe was sent. If it lasts, as long answers do, another follows
-// after the same pause.
-func (b *breaker) probed(now time.Time) { b.until = now.Add(b.pause) }
+// probed records that a probe was sent. If it lasts, as long answers do, another follows after the same pause, and the one
+// after that later by twice as much, because each of them may hold a slot of the pool until it times out.
+func (b *breaker) probed(now time.Time) {
+	b.until = now.Add(b.pause)
+	b.pause = min(2*b.pause, lastPause)
+}
+
+// abandoned records that a probe was given up, as if it had not been sent.
+func (b *breaker) abandoned(now time.Time) {
+	b.until = now
+	b.pause = max(b.pause/2, firstPause)
+}
 
 // record records the outcome of a call. It reports whether the breaker opened or closed, or
 // a probe failed.
@@ -73,7 +82,6 @@ func (b *breaker) recordOpen(now time.Time, works bool, r Result) (changed bool)
 	case works:
 		*b = breaker{at: b.at, worked: now}
 	case r.Probe:
-		b.pause = min(2*b.pause, lastPause)
 		b.failed(now, r)
 	}
 	return r.Probe
@@ -82,7 +90,7 @@ func (b *breaker) recordOpen(now time.Time, works bool, r Result) (changed bool)
 // failed records the failure that opened it, or kept it open.
 func (b *breaker) failed(now time.Time, r Result) {
 	b.answers = r.Outcome != Silent || now.Sub(b.worked) < slots*slotTime
-	b.probed(now)
+	b.until = now.Add(b.pause)
 }
 
 // expire clears the slots that are too old, or all if the clock was put back.

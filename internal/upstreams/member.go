@@ -130,7 +130,7 @@ func (s *state) Report(now time.Time, r Result) (e Events) {
 	switch r.Outcome {
 	case Stale, Abandoned:
 		if r.Probe && s.breaker.open {
-			s.breaker.until = now
+			s.breaker.abandoned(now)
 		}
 		return e
 	case Busy:

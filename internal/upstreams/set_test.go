@@ -162,6 +162,8 @@ func TestBreaker(t *testing.T) {
 		"open for five seconds":         {{at: 0, outcome: Failed, times: 5}, {at: 4}, {at: 5, ready: true}},
 		"a probe that works closes it":  {{at: 0, outcome: Failed, times: 5}, {at: 5, outcome: Served, times: 1, probe: true, up: true, ready: true}, {at: 6, outcome: Failed, times: 4, up: true, ready: true}},
 		"a probe that fails doubles it": {{at: 0, outcome: Failed, times: 5}, {at: 5, outcome: Failed, times: 1, probe: true}, {at: 14}, {at: 15, ready: true}},
+		"each that lasts doubles it":    {{at: 0, outcome: Failed, times: 5}, {at: 5, probe: true}, {at: 9}, {at: 10, probe: true}, {at: 19}, {at: 20, probe: true}, {at: 39}, {at: 40, ready: true}},
+		"one that is given up does not": {{at: 0, outcome: Failed, times: 5}, {at: 5, outcome: Abandoned, times: 1, probe: true, ready: true}, {at: 6, probe: true}, {at: 11, ready: true}},
 		"late answers close nothing":    {{at: 1, outcome: Failed, times: 5}, {at: 7, outcome: Served, times: 3, ready: true}},
 		"nor do those of no probe":      {{at: 1, outcome: Failed, times: 5}, {at: 3, outcome: Served, times: 9, began: 2}},
 		"their failures do nothing":     {{at: 1, outcome: Failed, times: 5}, {at: 3, outcome: Failed, times: 9, began: 2}, {at: 6, ready: true}},

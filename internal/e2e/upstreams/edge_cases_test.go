@@ -129,6 +129,37 @@ func TestUpstreams_SlowProbe(t *testing.T) {
 	})
 }
 
+// One of two upstreams is silent. Its probes wait for two minutes each, and hold few of the pool's slots meanwhile.
+func TestUpstreams_ProbesOfASilentOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		silent := harness.NewUpstream(t, mock.Config{})
+		var waiting, most atomic.Int64
+		silent.AnswerWith(func(w http.ResponseWriter, r *http.Request) {
+			most.Store(max(most.Load(), waiting.Add(1)))
+			defer waiting.Add(-1)
+			harness.Silence(w, r)
+		})
+		s := harness.New(t, harness.World{Pool: harness.PoolOf(1, 1), Tenants: []tenants.Tenant{harness.Tenant("a", 1)}, Upstreams: map[string]http.Handler{"up1": silent}})
+		defer s.Close()
+		var all sync.WaitGroup
+		call := func() { s.Call(t.Context(), "a", harness.Chat(false, 5, "")) }
+		for range 20 {
+			all.Go(call)
+		}
+		all.Wait() // it is left out
+		most.Store(0)
+		for range 10 * 60 {
+			all.Go(call)
+			time.Sleep(time.Second)
+		}
+		if n := most.Load(); n < 2 || n > 5 {
+			t.Errorf("%d calls waited for the silent upstream at once", n)
+		}
+		all.Wait()
+		s.CheckIdle()
+	})
+}
+
 // Calls of one tenant that last too long shut out nobody whose calls are answered.
 func TestUpstreams_LateAnswersShutNobodyOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
