@@ -85,10 +85,10 @@ func (c *call) acquire(edits []splice.Edit) *refusal {
 	}
 	c.showStanding()
 	if f != nil {
-		c.w.queued(c.Rejection.Waited)
+		c.showQueued(c.Rejection.Waited)
 		return f
 	}
-	c.w.queued(c.Lease.Waited)
+	c.showQueued(c.Lease.Waited)
 	c.body = splice.InPlace(c.body, edits) // not earlier: a call that waits holds one body, and can begin again
 	telemetry.Observe(c.g.metrics.Overhead, time.Since(c.arrived)-(c.Lease.Waited-c.memory.Waited), c.Spans.Exemplar())
 	return nil

@@ -1,11 +1,13 @@
 package gateway
 
 import (
+	"io"
 	"net/http"
 	"strings"
 
 	"github.com/llmgov/llmgov/internal/answers"
 	"github.com/llmgov/llmgov/internal/gateway/dialect"
+	"github.com/llmgov/llmgov/internal/gateway/relay"
 	"github.com/llmgov/llmgov/internal/gateway/stored"
 	"github.com/llmgov/llmgov/internal/rateheaders"
 	"github.com/llmgov/llmgov/streaming"
@@ -25,7 +27,7 @@ func (c *call) takeOver(resp *http.Response) error {
 	idle := c.world.Snapshot.Config().Timeouts.StreamIdle
 	switch {
 	case resp.StatusCode/100 != 2: // nothing was produced; finish settles
-		resp.Body = newIdleBody(resp.Body, idle, c.tries.interrupt)
+		resp.Body = relay.Idle(resp.Body, idle, c.tries.interrupt)
 	case c.route.ToObjects():
 		return c.objectAnswered(resp)
 	case isEventStream(resp.Header):
@@ -39,14 +41,14 @@ func (c *call) takeOver(resp *http.Response) error {
 			Idle:          idle,
 			Interrupt:     c.tries.interrupt,
 			ErrorEvent:    c.brokeOff,
-			Quiet:         c.w.begin,
+			Quiet:         c.w.Begin,
 			First:         c.NoteFirst,
 			Progress:      c.Progress,
 			End:           c.answered,
 		})
 		c.answer = resp.Body
 	default:
-		resp.Body = streaming.NewWhole(newIdleBody(resp.Body, idle, c.tries.interrupt), streaming.WholeOptions{End: c.answered})
+		resp.Body = streaming.NewWhole(relay.Idle(resp.Body, idle, c.tries.interrupt), streaming.WholeOptions{End: c.answered})
 		c.plain = !c.shows() && !c.route.Makes
 		if c.shows() {
 			resp.Body = stored.WatchAnswer(resp.Body, watcher{c})
@@ -63,4 +65,25 @@ func isEventStream(h http.Header) bool {
 	kind, _, _ := strings.Cut(h.Get("Content-Type"), ";")
 	encoding := h.Get("Content-Encoding")
 	return strings.EqualFold(strings.TrimSpace(kind), "text/event-stream") && (encoding == "" || encoding == "identity")
+}
+
+// pass gives the client an answer that was taken over.
+func (c *call) pass(resp *http.Response) {
+	c.passHead(resp)
+	err := c.w.Copy(resp)
+	_ = resp.Body.Close() // not deferred: after a panic it is finish that ends the answer, and says why
+	if err != io.EOF {
+		panic(http.ErrAbortHandler) // the answer is not whole, so the connection has to end
+	}
+}
+
+// passHead sends an answer's status and headers.
+func (c *call) passHead(resp *http.Response) {
+	own := c.w.Header()
+	for name, values := range resp.Header {
+		if _, said := own[name]; !said {
+			own[name] = values
+		}
+	}
+	c.w.WriteHeader(resp.StatusCode)
 }

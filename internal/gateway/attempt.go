@@ -194,7 +194,7 @@ func (c *call) admitAnew(ready time.Time) bool {
 	c.tries.comeBack = 0
 	c.follow()
 	c.showStanding()
-	c.w.queued(c.Lease.Waited)
+	c.showQueued(c.Lease.Waited)
 	return true
 }
 

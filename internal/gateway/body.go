@@ -27,7 +27,7 @@ func (c *call) readBody() *refusal {
 	if f := c.receive(); f != nil {
 		return f
 	}
-	_ = c.w.control.SetReadDeadline(time.Time{}) // from here on reading only watches for the client going
+	_ = c.w.Control.SetReadDeadline(time.Time{}) // from here on reading only watches for the client going
 	c.arrived = time.Now()
 	return c.readHead()
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/llmgov/llmgov/internal/form"
 	"github.com/llmgov/llmgov/internal/gateway/dialect"
 	"github.com/llmgov/llmgov/internal/gateway/head"
+	"github.com/llmgov/llmgov/internal/gateway/relay"
 	"github.com/llmgov/llmgov/internal/gateway/route"
 	"github.com/llmgov/llmgov/internal/gateway/stored"
 	"github.com/llmgov/llmgov/internal/intake"
@@ -22,7 +23,7 @@ type call struct {
 	g       *Gateway
 	world   *world
 	r       *http.Request
-	w       writer
+	w       relay.Writer
 	arrived time.Time // when the whole body was there
 
 	at    route.Place

@@ -24,7 +24,7 @@ func (c *call) showFailure() {
 	if c.g.events == nil || !e.Done || e.Outcome != telemetry.Failed {
 		return
 	}
-	f := events.Failure{Status: c.w.status, Class: e.Reason}
+	f := events.Failure{Status: c.w.Status, Class: e.Reason}
 	if c.try.up != nil {
 		f.Upstream = c.try.up.Name
 	}
@@ -68,7 +68,7 @@ func (c *call) finish() {
 	if cause != nil && cause != http.ErrAbortHandler {
 		c.g.log.Error("panic", "request_id", c.ID, "cause", fmt.Sprint(cause), "stack", string(debug.Stack()))
 		crash.Ends(cause)
-		if c.w.status == 0 {
+		if c.w.Status == 0 {
 			c.refuse(&refusal{Status: http.StatusInternalServerError, Code: admission.CodeInternal, Message: "The gateway failed. The request id helps whoever runs it to find out why."})
 			broken = false
 		}
@@ -80,7 +80,7 @@ func (c *call) finish() {
 	c.showFailure()
 	c.Close()
 	c.report()
-	c.w.end()
+	c.w.End()
 	if broken {
 		panic(http.ErrAbortHandler) // closes the connection
 	}

@@ -1,5 +1,11 @@
 package gateway
 
+import (
+	"time"
+
+	"github.com/llmgov/llmgov/internal/rateheaders"
+)
+
 // showOwn sets the headers that every answer has.
 func (c *call) showOwn() {
 	c.w.Header()["X-Request-Id"] = []string{c.ID}
@@ -28,3 +34,6 @@ func (c *call) showStanding() {
 	c.shown = true
 	c.dialect().Show(c.w.Header(), c.g.gov, c.Tenant.Name, pool)
 }
+
+// showQueued tells the caller how long the call waited.
+func (c *call) showQueued(d time.Duration) { rateheaders.Queued(c.w.Header(), d) }

@@ -12,6 +12,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/llmgov/llmgov/internal/admission"
+	"github.com/llmgov/llmgov/internal/gateway/relay"
 	"github.com/llmgov/llmgov/internal/gateway/stored"
 	"github.com/llmgov/llmgov/internal/objects"
 	"github.com/llmgov/llmgov/internal/telemetry"
@@ -34,7 +35,7 @@ func (c *call) objectAnswered(resp *http.Response) error {
 		}
 		c.stored.Collect(key, stored.End{})
 	}
-	resp.Body = newIdleBody(resp.Body, c.world.Snapshot.Config().Timeouts.StreamIdle, c.tries.interrupt)
+	resp.Body = relay.Idle(resp.Body, c.world.Snapshot.Config().Timeouts.StreamIdle, c.tries.interrupt)
 	if c.route.Shows != 0 {
 		body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 		err = errors.Join(err, resp.Body.Close())

@@ -43,7 +43,7 @@ func (c *call) serveRealtime() {
 		c.End(telemetry.Failed, "handshake", noUsage)
 		return
 	}
-	c.w.status = http.StatusSwitchingProtocols
+	c.w.Status = http.StatusSwitchingProtocols
 	limit := c.world.Snapshot.Config().MaxBody
 	client.SetReadLimit(limit)
 	upstream.SetReadLimit(max(limit, maxAnswer))

@@ -44,7 +44,7 @@ func (c *call) receive() *refusal {
 		ask.Bytes = min(limit, intake.Small)
 	}
 	if ask.Wait > 0 && c.r.ProtoMajor > 1 {
-		_ = c.w.control.SetReadDeadline(c.Began.Add(ask.Wait + lapTime)) // an expired one would end the stream
+		_ = c.w.Control.SetReadDeadline(c.Began.Add(ask.Wait + lapTime)) // an expired one would end the stream
 	}
 	err := c.g.intake.Ask(c.r.Context(), &c.memory, ask)
 	if err == nil {
@@ -98,7 +98,7 @@ func (b *pacedBody) Read(p []byte) (int, error) {
 		if end.After(b.until) {
 			end = b.until
 		}
-		_ = b.c.w.control.SetReadDeadline(end)
+		_ = b.c.w.Control.SetReadDeadline(end)
 	}
 	n, err := b.c.r.Body.Read(p[:min(len(p), b.left)])
 	b.left -= n
@@ -129,7 +129,7 @@ func (c *call) notReceived(err error, limit int64) *refusal {
 // noMemory refuses a call for whose body there is no memory.
 func (c *call) noMemory(full *intake.Refused) *refusal {
 	m := c.world.Snapshot.Config().BodyMemory
-	c.w.queued(c.memory.Waited)
+	c.showQueued(c.memory.Waited)
 	c.closeAfter() // otherwise net/http would read some of the body before it answers
 	again := " " + comeAgain(full.RetryAfter)
 	if full.Process {

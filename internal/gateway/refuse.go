@@ -22,7 +22,7 @@ const mostStrangers = 256
 // refuse answers with a refusal of llmgov's own.
 func (c *call) refuse(f *refusal) {
 	c.Refused(f)
-	c.w.patience = min(c.w.patience, refusalPatience)
+	c.w.Hurry(refusalPatience)
 	if c.Tenant == nil && c.r.ProtoMajor > 1 {
 		c.refuseStranger(f)
 		return
@@ -40,7 +40,7 @@ func (c *call) refuseStranger(f *refusal) {
 		panic(http.ErrAbortHandler)
 	}
 	writeRefusal(&c.w, f, c.dialect())
-	_ = c.w.control.Flush()
+	_ = c.w.Control.Flush()
 }
 
 // writeRefusal sends a refusal in the caller's dialect.

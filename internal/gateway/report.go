@@ -41,7 +41,7 @@ func (c *call) report() {
 }
 
 func (c *call) summary() summary {
-	s := summary{status: c.w.status, route: c.at.Name(), outcome: telemetry.OK}
+	s := summary{status: c.w.Status, route: c.at.Name(), outcome: telemetry.OK}
 	if c.Tenant != nil {
 		s.tenant = c.Tenant.Name
 		s.key = c.Key.Name

@@ -36,9 +36,9 @@ func (g *Gateway) begin(rw http.ResponseWriter, r *http.Request) *call {
 	c.tries.first = &try{}
 	c.try = c.tries.first
 	c.Spans = g.tracer.Begin(r, c.Began)
-	c.w.reset(rw, c.world.Snapshot.Config().Timeouts.StreamIdle)
+	c.w.Reset(rw, c.world.Snapshot.Config().Timeouts.StreamIdle)
 	// Until the body is here. net/http drains it even if nobody reads it.
-	_ = c.w.control.SetReadDeadline(c.Began.Add(lapTime))
+	_ = c.w.Control.SetReadDeadline(c.Began.Add(lapTime))
 	c.showOwn()
 	return c
 }

@@ -1,4 +1,4 @@
-package gateway
+package relay
 
 import (
 	"io"
@@ -17,7 +17,8 @@ type idleBody struct {
 	idle     atomic.Bool
 }
 
-func newIdleBody(body io.ReadCloser, patience time.Duration, interrupt func(error)) *idleBody {
+// Idle is a body that calls interrupt, and then ends with [streaming.ErrIdle], if nothing comes of it for as long as patience lasts.
+func Idle(body io.ReadCloser, patience time.Duration, interrupt func(error)) io.ReadCloser {
 	b := &idleBody{ReadCloser: body, patience: patience}
 	b.timer = time.AfterFunc(patience, func() {
 		b.idle.Store(true)

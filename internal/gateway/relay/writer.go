@@ -1,19 +1,17 @@
-package gateway
+package relay
 
 import (
 	"net/http"
 	"sync"
 	"time"
-
-	"github.com/llmgov/llmgov/internal/rateheaders"
 )
 
-// writer is the client's side of a call: it remembers the status, and bounds how long a client that
+// Writer is the client's side of a call: it remembers the status, and bounds how long a client that
 // reads nothing can hold a lease.
-type writer struct {
+type Writer struct {
 	http.ResponseWriter
-	control  *http.ResponseController
-	status   int
+	Control  *http.ResponseController
+	Status   int // of the answer; 0 before there is one
 	patience time.Duration
 
 	mu       sync.Mutex // held while something is written
@@ -21,26 +19,30 @@ type writer struct {
 	deadline time.Time  // guarded by mu
 }
 
-func (w *writer) reset(rw http.ResponseWriter, patience time.Duration) {
+// Reset begins with another client, which may read nothing for as long as patience lasts.
+func (w *Writer) Reset(rw http.ResponseWriter, patience time.Duration) {
 	w.ResponseWriter = rw
-	w.control = http.NewResponseController(rw)
+	w.Control = http.NewResponseController(rw)
 	w.patience = patience
 }
 
+// Hurry leaves the client at most so much time to read on.
+func (w *Writer) Hurry(most time.Duration) { w.patience = min(w.patience, most) }
+
 // Unwrap lets http.ResponseController reach the connection.
-func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+func (w *Writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // WriteHeader implements http.ResponseWriter.
-func (w *writer) WriteHeader(status int) {
-	if w.status == 0 && status >= 200 {
-		w.status = status
+func (w *Writer) WriteHeader(status int) {
+	if w.Status == 0 && status >= 200 {
+		w.Status = status
 	}
 	w.ResponseWriter.WriteHeader(status)
 }
 
 // Write implements http.ResponseWriter.
-func (w *writer) Write(p []byte) (int, error) {
-	if w.status == 0 {
+func (w *Writer) Write(p []byte) (int, error) {
+	if w.Status == 0 {
 		w.WriteHeader(http.StatusOK)
 	}
 	w.mu.Lock()
@@ -51,26 +53,26 @@ func (w *writer) Write(p []byte) (int, error) {
 }
 
 // pass writes a piece of an answer; now says that the piece is to reach the client at once.
-func (w *writer) pass(p []byte, now bool) error {
+func (w *Writer) pass(p []byte, now bool) error {
 	if _, err := w.Write(p); err != nil || !now {
 		return err
 	}
-	return w.control.Flush()
+	return w.Control.Flush()
 }
 
-// begin sends the head of an answer whose body is slow to come. Any goroutine may call it, even
+// Begin sends the head of an answer whose body is slow to come. Any goroutine may call it, even
 // after the call is over.
-func (w *writer) begin() {
+func (w *Writer) Begin() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.begun {
 		w.extend(time.Now())
-		_ = w.control.Flush()
+		_ = w.Control.Flush()
 	}
 }
 
-// end lets nothing begin any more, and leaves net/http time for its last flush.
-func (w *writer) end() {
+// End lets nothing begin any more, and leaves net/http time for its last flush.
+func (w *Writer) End() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.begun = true
@@ -80,14 +82,9 @@ func (w *writer) end() {
 // extend moves the write deadline: not with each chunk, but when a quarter of the patience has
 // passed. There is always more than a whole patience left, because over HTTP/2 a deadline resets
 // the stream even if nobody is writing.
-func (w *writer) extend(now time.Time) {
+func (w *Writer) extend(now time.Time) {
 	if w.deadline.Sub(now) < w.patience+w.patience/4 {
 		w.deadline = now.Add(w.patience + w.patience/2)
-		_ = w.control.SetWriteDeadline(w.deadline)
+		_ = w.Control.SetWriteDeadline(w.deadline)
 	}
-}
-
-// queued tells the caller how long it waited.
-func (w *writer) queued(d time.Duration) {
-	rateheaders.Queued(w.Header(), d)
 }

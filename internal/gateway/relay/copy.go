@@ -1,4 +1,4 @@
-package gateway
+package relay
 
 import (
 	"io"
@@ -45,35 +45,14 @@ func nextPiece(last []byte, read int) []byte {
 	return newPiece()
 }
 
-// pass gives the client an answer that was taken over.
-func (c *call) pass(resp *http.Response) {
-	c.passHead(resp)
-	err := c.copy(resp)
-	_ = resp.Body.Close() // not deferred: after a panic it is finish that ends the answer, and says why
-	if err != io.EOF {
-		panic(http.ErrAbortHandler) // the answer is not whole, so the connection has to end
-	}
-}
-
-// passHead sends an answer's status and headers.
-func (c *call) passHead(resp *http.Response) {
-	own := c.w.Header()
-	for name, values := range resp.Header {
-		if _, said := own[name]; !said {
-			own[name] = values
-		}
-	}
-	c.w.WriteHeader(resp.StatusCode)
-}
-
-// copy passes a body on until it ends with io.EOF, or one side is gone. The bytes of a body without a length go to the
+// Copy passes the body of an answer on until it ends with io.EOF, or one side is gone. The bytes of a body without a length go to the
 // client as they come, and the last ones with the end of the answer, which net/http writes.
-func (c *call) copy(resp *http.Response) error {
+func (w *Writer) Copy(resp *http.Response) error {
 	piece := newPiece()
 	for {
 		n, err := resp.Body.Read(piece)
 		if n > 0 {
-			if gone := c.w.pass(piece[:n], resp.ContentLength < 0 && err != io.EOF); gone != nil {
+			if gone := w.pass(piece[:n], resp.ContentLength < 0 && err != io.EOF); gone != nil {
 				return gone // and the piece with it, which HTTP/2 may still be reading
 			}
 		}
