@@ -35,6 +35,9 @@ func NewLedger(now time.Time, limit int64, n int) *Ledger {
 // Advance ages out the bookings that have left the Window at now. Time never runs backwards:
 // an earlier now changes nothing.
 func (l *Ledger) Advance(now time.Time) {
+	if !l.turns(now) {
+		return
+	}
 	target := int64(now.Sub(l.epoch) / l.slot)
 	if target-l.cur > int64(len(l.slots)) {
 		clear(l.slots)
@@ -45,6 +48,11 @@ func (l *Ledger) Advance(now time.Time) {
 	for l.cur < target {
 		l.turn()
 	}
+}
+
+// turns reports whether the slot after the current one has begun.
+func (l *Ledger) turns(now time.Time) bool {
+	return now.Sub(l.epoch) >= time.Duration(l.cur+1)*l.slot
 }
 
 // turn enters the next slot.

@@ -132,16 +132,12 @@ func (p *pace) advance(now time.Time, busy bool) {
 		p.follow()
 		return
 	}
-	for {
-		turn := p.ring.startOf(p.ring.cur + 1)
-		if now.Before(turn) {
-			break
-		}
+	for p.ring.turns(now) {
 		if !busy && p.rested() {
 			p.rest(now)
 			return
 		}
-		p.refill(turn)
+		p.refill(p.ring.startOf(p.ring.cur + 1))
 		p.ring.turn()
 		p.forget()
 		switch {

@@ -92,7 +92,7 @@ func (g *Governor) Ask(req Request, done func(Lease, *Rejection)) (leave func())
 		// The stop function is never needed: the coroutine always runs to its end.
 		f.resume, _ = iter.Pull(func(wait func(struct{}) bool) {
 			f.wait = wait
-			done(g.walk(context.Background(), req))
+			done(g.walk(context.Background(), &req))
 		})
 		t.run(f)
 	})

@@ -103,7 +103,7 @@ func (g *Governor) Acquire(ctx context.Context, req Request) (Lease, *Rejection)
 	if g.detailed {
 		req.call = g.asked.Add(1)
 	}
-	return g.walk(ctx, req)
+	return g.walk(ctx, &req)
 }
 
 // ownHoldCost is the most that a request may take of own limits.
@@ -119,7 +119,7 @@ func (p *poolView) ownHoldCost(req *Request) limits.Cost {
 
 // ownCost is the cost of a usage on own limits. It is weighed like the pool's cost, so that both
 // count alike.
-func (w TokenWeights) ownCost(u Usage, requests int64) limits.Cost {
+func (w *TokenWeights) ownCost(u Usage, requests int64) limits.Cost {
 	return limits.Cost{
 		limits.Requests: requests,
 		limits.Tokens:   w.cost(u),

@@ -54,25 +54,26 @@ func (l Lease) Postpone() bool { return l.end(Usage{}, 1, EndPostponed) }
 // reports whether this call of Release ended it.
 func (l Lease) Release() bool { return l.end(Usage{}, 0, EndReleased) }
 
-func (l Lease) end(u Usage, requests int64, how Ending) (ended bool) {
+func (l *Lease) end(u Usage, requests int64, how Ending) (ended bool) {
 	switch {
 	case l.pool == nil:
 		return false
 	case l.g.line == nil:
 		return l.endNow(u, requests, how)
 	}
-	l.g.line.instant(func() { ended = l.endNow(u, requests, how) })
+	same := *l // because l stays on the stack
+	same.g.line.instant(func() { ended = same.endNow(u, requests, how) })
 	return ended
 }
 
-func (l Lease) endNow(u Usage, requests int64, how Ending) bool {
+func (l *Lease) endNow(u Usage, requests int64, how Ending) bool {
 	if l.commitment != nil {
 		return l.commitment.end(l.g, l.pool, l.price, u, how)
 	}
 	p := l.pool
 	now := l.g.clock.Now()
 	p.mu.Lock()
-	w := p.rules.Weights
+	w := &p.rules.Weights
 	cost, actual := l.tookLocked(u, requests)
 	booked := p.escrow.CostOf(int(l.handle.Slot))
 	fair := w.fair(u)
@@ -112,8 +113,8 @@ func (l Lease) endNow(u Usage, requests int64, how Ending) bool {
 }
 
 // tookLocked is the cost of a usage on the pool's and on tenants' rolling limits.
-func (l Lease) tookLocked(u Usage, requests int64) (escrow.Cost, limits.Cost) {
-	w := l.pool.rules.Weights
+func (l *Lease) tookLocked(u Usage, requests int64) (escrow.Cost, limits.Cost) {
+	w := &l.pool.rules.Weights
 	cost := escrow.Cost{w.cost(u), requests}
 	own := w.ownCost(u, requests)
 	if l.before == (Usage{}) {

@@ -55,11 +55,11 @@ type taking struct {
 
 // endLocked settles a call in the escrow, learns from it, and returns its state, which it clears.
 // It reports false if the call has ended before.
-func (p *pool) endLocked(now time.Time, h escrow.Handle, took taking) (leaseState, bool) {
+func (p *pool) endLocked(now time.Time, h escrow.Handle, took taking) (st leaseState, ok bool) {
 	if !p.escrow.SettleFair(now, h, took.cost, took.fair) {
-		return leaseState{}, false
+		return st, false
 	}
-	st := p.leases[h.Slot]
+	st = p.leases[h.Slot]
 	p.leases[h.Slot] = leaseState{}
 	p.learnLocked(now, &st, took.usage, took.whole)
 	return st, true

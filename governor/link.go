@@ -28,19 +28,19 @@ func newInLine() *inLine {
 	return w
 }
 
-// join holds a call's cost if it fits. If not, it returns a place in the line, in which the call is
+// join holds a call's cost, in hold, if it fits. If not, it returns a place in the line, in which the call is
 // to wait, or a refusal. A shadow is always held, and the refusal only returned. If the call lacks
 // only a grant it may wait until may.least, whatever its MaxWait is.
-func (k *link) join(now time.Time, c limits.Cost, may waits, shadow bool) (limits.Hold, *inLine, *Rejection) {
+func (k *link) join(now time.Time, b *tab, may waits, hold *limits.Hold) (*inLine, *Rejection) {
 	o := k.own
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.advanceLocked(now)
 	o.announceLocked()
-	call := limits.Call{Cost: c, Via: k.via, MaxWait: may.until.Sub(now)}
-	ans := o.set.Offer(call)
+	call := limits.Call{Cost: b.cost, Via: k.via, MaxWait: may.until.Sub(now)}
+	ans := o.set.Offer(call, hold)
 	if ans.Verdict == limits.Admitted {
-		return ans.Hold, nil, nil
+		return nil, nil
 	}
 	var rej *Rejection
 	if ans.Verdict == limits.Refused {
@@ -48,17 +48,18 @@ func (k *link) join(now time.Time, c limits.Cost, may waits, shadow bool) (limit
 	}
 	o.askForMoreLocked(ans.Cost)
 	switch {
-	case shadow:
-		return o.set.Book(ans.Cost), nil, rej
+	case b.shadow:
+		*hold = o.set.Book(ans.Cost)
+		return nil, rej
 	case rej != nil:
-		return limits.Hold{}, nil, rej
+		return nil, rej
 	}
 	w := newInLine()
 	if ans.Coming {
 		w.least = may.least
 	}
 	o.set.Join(&w.place, call)
-	return limits.Hold{}, w, nil
+	return w, nil
 }
 
 // takeLocked books the call of w if it is first in line and fits, and if it may go.

@@ -44,6 +44,10 @@ type Request struct {
 	// Interrupt, if set, ends the call early: see Governor.Interrupt.
 	Interrupt Interrupter
 
+	// Asked is when the call asks, if the caller has just read the clock. It may be zero, and a governor that is
+	// Recorded has a clock of its own.
+	Asked time.Time
+
 	call uint64 // its number, if the governor is detailed
 }
 
@@ -61,10 +65,19 @@ func (u Usage) Plus(o Usage) Usage {
 
 // cost weighs a usage, each token by the weight of its kind. It rounds up once, at the end, against
 // the requester. Parts that exceed their whole are cut.
-func (w TokenWeights) cost(u Usage) int64 {
-	if w == (TokenWeights{}) {
+func (w *TokenWeights) cost(u Usage) int64 {
+	if w.none() {
 		return u.Input + u.Output
 	}
+	return w.weigh(&u)
+}
+
+// none reports whether there are no weights, so that each token counts as one.
+func (w *TokenWeights) none() bool {
+	return w.Input|w.CachedInput|w.Output|w.Reasoning|w.Audio == 0
+}
+
+func (w *TokenWeights) weigh(u *Usage) int64 {
 	cached := min(u.CachedInput, u.Input)
 	reasoning := min(u.Reasoning, u.Output)
 	audioIn := min(u.AudioInput, u.Input-cached)
@@ -77,15 +90,15 @@ func (w TokenWeights) cost(u Usage) int64 {
 // fair is the part of a usage's cost that counts in the tenant's share: all but cached input, which took
 // nothing from anybody, whatever the provider counts it as. So tenants gain from keeping their
 // prompts alike.
-func (w TokenWeights) fair(u Usage) int64 {
+func (w *TokenWeights) fair(u Usage) int64 {
 	u.Input -= min(u.CachedInput, u.Input)
 	u.CachedInput = 0
 	return w.cost(u)
 }
 
 // most is the most that a call of so many tokens can cost, whatever kinds they turn out to be.
-func (w TokenWeights) most(input, output int64) int64 {
-	if w == (TokenWeights{}) {
+func (w *TokenWeights) most(input, output int64) int64 {
+	if w.none() {
 		return input + output
 	}
 	in := max(w.Input, w.CachedInput, w.Audio)
@@ -97,10 +110,14 @@ func (w TokenWeights) most(input, output int64) int64 {
 const maxTokens = int64(1e12)
 
 func (u Usage) bounded() Usage {
-	for _, n := range []*int64{&u.Input, &u.CachedInput, &u.Output, &u.Reasoning, &u.AudioInput, &u.AudioOutput} {
-		*n = bounded(*n)
+	return Usage{
+		Input:       bounded(u.Input),
+		CachedInput: bounded(u.CachedInput),
+		Output:      bounded(u.Output),
+		Reasoning:   bounded(u.Reasoning),
+		AudioInput:  bounded(u.AudioInput),
+		AudioOutput: bounded(u.AudioOutput),
 	}
-	return u
 }
 
 func bounded(n int64) int64 { return min(max(n, 0), maxTokens) }
@@ -110,6 +127,9 @@ type Price struct{ Input, CachedInput, Output int64 }
 
 // MicroUSD is the cost of a usage in micro-dollars, rounded up.
 func (p Price) MicroUSD(u Usage) int64 {
+	if p == (Price{}) {
+		return 0
+	}
 	cached := min(u.CachedInput, u.Input)
 	var hi, lo, carry uint64
 	for _, part := range [...][2]int64{{u.Input - cached, p.Input}, {cached, p.CachedInput}, {u.Output, p.Output}} {
@@ -152,6 +172,7 @@ func (p *pool) expected(v *tenantView, req *Request, looks bool) Spend {
 func (r *Request) Record() Request {
 	out := *r
 	out.Interrupt = nil
+	out.Asked = time.Time{}
 	if r.MaxWait != nil {
 		wait := *r.MaxWait
 		out.MaxWait = &wait

@@ -28,7 +28,7 @@ func newTally(zone *time.Location, past *Past) *tally {
 func (t *tally) note(now time.Time, tenant, pool string, took Spend) uint64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.uses.Read(&Record{Kind: RecordEnded, Tenant: tenant, Pool: pool, Held: now, Ended: now, Took: Charge{Spend: took}})
+	t.uses.take(now, Owner{tenant, pool}, took)
 	t.ended++
 	return t.ended
 }

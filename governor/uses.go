@@ -2,6 +2,7 @@ package governor
 
 import (
 	"iter"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,6 +23,8 @@ type Uses struct {
 	zone       *time.Location
 	now        time.Time
 	start, end [periods]time.Time
+	next       time.Time // the first of end
+	era        uint64    // counts up when a period begins
 	rows       map[Owner]*useRow
 	changed    map[Owner]*useRow // since Changed was last called
 }
@@ -30,6 +33,7 @@ type Uses struct {
 type useRow struct {
 	Use
 	changed bool
+	era     uint64 // in which it was renewed
 }
 
 // Owner is a tenant in a pool.
@@ -59,7 +63,9 @@ func (u *Uses) clone() *Uses {
 
 // Set restores the usage of one owner.
 func (u *Uses) Set(who Owner, use Use) {
-	u.row(who).Use = use
+	row := u.row(who)
+	row.Use = use
+	row.era = 0
 	for _, start := range use.Start {
 		u.advance(time.Unix(start, 0)) // even if the clock was put back since
 	}
@@ -108,13 +114,7 @@ func (u *Uses) add(r *Record, d Spend) {
 	if d == (Spend{}) {
 		return
 	}
-	who := Owner{r.Tenant, r.Pool}
-	row := u.row(who)
-	if !row.changed {
-		row.changed = true
-		u.changed[who] = row
-	}
-	u.renew(row)
+	row := u.change(Owner{r.Tenant, r.Pool})
 	for per := range periods {
 		held := !r.Held.Before(u.start[per])
 		for k := range d {
@@ -125,9 +125,39 @@ func (u *Uses) add(r *Record, d Spend) {
 	}
 }
 
+// take counts the cost of a call that has ended now, and was not counted before.
+func (u *Uses) take(now time.Time, who Owner, d Spend) {
+	u.advance(now)
+	if d == (Spend{}) {
+		return
+	}
+	row := u.change(who)
+	for per := range row.Used {
+		used := &row.Used[per]
+		for k := range d {
+			used[k] = min(used[k]+d[k], maxUse)
+		}
+	}
+}
+
+// change is the row of an owner, as of the present periods, that is about to change.
+func (u *Uses) change(who Owner) *useRow {
+	row := u.row(who)
+	if !row.changed {
+		row.changed = true
+		u.changed[who] = row
+	}
+	u.renew(row)
+	return row
+}
+
 // renew clears the usage of a period that is over. Usage that began within the present period
 // counts, even if it was counted in another time zone.
 func (u *Uses) renew(row *useRow) {
+	if row.era == u.era {
+		return
+	}
+	row.era = u.era
 	for per := range periods {
 		start := u.start[per].Unix()
 		if start == row.Start[per] {
@@ -150,11 +180,16 @@ func (u *Uses) advance(now time.Time) {
 		return
 	}
 	u.now = now
+	if now.Before(u.next) {
+		return
+	}
 	for per := range periods {
 		if !now.Before(u.end[per]) {
 			u.start[per], u.end[per] = budget.Period(per).Bounds(now, u.zone)
 		}
 	}
+	u.next = slices.MinFunc(u.end[:], time.Time.Compare)
+	u.era++
 }
 
 // ofTenant is the usage by a tenant and its teams of a budget in the present period, in all pools, even

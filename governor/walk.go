@@ -22,16 +22,19 @@ type walk struct {
 	lease Lease // once the call is admitted
 }
 
-// walk takes a call through its limits, and reports the decision.
-func (g *Governor) walk(ctx context.Context, req Request) (Lease, *Rejection) {
+// walk takes a call through its limits, and reports the decision. It cuts the amounts of the request to their bounds.
+func (g *Governor) walk(ctx context.Context, req *Request) (Lease, *Rejection) {
 	req.Input = bounded(req.Input)
 	req.Output = bounded(req.Output)
 	req.Price = req.Price.bounded()
-	began := g.clock.Now()
+	began := req.Asked
+	if began.IsZero() || g.line != nil {
+		began = g.clock.Now()
+	}
 	if g.detailed {
 		g.report(Event{Kind: EventAsked, At: began, Call: req.call, Request: req.Record()})
 	}
-	w := walk{g: g, ctx: ctx, req: req, began: began, now: began}
+	w := walk{g: g, ctx: ctx, req: *req, began: began, now: began}
 	rej := w.run()
 	rej.inPool(req.Pool)
 	w.lease.Would.inPool(req.Pool)
@@ -125,9 +128,10 @@ func (w *walk) enterTenant() (rej *Rejection, again bool) {
 // limits are meanwhile held, not booked.
 func (w *walk) enter() *Rejection {
 	b := w.tab
+	var h limits.Hold
 	for i := range b.chain {
 		k := &b.chain[i]
-		h, place, rej := k.join(w.now, b.cost, w.may, b.shadow)
+		place, rej := k.join(w.now, b, w.may, &h)
 		if place != nil {
 			b.suspend(w.now)
 			for _, later := range b.chain[i+1:] {

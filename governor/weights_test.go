@@ -46,9 +46,22 @@ func TestTokenWeights(t *testing.T) {
 			t.Errorf("%s: own limits count %v, want %v", tt.name, own, want)
 		}
 	}
-	if got := (TokenWeights{}).cost(Usage{Input: 1000, CachedInput: 600, Output: 100, Reasoning: 50}); got != 1100 {
+	if got := new(TokenWeights).cost(Usage{Input: 1000, CachedInput: 600, Output: 100, Reasoning: 50}); got != 1100 {
 		t.Errorf("unweighted cost %d, want 1100", got)
 	}
+}
+
+// Weights by which each token is one cost as much as none.
+func TestWeights_Even(t *testing.T) {
+	even := TokenWeights{1000, 1000, 1000, 1000, 1000}
+	none := TokenWeights{}
+	rapid.Check(t, func(t *rapid.T) {
+		u := drawUsage(t)
+		if even.cost(u) != none.cost(u) || even.fair(u) != none.fair(u) || even.most(u.Input, u.Output) != none.most(u.Input, u.Output) {
+			t.Fatalf("%+v costs %d, in the share %d, at most %d; without weights %d, %d, %d", u,
+				even.cost(u), even.fair(u), even.most(u.Input, u.Output), none.cost(u), none.fair(u), none.most(u.Input, u.Output))
+		}
+	})
 }
 
 // drawUsage draws small counts whose parts fit into their wholes.

@@ -29,7 +29,7 @@ func TestForecast_IsWhenThereIsRoom(t *testing.T) {
 		for range rapid.IntRange(0, 20).Draw(t, "calls") {
 			now = now.Add(time.Duration(rapid.IntRange(0, 9_000).Draw(t, "ms")) * time.Millisecond)
 			s.Advance(now)
-			s.Offer(draw())
+			s.Offer(draw(), new(Hold))
 		}
 		s.Advance(now)
 		call := draw()

@@ -142,7 +142,7 @@ func (s *Set) Shared() bool { return s.grants != nil && !s.grants.alone }
 func (s *Set) InForce() bool { return s.grants != nil && !s.grants.until.IsZero() }
 
 // Admit books a call that another process let in, and enlarges the grants by its cost.
-func (s *Set) Admit(c Cost) Hold {
+func (s *Set) Admit(c Cost) (h Hold) {
 	g := s.grants
 	for k, n := range c {
 		g.amounts[k] += n
@@ -150,7 +150,8 @@ func (s *Set) Admit(c Cost) Hold {
 	g.amounts[Concurrency]++
 	g.traffic.Admitted++
 	s.limit()
-	return s.count(c)
+	s.count(c, &h)
+	return h
 }
 
 // expire drops grants that have expired, and reports whether it did.

@@ -21,13 +21,19 @@ func (h *Hold) Booked() bool { return h.booked }
 
 // Book books a cost, whether it fits or not. A cost that was offered is cut to the limits; see
 // Answer.
-func (s *Set) Book(c Cost) Hold {
-	s.noteBooked(c)
-	return s.count(c)
+func (s *Set) Book(c Cost) (h Hold) {
+	s.book(c, &h)
+	return h
 }
 
-func (s *Set) count(c Cost) Hold {
-	h := Hold{cost: c, ledgers: s.ledgers, booked: true}
+func (s *Set) book(c Cost, h *Hold) {
+	s.noteBooked(c)
+	s.count(c, h)
+}
+
+// count counts a cost as booked, in h.
+func (s *Set) count(c Cost, h *Hold) {
+	*h = Hold{cost: c, ledgers: s.ledgers, booked: true}
 	for k, l := range s.ledgers {
 		if l != nil {
 			l.Book(c[k])
@@ -39,7 +45,6 @@ func (s *Set) count(c Cost) Hold {
 		}
 	}
 	s.running++
-	return h
 }
 
 // Suspend turns a booking into a hold, which counts at any time, while its call waits elsewhere.

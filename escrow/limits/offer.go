@@ -22,7 +22,6 @@ const (
 // Answer is the answer to an offer.
 type Answer struct {
 	Verdict Verdict
-	Hold    Hold // if it is Admitted
 	// Cost is the call's cost, cut to the limits.
 	Cost Cost
 	// Coming says that the call lacks nothing but a grant: within the whole limits there is room for
@@ -44,12 +43,13 @@ type Lack struct {
 	Waiting int64
 }
 
-// Offer books a call if it fits and nobody waits. If not, it says whether the call may wait in line.
-func (s *Set) Offer(c Call) Answer {
+// Offer books a call, into hold, if it fits and nobody waits. If not, it says whether the call may wait in line.
+func (s *Set) Offer(c Call, hold *Hold) Answer {
 	cost := s.Clip(c.Cost)
 	_, fits := s.Fits(cost)
 	if fits && len(s.line.places) == 0 {
-		return Answer{Verdict: Admitted, Hold: s.Book(cost), Cost: cost}
+		s.book(cost, hold)
+		return Answer{Verdict: Admitted, Cost: cost}
 	}
 	return s.judge(cost, c.Via, c.MaxWait)
 }

@@ -262,12 +262,13 @@ func (m *machine) offer() {
 	fits := m.o.fits(cost) && len(m.o.line) == 0
 	coming := m.o.coming(cost)
 	f := m.set.Forecast(call)
-	a := m.set.Offer(call)
+	var hold Hold
+	a := m.set.Offer(call, &hold)
 	if (a.Verdict == Admitted) != fits || a.Verdict != f.Answer.Verdict {
 		m.Fatalf("%v is offered: verdict %d, foretold %d; to the oracle it fits: %t", call.Cost, a.Verdict, f.Answer.Verdict, fits)
 	}
 	if fits {
-		m.add(a.Hold, cost)
+		m.add(hold, cost)
 		return
 	}
 	if a.Coming != coming {

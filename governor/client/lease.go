@@ -110,10 +110,15 @@ func (l *Lease) End(e End) {
 
 // Close ends the lease as that of a call that its caller broke off, if it has not ended, and ends Context.
 func (l *Lease) Close() {
-	l.End(End{Outcome: Cancelled})
 	l.mu.Lock()
+	over := l.ended
+	l.ended = true
+	produced := l.produced
 	cancel := l.cancel
 	l.mu.Unlock()
+	if !over {
+		l.held.End(End{Outcome: Cancelled, Produced: produced})
+	}
 	if cancel != nil {
 		cancel(nil)
 	}

@@ -3,7 +3,6 @@ package client
 import (
 	"fmt"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/llmgov/llmgov/governor/tokens"
@@ -106,13 +105,23 @@ func (r *Request) Check() error {
 			return invalid("instead", "a model of instead has %d bytes, more than %d", len(model), maxName)
 		}
 	}
-	if strings.IndexFunc(r.ID, func(c rune) bool { return c <= ' ' || c > '~' }) >= 0 {
+	if !visible(r.ID) {
 		return invalid("id", "id may have visible ASCII characters only, not %q", r.ID)
 	}
 	if r.Key != "" && r.Tenant != "" {
 		return invalid("tenant", "a call has a key or the name of a tenant, not both")
 	}
 	return r.checkAmounts()
+}
+
+// visible reports whether all characters are visible ones of ASCII.
+func visible(s string) bool {
+	for i := range len(s) {
+		if s[i] <= ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return true
 }
 
 func (r *Request) checkAmounts() error {

@@ -24,9 +24,11 @@ func (c *Call) Admit() *Refusal {
 		return f
 	}
 	if c.entry.asked.IsZero() {
-		c.entry.asked = time.Now().Add(-c.entry.waited)
+		c.Request.Asked = time.Now()
+		c.entry.asked = c.Request.Asked.Add(-c.entry.waited)
 	}
-	lease, rej := c.Acquire(c.Request)
+	lease, rej := c.Acquire(&c.Request)
+	c.Request.Asked = time.Time{}
 	if rej != nil && rej.Reason == governor.ReasonUnknown {
 		c.entry.waited += rej.Waited
 		return c.unknown()
@@ -77,7 +79,7 @@ func (c *Call) Readmit() *governor.Rejection {
 	c.payLost(c.Lease)
 	req := c.Request
 	req.MaxWait = &left
-	lease, rej := c.Acquire(req)
+	lease, rej := c.Acquire(&req)
 	if rej != nil {
 		return rej
 	}

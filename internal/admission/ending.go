@@ -17,6 +17,7 @@ type Ending struct {
 	Last            governor.Usage // the part of Usage that the last try took
 	Reported        bool           // the upstream of the last try reported its usage, even if that of earlier ones is estimated
 	FirstToken      time.Duration  // after admission; 0 if there was none
+	ran             time.Duration  // see Call.ran
 }
 
 // ReasonIdle is the failure of an answer that fell silent.

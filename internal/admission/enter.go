@@ -13,6 +13,7 @@ type Caller struct{ Key, Tenant string }
 // in between: Identify, Route, Estimate, Admit.
 func (c *Call) Enter(who Caller, ask Ask) *Refusal {
 	c.entry.asked = c.Began
+	c.Request.Asked = c.Began
 	for {
 		c.Ask = ask // Estimate changes it
 		f := c.enter(who)

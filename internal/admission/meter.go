@@ -64,7 +64,7 @@ func (c *Call) Guess() governor.Usage {
 	return c.Metered(streaming.Result{Cause: streaming.ClientGone})
 }
 
-// learn calibrates the estimates by a whole answer.
+// learn calibrates the estimates by a whole answer, with which the call ends.
 func (c *Call) learn(res streaming.Result, output int64) {
 	c.learnOutput(output)
 	if !res.Reported {
@@ -74,7 +74,7 @@ func (c *Call) learn(res streaming.Result, output int64) {
 	p := &c.Ask.Prompt
 	c.Estimates.Prompts.Observe(c.Ask.Model, p.Size, u.Input-p.Before)
 	c.Estimates.Deltas.Observe(c.Ask.Model, tokens.Size{tokens.Text: res.Deltas * tokens.Scale}, u.Output)
-	c.Pool.speed.observe(u.Output, time.Since(c.now.Began))
+	c.Pool.speed.observe(u.Output, c.ran()-c.now.Began.Sub(c.Admitted))
 	if took := u.Input + u.Output; took > 0 {
 		c.Pool.Metrics.EstimateError.Observe(float64(c.Request.Input+c.Request.Output) / float64(took))
 	}

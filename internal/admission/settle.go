@@ -35,7 +35,7 @@ func (c *Call) End(outcome, reason string, u governor.Usage) {
 	e.Reason = reason
 	e.Usage = u
 	c.Account.Ended(outcome, reason, u, c.Request.Input+c.Request.Output)
-	telemetry.Observe(c.Pool.Metrics.Duration, time.Since(c.Admitted), c.Spans.Exemplar())
+	telemetry.Observe(c.Pool.Metrics.Duration, c.ran(), c.Spans.Exemplar())
 	switch outcome {
 	case telemetry.Failed:
 		c.Pool.Failures.Add(time.Now())
@@ -45,6 +45,14 @@ func (c *Call) End(outcome, reason string, u governor.Usage) {
 	if reason == ReasonIdle {
 		c.ctl.metrics.Expired.Inc()
 	}
+}
+
+// ran is how long the call has run since it was admitted; of one that has ended, by its end.
+func (c *Call) ran() time.Duration {
+	if c.Ending.ran == 0 {
+		c.Ending.ran = time.Since(c.Admitted)
+	}
+	return c.Ending.ran
 }
 
 // Complete ends a call whose answer was whole, with the usage that the upstream reports.

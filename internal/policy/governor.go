@@ -42,7 +42,7 @@ func pool(p *tenants.Pool) governor.Pool {
 		Burst:              p.Burst,
 		MaxQueue:           p.MaxQueue,
 		TicketWait:         p.TicketWait,
-		Weights:            governor.TokenWeights(p.TokenWeights),
+		Weights:            weights(p.TokenWeights),
 		Budgets:            budgets(p.Budgets),
 		Upstreams:          poolUpstreams(p),
 		ExpectNodes:        p.ExpectNodes,
@@ -50,6 +50,17 @@ func pool(p *tenants.Pool) governor.Pool {
 		LocalPPM:           p.StoreLoss.LocalPPM,
 		TenantLimits:       limitsModes[p.TenantLimits],
 	}
+}
+
+// even are the weights by which each token counts as one.
+var even = tenants.TokenWeights{Input: 1000, CachedInput: 1000, Output: 1000, Reasoning: 1000, Audio: 1000}
+
+// weights are the governor's token weights. Even ones are its zero value, because it need not weigh by that.
+func weights(w tenants.TokenWeights) governor.TokenWeights {
+	if w == even {
+		return governor.TokenWeights{}
+	}
+	return governor.TokenWeights(w)
 }
 
 // poolUpstreams are the upstreams of a pool, if any of them has limits of its own.

@@ -119,6 +119,16 @@ func filled(t *testing.T, path string, v reflect.Value) {
 // zeroMeansSomething are fields whose word in the policy above is the governor's zero: tokens.
 var zeroMeansSomething = map[string]bool{"pool.Budgets[0].Unit": true}
 
+// Weights by which each token counts as one are the governor's zero, by which it need not weigh.
+func TestEvenWeightsAreNone(t *testing.T) {
+	if got := weights(tenants.TokenWeights{Input: 1000, CachedInput: 1000, Output: 1000, Reasoning: 1000, Audio: 1000}); got != (governor.TokenWeights{}) {
+		t.Errorf("even weights are %+v", got)
+	}
+	if got := weights(tenants.TokenWeights{Input: 1000}); got != (governor.TokenWeights{Input: 1000}) {
+		t.Errorf("other weights are %+v", got)
+	}
+}
+
 func TestWordsHaveTheirNumbers(t *testing.T) {
 	words(t, laws, map[tenants.Law]adaptive.Law{"": adaptive.Fixed, "gradient": adaptive.Gradient, "aimd": adaptive.AIMD})
 	words(t, accountings, map[tenants.Accounting]escrow.Accounting{

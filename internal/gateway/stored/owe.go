@@ -68,7 +68,7 @@ func (l *Ledger) HoldBatch() *admission.Refusal {
 	if price, ok := c.Policy.Snapshot.Price(l.Batch.Dearest); ok {
 		req.Price = governor.Price(price)
 	}
-	lease, rej := c.Acquire(req)
+	lease, rej := c.Acquire(&req)
 	if rej != nil {
 		return c.Retract(rej)
 	}

@@ -1,0 +1,34 @@
+package governor
+
+import (
+	"testing"
+	"time"
+)
+
+// countedClock counts how often it is read.
+type countedClock struct {
+	SystemClock
+	reads int
+}
+
+func (c *countedClock) Now() time.Time {
+	c.reads++
+	return c.SystemClock.Now()
+}
+
+// A caller that has just read the clock spares the governor from reading it.
+func TestAcquire_BelievesWhenItIsAsked(t *testing.T) {
+	clock := &countedClock{}
+	g := must(t, Config{Clock: clock, Pools: []Pool{{Name: "p", TPM: 1000}}, Tenants: []Tenant{{Name: "a", Weight: 1000}}})
+	for asked, want := range map[time.Time]int{{}: 1, time.Now(): 0} {
+		before := clock.reads
+		lease, rej := g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", Input: 1, Asked: asked})
+		if rej != nil {
+			t.Fatal(rej)
+		}
+		if got := clock.reads - before; got != want {
+			t.Errorf("asked at %v: the clock was read %d times, %d is right", asked, got, want)
+		}
+		lease.Release()
+	}
+}
