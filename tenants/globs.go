@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/llmgov/llmgov/internal/strictyaml"
+	"github.com/llmgov/llmgov/tenants/internal/disk"
 )
 
 // expandGlobs lists the files that globs match, each once, sorted. A glob without any is a problem: either the files
@@ -47,63 +49,39 @@ func (l *loader) readable(err error) error {
 
 // glob lists the files that one glob matches, without the key file, which is no policy file wherever it is.
 func (l *loader) glob(glob string) ([]string, error) {
-	pattern := path.Join(path.Dir(l.config), glob)
-	if path.IsAbs(glob) {
-		pattern = path.Clean(strings.TrimLeft(glob, "/"))
-	}
+	pattern := l.pattern(glob)
 	if _, err := path.Match(pattern, ""); err != nil {
 		return nil, err
 	}
-	found, err := expandGlob(l.fsys, pattern)
+	found, err := disk.Glob(l.fsys, pattern)
 	return slices.DeleteFunc(found, func(n string) bool { return n == l.keyFile }), err
 }
 
-// expandGlob is fs.Glob, but for two things. A folder that cannot be read is an error: passed over, all its tenants
-// would be gone. And as in a shell, * does not match a dot at the start of a name: editors keep locks and copies under
-// such names, and a ConfigMap its versions.
-func expandGlob(fsys fs.FS, pattern string) ([]string, error) {
-	if !strings.ContainsAny(pattern, `*?[\`) {
-		_, err := fs.Stat(fsys, pattern)
-		if err != nil {
-			return nil, unlessGone(err)
-		}
-		return []string{pattern}, nil
+// pattern is a glob as the loader's file system has it: from the config file's folder, unless it is absolute.
+func (l *loader) pattern(glob string) string {
+	if path.IsAbs(glob) {
+		return path.Clean(strings.TrimLeft(glob, "/"))
 	}
-	dirs, err := expandGlob(fsys, path.Dir(pattern))
-	if err != nil {
-		return nil, err
-	}
-	base := path.Base(pattern)
-	var found []string
-	for _, dir := range dirs {
-		list, err := readFolder(fsys, dir)
-		if err != nil {
-			return nil, err
-		}
-		for _, entry := range list {
-			name := entry.Name()
-			if ok, _ := path.Match(base, name); ok && (name[0] != '.' || base[0] == '.') {
-				found = append(found, path.Join(dir, name))
-			}
-		}
-	}
-	return found, nil
+	return path.Join(path.Dir(l.config), glob)
 }
 
-// readFolder lists a folder. A path that is no folder, or has just gone, holds nothing.
-func readFolder(fsys fs.FS, dir string) ([]fs.DirEntry, error) {
-	info, err := fs.Stat(fsys, dir)
-	if err != nil || !info.IsDir() {
-		return nil, unlessGone(err)
+// folders are those of the config, of the files last read, and those in which globs begin to seek.
+func (l *loader) folders(globs []string) []string {
+	inner := []string{path.Dir(l.config)}
+	for name := range l.sums {
+		inner = append(inner, path.Dir(name))
 	}
-	list, err := fs.ReadDir(fsys, dir)
-	return list, unlessGone(err)
-}
-
-// unlessGone is err, unless that says that there is no such file.
-func unlessGone(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+	for _, glob := range globs {
+		dir := path.Dir(l.pattern(glob))
+		for strings.ContainsAny(dir, `*?[\`) {
+			dir = path.Dir(dir)
+		}
+		inner = append(inner, dir)
 	}
-	return err
+	slices.Sort(inner)
+	inner = slices.Compact(inner)
+	for i := range inner {
+		inner[i] = filepath.Join(l.root, filepath.FromSlash(inner[i]))
+	}
+	return inner
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/llmgov/llmgov/tenants/internal/disk"
 	"github.com/llmgov/llmgov/tenants/keyfile"
 )
 
@@ -158,7 +159,7 @@ func TestWatching_Rest(t *testing.T) {
 	}
 	l, err := newLoader(s.path("llmgov.yaml"), Options{})
 	s.must(err)
-	w := &watching{knobs: knobs{}, loader: l, dirs: newDirs(false)}
+	w := &watching{knobs: knobs{}, loader: l, dirs: disk.NewFolders(false)}
 	w.load()
 	s.must(os.WriteFile(s.path("llmgov.keys.yaml"), keyfile.Encode(keys), 0o600))
 	w.step()

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/llmgov/llmgov/tenants/internal/disk"
 )
 
 // Event is the outcome of a change of the files: a Snapshot, or the problems in them.
@@ -84,12 +86,12 @@ type watching struct {
 	repeats int       // looks since loaded has changed
 	pending []Event   // to be delivered: at most a snapshot, and problems after it
 	rested  time.Time // before which not to look again
-	dirs    *dirs
+	dirs    *disk.Folders
 }
 
 func watch(ctx context.Context, l *loader, from *Snapshot, k knobs) *Watcher {
 	w := &Watcher{events: make(chan Event), asked: make(chan chan Event), done: make(chan struct{})}
-	s := &watching{knobs: k, loader: l, last: Event{Snapshot: from}, good: from, dirs: newDirs(k.events)}
+	s := &watching{knobs: k, loader: l, last: Event{Snapshot: from}, good: from, dirs: disk.NewFolders(k.events)}
 	go w.run(ctx, s)
 	return w
 }
@@ -97,8 +99,8 @@ func watch(ctx context.Context, l *loader, from *Snapshot, k knobs) *Watcher {
 func (w *Watcher) run(ctx context.Context, s *watching) {
 	defer close(w.done)
 	defer close(w.events)
-	defer s.dirs.close()
-	s.dirs.follow(s.loader, s.globs)
+	defer s.dirs.Close()
+	s.dirs.Follow(s.loader.folders(s.globs))
 	s.load()
 	due := time.Now()
 	for {
@@ -122,9 +124,9 @@ func (w *Watcher) run(ctx context.Context, s *watching) {
 			}
 			due = s.soon(due) // the new policy may name other folders
 			answer <- s.last
-		case <-s.dirs.events():
+		case <-s.dirs.Events():
 			due = s.soon(due)
-		case <-s.dirs.errors(): // some events were lost
+		case <-s.dirs.Errors(): // some events were lost
 			due = s.soon(due)
 		case <-timer.C:
 			due = s.step()
@@ -150,7 +152,7 @@ func (s *watching) soon(due time.Time) time.Time {
 // it, and no less: a key that was revoked must not wait for long because another has just been.
 func (s *watching) step() time.Time {
 	began := time.Now()
-	s.dirs.follow(s.loader, s.globs)
+	s.dirs.Follow(s.loader.folders(s.globs))
 	now := s.loader.look(s.globs)
 	looking := time.Since(began)
 	pause := s.poll

@@ -1,4 +1,4 @@
-// Package disk reads files of bounded size from the disk.
+// Package disk finds files by globs, reads them in bounded size, and tells when something has happened in their folders.
 package disk
 
 import (
