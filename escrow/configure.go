@@ -19,6 +19,7 @@ func (p *Pool) Configure(now time.Time, cfg Config) {
 	p.slots = cfg.Slots
 	p.soon = cfg.Slots
 	p.forBackground = cfg.backgroundSlots()
+	p.softCaps = nil
 	for k := range p.axes {
 		a := &p.axes[k]
 		switch limit := cfg.limit(Axis(k)); {

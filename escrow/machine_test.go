@@ -238,6 +238,12 @@ func (m *machine) step(d draw) {
 	case 11:
 		slots := d.n("slots", 0, m.p.cfg.Slots)
 		m.p.Narrow(slots, BackgroundSlots{Most: d.n("most in the background", 0, slots), Free: d.n("left free", 0, slots)})
+		if d.n("soft caps shared", 0, 1) == 1 {
+			m.p.ShareSoftCaps(&SoftCaps{
+				Lent: d.n("lent", 0, slots), Others: d.n("others", 0, slots),
+				Most: map[NodeID]int64{m.leaves[0]: d.n("most", 0, slots), m.inner[0]: d.n("most", 0, slots)},
+			})
+		}
 	case 10:
 		if c, owes := m.call(d), d.n("owes", 0, 1) == 0; owes || m.p.Foretell(m.now, c).Verdict != Admitted {
 			m.running = append(m.running, m.p.Force(m.now, c, owes))

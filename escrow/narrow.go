@@ -13,6 +13,7 @@ func (p *Pool) Narrow(slots int64, of BackgroundSlots) {
 	p.slots = slots
 	p.soon = slots
 	p.forBackground = of
+	p.softCaps = nil
 }
 
 // Expect says how many slots can soon be used, if the pool was narrowed to fewer only for the moment.

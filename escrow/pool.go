@@ -108,6 +108,7 @@ type Pool struct {
 
 	forBackground BackgroundSlots // of slots
 	background    int64           // calls of running
+	softCaps      *SoftCaps       // nil if the soft cap is a part of slots
 
 	meanRun time.Duration // of ended calls; 0 before the first
 	blocked Axis          // that the head of the queue lacked at the last Pump

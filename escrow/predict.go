@@ -297,7 +297,7 @@ func (a *axisBooks) waitBehind(now time.Time, e *entry, ahead, refund int64) tim
 func (p *Pool) slotWait(leaf NodeID) time.Duration {
 	if i := p.cappedBy(leaf); i != Root { // one of its own has to free
 		nd := &p.nodes[i]
-		return max(time.Duration(nd.waiting()+1)*p.usualRun()/time.Duration(nd.running), time.Millisecond)
+		return max(time.Duration(nd.waiting()+1)*p.usualRun()/time.Duration(max(1, nd.running)), time.Millisecond)
 	}
 	return max(time.Duration(p.waiting()+1)*p.usualRun()/time.Duration(max(1, p.soon)), time.Millisecond)
 }

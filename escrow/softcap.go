@@ -14,27 +14,65 @@ package escrow
 // wholeSlots is the whole of the slots, in the parts that Config.SoftCap is of.
 const wholeSlots = 1_000_000
 
-// capSlots is how many calls of one claimant run at most once half of the slots are in use; 0 is no cap.
-func (p *Pool) capSlots() int64 {
-	if p.cfg.Slots == 0 || p.cfg.SoftCap == 0 {
-		return 0
-	}
-	return max(1, mulDivFloor(p.slots, p.cfg.SoftCap, wholeSlots))
+// SoftCaps says how the soft cap holds in a pool whose slots are shared with other processes: for all calls of a claimant,
+// wherever they run.
+type SoftCaps struct {
+	// Lent is how many of the slots here are lent to whoever asks.
+	Lent int64
+	// Most is how many calls each claimant may run here beyond that, and Others how many each may that is not in it.
+	Most   map[NodeID]int64
+	Others int64
 }
+
+// ShareSoftCaps has the soft cap hold as told, and not as a part of the slots that may be used here, until Narrow or
+// Configure. Call Pump afterwards.
+func (p *Pool) ShareSoftCaps(c *SoftCaps) { p.softCaps = c }
+
+// hasSoftCap reports whether there is a soft cap.
+func (p *Pool) hasSoftCap() bool { return p.cfg.Slots > 0 && p.cfg.SoftCap > 0 }
+
+// lent is how many of the slots are lent to whoever asks.
+func (p *Pool) lent() int64 {
+	if p.softCaps != nil {
+		return p.softCaps.Lent
+	}
+	return p.slots / 2
+}
+
+// capSlots is how many calls a claimant may run once no slots are lent any more.
+func (p *Pool) capSlots(claimant NodeID) int64 {
+	if p.softCaps == nil {
+		return CapSlots(p.slots, p.cfg.SoftCap)
+	}
+	if most, told := p.softCaps.Most[claimant]; told {
+		return most
+	}
+	return p.softCaps.Others
+}
+
+// CapSlots is how many of some slots a soft cap (Config.SoftCap) leaves one claimant.
+func CapSlots(slots, softCap int64) int64 { return max(1, mulDivFloor(slots, softCap, wholeSlots)) }
 
 // cappedBy is the node at or above node i that the soft cap keeps from beginning a call, or Root for none.
 // O(depth).
 func (p *Pool) cappedBy(i NodeID) NodeID {
-	most := p.capSlots()
-	if most == 0 || 2*(p.running+1) <= p.slots {
+	if !p.hasSoftCap() || p.running < p.lent() {
 		return Root
 	}
-	for ; i != Root; i = p.nodes[i].parent {
-		if nd := &p.nodes[i]; nd.claim.Capped && int64(nd.running) >= most {
+	for i = p.claimant(i); i != Root; i = p.claimant(p.nodes[i].parent) {
+		if int64(p.nodes[i].running) >= p.capSlots(i) {
 			return i
 		}
 	}
 	return Root
+}
+
+// claimant is the node at or above node i that the soft cap is of (Node.Capped), or Root for none.
+func (p *Pool) claimant(i NodeID) NodeID {
+	for i != Root && !p.nodes[i].claim.Capped {
+		i = p.nodes[i].parent
+	}
+	return i
 }
 
 // Capped reports whether the soft cap keeps a call of a leaf from beginning now.
@@ -46,18 +84,14 @@ func (p *Pool) Full(leaf NodeID, ofBackground bool) bool {
 	return !p.HasSlot(leaf, ofBackground) && !(p.HasSlot(Root, false) && p.Capped(leaf))
 }
 
-// Aside is how many claimants have calls that wait at their soft cap, as of the last Pump.
-func (p *Pool) Aside() int { return len(p.aside) }
-
-// SoftCap reports how many slots the claimant that a leaf belongs to may have once half of them are in use, and how
-// many it has. Without a cap both are 0.
-func (p *Pool) SoftCap(leaf NodeID) (most, has int64) {
-	for i := leaf; i != Root; i = p.nodes[i].parent {
-		if nd := &p.nodes[i]; nd.claim.Capped && p.capSlots() > 0 {
-			return p.capSlots(), int64(nd.running)
-		}
+// SoftCap reports the claimant that a leaf belongs to, how many slots it may have here once none are lent any more, and how
+// many it has. Without a cap all are 0.
+func (p *Pool) SoftCap(leaf NodeID) (claimant NodeID, most, has int64) {
+	claimant = p.claimant(leaf)
+	if claimant == Root || !p.hasSoftCap() {
+		return Root, 0, 0
 	}
-	return 0, 0
+	return claimant, p.capSlots(claimant), int64(p.nodes[claimant].running)
 }
 
 // letReturn takes back those who stand aside and need not any more. There are few: each ran as many calls as the cap when

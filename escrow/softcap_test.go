@@ -111,7 +111,7 @@ func TestSoftCap_Rules(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 19))
 		slots := 2 + rng.Int64N(30)
 		w := newSim(t, seed, Config{Slots: slots, SoftCap: 50_000 + rng.Int64N(900_000)})
-		most := w.p.capSlots()
+		most := w.p.capSlots(Root)
 		tenants := 1 + rng.IntN(5)
 		for range tenants {
 			s := w.leaf(Root, Node{Weight: WeightOne, Capped: true}, 1)

@@ -33,6 +33,7 @@ func (p *pool) narrowLocked() {
 	}
 	p.escrow.Narrow(slots, forBackground)
 	if p.grants != nil {
+		p.escrow.ShareSoftCaps(p.grants.softCapsLocked())
 		p.escrow.Expect(p.slotLimitLocked() - p.grants.Others)
 	}
 }

@@ -260,7 +260,7 @@ func (o *Outlook) checkPoolLocked(now time.Time, p *pool, call *escrow.Call, ans
 		}
 		o.Checks = append(o.Checks, reserve)
 	}
-	if most, has := p.escrow.SoftCap(call.Leaf); most > 0 {
+	if most, has := p.softCapLocked(call.Leaf); most > 0 {
 		own := Check{Pool: p.name, Axis: axisSoftCap, Limit: most, Used: has, Asked: 1}
 		if p.escrow.Capped(call.Leaf) {
 			own.Wait = slots.Wait

@@ -18,19 +18,19 @@ func (p *pool) rejectionLocked(now time.Time, t *tenant, leaf escrow.NodeID, cos
 	}
 	if ans.Axis == escrow.Slots && p.escrow.Capped(leaf) {
 		rej.Axis = axisSoftCap
-		rej.Limit, rej.Used = p.escrow.SoftCap(leaf)
+		rej.Limit, rej.Used = p.softCapLocked(leaf)
 		rej.Asked = 1
 	} else if ans.Axis == escrow.Slots {
 		rej.Limit, rej.Used = p.slotsLocked()
 		rej.Asked = 1
-		if p.grants != nil && rej.Used < rej.Limit {
-			rej.RetryAfter = max(rej.RetryAfter, limits.GrantRetry)
-		}
 	} else {
 		a := s.Axes[ans.Axis]
 		rej.Limit = a.Limit
 		rej.Used = a.Used
 		rej.Asked = min(cost[ans.Axis], a.Limit)
+	}
+	if ans.Axis == escrow.Slots && p.grants != nil && rej.Used < rej.Limit {
+		rej.RetryAfter = max(rej.RetryAfter, limits.GrantRetry)
 	}
 	switch {
 	case s.Held.After(now):

@@ -14,7 +14,6 @@ type poolGrants struct {
 
 	inUse  bool      // somebody speaks for them
 	lacks  bool      // a call found no slot, or too small a grant of a budget, since the last Claim
-	capped time.Time // when a call last found its tenant at the soft cap
 	alone  bool      // nobody answers
 	fenced bool      // another process has taken this one's name
 	until  time.Time // when the grants expire; zero when they have
@@ -111,7 +110,7 @@ func (p *pool) slotsComingLocked(call *escrow.Call) bool {
 	if l == nil || l.alone || l.fenced || p.escrow.HasSlot(call.Leaf, call.Background) {
 		return false
 	}
-	if p.escrow.Capped(call.Leaf) && !p.roomComingLocked() {
+	if p.escrow.Capped(call.Leaf) && !p.roomComingLocked(call.Leaf) {
 		return false
 	}
 	limit, used := p.slotsLocked()
@@ -164,23 +163,6 @@ func (p *pool) lackSlotLocked(now time.Time, leaf escrow.NodeID, queued bool) {
 		l.all.listPool(p)
 	}
 }
-
-// lackRoomLocked notes that a call found its tenant at the soft cap, which is a part of the slots granted here. The store is asked
-// for slots that nobody uses.
-func (p *pool) lackRoomLocked(now time.Time) {
-	l := p.grants
-	if l == nil {
-		return
-	}
-	l.capped = now
-	if !l.lacks && p.roomComingLocked() {
-		l.lacks = true
-		l.all.listPool(p)
-	}
-}
-
-// roomComingLocked reports whether more slots may be granted here. Soft caps are a part of them.
-func (p *pool) roomComingLocked() bool { return p.grants.Slots < p.mostSlotsLocked() }
 
 // longest is how long the longest call ran, of those that ended within the last one to two minutes,
 // and how many these were.

@@ -39,14 +39,14 @@ type SlotsDemand struct {
 	// Waiting calls lack a slot. Background ones lack one that background calls may use. Returning
 	// ones were refused for want of a slot and may come back.
 	Waiting, Background, Returning int64
-	// Capped says that calls lack nothing but room below their tenant's soft cap, which is a part of the slots granted here.
-	Capped bool
-	Stakes []Stake
-	Shares []ShareDemand
+	Stakes                         []Stake
+	SoftCap                        SoftCapDemand
+	Shares                         []ShareDemand
 }
 
 // Stake is the usage and demand of slots here of a group, or of a tenant in none.
 type Stake struct {
+	Node   escrow.NodeID
 	Weight escrow.Weight
 	// Running and Queued are its calls. Returning ones were refused for want of a slot and may come
 	// back.
@@ -60,6 +60,8 @@ type SlotsGrant struct {
 	Slots, Open, Others, OthersBackground int64
 	// Notes are those of other processes.
 	Notes []Note
+	// SoftCap is nil if there is none.
+	SoftCap *SoftCapGrant
 }
 
 // Note is the SlotsDemand.Note of another process.
@@ -122,17 +124,17 @@ func (p *pool) slotsDemandLocked(now time.Time, d *SlotsDemand) {
 	d.RunningBackground = p.escrow.InBackground()
 	d.Waiting, d.Background = p.lackingSlotsLocked()
 	d.Returning = p.returningLocked(now)
-	d.Capped = p.escrow.Aside() > 0 || now.Sub(p.grants.capped) < refusedFor
 	for _, x := range p.claims.tree.nodes {
 		if x.up != escrow.Root {
 			continue
 		}
 		n := p.escrow.Node(x.id)
 		d.Stakes = append(d.Stakes, Stake{
-			Weight: n.Counts, Running: int64(n.Running), Queued: int64(n.Queued),
+			Node: x.id, Weight: n.Counts, Running: int64(n.Running), Queued: int64(n.Queued),
 			Returning: p.grants.returning(x.id, int64(n.Running)),
 		})
 	}
+	p.softCapDemandLocked(d)
 }
 
 // tellLocked fills in the note of an adaptive limit. While this process does not know the limit of the others, it

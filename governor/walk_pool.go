@@ -107,7 +107,7 @@ func (w *walk) offerLocked(call *escrow.Call) (escrow.Handle, escrow.Answer) {
 		return h, ans
 	}
 	if p.escrow.Capped(call.Leaf) {
-		p.lackRoomLocked(w.now)
+		p.lackRoomLocked(call.Leaf)
 		return h, ans
 	}
 	if p.limiter != nil && p.fullLocked(call.Leaf, call.Background) {

@@ -64,8 +64,9 @@ type fleet struct {
 	rng     *mathrand.Rand
 	berths  []*berth
 	running int
-	over    string // when first more ran than limit
-	limit   int    // that holds now
+	runs    map[string]int // by tenant
+	over    string         // when first more ran than limit
+	limit   int            // that holds now
 	sight
 }
 
@@ -73,6 +74,7 @@ type fleet struct {
 type sight struct {
 	most    int                      // calls at once
 	had     map[string]time.Duration // of slots, by tenant
+	peak    map[string]int           // calls at once, by tenant
 	busy    time.Duration            // of all slots
 	waited  time.Duration            // longest
 	refused map[governor.Reason]int
@@ -81,8 +83,8 @@ type sight struct {
 func newFleet(t *testing.T, limit int) *fleet {
 	store := memory.New(memory.Config{Fresh: true})
 	return &fleet{
-		t: t, store: store, parts: store, limit: limit, rng: mathrand.New(mathrand.NewPCG(5, 5)),
-		sight: sight{had: map[string]time.Duration{}, refused: map[governor.Reason]int{}},
+		t: t, store: store, parts: store, limit: limit, rng: mathrand.New(mathrand.NewPCG(5, 5)), runs: map[string]int{},
+		sight: sight{had: map[string]time.Duration{}, peak: map[string]int{}, refused: map[governor.Reason]int{}},
 	}
 }
 
@@ -173,7 +175,9 @@ func (f *fleet) call(b *berth, tenant string, background bool, run time.Duration
 	f.waited = max(f.waited, lease.Waited)
 	f.running++
 	b.running++
+	f.runs[tenant]++
 	f.most = max(f.most, f.running)
+	f.peak[tenant] = max(f.peak[tenant], f.runs[tenant])
 	if f.running > f.limit && f.over == "" {
 		f.over = fmt.Sprintf("%d run at once, of %d", f.running, f.limit)
 	}
@@ -183,6 +187,7 @@ func (f *fleet) call(b *berth, tenant string, background bool, run time.Duration
 	f.mu.Lock()
 	f.running--
 	b.running--
+	f.runs[tenant]--
 	f.had[tenant] += time.Since(began)
 	f.busy += time.Since(began)
 	f.mu.Unlock()
@@ -240,6 +245,7 @@ func (f *fleet) reset() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.had = map[string]time.Duration{}
+	f.peak = map[string]int{}
 	f.busy = 0
 	f.most = 0
 	f.waited = 0
@@ -251,6 +257,7 @@ func (f *fleet) seen() sight {
 	defer f.mu.Unlock()
 	s := f.sight
 	s.had = maps.Clone(s.had)
+	s.peak = maps.Clone(s.peak)
 	s.refused = maps.Clone(s.refused)
 	return s
 }

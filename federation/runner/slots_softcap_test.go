@@ -1,11 +1,15 @@
 package runner_test
 
 import (
+	"fmt"
+	"math"
+	"math/rand/v2"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/maxmin"
 )
 
 // TestSlots_SoftCap: a tenant that asks for all slots, at one gateway or at each, has its soft cap of them over all gateways, and
@@ -59,4 +63,87 @@ func TestSlots_SoftCapImpatient(t *testing.T) {
 			t.Errorf("one waited %v", f.seen().waited)
 		}
 	})
+}
+
+// TestSlots_SoftCapApart: two tenants that each come in at a gateway of their own have their soft cap of all slots each. Before, the
+// cap was a part of the slots granted to each gateway, and half of all slots were idle.
+func TestSlots_SoftCapApart(t *testing.T) {
+	withFleet(t, 24, 2, func(p *governor.Pool) { p.SoftCapPPM = 500_000 }, func(t *testing.T, f *fleet, list []*berth, group *sync.WaitGroup) {
+		f.flood(group, list[0], "a", 60, 40*time.Second, time.Second)
+		f.flood(group, list[1], "b", 60, 40*time.Second, time.Second)
+		time.Sleep(10 * time.Second)
+		f.reset()
+		time.Sleep(20 * time.Second)
+		a := f.seen().had["a"].Seconds() / 20
+		b := f.seen().had["b"].Seconds() / 20
+		t.Logf("they had %.2f and %.2f of 24 slots", a, b)
+		if a < 11 || a > 12.1 || b < 11 || b > 12.1 {
+			t.Errorf("they had %.2f and %.2f of 24 slots, want nearly 12 each", a, b)
+		}
+	})
+}
+
+// TestSlots_SoftCapWorlds: in random worlds of gateways and callers no tenant ever runs more than its soft cap, or than what is lent,
+// and each has what an oracle gives it that sees all calls in one place.
+func TestSlots_SoftCapWorlds(t *testing.T) {
+	for seed := range uint64(10) {
+		rng := rand.New(rand.NewPCG(seed, 11))
+		gateways := 1 + rng.IntN(4)
+		const slots = 32
+		capPPM := 100_000 + rng.Int64N(700_000)
+		callers := map[string]int{}
+		at := map[string]int{} // the first of the gateways that a tenant comes in at, in turn
+		for _, tenant := range []string{"a", "b", "c"} {
+			callers[tenant] = 1 + rng.IntN(50)
+			at[tenant] = rng.IntN(gateways)
+		}
+		each := max(1, slots*int(capPPM)/1_000_000)
+		what := fmt.Sprintf("world %d: %d gateways, %d slots, %d for each once none is lent, callers %v", seed, gateways, slots, each, callers)
+		withFleet(t, slots, gateways, func(p *governor.Pool) { p.SoftCapPPM = capPPM }, func(t *testing.T, f *fleet, list []*berth, group *sync.WaitGroup) {
+			for tenant, n := range callers {
+				spread := 1 + n%gateways
+				for i := range n {
+					f.flood(group, list[(at[tenant]+i%spread)%gateways], tenant, 1, 35*time.Second, time.Second)
+				}
+			}
+			time.Sleep(10 * time.Second)
+			f.reset()
+			time.Sleep(20 * time.Second)
+			seen := f.seen()
+			want, borrows := softCapOracle(slots, each, callers)
+			sum := 0.0
+			for tenant, share := range want {
+				had := seen.had[tenant].Seconds() / 20
+				sum += had
+				if math.Abs(had-share) > 1.5+share/20 && !borrows {
+					t.Errorf("%s: tenant %s had %.2f slots, want %.2f", what, tenant, had, share)
+				}
+				if most := max(each, slots/2); seen.peak[tenant] > most {
+					t.Errorf("%s: tenant %s ran %d calls at once, want at most %d", what, tenant, seen.peak[tenant], most)
+				}
+			}
+			if all := min(slots/2, callers["a"]+callers["b"]+callers["c"]); borrows && (sum < float64(all)-1.5 || sum > float64(all)+1) {
+				t.Errorf("%s: %.2f slots were lent, want %d", what, sum, all)
+			}
+		})
+	}
+}
+
+// softCapOracle is how many slots each tenant of withFleet has, by so many callers and a soft cap of so many calls. borrows says that
+// they have less than half of the slots by that, and share this half.
+func softCapOracle(slots, each int, callers map[string]int) (want map[string]float64, borrows bool) {
+	names := []string{"a", "b", "c"}
+	var claims []maxmin.Claim
+	sum := 0
+	for i, tenant := range names {
+		demand := min(callers[tenant], each)
+		sum += demand
+		claims = append(claims, maxmin.Claim{ID: i, Weight: []float64{3, 1, 1}[i], Demand: float64(demand)})
+	}
+	maxmin.Divide(float64(slots), claims)
+	want = map[string]float64{}
+	for _, c := range claims {
+		want[names[c.ID]] = c.Share
+	}
+	return want, sum < slots/2
 }

@@ -13,9 +13,10 @@ import (
 
 // Slots speaks for the slots and budgets of one pool. It is for one goroutine.
 type Slots struct {
-	shared *governor.SharedSlots
-	claims []parts.Claim // as last made
-	shares shares        // demands behind the last of them
+	shared  *governor.SharedSlots
+	claims  []parts.Claim          // as last made
+	softCap governor.SoftCapDemand // behind those on the soft cap
+	shares  shares                 // behind the last of them
 }
 
 var _ runner.Limits = (*Slots)(nil)
@@ -71,6 +72,7 @@ func (s *Slots) claimSlots(d *governor.SlotsDemand) {
 		want(&background, d.Background, ahead, background.Limit)
 		s.claims = append(s.claims, background)
 	}
+	s.claimSoftCap(d)
 }
 
 // slotsClaim is a claim on slots without amounts. waiting says that calls lack these slots.
@@ -88,11 +90,11 @@ func slotsAhead(d *governor.SlotsDemand) int64 {
 	if !d.Configured || d.Fenced {
 		return 0
 	}
-	if d.Capped {
-		return d.Most // the more slots are granted here, the higher the soft cap
-	}
-	return 1 + d.Slots/32 + int64(math.Sqrt(float64(d.Running)))
+	return aheadOf(d.Slots, d.Running)
 }
+
+// aheadOf is how much more of a limit than is used is wanted in advance.
+func aheadOf(limit, used int64) int64 { return 1 + limit/32 + int64(math.Sqrt(float64(used))) }
 
 // want fills in the demand of a claim: waits are the calls that wait or may come back, ahead is wanted in
 // advance, and most is the most that could be used here at all.
@@ -144,6 +146,8 @@ func (s *Slots) Apply(now, until time.Time, list []parts.Part) {
 		case slotsBackground:
 			slots.Open = list[i].Part
 			slots.OthersBackground = list[i].Others
+		case slotsLent:
+			slots.SoftCap = s.softCapGrant(list[i:min(first, len(list))])
 		case slotsAll:
 			slots = &governor.SlotsGrant{Slots: list[i].Part, Others: list[i].Others, Notes: notes(list[i].Notes)}
 			slots.Open = slots.Slots // unless those of background calls are claimed separately
