@@ -21,6 +21,7 @@ func wants(t *testing.T, got []Part, want ...Part) {
 	t.Helper()
 	for i := range got {
 		got[i].Sum = 0
+		got[i].Gone = 0
 		got[i].Most = 0
 		got[i].Peers = 0
 	}

@@ -51,18 +51,18 @@
 // # After a loss
 //
 // An account that is lost is restored by any process that knew it (Account.Lost). With each answer a
-// process hears what all others have of each limit (Part.Sum), what they may come to have before it is
-// heard of again (Part.Most), and how many they are. An account that begins with nothing, and is told of
-// another one, grants nothing new for a TTL. Then what nobody has told of the lost account counts as
-// used by others: what they had, if as many have told as were heard of; otherwise all that they may
-// have come to have. Of limits that use leaves again that is all there is, for as long as use counts.
+// process hears what all others have of each limit (Part.Sum), and those of them who are gone (Part.Gone); what
+// they may come to have before it is heard of again (Part.Most), and how many they are. An account that begins with
+// nothing, and is told of another one, grants nothing new for a TTL. Then what nobody has told of the lost account
+// counts as used by others: what those had who were gone, if as many have told as were heard of; otherwise all that
+// others may have come to have. Of limits that use leaves again that is all there is, for as long as use counts.
 // Of a period it would count to the end, so the account grants no more of a period than those believe
 // who are heard of: more only once they have heard that it may.
 //
 // # What is not covered
 //
-// A process that asks a new account before anybody has told of a lost one gets what it asks for. Nobody
-// knows of a process that came after the last answer that anybody has who is left. A process without
+// A process that asks a new account before anybody has told of a lost one gets what it asks for, unless it
+// doubts that the account is the first (Holder.Doubt). Nobody knows of a process that came after the last answer that anybody has who is left. A process without
 // calls hears little: of a period it knows what others had as of its last beat, and some more. Calls
 // that ask (Ask) get of a period what there is, whatever others believe. And calls that still run in a
 // process that is cut off count nowhere, once their Tail is over, until the process is heard of

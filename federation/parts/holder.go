@@ -53,7 +53,7 @@ type sent struct {
 
 // kept is what a process knows of a limit's account, in case that is lost: the Claim's fields of the same
 // names.
-type kept struct{ sum, most, peers, had int64 }
+type kept struct{ sum, gone, most, peers, had int64 }
 
 // NewHolder returns a Holder that has told nothing. The instance has to be unused: beats that an
 // earlier Holder sent under it would count as later ones. seed sets the jitter of the beats.
@@ -117,6 +117,7 @@ func (h *Holder) tells(claims []Claim) {
 		c := &claims[i]
 		k := h.kept[c.Name]
 		c.Sum = k.sum
+		c.Gone = k.gone
 		c.Most = k.most
 		c.Peers = k.peers
 		c.Had = k.had
@@ -135,7 +136,7 @@ func (h *Holder) keeps(r *Reply) {
 	h.kept = make(map[string]kept, len(r.Parts))
 	for i, c := range h.sent.claims {
 		p := r.Parts[i]
-		h.kept[c.Name] = kept{p.Sum, p.Most, p.Peers, max(p.Part, c.Used)}
+		h.kept[c.Name] = kept{p.Sum, p.Gone, p.Most, p.Peers, max(p.Part, c.Used)}
 	}
 }
 
@@ -189,8 +190,15 @@ func (h *Holder) Answered(now time.Time, r *Reply) bool {
 	return true
 }
 
+// doubted is the epoch of an account of which nothing is known but that there may have been one. No account has it.
+const doubted = 1
+
+// Doubt says that the account may have been lost that others know. So one that begins with nothing waits for a TTL, as if this process
+// had known another. It is for a Holder that has told nothing.
+func (h *Holder) Doubt() { h.known = doubted }
+
 // Learns reports whether the store has lost what it knew, and has to be told of it.
-func (h *Holder) Learns() bool { return h.epoch != h.known }
+func (h *Holder) Learns() bool { return h.known > doubted && h.epoch != h.known }
 
 // Lost says that the last beat will not be answered any more.
 func (h *Holder) Lost() {
@@ -229,8 +237,7 @@ func (h *Holder) Quiet() bool { return h.quiet }
 // Lacks reports whether a call waited for more than was granted.
 func (h *Holder) Lacks() bool { return h.lacks }
 
-// Empty reports, of a Holder that is Quiet, whether the store keeps nothing of it. Another Holder
-// may then take its place.
+// Empty reports, of a Holder that is Quiet, whether the store keeps nothing of it.
 func (h *Holder) Empty() bool { return h.empty }
 
 // Leave makes the last beat, in which the process gives up everything that it does not use.

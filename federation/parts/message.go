@@ -77,9 +77,9 @@ type Claim struct {
 	// of no more; it counts as at least a TTL. Where Tail is not 0, an account that may not know of
 	// all parts grants nothing new.
 	Tail int64
-	// Sum, Most and Peers are those of the Part in the last answer that was not Learning. Had is the least
+	// Sum, Gone, Most and Peers are those of the Part in the last answer that was not Learning. Had is the least
 	// that the account of that answer has counted of this process since then.
-	Sum, Most, Peers, Had int64
+	Sum, Gone, Most, Peers, Had int64
 	// Note is for the other processes, and the account does not read it. The last one counts.
 	Note string
 }
@@ -105,10 +105,10 @@ type Part struct {
 	// Others is what counts against the limit in other processes; for one that is silent, all that
 	// it may have used. Held is what calls in flight there may give back.
 	Others, Held int64
-	// Sum is what other processes may have of the limit, Most is what they may come to have before this one
-	// is heard of again, and Peers is how many of them are heard of. With these an account that is lost is
-	// restored. They are 0 in a Reply that is Learning.
-	Sum, Most, Peers int64
+	// Sum is what other processes may have of the limit, and Gone is the part of it of those that are heard of no
+	// more. Most is what others may come to have before this one is heard of again, and Peers is how many of them are
+	// heard of. With these an account that is lost is restored. They are 0 in a Reply that is Learning.
+	Sum, Gone, Most, Peers int64
 	// Notes are those of the other processes that are heard of, so far as they have any.
 	Notes []Note
 }
@@ -122,7 +122,7 @@ type Note struct {
 
 // Within is the claim with every amount cut to 0…MaxAmount.
 func (c Claim) Within() Claim {
-	for _, x := range []*int64{&c.Limit, &c.Ends, &c.Used, &c.Held, &c.Part, &c.Want, &c.Need, &c.Spare, &c.Weight, &c.Calm, &c.CalmUse, &c.Tail, &c.Sum, &c.Most, &c.Peers, &c.Had} {
+	for _, x := range []*int64{&c.Limit, &c.Ends, &c.Used, &c.Held, &c.Part, &c.Want, &c.Need, &c.Spare, &c.Weight, &c.Calm, &c.CalmUse, &c.Tail, &c.Sum, &c.Gone, &c.Most, &c.Peers, &c.Had} {
 		*x = min(max(*x, 0), MaxAmount)
 	}
 	return c

@@ -9,12 +9,15 @@ type Untold struct {
 	// Ends and Tail are as in the Claim.
 	Ends, Tail int64
 	// Sum and Most are the most that all had, and may have come to have, according to any of those who
-	// knew the lost account. Had is what the lost account counted of these at least. All is how many
-	// were heard of.
-	Sum, Most, Had, All int64
-	// Heard are the times at which those who have told had heard of the lost account last.
-	Heard []int64
+	// knew the lost account. Had is what the lost account counted of these at least.
+	Sum, Most, Had int64
+	// Told is what each of them had heard last.
+	Told []Told
 }
+
+// Told is what one process had heard of a limit whose account was lost: at the time Heard, All processes were heard of, itself
+// among them, and those that were not had Gone.
+type Told struct{ Heard, All, Gone int64 }
 
 // begin numbers an account that has no Epoch. One that is empty may have been lost.
 func (a *Account) begin(now int64) {
@@ -64,29 +67,36 @@ func (a *Account) untold(c Claim, heard int64) {
 	u.Sum = max(u.Sum, sum)
 	u.Most = max(u.Most, min(c.Most+c.Had, max(c.Limit, sum)))
 	u.Had = min(u.Had+c.Had, maxSum)
-	u.Heard = append(u.Heard, heard)
-	u.All = max(u.All, 1+c.Peers)
+	u.Told = append(u.Told, Told{Heard: heard, All: 1 + c.Peers, Gone: c.Gone})
 }
 
-// hold is what others may have of the lost account than those who have told: all that they may have come to
-// have; or only what they had, if all have told who were heard of at the last time that anybody knows. Their parts expire a TTL after the loss.
+// hold is what others may have of the lost account than those who have told. Their parts expire a TTL after the loss.
 func (u *Untold) hold(born int64) Hold {
-	n := less(u.Most, u.Had)
-	if u.told() >= u.All {
-		n = less(u.Sum, u.Had)
-	}
+	n := u.rest()
 	return Hold{Name: u.Name, Kind: u.Kind, Ends: u.Ends, Tail: u.Tail, Seen: born, Used: n, High: n, Want: n}
 }
 
-// told is how many have told who were heard of when the last of them was. Others may have come since they heard of anything.
-func (u *Untold) told() (n int64) {
-	last := slices.Max(u.Heard)
-	for _, heard := range u.Heard {
-		if heard >= last-ttl {
-			n++
+// rest is all that others may have come to have. If all have told who were heard of at the last time that anybody knows, it is only what
+// those had who were not: whatever went from one to another of those who have told, they have told.
+func (u *Untold) rest() int64 {
+	last := int64(0)
+	for _, t := range u.Told {
+		last = max(last, t.Heard)
+	}
+	told := int64(0)
+	all := int64(0)
+	gone := int64(0)
+	for _, t := range u.Told {
+		if t.Heard >= last-ttl { // others may have come since the rest heard of anything, or left
+			told++
+			all = max(all, t.All)
+			gone = max(gone, t.Gone)
 		}
 	}
-	return n
+	if told < all {
+		return less(u.Most, u.Had)
+	}
+	return min(gone, less(u.Sum, u.Had))
 }
 
 // promised is the most that a member may have of a period, so that others of each process have no more than
@@ -122,10 +132,12 @@ func (a *Account) promise(m *Member, h *Hold, of []peer, r *Part) {
 		}
 		r.Sum = min(r.Sum+x.belief(), maxSum)
 		want = min(want+x.belief(), maxSum)
-		if a.live(x.Hold) {
-			r.Peers++
-			want = min(want+less(x.Want, x.belief())+less(x.Want, x.Used), maxSum)
+		if !a.live(x.Hold) || x.m.Instance == heir {
+			r.Gone = min(r.Gone+x.belief(), maxSum)
+			continue
 		}
+		r.Peers++
+		want = min(want+less(x.Want, x.belief())+less(x.Want, x.Used), maxSum)
 	}
 	limit := a.limit(h, of)
 	want += (less(limit, h.belief()+r.Sum) + 7) / 8

@@ -183,3 +183,118 @@ func TestRestored_Resting(t *testing.T) {
 		}
 	}
 }
+
+// TestRestored_Moved: what went from one process to another between the last answers to both counts once, if both tell. It is not
+// kept back for as long as the calls of somebody else might run.
+func TestRestored_Moved(t *testing.T) {
+	for _, kind := range []Kind{Rolling, Slots, Period} {
+		a := &Account{}
+		one := newFellow("one")
+		two := newFellow("two")
+		tells := func(f *fellow, want, now int64) {
+			at := time.UnixMilli(now)
+			c := Claim{Name: "x", Kind: kind, Limit: 100, Ends: 900_000, Used: f.used, Want: want, Tail: window}
+			r := a.Beat(now, f.h.Beat(at, true, []Claim{c}))
+			f.h.Answered(at, &r)
+		}
+		for now := int64(1000); now <= 10_000; now += 500 {
+			tells(one, 60, now)
+			tells(two, 40, now+100)
+		}
+		tells(one, 0, 10_500) // after this the two have heard of one another at different times
+		a = &Account{}
+		for now := int64(11_000); now <= 11_000+ttl+1000; now += 250 {
+			tells(one, 0, now)
+			tells(two, 100, now+10)
+		}
+		if got := two.h.parts["x"]; got != 100 {
+			t.Errorf("%s: of 100 that nobody else has it has %d", kind, got)
+		}
+	}
+}
+
+// TestRestored_Before: of those who have told, who was heard of is asked of the ones that heard last. A process that was there when another, which
+// rests since, heard of it, and ended in order, is not waited for.
+func TestRestored_Before(t *testing.T) {
+	for _, kind := range []Kind{Rolling, Slots, Period} {
+		a := &Account{}
+		here := newFellow("here")
+		left := newFellow("left")
+		rests := newFellow("rests")
+		beat := func(f *fellow, want int64) []Claim {
+			return []Claim{{Name: "x", Kind: kind, Limit: 100, Ends: 900_000, Used: f.used, Want: want, Tail: window}}
+		}
+		tells := func(f *fellow, want, now int64) {
+			at := time.UnixMilli(now)
+			r := a.Beat(now, f.h.Beat(at, true, beat(f, want)))
+			f.h.Answered(at, &r)
+		}
+		for now := int64(1000); now <= 3000; now += 500 {
+			tells(here, 10, now)
+			tells(left, 10, now+50)
+		}
+		tells(rests, 0, 3100)
+		a.Beat(4000, left.h.Leave(time.UnixMilli(4000), beat(left, 0)))
+		for now := int64(4500); now <= 12_000; now += 500 {
+			tells(here, 10, now)
+		}
+		a = &Account{}
+		for now := int64(12_500); now <= 12_500+2*ttl; now += 250 {
+			tells(here, 100, now)
+			tells(rests, 0, now+10)
+		}
+		if got := here.h.parts["x"]; got != 100 {
+			t.Errorf("%s: of 100 that nobody else has it has %d", kind, got)
+		}
+	}
+}
+
+// TestRestored_Gone: what a process had that was heard of no more before the loss counts on, for as long as it would have.
+func TestRestored_Gone(t *testing.T) {
+	for _, kind := range []Kind{Rolling, Slots, Period} {
+		a := &Account{}
+		here := newFellow("here")
+		gone := newFellow("gone")
+		for now := int64(1000); now <= 4000; now += 500 {
+			here.beat(a, kind, now)
+			gone.beat(a, kind, now+100)
+		}
+		for now := int64(4500); now <= 8000; now += 500 {
+			here.beat(a, kind, now)
+		}
+		a = &Account{}
+		for now := int64(8100); now <= 8100+ttl+500; now += 250 {
+			here.beat(a, kind, now)
+		}
+		if got, may := here.h.parts["x"], 100-gone.h.parts["x"]; got != may {
+			t.Errorf("%s: it has %d, want the %d that a process did not have that died before the loss", kind, got, may)
+		}
+	}
+}
+
+// TestRestored_Left: a process that has just ended in order is not waited for. What it used of a period counts.
+func TestRestored_Left(t *testing.T) {
+	a := &Account{}
+	here := newFellow("here")
+	left := newFellow("left")
+	claims := func(used, want int64) []Claim {
+		return []Claim{{Name: "x", Kind: Period, Limit: 100, Ends: 900_000, Used: used, Want: want}}
+	}
+	tells := func(want, now int64) {
+		r := a.Beat(now, here.h.Beat(time.UnixMilli(now), true, claims(0, want)))
+		here.h.Answered(time.UnixMilli(now), &r)
+	}
+	for now := int64(1000); now <= 4000; now += 500 {
+		tells(10, now)
+		left.beat(a, Period, now+100)
+	}
+	a.Beat(4400, left.h.Leave(time.UnixMilli(4400), claims(30, 30)))
+	tells(10, 4500)
+	a = &Account{}
+	for now := int64(5000); now <= 5000+2*ttl; now += 250 {
+		tells(100, now)
+	}
+	if got := here.h.parts["x"]; got != 70 {
+		t.Errorf("of 100 of which 30 are used it has %d", got)
+	}
+}

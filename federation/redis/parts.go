@@ -33,10 +33,10 @@ func (s *Store) Share(ctx context.Context, beats []*parts.Beat) ([]parts.Reply, 
 
 // partsArgs is a beat as the script reads it.
 func partsArgs(b *parts.Beat) []any {
-	args := append(make([]any, 0, 8+19*len(b.Claims)), b.Instance, b.Seq, b.Left, b.Timed, len(b.Claims), b.Epoch, b.Known, b.Heard)
+	args := append(make([]any, 0, 8+20*len(b.Claims)), b.Instance, b.Seq, b.Left, b.Timed, len(b.Claims), b.Epoch, b.Known, b.Heard)
 	for _, c := range b.Claims {
 		c = c.Within()
-		args = append(args, c.Name, string(c.Kind), c.Limit, c.Ends, c.Used, c.Held, c.Part, c.Want, c.Need, c.Spare, c.Weight, c.Calm, c.CalmUse, c.Tail, c.Sum, c.Most, c.Peers, c.Had, c.Note)
+		args = append(args, c.Name, string(c.Kind), c.Limit, c.Ends, c.Used, c.Held, c.Part, c.Want, c.Need, c.Spare, c.Weight, c.Calm, c.CalmUse, c.Tail, c.Sum, c.Gone, c.Most, c.Peers, c.Had, c.Note)
 	}
 	return args
 }
@@ -59,7 +59,7 @@ func (r *reader) reply(claims int) parts.Reply {
 	reply.Now = r.int()
 	reply.Parts = make([]parts.Part, claims)
 	for i := range reply.Parts {
-		p := parts.Part{Part: r.int(), Others: r.int(), Held: r.int(), Sum: r.int(), Most: r.int(), Peers: r.int()}
+		p := parts.Part{Part: r.int(), Others: r.int(), Held: r.int(), Sum: r.int(), Gone: r.int(), Most: r.int(), Peers: r.int()}
 		for range r.int() {
 			p.Notes = append(p.Notes, parts.Note{Age: r.int(), Text: r.text()})
 		}

@@ -17,8 +17,8 @@ local MOST = 18
 -- NOTE is for the other members.
 local NOTE = 19
 -- Of a beat: the instance, seq, 1 if it has left, 1 if it is timed, how many claims, epoch, known, heard, and of each claim
--- name, kind, limit, ends, used, held, part, want, need, spare, weight, calm, calm use, tail, sum, most, peers, had, note.
-local HEAD, CLAIM = 8, 19
+-- name, kind, limit, ends, used, held, part, want, need, spare, weight, calm, calm use, tail, sum, gone, most, peers, had, note.
+local HEAD, CLAIM = 8, 20
 
 local ceil, floor, min, max = math.ceil, math.floor, math.min, math.max
 local now, began, members, lost = 0, 0, {}, {}
@@ -57,11 +57,13 @@ local function ended(m) return #m[HOLDS] == 0 and m[SEEN] + TTL < now end
 
 -- untold is the hold of those who have not told of a limit of an account that was lost.
 local function untold(u)
-  local told, last = 0, max(unpack(u.heard))
-  for _, heard in ipairs(u.heard) do
-    if heard >= last - TTL then told = told + 1 end
+  local last, told, all, gone = 0, 0, 0, 0
+  for _, t in ipairs(u.told) do last = max(last, t[1]) end
+  for _, t in ipairs(u.told) do
+    if t[1] >= last - TTL then told, all, gone = told + 1, max(all, t[2]), max(gone, t[3]) end
   end
-  local n = max((told >= u.all and u.sum or u.most) - u.had, 0)
+  local n = max(u.most - u.had, 0)
+  if told >= all then n = min(gone, max(u.sum - u.had, 0)) end
   return {u.name, u.kind, u.ends, lost.born, n, 0, n, n, 0, 0, 0, 0, 0, 0, 0, u.tail}
 end
 
@@ -114,7 +116,7 @@ local function tell(m, seq, at)
   local known = by_name(before)
   for i = at + HEAD, at + HEAD + CLAIM * (tonumber(ARGV[at + 4]) - 1), CLAIM do
     local n = {}
-    for k = 2, 15 do n[k] = tonumber(ARGV[i + k]) end
+    for k = 2, 16 do n[k] = tonumber(ARGV[i + k]) end
     local limit, ends, used, held, part, want, need, spare = n[2], n[3], n[4], n[5], n[6], n[7], n[8], n[9]
     local since, was = 0, known[ARGV[i]]
     if need > part then since = was and was[SINCE] > 0 and was[SINCE] or now end
@@ -122,7 +124,7 @@ local function tell(m, seq, at)
     spare = min(spare, want - max(need, used))
     holds[#holds + 1] = {
       ARGV[i], ARGV[i + 1], ends, now, used, held, part, want, need, since,
-      limit, spare, n[10], n[11], min(n[12], want - spare), n[13] > 0 and max(n[13], TTL) or 0, was and was[MARKS] or false, n[15], ARGV[i + 18],
+      limit, spare, n[10], n[11], min(n[12], want - spare), n[13] > 0 and max(n[13], TTL) or 0, was and was[MARKS] or false, n[16], ARGV[i + 19],
     }
   end
   local told = by_name(holds)
@@ -255,15 +257,18 @@ local function promised(m, h, of)
   return max(most, belief(h))
 end
 
--- promise is what others than a member have of a limit, and may come to have, and how many are heard of.
+-- promise is what others than a member have of a limit, and those of them who are gone; what they may come to have, and how many are
+-- heard of.
 local function promise(m, h, of, limit)
-  local want, all, here = max(h[WANT] - h[USED], 0), 0, 0
+  local want, all, gone, here = max(h[WANT] - h[USED], 0), 0, 0, 0
   for i = 1, #of, 2 do
     local x = of[i + 1]
     if of[i] ~= m then
       local had = belief(x)
       all, want = min(all + had, MAX_SUM), min(want + had, MAX_SUM)
-      if x[TOLD] + TTL >= now then
+      if x[TOLD] + TTL < now or of[i][INSTANCE] == '' then
+        gone = min(gone + had, MAX_SUM)
+      else
         here, want = here + 1, min(want + max(x[WANT] - had, 0) + max(x[WANT] - x[USED], 0), MAX_SUM)
       end
     end
@@ -272,14 +277,14 @@ local function promise(m, h, of, limit)
   if h[KIND] ~= 'period' then want = limit end
   local most = max(1, all, min(limit, want))
   if h[MOST] == 0 or most < h[MOST] then h[MOST] = most end
-  return all, most, here
+  return all, gone, most, here
 end
 
--- grant adds the answer to a claim: its part, what others use, what of that they hold; what they may have and may come to
--- have, and how many are heard of; and how many notes they have, and of each its age and text.
+-- grant adds the answer to a claim: its part, what others use, what of that they hold; what promise says; and how many notes they
+-- have, and of each its age and text.
 local function grant(m, h, of, reply)
   local n = #reply
-  for i = n + 1, n + 7 do reply[i] = 0 end
+  for i = n + 1, n + 8 do reply[i] = 0 end
   if over(h) then return end
   local limit = limit_(h, of)
   local free, avail, others, held, live = limit, limit, 0, 0, {}
@@ -298,7 +303,7 @@ local function grant(m, h, of, reply)
       if here then
         held = min(held + x[HELD], MAX_SUM)
         if (x[NOTE] or '') ~= '' then
-          reply[n + 7] = reply[n + 7] + 1
+          reply[n + 8] = reply[n + 8] + 1
           reply[#reply + 1] = now - x[TOLD]
           reply[#reply + 1] = x[NOTE]
         end
@@ -312,10 +317,10 @@ local function grant(m, h, of, reply)
     part = min(part, h[HIGH])
   end
   h[HIGH] = max(h[HIGH], part)
-  local all, most, here = 0, 0, 0
-  if not lost.learning then all, most, here = promise(m, h, of, limit_(h, of)) end
+  local all, gone, most, here = 0, 0, 0, 0
+  if not lost.learning then all, gone, most, here = promise(m, h, of, limit_(h, of)) end
   if h[NEED] <= part then h[SINCE] = 0 end
-  reply[n + 1], reply[n + 2], reply[n + 3], reply[n + 4], reply[n + 5], reply[n + 6] = part, others, held, all, most, here
+  reply[n + 1], reply[n + 2], reply[n + 3], reply[n + 4], reply[n + 5], reply[n + 6], reply[n + 7] = part, others, held, all, gone, most, here
 end
 
 -- bequeath takes over what one who leaves used of periods.

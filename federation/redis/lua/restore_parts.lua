@@ -1,7 +1,7 @@
 -- Restoring the account of an owner's limits (package federation/parts, restore.go).
 --
 -- lost is {epoch, born, learning, tellers, untold}: tellers are instances, and untold are {name, kind, ends, tail, sum, most,
--- had, all, heard}, of which heard are times.
+-- had, told}, of which told are {heard, all, gone} of each teller.
 
 -- note takes in what a process knows of one limit of the account before: a claim that begins at ARGV[i].
 local function note(i, heard)
@@ -10,15 +10,15 @@ local function note(i, heard)
     if x.name == ARGV[i] then u = x end
   end
   if not u then
-    u = {name = ARGV[i], kind = ARGV[i + 1], ends = 0, tail = 0, sum = 0, most = 0, had = 0, all = 0, heard = {}}
+    u = {name = ARGV[i], kind = ARGV[i + 1], ends = 0, tail = 0, sum = 0, most = 0, had = 0, told = {}}
     lost.untold[#lost.untold + 1] = u
   end
-  local had = tonumber(ARGV[i + 17])
+  local had = tonumber(ARGV[i + 18])
   local sum = tonumber(ARGV[i + 14]) + had
   u.ends, u.tail = max(u.ends, tonumber(ARGV[i + 3])), max(u.tail, tonumber(ARGV[i + 13]))
-  u.most = max(u.most, min(tonumber(ARGV[i + 15]) + had, max(tonumber(ARGV[i + 2]), sum)))
+  u.most = max(u.most, min(tonumber(ARGV[i + 16]) + had, max(tonumber(ARGV[i + 2]), sum)))
   u.sum, u.had = max(u.sum, sum), min(u.had + had, MAX_SUM)
-  u.heard[#u.heard + 1], u.all = heard, max(u.all, 1 + tonumber(ARGV[i + 16]))
+  u.told[#u.told + 1] = {heard, 1 + tonumber(ARGV[i + 17]), tonumber(ARGV[i + 15])}
 end
 
 -- recall takes in what a process knows of an account that was lost, in a beat that begins at ARGV[at].
