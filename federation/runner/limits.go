@@ -167,6 +167,9 @@ func (r *LimitsRunner) owner(l Limits, now time.Time) *owner {
 		r.holders++ // beats of an earlier Holder must not be taken for this one's
 		instance := r.cfg.Instance + "." + strconv.Itoa(r.holders)
 		o = &owner{Limits: l, held: parts.NewHolder(l.Owner(), instance, rand.Uint64())}
+		if now.Sub(r.lost) <= parts.TTL { // those who know of the limits may not have told yet
+			o.held.Doubt()
+		}
 		r.known[l] = o
 	}
 	r.use(o, now)
@@ -184,9 +187,14 @@ func (r *LimitsRunner) use(o *owner, now time.Time) {
 	}
 }
 
-// remindEvery is how often the store is told again what was used of limits that rest. The store may
-// have lost its data, and budgets last long.
-const remindEvery = time.Minute
+const (
+	// remindEvery is how often the store is told again what was used of limits that rest. The store may
+	// have lost its data, and budgets last long.
+	remindEvery = time.Minute
+	// forgetAfter is when limits that rest are forgotten of which nothing is used: by then whoever has used them
+	// since has told a store that has lost its data, and the account as it was heard of is still there.
+	forgetAfter = 30 * time.Second
+)
 
 // remind makes limits that rest send a beat now and then, and at once when the store has lost data.
 func (r *LimitsRunner) remind(now time.Time) {
@@ -194,10 +202,15 @@ func (r *LimitsRunner) remind(now time.Time) {
 		return
 	}
 	r.reminded = now
-	for _, o := range r.known {
-		if !r.inUse[o] && (now.Sub(o.heard) >= remindEvery || o.heard.Before(r.lost)) {
+	for l, o := range r.known {
+		rests := now.Sub(o.heard)
+		switch {
+		case r.inUse[o]:
+		case o.heard.Before(r.lost), rests >= remindEvery && !o.held.Empty():
 			r.use(o, now)
 			o.held.Remind()
+		case rests >= forgetAfter && o.held.Empty():
+			delete(r.known, l)
 		}
 	}
 }

@@ -158,9 +158,6 @@ func (r *LimitsRunner) put(o *owner, a *answer, i int) bool {
 		o.busy = true // calls came in the meantime, and nobody else would tell of them
 	default:
 		delete(r.inUse, o)
-		if o.held.Empty() {
-			delete(r.known, o.Limits)
-		}
 	}
 	return true
 }

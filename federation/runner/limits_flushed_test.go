@@ -1,0 +1,182 @@
+package runner_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/llmgov/llmgov/federation/memory"
+	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/testkit"
+)
+
+// tide counts the calls that run at once, at any gateway.
+type tide struct {
+	mu        sync.Mutex
+	now, most int
+	fullAt    time.Time // when as many ran as may, for the first time since reset
+	full      int
+}
+
+func (t *tide) move(by int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.now += by
+	t.most = max(t.most, t.now)
+	if t.now >= t.full && t.fullAt.IsZero() {
+		t.fullAt = time.Now()
+	}
+}
+
+func (t *tide) reset() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.fullAt = time.Time{}
+}
+
+// TestLimits_Flushed: a store that loses all data while three gateways run costs a tenant's slots three seconds, and never
+// lets more calls run than may.
+func TestLimits_Flushed(t *testing.T) {
+	for name, mode := range map[string]governor.LimitsMode{
+		"leased": governor.LimitsLeased, "strict": governor.LimitsStrict, "cached_deny": governor.LimitsCachedDeny,
+	} {
+		t.Run(name, func(t *testing.T) {
+			for seed := range uint64(testkit.Rounds(1, 4)) {
+				synctest.Test(t, func(t *testing.T) { flushed(t, mode, seed) })
+			}
+		})
+	}
+}
+
+func flushed(t *testing.T, mode governor.LimitsMode, seed uint64) {
+	rng := rand.New(rand.NewPCG(seed, 5))
+	store := &shares{away: 2 * time.Millisecond}
+	store.store.Store(memory.New(memory.Config{Fresh: true}))
+	seen := &tide{full: 6}
+	end := time.Now().Add(time.Minute)
+	var callers sync.WaitGroup
+	var list []*office
+	for range 3 {
+		o := openWith(t, store, governor.Config{
+			SharedLimits: true,
+			Pools:        []governor.Pool{{Name: "p", Concurrency: 10_000, MaxQueue: 1000, TenantLimits: mode}},
+			Tenants:      []governor.Tenant{{Name: "a", Weight: 1000, Concurrency: 6, MaxWait: 2 * time.Second}},
+		})
+		list = append(list, o)
+		for range 6 {
+			pause := rand.New(rand.NewPCG(seed, rng.Uint64()))
+			callers.Go(func() {
+				for time.Now().Before(end) {
+					lease, rej := o.Acquire(context.Background(), governor.Request{Tenant: "a", Pool: "p", Input: 1})
+					if rej != nil {
+						time.Sleep(min(max(rej.RetryAfter, 50*time.Millisecond), 500*time.Millisecond))
+						continue
+					}
+					seen.move(1)
+					time.Sleep(350*time.Millisecond + time.Duration(pause.IntN(100))*time.Millisecond)
+					seen.move(-1)
+					lease.Settle(governor.Usage{Input: 1})
+				}
+			})
+		}
+	}
+	var longest time.Duration
+	for time.Until(end) > 15*time.Second {
+		time.Sleep(8*time.Second + time.Duration(rng.IntN(2000))*time.Millisecond)
+		store.store.Store(memory.New(memory.Config{Fresh: true}))
+		at := time.Now()
+		time.Sleep(500 * time.Millisecond) // what ran before the loss has ended
+		seen.reset()
+		time.Sleep(6 * time.Second)
+		seen.mu.Lock()
+		if seen.fullAt.IsZero() {
+			t.Errorf("seed %d: all slots are not in use 6.5 s after a loss", seed)
+		} else {
+			longest = max(longest, seen.fullAt.Sub(at))
+		}
+		seen.mu.Unlock()
+	}
+	callers.Wait()
+	for _, o := range list {
+		o.stop()
+	}
+	if t.Logf("seed %d: at most %d of 6; all are in use %v after a loss at the latest", seed, seen.most, longest); seen.most > 6 {
+		t.Errorf("seed %d: %d ran at once, of 6", seed, seen.most)
+	}
+}
+
+// TestLimits_FlushedIdle: a gateway that has just rested, or sees a tenant for the first time, gets nothing of a new account before those have
+// told that know of the one that was lost.
+func TestLimits_FlushedIdle(t *testing.T) {
+	for name, mode := range map[string]governor.LimitsMode{"leased": governor.LimitsLeased, "strict": governor.LimitsStrict} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { flushedIdle(t, mode) })
+		})
+	}
+}
+
+func flushedIdle(t *testing.T, mode governor.LimitsMode) {
+	store := &shares{away: 2 * time.Millisecond}
+	store.store.Store(memory.New(memory.Config{Fresh: true}))
+	join := func() *office {
+		return openWith(t, store, governor.Config{
+			SharedLimits: true,
+			Pools:        []governor.Pool{{Name: "p", Concurrency: 10_000, MaxQueue: 1000, TenantLimits: mode}},
+			Tenants: []governor.Tenant{
+				{Name: "a", Weight: 1000, Concurrency: 6, MaxWait: 200 * time.Millisecond},
+				{Name: "b", Weight: 1000, Concurrency: 6, MaxWait: 200 * time.Millisecond},
+				{Name: "c", Weight: 1000, Concurrency: 6, MaxWait: 200 * time.Millisecond},
+			},
+		})
+	}
+	begin := func(o *office, tenant string, most int) (leases []governor.Lease) {
+		for range most {
+			lease, rej := o.Acquire(context.Background(), governor.Request{Tenant: tenant, Pool: "p", Input: 1})
+			if rej == nil {
+				leases = append(leases, lease)
+			}
+		}
+		return leases
+	}
+	end := func(leases []governor.Lease) {
+		for _, l := range leases {
+			l.Settle(governor.Usage{Input: 1})
+		}
+	}
+	busy := join()
+	idle := join()
+	end(begin(idle, "a", 1))
+	time.Sleep(5 * time.Second)
+	running := begin(busy, "a", 6)
+	other := begin(busy, "b", 6)
+	speaks := begin(idle, "c", 1) // by whose limits the idle gateway notices a loss
+	time.Sleep(3 * time.Second)
+	if len(running) != 6 || len(other) != 6 || len(speaks) != 1 {
+		t.Fatalf("%d, %d and %d calls run", len(running), len(other), len(speaks))
+	}
+	store.store.Store(memory.New(memory.Config{Fresh: true}))
+	if more := begin(idle, "a", 6); len(more) > 0 {
+		t.Errorf("%d more than 6 run right after the loss", len(more))
+	}
+	time.Sleep(500 * time.Millisecond)
+	store.store.Store(memory.New(memory.Config{Fresh: true})) // the busy one has not told yet
+	if more := begin(idle, "b", 6); len(more) > 0 {
+		t.Errorf("%d more than 6 run of a tenant that was not known there", len(more))
+	}
+	end(running)
+	end(other)
+	time.Sleep(4 * time.Second)
+	for _, tenant := range []string{"a", "b"} {
+		leases := begin(idle, tenant, 6)
+		if len(leases) != 6 {
+			t.Errorf("%d of 6 run of %s, of which nothing runs elsewhere", len(leases), tenant)
+		}
+		end(leases)
+	}
+	end(speaks)
+	busy.stop()
+	idle.stop()
+}
