@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/llmgov/llmgov/internal/crash"
 )
@@ -30,6 +31,14 @@ func (s *Server) recoverStream(srv any, stream grpc.ServerStream, info *grpc.Str
 		}
 	}()
 	return next(srv, stream)
+}
+
+// boundUnary refuses messages larger than MostRequest. gRPC itself has one bound for all services, and streams bring whole bodies.
+func boundUnary(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+	if m, ok := req.(proto.Message); ok && proto.Size(m) > MostRequest {
+		return nil, status.Error(codes.ResourceExhausted, "the message has more than 64 KiB")
+	}
+	return next(ctx, req)
 }
 
 // panicked ends the process if the governor has panicked, and otherwise the call.

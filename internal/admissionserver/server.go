@@ -26,7 +26,7 @@ type Options struct {
 	Token string
 	// Tenant finds the tenant of a key.
 	Tenant func(key string) (name string, ok bool)
-	// MostMessage bounds a message of gRPC, in bytes. 0 is 4 MiB.
+	// MostMessage bounds a message of a stream of gRPC, in bytes. 0 is 4 MiB.
 	MostMessage int
 	Log         *slog.Logger
 }
@@ -47,6 +47,10 @@ type Server struct {
 	cut  context.CancelCauseFunc
 }
 
+// MostRequest is the largest body of HTTP, and the largest message of a gRPC call that is no stream, in bytes: of requests that describe
+// a call, and do not bring its body.
+const MostRequest = 64 << 10
+
 // The bounds of a connection. ext_proc has a stream for each call of its proxy, and a connection per worker.
 const (
 	mostStreams = 1000
@@ -66,7 +70,7 @@ func New(opt Options) *Server {
 	s.grpc = grpc.NewServer(
 		grpc.Creds(plain{}),
 		grpc.InTapHandle(s.tap),
-		grpc.UnaryInterceptor(s.recoverUnary),
+		grpc.ChainUnaryInterceptor(s.recoverUnary, boundUnary),
 		grpc.ChainStreamInterceptor(s.recoverStream, s.cuttable),
 		grpc.MaxRecvMsgSize(cmp.Or(opt.MostMessage, 4<<20)),
 		grpc.MaxConcurrentStreams(mostStreams),

@@ -477,7 +477,7 @@ var rules = map[string]rule{
 		reason: "a panic is judged by its stack alone",
 	},
 	"internal/admissionserver": {
-		may:    []string{"internal/bearer", "internal/connections", "internal/crash", "internal/sampled", "internal/text", "golang.org/x/sync", "google.golang.org/grpc"},
+		may:    []string{"internal/bearer", "internal/connections", "internal/crash", "internal/sampled", "internal/text", "golang.org/x/sync", "google.golang.org/grpc", "google.golang.org/protobuf"},
 		not:    []string{"os"},
 		reason: "a listener knows who calls, and not what is asked of its services",
 	},

@@ -9,25 +9,22 @@ import (
 
 	"github.com/llmgov/llmgov/governor/client"
 	"github.com/llmgov/llmgov/internal/admission"
+	"github.com/llmgov/llmgov/internal/admissionserver"
 )
 
-const (
-	// mostBody is the largest body that is read.
-	mostBody = 64 << 10
-	// bodyPatience is the time that a client has to send it.
-	bodyPatience = 10 * time.Second
-)
+// bodyPatience is the time that a client has to send its body.
+const bodyPatience = 10 * time.Second
 
 // read reads a body. Afterwards the client may be silent for as long as it waits.
 func read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Now().Add(bodyPatience))
-	body, err := io.ReadAll(io.LimitReader(r.Body, mostBody+1))
+	body, err := io.ReadAll(io.LimitReader(r.Body, admissionserver.MostRequest+1))
 	_ = control.SetReadDeadline(time.Time{})
 	switch {
 	case err != nil:
 		return nil, invalid("", "the body could not be read")
-	case len(body) > mostBody:
+	case len(body) > admissionserver.MostRequest:
 		return nil, &client.Refusal{
 			Status: http.StatusRequestEntityTooLarge, Code: admission.CodeTooLarge, Message: "The body has more than 64 KiB.", Header: http.Header{},
 		}

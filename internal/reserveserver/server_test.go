@@ -261,6 +261,25 @@ func TestGRPC_BadInput(t *testing.T) {
 	}
 }
 
+// A request over gRPC is bounded as one over HTTP is.
+func TestGRPC_TooLarge(t *testing.T) {
+	l := serve(t, nil)
+	ctx, stub := l.stub(t, token)
+	ask := func(bytes int) error {
+		_, err := stub.Reserve(ctx, &admissionv1.ReserveRequest{Tenant: "acme", Model: strings.Repeat("m", bytes)})
+		return err
+	}
+	if err := ask(60 << 10); err != nil {
+		t.Errorf("60 KiB: %v", err)
+	}
+	if err := ask(64 << 10); status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), "64 KiB") {
+		t.Errorf("64 KiB and a tenant: %v", err)
+	}
+	if n, _ := l.gov.Leases(); n > 0 {
+		t.Errorf("%d leases are left", n)
+	}
+}
+
 // A wait ends when the asking connection goes away, by either protocol.
 func TestWaitEndsWithTheConnection(t *testing.T) {
 	l := serve(t, func(p *tenants.Pool, tn *tenants.Tenant) {
