@@ -16,6 +16,13 @@ type Door interface {
 	Close() error
 }
 
+// Keyring is a Door that knows at once which keys there are. Servers ask it before they read a body, because strangers could send
+// any number of large ones.
+type Keyring interface {
+	// Knows reports whether a key is a tenant's, and has not expired.
+	Knows(key string) bool
+}
+
 // Held is what a Door keeps for one Lease. Its methods do not block for long: a Door to another process
 // speaks with it behind them.
 type Held interface {

@@ -443,19 +443,24 @@ func TestMiddleware_Refuses(t *testing.T) {
 	}
 }
 
-// A call without a key is refused before its body is read: whoever sends it may have any number of large ones.
-func TestMiddleware_KeylessUnread(t *testing.T) {
-	s := newStack(t, nil)
-	body := &untouched{Reader: strings.NewReader(streamed)}
-	r := httptest.NewRequest(http.MethodPost, "/v1/chat/completions", body)
-	w := httptest.NewRecorder()
+// A call without a key, or with a wrong one, is refused before its body is read: whoever sends it may have any number of large ones.
+func TestMiddleware_StrangersUnread(t *testing.T) {
+	s := newStack(t, func(acme *tenants.Tenant) {
+		acme.Keys = append(acme.Keys, tenants.Key{Hash: tenants.HashKey("sk-old"), Expires: time.Now().Add(-time.Hour)})
+	})
 	never := func(http.ResponseWriter, *http.Request) { t.Error("the handler was called") }
-	govhttp.Middleware(s.client, govhttp.Options{})(http.HandlerFunc(never)).ServeHTTP(w, r)
-	if w.Code != http.StatusUnauthorized || !strings.Contains(w.Body.String(), "invalid_api_key") {
-		t.Errorf("%d %s", w.Code, w.Body)
-	}
-	if body.reads > 0 {
-		t.Errorf("the body was read %d times", body.reads)
+	for key, says := range map[string]string{"": "No API key", "sk-wrong": "not known here", "sk-old": "expired"} {
+		body := &untouched{Reader: strings.NewReader(streamed)}
+		r := httptest.NewRequest(http.MethodPost, "/v1/chat/completions", body)
+		r.Header.Set("Authorization", "Bearer "+key)
+		w := httptest.NewRecorder()
+		govhttp.Middleware(s.client, govhttp.Options{})(http.HandlerFunc(never)).ServeHTTP(w, r)
+		if w.Code != http.StatusUnauthorized || !strings.Contains(w.Body.String(), "invalid_api_key") || !strings.Contains(w.Body.String(), says) {
+			t.Errorf("key %q: %d %s", key, w.Code, w.Body)
+		}
+		if body.reads > 0 {
+			t.Errorf("key %q: the body was read %d times", key, body.reads)
+		}
 	}
 }
 

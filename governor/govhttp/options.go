@@ -10,7 +10,8 @@ import (
 // Options say how calls are governed.
 type Options struct {
 	// Caller says whose call a request is. nil is the context's ([WithTenant]) for requests that the program sends, and
-	// [ByKey] for those that it serves. Middleware refuses a request whose Caller is empty without reading its body.
+	// [ByKey] for those that it serves. Middleware refuses a request whose Caller is empty without reading its body,
+	// and one with a wrong key if the Client's governor is in this process.
 	Caller func(*http.Request) Caller
 	// Answer makes refusals answers instead of errors. Middleware answers in any case.
 	Answer bool

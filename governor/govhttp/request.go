@@ -56,31 +56,33 @@ func routeOf(r *http.Request) (found *route.Route, deployment string) {
 // byLength are the paths of inference, the longest first: one may be the end of another.
 var byLength = slices.SortedFunc(slices.Values(route.ToInference()), func(a, b string) int { return len(b) - len(a) })
 
-// read reads a governed request. The refusal is nil if it can be understood.
-func (g *governed) read(r *http.Request, at *route.Route, deployment string) (*call, *admission.Refusal, error) {
+// begin is the call of a governed request, with its caller.
+func (g *governed) begin(r *http.Request, at *route.Route) *call {
 	c := &call{in: r, route: at}
 	c.ask.ID = describe.RequestID(r.Header)
 	who := g.opt.Caller(r)
-	if g.serves && who == (Caller{}) {
-		return c, nobody, nil
-	}
 	c.ask.Key = who.Key
 	c.ask.Tenant = who.Tenant
-	body, err := readBody(r, g.opt.MaxBody)
+	return c
+}
+
+// read reads the request. The refusal is nil if it can be understood.
+func (g *governed) read(c *call, deployment string) (*admission.Refusal, error) {
+	body, err := readBody(c.in, g.opt.MaxBody)
 	if errors.Is(err, errTooLarge) {
-		return c, &admission.Refusal{Status: http.StatusRequestEntityTooLarge, Code: admission.CodeTooLarge, Message: fmt.Sprintf("The body is larger than %d bytes.", g.opt.MaxBody)}, nil
+		return &admission.Refusal{Status: http.StatusRequestEntityTooLarge, Code: admission.CodeTooLarge, Message: fmt.Sprintf("The body is larger than %d bytes.", g.opt.MaxBody)}, nil
 	}
 	if err != nil {
-		return c, nil, err
+		return nil, err
 	}
 	c.body = body
 	if f := c.readHead(deployment); f != nil {
-		return c, f, nil
+		return f, nil
 	}
 	if g.serves && c.namesFurther() {
-		return c, severalModels, nil
+		return severalModels, nil
 	}
-	return c, g.describe(c), nil
+	return g.describe(c), nil
 }
 
 var errTooLarge = errors.New("govhttp: body too large")

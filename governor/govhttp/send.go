@@ -33,7 +33,11 @@ func (g *governed) send(r *http.Request, next func(*http.Request) (*http.Respons
 	if at == nil {
 		return next(r)
 	}
-	c, wrong, err := g.read(r, at, deployment)
+	c := g.begin(r, at)
+	if err := g.stranger(c); err != nil {
+		return g.refused(c, err)
+	}
+	wrong, err := g.read(c, deployment)
 	if err != nil {
 		return nil, err
 	}

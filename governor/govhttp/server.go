@@ -72,7 +72,24 @@ func copyTo(w http.ResponseWriter, body io.Reader) error {
 	}
 }
 
-// nobody refuses a call without a caller before its body is read, because strangers could send large ones.
+// stranger refuses a call that is served for nobody that is known, before its body is read, because strangers could send any
+// number of large ones.
+func (g *governed) stranger(c *call) error {
+	if !g.serves {
+		return nil
+	}
+	if c.ask.Key == "" && c.ask.Tenant == "" {
+		return refusal(c.ask.ID, nobody)
+	}
+	keys, ok := g.client.Door().(client.Keyring)
+	if !ok || c.ask.Key == "" || keys.Knows(c.ask.Key) {
+		return nil
+	}
+	_, err := g.client.Reserve(c.in.Context(), client.Request{ID: c.ask.ID, Key: c.ask.Key}) // which says why
+	return err
+}
+
+// nobody refuses a call without a caller.
 var nobody = &admission.Refusal{Status: http.StatusUnauthorized, Code: admission.CodeKey, Message: "No API key was given."}
 
 // severalModels refuses a body that names further models: whether its caller may use them is not known here.

@@ -48,6 +48,12 @@ func grant(c *admission.Call) client.Grant {
 	return g
 }
 
+// Knows implements client.Keyring.
+func (d *Door) Knows(key string) bool {
+	_, ok := d.ctl.TenantOf(key)
+	return ok
+}
+
 // Close implements client.Door. It closes nothing: the controller is its maker's.
 func (d *Door) Close() error { return nil }
 
