@@ -2,14 +2,10 @@ package streaming
 
 // observeChoices reads the choices of a chat or completions chunk and returns how many there are.
 func (m *Meter) observeChoices(ch *chunk) (n int) {
-	c, ok := open(ch.choices, '[')
-	for ok {
-		var value []byte
-		_, value, ok = c.next()
-		if ok {
-			m.observeChoice(ch, value)
-			n++
-		}
+	c := open(ch.choices, '[')
+	for c.next() {
+		m.observeChoice(ch, c.value)
+		n++
 	}
 	return n
 }
@@ -17,24 +13,19 @@ func (m *Meter) observeChoices(ch *chunk) (n int) {
 func (m *Meter) observeChoice(ch *chunk, choice []byte) {
 	var index int64
 	var content, finished bool
-	c, ok := open(choice, '{')
-	for ok {
-		var key, value []byte
-		key, value, ok = c.next()
-		if !ok {
-			break
-		}
-		switch string(key) {
+	c := open(choice, '{')
+	for c.next() {
+		switch string(c.key) {
 		case "index":
-			index = readTokens(value)
+			index = readTokens(c.value)
 		case "delta":
-			content = content || deltaHolds(value)
+			content = content || deltaHolds(c.value)
 		case "text":
-			content = content || holds(value)
+			content = content || holds(c.value)
 		case "finish_reason":
-			finished = finished || value[0] == '"' && holds(value)
+			finished = finished || c.value[0] == '"' && holds(c.value)
 		case "usage":
-			ch.choiceUsage = value
+			ch.choiceUsage = c.value
 		}
 	}
 	if content {
@@ -49,28 +40,23 @@ func (m *Meter) observeChoice(ch *chunk, choice []byte) {
 // deltaHolds reports whether a delta carries a part of the answer: text, reasoning, a refusal, a tool call.
 // A role, an empty text or the id of a tool call is not one.
 func deltaHolds(delta []byte) bool {
-	c, ok := open(delta, '{')
-	for ok {
-		var key, value []byte
-		key, value, ok = c.next()
-		if !ok {
-			break
-		}
-		switch string(key) {
+	c := open(delta, '{')
+	for c.next() {
+		switch string(c.key) {
 		case "content", "reasoning_content", "reasoning", "reasoning_details", "refusal", "images":
-			if holds(value) {
+			if holds(c.value) {
 				return true
 			}
 		case "tool_calls":
-			if toolsHold(value) {
+			if toolsHold(c.value) {
 				return true
 			}
 		case "function_call":
-			if holds(member(value, "name")) || holds(member(value, "arguments")) {
+			if holds(member(c.value, "name")) || holds(member(c.value, "arguments")) {
 				return true
 			}
 		case "audio":
-			if holds(member(value, "data")) || holds(member(value, "transcript")) {
+			if holds(member(c.value, "data")) || holds(member(c.value, "transcript")) {
 				return true
 			}
 		}
@@ -79,16 +65,11 @@ func deltaHolds(delta []byte) bool {
 }
 
 func toolsHold(array []byte) bool {
-	c, ok := open(array, '[')
-	for ok {
-		var tool []byte
-		_, tool, ok = c.next()
-		if !ok {
-			break
-		}
-		f := member(tool, "function")
+	c := open(array, '[')
+	for c.next() {
+		f := member(c.value, "function")
 		if f == nil {
-			f = member(tool, "custom")
+			f = member(c.value, "custom")
 		}
 		if holds(member(f, "name")) || holds(member(f, "arguments")) || holds(member(f, "input")) {
 			return true

@@ -15,13 +15,9 @@ type chunk struct {
 
 // read reports whether the chunk is whole.
 func (ch *chunk) read(data []byte) bool {
-	c, ok := open(data, '{')
-	for ok {
-		var key, value []byte
-		key, value, ok = c.next()
-		if ok {
-			ch.set(key, value)
-		}
+	c := open(data, '{')
+	for c.next() {
+		ch.set(c.key, c.value)
 	}
 	return c.whole()
 }

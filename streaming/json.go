@@ -11,6 +11,9 @@ import (
 // recurse (a validator does) over what upstream sends. It checks that strings and brackets close and members
 // are separated, no more.
 type cursor struct {
+	key   []byte // of the member, without its quotes; nil in an array
+	value []byte // of the member, as written
+
 	data   []byte
 	i      int
 	object bool
@@ -18,49 +21,51 @@ type cursor struct {
 	done   bool // the closing bracket was passed
 }
 
-// open starts a walk over an object ('{') or an array ('[').
-func open(data []byte, bracket byte) (cursor, bool) {
+// open starts a walk over an object ('{') or an array ('['). Anything else has no members, and is not whole.
+func open(data []byte, bracket byte) cursor {
 	i := skipSpace(data, 0)
 	if i == len(data) || data[i] != bracket {
-		return cursor{}, false
+		return cursor{}
 	}
-	return cursor{data: data, i: i + 1, object: bracket == '{', first: true}, true
+	return cursor{data: data, i: i + 1, object: bracket == '{', first: true}
 }
 
-// next returns the next member. The key is without its quotes, the value as written. After false, whole
-// tells whether the end was reached rather than something broken.
-func (c *cursor) next() (key, value []byte, ok bool) {
+// next goes on to the next member. After false, whole tells whether the end was reached rather than something
+// broken.
+func (c *cursor) next() bool {
 	if c.done {
-		return nil, nil, false
+		return false
 	}
 	i := skipSpace(c.data, c.i)
 	if i == len(c.data) {
-		return nil, nil, false
+		return false
 	}
 	if c.data[i] == ']' || c.data[i] == '}' {
 		c.i = i + 1
 		c.done = (c.data[i] == '}') == c.object
-		return nil, nil, false
+		return false
 	}
 	if !c.first {
 		if c.data[i] != ',' {
-			return nil, nil, false
+			return false
 		}
 		i = skipSpace(c.data, i+1)
 	}
 	c.first = false
 	if c.object {
-		key, i, ok = readKey(c.data, i)
+		var ok bool
+		c.key, i, ok = readKey(c.data, i)
 		if !ok {
-			return nil, nil, false
+			return false
 		}
 	}
 	end := skipValue(c.data, i)
 	if end < 0 {
-		return nil, nil, false
+		return false
 	}
 	c.i = end
-	return key, c.data[i:end], true
+	c.value = c.data[i:end]
+	return true
 }
 
 // whole reports that the walk has reached the closing bracket, with nothing but space after it.
@@ -73,12 +78,10 @@ func member(object []byte, name string) (found []byte) {
 	if len(object) == 0 { // as most are that chunks are searched for
 		return nil
 	}
-	c, ok := open(object, '{')
-	for ok {
-		var key, value []byte
-		key, value, ok = c.next()
-		if ok && string(key) == name {
-			found = value
+	c := open(object, '{')
+	for c.next() {
+		if string(c.key) == name {
+			found = c.value
 		}
 	}
 	return found

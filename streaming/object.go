@@ -12,38 +12,33 @@ type object struct {
 
 // read reports whether the object is whole.
 func (o *object) read(data []byte) bool {
-	c, ok := open(data, '{')
-	for ok {
-		var key, value []byte
-		key, value, ok = c.next()
-		if !ok {
-			break
-		}
-		switch string(key) {
+	c := open(data, '{')
+	for c.next() {
+		switch string(c.key) {
 		case "prompt_tokens":
-			o.prompt = value
+			o.prompt = c.value
 		case "input_tokens":
-			o.input = value
+			o.input = c.value
 		case "completion_tokens":
-			o.completion = value
+			o.completion = c.value
 		case "output_tokens":
-			o.output = value
+			o.output = c.value
 		case "total_tokens":
-			o.total = value
+			o.total = c.value
 		case "prompt_tokens_details", "input_tokens_details", "input_token_details":
-			o.inputDetails = value
+			o.inputDetails = c.value
 		case "completion_tokens_details", "output_tokens_details", "output_token_details":
-			o.outputDetails = value
+			o.outputDetails = c.value
 		case "cache_read_input_tokens":
-			o.cacheRead = value
+			o.cacheRead = c.value
 		case "cache_creation_input_tokens":
-			o.cacheWrite = value
+			o.cacheWrite = c.value
 		case "cached_tokens":
-			o.cachedTokens = value
+			o.cachedTokens = c.value
 		case "prompt_cache_hit_tokens":
-			o.cacheHit = value
+			o.cacheHit = c.value
 		case "iterations":
-			o.iterations = value
+			o.iterations = c.value
 		}
 	}
 	return c.whole()

@@ -136,15 +136,10 @@ func (c *counts) cacheApart() bool {
 // compacted adds up the iterations in which a conversation was shortened before it was answered.
 // Anthropic leaves them out of the counts beside the list, though they took tokens like any others.
 func compacted(iterations []byte) (in, out int64) {
-	c, ok := open(iterations, '[')
-	for ok {
-		var value []byte
-		_, value, ok = c.next()
-		if !ok {
-			break
-		}
+	c := open(iterations, '[')
+	for c.next() {
 		var o object
-		if string(unquote(member(value, "type"))) != "compaction" || !o.read(value) {
+		if string(unquote(member(c.value, "type"))) != "compaction" || !o.read(c.value) {
 			continue
 		}
 		in += max(0, readTokens(o.input)) + max(0, readTokens(o.cacheRead)) + max(0, readTokens(o.cacheWrite))
