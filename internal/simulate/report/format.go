@@ -5,11 +5,11 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/internal/simulate"
 	"github.com/llmgov/llmgov/internal/simulate/scenario"
+	"github.com/llmgov/llmgov/internal/strictyaml"
 )
 
 // text is a figure as people read it; "–" where it does not apply.
@@ -48,7 +48,7 @@ func setting(r *simulate.Result) string {
 	for i, x := range r.Seeds {
 		seeds[i] = strconv.FormatUint(x, 10)
 	}
-	parts = append(parts, fmt.Sprintf("%s after a warm-up of %s", short(s.Duration-s.Warmup), short(s.Warmup)))
+	parts = append(parts, fmt.Sprintf("%s after a warm-up of %s", strictyaml.SpellDuration(s.Duration-s.Warmup), strictyaml.SpellDuration(s.Warmup)))
 	word := "seeds"
 	if len(seeds) == 1 {
 		word = "seed"
@@ -76,18 +76,6 @@ func setting(r *simulate.Result) string {
 		scenario.Wait: "callers wait", scenario.Deny: "callers are refused and back off", scenario.DenyHinted: "callers are refused and come back when told",
 	}[s.Refuse])
 	return strings.Join(parts, " · ")
-}
-
-// short is 10m, not 10m0s.
-func short(d time.Duration) string {
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
 }
 
 // wrap breaks a text into lines of at most so many characters.
