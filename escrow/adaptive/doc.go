@@ -38,6 +38,7 @@
 //	       so, 1 in 10 where whole answers do.
 //	       Gradient: the limit is what runs less what waits, at least half of it.
 //	       AIMD:     busy is a latency of 1.2 bases; then nine tenths.
+//	       A round ends at its half if it is busy by three standard errors.
 //	full   else, if half of the round's calls saw no slot left, or others came to none since: the limit grows, until the
 //	       first busy round by a half. Then Gradient holds for six rounds and tries 1
 //	       more, and again 1 or half of what it has grown since, as long as nothing waits; AIMD 1 more each round.
@@ -61,7 +62,7 @@
 // busy round is far above where the base was measured, and latency not twice that, a
 // drained one comes first, and the limit grows on as long as a fifth more does more.
 //
-// Where the limit fell to three fifths, or cannot fall, and calls take as long as before,
+// Where the limit fell to three fifths in two rounds or more, or cannot fall, and calls take as long as before,
 // it was no queue: the upstream has become slower. Then all bases are learned anew.
 //
 // # Rules

@@ -16,8 +16,8 @@ const (
 	tolerated = 0.1
 	// fewest is the least number of calls that may wait by either.
 	fewest = 0.75
-	// certain is how many standard errors an excess must be.
-	certain = 2
+	// certain is how many standard errors an excess must be, and plain how many in the half of a round.
+	certain, plain = 2, 3
 	// holds is for how many rounds a knee that was found is kept.
 	holds = 6
 	// light is the part of the limit up to which the upstream is taken to be at rest, and
@@ -35,28 +35,25 @@ const (
 // judge ends a round.
 func (l *Limiter) judge(now time.Time) {
 	r := &l.round
-	t := r.tally()
-	if !t.known() || l.run == 0 {
+	v, known := l.view()
+	if !known {
 		r.end(false, false, true)
 		l.turn(now, false)
 		return
 	}
-	atOnce := r.atOnce()
-	excess, err := t.excess()
-	waiting := atOnce * excess / l.run
-	busy := excess > certain*err && l.busy(t, excess, waiting, atOnce)
-	if busy && excess > l.before.excess+certain*err {
+	busy := v.busy(l.cfg.Law, certain)
+	if busy && v.excess > l.before.excess+certain*v.err {
 		l.draining = false // no rest: fewer ran, and waited longer, so the knee has fallen since
 	}
 	was := l.Limit()
-	asMuch := l.draining && l.asMuch(atOnce, excess)
-	rest := l.draining && !asMuch || !busy && atOnce <= light*l.limit
+	asMuch := l.draining && l.asMuch(v.seen)
+	rest := l.draining && !asMuch || !busy && v.atOnce <= light*l.limit
 	r.end(rest, l.draining, busy)
 	if rest {
 		l.rested = now
-		l.restedAt = atOnce
+		l.restedAt = v.atOnce
 	}
-	l.before = seen{atOnce, excess}
+	l.before = v.seen
 	switch {
 	case asMuch:
 		l.draining = false
@@ -64,11 +61,11 @@ func (l *Limiter) judge(now time.Time) {
 		l.settle()
 	case l.draining:
 		l.draining = false
-	case atOnce < l.limit/2: // it is not the limit that matters
-	case busy && l.restedAt < far*l.limit && t.sum < t.bases && l.canDrain():
+	case v.atOnce < l.limit/2: // it is not the limit that matters
+	case busy && l.restedAt < far*l.limit && v.excess < v.base && l.canDrain():
 		l.draining = true // a server that many share is slower without any queue
 	case busy:
-		l.lower(atOnce, waiting)
+		l.lower(&v)
 		if l.fall.inVain(l.before, l.limit <= float64(l.cfg.Min)) {
 			l.forget()
 		}
@@ -81,30 +78,18 @@ func (l *Limiter) judge(now time.Time) {
 	l.turn(now, l.Limit() != was)
 }
 
-// busy reports whether too many wait upstream.
-func (l *Limiter) busy(t *tally, excess, waiting, atOnce float64) bool {
-	if l.cfg.Law == AIMD {
-		return excess*float64(t.n) > aimdBusy*t.bases
-	}
-	part := tolerated
-	if t == &l.round.streams {
-		part = toleratedFirst
-	}
-	return waiting > max(fewest, part*atOnce)
-}
-
 // asMuch reports whether a drained round did as much as the one before it: then the limit
 // is beyond the knee, whatever the base says, and is not to be measured by.
-func (l *Limiter) asMuch(atOnce, excess float64) bool {
-	return atOnce/max(l.run-(l.before.excess-excess), 0.001) > noLess*l.before.atOnce/l.run
+func (l *Limiter) asMuch(now seen) bool {
+	return now.atOnce/max(l.run-(l.before.excess-now.excess), 0.001) > noLess*l.before.atOnce/l.run
 }
 
 // lower takes back the excess.
-func (l *Limiter) lower(atOnce, waiting float64) {
+func (l *Limiter) lower(v *view) {
 	if l.cfg.Law == AIMD {
 		l.set(l.limit * aimdCut)
 	} else {
-		l.set(min(l.limit, max(atOnce-waiting, l.limit/2)))
+		l.set(min(l.limit, max(v.atOnce-v.waiting, l.limit/2)))
 	}
 	l.settle()
 }
@@ -142,23 +127,25 @@ func (l *Limiter) forget() {
 	l.ramping = true
 }
 
-// seen is the result of a round: how many ran, and by how much they took longer.
-type seen struct{ atOnce, excess float64 }
-
 // fall is how a limit falls, round after round.
 type fall struct {
 	most    seen // where calls waited most
+	since   int  // rounds
 	floored int  // rounds at the least limit
 }
 
 // inVain reports whether calls take as long as when many more ran: then it is no queue
-// that they wait in.
+// that they wait in. A queue may be as long one round later still, because the calls that make it were there before.
 func (f *fall) inVain(s seen, least bool) bool {
+	f.since++
 	if f.most == (seen{}) || s.excess > 1.25*f.most.excess {
 		*f = fall{most: s}
 	}
 	if least {
 		f.floored++
 	}
-	return s.excess >= 0.8*f.most.excess && (s.atOnce <= 0.6*f.most.atOnce || f.floored >= 4)
+	if s.excess < 0.8*f.most.excess {
+		return false
+	}
+	return f.floored >= 4 || f.since >= 2 && s.atOnce <= 0.6*f.most.atOnce
 }

@@ -142,17 +142,34 @@ func (l *Limiter) Observe(now time.Time, s Sample) {
 	}
 }
 
-// full reports whether the round has seen enough.
+// full reports whether the round has seen enough. Half of it is enough where too many wait upstream plainly,
+// because all that come until it ends would wait, too.
 func (l *Limiter) full() bool {
 	r := &l.round
-	return r.all >= mostCalls || r.all >= int(min(max(l.limit/2, 5), 32)) && r.last.Sub(r.first) >= leastRound
+	if r.all >= mostCalls {
+		return true
+	}
+	if r.last.Sub(r.first) < leastRound {
+		return false
+	}
+	enough := int(min(max(l.limit/2, fewestCalls), enoughCalls))
+	if r.all >= enough {
+		return true
+	}
+	if l.draining || r.all != max(enough/2, fewestCalls) {
+		return false
+	}
+	v, known := l.view()
+	return known && v.atOnce > light*l.limit && v.busy(l.cfg.Law, plain)
 }
 
 // Calls that come quickly are short, so that what they wait is a large part of how long they
 // run: then a round is made of more of them.
 const (
-	leastRound = time.Second
-	mostCalls  = 256
+	leastRound  = time.Second
+	fewestCalls = 5
+	enoughCalls = 32
+	mostCalls   = 256
 )
 
 // turn begins another round; moved says that the limit is another.

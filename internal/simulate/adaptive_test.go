@@ -9,11 +9,11 @@ import (
 )
 
 // TestAdaptive_Goals: an adaptive limit has as many calls in flight as the server serves at once, and does nearly as much as
-// the best fixed limit. First tokens come nearly as early as where none waits at the server, unless the knee is low: the limit
-// is left where three quarters of a call wait, and of 16 calls that is a larger part than of 48.
+// the best fixed limit. First tokens come nearly as early as where none waits at the server. With a limit that waited for the end
+// of each round a1's came after 2 times as long, and after 3 times where it took the queue for a slower server.
 func TestAdaptive_Goals(t *testing.T) {
 	const atRest = 0.345 // seconds, the 95th percentile of 250 ms to 350 ms
-	for name, late := range map[string]Value{"a1": 2.5, "a4": 1.5} {
+	for name, late := range map[string]Value{"a1": 1.7, "a4": 1.35} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, err := scenario.Find(name)
