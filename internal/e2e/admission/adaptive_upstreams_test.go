@@ -2,6 +2,7 @@ package admission
 
 import (
 	"net/http"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -29,12 +30,10 @@ func TestAdaptive_OneUpstreamBreaks(t *testing.T) {
 				s := harness.New(t, w)
 				defer s.Close()
 				const best = slots / 4.0
-				flood(s, 3*best, 2*time.Minute)
-				before := s.Sum("llmgov_concurrency_limit", nil)
+				_, before := floodSeen(s, 3*best, 2*time.Minute)
 				up.AnswerWith(mood)
 				flood(s, 1.5*best, 2*time.Minute)
-				served, _ := flood(s, 1.5*best, minutes*time.Minute)
-				after := s.Sum("llmgov_concurrency_limit", nil)
+				served, after := floodSeen(s, 1.5*best, minutes*time.Minute)
 				t.Logf("a limit of %d, then %d; %d served of %.0f", before, after, served, best*60*minutes)
 				if before < slots*5/4 || after < slots/2 || after > slots*2 || float64(served) < 0.85*best*60*minutes {
 					t.Errorf("of two upstreams of %d slots one breaks: the limit was %d and is %d, and of %.0f calls %d are served", slots, before, after, best*60*minutes, served)
@@ -42,6 +41,23 @@ func TestAdaptive_OneUpstreamBreaks(t *testing.T) {
 			})
 		})
 	}
+}
+
+// floodSeen is flood, and returns the median of the limit in its second half: for a moment the limit may be half of that.
+func floodSeen(s *harness.Stack, rate float64, lasts time.Duration) (served, limit int64) {
+	var limits []int64
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		time.Sleep(lasts / 2)
+		for range int(lasts / 2 / time.Second) {
+			limits = append(limits, s.Sum("llmgov_concurrency_limit", nil))
+			time.Sleep(time.Second)
+		}
+	})
+	served, _ = flood(s, rate, lasts)
+	watching.Wait()
+	slices.Sort(limits)
+	return served, limits[len(limits)/2]
 }
 
 // Calls of a tenant that does not wait come 40 at once, and nobody comes between: of those that go only the
