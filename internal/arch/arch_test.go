@@ -331,6 +331,11 @@ var rules = map[string]rule{
 		not:    []string{"net", "os", "log", "log/slog"},
 		reason: "an answer is passed on whatever it says, and whoever it is for",
 	},
+	"internal/gateway/usage": {
+		may:    []string{"governor", "internal/admission", "tenants"},
+		not:    []string{"net", "net/http", "os", "log", "log/slog"},
+		reason: "a view is read from books, and whoever asks for it is elsewhere",
+	},
 	"internal/gateway/upstream": {
 		may:    []string{"internal/answers", "internal/gateway/dialect", "internal/gateway/route", "internal/objects", "tenants", "github.com/tidwall/gjson"},
 		not:    []string{"net", "os", "log", "log/slog"},
@@ -505,7 +510,7 @@ var rules = map[string]rule{
 			"internal/text", "internal/bearer", "internal/crash",
 			"internal/connections", "internal/dial", "internal/intake", "internal/rateheaders", "internal/recent", "internal/sampled",
 			"internal/admission", "internal/policy", "governor", "governor/tokens", "escrow", "escrow/lengths", "tenants", "tenants/keyfile", "streaming", "internal/telemetry",
-			"internal/tracing", "internal/form", "internal/splice", "internal/gateway/head", "internal/gateway/describe", "internal/gateway/dialect", "internal/gateway/realtime", "internal/gateway/relay", "internal/gateway/route", "internal/gateway/stored", "internal/gateway/upstream", "internal/adminview", "internal/objects", "internal/answers", "internal/upstreams", "internal/events", "internal/history", "internal/adminapi",
+			"internal/tracing", "internal/form", "internal/splice", "internal/gateway/head", "internal/gateway/describe", "internal/gateway/dialect", "internal/gateway/realtime", "internal/gateway/relay", "internal/gateway/route", "internal/gateway/stored", "internal/gateway/upstream", "internal/gateway/usage", "internal/adminview", "internal/objects", "internal/answers", "internal/upstreams", "internal/events", "internal/history", "internal/adminapi",
 			"github.com/tidwall/gjson", "github.com/coder/websocket",
 		},
 		reason: "the request path calls no network store",

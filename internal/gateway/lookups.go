@@ -8,6 +8,7 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/admission"
+	"github.com/llmgov/llmgov/internal/gateway/usage"
 )
 
 // How often a tenant may ask for what llmgov answers itself.
@@ -56,4 +57,13 @@ func (c *call) serveLookup() {
 	default:
 		c.serveModels()
 	}
+}
+
+// serveUsage answers GET /v1/usage from the books of the tenant that asks.
+func (c *call) serveUsage() {
+	c.g.gov.Refresh(c.r.Context(), c.Tenant.Name)
+	c.showStanding()
+	books := usage.Books{Governor: c.g.gov, Policy: c.world.Policy, Shares: c.world.shares()}
+	c.w.Header().Set("Cache-Control", "no-store")
+	c.writeJSON(books.Of(c.Tenant, c.Key))
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/gateway/upstream"
+	"github.com/llmgov/llmgov/internal/gateway/usage"
 	"github.com/llmgov/llmgov/internal/upstreams"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -37,7 +38,7 @@ func newWorld(next *admission.Policy, before *world) (*world, error) {
 			u.Keep(same)
 		}
 	}
-	w := &world{Policy: next, shares: sync.OnceValue(func() [][]int64 { return sharesOf(next.Snapshot) })}
+	w := &world{Policy: next, shares: sync.OnceValue(func() [][]int64 { return usage.SharesOf(next.Snapshot) })}
 	for _, p := range next.Pools {
 		side := &poolSide{Pool: p}
 		side.upstreams, side.set = newSet(p.Pool, byName, before.setOf(p.Name))
