@@ -105,7 +105,7 @@ func (c *compiler) listeners() {
 
 // guarded checks that a listener that other machines can reach has a token.
 func (c *compiler) guarded(l listener, key, token string) {
-	if loopback(l.at) || token != "" {
+	if loopback(l.at) || token != "" || c.r.Refused[strings.ReplaceAll(key, ".", strictyaml.PathSep)] {
 		return
 	}
 	c.r.At(l.path(), "%s is not loopback and %s is empty; set %s, or listen on 127.0.0.1", c.r.Shown(l.path(), l.at), key, key)
@@ -174,7 +174,7 @@ func (c *compiler) pools() {
 		}
 		c.poolUpstreams(p, path)
 		c.upstreamLimits(p, path)
-		if nodes := strictyaml.Child(path, "expect_nodes"); p.ExpectNodes > 0 && c.cfg.Store == "memory" && !c.r.Refused[nodes] {
+		if nodes := strictyaml.Child(path, "expect_nodes"); p.ExpectNodes > 0 && c.cfg.Store == "memory" && !c.r.Refused["store"] && !c.r.Refused[nodes] {
 			c.r.At(nodes, "%s gateways share nothing with store: memory; set store, or remove it", c.r.ShownNumber(nodes, int64(p.ExpectNodes)))
 		}
 	}

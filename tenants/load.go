@@ -38,7 +38,7 @@ func load(l *loader) (*Snapshot, error) {
 		l.readKeys()
 		return nil, fmt.Errorf("cannot read config %s: %w; name the file with -c", l.shown, disk.Reason(err))
 	}
-	doc := strictyaml.Parse(l.r, strictyaml.File{Name: l.shown, Data: data, Expand: strictyaml.Expander(l.opt.Env)})
+	doc := strictyaml.Parse(l.r, strictyaml.File{Name: l.shown, Data: data, Expand: strictyaml.Expander(l.opt.Env), Spared: l.opt.spared()})
 	if doc == nil {
 		l.readKeys()
 		return nil, l.r.Err()

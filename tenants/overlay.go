@@ -22,6 +22,8 @@ const flagPlace = "flag "
 type Options struct {
 	// Env is a list like os.Environ(). It overrides settings and fills ${…}. nil is an empty environment.
 	Env []string
+	// WithoutSecrets reads a config whose secrets are in variables that are not set, for readers who have no use for them.
+	WithoutSecrets bool
 	// Flags maps a setting, such as "admin.listen", to the text given for it. They override the environment.
 	Flags map[string]string
 	// More are policy files beside those that Policies finds, named as the user names them.
@@ -29,6 +31,14 @@ type Options struct {
 	// Store checks the address of a shared store, beyond its scheme. Its error shows no secret.
 	// Whoever opens stores knows; nil asks nobody.
 	Store func(address string) error
+}
+
+// spared are the keys of a config whose variables need not be set.
+func (o *Options) spared() []string {
+	if !o.WithoutSecrets {
+		return nil
+	}
+	return []string{"api_key", "token", "store"}
 }
 
 // Overlay is cfg with the environment and the flags of opt laid over it. The error is [Problems].

@@ -31,7 +31,7 @@ var inexpressible = func() map[string]string {
 		"two settings are compared":                  "listen_same listen_admin_open body_memory expect_nodes_alone",
 		"a duration or a size is a text there":       "duration_range size_range size_overflow",
 		"zones are known to the machine":             "timezone_unknown",
-		"the environment fills ${…} later":           "expand_bad_number expand_budget expand_unset",
+		"the environment fills ${…} later":           "expand_bad_number expand_budget expand_unset expand_unset_secrets",
 		"the defect is outside of files":             "env_admin_open env_bad env_policies env_state_timezone flag_bad",
 		"YAML has taken it before a schema is asked": "teams_name_twice yaml_bom yaml_duplicate_key yaml_duplicate_tenant yaml_second_document yaml_tag",
 	} {

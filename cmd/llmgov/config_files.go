@@ -20,14 +20,14 @@ func configHere(named string) string {
 	return defaultConfig
 }
 
-// loadFiles reads the policy and the settings. Without files it returns settings alone.
+// loadFiles reads the policy and the settings, as far as their secrets are known here. Without files it returns settings alone.
 func loadFiles(e *env, config string) (*tenants.Snapshot, *tenants.Config, error) {
 	config = configHere(config)
 	if config == "" {
 		cfg, err := tenants.Overlay(tenants.DefaultConfig(), tenants.Options{Env: e.vars})
 		return nil, &cfg, err
 	}
-	snap, err := tenants.Load(config, tenants.Options{Env: e.vars})
+	snap, err := tenants.Load(config, tenants.Options{Env: e.vars, WithoutSecrets: true})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -21,6 +21,8 @@ type File struct {
 	Least string
 	// Expand, unless nil, turns each single value into the one that it stands for, ${VAR} say.
 	Expand func(text string) (string, error)
+	// Spared are keys whose values may lack the variables that they name: readers pass over them, as if they were not there.
+	Spared []string
 }
 
 // Document is one parsed file: a tree of mappings, lists and scalars that holds no anchor, alias, merge key or tag.
@@ -29,7 +31,7 @@ type Document struct {
 	root *yaml.Node
 	// typed holds the texts of scalars before ${…} was expanded in them.
 	typed map[*yaml.Node]string
-	// broken are the scalars in which that failed. The problem is reported; readers pass over them.
+	// broken are the scalars in which that failed. The problem is reported, unless they are spared; readers pass over them.
 	broken map[*yaml.Node]bool
 }
 
@@ -65,8 +67,8 @@ func Parse(r *Report, f File) *Document {
 		return nil
 	}
 	doc := &Document{Name: name, root: root, typed: map[*yaml.Node]string{}, broken: map[*yaml.Node]bool{}}
-	p := preparer{r: r, doc: doc, expand: f.Expand}
-	p.prepare(root)
+	p := preparer{r: r, doc: doc, expand: f.Expand, spared: f.Spared}
+	p.prepare(root, "")
 	if root.Kind != yaml.MappingNode {
 		if root.Kind != yaml.AliasNode {
 			r.Add(doc.place(root), "file holds a %s; write a mapping (key: value)", kindName(root))

@@ -1,6 +1,9 @@
 package strictyaml
 
 import (
+	"errors"
+	"slices"
+
 	"go.yaml.in/yaml/v3"
 )
 
@@ -10,10 +13,11 @@ type preparer struct {
 	doc *Document
 	// expand turns the text of a scalar into the value that it stands for; nil leaves texts as they are.
 	expand func(text string) (string, error)
+	spared []string // see File
 }
 
-// prepare visits n and everything below it. It never follows an alias, so a bomb of aliases is no larger than its text.
-func (p *preparer) prepare(n *yaml.Node) {
+// prepare visits n, the value of a key unless that is "", and everything below it. It never follows an alias, so a bomb of aliases is no larger than its text.
+func (p *preparer) prepare(n *yaml.Node, key string) {
 	at := p.doc.place(n)
 	if n.Kind == yaml.AliasNode {
 		p.r.Add(at, "alias *%s is not supported; write the value out", n.Value)
@@ -27,10 +31,10 @@ func (p *preparer) prepare(n *yaml.Node) {
 	}
 	switch n.Kind {
 	case yaml.ScalarNode:
-		p.expandNode(n)
+		p.expandNode(n, key)
 	case yaml.SequenceNode:
 		for _, c := range n.Content {
-			p.prepare(c)
+			p.prepare(c, "")
 		}
 	case yaml.MappingNode:
 		p.prepareMapping(n)
@@ -44,7 +48,7 @@ func (p *preparer) prepareMapping(n *yaml.Node) {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key := n.Content[i]
 		val := n.Content[i+1]
-		p.prepare(val)
+		p.prepare(val, key.Value)
 		if !p.checkKey(key) {
 			continue
 		}
@@ -80,13 +84,17 @@ func (p *preparer) checkKey(key *yaml.Node) bool {
 	return false
 }
 
-func (p *preparer) expandNode(n *yaml.Node) {
+// expandNode expands a scalar, the value of a key unless that is "".
+func (p *preparer) expandNode(n *yaml.Node, key string) {
 	if p.expand == nil {
 		return
 	}
 	text, err := p.expand(n.Value)
 	if err != nil {
-		p.r.Add(p.doc.place(n), "%v", err)
+		_, unset := errors.AsType[unsetError](err)
+		if !unset || !slices.Contains(p.spared, key) {
+			p.r.Add(p.doc.place(n), "%v", err)
+		}
 		p.doc.broken[n] = true
 		return
 	}

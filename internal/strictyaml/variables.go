@@ -52,11 +52,18 @@ func expand(text string, env map[string]string) (string, error) {
 var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 const (
-	errUnclosed  = "${ without } in %s; write ${NAME}, or $$ for a dollar sign"
-	errBadName   = "%s is not the name of a variable; write ${NAME} or ${NAME:-default}"
-	errNested    = "${ inside the default of %s is not supported; use one variable"
-	errUnsetName = "${%s}: %s is not set; set it, or write ${%s:-default}"
+	errUnclosed = "${ without } in %s; write ${NAME}, or $$ for a dollar sign"
+	errBadName  = "%s is not the name of a variable; write ${NAME} or ${NAME:-default}"
+	errNested   = "${ inside the default of %s is not supported; use one variable"
 )
+
+// unsetError is the name of a variable that is not set.
+type unsetError string
+
+// Error implements error.
+func (e unsetError) Error() string {
+	return fmt.Sprintf("${%s}: %s is not set; set it, or write ${%s:-default}", string(e), string(e), string(e))
+}
 
 // lookup answers for the inside of ${…}.
 func lookup(inside string, env map[string]string) (string, error) {
@@ -72,7 +79,7 @@ func lookup(inside string, env map[string]string) (string, error) {
 		return fallback, nil
 	}
 	if !set {
-		return "", fmt.Errorf(errUnsetName, name, name, name)
+		return "", unsetError(name)
 	}
 	return value, nil
 }
