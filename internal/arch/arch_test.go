@@ -358,7 +358,7 @@ var rules = map[string]rule{
 		reason: "a session sees the call by which it was opened through an interface",
 	},
 	"internal/form": {
-		may:    []string{"internal/splice"},
+		may:    []string{"internal/splice", "internal/text"},
 		not:    []string{"net", "net/http", "mime/multipart", "os", "log", "log/slog", "context", "time"},
 		reason: "a form is bytes, and what its fields decide is elsewhere",
 	},

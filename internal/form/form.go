@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/llmgov/llmgov/internal/splice"
+	"github.com/llmgov/llmgov/internal/text"
 )
 
 // Part is one field of a form: a text, or a file.
@@ -38,15 +39,6 @@ func (f *Form) Text(name, text string) {
 type Error struct{ Field, What string }
 
 func (e *Error) Error() string { return e.What }
-
-// brief cuts text from outside to a length fit for messages.
-func brief(s string) string {
-	const most = 200
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
-}
 
 func bad(format string, args ...any) *Error { return &Error{What: fmt.Sprintf(format, args...)} }
 
@@ -111,7 +103,7 @@ func boundaryOf(contentType string) (string, *Error) {
 	kind, params, err := mime.ParseMediaType(contentType)
 	boundary := params["boundary"]
 	if err != nil || kind != "multipart/form-data" || len(params) != 1 || strings.ContainsAny(contentType, "*\\") || !isBoundary(boundary) {
-		return "", bad("The Content-Type must be multipart/form-data with a boundary of 1 to 70 plain characters and nothing else, not %q.", brief(contentType))
+		return "", bad("The Content-Type must be multipart/form-data with a boundary of 1 to 70 plain characters and nothing else, not %q.", text.Brief(contentType))
 	}
 	return boundary, nil
 }

@@ -27,7 +27,7 @@ func body(parts ...string) string {
 	return b.String() + "--B--\r\n"
 }
 
-func text(name string) string { return `Content-Disposition: form-data; name="` + name + `"` }
+func named(name string) string { return `Content-Disposition: form-data; name="` + name + `"` }
 
 const file = "Content-Disposition: form-data; name=\"file\"; filename=\"a.wav\"\r\nContent-Type: audio/wav"
 
@@ -36,18 +36,18 @@ func TestParse(t *testing.T) {
 		body string
 		want []Part
 	}{
-		"a text":                   {body(text("model"), "m"), []Part{{Name: "model", Content: []byte("m")}}},
-		"empty":                    {body(text("model"), ""), []Part{{Name: "model", Content: []byte{}}}},
-		"no line end at the end":   {strings.TrimSuffix(body(text("a"), "1", text("b"), "2"), "\r\n"), []Part{{Name: "a", Content: []byte("1")}, {Name: "b", Content: []byte("2")}}},
+		"a text":                   {body(named("model"), "m"), []Part{{Name: "model", Content: []byte("m")}}},
+		"empty":                    {body(named("model"), ""), []Part{{Name: "model", Content: []byte{}}}},
+		"no line end at the end":   {strings.TrimSuffix(body(named("a"), "1", named("b"), "2"), "\r\n"), []Part{{Name: "a", Content: []byte("1")}, {Name: "b", Content: []byte("2")}}},
 		"a file":                   {body(file, "\x00\xff\n\r\n"), []Part{{Name: "file", Filename: "a.wav", Type: "audio/wav", Content: []byte("\x00\xff\n\r\n")}}},
-		"a file without a type":    {body(text("file")+`; filename="é ;=%22.wav"`, "x"), []Part{{Name: "file", Filename: "é ;=%22.wav", Type: "application/octet-stream", Content: []byte("x")}}},
+		"a file without a type":    {body(named("file")+`; filename="é ;=%22.wav"`, "x"), []Part{{Name: "file", Filename: "é ;=%22.wav", Type: "application/octet-stream", Content: []byte("x")}}},
 		"tokens and odd cases":     {body("content-disposition:FORM-DATA ;  Name=a;filename=b.c", "x"), []Part{{Name: "a", Filename: "b.c", Type: "application/octet-stream", Content: []byte("x")}}},
-		"a file in folders":        {body(text("f")+`; filename="/a/b.c"`, ""), []Part{{Name: "f", Filename: "b.c", Type: "application/octet-stream", Content: []byte{}}}},
-		"what changes nothing":     {body(text("a")+"\r\nContent-Length: 9\r\nContent-Transfer-Encoding: binary\r\nContent-Type: text/plain; charset=UTF-8", "x"), []Part{{Name: "a", Content: []byte("x")}}},
-		"many of a name":           {body(text("image[]"), "1", text("image[]"), "2"), []Part{{Name: "image[]", Content: []byte("1")}, {Name: "image[]", Content: []byte("2")}}},
-		"headers in a content":     {body(text("a"), "\r\n"+text("b")+"\r\n\r\nx"), []Part{{Name: "a", Content: []byte("\r\n" + text("b") + "\r\n\r\nx")}}},
-		"half of a boundary":       {body(text("a"), "\r\n--\r\n-B\r\n--b"), []Part{{Name: "a", Content: []byte("\r\n--\r\n-B\r\n--b")}}},
-		"a type in its usual form": {body(text("f")+"; filename=x\r\nContent-Type: AUDIO/Wav;b=1;A=\"2 \"", ""), []Part{{Name: "f", Filename: "x", Type: "audio/wav; a=\"2 \"; b=1", Content: []byte{}}}},
+		"a file in folders":        {body(named("f")+`; filename="/a/b.c"`, ""), []Part{{Name: "f", Filename: "b.c", Type: "application/octet-stream", Content: []byte{}}}},
+		"what changes nothing":     {body(named("a")+"\r\nContent-Length: 9\r\nContent-Transfer-Encoding: binary\r\nContent-Type: text/plain; charset=UTF-8", "x"), []Part{{Name: "a", Content: []byte("x")}}},
+		"many of a name":           {body(named("image[]"), "1", named("image[]"), "2"), []Part{{Name: "image[]", Content: []byte("1")}, {Name: "image[]", Content: []byte("2")}}},
+		"headers in a content":     {body(named("a"), "\r\n"+named("b")+"\r\n\r\nx"), []Part{{Name: "a", Content: []byte("\r\n" + named("b") + "\r\n\r\nx")}}},
+		"half of a boundary":       {body(named("a"), "\r\n--\r\n-B\r\n--b"), []Part{{Name: "a", Content: []byte("\r\n--\r\n-B\r\n--b")}}},
+		"a type in its usual form": {body(named("f")+"; filename=x\r\nContent-Type: AUDIO/Wav;b=1;A=\"2 \"", ""), []Part{{Name: "f", Filename: "x", Type: "audio/wav; a=\"2 \"; b=1", Content: []byte{}}}},
 	} {
 		f, err := Parse([]byte(tc.body), kind)
 		if err != nil {
@@ -62,8 +62,8 @@ func TestParse(t *testing.T) {
 
 // Whatever some reader takes for another form is refused.
 func TestAudit_M3_Refuses(t *testing.T) {
-	ok := text("model")
-	two := "\r\n--B\r\n" + text("model") + "\r\n\r\nbad"
+	ok := named("model")
+	two := "\r\n--B\r\n" + named("model") + "\r\n\r\nbad"
 	for name, body := range map[string]string{
 		"nothing":                           "",
 		"no boundary":                       "x",
@@ -71,14 +71,14 @@ func TestAudit_M3_Refuses(t *testing.T) {
 		"no closing boundary":               "--B\r\n" + ok + "\r\n\r\nok\r\n",
 		"a preamble":                        "x\r\n" + body(ok, "ok"),
 		"an empty line before":              "\r\n" + body(ok, "ok"),
-		"a bare CR in the preamble":         "x\r--B\r\n" + text("model") + "\r\n\r\nbad\r" + body(ok, "ok"),
-		"a part delimited by bare LF":       body(text("x"), "foo\n--B\nContent-Disposition: form-data; name=\"model\"\n\nbad", ok, "ok"),
+		"a bare CR in the preamble":         "x\r--B\r\n" + named("model") + "\r\n\r\nbad\r" + body(ok, "ok"),
+		"a part delimited by bare LF":       body(named("x"), "foo\n--B\nContent-Disposition: form-data; name=\"model\"\n\nbad", ok, "ok"),
 		"bare LF":                           strings.ReplaceAll(body(ok, "ok"), "\r\n", "\n"),
 		"bare LF behind a boundary":         strings.Replace(body(ok, "ok"), "--B\r\n", "--B\n", 1),
 		"bare LF before a boundary":         strings.Replace(body(ok, "ok"), "ok\r\n", "ok\n", 1),
 		"bare CR before a boundary":         strings.Replace(body(ok, "ok"), "ok\r\n", "ok\r", 1),
-		"nothing before a boundary":         body(ok, "ok--B\r\n"+text("model")+"\r\n\r\nbad"),
-		"a longer boundary":                 body(ok, "ok\r\n--Bx\r\n"+text("model")+"\r\n\r\nbad"),
+		"nothing before a boundary":         body(ok, "ok--B\r\n"+named("model")+"\r\n\r\nbad"),
+		"a longer boundary":                 body(ok, "ok\r\n--Bx\r\n"+named("model")+"\r\n\r\nbad"),
 		"two closing boundaries":            strings.TrimSuffix(body(ok, "ok"), "\r\n") + two + "\r\n--B--",
 		"two closing boundaries, CR LF":     body(ok, "ok") + "--B--\r\n",
 		"blanks at the end":                 body(ok, "ok") + " ",
@@ -86,51 +86,51 @@ func TestAudit_M3_Refuses(t *testing.T) {
 		"blanks behind a boundary":          strings.Replace(body(ok, "ok"), "--B\r\n", "--B \r\n", 1),
 		"a tab behind a boundary":           strings.Replace(body(ok, "ok"), "--B\r\n", "--B\t\r\n", 1),
 		"blanks behind the closing one":     strings.TrimSuffix(body(ok, "ok"), "\r\n") + " \r\n",
-		"a head that ends with bare LF":     "--B\r\n" + text("x") + "\n\n--B--\r\n--B\r\n" + text("model") + "\r\n\r\nbad\r\n--B--\r\n",
-		"a bare LF in a head":               body(text("x")+"\nContent-Type: a/b", ""),
+		"a head that ends with bare LF":     "--B\r\n" + named("x") + "\n\n--B--\r\n--B\r\n" + named("model") + "\r\n\r\nbad\r\n--B--\r\n",
+		"a bare LF in a head":               body(named("x")+"\nContent-Type: a/b", ""),
 		"no empty line":                     "--B\r\n" + ok + "\r\n--B--\r\n",
 		"no head":                           "--B\r\n\r\nok\r\n--B--\r\n",
 		"no head, but an empty line":        body("", "ok"),
 		"a folded line":                     body("Content-Disposition: form-data;\r\n name=\"model\"", "bad"),
 		"no Content-Disposition":            body("Content-Type: text/plain", "bad"),
-		"two":                               body(text("x")+"\r\n"+text("model"), "bad"),
+		"two":                               body(named("x")+"\r\n"+named("model"), "bad"),
 		"an attachment":                     body(`Content-Disposition: attachment; name="model"`, "bad"),
 		"another parameter":                 body(`Content-Disposition: form-data; x-name="model"; name="x"`, "bad"),
 		"another parameter behind":          body(`Content-Disposition: form-data; name="x"; xname="model"`, "bad"),
 		"two names":                         body(`Content-Disposition: form-data; name="x"; name="model"`, "bad"),
 		"two names, one in capitals":        body(`Content-Disposition: form-data; name="x"; NAME="model"`, "bad"),
 		"an extended name":                  body(`Content-Disposition: form-data; name*=utf-8''model`, "bad"),
-		"an extended filename":              body(text("file")+`; filename="a"; filename*=utf-8''b`, ""),
-		"an empty filename":                 body(text("model")+`; filename=""`, "bad"),
+		"an extended filename":              body(named("file")+`; filename="a"; filename*=utf-8''b`, ""),
+		"an empty filename":                 body(named("model")+`; filename=""`, "bad"),
 		"an escape":                         body(`Content-Disposition: form-data; name="mod\el"`, "bad"),
 		"an open quote":                     body(`Content-Disposition: form-data; name="model`, "bad"),
 		"something behind a quote":          body(`Content-Disposition: form-data; name="x"model`, "bad"),
-		"a semicolon at the end":            body(text("x")+`;`, "bad"),
-		"a name with an encoded letter":     body(text("mod%65l"), "bad"),
-		"a name with a blank":               body(text(" model"), "bad"),
-		"a name with a zero byte":           body(text("model\x00"), "bad"),
-		"a name that sets a charset":        body(text("_charset_"), "utf-7"),
-		"a name that is a prototype":        body(text("__proto__[model]"), "bad"),
-		"a constructor":                     body(text("Constructor"), "bad"),
-		"a folder":                          body(text("f")+`; filename="a/"`, ""),
-		"the folder above":                  body(text("f")+`; filename="a/.."`, ""),
+		"a semicolon at the end":            body(named("x")+`;`, "bad"),
+		"a name with an encoded letter":     body(named("mod%65l"), "bad"),
+		"a name with a blank":               body(named(" model"), "bad"),
+		"a name with a zero byte":           body(named("model\x00"), "bad"),
+		"a name that sets a charset":        body(named("_charset_"), "utf-7"),
+		"a name that is a prototype":        body(named("__proto__[model]"), "bad"),
+		"a constructor":                     body(named("Constructor"), "bad"),
+		"a folder":                          body(named("f")+`; filename="a/"`, ""),
+		"the folder above":                  body(named("f")+`; filename="a/.."`, ""),
 		"no name":                           body(`Content-Disposition: form-data; filename="x"`, "bad"),
 		"quoted-printable":                  body(ok+"\r\nContent-Transfer-Encoding: quoted-printable", "wild-=67=70t"),
 		"base64":                            body(file+"\r\nContent-Transfer-Encoding: base64", "eA=="),
 		"a charset":                         body(ok+"\r\nContent-Type: text/plain; charset=utf-16", "b\x00a\x00d\x00"),
 		"another header":                    body(ok+"\r\nContent-Encoding: gzip", "bad"),
 		"a space before the colon":          body("Content-Disposition : form-data; name=\"model\"", "bad"),
-		"a form in a part":                  body(text("x")+"\r\nContent-Type: multipart/mixed; boundary=C", "bad"),
-		"a form in a file":                  body(text("x")+"; filename=a\r\nContent-Type: multipart/mixed; boundary=C", "bad"),
+		"a form in a part":                  body(named("x")+"\r\nContent-Type: multipart/mixed; boundary=C", "bad"),
+		"a form in a file":                  body(named("x")+"; filename=a\r\nContent-Type: multipart/mixed; boundary=C", "bad"),
 		"two types":                         body(file+"\r\nContent-Type: text/plain", ""),
-		"a type that is none":               body(text("x")+"\r\nContent-Type: plain", ""),
+		"a type that is none":               body(named("x")+"\r\nContent-Type: plain", ""),
 		"a text that is not UTF-8":          body(ok, "\xff"),
-		"a head without an end":             "--B\r\n" + text(strings.Repeat("x", 1<<20)),
+		"a head without an end":             "--B\r\n" + named(strings.Repeat("x", 1<<20)),
 		"a head that is too long":           body(file+`; x="`+strings.Repeat("x", maxHeaders)+`"`, ""),
-		"a filename that is too long":       body(text("f")+`; filename="`+strings.Repeat("x", maxFilename+1)+`"`, ""),
-		"a name that is too long":           body(text(strings.Repeat("x", maxName+1)), ""),
-		"a filename with a control char":    body(text("f")+"; filename=\"a\tb\"", ""),
-		"too many parts":                    body(strings.Split(strings.Repeat(text("x")+"|1|", maxParts+1), "|")...),
+		"a filename that is too long":       body(named("f")+`; filename="`+strings.Repeat("x", maxFilename+1)+`"`, ""),
+		"a name that is too long":           body(named(strings.Repeat("x", maxName+1)), ""),
+		"a filename with a control char":    body(named("f")+"; filename=\"a\tb\"", ""),
+		"too many parts":                    body(strings.Split(strings.Repeat(named("x")+"|1|", maxParts+1), "|")...),
 		"a boundary only":                   "--B",
 		"half a closing boundary":           "--B\r\n" + ok + "\r\n\r\nok\r\n--B-",
 		"a delimiter with a doubled letter": "--BB\r\n" + ok + "\r\n\r\nok\r\n--B--",
@@ -159,7 +159,7 @@ func TestAudit_M1_FormsAreReadOnce(t *testing.T) {
 		"line ends":          func(n int) string { return body(file, strings.Repeat("\r\n\r\n", n/4)) },
 		"never ends":         func(n int) string { return "--B\r\n" + file + "\r\n\r\n" + strings.Repeat("\r\n", n/2) },
 		"a head without end": func(n int) string { return "--B\r\n" + strings.Repeat("a: b\r\n", n/6) + "--B--" },
-		"parts":              func(n int) string { return body(strings.Split(strings.Repeat(text("x")+"||", n/30), "|")...) },
+		"parts":              func(n int) string { return body(strings.Split(strings.Repeat(named("x")+"||", n/30), "|")...) },
 	} {
 		var before float64
 		for n := 64 << 10; n <= 256<<10; n *= 2 {
@@ -229,7 +229,7 @@ func checkWritten(t *testing.T, f *Form) {
 }
 
 func TestEncode(t *testing.T) {
-	f, err := Parse([]byte(body(file, "\r\n--", text("model"), "m", text("prompt"), "", text("f")+"; filename=\"; name=model\"", "-")), kind)
+	f, err := Parse([]byte(body(file, "\r\n--", named("model"), "m", named("prompt"), "", named("f")+"; filename=\"; name=model\"", "-")), kind)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -269,12 +269,12 @@ func TestEncode_Edits(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	f.Add(body(text("model"), "fast"))
-	f.Add(body(file, "\n--B", text("model"), "fast"))
+	f.Add(body(named("model"), "fast"))
+	f.Add(body(file, "\n--B", named("model"), "fast"))
 	f.Add("--B \r\n\r\n\r\n--B\t\r\nContent-Disposition: form-data;\r\n name=model\r\n\r\nm\r\n--B--")
-	f.Add(body(text("x"), "foo\n--B\n"+text("model")+"\n\nbad", text("model"), "ok"))
-	f.Add(strings.TrimSuffix(body(text("model"), "ok"), "\r\n") + "\r\n--B\r\n" + text("model") + "\r\n\r\nbad\r\n--B--")
-	f.Add(body(`Content-Disposition: form-data; x-name="model"; name="x"`, "bad", text("model"), "ok"))
+	f.Add(body(named("x"), "foo\n--B\n"+named("model")+"\n\nbad", named("model"), "ok"))
+	f.Add(strings.TrimSuffix(body(named("model"), "ok"), "\r\n") + "\r\n--B\r\n" + named("model") + "\r\n\r\nbad\r\n--B--")
+	f.Add(body(`Content-Disposition: form-data; x-name="model"; name="x"`, "bad", named("model"), "ok"))
 	f.Fuzz(func(t *testing.T, body string) {
 		if f, err := Parse([]byte(body), kind); err == nil {
 			checkWritten(t, f)

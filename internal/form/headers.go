@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/llmgov/llmgov/internal/text"
 )
 
 const (
@@ -23,21 +25,21 @@ type headers struct {
 
 // readHeaders reads the headers of a part. Those that would change what the part means are refused, and
 // so are all that are not known.
-func readHeaders(text string) (headers, *Error) {
+func readHeaders(block string) (headers, *Error) {
 	var h headers
-	if !utf8.ValidString(text) {
+	if !utf8.ValidString(block) {
 		return h, bad("The headers of a part are not valid UTF-8.")
 	}
 	seen := map[string]bool{}
-	for line := range strings.SplitSeq(text, "\r\n") {
+	for line := range strings.SplitSeq(block, "\r\n") {
 		name, value, ok := strings.Cut(line, ":")
 		name = strings.ToLower(name)
 		value = strings.Trim(value, " \t")
 		if !ok || !isToken(name) || strings.IndexFunc(value, isControl) >= 0 {
-			return h, bad("The line %q is not a header of a part.", brief(line))
+			return h, bad("The line %q is not a header of a part.", text.Brief(line))
 		}
 		if seen[name] {
-			return h, bad("A part has the header %s twice.", brief(name))
+			return h, bad("A part has the header %s twice.", text.Brief(name))
 		}
 		seen[name] = true
 		if problem := h.read(name, value); problem != nil {
@@ -58,7 +60,7 @@ func (h *headers) read(name, value string) *Error {
 	case "content-type":
 		kind, params, err := mime.ParseMediaType(value)
 		if err != nil || !strings.Contains(kind, "/") {
-			return bad("The Content-Type %q of a part cannot be read.", brief(value))
+			return bad("The Content-Type %q of a part cannot be read.", text.Brief(value))
 		}
 		h.kind = kind
 		h.params = params
@@ -67,10 +69,10 @@ func (h *headers) read(name, value string) *Error {
 		switch strings.ToLower(value) {
 		case "7bit", "8bit", "binary": // as it is
 		default:
-			return bad("The Content-Transfer-Encoding %q of a part is not supported. Send it as it is.", brief(value))
+			return bad("The Content-Transfer-Encoding %q of a part is not supported. Send it as it is.", text.Brief(value))
 		}
 	default:
-		return bad("The header %s of a part is not supported.", brief(name))
+		return bad("The header %s of a part is not supported.", text.Brief(name))
 	}
 	return nil
 }
@@ -79,23 +81,23 @@ func (h *headers) read(name, value string) *Error {
 func (h *headers) readDisposition(value string) *Error {
 	kind, rest, more := strings.Cut(value, ";")
 	if !strings.EqualFold(strings.TrimSpace(kind), "form-data") {
-		return bad("The Content-Disposition %q must be form-data.", brief(value))
+		return bad("The Content-Disposition %q must be form-data.", text.Brief(value))
 	}
 	for more {
-		var key, text string
+		var key, said string
 		key, rest, more = strings.Cut(rest, "=")
 		if more {
-			text, rest, more = cutValue(rest)
+			said, rest, more = cutValue(rest)
 		}
 		if !more {
-			return bad("The Content-Disposition %q cannot be read.", brief(value))
+			return bad("The Content-Disposition %q cannot be read.", text.Brief(value))
 		}
-		if problem := h.param(strings.ToLower(strings.TrimSpace(key)), text); problem != nil {
+		if problem := h.param(strings.ToLower(strings.TrimSpace(key)), said); problem != nil {
 			return problem
 		}
 		rest, more = strings.CutPrefix(strings.TrimLeft(rest, " "), ";")
 		if !more && rest != "" {
-			return bad("The Content-Disposition %q cannot be read.", brief(value))
+			return bad("The Content-Disposition %q cannot be read.", text.Brief(value))
 		}
 	}
 	if !h.named {
@@ -105,24 +107,24 @@ func (h *headers) readDisposition(value string) *Error {
 }
 
 // param takes one parameter of the Content-Disposition over.
-func (h *headers) param(key, text string) *Error {
+func (h *headers) param(key, said string) *Error {
 	switch {
 	case key == "name" && !h.named:
 		h.named = true
-		h.name = text
-		if !isName(text) {
-			return bad("The name %q of a part must be 1 to %d letters, digits and . _ - [ ], and none that servers read as something else.", brief(text), maxName)
+		h.name = said
+		if !isName(said) {
+			return bad("The name %q of a part must be 1 to %d letters, digits and . _ - [ ], and none that servers read as something else.", text.Brief(said), maxName)
 		}
 	case key == "filename" && !h.filed:
 		h.filed = true
-		h.filename = text[strings.LastIndexByte(text, '/')+1:] // some servers take the folders away
-		if h.filename == "" || len(text) > maxFilename || h.filename == "." || h.filename == ".." {
-			return bad("The filename %q must be 1 to %d bytes long, and not end as a folder.", brief(text), maxFilename)
+		h.filename = said[strings.LastIndexByte(said, '/')+1:] // some servers take the folders away
+		if h.filename == "" || len(said) > maxFilename || h.filename == "." || h.filename == ".." {
+			return bad("The filename %q must be 1 to %d bytes long, and not end as a folder.", text.Brief(said), maxFilename)
 		}
 	case key == "name" || key == "filename":
 		return bad("A part has two parameters %s.", key)
 	default:
-		return bad("The parameter %q of a Content-Disposition is not supported, only name and filename are.", brief(key))
+		return bad("The parameter %q of a Content-Disposition is not supported, only name and filename are.", text.Brief(key))
 	}
 	return nil
 }
@@ -130,7 +132,7 @@ func (h *headers) param(key, text string) *Error {
 // check refuses types that change what the content says.
 func (h *headers) check(file bool) *Error {
 	if strings.HasPrefix(h.kind, "multipart/") {
-		return bad("A part of the type %s is not supported.", brief(h.kind))
+		return bad("A part of the type %s is not supported.", text.Brief(h.kind))
 	}
 	if file {
 		return nil
@@ -139,7 +141,7 @@ func (h *headers) check(file bool) *Error {
 	case "", "utf-8", "utf8", "us-ascii":
 		return nil
 	}
-	return bad("The charset %q of a field is not supported. Send UTF-8.", brief(h.params["charset"]))
+	return bad("The charset %q of a field is not supported. Send UTF-8.", text.Brief(h.params["charset"]))
 }
 
 // fileType is the media type of a file, in its usual form.

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/llmgov/llmgov/internal/gateway/dialect"
 	"github.com/llmgov/llmgov/internal/splice"
 	"github.com/llmgov/llmgov/internal/telemetry"
+	"github.com/llmgov/llmgov/internal/text"
 )
 
 // choosePool finds the pool that serves the model.
@@ -104,7 +106,7 @@ func (c *call) servedByNone() *refusal {
 	}
 	return &refusal{
 		Status: http.StatusNotFound, Code: admission.CodeNotFound,
-		Message: "Pool " + c.pool.Name + " has no upstream that serves " + c.r.Method + " " + brief(c.r.URL.Path) + " for " + quoted(brief(c.head.Model)) +
+		Message: "Pool " + c.pool.Name + " has no upstream that serves " + c.r.Method + " " + text.Brief(c.r.URL.Path) + " for " + strconv.Quote(text.Brief(c.head.Model)) +
 			": it has " + strings.Join(kinds, ", ") + ".",
 	}
 }

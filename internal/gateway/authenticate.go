@@ -8,6 +8,7 @@ import (
 	"github.com/llmgov/llmgov/internal/bearer"
 	"github.com/llmgov/llmgov/internal/connections"
 	"github.com/llmgov/llmgov/internal/gateway/realtime"
+	"github.com/llmgov/llmgov/internal/text"
 )
 
 // MaxHeader is how many bytes of headers a request may have. A server around a Gateway should
@@ -24,7 +25,7 @@ func (c *call) unfit() *refusal {
 		}
 	}
 	if c.at.Wrong {
-		return &refusal{Status: http.StatusNotFound, Code: admission.CodeNotFound, Message: "There is no route " + c.r.Method + " " + brief(c.r.URL.Path) + "."}
+		return &refusal{Status: http.StatusNotFound, Code: admission.CodeNotFound, Message: "There is no route " + c.r.Method + " " + text.Brief(c.r.URL.Path) + "."}
 	}
 	return nil
 }
@@ -58,5 +59,5 @@ func (c *call) granted() *refusal {
 	if c.Tenant.Routes.Has(c.at.Grant()) {
 		return nil
 	}
-	return &refusal{Status: http.StatusForbidden, Code: admission.CodeRoute, Message: "Tenant " + c.Tenant.Name + " is not granted " + c.r.Method + " " + brief(c.r.URL.Path) + ". Whoever runs this gateway can add " + c.at.Grant().String() + " to its routes."}
+	return &refusal{Status: http.StatusForbidden, Code: admission.CodeRoute, Message: "Tenant " + c.Tenant.Name + " is not granted " + c.r.Method + " " + text.Brief(c.r.URL.Path) + ". Whoever runs this gateway can add " + c.at.Grant().String() + " to its routes."}
 }

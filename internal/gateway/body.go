@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"net/http"
+	"strconv"
 	"sync"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/llmgov/llmgov/internal/gateway/describe"
 	"github.com/llmgov/llmgov/internal/gateway/dialect"
 	"github.com/llmgov/llmgov/internal/gateway/head"
+	"github.com/llmgov/llmgov/internal/text"
 )
 
 // readBody reads the query, the whole body and its head.
@@ -21,7 +23,7 @@ func (c *call) readBody() *refusal {
 	}
 	for _, enc := range c.r.Header.Values("Content-Encoding") {
 		if enc != "" && enc != "identity" {
-			return invalid("", "A body with Content-Encoding "+quoted(enc)+" cannot be governed. Send it as it is.")
+			return invalid("", "A body with Content-Encoding "+strconv.Quote(enc)+" cannot be governed. Send it as it is.")
 		}
 	}
 	if f := c.receive(); f != nil {
@@ -96,5 +98,5 @@ func invalid(param, what string) *refusal {
 }
 
 func tooLarge(limit int64) *refusal {
-	return &refusal{Status: http.StatusRequestEntityTooLarge, Code: admission.CodeTooLarge, Message: "The body is larger than " + bytesText(limit) + "."}
+	return &refusal{Status: http.StatusRequestEntityTooLarge, Code: admission.CodeTooLarge, Message: "The body is larger than " + text.Bytes(limit) + "."}
 }

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/llmgov/llmgov/internal/admission"
@@ -28,7 +29,7 @@ func (c *call) serveModels() {
 	if id != "" {
 		p, ok := c.world.Snapshot.PoolOf(id)
 		if !ok || !c.Tenant.MayUse(id) {
-			c.refuse(&refusal{Status: http.StatusNotFound, Code: admission.CodeNoModel, Param: "model", Message: "There is no model " + quoted(id) + " for tenant " + c.Tenant.Name + "."})
+			c.refuse(&refusal{Status: http.StatusNotFound, Code: admission.CodeNoModel, Param: "model", Message: "There is no model " + strconv.Quote(id) + " for tenant " + c.Tenant.Name + "."})
 			return
 		}
 		c.writeJSON(modelObject{ID: id, Object: "model", OwnedBy: p.Name})

@@ -3,6 +3,7 @@ package gateway
 import (
 	"net/http"
 	"slices"
+	"strconv"
 
 	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/gateway/describe"
@@ -11,6 +12,7 @@ import (
 	"github.com/llmgov/llmgov/internal/gateway/stored"
 	"github.com/llmgov/llmgov/internal/gateway/upstream"
 	"github.com/llmgov/llmgov/internal/objects"
+	"github.com/llmgov/llmgov/internal/text"
 )
 
 // A batch is a file of calls that the upstream makes later, by itself. So the calls
@@ -34,7 +36,7 @@ func (c *call) checkBatch() *refusal {
 // checkNewBatch checks that a batch is made of a file that was checked.
 func (c *call) checkNewBatch() *refusal {
 	if !stored.IsInference(c.head.Endpoint) {
-		return invalid("endpoint", "A batch cannot call "+quoted(brief(c.head.Endpoint))+".")
+		return invalid("endpoint", "A batch cannot call "+strconv.Quote(text.Brief(c.head.Endpoint))+".")
 	}
 	found, _ := c.head.References() // which have been checked
 	for _, ref := range found {

@@ -19,6 +19,7 @@ import (
 	"github.com/llmgov/llmgov/internal/gateway/head"
 	"github.com/llmgov/llmgov/internal/gateway/realtime"
 	"github.com/llmgov/llmgov/internal/telemetry"
+	"github.com/llmgov/llmgov/internal/text"
 	"github.com/llmgov/llmgov/internal/upstreams"
 )
 
@@ -179,7 +180,7 @@ func (r realtimeCall) Cut() (*admission.Refusal, error) {
 
 // Rejected implements realtime.Call.
 func (r realtimeCall) Rejected(event, message string) {
-	r.c.g.log.Debug("upstream refuses an event of the gateway", "request_id", r.c.ID, "upstream", r.c.try.up.Name, "event", event, "message", brief(message))
+	r.c.g.log.Debug("upstream refuses an event of the gateway", "request_id", r.c.ID, "upstream", r.c.try.up.Name, "event", event, "message", text.Brief(message))
 }
 
 // Panicked implements realtime.Call.

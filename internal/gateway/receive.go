@@ -11,6 +11,7 @@ import (
 	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/gateway/dialect"
 	"github.com/llmgov/llmgov/internal/intake"
+	"github.com/llmgov/llmgov/internal/text"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -120,7 +121,7 @@ func (c *call) notReceived(err error, limit int64) *refusal {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return &refusal{
 			Status: http.StatusRequestTimeout, Code: admission.CodeInvalid,
-			Message: "The body came too slowly: each " + bytesText(lap) + " within " + lapTime.String() + ", and all of it within " + bodyTimeout.String() + ".",
+			Message: "The body came too slowly: each " + text.Bytes(lap) + " within " + lapTime.String() + ", and all of it within " + bodyTimeout.String() + ".",
 		}
 	}
 	return invalid("", "The body broke off before its end.")
@@ -135,12 +136,12 @@ func (c *call) noMemory(full *intake.Refused) *refusal {
 	if full.Process {
 		return &refusal{
 			Status: http.StatusServiceUnavailable, Code: admission.CodeOverloaded, RetryAfter: full.RetryAfter,
-			Message: "Bodies of calls fill the memory that this gateway has for them (" + bytesText(m.Process) + ")." + again,
+			Message: "Bodies of calls fill the memory that this gateway has for them (" + text.Bytes(m.Process) + ")." + again,
 		}
 	}
 	f := &refusal{
 		Status: http.StatusTooManyRequests, Code: admission.CodeRate, Kind: governor.ReasonConcurrency.String(), RetryAfter: full.RetryAfter,
-		Message: "Bodies of calls of tenant " + c.Tenant.Name + " fill its memory for them (" + bytesText(m.Tenant) + ")." + again,
+		Message: "Bodies of calls of tenant " + c.Tenant.Name + " fill its memory for them (" + text.Bytes(m.Tenant) + ")." + again,
 	}
 	if full.Readers {
 		f.Message = "Tenant " + c.Tenant.Name + " sends too many bodies at the same time for its concurrency." + again

@@ -7,6 +7,7 @@ import (
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/telemetry"
+	"github.com/llmgov/llmgov/internal/text"
 )
 
 // summary is how a call ended, in the words of the metrics; its log line and its span say the same.
@@ -50,7 +51,7 @@ func (c *call) summary() summary {
 		s.pool = c.pool.Name
 	}
 	if c.head != nil {
-		s.model = brief(c.head.Model)
+		s.model = text.Brief(c.head.Model)
 	}
 	if f := c.Turned; f != nil {
 		s.outcome = telemetry.Refused
@@ -83,9 +84,9 @@ func (c *call) summary() summary {
 // is how many calls without a valid key had no line since the last one that had.
 func (c *call) logLine(s *summary, unlogged int64) {
 	var room [27]slog.Attr // for all that a line can say
-	l := line(room[:0]).text("request_id", c.ID).text("trace_id", c.Spans.TraceID()).text("method", brief(c.r.Method)).text("route", s.route)
+	l := line(room[:0]).text("request_id", c.ID).text("trace_id", c.Spans.TraceID()).text("method", text.Brief(c.r.Method)).text("route", s.route)
 	if path := c.r.URL.Path; path != s.route {
-		l = l.text("path", brief(path))
+		l = l.text("path", text.Brief(path))
 	}
 	l = append(l, slog.Int("status", s.status))
 	l = l.text("outcome", s.outcome).text("reason", s.reason).text("axis", s.axis).text("code", s.code)
