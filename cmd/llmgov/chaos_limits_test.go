@@ -217,9 +217,11 @@ func (w *want) empty(idle []int) {
 		}
 		r.provider.mock.ResetStats()
 		var callers sync.WaitGroup
+		end := time.Now().Add(patience)
 		for range slotsRation {
 			callers.Go(func() {
-				for end := time.Now().Add(15 * time.Second); w.call(w.t.Context(), w.gateways[0], r, 40) != http.StatusOK && time.Now().Before(end); {
+				for r.provider.mock.Stats().PeakRunning < r.limit && time.Now().Before(end) {
+					w.call(w.t.Context(), w.gateways[0], r, 10)
 				}
 			})
 		}
