@@ -101,7 +101,7 @@ func (c *tumult) mishaps(all bool) []mishap {
 
 // losses are of all data of the store, of which those who are left have to tell.
 func (c *tumult) losses(all bool) []mishap {
-	lost := mishap{name: "all data of the store lost", lasts: time.Second, do: c.store.Flush, undo: func() {}, within: 15 * time.Second} // else it is a minute
+	lost := mishap{name: "all data of the store lost", lasts: time.Second, do: c.store.Flush, undo: func() {}, within: 30 * time.Second} // else it is a minute
 	list := []mishap{lost}
 	if !all {
 		return list
