@@ -22,6 +22,16 @@ func (p *pool) adaptLocked() {
 	}
 }
 
+// resume has an adaptive limit go on where it was when an earlier process ended.
+func (p *pool) resume(now time.Time, limit int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.limiter != nil {
+		p.limiter.Resume(now, limit)
+		p.narrowLocked()
+	}
+}
+
 // narrowLocked limits the slots in use to what the limiter allows and, where slots are divided over
 // processes, to what of them is granted. Call pumpAndUnlock afterwards, because a call that waits may fit
 // now.

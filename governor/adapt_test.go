@@ -350,3 +350,23 @@ func TestAdaptive_SharedWait(t *testing.T) {
 		}
 	})
 }
+
+// TestAdaptive_AfterARestart: a process goes on with the limit that the one before it saved, within its own bounds.
+func TestAdaptive_AfterARestart(t *testing.T) {
+	cfg := Config{Pools: []Pool{adaptivePool()}, Tenants: []Tenant{{Name: "a", Weight: 1000}}}
+	before := must(t, cfg)
+	before.table.Load().pools["p"].resume(time.Now(), 48)
+	past := NewPast(time.Now(), nil)
+	past.Saved = before.Saved()
+	for _, c := range []struct{ most, want int64 }{{200, 48}, {40, 40}} {
+		cfg.Pools[0].Concurrency = c.most
+		cfg.Past = past
+		after := must(t, cfg)
+		if got := after.slotsOf("p"); got != c.want {
+			t.Errorf("the limit was 48, and with at most %d it is %d after a restart, want %d", c.most, got, c.want)
+		}
+		if got := past.State().Past(time.Now(), nil).Limits["p"]; got != 48 {
+			t.Errorf("a replay begins with %d, want 48", got)
+		}
+	}
+}

@@ -18,8 +18,8 @@ import (
 type Past struct {
 	// Uses is the usage of budgets.
 	Uses *Uses
-	// Shares is how pools' budgets stood between their tenants. It may be older than Uses.
-	Shares []ShareState
+	// Saved is the state of pools that no record has. It may be older than Uses.
+	Saved
 
 	now     time.Time
 	lived   time.Time // the latest that the process may have lived
@@ -90,10 +90,15 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// remember books the calls of the past in the rolling limits.
+// remember books the calls of the past in the rolling limits, and has adaptive limits go on where they were.
 func (tb *table) remember(now time.Time, past *Past) {
 	for i := range past.ended {
 		tb.rememberCall(now, &past.ended[i])
+	}
+	for pool, limit := range past.Limits {
+		if p := tb.pools[pool]; p != nil {
+			p.resume(now, limit)
+		}
 	}
 }
 
@@ -205,8 +210,8 @@ type ShareState struct {
 	Absent []string
 }
 
-// Shares copies how the pools' budgets stand between their tenants.
-func (g *Governor) Shares() []ShareState {
+// shareStates copies how the pools' budgets stand between their tenants.
+func (g *Governor) shareStates() []ShareState {
 	var out []ShareState
 	tb := g.table.Load()
 	now := g.clock.Now()
@@ -277,6 +282,7 @@ func (a *account) restoreSplit(now time.Time, r *recall, pool string, know func(
 type PastState struct {
 	Uses   []OwnerUse
 	Shares []ShareState
+	Limits map[string]int64 `json:",omitempty"`
 	// Ended are the calls of the last minutes.
 	Ended []Record
 	// Last is the last call's number in the journal.
@@ -291,7 +297,7 @@ type OwnerUse struct {
 
 // State copies a past in which no call runs any more; see Cut.
 func (p *Past) State() *PastState {
-	s := &PastState{Shares: slices.Clone(p.Shares), Ended: slices.Clone(p.ended), Last: p.last}
+	s := &PastState{Shares: slices.Clone(p.Shares), Limits: maps.Clone(p.Limits), Ended: slices.Clone(p.ended), Last: p.last}
 	for who, use := range p.Uses.rows {
 		s.Uses = append(s.Uses, OwnerUse{who, use.Use})
 	}
@@ -308,6 +314,7 @@ func (s *PastState) Past(now time.Time, zone *time.Location) *Past {
 		p.Uses.Set(u.Owner, u.Use)
 	}
 	p.Shares = slices.Clone(s.Shares)
+	p.Limits = maps.Clone(s.Limits)
 	p.ended = slices.Clone(s.Ended)
 	p.last = s.Last
 	return p

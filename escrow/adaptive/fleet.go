@@ -38,6 +38,9 @@ func NewFleet(cfg Config) *Fleet { return &Fleet{limiter: New(cfg), known: map[s
 // Begin begins at the number of calls that run already, within the bounds.
 func (f *Fleet) Begin(running int64) { f.limiter.Begin(running) }
 
+// Resume begins at a limit that was found before, within the bounds.
+func (f *Fleet) Resume(now time.Time, limit int64) { f.limiter.follow(now, limit) }
+
 // Configure changes law and bounds.
 func (f *Fleet) Configure(cfg Config) { f.limiter.Configure(cfg) }
 

@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/escrow/adaptive"
 	"github.com/llmgov/llmgov/escrow/budget"
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/testkit"
@@ -64,7 +65,7 @@ func begin(t *testing.T, opt Options, cfg governor.Config) *life {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = j.Run(ctx, g.Shares)
+		_ = j.Run(ctx, g.Saved)
 	}()
 	return &life{g, j, func() { cancel(); <-done }}
 }
@@ -77,7 +78,7 @@ func (l *life) kill() {
 func (l *life) stop(t *testing.T) {
 	t.Helper()
 	l.end()
-	if err := l.j.Close(l.Shares()); err != nil {
+	if err := l.j.Close(l.Saved()); err != nil {
 		t.Error(err)
 	}
 }
@@ -339,6 +340,46 @@ func TestSharesOutliveAKill(t *testing.T) {
 			t.Errorf("b gets %d after a got %d of its 800 at half time", n, first)
 		}
 		g.kill()
+	})
+}
+
+// TestLimitsOutliveAKill: an adaptive limit goes on where it was saved last, also if the next process is killed before it
+// saves anything.
+func TestLimitsOutliveAKill(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		cfg := config()
+		cfg.Pools = []governor.Pool{{Name: "p", Concurrency: 100, MinConcurrency: 4, Adaptive: adaptive.Gradient, MaxQueue: 100}}
+		g := begin(t, options(dir), cfg)
+		var group sync.WaitGroup
+		for range 20 {
+			group.Go(func() {
+				for range 50 {
+					l, rej := g.Acquire(t.Context(), governor.Request{Tenant: "a", Pool: "p", Model: "m", Stream: true, Output: 1})
+					if rej != nil {
+						continue
+					}
+					time.Sleep(100 * time.Millisecond)
+					l.Progress(1)
+					time.Sleep(time.Second)
+					l.Settle(governor.Usage{Output: 1})
+				}
+			})
+		}
+		group.Wait()
+		time.Sleep(time.Minute)
+		found := g.State().Pools[0].Slots
+		if found < 10 {
+			t.Fatalf("20 calls ran at a limit of %d", found)
+		}
+		g.kill()
+		for n := range 2 {
+			next := begin(t, options(dir), cfg)
+			if got := next.State().Pools[0].Slots; got != found {
+				t.Errorf("life %d begins with a limit of %d, want %d", n+2, got, found)
+			}
+			next.kill()
+		}
 	})
 }
 
@@ -614,8 +655,8 @@ func BenchmarkAcquireSettle(b *testing.B) {
 				cfg.Past = past
 				ctx, cancel := context.WithCancel(b.Context())
 				done := make(chan struct{})
-				go func() { defer close(done); _ = j.Run(ctx, func() []governor.ShareState { return nil }) }()
-				defer func() { cancel(); <-done; _ = j.Close(nil) }()
+				go func() { defer close(done); _ = j.Run(ctx, func() governor.Saved { return governor.Saved{} }) }()
+				defer func() { cancel(); <-done; _ = j.Close(governor.Saved{}) }()
 			}
 			g, err := governor.New(cfg)
 			if err != nil {

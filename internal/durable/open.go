@@ -118,5 +118,5 @@ func (j *Journal) begin(past *governor.Past) error {
 	j.dirty = true
 	// So that repeated starts do not read more each time.
 	maps.Copy(j.unsaved, j.uses.Changed())
-	return j.save(past.Shares)
+	return j.save(past.Saved)
 }

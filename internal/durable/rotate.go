@@ -42,9 +42,9 @@ func (j *Journal) putInPlace(n uint64) error {
 	return os.Rename(filepath.Join(j.opt.Dir, nextSegment), segmentPath(j.opt.Dir, n))
 }
 
-// Run syncs and rotates until ctx ends. shares returns the state of the pools' budgets
-// between their tenants; it is called once a minute.
-func (j *Journal) Run(ctx context.Context, shares func() []governor.ShareState) error {
+// Run syncs and rotates until ctx ends. saved returns the state of the pools that is in no record; it is called once
+// a minute.
+func (j *Journal) Run(ctx context.Context, saved func() governor.Saved) error {
 	tick := time.NewTicker(syncEvery)
 	defer tick.Stop()
 	for {
@@ -55,7 +55,7 @@ func (j *Journal) Run(ctx context.Context, shares func() []governor.ShareState) 
 		}
 		err := j.sync()
 		if err == nil && time.Since(j.rotated) >= rotateEvery {
-			err = j.rotate(shares())
+			err = j.rotate(saved())
 		}
 		j.logError(err)
 	}
@@ -94,7 +94,7 @@ func (j *Journal) sync() error {
 
 // rotate begins a new segment, saves the books as of its beginning, and removes the
 // segments whose records no longer count.
-func (j *Journal) rotate(shares []governor.ShareState) error {
+func (j *Journal) rotate(saved governor.Saved) error {
 	j.mu.Lock()
 	old, err := j.turnLocked()
 	if err == nil {
@@ -107,7 +107,7 @@ func (j *Journal) rotate(shares []governor.ShareState) error {
 	j.closed[j.segment] = time.Now()
 	j.segment++
 	j.rotated = time.Now()
-	return errors.Join(old.Sync(), old.Close(), syncDir(j.opt.Dir), j.save(shares))
+	return errors.Join(old.Sync(), old.Close(), syncDir(j.opt.Dir), j.save(saved))
 }
 
 // turnLocked replaces the current segment by a new one, and returns the former.
@@ -139,8 +139,8 @@ func (j *Journal) turnLocked() (old file, err error) {
 
 // save writes the books as of the beginning of the current segment, and then removes
 // superfluous segments.
-func (j *Journal) save(shares []governor.ShareState) error {
-	if err := j.books.save(j.segment, j.unsaved, shares); err != nil {
+func (j *Journal) save(saved governor.Saved) error {
+	if err := j.books.save(j.segment, j.unsaved, saved); err != nil {
 		return fmt.Errorf("durable: %s: %w", j.books.db.Path(), err)
 	}
 	j.since = j.segment
@@ -160,7 +160,7 @@ func (j *Journal) save(shares []governor.ShareState) error {
 
 // Close saves everything and unlocks the folder. Run must have ended. Later records are
 // not kept.
-func (j *Journal) Close(shares []governor.ShareState) error {
+func (j *Journal) Close(saved governor.Saved) error {
 	j.mu.Lock()
 	f := j.file
 	j.file = nil
@@ -171,7 +171,7 @@ func (j *Journal) Close(shares []governor.ShareState) error {
 	maps.Copy(j.unsaved, j.uses.Changed())
 	j.mu.Unlock()
 	j.segment++ // because the next process begins a new one
-	return errors.Join(f.Sync(), f.Close(), j.save(shares), syncDir(j.opt.Dir), j.books.db.Close())
+	return errors.Join(f.Sync(), f.Close(), j.save(saved), syncDir(j.opt.Dir), j.books.db.Close())
 }
 
 // syncDir syncs the names of files.

@@ -13,12 +13,13 @@ import (
 	"github.com/llmgov/llmgov/governor"
 )
 
-// saved is books.db: the usage of budgets as of the beginning of a segment.
+// saved is books.db: the usage of budgets as of the beginning of a segment, and the state of pools as of about then.
 type saved struct{ db *bolt.DB }
 
 var (
-	bucketMeta, bucketUses         = []byte("meta"), []byte("uses")
-	keyFormat, keySince, keyShares = []byte("format"), []byte("since"), []byte("shares")
+	bucketMeta, bucketUses = []byte("meta"), []byte("uses")
+	keyFormat, keySince    = []byte("format"), []byte("since")
+	keyShares, keyLimits   = []byte("shares"), []byte("limits")
 )
 
 const (
@@ -66,6 +67,11 @@ func (s *saved) load(past *governor.Past) (since uint64, err error) {
 				return err
 			}
 		}
+		if text := meta.Get(keyLimits); text != nil {
+			if err := json.Unmarshal(text, &past.Limits); err != nil {
+				return err
+			}
+		}
 		return uses.ForEach(func(k, v []byte) error {
 			who, use, err := readUse(k, v)
 			if err == nil {
@@ -81,8 +87,12 @@ func (s *saved) load(past *governor.Past) (since uint64, err error) {
 }
 
 // save writes the changed books, and the number of the segment at whose beginning they are valid.
-func (s *saved) save(since uint64, changed map[governor.Owner]governor.Use, shares []governor.ShareState) error {
-	text, err := json.Marshal(shares)
+func (s *saved) save(since uint64, changed map[governor.Owner]governor.Use, pools governor.Saved) error {
+	shares, err := json.Marshal(pools.Shares)
+	if err != nil {
+		return err
+	}
+	limits, err := json.Marshal(pools.Limits)
 	if err != nil {
 		return err
 	}
@@ -104,7 +114,8 @@ func (s *saved) save(since uint64, changed map[governor.Owner]governor.Use, shar
 		return errors.Join(
 			meta.Put(keyFormat, binary.LittleEndian.AppendUint64(nil, format)),
 			meta.Put(keySince, binary.LittleEndian.AppendUint64(nil, since)),
-			meta.Put(keyShares, text),
+			meta.Put(keyShares, shares),
+			meta.Put(keyLimits, limits),
 		)
 	})
 }

@@ -83,7 +83,7 @@ func (in *Instance) build(opt Options) (err error) {
 		return err
 	}
 	if in.journal != nil {
-		in.later(func() error { return in.journal.Close(in.Governor.Shares()) })
+		in.later(func() error { return in.journal.Close(in.Governor.Saved()) })
 	}
 	in.shared, err = newSharing(cfg, in.Node, in.Governor, in.Metrics, in.seen, in.log)
 	if err != nil {
@@ -136,7 +136,7 @@ func (in *Instance) Run(ctx context.Context) error {
 		group.Go(func() error { return in.shared.Run(ctx) })
 	}
 	if in.journal != nil {
-		group.Go(func() error { return in.journal.Run(ctx, in.Governor.Shares) })
+		group.Go(func() error { return in.journal.Run(ctx, in.Governor.Saved) })
 	}
 	return group.Wait()
 }
