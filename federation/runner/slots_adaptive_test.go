@@ -91,17 +91,22 @@ func (s *server) draw() (first, rest time.Duration) {
 
 // serve takes a call through the server.
 func (s *server) serve(l governor.Lease) {
+	s.call(func() { l.Progress(0) })
+	l.Settle(governor.Usage{Input: 100, Output: 200})
+}
+
+// call takes a call through the server, and tells of its first token.
+func (s *server) call(told func()) {
 	began := time.Now()
 	s.enter()
 	first, rest := s.draw()
 	time.Sleep(first)
-	l.Progress(0)
+	told()
 	s.mu.Lock()
 	s.firsts = append(s.firsts, time.Since(began).Seconds())
 	s.mu.Unlock()
 	time.Sleep(rest)
 	s.leave()
-	l.Settle(governor.Usage{Input: 100, Output: 200})
 }
 
 // service is what a server did in a while.
@@ -158,17 +163,22 @@ func adaptiveFleet(t *testing.T, law adaptive.Law, slots int, rates []float64, r
 
 // come has so many calls a second come to a gateway.
 func (f *fleet) come(ctx context.Context, group *sync.WaitGroup, b *berth, s *server, rate float64) {
+	f.each(ctx, group, rate, func() {
+		lease, rej := b.Acquire(ctx, governor.Request{Tenant: "a", Pool: "p", Model: "m", Stream: true, Input: 100, Output: 1000})
+		if rej == nil {
+			s.serve(lease)
+		}
+	})
+}
+
+// each makes so many calls a second.
+func (f *fleet) each(ctx context.Context, group *sync.WaitGroup, rate float64, call func()) {
 	for ctx.Err() == nil {
 		f.mu.Lock()
 		pause := f.rng.ExpFloat64() / rate
 		f.mu.Unlock()
 		time.Sleep(time.Duration(pause * float64(time.Second)))
-		group.Go(func() {
-			lease, rej := b.Acquire(ctx, governor.Request{Tenant: "a", Pool: "p", Model: "m", Stream: true, Input: 100, Output: 1000})
-			if rej == nil {
-				s.serve(lease)
-			}
-		})
+		group.Go(call)
 	}
 }
 
