@@ -508,7 +508,7 @@ var rules = map[string]rule{
 	"internal/gateway": {
 		may: []string{
 			"internal/text", "internal/bearer", "internal/crash",
-			"internal/connections", "internal/dial", "internal/intake", "internal/rateheaders", "internal/recent", "internal/sampled",
+			"internal/connections", "internal/dial", "internal/intake", "internal/logging", "internal/rateheaders", "internal/recent", "internal/sampled",
 			"internal/admission", "internal/policy", "governor", "governor/tokens", "escrow", "escrow/lengths", "tenants", "tenants/keyfile", "streaming", "internal/telemetry",
 			"internal/tracing", "internal/form", "internal/splice", "internal/gateway/head", "internal/gateway/describe", "internal/gateway/dialect", "internal/gateway/realtime", "internal/gateway/relay", "internal/gateway/route", "internal/gateway/stored", "internal/gateway/upstream", "internal/gateway/usage", "internal/adminview", "internal/objects", "internal/answers", "internal/upstreams", "internal/events", "internal/history", "internal/adminapi",
 			"github.com/tidwall/gjson", "github.com/coder/websocket",

@@ -6,6 +6,7 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/admission"
+	"github.com/llmgov/llmgov/internal/logging"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/internal/text"
 )
@@ -99,9 +100,7 @@ func (c *call) logLine(s *summary, unlogged int64) {
 		l = append(l, slog.Int64("unlogged", unlogged))
 	}
 	l = append(l, slog.Float64("duration_ms", ms(time.Since(c.Began))))
-	r := slog.NewRecord(time.Now(), slog.LevelInfo, "request", 0) // without looking up who logs
-	r.AddAttrs(l...)
-	_ = c.g.log.Handler().Handle(c.r.Context(), r)
+	_ = logging.Line(c.r.Context(), c.g.log.Handler(), slog.LevelInfo, "request", l)
 }
 
 // ran adds how the call went.

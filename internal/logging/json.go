@@ -26,7 +26,14 @@ var buffers = sync.Pool{New: func() any { return new([]byte) }}
 func (h *jsonLines) Handle(ctx context.Context, r slog.Record) error {
 	buf := buffers.Get().(*[]byte)
 	defer buffers.Put(buf)
-	line, plain := appendRecord((*buf)[:0], &r)
+	line, plain := appendHead((*buf)[:0], r.Time, r.Level, r.Message)
+	if plain {
+		r.Attrs(func(a slog.Attr) bool {
+			line, plain = appendAttr(line, a)
+			return plain
+		})
+	}
+	line = append(line, "}\n"...)
 	*buf = line
 	if !plain {
 		return h.Handler.Handle(ctx, r)
@@ -35,24 +42,52 @@ func (h *jsonLines) Handle(ctx context.Context, r slog.Record) error {
 	return err
 }
 
-// appendRecord appends a record as a line. It reports false if the record is not plain.
-func appendRecord(line []byte, r *slog.Record) (_ []byte, plain bool) {
-	if r.Time.IsZero() || r.Time.Year() > 9999 || r.Time.Year() < 0 || !isPlain(r.Message) {
+// Line has a handler write a line. It does what a slog.Record with these attributes would, but makes none if the handler is JSON's
+// and the line is plain: a record of more than five attributes allocates memory for them.
+func Line(ctx context.Context, h slog.Handler, level slog.Level, msg string, attrs []slog.Attr) error {
+	now := time.Now()
+	if j, ok := h.(*jsonLines); ok {
+		if wrote, err := j.line(now, level, msg, attrs); wrote {
+			return err
+		}
+	}
+	r := slog.NewRecord(now, level, msg, 0) // without looking up who logs
+	r.AddAttrs(attrs...)
+	return h.Handle(ctx, r)
+}
+
+// line writes a line if it is plain.
+func (h *jsonLines) line(now time.Time, level slog.Level, msg string, attrs []slog.Attr) (wrote bool, err error) {
+	buf := buffers.Get().(*[]byte)
+	defer buffers.Put(buf)
+	line, plain := appendHead((*buf)[:0], now, level, msg)
+	for i := range attrs {
+		if !plain {
+			break
+		}
+		line, plain = appendAttr(line, attrs[i])
+	}
+	line = append(line, "}\n"...)
+	*buf = line
+	if !plain {
+		return false, nil
+	}
+	_, err = h.out.Write(line)
+	return true, err
+}
+
+// appendHead appends the beginning of a line. It reports false if it is not plain.
+func appendHead(line []byte, at time.Time, level slog.Level, msg string) (_ []byte, plain bool) {
+	if at.IsZero() || at.Year() > 9999 || at.Year() < 0 || !isPlain(msg) {
 		return line, false
 	}
 	line = append(line, `{"time":"`...)
-	line = r.Time.AppendFormat(line, time.RFC3339Nano)
+	line = at.AppendFormat(line, time.RFC3339Nano)
 	line = append(line, `","level":"`...)
-	line = append(line, r.Level.String()...)
+	line = append(line, level.String()...)
 	line = append(line, `","msg":"`...)
-	line = append(line, r.Message...)
-	line = append(line, '"')
-	plain = true
-	r.Attrs(func(a slog.Attr) bool {
-		line, plain = appendAttr(line, a)
-		return plain
-	})
-	return append(line, "}\n"...), plain
+	line = append(line, msg...)
+	return append(line, '"'), true
 }
 
 // appendAttr appends an attribute. It reports false if that is not plain.

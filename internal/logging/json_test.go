@@ -57,6 +57,47 @@ func TestJSON_PlainLinesAllocateNothing(t *testing.T) {
 	}
 }
 
+// A line is that of a record with its attributes, and takes no memory if it is plain, however many there are.
+func TestLine(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	var got, want bytes.Buffer
+	quick := JSON(&got).(*jsonLines)
+	slow := slog.NewJSONHandler(&want, nil)
+	for range 20_000 {
+		r := randomRecord(random)
+		var attrs []slog.Attr
+		r.Attrs(func(a slog.Attr) bool {
+			attrs = append(attrs, a)
+			return true
+		})
+		got.Reset()
+		want.Reset()
+		wrote, err := quick.line(r.Time, r.Level, r.Message, attrs)
+		if err := errors.Join(err, slow.Handle(context.Background(), r)); err != nil {
+			t.Fatal(err)
+		}
+		if wrote && got.String() != want.String() || !wrote && got.Len() > 0 {
+			t.Fatalf("\n got %swant %s", &got, &want)
+		}
+	}
+	for name, h := range map[string]slog.Handler{"plain": quick, "slog's": slog.NewJSONHandler(&got, nil)} {
+		for _, msg := range []string{"request", `"quoted"`} {
+			got.Reset()
+			if err := Line(context.Background(), h, slog.LevelInfo, msg, []slog.Attr{slog.Int("n", 1)}); err != nil || !bytes.HasSuffix(got.Bytes(), []byte(`,"n":1}`+"\n")) {
+				t.Errorf("%s, %s: %s %v", name, msg, &got, err)
+			}
+		}
+	}
+	many := make([]slog.Attr, 20)
+	for i := range many {
+		many[i] = slog.Int("n", i)
+	}
+	h := JSON(io.Discard)
+	if n := testing.AllocsPerRun(100, func() { _ = Line(context.Background(), h, slog.LevelInfo, "request", many) }); n > 0 && !raceDetector {
+		t.Errorf("%v allocations", n)
+	}
+}
+
 func randomRecord(random *rand.Rand) slog.Record {
 	texts := []string{"", "request", "a b", `quoted "x"`, `back\slash`, "tab\t", "é", "\x7f", "<&>", "\xff", "\u2028"}
 	text := func() string { return texts[random.IntN(len(texts))] }
