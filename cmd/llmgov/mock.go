@@ -19,6 +19,8 @@ type mockCmd struct {
 	TokensPerSecond float64       `placeholder:"N" help:"Speed of one stream. Default: at once."`
 	PrefixCache     int64         `placeholder:"TOKENS" help:"Cache this many tokens of prompts' beginnings, and report hits in the usage. Default: none."`
 	Slots           int           `placeholder:"N" help:"Concurrent calls; further ones wait silently. Default: no limit."`
+	Batch           int           `placeholder:"N" help:"Batch continuously: with N calls at once each is half as fast as alone."`
+	KVCache         int64         `placeholder:"TOKENS" help:"Memory for the contexts of all calls; beyond it, the streams that came last are interrupted."`
 	OutputTokens    int           `placeholder:"N" help:"Length of an answer when the call sets none. Default 32."`
 	TPM             int64         `name:"tpm" placeholder:"N" help:"Limit on tokens in a rolling minute; 429 beyond."`
 	RPM             int64         `name:"rpm" placeholder:"N" help:"Limit on requests in a rolling minute; 429 beyond."`
@@ -40,7 +42,7 @@ func (m mockCmd) Run(e *env) error {
 	s, err := mock.New(mock.Config{
 		Models: m.Model, APIKey: m.APIKey, FirstToken: m.FirstToken, TokensPerSecond: m.TokensPerSecond,
 		PrefixCache: m.PrefixCache,
-		Slots:       m.Slots, OutputTokens: m.OutputTokens, TPM: m.TPM, RPM: m.RPM, Accounting: m.Accounting,
+		Slots:       m.Slots, Batch: m.Batch, KVCache: m.KVCache, OutputTokens: m.OutputTokens, TPM: m.TPM, RPM: m.RPM, Accounting: m.Accounting,
 		ErrorRate: m.ErrorRate, HangupRate: m.HangupRate, SlowRate: m.SlowRate, SlowChunk: m.SlowChunk,
 		Usage: m.Usage, Seed: m.Seed,
 	})

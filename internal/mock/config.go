@@ -50,6 +50,11 @@ type Config struct {
 	// time to first token grows linearly after. Default 0: no such bound.
 	Slots int
 
+	// Batch and KVCache have it batch continuously (package batch): with Batch calls at once each is half as fast as alone, and
+	// KVCache is how many tokens the contexts of all may have. Default 0: they do not slow each other down, and no such bound.
+	Batch   int
+	KVCache int64
+
 	// OutputTokens is the length of an answer, per choice, when the request sets no bound and
 	// no hook. Default 32.
 	OutputTokens int
@@ -132,6 +137,8 @@ func (c Config) validate() error {
 		"TokensPerSecond is %v: must be 0 (instant) or a positive number", c.TokensPerSecond)
 	check(c.PrefixCache == 0 || c.PrefixCache >= blockTokens && c.PrefixCache <= 1<<40, "PrefixCache is %d: must be 0 (none) or at least %d", c.PrefixCache, blockTokens)
 	check(c.Slots >= 0, "Slots is %d: must be 0 (unlimited) or positive", c.Slots)
+	check(c.Batch >= 0, "Batch is %d: must be 0 (no slower) or positive", c.Batch)
+	check(c.KVCache >= 0, "KVCache is %d: must be 0 (no bound) or positive", c.KVCache)
 	check(c.OutputTokens >= 0 && c.OutputTokens <= maxOutput, "OutputTokens is %d: must be 1 to %d", c.OutputTokens, maxOutput)
 	check(c.TPM >= 0, "TPM is %d: must be 0 (off) or positive", c.TPM)
 	check(c.RPM >= 0, "RPM is %d: must be 0 (off) or positive", c.RPM)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"math"
 	"time"
+
+	"github.com/llmgov/llmgov/internal/mock/batch"
 )
 
 // pace is the schedule of an answer's tokens, counted from its start. It is absolute: a token that
@@ -14,6 +16,20 @@ type pace struct {
 	speed float64       // tokens a second; 0 = all together
 	pause time.Duration // before each chunk of a slow request
 	timer *time.Timer   // made on first need, used again for each wait
+	seat  *batch.Seat   // in a continuous batch, which then decides when tokens come; or nil
+}
+
+// begin begins the schedule of an answer to a prompt, in a batch if there is one.
+func (p *pace) begin(b *batch.Batch, prompt int64) {
+	p.start = time.Now()
+	if b == nil {
+		return
+	}
+	step := p.pause
+	if p.speed > 0 {
+		step += time.Duration(float64(time.Second) / p.speed)
+	}
+	p.seat = b.Enter(prompt, p.first+p.pause, step)
 }
 
 // instant reports whether no token needs waiting. Then no clock is read.
@@ -33,6 +49,9 @@ func (p *pace) due(i int) time.Duration {
 func (p *pace) wait(ctx context.Context, i int) bool {
 	if ctx.Err() != nil {
 		return false
+	}
+	if p.seat != nil {
+		return p.seat.Wait(ctx, i)
 	}
 	if p.instant() {
 		return true
@@ -56,6 +75,9 @@ func (p *pace) wait(ctx context.Context, i int) bool {
 
 // ready returns the number of tokens, of at most n, that are due now.
 func (p *pace) ready(from, n int) int {
+	if p.seat != nil {
+		return min(from+1, n)
+	}
 	if p.instant() {
 		return n
 	}
@@ -65,6 +87,9 @@ func (p *pace) ready(from, n int) int {
 }
 
 func (p *pace) stop() {
+	if p.seat != nil {
+		p.seat.Leave()
+	}
 	if p.timer != nil {
 		p.timer.Stop()
 	}

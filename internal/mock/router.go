@@ -27,6 +27,8 @@ func (s *Server) serveOther(w http.ResponseWriter, r *http.Request) {
 	case path == "/_stats/reset" && r.Method == http.MethodPost:
 		s.ResetStats()
 		s.writeStats(w)
+	case path == "/metrics" && r.Method == http.MethodGet:
+		s.writeMetrics(w)
 	case !s.authorised(r):
 		s.writePlain(w, 401, unauthorised(r).append(nil))
 	case path == "/models" && r.Method == http.MethodGet:

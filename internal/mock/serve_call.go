@@ -53,7 +53,7 @@ func (s *Server) serveCall(w http.ResponseWriter, r *http.Request, rt route) {
 	if !s.books.acquire(j.ctx, &j.ticket) {
 		return
 	}
-	j.plan.pace.start = time.Now()
+	j.plan.pace.begin(s.batch, j.ticket.prompt)
 	sh := j.shapes.of(j.call.route)
 	sh.prepare(j, strconv.FormatInt(j.start.Unix(), 10))
 	if j.call.streams() {

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/llmgov/llmgov/internal/mock/batch"
 )
 
 // Server is a simulated model server. It is an http.Handler, and safe for concurrent use. It
@@ -21,6 +23,7 @@ type Server struct {
 	books    books
 	account  account
 	prefixes prefixes
+	batch    *batch.Batch  // nil if it does not batch
 	seq      atomic.Uint64 // number of the last call
 	asides   atomic.Uint64 // number of the last request that was no call; separate, so that it shifts no draw
 }
@@ -37,6 +40,9 @@ func New(cfg Config) (*Server, error) {
 	s.books.rpm = cfg.RPM
 	s.books.slotLimit = int64(cfg.Slots)
 	s.books.start = time.Now()
+	if cfg.Batch > 0 || cfg.KVCache > 0 {
+		s.batch = batch.New(cfg.Batch, cfg.KVCache)
+	}
 	s.prefixes.most = int(cfg.PrefixCache / blockTokens)
 	s.models = appendModels(nil, cfg.Models)
 	return s, nil
