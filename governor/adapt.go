@@ -93,6 +93,14 @@ func (p *pool) slotLimitLocked() int64 {
 	return p.rules.Concurrency
 }
 
+// roomLocked is how many calls in flight the pool's servers have room for; 0 if they do not say.
+func (p *pool) roomLocked(now time.Time) int64 {
+	if p.limiter == nil {
+		return 0
+	}
+	return p.limiter.Room(now)
+}
+
 // observeLocked gives the limiter one sample of latency: from st.since to now, for a call of so many tokens.
 func (p *pool) observeLocked(now time.Time, st *leaseState, tokens int64) {
 	if p.limiter == nil || st.sight.atOnce == 0 {

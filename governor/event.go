@@ -25,7 +25,8 @@ const (
 
 // A governor that is Recorded or Detailed reports these too; together they are all that it was told: it
 // started, a call asked, its caller went away, it has produced so much, the governor was drained,
-// the upstream refused the call for want of capacity, and the call went on to another upstream.
+// the upstream refused the call for want of capacity, the call went on to another upstream, and the servers of a pool with an
+// adaptive limit told their load.
 const (
 	EventStarted EventKind = iota + EventKind(NumEventKinds)
 	EventAsked
@@ -34,10 +35,11 @@ const (
 	EventDrained
 	EventOverloaded
 	EventRetried
+	EventLoaded
 )
 
 var eventNames = [...]string{
-	"", "admitted", "refused", "ended", "reloaded", "throttled", "started", "asked", "left", "progress", "drained", "overloaded", "retried",
+	"", "admitted", "refused", "ended", "reloaded", "throttled", "started", "asked", "left", "progress", "drained", "overloaded", "retried", "loaded",
 }
 
 func (k EventKind) String() string { return eventNames[k] }
@@ -62,6 +64,8 @@ type Event struct {
 	Ran    time.Duration
 	// Cuts are all that are in force in a pool from now on.
 	Cuts []Cut
+	// Load is that of the servers of a pool.
+	Load Load
 	// Revision names the Config now in force, and Config is that.
 	Revision string
 	Config   *Config

@@ -34,6 +34,8 @@ type Check struct {
 	// Wait is how long it takes until there is room for the call behind those that wait already, as
 	// far as can be known; 0 is now.
 	Wait time.Duration
+	// Room is how many calls in flight the servers behind an adaptive limit on them have room for; 0 if they do not say.
+	Room int64
 }
 
 // Explain describes the limits that a call would meet now, and changes nothing. It reports false if the tenant or
@@ -246,7 +248,7 @@ func (o *Outlook) checkPoolLocked(now time.Time, p *pool, call *escrow.Call, ans
 	if limit == 0 {
 		return
 	}
-	slots := Check{Pool: p.name, Axis: axisConcurrency, Limit: limit, Used: used, Asked: 1, Wait: waits(escrow.Slots)}
+	slots := Check{Pool: p.name, Axis: axisConcurrency, Limit: limit, Used: used, Asked: 1, Wait: waits(escrow.Slots), Room: p.roomLocked(now)}
 	if call.Background && p.rules.InteractiveReserve > 0 {
 		reserve := Check{Pool: p.name, Axis: axisBackground, Asked: 1}
 		reserve.Limit, reserve.Used = p.backgroundSlotsLocked()

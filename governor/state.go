@@ -23,6 +23,8 @@ type PoolState struct {
 	// SlotsUsed is how many calls run in all processes, of the State.Slots that may. SlotsHere is how
 	// many may run in this process.
 	SlotsUsed, SlotsHere int64
+	// Room is how many calls in flight the servers behind an adaptive limit have room for; 0 if they do not say.
+	Room int64
 	// Degraded is the failure mode in force where limits are shared (Governor.Degraded), and Grant
 	// how many tokens may still be handed out before the grant expires.
 	Degraded string
@@ -115,6 +117,7 @@ func (p *poolView) state(now time.Time, tb *table, tenants []TenantState) PoolSt
 	p.expireLocked(now)
 	ps.Slots, ps.SlotsUsed = p.slotsLocked()
 	ps.SlotsHere = p.mostSlotsLocked()
+	ps.Room = p.roomLocked(now)
 	ps.Leases = p.leasesLocked(now)
 	ps.Cuts = slices.Clone(p.cuts)
 	if p.set.Shared {

@@ -74,6 +74,15 @@ func (f *Fleet) Observe(now time.Time, s Sample) {
 	f.limiter.Observe(now, s)
 }
 
+// Loaded takes in a load of the servers, heard of while so many calls are in flight at all gateways. The one that leads goes by
+// it: all read the same servers.
+func (f *Fleet) Loaded(now time.Time, load Load, inFlight int64) {
+	f.limiter.Loaded(now, load, inFlight)
+}
+
+// Room is how many calls in flight the servers have room for; 0 if they do not say that it is bounded.
+func (f *Fleet) Room(now time.Time) int64 { return f.limiter.room(now) }
+
 // Overloaded tells that the upstream refused a call for want of capacity, or did not answer it in time.
 func (f *Fleet) Overloaded(now, began time.Time) {
 	f.keep(sample{Sample: Sample{Began: began}, at: now})

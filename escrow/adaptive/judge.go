@@ -107,13 +107,13 @@ func (l *Limiter) rise(now time.Time) {
 	case now.Sub(l.rested) >= restEvery && l.canDrain():
 		l.draining = true
 	case l.ramping:
-		l.set(l.limit + max(1, l.limit/2))
+		l.grow(now, max(1, l.limit/2))
 	case l.cfg.Law == AIMD:
-		l.set(l.limit + 1)
+		l.grow(now, 1)
 	case l.hold > 0:
 		l.hold--
 	default:
-		l.set(l.limit + min(max(1, (l.limit-l.found)/2), l.limit/2))
+		l.grow(now, min(max(1, (l.limit-l.found)/2), l.limit/2))
 	}
 }
 

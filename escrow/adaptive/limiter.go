@@ -56,6 +56,8 @@ type Limiter struct {
 	rested   time.Time // when the last such was, or a light one,
 	restedAt float64   // and how many ran then
 	changed  time.Time // when the limit was; zero before the first change
+
+	servers servers
 }
 
 // New returns a limit that begins at its least.

@@ -15,15 +15,16 @@ type Line struct {
 	// Call is the number of the call in this run.
 	Call uint64 `json:"n,omitempty"`
 
-	Ask    *Ask   `json:"ask,omitempty"`
-	Waited int64  `json:"waited,omitempty"` // nanoseconds
-	Why    *Why   `json:"why,omitempty"`    // for a call admitted only because of shadow: the refusal
-	Ending string `json:"ending,omitempty"`
-	Usage  *Usage `json:"usage,omitempty"`
-	Output int64  `json:"output,omitempty"`
-	Pool   string `json:"pool,omitempty"`
-	Cuts   []Cut  `json:"cuts,omitempty"`
-	Lines  uint64 `json:"lines,omitempty"` // that are lost
+	Ask    *Ask           `json:"ask,omitempty"`
+	Waited int64          `json:"waited,omitempty"` // nanoseconds
+	Why    *Why           `json:"why,omitempty"`    // for a call admitted only because of shadow: the refusal
+	Ending string         `json:"ending,omitempty"`
+	Usage  *Usage         `json:"usage,omitempty"`
+	Output int64          `json:"output,omitempty"`
+	Pool   string         `json:"pool,omitempty"`
+	Cuts   []Cut          `json:"cuts,omitempty"`
+	Load   *governor.Load `json:"load,omitempty"`
+	Lines  uint64         `json:"lines,omitempty"` // that are lost
 	// Nodes are the gateways that share limits.
 	Nodes []string `json:"nodes,omitempty"`
 
@@ -49,6 +50,7 @@ const (
 	Drained   Kind = "drain"
 	Overload  Kind = "overload" // the upstream refused the call because it lacks capacity
 	Retried   Kind = "retry"    // the call was sent again, most often to another upstream
+	Loaded    Kind = "load"     // the load of a pool's servers, as they told it
 	Lost      Kind = "lost"
 	Seen      Kind = "nodes" // from here on other gateways share the limits
 )
@@ -151,6 +153,9 @@ func lineOf(e *governor.Event, origin time.Time) Line {
 		for _, c := range e.Cuts {
 			l.Cuts = append(l.Cuts, Cut{c.Part, c.TPM, c.RPM, int64(c.Until.Sub(origin))})
 		}
+	case governor.EventLoaded:
+		l.Pool = e.Request.Pool
+		l.Load = &e.Load
 	}
 	return l
 }
@@ -159,7 +164,7 @@ var kinds = map[governor.EventKind]Kind{
 	governor.EventStarted: Started, governor.EventAsked: Asked, governor.EventAdmitted: Admitted, governor.EventRefused: Refused,
 	governor.EventLeft: Left, governor.EventProgress: Progress, governor.EventEnded: Ended, governor.EventThrottled: Throttled,
 	governor.EventApplied: Applied, governor.EventDrained: Drained, governor.EventOverloaded: Overload,
-	governor.EventRetried: Retried,
+	governor.EventRetried: Retried, governor.EventLoaded: Loaded,
 }
 
 func policyOf(e *governor.Event) *Policy {

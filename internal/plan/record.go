@@ -50,7 +50,7 @@ type progress struct {
 	output int64
 }
 
-// change is an event that concerns all calls: an apply, a throttle, or a drain.
+// change is an event that concerns all calls: an apply, a throttle, a load of servers, or a drain.
 type change struct {
 	decisions.Line
 	line int64
@@ -123,7 +123,7 @@ func (r *Run) take(l *decisions.Line, line int64) {
 		r.Calls = append(r.Calls, c)
 		r.open[l.Call] = c
 		return
-	case decisions.Applied, decisions.Throttled, decisions.Drained:
+	case decisions.Applied, decisions.Throttled, decisions.Drained, decisions.Loaded:
 		r.changes = append(r.changes, change{*l, line})
 		return
 	case decisions.Lost:

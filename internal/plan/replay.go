@@ -179,6 +179,8 @@ func (v *replay) change(c *change) error {
 			cuts = append(cuts, governor.Cut{Part: cut.Part, TPM: cut.TPM, RPM: cut.RPM, Until: v.clock.origin.Add(time.Duration(cut.Until))})
 		}
 		v.gov.Throttle(c.Pool, cuts)
+	case decisions.Loaded:
+		v.gov.ServersLoaded(c.Pool, *c.Load)
 	case decisions.Drained:
 		v.gov.Drain()
 	}

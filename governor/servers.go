@@ -1,0 +1,34 @@
+package governor
+
+import "github.com/llmgov/llmgov/escrow/adaptive"
+
+// Load is the load of the servers behind a pool, as they tell it themselves.
+type Load = adaptive.Load
+
+// ServersLoaded takes in the load of the servers behind a pool. An adaptive limit goes by it, beside the latency of calls. For an
+// unknown pool, and for one whose limit is fixed, it does nothing.
+func (g *Governor) ServersLoaded(pool string, load Load) {
+	g.within(func() { g.serversLoaded(pool, load) })
+}
+
+func (g *Governor) serversLoaded(pool string, load Load) {
+	view := g.table.Load().pools[pool]
+	if view == nil {
+		return
+	}
+	p := view.pool
+	now := g.clock.Now()
+	p.mu.Lock()
+	if p.limiter == nil {
+		p.mu.Unlock()
+		return
+	}
+	_, inFlight := p.slotsLocked()
+	if inFlight > 0 { // else it says nothing, and need not be written down
+		g.queueDetail(Event{Kind: EventLoaded, Request: Request{Pool: pool}, Load: load})
+	}
+	p.limiter.Loaded(now, load, inFlight)
+	p.narrowLocked()
+	g.pumpAndUnlock(p, now)
+	g.deliver()
+}
