@@ -19,6 +19,9 @@ func (s *Snapshot) Cautions() []string {
 		if u.APIKey != "" && inClear(u.BaseURL) {
 			list = append(list, "upstream "+u.Name+": its api_key is sent in clear to "+hostOf(u.BaseURL)+"; use https, unless the network is yours alone")
 		}
+		if u.APIKey != "" && u.Engine.SendKey && inClear(u.Engine.URL) && !inClear(u.BaseURL) {
+			list = append(list, "upstream "+u.Name+": its api_key is sent in clear to "+hostOf(u.Engine.URL)+" for its metrics; use https, or remove send_key")
+		}
 	}
 	return list
 }

@@ -134,6 +134,8 @@ type Upstream struct {
 	APIKey string
 	// Kind is the provider's dialect: OpenAI, which is the default, Azure or Anthropic.
 	Kind string
+	// Engine says how to read the load of the upstream's own server.
+	Engine Engine `json:",omitzero"`
 }
 
 // The kinds of upstreams.

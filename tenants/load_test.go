@@ -117,8 +117,8 @@ func TestLoad_Everything(t *testing.T) {
 		Timeouts: Timeouts{time.Second, 2 * time.Minute, 90 * time.Second, 0},
 		MaxBody:  512 << 10, BodyMemory: BodyMemory{3 << 20, 1 << 20}, DecisionLog: DecisionLog{"log/d.jsonl", 1_000_000_000, 0}, Policies: []string{"policies/*.yaml", "/common/base.yaml"},
 		Upstreams: []Upstream{
-			{"local", "http://localhost:11434/v1", "", "openai"},
-			{"openai", "https://api.openai.com/v1", "sk-$x", "openai"},
+			{Name: "local", BaseURL: "http://localhost:11434/v1", Kind: "openai"},
+			{Name: "openai", BaseURL: "https://api.openai.com/v1", APIKey: "sk-$x", Kind: "openai"},
 		},
 		Pools: []Pool{{
 			Name: "gpt-4.1", Index: 0, Models: []string{"gpt-4.1", "gpt-4.1-*-x"}, Upstreams: []PoolUpstream{{Name: "openai", Weight: 1}},

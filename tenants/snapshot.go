@@ -37,6 +37,7 @@ func newSnapshot(cfg Config, list []Tenant) *Snapshot {
 		u := &cfg.Upstreams[i]
 		u.Kind = cmp.Or(u.Kind, OpenAI)
 		u.BaseURL = plainBase(u.BaseURL)
+		u.Engine.fill(u.BaseURL)
 	}
 	slices.SortFunc(cfg.Prices, func(a, b ModelPrice) int { return strings.Compare(a.Model, b.Model) })
 	s := &Snapshot{

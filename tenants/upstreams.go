@@ -25,6 +25,7 @@ var upstreamShape = shape[Upstream]{
 			Name: "kind", About: "The provider's dialect.", Kind: upstreamKinds.kind(),
 			Read: func(v value, u *Upstream) { u.Kind = readUpstreamKind(v) }, Start: func(u *Upstream) any { return u.Kind },
 		},
+		engineField,
 	},
 	Also: schema{
 		"required": []any{"base_url"},

@@ -31,6 +31,7 @@ func verify(r *report, cfg *Config, list []Tenant) {
 		} else if complaint := checkQueryOf(&u); complaint != "" {
 			r.At(strictyaml.Child(path, "base_url"), "value (not shown) %s", complaint)
 		}
+		verifyEngine(r, strictyaml.Child(path, "engine"), &u.Engine)
 	}
 	for i := range cfg.Pools {
 		names.pool(&cfg.Pools[i])

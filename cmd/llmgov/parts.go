@@ -69,6 +69,7 @@ func (p *parts) adminSide(cfg *tenants.Config, drain func(), policies *instance.
 		StoreUp:  p.StoreUp,
 		Policies: policies,
 		Sharing:  p.Sharing,
+		Engine:   p.Engine,
 		Console:  console.Handler(),
 		Caption:  played.now,
 		Closing:  closing,

@@ -54,7 +54,7 @@ func (a *API) snapshot() adminapi.Snapshot {
 // addState adds the governor's state of a pool.
 func (a *API) addState(v *adminapi.Pool, p *governor.PoolState) {
 	v.Limits = limitsOf(p)
-	v.Adaptive = adaptiveOf(&p.Config)
+	v.Adaptive = adaptiveOf(p)
 	v.Running = p.Running
 	v.Waiting = p.Waiting
 	v.OldestWait = oldestWait(p)
@@ -71,6 +71,11 @@ func (a *API) addState(v *adminapi.Pool, p *governor.PoolState) {
 	if a.Sharing != nil {
 		v.Sharing = a.Sharing(p.Config.Name)
 	}
+	for i := range v.Upstreams {
+		if a.Engine != nil {
+			v.Upstreams[i].Engine = a.Engine(v.Upstreams[i].Name)
+		}
+	}
 	if v.Sharing != nil {
 		v.Sharing.Slots = sharingSlots(p)
 	}
@@ -85,11 +90,11 @@ func sharingSlots(p *governor.PoolState) *adminapi.SharingSlots {
 }
 
 // adaptiveOf is the range of a pool's adaptive limit; nil if it has none.
-func adaptiveOf(p *governor.Pool) *adminapi.Adaptive {
-	if p.Adaptive == adaptive.Fixed {
+func adaptiveOf(p *governor.PoolState) *adminapi.Adaptive {
+	if p.Config.Adaptive == adaptive.Fixed {
 		return nil
 	}
-	return &adminapi.Adaptive{Law: p.Adaptive.String(), Min: p.MinConcurrency, Max: p.Concurrency}
+	return &adminapi.Adaptive{Law: p.Config.Adaptive.String(), Min: p.Config.MinConcurrency, Max: p.Config.Concurrency, Room: p.Room}
 }
 
 // limitsOf lists a pool's limits: on tokens, requests and concurrent calls.

@@ -55,6 +55,9 @@ type ExplainedLimit struct {
 	Wait *float64 `json:"wait_seconds,omitempty"`
 	// Most is the bound of an adaptive limit, whose present value is Limit.
 	Most float64 `json:"most,omitempty"`
+	// Room is how many calls in flight the upstreams' servers have room for, by their own metrics: an adaptive limit rises no
+	// further. 0 if they do not say.
+	Room float64 `json:"room,omitempty"`
 	// From is file:line:col; "" for a default, and for a limit that no file has.
 	From string `json:"from"`
 }

@@ -16,6 +16,8 @@ type Adaptive struct {
 	Law string `json:"law"`
 	Min int64  `json:"min"`
 	Max int64  `json:"max"`
+	// Room is how many calls in flight the upstreams' servers have room for, by their own metrics; left out if they do not say.
+	Room int64 `json:"room,omitempty"`
 }
 
 // Budget is one budget, or a tenant's part of a pool's; money is in dollars.

@@ -72,6 +72,18 @@ type Upstream struct {
 	// TPM and RPM are the limits that it declared of late; null if it did not.
 	TPM *int64 `json:"declared_tpm"`
 	RPM *int64 `json:"declared_rpm"`
+	// Engine is the load of its server; nil if the config does not say how to read it, or it was not read yet.
+	Engine *Engine `json:"engine,omitempty"`
+}
+
+// Engine is the load of an upstream's server, as its own metrics told it. If it is not Fresh, they were not read in the last seconds,
+// and Error is why.
+type Engine struct {
+	Running int64   `json:"running"`
+	Waiting int64   `json:"waiting"`
+	KVUse   float64 `json:"kv_cache_use"`
+	Fresh   bool    `json:"fresh"`
+	Error   string  `json:"error,omitempty"`
 }
 
 // Lease is an admitted call that has not been settled.

@@ -214,7 +214,7 @@ var rules = map[string]rule{
 		reason: "a stream's meter knows no tenants and no stores",
 	},
 	"internal/mock": {
-		may:    []string{"github.com/tidwall/gjson", "github.com/coder/websocket"},
+		may:    []string{"internal/mock/batch", "github.com/tidwall/gjson", "github.com/coder/websocket"},
 		reason: "what the product is tested against shares nothing with it",
 	},
 	"internal/telemetry": {
@@ -408,6 +408,10 @@ var rules = map[string]rule{
 		not:    []string{"net", "net/http", "os"},
 		reason: "lines are gathered without knowing what they say, or where they go",
 	},
+	"internal/mock/batch": {
+		not:    []string{"net", "net/http", "os", "log", "log/slog"},
+		reason: "a batch is simulated without knowing how calls come",
+	},
 	"internal/engine": {
 		may:    []string{"github.com/prometheus/client_model", "github.com/prometheus/common", "golang.org/x/sync"},
 		reason: "servers are read without knowing which limits go by what they say",
@@ -463,7 +467,7 @@ var rules = map[string]rule{
 	},
 	"internal/instance": {
 		may: []string{
-			"internal/admin", "internal/adminapi", "internal/admission", "internal/decisions", "internal/durable", "internal/events", "internal/policy", "internal/telemetry",
+			"internal/admin", "internal/adminapi", "internal/admission", "internal/decisions", "internal/durable", "internal/engine", "internal/events", "internal/policy", "internal/telemetry",
 			"federation", "federation/postgres", "federation/redis", "federation/runner", "governor", "governor/sharing", "tenants", "golang.org/x/sync",
 		},
 		not:    []string{"net", "net/http"},

@@ -2,10 +2,12 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"sync"
 	"time"
 
@@ -49,7 +51,8 @@ type Options struct {
 	// Targets are the servers that the present policy names.
 	Targets func() []Target
 	// Heard is called after each round of readings, by the goroutine of Run.
-	Heard  func()
+	Heard func()
+	// Client is the zero one if it is nil.
 	Client *http.Client
 	Log    *slog.Logger
 }
@@ -73,7 +76,10 @@ type server struct {
 
 // NewWatcher returns a Watcher that has heard of nothing yet. It follows no redirects, for they could lead a key elsewhere.
 func NewWatcher(opt Options) *Watcher {
-	client := *opt.Client
+	client := http.Client{}
+	if opt.Client != nil {
+		client = *opt.Client
+	}
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	opt.Client = &client
 	return &Watcher{Options: opt, servers: map[string]*server{}}
@@ -144,8 +150,8 @@ func (w *Watcher) read(ctx context.Context, t Target) (Signals, error) {
 		req.Header.Set("Authorization", "Bearer "+t.Key)
 	}
 	resp, err := w.Client.Do(req)
-	if err != nil {
-		return Signals{}, err
+	if failed := (*url.Error)(nil); errors.As(err, &failed) {
+		return Signals{}, failed.Err // without the address, in which a secret may be
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
@@ -171,7 +177,7 @@ func (w *Watcher) keep(now time.Time, t Target, signals Signals, err error) {
 	w.mu.Unlock()
 	switch {
 	case err != nil && before == 0:
-		w.Log.Warn("the metrics of an upstream's server cannot be read; its pools go by latency alone", "upstream", t.Upstream, "url", t.URL, "err", err)
+		w.Log.Warn("the metrics of an upstream's server cannot be read; its pools go by latency alone", "upstream", t.Upstream, "err", err)
 	case err == nil && before > 0:
 		w.Log.Info("the metrics of an upstream's server can be read again", "upstream", t.Upstream)
 	}

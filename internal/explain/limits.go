@@ -81,6 +81,7 @@ func explainLimit(snap *tenants.Snapshot, c *governor.Check) adminapi.ExplainedL
 	for _, p := range snap.Pools() {
 		if p.Name == c.Pool && p.Adaptive != "" && l.Kind == adminapi.KindPool && l.Axis == "concurrency" {
 			l.Most = float64(p.Concurrency)
+			l.Room = float64(c.Room)
 		}
 	}
 	l.Key, l.From = written(snap, c)

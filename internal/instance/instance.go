@@ -30,8 +30,9 @@ type Instance struct {
 	Admission *admission.Controller
 
 	log     *slog.Logger
-	journal *durable.Journal     // nil without a state_dir
-	shared  *sharing             // nil without a shared store
+	journal *durable.Journal // nil without a state_dir
+	shared  *sharing         // nil without a shared store
+	engines *Engines
 	seen    func(nodes []string) // receives the gateways that share limits; nil without a decision_log
 	closers []func() error       // in the order of opening
 }
@@ -97,6 +98,9 @@ func (in *Instance) build(opt Options) (err error) {
 	}
 	in.watch(snap)
 	in.Admission = admission.New(admission.Options{Snapshot: snap, Governor: in.Governor, Metrics: in.Metrics, Prompts: opt.Prompts})
+	policy := func() *tenants.Snapshot { return in.Admission.Policy().Snapshot }
+	in.engines = NewEngines(policy, in.Governor, in.log)
+	in.Metrics.WatchEngines(in.engines.states)
 	return nil
 }
 
@@ -129,9 +133,10 @@ func (in *Instance) watch(snap *tenants.Snapshot) {
 	}
 }
 
-// Run keeps the journal and speaks with the store, until ctx ends.
+// Run keeps the journal, speaks with the store and reads the load of servers, until ctx ends.
 func (in *Instance) Run(ctx context.Context) error {
 	var group errgroup.Group
+	group.Go(func() error { return in.engines.Run(ctx) })
 	if in.shared != nil {
 		group.Go(func() error { return in.shared.Run(ctx) })
 	}
@@ -177,6 +182,9 @@ func (in *Instance) Reached() bool { return in.shared.reached() }
 
 // StoreUp reports whether the store of shared limits answers; there is true if there is one.
 func (in *Instance) StoreUp() (up, there bool) { return in.shared.Up(), in.shared != nil }
+
+// Engine is the load of an upstream's server; nil if it is not read.
+func (in *Instance) Engine(upstream string) *adminapi.Engine { return in.engines.View(upstream) }
 
 // Sharing is the sharing of a pool's limits, as of the last look; nil without a store.
 func (in *Instance) Sharing(pool string) *adminapi.Sharing { return in.shared.view(pool) }

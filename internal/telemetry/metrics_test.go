@@ -31,6 +31,9 @@ func busy(t *testing.T) (*Metrics, *governor.Governor) {
 	}
 	m := New()
 	m.Watch(g.State, "abc")
+	m.WatchEngines(func() []EngineState {
+		return []EngineState{{Upstream: "u", Up: true, Running: 3, Waiting: 1, KVUse: 0.5}, {Upstream: "v"}}
+	})
 	m.WatchUpstreams(func() []UpstreamState {
 		return []UpstreamState{{Pool: "p", Upstream: "u", Up: true, Tries: map[string]int64{"served": 1}, Limit: map[string]int64{"tokens": 1}}}
 	})

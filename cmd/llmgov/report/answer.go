@@ -162,6 +162,9 @@ func valueOf(l *adminapi.ExplainedLimit) string {
 		return amount(l.Limit) + " " + l.Axis // such as tokens per day
 	}
 	if l.Most > 0 {
+		if l.Room > 0 {
+			return amount(l.Limit) + " (adaptive, up to " + amount(l.Most) + "; the servers have room for " + amount(l.Room) + ")"
+		}
 		return amount(l.Limit) + " (adaptive, up to " + amount(l.Most) + ")"
 	}
 	if l.Axis == "background" {

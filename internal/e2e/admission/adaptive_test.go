@@ -217,19 +217,26 @@ func TestPlan_OfAnAdaptivePool(t *testing.T) {
 				t.Fatalf("%d lines are lost, %v", log.Lost(), err)
 			}
 		})
-		record, err := plan.ReadLog(path, decisions.Read(decisions.Files(path)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		report, err := plan.Compare([]plan.Log{record}, plan.Policy{Governor: policy.Governor(snap)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		report := decidedAgain(t, path, snap)
 		t.Logf("%s: %d calls, limit %d at the end", law, report.Calls, limit)
 		if !report.Exact || len(report.Flips) > 0 || report.Calls < 500 || limit == 4 {
 			t.Errorf("%s: of %d calls %d come out otherwise by their own policy, and %d by the same one; the limit is %d", law, report.Calls, report.Differ, len(report.Flips), limit)
 		}
 	}
+}
+
+// decidedAgain decides the calls of a decision log again.
+func decidedAgain(t *testing.T, path string, snap *tenants.Snapshot) *plan.Report {
+	t.Helper()
+	record, err := plan.ReadLog(path, decisions.Read(decisions.Files(path)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	report, err := plan.Compare([]plan.Log{record}, plan.Policy{Governor: policy.Governor(snap)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return report
 }
 
 // mixedFlood is a flood in which errors are none of the test's business.

@@ -11,6 +11,7 @@ var llamaCPP = server{
 	name:    "llama.cpp",
 	program: "LLAMA_SERVER",
 	model:   "LLAMA_MODEL",
+	engine:  "llamacpp",
 	command: func(program, model string, port int) *exec.Cmd {
 		return exec.Command(program, "--model", model, "--host", "127.0.0.1", "--port", strconv.Itoa(port),
 			"--parallel", strconv.Itoa(slots), "--ctx-size", strconv.Itoa(slots*contextTokens), "--metrics", "--threads", "1")

@@ -6,10 +6,12 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/llmgov/llmgov/internal/engine"
 	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/internal/testkit/processtest"
 )
@@ -30,6 +32,7 @@ type server struct {
 	model   string // the environment variable with the model
 	command func(program, model string, port int) *exec.Cmd
 	gauges  gauges
+	engine  string             // its kind in the config, for its metrics
 	refuses map[string]refusal // what it answers to wrong calls, by their names
 }
 
@@ -137,6 +140,10 @@ func (r *running) load(t *testing.T) load {
 	prompt := processtest.Sum(text, r.gauges.prompt)
 	if r.gauges.cached != "" {
 		prompt += processtest.Sum(text, r.gauges.cached)
+	}
+	said, err := engine.Read(strings.NewReader(text), engine.Kinds[r.engine])
+	if err != nil || float64(said.Running) != processtest.Sum(text, r.gauges.running) || float64(said.Waiting) != processtest.Sum(text, r.gauges.waiting) {
+		t.Errorf("%s: its load reads as %+v, %v", r.name, said, err)
 	}
 	return load{
 		running:   int(processtest.Sum(text, r.gauges.running)),

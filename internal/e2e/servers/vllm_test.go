@@ -12,6 +12,7 @@ var vLLM = server{
 	name:    "vLLM",
 	program: "VLLM_PYTHON",
 	model:   "VLLM_MODEL",
+	engine:  "vllm",
 	command: func(python, model string, port int) *exec.Cmd {
 		cmd := exec.Command(python, "-m", "vllm.entrypoints.openai.api_server", "--model", model, "--served-model-name", "m", "--load-format", "dummy",
 			"--host", "127.0.0.1", "--port", strconv.Itoa(port), "--max-num-seqs", strconv.Itoa(slots), "--max-model-len", strconv.Itoa(contextTokens),

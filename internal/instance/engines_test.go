@@ -1,0 +1,93 @@
+package instance
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/policy"
+	"github.com/llmgov/llmgov/tenants"
+)
+
+// servers answers for model servers, by their hosts.
+type servers map[string]string
+
+func (s servers) RoundTrip(r *http.Request) (*http.Response, error) {
+	text, ok := s[r.URL.Host]
+	if !ok {
+		return nil, errors.New("no route to host")
+	}
+	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(bytes.NewBufferString(text))}, nil
+}
+
+// The load of a pool is the sum of those of its servers that can be read, with the memory of the fullest. How many calls they
+// run at most is known if all say it.
+func TestEngines_LoadOfAPool(t *testing.T) {
+	const tgi = "tgi_batch_current_size 3\ntgi_queue_size 1\n"
+	const own = "busy 4\nbacklog 2\ncache 0.5\nseats 8\n"
+	full := func(more string) string { return "busy 6\nbacklog 0\ncache 0.75\nseats " + more + "\n" }
+	for _, c := range []struct {
+		name string
+		said servers
+		want governor.Load
+		ok   bool
+	}{
+		{"none can be read", servers{}, governor.Load{}, false},
+		{"one of them", servers{"a": own}, governor.Load{Running: 4, Waiting: 2, Full: 1}, true},
+		{"two that say their most", servers{"a": own, "b": full("16")}, governor.Load{Running: 10, Waiting: 2, Full: 1}, true},
+		{"all", servers{"a": own, "b": full("16"), "c": tgi}, governor.Load{Running: 13, Waiting: 3, Full: 1}, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				metrics := tenants.EngineMetrics{Running: "busy", Waiting: "backlog", KVCache: "cache", MaxRunning: "seats"}
+				cfg := tenants.DefaultConfig()
+				cfg.Upstreams = []tenants.Upstream{
+					{Name: "a", BaseURL: "http://a/v1", Engine: tenants.Engine{Kind: tenants.EngineGeneric, Metrics: metrics, KVCachePPM: 500_000}},
+					{Name: "b", BaseURL: "http://b/v1", Engine: tenants.Engine{Kind: tenants.EngineGeneric, Metrics: metrics}},
+					{Name: "c", BaseURL: "http://c/v1", Engine: tenants.Engine{Kind: "tgi"}},
+				}
+				cfg.Pools = []tenants.Pool{{Name: "p", Models: []string{"m"}, Concurrency: 64, Adaptive: tenants.Gradient, Upstreams: []tenants.PoolUpstream{{Name: "a"}, {Name: "b"}, {Name: "c"}}}}
+				snap, err := tenants.Build(cfg, []tenants.Tenant{{Name: "t", Keys: []tenants.Key{{Hash: tenants.HashKey("sk-a-key-of-some-length-1")}}}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				e := NewEngines(func() *tenants.Snapshot { return snap }, governorOf(t, snap), slog.New(slog.DiscardHandler))
+				e.Client.Transport = c.said
+				ctx, stop := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+				defer stop()
+				if err := e.Run(ctx); err != nil {
+					t.Fatal(err)
+				}
+				pools := snap.Pools()
+				if got, ok := e.loadOf(snap, &pools[0]); got != c.want || ok != c.ok {
+					t.Errorf("the load is %+v, %t, want %+v, %t", got, ok, c.want, c.ok)
+				}
+				for _, name := range []string{"a", "b", "c"} {
+					_, there := c.said[name]
+					if v := e.View(name); v == nil || v.Fresh != there || there == (v.Error != "") {
+						t.Errorf("the admin side sees %+v of %s", v, name)
+					}
+				}
+				if got := len(e.states()); got != 3 {
+					t.Errorf("there are metrics of %d servers, not 3", got)
+				}
+			})
+		})
+	}
+}
+
+func governorOf(t *testing.T, snap *tenants.Snapshot) *governor.Governor {
+	t.Helper()
+	g, err := governor.New(policy.Governor(snap))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}

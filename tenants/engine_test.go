@@ -1,0 +1,59 @@
+package tenants
+
+import (
+	"strings"
+	"testing"
+)
+
+// An upstream's engine has a place for its metrics and a bound for its cache, said or not, from a file or from code.
+func TestEngine_Defaults(t *testing.T) {
+	for base, want := range map[string]string{
+		"http://10.0.0.5:8000/v1":   "http://10.0.0.5:8000/metrics",
+		"http://10.0.0.5:8000":      "http://10.0.0.5:8000/metrics",
+		"https://gpu/big/v1/":       "https://gpu/big/metrics",
+		"https://gpu/openai/v1beta": "https://gpu/openai/v1beta/metrics",
+	} {
+		cfg := DefaultConfig()
+		cfg.Upstreams = []Upstream{{Name: "u", BaseURL: base, Engine: Engine{Kind: "vllm"}}}
+		cfg.Pools = []Pool{{Name: "p", Models: []string{"m"}, Concurrency: 4}}
+		s, err := Build(cfg, []Tenant{{Name: "a", Keys: []Key{{Hash: HashKey("sk-a-key-of-some-length-1")}}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Config().Upstreams[0].Engine; got != (Engine{Kind: "vllm", URL: want, KVCachePPM: 950_000}) {
+			t.Errorf("%s has the engine %+v", base, got)
+		}
+	}
+}
+
+func TestEngine_MadeInCode(t *testing.T) {
+	for want, e := range map[string]Engine{
+		`"vlm" is not a kind of server`:       {Kind: "vlm"},
+		"are those of kind generic":           {Kind: "tgi", Metrics: EngineMetrics{Waiting: "w"}},
+		"do not say when a generic":           {Kind: "generic", Metrics: EngineMetrics{Running: "r"}},
+		"is not a URL":                        {Kind: "tgi", URL: "metrics"},
+		"holds a user or password":            {Kind: "tgi", URL: "http://a:b@c/metrics"},
+		"2000000 millionths are out of range": {Kind: "tgi", KVCachePPM: 2_000_000},
+		`"a b" is no name of a metric`:        {Kind: "generic", Metrics: EngineMetrics{Waiting: "a b"}},
+		`"" is not a kind of server; use`:     {URL: "http://c/metrics"},
+	} {
+		cfg := DefaultConfig()
+		cfg.Upstreams = []Upstream{{Name: "u", BaseURL: "http://u", Engine: e}}
+		_, err := Build(cfg, nil)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v, want %s", e, err, want)
+		}
+	}
+}
+
+func TestEngine_KeyInClear(t *testing.T) {
+	s, err := loadSections(map[string]string{"llmgov.yaml": `upstreams: {u: {base_url: "https://u/v1", api_key: k, engine: {kind: vllm, url: "http://10.0.0.5:8000/metrics", send_key: true}}}
+pools: {p: {models: [m], concurrency: 4}}
+`})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if said := strings.Join(s.Cautions(), "\n"); !strings.Contains(said, "sent in clear to 10.0.0.5") || !strings.Contains(said, "for its metrics") {
+		t.Errorf("the cautions are %s", said)
+	}
+}
