@@ -48,7 +48,7 @@ func (s *Load) roomIn(inFlight int64) float64 {
 type servers struct {
 	room    float64   // for calls in flight
 	heard   time.Time // when
-	lacking int       // loads in a row that left too little room
+	lacking int       // loads in a row that left too little room, of lasting
 	least   float64   // the most room that one of these left
 }
 
@@ -81,10 +81,13 @@ func (l *Limiter) Loaded(now time.Time, load Load, inFlight int64) {
 	}
 	s.lacking++
 	s.least = max(s.least, s.room)
-	if s.lacking < lasting || s.least >= l.limit {
+	if s.lacking < lasting {
 		return
 	}
 	s.lacking = 0
+	if s.least >= l.limit {
+		return
+	}
 	l.set(max(s.least, l.limit/2))
 	l.settle()
 	l.turn(now, true)

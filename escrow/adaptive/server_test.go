@@ -76,6 +76,17 @@ func TestLoaded_Falls(t *testing.T) {
 	}
 }
 
+// Room that was hardly too little once does not keep the limit where it is while far too little follows.
+func TestLoaded_FallsByTheLatest(t *testing.T) {
+	l := limiterAt(40)
+	l.set(39.6)
+	full := Load{Running: 30, Waiting: 10}
+	loaded(l, start, 40, Load{Running: 40, Full: 1.001}, full, full, full, full, full)
+	if got := l.Limit(); got != 30 {
+		t.Errorf("the limit is %d, want 30", got)
+	}
+}
+
 // The limit stays within its bounds, whatever servers say.
 func TestLoaded_Bounds(t *testing.T) {
 	l := limiterAt(5)
