@@ -10,8 +10,8 @@ import (
 // reads nothing can hold a lease.
 type Writer struct {
 	http.ResponseWriter
-	Control  *http.ResponseController
-	Status   int // of the answer; 0 before there is one
+	Control  *http.ResponseController // of the ResponseWriter
+	Status   int                      // of the answer; 0 before there is one
 	patience time.Duration
 
 	mu       sync.Mutex // held while something is written
