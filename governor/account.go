@@ -38,6 +38,8 @@ type account struct {
 	last          int64 // expected cost of the last call
 	noRoom        noRoom
 
+	recalled bool // what earlier processes used is counted
+
 	grants *budgetGrants // for a pool's budget that is divided over processes; else nil
 }
 
@@ -258,10 +260,12 @@ func (o *ownLimits) configureCaps(now time.Time, list []Budget, zone *time.Locat
 			a.cap.Restore(now, st)
 			a.first = was[i].origin()
 			a.began = was[i].began
+			a.recalled = was[i].recalled
 		} else if r.knows(o.sharing != nil) {
 			used, start, last := r.ofTenant(now, o.owner, b)
 			a.cap.Restore(now, budget.CapState{Start: start, Used: a.units(used)})
 			a.began = last
+			a.recalled = true
 		}
 		o.caps = append(o.caps, a)
 	}

@@ -54,6 +54,9 @@ func New(cfg Config) (*Governor, error) {
 	g.sharedSlots = cfg.SharedSlots
 	if cfg.SharedLimits || cfg.SharedSlots {
 		g.notices = newNotices()
+		if cfg.Past != nil {
+			g.notices.past = newTally(g.zone, cfg.Past)
+		}
 	}
 	if cfg.Recorded {
 		g.line = newTimeline(g.clock, g.events)
@@ -85,6 +88,7 @@ func (g *Governor) begin(cfg *Config) {
 	g.apply(now, *cfg, r)
 	if cfg.Past != nil {
 		g.table.Load().remember(now, cfg.Past)
+		g.table.Load().announcePast(now)
 	}
 }
 

@@ -117,6 +117,8 @@ type limitSharing struct {
 	inUse bool          // somebody speaks for the limits
 	heard chan struct{} // closed when an answer comes, or none will; nil if nobody waits for one
 
+	before []pastCall // by earlier processes, until there is an answer
+
 	calledBy
 }
 

@@ -22,6 +22,7 @@ var _ Shared = (*Governor)(nil)
 // use or lack a grant (Config.SharedLimits, Config.SharedSlots), and which calls ask.
 type notices struct {
 	more chan struct{} // holds an element when something below waits to be taken
+	past *tally        // what earlier processes used; nil is unknown
 
 	mu     sync.Mutex
 	listed map[*ownLimits]bool // came into use, or lack a grant, since they were last taken

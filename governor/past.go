@@ -188,11 +188,16 @@ func (p *Past) bookings(pool string, accounting escrow.Accounting) []escrow.Book
 	return list
 }
 
-// remember books the cost of a call of the past, by the rule of rememberCall.
+// remember books the cost of a call of the past, by the rule of rememberCall. Shared limits keep it for Recall.
 func (o *ownLimits) remember(began, ended time.Time, booked, took *limits.Cost) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.set.Remember(began, ended, booked, took)
+	switch {
+	case o.sharing == nil:
+		o.set.Remember(began, ended, booked, took)
+	case o.set.Limited():
+		o.sharing.before = append(o.sharing.before, pastCall{began, ended, *booked, *took})
+	}
 }
 
 // onClock converts a time of the wall clock to the clock of now: as long ago as the wall clock

@@ -30,7 +30,9 @@ func (p *poolView) splitLocked(now time.Time, tb *table, zone *time.Location, r 
 			was[i].split.OnlyHere(now)
 			a.split.Restore(now, was[i].restated(now, a.scale))
 			a.first = was[i].origin()
+			a.recalled = was[i].recalled
 		} else if r.knows(p.grants != nil) {
+			a.recalled = true
 			a.restoreSplit(now, r, p.name, func(name string) {
 				if v := tb.tenants[name]; v != nil && parts[v.index] > 0 {
 					a.split.Add(now, name, parts[v.index])

@@ -3,6 +3,8 @@ package governor
 import (
 	"sync"
 	"time"
+
+	"github.com/llmgov/llmgov/escrow/budget"
 )
 
 // tally is the usage by calls in the present periods, whether there are budgets or not: those of
@@ -74,8 +76,7 @@ func (o *ownLimits) bookEndedLocked(now time.Time, ended uint64, list []held, to
 		if ended <= a.began || a.heldBy(list) {
 			continue
 		}
-		h, _ := a.cap.Hold(now, 0)
-		a.cap.Settle(now, h, a.units(took[a.Unit]))
+		a.book(now, budget.MemberID{}, took[a.Unit])
 	}
 }
 
@@ -92,8 +93,7 @@ func (p *pool) bookEndedLocked(now time.Time, t *tenant, list []held, took Spend
 		if a.heldBy(list) {
 			continue
 		}
-		h, _ := a.split.Hold(now, st.members[i], 0)
-		a.split.Settle(now, h, a.units(took[a.Unit]))
+		a.book(now, st.members[i], took[a.Unit])
 	}
 }
 

@@ -104,11 +104,8 @@ func (s *Set) learn(held, actual Cost, ran time.Duration) {
 }
 
 // Remember books a call of an earlier process: when it began, as far as it was booked then, and the
-// rest when it ended. It does nothing to shared limits, because whoever shares them out remembers.
+// rest when it ended. Of shared limits whoever shares them out remembers it, as long as nothing is lost there.
 func (s *Set) Remember(began, ended time.Time, booked, took *Cost) {
-	if s.grants != nil {
-		return
-	}
 	for k, l := range s.ledgers {
 		if l != nil {
 			first := min(booked[k], took[k], l.Limit())

@@ -34,6 +34,8 @@ type Holder struct {
 	known      int64            // the epoch of that answer, heard its time, and learnt the beat that it was to
 	heard      int64
 	learnt     int64
+	former     bool // known is of an earlier process, and nothing is kept of it
+	forgotten  bool // and the account is another one by now
 
 	next  time.Time     // when the next regular beat is due
 	pause time.Duration // how long after the last beat the next one is due while calls wait
@@ -121,18 +123,23 @@ func (h *Holder) tells(claims []Claim) {
 		c.Most = k.most
 		c.Peers = k.peers
 		c.Had = k.had
+		if h.former {
+			c.Had = c.Used
+		}
 	}
 }
 
 // keeps takes in what an answer says of the account.
 func (h *Holder) keeps(r *Reply) {
 	h.epoch = r.Epoch
+	h.forgotten = h.forgotten || h.former && r.Epoch != h.known
 	if r.Learning {
 		return
 	}
 	h.known = r.Epoch
 	h.heard = r.Now
 	h.learnt = r.Seq
+	h.former = false
 	h.kept = make(map[string]kept, len(r.Parts))
 	for i, c := range h.sent.claims {
 		p := r.Parts[i]
@@ -196,6 +203,19 @@ const doubted = 1
 // Doubt says that the account may have been lost that others know. So one that begins with nothing waits for a TTL, as if this process
 // had known another. It is for a Holder that has told nothing.
 func (h *Holder) Doubt() { h.known = doubted }
+
+// Succeed says of which epoch the account was that an earlier process at this place knew. If it is another one by now, it has to be told
+// what that process used, as this one's (Forgotten). It is for a Holder that has told nothing.
+func (h *Holder) Succeed(epoch int64) {
+	h.known = epoch
+	h.former = true
+}
+
+// Forgotten reports whether the account knows nothing of what the earlier process used.
+func (h *Holder) Forgotten() bool { return h.forgotten }
+
+// Epoch is that of the account, 0 if it is unknown.
+func (h *Holder) Epoch() int64 { return h.epoch }
 
 // Learns reports whether the store has lost what it knew, and has to be told of it.
 func (h *Holder) Learns() bool { return h.known > doubted && h.epoch != h.known }

@@ -298,3 +298,34 @@ func TestRestored_Left(t *testing.T) {
 		t.Errorf("of 100 of which 30 are used it has %d", got)
 	}
 }
+
+// TestSucceed: a process that was started again has to tell what the one before it used if the account has forgotten that, and only then.
+// Together with what others believe of the one before it counts once.
+func TestSucceed(t *testing.T) {
+	for _, lost := range []bool{false, true} {
+		here, gone, fresh := lostAfter(Period)
+		a := fresh
+		again := newFellow("again")
+		if lost {
+			again.h.Succeed(gone.h.Epoch())
+		} else {
+			a = &Account{}
+			here.beat(a, Period, 11_000)
+			again.h.Succeed(a.Epoch)
+		}
+		for now := int64(11_000); now <= 11_000+2*ttl; now += 250 {
+			here.beat(a, Period, now)
+			again.beat(a, Period, now+10)
+			if again.h.Forgotten() {
+				again.used = gone.used
+			}
+		}
+		if again.h.Forgotten() != lost {
+			t.Errorf("lost: %v; it is forgotten: %v", lost, again.h.Forgotten())
+		}
+		r := here.beat(a, Period, 11_100+2*ttl)
+		if p := r.Parts[0]; lost && (p.Others < gone.used || p.Others > 100-here.used) {
+			t.Errorf("%d count as used by others, of which %d were, and another %d here", p.Others, gone.used, here.used)
+		}
+	}
+}

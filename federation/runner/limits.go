@@ -34,6 +34,10 @@ type Limits interface {
 	Alone(now time.Time)
 	// Rest reports whether nobody needs to speak for the limits until they are listed anew.
 	Rest(now time.Time) bool
+	// Recalls reports whether an earlier process at this place used something of them that counts now. Recall has it
+	// count as used by this one, because the store knows nothing of it any more.
+	Recalls(now time.Time) bool
+	Recall(now time.Time)
 }
 
 // LimitsConfig of a LimitsRunner.
@@ -49,6 +53,10 @@ type LimitsConfig struct {
 	Calls func() []Call
 	// Format is Runner.Format; nil is unknown.
 	Format func() int
+	// Former is the epoch of an owner's account that this process, or an earlier one at this place, had heard of last; 0 is
+	// unknown. Keep keeps it; 0 is that it need not be kept any more. They may be nil.
+	Former func(owner string) int64
+	Keep   func(owner string, epoch int64)
 	// Told is called after each round trip to the store, by any goroutine; it may be nil.
 	Told func(op string, took time.Duration, err error)
 }
@@ -84,9 +92,10 @@ type owner struct {
 	// busy says that calls run or wait, or have come; lacking that one waits for a part; asked that
 	// an answer is awaited; and alone that the limits were told that none comes.
 	busy, lacking, asked, alone bool
-	asks                        bool // calls ask for these limits, as of the last beat
-	asking                      bool // the awaited answer is to calls
-	turn                        int  // beats sent so far
+	asks                        bool  // calls ask for these limits, as of the last beat
+	asking                      bool  // the awaited answer is to calls
+	turn                        int   // beats sent so far
+	kept                        int64 // the epoch that is kept for a later process
 }
 
 // told notes that a beat was sent. Only its answer counts from now on.
@@ -113,6 +122,12 @@ func NewLimits(c LimitsConfig) *LimitsRunner {
 	}
 	if c.Calls == nil {
 		c.Calls = func() []Call { return nil }
+	}
+	if c.Former == nil {
+		c.Former = func(string) int64 { return 0 }
+	}
+	if c.Keep == nil {
+		c.Keep = func(string, int64) {}
 	}
 	return &LimitsRunner{
 		cfg: c, known: map[Limits]*owner{}, inUse: map[*owner]bool{}, roots: map[string][]Call{},
@@ -167,7 +182,11 @@ func (r *LimitsRunner) owner(l Limits, now time.Time) *owner {
 		r.holders++ // beats of an earlier Holder must not be taken for this one's
 		instance := r.cfg.Instance + "." + strconv.Itoa(r.holders)
 		o = &owner{Limits: l, held: parts.NewHolder(l.Owner(), instance, rand.Uint64())}
-		if now.Sub(r.lost) <= parts.TTL { // those who know of the limits may not have told yet
+		former := r.cfg.Former(l.Owner())
+		switch {
+		case former > 0 && l.Recalls(now):
+			o.held.Succeed(former)
+		case now.Sub(r.lost) <= parts.TTL: // those who know of the limits may not have told yet
 			o.held.Doubt()
 		}
 		r.known[l] = o
@@ -211,6 +230,9 @@ func (r *LimitsRunner) remind(now time.Time) {
 			o.held.Remind()
 		case rests >= forgetAfter && o.held.Empty():
 			delete(r.known, l)
+			if !l.Recalls(now) {
+				r.cfg.Keep(l.Owner(), 0)
+			}
 		}
 	}
 }

@@ -150,6 +150,13 @@ func (r *LimitsRunner) put(o *owner, a *answer, i int) bool {
 	if o.held.Learns() && a.at.Sub(r.lost) > parts.TTL {
 		r.lost = a.at
 	}
+	if o.held.Forgotten() && o.Recalls(a.at) {
+		o.Recall(a.at)
+	}
+	if epoch := o.held.Epoch(); epoch != o.kept && !o.held.Learns() {
+		r.cfg.Keep(o.Owner(), epoch)
+		o.kept = epoch
+	}
 	o.Apply(a.at, o.held.Until(), a.replies[i].Parts)
 	o.lacking = o.lacking || o.held.Lacks()
 	switch {

@@ -167,6 +167,12 @@ func (l *Limits) Apply(now, until time.Time, list []parts.Part) {
 // itself against the whole limits.
 func (l *Limits) Alone(now time.Time) { l.own.Alone(now) }
 
+// Recalls reports whether earlier processes used something that counts now.
+func (l *Limits) Recalls(now time.Time) bool { return l.own.Recalls(now) }
+
+// Recall has it count as used here.
+func (l *Limits) Recall(now time.Time) { l.own.Recall(now) }
+
 // Rest reports whether nobody needs to speak for the limits until Limits returns them again: no call
 // runs or waits, and nothing worth mentioning is used. All grants are then given up.
 func (l *Limits) Rest(now time.Time) bool {

@@ -168,6 +168,12 @@ func notes(list []parts.Note) (notes []governor.Note) {
 // configuration for that case (Pool.OnLoss of package governor).
 func (s *Slots) Alone(now time.Time) { s.shared.Alone(now) }
 
+// Recalls reports whether earlier processes used something of the pool's budgets that counts now.
+func (s *Slots) Recalls(now time.Time) bool { return s.shared.Recalls(now) }
+
+// Recall has it count as used here.
+func (s *Slots) Recall(now time.Time) { s.shared.Recall(now) }
+
 // Rest reports whether nobody needs to speak for the pool any more: nothing of it is divided, or it is
 // gone and nothing runs in it.
 func (s *Slots) Rest(time.Time) bool { return s.shared.Rest() }

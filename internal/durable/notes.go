@@ -67,12 +67,16 @@ func (n *Notes) Get(name string) []byte {
 	return n.values[name]
 }
 
-// Set changes a value.
+// Set changes a value; nil removes it.
 func (n *Notes) Set(name string, value []byte) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.values[name] = value
 	n.changed = true
+	if value == nil {
+		delete(n.values, name)
+		return
+	}
+	n.values[name] = value
 }
 
 // Run writes what changes until ctx ends, and then once more.

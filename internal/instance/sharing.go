@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -79,6 +80,7 @@ func newSharing(cfg *tenants.Config, node string, gov *governor.Governor, m *tel
 	})
 	s.limits = runner.NewLimits(runner.LimitsConfig{
 		Instance: instance, Store: store, Limits: s.side.Limits, Calls: s.side.Calls, More: s.side.More(), Format: s.Format,
+		Former: s.former, Keep: s.keepEpoch,
 		Told: func(op string, took time.Duration, err error) {
 			m.StoreAsked(op, took)
 			s.logLimits(time.Now(), err)
@@ -144,6 +146,29 @@ func (s *sharing) memory(pool string) *federation.Memory {
 }
 
 // keep notes what a later process has to know of a pool's account.
+// former is the epoch of an owner's account that was heard of last, 0 if it is unknown.
+func (s *sharing) former(owner string) int64 {
+	if s.notes == nil {
+		return 0
+	}
+	epoch, err := strconv.ParseInt(string(s.notes.Get("limits "+owner)), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return epoch
+}
+
+// keepEpoch keeps it for a later process; 0 is that there is none.
+func (s *sharing) keepEpoch(owner string, epoch int64) {
+	switch {
+	case s.notes == nil:
+	case epoch == 0:
+		s.notes.Set("limits "+owner, nil)
+	default:
+		s.notes.Set("limits "+owner, strconv.AppendInt(nil, epoch, 10))
+	}
+}
+
 func (s *sharing) keep(pool string, m federation.Memory) {
 	if s.notes == nil {
 		return

@@ -1,0 +1,139 @@
+package governor
+
+import (
+	"time"
+
+	"github.com/llmgov/llmgov/escrow/budget"
+	"github.com/llmgov/llmgov/escrow/limits"
+)
+
+// Usage by earlier processes (Config.Past) of what is shared with other processes. The store counts it, as that of processes that
+// are no more. A store that has lost its data is told of it by this process, as its own.
+
+// pastCall is a call of an earlier process that may count in rolling limits.
+type pastCall struct {
+	began, ended time.Time
+	booked, took limits.Cost
+}
+
+// announcePast has somebody speak for the limits of which earlier processes used something, also if no calls come.
+func (tb *table) announcePast(now time.Time) {
+	for _, v := range tb.inOrder.tenants {
+		v.over.announcePast(now)
+		for i := range v.access {
+			for _, k := range v.access[i].chain {
+				k.own.announcePast(now)
+			}
+		}
+	}
+}
+
+func (o *ownLimits) announcePast(now time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.recallsLocked(now) {
+		o.announceLocked()
+	}
+}
+
+// Recalls reports whether earlier processes used something of the limits that may count now.
+func (s *SharedLimits) Recalls(now time.Time) bool {
+	o := s.own
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.advanceLocked(now)
+	return o.recallsLocked(now)
+}
+
+func (o *ownLimits) recallsLocked(now time.Time) bool {
+	if o.sharing == nil || o.sharing.all.past == nil {
+		return false
+	}
+	if len(o.sharing.before) > 0 {
+		return true
+	}
+	for _, a := range o.caps {
+		if o.before(now, a) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// before is what earlier processes used of a budget in the present period, unless it is counted already.
+func (o *ownLimits) before(now time.Time, a *account) int64 {
+	if a.recalled {
+		return 0
+	}
+	used, _, _ := o.sharing.all.past.ofTenant(now, o.owner, a.Budget)
+	return used
+}
+
+// Recall counts as used here what earlier processes used, because the store knows nothing of it any more.
+func (s *SharedLimits) Recall(now time.Time) {
+	o := s.own
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.advanceLocked(now)
+	for i := range o.sharing.before {
+		c := &o.sharing.before[i]
+		o.set.Remember(c.began, c.ended, &c.booked, &c.took)
+	}
+	o.sharing.before = nil
+	for _, a := range o.caps {
+		a.book(now, budget.MemberID{}, o.before(now, a))
+		a.recalled = true
+	}
+}
+
+// Recalls reports whether earlier processes used something of the pool's budgets that counts now.
+func (s *SharedSlots) Recalls(now time.Time) bool {
+	s.p.mu.Lock()
+	defer s.p.mu.Unlock()
+	for _, a := range s.p.shares {
+		if len(s.before(now, a)) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// before is what earlier processes used of a pool's budget in the present period, by tenant, unless it is counted already.
+func (s *SharedSlots) before(now time.Time, a *account) map[string]int64 {
+	if a.recalled || s.g.notices.past == nil {
+		return nil
+	}
+	used, _ := s.g.notices.past.ofPool(now, s.p.name, a.Budget)
+	return used
+}
+
+// Recall counts as used here what earlier processes used, because the store knows nothing of it any more.
+func (s *SharedSlots) Recall(now time.Time) {
+	p := s.p
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i, a := range p.shares {
+		used := s.before(now, a)
+		for t, st := range p.seats {
+			a.book(now, st.members[i], used[t.name])
+			delete(used, t.name)
+		}
+		for gone, n := range used {
+			id := a.split.Add(now, gone, 1)
+			a.book(now, id, n)
+			a.split.Remove(now, id)
+		}
+		a.recalled = true
+	}
+}
+
+// book counts usage that was held nowhere.
+func (a *account) book(now time.Time, member budget.MemberID, used int64) {
+	if a.cap != nil {
+		h, _ := a.cap.Hold(now, 0)
+		a.cap.Settle(now, h, a.units(used))
+		return
+	}
+	h, _ := a.split.Hold(now, member, 0)
+	a.split.Settle(now, h, a.units(used))
+}
