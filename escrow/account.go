@@ -17,11 +17,11 @@ type Account struct {
 	RefundedLate int64
 	// Waiting is the cost of the calls that wait there, kept places included; Kept is that of the places.
 	// Background calls that the interactive reserve keeps waiting are left out, because the reserve exists to
-	// keep slots from them. So are those of a leaf at its soft cap.
+	// keep slots from them. So are those of a leaf at its soft cap, and those that keep out of the last slots.
 	Waiting, Kept int64
 	// Turned is the cost of all calls that ever went away from there unserved: refused for good, withdrawn from
 	// the queue, or not come back for. Of calls that are refused at once and say that they
-	// were before, none counts again, and none that the interactive reserve or the soft cap kept out counts.
+	// were before, none counts again, and none that the interactive reserve, the soft cap or the hold-back kept out counts.
 	Turned int64
 	// Usual is the virtual cost of a usual call of the leaf: an average of late.
 	Usual int64
@@ -45,7 +45,7 @@ func (p *Pool) Account(i NodeID) Account {
 		a.Waiting -= n.later
 		a.Kept = min(a.Kept, a.Waiting)
 	}
-	if p.Capped(i) {
+	if p.Capped(i) || p.heldLeaf(i) {
 		a.Waiting = 0
 		a.Kept = 0
 	}
@@ -112,7 +112,7 @@ func (p *Pool) leave(e *entry) {
 
 // turnAway takes in that a call goes away unserved.
 func (p *Pool) turnAway(e *entry) {
-	if p.Capped(e.leaf) {
+	if p.Capped(e.leaf) || p.heldBack(e) {
 		return
 	}
 	if e.class == interactive || !p.reserved(e.leaf) {

@@ -7,6 +7,7 @@ import "fmt"
 func (p *Pool) Check() error {
 	sums := make([]node, len(p.nodes)) // of the entries, by node
 	var running, later, refunds, held, coming int64
+	var bands [LowestBand + 1]int32
 	places := 0
 	for i := range p.entries {
 		e := &p.entries[i]
@@ -28,6 +29,8 @@ func (p *Pool) Check() error {
 			}
 		case entryTicket:
 			places++
+		case entryQueued:
+			bands[p.nodes[e.leaf].claim.Below]++
 		}
 		ready := e.state == entryQueued
 		for at := e.leaf; ; at = p.nodes[at].parent {
@@ -46,6 +49,9 @@ func (p *Pool) Check() error {
 	}
 	if later != p.background {
 		return fmt.Errorf("escrow: I7: %d background calls run, the pool counts %d", later, p.background)
+	}
+	if bands != p.bands {
+		return fmt.Errorf("escrow: I7: %d calls wait by band, the pool counts %d", bands, p.bands)
 	}
 	if places != len(p.tickets.ends) {
 		return fmt.Errorf("escrow: I8: %d places are kept, %d have an end", places, len(p.tickets.ends))

@@ -20,6 +20,7 @@ func (p *Pool) Configure(now time.Time, cfg Config) {
 	p.soon = cfg.Slots
 	p.forBackground = cfg.backgroundSlots()
 	p.softCaps = nil
+	p.room = RoomOf(cfg.Slots, cfg.HoldBack)
 	for k := range p.axes {
 		a := &p.axes[k]
 		switch limit := cfg.limit(Axis(k)); {

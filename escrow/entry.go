@@ -27,8 +27,8 @@ type entry struct {
 
 	// As it was offered: see Call.
 	most    Cost
-	asked   struct{ expect, input, fair int64 } // tokens
-	speed   int64                               // tokens a second
+	asked   struct{ expect, input, fair, at int64 } // tokens; and when, in µs of the pool
+	speed   int64                                   // tokens a second
 	run     time.Duration
 	maxWait time.Duration
 	known   bool // whether it has no other place: see Claim.known

@@ -168,6 +168,7 @@ func drawConfig(d draw) Config {
 		Accounting: Accounting(d.n("accounting", 0, 2)),
 		MaxQueue:   20,
 		TicketWait: pick(d, "tickets", 0, 10*time.Second),
+		HoldBack:   pick(d, "hold-back", int64(0), 300_000, 600_000),
 		SoftCap:    pick(d, "soft cap", int64(0), 1, 300_000, 600_000, wholeSlots),
 	}
 	if cfg.Slots > 1 {
@@ -194,6 +195,7 @@ func (m *machine) node(d draw) Node {
 		Floor:  pick(d, "floor", int64(0), 0, 0, 60, 2000),
 		Credit: pick(d, "credit", 0, 0, 10*time.Second),
 		Capped: d.n("capped", 0, 2) > 0,
+		Below:  pick(d, "below", 0, 0, 3, LowestBand),
 	}
 }
 
@@ -238,6 +240,10 @@ func (m *machine) step(d draw) {
 	case 11:
 		slots := d.n("slots", 0, m.p.cfg.Slots)
 		m.p.Narrow(slots, BackgroundSlots{Most: d.n("most in the background", 0, slots), Free: d.n("left free", 0, slots)})
+		if room := m.p.room; d.n("room shared", 0, 2) == 2 {
+			room[d.n("below", 1, LowestBand)] = d.n("room", 0, slots)
+			m.p.ShareRoom(room)
+		}
 		if d.n("soft caps shared", 0, 1) == 1 {
 			m.p.ShareSoftCaps(&SoftCaps{
 				Lent: d.n("lent", 0, slots), Others: d.n("others", 0, slots),

@@ -14,6 +14,7 @@ func (p *Pool) Narrow(slots int64, of BackgroundSlots) {
 	p.soon = slots
 	p.forBackground = of
 	p.softCaps = nil
+	p.room = RoomOf(slots, p.cfg.HoldBack)
 }
 
 // Expect says how many slots can soon be used, if the pool was narrowed to fewer only for the moment.
@@ -22,8 +23,9 @@ func (p *Pool) Expect(slots int64) { p.soon = max(p.slots, slots) }
 
 // HasSlot reports whether one more call of a leaf could run, as far as slots go.
 func (p *Pool) HasSlot(leaf NodeID, ofBackground bool) bool {
+	class := interactive
 	if ofBackground {
-		return p.hasSlot(leaf, background)
+		class = background
 	}
-	return p.hasSlot(leaf, interactive)
+	return p.hasSlot(leaf, class) && !p.HeldBack(leaf)
 }

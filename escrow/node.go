@@ -22,6 +22,8 @@ type Node struct {
 	Credit time.Duration
 	// Capped says that Config.SoftCap holds for the calls below the node together. No node below it is to be Capped.
 	Capped bool
+	// Below is how many bands a leaf is below the highest, 0 to LowestBand: see Config.HoldBack.
+	Below int
 }
 
 // rank is where a node stands among its siblings: each inner node has a heap of its

@@ -33,6 +33,8 @@ type Config struct {
 	// SoftCap is how many of the slots one claimant (Node.Capped) may have once half of them are in use, in
 	// millionths; 0 is no such cap. It is at least one slot.
 	SoftCap int64
+	// HoldBack is how many of the slots calls of the lowest band leave free (Node.Below), in millionths; 0 is none.
+	HoldBack int64
 	// Burst is how much unused rate an idle pool may hand out at once, 0 to a
 	// minute. It is never less than one second.
 	Burst time.Duration
@@ -63,6 +65,8 @@ func (c Config) Validate() error {
 		return fmt.Errorf("escrow: interactive reserve %d is not in 0…%d", c.InteractiveReserve, max(0, c.Slots-1))
 	case c.SoftCap < 0 || c.SoftCap > wholeSlots:
 		return fmt.Errorf("escrow: soft cap %d is not in 0…%d", c.SoftCap, wholeSlots)
+	case c.HoldBack < 0 || c.HoldBack > wholeSlots:
+		return fmt.Errorf("escrow: hold-back %d is not in 0…%d", c.HoldBack, wholeSlots)
 	case c.Burst < 0 || c.Burst > Window:
 		return fmt.Errorf("escrow: burst %v is not in 0…%v", c.Burst, Window)
 	case c.MaxQueue < 0:
@@ -109,6 +113,8 @@ type Pool struct {
 	forBackground BackgroundSlots // of slots
 	background    int64           // calls of running
 	softCaps      *SoftCaps       // nil if the soft cap is a part of slots
+	room          Room            // of slots, by band
+	yielding      bool            // all calls that the last Pump left waiting are held back by their bands
 
 	meanRun time.Duration // of ended calls; 0 before the first
 	blocked Axis          // that the head of the queue lacked at the last Pump
@@ -121,7 +127,7 @@ func New(now time.Time, cfg Config) *Pool {
 	if err := cfg.Validate(); err != nil {
 		panic("escrow: BUG: " + err.Error())
 	}
-	p := &Pool{cfg: cfg, start: now, part: WholePace, slots: cfg.Slots, forBackground: cfg.backgroundSlots(), tree: newTree()}
+	p := &Pool{cfg: cfg, start: now, part: WholePace, slots: cfg.Slots, forBackground: cfg.backgroundSlots(), room: RoomOf(cfg.Slots, cfg.HoldBack), tree: newTree()}
 	p.minute = cfg.TPM
 	for k := range p.axes {
 		p.axes[k] = newAxis(now, Axis(k), cfg)
@@ -207,5 +213,5 @@ func (p *Pool) fits(now time.Time, e *entry) (Axis, bool) {
 			return Axis(k), false
 		}
 	}
-	return Slots, p.hasSlot(e.leaf, e.class)
+	return Slots, p.hasSlot(e.leaf, e.class) && !p.heldBack(e)
 }

@@ -52,6 +52,8 @@ func (p *Pool) predict(now time.Time, e *entry, coming time.Duration) (rolling, 
 	}
 	if !p.hasSlot(e.leaf, e.class) {
 		slot = p.slotWait(e.leaf)
+	} else if p.heldBack(e) {
+		slot = max(p.ripensAt(e).Sub(now), p.slotWait(e.leaf))
 	}
 	return rolling, slot
 }

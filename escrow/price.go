@@ -12,6 +12,7 @@ func (p *Pool) entryOf(c *Call) entry {
 	e.asked.expect = c.Expect
 	e.asked.input = c.Input
 	e.asked.fair = c.Fair
+	e.asked.at = p.now
 	if c.Background {
 		e.class = background
 	}

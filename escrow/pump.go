@@ -12,6 +12,7 @@ func (p *Pool) Pump(now time.Time, out []Handle) []Handle {
 	p.letReturn()
 	p.passed = 0
 	p.parked = false
+	p.yielding = false
 	defer p.showAll()
 	for {
 		open := !p.reserved(Root)
@@ -20,6 +21,7 @@ func (p *Pool) Pump(now time.Time, out []Handle) []Handle {
 			if p.waiting() > 0 {
 				p.blocked = Slots
 				p.parked = true
+				p.yielding = len(p.hidden) > 0 && p.passed == 0
 			}
 			return out
 		}
@@ -29,9 +31,13 @@ func (p *Pool) Pump(now time.Time, out []Handle) []Handle {
 		n := p.head(leaf, open)
 		e := &p.entries[n]
 		lacks, ok := p.fits(now, e)
+		if !ok && lacks == Slots && p.letPass(e) {
+			continue
+		}
 		if !ok {
 			p.blocked = lacks
-			if lacks != Slots || e.class == interactive {
+			p.yielding = lacks == Slots && p.heldBack(e)
+			if lacks != Slots || e.class == interactive && !p.yielding {
 				p.first = e.cost
 			}
 			if lacks == Tokens {
@@ -76,6 +82,13 @@ func (p *Pool) headReadyAt(now time.Time, e *entry) time.Time {
 		return time.Time{}
 	}
 	at := p.held
+	if p.heldBack(e) {
+		ripe := p.ripensAt(e)
+		if ripe.IsZero() {
+			return ripe
+		}
+		at = later(at, ripe)
+	}
 	for k := range p.axes {
 		a := &p.axes[k]
 		if !a.on {

@@ -40,6 +40,9 @@ func (t *tree) count(e *entry, by int64) {
 	if e.via != 0 && e.state == entryQueued {
 		t.waitingVia.add(e, by)
 	}
+	if e.state == entryQueued {
+		t.bands[t.nodes[e.leaf].claim.Below] += int32(by)
+	}
 	ready := true
 	for i := e.leaf; ; i = t.nodes[i].parent {
 		nd := &t.nodes[i]

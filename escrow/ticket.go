@@ -118,6 +118,7 @@ func (p *Pool) redeem(e *entry, n int32) {
 	e.known = true
 	e.turn = t.turn
 	e.length = t.length
+	e.asked.at = t.asked.at
 	for i := t.leaf; i != Root; i = p.nodes[i].parent {
 		nd := &p.nodes[i]
 		back := min(nd.passed, nd.over(t.virtual))

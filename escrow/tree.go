@@ -31,8 +31,9 @@ type tree struct {
 	lead  int64  // dispatched ahead of a fluid server, beyond a second; a virtual cost
 	epoch uint64 // of the lead: a new one begins while there is none
 
-	waitingVia viaCount // in a pool that has Upstreams
-	full       []int64  // by upstream, when it last had no room for a call, in µs of the pool
+	waitingVia viaCount              // in a pool that has Upstreams
+	bands      [LowestBand + 1]int32 // calls that wait, by Node.Below of their leaves
+	full       []int64               // by upstream, when it last had no room for a call, in µs of the pool
 
 	looking bool   // nothing that is worked out now is to be kept
 	idles   uint64 // how often the pool fell idle
@@ -67,10 +68,14 @@ func (t *tree) add(parent NodeID, n Node) NodeID {
 // describe gives node i its weight, floor and credit. Debt, and the service that it may catch
 // up, stay the same in cost.
 func (t *tree) describe(i NodeID, n Node) {
-	if n.Weight < 1 || n.Weight > MaxWeight || n.Floor < 0 || n.Credit < 0 {
-		panic("escrow: BUG: a node's weight, floor or credit is out of range")
+	if n.Weight < 1 || n.Weight > MaxWeight || n.Floor < 0 || n.Credit < 0 || n.Below < 0 || n.Below > LowestBand {
+		panic("escrow: BUG: a node's weight, floor, credit or band is out of range")
 	}
 	nd := &t.nodes[i]
+	if nd.inner == nil {
+		t.bands[nd.claim.Below] -= nd.waiting()
+		t.bands[n.Below] += nd.waiting()
+	}
 	nd.claim = n
 	n = n.scaled(nd.share)
 	p := t.nodes[nd.parent].inner

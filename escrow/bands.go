@@ -1,0 +1,118 @@
+package escrow
+
+import "time"
+
+// Priority bands keep slots free for bursts of the tenants that matter most (Config.HoldBack). The calls of a leaf that is
+// some bands below the highest (Node.Below) keep out of the last slots, and the more so the lower it is. Whose turn it is
+// among those that need not keep out, weights decide as ever.
+//
+//   - A call that is held back lets calls of higher bands pass, and nobody else. It keeps its tag, so that its leaf makes up
+//     for that later.
+//   - A call that waits rises while its leaf has less than its share of the slots in use: by a band for each riseAfter, and to
+//     the highest in half of the time that it may wait. So nobody starves: who waits has its share in the long
+//     run, however many calls of higher bands come. But a leaf that has its share does not rise, or those that
+//     always have calls waiting would soon leave nothing free.
+
+// LowestBand is how far a node may be below the highest band.
+const LowestBand = 9
+
+// riseAfter is how long a call waits for each band that it rises.
+const riseAfter = time.Second
+
+// Room is how many of the slots may be in use when a call of each band begins, by how far that is below the highest.
+type Room [LowestBand + 1]int64
+
+// RoomOf is the room in some slots, if calls of the lowest band leave holdBack millionths of them free: at least one, but not all.
+func RoomOf(slots, holdBack int64) (room Room) {
+	free := max(0, min(mulDivCeil(slots, holdBack, wholeSlots), slots-1))
+	for below := range room {
+		room[below] = slots - ceilDiv(free*int64(below), LowestBand)
+	}
+	return room
+}
+
+// ShareRoom has calls held back by such a room, and not by that of the slots that may be used here, until Narrow or Configure:
+// the slots are shared with other processes, whose calls take room as well. Call Pump afterwards.
+func (p *Pool) ShareRoom(room Room) { p.room = room }
+
+// HeldBack reports whether a new call of a leaf would find no slot because it keeps out of the last ones.
+func (p *Pool) HeldBack(leaf NodeID) bool {
+	return leaf != Root && p.keepsOut(p.nodes[leaf].claim.Below)
+}
+
+// keepsOut reports whether calls so far below the highest band may not begin now.
+func (p *Pool) keepsOut(below int) bool {
+	return p.cfg.HoldBack > 0 && below > 0 && p.running >= p.room[below]
+}
+
+// heldBack is HeldBack of a call that may have waited.
+func (p *Pool) heldBack(e *entry) bool {
+	return p.cfg.HoldBack > 0 && p.keepsOut(p.below(e))
+}
+
+// below is how far below the highest band a call still is.
+func (p *Pool) below(e *entry) int {
+	from := p.nodes[e.leaf].claim.Below
+	if from == 0 || !p.owed(e.leaf) {
+		return from
+	}
+	return max(0, from-int((p.now-e.asked.at)/e.rises()))
+}
+
+// rises is how long an entry waits for each band that it rises, in µs.
+func (e *entry) rises() int64 {
+	step := int64(riseAfter / time.Microsecond)
+	if e.maxWait > 0 {
+		step = min(step, int64(e.maxWait/time.Microsecond)/(2*LowestBand))
+	}
+	return max(1, step)
+}
+
+// ripensAt is when a call that is held back need not be any more, if nothing else changes; the zero time is never.
+func (p *Pool) ripensAt(e *entry) time.Time {
+	if !p.owed(e.leaf) {
+		return time.Time{}
+	}
+	from := p.nodes[e.leaf].claim.Below
+	to := from
+	for to > 0 && p.running >= p.room[to] {
+		to--
+	}
+	return p.start.Add(time.Duration(e.asked.at+int64(from-to)*e.rises()) * time.Microsecond)
+}
+
+// letPass has the leaf of a call that is held back stand aside until the end of Pump, if calls of higher bands wait.
+func (p *Pool) letPass(e *entry) bool {
+	if p.running >= p.slots || !p.heldBack(e) || !p.waitsAbove(p.below(e)) {
+		return false
+	}
+	p.wakeAt(p.ripensAt(e))
+	p.setAside(e.leaf, true)
+	p.hidden = append(p.hidden, e.leaf)
+	return true
+}
+
+// waitsAbove reports whether calls wait that came less far below the highest band than that.
+func (t *tree) waitsAbove(below int) bool {
+	for _, calls := range t.bands[:below] {
+		if calls > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// passes reports whether a new call that fits passes all that wait: because these are held back, and of lower bands.
+func (p *Pool) passes(e *entry) bool {
+	return p.yielding && !p.waitsAbove(p.nodes[e.leaf].claim.Below+1)
+}
+
+// heldLeaf reports whether the calls that wait at a leaf are held back by its band: all of them, if the first is.
+func (p *Pool) heldLeaf(i NodeID) bool {
+	for _, list := range p.nodes[i].calls {
+		if list.head >= 0 {
+			return p.heldBack(&p.entries[list.head])
+		}
+	}
+	return p.HeldBack(i)
+}

@@ -1,0 +1,166 @@
+package escrow
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+// TestBands: the lower the band of a tenant, the more slots its calls leave free. Those of higher bands find them at once, past all that
+// wait, also if they may not wait themselves.
+func TestBands(t *testing.T) {
+	now := t0
+	p := New(now, Config{Slots: 20, HoldBack: 200_000, MaxQueue: 100})
+	for _, c := range []struct{ below, runs int }{{9, 16}, {5, 17}, {3, 18}, {1, 19}, {0, 20}} {
+		leaf := p.Add(Root, Node{Weight: WeightOne, Below: c.below})
+		for range 30 {
+			wait := time.Duration(0)
+			if c.below > 0 && p.InFlight() == int64(c.runs) {
+				wait = time.Hour // those that wait keep no higher band out
+			}
+			p.Offer(now, Call{Leaf: leaf, Most: Cost{0, 1}, MaxWait: wait})
+			p.Pump(now, nil)
+		}
+		if n := p.InFlight(); n != int64(c.runs) {
+			t.Errorf("with calls %d bands below the highest, %d of 20 slots are in use, want %d", c.below, n, c.runs)
+		}
+		if a := p.Account(leaf); c.below > 0 && a.Waiting != 0 {
+			t.Errorf("calls that are held back are demand: %+v", a)
+		}
+		if err := p.Check(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if p.Waiting() == 0 {
+		t.Error("nobody waits")
+	}
+}
+
+// TestBands_Aged: a call of a tenant that has less than its share rises by a band for each second that it waits, or faster so that it is in
+// the highest after half of its time.
+// Pump is to be called then.
+func TestBands_Aged(t *testing.T) {
+	for _, c := range []struct {
+		what          string
+		below         int
+		maxWait, want time.Duration
+	}{
+		{"lowest", 9, time.Hour, 9 * time.Second},
+		{"middle", 4, time.Hour, 4 * time.Second},
+		{"lowest, impatient", 9, 9 * time.Second, 4500 * time.Millisecond},
+		{"middle, impatient", 4, 9 * time.Second, 2 * time.Second},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			now := t0
+			p := New(now, Config{Slots: 20, HoldBack: 50_000, MaxQueue: 100})
+			high := p.Add(Root, Node{Weight: WeightOne})
+			low := p.Add(Root, Node{Weight: WeightOne, Below: c.below})
+			for range 19 {
+				p.Offer(now, Call{Leaf: high, Most: Cost{0, 1}})
+			}
+			h, ans := p.Offer(now, Call{Leaf: low, Most: Cost{0, 1}, MaxWait: c.maxWait})
+			if ans.Verdict != Queued {
+				t.Fatalf("it is told %+v", ans)
+			}
+			p.Pump(now, nil)
+			for !p.Running(h) {
+				at, ok := p.Next()
+				if !ok || !at.After(now) || at.Sub(t0) > c.want {
+					t.Fatalf("after %v Pump is due at %v, %v", now.Sub(t0), at.Sub(t0), ok)
+				}
+				now = at
+				p.Pump(now, nil)
+			}
+			if got := now.Sub(t0); got != c.want {
+				t.Errorf("it takes the last slot after %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+// TestBands_LongRun: tenants of all bands that wait all along have their shares by weight in the long run, within 3 %.
+func TestBands_LongRun(t *testing.T) {
+	w := newSim(t, 1, Config{Slots: 20, HoldBack: 200_000})
+	for n, below := range []int{0, 5, 9, 9} {
+		s := w.leaf(Root, Node{Weight: Weight(1+n%2) * WeightOne, Below: below}, 1)
+		s.keep = 80
+		s.run = func() time.Duration { return time.Second/2 + time.Duration(w.rng.Int64N(int64(time.Second))) }
+	}
+	w.run(30 * time.Second)
+	w.reset()
+	w.run(20 * time.Minute)
+	for n, want := range []float64{20. / 6, 40. / 6, 20. / 6, 40. / 6} {
+		got := w.sources[n].slots.Seconds() / 1200
+		t.Logf("%d: %.3f of %.3f slots", n, got, want)
+		if math.Abs(got/want-1) > .03 {
+			t.Errorf("tenant %d had %.3f slots, want %.3f", n, got, want)
+		}
+	}
+}
+
+// TestBands_Burst: while the lowest band fills all slots that it may, a burst of the highest waits for nothing, though it may not wait at
+// all, however long those of the lowest have waited.
+func TestBands_Burst(t *testing.T) {
+	w := newSim(t, 1, Config{Slots: 40, HoldBack: 250_000})
+	low := w.leaf(Root, Node{Weight: 9 * WeightOne, Below: LowestBand}, 1)
+	low.run = w.lognormal(time.Second)
+	low.keep = 50
+	high := w.leaf(Root, Node{Weight: WeightOne}, 1)
+	high.run = func() time.Duration { return 2 * time.Second }
+	high.call.MaxWait = time.Nanosecond
+	w.run(time.Minute)
+	for n := range 10 {
+		if ans := w.offer(high); ans.Verdict != Admitted {
+			t.Errorf("call %d of a burst is told %+v, and %d of the lowest band run", n, ans, low.open)
+		}
+	}
+}
+
+// TestBands_Rules: whatever comes, no call begins in slots that its band keeps out of, unless it has risen, and no slot stays free for which
+// a call waits that may have it.
+func TestBands_Rules(t *testing.T) {
+	for seed := range uint64(30) {
+		rng := rand.New(rand.NewPCG(seed, 23))
+		slots := 2 + rng.Int64N(30)
+		w := newSim(t, seed, Config{Slots: slots, HoldBack: rng.Int64N(600_000)})
+		below := make([]int, 1+rng.IntN(5))
+		for i := range below {
+			below[i] = rng.IntN(LowestBand + 1)
+			s := w.leaf(Root, Node{Weight: Weight(1+rng.IntN(4)) * WeightOne, Below: below[i]}, 1)
+			s.run = func() time.Duration { return time.Second/2 + time.Duration(w.rng.Int64N(int64(time.Second/2))) }
+			s.rate = float64(slots) / float64(len(below)) * (0.5 + 2*rng.Float64())
+		}
+		for range 1500 {
+			before := make([]int, len(below))
+			for i, s := range w.sources {
+				before[i] = s.calls
+				s.worst = 0
+			}
+			w.run(w.dt)
+			running := w.p.InFlight()
+			top := LowestBand // of those that wait
+			var began []int
+			for i, s := range w.sources {
+				if s.waiting > 0 {
+					top = min(top, below[i])
+				}
+				if s.calls > before[i] {
+					began = append(began, i)
+				}
+			}
+			// in a step calls end before any begins, so that all who began are among those who run
+			if len(began) == 1 && w.sources[began[0]].worst < riseAfter && running > w.p.room[below[began[0]]] {
+				t.Fatalf("seed %d: a call %d bands below the highest began, and %d of %d slots are in use", seed, below[began[0]], running, slots)
+			}
+			for i, s := range w.sources {
+				if s.waiting > 0 && below[i] == top && running < w.p.room[top] {
+					t.Fatalf("seed %d: %d calls %d bands below the highest wait, and %d of %d slots are in use", seed, s.waiting, top, running, slots)
+				}
+			}
+		}
+		if err := w.p.Check(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
