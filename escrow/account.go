@@ -45,7 +45,7 @@ func (p *Pool) Account(i NodeID) Account {
 		a.Waiting -= n.later
 		a.Kept = min(a.Kept, a.Waiting)
 	}
-	if p.Capped(i) || p.heldLeaf(i) {
+	if p.Capped(i) || p.WaitsBack(i) {
 		a.Waiting = 0
 		a.Kept = 0
 	}

@@ -17,7 +17,7 @@ import "time"
 const LowestBand = 9
 
 // riseAfter is how long a call waits for each band that it rises.
-const riseAfter = time.Second
+const riseAfter = 250 * time.Millisecond
 
 // Room is how many of the slots may be in use when a call of each band begins, by how far that is below the highest.
 type Room [LowestBand + 1]int64
@@ -34,6 +34,24 @@ func RoomOf(slots, holdBack int64) (room Room) {
 // ShareRoom has calls held back by such a room, and not by that of the slots that may be used here, until Narrow or Configure:
 // the slots are shared with other processes, whose calls take room as well. Call Pump afterwards.
 func (p *Pool) ShareRoom(room Room) { p.room = room }
+
+// Elsewhere is what runs in other processes that share the slots.
+type Elsewhere struct {
+	// Running is how many calls run there of nodes below Root, and All how many of all.
+	Running map[NodeID]int64
+	All     int64
+	// Busy is the weight of the nodes below Root of which calls run in any process.
+	Busy Weight
+}
+
+// ShareElsewhere has shares of the slots in use be those of all processes; nil is of this one alone.
+func (p *Pool) ShareElsewhere(e *Elsewhere) { p.elsewhere = e }
+
+// owes reports whether a node below Root has less than its share of the slots that are in use anywhere, given how many calls of it
+// run, and how many run here.
+func (e *Elsewhere) owes(w Weight, running, here int64) bool {
+	return mulDivFloor(running, int64(max(e.Busy, w)), int64(w)) < here+e.All
+}
 
 // HeldBack reports whether a new call of a leaf would find no slot because it keeps out of the last ones.
 func (p *Pool) HeldBack(leaf NodeID) bool {
@@ -92,6 +110,16 @@ func (p *Pool) letPass(e *entry) bool {
 	return true
 }
 
+// WaitingBefore is how many calls wait that a new one of a leaf does not pass, if slots are all that lacks.
+func (p *Pool) WaitingBefore(leaf NodeID) (calls int64) {
+	for below, n := range p.bands {
+		if p.cfg.HoldBack == 0 || below <= p.nodes[leaf].claim.Below {
+			calls += int64(n)
+		}
+	}
+	return calls
+}
+
 // waitsAbove reports whether calls wait that came less far below the highest band than that.
 func (t *tree) waitsAbove(below int) bool {
 	for _, calls := range t.bands[:below] {
@@ -107,8 +135,8 @@ func (p *Pool) passes(e *entry) bool {
 	return p.yielding && !p.waitsAbove(p.nodes[e.leaf].claim.Below+1)
 }
 
-// heldLeaf reports whether the calls that wait at a leaf are held back by its band: all of them, if the first is.
-func (p *Pool) heldLeaf(i NodeID) bool {
+// WaitsBack reports whether the calls that wait at a leaf are held back by its band: all of them, if the first is.
+func (p *Pool) WaitsBack(i NodeID) bool {
 	for _, list := range p.nodes[i].calls {
 		if list.head >= 0 {
 			return p.heldBack(&p.entries[list.head])

@@ -37,7 +37,7 @@ func TestBands(t *testing.T) {
 	}
 }
 
-// TestBands_Aged: a call of a tenant that has less than its share rises by a band for each second that it waits, or faster so that it is in
+// TestBands_Aged: a call of a tenant that has less than its share rises by a band for each quarter of a second that it waits, or faster so that it is in
 // the highest after half of its time.
 // Pump is to be called then.
 func TestBands_Aged(t *testing.T) {
@@ -46,10 +46,10 @@ func TestBands_Aged(t *testing.T) {
 		below         int
 		maxWait, want time.Duration
 	}{
-		{"lowest", 9, time.Hour, 9 * time.Second},
-		{"middle", 4, time.Hour, 4 * time.Second},
-		{"lowest, impatient", 9, 9 * time.Second, 4500 * time.Millisecond},
-		{"middle, impatient", 4, 9 * time.Second, 2 * time.Second},
+		{"lowest", 9, time.Hour, 2250 * time.Millisecond},
+		{"middle", 4, time.Hour, time.Second},
+		{"lowest, impatient", 9, 1800 * time.Millisecond, 900 * time.Millisecond},
+		{"middle, impatient", 4, 1800 * time.Millisecond, 400 * time.Millisecond},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			now := t0
@@ -103,7 +103,7 @@ func TestBands_LongRun(t *testing.T) {
 // all, however long those of the lowest have waited.
 func TestBands_Burst(t *testing.T) {
 	w := newSim(t, 1, Config{Slots: 40, HoldBack: 250_000})
-	low := w.leaf(Root, Node{Weight: 9 * WeightOne, Below: LowestBand}, 1)
+	low := w.leaf(Root, Node{Weight: WeightOne, Below: LowestBand}, 1)
 	low.run = w.lognormal(time.Second)
 	low.keep = 50
 	high := w.leaf(Root, Node{Weight: WeightOne}, 1)

@@ -114,6 +114,7 @@ type Pool struct {
 	background    int64           // calls of running
 	softCaps      *SoftCaps       // nil if the soft cap is a part of slots
 	room          Room            // of slots, by band
+	elsewhere     *Elsewhere      // nil if this process is alone
 	yielding      bool            // all calls that the last Pump left waiting are held back by their bands
 
 	meanRun time.Duration // of ended calls; 0 before the first

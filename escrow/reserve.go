@@ -50,6 +50,9 @@ func (p *Pool) owed(i NodeID) bool {
 	}
 	for ; i != Root; i = p.nodes[i].parent {
 		nd := &p.nodes[i]
+		if nd.parent == Root && p.elsewhere != nil {
+			return p.elsewhere.owes(nd.claim.Weight, int64(nd.running)+p.elsewhere.Running[i], p.running)
+		}
 		up := &p.nodes[nd.parent]
 		all := int64(up.running)
 		if nd.parent == Root {

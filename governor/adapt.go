@@ -43,6 +43,7 @@ func (p *pool) narrowLocked() {
 	}
 	p.escrow.Narrow(slots, forBackground)
 	if p.grants != nil {
+		p.shareRoomLocked(slots)
 		p.escrow.ShareSoftCaps(p.grants.softCapsLocked())
 		p.escrow.Expect(p.slotLimitLocked() - p.grants.Others)
 	}

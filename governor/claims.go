@@ -89,14 +89,14 @@ func (c *claims) plant(p *poolView, tb *table) {
 }
 
 func (c *claims) plantTenant(retired map[place]*claim, p *poolView, v *tenantView, up escrow.NodeID) {
-	node := escrow.Node{Weight: v.cfg.Weight, Floor: v.cfg.Floor, Credit: v.cfg.Credit, Capped: v.parent == nil}
+	node := escrow.Node{Weight: v.cfg.Weight, Floor: v.cfg.Floor, Credit: v.cfg.Credit, Capped: v.parent == nil, Below: v.cfg.below()}
 	if !slices.ContainsFunc(v.teams, func(t *tenantView) bool { return t.present(p) }) {
 		c.put(retired, claimName{callsClaim, v.name}, up, node)
 		return
 	}
 	id := c.put(retired, claimName{tenantClaim, v.name}, up, node)
 	if v.calls(p) {
-		c.put(retired, claimName{callsClaim, v.name}, id, escrow.Node{Weight: escrow.WeightOne})
+		c.put(retired, claimName{callsClaim, v.name}, id, escrow.Node{Weight: escrow.WeightOne, Below: v.cfg.below()})
 	}
 	for _, team := range v.teams {
 		if team.present(p) {

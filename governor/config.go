@@ -57,6 +57,8 @@ type Pool struct {
 	// SoftCapPPM is how many of the slots one tenant, with its teams, may have once half of them are in use, in millionths; 0 is
 	// no such cap.
 	SoftCapPPM int64
+	// HoldBackPPM is how many of the slots calls of the lowest band leave free (Tenant.Below), in millionths.
+	HoldBackPPM int64
 	// Adaptive says how to find out how many calls the upstream can take at once, between
 	// MinConcurrency, where it begins, and Concurrency. The zero value stays at Concurrency.
 	Adaptive       adaptive.Law
@@ -117,6 +119,8 @@ type Tenant struct {
 	Credit time.Duration
 	// Background makes all its calls go after interactive ones.
 	Background bool
+	// Below is how many bands its calls are below the highest, up to escrow.LowestBand. Those of a Background tenant are in the lowest.
+	Below int
 	// RPM, TPM, ITPM and OTPM are the tenant's own rolling minutes of requests,
 	// tokens, input tokens and output tokens.
 	RPM, TPM, ITPM, OTPM int64
@@ -150,6 +154,7 @@ func (p Pool) escrow(burst time.Duration) escrow.Config {
 
 		InteractiveReserve: p.InteractiveReserve,
 		SoftCap:            p.SoftCapPPM,
+		HoldBack:           p.HoldBackPPM,
 	}
 }
 

@@ -262,6 +262,14 @@ func (o *Outlook) checkPoolLocked(now time.Time, p *pool, call *escrow.Call, ans
 		}
 		o.Checks = append(o.Checks, reserve)
 	}
+	if most, all := p.holdBackLocked(call.Leaf); most > 0 {
+		room := Check{Pool: p.name, Axis: axisHoldBack, Limit: most, Used: all, Asked: 1}
+		if p.keptOutLocked(call.Leaf) {
+			room.Wait = slots.Wait
+			slots.Wait = 0
+		}
+		o.Checks = append(o.Checks, room)
+	}
 	if most, has := p.softCapLocked(call.Leaf); most > 0 {
 		own := Check{Pool: p.name, Axis: axisSoftCap, Limit: most, Used: has, Asked: 1}
 		if p.escrow.Capped(call.Leaf) {

@@ -103,7 +103,7 @@ func (r *Rejection) Error() string {
 		return r.budgetError(whose)
 	}
 	what := fmt.Sprintf("Rate limit reached for %s on %s: Limit %d, Used %d, Requested %d.", whose, axisTitle[r.Axis], r.Limit, r.Used, r.Asked)
-	if !r.Own && r.Axis != axisConcurrency && r.Axis != axisSoftCap && r.Asked <= r.Limit-r.Used {
+	if !r.Own && r.Axis != axisConcurrency && r.Axis != axisSoftCap && r.Axis != axisHoldBack && r.Asked <= r.Limit-r.Used {
 		what += " The minute has room, but it is released at a steady rate."
 	}
 	if r.Reason == ReasonShare {
@@ -158,6 +158,7 @@ const (
 	axisConcurrency = "concurrency"
 	axisBackground  = "background"
 	axisSoftCap     = "soft_cap"
+	axisHoldBack    = "hold_back"
 )
 
 var axisTitle = map[string]string{
@@ -167,4 +168,5 @@ var axisTitle = map[string]string{
 	axisOutput:      "output tokens per min (OTPM)",
 	axisConcurrency: "concurrent calls (concurrency)",
 	axisSoftCap:     "concurrent calls of one tenant (soft_cap)",
+	axisHoldBack:    "concurrent calls beside which its priority may begin more (hold_back)",
 }

@@ -20,6 +20,10 @@ func (p *pool) rejectionLocked(now time.Time, t *tenant, leaf escrow.NodeID, cos
 		rej.Axis = axisSoftCap
 		rej.Limit, rej.Used = p.softCapLocked(leaf)
 		rej.Asked = 1
+	} else if ans.Axis == escrow.Slots && p.keptOutLocked(leaf) {
+		rej.Axis = axisHoldBack
+		rej.Limit, rej.Used = p.holdBackLocked(leaf)
+		rej.Asked = 1
 	} else if ans.Axis == escrow.Slots {
 		rej.Limit, rej.Used = p.slotsLocked()
 		rej.Asked = 1
@@ -44,7 +48,7 @@ func (p *pool) rejectionLocked(now time.Time, t *tenant, leaf escrow.NodeID, cos
 	case ans.Verdict == escrow.LeafFull:
 		rej.Reason = ReasonQueueFull
 		rej.Used = int64(p.escrow.Node(leaf).Queued)
-	case ans.Behind:
+	case ans.Behind && rej.Axis != axisHoldBack:
 		rej.Reason = ReasonShare
 	default:
 		rej.Reason = axisReasons[ans.Axis]

@@ -110,11 +110,11 @@ func (p *pool) slotsComingLocked(call *escrow.Call) bool {
 	if l == nil || l.alone || l.fenced || p.escrow.HasSlot(call.Leaf, call.Background) {
 		return false
 	}
-	if p.escrow.Capped(call.Leaf) && !p.roomComingLocked(call.Leaf) {
+	if (p.escrow.Capped(call.Leaf) || p.escrow.HeldBack(call.Leaf)) && !p.roomComingLocked(call.Leaf) {
 		return false
 	}
 	limit, used := p.slotsLocked()
-	coming := used+int64(p.escrow.Waiting()) < limit
+	coming := used+p.escrow.WaitingBefore(call.Leaf) < limit
 	if call.Background {
 		_, later := p.escrow.Queued()
 		limit, used = p.backgroundSlotsLocked()

@@ -40,6 +40,7 @@ type SlotsDemand struct {
 	// ones were refused for want of a slot and may come back.
 	Waiting, Background, Returning int64
 	Stakes                         []Stake
+	Bands                          []BandDemand
 	SoftCap                        SoftCapDemand
 	Shares                         []ShareDemand
 }
@@ -60,6 +61,7 @@ type SlotsGrant struct {
 	Slots, Open, Others, OthersBackground int64
 	// Notes are those of other processes.
 	Notes []Note
+	Bands []BandGrant
 	// SoftCap is nil if there is none.
 	SoftCap *SoftCapGrant
 }
@@ -134,6 +136,7 @@ func (p *pool) slotsDemandLocked(now time.Time, d *SlotsDemand) {
 			Returning: p.grants.returning(x.id, int64(n.Running)),
 		})
 	}
+	p.bandsDemandLocked(d)
 	p.softCapDemandLocked(d)
 }
 

@@ -112,7 +112,8 @@ func (p *pool) softCapLocked(leaf escrow.NodeID) (limit, used int64) {
 	return escrow.CapSlots(p.togetherLocked(), p.rules.SoftCapPPM), used + p.grants.cappedElsewhere(tenant)
 }
 
-// lackRoomLocked notes that a call found its tenant at the part of the soft cap that is granted here. The store is asked for more.
+// lackRoomLocked notes that a call lacks no slot, but room below its tenant's soft cap, or that of its band. The store is asked for
+// more of it.
 func (p *pool) lackRoomLocked(leaf escrow.NodeID) {
 	if l := p.grants; l != nil && !l.lacks && p.roomComingLocked(leaf) {
 		l.lacks = true
@@ -120,8 +121,12 @@ func (p *pool) lackRoomLocked(leaf escrow.NodeID) {
 	}
 }
 
-// roomComingLocked reports whether one more call of a leaf may be granted room below its tenant's soft cap, or be lent a slot.
+// roomComingLocked reports whether one more call of a leaf may be granted room, or be lent a slot.
 func (p *pool) roomComingLocked(leaf escrow.NodeID) bool {
+	if p.escrow.HeldBack(leaf) {
+		limit, used := p.holdBackLocked(leaf)
+		return used < limit
+	}
 	limit, used := p.softCapLocked(leaf)
 	_, all := p.slotsLocked()
 	tenant, _, _ := p.escrow.SoftCap(leaf)

@@ -89,6 +89,9 @@ func (c *Pool) check(f *faults, shared bool) {
 	if c.Adaptive != adaptive.Fixed && c.SoftCapPPM > 0 {
 		f.add("pool %s: a tenant at its soft cap would keep an adaptive limit from rising: have one of them", c.Name)
 	}
+	if c.Adaptive != adaptive.Fixed && c.HoldBackPPM > 0 {
+		f.add("pool %s: calls that are held back would keep an adaptive limit from rising: have one of them", c.Name)
+	}
 	if c.TenantLimits > LimitsStrict {
 		f.add("pool %s: there is no way %d to count against tenants' limits", c.Name, c.TenantLimits)
 	}
@@ -123,6 +126,9 @@ func (c *Pool) checkUpstreams(f *faults) {
 func (t *Tenant) check(f *faults, pools map[string]bool) {
 	if t.Weight < 1 || t.Weight > escrow.MaxWeight {
 		f.add("tenant %s: weight %d is not in 1…%d", t.Name, t.Weight, escrow.MaxWeight)
+	}
+	if t.Below < 0 || t.Below > escrow.LowestBand {
+		f.add("tenant %s: %d bands below the highest is not in 0…%d", t.Name, t.Below, escrow.LowestBand)
 	}
 	if t.Group != "" && (t.GroupWeight < 1 || t.GroupWeight > escrow.MaxWeight) {
 		f.add("tenant %s: weight %d of group %s is not in 1…%d", t.Name, t.GroupWeight, t.Group, escrow.MaxWeight)

@@ -42,7 +42,7 @@ func (w *walk) enterPool() (rej *Rejection, again bool) {
 	switch ans.Verdict {
 	case escrow.Admitted:
 		booked := w.startLocked(h, &st)
-		if _, later := p.escrow.Queued(); later > 0 { // one of these may have less than its share now
+		if p.escrow.Waiting() > 0 { // one of these may have less than its share now
 			w.g.pumpLocked(p, w.now)
 		}
 		p.wakeAndUnlock()
@@ -98,15 +98,15 @@ func (w *walk) stateLocked(call *escrow.Call) leaseState {
 	}
 }
 
-// offerLocked offers the call to the escrow, and notes if it found no slot. One that only its tenant's soft cap keeps waiting
-// lacks none.
+// offerLocked offers the call to the escrow, and notes if it found no slot. One that only its tenant's soft cap or its band keeps
+// waiting lacks none.
 func (w *walk) offerLocked(call *escrow.Call) (escrow.Handle, escrow.Answer) {
 	p := w.pool.pool
 	h, ans := p.offerLocked(w.now, *call, w.tab, w.tenant.tenant, w.req.Forced)
 	if ans.Verdict == escrow.Admitted || p.escrow.HasSlot(call.Leaf, call.Background) {
 		return h, ans
 	}
-	if p.escrow.Capped(call.Leaf) {
+	if p.escrow.Capped(call.Leaf) || p.escrow.HeldBack(call.Leaf) {
 		p.lackRoomLocked(call.Leaf)
 		return h, ans
 	}

@@ -149,6 +149,7 @@ const (
 const (
 	maxHeadroomPPM = 499_999
 	maxSoftCapPPM  = 999_999
+	maxHoldBackPPM = 999_999
 	maxBurst       = time.Minute
 	maxTicketWait  = time.Hour
 	maxTimeout     = 24 * time.Hour

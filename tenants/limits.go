@@ -41,11 +41,7 @@ func (s *Snapshot) Limits(t *Tenant, p *Pool) []Limit {
 	}
 	l.amount("max_output_tokens", t.MaxOutputTokens)
 	l.text("max_wait", strictyaml.SpellDuration(t.MaxWait))
-	priority := "interactive"
-	if t.Background {
-		priority = "background"
-	}
-	l.text("priority", priority)
+	l.text("priority", priorityOf(t))
 	if t.Credit > 0 {
 		l.text("credit", strictyaml.SpellDuration(t.Credit))
 	}
@@ -160,6 +156,9 @@ func (s *Snapshot) PoolLimits(p *Pool) []Limit {
 	}
 	if p.SoftCapPPM > 0 {
 		l.decimal("soft_cap", strictyaml.Child("concurrency", "soft_cap"), p.SoftCapPPM, 6)
+	}
+	if p.HoldBackPPM > 0 {
+		l.decimal("hold_back", strictyaml.Child("concurrency", "hold_back"), p.HoldBackPPM, 6)
 	}
 	l.decimal("headroom", "headroom", p.HeadroomPPM, 6)
 	l.text("accounting", string(p.Accounting))

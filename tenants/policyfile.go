@@ -69,9 +69,8 @@ var commonFields = []field[draft]{
 	limitField("max_output_tokens", "Cuts what a call may ask for, or is asked for it.",
 		func(t *draft) *int64 { return &t.MaxOutputTokens }),
 	{
-		Name: "priority", About: "background: its calls go after its own interactive ones, and leave interactive_reserve free.", Kind: priorities.kind(),
-		Read:  func(v value, t *draft) { t.Background = priorities.read(v, "interactive") == "background" },
-		Start: func(*draft) any { return priorities.list[0] },
+		Name: "priority", About: "0 to 9: the lower, the more slots of a pool with hold_back its calls leave free; interactive is 9. background is as 0, and its calls go after its own interactive ones, and leave interactive_reserve free.",
+		Kind: priorityKind, Read: readPriority, Start: func(*draft) any { return priorities.list[0] },
 	},
 	strictyaml.AmountField("floor_tpm", "Tokens a minute it gets at least, whatever its weight, of each pool that it may use and that has a tpm.",
 		0, maxAmount, func(t *draft) *int64 { return &t.FloorTPM }),
@@ -114,5 +113,3 @@ var memberWeightField = field[draft]{
 	Name: "tenant_weight", About: "Claim inside of the group. Left out, it is 1.", Kind: strictyaml.FractionKind(3, 1, maxWeight),
 	Read: func(v value, t *draft) { t.tenantWeight = v.Decimal(3, 1, maxWeight, defaultWeight) },
 }
-
-var priorities = words[string]{"a priority", []string{"interactive", "background"}}

@@ -53,6 +53,9 @@ type Pool struct {
 	// SoftCapPPM is how many of Concurrency's slots one tenant may have once half of them are in use, in millionths: less than
 	// all. 0, the default, is no cap.
 	SoftCapPPM int64
+	// HoldBackPPM is how many of Concurrency's slots calls of the lowest band leave free (Tenant.Below), in millionths: less than all. 0,
+	// the default, is none.
+	HoldBackPPM int64
 	// Adaptive is the law by which the limit on calls in flight moves, between MinConcurrency, which becomes 4 when it is 0, and
 	// Concurrency. It is "" where it does not, and then MinConcurrency is 0.
 	Adaptive       Law

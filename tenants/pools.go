@@ -110,6 +110,8 @@ var concurrencyShape = shape[Pool]{
 			func(p *Pool) *int64 { return &p.InteractiveReserve }),
 		strictyaml.DecimalField("soft_cap", "The part of max that one tenant may have once half of max is in use.",
 			strictyaml.Decimals{Places: 6, Most: maxSoftCapPPM}, func(p *Pool) *int64 { return &p.SoftCapPPM }),
+		strictyaml.DecimalField("hold_back", "The part of max that calls of priority 0 leave free; those of higher ones leave less.",
+			strictyaml.Decimals{Places: 6, Most: maxHoldBackPPM}, func(p *Pool) *int64 { return &p.HoldBackPPM }),
 		{
 			Name: "adaptive", About: "Find out how many calls the upstream can take at once, up to max, by this law.",
 			Kind: laws.kind(), Read: func(v value, p *Pool) { p.Adaptive = laws.read(v, "") },
@@ -152,7 +154,7 @@ func readConcurrency(v value, p *Pool) {
 	switch {
 	case known && !strictyaml.Has(list, "max") && !strictyaml.Has(list, "adaptive"):
 		v.Problem("has no max; write one, such as {max: 64}")
-	case known && !refusedAny(v, "max", "min", "adaptive", "interactive_reserve", "soft_cap"):
+	case known && !refusedAny(v, "max", "min", "adaptive", "interactive_reserve", "soft_cap", "hold_back"):
 		if !strictyaml.Has(list, "max") {
 			p.Concurrency = mostFound
 		}
@@ -167,10 +169,14 @@ func readConcurrency(v value, p *Pool) {
 		if complaint := checkSoftCap(p); complaint != "" {
 			v.Report.At(strictyaml.Child(v.Path, "soft_cap"), "%s", complaint)
 		}
+		if complaint := checkHoldBack(p); complaint != "" {
+			v.Report.At(strictyaml.Child(v.Path, "hold_back"), "%s", complaint)
+		}
 		return
 	}
 	p.InteractiveReserve = 0
 	p.SoftCapPPM = 0
+	p.HoldBackPPM = 0
 	p.Adaptive = ""
 	p.MinConcurrency = 0
 }
@@ -181,6 +187,14 @@ func checkSoftCap(p *Pool) string {
 		return ""
 	}
 	return "is of a fixed limit only, because a tenant at its cap would keep an adaptive one from rising; remove adaptive or soft_cap"
+}
+
+// checkHoldBack complains about a hold-back from a limit that has to be found out.
+func checkHoldBack(p *Pool) string {
+	if p.HoldBackPPM == 0 || p.Adaptive == "" {
+		return ""
+	}
+	return "is of a fixed limit only, because calls that are held back would keep an adaptive one from rising; remove adaptive or hold_back"
 }
 
 // bareLaw is the law that was probably meant by a word in place of the number or mapping.

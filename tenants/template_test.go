@@ -35,6 +35,8 @@ func TestTemplate_Override(t *testing.T) {
 	}{
 		{"", "", plain},
 		{"priority: background", "", with(func(t *Tenant) { t.Background = true })},
+		{"priority: 3", "", with(func(t *Tenant) { t.Below = 6 })},
+		{"priority: 9", "", with(func(*Tenant) {})},
 		{"priority: background", ", priority: interactive", plain},
 		{"floor_tpm: 5", "", with(func(t *Tenant) { t.FloorTPM = 5 })},
 		{"floor_tpm: 5000", ", floor_tpm: 990", with(func(t *Tenant) { t.FloorTPM = 990 })},

@@ -42,6 +42,9 @@ type Tenant struct {
 	GroupWeight int64
 	// Background says that its calls go after interactive ones.
 	Background bool
+	// Below is how many bands its calls are below the highest, 0 to 9, in a pool with a HoldBackPPM: those of priority 0 are 9 below.
+	// Background calls are in the lowest.
+	Below int64
 	// FloorTPM is the least that it gets, whatever its weight, of each pool that it may use and that has a TPM: tokens
 	// a minute. 0 is no floor. A pool's floors fit into its limit.
 	FloorTPM int64
@@ -147,6 +150,7 @@ func (d *draft) team() draft {
 	t.Tier = d.Tier
 	t.MaxWait = d.MaxWait
 	t.Background = d.Background
+	t.Below = d.Below
 	t.Credit = d.Credit
 	return t
 }

@@ -104,6 +104,10 @@ func (v *verifier) pool(p *Pool) {
 	if complaint := checkSoftCap(p); complaint != "" {
 		v.r.At(strictyaml.Child(path, "soft_cap"), "%s", complaint)
 	}
+	v.amounts(path, 0, maxHoldBackPPM, amounts{"hold_back (millionths)": p.HoldBackPPM})
+	if complaint := checkHoldBack(p); complaint != "" {
+		v.r.At(strictyaml.Child(path, "hold_back"), "%s", complaint)
+	}
 	if complaint := checkReserve(p); complaint != "" && p.InteractiveReserve > 0 {
 		v.r.At(strictyaml.Child(path, "interactive_reserve"), "%d %s", p.InteractiveReserve, complaint)
 	}
@@ -150,6 +154,7 @@ func (v *verifier) tenant(t *Tenant) {
 		"rpm": t.RPM, "tpm": t.TPM, "itpm": t.ITPM, "otpm": t.OTPM, "concurrency": t.Concurrency,
 		"max_output_tokens": t.MaxOutputTokens, "floor_tpm": t.FloorTPM,
 	})
+	v.amounts(path, 0, mostPriority, amounts{"priority (below the highest)": t.Below})
 	for i, l := range t.Pools {
 		in := strictyaml.Child(strictyaml.Child(path, "pools"), l.Pool)
 		v.amounts(in, 0, maxAmount, amounts{"rpm": l.RPM, "tpm": l.TPM, "itpm": l.ITPM, "otpm": l.OTPM, "concurrency": l.Concurrency})

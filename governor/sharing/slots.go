@@ -15,6 +15,7 @@ import (
 type Slots struct {
 	shared  *governor.SharedSlots
 	claims  []parts.Claim          // as last made
+	bands   []governor.BandDemand  // behind those on the room of bands
 	softCap governor.SoftCapDemand // behind those on the soft cap
 	shares  shares                 // behind the last of them
 }
@@ -37,6 +38,8 @@ var slotsAll = limits.Concurrency.String()
 func (s *Slots) Claims(now time.Time) (claims []parts.Claim, busy bool) {
 	d := s.shared.Claim(now)
 	s.claims = s.claims[:0]
+	s.bands = nil
+	s.softCap = governor.SoftCapDemand{}
 	s.shares = nil
 	if !d.Divided { // without a claim the store takes back all grants
 		return nil, false
@@ -72,6 +75,7 @@ func (s *Slots) claimSlots(d *governor.SlotsDemand) {
 		want(&background, d.Background, ahead, background.Limit)
 		s.claims = append(s.claims, background)
 	}
+	s.claimBands(d)
 	s.claimSoftCap(d)
 }
 
@@ -146,12 +150,15 @@ func (s *Slots) Apply(now, until time.Time, list []parts.Part) {
 		case slotsBackground:
 			slots.Open = list[i].Part
 			slots.OthersBackground = list[i].Others
-		case slotsLent:
-			slots.SoftCap = s.softCapGrant(list[i:min(first, len(list))])
 		case slotsAll:
 			slots = &governor.SlotsGrant{Slots: list[i].Part, Others: list[i].Others, Notes: notes(list[i].Notes)}
 			slots.Open = slots.Slots // unless those of background calls are claimed separately
 		}
+	}
+	if slots != nil && len(list) >= first {
+		capped := first - s.softCapClaims()
+		slots.Bands = s.bandGrants(list[capped-len(s.bands) : capped])
+		slots.SoftCap = s.softCapGrant(list[capped:first])
 	}
 	s.shared.Allow(now, until, slots, s.shares.grants(list[min(len(list), first):]))
 }

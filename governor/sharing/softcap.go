@@ -18,30 +18,38 @@ func (s *Slots) claimSoftCap(d *governor.SlotsDemand) {
 	if d.SoftCap.Each == 0 {
 		return
 	}
-	s.claims = append(s.claims, cappedClaim(d, slotsLent, d.SoftCap.Lent, d.Running, d.SoftCap.Borrows))
+	s.claims = append(s.claims, roomClaim(d, slotsLent, d.SoftCap.Lent, d.Running, d.SoftCap.Borrows))
 	for i := range d.SoftCap.Tenants {
 		t := &d.SoftCap.Tenants[i]
-		s.claims = append(s.claims, cappedClaim(d, "calls of "+t.Name, d.SoftCap.Each, t.Running, t.Waiting))
+		s.claims = append(s.claims, roomClaim(d, "calls of "+t.Name, d.SoftCap.Each, t.Running, t.Waiting))
 	}
 }
 
-// cappedClaim is the claim on a limit of the soft cap.
-func cappedClaim(d *governor.SlotsDemand, name string, limit, used, waits int64) parts.Claim {
+// roomClaim is the claim on a limit that keeps calls out of some of the slots.
+func roomClaim(d *governor.SlotsDemand, name string, limit, used, waits int64) parts.Claim {
 	c := parts.Claim{Name: name, Kind: parts.Slots, Limit: limit, Used: used, Tail: d.Tail.Milliseconds()}
 	if d.Fenced {
 		waits = 0
 	}
 	ahead := int64(0)
-	if slotsAhead(d) > 0 && name != slotsLent {
+	if slotsAhead(d) > 0 {
 		ahead = aheadOf(limit, used)
 	}
 	want(&c, waits, ahead, limit)
 	return c
 }
 
+// softCapClaims is how many claims there are on what the soft cap leaves.
+func (s *Slots) softCapClaims() int {
+	if s.softCap.Each == 0 {
+		return 0
+	}
+	return 1 + len(s.softCap.Tenants)
+}
+
 // softCapGrant is the grant in the answers to these claims.
 func (s *Slots) softCapGrant(list []parts.Part) *governor.SoftCapGrant {
-	if s.softCap.Each == 0 || len(list) == 0 {
+	if len(list) == 0 {
 		return nil
 	}
 	g := &governor.SoftCapGrant{Elsewhere: map[escrow.NodeID]int64{}}

@@ -34,7 +34,7 @@ pools:
     on_store_loss: {local: 0.1}
     tenant_limits: strict
     expect_nodes: 3
-  q: {models: [other], rpm: 10, upstreams: [{name: u, weight: 2, order: 1, tpm: 1, rpm: 2, concurrency: 3}], tpm: 1, concurrency: {max: 3, soft_cap: 0.5}}
+  q: {models: [other], rpm: 10, upstreams: [{name: u, weight: 2, order: 1, tpm: 1, rpm: 2, concurrency: 3}], tpm: 1, concurrency: {max: 3, soft_cap: 0.5, hold_back: 0.1}}
 `
 
 const everybody = `
@@ -59,6 +59,7 @@ tenants:
     pools: {p: {rpm: 11, tpm: 12, itpm: 13, otpm: 14, concurrency: 15}}
     teams:
       search: {keys: ["sha256:1111111111111111111111111111111111111111111111111111111111111111"]}
+  low: {priority: 3, keys: ["sha256:2222222222222222222222222222222222222222222222222222222222222222"]}
 `
 
 // load reads a policy from a config and one file of tenants.
@@ -89,6 +90,8 @@ func TestGovernorIsGivenEveryField(t *testing.T) {
 	}
 	cfg.Pools[0].Upstreams = cfg.Pools[1].Upstreams   // which do not go together with on_store_loss
 	cfg.Pools[0].SoftCapPPM = cfg.Pools[1].SoftCapPPM // because no adaptive limit has one
+	cfg.Pools[0].HoldBackPPM = cfg.Pools[1].HoldBackPPM
+	cfg.Tenants[0].Below = cfg.Tenants[2].Below // because a background tenant has no number
 	filled(t, "pool", reflect.ValueOf(cfg.Pools[0]))
 	filled(t, "tenant", reflect.ValueOf(cfg.Tenants[0]))
 	if team := cfg.Tenants[1]; team.NoCalls || team.Name != "acme/search" {

@@ -173,6 +173,9 @@ func valueOf(l *adminapi.ExplainedLimit) string {
 	if l.Axis == "soft_cap" {
 		return amount(l.Limit) + " calls of one tenant"
 	}
+	if l.Axis == "hold_back" {
+		return amount(l.Limit) + " calls beside its own priority"
+	}
 	return amount(l.Limit)
 }
 

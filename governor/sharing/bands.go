@@ -1,0 +1,25 @@
+package sharing
+
+import (
+	"strconv"
+
+	"github.com/llmgov/llmgov/federation/parts"
+	"github.com/llmgov/llmgov/governor"
+)
+
+// claimBands adds the claims on the slots that calls of lower bands may begin in. All calls count, of whatever band.
+func (s *Slots) claimBands(d *governor.SlotsDemand) {
+	s.bands = d.Bands
+	for _, b := range d.Bands {
+		name := "priority " + strconv.Itoa(b.Below) + " below the highest"
+		s.claims = append(s.claims, roomClaim(d, name, b.Slots, d.Running, b.Waiting))
+	}
+}
+
+// bandGrants are the grants in the answers to these claims.
+func (s *Slots) bandGrants(list []parts.Part) (grants []governor.BandGrant) {
+	for i, part := range list {
+		grants = append(grants, governor.BandGrant{Below: s.bands[i].Below, Slots: part.Part})
+	}
+	return grants
+}

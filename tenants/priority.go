@@ -1,0 +1,49 @@
+package tenants
+
+import (
+	"strconv"
+
+	"github.com/llmgov/llmgov/internal/strictyaml"
+)
+
+// A priority is a word, or a number: the higher, the fewer slots of a pool with hold_back calls leave free.
+
+var priorities = words[string]{"a priority", []string{"interactive", "background"}}
+
+// mostPriority is the highest priority, which calls have that nobody says otherwise of.
+const mostPriority = 9
+
+// priorityKind is a word or a number.
+func priorityKind() schema {
+	s := strictyaml.WholeKind(0, mostPriority)()
+	s["anyOf"] = append(s["anyOf"].([]any), schema{"enum": priorities.names()})
+	return s
+}
+
+// readPriority reads a tenant's priority.
+func readPriority(v value, t *draft) {
+	t.Background = false
+	t.Below = 0
+	text, ok := v.Scalar()
+	n, err := strconv.ParseInt(text, 10, 64)
+	switch {
+	case !ok:
+	case err != nil:
+		t.Background = priorities.read(v, "interactive") == "background"
+	case n < 0 || n > mostPriority:
+		v.Problem("%d is not a priority; use 0 to %d, interactive or background", n, mostPriority)
+	default:
+		t.Below = mostPriority - n
+	}
+}
+
+// priorityOf is a tenant's priority as files spell it.
+func priorityOf(t *Tenant) string {
+	switch {
+	case t.Background:
+		return "background"
+	case t.Below > 0:
+		return strconv.FormatInt(mostPriority-t.Below, 10)
+	}
+	return "interactive"
+}
