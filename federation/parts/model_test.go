@@ -20,6 +20,7 @@ type playground struct {
 	crash, twice bool
 	losses       int   // of the account's data
 	tail         int64 // of claims on slots
+	low          int64 // a limit that a process may have heard of instead; 0 if the limit does not move
 }
 
 // small is one state of a playground.
@@ -38,6 +39,7 @@ type small struct {
 	free    bool            // nobody is left who knows of a lost account
 	mail    []note
 	used    []int64 // when, by all that ever were
+	beyond  bool    // more was granted than the lowest limit that somebody claimed with
 }
 
 // tiny is a process. Of its calls it is known when they were let in; running ones that
@@ -84,7 +86,7 @@ func (w *small) clone() *small {
 func (w *small) key() [32]byte {
 	slices.SortStableFunc(w.mail, func(a, b note) int { return a.of - b.of })
 	var b strings.Builder
-	fmt.Fprint(&b, w.now, w.jumps, w.account, w.crashed, w.losses, w.witness, w.free, w.used)
+	fmt.Fprint(&b, w.now, w.jumps, w.account, w.crashed, w.losses, w.witness, w.free, w.used, w.beyond)
 	if w.g.losses > 0 {
 		fmt.Fprint(&b, w.turn, w.came, w.before)
 	}
@@ -120,6 +122,9 @@ func (w *small) counts(used []int64) (n int64) {
 func (w *small) over() bool {
 	if w.free {
 		return false
+	}
+	if w.beyond {
+		return true
 	}
 	if w.g.kind != Slots {
 		return w.counts(w.used) > w.g.limit
@@ -174,11 +179,13 @@ func (w *small) process(i int, tell func(what string, next *small)) {
 	p := w.procs[i]
 	used := w.counts(p.used)
 	if p.h.seq < w.g.beats {
-		for _, want := range []int64{w.g.limit, 0} {
-			c := w.clone()
-			claims := []Claim{{Name: "x", Kind: w.g.kind, Limit: w.g.limit, Ends: 1e9, Used: used, Want: max(want, used), Tail: w.g.tail}}
-			c.mail = append(c.mail, note{of: i, beat: c.procs[i].beat(c.clock(), claims)})
-			tell(fmt.Sprintf("%d wants %d", i, want), c)
+		for _, limit := range w.g.limits() {
+			for _, want := range []int64{limit, 0} {
+				c := w.clone()
+				claims := []Claim{{Name: "x", Kind: w.g.kind, Limit: limit, Ends: 1e9, Used: used, Want: max(want, used), Tail: w.g.tail}}
+				c.mail = append(c.mail, note{of: i, beat: c.procs[i].beat(c.clock(), claims)})
+				tell(fmt.Sprintf("%d wants %d of %d", i, want, limit), c)
+			}
 		}
 	}
 	if used < p.h.Part(w.clock(), "x") {
@@ -273,12 +280,40 @@ func (w *small) deliver(m note) {
 		return
 	}
 	r := w.account.Beat(w.now, m.beat)
+	w.beyond = w.grantedBeyond(m.beat, &r)
 	if w.g.losses > 0 {
 		w.witnessed()
 	}
 	if r.Seq > 0 && m.beat.Instance == w.procs[m.of].h.instance {
 		w.mail = append(w.mail, note{of: m.of, reply: &r, turn: w.turn})
 	}
+}
+
+// limits are those that a process may claim with.
+func (g *playground) limits() []int64 {
+	if g.low > 0 {
+		return []int64{g.limit, g.low}
+	}
+	return []int64{g.limit}
+}
+
+// grantedBeyond reports whether a process got more than it had although all together may then have more than the lowest
+// limit of those that are heard of.
+func (w *small) grantedBeyond(b *Beat, r *Reply) bool {
+	if r.Seq == 0 || r.Parts[0].Part <= b.Claims[0].Part {
+		return false
+	}
+	least := w.g.limit
+	sum := int64(0)
+	for _, m := range w.account.Members {
+		for _, h := range m.Holds {
+			sum += max(h.High, h.Used)
+			if h.Seen+ttl >= w.account.Now {
+				least = min(least, h.Limit)
+			}
+		}
+	}
+	return sum > least
 }
 
 // witnessed notes who has something since when, and whether those have told who know of a lost account.
@@ -336,7 +371,8 @@ func (g *playground) begin() *small {
 	return w
 }
 
-// TestModel: whatever happens in a small world, no more is used than the limit.
+// TestModel: whatever happens in a small world, no more is used than the limit. Where the limit moves, as an adaptive one does, processes
+// hear of that one after the other, and nothing is granted beyond the lowest limit that any of them has heard of.
 func TestModel(t *testing.T) {
 	most := 2_000
 	if *wholeSearch {
@@ -347,6 +383,7 @@ func TestModel(t *testing.T) {
 		{name: "slots", kind: Slots, limit: 1, procs: 2, beats: 2, jumps: []int64{ttl / 2, ttl/2 + 1}},
 		{name: "slots twice", kind: Slots, limit: 1, procs: 2, beats: 2, jumps: []int64{ttl + 1}, twice: true},
 		{name: "slots given back", kind: Slots, limit: 1, procs: 2, beats: 3},
+		{name: "slots move", kind: Slots, limit: 2, low: 1, procs: 2, beats: 2},
 		{name: "rolling", kind: Rolling, limit: 1, procs: 2, beats: 2, jumps: []int64{ttl - 10, window}},
 		{name: "rolling crash", kind: Rolling, limit: 1, procs: 2, beats: 1, jumps: []int64{ttl - 10, window, 20}, crash: true},
 		{name: "period crash", kind: Period, limit: 1, procs: 2, beats: 2, jumps: []int64{ttl + window + 1}, crash: true},

@@ -41,6 +41,7 @@ var mutants = []mutant{
 	{"who has not been told for a TTL may not know all parts", "account.go", "a.Now == 0 || now-a.Now > ttl", "a.Now == 0", "TestSlots_Safety"},
 	{"it does not know them before all have had time to tell", "share.go", "a.Now <= a.Began+2*ttl", "a.Now <= a.Began+ttl", "TestSlots_Tail"},
 	{"the least limit holds", "share.go", "least = min(least, x.Limit)", "", "TestSlots_Least"},
+	{"nothing is granted beyond the least limit", "share.go", "least = min(least, x.Limit)", "", "TestModel"},
 	{"what is spare is nobody's while somebody waits", "share.go", "less(h.Want-h.Spare, h.gone())", "less(h.Want, h.gone())", "TestSlots_Weights"},
 	{"what is spare is for all or for nobody", "share.go", "if rest < int64(len(live)) {", "if rest < 0 {", "TestSlots_Weights"},
 	{"who wants more gets it by weight", "share.go", "less(x.firm(), calm), Weight: max(1, x.Weight)", "less(x.firm(), calm), Weight: 1", "TestSlots_Weights"},
