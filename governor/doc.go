@@ -90,7 +90,8 @@
 // Of a pool whose concurrency is adaptive, only as many slots are used as a limiter says
 // (package adaptive). Under the pool's lock it is told what calls learn about the upstream:
 // how long the first token took, or the whole answer where it comes as one, and what the
-// upstream refused while no other upstream was left (Lease.Overloaded). Of a call that is
+// upstream refused while no other upstream was left (Lease.Overloaded). ServersLoaded tells it what servers of one's own say of
+// their load, by metrics that somebody else reads. Of a call that is
 // sent on to another upstream it is told nothing more (Lease.Retried), and nothing of calls
 // that this package refuses.
 //

@@ -75,6 +75,13 @@
 //   - It grows only if it was the limit that calls were held by.
 //   - Memory is bounded, whatever names models have.
 //
+// # Servers
+//
+// A server that batches continuously begins every call at once, so nothing waits until its memory is full. What it tells of itself
+// (Load) says how many calls in flight it has room for: of those that run, what calls that wait leave, and of its memory, as many as
+// would fill what should be used. The limit rises no further than that. It falls to it, by at most a half, if it was too little three
+// times in a row, and only when no more calls are in flight than it allows. A Load of four seconds ago says nothing.
+//
 // # Together
 //
 // Gateways in front of the same upstream find one limit (Fleet), because limiters that see their own calls alone
@@ -86,7 +93,7 @@
 //
 // It has no clock and no queue, and does not know who runs: package escrow has the slots,
 // and package governor tells both. It sees no slower flow of tokens behind the
-// first: that is what batching costs, and throughput grows with it.
+// first: that is what batching costs, and throughput grows with it. It reads no metrics.
 //
 // Sources: Brakmo, Peterson, "TCP Vegas", IEEE JSAC 13(8), 1995 (what waits, from latency
 // above a base, and how much of that is wanted); Cardwell et al., "BBR", ACM Queue 14(5),

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/engine"
 	"github.com/llmgov/llmgov/internal/policy"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -90,4 +91,16 @@ func governorOf(t *testing.T, snap *tenants.Snapshot) *governor.Governor {
 		t.Fatal(err)
 	}
 	return g
+}
+
+// Every kind that files may name has gauges to read, and every known server has a kind.
+func TestEngines_Kinds(t *testing.T) {
+	for _, kind := range tenants.EngineKinds {
+		if names := engine.Kinds[kind]; names.Waiting == "" && kind != tenants.EngineGeneric {
+			t.Errorf("of kind %s no gauge is known", kind)
+		}
+	}
+	if len(tenants.EngineKinds) != len(engine.Kinds)+1 {
+		t.Errorf("there are %d kinds, and gauges of %d", len(tenants.EngineKinds), len(engine.Kinds))
+	}
 }
