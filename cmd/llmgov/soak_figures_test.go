@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"math/rand/v2"
 	"net/http"
 	"os"
 	"os/exec"
@@ -177,8 +178,10 @@ func sizeOf(dir string) (size float64) {
 }
 
 const (
-	// mostGrowth is the part of its mean by which a figure may grow in an hour, beyond twice the error of its slope.
+	// mostGrowth is the part of its mean by which a figure may grow in an hour, beyond sureAt times the error of its slope:
+	// so many figures are judged that of some a line through noise rises by twice its error.
 	mostGrowth = 0.05
+	sureAt     = 3
 	// leastSoak is the length from which on that is judged, because caches fill at first.
 	leastSoak = 25 * time.Minute
 )
@@ -201,12 +204,15 @@ func (f *soakFigures) report(idle, rest []float64) {
 		mean := sum / float64(len(points))
 		slope, off := fit(blocks(points, 40))
 		fmt.Fprintf(&b, "| %s | %.4g | %.4g | %.4g | %.2g ± %.2g | %.4g |\n", figure.name, idle[i]/figure.unit, mean, most, slope, off, rest[i]/figure.unit)
-		if *soakFor >= leastSoak && !(slope-2*off <= mostGrowth*mean) { // also if there is no figure
+		if *soakFor >= leastSoak && grows(slope, off, mean) {
 			f.t.Errorf("%s: grows by %.3g ± %.2g per hour, of %.3g", figure.name, slope, off, mean)
 		}
 	}
 	f.t.Logf("%d samples in %v\n%s", len(f.samples), f.samples[len(f.samples)-1].at.Round(time.Second), b.String())
 }
+
+// grows reports whether it is sure that a figure grows by too much, or that there is no figure.
+func grows(slope, off, mean float64) bool { return !(slope-sureAt*off <= mostGrowth*mean) }
 
 type point struct{ x, y float64 }
 
@@ -259,5 +265,36 @@ func TestFit(t *testing.T) {
 	slope, off := fit(blocks(points, 40))
 	if math.Abs(slope-3) > 3*off || off > 0.01 || off == 0 {
 		t.Errorf("a slope of 3 is found to be %g ± %g", slope, off)
+	}
+}
+
+// TestGrows: of a thousand half hours in which nothing grows few have one of nine figures that seems to. What grows by half in an hour is seen.
+func TestGrows(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	grown := func(perHour float64) bool {
+		var points []point
+		for i := range 40 {
+			hours := float64(i) / 120
+			points = append(points, point{hours, 20 + perHour*hours + rng.NormFloat64()})
+		}
+		slope, off := fit(points)
+		return grows(slope, off, 20)
+	}
+	alarms := 0
+	missed := 0
+	for range 1000 {
+		alarm := false
+		for range 9 {
+			alarm = grown(0) || alarm
+		}
+		if alarm {
+			alarms++
+		}
+		if !grown(10) {
+			missed++
+		}
+	}
+	if alarms > 20 || missed > 20 || !grows(math.NaN(), 1, 20) {
+		t.Errorf("of 1000 runs %d are refused though nothing grows, and %d are not though something does", alarms, missed)
 	}
 }
