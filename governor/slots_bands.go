@@ -107,16 +107,17 @@ func (p *pool) shareRoomLocked(slots int64) {
 		return
 	}
 	room := escrow.RoomOf(slots, p.rules.HoldBackPPM)
-	told := room
+	var granted [escrow.LowestBand + 1]bool
 	for _, band := range p.grants.Bands {
-		told[band.Below] = band.Slots
+		room[band.Below] = band.Slots
+		granted[band.Below] = true
 	}
 	for below := escrow.LowestBand - 1; below > 0; below-- {
-		if told[below] == room[below] {
-			told[below] = max(told[below], told[below+1])
+		if !granted[below] {
+			room[below] = max(room[below], room[below+1])
 		}
 	}
-	p.escrow.ShareRoom(told)
+	p.escrow.ShareRoom(room)
 }
 
 // holdBackLocked is how many calls may run in all processes when one of a leaf begins, and how many do. Without a hold-back both
