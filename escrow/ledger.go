@@ -4,12 +4,12 @@ import "time"
 
 // Ledger is the exact account of one rolling limit, in whatever unit the limit is
 // in: tokens, requests, or grains of tokens. It counts two things: the amount that
-// was booked, by slot of time, for one Window; and the held amount, which belongs
+// was booked, by slot of time, for one window; and the held amount, which belongs
 // to no slot yet and counts at every instant until it is booked or dropped.
 //
-// The Window is cut into n slots and n+1 of them are counted, so that the sum
-// covers every interval of length Window that ends in the current slot: a
-// ledger at its limit has not been over it at any instant of the last Window.
+// The window, a [Window] for most, is cut into n slots and n+1 of them are counted, so that the sum
+// covers every interval of its length that ends in the current slot: a
+// ledger at its limit has not been over it at any instant of the last window.
 // That costs one slot in n+1 of the limit, when saturated.
 //
 // A Ledger is not safe for concurrent use.
@@ -29,10 +29,16 @@ func NewLedger(now time.Time, limit int64, n int) *Ledger {
 	if n < 1 || int64(Window/time.Microsecond)%int64(n) != 0 {
 		panic("escrow: BUG: slots do not divide the window")
 	}
-	return &Ledger{limit: limit, epoch: now, slot: Window / time.Duration(n), slots: make([]int64, n+1)}
+	return NewLedgerOver(now, limit, Window, n)
 }
 
-// Advance ages out the bookings that have left the Window at now. Time never runs backwards:
+// NewLedgerOver is NewLedger for any window. If n does not divide it, the account covers up to n nanoseconds more.
+func NewLedgerOver(now time.Time, limit int64, window time.Duration, n int) *Ledger {
+	slot := (window + time.Duration(n) - 1) / time.Duration(n)
+	return &Ledger{limit: limit, epoch: now, slot: slot, slots: make([]int64, n+1)}
+}
+
+// Advance ages out the bookings that have left the window at now. Time never runs backwards:
 // an earlier now changes nothing.
 func (l *Ledger) Advance(now time.Time) {
 	if !l.turns(now) {
@@ -63,13 +69,13 @@ func (l *Ledger) turn() {
 	l.slots[i] = 0
 }
 
-// Limit is the most that may be used in one Window.
+// Limit is the most that may be used in one window.
 func (l *Ledger) Limit() int64 { return l.limit }
 
 // SetLimit changes the limit. Past usage counts on.
 func (l *Ledger) SetLimit(limit int64) { l.limit = limit }
 
-// Used is the amount that counts against the limit: booked in the last Window, and held.
+// Used is the amount that counts against the limit: booked in the last window, and held.
 func (l *Ledger) Used() int64 { return l.booked + l.held }
 
 // Room is the amount that may still be taken; negative while there is debt.
@@ -111,7 +117,7 @@ func (l *Ledger) BookAt(at time.Time, c int64) {
 }
 
 // Correct changes the bookings of slot by d (see Slot). A refund (d < 0) of a slot
-// that has left the Window does nothing, for it no longer counts; what was
+// that has left the window does nothing, for it no longer counts; what was
 // used beyond a booking (d > 0) is counted now, for it is now that it is known.
 func (l *Ledger) Correct(slot, d int64) {
 	if d > 0 {
@@ -138,7 +144,7 @@ func (l *Ledger) FreeAt(c int64) (time.Time, bool) {
 	return l.startOf(l.cur + int64(len(l.slots))), room >= c
 }
 
-// FullAt is when the last booking leaves the Window; when there is none, the start of
+// FullAt is when the last booking leaves the window; when there is none, the start of
 // the current slot.
 func (l *Ledger) FullAt() time.Time {
 	for i := int64(0); i < int64(len(l.slots)); i++ {
@@ -154,7 +160,7 @@ func (l *Ledger) startOf(slot int64) time.Time {
 	return l.epoch.Add(time.Duration(slot) * l.slot)
 }
 
-// counts reports whether a slot, of the past, is still in the Window.
+// counts reports whether a slot, of the past, is still in the window.
 func (l *Ledger) counts(slot int64) bool { return slot > l.cur-int64(len(l.slots)) }
 
 // at is where a slot lies in the ring. Slots before the epoch have negative numbers.

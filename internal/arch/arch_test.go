@@ -39,8 +39,13 @@ var rules = map[string]rule{
 		not:    []string{"net", "net/http", "os", "log", "log/slog", "sync", "sync/atomic", "context"},
 		reason: "the core is pure: no clock, goroutine, lock or I/O",
 	},
-	"escrow/limits": {
+	"escrow/limits/shape": {
 		may:    []string{"escrow"},
+		not:    []string{"net", "net/http", "os", "log", "log/slog", "sync", "sync/atomic", "context"},
+		reason: "the core is pure: no clock, goroutine, lock or I/O",
+	},
+	"escrow/limits": {
+		may:    []string{"escrow", "escrow/limits/shape"},
 		not:    []string{"net", "net/http", "os", "log", "log/slog", "sync", "sync/atomic", "context"},
 		reason: "the core is pure: no clock, goroutine, lock or I/O",
 	},

@@ -1,0 +1,61 @@
+package shape
+
+import (
+	"time"
+
+	"github.com/llmgov/llmgov/escrow"
+)
+
+// Slots is how finely a rolling window is cut.
+const Slots = 120
+
+// Account is the account of one limit. Amounts are booked at a time, or held while it is not known yet when their time
+// begins. It is not safe for concurrent use.
+type Account interface {
+	// Advance brings the account to now. All other methods see it as of then.
+	Advance(now time.Time)
+	// Reshape changes the rule: its Amount and Burst, but neither Kind nor Per. Use counts on.
+	Reshape(r Rule)
+	// SetLimit changes how much of the Capacity may be used here. Use counts on.
+	SetLimit(usable int64)
+	// Limit is how much may be used, Used is how much counts, and Room is the difference; negative while there is debt.
+	Limit() int64
+	Used() int64
+	Room() int64
+
+	// Book counts an amount as of now, and Slot tells Correct where.
+	Book(amount int64)
+	Slot() int64
+	// BookAt counts what was used at a time in the past, so far as it would count still.
+	BookAt(at time.Time, amount int64)
+	// Correct changes a booking. A refund does nothing for what counts no more; more than was booked counts as of now.
+	Correct(slot, by int64)
+	// Hold counts an amount at any time, until it is dropped.
+	Hold(amount int64)
+	Drop(amount int64)
+
+	// FreeAt is when there is room for an amount if nothing else comes. It reports false if holds are in the way.
+	FreeAt(amount int64) (at time.Time, known bool)
+	// FullAt is when nothing booked counts any more.
+	FullAt() time.Time
+	// Ends is when all use stops counting at once; zero if use leaves little by little.
+	Ends() time.Time
+}
+
+// New returns the account of a rule of which nothing is used.
+func New(now time.Time, r Rule) Account {
+	switch r.Kind {
+	case Fixed:
+		return newFixed(now, r)
+	case TokenBucket, GCRA:
+		return newBucket(now, r)
+	}
+	return &rolling{*escrow.NewLedgerOver(now, r.Amount, r.Per, Slots)}
+}
+
+// rolling is the account of a rolling window.
+type rolling struct{ escrow.Ledger }
+
+func (l *rolling) Reshape(Rule) {}
+
+func (l *rolling) Ends() time.Time { return time.Time{} }
