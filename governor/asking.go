@@ -171,7 +171,7 @@ func (k *link) takes(cost limits.Cost, s *Spend) (list []Take) {
 	cost = o.set.Clip(cost)
 	for axis := range limits.Axis(limits.Axes) {
 		if o.set.Limit(axis) > 0 {
-			list = append(list, Take{Name: axis.String(), Amount: cost.On(axis), link: k, axis: axis})
+			list = append(list, Take{Name: o.set.ShareName(axis), Amount: o.set.Amount(axis, cost), link: k, axis: axis})
 		}
 	}
 	for _, a := range o.caps {

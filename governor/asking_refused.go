@@ -36,7 +36,7 @@ func (c *SharedCall) refusal(now time.Time) lacking {
 		return lacking{k, rej, rej.RetryAfter}
 	}
 	cost := o.set.Clip(c.tab.cost)
-	if t.axis == limits.Concurrency {
+	if t.axis == limits.Concurrency || o.set.Drains(t.axis) { // the store knows no rates
 		wait = max(o.set.WaitOn(t.axis, cost), time.Millisecond)
 	}
 	o.set.Deny(t.axis, cost, wait)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/adaptive"
+	"github.com/llmgov/llmgov/escrow/limits"
 )
 
 // Config is all that a Governor needs to know.
@@ -100,7 +101,14 @@ type TokenWeights struct{ Input, CachedInput, Output, Reasoning, Audio int64 }
 
 // Limits are a tenant's own; 0 is no limit. RPM, TPM, ITPM and OTPM are requests, tokens, input
 // tokens and output tokens in a rolling minute, Concurrency is calls at once.
-type Limits struct{ RPM, TPM, ITPM, OTPM, Concurrency int64 }
+//
+// Windows are further limits, in other windows and shapes: at most limits.MaxWindows, no two of the same kind of cost, time and
+// shape.
+type Limits struct {
+	RPM, TPM, ITPM, OTPM, Concurrency int64
+
+	Windows []limits.Window
+}
 
 // Tenant describes a caller. A limit of 0 is no limit.
 //
@@ -126,6 +134,8 @@ type Tenant struct {
 	RPM, TPM, ITPM, OTPM int64
 	// Concurrency is how many of the tenant's calls may run at once.
 	Concurrency int64
+	// Windows are further limits of the tenant; see Limits.
+	Windows []limits.Window
 	// Budgets are the tenant's own, over all its calls.
 	Budgets []Budget
 	// InPool are further limits, on the tenant's calls to single pools, by the pool's name.
@@ -167,7 +177,9 @@ func (p Pool) usable(limit int64) int64 {
 	return max(1, limit*(1_000_000-p.HeadroomPPM)/1_000_000)
 }
 
-func (t *Tenant) limits() Limits { return Limits{t.RPM, t.TPM, t.ITPM, t.OTPM, t.Concurrency} }
+func (t *Tenant) limits() Limits {
+	return Limits{RPM: t.RPM, TPM: t.TPM, ITPM: t.ITPM, OTPM: t.OTPM, Concurrency: t.Concurrency, Windows: t.Windows}
+}
 
 func (t *Tenant) mayUse(pool string) bool {
 	return t.Pools == nil || slices.Contains(t.Pools, pool)

@@ -40,16 +40,15 @@ func (o *ownLimits) configure(now time.Time, l Limits, bound int, by calledBy) {
 	if o.sharing != nil {
 		o.sharing.calledBy = by
 	}
-	o.set.Configure(now, l.axes(), bound)
+	o.set.Configure(now, l.rules(), bound)
 	o.applyGrantsLocked()
 	o.wakeLocked() // the first in line may fit now
 }
 
-// axes are the limits by axis.
-func (l Limits) axes() [limits.Axes]int64 {
-	return [limits.Axes]int64{
-		limits.Requests: l.RPM, limits.Tokens: l.TPM, limits.Input: l.ITPM, limits.Output: l.OTPM, limits.Concurrency: l.Concurrency,
-	}
+// rules are the limits as a Set has them.
+func (l Limits) rules() limits.Limits {
+	minute := limits.Cost{limits.Requests: l.RPM, limits.Tokens: l.TPM, limits.Input: l.ITPM, limits.Output: l.OTPM}
+	return limits.Limits{Minute: minute, Windows: l.Windows, Concurrency: l.Concurrency}
 }
 
 // advanceLocked brings the books to now. Grants that have expired are given up: of a budget the last

@@ -164,7 +164,7 @@ func (o *ownLimits) allow(now, until time.Time, list []Grant) {
 
 func (o *ownLimits) allowLocked(grant Grant) {
 	for k := range limits.Axis(limits.Axes) {
-		if grant.Name == k.String() {
+		if o.set.Limit(k) > 0 && grant.Name == o.set.ShareName(k) {
 			o.set.Allow(k, grant.Amount)
 			o.set.Elsewhere(k, grant.Others)
 			return

@@ -159,8 +159,8 @@ func (own *ownLimits) checksLocked(f *limits.Forecast, longest time.Duration, o 
 	for k := range limits.Axis(limits.Axes) {
 		if limit := own.set.Limit(k); limit > 0 {
 			o.Checks = append(o.Checks, Check{
-				Tenant: own.owner, Pool: own.pool, Axis: k.String(),
-				Limit: limit, Used: own.set.Used(k), Asked: f.Answer.Cost.On(k), Wait: min(longest, f.Waits[k]),
+				Tenant: own.owner, Pool: own.pool, Axis: own.set.Name(k),
+				Limit: limit, Used: own.set.Used(k), Asked: own.set.Amount(k, f.Answer.Cost), Wait: min(longest, f.Waits[k]),
 			})
 		}
 	}

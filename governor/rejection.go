@@ -1,6 +1,7 @@
 package governor
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"time"
@@ -102,13 +103,13 @@ func (r *Rejection) Error() string {
 	if r.Budget.Limit > 0 {
 		return r.budgetError(whose)
 	}
-	what := fmt.Sprintf("Rate limit reached for %s on %s: Limit %d, Used %d, Requested %d.", whose, axisTitle[r.Axis], r.Limit, r.Used, r.Asked)
+	what := fmt.Sprintf("Rate limit reached for %s on %s: Limit %d, Used %d, Requested %d.", whose, titleOf(r.Axis), r.Limit, r.Used, r.Asked)
 	if !r.Own && r.Axis != axisConcurrency && r.Axis != axisSoftCap && r.Axis != axisHoldBack && r.Asked <= r.Limit-r.Used {
 		what += " The minute has room, but it is released at a steady rate."
 	}
 	if r.Reason == ReasonShare {
 		what = fmt.Sprintf("Pool %s is busy and the share of tenant %s is used up (%s: Limit %d, Used %d, Requested %d).",
-			r.Pool, r.Tenant, axisTitle[r.Axis], r.Limit, r.Used, r.Asked)
+			r.Pool, r.Tenant, titleOf(r.Axis), r.Limit, r.Used, r.Asked)
 	}
 	return what + " " + r.again()
 }
@@ -160,6 +161,9 @@ const (
 	axisSoftCap     = "soft_cap"
 	axisHoldBack    = "hold_back"
 )
+
+// titleOf is an axis as messages name it. Those of other windows than a minute are named by their windows.
+func titleOf(axis string) string { return cmp.Or(axisTitle[axis], axis) }
 
 var axisTitle = map[string]string{
 	axisRequests:    "requests per min (RPM)",

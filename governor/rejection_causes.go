@@ -78,8 +78,8 @@ var limitReasons = [limits.Axes]Reason{
 // rejectLimitLocked refuses a call by an own limit.
 func (o *ownLimits) rejectLimitLocked(k limits.Axis, asked limits.Cost, wait time.Duration) *Rejection {
 	return &Rejection{
-		Reason: limitReasons[k], Own: true, Tenant: o.owner, InPool: o.pool != "", RetryAfter: wait,
-		Axis: k.String(), Limit: o.set.Limit(k), Used: o.set.Used(k), Asked: asked.On(k),
+		Reason: limitReasons[o.set.Kind(k)], Own: true, Tenant: o.owner, InPool: o.pool != "", RetryAfter: wait,
+		Axis: o.set.Name(k), Limit: o.set.Limit(k), Used: o.set.Used(k), Asked: o.set.Amount(k, asked),
 	}
 }
 

@@ -59,11 +59,15 @@ func (o *ownLimits) tighten(now time.Time, st *Standing) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.advanceLocked(now)
-	for i, quota := range [limits.Rolling]*Quota{limits.Requests: &st.Requests, limits.Tokens: &st.Tokens, limits.Input: &st.Tokens, limits.Output: &st.Tokens} {
-		k := limits.Axis(i)
-		if quota != nil && o.set.Limit(k) > 0 {
-			quota.tighten(o.set.Limit(k), o.set.Used(k), o.set.FullAt(k).Sub(now))
+	for k := range limits.Concurrency {
+		if o.set.Limit(k) == 0 {
+			continue
 		}
+		quota := &st.Tokens
+		if o.set.Kind(k) == limits.Requests {
+			quota = &st.Requests
+		}
+		quota.tighten(o.set.Limit(k), o.set.Used(k), o.set.FullAt(k).Sub(now))
 	}
 	st.Concurrent.tighten(o.set.Limit(limits.Concurrency), o.set.Used(limits.Concurrency), 0)
 }

@@ -209,7 +209,7 @@ func (o *ownLimits) state(now time.Time, ts *TenantState) {
 	ts.InLine += waiting
 	for k := range limits.Axis(limits.Axes) {
 		if limit := o.set.Limit(k); limit > 0 {
-			ts.Limits = append(ts.Limits, LimitState{k.String(), o.pool, limit, o.set.Used(k)})
+			ts.Limits = append(ts.Limits, LimitState{o.set.Name(k), o.pool, limit, o.set.Used(k)})
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/adaptive"
 	"github.com/llmgov/llmgov/escrow/budget"
+	"github.com/llmgov/llmgov/escrow/limits"
 )
 
 // Validate finds all mistakes of a configuration at once.
@@ -159,6 +160,18 @@ func (l Limits) check(f *faults, owner string) {
 	for _, limit := range [...]int64{l.RPM, l.TPM, l.ITPM, l.OTPM, l.Concurrency} {
 		if limit < 0 || limit > escrow.MaxLimit {
 			f.add("tenant %s: limit %d is not in 0…%d", owner, limit, escrow.MaxLimit)
+		}
+	}
+	if len(l.Windows) > limits.MaxWindows {
+		f.add("tenant %s: %d further limits are more than %d", owner, len(l.Windows), limits.MaxWindows)
+	}
+	for i, w := range l.Windows {
+		if w.Of < 0 || int(w.Of) >= limits.Kinds {
+			f.add("tenant %s: further limit %d is on no kind of cost", owner, i)
+		} else if err := w.Validate(); err != nil {
+			f.add("tenant %s: %s: %w", owner, w.Of, err)
+		} else if slices.ContainsFunc(l.Windows[:i], w.Same) {
+			f.add("tenant %s: the limit of %s is there twice", owner, w.Name())
 		}
 	}
 }

@@ -12,7 +12,7 @@ type noRoom struct {
 }
 
 // Behind says whether a call must not ask now, because calls wait before it that have to ask first.
-// Its Lack names an axis to blame, and how long it takes until the rolling limits have room.
+// Its Lack names an axis to blame, and how long it takes until the limits over time have room.
 func (s *Set) Behind(c Call) (Lack, bool) {
 	cost := s.Clip(c.Cost)
 	tag := s.line.tagOf(c.Via.Team)
@@ -61,12 +61,12 @@ func (s *Set) HasRoom(c Cost) bool {
 // over returns the first axis whose limit has no room for so many calls of cost sum, as far as the
 // usage of all processes is known here.
 func (s *Set) over(sum Cost, calls int64) (Axis, bool) {
-	for k, amount := range sum {
-		if s.overOn(Axis(k), amount) {
-			return Axis(k), true
+	for k := range Axis(Axes) {
+		if s.overOn(k, s.amounts(k, sum, calls)) {
+			return k, true
 		}
 	}
-	return Concurrency, s.overOn(Concurrency, calls)
+	return Concurrency, false
 }
 
 // overOn reports whether an axis has a limit with no room for an amount.
@@ -101,7 +101,7 @@ func (s *Set) blame(sum Cost, calls int64) Axis {
 func (s *Set) Deny(k Axis, c Cost, wait time.Duration) {
 	s.grants.lacked = k
 	n := &s.grants.noRoom[k]
-	amount := c.On(k)
+	amount := s.Amount(k, c)
 	if !s.now.Before(n.until) || amount <= n.amount {
 		*n = noRoom{amount, s.now.Add(wait)}
 	}
@@ -113,7 +113,7 @@ func (s *Set) Deny(k Axis, c Cost, wait time.Duration) {
 func (s *Set) Denied(c Cost) (Lack, bool) {
 	for k := range Axis(Axes) {
 		n := &s.grants.noRoom[k]
-		amount := c.On(k)
+		amount := s.Amount(k, c)
 		if s.now.Before(n.until) && amount >= n.amount && s.overOn(k, amount) {
 			s.NoteDenied()
 			return Lack{Axis: k, Wait: n.until.Sub(s.now)}, true

@@ -1,5 +1,5 @@
-// Package limits keeps one tenant's or team's own limits: requests and tokens in a rolling minute,
-// and concurrent calls. A [Set] is plain state. It has no lock and no clock: the governor has one
+// Package limits keeps one tenant's or team's own limits: requests and tokens in a rolling minute, in other windows and
+// shapes (package shape), and concurrent calls. A [Set] is plain state. It has no lock and no clock: the governor has one
 // Set for each tenant, and one for each pool in which a tenant has limits of its own.
 //
 // # Picture
@@ -16,7 +16,7 @@
 // between the teams of a tenant. No team can fill it.
 //
 // A call that exceeds a limit by itself is cut to it, and goes when nothing else uses the limit.
-// Usage beyond that is debt.
+// Usage beyond that is debt. Several limits may count the same: all of them must have room.
 //
 // # Grants
 //

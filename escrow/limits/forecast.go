@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/escrow/limits/shape"
 )
 
 // Forecast describes how limits stand for a call.
@@ -14,7 +14,7 @@ type Forecast struct {
 	// Waits are how long it takes, on each axis with a limit, until there is room for the call behind
 	// those that would go before it. On Concurrency that is only a guess.
 	Waits [Axes]time.Duration
-	// Rolling is the longest of Waits on the rolling axes, if calls give back as much as they do on
+	// Rolling is the longest of Waits on the axes that count over time, if calls give back as much as they do on
 	// average.
 	Rolling time.Duration
 	// Total is the call's cost, and that of all that would go before it.
@@ -32,9 +32,9 @@ func (s *Set) Forecast(c Call) Forecast {
 	}
 	f.Total = s.line.ahead(tag).Plus(cost, 1)
 	f.Rolling = s.rollingWait(cost, tag)
-	for k, l := range s.ledgers {
-		if l != nil {
-			f.Waits[k] = s.waitForRoom(Axis(k), f.Total[k])
+	for k, a := range s.accounts {
+		if a != nil {
+			f.Waits[k] = s.waitForRoom(Axis(k), s.inLine(Axis(k), f.Total))
 		}
 	}
 	if s.limits[Concurrency] > 0 && (s.running >= s.slots || len(s.line.places) > 0) {
@@ -79,42 +79,43 @@ func (s *Set) lacking(c Cost) Axis {
 	}
 	// The first in line has been woken but has not run yet. It lacks nothing any more, but some limit
 	// made it wait; Concurrency if that limit is gone.
-	rolling := slices.IndexFunc(s.ledgers[:], func(l *escrow.Ledger) bool { return l != nil })
-	if rolling < 0 {
+	timed := slices.IndexFunc(s.accounts[:], func(a shape.Account) bool { return a != nil })
+	if timed < 0 {
 		return Concurrency
 	}
-	return Axis(rolling)
+	return Axis(timed)
 }
 
-// rollingWait is how long it takes until the rolling limits have room for c behind the line, if
+// rollingWait is how long it takes until the limits over time have room for c behind the line, if
 // nobody else comes.
 func (s *Set) rollingWait(c Cost, tag int64) time.Duration {
 	_, wait := s.slowest(c, tag)
 	return wait
 }
 
-// slowest is the rolling limit that takes longest until it has room for c behind the line, and how
-// long that is: until bookings leave the minute, or until running calls are expected to give back
+// slowest is the limit over time that takes longest until it has room for c behind the line, and how
+// long that is: until bookings leave it, or until running calls are expected to give back
 // the rest of their holds, if that is sooner.
 func (s *Set) slowest(c Cost, tag int64) (slowest Axis, longest time.Duration) {
 	return s.slowestFor(s.line.ahead(tag).Plus(c, 1))
 }
 
-// WaitFor is how long it takes until the rolling limits have room for a cost, which may be that of several calls.
+// WaitFor is how long it takes until the limits over time have room for a cost, which may be that of several calls.
 func (s *Set) WaitFor(total Cost) time.Duration {
 	_, wait := s.slowestFor(total)
 	return wait
 }
 
 func (s *Set) slowestFor(total Cost) (slowest Axis, longest time.Duration) {
-	for k, l := range s.ledgers {
-		if l == nil {
+	for k, a := range s.accounts {
+		if a == nil {
 			continue
 		}
-		wait := s.waitForRoom(Axis(k), total[k])
-		due := s.due[k]
+		amount := s.inLine(Axis(k), total)
+		wait := s.waitForRoom(Axis(k), amount)
+		due := s.due[s.Kind(Axis(k))]
 		if due > 0 && wait > s.meanRun {
-			wait = min(wait, max(s.meanRun, s.waitForRoom(Axis(k), total[k]-due)))
+			wait = min(wait, max(s.meanRun, s.waitForRoom(Axis(k), amount-due)))
 		}
 		if wait > longest {
 			slowest = Axis(k)
@@ -124,23 +125,28 @@ func (s *Set) slowestFor(total Cost) (slowest Axis, longest time.Duration) {
 	return slowest, longest
 }
 
-// waitForRoom is how long it takes until a rolling limit has room for total, which may be several
+// inLine is what calls take of an axis together, which are no more than those in line and one.
+func (s *Set) inLine(k Axis, total Cost) int64 {
+	return s.amounts(k, total, int64(len(s.line.places))+1)
+}
+
+// waitForRoom is how long it takes until a limit over time has room for total, which may be several
 // calls and more than the limit.
 func (s *Set) waitForRoom(k Axis, total int64) time.Duration {
-	l := s.ledgers[k]
+	a := s.accounts[k]
 	limit := s.limits[k]
 	switch {
-	case total <= 0 || l.Room() >= total:
+	case total <= 0 || a.Room() >= total:
 		return 0
-	case l.Limit() < limit: // other processes use it, too
+	case a.Limit() < limit: // other processes use it, too
 		return s.waitForOthers(k, total)
 	}
-	minutes := (total - 1) / limit // whole ones before that
-	at, known := l.FreeAt(total - minutes*limit)
+	times := (total - 1) / limit // how often it is used up before that
+	at, known := a.FreeAt(total - times*limit)
 	if !known {
-		at = s.now.Add(escrow.Window)
+		at = s.now.Add(s.length[k])
 	}
-	return max(0, time.Duration(minutes)*escrow.Window+at.Sub(s.now))
+	return max(0, time.Duration(times)*s.length[k]+at.Sub(s.now))
 }
 
 // slotWait guesses how long it takes until a slot is free, from how long calls have run so far.
@@ -161,8 +167,8 @@ func (s *Set) WaitOn(k Axis, c Cost) time.Duration {
 	if k == Concurrency {
 		return s.slotWait()
 	}
-	if s.ledgers[k] == nil {
+	if s.accounts[k] == nil {
 		return 0
 	}
-	return s.waitForRoom(k, c[k])
+	return s.waitForRoom(k, s.inLine(k, c))
 }

@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/escrow/limits/shape"
 )
 
 // A call that does not fit fits when the forecast says so, and no earlier, if nobody else comes.
@@ -14,9 +15,17 @@ func TestForecast_IsWhenThereIsRoom(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := time.Unix(1_000_000, 0)
 		s := New(false, nil)
-		var limits [Axes]int64
-		for k := range Rolling {
-			limits[k] = rapid.SampledFrom([]int64{0, 5, 30, 100}).Draw(t, "limit")
+		var limits Limits
+		for k := range limits.Minute {
+			limits.Minute[k] = rapid.SampledFrom([]int64{0, 5, 30, 100}).Draw(t, "limit")
+		}
+		early := time.Duration(1)
+		for k, kind := range rapid.SliceOfN(rapid.IntRange(0, int(shape.GCRA)), 0, 2).Draw(t, "windows") {
+			rule := shape.Rule{Kind: shape.Kind(kind), Amount: rapid.SampledFrom([]int64{5, 60}).Draw(t, "amount"), Per: 30 * time.Second}
+			limits.Windows = append(limits.Windows, Window{Axis(k), rule})
+			if rule.Kind.Bucket() {
+				early = 2 * rule.Per / 1e6 // it counts in ticks
+			}
 		}
 		s.Configure(now, limits, 10)
 		draw := func() (c Call) {
@@ -44,7 +53,7 @@ func TestForecast_IsWhenThereIsRoom(t *testing.T) {
 		if wait == 0 {
 			return
 		}
-		s.Advance(now.Add(wait - 1))
+		s.Advance(now.Add(wait - early))
 		if _, fits := s.Fits(f.Answer.Cost); fits {
 			t.Fatalf("%v fits before %v have passed", call.Cost, wait)
 		}

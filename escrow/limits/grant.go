@@ -1,9 +1,8 @@
 package limits
 
 import (
+	"strconv"
 	"time"
-
-	"github.com/llmgov/llmgov/escrow"
 )
 
 // GrantRetry is when to retry a call for which other processes may have to give something back
@@ -16,8 +15,8 @@ type grants struct {
 	until   time.Time   // when the grants expire; zero when they have
 	amounts [Axes]int64 // granted of each limit
 	others  [Axes]int64 // usage in other processes
-	// leaving is when the usage of others leaves the minute.
-	leaving [Rolling]leaving
+	// leaving is when the usage of others leaves the limits.
+	leaving [Timed]leaving
 
 	last    [Axes]int64 // cost of the last call, admitted or not
 	traffic Traffic
@@ -35,6 +34,13 @@ type Traffic struct {
 
 // Demand is the demand of this process on one axis.
 type Demand struct {
+	// Name tells the limit apart from the owner's others, and from itself in an earlier window by the clock.
+	Name string
+	// Length is how long use counts; 0 on Concurrency. Ends is when all use stops counting at once; zero if it leaves little
+	// by little. Drains says that it leaves at a rate that depends on the grant.
+	Length time.Duration
+	Ends   time.Time
+	Drains bool
 	// Limit is the whole limit, and Used the usage here.
 	Limit, Used int64
 	// Waiting is the cost of all calls in line. Queued says that the first of them waits for a grant,
@@ -48,18 +54,45 @@ type Demand struct {
 
 // Demand reports the demand on an axis.
 func (s *Set) Demand(k Axis) Demand {
-	d := Demand{Limit: s.limits[k], Used: s.UsedHere(k), Last: s.grants.last[k]}
-	cost, calls := s.line.wanting()
-	d.Waiting = calls
-	if k != Concurrency {
-		d.Waiting = cost[k]
+	d := Demand{Name: s.ShareName(k), Limit: s.limits[k], Used: s.UsedHere(k), Last: s.grants.last[k], Drains: s.Drains(k)}
+	if k != Concurrency && s.accounts[k] != nil {
+		d.Length = s.length[k]
+		d.Ends = s.accounts[k].Ends()
 	}
+	cost, calls := s.line.wanting()
+	d.Waiting = s.amounts(k, cost, calls)
 	first := s.line.first()
 	if first != nil && !first.asks {
 		d.Queued = true
-		d.First = first.cost.On(k)
+		d.First = s.Amount(k, first.cost)
 	}
 	return d
+}
+
+// ShareName is the Name of a limit, and of a window by the clock its end: what is granted of one is not of the next.
+func (s *Set) ShareName(k Axis) string {
+	name := s.Name(k)
+	if k == Concurrency || s.accounts[k] == nil || s.accounts[k].Ends().IsZero() {
+		return name
+	}
+	return name + " " + strconv.FormatInt(s.accounts[k].Ends().UnixMilli(), 10)
+}
+
+// begin gives up the grant of a window by the clock that is over.
+func (g *grants) begin(k Axis) {
+	g.amounts[k] = 0
+	g.others[k] = 0
+	g.leaving[k] = nil
+	g.noRoom[k] = noRoom{}
+}
+
+// forget drops what is known of axes that other windows have now.
+func (g *grants) forget(before, now *books) {
+	for k := firstWindow; k < Concurrency; k++ {
+		if now.accounts[k] != before.accounts[k] {
+			g.begin(k)
+		}
+	}
 }
 
 // Traffic counts the calls so far.
@@ -81,10 +114,9 @@ func (s *Set) NoteLack(c Cost) bool {
 	if g == nil {
 		return false
 	}
-	for k, n := range c {
-		g.last[k] = max(g.last[k], n)
+	for k := range Axis(Axes) {
+		g.last[k] = max(g.last[k], s.Amount(k, c))
 	}
-	g.last[Concurrency] = 1
 	news := !g.lacks
 	g.lacks = true
 	return news
@@ -110,7 +142,7 @@ func (s *Set) Granted(k Axis) int64 { return s.grants.amounts[k] }
 func (s *Set) Elsewhere(k Axis, used int64) {
 	s.grants.others[k] = used
 	if k != Concurrency {
-		s.grants.leaving[k].hear(s.now, used)
+		s.grants.leaving[k].hear(s.now, used, s.length[k])
 	}
 }
 
@@ -144,10 +176,9 @@ func (s *Set) InForce() bool { return s.grants != nil && !s.grants.until.IsZero(
 // Admit books a call that another process let in, and enlarges the grants by its cost.
 func (s *Set) Admit(c Cost) (h Hold) {
 	g := s.grants
-	for k, n := range c {
-		g.amounts[k] += n
+	for k := range Axis(Axes) {
+		g.amounts[k] += s.Amount(k, c)
 	}
-	g.amounts[Concurrency]++
 	g.traffic.Admitted++
 	s.limit()
 	s.count(c, &h)
@@ -167,10 +198,10 @@ func (s *Set) expire() bool {
 // limit puts the usable amount of each limit in force.
 func (s *Set) limit() {
 	s.slots = s.usable(Concurrency)
-	for k, l := range s.ledgers {
+	for k, a := range s.accounts {
 		usable := s.usable(Axis(k))
-		if l != nil {
-			l.SetLimit(usable)
+		if a != nil {
+			a.SetLimit(usable)
 		}
 	}
 }
@@ -204,13 +235,8 @@ func (s *Set) Coming(c Cost) bool {
 	if !s.Shared() {
 		return false
 	}
-	for k, l := range s.ledgers {
-		if l != nil && s.Used(Axis(k))+s.line.cost[k]+c[k] > s.limits[k] {
-			return false
-		}
-	}
-	slots := s.limits[Concurrency]
-	return slots == 0 || s.Used(Concurrency)+int64(len(s.line.places)) < slots
+	_, over := s.over(s.line.cost.Plus(c, 1), int64(len(s.line.places))+1)
+	return !over
 }
 
 // noteBooked records the cost of a call, so that grants can be asked for ahead of the next ones.
@@ -219,30 +245,34 @@ func (s *Set) noteBooked(c Cost) {
 	if g == nil {
 		return
 	}
-	for k, n := range c {
-		g.last[k] = n
-		g.traffic.Taken[k] += n
+	for k := range Axis(Axes) {
+		g.last[k] = s.Amount(k, c)
+		g.traffic.Taken[k] += g.last[k]
 	}
-	g.last[Concurrency] = 1
-	g.traffic.Taken[Concurrency]++
 }
 
-// waitForOthers is how long it takes until a rolling limit that others use as well has room for
+// waitForOthers is how long it takes until a limit over time that others use as well has room for
 // total, if nobody uses more in the meantime: until enough of the usage here and elsewhere has left
-// the minute. It is GrantRetry at least.
+// it. It is GrantRetry at least.
 func (s *Set) waitForOthers(k Axis, total int64) time.Duration {
-	l := s.ledgers[k]
+	a := s.accounts[k]
+	length := s.length[k]
 	lack := s.Used(k) + total - s.limits[k]
-	if lack <= 0 {
+	switch {
+	case lack <= 0:
 		return GrantRetry // others have grants that they do not use, and will be asked to give them back
+	case !a.Ends().IsZero():
+		return max(GrantRetry, a.Ends().Sub(s.now))
+	case s.Drains(k): // all of them drain at the whole rate
+		return max(GrantRetry, time.Duration(float64(length)*float64(lack)/float64(s.limits[k])))
 	}
-	best := escrow.Window
+	best := length
 	last := s.now
 	for i := 0; ; i++ {
 		at := last
 		known := true
 		if lack > 0 {
-			at, known = l.FreeAt(l.Room() + lack)
+			at, known = a.FreeAt(a.Room() + lack)
 		}
 		if known {
 			best = min(best, max(at.Sub(s.now), last.Sub(s.now)))
@@ -252,6 +282,6 @@ func (s *Set) waitForOthers(k Axis, total int64) time.Duration {
 		}
 		h := s.grants.leaving[k][i]
 		lack -= h.amount
-		last = h.at.Add(escrow.Window)
+		last = h.at.Add(length)
 	}
 }

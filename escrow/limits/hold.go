@@ -1,19 +1,15 @@
 package limits
 
-import (
-	"time"
+import "time"
 
-	"github.com/llmgov/llmgov/escrow"
-)
-
-// Hold is a call's cost as it stands in a Set: booked in a slot of each ledger or, while the call
+// Hold is a call's cost as it stands in a Set: booked in a slot of each account or, while the call
 // waits elsewhere, held.
 type Hold struct {
-	cost    Cost
-	due     Cost // part of cost that is expected to be given back
-	slot    [Rolling]int64
-	ledgers [Rolling]*escrow.Ledger // in which it stands; Configure may have replaced them
-	booked  bool
+	cost   Cost
+	due    Cost // part of cost that is expected to be given back
+	slot   [Timed]int64
+	in     *books // in which it stands; Configure may have replaced them
+	booked bool
 }
 
 // Booked reports whether the hold is booked: neither suspended nor empty.
@@ -33,39 +29,45 @@ func (s *Set) book(c Cost, h *Hold) {
 
 // count counts a cost as booked, in h.
 func (s *Set) count(c Cost, h *Hold) {
-	*h = Hold{cost: c, ledgers: s.ledgers, booked: true}
-	for k, l := range s.ledgers {
-		if l != nil {
-			l.Book(c[k])
-			h.slot[k] = l.Slot()
+	*h = Hold{cost: c, in: s.books, booked: true}
+	for k, a := range h.in.accounts {
+		if a != nil {
+			h.book(Axis(k))
 		}
-		if k == int(Tokens) || k == int(Output) {
-			h.due[k] = int64(float64(c[k]) * max(0, 1-s.ratio))
-			s.due[k] += h.due[k]
-		}
+	}
+	for _, k := range []Axis{Tokens, Output} {
+		h.due[k] = int64(float64(c[k]) * max(0, 1-s.ratio))
+		s.due[k] += h.due[k]
 	}
 	s.running++
 }
 
+// book books the hold on an axis as of now.
+func (h *Hold) book(k Axis) {
+	a := h.in.accounts[k]
+	a.Book(h.in.Amount(k, h.cost))
+	h.slot[k] = a.Slot()
+}
+
 // Suspend turns a booking into a hold, which counts at any time, while its call waits elsewhere.
 func (s *Set) Suspend(h *Hold) {
-	for k, l := range h.ledgers {
-		if l != nil {
-			l.Correct(h.slot[k], -h.cost[k])
-			l.Hold(h.cost[k])
+	for k, a := range h.in.accounts {
+		if a != nil {
+			amount := h.in.Amount(Axis(k), h.cost)
+			a.Correct(h.slot[k], -amount)
+			a.Hold(amount)
 		}
 	}
 	h.booked = false
 }
 
 // Resume books a suspended hold as of now, because its call starts. From then on it is known when it
-// leaves the minute, which the first in line may want to know; see Turn.
+// leaves the limits, which the first in line may want to know; see Turn.
 func (s *Set) Resume(h *Hold) {
-	for k, l := range h.ledgers {
-		if l != nil {
-			l.Drop(h.cost[k])
-			l.Book(h.cost[k])
-			h.slot[k] = l.Slot()
+	for k, a := range h.in.accounts {
+		if a != nil {
+			a.Drop(h.in.Amount(Axis(k), h.cost))
+			h.book(Axis(k))
 		}
 	}
 	h.booked = true
@@ -74,16 +76,21 @@ func (s *Set) Resume(h *Hold) {
 // Settle replaces a hold by the actual cost of its call. ran is 0 for a call that never ran, from which
 // nothing is learned.
 func (s *Set) Settle(h *Hold, actual Cost, ran time.Duration) {
-	for k, l := range h.ledgers {
-		s.due[k] -= h.due[k]
-		switch {
-		case l == nil:
-		case h.booked:
-			l.Correct(h.slot[k], actual[k]-h.cost[k])
-		default:
-			l.Drop(h.cost[k])
-			l.Book(actual[k])
+	for k, due := range h.due {
+		s.due[k] -= due
+	}
+	for k, a := range h.in.accounts {
+		if a == nil {
+			continue
 		}
+		took := actual[h.in.Kind(Axis(k))]
+		held := h.in.Amount(Axis(k), h.cost)
+		if h.booked {
+			a.Correct(h.slot[k], took-held)
+			continue
+		}
+		a.Drop(held)
+		a.Book(took)
 	}
 	s.running--
 	if ran > 0 {
@@ -106,11 +113,12 @@ func (s *Set) learn(held, actual Cost, ran time.Duration) {
 // Remember books a call of an earlier process: when it began, as far as it was booked then, and the
 // rest when it ended. Of shared limits whoever shares them out remembers it, as long as nothing is lost there.
 func (s *Set) Remember(began, ended time.Time, booked, took *Cost) {
-	for k, l := range s.ledgers {
-		if l != nil {
-			first := min(booked[k], took[k], l.Limit())
-			l.BookAt(began, first)
-			l.BookAt(ended, took[k]-first)
+	for k, a := range s.accounts {
+		if a != nil {
+			kind := s.Kind(Axis(k))
+			first := min(booked[kind], took[kind], a.Limit())
+			a.BookAt(began, first)
+			a.BookAt(ended, took[kind]-first)
 		}
 	}
 }

@@ -3,12 +3,10 @@ package limits
 import (
 	"slices"
 	"time"
-
-	"github.com/llmgov/llmgov/escrow"
 )
 
-// leaving lists the usage of others of a rolling limit, oldest first, by when this process heard of it.
-// It was used then or shortly before, and leaves the minute in the same order.
+// leaving lists the usage of others of a limit over time, oldest first, by when this process heard of it.
+// It was used then or shortly before, and leaves the limit in the same order.
 type leaving []heard
 
 // heard is by how much the use of others had grown.
@@ -17,10 +15,11 @@ type heard struct {
 	amount int64
 }
 
-// hear records how much others use now. News within one second are merged.
-func (l *leaving) hear(now time.Time, used int64) {
+// hear records how much others use now of a limit that counts use for so long. News within a sixtieth of that are merged.
+func (l *leaving) hear(now time.Time, used int64, length time.Duration) {
 	list := *l
-	for len(list) > 0 && now.Sub(list[0].at) > escrow.Window+time.Second {
+	least := length / 60
+	for len(list) > 0 && now.Sub(list[0].at) > length+least {
 		list = slices.Delete(list, 0, 1)
 	}
 	for _, h := range list {
@@ -35,7 +34,7 @@ func (l *leaving) hear(now time.Time, used int64) {
 	}
 	switch n := len(list); {
 	case used <= 0:
-	case n > 0 && now.Sub(list[n-1].at) < time.Second:
+	case n > 0 && now.Sub(list[n-1].at) < least:
 		list[n-1].amount += used
 	default:
 		list = append(list, heard{now, used})

@@ -162,12 +162,8 @@ const whole = int64(1) << 40
 func (s *Set) part(c Cost) int64 {
 	part := int64(1)
 	for k, limit := range s.limits {
-		switch {
-		case limit == 0:
-		case Axis(k) == Concurrency:
-			part = max(part, whole/limit)
-		default:
-			part = max(part, int64(float64(whole)/float64(limit)*float64(c[k])))
+		if limit > 0 {
+			part = max(part, int64(float64(whole)/float64(limit)*float64(s.Amount(Axis(k), c))))
 		}
 	}
 	return part

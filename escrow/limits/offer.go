@@ -122,7 +122,7 @@ func (s *Set) Turn() *Place { return s.line.turn() }
 func (s *Set) InLine() (calls int, cost Cost) { return len(s.line.places), s.line.cost }
 
 // LookAgain is when the call at a place should look again whether it fits: if it is first, as soon as
-// the rolling limits can have room; otherwise somebody will tell it, and deadline is returned.
+// the limits over time can have room; otherwise somebody will tell it, and deadline is returned.
 func (s *Set) LookAgain(p *Place, deadline time.Time) time.Time {
 	if s.line.first() != p {
 		return deadline
@@ -134,14 +134,15 @@ func (s *Set) LookAgain(p *Place, deadline time.Time) time.Time {
 	return at
 }
 
-// RoomAt is when the rolling limits can have room for a cost. It is not known when a hold is in the way, or when only
+// RoomAt is when the limits over time can have room for a cost. It is not known when a hold is in the way, or when only
 // a slot is lacking: the end of a call tells.
 func (s *Set) RoomAt(c Cost) (at time.Time, known bool) {
-	for k, l := range s.ledgers {
-		if l == nil || l.Room() >= c[k] {
+	for k, a := range s.accounts {
+		amount := s.Amount(Axis(k), c)
+		if a == nil || a.Room() >= amount {
 			continue
 		}
-		free, known := l.FreeAt(c[k])
+		free, known := a.FreeAt(amount)
 		if !known {
 			return time.Time{}, false
 		}

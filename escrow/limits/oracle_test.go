@@ -8,13 +8,14 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/escrow/limits/shape"
 )
 
 // oracle is a Set that remembers every booking, and adds them up whenever it is asked.
 type oracle struct {
 	now     time.Time
 	limits  [Axes]int64
-	books   [Rolling]*naive // nil = no such limit
+	books   [Kinds]*naive // nil = no such limit
 	running int64
 	line    []waiting
 	// Grants, if the set is shared.
@@ -32,13 +33,13 @@ type naive struct {
 }
 
 func (n *naive) slot(now time.Time) int64 {
-	return int64(now.Sub(n.epoch) / (escrow.Window / ledgerSlots))
+	return int64(now.Sub(n.epoch) / (escrow.Window / shape.Slots))
 }
 
 func (n *naive) used(now time.Time) int64 {
 	sum := n.held
 	for slot, amount := range n.slots {
-		if slot >= n.slot(now)-ledgerSlots {
+		if slot >= n.slot(now)-shape.Slots {
 			sum += amount
 		}
 	}
@@ -56,10 +57,21 @@ type waiting struct {
 // booking is what a call holds, to the oracle.
 type booking struct {
 	cost  Cost
-	books [Rolling]*naive
-	slot  [Rolling]int64
+	books [Kinds]*naive
+	slot  [Kinds]int64
 	held  bool
 }
+
+// on is what a call takes of an axis that is no window's.
+func on(c Cost, k Axis) int64 {
+	if k == Concurrency {
+		return 1
+	}
+	return c[k]
+}
+
+// plain are the axes without windows.
+var plain = []Axis{Requests, Tokens, Input, Output, Concurrency}
 
 func (o *oracle) clip(c Cost) Cost {
 	for k := range c {
@@ -92,8 +104,8 @@ func (o *oracle) usedHere(k Axis) int64 {
 }
 
 func (o *oracle) fits(c Cost) bool {
-	for k := range Axis(Axes) {
-		if o.limits[k] > 0 && o.usedHere(k)+c.On(k) > o.usable(k) {
+	for _, k := range plain {
+		if o.limits[k] > 0 && o.usedHere(k)+on(c, k) > o.usable(k) {
 			return false
 		}
 	}
@@ -108,7 +120,7 @@ func (o *oracle) coming(c Cost) bool {
 	for _, w := range o.line {
 		c = c.Plus(o.clip(w.cost), 1)
 	}
-	for k := range Axis(Rolling) {
+	for k := range Axis(Kinds) {
 		if o.limits[k] > 0 && o.usedHere(k)+o.others[k]+c[k] > o.limits[k] {
 			return false
 		}
@@ -146,7 +158,7 @@ func (o *oracle) suspend(b *booking) {
 			continue
 		}
 		n.held += b.cost[k]
-		if b.slot[k] >= n.slot(o.now)-ledgerSlots {
+		if b.slot[k] >= n.slot(o.now)-shape.Slots {
 			n.slots[b.slot[k]] -= b.cost[k]
 		}
 	}
@@ -177,7 +189,7 @@ func (o *oracle) settle(b *booking, actual Cost) {
 		if more > 0 {
 			slot = n.slot(o.now)
 		}
-		if slot >= n.slot(o.now)-ledgerSlots {
+		if slot >= n.slot(o.now)-shape.Slots {
 			n.slots[slot] += more
 		}
 	}
@@ -233,10 +245,10 @@ func (m *machine) pass() {
 
 func (m *machine) configure() {
 	var limits [Axes]int64
-	for k := range limits {
+	for _, k := range plain {
 		limits[k] = rapid.SampledFrom([]int64{0, 1, 5, 30, 100}).Draw(m.T, "limit")
 		switch {
-		case k == int(Concurrency):
+		case k == Concurrency:
 		case limits[k] == 0:
 			m.o.books[k] = nil
 		case m.o.books[k] == nil:
@@ -248,7 +260,7 @@ func (m *machine) configure() {
 		}
 	}
 	m.o.limits = limits
-	m.set.Configure(m.o.now, limits, bound)
+	m.set.Configure(m.o.now, Limits{Minute: Cost(limits[:Kinds]), Concurrency: limits[Concurrency]}, bound)
 	m.set.Advance(m.o.now)
 }
 
@@ -376,8 +388,8 @@ func (m *machine) alone() {
 // admit books a call that another process let in.
 func (m *machine) admit() {
 	cost := m.o.clip(m.cost())
-	for k := range Axis(Axes) {
-		m.o.grants[k] += cost.On(k)
+	for _, k := range plain {
+		m.o.grants[k] += on(cost, k)
 		if m.o.limits[k] == 0 && !m.o.alone {
 			m.o.grants[k] = 0
 		}
@@ -386,7 +398,7 @@ func (m *machine) admit() {
 }
 
 func (m *machine) check() {
-	for k := range Axis(Axes) {
+	for _, k := range plain {
 		if got, want := m.set.UsedHere(k), m.o.usedHere(k); got != want {
 			m.Fatalf("%v: %d is used, want %d", k, got, want)
 		}

@@ -1,20 +1,12 @@
 package limits
 
-import (
-	"time"
-
-	"github.com/llmgov/llmgov/escrow"
-)
-
-// ledgerSlots is how finely the rolling minute is cut.
-const ledgerSlots = 120
+import "time"
 
 // Set is one set of limits with their usage, and the calls that wait for them.
 type Set struct {
+	*books
 	now         time.Time
-	limits      [Axes]int64             // as configured; 0 = no limit
-	ledgers     [Rolling]*escrow.Ledger // nil = no such limit
-	slots       int64                   // of the concurrent calls, how many may be used here
+	slots       int64 // of the concurrent calls, how many may be used here
 	running     int64
 	line        line
 	bound       int           // how many calls may wait in line
@@ -29,7 +21,7 @@ type Set struct {
 // lacksBudget reports whether calls have to wait for a grant of a budget of the same owner; nil if
 // there is none.
 func New(shared bool, lacksBudget func() bool) *Set {
-	s := &Set{ratio: 1, lacksBudget: lacksBudget}
+	s := &Set{books: &books{}, ratio: 1, lacksBudget: lacksBudget}
 	if shared {
 		s.grants = &grants{}
 	}
@@ -38,15 +30,11 @@ func New(shared bool, lacksBudget func() bool) *Set {
 
 // Configure changes the limits, and how many calls may wait, while calls run and wait. Earlier usage
 // counts on; a new limit begins with nothing used. The first in line may fit afterwards; see Turn.
-func (s *Set) Configure(now time.Time, limits [Axes]int64, bound int) {
-	s.limits = limits
-	for k, l := range s.ledgers {
-		switch limit := limits[k]; {
-		case limit == 0:
-			s.ledgers[k] = nil
-		case l == nil:
-			s.ledgers[k] = escrow.NewLedger(now, limit, ledgerSlots)
-		}
+func (s *Set) Configure(now time.Time, l Limits, bound int) {
+	before := s.books
+	s.books = before.renew(now, l)
+	if s.grants != nil {
+		s.grants.forget(before, s.books)
 	}
 	s.bound = bound
 	s.limit()
@@ -58,19 +46,25 @@ func (s *Set) Configure(now time.Time, limits [Axes]int64, bound int) {
 // Advance brings the books to now. It reports whether a grant has expired.
 func (s *Set) Advance(now time.Time) (expired bool) {
 	s.now = now
-	for _, l := range s.ledgers {
-		if l != nil {
-			l.Advance(now)
+	for k, a := range s.accounts {
+		if a == nil {
+			continue
+		}
+		ends := a.Ends()
+		a.Advance(now)
+		if s.grants != nil && a.Ends() != ends {
+			s.grants.begin(Axis(k)) // what was granted was of the window before
+			a.SetLimit(s.usable(Axis(k)))
 		}
 	}
 	return s.expire()
 }
 
-// Clip cuts a cost to the limits. A call that exceeds one goes when nothing else uses the limit, and
+// Clip cuts a cost to the limits of the minute. A call that exceeds one goes when nothing else uses the limit, and
 // its usage beyond it is debt.
 func (s *Set) Clip(c Cost) Cost {
-	for k, l := range s.ledgers {
-		if l != nil {
+	for k := range c {
+		if s.limits[k] > 0 {
 			c[k] = min(c[k], s.limits[k])
 		}
 	}
@@ -79,8 +73,8 @@ func (s *Set) Clip(c Cost) Cost {
 
 // Fits reports whether a cost fits. If not, lacks is the first axis on which it does not.
 func (s *Set) Fits(c Cost) (lacks Axis, ok bool) {
-	for k, l := range s.ledgers {
-		if l != nil && l.Room() < c[k] {
+	for k, a := range s.accounts {
+		if a != nil && a.Room() < s.Amount(Axis(k), c) {
 			return Axis(k), false
 		}
 	}
@@ -93,22 +87,16 @@ func (s *Set) Fits(c Cost) (lacks Axis, ok bool) {
 	return Concurrency, true
 }
 
-// Limited reports whether there is any limit.
-func (s *Set) Limited() bool { return s.limits != [Axes]int64{} }
-
-// Limit is the whole limit on an axis; 0 is none.
-func (s *Set) Limit(k Axis) int64 { return s.limits[k] }
-
 // Used is the usage of a limit in all processes, so far as that is known. It is 0 on a
-// rolling axis without a limit.
+// timed axis without a limit.
 func (s *Set) Used(k Axis) int64 {
 	if k == Concurrency {
 		return s.running + s.elsewhere(k)
 	}
-	if s.ledgers[k] == nil {
+	if s.accounts[k] == nil {
 		return 0
 	}
-	return s.ledgers[k].Used() + s.elsewhere(k)
+	return s.accounts[k].Used() + s.elsewhere(k)
 }
 
 // UsedHere is the usage of a limit in this process.
@@ -116,14 +104,14 @@ func (s *Set) UsedHere(k Axis) int64 {
 	if k == Concurrency {
 		return s.running
 	}
-	if s.ledgers[k] == nil {
+	if s.accounts[k] == nil {
 		return 0
 	}
-	return s.ledgers[k].Used()
+	return s.accounts[k].Used()
 }
 
-// FullAt is when the last booking on a rolling axis with a limit leaves the minute.
-func (s *Set) FullAt(k Axis) time.Time { return s.ledgers[k].FullAt() }
+// FullAt is when all that is booked on a timed axis with a limit counts no more.
+func (s *Set) FullAt(k Axis) time.Time { return s.accounts[k].FullAt() }
 
 // Running is how many calls are held.
 func (s *Set) Running() int64 { return s.running }
@@ -141,7 +129,7 @@ func (s *Set) Idle() bool { return s.running == 0 && len(s.line.places) == 0 }
 // given part of the limit. ok is false if there is none.
 func (s *Set) Beyond(c Cost, part func(limit int64) int64) (k Axis, ok bool) {
 	for k, limit := range s.limits {
-		if limit > 0 && s.UsedHere(Axis(k))+c.On(Axis(k)) > part(limit) {
+		if limit > 0 && s.UsedHere(Axis(k))+s.Amount(Axis(k), c) > part(limit) {
 			return Axis(k), true
 		}
 	}

@@ -163,7 +163,7 @@ func (a *Account) tell(m *Member, b *Beat) peers {
 	told := byName(m.Holds)
 	for _, h := range before {
 		if _, there := told[h.Name]; h.Kind != Slots && !there {
-			m.Holds = append(m.Holds, Hold{Name: h.Name, Kind: h.Kind, Ends: h.Ends, Seen: h.Seen, Used: h.Used, Want: h.Used, Marks: h.Marks})
+			m.Holds = append(m.Holds, Hold{Name: h.Name, Kind: h.Kind, Ends: h.Ends, Seen: h.Seen, Used: h.Used, Want: h.Used, Tail: h.Tail, Marks: h.Marks})
 		}
 	}
 	return a.peers(b)
@@ -176,7 +176,7 @@ func (a *Account) told(before *Hold, c Claim) Hold {
 		Name: c.Name, Kind: c.Kind, Ends: c.Ends, Seen: a.Now, Used: c.Used, Held: c.Held, High: c.Part, Need: c.Need,
 		Limit: c.Limit, Weight: c.Weight, Calm: c.Calm, Tail: c.Tail, Most: c.Most, Note: c.Note,
 	}
-	if c.Tail > 0 {
+	if c.Kind == Slots && c.Tail > 0 {
 		h.Tail = max(c.Tail, ttl) // the clock may jump ahead by up to a TTL unnoticed
 	}
 	h.Want = max(c.Want, c.Need, c.Used)
@@ -224,11 +224,19 @@ func (a *Account) over(h Hold) bool { return h.until() < a.Now }
 func (h *Hold) until() int64 {
 	switch h.Kind {
 	case Rolling:
-		return h.Seen + ttl + window
+		return h.Seen + ttl + h.window()
 	case Period:
 		return h.Ends + window
 	}
 	return h.Seen + ttl + h.Tail
+}
+
+// window is how long use of a Rolling limit counts.
+func (h *Hold) window() int64 {
+	if h.Tail == 0 {
+		return window
+	}
+	return h.Tail
 }
 
 // idle reports whether a hold is empty.

@@ -82,6 +82,59 @@ func TestSilent(t *testing.T) {
 	}
 }
 
+// TestSilent_Windows: use of a rolling limit with a window of its own counts for that, also of a process that has left the limit.
+func TestSilent_Windows(t *testing.T) {
+	for _, tail := range []int64{5000, 18_000_000} {
+		for _, leaves := range []bool{false, true} {
+			a := &Account{}
+			c := claim(Rolling, 6, 0, 6)
+			c.Tail = tail
+			wants(t, tell(a, 1000, "a", 1, c), Part{Part: 6})
+			if leaves {
+				tell(a, 1000, "a", 2)
+			}
+			until := 1000 + 2500 + tail
+			other := claim(Rolling, 0, 0, 50)
+			other.Tail = tail
+			wants(t, tell(a, until, "b", 1, other), Part{Part: 4, Others: 6})
+			wants(t, tell(a, until+1, "b", 2, other), Part{Part: 10})
+		}
+	}
+}
+
+// TestRetell: a process that is idle tells sixty times in a long window what has left it, and not every second.
+func TestRetell(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	h := NewHolder("o", "i", 1)
+	a := &Account{}
+	beat := func(used int64) {
+		b := h.Beat(now, false, []Claim{{Name: "x", Kind: Rolling, Limit: 100, Used: used, Want: used, Tail: 3_600_000}})
+		r := a.Beat(now.UnixMilli(), b)
+		if !h.Answered(now, &r) {
+			t.Fatal("the answer does not count")
+		}
+	}
+	beat(50)
+	beat(50)
+	beats := 0
+	for range 3600 {
+		now = now.Add(time.Second)
+		if h.Due(now, false, false) {
+			beats++
+			beat(50)
+		}
+	}
+	if beats != 60 {
+		t.Errorf("%d beats in an hour", beats)
+	}
+	beat(3)
+	beat(3)
+	now = now.Add(time.Hour)
+	if h.Due(now, false, false) {
+		t.Error("a crumb has to be told of again")
+	}
+}
+
 // TestHeld: what calls in other processes may give back is told, as long as these are heard of.
 func TestHeld(t *testing.T) {
 	a := &Account{}

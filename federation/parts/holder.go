@@ -41,6 +41,7 @@ type Holder struct {
 	pause time.Duration // how long after the last beat the next one is due while calls wait
 	given bool          // the last answer made a part smaller, and others may be waiting for that
 	quiet bool          // nothing is held, and the store knows all there is to tell
+	again time.Time     // when it has to be told anew what has left long windows meanwhile; zero if nothing is in them
 	lost  bool          // the last beat will not be answered any more
 	lacks bool          // a call waits for more than was granted
 	empty bool          // nothing is held or used
@@ -70,7 +71,7 @@ func (h *Holder) Due(now time.Time, busy, lacking bool) bool {
 	case h.seq == 0:
 		return true
 	case h.quiet && !busy && !lacking:
-		return false
+		return !h.again.IsZero() && !now.Before(h.again)
 	case !now.Before(h.next):
 		return true
 	case h.acked < h.seq && !h.lost:
@@ -168,13 +169,14 @@ func (h *Holder) Answered(now time.Time, r *Reply) bool {
 	}
 	h.acked, h.until, h.quiet, h.lacks, h.empty = h.seq, until, !h.sent.busy, false, true
 	h.keeps(r)
+	h.again = time.Time{}
 	raised := false
 	lacked := false
 	longest := interval
 	for i, c := range h.sent.claims {
 		part := r.Parts[i].Part
 		h.parts[c.Name] = part
-		if c.Tail > 0 {
+		if c.Kind == Slots && c.Tail > 0 {
 			longest = interval / 2 // slots become free all the time
 		}
 		raised = raised || part > c.Part
@@ -183,6 +185,7 @@ func (h *Holder) Answered(now time.Time, r *Reply) bool {
 		h.empty = h.empty && part == 0 && c.Used == 0
 		h.given = h.given || part < c.Part && part < c.Want || part < c.Part/2 || c.Kind == Slots && c.Used > part
 		h.quiet = h.quiet && c.settled() && part <= c.Used
+		h.tellAgain(c.retell())
 	}
 	if r.Learning { // it has to be told more
 		h.quiet = false
@@ -226,10 +229,28 @@ func (h *Holder) Lost() {
 	h.lacks = slices.ContainsFunc(h.sent.claims, func(c Claim) bool { return c.Need > c.Part })
 }
 
-// settled reports whether a claim says nothing that time will change, or nothing that matters: a
+// settled reports whether a claim says nothing that time will change soon, or nothing that matters: a
 // process that is silent from now on keeps nothing from others that they would miss.
 func (c *Claim) settled() bool {
-	return c.Want <= c.Used && c.Part <= c.Used && (c.Kind == Period || c.Used == 0 || c.Kind == Rolling && Crumb(c.Used, c.Limit))
+	still := c.Kind == Period || c.Used == 0 || c.Kind == Rolling && Crumb(c.Used, c.Limit)
+	return c.Want <= c.Used && c.Part <= c.Used && (still || c.retell() > 0)
+}
+
+// retell is after how long a process that is idle has to tell what has left a limit meanwhile; 0 if it need not, or
+// tells it every second. It may be long for a window that is longer than a Window, because it leaves no faster.
+func (c *Claim) retell() time.Duration {
+	if c.Kind != Rolling || c.Tail <= window || Crumb(c.Used, c.Limit) {
+		return 0
+	}
+	return time.Duration(c.Tail/steps) * time.Millisecond
+}
+
+// tellAgain makes a beat due so long after the last one, if it is not 0.
+func (h *Holder) tellAgain(after time.Duration) {
+	at := h.sent.at.Add(after)
+	if after > 0 && (h.again.IsZero() || at.Before(h.again)) {
+		h.again = at
+	}
 }
 
 // Crumb reports whether so little is used of a rolling limit that it need not be told how it leaves

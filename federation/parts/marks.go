@@ -1,7 +1,10 @@
 package parts
 
-// Mark is how much came to be used within one second of the store's clock.
+// Mark is how much came to be used within one step of the store's clock: a second if use counts for a Window.
 type Mark struct{ Second, Amount int64 }
+
+// step is how long a mark is, in milliseconds.
+func (h *Hold) step() int64 { return max(1, h.window()/steps) }
 
 // mark notes what of a hold's use is new now. What is used no more is taken off the oldest marks:
 // that is exact for what leaves the Window, and for what calls give back it errs on the late side.
@@ -18,7 +21,7 @@ func (h *Hold) mark(now int64) {
 		}
 		more += marks[0].Amount
 	}
-	if second := now / 1000; more > 0 {
+	if second := now / h.step(); more > 0 {
 		if n := len(marks); n > 0 && marks[n-1].Second == second {
 			marks[n-1].Amount += more
 		} else {
@@ -32,7 +35,8 @@ const (
 	// heardMS is how long it takes at most until the store hears that something has left a
 	// process's Window, and giveBackMS until a process has given back a part that it does not use.
 	heardMS, giveBackMS = 700, 1000
-	// seconds are those of a Window, and some more that the last ones take to be heard of.
+	// steps are how finely marks cut a Window, and seconds are these and some more that the last ones take to be heard of.
+	steps   = 60
 	seconds = 66
 )
 
@@ -47,14 +51,15 @@ func (a *Account) wait(h *Hold, of []peer, lack int64) int64 {
 	case h.Kind == Period:
 		return less(h.Ends, a.Now)
 	}
-	var leaves [seconds]int64 // by the second in which that leaves, from now on
+	var leaves [seconds]int64 // by the step in which that leaves, from now on
 	soon := int64(0)
-	first := a.Now / 1000
+	step := h.step()
+	first := a.Now / step
 	in := func(second int64) int64 { return min(max(second-first, 0), seconds-1) }
 	for _, x := range of {
 		rest := x.belief()
 		for _, m := range x.Marks {
-			leaves[in(m.Second+1+window/1000)] += m.Amount
+			leaves[in(m.Second+1+h.window()/step)] += m.Amount
 			rest -= m.Amount
 		}
 		switch {
@@ -62,7 +67,7 @@ func (a *Account) wait(h *Hold, of []peer, lack int64) int64 {
 		case a.live(x.Hold) && x.High > x.Used:
 			soon += rest
 		default:
-			leaves[in(x.until()/1000+1)] += rest
+			leaves[in(x.until()/step+1)] += rest
 		}
 	}
 	lack -= soon
@@ -72,8 +77,8 @@ func (a *Account) wait(h *Hold, of []peer, lack int64) int64 {
 	for i, amount := range leaves {
 		lack -= amount
 		if lack <= 0 {
-			return max((first+int64(i))*1000-a.Now, 0) + heardMS
+			return max((first+int64(i))*step-a.Now, 0) + heardMS
 		}
 	}
-	return window
+	return h.window()
 }

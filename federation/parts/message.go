@@ -16,7 +16,7 @@ type Kind string
 
 // The kinds.
 const (
-	// Rolling use counts for a Window.
+	// Rolling use counts for a Window, or for Claim.Tail if that is set.
 	Rolling Kind = "rolling"
 	// Period use counts until the period ends, at Claim.Ends.
 	Period Kind = "period"
@@ -76,6 +76,7 @@ type Claim struct {
 	// Tail is, for Slots, how many milliseconds calls may go on running in a process that is heard
 	// of no more; it counts as at least a TTL. Where Tail is not 0, an account that may not know of
 	// all parts grants nothing new.
+	// For a Rolling limit Tail is how many milliseconds use counts; 0 is a Window.
 	Tail int64
 	// Sum, Gone, Most and Peers are those of the Part in the last answer that was not Learning. Had is the least
 	// that the account of that answer has counted of this process since then.

@@ -38,7 +38,7 @@ func (a *Account) grant(m *Member, h *Hold, of []peer) Part {
 	switch {
 	case a.Lost:
 		part = min(h.High, free) // nobody gives up anything for those who get nothing yet
-	case h.Tail > 0 && a.Now <= a.Began+2*ttl:
+	case h.Kind == Slots && h.Tail > 0 && a.Now <= a.Began+2*ttl:
 		part = min(part, h.High) // others may have parts of which they have not told yet
 	}
 	h.High = max(h.High, part)

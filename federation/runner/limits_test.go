@@ -70,21 +70,32 @@ type office struct {
 // offices starts gateways, and has them ended with the test.
 func offices(t *testing.T, n int, store *shares, tenant governor.Tenant) []*office {
 	t.Helper()
+	return officesIn(t, n, store, tenant, governor.LimitsLeased)
+}
+
+// officesIn is offices whose calls are counted in such a way.
+func officesIn(t *testing.T, n int, store *shares, tenant governor.Tenant, mode governor.LimitsMode) []*office {
+	t.Helper()
 	store.store.Store(memory.New(memory.Config{}))
 	tenant.Name = "a"
 	tenant.Weight = 1000
 	list := make([]*office, n)
 	for i := range list {
-		list[i] = open(t, store, tenant)
+		list[i] = openIn(t, store, tenant, mode)
 	}
 	return list
 }
 
 func open(t *testing.T, store *shares, tenant governor.Tenant) *office {
 	t.Helper()
+	return openIn(t, store, tenant, governor.LimitsLeased)
+}
+
+func openIn(t *testing.T, store *shares, tenant governor.Tenant, mode governor.LimitsMode) *office {
+	t.Helper()
 	return openWith(t, store, governor.Config{
 		SharedLimits: true,
-		Pools:        []governor.Pool{{Name: "p", Concurrency: 10_000, MaxQueue: 1000}},
+		Pools:        []governor.Pool{{Name: "p", Concurrency: 10_000, MaxQueue: 1000, TenantLimits: mode}},
 		Tenants:      []governor.Tenant{tenant},
 	})
 }

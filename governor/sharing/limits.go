@@ -59,7 +59,7 @@ func (l *Limits) claim(now time.Time, d governor.LimitsDemand) (claims []parts.C
 	ahead := busy && d.Granted
 	for k, axis := range d.Axes {
 		if axis.Limit > 0 {
-			l.add(l.claimAxis(limits.Axis(k), axis, ahead), axis.Used, 1)
+			l.add(l.claimAxis(limits.Axis(k), axis, ahead, busy), axis.Used, 1)
 		}
 	}
 	calls := l.rate[limits.Concurrency]*aheadSeconds + float64(d.Axes[limits.Concurrency].Waiting)
@@ -89,10 +89,16 @@ func (l *Limits) smooth(now time.Time, t limits.Traffic) {
 }
 
 // claimAxis is the claim on one limit. ahead asks for more in advance.
-func (l *Limits) claimAxis(k limits.Axis, d limits.Demand, ahead bool) parts.Claim {
-	c := parts.Claim{Name: k.String(), Kind: parts.Rolling, Limit: d.Limit, Used: d.Used, Want: d.Used + d.Waiting}
-	if k == limits.Concurrency {
+func (l *Limits) claimAxis(k limits.Axis, d limits.Demand, ahead, busy bool) parts.Claim {
+	c := parts.Claim{Name: d.Name, Kind: parts.Rolling, Limit: d.Limit, Used: d.Used, Want: d.Used + d.Waiting}
+	switch {
+	case k == limits.Concurrency:
 		c.Kind = parts.Slots
+	case !d.Ends.IsZero():
+		c.Kind = parts.Period
+		c.Ends = d.Ends.UnixMilli()
+	case d.Length != parts.Window:
+		c.Tail = d.Length.Milliseconds()
 	}
 	if ahead {
 		c.Want += max(d.Last, int64(l.rate[k]*aheadSeconds))
@@ -101,6 +107,10 @@ func (l *Limits) claimAxis(k limits.Axis, d limits.Demand, ahead bool) parts.Cla
 		c.Need = d.Used + d.First
 	}
 	c.Want = min(d.Limit, max(c.Want, c.Need))
+	if d.Drains && (busy || !parts.Crumb(d.Used, d.Limit)) { // it drains at the part of its rate that is granted
+		c.Spare = max(0, d.Limit-max(c.Want, c.Used))
+		c.Want += c.Spare
+	}
 	return c
 }
 
@@ -141,8 +151,8 @@ func (l *Limits) Gives(now time.Time) bool {
 	if !d.Spoken {
 		return false
 	}
-	for k, axis := range d.Axes {
-		if axis.Limit > 0 && axis.Used < l.known[limits.Axis(k).String()].used {
+	for _, axis := range d.Axes {
+		if axis.Limit > 0 && axis.Used < l.known[axis.Name].used {
 			return true
 		}
 	}
@@ -178,7 +188,8 @@ func (l *Limits) Recall(now time.Time) { l.own.Recall(now) }
 func (l *Limits) Rest(now time.Time) bool {
 	d := l.own.Demand(now)
 	for k := range limits.Concurrency {
-		if axis := d.Axes[k]; axis.Limit > 0 && !parts.Crumb(axis.Used, axis.Limit) {
+		axis := d.Axes[k]
+		if axis.Limit > 0 && axis.Ends.IsZero() && !parts.Crumb(axis.Used, axis.Limit) {
 			return false
 		}
 	}

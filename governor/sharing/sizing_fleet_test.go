@@ -289,7 +289,7 @@ func (f *fleet) demand(g *gateway) governor.LimitsDemand {
 	if f.now < g.began+sizingRuns {
 		d.Running = 1
 	}
-	axis := limits.Demand{Limit: f.limit, Used: g.used, Waiting: g.waits(), Last: g.last, Queued: len(g.line) > 0}
+	axis := limits.Demand{Name: f.name(), Length: parts.Window, Limit: f.limit, Used: g.used, Waiting: g.waits(), Last: g.last, Queued: len(g.line) > 0}
 	if axis.Queued {
 		axis.First = g.line[0].cost
 	}

@@ -27,7 +27,8 @@ local function wait(h, of, lack)
   if lost.learning then return max(lost.born + TTL + 1 - now, 0) end
   if over(h) or h[KIND] == 'slots' then return 0 end
   if h[KIND] == 'period' then return max(h[ENDS] - now, 0) end
-  local leaves, soon, first = {}, 0, floor(now / 1000)
+  local step = step_(h)
+  local leaves, soon, first = {}, 0, floor(now / step)
   local function add(second, amount)
     local i = min(max(second - first, 0), SECONDS - 1)
     leaves[i] = (leaves[i] or 0) + amount
@@ -36,22 +37,22 @@ local function wait(h, of, lack)
     local x = of[k]
     local rest, marks = belief(x), x[MARKS] or {}
     for i = 1, #marks, 2 do
-      add(marks[i] + 1 + WINDOW / 1000, marks[i + 1])
+      add(marks[i] + 1 + floor(window_(h) / step), marks[i + 1])
       rest = rest - marks[i + 1]
     end
     if rest > 0 and x[TOLD] + TTL >= now and x[HIGH] > x[USED] then
       soon = soon + rest
     elseif rest > 0 then
-      add(floor(until_(x) / 1000) + 1, rest)
+      add(floor(until_(x) / step) + 1, rest)
     end
   end
   lack = lack - soon
   if lack <= 0 then return GIVE_BACK end
   for i = 0, SECONDS - 1 do
     lack = lack - (leaves[i] or 0)
-    if lack <= 0 then return max((first + i) * 1000 - now, 0) + HEARD end
+    if lack <= 0 then return max((first + i) * step - now, 0) + HEARD end
   end
-  return WINDOW
+  return window_(h)
 end
 
 local function put(a) now, began, members, lost = a.now, a.began, a.members, a.lost end

@@ -23,8 +23,13 @@ local HEAD, CLAIM = 8, 20
 local ceil, floor, min, max = math.ceil, math.floor, math.min, math.max
 local now, began, members, lost = 0, 0, {}, {}
 
+-- window_ is how long use of a rolling limit counts, and step_ how long a mark of it is.
+local function window_(h) return h[TAIL] > 0 and h[TAIL] or WINDOW end
+
+local function step_(h) return max(1, floor(window_(h) / 60)) end
+
 local function until_(h)
-  if h[KIND] == 'rolling' then return h[TOLD] + TTL + WINDOW end
+  if h[KIND] == 'rolling' then return h[TOLD] + TTL + window_(h) end
   if h[KIND] == 'period' then return h[ENDS] + WINDOW end
   return h[TOLD] + TTL + h[TAIL]
 end
@@ -121,16 +126,18 @@ local function tell(m, seq, at)
     local since, was = 0, known[ARGV[i]]
     if need > part then since = was and was[SINCE] > 0 and was[SINCE] or now end
     want = max(want, need, used)
+    local tail = n[13]
+    if ARGV[i + 1] == 'slots' and tail > 0 then tail = max(tail, TTL) end
     spare = min(spare, want - max(need, used))
     holds[#holds + 1] = {
       ARGV[i], ARGV[i + 1], ends, now, used, held, part, want, need, since,
-      limit, spare, n[10], n[11], min(n[12], want - spare), n[13] > 0 and max(n[13], TTL) or 0, was and was[MARKS] or false, n[16], ARGV[i + 19],
+      limit, spare, n[10], n[11], min(n[12], want - spare), tail, was and was[MARKS] or false, n[16], ARGV[i + 19],
     }
   end
   local told = by_name(holds)
   for _, h in ipairs(before) do
     if h[KIND] ~= 'slots' and not told[h[NAME]] then -- it has left it
-      holds[#holds + 1] = {h[NAME], h[KIND], h[ENDS], h[TOLD], h[USED], 0, 0, h[USED], 0, 0, 0, 0, 0, 0, 0, 0, h[MARKS] or false, 0}
+      holds[#holds + 1] = {h[NAME], h[KIND], h[ENDS], h[TOLD], h[USED], 0, 0, h[USED], 0, 0, 0, 0, 0, 0, 0, h[TAIL], h[MARKS] or false, 0}
     end
   end
   m[SEQ], m[SEEN], m[HOLDS] = seq, now, holds
@@ -313,7 +320,7 @@ local function grant(m, h, of, reply)
   local part = min(max(target(h, live, avail), h.given or 0), free, promised(m, h, of))
   if lost.learning then
     part = min(h[HIGH], free)
-  elseif h[TAIL] > 0 and now <= began + 2 * TTL then
+  elseif h[KIND] == 'slots' and h[TAIL] > 0 and now <= began + 2 * TTL then
     part = min(part, h[HIGH])
   end
   h[HIGH] = max(h[HIGH], part)
@@ -370,7 +377,7 @@ local function mark(h)
   end
   for i = from, #old do marks[#marks + 1] = old[i] end
   if more > 0 then
-    local n, second = #marks, floor(now / 1000)
+    local n, second = #marks, floor(now / step_(h))
     if n > 0 and marks[n - 1] == second then
       marks[n] = marks[n] + more
     else

@@ -181,6 +181,10 @@ func (w *crowd) beat(owner, instance string, now int64) *parts.Beat {
 		if w.rng.IntN(3) > 0 {
 			c.Need = c.Used + w.rng.Int64N(limit)
 		}
+		if i == 3 { // over a window of its own
+			c.Tail = []int64{0, 1000, 30_000, 18_000_000}[len(b.Owner)%4]
+			c.Spare = w.rng.Int64N(limit)
+		}
 		if kind == parts.Slots && w.rng.IntN(5) > 0 {
 			c.Spare = w.rng.Int64N(limit)
 			c.Weight = w.rng.Int64N(1e6)

@@ -1,0 +1,84 @@
+package runner_test
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/llmgov/llmgov/escrow/limits"
+	"github.com/llmgov/llmgov/escrow/limits/shape"
+	"github.com/llmgov/llmgov/governor"
+)
+
+// over is by how much calls exceed a limit on requests, by the definition of its shape.
+func (l *load) over(r shape.Rule) (worst float64) {
+	slices.SortFunc(l.used, func(a, b letIn) int { return a.began.Compare(b.began) })
+	worst = -float64(r.Capacity())
+	level := 0.0
+	for i, u := range l.used {
+		n := 0.0
+		switch {
+		case r.Kind.Bucket():
+			if i > 0 {
+				level = max(0, level-float64(r.Amount)*float64(u.began.Sub(l.used[i-1].began))/float64(r.Per))
+			}
+			level++
+			n = level
+		default:
+			for _, v := range l.used[i:] {
+				same := v.began.Sub(u.began) < r.Per
+				if r.Kind == shape.Fixed {
+					same = v.began.UnixMilli()/r.Per.Milliseconds() == u.began.UnixMilli()/r.Per.Milliseconds()
+				}
+				if same {
+					n++
+				}
+			}
+		}
+		worst = max(worst, n-float64(r.Capacity()))
+	}
+	return worst
+}
+
+// TestLimits_Shapes: three gateways, whether they hold parts or ask the store for each call, let no more calls go than one would by
+// a limit of any shape, and hardly fewer.
+func TestLimits_Shapes(t *testing.T) {
+	for _, r := range []shape.Rule{
+		{Kind: shape.Rolling, Amount: 20, Per: 30 * time.Second},
+		{Kind: shape.Rolling, Amount: 100, Per: 3 * time.Minute},
+		{Kind: shape.Fixed, Amount: 20, Per: 30 * time.Second},
+		{Kind: shape.TokenBucket, Amount: 40, Per: time.Minute},
+		{Kind: shape.GCRA, Amount: 150, Per: time.Minute},
+		{Kind: shape.GCRA, Amount: 40, Per: time.Minute, Burst: 8}, // of so few, some are always on their way
+	} {
+		least := 95
+		if r.Capacity() < 10 {
+			least = 80
+		}
+		for _, mode := range []governor.LimitsMode{governor.LimitsLeased, governor.LimitsStrict} {
+			synctest.Test(t, func(t *testing.T) {
+				served := func(n int) int {
+					store := &shares{away: 5 * time.Millisecond}
+					tenant := governor.Tenant{Windows: []limits.Window{{Of: limits.Requests, Rule: r}}, MaxWait: 2 * time.Second}
+					list := officesIn(t, n, store, tenant, mode)
+					var l load
+					l.flood(list, 6/n, 2*time.Minute, 100*time.Millisecond, 300*time.Millisecond)
+					if over := l.over(r); over > 0 {
+						t.Errorf("%+v, mode %d: %d gateways exceed it by %.2f", r, mode, n, over)
+					}
+					for _, o := range list {
+						o.stop()
+					}
+					return len(l.used)
+				}
+				one := served(1)
+				three := served(3)
+				t.Logf("%+v, mode %d: one gateway serves %d, three %d", r, mode, one, three)
+				if three*100 < one*least {
+					t.Errorf("%+v, mode %d: three gateways serve %d, one %d", r, mode, three, one)
+				}
+			})
+		}
+	}
+}
