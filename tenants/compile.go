@@ -46,8 +46,12 @@ func Build(cfg Config, list []Tenant) (*Snapshot, error) {
 		t.Keys = slices.Clone(t.Keys)
 		t.Models = slices.Clone(t.Models)
 		t.Budgets = append([]Budget(nil), t.Budgets...)
+		t.Windows = slices.Clone(t.Windows)
 		t.Upstreams = slices.Clone(t.Upstreams)
 		t.Pools = append([]PoolLimits(nil), t.Pools...)
+		for j := range t.Pools {
+			t.Pools[j].Windows = slices.Clone(t.Pools[j].Windows)
+		}
 		sortPoolLimits(t.Pools)
 		t.Bounds = nil
 		t.Weight = cmp.Or(t.Weight, defaultWeight)

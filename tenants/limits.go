@@ -12,7 +12,8 @@ import (
 
 // Limit is one thing that decides about calls, as a person reads it.
 type Limit struct {
-	// Key is its name in files; a budget's is budgets[i], a limit's in one pool pools.NAME.tpm.
+	// Key is its name in files; a budget's is budgets[i], a limit's over another time than a minute limits[i], and a limit's in one
+	// pool pools.NAME.tpm.
 	Key string `json:"key"`
 	// Value is a json.Number, or a text that a file could hold.
 	Value any `json:"value"`
@@ -37,8 +38,11 @@ func (s *Snapshot) Limits(t *Tenant, p *Pool) []Limit {
 		s.axis(&l, t, a.key, a.of)
 	}
 	for _, a := range poolAxes {
-		s.axis(&l, t, strictyaml.Child(strictyaml.Child("pools", p.Name), a.key), func(t *Tenant) int64 { return a.of(t.limitsIn(p)) })
+		s.axis(&l, t, strictyaml.Child(strictyaml.Child("pools", p.Name), a.key), func(t *Tenant) int64 { return a.of(t.LimitsIn(p)) })
 	}
+	s.windows(&l, t, "limits", func(t *Tenant) []Window { return t.Windows })
+	inPool := strictyaml.Child(strictyaml.Child("pools", p.Name), "limits")
+	s.windows(&l, t, inPool, func(t *Tenant) []Window { return t.LimitsIn(p).Windows })
 	l.amount("max_output_tokens", t.MaxOutputTokens)
 	l.text("max_wait", strictyaml.SpellDuration(t.MaxWait))
 	l.text("priority", priorityOf(t))
@@ -54,7 +58,7 @@ func (s *Snapshot) Limits(t *Tenant, p *Pool) []Limit {
 	if t.Upstreams != nil {
 		l.text("upstreams", strings.Join(t.Upstreams, ", "))
 	}
-	l.budgets(t.Budgets, func(i int) string { return s.budgetOrigin(t, i) })
+	l.budgets(t.Budgets, func(i int) string { return s.itemOrigin(t, "budgets", i) })
 	s.budgetsAbove(&l, t)
 	return l.list
 }
@@ -124,7 +128,7 @@ func (s *Snapshot) budgetsAbove(l *lister, t *Tenant) {
 	for _, f := range list {
 		if f.who != nil {
 			key := "budgets[" + strconv.Itoa(f.at) + "]"
-			l.list = append(l.list, Limit{Key: key, Value: f.String(), From: s.budgetOrigin(f.who, f.at), Of: f.who.Name})
+			l.list = append(l.list, Limit{Key: key, Value: f.String(), From: s.itemOrigin(f.who, "budgets", f.at), Of: f.who.Name})
 		}
 	}
 }
@@ -240,9 +244,9 @@ func (s *Snapshot) PoolOrigin(p *Pool, key string) string {
 	return s.origins.first(strictyaml.Child(strictyaml.Child("pools", p.Name), key))
 }
 
-// budgetOrigin is where the i-th budget of t is written. All budgets are of one list: the tenant's, else the tier's.
-func (s *Snapshot) budgetOrigin(t *Tenant, i int) string {
-	for _, path := range t.paths("budgets") {
+// itemOrigin is where the i-th entry of a list of t is written. All entries are of one list: the tenant's, else the tier's.
+func (s *Snapshot) itemOrigin(t *Tenant, key string, i int) string {
+	for _, path := range t.paths(key) {
 		if _, written := s.origins[path]; written {
 			return s.origins.first(strictyaml.Item(path, i))
 		}

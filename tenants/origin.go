@@ -38,10 +38,11 @@ func decides(path string) bool {
 		return true
 	}
 	switch key {
-	case "budgets", "concurrency":
+	case "budgets", "limits", "concurrency":
 		return !strings.Contains(rest, strictyaml.PathSep)
 	case "pools":
-		return strings.Count(rest, strictyaml.PathSep) == 1
+		_, limit, _ := strings.Cut(rest, strictyaml.PathSep)
+		return limit != "" && decides(limit)
 	}
 	return false
 }

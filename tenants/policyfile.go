@@ -64,6 +64,8 @@ var commonFields = []field[draft]{
 	limitField("itpm", "Own input tokens in a rolling minute.", func(t *draft) *int64 { return &t.ITPM }),
 	limitField("otpm", "Own output tokens in a rolling minute.", func(t *draft) *int64 { return &t.OTPM }),
 	limitField("concurrency", "Own calls at once.", func(t *draft) *int64 { return &t.Concurrency }),
+	windowsField("Own limits over other times and in other shapes than rolling minutes, at most 4. A tenant's replace its tier's.",
+		func(t *draft) *[]Window { return &t.Windows }),
 	strictyaml.DurationField("max_wait", "How long a call may wait, in all, before it is refused. 0s refuses at once.", maxMaxWait,
 		func(t *draft) *time.Duration { return &t.MaxWait }),
 	limitField("max_output_tokens", "Cuts what a call may ask for, or is asked for it.",

@@ -15,6 +15,8 @@ var poolLimitShape = shape[PoolLimits]{
 		limitField("itpm", "Own input tokens in a rolling minute in this pool.", func(l *PoolLimits) *int64 { return &l.ITPM }),
 		limitField("otpm", "Own output tokens in a rolling minute in this pool.", func(l *PoolLimits) *int64 { return &l.OTPM }),
 		limitField("concurrency", "Own calls at once in this pool.", func(l *PoolLimits) *int64 { return &l.Concurrency }),
+		windowsField("Own limits in this pool over other times and in other shapes than rolling minutes, at most 4.",
+			func(l *PoolLimits) *[]Window { return &l.Windows }),
 	},
 	Also: schema{"minProperties": 1},
 }
@@ -46,8 +48,8 @@ func readPoolLimits(v value, t *draft) {
 	sortPoolLimits(t.Pools)
 }
 
-// limitsIn are the limits of t in p alone.
-func (t *Tenant) limitsIn(p *Pool) PoolLimits {
+// LimitsIn are the limits of t in p alone.
+func (t *Tenant) LimitsIn(p *Pool) PoolLimits {
 	for _, l := range t.Pools {
 		if l.Pool == p.Name {
 			return l
@@ -74,7 +76,7 @@ func (c *compiler) poolLimits(t *Tenant) {
 			c.unreachedLimits(t, l.Pool, at)
 			continue
 		}
-		if l != (PoolLimits{Pool: l.Pool}) {
+		if !l.unlimited() {
 			kept = append(kept, l)
 		}
 	}

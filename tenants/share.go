@@ -94,7 +94,7 @@ type claim struct {
 func newClaim(t *Tenant, p *Pool, keys bool) *claim {
 	c := &claim{keys: keys, weight: float64(t.Weight), most: float64(max(p.UsableTPM(), 1))}
 	if p.TPM > 0 {
-		for _, tpm := range []int64{t.TPM, t.limitsIn(p).TPM} {
+		for _, tpm := range []int64{t.TPM, t.LimitsIn(p).TPM} {
 			if tpm > 0 {
 				c.most = min(c.most, float64(tpm))
 			}

@@ -53,6 +53,8 @@ type Tenant struct {
 	// RPM, TPM, ITPM and OTPM limit requests, tokens, input tokens and output tokens in a rolling minute;
 	// Concurrency limits calls in flight. 0 is no limit.
 	RPM, TPM, ITPM, OTPM, Concurrency int64
+	// Windows are further limits, over other times and in other shapes; see [Window].
+	Windows []Window `json:",omitempty"`
 	// MaxWait is how long a call may wait before it is refused. 0 refuses at once.
 	MaxWait time.Duration
 	// MaxOutputTokens cuts the output a call may ask for. 0 is no limit.
@@ -76,6 +78,13 @@ type Tenant struct {
 type PoolLimits struct {
 	Pool                              string
 	RPM, TPM, ITPM, OTPM, Concurrency int64
+
+	Windows []Window `json:",omitempty"`
+}
+
+// unlimited reports whether there is no limit.
+func (l PoolLimits) unlimited() bool {
+	return l.RPM == 0 && l.TPM == 0 && l.ITPM == 0 && l.OTPM == 0 && l.Concurrency == 0 && len(l.Windows) == 0
 }
 
 // Key is an API key, by its hash: of a policy file, or made at run time.

@@ -158,12 +158,14 @@ func (v *verifier) tenant(t *Tenant) {
 	for i, l := range t.Pools {
 		in := strictyaml.Child(strictyaml.Child(path, "pools"), l.Pool)
 		v.amounts(in, 0, maxAmount, amounts{"rpm": l.RPM, "tpm": l.TPM, "itpm": l.ITPM, "otpm": l.OTPM, "concurrency": l.Concurrency})
+		v.windows(strictyaml.Child(in, "limits"), l.Windows)
 		if i > 0 && t.Pools[i-1].Pool == l.Pool {
 			v.r.At(in, "is there twice; remove one")
 		}
 	}
 	v.duration(strictyaml.Child(path, "credit"), t.Credit, maxCredit)
 	v.budgets(strictyaml.Child(path, "budgets"), t.Budgets)
+	v.windows(strictyaml.Child(path, "limits"), t.Windows)
 	v.duration(strictyaml.Child(path, "max_wait"), t.MaxWait, maxMaxWait)
 	v.patterns(strictyaml.Child(path, "models"), t.Models)
 	for i, k := range t.Keys {

@@ -388,7 +388,7 @@ var rules = map[string]rule{
 		reason: "a replay depends on the record and the policy, and on nothing else",
 	},
 	"internal/policy": {
-		may:    []string{"tenants", "governor", "escrow", "escrow/adaptive", "escrow/budget"},
+		may:    []string{"tenants", "governor", "escrow", "escrow/adaptive", "escrow/budget", "escrow/limits", "escrow/limits/shape"},
 		not:    []string{"net", "net/http", "os", "log", "log/slog", "sync", "context", "time"},
 		reason: "rules are made of a policy, and of nothing else",
 	},

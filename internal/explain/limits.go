@@ -98,6 +98,8 @@ var limitKeys = map[string]string{
 func written(snap *tenants.Snapshot, c *governor.Check) (key, from string) {
 	var list []tenants.Limit
 	var budgets []tenants.Budget
+	var windows []tenants.Window
+	in := "" // the key of the limits in one pool
 	key = limitKeys[c.Axis]
 	pools := snap.Pools()
 	at := slices.IndexFunc(pools, func(p tenants.Pool) bool { return p.Name == c.Pool })
@@ -105,18 +107,24 @@ func written(snap *tenants.Snapshot, c *governor.Check) (key, from string) {
 		p := &pools[max(0, at)] // any pool will do for a limit over all of them
 		list = snap.Limits(t, p)
 		budgets = t.Budgets
+		windows = t.Windows
 		if at >= 0 {
-			key = "pools." + c.Pool + "." + key
+			in = "pools." + c.Pool + "."
+			windows = t.LimitsIn(p).Windows
 		}
 	} else {
 		list = snap.PoolLimits(&pools[at])
 		budgets = pools[at].Budgets
 	}
+	key = in + key
 	if c.Budget.Limit > 0 {
 		i := slices.IndexFunc(budgets, func(b tenants.Budget) bool {
 			return string(b.Unit) == c.Budget.Unit.String() && string(b.Per) == c.Budget.Per.String()
 		})
 		key = "budgets[" + strconv.Itoa(i) + "]"
+	}
+	if i := slices.IndexFunc(windows, func(w tenants.Window) bool { return w.Name() == c.Axis }); i >= 0 {
+		key = in + "limits[" + strconv.Itoa(i) + "]"
 	}
 	for _, l := range list {
 		if l.Key == key && l.Of == "" {

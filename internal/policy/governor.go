@@ -2,6 +2,8 @@ package policy
 
 import (
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/escrow/limits"
+	"github.com/llmgov/llmgov/escrow/limits/shape"
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -92,6 +94,7 @@ func tenant(t *tenants.Tenant) governor.Tenant {
 		ITPM:        t.ITPM,
 		OTPM:        t.OTPM,
 		Concurrency: t.Concurrency,
+		Windows:     windows(t.Windows),
 		Budgets:     budgets(t.Budgets),
 		InPool:      limitsByPool(t.Pools),
 		MaxWait:     t.MaxWait,
@@ -113,9 +116,20 @@ func limitsByPool(list []tenants.PoolLimits) map[string]governor.Limits {
 			ITPM:        l.ITPM,
 			OTPM:        l.OTPM,
 			Concurrency: l.Concurrency,
+			Windows:     windows(l.Windows),
 		}
 	}
 	return byPool
+}
+
+// windows turns a list into the governor's.
+func windows(list []tenants.Window) []limits.Window {
+	var out []limits.Window
+	for _, w := range list {
+		rule := shape.Rule{Kind: shapes[w.Shape], Amount: w.Limit, Per: w.Per, Burst: w.Burst}
+		out = append(out, limits.Window{Of: kinds[w.Unit], Rule: rule})
+	}
+	return out
 }
 
 // budgets turns a list into the governor's.

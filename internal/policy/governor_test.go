@@ -5,10 +5,13 @@ import (
 	"path/filepath"
 	"reflect"
 	"testing"
+	"time"
 
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/adaptive"
 	"github.com/llmgov/llmgov/escrow/budget"
+	"github.com/llmgov/llmgov/escrow/limits"
+	"github.com/llmgov/llmgov/escrow/limits/shape"
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -56,7 +59,8 @@ tenants:
     max_wait: 6s
     shadow: true
     budgets: [{requests: 9, per: week}]
-    pools: {p: {rpm: 11, tpm: 12, itpm: 13, otpm: 14, concurrency: 15}}
+    limits: [{tokens: 16, per: 30s, shape: gcra, burst: 17}]
+    pools: {p: {rpm: 11, tpm: 12, itpm: 13, otpm: 14, concurrency: 15, limits: [{tokens: 18, per: 5h, shape: token_bucket, burst: 19}]}}
     teams:
       search: {keys: ["sha256:1111111111111111111111111111111111111111111111111111111111111111"]}
   low: {priority: 3, keys: ["sha256:2222222222222222222222222222222222222222222222222222222222222222"]}
@@ -146,6 +150,10 @@ func TestWordsHaveTheirNumbers(t *testing.T) {
 	words(t, units, map[tenants.Unit]governor.Unit{
 		"tokens": governor.UnitTokens, "requests": governor.UnitRequests, "usd": governor.UnitMicroUSD,
 	})
+	words(t, kinds, map[tenants.Unit]limits.Axis{"tokens": limits.Tokens, "requests": limits.Requests})
+	words(t, shapes, map[tenants.Shape]shape.Kind{
+		"": shape.Rolling, "rolling_window": shape.Rolling, "fixed_window": shape.Fixed, "token_bucket": shape.TokenBucket, "gcra": shape.GCRA,
+	})
 	words(t, periods, map[tenants.Period]budget.Period{
 		"hour": budget.Hour, "day": budget.Day, "week": budget.Week, "month": budget.Month,
 	})
@@ -156,6 +164,21 @@ func words[W ~string, N comparable](t *testing.T, table, want map[W]N) {
 	for word, number := range want {
 		if table[word] != number {
 			t.Errorf("%q is %v, want %v", word, table[word], number)
+		}
+	}
+}
+
+// A limit has the same name in files and in the books, by which explain finds its line.
+func TestWindowsHaveTheirNames(t *testing.T) {
+	for _, per := range []time.Duration{time.Second, 90 * time.Second, time.Minute, time.Hour, 5*time.Hour + 30*time.Second, 744 * time.Hour} {
+		for name, kind := range shapes {
+			for unit, axis := range kinds {
+				written := tenants.Window{Unit: unit, Per: per, Shape: name}
+				kept := limits.Window{Of: axis, Rule: shape.Rule{Kind: kind, Per: per}}
+				if written.Name() != kept.Name() {
+					t.Errorf("%q in files is %q in the books", written.Name(), kept.Name())
+				}
+			}
 		}
 	}
 }

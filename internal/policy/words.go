@@ -4,6 +4,8 @@ import (
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/adaptive"
 	"github.com/llmgov/llmgov/escrow/budget"
+	"github.com/llmgov/llmgov/escrow/limits"
+	"github.com/llmgov/llmgov/escrow/limits/shape"
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -37,6 +39,18 @@ var units = map[tenants.Unit]governor.Unit{
 	tenants.Tokens:   governor.UnitTokens,
 	tenants.Requests: governor.UnitRequests,
 	tenants.MicroUSD: governor.UnitMicroUSD,
+}
+
+var kinds = map[tenants.Unit]limits.Axis{
+	tenants.Tokens:   limits.Tokens,
+	tenants.Requests: limits.Requests,
+}
+
+var shapes = map[tenants.Shape]shape.Kind{
+	tenants.RollingWindow: shape.Rolling,
+	tenants.FixedWindow:   shape.Fixed,
+	tenants.TokenBucket:   shape.TokenBucket,
+	tenants.GCRA:          shape.GCRA,
 }
 
 var periods = map[tenants.Period]budget.Period{

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -166,6 +167,9 @@ func valueOf(l *adminapi.ExplainedLimit) string {
 			return amount(l.Limit) + " (adaptive, up to " + amount(l.Most) + "; the servers have room for " + amount(l.Room) + ")"
 		}
 		return amount(l.Limit) + " (adaptive, up to " + amount(l.Most) + ")"
+	}
+	if strings.Contains(l.Axis, " per ") {
+		return amount(l.Limit) + " " + l.Axis // such as tokens per 5h
 	}
 	if l.Axis == "background" {
 		return amount(l.Limit) + " background calls"

@@ -83,7 +83,7 @@ func written(limits []tenants.Limit, spelled func(tenants.Limit) string) []strin
 		switch {
 		case l.Key == "routes": // commas part the settings
 			text = "routes " + strings.ReplaceAll(text, ",", "")
-		case !strings.HasPrefix(l.Key, "budgets["):
+		case !strings.HasPrefix(l.Key, "budgets[") && !strings.HasPrefix(l.Key, "limits["):
 			text = l.Key + " " + text
 		}
 		parts = append(parts, text)
