@@ -105,7 +105,8 @@ func (w *windows) offer() {
 	for _, x := range w.all {
 		fits = fits && x.account.Room() >= min(cost[x.Of], x.Capacity())
 	}
-	ans := w.set.Offer(Call{Cost: cost})
+	c := &carried{cost: cost}
+	ans := w.set.Offer(Call{Cost: cost}, &c.hold)
 	if (ans.Verdict == Admitted) != fits {
 		w.Fatalf("%v: verdict %d, but each has room: %t", cost, ans.Verdict, fits)
 	}
@@ -115,7 +116,6 @@ func (w *windows) offer() {
 		}
 		return
 	}
-	c := &carried{hold: ans.Hold, cost: cost}
 	for _, x := range w.all {
 		amount := min(cost[x.Of], x.Capacity())
 		x.account.Book(amount)

@@ -81,17 +81,12 @@ func officesIn(t *testing.T, n int, store *shares, tenant governor.Tenant, mode 
 	tenant.Weight = 1000
 	list := make([]*office, n)
 	for i := range list {
-		list[i] = openIn(t, store, tenant, mode)
+		list[i] = open(t, store, tenant, mode)
 	}
 	return list
 }
 
-func open(t *testing.T, store *shares, tenant governor.Tenant) *office {
-	t.Helper()
-	return openIn(t, store, tenant, governor.LimitsLeased)
-}
-
-func openIn(t *testing.T, store *shares, tenant governor.Tenant, mode governor.LimitsMode) *office {
+func open(t *testing.T, store *shares, tenant governor.Tenant, mode governor.LimitsMode) *office {
 	t.Helper()
 	return openWith(t, store, governor.Config{
 		SharedLimits: true,
