@@ -32,7 +32,7 @@ func roomClaim(d *governor.SlotsDemand, name string, limit, used, waits int64) p
 		waits = 0
 	}
 	ahead := int64(0)
-	if slotsAhead(d) > 0 {
+	if slotsAhead(d) > 0 && name != slotsLent { // what is lent ahead would come on top of the parts of tenants
 		ahead = aheadOf(limit, used)
 	}
 	want(&c, waits, ahead, limit)
