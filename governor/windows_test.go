@@ -1,0 +1,65 @@
+package governor
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/llmgov/llmgov/escrow/limits"
+	"github.com/llmgov/llmgov/escrow/limits/shape"
+)
+
+// TestWindows_CallersSeeTheirOwnTime: the refusal, when to come back, and what is left are those of the window that is full, beside
+// a minute that has room.
+func TestWindows_CallersSeeTheirOwnTime(t *testing.T) {
+	for _, x := range []struct {
+		kind  shape.Kind
+		again time.Duration // after ten calls at once
+	}{
+		{shape.Rolling, 30 * time.Second},
+		{shape.Fixed, 20 * time.Second}, // the window began ten seconds before
+		{shape.TokenBucket, 3 * time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := limits.Window{Of: limits.Requests, Rule: shape.Rule{Kind: x.kind, Amount: 10, Per: 30 * time.Second}}
+			g, err := New(Config{
+				Pools:   []Pool{{Name: "p", Concurrency: 100, MaxQueue: 10}},
+				Tenants: []Tenant{{Name: "a", Weight: 1000, RPM: 60, Windows: []limits.Window{w}}},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			start := time.Now().Truncate(30 * time.Second).Add(40 * time.Second)
+			time.Sleep(time.Until(start))
+			ask := func() *Rejection {
+				l, rej := g.Acquire(context.Background(), Request{Tenant: "a", Pool: "p", Input: 1})
+				if rej == nil {
+					l.Settle(Usage{Input: 1})
+				}
+				return rej
+			}
+			for range 10 {
+				if rej := ask(); rej != nil {
+					t.Fatal(rej)
+				}
+			}
+			st := g.Standing("a", "p").Requests
+			if st.Limit != 10 || st.Remaining != 0 || st.Reset <= 0 || st.Reset > 31*time.Second {
+				t.Errorf("%v: it stands at %+v", x.kind, st)
+			}
+			rej := ask()
+			if rej == nil || rej.Axis != w.Name() || !strings.Contains(rej.Error(), "on requests per 30s") {
+				t.Fatalf("%v: the eleventh call gets %v", x.kind, rej)
+			}
+			if late := rej.RetryAfter - x.again; late < 0 || late > 300*time.Millisecond {
+				t.Errorf("%v: it is to come back in %v, want %v", x.kind, rej.RetryAfter, x.again)
+			}
+			time.Sleep(rej.RetryAfter)
+			if rej := ask(); rej != nil {
+				t.Errorf("%v: when told to come back it gets %v", x.kind, rej)
+			}
+		})
+	}
+}
