@@ -352,8 +352,8 @@ func TestWriter_HoldsNobodyUp(t *testing.T) {
 	}
 }
 
-// What a governor is asked for can be read again, whatever it is but the caller's own code, and Via: the log does not
-// name upstreams, which have their places in the policy of the moment alone.
+// What a governor is asked for can be read again, whatever it is but the caller's own code, Via and Asked: the log does not
+// name upstreams, which have their places in the policy of the moment alone, and a recorded governor has a clock of its own.
 func TestAsk_IsReadAgain(t *testing.T) {
 	wait := 3 * time.Second
 	req := governor.Request{
@@ -364,9 +364,10 @@ func TestAsk_IsReadAgain(t *testing.T) {
 	v := reflect.ValueOf(req)
 	for i := range v.NumField() {
 		code := v.Field(i).Kind() == reflect.Func || v.Field(i).Kind() == reflect.Interface
-		left := code || v.Type().Field(i).Name == "Via"
+		name := v.Type().Field(i).Name
+		left := code || name == "Via" || name == "Asked"
 		if v.Type().Field(i).IsExported() && !left && v.Field(i).IsZero() {
-			t.Errorf("%s is not looked at", v.Type().Field(i).Name)
+			t.Errorf("%s is not looked at", name)
 		}
 	}
 	if got := askOf(&req).Of(); !reflect.DeepEqual(got, req) {
