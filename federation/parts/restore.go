@@ -77,7 +77,8 @@ func (u *Untold) hold(born int64) Hold {
 }
 
 // rest is all that others may have come to have. If all have told who were heard of at the last time that anybody knows, it is only what
-// those had who were not: whatever went from one to another of those who have told, they have told.
+// those had who were not: whatever went from one to another of those who have told, they have told. Of a period it is what is left of all
+// that anybody knows of, because grants of it rest on what each process believes of all others (promised).
 func (u *Untold) rest() int64 {
 	last := int64(0)
 	for _, t := range u.Told {
@@ -95,6 +96,9 @@ func (u *Untold) rest() int64 {
 	}
 	if told < all {
 		return less(u.Most, u.Had)
+	}
+	if u.Kind == Period {
+		return less(u.Sum, u.Had)
 	}
 	return min(gone, less(u.Sum, u.Had))
 }

@@ -68,7 +68,10 @@ local function untold(u)
     if t[1] >= last - TTL then told, all, gone = told + 1, max(all, t[2]), max(gone, t[3]) end
   end
   local n = max(u.most - u.had, 0)
-  if told >= all then n = min(gone, max(u.sum - u.had, 0)) end
+  if told >= all then
+    n = max(u.sum - u.had, 0)
+    if u.kind ~= 'period' then n = min(n, gone) end
+  end
   return {u.name, u.kind, u.ends, lost.born, n, 0, n, n, 0, 0, 0, 0, 0, 0, 0, u.tail}
 end
 
