@@ -39,7 +39,7 @@ type small struct {
 	free    bool            // nobody is left who knows of a lost account
 	mail    []note
 	used    []int64 // when, by all that ever were
-	beyond  bool    // more was granted than the lowest limit that somebody claimed with
+	beyond  bool    // where the limit moves: more was granted than the lowest that somebody claimed with
 }
 
 // tiny is a process. Of its calls it is known when they were let in; running ones that
@@ -280,7 +280,7 @@ func (w *small) deliver(m note) {
 		return
 	}
 	r := w.account.Beat(w.now, m.beat)
-	w.beyond = w.grantedBeyond(m.beat, &r)
+	w.beyond = w.g.low > 0 && w.grantedBeyond(m.beat, &r)
 	if w.g.losses > 0 {
 		w.witnessed()
 	}
