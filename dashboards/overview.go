@@ -96,6 +96,13 @@ func upstreamPanels() []Panel {
 			query(`sum by (pool, upstream) (rate(llmgov_upstream_tokens_total{@gateway, @pool}[$__rate_interval]))`, "{{pool}} {{upstream}}")).stacked().named().orElse("no limits"),
 		series("Own limits in use", "Used parts of the limits that upstreams have of their own.", "percentunit", 12,
 			query(`max by (pool, upstream, axis) (llmgov_upstream_used{@gateway, @pool}) / max by (pool, upstream, axis) (llmgov_upstream_limit{@gateway, @pool})`, "{{pool}} {{upstream}} {{axis}}")).orElse("no limits"),
+		timeline("Servers' own metrics", "Of upstreams with engine: whether their metrics were read in the last seconds. If not, adaptive limits go by latency alone.", 12, onOff("not read", fair, "read", good),
+			query(`min by (upstream) (llmgov_engine_up{@gateway})`, "{{upstream}}")).orElse("no engine"),
+		series("Calls in servers", "Calls that run and that wait in upstreams with engine, as these tell it: of all their callers.", "short", 12,
+			query(`max by (upstream) (llmgov_engine_running{@gateway})`, "{{upstream}} running"),
+			query(`max by (upstream) (llmgov_engine_waiting{@gateway})`, "{{upstream}} waiting")).orElse("no engine"),
+		series("KV cache of servers", "The part in use of the memory for contexts, as upstreams with engine tell it.", "percentunit", 12,
+			query(`max by (upstream) (llmgov_engine_kv_cache_use{@gateway})`, "{{upstream}}")).upTo(1).orElse("no engine"),
 		series("Lost lines of the decision log", "Lines per second that could not be written; 0 as well without a log. Calls whose line is lost cannot be replayed.", "short", 12,
 			query(`sum(rate(llmgov_decision_log_lost_total{@gateway}[$__rate_interval])) or vector(0)`, "lost")),
 	}

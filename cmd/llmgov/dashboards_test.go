@@ -101,7 +101,7 @@ type watched struct {
 func newWatched(t *testing.T) *watched {
 	t.Helper()
 	w := &watched{postgres: pgtest.New(t)}
-	good := startMock(t, "--first-token=20ms", "--tokens-per-second=500")
+	good := startMock(t, "--first-token=20ms", "--tokens-per-second=500", "--batch=1000", "--kv-cache=10000")
 	shaky := startMock(t, "--error-rate=0.4", "--hangup-rate=0.2", "--tokens-per-second=500")
 	strict := startMock(t, "--rpm=1")
 	for range 2 {

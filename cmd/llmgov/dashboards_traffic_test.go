@@ -23,7 +23,7 @@ store: %q
 state_dir: state
 timeouts: {stream_idle: 1s, drain: 20s}
 upstreams:
-  good: {base_url: %[2]s/v1}
+  good: {base_url: %[2]s/v1, engine: {kind: vllm}}
   shaky: {base_url: %[3]s/v1}
   strict: {base_url: %[4]s/v1}
   gone: {base_url: "http://127.0.0.1:1/v1"}
