@@ -11,7 +11,8 @@ import (
 )
 
 // Priority bands in a pool whose slots are divided over processes. The slots that calls of a band may begin in are a limit on
-// all calls, of whatever band, and divided over processes like any other. A process tells of the bands that have calls there.
+// all calls, of whatever band, and divided over processes like any other. Each process tells of all bands that tenants are in, because
+// its calls of higher ones take room as well.
 
 // below is how many bands the tenant's calls are below the highest.
 func (t *Tenant) below() int {
@@ -41,11 +42,12 @@ func (p *pool) bandsDemandLocked(d *SlotsDemand) {
 		return
 	}
 	d.Note = p.tellRunning(d.Stakes)
-	var waiting, calls [escrow.LowestBand + 1]int64
+	var waiting [escrow.LowestBand + 1]int64
+	var there [escrow.LowestBand + 1]bool
 	room := escrow.RoomOf(d.Together, p.rules.HoldBackPPM)
 	for _, leaf := range p.claims.tree.leaves {
 		n := p.escrow.Node(leaf)
-		calls[n.Below] += int64(n.Running + n.Queued)
+		there[n.Below] = true
 		if n.Queued == 0 || !p.escrow.WaitsBack(leaf) {
 			continue
 		}
@@ -54,7 +56,7 @@ func (p *pool) bandsDemandLocked(d *SlotsDemand) {
 		d.excuse(p.escrow.Top(leaf), int64(n.Queued)-free)
 	}
 	for below := escrow.LowestBand; below > 0; below-- {
-		if calls[below] > 0 {
+		if there[below] {
 			d.Bands = append(d.Bands, BandDemand{Below: below, Slots: room[below], Waiting: waiting[below]})
 		}
 	}

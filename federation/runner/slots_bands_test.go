@@ -59,6 +59,24 @@ func TestSlots_Bands(t *testing.T) {
 	}
 }
 
+// TestSlots_BandsElsewhere: calls of the lowest band leave slots free also if those of higher bands run at other gateways, which have none of
+// the lowest.
+func TestSlots_BandsElsewhere(t *testing.T) {
+	withBands(t, 2, func(t *testing.T, f *fleet, list []*berth, calls *sync.WaitGroup) {
+		f.flood(calls, list[0], "a", 8, 40*time.Second, time.Second)
+		f.flood(calls, list[1], "c", 60, 40*time.Second, time.Second)
+		time.Sleep(15 * time.Second)
+		f.reset()
+		time.Sleep(20 * time.Second)
+		seen := f.seen()
+		got := seen.had["c"].Seconds() / 20
+		t.Logf("beside 8 calls elsewhere the lowest band had %.2f of 24 slots, and %d were in use at most", got, seen.most)
+		if seen.most > 18 || got < 8.5 {
+			t.Errorf("beside 8 calls elsewhere the lowest band had %.2f slots, and %d were in use at most, want nearly 10, and at most 18", got, seen.most)
+		}
+	})
+}
+
 // TestSlots_BandsShare: beside tenants of higher bands that always have calls waiting, one of the lowest has its share of the slots, over all
 // gateways and wherever each comes in within 3 %.
 func TestSlots_BandsShare(t *testing.T) {
