@@ -58,6 +58,13 @@ type turns struct {
 	orderOf *poolTree
 }
 
+// TellAll has the next Claim begin with the first members anew, as all processes do: what only some tell of members counts as if the
+// others had used more.
+func (s *SharedSlots) TellAll() {
+	s.turns.at = time.Time{}
+	s.turns.next = 0
+}
+
 // sharesLocked reads the demands on the pool's budgets. wanted says that calls may come.
 func (s *SharedSlots) sharesLocked(now time.Time, wanted bool) (list []ShareDemand) {
 	turn := now.Sub(s.turns.at) >= membersEvery && len(s.p.shares) > 0

@@ -55,8 +55,8 @@ type sent struct {
 }
 
 // kept is what a process knows of a limit's account, in case that is lost: the Claim's fields of the same
-// names.
-type kept struct{ sum, gone, most, peers, had int64 }
+// names, as of the answer at a time of the account. left is what the account counts of the process if it is not told of the limit any more.
+type kept struct{ sum, gone, most, peers, had, left, at int64 }
 
 // NewHolder returns a Holder that has told nothing. The instance has to be unused: beats that an
 // earlier Holder sent under it would count as later ones. seed sets the jitter of the beats.
@@ -110,10 +110,17 @@ func (h *Holder) Beat(now time.Time, busy bool, claims []Claim) *Beat {
 // account counts of it, even if there was no answer.
 func (h *Holder) tells(claims []Claim) {
 	if h.learnt < h.seq-1 {
+		told := make(map[string]int64, len(h.sent.claims))
 		for _, c := range h.sent.claims {
-			k := h.kept[c.Name]
-			k.had = min(k.had, max(c.Part, c.Used))
-			h.kept[c.Name] = k
+			told[c.Name] = max(c.Part, c.Used)
+		}
+		for name, k := range h.kept {
+			counted, there := told[name]
+			if !there {
+				counted = k.left
+			}
+			k.had = min(k.had, counted)
+			h.kept[name] = k
 		}
 	}
 	for i := range claims {
@@ -141,10 +148,17 @@ func (h *Holder) keeps(r *Reply) {
 	h.heard = r.Now
 	h.learnt = r.Seq
 	h.former = false
+	before := h.kept
 	h.kept = make(map[string]kept, len(r.Parts))
+	for name, k := range before { // of limits that are not told of in each beat
+		if age := r.Now - k.at; age >= 0 && age <= ttl {
+			k.had = k.left
+			h.kept[name] = k
+		}
+	}
 	for i, c := range h.sent.claims {
 		p := r.Parts[i]
-		h.kept[c.Name] = kept{p.Sum, p.Gone, p.Most, p.Peers, max(p.Part, c.Used)}
+		h.kept[c.Name] = kept{sum: p.Sum, gone: p.Gone, most: p.Most, peers: p.Peers, had: max(p.Part, c.Used), left: c.left(), at: r.Now}
 	}
 }
 
@@ -227,6 +241,14 @@ func (h *Holder) Learns() bool { return h.known > doubted && h.epoch != h.known 
 func (h *Holder) Lost() {
 	h.lost = true
 	h.lacks = slices.ContainsFunc(h.sent.claims, func(c Claim) bool { return c.Need > c.Part })
+}
+
+// left is what an account counts of a claim from when it is not told of it any more.
+func (c *Claim) left() int64 {
+	if c.Kind == Slots {
+		return 0
+	}
+	return c.Used
 }
 
 // settled reports whether a claim says nothing that time will change soon, or nothing that matters: a

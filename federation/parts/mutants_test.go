@@ -73,7 +73,9 @@ var mutants = []mutant{
 	{"nothing new is granted while an account learns", "share.go", "part = min(h.High, free) //", "_ = 0 //", "TestRestored"},
 	{"an account that learns says so", "account.go", "Learning: a.Lost || a.untaught(b), ", "", "TestRestored"},
 	{"who tells late is asked, too", "account.go", "Learning: a.Lost || a.untaught(b),", "Learning: a.Lost,", "TestRestored_Late"},
-	{"what was told without an answer may be what was counted", "holder.go", "k.had = min(k.had, max(c.Part, c.Used))", "_ = c", "TestHad"},
+	{"what was told without an answer may be what was counted", "holder.go", "k.had = min(k.had, counted)", "_ = counted", "TestHad"},
+	{"what was not told of in each beat is known for a while", "holder.go", "age >= 0 && age <= ttl {", "age != age {", "TestHad_NowAndThen"},
+	{"of that the account counts what was used", "holder.go", "k.had = k.left", "_ = k.left", "TestHad_NowAndThen"},
 	{"nothing is due for who has nothing", "holder.go", "case h.quiet && !busy && !lacking:", "case h.quiet && false:", "TestDue"},
 }
 

@@ -128,6 +128,44 @@ func TestHad(t *testing.T) {
 	}
 }
 
+// TestHad_NowAndThen: what a process heard of a limit of which it does not tell in each beat it still knows a moment later. Of what it had there
+// the account counts only what it used, and nothing of slots.
+func TestHad_NowAndThen(t *testing.T) {
+	for kind, had := range map[Kind]int64{Rolling: 3, Period: 3, Slots: 0} {
+		for _, answered := range []bool{true, false} {
+			a := &Account{}
+			tell(a, 900, "other", 1, claim(kind, 2, 0, 2))
+			h := NewHolder("o", "i", 1)
+			seldom := claim(kind, 3, 0, 5)
+			often := seldom
+			often.Name = "y"
+			beat := func(ms int64, claims ...Claim) *Beat {
+				b := h.Beat(time.UnixMilli(ms), true, claims)
+				r := a.Beat(ms, b)
+				if len(claims) == 2 || answered {
+					h.Answered(time.UnixMilli(ms), &r)
+				}
+				return b
+			}
+			beat(1000, often, seldom)
+			beat(1500, often)
+			got := beat(2000, often, seldom).Claims[1]
+			if got.Sum != 2 || got.Peers != 1 || got.Had != had {
+				t.Errorf("%s, answered %v: it tells that others had %d and were %d, and that %d of it were counted, of which it used 3", kind, answered, got.Sum, got.Peers, got.Had)
+			}
+			beat(2500, often)
+			if k := h.kept["x"]; answered && k.at != 2000 {
+				t.Errorf("it knows it as of %d", k.at)
+			}
+			beat(2000+ttl, often)
+			beat(2001+ttl, often)
+			if k, there := h.kept["x"]; answered && there {
+				t.Errorf("after a TTL it still knows it as of %d", k.at)
+			}
+		}
+	}
+}
+
 // TestRestored_Old: a beat that was sent before a loss, and comes after it, tells nothing: its process may have heard of others since.
 func TestRestored_Old(t *testing.T) {
 	a := &Account{}

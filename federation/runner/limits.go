@@ -40,6 +40,13 @@ type Limits interface {
 	Recall(now time.Time)
 }
 
+// RotatingLimits tell of some limits in turns, not in each beat. TellAll has them tell of all in the next claims, because the store has lost
+// what it knew of them.
+type RotatingLimits interface {
+	Limits
+	TellAll()
+}
+
 // LimitsConfig of a LimitsRunner.
 type LimitsConfig struct {
 	// Instance names the process: random, and new at each start.

@@ -76,6 +76,9 @@ func (o *owner) beat(now time.Time) (b *parts.Beat) {
 		b = o.held.Ask(now, o.Limits.(AskedLimits).GiveUp(now))
 		o.busy = true
 	} else {
+		if l, rotates := o.Limits.(RotatingLimits); rotates && o.held.Learns() {
+			l.TellAll()
+		}
 		var claims []parts.Claim
 		claims, o.busy = o.Claims(now)
 		b = o.held.Beat(now, o.busy, claims)

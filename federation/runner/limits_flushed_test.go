@@ -180,3 +180,32 @@ func flushedIdle(t *testing.T, mode governor.LimitsMode) {
 	busy.stop()
 	idle.stop()
 }
+
+// TestLimits_FlushedShares: a store that loses all data while gateways run keeps back nothing of a tenant's share of a pool's budget.
+func TestLimits_FlushedShares(t *testing.T) {
+	for after := range 10 {
+		synctest.Test(t, func(t *testing.T) {
+			store := &shares{away: 2 * time.Millisecond}
+			store.store.Store(memory.New(memory.Config{}))
+			var list []*office
+			for range 2 {
+				f := &folder{epochs: map[string]int64{}}
+				list = append(list, f.open(t, store, governor.LimitsLeased))
+			}
+			time.Sleep(6 * time.Second)
+			for _, o := range list {
+				try(o, "a", 10)
+				try(o, "b", 12)
+			}
+			time.Sleep(time.Duration(after) * 100 * time.Millisecond)
+			store.store.Store(memory.New(memory.Config{Fresh: true}))
+			time.Sleep(5 * time.Second)
+			if n := try(list[1], "b", 40); n > 36 || n < 33 {
+				t.Errorf("after %d00 ms more: %d calls are served, where 36 of a share of 60 are left", after, n)
+			}
+			for _, o := range list {
+				o.stop()
+			}
+		})
+	}
+}

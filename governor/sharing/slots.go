@@ -20,7 +20,7 @@ type Slots struct {
 	shares  shares                 // behind the last of them
 }
 
-var _ runner.Limits = (*Slots)(nil)
+var _ runner.RotatingLimits = (*Slots)(nil)
 
 // Owner names the pool to other processes. No tenant's name contains a space.
 func (s *Slots) Owner() string { return "pool " + s.shared.Pool() }
@@ -180,6 +180,9 @@ func (s *Slots) Recalls(now time.Time) bool { return s.shared.Recalls(now) }
 
 // Recall has it count as used here.
 func (s *Slots) Recall(now time.Time) { s.shared.Recall(now) }
+
+// TellAll has the next claims tell of all tenants' shares of the pool's budgets.
+func (s *Slots) TellAll() { s.shared.TellAll() }
 
 // Rest reports whether nobody needs to speak for the pool any more: nothing of it is divided, or it is
 // gone and nothing runs in it.
