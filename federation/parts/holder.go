@@ -34,8 +34,9 @@ type Holder struct {
 	known      int64            // the epoch of that answer, heard its time, and learnt the beat that it was to
 	heard      int64
 	learnt     int64
-	former     bool // known is of an earlier process, and nothing is kept of it
-	forgotten  bool // and the account is another one by now
+	former     bool  // known is of an earlier process, and nothing is kept of it
+	forgotten  bool  // and the account is another one by now
+	taught     int64 // the epoch of the account that was told last all that this process knew of the one before
 
 	next  time.Time     // when the next regular beat is due
 	pause time.Duration // how long after the last beat the next one is due while calls wait
@@ -51,6 +52,7 @@ type Holder struct {
 type sent struct {
 	at     time.Time
 	busy   bool
+	epoch  int64
 	claims []Claim
 }
 
@@ -98,7 +100,7 @@ func (h *Holder) Beat(now time.Time, busy bool, claims []Claim) *Beat {
 		h.parts[c.Name] = c.Part
 	}
 	h.tells(claims)
-	h.sent = sent{now, busy, claims}
+	h.sent = sent{at: now, busy: busy, epoch: h.epoch, claims: claims}
 	h.next = now.Add(time.Duration(float64(interval) * (0.9 + 0.2*h.rng.Float64())))
 	h.quiet = false
 	h.given = false
@@ -141,6 +143,9 @@ func (h *Holder) tells(claims []Claim) {
 func (h *Holder) keeps(r *Reply) {
 	h.epoch = r.Epoch
 	h.forgotten = h.forgotten || h.former && r.Epoch != h.known
+	if !r.Learning || h.sent.epoch == r.Epoch {
+		h.taught = r.Epoch
+	}
 	if r.Learning {
 		return
 	}
@@ -231,8 +236,8 @@ func (h *Holder) Succeed(epoch int64) {
 // Forgotten reports whether the account knows nothing of what the earlier process used.
 func (h *Holder) Forgotten() bool { return h.forgotten }
 
-// Epoch is that of the account, 0 if it is unknown.
-func (h *Holder) Epoch() int64 { return h.epoch }
+// Taught is the epoch of the last account that has been told all that this process knows of one before, and all that it used; 0 is none.
+func (h *Holder) Taught() int64 { return h.taught }
 
 // Learns reports whether the store has lost what it knew, and has to be told of it.
 func (h *Holder) Learns() bool { return h.known > doubted && h.epoch != h.known }

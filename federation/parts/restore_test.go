@@ -346,7 +346,7 @@ func TestSucceed(t *testing.T) {
 		a := fresh
 		again := newFellow("again")
 		if lost {
-			again.h.Succeed(gone.h.Epoch())
+			again.h.Succeed(gone.h.Taught())
 		} else {
 			a = &Account{}
 			here.beat(a, Period, 11_000)

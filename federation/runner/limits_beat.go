@@ -153,13 +153,7 @@ func (r *LimitsRunner) put(o *owner, a *answer, i int) bool {
 	if o.held.Learns() && a.at.Sub(r.lost) > parts.TTL {
 		r.lost = a.at
 	}
-	if o.held.Forgotten() && o.Recalls(a.at) {
-		o.Recall(a.at)
-	}
-	if epoch := o.held.Epoch(); epoch != o.kept && !o.held.Learns() {
-		r.cfg.Keep(o.Owner(), epoch)
-		o.kept = epoch
-	}
+	r.keep(o, a.at)
 	o.Apply(a.at, o.held.Until(), a.replies[i].Parts)
 	o.lacking = o.lacking || o.held.Lacks()
 	switch {
@@ -170,6 +164,20 @@ func (r *LimitsRunner) put(o *owner, a *answer, i int) bool {
 		delete(r.inUse, o)
 	}
 	return true
+}
+
+// keep keeps the epoch of the account that knows all that this process and earlier ones at this place used. An account that has forgotten
+// what those used is told of it in the next beat.
+func (r *LimitsRunner) keep(o *owner, now time.Time) {
+	if o.held.Forgotten() && o.Recalls(now) {
+		o.Recall(now)
+		return
+	}
+	epoch := o.held.Taught()
+	if epoch != o.kept {
+		r.cfg.Keep(o.Owner(), epoch)
+		o.kept = epoch
+	}
 }
 
 // leave tells of all limits once more, and gives up everything that is not used.

@@ -92,25 +92,40 @@ func try(o *office, tenant string, calls int) (served int) {
 }
 
 // TestLimits_AllRestarted: if all gateways are killed and started again, what they used of budgets and of the last minute counts on, and
-// counts once: if the store has lost it, by what their journals say.
+// counts once: if the store has lost it, by what their journals say, also if they are killed again before the store has learnt from all.
 func TestLimits_AllRestarted(t *testing.T) {
 	for name, mode := range map[string]governor.LimitsMode{"leased": governor.LimitsLeased, "strict": governor.LimitsStrict} {
-		for what, lost := range map[string]bool{"data lost": true, "data kept": false} {
-			t.Run(name+", "+what, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) { allRestarted(t, mode, lost) })
+		for _, c := range []struct {
+			what   string
+			lost   bool
+			starts int
+		}{{"data lost", true, 1}, {"data kept", false, 1}, {"data lost, twice", true, 2}} {
+			t.Run(name+", "+c.what, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { allRestarted(t, mode, c.lost, c.starts) })
 			})
 		}
 	}
 }
 
-func allRestarted(t *testing.T, mode governor.LimitsMode, lost bool) {
+func allRestarted(t *testing.T, mode governor.LimitsMode, lost bool, starts int) {
 	store := &shares{away: 2 * time.Millisecond}
 	store.store.Store(memory.New(memory.Config{}))
 	folders := []*folder{{epochs: map[string]int64{}}, {epochs: map[string]int64{}}}
 	var list []*office
-	for _, f := range folders {
-		list = append(list, f.open(t, store, mode))
+	start := func() {
+		list = nil
+		for _, f := range folders {
+			list = append(list, f.open(t, store, mode))
+		}
 	}
+	kill := func() {
+		store.lost.Store(true) // nobody says that they end
+		for _, o := range list {
+			o.stop()
+		}
+		store.lost.Store(false)
+	}
+	start()
 	time.Sleep(6 * time.Second)
 	for i, o := range list {
 		a := try(o, "a", 20)
@@ -120,17 +135,15 @@ func allRestarted(t *testing.T, mode governor.LimitsMode, lost bool) {
 			t.Errorf("%d of 20, %d of %d and %d of 8 calls are served", a, b, 15-5*i, c)
 		}
 	}
-	store.lost.Store(true) // nobody says that they end
-	for _, o := range list {
-		o.stop()
-	}
-	store.lost.Store(false)
+	kill()
 	if lost {
 		store.store.Store(memory.New(memory.Config{Fresh: true}))
 	}
-	list = nil
-	for _, f := range folders {
-		list = append(list, f.open(t, store, mode))
+	start()
+	for range starts - 1 {
+		time.Sleep(1500 * time.Millisecond)
+		kill()
+		start()
 	}
 	time.Sleep(4 * time.Second)
 	c := try(list[0], "c", 10)
