@@ -73,16 +73,16 @@ func (p *pool) softCapDemandLocked(d *SlotsDemand) {
 	c.Others = escrow.CapSlots(p.grants.Slots, p.rules.SoftCapPPM)
 }
 
-// excuse takes calls of a node below the pool that lack no slot out of the demand.
+// excuse takes calls of a node below the pool that lack no slot out of the demand, those that are still in it.
 func (d *SlotsDemand) excuse(top escrow.NodeID, calls int64) {
-	if calls <= 0 {
-		return
-	}
-	d.Waiting = max(0, d.Waiting-calls)
 	for i := range d.Stakes {
-		if s := &d.Stakes[i]; s.Node == top {
-			s.Queued = max(0, s.Queued-calls)
+		s := &d.Stakes[i]
+		if s.Node != top {
+			continue
 		}
+		calls = min(max(0, calls), s.Queued)
+		s.Queued -= calls
+		d.Waiting = max(0, d.Waiting-calls)
 	}
 }
 
