@@ -232,7 +232,7 @@ func (r *LimitsRunner) remind(now time.Time) {
 		rests := now.Sub(o.heard)
 		switch {
 		case r.inUse[o]:
-		case o.heard.Before(r.lost), rests >= remindEvery && !o.held.Empty():
+		case o.heard.Before(r.lost), rests >= remindEvery && !o.held.Empty(), o.held.Due(now, false, false):
 			r.use(o, now)
 			o.held.Remind()
 		case rests >= forgetAfter && o.held.Empty():

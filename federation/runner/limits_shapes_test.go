@@ -85,3 +85,28 @@ func TestLimits_Shapes(t *testing.T) {
 		}
 	}
 }
+
+// TestLimits_LongWindows: a gateway without calls tells of what leaves a long window sixty times in it, or once a minute, not every second.
+func TestLimits_LongWindows(t *testing.T) {
+	for per, most := range map[time.Duration]int64{5 * time.Minute: 60, 5 * time.Hour: 6} {
+		synctest.Test(t, func(t *testing.T) {
+			store := &shares{away: 5 * time.Millisecond}
+			r := shape.Rule{Kind: shape.Rolling, Amount: 60, Per: per}
+			list := officesIn(t, 2, store, governor.Tenant{Windows: []limits.Window{{Of: limits.Requests, Rule: r}}}, governor.LimitsLeased)
+			if n := try(list[0], "a", 25); n != 25 {
+				t.Fatalf("%d of 25 calls are served", n)
+			}
+			time.Sleep(20 * time.Second)
+			before := store.asked.Load()
+			time.Sleep(4 * time.Minute)
+			n := store.asked.Load() - before
+			t.Logf("in four minutes of a window of %v: %d beats", per, n)
+			if n > most || n < 3 {
+				t.Errorf("in four minutes of a window of %v it sent %d beats, want at most %d", per, n, most)
+			}
+			for _, o := range list {
+				o.stop()
+			}
+		})
+	}
+}

@@ -184,12 +184,12 @@ func (l *Limits) Recalls(now time.Time) bool { return l.own.Recalls(now) }
 func (l *Limits) Recall(now time.Time) { l.own.Recall(now) }
 
 // Rest reports whether nobody needs to speak for the limits until Limits returns them again: no call
-// runs or waits, and nothing worth mentioning is used. All grants are then given up.
+// runs or waits, and nothing worth mentioning is used, but for long windows, which use leaves slowly. All grants are then given up.
 func (l *Limits) Rest(now time.Time) bool {
 	d := l.own.Demand(now)
 	for k := range limits.Concurrency {
 		axis := d.Axes[k]
-		if axis.Limit > 0 && axis.Ends.IsZero() && !parts.Crumb(axis.Used, axis.Limit) {
+		if axis.Limit > 0 && axis.Ends.IsZero() && axis.Length <= parts.Window && !parts.Crumb(axis.Used, axis.Limit) {
 			return false
 		}
 	}
