@@ -63,9 +63,18 @@ func (p *Pool) keepsOut(below int) bool {
 	return p.cfg.HoldBack > 0 && below > 0 && p.running >= p.room[below]
 }
 
-// heldBack is HeldBack of a call that may have waited.
+// heldBack is HeldBack of a call that may have waited. It begins in the room of any band that it has been in: shared slots may leave a
+// band less room here than a lower one.
 func (p *Pool) heldBack(e *entry) bool {
-	return p.cfg.HoldBack > 0 && p.keepsOut(p.below(e))
+	if p.cfg.HoldBack == 0 {
+		return false
+	}
+	for below := p.below(e); below <= p.nodes[e.leaf].claim.Below; below++ {
+		if !p.keepsOut(below) {
+			return false
+		}
+	}
+	return true
 }
 
 // below is how far below the highest band a call still is.

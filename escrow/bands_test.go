@@ -79,6 +79,36 @@ func TestBands_Aged(t *testing.T) {
 	}
 }
 
+// TestBands_SharedRoom: where slots are shared, a band may have less room here than a lower one. A call that has risen to it may begin in the
+// room of its own all the same, and Pump is never due at once again.
+func TestBands_SharedRoom(t *testing.T) {
+	now := t0
+	p := New(now, Config{Slots: 20, HoldBack: 500_000, MaxQueue: 100})
+	high := p.Add(Root, Node{Weight: WeightOne})
+	low := p.Add(Root, Node{Weight: WeightOne, Below: 9})
+	for range 8 {
+		p.Offer(now, Call{Leaf: high, Most: Cost{0, 1}})
+	}
+	room := Room{20}
+	for below := 1; below <= LowestBand; below++ {
+		room[below] = 5
+	}
+	p.ShareRoom(room)
+	h, _ := p.Offer(now, Call{Leaf: low, Most: Cost{0, 1}, MaxWait: time.Hour})
+	p.Pump(now, nil)
+	now = now.Add(time.Second) // it has risen by four
+	p.Pump(now, nil)
+	room[9] = 10
+	p.ShareRoom(room)
+	p.Pump(now, nil)
+	if at, ok := p.Next(); ok && !at.After(now) {
+		t.Errorf("Pump is due at once again, at %v", at.Sub(now))
+	}
+	if !p.Running(h) {
+		t.Error("a call waits for which its band has room")
+	}
+}
+
 // TestBands_LongRun: tenants of all bands that wait all along have their shares by weight in the long run, within 3 %.
 func TestBands_LongRun(t *testing.T) {
 	w := newSim(t, 1, Config{Slots: 20, HoldBack: 200_000})
