@@ -145,7 +145,6 @@ func (s *sharing) memory(pool string) *federation.Memory {
 	return &m
 }
 
-// keep notes what a later process has to know of a pool's account.
 // former is the epoch of an owner's account that was heard of last, 0 if it is unknown.
 func (s *sharing) former(owner string) int64 {
 	if s.notes == nil {
@@ -169,6 +168,7 @@ func (s *sharing) keepEpoch(owner string, epoch int64) {
 	}
 }
 
+// keep notes what a later process has to know of a pool's account.
 func (s *sharing) keep(pool string, m federation.Memory) {
 	if s.notes == nil {
 		return
