@@ -55,7 +55,7 @@ func (p *policy) readTeam(parent *draft, e pair) {
 	t.Source = e.At.String()
 	teamShape.ReadPairs(list, &t)
 	if priority := strictyaml.Child(e.Path, "priority"); parent.Background && !t.Background && !p.r.Refused[priority] {
-		p.r.At(priority, "interactive cannot hold below %s, which is background; remove it, or make that interactive", strictyaml.Show(parent.Name))
+		p.r.At(priority, "%s cannot hold below %s, which is background; remove it, or make that interactive", priorityOf(&t.Tenant), strictyaml.Show(parent.Name))
 		t.Background = true
 	}
 	p.keep(&t)
