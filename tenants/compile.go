@@ -78,6 +78,7 @@ func compile(r *report, cfg Config, list []Tenant) (*Snapshot, error) {
 	c.prices()
 	c.tenantList()
 	c.floors()
+	c.priorities()
 	c.usdBudgets()
 	if err := r.Err(); err != nil {
 		return nil, err

@@ -28,17 +28,24 @@ func (c *compiler) floors() {
 
 // inertFloor reports a floor that no pool could keep.
 func (c *compiler) inertFloor(t *Tenant, reach []int) {
-	path := c.origin(t, "floor_tpm")
+	keeps := func(p *Pool, path string) bool { return p.TPM > 0 || c.r.Refused[strictyaml.Child(path, "tpm")] }
+	c.inert(t, "floor_tpm", reach, keeps, "tenant %s may use no pool with a tpm, so its floor does nothing; set tpm in a pool, or remove floor_tpm")
+}
+
+// inert reports a key of a tenant that works in none of the pools that it may use.
+func (c *compiler) inert(t *Tenant, key string, reach []int, works func(p *Pool, path string) bool, complaint string) {
+	path := c.origin(t, key)
 	if c.r.Refused[path] || c.said[path] || !c.grantKnown(t) {
 		return
 	}
 	for _, at := range reach {
-		if p := &c.cfg.Pools[at]; p.TPM > 0 || c.r.Refused[strictyaml.Child(strictyaml.Child("pools", p.Name), "tpm")] {
+		p := &c.cfg.Pools[at]
+		if works(p, strictyaml.Child("pools", p.Name)) {
 			return
 		}
 	}
 	c.said[path] = true
-	c.r.At(path, "tenant %s may use no pool with a tpm, so its floor does nothing; set tpm in a pool, or remove floor_tpm", strictyaml.Show(t.Name))
+	c.r.At(path, complaint, strictyaml.Show(t.Name))
 }
 
 // floorSum adds up the floors of some of those that may use a pool.

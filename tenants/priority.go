@@ -37,6 +37,20 @@ func readPriority(v value, t *draft) {
 	}
 }
 
+// priorities reports those that make no difference.
+func (c *compiler) priorities() {
+	holdsBack := func(p *Pool, path string) bool {
+		return p.HoldBackPPM > 0 || c.r.Refused[strictyaml.Child(path, "concurrency")] ||
+			c.r.Refused[strictyaml.Child(strictyaml.Child(path, "concurrency"), "hold_back")]
+	}
+	for i := range c.tenants {
+		if t := &c.tenants[i]; t.Below > 0 && !t.Background {
+			c.inert(t, "priority", c.reach(t), holdsBack,
+				"tenant %s may use no pool with hold_back, so its priority does nothing; set hold_back in a pool's concurrency, or remove priority")
+		}
+	}
+}
+
 // priorityOf is a tenant's priority as files spell it.
 func priorityOf(t *Tenant) string {
 	switch {

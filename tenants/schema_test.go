@@ -25,6 +25,7 @@ var inexpressible = func() map[string]string {
 		"whether patterns overlap is for the loader": "pool_ambiguous price_ambiguous",
 		"prices of all models are looked up":         "budget_usd_many budget_usd_narrow budget_usd_prices teams_budget_usd alias_price",
 		"floors are added up over tenants":           "floor_alone floor_inert floor_sum floor_sum_tier teams_floor teams_floor_tier teams_floor_sum",
+		"what holds slots back is in the pools":      "priority_inert",
 		"upstreams of a pool are compared by name":   "upstreams_twice",
 		"keys are compared by hash and by name":      "key_name_twice key_same_mapping teams_same_key",
 		"a team is compared with its parent":         "teams_inert teams_routes",

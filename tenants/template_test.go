@@ -14,7 +14,8 @@ func TestTemplate_Override(t *testing.T) {
 	from := func(tier, own string) Tenant {
 		t.Helper()
 		policy := "tiers: {pro: {" + tier + "}}\ntenants: {acme: {tier: pro, keys: [\"" + key1 + "\"]" + own + "}}\n"
-		s, err := loadSections(map[string]string{"tenants/a.yaml": policy})
+		config := strings.Replace(goodConfig, "tpm: 1000", "tpm: 1000, concurrency: {max: 10, hold_back: 0.5}", 1)
+		s, err := loadSections(map[string]string{"llmgov.yaml": config, "tenants/a.yaml": policy})
 		if err != nil {
 			t.Fatal(err)
 		}
