@@ -202,7 +202,7 @@ func (h *Holder) Answered(now time.Time, r *Reply) bool {
 		lacked = lacked || c.Need > c.Part
 		h.lacks = h.lacks || c.Need > part
 		h.empty = h.empty && part == 0 && c.Used == 0
-		h.given = h.given || part < c.Part && part < c.Want || part < c.Part/2 || c.Kind == Slots && c.Used > part
+		h.given = h.given || part < c.Part && part < c.Want || part < c.Part/2 || c.Kind == Slots && c.Used > part && !c.Passed
 		h.quiet = h.quiet && c.settled() && part <= c.Used
 		h.tellAgain(c.retell())
 	}

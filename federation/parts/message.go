@@ -83,6 +83,9 @@ type Claim struct {
 	Sum, Gone, Most, Peers, Had int64
 	// Note is for the other processes, and the account does not read it. The last one counts.
 	Note string
+	// Passed says that calls which the limit does not keep out use it as well, so that more than the part may be in use for long. It is for
+	// the Holder alone.
+	Passed bool
 }
 
 // Reply answers a beat.

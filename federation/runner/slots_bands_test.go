@@ -77,6 +77,26 @@ func TestSlots_BandsElsewhere(t *testing.T) {
 	})
 }
 
+// TestSlots_Passed: gateways whose calls may take more than their parts of what hold-back and soft cap leave others tell of it once a second, as
+// long as nobody waits.
+func TestSlots_Passed(t *testing.T) {
+	run := func(t *testing.T, f *fleet, list []*berth, calls *sync.WaitGroup) {
+		f.flood(calls, list[0], "a", 11, 40*time.Second, time.Second)
+		f.flood(calls, list[1], "b", 11, 40*time.Second, time.Second)
+		time.Sleep(15 * time.Second)
+		before := list[0].way.beats.Load()
+		time.Sleep(20 * time.Second)
+		n := list[0].way.beats.Load() - before
+		if t.Logf("%d beats in 20 s", n); n > 25 {
+			t.Errorf("with 22 of 24 slots in use it tells %d times in 20 s, want 20", n)
+		}
+	}
+	t.Run("hold-back", func(t *testing.T) { withBands(t, 2, run) })
+	t.Run("soft cap", func(t *testing.T) {
+		withFleet(t, 24, 2, func(p *governor.Pool) { p.SoftCapPPM = 500_000 }, run)
+	})
+}
+
 // TestSlots_BandsShare: beside tenants of higher bands that always have calls waiting, one of the lowest has its share of the slots, over all
 // gateways and wherever each comes in within 3 %.
 func TestSlots_BandsShare(t *testing.T) {

@@ -24,6 +24,7 @@ import (
 type wire struct {
 	network
 	parts atomic.Pointer[memory.Store]
+	beats atomic.Int64 // for slots
 }
 
 func (n *wire) Share(ctx context.Context, beats []*parts.Beat) ([]parts.Reply, error) {
@@ -32,6 +33,7 @@ func (n *wire) Share(ctx context.Context, beats []*parts.Beat) ([]parts.Reply, e
 		return nil, ctx.Err()
 	}
 	time.Sleep(n.delay)
+	n.beats.Add(int64(len(beats)))
 	r, err := n.parts.Load().Share(ctx, beats)
 	time.Sleep(n.delay)
 	if n.cut.Load() {

@@ -27,7 +27,7 @@ func (s *Slots) claimSoftCap(d *governor.SlotsDemand) {
 
 // roomClaim is the claim on a limit that keeps calls out of some of the slots.
 func roomClaim(d *governor.SlotsDemand, name string, limit, used, waits int64) parts.Claim {
-	c := parts.Claim{Name: name, Kind: parts.Slots, Limit: limit, Used: used, Tail: d.Tail.Milliseconds()}
+	c := parts.Claim{Name: name, Kind: parts.Slots, Limit: limit, Used: used, Tail: d.Tail.Milliseconds(), Passed: true}
 	if d.Fenced {
 		waits = 0
 	}
