@@ -26,8 +26,9 @@ func (t *Tenant) below() int {
 type BandDemand struct {
 	// Below is how far the band is below the highest.
 	Below int
-	// Slots is how many of all slots may be in use when such a call begins, and Waiting how many calls keep out of the rest.
-	Slots, Waiting int64
+	// Slots is how many of all slots may be in use when such a call begins. Calls is how many of the band run or wait here, and Waiting
+	// how many of these keep out of the rest.
+	Slots, Calls, Waiting int64
 }
 
 // BandGrant is how many calls may run here when one of a band begins.
@@ -42,12 +43,13 @@ func (p *pool) bandsDemandLocked(d *SlotsDemand) {
 		return
 	}
 	d.Note = p.tellRunning(d.Stakes)
-	var waiting [escrow.LowestBand + 1]int64
+	var waiting, calls [escrow.LowestBand + 1]int64
 	var there [escrow.LowestBand + 1]bool
 	room := escrow.RoomOf(d.Together, p.rules.HoldBackPPM)
 	for _, leaf := range p.claims.tree.leaves {
 		n := p.escrow.Node(leaf)
 		there[n.Below] = true
+		calls[n.Below] += int64(n.Running + n.Queued)
 		if n.Queued == 0 || !p.escrow.WaitsBack(leaf) {
 			continue
 		}
@@ -57,7 +59,7 @@ func (p *pool) bandsDemandLocked(d *SlotsDemand) {
 	}
 	for below := escrow.LowestBand; below > 0; below-- {
 		if there[below] {
-			d.Bands = append(d.Bands, BandDemand{Below: below, Slots: room[below], Waiting: waiting[below]})
+			d.Bands = append(d.Bands, BandDemand{Below: below, Slots: room[below], Calls: calls[below], Waiting: waiting[below]})
 		}
 	}
 }

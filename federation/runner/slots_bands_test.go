@@ -77,6 +77,32 @@ func TestSlots_BandsElsewhere(t *testing.T) {
 	})
 }
 
+// TestSlots_BandsImpatient: calls of the lowest band that may not wait find nearly all slots that they need not leave free, wherever
+// others run: gateways without calls of a band keep room for the first.
+func TestSlots_BandsImpatient(t *testing.T) {
+	withBands(t, 3, func(t *testing.T, f *fleet, list []*berth, calls *sync.WaitGroup) {
+		cfg := f.config(func(p *governor.Pool) { p.HoldBackPPM = 250_000 })
+		cfg.Tenants[3].Below = escrow.LowestBand
+		for _, b := range list {
+			if err := b.Apply(cfg); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(5 * time.Second)
+		for range 10 {
+			calls.Go(func() { f.call(list[0], "a", false, 8*time.Second) })
+		}
+		time.Sleep(3 * time.Second)
+		for range 30 {
+			calls.Go(func() { f.call(list[1], "now", false, time.Second) })
+		}
+		time.Sleep(time.Second)
+		if n := f.seen().most; n < 15 || n > 18 {
+			t.Errorf("beside 10 calls elsewhere %d of 24 slots are in use, want nearly 18", n)
+		}
+	})
+}
+
 // TestSlots_Passed: gateways whose calls may take more than their parts of what hold-back and soft cap leave others tell of it once a second, as
 // long as nobody waits.
 func TestSlots_Passed(t *testing.T) {

@@ -12,7 +12,13 @@ func (s *Slots) claimBands(d *governor.SlotsDemand) {
 	s.bands = d.Bands
 	for _, b := range d.Bands {
 		name := "priority " + strconv.Itoa(b.Below) + " below the highest"
-		s.claims = append(s.claims, roomClaim(d, name, b.Slots, d.Running, b.Waiting))
+		c := roomClaim(d, name, b.Slots, d.Running, b.Waiting)
+		if b.Calls == 0 { // room for the first is enough
+			c.Want -= c.Spare
+			c.Spare = min(c.Spare, 1)
+			c.Want += c.Spare
+		}
+		s.claims = append(s.claims, c)
 	}
 }
 
