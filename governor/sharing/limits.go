@@ -107,7 +107,7 @@ func (l *Limits) claimAxis(k limits.Axis, d limits.Demand, ahead, busy bool) par
 		c.Need = d.Used + d.First
 	}
 	c.Want = min(d.Limit, max(c.Want, c.Need))
-	if d.Drains && (busy || !parts.Crumb(d.Used, d.Limit)) { // it drains at the part of its rate that is granted
+	if d.Drains && (busy || d.Used > 0) { // it drains at the part of its rate that is granted
 		c.Spare = max(0, d.Limit-max(c.Want, c.Used))
 		c.Want += c.Spare
 	}
@@ -191,6 +191,9 @@ func (l *Limits) Rest(now time.Time) bool {
 		axis := d.Axes[k]
 		if axis.Limit > 0 && axis.Ends.IsZero() && axis.Length <= parts.Window && !parts.Crumb(axis.Used, axis.Limit) {
 			return false
+		}
+		if axis.Drains && axis.Used > 0 {
+			return false // it drains only while a part is granted
 		}
 	}
 	return l.own.Rest(now, l.told)
