@@ -418,7 +418,7 @@ var rules = map[string]rule{
 		reason: "a batch is simulated without knowing how calls come",
 	},
 	"internal/engine": {
-		may:    []string{"github.com/prometheus/client_model", "github.com/prometheus/common", "golang.org/x/sync"},
+		may:    []string{"internal/text", "github.com/prometheus/client_model", "github.com/prometheus/common", "golang.org/x/sync"},
 		reason: "servers are read without knowing which limits go by what they say",
 	},
 	"internal/inflight": {

@@ -8,6 +8,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+
+	"github.com/llmgov/llmgov/internal/text"
 )
 
 // Signals are a server's own figures of its load.
@@ -47,11 +49,11 @@ const most = 1 << 40
 
 // Read reads a server's Signals from Prometheus' text format. A server of several engines has a gauge of each: calls are added
 // up, and of caches the fullest counts.
-func Read(text io.Reader, names Metrics) (Signals, error) {
+func Read(from io.Reader, names Metrics) (Signals, error) {
 	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(text)
+	families, err := parser.TextToMetricFamilies(from)
 	if err != nil {
-		return Signals{}, fmt.Errorf("its metrics are not in Prometheus' text format: %w", err)
+		return Signals{}, fmt.Errorf("its metrics are not in Prometheus' text format: %s", text.Brief(err.Error()))
 	}
 	var s Signals
 	for _, gauge := range []struct {
@@ -66,7 +68,7 @@ func Read(text io.Reader, names Metrics) (Signals, error) {
 			return Signals{}, err
 		}
 		for _, v := range list {
-			*gauge.into += int64(min(v, most))
+			*gauge.into = min(*gauge.into+int64(min(v, most)), most)
 		}
 	}
 	name := names.KVUse

@@ -98,6 +98,18 @@ func TestRead_Bounds(t *testing.T) {
 	}
 }
 
+// What a server writes is cut in errors, and sums of its gauges are bounded, however many it has.
+func TestRead_HostileText(t *testing.T) {
+	_, err := Read(strings.NewReader("tgi_queue_size "+strings.Repeat("9x", 1<<19)+"\n"), Kinds["tgi"])
+	if err == nil || len(err.Error()) > 300 {
+		t.Errorf("the error has %d bytes", len(err.Error()))
+	}
+	got, err := Read(strings.NewReader("tgi_batch_current_size +Inf\ntgi_batch_current_size 1e300\ntgi_queue_size 0\n"), Kinds["tgi"])
+	if err != nil || got.Running != most {
+		t.Errorf("read %+v, %v", got, err)
+	}
+}
+
 func FuzzRead(f *testing.F) {
 	f.Add("vllm:num_requests_running{engine=\"0\"} 7\nvllm:num_requests_waiting 2\nvllm:kv_cache_usage_perc 0.5\n")
 	f.Fuzz(func(t *testing.T, text string) {

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/llmgov/llmgov/internal/text"
 )
 
 const (
@@ -44,6 +46,8 @@ type State struct {
 	// Fresh says that the Signals are of now. If they are not, Err is why.
 	Fresh bool
 	Err   error
+	// New says that they were read in the last round.
+	New bool
 }
 
 // Options are the parts that a Watcher works with.
@@ -62,6 +66,7 @@ type Watcher struct {
 	Options
 	mu      sync.Mutex
 	servers map[string]*server // by the upstream's name
+	began   time.Time          // when the last round did
 }
 
 // server is what is known of a Target.
@@ -123,6 +128,7 @@ func (w *Watcher) due(now time.Time, targets []Target) (list []Target) {
 	present := map[string]*server{}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.began = now
 	for _, t := range targets {
 		s := w.servers[t.Upstream]
 		if s == nil || s.target != t {
@@ -150,14 +156,23 @@ func (w *Watcher) read(ctx context.Context, t Target) (Signals, error) {
 		req.Header.Set("Authorization", "Bearer "+t.Key)
 	}
 	resp, err := w.Client.Do(req)
-	if failed := (*url.Error)(nil); errors.As(err, &failed) {
+	var failed *url.Error
+	if errors.As(err, &failed) {
 		return Signals{}, failed.Err // without the address, in which a secret may be
+	}
+	if err != nil {
+		return Signals{}, err
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return Signals{}, fmt.Errorf("its status is %s", resp.Status)
+		return Signals{}, fmt.Errorf("its status is %s", text.Brief(resp.Status))
 	}
-	return Read(io.LimitReader(resp.Body, largest), t.Metrics)
+	body := &io.LimitedReader{R: resp.Body, N: largest + 1}
+	signals, err := Read(body, t.Metrics)
+	if body.N == 0 {
+		return Signals{}, fmt.Errorf("its metrics are larger than %s", text.Bytes(largest))
+	}
+	return signals, err
 }
 
 // keep takes in a reading, and says in the log if it is the first that failed, or the first that did not.
@@ -191,5 +206,8 @@ func (w *Watcher) State(upstream string) (st State, ok bool) {
 	if s == nil || s.at.IsZero() && s.err == nil {
 		return State{}, false
 	}
-	return State{Signals: s.signals, Fresh: !s.at.IsZero() && time.Since(s.at) < stale, Err: s.err}, true
+	return State{
+		Signals: s.signals, Fresh: !s.at.IsZero() && time.Since(s.at) < stale, Err: s.err,
+		New: !s.at.Before(w.began),
+	}, true
 }

@@ -142,6 +142,28 @@ func TestWatcher_RefusesWhatIsNoMetrics(t *testing.T) {
 	}
 }
 
+// The error says what is wrong with the server, and no more of what it sent than fits in a line.
+func TestWatcher_ErrorsSayWhy(t *testing.T) {
+	for want, answer := range map[string]func(*http.Request) (*http.Response, error){
+		"its metrics are larger than 2 MiB": says(200, good+strings.Repeat("# x\n", largest/4)),
+		"its status is 500 xxxxxxxx": func(r *http.Request) (*http.Response, error) {
+			resp, err := says(500, "")(r)
+			resp.Status = "500 " + strings.Repeat("x", 1<<20)
+			return resp, err
+		},
+	} {
+		t.Run(want, func(t *testing.T) {
+			watching(t, func(t *testing.T, w *world) {
+				w.answer = answer
+				s, _ := w.state(every)
+				if s.Err == nil || !strings.HasPrefix(s.Err.Error(), want) || len(s.Err.Error()) > 300 {
+					t.Errorf("the error is %.100q, not %q", s.Err, want)
+				}
+			})
+		})
+	}
+}
+
 // The key goes where the config says, and not on to where a server points.
 func TestWatcher_SendsAKeyOnlyIfTold(t *testing.T) {
 	watching(t, func(t *testing.T, w *world) {

@@ -61,8 +61,9 @@ func (e *Engines) heard() {
 	}
 }
 
-// loadOf adds up the load of a pool's servers, of those that were heard of lately; ok is false if none was. Memory is as full as that of
-// the fullest: calls go there, too. How many calls run at once at most is known if all say it.
+// loadOf adds up the load of a pool's servers, of those that were heard of lately; ok is false if none was in the last round, so
+// that no reading counts twice. Memory is as full as that of the fullest: calls go there, too. How many calls run at once at most
+// is known if all say it.
 func (e *Engines) loadOf(snap *tenants.Snapshot, p *tenants.Pool) (load governor.Load, ok bool) {
 	unbounded := false
 	for _, member := range p.Upstreams {
@@ -72,7 +73,7 @@ func (e *Engines) loadOf(snap *tenants.Snapshot, p *tenants.Pool) (load governor
 			unbounded = true
 			continue
 		}
-		ok = true
+		ok = ok || state.New
 		load.Running += state.Running
 		load.Waiting += state.Waiting
 		load.MaxRunning += state.MaxRunning

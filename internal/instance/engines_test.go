@@ -47,20 +47,7 @@ func TestEngines_LoadOfAPool(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				metrics := tenants.EngineMetrics{Running: "busy", Waiting: "backlog", KVCache: "cache", MaxRunning: "seats"}
-				cfg := tenants.DefaultConfig()
-				cfg.Upstreams = []tenants.Upstream{
-					{Name: "a", BaseURL: "http://a/v1", Engine: tenants.Engine{Kind: tenants.EngineGeneric, Metrics: metrics, KVCachePPM: 500_000}},
-					{Name: "b", BaseURL: "http://b/v1", Engine: tenants.Engine{Kind: tenants.EngineGeneric, Metrics: metrics}},
-					{Name: "c", BaseURL: "http://c/v1", Engine: tenants.Engine{Kind: "tgi"}},
-				}
-				cfg.Pools = []tenants.Pool{{Name: "p", Models: []string{"m"}, Concurrency: 64, Adaptive: tenants.Gradient, Upstreams: []tenants.PoolUpstream{{Name: "a"}, {Name: "b"}, {Name: "c"}}}}
-				snap, err := tenants.Build(cfg, []tenants.Tenant{{Name: "t", Keys: []tenants.Key{{Hash: tenants.HashKey("sk-a-key-of-some-length-1")}}}})
-				if err != nil {
-					t.Fatal(err)
-				}
-				e := NewEngines(func() *tenants.Snapshot { return snap }, governorOf(t, snap), slog.New(slog.DiscardHandler))
-				e.Client.Transport = c.said
+				e, snap := engines(t, c.said)
 				ctx, stop := context.WithTimeout(t.Context(), 1500*time.Millisecond)
 				defer stop()
 				if err := e.Run(ctx); err != nil {
@@ -82,6 +69,51 @@ func TestEngines_LoadOfAPool(t *testing.T) {
 			})
 		})
 	}
+}
+
+// engines are the servers of a pool p, of which c has a server of tgi and the others name their gauges.
+func engines(t *testing.T, said servers) (*Engines, *tenants.Snapshot) {
+	t.Helper()
+	metrics := tenants.EngineMetrics{Running: "busy", Waiting: "backlog", KVCache: "cache", MaxRunning: "seats"}
+	cfg := tenants.DefaultConfig()
+	cfg.Upstreams = []tenants.Upstream{
+		{Name: "a", BaseURL: "http://a/v1", Engine: tenants.Engine{Kind: tenants.EngineGeneric, Metrics: metrics, KVCachePPM: 500_000}},
+		{Name: "b", BaseURL: "http://b/v1", Engine: tenants.Engine{Kind: tenants.EngineGeneric, Metrics: metrics}},
+		{Name: "c", BaseURL: "http://c/v1", Engine: tenants.Engine{Kind: "tgi"}},
+	}
+	cfg.Pools = []tenants.Pool{{Name: "p", Models: []string{"m"}, Concurrency: 64, Adaptive: tenants.Gradient, Upstreams: []tenants.PoolUpstream{{Name: "a"}, {Name: "b"}, {Name: "c"}}}}
+	snap, err := tenants.Build(cfg, []tenants.Tenant{{Name: "t", Keys: []tenants.Key{{Hash: tenants.HashKey("sk-a-key-of-some-length-1")}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := NewEngines(func() *tenants.Snapshot { return snap }, governorOf(t, snap), slog.New(slog.DiscardHandler))
+	e.Client.Transport = said
+	return e, snap
+}
+
+// A reading is told to pools once, and not again while its server cannot be read.
+func TestEngines_TellsEachReadingOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		said := servers{"c": "tgi_batch_current_size 3\ntgi_queue_size 9\n"}
+		e, snap := engines(t, said)
+		pools := snap.Pools()
+		for _, there := range []bool{true, false} {
+			if !there {
+				delete(said, "c")
+			}
+			ctx, stop := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+			if err := e.Run(ctx); err != nil {
+				t.Fatal(err)
+			}
+			stop()
+			if _, ok := e.loadOf(snap, &pools[0]); ok != there {
+				t.Errorf("there is a load: %t, want %t", ok, there)
+			}
+			if v := e.View("c"); v == nil || !v.Fresh {
+				t.Errorf("the admin side sees %+v", v)
+			}
+		}
+	})
 }
 
 func governorOf(t *testing.T, snap *tenants.Snapshot) *governor.Governor {
