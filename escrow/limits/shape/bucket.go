@@ -9,7 +9,7 @@ const (
 	// inflows is how many a bucket remembers, and perBucket how many of them a full bucket consists of at least.
 	inflows   = 128
 	perBucket = 32
-	// rebase is when the count of grains begins anew.
+	// rebase is when the count of grains begins anew. No bucket holds more.
 	rebase = int64(1) << 60
 )
 
@@ -56,8 +56,12 @@ func (b *bucket) Reshape(r Rule) {
 }
 
 func (b *bucket) SetLimit(usable int64) {
+	limit := min(max(usable, 0), b.capacity)
+	if limit == b.limit {
+		return // settling loses a part of a grain
+	}
 	b.settle()
-	b.limit = min(max(usable, 0), b.capacity)
+	b.limit = limit
 }
 
 // settle notes what could flow out until now, before the rate changes.
@@ -77,10 +81,10 @@ func (b *bucket) clock() int64 {
 
 func (b *bucket) Advance(now time.Time) {
 	b.now = max(b.now, int64(now.Sub(b.epoch)/b.tick))
-	if shift := b.clock(); shift > rebase {
+	if shift := b.clock(); shift >= rebase {
 		b.settle()
 		b.out = 0
-		b.first -= shift
+		b.first = max(b.first-shift, -2*rebase)
 		for i := range b.ring {
 			b.ring[i].at = max(b.ring[i].at-shift, -2*rebase)
 		}
@@ -123,7 +127,7 @@ func (b *bucket) flowIn(at, amount int64) {
 	}
 	f := b.at(b.last)
 	f.at = at
-	f.units += amount
+	f.units = min(f.units+amount, rebase/grain)
 	b.refill(b.last)
 }
 
@@ -131,7 +135,7 @@ func (b *bucket) flowIn(at, amount int64) {
 func (b *bucket) refill(from int64) {
 	for i := from; i <= b.last; i++ {
 		f := b.at(i)
-		f.level = b.at(i-1).leftAt(f.at-b.amount) + f.units*grain
+		f.level = min(b.at(i-1).leftAt(f.at-b.amount)+f.units*grain, rebase)
 	}
 }
 
@@ -159,12 +163,17 @@ func (b *bucket) FreeAt(amount int64) (time.Time, bool) {
 		return b.FullAt(), false
 	}
 	ticks := mulDivCeil(mulDivCeil(b.grains()-left*grain, b.capacity, b.limit), 1, b.amount)
-	return b.timeOf(b.now + 1 + min(ticks, int64(MaxPer/b.tick))), true // with a very small part it takes for ever
+	return b.timeAfter(ticks).Add(b.tick), true
 }
 
 // FullAt is for all of the limit, however much of it may be used here.
-func (b *bucket) FullAt() time.Time { return b.timeOf(b.now + mulDivCeil(b.grains(), 1, b.amount)) }
+func (b *bucket) FullAt() time.Time { return b.timeAfter(mulDivCeil(b.grains(), 1, b.amount)) }
 
 func (b *bucket) Ends() time.Time { return time.Time{} }
+
+// timeAfter is when so many ticks are over; with large debt, or a very small part, they would take for ever.
+func (b *bucket) timeAfter(ticks int64) time.Time {
+	return b.timeOf(b.now + min(ticks, int64(MaxPer/b.tick)))
+}
 
 func (b *bucket) timeOf(tick int64) time.Time { return b.epoch.Add(time.Duration(tick) * b.tick) }

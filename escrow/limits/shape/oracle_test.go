@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/llmgov/llmgov/escrow"
 )
 
 // use is an amount that was used at a time. booked is what it was booked at, and slot where.
@@ -71,6 +73,65 @@ func TestBucket_ForgetsOldBookings(t *testing.T) {
 	a.Correct(a.Slot(), -33)
 	if a.Used() != before-33 {
 		t.Errorf("%d are counted after the refund of 33 of %d", a.Used(), before)
+	}
+}
+
+// A bucket drains for ever, and what was in it is forgotten, also after so long that its count of grains began anew many times.
+func TestBucket_LongRun(t *testing.T) {
+	r := Rule{Kind: TokenBucket, Amount: 1_000_000_000, Per: time.Minute}
+	for _, pause := range []time.Duration{time.Minute, 30 * time.Hour, 1000 * time.Hour} {
+		for pauses := range 20 {
+			a := New(begin, r)
+			now := begin
+			a.Book(r.Amount / 2)
+			for range pauses {
+				now = now.Add(pause)
+				a.Advance(now)
+			}
+			before := a.Used()
+			a.Book(1000)
+			if a.Used() != before+1000 {
+				t.Fatalf("after %d times %v %d are counted of 1000", pauses, pause, a.Used()-before)
+			}
+			a.Advance(now.Add(r.Per + time.Second))
+			if a.Used() != 0 {
+				t.Fatalf("after %d times %v and a minute %d are counted still", pauses, pause, a.Used())
+			}
+		}
+	}
+}
+
+// A bucket of which a part may be used drains at that rate, however often it is said.
+func TestBucket_SameLimitOften(t *testing.T) {
+	r := Rule{Kind: TokenBucket, Amount: 1, Per: 24 * time.Hour, Burst: 31}
+	once := newBucket(begin, r)
+	often := newBucket(begin, r)
+	once.SetLimit(10)
+	for now := begin; now.Sub(begin) < time.Hour; now = now.Add(r.Per / time.Duration(grain)) {
+		often.Advance(now)
+		often.SetLimit(10)
+		once.Advance(now)
+	}
+	if often.clock() != once.clock() {
+		t.Errorf("%d grains could flow out, not %d", often.clock(), once.clock())
+	}
+}
+
+// However much calls take beyond what they booked, it counts as no less, and ends at some time.
+func TestBucket_Debt(t *testing.T) {
+	for _, r := range []Rule{{Kind: TokenBucket, Amount: escrow.MaxLimit, Per: time.Second}, {Kind: GCRA, Amount: 1, Per: MaxPer}} {
+		a := New(begin, r)
+		for range 30 {
+			before := a.Used()
+			a.Book(1)
+			a.Correct(a.Slot(), 1000*escrow.MaxLimit)
+			if a.Used() < before || a.Room() > 0 {
+				t.Fatalf("%+v: %d are counted, before %d; room is %d", r, a.Used(), before, a.Room())
+			}
+		}
+		if at := a.FullAt(); !at.After(begin) || at.After(begin.Add(2*MaxPer)) {
+			t.Errorf("%+v: all is free at %v", r, at)
+		}
 	}
 }
 
