@@ -1,6 +1,7 @@
 package tenants
 
 import (
+	"math/bits"
 	"slices"
 	"strconv"
 	"time"
@@ -174,10 +175,17 @@ func (w Window) complain() string {
 		return "per is no whole number of milliseconds; write it in ms"
 	case w.Burst > 0 && !w.bucket():
 		return "burst is for shape: token_bucket or gcra; a " + string(w.Shape) + " may be used up at once, so remove it"
-	case float64(w.Burst)/float64(w.Limit)*float64(w.Per) > float64(maxPer):
+	case w.Burst > 0 && w.savesTooLong():
 		return "burst takes longer than " + strictyaml.SpellDuration(maxPer) + " to save up; write a smaller one"
 	}
 	return ""
+}
+
+// savesTooLong reports whether it takes longer than maxPer until Burst is saved up: Burst/Limit·Per, exactly.
+func (w Window) savesTooLong() bool {
+	hi, lo := bits.Mul64(uint64(w.Burst), uint64(w.Per))
+	mostHi, mostLo := bits.Mul64(uint64(w.Limit), uint64(maxPer))
+	return hi > mostHi || hi == mostHi && lo > mostLo
 }
 
 // repeatedWindows reports entries that limit the same as an earlier one.
