@@ -168,6 +168,9 @@ func valueOf(l *adminapi.ExplainedLimit) string {
 		}
 		return amount(l.Limit) + " (adaptive, up to " + amount(l.Most) + ")"
 	}
+	if strings.HasSuffix(l.Axis, " gcra") || strings.HasSuffix(l.Axis, " token_bucket") {
+		return amount(l.Limit) + " at once of " + l.Axis // its burst
+	}
 	if strings.Contains(l.Axis, " per ") {
 		return amount(l.Limit) + " " + l.Axis // such as tokens per 5h
 	}

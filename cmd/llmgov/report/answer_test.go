@@ -56,3 +56,17 @@ func TestSeconds(t *testing.T) {
 		}
 	}
 }
+
+// What explain shows of a limit over another time: of a bucket it is not the amount in the time, but as much as it lets go at once.
+func TestValueOf_Windows(t *testing.T) {
+	for axis, want := range map[string]string{
+		"tokens per 5h":                "1200 tokens per 5h",
+		"tokens per 5h fixed_window":   "1200 tokens per 5h fixed_window",
+		"tokens per 5h gcra":           "1200 at once of tokens per 5h gcra",
+		"requests per 5h token_bucket": "1200 at once of requests per 5h token_bucket",
+	} {
+		if got := valueOf(&adminapi.ExplainedLimit{Of: "t", Kind: adminapi.KindLimit, Axis: axis, Limit: 1200}); got != want {
+			t.Errorf("of %s it is %q, want %q", axis, got, want)
+		}
+	}
+}
