@@ -1,6 +1,10 @@
 package escrow
 
-import "time"
+import (
+	"time"
+
+	"github.com/llmgov/llmgov/internal/muldiv"
+)
 
 // WholeMinute is the virtual cost of one Window of a pool, in which Account is told.
 const WholeMinute = tagUnit
@@ -56,7 +60,7 @@ func (p *Pool) Account(i NodeID) Account {
 		a.RefundedLate = p.told[i].late
 	}
 	if ahead := n.finish - p.virtualOf(p.nodes[n.parent].inner); ahead > 0 {
-		a.Debt = mulDivFloor(ahead, int64(n.weight), int64(WeightOne))
+		a.Debt = muldiv.Floor(ahead, int64(n.weight), int64(WeightOne))
 	}
 	return a
 }
@@ -148,7 +152,7 @@ func (p *Pool) watch() {
 		return
 	}
 	rate := a.pace.steady() / a.pace.scale
-	u.short += mulDivFloor(rate, min(elapsed, windowMicros), windowMicros) - (a.pace.handed - u.handed)
+	u.short += muldiv.Floor(rate, min(elapsed, windowMicros), windowMicros) - (a.pace.handed - u.handed)
 	if slack := a.pace.base + max(a.pace.largest, u.largest); u.busy && u.short > slack {
 		u.unused += min(u.short-slack, max(0, a.limit-a.used()-slack))
 		u.short = slack

@@ -1,6 +1,10 @@
 package escrow
 
-import "time"
+import (
+	"time"
+
+	"github.com/llmgov/llmgov/internal/muldiv"
+)
 
 // Priority bands keep slots free for bursts of the tenants that matter most (Config.HoldBack). The calls of a leaf that is
 // some bands below the highest (Node.Below) keep out of the last slots, and the more so the lower it is. Whose turn it is
@@ -24,7 +28,7 @@ type Room [LowestBand + 1]int64
 
 // RoomOf is the room in some slots, if calls of the lowest band leave holdBack millionths of them free: at least one, but not all.
 func RoomOf(slots, holdBack int64) (room Room) {
-	free := max(0, min(mulDivCeil(slots, holdBack, wholeSlots), slots-1))
+	free := max(0, min(muldiv.Ceil(slots, holdBack, wholeSlots), slots-1))
 	for below := range room {
 		room[below] = slots - ceilDiv(free*int64(below), LowestBand)
 	}
@@ -50,7 +54,7 @@ func (p *Pool) ShareElsewhere(e *Elsewhere) { p.elsewhere = e }
 // owes reports whether a node below Root has less than its share of the slots that are in use anywhere, given how many calls of it
 // run, and how many run here.
 func (e *Elsewhere) owes(w Weight, running, here int64) bool {
-	return mulDivFloor(running, int64(max(e.Busy, w)), int64(w)) < here+e.All
+	return muldiv.Floor(running, int64(max(e.Busy, w)), int64(w)) < here+e.All
 }
 
 // HeldBack reports whether a new call of a leaf would find no slot because it keeps out of the last ones.

@@ -3,6 +3,8 @@ package escrow
 import (
 	"math"
 	"time"
+
+	"github.com/llmgov/llmgov/internal/muldiv"
 )
 
 // calendarSlots is how finely a calendar's minute is cut: a quarter of a second,
@@ -91,7 +93,7 @@ func (c *calendar) left(now time.Time, perSlot int64) int64 {
 		return math.MaxInt64
 	}
 	left := c.ledger.startOf(c.ledger.cur + 1).Sub(now)
-	return mulDivCeil(perSlot, int64(max(0, left)), int64(c.ledger.slot))
+	return muldiv.Ceil(perSlot, int64(max(0, left)), int64(c.ledger.slot))
 }
 
 // lift takes the part of p that is still to come out of the plan.

@@ -3,6 +3,8 @@ package escrow
 import (
 	"testing"
 	"time"
+
+	"github.com/llmgov/llmgov/internal/muldiv"
 )
 
 // Who returns catches up on what the others ran ahead by, as far as it counts in their
@@ -52,7 +54,7 @@ func TestFairIsAPartOfTheCost(t *testing.T) {
 		a := p.Add(Root, Node{Weight: WeightOne})
 		h, _ := p.Offer(now, Call{Leaf: a, Most: Cost{1000, 1}, Fair: tt.expected})
 		p.SettleFair(now, h, Cost{1000, 1}, tt.told)
-		if got, want := p.nodes[a].finish, mulDivCeil(tt.want, tagUnit, 600_000); got != want {
+		if got, want := p.nodes[a].finish, muldiv.Ceil(tt.want, tagUnit, 600_000); got != want {
 			t.Errorf("expected %d, told %d of 1000: the tag is %d, want %d", tt.expected, tt.told, got, want)
 		}
 		if used := p.State(now).Axes[Tokens].Used; used != 1000 {

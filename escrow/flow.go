@@ -1,6 +1,10 @@
 package escrow
 
-import "time"
+import (
+	"time"
+
+	"github.com/llmgov/llmgov/internal/muldiv"
+)
 
 // flowStretch is over how long a flow is averaged at least, in µs: a provider's minute. A tenant that
 // bursts once a minute counts by its mean.
@@ -46,7 +50,7 @@ func (f *flow) lately(at int64) (served, in int64) {
 // within is how much will be served in a time, if it goes on as it did lately.
 func (f *flow) within(at int64, d time.Duration) int64 {
 	served, in := f.lately(at)
-	return mulDivCeil(served, int64(d/time.Microsecond), in)
+	return muldiv.Ceil(served, int64(d/time.Microsecond), in)
 }
 
 // needs is how long it takes until so much has been served.
@@ -55,5 +59,5 @@ func (f *flow) needs(at, virtual int64) time.Duration {
 	if served == 0 {
 		return forever
 	}
-	return min(forever, time.Duration(min(mulDivCeil(virtual, in, served), int64(forever/time.Microsecond)))*time.Microsecond)
+	return min(forever, time.Duration(min(muldiv.Ceil(virtual, in, served), int64(forever/time.Microsecond)))*time.Microsecond)
 }

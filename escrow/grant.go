@@ -1,6 +1,10 @@
 package escrow
 
-import "time"
+import (
+	"time"
+
+	"github.com/llmgov/llmgov/internal/muldiv"
+)
 
 // Allowance is the amount that a pool may hand out of one axis while its limit is shared with
 // other processes: an envelope, Level and Rate from Since until Until. It takes the
@@ -21,7 +25,7 @@ type Allowance struct {
 func (a Allowance) Left(now time.Time, spent int64) int64 {
 	left := a.Spent - spent
 	if now.Before(a.Until) {
-		left += a.Level + mulDivFloor(a.Rate, max(0, int64(now.Sub(a.Since)/time.Microsecond)), windowMicros)
+		left += a.Level + muldiv.Floor(a.Rate, max(0, int64(now.Sub(a.Since)/time.Microsecond)), windowMicros)
 	}
 	return min(left, MaxLimit)
 }
@@ -201,7 +205,7 @@ const shareWhole = 1_000_000
 // scaled is the claim as it counts at a share of ppm millionths.
 func (n Node) scaled(ppm int64) Node {
 	if ppm < shareWhole {
-		n.Weight = max(1, Weight(mulDivCeil(int64(n.Weight), ppm, shareWhole)))
+		n.Weight = max(1, Weight(muldiv.Ceil(int64(n.Weight), ppm, shareWhole)))
 		n.Floor = n.Floor * ppm / shareWhole // at most a limit, so the product fits
 	}
 	return n

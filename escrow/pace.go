@@ -1,6 +1,10 @@
 package escrow
 
-import "time"
+import (
+	"time"
+
+	"github.com/llmgov/llmgov/internal/muldiv"
+)
 
 // paceSlots is how finely a pool's minute is cut: 0.1 s, which strands 1/601
 // of a saturated limit.
@@ -66,14 +70,14 @@ func (p *pace) resize(limit int64, burst time.Duration) {
 	p.limit = limit
 	p.scale = max(1, min(1000, MaxLimit/limit))
 	p.base = max(1, limit/int64(Window/time.Second))
-	p.whole = max(p.base, mulDivCeil(limit, int64(burst/time.Microsecond), windowMicros))
+	p.whole = max(p.base, muldiv.Ceil(limit, int64(burst/time.Microsecond), windowMicros))
 	p.slow(p.part)
 }
 
 // slow makes it a part of the rate that is handed out, and of the burst.
 func (p *pace) slow(part int64) {
 	p.part = part
-	p.burst = mulDivCeil(p.whole, part, WholePace)
+	p.burst = muldiv.Ceil(p.whole, part, WholePace)
 	p.level = min(p.level, p.burst)
 	p.fraction = 0
 	p.leadFraction = 0
@@ -99,7 +103,7 @@ func (p *pace) steady() int64 {
 		return p.rate
 	}
 	n := int64(len(p.ring.slots))
-	return mulDivCeil(p.limit*p.scale*(n-1)/n, p.part, WholePace)
+	return muldiv.Ceil(p.limit*p.scale*(n-1)/n, p.part, WholePace)
 }
 
 // A process that shares a limit can count on 1/leastComing of the whole rate.
@@ -312,6 +316,6 @@ func (p *pace) until(need int64) time.Duration {
 // refillTime is how long it takes to refill by units at a rate, rounded up, and at
 // most an hour.
 func (p *pace) refillTime(units, rate int64) time.Duration {
-	micros := max(0, mulDivCeil(units, windowMicros*p.scale, rate)-p.fraction/rate)
+	micros := max(0, muldiv.Ceil(units, windowMicros*p.scale, rate)-p.fraction/rate)
 	return time.Duration(min(micros, int64(time.Hour/time.Microsecond))) * time.Microsecond
 }

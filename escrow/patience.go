@@ -3,6 +3,8 @@ package escrow
 import (
 	"math/bits"
 	"time"
+
+	"github.com/llmgov/llmgov/internal/muldiv"
 )
 
 // patience is how long the callers of a leaf stay away and still come back. A worker comes back after
@@ -59,7 +61,7 @@ func shortestOf(length int) time.Duration {
 
 // doubted is how much of a virtual cost will probably not be used after a promise.
 func (l *patience) doubted(virtual int64, length uint8) int64 {
-	return mulDivFloor(virtual, l.lost[length], lostWhole)
+	return muldiv.Floor(virtual, l.lost[length], lostWhole)
 }
 
 // allDoubted is that of all kept places.

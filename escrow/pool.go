@@ -3,6 +3,8 @@ package escrow
 import (
 	"fmt"
 	"time"
+
+	"github.com/llmgov/llmgov/internal/muldiv"
 )
 
 // Accounting is the rule by which a provider counts tokens against its limit;
@@ -189,7 +191,7 @@ func (p *Pool) advance(now time.Time) {
 			a.ledger.Advance(now)
 		}
 		if ahead := a.pace.lead - a.pace.base; ahead > 0 {
-			p.lead = max(p.lead, mulDivCeil(ahead, tagUnit, a.limit))
+			p.lead = max(p.lead, muldiv.Ceil(ahead, tagUnit, a.limit))
 		}
 	}
 	if p.lead == 0 {

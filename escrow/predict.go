@@ -1,6 +1,10 @@
 package escrow
 
-import "time"
+import (
+	"time"
+
+	"github.com/llmgov/llmgov/internal/muldiv"
+)
 
 // farTurn is the length of a wait up to which its prediction is believed.
 const farTurn = 15 * time.Second
@@ -190,7 +194,7 @@ func (w *walk) siblings(i NodeID, tail int64) (need int64, sum Cost) {
 		}
 	}
 	if light > 0 && weights > 0 {
-		light = min(light, mulDivCeil(max(0, tail-w.virtualOf(p)), int64(weights), int64(WeightOne)))
+		light = min(light, muldiv.Ceil(max(0, tail-w.virtualOf(p)), int64(weights), int64(WeightOne)))
 		need += light
 		sum = sum.plus(w.nodes[Root].bookedFor(light))
 	}
@@ -203,7 +207,7 @@ func (w *walk) siblings(i NodeID, tail int64) (need int64, sum Cost) {
 func (w *walk) until(j NodeID, tail int64) (need int64, sum Cost) {
 	nd := &w.nodes[j]
 	first := w.headCost(j)
-	need = mulDivCeil(max(0, tail-w.keptTag(j)), int64(nd.weight), int64(WeightOne))
+	need = muldiv.Ceil(max(0, tail-w.keptTag(j)), int64(nd.weight), int64(WeightOne))
 	if need < first {
 		need = first
 	} else {
@@ -220,7 +224,7 @@ func (n *node) bookedFor(virtual int64) (c Cost) {
 		return n.booked
 	}
 	for k := range c {
-		c[k] = mulDivCeil(n.booked[k], virtual, n.backlog)
+		c[k] = muldiv.Ceil(n.booked[k], virtual, n.backlog)
 	}
 	return c
 }

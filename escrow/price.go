@@ -1,6 +1,10 @@
 package escrow
 
-import "time"
+import (
+	"time"
+
+	"github.com/llmgov/llmgov/internal/muldiv"
+)
 
 // entryOf is the entry of a call that is offered, weighed.
 func (p *Pool) entryOf(c *Call) entry {
@@ -73,12 +77,12 @@ func (p *Pool) virtualCost(tokens, requests int64, run time.Duration) int64 {
 	v := int64(0)
 	for k, c := range [rollingAxes]int64{tokens, requests} {
 		if p.axes[k].on {
-			v = max(v, mulDivCeil(c, tagUnit, p.axes[k].limit))
+			v = max(v, muldiv.Ceil(c, tagUnit, p.axes[k].limit))
 		}
 	}
 	if p.cfg.Slots > 0 {
-		whole := mulDivCeil(int64(run/time.Microsecond), tagUnit, windowMicros)
-		v = max(v, mulDivCeil(whole, 1, p.cfg.Slots))
+		whole := muldiv.Ceil(int64(run/time.Microsecond), tagUnit, windowMicros)
+		v = max(v, muldiv.Ceil(whole, 1, p.cfg.Slots))
 	}
 	return min(v, maxVirtualCost)
 }

@@ -1,6 +1,10 @@
 package escrow
 
-import "time"
+import (
+	"time"
+
+	"github.com/llmgov/llmgov/internal/muldiv"
+)
 
 // A promise is the time after which a refused call is told to come back. Its turn is when the pool
 // will serve it, if it is there (Pool.turn). The promise differs from the turn, for four reasons.
@@ -82,7 +86,7 @@ func (p *Pool) gapsOf(now time.Time, e *entry, wait time.Duration) gaps {
 
 // takes is how long the leaf is served for so much.
 func (g *gaps) takes(virtual int64) time.Duration {
-	return time.Duration(mulDivFloor(max(0, virtual), int64(g.wait-g.first), max(1, g.all)))
+	return time.Duration(muldiv.Floor(max(0, virtual), int64(g.wait-g.first), max(1, g.all)))
 }
 
 // after is the promise to a call that so much of its leaf goes before.

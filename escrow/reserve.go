@@ -1,5 +1,7 @@
 package escrow
 
+import "github.com/llmgov/llmgov/internal/muldiv"
+
 // Background calls may take only some of a pool's slots, so that interactive calls find the rest free. Two
 // rules say which:
 //
@@ -58,7 +60,7 @@ func (p *Pool) owed(i NodeID) bool {
 		if nd.parent == Root {
 			all = p.running
 		}
-		if mulDivFloor(int64(nd.running), int64(up.busy), int64(nd.weight)) < all {
+		if muldiv.Floor(int64(nd.running), int64(up.busy), int64(nd.weight)) < all {
 			return true
 		}
 	}

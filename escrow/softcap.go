@@ -1,5 +1,7 @@
 package escrow
 
+import "github.com/llmgov/llmgov/internal/muldiv"
+
 // A soft cap keeps one claimant (Node.Capped) from taking all slots before others come. Up to half of the slots
 // are lent to whoever asks. From then on a claimant that runs as many calls as the
 // cap begins no more, even if slots stay free: these are for those who come next.
@@ -51,7 +53,7 @@ func (p *Pool) capSlots(claimant NodeID) int64 {
 }
 
 // CapSlots is how many of some slots a soft cap (Config.SoftCap) leaves one claimant.
-func CapSlots(slots, softCap int64) int64 { return max(1, mulDivFloor(slots, softCap, wholeSlots)) }
+func CapSlots(slots, softCap int64) int64 { return max(1, muldiv.Floor(slots, softCap, wholeSlots)) }
 
 // cappedBy is the node at or above node i that the soft cap keeps from beginning a call, or Root for none.
 // O(depth).

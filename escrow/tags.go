@@ -1,6 +1,10 @@
 package escrow
 
-import "time"
+import (
+	"time"
+
+	"github.com/llmgov/llmgov/internal/muldiv"
+)
 
 // virtualOf is an inner node's virtual time. Once all was idle, whoever was ahead
 // owes nobody anything any more: it is past every tag then.
@@ -25,12 +29,12 @@ func (t *tree) startTag(i NodeID) int64 {
 	p := t.nodes[nd.parent].inner
 	back := int64(0)
 	if root := t.nodes[Root].inner; t.lead > 0 && nd.epoch != t.epoch && p.epoch == t.epoch && p.leading > 0 {
-		lead := mulDivCeil(t.lead, p.through, max(1, root.paced))
-		back = mulDivCeil(lead, int64(WeightOne), int64(p.leading))
+		lead := muldiv.Ceil(t.lead, p.through, max(1, root.paced))
+		back = muldiv.Ceil(lead, int64(WeightOne), int64(p.leading))
 	}
 	if nd.credit > 0 {
-		credit := mulDivCeil(int64(nd.credit/time.Microsecond), tagUnit, windowMicros)
-		back = max(back, mulDivCeil(credit, int64(WeightOne), int64(p.weights)))
+		credit := muldiv.Ceil(int64(nd.credit/time.Microsecond), tagUnit, windowMicros)
+		back = max(back, muldiv.Ceil(credit, int64(WeightOne), int64(p.weights)))
 	}
 	return max(t.fluid(nd.parent, nd.via)-back, nd.finish)
 }

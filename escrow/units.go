@@ -1,9 +1,9 @@
 package escrow
 
 import (
-	"math"
-	"math/bits"
 	"time"
+
+	"github.com/llmgov/llmgov/internal/muldiv"
 )
 
 // Window is the length of every rolling limit: the provider's minute.
@@ -74,33 +74,10 @@ const maxVirtualCost = tagUnit << 8
 // no sum of tags overflows.
 const maxAhead = int64(1) << 60
 
-// mulDivCeil is a·b/c rounded up, against the requester, with a 128-bit
-// product; a result beyond int64 becomes its largest. a, b ≥ 0 and c > 0.
-func mulDivCeil(a, b, c int64) int64 {
-	hi, lo := bits.Mul64(uint64(a), uint64(b))
-	lo, carry := bits.Add64(lo, uint64(c-1), 0)
-	hi += carry
-	if hi >= uint64(c) {
-		return math.MaxInt64
-	}
-	q, _ := bits.Div64(hi, lo, uint64(c))
-	return int64(min(q, math.MaxInt64))
-}
-
-// mulDivFloor is a·b/c rounded down, at most the largest int64. a, b ≥ 0 and c > 0.
-func mulDivFloor(a, b, c int64) int64 {
-	hi, lo := bits.Mul64(uint64(a), uint64(b))
-	if hi >= uint64(c) {
-		return math.MaxInt64
-	}
-	q, _ := bits.Div64(hi, lo, uint64(c))
-	return int64(min(q, math.MaxInt64))
-}
-
-// signedMulDiv is mulDivCeil for an a of either sign, rounding its size up.
+// signedMulDiv is muldiv.Ceil for an a of either sign, rounding its size up.
 func signedMulDiv(a, b, c int64) int64 {
 	if a < 0 {
-		return -mulDivCeil(-a, b, c)
+		return -muldiv.Ceil(-a, b, c)
 	}
-	return mulDivCeil(a, b, c)
+	return muldiv.Ceil(a, b, c)
 }

@@ -1,10 +1,10 @@
 package governor
 
 import (
-	"math/bits"
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/internal/muldiv"
 )
 
 // A pool is cut off when nobody says how much of its shared limits it may hand out.
@@ -119,9 +119,7 @@ func (c *Pool) withheld(limit int64) int64 {
 	if c.OnLoss != LossLocal {
 		return 0
 	}
-	hi, lo := bits.Mul64(uint64(limit), uint64(c.LocalPPM))
-	q, _ := bits.Div64(hi, lo, 1_000_000)
-	return int64(q)
+	return muldiv.Floor(limit, c.LocalPPM, 1_000_000)
 }
 
 // Together is the pool as all processes that share it have it together: without the withheld part.

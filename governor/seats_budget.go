@@ -1,12 +1,12 @@
 package governor
 
 import (
-	"math/bits"
 	"slices"
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/budget"
+	"github.com/llmgov/llmgov/internal/muldiv"
 )
 
 // What each tenant's seat has of its pool's budgets, by weight.
@@ -108,7 +108,5 @@ func share(p *poolView, out []int64, siblings []*tenantView, part, sum int64) {
 
 // partOf is weight/sum of part, rounded down, but at least 1.
 func partOf(part, weight, sum int64) int64 {
-	hi, lo := bits.Mul64(uint64(part), uint64(weight))
-	q, _ := bits.Div64(hi, lo, uint64(sum))
-	return max(1, int64(q))
+	return max(1, muldiv.Floor(part, weight, sum))
 }

@@ -24,6 +24,7 @@ type rule struct {
 
 var rules = map[string]rule{
 	"escrow": {
+		may:    []string{"internal/muldiv"},
 		not:    []string{"net", "net/http", "os", "log", "log/slog", "sync", "sync/atomic", "context"},
 		reason: "the core is pure: no clock, goroutine, lock or I/O",
 	},
@@ -40,7 +41,7 @@ var rules = map[string]rule{
 		reason: "the core is pure: no clock, goroutine, lock or I/O",
 	},
 	"escrow/limits/shape": {
-		may:    []string{"escrow"},
+		may:    []string{"escrow", "internal/muldiv"},
 		not:    []string{"net", "net/http", "os", "log", "log/slog", "sync", "sync/atomic", "context"},
 		reason: "the core is pure: no clock, goroutine, lock or I/O",
 	},
@@ -124,7 +125,7 @@ var rules = map[string]rule{
 		reason: "the process whose clock is stepped is another program",
 	},
 	"governor": {
-		may:    []string{"escrow", "escrow/adaptive", "escrow/lengths", "escrow/budget", "escrow/fairness", "escrow/limits"},
+		may:    []string{"escrow", "escrow/adaptive", "escrow/lengths", "escrow/budget", "escrow/fairness", "escrow/limits", "internal/muldiv"},
 		not:    []string{"net/http", "log", "log/slog", "os"},
 		reason: "an embeddable library knows no HTTP, no store and no other process: it says what it demands, and is told what it may use",
 	},
@@ -167,6 +168,10 @@ var rules = map[string]rule{
 	"internal/jsonscan": {
 		not:    []string{"net", "net/http", "os", "log", "log/slog", "sync", "sync/atomic", "context", "time"},
 		reason: "a scanner reads bytes, and does not know what they are for",
+	},
+	"internal/muldiv": {
+		not:    []string{"net", "net/http", "os", "log", "log/slog", "sync", "sync/atomic", "context", "time"},
+		reason: "arithmetic",
 	},
 	"internal/maxmin": {
 		not:    []string{"net", "net/http", "os", "log", "log/slog", "sync", "sync/atomic", "context", "time"},

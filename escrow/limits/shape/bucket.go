@@ -1,6 +1,10 @@
 package shape
 
-import "time"
+import (
+	"time"
+
+	"github.com/llmgov/llmgov/internal/muldiv"
+)
 
 const (
 	// grain is the part of a unit that flows, so that slow rates lose nothing by rounding. Per is cut into as many ticks, in each
@@ -75,8 +79,8 @@ func (b *bucket) clock() int64 {
 	if b.now == b.since {
 		return b.out
 	}
-	whole := mulDivFloor(b.amount, b.now-b.since, 1)
-	return b.out + min(mulDivFloor(whole, b.limit, b.capacity), rebase)
+	whole := muldiv.Floor(b.amount, b.now-b.since, 1)
+	return b.out + min(muldiv.Floor(whole, b.limit, b.capacity), rebase)
 }
 
 func (b *bucket) Advance(now time.Time) {
@@ -113,7 +117,7 @@ func (b *bucket) Slot() int64 { return b.last }
 // BookAt counts, if there are later inflows, as of the last of them.
 func (b *bucket) BookAt(at time.Time, amount int64) {
 	ago := max(0, b.now-int64(at.Sub(b.epoch)/b.tick))
-	past := b.clock() - min(mulDivFloor(b.amount, ago, 1), rebase)
+	past := b.clock() - min(muldiv.Floor(b.amount, ago, 1), rebase)
 	b.flowIn(past, amount)
 }
 
@@ -162,12 +166,12 @@ func (b *bucket) FreeAt(amount int64) (time.Time, bool) {
 	case left < 0:
 		return b.FullAt(), false
 	}
-	ticks := mulDivCeil(mulDivCeil(b.grains()-left*grain, b.capacity, b.limit), 1, b.amount)
+	ticks := muldiv.Ceil(muldiv.Ceil(b.grains()-left*grain, b.capacity, b.limit), 1, b.amount)
 	return b.timeAfter(ticks).Add(b.tick), true
 }
 
 // FullAt is for all of the limit, however much of it may be used here.
-func (b *bucket) FullAt() time.Time { return b.timeAfter(mulDivCeil(b.grains(), 1, b.amount)) }
+func (b *bucket) FullAt() time.Time { return b.timeAfter(muldiv.Ceil(b.grains(), 1, b.amount)) }
 
 func (b *bucket) Ends() time.Time { return time.Time{} }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/internal/muldiv"
 )
 
 // Kind is the shape of a limit.
@@ -63,7 +64,7 @@ func (r Rule) Window() time.Duration {
 	if !r.Kind.Bucket() {
 		return r.Per
 	}
-	return time.Duration(mulDivCeil(int64(r.Per), r.Capacity(), r.Amount))
+	return time.Duration(muldiv.Ceil(int64(r.Per), r.Capacity(), r.Amount))
 }
 
 // Validate reports a rule that is out of range.
