@@ -118,8 +118,7 @@ func (p *Pool) letPass(e *entry) bool {
 		return false
 	}
 	p.wakeAt(p.ripensAt(e))
-	p.setAside(e.leaf, true)
-	p.hidden = append(p.hidden, e.leaf)
+	p.hide(e.leaf)
 	return true
 }
 

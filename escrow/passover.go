@@ -7,12 +7,17 @@ func (p *Pool) passOver(e *entry) bool {
 	if p.waitingVia.union()&^p.passed == 0 {
 		return false
 	}
-	p.setAside(e.leaf, true)
-	p.hidden = append(p.hidden, e.leaf)
+	p.hide(e.leaf)
 	return true
 }
 
-// showAll ends what passOver began.
+// hide has a leaf stand aside until the end of Pump.
+func (p *Pool) hide(leaf NodeID) {
+	p.setAside(leaf, true)
+	p.hidden = append(p.hidden, leaf)
+}
+
+// showAll has leaves that are hidden come back.
 func (p *Pool) showAll() {
 	for _, i := range p.hidden {
 		p.setAside(i, false)
