@@ -11,8 +11,8 @@ import (
 	"github.com/llmgov/llmgov/internal/strictyaml"
 )
 
-// Cautions lists valid settings that are unwise: secrets that others on the machine may read, and keys that
-// are sent in clear.
+// Cautions lists valid settings that are unwise: secrets that others on the machine may read, keys that are sent in clear,
+// and servers whose load is read for nothing.
 func (s *Snapshot) Cautions() []string {
 	list := slices.Clone(s.exposed)
 	for _, u := range s.cfg.Upstreams {
@@ -23,7 +23,7 @@ func (s *Snapshot) Cautions() []string {
 			list = append(list, "upstream "+u.Name+": its api_key is sent in clear to "+hostOf(u.Engine.URL)+" for its metrics; use https, or remove send_key")
 		}
 	}
-	return list
+	return append(list, s.idle...)
 }
 
 // exposed names secrets that are written out in a config file that everybody on the machine may read.

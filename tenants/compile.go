@@ -85,6 +85,7 @@ func compile(r *report, cfg Config, list []Tenant) (*Snapshot, error) {
 	}
 	s := newSnapshot(cfg, list)
 	s.scopes = c.scopes
+	s.idle = c.idleEngines()
 	s.origins = newOrigins(r.Places)
 	return s, nil
 }
@@ -157,9 +158,14 @@ func (c *compiler) upstreams() {
 	if c.missing("upstreams", len(c.cfg.Upstreams)) {
 		c.r.At("upstreams", "is missing; write at least one upstream with its base_url")
 	}
-	for _, u := range c.cfg.Upstreams {
-		if path := strictyaml.Child("upstreams", u.Name); u.BaseURL == "" {
+	for i := range c.cfg.Upstreams {
+		u := &c.cfg.Upstreams[i]
+		path := strictyaml.Child("upstreams", u.Name)
+		if u.BaseURL == "" {
 			c.r.At(path, "has no base_url; write one such as https://api.openai.com/v1")
+		}
+		if u.Engine.SendKey && u.APIKey == "" && !c.r.Refused[strictyaml.Child(path, "api_key")] {
+			c.r.At(strictyaml.Child(strictyaml.Child(path, "engine"), "send_key"), "there is no api_key to send; set the upstream's api_key, or remove send_key")
 		}
 	}
 }

@@ -168,7 +168,26 @@ func checkMetricsURL(text string) string {
 	case strings.Contains(text, "#"):
 		return "has a fragment; remove # and what follows"
 	}
-	return ""
+	return checkPort(u)
+}
+
+// idleEngines describes the servers whose load no limit goes by.
+func (c *compiler) idleEngines() (list []string) {
+	decides := map[string]bool{}
+	for _, p := range c.cfg.Pools {
+		for _, u := range p.Upstreams {
+			decides[u.Name] = decides[u.Name] || p.Adaptive != ""
+		}
+	}
+	for _, u := range c.cfg.Upstreams {
+		if u.Engine.Kind != "" && !decides[u.Name] {
+			idle := c.r.Describe(strictyaml.Child(strictyaml.Child("upstreams", u.Name), "engine"),
+				"the server's load is shown, but decides nothing, because no pool of the upstream has an adaptive limit; "+
+					"write concurrency: {adaptive: gradient} in one, or remove engine")
+			list = append(list, idle.String())
+		}
+	}
+	return list
 }
 
 // verifyEngine holds an Engine made in code to the rules of files.

@@ -46,6 +46,25 @@ func TestEngine_MadeInCode(t *testing.T) {
 	}
 }
 
+// TestEngine_DecidesNothing: a server whose load is read although no limit goes by it is told of, with its place.
+func TestEngine_DecidesNothing(t *testing.T) {
+	s, err := loadSections(map[string]string{"llmgov.yaml": `upstreams:
+  used: {base_url: "http://u/v1", engine: {kind: vllm}}
+  idle: {base_url: "http://i/v1", engine: {kind: vllm}}
+pools:
+  p: {models: [m], upstream: used, concurrency: {adaptive: gradient}}
+  q: {models: [n], upstreams: [{name: used}, {name: idle}], concurrency: 4}
+`})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "llmgov.yaml:3:35: upstreams.idle.engine: the server's load is shown, but decides nothing, because no pool of the upstream " +
+		"has an adaptive limit; write concurrency: {adaptive: gradient} in one, or remove engine"
+	if said := s.Cautions(); len(said) != 1 || said[0] != want {
+		t.Errorf("the cautions are %q, want %q", said, want)
+	}
+}
+
 func TestEngine_KeyInClear(t *testing.T) {
 	s, err := loadSections(map[string]string{"llmgov.yaml": `upstreams: {u: {base_url: "https://u/v1", api_key: k, engine: {kind: vllm, url: "http://10.0.0.5:8000/metrics", send_key: true}}}
 pools: {p: {models: [m], concurrency: 4}}

@@ -181,20 +181,30 @@ func readConcurrency(v value, p *Pool) {
 	p.MinConcurrency = 0
 }
 
-// checkSoftCap complains about a soft cap of a limit that has to be found out.
+// checkSoftCap complains about a soft cap of a limit that has to be found out, or that is too small for it.
 func checkSoftCap(p *Pool) string {
-	if p.SoftCapPPM == 0 || p.Adaptive == "" {
+	switch {
+	case p.SoftCapPPM == 0:
 		return ""
+	case p.Adaptive != "":
+		return "is of a fixed limit only, because a tenant at its cap would keep an adaptive one from rising; remove adaptive or soft_cap"
+	case p.Concurrency <= 1:
+		return "does nothing with a max of 1, because a tenant may always have one call; raise max, or remove it"
 	}
-	return "is of a fixed limit only, because a tenant at its cap would keep an adaptive one from rising; remove adaptive or soft_cap"
+	return ""
 }
 
-// checkHoldBack complains about a hold-back from a limit that has to be found out.
+// checkHoldBack complains about a hold-back from a limit that has to be found out, or that is too small for it.
 func checkHoldBack(p *Pool) string {
-	if p.HoldBackPPM == 0 || p.Adaptive == "" {
+	switch {
+	case p.HoldBackPPM == 0:
 		return ""
+	case p.Adaptive != "":
+		return "is of a fixed limit only, because calls that are held back would keep an adaptive one from rising; remove adaptive or hold_back"
+	case p.Concurrency <= 1:
+		return "does nothing with a max of 1, because a call that left it free could never begin; raise max, or remove it"
 	}
-	return "is of a fixed limit only, because calls that are held back would keep an adaptive one from rising; remove adaptive or hold_back"
+	return ""
 }
 
 // bareLaw is the law that was probably meant by a word in place of the number or mapping.

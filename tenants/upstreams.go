@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/llmgov/llmgov/internal/strictyaml"
@@ -107,6 +108,18 @@ func checkBaseURL(text string) string {
 		return "has a fragment; remove # and what follows"
 	case (u.RawQuery != "" || u.ForceQuery) && !apiVersion.MatchString(u.RawQuery):
 		return "has a query; remove ? and what follows, or, with kind azure, write ?api-version=2024-10-21 and nothing else there"
+	}
+	return checkPort(u)
+}
+
+// checkPort complains about a port that no server has.
+func checkPort(u *url.URL) string {
+	if u.Port() == "" {
+		return ""
+	}
+	port, err := strconv.ParseUint(u.Port(), 10, 16)
+	if err != nil || port == 0 {
+		return "has no valid port; write a number from 1 to 65535"
 	}
 	return ""
 }

@@ -108,19 +108,26 @@ func (r *Report) Full() bool { return len(r.Problems) >= maxProblems }
 
 // Add notes a problem at a place.
 func (r *Report) Add(at Place, format string, args ...any) {
-	if r.Full() {
-		return
-	}
-	r.Problems = append(r.Problems, Problem{File: at.File, Line: at.Line, Col: at.Col, What: fmt.Sprintf(format, args...)})
+	r.note(Problem{File: at.File, Line: at.Line, Col: at.Col, What: fmt.Sprintf(format, args...)})
 }
 
 // At notes a problem with the value at path; the message starts with the path.
-func (r *Report) At(path, format string, args ...any) {
+func (r *Report) At(path, format string, args ...any) { r.note(r.Describe(path, format, args...)) }
+
+func (r *Report) note(p Problem) {
+	if !r.Full() {
+		r.Problems = append(r.Problems, p)
+	}
+}
+
+// Describe is what At notes, for a value that is good but worth a word.
+func (r *Report) Describe(path, format string, args ...any) Problem {
 	what := fmt.Sprintf(format, args...)
 	if path != "" {
 		what = Spell(path) + ": " + what
 	}
-	r.Add(r.Place(path), "%s", what)
+	at := r.Place(path)
+	return Problem{File: at.File, Line: at.Line, Col: at.Col, What: what}
 }
 
 // Place is where path is written or, if it is absent, the nearest path around it.
