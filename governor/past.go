@@ -115,7 +115,7 @@ func (tb *table) rememberCall(now time.Time, r *Record) {
 		first, late := r.costs(p.rules.Accounting)
 		p.escrow.Remember(now, began, first)
 		p.escrow.Remember(now, ended, late)
-		p.upstreams.remember(now, began, ended, first, r.Took.Pool)
+		p.rememberUpstreams(now, began, ended, first, r.Took.Pool)
 	}
 	name := r.Tenant
 	for tb.tenants[name] == nil && name != "" {

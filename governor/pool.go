@@ -29,7 +29,7 @@ type pool struct {
 	armed      time.Time  // when timer fires; zero if it is stopped
 	shares     []*account // the pool's budgets
 	learned
-	upstreams *poolUpstreams  // nil if they have no limits of their own
+	upstreams *upstreamBooks  // nil if they have no limits of their own
 	notices   *notices        // for their limits; nil if these are not shared
 	freed     func()          // pumps the pool, whose lock must be free
 	limiter   *adaptive.Fleet // of calls at once; nil where that is fixed

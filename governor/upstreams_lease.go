@@ -26,13 +26,13 @@ func (g *Governor) Upstreams(pool string) (list []UpstreamUse) {
 	if v.upstreams == nil {
 		return nil
 	}
-	for _, u := range v.upstreams.list {
-		u.own.mu.Lock()
-		u.own.advanceLocked(now)
-		set := &u.own.set
+	for _, u := range v.upstreams.List {
+		u.Limits.mu.Lock()
+		u.Limits.advanceLocked(now)
+		set := &u.Limits.set
 		used := Limits{RPM: set.Used(limits.Requests), TPM: set.Used(limits.Tokens), Concurrency: set.Used(limits.Concurrency)}
-		u.own.mu.Unlock()
-		list = append(list, UpstreamUse{Upstream: u.Upstream, Used: used, Calls: u.ended, Tokens: u.tokens})
+		u.Limits.mu.Unlock()
+		list = append(list, UpstreamUse{Upstream: Upstream(u.Spec), Used: used, Calls: u.Ended, Tokens: u.Tokens})
 	}
 	return list
 }

@@ -147,8 +147,12 @@ func TestUpstreams_ComeBack(t *testing.T) {
 			}
 			time.Sleep(5 * time.Minute)
 		}
-		if gone := g.table.Load().pools["p"].upstreams.gone; len(gone) > 0 {
-			t.Errorf("%d upstreams are kept", len(gone))
+		cfg.Pools[0].Upstreams = both
+		if err := g.Apply(cfg); err != nil {
+			t.Fatal(err)
+		}
+		if u := g.Upstreams("p")[0]; u.Calls != 0 {
+			t.Errorf("%+v is remembered", u)
 		}
 	})
 }

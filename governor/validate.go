@@ -10,6 +10,7 @@ import (
 	"github.com/llmgov/llmgov/escrow/adaptive"
 	"github.com/llmgov/llmgov/escrow/budget"
 	"github.com/llmgov/llmgov/escrow/limits"
+	"github.com/llmgov/llmgov/escrow/placement"
 )
 
 // Validate finds all mistakes of a configuration at once.
@@ -108,8 +109,8 @@ func (c *Pool) check(f *faults, shared bool) {
 
 // checkUpstreams finds the mistakes in a pool's upstreams.
 func (c *Pool) checkUpstreams(f *faults) {
-	if len(c.Upstreams) > maxUpstreams {
-		f.add("pool %s: %d upstreams are more than %d", c.Name, len(c.Upstreams), maxUpstreams)
+	if len(c.Upstreams) > placement.Most {
+		f.add("pool %s: %d upstreams are more than %d", c.Name, len(c.Upstreams), placement.Most)
 	}
 	names := map[string]bool{}
 	for _, u := range c.Upstreams {

@@ -68,10 +68,10 @@ func (w *walk) callLocked() escrow.Call {
 	call := escrow.Call{
 		Leaf: w.access.seat.leaf, Background: w.req.Background || w.tenant.cfg.Background,
 		Most:    escrow.Cost{p.rules.Weights.most(w.req.Input, w.req.Output), 1},
-		MaxWait: w.may.until.Sub(w.now), Claim: w.req.Claim, Via: p.upstreams.mask(w.req.Via),
+		MaxWait: w.may.until.Sub(w.now), Claim: w.req.Claim, Via: p.upstreams.Mask(w.req.Via),
 	}
 	p.expireLocked(w.now)
-	if p.slotsComingLocked(&call) || p.upstreams.coming(w.now, &call) {
+	if p.slotsComingLocked(&call) || p.upstreamsComingLocked(w.now, &call) {
 		call.MaxWait = max(call.MaxWait, w.may.least.Sub(w.now))
 	}
 	return call

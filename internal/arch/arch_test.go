@@ -50,6 +50,11 @@ var rules = map[string]rule{
 		not:    []string{"net", "net/http", "os", "log", "log/slog", "sync", "sync/atomic", "context"},
 		reason: "the core is pure: no clock, goroutine, lock or I/O",
 	},
+	"escrow/placement": {
+		may:    []string{"escrow", "escrow/limits"},
+		not:    []string{"net", "net/http", "os", "log", "log/slog", "sync", "sync/atomic", "context"},
+		reason: "the core is pure: no clock, goroutine, lock or I/O",
+	},
 	"escrow/fairness": {
 		may:    []string{"escrow", "internal/maxmin"},
 		not:    []string{"net", "net/http", "os", "log", "log/slog", "sync", "sync/atomic", "context"},
@@ -125,7 +130,7 @@ var rules = map[string]rule{
 		reason: "the process whose clock is stepped is another program",
 	},
 	"governor": {
-		may:    []string{"escrow", "escrow/adaptive", "escrow/lengths", "escrow/budget", "escrow/fairness", "escrow/limits", "internal/muldiv"},
+		may:    []string{"escrow", "escrow/adaptive", "escrow/lengths", "escrow/budget", "escrow/fairness", "escrow/limits", "escrow/placement", "internal/muldiv"},
 		not:    []string{"net/http", "log", "log/slog", "os"},
 		reason: "an embeddable library knows no HTTP, no store and no other process: it says what it demands, and is told what it may use",
 	},

@@ -1,0 +1,167 @@
+package placement
+
+import (
+	"math"
+	"math/bits"
+	"time"
+
+	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/escrow/limits"
+)
+
+// Books are a pool's upstreams, as its escrow.Pool asks for them. Nil are those of a pool whose upstreams have no limits of
+// their own.
+type Books[L Limits] struct {
+	List []*Upstream[L]
+
+	gone  []*Upstream[L] // left the list lately; their books are kept for their return
+	calls []call[L]      // by the slot of their escrow handles
+	// holds says that the provider counts tokens later than at admission. A running call then counts all the time, and
+	// for a minute after its end, which is never less than the provider counts.
+	holds bool
+}
+
+// call is a running call.
+type call[L Limits] struct {
+	at    *Upstream[L]
+	hold  limits.Hold
+	began time.Time
+}
+
+var _ escrow.Upstreams = (*Books[Account])(nil)
+
+// CostOf is a cost of a pool as the limits of upstreams count it.
+func CostOf(c escrow.Cost) limits.Cost {
+	return limits.Cost{limits.Requests: c[escrow.Requests], limits.Tokens: c[escrow.Tokens]}
+}
+
+// Choose picks an upstream with room for a call: of the lowest order, there by weight.
+func (b *Books[L]) Choose(now time.Time, among escrow.Mask, c escrow.Cost) (index int, ok bool) {
+	cost := CostOf(c)
+	var best *Upstream[L]
+	b.Each(among, func(i int, u *Upstream[L]) {
+		if best != nil && (u.Order > best.Order || u.Order == best.Order && u.turn >= best.turn) {
+			return
+		}
+		if _, lacks := u.lacks(now, cost); !lacks {
+			best = u
+			index = i
+		}
+	})
+	return index, best != nil
+}
+
+// Lack is what the upstreams lack for a call, and when the first of them may have it.
+func (b *Books[L]) Lack(now time.Time, among escrow.Mask, c escrow.Cost) (escrow.Axis, time.Time) {
+	cost := CostOf(c)
+	axis := escrow.Slots
+	first := time.Time{}
+	b.Each(among, func(_ int, u *Upstream[L]) {
+		lacked, lacks := u.lacks(now, cost)
+		if !lacks {
+			return
+		}
+		at := u.roomAt(now, cost)
+		if lacked != limits.Concurrency && axis == escrow.Slots {
+			axis = escrow.Tokens
+			if lacked == limits.Requests {
+				axis = escrow.Requests
+			}
+		}
+		if !at.IsZero() && (first.IsZero() || at.Before(first)) {
+			first = at
+		}
+	})
+	return axis, first
+}
+
+// Wait is how long it takes until the first upstream has room, each after its part of all that goes before.
+func (b *Books[L]) Wait(now time.Time, among escrow.Mask, c, ahead escrow.Cost) time.Duration {
+	least := time.Duration(math.MaxInt64)
+	limit := limits.Cost{}
+	open := false
+	b.Each(among, func(_ int, u *Upstream[L]) {
+		limit[limits.Tokens] += u.TPM
+		limit[limits.Requests] += u.RPM
+	})
+	b.Each(among, func(_ int, u *Upstream[L]) {
+		if now.Before(u.Closed) {
+			return
+		}
+		open = true
+		total := CostOf(c)
+		before := CostOf(ahead)
+		for k, own := range (limits.Cost{limits.Tokens: u.TPM, limits.Requests: u.RPM}) {
+			if own > 0 {
+				total[k] += int64(float64(before[k]) * float64(own) / float64(limit[k]))
+			}
+		}
+		least = min(least, u.Limits.WaitFor(now, total))
+	})
+	if !open {
+		return 0 // nobody knows; whoever waits goes when one of them is back
+	}
+	return least
+}
+
+// Begin books a call at an upstream.
+func (b *Books[L]) Begin(now time.Time, slot uint32, index int, c escrow.Cost) {
+	for int(slot) >= len(b.calls) {
+		b.calls = append(b.calls, call[L]{})
+	}
+	u := b.List[index]
+	latest := 0.0
+	for _, o := range b.List {
+		if o.Order == u.Order {
+			latest = max(latest, o.turn)
+		}
+	}
+	u.turn = max(u.turn, latest-1) + 1/float64(max(u.Weight, 1)) // one that was full does not catch up
+	b.calls[slot] = call[L]{at: u, hold: u.Limits.Book(now, CostOf(c), b.holds), began: now}
+}
+
+// End replaces what a call was booked at by what it took.
+func (b *Books[L]) End(now time.Time, slot uint32, actual escrow.Cost) {
+	u := b.At(slot)
+	if u == nil {
+		return // it began before the pool had upstreams with limits
+	}
+	c := &b.calls[slot]
+	u.Ended += actual[escrow.Requests]
+	u.Tokens += actual[escrow.Tokens]
+	ran := time.Duration(0)
+	if actual[escrow.Requests] > 0 {
+		ran = now.Sub(c.began)
+	}
+	u.Limits.Settle(now, &c.hold, CostOf(actual), ran)
+	*c = call[L]{}
+}
+
+// At is the upstream where a call runs; nil if there is none.
+func (b *Books[L]) At(slot uint32) *Upstream[L] {
+	if b == nil || int(slot) >= len(b.calls) {
+		return nil
+	}
+	return b.calls[slot].at
+}
+
+// Mask is a set of upstreams by their index in the list, which may have bits of others: all, if none of the list is among them.
+func (b *Books[L]) Mask(via uint64) escrow.Mask {
+	if b == nil {
+		return 0
+	}
+	all := escrow.Mask(1)<<len(b.List) - 1
+	if some := escrow.Mask(via) & all; some != 0 {
+		return some
+	}
+	return all
+}
+
+// Each calls a function with the upstreams of a mask, by their index.
+func (b *Books[L]) Each(among escrow.Mask, do func(i int, u *Upstream[L])) {
+	for left := among; left != 0; left &= left - 1 {
+		if i := bits.TrailingZeros64(uint64(left)); i < len(b.List) {
+			do(i, b.List[i])
+		}
+	}
+}

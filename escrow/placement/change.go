@@ -1,0 +1,82 @@
+package placement
+
+import (
+	"slices"
+	"time"
+
+	"github.com/llmgov/llmgov/escrow"
+)
+
+// Config says which upstreams a pool has.
+type Config struct {
+	Upstreams []Spec
+	// Holds says that the provider counts tokens later than at admission.
+	Holds bool
+}
+
+// Next are the books under another configuration; nil if it has no upstreams. Those that stay, by their name, keep their limits;
+// open makes the limits of a new one. Give them to escrow.Pool.SetUpstreams, with Since.
+func (b *Books[L]) Next(now time.Time, c Config, open func(name string) L) *Books[L] {
+	if len(c.Upstreams) == 0 {
+		return nil
+	}
+	next := &Books[L]{holds: c.Holds}
+	for _, spec := range c.Upstreams {
+		u := b.named(spec.Name)
+		if u == nil {
+			u = &Upstream[L]{Limits: open(spec.Name)}
+		}
+		u.Spec = spec
+		u.left = time.Time{}
+		next.List = append(next.List, u)
+	}
+	if b != nil {
+		next.calls = b.calls
+		next.keep(now, b)
+	}
+	return next
+}
+
+// named is the upstream with a name, also one that is gone; nil if there is none.
+func (b *Books[L]) named(name string) *Upstream[L] {
+	if b == nil {
+		return nil
+	}
+	for _, u := range slices.Concat(b.List, b.gone) {
+		if u.Name == name {
+			return u
+		}
+	}
+	return nil
+}
+
+// keep keeps the upstreams that have left the list before, while their usage may count.
+func (b *Books[L]) keep(now time.Time, before *Books[L]) {
+	for _, u := range slices.Concat(before.List, before.gone) {
+		if slices.Contains(b.List, u) {
+			continue
+		}
+		if u.left.IsZero() {
+			u.left = now
+		}
+		if now.Sub(u.left) <= 2*escrow.Window || !u.Limits.Idle() {
+			b.gone = append(b.gone, u)
+		}
+	}
+}
+
+// Since is where the upstreams of a mask under the configuration before stand now. If none is left it is all.
+func (b *Books[L]) Since(before *Books[L], via escrow.Mask) escrow.Mask {
+	if b == nil {
+		return 0
+	}
+	now := escrow.Mask(0)
+	if before != nil {
+		for i, u := range b.List {
+			if at := slices.Index(before.List, u); at >= 0 && via&escrow.Mask(0).With(at) != 0 {
+				now = now.With(i)
+			}
+		}
+	}
+	return b.Mask(uint64(now))
+}
