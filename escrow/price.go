@@ -24,6 +24,9 @@ func (p *Pool) entryOf(c *Call) entry {
 		e.run = p.usualRun()
 	}
 	p.price(&e)
+	if p.upstreams != nil {
+		e.via = p.upstreams.Able(e.via, e.cost)
+	}
 	return e
 }
 

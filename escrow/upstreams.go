@@ -17,6 +17,9 @@ import (
 // Upstreams are the upstreams of a pool, with the books of their limits. An owner that has no such limits
 // has none. The Pool calls them within its verbs, one at a time.
 type Upstreams interface {
+	// Able are those of some upstreams that can take a call of a cost at all, once they are idle. It is never empty: if none
+	// can, it is those that come nearest.
+	Able(among Mask, c Cost) Mask
 	// Choose picks the upstream for a call of a cost, of those among which have room for it. It changes nothing.
 	Choose(now time.Time, among Mask, c Cost) (upstream int, ok bool)
 	// Lack is why none of them has room: an axis, and when one may have. The zero time means: only when a call ends,
@@ -71,6 +74,7 @@ func (p *Pool) Move(now time.Time, h Handle, among Mask, spent Cost) (upstream i
 	}
 	p.advance(now)
 	e := &p.entries[n]
+	among &= p.upstreams.Able(among.With(e.upstream), e.cost) // the one where it is can take it
 	upstream, ok = p.upstreams.Choose(now, among, e.cost)
 	if !ok {
 		return 0, false

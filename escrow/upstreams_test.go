@@ -36,6 +36,23 @@ func newOutlets(t testing.TB, limits ...int64) *outlets {
 	return u
 }
 
+// Able are those whose limit is a call's cost at least, or, if none is, the largest.
+func (u *outlets) Able(among Mask, c Cost) (able Mask) {
+	most := int64(-1)
+	for i, o := range u.list {
+		takes := min(o.Limit(), c[Tokens])
+		if among&Mask(0).With(i) == 0 || takes < most {
+			continue
+		}
+		if takes > most {
+			able = 0
+			most = takes
+		}
+		able = able.With(i)
+	}
+	return able
+}
+
 func (o *outlet) full() bool { return o.slots > 0 && o.running >= o.slots }
 
 func (u *outlets) Choose(now time.Time, among Mask, c Cost) (int, bool) {
@@ -72,10 +89,11 @@ func (u *outlets) Begin(now time.Time, slot uint32, upstream int, c Cost) {
 	}
 	o := u.list[upstream]
 	o.Advance(now)
-	o.Book(c[Tokens])
+	booked := min(c[Tokens], o.Limit())
+	o.Book(booked)
 	o.running++
 	o.calls++
-	u.of[slot] = taken{upstream, o.Slot(), c[Tokens]}
+	u.of[slot] = taken{upstream, o.Slot(), booked}
 	if o.full() && o.running > o.slots || o.Room() < 0 {
 		u.t.Errorf("upstream %d is beyond its limits: %d run, room %d", upstream, o.running, o.Room())
 	}
@@ -313,7 +331,7 @@ func TestUpstreams_Machine(t *testing.T) {
 			now = now.Add(time.Duration(r.IntN(2000)) * time.Millisecond)
 			switch op := r.IntN(10); {
 			case op < 5:
-				c := Call{Leaf: leaves[r.IntN(3)], Most: Cost{r.Int64N(9_000), 1}, Via: Mask(1 + r.IntN(7)), Background: r.IntN(3) == 0, MaxWait: time.Duration(r.IntN(3)) * time.Minute}
+				c := Call{Leaf: leaves[r.IntN(3)], Most: Cost{r.Int64N(9_000) * (1 + 7*r.Int64N(6)/5), 1}, Via: Mask(1 + r.IntN(7)), Background: r.IntN(3) == 0, MaxWait: time.Duration(r.IntN(3)) * time.Minute}
 				h, ans := p.Offer(now, c)
 				switch ans.Verdict {
 				case Admitted:
@@ -351,6 +369,12 @@ func TestUpstreams_Machine(t *testing.T) {
 			}
 			if len(u.of) != len(running) {
 				t.Fatalf("seed %d: %d calls are booked at upstreams, %d run", seed, len(u.of), len(running))
+			}
+			for _, h := range running {
+				e := p.entries[h.Slot]
+				if able := u.Able(7, e.cost); e.via&able != 0 && able.With(e.upstream) != able {
+					t.Fatalf("seed %d: a call of %v runs at %d, which never has room for it; it may use %03b", seed, e.cost, e.upstream, e.via)
+				}
 			}
 			for _, leaf := range leaves {
 				n := p.nodes[leaf].calls[interactive].head

@@ -75,10 +75,11 @@ func (p *pool) upstreamsComingLocked(now time.Time, call *escrow.Call) (coming b
 	if p.upstreams == nil {
 		return false
 	}
-	if _, has := p.upstreams.Choose(now, call.Via, call.Most); has {
+	able := p.upstreams.Able(call.Via, call.Most)
+	if _, has := p.upstreams.Choose(now, able, call.Most); has {
 		return false
 	}
-	p.upstreams.Each(call.Via, func(_ int, u *placement.Upstream[upstreamLimits]) {
+	p.upstreams.Each(able, func(_ int, u *placement.Upstream[upstreamLimits]) {
 		coming = coming || !now.Before(u.Closed) && u.Limits.coming(placement.CostOf(call.Most))
 	})
 	return coming

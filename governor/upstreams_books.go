@@ -53,6 +53,13 @@ func (u upstreamLimits) Settle(now time.Time, h *limits.Hold, actual limits.Cost
 	u.account().Settle(now, h, actual, ran)
 }
 
+// Largest implements placement.Limits.
+func (u upstreamLimits) Largest() int64 {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.account().Largest()
+}
+
 // Idle implements placement.Limits.
 func (u upstreamLimits) Idle() bool {
 	u.mu.Lock()

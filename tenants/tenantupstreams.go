@@ -38,6 +38,19 @@ func (t *Tenant) MayReach(upstream string) bool {
 	return t.Upstreams == nil || slices.Contains(t.Upstreams, upstream)
 }
 
+// Reach is the set of the pool's upstreams to which a tenant's calls may go, by their index: bit 0 is the first. 0 is all.
+func (p *Pool) Reach(t *Tenant) (some uint64) {
+	if t.Upstreams == nil {
+		return 0
+	}
+	for i := range p.Upstreams {
+		if t.MayReach(p.Upstreams[i].Name) {
+			some |= 1 << i
+		}
+	}
+	return some
+}
+
 // For is the pool as a tenant has it: with those of its upstreams to which the tenant's calls may go.
 func (p *Pool) For(t *Tenant) *Pool {
 	if t.Upstreams == nil {

@@ -35,6 +35,20 @@ func CostOf(c escrow.Cost) limits.Cost {
 	return limits.Cost{limits.Requests: c[escrow.Requests], limits.Tokens: c[escrow.Tokens]}
 }
 
+// Able are those of some upstreams that take the whole of a call, or, if there are none, those that take most of it.
+func (b *Books[L]) Able(among escrow.Mask, c escrow.Cost) (able escrow.Mask) {
+	most := int64(0)
+	b.Each(among, func(_ int, u *Upstream[L]) {
+		most = max(most, u.takes(c))
+	})
+	b.Each(among, func(i int, u *Upstream[L]) {
+		if u.takes(c) == most {
+			able = able.With(i)
+		}
+	})
+	return able
+}
+
 // Choose picks an upstream with room for a call: of the lowest order, there by weight.
 func (b *Books[L]) Choose(now time.Time, among escrow.Mask, c escrow.Cost) (index int, ok bool) {
 	cost := CostOf(c)

@@ -3,6 +3,7 @@ package placement
 import (
 	"time"
 
+	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/limits"
 )
 
@@ -30,6 +31,8 @@ type Limits interface {
 	Book(now time.Time, c limits.Cost, holds bool) limits.Hold
 	// Settle replaces what was booked by the actual cost. ran is 0 for a call that never ran.
 	Settle(now time.Time, h *limits.Hold, actual limits.Cost, ran time.Duration)
+	// Largest is how many tokens the largest call has that the limits have room for once they are idle; 0 is any number.
+	Largest() int64
 	// Idle reports whether no call is booked that has not ended.
 	Idle() bool
 }
@@ -45,6 +48,14 @@ type Upstream[L Limits] struct {
 
 	turn float64   // calls that began here, by weight: of those of one order the least goes first
 	left time.Time // when it left the list; zero while it is in it
+}
+
+// takes is how many tokens of a call the limits have room for once they are idle.
+func (u *Upstream[L]) takes(c escrow.Cost) int64 {
+	if most := u.Limits.Largest(); most > 0 {
+		return min(most, c[escrow.Tokens])
+	}
+	return c[escrow.Tokens]
 }
 
 // lacks reports whether an upstream has no room for a call, and of which axis.

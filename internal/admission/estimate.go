@@ -1,7 +1,7 @@
 package admission
 
 // Estimate turns Ask into the governor's request, by the lengths that earlier calls had. It refuses a prompt
-// for which no minute of the pool has room.
+// for which no minute of the pool, or of an upstream to which it may go, has room.
 func (c *Call) Estimate() *Refusal {
 	a := &c.Ask
 	req := &c.Request
@@ -18,16 +18,19 @@ func (c *Call) Estimate() *Refusal {
 	req.Claim = claimOf(c.Tenant.Name, &a.Retry)
 	req.Interrupt = c.Early
 	req.Price = c.price(a)
-	req.Via = c.via(a)
+	req.Via = a.Via
+	if req.Via == 0 {
+		req.Via = c.Pool.Reach(c.Tenant)
+	}
 	if a.Free {
 		a.Prompt.Body = nil
 		return nil
 	}
 	req.Model = a.Model
 	req.Input = c.promptTokens(a, c.ctl.prompts)
-	least := c.leastPrompt(a, c.ctl.prompts)
+	least := c.leastPrompt(a, req.Via, c.ctl.prompts)
 	a.Prompt.Body = nil // a call lasts longer than its body is needed
-	if f := c.Pool.TooLong(least); f != nil {
+	if f := c.Pool.TooLong(least, req.Via); f != nil {
 		return f
 	}
 	if most := c.Tenant.MaxOutputTokens; most > 0 && (a.Answer.Bound == 0 || a.Answer.Bound > most) {
@@ -35,18 +38,4 @@ func (c *Call) Estimate() *Refusal {
 	}
 	req.Output = c.MostOutput(a.Model, &a.Answer)
 	return nil
-}
-
-// via is the set of upstreams to which the call may go.
-func (c *Call) via(a *Ask) uint64 {
-	if a.Via != 0 || c.Tenant.Upstreams == nil {
-		return a.Via
-	}
-	some := uint64(0)
-	for i := range c.Pool.Upstreams {
-		if c.Tenant.MayReach(c.Pool.Upstreams[i].Name) {
-			some |= 1 << i
-		}
-	}
-	return some
 }

@@ -44,13 +44,13 @@ func (s *scope) promptTokens(a *Ask, counter PromptCounter) int64 {
 // leastPrompt is how many tokens the prompt has at the least. It does not rely on the estimate: no
 // call may be refused for ever because of a guess. Only prompts that may be too large for the pool
 // are counted.
-func (s *scope) leastPrompt(a *Ask, counter PromptCounter) int64 {
+func (s *scope) leastPrompt(a *Ask, via uint64, counter PromptCounter) int64 {
 	p := &a.Prompt
 	if p.Tokens > 0 {
 		return p.Tokens
 	}
 	least := p.Own.Least()
-	most := s.Pool.inputMax
+	most := s.Pool.mostInput(via)
 	if counter == nil || p.Body == nil || most == 0 || least > most || p.Own[tokens.Text]/tokens.Scale <= most/2 {
 		return least
 	}

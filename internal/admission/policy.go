@@ -30,8 +30,11 @@ type Pool struct {
 	Metrics  *telemetry.Pool
 	Failures *history.Minute
 
-	inputMax int64 // a prompt above this alone is more than the pool's minute; 0 = no limit
-	speed    *speed
+	// inputMax and inputsMax are how long a prompt may be that is no more than a minute of the pool, and of each of its
+	// upstreams; 0 is no limit.
+	inputMax  int64
+	inputsMax []int64
+	speed     *speed
 }
 
 // Estimates convert between bytes, deltas and tokens, as the calls of a tenant have taught.
@@ -79,10 +82,19 @@ func newPool(of *tenants.Pool, m *telemetry.Metrics, before *Policy) *Pool {
 		p.Failures = old.Failures
 		p.speed = old.speed
 	}
-	if of.TPM > 0 && of.TokenWeights.Input > 0 {
-		p.inputMax = of.TPM * 1000 / of.TokenWeights.Input
+	p.inputMax = longestInput(of, of.TPM)
+	for i := range of.Upstreams {
+		p.inputsMax = append(p.inputsMax, longestInput(of, of.Upstreams[i].TPM))
 	}
 	return p
+}
+
+// longestInput is how long a prompt may be in a pool that is no more than some tokens a minute; 0 is no limit.
+func longestInput(of *tenants.Pool, tpm int64) int64 {
+	if of.TokenWeights.Input == 0 {
+		return 0
+	}
+	return tpm * 1000 / of.TokenWeights.Input
 }
 
 // newEstimates makes the estimates of a tenant of whom nothing is known.
@@ -124,15 +136,42 @@ func (p *Policy) Account(tenant, pool int) *telemetry.Account { return p.account
 // Estimates are those of a tenant, given its index in the snapshot.
 func (p *Policy) Estimates(tenant int) *Estimates { return p.estimates[tenant] }
 
-// TooLong refuses a prompt that by itself exceeds the pool's minute.
-func (p *Pool) TooLong(input int64) *Refusal {
-	if p.inputMax == 0 || input <= p.inputMax {
+// TooLong refuses a prompt that by itself exceeds a minute of the pool, or of each of the upstreams to which it may go
+// (Request.Via).
+func (p *Pool) TooLong(input int64, via uint64) *Refusal {
+	switch most := p.mostInput(via); {
+	case most == 0 || input <= most:
 		return nil
+	case most == p.inputMax:
+		return tooLong(input, "pool "+p.Name, most)
+	default:
+		return tooLong(input, "any upstream of pool "+p.Name+" to which it may go", most)
 	}
+}
+
+func tooLong(input int64, limited string, most int64) *Refusal {
 	return &Refusal{
 		Status: statusTooLarge, Code: CodeTooLarge,
-		Message: fmt.Sprintf("The prompt has at least %d tokens, more than pool %s has in a minute (%d).", input, p.Name, p.inputMax),
+		Message: fmt.Sprintf("The prompt has at least %d tokens, more than %s has in a minute (%d).", input, limited, most),
 	}
+}
+
+// mostInput is how long a prompt may be that goes to some upstreams; 0 is no limit.
+func (p *Pool) mostInput(via uint64) int64 {
+	largest := int64(0)
+	for i, most := range p.inputsMax {
+		if via != 0 && via&(1<<i) == 0 {
+			continue
+		}
+		if most == 0 {
+			return p.inputMax
+		}
+		largest = max(largest, most)
+	}
+	if p.inputMax > 0 {
+		return min(largest, p.inputMax)
+	}
+	return largest
 }
 
 // retain drops the metrics of tenants and pools that the policy does not have.

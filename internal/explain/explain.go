@@ -86,7 +86,7 @@ func (e *Explainer) explainedNow(q *adminapi.Question) (*adminapi.Explanation, e
 		x.Decision = &adminapi.Decision{Outcome: adminapi.OutcomeAdmit}
 		x.WithoutShadow = strict
 	}
-	if f := now.Pools[p.Index].TooLong(req.Input); f != nil { // even of a shadow
+	if f := now.Pools[p.Index].TooLong(req.Input, req.Via); f != nil { // even of a shadow
 		x.Decision = refusedWith(f, nil)
 		x.WithoutShadow = nil
 	}
@@ -153,6 +153,7 @@ func unknownThere(req *governor.Request) error {
 func questioned(q *adminapi.Question, snap *tenants.Snapshot, t *tenants.Tenant, p *tenants.Pool) *governor.Request {
 	req := &governor.Request{
 		Tenant: t.Name, Pool: p.Name, Model: q.Model, MaxWait: q.MaxWait, Background: q.Priority == adminapi.PriorityBackground,
+		Via: p.Reach(t),
 	}
 	if q.Input != nil {
 		req.Input = *q.Input

@@ -175,6 +175,35 @@ func TestUpstreams_LimitsReordered(t *testing.T) {
 	})
 }
 
+// A call that is larger than what is provisioned has in a minute goes to what is on demand. A tenant that may not go there is told at
+// once that its prompt is too large.
+func TestUpstreams_LimitsTooSmall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newLimitedWorld(t)
+		defer w.Close()
+		time.Sleep(time.Minute)
+		w.Pool.Upstreams[1].TPM = 20_000
+		snap, err := tenants.Build(w.Config(), w.Tenants)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Apply(snap)
+		began := time.Now()
+		prompt := strings.Repeat("word ", 200_000)
+		body := `{"model":"m","messages":[{"role":"user","content":"` + prompt + `"}],"max_tokens":5}`
+		if ans := w.Call(t.Context(), "big", body); ans.Status != http.StatusOK || w.provisioned.Calls.Load() != 0 || w.onDemand.Calls.Load() != 1 {
+			t.Errorf("status %d after %d calls of the one and %d of the other, want 200, 0 and 1: %s",
+				ans.Status, w.provisioned.Calls.Load(), w.onDemand.Calls.Load(), ans.Body)
+		}
+		ans := w.Call(t.Context(), "only", body)
+		const why = "more than any upstream of pool p to which it may go has in a minute (20000)"
+		if ans.Status != http.StatusRequestEntityTooLarge || !strings.Contains(ans.Body, why) || time.Since(began) > time.Minute {
+			t.Errorf("status %d after %v: %s", ans.Status, time.Since(began), ans.Body)
+		}
+		w.CheckIdle()
+	})
+}
+
 // A tenant that may only use one upstream waits while this has asked for a pause.
 func TestUpstreams_OnlyOnePauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
