@@ -10,8 +10,8 @@ import (
 // some bands below the highest (Node.Below) keep out of the last slots, and the more so the lower it is. Whose turn it is
 // among those that need not keep out, weights decide as ever.
 //
-//   - A call that is held back lets calls of higher bands pass, and nobody else. It keeps its tag, so that its leaf makes up
-//     for that later.
+//   - A call that is held back lets calls pass that are of higher bands or have risen to them, and nobody else. It keeps its
+//     tag, so that its leaf makes up for that later.
 //   - A call that waits rises while its leaf has less than its share of the slots in use: by a band for each riseAfter, and to
 //     the highest in half of the time that it may wait. So nobody starves: who waits has its share in the long
 //     run, however many calls of higher bands come. But a leaf that has its share does not rise, or those that
@@ -112,14 +112,44 @@ func (p *Pool) ripensAt(e *entry) time.Time {
 	return p.start.Add(time.Duration(e.asked.at+int64(from-to)*e.rises()) * time.Microsecond)
 }
 
-// letPass has the leaf of a call that is held back stand aside until the end of Pump, if calls of higher bands wait.
-func (p *Pool) letPass(e *entry) bool {
-	if p.running >= p.slots || !p.heldBack(e) || !p.waitsAbove(p.below(e)) {
+// letPass has the leaf of a call that is held back stand aside until the end of Pump, if a call waits that is of a higher band, or has
+// risen to one, and finds a slot.
+func (p *Pool) letPass(e *entry, open bool) bool {
+	if p.running >= p.slots || !p.heldBack(e) {
 		return false
 	}
 	p.wakeAt(p.ripensAt(e))
+	if !p.passing && !p.slotBelow(Root, open) {
+		return false
+	}
+	p.passing = true
 	p.hide(e.leaf)
 	return true
+}
+
+// slotBelow reports whether a call that is next at a leaf below a node finds a slot. If none does, it has Pump called when the first does by
+// rising. O(leaves that wait).
+func (p *Pool) slotBelow(i NodeID, open bool) bool {
+	nd := &p.nodes[i]
+	if nd.inner == nil {
+		e := &p.entries[p.head(i, open)]
+		if p.heldBack(e) {
+			p.wakeAt(p.ripensAt(e))
+			return false
+		}
+		return p.hasSlot(i, e.class)
+	}
+	for class, h := range nd.heaps[:classes] {
+		if rank(class) == background && !open {
+			return false
+		}
+		for _, x := range h {
+			if p.slotBelow(NodeID(x.id), open) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // WaitingBefore is how many calls wait that a new one of a leaf does not pass, if slots are all that lacks.

@@ -79,6 +79,50 @@ func TestBands_Aged(t *testing.T) {
 	}
 }
 
+// TestBands_PassEachOther: a call that has risen is not blocked by one of the same band that has not, although that one's turn comes
+// first: because it came later, or because its tenant has its share.
+func TestBands_PassEachOther(t *testing.T) {
+	for _, c := range []struct {
+		what  string
+		holds int           // calls that run of the tenant whose turn comes first
+		later time.Duration // by which its call comes after the other
+	}{
+		{"who came later", 0, time.Second},
+		{"who has its share", 4, 0},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			now := t0
+			p := New(now, Config{Slots: 12, HoldBack: 500_000, MaxQueue: 100})
+			high := p.Add(Root, Node{Weight: WeightOne})
+			first := p.Add(Root, Node{Weight: WeightOne, Below: LowestBand})
+			risen := p.Add(Root, Node{Weight: WeightOne, Below: LowestBand})
+			for range 20 { // so that its turn comes last
+				h, _ := p.Offer(now, Call{Leaf: risen, Most: Cost{0, 1}})
+				p.Settle(now, h, Cost{0, 1})
+			}
+			for range c.holds {
+				p.Offer(now, Call{Leaf: first, Most: Cost{0, 1}})
+			}
+			for p.InFlight() < 8 {
+				p.Offer(now, Call{Leaf: high, Most: Cost{0, 1}})
+			}
+			h, _ := p.Offer(now, Call{Leaf: risen, Most: Cost{0, 1}, MaxWait: time.Hour})
+			p.Pump(now, nil)
+			now = now.Add(c.later)
+			p.Offer(now, Call{Leaf: first, Most: Cost{0, 1}, MaxWait: time.Hour})
+			p.Pump(now, nil)
+			for at, ok := p.Next(); ok && !p.Running(h); at, ok = p.Next() {
+				now = at
+				p.Pump(now, nil)
+			}
+			const want = 5 * riseAfter // from there, calls leave three slots of 12 free, and not six
+			if got := now.Sub(t0); !p.Running(h) || got != want {
+				t.Errorf("after %v it runs: %v; want it to after %v", got, p.Running(h), want)
+			}
+		})
+	}
+}
+
 // TestBands_SharedRoom: where slots are shared, a band may have less room here than a lower one. A call that has risen to it may begin in the
 // room of its own all the same, and Pump is never due at once again.
 func TestBands_SharedRoom(t *testing.T) {
@@ -187,6 +231,9 @@ func TestBands_Rules(t *testing.T) {
 				if s.waiting > 0 && below[i] == top && running < w.p.room[top] {
 					t.Fatalf("seed %d: %d calls %d bands below the highest wait, and %d of %d slots are in use", seed, s.waiting, top, running, slots)
 				}
+			}
+			if w.p.slotBelow(Root, true) {
+				t.Fatalf("seed %d: a call waits that has risen, and %d of %d slots are in use", seed, running, slots)
 			}
 		}
 		if err := w.p.Check(); err != nil {

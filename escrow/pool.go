@@ -100,9 +100,10 @@ type Pool struct {
 
 	upstreams Upstreams // nil if they have no limits of their own
 	// passed is the upstreams for which calls waited that the last Pump passed over; everywhere if others wait as well.
-	passed Mask
-	parked bool     // background calls that wait for slots are left after the last Pump
-	hidden []NodeID // in Pump
+	passed  Mask
+	parked  bool     // background calls that wait for slots are left after the last Pump
+	hidden  []NodeID // in Pump
+	passing bool     // in Pump: a call is known to wait that finds a slot past those that are held back
 
 	part int64     // of the rate that is handed out; see Throttle
 	held time.Time // until when nothing is; zero for no hold

@@ -13,6 +13,7 @@ func (p *Pool) Pump(now time.Time, out []Handle) []Handle {
 	p.passed = 0
 	p.parked = false
 	p.yielding = false
+	p.passing = false
 	defer p.showAll()
 	for {
 		open := !p.reserved(Root)
@@ -31,7 +32,7 @@ func (p *Pool) Pump(now time.Time, out []Handle) []Handle {
 		n := p.head(leaf, open)
 		e := &p.entries[n]
 		lacks, ok := p.fits(now, e)
-		if !ok && lacks == Slots && p.letPass(e) {
+		if !ok && lacks == Slots && p.letPass(e, open) {
 			continue
 		}
 		if !ok {
@@ -56,6 +57,7 @@ func (p *Pool) Pump(now time.Time, out []Handle) []Handle {
 			}
 			return out
 		}
+		p.passing = false
 		p.dequeue(n)
 		paced := p.paces(e)
 		p.charge(leaf, e.upstream, e.virtual, paced, open)
