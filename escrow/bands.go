@@ -16,6 +16,8 @@ import (
 //     the highest in half of the time that it may wait. So nobody starves: who waits has its share in the long
 //     run, however many calls of higher bands come. But a leaf that has its share does not rise, or those that
 //     always have calls waiting would soon leave nothing free.
+//   - While a call of a higher band waits that would take the next slot, this is not left free anyway. Then all rise, and
+//     turns decide.
 
 // LowestBand is how far a node may be below the highest band.
 const LowestBand = 9
@@ -84,10 +86,20 @@ func (p *Pool) heldBack(e *entry) bool {
 // below is how far below the highest band a call still is.
 func (p *Pool) below(e *entry) int {
 	from := p.nodes[e.leaf].claim.Below
-	if from == 0 || !p.owed(e.leaf) {
+	if from == 0 || !p.mayRise(e.leaf) {
 		return from
 	}
 	return max(0, from-int((p.now-e.asked.at)/e.rises()))
+}
+
+// mayRise reports whether the calls that wait at a leaf rise.
+func (p *Pool) mayRise(leaf NodeID) bool {
+	for below := range p.nodes[leaf].claim.Below {
+		if p.bands[below] > 0 && !p.keepsOut(below) {
+			return true
+		}
+	}
+	return p.owed(leaf)
 }
 
 // rises is how long an entry waits for each band that it rises, in µs.
@@ -101,7 +113,7 @@ func (e *entry) rises() int64 {
 
 // ripensAt is when a call that is held back need not be any more, if nothing else changes; the zero time is never.
 func (p *Pool) ripensAt(e *entry) time.Time {
-	if !p.owed(e.leaf) {
+	if !p.mayRise(e.leaf) {
 		return time.Time{}
 	}
 	from := p.nodes[e.leaf].claim.Below

@@ -173,6 +173,27 @@ func TestBands_LongRun(t *testing.T) {
 	}
 }
 
+// TestBands_Unused: beside a tenant that uses less than its share, the lowest band has its part of the rest, too. It had 8 % less while its
+// calls rose only up to its part of all slots.
+func TestBands_Unused(t *testing.T) {
+	w := newSim(t, 1, Config{Slots: 20, HoldBack: 300_000})
+	high := w.leaf(Root, Node{Weight: 3 * WeightOne}, 1)
+	low := w.leaf(Root, Node{Weight: WeightOne, Below: LowestBand}, 1)
+	small := w.leaf(Root, Node{Weight: WeightOne, Below: 4}, 1)
+	high.keep = 60
+	low.keep = 60
+	small.rate = 1
+	for _, s := range w.sources {
+		s.run = w.lognormal(time.Second)
+	}
+	w.run(time.Minute)
+	w.reset()
+	w.run(20 * time.Minute)
+	if got := low.slots.Seconds() / (low.slots + high.slots).Seconds(); math.Abs(got-0.25) > 0.0025 {
+		t.Errorf("the lowest band had %.4f of what the small tenant left, want 0.25", got)
+	}
+}
+
 // TestBands_Burst: while the lowest band fills all slots that it may, a burst of the highest waits for nothing, though it may not wait at
 // all, however long those of the lowest have waited.
 func TestBands_Burst(t *testing.T) {
