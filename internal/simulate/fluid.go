@@ -89,6 +89,7 @@ func (f *fluid) step(now time.Duration) {
 		}
 	}
 	f.cap(dt)
+	f.holdBack(dt)
 	var there amounts
 	for k, m := range f.measures {
 		there[k] = f.there(m, now, now+fluidStep) + f.spare[k]
@@ -111,27 +112,6 @@ func (f *fluid) step(now time.Duration) {
 		if m.axis == escrow.Slots {
 			f.spare[k] = 0 // a slot that was idle is gone
 		}
-	}
-}
-
-// cap cuts demands to the soft cap of each tenant. Beyond it, a tenant wants what the others leave of half of the slots.
-func (f *fluid) cap(dt float64) {
-	if f.Pool.SoftCapPPM == 0 {
-		return
-	}
-	slots := dt / escrow.Window.Seconds() // all of them for a step, in minutes of the pool
-	most := slots * float64(f.Pool.SoftCapPPM) / 1e6
-	wants := map[string]float64{} // by tenant
-	all := 0.0
-	for i, x := range f.demands {
-		wants[f.tenants[i]] += x
-	}
-	for _, x := range wants {
-		all += min(x, most)
-	}
-	for i := range f.demands {
-		want := wants[f.tenants[i]]
-		f.demands[i] *= min(1, max(most, most+slots/2-all)/max(want, fluidDust))
 	}
 }
 

@@ -42,6 +42,7 @@ var goals = map[string]goal{
 	"durations-weighted": {utilization: 0.99, misallocation: 0.03},
 	"reserve":            {utilization: 0.99, misallocation: 0.01, longRun: 0.03},
 	"soft-cap":           {utilization: 0.99, misallocation: 0.01, longRun: 0.03},
+	"bands":              {misallocation: 0.006, longRun: 0.01},
 
 	"a1": {utilization: 0.95, misallocation: 0.04, longRun: 0.03},
 	"a4": {utilization: 0.95, misallocation: 0.04, longRun: 0.03},

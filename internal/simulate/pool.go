@@ -19,6 +19,7 @@ func newPool(p scenario.Pool, now time.Time, shared bool) *escrow.Pool {
 		Slots:              p.Concurrency,
 		InteractiveReserve: p.InteractiveReserve,
 		SoftCap:            p.SoftCapPPM,
+		HoldBack:           p.HoldBackPPM,
 		Burst:              p.Burst,
 		Accounting:         p.Accounting,
 		MaxQueue:           p.MaxQueue,

@@ -64,7 +64,9 @@ func plant(pool gate, tenants []scenario.Tenant) planted {
 func (p *planted) add(pool gate, tenants []scenario.Tenant, parent escrow.NodeID, above string, claim int) {
 	for i := range tenants {
 		x := &tenants[i]
-		id := pool.Add(parent, escrow.Node{Weight: x.Weight, Floor: x.FloorTPM, Credit: x.Credit, Capped: parent == escrow.Root})
+		id := pool.Add(parent, escrow.Node{
+			Weight: x.Weight, Floor: x.FloorTPM, Credit: x.Credit, Capped: parent == escrow.Root, Below: x.Below,
+		})
 		at := len(p.claims)
 		leaf := len(x.Teams) == 0
 		p.claims = append(p.claims, federation.Claim{ID: id, Path: above + x.Name, Parent: claim, Weight: x.Weight, Leaf: leaf})

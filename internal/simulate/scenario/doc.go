@@ -19,6 +19,7 @@
 //	  min_concurrency: 4            # where an adaptive limit begins, and its least
 //	  knee: 0                       # calls that the model server serves at once; the others wait there. 0: it serves all
 //	  interactive_reserve: 0        # slots that background calls leave free
+//	  hold_back: 0                  # part of the slots that calls of priority 0 leave free; of others less, and of 9 none
 //	  soft_cap: 0                   # part of the slots that one tenant has at most, once half of them are in use; 0 is all
 //	  burst: 10s
 //	  accounting: admit_max         # admit_max | production | settle
@@ -53,7 +54,7 @@
 //	  - {at: 180s, partition: eu-west, for: 30s}             # cut off from the store
 //	  - {at: 240s, crash: us-east, for: 0s}                  # until another process is there
 //
-// A tenant may also have priority (interactive or background), floor_tpm, credit,
+// A tenant may also have priority (0 to 9, interactive as 9 or background as 0), floor_tpm, credit,
 // and cost, classes or service of its own, which its teams inherit. A zipf
 // stands for count tenants t-0001 …, which all ask openly: the k-th for k^-exponent
 // of load times the limit, together; weights are drawn from the list once, the

@@ -122,14 +122,11 @@ func (p *parser) pool(v value) {
 		"min_concurrency":     func(v value) { v.Whole(&pool.MinConcurrency, 1, mostSlots) },
 		"knee":                func(v value) { v.Whole(&pool.Knee, 0, mostSlots) },
 		"interactive_reserve": func(v value) { v.Whole(&pool.InteractiveReserve, 0, mostSlots) },
-		"soft_cap": func(v value) {
-			part := 0.0
-			v.Number(&part, 0, 0.999999)
-			pool.SoftCapPPM = int64(math.Round(part * 1e6))
-		},
-		"burst":      func(v value) { v.Duration(&pool.Burst, 0, escrow.Window) },
-		"accounting": func(v value) { strictyaml.OneOf(v, &pool.Accounting, accountingWords) },
-		"headroom":   func(v value) { v.Number(&pool.Headroom, 0, 0.5) },
+		"soft_cap":            func(v value) { millionths(v, &pool.SoftCapPPM) },
+		"hold_back":           func(v value) { millionths(v, &pool.HoldBackPPM) },
+		"burst":               func(v value) { v.Duration(&pool.Burst, 0, escrow.Window) },
+		"accounting":          func(v value) { strictyaml.OneOf(v, &pool.Accounting, accountingWords) },
+		"headroom":            func(v value) { v.Number(&pool.Headroom, 0, 0.5) },
 		"max_queue": func(v value) {
 			n := int64(pool.MaxQueue)
 			v.Whole(&n, 0, 10_000_000)
@@ -143,7 +140,17 @@ func (p *parser) pool(v value) {
 	if r, ok := there["interactive_reserve"]; ok && pool.InteractiveReserve > 0 && pool.InteractiveReserve >= pool.Concurrency {
 		r.Problem("%d leaves background calls none of %d slots; write less than concurrency", pool.InteractiveReserve, pool.Concurrency)
 	}
+	if at, ok := there["hold_back"]; ok && pool.HoldBackPPM > 0 && pool.Concurrency <= 1 {
+		at.Problem("does nothing with %d slots; write a concurrency of 2 or more, or remove it", pool.Concurrency)
+	}
 	p.adaptive(there)
+}
+
+// millionths reads a part of less than all.
+func millionths(v value, into *int64) {
+	part := 0.0
+	v.Number(&part, 0, 0.999999)
+	*into = int64(math.Round(part * 1e6))
 }
 
 // adaptive completes a limit that moves, and reports contradictions.
@@ -157,6 +164,8 @@ func (p *parser) adaptive(there map[string]value) {
 		at.Problem("is not simulated with a reserve; remove interactive_reserve")
 	case moves && pool.SoftCapPPM > 0:
 		at.Problem("does not go together with a soft cap; remove soft_cap")
+	case moves && pool.HoldBackPPM > 0:
+		at.Problem("does not go together with a hold-back; remove hold_back")
 	case moves && !minimum:
 		pool.MinConcurrency = min(4, pool.Concurrency)
 	case minimum && !moves:

@@ -54,8 +54,10 @@ type Pool struct {
 	InteractiveReserve int64
 	// SoftCapPPM is how many of the slots one tenant may have once half of them are in use, in millionths; 0 is no cap.
 	SoftCapPPM int64
-	Burst      time.Duration
-	Accounting escrow.Accounting
+	// HoldBackPPM is how many of the slots calls of the lowest band leave free (Tenant.Below), in millionths.
+	HoldBackPPM int64
+	Burst       time.Duration
+	Accounting  escrow.Accounting
 	// Headroom is the part of every rolling limit that is left unused.
 	Headroom   float64
 	MaxQueue   int
@@ -103,12 +105,14 @@ type Tenant struct {
 	Name       string
 	Weight     escrow.Weight
 	Background bool
-	FloorTPM   int64
-	Credit     time.Duration
-	Load       Load
-	Work       Work
-	Spread     Spread
-	Teams      []Tenant
+	// Below is how many bands its calls are below the highest, in a pool with HoldBackPPM.
+	Below    int
+	FloorTPM int64
+	Credit   time.Duration
+	Load     Load
+	Work     Work
+	Spread   Spread
+	Teams    []Tenant
 }
 
 // LoadKind is the manner in which a tenant asks.

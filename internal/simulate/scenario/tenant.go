@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"time"
 
@@ -36,11 +37,9 @@ func (p *parser) tenant(v value, above string) []Tenant {
 	own := Work{Cost: p.work.Cost}
 	var teams, zipf value
 	readers := map[string]func(value){
-		"name":   func(v value) { v.Name(&t.Name) },
-		"weight": func(v value) { weight(v, &t.Weight) },
-		"priority": func(v value) {
-			strictyaml.OneOf(v, &t.Background, map[string]bool{"interactive": false, "background": true})
-		},
+		"name":      func(v value) { v.Name(&t.Name) },
+		"weight":    func(v value) { weight(v, &t.Weight) },
+		"priority":  t.priority,
 		"floor_tpm": func(v value) { v.Whole(&t.FloorTPM, 0, escrow.MaxLimit) },
 		"credit":    func(v value) { v.Duration(&t.Credit, 0, escrow.Window) },
 		"load":      func(v value) { load(v, &t.Load) },
@@ -113,6 +112,26 @@ func (t *Tenant) contradictions(v value, there map[string]value) {
 	if at, ok := there["weight"]; ok {
 		if _, many := there["zipf"]; many {
 			at.Problem("stands beside zipf, which has weights; remove it")
+		}
+	}
+}
+
+// priority reads a word or a number, as a policy has them.
+func (t *Tenant) priority(v value) {
+	text, ok := v.Scalar()
+	if !ok {
+		return
+	}
+	n, err := strconv.Atoi(text)
+	switch {
+	case err == nil && (n < 0 || n > escrow.LowestBand):
+		v.Problem("%d is not a priority; write 0 to %d, interactive or background", n, escrow.LowestBand)
+	case err == nil:
+		t.Below = escrow.LowestBand - n
+	default:
+		strictyaml.OneOf(v, &t.Background, map[string]bool{"interactive": false, "background": true})
+		if t.Background {
+			t.Below = escrow.LowestBand
 		}
 	}
 }
