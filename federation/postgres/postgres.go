@@ -36,9 +36,9 @@ type Store struct {
 }
 
 const (
-	// connections are few: a pool has one beat under way at a time. Calls that ask have others, or
-	// beats would wait for them.
-	connections    = 4
+	// connections are few: a pool has one beat under way at a time. But while the server is silent each beat leaves a
+	// connection behind that is being made, for up to connectTimeout. Calls that ask have others, or beats would wait for them.
+	connections    = 8
 	askConnections = 16
 	// connectTimeout suffices for the six round trips of a connection with TLS and a password, to a server that is far.
 	connectTimeout = 5 * time.Second
@@ -246,7 +246,9 @@ func write(ctx context.Context, conn *pgxpool.Conn, pool string, account []byte)
 // Look implements runner.Store.
 func (s *Store) Look(ctx context.Context, pool string) (federation.View, error) {
 	var w row
-	err := s.db.QueryRow(ctx, "SELECT account, "+s.clock+" FROM llmgov_pools WHERE pool = $1", pool).Scan(&w.account, &w.now)
+	err := use(ctx, s.db, func(conn *pgxpool.Conn) error {
+		return conn.QueryRow(ctx, "SELECT account, "+s.clock+" FROM llmgov_pools WHERE pool = $1", pool).Scan(&w.account, &w.now)
+	})
 	if errors.Is(err, pgx.ErrNoRows) || missing(err) {
 		return federation.View{}, nil
 	}

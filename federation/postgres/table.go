@@ -48,8 +48,19 @@ func use(ctx context.Context, db *pgxpool.Pool, do func(*pgxpool.Conn) error) er
 	if err != nil {
 		return err
 	}
-	defer conn.Release() // which closes it, if it is in the middle of something
+	defer release(conn)
 	return do(conn)
+}
+
+// release gives a connection back, or closes it if it is in the middle of something. One that is being closed already does not
+// count any more: to close it takes a quarter of a minute if the server does not answer that either, and a few of them would
+// leave no connection for when it is back.
+func release(conn *pgxpool.Conn) {
+	if conn.Conn().IsClosed() {
+		conn.Hijack()
+		return
+	}
+	conn.Release()
 }
 
 // make makes the table, unless another process has.
