@@ -34,6 +34,8 @@ type Call struct {
 	Claim Claim
 	// Via is the upstreams that it may use, in a pool that has Upstreams.
 	Via Mask
+	// Conversation identifies the calls that the upstreams would rather have together; 0 is none.
+	Conversation uint64
 }
 
 // Retry is whether a call was offered, and refused, before.

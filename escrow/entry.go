@@ -33,6 +33,7 @@ type entry struct {
 	maxWait time.Duration
 	known   bool // whether it has no other place: see Claim.known
 	via     Mask
+	of      uint64 // Call.Conversation
 
 	// As it was weighed.
 	expect  int64 // tokens

@@ -20,8 +20,9 @@ type Upstreams interface {
 	// Able are those of some upstreams that can take a call of a cost at all, once they are idle. It is never empty: if none
 	// can, it is those that come nearest.
 	Able(among Mask, c Cost) Mask
-	// Choose picks the upstream for a call of a cost, of those among which have room for it. It changes nothing.
-	Choose(now time.Time, among Mask, c Cost) (upstream int, ok bool)
+	// Choose picks the upstream for a call of a cost and a conversation (Call.Conversation), of those among which have room for
+	// it. It changes nothing.
+	Choose(now time.Time, among Mask, c Cost, of uint64) (upstream int, ok bool)
 	// Lack is why none of them has room: an axis, and when one may have. The zero time means: only when a call ends,
 	// or the limits change.
 	Lack(now time.Time, among Mask, c Cost) (Axis, time.Time)
@@ -75,7 +76,7 @@ func (p *Pool) Move(now time.Time, h Handle, among Mask, spent Cost) (upstream i
 	p.advance(now)
 	e := &p.entries[n]
 	among &= p.upstreams.Able(among.With(e.upstream), e.cost) // the one where it is can take it
-	upstream, ok = p.upstreams.Choose(now, among, e.cost)
+	upstream, ok = p.upstreams.Choose(now, among, e.cost, e.of)
 	if !ok {
 		return 0, false
 	}
@@ -102,7 +103,7 @@ func (p *Pool) place(now time.Time, e *entry, without Mask) (lacks Axis, at time
 	if p.upstreams == nil {
 		return Slots, time.Time{}, true
 	}
-	upstream, ok := p.upstreams.Choose(now, e.via&^without, e.cost)
+	upstream, ok := p.upstreams.Choose(now, e.via&^without, e.cost, e.of)
 	if !ok {
 		p.noteFull(e.via)
 		lacks, at = p.upstreams.Lack(now, e.via, e.cost)

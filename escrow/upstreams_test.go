@@ -55,7 +55,7 @@ func (u *outlets) Able(among Mask, c Cost) (able Mask) {
 
 func (o *outlet) full() bool { return o.slots > 0 && o.running >= o.slots }
 
-func (u *outlets) Choose(now time.Time, among Mask, c Cost) (int, bool) {
+func (u *outlets) Choose(now time.Time, among Mask, c Cost, _ uint64) (int, bool) {
 	for i, o := range u.list {
 		o.Advance(now)
 		if among&Mask(0).With(i) != 0 && !o.full() && o.Room() >= min(c[Tokens], o.Limit()) {
@@ -385,7 +385,7 @@ func TestUpstreams_Machine(t *testing.T) {
 				if _, fits := p.fits(now, &e); !fits || p.passed == everywhere || e.via&^p.passed == 0 {
 					continue
 				}
-				if _, ok := u.Choose(now, e.via&^p.passed, e.cost); ok {
+				if _, ok := u.Choose(now, e.via&^p.passed, e.cost, 0); ok {
 					t.Fatalf("seed %d: leaf %d waits although an upstream of %03b has room that nobody waits for (%03b)", seed, leaf, e.via, p.passed)
 				}
 			}

@@ -24,6 +24,8 @@ type Request struct {
 	// Via is the set of the pool's upstreams to which the call may go, by their index in Pool.Upstreams: bit 0 is the
 	// first. 0 is all. It is for pools that have Upstreams.
 	Via uint64
+	// Conversation identifies calls that would rather go to the same of these upstreams; 0 is none.
+	Conversation uint64
 	// Stream marks the lease of a stream.
 	Stream bool
 	// Background lets interactive calls go first.

@@ -76,7 +76,7 @@ func (p *pool) upstreamsComingLocked(now time.Time, call *escrow.Call) (coming b
 		return false
 	}
 	able := p.upstreams.Able(call.Via, call.Most)
-	if _, has := p.upstreams.Choose(now, able, call.Most); has {
+	if _, has := p.upstreams.Choose(now, able, call.Most, call.Conversation); has {
 		return false
 	}
 	p.upstreams.Each(able, func(_ int, u *placement.Upstream[upstreamLimits]) {

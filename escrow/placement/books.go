@@ -7,6 +7,7 @@ import (
 
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/limits"
+	"github.com/llmgov/llmgov/internal/affinity"
 )
 
 // Books are a pool's upstreams, as its escrow.Pool asks for them. Nil are those of a pool whose upstreams have no limits of
@@ -19,6 +20,8 @@ type Books[L Limits] struct {
 	// holds says that the provider counts tokens later than at admission. A running call then counts all the time, and
 	// for a minute after its end, which is never less than the provider counts.
 	holds bool
+
+	candidates []affinity.Candidate // room for those of one choice
 }
 
 // call is a running call.
@@ -49,20 +52,50 @@ func (b *Books[L]) Able(among escrow.Mask, c escrow.Cost) (able escrow.Mask) {
 	return able
 }
 
-// Choose picks an upstream with room for a call: of the lowest order, there by weight.
-func (b *Books[L]) Choose(now time.Time, among escrow.Mask, c escrow.Cost) (index int, ok bool) {
-	cost := CostOf(c)
-	var best *Upstream[L]
+// Choose picks an upstream with room for a call: of the lowest order, there the one where its conversation goes, or, without a
+// conversation, by weight.
+func (b *Books[L]) Choose(now time.Time, among escrow.Mask, c escrow.Cost, of uint64) (index int, ok bool) {
+	list := b.withRoom(now, among, CostOf(c))
+	switch {
+	case len(list) == 0:
+		return 0, false
+	case of == uint64(affinity.None):
+		return b.next(list), true
+	}
+	return affinity.Home(list, affinity.Conversation(of)).Index, true
+}
+
+// withRoom are the upstreams of the lowest order with room for a cost.
+func (b *Books[L]) withRoom(now time.Time, among escrow.Mask, c limits.Cost) []affinity.Candidate {
+	list := b.candidates[:0]
+	lowest := int64(math.MaxInt64)
 	b.Each(among, func(i int, u *Upstream[L]) {
-		if best != nil && (u.Order > best.Order || u.Order == best.Order && u.turn >= best.turn) {
+		if u.Order > lowest {
 			return
 		}
-		if _, lacks := u.lacks(now, cost); !lacks {
-			best = u
-			index = i
+		if _, lacks := u.lacks(now, c); lacks {
+			return
 		}
+		if u.Order < lowest {
+			lowest = u.Order
+			list = list[:0]
+		}
+		list = append(list, affinity.Candidate{Index: i, Seed: u.seed, Weight: max(u.Weight, 1), Running: u.running})
 	})
-	return index, best != nil
+	b.candidates = list
+	return list
+}
+
+// next is the one of some upstreams whose turn it is.
+func (b *Books[L]) next(list []affinity.Candidate) (index int) {
+	best := math.Inf(1)
+	for _, c := range list {
+		if turn := b.List[c.Index].turn; turn < best {
+			best = turn
+			index = c.Index
+		}
+	}
+	return index
 }
 
 // Lack is what the upstreams lack for a call, and when the first of them may have it.
@@ -131,6 +164,7 @@ func (b *Books[L]) Begin(now time.Time, slot uint32, index int, c escrow.Cost) {
 		}
 	}
 	u.turn = max(u.turn, latest-1) + 1/float64(max(u.Weight, 1)) // one that was full does not catch up
+	u.running++
 	b.calls[slot] = call[L]{at: u, hold: u.Limits.Book(now, CostOf(c), b.holds), began: now}
 }
 
@@ -141,6 +175,7 @@ func (b *Books[L]) End(now time.Time, slot uint32, actual escrow.Cost) {
 		return // it began before the pool had upstreams with limits
 	}
 	c := &b.calls[slot]
+	u.running--
 	u.Ended += actual[escrow.Requests]
 	u.Tokens += actual[escrow.Tokens]
 	ran := time.Duration(0)

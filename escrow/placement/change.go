@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/internal/affinity"
 )
 
 // Config says which upstreams a pool has.
@@ -24,7 +25,7 @@ func (b *Books[L]) Next(now time.Time, c Config, open func(name string) L) *Book
 	for _, spec := range c.Upstreams {
 		u := b.named(spec.Name)
 		if u == nil {
-			u = &Upstream[L]{Limits: open(spec.Name)}
+			u = &Upstream[L]{Limits: open(spec.Name), seed: affinity.SeedOf(spec.Name)}
 		}
 		u.Spec = spec
 		u.left = time.Time{}

@@ -1,6 +1,6 @@
 // Package placement decides where a pool's calls go if its upstreams have limits of their own, and keeps the books of these. The
 // pool's tree says who goes next (package escrow, Upstreams); [Books] say where: to an upstream of the lowest order with
-// room for the call, there by weight.
+// room for the call, there by weight, or where its conversation goes (package affinity).
 //
 //	escrow.Pool ── Choose, Lack, Wait ──► Books ──► Limits of each upstream: a limits.Set,
 //	            ── Begin, End ──────────►           plain (Account), or behind a lock and shared with other processes

@@ -46,8 +46,10 @@ type Upstream[L Limits] struct {
 	// Tokens and Ended are the sums of all calls that ended there.
 	Tokens, Ended int64
 
-	turn float64   // calls that began here, by weight: of those of one order the least goes first
-	left time.Time // when it left the list; zero while it is in it
+	seed    uint64    // for conversations
+	running int64     // calls
+	turn    float64   // calls that began here, by weight: of those of one order the least goes first
+	left    time.Time // when it left the list; zero while it is in it
 }
 
 // takes is how many tokens of a call the limits have room for once they are idle.

@@ -18,6 +18,8 @@ type Ask struct {
 	Answer  Answer
 	// Via is the set of the pool's upstreams to which the call may go, by their index; 0 is all that its tenant may reach.
 	Via uint64
+	// Conversation identifies the calls of one conversation, which would rather go to the same upstream; 0 is none.
+	Conversation uint64
 	// Free calls take no tokens. They count as a request.
 	Free       bool
 	Stream     bool

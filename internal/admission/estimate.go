@@ -18,6 +18,7 @@ func (c *Call) Estimate() *Refusal {
 	req.Claim = claimOf(c.Tenant.Name, &a.Retry)
 	req.Interrupt = c.Early
 	req.Price = c.price(a)
+	req.Conversation = a.Conversation
 	req.Via = a.Via
 	if req.Via == 0 {
 		req.Via = c.Pool.Reach(c.Tenant)

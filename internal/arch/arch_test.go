@@ -51,7 +51,7 @@ var rules = map[string]rule{
 		reason: "the core is pure: no clock, goroutine, lock or I/O",
 	},
 	"escrow/placement": {
-		may:    []string{"escrow", "escrow/limits"},
+		may:    []string{"escrow", "escrow/limits", "internal/affinity"},
 		not:    []string{"net", "net/http", "os", "log", "log/slog", "sync", "sync/atomic", "context"},
 		reason: "the core is pure: no clock, goroutine, lock or I/O",
 	},
@@ -294,7 +294,12 @@ var rules = map[string]rule{
 		not:    []string{"net", "net/http"},
 		reason: "what is kept on disk knows the governor's records, and not what they are for",
 	},
+	"internal/affinity": {
+		not:    []string{"net", "net/http", "os", "log", "log/slog", "sync", "sync/atomic", "context", "time"},
+		reason: "a choice by a hash",
+	},
 	"internal/upstreams": {
+		may:    []string{"internal/affinity"},
 		not:    []string{"net", "os", "log", "log/slog", "context"},
 		reason: "what is believed of upstreams is decided by what is told, at the time that is told",
 	},
@@ -529,7 +534,7 @@ var rules = map[string]rule{
 			"internal/text", "internal/bearer", "internal/crash",
 			"internal/connections", "internal/dial", "internal/intake", "internal/logging", "internal/rateheaders", "internal/recent", "internal/sampled",
 			"internal/admission", "internal/policy", "governor", "governor/tokens", "escrow", "escrow/lengths", "tenants", "tenants/keyfile", "streaming", "internal/telemetry",
-			"internal/tracing", "internal/form", "internal/splice", "internal/gateway/head", "internal/gateway/describe", "internal/gateway/dialect", "internal/gateway/realtime", "internal/gateway/relay", "internal/gateway/route", "internal/gateway/stored", "internal/gateway/upstream", "internal/gateway/usage", "internal/adminview", "internal/objects", "internal/answers", "internal/upstreams", "internal/events", "internal/history", "internal/adminapi",
+			"internal/tracing", "internal/form", "internal/splice", "internal/gateway/head", "internal/gateway/describe", "internal/gateway/dialect", "internal/gateway/realtime", "internal/gateway/relay", "internal/gateway/route", "internal/gateway/stored", "internal/gateway/upstream", "internal/gateway/usage", "internal/adminview", "internal/objects", "internal/answers", "internal/affinity", "internal/upstreams", "internal/events", "internal/history", "internal/adminapi",
 			"github.com/tidwall/gjson", "github.com/coder/websocket",
 		},
 		reason: "the request path calls no network store",

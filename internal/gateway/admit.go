@@ -70,10 +70,13 @@ func (c *call) describe() {
 		a.Prompt.Body = c.body
 	}
 	a.Retry = c.retry()
-	a.Via = uint64(c.tries.may)
-	if c.route.ToObjects() && !c.route.Realtime { // see firstTry
-		a.Via &= -a.Via
+	if c.route.ToObjects() && !c.route.Realtime {
+		// new objects are made at the first, because lists look for them there
+		c.tries.pin(c.tries.may & -c.tries.may)
 	}
+	c.tries.of = c.conversation()
+	a.Via = uint64(c.tries.may)
+	a.Conversation = uint64(c.tries.of)
 }
 
 // acquire waits until the call is admitted.

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/llmgov/llmgov/internal/affinity"
 	"github.com/llmgov/llmgov/internal/logging"
 	"github.com/llmgov/llmgov/internal/testkit/admissiontest"
 	"github.com/llmgov/llmgov/internal/upstreams"
@@ -47,7 +48,7 @@ func TestPausedCallsAreNotInFlight(t *testing.T) {
 	later := now.Add(time.Hour)
 	sent := map[*upstreams.Member]int{}
 	for id := range uint64(100) {
-		choice := pool.set.Choose(later, pool.set.All(), upstreams.ConversationOf("acme", id))
+		choice := pool.set.Choose(later, pool.set.All(), affinity.ConversationOf("acme", id))
 		m := pool.set.Members[choice.Index]
 		m.Report(later, upstreams.Result{Outcome: upstreams.Served, Began: later, Probe: choice.Probe})
 		m.Leave()

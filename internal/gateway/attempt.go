@@ -6,6 +6,7 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/admission"
+	"github.com/llmgov/llmgov/internal/affinity"
 	"github.com/llmgov/llmgov/internal/gateway/describe"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/internal/upstreams"
@@ -15,11 +16,6 @@ import (
 // firstTry chooses the upstream that the call goes to. It waits while all are busy, if
 // the call may wait still.
 func (c *call) firstTry() *refusal {
-	if c.route.ToObjects() && !c.route.Realtime {
-		// new objects are made at the first, because lists look for them there
-		c.tries.pin(c.tries.may & -c.tries.may)
-	}
-	c.tries.of = c.conversation()
 	for {
 		ch := c.choose()
 		if ch.OK {
@@ -47,16 +43,16 @@ func (c *call) tryAnswering(none upstreams.Choice) *refusal {
 }
 
 // conversation is the one to which the call belongs, if that decides where it goes.
-func (c *call) conversation() upstreams.Conversation {
+func (c *call) conversation() affinity.Conversation {
 	only := c.tries.may&(c.tries.may-1) == 0
 	if only || c.pool.Affinity == tenants.AffinityNone {
-		return upstreams.None
+		return affinity.None
 	}
 	id := describe.Conversation(c.r.Header, c.head.Conversation, c.pool.Affinity == tenants.AffinityMessages)
 	if id == 0 {
-		return upstreams.None
+		return affinity.None
 	}
-	return upstreams.ConversationOf(c.Tenant.Name, id)
+	return affinity.ConversationOf(c.Tenant.Name, id)
 }
 
 // noneReady refuses a call for which no upstream is ready.

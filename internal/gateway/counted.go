@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/affinity"
 	"github.com/llmgov/llmgov/internal/upstreams"
 )
 
@@ -73,7 +74,7 @@ func (c *call) move(others upstreams.Mask, lost governor.Usage, sent bool) upstr
 
 // tryAt chooses the upstream at which the call is counted. While that is probed by the call, others do not go there.
 func (c *call) tryAt(there upstreams.Mask) upstreams.Choice {
-	ch := c.pool.set.Choose(time.Now(), there, upstreams.None)
+	ch := c.pool.set.Choose(time.Now(), there, affinity.None)
 	if ch.Probe {
 		c.g.believe(c.pool)
 	}

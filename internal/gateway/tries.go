@@ -4,13 +4,14 @@ import (
 	"context"
 	"time"
 
+	"github.com/llmgov/llmgov/internal/affinity"
 	"github.com/llmgov/llmgov/internal/upstreams"
 )
 
 // tries are the ways of a call to the upstreams of its pool.
 type tries struct {
 	may    upstreams.Mask // the upstreams that can serve the call
-	of     upstreams.Conversation
+	of     affinity.Conversation
 	pinned bool           // no others can, because these have the objects to which it refers
 	been   upstreams.Mask // the upstreams where it was since it was last admitted
 	count  int            // in all

@@ -122,6 +122,9 @@ func (s *state) readyLocked(now time.Time) readiness {
 	return readiness{answers: s.breaker.answers, at: s.breaker.until}
 }
 
+// Leave ends a call for which the upstream was chosen.
+func (s *state) Leave() { s.running.Add(-1) }
+
 // Report records the outcome of a try.
 func (s *state) Report(now time.Time, r Result) (e Events) {
 	s.mu.Lock()

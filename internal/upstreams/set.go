@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/llmgov/llmgov/internal/affinity"
 )
 
 // Most is the largest number of upstreams of a pool.
@@ -31,8 +33,8 @@ type Set struct {
 	limited bool // its members have limits of their own
 
 	mu    sync.Mutex
-	wheel [Most]int64     // guarded by mu: the lead of each over its turn
-	homes [Most]candidate // guarded by mu: room for those of one choice
+	wheel [Most]int64              // guarded by mu: the lead of each over its turn
+	homes [Most]affinity.Candidate // guarded by mu: room for those of one choice
 }
 
 // Mask is a subset of a Set's members, by their index.
@@ -45,7 +47,7 @@ func (m Mask) With(i int) Mask { return m | 1<<i }
 func New(list []Spec, before *Set) *Set {
 	s := &Set{}
 	for i, spec := range list {
-		m := &Member{Name: spec.Name, Weight: spec.Weight, Order: spec.Order, tpm: spec.TPM, rpm: spec.RPM, seed: hashOf(spec.Name)}
+		m := &Member{Name: spec.Name, Weight: spec.Weight, Order: spec.Order, tpm: spec.TPM, rpm: spec.RPM, seed: affinity.SeedOf(spec.Name)}
 		if before != nil {
 			for _, old := range before.Members {
 				if old.Name == spec.Name && old.identity == spec.Identity {
@@ -87,7 +89,7 @@ type Choice struct {
 // Choose picks one of some members: of those that are ready, one of the lowest order; there the one that is next for
 // the call's conversation, or, if it has none, the one whose turn it is by weight. The same calls before
 // it and in flight make the same choice. The call is in flight there until it Leaves.
-func (s *Set) Choose(now time.Time, among Mask, of Conversation) Choice {
+func (s *Set) Choose(now time.Time, among Mask, of affinity.Conversation) Choice {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	ready, none := s.ready(now, among)
@@ -95,7 +97,7 @@ func (s *Set) Choose(now time.Time, among Mask, of Conversation) Choice {
 		return none
 	}
 	best := 0
-	if of == None {
+	if of == affinity.None {
 		best = s.turnLocked(ready)
 	} else {
 		best = s.homeLocked(ready, of)
@@ -141,6 +143,16 @@ func (s *Set) Ready(now time.Time, among Mask) (ready Mask) {
 		}
 	}
 	return ready
+}
+
+// homeLocked picks the member where a conversation goes.
+func (s *Set) homeLocked(ready Mask, of affinity.Conversation) int {
+	list := s.homes[:0]
+	for i := range s.each(ready) {
+		m := s.Members[i]
+		list = append(list, affinity.Candidate{Index: i, Seed: m.seed, Weight: m.Weight, Running: m.running.Load()})
+	}
+	return affinity.Home(list, of).Index
 }
 
 // turnLocked turns the wheel, by one call, of the members whose turn it may be.

@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/llmgov/llmgov/internal/affinity"
 )
 
 var t0 = time.Date(2026, 1, 5, 12, 0, 0, 0, time.UTC)
@@ -25,7 +27,7 @@ func TestChoose_Smooth(t *testing.T) {
 	s := setOf(5, 1, 1)
 	got := ""
 	for range 14 {
-		got += s.Members[s.Choose(t0, s.All(), None).Index].Name
+		got += s.Members[s.Choose(t0, s.All(), affinity.None).Index].Name
 	}
 	if want := "aabacaaaabacaa"; got != want {
 		t.Errorf("calls go %s, want %s", got, want)
@@ -48,7 +50,7 @@ func TestChoose_Weights(t *testing.T) {
 			}
 		}
 		for range calls {
-			c := s.Choose(t0, among, None)
+			c := s.Choose(t0, among, affinity.None)
 			if !c.OK || among>>c.Index&1 == 0 {
 				t.Fatalf("%+v of %b", c, among)
 			}
@@ -74,7 +76,7 @@ func TestChoose_Order(t *testing.T) {
 	}
 	calls := func(at time.Duration, among Mask) (got string) {
 		for range 3 {
-			c := s.Choose(t0.Add(at), among, None)
+			c := s.Choose(t0.Add(at), among, affinity.None)
 			if !c.OK {
 				return got + " none before " + c.At.Sub(t0).String()
 			}
@@ -126,7 +128,7 @@ func TestChoose_LowestReady(t *testing.T) {
 					want = o
 				}
 			}
-			c := s.Choose(now, among, None)
+			c := s.Choose(now, among, affinity.None)
 			if c.OK != (want >= 0) || c.OK && (orders[c.Index] != want || now.Before(until[c.Index])) {
 				t.Fatalf("%+v is chosen of orders %v, the lowest that is ready is %d", c, orders, want)
 			}
@@ -177,11 +179,11 @@ func TestBreaker(t *testing.T) {
 			for i, st := range steps {
 				now := t0.Add(st.at * time.Second)
 				if st.probe {
-					if c := s.Choose(now, s.All(), None); !c.OK || !c.Probe {
+					if c := s.Choose(now, s.All(), affinity.None); !c.OK || !c.Probe {
 						t.Fatalf("step %d: %+v is no probe", i, c)
 					}
 					st.began = st.at
-					if c := s.Choose(now, s.All(), None); c.OK {
+					if c := s.Choose(now, s.All(), affinity.None); c.OK {
 						t.Fatalf("step %d: a second call goes beside the probe", i)
 					}
 				}
@@ -206,7 +208,7 @@ func TestBreaker_Half(t *testing.T) {
 	opened := 0
 	for i := range 6000 { // a minute
 		now := t0.Add(time.Duration(i) * 10 * time.Millisecond)
-		c := s.Choose(now, s.All(), None)
+		c := s.Choose(now, s.All(), affinity.None)
 		if _, ok := s.Answering(now, s.All()); !ok && !c.OK {
 			t.Fatalf("call %d goes nowhere", i)
 		}
@@ -253,13 +255,13 @@ func TestCool(t *testing.T) {
 			if got := m.State(now); !got.Busy || got.Retry.Sub(now) != c.want || !got.Up {
 				t.Errorf("left alone for %v, want %v", got.Retry.Sub(now), c.want)
 			}
-			if ch := s.Choose(now, s.All(), None); ch.Index != 1 {
+			if ch := s.Choose(now, s.All(), affinity.None); ch.Index != 1 {
 				t.Error("the busy one is chosen")
 			}
-			if ch := s.Choose(now, 1, None); ch.OK || !ch.Busy || !ch.At.Equal(now.Add(c.want)) {
+			if ch := s.Choose(now, 1, affinity.None); ch.OK || !ch.Busy || !ch.At.Equal(now.Add(c.want)) {
 				t.Errorf("alone it is %+v", ch)
 			}
-			if ch := s.Choose(now.Add(c.want), 1, None); !ch.OK {
+			if ch := s.Choose(now.Add(c.want), 1, affinity.None); !ch.OK {
 				t.Error("it is not chosen when its pause is over")
 			}
 		})
@@ -439,7 +441,7 @@ func TestNoAllocations(t *testing.T) {
 	r := Result{Told: Told{Tokens: 1000, Requests: 10}, Model: "m"}
 	s.Members[0].Report(t0, r)
 	if n := testing.AllocsPerRun(100, func() {
-		s.Choose(t0, s.All(), None)
+		s.Choose(t0, s.All(), affinity.None)
 		s.Members[0].Report(t0, r)
 	}); n != 0 {
 		t.Errorf("%v allocations", n)

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -177,6 +178,57 @@ func TestAffinity_KeepsNobodyBusy(t *testing.T) {
 			}
 			for range 40 {
 				<-done
+			}
+		}
+		s.CheckIdle()
+	})
+}
+
+// Upstreams with limits of their own keep conversations too, as far as they have room: a conversation with more calls than
+// that goes on elsewhere at once, and none is at an upstream of a higher order while one of a lower has room.
+func TestAffinity_Limits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := harness.PoolOf(1, 1, 1)
+		p.Concurrency = 0
+		handlers := map[string]http.Handler{}
+		var list []*harness.Upstream
+		for i := range p.Upstreams {
+			u := harness.NewUpstream(t, mock.Config{FirstToken: time.Second})
+			p.Upstreams[i].Name = "up" + strconv.Itoa(i)
+			p.Upstreams[i].Concurrency = 2
+			handlers[p.Upstreams[i].Name] = u
+			list = append(list, u)
+		}
+		p.Upstreams[2].Order = 1
+		s := harness.New(t, harness.World{Pool: p, Tenants: []tenants.Tenant{harness.Tenant("a", 1)}, Upstreams: handlers})
+		defer s.Close()
+		call := func(session int) {
+			if ans := s.Call(t.Context(), "a", harness.Chat(false, 5, ""), "x-llmgov-session", fmt.Sprint(session)); ans.Status != 200 {
+				t.Errorf("session %d: %d %s", session, ans.Status, ans.Body)
+			}
+		}
+		homes := map[int]int{}
+		for session := range 16 {
+			for range 4 {
+				call(session)
+			}
+			at := visited(list)
+			if len(at) != 1 {
+				t.Errorf("calls of session %d went to upstreams %v, want 1", session, at)
+			}
+			homes[at[0]]++
+		}
+		if homes[0] == 0 || homes[1] == 0 || homes[2] != 0 {
+			t.Errorf("sessions went to upstreams %v, want all to the first two", homes)
+		}
+		var calls sync.WaitGroup
+		for range 6 {
+			calls.Go(func() { call(0) })
+		}
+		calls.Wait()
+		for i, u := range list {
+			if n := u.Calls.Load(); n != 2 {
+				t.Errorf("of six calls of a session %d went to upstream %d, which takes two", n, i)
 			}
 		}
 		s.CheckIdle()

@@ -1,4 +1,6 @@
-package upstreams
+// Package affinity picks the upstream where the calls of a conversation go, because it has the beginning of their prompts cached:
+// weighted rendezvous hashing with bounded loads. Nothing is remembered, and all gateways agree.
+package affinity
 
 import (
 	"hash/crc64"
@@ -26,38 +28,31 @@ const (
 	mostBeside      = 1
 )
 
-// candidate is an upstream as a conversation sees it.
-type candidate struct {
-	index   int
-	seed    uint64 // a hash of its name
-	weight  int64
-	running int64 // calls in flight
+// Candidate is an upstream as a conversation sees it.
+type Candidate struct {
+	Index   int
+	Seed    uint64 // of its name: SeedOf
+	Weight  int64
+	Running int64 // calls in flight
 }
 
-// homeLocked picks the member where a conversation goes.
-func (s *Set) homeLocked(ready Mask, of Conversation) int {
-	list := s.homes[:0]
-	for i := range s.each(ready) {
-		m := s.Members[i]
-		list = append(list, candidate{index: i, seed: m.seed, weight: m.Weight, running: m.running.Load()})
-	}
-	return home(list, of).index
-}
+// SeedOf is the seed of an upstream.
+func SeedOf(name string) uint64 { return hashOf(name) }
 
-// home is the first candidate in the order of a conversation that has room for another call.
+// Home is the first candidate in the order of a conversation that has room for another call.
 //
 // The order is weighted rendezvous hashing: each candidate draws a time from a hash of both names, exponentially
 // distributed with its weight as the rate, and the earliest is first. So all gateways have the same order without
 // asking each other, each candidate comes first for its part of the conversations, and when one leaves, no
 // conversation moves but its own.
-func home(list []candidate, of Conversation) candidate {
+func Home(list []Candidate, of Conversation) Candidate {
 	running := int64(1) // with the call itself
 	weights := int64(0)
 	for _, c := range list {
-		running += c.running
-		weights += c.weight
+		running += c.Running
+		weights += c.Weight
 	}
-	first := candidate{}
+	first := Candidate{}
 	earliest := math.Inf(1)
 	for _, c := range list {
 		at := c.arrival(of)
@@ -70,20 +65,17 @@ func home(list []candidate, of Conversation) candidate {
 }
 
 // arrival is the time that a candidate draws for a conversation.
-func (c *candidate) arrival(of Conversation) float64 {
+func (c *Candidate) arrival(of Conversation) float64 {
 	const steps = 1 << 53 // that a float64 tells apart
-	drawn := (float64(mixed(uint64(of)^c.seed)>>11) + 0.5) / steps
-	return -math.Log(drawn) / float64(c.weight)
+	drawn := (float64(mixed(uint64(of)^c.Seed)>>11) + 0.5) / steps
+	return -math.Log(drawn) / float64(c.Weight)
 }
 
 // hasRoom reports whether a candidate may take the call, with which so many are in flight at all candidates. If none had room,
 // there would be more calls than that.
-func (c *candidate) hasRoom(running, weights int64) bool {
-	return (c.running-mostBeside)*mostDenominator*weights < mostNumerator*running*c.weight
+func (c *Candidate) hasRoom(running, weights int64) bool {
+	return (c.Running-mostBeside)*mostDenominator*weights < mostNumerator*running*c.Weight
 }
-
-// Leave ends a call for which the upstream was chosen.
-func (s *state) Leave() { s.running.Add(-1) }
 
 var polynomial = crc64.MakeTable(crc64.ECMA)
 
