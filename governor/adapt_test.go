@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow/adaptive"
+	"github.com/llmgov/llmgov/escrow/slots"
 	"github.com/llmgov/llmgov/internal/testkit"
 )
 
@@ -135,8 +136,8 @@ func TestAdaptive_LearnsFromCallsOnly(t *testing.T) {
 			take(Request{Model: "m"}).Settle(Usage{})
 			take(Request{Model: "m", Forced: true}).Charge(Usage{Output: 10})
 		}
-		if fresh := adaptive.NewFleet(adaptive.Config{Law: adaptive.Gradient, Min: 4, Max: 200}); !reflect.DeepEqual(p.limiter, fresh) {
-			t.Fatalf("what is no call has taught something: %+v", p.limiter)
+		if fresh := adaptive.NewFleet(adaptive.Config{Law: adaptive.Gradient, Min: 4, Max: 200}); !reflect.DeepEqual(p.slots.Limiter, fresh) {
+			t.Fatalf("what is no call has taught something: %+v", p.slots.Limiter)
 		}
 		for range 60 {
 			take(Request{Model: "m"}).Settle(Usage{Output: 10})
@@ -320,7 +321,7 @@ func TestAdaptive_SharedWait(t *testing.T) {
 			g := must(t, Config{Shared: true, SharedSlots: true, SharedLimits: true, Pools: []Pool{p}, Tenants: []Tenant{{Name: "a", Weight: 1000}}})
 			s := g.SharedSlots()[0]
 			s.Claim(time.Now())
-			allow := func() { s.Allow(time.Now(), time.Now().Add(time.Hour), &SlotsGrant{Slots: 4, Open: 4}, nil) }
+			allow := func() { s.Allow(time.Now(), time.Now().Add(time.Hour), &slots.Grant{Slots: 4, Open: 4}, nil) }
 			allow()
 			var leases []Lease
 			for range 2 {

@@ -17,7 +17,7 @@ func (p *pool) holdSharesLocked(now time.Time, st *seat, b *tab) *Rejection {
 	b.shares, rej = holdAll(now, p.shares, b.shares, member, b)
 	if rej != nil {
 		rej.of(st.tenant.name)
-		if rej.Elsewhere && p.grants.until.IsZero() {
+		if rej.Elsewhere && !p.slots.Granted() {
 			p.lostLocked(now, rej)
 		}
 	}
@@ -51,7 +51,7 @@ func holdAll(now time.Time, accounts []*account, out []held, member func(i int) 
 			case a.of != nil:
 				a.of.askForMoreLocked(limits.Cost{})
 			default:
-				a.askForMoreLocked()
+				a.grants.askForMoreLocked()
 			}
 			if !b.shadow || !a.short() { // a shadow would have waited for a grant, not been refused
 				worst = worst.worse(b.refusal(now, a, member(i), ans))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/escrow/slots"
 )
 
 // The tree of a pool: who has which share, according to the configuration, and the nodes that are left
@@ -201,6 +202,16 @@ func (t *poolTree) list(below map[escrow.NodeID][]*claim, up escrow.NodeID, path
 		}
 		t.list(below, c.id, full+"/", at)
 	}
+}
+
+// slotNodes are the nodes as the pool's slots know them.
+func (t *poolTree) slotNodes() (nodes []slots.Node) {
+	for i, c := range t.nodes {
+		nodes = append(nodes, slots.Node{
+			ID: c.id, Path: t.told[i].Path, Name: c.name.name, Weight: c.node.Weight, Top: c.up == escrow.Root, Leaf: t.told[i].Leaf,
+		})
+	}
+	return nodes
 }
 
 // label is a claim's name among its siblings. own says that these are its parent's own calls.

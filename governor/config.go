@@ -151,6 +151,14 @@ type Tenant struct {
 	Pools []string
 }
 
+// below is how many bands the tenant's calls are below the highest.
+func (t *Tenant) below() int {
+	if t.Background {
+		return escrow.LowestBand
+	}
+	return t.Below
+}
+
 // escrow is the pool's scheduler configuration, with headroom taken off.
 func (p Pool) escrow(burst time.Duration) escrow.Config {
 	return escrow.Config{

@@ -77,7 +77,8 @@
 // for that case. If that leaves it nothing to hand out, no call waits for it (outage).
 //
 // Slots, that is concurrent calls, and pools' budgets (Config.SharedSlots, SharedSlots) are granted in
-// numbers. A process uses a grant as if it were all; within a budget, also that of each member's share.
+// numbers. A process uses a grant as if it were all; within a budget, also that of each member's share. The demand on slots, and what a
+// grant of them leaves, are of package slots.
 //
 // Tenants' own limits (Config.SharedLimits, SharedLimits) are shared in one of two ways
 // (Pool.TenantLimits). Either a process uses its grant of each limit as if it were all of it. Or

@@ -81,7 +81,7 @@ func (p *pool) startLocked(st *leaseState) {
 	if p.rules.Concurrency > 0 {
 		c.run = p.runs.Start(c.kind, longestRun.Milliseconds())
 	}
-	p.sightLocked(st)
+	p.seeLocked(st)
 }
 
 // progressLocked tells the escrow how far a running call has come, and its expected
@@ -158,9 +158,7 @@ func (p *pool) learnLocked(now time.Time, st *leaseState, u Usage, whole bool) {
 	p.runs.End(&st.course.run, ran.Milliseconds(), whole)
 	l := &p.learned
 	l.ran = max(l.ran, ran)
-	if p.grants != nil {
-		p.grants.longest.note(now, ran)
-	}
+	p.slots.Ran(now, ran)
 	if whole && output > 0 && ran >= time.Millisecond {
 		sample := min(output, maxTokens/1000) * 1000 * 1000 / ran.Milliseconds()
 		p.speed += (sample - p.speed) / 16

@@ -5,6 +5,7 @@ import (
 
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/lengths"
+	"github.com/llmgov/llmgov/escrow/slots"
 )
 
 // leaseState is the state of a queued or running call beside the books of the escrow.
@@ -26,7 +27,7 @@ type leaseState struct {
 	// For a limiter that learns from the call: whether the call is background, and the state of
 	// the pool at its dispatch.
 	background bool
-	sight      sight
+	sight      slots.Sight
 }
 
 // used is how many tokens a call has taken so far.
@@ -63,13 +64,6 @@ func (p *pool) endLocked(now time.Time, h escrow.Handle, took taking) (st leaseS
 	p.leases[h.Slot] = leaseState{}
 	p.learnLocked(now, &st, took.usage, took.whole)
 	return st, true
-}
-
-// sight is the state of the pool as a call saw it at its dispatch. The limiter needs it to judge
-// the call's latency. The zero value belongs to calls from which nothing is to be learned.
-type sight struct {
-	atOnce int64 // calls in flight, this one included
-	full   bool  // whether a further call of its kind would have been held back
 }
 
 // course is the expected course of a call, and how far it has come.

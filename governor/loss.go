@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
-	"github.com/llmgov/llmgov/internal/muldiv"
+	"github.com/llmgov/llmgov/escrow/slots"
 )
 
 // A pool is cut off when nobody says how much of its shared limits it may hand out.
@@ -20,7 +20,7 @@ const GrantLasts = 2500 * time.Millisecond
 
 // dryLocked reports whether the pool is cut off and allows itself nothing.
 func (p *pool) dryLocked(now time.Time) bool {
-	if p.slotsLostLocked() && p.ownSlotsLocked() == 0 {
+	if p.slots.Lost() && p.slots.Own() == 0 {
 		return true
 	}
 	if !p.cutOffLocked(now) {
@@ -61,7 +61,8 @@ func (s *SharedPool) Alone(now time.Time, nodes int) {
 	p.rates.alone = true
 	if p.rates.nodes != nodes {
 		p.rates.nodes = nodes
-		p.narrowLocked()
+		p.slots.Configure(p.slotRules())
+		p.slots.Narrow()
 	}
 	p.noteOutageLocked(now)
 	if !p.cutOffLocked(now) || now.Before(p.rates.aloneUntil.Add(-aloneAgain)) {
@@ -105,21 +106,25 @@ func (p *pool) aloneRate(limit int64, nodes int) int64 {
 // ownPart is how much of a limit one of so many nodes may use by itself while it is cut off. Under
 // LossLocal it is 0 if the number of nodes is unknown.
 func (c *Pool) ownPart(limit int64, nodes int) int64 {
-	switch {
-	case c.OnLoss == LossOpen:
-		return limit
-	case c.OnLoss == LossLocal && nodes > 0:
-		return c.withheld(limit) / int64(nodes)
-	}
-	return 0
+	loss := c.loss(nodes)
+	return loss.Own(limit)
 }
 
 // withheld is the part of a limit that is never granted, but kept for nodes that are cut off.
 func (c *Pool) withheld(limit int64) int64 {
-	if c.OnLoss != LossLocal {
-		return 0
+	loss := c.loss(0)
+	return loss.Withheld(limit)
+}
+
+// loss is the rule for the time in which so many nodes are cut off; 0 is unknown.
+func (c *Pool) loss(nodes int) slots.Loss {
+	switch c.OnLoss {
+	case LossOpen:
+		return slots.Loss{Open: true}
+	case LossLocal:
+		return slots.Loss{WithheldPPM: c.LocalPPM, Nodes: nodes}
 	}
-	return muldiv.Floor(limit, c.LocalPPM, 1_000_000)
+	return slots.Loss{}
 }
 
 // Together is the pool as all processes that share it have it together: without the withheld part.
@@ -184,9 +189,9 @@ func (p *pool) degradedLocked(now time.Time) string {
 	switch {
 	case p.unansweredLocked(now):
 		return rule
-	case !p.cutOffLocked(now) && !p.slotsLostLocked():
+	case !p.cutOffLocked(now) && !p.slots.Lost():
 		return ""
-	case now.Before(p.rates.aloneUntil), !p.cutOffLocked(now) && p.grants.alone && p.ownSlotsLocked() > 0:
+	case now.Before(p.rates.aloneUntil), !p.cutOffLocked(now) && p.slots.IsAlone() && p.slots.Own() > 0:
 		return rule
 	case p.cutOffLocked(now) && p.learnsLocked(now):
 		return modeLearning

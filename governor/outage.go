@@ -45,7 +45,7 @@ func (p *pool) noteOutageLocked(now time.Time) {
 // lostAllLocked reports whether the pool may hand out nothing until somebody answers again. A store that
 // answers, but grants nothing yet, is not lost.
 func (p *pool) lostAllLocked(now time.Time) bool {
-	if p.grants != nil && p.grants.alone && p.slotsLostLocked() && p.ownSlotsLocked() == 0 {
+	if p.slots.IsAlone() && p.slots.Lost() && p.slots.Own() == 0 {
 		return true
 	}
 	if !p.cutOffLocked(now) || p.learnsLocked(now) || p.rates.fresh() {

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/llmgov/llmgov/escrow/slots"
 )
 
 // outageConfig has a tenant that waits long, for the pool or for its own limit.
@@ -189,17 +191,17 @@ func TestOutage_OfSlots(t *testing.T) {
 		cfg.SharedSlots = true
 		cfg.SharedLimits = true
 		g := must(t, cfg)
-		slots := g.SharedSlots()[0]
+		shared := g.SharedSlots()[0]
 		began := time.Now()
-		slots.Allow(began, began.Add(GrantLasts), &SlotsGrant{Slots: 1, Open: 1}, nil)
+		shared.Allow(began, began.Add(GrantLasts), &slots.Grant{Slots: 1, Open: 1}, nil)
 		running, _ := g.Acquire(t.Context(), Request{Tenant: "waits", Pool: "p"})
-		time.AfterFunc(GrantLasts, func() { slots.Alone(time.Now()) })
+		time.AfterFunc(GrantLasts, func() { shared.Alone(time.Now()) })
 		_, rej := g.Acquire(t.Context(), Request{Tenant: "waits", Pool: "p"})
 		if rej == nil || rej.Reason != ReasonStoreLost || rej.Waited != GrantLasts || !g.CutOff() {
 			t.Errorf("got %+v, cut off: %v", rej, g.CutOff())
 		}
 		running.Settle(Usage{})
-		slots.Allow(time.Now(), time.Now().Add(GrantLasts), &SlotsGrant{Slots: 1, Open: 1}, nil)
+		shared.Allow(time.Now(), time.Now().Add(GrantLasts), &slots.Grant{Slots: 1, Open: 1}, nil)
 		lease, rej := g.Acquire(t.Context(), Request{Tenant: "waits", Pool: "p"})
 		if rej != nil || g.CutOff() {
 			t.Errorf("with a grant: %v, cut off: %v", rej, g.CutOff())

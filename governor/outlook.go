@@ -245,33 +245,29 @@ func (o *Outlook) checkPoolLocked(now time.Time, p *pool, call *escrow.Call, ans
 			})
 		}
 	}
-	limit, used := p.slotsLocked()
+	limit, used := p.slots.InUse()
 	if limit == 0 {
 		return
 	}
 	slots := Check{Pool: p.name, Axis: axisConcurrency, Limit: limit, Used: used, Asked: 1, Wait: waits(escrow.Slots), Room: p.roomLocked(now)}
 	if call.Background && p.rules.InteractiveReserve > 0 {
 		reserve := Check{Pool: p.name, Axis: axisBackground, Asked: 1}
-		reserve.Limit, reserve.Used = p.backgroundSlotsLocked()
-		if p.limiter != nil && p.grants != nil { // the reserve is this process's own
-			_, here := p.usableSlotsLocked(limit)
-			reserve.Limit = here.Most
-		}
+		reserve.Limit, reserve.Used = p.slots.Background()
 		if p.escrow.HasSlot(call.Leaf, false) { // a slot is free, but not for this call
 			reserve.Wait = slots.Wait
 			slots.Wait = 0
 		}
 		o.Checks = append(o.Checks, reserve)
 	}
-	if most, all := p.holdBackLocked(call.Leaf); most > 0 {
+	if most, all := p.slots.HoldBack(call.Leaf); most > 0 {
 		room := Check{Pool: p.name, Axis: axisHoldBack, Limit: most, Used: all, Asked: 1}
-		if p.keptOutLocked(call.Leaf) {
+		if p.slots.KeptOut(call.Leaf) {
 			room.Wait = slots.Wait
 			slots.Wait = 0
 		}
 		o.Checks = append(o.Checks, room)
 	}
-	if most, has := p.softCapLocked(call.Leaf); most > 0 {
+	if most, has := p.slots.SoftCap(call.Leaf); most > 0 {
 		own := Check{Pool: p.name, Axis: axisSoftCap, Limit: most, Used: has, Asked: 1}
 		if p.escrow.Capped(call.Leaf) {
 			own.Wait = slots.Wait

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
-	"github.com/llmgov/llmgov/escrow/adaptive"
+	"github.com/llmgov/llmgov/escrow/slots"
 )
 
 // pool is the shell around an escrow.Pool: its lock, its timers, and what a lease needs beyond what
@@ -29,14 +29,14 @@ type pool struct {
 	armed      time.Time  // when timer fires; zero if it is stopped
 	shares     []*account // the pool's budgets
 	learned
-	upstreams *upstreamBooks  // nil if they have no limits of their own
-	notices   *notices        // for their limits; nil if these are not shared
-	freed     func()          // pumps the pool, whose lock must be free
-	limiter   *adaptive.Fleet // of calls at once; nil where that is fixed
+	upstreams *upstreamBooks // nil if they have no limits of their own
+	notices   *notices       // for their limits; nil if these are not shared
+	freed     func()         // pumps the pool, whose lock must be free
+	slots     *slots.Side    // calls at once
 
 	rates   rates       // what may be handed out of limits that are shared
 	outage  outage      // nothing may be handed out of them
-	grants  *poolGrants // slots and budgets that are divided; nil if they are not
+	grants  *poolGrants // notices of slots and budgets that are divided; nil if they are not
 	measure measure     // has a lock of its own
 	claims  claims
 	seats   map[*tenant]*seat
@@ -65,7 +65,7 @@ func (g *Governor) pumpNow(p *pool) {
 // pumpLocked is pumpAndUnlock for callers that hold the lock longer. Call wakeAndUnlock in the end.
 func (g *Governor) pumpLocked(p *pool, now time.Time) {
 	p.claims.removeRetired(now)
-	p.expireLocked(now)
+	p.slots.Expire(now)
 	p.out = p.escrow.Pump(now, p.out[:0])
 	for _, h := range p.out {
 		st := &p.leases[h.Slot]

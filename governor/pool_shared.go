@@ -234,8 +234,7 @@ func (s *SharedPool) Stop(now time.Time) {
 	p.rates.allowed = time.Time{}
 	p.rates.alone = true
 	if p.grants != nil {
-		p.grants.fenced = true
-		p.narrowLocked()
+		p.slots.Fence()
 	}
 	for _, k := range []escrow.Axis{escrow.Tokens, escrow.Requests} {
 		p.escrow.Allow(now, k, escrow.Allowance{Since: now, Until: now, Spent: p.escrow.Spent(k)})

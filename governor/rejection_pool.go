@@ -18,14 +18,14 @@ func (p *pool) rejectionLocked(now time.Time, t *tenant, leaf escrow.NodeID, cos
 	}
 	if ans.Axis == escrow.Slots && p.escrow.Capped(leaf) {
 		rej.Axis = axisSoftCap
-		rej.Limit, rej.Used = p.softCapLocked(leaf)
+		rej.Limit, rej.Used = p.slots.SoftCap(leaf)
 		rej.Asked = 1
-	} else if ans.Axis == escrow.Slots && p.keptOutLocked(leaf) {
+	} else if ans.Axis == escrow.Slots && p.slots.KeptOut(leaf) {
 		rej.Axis = axisHoldBack
-		rej.Limit, rej.Used = p.holdBackLocked(leaf)
+		rej.Limit, rej.Used = p.slots.HoldBack(leaf)
 		rej.Asked = 1
 	} else if ans.Axis == escrow.Slots {
-		rej.Limit, rej.Used = p.slotsLocked()
+		rej.Limit, rej.Used = p.slots.InUse()
 		rej.Asked = 1
 	} else {
 		a := s.Axes[ans.Axis]
@@ -39,8 +39,8 @@ func (p *pool) rejectionLocked(now time.Time, t *tenant, leaf escrow.NodeID, cos
 	switch {
 	case s.Held.After(now):
 		rej.Reason = ReasonThrottled
-	case p.grants != nil && p.grants.fenced,
-		p.rules.OnLoss != LossOpen && (p.cutOffLocked(now) || ans.Axis == escrow.Slots && p.slotsLostLocked()):
+	case p.slots.IsFenced(),
+		p.rules.OnLoss != LossOpen && (p.cutOffLocked(now) || ans.Axis == escrow.Slots && p.slots.Lost()):
 		p.lostLocked(now, rej)
 	case ans.Verdict == escrow.PoolFull:
 		rej.Reason = ReasonOverloaded

@@ -13,8 +13,8 @@ func (g *Governor) Saved() Saved {
 	s := Saved{Shares: g.shareStates(), Limits: map[string]int64{}}
 	for _, p := range g.table.Load().inOrder.pools {
 		p.mu.Lock()
-		if p.limiter != nil {
-			s.Limits[p.name] = p.limiter.Limit()
+		if p.slots.Limiter != nil {
+			s.Limits[p.name] = p.slots.Limit()
 		}
 		p.mu.Unlock()
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/fairness"
+	"github.com/llmgov/llmgov/escrow/slots"
 )
 
 // configureLocked puts a table's configuration of the pool in force. Call pumpAndUnlock afterwards.
@@ -20,13 +21,18 @@ func (p *poolView) configureLocked(now time.Time, tb *table, zone *time.Location
 		p.escrow = escrow.New(now, rules)
 		p.set = rules
 		p.claims.escrow = p.escrow
+		p.slots = slots.New(p.escrow, p.grants != nil)
+		if p.grants != nil {
+			p.grants.slots = p.slots
+		}
 	}
-	p.adaptLocked()
+	p.slots.Configure(p.slotRules())
 	p.configureUpstreamsLocked(now)
 	p.limitLocked(now)
 	p.claims.plant(p, tb)
 	if shared {
 		p.claims.list()
+		p.slots.Plant(p.claims.tree.slotNodes())
 	}
 	p.seatLocked(now, tb)
 	p.viewLocked()

@@ -19,16 +19,15 @@ func (g *Governor) serversLoaded(pool string, load Load) {
 	p := view.pool
 	now := g.clock.Now()
 	p.mu.Lock()
-	if p.limiter == nil {
+	if p.slots.Limiter == nil {
 		p.mu.Unlock()
 		return
 	}
-	_, inFlight := p.slotsLocked()
+	_, inFlight := p.slots.InUse()
 	if inFlight > 0 { // else it says nothing, and need not be written down
 		g.queueDetail(Event{Kind: EventLoaded, Request: Request{Pool: pool}, Load: load})
 	}
-	p.limiter.Loaded(now, load, inFlight)
-	p.narrowLocked()
+	p.slots.Loaded(now, load)
 	g.pumpAndUnlock(p, now)
 	g.deliver()
 }

@@ -34,7 +34,7 @@ type budgetGrant struct {
 // whole reports whether this process may use all that is known to be left, because nobody says how
 // much and the pool is not configured to close.
 func (l *budgetGrants) whole() bool {
-	return l.until.IsZero() && l.alone && l.onLoss() != LossClosed
+	return !l.slots.Granted() && l.slots.IsAlone() && l.onLoss() != LossClosed
 }
 
 // drop gives up all grants.
@@ -50,7 +50,7 @@ func (a *account) holdGranted(now time.Time, member budget.MemberID, c int64) (b
 	if l.whole() {
 		return a.split.Hold(now, member, c)
 	}
-	if l.until.IsZero() {
+	if !l.slots.Granted() {
 		l.drop()
 	}
 	m := l.members[member]
@@ -76,13 +76,4 @@ func (a *account) holdGranted(now time.Time, member budget.MemberID, c int64) (b
 		return a.split.Hold(now, member, c)
 	}
 	return budget.Hold{}, budget.Answer{Remaining: max(0, min(all, own, room))}
-}
-
-// askForMoreLocked notes that the grant of a pool's budget is too small, and lists the pool so that
-// the store is asked for more at once.
-func (a *account) askForMoreLocked() {
-	if l := a.grants.poolGrants; !l.lacks {
-		l.lacks = true
-		l.all.listPool(l.handle.p)
-	}
 }

@@ -73,7 +73,7 @@ func (s *SharedSlots) sharesLocked(now time.Time, wanted bool) (list []ShareDema
 	}
 	for i, a := range s.p.shares {
 		a.advance(now)
-		if a.grants.until.IsZero() {
+		if !a.grants.slots.Granted() {
 			a.grants.drop()
 		}
 		list = append(list, a.wholeDemand(wanted))

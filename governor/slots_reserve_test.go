@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow/adaptive"
+	"github.com/llmgov/llmgov/escrow/slots"
 )
 
 // reserveSite is a pool of 20 slots, 4 of which are reserved, that a chat and a batch team share 4 to 1.
@@ -157,7 +158,7 @@ func TestReserve_ExplainAdaptive(t *testing.T) {
 		})
 		s := g.SharedSlots()[0]
 		s.Claim(time.Now())
-		s.Allow(time.Now(), time.Now().Add(time.Hour), &SlotsGrant{Slots: 4, Open: 4, Others: 16}, nil)
+		s.Allow(time.Now(), time.Now().Add(time.Hour), &slots.Grant{Slots: 4, Open: 4, Others: 16}, nil)
 		for range 2 {
 			l, rej := g.Acquire(t.Context(), Request{Tenant: "batch", Pool: "p", Model: "m"})
 			if rej != nil {

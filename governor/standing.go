@@ -29,9 +29,9 @@ func (g *Governor) Standing(tenant, pool string) Standing {
 	v := tb.tenants[tenant]
 	if p != nil {
 		p.mu.Lock()
-		p.expireLocked(now)
+		p.slots.Expire(now)
 		s := p.booksLocked(now)
-		slots, running := p.slotsLocked()
+		slots, running := p.slots.InUse()
 		p.mu.Unlock()
 		tokens := s.Axes[escrow.Tokens]
 		requests := s.Axes[escrow.Requests]

@@ -114,9 +114,9 @@ func (p *poolView) state(now time.Time, tb *table, tenants []TenantState) PoolSt
 	for k, a := range p.escrow.State(now).Axes {
 		ps.UsedHere[k] = a.Used
 	}
-	p.expireLocked(now)
-	ps.Slots, ps.SlotsUsed = p.slotsLocked()
-	ps.SlotsHere = p.mostSlotsLocked()
+	p.slots.Expire(now)
+	ps.Slots, ps.SlotsUsed = p.slots.InUse()
+	ps.SlotsHere = p.slots.Together()
 	ps.Room = p.roomLocked(now)
 	ps.Leases = p.leasesLocked(now)
 	ps.Cuts = slices.Clone(p.cuts)

@@ -142,7 +142,7 @@ func (g *Governor) newTable(now time.Time, cfg Config) *table {
 		p := g.pools[pc.Name]
 		if p == nil {
 			p = newPool(pc.Name)
-			p.grants = newPoolGrants(p, g)
+			p.shareSlots(g)
 			p.notices = g.tenantNotices()
 			p.freed = func() { g.pumpNow(p) }
 			g.pools[pc.Name] = p

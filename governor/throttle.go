@@ -92,7 +92,7 @@ func (p *pool) limitLocked(now time.Time) {
 		p.set = rules
 		p.rates.era++
 	}
-	p.narrowLocked()
+	p.slots.Narrow()
 	if p.outage.on() { // limits that are gone are asked for no more, so nothing else would end it
 		p.noteOutageLocked(now)
 	}

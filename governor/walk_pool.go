@@ -70,8 +70,8 @@ func (w *walk) callLocked() escrow.Call {
 		Most:    escrow.Cost{p.rules.Weights.most(w.req.Input, w.req.Output), 1},
 		MaxWait: w.may.until.Sub(w.now), Claim: w.req.Claim, Via: p.upstreams.Mask(w.req.Via), Conversation: w.req.Conversation,
 	}
-	p.expireLocked(w.now)
-	if p.slotsComingLocked(&call) || p.upstreamsComingLocked(w.now, &call) {
+	p.slots.Expire(w.now)
+	if p.slots.Coming(&call) || p.upstreamsComingLocked(w.now, &call) {
 		call.MaxWait = max(call.MaxWait, w.may.least.Sub(w.now))
 	}
 	return call
@@ -80,12 +80,12 @@ func (w *walk) callLocked() escrow.Call {
 // awaitGrantLocked returns the waiter of a call that was refused and may wait for a grant of a budget;
 // nil if it may not.
 func (w *walk) awaitGrantLocked(rej *Rejection) *waiter {
-	grants := w.pool.grants
-	if !rej.Elsewhere || !w.now.Before(w.may.least) || grants.alone {
+	p := w.pool.pool
+	if !rej.Elsewhere || !w.now.Before(w.may.least) || p.slots.IsAlone() {
 		return nil
 	}
 	grant := newWaiter()
-	grants.waiting = append(grants.waiting, grant)
+	p.grants.waiting = append(p.grants.waiting, grant)
 	return grant
 }
 
@@ -98,22 +98,13 @@ func (w *walk) stateLocked(call *escrow.Call) leaseState {
 	}
 }
 
-// offerLocked offers the call to the escrow, and notes if it found no slot. One that only its tenant's soft cap or its band keeps
-// waiting lacks none.
+// offerLocked offers the call to the escrow, and notes if it found no slot.
 func (w *walk) offerLocked(call *escrow.Call) (escrow.Handle, escrow.Answer) {
 	p := w.pool.pool
 	h, ans := p.offerLocked(w.now, *call, w.tab, w.tenant.tenant, w.req.Forced)
-	if ans.Verdict == escrow.Admitted || p.escrow.HasSlot(call.Leaf, call.Background) {
-		return h, ans
+	if ans.Verdict != escrow.Admitted && p.slots.Lacks(w.now, call, ans.Verdict == escrow.Queued) {
+		p.grants.askForMoreLocked()
 	}
-	if p.escrow.Capped(call.Leaf) || p.escrow.HeldBack(call.Leaf) {
-		p.lackRoomLocked(call.Leaf)
-		return h, ans
-	}
-	if p.limiter != nil && p.fullLocked(call.Leaf, call.Background) {
-		p.limiter.Lacked(w.now)
-	}
-	p.lackSlotLocked(w.now, call.Leaf, ans.Verdict == escrow.Queued)
 	return h, ans
 }
 

@@ -11,8 +11,8 @@
 //
 // The governor knows how much it may use of each limit (a grant), and how much is demanded of it. It
 // knows nothing of other processes' messages. This package turns demands into claims: it decides how
-// much is asked for in advance, how much for calls that wait or may come back, and whose weights count.
-// And it turns answers into grants.
+// much is asked for in advance, how much for calls that wait or may come back, and whose weights count
+// (of slots: package claims). And it turns answers into grants.
 //
 // A grant of a limit goes by the limit's name: an axis, or a budget and its present period. Other
 // processes may count the same limit in other units, or be in another period.

@@ -45,6 +45,11 @@ var rules = map[string]rule{
 		not:    []string{"net", "net/http", "os", "log", "log/slog", "sync", "sync/atomic", "context"},
 		reason: "the core is pure: no clock, goroutine, lock or I/O",
 	},
+	"escrow/slots": {
+		may:    []string{"escrow", "escrow/adaptive", "internal/muldiv"},
+		not:    []string{"net", "net/http", "os", "log", "log/slog", "sync", "sync/atomic", "context"},
+		reason: "the core is pure: a gateway and a simulation go by the same rules",
+	},
 	"escrow/limits": {
 		may:    []string{"escrow", "escrow/limits/shape"},
 		not:    []string{"net", "net/http", "os", "log", "log/slog", "sync", "sync/atomic", "context"},
@@ -73,6 +78,11 @@ var rules = map[string]rule{
 		may:    []string{"federation/internal/envelope", "internal/maxmin"},
 		not:    []string{"net", "net/http", "os", "log", "log/slog", "sync", "sync/atomic", "context"},
 		reason: "the protocol is pure: what runs it, and what stores keep, are beside it",
+	},
+	"federation/claims": {
+		may:    []string{"escrow", "escrow/adaptive", "escrow/slots", "federation/parts", "internal/maxmin"},
+		not:    []string{"net", "net/http", "os", "log", "log/slog", "sync", "sync/atomic", "context"},
+		reason: "demands become claims, and answers grants, whoever has the pool and whatever carries the letters",
 	},
 	"federation/memory": {
 		may:    []string{"federation", "federation/parts"},
@@ -130,12 +140,12 @@ var rules = map[string]rule{
 		reason: "the process whose clock is stepped is another program",
 	},
 	"governor": {
-		may:    []string{"escrow", "escrow/adaptive", "escrow/lengths", "escrow/budget", "escrow/fairness", "escrow/limits", "escrow/placement", "internal/muldiv"},
+		may:    []string{"escrow", "escrow/adaptive", "escrow/lengths", "escrow/budget", "escrow/fairness", "escrow/limits", "escrow/placement", "escrow/slots", "internal/muldiv"},
 		not:    []string{"net/http", "log", "log/slog", "os"},
 		reason: "an embeddable library knows no HTTP, no store and no other process: it says what it demands, and is told what it may use",
 	},
 	"governor/sharing": {
-		may:    []string{"governor", "escrow", "escrow/limits", "federation", "federation/parts", "federation/runner", "internal/maxmin"},
+		may:    []string{"governor", "escrow", "escrow/limits", "federation", "federation/claims", "federation/parts", "federation/runner"},
 		not:    []string{"net", "net/http", "log", "log/slog", "os", "sync", "sync/atomic", "context"},
 		reason: "demands become claims, and answers grants: the governor has the locks, and the runner the store",
 	},

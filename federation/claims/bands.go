@@ -1,14 +1,14 @@
-package sharing
+package claims
 
 import (
 	"strconv"
 
+	"github.com/llmgov/llmgov/escrow/slots"
 	"github.com/llmgov/llmgov/federation/parts"
-	"github.com/llmgov/llmgov/governor"
 )
 
 // claimBands adds the claims on the slots that calls of lower bands may begin in. All calls count, of whatever band.
-func (s *Slots) claimBands(d *governor.SlotsDemand) {
+func (s *Slots) claimBands(d *slots.Demand) {
 	s.bands = d.Bands
 	for _, b := range d.Bands {
 		name := "priority " + strconv.Itoa(b.Below) + " below the highest"
@@ -23,9 +23,9 @@ func (s *Slots) claimBands(d *governor.SlotsDemand) {
 }
 
 // bandGrants are the grants in the answers to these claims.
-func (s *Slots) bandGrants(list []parts.Part) (grants []governor.BandGrant) {
+func (s *Slots) bandGrants(list []parts.Part) (grants []slots.BandGrant) {
 	for i, part := range list {
-		grants = append(grants, governor.BandGrant{Below: s.bands[i].Below, Slots: part.Part})
+		grants = append(grants, slots.BandGrant{Below: s.bands[i].Below, Slots: part.Part})
 	}
 	return grants
 }

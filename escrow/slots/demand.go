@@ -1,0 +1,116 @@
+package slots
+
+import (
+	"time"
+
+	"github.com/llmgov/llmgov/escrow"
+)
+
+// Demand is the demand of one process on a pool's slots.
+type Demand struct {
+	// Configured says that the configuration still has the pool. Fenced says that no call can begin here, because another
+	// process has this one's name.
+	Configured, Fenced bool
+	// Slots is how many calls may run at once, and Together how many
+	// of these all processes may use that are not cut off. Most of those could be used here at all.
+	// If some are Reserved for interactive calls, background calls may take ForBackground of them. If the
+	// limit is Adaptive, each process reserves slots of its own; the slots are then those that the processes
+	// have found out, of which they tell each other by Note.
+	Slots, Together, Most, ForBackground int64
+	Reserved, Adaptive                   bool
+	Note                                 string
+	// Running is how many calls run here, RunningBackground how many of these are background calls, and
+	// Tail how long they may go on running if this process is heard of no more.
+	Running, RunningBackground int64
+	Tail                       time.Duration
+	// Waiting calls lack a slot. Background ones lack one that background calls may use. Returning
+	// ones were refused for want of a slot and may come back.
+	Waiting, Background, Returning int64
+	Stakes                         []Stake
+	Bands                          []BandDemand
+	SoftCap                        SoftCapDemand
+}
+
+// Stake is the usage and demand of slots here of a group, or of a tenant in none.
+type Stake struct {
+	Node   escrow.NodeID
+	Weight escrow.Weight
+	// Running and Queued are its calls. Returning ones were refused for want of a slot and may come
+	// back.
+	Running, Queued, Returning int64
+
+	path string // by which other processes know the node
+}
+
+// Demand is the demand on slots as of now, in a pool that the configuration has. oldest is how long the oldest call has run.
+func (s *Side) Demand(now time.Time, oldest time.Duration) Demand {
+	d := Demand{Configured: true, Fenced: s.fenced, Running: s.pool.InFlight()}
+	if s.rules.Slots == 0 {
+		s.grant = Grant{}
+		return d
+	}
+	d.Slots = s.Limit()
+	d.Together = s.Together()
+	d.Most = d.Together
+	d.Reserved = s.rules.Reserve > 0
+	d.ForBackground = s.forBackground(d.Together).Most
+	d.Adaptive = s.Limiter != nil
+	if s.Limiter != nil {
+		s.tell(now, &d)
+	}
+	d.Tail = s.longest.tail(now, oldest)
+	d.RunningBackground = s.pool.InBackground()
+	d.Waiting, d.Background = s.lacking()
+	d.Returning = s.allReturning(now)
+	for _, x := range s.nodes {
+		if !x.Top {
+			continue
+		}
+		n := s.pool.Node(x.ID)
+		d.Stakes = append(d.Stakes, Stake{
+			Node: x.ID, Weight: n.Counts, Running: int64(n.Running), Queued: int64(n.Queued),
+			Returning: s.returning(x.ID, int64(n.Running)), path: x.Path,
+		})
+	}
+	s.demandBands(&d)
+	s.demandSoftCap(&d)
+	return d
+}
+
+// tell fills in the note of an adaptive limit. While this process does not know the limit of the others, it
+// does not stand against theirs.
+func (s *Side) tell(now time.Time, d *Demand) {
+	note, limit := s.Limiter.Tell(now)
+	d.Note = note
+	if limit == 0 {
+		d.Together = s.rules.Slots - s.rules.Loss.Withheld(s.rules.Slots)
+	}
+}
+
+// lacking is how many calls wait for a slot, and how many background calls wait for one
+// that background calls may use.
+func (s *Side) lacking() (waiting, background int64) {
+	first, later := s.pool.Queued()
+	open := int64(later)
+	if s.Limiter == nil && s.rules.Reserve > 0 {
+		open = min(open, max(0, s.grant.Open-s.pool.InBackground()))
+		background = int64(later) - open
+	}
+	if s.pool.HasSlot(escrow.Root, false) {
+		return 0, background
+	}
+	return int64(first) + open, background
+}
+
+// excuse takes calls of a node below the pool that lack no slot out of the demand, those that are still in it.
+func (d *Demand) excuse(top escrow.NodeID, calls int64) {
+	for i := range d.Stakes {
+		s := &d.Stakes[i]
+		if s.Node != top {
+			continue
+		}
+		calls = min(max(0, calls), s.Queued)
+		s.Queued -= calls
+		d.Waiting = max(0, d.Waiting-calls)
+	}
+}

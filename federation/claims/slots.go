@@ -1,0 +1,153 @@
+package claims
+
+import (
+	"math"
+	"time"
+
+	"github.com/llmgov/llmgov/escrow/adaptive"
+	"github.com/llmgov/llmgov/escrow/slots"
+	"github.com/llmgov/llmgov/federation/parts"
+	"github.com/llmgov/llmgov/internal/maxmin"
+)
+
+// Slots makes claims on the slots of one pool. The zero value has made none.
+type Slots struct {
+	claims  []parts.Claim       // as last made
+	bands   []slots.BandDemand  // behind those on the room of bands
+	softCap slots.SoftCapDemand // behind those on the soft cap
+}
+
+// A pool's slots are claimed twice: all of them, and, under the name background, those that
+// background calls may take. Of the latter only background calls count. So background calls never take the
+// slots of the interactive reserve, and interactive calls that fill all others keep no background call out
+// whose turn it is.
+const (
+	all        = "concurrency"
+	background = "background"
+)
+
+// Of returns the claims of a demand. A pool without slots has none.
+func (s *Slots) Of(d *slots.Demand) []parts.Claim {
+	s.claims = make([]parts.Claim, 0, len(s.claims)) // the last ones may still be in transit
+	s.bands = nil
+	s.softCap = slots.SoftCapDemand{}
+	if d.Slots > 0 {
+		s.claimSlots(*d)
+	}
+	return s.claims
+}
+
+// claimSlots adds the claims on slots.
+func (s *Slots) claimSlots(d slots.Demand) {
+	if d.Fenced { // no call can begin here
+		d.Waiting = 0
+		d.Background = 0
+		d.Returning = 0
+	}
+	ahead := slotsAhead(&d)
+	c := slotsClaim(&d, all, d.Waiting > 0)
+	c.Limit = d.Together
+	c.Used = d.Running
+	c.Note = d.Note
+	want(&c, d.Waiting+d.Returning, ahead, d.Most)
+	s.claims = append(s.claims, c)
+	if d.Reserved && !d.Adaptive {
+		c = slotsClaim(&d, background, d.Waiting > 0 || d.Background > 0)
+		c.Used = d.RunningBackground
+		c.Limit = d.ForBackground
+		want(&c, d.Background, ahead, c.Limit)
+		s.claims = append(s.claims, c)
+	}
+	s.claimBands(&d)
+	s.claimSoftCap(&d)
+}
+
+// slotsClaim is a claim on slots without amounts. waiting says that calls lack these slots.
+func slotsClaim(d *slots.Demand, name string, waiting bool) parts.Claim {
+	c := stakes(d, waiting)
+	c.Name = name
+	c.Kind = parts.Slots
+	c.Tail = d.Tail.Milliseconds()
+	return c
+}
+
+// slotsAhead is how many slots are wanted in advance, for calls that may come before the next beat,
+// beyond those that become free. It is 0 for a pool that is gone.
+func slotsAhead(d *slots.Demand) int64 {
+	if !d.Configured || d.Fenced {
+		return 0
+	}
+	return aheadOf(d.Slots, d.Running)
+}
+
+// aheadOf is how much more of a limit than is used is wanted in advance.
+func aheadOf(limit, used int64) int64 { return 1 + limit/32 + int64(math.Sqrt(float64(used))) }
+
+// want fills in the demand of a claim: waits are the calls that wait or may come back, ahead is wanted in
+// advance, and most is the most that could be used here at all.
+func want(c *parts.Claim, waits, ahead, most int64) {
+	firm := max(c.Used, min(c.Used+waits, most))
+	c.Want = max(firm, min(firm+ahead, most))
+	c.Spare = c.Want - firm
+	if firm > c.Used {
+		c.Need = c.Used + 1
+	}
+}
+
+// stakes fills in the weights of a claim: of those who have all they want if the slots here are shared
+// by weight (Calm), and of those who do not (Weight). Calls that wait count if waiting says that they lack these slots.
+func stakes(d *slots.Demand, waiting bool) (c parts.Claim) {
+	var list []maxmin.Claim
+	known := int64(0)
+	for _, x := range d.Stakes {
+		known += x.Running
+		demand := x.Running + x.Returning
+		if waiting {
+			demand += x.Queued
+		}
+		if demand > 0 {
+			list = append(list, maxmin.Claim{ID: len(list), Weight: float64(x.Weight), Demand: float64(demand)})
+		}
+	}
+	maxmin.Divide(float64(known), list)
+	c.CalmUse = d.Running - known // slots of nodes that are gone
+	for i := range list {
+		x := &list[i]
+		if x.Share < x.Demand {
+			c.Weight += int64(x.Weight)
+			continue
+		}
+		c.Calm += int64(x.Weight)
+		c.CalmUse += int64(x.Demand)
+	}
+	return c
+}
+
+// Grant is the grant in the answers to the last claims; nil if there is none on all slots.
+func (s *Slots) Grant(list []parts.Part) (grant *slots.Grant) {
+	list = list[:min(len(list), len(s.claims))]
+	for i, part := range list {
+		switch s.claims[i].Name {
+		case background:
+			grant.Open = part.Part
+			grant.OthersBackground = part.Others
+		case all:
+			grant = &slots.Grant{Slots: part.Part, Others: part.Others, Notes: notes(part.Notes)}
+			grant.Open = grant.Slots // unless those of background calls are claimed separately
+		}
+	}
+	if grant != nil && len(list) == len(s.claims) {
+		capped := len(list) - s.softCapClaims()
+		grant.Bands = s.bandGrants(list[capped-len(s.bands) : capped])
+		grant.SoftCap = s.softCapGrant(list[capped:])
+	}
+	return grant
+}
+
+// notes are those of other processes on an adaptive limit.
+func notes(list []parts.Note) (notes []adaptive.Note) {
+	for _, n := range list {
+		notes = append(notes, adaptive.Note{Age: time.Duration(n.Age) * time.Millisecond, Text: n.Text})
+	}
+	return notes
+}
