@@ -21,3 +21,27 @@ func TestChaosRestart(t *testing.T) {
 	c.rest()
 	c.report()
 }
+
+// TestMadeUp: what is made up for is waited for until it has left the minute.
+func TestMadeUp(t *testing.T) {
+	const limit = chaosTPM * int64(bucket) / chaosCall / int64(time.Minute)
+	for _, x := range []struct {
+		ago  time.Duration
+		want bool
+	}{{10 * time.Second, true}, {50 * time.Second, true}, {70 * time.Second, false}} {
+		c := &tumult{began: time.Now().Add(-2 * time.Minute)}
+		for range 2 * time.Minute / bucket {
+			c.buckets = append(c.buckets, map[string]int64{"much": limit})
+		}
+		if c.madeUp() {
+			t.Error("the limit counts as made up for")
+		}
+		from := int((2*time.Minute - x.ago) / bucket)
+		for i := range 5 * time.Second / bucket {
+			c.buckets[from+int(i)]["most"] = limit
+		}
+		if got := c.madeUp(); got != x.want {
+			t.Errorf("twice the limit %v ago: made up %v", x.ago, got)
+		}
+	}
+}

@@ -198,6 +198,7 @@ func (c *tumult) clocks(all bool) []mishap {
 // before.
 func (c *tumult) suffer(m mishap) {
 	c.t.Helper()
+	c.settle()
 	before := statsOf(c.t, c.mock)
 	began := time.Now()
 	m.do()
@@ -225,6 +226,14 @@ func (c *tumult) suffer(m mishap) {
 		}
 	case refused > 0:
 		c.t.Errorf("%s: the provider refused %d", m.name, refused)
+	}
+}
+
+// settle waits until the next mishap can be judged. If nothing was served for a while, the minute has room for that afterwards, and it is
+// served at once. Until that has left the minute, less than nine tenths of the limit are left for each second, whatever happens.
+func (c *tumult) settle() {
+	for c.within > 0 && c.madeUp() {
+		time.Sleep(bucket)
 	}
 }
 

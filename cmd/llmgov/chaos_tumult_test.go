@@ -269,6 +269,18 @@ func (c *tumult) served(before int) float64 {
 	return float64(n*chaosCall*60) / chaosTPM
 }
 
+// madeUp reports whether clearly more than the limit was served in any four seconds of the last minute.
+func (c *tumult) madeUp() bool {
+	const second = int(time.Second / bucket)
+	now := int(time.Since(c.began) / bucket)
+	for i := max(4*second, now-60*second); i <= now; i++ {
+		if c.served(i)+c.served(i-second)+c.served(i-2*second)+c.served(i-3*second) > 4*1.15 {
+			return true
+		}
+	}
+	return false
+}
+
 // least is the smallest part of the limit that was served in a second of a time.
 func (c *tumult) least(from, to time.Time) float64 {
 	part := 1.0
