@@ -50,6 +50,7 @@ func aboutPool(d *Data, v *adminapi.Pool, p *pen) []string {
 	f := &v.Fairness
 	lines = append(lines, line, fmt.Sprintf("Jain %.3f, at most %s off; left unused while calls waited: %s tokens", f.Jain, percent(f.Deviation), whole(f.Unused)))
 	lines = append(lines, p.st.paint(when(v.RateRatio < 1, bad), rateLine(d, v)))
+	lines = append(lines, serverLines(v, p)...)
 	if v.Sharing != nil {
 		lines = append(lines, gatewayLines(d, v.Sharing, p)...)
 	}

@@ -45,6 +45,8 @@ func TestFrames(t *testing.T) {
 		"pools-wide":   {120, 40, nil, nil},
 		"tenants-wide": {120, 40, []string{"tab"}, nil},
 		"pool-widest":  {200, 60, []string{"enter"}, nil},
+		"servers":      {80, 24, nil, func(b *bench) { b.withServers(); b.second() }},
+		"pool-servers": {80, 24, []string{"enter"}, func(b *bench) { b.withServers(); b.second() }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(sample(), tc.width, tc.height)

@@ -18,6 +18,8 @@ Shares are parts of the pool's last minute.
             since the gateway started
   JAIN      1 is fair to all; OFF how far off the worst off is
   MINUTE    the rolling minute: of tokens or requests, the fuller one
+  SERVER    of the server with most to do, what its metrics tell: calls that
+            wait, else the use of its KV cache; stale: they are not read
   RATE      the part of the rate that is in use; held: an upstream asked for
             a pause
 Columns that do not fit are left out. Enlarge the window to see more.`

@@ -2,6 +2,7 @@ package top
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 
 	"github.com/llmgov/llmgov/internal/adminapi"
@@ -80,6 +81,18 @@ func poolList(g Glyphs) *list[adminapi.Pool] {
 			{title: "OLDEST", width: 6, right: true, rank: 5, text: func(p *P) string { return span(p.OldestWait) }},
 			{title: "JAIN", width: 5, right: true, rank: 7, text: func(p *P) string { return strconv.FormatFloat(p.Fairness.Jain, 'f', 3, 64) }, tone: func(p *P) tone { return when(p.Fairness.Jain < 0.9, warn) }},
 			{title: "OFF", width: 5, right: true, rank: 8, text: func(p *P) string { return percent(p.Fairness.Deviation) }},
+			{
+				title: "SERVER", width: 6, name: true, rank: 2, text: serverOf,
+				tone: func(p *P) tone {
+					if list := servers(p); len(list) > 0 {
+						return serverTone(list[0].Engine)
+					}
+					return plain
+				},
+				hide: func(l *list[P]) bool {
+					return !slices.ContainsFunc(l.all, func(p P) bool { return len(servers(&p)) > 0 })
+				},
+			},
 			{title: "RATE", width: 4, right: true, rank: 2, text: rateOf, tone: func(p *P) tone { return when(p.RateRatio < 1, bad) }},
 			{
 				title: "STORE", width: 9, name: true, rank: 1, text: func(p *P) string { return storeOf(p.Sharing) }, tone: func(p *P) tone { return storeTone(p.Sharing) },

@@ -98,6 +98,15 @@ func sample() *site {
 	return s
 }
 
+// withServers adds model servers that tell their load, behind two of the pools.
+func (s *site) withServers() {
+	full := &s.Pools[0]
+	full.Adaptive.Room = 40
+	full.Upstreams[0].Engine = &adminapi.Engine{Running: 12, Waiting: 3, KVUse: 0.874, Fresh: true}
+	full.Upstreams[1].Engine = &adminapi.Engine{Running: 4, Error: "its status is 503"}
+	s.Pools[1].Upstreams[0].Engine = &adminapi.Engine{Running: 2, KVUse: 0.5, Fresh: true}
+}
+
 // crowd is one pool with so many tenants, of which the snapshot has a hundred.
 func crowd(n int) *site {
 	s := &site{Snapshot: adminapi.Snapshot{Node: "gw-1", Region: "eu", Tenants: n}}

@@ -5,7 +5,7 @@ import { coloursOf } from '../colours.js';
 import { h } from '../dom.js';
 import { feed, newest } from '../events.js';
 import { duration, full, percent, plural, short, since } from '../format.js';
-import { axisName, badge, budgetName, busy, matches, meter, panel, poolChoice, poolsShown, receivedOf, scaleOf, shareBar, shareLegend, tenantLink, use, waits } from '../parts.js';
+import { axisName, badge, bar, budgetName, busy, matches, meter, panel, poolChoice, poolsShown, receivedOf, scaleOf, shareBar, shareLegend, tenantLink, use, waits } from '../parts.js';
 import { drawNow, refusedLately, state } from '../state.js';
 import { outage } from '../strip.js';
 
@@ -45,12 +45,13 @@ function poolPanel(pool, refused) {
   return h('section', { class: `panel pool ${down ? 'down' : ''}`, key: pool.name },
     h('h2', null, h('span', null, 'Pool ', h('b', null, pool.name)), down && h('strong', { class: 'outage' }, outageOf(pool, down)), h('span', { class: 'signs' }, signs(pool))),
     h('div', { class: 'head-row' }, h('div', { class: 'meters' },
-      pool.limits.map((l) => meter(axisName(l.axis), l.used, l.limit, { note: l.axis === 'concurrency' && pool.adaptive && `adaptive (${pool.adaptive.law}), from ${full(pool.adaptive.min)} to ${full(pool.adaptive.max)}` })),
+      pool.limits.map((l) => meter(axisName(l.axis), l.used, l.limit, { note: l.axis === 'concurrency' && pool.adaptive && adaptiveOf(pool.adaptive) })),
       pool.budgets.map((b) => meter(budgetName(b), b.used, b.limit, { unit: b.unit }))),
       h('dl', { class: 'facts' },
         fact('running', short(pool.running)), fact('waiting', short(pool.waiting)),
         fact('refused / min', short(refused)), fact('failed / min', short(pool.failed_last_minute), '', pool.failed_last_minute > 0 ? 'bad' : ''),
         fact('fairness', pool.fairness.jain_index.toFixed(3), 'Jain’s index of received to entitled shares; 1: every tenant has what it is entitled to'))),
+    serversOf(pool),
     h('div', { class: `two ${shares.length === 0 ? 'quiet' : ''}` },
       poolChart(pool, names),
       h('div', { class: 'shares' },
@@ -58,6 +59,24 @@ function poolPanel(pool, refused) {
         h('ul', null, shares.slice(0, listed).map((s) => shareRow(s, scale, colours.get(s.name)))),
         h('a', { class: 'more', href: '#/tenants' }, rest(pool, shares.length)))));
 }
+
+const adaptiveOf = (a) => `adaptive (${a.law}), from ${full(a.min)} to ${full(a.max)}${a.room ? `; its servers have room for ${full(a.room)}` : ''}`;
+
+// serversOf are the model servers that tell their load: those first that cannot be read, then those with the most to do.
+function serversOf(pool) {
+  const list = pool.upstreams.filter((u) => u.engine).sort((a, b) => a.engine.fresh - b.engine.fresh || b.engine.waiting - a.engine.waiting || b.engine.kv_cache_use - a.engine.kv_cache_use);
+  if (list.length === 0) return null;
+  return h('ul', { class: 'servers' },
+    list.slice(0, listed).map(({ name, engine: e }) => h('li', { key: name }, h('span', null, 'Server ', h('b', null, name)), e.fresh ? loadOf(e) : [badge('bad', 'stale'), h('span', { class: 'message' }, `its metrics are not read: ${e.error}`)])),
+    list.length > listed && h('li', { key: ' more' }, `${list.length - listed} more with less to do`));
+}
+
+// loadOf is the load of a server. One without a figure of its KV cache has a use of 0.
+const loadOf = (e) => [
+  h('span', null, h('b', null, short(e.running)), ' running'),
+  h('span', { class: e.waiting > 0 ? 'near' : null }, h('b', null, short(e.waiting)), ' waiting'),
+  e.kv_cache_use > 0 && h('span', { class: 'kv' }, 'KV cache ', h('b', null, percent(e.kv_cache_use)), bar([{ part: e.kv_cache_use, class: 'fill' }])),
+];
 
 const outageOf = (pool, down) => `Upstream down since ${since(down.since)}, ${plural(pool.failed_last_minute, 'call')} failed in the last minute`;
 
