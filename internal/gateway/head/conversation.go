@@ -3,7 +3,8 @@ package head
 import (
 	"bytes"
 	"encoding/binary"
-	"hash/crc64"
+
+	"github.com/cespare/xxhash/v2"
 
 	"github.com/llmgov/llmgov/internal/jsonscan"
 )
@@ -19,7 +20,7 @@ type Conversation struct {
 }
 
 // HashName is the hash by which a caller's own name for a conversation is known, wherever it stands.
-func HashName(name []byte) uint64 { return crc64.Checksum(name, polynomial) }
+func HashName(name []byte) uint64 { return xxhash.Sum64(name) }
 
 // conversing finds the conversation of a body, from its tokens.
 type conversing struct {
@@ -28,7 +29,7 @@ type conversing struct {
 
 	in    conversingKey // the member of the body that is being read
 	key   conversingKey // the member within it
-	texts uint64        // a hash of the texts so far
+	texts xxhash.Digest // of the texts so far
 	text  bool          // the message that is being read has a text,
 	user  bool          // and is of the user
 }
@@ -54,7 +55,10 @@ const (
 )
 
 // reset begins with another body.
-func (c *conversing) reset(body []byte) { *c = conversing{body: body} }
+func (c *conversing) reset(body []byte) {
+	*c = conversing{body: body}
+	c.texts.Reset()
+}
 
 // token takes in the next token, which stands at a depth. Members of the body have depth 1.
 func (c *conversing) token(t jsonscan.Token, depth int) {
@@ -132,15 +136,15 @@ const mostHashed = 256
 func (c *conversing) add(text []byte) {
 	var length [8]byte
 	binary.LittleEndian.PutUint64(length[:], uint64(len(text)))
-	c.texts = crc64.Update(c.texts, polynomial, length[:])
-	c.texts = crc64.Update(c.texts, polynomial, text[:min(len(text), mostHashed)])
-	c.texts = crc64.Update(c.texts, polynomial, text[max(0, len(text)-mostHashed):])
+	_, _ = c.texts.Write(length[:]) // never fails
+	_, _ = c.texts.Write(text[:min(len(text), mostHashed)])
+	_, _ = c.texts.Write(text[max(0, len(text)-mostHashed):])
 }
 
 // messageEnds takes in the end of a message.
 func (c *conversing) messageEnds() {
 	if c.user && c.text {
-		c.out.Begun = c.texts
+		c.out.Begun = c.texts.Sum64()
 	}
 	c.user = false
 	c.text = false
@@ -148,5 +152,3 @@ func (c *conversing) messageEnds() {
 
 // plain is a string without its quotes, and with its escapes.
 func (c *conversing) plain(t jsonscan.Token) []byte { return c.body[t.Start+1 : t.End-1] }
-
-var polynomial = crc64.MakeTable(crc64.ECMA)
