@@ -144,8 +144,9 @@ func (endless) Read(p []byte) (int, error) {
 }
 
 func TestAudit_L3_Headers(t *testing.T) {
+	out := http.Header{"Date": {"today"}}
 	in := http.Header{
-		"Content-Type": {"text/plain"}, "Retry-After": {"3"}, "X-Request-Id": {"theirs"}, "Request-Id": {"req"},
+		"Date": {"yesterday"}, "Content-Type": {"text/plain"}, "Retry-After": {"3"}, "X-Request-Id": {"theirs"}, "Request-Id": {"req"},
 		"X-Ratelimit-Limit-Tokens": {"9"}, "Anthropic-Ratelimit-Requests-Limit": {"8"}, "Ratelimit": {"7"},
 		"Openai-Processing-Ms": {"12"}, "Etag": {strings.Repeat("x", mostHeader)}, "Openai-Model": {key},
 		"X-Llmgov-Degraded": {"open"}, "Access-Control-Allow-Origin": {"*"}, "Clear-Site-Data": {"*"},
@@ -153,20 +154,21 @@ func TestAudit_L3_Headers(t *testing.T) {
 		"Location": {"http://elsewhere"}, "Openai-Organization": {"org"}, "Anything-Else": {"x"}, "Vary": {"A", "B"},
 	}
 	want := http.Header{
-		"Content-Type": {"text/plain"}, "Retry-After": {"3"}, "X-Upstream-Request-Id": {"theirs"}, "Request-Id": {"req"},
+		"Date": {"today"}, "Content-Type": {"text/plain"}, "Retry-After": {"3"}, "X-Upstream-Request-Id": {"theirs"}, "Request-Id": {"req"},
 		"X-Upstream-Ratelimit-Limit-Tokens": {"9"}, "X-Upstream-Ratelimit-Requests-Limit": {"8"}, "X-Upstream-Ratelimit": {"7"},
 		"Openai-Processing-Ms": {"12"}, "Vary": {"A", "B"},
 	}
-	Headers(in, NewSecrets(key), []string{"X-", "Anthropic-"})
-	if diff := cmp.Diff(want, in); diff != "" {
+	Headers(out, in, NewSecrets(key), []string{"X-", "Anthropic-"})
+	if diff := cmp.Diff(want, out); diff != "" {
 		t.Errorf("headers (-want +got):\n%s", diff)
 	}
 	for i := range 1000 {
 		in["X-Ratelimit-"+strings.Repeat("A", i)] = []string{strings.Repeat("x", 1000)}
 	}
 	size := 0
-	Headers(in, Secrets{}, []string{"X-", "Anthropic-"})
-	for name, values := range in {
+	out = http.Header{}
+	Headers(out, in, Secrets{}, []string{"X-", "Anthropic-"})
+	for name, values := range out {
 		size += len(name) + len(values[0])
 	}
 	if size > mostHeaders {

@@ -24,55 +24,46 @@ var passed = []string{
 	"Openai-Processing-Ms", "Openai-Version", "Openai-Model",
 }
 
-// Headers keeps the headers of an answer that the caller gets. The upstream's own limits, whose headers
-// begin with one of rates or with nothing before Ratelimit, and its request id are renamed, to tell them
-// from the gateway's. A header that is too long, or that contains a secret, is left out.
-func Headers(h http.Header, hide Secrets, rates []string) {
-	room := bounds{hide: hide, left: mostHeaders}
-	var space [32]header
-	kept := space[:0]
+// Headers adds the headers of an answer that the caller gets to those that it gets anyway, which are kept. The upstream's
+// own limits, whose headers begin with one of rates or with nothing before Ratelimit, and its request id are renamed, to
+// tell them from the gateway's. A header that is too long, or that contains a secret, is left out.
+func Headers(to, answer http.Header, hide Secrets, rates []string) {
+	pass := passing{to: to, hide: hide, left: mostHeaders}
 	for _, name := range passed {
-		kept = room.keep(kept, name, h[name])
+		pass.on(name, answer[name])
 	}
-	kept = room.keep(kept, "X-Upstream-Request-Id", h["X-Request-Id"])
-	for _, limit := range LimitsIn(h, rates) {
-		kept = room.keep(kept, limit.As, h[limit.Name])
-	}
-	clear(h)
-	for _, k := range kept {
-		h[k.name] = k.values
+	pass.on("X-Upstream-Request-Id", answer["X-Request-Id"])
+	for _, limit := range LimitsIn(answer, rates) {
+		pass.on(limit.As, answer[limit.Name])
 	}
 }
 
-// header is a header that is passed on.
-type header struct {
-	name   string
-	values []string
-}
-
-// bounds are those of the headers that are passed on.
-type bounds struct {
+// passing is the state of passing headers on.
+type passing struct {
+	to   http.Header
 	hide Secrets
 	left int // bytes for further ones
 }
 
-// keep appends a header that is there, and neither too long nor secret.
-func (b *bounds) keep(list []header, name string, values []string) []header {
+// on passes a header on if it is there, and neither too long nor secret.
+func (p *passing) on(name string, values []string) {
 	if len(values) == 0 {
-		return list
+		return
 	}
 	size := len(name)
 	for _, value := range values {
 		size += len(value)
-		if b.hide.In(value) {
-			return list
+		if p.hide.In(value) {
+			return
 		}
 	}
-	if size > mostHeader || size > b.left {
-		return list
+	if size > mostHeader || size > p.left {
+		return
 	}
-	b.left -= size
-	return append(list, header{name, values})
+	p.left -= size
+	if _, said := p.to[name]; !said {
+		p.to[name] = values
+	}
 }
 
 // Limit is a header about the upstream's own limits, and the name under which it is passed on.

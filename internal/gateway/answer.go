@@ -13,15 +13,10 @@ import (
 	"github.com/llmgov/llmgov/streaming"
 )
 
-// takeOver makes the upstream's answer the caller's: its headers renamed, its body
-// metered.
+// takeOver has the upstream's answer metered as it passes.
 func (c *call) takeOver(resp *http.Response) error {
 	if err := c.try.withheld(resp.StatusCode); err != nil {
 		return err
-	}
-	answers.Headers(resp.Header, c.try.up.Secrets, dialect.RatePrefixes)
-	if c.try.busy {
-		rateheaders.Retry(resp.Header, c.tries.comeBack)
 	}
 	c.forgetBody()
 	idle := c.world.Snapshot.Config().Timeouts.StreamIdle
@@ -79,11 +74,10 @@ func (c *call) pass(resp *http.Response) {
 
 // passHead sends an answer's status and headers.
 func (c *call) passHead(resp *http.Response) {
-	own := c.w.Header()
-	for name, values := range resp.Header {
-		if _, said := own[name]; !said {
-			own[name] = values
-		}
+	h := c.w.Header()
+	answers.Headers(h, resp.Header, c.try.up.Secrets, dialect.RatePrefixes)
+	if c.try.busy {
+		rateheaders.Retry(h, c.tries.comeBack)
 	}
 	c.w.WriteHeader(resp.StatusCode)
 }
