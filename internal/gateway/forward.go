@@ -90,14 +90,14 @@ func (c *call) outgoing() *http.Request {
 		renamed := c.renamed(t)
 		out.Body = renamed.open(&c.memory)
 		out.ContentLength = renamed.size()
-	case c.memory.Reused():
+	case c.memory.Reused() && (t.up.Address.Base.Scheme == "http" || len(c.body) > mostCloned):
 		out.Body = c.memory.Open(c.body)
 		out.ContentLength = int64(len(c.body))
 	case len(c.body) > 0:
 		// Of a kind that the transport knows to be in memory, so that it leaves along
-		// with the headers in one write. The transport may read it after the handler
+		// with the headers in one write, also with TLS. The transport may read it after the handler
 		// has returned, so its bytes are not reused.
-		t.reader.Reset(c.body)
+		t.reader.Reset(c.unshared())
 		out.Body = io.NopCloser(&t.reader)
 		out.ContentLength = int64(len(c.body))
 	}
@@ -109,6 +109,18 @@ func (c *call) outgoing() *http.Request {
 	}
 	_, t.inMemory = out.Body.(dial.Body)
 	return out.WithContext(httptrace.WithClientTrace(c.tries.ctx, t.trace()))
+}
+
+// mostCloned bounds the bodies of which a copy is made so that they leave along with their headers: both fit into one
+// buffer of the transport.
+const mostCloned = 3 << 10
+
+// unshared is the body in memory that is not used for other bodies.
+func (c *call) unshared() []byte {
+	if c.memory.Reused() {
+		return bytes.Clone(c.body)
+	}
+	return c.body
 }
 
 // readAgain reads the body that a try sends from its beginning.

@@ -32,7 +32,7 @@ func TestPromptLeavesWithItsHead(t *testing.T) {
 	}}
 	defer transport.CloseIdleConnections()
 	g := governedBy(t, transport)
-	for _, size := range []int{8_000, 100_000} {
+	for _, size := range []int{300, 8_000, 100_000} {
 		body := `{"model":"gpt-4o-mini","max_tokens":100,"messages":[{"role":"user","content":"` + strings.Repeat("x", size) + `"}]}`
 		request := httptest.NewRequest(http.MethodPost, "/v1/chat/completions", strings.NewReader(body))
 		request.Header.Set("Authorization", "Bearer "+aKey)
@@ -47,6 +47,42 @@ func TestPromptLeavesWithItsHead(t *testing.T) {
 	}
 	if n := writes.Load(); n != 0 {
 		t.Errorf("%d writes without the head or without the body", n)
+	}
+}
+
+// A short prompt does so through TLS as well, where bodies that write themselves cannot join their heads.
+func TestShortPromptLeavesWithItsHeadThroughTLS(t *testing.T) {
+	got := make(chan string, 1)
+	upstream := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		got <- string(body)
+		w.Header()["Content-Type"] = shortBody
+		_, _ = w.Write(shortAnswer)
+	}))
+	defer upstream.Close()
+	var writes atomic.Int64
+	transport := upstream.Client().Transport.(*http.Transport)
+	transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, network, address)
+		return &countingConn{conn, &writes}, err
+	}
+	g := governedAt(t, upstream.URL+"/v1", transport)
+	for _, word := range []string{"first", "again"} {
+		body := `{"model":"gpt-4o-mini","max_tokens":100,"messages":[{"role":"user","content":"` + strings.Repeat(word, 80) + `"}]}`
+		request := httptest.NewRequest(http.MethodPost, "/v1/chat/completions", strings.NewReader(body))
+		request.Header.Set("Authorization", "Bearer "+aKey)
+		client := httptest.NewRecorder()
+		writes.Store(0)
+		g.ServeHTTP(client, request)
+		if client.Code != http.StatusOK {
+			t.Fatalf("status %d: %s", client.Code, client.Body)
+		}
+		if sent := <-got; sent != body {
+			t.Errorf("the upstream got %s", sent)
+		}
+	}
+	if n := writes.Load(); n != 1 {
+		t.Errorf("a short prompt left in %d writes", n)
 	}
 }
 

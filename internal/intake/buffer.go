@@ -6,13 +6,14 @@ import (
 	"sync/atomic"
 )
 
-// Larger bodies than smallestReused are read into memory that is used again: a large buffer is dear to
-// clear and to collect. It lies in pools by class, four to each power of two, so that a body wastes at
-// most a quarter of its buffer. What lies there unused goes with the next collections of garbage.
+// Bodies are read into memory that is used again, because memory is dear to clear and to collect: of a short call, its
+// body would be a third of all. It lies in pools by class, four to each power of two, so that a body wastes at most a
+// quarter of its buffer, unless it is smaller than smallestReused. What lies there unused goes with the next collections
+// of garbage.
 const (
-	smallestReused = 4 << 10
+	smallestReused = 2 << 10
 	largestReused  = 1 << 20
-	classes        = 4*8 + 1 // from smallestReused to largestReused, with Spare behind them
+	classes        = 4*9 + 1 // from smallestReused to largestReused, with Spare behind them
 )
 
 var pools [classes]sync.Pool
@@ -34,9 +35,9 @@ type buffer struct {
 	users atomic.Int32
 }
 
-// newBuffer returns a buffer with one user.
+// newBuffer returns a buffer with one user, for a body of so many bytes.
 func newBuffer(bytes int64) *buffer {
-	class, size := classOf(bytes)
+	class, size := classOf(max(bytes, smallestReused) + Spare)
 	b, _ := pools[class].Get().(*buffer)
 	if b == nil {
 		b = &buffer{bytes: make([]byte, size), class: class}

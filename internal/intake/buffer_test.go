@@ -106,10 +106,21 @@ func TestMemoryIsUsedWhileItIsWritten(t *testing.T) {
 	}
 }
 
-// Small bodies, very large ones, and those of callers that keep parts of them have memory of their own.
+// Memory is used again for bodies of all sizes up to the largest.
+func TestMemoryOfSmallBodiesIsUsedAgain(t *testing.T) {
+	for _, size := range []int{1, 400, smallestReused - 1, smallestReused} {
+		c, body := received(t, make([]byte, size))
+		if !c.Reused() || len(body) != size || cap(body) != size+Spare {
+			t.Errorf("%d bytes: %d of %d are used, reused is %v", size, len(body), cap(body), c.Reused())
+		}
+		c.Release()
+	}
+}
+
+// Empty bodies, very large ones, and those of callers that keep parts of them have memory of their own.
 func TestMemoryIsNotUsedAgain(t *testing.T) {
 	in := New(Bounds{Process: 1 << 30, Tenant: 1 << 30})
-	for _, ask := range []Ask{{Bytes: smallestReused - 1, Reuse: true}, {Bytes: largestReused + 1, Reuse: true}, {Bytes: 1 << 20}} {
+	for _, ask := range []Ask{{Bytes: 0, Reuse: true}, {Bytes: largestReused + 1, Reuse: true}, {Bytes: 1 << 20}} {
 		c := &Claim{}
 		if err := in.Ask(t.Context(), c, ask); err != nil {
 			t.Fatal(err)

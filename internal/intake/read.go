@@ -40,10 +40,10 @@ func (c *Claim) readAnnounced(r io.Reader, bytes int64) ([]byte, error) {
 
 // room is memory for a body, with Spare behind it.
 func (c *Claim) room(bytes int64) []byte {
-	if !c.ask.Reuse || bytes < smallestReused || bytes > largestReused {
+	if !c.ask.Reuse || bytes == 0 || bytes > largestReused {
 		return make([]byte, bytes, bytes+Spare)
 	}
-	c.buffer = newBuffer(bytes + Spare)
+	c.buffer = newBuffer(bytes)
 	return c.buffer.bytes[: bytes : bytes+Spare]
 }
 
