@@ -11,19 +11,10 @@ type WholeOptions struct {
 	End   func(Result) // once: at the end, at a failure or on Close, whichever is first; may be nil
 }
 
-// NewWhole returns a body that passes a plain JSON answer on untouched and finds the usage at its top level.
+// Whole passes a plain JSON answer on untouched and finds the usage at its top level.
 // Nothing of the answer is kept but that object, so the length of an answer does not matter. The answer
 // should be one with a 2xx status: others have no usage to find.
-func NewWhole(upstream io.ReadCloser, opt WholeOptions) io.ReadCloser {
-	w := &whole{upstream: upstream, end: opt.End}
-	w.find.limit = opt.Limit
-	if w.find.limit <= 0 {
-		w.find.limit = maxUsage
-	}
-	return w
-}
-
-type whole struct {
+type Whole struct {
 	upstream io.ReadCloser
 	end      func(Result)
 
@@ -33,8 +24,24 @@ type whole struct {
 	ended  bool
 }
 
+// NewWhole returns a body that reads the answer of upstream.
+func NewWhole(upstream io.ReadCloser, opt WholeOptions) *Whole {
+	w := &Whole{}
+	w.Reset(upstream, opt)
+	return w
+}
+
+// Reset begins with another answer. Nobody may read the one before any more.
+func (w *Whole) Reset(upstream io.ReadCloser, opt WholeOptions) {
+	*w = Whole{upstream: upstream, end: opt.End}
+	w.find.limit = opt.Limit
+	if w.find.limit <= 0 {
+		w.find.limit = maxUsage
+	}
+}
+
 // Read passes upstream's bytes and its error on.
-func (w *whole) Read(p []byte) (int, error) {
+func (w *Whole) Read(p []byte) (int, error) {
 	n, err := w.upstream.Read(p)
 	w.mu.Lock()
 	if w.closed {
@@ -55,7 +62,7 @@ func (w *whole) Read(p []byte) (int, error) {
 }
 
 // Close ends the answer, if it has not ended, and closes upstream.
-func (w *whole) Close() error {
+func (w *Whole) Close() error {
 	w.mu.Lock()
 	if w.closed {
 		w.mu.Unlock()
@@ -72,7 +79,7 @@ func (w *whole) Close() error {
 }
 
 // endLocked returns the result, the first time it is called, which the caller is to tell.
-func (w *whole) endLocked(err error) (res Result, ends bool) {
+func (w *Whole) endLocked(err error) (res Result, ends bool) {
 	if w.ended {
 		return Result{}, false
 	}
@@ -85,7 +92,7 @@ func (w *whole) endLocked(err error) (res Result, ends bool) {
 }
 
 // tell makes the result known.
-func (w *whole) tell(res Result) {
+func (w *Whole) tell(res Result) {
 	if w.end != nil {
 		w.end(res)
 	}

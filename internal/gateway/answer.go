@@ -42,9 +42,10 @@ func (c *call) takeOver(resp *http.Response) error {
 			End:           c.answered,
 		})
 		c.answer = resp.Body
+		c.timed = true
 	default:
-		resp.Body = streaming.NewWhole(relay.Idle(resp.Body, idle, c.tries.interrupt), streaming.WholeOptions{End: c.answered})
-		c.plain = !c.shows() && !c.route.Makes
+		c.whole.Reset(relay.Idle(resp.Body, idle, c.tries.interrupt), streaming.WholeOptions{End: c.answered})
+		resp.Body = &c.whole
 		if c.shows() {
 			resp.Body = stored.WatchAnswer(resp.Body, watcher{c})
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/llmgov/llmgov/internal/gateway/route"
 	"github.com/llmgov/llmgov/internal/gateway/stored"
 	"github.com/llmgov/llmgov/internal/intake"
+	"github.com/llmgov/llmgov/streaming"
 )
 
 // call is one request on its way through the gateway: the life of a governed call, and whatever HTTP adds to it.
@@ -23,7 +24,7 @@ type call struct {
 	g       *Gateway
 	world   *world
 	r       *http.Request
-	w       relay.Writer
+	w       *relay.Writer
 	arrived time.Time // when the whole body was there
 
 	at    route.Place
@@ -44,21 +45,35 @@ type call struct {
 	tries  tries
 	answer io.Closer // the metered body, once there is one
 	stored stored.Ledger
-	shown  bool // the rate headers are set
-	plain  bool // nobody else knows the call; see reuse
+	shown  bool            // the rate headers are set
+	whole  streaming.Whole // the answer, if it is a plain one
+	timed  bool            // it is a stream, whose timer may know w for longer than the call lasts
 }
 
 // calls have ended, and their memory is used again.
 var calls = sync.Pool{New: func() any { return new(call) }}
 
-// reuse lets another call have the memory of one that has ended. Only calls with plain answers are reused: the timers of
-// streams and those who watch objects may still know theirs. The governor and the transport never know more than
-// parts that are objects of their own.
+// reuse lets another call have the memory of one that has ended. The governor, the transport and timers never know more
+// than parts that are objects of their own.
 func (c *call) reuse() {
-	if c.plain {
-		*c = call{}
-		calls.Put(c)
+	if c.keepsObjects() {
+		return
 	}
+	w := c.w
+	if c.timed {
+		w = nil
+	}
+	*c = call{w: w}
+	calls.Put(c)
+}
+
+// keepsObjects reports whether the call has to do with objects that an upstream keeps. Those who watch them may know it for
+// longer than it lasts.
+func (c *call) keepsObjects() bool {
+	if c.route == nil {
+		return false
+	}
+	return c.route.ToObjects() || c.route.Realtime || c.route.Stores || c.head != nil && c.head.Audio
 }
 
 // dialect is how to speak to the caller, even before the route is known.

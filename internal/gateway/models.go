@@ -114,5 +114,5 @@ func (c *call) lists(p *poolSide, u *upstream.Upstream, name string) bool {
 
 func (c *call) writeJSON(v any) {
 	c.w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(&c.w).Encode(v)
+	_ = json.NewEncoder(c.w).Encode(v)
 }

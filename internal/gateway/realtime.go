@@ -37,7 +37,7 @@ func (c *call) serveRealtime() {
 	s := c.newSession(upstream)
 	// The key is sent on purpose, not by a browser that was lured here, so the origin
 	// does not matter.
-	client, err := websocket.Accept(&c.w, c.r, &websocket.AcceptOptions{Subprotocols: protocols, InsecureSkipVerify: true, OnPingReceived: s.Pinged})
+	client, err := websocket.Accept(c.w, c.r, &websocket.AcceptOptions{Subprotocols: protocols, InsecureSkipVerify: true, OnPingReceived: s.Pinged})
 	if err != nil { // Accept has answered the client
 		_ = upstream.CloseNow()
 		c.Failure = err

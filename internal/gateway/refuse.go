@@ -30,7 +30,7 @@ func (c *call) refuse(f *refusal) {
 	if c.Tenant != nil && !c.shown {
 		c.showStanding()
 	}
-	writeRefusal(&c.w, f, c.dialect())
+	writeRefusal(c.w, f, c.dialect())
 }
 
 // refuseStranger waits until the client has taken the refusal: until then it holds memory.
@@ -39,7 +39,7 @@ func (c *call) refuseStranger(f *refusal) {
 	if c.g.strangers.Add(1) > mostStrangers {
 		panic(http.ErrAbortHandler)
 	}
-	writeRefusal(&c.w, f, c.dialect())
+	writeRefusal(c.w, f, c.dialect())
 	_ = c.w.Control.Flush()
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/llmgov/llmgov/internal/crash"
 	"github.com/llmgov/llmgov/internal/gateway/describe"
+	"github.com/llmgov/llmgov/internal/gateway/relay"
 	"github.com/llmgov/llmgov/internal/gateway/route"
 	"github.com/llmgov/llmgov/internal/gateway/stored"
 )
@@ -36,6 +37,9 @@ func (g *Gateway) begin(rw http.ResponseWriter, r *http.Request) *call {
 	c.tries.first = &try{}
 	c.try = c.tries.first
 	c.Spans = g.tracer.Begin(r, c.Began)
+	if c.w == nil {
+		c.w = new(relay.Writer)
+	}
 	c.w.Reset(rw, c.world.Snapshot.Config().Timeouts.StreamIdle)
 	// Until the body is here. net/http drains it even if nobody reads it.
 	_ = c.w.Control.SetReadDeadline(c.Began.Add(lapTime))

@@ -17,26 +17,39 @@ import (
 	"github.com/llmgov/llmgov/tenants"
 )
 
-// mostOfShortCall bounds the bytes that the gateway itself allocates for a short chat, without those of net/http.
-const mostOfShortCall = 2_900
+// The bytes that the gateway itself allocates for a call, without those of net/http.
+const (
+	mostOfShortCall   = 2_300
+	mostOfShortStream = 3_500
+	mostOfRefused     = 1_500
+)
 
-// TestShortCall_Allocates runs short chats through the gateway alone: its client and its upstream are
+// TestShortCall_Allocates runs calls through the gateway alone: its client and its upstream are
 // stand-ins that allocate little.
 func TestShortCall_Allocates(t *testing.T) {
 	if raceDetector {
 		t.Skip("the race detector lets pools forget")
 	}
-	once := shortCall(t)
-	for range 100 {
-		once()
-	}
-	least := uint64(math.MaxUint64) // a garbage collection in between takes memory that is used again
-	for range 5 {
-		least = min(least, bytesOf(100, once))
-	}
-	t.Logf("%d bytes a call", least)
-	if least > mostOfShortCall {
-		t.Errorf("a short call allocates %d bytes, more than %d", least, mostOfShortCall)
+	for _, c := range []struct {
+		name string
+		once func()
+		most uint64
+	}{
+		{"a short chat", shortCall(t), mostOfShortCall},
+		{"a short stream", callOf(t, shortStream), mostOfShortStream},
+		{"a refused call", callOf(t, notGranted), mostOfRefused},
+	} {
+		for range 100 {
+			c.once()
+		}
+		least := uint64(math.MaxUint64) // a garbage collection in between takes memory that is used again
+		for range 5 {
+			least = min(least, bytesOf(100, c.once))
+		}
+		t.Logf("%s allocates %d bytes", c.name, least)
+		if least > c.most {
+			t.Errorf("%s allocates %d bytes, more than %d", c.name, least, c.most)
+		}
 	}
 }
 
@@ -90,24 +103,44 @@ func governedAt(t testing.TB, base string, transport http.RoundTripper) *Gateway
 	return g
 }
 
+// exchange is a chat: what is asked, and how it is answered.
+type exchange struct {
+	request string
+	kind    []string // of the answer
+	answer  []byte
+	status  int
+}
+
+var (
+	shortChat   = exchange{`{"model":"gpt-4o-mini","max_tokens":4096` + question, shortBody, shortAnswer, http.StatusOK}
+	shortStream = exchange{`{"model":"gpt-4o-mini","stream":true,"max_tokens":4096` + question, []string{"text/event-stream"}, []byte(oneChunk), http.StatusOK}
+	notGranted  = exchange{`{"max_tokens":4096` + question, shortBody, shortAnswer, http.StatusBadRequest}
+)
+
+var question = `,"messages":[{"role":"user","content":"` + strings.Repeat("How long is it? ", 20) + `"}]}`
+
+const oneChunk = `data: {"id":"chatcmpl-1","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"word"}}]}` + "\n\ndata: [DONE]\n\n"
+
 // shortCall is one chat of 0.4 KB.
-func shortCall(t testing.TB) func() {
-	g := governedBy(t, &answering{})
-	body := `{"model":"gpt-4o-mini","max_tokens":4096,"messages":[{"role":"user","content":"` + strings.Repeat("How long is it? ", 20) + `"}]}`
+func shortCall(t testing.TB) func() { return callOf(t, shortChat) }
+
+// callOf is one call of a gateway that always answers alike.
+func callOf(t testing.TB, e exchange) func() {
+	g := governedBy(t, &answering{kind: e.kind, text: e.answer})
 	request := httptest.NewRequest(http.MethodPost, "/v1/chat/completions", nil)
 	request.Header = http.Header{
 		"Authorization": {"Bearer " + aKey}, "Content-Type": {"application/json"},
 		"User-Agent": {"bench"}, "Accept-Encoding": {"gzip"},
 	}
-	request.ContentLength = int64(len(body))
+	request.ContentLength = int64(len(e.request))
 	client := &listening{header: http.Header{}}
 	reader := strings.NewReader("")
 	request.Body = io.NopCloser(reader)
 	return func() {
-		reader.Reset(body)
+		reader.Reset(e.request)
 		client.reset()
 		g.ServeHTTP(client, request)
-		if client.status != http.StatusOK || client.bytes == 0 {
+		if client.status != e.status || client.bytes == 0 {
 			t.Fatalf("status %d, %d bytes", client.status, client.bytes)
 		}
 	}
@@ -115,6 +148,8 @@ func shortCall(t testing.TB) func() {
 
 // answering is an upstream that always gives the same answer.
 type answering struct {
+	kind   []string
+	text   []byte
 	answer bytes.Reader
 	resp   http.Response
 }
@@ -131,15 +166,15 @@ var (
 func (a *answering) RoundTrip(r *http.Request) (*http.Response, error) {
 	_, _ = io.Copy(io.Discard, r.Body)
 	_ = r.Body.Close()
-	a.answer.Reset(shortAnswer)
+	a.answer.Reset(a.text)
 	if a.resp.Header == nil {
 		a.resp.Header = http.Header{}
 	}
 	a.resp.StatusCode = http.StatusOK
-	a.resp.Header["Content-Type"] = shortBody
+	a.resp.Header["Content-Type"] = a.kind
 	a.resp.Header["Date"] = shortDate
 	a.resp.Body = io.NopCloser(&a.answer)
-	a.resp.ContentLength = int64(len(shortAnswer))
+	a.resp.ContentLength = int64(len(a.text))
 	return &a.resp, nil
 }
 

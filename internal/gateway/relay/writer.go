@@ -21,9 +21,7 @@ type Writer struct {
 
 // Reset begins with another client, which may read nothing for as long as patience lasts.
 func (w *Writer) Reset(rw http.ResponseWriter, patience time.Duration) {
-	w.ResponseWriter = rw
-	w.Control = http.NewResponseController(rw)
-	w.patience = patience
+	*w = Writer{ResponseWriter: rw, Control: http.NewResponseController(rw), patience: patience}
 }
 
 // Hurry leaves the client at most so much time to read on.
