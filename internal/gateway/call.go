@@ -59,12 +59,17 @@ func (c *call) reuse() {
 	if c.keepsObjects() {
 		return
 	}
+	c.clear()
+	calls.Put(c)
+}
+
+// clear forgets the call, but for the memory of its writer if nothing else knows that.
+func (c *call) clear() {
 	w := c.w
 	if c.timed {
 		w = nil
 	}
 	*c = call{w: w}
-	calls.Put(c)
 }
 
 // keepsObjects reports whether the call has to do with objects that an upstream keeps. Those who watch them may know it for
