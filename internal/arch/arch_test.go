@@ -279,13 +279,14 @@ var rules = map[string]rule{
 	},
 	"internal/simulate": {
 		may: []string{
-			"escrow", "escrow/adaptive", "escrow/lengths", "escrow/fairness", "federation", "internal/simulate/scenario", "golang.org/x/sync",
+			"escrow", "escrow/adaptive", "escrow/lengths", "escrow/limits", "escrow/placement", "escrow/fairness", "federation", "internal/simulate/scenario",
+			"golang.org/x/sync",
 		},
 		not:    []string{"net", "net/http", "os"},
 		reason: "a simulation drives the core alone: no governor, no clock",
 	},
 	"internal/simulate/scenario": {
-		may:    []string{"escrow", "escrow/adaptive", "internal/distribution", "internal/strictyaml"},
+		may:    []string{"escrow", "escrow/adaptive", "escrow/placement", "internal/distribution", "internal/strictyaml"},
 		not:    []string{"net", "net/http", "sync", "context"},
 		reason: "a scenario says what is asked for, and plays nothing",
 	},

@@ -14,6 +14,8 @@ const (
 	first                // the first token of a running request comes
 	finish               // a running request ends
 	resize               // the model server can serve another number of calls at once
+	lose                 // an upstream is gone
+	regain               // and is back
 	wake                 // the pool asked to be called
 	look                 // a process looks whether to tell the store
 	told                 // a beat comes to the store
@@ -33,6 +35,7 @@ type task struct {
 	call  *call
 	stamp int32 // the attempt that an expire is meant for
 	knee  int64 // of a resize
+	loss  int32 // of a lose
 	site  int32 // that all from wake on are of
 
 	letter *letter

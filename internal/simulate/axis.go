@@ -34,8 +34,11 @@ func measures(p *scenario.Pool) []measure {
 // perSecond is the usable rate.
 func (m measure) perSecond() float64 { return m.usable / escrow.Window.Seconds() }
 
-// there is how much of a measure can be used from a time to a time. The number of slots may change.
+// there is how much of a measure can be used from a time to a time. The number of slots may change, and upstreams may be lost.
 func (p *plan) there(m measure, from, to time.Duration) float64 {
+	if len(p.losses) > 0 {
+		return p.open(m, from, to)
+	}
 	if m.axis == escrow.Slots {
 		return m.usable / m.limit * p.slotSeconds(from, to)
 	}

@@ -50,7 +50,7 @@ func (w *world) request(t task, s *site, deadline time.Duration) *call {
 		deadline: deadline,
 	}
 	w.trace.Requests = append(w.trace.Requests, Request{
-		Tenant: c.leaf, At: w.now, Tokens: c.tokens(), Input: c.input, Run: c.run, Node: s.number(),
+		Tenant: c.leaf, At: w.now, Tokens: c.tokens(), Input: c.input, Run: c.run, Node: s.number(), Upstream: -1,
 	})
 	return c
 }
@@ -75,6 +75,7 @@ func (w *world) offer(c *call) {
 		Run:        run,
 		MaxWait:    w.maxWait(c),
 		Claim:      w.claim(c),
+		Via:        s.books.Mask(uint64(w.tree.Leaves[c.leaf].Via)),
 	})
 	c.handle = h
 	if answer.Verdict != escrow.Admitted {
@@ -171,6 +172,7 @@ func (w *world) start(c *call) (ended bool) {
 	c.queued = false
 	c.started = w.now
 	w.trace.add(w.now, Admitted, c.id, w.most(c))
+	w.trace.Requests[c.id].Upstream = c.site.where(c)
 	switch w.Pool.Accounting {
 	case escrow.AdmitMax:
 		w.use(c, w.most(c))

@@ -45,6 +45,13 @@ type Figures struct {
 	// RollingMax is the largest sum of tokens over any 60 s, from the start, over
 	// the limit; RequestsRollingMax that of requests; SlotsMax the most slots.
 	RollingMax, RequestsRollingMax, SlotsMax Value
+	// UpstreamsMax is the largest use of an upstream's own limit, of any axis.
+	UpstreamsMax Value
+	// Spilled is the part of all tokens that went to upstreams beyond the lowest order, and SpillFull how full those of lower orders
+	// were then: the used part of their limit.
+	Spilled, SpillFull Value
+	// Recovery is the longest time from a change of what upstreams there are until nearly all of them is used.
+	Recovery Value
 	// FirstAdmission is the longest that a tenant which turned heavy waited for its
 	// first request; FiveSecondsWorth until it had its share of 5 s.
 	FirstAdmission, FiveSecondsWorth Value
@@ -114,6 +121,10 @@ var AllFigures = []Figure{
 	{"rolling_max", "largest rolling minute / L", func(f *Figures) *Value { return &f.RollingMax }, worst, Factor},
 	{"requests_rolling_max", "largest rolling minute of requests / limit", func(f *Figures) *Value { return &f.RequestsRollingMax }, worst, Factor},
 	{"slots_max", "most slots at once / limit", func(f *Figures) *Value { return &f.SlotsMax }, worst, Factor},
+	{"upstreams_max", "largest use of an upstream / its limit", func(f *Figures) *Value { return &f.UpstreamsMax }, worst, Factor},
+	{"spilled", "tokens that went beyond the first order", func(f *Figures) *Value { return &f.Spilled }, mean, Ratio},
+	{"spill_full", "  how much of the lower orders was used then", func(f *Figures) *Value { return &f.SpillFull }, mean, Ratio},
+	{"recovery_seconds_max", "from the loss or return of an upstream to full use", func(f *Figures) *Value { return &f.Recovery }, worst, Seconds},
 	{"first_admission_seconds_max", "first admission of a returning tenant", func(f *Figures) *Value { return &f.FirstAdmission }, worst, Seconds},
 	{"five_seconds_worth_max", "  until it had 5 s worth of its share", func(f *Figures) *Value { return &f.FiveSecondsWorth }, worst, Seconds},
 	{"wait_p50_seconds", "wait p50", func(f *Figures) *Value { return &f.WaitP50 }, mean, Seconds},

@@ -96,6 +96,7 @@ func (a *audit) figures() (Figures, []TenantFigures) {
 	a.returners(&f)
 	tenants := a.callers(&f)
 	f.FirstTokenP95 = a.firstTokens()
+	a.upstreams(&f)
 	f.StoreRoundTrips = a.roundTrips(f.Admitted)
 	return f, tenants
 }
@@ -238,11 +239,10 @@ func (a *audit) longRun(f *Figures) {
 // limits are the figures of how much was used, and whether too much.
 func (a *audit) limits(f *Figures) {
 	span := newGrid(a.Warmup, a.Duration-a.Warmup, a.Duration, len(a.tree.Leaves))
-	minutes := span.width.Seconds() / escrow.Window.Seconds()
 	for _, m := range a.meas {
 		clear(span.cells[0])
 		a.received(a.trace, m, span)
-		used := Value(sum(span.cells[0]) / (m.limit * minutes))
+		used := Value(sum(span.cells[0]) / (a.there(m, a.Warmup, a.Duration) * m.limit / m.usable))
 		switch m.axis {
 		case escrow.Tokens:
 			f.TokensUtilization = used
@@ -251,7 +251,6 @@ func (a *audit) limits(f *Figures) {
 			f.RequestsUtilization = used
 			f.RequestsRollingMax = Value(float64(rollingMax(a.trace, m.axis, nil)) / m.limit)
 		default:
-			used = Value(sum(span.cells[0]) / a.slotSeconds(a.Warmup, a.Duration))
 			f.SlotsUtilization = used
 			f.SlotsMax = Value(float64(mostRunning(a.trace, nil)) / float64(a.Pool.Concurrency))
 		}

@@ -49,6 +49,7 @@ type fluid struct {
 	measures []measure
 	into     []*grid
 	tenants  []string // by leaf: the tenant that it is, or is a team of
+	sets     []escrow.Mask
 	queues   [][]chunk
 	works    []chunk // of a leaf's workers: the average request
 	demands  []float64
@@ -59,7 +60,7 @@ type fluid struct {
 func (p *plan) fluid(requests []Request, measures []measure, into []*grid) {
 	n := len(p.tree.Leaves)
 	f := &fluid{
-		plan: p, measures: measures, into: into,
+		plan: p, measures: measures, into: into, sets: p.tree.viaSets(),
 		queues: make([][]chunk, n), demands: make([]float64, n), shares: make([]float64, n),
 	}
 	for i := range n {
@@ -90,6 +91,7 @@ func (f *fluid) step(now time.Duration) {
 	}
 	f.cap(dt)
 	f.holdBack(dt)
+	f.confine(now)
 	var there amounts
 	for k, m := range f.measures {
 		there[k] = f.there(m, now, now+fluidStep) + f.spare[k]

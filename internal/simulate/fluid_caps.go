@@ -1,6 +1,11 @@
 package simulate
 
 import (
+	"cmp"
+	"math/bits"
+	"slices"
+	"time"
+
 	"github.com/llmgov/llmgov/escrow"
 )
 
@@ -73,4 +78,51 @@ func (f *fluid) scale(below int, by float64) {
 			f.demands[i] *= by
 		}
 	}
+}
+
+// confine cuts the demands of tenants that may use only some upstreams to the limits of these, by max-min.
+func (f *fluid) confine(now time.Duration) {
+	m := f.measures[0]
+	for _, set := range f.sets {
+		most := 0.0
+		for i := range f.Pool.Upstreams {
+			if set&escrow.Mask(0).With(i) != 0 {
+				most += f.openAt(m, i, now, now+fluidStep)
+			}
+		}
+		wanted := make([]float64, len(f.demands))
+		for i, x := range f.demands {
+			if via := f.tree.Leaves[i].Via; via != 0 && via&^set == 0 {
+				wanted[i] = x
+			}
+		}
+		if sum(wanted) <= most/m.usable {
+			continue
+		}
+		f.tree.MaxMin(most/m.usable, wanted, f.shares)
+		for i := range wanted {
+			if wanted[i] > 0 {
+				f.demands[i] = f.shares[i]
+			}
+		}
+	}
+}
+
+// viaSets are the sets of upstreams to which tenants are confined, and their unions, the smaller first.
+func (t *Tree) viaSets() (sets []escrow.Mask) {
+	for i := range t.Leaves {
+		via := t.Leaves[i].Via
+		if via == 0 || slices.Contains(sets, via) {
+			continue
+		}
+		for _, other := range append(slices.Clone(sets), 0) {
+			if !slices.Contains(sets, via|other) {
+				sets = append(sets, via|other)
+			}
+		}
+	}
+	slices.SortFunc(sets, func(a, b escrow.Mask) int {
+		return cmp.Or(cmp.Compare(bits.OnesCount64(uint64(a)), bits.OnesCount64(uint64(b))), cmp.Compare(a, b))
+	})
+	return sets
 }

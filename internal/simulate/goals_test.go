@@ -15,6 +15,7 @@ type goal struct {
 	first, worth                               Value
 	kept, late                                 Value
 	trips, ofAsked, wait                       Value // of several nodes
+	full, recovery                             Value // of several upstreams
 	within                                     time.Duration
 }
 
@@ -46,6 +47,9 @@ var goals = map[string]goal{
 
 	"a1": {utilization: 0.95, misallocation: 0.04, longRun: 0.03},
 	"a4": {utilization: 0.95, misallocation: 0.04, longRun: 0.03},
+
+	"u1": {misallocation: 0.009, full: 0.99},
+	"u2": {utilization: 0.99, misallocation: 0.006, longRun: 0.01, recovery: 3},
 
 	"d1": {utilization: 0.985, misallocation: 0.01, trips: 40, within: 5 * time.Minute},
 	"d2": {utilization: 0.985, misallocation: 0.01, trips: 40, within: 5 * time.Minute},
@@ -106,10 +110,12 @@ func TestGoals(t *testing.T) {
 			most("round trips to the store", f.StoreRoundTrips, g.trips)
 			least("the part served of what was asked for", f.Admitted/f.Requests, g.ofAsked)
 			most("the 99th percentile of waits", f.WaitP99, g.wait)
+			least("the used part of the first order while others are used", f.SpillFull, g.full)
+			most("the time from the loss or return of an upstream to full use", f.Recovery, g.recovery)
 			if g.share > 0 {
 				least("the least of dominant shares over the largest", f.DominantRatio, 1-g.share)
 			}
-			for _, v := range []Value{f.RollingMax, f.RequestsRollingMax, f.SlotsMax} {
+			for _, v := range []Value{f.RollingMax, f.RequestsRollingMax, f.SlotsMax, f.UpstreamsMax} {
 				if v.Known() && v > 1 {
 					t.Errorf("a limit is exceeded: %.4f of it was used", v)
 				}

@@ -138,6 +138,15 @@ func (g *guesses) speed(c *call, age time.Duration) int64 {
 	return max(1, int64(math.Round(known)))
 }
 
+// cut teaches that a call came to some length, and broke off there.
+func (g *guesses) cut(c *call, produced int64) {
+	if g.exact {
+		return
+	}
+	g.outputs.End(&c.learn.output, produced, false)
+	g.runs.End(&c.learn.run, int64(c.run/runUnit), false)
+}
+
 // end teaches the length of a call that ended.
 func (g *guesses) end(c *call) {
 	if g.exact {

@@ -24,7 +24,7 @@ import (
 // far as they are not zero. A refuse says retry_after in seconds, and ticket when
 // the place is kept.
 //
-// Of several nodes the first offer also says node, and each round trip to the store is
+// If upstreams have limits of their own an admit says upstream. Of several nodes the first offer also says node, and each round trip to the store is
 // an event of its own: {"seed":1,"t":12.5,"ev":"beat","node":"us-east"}.
 func writeLog(out io.Writer, p *plan, t *Trace) error {
 	w := bufio.NewWriterSize(out, 1<<16)
@@ -53,6 +53,10 @@ func writeLog(out io.Writer, p *plan, t *Trace) error {
 		if e.Kind == Offered && !offered[e.Request] {
 			offered[e.Request] = true
 			b = appendFirst(b, r, p.Nodes)
+		}
+		if e.Kind == Admitted && len(p.Pool.Upstreams) > 0 {
+			b = append(b, `,"upstream":`...)
+			b = strconv.AppendQuote(b, p.Pool.Upstreams[r.Upstream].Name)
 		}
 		if e.Hint > 0 {
 			b = append(b, `,"retry_after":`...)

@@ -22,6 +22,7 @@ type change struct {
 	factor float64
 	knee   *int64
 	outage *scenario.Outage
+	loss   *scenario.Loss
 }
 
 // outage is one of a node.
@@ -40,6 +41,7 @@ type plan struct {
 	phases   [][]phase  // by leaf
 	factors  []change   // cost factors, in order
 	outages  []outage   // of nodes, in order
+	losses   []loss     // of upstreams, in order
 	slots    []capacity // in order
 	returned []returner
 }
@@ -65,6 +67,9 @@ func newPlan(s *scenario.Scenario, seed uint64) *plan {
 		}
 		if c.outage != nil {
 			p.outages = append(p.outages, outage{c.outage, c.at, c.at + c.outage.For})
+		}
+		if c.loss != nil {
+			p.losses = append(p.losses, loss{c.loss.Upstream, c.at, c.at + c.loss.For})
 		}
 	}
 	return p
@@ -94,7 +99,7 @@ func (p *plan) changes() []change {
 	for _, e := range p.Events {
 		for base := time.Duration(0); e.At.From+base < p.Duration; base += e.Every {
 			at := e.At.Draw(rng) + base
-			all = append(all, change{at, index[e.Tenant], e.Load, e.CostFactor, e.Knee, e.Outage})
+			all = append(all, change{at, index[e.Tenant], e.Load, e.CostFactor, e.Knee, e.Outage, e.Loss})
 			if e.Every == 0 {
 				break
 			}

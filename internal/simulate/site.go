@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/escrow/placement"
 	"github.com/llmgov/llmgov/federation"
 )
 
@@ -19,14 +20,15 @@ type site struct {
 	wakeAt  time.Duration // of the wake that counts; negative for none
 	waiting map[escrow.Handle]*call
 	limit   *limit // nil for one that does not move
-	*member        // nil for one that is alone
+	books   *placement.Books[placement.Account]
+	calls   map[int32]*call // that wait or run, by id; nil if none can be lost
+	*member                 // nil for one that is alone
 }
 
 // member is the part of a process that shares the pool with others.
 type member struct {
 	shared *escrow.Pool // the site's
 	side   *federation.Node
-	calls  map[int32]*call // that wait or run, by id
 	// granted is when the last grant began, or the process.
 	granted time.Duration
 }
@@ -46,15 +48,15 @@ func (s *site) number() int32 {
 	return s.index
 }
 
-// keep and drop know which calls die with the process.
+// keep and drop know which calls die with the process, or an upstream.
 func (s *site) keep(c *call) {
-	if s.member != nil {
+	if s.calls != nil {
 		s.calls[c.id] = c
 	}
 }
 
 func (s *site) drop(c *call) {
-	if s.member != nil {
+	if s.calls != nil {
 		delete(s.calls, c.id)
 	}
 }
@@ -80,9 +82,10 @@ func (w *world) boot(i int32) {
 	pool := newPool(w.Pool, w.clock(), true)
 	s := newSite(w.plan, pool)
 	s.index = i
+	s.calls = map[int32]*call{}
 	name := w.Nodes[i].Name
 	s.member = &member{
-		shared: pool, calls: map[int32]*call{}, granted: w.now,
+		shared: pool, granted: w.now,
 		side: federation.NewNode(federation.Config{
 			Name: name, Region: name, Instance: fmt.Sprint(name, " since ", w.now),
 			Rules: federation.DefaultRules(), Seed: w.seed<<32 ^ uint64(w.now)<<8 ^ uint64(i),
@@ -96,15 +99,21 @@ func (w *world) boot(i int32) {
 func (w *world) down(s *site) {
 	for _, id := range slices.Sorted(maps.Keys(s.calls)) {
 		c := s.calls[id]
-		c.gone = true
 		if !c.queued {
-			taken := c.input + w.produced(c)
-			w.trace.add(w.now, Settled, c.id, taken)
-			w.use(c, taken)
+			w.breakOff(c)
 		}
+		c.gone = true
 		w.lost(c)
 	}
 	*s = site{index: s.index, wakeAt: -1, member: &member{}}
+}
+
+// breakOff ends a call that runs before its time, with what it took until then.
+func (w *world) breakOff(c *call) (taken int64) {
+	taken = c.input + w.produced(c)
+	w.trace.add(w.now, Settled, c.id, taken)
+	w.use(c, taken)
+	return taken
 }
 
 // lost is of a call whose process is not there any more, or not yet. A worker tries its

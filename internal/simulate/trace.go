@@ -45,6 +45,8 @@ type Request struct {
 	Run           time.Duration
 	// Node is that which it came to, of several.
 	Node int32
+	// Upstream is that where it ran, of several; -1 if it never did.
+	Upstream int32
 }
 
 // Told says that a node has told the store of itself, and asked for its share.

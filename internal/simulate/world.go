@@ -76,6 +76,11 @@ func newWorld(p *plan, admit func(scenario.Pool) gate) *world {
 	if len(p.Nodes) == 0 {
 		w.sites = []*site{newSite(p, admit(p.Pool))}
 		w.sites[0].limit = newLimit(&p.Pool, w.sites[0].pool)
+		w.sites[0].openUpstreams(&p.Pool)
+		for i, l := range p.losses {
+			w.agenda.plan(task{at: l.from, step: lose, loss: int32(i)})
+			w.agenda.plan(task{at: l.to, step: regain})
+		}
 	} else {
 		w.federate()
 	}
@@ -165,6 +170,10 @@ func (w *world) do(t task) {
 	case resize:
 		w.server.knee = t.knee
 		w.serveNext()
+	case lose:
+		w.lose(w.sites[0], &w.losses[t.loss])
+	case regain:
+		w.pump(w.sites[0])
 	case retry, expire, beat, first, finish:
 		if !t.call.gone {
 			w.goOn(t)

@@ -21,6 +21,8 @@
 //	  interactive_reserve: 0        # slots that background calls leave free
 //	  hold_back: 0                  # part of the slots that calls of priority 0 leave free; of others less, and of 9 none
 //	  soft_cap: 0                   # part of the slots that one tenant has at most, once half of them are in use; 0 is all
+//	  upstreams: [{name: a, weight: 1, order: 0, tpm: 1000, rpm: 0, concurrency: 0}]   # not the default: with limits of their
+//	                                # own; those of the pool are their sums then, unless it has its own
 //	  burst: 10s
 //	  accounting: admit_max         # admit_max | production | settle
 //	  headroom: 0
@@ -45,6 +47,7 @@
 //	  - {name: org, weight: 2, teams: [{name: x, weight: 3, load: {…}}]}
 //	  - {name: t, zipf: {count: 1000, exponent: 1.1, weights: [8, 4, 1], load: 1.5}}
 //	  - {name: u, nodes: [us-east], load: {…}}       # or {us-east: 0.1, eu-west: 0.9}; else all alike
+//	  - {name: w, upstreams: [a], load: {…}}       # may use only these; default: all
 //	  - {name: v, rotate: {period: 120s, swing: 0.9, phase: 0.25}, load: {…}}
 //	events:
 //	  - {at: 150s, tenant: org/x, load: {kind: backlogged, workers: 32}}
@@ -52,6 +55,7 @@
 //	  - {at: 300s, cost_factor: 3, tenant: a}                # without tenant: all
 //	  - {at: 360s, knee: 16}                                 # 0: the server begins no call
 //	  - {at: 180s, partition: eu-west, for: 30s}             # cut off from the store
+//	  - {at: 200s, lost: a, for: 30s}                      # an upstream: calls break off, and none begins there
 //	  - {at: 240s, crash: us-east, for: 0s}                  # until another process is there
 //
 // A tenant may also have priority (0 to 9, interactive as 9 or background as 0), floor_tpm, credit,

@@ -11,6 +11,7 @@ import (
 func (p *parser) event(v value) {
 	var e Event
 	var o Outage
+	var l Loss
 	readers := map[string]func(value){
 		"at":          func(v value) { span(v, &e.At, 0, longest) },
 		"every":       func(v value) { v.Duration(&e.Every, time.Second, longest) },
@@ -20,6 +21,7 @@ func (p *parser) event(v value) {
 		"knee":        func(v value) { e.Knee = new(int64); v.Whole(e.Knee, 0, mostSlots) },
 		"partition":   func(v value) { p.node(v, &o.Node) },
 		"crash":       func(v value) { o.Crash = true; p.node(v, &o.Node) },
+		"lost":        func(v value) { p.upstreamOf(v, &l.Upstream) },
 		"for":         func(v value) { v.Duration(&o.For, time.Millisecond, longest) },
 	}
 	there := v.Fields(readers)
@@ -30,7 +32,7 @@ func (p *parser) event(v value) {
 		there["at"].Problem("%v is not before the end at %v; move it, or lengthen the run", e.At.To, p.s.Duration)
 	}
 	kinds := 0
-	for _, key := range []string{"load", "cost_factor", "knee", "partition", "crash"} {
+	for _, key := range []string{"load", "cost_factor", "knee", "partition", "crash", "lost"} {
 		if has(key) {
 			kinds++
 		}
@@ -38,7 +40,7 @@ func (p *parser) event(v value) {
 	outage := has("partition") || has("crash")
 	switch {
 	case kinds != 1:
-		v.Problem("needs one of load, cost_factor, knee, partition and crash; write exactly one")
+		v.Problem("needs one of load, cost_factor, knee, partition, crash and lost; write exactly one")
 	case has("load") && !has("tenant"):
 		v.Problem("changes a load and names no tenant; write tenant:")
 	case has("knee") && p.s.Pool.Knee == 0:
@@ -49,8 +51,16 @@ func (p *parser) event(v value) {
 		there["tenant"].Problem("has no meaning beside a node; remove it")
 	case has("partition") && !has("for"):
 		v.Problem("cuts a node off and does not say how long; write for: 30s")
-	case has("for") && !outage:
-		there["for"].Problem("has no meaning without partition or crash; remove it")
+	case has("lost") && has("tenant"):
+		there["tenant"].Problem("has no meaning beside an upstream; remove it")
+	case has("lost") && !has("for"):
+		v.Problem("loses an upstream and does not say how long; write for: 30s")
+	case has("for") && !outage && !has("lost"):
+		there["for"].Problem("has no meaning without partition, crash or lost; remove it")
+	}
+	if has("lost") {
+		l.For = o.For
+		e.Loss = &l
 	}
 	if outage {
 		e.Outage = &o

@@ -57,8 +57,11 @@ type parser struct {
 	s      *Scenario
 	work   Work
 	where  Spread
+	may    escrow.Mask
 	leaves map[string]bool // by path; false for a tenant with teams
 	index  map[string]int  // of nodes, by name
+	// upstream is the index of upstreams, by name.
+	upstream map[string]int
 }
 
 func (p *parser) scenario(v value) {
@@ -98,6 +101,9 @@ func (p *parser) scenario(v value) {
 	if at, ok := there["nodes"]; ok && s.Pool.Concurrency > 0 {
 		at.Problem("share no slots; remove concurrency from pool, or the nodes")
 	}
+	if at, ok := there["nodes"]; ok && len(s.Pool.Upstreams) > 0 {
+		at.Problem("are not simulated with upstreams that have limits; remove one of them")
+	}
 	p.leaves = map[string]bool{}
 	s.Tenants = p.tenants(tenants, "")
 	if events.There() {
@@ -124,6 +130,7 @@ func (p *parser) pool(v value) {
 		"interactive_reserve": func(v value) { v.Whole(&pool.InteractiveReserve, 0, mostSlots) },
 		"soft_cap":            func(v value) { millionths(v, &pool.SoftCapPPM) },
 		"hold_back":           func(v value) { millionths(v, &pool.HoldBackPPM) },
+		"upstreams":           p.upstreams,
 		"burst":               func(v value) { v.Duration(&pool.Burst, 0, escrow.Window) },
 		"accounting":          func(v value) { strictyaml.OneOf(v, &pool.Accounting, accountingWords) },
 		"headroom":            func(v value) { v.Number(&pool.Headroom, 0, 0.5) },
@@ -134,6 +141,7 @@ func (p *parser) pool(v value) {
 		},
 		"ticket_wait": func(v value) { v.Duration(&pool.TicketWait, 0, time.Hour) },
 	})
+	p.sumUpstreams(there)
 	if pool.TPM == 0 && pool.RPM == 0 && pool.Concurrency == 0 {
 		v.Problem("has no limit; set tpm, rpm or concurrency above 0")
 	}

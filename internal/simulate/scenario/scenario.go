@@ -9,6 +9,7 @@ import (
 
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/adaptive"
+	"github.com/llmgov/llmgov/escrow/placement"
 	"github.com/llmgov/llmgov/internal/distribution"
 )
 
@@ -57,7 +58,9 @@ type Pool struct {
 	// HoldBackPPM is how many of the slots calls of the lowest band leave free (Tenant.Below), in millionths.
 	HoldBackPPM int64
 	Burst       time.Duration
-	Accounting  escrow.Accounting
+	// Upstreams have limits of their own; none if the pool's are all there are.
+	Upstreams  []placement.Spec
+	Accounting escrow.Accounting
 	// Headroom is the part of every rolling limit that is left unused.
 	Headroom   float64
 	MaxQueue   int
@@ -106,7 +109,9 @@ type Tenant struct {
 	Weight     escrow.Weight
 	Background bool
 	// Below is how many bands its calls are below the highest, in a pool with HoldBackPPM.
-	Below    int
+	Below int
+	// Via is the set of upstreams that its calls may use; 0 is all.
+	Via      escrow.Mask
 	FloorTPM int64
 	Credit   time.Duration
 	Load     Load
@@ -187,6 +192,14 @@ type Event struct {
 	Knee *int64
 	// Outage is of one node for a while, when it is not nil.
 	Outage *Outage
+	// Loss is of one upstream for a while, when it is not nil.
+	Loss *Loss
+}
+
+// Loss breaks off the calls that run at an upstream, and has none begin there for a while.
+type Loss struct {
+	Upstream int // index
+	For      time.Duration
 }
 
 // Outage cuts a node off from the store, or ends its process with all that it has.

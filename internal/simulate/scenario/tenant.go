@@ -33,7 +33,7 @@ func (p *parser) tenants(v value, above string) []Tenant {
 
 // tenant reads one entry, which stands for many when it is a zipf.
 func (p *parser) tenant(v value, above string) []Tenant {
-	t := Tenant{Weight: escrow.WeightOne, Work: p.work, Spread: p.where}
+	t := Tenant{Weight: escrow.WeightOne, Work: p.work, Spread: p.where, Via: p.may}
 	own := Work{Cost: p.work.Cost}
 	var teams, zipf value
 	readers := map[string]func(value){
@@ -43,6 +43,7 @@ func (p *parser) tenant(v value, above string) []Tenant {
 		"floor_tpm": func(v value) { v.Whole(&t.FloorTPM, 0, escrow.MaxLimit) },
 		"credit":    func(v value) { v.Duration(&t.Credit, 0, escrow.Window) },
 		"load":      func(v value) { load(v, &t.Load) },
+		"upstreams": func(v value) { p.via(v, &t.Via) },
 		"nodes":     func(v value) { p.spread(v, &t.Spread) },
 		"rotate":    func(v value) { p.rotation(v, &t.Spread) },
 		"teams":     func(v value) { teams = v },
@@ -68,6 +69,7 @@ func (p *parser) tenant(v value, above string) []Tenant {
 		inner := *p
 		inner.work = t.Work // teams inherit the keys that they leave out
 		inner.where = t.Spread
+		inner.may = t.Via
 		t.Teams = inner.tenants(teams, path+"/")
 	}
 	return []Tenant{t}

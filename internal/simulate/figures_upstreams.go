@@ -1,0 +1,119 @@
+package simulate
+
+import (
+	"time"
+
+	"github.com/llmgov/llmgov/escrow"
+)
+
+// at is the part of a trace that happened at one upstream.
+func (t *Trace) at(upstream int) *Trace {
+	part := &Trace{Requests: t.Requests}
+	for i := range t.Events {
+		if int(t.Requests[t.Events[i].Request].Upstream) == upstream {
+			part.Events = append(part.Events, t.Events[i])
+		}
+	}
+	return part
+}
+
+// upstreams are the figures of upstreams with limits of their own.
+func (a *audit) upstreams(f *Figures) {
+	if len(a.Pool.Upstreams) == 0 {
+		return
+	}
+	f.UpstreamsMax = 0
+	for i, u := range a.Pool.Upstreams {
+		part := a.trace.at(i)
+		for axis, limit := range map[escrow.Axis]int64{escrow.Tokens: u.TPM, escrow.Requests: u.RPM} {
+			if limit > 0 {
+				f.UpstreamsMax = max(f.UpstreamsMax, Value(rollingMax(part, axis, nil))/Value(limit))
+			}
+		}
+		if u.Concurrency > 0 {
+			f.UpstreamsMax = max(f.UpstreamsMax, Value(mostRunning(part, nil))/Value(u.Concurrency))
+		}
+	}
+	a.spills(f)
+	a.recoveries(f)
+}
+
+// spills are the figures of what goes to upstreams of higher orders.
+func (a *audit) spills(f *Figures) {
+	list := a.Pool.Upstreams
+	used := make([]rolling, len(list))
+	all := 0.0
+	spilled := 0.0
+	full := 0.0
+	for i := range a.trace.Events {
+		e := &a.trace.Events[i]
+		if e.Kind != Used {
+			continue
+		}
+		r := &a.trace.Requests[e.Request]
+		used[r.Upstream].add(e.At, e.Request, e.Tokens)
+		if e.At < a.Warmup || e.Tokens < 0 {
+			continue
+		}
+		all += float64(e.Tokens)
+		limit := 0.0
+		taken := 0.0
+		for below := range list {
+			if list[below].Order >= list[r.Upstream].Order || list[below].TPM == 0 || a.lostAt(below, e.At) || !a.tree.Leaves[r.Tenant].may(below) {
+				continue
+			}
+			used[below].leave(e.At)
+			limit += float64(list[below].TPM)
+			taken += float64(used[below].sum)
+		}
+		if limit > 0 {
+			spilled += float64(e.Tokens)
+			full += float64(e.Tokens) * taken / limit
+		}
+	}
+	if spilled > 0 {
+		f.Spilled = Value(spilled / all)
+		f.SpillFull = Value(full / spilled)
+	}
+}
+
+// may reports whether a leaf's calls may use an upstream.
+func (l *Leaf) may(upstream int) bool { return l.Via == 0 || l.Via&escrow.Mask(0).With(upstream) != 0 }
+
+// lostAt reports whether an upstream is lost at a time.
+func (p *plan) lostAt(upstream int, at time.Duration) bool {
+	for _, l := range p.losses {
+		if l.upstream == upstream && l.from <= at && at < l.to {
+			return true
+		}
+	}
+	return false
+}
+
+// recoveries are the times from a change of what upstreams there are until a second begins from which ten seconds long
+// 95 % of them is used.
+func (a *audit) recoveries(f *Figures) {
+	const look = 10 * time.Second
+	m := a.meas[0]
+	seconds := newGrid(0, time.Second, a.Duration, len(a.tree.Leaves))
+	a.received(a.trace, m, seconds)
+	for _, l := range a.losses {
+		for _, change := range []time.Duration{l.from, l.to} {
+			if change < a.Warmup || change+look > a.Duration {
+				continue
+			}
+			at := change
+			for ; at+look <= a.Duration; at += time.Second {
+				got := 0.0
+				for second := at; second < at+look; second += time.Second {
+					k, _ := seconds.window(second)
+					got += sum(seconds.cells[k])
+				}
+				if got >= 0.95*a.open(m, at, at+look) {
+					break
+				}
+			}
+			f.Recovery = most(f.Recovery, Value((at - change).Seconds()))
+		}
+	}
+}

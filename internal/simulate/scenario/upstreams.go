@@ -1,0 +1,98 @@
+package scenario
+
+import (
+	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/escrow/placement"
+	"github.com/llmgov/llmgov/internal/strictyaml"
+)
+
+// upstreams reads a pool's upstreams with limits of their own.
+func (p *parser) upstreams(v value) {
+	p.upstream = map[string]int{}
+	v.Each(func(v value) {
+		u := placement.Spec{Weight: 1}
+		there := v.Fields(map[string]func(value){
+			"name":        func(v value) { v.Name(&u.Name) },
+			"weight":      func(v value) { v.Whole(&u.Weight, 1, 1000) },
+			"order":       func(v value) { v.Whole(&u.Order, 0, 1000) },
+			"tpm":         func(v value) { v.Whole(&u.TPM, 0, escrow.MaxLimit) },
+			"rpm":         func(v value) { v.Whole(&u.RPM, 0, escrow.MaxLimit) },
+			"concurrency": func(v value) { v.Whole(&u.Concurrency, 0, mostSlots) },
+		})
+		name, named := there["name"]
+		_, twice := p.upstream[u.Name]
+		switch {
+		case v.IsMapping() && !named:
+			v.Problem("has no name; write name:")
+		case named && twice:
+			name.Problem("there is an upstream %s already; give each its own name", strictyaml.Show(u.Name))
+		}
+		p.upstream[u.Name] = len(p.s.Pool.Upstreams)
+		p.s.Pool.Upstreams = append(p.s.Pool.Upstreams, u)
+	})
+	if v.IsList() && (v.Empty() || len(p.s.Pool.Upstreams) > placement.Most) {
+		v.Problem("names %d upstreams; write 1 to %d", len(p.s.Pool.Upstreams), placement.Most)
+	}
+}
+
+// sumUpstreams gives a pool that leaves a limit out the sum of its upstreams', if all have one.
+func (p *parser) sumUpstreams(there map[string]value) {
+	pool := &p.s.Pool
+	at, ok := there["upstreams"]
+	if !ok {
+		return
+	}
+	for _, axis := range []struct {
+		key   string
+		limit *int64
+		of    func(placement.Spec) int64
+	}{
+		{"tpm", &pool.TPM, func(u placement.Spec) int64 { return u.TPM }},
+		{"rpm", &pool.RPM, func(u placement.Spec) int64 { return u.RPM }},
+		{"concurrency", &pool.Concurrency, func(u placement.Spec) int64 { return u.Concurrency }},
+	} {
+		if _, written := there[axis.key]; written {
+			continue
+		}
+		*axis.limit = 0
+		have := 0
+		for _, u := range pool.Upstreams {
+			if n := axis.of(u); n > 0 {
+				*axis.limit += n
+				have++
+			}
+		}
+		if have > 0 && have < len(pool.Upstreams) {
+			at.Problem("%d of %d have %s, so the pool needs it itself; write it beside them", have, len(pool.Upstreams), axis.key)
+		}
+	}
+	for _, key := range []string{"adaptive", "knee"} {
+		if other, both := there[key]; both {
+			other.Problem("is not simulated with upstreams; remove one of them")
+		}
+	}
+}
+
+// via reads which upstreams a tenant may use.
+func (p *parser) via(v value, into *escrow.Mask) {
+	mask := escrow.Mask(0)
+	v.Each(func(v value) {
+		i := -1
+		if p.upstreamOf(v, &i); i >= 0 {
+			mask = mask.With(i)
+		}
+	})
+	*into = mask
+	if v.IsList() && v.Empty() {
+		v.Problem("is an empty list; write at least one upstream")
+	}
+}
+
+// upstreamOf reads the name of one.
+func (p *parser) upstreamOf(v value, into *int) {
+	if len(p.upstream) == 0 {
+		v.Problem("the pool has no upstreams; write upstreams: [{name: a, tpm: 1000}] there")
+		return
+	}
+	strictyaml.OneOf(v, into, p.upstream)
+}
