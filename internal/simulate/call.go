@@ -50,7 +50,7 @@ func (w *world) request(t task, s *site, deadline time.Duration) *call {
 		deadline: deadline,
 	}
 	w.trace.Requests = append(w.trace.Requests, Request{
-		Tenant: c.leaf, At: w.now, Tokens: c.tokens(), Input: c.input, Run: c.run, Node: s.number(), Upstream: -1,
+		Tenant: c.leaf, At: w.now, Tokens: c.tokens(), Input: c.input, Run: c.run, Node: s.number(),
 	})
 	return c
 }
@@ -172,7 +172,7 @@ func (w *world) start(c *call) (ended bool) {
 	c.queued = false
 	c.started = w.now
 	w.trace.add(w.now, Admitted, c.id, w.most(c))
-	w.trace.Requests[c.id].Upstream = c.site.where(c)
+	w.noteUpstream(c)
 	switch w.Pool.Accounting {
 	case escrow.AdmitMax:
 		w.use(c, w.most(c))

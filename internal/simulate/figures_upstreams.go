@@ -10,7 +10,7 @@ import (
 func (t *Trace) at(upstream int) *Trace {
 	part := &Trace{Requests: t.Requests}
 	for i := range t.Events {
-		if int(t.Requests[t.Events[i].Request].Upstream) == upstream {
+		if at, ran := t.Upstreams[t.Events[i].Request]; ran && at == upstream {
 			part.Events = append(part.Events, t.Events[i])
 		}
 	}
@@ -51,7 +51,8 @@ func (a *audit) spills(f *Figures) {
 			continue
 		}
 		r := &a.trace.Requests[e.Request]
-		used[r.Upstream].add(e.At, e.Request, e.Tokens)
+		at := a.trace.Upstreams[e.Request]
+		used[at].add(e.At, e.Request, e.Tokens)
 		if e.At < a.Warmup || e.Tokens < 0 {
 			continue
 		}
@@ -59,7 +60,7 @@ func (a *audit) spills(f *Figures) {
 		limit := 0.0
 		taken := 0.0
 		for below := range list {
-			if list[below].Order >= list[r.Upstream].Order || list[below].TPM == 0 || a.lostAt(below, e.At) || !a.tree.Leaves[r.Tenant].may(below) {
+			if list[below].Order >= list[at].Order || list[below].TPM == 0 || a.lostAt(below, e.At) || !a.tree.Leaves[r.Tenant].may(below) {
 				continue
 			}
 			used[below].leave(e.At)

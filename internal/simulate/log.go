@@ -56,7 +56,7 @@ func writeLog(out io.Writer, p *plan, t *Trace) error {
 		}
 		if e.Kind == Admitted && len(p.Pool.Upstreams) > 0 {
 			b = append(b, `,"upstream":`...)
-			b = strconv.AppendQuote(b, p.Pool.Upstreams[r.Upstream].Name)
+			b = strconv.AppendQuote(b, p.Pool.Upstreams[t.Upstreams[e.Request]].Name)
 		}
 		if e.Hint > 0 {
 			b = append(b, `,"retry_after":`...)

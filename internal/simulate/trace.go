@@ -45,8 +45,6 @@ type Request struct {
 	Run           time.Duration
 	// Node is that which it came to, of several.
 	Node int32
-	// Upstream is that where it ran, of several; -1 if it never did.
-	Upstream int32
 }
 
 // Told says that a node has told the store of itself, and asked for its share.
@@ -61,6 +59,8 @@ type Trace struct {
 	Requests []Request
 	Events   []Occurrence
 	Beats    []Told // round trips to the store
+	// Upstreams are where requests ran, by their ids, if upstreams have limits of their own.
+	Upstreams map[int32]int
 }
 
 func (t *Trace) add(at time.Duration, k Kind, request int32, tokens int64) {

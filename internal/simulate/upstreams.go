@@ -34,12 +34,16 @@ func (s *site) openUpstreams(p *scenario.Pool) {
 	s.pool.(*escrow.Pool).SetUpstreams(s.books, func(m escrow.Mask) escrow.Mask { return m })
 }
 
-// where is the index of the upstream where a call runs; 0 if there is but one.
-func (s *site) where(c *call) int32 {
-	if s.books == nil {
-		return 0
+// noteUpstream notes where a call begins.
+func (w *world) noteUpstream(c *call) {
+	books := c.site.books
+	if books == nil {
+		return
 	}
-	return int32(slices.Index(s.books.List, s.books.At(c.handle.Slot)))
+	if w.trace.Upstreams == nil {
+		w.trace.Upstreams = map[int32]int{}
+	}
+	w.trace.Upstreams[c.id] = slices.Index(books.List, books.At(c.handle.Slot))
 }
 
 // lose breaks off the calls that run at an upstream, and closes it.
@@ -47,7 +51,7 @@ func (w *world) lose(s *site, l *loss) {
 	s.books.List[l.upstream].Closed = epoch.Add(l.to)
 	for _, id := range slices.Sorted(maps.Keys(s.calls)) {
 		c := s.calls[id]
-		if c.queued || int(w.trace.Requests[id].Upstream) != l.upstream {
+		if c.queued || w.trace.Upstreams[id] != l.upstream {
 			continue
 		}
 		taken := w.breakOff(c)

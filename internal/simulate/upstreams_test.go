@@ -22,10 +22,10 @@ events:
 // In the second minute 4500 tokens go beyond the first order: 1500 of them while half of the other is used, which b may not use for its 2000, and
 // 1000 while it is used up.
 func TestUpstreams_OfAHandMadeTrace(t *testing.T) {
-	var s script
+	s := script{Trace{Upstreams: map[int32]int{}}}
 	const second = time.Second
-	to := func(upstream, tenant int32, at time.Duration, tokens int64) {
-		s.Requests[s.ask(tenant, at, 0, tokens)].Upstream = upstream
+	to := func(upstream int, tenant int32, at time.Duration, tokens int64) {
+		s.Upstreams[s.ask(tenant, at, 0, tokens)] = upstream
 	}
 	to(0, 0, 61*second, 1000)
 	to(1, 0, 62*second, 1500)
@@ -67,12 +67,13 @@ func TestUpstreams_Lost(t *testing.T) {
 	w := worldOf(t, strings.Replace(twoUpstreams, "cost:", "service: 3s\ncost:", 1))
 	for _, e := range w.trace.Events {
 		r := &w.trace.Requests[e.Request]
-		lost := e.At > from && e.At < to && r.Upstream == 1
+		upstream := w.trace.Upstreams[e.Request]
+		lost := e.At > from && e.At < to && upstream == 1
 		if lost && (e.Kind == Admitted || e.Kind == Settled) {
 			t.Fatalf("at %v a call has a %v at the upstream that is lost", e.At, e.Kind)
 		}
-		if e.Kind == Admitted && r.Tenant == 1 && r.Upstream != 1 {
-			t.Fatalf("b's call goes to %d", r.Upstream)
+		if e.Kind == Admitted && r.Tenant == 1 && upstream != 1 {
+			t.Fatalf("b's call goes to %d", upstream)
 		}
 	}
 	if f := play(t, twoUpstreams).Figures; f.UpstreamsMax > 1 {
