@@ -53,6 +53,8 @@ func fairness() Dashboard {
 			query(`topk(10, `+received+`)`, "{{tenant}}")).stacked().toTenant(),
 		series("Entitled", "The parts that a fluid server would have given of the pool's usage: each second, by weight, among all tenants with demand at that moment. The ten largest.", "percentunit", 12,
 			query(`topk(10, `+entitled+`)`, "{{tenant}}")).stacked().toTenant(),
+		series("Waiting by policy", "Calls that rules of the pool's slots keep waiting (interactive_reserve, soft_cap, hold_back): the ten largest. They count in no entitlement, so no alert fires.", "short", 24,
+			query(`topk(10, sum by (tenant, rule) (llmgov_queue_kept_out{@gateway, @pool, @tenant}))`, "{{tenant}} {{rule}}")).stacked().orElse("no such rule"),
 		series("Borrowed", "Tokens per minute that tenants received beyond their weight, because others did not use theirs: the ten with most.", tokensPerMinute, 8,
 			query(`topk(10, `+borrowed+`)`, "{{tenant}}")).stacked().toTenant().orElse("none"),
 		series("Lent", "Tokens per minute that tenants left to others: the ten with most.", tokensPerMinute, 8,

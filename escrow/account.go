@@ -45,11 +45,11 @@ func (p *Pool) Mark(n int64) { p.mark = n }
 func (p *Pool) Account(i NodeID) Account {
 	n := &p.nodes[i]
 	a := Account{Received: n.received, Waiting: n.backlog, Kept: n.promised}
-	if n.later > 0 && p.reserved(i) {
+	switch by, _ := p.KeptOut(i); by {
+	case ByReserve:
 		a.Waiting -= n.later
 		a.Kept = min(a.Kept, a.Waiting)
-	}
-	if p.Capped(i) || p.WaitsBack(i) {
+	case BySoftCap, ByHoldBack:
 		a.Waiting = 0
 		a.Kept = 0
 	}
@@ -63,6 +63,30 @@ func (p *Pool) Account(i NodeID) Account {
 		a.Debt = muldiv.Floor(ahead, int64(n.weight), int64(WeightOne))
 	}
 	return a
+}
+
+// Rule is a rule of slots that keeps calls of a leaf waiting, whether or not slots are free.
+type Rule int
+
+const (
+	NoRule Rule = iota
+	ByReserve
+	BySoftCap
+	ByHoldBack
+)
+
+// KeptOut is the rule that keeps calls of a leaf waiting, and how many. It keeps kept places out as well, which are not counted.
+func (p *Pool) KeptOut(i NodeID) (by Rule, calls int) {
+	n := &p.nodes[i]
+	switch {
+	case p.Capped(i):
+		return BySoftCap, int(n.waiting())
+	case p.WaitsBack(i):
+		return ByHoldBack, int(n.waiting())
+	case n.later > 0 && p.reserved(i):
+		return ByReserve, int(n.queued[background])
+	}
+	return NoRule, 0
 }
 
 // TokensOf is a virtual cost as tokens: 0 in a pool without a limit of these.

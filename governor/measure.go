@@ -171,6 +171,9 @@ type TenantShare struct {
 	// Queued calls wait, the first of them for OldestWait; Running calls run.
 	Queued, Running int
 	OldestWait      time.Duration
+	// KeptOut is how many of the queued calls a rule of slots keeps waiting: they are in no demand, and so in no entitlement.
+	KeptOut   int
+	KeptOutBy escrow.Rule
 }
 
 // sharesLocked lists the shares of all that may use the pool, in the table's order.
@@ -192,6 +195,7 @@ func (p *poolView) sharesLocked(now time.Time, tb *table, f fairness.Figures, v 
 			Tenant: t.name, Weight: t.cfg.Weight, Debt: p.escrow.TokensOf(p.escrow.Account(st.leaf).Debt),
 			Queued: node.Queued, Running: node.Running, OldestWait: oldest[t.tenant],
 		}
+		s.KeptOutBy, s.KeptOut = p.escrow.KeptOut(st.leaf)
 		if v != nil {
 			if i, ok := v.index[t.tenant]; ok {
 				s.LeafFigures = f.Leaves[i]

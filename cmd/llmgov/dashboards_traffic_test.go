@@ -32,6 +32,7 @@ pools:
   slow: {models: [slow], upstream: good, rpm: 6000, tpm: 60000000, expect_nodes: 2}
   late: {models: [late], upstreams: [{name: good, tpm: 60000000}], expect_nodes: 2}
   tight: {models: [tight], upstream: good, tpm: 6000000, concurrency: 1, max_queue: 1, expect_nodes: 2}
+  held: {models: [held], upstream: good, concurrency: {max: 4, hold_back: 0.5}, expect_nodes: 2}
   dead: {models: [dead], upstream: gone, tpm: 600000, expect_nodes: 2}
   paused: {models: [paused], upstream: strict, tpm: 600000, expect_nodes: 2}
 `
@@ -45,6 +46,7 @@ tenants:
   small: {tier: free, keys: [%q], rpm: 60, concurrency: 2, budgets: [{requests: 20, per: day}]}
   eager: {tier: free, keys: [%q]}
   shade: {tier: free, keys: [%q], rpm: 1, shadow: true}
+  night: {tier: pro, keys: [%q], priority: background}
 `
 
 // dashboardSite writes the files of a gateway into a folder of their own.
@@ -52,7 +54,7 @@ func dashboardSite(t *testing.T, store, good, shaky, strict string) (dir string)
 	t.Helper()
 	dir = t.TempDir()
 	var keys []any
-	for _, name := range []string{"acme", "search", "small", "eager", "shade"} {
+	for _, name := range []string{"acme", "search", "small", "eager", "shade", "night"} {
 		keys = append(keys, tenants.HashKey("key-of-"+name).String())
 	}
 	for file, text := range map[string]string{
@@ -93,6 +95,7 @@ var dashboardCallers = []caller{
 	{tenant: "acme", model: "slow", body: `"stream":true,"max_tokens":50,"mock":{"token_ms":50}`, every: 200 * time.Millisecond, leaves: 200 * time.Millisecond, workers: 1},
 	{tenant: "acme", model: "tight", body: `"max_tokens":20,"mock":{"first_token_ms":500}`, every: 50 * time.Millisecond, workers: 3},
 	{tenant: "search", model: "tight", body: `"max_tokens":20,"mock":{"first_token_ms":500}`, every: 50 * time.Millisecond, workers: 2},
+	{tenant: "night", model: "held", body: `"max_tokens":20,"mock":{"first_token_ms":500}`, every: 50 * time.Millisecond, workers: 6},
 	{tenant: "eager", model: "dead", body: `"max_tokens":20`, every: 300 * time.Millisecond, workers: 1},
 	{tenant: "eager", model: "paused", body: `"max_tokens":20`, every: 300 * time.Millisecond, workers: 1},
 }

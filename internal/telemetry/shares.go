@@ -17,11 +17,12 @@ var (
 	descUnused    = desc("unused_while_waiting_tokens_total", "Tokens that the pool could have granted, and did not, while calls waited for them.", "pool")
 	descBorrowed  = desc("borrowed_tokens_total", "Tokens that a tenant received beyond the entitlement of its weight, because others did not use theirs.", "tenant", "pool")
 	descLent      = desc("lent_tokens_total", "Tokens of the entitlement of a tenant's weight that it did not use and others received.", "tenant", "pool")
+	descKeptOut   = desc("queue_kept_out", "Calls that a rule of the pool's slots keeps waiting, by the rule's key in its concurrency. They count in no entitlement.", "tenant", "pool", "rule")
 	descDebt      = desc("debt_tokens", "Tokens that a tenant received before its turn; others are served first until they are made up.", "tenant", "pool")
 )
 
 func describeShares(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descEntitled, descReceived, descJain, descDeviation, descUnused, descBorrowed, descLent, descDebt} {
+	for _, d := range []*prometheus.Desc{descEntitled, descReceived, descJain, descDeviation, descUnused, descBorrowed, descLent, descDebt, descKeptOut} {
 		ch <- d
 	}
 }
@@ -45,6 +46,29 @@ func collectShares(w *writer, p *governor.PoolState) {
 			w.counter(descLent, s.Lent, s.Tenant, pool)
 			w.gauge(descDebt, float64(s.Debt), s.Tenant, pool)
 		}
+		collectKeptOut(w, &p.Config, s)
+	}
+}
+
+// collectKeptOut writes how many calls of a tenant each rule of the pool's slots keeps waiting.
+func collectKeptOut(w *writer, p *governor.Pool, s *governor.TenantShare) {
+	for _, rule := range []struct {
+		key string
+		on  bool
+		by  escrow.Rule
+	}{
+		{"interactive_reserve", p.InteractiveReserve > 0, escrow.ByReserve},
+		{"soft_cap", p.SoftCapPPM > 0, escrow.BySoftCap},
+		{"hold_back", p.HoldBackPPM > 0, escrow.ByHoldBack},
+	} {
+		if !rule.on {
+			continue
+		}
+		calls := 0
+		if s.KeptOutBy == rule.by {
+			calls = s.KeptOut
+		}
+		w.gauge(descKeptOut, float64(calls), s.Tenant, p.Name, rule.key)
 	}
 }
 
