@@ -35,6 +35,9 @@ type told struct {
 // NewFleet returns a limit that begins at its least.
 func NewFleet(cfg Config) *Fleet { return &Fleet{limiter: New(cfg), known: map[string]told{}} }
 
+// Name names the gateway, in place of a name that it draws. No other one that finds the same limit, now or later, may have it.
+func (f *Fleet) Name(id string) { f.member.ID = id }
+
 // Begin begins at the number of calls that run already, within the bounds.
 func (f *Fleet) Begin(running int64) { f.limiter.Begin(running) }
 

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/escrow/slots"
 	"github.com/llmgov/llmgov/internal/simulate/scenario"
 )
 
@@ -23,7 +24,7 @@ type call struct {
 
 	started time.Duration // when it was admitted, and sent to the model server,
 	served  time.Duration // and when that began to serve it
-	sight   sight         // of the limit, as it was sent
+	sight   slots.Sight   // of the limit, as it was sent
 	counted int64         // of its tokens, those that were reported as used
 	learn   lesson
 }
@@ -65,7 +66,7 @@ func (w *world) offer(c *call) {
 		return
 	}
 	expect, run := s.guess.first(c)
-	h, answer := s.pool.Offer(w.clock(), escrow.Call{
+	call := escrow.Call{
 		Leaf:       s.tree.leaves[c.leaf],
 		Background: w.tree.Leaves[c.leaf].Background,
 		Most:       escrow.Cost{escrow.Tokens: w.most(c), escrow.Requests: 1},
@@ -76,11 +77,10 @@ func (w *world) offer(c *call) {
 		MaxWait:    w.maxWait(c),
 		Claim:      w.claim(c),
 		Via:        s.books.Mask(uint64(w.tree.Leaves[c.leaf].Via)),
-	})
-	c.handle = h
-	if answer.Verdict != escrow.Admitted {
-		s.limit.came(w.clock(), s.tree.leaves[c.leaf], w.tree.Leaves[c.leaf].Background)
 	}
+	h, answer := s.pool.Offer(w.clock(), call)
+	c.handle = h
+	lacks := answer.Verdict != escrow.Admitted && s.limit.lacks(w.clock(), &call, answer.Verdict == escrow.Queued)
 	switch answer.Verdict {
 	case escrow.Admitted:
 		w.start(c)
@@ -92,6 +92,10 @@ func (w *world) offer(c *call) {
 		w.agenda.plan(task{at: min(until, c.deadline), step: expire, call: c, stamp: c.attempts})
 	default:
 		w.refused(c, answer)
+	}
+	if lacks && s.desk != nil {
+		s.desk.lacking = true
+		w.askForSlots(s)
 	}
 }
 

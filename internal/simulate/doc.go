@@ -8,7 +8,7 @@
 // argument everywhere, so ten minutes of a pool take a fraction of a second.
 //
 //	file ──► Scenario ──► plan (of one seed) ──► world ◄──► escrow.Pool; of several nodes:
-//	                         │                    │         one each ◄──► federation.Account
+//	                         │                    │         one each ◄──► federation.Account, parts.Account
 //	                         │                    │ virtual time: arrivals, streams,
 //	                         │                    │ patience, backoff, retries, letters
 //	                         ▼                    ▼
@@ -58,7 +58,9 @@
 // and 1 + swing of what they are, and phase says where they begin, in turns. A way to the store
 // takes 0.9 to 1.2 times the delay. A crash of a process ends the calls that wait or run there; workers come to another one 1–2 s later, and requests come to those that
 // are up. A node that is cut off from the store refuses calls once its grant has expired, also those that wait; their callers come
-// back a second later, to a node drawn anew, as behind a load balancer. Slots are not shared: concurrency is for one node.
+// back a second later, to a node drawn anew, as behind a load balancer. Slots are demanded, claimed and granted by the packages that a
+// gateway uses for that (escrow/slots, federation/claims, federation/parts); what package runner does with
+// goroutines is done by a desk. A store that does not answer is asked again as a node sees fit, without a breaker.
 //
 // # Not here
 //

@@ -46,6 +46,8 @@ var goals = map[string]goal{
 	"bands":              {misallocation: 0.006, longRun: 0.01},
 
 	"a1": {utilization: 0.95, misallocation: 0.04, longRun: 0.03},
+	"a2": {utilization: 0.95, misallocation: 0.03, longRun: 0.05},
+	"a3": {utilization: 0.97, misallocation: 0.02, longRun: 0.03},
 	"a4": {utilization: 0.95, misallocation: 0.04, longRun: 0.03},
 
 	"u1": {misallocation: 0.009, full: 0.99},

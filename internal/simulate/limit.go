@@ -5,53 +5,38 @@ import (
 
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/adaptive"
+	"github.com/llmgov/llmgov/escrow/slots"
 	"github.com/llmgov/llmgov/internal/simulate/scenario"
 )
 
-// limit is an adaptive limit on calls at once, and the pool that goes by it. The nil limit stands still.
-type limit struct {
-	*adaptive.Fleet
-	pool *escrow.Pool
-}
+// limit is on calls at once: one that moves, or of which other processes have parts. The nil limit stands, and is the process's own.
+type limit struct{ *slots.Side }
 
-// sight is the state of a limit as a call is sent.
-type sight struct {
-	running int64
-	full    bool
-}
-
-// newLimit is the limit of a pool that is alone; nil if it does not move.
-func newLimit(p *scenario.Pool, pool gate) *limit {
-	if p.Adaptive == adaptive.Fixed {
+// newLimit is the limit of a process's pool.
+func newLimit(p *scenario.Pool, pool gate, shared bool) *limit {
+	if p.Concurrency == 0 || p.Adaptive == adaptive.Fixed && !shared {
 		return nil
 	}
-	l := &limit{
-		Fleet: adaptive.NewFleet(adaptive.Config{Law: p.Adaptive, Min: p.MinConcurrency, Max: p.Concurrency}),
-		pool:  pool.(*escrow.Pool),
-	}
-	l.narrow()
+	l := &limit{slots.New(pool.(*escrow.Pool), shared)}
+	l.Configure(slots.Rules{
+		Slots: p.Concurrency, Adaptive: p.Adaptive, Least: p.MinConcurrency, Reserve: p.InteractiveReserve,
+		SoftCapPPM: p.SoftCapPPM, HoldBackPPM: p.HoldBackPPM,
+	})
+	l.Narrow()
 	return l
 }
 
-// narrow has the pool go by the limit. Call pump afterwards.
-func (l *limit) narrow() {
-	slots := l.Limit()
-	l.pool.Narrow(slots, escrow.BackgroundSlots{Most: slots})
-}
-
-// came tells of a call that is not admitted at once.
-func (l *limit) came(now time.Time, leaf escrow.NodeID, background bool) {
-	if l != nil && l.pool.Full(leaf, background) {
-		l.Lacked(now)
-	}
+// lacks tells of a call that is not admitted at once, and reports whether more slots should be asked for.
+func (l *limit) lacks(now time.Time, call *escrow.Call, queued bool) bool {
+	return l != nil && l.Lacks(now, call, queued)
 }
 
 // sent is the state as a call is sent.
-func (l *limit) sent(leaf escrow.NodeID, background bool) sight {
+func (l *limit) sent(leaf escrow.NodeID, background bool) slots.Sight {
 	if l == nil {
-		return sight{}
+		return slots.Sight{}
 	}
-	return sight{l.pool.InFlight(), l.pool.Full(leaf, background)}
+	return l.See(leaf, background)
 }
 
 // observe tells for how long a call waited for its first token, or for its whole answer.
@@ -63,11 +48,7 @@ func (l *limit) observe(now time.Time, c *call) {
 	if !kind.Stream {
 		kind.Tokens = c.output
 	}
-	began := epoch.Add(c.started)
-	l.Observe(now, adaptive.Sample{
-		Kind: kind, Began: began, Running: c.sight.running, Full: c.sight.full, Latency: now.Sub(began),
-	})
-	l.narrow()
+	l.Observe(now, epoch.Add(c.started), kind, c.sight)
 }
 
 // ended tells that a call has ended.
@@ -75,7 +56,11 @@ func (l *limit) ended(now time.Time, c *call) {
 	if l == nil {
 		return
 	}
-	l.Ended(now.Sub(epoch.Add(c.started)))
+	ran := now.Sub(epoch.Add(c.started))
+	l.Ran(now, ran)
+	if l.Limiter != nil {
+		l.Limiter.Ended(ran)
+	}
 	if c.class < 0 {
 		l.observe(now, c)
 	}

@@ -15,7 +15,11 @@ const outageRetry = time.Second
 // cutOff reports whether a node has had no grant for as long as one lasts. Like the gateway, it then lets
 // nobody wait.
 func (w *world) cutOff(s *site) bool {
-	return s.member != nil && w.now-s.granted >= federation.DefaultRules().TTL
+	if s.member == nil {
+		return false
+	}
+	rated := w.Pool.TPM > 0 || w.Pool.RPM > 0
+	return rated && w.now-s.granted >= federation.DefaultRules().TTL || s.desk != nil && s.limit.IsAlone() && s.limit.Lost()
 }
 
 // turnAway refuses the calls that wait at a node that is cut off.

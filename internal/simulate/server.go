@@ -1,6 +1,9 @@
 package simulate
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // server is the model server behind the pool: it serves as many calls at once as its knee is, and
 // the others wait there in their order.
@@ -15,6 +18,7 @@ func (w *world) send(c *call) (ended bool) {
 	if w.Pool.Knee == 0 || c.run <= 0 {
 		return w.serve(c)
 	}
+	c.site.keep(c)
 	w.server.queue = append(w.server.queue, c)
 	w.serveNext()
 	return false
@@ -37,6 +41,17 @@ func (w *world) served(c *call) {
 		w.server.running--
 		w.serveNext()
 	}
+}
+
+// abandon takes a call that is cut off away from the server.
+func (w *world) abandon(c *call) {
+	s := &w.server
+	i := slices.Index(s.queue, c)
+	if i < 0 {
+		w.served(c)
+		return
+	}
+	s.queue = slices.Delete(s.queue, i, i+1)
 }
 
 // capacity is the number of slots from a time on.

@@ -19,7 +19,7 @@ type site struct {
 	guess   guesses
 	wakeAt  time.Duration // of the wake that counts; negative for none
 	waiting map[escrow.Handle]*call
-	limit   *limit // nil for one that does not move
+	limit   *limit // nil for one that stands, and is the process's own
 	books   *placement.Books[placement.Account]
 	calls   map[int32]*call // that wait or run, by id; nil if none can be lost
 	*member                 // nil for one that is alone
@@ -29,8 +29,9 @@ type site struct {
 type member struct {
 	shared *escrow.Pool // the site's
 	side   *federation.Node
-	// granted is when the last grant began, or the process.
+	// granted is when the last grant of rates began, or the process.
 	granted time.Duration
+	desk    *desk // nil for a pool without slots
 }
 
 func newSite(p *plan, pool gate) *site {
@@ -84,12 +85,21 @@ func (w *world) boot(i int32) {
 	s.index = i
 	s.calls = map[int32]*call{}
 	name := w.Nodes[i].Name
+	instance := fmt.Sprint(name, " since ", w.now)
+	seed := w.seed<<32 ^ uint64(w.now)<<8 ^ uint64(i)
 	s.member = &member{
 		shared: pool, granted: w.now,
 		side: federation.NewNode(federation.Config{
-			Name: name, Region: name, Instance: fmt.Sprint(name, " since ", w.now),
-			Rules: federation.DefaultRules(), Seed: w.seed<<32 ^ uint64(w.now)<<8 ^ uint64(i),
+			Name: name, Region: name, Instance: instance, Rules: federation.DefaultRules(), Seed: seed,
 		}),
+	}
+	s.limit = newLimit(&w.Pool, pool, true)
+	if s.limit != nil {
+		s.limit.Plant(s.tree.slotNodes())
+		s.desk = w.newDesk(instance, seed)
+		if s.limit.Limiter != nil {
+			s.limit.Limiter.Name(instance)
+		}
 	}
 	*w.sites[i] = *s // who is to come back comes to the new one
 }
@@ -113,6 +123,7 @@ func (w *world) breakOff(c *call) (taken int64) {
 	taken = c.input + w.produced(c)
 	w.trace.add(w.now, Settled, c.id, taken)
 	w.use(c, taken)
+	w.abandon(c)
 	return taken
 }
 

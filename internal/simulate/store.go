@@ -6,6 +6,7 @@ import (
 
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/federation"
+	"github.com/llmgov/llmgov/federation/parts"
 )
 
 const (
@@ -21,14 +22,19 @@ const (
 // store is shared by several sites: the account of the pool, and the way to it.
 type store struct {
 	account *federation.Account
+	slots   parts.Account
 	rng     *rand.Rand
 	parts   []float64 // scratch of place
 }
 
-// letter is a beat on its way to the store, or the answer on its way back.
+// letter is a beat on its way to the store, or the answer on its way back: about rates, or about slots from a desk.
 type letter struct {
 	beat  *federation.Beat
 	reply *federation.Reply
+
+	desk   *desk
+	claims *parts.Beat
+	parts  *parts.Reply
 }
 
 func newStore(p *plan) *store {
@@ -48,13 +54,9 @@ func (w *world) share(s *site, t task) {
 			w.look(s)
 		}
 	case told:
-		r := w.store.account.Beat(storeEpoch+w.now.Milliseconds(), "", 0, t.letter.beat)
-		w.post(s, answered, letter{reply: &r})
+		w.answer(s, t.letter)
 	case answered:
-		if s.pool != nil {
-			w.obey(s, s.side.Step(w.clock(), t.letter.reply))
-			w.pump(s)
-		}
+		w.hear(s, t.letter)
 	case crash:
 		w.down(s)
 	case restart:
@@ -64,10 +66,37 @@ func (w *world) share(s *site, t task) {
 	}
 }
 
+// answer is the store's answer to a letter.
+func (w *world) answer(s *site, l *letter) {
+	now := storeEpoch + w.now.Milliseconds()
+	if l.desk != nil {
+		r := w.store.slots.Beat(now, l.claims)
+		w.post(s, answered, letter{desk: l.desk, parts: &r})
+		return
+	}
+	r := w.store.account.Beat(now, "", 0, l.beat)
+	w.post(s, answered, letter{reply: &r})
+}
+
+// hear puts an answer in force.
+func (w *world) hear(s *site, l *letter) {
+	switch {
+	case s.pool == nil: // it is down
+	case l.desk == nil:
+		w.obey(s, s.side.Step(w.clock(), l.reply))
+		w.pump(s)
+	case l.desk == s.desk:
+		w.grantSlots(s, l.parts)
+	}
+}
+
 // look lets a site report to the store if it has to.
 func (w *world) look(s *site) {
 	if w.cutOff(s) {
 		w.turnAway(s)
+	}
+	if s.desk != nil {
+		w.askForSlots(s)
 	}
 	if !s.side.Due(w.clock(), federation.Pressed(s.shared, w.clock())) {
 		return

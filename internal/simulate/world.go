@@ -75,7 +75,7 @@ func newWorld(p *plan, admit func(scenario.Pool) gate) *world {
 	}
 	if len(p.Nodes) == 0 {
 		w.sites = []*site{newSite(p, admit(p.Pool))}
-		w.sites[0].limit = newLimit(&p.Pool, w.sites[0].pool)
+		w.sites[0].limit = newLimit(&p.Pool, w.sites[0].pool, false)
 		w.sites[0].openUpstreams(&p.Pool)
 		for i, l := range p.losses {
 			w.agenda.plan(task{at: l.from, step: lose, loss: int32(i)})

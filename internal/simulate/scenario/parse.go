@@ -98,9 +98,6 @@ func (p *parser) scenario(v value) {
 		v.Problem("tenants: is missing; write at least one tenant with a load")
 		return
 	}
-	if at, ok := there["nodes"]; ok && s.Pool.Concurrency > 0 {
-		at.Problem("share no slots; remove concurrency from pool, or the nodes")
-	}
 	if at, ok := there["nodes"]; ok && len(s.Pool.Upstreams) > 0 {
 		at.Problem("are not simulated with upstreams that have limits; remove one of them")
 	}
