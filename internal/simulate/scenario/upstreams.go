@@ -27,7 +27,9 @@ func (p *parser) upstreams(v value) {
 		case named && twice:
 			name.Problem("there is an upstream %s already; give each its own name", strictyaml.Show(u.Name))
 		}
-		p.upstream[u.Name] = len(p.s.Pool.Upstreams)
+		if u.Name != "" {
+			p.upstream[u.Name] = len(p.s.Pool.Upstreams)
+		}
 		p.s.Pool.Upstreams = append(p.s.Pool.Upstreams, u)
 	})
 	if v.IsList() && (v.Empty() || len(p.s.Pool.Upstreams) > placement.Most) {
