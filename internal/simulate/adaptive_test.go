@@ -6,6 +6,7 @@ import (
 
 	"github.com/llmgov/llmgov/escrow/adaptive"
 	"github.com/llmgov/llmgov/internal/simulate/scenario"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // TestAdaptive_Goals: an adaptive limit has as many calls in flight as the server serves at once, and does nearly as much as
@@ -19,6 +20,9 @@ func TestAdaptive_Goals(t *testing.T) {
 			s, err := scenario.Find(name)
 			if err != nil {
 				t.Fatal(err)
+			}
+			if len(s.Nodes) > 0 {
+				testkit.Long(t, "simulates minutes of many gateways")
 			}
 			f := figuresOf(t, s)
 			s.Pool.Adaptive = adaptive.Fixed
