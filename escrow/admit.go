@@ -175,8 +175,8 @@ func (p *Pool) goesFirst(i NodeID, class rank) bool {
 		if nd.able() == 0 {
 			tag = p.startTag(i)
 		}
-		for r, h := range p.nodes[nd.parent].heaps[:classes] {
-			if len(h) > 0 && NodeID(h[0].id) != i && h[0].key <= tag && (open || rank(r) == interactive) {
+		for r, h := range p.nodes[nd.parent].lanes.each() {
+			if len(h) > 0 && NodeID(h[0].id) != i && h[0].key <= tag && (r == interactive || open && r == background) {
 				return false
 			}
 		}

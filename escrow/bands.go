@@ -144,16 +144,20 @@ func (p *Pool) letPass(e *entry, open bool) bool {
 func (p *Pool) slotBelow(i NodeID, open bool) bool {
 	nd := &p.nodes[i]
 	if nd.inner == nil {
-		e := &p.entries[p.head(i, open)]
+		n := p.head(i, open)
+		if n < 0 { // it is passed over
+			return false
+		}
+		e := &p.entries[n]
 		if p.heldBack(e) {
 			p.wakeAt(p.ripensAt(e))
 			return false
 		}
 		return p.hasSlot(i, e.class)
 	}
-	for class, h := range nd.heaps[:classes] {
-		if rank(class) == background && !open {
-			return false
+	for r, h := range nd.lanes.each() {
+		if r == absent || r == background && !open {
+			continue
 		}
 		for _, x := range h {
 			if p.slotBelow(NodeID(x.id), open) {

@@ -164,3 +164,41 @@ func BenchmarkAddRemove(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkPumpFull is a look for calls that may go, in vain, while so many leaves wait for one full upstream, and one for another.
+func BenchmarkPumpFull(b *testing.B) {
+	for _, n := range []int{100, 10_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			p, now := fullUpstreams(b, n)
+			b.ReportAllocs()
+			for b.Loop() {
+				if out := p.Pump(now, nil); len(out) > 0 {
+					b.Fatal(out)
+				}
+			}
+		})
+	}
+}
+
+// fullUpstreams is a pool of n leaves with a call each that waits for one full upstream, and one whose call waits for another.
+func fullUpstreams(t testing.TB, n int) (*Pool, time.Time) {
+	p := New(t0, Config{TPM: MaxLimit, Burst: Window, MaxQueue: 3 * n})
+	u := newOutlets(t, 1000, 1000)
+	p.SetUpstreams(u, func(m Mask) Mask { return m })
+	for i := range n + 1 {
+		p.Add(Root, Node{Weight: Weight(1000 + i%7000)})
+	}
+	now := t0.Add(Window)
+	for _, o := range u.list {
+		o.Advance(now)
+		o.Book(1000)
+	}
+	for i := range n + 1 {
+		via := Mask(1 + i/n) // the last leaf's is the other upstream
+		if _, ans := p.Offer(now, Call{Leaf: NodeID(i + 1), Most: Cost{int64(100 + i%900), 1}, MaxWait: time.Hour, Via: via}); ans.Verdict != Queued {
+			t.Fatal(ans)
+		}
+	}
+	p.Pump(now, nil)
+	return p, now
+}

@@ -68,8 +68,8 @@ func (p *Pool) Check() error {
 			return err
 		}
 	}
-	for r, h := range p.floors {
-		if err := checkHeap(h, (*floorOrder)(&p.tree), func(id int32) (int32, int64) { return p.nodes[id].floorAt, p.nodes[id].due }); err != nil {
+	for r, h := range p.floors.each() {
+		if err := checkHeap(h, (*floorOrder)(&p.tree), func(id int32) (int32, int64) { return p.nodes[id].floors.at, p.nodes[id].due }); err != nil {
 			return fmt.Errorf("%w of floors %d", err, r)
 		}
 	}
@@ -120,8 +120,8 @@ func (p *Pool) checkNode(i NodeID, sum *node) error {
 	if n.doubted < 0 || n.doubted > n.promised || n.promised == 0 && n.doubted != 0 {
 		return fmt.Errorf("escrow: I8: below node %d, %d of %d in kept places are doubted", i, n.doubted, n.promised)
 	}
-	if i != Root && n.weight > 0 && n.rank != n.standing() {
-		return fmt.Errorf("escrow: node %d stands at %d, not at %d", i, n.rank, n.standing())
+	if i != Root && n.weight > 0 && n.stands.rank != n.standing() {
+		return fmt.Errorf("escrow: node %d stands at %d, not at %d", i, n.stands.rank, n.standing())
 	}
 	if n.inner == nil {
 		return nil
@@ -135,13 +135,16 @@ func (p *Pool) checkNode(i NodeID, sum *node) error {
 	if busy != n.busy {
 		return fmt.Errorf("escrow: I7: the children of node %d that run calls weigh %d; it counts %d", i, busy, n.busy)
 	}
-	for r, h := range n.heaps {
+	for r, h := range n.lanes.each() {
 		for _, x := range h {
-			if c := &p.nodes[x.id]; c.parent != i || c.rank != rank(r) {
-				return fmt.Errorf("escrow: node %d is in heap %d of node %d, but stands at %d under %d", x.id, r, i, c.rank, c.parent)
+			if c := &p.nodes[x.id]; c.parent != i || c.stands.rank != r {
+				return fmt.Errorf("escrow: node %d is in heap %d of node %d, but stands at %d under %d", x.id, r, i, c.stands.rank, c.parent)
+			}
+			if lane := p.nodes[x.id].stands.lane; n.lanes[lane].heads != p.headsOf(NodeID(x.id)) {
+				return fmt.Errorf("escrow: node %d stands with those that may use upstreams %b, and may use %b", x.id, n.lanes[lane].heads, p.headsOf(NodeID(x.id)))
 			}
 		}
-		if err := checkHeap(h, &p.tree, func(id int32) (int32, int64) { return p.nodes[id].at, p.nodes[id].finish }); err != nil {
+		if err := checkHeap(h, &p.tree, func(id int32) (int32, int64) { return p.nodes[id].stands.at, p.nodes[id].finish }); err != nil {
 			return fmt.Errorf("%w of children %d of node %d", err, r, i)
 		}
 	}

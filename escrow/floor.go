@@ -5,7 +5,7 @@ import "time"
 // floorOrder is the tree as the keeper of the heaps of floors.
 type floorOrder tree
 
-func (t *floorOrder) moved(id int32, at int) { t.nodes[id].floorAt = int32(at) }
+func (t *floorOrder) moved(id int32, at int) { t.nodes[id].floors.at = int32(at) }
 func (t *floorOrder) tie(a, b int32) bool    { return a < b }
 
 // floorMemory is how far back a floor that could not be kept is made good, in µs.
@@ -16,10 +16,10 @@ const floorMemory = int64(10 * time.Second / time.Microsecond)
 func (t *tree) dueFloor(open bool) NodeID {
 	best := Root
 	due := t.now
-	for r, h := range t.floors {
-		if len(h) > 0 && (open || rank(r) == interactive) && (h[0].key < due || best == Root && h[0].key == due) {
-			best = NodeID(h[0].id)
-			due = h[0].key
+	for r := range rank(classes) {
+		if first, ok := t.first(t.floors, r, (*floorOrder)(t)); ok && (open || r == interactive) && (first.key < due || best == Root && first.key == due) {
+			best = NodeID(first.id)
+			due = first.key
 		}
 	}
 	return best
@@ -46,14 +46,8 @@ func (t *tree) payFloor(i NodeID, virtual int64) {
 func (t *tree) restandFloor(i NodeID) {
 	nd := &t.nodes[i]
 	is := none
-	if nd.floor > 0 && nd.rank < absent && t.minute > 0 {
-		is = nd.rank
+	if nd.floor > 0 && nd.stands.rank < absent && t.minute > 0 {
+		is = nd.stands.rank
 	}
-	switch was := nd.floorIn; {
-	case was != is:
-		nd.floorIn = is
-		regroup(t.floors[:], was, is, int(nd.floorAt), item{nd.due, int32(i)}, (*floorOrder)(t))
-	case is != none:
-		t.floors[is].set(int(nd.floorAt), nd.due, (*floorOrder)(t))
-	}
+	t.floors.stand(&nd.floors, is, t.headsOf(i), item{nd.due, int32(i)}, (*floorOrder)(t))
 }

@@ -9,13 +9,13 @@ import (
 )
 
 // naiveNext is I9's dumb twin of the heaps: at every level, of all children below
-// which an eligible call waits, the one with the smallest start tag, found by
+// which an eligible call waits that is not passed over, the one with the smallest start tag, found by
 // looking at each; and before that the floor that is due the longest.
 func naiveNext(p *Pool, open bool) (NodeID, bool) {
 	can := make([]bool, len(p.nodes))
 	for n := range p.entries {
 		e := &p.entries[n]
-		if e.state != entryQueued || e.class == background && !open || p.cappedBy(e.leaf) != Root {
+		if e.state != entryQueued || e.class == background && !open || p.cappedBy(e.leaf) != Root || naivelyPassed(p, e, open) {
 			continue
 		}
 		for i := e.leaf; i != Root; i = p.nodes[i].parent {
@@ -30,7 +30,7 @@ func naiveNext(p *Pool, open bool) (NodeID, bool) {
 	for i := range p.nodes {
 		n := &p.nodes[i]
 		if i := NodeID(i); i != Root && n.weight > 0 && n.floor > 0 && p.minute > 0 && eligible(i) &&
-			(n.due < due || n.due == due && (!found || n.rank < p.nodes[at].rank)) {
+			(n.due < due || n.due == due && (!found || n.stands.rank < p.nodes[at].stands.rank)) {
 			at = i
 			due = n.due
 			found = true
@@ -53,6 +53,16 @@ func naiveNext(p *Pool, open bool) (NodeID, bool) {
 		at = best
 	}
 	return at, true
+}
+
+// naivelyPassed reports whether a call and all that its leaf could have served in its place are passed over.
+func naivelyPassed(p *Pool, e *entry, open bool) bool {
+	for class, list := range p.nodes[e.leaf].calls {
+		if list.head >= 0 && (open || rank(class) == interactive) && !p.passedOver(p.entries[list.head].via) {
+			return false
+		}
+	}
+	return true
 }
 
 // machine is a pool under any sequence of verbs, for rapid and for the fuzzer.

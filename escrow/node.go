@@ -27,7 +27,7 @@ type Node struct {
 }
 
 // rank is where a node stands among its siblings: each inner node has a heap of its
-// children for each. Of calls, interactive and background are their class.
+// children for each, in each of its lanes. Of calls, interactive and background are their class.
 type rank int8
 
 // A node stands with those who have interactive calls, else with those who have
@@ -57,18 +57,16 @@ type node struct {
 	// start tag of the first. A virtual cost at weight 1, as all tags are.
 	finish int64
 	// epoch is the lead epoch in which the node last was served.
-	epoch uint64
-	rank  rank  // the heap that it is in, of its parent's
-	at    int32 // position in its parent's heap of that rank
+	epoch  uint64
+	stands spot // in its parent's lanes
 	// via is the upstreams that the calls may use which wait below, or came last.
 	via Mask
 	// opening is the last of the tree's openings in which the node was not parked.
 	opening uint32
 
 	// due is when the floor entitles the node to its next call, in µs of the pool.
-	due     int64
-	floorIn rank // the heap of floors that it is in
-	floorAt int32
+	due    int64
+	floors spot // in the tree's lanes of floors
 
 	// The calls that wait below, tickets included: their virtual cost, and the cost that they will be
 	// booked at. And how many calls wait, tickets not included.
@@ -113,7 +111,7 @@ type inner struct {
 	children int32
 	weights  Weight // of all children
 	busy     Weight // of those that run calls
-	heaps    [ranks]heap
+	lanes    lanes
 	// virtual is the start tag of the last child served: the time of the fluid
 	// system below this node. Children that return start here, not in the past.
 	virtual int64

@@ -1,13 +1,13 @@
 package escrow
 
-// passOver hides the leaf of a call, for which no upstream has room, until the end of Pump, so that calls that may use
-// other upstreams than those that are waited for find their turn. It reports false if there are none.
+// passOver has a call for which no upstream has room, and all others that may use no other upstreams than those that are waited for
+// now, passed over until the end of Pump. It reports false if those are all that wait.
 func (p *Pool) passOver(e *entry) bool {
 	p.passed |= e.via
 	if p.waitingVia.union()&^p.passed == 0 {
 		return false
 	}
-	p.hide(e.leaf)
+	p.over = p.passed
 	return true
 }
 
@@ -17,12 +17,13 @@ func (p *Pool) hide(leaf NodeID) {
 	p.hidden = append(p.hidden, leaf)
 }
 
-// showAll has leaves that are hidden come back.
+// showAll ends what hide and passOver have begun.
 func (p *Pool) showAll() {
 	for _, i := range p.hidden {
 		p.setAside(i, false)
 	}
 	p.hidden = p.hidden[:0]
+	p.over = 0
 }
 
 // viaCount counts the calls that wait by the upstreams that they may use. There are few masks: those of tenants.

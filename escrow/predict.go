@@ -162,8 +162,7 @@ func (w *walk) siblings(i NodeID, tail int64) (need int64, sum Cost) {
 	// The demand to come of those that do not stand there now.
 	light := up.flow.within(w.now, w.coming) - own.flow.within(w.now, w.coming)
 	weights := p.weights - own.weight
-	for r := range p.heaps {
-		h := p.heaps[r]
+	for _, h := range p.lanes.each() {
 		var stack [64]int32 // enough for a heap of 2³¹: at most 3 are added a level
 		top := 0
 		if len(h) > 0 {

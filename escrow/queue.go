@@ -69,18 +69,27 @@ func (t *tree) count(e *entry, by int64) {
 const backgroundShare = 20
 
 // head is the call of leaf i that is next, one of which waits: an interactive one,
-// unless background calls are open and are owed their least share.
+// unless background calls are open and are owed their least share. Those that are passed over count as none: then it
+// may be none, -1.
 func (t *tree) head(i NodeID, open bool) int32 {
 	l := &t.nodes[i]
-	first := l.calls[interactive].head
-	second := l.calls[background].head
+	first := t.unlessOver(l.calls[interactive].head)
+	second := t.unlessOver(l.calls[background].head)
 	switch {
-	case second < 0 || !open && first >= 0:
+	case second < 0 || !open && l.queued[interactive] > 0:
 		return first
 	case first < 0 || l.yielded >= t.entries[second].virtual*(backgroundShare-1):
 		return second
 	}
 	return first
+}
+
+// unlessOver is a call, or -1 if it is passed over.
+func (t *tree) unlessOver(n int32) int32 {
+	if n >= 0 && t.passedOver(t.entries[n].via) {
+		return -1
+	}
+	return n
 }
 
 // yield keeps the account (leaf.yielded) of the service that background calls have let pass, as

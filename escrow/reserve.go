@@ -44,11 +44,11 @@ func (p *Pool) hasSlot(i NodeID, class rank) bool {
 // runs fewer calls by weight than its siblings and it do on average. O(depth).
 func (p *Pool) owed(i NodeID) bool {
 	for p.nodes[i].inner != nil {
-		second := p.nodes[i].heaps[background]
-		if len(second) == 0 {
+		second, ok := p.firstBelow(i, background)
+		if !ok {
 			return false
 		}
-		i = NodeID(second[0].id)
+		i = NodeID(second.id)
 	}
 	for ; i != Root; i = p.nodes[i].parent {
 		nd := &p.nodes[i]

@@ -67,13 +67,13 @@ func (t *tree) fluid(i NodeID, via Mask) int64 {
 func (t *tree) meanOf(p *inner, tag int64) int64 {
 	weights := int64(0)
 	mean := int64(0)
-	for r := range p.heaps {
-		for _, x := range p.heaps[r] {
+	for _, h := range p.lanes.each() {
+		for _, x := range h {
 			weights += int64(t.nodes[x.id].weight)
 		}
 	}
-	for r := range p.heaps {
-		for _, x := range p.heaps[r] {
+	for _, h := range p.lanes.each() {
+		for _, x := range h {
 			nd := &t.nodes[x.id]
 			mean += signedMulDiv(nd.finish-nd.redeemable()-tag, int64(nd.weight), weights)
 		}
@@ -142,7 +142,7 @@ func (t *tree) charge(i NodeID, upstream int, c, paced int64, open bool) {
 		if p.idle != t.idles {
 			p.levels = p.levels[:0]
 		}
-		p.virtual = max(t.virtualOf(p), p.virtualAfter(nd.finish, open))
+		p.virtual = max(t.virtualOf(p), t.virtualAfter(nd.parent, nd.finish, open))
 		p.idle = t.idles
 		if nd.via != 0 {
 			p.serve(t.now, upstream, nd.finish)
@@ -175,10 +175,10 @@ func (t *tree) charge(i NodeID, upstream int, c, paced int64, open bool) {
 // tag, or that of those whom its floor let it pass. (Else a node far
 // ahead of its share by its floor would carry virtual time away from its siblings,
 // and who returns would wait until they have caught up.)
-func (p *inner) virtualAfter(tag int64, open bool) int64 {
-	for r, h := range p.heaps[:classes] {
-		if len(h) > 0 && (open || rank(r) == interactive) {
-			tag = min(tag, h[0].key)
+func (t *tree) virtualAfter(i NodeID, tag int64, open bool) int64 {
+	for r := range rank(classes) {
+		if first, ok := t.firstBelow(i, r); ok && (open || r == interactive) {
+			tag = min(tag, first.key)
 		}
 	}
 	return tag
@@ -239,10 +239,10 @@ func (t *tree) rebase(parent NodeID) {
 			nd.finish = max(nd.finish-by, -rebaseAt)
 		}
 	}
-	for r := range p.heaps {
-		for k := range p.heaps[r] {
-			p.heaps[r][k].key = t.nodes[p.heaps[r][k].id].finish
-			p.heaps[r].up(k, t) // two that were cut are equal now
+	for _, h := range p.lanes.each() {
+		for k := range h {
+			h[k].key = t.nodes[h[k].id].finish
+			h.up(k, t) // two that were cut are equal now
 		}
 	}
 }

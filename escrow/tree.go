@@ -19,9 +19,11 @@ type tree struct {
 	entries []entry
 	free    int32 // head of the list of free entries, -1 when empty
 
-	floors [classes]heap // nodes with a floor that wait, by when they are due
-	minute int64         // tokens that floors are parts of; without, there are none
-	now    int64         // µs since the pool's start, of the latest verb
+	floors lanes // nodes with a floor that wait, by when they are due
+	parted bool  // the pool has Upstreams, so that lanes matter
+	over   Mask  // upstreams whose calls are passed over, in Pump
+	minute int64 // tokens that floors are parts of; without, there are none
+	now    int64 // µs since the pool's start, of the latest verb
 
 	// Background calls are open unless the interactive reserve keeps them waiting (Pool.reserved).
 	// While it does they are parked: they stand in their heaps, where nobody looks.
@@ -40,7 +42,7 @@ type tree struct {
 }
 
 func newTree() tree {
-	return tree{nodes: []node{{weight: WeightOne, rank: none, inner: &inner{}}}, free: -1, epoch: 1}
+	return tree{nodes: []node{{weight: WeightOne, stands: nowhere, floors: nowhere, inner: &inner{}}}, free: -1, epoch: 1}
 }
 
 // add hangs a node under a parent.
@@ -59,7 +61,7 @@ func (t *tree) add(parent NodeID, n Node) NodeID {
 	} else {
 		t.nodes = append(t.nodes, node{})
 	}
-	t.nodes[i] = node{parent: parent, rank: none, at: -1, floorIn: none, floorAt: -1, share: shareWhole, leaf: noCalls}
+	t.nodes[i] = node{parent: parent, stands: nowhere, floors: nowhere, share: shareWhole, leaf: noCalls}
 	t.nodes[parent].children++
 	t.describe(i, n)
 	return i
@@ -102,7 +104,7 @@ func (t *tree) remove(i NodeID) bool {
 	up := &t.nodes[nd.parent]
 	p := up.inner
 	debt := nd.finish > t.virtualOf(p) && (nd.parent == Root || up.standing() != none || up.running > 0)
-	if nd.inner != nil && nd.children > 0 || nd.rank != none || nd.running > 0 || debt {
+	if nd.inner != nil && nd.children > 0 || nd.stands.rank != none || nd.running > 0 || debt {
 		return false
 	}
 	p.weights -= nd.weight
@@ -110,7 +112,7 @@ func (t *tree) remove(i NodeID) bool {
 	if p.children == 0 && nd.parent != Root {
 		up.inner = nil // a leaf again
 	}
-	*nd = node{rank: none, at: -1, floorIn: none, floorAt: -1}
+	*nd = node{stands: nowhere, floors: nowhere}
 	t.spare = append(t.spare, i)
 	return true
 }
@@ -120,25 +122,8 @@ func (t *tree) remove(i NodeID) bool {
 func (t *tree) restand(i NodeID) {
 	nd := &t.nodes[i]
 	p := t.nodes[nd.parent].inner
-	switch was, is := nd.rank, nd.standing(); {
-	case was != is:
-		nd.rank = is
-		regroup(p.heaps[:], was, is, int(nd.at), item{nd.finish, int32(i)}, t)
-	case is != none:
-		p.heaps[is].set(int(nd.at), nd.finish, t)
-	}
+	p.lanes.stand(&nd.stands, nd.standing(), t.headsOf(i), item{nd.finish, int32(i)}, t)
 	t.restandFloor(i)
-}
-
-// regroup moves an item from one heap, in which it is at a position, to another: of
-// several, of which there is one a rank. Of rank none there is none.
-func regroup(heaps []heap, was, is rank, at int, x item, k keeper) {
-	if was != none {
-		heaps[was].remove(at, k)
-	}
-	if is != none {
-		heaps[is].push(x, k)
-	}
 }
 
 // restandUp does so for node i and all above it, from below, as who goes first of
@@ -150,7 +135,7 @@ func (t *tree) restandUp(i NodeID) {
 }
 
 // moved makes, with tie, the tree the keeper of the heaps of children.
-func (t *tree) moved(id int32, at int) { t.nodes[id].at = int32(at) }
+func (t *tree) moved(id int32, at int) { t.nodes[id].stands.at = int32(at) }
 
 // tie: of equal starts the one that would finish first goes first, so that light
 // calls do not wait for heavy ones.
@@ -171,12 +156,12 @@ func (t *tree) reorder(i NodeID) {
 	if p == nil {
 		return
 	}
-	for _, h := range p.heaps {
+	for _, h := range p.lanes.each() {
 		for _, x := range h {
 			t.reorder(NodeID(x.id))
 		}
 	}
-	for _, h := range p.heaps {
+	for _, h := range p.lanes.each() {
 		for at := range h {
 			h.up(at, t)
 		}
@@ -187,15 +172,14 @@ func (t *tree) reorder(i NodeID) {
 // by class, and of each class by tags; 0 when only places are kept there.
 func (t *tree) headCost(i NodeID) int64 {
 	for t.nodes[i].inner != nil {
-		heaps := &t.nodes[i].heaps
-		switch {
-		case len(heaps[interactive]) > 0:
-			i = NodeID(heaps[interactive][0].id)
-		case len(heaps[background]) > 0:
-			i = NodeID(heaps[background][0].id)
-		default:
+		child, ok := t.nodes[i].lanes.first(interactive, t)
+		if !ok {
+			child, ok = t.nodes[i].lanes.first(background, t)
+		}
+		if !ok {
 			return 0
 		}
+		i = NodeID(child.id)
 	}
 	for _, f := range t.nodes[i].calls {
 		if f.head >= 0 {
@@ -214,7 +198,7 @@ func (t *tree) next(open bool) (leaf, floored NodeID, ok bool) {
 	}
 	t.open = open
 	floored = t.dueFloor(open)
-	if root := &t.nodes[Root]; floored == Root && len(root.heaps[interactive]) == 0 && (!open || len(root.heaps[background]) == 0) {
+	if floored == Root && !t.waits(open) {
 		return 0, Root, false
 	}
 	for !ok {
@@ -223,15 +207,22 @@ func (t *tree) next(open bool) (leaf, floored NodeID, ok bool) {
 	return leaf, floored, true
 }
 
+// waits reports whether a call waits that may be served; open says whether background calls may be.
+func (t *tree) waits(open bool) bool {
+	_, first := t.firstBelow(Root, interactive)
+	_, second := t.firstBelow(Root, background)
+	return first || open && second
+}
+
 // unpark reports whether the background child of node i that is first was parked,
 // and lets it stand where it would if it returned now: parked calls waited for
 // slots that are kept for others, and must not catch up on that.
 func (t *tree) unpark(i NodeID) bool {
-	second := t.nodes[i].heaps[background]
-	if len(second) == 0 || t.nodes[second[0].id].opening == t.openings {
+	second, ok := t.firstBelow(i, background)
+	if !ok || t.nodes[second.id].opening == t.openings {
 		return false
 	}
-	i = NodeID(second[0].id)
+	i = NodeID(second.id)
 	t.nodes[i].opening = t.openings
 	t.nodes[i].finish = t.startTag(i)
 	t.restandUp(i)
@@ -246,16 +237,12 @@ func (t *tree) descend(i NodeID, open bool) (NodeID, bool) {
 			return 0, false
 		}
 		// Children are served by tag, whichever class of calls they have.
-		first := t.nodes[i].heaps[interactive]
-		second := t.nodes[i].heaps[background]
-		switch {
-		case !open || len(second) == 0:
-			i = NodeID(first[0].id)
-		case len(first) == 0 || first.before(second[0], first[0], t):
-			i = NodeID(second[0].id)
-		default:
-			i = NodeID(first[0].id)
+		first, some := t.firstBelow(i, interactive)
+		second, others := t.firstBelow(i, background)
+		if open && others && (!some || heap(nil).before(second, first, t)) {
+			first = second
 		}
+		i = NodeID(first.id)
 	}
 	return i, true
 }

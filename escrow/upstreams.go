@@ -50,6 +50,7 @@ const everywhere = ^Mask(0)
 // Call Pump afterwards.
 func (p *Pool) SetUpstreams(u Upstreams, moved func(Mask) Mask) {
 	p.upstreams = u
+	p.parted = u != nil
 	p.passed = everywhere
 	for n := range p.entries {
 		e := &p.entries[n]
@@ -62,6 +63,11 @@ func (p *Pool) SetUpstreams(u Upstreams, moved func(Mask) Mask) {
 	}
 	for i := range p.nodes {
 		p.nodes[i].via = moved(p.nodes[i].via)
+	}
+	for i := range p.nodes {
+		if nd := &p.nodes[i]; nd.weight > 0 && nd.inner == nil {
+			p.restandUp(NodeID(i))
+		}
 	}
 }
 

@@ -11,9 +11,10 @@ import (
 // outlets are upstreams with rolling limits of tokens, and slots, as simple as they can be. Of those with room the
 // first is chosen.
 type outlets struct {
-	t    testing.TB
-	list []*outlet
-	of   map[uint32]taken
+	t     testing.TB
+	list  []*outlet
+	of    map[uint32]taken
+	looks int // how often it was asked to choose
 }
 
 type outlet struct {
@@ -56,6 +57,7 @@ func (u *outlets) Able(among Mask, c Cost) (able Mask) {
 func (o *outlet) full() bool { return o.slots > 0 && o.running >= o.slots }
 
 func (u *outlets) Choose(now time.Time, among Mask, c Cost, _ uint64) (int, bool) {
+	u.looks++
 	for i, o := range u.list {
 		o.Advance(now)
 		if among&Mask(0).With(i) != 0 && !o.full() && o.Room() >= min(c[Tokens], o.Limit()) {
@@ -314,6 +316,22 @@ func TestUpstreams_Fair(t *testing.T) {
 	}
 }
 
+// However many wait for a full upstream, Pump looks at one of them.
+func TestUpstreams_PumpPassesOver(t *testing.T) {
+	p, now := fullUpstreams(t, 2000)
+	u := p.upstreams.(*outlets)
+	u.looks = 0
+	p.Pump(now, nil)
+	if u.looks > 2 {
+		t.Errorf("Pump looked for room %d times, want once for each of two upstreams", u.looks)
+	}
+	u.list[1].Ledger = NewLedger(now, 1000, 240)
+	u.looks = 0
+	if out := p.Pump(now, nil); len(out) != 1 || u.looks > 2 {
+		t.Errorf("with room at the other upstream %d calls begin after %d looks", len(out), u.looks)
+	}
+}
+
 // Through all verbs, in any order, no upstream is beyond its limits, no call is booked twice or lost, and after each Pump
 // nobody waits for whom the pool and an upstream have room that no earlier call waits for.
 func TestUpstreams_Machine(t *testing.T) {
@@ -366,6 +384,15 @@ func TestUpstreams_Machine(t *testing.T) {
 			}
 			if err := p.Check(); err != nil {
 				t.Fatal(err)
+			}
+			for _, open := range []bool{false, true} {
+				p.over = Mask(r.IntN(8))
+				got, _, ok := p.next(open)
+				want, has := naiveNext(p, open)
+				if ok != has || ok && got != want {
+					t.Fatalf("seed %d: I9: past calls for %03b leaf %d is next (%v), the naive choice is %d (%v)", seed, p.over, got, ok, want, has)
+				}
+				p.over = 0
 			}
 			if len(u.of) != len(running) {
 				t.Fatalf("seed %d: %d calls are booked at upstreams, %d run", seed, len(u.of), len(running))
