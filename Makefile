@@ -18,7 +18,8 @@
 # make downloads  the modules and tools that lint and tests build on, to the caches of go
 # make pin     the digests of the images in Dockerfile and compose.yaml; needs Docker and the registries
 # make test-upgrade   three gateways of the release before, replaced by this one's and back, under load; builds that release
-# make model   every small world of the federation, and of parts of limits, to its end, and each rule broken in turn
+# make model   every small world of the federation, of parts of limits, and of upstreams with limits of their own, to its end or to very
+#              many states, and each rule broken in turn
 # make chaos   all that can happen to gateways that share a limit, for twenty-five minutes
 # make reloads 200 changes of policy under 500 calls a second and 50 streams
 # make soak    two gateways and Redis under 200 calls a second for FOR=30m, with all that changes and fails meanwhile
@@ -119,6 +120,8 @@ model:
 	go test -run '^TestModel$$' -count 1 -timeout 60m -v ./federation/parts -whole
 	go test -run '^TestMutants$$' -count 1 -timeout 60m -v ./federation -mutants
 	go test -run '^TestMutants$$' -count 1 -timeout 60m -v ./federation/parts -mutants
+	go test -run '^TestModel$$' -count 1 -timeout 60m -v ./escrow/placement -whole
+	go test -run '^TestMutants$$' -count 1 -timeout 60m -v ./escrow/placement -mutants
 
 chaos:
 	go test -run '^(TestChaos|TestSameFlood)' -count 1 -timeout 45m -v ./cmd/llmgov -chaos
