@@ -176,9 +176,9 @@ var rules = map[string]rule{
 		not:    []string{"net/http", "os"},
 		reason: "a counter only counts, and who embeds the governor need not have its vocabularies",
 	},
-	"internal/dial": {
-		not:    []string{"net/http", "os", "log", "log/slog", "time"},
-		reason: "a connection does not know what is said on it",
+	"internal/http1": {
+		not:    []string{"os/exec", "log", "log/slog", "encoding/json"},
+		reason: "a transport does not know what is said in bodies, nor who calls",
 	},
 	"internal/jsonscan": {
 		not:    []string{"net", "net/http", "os", "log", "log/slog", "sync", "sync/atomic", "context", "time"},
@@ -544,7 +544,7 @@ var rules = map[string]rule{
 	"internal/gateway": {
 		may: []string{
 			"internal/text", "internal/bearer", "internal/crash",
-			"internal/connections", "internal/dial", "internal/intake", "internal/logging", "internal/rateheaders", "internal/recent", "internal/sampled",
+			"internal/connections", "internal/http1", "internal/intake", "internal/logging", "internal/rateheaders", "internal/recent", "internal/sampled",
 			"internal/admission", "internal/policy", "governor", "governor/tokens", "escrow", "escrow/lengths", "tenants", "tenants/keyfile", "streaming", "internal/telemetry",
 			"internal/tracing", "internal/form", "internal/splice", "internal/gateway/head", "internal/gateway/describe", "internal/gateway/dialect", "internal/gateway/realtime", "internal/gateway/relay", "internal/gateway/route", "internal/gateway/stored", "internal/gateway/upstream", "internal/gateway/usage", "internal/adminview", "internal/objects", "internal/answers", "internal/affinity", "internal/upstreams", "internal/events", "internal/history", "internal/adminapi",
 			"github.com/tidwall/gjson", "github.com/coder/websocket",

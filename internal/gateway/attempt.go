@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"errors"
 	"net/http"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/affinity"
 	"github.com/llmgov/llmgov/internal/gateway/describe"
+	"github.com/llmgov/llmgov/internal/http1"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/internal/upstreams"
 	"github.com/llmgov/llmgov/tenants"
@@ -98,6 +100,9 @@ func (c *call) goTo(t *try, index int, probe bool) {
 func (c *call) send() (*http.Response, error) {
 	for {
 		resp, err := c.try.up.RoundTrip(c.transport(), c.outgoing())
+		if errors.Is(err, http1.ErrNotSent) {
+			c.try.Sent.Store(false)
+		}
 		said := c.judge(resp, err)
 		c.tell(said)
 		if said == upstreams.Served || said == upstreams.Abandoned || !c.tryAgain(said, resp, err) {

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/llmgov/llmgov/internal/admission"
-	"github.com/llmgov/llmgov/internal/dial"
 	"github.com/llmgov/llmgov/internal/gateway/dialect"
 	"github.com/llmgov/llmgov/internal/gateway/stored"
 	"github.com/llmgov/llmgov/internal/telemetry"
@@ -107,7 +106,6 @@ func (c *call) outgoing() *http.Request {
 	if !c.route.ToObjects() {
 		out.GetBody = func() (io.ReadCloser, error) { return c.readAgain(t), nil }
 	}
-	_, t.inMemory = out.Body.(dial.Body)
 	return out.WithContext(httptrace.WithClientTrace(c.tries.ctx, t.trace()))
 }
 

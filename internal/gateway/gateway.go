@@ -12,10 +12,10 @@ import (
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/adminview"
 	"github.com/llmgov/llmgov/internal/admission"
-	"github.com/llmgov/llmgov/internal/dial"
 	"github.com/llmgov/llmgov/internal/events"
 	"github.com/llmgov/llmgov/internal/gateway/realtime"
 	"github.com/llmgov/llmgov/internal/gateway/stored"
+	"github.com/llmgov/llmgov/internal/http1"
 	"github.com/llmgov/llmgov/internal/intake"
 	"github.com/llmgov/llmgov/internal/objects"
 	"github.com/llmgov/llmgov/internal/sampled"
@@ -54,10 +54,11 @@ type Gateway struct {
 }
 
 // NewTransport is an HTTP transport fit for many streams to few hosts.
-func NewTransport(t tenants.Timeouts) *http.Transport {
-	return &http.Transport{
+func NewTransport(t tenants.Timeouts) *http1.Transport {
+	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
+	return http1.New(&http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,
-		DialContext:           dial.Context(&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}),
+		DialContext:           dialer.DialContext,
 		ForceAttemptHTTP2:     true,
 		MaxIdleConns:          0,
 		MaxIdleConnsPerHost:   1024,
@@ -70,18 +71,16 @@ func NewTransport(t tenants.Timeouts) *http.Transport {
 		DisableCompression: true,
 		// A dead HTTP/2 connection would take every later call with it.
 		HTTP2: &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 15 * time.Second},
-	}
+	})
 }
 
 // withoutKept is a transport that opens a connection for each call.
 func withoutKept(transport http.RoundTripper) http.RoundTripper {
-	keeps, is := transport.(*http.Transport)
+	keeps, is := transport.(*http1.Transport)
 	if !is {
 		return transport
 	}
-	unkept := keeps.Clone()
-	unkept.DisableKeepAlives = true
-	return unkept
+	return keeps.WithoutKept()
 }
 
 // Drain asks realtime sessions to end once they are at rest, and waits until they have ended or ctx

@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/llmgov/llmgov/internal/dial"
+	"github.com/llmgov/llmgov/internal/http1"
 	"github.com/llmgov/llmgov/internal/testkit"
 )
 
@@ -26,10 +26,10 @@ func TestPromptLeavesWithItsHead(t *testing.T) {
 	}))
 	defer upstream.Close()
 	var writes atomic.Int64
-	transport := &http.Transport{DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+	transport := http1.New(&http.Transport{DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
 		conn, err := new(net.Dialer).DialContext(ctx, network, upstream.Listener.Addr().String())
-		return &dial.Conn{Conn: testkit.CountedConn{TCPConn: conn.(*net.TCPConn), Writes: &writes}}, err
-	}}
+		return testkit.CountedConn{TCPConn: conn.(*net.TCPConn), Writes: &writes}, err
+	}})
 	defer transport.CloseIdleConnections()
 	g := governedBy(t, transport)
 	for _, size := range []int{300, 8_000, 100_000} {
@@ -111,13 +111,13 @@ func TestHeldHeadThatNeverLeft(t *testing.T) {
 	defer upstream.Close()
 	var broken atomic.Bool
 	var dialed atomic.Int64
-	transport := &http.Transport{DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+	transport := http1.New(&http.Transport{DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
 		conn, err := new(net.Dialer).DialContext(ctx, network, upstream.Listener.Addr().String())
 		if dialed.Add(1) == 1 {
 			conn = fragile{conn, &broken}
 		}
-		return &dial.Conn{Conn: conn}, err
-	}}
+		return conn, err
+	}})
 	defer transport.CloseIdleConnections()
 	g := governedBy(t, transport)
 	for i := range 2 {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/answers"
-	"github.com/llmgov/llmgov/internal/dial"
 	"github.com/llmgov/llmgov/internal/form"
 	"github.com/llmgov/llmgov/internal/gateway/stored"
 	"github.com/llmgov/llmgov/internal/gateway/upstream"
@@ -31,8 +30,6 @@ type try struct {
 	span   *tracing.Try
 
 	reused   bool          // the connection is kept from an earlier call
-	conn     *dial.Conn    // nil if it has TLS or HTTP/2
-	inMemory bool          // the body is a dial.Body
 	bodySent atomic.Bool   // the upstream has got all of it
 	reader   bytes.Reader  // of the body
 	form     *form.Encoded // that the body is, if it is one
@@ -49,25 +46,12 @@ func (t *try) leave() {
 	}
 }
 
-// trace notes how far a try has got. The head of a request whose body is in memory leaves along with the body.
+// trace notes how far a try has got.
 func (t *try) trace() *httptrace.ClientTrace {
 	return &httptrace.ClientTrace{
-		GotConn: func(info httptrace.GotConnInfo) {
-			t.reused = info.Reused
-			t.conn, _ = info.Conn.(*dial.Conn)
-		},
-		WroteHeaders: func() {
-			t.Sent.Store(true)
-			if t.inMemory && t.conn != nil {
-				t.conn.HoldHead()
-			}
-		},
-		WroteRequest: func(info httptrace.WroteRequestInfo) {
-			t.bodySent.Store(info.Err == nil)
-			if t.conn != nil && t.conn.HoldsHead() {
-				t.Sent.Store(false) // because the connection was dead already
-			}
-		},
+		GotConn:      func(info httptrace.GotConnInfo) { t.reused = info.Reused },
+		WroteHeaders: func() { t.Sent.Store(true) },
+		WroteRequest: func(info httptrace.WroteRequestInfo) { t.bodySent.Store(info.Err == nil) },
 	}
 }
 

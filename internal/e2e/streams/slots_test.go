@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"sync"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/internal/e2e/harness"
+	"github.com/llmgov/llmgov/internal/http1"
 	"github.com/llmgov/llmgov/internal/mock"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -135,7 +137,8 @@ func TestP22_AbandonedStreamsLeaveTheirConnections(t *testing.T) {
 			s := harness.New(t, harness.World{
 				Mock: mock.Config{TokensPerSecond: 10}, Pool: harness.Pool(1e9, 0, 0), Tenants: []tenants.Tenant{harness.Tenant("a", 1)},
 				Wrap: func(next http.RoundTripper) http.RoundTripper {
-					next.(*http.Transport).MaxConnsPerHost = 1
+					transport := next.(*http1.Transport)
+					transport.DialContext = oneAtATime(transport.DialContext)
 					return next
 				},
 			})
@@ -150,6 +153,35 @@ func TestP22_AbandonedStreamsLeaveTheirConnections(t *testing.T) {
 			s.CheckIdle()
 		})
 	}
+}
+
+// oneAtATime opens the next connection when the one before it is closed.
+func oneAtATime(dial func(context.Context, string, string) (net.Conn, error)) func(context.Context, string, string) (net.Conn, error) {
+	open := make(chan struct{}, 1)
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		select {
+		case open <- struct{}{}:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		conn, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return &counted{Conn: conn, closed: sync.OnceFunc(func() { <-open })}, nil
+	}
+}
+
+// counted is a connection that reports its end once.
+type counted struct {
+	net.Conn
+	closed func()
+}
+
+// Close implements net.Conn.
+func (c *counted) Close() error {
+	c.closed()
+	return c.Conn.Close()
 }
 
 // Streams are in flight as long as they flow, and counted so.

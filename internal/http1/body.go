@@ -1,0 +1,85 @@
+package http1
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"time"
+)
+
+// Read implements io.Reader for the body of the answer.
+func (x *exchange) Read(p []byte) (int, error) {
+	if err := x.beginRead(); err != nil {
+		return 0, err
+	}
+	n, err := x.body.Read(p)
+	return n, x.endRead(err)
+}
+
+func (x *exchange) beginRead() error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.reading = x.ended == nil
+	return x.ended
+}
+
+func (x *exchange) endRead(err error) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.reading = false
+	switch {
+	case x.ended != nil: // it was closed meanwhile
+		x.release()
+	case err != nil:
+		x.end(err)
+	}
+	return x.ended
+}
+
+// Close implements io.Closer. Before the end of the answer it closes the connection. It may be called while Read waits, which
+// it ends.
+func (x *exchange) Close() error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.ended == nil {
+		x.end(http.ErrBodyReadAfterClose)
+	}
+	return nil
+}
+
+// end ends the exchange for this reason. At the end of the answer the connection is kept, if nothing else is on its way.
+func (x *exchange) end(err error) {
+	cancelled := !x.unwatch()
+	if cancelled && err != io.EOF && err != http.ErrBodyReadAfterClose {
+		err = context.Cause(x.request.Context())
+	}
+	x.ended = err
+	if err == io.EOF && !cancelled && !x.last && x.reader.Buffered() == 0 && x.allSent() {
+		x.of.keep(x.conn)
+	} else {
+		_ = x.conn.Close()
+	}
+	if !x.reading {
+		x.release()
+	}
+}
+
+// mostLate bounds how long one direction of an exchange may go on when the other has ended.
+const mostLate = 50 * time.Millisecond
+
+// allSent reports whether all of the request has left.
+func (x *exchange) allSent() bool {
+	if x.wrote == nil {
+		return x.sendErr == nil
+	}
+	_ = x.conn.SetWriteDeadline(time.Now().Add(mostLate))
+	<-x.wrote
+	return x.sendErr == nil && x.conn.SetWriteDeadline(time.Time{}) == nil
+}
+
+// release gives the buffer back. Nobody reads from it any more.
+func (x *exchange) release() {
+	x.reader.Reset(nil)
+	readers.Put(x.reader)
+	x.reader = nil
+}

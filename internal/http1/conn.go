@@ -1,0 +1,65 @@
+package http1
+
+import (
+	"errors"
+	"math"
+	"net"
+	"os"
+	"syscall"
+	"time"
+)
+
+// conn is a connection to a server, for one request at a time.
+type conn struct {
+	net.Conn
+	host   string // as URLs name it
+	reused bool
+	since  time.Time // when it became idle
+
+	raw   syscall.RawConn // nil if it is no socket
+	probe func(fd uintptr) bool
+	found error // by the last probe
+
+	headLeft int64 // bytes that may be read of a head; math.MaxInt64 beyond
+}
+
+func newConn(made net.Conn, host string) *conn {
+	c := &conn{Conn: made, host: host, headLeft: math.MaxInt64}
+	socket, ok := made.(syscall.Conn)
+	if !ok || !canProbe {
+		return c
+	}
+	raw, err := socket.SyscallConn()
+	if err == nil {
+		c.raw = raw
+		c.probe = func(fd uintptr) bool {
+			c.found = probe(fd)
+			return true
+		}
+	}
+	return c
+}
+
+// quiet reports whether the connection is there still, and nothing has come on it. It does not wait.
+func (c *conn) quiet() bool {
+	if c.raw != nil {
+		return c.raw.Read(c.probe) == nil && c.found == nil
+	}
+	// Of a pipe it shows whether it was closed; of other connections nothing, on systems without a probe.
+	_ = c.SetReadDeadline(time.Unix(1, 0))
+	_, err := c.Conn.Read(make([]byte, 1))
+	return errors.Is(err, os.ErrDeadlineExceeded) && c.SetReadDeadline(time.Time{}) == nil
+}
+
+// Read implements io.Reader.
+func (c *conn) Read(p []byte) (int, error) {
+	if c.headLeft == math.MaxInt64 {
+		return c.Conn.Read(p)
+	}
+	if c.headLeft <= 0 {
+		return 0, errLongHead
+	}
+	n, err := c.Conn.Read(p[:min(int64(len(p)), c.headLeft)])
+	c.headLeft -= int64(n)
+	return n, err
+}

@@ -1,0 +1,19 @@
+// Package http1 sends requests by HTTP/1.1 on the goroutine of the caller.
+//
+// net/http's Transport has two goroutines for each connection, one that writes and one that reads, because the
+// server may answer before it has read the request, and may close a connection while nobody uses it. A short call pays
+// for that with several wake-ups, and a stream that stands still with two stacks and a buffer that it does not need.
+// Here
+//
+//   - a short request is written, and its answer read, by who sends it; a long one is written by a goroutine that ends
+//     with it;
+//   - the end of the request's context closes the connection, which ends whatever waits for it;
+//   - nobody watches an idle connection. Before it is used again, it is asked without waiting whether anything has come,
+//     and is closed if so: its end, or bytes that a server sends unasked, which must never pass for the next answer.
+//
+// net/http still writes the heads of requests and parses answers (Request.Write, ReadResponse), so that all that is
+// read strictly there is read strictly here. [Transport] leaves to net/http's Transport what is not plain HTTP/1.1 to the host
+// itself: TLS, HTTP/2, proxies, and requests to switch protocols.
+//
+// Of a request nothing is sent twice, but for GET and HEAD on a kept connection that was closed just then.
+package http1

@@ -1,0 +1,176 @@
+package http1
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"math"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// exchange is a request on a connection, and the body of its answer.
+type exchange struct {
+	conn    *conn
+	of      *Transport
+	request *http.Request
+	unwatch func() bool // ends the watch of the request's context
+	reader  *bufio.Reader
+	body    io.Reader // as net/http parses it
+	last    bool      // the connection serves no other request
+
+	sent    int64         // bytes of the request
+	sendErr error         // why not all of them
+	wrote   chan struct{} // closed once the request was sent; nil if that is before its answer is read
+
+	mu       sync.Mutex
+	answered bool  // the head of the answer is there
+	reading  bool  // somebody reads the body
+	ended    error // why nobody can any more
+}
+
+// mostInline bounds the bodies that are sent before the answer is read. Others are sent by a goroutine of their own, since the
+// server may answer, and read no further, before it has all. So few bytes fit into the buffers of sockets.
+const mostInline = 32 << 10
+
+const readerBuffer = 4 << 10
+
+var readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, readerBuffer) }}
+
+// do sends the request, and returns its answer as soon as its head is there.
+func (x *exchange) do() (*http.Response, error) {
+	r := x.request
+	x.unwatch = context.AfterFunc(r.Context(), func() { _ = x.conn.Close() })
+	x.reader = readers.Get().(*bufio.Reader)
+	x.reader.Reset(x.conn)
+	if sendsInline(r) {
+		x.send()
+		if x.sendErr != nil && x.sent == 0 {
+			return nil, x.fail(x.sendErr)
+		}
+		x.awaitHead()
+	} else {
+		x.wrote = make(chan struct{})
+		go x.sendBeside() // ends at the latest when the connection is closed
+	}
+	resp, err := x.readHead()
+	if err != nil {
+		return nil, x.fail(err)
+	}
+	x.last = resp.Close || r.Close || resp.StatusCode < 200
+	if resp.Body == http.NoBody {
+		_ = x.endRead(io.EOF)
+		return resp, nil
+	}
+	x.body = resp.Body
+	resp.Body = x
+	return resp, nil
+}
+
+func sendsInline(r *http.Request) bool {
+	if r.Body == nil || r.Body == http.NoBody {
+		return true
+	}
+	return r.ContentLength > 0 && r.ContentLength <= mostInline
+}
+
+// send writes the request with its body, and closes that.
+func (x *exchange) send() {
+	s := newSender(x.conn.Conn)
+	err := x.request.Write(s)
+	if err == nil {
+		err = s.flushFrom(1)
+	}
+	if s.broken != nil {
+		err = s.broken // which net/http takes for one of the body
+	}
+	x.sent = s.sent
+	x.sendErr = err
+	s.release()
+}
+
+func (x *exchange) sendBeside() {
+	x.send()
+	close(x.wrote)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if !x.answered {
+		x.awaitHead()
+	}
+}
+
+// awaitHead bounds how long the head of the answer may take from now. Once writing has failed, it can only be there already.
+func (x *exchange) awaitHead() {
+	within := x.of.ResponseHeaderTimeout
+	if x.sendErr != nil {
+		within = mostLate
+	}
+	if within > 0 {
+		_ = x.conn.SetReadDeadline(time.Now().Add(within))
+	}
+}
+
+// readHead reads the head of the answer, and skips interim ones. All of them together are bounded.
+func (x *exchange) readHead() (*http.Response, error) {
+	c := x.conn
+	c.headLeft = x.of.MaxResponseHeaderBytes
+	for {
+		resp, err := http.ReadResponse(x.reader, x.request)
+		switch {
+		case err != nil:
+			return nil, err
+		case resp.StatusCode == http.StatusSwitchingProtocols:
+			return nil, errSwitches
+		case resp.StatusCode/100 == 1:
+			continue
+		}
+		c.headLeft = math.MaxInt64
+		x.noteAnswered()
+		return resp, nil
+	}
+}
+
+func (x *exchange) noteAnswered() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.answered = true
+	_ = x.conn.SetReadDeadline(time.Time{})
+}
+
+// fail ends an exchange without an answer, and returns why there is none.
+func (x *exchange) fail(err error) error {
+	_ = x.conn.Close()
+	if x.wrote != nil {
+		<-x.wrote
+	}
+	if x.sendErr != nil {
+		err = x.sendErr
+	}
+	return x.endRead(err)
+}
+
+// again returns the request for another connection if its own was a kept one, which the server closed just then; nil if the
+// request may have arrived, and must not do so twice.
+func (x *exchange) again() *http.Request {
+	r := x.request
+	empty := r.Body == nil || r.Body == http.NoBody
+	safe := empty && (r.Method == http.MethodGet || r.Method == http.MethodHead)
+	heard := x.conn.headLeft < x.of.MaxResponseHeaderBytes
+	if !x.conn.reused || heard || r.Context().Err() != nil || x.sent > 0 && !safe {
+		return nil
+	}
+	if empty {
+		return r
+	}
+	if r.GetBody == nil {
+		return nil
+	}
+	body, err := r.GetBody()
+	if err != nil {
+		return nil
+	}
+	r = r.WithContext(r.Context()) // a copy
+	r.Body = body
+	return r
+}

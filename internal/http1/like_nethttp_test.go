@@ -1,0 +1,158 @@
+package http1
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// answer is what a caller sees of a server's answer.
+type answer struct {
+	Failed  bool // there is none
+	Status  int
+	Proto   string
+	Header  http.Header
+	Length  int64
+	Body    string
+	Broken  bool // in its body
+	Trailer http.Header
+}
+
+func see(through http.RoundTripper, method string) answer {
+	r, err := http.NewRequestWithContext(context.Background(), method, "http://host/", nil)
+	if err != nil {
+		return answer{Failed: true}
+	}
+	resp, err := through.RoundTrip(r)
+	if err != nil {
+		return answer{Failed: true}
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	return answer{
+		Status: resp.StatusCode, Proto: resp.Proto, Header: resp.Header, Length: resp.ContentLength,
+		Body: string(body), Broken: err != nil, Trailer: resp.Trailer,
+	}
+}
+
+var rawAnswers = map[string]string{
+	"length":                 "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nA: b\r\n\r\nhello",
+	"chunked":                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n1\r\n!\r\n0\r\n\r\n",
+	"trailers":               "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: A\r\n\r\n5\r\nhello\r\n0\r\nA: b\r\n\r\n",
+	"trailers unannounced":   "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nA: b\r\n\r\n",
+	"empty":                  "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+	"204":                    "HTTP/1.1 204 No Content\r\n\r\n",
+	"204 with length":        "HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\nhello",
+	"304":                    "HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n",
+	"to the end":             "HTTP/1.1 200 OK\r\n\r\nhello",
+	"close":                  "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello",
+	"1.0":                    "HTTP/1.0 200 OK\r\n\r\nhello",
+	"1.0 with length":        "HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\nhello",
+	"1.0 kept":               "HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 5\r\n\r\nhello",
+	"1.0 chunked":            "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+	"2.0":                    "HTTP/2.0 200 OK\r\nContent-Length: 5\r\n\r\nhello",
+	"100":                    "HTTP/1.1 100 Continue\r\n\r\n" + ok,
+	"103 thrice":             strings.Repeat("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n", 3) + ok,
+	"103 and no more":        "HTTP/1.1 103 Early Hints\r\n\r\n",
+	"103 without end":        strings.Repeat("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n", maxHead/30),
+	"too short":              "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nhello",
+	"too long":               "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nhello",
+	"two":                    ok + "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil",
+	"chunks cut":             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhel",
+	"chunks without end":     "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n",
+	"chunks with half end":   "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n",
+	"chunk of no size":       "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\nhello\r\n0\r\n\r\n",
+	"chunk too long":         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhello\r\n0\r\n\r\n",
+	"chunk with extension":   "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5;a=b\r\nhello\r\n0\r\n\r\n",
+	"chunked with length":    "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+	"unknown encoding":       "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+	"two lengths":            "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 4\r\n\r\nhello",
+	"the same length twice":  "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 5\r\n\r\nhello",
+	"negative length":        "HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\nhello",
+	"length of letters":      "HTTP/1.1 200 OK\r\nContent-Length: five\r\n\r\nhello",
+	"lines without CR":       "HTTP/1.1 200 OK\nContent-Length: 5\n\nhello",
+	"folded header":          "HTTP/1.1 200 OK\r\nA: b\r\n c\r\nContent-Length: 5\r\n\r\nhello",
+	"header without colon":   "HTTP/1.1 200 OK\r\nA\r\nContent-Length: 5\r\n\r\nhello",
+	"header with a space":    "HTTP/1.1 200 OK\r\nA : b\r\nContent-Length: 5\r\n\r\nhello",
+	"header with a zero":     "HTTP/1.1 200 OK\r\nA: b\x00c\r\nContent-Length: 5\r\n\r\nhello",
+	"same header twice":      "HTTP/1.1 200 OK\r\nA: b\r\nA: c\r\nContent-Length: 5\r\n\r\nhello",
+	"header of 200 KB":       "HTTP/1.1 200 OK\r\nA: " + strings.Repeat("b", 200<<10) + "\r\nContent-Length: 5\r\n\r\nhello",
+	"header of 300 KB":       "HTTP/1.1 200 OK\r\nA: " + strings.Repeat("b", 300<<10) + "\r\nContent-Length: 5\r\n\r\nhello",
+	"status without words":   "HTTP/1.1 200\r\nContent-Length: 5\r\n\r\nhello",
+	"status of two digits":   "HTTP/1.1 20 OK\r\nContent-Length: 5\r\n\r\nhello",
+	"status of letters":      "HTTP/1.1 abc OK\r\nContent-Length: 5\r\n\r\nhello",
+	"status 099":             "HTTP/1.1 099 OK\r\nContent-Length: 5\r\n\r\nhello",
+	"status 600":             "HTTP/1.1 600 What\r\nContent-Length: 5\r\n\r\nhello",
+	"no HTTP":                "SSH-2.0-OpenSSH_9.6\r\n",
+	"garbage before":         "garbage\r\n" + ok,
+	"an empty line before":   "\r\n" + ok,
+	"nothing":                "",
+	"half a head":            "HTTP/1.1 200 OK\r\nContent-Le",
+	"an answer of 500":       "HTTP/1.1 500 Internal Server Error\r\nContent-Length: 5\r\n\r\nhello",
+	"a body of many buffers": "HTTP/1.1 200 OK\r\nContent-Length: 50000\r\n\r\n" + strings.Repeat("hello", 10_000),
+}
+
+// checkLikeNetHTTP compares how this transport and net/http's see an answer behind which the connection ends.
+func checkLikeNetHTTP(t *testing.T, method, raw string) {
+	once := func(conn net.Conn, _ int64) {
+		if readRequest(bufio.NewReader(conn)) == nil {
+			_, _ = io.WriteString(conn, raw)
+		}
+	}
+	ours := serve(t, once)
+	theirs := serve(t, once)
+	defer theirs.settings.CloseIdleConnections()
+	got := see(ours.transport(t), method)
+	want := see(theirs.settings, method)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s %.200q: net/http - ours +:\n%s", method, raw, diff)
+	}
+}
+
+// Answers are read as net/http reads them.
+func TestAnswersAreReadAsByNetHTTP(t *testing.T) {
+	log.SetOutput(io.Discard) // of net/http, about surplus bytes
+	for name, raw := range rawAnswers {
+		for _, method := range []string{http.MethodGet, http.MethodHead} {
+			t.Run(fmt.Sprint(name, " ", method), func(t *testing.T) { checkLikeNetHTTP(t, method, raw) })
+		}
+	}
+}
+
+// FuzzAnswers compares with net/http. Only of a switch of protocols this transport thinks otherwise.
+func FuzzAnswers(f *testing.F) {
+	log.SetOutput(io.Discard)
+	for _, raw := range rawAnswers {
+		if len(raw) < 1000 {
+			f.Add(raw, false)
+			f.Add(raw, true)
+		}
+	}
+	f.Fuzz(func(t *testing.T, raw string, head bool) {
+		if strings.Contains(raw, " 101") {
+			return
+		}
+		method := http.MethodGet
+		if head {
+			method = http.MethodHead
+		}
+		checkLikeNetHTTP(t, method, raw)
+	})
+}
+
+// A server that switches protocols unasked is not followed.
+func TestNoSwitchUnasked(t *testing.T) {
+	h := serve(t, answering("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: evil\r\n\r\n"))
+	if _, err := h.transport(t).RoundTrip(get(t.Context())); !errors.Is(err, errSwitches) {
+		t.Errorf("%v", err)
+	}
+}

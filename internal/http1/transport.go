@@ -1,0 +1,158 @@
+package http1
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+)
+
+// Transport is an http.RoundTripper. Its settings are those of the net/http Transport in it, which must not change once
+// it is used; of those that bound connections, only MaxIdleConnsPerHost and IdleConnTimeout are looked at.
+type Transport struct {
+	*http.Transport // carries what this one does not
+
+	idle idle
+}
+
+// New returns a Transport with these settings, which become its own.
+func New(settings *http.Transport) *Transport {
+	if settings.DialContext == nil {
+		settings.DialContext = new(net.Dialer).DialContext
+	}
+	if settings.MaxResponseHeaderBytes == 0 {
+		settings.MaxResponseHeaderBytes = 1 << 20
+	}
+	if settings.MaxIdleConnsPerHost == 0 {
+		settings.MaxIdleConnsPerHost = http.DefaultMaxIdleConnsPerHost
+	}
+	return &Transport{Transport: settings}
+}
+
+// WithoutKept returns a Transport with the same settings that opens a connection for each request.
+func (t *Transport) WithoutKept() *Transport {
+	settings := t.Clone()
+	settings.DisableKeepAlives = true
+	return New(settings)
+}
+
+// CloseIdleConnections closes the connections that are not in use.
+func (t *Transport) CloseIdleConnections() {
+	t.idle.closeAll()
+	t.Transport.CloseIdleConnections()
+}
+
+// RoundTrip implements http.RoundTripper. Reading the request's body must not block: it has to be in memory.
+func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if !t.carries(r) {
+		return t.Transport.RoundTrip(r)
+	}
+	if t.DisableKeepAlives && !r.Close {
+		r = r.WithContext(r.Context()) // a copy
+		r.Close = true
+	}
+	for {
+		c, err := t.connect(r)
+		if err != nil {
+			closeBody(r)
+			return nil, err
+		}
+		x := &exchange{conn: c, of: t, request: r}
+		resp, err := x.do()
+		if err == nil {
+			return resp, nil
+		}
+		r = x.again()
+		if r == nil {
+			return nil, err
+		}
+	}
+}
+
+// carries reports whether a request goes by HTTP/1.1 without TLS, straight to its host, and ends with its answer. What
+// is no valid request is left to net/http, which says why.
+func (t *Transport) carries(r *http.Request) bool {
+	if r.URL == nil || r.URL.Scheme != "http" || !plainHost(r.URL.Host) || !plainMethod(r.Method) {
+		return false
+	}
+	if r.Header == nil || r.Header["Upgrade"] != nil || r.Header["Expect"] != nil {
+		return false
+	}
+	if t.Protocols != nil && !t.Protocols.HTTP1() {
+		return false
+	}
+	if t.Proxy == nil {
+		return true
+	}
+	proxy, err := t.Proxy(r)
+	return proxy == nil && err == nil
+}
+
+// plainHost reports whether a host need not be encoded.
+func plainHost(host string) bool {
+	for i := range len(host) {
+		if host[i] >= 0x80 {
+			return false
+		}
+	}
+	return host != ""
+}
+
+func plainMethod(method string) bool {
+	for i := range len(method) {
+		if method[i] < 'A' || method[i] > 'Z' {
+			return false
+		}
+	}
+	return method != ""
+}
+
+// connect returns a kept connection to the request's host, or else a new one.
+func (t *Transport) connect(r *http.Request) (*conn, error) {
+	ctx := r.Context()
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	c := t.idle.take(r.URL.Host, t.IdleConnTimeout)
+	if c == nil {
+		address := r.URL.Host
+		if r.URL.Port() == "" {
+			address = net.JoinHostPort(r.URL.Hostname(), "80")
+		}
+		made, err := t.DialContext(ctx, "tcp", address)
+		if err != nil && ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if err != nil {
+			return nil, err
+		}
+		c = newConn(made, r.URL.Host)
+	}
+	trace := httptrace.ContextClientTrace(ctx)
+	if trace != nil && trace.GotConn != nil {
+		trace.GotConn(httptrace.GotConnInfo{Conn: c.Conn, Reused: c.reused, WasIdle: c.reused})
+	}
+	return c, nil
+}
+
+// keep keeps a connection for the next request, or closes it.
+func (t *Transport) keep(c *conn) {
+	if !t.idle.put(c, t.MaxIdleConnsPerHost, t.IdleConnTimeout) {
+		_ = c.Close()
+	}
+}
+
+func closeBody(r *http.Request) {
+	if r.Body != nil {
+		_ = r.Body.Close()
+	}
+}
+
+// ErrNotSent is the error of a request of which nothing has left, because its kept connection was dead.
+var ErrNotSent = errors.New("http1: the connection was lost before anything was sent")
+
+var (
+	errSwitches = errors.New("http1: the server switches protocols, which it was not asked to")
+	errLongHead = errors.New("http1: the headers of the answer are too long")
+)
