@@ -21,7 +21,7 @@ type Account struct {
 	RefundedLate int64
 	// Waiting is the cost of the calls that wait there, kept places included; Kept is that of the places.
 	// Background calls that the interactive reserve keeps waiting are left out, because the reserve exists to
-	// keep slots from them. So are those of a leaf at its soft cap, and those that keep out of the last slots.
+	// keep slots from them. So are those of a leaf at its soft cap or its restrictions, and those that keep out of the last slots.
 	Waiting, Kept int64
 	// Turned is the cost of all calls that ever went away from there unserved: refused for good, withdrawn from
 	// the queue, or not come back for. Of calls that are refused at once and say that they
@@ -49,7 +49,7 @@ func (p *Pool) Account(i NodeID) Account {
 	case ByReserve:
 		a.Waiting -= n.later
 		a.Kept = min(a.Kept, a.Waiting)
-	case BySoftCap, ByHoldBack:
+	case BySoftCap, ByHoldBack, ByRestriction:
 		a.Waiting = 0
 		a.Kept = 0
 	}
@@ -73,12 +73,15 @@ const (
 	ByReserve
 	BySoftCap
 	ByHoldBack
+	ByRestriction
 )
 
 // KeptOut is the rule that keeps calls of a leaf waiting, and how many. It keeps kept places out as well, which are not counted.
 func (p *Pool) KeptOut(i NodeID) (by Rule, calls int) {
 	n := &p.nodes[i]
 	switch {
+	case p.WaitsRestricted(i):
+		return ByRestriction, int(n.waiting())
 	case p.Capped(i):
 		return BySoftCap, int(n.waiting())
 	case p.WaitsBack(i):
@@ -140,7 +143,7 @@ func (p *Pool) leave(e *entry) {
 
 // turnAway takes in that a call goes away unserved.
 func (p *Pool) turnAway(e *entry) {
-	if p.Capped(e.leaf) || p.heldBack(e) {
+	if p.Capped(e.leaf) || p.heldBack(e) || p.Restricted(e.leaf, e.via) {
 		return
 	}
 	if e.class == interactive || !p.reserved(e.leaf) {

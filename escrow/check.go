@@ -114,6 +114,11 @@ func (p *Pool) checkNode(i NodeID, sum *node) error {
 	if n.inner == nil && n.later != sum.later {
 		return fmt.Errorf("escrow: I7: at leaf %d background calls of %d wait; it counts %d", i, sum.later, n.later)
 	}
+	for _, r := range n.restricted {
+		if running := p.countRunning(i, r.upstream); running != r.running {
+			return fmt.Errorf("escrow: I7: leaf %d runs %d calls at upstream %d; it counts %d", i, running, r.upstream, r.running)
+		}
+	}
 	if n.inner == nil && n.places != sum.places {
 		return fmt.Errorf("escrow: I8: leaf %d has %d places, and counts %d", i, sum.places, n.places)
 	}

@@ -15,7 +15,7 @@ func naiveNext(p *Pool, open bool) (NodeID, bool) {
 	can := make([]bool, len(p.nodes))
 	for n := range p.entries {
 		e := &p.entries[n]
-		if e.state != entryQueued || e.class == background && !open || p.cappedBy(e.leaf) != Root || naivelyPassed(p, e, open) {
+		if e.state != entryQueued || e.class == background && !open || p.cappedBy(e.leaf) != Root || naivelyPassed(p, e, open) || p.Restricted(e.leaf, e.via) {
 			continue
 		}
 		for i := e.leaf; i != Root; i = p.nodes[i].parent {
@@ -86,7 +86,7 @@ func (m *machine) pump() {
 		m.p.letReturn()
 		open := !m.p.reserved(Root)
 		got, floored, has := m.p.next(open) // it unparks
-		for has && m.p.clearAway(got, floored) {
+		for has && (m.p.clearAway(got, floored) || m.clearRestricted(got, open)) {
 			open = !m.p.reserved(Root)
 			got, floored, has = m.p.next(open)
 		}
@@ -117,6 +117,16 @@ func (m *machine) pump() {
 	if err := m.p.Check(); err != nil {
 		m.fatal("%v", err)
 	}
+}
+
+// clearRestricted has the leaf that is next stand aside if it is at its bounds.
+func (m *machine) clearRestricted(leaf NodeID, open bool) bool {
+	via := m.p.entries[m.p.head(leaf, open)].via
+	if !m.p.Restricted(leaf, via) {
+		return false
+	}
+	m.p.stepAside(leaf)
+	return true
 }
 
 func (m *machine) offer(c Call) {
@@ -211,7 +221,7 @@ func (m *machine) node(d draw) Node {
 
 // step takes one verb.
 func (m *machine) step(d draw) {
-	switch d.n("verb", 0, 11) {
+	switch d.n("verb", 0, 12) {
 	default:
 		m.offer(m.call(d))
 		return
@@ -260,6 +270,8 @@ func (m *machine) step(d draw) {
 				Most: map[NodeID]int64{m.leaves[0]: d.n("most", 0, slots), m.inner[0]: d.n("most", 0, slots)},
 			})
 		}
+	case 12:
+		m.p.Restrict(pick(d, "leaf", m.leaves...), 0, d.n("most", 0, 3))
 	case 10:
 		if c, owes := m.call(d), d.n("owes", 0, 1) == 0; owes || m.p.Foretell(m.now, c).Verdict != Admitted {
 			m.running = append(m.running, m.p.Force(m.now, c, owes))

@@ -101,6 +101,8 @@ type leaf struct {
 	yielded int64
 	// later is the virtual cost of the background calls that wait, tickets included.
 	later int64
+	// restricted are its bounds at upstreams; nil but for few leaves: see Restrict.
+	restricted []restriction
 }
 
 // noCalls is an empty leaf.

@@ -3,11 +3,14 @@ package escrow
 // passOver has a call for which no upstream has room, and all others that may use no other upstreams than those that are waited for
 // now, passed over until the end of Pump. It reports false if those are all that wait.
 func (p *Pool) passOver(e *entry) bool {
-	p.passed |= e.via
+	p.passed |= p.openTo(e)
 	if p.waitingVia.union()&^p.passed == 0 {
 		return false
 	}
 	p.over = p.passed
+	if !p.passedOver(e.via) { // the rest of its upstreams is shut to its leaf alone
+		p.hide(e.leaf)
+	}
 	return true
 }
 

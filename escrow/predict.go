@@ -54,7 +54,9 @@ func (p *Pool) predict(now time.Time, e *entry, coming time.Duration) (rolling, 
 	if p.refunds > 0 && rolling > p.meanRun {
 		rolling = min(rolling, max(p.meanRun, p.rolling(now, e, ahead, p.refunds)))
 	}
-	if !p.hasSlot(e.leaf, e.class) {
+	if p.Restricted(e.leaf, e.via) {
+		slot = p.ownSlotWait(e.leaf)
+	} else if !p.hasSlot(e.leaf, e.class) {
 		slot = p.slotWait(e.leaf)
 	} else if p.heldBack(e) {
 		slot = max(p.ripensAt(e).Sub(now), p.slotWait(e.leaf))
@@ -300,9 +302,14 @@ func (a *axisBooks) waitBehind(now time.Time, e *entry, ahead, refund int64) tim
 // calls, shared by the slots that there soon are, for each that waits and this one. At a soft
 // cap, of those that wait and run below it.
 func (p *Pool) slotWait(leaf NodeID) time.Duration {
-	if i := p.cappedBy(leaf); i != Root { // one of its own has to free
-		nd := &p.nodes[i]
-		return max(time.Duration(nd.waiting()+1)*p.usualRun()/time.Duration(max(1, nd.running)), time.Millisecond)
+	if i := p.cappedBy(leaf); i != Root {
+		return p.ownSlotWait(i)
 	}
 	return max(time.Duration(p.waiting()+1)*p.usualRun()/time.Duration(max(1, p.soon)), time.Millisecond)
+}
+
+// ownSlotWait guesses how long until one of a node's own calls frees a slot for one more of them.
+func (p *Pool) ownSlotWait(i NodeID) time.Duration {
+	nd := &p.nodes[i]
+	return max(time.Duration(nd.waiting()+1)*p.usualRun()/time.Duration(max(1, nd.running)), time.Millisecond)
 }

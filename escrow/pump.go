@@ -31,6 +31,10 @@ func (p *Pool) Pump(now time.Time, out []Handle) []Handle {
 		}
 		n := p.head(leaf, open)
 		e := &p.entries[n]
+		if p.Restricted(leaf, e.via) {
+			p.stepAside(leaf)
+			continue
+		}
 		lacks, ok := p.fits(now, e)
 		if !ok && lacks == Slots && p.letPass(e, open) {
 			continue

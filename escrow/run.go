@@ -21,6 +21,7 @@ func (p *Pool) begin(now time.Time, n int32) {
 	if p.upstreams != nil {
 		p.upstreams.Begin(now, uint32(n), e.upstream, e.cost)
 	}
+	p.countAt(e.leaf, e.upstream, 1)
 	p.refunds += e.refund()
 	for k := range p.axes {
 		a := &p.axes[k]
@@ -165,6 +166,7 @@ func (p *Pool) SettleFair(now time.Time, h Handle, actual Cost, fair int64) bool
 	}
 	p.refunds -= e.refund()
 	leaf := e.leaf
+	p.countAt(leaf, e.upstream, -1)
 	p.ended(leaf)
 	p.correct(leaf, took-e.virtual)
 	p.noteRefund(e, took)

@@ -103,7 +103,7 @@ func (p *Pool) letReturn() {
 	for _, i := range p.aside {
 		switch nd := &p.nodes[i]; {
 		case !nd.aside: // it was removed
-		case nd.waiting() > 0 && p.cappedBy(i) != Root:
+		case nd.waiting() > 0 && (p.cappedBy(i) != Root || p.WaitsRestricted(i)):
 			left = append(left, i)
 		default:
 			p.comeBack(i)
@@ -122,9 +122,14 @@ func (p *Pool) clearAway(leaf, floored NodeID) bool {
 	if p.nodes[i].aside {
 		i = floored
 	}
+	p.stepAside(i)
+	return true
+}
+
+// stepAside has a node stand aside until letReturn finds that it need not any more.
+func (p *Pool) stepAside(i NodeID) {
 	p.aside = append(p.aside, i)
 	p.setAside(i, true)
-	return true
 }
 
 // comeBack lets a node that stood aside stand where it would if it were new.

@@ -53,6 +53,7 @@ func (t *tree) add(parent NodeID, n Node) NodeID {
 			panic("escrow: BUG: a leaf that has calls cannot become a parent")
 		}
 		p.inner = &inner{}
+		p.restricted = nil
 	}
 	i := NodeID(len(t.nodes))
 	if k := len(t.spare); k > 0 {

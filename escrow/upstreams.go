@@ -46,11 +46,12 @@ func (m Mask) first() int { return bits.TrailingZeros64(uint64(m)) }
 // everywhere is the mask of all upstreams that there could be.
 const everywhere = ^Mask(0)
 
-// SetUpstreams puts other upstreams in force; nil is none. moved tells where those of a call that waits stand now.
-// Call Pump afterwards.
+// SetUpstreams puts other upstreams in force; nil is none. moved tells where those of a call that waits stand now. All restrictions
+// end. Call Pump afterwards.
 func (p *Pool) SetUpstreams(u Upstreams, moved func(Mask) Mask) {
 	p.upstreams = u
 	p.parted = u != nil
+	p.liftAll()
 	p.passed = everywhere
 	for n := range p.entries {
 		e := &p.entries[n]
@@ -82,12 +83,14 @@ func (p *Pool) Move(now time.Time, h Handle, among Mask, spent Cost) (upstream i
 	p.advance(now)
 	e := &p.entries[n]
 	among &= p.upstreams.Able(among.With(e.upstream), e.cost) // the one where it is can take it
-	upstream, ok = p.upstreams.Choose(now, among, e.cost, e.of)
+	upstream, ok = p.upstreams.Choose(now, among&^p.shut(e.leaf), e.cost, e.of)
 	if !ok {
 		return 0, false
 	}
 	p.upstreams.End(now, h.Slot, spent)
 	p.upstreams.Begin(now, h.Slot, upstream, e.cost)
+	p.countAt(e.leaf, e.upstream, -1)
+	p.countAt(e.leaf, upstream, 1)
 	e.upstream = upstream
 	e.elsewhere += spent[Tokens]
 	return upstream, true
@@ -109,10 +112,11 @@ func (p *Pool) place(now time.Time, e *entry, without Mask) (lacks Axis, at time
 	if p.upstreams == nil {
 		return Slots, time.Time{}, true
 	}
-	upstream, ok := p.upstreams.Choose(now, e.via&^without, e.cost, e.of)
+	among := p.openTo(e)
+	upstream, ok := p.upstreams.Choose(now, among&^without, e.cost, e.of)
 	if !ok {
-		p.noteFull(e.via)
-		lacks, at = p.upstreams.Lack(now, e.via, e.cost)
+		p.noteFull(among)
+		lacks, at = p.upstreams.Lack(now, among, e.cost)
 		return lacks, at, false
 	}
 	e.upstream = upstream

@@ -1,0 +1,120 @@
+package escrow
+
+import "slices"
+
+// A leaf may be restricted: then no more than some of its calls run at one upstream (Restrict), whoever else has slots there. Its owner
+// knows why. A call that finds no upstream open to it keeps its leaf aside, as one does at a soft cap: it keeps nobody else
+// waiting, and the leaf does not catch up later on slots that were not for it.
+//
+// A pool without Upstreams has one, 0.
+
+// restriction is how many calls of a leaf may run at an upstream, and how many do.
+type restriction struct {
+	upstream      int
+	most, running int64
+}
+
+// Restrict bounds how many calls of a leaf run at an upstream; 0 is no bound. Those that run go on. Call Pump afterwards.
+func (p *Pool) Restrict(leaf NodeID, upstream int, most int64) {
+	l := &p.nodes[leaf].leaf
+	i := slices.IndexFunc(l.restricted, func(r restriction) bool { return r.upstream == upstream })
+	switch {
+	case i >= 0 && most > 0:
+		l.restricted[i].most = most
+	case i >= 0:
+		l.restricted = slices.Delete(l.restricted, i, i+1)
+	case most > 0:
+		l.restricted = append(l.restricted, restriction{upstream, most, p.RunningAt(leaf, upstream)})
+	}
+}
+
+// RunningAt is how many calls of a leaf run at an upstream. Of a leaf that is not restricted there it costs O(calls).
+func (p *Pool) RunningAt(leaf NodeID, upstream int) (calls int64) {
+	for _, r := range p.nodes[leaf].restricted {
+		if r.upstream == upstream {
+			return r.running
+		}
+	}
+	return p.countRunning(leaf, upstream)
+}
+
+// countRunning counts the calls of a leaf that run at an upstream.
+func (t *tree) countRunning(leaf NodeID, upstream int) (calls int64) {
+	for n := range t.entries {
+		e := &t.entries[n]
+		if e.state == entryRunning && e.leaf == leaf && e.upstream == upstream {
+			calls++
+		}
+	}
+	return calls
+}
+
+// Restriction is how many calls of a leaf may run at the upstreams of a mask, and how many do. Both are 0 if it is not restricted at
+// each of them.
+func (p *Pool) Restriction(leaf NodeID, via Mask) (most, running int64) {
+	open := p.reach(via)
+	for _, r := range p.nodes[leaf].restricted {
+		if here := Mask(0).With(r.upstream); open&here != 0 {
+			open &^= here
+			most += r.most
+			running += r.running
+		}
+	}
+	if open != 0 {
+		return 0, 0
+	}
+	return most, running
+}
+
+// Restricted reports whether a call of a leaf that may use some upstreams finds the leaf restricted at each of them, and at its bounds.
+func (p *Pool) Restricted(leaf NodeID, via Mask) bool {
+	shut := p.shut(leaf)
+	return shut != 0 && p.reach(via)&^shut == 0
+}
+
+// WaitsRestricted reports whether the calls that wait at a leaf are kept waiting by that: all of them, if the first is.
+func (p *Pool) WaitsRestricted(i NodeID) bool {
+	nd := &p.nodes[i]
+	if nd.restricted == nil || nd.waiting() == 0 {
+		return false
+	}
+	return p.Restricted(i, p.entries[p.head(i, p.open)].via)
+}
+
+// reach is the upstreams that a mask of a call stands for.
+func (p *Pool) reach(via Mask) Mask {
+	if p.upstreams == nil {
+		return Mask(0).With(0)
+	}
+	return via
+}
+
+// openTo is the upstreams that a call may use, without those where its leaf is at its bounds.
+func (t *tree) openTo(e *entry) Mask { return e.via &^ t.shut(e.leaf) }
+
+// shut is the upstreams where a leaf runs as many calls as it may.
+func (t *tree) shut(leaf NodeID) (shut Mask) {
+	for _, r := range t.nodes[leaf].restricted {
+		if r.running >= r.most {
+			shut = shut.With(r.upstream)
+		}
+	}
+	return shut
+}
+
+// countAt counts a call of a leaf that begins at an upstream (by = 1), or leaves it (by = -1).
+func (t *tree) countAt(leaf NodeID, upstream int, by int64) {
+	list := t.nodes[leaf].restricted
+	for i := range list {
+		if list[i].upstream == upstream {
+			list[i].running += by
+		}
+	}
+}
+
+// liftAll ends all restrictions.
+func (t *tree) liftAll() {
+	for i := range t.nodes {
+		t.nodes[i].restricted = nil
+	}
+}
