@@ -143,7 +143,7 @@ func (p *Pool) leave(e *entry) {
 
 // turnAway takes in that a call goes away unserved.
 func (p *Pool) turnAway(e *entry) {
-	if p.Capped(e.leaf) || p.heldBack(e) || p.Restricted(e.leaf, e.via) {
+	if p.Capped(e.leaf) || p.heldBack(e) || p.restricts(e) {
 		return
 	}
 	if e.class == interactive || !p.reserved(e.leaf) {

@@ -15,7 +15,7 @@ func naiveNext(p *Pool, open bool) (NodeID, bool) {
 	can := make([]bool, len(p.nodes))
 	for n := range p.entries {
 		e := &p.entries[n]
-		if e.state != entryQueued || e.class == background && !open || p.cappedBy(e.leaf) != Root || naivelyPassed(p, e, open) || p.Restricted(e.leaf, e.via) {
+		if e.state != entryQueued || e.class == background && !open || p.cappedBy(e.leaf) != Root || naivelyPassed(p, e, open) || p.restricts(e) {
 			continue
 		}
 		for i := e.leaf; i != Root; i = p.nodes[i].parent {
@@ -121,8 +121,7 @@ func (m *machine) pump() {
 
 // clearRestricted has the leaf that is next stand aside if it is at its bounds.
 func (m *machine) clearRestricted(leaf NodeID, open bool) bool {
-	via := m.p.entries[m.p.head(leaf, open)].via
-	if !m.p.Restricted(leaf, via) {
+	if !m.p.restricts(&m.p.entries[m.p.head(leaf, open)]) {
 		return false
 	}
 	m.p.stepAside(leaf)

@@ -217,5 +217,5 @@ func (p *Pool) fits(now time.Time, e *entry) (Axis, bool) {
 			return Axis(k), false
 		}
 	}
-	return Slots, p.hasSlot(e.leaf, e.class) && !p.heldBack(e) && !p.Restricted(e.leaf, e.via)
+	return Slots, p.hasSlot(e.leaf, e.class) && !p.heldBack(e) && !p.restricts(e)
 }

@@ -54,7 +54,7 @@ func (p *Pool) predict(now time.Time, e *entry, coming time.Duration) (rolling, 
 	if p.refunds > 0 && rolling > p.meanRun {
 		rolling = min(rolling, max(p.meanRun, p.rolling(now, e, ahead, p.refunds)))
 	}
-	if p.Restricted(e.leaf, e.via) {
+	if p.restricts(e) {
 		slot = p.ownSlotWait(e.leaf)
 	} else if !p.hasSlot(e.leaf, e.class) {
 		slot = p.slotWait(e.leaf)

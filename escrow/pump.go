@@ -31,7 +31,7 @@ func (p *Pool) Pump(now time.Time, out []Handle) []Handle {
 		}
 		n := p.head(leaf, open)
 		e := &p.entries[n]
-		if p.Restricted(leaf, e.via) {
+		if p.restricts(e) {
 			p.stepAside(leaf)
 			continue
 		}

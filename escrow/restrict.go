@@ -49,11 +49,15 @@ func (t *tree) countRunning(leaf NodeID, upstream int) (calls int64) {
 	return calls
 }
 
-// Restriction is how many calls of a leaf may run at the upstreams of a mask, and how many do. Both are 0 if it is not restricted at
-// each of them.
-func (p *Pool) Restriction(leaf NodeID, via Mask) (most, running int64) {
-	open := p.reach(via)
-	for _, r := range p.nodes[leaf].restricted {
+// Restriction is how many calls of a call's leaf may run at the upstreams that the call may use, and how many do. Both are 0 if the leaf is
+// not restricted at each of them.
+func (p *Pool) Restriction(c *Call) (most, running int64) {
+	if p.nodes[c.Leaf].restricted == nil {
+		return 0, 0
+	}
+	e := p.entryOf(c)
+	open := p.reach(e.via)
+	for _, r := range p.nodes[c.Leaf].restricted {
 		if here := Mask(0).With(r.upstream); open&here != 0 {
 			open &^= here
 			most += r.most
@@ -66,10 +70,18 @@ func (p *Pool) Restriction(leaf NodeID, via Mask) (most, running int64) {
 	return most, running
 }
 
-// Restricted reports whether a call of a leaf that may use some upstreams finds the leaf restricted at each of them, and at its bounds.
-func (p *Pool) Restricted(leaf NodeID, via Mask) bool {
-	shut := p.shut(leaf)
-	return shut != 0 && p.reach(via)&^shut == 0
+// Restricts reports whether that keeps a new call from beginning: its leaf runs as many as it may at each upstream that it may use.
+func (p *Pool) Restricts(c *Call) bool {
+	if p.nodes[c.Leaf].restricted == nil {
+		return false
+	}
+	e := p.entryOf(c)
+	return p.restricts(&e)
+}
+
+func (p *Pool) restricts(e *entry) bool {
+	shut := p.shut(e.leaf)
+	return shut != 0 && p.reach(e.via)&^shut == 0
 }
 
 // WaitsRestricted reports whether the calls that wait at a leaf are kept waiting by that: all of them, if the first is.
@@ -78,7 +90,7 @@ func (p *Pool) WaitsRestricted(i NodeID) bool {
 	if nd.restricted == nil || nd.waiting() == 0 {
 		return false
 	}
-	return p.Restricted(i, p.entries[p.head(i, p.open)].via)
+	return p.restricts(&p.entries[p.head(i, p.open)])
 }
 
 // reach is the upstreams that a mask of a call stands for.

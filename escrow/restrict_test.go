@@ -27,7 +27,7 @@ func TestRestrict(t *testing.T) {
 		runs = append(runs, h)
 	}
 	p.Restrict(heavy, 0, 3)
-	if most, running := p.Restriction(heavy, 0); most != 3 || running != 6 {
+	if most, running := p.Restriction(&Call{Leaf: heavy}); most != 3 || running != 6 {
 		t.Errorf("it may run %d and runs %d, want 3 and 6", most, running)
 	}
 	waits, ans := offer(heavy, time.Hour)

@@ -96,6 +96,10 @@ func (l Lease) noteFailed(how EventKind) {
 	}
 	st := &p.leases[l.handle.Slot]
 	l.g.queueDetail(Event{Kind: how, Call: st.tab.asked})
+	if how == EventFailed {
+		p.failedLocked(now, l.handle, st)
+		return
+	}
 	if how == EventOverloaded {
 		p.slots.Overloaded(now, st.since, st.sight)
 	}

@@ -64,6 +64,8 @@ type Pool struct {
 	// MinConcurrency, where it begins, and Concurrency. The zero value stays at Concurrency.
 	Adaptive       adaptive.Law
 	MinConcurrency int64
+	// PerTenant lets a tenant whose calls the upstream fails run fewer of them at once for a time (Lease.Failed). It needs Concurrency.
+	PerTenant bool
 	// HeadroomPPM is the part of TPM and RPM left unused, in millionths.
 	HeadroomPPM int64
 	// Accounting is how the provider counts.

@@ -25,8 +25,8 @@ const (
 
 // A governor that is Recorded or Detailed reports these too; together they are all that it was told: it
 // started, a call asked, its caller went away, it has produced so much, the governor was drained,
-// the upstream refused the call for want of capacity, the call went on to another upstream, and the servers of a pool with an
-// adaptive limit told their load.
+// the upstream refused the call for want of capacity, the call went on to another upstream, the servers of a pool with an
+// adaptive limit told their load, and the upstream failed the call.
 const (
 	EventStarted EventKind = iota + EventKind(NumEventKinds)
 	EventAsked
@@ -36,10 +36,11 @@ const (
 	EventOverloaded
 	EventRetried
 	EventLoaded
+	EventFailed
 )
 
 var eventNames = [...]string{
-	"", "admitted", "refused", "ended", "reloaded", "throttled", "started", "asked", "left", "progress", "drained", "overloaded", "retried", "loaded",
+	"", "admitted", "refused", "ended", "reloaded", "throttled", "started", "asked", "left", "progress", "drained", "overloaded", "retried", "loaded", "failed",
 }
 
 func (k EventKind) String() string { return eventNames[k] }

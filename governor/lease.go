@@ -74,6 +74,7 @@ func (l *Lease) endNow(u Usage, requests int64, how Ending) bool {
 	now := l.g.clock.Now()
 	p.mu.Lock()
 	w := &p.rules.Weights
+	p.endsLocked(now, l.handle, u, how)
 	cost, actual := l.tookLocked(u, requests)
 	booked := p.escrow.CostOf(int(l.handle.Slot))
 	fair := w.fair(u)

@@ -224,7 +224,7 @@ func (p *prospect) foretellPool(o *Outlook) bool {
 	case escrow.Queued:
 		o.Wait = max(o.Wait, ans.Wait)
 	default:
-		o.refuse(pool.rejectionLocked(p.now, p.tenant.tenant, seat.leaf, call.Most, ans))
+		o.refuse(pool.rejectionLocked(p.now, p.tenant.tenant, &call, ans))
 	}
 	return true
 }
@@ -258,6 +258,14 @@ func (o *Outlook) checkPoolLocked(now time.Time, p *pool, call *escrow.Call, ans
 			slots.Wait = 0
 		}
 		o.Checks = append(o.Checks, reserve)
+	}
+	if most, has := p.escrow.Restriction(call); most > 0 {
+		own := Check{Pool: p.name, Axis: axisPerTenant, Limit: most, Used: has, Asked: 1}
+		if p.escrow.Restricts(call) {
+			own.Wait = slots.Wait
+			slots.Wait = 0
+		}
+		o.Checks = append(o.Checks, own)
 	}
 	if most, all := p.slots.HoldBack(call.Leaf); most > 0 {
 		room := Check{Pool: p.name, Axis: axisHoldBack, Limit: most, Used: all, Asked: 1}

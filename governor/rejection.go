@@ -103,6 +103,10 @@ func (r *Rejection) Error() string {
 	if r.Budget.Limit > 0 {
 		return r.budgetError(whose)
 	}
+	if r.Axis == axisPerTenant && r.Reason == ReasonConcurrency {
+		return fmt.Sprintf("Recent calls of tenant %s failed at the upstream of pool %s, so it may run fewer at once there for a time: Limit %d, Used %d, Requested %d. %s",
+			r.Tenant, r.Pool, r.Limit, r.Used, r.Asked, r.again())
+	}
 	what := fmt.Sprintf("Rate limit reached for %s on %s: Limit %d, Used %d, Requested %d.", whose, titleOf(r.Axis), r.Limit, r.Used, r.Asked)
 	if !r.Own && r.Axis != axisConcurrency && r.Axis != axisSoftCap && r.Axis != axisHoldBack && r.Asked <= r.Limit-r.Used {
 		what += " The minute has room, but it is released at a steady rate."
@@ -160,6 +164,7 @@ const (
 	axisBackground  = "background"
 	axisSoftCap     = "soft_cap"
 	axisHoldBack    = "hold_back"
+	axisPerTenant   = "per_tenant"
 )
 
 // titleOf is an axis as messages name it. Those of other windows than a minute are named by their windows.
@@ -173,4 +178,5 @@ var axisTitle = map[string]string{
 	axisConcurrency: "concurrent calls (concurrency)",
 	axisSoftCap:     "concurrent calls of one tenant (soft_cap)",
 	axisHoldBack:    "concurrent calls beside which its priority may begin more (hold_back)",
+	axisPerTenant:   "concurrent calls of a tenant whose recent calls failed at the upstream (per_tenant)",
 }

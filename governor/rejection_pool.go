@@ -10,13 +10,18 @@ import (
 // How a pool explains that a call does not go.
 
 // rejectionLocked explains the escrow's answer to a call.
-func (p *pool) rejectionLocked(now time.Time, t *tenant, leaf escrow.NodeID, cost escrow.Cost, ans escrow.Answer) *Rejection {
+func (p *pool) rejectionLocked(now time.Time, t *tenant, call *escrow.Call, ans escrow.Answer) *Rejection {
+	leaf := call.Leaf
 	s := p.booksLocked(now)
 	rej := &Rejection{
 		Tenant: t.name, Pool: p.name, Axis: ans.Axis.String(),
 		RetryAfter: max(ans.Wait, time.Millisecond), Kept: ans.Ticket,
 	}
-	if ans.Axis == escrow.Slots && p.escrow.Capped(leaf) {
+	if ans.Axis == escrow.Slots && p.escrow.Restricts(call) {
+		rej.Axis = axisPerTenant
+		rej.Limit, rej.Used = p.escrow.Restriction(call)
+		rej.Asked = 1
+	} else if ans.Axis == escrow.Slots && p.escrow.Capped(leaf) {
 		rej.Axis = axisSoftCap
 		rej.Limit, rej.Used = p.slots.SoftCap(leaf)
 		rej.Asked = 1
@@ -31,7 +36,7 @@ func (p *pool) rejectionLocked(now time.Time, t *tenant, leaf escrow.NodeID, cos
 		a := s.Axes[ans.Axis]
 		rej.Limit = a.Limit
 		rej.Used = a.Used
-		rej.Asked = min(cost[ans.Axis], a.Limit)
+		rej.Asked = min(call.Most[ans.Axis], a.Limit)
 	}
 	if ans.Axis == escrow.Slots && p.grants != nil && rej.Used < rej.Limit {
 		rej.RetryAfter = max(rej.RetryAfter, limits.GrantRetry)
@@ -48,7 +53,7 @@ func (p *pool) rejectionLocked(now time.Time, t *tenant, leaf escrow.NodeID, cos
 	case ans.Verdict == escrow.LeafFull:
 		rej.Reason = ReasonQueueFull
 		rej.Used = int64(p.escrow.Node(leaf).Queued)
-	case ans.Behind && rej.Axis != axisHoldBack:
+	case ans.Behind && rej.Axis != axisHoldBack && rej.Axis != axisPerTenant:
 		rej.Reason = ReasonShare
 	default:
 		rej.Reason = axisReasons[ans.Axis]

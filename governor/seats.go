@@ -27,6 +27,9 @@ func (p *poolView) configureLocked(now time.Time, tb *table, zone *time.Location
 		}
 	}
 	p.slots.Configure(p.slotRules())
+	if !p.rules.PerTenant {
+		p.forgiveLocked()
+	}
 	p.configureUpstreamsLocked(now)
 	p.limitLocked(now)
 	p.claims.plant(p, tb)

@@ -68,6 +68,8 @@ type seat struct {
 	// cached is the part of the tenant's prompts, in millionths, that came from a cache: a moving
 	// average.
 	cached int64
+	// failing are the upstreams that have failed its calls of late.
+	failing []failing
 	// gone says that the leaf is given up. A call that comes to it by an old table has to look in
 	// the new one.
 	gone bool

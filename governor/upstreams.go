@@ -43,7 +43,10 @@ func (p *poolView) configureUpstreamsLocked(now time.Time) {
 		p.escrow.SetUpstreams(p.upstreams, moved)
 	case old != nil:
 		p.escrow.SetUpstreams(nil, moved)
+	default:
+		return
 	}
+	p.forgiveLocked() // because upstreams may have other places now
 }
 
 // limitUpstreamsLocked puts in force the limits of upstreams that the cuts leave.

@@ -94,6 +94,9 @@ func (c *Pool) check(f *faults, shared bool) {
 	if c.Adaptive != adaptive.Fixed && c.HoldBackPPM > 0 {
 		f.add("pool %s: calls that are held back would keep an adaptive limit from rising: have one of them", c.Name)
 	}
+	if c.PerTenant && c.Concurrency == 0 {
+		f.add("pool %s: PerTenant is of a limit on concurrent calls: set Concurrency, too", c.Name)
+	}
 	if c.TenantLimits > LimitsStrict {
 		f.add("pool %s: there is no way %d to count against tenants' limits", c.Name, c.TenantLimits)
 	}

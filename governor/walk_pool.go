@@ -55,7 +55,7 @@ func (w *walk) enterPool() (rej *Rejection, again bool) {
 		patience := min(ans.Patience, max(call.MaxWait, w.may.back.Sub(w.now)))
 		return w.queue(queued{handle: h, waiter: st.waiter, call: call}, w.now.Add(patience)), false
 	}
-	rej = p.rejectionLocked(w.now, w.tenant.tenant, seat.leaf, call.Most, ans)
+	rej = p.rejectionLocked(w.now, w.tenant.tenant, &call, ans)
 	p.settleSharesLocked(w.now, w.tab, Spend{})
 	p.mu.Unlock()
 	w.leave()
@@ -139,7 +139,7 @@ func (p *pool) offerLocked(now time.Time, call escrow.Call, b *tab, t *tenant, d
 		return p.escrow.Offer(now, call)
 	case escrow.Queued: // it would have gone when its turn came
 	default:
-		b.note(p.rejectionLocked(now, t, call.Leaf, call.Most, ans))
+		b.note(p.rejectionLocked(now, t, &call, ans))
 	}
 	return p.escrow.Force(now, call, false), escrow.Answer{Verdict: escrow.Admitted}
 }
@@ -195,7 +195,7 @@ func (w *walk) quitLocked(q *queued, st *leaseState, why cause) *Rejection {
 		p.escrow.Cancel(w.now, q.handle)
 	}
 	*st = leaseState{}
-	rej := p.rejectionLocked(w.now, w.tenant.tenant, q.call.Leaf, q.call.Most, ans)
+	rej := p.rejectionLocked(w.now, w.tenant.tenant, &q.call, ans)
 	p.settleSharesLocked(w.now, w.tab, Spend{})
 	rej.because(why)
 	return rej

@@ -164,6 +164,9 @@ func (s *Snapshot) PoolLimits(p *Pool) []Limit {
 	if p.HoldBackPPM > 0 {
 		l.decimal("hold_back", strictyaml.Child("concurrency", "hold_back"), p.HoldBackPPM, 6)
 	}
+	if p.PerTenant {
+		l.add("per_tenant", true, s.PoolOrigin(p, strictyaml.Child("concurrency", "per_tenant")))
+	}
 	l.decimal("headroom", "headroom", p.HeadroomPPM, 6)
 	l.text("accounting", string(p.Accounting))
 	if p.Affinity != AffinitySession {

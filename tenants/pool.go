@@ -60,6 +60,8 @@ type Pool struct {
 	// Concurrency. It is "" where it does not, and then MinConcurrency is 0.
 	Adaptive       Law
 	MinConcurrency int64
+	// PerTenant lets a tenant whose calls the upstream fails run fewer of them at once for a time. It needs Concurrency.
+	PerTenant bool
 	// Accounting is AdmitMax when left empty.
 	Accounting Accounting
 	// TokenWeights are all 1000 when left all zero.

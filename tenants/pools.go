@@ -118,6 +118,10 @@ var concurrencyShape = shape[Pool]{
 		},
 		strictyaml.AmountField("min", "Where an adaptive limit begins, and what it never falls below. 4 when left out, or max if that is less.", 1, maxAmount,
 			func(p *Pool) *int64 { return &p.MinConcurrency }),
+		{
+			Name: "per_tenant", About: "Whether a tenant whose calls the upstream fails runs fewer of them at once for a time.",
+			Kind: func() schema { return strictyaml.BoolKind() }, Read: func(v value, p *Pool) { p.PerTenant = v.Bool() },
+		},
 	},
 	Also: schema{
 		"anyOf":             []any{schema{"required": []any{"max"}}, schema{"required": []any{"adaptive"}}},
@@ -154,7 +158,7 @@ func readConcurrency(v value, p *Pool) {
 	switch {
 	case known && !strictyaml.Has(list, "max") && !strictyaml.Has(list, "adaptive"):
 		v.Problem("has no max; write one, such as {max: 64}")
-	case known && !refusedAny(v, "max", "min", "adaptive", "interactive_reserve", "soft_cap", "hold_back"):
+	case known && !refusedAny(v, "max", "min", "adaptive", "interactive_reserve", "soft_cap", "hold_back", "per_tenant"):
 		if !strictyaml.Has(list, "max") {
 			p.Concurrency = mostFound
 		}
@@ -172,11 +176,15 @@ func readConcurrency(v value, p *Pool) {
 		if complaint := checkHoldBack(p); complaint != "" {
 			v.Report.At(strictyaml.Child(v.Path, "hold_back"), "%s", complaint)
 		}
+		if complaint := checkPerTenant(p); complaint != "" {
+			v.Report.At(strictyaml.Child(v.Path, "per_tenant"), "%s", complaint)
+		}
 		return
 	}
 	p.InteractiveReserve = 0
 	p.SoftCapPPM = 0
 	p.HoldBackPPM = 0
+	p.PerTenant = false
 	p.Adaptive = ""
 	p.MinConcurrency = 0
 }
@@ -205,6 +213,14 @@ func checkHoldBack(p *Pool) string {
 		return "does nothing with a max of 1, because a call that left it free could never begin; raise max, or remove it"
 	}
 	return ""
+}
+
+// checkPerTenant complains about limits of single tenants that cannot be below the pool's.
+func checkPerTenant(p *Pool) string {
+	if !p.PerTenant || p.Concurrency > 1 {
+		return ""
+	}
+	return "has nothing to lower, because the pool's max is 1; raise max or remove per_tenant"
 }
 
 // bareLaw is the law that was probably meant by a word in place of the number or mapping.

@@ -108,6 +108,9 @@ func (v *verifier) pool(p *Pool) {
 	if complaint := checkHoldBack(p); complaint != "" {
 		v.r.At(strictyaml.Child(path, "hold_back"), "%s", complaint)
 	}
+	if complaint := checkPerTenant(p); complaint != "" {
+		v.r.At(strictyaml.Child(path, "per_tenant"), "%s", complaint)
+	}
 	if complaint := checkReserve(p); complaint != "" && p.InteractiveReserve > 0 {
 		v.r.At(strictyaml.Child(path, "interactive_reserve"), "%d %s", p.InteractiveReserve, complaint)
 	}

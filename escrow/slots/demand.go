@@ -72,6 +72,7 @@ func (s *Side) Demand(now time.Time, oldest time.Duration) Demand {
 			Returning: s.returning(x.ID, int64(n.Running)), path: x.Path,
 		})
 	}
+	s.excuseRestricted(&d)
 	s.demandBands(&d)
 	s.demandSoftCap(&d)
 	return d
@@ -100,6 +101,15 @@ func (s *Side) lacking() (waiting, background int64) {
 		return 0, background
 	}
 	return int64(first) + open, background
+}
+
+// excuseRestricted takes calls that restrictions keep waiting out of the demand.
+func (s *Side) excuseRestricted(d *Demand) {
+	for _, x := range s.nodes {
+		if x.Leaf && s.pool.WaitsRestricted(x.ID) {
+			d.excuse(s.pool.Top(x.ID), int64(s.pool.Node(x.ID).Queued))
+		}
+	}
 }
 
 // excuse takes calls of a node below the pool that lack no slot out of the demand, those that are still in it.

@@ -98,7 +98,7 @@ func (s *Side) usable(slots int64) (most int64, forBackground escrow.BackgroundS
 
 // Coming reports whether a call lacks nothing but a grant that no process has, as far as is known.
 func (s *Side) Coming(call *escrow.Call) bool {
-	if !s.shared || s.alone || s.fenced || s.pool.HasSlot(call.Leaf, call.Background) {
+	if !s.shared || s.alone || s.fenced || s.pool.HasSlot(call.Leaf, call.Background) || s.pool.Restricts(call) {
 		return false
 	}
 	if (s.pool.Capped(call.Leaf) || s.pool.HeldBack(call.Leaf)) && !s.roomComing(call.Leaf) {

@@ -16,10 +16,10 @@ type turnedAway struct {
 }
 
 // Lacks notes that a call was not dispatched at once, and reports whether to ask for more slots, or for more room, before the next
-// regular time. queued says that the call waits; else it was refused. One that only its tenant's soft cap or its band
+// regular time. queued says that the call waits; else it was refused. One that only a restriction, its tenant's soft cap or its band
 // keeps waiting lacks no slot.
 func (s *Side) Lacks(now time.Time, call *escrow.Call, queued bool) (ask bool) {
-	if s.pool.HasSlot(call.Leaf, call.Background) {
+	if s.pool.HasSlot(call.Leaf, call.Background) || s.pool.Restricts(call) {
 		return false
 	}
 	if s.pool.Capped(call.Leaf) || s.pool.HeldBack(call.Leaf) {

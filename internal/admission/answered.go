@@ -8,7 +8,7 @@ import (
 
 // failures are the reasons of answers that the upstream ended.
 var failures = map[streaming.Cause]string{
-	streaming.Truncated: "truncated", streaming.UpstreamFailed: "event",
+	streaming.Truncated: ReasonTruncated, streaming.UpstreamFailed: ReasonEvent,
 }
 
 // Answered ends the call when its answer, plain or stream, has ended in whatever way.

@@ -20,5 +20,11 @@ type Ending struct {
 	ran             time.Duration  // see Call.ran
 }
 
-// ReasonIdle is the failure of an answer that fell silent.
-const ReasonIdle = "idle"
+// Failures of upstreams, beside the statuses that they answer with.
+const (
+	ReasonIdle      = "idle"      // an answer fell silent
+	ReasonTruncated = "truncated" // it ended before its end
+	ReasonEvent     = "event"     // it said itself that it failed
+	ReasonTimeout   = "timeout"   // none came in time
+	ReasonBroken    = "broken"    // none came, and the connection is lost
+)

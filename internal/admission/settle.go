@@ -65,8 +65,21 @@ func (c *Call) Complete(u governor.Usage) {
 func (c *Call) Fail(class string, u governor.Usage) {
 	if !c.Ending.Done {
 		c.Pool.Metrics.UpstreamError(class)
+		if BlamesUpstream(class) {
+			c.Lease.Failed()
+		}
 	}
 	c.End(telemetry.Failed, class, u)
+}
+
+// BlamesUpstream reports whether a class of failures says that the upstream could not do what the call asked for: not that it could not
+// be reached, nor that it refused the call.
+func BlamesUpstream(class string) bool {
+	switch class {
+	case ReasonTimeout, ReasonBroken, ReasonIdle, ReasonTruncated, ReasonEvent:
+		return true
+	}
+	return len(class) == len("500") && class[0] == '5'
 }
 
 // Postpone lets somebody else charge the call, once its work is done.

@@ -140,9 +140,13 @@ var rules = map[string]rule{
 		reason: "the process whose clock is stepped is another program",
 	},
 	"governor": {
-		may:    []string{"escrow", "escrow/adaptive", "escrow/lengths", "escrow/budget", "escrow/fairness", "escrow/limits", "escrow/placement", "escrow/slots", "internal/muldiv"},
+		may:    []string{"escrow", "escrow/adaptive", "escrow/lengths", "escrow/budget", "escrow/fairness", "escrow/limits", "escrow/placement", "escrow/slots", "governor/internal/penalty", "internal/muldiv"},
 		not:    []string{"net/http", "log", "log/slog", "os"},
 		reason: "an embeddable library knows no HTTP, no store and no other process: it says what it demands, and is told what it may use",
+	},
+	"governor/internal/penalty": {
+		not:    []string{"net", "net/http", "os", "log", "log/slog", "sync", "sync/atomic", "context"},
+		reason: "a rule is told how calls end, and has no clock and no lock",
 	},
 	"governor/sharing": {
 		may:    []string{"governor", "escrow", "escrow/limits", "federation", "federation/claims", "federation/parts", "federation/runner"},

@@ -50,6 +50,7 @@ const (
 	Drained   Kind = "drain"
 	Overload  Kind = "overload" // the upstream refused the call because it lacks capacity
 	Retried   Kind = "retry"    // the call was sent again, most often to another upstream
+	Failed    Kind = "fail"     // the upstream failed the call
 	Loaded    Kind = "load"     // the load of a pool's servers, as they told it
 	Lost      Kind = "lost"
 	Seen      Kind = "nodes" // from here on other gateways share the limits
@@ -164,7 +165,7 @@ var kinds = map[governor.EventKind]Kind{
 	governor.EventStarted: Started, governor.EventAsked: Asked, governor.EventAdmitted: Admitted, governor.EventRefused: Refused,
 	governor.EventLeft: Left, governor.EventProgress: Progress, governor.EventEnded: Ended, governor.EventThrottled: Throttled,
 	governor.EventApplied: Applied, governor.EventDrained: Drained, governor.EventOverloaded: Overload,
-	governor.EventRetried: Retried, governor.EventLoaded: Loaded,
+	governor.EventRetried: Retried, governor.EventLoaded: Loaded, governor.EventFailed: Failed,
 }
 
 func policyOf(e *governor.Event) *Policy {

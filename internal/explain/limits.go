@@ -91,7 +91,7 @@ func explainLimit(snap *tenants.Snapshot, c *governor.Check) adminapi.ExplainedL
 // limitKeys are the keys of the axes in files.
 var limitKeys = map[string]string{
 	"requests": "rpm", "tokens": "tpm", "input_tokens": "itpm", "output_tokens": "otpm", "concurrency": "concurrency",
-	"background": "interactive_reserve", "soft_cap": "soft_cap", "hold_back": "hold_back",
+	"background": "interactive_reserve", "soft_cap": "soft_cap", "hold_back": "hold_back", "per_tenant": "per_tenant",
 }
 
 // written is the key of a limit in files, and where it is written.

@@ -124,6 +124,11 @@ func (c *call) transport() http.RoundTripper {
 // to any once it has waited its turn again. The usage that the try may have caused is charged.
 func (c *call) tryAgain(said upstreams.Outcome, resp *http.Response, err error) bool {
 	may := c.mayRepeat(said)
+	failed := said != upstreams.Stale && admission.BlamesUpstream(c.try.classOf(err))
+	limited := c.pool.set.Limited()
+	if failed && limited {
+		c.Lease.Failed() // first, because the call may be moved to another one
+	}
 	ch := upstreams.Choice{}
 	if may {
 		ch = c.chooseNext(said, c.Guess())
@@ -133,6 +138,9 @@ func (c *call) tryAgain(said upstreams.Outcome, resp *http.Response, err error) 
 		c.Lease.Retried()
 	case c.try.overloads(said, err): // one that others can stand in for is no sign of the pool's limit
 		c.Lease.Overloaded()
+	}
+	if failed && !limited && !ch.OK {
+		c.Lease.Failed()
 	}
 	if !may {
 		return false

@@ -203,7 +203,7 @@ func (c *call) unanswered(err error) *refusal {
 		f.Message = "The upstream " + name + " refuses the gateway's key. Tell whoever runs this gateway."
 	case class == classConnect:
 		f.Message = "The upstream " + name + " cannot be reached."
-	case class == classTimeout:
+	case class == admission.ReasonTimeout:
 		f.Message = "The upstream " + name + " did not answer in time."
 		f.Status = http.StatusGatewayTimeout
 		f.Code = admission.CodeUpstreamLate

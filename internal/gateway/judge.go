@@ -55,7 +55,7 @@ const staleWithin = time.Second
 // call is sent once more, but not again after that: an upstream that closes every connection fails, and
 // so does one that resets a stream of HTTP/2, whose connection goes on.
 func (c *call) stale(err error) bool {
-	return c.try.reused && !c.tries.afresh && c.mayRepeat(upstreams.Stale) && c.try.classOf(err) != classTimeout &&
+	return c.try.reused && !c.tries.afresh && c.mayRepeat(upstreams.Stale) && c.try.classOf(err) != admission.ReasonTimeout &&
 		time.Since(c.try.Began) < staleWithin && !errors.As(err, new(streamError))
 }
 

@@ -179,7 +179,7 @@ func (b *objectBody) Read(p []byte) (int, error) {
 		b.c.Fail(admission.ReasonIdle, noUsage)
 	default:
 		b.c.Failure = err
-		b.c.Fail("truncated", noUsage)
+		b.c.Fail(admission.ReasonTruncated, noUsage)
 	}
 	return n, err
 }

@@ -87,11 +87,8 @@ func (t *try) refusesKey(status int) bool {
 	return false
 }
 
-// The classes of upstreams that did not answer.
-const (
-	classConnect = "connect"
-	classTimeout = "timeout"
-)
+// classConnect is the class of upstreams that were not reached.
+const classConnect = "connect"
 
 // classOf names the outcome of a try whose answer is not passed on.
 func (t *try) classOf(err error) string {
@@ -104,9 +101,9 @@ func (t *try) classOf(err error) string {
 	case !t.Sent.Load():
 		return classConnect
 	case ok && timeout.Timeout():
-		return classTimeout
+		return admission.ReasonTimeout
 	}
-	return "broken"
+	return admission.ReasonBroken
 }
 
 // overloads reports whether the outcome of a try says that the upstream has more to do than it can.
@@ -116,5 +113,5 @@ func (t *try) overloads(said upstreams.Outcome, err error) bool {
 	case t.busy, t.status == http.StatusServiceUnavailable, t.status == http.StatusGatewayTimeout:
 		return true
 	}
-	return said == upstreams.Silent && t.classOf(err) == classTimeout
+	return said == upstreams.Silent && t.classOf(err) == admission.ReasonTimeout
 }

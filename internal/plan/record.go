@@ -44,7 +44,7 @@ type Call struct {
 }
 
 type progress struct {
-	kind   decisions.Kind // or Overload, or Retried
+	kind   decisions.Kind // or Overload, Retried, Failed
 	line   int64
 	after  time.Duration
 	output int64
@@ -152,7 +152,7 @@ func (r *Run) take(l *decisions.Line, line int64) {
 	case decisions.Left:
 		c.leftAt = l.At
 		c.lines.left = line
-	case decisions.Progress, decisions.Overload, decisions.Retried:
+	case decisions.Progress, decisions.Overload, decisions.Retried, decisions.Failed:
 		c.progress = append(c.progress, progress{l.Kind, line, time.Duration(l.At - c.Decided.At), l.Output})
 	case decisions.Ended:
 		c.Took = governor.Usage(*l.Usage)

@@ -236,6 +236,8 @@ func (p progress) tell(l governor.Lease) {
 		l.Overloaded()
 	case decisions.Retried:
 		l.Retried()
+	case decisions.Failed:
+		l.Failed()
 	default:
 		l.Progress(p.output)
 	}

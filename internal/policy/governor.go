@@ -40,6 +40,7 @@ func pool(p *tenants.Pool) governor.Pool {
 		HoldBackPPM:        p.HoldBackPPM,
 		Adaptive:           laws[p.Adaptive],
 		MinConcurrency:     p.MinConcurrency,
+		PerTenant:          p.PerTenant,
 		HeadroomPPM:        p.HeadroomPPM,
 		Accounting:         accountings[p.Accounting],
 		Burst:              p.Burst,

@@ -26,7 +26,7 @@ pools:
     models: [m]
     tpm: 1000000
     rpm: 1000
-    concurrency: {max: 20, min: 2, adaptive: gradient, interactive_reserve: 3}
+    concurrency: {max: 20, min: 2, adaptive: gradient, interactive_reserve: 3, per_tenant: true}
     accounting: production
     token_weights: {input: 2, cached_input: 0.5, output: 3, reasoning: 4, audio: 5}
     headroom: 0.02

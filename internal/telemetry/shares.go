@@ -60,6 +60,7 @@ func collectKeptOut(w *writer, p *governor.Pool, s *governor.TenantShare) {
 		{"interactive_reserve", p.InteractiveReserve > 0, escrow.ByReserve},
 		{"soft_cap", p.SoftCapPPM > 0, escrow.BySoftCap},
 		{"hold_back", p.HoldBackPPM > 0, escrow.ByHoldBack},
+		{"per_tenant", p.PerTenant, escrow.ByRestriction},
 	} {
 		if !rule.on {
 			continue

@@ -180,6 +180,9 @@ func valueOf(l *adminapi.ExplainedLimit) string {
 	if l.Axis == "soft_cap" {
 		return amount(l.Limit) + " calls of one tenant"
 	}
+	if l.Axis == "per_tenant" {
+		return amount(l.Limit) + " calls of a tenant whose recent calls failed"
+	}
 	if l.Axis == "hold_back" {
 		return amount(l.Limit) + " calls beside its own priority"
 	}
