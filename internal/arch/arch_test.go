@@ -284,7 +284,7 @@ var rules = map[string]rule{
 	"internal/simulate": {
 		may: []string{
 			"escrow", "escrow/adaptive", "escrow/lengths", "escrow/limits", "escrow/placement", "escrow/fairness", "escrow/slots",
-			"federation", "federation/claims", "federation/parts", "internal/simulate/scenario",
+			"federation", "internal/affinity", "federation/claims", "federation/parts", "internal/simulate/scenario",
 			"golang.org/x/sync",
 		},
 		not:    []string{"net", "net/http", "os"},

@@ -36,6 +36,7 @@ type task struct {
 	stamp int32 // the attempt that an expire is meant for
 	knee  int64 // of a resize
 	loss  int32 // of a lose
+	talk  *talk // of an ask, that of the call before
 	site  int32 // that all from wake on are of
 
 	letter *letter

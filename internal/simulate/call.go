@@ -27,6 +27,8 @@ type call struct {
 	sight   slots.Sight   // of the limit, as it was sent
 	counted int64         // of its tokens, those that were reported as used
 	learn   lesson
+	talk    *talk // nil for a call that belongs to no conversation
+	before  int64 // of its input, what was said before
 }
 
 func (c *call) tokens() int64 { return c.input + c.output }
@@ -50,6 +52,7 @@ func (w *world) request(t task, s *site, deadline time.Duration) *call {
 		site:     s,
 		deadline: deadline,
 	}
+	w.continueTalk(c, t.talk)
 	w.trace.Requests = append(w.trace.Requests, Request{
 		Tenant: c.leaf, At: w.now, Tokens: c.tokens(), Input: c.input, Run: c.run, Node: s.number(),
 	})
@@ -77,6 +80,8 @@ func (w *world) offer(c *call) {
 		MaxWait:    w.maxWait(c),
 		Claim:      w.claim(c),
 		Via:        s.books.Mask(uint64(w.tree.Leaves[c.leaf].Via)),
+
+		Conversation: w.conversation(c),
 	}
 	h, answer := s.pool.Offer(w.clock(), call)
 	c.handle = h
@@ -177,6 +182,7 @@ func (w *world) start(c *call) (ended bool) {
 	c.started = w.now
 	w.trace.add(w.now, Admitted, c.id, w.most(c))
 	w.noteUpstream(c)
+	w.recall(c)
 	switch w.Pool.Accounting {
 	case escrow.AdmitMax:
 		w.use(c, w.most(c))
@@ -251,6 +257,7 @@ func (w *world) finish(c *call) {
 	c.site.limit.ended(w.clock(), c)
 	c.site.guess.end(c)
 	c.site.drop(c)
+	w.remember(c)
 	w.trace.add(w.now, Settled, c.id, c.tokens())
 	w.use(c, c.tokens())
 	if !c.site.pool.Settle(w.clock(), c.handle, escrow.Cost{escrow.Tokens: c.tokens(), escrow.Requests: 1}) {
@@ -258,6 +265,6 @@ func (w *world) finish(c *call) {
 	}
 	if c.worker {
 		think := between(w.leafs[c.leaf].manners, thinkLeast, thinkMost)
-		w.agenda.plan(task{at: w.now + think, step: ask, leaf: c.leaf, phase: c.phase})
+		w.agenda.plan(task{at: w.now + think, step: ask, leaf: c.leaf, phase: c.phase, talk: c.talk})
 	}
 }

@@ -50,6 +50,9 @@ type Figures struct {
 	// Spilled is the part of all tokens that went to upstreams beyond the lowest order, and SpillFull how full those of lower orders
 	// were then: the used part of their limit.
 	Spilled, SpillFull Value
+	// CacheCalls is the part of the calls that go on with a conversation whose upstream had all that was said before, and CacheTokens
+	// the part of all tokens of prompts in conversations that upstreams had.
+	CacheCalls, CacheTokens Value
 	// Recovery is the longest time from a change of what upstreams there are until nearly all of them is used.
 	Recovery Value
 	// FirstAdmission is the longest that a tenant which turned heavy waited for its
@@ -124,6 +127,8 @@ var AllFigures = []Figure{
 	{"upstreams_max", "largest use of an upstream / its limit", func(f *Figures) *Value { return &f.UpstreamsMax }, worst, Factor},
 	{"spilled", "tokens that went beyond the first order", func(f *Figures) *Value { return &f.Spilled }, mean, Ratio},
 	{"spill_full", "  how much of the lower orders was used then", func(f *Figures) *Value { return &f.SpillFull }, mean, Ratio},
+	{"cache_calls", "calls that found all that was said before cached", func(f *Figures) *Value { return &f.CacheCalls }, mean, Ratio},
+	{"cache_tokens", "  tokens of prompts that were cached", func(f *Figures) *Value { return &f.CacheTokens }, mean, Ratio},
 	{"recovery_seconds_max", "from the loss or return of an upstream to full use", func(f *Figures) *Value { return &f.Recovery }, worst, Seconds},
 	{"first_admission_seconds_max", "first admission of a returning tenant", func(f *Figures) *Value { return &f.FirstAdmission }, worst, Seconds},
 	{"five_seconds_worth_max", "  until it had 5 s worth of its share", func(f *Figures) *Value { return &f.FiveSecondsWorth }, worst, Seconds},

@@ -36,6 +36,33 @@ func (a *audit) upstreams(f *Figures) {
 	}
 	a.spills(f)
 	a.recoveries(f)
+	a.recalls(f)
+}
+
+// recalls are the figures of what upstreams had cached.
+func (a *audit) recalls(f *Figures) {
+	later := 0
+	whole := 0
+	prompts := int64(0)
+	found := int64(0)
+	for _, x := range a.trace.Recalls {
+		r := &a.trace.Requests[x.Request]
+		if r.At < a.Warmup {
+			continue
+		}
+		prompts += r.Input
+		found += x.Found
+		if x.Before > 0 {
+			later++
+			if x.Found == x.Before {
+				whole++
+			}
+		}
+	}
+	f.CacheCalls = part(whole, later)
+	if prompts > 0 {
+		f.CacheTokens = Value(float64(found) / float64(prompts))
+	}
 }
 
 // spills are the figures of what goes to upstreams of higher orders.

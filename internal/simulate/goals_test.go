@@ -51,6 +51,7 @@ var goals = map[string]goal{
 	"a4": {utilization: 0.95, misallocation: 0.04, longRun: 0.03},
 
 	"u1": {misallocation: 0.009, full: 0.99},
+	"u3": {utilization: 0.86, misallocation: 0.005, longRun: 0.01},
 	"u2": {utilization: 0.99, misallocation: 0.006, longRun: 0.01, recovery: 3},
 
 	"d1": {utilization: 0.985, misallocation: 0.01, trips: 40, within: 5 * time.Minute},

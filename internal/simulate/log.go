@@ -24,7 +24,8 @@ import (
 // far as they are not zero. A refuse says retry_after in seconds, and ticket when
 // the place is kept.
 //
-// If upstreams have limits of their own an admit says upstream. Of several nodes the first offer also says node, and each round trip to the store is
+// If upstreams have limits of their own an admit says upstream, and, if these have a cache, of a conversation's input said (before)
+// and cached. Of several nodes the first offer also says node, and each round trip to the store is
 // an event of its own: {"seed":1,"t":12.5,"ev":"beat","node":"us-east"}.
 func writeLog(out io.Writer, p *plan, t *Trace) error {
 	w := bufio.NewWriterSize(out, 1<<16)
@@ -34,6 +35,7 @@ func writeLog(out io.Writer, p *plan, t *Trace) error {
 	}
 	offered := make([]bool, len(t.Requests))
 	beats := t.Beats
+	recalls := t.Recalls
 	var b []byte
 	for i := range t.Events {
 		e := &t.Events[i]
@@ -57,6 +59,13 @@ func writeLog(out io.Writer, p *plan, t *Trace) error {
 		if e.Kind == Admitted && len(p.Pool.Upstreams) > 0 {
 			b = append(b, `,"upstream":`...)
 			b = strconv.AppendQuote(b, p.Pool.Upstreams[t.Upstreams[e.Request]].Name)
+		}
+		if e.Kind == Admitted && len(recalls) > 0 && recalls[0].Request == e.Request {
+			b = append(b, `,"said":`...)
+			b = strconv.AppendInt(b, recalls[0].Before, 10)
+			b = append(b, `,"cached":`...)
+			b = strconv.AppendInt(b, recalls[0].Found, 10)
+			recalls = recalls[1:]
 		}
 		if e.Hint > 0 {
 			b = append(b, `,"retry_after":`...)

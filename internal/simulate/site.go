@@ -132,7 +132,7 @@ func (w *world) breakOff(c *call) (taken int64) {
 func (w *world) lost(c *call) {
 	if c.worker {
 		after := between(w.leafs[c.leaf].manners, goneLeast, goneMost)
-		w.agenda.plan(task{at: w.now + after, step: ask, leaf: c.leaf, phase: c.phase})
+		w.agenda.plan(task{at: w.now + after, step: ask, leaf: c.leaf, phase: c.phase, talk: c.talk})
 	}
 }
 

@@ -47,6 +47,12 @@ type Request struct {
 	Node int32
 }
 
+// Recall is how many tokens of a request were said before in its conversation, and how many of them its upstream had kept.
+type Recall struct {
+	Request       int32
+	Before, Found int64
+}
+
 // Told says that a node has told the store of itself, and asked for its share.
 type Told struct {
 	At   time.Duration
@@ -61,6 +67,8 @@ type Trace struct {
 	Beats    []Told // round trips to the store
 	// Upstreams are where requests ran, by their ids, if upstreams have limits of their own.
 	Upstreams map[int32]int
+	// Recalls are the requests of conversations that began at an upstream with a cache.
+	Recalls []Recall
 }
 
 func (t *Trace) add(at time.Duration, k Kind, request int32, tokens int64) {

@@ -57,6 +57,8 @@ type world struct {
 	store  *store // that several sites share; nil for one
 	server server
 	leafs  []caller // by leaf
+	talks  uint64   // so many were begun
+	caches []cache  // of upstreams
 
 	agenda  agenda
 	now     time.Duration
@@ -77,6 +79,7 @@ func newWorld(p *plan, admit func(scenario.Pool) gate) *world {
 		w.sites = []*site{newSite(p, admit(p.Pool))}
 		w.sites[0].limit = newLimit(&p.Pool, w.sites[0].pool, false)
 		w.sites[0].openUpstreams(&p.Pool)
+		w.caches = make([]cache, len(p.Pool.Upstreams))
 		for i, l := range p.losses {
 			w.agenda.plan(task{at: l.from, step: lose, loss: int32(i)})
 			w.agenda.plan(task{at: l.to, step: regain})

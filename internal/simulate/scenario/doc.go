@@ -23,6 +23,8 @@
 //	  soft_cap: 0                   # part of the slots that one tenant has at most, once half of them are in use; 0 is all
 //	  upstreams: [{name: a, weight: 1, order: 0, tpm: 1000, rpm: 0, concurrency: 0}]   # not the default: with limits of their
 //	                                # own; those of the pool are their sums then, unless it has its own
+//	  cache: 0                      # tokens of conversations that each of the upstreams keeps
+//	  affinity: session             # session | none: whether calls of a conversation go to the same of them
 //	  burst: 10s
 //	  accounting: admit_max         # admit_max | production | settle
 //	  headroom: 0
@@ -40,7 +42,7 @@
 //	                                # a store, and how far each is from it, one way
 //	tenants:                        # required
 //	  - {name: a, weight: 4, load: {kind: open, tokens_per_second: 1000}}   # or requests_per_second
-//	  - {name: b, load: {kind: backlogged, workers: 32}}
+//	  - {name: b, load: {kind: backlogged, workers: 32}}   # with turns: 10, a conversation of so many calls each
 //	  - {name: c, load: {kind: onoff, on: 10s, off: 20s, tokens_per_second: 5000, start: 0s}}
 //	                                # without start: at a random point of the first cycle
 //	  - {name: d, load: {kind: absent}}              # until an event

@@ -16,7 +16,7 @@ func (p *parser) event(v value) {
 		"at":          func(v value) { span(v, &e.At, 0, longest) },
 		"every":       func(v value) { v.Duration(&e.Every, time.Second, longest) },
 		"tenant":      func(v value) { p.tenantPath(v, &e.Tenant) },
-		"load":        func(v value) { e.Load = new(Load); load(v, e.Load) },
+		"load":        func(v value) { e.Load = new(Load); p.load(v, e.Load) },
 		"cost_factor": func(v value) { v.Number(&e.CostFactor, 1e-3, 1e3) },
 		"knee":        func(v value) { e.Knee = new(int64); v.Whole(e.Knee, 0, mostSlots) },
 		"partition":   func(v value) { p.node(v, &o.Node) },

@@ -127,6 +127,8 @@ func (p *parser) pool(v value) {
 		"interactive_reserve": func(v value) { v.Whole(&pool.InteractiveReserve, 0, mostSlots) },
 		"soft_cap":            func(v value) { millionths(v, &pool.SoftCapPPM) },
 		"hold_back":           func(v value) { millionths(v, &pool.HoldBackPPM) },
+		"cache":               func(v value) { v.Whole(&pool.Cache, 0, escrow.MaxLimit) },
+		"affinity":            func(v value) { strictyaml.OneOf(v, &pool.Spreads, map[string]bool{"session": false, "none": true}) },
 		"upstreams":           p.upstreams,
 		"burst":               func(v value) { v.Duration(&pool.Burst, 0, escrow.Window) },
 		"accounting":          func(v value) { strictyaml.OneOf(v, &pool.Accounting, accountingWords) },

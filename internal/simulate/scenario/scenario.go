@@ -59,7 +59,11 @@ type Pool struct {
 	HoldBackPPM int64
 	Burst       time.Duration
 	// Upstreams have limits of their own; none if the pool's are all there are.
-	Upstreams  []placement.Spec
+	Upstreams []placement.Spec
+	// Cache is how many tokens of conversations each of them keeps; 0 is none.
+	Cache int64
+	// Spreads says that the calls of a conversation are not kept together.
+	Spreads    bool
 	Accounting escrow.Accounting
 	// Headroom is the part of every rolling limit that is left unused.
 	Headroom   float64
@@ -141,7 +145,9 @@ type Load struct {
 	// phase of OnOff; the other is 0.
 	TokensPerSecond, RequestsPerSecond float64
 	Workers                            int
-	On, Off                            time.Duration
+	// Turns is how many calls a worker's conversation has, each of which begins with all that was said before; 0 is calls without one.
+	Turns   int64
+	On, Off time.Duration
 	// Start is when the first on phase begins; negative for a random point of the
 	// first cycle.
 	Start time.Duration

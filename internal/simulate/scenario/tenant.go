@@ -42,7 +42,7 @@ func (p *parser) tenant(v value, above string) []Tenant {
 		"priority":  t.priority,
 		"floor_tpm": func(v value) { v.Whole(&t.FloorTPM, 0, escrow.MaxLimit) },
 		"credit":    func(v value) { v.Duration(&t.Credit, 0, escrow.Window) },
-		"load":      func(v value) { load(v, &t.Load) },
+		"load":      func(v value) { p.load(v, &t.Load) },
 		"upstreams": func(v value) { p.via(v, &t.Via) },
 		"nodes":     func(v value) { p.spread(v, &t.Spread) },
 		"rotate":    func(v value) { p.rotation(v, &t.Spread) },
@@ -152,11 +152,11 @@ var loadWords = map[string]LoadKind{"open": Open, "backlogged": Backlogged, "ono
 var loadKeys = map[LoadKind][]string{
 	Absent:     {},
 	Open:       {"tokens_per_second", "requests_per_second"},
-	Backlogged: {"workers"},
+	Backlogged: {"workers", "turns"},
 	OnOff:      {"tokens_per_second", "requests_per_second", "on", "off", "start"},
 }
 
-func load(v value, into *Load) {
+func (p *parser) load(v value, into *Load) {
 	l := Load{Start: -1}
 	workers := int64(0)
 	there := v.Fields(map[string]func(value){
@@ -164,6 +164,7 @@ func load(v value, into *Load) {
 		"tokens_per_second":   func(v value) { v.Number(&l.TokensPerSecond, 1e-3, 1e12) },
 		"requests_per_second": func(v value) { v.Number(&l.RequestsPerSecond, 1e-6, 1e6) },
 		"workers":             func(v value) { v.Whole(&workers, 1, 100_000) },
+		"turns":               func(v value) { p.turns(v, &l.Turns) },
 		"on":                  func(v value) { v.Duration(&l.On, time.Millisecond, day) },
 		"off":                 func(v value) { v.Duration(&l.Off, 0, day) },
 		"start":               func(v value) { v.Duration(&l.Start, 0, day) },

@@ -42,6 +42,11 @@ func (p *parser) sumUpstreams(there map[string]value) {
 	pool := &p.s.Pool
 	at, ok := there["upstreams"]
 	if !ok {
+		for _, key := range []string{"cache", "affinity"} {
+			if other, alone := there[key]; alone {
+				other.Problem("is of upstreams; write upstreams beside it, or remove it")
+			}
+		}
 		return
 	}
 	for _, axis := range []struct {
@@ -72,6 +77,14 @@ func (p *parser) sumUpstreams(there map[string]value) {
 		if other, both := there[key]; both {
 			other.Problem("is not simulated with upstreams; remove one of them")
 		}
+	}
+}
+
+// turns reads how many calls a conversation has.
+func (p *parser) turns(v value, into *int64) {
+	v.Whole(into, 1, 1000)
+	if p.s.Pool.TPM > 0 {
+		v.Problem("is not simulated in a pool with tpm; remove one of them")
 	}
 }
 
