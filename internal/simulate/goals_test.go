@@ -54,10 +54,11 @@ var goals = map[string]goal{
 	"u3": {utilization: 0.86, misallocation: 0.005, longRun: 0.01},
 	"u2": {utilization: 0.99, misallocation: 0.006, longRun: 0.01, recovery: 3},
 
-	"d1": {utilization: 0.985, misallocation: 0.01, trips: 40, within: 5 * time.Minute},
-	"d2": {utilization: 0.985, misallocation: 0.01, trips: 40, within: 5 * time.Minute},
-	"d3": {ofAsked: 0.999, misallocation: 0.001, wait: 0.3, within: 5 * time.Minute},
-	"d4": {utilization: 0.98, misallocation: 0.025, trips: 40},
+	"d1":      {utilization: 0.985, misallocation: 0.01, trips: 40, within: 5 * time.Minute},
+	"d2":      {utilization: 0.985, misallocation: 0.01, trips: 40, within: 5 * time.Minute},
+	"d3":      {ofAsked: 0.999, misallocation: 0.001, wait: 0.3, within: 5 * time.Minute},
+	"d4":      {utilization: 0.98, misallocation: 0.025, trips: 40},
+	"cut-off": {utilization: 0.98, misallocation: 0.01, longRun: 0.03},
 
 	"reservation":         {utilization: 0.975, misallocation: 0.025},
 	"reservation-drift3":  {utilization: 0.97},
