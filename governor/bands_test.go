@@ -27,20 +27,14 @@ func bandsSite(t *testing.T) *Governor {
 func TestBands_Explained(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := bandsSite(t)
-		var leases []Lease
-		take := func(tenant string) *Rejection {
-			l, rej := g.Acquire(t.Context(), Request{Tenant: tenant, Pool: "p", Model: "m"})
-			if rej == nil {
-				leases = append(leases, l)
-			}
-			return rej
-		}
+		calls := callsOf{Governor: g}
+		defer calls.settle()
 		for n := range 15 {
-			if rej := take("trial"); rej != nil {
+			if rej := calls.take(t, "trial"); rej != nil {
 				t.Fatalf("with %d of 20 slots in use: %v", n, rej)
 			}
 		}
-		rej := take("trial")
+		rej := calls.take(t, "trial")
 		if rej == nil || rej.Limit != 15 || rej.Used != 15 || rej.Reason != ReasonConcurrency || !strings.Contains(rej.Error(), "hold_back") {
 			t.Fatalf("in the last slots a call gets %+v: %v", rej, rej)
 		}
@@ -50,12 +44,9 @@ func TestBands_Explained(t *testing.T) {
 			t.Errorf("in the last slots the checks are %+v, refused by %+v", o.Checks, o.Refused)
 		}
 		for range 5 {
-			if rej = take("chat"); rej != nil {
+			if rej = calls.take(t, "chat"); rej != nil {
 				t.Errorf("a call of the highest band is refused: %v", rej)
 			}
-		}
-		for _, l := range leases {
-			l.Settle(Usage{Output: 1})
 		}
 	})
 }
@@ -110,5 +101,27 @@ func TestBands_EntitledIsReceived(t *testing.T) {
 				calls.Wait()
 			})
 		})
+	}
+}
+
+// callsOf are calls of a governor's pool p that run.
+type callsOf struct {
+	*Governor
+	leases []Lease
+}
+
+// take begins a call, if it is not refused.
+func (c *callsOf) take(t *testing.T, tenant string) *Rejection {
+	l, rej := c.Acquire(t.Context(), Request{Tenant: tenant, Pool: "p", Model: "m"})
+	if rej == nil {
+		c.leases = append(c.leases, l)
+	}
+	return rej
+}
+
+// settle ends them all.
+func (c *callsOf) settle() {
+	for _, l := range c.leases {
+		l.Settle(Usage{Output: 1})
 	}
 }

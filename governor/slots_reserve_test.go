@@ -85,13 +85,12 @@ func sharesUnder(t *testing.T, g *Governor, minutes int, workers map[string]int,
 func TestReserve_Explain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := reserveSite(t)
-		var leases []Lease
+		calls := callsOf{Governor: g}
+		defer calls.settle()
 		for range 16 {
-			l, rej := g.Acquire(t.Context(), Request{Tenant: "batch", Pool: "p", Model: "m"})
-			if rej != nil {
+			if rej := calls.take(t, "batch"); rej != nil {
 				t.Fatal(rej)
 			}
-			leases = append(leases, l)
 		}
 		o, _ := g.Explain(Request{Tenant: "batch", Pool: "p", Model: "m"})
 		i := slices.IndexFunc(o.Checks, func(c Check) bool { return c.Axis == axisBackground })
@@ -101,9 +100,6 @@ func TestReserve_Explain(t *testing.T) {
 		o, _ = g.Explain(Request{Tenant: "chat", Pool: "p", Model: "m"})
 		if len(o.Checks) != 1 || o.Wait != 0 {
 			t.Errorf("an interactive call meets %+v", o)
-		}
-		for _, l := range leases {
-			l.Settle(Usage{Output: 1})
 		}
 	})
 }
@@ -118,17 +114,11 @@ func TestReserve_Wakes(t *testing.T) {
 				{Name: "batch", Weight: 1000, MaxWait: time.Hour, Background: true},
 			},
 		})
-		var all []Lease
-		take := func(tenant string) {
-			l, rej := g.Acquire(t.Context(), Request{Tenant: tenant, Pool: "p", Model: "m"})
-			if rej != nil {
+		calls := callsOf{Governor: g}
+		for _, tenant := range []string{"chat", "batch", "chat", "batch", "chat", "batch"} {
+			if rej := calls.take(t, tenant); rej != nil {
 				t.Fatal(rej)
 			}
-			all = append(all, l)
-		}
-		for range 3 {
-			take("chat")
-			take("batch")
 		}
 		got := make(chan Lease, 1)
 		go func() {
@@ -136,14 +126,14 @@ func TestReserve_Wakes(t *testing.T) {
 			got <- l
 		}()
 		synctest.Wait()
-		take("chat") // of 7 calls that run 3 are the batch's now
+		if rej := calls.take(t, "chat"); rej != nil { // of 7 calls that run 3 are the batch's now
+			t.Fatal(rej)
+		}
 		synctest.Wait()
 		if len(got) != 1 {
 			t.Error("a call waits that its tenant's share and the reserve have room for")
 		}
-		for _, l := range all {
-			l.Settle(Usage{Output: 1})
-		}
+		calls.settle()
 		(<-got).Settle(Usage{Output: 1})
 	})
 }

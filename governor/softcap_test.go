@@ -26,20 +26,14 @@ func softCapSite(t *testing.T) *Governor {
 func TestSoftCap_Explained(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := softCapSite(t)
-		var leases []Lease
-		take := func(tenant string) *Rejection {
-			l, rej := g.Acquire(t.Context(), Request{Tenant: tenant, Pool: "p", Model: "m"})
-			if rej == nil {
-				leases = append(leases, l)
-			}
-			return rej
-		}
+		calls := callsOf{Governor: g}
+		defer calls.settle()
 		for n := range 12 {
-			if rej := take("heavy/team"); rej != nil {
+			if rej := calls.take(t, "heavy/team"); rej != nil {
 				t.Fatalf("with %d of 20 slots in use: %v", n, rej)
 			}
 		}
-		rej := take("heavy/team")
+		rej := calls.take(t, "heavy/team")
 		if rej == nil || rej.Limit != 12 || rej.Used != 12 || rej.Reason != ReasonConcurrency || !strings.Contains(rej.Error(), "soft_cap") {
 			t.Fatalf("at the cap a call gets %+v", rej)
 		}
@@ -48,11 +42,8 @@ func TestSoftCap_Explained(t *testing.T) {
 		if i < 0 || o.Checks[i].Limit != 12 || o.Checks[i].Used != 12 || o.Refused == nil || !o.Checks[i].Of(o.Refused) {
 			t.Errorf("at the cap the checks are %+v, refused by %+v", o.Checks, o.Refused)
 		}
-		if rej = take("light"); rej != nil {
+		if rej = calls.take(t, "light"); rej != nil {
 			t.Errorf("beside a tenant at its cap another is refused: %v", rej)
-		}
-		for _, l := range leases {
-			l.Settle(Usage{Output: 1})
 		}
 	})
 }
