@@ -121,6 +121,23 @@ type limitSharing struct {
 	calledBy
 }
 
+// SharedLimits are a tenant's own limits, over all pools or in one, and its budgets, as seen by whoever
+// shares them with other processes (Config.SharedLimits): it reads demands, and puts
+// grants in force. Other processes know a limit by its name: that of its axis or, for a budget, that of its
+// present period.
+type SharedLimits struct {
+	// Speaker is whatever those who speak for the limits want to find again.
+	Speaker any
+
+	own *ownLimits
+}
+
+// pastCall is a call of an earlier process that may count in rolling limits.
+type pastCall struct {
+	began, ended time.Time
+	booked, took limits.Cost
+}
+
 // calledBy says which kinds of calls a limit applies to: calls that ask the store before they go,
 // and calls that go within grants. It may be both.
 type calledBy struct{ asking, granted bool }

@@ -7,17 +7,6 @@ import (
 	"github.com/llmgov/llmgov/escrow/limits"
 )
 
-// SharedLimits are a tenant's own limits, over all pools or in one, and its budgets, as seen by whoever
-// shares them with other processes (Config.SharedLimits): it reads demands, and puts
-// grants in force. Other processes know a limit by its name: that of its axis or, for a budget, that of its
-// present period.
-type SharedLimits struct {
-	// Speaker is whatever those who speak for the limits want to find again.
-	Speaker any
-
-	own *ownLimits
-}
-
 // LimitsDemand is the demand of this process on a tenant's own limits.
 type LimitsDemand struct {
 	// Spoken says that somebody speaks for the limits: they were listed by Governor.SharedLimits, and

@@ -4,17 +4,10 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow/budget"
-	"github.com/llmgov/llmgov/escrow/limits"
 )
 
 // Usage by earlier processes (Config.Past) of what is shared with other processes. The store counts it, as that of processes that
 // are no more. A store that has lost its data is told of it by this process, as its own.
-
-// pastCall is a call of an earlier process that may count in rolling limits.
-type pastCall struct {
-	began, ended time.Time
-	booked, took limits.Cost
-}
 
 // announcePast has somebody speak for the limits of which earlier processes used something, also if no calls come.
 func (tb *table) announcePast(now time.Time) {

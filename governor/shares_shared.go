@@ -58,32 +58,25 @@ type turns struct {
 	orderOf *poolTree
 }
 
-// TellAll has the next Claim begin with the first members anew, as all processes do: what only some tell of members counts as if the
-// others had used more.
-func (s *SharedSlots) TellAll() {
-	s.turns.at = time.Time{}
-	s.turns.next = 0
-}
-
-// sharesLocked reads the demands on the pool's budgets. wanted says that calls may come.
-func (s *SharedSlots) sharesLocked(now time.Time, wanted bool) (list []ShareDemand) {
-	turn := now.Sub(s.turns.at) >= membersEvery && len(s.p.shares) > 0
+// demandsLocked reads the demands on the pool's budgets. wanted says that calls may come.
+func (t *turns) demandsLocked(now time.Time, p *pool, wanted bool) (list []ShareDemand) {
+	turn := now.Sub(t.at) >= membersEvery && len(p.shares) > 0
 	if turn {
-		s.turns.sort(s.p)
+		t.sort(p)
 	}
-	for i, a := range s.p.shares {
+	for i, a := range p.shares {
 		a.advance(now)
-		if !a.grants.slots.Granted() {
+		if !p.slots.Granted() {
 			a.grants.drop()
 		}
 		list = append(list, a.wholeDemand(wanted))
 		list = a.memberDemands(now, wanted, list)
 		if turn {
-			list = s.turns.tell(now, a, i, list)
+			list = t.tell(now, a, i, list)
 		}
 	}
 	if turn {
-		s.turns.pass(now)
+		t.pass(now)
 	}
 	return list
 }

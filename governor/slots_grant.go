@@ -18,6 +18,18 @@ type poolGrants struct {
 	waiting []*waiter // calls that wait for a grant of a budget
 }
 
+// SharedSlots are the slots and budgets of a pool, as seen by whoever divides them over processes
+// (Config.SharedSlots): it reads demands, and puts grants in force. They are for one
+// goroutine.
+type SharedSlots struct {
+	// Speaker is whatever those who speak for the slots want to find again.
+	Speaker any
+
+	g     *Governor
+	p     *pool
+	turns turns
+}
+
 // hear wakes the calls that wait for a grant of a budget.
 func (l *poolGrants) hear() {
 	for _, w := range l.waiting {

@@ -6,18 +6,6 @@ import (
 	"github.com/llmgov/llmgov/escrow/slots"
 )
 
-// SharedSlots are the slots and budgets of a pool, as seen by whoever divides them over processes
-// (Config.SharedSlots): it reads demands, and puts grants in force. They are for one
-// goroutine.
-type SharedSlots struct {
-	// Speaker is whatever those who speak for the slots want to find again.
-	Speaker any
-
-	g     *Governor
-	p     *pool
-	turns turns
-}
-
 // SlotsDemand is the demand of this process on a pool's slots and budgets.
 type SlotsDemand struct {
 	// Divided says that there is anything to divide.
@@ -59,9 +47,16 @@ func (s *SharedSlots) Claim(now time.Time) SlotsDemand {
 	}
 	d := SlotsDemand{Divided: true, Demand: p.slots.Demand(now, p.oldestLocked(now))}
 	d.Configured = configured
-	d.Shares = s.sharesLocked(now, configured && !d.Fenced)
+	d.Shares = s.turns.demandsLocked(now, p, configured && !d.Fenced)
 	p.grants.lacks = false
 	return d
+}
+
+// TellAll has the next Claim begin with the first members anew, as all processes do: what only some tell of members counts as if the
+// others had used more.
+func (s *SharedSlots) TellAll() {
+	s.turns.at = time.Time{}
+	s.turns.next = 0
 }
 
 // Allow puts grants in force until the given time: of slots, nil if these are not divided, and of
