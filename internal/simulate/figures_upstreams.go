@@ -67,8 +67,7 @@ func (a *audit) recalls(f *Figures) {
 
 // spills are the figures of what goes to upstreams of higher orders.
 func (a *audit) spills(f *Figures) {
-	list := a.Pool.Upstreams
-	used := make([]rolling, len(list))
+	used := make([]rolling, len(a.Pool.Upstreams))
 	all := 0.0
 	spilled := 0.0
 	full := 0.0
@@ -77,22 +76,17 @@ func (a *audit) spills(f *Figures) {
 		if e.Kind != Used {
 			continue
 		}
-		r := &a.trace.Requests[e.Request]
-		at := a.trace.Upstreams[e.Request]
-		used[at].add(e.At, e.Request, e.Tokens)
+		used[a.trace.Upstreams[e.Request]].add(e.At, e.Request, e.Tokens)
 		if e.At < a.Warmup || e.Tokens < 0 {
 			continue
 		}
 		all += float64(e.Tokens)
 		limit := 0.0
 		taken := 0.0
-		for below := range list {
-			if list[below].Order >= list[at].Order || list[below].TPM == 0 || a.lostAt(below, e.At) || !a.tree.Leaves[r.Tenant].may(below) {
-				continue
-			}
-			used[below].leave(e.At)
-			limit += float64(list[below].TPM)
-			taken += float64(used[below].sum)
+		for _, lower := range a.lower(e) {
+			used[lower].leave(e.At)
+			limit += float64(a.Pool.Upstreams[lower].TPM)
+			taken += float64(used[lower].sum)
 		}
 		if limit > 0 {
 			spilled += float64(e.Tokens)
@@ -103,6 +97,18 @@ func (a *audit) spills(f *Figures) {
 		f.Spilled = Value(spilled / all)
 		f.SpillFull = Value(full / spilled)
 	}
+}
+
+// lower are the upstreams with a limit on tokens and a lower order than that where an event is, to which its request might have gone.
+func (a *audit) lower(e *Occurrence) (list []int) {
+	order := a.Pool.Upstreams[a.trace.Upstreams[e.Request]].Order
+	leaf := &a.tree.Leaves[a.trace.Requests[e.Request].Tenant]
+	for i, u := range a.Pool.Upstreams {
+		if u.Order < order && u.TPM > 0 && leaf.may(i) && !a.lostAt(i, e.At) {
+			list = append(list, i)
+		}
+	}
+	return list
 }
 
 // may reports whether a leaf's calls may use an upstream.
