@@ -139,7 +139,11 @@ func (a *Account) receive(now int64, incarnation string, expect int, b *Beat) (*
 		a.retire(m)
 	}
 	if !known {
-		m = &Member{Instance: b.Instance}
+		next := &Member{Instance: b.Instance}
+		if m != nil {
+			next.Copy = m.Copy // what that process told stays told
+		}
+		m = next
 		a.Members[b.Node] = m
 	}
 	a.book(m, b)
@@ -221,7 +225,7 @@ func (a *Account) learns(expect int) bool {
 		a.Learning = a.Now
 	}
 	if a.Now >= a.Learning {
-		a.forgetCopies()
+		a.toldLate(expect)
 		return false
 	}
 	return !a.restored(expect)

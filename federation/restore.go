@@ -7,6 +7,11 @@ import "slices"
 type before struct {
 	Digest     digest
 	Age, Shift int64
+	// Counted is what counts as used by those who have not told, as of the slot CountedIn, in which the account was restored. It is kept
+	// until all of it has left the Window, because some may tell late. Late says that one has, and that it is to be counted anew.
+	Counted   book
+	CountedIn int64
+	Late      bool
 }
 
 // contained is a member's copy of the memory of an epoch.
@@ -27,7 +32,7 @@ func (c *Copy) within(r Rules) Copy {
 
 // copied takes in a member's copy of the memory before.
 func (a *Account) copied(m *Member, c *Copy) {
-	if c == nil || a.Now >= a.Learning {
+	if c == nil || a.Now >= a.Learning && a.Before == nil {
 		return
 	}
 	d, ok := decodeDigest(c.Digest, a.Rules)
@@ -35,16 +40,25 @@ func (a *Account) copied(m *Member, c *Copy) {
 		return
 	}
 	m.Copy = &contained{d.Epoch, c.within(a.Rules)}
-	if a.Before == nil || d.compare(&a.Before.Digest) > 0 {
+	next := before{}
+	if a.Before != nil {
+		next = *a.Before
+	}
+	if a.Before == nil || d.compare(&next.Digest) > 0 {
 		passed := max(0, m.Sent-a.Born)
 		passed -= ceilDiv(2*passed, drift)
-		a.Before = &before{Digest: *d, Age: max(0, m.Copy.Copy.Age-passed), Shift: m.Copy.Copy.Shift}
+		next.Digest = *d
+		next.Age = max(0, m.Copy.Copy.Age-passed)
+		next.Shift = m.Copy.Copy.Shift
 	}
+	next.Late = a.Now >= a.Learning
+	a.Before = &next
 }
 
 // restored ends learning if there is a digest of the memory before. It counts all that others than those who
 // have told may have used: their part of the digest, and grants since then. expect is how many processes run at the
 // same time at most; if as many have been there since the digest was made, nobody else was granted anything since.
+// It may be repeated when others have told.
 func (a *Account) restored(expect int) bool {
 	if a.Before == nil {
 		return false
@@ -54,21 +68,52 @@ func (a *Account) restored(expect int) bool {
 	if !all && a.Now < a.expired() {
 		return false
 	}
-	limits := a.Before.limits(a.highestLimits())
-	may := a.Before.since(a.Rules, limits, refunded)
+	if a.CapEnds == 0 {
+		a.Capped = a.Before.limits(a.highestLimits())
+		a.CapEnds = a.expired() + a.Rules.window() + a.Rules.slot()
+		a.Learning = a.Now
+	}
+	may := a.Before.since(a.Rules, a.Capped, refunded)
 	if all {
 		may = rest.May
 	}
 	shift := ceilDiv(a.Before.Shift, a.Rules.slot())
+	var used book
 	for _, x := range rest.Booked {
-		a.count(x.Slot+shift, upTo(limits, x.Used))
+		used.add(x.Slot+shift, upTo(a.Capped, x.Used))
 	}
-	a.count(a.slotOf(a.expired()), upTo(limits, plus(rest.Held, may)))
-	a.Capped = limits
-	a.CapEnds = a.expired() + a.Rules.window() + a.Rules.slot()
-	a.Learning = a.Now
-	a.forgetCopies()
+	used.add(a.slotOf(a.expired()), upTo(a.Capped, plus(rest.Held, may)))
+	a.countUntold(used)
 	return true
+}
+
+// toldLate counts anew what those used who have not told, if one of them has told after the account was restored. Else what that one used
+// would count twice.
+func (a *Account) toldLate(expect int) {
+	switch {
+	case a.Before == nil:
+	case a.Now >= a.CapEnds:
+		a.forgetCopies()
+	case a.Before.Late:
+		a.restored(expect)
+	}
+}
+
+// countUntold puts usage of those who have not told in the place of what was counted for them before.
+func (a *Account) countUntold(used book) {
+	next := *a.Before
+	for _, x := range next.Counted {
+		a.count(x.Slot, minus(Amounts{}, x.Used), next.CountedIn)
+	}
+	next.Counted = nil
+	next.CountedIn = a.slotOf(a.Now)
+	for _, x := range used {
+		slot := min(x.Slot, next.CountedIn+a.Rules.ahead())
+		a.count(slot, x.Used, next.CountedIn)
+		next.Counted.add(slot, x.Used)
+	}
+	next.Late = false
+	a.Before = &next
 }
 
 // expired is when all that the memory before granted has expired.
@@ -145,12 +190,10 @@ func (b *before) since(r Rules, limits, refunded Amounts) (most Amounts) {
 	return most
 }
 
-// count adds usage of unknown nodes, in the latest slot in which it can have been.
-func (a *Account) count(slot int64, used Amounts) {
-	now := a.slotOf(a.Now)
-	slot = min(slot, now+a.Rules.ahead())
+// count adds usage of unknown nodes in the latest slot in which it can have been. As of now that may be later.
+func (a *Account) count(slot int64, used Amounts, now int64) {
 	switch {
-	case slot < now-a.Rules.Slots:
+	case slot < a.slotOf(a.Now)-a.Rules.Slots:
 	case slot <= now:
 		a.Booked.add(slot, used)
 	default:

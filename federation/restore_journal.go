@@ -36,12 +36,13 @@ func (a *Account) toldFrom(m *Member) int64 {
 // bookJournals books what earlier processes of members used.
 func (a *Account) bookJournals() {
 	limits := a.highestLimits()
+	now := a.slotOf(a.Now)
 	for _, m := range a.Members {
 		if m.Copy == nil || m.Copy.Copy.Journal == nil {
 			continue
 		}
 		for _, x := range m.Copy.Copy.Journal.Booked {
-			a.count(x.Slot, upTo(limits, within(0, x.Used, maxBooked)))
+			a.count(min(x.Slot, now+a.Rules.ahead()), upTo(limits, within(0, x.Used, maxBooked)), now)
 		}
 	}
 }

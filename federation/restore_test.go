@@ -156,8 +156,63 @@ func TestRestored(t *testing.T) {
 	if used := a.used()[0]; used != 100 {
 		t.Errorf("%d count as used, want 100", used)
 	}
+	now = now.Add(rules.Window)
+	beat(s)
+	now = now.Add(2 * time.Second)
+	beat(s)
 	if a.Before != nil || a.Members["survivor"].Copy != nil {
 		t.Error("copies are kept beyond their use")
+	}
+}
+
+// TestRestored_Late: when nodes that were frozen or cut off tell a memory that has been restored without them, what they used counts
+// once, and what others used who never tell counts on.
+func TestRestored_Late(t *testing.T) {
+	for _, x := range []struct {
+		expect, dead int
+		want         int64 // that counts as used when all have told
+	}{
+		{expect: 4, want: 80},
+		{expect: 4, dead: 1, want: 100},
+		{want: 100},
+	} {
+		rules := DefaultRules()
+		a := NewAccount(rules, 1_000_000, Options{Fresh: true})
+		now := t0
+		var all []*fellow
+		for _, name := range []string{"a", "b", "c", "d"} {
+			all = append(all, newFellow(name, rules))
+		}
+		beat := func(f *fellow) Reply {
+			f.tell(now).Expect = x.expect
+			return f.arrives(a, 1_000_000+now.Sub(t0).Milliseconds(), now, Envelope{}, true)
+		}
+		for range 20 {
+			now = now.Add(time.Second)
+			for _, f := range all {
+				f.report.Bookings = append(f.report.Bookings, escrow.Booking{End: now, Cost: 1})
+				beat(f)
+			}
+		}
+		a = NewAccount(rules, a.Now, Options{})
+		for range 16 {
+			now = now.Add(250 * time.Millisecond)
+			beat(all[0])
+		}
+		if used := a.used()[0]; used != 100 {
+			t.Errorf("expecting %d, %d count as used when one has told, want 100", x.expect, used)
+		}
+		for _, late := range all[1 : 4-x.dead] {
+			now = now.Add(3 * time.Second)
+			for range 2 {
+				if beat(late).Status == Granted && a.used()[0] > 100 {
+					t.Errorf("expecting %d, %d count as used when %s has told", x.expect, a.used()[0], late.node.cfg.Name)
+				}
+			}
+		}
+		if used := a.used()[0]; used != x.want {
+			t.Errorf("expecting %d, %d dead: %d count as used when all have told, want %d", x.expect, x.dead, used, x.want)
+		}
 	}
 }
 

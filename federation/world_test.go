@@ -542,7 +542,8 @@ func (w *world) putCopies(b []byte) []byte {
 	b = binary.AppendVarint(b, w.account.Turn)
 	if before := w.account.Before; before != nil {
 		b = append(b, before.Digest.encode()...)
-		b = binary.AppendVarint(binary.AppendVarint(b, before.Age), before.Shift)
+		b = putBook(binary.AppendVarint(binary.AppendVarint(b, before.Age), before.Shift), before.Counted)
+		b = binary.AppendVarint(binary.AppendVarint(b, before.CountedIn), bit(before.Late))
 	}
 	for _, name := range w.account.names() {
 		m := w.account.Members[name]

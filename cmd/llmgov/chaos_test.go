@@ -127,7 +127,26 @@ func (c *tumult) losses(all bool) []mishap {
 		c.store.Flush()
 		c.restart(c.gateways[1:]...)
 	}
-	list = append(list, young, old, only)
+	frozen := lost
+	frozen.name = "all data lost as one of four is stopped (SIGSTOP)"
+	frozen.late = true
+	frozen.do = func() {
+		c.gateways[1].signal(syscall.SIGSTOP)
+		time.Sleep(3 * time.Second)
+		c.store.Flush()
+		time.Sleep(7 * time.Second)
+	}
+	frozen.undo = func() { c.gateways[1].signal(syscall.SIGCONT) }
+	apart := lost
+	apart.name = "all data lost as one of four is cut off"
+	apart.do = func() {
+		c.ways[0].cut()
+		time.Sleep(3 * time.Second)
+		c.store.Flush()
+		time.Sleep(7 * time.Second)
+	}
+	apart.undo = func() { c.ways[0].heal() }
+	list = append(list, young, old, only, frozen, apart)
 	if c.store.Remembers() {
 		list = append(list, mishap{name: "everything restarted", lasts: time.Second, do: c.restartAll, undo: func() {}})
 	}

@@ -92,7 +92,7 @@ local function learns(expect)
     end
   end
   if account.now >= account.learning then
-    forgetCopies()
+    toldLate(expect)
     return false
   end
   return not restored(expect)
@@ -204,11 +204,7 @@ local function receive(now, incarnation, b)
   if m and not known then retire(m) end
   if not m then enlist(b.Node) end
   if not known then
-    m = {instance = b.Instance, held = {0, 0}, holding = {}, may = {0, 0}}
-    if account.copies[b.Node] then
-      account.copies[b.Node] = nil
-      dropped[#dropped + 1] = 'k:' .. b.Node
-    end
+    m = {instance = b.Instance, held = {0, 0}, holding = {}, may = {0, 0}} -- what the process before it told stays told
     members[b.Node] = m
   end
   book(m, b, known)

@@ -80,19 +80,22 @@ end
 -- copied takes in what a member tells of the memory before.
 local function copied(m, b)
   local c = b.Copy
-  if not c or c == cjson.null or account.now >= account.learning then return end
+  if not c or c == cjson.null or account.now >= account.learning and not account.before then return end
   local d = readDigest(ARGV[3])
   if not d or d.epoch == account.epoch then return end
   c = sound(c)
   account.copies[b.Node] = d.epoch
   told[b.Node] = c
   write('k:' .. b.Node, c)
+  local late = account.now >= account.learning
   local last = account.before and account.before.digest
   if not last or d.epoch > last.epoch or d.epoch == last.epoch and d.turn > last.turn then
     local passed = max(0, m.sent - account.born)
     passed = passed - ceil(2 * passed / 1000)
-    account.before = {digest = d, age = max(0, c.Age - passed), shift = c.Shift}
+    account.before = account.before or {counted = {}, counted_in = 0}
+    account.before.digest, account.before.age, account.before.shift = d, max(0, c.Age - passed), c.Shift
   end
+  account.before.late = late
 end
 
 -- forgetCopies drops what is known of the memory before.
@@ -145,8 +148,11 @@ local function untold()
   return rest, left(d.held, held), left(d.may, may), {refunded[1] + open[1], refunded[2] + open[2]}, there
 end
 
--- limitOf is the highest limit of an axis that nodes know now, or the digest.
-local function limitOf(k) return max(sums[k].highest, min(account.before.digest.limits[k], MAX_LIMIT)) end
+-- limitOf is the highest limit of an axis that nodes or the digest knew as of when the account was restored.
+local function limitOf(k)
+  if account.capEnds then return account.capped[k] end
+  return max(sums[k].highest, min(account.before.digest.limits[k], MAX_LIMIT))
+end
 
 -- cutTo cuts usage to the limit of an axis, if there is one.
 local function cutTo(k, used)
@@ -166,13 +172,22 @@ local function since(k, refunded)
   return min(limit, max(0, limit - counts) + refunded[k])
 end
 
--- count adds what was used by nobody knows whom, by a slot at the latest.
-local function count(slot, tokens, requests)
-  if tokens == 0 and requests == 0 then return end
-  local now = slotOf(account.now)
-  slot = min(slot, now + AHEAD)
-  if slot < now - SLOTS then return end
+-- count adds what was used by nobody knows whom, by a slot at the latest. As of now that may be later.
+local function count(slot, tokens, requests, now)
+  if tokens == 0 and requests == 0 or slot < slotOf(account.now) - SLOTS then return end
   bookAdd(slot <= now and booked or gone, slot, tokens, requests)
+end
+
+-- countUntold puts what those used who have not told, by slot, in the place of what was counted for them before.
+local function countUntold(used)
+  local b = account.before
+  for _, x in ipairs(b.counted or {}) do count(x[1], -x[2], -x[3], b.counted_in) end -- those of format 4 have none
+  b.counted, b.counted_in, b.late = {}, slotOf(account.now), nil
+  for slot, x in pairs(used) do
+    slot = min(slot, b.counted_in + AHEAD)
+    count(slot, x[1], x[2], b.counted_in)
+    b.counted[#b.counted + 1] = {slot, x[1], x[2]}
+  end
 end
 
 -- journals are those of members, by name (restore_journal.go). From is the time since when all is told, unless the journal is old.
@@ -196,12 +211,13 @@ local function bookJournals(all)
         local limit = sums[k].highest
         return limit > 0 and min(used[k], limit) or used[k]
       end
-      count(x.Slot, cut(1), cut(2))
+      local now = slotOf(account.now)
+      count(min(x.Slot, now + AHEAD), cut(1), cut(2), now)
     end
   end
 end
 
--- restored ends learning if there is a digest of the memory before.
+-- restored ends learning if there is a digest of the memory before. It may be repeated when others have told.
 local function restored(expect)
   if not account.before then return false end
   local last = account.born + TTL
@@ -209,12 +225,25 @@ local function restored(expect)
   local rest, held, may, refunded, there = untold()
   local all = expect > 0 and there >= expect
   if not all and account.now < last then return false end
+  if not account.capEnds then
+    account.capped, account.capEnds = {limitOf(1), limitOf(2)}, last + WINDOW + SLOT
+    account.learning = account.now
+  end
   if not all then may = {since(1, refunded), since(2, refunded)} end
-  local shift = ceil(account.before.shift / SLOT)
-  for slot, x in pairs(rest) do count(slot + shift, cutTo(1, x[1]), cutTo(2, x[2])) end
-  count(slotOf(last), cutTo(1, held[1] + may[1]), cutTo(2, held[2] + may[2]))
-  account.capped, account.capEnds = {limitOf(1), limitOf(2)}, last + WINDOW + SLOT
-  account.learning = account.now
-  forgetCopies()
+  local used, shift = {}, ceil(account.before.shift / SLOT)
+  local function add(slot, tokens, requests)
+    local x = used[slot] or {0, 0}
+    used[slot] = {x[1] + cutTo(1, tokens), x[2] + cutTo(2, requests)}
+  end
+  for slot, x in pairs(rest) do add(slot + shift, x[1], x[2]) end
+  add(slotOf(last), held[1] + may[1], held[2] + may[2])
+  countUntold(used)
   return true
+end
+
+-- toldLate counts anew what those used who have not told, if one of them has told after the account was restored.
+local function toldLate(expect)
+  if not account.before then return end
+  if account.now >= (account.capEnds or 0) then return forgetCopies() end
+  if account.before.late then restored(expect) end
 end
