@@ -67,7 +67,7 @@
 //   - A store that may have lost writes grants nothing until a Window has passed, or until as
 //     many nodes as there are have told everything, or until a node that is still there has brought
 //     back its digest of the account. All that others may have been granted since then
-//     counts as used (Copy). The same goes for a store that knows nothing, unless as many nodes
+//     counts as used until they tell themselves (Copy). The same goes for a store that knows nothing, unless as many nodes
 //     as there are run side by side, and none of them knows of an earlier memory.
 //   - The part of a unit to which a rate has come is carried over to the
 //     next grant, and is told. A grant is charged for the whole units that it makes together
