@@ -90,8 +90,11 @@ func (s *search) after(path []step) *small {
 // that it may not use or that is closed, and nobody waits for an upstream that has room for it.
 func TestModel(t *testing.T) {
 	most := 1_000
-	if *wholeSearch {
+	switch {
+	case *wholeSearch:
 		most = 300_000
+	case testing.Short():
+		most = 300
 	}
 	minute := []time.Duration{61 * time.Second}
 	halves := []time.Duration{30 * time.Second, 31 * time.Second}
