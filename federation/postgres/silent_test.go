@@ -64,12 +64,15 @@ func (h *hole) pass(from, to net.Conn, lost *atomic.Bool) {
 		if h.silent.Load() {
 			lost.Store(true)
 		}
-		if lost.Load() {
-			continue
-		}
+		gone := lost.Load()
 		if err != nil {
-			to.Close()
+			if !gone {
+				to.Close()
+			}
 			return
+		}
+		if gone {
+			continue
 		}
 		_, _ = to.Write(buf[:n])
 	}
