@@ -1,7 +1,6 @@
 package governor
 
 import (
-	"cmp"
 	"sync/atomic"
 	"time"
 
@@ -61,16 +60,18 @@ func (p *pool) commitShares(now time.Time, at *seat, b *tab) (rej *Rejection, go
 	return p.holdSharesLocked(now, at, b), false
 }
 
-// end replaces the hold of a commitment by its actual cost, at a price.
-func (c *commitment) end(g *Governor, p *pool, price Price, u Usage, how Ending) bool {
+// end replaces the hold of a lease's commitment by its actual cost.
+func (c *commitment) end(l *Lease, u Usage, how Ending) bool {
 	if !c.ended.CompareAndSwap(false, true) {
 		return false
 	}
 	st := &c.state
 	b := st.tab
+	g := l.g
+	p := l.pool
 	now := g.clock.Now()
 	p.mu.Lock()
-	spent := p.spend(u, 0, cmp.Or(price, b.price))
+	spent := l.spent(u, 0, b.price)
 	b.ended = g.tally.note(now, st.tenant.name, p.name, spent)
 	p.bookEndedLocked(now, st.tenant, b.shares, spent)
 	p.settleSharesLocked(now, b, spent)

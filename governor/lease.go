@@ -15,7 +15,7 @@ type Lease struct {
 	pool       *pool
 	handle     escrow.Handle
 	commitment *commitment // instead of a handle; nil for calls
-	price      Price       // see At
+	cost       cost        // see Costing
 	before     Usage       // the Request's Booked
 	// Waited is how long the call waited to be admitted.
 	Waited time.Duration
@@ -24,11 +24,25 @@ type Lease struct {
 	Would *Rejection
 }
 
-// At is the lease with another price than the Request's, if what ends it was another model's. It
-// applies to leases of Requests that are BudgetsOnly.
-func (l Lease) At(p Price) Lease {
-	l.price = p
+// cost is what a call costs in money, if whoever ends its lease knows.
+type cost struct {
+	microUSD int64
+	known    bool
+}
+
+// Costing is the lease with the cost in money, in micro-dollars, for one that ends at another price than the Request's.
+func (l Lease) Costing(microUSD int64) Lease {
+	l.cost = cost{microUSD: bounded(microUSD), known: true}
 	return l
+}
+
+// spent is what a usage costs in budgets.
+func (l *Lease) spent(u Usage, requests int64, held Price) Spend {
+	s := l.pool.spend(u, requests, held)
+	if l.cost.known {
+		s[UnitMicroUSD] = l.cost.microUSD
+	}
+	return s
 }
 
 // Settle ends the lease of a call that came to its end, with its actual usage. It reports
@@ -68,7 +82,7 @@ func (l *Lease) end(u Usage, requests int64, how Ending) (ended bool) {
 
 func (l *Lease) endNow(u Usage, requests int64, how Ending) bool {
 	if l.commitment != nil {
-		return l.commitment.end(l.g, l.pool, l.price, u, how)
+		return l.commitment.end(l, u, how)
 	}
 	p := l.pool
 	now := l.g.clock.Now()
@@ -92,7 +106,7 @@ func (l *Lease) endNow(u Usage, requests int64, how Ending) bool {
 	p.endedLocked(now, &st, u, how)
 	l.g.stirLocked(p, now)
 	b := st.tab
-	spent := p.spend(u, requests, b.price)
+	spent := l.spent(u, requests, b.price)
 	b.ended = l.g.tally.note(now, st.tenant.name, p.name, spent)
 	p.bookEndedLocked(now, st.tenant, b.shares, spent)
 	p.settleSharesLocked(now, b, spent)

@@ -17,7 +17,7 @@ type Request struct {
 	// Input and Output are how many tokens the call may take: the estimated prompt, and the most
 	// that may be produced.
 	Input, Output int64
-	// Price is the price of the model, for budgets in money.
+	// Price is the price of the model, for budgets in money: the highest, if that is known only at the end (Lease.Costing).
 	Price Price
 	// MaxWait, if set, shortens the tenant's MaxWait, and the pool's TicketWait; it lengthens neither.
 	MaxWait *time.Duration

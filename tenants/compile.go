@@ -28,6 +28,10 @@ func Build(cfg Config, list []Tenant) (*Snapshot, error) {
 		p.Upstreams = append([]PoolUpstream(nil), p.Upstreams...)
 		for j := range p.Upstreams {
 			p.Upstreams[j].Models = maps.Clone(p.Upstreams[j].Models)
+			if price := p.Upstreams[j].Price; price != nil {
+				own := *price
+				p.Upstreams[j].Price = &own
+			}
 		}
 		p.Models = slices.Clone(p.Models)
 		p.Budgets = append([]Budget(nil), p.Budgets...)

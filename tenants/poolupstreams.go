@@ -31,6 +31,8 @@ type PoolUpstream struct {
 	TPM, RPM, Concurrency int64 `json:",omitempty"`
 	// Models are the names by which this upstream knows models, by the models' own names, where these differ.
 	Models map[string]string `json:",omitempty"`
+	// Price is what tokens of any model cost there; nil is the model's price.
+	Price *Price `json:",omitempty"`
 }
 
 // ModelName is the upstream's name of a model.
@@ -147,8 +149,8 @@ func (p *Pool) ModelNames(model string) string {
 	return strings.Join(names, ", ")
 }
 
-// UpstreamNames lists the names of a pool's upstreams with the weights of several and their own limits, as
-// "openai (3), azure-eu (1, tpm 200000)", and those of a higher order behind "then".
+// UpstreamNames lists the names of a pool's upstreams with the weights of several, their own limits and prices, as
+// "openai (3), azure-eu (1, tpm 200000, price 0 in, 0 out)", and those of a higher order behind "then".
 func (p *Pool) UpstreamNames() string {
 	list := slices.Clone(p.Upstreams)
 	slices.SortStableFunc(list, func(a, b PoolUpstream) int { return cmp.Compare(a.Order, b.Order) })
@@ -171,6 +173,9 @@ func (p *Pool) UpstreamNames() string {
 			if limit := axis.of(u); limit > 0 {
 				more = append(more, axis.key+" "+strictyaml.SpellDecimal(limit, 0))
 			}
+		}
+		if u.Price != nil {
+			more = append(more, "price "+strictyaml.SpellDecimal(u.Price.Input, 6)+" in, "+strictyaml.SpellDecimal(u.Price.Output, 6)+" out")
 		}
 		if len(more) > 0 {
 			text += " (" + strings.Join(more, ", ") + ")"

@@ -69,6 +69,41 @@ func readPrice(v value) Price {
 	return price
 }
 
+// readUpstreamPrice reads the price of an upstream of a pool.
+func readUpstreamPrice(v value, u *PoolUpstream) {
+	price := readPrice(v)
+	u.Price = &price
+}
+
+// pricedItself reports whether no price of a model counts in the pool, because all of its upstreams have prices of their own.
+func (p *Pool) pricedItself() bool {
+	return !slices.ContainsFunc(p.Upstreams, func(u PoolUpstream) bool { return u.Price == nil })
+}
+
+// PriceAt is the price of a model at an upstream of a pool, by its name.
+func (s *Snapshot) PriceAt(p *Pool, upstream, model string) (Price, bool) {
+	for i := range p.Upstreams {
+		if u := &p.Upstreams[i]; u.Name == upstream && u.Price != nil {
+			return *u.Price, true
+		}
+	}
+	return s.Price(model)
+}
+
+// DearestPrice is the price of a model at the dearest of some of a pool's upstreams (see Pool.Reach), for each kind of tokens.
+func (s *Snapshot) DearestPrice(p *Pool, some uint64, model string) (dearest Price) {
+	for i := range p.Upstreams {
+		if some != 0 && some&(1<<i) == 0 {
+			continue
+		}
+		price, _ := s.PriceAt(p, p.Upstreams[i].Name, model)
+		dearest.Input = max(dearest.Input, price.Input)
+		dearest.CachedInput = max(dearest.CachedInput, price.CachedInput)
+		dearest.Output = max(dearest.Output, price.Output)
+	}
+	return dearest
+}
+
 // pricing finds the price of a model. An alias has the price of just its name, else its model's.
 type pricing struct {
 	routes
@@ -126,7 +161,7 @@ func (c *compiler) usdBudgets() {
 	}
 	priced := newPricing(c.cfg.Prices, c.cfg.Pools)
 	for _, p := range c.cfg.Pools {
-		if at := countsUSD(p.Budgets); at >= 0 {
+		if at := countsUSD(p.Budgets); at >= 0 && !p.pricedItself() {
 			models := slices.DeleteFunc(slices.Clone(p.Models), func(m string) bool { return m == "" || priced.covers(m) })
 			c.needPrices(strictyaml.Item(strictyaml.Child(strictyaml.Child("pools", p.Name), "budgets"), at), "pool "+strictyaml.Show(p.Name)+" serves", models)
 		}
@@ -188,13 +223,16 @@ func (c *compiler) showModel(model string) string {
 // pool's words. A price must cover one of the two whole, because globs that cover it together are not seen.
 func (c *compiler) unpriced(priced *pricing, t *Tenant, grant string) []string {
 	if !glob.Is(grant) {
-		if _, served := c.routes.find(grant); served && !priced.covers(grant) {
+		if at, served := c.routes.find(grant); served && !c.cfg.Pools[at].pricedItself() && !priced.covers(grant) {
 			return []string{grant}
 		}
 		return nil
 	}
 	var list []string
 	for _, p := range c.cfg.Pools {
+		if p.pricedItself() {
+			continue
+		}
 		for _, m := range p.Models {
 			if m == "" || !t.grants(grant, m) || priced.covers(m) || glob.Is(m) && priced.covers(grant) {
 				continue

@@ -152,6 +152,10 @@ var poolUpstreamShape = shape[PoolUpstream]{
 			Name: "models", About: "The upstream's own names of models, such as {gpt-4o: my-deployment}.",
 			Kind: aliasKind, Read: readModelNames,
 		},
+		{
+			Name: "price", About: "What tokens of any model cost there, as in prices. Left out, they cost what prices says.",
+			Kind: func() schema { return priceShape.Schema(&Price{}) }, Read: readUpstreamPrice,
+		},
 	},
 	Also: schema{"required": []any{"name"}},
 }

@@ -143,6 +143,9 @@ func (v *verifier) poolUpstream(path string, u *PoolUpstream) {
 	v.amounts(path, 0, maxUpstreamWeight, amounts{"weight": u.Weight})
 	v.amounts(path, 0, maxOrder, amounts{"order": u.Order})
 	v.amounts(path, 0, maxAmount, amounts{"tpm": u.TPM, "rpm": u.RPM, "concurrency": u.Concurrency})
+	if u.Price != nil {
+		v.amounts(strictyaml.Child(path, "price"), 0, maxPrice, amounts{"input": u.Price.Input, "cached_input": u.Price.CachedInput, "output": u.Price.Output})
+	}
 	for _, model := range slices.Sorted(maps.Keys(u.Models)) {
 		if complaint := complainModelName(model, u.Models[model], strictyaml.Show(u.Models[model])); complaint != "" {
 			v.r.At(strictyaml.Child(strictyaml.Child(path, "models"), model), "%s", complaint)

@@ -11,6 +11,7 @@ type Ending struct {
 	Done            bool
 	Outcome, Reason string
 	Usage           governor.Usage
+	MicroUSD        int64          // what Usage costs
 	Estimated       bool           // the usage was counted here, not reported by the upstream
 	Later           bool           // the usage is charged elsewhere, and is not known here
 	Panicked        bool           // the gateway failed

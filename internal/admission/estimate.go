@@ -17,12 +17,12 @@ func (c *Call) Estimate() *Refusal {
 	}
 	req.Claim = claimOf(c.Tenant.Name, &a.Retry)
 	req.Interrupt = c.Early
-	req.Price = c.price(a)
 	req.Conversation = a.Conversation
 	req.Via = a.Via
 	if req.Via == 0 {
 		req.Via = c.Pool.Reach(c.Tenant)
 	}
+	req.Price = c.price(a, req.Via)
 	if a.Free {
 		a.Prompt.Body = nil
 		return nil

@@ -6,22 +6,16 @@ import (
 	"github.com/llmgov/llmgov/governor/tokens"
 )
 
-// price is the price of the call's tokens: as high as that of the dearest model that may answer it.
-func (s *scope) price(a *Ask) governor.Price {
-	dearest := s.dearer(governor.Price{}, a.Model)
+// price is the price of the call's tokens: as high as that of the dearest model that may answer it, at the dearest upstream of some.
+func (s *scope) price(a *Ask, via uint64) governor.Price {
+	dearest := s.Policy.Snapshot.DearestPrice(s.Pool.Pool, via, a.Model)
 	for _, model := range a.Instead {
-		dearest = s.dearer(dearest, model)
+		price := s.Policy.Snapshot.DearestPrice(s.Pool.Pool, via, model)
+		dearest.Input = max(dearest.Input, price.Input)
+		dearest.CachedInput = max(dearest.CachedInput, price.CachedInput)
+		dearest.Output = max(dearest.Output, price.Output)
 	}
-	return dearest
-}
-
-func (s *scope) dearer(than governor.Price, model string) governor.Price {
-	if p, ok := s.Policy.Snapshot.Price(model); ok {
-		than.Input = max(than.Input, p.Input)
-		than.CachedInput = max(than.CachedInput, p.CachedInput)
-		than.Output = max(than.Output, p.Output)
-	}
-	return than
+	return governor.Price(dearest)
 }
 
 // promptTokens is how many tokens the prompt has: by the estimates or, while

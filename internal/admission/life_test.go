@@ -82,7 +82,7 @@ func TestLife_Ends(t *testing.T) {
 			c.Answered(streaming.Result{Cause: streaming.ClientGone})
 		}, telemetry.Cancelled, "", 150}, // it may have thought all the time
 		{"left by its caller", func(*Call, context.CancelCauseFunc) {}, telemetry.Cancelled, "", 100},
-		{"never sent", func(c *Call, _ context.CancelCauseFunc) { c.BeginTry(new(Try)) }, telemetry.Cancelled, "", 0},
+		{"never sent", func(c *Call, _ context.CancelCauseFunc) { c.BeginTry(new(Try), "u") }, telemetry.Cancelled, "", 0},
 		{"refused upstream", func(c *Call, _ context.CancelCauseFunc) {
 			c.first.Refused = true
 			c.Fail("500", c.Guess())
@@ -90,7 +90,7 @@ func TestLife_Ends(t *testing.T) {
 		{"retried elsewhere", func(c *Call, _ context.CancelCauseFunc) {
 			c.Lost(c.Guess()) // it was sent, and its answer was lost
 			second := new(Try)
-			c.BeginTry(second)
+			c.BeginTry(second, "u")
 			second.Sent.Store(true)
 			c.Answered(streaming.Result{Cause: streaming.Completed, Reported: true, Usage: reported})
 		}, telemetry.OK, "", 100 + 120},

@@ -16,24 +16,28 @@ func (c *Call) End(outcome, reason string, u governor.Usage) {
 		return
 	}
 	e.Last = u
-	u = u.Plus(c.lost)
+	due := c.lost.plus(c.billOf(u))
+	u = due.usage
 	none := u == governor.Usage{}
+	lease := c.Lease.Costing(due.microUSD)
 	switch {
 	case !c.now.Sent.Load() && none:
-		c.Lease.Release()
+		lease.Release()
 	case e.Later && none:
-		c.Lease.Postpone()
+		lease.Postpone()
 	case outcome == telemetry.OK && !e.Later:
-		c.Lease.Settle(u)
+		lease.Settle(u)
 	default:
-		c.Lease.Break(u)
+		lease.Break(u)
 	}
 	c.ctl.ongoing.end(c.entry.only)
-	u = u.Plus(c.paid)
+	due = due.plus(c.paid)
+	u = due.usage
 	e.Done = true
 	e.Outcome = outcome
 	e.Reason = reason
 	e.Usage = u
+	e.MicroUSD = due.microUSD
 	c.Account.Ended(outcome, reason, u, c.Request.Input+c.Request.Output)
 	telemetry.Observe(c.Pool.Metrics.Duration, c.ran(), c.Spans.Exemplar())
 	switch outcome {
@@ -93,7 +97,9 @@ func (c *Call) Charge(u governor.Usage) bool {
 	if u == (governor.Usage{}) {
 		return true
 	}
-	return c.Book(c.Request, c.Account, u)
+	req := c.Request
+	req.Price = c.Price()
+	return c.Book(req, c.Account, u)
 }
 
 // Book charges usage that has happened already, even if the limits have no room for it.

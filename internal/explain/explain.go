@@ -159,9 +159,7 @@ func questioned(q *adminapi.Question, snap *tenants.Snapshot, t *tenants.Tenant,
 		req.Input = *q.Input
 	}
 	req.Output = boundOf(q, req.Input, t, p)
-	if price, ok := snap.Price(q.Model); ok {
-		req.Price = governor.Price(price)
-	}
+	req.Price = governor.Price(snap.DearestPrice(p, req.Via, q.Model))
 	return req
 }
 

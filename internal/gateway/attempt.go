@@ -87,7 +87,7 @@ func (c *call) goTo(t *try, index int, probe bool) {
 	t.index = index
 	t.model = c.pool.Upstreams[index].ModelName(c.realModel())
 	t.probe = probe
-	c.BeginTry(&t.Try)
+	c.BeginTry(&t.Try, t.up.Name)
 	c.try = t
 	c.tries.been = c.tries.been.With(index)
 	c.tries.count++

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/adminview"
 	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/events"
@@ -58,9 +57,6 @@ func New(opt Options) (*Gateway, error) {
 		g.transport = NewTransport(snap.Config().Timeouts)
 	}
 	g.unkept = withoutKept(g.transport)
-	g.batches.Again(g.objects, g.gov, func(model string) (governor.Price, bool) {
-		price, ok := g.world.Load().Snapshot.Price(model)
-		return governor.Price(price), ok
-	})
+	g.batches.Again(g.objects, g.gov, g.admission.Policy())
 	return g, nil
 }

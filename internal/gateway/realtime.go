@@ -56,10 +56,12 @@ func (c *call) serveRealtime() {
 
 // newSession makes the session of an admitted call.
 func (c *call) newSession(upstream *websocket.Conn) *realtime.Session {
+	request := c.Request
+	request.Price = c.Price()
 	return realtime.New(realtimeCall{c}, realtime.Terms{
 		Governor:      c.g.gov,
 		Account:       c.Account,
-		Request:       c.Request,
+		Request:       request,
 		Lease:         c.Lease,
 		Model:         c.head.Model,
 		MaxOutput:     c.Tenant.MaxOutputTokens,
@@ -205,5 +207,6 @@ func (r realtimeCall) Settle(end realtime.End) {
 		c.End(end.Outcome, end.Reason, end.Usage)
 	}
 	c.Ending.Usage = end.Total // for the log
+	c.Ending.MicroUSD = c.Price().MicroUSD(end.Total)
 	c.Ending.Last = end.Total
 }

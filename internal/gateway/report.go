@@ -140,7 +140,7 @@ func (c *call) took(l line) line {
 		l = append(l, slog.Bool("estimated", true))
 	}
 	if p := c.Request.Price; p != (governor.Price{}) {
-		l = append(l, slog.Float64("held_usd", usd(p, governor.Usage{Input: c.Request.Input, Output: c.Request.Output})), slog.Float64("usd", usd(p, e.Usage)))
+		l = append(l, slog.Float64("held_usd", usd(p, governor.Usage{Input: c.Request.Input, Output: c.Request.Output})), slog.Float64("usd", float64(e.MicroUSD)/1e6))
 	}
 	return l
 }

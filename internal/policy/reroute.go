@@ -31,9 +31,6 @@ func Reroute(snap *tenants.Snapshot, req *governor.Request) (code string) {
 		return CodeModel
 	}
 	req.Pool = p.Name
-	req.Price = governor.Price{}
-	if price, ok := snap.Price(req.Model); ok {
-		req.Price = governor.Price(price)
-	}
+	req.Price = governor.Price(snap.DearestPrice(p, p.Reach(t), req.Model))
 	return ""
 }

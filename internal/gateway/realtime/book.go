@@ -111,6 +111,11 @@ func (b *book) request() governor.Request {
 	return req
 }
 
+// priced is a lease with the cost of a usage at the upstream of the session.
+func (b *book) priced(l governor.Lease, u governor.Usage) governor.Lease {
+	return l.Costing(b.terms.Request.Price.MicroUSD(u))
+}
+
 // leaveRest gives back the lease of the session at rest, for a response that asks for one.
 func (b *book) leaveRest() {
 	b.mu.Lock()
@@ -223,7 +228,7 @@ func (b *book) done(id string, u governor.Usage, known bool) {
 		return
 	}
 	b.rest()
-	r.lease.Settle(u)
+	b.priced(r.lease, u).Settle(u)
 	b.terms.Account.Took(u)
 }
 
@@ -294,7 +299,7 @@ func (b *book) close() (left governor.Lease, u, all governor.Usage) {
 	for _, r := range open {
 		took := b.unfinished(r)
 		if r.held && has {
-			r.lease.Break(took)
+			b.priced(r.lease, took).Break(took)
 			b.terms.Account.Took(took)
 			booked = booked.Plus(took)
 			continue

@@ -133,10 +133,8 @@ func (l *Ledger) charge(key objects.Key, d objects.Debt, u governor.Usage) bool 
 	if d.Kind == objects.Response && d.Bound > 0 { // see Lease.Postpone
 		req.Booked = governor.Usage{Input: d.Input, Output: d.Bound}
 	}
-	if price, ok := c.Policy.Snapshot.Price(d.Model); ok {
-		req.Price = governor.Price(price)
-	}
-	if l.Holds.Take(key).At(req.Price).Charge(u) { // it replaces the lease of the batch
+	req.Price = priceOf(c.Policy, key, &d)
+	if l.Holds.Take(key).Costing(req.Price.MicroUSD(u)).Charge(u) { // it replaces the lease of the batch
 		account.Took(u)
 		return true
 	}

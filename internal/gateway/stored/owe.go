@@ -65,9 +65,7 @@ func (l *Ledger) HoldBatch() *admission.Refusal {
 		Output:      l.Batch.Output,
 		BudgetsOnly: true,
 	}
-	if price, ok := c.Policy.Snapshot.Price(l.Batch.Dearest); ok {
-		req.Price = governor.Price(price)
-	}
+	req.Price = governor.Price(c.Policy.Snapshot.DearestPrice(c.Pool.Pool, c.Request.Via, l.Batch.Dearest))
 	lease, rej := c.Acquire(&req)
 	if rej != nil {
 		return c.Retract(rej)
@@ -90,18 +88,27 @@ func (l *Ledger) OweBatch(ctx context.Context, key objects.Key) bool {
 func (l *Ledger) Close() { l.held.Release() }
 
 // Again acquires the leases of unfinished batches after a restart.
-func (h *Holds) Again(store *objects.Store, gov *governor.Governor, price func(model string) (governor.Price, bool)) {
+func (h *Holds) Again(store *objects.Store, gov *governor.Governor, p *admission.Policy) {
 	for key, d := range store.Debts(objects.Batch) {
 		req := governor.Request{
 			Tenant: d.Owner, Pool: d.Pool, Model: d.Model, ID: key.ID, Input: d.Input, Output: d.Bound,
 			BudgetsOnly: true, Forced: true,
 		}
-		if p, ok := price(d.Model); ok {
-			req.Price = p
-		}
+		req.Price = priceOf(p, key, &d)
 		lease, rej := gov.Acquire(context.Background(), req)
 		if rej == nil { // else the policy does not have its maker or pool any more
 			h.Put(key, lease)
 		}
 	}
+}
+
+// priceOf is the price of an object's work, in the pool and at the upstream that does it.
+func priceOf(p *admission.Policy, key objects.Key, d *objects.Debt) governor.Price {
+	pool, there := p.PoolNamed(d.Pool)
+	if !there {
+		price, _ := p.Snapshot.Price(d.Model)
+		return governor.Price(price)
+	}
+	price, _ := p.Snapshot.PriceAt(pool.Pool, key.Upstream, d.Model)
+	return governor.Price(price)
 }
