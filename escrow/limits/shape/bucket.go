@@ -51,12 +51,26 @@ func newBucket(now time.Time, r Rule) *bucket {
 	return b
 }
 
-// Reshape changes rate and capacity. What is in the bucket stays there.
+// Reshape changes rate and capacity. What is in the bucket stays there, so far as it holds as much; debt stays debt.
 func (b *bucket) Reshape(r Rule) {
 	b.settle()
+	if r.Capacity() < b.capacity && b.limit > 0 {
+		b.spill(muldiv.Ceil(r.Capacity(), b.limit, b.capacity))
+	}
 	b.amount = r.Amount
 	b.capacity = r.Capacity()
 	b.limit = min(b.limit, b.capacity)
+}
+
+// spill lets so much flow out that the usable part of a smaller bucket, whose size that is, is no more than full. What was beyond
+// that of the larger one is owed still.
+func (b *bucket) spill(usable int64) {
+	owed := max(0, b.grains()-b.limit*grain)
+	beyond := b.grains() - usable*grain - owed
+	if beyond > 0 {
+		begins := max(b.out, b.at(b.last).at) // the last inflow counts from the end of its tick
+		b.out = begins + beyond
+	}
 }
 
 func (b *bucket) SetLimit(usable int64) {

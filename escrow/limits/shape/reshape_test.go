@@ -1,0 +1,64 @@
+package shape
+
+import (
+	"testing"
+	"time"
+)
+
+// TestBucket_Lowered: a bucket that becomes smaller is no more than full, so that it takes calls again as soon as its new rate says. What
+// it owed beyond its size is owed still, and another process's part is not taken for debt.
+func TestBucket_Lowered(t *testing.T) {
+	now := time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC)
+	large := Rule{Kind: TokenBucket, Amount: 60_000, Per: time.Minute, Burst: 300_000}
+	small := Rule{Kind: TokenBucket, Amount: 600, Per: time.Minute}
+	for what, c := range map[string]struct {
+		booked, usable int64 // of the large one
+		used           int64 // of the small one
+		waits          time.Duration
+	}{
+		"less than the small one holds": {100, 300_000, 100, 0},
+		"more":                          {200_000, 300_000, 600, time.Second},
+		"full":                          {300_000, 300_000, 600, time.Second},
+		"in debt":                       {300_050, 300_000, 650, 6 * time.Second},
+		"half of it used elsewhere":     {150_000, 150_000, 300, time.Second * 2},
+		"nothing usable here":           {1_000, 0, 1_000, 0},
+	} {
+		a := New(now, large)
+		a.SetLimit(c.usable)
+		a.Book(c.booked)
+		a.Reshape(small)
+		a.SetLimit(c.usable / 500)
+		a.Advance(now.Add(time.Millisecond))
+		if used := a.Used(); used != c.used {
+			t.Errorf("%s: %d are used, want %d", what, used, c.used)
+		}
+		if c.usable == 0 {
+			continue
+		}
+		at, known := a.FreeAt(10)
+		if late := at.Sub(now) - c.waits; !known || late < -10*time.Millisecond || late > 100*time.Millisecond {
+			t.Errorf("%s: there is room for 10 after %v, want %v", what, at.Sub(now), c.waits)
+		}
+	}
+}
+
+// TestBucket_LoweredRefund: what calls in flight give back after that does not count twice, and a larger bucket keeps what is in it.
+func TestBucket_LoweredRefund(t *testing.T) {
+	now := time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC)
+	rule := func(burst int64) Rule { return Rule{Kind: TokenBucket, Amount: 60, Per: time.Minute, Burst: burst} }
+	a := New(now, rule(1000))
+	a.Book(400)
+	slot := a.Slot()
+	a.Book(500)
+	a.Reshape(rule(100))
+	a.Correct(slot, -400)
+	if used := a.Used(); used != 0 && used != 100 {
+		t.Errorf("after a refund %d are used, want no more than it holds", used)
+	}
+	a.Book(30)
+	used := a.Used()
+	a.Reshape(rule(1000))
+	if got := a.Used(); got != used {
+		t.Errorf("in a larger bucket %d are used, of %d before", got, used)
+	}
+}
