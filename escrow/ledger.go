@@ -155,6 +155,15 @@ func (l *Ledger) FullAt() time.Time {
 	return l.startOf(l.cur)
 }
 
+// Each calls a function with what is booked in each slot that counts, the oldest first, and with when the slot ends. Empty ones are left out.
+func (l *Ledger) Each(do func(end time.Time, booked int64)) {
+	for slot := l.cur - int64(len(l.slots)) + 1; slot <= l.cur; slot++ {
+		if booked := *l.at(slot); booked != 0 {
+			do(l.startOf(slot+1), booked)
+		}
+	}
+}
+
 // startOf is when a slot began, or will begin.
 func (l *Ledger) startOf(slot int64) time.Time {
 	return l.epoch.Add(time.Duration(slot) * l.slot)

@@ -116,7 +116,10 @@ type limitSharing struct {
 	inUse bool          // somebody speaks for the limits
 	heard chan struct{} // closed when an answer comes, or none will; nil if nobody waits for one
 
-	before []pastCall // by earlier processes, until there is an answer
+	// By earlier processes, until there is an answer: calls, and before them the use of long windows until a time.
+	before  []pastCall
+	windows []limits.WindowUse
+	until   time.Time
 
 	calledBy
 }

@@ -141,7 +141,7 @@ func (o *ownLimits) allow(now, until time.Time, list []Grant) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.advanceLocked(now)
-	o.sharing.before = nil // the answer counts them
+	o.sharing.forget() // the answer counts them
 	o.set.Renew(until)
 	for _, grant := range list {
 		o.allowLocked(grant)

@@ -56,7 +56,7 @@ func (p *Past) Read(r Record) {
 		}
 	case RecordEnded:
 		delete(p.running, r.Call)
-		if p.now.Sub(r.Ended) <= 2*escrow.Window {
+		if p.now.Sub(r.Ended) <= 2*escrow.Window || !p.At.IsZero() && r.Ended.After(p.At) {
 			p.ended = append(p.ended, r)
 		}
 	}
@@ -92,6 +92,7 @@ func later(a, b time.Time) time.Time {
 
 // remember books the calls of the past in the rolling limits, and has adaptive limits go on where they were.
 func (tb *table) remember(now time.Time, past *Past) {
+	tb.restoreWindows(now, past)
 	for i := range past.ended {
 		tb.rememberCall(now, &past.ended[i])
 	}
@@ -169,7 +170,7 @@ func (p *Past) bookings(pool string, accounting escrow.Accounting) []escrow.Book
 	}
 	for i := range p.ended {
 		r := &p.ended[i]
-		if r.Pool != pool {
+		if r.Pool != pool || p.now.Sub(r.Ended) > 2*escrow.Window {
 			continue
 		}
 		first, late := r.costs(accounting)
@@ -288,6 +289,9 @@ type PastState struct {
 	Uses   []OwnerUse
 	Shares []ShareState
 	Limits map[string]int64 `json:",omitempty"`
+	// Windows and At are those of Saved.
+	Windows []OwnerWindows `json:",omitempty"`
+	At      time.Time      `json:",omitzero"`
 	// Ended are the calls of the last minutes.
 	Ended []Record
 	// Last is the last call's number in the journal.
@@ -302,7 +306,10 @@ type OwnerUse struct {
 
 // State copies a past in which no call runs any more; see Cut.
 func (p *Past) State() *PastState {
-	s := &PastState{Shares: slices.Clone(p.Shares), Limits: maps.Clone(p.Limits), Ended: slices.Clone(p.ended), Last: p.last}
+	s := &PastState{
+		Shares: slices.Clone(p.Shares), Limits: maps.Clone(p.Limits), Windows: slices.Clone(p.Windows), At: p.At,
+		Ended: slices.Clone(p.ended), Last: p.last,
+	}
 	for who, use := range p.Uses.rows {
 		s.Uses = append(s.Uses, OwnerUse{who, use.Use})
 	}
@@ -320,6 +327,8 @@ func (s *PastState) Past(now time.Time, zone *time.Location) *Past {
 	}
 	p.Shares = slices.Clone(s.Shares)
 	p.Limits = maps.Clone(s.Limits)
+	p.Windows = slices.Clone(s.Windows)
+	p.At = s.At
 	p.ended = slices.Clone(s.Ended)
 	p.last = s.Last
 	return p

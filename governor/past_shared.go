@@ -42,7 +42,7 @@ func (o *ownLimits) recallsLocked(now time.Time) bool {
 	if o.sharing == nil || o.sharing.all.past == nil {
 		return false
 	}
-	if len(o.sharing.before) > 0 {
+	if len(o.sharing.before) > 0 || len(o.sharing.windows) > 0 {
 		return true
 	}
 	for _, a := range o.caps {
@@ -68,15 +68,22 @@ func (s *SharedLimits) Recall(now time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.advanceLocked(now)
+	o.restoreLocked(o.sharing.windows, o.sharing.until)
 	for i := range o.sharing.before {
 		c := &o.sharing.before[i]
 		o.set.Remember(c.began, c.ended, &c.booked, &c.took)
 	}
-	o.sharing.before = nil
+	o.sharing.forget()
 	for _, a := range o.caps {
 		a.book(now, budget.MemberID{}, o.before(now, a))
 		a.recalled = true
 	}
+}
+
+// forget drops what earlier processes used.
+func (c *limitSharing) forget() {
+	c.before = nil
+	c.windows = nil
 }
 
 // Recalls reports whether earlier processes used something of the pool's budgets that counts now.

@@ -1,22 +1,117 @@
 package governor
 
-// Saved is the state of pools that no Record has. A process saves it now and then, for the next one.
+import (
+	"time"
+
+	"github.com/llmgov/llmgov/escrow/limits"
+)
+
+// Saved is the state of pools, and of limits over long times, that no Record has. A process saves it now and then, for the next one.
 type Saved struct {
 	// Shares is how pools' budgets stand between their tenants.
 	Shares []ShareState
 	// Limits are the adaptive limits that were found, by pool.
 	Limits map[string]int64
+	// Windows is what is used of tenants' limits over other times than a minute, as of At.
+	Windows []OwnerWindows
+	At      time.Time
 }
 
-// Saved copies the state of all pools.
+// OwnerWindows is what is used of the own limits of a tenant: over all pools, or in one.
+type OwnerWindows struct {
+	Tenant string
+	Pool   string `json:",omitempty"`
+	Uses   []limits.WindowUse
+}
+
+// bookedWithin is how long after its beginning, at most, a call is booked. Calls of that time before a Saved count twice after a restart, because
+// it is not known whether it has them.
+const bookedWithin = 100 * time.Millisecond
+
+// Saved copies the state of all pools and limits.
 func (g *Governor) Saved() Saved {
-	s := Saved{Shares: g.shareStates(), Limits: map[string]int64{}}
-	for _, p := range g.table.Load().inOrder.pools {
+	now := g.clock.Now()
+	s := Saved{Shares: g.shareStates(), Limits: map[string]int64{}, At: now.Round(0).Add(-bookedWithin)}
+	tb := g.table.Load()
+	for _, p := range tb.inOrder.pools {
 		p.mu.Lock()
 		if p.slots.Limiter != nil {
 			s.Limits[p.name] = p.slots.Limit()
 		}
 		p.mu.Unlock()
 	}
+	for _, v := range tb.inOrder.tenants {
+		for _, o := range v.ownLimits() {
+			o.mu.Lock()
+			o.advanceLocked(now)
+			uses := o.set.WindowUses()
+			o.mu.Unlock()
+			if len(uses) > 0 {
+				s.Windows = append(s.Windows, OwnerWindows{o.owner, o.pool, uses})
+			}
+		}
+	}
 	return s
+}
+
+// ownLimits are all of a tenant's: over all pools, and in single ones.
+func (v *tenantView) ownLimits() []*ownLimits {
+	list := []*ownLimits{v.over}
+	for _, a := range v.access {
+		for _, k := range a.chain {
+			if k.own.owner == v.name && k.own.pool != "" {
+				list = append(list, k.own)
+			}
+		}
+	}
+	return list
+}
+
+// restoreWindows books what an earlier process had used of limits over long times.
+func (tb *table) restoreWindows(now time.Time, past *Past) {
+	until := onClock(now, past.At)
+	for i := range past.Windows {
+		w := &past.Windows[i]
+		v := tb.tenants[w.Tenant]
+		if v == nil {
+			continue
+		}
+		for _, o := range v.ownLimits() {
+			if o.pool == w.Pool {
+				o.restore(now, w.onClock(now), until)
+			}
+		}
+	}
+}
+
+// onClock converts the times of a use to the clock of now.
+func (w *OwnerWindows) onClock(now time.Time) (uses []limits.WindowUse) {
+	for _, u := range w.Uses {
+		same := limits.WindowUse{Name: u.Name}
+		for _, b := range u.Bookings {
+			b.At = onClock(now, b.At)
+			same.Bookings = append(same.Bookings, b)
+		}
+		uses = append(uses, same)
+	}
+	return uses
+}
+
+// restore books what an earlier process had used until a time. Shared limits keep it for Recall.
+func (o *ownLimits) restore(now time.Time, uses []limits.WindowUse, until time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.advanceLocked(now)
+	if o.sharing != nil {
+		o.sharing.windows = uses
+		o.sharing.until = until
+		return
+	}
+	o.restoreLocked(uses, until)
+}
+
+func (o *ownLimits) restoreLocked(uses []limits.WindowUse, until time.Time) {
+	for i := range uses {
+		o.set.Restore(&uses[i], until)
+	}
 }

@@ -114,10 +114,15 @@ func (s *Set) learn(held, actual Cost, ran time.Duration) {
 // rest when it ended. Of shared limits whoever shares them out remembers it, as long as nothing is lost there.
 func (s *Set) Remember(began, ended time.Time, booked, took *Cost) {
 	for k, a := range s.accounts {
-		if a != nil {
-			kind := s.Kind(Axis(k))
-			first := min(booked[kind], took[kind], a.Limit())
+		if a == nil {
+			continue
+		}
+		kind := s.Kind(Axis(k))
+		first := min(booked[kind], took[kind], a.Limit())
+		if began.After(s.restored[k]) {
 			a.BookAt(began, first)
+		}
+		if ended.After(s.restored[k]) {
 			a.BookAt(ended, took[kind]-first)
 		}
 	}

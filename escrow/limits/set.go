@@ -15,6 +15,8 @@ type Set struct {
 	meanRun     time.Duration // a moving average; 0 before the first call has ended
 	lacksBudget func() bool   // reports whether a call would wait for a grant of a budget; may be nil
 	grants      *grants       // nil = nobody else counts against the limits
+	// restored is the time until which an account has what an earlier process had booked: see Restore.
+	restored [Timed]time.Time
 }
 
 // New returns a Set without limits. shared says that its limits are shared with other processes.

@@ -13,7 +13,8 @@
 //	                       │         │ once a second      fsync, in the background
 //	                       ▼         │ once a minute      a new segment, which begins
 //	                     Uses ───────┴──► books.db        with the calls in flight
-//	                                      └ budgets, as of the beginning of a segment
+//	                                      └ budgets, as of the beginning of a segment, and
+//	                                        the use of limits over long times, as of shortly before
 //
 //	Open: books.db ─► + segments since ─► the usage of budgets
 //	                    segments of the last two minutes ─► the rolling minute
@@ -33,6 +34,9 @@
 // Budgets are added up from the records themselves, as these are written, so that the
 // books saved at a segment's beginning and the later records are together exact. The
 // books contain nothing that is not in a record.
+//
+// The use of limits over long times is copied from the governor instead, because a sum over a window of weeks would need all records of
+// it. It counts as of its copy, and records of calls since then are added to it, so a segment is kept until a copy was made after it.
 //
 // Ages are by the wall clock, because no other clock outlives a process. If it was put
 // back, records in the future count as of now, so they count too long rather than too

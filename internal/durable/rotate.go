@@ -147,7 +147,8 @@ func (j *Journal) save(saved governor.Saved) error {
 	clear(j.unsaved)
 	var errs []error
 	for n, at := range j.closed {
-		if n < j.since && time.Since(at) > keepFor {
+		later := !saved.At.IsZero() && at.After(saved.At) // long windows have not counted all of it yet
+		if n < j.since && !later && time.Since(at) > keepFor {
 			if err := os.Remove(segmentPath(j.opt.Dir, n)); err != nil && !errors.Is(err, os.ErrNotExist) {
 				errs = append(errs, err)
 				continue

@@ -20,6 +20,7 @@ var (
 	bucketMeta, bucketUses = []byte("meta"), []byte("uses")
 	keyFormat, keySince    = []byte("format"), []byte("since")
 	keyShares, keyLimits   = []byte("shares"), []byte("limits")
+	keyWindows             = []byte("windows")
 )
 
 const (
@@ -27,6 +28,12 @@ const (
 	// lockPatience is the time that another process has to end.
 	lockPatience = 2 * time.Second
 )
+
+// windows is what was used of tenants' limits over long times, and when.
+type windows struct {
+	At      time.Time
+	Windows []governor.OwnerWindows
+}
 
 func openSaved(dir, path string) (s *saved, err error) {
 	defer damaged(path, &err)
@@ -72,6 +79,14 @@ func (s *saved) load(past *governor.Past) (since uint64, err error) {
 				return err
 			}
 		}
+		if text := meta.Get(keyWindows); text != nil {
+			var w windows
+			if err := json.Unmarshal(text, &w); err != nil {
+				return err
+			}
+			past.Windows = w.Windows
+			past.At = w.At
+		}
 		return uses.ForEach(func(k, v []byte) error {
 			who, use, err := readUse(k, v)
 			if err == nil {
@@ -96,6 +111,10 @@ func (s *saved) save(since uint64, changed map[governor.Owner]governor.Use, pool
 	if err != nil {
 		return err
 	}
+	used, err := json.Marshal(windows{pools.At, pools.Windows})
+	if err != nil {
+		return err
+	}
 	return s.db.Update(func(tx *bolt.Tx) error {
 		meta, err := tx.CreateBucketIfNotExists(bucketMeta)
 		if err != nil {
@@ -116,6 +135,7 @@ func (s *saved) save(since uint64, changed map[governor.Owner]governor.Use, pool
 			meta.Put(keySince, binary.LittleEndian.AppendUint64(nil, since)),
 			meta.Put(keyShares, shares),
 			meta.Put(keyLimits, limits),
+			meta.Put(keyWindows, used),
 		)
 	})
 }

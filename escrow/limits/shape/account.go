@@ -28,6 +28,8 @@ type Account interface {
 	Slot() int64
 	// BookAt counts what was used at a time in the past, so far as it would count still.
 	BookAt(at time.Time, amount int64)
+	// Bookings are what is booked and counts now, for BookAt of another account of the same rule. They are few, and may count a little longer there.
+	Bookings() []Booking
 	// Correct changes a booking. A refund does nothing for what counts no more; more than was booked counts as of now.
 	Correct(slot, by int64)
 	// Hold counts an amount at any time, until it is dropped.
@@ -40,6 +42,12 @@ type Account interface {
 	FullAt() time.Time
 	// Ends is when all use stops counting at once; zero if use leaves little by little.
 	Ends() time.Time
+}
+
+// Booking is an amount that is booked as of a time.
+type Booking struct {
+	At     time.Time
+	Amount int64
 }
 
 // New returns the account of a rule of which nothing is used.
@@ -59,3 +67,21 @@ type rolling struct{ escrow.Ledger }
 func (l *rolling) Reshape(Rule) {}
 
 func (l *rolling) Ends() time.Time { return time.Time{} }
+
+// together is how many slots are one Booking.
+const together = 4
+
+func (l *rolling) Bookings() (list []Booking) {
+	slots := 0
+	l.Each(func(end time.Time, amount int64) {
+		at := end.Add(-1)
+		if slots%together == 0 {
+			list = append(list, Booking{})
+		}
+		slots++
+		last := &list[len(list)-1]
+		last.At = at
+		last.Amount += amount
+	})
+	return list
+}

@@ -135,6 +135,14 @@ func (b *bucket) BookAt(at time.Time, amount int64) {
 	b.flowIn(past, amount)
 }
 
+func (b *bucket) Bookings() []Booking {
+	amount := b.Used() - b.held
+	if amount <= 0 {
+		return nil
+	}
+	return []Booking{{b.timeOf(b.now), amount}}
+}
+
 // flowIn counts an amount as of the end of the tick that begins at a time, unless there are later inflows.
 func (b *bucket) flowIn(at, amount int64) {
 	at = max(at+b.amount, b.at(b.last).at)

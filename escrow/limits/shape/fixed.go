@@ -48,6 +48,13 @@ func (f *fixed) BookAt(at time.Time, amount int64) {
 	}
 }
 
+func (f *fixed) Bookings() []Booking {
+	if f.booked <= 0 {
+		return nil
+	}
+	return []Booking{{f.startOf(f.window), f.booked}}
+}
+
 func (f *fixed) Correct(slot, by int64) {
 	if by > 0 || slot == f.window {
 		f.booked += by
