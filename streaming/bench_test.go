@@ -124,3 +124,17 @@ func BenchmarkFinder(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkBurst100 is a whole stream of 100 chunks that come at once.
+func BenchmarkBurst100(b *testing.B) {
+	piece := bytes.Join(hundred(), nil)
+	p := make([]byte, 32<<10)
+	b.ReportAllocs()
+	for b.Loop() {
+		body := NewBody(&script{pieces: [][]byte{piece}}, Options{})
+		for _, err := body.Read(p); err == nil; _, err = body.Read(p) {
+		}
+		body.Close()
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/100, "ns/chunk")
+}

@@ -113,6 +113,9 @@ func (b *Body) take(p []byte) (n int, end func(), over error) {
 	before := b.meter.Deltas()
 	for n < len(p) {
 		if len(b.out) == 0 {
+			b.skimLocked(len(p) - n)
+		}
+		if len(b.out) == 0 {
 			ev, ok := b.scan.Next()
 			if !ok {
 				break

@@ -60,6 +60,10 @@ func FuzzBody(f *testing.F) {
 		f.Add(st.in, uint16(7), uint16(st.maxEvent), st.withheld > 0)
 		f.Add(st.in[:len(st.in)*2/3], uint16(90), uint16(50), false)
 	}
+	for _, layout := range append(framed, frameless...) {
+		event := laidOut(layout, chatChunk)
+		f.Add([]byte(event+event+laidOut(layout, parts[0].data)+event), uint16(300), uint16(0), false)
+	}
 	f.Fuzz(func(t *testing.T, in []byte, step, limit uint16, withhold bool) {
 		play := func(size int, pieces ...[]byte) (out string, res Result) {
 			body := NewBody(&script{pieces: pieces}, Options{
@@ -73,6 +77,9 @@ func FuzzBody(f *testing.F) {
 			return
 		}
 		want, wantRes := play(1<<10, in)
+		if got, res := play(32<<10, inSteps(in, 0)...); got != want || res != wantRes {
+			t.Fatalf("byte by byte: %q, %+v\nat once: %q, %+v", got, res, want, wantRes)
+		}
 		for _, size := range []int{1 << 10, readSize, 32 << 10} {
 			got, res := play(size, inSteps(in, step)...)
 			if got != want || res != wantRes {

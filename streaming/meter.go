@@ -53,6 +53,16 @@ func (m *Meter) Observe(name, data []byte) Kind {
 	return m.read(name, data)
 }
 
+// skim counts the event at the beginning of in, if it is a part of the answer like the remembered one, and returns its length;
+// otherwise 0.
+func (m *Meter) skim(in []byte) int {
+	length := m.parts.skim(in)
+	if length > 0 {
+		m.deltas += m.parts.deltas
+	}
+	return length
+}
+
 // read reads an event that is not like the remembered one.
 func (m *Meter) read(name, data []byte) Kind {
 	var ch chunk

@@ -22,11 +22,36 @@ func (b *Body) observeLocked(ev Event) Kind {
 	b.countLocked()
 	b.unread = false
 	kind := b.meter.Observe(ev.Name, ev.Data)
+	if kind == Delta {
+		b.meter.parts.frame.set(ev.Raw, b.meter.parts.text)
+	}
 	if kind == UsageOnly && b.opt.WithholdUsage {
 		b.out = nil
 		b.dropLF = ev.Raw[len(ev.Raw)-1] == '\r'
 	}
 	return kind
+}
+
+// skimLocked meters the events ahead that are like the remembered one, and lets them go out, as many as begin within
+// so many bytes.
+func (b *Body) skimLocked(room int) {
+	ahead := b.scan.ahead()
+	n := 0
+	for n < room {
+		rest := ahead[n:]
+		length := b.meter.skim(rest[:min(len(rest), b.scan.maxEvent())])
+		if length == 0 {
+			break
+		}
+		n += length
+		b.countLocked()
+	}
+	if n > 0 {
+		b.out = ahead[:n]
+		b.scan.consume(b.scan.at + n)
+		b.dropLF = false
+		b.unread = false
+	}
 }
 
 // observePieceLocked meters a piece of an event that is too large to be kept.

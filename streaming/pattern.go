@@ -19,6 +19,7 @@ type pattern struct {
 	filled int           // gaps in use
 	deltas int64         // for which the chunk counts
 	unlike int           // parts in a row that this one did not match
+	frame  frame         // of the event
 }
 
 // gap is where chunks of one pattern may differ: in a string that is not empty, or in a number.
@@ -26,31 +27,37 @@ type gap struct{ start, end int }
 
 // matches returns for how many deltas a chunk counts that matches the pattern, and 0 for any other.
 func (p *pattern) matches(name, data []byte) int64 {
-	if len(p.text) == 0 || string(name) != string(p.name) {
-		return 0
-	}
-	at := 0
-	from := 0
-	for _, g := range p.gaps[:p.filled] {
-		if !bytes.HasPrefix(data[at:], p.text[from:g.start]) {
-			return 0
-		}
-		at = behindVarying(data, at+g.start-from, p.text[g.start] == '"')
-		if at < 0 {
-			return 0
-		}
-		from = g.end
-	}
-	if string(data[at:]) != string(p.text[from:]) {
+	if len(p.text) == 0 || string(name) != string(p.name) || p.end(data) != len(data) {
 		return 0
 	}
 	p.unlike = 0
 	return p.deltas
 }
 
+// end returns the index behind a chunk at the beginning of data that matches the pattern; -1 if there is none.
+func (p *pattern) end(data []byte) int {
+	at := 0
+	from := 0
+	for _, g := range p.gaps[:p.filled] {
+		if !bytes.HasPrefix(data[at:], p.text[from:g.start]) {
+			return -1
+		}
+		at = behindVarying(data, at+g.start-from, p.text[g.start] == '"')
+		if at < 0 {
+			return -1
+		}
+		from = g.end
+	}
+	if !bytes.HasPrefix(data[at:], p.text[from:]) {
+		return -1
+	}
+	return at + len(p.text) - from
+}
+
 // remember makes a pattern of a chunk that counts for so many deltas and tells nothing else.
 func (p *pattern) remember(name, data []byte, deltas int64) {
 	p.unlike++
+	p.frame.forget()
 	if p.unlike > mostUnlike || len(data) > longestPattern {
 		p.text = p.text[:0]
 		return

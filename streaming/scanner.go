@@ -84,6 +84,15 @@ func (s *Scanner) Next() (Event, bool) {
 	return s.parse(raw), true
 }
 
+// ahead returns the fed bytes that were not delivered, if they begin with an event.
+func (s *Scanner) ahead() []byte {
+	s.drop()
+	if len(s.buf) > 0 || s.over {
+		return nil
+	}
+	return s.in[s.at:]
+}
+
 // Flush returns the rest when no more bytes will come: the last event without its blank line, which may
 // also be half of one.
 func (s *Scanner) Flush() (Event, bool) {
