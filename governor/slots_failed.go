@@ -99,11 +99,15 @@ func (p *pool) restrictLocked(now time.Time, seat *seat) {
 // forgiveLocked drops all limits that failures have left.
 func (p *pool) forgiveLocked() {
 	for _, seat := range p.seats {
-		for _, f := range seat.failing {
-			p.escrow.Restrict(seat.leaf, f.upstream, 0)
-		}
-		seat.failing = nil
+		p.forgiveSeatLocked(seat)
 	}
+}
+
+func (p *pool) forgiveSeatLocked(seat *seat) {
+	for _, f := range seat.failing {
+		p.escrow.Restrict(seat.leaf, f.upstream, 0)
+	}
+	seat.failing = nil
 }
 
 // restrictionLocked is how many calls a tenant may run if failures have left it less than the pool at each upstream, and how many it does;

@@ -152,6 +152,27 @@ func TestPerTenant_Upstreams(t *testing.T) {
 	})
 }
 
+// TestPerTenant_Returns: a tenant that loses a pool, and gets it back while its calls still run there, begins anew.
+func TestPerTenant_Returns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := Config{Pools: []Pool{{Name: "p", Concurrency: 20, PerTenant: true, MaxQueue: 10}}, Tenants: []Tenant{{Name: "a", Weight: 1000}, {Name: "b", Weight: 1000}}}
+		g := must(t, cfg)
+		for _, l := range runs(t, g, "a", 4) {
+			l.Failed()
+		}
+		without := cfg
+		without.Tenants = cfg.Tenants[1:]
+		for _, c := range []Config{without, cfg} {
+			if err := g.Apply(c); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := mayRun(g, "a"); got != 20 {
+			t.Errorf("it may run %d, want 20", got)
+		}
+	})
+}
+
 // TestPerTenant_Reload: without per_tenant, nobody is held to what calls did before.
 func TestPerTenant_Reload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
