@@ -20,16 +20,17 @@ type Fleet struct {
 	own     []sample  // the last ones, for the one that leads
 	ended   int64     // calls, since the start
 	lacked  time.Time // when a call here last found no slot
+	read    reading   // of the servers, the last one here
 	known   map[string]told
 }
 
 // patience is for how long a gateway that is heard of no more is still waited for.
 const patience = 2500 * time.Millisecond
 
-// told is how much of another gateway's samples and ends of calls has been taken in.
+// told is how much of another gateway's samples, ends of calls and readings of servers has been taken in.
 type told struct {
-	samples, ended int64
-	heard          time.Time
+	samples, ended, reads int64
+	heard                 time.Time
 }
 
 // NewFleet returns a limit that begins at its least.
@@ -78,8 +79,9 @@ func (f *Fleet) Observe(now time.Time, s Sample) {
 }
 
 // Loaded takes in a load of the servers, heard of while so many calls are in flight at all gateways. The one that leads goes by
-// it: all read the same servers.
+// it, because all read the same servers, and if it reads nothing itself by what others tell.
 func (f *Fleet) Loaded(now time.Time, load Load, inFlight int64) {
+	f.read = reading{Seq: f.read.Seq + 1, InFlight: inFlight, Load: load, at: now}
 	f.limiter.Loaded(now, load, inFlight)
 }
 
@@ -155,13 +157,14 @@ func (f *Fleet) turnTo(now time.Time, others []*note) {
 // takeIn has the limiter observe the calls of others, in their order. What it has of a gateway it remembers for longer
 // than samples are told, for a gateway of a release that knows no notes may take one out of the store for a moment.
 func (f *Fleet) takeIn(now time.Time, others []*note) {
+	f.takeRead(now, others)
 	var list []sample
 	for _, o := range others {
 		before := f.known[o.ID]
 		for range min(o.Ended-before.ended, shortRun) {
 			f.limiter.Ended(time.Duration(o.Ran) * time.Millisecond)
 		}
-		f.known[o.ID] = told{max(before.samples, o.last()), o.Ended, now}
+		f.known[o.ID] = told{max(before.samples, o.last()), o.Ended, o.lastRead(before.reads), now}
 		for _, s := range o.samples {
 			if s.seq > before.samples {
 				list = append(list, s)

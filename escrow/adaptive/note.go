@@ -42,6 +42,8 @@ type note struct {
 	Ended   int64     `json:"ended"`
 	Ran     int64     `json:"ran"`
 	Samples []written `json:"samples,omitempty"`
+	// Read is its last reading of the servers; nil if it leads, or could not read them of late.
+	Read *reading `json:"read,omitempty"`
 
 	samples []sample
 }
@@ -101,6 +103,7 @@ func (f *Fleet) Tell(now time.Time) (text string, limit int64) {
 	if !f.away(now) {
 		n.Limit = f.goesBy()
 	}
+	n.Read = f.tellRead(now)
 	for _, s := range f.own {
 		if f.leads || now.Sub(s.at) > oldest || len(s.Kind.Model) > longest {
 			continue
@@ -125,6 +128,9 @@ func read(now time.Time, notes []Note) (list []*note) {
 			continue
 		}
 		at := now.Add(-x.Age)
+		if n.Read != nil {
+			n.Read.at = at.Add(-time.Duration(n.Read.Ago) * time.Microsecond)
+		}
 		for _, w := range n.Samples[:min(len(n.Samples), mostTold)] {
 			if !w.credible() {
 				continue
