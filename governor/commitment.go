@@ -78,9 +78,10 @@ func (c *commitment) end(l *Lease, u Usage, how Ending) bool {
 	p.mu.Unlock()
 	g.keepCommitment(now, p, st, spent)
 	asked := b.asked
+	price := b.price
 	g.leave(now, b, limits.Cost{}, spent, 0)
 	if g.events.listened() {
-		g.tellEnd(p, st, Event{At: now, Call: asked, Ending: how, Usage: u})
+		g.tellEnd(p, st, Event{At: now, Call: asked, Ending: how, Usage: u, MicroUSD: spent[UnitMicroUSD], Request: Request{Price: price}})
 	}
 	return true
 }

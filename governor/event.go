@@ -37,10 +37,11 @@ const (
 	EventRetried
 	EventLoaded
 	EventFailed
+	EventMoved
 )
 
 var eventNames = [...]string{
-	"", "admitted", "refused", "ended", "reloaded", "throttled", "started", "asked", "left", "progress", "drained", "overloaded", "retried", "loaded", "failed",
+	"", "admitted", "refused", "ended", "reloaded", "throttled", "started", "asked", "left", "progress", "drained", "overloaded", "retried", "loaded", "failed", "moved",
 }
 
 func (k EventKind) String() string { return eventNames[k] }
@@ -52,7 +53,7 @@ type Event struct {
 	// Call numbers the calls of a governor that is Recorded or Detailed.
 	Call uint64
 	// Request is the call. For an end it has only what the lease knows: ID, Tenant, Pool, Model,
-	// Stream and Input. For cuts it has the Pool.
+	// Stream, Input and Price. For cuts it has the Pool.
 	Request Request
 	// Waited is how long an admitted or refused call had waited.
 	Waited time.Duration
@@ -63,6 +64,14 @@ type Event struct {
 	Ending Ending
 	Usage  Usage
 	Ran    time.Duration
+	// MicroUSD is what an ended call costs in money.
+	MicroUSD int64
+	// Upstream is where a call is counted that was admitted or has moved, if the pool's upstreams have limits of their own.
+	// Upstreams are those to which it could go, by their names; none is all of them.
+	Upstream  string
+	Upstreams []string
+	// Sent says that a call that has moved counts as a request at the upstream that it has left, and Usage what it took there.
+	Sent bool
 	// Cuts are all that are in force in a pool from now on.
 	Cuts []Cut
 	// Load is that of the servers of a pool.
@@ -136,6 +145,9 @@ func (g *Governor) tellDecision(req *Request, began time.Time, l *Lease, rej *Re
 		e.Waited = rej.Waited
 		e.Refused = rej
 	}
+	if g.detailed && rej == nil {
+		e.Upstream = l.Upstream()
+	}
 	e.At = began.Add(e.Waited)
 	if g.detailed && g.line == nil && rej != nil && rej.Reason == ReasonCancelled {
 		g.report(Event{Kind: EventLeft, At: e.At, Call: req.call})
@@ -147,6 +159,6 @@ func (g *Governor) tellDecision(req *Request, began time.Time, l *Lease, rej *Re
 func (g *Governor) tellEnd(p *pool, st *leaseState, e Event) {
 	e.Kind = EventEnded
 	e.Ran = e.At.Sub(st.since)
-	e.Request = Request{ID: st.id, Tenant: st.tenant.name, Pool: p.name, Model: st.course.kind.Model, Stream: st.stream, Input: st.input}
+	e.Request = Request{ID: st.id, Tenant: st.tenant.name, Pool: p.name, Model: st.course.kind.Model, Stream: st.stream, Input: st.input, Price: e.Request.Price}
 	g.report(e)
 }

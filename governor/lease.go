@@ -120,9 +120,10 @@ func (l *Lease) endNow(u Usage, requests int64, how Ending) bool {
 		l.g.keepEnd(now, p, &st, Charge{booked, b.cost, b.spend}, Charge{cost, actual, spent})
 	}
 	asked := b.asked
+	price := b.price
 	l.g.leave(now, b, actual, spent, ran)
 	if l.g.events.listened() {
-		l.g.tellEnd(p, &st, Event{At: now, Call: asked, Ending: how, Usage: u})
+		l.g.tellEnd(p, &st, Event{At: now, Call: asked, Ending: how, Usage: u, MicroUSD: spent[UnitMicroUSD], Request: Request{Price: price}})
 	}
 	return true
 }

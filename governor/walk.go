@@ -32,7 +32,7 @@ func (g *Governor) walk(ctx context.Context, req *Request) (Lease, *Rejection) {
 		began = g.clock.Now()
 	}
 	if g.detailed {
-		g.report(Event{Kind: EventAsked, At: began, Call: req.call, Request: req.Record()})
+		g.report(Event{Kind: EventAsked, At: began, Call: req.call, Request: req.Record(), Upstreams: g.upstreamNames(req.Pool, req.Via)})
 	}
 	w := walk{g: g, ctx: ctx, req: *req, began: began, now: began}
 	rej := w.run()

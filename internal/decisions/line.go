@@ -15,16 +15,23 @@ type Line struct {
 	// Call is the number of the call in this run.
 	Call uint64 `json:"n,omitempty"`
 
-	Ask    *Ask           `json:"ask,omitempty"`
-	Waited int64          `json:"waited,omitempty"` // nanoseconds
-	Why    *Why           `json:"why,omitempty"`    // for a call admitted only because of shadow: the refusal
-	Ending string         `json:"ending,omitempty"`
-	Usage  *Usage         `json:"usage,omitempty"`
-	Output int64          `json:"output,omitempty"`
-	Pool   string         `json:"pool,omitempty"`
-	Cuts   []Cut          `json:"cuts,omitempty"`
-	Load   *governor.Load `json:"load,omitempty"`
-	Lines  uint64         `json:"lines,omitempty"` // that are lost
+	Ask    *Ask   `json:"ask,omitempty"`
+	Waited int64  `json:"waited,omitempty"` // nanoseconds
+	Why    *Why   `json:"why,omitempty"`    // for a call admitted only because of shadow: the refusal
+	Ending string `json:"ending,omitempty"`
+	// MicroUSD is what the call costs, in millionths of a dollar; absent if its model has no price.
+	MicroUSD *int64 `json:"micro_usd,omitempty"`
+	// Upstream is where the call is counted, if upstreams have limits of their own. Upstreams are those to which it could go when
+	// it moved there; none is all.
+	Upstream  string         `json:"upstream,omitempty"`
+	Upstreams []string       `json:"upstreams,omitempty"`
+	Sent      bool           `json:"sent,omitempty"` // before it moved, so that it counts as a request there
+	Usage     *Usage         `json:"usage,omitempty"`
+	Output    int64          `json:"output,omitempty"`
+	Pool      string         `json:"pool,omitempty"`
+	Cuts      []Cut          `json:"cuts,omitempty"`
+	Load      *governor.Load `json:"load,omitempty"`
+	Lines     uint64         `json:"lines,omitempty"` // that are lost
 	// Nodes are the gateways that share limits.
 	Nodes []string `json:"nodes,omitempty"`
 
@@ -51,6 +58,7 @@ const (
 	Overload  Kind = "overload" // the upstream refused the call because it lacks capacity
 	Retried   Kind = "retry"    // the call was sent again, most often to another upstream
 	Failed    Kind = "fail"     // the upstream failed the call
+	Moved     Kind = "move"     // the call is counted at another upstream from here on, and took usage of the one before
 	Loaded    Kind = "load"     // the load of a pool's servers, as they told it
 	Lost      Kind = "lost"
 	Seen      Kind = "nodes" // from here on other gateways share the limits
@@ -94,6 +102,9 @@ type Ask struct {
 	Forced      bool           `json:"forced,omitempty"`
 	BudgetsOnly bool           `json:"budgets_only,omitempty"`
 	Booked      Usage          `json:"booked,omitzero"`
+	// Upstreams are those to which the call could go, if not all; Conversation is the one to which it belongs.
+	Upstreams    []string `json:"upstreams,omitempty"`
+	Conversation uint64   `json:"conversation,omitempty"`
 }
 
 // Why is the reason of a refusal: the limit, its owner and its usage.
@@ -124,6 +135,8 @@ type Cut struct {
 	TPM   int64 `json:"tpm,omitempty"`
 	RPM   int64 `json:"rpm,omitempty"`
 	Until int64 `json:"until"`
+	// Upstream is the one that it is of, if upstreams have limits of their own.
+	Upstream string `json:"upstream,omitempty"`
 }
 
 // lineOf is the line of an event of a run that began at origin.
@@ -140,19 +153,30 @@ func lineOf(e *governor.Event, origin time.Time) Line {
 		l.Policy = policyOf(e)
 	case governor.EventAsked:
 		l.Ask = askOf(&e.Request)
+		l.Ask.Upstreams = e.Upstreams
 	case governor.EventAdmitted, governor.EventRefused:
 		l.Waited = int64(e.Waited)
 		l.Why = WhyOf(e.Refused)
+		l.Upstream = e.Upstream
 	case governor.EventEnded:
 		usage := Usage(e.Usage)
 		l.Ending = e.Ending.String()
 		l.Usage = &usage
+		if e.Request.Price != (governor.Price{}) {
+			l.MicroUSD = &e.MicroUSD
+		}
+	case governor.EventMoved:
+		usage := Usage(e.Usage)
+		l.Usage = &usage
+		l.Upstream = e.Upstream
+		l.Upstreams = e.Upstreams
+		l.Sent = e.Sent
 	case governor.EventProgress:
 		l.Output = e.Usage.Output
 	case governor.EventThrottled:
 		l.Pool = e.Request.Pool
 		for _, c := range e.Cuts {
-			l.Cuts = append(l.Cuts, Cut{c.Part, c.TPM, c.RPM, int64(c.Until.Sub(origin))})
+			l.Cuts = append(l.Cuts, Cut{Part: c.Part, TPM: c.TPM, RPM: c.RPM, Until: int64(c.Until.Sub(origin)), Upstream: c.Upstream})
 		}
 	case governor.EventLoaded:
 		l.Pool = e.Request.Pool
@@ -165,7 +189,7 @@ var kinds = map[governor.EventKind]Kind{
 	governor.EventStarted: Started, governor.EventAsked: Asked, governor.EventAdmitted: Admitted, governor.EventRefused: Refused,
 	governor.EventLeft: Left, governor.EventProgress: Progress, governor.EventEnded: Ended, governor.EventThrottled: Throttled,
 	governor.EventApplied: Applied, governor.EventDrained: Drained, governor.EventOverloaded: Overload,
-	governor.EventRetried: Retried, governor.EventLoaded: Loaded, governor.EventFailed: Failed,
+	governor.EventRetried: Retried, governor.EventMoved: Moved, governor.EventLoaded: Loaded, governor.EventFailed: Failed,
 }
 
 func policyOf(e *governor.Event) *Policy {
@@ -175,7 +199,7 @@ func policyOf(e *governor.Event) *Policy {
 func askOf(r *governor.Request) *Ask {
 	a := &Ask{
 		Request: r.ID, Tenant: r.Tenant, Pool: r.Pool, Model: r.Model, Input: r.Input, Output: r.Output, Price: r.Price,
-		Stream: r.Stream, Background: r.Background, Claim: r.Claim, Forced: r.Forced, BudgetsOnly: r.BudgetsOnly, Booked: Usage(r.Booked),
+		Stream: r.Stream, Background: r.Background, Claim: r.Claim, Forced: r.Forced, BudgetsOnly: r.BudgetsOnly, Booked: Usage(r.Booked), Conversation: r.Conversation,
 	}
 	if r.MaxWait != nil {
 		wait := int64(*r.MaxWait)
@@ -188,7 +212,7 @@ func askOf(r *governor.Request) *Ask {
 func (a *Ask) Of() governor.Request {
 	r := governor.Request{
 		ID: a.Request, Tenant: a.Tenant, Pool: a.Pool, Model: a.Model, Input: a.Input, Output: a.Output, Price: a.Price,
-		Stream: a.Stream, Background: a.Background, Claim: a.Claim, Forced: a.Forced, BudgetsOnly: a.BudgetsOnly, Booked: governor.Usage(a.Booked),
+		Stream: a.Stream, Background: a.Background, Claim: a.Claim, Forced: a.Forced, BudgetsOnly: a.BudgetsOnly, Booked: governor.Usage(a.Booked), Conversation: a.Conversation,
 	}
 	if a.MaxWait != nil {
 		wait := time.Duration(*a.MaxWait)

@@ -352,14 +352,14 @@ func TestWriter_HoldsNobodyUp(t *testing.T) {
 	}
 }
 
-// What a governor is asked for can be read again, whatever it is but the caller's own code, Via and Asked: the log does not
-// name upstreams, which have their places in the policy of the moment alone, and a recorded governor has a clock of its own.
+// What a governor is asked for can be read again, whatever it is but the caller's own code, Via and Asked: the log has the
+// names of upstreams (Ask.Upstreams), which have their places in the policy of the moment alone, and a recorded governor has a clock of its own.
 func TestAsk_IsReadAgain(t *testing.T) {
 	wait := 3 * time.Second
 	req := governor.Request{
 		Tenant: "a", Pool: "p", Model: "m", ID: "i", Input: 1, Output: 2, Price: governor.Price{Input: 3}, MaxWait: &wait,
 		Stream: true, Background: true, Claim: escrow.Claim{Key: 1<<64 - 1}, Forced: true, BudgetsOnly: true,
-		Booked: governor.Usage{Input: 4, Output: 5},
+		Booked: governor.Usage{Input: 4, Output: 5}, Conversation: 6,
 	}
 	v := reflect.ValueOf(req)
 	for i := range v.NumField() {

@@ -35,12 +35,16 @@ type Call struct {
 	Request governor.Request
 	Decided Decision
 	// Took is its usage, and Ran its duration; Ending is empty if it ran on.
-	Took     governor.Usage
-	Ran      time.Duration
-	Ending   string
-	progress []progress // and upstreams' failures
-	leftAt   int64      // 0 = never
-	lines    struct{ ask, left, end int64 }
+	Took   governor.Usage
+	Ran    time.Duration
+	Ending string
+	// Upstreams are those to which it could go, by their names; none is all. Upstream is where it was counted last.
+	Upstreams []string
+	Upstream  string
+	microUSD  *int64     // that it cost
+	progress  []progress // and upstreams' failures
+	leftAt    int64      // 0 = never
+	lines     struct{ ask, left, end int64 }
 }
 
 type progress struct {
@@ -48,6 +52,7 @@ type progress struct {
 	line   int64
 	after  time.Duration
 	output int64
+	moved  *decisions.Line // of Moved
 }
 
 // change is an event that concerns all calls: an apply, a throttle, a load of servers, or a drain.
@@ -115,7 +120,7 @@ func (r *Run) take(l *decisions.Line, line int64) {
 	r.end = max(r.end, l.At)
 	switch l.Kind {
 	case decisions.Asked:
-		c := &Call{Number: l.Call, At: l.At, Request: l.Ask.Of(), Decided: Decision{Outcome: Open}}
+		c := &Call{Number: l.Call, At: l.At, Request: l.Ask.Of(), Decided: Decision{Outcome: Open}, Upstreams: l.Ask.Upstreams}
 		c.lines.ask = line
 		for _, name := range []*string{&c.Request.Tenant, &c.Request.Pool, &c.Request.Model} {
 			*name = r.once(*name)
@@ -144,6 +149,7 @@ func (r *Run) take(l *decisions.Line, line int64) {
 	}
 	switch l.Kind {
 	case decisions.Admitted, decisions.Refused:
+		c.Upstream = l.Upstream
 		c.Decided = Decision{Outcome: Admitted, At: l.At, Waited: time.Duration(l.Waited), Why: l.Why}
 		if l.Kind == decisions.Refused {
 			c.Decided.Outcome = refusedAs(l.Why)
@@ -152,12 +158,18 @@ func (r *Run) take(l *decisions.Line, line int64) {
 	case decisions.Left:
 		c.leftAt = l.At
 		c.lines.left = line
-	case decisions.Progress, decisions.Overload, decisions.Retried, decisions.Failed:
-		c.progress = append(c.progress, progress{l.Kind, line, time.Duration(l.At - c.Decided.At), l.Output})
+	case decisions.Progress, decisions.Overload, decisions.Retried, decisions.Failed, decisions.Moved:
+		p := progress{kind: l.Kind, line: line, after: time.Duration(l.At - c.Decided.At), output: l.Output}
+		if l.Kind == decisions.Moved {
+			p.moved = l
+			c.Upstream = l.Upstream
+		}
+		c.progress = append(c.progress, p)
 	case decisions.Ended:
 		c.Took = governor.Usage(*l.Usage)
 		c.Ran = time.Duration(l.At - c.Decided.At)
 		c.Ending = l.Ending
+		c.microUSD = l.MicroUSD
 		c.lines.end = line
 		delete(r.open, l.Call)
 	}

@@ -16,6 +16,8 @@ type Policy struct {
 	// Ask is how a call of the record is asked for: it may turn the request into another,
 	// or say why it is refused before the governor is asked. nil leaves all as they are.
 	Ask func(*governor.Request) *decisions.Why
+	// Price is the price of a call of the record at an upstream, by its name; "" if that is not known. nil is as it was.
+	Price func(r *governor.Request, upstream string) governor.Price
 	// Own says that the policy is the record's, which changes when that did.
 	Own bool
 }
@@ -149,6 +151,9 @@ func (v *replay) live() error {
 func (v *replay) ask(c *replayed) {
 	req := c.Request
 	req.Forced = req.Forced || c.imposed
+	if len(c.Upstreams) > 0 {
+		req.Via = v.gov.Via(req.Pool, c.Upstreams)
+	}
 	if v.policy.Ask != nil {
 		if why := v.policy.Ask(&req); why != nil && !c.imposed {
 			c.result.Decision = Decision{Outcome: Refused, At: c.At, Why: why}
@@ -176,7 +181,7 @@ func (v *replay) change(c *change) error {
 	case decisions.Throttled:
 		var cuts []governor.Cut
 		for _, cut := range c.Cuts {
-			cuts = append(cuts, governor.Cut{Part: cut.Part, TPM: cut.TPM, RPM: cut.RPM, Until: v.clock.origin.Add(time.Duration(cut.Until))})
+			cuts = append(cuts, governor.Cut{Part: cut.Part, TPM: cut.TPM, RPM: cut.RPM, Until: v.clock.origin.Add(time.Duration(cut.Until)), Upstream: cut.Upstream})
 		}
 		v.gov.Throttle(c.Pool, cuts)
 	case decisions.Loaded:
@@ -219,19 +224,26 @@ func (v *replay) Observe(e governor.Event) {
 		how = governor.EndSettled.String()
 	default:
 		for _, p := range c.progress {
-			v.at(d.At+int64(p.after), p.line, func() error { p.tell(c.lease); return nil })
+			v.at(d.At+int64(p.after), p.line, func() error { v.tell(c, p); return nil })
 		}
 	}
 	line := c.lines.end
 	if line == 0 {
 		line = math.MaxInt64
 	}
-	v.at(d.At+int64(c.result.Ran), line, func() error { end(c.lease, how, c.result.Took); return nil })
+	v.at(d.At+int64(c.result.Ran), line, func() error { end(v.priced(c), how, c.result.Took); return nil })
 }
 
 // tell repeats the recorded events of a running call.
-func (p progress) tell(l governor.Lease) {
+func (v *replay) tell(c *replayed, p progress) {
+	l := c.lease
 	switch p.kind {
+	case decisions.Moved:
+		among := v.gov.Via(c.Request.Pool, p.moved.Upstreams)
+		if among == 0 {
+			among = math.MaxUint64
+		}
+		l.Move(among, governor.Usage(*p.moved.Usage), p.moved.Sent)
 	case decisions.Overload:
 		l.Overloaded()
 	case decisions.Retried:
@@ -241,6 +253,17 @@ func (p progress) tell(l governor.Lease) {
 	default:
 		l.Progress(p.output)
 	}
+}
+
+// priced is the lease of a call with what it cost, or costs by the policy at the upstream where it was.
+func (v *replay) priced(c *replayed) governor.Lease {
+	switch {
+	case c.Decided.Outcome != Admitted || c.microUSD == nil:
+		return c.lease
+	case v.policy.Price == nil:
+		return c.lease.Costing(*c.microUSD)
+	}
+	return c.lease.Costing(v.policy.Price(&c.Request, c.Upstream).MicroUSD(c.result.Took))
 }
 
 // end ends a lease as it was ended.

@@ -31,6 +31,23 @@ func Reroute(snap *tenants.Snapshot, req *governor.Request) (code string) {
 		return CodeModel
 	}
 	req.Pool = p.Name
+	if reach := p.Reach(t); reach != 0 {
+		req.Via = reach
+	}
 	req.Price = governor.Price(snap.DearestPrice(p, p.Reach(t), req.Model))
 	return ""
+}
+
+// PriceAt is the price of a call that was made under another policy, at an upstream of the pool that serves its model. Without the
+// name of one it is the dearest.
+func PriceAt(snap *tenants.Snapshot, req *governor.Request, upstream string) governor.Price {
+	p, ok := snap.PoolOf(req.Model)
+	if !ok {
+		return governor.Price{}
+	}
+	if upstream == "" {
+		return governor.Price(snap.DearestPrice(p, 0, req.Model))
+	}
+	price, _ := snap.PriceAt(p, upstream, req.Model)
+	return governor.Price(price)
 }
