@@ -27,10 +27,7 @@ func (g *Governor) walk(ctx context.Context, req *Request) (Lease, *Rejection) {
 	req.Input = bounded(req.Input)
 	req.Output = bounded(req.Output)
 	req.Price = req.Price.bounded()
-	began := req.Asked
-	if began.IsZero() || g.line != nil {
-		began = g.clock.Now()
-	}
+	began := g.beginning(req)
 	if g.detailed {
 		g.report(Event{Kind: EventAsked, At: began, Call: req.call, Request: req.Record(), Upstreams: g.upstreamNames(req.Pool, req.Via)})
 	}
@@ -42,6 +39,19 @@ func (g *Governor) walk(ctx context.Context, req *Request) (Lease, *Rejection) {
 		g.tellDecision(&w.req, began, &w.lease, rej)
 	}
 	return w.lease, rej
+}
+
+// justAsked is how old the time at which a call asks may be.
+const justAsked = time.Second
+
+// beginning is when a call asks: as its caller says, if that is of now by the machine's clock.
+func (g *Governor) beginning(req *Request) time.Time {
+	if g.line == nil && !req.Asked.IsZero() {
+		if age := time.Since(req.Asked); age >= 0 && age <= justAsked {
+			return req.Asked
+		}
+	}
+	return g.clock.Now()
 }
 
 // run walks until the call is decided.
