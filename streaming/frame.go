@@ -35,19 +35,3 @@ func (f *frame) set(event, chunk []byte) {
 	f.before = append(f.before[:0], before...)
 	f.behind = append(f.behind[:0], behind...)
 }
-
-// skim returns the length of the event at the beginning of in, if it is the remembered one but for the text of its chunk;
-// otherwise 0.
-func (p *pattern) skim(in []byte) int {
-	f := &p.frame
-	if len(f.behind) == 0 || !bytes.HasPrefix(in, f.before) {
-		return 0
-	}
-	in = in[len(f.before):]
-	end := p.end(in)
-	if end < 0 || !bytes.HasPrefix(in[end:], f.behind) || bytes.IndexByte(in[:end], '\n') >= 0 || bytes.IndexByte(in[:end], '\r') >= 0 {
-		return 0
-	}
-	p.unlike = 0
-	return len(f.before) + end + len(f.behind)
-}

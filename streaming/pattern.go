@@ -54,6 +54,22 @@ func (p *pattern) end(data []byte) int {
 	return at + len(p.text) - from
 }
 
+// skim returns the length of the event at the beginning of in, if it is the remembered one but for the text of its chunk;
+// otherwise 0.
+func (p *pattern) skim(in []byte) int {
+	f := &p.frame
+	if len(f.behind) == 0 || !bytes.HasPrefix(in, f.before) {
+		return 0
+	}
+	in = in[len(f.before):]
+	end := p.end(in)
+	if end < 0 || !bytes.HasPrefix(in[end:], f.behind) || bytes.IndexByte(in[:end], '\n') >= 0 || bytes.IndexByte(in[:end], '\r') >= 0 {
+		return 0
+	}
+	p.unlike = 0
+	return len(f.before) + end + len(f.behind)
+}
+
 // remember makes a pattern of a chunk that counts for so many deltas and tells nothing else.
 func (p *pattern) remember(name, data []byte, deltas int64) {
 	p.unlike++
