@@ -92,7 +92,7 @@ func (p *Pool) Force(now time.Time, c Call, owes bool) Handle {
 		e.forced = true
 		e.virtual = 0
 	}
-	if _, _, ok := p.place(now, &e, 0); !ok {
+	if !p.place(now, &e, 0) {
 		e.upstream = e.via.first()
 	}
 	return p.admit(now, &e, -1)

@@ -52,8 +52,8 @@ func (p *Pool) Pump(now time.Time, out []Handle) []Handle {
 			p.passed = everywhere
 			return out
 		}
-		lacks, at, ok := p.place(now, e, p.passed)
-		if !ok {
+		if !p.place(now, e, p.passed) {
+			lacks, at := p.lackThere(now, e)
 			p.blocked = lacks
 			p.wakeAt(at)
 			if p.passOver(e) {

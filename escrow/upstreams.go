@@ -102,25 +102,31 @@ func (p *Pool) finds(now time.Time, e *entry) (Axis, bool) {
 	if !ok {
 		return lacks, false
 	}
-	lacks, _, ok = p.place(now, e, 0)
-	return lacks, ok
+	if !p.place(now, e, 0) {
+		lacks, _ = p.lackThere(now, e)
+		return lacks, false
+	}
+	return lacks, true
 }
 
-// place finds the upstream for a call, of those that it may use without some; else, the axis that it lacks, and when there
-// may be room (Upstreams.Lack).
-func (p *Pool) place(now time.Time, e *entry, without Mask) (lacks Axis, at time.Time, ok bool) {
+// place finds the upstream for a call, of those that it may use without some. It reports false if none of them has room: see lackThere.
+func (p *Pool) place(now time.Time, e *entry, without Mask) bool {
 	if p.upstreams == nil {
-		return Slots, time.Time{}, true
+		return true
 	}
 	among := p.openTo(e)
 	upstream, ok := p.upstreams.Choose(now, among&^without, e.cost, e.of)
 	if !ok {
 		p.noteFull(among)
-		lacks, at = p.upstreams.Lack(now, among, e.cost)
-		return lacks, at, false
+		return false
 	}
 	e.upstream = upstream
-	return Slots, time.Time{}, true
+	return true
+}
+
+// lackThere is the axis that a call lacks at its upstreams, and when there may be room (Upstreams.Lack).
+func (p *Pool) lackThere(now time.Time, e *entry) (lacks Axis, at time.Time) {
+	return p.upstreams.Lack(now, p.openTo(e), e.cost)
 }
 
 // beside reports whether a new call that fits takes nothing from those that wait: all of these wait for
@@ -129,6 +135,5 @@ func (p *Pool) beside(now time.Time, e *entry) bool {
 	if p.upstreams == nil || p.passed == everywhere || p.parked && e.class == background {
 		return false
 	}
-	_, _, ok := p.place(now, e, p.passed)
-	return ok
+	return p.place(now, e, p.passed)
 }
