@@ -122,3 +122,36 @@ events: [{at: 20s, crash: dies, for: 10m}]
 		t.Errorf("in ten seconds %d calls are begun, %d run and %d wait at the server; want 4 each second", begun, w.server.running, len(w.server.queue))
 	}
 }
+
+// TestNodes_Slots: nodes never use more slots than there are, also when one is cut off from the store, whose calls run on, and another
+// crashes. What is left of the nodes uses them all.
+func TestNodes_Slots(t *testing.T) {
+	t.Parallel()
+	w := worldOf(t, `
+duration: 3m
+pool: {tpm: 0, concurrency: 20}
+nodes: {near: 1ms, far: 50ms, dies: 20ms}
+service: 5s
+tenants: [{name: a, load: {kind: open, requests_per_second: 8}}]
+events:
+  - {at: 60s, partition: far, for: 30s}
+  - {at: 120s, crash: dies, for: 30s}
+`)
+	for _, c := range []struct {
+		when     string
+		from, to time.Duration
+	}{
+		{"with three nodes", 30 * time.Second, 60 * time.Second},
+		{"while one is cut off", 75 * time.Second, 90 * time.Second},
+		{"with three again", 95 * time.Second, 120 * time.Second},
+		{"after one has crashed", 150 * time.Second, 3 * time.Minute},
+	} {
+		mean, most := w.inFlight(c.from, c.to)
+		if mean < 19 || most > 20 {
+			t.Errorf("%s %.1f calls run in the mean and %d at most, want 19 to 20", c.when, mean, most)
+		}
+	}
+	if most := mostRunning(&w.trace, nil); most > 20 {
+		t.Errorf("%d calls run at once with 20 slots", most)
+	}
+}

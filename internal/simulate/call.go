@@ -223,6 +223,9 @@ func (w *world) use(c *call, inAll int64) {
 
 // produced is how much output has come by now.
 func (w *world) produced(c *call) int64 {
+	if c.served < c.started { // it waits at the server
+		return 0
+	}
 	flowing := w.now - c.served - c.firstToken
 	if flowing <= 0 || c.speed <= 0 {
 		return 0

@@ -69,7 +69,7 @@ func (d *desk) lose() {
 func (w *world) grantSlots(s *site, r *parts.Reply) {
 	d := s.desk
 	now := w.clock()
-	if !d.holder.Answered(now, r) {
+	if !d.asked || !d.holder.Answered(now, r) { // it is late
 		return
 	}
 	d.asked = false
