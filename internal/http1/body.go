@@ -51,7 +51,7 @@ func (x *exchange) Close() error {
 func (x *exchange) end(err error) {
 	cancelled := !x.unwatch()
 	if cancelled && err != io.EOF && err != http.ErrBodyReadAfterClose {
-		err = context.Cause(x.request.Context())
+		err = context.Cause(x.ctx)
 	}
 	x.ended = err
 	if err == io.EOF && !cancelled && !x.last && x.reader.Buffered() == 0 && x.allSent() {

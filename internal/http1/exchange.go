@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// exchange is a request on a connection, and the body of its answer.
+// exchange is a request on a connection, and the body of its answer. Streams last, so it does not hold the request.
 type exchange struct {
 	conn    *conn
 	of      *Transport
-	request *http.Request
-	unwatch func() bool // ends the watch of the request's context
+	ctx     context.Context
+	unwatch func() bool // ends the watch of the context
 	reader  *bufio.Reader
 	body    io.Reader // as net/http parses it
 	last    bool      // the connection serves no other request
@@ -39,25 +39,25 @@ const readerBuffer = 4 << 10
 var readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, readerBuffer) }}
 
 // do sends the request, and returns its answer as soon as its head is there.
-func (x *exchange) do() (*http.Response, error) {
-	r := x.request
-	x.unwatch = context.AfterFunc(r.Context(), func() { _ = x.conn.Close() })
+func (x *exchange) do(r *http.Request) (*http.Response, error) {
+	x.unwatch = context.AfterFunc(x.ctx, func() { _ = x.conn.Close() })
 	x.reader = readers.Get().(*bufio.Reader)
 	x.reader.Reset(x.conn)
 	if sendsInline(r) {
-		x.send()
+		x.send(r)
 		if x.sendErr != nil && x.sent == 0 {
 			return nil, x.fail(x.sendErr)
 		}
 		x.awaitHead()
 	} else {
 		x.wrote = make(chan struct{})
-		go x.sendBeside() // ends at the latest when the connection is closed
+		go x.sendBeside(r) // ends at the latest when the connection is closed
 	}
-	resp, err := x.readHead()
+	resp, err := x.readHead(r)
 	if err != nil {
 		return nil, x.fail(err)
 	}
+	resp.Request = nil
 	x.last = resp.Close || r.Close || resp.StatusCode < 200
 	if resp.Body == http.NoBody {
 		_ = x.endRead(io.EOF)
@@ -76,9 +76,9 @@ func sendsInline(r *http.Request) bool {
 }
 
 // send writes the request with its body, and closes that.
-func (x *exchange) send() {
+func (x *exchange) send(r *http.Request) {
 	s := newSender(x.conn.Conn)
-	err := x.request.Write(s)
+	err := r.Write(s)
 	if err == nil {
 		err = s.flushFrom(1)
 	}
@@ -90,8 +90,8 @@ func (x *exchange) send() {
 	s.release()
 }
 
-func (x *exchange) sendBeside() {
-	x.send()
+func (x *exchange) sendBeside(r *http.Request) {
+	x.send(r)
 	close(x.wrote)
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -112,11 +112,11 @@ func (x *exchange) awaitHead() {
 }
 
 // readHead reads the head of the answer, and skips interim ones. All of them together are bounded.
-func (x *exchange) readHead() (*http.Response, error) {
+func (x *exchange) readHead(r *http.Request) (*http.Response, error) {
 	c := x.conn
 	c.headLeft = x.of.MaxResponseHeaderBytes
 	for {
-		resp, err := http.ReadResponse(x.reader, x.request)
+		resp, err := http.ReadResponse(x.reader, r)
 		switch {
 		case err != nil:
 			return nil, err
@@ -152,8 +152,7 @@ func (x *exchange) fail(err error) error {
 
 // again returns the request for another connection if its own was a kept one, which the server closed just then; nil if the
 // request may have arrived, and must not do so twice.
-func (x *exchange) again() *http.Request {
-	r := x.request
+func (x *exchange) again(r *http.Request) *http.Request {
 	empty := r.Body == nil || r.Body == http.NoBody
 	safe := empty && (r.Method == http.MethodGet || r.Method == http.MethodHead)
 	heard := x.conn.headLeft < x.of.MaxResponseHeaderBytes

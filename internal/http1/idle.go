@@ -11,7 +11,7 @@ import (
 type idle struct {
 	mu    sync.Mutex
 	hosts map[string][]*conn // each list from the oldest to the latest
-	sweep *time.Timer        // closes the oldest; nil if there are none
+	sweep *time.Timer        // closes the oldest; nil if there are none for it
 }
 
 // take returns a connection that is there still, and on which the server has sent nothing; nil if there is none.
@@ -62,31 +62,15 @@ func (i *idle) put(c *conn, perHost int, most time.Duration) bool {
 	return true
 }
 
-// closeOld closes the connections that have waited for too long, and comes back for the others.
+// closeOld closes the connections that have waited for too long, and comes back when the next one has.
 func (i *idle) closeOld(most time.Duration) {
-	i.mu.Lock()
 	now := time.Now()
-	next := time.Duration(0)
-	var old []*conn
-	for host, list := range i.hosts {
-		n := 0
-		for n < len(list) && now.Sub(list[n].since) >= most {
-			n++
-		}
-		old = append(old, list[:n]...)
-		if n == len(list) {
-			delete(i.hosts, host)
-			continue
-		}
-		i.hosts[host] = slices.Clone(list[n:])
-		left := most - now.Sub(list[n].since)
-		if next == 0 || left < next {
-			next = left
-		}
-	}
-	i.sweep = nil
-	if next > 0 {
-		i.sweep = time.AfterFunc(next, func() { i.closeOld(most) })
+	i.mu.Lock()
+	old, next := i.removeLocked(now.Add(-most))
+	if next.IsZero() {
+		i.sweep = nil
+	} else {
+		i.sweep.Reset(next.Add(most).Sub(now))
 	}
 	i.mu.Unlock()
 	closeConns(old)
@@ -94,17 +78,27 @@ func (i *idle) closeOld(most time.Duration) {
 
 func (i *idle) closeAll() {
 	i.mu.Lock()
-	var all []*conn
-	for _, list := range i.hosts {
-		all = append(all, list...)
-	}
-	i.hosts = nil
-	if i.sweep != nil {
-		i.sweep.Stop()
-		i.sweep = nil
-	}
+	all, _ := i.removeLocked(time.Now())
 	i.mu.Unlock()
 	closeConns(all)
+}
+
+// removeLocked takes out the connections that have waited since then or longer. next is since when the one after them has;
+// zero if there is none.
+func (i *idle) removeLocked(then time.Time) (old []*conn, next time.Time) {
+	for host, list := range i.hosts {
+		n := 0
+		for n < len(list) && !list[n].since.After(then) {
+			n++
+		}
+		old = append(old, list[:n]...)
+		list = slices.Delete(list, 0, n)
+		i.hosts[host] = list
+		if len(list) > 0 && (next.IsZero() || list[0].since.Before(next)) {
+			next = list[0].since
+		}
+	}
+	return old, next
 }
 
 func closeConns(list []*conn) {

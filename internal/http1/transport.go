@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptrace"
+	"strings"
 )
 
 // Transport is an http.RoundTripper. Its settings are those of the net/http Transport in it, which must not change once
@@ -43,7 +44,8 @@ func (t *Transport) CloseIdleConnections() {
 	t.Transport.CloseIdleConnections()
 }
 
-// RoundTrip implements http.RoundTripper. Reading the request's body must not block: it has to be in memory.
+// RoundTrip implements http.RoundTripper. Reading the request's body must not block: it has to be in memory. The answer does
+// not say to which request it is, so that the stream of an answer keeps nothing of that in memory.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !t.carries(r) {
 		return t.Transport.RoundTrip(r)
@@ -58,12 +60,12 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 			closeBody(r)
 			return nil, err
 		}
-		x := &exchange{conn: c, of: t, request: r}
-		resp, err := x.do()
+		x := &exchange{conn: c, of: t, ctx: r.Context()}
+		resp, err := x.do(r)
 		if err == nil {
 			return resp, nil
 		}
-		r = x.again()
+		r = x.again(r)
 		if r == nil {
 			return nil, err
 		}
@@ -73,39 +75,25 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 // carries reports whether a request goes by HTTP/1.1 without TLS, straight to its host, and ends with its answer. What
 // is no valid request is left to net/http, which says why.
 func (t *Transport) carries(r *http.Request) bool {
-	if r.URL == nil || r.URL.Scheme != "http" || !plainHost(r.URL.Host) || !plainMethod(r.Method) {
+	switch {
+	case r.URL == nil || r.URL.Scheme != "http" || r.URL.Host == "" || r.Header == nil:
 		return false
-	}
-	if r.Header == nil || r.Header["Upgrade"] != nil || r.Header["Expect"] != nil {
+	case !plain(r.URL.Host) || !plain(r.Method):
 		return false
-	}
-	if t.Protocols != nil && !t.Protocols.HTTP1() {
+	case r.Header["Upgrade"] != nil || r.Header["Expect"] != nil:
 		return false
-	}
-	if t.Proxy == nil {
+	case t.Protocols != nil && !t.Protocols.HTTP1():
+		return false
+	case t.Proxy == nil:
 		return true
 	}
 	proxy, err := t.Proxy(r)
 	return proxy == nil && err == nil
 }
 
-// plainHost reports whether a host need not be encoded.
-func plainHost(host string) bool {
-	for i := range len(host) {
-		if host[i] >= 0x80 {
-			return false
-		}
-	}
-	return host != ""
-}
-
-func plainMethod(method string) bool {
-	for i := range len(method) {
-		if method[i] < 'A' || method[i] > 'Z' {
-			return false
-		}
-	}
-	return method != ""
+// plain reports whether a name may stand in a head as it is.
+func plain(name string) bool {
+	return !strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r >= 0x7f })
 }
 
 // connect returns a kept connection to the request's host, or else a new one.
