@@ -2,6 +2,7 @@ package governor
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -18,17 +19,19 @@ func (c *countedClock) Now() time.Time {
 
 // A caller that has just read the clock spares the governor from reading it.
 func TestAcquire_BelievesWhenItIsAsked(t *testing.T) {
-	clock := &countedClock{}
-	g := must(t, Config{Clock: clock, Pools: []Pool{{Name: "p", TPM: 1000}}, Tenants: []Tenant{{Name: "a", Weight: 1000}}})
-	for asked, want := range map[time.Time]int{{}: 1, time.Now(): 0} {
-		before := clock.reads
-		lease, rej := g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", Input: 1, Asked: asked})
-		if rej != nil {
-			t.Fatal(rej)
+	synctest.Test(t, func(t *testing.T) { // in which no timer of the governor reads the clock meanwhile
+		clock := &countedClock{}
+		g := must(t, Config{Clock: clock, Pools: []Pool{{Name: "p", TPM: 1000}}, Tenants: []Tenant{{Name: "a", Weight: 1000}}})
+		for asked, want := range map[time.Time]int{{}: 1, time.Now(): 0} {
+			before := clock.reads
+			lease, rej := g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", Input: 1, Asked: asked})
+			if rej != nil {
+				t.Fatal(rej)
+			}
+			if got := clock.reads - before; got != want {
+				t.Errorf("asked at %v: the clock was read %d times, %d is right", asked, got, want)
+			}
+			lease.Release()
 		}
-		if got := clock.reads - before; got != want {
-			t.Errorf("asked at %v: the clock was read %d times, %d is right", asked, got, want)
-		}
-		lease.Release()
-	}
+	})
 }
