@@ -6,13 +6,13 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/llmgov/llmgov/internal/e2e/harness/sockets"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -229,9 +229,7 @@ func TestInput_PromptBeyondThePool(t *testing.T) {
 }
 
 func TestInput_UpstreamUnreachable(t *testing.T) {
-	closed := httptest.NewServer(http.NotFoundHandler())
-	closed.Close()
-	s := sockets.New(t, sockets.World{BaseURL: closed.URL + "/v1"})
+	s := sockets.New(t, sockets.World{BaseURL: fmt.Sprintf("http://127.0.0.1:%d/v1", testkit.Port(t))}) // where nobody listens
 	for _, body := range []string{sockets.Chat(``), sockets.Chat(`,"stream":true`)} {
 		e := s.Post("/v1/chat/completions", body).WantProblem(t, http.StatusBadGateway, "upstream_error")
 		if strings.Contains(e.Error.Message, "127.0.0.1") {
@@ -386,10 +384,8 @@ func TestInput_PlainAnswerCutOff(t *testing.T) {
 
 func TestInput_MessagesDialect(t *testing.T) {
 	const body = `{"model":"claude","max_tokens":10,"messages":[{"role":"user","content":"x"}]}`
-	closed := httptest.NewServer(http.NotFoundHandler())
-	closed.Close()
 	s := sockets.New(t, sockets.World{
-		BaseURL: closed.URL,
+		BaseURL: fmt.Sprintf("http://127.0.0.1:%d", testkit.Port(t)), // where nobody listens
 		Pool: sockets.Pool(func(p *tenants.Pool) {
 			p.Models = []string{"claude", "opus"}
 			p.TPM = 100_000
