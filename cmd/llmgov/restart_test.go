@@ -49,14 +49,7 @@ func restartConfig(t *testing.T, dir, upstream, limits string, kept bool) string
 // startMock starts the simulated model server with limits of its own.
 func startMock(t *testing.T, args ...string) (url string) {
 	t.Helper()
-	_, url = startMockAt(t, 0, args...)
-	return url
-}
-
-// startMockAt starts a mock at a port, and waits until it listens.
-func startMockAt(t *testing.T, port int, args ...string) (p *process, url string) {
-	t.Helper()
-	p, err := launch(t.TempDir(), []string{"PATH=" + os.Getenv("PATH")}, append([]string{"mock", "--listen", fmt.Sprint("127.0.0.1:", port)}, args...)...)
+	p, err := launch(t.TempDir(), []string{"PATH=" + os.Getenv("PATH")}, append([]string{"mock", "--listen", "127.0.0.1:0"}, args...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +64,7 @@ func startMockAt(t *testing.T, port int, args ...string) (p *process, url string
 	}); err != nil {
 		t.Fatal(err)
 	}
-	return p, url
+	return url
 }
 
 type mockStats struct {

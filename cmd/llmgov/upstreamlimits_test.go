@@ -2,51 +2,66 @@ package main
 
 import (
 	"fmt"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/llmgov/llmgov/internal/mock"
 	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/internal/testkit/redistest"
 )
 
-// limitedMock is a provider with limits of its own, which can die and come back.
+// limitedMock is a provider with limits of its own, whose connections can die while it goes on counting.
 type limitedMock struct {
-	t    *testing.T
-	args []string
-	port int
-	url  string
-	proc *process
-
-	slots   int64 // how many calls may run at once; 0 is any number
-	refused int64 // before it died last
+	t     *testing.T
+	mock  *mock.Server
+	slots int64 // how many calls may run at once; 0 is any number
+	port  int
+	serve *http.Server
 }
 
-func newLimitedMock(t *testing.T, args ...string) *limitedMock {
-	m := &limitedMock{t: t, args: args, port: testkit.Port(t)}
+func newLimitedMock(t *testing.T, config mock.Config, slots int64) *limitedMock {
+	t.Helper()
+	counts, err := mock.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &limitedMock{t: t, mock: counts, slots: slots, port: testkit.Port(t)}
 	m.restart()
+	t.Cleanup(m.kill)
 	return m
 }
 
-func (m *limitedMock) restart() {
-	m.proc, m.url = startMockAt(m.t, m.port, m.args...)
+func (m *limitedMock) url() string {
+	return fmt.Sprintf("http://127.0.0.1:%d", m.port)
 }
 
-// kill ends it. Once it is restarted, it counts the tokens of its minute anew.
+func (m *limitedMock) restart() {
+	m.t.Helper()
+	listener, err := net.Listen("tcp", strings.TrimPrefix(m.url(), "http://"))
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	m.serve = &http.Server{Handler: m.mock}
+	go func() { _ = m.serve.Serve(listener) }()
+}
+
 func (m *limitedMock) kill() {
-	m.refused += statsOf(m.t, m.url).Refused
-	m.proc.kill()
+	_ = m.serve.Close()
 }
 
 // rests waits until it has noticed that the callers have left.
 func (m *limitedMock) rests() {
 	m.t.Helper()
 	err := poll(func() error {
-		if running := statsOf(m.t, m.url).Running; running > 0 {
-			return fmt.Errorf("%d calls run at %s", running, m.url)
+		if running := m.mock.Stats().Running; running > 0 {
+			return fmt.Errorf("%d calls run at %s", running, m.url())
 		}
 		return nil
 	})
@@ -55,21 +70,26 @@ func (m *limitedMock) rests() {
 	}
 }
 
-// admitted is how many calls it has let in since it began. It fails the test if it has refused any, or if more ran at once than may.
+// admitted is how many calls it has let in. It fails the test if it has refused any, or if more ran at once than may.
 func (m *limitedMock) admitted(when string) int64 {
 	m.t.Helper()
-	s := statsOf(m.t, m.url)
-	if refused := m.refused + s.Refused; refused > 0 {
-		m.t.Fatalf("%s: %s has refused %d calls", when, m.url, refused)
+	s := m.mock.Stats()
+	if s.Refused > 0 {
+		m.t.Fatalf("%s: %s has refused %d calls", when, m.url(), s.Refused)
 	}
-	if m.slots > 0 && s.Peak > m.slots {
-		m.t.Fatalf("%s: at %s %d calls ran at once, %d may", when, m.url, s.Peak, m.slots)
+	if m.slots > 0 && s.PeakRunning > m.slots {
+		m.t.Fatalf("%s: at %s %d calls ran at once, %d may", when, m.url(), s.PeakRunning, m.slots)
 	}
 	return s.Admitted
 }
 
 // limitedFleet is three gateways that share two providers with limits of their own through Redis.
-func limitedFleet(t *testing.T, provisioned, onDemand *limitedMock, limits [2]string) *fleet {
+type limitedFleet struct {
+	*fleet
+	mocks []*limitedMock
+}
+
+func newLimitedFleet(t *testing.T, provisioned, onDemand *limitedMock, limits [2]string) *limitedFleet {
 	t.Helper()
 	server := redistest.New(t)
 	f := newFleet(t, 0, "p", "tpm", sharedLimit, "memory") // for its tenants
@@ -81,7 +101,7 @@ pools:
     max_queue: 100
     expect_nodes: 3
 store: %q
-`, provisioned.url+"/v1", onDemand.url+"/v1", limits[0], limits[1], server.URL())
+`, provisioned.url()+"/v1", onDemand.url()+"/v1", limits[0], limits[1], server.URL())
 	if err := os.WriteFile(filepath.Join(f.dir, "llmgov.yaml"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -91,75 +111,88 @@ store: %q
 		starting.Go(func() { f.gateways[i] = f.start(i) })
 	}
 	starting.Wait()
-	return f
+	return &limitedFleet{fleet: f, mocks: []*limitedMock{provisioned, onDemand}}
 }
 
 // Neither provider ever refuses a call, and what is provisioned is used before what is on demand.
 func TestUpstreamLimits_Redis(t *testing.T) {
 	testkit.Long(t, "fills a limit in real time")
 	t.Parallel()
-	provisioned := newLimitedMock(t, "--tpm=30000", "--output-tokens=480")
-	onDemand := newLimitedMock(t, "--tpm=120000", "--output-tokens=480")
-	f := limitedFleet(t, provisioned, onDemand, [2]string{"tpm: 30000", "tpm: 120000"})
-	var first, spare mockStats
+	provisioned := newLimitedMock(t, mock.Config{TPM: 30_000, OutputTokens: 480}, 0)
+	onDemand := newLimitedMock(t, mock.Config{TPM: 120_000, OutputTokens: 480}, 0)
+	f := newLimitedFleet(t, provisioned, onDemand, [2]string{"tpm: 30000", "tpm: 120000"})
+	var first, spare mock.Stats
 	// The pool lets 2,500 tokens go in a second. If they went to both by their limits, it would take 54 s.
 	took := f.floodUntil(f.gateways, 45*time.Second, func() bool {
-		first = statsOf(t, provisioned.url)
-		spare = statsOf(t, onDemand.url)
+		first = provisioned.mock.Stats()
+		spare = onDemand.mock.Stats()
 		return first.WindowTokensPeak >= 27_000 && spare.Admitted > 0
 	})
 	t.Logf("of 30,000 and 120,000 tokens a minute %d and %d were used in %v", first.WindowTokensPeak, spare.WindowTokensPeak, took)
 	if first.WindowTokensPeak < 27_000 || spare.Admitted == 0 || spare.WindowTokensPeak > 2*first.WindowTokensPeak {
 		t.Error("what is provisioned was not used before what is on demand, or nothing beyond it")
 	}
-	f.gateways[0].kill()
-	f.flood(f.gateways[1:], 5*time.Second)
-	provisioned.admitted("after one gateway died")
-	if onDemand.admitted("after one gateway died") == spare.Admitted {
-		t.Error("after one gateway died no call was served")
+	f.killInTurn(onDemand) // what is provisioned is full
+}
+
+// Of two providers with limits on calls at once and in a minute neither ever has more, also when each gateway and each provider
+// is killed under load and comes back.
+func TestUpstreamLimits_KilledInTurn(t *testing.T) {
+	testkit.Long(t, "kills five servers in turn")
+	t.Parallel()
+	config := mock.Config{FirstToken: 50 * time.Millisecond, RPM: 6000}
+	provisioned := newLimitedMock(t, config, 6)
+	onDemand := newLimitedMock(t, config, 24)
+	f := newLimitedFleet(t, provisioned, onDemand, [2]string{"concurrency: 6, rpm: 6000", "concurrency: 24, rpm: 6000"})
+	f.during("the beginning", func() {}, provisioned, onDemand)
+	f.killInTurn(provisioned, onDemand)
+	f.during("the death of what is provisioned", provisioned.kill, onDemand)
+	f.during("its return", provisioned.restart, provisioned, onDemand)
+	f.during("the death of what is on demand", onDemand.kill, provisioned)
+	f.during("its return", onDemand.restart, provisioned, onDemand)
+}
+
+// killInTurn kills each gateway under load, and starts it again. Afterwards there are calls at these providers.
+func (f *limitedFleet) killInTurn(at ...*limitedMock) {
+	f.t.Helper()
+	for i, victim := range f.gateways {
+		f.during(fmt.Sprint("the death of gateway ", i), victim.kill, at...)
+		f.gateways[i] = f.start(i)
+		f.during(fmt.Sprint("the return of gateway ", i), func() {}, at...)
 	}
 }
 
-// Gateways and providers are killed in turn, and come back. Neither provider ever refuses a call, and there are
-// always calls at those that are left.
-func TestUpstreamLimits_KilledInTurn(t *testing.T) {
-	testkit.Long(t, "kills five processes in turn")
-	t.Parallel()
-	provisioned := newLimitedMock(t, "--first-token=50ms")
-	provisioned.slots = 6
-	onDemand := newLimitedMock(t, "--first-token=50ms")
-	onDemand.slots = 24
-	f := limitedFleet(t, provisioned, onDemand, [2]string{"concurrency: 6", "concurrency: 24"})
-	served := func(when string, gateways []*process, mocks ...*limitedMock) {
-		t.Helper()
-		before := map[*limitedMock]int64{}
-		for _, m := range mocks {
-			before[m] = m.admitted(when)
+// during has something happen while all gateways are asked for calls. Afterwards each of these providers gets 20 more.
+func (f *limitedFleet) during(event string, happen func(), at ...*limitedMock) {
+	f.t.Helper()
+	var before []int64
+	after := func() (more []int64) {
+		for i, m := range at {
+			more = append(more, m.admitted(event)-before[i])
 		}
-		took := f.floodUntil(gateways, time.Minute, func() bool {
-			return !slices.ContainsFunc(mocks, func(m *limitedMock) bool { return m.admitted(when) < before[m]+20 })
-		})
-		t.Logf("%s: 20 calls at each provider that is left in %v", when, took)
-		for _, m := range mocks {
-			m.rests()
-			if n := m.admitted(when) - before[m]; n < 20 {
-				t.Errorf("%s: %s had %d calls in %v", when, m.url, n, took)
+		return more
+	}
+	looks := 0
+	took := f.floodUntil(f.gateways, time.Minute, func() bool {
+		looks++
+		switch looks {
+		case 1: // the calls begin
+			return false
+		case 2:
+			happen()
+			for _, m := range at {
+				before = append(before, m.admitted(event))
 			}
+			return false
 		}
+		return slices.Min(after()) >= 20
+	})
+	f.t.Logf("%s: 20 calls at each provider in %v", event, took)
+	if more := after(); slices.Min(more) < 20 {
+		f.t.Errorf("%s: the providers had %d calls in %v", event, more, took)
 	}
-	served("at first", f.gateways, provisioned, onDemand)
-	for i := range f.gateways {
-		f.gateways[i].kill()
-		served(fmt.Sprintf("while gateway %d was dead", i), slices.Concat(f.gateways[:i], f.gateways[i+1:]), provisioned, onDemand)
-		f.gateways[i] = f.start(i)
-		served(fmt.Sprintf("after gateway %d came back", i), f.gateways, provisioned, onDemand)
+	for _, m := range f.mocks {
+		m.rests()
+		m.admitted(event)
 	}
-	provisioned.kill()
-	served("while what is provisioned was dead", f.gateways, onDemand)
-	provisioned.restart()
-	served("after what is provisioned came back", f.gateways, provisioned, onDemand)
-	onDemand.kill()
-	served("while what is on demand was dead", f.gateways, provisioned)
-	onDemand.restart()
-	served("after what is on demand came back", f.gateways, provisioned, onDemand)
 }
