@@ -89,12 +89,12 @@ func (c *call) outgoing() *http.Request {
 		renamed := c.renamed(t)
 		out.Body = renamed.open(&c.memory)
 		out.ContentLength = renamed.size()
-	case c.memory.Reused() && (t.up.Address.Base.Scheme == "http" || len(c.body) > mostCloned):
+	case len(c.body) > 0 && t.up.Address.Base.Scheme == "http", c.memory.Reused() && len(c.body) > mostCloned:
 		out.Body = c.memory.Open(c.body)
 		out.ContentLength = int64(len(c.body))
 	case len(c.body) > 0:
-		// Of a kind that the transport knows to be in memory, so that it leaves along
-		// with the headers in one write, also with TLS. The transport may read it after the handler
+		// Of a kind that net/http knows to be in memory, so that it leaves along
+		// with the headers in one write through TLS, too. The transport may read it after the handler
 		// has returned, so its bytes are not reused.
 		t.reader.Reset(c.unshared())
 		out.Body = io.NopCloser(&t.reader)

@@ -15,7 +15,8 @@ import (
 	"github.com/llmgov/llmgov/internal/testkit"
 )
 
-// A prompt leaves for its upstream along with the head of the request, in one system call.
+// A prompt leaves for its upstream along with the head of the request, in one system call, also if it is larger than memory that is used
+// again, or came without a length.
 func TestPromptLeavesWithItsHead(t *testing.T) {
 	got := make(chan string, 1)
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -32,10 +33,15 @@ func TestPromptLeavesWithItsHead(t *testing.T) {
 	}})
 	defer transport.CloseIdleConnections()
 	g := governedBy(t, transport)
-	for _, size := range []int{300, 8_000, 100_000} {
+	for _, size := range []int{300, 8_000, 100_000, 2_000_000, -300, -20_000} {
+		chunked := size < 0
+		size = max(size, -size)
 		body := `{"model":"gpt-4o-mini","max_tokens":100,"messages":[{"role":"user","content":"` + strings.Repeat("x", size) + `"}]}`
 		request := httptest.NewRequest(http.MethodPost, "/v1/chat/completions", strings.NewReader(body))
 		request.Header.Set("Authorization", "Bearer "+aKey)
+		if chunked {
+			request.ContentLength = -1
+		}
 		client := httptest.NewRecorder()
 		g.ServeHTTP(client, request)
 		if client.Code != http.StatusOK {
