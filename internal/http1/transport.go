@@ -72,8 +72,8 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// carries reports whether a request goes by HTTP/1.1 without TLS, straight to its host, and ends with its answer. What
-// is no valid request is left to net/http, which says why.
+// carries reports whether a request goes by HTTP/1.1 without TLS, straight to its host, and ends with its answer. A request
+// whose host or method is none is left to net/http, which says why. Line ends in headers become spaces (Request.Write).
 func (t *Transport) carries(r *http.Request) bool {
 	switch {
 	case r.URL == nil || r.URL.Scheme != "http" || r.URL.Host == "" || r.Header == nil:
@@ -137,7 +137,7 @@ func closeBody(r *http.Request) {
 	}
 }
 
-// ErrNotSent is the error of a request of which nothing has left, because its kept connection was dead.
+// ErrNotSent is the error of a request of which nothing has left, because its connection was dead.
 var ErrNotSent = errors.New("http1: the connection was lost before anything was sent")
 
 var (

@@ -1,6 +1,7 @@
 package http1
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"fmt"
@@ -11,6 +12,8 @@ import (
 	"net/url"
 	"sync/atomic"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/llmgov/llmgov/internal/testkit"
 )
@@ -140,5 +143,28 @@ func TestOtherBodies(t *testing.T) {
 				t.Errorf("sent %s, got %s", want, got)
 			}
 		}
+	}
+}
+
+// Headers cannot end lines: net/http writes spaces in place of line ends, and leaves names out that are none.
+func TestHeadersInjectNothing(t *testing.T) {
+	got := make(chan http.Header, 1)
+	h := serve(t, func(conn net.Conn, _ int64) {
+		r, err := http.ReadRequest(bufio.NewReader(conn))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		got <- r.Header
+		_, _ = io.WriteString(conn, ok)
+	})
+	r := get(t.Context())
+	r.Header["A"] = []string{"b\r\nEvil: 1\r\n\r\nGET /evil HTTP/1.1"}
+	r.Header["Evil: 1\r\nC"] = []string{"d"}
+	r.Header["User-Agent"] = []string{"e\nEvil: 1"}
+	_ = call(t, h.transport(t), r)
+	want := http.Header{"A": {"b  Evil: 1    GET /evil HTTP/1.1"}, "User-Agent": {"e Evil: 1"}}
+	if diff := cmp.Diff(want, <-got); diff != "" {
+		t.Error(diff)
 	}
 }
