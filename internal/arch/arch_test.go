@@ -414,7 +414,7 @@ var rules = map[string]rule{
 		reason: "what was decided is written down as the governor tells it",
 	},
 	"internal/plan": {
-		may:    []string{"governor", "tenants", "internal/decisions", "internal/policy"},
+		may:    []string{"governor", "tenants", "internal/decisions", "internal/muldiv", "internal/policy"},
 		not:    []string{"net", "net/http", "os", "math/rand", "math/rand/v2"},
 		reason: "a replay depends on the record and the policy, and on nothing else",
 	},

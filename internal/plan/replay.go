@@ -8,6 +8,7 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/decisions"
+	"github.com/llmgov/llmgov/internal/muldiv"
 )
 
 // Policy decides a record again.
@@ -16,7 +17,7 @@ type Policy struct {
 	// Ask is how a call of the record is asked for: it may turn the request into another,
 	// or say why it is refused before the governor is asked. nil leaves all as they are.
 	Ask func(*governor.Request) *decisions.Why
-	// Price is the price of a call of the record at an upstream, by its name; "" if that is not known. nil is as it was.
+	// Price is the price of a call of the record at an upstream, by its name. nil is as it was.
 	Price func(r *governor.Request, upstream string) governor.Price
 	// Own says that the policy is the record's, which changes when that did.
 	Own bool
@@ -53,6 +54,7 @@ type replay struct {
 // replayed is a call on its second way.
 type replayed struct {
 	*Call
+	asked  governor.Request // by the policy
 	lease  governor.Lease
 	leave  func()
 	result *Result
@@ -160,6 +162,7 @@ func (v *replay) ask(c *replayed) {
 			return
 		}
 	}
+	c.asked = req
 	v.asked++
 	v.byCall[v.asked] = c
 	c.leave = v.gov.Ask(req, func(l governor.Lease, _ *governor.Rejection) { c.lease = l })
@@ -239,7 +242,7 @@ func (v *replay) tell(c *replayed, p progress) {
 	l := c.lease
 	switch p.kind {
 	case decisions.Moved:
-		among := v.gov.Via(c.Request.Pool, p.moved.Upstreams)
+		among := v.gov.Via(c.asked.Pool, p.moved.Upstreams)
 		if among == 0 {
 			among = math.MaxUint64
 		}
@@ -262,8 +265,21 @@ func (v *replay) priced(c *replayed) governor.Lease {
 		return c.lease
 	case v.policy.Price == nil:
 		return c.lease.Costing(*c.microUSD)
+	case c.Upstream == "":
+		return c.lease.Costing(c.inProportion())
 	}
-	return c.lease.Costing(v.policy.Price(&c.Request, c.Upstream).MicroUSD(c.result.Took))
+	return c.lease.Costing(v.policy.Price(&c.Request, c.Upstream).MicroUSD(c.Took))
+}
+
+// inProportion is the cost of a call whose upstream the record does not name: as much more or less than it cost as the dearest
+// upstream takes now.
+func (c *replayed) inProportion() int64 {
+	dearest := c.asked.Price.MicroUSD(c.Took)
+	was := c.Request.Price.MicroUSD(c.Took)
+	if was == 0 {
+		return dearest
+	}
+	return muldiv.Floor(*c.microUSD, dearest, was)
 }
 
 // end ends a lease as it was ended.

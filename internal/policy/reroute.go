@@ -30,23 +30,20 @@ func Reroute(snap *tenants.Snapshot, req *governor.Request) (code string) {
 	if !t.MayUse(req.Model) {
 		return CodeModel
 	}
-	req.Pool = p.Name
-	if reach := p.Reach(t); reach != 0 {
+	reach := p.Reach(t)
+	if reach != 0 || p.Name != req.Pool { // a set of upstreams is of one pool
 		req.Via = reach
 	}
-	req.Price = governor.Price(snap.DearestPrice(p, p.Reach(t), req.Model))
+	req.Pool = p.Name
+	req.Price = governor.Price(snap.DearestPrice(p, reach, req.Model))
 	return ""
 }
 
-// PriceAt is the price of a call that was made under another policy, at an upstream of the pool that serves its model. Without the
-// name of one it is the dearest.
+// PriceAt is the price of a call that was made under another policy, at an upstream of the pool that serves its model.
 func PriceAt(snap *tenants.Snapshot, req *governor.Request, upstream string) governor.Price {
 	p, ok := snap.PoolOf(req.Model)
 	if !ok {
 		return governor.Price{}
-	}
-	if upstream == "" {
-		return governor.Price(snap.DearestPrice(p, 0, req.Model))
 	}
 	price, _ := snap.PriceAt(p, upstream, req.Model)
 	return governor.Price(price)

@@ -15,7 +15,6 @@ import (
 	"github.com/llmgov/llmgov/internal/e2e/harness"
 	"github.com/llmgov/llmgov/internal/mock"
 	"github.com/llmgov/llmgov/internal/plan"
-	"github.com/llmgov/llmgov/internal/policy"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -87,7 +86,7 @@ func TestUpstreams_Replayed(t *testing.T) {
 	if at["ptu"] == 0 || at["paid"] == 0 || at["other"] == 0 || at[""] != outcomes[plan.Refused] || moved == 0 {
 		t.Errorf("calls by upstream: %v, of %v, %d moved", at, outcomes, moved)
 	}
-	report, err := plan.Compare([]plan.Log{record}, plan.Policy{Governor: policy.Governor(snap)})
+	report, err := plan.Compare([]plan.Log{record}, plan.Candidate(snap))
 	if err != nil {
 		t.Fatal(err)
 	}
