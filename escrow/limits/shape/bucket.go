@@ -40,7 +40,11 @@ type bucket struct {
 }
 
 // inflow is what flowed in at a time, in units, and how many grains were in the bucket then.
-type inflow struct{ at, units, level int64 }
+type inflow struct {
+	at, units, level int64
+	// most is how many grains of what had flowed in before the bucket could hold, because it became smaller then; 0 is all.
+	most int64
+}
 
 func newBucket(now time.Time, r Rule) *bucket {
 	b := &bucket{epoch: now, tick: (r.Per + time.Duration(grain) - 1) / time.Duration(grain), limit: r.Capacity()}
@@ -63,14 +67,18 @@ func (b *bucket) Reshape(r Rule) {
 }
 
 // spill lets so much flow out that the usable part of a smaller bucket, whose size that is, is no more than full. What was beyond
-// that of the larger one is owed still.
+// that of the larger one is owed still. It is noted as an inflow of nothing, because a booking may be given back later: then less
+// has flowed out.
 func (b *bucket) spill(usable int64) {
 	owed := max(0, b.grains()-b.limit*grain)
-	beyond := b.grains() - usable*grain - owed
-	if beyond > 0 {
-		begins := max(b.out, b.at(b.last).at) // the last inflow counts from the end of its tick
-		b.out = begins + beyond
+	most := usable*grain + owed
+	if b.grains() <= most {
+		return
 	}
+	at := max(b.clock()+b.amount, b.at(b.last).at)
+	b.last++
+	*b.at(b.last) = inflow{at: at, most: most}
+	b.refill(b.last)
 }
 
 func (b *bucket) SetLimit(usable int64) {
@@ -146,7 +154,7 @@ func (b *bucket) Bookings() []Booking {
 // flowIn counts an amount as of the end of the tick that begins at a time, unless there are later inflows.
 func (b *bucket) flowIn(at, amount int64) {
 	at = max(at+b.amount, b.at(b.last).at)
-	if b.last == 0 || at-b.first > b.capacity*grain/perBucket {
+	if b.last == 0 || b.at(b.last).most > 0 || at-b.first > b.capacity*grain/perBucket {
 		b.last++
 		*b.at(b.last) = inflow{}
 		b.first = at
@@ -161,7 +169,11 @@ func (b *bucket) flowIn(at, amount int64) {
 func (b *bucket) refill(from int64) {
 	for i := from; i <= b.last; i++ {
 		f := b.at(i)
-		f.level = min(b.at(i-1).leftAt(f.at-b.amount)+f.units*grain, rebase)
+		before := b.at(i - 1).leftAt(f.at - b.amount)
+		if f.most > 0 {
+			before = min(before, f.most)
+		}
+		f.level = min(before+f.units*grain, rebase)
 	}
 }
 

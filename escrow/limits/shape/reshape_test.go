@@ -42,7 +42,8 @@ func TestBucket_Lowered(t *testing.T) {
 	}
 }
 
-// TestBucket_LoweredRefund: what calls in flight give back after that does not count twice, and a larger bucket keeps what is in it.
+// TestBucket_LoweredRefund: calls in flight that give something back after that give it back of what they were booked at: as much as the
+// smaller bucket holds is left of the others. What comes later counts whole, and a larger bucket keeps what is in it.
 func TestBucket_LoweredRefund(t *testing.T) {
 	now := time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC)
 	rule := func(burst int64) Rule { return Rule{Kind: TokenBucket, Amount: 60, Per: time.Minute, Burst: burst} }
@@ -52,11 +53,14 @@ func TestBucket_LoweredRefund(t *testing.T) {
 	a.Book(500)
 	a.Reshape(rule(100))
 	a.Correct(slot, -400)
-	if used := a.Used(); used != 0 && used != 100 {
-		t.Errorf("after a refund %d are used, want no more than it holds", used)
+	if used := a.Used(); used != 100 {
+		t.Errorf("after a refund %d are used, want 100: 500 of 900 were, and it holds no more", used)
 	}
 	a.Book(30)
 	used := a.Used()
+	if used != 130 {
+		t.Errorf("after another booking %d are used, want 130", used)
+	}
 	a.Reshape(rule(1000))
 	if got := a.Used(); got != used {
 		t.Errorf("in a larger bucket %d are used, of %d before", got, used)
