@@ -57,3 +57,44 @@ func TestSaved_Windows(t *testing.T) {
 		}
 	})
 }
+
+// TestSaved_JustAsked: a call that asked before the copy, as its caller says, and was booked after it, counts after a restart.
+func TestSaved_JustAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		journal := &memory{left: -1}
+		window := []limits.Window{{Of: limits.Tokens, Rule: shape.Rule{Amount: 1000, Per: 5 * time.Hour}}}
+		cfg := Config{
+			Pools:   []Pool{{Name: "p", TPM: 1_000_000, MaxQueue: 10}},
+			Tenants: []Tenant{{Name: "a", Weight: 1000, Windows: window}}, Journal: journal,
+		}
+		before := must(t, cfg)
+		call := func(asked time.Time) {
+			l, rej := before.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", Model: "m", Input: 200, Asked: asked})
+			if rej != nil {
+				t.Fatal(rej)
+			}
+			l.Settle(Usage{Input: 200})
+		}
+		call(time.Now())
+		time.Sleep(time.Hour)
+		asked := time.Now()
+		time.Sleep(justAsked)
+		saved := before.Saved()
+		call(asked)
+		time.Sleep(time.Minute)
+		past := NewPast(time.Now(), nil)
+		past.Saved = saved
+		for _, r := range journal.records {
+			past.Read(r)
+		}
+		cfg.Past = past
+		own := must(t, cfg).table.Load().tenants["a"].over
+		used := int64(0)
+		for _, b := range own.set.WindowUses()[0].Bookings {
+			used += b.Amount
+		}
+		if used != 400 {
+			t.Errorf("after a restart %d tokens are used in the window, want 400 of two calls", used)
+		}
+	})
+}
