@@ -178,6 +178,32 @@ func (p *Pool) WaitingBefore(leaf NodeID) (calls int64) {
 	return calls
 }
 
+// countBands adds (by = 1) or takes away (by = -1) the calls that wait below a node to those of their bands, unless they are below one that
+// stands aside: they would not take the next slot. O(children that wait).
+func (t *tree) countBands(i NodeID, by int32) {
+	for up := i; up != Root; up = t.nodes[up].parent {
+		if t.nodes[up].aside {
+			return
+		}
+	}
+	t.countBandsBelow(i, by)
+}
+
+func (t *tree) countBandsBelow(i NodeID, by int32) {
+	nd := &t.nodes[i]
+	if nd.inner == nil {
+		t.bands[nd.claim.Below] += by * nd.waiting()
+		return
+	}
+	for _, h := range nd.lanes.each() {
+		for _, x := range h {
+			if child := NodeID(x.id); !t.nodes[child].aside {
+				t.countBandsBelow(child, by)
+			}
+		}
+	}
+}
+
 // waitsAbove reports whether calls wait that came less far below the highest band than that.
 func (t *tree) waitsAbove(below int) bool {
 	for _, calls := range t.bands[:below] {

@@ -262,3 +262,49 @@ func TestBands_Rules(t *testing.T) {
 		}
 	}
 }
+
+// TestBands_Aside: calls of a higher band that wait for something else than a slot, because their leaf is restricted or at its soft cap, have
+// no lower band take the slots that it leaves free, and keep no new call of their own band out of these.
+func TestBands_Aside(t *testing.T) {
+	for what, cfg := range map[string]Config{
+		"restricted":  {Slots: 10, HoldBack: 500_000, MaxQueue: 100},
+		"at soft cap": {Slots: 10, HoldBack: 500_000, MaxQueue: 100, SoftCap: 1},
+	} {
+		t.Run(what, func(t *testing.T) {
+			now := t0
+			p := New(now, cfg)
+			high := p.Add(Root, Node{Weight: WeightOne, Capped: true})
+			low := p.Add(Root, Node{Weight: WeightOne, Below: LowestBand})
+			burst := p.Add(Root, Node{Weight: WeightOne})
+			offer := func(leaf NodeID, wait time.Duration) Answer {
+				_, ans := p.Offer(now, Call{Leaf: leaf, Most: Cost{0, 1}, MaxWait: wait})
+				p.Pump(now, nil)
+				if err := p.Check(); err != nil {
+					t.Fatal(err)
+				}
+				return ans
+			}
+			for range 20 { // so that its turn comes last
+				h, _ := p.Offer(now, Call{Leaf: burst, Most: Cost{0, 1}})
+				p.Settle(now, h, Cost{0, 1})
+			}
+			offer(high, 0)
+			for range 4 {
+				offer(low, 0)
+			}
+			if cfg.SoftCap == 0 {
+				p.Restrict(high, 0, 1, now.Add(time.Hour))
+			}
+			offer(high, time.Hour)
+			offer(low, time.Hour)
+			now = now.Add(time.Minute)
+			p.Pump(now, nil)
+			if n := p.InFlight(); n != 5 {
+				t.Errorf("%d of 10 slots are in use, want 5: the lowest band leaves half of them free", n)
+			}
+			if ans := offer(burst, 0); ans.Verdict != Admitted {
+				t.Errorf("a call of the highest band is told %+v, with %d of 10 slots in use", ans, p.InFlight())
+			}
+		})
+	}
+}

@@ -29,8 +29,6 @@ func (p *Pool) Check() error {
 			}
 		case entryTicket:
 			places++
-		case entryQueued:
-			bands[p.nodes[e.leaf].claim.Below]++
 		}
 		ready := e.state == entryQueued
 		for at := e.leaf; ; at = p.nodes[at].parent {
@@ -42,6 +40,9 @@ func (p *Pool) Check() error {
 			if at == Root {
 				break
 			}
+		}
+		if ready {
+			bands[p.nodes[e.leaf].claim.Below]++
 		}
 	}
 	if running != p.running || refunds != p.refunds {

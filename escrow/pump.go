@@ -56,6 +56,7 @@ func (p *Pool) Pump(now time.Time, out []Handle) []Handle {
 			lacks, at := p.lackThere(now, e)
 			p.blocked = lacks
 			p.wakeAt(at)
+			p.wakeAt(p.liftsAt(leaf))
 			if p.passOver(e) {
 				continue
 			}

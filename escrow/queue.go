@@ -40,9 +40,6 @@ func (t *tree) count(e *entry, by int64) {
 	if e.via != 0 && e.state == entryQueued {
 		t.waitingVia.add(e, by)
 	}
-	if e.state == entryQueued {
-		t.bands[t.nodes[e.leaf].claim.Below] += int32(by)
-	}
 	ready := true
 	for i := e.leaf; ; i = t.nodes[i].parent {
 		nd := &t.nodes[i]
@@ -59,8 +56,11 @@ func (t *tree) count(e *entry, by int64) {
 			ready = ready && !nd.aside
 		}
 		if i == Root {
-			return
+			break
 		}
+	}
+	if ready && e.state == entryQueued {
+		t.bands[t.nodes[e.leaf].claim.Below] += int32(by)
 	}
 }
 

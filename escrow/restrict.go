@@ -1,10 +1,13 @@
 package escrow
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // A leaf may be restricted: then no more than some of its calls run at one upstream (Restrict), whoever else has slots there. Its owner
-// knows why. A call that finds no upstream open to it keeps its leaf aside, as one does at a soft cap: it keeps nobody else
-// waiting, and the leaf does not catch up later on slots that were not for it.
+// knows why, and until when. A call that finds no upstream open to it keeps its leaf aside, as one does at a soft cap: it keeps nobody
+// else waiting, and the leaf does not catch up later on slots that were not for it.
 //
 // A pool without Upstreams has one, 0.
 
@@ -12,19 +15,21 @@ import "slices"
 type restriction struct {
 	upstream      int
 	most, running int64
+	until         time.Time
 }
 
-// Restrict bounds how many calls of a leaf run at an upstream; 0 is no bound. Those that run go on. Call Pump afterwards.
-func (p *Pool) Restrict(leaf NodeID, upstream int, most int64) {
+// Restrict bounds how many calls of a leaf run at an upstream until a time; 0 is no bound. Those that run go on. Call Pump afterwards.
+func (p *Pool) Restrict(leaf NodeID, upstream int, most int64, until time.Time) {
 	l := &p.nodes[leaf].leaf
 	i := slices.IndexFunc(l.restricted, func(r restriction) bool { return r.upstream == upstream })
 	switch {
 	case i >= 0 && most > 0:
 		l.restricted[i].most = most
+		l.restricted[i].until = until
 	case i >= 0:
 		l.restricted = slices.Delete(l.restricted, i, i+1)
 	case most > 0:
-		l.restricted = append(l.restricted, restriction{upstream, most, p.RunningAt(leaf, upstream)})
+		l.restricted = append(l.restricted, restriction{upstream, most, p.RunningAt(leaf, upstream), until})
 	}
 }
 
@@ -58,7 +63,7 @@ func (p *Pool) Restriction(c *Call) (most, running int64) {
 	e := p.entryOf(c)
 	open := p.reach(e.via)
 	for _, r := range p.nodes[c.Leaf].restricted {
-		if here := Mask(0).With(r.upstream); open&here != 0 {
+		if here := Mask(0).With(r.upstream); open&here != 0 && p.holds(&r) {
 			open &^= here
 			most += r.most
 			running += r.running
@@ -101,13 +106,26 @@ func (p *Pool) reach(via Mask) Mask {
 	return via
 }
 
+// holds reports whether a restriction has not come to its end.
+func (p *Pool) holds(r *restriction) bool { return p.now < p.micros(r.until) }
+
+// liftsAt is when the first of a leaf's restrictions ends that keep calls from beginning; the zero time if none does.
+func (p *Pool) liftsAt(leaf NodeID) (first time.Time) {
+	for _, r := range p.nodes[leaf].restricted {
+		if r.running >= r.most && p.holds(&r) && (first.IsZero() || r.until.Before(first)) {
+			first = r.until
+		}
+	}
+	return first
+}
+
 // openTo is the upstreams that a call may use, without those where its leaf is at its bounds.
-func (t *tree) openTo(e *entry) Mask { return e.via &^ t.shut(e.leaf) }
+func (p *Pool) openTo(e *entry) Mask { return e.via &^ p.shut(e.leaf) }
 
 // shut is the upstreams where a leaf runs as many calls as it may.
-func (t *tree) shut(leaf NodeID) (shut Mask) {
-	for _, r := range t.nodes[leaf].restricted {
-		if r.running >= r.most {
+func (p *Pool) shut(leaf NodeID) (shut Mask) {
+	for _, r := range p.nodes[leaf].restricted {
+		if r.running >= r.most && p.holds(&r) {
 			shut = shut.With(r.upstream)
 		}
 	}

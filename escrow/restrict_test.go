@@ -26,7 +26,7 @@ func TestRestrict(t *testing.T) {
 		h, _ := offer(heavy, 0)
 		runs = append(runs, h)
 	}
-	p.Restrict(heavy, 0, 3)
+	p.Restrict(heavy, 0, 3, now.Add(time.Hour))
 	if most, running := p.Restriction(&Call{Leaf: heavy}); most != 3 || running != 6 {
 		t.Errorf("it may run %d and runs %d, want 3 and 6", most, running)
 	}
@@ -55,7 +55,7 @@ func TestRestrict(t *testing.T) {
 			t.Errorf("when %d of its 6 have ended, that the call that waits runs is %v", i+1, !goes)
 		}
 	}
-	p.Restrict(heavy, 0, 0)
+	p.Restrict(heavy, 0, 0, now)
 	if _, ans = offer(heavy, 0); ans.Verdict != Admitted {
 		t.Errorf("without a bound, a call is %v", ans.Verdict)
 	}
@@ -77,7 +77,7 @@ func TestRestrict_Upstreams(t *testing.T) {
 		}
 		return ans.Verdict
 	}
-	p.Restrict(leaf, 0, 2)
+	p.Restrict(leaf, 0, 2, t0.Add(time.Hour))
 	for range 6 {
 		if v := offer(leaf, 3); v != Admitted {
 			t.Errorf("a call that may use the other is %v", v)
@@ -127,7 +127,7 @@ func TestRestrict_Rules(t *testing.T) {
 			for i, s := range w.sources {
 				if step%100 == 0 {
 					most[i] = rng.Int64N(slots/2 + 1)
-					w.p.Restrict(s.leaf, 0, most[i])
+					w.p.Restrict(s.leaf, 0, most[i], t0.Add(time.Hour))
 				}
 				before[i] = s.calls
 			}
@@ -145,6 +145,35 @@ func TestRestrict_Rules(t *testing.T) {
 		}
 		if err := w.p.Check(); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// TestRestrict_Ends: at the end of a restriction the calls that it keeps waiting go, and Pump is due then: at one upstream, and at one of two
+// of which the other is full.
+func TestRestrict_Ends(t *testing.T) {
+	for what, via := range map[string]Mask{"the only one": 1, "one of two": 3} {
+		w, u := simOf(t, 1, 600_000, 600_000)
+		p := w.p
+		u.list[1].slots = 1
+		leaf := p.Add(Root, Node{Weight: WeightOne})
+		p.Offer(t0, Call{Leaf: leaf, Most: Cost{100, 1}, Via: 2})
+		p.Offer(t0, Call{Leaf: leaf, Most: Cost{100, 1}, Via: 1})
+		end := t0.Add(time.Minute)
+		p.Restrict(leaf, 0, 1, end)
+		h, _ := p.Offer(t0, Call{Leaf: leaf, Most: Cost{100, 1}, Via: via, MaxWait: time.Hour})
+		for _, now := range []time.Time{t0, t0.Add(time.Second)} {
+			p.Pump(now, nil)
+			if at, ok := p.Next(); !ok || !at.Equal(end) || p.Running(h) {
+				t.Errorf("%s: Pump is due at %v (%v), want the end of the restriction", what, at.Sub(t0), ok)
+			}
+		}
+		p.Pump(end, nil)
+		if !p.Running(h) {
+			t.Errorf("%s: at the end of the restriction a call waits on", what)
+		}
+		if err := p.Check(); err != nil {
+			t.Error(err)
 		}
 	}
 }

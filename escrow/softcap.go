@@ -96,8 +96,8 @@ func (p *Pool) SoftCap(leaf NodeID) (claimant NodeID, most, has int64) {
 	return claimant, p.capSlots(claimant), int64(p.nodes[claimant].running)
 }
 
-// letReturn takes back those who stand aside and need not any more. There are few: each ran as many calls as the cap when
-// it stepped aside, and that is a part of the slots.
+// letReturn takes back those who stand aside and need not any more. They are no more than there are slots: each ran a call when it
+// stepped aside.
 func (p *Pool) letReturn() {
 	left := p.aside[:0]
 	for _, i := range p.aside {
@@ -105,6 +105,7 @@ func (p *Pool) letReturn() {
 		case !nd.aside: // it was removed
 		case nd.waiting() > 0 && (p.cappedBy(i) != Root || p.WaitsRestricted(i)):
 			left = append(left, i)
+			p.wakeAt(p.liftsAt(i))
 		default:
 			p.comeBack(i)
 		}
@@ -128,6 +129,7 @@ func (p *Pool) clearAway(leaf, floored NodeID) bool {
 
 // stepAside has a node stand aside until letReturn finds that it need not any more.
 func (p *Pool) stepAside(i NodeID) {
+	p.wakeAt(p.liftsAt(i))
 	p.aside = append(p.aside, i)
 	p.setAside(i, true)
 }
@@ -146,8 +148,12 @@ func (t *tree) setAside(i NodeID, aside bool) {
 	by := int32(1)
 	if aside {
 		by = -1
+		t.countBands(i, by)
 	}
 	t.nodes[i].aside = aside
+	if !aside {
+		t.countBands(i, by)
+	}
 	t.countReady(i, by)
 	t.restandUp(i)
 }

@@ -14,7 +14,7 @@ package escrow
 type tree struct {
 	nodes []node
 	spare []NodeID // removed, to be used again
-	aside []NodeID // nodes that stand aside at their soft cap
+	aside []NodeID // nodes that stand aside at their soft caps or restrictions
 
 	entries []entry
 	free    int32 // head of the list of free entries, -1 when empty
@@ -34,7 +34,7 @@ type tree struct {
 	epoch uint64 // of the lead: a new one begins while there is none
 
 	waitingVia viaCount              // in a pool that has Upstreams
-	bands      [LowestBand + 1]int32 // calls that wait, by Node.Below of their leaves
+	bands      [LowestBand + 1]int32 // calls that wait below no node that stands aside, by Node.Below of their leaves
 	full       []int64               // by upstream, when it last had no room for a call, in µs of the pool
 
 	looking bool   // nothing that is worked out now is to be kept
@@ -75,11 +75,9 @@ func (t *tree) describe(i NodeID, n Node) {
 		panic("escrow: BUG: a node's weight, floor, credit or band is out of range")
 	}
 	nd := &t.nodes[i]
-	if nd.inner == nil {
-		t.bands[nd.claim.Below] -= nd.waiting()
-		t.bands[n.Below] += nd.waiting()
-	}
+	t.countBands(i, -1)
 	nd.claim = n
+	t.countBands(i, 1)
 	n = n.scaled(nd.share)
 	p := t.nodes[nd.parent].inner
 	p.weights += n.Weight - nd.weight

@@ -91,7 +91,7 @@ func (p *pool) upstreamIndexLocked(h escrow.Handle) int {
 func (p *pool) restrictLocked(now time.Time, seat *seat) {
 	seat.failing = slices.DeleteFunc(seat.failing, func(f failing) bool {
 		most := f.limit.Most(now)
-		p.escrow.Restrict(seat.leaf, f.upstream, most)
+		p.escrow.Restrict(seat.leaf, f.upstream, most, f.limit.Ends())
 		return most == 0
 	})
 }
@@ -105,7 +105,7 @@ func (p *pool) forgiveLocked() {
 
 func (p *pool) forgiveSeatLocked(seat *seat) {
 	for _, f := range seat.failing {
-		p.escrow.Restrict(seat.leaf, f.upstream, 0)
+		p.escrow.Restrict(seat.leaf, f.upstream, 0, time.Time{})
 	}
 	seat.failing = nil
 }

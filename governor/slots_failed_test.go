@@ -196,3 +196,22 @@ func TestPerTenant_Reload(t *testing.T) {
 		}
 	})
 }
+
+// TestPerTenant_Forgotten: a call that waits because earlier ones failed goes when no call has failed for five minutes, however long those run
+// that its tenant has.
+func TestPerTenant_Forgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := perTenantSite(t, nil)
+		long := runs(t, g, "light", 2)
+		long[0].Failed()
+		long[0].Break(Usage{})
+		patient := time.Hour
+		began := time.Now()
+		l, rej := g.Acquire(t.Context(), Request{Tenant: "light", Pool: "p", Model: "m", MaxWait: &patient})
+		if rej != nil || time.Since(began) != 5*time.Minute {
+			t.Errorf("beside a call that runs on, another one goes after %v, %v; want it to after five minutes", time.Since(began), rej)
+		}
+		l.Settle(Usage{})
+		long[1].Settle(Usage{Input: 1})
+	})
+}

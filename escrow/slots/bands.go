@@ -30,7 +30,7 @@ type BandGrant struct {
 	Slots int64
 }
 
-// demandBands fills in the demand of the bands. Calls that keep out of the last slots lack none of them.
+// demandBands fills in the demand of the bands.
 func (s *Side) demandBands(d *Demand) {
 	if s.rules.HoldBackPPM == 0 {
 		return
@@ -46,12 +46,9 @@ func (s *Side) demandBands(d *Demand) {
 		n := s.pool.Node(x.ID)
 		there[n.Below] = true
 		calls[n.Below] += int64(n.Running + n.Queued)
-		if n.Queued == 0 || !s.pool.WaitsBack(x.ID) {
-			continue
+		if n.Queued > 0 && s.pool.WaitsBack(x.ID) && !s.pool.WaitsRestricted(x.ID) {
+			waiting[n.Below] += int64(n.Queued)
 		}
-		waiting[n.Below] += int64(n.Queued)
-		free := max(0, room[n.Below]-d.Running-s.grant.Others)
-		d.excuse(s.pool.Top(x.ID), int64(n.Queued)-free)
 	}
 	for below := escrow.LowestBand; below > 0; below-- {
 		if there[below] {

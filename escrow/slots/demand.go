@@ -72,9 +72,9 @@ func (s *Side) Demand(now time.Time, oldest time.Duration) Demand {
 			Returning: s.returning(x.ID, int64(n.Running)), path: x.Path,
 		})
 	}
-	s.excuseRestricted(&d)
+	kept := s.excuseKept(&d)
 	s.demandBands(&d)
-	s.demandSoftCap(&d)
+	s.demandSoftCap(&d, kept)
 	return d
 }
 
@@ -103,13 +103,31 @@ func (s *Side) lacking() (waiting, background int64) {
 	return int64(first) + open, background
 }
 
-// excuseRestricted takes calls that restrictions keep waiting out of the demand.
-func (s *Side) excuseRestricted(d *Demand) {
+// excuseKept takes calls that restrictions and bands keep waiting out of the demand, each once. It returns how many, by the tenants whose
+// soft caps they would count in.
+func (s *Side) excuseKept(d *Demand) (kept map[escrow.NodeID]int64) {
+	kept = map[escrow.NodeID]int64{}
+	room := escrow.RoomOf(d.Together, s.rules.HoldBackPPM)
 	for _, x := range s.nodes {
-		if x.Leaf && s.pool.WaitsRestricted(x.ID) {
-			d.excuse(s.pool.Top(x.ID), int64(s.pool.Node(x.ID).Queued))
+		if !x.Leaf {
+			continue
 		}
+		n := s.pool.Node(x.ID)
+		calls := int64(n.Queued)
+		switch {
+		case calls == 0:
+			continue
+		case s.pool.WaitsRestricted(x.ID):
+		case s.pool.WaitsBack(x.ID): // room for some may be elsewhere
+			calls -= min(calls, max(0, room[n.Below]-d.Running-s.grant.Others))
+		default:
+			continue
+		}
+		d.excuse(s.pool.Top(x.ID), calls)
+		tenant, _, _ := s.pool.SoftCap(x.ID)
+		kept[tenant] += calls
 	}
+	return kept
 }
 
 // excuse takes calls of a node below the pool that lack no slot out of the demand, those that are still in it.

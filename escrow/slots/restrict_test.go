@@ -27,7 +27,7 @@ func TestSide_Restricted(t *testing.T) {
 		offer(escrow.Call{Leaf: leaf, Most: escrow.Cost{0, 1}})
 		offer(escrow.Call{Leaf: other, Most: escrow.Cost{0, 1}})
 	}
-	p.Restrict(leaf, 0, 2)
+	p.Restrict(leaf, 0, 2, now.Add(time.Hour))
 	restricted := escrow.Call{Leaf: leaf, Most: escrow.Cost{0, 1}, MaxWait: time.Hour}
 	if s.Coming(&restricted) {
 		t.Error("a slot is said to come for a call that could not use it")
@@ -42,5 +42,46 @@ func TestSide_Restricted(t *testing.T) {
 	}
 	if d := s.Demand(now, 0); d.Waiting != 1 || d.Stakes[0].Queued != 0 || d.Stakes[1].Queued != 1 {
 		t.Errorf("the demand is %+v", d)
+	}
+}
+
+// TestSide_KeptByTwoRules: calls that two rules keep waiting, a restriction and their band, or their band and their tenant's soft cap, are
+// taken out of the demand once, and no calls of others in their group with them.
+func TestSide_KeptByTwoRules(t *testing.T) {
+	for what, c := range map[string]struct {
+		rules    Rules
+		restrict bool
+	}{
+		"a restriction and a band":     {Rules{Slots: 20, HoldBackPPM: 500_000}, true},
+		"a restriction and a soft cap": {Rules{Slots: 20, SoftCapPPM: 100_000}, true},
+		"a band and a soft cap":        {Rules{Slots: 20, SoftCapPPM: 100_000, HoldBackPPM: 500_000}, false},
+	} {
+		t.Run(what, func(t *testing.T) {
+			now := time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC)
+			p := escrow.New(now, escrow.Config{Slots: 20, MaxQueue: 100, HoldBack: c.rules.HoldBackPPM, SoftCap: c.rules.SoftCapPPM})
+			group := p.Add(escrow.Root, escrow.Node{Weight: escrow.WeightOne})
+			kept := p.Add(group, escrow.Node{Weight: escrow.WeightOne, Capped: true, Below: escrow.LowestBand})
+			other := p.Add(group, escrow.Node{Weight: escrow.WeightOne})
+			s := New(p, true)
+			s.Configure(c.rules)
+			s.Plant([]Node{{ID: group, Path: "g", Top: true}, {ID: kept, Path: "g/a", Name: "a", Leaf: true}, {ID: other, Path: "g/b", Name: "b", Leaf: true}})
+			s.Allow(now, now.Add(time.Hour), &Grant{Slots: 12, Open: 12})
+			offer := func(leaf escrow.NodeID, calls int) {
+				for range calls {
+					p.Offer(now, escrow.Call{Leaf: leaf, Most: escrow.Cost{0, 1}, MaxWait: time.Hour})
+					p.Pump(now, nil)
+				}
+			}
+			offer(kept, 3)
+			offer(other, 9)
+			if c.restrict {
+				p.Restrict(kept, 0, 1, now.Add(time.Hour))
+			}
+			offer(kept, 4)
+			offer(other, 5)
+			if d := s.Demand(now, 0); d.Waiting != 5 || d.Stakes[0].Queued != 5 {
+				t.Errorf("the demand is of %d calls that wait, %d of them in the group; want the 5 that lack a slot", d.Waiting, d.Stakes[0].Queued)
+			}
+		})
 	}
 }

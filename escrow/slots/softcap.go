@@ -39,8 +39,9 @@ type SoftCapGrant struct {
 // mostCapped is how many tenants a process tells of at most: those with the most calls.
 const mostCapped = 32
 
-// demandSoftCap fills in the demand on what the soft cap leaves. Calls that only the soft cap keeps waiting lack no slot.
-func (s *Side) demandSoftCap(d *Demand) {
+// demandSoftCap fills in the demand on what the soft cap leaves. Calls that only the soft cap keeps waiting lack no slot. kept are those
+// that other rules keep waiting, by tenant.
+func (s *Side) demandSoftCap(d *Demand, kept map[escrow.NodeID]int64) {
 	if s.rules.SoftCapPPM == 0 {
 		return
 	}
@@ -53,7 +54,7 @@ func (s *Side) demandSoftCap(d *Demand) {
 		if !n.Capped || n.Queued+n.Running == 0 {
 			continue
 		}
-		t := CappedTenant{Name: x.Name, Node: x.ID, Running: int64(n.Running), Waiting: int64(n.Queued)}
+		t := CappedTenant{Name: x.Name, Node: x.ID, Running: int64(n.Running), Waiting: int64(n.Queued) - kept[x.ID]}
 		c.Tenants = append(c.Tenants, t)
 		beyond := t.Waiting - max(0, c.Each-t.Running-s.grant.cappedElsewhere(x.ID))
 		if beyond <= 0 {

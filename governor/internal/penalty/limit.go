@@ -27,6 +27,9 @@ func (l *Limit) Most(now time.Time) int64 {
 	return l.most
 }
 
+// Ends is when the limit is forgotten if no other call fails.
+func (l *Limit) Ends() time.Time { return l.failed.Add(Memory) }
+
 // Failed notes that the upstream failed a call that began at a time, while the tenant ran so many calls there, this one included.
 func (l *Limit) Failed(now, began time.Time, running int64) {
 	most := l.Most(now)
