@@ -17,7 +17,7 @@ import (
 //     run, however many calls of higher bands come. But a leaf that has its share does not rise, or those that
 //     always have calls waiting would soon leave nothing free.
 //   - While a call of a higher band waits that would take the next slot, this is not left free anyway. Then all rise, and
-//     turns decide.
+//     turns decide; but not if the slots are shared with other processes, where turns of one process would make up for nothing.
 
 // LowestBand is how far a node may be below the highest band.
 const LowestBand = 9
@@ -94,6 +94,9 @@ func (p *Pool) below(e *entry) int {
 
 // mayRise reports whether the calls that wait at a leaf rise.
 func (p *Pool) mayRise(leaf NodeID) bool {
+	if p.elsewhere != nil { // turns here are no shares of the slots in use anywhere
+		return p.owed(leaf)
+	}
 	for below := range p.nodes[leaf].claim.Below {
 		if p.bands[below] > 0 && !p.keepsOut(below) {
 			return true
