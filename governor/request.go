@@ -46,8 +46,8 @@ type Request struct {
 	// Interrupt, if set, ends the call early: see Governor.Interrupt.
 	Interrupt Interrupter
 
-	// Asked is when the call asks, if the caller has just read the machine's clock. It may be zero, and counts only if it is within the
-	// last second. A governor that is Recorded has a clock of its own.
+	// Asked is when the call asks, if the caller has just read the machine's clock. It may be zero, and counts only if it is of the
+	// last 50 ms. A governor that is Recorded has a clock of its own.
 	Asked time.Time
 
 	call uint64 // its number, if the governor is detailed

@@ -24,10 +24,9 @@ type OwnerWindows struct {
 	Uses   []limits.WindowUse
 }
 
-// bookedWithin is how long after its beginning, at most, a call is booked: it may have asked a while before, as its caller says, and one
-// that waited is woken a little after its turn has come. Calls of that time before a Saved count twice after a restart, because it is
-// not known whether it has them.
-const bookedWithin = justAsked + time.Second
+// bookedWithin is how long after its beginning, at most, a call is booked. Calls of that time before a Saved count twice after a restart, because
+// it is not known whether it has them.
+const bookedWithin = 100 * time.Millisecond
 
 // Saved copies the state of all pools and limits.
 func (g *Governor) Saved() Saved {

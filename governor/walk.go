@@ -41,8 +41,8 @@ func (g *Governor) walk(ctx context.Context, req *Request) (Lease, *Rejection) {
 	return w.lease, rej
 }
 
-// justAsked is how old the time at which a call asks may be.
-const justAsked = time.Second
+// justAsked is how old the time at which a call asks may be. It leaves time to book the call within bookedWithin of that.
+const justAsked = bookedWithin / 2
 
 // beginning is when a call asks: as its caller says, if that is of now by the machine's clock.
 func (g *Governor) beginning(req *Request) time.Time {
