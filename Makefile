@@ -20,7 +20,7 @@
 # make test-upgrade   three gateways of the release before, replaced by this one's and back, under load; builds that release
 # make model   every small world of the federation, of parts of limits, and of upstreams with limits of their own, to its end or to very
 #              many states, and each rule broken in turn
-# make chaos   all that can happen to gateways that share a limit, for twenty-five minutes
+# make chaos   all that can happen to gateways that share a limit, for an hour
 # make reloads 200 changes of policy under 500 calls a second and 50 streams
 # make soak    two gateways and Redis under 200 calls a second for FOR=30m, with all that changes and fails meanwhile
 # make storm   10,000 streams of every dialect that end in every way
@@ -124,7 +124,7 @@ model:
 	go test -run '^TestMutants$$' -count 1 -timeout 60m -v ./escrow/placement -mutants
 
 chaos:
-	go test -run '^(TestChaos|TestSameFlood)' -count 1 -timeout 45m -v ./cmd/llmgov -chaos
+	go test -run '^(TestChaos|TestSameFlood)' -count 1 -timeout 90m -v ./cmd/llmgov -chaos
 	go test -run '^TestRefusals_' -count 1 ./federation/runner -promise-worlds 1000
 
 reloads:
