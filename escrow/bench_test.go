@@ -184,7 +184,7 @@ func BenchmarkPumpFull(b *testing.B) {
 func fullUpstreams(t testing.TB, n int) (*Pool, time.Time) {
 	p := New(t0, Config{TPM: MaxLimit, Burst: Window, MaxQueue: 3 * n})
 	u := newOutlets(t, 1000, 1000)
-	p.SetUpstreams(u, func(m Mask) Mask { return m })
+	p.SetUpstreams(u, Moved{})
 	for i := range n + 1 {
 		p.Add(Root, Node{Weight: Weight(1000 + i%7000)})
 	}

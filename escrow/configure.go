@@ -41,20 +41,17 @@ func (p *Pool) Configure(now time.Time, cfg Config) {
 		}
 	}
 	for n := range p.entries {
-		switch e := &p.entries[n]; e.state {
-		case entryQueued, entryTicket:
-			p.count(e, -1)
-			p.price(e)
-			p.count(e, 1)
-		case entryRunning:
-			// The tags do not move again by the same cost: when the call ends, only the difference
-			// from the expectation moves them, in parts of the limits of then.
-			if !e.forced {
-				e.virtual = p.moves(e)
-			}
+		// The tags do not move again by the same cost: when the call ends, only the difference
+		// from the expectation moves them, in parts of the limits of then.
+		if e := &p.entries[n]; e.state == entryRunning && !e.forced {
+			e.virtual = p.moves(e)
 		}
 	}
+	p.weighAll()
 	p.reorder(Root)
+	if p.parted {
+		p.restandAll()
+	}
 	for i := range p.nodes { // without tokens there are no floors
 		if NodeID(i) != Root && p.nodes[i].weight > 0 {
 			p.restandFloor(NodeID(i))

@@ -31,8 +31,8 @@ type entry struct {
 	speed   int64                                   // tokens a second
 	run     time.Duration
 	maxWait time.Duration
-	known   bool // whether it has no other place: see Claim.known
-	via     Mask
+	known   bool   // whether it has no other place: see Claim.known
+	may     Mask   // Call.Via
 	of      uint64 // Call.Conversation
 
 	// As it was weighed.
@@ -41,6 +41,7 @@ type entry struct {
 	fair    int64 // those of them that count in the share
 	cost    Cost  // in the pace and the ledger
 	virtual int64 // by which it moves tags, at weight 1
+	via     Mask  // those of may that can take it at all
 
 	// Of a running call.
 	floored    NodeID // whose floor it was served for, or Root
@@ -53,7 +54,7 @@ type entry struct {
 	taken      int64               // tokens that are booked, under Production
 	plan       plan                // of the rest, under Production
 	inputSlot  int64               // of the calendar, in which input was booked
-	upstream   int                 // as place chose it
+	upstream   int                 // as place chose it; -1 if it has left the list
 	elsewhere  int64               // tokens that it took of upstreams that it has left
 
 	// Of a ticket, and of a call that has come back to one.

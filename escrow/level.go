@@ -13,6 +13,9 @@ type level struct {
 // whose calls all began in one Pump is back within it.
 const levelStretch = 1_000_000
 
+// neverFull is when an upstream was full that never was, in µs of the pool.
+const neverFull = -windowMicros - 1
+
 // serve notes that a call begins at an upstream, at a start tag.
 func (p *inner) serve(now int64, upstream int, tag int64) {
 	for len(p.levels) <= upstream {
@@ -49,7 +52,7 @@ func (t *tree) noteFull(via Mask) {
 	}
 	for ; via != 0; via &= via - 1 {
 		for len(t.full) <= via.first() {
-			t.full = append(t.full, -windowMicros-1)
+			t.full = append(t.full, neverFull)
 		}
 		t.full[via.first()] = t.now
 	}

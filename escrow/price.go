@@ -11,7 +11,7 @@ func (p *Pool) entryOf(c *Call) entry {
 	e := entry{
 		leaf: c.Leaf, class: interactive, next: -1, prev: -1,
 		most: c.Most, speed: c.Speed, run: c.Run,
-		maxWait: c.MaxWait, known: c.Claim.known(), via: c.Via, of: c.Conversation,
+		maxWait: c.MaxWait, known: c.Claim.known(), may: c.Via, of: c.Conversation,
 	}
 	e.asked.expect = c.Expect
 	e.asked.input = c.Input
@@ -23,11 +23,17 @@ func (p *Pool) entryOf(c *Call) entry {
 	if e.run <= 0 {
 		e.run = p.usualRun()
 	}
-	p.price(&e)
-	if p.upstreams != nil {
-		e.via = p.upstreams.Able(e.via, e.cost)
-	}
+	p.weigh(&e)
 	return e
+}
+
+// weigh finds what an entry costs, and the upstreams that can take that.
+func (p *Pool) weigh(e *entry) {
+	p.price(e)
+	e.via = e.may
+	if p.upstreams != nil {
+		e.via = p.upstreams.Able(e.may, e.cost)
+	}
 }
 
 // price weighs an entry by the pool's limits and accounting: the cost at which it is booked,

@@ -141,10 +141,3 @@ func (t *tree) countAt(leaf NodeID, upstream int, by int64) {
 		}
 	}
 }
-
-// liftAll ends all restrictions.
-func (t *tree) liftAll() {
-	for i := range t.nodes {
-		t.nodes[i].restricted = nil
-	}
-}

@@ -46,32 +46,6 @@ func (m Mask) first() int { return bits.TrailingZeros64(uint64(m)) }
 // everywhere is the mask of all upstreams that there could be.
 const everywhere = ^Mask(0)
 
-// SetUpstreams puts other upstreams in force; nil is none. moved tells where those of a call that waits stand now. All restrictions
-// end. Call Pump afterwards.
-func (p *Pool) SetUpstreams(u Upstreams, moved func(Mask) Mask) {
-	p.upstreams = u
-	p.parted = u != nil
-	p.liftAll()
-	p.passed = everywhere
-	for n := range p.entries {
-		e := &p.entries[n]
-		if e.state != entryQueued && e.state != entryTicket {
-			continue
-		}
-		p.count(e, -1)
-		e.via = moved(e.via)
-		p.count(e, 1)
-	}
-	for i := range p.nodes {
-		p.nodes[i].via = moved(p.nodes[i].via)
-	}
-	for i := range p.nodes {
-		if nd := &p.nodes[i]; nd.weight > 0 && nd.inner == nil {
-			p.restandUp(NodeID(i))
-		}
-	}
-}
-
 // Move sends a running call on to another upstream among some, if one of them has room for it: spent is what it
 // took of the one that it leaves. It reports false, and changes nothing, if none has, or there is no such call.
 // Call Pump afterwards.
@@ -82,7 +56,11 @@ func (p *Pool) Move(now time.Time, h Handle, among Mask, spent Cost) (upstream i
 	}
 	p.advance(now)
 	e := &p.entries[n]
-	among &= p.upstreams.Able(among.With(e.upstream), e.cost) // the one where it is can take it
+	able := among
+	if e.upstream >= 0 { // it can take the call
+		able = among.With(e.upstream)
+	}
+	among &= p.upstreams.Able(able, e.cost)
 	upstream, ok = p.upstreams.Choose(now, among&^p.shut(e.leaf), e.cost, e.of)
 	if !ok {
 		return 0, false

@@ -123,7 +123,7 @@ func simOf(t testing.TB, seed uint64, limits ...int64) (*sim, *outlets) {
 	}
 	w := newSim(t, seed, Config{TPM: sum, Burst: 10 * time.Second})
 	u := newOutlets(t, limits...)
-	w.p.SetUpstreams(u, func(m Mask) Mask { return m })
+	w.p.SetUpstreams(u, Moved{})
 	return w, u
 }
 
@@ -163,7 +163,7 @@ func TestUpstreams_FirstTheFirst(t *testing.T) {
 func TestUpstreams_Beside(t *testing.T) {
 	w := newSim(t, 1, Config{TPM: 10_000_000})
 	u := newOutlets(t, 10_000, 10_000)
-	w.p.SetUpstreams(u, func(m Mask) Mask { return m })
+	w.p.SetUpstreams(u, Moved{})
 	first := w.leaf(Root, Node{Weight: WeightOne}, 3_000)
 	first.call.Via = 1
 	both := w.leaf(Root, Node{Weight: WeightOne}, 1_000)
@@ -340,7 +340,7 @@ func TestUpstreams_Machine(t *testing.T) {
 		u := newOutlets(t, 20_000, 30_000, 50_000)
 		u.list[1].slots = 3
 		p := New(t0, Config{TPM: 100_000, Slots: 12, InteractiveReserve: 2, Burst: 10 * time.Second, MaxQueue: 100, TicketWait: time.Second})
-		p.SetUpstreams(u, func(m Mask) Mask { return m })
+		p.SetUpstreams(u, Moved{})
 		group := p.Add(Root, Node{Weight: WeightOne})
 		leaves := []NodeID{p.Add(group, Node{Weight: 2000}), p.Add(group, Node{Weight: 1000}), p.Add(Root, Node{Weight: 1500, Floor: 5000})}
 		var running, waiting []Handle

@@ -211,7 +211,7 @@ func (p *prospect) foretellPool(o *Outlook) bool {
 	call := escrow.Call{
 		Leaf: seat.leaf, Background: p.req.Background || p.tenant.cfg.Background,
 		Most: escrow.Cost{pool.rules.Weights.most(p.req.Input, p.req.Output), 1}, MaxWait: p.maxWait,
-		Via: pool.upstreams.Mask(p.req.Via), Conversation: p.req.Conversation,
+		Via: pool.upstreams.MaskOf(p.req.Listed, p.req.Via), Conversation: p.req.Conversation,
 	}
 	o.Run = pool.remainingLocked(pool.expectLocked(p.tenant, seat, &p.req, &call), 0, 0, float64(pool.speed)/1000)
 	if rej := pool.refusalInOutageLocked(p.now, p.tenant.name, &call); rej != nil {

@@ -21,9 +21,12 @@ type Request struct {
 	Price Price
 	// MaxWait, if set, shortens the tenant's MaxWait, and the pool's TicketWait; it lengthens neither.
 	MaxWait *time.Duration
-	// Via is the set of the pool's upstreams to which the call may go, by their index in Pool.Upstreams: bit 0 is the
-	// first. 0 is all. It is for pools that have Upstreams.
+	// Via is the set of the pool's upstreams to which the call may go, by their index in Listed: bit 0 is the first. 0 is all. It is
+	// for pools that have Upstreams.
 	Via uint64
+	// Listed are the names of the pool's upstreams in the caller's order, because another configuration may come into force meanwhile.
+	// nil is the order of Pool.Upstreams when the call asks.
+	Listed []string
 	// Conversation identifies calls that would rather go to the same of these upstreams; 0 is none.
 	Conversation uint64
 	// Stream marks the lease of a stream.

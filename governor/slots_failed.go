@@ -14,7 +14,7 @@ import (
 
 // failing is how many calls of a tenant may run at an upstream that has failed some.
 type failing struct {
-	upstream int // its index; 0 if the pool's upstreams have no limits of their own
+	upstream string // its name; "" if the pool's upstreams have no limits of their own
 	limit    penalty.Limit
 }
 
@@ -26,16 +26,17 @@ func (l Lease) Failed() { l.failed(EventFailed) }
 // failedLocked takes in that the upstream failed a running call.
 func (p *pool) failedLocked(now time.Time, h escrow.Handle, st *leaseState) {
 	seat := p.blamedLocked(st)
-	upstream := p.upstreamIndexLocked(h)
-	if seat == nil || upstream < 0 {
+	at := p.escrow.At(h)
+	if seat == nil || at < 0 {
 		return
 	}
-	i := slices.IndexFunc(seat.failing, func(f failing) bool { return f.upstream == upstream })
+	name := p.nameLocked(at)
+	i := slices.IndexFunc(seat.failing, func(f failing) bool { return f.upstream == name })
 	if i < 0 {
 		i = len(seat.failing)
-		seat.failing = append(seat.failing, failing{upstream: upstream})
+		seat.failing = append(seat.failing, failing{upstream: name})
 	}
-	seat.failing[i].limit.Failed(now, st.since, p.escrow.RunningAt(seat.leaf, upstream))
+	seat.failing[i].limit.Failed(now, st.since, p.escrow.RunningAt(seat.leaf, at))
 	p.restrictLocked(now, seat)
 }
 
@@ -50,19 +51,24 @@ func (p *pool) endsLocked(now time.Time, h escrow.Handle, u Usage, how Ending) {
 		return
 	}
 	if how == EndSettled && u != (Usage{}) {
-		p.succeededLocked(now, seat, p.upstreamIndexLocked(h))
+		p.succeededLocked(now, seat, p.escrow.At(h))
 	}
 	p.restrictLocked(now, seat)
 }
 
-func (p *pool) succeededLocked(now time.Time, seat *seat, upstream int) {
-	all := p.slots.Limit()
-	if p.upstreams != nil && upstream >= 0 && p.upstreams.List[upstream].Concurrency > 0 {
-		all = min(all, p.upstreams.List[upstream].Concurrency)
+// succeededLocked takes in that a call of a seat came to its end at an upstream, or at one that has left (-1).
+func (p *pool) succeededLocked(now time.Time, seat *seat, at int) {
+	if at < 0 {
+		return
 	}
+	all := p.slots.Limit()
+	if p.upstreams != nil && p.upstreams.List[at].Concurrency > 0 {
+		all = min(all, p.upstreams.List[at].Concurrency)
+	}
+	name := p.nameLocked(at)
 	for i := range seat.failing {
-		if f := &seat.failing[i]; f.upstream == upstream {
-			f.limit.Succeeded(now, p.escrow.RunningAt(seat.leaf, upstream), all)
+		if f := &seat.failing[i]; f.upstream == name {
+			f.limit.Succeeded(now, p.escrow.RunningAt(seat.leaf, at), all)
 		}
 	}
 }
@@ -79,19 +85,35 @@ func (p *pool) blamedLocked(st *leaseState) *seat {
 	return seat
 }
 
-// upstreamIndexLocked is the upstream at which a running call counts; -1 if that is gone.
-func (p *pool) upstreamIndexLocked(h escrow.Handle) int {
+// nameLocked is the name of an upstream, given its index; "" if the pool's upstreams have no limits of their own.
+func (p *pool) nameLocked(upstream int) string {
 	if p.upstreams == nil {
-		return 0
+		return ""
 	}
-	return slices.Index(p.upstreams.List, p.upstreams.At(h.Slot))
+	return p.upstreams.List[upstream].Name
 }
 
-// restrictLocked puts the limits of a seat in force, and drops those that are no more. Call pumpAndUnlock afterwards.
+// placeLocked is the index of an upstream, given its name; -1 if the pool has none of it.
+func (p *pool) placeLocked(name string) int {
+	if p.upstreams != nil {
+		return p.upstreams.Place(name)
+	}
+	if name == "" {
+		return 0
+	}
+	return -1
+}
+
+// restrictLocked puts the limits of a seat in force, and drops those that are no more, or whose upstream has left. Call pumpAndUnlock
+// afterwards.
 func (p *pool) restrictLocked(now time.Time, seat *seat) {
 	seat.failing = slices.DeleteFunc(seat.failing, func(f failing) bool {
+		at := p.placeLocked(f.upstream)
+		if at < 0 {
+			return true
+		}
 		most := f.limit.Most(now)
-		p.escrow.Restrict(seat.leaf, f.upstream, most, f.limit.Ends())
+		p.escrow.Restrict(seat.leaf, at, most, f.limit.Ends())
 		return most == 0
 	})
 }
@@ -105,7 +127,7 @@ func (p *pool) forgiveLocked() {
 
 func (p *pool) forgiveSeatLocked(seat *seat) {
 	for _, f := range seat.failing {
-		p.escrow.Restrict(seat.leaf, f.upstream, 0, time.Time{})
+		p.escrow.Restrict(seat.leaf, p.placeLocked(f.upstream), 0, time.Time{})
 	}
 	seat.failing = nil
 }

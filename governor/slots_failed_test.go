@@ -127,7 +127,7 @@ func TestPerTenant_Upstreams(t *testing.T) {
 		for _, l := range calls {
 			l.Failed()
 		}
-		if name, ok := calls[0].Move(0b11, Usage{}, true); !ok || name != "large" {
+		if name, ok := calls[0].Move([]string{"small", "large"}, Usage{}, true); !ok || name != "large" {
 			t.Errorf("a call that failed moves to %q, %v", name, ok)
 		}
 		for _, l := range calls[1:] {

@@ -29,6 +29,7 @@ type poolView struct {
 	*pool
 	cfg   Pool
 	index int
+	names []string // of cfg.Upstreams
 }
 
 // tenantView is a tenant, or a team, as a table has it.
@@ -150,6 +151,9 @@ func (g *Governor) newTable(now time.Time, cfg Config) *table {
 			g.pools[pc.Name] = p
 		}
 		v := &poolView{pool: p, cfg: pc, index: i}
+		for _, u := range pc.Upstreams {
+			v.names = append(v.names, u.Name)
+		}
 		tb.pools[pc.Name] = v
 		tb.inOrder.pools = append(tb.inOrder.pools, v)
 	}

@@ -37,16 +37,18 @@ func (p *poolView) configureUpstreamsLocked(now time.Time) {
 		own.freed = p.freed
 		return upstreamLimits{own}
 	})
-	moved := func(via escrow.Mask) escrow.Mask { return p.upstreams.Since(old, via) }
+	p.limitUpstreamsLocked(now)
 	switch {
 	case p.upstreams != nil:
-		p.escrow.SetUpstreams(p.upstreams, moved)
+		p.escrow.SetUpstreams(p.upstreams, p.upstreams.Since(old))
 	case old != nil:
-		p.escrow.SetUpstreams(nil, moved)
+		p.escrow.SetUpstreams(nil, p.upstreams.Since(old))
 	default:
 		return
 	}
-	p.forgiveLocked() // because upstreams may have other places now
+	for _, seat := range p.seats {
+		p.restrictLocked(now, seat)
+	}
 }
 
 // limitUpstreamsLocked puts in force the limits of upstreams that the cuts leave.

@@ -70,7 +70,7 @@ func TestUpstreams_LargerMoves(t *testing.T) {
 		if rej != nil || l.Upstream() != "paid" {
 			t.Fatalf("at %q, %v", l.Upstream(), rej)
 		}
-		if name, ok := l.Move(0b01, Usage{}, true); ok {
+		if name, ok := l.Move([]string{"ptu"}, Usage{}, true); ok {
 			t.Errorf("moved to %q, which has less in a minute", name)
 		}
 	})

@@ -53,10 +53,10 @@ func (l Lease) Upstream() string {
 	return l.pool.upstreamLocked(l.handle)
 }
 
-// Move sends a call on to another upstream among some, by their index, because the one where it is failed: spent is
+// Move sends a call on to another upstream among some, by their names (nil is all), because the one where it is failed: spent is
 // its usage there, which its end will tell as well, and sent says that it counts as a request there. It returns the name of the
 // other one, or false if none of these has room.
-func (l Lease) Move(among uint64, spent Usage, sent bool) (name string, ok bool) {
+func (l Lease) Move(among []string, spent Usage, sent bool) (name string, ok bool) {
 	switch {
 	case l.pool == nil || l.commitment != nil:
 		return "", false
@@ -67,7 +67,7 @@ func (l Lease) Move(among uint64, spent Usage, sent bool) (name string, ok bool)
 	return name, ok
 }
 
-func (l Lease) move(among uint64, spent Usage, sent bool) (name string, ok bool) {
+func (l Lease) move(among []string, spent Usage, sent bool) (name string, ok bool) {
 	p := l.pool
 	now := l.g.clock.Now()
 	p.mu.Lock()
@@ -79,12 +79,12 @@ func (l Lease) move(among uint64, spent Usage, sent bool) (name string, ok bool)
 	if sent {
 		cost[escrow.Requests] = 1
 	}
-	_, ok = p.escrow.Move(now, l.handle, escrow.Mask(among), cost)
+	_, ok = p.escrow.Move(now, l.handle, p.upstreams.Named(among), cost)
 	name = p.upstreamLocked(l.handle)
 	if ok {
 		l.g.queueDetail(Event{
 			Kind: EventMoved, Call: p.leases[l.handle.Slot].tab.asked, Usage: spent, Sent: sent,
-			Upstream: name, Upstreams: l.g.upstreamNames(p.name, among),
+			Upstream: name, Upstreams: among,
 		})
 	}
 	l.g.pumpAndUnlock(p, now)
@@ -92,33 +92,23 @@ func (l Lease) move(among uint64, spent Usage, sent bool) (name string, ok bool)
 	return name, ok
 }
 
-// upstreamNames are the names of some of a pool's upstreams; none if they are all, or have no limits of their own.
-func (g *Governor) upstreamNames(pool string, some uint64) (names []string) {
-	v := g.table.Load().pools[pool]
-	if v == nil || some == 0 {
+// upstreamsOf are the names of the upstreams to which a call may go; none if they are all of the pool's, or have no limits of their own.
+func (g *Governor) upstreamsOf(req *Request) (names []string) {
+	v := g.table.Load().pools[req.Pool]
+	if v == nil || req.Via == 0 {
 		return nil
 	}
-	for i := range v.cfg.Upstreams {
-		if some&(1<<i) != 0 {
-			names = append(names, v.cfg.Upstreams[i].Name)
+	listed := req.Listed
+	if listed == nil {
+		listed = v.names
+	}
+	for i, name := range listed {
+		if req.Via&(1<<i) != 0 && slices.Contains(v.names, name) {
+			names = append(names, name)
 		}
 	}
-	if len(names) == len(v.cfg.Upstreams) {
+	if len(names) == len(v.names) {
 		return nil
 	}
 	return names
-}
-
-// Via is the set of a pool's upstreams with some names, as Request.Via has it. It is 0, all, if the pool has none of them.
-func (g *Governor) Via(pool string, names []string) (via uint64) {
-	v := g.table.Load().pools[pool]
-	if v == nil {
-		return 0
-	}
-	for i := range v.cfg.Upstreams {
-		if slices.Contains(names, v.cfg.Upstreams[i].Name) {
-			via |= 1 << i
-		}
-	}
-	return via
 }

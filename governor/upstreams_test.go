@@ -38,10 +38,10 @@ func TestUpstreams_Move(t *testing.T) {
 		if rej != nil || second.Upstream() != "paid" {
 			t.Fatalf("at %q, %v; the first has no room", second.Upstream(), rej)
 		}
-		if name, ok := second.Move(0b01, Usage{}, false); ok || second.Upstream() != "paid" {
+		if name, ok := second.Move([]string{"ptu"}, Usage{}, false); ok || second.Upstream() != "paid" {
 			t.Errorf("moved to %q, which has no room", name)
 		}
-		if name, ok := l.Move(0b10, Usage{Output: 500}, true); !ok || name != "paid" || l.Upstream() != "paid" {
+		if name, ok := l.Move([]string{"paid"}, Usage{Output: 500}, true); !ok || name != "paid" || l.Upstream() != "paid" {
 			t.Errorf("moved to %q, %v", name, ok)
 		}
 		if u := use(g); u[0] != 500 || u[1] != 12_000 {

@@ -29,7 +29,7 @@ func (g *Governor) walk(ctx context.Context, req *Request) (Lease, *Rejection) {
 	req.Price = req.Price.bounded()
 	began := g.beginning(req)
 	if g.detailed {
-		g.report(Event{Kind: EventAsked, At: began, Call: req.call, Request: req.Record(), Upstreams: g.upstreamNames(req.Pool, req.Via)})
+		g.report(Event{Kind: EventAsked, At: began, Call: req.call, Request: req.Record(), Upstreams: g.upstreamsOf(req)})
 	}
 	w := walk{g: g, ctx: ctx, req: *req, began: began, now: began}
 	rej := w.run()
@@ -78,6 +78,9 @@ func (w *walk) once() (rej *Rejection, again bool) {
 	}
 	if w.g.Draining() {
 		return rejectDraining(w.req.Tenant), false
+	}
+	if w.req.Listed == nil {
+		w.req.Listed = w.pool.names
 	}
 	if w.req.BudgetsOnly {
 		return w.commit()

@@ -3,6 +3,7 @@ package placement
 import (
 	"math"
 	"math/bits"
+	"slices"
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
@@ -204,6 +205,41 @@ func (b *Books[L]) Mask(via uint64) escrow.Mask {
 		return some
 	}
 	return all
+}
+
+// Place is the index of the upstream with a name; -1 if the list has none.
+func (b *Books[L]) Place(name string) int {
+	return slices.IndexFunc(b.List, func(u *Upstream[L]) bool { return u.Name == name })
+}
+
+// Named is the set of the upstreams with some names; nil is all.
+func (b *Books[L]) Named(names []string) (some escrow.Mask) {
+	if names == nil {
+		return b.Mask(0)
+	}
+	for _, name := range names {
+		if at := b.Place(name); at >= 0 {
+			some = some.With(at)
+		}
+	}
+	return some
+}
+
+// MaskOf is a set of upstreams by their index in a list of names; nil is the books' own list. It is all, if none of them is there.
+func (b *Books[L]) MaskOf(names []string, via uint64) escrow.Mask {
+	if b == nil || names == nil || via == 0 {
+		return b.Mask(via)
+	}
+	some := escrow.Mask(0)
+	for i, name := range names {
+		if via&(1<<i) == 0 {
+			continue
+		}
+		if at := b.Place(name); at >= 0 {
+			some = some.With(at)
+		}
+	}
+	return b.Mask(uint64(some))
 }
 
 // Each calls a function with the upstreams of a mask, by their index.

@@ -66,18 +66,18 @@ func (b *Books[L]) keep(now time.Time, before *Books[L]) {
 	}
 }
 
-// Since is where the upstreams of a mask under the configuration before stand now. If none is left it is all.
-func (b *Books[L]) Since(before *Books[L], via escrow.Mask) escrow.Mask {
-	if b == nil {
-		return 0
+// Since is where the upstreams of the configuration before stand now.
+func (b *Books[L]) Since(before *Books[L]) (m escrow.Moved) {
+	m.All = b.Mask(0)
+	if before == nil {
+		return m
 	}
-	now := escrow.Mask(0)
-	if before != nil {
-		for i, u := range b.List {
-			if at := slices.Index(before.List, u); at >= 0 && via&escrow.Mask(0).With(at) != 0 {
-				now = now.With(i)
-			}
+	for _, u := range before.List {
+		at := -1
+		if b != nil {
+			at = slices.Index(b.List, u)
 		}
+		m.To = append(m.To, at)
 	}
-	return b.Mask(uint64(now))
+	return m
 }

@@ -21,8 +21,8 @@ var mutants = []mutation.Mutant{
 	{Rule: "calls are known after a reload", File: "change.go", Old: "next.calls = b.calls", New: "_ = b.calls"},
 	{Rule: "limits are known after a reload", File: "change.go", Old: "u := b.named(spec.Name)", New: "u := (*Upstream[L])(nil)"},
 	{Rule: "also of an upstream that was left out for a while", File: "change.go", Old: "b.gone = append(b.gone, u)", New: "_ = u"},
-	{Rule: "calls that wait keep their upstreams when the list is another", File: "change.go", Old: "now = now.With(i)", New: "now = now.With(at + 0*i)"},
-	{Rule: "of several only those that are left", File: "change.go", Old: "return b.Mask(uint64(now))", New: "return b.Mask(0)"},
+	{Rule: "calls that wait keep their upstreams when the list is another", File: "change.go", Old: "at = slices.Index(b.List, u)", New: "at = slices.Index(before.List, u)"},
+	{Rule: "of several only those that are left", File: "change.go", Old: "at = slices.Index(b.List, u)", New: "at = max(0, slices.Index(b.List, u))"},
 }
 
 // TestMutants breaks each rule, in the source itself, and runs the search that has to fail.

@@ -117,7 +117,7 @@ func (w *small) load(p *smallGateway, list string) {
 			c.via = allowed(c.via, list)
 		}
 	}
-	p.pool.SetUpstreams(p.books, func(m escrow.Mask) escrow.Mask { return p.books.Since(before, m) })
+	p.pool.SetUpstreams(p.books, p.books.Since(before))
 	w.grant(p)
 }
 

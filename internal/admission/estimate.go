@@ -22,6 +22,7 @@ func (c *Call) Estimate() *Refusal {
 	if req.Via == 0 {
 		req.Via = c.Pool.Reach(c.Tenant)
 	}
+	req.Listed = c.Pool.names
 	req.Price = c.price(a, req.Via)
 	if a.Free {
 		a.Prompt.Body = nil

@@ -34,8 +34,12 @@ type Pool struct {
 	// upstreams; 0 is no limit.
 	inputMax  int64
 	inputsMax []int64
+	names     []string // of its upstreams
 	speed     *speed
 }
+
+// Listed are the names of the pool's upstreams, as a Request.Via numbers them.
+func (p *Pool) Listed() []string { return p.names }
 
 // Estimates convert between bytes, deltas and tokens, as the calls of a tenant have taught.
 type Estimates struct {
@@ -85,6 +89,7 @@ func newPool(of *tenants.Pool, m *telemetry.Metrics, before *Policy) *Pool {
 	p.inputMax = longestInput(of, of.TPM)
 	for i := range of.Upstreams {
 		p.inputsMax = append(p.inputsMax, longestInput(of, of.Upstreams[i].TPM))
+		p.names = append(p.names, of.Upstreams[i].Name)
 	}
 	return p
 }

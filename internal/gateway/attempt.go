@@ -195,7 +195,8 @@ func (c *call) admitAnew(ready time.Time) bool {
 		return false // or the pool goes on without this call's upstreams, and it would be admitted at once
 	}
 	c.g.believe(c.pool) // whoever knew it first may be on the way to tell the governor
-	c.Request.Via = c.via(c.tries.may)
+	c.Request.Via = uint64(c.tries.may)
+	c.Request.Listed = c.pool.Listed()
 	if rej := c.Readmit(); rej != nil {
 		c.tries.comeBack = max(c.tries.comeBack, rej.RetryAfter)
 		return false

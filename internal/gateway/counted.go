@@ -65,7 +65,7 @@ func (c *call) move(others upstreams.Mask, lost governor.Usage, sent bool) upstr
 	if ready == 0 {
 		return upstreams.Choice{}
 	}
-	name, ok := c.Lease.Move(c.via(ready), lost, sent)
+	name, ok := c.Lease.Move(c.pool.set.Names(ready), lost, sent)
 	if !ok {
 		return upstreams.Choice{Busy: true, At: time.Now().Add(lookAgain)}
 	}
@@ -88,20 +88,4 @@ func (c *call) memberNamed(name string) upstreams.Mask {
 		return c.tries.may
 	}
 	return upstreams.Mask(0).With(i)
-}
-
-// via is a set of the call's upstreams by their places in the policy in force, which is the governor's and may be newer than the call's.
-func (c *call) via(some upstreams.Mask) uint64 {
-	now, there := c.g.world.Load().poolNamed(c.pool.Name)
-	if !there || now.set == c.pool.set {
-		return uint64(some)
-	}
-	via := upstreams.Mask(0)
-	for i, m := range c.pool.set.Members {
-		place := now.set.Place(m.Name)
-		if some&upstreams.Mask(0).With(i) != 0 && place >= 0 {
-			via = via.With(place)
-		}
-	}
-	return uint64(via)
 }

@@ -126,8 +126,8 @@ type realtimeCall struct{ c *call }
 // Context implements realtime.Call.
 func (r realtimeCall) Context() context.Context { return r.c.r.Context() }
 
-// Via implements realtime.Call.
-func (r realtimeCall) Via() uint64 { return r.c.via(upstreams.Mask(0).With(r.c.try.index)) }
+// Upstream implements realtime.Call.
+func (r realtimeCall) Upstream() string { return r.c.try.up.Name }
 
 // Revoked implements realtime.Call.
 func (r realtimeCall) Revoked() *admission.Refusal {

@@ -154,7 +154,8 @@ func (v *replay) ask(c *replayed) {
 	req := c.Request
 	req.Forced = req.Forced || c.imposed
 	if len(c.Upstreams) > 0 {
-		req.Via = v.gov.Via(req.Pool, c.Upstreams)
+		req.Listed = c.Upstreams
+		req.Via = math.MaxUint64
 	}
 	if v.policy.Ask != nil {
 		if why := v.policy.Ask(&req); why != nil && !c.imposed {
@@ -242,11 +243,7 @@ func (v *replay) tell(c *replayed, p progress) {
 	l := c.lease
 	switch p.kind {
 	case decisions.Moved:
-		among := v.gov.Via(c.asked.Pool, p.moved.Upstreams)
-		if among == 0 {
-			among = math.MaxUint64
-		}
-		l.Move(among, governor.Usage(*p.moved.Usage), p.moved.Sent)
+		l.Move(p.moved.Upstreams, governor.Usage(*p.moved.Usage), p.moved.Sent)
 	case decisions.Overload:
 		l.Overloaded()
 	case decisions.Retried:

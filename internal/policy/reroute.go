@@ -33,6 +33,7 @@ func Reroute(snap *tenants.Snapshot, req *governor.Request) (code string) {
 	reach := p.Reach(t)
 	if reach != 0 || p.Name != req.Pool { // a set of upstreams is of one pool
 		req.Via = reach
+		req.Listed = nil
 	}
 	req.Pool = p.Name
 	req.Price = governor.Price(snap.DearestPrice(p, reach, req.Model))

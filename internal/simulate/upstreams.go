@@ -31,7 +31,7 @@ func (s *site) openUpstreams(p *scenario.Pool) {
 		u.Limits.Configure(epoch, limits.Limits{Minute: minute, Concurrency: u.Concurrency}, 0)
 	}
 	s.calls = map[int32]*call{}
-	s.pool.(*escrow.Pool).SetUpstreams(s.books, func(m escrow.Mask) escrow.Mask { return m })
+	s.pool.(*escrow.Pool).SetUpstreams(s.books, escrow.Moved{})
 }
 
 // noteUpstream notes where a call begins.

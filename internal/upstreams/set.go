@@ -43,7 +43,7 @@ type Mask uint64
 // With is the mask with another member.
 func (m Mask) With(i int) Mask { return m | 1<<i }
 
-// New makes a Set. It keeps the health of members of the previous set.
+// New makes a Set. It keeps the health of members of the previous set, and whose turn it is among them.
 func New(list []Spec, before *Set) *Set {
 	s := &Set{}
 	for i, spec := range list {
@@ -62,6 +62,15 @@ func New(list []Spec, before *Set) *Set {
 		s.Members = append(s.Members, m)
 		s.all = s.all.With(i)
 	}
+	if before != nil {
+		before.mu.Lock()
+		defer before.mu.Unlock()
+		for i, m := range before.Members {
+			if at := s.Place(m.Name); at >= 0 {
+				s.wheel[at] = before.wheel[i]
+			}
+		}
+	}
 	return s
 }
 
@@ -71,6 +80,14 @@ func (s *Set) Limited() bool { return s.limited }
 // Place is the index of the member with a name; -1 if there is none.
 func (s *Set) Place(name string) int {
 	return slices.IndexFunc(s.Members, func(m *Member) bool { return m.Name == name })
+}
+
+// Names are the names of some members.
+func (s *Set) Names(some Mask) (names []string) {
+	for i := range s.each(some) {
+		names = append(names, s.Members[i].Name)
+	}
+	return names
 }
 
 // All is the mask of all members.

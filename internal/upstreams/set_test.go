@@ -3,6 +3,7 @@ package upstreams
 import (
 	"math"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
@@ -445,5 +446,20 @@ func TestNoAllocations(t *testing.T) {
 		s.Members[0].Report(t0, r)
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
+	}
+}
+
+// Calls go by weight also if the set is made anew between them, with its members in another order: each has its turn by its name.
+func TestNew_KeepsTurns(t *testing.T) {
+	list := []Spec{{Name: "a", Weight: 1}, {Name: "b", Weight: 3}}
+	set := New(list, nil)
+	got := map[string]int{}
+	for range 40 {
+		got[chosen(set, t0, affinity.None).Name]++
+		slices.Reverse(list)
+		set = New(list, set)
+	}
+	if got["a"] != 10 || got["b"] != 30 {
+		t.Errorf("of 40 calls, reloaded after each, they go to %v; want 10 and 30", got)
 	}
 }

@@ -107,7 +107,8 @@ func (b *book) hold(ctx context.Context, r *response, output int64, wait *time.D
 // request is the one of the session, at its upstream.
 func (b *book) request() governor.Request {
 	req := b.terms.Request
-	req.Via = b.call.Via()
+	req.Via = 1
+	req.Listed = []string{b.call.Upstream()}
 	return req
 }
 

@@ -24,8 +24,8 @@ type Call interface {
 	// Hide masks the upstream's key.
 	Hide(text []byte)
 
-	// Via is the upstream of the session, as the governor knows it now.
-	Via() uint64
+	// Upstream is the name of the upstream of the session.
+	Upstream() string
 	// EstimatePrompt is how many tokens something that was said has.
 	EstimatePrompt(tokens.Size) int64
 	// EstimateOutput is how many tokens so many deltas are.

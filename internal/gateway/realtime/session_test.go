@@ -21,7 +21,7 @@ func (*testCall) Context() context.Context                         { return cont
 func (*testCall) Revoked() *admission.Refusal                      { return nil }
 func (*testCall) CheckModel(string) *admission.Refusal             { return nil }
 func (*testCall) CheckReference(head.Reference) *admission.Refusal { return nil }
-func (*testCall) Via() uint64                                      { return 0 }
+func (*testCall) Upstream() string                                 { return "" }
 func (*testCall) Hide([]byte)                                      {}
 func (*testCall) EstimatePrompt(size tokens.Size) int64            { return size.Least() }
 func (*testCall) EstimateOutput(deltas int64) int64                { return deltas }

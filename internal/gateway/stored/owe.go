@@ -65,7 +65,7 @@ func (l *Ledger) HoldBatch() *admission.Refusal {
 		Output:      l.Batch.Output,
 		BudgetsOnly: true,
 	}
-	req.Price = governor.Price(c.Policy.Snapshot.DearestPrice(c.Pool.Pool, c.Request.Via, l.Batch.Dearest))
+	req.Price = governor.Price(c.Policy.Snapshot.DearestPrice(c.Pool.Pool, c.Ask.Via, l.Batch.Dearest))
 	lease, rej := c.Acquire(&req)
 	if rej != nil {
 		return c.Retract(rej)
