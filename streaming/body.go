@@ -54,10 +54,7 @@ func (b *Body) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
-	b.mu.Lock()
-	due := b.takeDueLocked()
-	b.mu.Unlock()
-	due.run(&b.opt)
+	b.runDue()
 	for {
 		n, end, over := b.take(p)
 		end()
@@ -71,6 +68,38 @@ func (b *Body) Read(p []byte) (int, error) {
 			b.fill(p)
 		}
 	}
+}
+
+// Wait returns once upstream has sent something, or there is something to be read anyway. Until then it needs no memory to read to. If upstream
+// has no method Wait, it returns at once.
+func (b *Body) Wait() {
+	upstream, ok := b.upstream.(interface{ Wait() })
+	if !ok {
+		return
+	}
+	b.runDue()
+	if b.beginWait() {
+		upstream.Wait()
+	}
+}
+
+// beginWait begins to wait for upstream, and reports false if there is something to be read anyway.
+func (b *Body) beginWait() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed || b.ended || b.readErr != nil || len(b.out) > 0 || b.scan.at < len(b.scan.in) {
+		return false
+	}
+	b.armLocked()
+	return true
+}
+
+// runDue makes the calls that the last Read left due.
+func (b *Body) runDue() {
+	b.mu.Lock()
+	due := b.takeDueLocked()
+	b.mu.Unlock()
+	due.run(&b.opt)
 }
 
 // Close ends the stream, if it has not ended, and closes upstream. Events that had come but were

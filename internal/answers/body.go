@@ -42,6 +42,14 @@ func (b *Body) Read(p []byte) (int, error) {
 	return b.take(p)
 }
 
+// Wait returns once a Read does not have to wait long, if the body below can tell.
+func (b *Body) Wait() {
+	below, ok := b.ReadCloser.(interface{ Wait() })
+	if ok && len(b.ready) == 0 && b.err == nil {
+		below.Wait()
+	}
+}
+
 // Found reports whether what has been read had a secret.
 func (b *Body) Found() bool { return b.found }
 

@@ -12,8 +12,17 @@ func (x *exchange) Read(p []byte) (int, error) {
 	if err := x.beginRead(); err != nil {
 		return 0, err
 	}
+	x.conn.reader.borrow()
 	n, err := x.body.Read(p)
 	return n, x.endRead(err)
+}
+
+// Wait returns once a Read has something to return. Unlike a Read that waits, it holds no memory.
+func (x *exchange) Wait() {
+	if x.beginRead() == nil {
+		x.conn.reader.wait()
+		_ = x.endRead(nil)
+	}
 }
 
 func (x *exchange) beginRead() error {
@@ -29,7 +38,7 @@ func (x *exchange) endRead(err error) error {
 	x.reading = false
 	switch {
 	case x.ended != nil: // it was closed meanwhile
-		x.release()
+		x.conn.reader.giveBack()
 	case err != nil:
 		x.end(err)
 	}
@@ -54,13 +63,14 @@ func (x *exchange) end(err error) {
 		err = context.Cause(x.ctx)
 	}
 	x.ended = err
-	if err == io.EOF && !cancelled && !x.last && x.reader.Buffered() == 0 && x.allSent() {
+	kept := err == io.EOF && !cancelled && !x.last && x.conn.reader.Buffered() == 0 && x.allSent()
+	if !x.reading {
+		x.conn.reader.giveBack()
+	}
+	if kept {
 		x.of.keep(x.conn)
 	} else {
 		_ = x.conn.Close()
-	}
-	if !x.reading {
-		x.release()
 	}
 }
 
@@ -75,11 +85,4 @@ func (x *exchange) allSent() bool {
 	_ = x.conn.SetWriteDeadline(time.Now().Add(mostLate))
 	<-x.wrote
 	return x.sendErr == nil && x.conn.SetWriteDeadline(time.Time{}) == nil
-}
-
-// release gives the buffer back. Nobody reads from it any more.
-func (x *exchange) release() {
-	x.reader.Reset(nil)
-	readers.Put(x.reader)
-	x.reader = nil
 }

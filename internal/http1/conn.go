@@ -16,15 +16,23 @@ type conn struct {
 	reused bool
 	since  time.Time // when it became idle
 
-	raw   syscall.RawConn // nil if it is no socket
-	probe func(fd uintptr) bool
-	found error // by the last probe
+	raw     syscall.RawConn       // nil if it is no socket
+	probe   func(fd uintptr) bool // for quiet
+	arrived func(fd uintptr) bool // fills the reader; nil if the connection may read otherwise than from its socket
+	found   error                 // by the last probe
 
-	headLeft int64 // bytes that may be read of a head; math.MaxInt64 beyond
+	reader   lazyReader
+	headLeft int64   // bytes that may be read of a head; math.MaxInt64 beyond
+	now      bool    // Read is not to wait
+	fd       uintptr // for that
+	failed   error   // with which a read without waiting ended
 }
+
+var errNothingYet = errors.New("http1: nothing has come yet")
 
 func newConn(made net.Conn, host string) *conn {
 	c := &conn{Conn: made, host: host, headLeft: math.MaxInt64}
+	c.reader.from = c
 	socket, ok := made.(syscall.Conn)
 	if !ok || !canProbe {
 		return c
@@ -33,9 +41,13 @@ func newConn(made net.Conn, host string) *conn {
 	if err == nil {
 		c.raw = raw
 		c.probe = func(fd uintptr) bool {
-			c.found = probe(fd)
+			var one [1]byte
+			_, c.found = readNow(fd, one[:])
 			return true
 		}
+	}
+	if _, plain := made.(*net.TCPConn); plain && err == nil {
+		c.arrived = c.reader.fillNow
 	}
 	return c
 }
@@ -43,7 +55,7 @@ func newConn(made net.Conn, host string) *conn {
 // quiet reports whether the connection is there still, and nothing has come on it. It does not wait.
 func (c *conn) quiet() bool {
 	if c.raw != nil {
-		return c.raw.Read(c.probe) == nil && c.found == nil
+		return c.raw.Read(c.probe) == nil && c.found == errNothingYet
 	}
 	// Of a pipe it shows whether it was closed; of other connections nothing, on systems without a probe.
 	_ = c.SetReadDeadline(time.Unix(1, 0))
@@ -54,12 +66,22 @@ func (c *conn) quiet() bool {
 // Read implements io.Reader.
 func (c *conn) Read(p []byte) (int, error) {
 	if c.headLeft == math.MaxInt64 {
-		return c.Conn.Read(p)
+		return c.read(p)
 	}
 	if c.headLeft <= 0 {
 		return 0, errLongHead
 	}
-	n, err := c.Conn.Read(p[:min(int64(len(p)), c.headLeft)])
+	n, err := c.read(p[:min(int64(len(p)), c.headLeft)])
 	c.headLeft -= int64(n)
 	return n, err
+}
+
+func (c *conn) read(p []byte) (int, error) {
+	switch {
+	case c.failed != nil:
+		return 0, c.failed
+	case c.now:
+		return c.readNow(p)
+	}
+	return c.Conn.Read(p)
 }

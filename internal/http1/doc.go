@@ -8,6 +8,7 @@
 //   - a short request is written, and its answer read, by who sends it; a long one is written by a goroutine that ends
 //     with it;
 //   - the end of the request's context closes the connection, which ends whatever waits for it;
+//   - whoever waits for bytes holds no buffer for them, but borrows one when they have come;
 //   - nobody watches an idle connection. Before it is used again, it is asked without waiting whether anything has come,
 //     and is closed if so: its end, or bytes that a server sends unasked, which must never pass for the next answer.
 //

@@ -1,7 +1,6 @@
 package http1
 
 import (
-	"bufio"
 	"context"
 	"io"
 	"math"
@@ -16,9 +15,8 @@ type exchange struct {
 	of      *Transport
 	ctx     context.Context
 	unwatch func() bool // ends the watch of the context
-	reader  *bufio.Reader
-	body    io.Reader // as net/http parses it
-	last    bool      // the connection serves no other request
+	body    io.Reader   // as net/http parses it
+	last    bool        // the connection serves no other request
 
 	sent    int64         // bytes of the request
 	sendErr error         // why not all of them
@@ -34,15 +32,9 @@ type exchange struct {
 // server may answer, and read no further, before it has all. So few bytes fit into the buffers of sockets.
 const mostInline = 32 << 10
 
-const readerBuffer = 4 << 10
-
-var readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, readerBuffer) }}
-
 // do sends the request, and returns its answer as soon as its head is there.
 func (x *exchange) do(r *http.Request) (*http.Response, error) {
 	x.unwatch = context.AfterFunc(x.ctx, func() { _ = x.conn.Close() })
-	x.reader = readers.Get().(*bufio.Reader)
-	x.reader.Reset(x.conn)
 	if sendsInline(r) {
 		x.send(r)
 		if x.sendErr != nil && x.sent == 0 {
@@ -115,8 +107,10 @@ func (x *exchange) awaitHead() {
 func (x *exchange) readHead(r *http.Request) (*http.Response, error) {
 	c := x.conn
 	c.headLeft = x.of.MaxResponseHeaderBytes
+	c.reader.wait()
+	c.reader.borrow()
 	for {
-		resp, err := http.ReadResponse(x.reader, r)
+		resp, err := http.ReadResponse(&c.reader.Reader, r)
 		switch {
 		case err != nil:
 			return nil, err

@@ -101,17 +101,25 @@ var rawAnswers = map[string]string{
 	"a body of many buffers": "HTTP/1.1 200 OK\r\nContent-Length: 50000\r\n\r\n" + strings.Repeat("hello", 10_000),
 }
 
-// checkLikeNetHTTP compares how this transport and net/http's see an answer behind which the connection ends.
-func checkLikeNetHTTP(t *testing.T, method, raw string) {
-	once := func(conn net.Conn, _ int64) {
+// once sends an answer, behind which the connection ends.
+func once(raw string) func(net.Conn, int64) {
+	return func(conn net.Conn, _ int64) {
 		if readRequest(bufio.NewReader(conn)) == nil {
 			_, _ = io.WriteString(conn, raw)
 		}
 	}
-	ours := serve(t, once)
-	theirs := serve(t, once)
+}
+
+// checkLikeNetHTTP compares how this transport and net/http's see an answer.
+func checkLikeNetHTTP(t *testing.T, method, raw string) {
+	checkAlike(t, serve(t, once(raw)).transport(t), method, raw)
+}
+
+// checkAlike compares how a transport sees an answer with how net/http's does.
+func checkAlike(t *testing.T, ours http.RoundTripper, method, raw string) {
+	theirs := serve(t, once(raw))
 	defer theirs.settings.CloseIdleConnections()
-	got := see(ours.transport(t), method)
+	got := see(ours, method)
 	want := see(theirs.settings, method)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("%s %.200q: net/http - ours +:\n%s", method, raw, diff)

@@ -4,4 +4,4 @@ package http1
 
 const canProbe = false
 
-func probe(uintptr) error { return nil }
+func readNow(uintptr, []byte) (int, error) { return 0, errNothingYet }

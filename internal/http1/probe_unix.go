@@ -3,20 +3,26 @@
 package http1
 
 import (
-	"errors"
+	"io"
 	"syscall"
 )
 
 const canProbe = true
 
-var errSpoke = errors.New("http1: the server has sent something unasked, or has closed the connection")
-
-// probe reads from a socket that does not block. It returns nil if there is nothing to read.
-func probe(fd uintptr) error {
-	var one [1]byte
-	_, err := syscall.Read(int(fd), one[:])
-	if err == syscall.EAGAIN {
-		return nil
+// readNow reads from a socket that does not block.
+func readNow(fd uintptr, p []byte) (int, error) {
+	for {
+		n, err := syscall.Read(int(fd), p)
+		switch {
+		case err == syscall.EINTR:
+		case err == syscall.EAGAIN:
+			return 0, errNothingYet
+		case err != nil:
+			return 0, err
+		case n == 0:
+			return 0, io.EOF
+		default:
+			return n, nil
+		}
 	}
-	return errSpoke
 }

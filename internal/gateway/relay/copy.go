@@ -20,8 +20,13 @@ var (
 	largePieces = sync.Pool{New: func() any { return new([largePiece]byte) }}
 )
 
-// newPiece returns a small piece.
-func newPiece() []byte { return smallPieces.Get().(*[smallPiece]byte)[:] }
+// newPiece returns a piece for what comes after a read of so many bytes.
+func newPiece(read int) []byte {
+	if read >= manyBytes {
+		return largePieces.Get().(*[largePiece]byte)[:]
+	}
+	return smallPieces.Get().(*[smallPiece]byte)[:]
+}
 
 // recycle lets a piece be used again.
 func recycle(piece []byte) {
@@ -32,34 +37,26 @@ func recycle(piece []byte) {
 	}
 }
 
-// nextPiece returns the piece for what comes after a read of so many bytes into another one.
-func nextPiece(last []byte, read int) []byte {
-	large := read >= manyBytes
-	if large == (len(last) == largePiece) {
-		return last
-	}
-	recycle(last)
-	if large {
-		return largePieces.Get().(*[largePiece]byte)[:]
-	}
-	return newPiece()
-}
-
 // Copy passes the body of an answer on until it ends with io.EOF, or one side is gone. The bytes of a body without a length go to the
 // client as they come, and the last ones with the end of the answer, which net/http writes.
 func (w *Writer) Copy(resp *http.Response) error {
-	piece := newPiece()
+	waits, canWait := resp.Body.(interface{ Wait() })
+	n := 0
 	for {
-		n, err := resp.Body.Read(piece)
+		if canWait {
+			waits.Wait()
+		}
+		piece := newPiece(n)
+		var err error
+		n, err = resp.Body.Read(piece)
 		if n > 0 {
 			if gone := w.pass(piece[:n], resp.ContentLength < 0 && err != io.EOF); gone != nil {
 				return gone // and the piece with it, which HTTP/2 may still be reading
 			}
 		}
+		recycle(piece)
 		if err != nil {
-			recycle(piece)
 			return err
 		}
-		piece = nextPiece(piece, n)
 	}
 }

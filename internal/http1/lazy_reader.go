@@ -1,0 +1,70 @@
+package http1
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"os"
+	"sync"
+)
+
+const readerBuffer = 4 << 10
+
+var readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, readerBuffer) }}
+
+// lazyReader reads from a connection, and has a buffer only from when something has come until all of that was read: streams wait for long, and
+// should hold no memory meanwhile.
+type lazyReader struct {
+	bufio.Reader
+	from   *conn
+	lender *bufio.Reader // whose buffer the reader has; nil if it has none
+}
+
+// borrow makes the reader ready to be read from.
+func (r *lazyReader) borrow() {
+	if r.lender == nil {
+		r.lender = readers.Get().(*bufio.Reader)
+		r.Reader = *r.lender
+		r.Reset(r.from)
+	}
+}
+
+// giveBack gives the buffer back. What is in it is lost.
+func (r *lazyReader) giveBack() {
+	if r.lender != nil {
+		readers.Put(r.lender)
+		r.lender = nil
+		r.Reader = bufio.Reader{}
+	}
+}
+
+// wait returns once something has come, or nothing can. An error is left to those who read.
+func (r *lazyReader) wait() {
+	if r.from.arrived != nil && r.Buffered() == 0 {
+		_ = r.from.raw.Read(r.from.arrived)
+	}
+}
+
+// fillNow fills a buffer with bytes that have come. It reports false if none have, and the end has not either.
+func (r *lazyReader) fillNow(fd uintptr) bool {
+	r.borrow()
+	r.from.fd = fd
+	r.from.now = true
+	_, err := r.Peek(1)
+	r.from.now = false
+	if err == errNothingYet {
+		r.giveBack()
+		return false
+	}
+	return true
+}
+
+// readNow reads without waiting. An error of the socket is said once, so it is kept for the next Read.
+func (c *conn) readNow(p []byte) (int, error) {
+	n, err := readNow(c.fd, p)
+	if err != nil && err != errNothingYet && err != io.EOF {
+		c.failed = &net.OpError{Op: "read", Net: "tcp", Source: c.LocalAddr(), Addr: c.RemoteAddr(), Err: os.NewSyscallError("read", err)}
+		return 0, c.failed
+	}
+	return n, err
+}

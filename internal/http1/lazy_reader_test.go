@@ -1,0 +1,157 @@
+package http1
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"syscall"
+	"testing"
+)
+
+// waiting waits before each read.
+type waiting struct{ *exchange }
+
+// Read implements io.Reader.
+func (w waiting) Read(p []byte) (int, error) {
+	w.Wait()
+	return w.exchange.Read(p)
+}
+
+// patient is a transport whose answers are waited for before they are read.
+type patient struct{ through http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (p patient) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := p.through.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	if x, ok := resp.Body.(*exchange); ok {
+		resp.Body = waiting{x}
+	}
+	return resp, nil
+}
+
+// Answers that are waited for, on sockets, are the same as those that are not.
+func TestWaitedAnswersAreTheSame(t *testing.T) {
+	log.SetOutput(io.Discard) // of net/http, about surplus bytes
+	for name, raw := range rawAnswers {
+		t.Run(name, func(t *testing.T) {
+			checkAlike(t, patient{serveTCP(t, once(raw)).transport(t)}, http.MethodGet, raw)
+		})
+	}
+}
+
+const chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n"
+
+// begin returns the exchange of a call whose answer has begun, and the hello in it was read.
+func begin(t *testing.T, tr *Transport, ctx context.Context) *exchange {
+	t.Helper()
+	resp, err := tr.RoundTrip(get(ctx))
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := resp.Body.(*exchange)
+	if _, err := io.ReadFull(waiting{x}, make([]byte, len("hello"))); err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
+// No buffer is held while nothing comes: neither for an answer nor in the midst of one, nor by a connection that is kept.
+func TestWaitingHoldsNoBuffer(t *testing.T) {
+	var x *exchange
+	var held []bool
+	look := func() { held = append(held, x.conn.reader.lender != nil) }
+	h := serveTCP(t, func(conn net.Conn, _ int64) {
+		from := bufio.NewReader(conn)
+		_ = readRequest(from)
+		_, _ = io.WriteString(conn, chunked)
+		_, _ = io.ReadFull(from, make([]byte, 1)) // until the test has read that
+		_, _ = io.WriteString(conn, "0\r\n\r\n")
+		_, _ = io.Copy(io.Discard, from)
+	})
+	tr := h.transport(t)
+	x = begin(t, tr, t.Context())
+	c := x.conn
+	arrived := c.arrived
+	c.arrived = func(fd uintptr) bool { // the poller calls it before each sleep
+		done := arrived(fd)
+		look()
+		if !done {
+			_, _ = io.WriteString(c.Conn, "x")
+		}
+		return done
+	}
+	if _, err := io.ReadAll(waiting{x}); err != nil {
+		t.Fatal(err)
+	}
+	look()
+	if len(held) != 3 || held[0] || !held[1] || held[2] {
+		t.Errorf("a buffer is held: %t; want only when something has come, the second time of three", held)
+	}
+	if tr.idle.pop("host") != c {
+		t.Error("the connection is not kept")
+	}
+	_ = c.Close()
+}
+
+// The error of a connection that breaks while its answer is waited for is that of the next Read.
+func TestErrorWhileWaiting(t *testing.T) {
+	read := make(chan bool)
+	h := serveTCP(t, func(conn net.Conn, _ int64) {
+		_ = readRequest(bufio.NewReader(conn))
+		_, _ = io.WriteString(conn, chunked)
+		<-read
+		_ = conn.(*net.TCPConn).SetLinger(0) // it ends by a reset
+	})
+	x := begin(t, h.transport(t), t.Context())
+	close(read)
+	x.Wait()
+	if _, err := x.Read(make([]byte, 10)); !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("%v", err)
+	}
+}
+
+// A Wait ends with the call, whoever ends it.
+func TestWaitEnds(t *testing.T) {
+	gone := errors.New("the caller has gone")
+	for name, c := range map[string]struct {
+		end  func(*exchange, context.CancelCauseFunc)
+		want error
+	}{
+		"closed":    {func(x *exchange, _ context.CancelCauseFunc) { _ = x.Close() }, http.ErrBodyReadAfterClose},
+		"cancelled": {func(_ *exchange, cancel context.CancelCauseFunc) { cancel(gone) }, gone},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := serveTCP(t, func(conn net.Conn, n int64) {
+				_, _ = io.WriteString(conn, chunked)
+				waits(conn, n)
+			})
+			ctx, cancel := context.WithCancelCause(t.Context())
+			x := begin(t, h.transport(t), ctx)
+			parked := make(chan bool, 1)
+			arrived := x.conn.arrived
+			x.conn.arrived = func(fd uintptr) bool {
+				done := arrived(fd)
+				parked <- true
+				return done
+			}
+			go func() {
+				<-parked
+				c.end(x, cancel)
+			}()
+			x.Wait()
+			if _, err := x.Read(make([]byte, 10)); !errors.Is(err, c.want) {
+				t.Errorf("%v, want %v", err, c.want)
+			}
+			if x.conn.reader.lender != nil {
+				t.Error("the buffer is not given back")
+			}
+		})
+	}
+}

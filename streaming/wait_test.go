@@ -1,0 +1,97 @@
+package streaming
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// slow is an upstream whose pieces come a while after the one before was read. Read is ready when Wait was called.
+type slow struct {
+	script
+	after   []time.Duration
+	broken  chan struct{}
+	waiting func()
+}
+
+// Wait is found by Body.
+func (s *slow) Wait() {
+	s.waiting()
+	after := s.after[0]
+	s.after = s.after[1:]
+	select {
+	case <-time.After(after):
+	case <-s.broken:
+		s.pieces = nil
+		s.err = context.Canceled
+	}
+}
+
+// A Wait is silence of upstream like a Read, and callbacks do not wait for its end.
+func TestWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := false
+		waits := 0
+		up := &slow{
+			script: script{pieces: hundred()[:3]},
+			after:  []time.Duration{9 * time.Second, 9 * time.Second, time.Hour},
+			broken: make(chan struct{}),
+			waiting: func() {
+				waits++
+				if began != (waits > 1) {
+					t.Errorf("wait %d begins; the first part was announced: %t", waits, began)
+				}
+			},
+		}
+		var res Result
+		body := NewBody(up, Options{
+			Idle:      10 * time.Second,
+			Interrupt: func(error) { close(up.broken) },
+			First:     func() { began = true },
+			End:       func(r Result) { res = r },
+		})
+		start := time.Now()
+		var got strings.Builder
+		p := make([]byte, 4<<10)
+		for {
+			body.Wait()
+			n, err := body.Read(p)
+			got.Write(p[:n])
+			if err != nil {
+				break
+			}
+		}
+		if want := string(hundred()[0]) + string(hundred()[1]); got.String() != want {
+			t.Errorf("got %q", got.String())
+		}
+		if took := time.Since(start); res.Cause != IdleTimeout || res.Deltas != 2 || took != 28*time.Second {
+			t.Errorf("after %v: %+v", took, res)
+		}
+	})
+}
+
+// Nothing waits for upstream while something is there to be read, or when all is over.
+func TestWaitsForNothing(t *testing.T) {
+	waits := 0
+	up := &slow{script: script{pieces: hundred()}, after: make([]time.Duration, 1000), waiting: func() { waits++ }}
+	body := NewBody(up, Options{})
+	p := make([]byte, 10) // less than an event
+	reads := 0
+	for err := error(nil); err == nil; {
+		body.Wait()
+		_, err = body.Read(p)
+		reads++
+	}
+	if pieces := len(hundred()); waits > pieces+1 || reads < 10*pieces {
+		t.Errorf("%d waits for %d pieces, in %d reads", waits, pieces, reads)
+	}
+	before := waits
+	body.Wait()
+	body.Close()
+	body.Wait()
+	if waits > before {
+		t.Error("upstream is waited for after its end")
+	}
+}
