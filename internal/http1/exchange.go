@@ -70,7 +70,7 @@ func sendsInline(r *http.Request) bool {
 // send writes the request with its body, and closes that.
 func (x *exchange) send(r *http.Request) {
 	s := newSender(x.conn.Conn)
-	err := r.Write(s)
+	err := s.request(r)
 	if err == nil {
 		err = s.flushFrom(1)
 	}

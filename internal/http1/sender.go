@@ -114,9 +114,11 @@ func (g gathered) Write(p []byte) (int, error) {
 	return int(max(0, n-head)), err
 }
 
-// write writes the gathered bytes and p, if possible by one system call.
+// write writes the gathered bytes and p, if possible by one system call. A short p is copied behind them, because the kernel
+// takes longer for two parts.
 func (s *sender) write(p []byte) (int64, error) {
-	if len(p) == 0 {
+	if len(p) <= cap(s.buf)-len(s.buf) {
+		s.buf = append(s.buf, p...)
 		n, err := s.to.Write(s.buf)
 		return int64(n), err
 	}

@@ -45,7 +45,8 @@ func (t *Transport) CloseIdleConnections() {
 }
 
 // RoundTrip implements http.RoundTripper. Reading the request's body must not block: it has to be in memory. The answer does
-// not say to which request it is, so that the stream of an answer keeps nothing of that in memory.
+// not say to which request it is, so that the stream of an answer keeps nothing of that in memory. Of a trace in the request's context it
+// calls GotConn, WroteHeaders and WroteRequest.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !t.carries(r) {
 		return t.Transport.RoundTrip(r)

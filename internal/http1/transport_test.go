@@ -75,7 +75,8 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// A body in memory leaves along with the head in one system call, byte for byte, on a connection that is used again.
+// A body in memory leaves along with the head in one system call, byte for byte, on a connection that is used again. A short
+// one is copied behind the head.
 func TestBodiesInMemoryLeaveInOneWrite(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		got, _ := io.ReadAll(r.Body)
@@ -110,7 +111,7 @@ func TestBodiesInMemoryLeaveInOneWrite(t *testing.T) {
 			t.Errorf("%d bytes came as %d", size, len(got))
 		}
 		alone := int64(0) // all in one of several parts
-		if size == 0 {
+		if size < senderBuffer-1000 {
 			alone = 1
 		}
 		if n := writes.Load(); n != alone {

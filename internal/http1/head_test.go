@@ -1,0 +1,142 @@
+package http1
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"net/http/httptrace"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// ordinary is a request whose head is written without net/http.
+func ordinary() *http.Request {
+	r := post(context.Background(), 3)
+	r.Host = "" // that of the URL
+	r.Header = http.Header{"User-Agent": {"sdk/1 (x; y)"}, "Content-Type": {"application/json"}, "X-A_b": {"", "1", "a \t b"}, "Authorization": {"Bearer k"}}
+	return r
+}
+
+// checkHead compares the head that is written for a request with net/http's, line by line. Only the order of headers may differ.
+func checkHead(t *testing.T, r *http.Request) (written bool) {
+	t.Helper()
+	s := &sender{buf: make([]byte, 0, senderBuffer)}
+	if !s.gatherHead(r) {
+		if len(s.buf) > 0 {
+			t.Errorf("left behind: %q", s.buf)
+		}
+		return false
+	}
+	var all bytes.Buffer
+	if err := r.Write(&all); err != nil {
+		t.Fatalf("net/http refuses what was written: %v\n%q", err, s.buf)
+	}
+	want, _, ended := bytes.Cut(all.Bytes(), []byte("\r\n\r\n"))
+	got, rest, gotEnded := bytes.Cut(s.buf, []byte("\r\n\r\n"))
+	if !ended || !gotEnded || len(rest) > 0 {
+		t.Errorf("the head does not end at its end: %q", s.buf)
+	}
+	if diff := cmp.Diff(linesOf(want), linesOf(got)); diff != "" {
+		t.Errorf("net/http -, ours +:\n%s", diff)
+	}
+	return true
+}
+
+// linesOf are the lines of a head, the first one first and the others sorted.
+func linesOf(head []byte) []string {
+	lines := strings.Split(string(head), "\r\n")
+	slices.Sort(lines[1:])
+	return lines
+}
+
+// Heads are written as net/http writes them, or left to it.
+func TestHeadsAreWrittenAsByNetHTTP(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(r *http.Request)
+		left   bool
+	}{
+		"ordinary":           {func(*http.Request) {}, false},
+		"another path":       {func(r *http.Request) { r.URL.Path = "/ä b" }, false},
+		"no path":            {func(r *http.Request) { r.URL.Path = "" }, false},
+		"opaque":             {func(r *http.Request) { r.URL.Opaque = "//other/a b" }, true},
+		"query":              {func(r *http.Request) { r.URL.RawQuery = "a=b%20c" }, false},
+		"query with a space": {func(r *http.Request) { r.URL.RawQuery = "a b" }, true},
+		"query with a line":  {func(r *http.Request) { r.URL.RawQuery = "a\r\nEvil: 1" }, true},
+		"no agent":           {func(r *http.Request) { r.Header["User-Agent"] = []string{""} }, false},
+		"agent of net/http":  {func(r *http.Request) { delete(r.Header, "User-Agent") }, true},
+		"two agents":         {func(r *http.Request) { r.Header["User-Agent"] = []string{"a", "b"} }, true},
+		"port":               {func(r *http.Request) { r.URL.Host = "127.0.0.1:80" }, false},
+		"other host":         {func(r *http.Request) { r.Host = "other" }, false},
+		"bad host":           {func(r *http.Request) { r.Host = "a/b" }, true},
+		"zone":               {func(r *http.Request) { r.URL.Host = "[fe80::1%25en0]:8080" }, true},
+		"IDN":                {func(r *http.Request) { r.URL.Host = "ä" }, true},
+		"GET":                {func(r *http.Request) { r.Method = http.MethodGet }, true},
+		"no length":          {func(r *http.Request) { r.ContentLength = -1 }, true},
+		"close":              {func(r *http.Request) { r.Close = true }, true},
+		"chunked":            {func(r *http.Request) { r.TransferEncoding = []string{"chunked"} }, true},
+		"trailer":            {func(r *http.Request) { r.Trailer = http.Header{"A": nil} }, true},
+		"length in headers":  {func(r *http.Request) { r.Header["Content-Length"] = []string{"1"} }, true},
+		"coding in headers":  {func(r *http.Request) { r.Header["Transfer-Encoding"] = []string{"chunked"} }, true},
+		"host in headers":    {func(r *http.Request) { r.Header["Host"] = []string{"evil"} }, true},
+		"line in a value":    {func(r *http.Request) { r.Header["A"] = []string{"b\r\nEvil: 1"} }, true},
+		"line in a name":     {func(r *http.Request) { r.Header["A: b\r\nC"] = []string{"d"} }, true},
+		"spaces around":      {func(r *http.Request) { r.Header["A"] = []string{" b "} }, true},
+		"no name":            {func(r *http.Request) { r.Header[""] = []string{"b"} }, true},
+		"other bytes":        {func(r *http.Request) { r.Header["A"] = []string{"ä\x00\x7f"} }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := ordinary()
+			c.change(r)
+			if written := checkHead(t, r); written == c.left {
+				t.Errorf("written %v", written)
+			}
+		})
+	}
+}
+
+// FuzzHeads compares with net/http.
+func FuzzHeads(f *testing.F) {
+	f.Add("host:80", "/v1/chat", "", "Accept", "*/*")
+	f.Add("host", "/ä", "a=b", "content-length", "4\r\n")
+	f.Fuzz(func(t *testing.T, host, path, query, name, value string) {
+		r := ordinary()
+		r.URL.Host = host
+		r.URL.Path = path
+		r.URL.RawQuery = query
+		r.Header[name] = []string{value}
+		checkHead(t, r)
+	})
+}
+
+// A trace hears of a plain request what it hears of others.
+func TestPlainRequestsAreTraced(t *testing.T) {
+	h := serve(t, answering(ok))
+	var heard []string
+	trace := &httptrace.ClientTrace{
+		WroteHeaders: func() { heard = append(heard, "headers") },
+		WroteRequest: func(info httptrace.WroteRequestInfo) {
+			if info.Err != nil {
+				heard = append(heard, info.Err.Error())
+			}
+			heard = append(heard, "request")
+		},
+	}
+	r := ordinary()
+	if !isPlain(r) {
+		t.Fatal("not plain")
+	}
+	tr := h.transport(t)
+	_ = call(t, tr, r.WithContext(httptrace.WithClientTrace(t.Context(), trace)))
+	short := ordinary()
+	short.ContentLength = 4
+	if _, err := tr.RoundTrip(short.WithContext(httptrace.WithClientTrace(t.Context(), trace))); err == nil {
+		t.Error("a body that is too short was sent")
+	}
+	want := []string{"headers", "request", "headers", "http1: the body of a request has 3 bytes, not 4", "request"}
+	if diff := cmp.Diff(want, heard); diff != "" {
+		t.Error(diff)
+	}
+}
