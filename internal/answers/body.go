@@ -4,7 +4,7 @@ import "io"
 
 // Body masks secrets in a body as it passes, also those that lie across the borders of reads. Only
 // bytes that may be the beginning of a secret wait for those that follow. It reads straight into the
-// reader's buffer, and allocates nothing while that has room for a secret.
+// reader's buffer, and allocates nothing while that has room for a secret and none seems to begin at the end of a read.
 type Body struct {
 	io.ReadCloser
 	secrets Secrets
@@ -19,7 +19,7 @@ func NewBody(body io.ReadCloser, secrets Secrets) io.ReadCloser {
 	if secrets.longest == 0 {
 		return body
 	}
-	return &Body{ReadCloser: body, secrets: secrets, held: make([]byte, 0, secrets.longest)}
+	return &Body{ReadCloser: body, secrets: secrets}
 }
 
 // Read implements io.Reader.

@@ -59,7 +59,7 @@ func escapeJSON(text, hex string) string {
 
 // In reports whether a text contains a secret.
 func (s Secrets) In(text string) bool {
-	return slices.ContainsFunc(s.list, func(secret []byte) bool { return strings.Contains(text, string(secret)) })
+	return slices.ContainsFunc(s.list, func(secret []byte) bool { return len(secret) <= len(text) && strings.Contains(text, string(secret)) })
 }
 
 // Hide masks every secret in a text, in place. It reports whether there was one.

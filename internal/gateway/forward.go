@@ -137,7 +137,7 @@ func (c *call) readAgain(t *try) io.ReadCloser {
 
 // upstreamHeader makes the headers for the upstream from the caller's.
 func (c *call) upstreamHeader(in http.Header) http.Header {
-	h := make(http.Header, len(in)+4)
+	h := make(http.Header, len(in)+1) // the caller's key, length and encodings are not passed
 	for name, values := range in {
 		if passed[name] || strings.HasPrefix(name, "X-Stainless-") {
 			h[name] = values

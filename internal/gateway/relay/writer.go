@@ -10,8 +10,8 @@ import (
 // reads nothing can hold a lease.
 type Writer struct {
 	http.ResponseWriter
-	Control  *http.ResponseController // of the ResponseWriter
-	Status   int                      // of the answer; 0 before there is one
+	Control  http.ResponseController // of the ResponseWriter
+	Status   int                     // of the answer; 0 before there is one
 	patience time.Duration
 
 	mu       sync.Mutex // held while something is written
@@ -21,7 +21,7 @@ type Writer struct {
 
 // Reset begins with another client, which may read nothing for as long as patience lasts.
 func (w *Writer) Reset(rw http.ResponseWriter, patience time.Duration) {
-	*w = Writer{ResponseWriter: rw, Control: http.NewResponseController(rw), patience: patience}
+	*w = Writer{ResponseWriter: rw, Control: *http.NewResponseController(rw), patience: patience}
 }
 
 // Hurry leaves the client at most so much time to read on.
