@@ -185,6 +185,7 @@ var rules = map[string]rule{
 		reason: "a transport does not know what is said in bodies, nor who calls",
 	},
 	"internal/jsonscan": {
+		may:    []string{"golang.org/x/sys/cpu"},
 		not:    []string{"net", "net/http", "os", "log", "log/slog", "sync", "sync/atomic", "context", "time"},
 		reason: "a scanner reads bytes, and does not know what they are for",
 	},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -15,8 +16,24 @@ import (
 )
 
 // scan reads a document to its end, and returns the tokens before that. It fails if tokens overlap or
-// nothing is passed: then a byte would be read more than once.
+// nothing is passed: then a byte would be read more than once. It fails also if the tokens are others on a processor
+// without vectors.
 func scan(t testing.TB, body []byte) (tokens []Token, valid bool) {
+	t.Helper()
+	tokens, valid = scanOnce(t, body)
+	if !hasVectors {
+		return tokens, valid
+	}
+	hasVectors = false
+	defer func() { hasVectors = true }()
+	others, otherwise := scanOnce(t, body)
+	if valid != otherwise || !slices.Equal(tokens, others) {
+		t.Fatalf("%.200q: valid is %v, and without vectors %v\n%v\n%v", body, valid, otherwise, tokens, others)
+	}
+	return tokens, valid
+}
+
+func scanOnce(t testing.TB, body []byte) (tokens []Token, valid bool) {
 	t.Helper()
 	s := New(body)
 	at := 0
@@ -101,7 +118,7 @@ func TestScannerAcceptsWhatIsWellFormed(t *testing.T) {
 		if want := isWellFormed([]byte(sample)); got != want {
 			t.Errorf("%q: valid is %v, want %v", sample, got, want)
 		}
-		for n := range block + 4 { // wherever it stands in a block
+		for n := range vectorBlock + 4 { // wherever it stands in a block
 			text := `"` + strings.Repeat("x", n)
 			behind := strings.Repeat("y", n)
 			for _, body := range []string{"[" + text + `",` + sample + "]", text + strings.Trim(sample, `"`) + behind + `"`, text + strings.Trim(sample, `"`) + behind + behind + `"`} {
@@ -113,15 +130,23 @@ func TestScannerAcceptsWhatIsWellFormed(t *testing.T) {
 	}
 }
 
-// Every byte that can be in a string, alone and beside others.
+// Every byte that can be in a string, alone, escaped and beside others.
 func TestScannerReadsEveryByteOfStrings(t *testing.T) {
+	long := strings.Repeat("x", vectorBlock+1) + `"`
+	rests := []string{``, `"`, `x"`, long, `\"` + long, `\\` + long, "\x80\x80\x80\"", "\xbf\"\x80\"", "\x9f\xbf\""}
 	for c := range 256 {
-		for n := range block + 2 {
-			long := strings.Repeat("x", block+1) + `"`
-			for _, rest := range []string{``, `"`, `x"`, long, `\"` + long, `\\` + long, "\x80\x80\x80\"", "\xbf\"\x80\"", "\x9f\xbf\""} {
-				body := []byte(`"` + strings.Repeat("~", n) + string([]byte{byte(c)}) + rest)
-				if _, got := scan(t, body); got != isWellFormed(body) {
-					t.Fatalf("%q: valid is %v", body, got)
+		for n := range vectorBlock + 2 {
+			befores := []string{``, `\`, `\\`}
+			if n%(block-1) > 2 { // not near the edge of a block
+				befores = befores[:1]
+			}
+			for _, before := range befores {
+				start := `"` + strings.Repeat("~", n) + before + string([]byte{byte(c)})
+				for _, rest := range rests {
+					body := []byte(start + rest)
+					if _, got := scan(t, body); got != isWellFormed(body) {
+						t.Fatalf("%q: valid is %v", body, got)
+					}
 				}
 			}
 		}
@@ -130,13 +155,32 @@ func TestScannerReadsEveryByteOfStrings(t *testing.T) {
 
 // Runs of backslashes, which end strings or do not, wherever they stand in a block.
 func TestScannerReadsRunsOfBackslashes(t *testing.T) {
-	for before := range block + 2 {
-		for run := range block + 2 {
+	for before := range vectorBlock + 2 {
+		for run := range vectorBlock + 2 {
 			for _, rest := range []string{`"`, `n"`, `u00e9"`, `x"`} {
-				body := []byte(`"` + strings.Repeat("~", before) + strings.Repeat(`\`, run) + rest + strings.Repeat(" ", block))
+				body := []byte(`"` + strings.Repeat("~", before) + strings.Repeat(`\`, run) + rest + strings.Repeat(" ", vectorBlock))
 				if _, got := scan(t, body); got != isWellFormed(body) {
 					t.Fatalf("%q: valid is %v", body, got)
 				}
+			}
+		}
+	}
+}
+
+// Short escapes, wherever they stand, do not stop the vectors; everything else behind a backslash does.
+func TestVectorsPassShortEscapes(t *testing.T) {
+	if !hasVectors {
+		t.Skip("this processor has no vectors")
+	}
+	for c := range 256 {
+		for n := range 2 * vectorBlock {
+			text := strings.Repeat("~", n) + `\` + string([]byte{byte(c)}) + strings.Repeat("~", 3*vectorBlock)
+			want := len(text) / vectorBlock * vectorBlock
+			if !isShortEscape[c] {
+				want = n
+			}
+			if end, escaped := plainBlocks([]byte(text)); end != want || !escaped {
+				t.Fatalf("%q: %d, %v, want %d", text, end, escaped, want)
 			}
 		}
 	}
@@ -326,19 +370,24 @@ func BenchmarkScanner(b *testing.B) {
 		"prose":    {strings.Repeat("The quick brown fox jumps over the lazy dog. ", 2200)},
 		"markdown": markdown(100_000),
 		"chinese":  {strings.Repeat("敏捷的棕色狐狸跳过了懒狗。", 2500)},
+		"keys":     {`","tools":[` + strings.Repeat(`{"type":"function","name":"read_file","parameters":{"type":"object","required":["path"]}},`, 1100) + `{}],"k":"`},
 	} {
 		var bodies [][]byte
 		for _, content := range contents {
 			bodies = append(bodies, []byte(`{"model":"m","messages":[{"role":"user","content":"`+content+`"}]}`))
 		}
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			b.SetBytes(int64(len(bodies[0])))
-			for i := 0; b.Loop(); i++ {
-				s := New(bodies[i%len(bodies)])
-				for s.Next().Kind != End {
+		for _, vectors := range []bool{false, hasVectors} {
+			b.Run(fmt.Sprintf("%s/vectors=%t", name, vectors), func(b *testing.B) {
+				defer func(had bool) { hasVectors = had }(hasVectors)
+				hasVectors = vectors
+				b.ReportAllocs()
+				b.SetBytes(int64(len(bodies[0])))
+				for i := 0; b.Loop(); i++ {
+					s := New(bodies[i%len(bodies)])
+					for s.Next().Kind != End {
+					}
 				}
-			}
-		})
+			})
+		}
 	}
 }

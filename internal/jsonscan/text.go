@@ -47,6 +47,23 @@ func (s *Scanner) text(kind Kind) Token {
 // plainEnd is the index of the first byte from i on at which a string may end, or that needs a closer look:
 // a quote, a control character, a byte beyond ASCII, or a backslash that does not begin a short escape.
 func plainEnd(b []byte, i int) (end int, escaped bool) {
+	if !hasVectors || len(b)-i < vectorBlock {
+		return plainEndByWords(b, i)
+	}
+	passed, escaped := plainBlocks(b[i:])
+	i += passed
+	if len(b)-i >= vectorBlock {
+		return i, escaped
+	}
+	end, more := plainEndByWords(b, i)
+	return end, escaped || more
+}
+
+// vectorBlock is how many bytes plainBlocks looks at together.
+const vectorBlock = 64
+
+// plainEndByWords is plainEnd on any processor.
+func plainEndByWords(b []byte, i int) (end int, escaped bool) {
 	for len(b)-i > block { // the byte behind it may belong to an escape at its end
 		marks := marksOf((*[block]byte)(b[i:]))
 		next := i + block
@@ -68,7 +85,7 @@ func plainEnd(b []byte, i int) (end int, escaped bool) {
 	return i, escaped
 }
 
-// block is how many bytes plainEnd looks at together. It goes on behind them wherever their escapes are, because
+// block is how many bytes plainEndByWords looks at together. It goes on behind them wherever their escapes are, because
 // no processor could predict that.
 const block = 32
 

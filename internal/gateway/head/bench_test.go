@@ -7,10 +7,11 @@ import (
 
 func BenchmarkReadHead(b *testing.B) {
 	for name, content := range map[string]string{
-		"question": `"How long is a piece of string?"`,
-		"5kB":      `"` + strings.Repeat("The quick brown fox jumps over the lazy dog. ", 110) + `"`,
-		"100kB":    `"` + strings.Repeat("The quick brown fox jumps over the lazy dog. ", 2200) + `"`,
-		"image":    `[{"type":"image_url","image_url":{"url":"data:image/png;base64,` + strings.Repeat("QUFB", 1<<18) + `"}}]`,
+		"question":          `"How long is a piece of string?"`,
+		"5kB":               `"` + strings.Repeat("The quick brown fox jumps over the lazy dog. ", 110) + `"`,
+		"100kB":             `"` + strings.Repeat("The quick brown fox jumps over the lazy dog. ", 2200) + `"`,
+		"400kB of Markdown": `"` + strings.Repeat(`- **fox**: \"The quick brown fox jumps over the lazy dog.\"\n`, 6700) + `"`,
+		"image":             `[{"type":"image_url","image_url":{"url":"data:image/png;base64,` + strings.Repeat("QUFB", 1<<18) + `"}}]`,
 	} {
 		body := []byte(`{"model":"gpt-4o","messages":[{"role":"system","content":"Be brief."},{"role":"user","content":` + content + `}],"max_tokens":100,"stream":true}`)
 		b.Run(name, func(b *testing.B) {
