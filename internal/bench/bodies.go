@@ -29,12 +29,16 @@ var question = bodyOf("How long is a piece of string, and does it depend on wher
 // prompt is a chat request with a text of so many bytes. The texts are random, so that no processor
 // learns their bytes by heart, and the same in each run.
 func prompt(size int, line func(*rand.Rand) string) string {
+	return promptOf(size, line, false, `"output_tokens":20`)
+}
+
+func promptOf(size int, line func(*rand.Rand) string, stream bool, mock string) string {
 	r := rand.New(rand.NewSource(1))
 	var text strings.Builder
 	for text.Len() < size {
 		text.WriteString(line(r))
 	}
-	return bodyOf(text.String()[:size], false, `"output_tokens":20`)
+	return bodyOf(text.String()[:size], stream, mock)
 }
 
 var words = strings.Fields("the of and a to in is that it was for on are as with his they at be this from have or by one had not but what all were when we there can an your which their said if do will each about how up out them then she many some so these would other into has more her two like him see time could no make than first been its who now people my made over did down only way find use may water long little very after words called just where most know")

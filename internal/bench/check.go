@@ -5,9 +5,6 @@ import (
 	"strings"
 )
 
-// firstByteAim is the most that the ratio of the two delays of a stream's first byte may be.
-const firstByteAim = 1.3
-
 // check is an error that names the rows which miss their aims.
 func (r *result) check() error {
 	var missed []string
@@ -19,8 +16,10 @@ func (r *result) check() error {
 	for _, f := range r.Workloads {
 		miss(f.Title, f.Ratio.Median, f.Aim)
 	}
-	if l := r.Latency; l != nil && l.FirstByte.P50.Ratio != nil {
-		miss("first byte of a stream", l.FirstByte.P50.Ratio.Median, firstByteAim)
+	for _, l := range r.Latency {
+		if ratio := l.FirstByte.P50.Ratio; ratio != nil {
+			miss("first byte of a "+l.Title, ratio.Median, l.Aim)
+		}
 	}
 	for _, f := range r.Doors {
 		miss("CPU by "+f.Title+", of the proxy's", f.Ratio.Median, 1)

@@ -14,9 +14,12 @@ func TestCheckNamesRowsThatMissTheirAims(t *testing.T) {
 		t.Errorf("all aims are kept: %v", err)
 	}
 	r.Workloads = append(r.Workloads, figure{Title: "missed", Ratio: spread{Median: 1.51}, Aim: 1.5})
-	r.Latency = &latency{FirstByte: delay{P50: added{Ratio: &spread{Median: 1.4}}}}
+	r.Latency = []latency{
+		{Title: "stream", FirstByte: delay{P50: added{Ratio: &spread{Median: 1.4}}}, Aim: 1.3},
+		{Title: "stream without an aim", FirstByte: delay{P50: added{Ratio: &spread{Median: 9}}}},
+	}
 	err := r.check()
-	if err == nil || !strings.Contains(err.Error(), "missed: 1.51, not ≤ 1.50") || !strings.Contains(err.Error(), "first byte of a stream: 1.40") || strings.Contains(err.Error(), "kept") {
+	if err == nil || !strings.Contains(err.Error(), "missed: 1.51, not ≤ 1.50") || !strings.Contains(err.Error(), "first byte of a stream: 1.40") || strings.Contains(err.Error(), "kept") || strings.Contains(err.Error(), "without an aim") {
 		t.Errorf("got %v, want the two rows that miss their aims", err)
 	}
 }

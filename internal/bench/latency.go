@@ -22,11 +22,23 @@ import (
 const (
 	streamEvery   = 5 * time.Millisecond
 	latencyChunks = 10
-	latencyTitle  = "stream, 10 chunks 4 ms apart, 200 a second to the three in turn"
 )
 
-// latencyBody asks for events that say when they were made.
-var latencyBody = body(true, fmt.Sprintf(`"output_tokens":%d,"token_ms":4,"id":"time"`, latencyChunks))
+// streams are one kind of streams whose delays are measured.
+type streams struct {
+	name, title string
+	body        string
+	aim         float64 // largest ratio of the delays of first bytes, for -check; 0 is no bound
+}
+
+var allStreams = []streams{
+	{name: "latency", title: "stream, 10 chunks 4 ms apart, 200 a second to the three in turn", body: body(true, timed), aim: 1.3},
+	{name: "latency-100k", title: "the same with a 100 KB prompt, Markdown", body: promptOf(100_000, markdown, true, timed)},
+	{name: "latency-400k", title: "the same with a 400 KB prompt, Markdown", body: promptOf(400_000, markdown, true, timed)},
+}
+
+// timed asks for events that say when they were made.
+var timed = fmt.Sprintf(`"output_tokens":%d,"token_ms":4,"id":"time"`, latencyChunks)
 
 // waits are how long a stream let its reader wait, in µs.
 type waits struct {
@@ -44,8 +56,8 @@ type latencyRound [numTargets]struct {
 // quantiles leave out the last tenth: on a shared machine it says how long others held the cores.
 type quantiles struct{ p50, p90 float64 }
 
-// measureLatency opens streams for a while, and reads them to their ends.
-func measureLatency(ctx context.Context, targets []*target, d time.Duration) (r latencyRound, err error) {
+// measure opens streams for a while, and reads them to their ends.
+func (s *streams) measure(ctx context.Context, targets []*target, d time.Duration) (r latencyRound, err error) {
 	list := make([]waits, max(numTargets, int(d/streamEvery)))
 	var bad atomic.Int64
 	group, ctx := errgroup.WithContext(ctx)
@@ -54,10 +66,10 @@ func measureLatency(ctx context.Context, targets []*target, d time.Duration) (r 
 		time.Sleep(time.Until(began.Add(time.Duration(i) * streamEvery)))
 		group.Go(func() error {
 			t := targets[i%numTargets]
-			err := list[i].read(ctx, t, i%numTenants)
+			err := list[i].read(ctx, t, i%numTenants, s.body)
 			list[i].broken = err != nil
 			if err != nil && bad.Add(1) > 5+int64(i)/20 { // see drive; those are not in the figures
-				return fmt.Errorf("%s, %s: %w", t.name, latencyTitle, err)
+				return fmt.Errorf("%s, %s: %w", t.name, s.title, err)
 			}
 			return nil
 		})
@@ -83,9 +95,9 @@ func measureLatency(ctx context.Context, targets []*target, d time.Duration) (r 
 }
 
 // read makes one request and reads its stream, line by line.
-func (w *waits) read(ctx context.Context, t *target, tenant int) error {
+func (w *waits) read(ctx context.Context, t *target, tenant int, body string) error {
 	began := time.Now()
-	resp, err := post(ctx, t, tenant, chatRoute, latencyBody)
+	resp, err := post(ctx, t, tenant, chatRoute, body)
 	if err != nil {
 		return err
 	}
@@ -134,8 +146,9 @@ type latency struct {
 	Streams [numTargets]int64 `json:"streams"` // to direct, ReverseProxy, llmgov; in all rounds
 	Broken  [numTargets]int64 `json:"broken"`  // of them
 
-	FirstByte delay `json:"first_byte"`
-	Chunk     delay `json:"chunk"`
+	FirstByte delay   `json:"first_byte"`
+	Aim       float64 `json:"aim,omitempty"` // for the ratio of first bytes at the median
+	Chunk     delay   `json:"chunk"`
 }
 
 // delay is at the middle and near the end of a distribution.
@@ -153,8 +166,8 @@ type added struct {
 	Ratio *spread `json:"llmgov_over_reverse_proxy,omitempty"`
 }
 
-func summarizeLatency(rounds []latencyRound) *latency {
-	l := &latency{Name: latencyName, Title: latencyTitle}
+func (s *streams) summarize(rounds []latencyRound) latency {
+	l := latency{Name: s.name, Title: s.title, Aim: s.aim}
 	for _, r := range rounds {
 		for j := range r {
 			l.Streams[j] += r[j].streams

@@ -49,44 +49,44 @@ var workloads = []workload{
 	{name: "paced", title: "stream, 100 chunks 4 ms apart", connections: connections / 2, chunks: chunks, body: body(true, `"output_tokens":100,"token_ms":4`), together: true},
 }
 
-const (
-	// baseName is the stream of one chunk: longer ones cost more by their additional chunks.
-	baseName = "one"
-	// latencyName is the measurement of delays: see latency.go.
-	latencyName = "latency"
-)
+// baseName is the stream of one chunk: longer ones cost more by their additional chunks.
+const baseName = "one"
 
 func workloadNames() (names []string) {
 	for _, w := range workloads {
 		names = append(names, w.name)
 	}
-	return append(names, latencyName, doorsName)
+	for _, s := range allStreams {
+		names = append(names, s.name)
+	}
+	return append(names, doorsName)
 }
 
 // choice is what is measured.
 type choice struct {
 	workloads []workload
-	latency   bool
+	streams   []streams
 	doors     bool
 }
 
 // choose finds what a list of names with commas means; an empty one is everything.
 func choose(names string) (choice, error) {
 	if names == "" {
-		return choice{workloads, true, true}, nil
+		return choice{workloads, allStreams, true}, nil
 	}
 	var c choice
 	for name := range strings.SplitSeq(names, ",") {
-		i := slices.IndexFunc(workloads, func(w workload) bool { return w.name == name })
+		load := slices.IndexFunc(workloads, func(w workload) bool { return w.name == name })
+		stream := slices.IndexFunc(allStreams, func(s streams) bool { return s.name == name })
 		switch {
-		case name == latencyName:
-			c.latency = true
+		case load >= 0:
+			c.workloads = append(c.workloads, workloads[load])
+		case stream >= 0:
+			c.streams = append(c.streams, allStreams[stream])
 		case name == doorsName:
 			c.doors = true
-		case i < 0:
-			return choice{}, fmt.Errorf("-only: there is no workload %q; there are %s", name, strings.Join(workloadNames(), ", "))
 		default:
-			c.workloads = append(c.workloads, workloads[i])
+			return choice{}, fmt.Errorf("-only: there is no workload %q; there are %s", name, strings.Join(workloadNames(), ", "))
 		}
 	}
 	return c, nil

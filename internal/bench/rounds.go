@@ -13,12 +13,12 @@ import (
 
 // result is the output of -json.
 type result struct {
-	Rounds    int      `json:"rounds"`
-	CPUs      int      `json:"cpus"`
-	Go        string   `json:"go"`
-	Store     string   `json:"store"` // of llmgov's limits
-	Workloads []figure `json:"workloads"`
-	Latency   *latency `json:"latency,omitempty"`
+	Rounds    int       `json:"rounds"`
+	CPUs      int       `json:"cpus"`
+	Go        string    `json:"go"`
+	Store     string    `json:"store"` // of llmgov's limits
+	Workloads []figure  `json:"workloads"`
+	Latency   []latency `json:"latency,omitempty"`
 
 	Doors []doorFigure `json:"doors,omitempty"`
 }
@@ -81,10 +81,7 @@ type samples [][numTargets][]sample
 
 // measure measures what was chosen, each for its part of the time.
 func measure(ctx context.Context, progress io.Writer, targets []*target, c choice, total time.Duration) (*result, error) {
-	parts := len(c.workloads)
-	if c.latency {
-		parts++
-	}
+	parts := len(c.workloads) + len(c.streams)
 	if c.doors {
 		parts++
 	}
@@ -100,12 +97,12 @@ func measure(ctx context.Context, progress io.Writer, targets []*target, c choic
 // measureProxies warms up and then goes through the rounds. A round is each workload on
 // each target, the targets of a workload right after one another or at once.
 func measureProxies(ctx context.Context, progress io.Writer, targets []*target, c choice, part time.Duration) (*result, error) {
-	if !c.latency && c.workloads == nil {
+	if c.streams == nil && c.workloads == nil {
 		return summarize(nil, nil), nil
 	}
 	slot := part / ((rounds + 1) * numTargets)
 	all := make(samples, len(c.workloads))
-	var waited []latencyRound
+	waited := make([][]latencyRound, len(c.streams))
 	for round := range rounds + 1 {
 		for i := range c.workloads {
 			got, err := measureWorkload(ctx, targets, &c.workloads[i], slot)
@@ -118,13 +115,13 @@ func measureProxies(ctx context.Context, progress io.Writer, targets []*target, 
 				}
 			}
 		}
-		if c.latency {
-			l, err := measureLatency(ctx, targets, numTargets*slot)
+		for i := range c.streams {
+			l, err := c.streams[i].measure(ctx, targets, numTargets*slot)
 			if err != nil {
 				return nil, err
 			}
 			if round > 0 {
-				waited = append(waited, l)
+				waited[i] = append(waited[i], l)
 			}
 		}
 		if round > 0 {
@@ -133,8 +130,8 @@ func measureProxies(ctx context.Context, progress io.Writer, targets []*target, 
 	}
 	fmt.Fprintln(progress)
 	r := summarize(c.workloads, all)
-	if c.latency {
-		r.Latency = summarizeLatency(waited)
+	for i := range c.streams {
+		r.Latency = append(r.Latency, c.streams[i].summarize(waited[i]))
 	}
 	return r, nil
 }

@@ -16,8 +16,8 @@ func writeTable(w io.Writer, r *result) error {
 	for _, f := range r.Workloads {
 		width = max(width, len(f.Title))
 	}
-	if r.Latency != nil {
-		width = max(width, len(r.Latency.Title))
+	for _, l := range r.Latency {
+		width = max(width, len(l.Title))
 	}
 	tw := tabwriter.NewWriter(w, 0, 0, 3, ' ', tabwriter.AlignRight)
 	row := func(title string, cells ...any) {
@@ -42,14 +42,15 @@ func writeTable(w io.Writer, r *result) error {
 		row("  heap", kilobytes(t[direct].Bytes), kilobytes(t[plain].Bytes), kilobytes(t[governed].Bytes), times(t[governed].Bytes, t[plain].Bytes), "", "")
 		row("  requests, broken", requests(t[direct]), requests(t[plain]), requests(t[governed]), "", "", "")
 	}
-	if l := r.Latency; l != nil {
+	for i := range r.Latency {
+		l := &r.Latency[i]
 		row(l.Title)
 		for _, d := range []struct {
 			name string
 			added
 			aim float64
 		}{
-			{"first byte, p50", l.FirstByte.P50, firstByteAim},
+			{"first byte, p50", l.FirstByte.P50, l.Aim},
 			{"first byte, p90", l.FirstByte.P90, 0},
 			{"chunk, p50", l.Chunk.P50, 0},
 			{"chunk, p90", l.Chunk.P90, 0},
