@@ -64,7 +64,7 @@ func startAll(ctx context.Context, o options) ([]*target, func() error, error) {
 			args = append(args, "-upstream", targets[direct].url)
 		}
 		if i == governed {
-			args = append(args, "-store", o.store, "-cpuprofile", o.cpuProfile, "-memprofile", o.memProfile)
+			args = append(args, "-store", o.store, "-cpuprofile", o.cpuProfile, "-memprofile", o.memProfile, "-mutexprofile", o.mutexProfile)
 		}
 		t, err := start(ctx, role, args)
 		if err != nil {

@@ -71,13 +71,16 @@ const (
 
 // options are the command line.
 type options struct {
-	seconds    int
-	json       bool
-	check      bool
-	only       string
-	cpuProfile string
-	memProfile string
-	memory     bool
+	seconds int
+	json    bool
+	check   bool
+	only    string
+	memory  bool
+	lock    string
+
+	cpuProfile   string
+	memProfile   string
+	mutexProfile string
 
 	redis    bool   // llmgov shares its limits through a store
 	role     string // this process is a child
@@ -94,6 +97,8 @@ func main() {
 	flag.StringVar(&o.only, "only", "", "measure only the workloads of these `names`, with commas: "+strings.Join(workloadNames(), ", "))
 	flag.StringVar(&o.cpuProfile, "cpuprofile", "", "write a CPU profile of llmgov to this `file`")
 	flag.StringVar(&o.memProfile, "memprofile", "", "write an allocation profile of llmgov to this `file`; it distorts CPU time")
+	flag.StringVar(&o.mutexProfile, "mutexprofile", "", "write a profile of waits for locks in llmgov to this `file`")
+	flag.StringVar(&o.lock, "lock", "", "simulate how many cores are used if these `parts` of a call's CPU are under one lock, in percent with commas, and nothing else")
 	flag.BoolVar(&o.memory, "memory", false, "measure what llmgov holds at rest and for calls that stand still, and nothing else")
 	flag.StringVar(&o.role, "role", "", "serve as one of the processes under test (the benchmark starts these itself)")
 	flag.StringVar(&o.upstream, "upstream", "", "where the model server is, for -role")
@@ -112,6 +117,9 @@ func run(o options) error {
 	}
 	if o.role != "" {
 		return serve(o, os.Stdin, os.Stdout)
+	}
+	if o.lock != "" {
+		return writeCores(os.Stdout, o.lock)
 	}
 	if o.seconds < 1 || o.seconds > 3600 {
 		return errors.New("-seconds must be from 1 to 3600")

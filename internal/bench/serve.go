@@ -20,6 +20,9 @@ func serve(o options, in io.Reader, out io.Writer) error {
 	if o.memProfile != "" {
 		runtime.MemProfileRate = 4 << 10
 	}
+	if o.mutexProfile != "" {
+		runtime.SetMutexProfileFraction(10)
+	}
 	handlers, err := newHandlers(o)
 	if err != nil {
 		return err
@@ -47,7 +50,7 @@ func serve(o options, in io.Reader, out io.Writer) error {
 	}
 	err = control(in, out, hi)
 	stopProfile()
-	err = errors.Join(err, writeMemProfile(o.memProfile), server.Close())
+	err = errors.Join(err, writeProfile("allocs", o.memProfile), writeProfile("mutex", o.mutexProfile), server.Close())
 	if s := <-served; !errors.Is(s, http.ErrServerClosed) {
 		err = errors.Join(err, s)
 	}
@@ -118,7 +121,7 @@ func startProfile(file string) (stop func(), err error) {
 	}, nil
 }
 
-func writeMemProfile(file string) error {
+func writeProfile(name, file string) error {
 	if file == "" {
 		return nil
 	}
@@ -126,6 +129,6 @@ func writeMemProfile(file string) error {
 	if err != nil {
 		return err
 	}
-	runtime.GC() // the profile is as of the last collection
-	return errors.Join(pprof.Lookup("allocs").WriteTo(f, 0), f.Close())
+	runtime.GC() // that of allocations is as of the last collection
+	return errors.Join(pprof.Lookup(name).WriteTo(f, 0), f.Close())
 }
