@@ -60,13 +60,16 @@ func startAll(ctx context.Context, o options) ([]*target, func() error, error) {
 	}
 	for i, role := range roles {
 		args := []string{"-role", role}
+		if i == direct && o.tls != "" {
+			args = append(args, "-tls", o.tls, fmt.Sprintf("-http2=%t", o.http2))
+		}
 		if i != direct {
 			args = append(args, "-upstream", targets[direct].url)
 		}
 		if i == governed {
 			args = append(args, "-store", o.store, "-cpuprofile", o.cpuProfile, "-memprofile", o.memProfile, "-mutexprofile", o.mutexProfile)
 		}
-		t, err := start(ctx, role, args)
+		t, err := start(ctx, role, args, o.tls)
 		if err != nil {
 			return nil, nil, errors.Join(err, closeAll())
 		}
@@ -75,13 +78,17 @@ func startAll(ctx context.Context, o options) ([]*target, func() error, error) {
 	return targets, closeAll, nil
 }
 
-func start(ctx context.Context, name string, args []string) (*target, error) {
+// start starts a child. It trusts the certificates in a file, if one is named.
+func start(ctx context.Context, name string, args []string, trusted string) (*target, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
 	cmd := exec.CommandContext(ctx, self, args...)
 	cmd.Stderr = os.Stderr
+	if trusted != "" {
+		cmd.Env = append(os.Environ(), "SSL_CERT_FILE="+trusted)
+	}
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err

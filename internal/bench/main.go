@@ -86,6 +86,8 @@ type options struct {
 	role     string // this process is a child
 	upstream string
 	store    string
+	tls      string // a file with the model server's certificate and key; "" is without TLS
+	http2    bool   // of a model server with TLS
 }
 
 func main() {
@@ -103,6 +105,8 @@ func main() {
 	flag.StringVar(&o.role, "role", "", "serve as one of the processes under test (the benchmark starts these itself)")
 	flag.StringVar(&o.upstream, "upstream", "", "where the model server is, for -role")
 	flag.StringVar(&o.store, "store", alone, "the store of shared limits, for -role")
+	flag.StringVar(&o.tls, "tls", "", "a `file` with a certificate and its key, for -role")
+	flag.BoolVar(&o.http2, "http2", false, "speak HTTP/2, for -role with -tls")
 	flag.Parse()
 
 	if err := run(o); err != nil {
@@ -147,7 +151,11 @@ func run(o options) error {
 		return err
 	}
 	if o.memory {
-		return errors.Join(measureMemory(ctx, os.Stdout, targets[governed]), closeAll())
+		err := errors.Join(measureMemory(ctx, os.Stdout, targets[governed]), closeAll())
+		if err != nil {
+			return err
+		}
+		return measureStreamsOverTLS(ctx, os.Stdout, o)
 	}
 	r, err := measure(ctx, os.Stderr, targets, chosen, time.Duration(o.seconds)*time.Second)
 	if err := errors.Join(err, closeAll()); err != nil {

@@ -34,7 +34,13 @@ func serve(o options, in io.Reader, out io.Writer) error {
 	hi := hello{URL: "http://" + l.Addr().String()}
 	server := newServer(handlers.data)
 	served := make(chan error, 1)
-	go func() { served <- server.Serve(l) }() // ends with Close
+	if o.tls == "" {
+		go func() { served <- server.Serve(l) }() // ends with Close
+	} else {
+		hi.URL = "https://" + l.Addr().String()
+		server.Protocols.SetHTTP2(o.http2)
+		go func() { served <- server.ServeTLS(l, o.tls, o.tls) }() // ends with Close
+	}
 	if handlers.admission != nil {
 		at, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
