@@ -48,15 +48,32 @@ type Elsewhere struct {
 	All     int64
 	// Busy is the weight of the nodes below Root of which calls run in any process.
 	Busy Weight
+	// Wanting are the nodes below Root that want more than their share of the slots in use anywhere, and how many calls of each run in all
+	// processes. Wants is their sum.
+	Wanting map[NodeID]int64
+	Wants   struct {
+		Weight Weight
+		Calls  int64
+	}
 }
 
 // ShareElsewhere has shares of the slots in use be those of all processes; nil is of this one alone.
 func (p *Pool) ShareElsewhere(e *Elsewhere) { p.elsewhere = e }
 
 // owes reports whether a node below Root has less than its share of the slots that are in use anywhere, given how many calls of it
-// run, and how many run here.
-func (e *Elsewhere) owes(w Weight, running, here int64) bool {
-	return muldiv.Floor(running, int64(max(e.Busy, w)), int64(w)) < here+e.All
+// run, and how many of all run here. It does if it has less than its weight makes of all, or of what those have that want more as well:
+// others leave them the rest.
+func (e *Elsewhere) owes(i NodeID, w Weight, running, here int64) bool {
+	if muldiv.Floor(running, int64(max(e.Busy, w)), int64(w)) < here+e.All {
+		return true
+	}
+	calls := e.Wants.Calls
+	weight := e.Wants.Weight
+	if own, wants := e.Wanting[i]; wants {
+		calls -= own
+		weight -= w
+	}
+	return muldiv.Floor(running, int64(max(0, weight)), int64(w)) < calls
 }
 
 // HeldBack reports whether a new call of a leaf would find no slot because it keeps out of the last ones.
@@ -230,4 +247,18 @@ func (p *Pool) WaitsBack(i NodeID) bool {
 		}
 	}
 	return p.HeldBack(i)
+}
+
+// WaitsForSlot reports whether the calls that wait at a leaf lack a slot, or are held back by its band, but not by its soft cap: all of
+// them, if the first does.
+func (p *Pool) WaitsForSlot(i NodeID) bool {
+	if p.WaitsBack(i) {
+		return true
+	}
+	for class, list := range p.nodes[i].calls {
+		if list.head >= 0 {
+			return !p.hasSlot(i, rank(class)) && !p.Capped(i)
+		}
+	}
+	return false
 }

@@ -308,3 +308,34 @@ func TestBands_Aside(t *testing.T) {
 		})
 	}
 }
+
+// TestBands_Elsewhere: a tenant whose calls come in at several processes has less than its share if it has less than its weight makes of all
+// slots in use, or of those in use by who wants more as well.
+func TestBands_Elsewhere(t *testing.T) {
+	const low, high, small = NodeID(1), NodeID(2), NodeID(3) // of weights 2, 6 and 2
+	wanting := map[NodeID]int64{low: 4, high: 14}
+	for _, c := range []struct {
+		what          string
+		wanting       map[NodeID]int64
+		running, here int64
+		want          bool
+	}{
+		{"less than its weight makes of 20", wanting, 3, 3, true},
+		{"less than a third of what the high one has", wanting, 4, 3, true},
+		{"not less", wanting, 5, 3, false},
+		{"it did not want more before", map[NodeID]int64{high: 14}, 4, 3, true},
+		{"nobody else wants more", map[NodeID]int64{low: 4}, 4, 3, false},
+		{"nobody wants more", nil, 4, 3, false},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			e := Elsewhere{All: 17, Busy: 10 * WeightOne, Wanting: c.wanting}
+			for i, calls := range c.wanting {
+				e.Wants.Calls += calls
+				e.Wants.Weight += map[NodeID]Weight{low: 2, high: 6, small: 2}[i] * WeightOne
+			}
+			if got := e.owes(low, 2*WeightOne, c.running, c.here); got != c.want {
+				t.Errorf("with %d calls it has less than its share: %v", c.running, got)
+			}
+		})
+	}
+}

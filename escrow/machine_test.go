@@ -85,9 +85,11 @@ func (m *machine) pump() {
 	for {
 		m.p.letReturn()
 		open := !m.p.reserved(Root)
+		m.p.park(open)
 		got, floored, has := m.p.next(open) // it unparks
 		for has && (m.p.clearAway(got, floored) || m.clearRestricted(got, open)) {
 			open = !m.p.reserved(Root)
+			m.p.park(open)
 			got, floored, has = m.p.next(open)
 		}
 		want, ok := naiveNext(m.p, open)

@@ -26,7 +26,7 @@ func TestNarrow(t *testing.T) {
 		runs = append(runs, h)
 	}
 	moved := p.nodes[leaf].finish
-	p.Narrow(4, BackgroundSlots{2, 2})
+	p.Narrow(4, BackgroundSlots{Most: 2, Free: 2})
 	if got := p.State(now).Slots; got != 4 {
 		t.Fatalf("State has %d slots, want 4", got)
 	}
@@ -47,7 +47,7 @@ func TestNarrow(t *testing.T) {
 		t.Fatal("another call went than the one that waited")
 	}
 	behind, _ := offer(false)
-	p.Narrow(5, BackgroundSlots{3, 2})
+	p.Narrow(5, BackgroundSlots{Most: 3, Free: 2})
 	if out := p.Pump(now, nil); len(out) != 1 || out[0] != behind {
 		t.Fatalf("when it is widened %v goes, want %v", out, behind)
 	}
@@ -55,7 +55,7 @@ func TestNarrow(t *testing.T) {
 		p.Settle(now, h, Cost{0, 1})
 	}
 
-	p.Narrow(4, BackgroundSlots{2, 2})
+	p.Narrow(4, BackgroundSlots{Most: 2, Free: 2})
 	for n, want := range []Verdict{Admitted, Admitted, Queued} {
 		if _, v := offer(true); v != want {
 			t.Errorf("with %d of 4 running a background call is %v, want %v", n, v, want)
@@ -70,7 +70,7 @@ func TestNarrow(t *testing.T) {
 	}
 
 	q := New(now, Config{Slots: 8, MaxQueue: 10})
-	q.Narrow(1, BackgroundSlots{1, 0})
+	q.Narrow(1, BackgroundSlots{Most: 1, Free: 0})
 	other := q.Add(Root, Node{Weight: WeightOne})
 	for range 6 {
 		q.Force(now, Call{Leaf: other, Most: Cost{0, 1}}, true)

@@ -17,6 +17,7 @@ func (p *Pool) Pump(now time.Time, out []Handle) []Handle {
 	defer p.showAll()
 	for {
 		open := !p.reserved(Root)
+		p.park(open)
 		leaf, floored, ok := p.next(open)
 		if !ok {
 			if p.waiting() > 0 {

@@ -17,6 +17,8 @@ type BackgroundSlots struct {
 	Most int64
 	// Free is how many slots they leave free, except for a tenant that has less than its share.
 	Free int64
+	// Soon is how many background calls may run soon, if Most is fewer only until other processes give up theirs.
+	Soon int64
 }
 
 // backgroundSlots are those of a configuration.
@@ -53,7 +55,7 @@ func (p *Pool) owed(i NodeID) bool {
 	for ; i != Root; i = p.nodes[i].parent {
 		nd := &p.nodes[i]
 		if nd.parent == Root && p.elsewhere != nil {
-			return p.elsewhere.owes(nd.claim.Weight, int64(nd.running)+p.elsewhere.Running[i], p.running)
+			return p.elsewhere.owes(i, nd.claim.Weight, int64(nd.running)+p.elsewhere.Running[i], p.running)
 		}
 		up := &p.nodes[nd.parent]
 		all := int64(up.running)
@@ -65,6 +67,15 @@ func (p *Pool) owed(i NodeID) bool {
 		}
 	}
 	return false
+}
+
+// park notes that background calls are kept waiting, if they are not open, and for slots that are reserved: those that other processes
+// are about to give up are not.
+func (p *Pool) park(open bool) {
+	soon := p.background >= p.forBackground.Most && p.background < p.forBackground.Soon
+	if !open && !soon {
+		p.parks = true
+	}
 }
 
 // reserved reports whether the interactive reserve is what keeps background calls of a leaf waiting, and

@@ -103,3 +103,36 @@ func TestReserve_None(t *testing.T) {
 		}
 	}
 }
+
+// TestReserve_Soon: background calls that waited for slots which other processes were about to give up have their turn when these come, and
+// make up for it. Those that waited for reserved slots do not.
+func TestReserve_Soon(t *testing.T) {
+	for _, c := range []struct {
+		what string
+		soon int64
+		want float64 // slots then
+	}{
+		{"slots of other processes", 10, 10},
+		{"reserved slots", 1, 5},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			w := newSim(t, 1, Config{Slots: 10})
+			chat := w.leaf(Root, Node{Weight: WeightOne}, 1)
+			batch := w.leaf(Root, Node{Weight: WeightOne}, 1)
+			batch.call.Background = true
+			for _, s := range w.sources {
+				s.keep = 20
+				s.run = w.lognormal(time.Second)
+			}
+			w.p.Narrow(10, BackgroundSlots{Most: 1, Soon: c.soon})
+			w.run(time.Minute)
+			w.p.Narrow(10, BackgroundSlots{Most: 10, Soon: 10})
+			w.run(10 * time.Second)
+			w.reset()
+			w.run(20 * time.Second)
+			got := batch.slots.Seconds() / 20
+			t.Logf("background calls had %.2f of 10 slots, interactive ones %.2f", got, chat.slots.Seconds()/20)
+			near(t, "background's slots", got, c.want, .1)
+		})
+	}
+}

@@ -69,14 +69,14 @@ type NodeState struct {
 	Node
 	// Counts is the part of the weight that counts here: see Share.
 	Counts Weight
-	// Queued and Running are calls below the node.
-	Queued, Running int
+	// Queued and Running are calls below the node, and Later those of Queued that are background calls.
+	Queued, Running, Later int
 }
 
 // Node reports one node. Of Root, Running is not counted: see State.
 func (p *Pool) Node(i NodeID) NodeState {
 	n := &p.nodes[i]
-	return NodeState{n.claim, n.weight, int(n.waiting()), int(n.running)}
+	return NodeState{n.claim, n.weight, int(n.waiting()), int(n.running), int(n.queued[background])}
 }
 
 // Running reports whether h names a running call.

@@ -28,7 +28,8 @@ type tree struct {
 	// Background calls are open unless the interactive reserve keeps them waiting (Pool.reserved).
 	// While it does they are parked: they stand in their heaps, where nobody looks.
 	open     bool   // at the last look
-	openings uint32 // how often they were opened
+	parks    bool   // they were kept waiting for reserved slots since they were open
+	openings uint32 // how often they were opened after that
 
 	lead  int64  // dispatched ahead of a fluid server, beyond a second; a virtual cost
 	epoch uint64 // of the lead: a new one begins while there is none
@@ -192,8 +193,9 @@ func (t *tree) headCost(i NodeID) int64 {
 // floor that is, else Root; ok is false when nothing that may be served waits. open
 // says whether background calls may be.
 func (t *tree) next(open bool) (leaf, floored NodeID, ok bool) {
-	if open && !t.open {
+	if open && t.parks {
 		t.openings++
+		t.parks = false
 	}
 	t.open = open
 	floored = t.dueFloor(open)

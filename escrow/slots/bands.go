@@ -1,15 +1,6 @@
 package slots
 
-import (
-	"cmp"
-	"fmt"
-	"slices"
-	"strconv"
-	"strings"
-
-	"github.com/llmgov/llmgov/escrow"
-	"github.com/llmgov/llmgov/escrow/adaptive"
-)
+import "github.com/llmgov/llmgov/escrow"
 
 // Priority bands in a pool whose slots are divided over processes. The slots that calls of a band may begin in are a limit on
 // all calls, of whatever band, and divided over processes like any other. Each process tells of all bands that tenants are in, because
@@ -35,9 +26,9 @@ func (s *Side) demandBands(d *Demand) {
 	if s.rules.HoldBackPPM == 0 {
 		return
 	}
-	d.Note = tellRunning(d.Stakes)
 	var waiting, calls [escrow.LowestBand + 1]int64
 	var there [escrow.LowestBand + 1]bool
+	lacking := map[escrow.NodeID]int64{}
 	room := escrow.RoomOf(d.Together, s.rules.HoldBackPPM)
 	for _, x := range s.nodes {
 		if !x.Leaf {
@@ -46,10 +37,12 @@ func (s *Side) demandBands(d *Demand) {
 		n := s.pool.Node(x.ID)
 		there[n.Below] = true
 		calls[n.Below] += int64(n.Running + n.Queued)
-		if n.Queued > 0 && s.pool.WaitsBack(x.ID) && !s.pool.WaitsRestricted(x.ID) {
+		if n.Queued > 0 && s.pool.WaitsForSlot(x.ID) && !s.pool.WaitsRestricted(x.ID) {
 			waiting[n.Below] += int64(n.Queued)
+			lacking[s.pool.Top(x.ID)] += int64(n.Queued)
 		}
 	}
+	s.tellUse(d, lacking)
 	for below := escrow.LowestBand; below > 0; below-- {
 		if there[below] {
 			d.Bands = append(d.Bands, BandDemand{Below: below, Slots: room[below], Calls: calls[below], Waiting: waiting[below]})
@@ -57,48 +50,12 @@ func (s *Side) demandBands(d *Demand) {
 	}
 }
 
-// mostTold is how many groups, and tenants in none, a process tells the others of at most: those that run the most calls.
-const mostTold = 32
-
-// tellRunning is the note on how many calls run here of whom, a line each.
-func tellRunning(stakes []Stake) string {
-	stakes = slices.Clone(stakes)
-	slices.SortStableFunc(stakes, func(a, b Stake) int { return cmp.Compare(b.Running, a.Running) })
-	var note strings.Builder
-	for _, s := range stakes[:min(len(stakes), mostTold)] {
-		if s.Running > 0 {
-			fmt.Fprintf(&note, "%d %s\n", s.Running, s.path)
-		}
-	}
-	return note.String()
-}
-
-// hearRunning is what runs in other processes by their notes. A line that says nothing here is skipped.
-func (s *Side) hearRunning(notes []adaptive.Note, others int64) *escrow.Elsewhere {
-	e := &escrow.Elsewhere{Running: map[escrow.NodeID]int64{}, All: others}
-	for _, note := range notes {
-		for line := range strings.Lines(note.Text) {
-			calls, path, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
-			n, err := strconv.ParseInt(calls, 10, 32)
-			if id, there := s.paths[path]; there && err == nil {
-				e.Running[id] += max(0, n)
-			}
-		}
-	}
-	for _, x := range s.nodes {
-		if x.Top && (e.Running[x.ID] > 0 || s.pool.Node(x.ID).Running > 0) {
-			e.Busy += x.Weight
-		}
-	}
-	return e
-}
-
 // shareRoom has calls of lower bands keep out of the last of all processes' slots. A band without a grant has that of a lower
 // one, or its part of the slots here.
 func (s *Side) shareRoom(slots int64) {
 	s.pool.ShareElsewhere(nil)
 	if s.rules.HoldBackPPM > 0 && !s.until.IsZero() {
-		s.pool.ShareElsewhere(s.hearRunning(s.grant.Notes, s.grant.Others))
+		s.pool.ShareElsewhere(s.elsewhere())
 	}
 	if len(s.grant.Bands) == 0 {
 		return

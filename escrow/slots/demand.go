@@ -123,15 +123,16 @@ func (s *Side) excuseKept(d *Demand) (kept map[escrow.NodeID]int64) {
 		default:
 			continue
 		}
-		d.excuse(s.pool.Top(x.ID), calls)
+		d.excuse(s.pool.Top(x.ID), calls, int64(n.Later))
 		tenant, _, _ := s.pool.SoftCap(x.ID)
 		kept[tenant] += calls
 	}
 	return kept
 }
 
-// excuse takes calls of a node below the pool that lack no slot out of the demand, those that are still in it.
-func (d *Demand) excuse(top escrow.NodeID, calls int64) {
+// excuse takes calls of a node below the pool that lack no slot out of the demand, those that are still in it. Up to later of them are
+// background calls: first those that Background counts, because Waiting does not.
+func (d *Demand) excuse(top escrow.NodeID, calls, later int64) {
 	for i := range d.Stakes {
 		s := &d.Stakes[i]
 		if s.Node != top {
@@ -139,6 +140,8 @@ func (d *Demand) excuse(top escrow.NodeID, calls int64) {
 		}
 		calls = min(max(0, calls), s.Queued)
 		s.Queued -= calls
-		d.Waiting = max(0, d.Waiting-calls)
+		ofBackground := min(calls, later, d.Background)
+		d.Background -= ofBackground
+		d.Waiting -= min(calls-ofBackground, d.Waiting)
 	}
 }

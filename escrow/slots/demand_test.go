@@ -1,14 +1,48 @@
 package slots
 
-import "testing"
+import (
+	"testing"
+	"time"
+
+	"github.com/llmgov/llmgov/escrow"
+)
 
 // TestDemand_Excuse: calls that both their tenant's soft cap and their band keep waiting are taken out of the demand once, and nobody
 // else's with them.
 func TestDemand_Excuse(t *testing.T) {
 	d := Demand{Waiting: 15, Stakes: []Stake{{Node: 1, Queued: 10}, {Node: 2, Queued: 5}}}
-	d.excuse(1, 8)
-	d.excuse(1, 8)
+	d.excuse(1, 8, 0)
+	d.excuse(1, 8, 0)
 	if d.Waiting != 5 || d.Stakes[0].Queued != 0 || d.Stakes[1].Queued != 5 {
 		t.Errorf("with all of one tenant's calls excused, and 5 of another, the demand is %d: %+v", d.Waiting, d.Stakes)
+	}
+}
+
+// TestDemand_ExcuseBackground: of background calls that lack no slot those are taken out first that lack one of the slots that background
+// calls may use, because the demand on all slots does not count them.
+func TestDemand_ExcuseBackground(t *testing.T) {
+	d := Demand{Waiting: 7, Background: 10, Stakes: []Stake{{Node: 1, Queued: 11}, {Node: 2, Queued: 6}}}
+	d.excuse(1, 11, 11)
+	if d.Waiting != 6 || d.Background != 0 || d.Stakes[0].Queued != 0 || d.Stakes[1].Queued != 6 {
+		t.Errorf("with 11 background calls excused, 10 of which lacked a slot of theirs, the demand is %+v", d)
+	}
+}
+
+// TestSide_RoomWithoutSlot: calls of a lower band that lack a slot are demand on the room of their band, too. Else the room would be gone when
+// the slot comes.
+func TestSide_RoomWithoutSlot(t *testing.T) {
+	now := time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC)
+	p := escrow.New(now, escrow.Config{Slots: 20, MaxQueue: 100, HoldBack: 300_000})
+	leaf := p.Add(escrow.Root, escrow.Node{Weight: escrow.WeightOne, Below: escrow.LowestBand})
+	s := New(p, true)
+	s.Configure(Rules{Slots: 20, HoldBackPPM: 300_000})
+	s.Plant([]Node{{ID: leaf, Path: "a", Top: true, Leaf: true}})
+	s.Allow(now, now.Add(time.Hour), &Grant{Slots: 2, Open: 2, Bands: []BandGrant{{Below: escrow.LowestBand, Slots: 3}}})
+	for range 5 {
+		p.Offer(now, escrow.Call{Leaf: leaf, Most: escrow.Cost{0, 1}, MaxWait: time.Hour})
+		p.Pump(now, nil)
+	}
+	if d := s.Demand(now, 0); d.Waiting != 3 || d.Bands[0].Waiting != 3 {
+		t.Errorf("3 calls lack a slot, and the demand is of %d, and of %d on room", d.Waiting, d.Bands[0].Waiting)
 	}
 }

@@ -90,7 +90,9 @@ func (s *Side) usable(slots int64) (most int64, forBackground escrow.BackgroundS
 	default:
 		most = min(slots, s.grant.Slots)
 		if s.Limiter == nil {
-			return most, escrow.BackgroundSlots{Most: min(most, s.grant.Open)}
+			limit, used := s.backgroundAnywhere()
+			soon := limit - used + s.pool.InBackground()
+			return most, escrow.BackgroundSlots{Most: min(most, s.grant.Open), Soon: soon}
 		}
 	}
 	return most, s.forBackground(most)

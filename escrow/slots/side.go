@@ -72,6 +72,7 @@ type Side struct {
 	alone   bool      // nobody answers
 	fenced  bool      // another process has taken this one's name
 	refused map[escrow.NodeID]*turnedAway
+	lacked  map[escrow.NodeID]int64 // calls that lacked a slot at the last Demand, by node below the pool; only with a hold-back
 	longest longest
 }
 

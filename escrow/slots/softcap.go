@@ -61,7 +61,7 @@ func (s *Side) demandSoftCap(d *Demand, kept map[escrow.NodeID]int64) {
 			continue
 		}
 		c.Borrows += min(beyond, unlent)
-		d.excuse(s.pool.Top(x.ID), beyond-unlent)
+		d.excuse(s.pool.Top(x.ID), beyond-unlent, int64(n.Later))
 	}
 	if len(c.Tenants) <= mostCapped {
 		c.Others = 1 // its first call needs no answer

@@ -46,7 +46,7 @@ var rules = map[string]rule{
 		reason: "the core is pure: no clock, goroutine, lock or I/O",
 	},
 	"escrow/slots": {
-		may:    []string{"escrow", "escrow/adaptive", "internal/muldiv"},
+		may:    []string{"escrow", "escrow/adaptive", "internal/maxmin", "internal/muldiv"},
 		not:    []string{"net", "net/http", "os", "log", "log/slog", "sync", "sync/atomic", "context"},
 		reason: "the core is pure: a gateway and a simulation go by the same rules",
 	},

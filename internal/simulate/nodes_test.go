@@ -313,3 +313,25 @@ tenants:
 		near(1, 0.5+0.9/math.Pi*[]float64{1, -1, -1, 1}[quarter])
 	}
 }
+
+// TestNodes_Bands: over three nodes, beside a tenant that uses less than its share, a background team in the lowest band has its entitlement
+// within 3 %, and so have those above it.
+func TestNodes_Bands(t *testing.T) {
+	res := play(t, nodesOf(3)+`
+duration: 5m
+warmup: 1m
+pool: {tpm: 0, concurrency: 60, interactive_reserve: 6, hold_back: 0.3}
+service: {mean: 1s, sigma: 1, max: 10s}
+estimates: learned
+tenants:
+  - {name: chat, weight: 6, priority: 9, load: {kind: backlogged, workers: 120}}
+  - {name: tools, weight: 2, priority: 5, load: {kind: onoff, on: 20s, off: 20s, requests_per_second: 6}}
+  - {name: batch, weight: 2, priority: background, load: {kind: backlogged, workers: 180}}
+`)
+	for _, x := range res.Tenants {
+		t.Logf("%s: entitled to %.2f %%, received %.2f %%", x.Name, 100*x.Entitled, 100*x.Received)
+		if off := float64(x.Received/x.Entitled - 1); math.Abs(off) > 0.03 {
+			t.Errorf("%s received %+.1f %% of what it is entitled to", x.Name, 100*off)
+		}
+	}
+}
