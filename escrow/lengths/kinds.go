@@ -94,7 +94,7 @@ func (b *Book) settle(i int32, k key, parent int32) {
 	k.kind = Kind{strings.Clone(k.kind.Tenant), strings.Clone(k.kind.Tier), strings.Clone(k.kind.Model)}
 	n := &b.nodes[i]
 	old := *n
-	*n = node{key: k, gen: old.gen + 1, parent: parent, bins: old.bins, table: old.table}
+	*n = node{key: k, gen: old.gen + 1, parent: parent, bins: old.bins, table: old.table, tail: -1}
 	// Also a greater most in the same power of two must find its bin.
 	count := binOf(int64(1)<<min(k.most, 62)) + 1
 	if cap(n.bins) < count {

@@ -25,6 +25,8 @@ type node struct {
 	entries float64 // entries into bins, faded as bins are
 
 	table []step // worked out from bins; see table.go
+	edge  int    // the last bin that calls had entered when table was built, here or at a parent
+	tail  int64  // the most for which the steps behind it were made; -1 before
 	news  int64  // entries since table was built
 	due   int64  // how much news makes table stale
 	built uint32 // how often table was built
@@ -70,7 +72,7 @@ func (n *node) advance(from, to int, w float64) {
 	n.top = max(n.top, to)
 	n.entries += float64(to - from)
 	n.news += int64(to - from)
-	n.expected += n.table[to].risk - n.table[from].risk
+	n.expected += n.risk(to) - n.risk(from)
 }
 
 // complete counts a call that ended by itself in bin at, where it weighs w.

@@ -32,15 +32,20 @@ type step struct {
 // is in a bin still had half of it to end in.
 //
 // Of the bins that none of its own calls has entered, n knows only what its parent does. If calls may get as long in both,
-// the parent's steps are its own, to the last bit.
+// the parent's steps are its own, to the last bit. Bins behind the edge, which nobody's calls have entered, all have the step
+// of a call that gets as long as it may. They are not touched: most calls end long before these.
 func (n *node) build(parent *node) {
 	most := float64(n.most)
-	last := len(n.bins) - 1
+	n.clearTail(most)
+	last := n.top
+	n.edge = n.top
+	if parent != nil {
+		n.edge = max(n.top, parent.edge)
+		last = n.edge
+	}
 	if parent != nil && parent.most == n.most {
 		last = n.top
-		copy(n.table[last+1:], parent.table[last+1:])
-	} else {
-		n.table[len(n.bins)] = step{mean: most}
+		copy(n.table[n.top+1:n.edge+1], parent.table[n.top+1:])
 	}
 	for i := last; i >= 0; i-- {
 		b := &n.bins[i]
@@ -60,7 +65,7 @@ func (n *node) build(parent *node) {
 		s.mean = s.gain + (1-s.hazard)*n.table[i+1].mean
 	}
 	risk := 0.0
-	for i := range n.table {
+	for i := range n.table[:n.edge+2] {
 		n.table[i].risk = risk
 		risk += n.table[i].hazard
 	}
@@ -71,6 +76,20 @@ func (n *node) build(parent *node) {
 		n.from = parent.built
 	}
 }
+
+// clearTail makes all steps those of a call that gets as long as it may, unless those behind the edge are so already.
+func (n *node) clearTail(most float64) {
+	if n.tail == n.most {
+		return
+	}
+	n.tail = n.most
+	for i := range n.table {
+		n.table[i] = step{mean: most}
+	}
+}
+
+// risk is the sum of the hazards of the bins before one. Behind the edge it grows no more.
+func (n *node) risk(bin int) float64 { return n.table[min(bin, n.edge+1)].risk }
 
 // mean is the expected length of a call that has produced so much already and
 // runs on: at least produced, at most n.most. Within a bin it is read off a
