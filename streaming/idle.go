@@ -23,7 +23,9 @@ func (b *Body) armLocked() {
 	if b.closed || b.opt.Idle <= 0 && b.opt.Quiet == nil {
 		return
 	}
-	b.waiting = time.Now()
+	if b.waiting.IsZero() { // else Wait began it
+		b.waiting = time.Now()
+	}
 	if b.idleTimer != nil {
 		return
 	}
