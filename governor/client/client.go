@@ -58,6 +58,9 @@ func ending(ctx context.Context, u Usage, err error) End {
 		e.Outcome = NotSent
 	case errors.Is(err, ErrAnsweredError):
 		e.Outcome = AnsweredError
+		if status, ok := errors.AsType[AnsweredStatus](err); ok {
+			e.Status = int(status)
+		}
 	case ctx.Err() != nil:
 		e.Outcome = Cancelled
 	default:

@@ -3,6 +3,7 @@ package client_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"runtime"
 	"testing"
@@ -63,6 +64,12 @@ func TestDo_EndsInEveryWay(t *testing.T) {
 			return client.Usage{}, errors.Join(client.ErrNotSent, errUp)
 		}, want: client.End{Outcome: client.NotSent}},
 		"answered error": {fn: func(*client.Lease) (client.Usage, error) { return client.Usage{}, client.ErrAnsweredError }, want: client.End{Outcome: client.AnsweredError}},
+		"answered error, known": {fn: func(*client.Lease) (client.Usage, error) {
+			return client.Usage{}, fmt.Errorf("up: %w", client.AnsweredStatus(503))
+		}, want: client.End{Outcome: client.AnsweredError, Status: 503}},
+		"answered with something else": {fn: func(*client.Lease) (client.Usage, error) {
+			return client.Usage{}, client.AnsweredStatus(200)
+		}, want: client.End{Outcome: client.AnsweredError}},
 		"caller left": {ctx: gone, fn: func(*client.Lease) (client.Usage, error) {
 			leave()
 			return client.Usage{}, gone.Err()

@@ -23,7 +23,8 @@
 //
 // The usage that the function returns. A call that reports none is charged by estimate, however it ended,
 // because the model server has worked for it: by the tokens of its Progress, else by its prompt and the time that
-// it ran. [ErrNotSent] and [ErrAnsweredError] say that there is nothing to charge.
+// it ran. [ErrNotSent] and [ErrAnsweredError] say that there is nothing to charge. An [AnsweredStatus] says also
+// whether the server is overloaded, for limits that move by that.
 //
 // # Doors
 //

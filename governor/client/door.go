@@ -52,6 +52,8 @@ type Produced struct {
 // End is how a call ended.
 type End struct {
 	Outcome Outcome
+	// Status is the status of HTTP of an AnsweredError, 300 to 599, if that is known. Limits that move go by it.
+	Status int
 	// Usage is what the call took, as far as the model server has reported it.
 	Usage Usage
 	// Reported says that Usage is all that it took. What is missing is estimated.

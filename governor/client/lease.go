@@ -102,6 +102,9 @@ func (l *Lease) End(e End) {
 	if e.Produced == (Produced{}) {
 		e.Produced = l.produced
 	}
+	if e.Outcome != AnsweredError || e.Status < 300 || e.Status > 599 {
+		e.Status = 0
+	}
 	l.mu.Unlock()
 	if !over {
 		l.held.End(e)

@@ -2,6 +2,7 @@ package client
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"time"
 )
@@ -34,6 +35,16 @@ var (
 	// ErrNotSent says that a call never reached its model server. Nothing is charged, not even a request.
 	ErrNotSent = errors.New("client: the call was not sent")
 	// ErrAnsweredError says that the model server answered with an error, and has produced nothing. A request is
-	// charged, and no tokens.
+	// charged, and no tokens. AnsweredStatus says also with which.
 	ErrAnsweredError = errors.New("client: the model server answered with an error")
 )
+
+// AnsweredStatus is the ErrAnsweredError of a status of HTTP. Limits that move go by it, as those of the gateway do: adaptive ones, and
+// per_tenant.
+type AnsweredStatus int
+
+// Error implements error.
+func (s AnsweredStatus) Error() string { return fmt.Sprint(ErrAnsweredError, ": status ", int(s)) }
+
+// Is makes it an ErrAnsweredError.
+func (s AnsweredStatus) Is(target error) bool { return target == ErrAnsweredError }

@@ -22,7 +22,7 @@ func meter(c *call, l *client.Lease, resp *http.Response) {
 	}
 	switch {
 	case resp.StatusCode/100 != 2:
-		l.End(client.End{Outcome: client.AnsweredError})
+		l.End(client.End{Outcome: client.AnsweredError, Status: resp.StatusCode})
 		m.body = resp.Body
 	case isEventStream(resp.Header):
 		resp.Header.Del("Content-Length") // withholding changes it

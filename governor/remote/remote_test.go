@@ -169,6 +169,17 @@ func TestDial_SameAsInside(t *testing.T) {
 			}, nil)
 		})
 	}
+	t.Run("overloaded", func(t *testing.T) {
+		both(t, func(t *testing.T, w *world, governed *client.Client) {
+			_ = governed.Do(t.Context(), asked, func(*client.Lease) (client.Usage, error) { return client.Usage{}, client.AnsweredStatus(503) })
+			if may := w.gov.Standing("acme", "p").Concurrent.Limit; may != 1 {
+				t.Errorf("after a 503 the tenant may run %d calls, want 1", may)
+			}
+		}, func(p *tenants.Pool, _ *tenants.Tenant) {
+			p.Concurrency = 8
+			p.PerTenant = true
+		})
+	})
 	t.Run("refused", func(t *testing.T) {
 		both(t, func(t *testing.T, _ *world, governed *client.Client) {
 			lease, err := governed.Reserve(t.Context(), asked)

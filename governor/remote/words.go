@@ -36,7 +36,7 @@ func (d *door) ask(r *client.Request) *admissionv1.ReserveRequest {
 
 // commit is the end of a reservation in the words of the protocol.
 func commit(id string, e *client.End) *admissionv1.CommitRequest {
-	req := &admissionv1.CommitRequest{ReservationId: id, Outcome: outcomes[e.Outcome], OutputTokens: e.Produced.Tokens, Deltas: e.Produced.Deltas}
+	req := &admissionv1.CommitRequest{ReservationId: id, Outcome: outcomes[e.Outcome], OutputTokens: e.Produced.Tokens, Deltas: e.Produced.Deltas, Status: int32(e.Status)}
 	if e.Reported {
 		u := e.Usage
 		req.Usage = &admissionv1.Usage{

@@ -19,6 +19,13 @@ var asked = client.Request{ID: "req-1", Tenant: "acme", Model: "gpt-4o", InputTo
 
 func open(t testing.TB, change func(*tenants.Pool, *tenants.Tenant)) (*client.Client, *governor.Governor) {
 	t.Helper()
+	cfg, list := policy(change)
+	ctl := admissiontest.Build(t, cfg, list...)
+	return client.New(inprocess.New(ctl)), ctl.Governor()
+}
+
+// policy is a pool with three tenants.
+func policy(change func(*tenants.Pool, *tenants.Tenant)) (tenants.Config, []tenants.Tenant) {
 	cfg := tenants.DefaultConfig()
 	cfg.Upstreams = []tenants.Upstream{{Name: "openai", BaseURL: "https://api.openai.com/v1"}}
 	pool := tenants.DefaultPool("gpt")
@@ -30,8 +37,7 @@ func open(t testing.TB, change func(*tenants.Pool, *tenants.Tenant)) (*client.Cl
 	cfg.Pools = []tenants.Pool{pool}
 	keyless := tenants.Tenant{Name: "keyless", Keys: []tenants.Key{}, Models: []string{"gpt-4o"}, Routes: tenants.RouteInference}
 	team := tenants.Tenant{Name: "keyless/team", Keys: []tenants.Key{{Hash: tenants.HashKey("sk-team")}}, Models: []string{"gpt-4o"}, Routes: tenants.RouteInference}
-	ctl := admissiontest.Build(t, cfg, acme, keyless, team)
-	return client.New(inprocess.New(ctl)), ctl.Governor()
+	return cfg, []tenants.Tenant{acme, keyless, team}
 }
 
 func tokens(gov *governor.Governor) int64 {

@@ -85,7 +85,7 @@ func (h *held) End(e client.End) {
 		h.call.Unsend()
 		h.call.End(telemetry.Cancelled, "", governor.Usage{})
 	case client.AnsweredError:
-		h.call.Fail(answeredError, governor.Usage{})
+		h.call.AnsweredError(e.Status)
 	case client.Completed:
 		h.answered(e, streaming.Completed)
 	case client.Failed:
@@ -110,9 +110,6 @@ func (h *held) close(e *client.End) {
 
 // calls have ended, and their memory is used again.
 var calls = sync.Pool{New: func() any { return new(admission.Call) }}
-
-// answeredError is the class of failures of calls that were answered with an error.
-const answeredError = "error"
 
 // answered ends a call as the gateway ends those whose answers it meters.
 func (h *held) answered(e client.End, cause streaming.Cause) {

@@ -21,6 +21,19 @@ func invalid(param, format string, args ...any) error {
 	}
 }
 
+// checkStatus refuses a status of a model server's answer that is none of an error.
+func checkStatus(of client.Outcome, status int) error {
+	switch {
+	case status == 0:
+		return nil
+	case of != client.AnsweredError:
+		return invalid("status", "status is that of an error: write outcome answered_error with it, not %s", of)
+	case status < 300 || status > 599:
+		return invalid("status", "status must be from 300 to 599, not %d", status)
+	}
+	return nil
+}
+
 // askOf is what a request asks for. The caller's rights to it are checked elsewhere.
 func askOf(req *admissionv1.ReserveRequest) (*reserve.Ask, error) {
 	ask := &reserve.Ask{ID: req.ReservationId, Call: client.Request{

@@ -56,7 +56,10 @@ func (s *grpcSide) Commit(ctx context.Context, req *admissionv1.CommitRequest) (
 	if !ok {
 		return nil, status.Errorf(codes.InvalidArgument, "unknown outcome %d", req.Outcome)
 	}
-	end := client.End{Outcome: outcome, Produced: client.Produced{Tokens: req.OutputTokens, Deltas: req.Deltas}}
+	if err := checkStatus(outcome, int(req.Status)); err != nil {
+		return nil, statusOf(err)
+	}
+	end := client.End{Outcome: outcome, Status: int(req.Status), Produced: client.Produced{Tokens: req.OutputTokens, Deltas: req.Deltas}}
 	if u := req.Usage; u != nil {
 		end.Reported = true
 		end.Usage = client.Usage{

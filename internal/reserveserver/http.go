@@ -83,7 +83,10 @@ func (s *httpSide) commit(r *http.Request, body []byte) (any, error) {
 	if !ok {
 		return nil, invalid("outcome", "outcome must be completed, answered_error, failed or cancelled, not %.100q", req.Outcome)
 	}
-	end := client.End{Outcome: outcome, Produced: client.Produced{Tokens: req.OutputTokens, Deltas: req.Deltas}}
+	if err := checkStatus(outcome, req.Status); err != nil {
+		return nil, err
+	}
+	end := client.End{Outcome: outcome, Status: req.Status, Produced: client.Produced{Tokens: req.OutputTokens, Deltas: req.Deltas}}
 	if u := req.Usage; u != nil {
 		end.Reported = true
 		end.Usage = client.Usage(*u)

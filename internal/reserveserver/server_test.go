@@ -193,6 +193,8 @@ func TestBadInput(t *testing.T) {
 		{"too large", token, "", `{"model": "` + strings.Repeat("m", 70<<10) + `"}`, 413, "request_too_large", "64 KiB"},
 		{"commit of nothing", token, "/none/commit", `{}`, 404, "not_found", "none"},
 		{"unknown outcome", token, "/none/commit", `{"outcome": "fine"}`, 400, "invalid_request_error", "fine"},
+		{"a status that is no error's", token, "/none/commit", `{"outcome": "answered_error", "status": 200}`, 400, "invalid_request_error", "status"},
+		{"a status without an error", token, "/none/commit", `{"status": 503}`, 400, "invalid_request_error", "answered_error"},
 		{"negative usage", token, "/none/commit", `{"usage": {"input_tokens": -1, "output_tokens": 0}}`, 400, "invalid_request_error", "usage.input_tokens"},
 		{"negative progress", token, "/none/progress", `{"output_tokens": -1}`, 400, "invalid_request_error", "output_tokens"},
 		{"cancel of nothing", token, "/none/cancel", ``, 404, "not_found", "none"},
@@ -258,6 +260,9 @@ func TestGRPC_BadInput(t *testing.T) {
 	}
 	if _, err := stub.Commit(ctx, &admissionv1.CommitRequest{Outcome: 99}); status.Code(err) != codes.InvalidArgument {
 		t.Errorf("outcome: %v", err)
+	}
+	if _, err := stub.Commit(ctx, &admissionv1.CommitRequest{Status: 503}); status.Code(err) != codes.InvalidArgument {
+		t.Errorf("a status without an error: %v", err)
 	}
 }
 

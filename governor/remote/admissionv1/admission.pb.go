@@ -15,12 +15,13 @@
 package admissionv1
 
 import (
-	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
-	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
-	durationpb "google.golang.org/protobuf/types/known/durationpb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
+
+	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
+	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	durationpb "google.golang.org/protobuf/types/known/durationpb"
 )
 
 const (
@@ -711,8 +712,10 @@ type CommitRequest struct {
 	// the call ran.
 	Usage *Usage `protobuf:"bytes,3,opt,name=usage,proto3" json:"usage,omitempty"`
 	// The last progress.
-	OutputTokens  int64 `protobuf:"varint,4,opt,name=output_tokens,json=outputTokens,proto3" json:"output_tokens,omitempty"`
-	Deltas        int64 `protobuf:"varint,5,opt,name=deltas,proto3" json:"deltas,omitempty"`
+	OutputTokens int64 `protobuf:"varint,4,opt,name=output_tokens,json=outputTokens,proto3" json:"output_tokens,omitempty"`
+	Deltas       int64 `protobuf:"varint,5,opt,name=deltas,proto3" json:"deltas,omitempty"`
+	// The status of HTTP, 300 to 599, with which the model server answered an error. Adaptive limits and per_tenant go by it.
+	Status        int32 `protobuf:"varint,6,opt,name=status,proto3" json:"status,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -778,6 +781,13 @@ func (x *CommitRequest) GetOutputTokens() int64 {
 func (x *CommitRequest) GetDeltas() int64 {
 	if x != nil {
 		return x.Deltas
+	}
+	return 0
+}
+
+func (x *CommitRequest) GetStatus() int32 {
+	if x != nil {
+		return x.Status
 	}
 	return 0
 }
@@ -1069,13 +1079,14 @@ const file_llmgov_admission_v1_admission_proto_rawDesc = "" +
 	"\x06deltas\x18\x03 \x01(\x03R\x06deltas\"\x7f\n" +
 	"\x10ProgressResponse\x12+\n" +
 	"\x03ttl\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\x03ttl\x12>\n" +
-	"\vinterrupted\x18\x02 \x01(\v2\x1c.llmgov.admission.v1.RefusalR\vinterrupted\"\xdd\x01\n" +
+	"\vinterrupted\x18\x02 \x01(\v2\x1c.llmgov.admission.v1.RefusalR\vinterrupted\"\xf5\x01\n" +
 	"\rCommitRequest\x12%\n" +
 	"\x0ereservation_id\x18\x01 \x01(\tR\rreservationId\x126\n" +
 	"\aoutcome\x18\x02 \x01(\x0e2\x1c.llmgov.admission.v1.OutcomeR\aoutcome\x120\n" +
 	"\x05usage\x18\x03 \x01(\v2\x1a.llmgov.admission.v1.UsageR\x05usage\x12#\n" +
 	"\routput_tokens\x18\x04 \x01(\x03R\foutputTokens\x12\x16\n" +
-	"\x06deltas\x18\x05 \x01(\x03R\x06deltas\"\x88\x02\n" +
+	"\x06deltas\x18\x05 \x01(\x03R\x06deltas\x12\x16\n" +
+	"\x06status\x18\x06 \x01(\x05R\x06status\"\x88\x02\n" +
 	"\x05Usage\x12!\n" +
 	"\finput_tokens\x18\x01 \x01(\x03R\vinputTokens\x12.\n" +
 	"\x13cached_input_tokens\x18\x02 \x01(\x03R\x11cachedInputTokens\x12#\n" +
@@ -1113,24 +1124,27 @@ func file_llmgov_admission_v1_admission_proto_rawDescGZIP() []byte {
 	return file_llmgov_admission_v1_admission_proto_rawDescData
 }
 
-var file_llmgov_admission_v1_admission_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_llmgov_admission_v1_admission_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
-var file_llmgov_admission_v1_admission_proto_goTypes = []any{
-	(Outcome)(0),                // 0: llmgov.admission.v1.Outcome
-	(*ReserveRequest)(nil),      // 1: llmgov.admission.v1.ReserveRequest
-	(*Retry)(nil),               // 2: llmgov.admission.v1.Retry
-	(*ReserveResponse)(nil),     // 3: llmgov.admission.v1.ReserveResponse
-	(*Refusal)(nil),             // 4: llmgov.admission.v1.Refusal
-	(*ProgressRequest)(nil),     // 5: llmgov.admission.v1.ProgressRequest
-	(*ProgressResponse)(nil),    // 6: llmgov.admission.v1.ProgressResponse
-	(*CommitRequest)(nil),       // 7: llmgov.admission.v1.CommitRequest
-	(*Usage)(nil),               // 8: llmgov.admission.v1.Usage
-	(*CommitResponse)(nil),      // 9: llmgov.admission.v1.CommitResponse
-	(*CancelRequest)(nil),       // 10: llmgov.admission.v1.CancelRequest
-	(*CancelResponse)(nil),      // 11: llmgov.admission.v1.CancelResponse
-	nil,                         // 12: llmgov.admission.v1.ReserveResponse.HeadersEntry
-	(*durationpb.Duration)(nil), // 13: google.protobuf.Duration
-}
+var (
+	file_llmgov_admission_v1_admission_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+	file_llmgov_admission_v1_admission_proto_msgTypes  = make([]protoimpl.MessageInfo, 12)
+	file_llmgov_admission_v1_admission_proto_goTypes   = []any{
+		Outcome(0),                  // 0: llmgov.admission.v1.Outcome
+		(*ReserveRequest)(nil),      // 1: llmgov.admission.v1.ReserveRequest
+		(*Retry)(nil),               // 2: llmgov.admission.v1.Retry
+		(*ReserveResponse)(nil),     // 3: llmgov.admission.v1.ReserveResponse
+		(*Refusal)(nil),             // 4: llmgov.admission.v1.Refusal
+		(*ProgressRequest)(nil),     // 5: llmgov.admission.v1.ProgressRequest
+		(*ProgressResponse)(nil),    // 6: llmgov.admission.v1.ProgressResponse
+		(*CommitRequest)(nil),       // 7: llmgov.admission.v1.CommitRequest
+		(*Usage)(nil),               // 8: llmgov.admission.v1.Usage
+		(*CommitResponse)(nil),      // 9: llmgov.admission.v1.CommitResponse
+		(*CancelRequest)(nil),       // 10: llmgov.admission.v1.CancelRequest
+		(*CancelResponse)(nil),      // 11: llmgov.admission.v1.CancelResponse
+		nil,                         // 12: llmgov.admission.v1.ReserveResponse.HeadersEntry
+		(*durationpb.Duration)(nil), // 13: google.protobuf.Duration
+	}
+)
+
 var file_llmgov_admission_v1_admission_proto_depIdxs = []int32{
 	13, // 0: llmgov.admission.v1.ReserveRequest.max_wait:type_name -> google.protobuf.Duration
 	2,  // 1: llmgov.admission.v1.ReserveRequest.retry:type_name -> llmgov.admission.v1.Retry

@@ -28,6 +28,9 @@ var plugins = []string{
 	"google.golang.org/grpc/cmd/protoc-gen-go-grpc@v1.6.2",
 }
 
+// formatter formats what they make as all other code is.
+const formatter = "mvdan.cc/gofumpt@v0.12.0"
+
 // The generated code is that of admission.proto.
 func TestGenerated(t *testing.T) {
 	if testing.Short() {
@@ -40,13 +43,14 @@ func TestGenerated(t *testing.T) {
 	for _, plugin := range plugins {
 		for _, f := range generate(t, plugin, request) {
 			name := path.Base(f.GetName())
+			want := run(t, formatter, []byte(f.GetContent()))
 			if *update {
-				if err := os.WriteFile(name, []byte(f.GetContent()), 0o644); err != nil {
+				if err := os.WriteFile(name, want, 0o644); err != nil {
 					t.Fatal(err)
 				}
 			}
 			have, err := os.ReadFile(name)
-			if err != nil || string(have) != f.GetContent() {
+			if err != nil || !bytes.Equal(have, want) {
 				t.Errorf("%s is not up to date (%v), run: go test ./governor/remote/admissionv1 -update", name, err)
 			}
 		}
@@ -92,20 +96,26 @@ func describe(f protoreflect.FileDescriptor) *descriptorpb.FileDescriptorProto {
 // generate runs a plugin.
 func generate(t *testing.T, plugin string, request []byte) []*pluginpb.CodeGeneratorResponse_File {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", "run", plugin)
-	cmd.Stdin = bytes.NewReader(request)
-	var said bytes.Buffer
-	cmd.Stderr = &said
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("%s: %v\n%s", plugin, err, said.String())
-	}
 	var answer pluginpb.CodeGeneratorResponse
-	if err := proto.Unmarshal(out, &answer); err != nil {
+	if err := proto.Unmarshal(run(t, plugin, request), &answer); err != nil {
 		t.Fatal(err)
 	}
 	if answer.GetError() != "" {
 		t.Fatalf("%s: %s", plugin, answer.GetError())
 	}
 	return answer.File
+}
+
+// run is what a tool makes of its input.
+func run(t *testing.T, tool string, input []byte) []byte {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", "run", tool)
+	cmd.Stdin = bytes.NewReader(input)
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", tool, err, said.String())
+	}
+	return out
 }

@@ -138,6 +138,9 @@ func (h *jsonHeld) End(e client.End) {
 		return
 	}
 	end := map[string]any{"outcome": e.Outcome.String(), "output_tokens": e.Produced.Tokens, "deltas": e.Produced.Deltas}
+	if e.Status > 0 {
+		end["status"] = e.Status
+	}
 	if e.Reported {
 		end["usage"] = map[string]any{
 			"input_tokens": e.Usage.Input, "output_tokens": e.Usage.Output, "cached_input_tokens": e.Usage.CachedInput, "reasoning_tokens": e.Usage.Reasoning,

@@ -49,11 +49,8 @@ func (c *call) answer(m *pb.HttpHeaders) *pb.CommonResponse {
 	if n, err := strconv.Atoi(single(m.GetHeaders(), ":status")); err == nil {
 		c.status = n
 	}
-	switch {
-	case c.status >= 500, c.status == http.StatusTooManyRequests:
-		c.Fail(strconv.Itoa(c.status), governor.Usage{})
-	case c.status/100 != 2:
-		c.End(telemetry.OK, "", governor.Usage{}) // the caller's own error
+	if c.status/100 != 2 {
+		c.AnsweredError(c.status)
 	}
 	kind, _, _ := strings.Cut(upstream.Get("Content-Type"), ";")
 	encoding := upstream.Get("Content-Encoding")

@@ -91,6 +91,7 @@ func (s *Service) commit(q *question) (*pb.RateLimitResponse, error) {
 		e.Outcome = client.Cancelled
 	case code >= 400:
 		e.Outcome = client.AnsweredError
+		e.Status = int(code)
 	}
 	in := q.counts[countInput]
 	out := max(q.counts[countOutput], q.counts[countTotal]-in)
