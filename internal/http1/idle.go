@@ -12,6 +12,8 @@ type idle struct {
 	mu    sync.Mutex
 	hosts map[string][]*conn // each list from the oldest to the latest
 	sweep *time.Timer        // closes the oldest; nil if there are none for it
+	// closing says that no request has come since all were to be closed, so none is kept.
+	closing bool
 }
 
 // take returns a connection that is there still, and on which the server has sent nothing; nil if there is none.
@@ -32,6 +34,7 @@ func (i *idle) take(host string, most time.Duration) *conn {
 func (i *idle) pop(host string) *conn {
 	i.mu.Lock()
 	defer i.mu.Unlock()
+	i.closing = false
 	list := i.hosts[host]
 	if len(list) == 0 {
 		return nil
@@ -43,13 +46,13 @@ func (i *idle) pop(host string) *conn {
 	return c
 }
 
-// put keeps a connection for at most so long; 0 is no bound. It reports false if its host has enough of them.
+// put keeps a connection for at most so long; 0 is no bound. It reports false if its host has enough of them, or all are to be closed.
 func (i *idle) put(c *conn, perHost int, most time.Duration) bool {
 	c.since = time.Now()
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	list := i.hosts[c.host]
-	if len(list) >= perHost {
+	if i.closing || len(list) >= perHost {
 		return false
 	}
 	if i.hosts == nil {
@@ -78,6 +81,7 @@ func (i *idle) closeOld(most time.Duration) {
 
 func (i *idle) closeAll() {
 	i.mu.Lock()
+	i.closing = true
 	all, _ := i.removeLocked(time.Now())
 	i.mu.Unlock()
 	closeConns(all)

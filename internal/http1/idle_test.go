@@ -125,6 +125,48 @@ func TestCloseIdleConnections(t *testing.T) {
 	<-ended
 }
 
+// After CloseIdleConnections no connection is kept whose answer ends before another request asks for one, as with net/http.
+func TestCloseIdleConnections_InUse(t *testing.T) {
+	for name, of := range map[string]func(h *host) http.RoundTripper{
+		"ours":     func(h *host) http.RoundTripper { return New(h.settings) },
+		"net/http": func(h *host) http.RoundTripper { return h.settings },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := serve(t, answering(ok))
+				tr := of(h)
+				t.Cleanup(tr.(interface{ CloseIdleConnections() }).CloseIdleConnections)
+				ask := func() *http.Response {
+					resp, err := tr.RoundTrip(get(t.Context()))
+					if err != nil {
+						t.Fatal(err)
+					}
+					return resp
+				}
+				end := func(resp *http.Response) {
+					_, _ = io.ReadAll(resp.Body)
+					_ = resp.Body.Close()
+					synctest.Wait()
+				}
+				first := ask()
+				second := ask()
+				tr.(interface{ CloseIdleConnections() }).CloseIdleConnections()
+				end(first)
+				third := ask() // by a new connection
+				end(second)
+				end(third)
+				one := ask() // by those of the last two
+				other := ask()
+				end(one)
+				end(other)
+				if n := h.dialed.Load(); n != 3 {
+					t.Errorf("%d connections were made, want 3", n)
+				}
+			})
+		})
+	}
+}
+
 // Connections are used again if an answer has ended, and neither side wants them closed.
 func TestConnectionsAreKept(t *testing.T) {
 	for answer, kept := range map[string]bool{

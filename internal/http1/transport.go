@@ -38,7 +38,7 @@ func (t *Transport) WithoutKept() *Transport {
 	return New(settings)
 }
 
-// CloseIdleConnections closes the connections that are not in use.
+// CloseIdleConnections closes the connections that are not in use, and until the next request those that come out of use.
 func (t *Transport) CloseIdleConnections() {
 	t.idle.closeAll()
 	t.Transport.CloseIdleConnections()
