@@ -71,7 +71,7 @@ func (p *Pool) answer(now time.Time, c *Call, e *entry, ticket int32) Answer {
 	lacks, fits := p.finds(now, e)
 	behind := p.behind(e.class) && (!fits || !p.goesFirst(c.Leaf, e.class) && !p.beside(now, e) && !p.passes(e))
 	if fits && !behind {
-		return Answer{Verdict: Admitted}
+		return Answer{Verdict: Admitted, Upstream: e.upstream}
 	}
 	if fits {
 		lacks = p.blocked // it would fit, if it were its turn
@@ -92,9 +92,7 @@ func (p *Pool) Force(now time.Time, c Call, owes bool) Handle {
 		e.forced = true
 		e.virtual = 0
 	}
-	if !p.place(now, &e, 0) {
-		e.upstream = e.via.first()
-	}
+	p.placeAnyhow(now, &e)
 	return p.admit(now, &e, -1)
 }
 

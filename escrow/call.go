@@ -76,9 +76,11 @@ const (
 	PoolFull
 )
 
-// Answer is a Verdict with its reasons. When it is Admitted, the rest is zero.
+// Answer is a Verdict with its reasons. When it is Admitted, the rest is zero, but for Upstream.
 type Answer struct {
 	Verdict Verdict
+	// Upstream is where an admitted call goes, in a pool that has Upstreams.
+	Upstream int
 	// Axis is the axis that the call lacked, or, if it was not its turn, that the head of the
 	// queue lacked.
 	Axis Axis

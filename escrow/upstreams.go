@@ -102,6 +102,39 @@ func (p *Pool) place(now time.Time, e *entry, without Mask) bool {
 	return true
 }
 
+// placeAnyhow finds the upstream for a call that goes even if none has room for it.
+func (p *Pool) placeAnyhow(now time.Time, e *entry) {
+	if !p.place(now, e, 0) {
+		e.upstream = e.via.first()
+	}
+}
+
+// ForetellForced is the upstream at which Force would start a call. It changes nothing.
+func (p *Pool) ForetellForced(now time.Time, c Call) (upstream int) {
+	p.advance(now)
+	p.looking = true
+	defer func() { p.looking = false }()
+	e := p.entryOf(&c)
+	p.placeAnyhow(now, &e)
+	return e.upstream
+}
+
+// Choices are the upstreams among which one is chosen for a call.
+type Choices struct {
+	Able Mask // of Call.Via those that can take it at all: Upstreams.Able
+	Shut Mask // where its leaf runs as many calls as it may: Restrict
+	Cost Cost // at which it would be booked there
+	Fits bool // the pool itself has room for it
+}
+
+// Choices are those of a call now.
+func (p *Pool) Choices(now time.Time, c *Call) Choices {
+	p.advance(now)
+	e := p.entryOf(c)
+	_, fits := p.fits(now, &e)
+	return Choices{Able: e.via, Shut: p.shut(e.leaf), Cost: e.cost, Fits: fits}
+}
+
 // lackThere is the axis that a call lacks at its upstreams, and when there may be room (Upstreams.Lack).
 func (p *Pool) lackThere(now time.Time, e *entry) (lacks Axis, at time.Time) {
 	return p.upstreams.Lack(now, p.openTo(e), e.cost)

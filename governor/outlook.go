@@ -20,6 +20,11 @@ type Outlook struct {
 	// Run is how long the call is expected to run once it goes; 0 if nothing is known of calls like it.
 	Run time.Duration
 
+	// Upstream is where the call would go now, if the pool's upstreams have limits of their own; "" if it would not go now.
+	// Upstreams are all of them, in the order of the configuration.
+	Upstream  string
+	Upstreams []UpstreamOutlook
+
 	decided bool // the decision is known; only how the limits stand is asked
 }
 
@@ -98,6 +103,9 @@ func (p *prospect) once(o *Outlook) bool {
 		p.foretellBudgets(i, o)
 	}
 	there := p.foretellPool(o)
+	if !p.goes(o) {
+		o.Upstream = ""
+	}
 	if o.Refused != nil && !o.decided { // if it is, the refusal belongs to others, who set it
 		o.Refused.inPool(p.pool.name)
 	}
@@ -218,11 +226,16 @@ func (p *prospect) foretellPool(o *Outlook) bool {
 		o.refuse(rej)
 	}
 	ans := pool.escrow.Foretell(p.now, call)
-	o.checkPoolLocked(p.now, pool, &call, &ans)
+	there := p.foretellUpstreamsLocked(&call, ans, o)
+	own := ans
+	if there > 0 { // it waits for its upstreams, not for the pool's own limits
+		own.Wait = 0
+	}
+	o.checkPoolLocked(p.now, pool, &call, &own)
 	switch ans.Verdict {
 	case escrow.Admitted:
 	case escrow.Queued:
-		o.Wait = max(o.Wait, ans.Wait)
+		o.Wait = max(o.Wait, ans.Wait, there, time.Millisecond) // even if nothing is known of how long
 	default:
 		o.refuse(pool.rejectionLocked(p.now, p.tenant.tenant, &call, ans))
 	}

@@ -74,6 +74,18 @@ func (u upstreamLimits) coming(c limits.Cost) bool {
 	return u.set.Coming(u.set.Clip(c))
 }
 
+// check is one of the limits as a call would meet it.
+func (u upstreamLimits) check(now time.Time, k limits.Axis, c limits.Cost) Check {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.set.Advance(now)
+	own := u.set.Clip(c)
+	return Check{
+		Pool: u.pool, Axis: u.set.Name(k),
+		Limit: u.set.Limit(k), Used: u.set.Used(k), Asked: u.set.Amount(k, own), Wait: u.set.WaitOn(k, own),
+	}
+}
+
 // rememberHere books the cost of a call of the past.
 func (u upstreamLimits) rememberHere(now, began, ended time.Time, booked, took *limits.Cost) {
 	u.mu.Lock()

@@ -23,9 +23,13 @@ func cmdModel(ts *testscript.TestScript, _ bool, _ []string) {
 	ts.Setenv("OPENAI_BASE_URL", server.URL+"/v1")
 }
 
-// call STATUS KEY MODEL: a short chat.
+// call STATUS KEY MODEL [TOKENS]: a short chat, or one with an answer of so many tokens.
 func cmdCall(ts *testscript.TestScript, _ bool, args []string) {
-	chat := fmt.Sprintf(`{"model":%q,"messages":[{"role":"user","content":"Say hello"}],"max_tokens":20}`, args[2])
+	tokens := "20"
+	if len(args) > 3 {
+		tokens = args[3]
+	}
+	chat := fmt.Sprintf(`{"model":%q,"messages":[{"role":"user","content":"Say hello"}],"max_tokens":%s}`, args[2], tokens)
 	req, err := http.NewRequest(http.MethodPost, ts.Getenv("DATA")+"/v1/chat/completions", strings.NewReader(chat))
 	ts.Check(err)
 	req.Header.Set("Authorization", "Bearer "+args[1])

@@ -30,6 +30,9 @@ type Explanation struct {
 	TenantLimits string `json:"tenant_limits"`
 	// Limits are all that apply, the strictest first.
 	Limits []ExplainedLimit `json:"limits"`
+	// Upstreams are those of its pool, if they have limits of their own, in the order in which they are tried: by their
+	// order, then as in the config.
+	Upstreams []ExplainedUpstream `json:"upstreams,omitempty"`
 	// Decision is the decision if it came now; nil if only the files were asked.
 	Decision *Decision `json:"decision,omitempty"`
 	// WithoutShadow is the decision if the tenant's limits were enforced; nil if they are.
@@ -62,6 +65,30 @@ type ExplainedLimit struct {
 	From string `json:"from"`
 }
 
+// ExplainedUpstream is whether an upstream can be chosen for a call, and if not, why.
+type ExplainedUpstream struct {
+	Name  string `json:"name"`
+	Order int64  `json:"order"`
+	State string `json:"state"`
+	// Key is the limit that has no room for the call, and Limit, Used and Asked are its figures.
+	Key   string  `json:"key,omitempty"`
+	Limit float64 `json:"limit,omitempty"`
+	Used  float64 `json:"used,omitempty"`
+	Asked float64 `json:"asked,omitempty"`
+	// Wait is how long it takes until it can be chosen, as far as can be known.
+	Wait float64 `json:"wait_seconds,omitempty"`
+}
+
+// The states of an upstream in an explanation.
+const (
+	UpstreamRoom       = "room"
+	UpstreamNotAllowed = "not_allowed"
+	UpstreamTooSmall   = "too_small"
+	UpstreamPerTenant  = "per_tenant"
+	UpstreamClosed     = "closed"
+	UpstreamFull       = "full"
+)
+
 // The kinds of limits in an explanation.
 const (
 	KindLimit  = "limit"
@@ -79,6 +106,8 @@ type Decision struct {
 	Type       string  `json:"type"`
 	Message    string  `json:"message"`
 	RetryAfter float64 `json:"retry_after_seconds"`
+	// Upstream is where an admitted call goes, in a pool whose upstreams have limits of their own.
+	Upstream string `json:"upstream,omitempty"`
 	// Limit is the index of the limit that decides; null if none does.
 	Limit *int `json:"limit"`
 }

@@ -80,10 +80,11 @@ func (e *Explainer) explainedNow(q *adminapi.Question) (*adminapi.Explanation, e
 	}
 	var decider *int
 	x.Limits, decider = explainLimits(now.Snapshot, &o)
+	x.Upstreams = explainUpstreams(&o)
 	strict := decided(&o, decider)
 	x.Decision = strict
 	if x.Shadow && (o.Refused == nil || o.Refused.Reason != governor.ReasonDraining) {
-		x.Decision = &adminapi.Decision{Outcome: adminapi.OutcomeAdmit}
+		x.Decision = &adminapi.Decision{Outcome: adminapi.OutcomeAdmit, Upstream: o.Upstream}
 		x.WithoutShadow = strict
 	}
 	if f := now.Pools[p.Index].TooLong(req.Input, req.Via); f != nil { // even of a shadow

@@ -142,7 +142,7 @@ func decided(o *governor.Outlook, decider *int) *adminapi.Decision {
 	case o.Wait > 0:
 		return &adminapi.Decision{Outcome: adminapi.OutcomeWait, Wait: o.Wait.Seconds(), Limit: decider}
 	}
-	return &adminapi.Decision{Outcome: adminapi.OutcomeAdmit}
+	return &adminapi.Decision{Outcome: adminapi.OutcomeAdmit, Upstream: o.Upstream}
 }
 
 // refusedWith is the answer that the caller would get.

@@ -58,6 +58,7 @@ func explainRefusal(p *admission.PastRefusal) *adminapi.Explanation {
 	x.Waited = p.Rejected.Waited.Seconds()
 	var decider *int
 	x.Limits, decider = explainLimits(p.Snapshot, &p.Outlook)
+	x.Upstreams = explainUpstreams(&p.Outlook)
 	x.Decision = refusedWith(p.Said, decider)
 	if p.Shadow {
 		x.Decision, x.WithoutShadow = &adminapi.Decision{Outcome: adminapi.OutcomeAdmit}, x.Decision

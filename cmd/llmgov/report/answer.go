@@ -52,6 +52,9 @@ func (a *Answer) Write(w io.Writer) error {
 	if err := tw.Flush(); err != nil {
 		return err
 	}
+	if err := a.writeUpstreams(w); err != nil {
+		return err
+	}
 	if live {
 		fmt.Fprintf(w, "\n%s\n", a.conclusion())
 		a.notePace()
@@ -107,10 +110,14 @@ func (a *Answer) conclusion() string {
 	if a.WithoutShadow == nil {
 		return "It would " + a.would(a.Decision)
 	}
-	if a.WithoutShadow.Outcome == "admit" {
-		return "It would be admitted now, also without shadow."
+	to := ""
+	if a.Decision.Upstream != "" {
+		to = ", and go to upstream " + a.Decision.Upstream
 	}
-	return "It would be admitted now, because of shadow. Without that it would " + a.would(a.WithoutShadow)
+	if a.WithoutShadow.Outcome == "admit" {
+		return "It would be admitted now" + to + ", also without shadow."
+	}
+	return "It would be admitted now" + to + ", because of shadow. Without that it would " + a.would(a.WithoutShadow)
 }
 
 // outcome is the decision on a past call that was refused, or admitted only because of shadow.
@@ -145,7 +152,10 @@ func (a *Answer) would(d *adminapi.Decision) string {
 		}
 		return fmt.Sprintf("be refused now%s, with %d %s: %s", of, d.Status, d.Code, d.Message)
 	case "wait":
-		return fmt.Sprintf("wait %s for %s, and then go.", seconds(d.Wait), cmp.Or(of, "its turn"))
+		return fmt.Sprintf("wait %s for %s, and then go.", seconds(d.Wait), cmp.Or(of, a.turn()))
+	}
+	if d.Upstream != "" {
+		return "be admitted now, and go to upstream " + d.Upstream + "."
 	}
 	return "be admitted now."
 }

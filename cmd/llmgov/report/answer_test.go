@@ -70,3 +70,25 @@ func TestValueOf_Windows(t *testing.T) {
 		}
 	}
 }
+
+// An upstream that has room and is not chosen has a reason, too: which comes first depends on the one that is.
+func TestUpstreamsWithRoom(t *testing.T) {
+	list := []adminapi.ExplainedUpstream{{Name: "a"}, {Name: "b"}, {Name: "c", Order: 1}}
+	for i := range list {
+		list[i].State = adminapi.UpstreamRoom
+	}
+	for chosen, want := range map[string]string{
+		"a": "the call goes here; has room; it is the turn of a; has room; comes after order 0",
+		"c": "has room, but earlier calls wait for it; has room, but earlier calls wait for it; the call goes here",
+		"":  "has room; has room; has room",
+	} {
+		a := &Answer{Explanation: &adminapi.Explanation{Upstreams: list, Decision: &adminapi.Decision{Upstream: chosen}}}
+		var got []string
+		for i := range list {
+			got = append(got, a.stateOf(&list[i]))
+		}
+		if text := strings.Join(got, "; "); text != want {
+			t.Errorf("with %q chosen: %s", chosen, text)
+		}
+	}
+}

@@ -21,6 +21,7 @@ export function view(id) {
     known && panel('Every limit that applied, strictest first', answer.limits.length > 0
       ? h('ol', { class: 'limits' }, answer.limits.map((l, i) => limitRow(l, i === decisionOf(answer).limit)))
       : h('p', { class: 'empty' }, 'Rejected before any limit was checked.')),
+    known && answer.upstreams && panel('Upstreams, in the order in which they are tried', h('ol', { class: 'limits' }, answer.upstreams.map(upstreamRow))),
     error && events.length === 0 && panel(null, h('p', { class: 'empty' }, error)),
     events.length > 0 && panel('Events of this request', feed(events, 'Decisions about the request')),
   ];
@@ -58,4 +59,17 @@ function limitRow(l, decides) {
       h('span', { class: 'figure' }, h('b', null, say(l.used)), ' used, ', say(l.asked), ' asked for, of ', say(l.limit), l.most && ` (adaptive, up to ${full(l.most)})`)),
     bar([{ part: (l.used + l.asked) / l.limit, class: 'asked' }, { part: l.used / l.limit, class: 'fill' }]),
     h('small', null, l.wait_seconds > 0 ? `room in ${duration(l.wait_seconds)}` : `${percent(Math.max(0, l.left) / l.limit)} left`, ' · ', h('span', { class: 'mono' }, l.from || 'default')));
+}
+
+const states = {
+  room: 'has room', full: 'full', closed: 'closed: it failed, or asked for a pause', too_small: 'too small for the call',
+  not_allowed: 'not allowed for this tenant', per_tenant: 'the tenant runs as many calls there as it may, because some have failed',
+};
+
+function upstreamRow(u) {
+  return h('li', null,
+    h('div', { class: 'what' },
+      h('span', null, h('b', null, u.name), ' ', h('span', { class: 'soft' }, `order ${u.order}`)),
+      h('span', { class: 'figure' }, u.key ? `${u.key}: ${full(u.used ?? 0)} used, ${full(u.asked)} asked for, of ${full(u.limit)}` : '')),
+    h('small', null, states[u.state] ?? u.state, u.wait_seconds > 0 && `, room in ${duration(u.wait_seconds)}`));
 }

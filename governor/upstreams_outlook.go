@@ -1,0 +1,83 @@
+package governor
+
+import (
+	"math"
+	"time"
+
+	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/escrow/limits"
+	"github.com/llmgov/llmgov/escrow/placement"
+)
+
+// UpstreamOutlook is how one of a pool's upstreams, which have limits of their own, stands to a call.
+type UpstreamOutlook struct {
+	Upstream
+	Standing placement.Standing
+	// Lacks is the limit that has no room for the call, or is smaller than it. It has no Axis if the Standing is for
+	// another reason; its Wait is that until the upstream may take the call, as far as it is known.
+	Lacks Check
+}
+
+// goes reports whether the call of an outlook goes at once: that of a shadow does whatever the limits say.
+func (p *prospect) goes(o *Outlook) bool {
+	if p.tenant.cfg.Shadow {
+		return o.Refused == nil || o.Refused.Reason != ReasonDraining
+	}
+	return o.Refused == nil && o.Wait == 0
+}
+
+// foretellUpstreamsLocked adds how the pool's upstreams stand to a call, and where it goes if its pool lets it go now. If they are
+// what the call waits for, rather than the pool's own limits, it returns how long until the first has room, as far as it is known.
+func (p *prospect) foretellUpstreamsLocked(call *escrow.Call, ans escrow.Answer, o *Outlook) (lacking time.Duration) {
+	pool := p.pool.pool
+	if pool.upstreams == nil {
+		return 0
+	}
+	of := pool.escrow.Choices(p.now, call)
+	first := time.Duration(math.MaxInt64)
+	for i := range pool.upstreams.List {
+		u := p.upstreamLocked(i, call.Via, of)
+		o.Upstreams = append(o.Upstreams, u)
+		first = min(first, u.waits())
+	}
+	switch {
+	case ans.Verdict == escrow.Admitted:
+		o.Upstream = pool.upstreams.List[ans.Upstream].Name
+	case p.tenant.cfg.Shadow:
+		o.Upstream = pool.upstreams.List[pool.escrow.ForetellForced(p.now, *call)].Name
+	}
+	if of.Fits || first >= ans.Wait {
+		return first
+	}
+	return 0
+}
+
+// waits is how long it takes until the upstream has room for the call, as far as it is known.
+func (u *UpstreamOutlook) waits() time.Duration {
+	switch u.Standing {
+	case placement.HasRoom:
+		return 0
+	case placement.NotAllowed, placement.TooSmall:
+		return math.MaxInt64
+	}
+	return max(u.Lacks.Wait, time.Millisecond)
+}
+
+// upstreamLocked is how the index-th upstream stands to a call that may use those of via.
+func (p *prospect) upstreamLocked(index int, via escrow.Mask, of escrow.Choices) UpstreamOutlook {
+	books := p.pool.pool.upstreams
+	u := books.List[index]
+	standing, axis := books.Standing(p.now, index, via, of)
+	out := UpstreamOutlook{Upstream: Upstream(u.Spec), Standing: standing}
+	switch standing {
+	case placement.TooSmall:
+		out.Lacks = u.Limits.check(p.now, limits.Tokens, placement.CostOf(of.Cost))
+		out.Lacks.Asked = of.Cost[escrow.Tokens]
+		out.Lacks.Wait = 0
+	case placement.Full:
+		out.Lacks = u.Limits.check(p.now, axis, placement.CostOf(of.Cost))
+	case placement.Closed:
+		out.Lacks.Wait = u.Closed.Sub(p.now)
+	}
+	return out
+}
