@@ -250,12 +250,19 @@ func FuzzScanner(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) { checkScan(t, body) })
 }
 
+var spaces = bytes.Repeat([]byte(" "), 2*vectorBlock)
+
 // checkScan compares the scanner with gjson's and encoding/json's readers.
 func checkScan(t *testing.T, body []byte) {
 	t.Helper()
 	tokens, valid := scan(t, body)
 	if want := isWellFormed(body); valid != want {
 		t.Fatalf("valid is %v, want %v\n%q", valid, want, body)
+	}
+	// Space behind a document changes nothing but that vectors read to its very end.
+	spacious, still := scan(t, append(bytes.Clone(body), spaces...))
+	if still != valid || !slices.Equal(spacious, tokens) {
+		t.Fatalf("valid is %v, and with space behind it %v\n%q", valid, still, body)
 	}
 	if valid != (json.Valid(body) && utf8.Valid(body) && depthOf(body) <= MaxDepth) {
 		t.Fatalf("valid is %v, and not to encoding/json\n%q", valid, body)
