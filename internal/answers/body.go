@@ -50,6 +50,12 @@ func (b *Body) Wait() {
 	}
 }
 
+// Whole reports whether no Read waits, if the body below can tell.
+func (b *Body) Whole() bool {
+	below, ok := b.ReadCloser.(interface{ Whole() bool })
+	return ok && below.Whole()
+}
+
 // Found reports whether what has been read had a secret.
 func (b *Body) Found() bool { return b.found }
 

@@ -19,7 +19,7 @@ import (
 
 // The bytes that the gateway itself allocates for a call, without those of net/http.
 const (
-	mostOfShortCall   = 2_300
+	mostOfShortCall   = 2_250
 	mostOfShortStream = 3_500
 	mostOfRefused     = 1_500
 )

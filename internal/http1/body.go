@@ -25,6 +25,9 @@ func (x *exchange) Wait() {
 	}
 }
 
+// Whole reports whether all of the answer came along with its head, so that no Read waits for the server.
+func (x *exchange) Whole() bool { return x.whole }
+
 func (x *exchange) beginRead() error {
 	x.mu.Lock()
 	defer x.mu.Unlock()

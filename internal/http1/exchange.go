@@ -17,6 +17,7 @@ type exchange struct {
 	unwatch func() bool // ends the watch of the context
 	body    io.Reader   // as net/http parses it
 	last    bool        // the connection serves no other request
+	whole   bool        // all of the answer came along with its head
 
 	sent    int64         // bytes of the request
 	sendErr error         // why not all of them
@@ -56,6 +57,7 @@ func (x *exchange) do(r *http.Request) (*http.Response, error) {
 		return resp, nil
 	}
 	x.body = resp.Body
+	x.whole = resp.ContentLength >= 0 && resp.ContentLength <= int64(x.conn.reader.Buffered())
 	resp.Body = x
 	return resp, nil
 }

@@ -17,8 +17,12 @@ type idleBody struct {
 	idle     atomic.Bool
 }
 
-// Idle is a body that calls interrupt, and then ends with [streaming.ErrIdle], if nothing comes of it for as long as patience lasts.
+// Idle is a body that calls interrupt, and then ends with [streaming.ErrIdle], if nothing comes of it for as long as patience lasts. One that
+// has come whole is returned as it is.
 func Idle(body io.ReadCloser, patience time.Duration, interrupt func(error)) io.ReadCloser {
+	if here, ok := body.(interface{ Whole() bool }); ok && here.Whole() {
+		return body
+	}
 	b := &idleBody{ReadCloser: body, patience: patience}
 	b.timer = time.AfterFunc(patience, func() {
 		b.idle.Store(true)

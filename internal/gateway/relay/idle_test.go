@@ -1,0 +1,56 @@
+package relay
+
+import (
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/llmgov/llmgov/streaming"
+)
+
+// silent is a body that says nothing until it is interrupted.
+type silent struct {
+	interrupted chan error
+	whole       bool
+}
+
+// Read implements io.Reader.
+func (s *silent) Read([]byte) (int, error) { return 0, <-s.interrupted }
+
+// Close implements io.Closer.
+func (*silent) Close() error { return nil }
+
+// Whole is found by Idle.
+func (s *silent) Whole() bool { return s.whole }
+
+// Of a body that has not come whole the silence ends, whether or not it can tell.
+func TestIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		knows := &silent{interrupted: make(chan error, 1)}
+		knowsNot := struct{ io.ReadCloser }{knows}
+		for _, body := range []io.ReadCloser{knows, knowsNot} {
+			began := time.Now()
+			watched := Idle(body, time.Minute, func(err error) { knows.interrupted <- err })
+			if _, err := watched.Read(nil); !errors.Is(err, streaming.ErrIdle) || time.Since(began) != time.Minute {
+				t.Errorf("%v after %v", err, time.Since(began))
+			}
+			_ = watched.Close()
+		}
+	})
+}
+
+// A body that has come whole needs no timer.
+func TestIdle_Whole(t *testing.T) {
+	body := &silent{whole: true}
+	if Idle(body, time.Minute, func(error) { t.Error("interrupted") }) != io.ReadCloser(body) {
+		t.Error("it is watched")
+	}
+	other := Idle(io.NopCloser(strings.NewReader("")), time.Minute, func(error) {})
+	defer other.Close()
+	if _, watched := other.(*idleBody); !watched {
+		t.Error("another is not watched")
+	}
+}
