@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// An answer is passed on in pieces. A stream is silent most of the time, and holds a small one then. While its bytes
-// come faster than they are passed on, or are many, a large one saves reads and writes.
+// An answer is passed on in pieces. A stream is silent most of the time, and holds none then if its body can wait without one; else
+// a small one. While its bytes come faster than they are passed on, or are many, a large one saves reads and writes.
 const (
 	smallPiece = 4 << 10
 	largePiece = 32 << 10
