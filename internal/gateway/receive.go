@@ -75,8 +75,7 @@ func (c *call) discard(limit int64) error {
 
 // paced is the body as its client sends it, if that is fast enough.
 func (c *call) paced() io.Reader {
-	b := &c.coming
-	*b = pacedBody{c: c, until: time.Now().Add(bodyTimeout), waited: c.memory.Waited}
+	b := &pacedBody{c: c, until: time.Now().Add(bodyTimeout), waited: c.memory.Waited}
 	if b.waited == 0 && c.r.ProtoMajor == 1 {
 		b.left = lap // until the deadline that the call began with
 	}
