@@ -17,7 +17,9 @@ import (
 //     run, however many calls of higher bands come. But a leaf that has its share does not rise, or those that
 //     always have calls waiting would soon leave nothing free.
 //   - While a call of a higher band waits that would take the next slot, this is not left free anyway. Then all rise, and
-//     turns decide; but not if the slots are shared with other processes, where turns of one process would make up for nothing.
+//     turns decide; but not if the slots are shared with other processes, where turns of one process would make up for nothing. A call
+//     would not take it if slots were free when it came to wait, or if the upstreams that it waits for are full. The slots then stay
+//     free for calls that could use them, and it keeps none of these out.
 
 // LowestBand is how far a node may be below the highest band.
 const LowestBand = 9
@@ -115,7 +117,7 @@ func (p *Pool) mayRise(leaf NodeID) bool {
 		return p.owed(leaf)
 	}
 	for below := range p.nodes[leaf].claim.Below {
-		if p.bands[below] > 0 && !p.keepsOut(below) {
+		if p.crowded && p.bands[below] > 0 && !p.stuck.has(below) && !p.keepsOut(below) {
 			return true
 		}
 	}
@@ -224,19 +226,57 @@ func (t *tree) countBandsBelow(i NodeID, by int32) {
 	}
 }
 
-// waitsAbove reports whether calls wait that came less far below the highest band than that.
-func (t *tree) waitsAbove(below int) bool {
-	for _, calls := range t.bands[:below] {
-		if calls > 0 {
+// waitsAbove reports whether calls wait that came less far below the highest band than that, and would take the next slot.
+func (p *Pool) waitsAbove(below int) bool {
+	for at, calls := range p.bands[:below] {
+		if calls > 0 && !p.stuck.has(at) {
 			return true
 		}
 	}
 	return false
 }
 
-// passes reports whether a new call that fits passes all that wait: because these are held back, and of lower bands.
-func (p *Pool) passes(e *entry) bool {
-	return p.yielding && !p.waitsAbove(p.nodes[e.leaf].claim.Below+1)
+// passes reports whether a new call that fits passes all that wait: because these are held back, and of lower bands, or wait for
+// other upstreams.
+func (p *Pool) passes(now time.Time, e *entry) bool {
+	return p.yielding && !p.waitsAbove(p.nodes[e.leaf].claim.Below+1) && p.place(now, e, p.stuckVia)
+}
+
+// bandSet is a set of bands, by how far they are below the highest.
+type bandSet uint16
+
+func (s bandSet) has(below int) bool { return s&(1<<below) != 0 }
+
+// findStuck finds the bands of which no call that waits would take the next slot, because no upstream has room for them: by the mean cost
+// of those that may use the same ones. O(sets of upstreams · bands).
+func (p *Pool) findStuck(now time.Time) {
+	p.stuck = 0
+	p.stuckVia = 0
+	if p.cfg.HoldBack == 0 || p.upstreams == nil {
+		return
+	}
+	finds := bandSet(0)
+	for i := range p.waitingVia {
+		v := &p.waitingVia[i]
+		p.stuck |= 1 << v.below
+		if _, ok := p.upstreams.Choose(now, v.via, v.mean(), 0); ok {
+			finds |= 1 << v.below
+			continue
+		}
+		p.stuckVia |= v.via
+	}
+	p.stuck &^= finds
+}
+
+// countVia adds (by = 1) or takes away (by = -1) the calls that wait at a node to those of a band that wait for their upstreams.
+func (t *tree) countVia(i NodeID, below int, by int64) {
+	for _, list := range t.nodes[i].calls {
+		for n := list.head; n >= 0; n = t.entries[n].next {
+			if e := &t.entries[n]; e.via != 0 {
+				t.waitingVia.add(e, below, by)
+			}
+		}
+	}
 }
 
 // WaitsBack reports whether the calls that wait at a leaf are held back by its band: all of them, if the first is.

@@ -1,6 +1,9 @@
 package escrow
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Check tests the invariants that a state can show (I7 to I9 for the most part), and
 // changes nothing. Tests and fuzzers call it after every step; it costs O(everything).
@@ -8,6 +11,7 @@ func (p *Pool) Check() error {
 	sums := make([]node, len(p.nodes)) // of the entries, by node
 	var running, later, refunds, held, coming int64
 	var bands [LowestBand + 1]int32
+	var via viaCount
 	places := 0
 	for i := range p.entries {
 		e := &p.entries[i]
@@ -44,6 +48,9 @@ func (p *Pool) Check() error {
 		if ready {
 			bands[p.nodes[e.leaf].claim.Below]++
 		}
+		if e.state == entryQueued && e.via != 0 {
+			via.add(e, p.nodes[e.leaf].claim.Below, 1)
+		}
 	}
 	if running != p.running || refunds != p.refunds {
 		return fmt.Errorf("escrow: I7: %d calls run and %d tokens are due back, the pool counts %d and %d", running, refunds, p.running, p.refunds)
@@ -53,6 +60,11 @@ func (p *Pool) Check() error {
 	}
 	if bands != p.bands {
 		return fmt.Errorf("escrow: I7: %d calls wait by band, the pool counts %d", bands, p.bands)
+	}
+	for _, v := range via {
+		if !slices.Contains(p.waitingVia, v) || len(via) != len(p.waitingVia) {
+			return fmt.Errorf("escrow: I7: by upstreams and bands wait %v, the pool counts %v", via, p.waitingVia)
+		}
 	}
 	if places != len(p.tickets.ends) {
 		return fmt.Errorf("escrow: I8: %d places are kept, %d have an end", places, len(p.tickets.ends))

@@ -29,23 +29,24 @@ func (p *Pool) showAll() {
 	p.over = 0
 }
 
-// viaCount counts the calls that wait by the upstreams that they may use. There are few masks: those of tenants.
+// viaCount counts the calls that wait by the upstreams that they may use, and by their bands. There are few masks: those of tenants.
 type viaCount []viaCalls
 
 type viaCalls struct {
 	via   Mask
+	below int // how far the band is below the highest
 	calls int64
 	cost  Cost
 }
 
-// add counts a call (by = 1), or takes one off (by = -1).
-func (v *viaCount) add(e *entry, by int64) {
+// add counts a call of a band (by = 1), or takes one off (by = -1).
+func (v *viaCount) add(e *entry, below int, by int64) {
 	i := 0
-	for i < len(*v) && (*v)[i].via != e.via {
+	for i < len(*v) && ((*v)[i].via != e.via || (*v)[i].below != below) {
 		i++
 	}
 	if i == len(*v) {
-		*v = append(*v, viaCalls{via: e.via})
+		*v = append(*v, viaCalls{via: e.via, below: below})
 	}
 	one := &(*v)[i]
 	one.calls += by
@@ -75,4 +76,12 @@ func (v viaCount) within(via Mask) (sum Cost) {
 		}
 	}
 	return sum
+}
+
+// mean is the mean cost of the calls.
+func (v *viaCalls) mean() (c Cost) {
+	for k := range c {
+		c[k] = v.cost[k] / v.calls
+	}
+	return c
 }

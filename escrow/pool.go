@@ -117,6 +117,9 @@ type Pool struct {
 	background    int64           // calls of running
 	softCaps      *SoftCaps       // nil if the soft cap is a part of slots
 	room          Room            // of slots, by band
+	stuck         bandSet         // bands of which all calls that wait find no upstream, as of the last Pump
+	stuckVia      Mask            // upstreams for which these wait
+	crowded       bool            // all slots were in use at the end of the last Pump
 	elsewhere     *Elsewhere      // nil if this process is alone
 	yielding      bool            // all calls that the last Pump left waiting are held back by their bands
 

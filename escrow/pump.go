@@ -14,7 +14,8 @@ func (p *Pool) Pump(now time.Time, out []Handle) []Handle {
 	p.parked = false
 	p.yielding = false
 	p.passing = false
-	defer p.showAll()
+	p.findStuck(now)
+	defer p.endPump()
 	for {
 		open := !p.reserved(Root)
 		p.park(open)
@@ -74,6 +75,12 @@ func (p *Pool) Pump(now time.Time, out []Handle) []Handle {
 		p.restandUp(leaf)
 		out = append(out, p.handle(n))
 	}
+}
+
+// endPump shows what was hidden, and notes what the next Pump has to know.
+func (p *Pool) endPump() {
+	p.showAll()
+	p.crowded = p.running >= p.slots
 }
 
 // wakeAt has Pump called at a time, or earlier; the zero time says nothing.

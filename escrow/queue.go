@@ -38,7 +38,7 @@ func (t *tree) count(e *entry, by int64) {
 		t.nodes[e.leaf].later += by * e.virtual
 	}
 	if e.via != 0 && e.state == entryQueued {
-		t.waitingVia.add(e, by)
+		t.waitingVia.add(e, t.nodes[e.leaf].claim.Below, by)
 	}
 	ready := true
 	for i := e.leaf; ; i = t.nodes[i].parent {

@@ -76,6 +76,10 @@ func (t *tree) describe(i NodeID, n Node) {
 		panic("escrow: BUG: a node's weight, floor, credit or band is out of range")
 	}
 	nd := &t.nodes[i]
+	if from := nd.claim.Below; from != n.Below {
+		t.countVia(i, from, -1)
+		t.countVia(i, n.Below, 1)
+	}
 	t.countBands(i, -1)
 	nd.claim = n
 	t.countBands(i, 1)
