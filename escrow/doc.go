@@ -41,7 +41,7 @@
 // A call that may go when nobody waits, or that would be next of all, is admitted at
 // once. A call that has to wait is refused at once when its predicted wait is longer
 // than it is ready to wait, with that time, and its place is kept for when it comes
-// back (a ticket). The head of the queue is not bypassed. The time that a caller is told (a promise) is when its
+// back (a ticket). The head of the queue is not bypassed, but by a few calls of its own leaf that find their upstream (Upstreams.Home). The time that a caller is told (a promise) is when its
 // turn will probably come, if others go on coming as they did lately.
 //
 // A pool may stand before several Upstreams that have limits of their own. The tree then decides who is next and the

@@ -65,6 +65,8 @@ func (p *Pool) Pump(now time.Time, out []Handle) []Handle {
 			return out
 		}
 		p.passing = false
+		n = p.preferHome(now, n)
+		e = &p.entries[n]
 		p.dequeue(n)
 		paced := p.paces(e)
 		p.charge(leaf, e.upstream, e.virtual, paced, open)

@@ -23,6 +23,8 @@ type Upstreams interface {
 	// Choose picks the upstream for a call of a cost and a conversation (Call.Conversation), of those among which have room for
 	// it. It changes nothing.
 	Choose(now time.Time, among Mask, c Cost, of uint64) (upstream int, ok bool)
+	// Home is where the calls of a conversation would be, of some upstreams, if these had room.
+	Home(now time.Time, among Mask, of uint64) (upstream int)
 	// Lack is why none of them has room: an axis, and when one may have. The zero time means: only when a call ends,
 	// or the limits change.
 	Lack(now time.Time, among Mask, c Cost) (Axis, time.Time)

@@ -15,6 +15,7 @@ type outlets struct {
 	list  []*outlet
 	of    map[uint32]taken
 	looks int // how often it was asked to choose
+	homes map[uint64]int
 }
 
 type outlet struct {
@@ -426,3 +427,6 @@ func TestUpstreams_Machine(t *testing.T) {
 		}
 	}
 }
+
+// Home is where a conversation is said to be, and else where its calls go first.
+func (u *outlets) Home(_ time.Time, _ Mask, of uint64) int { return u.homes[of] }

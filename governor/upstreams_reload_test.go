@@ -169,6 +169,7 @@ func (u *Upstream) takes() int64 {
 func (w *reloads) ask() {
 	c := &reloadCall{tenant: rapid.SampledFrom([]string{"a", "a", "b"}).Draw(w.T, "tenant")}
 	req := demand(c.tenant, tokensEach)
+	req.Conversation = rapid.Uint64Range(0, 4).Draw(w.T, "conversation")
 	if len(w.list) > 0 {
 		req.Via = rapid.Uint64Range(0, 1<<len(w.list)-1).Draw(w.T, "via")
 		for i, name := range namesOf(w.list) {

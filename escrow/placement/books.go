@@ -66,15 +66,29 @@ func (b *Books[L]) Choose(now time.Time, among escrow.Mask, c escrow.Cost, of ui
 	return affinity.Home(list, affinity.Conversation(of)).Index, true
 }
 
+// Home is where a conversation goes if all of some upstreams have room that are not closed.
+func (b *Books[L]) Home(now time.Time, among escrow.Mask, of uint64) (index int) {
+	list := b.lowest(among, func(u *Upstream[L]) bool { return !now.Before(u.Closed) })
+	for i := range list {
+		list[i].Running = 0
+	}
+	return affinity.Home(list, affinity.Conversation(of)).Index
+}
+
 // withRoom are the upstreams of the lowest order with room for a cost.
 func (b *Books[L]) withRoom(now time.Time, among escrow.Mask, c limits.Cost) []affinity.Candidate {
+	return b.lowest(among, func(u *Upstream[L]) bool {
+		_, lacks := u.lacks(now, c)
+		return !lacks
+	})
+}
+
+// lowest are those of some upstreams that are open, of the lowest order with one.
+func (b *Books[L]) lowest(among escrow.Mask, open func(*Upstream[L]) bool) []affinity.Candidate {
 	list := b.candidates[:0]
 	lowest := int64(math.MaxInt64)
 	b.Each(among, func(i int, u *Upstream[L]) {
-		if u.Order > lowest {
-			return
-		}
-		if _, lacks := u.lacks(now, c); lacks {
+		if u.Order > lowest || !open(u) {
 			return
 		}
 		if u.Order < lowest {

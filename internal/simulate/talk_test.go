@@ -54,7 +54,7 @@ tenants: [{name: t, load: {kind: backlogged, workers: 2, turns: 3}}]
 }
 
 // TestAffinity_Goals: while upstreams have free slots, calls of a conversation find their beginnings cached; where they are spread, few do.
-// When all slots are in use, calls go where one is free, and affinity changes nothing.
+// When all slots are in use, and waiting calls go where they are at home, most still do, if the caches have room for all conversations.
 func TestAffinity_Goals(t *testing.T) {
 	t.Parallel()
 	s, err := scenario.Find("u3")
@@ -74,5 +74,20 @@ func TestAffinity_Goals(t *testing.T) {
 	}
 	if together.UpstreamsMax > 1 || together.WaitP99 > spread.WaitP99+0.1 {
 		t.Errorf("%.4f of an upstream is used, and calls wait for %.2f s; spread for %.2f s", together.UpstreamsMax, together.WaitP99, spread.WaitP99)
+	}
+	for i := range s.Tenants {
+		s.Tenants[i].Load.Workers *= 2
+	}
+	s.Pool.Cache *= 2
+	spread = figuresOf(t, s)
+	s.Pool.Spreads = false
+	together = figuresOf(t, s)
+	t.Logf("with all slots in use %.4f and %.4f, tokens %.4f and %.4f; waits %.2f and %.2f s", together.CacheCalls, spread.CacheCalls,
+		together.CacheTokens, spread.CacheTokens, together.WaitP99, spread.WaitP99)
+	if together.CacheCalls < 0.65 || spread.CacheCalls > 0.35 || together.Utilization < 0.99 || together.LongRunDeviation > 0.01 {
+		t.Errorf("with all slots in use, %.4f of calls find what was said before, spread %.4f", together.CacheCalls, spread.CacheCalls)
+	}
+	if together.WaitP50 > spread.WaitP50*1.1 || together.WaitP99 > spread.WaitP99*1.5 {
+		t.Errorf("they wait for %.2f s, a hundredth for %.2f s; spread for %.2f and %.2f s", together.WaitP50, together.WaitP99, spread.WaitP50, spread.WaitP99)
 	}
 }
