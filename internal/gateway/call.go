@@ -33,7 +33,6 @@ type call struct {
 
 	query    url.Values  // the part of it that the upstream gets
 	page     stored.Page // of a list of them
-	coming   pacedBody   // the body, while it is read
 	body     []byte
 	memory   intake.Claim // of body
 	form     *form.Form   // that the body is, if it is one; it is written anew
