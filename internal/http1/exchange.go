@@ -2,9 +2,11 @@ package http1
 
 import (
 	"context"
+	"errors"
 	"io"
 	"math"
 	"net/http"
+	"os"
 	"sync"
 	"time"
 )
@@ -147,12 +149,13 @@ func (x *exchange) fail(err error) error {
 }
 
 // again returns the request for another connection if its own was a kept one, which the server closed just then; nil if the
-// request may have arrived, and must not do so twice.
-func (x *exchange) again(r *http.Request) *http.Request {
+// request may have arrived, and must not do so twice. One whose answer is late has.
+func (x *exchange) again(r *http.Request, err error) *http.Request {
 	empty := r.Body == nil || r.Body == http.NoBody
 	safe := empty && (r.Method == http.MethodGet || r.Method == http.MethodHead)
 	heard := x.conn.headLeft < x.of.MaxResponseHeaderBytes
-	if !x.conn.reused || heard || r.Context().Err() != nil || x.sent > 0 && !safe {
+	late := errors.Is(err, os.ErrDeadlineExceeded)
+	if !x.conn.reused || heard || late || r.Context().Err() != nil || x.sent > 0 && !safe {
 		return nil
 	}
 	if empty {

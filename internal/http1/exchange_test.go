@@ -7,8 +7,10 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -288,6 +290,37 @@ func TestNothingIsSentTwice(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A GET whose answer does not come in time on a kept connection has arrived, and is not sent again on another one.
+func TestLateAnswersAreNotAskedForAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var arrived atomic.Int64
+		h := serve(t, func(conn net.Conn, _ int64) {
+			from := bufio.NewReader(conn)
+			_ = readRequest(from)
+			time.Sleep(time.Second) // so that the other connection is in use still
+			_, _ = io.WriteString(conn, ok)
+			for readRequest(from) == nil {
+				arrived.Add(1)
+			}
+		})
+		h.settings.ResponseHeaderTimeout = time.Minute
+		tr := h.transport(t)
+		var kept sync.WaitGroup
+		for range 2 {
+			kept.Go(func() { _ = call(t, tr, get(t.Context())) })
+		}
+		kept.Wait()
+		began := time.Now()
+		_, err := tr.RoundTrip(get(t.Context()))
+		if took := time.Since(began); !errors.Is(err, os.ErrDeadlineExceeded) || took != time.Minute {
+			t.Errorf("%v after %v", err, took)
+		}
+		if n := arrived.Load(); n != 1 {
+			t.Errorf("it arrived %d times", n)
+		}
+	})
 }
 
 // A request whose body cannot be read whole ends, and so does its connection.

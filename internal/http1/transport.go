@@ -66,7 +66,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		if err == nil {
 			return resp, nil
 		}
-		r = x.again(r)
+		r = x.again(r, err)
 		if r == nil {
 			return nil, err
 		}
