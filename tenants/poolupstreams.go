@@ -23,7 +23,8 @@ const maxOrder = 100
 type PoolUpstream struct {
 	// Name is that of the Upstream.
 	Name string
-	// Weight is its part of the calls, beside the weights of the others: 1 to 1000. 0 becomes 1.
+	// Weight is its part of the calls, beside the weights of the others: 1 to 1000. 0 is left out: it becomes that of its TPM beside
+	// the others' of its order, if all of these have one and none a Weight, else 1.
 	Weight int64
 	// Order says who comes first: a call goes to an upstream of the lowest order of which one is ready, there by weight.
 	Order int64 `json:",omitempty"`

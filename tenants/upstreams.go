@@ -141,8 +141,11 @@ var poolUpstreamShape = shape[PoolUpstream]{
 			Name: "name", About: "One of upstreams.", Kind: strictyaml.NameKind,
 			Read: func(v value, u *PoolUpstream) { u.Name = v.Named() },
 		},
-		strictyaml.AmountField("weight", "Its part of the calls, beside the weights of the others.", 1, maxUpstreamWeight,
-			func(u *PoolUpstream) *int64 { return &u.Weight }),
+		{
+			Name: "weight", About: "Its part of the calls, beside the weights of the others. Left out, it is in proportion to its tpm if all upstreams of its order have a tpm and none a weight, else 1.",
+			Kind: strictyaml.WholeKind(1, maxUpstreamWeight),
+			Read: func(v value, u *PoolUpstream) { u.Weight = v.Amount(1, maxUpstreamWeight) },
+		},
 		strictyaml.AmountField("order", "Which of them come first: those of the lowest order of which one is ready. 0 when left out.", 0, maxOrder,
 			func(u *PoolUpstream) *int64 { return &u.Order }),
 		strictyaml.AmountField("tpm", "Its own tokens in a rolling 60 s. 0 is no limit.", 0, maxAmount, func(u *PoolUpstream) *int64 { return &u.TPM }),
@@ -161,7 +164,7 @@ var poolUpstreamShape = shape[PoolUpstream]{
 }
 
 func poolUpstreamList() schema {
-	s := strictyaml.ListOf(func() schema { return poolUpstreamShape.Schema(&PoolUpstream{Weight: 1}) }, 1, true)()
+	s := strictyaml.ListOf(func() schema { return poolUpstreamShape.Schema(&PoolUpstream{}) }, 1, true)()
 	s["maxItems"] = maxUpstreams
 	return s
 }
@@ -172,7 +175,7 @@ func readPoolUpstream(v value, p *Pool) {
 		v.Problem("is there beside upstreams; write one of them")
 		return
 	}
-	p.Upstreams = []PoolUpstream{{Name: v.Named(), Weight: 1}}
+	p.Upstreams = []PoolUpstream{{Name: v.Named()}}
 }
 
 // readPoolUpstreams reads a pool's list of upstreams.
@@ -186,7 +189,7 @@ func readPoolUpstreams(v value, p *Pool) {
 		v.Problem("is empty; write at least one, such as {name: openai, weight: 3}, or remove the key")
 	}
 	for _, it := range items {
-		u := PoolUpstream{Name: strictyaml.Unreadable, Weight: 1}
+		u := PoolUpstream{Name: strictyaml.Unreadable}
 		list, ok := it.Pairs()
 		if known := poolUpstreamShape.ReadPairs(list, &u); ok && known && !strictyaml.Has(list, "name") {
 			it.Problem("names no upstream; write one, such as {name: openai, weight: 3}")
@@ -194,7 +197,7 @@ func readPoolUpstreams(v value, p *Pool) {
 		p.Upstreams = append(p.Upstreams, u)
 	}
 	if len(items) == 0 { // it has been said
-		p.Upstreams = []PoolUpstream{{Name: strictyaml.Unreadable, Weight: 1}}
+		p.Upstreams = []PoolUpstream{{Name: strictyaml.Unreadable}}
 	}
 	checkUpstreams(v.Report, v.Path, p.Upstreams)
 }
@@ -220,13 +223,13 @@ func (c *compiler) poolUpstreams(p *Pool, path string) {
 	switch {
 	case len(names) == 0: // that is the problem
 	case len(p.Upstreams) == 0 && len(names) == 1:
-		p.Upstreams = []PoolUpstream{{Name: names[0], Weight: 1}}
+		p.Upstreams = []PoolUpstream{{Name: names[0]}}
 	case len(p.Upstreams) == 0:
 		c.r.At(path, "has no upstream and there are %d to choose from; write upstream", len(names))
 	}
+	p.defaultWeights()
 	for i := range p.Upstreams {
 		u := &p.Upstreams[i]
-		u.Weight = max(u.Weight, 1)
 		if len(names) == 0 || u.Name == strictyaml.Unreadable || slices.Contains(names, u.Name) {
 			continue
 		}

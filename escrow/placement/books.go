@@ -173,12 +173,14 @@ func (b *Books[L]) Begin(now time.Time, slot uint32, index int, c escrow.Cost) {
 	}
 	u := b.List[index]
 	latest := 0.0
+	longest := 0.0
 	for _, o := range b.List {
 		if o.Order == u.Order {
 			latest = max(latest, o.turn)
+			longest = max(longest, o.step())
 		}
 	}
-	u.turn = max(u.turn, latest-1) + 1/float64(max(u.Weight, 1)) // one that was full does not catch up
+	u.turn = max(u.turn, latest-longest) + u.step() // one that was full does not catch up
 	u.running++
 	b.calls[slot] = call[L]{at: u, hold: u.Limits.Book(now, CostOf(c), b.holds), began: now}
 }

@@ -52,6 +52,9 @@ type Upstream[L Limits] struct {
 	left    time.Time // when it left the list; zero while it is in it
 }
 
+// step is by how much a call moves the upstream's turn.
+func (u *Upstream[L]) step() float64 { return 1 / float64(max(u.Weight, 1)) }
+
 // takes is how many tokens of a call the limits have room for once they are idle.
 func (u *Upstream[L]) takes(c escrow.Cost) int64 {
 	if most := u.Limits.Largest(); most > 0 {
