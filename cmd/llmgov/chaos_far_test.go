@@ -1,10 +1,12 @@
 package main
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/llmgov/llmgov/internal/testkit/pgtest"
+	"github.com/llmgov/llmgov/tenants"
 )
 
 // TestChaosFar measures how much of the limit four gateways serve with a store that is far. However far it is, the
@@ -15,6 +17,42 @@ func TestChaosFar(t *testing.T) {
 	}
 	t.Run("redis", func(t *testing.T) { goFar(t, newRedisDisaster(t)) })
 	t.Run("postgres", func(t *testing.T) { goFar(t, &pgDisaster{pgtest.New(t), t}) })
+	t.Run("slots, redis", func(t *testing.T) { goFarSlots(t, newRedisDisaster(t)) })
+	t.Run("slots, postgres", func(t *testing.T) { goFarSlots(t, &pgDisaster{pgtest.New(t), t}) })
+}
+
+// goFarSlots measures how many of a pool's slots three gateways keep in use with a store that is far. All are asked for more calls at once than there
+// are slots.
+func goFarSlots(t *testing.T, store disaster) {
+	const slots, settles, lasts = 64, 12 * time.Second, 20 * time.Second
+	c := &tumult{mock: startMock(t, "--output-tokens=20", "--tokens-per-second=20", "--first-token=0s")}
+	policy := "tenants:\n"
+	for _, x := range crowd {
+		policy += fmt.Sprintf("  %s: {keys: [%q], weight: %d, max_wait: 2s}\n", x.name, tenants.HashKey("key-of-"+x.name).String(), x.weight)
+	}
+	config := fmt.Sprintf("upstreams: {mock: {base_url: %s/v1}}\npools: {p: {models: [\"*\"], concurrency: %d, expect_nodes: 3}}\n", c.mock, slots)
+	c.scene = newScene(t, store, 3, config, policy)
+	c.flood()
+	defer c.rest()
+	for _, far := range []time.Duration{0, 100 * time.Millisecond, 300 * time.Millisecond, 500 * time.Millisecond, time.Second} {
+		if far > 0 {
+			c.delay(far)
+		}
+		time.Sleep(settles)
+		running := int64(0)
+		samples := int64(0)
+		for end := time.Now().Add(lasts); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+			running += statsOf(t, c.mock).Running
+			samples++
+		}
+		c.note("%7v to the store and back: %3.0f %% of the slots in use", far, 100*float64(running)/float64(samples*slots))
+		c.delay(0)
+	}
+	c.rest()
+	if peak := statsOf(t, c.mock).Peak; peak > slots {
+		t.Errorf("%d calls at once, of %d", peak, slots)
+	}
+	c.log()
 }
 
 func goFar(t *testing.T, store disaster) {
