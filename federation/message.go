@@ -49,9 +49,10 @@ func (r Rules) silent() int64 { return 3 * r.Beat.Milliseconds() }
 //	3  an account may be written down as the beats since some time, of which each node works it out (package postgres)
 //	4  nodes that were restarted tell what their earlier processes used (Journal)
 //	5  what nodes tell of an account after it was restored counts once
+//	6  accounts of owners' limits may be written down as beats, too
 //
-// A change of how Account.Beat answers needs another format, because nodes that work out an account have to agree.
-const Format = 5
+// A change of how Account.Beat or parts.Account.Beat answers needs another format, because nodes that work out an account have to agree.
+const Format = 6
 
 // FormatRestored is the first format with which accounts of owners' limits can be restored.
 const FormatRestored = 2

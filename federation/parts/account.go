@@ -248,6 +248,28 @@ func (a *Account) live(h *Hold) bool { return h.Seen+ttl >= a.Now }
 // belief is the most that may count against the limit at the member of a hold.
 func (h *Hold) belief() int64 { return max(h.High, h.Used) }
 
+// Last reports whether no other process is heard of.
+func (a *Account) Last(instance string) bool {
+	return !slices.ContainsFunc(a.Members, func(m Member) bool {
+		return m.Instance != instance && m.Instance != heir && m.Seen+ttl >= a.Now
+	})
+}
+
+// Kept is for how many milliseconds an account has to be kept after it has taken in the beat, and until which time at least.
+func (b *Beat) Kept() (lasts, ends int64) {
+	var a Account
+	lasts = ttl
+	for _, c := range b.Claims {
+		h := a.told(nil, c.Within()) // at 0, so that it counts until so many milliseconds later
+		if h.Kind == Period {
+			ends = max(ends, h.until())
+		} else {
+			lasts = max(lasts, h.until())
+		}
+	}
+	return lasts, ends
+}
+
 // Forget is in how many milliseconds the account may be dropped, if nothing more is told.
 func (a *Account) Forget() int64 {
 	last := a.Now

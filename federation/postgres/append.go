@@ -2,112 +2,214 @@ package postgres
 
 import (
 	"context"
-	"crypto/sha256"
-	"errors"
-	"sync"
+	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-
-	"github.com/llmgov/llmgov/federation"
 )
 
 // longest is up to which length anything is appended to a row. Logs begin later long before.
 const longest = 64 << 20
 
-// replicas is what this process knows of pools' rows.
-type replicas struct {
-	mu  sync.Mutex
-	all map[string]*replica // guarded by mu
+// server says how the server's clock and name are asked for: in expressions of SQL.
+type server struct{ clock, incarnation string }
+
+// logs are the rows of a table that are logs, as far as this process knows them.
+type logs[A account] struct {
+	replicas[A]
+	*server
+	table  *table
+	empty  []byte // the log of no beats
+	decode func(begin []byte) (A, error)
 }
 
-// take returns what is known of a pool's row, for one reader alone.
-func (r *replicas) take(pool string) *replica {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	k := r.all[pool]
-	if k == nil {
-		return nothing()
-	}
-	if !k.plain {
-		delete(r.all, pool)
-	}
-	return k
-}
-
-func (r *replicas) put(pool string, k *replica) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.all[pool] = k
-}
-
-// create creates the row of a new pool, with a log of no beats.
-const create = "INSERT INTO llmgov_pools VALUES ($1, $2, clock_timestamp()) ON CONFLICT DO NOTHING"
-
-// shorten makes a log begin later, if it still is as it was read.
-const shorten = `UPDATE llmgov_pools SET account = $4::bytea || substr(account, $2::int + 1)
-	WHERE pool = $1 AND sha256(substr(account, 1, $2::int)) = $3::bytea`
-
-// appendTo appends a beat to a log. It returns how long the log has become, and what has been added since it was read; or all of
-// it, if it does not begin as it was read any more.
-func (s *Store) appendTo() string {
-	return `UPDATE llmgov_pools SET changed = clock_timestamp(), account = account || int8send(` + s.clock + `)
-		|| int4send(octet_length($4::bytea)) || $4::bytea || convert_to(` + s.incarnation + `, 'UTF8') || $5::bytea
-	WHERE pool = $1 AND octet_length(account) < $6::int AND substr(account, octet_length(account) - octet_length($5::bytea) + 1) = $5::bytea
-	RETURNING octet_length(account),
-		CASE WHEN sha256(substr(account, 1, $2::int)) = $3::bytea THEN substr(account, $2::int + 1) ELSE account END`
-}
-
-// append appends a beat to a pool's log, and works out the answer from all that stands there by then. It takes one round trip,
-// and the row is locked for no longer than the server takes. ok is false if the row is no log.
-func (s *Store) append(ctx context.Context, conn *pgxpool.Conn, known *replica, pool string, b *federation.Beat) (reply federation.Reply, ok bool, err error) {
-	beat, err := encodeBeat(b)
+// newLogs returns the logs of a table, of which nothing is known. New ones begin with an empty account.
+func newLogs[A account](s *server, t *table, empty A, decode func([]byte) (A, error)) (*logs[A], error) {
+	text, err := beginLog(empty)
 	if err != nil {
-		return reply, false, err
+		return nil, err
+	}
+	return &logs[A]{replicas: replicas[A]{all: map[string]*replica[A]{}}, server: s, table: t, empty: text, decode: decode}, nil
+}
+
+// read works out the account of a whole row.
+func (l *logs[A]) read(row []byte) (*replica[A], error) {
+	k := nothing[A]()
+	beats, err := k.begin(row, l.decode)
+	if err != nil {
+		return nil, err
+	}
+	return k, k.follow(beats)
+}
+
+// letter is a beat to a row.
+type letter struct {
+	row  string
+	beat any
+	// A row of an owner is kept for so many milliseconds after the beat, and until a time; see parts.Beat.Kept.
+	lasts, ends int64
+}
+
+// columns are the parameters of a statement for several rows, each of which is to begin as it was read.
+type columns struct {
+	rows        []string
+	lengths     []int32
+	sums, texts [][]byte
+	lasts, ends []int64
+}
+
+func (c *columns) add(row string, length int, sum, text []byte) {
+	c.rows = append(c.rows, row)
+	c.lengths = append(c.lengths, int32(length))
+	c.sums = append(c.sums, sum)
+	c.texts = append(c.texts, text)
+}
+
+// appending is a batch that appends beats to logs.
+type appending[A account] struct {
+	known map[string]*replica[A]
+	fresh []string // rows of which nothing is known
+	long  columns  // logs that are to begin later
+	beats columns
+}
+
+// prepare prepares to append beats to rows, unless those are known to be no logs.
+func (l *logs[A]) prepare(letters []letter) (*appending[A], error) {
+	a := &appending[A]{known: map[string]*replica[A]{}}
+	slices.SortFunc(letters, func(x, y letter) int { return strings.Compare(x.row, y.row) }) // as rows are created and locked
+	for _, m := range letters {
+		beat, err := encodeBeat(m.beat)
+		if err != nil {
+			return nil, err
+		}
+		k := l.take(m.row)
+		switch {
+		case k.plain:
+			continue
+		case k.length == 0:
+			a.fresh = append(a.fresh, m.row)
+		case k.unlogged, k.long(l.table.least):
+			text, later, err := k.later()
+			if err != nil {
+				return nil, err
+			}
+			a.long.add(m.row, k.length, k.sum.Sum(nil), text)
+			k = later
+		}
+		a.known[m.row] = k
+		a.beats.add(m.row, k.length, k.sum.Sum(nil), beat)
+		a.beats.lasts = append(a.beats.lasts, m.lasts)
+		a.beats.ends = append(a.beats.ends, m.ends)
+	}
+	return a, nil
+}
+
+// append appends beats to rows, in the order of which these are locked, and works out the accounts from all that stands there by then. It takes
+// one round trip, and rows are locked for no longer than the server takes. It returns the replicas that end with these beats, which have to
+// be put back; rows that are no logs have none. create creates the rows that are not there. also adds to the
+// batch, and may be nil.
+func (l *logs[A]) append(ctx context.Context, conn *pgxpool.Conn, letters []letter, create bool, also func(*pgx.Batch)) (map[string]*replica[A], error) {
+	a, err := l.prepare(letters)
+	if err != nil || len(a.known) == 0 {
+		return nil, err
 	}
 	var batch pgx.Batch
 	batch.Queue(begin)
 	batch.Queue(limits)
-	if known.account == nil {
-		batch.Queue(create, pool, s.empty)
+	if create && len(a.fresh) > 0 {
+		batch.Queue(l.table.create(), a.fresh, l.empty)
 	}
-	if known.long() {
-		text, later, err := known.later()
-		if err != nil {
-			return reply, false, err
-		}
-		batch.Queue(shorten, pool, known.length, known.sum.Sum(nil), text)
-		known = later
+	if len(a.known) > 1 {
+		batch.Queue(l.table.lock(), a.beats.rows)
 	}
-	var length int
-	var rest []byte
-	batch.Queue(s.appendTo(), pool, known.length, known.sum.Sum(nil), beat, mark, longest).QueryRow(func(row pgx.Row) error {
-		err := row.Scan(&length, &rest)
-		ok = err == nil
-		if errors.Is(err, pgx.ErrNoRows) {
-			return nil
-		}
+	if c := &a.long; len(c.rows) > 0 {
+		batch.Queue(l.table.shorten(), c.rows, c.lengths, c.sums, c.texts)
+	}
+	c := &a.beats
+	var all []appended
+	batch.Queue(l.table.appendTo(l.server), c.rows, c.lengths, c.sums, c.texts, c.lasts, c.ends, mark, longest).Query(func(rows pgx.Rows) (err error) {
+		all, err = pgx.CollectRows(rows, pgx.RowToStructByPos[appended])
 		return err
 	})
+	if also != nil {
+		also(&batch)
+	}
 	batch.Queue("COMMIT")
 	if err := conn.SendBatch(ctx, &batch).Close(); err != nil {
-		s.replicas.put(pool, known)
-		return reply, false, err
+		for row, k := range a.known {
+			l.put(row, k)
+		}
+		return nil, err
 	}
-	if !ok {
-		return reply, false, nil
+	return l.follow(a.known, all)
+}
+
+// appended is a row to which a beat was appended. Rest is what has been added since it was read; or all of it, if it does not begin as it was read any more.
+type appended struct {
+	Row    string
+	Length int
+	Rest   []byte
+}
+
+// follow works out the accounts of rows. If it cannot use all of them it puts back the others.
+func (l *logs[A]) follow(known map[string]*replica[A], all []appended) (map[string]*replica[A], error) {
+	done := make(map[string]*replica[A], len(all))
+	var failed error
+	for _, x := range all {
+		k := known[x.Row]
+		var err error
+		if len(x.Rest) == x.Length {
+			k, err = l.read(x.Rest)
+		} else {
+			err = k.follow(x.Rest)
+		}
+		if err != nil {
+			l.put(x.Row, plainRow[A]()) // so that nothing is appended to it any more
+			failed = unusable(err, l.table, x.Row)
+			continue
+		}
+		done[x.Row] = k
 	}
-	if known.account == nil || len(rest) == length {
-		known = nothing()
-		rest, err = known.begin(rest, s.rules)
+	if failed == nil {
+		return done, nil
 	}
-	if err == nil {
-		reply, err = known.follow(rest)
+	for row, k := range done {
+		l.put(row, k)
 	}
-	if err != nil {
-		s.replicas.put(pool, &replica{plain: true, sum: sha256.New()}) // so that nothing is appended to it any more
-		return reply, true, unusable(err, poolsTable, "pool", pool)
-	}
-	s.replicas.put(pool, known)
-	return reply, true, nil
+	return nil, failed
+}
+
+// create creates rows that are not there, with a log of no beats.
+func (t *table) create() string {
+	return fmt.Sprintf("INSERT INTO %s SELECT unnest($1::text[]), $2::bytea, %s ON CONFLICT DO NOTHING", t.name, t.began)
+}
+
+// lock locks rows in the order of their names. All do it in this order, so that no two wait for each other.
+func (t *table) lock() string {
+	return fmt.Sprintf(`SELECT FROM %s WHERE %s = ANY($1::text[]) ORDER BY %[2]s COLLATE "C" FOR UPDATE`, t.name, t.key)
+}
+
+// shorten makes logs begin later that are still as they were read.
+func (t *table) shorten() string {
+	return fmt.Sprintf(`UPDATE %s t SET account = d.text || substr(t.account, d.length + 1)
+		FROM unnest($1::text[], $2::int[], $3::bytea[], $4::bytea[]) AS d (row, length, sum, text)
+		WHERE t.%s = d.row AND sha256(substr(t.account, 1, d.length)) = d.sum`, t.name, t.key)
+}
+
+// isLog is whether a row is a log. Its parameter is the mark.
+func isLog(mark string) string {
+	return fmt.Sprintf("substr(account, octet_length(account) - octet_length(%s::bytea) + 1) = %[1]s::bytea", mark)
+}
+
+// appendTo appends beats to those rows that are logs.
+func (t *table) appendTo(s *server) string {
+	return fmt.Sprintf(`UPDATE %s t SET %s, account = t.account || int8send(%[3]s)
+			|| int4send(octet_length(d.beat)) || d.beat || convert_to(%[4]s, 'UTF8') || $7::bytea
+		FROM unnest($1::text[], $2::int[], $3::bytea[], $4::bytea[], $5::bigint[], $6::bigint[]) AS d (row, length, sum, beat, lasts, ends)
+		WHERE t.%[5]s = d.row AND octet_length(t.account) < $8::int AND %[6]s
+		RETURNING t.%[5]s, octet_length(t.account),
+			CASE WHEN sha256(substr(t.account, 1, d.length)) = d.sum THEN substr(t.account, d.length + 1) ELSE t.account END`,
+		t.name, strings.ReplaceAll(t.stamp, "%s", s.clock), s.clock, s.incarnation, t.key, isLog("$7"))
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/llmgov/llmgov/internal/testkit/pgtest"
 )
 
-// account is a pool's row as a gateway reads it that knows no logs, and whether there is more in it.
-func account(t *testing.T, s *Store) (a *federation.Account, isLog bool) {
+// stored is a pool's row as a gateway reads it that knows no logs, and whether there is more in it.
+func stored(t *testing.T, s *Store) (a *federation.Account, isLog bool) {
 	t.Helper()
 	var row []byte
 	if err := s.db.QueryRow(t.Context(), "SELECT account FROM llmgov_pools WHERE pool = 'p'").Scan(&row); err != nil {
@@ -85,7 +85,7 @@ func TestLog_EarlierRelease(t *testing.T) {
 	}
 
 	at(2000)
-	a, isLog := account(t, s)
+	a, isLog := stored(t, s)
 	if !isLog || a.Members["new"] == nil {
 		t.Fatalf("the row is no log, or one without an account: %v", a.Members)
 	}
@@ -104,7 +104,7 @@ func TestLog_EarlierRelease(t *testing.T) {
 		if r := g.beat(t); r.Status != want || want == federation.Granted && r.Used[0] < 700 {
 			t.Fatalf("answered %s, used %v; want %s", r.Status, r.Used, want)
 		}
-		if _, isLog := account(t, s); isLog {
+		if _, isLog := stored(t, s); isLog {
 			t.Error("it is a log, while a gateway is there that knows none")
 		}
 	}
@@ -112,7 +112,7 @@ func TestLog_EarlierRelease(t *testing.T) {
 		at(2000 + 31_000*later)
 		g.beat(t)
 	}
-	if _, isLog := account(t, s); !isLog {
+	if _, isLog := stored(t, s); !isLog {
 		t.Error("it is no log, although all gateways know it")
 	}
 	at(100_000)
@@ -142,7 +142,7 @@ func TestLog_Bounded(t *testing.T) {
 		longest = max(longest, length)
 	}
 	t.Logf("the longest row has %d bytes", longest)
-	if longest < leastLog || longest > 3*leastLog {
+	if longest < poolsTable.least || longest > 3*poolsTable.least {
 		t.Errorf("the longest row has %d bytes", longest)
 	}
 }
@@ -160,17 +160,17 @@ func TestLog_OneShortens(t *testing.T) {
 		all[n%len(all)].beat(t)
 		var about []string
 		for _, g := range all {
-			if k := g.s.replicas.all["p"]; k != nil && k.long() {
+			if k := g.s.pools.all["p"]; k != nil && k.long(poolsTable.least) {
 				about = append(about, g.Node)
 			}
 		}
 		if len(about) > 1 {
 			t.Fatalf("after %d beats %v are about to send the account", n+1, about)
 		}
-		if all[n%len(all)].s.replicas.all["p"].length < before {
+		if all[n%len(all)].s.pools.all["p"].length < before {
 			shorter++
 		}
-		before = all[n%len(all)].s.replicas.all["p"].length
+		before = all[n%len(all)].s.pools.all["p"].length
 	}
 	if shorter == 0 {
 		t.Error("the log has never become shorter")
@@ -210,18 +210,18 @@ func TestLog_Damaged(t *testing.T) {
 
 // TestLog_DamagedBeat: a beat of which a byte has changed is not taken for another one.
 func TestLog_DamagedBeat(t *testing.T) {
-	k := nothing()
-	k.account = federation.NewAccount(federation.DefaultRules(), begins, federation.Options{Incarnation: "s", Fresh: true})
+	k := nothing[*poolAccount]()
+	k.account = &poolAccount{Account: federation.NewAccount(federation.DefaultRules(), begins, federation.Options{Incarnation: "s", Fresh: true})}
 	whole := written(t, 1, begins)
 	beat := whole[12 : len(whole)-len(mark)-len("s")]
 	for i := range beat {
 		beat[i] ^= 1
-		if _, err := k.follow(whole); !errors.Is(err, federation.ErrDamaged) {
+		if err := k.follow(whole); !errors.Is(err, federation.ErrDamaged) {
 			t.Errorf("byte %d: %v", i, err)
 		}
 		beat[i] ^= 1
 	}
-	if _, err := k.follow(whole); err != nil {
+	if err := k.follow(whole); err != nil {
 		t.Error(err)
 	}
 }
@@ -231,8 +231,8 @@ func TestLog_DamagedBeat(t *testing.T) {
 func BenchmarkFollow(b *testing.B) {
 	for _, gateways := range []int{4, 16, 64, 250} {
 		b.Run(fmt.Sprint(gateways), func(b *testing.B) {
-			k := nothing()
-			k.account = federation.NewAccount(federation.DefaultRules(), begins, federation.Options{Incarnation: "s", Fresh: true})
+			k := nothing[*poolAccount]()
+			k.account = &poolAccount{Account: federation.NewAccount(federation.DefaultRules(), begins, federation.Options{Incarnation: "s", Fresh: true})}
 			var size int
 			for now := begins; b.Loop(); now += 1000 {
 				var log []byte
@@ -240,7 +240,7 @@ func BenchmarkFollow(b *testing.B) {
 					log = append(log, written(b, i, now)...)
 				}
 				size = len(log)
-				if _, err := k.follow(log); err != nil {
+				if err := k.follow(log); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -2,9 +2,9 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -12,67 +12,205 @@ import (
 	"github.com/llmgov/llmgov/federation/parts"
 )
 
+// ownerAccount is the account of an owner, and its answer to the last beat of a log.
+type ownerAccount struct {
+	parts.Account
+	reply parts.Reply
+}
+
+// unread is the first byte of the account at the beginning of a log. No account begins with it, so a gateway that knows no logs leaves the row
+// alone, and has an error.
+const unread = 0xff
+
+func (a *ownerAccount) encode() ([]byte, error) {
+	text, err := a.Encode()
+	return append([]byte{unread}, text...), err
+}
+
+// decodeOwner reads an account, or the beginning of a log. An owner that is new has neither.
+func decodeOwner(begin []byte) (*ownerAccount, error) {
+	if len(begin) == 0 {
+		return &ownerAccount{}, nil
+	}
+	if begin[0] == unread {
+		begin = begin[1:]
+	}
+	a, err := parts.Decode(begin)
+	if err != nil {
+		return nil, err
+	}
+	return &ownerAccount{Account: *a}, nil
+}
+
+func (a *ownerAccount) take(e *entry) error {
+	var b parts.Beat
+	if err := decodeBeat(e.beat, &b); err != nil {
+		return err
+	}
+	a.reply = a.Beat(e.now, &b)
+	return nil
+}
+
+func (a *ownerAccount) at() int64 { return a.Now }
+
 // Share tells beats of several owners in one transaction, and returns their answers in the same
 // order. After an error it is not known whether they were booked; the next ones say all that
 // they said.
 func (s *Store) Share(ctx context.Context, beats []*parts.Beat) ([]parts.Reply, error) {
 	replies := make([]parts.Reply, len(beats))
-	err := s.tell(ctx, s.db, beats, func(now int64, accounts []*parts.Account) {
-		for i, b := range beats {
-			replies[i] = accounts[i].Beat(now, b)
+	rest := make([]int, len(beats)) // indices of beats that are not told yet
+	for i := range beats {
+		rest[i] = i
+	}
+	for len(rest) > 0 {
+		r := &round{beats: beats, replies: replies}
+		r.left, rest = firsts(beats, rest)
+		if err := s.share(ctx, r); err != nil {
+			return nil, fmt.Errorf("postgres: %w", err)
 		}
-	})
-	if err != nil {
-		return nil, err
 	}
 	return replies, nil
 }
 
+// firsts parts beats, which are given by their indices, into the first of each owner and the others.
+func firsts(beats []*parts.Beat, list []int) (first, rest []int) {
+	seen := make(map[string]bool, len(list))
+	for _, i := range list {
+		owner := beats[i].Owner
+		if seen[owner] {
+			rest = append(rest, i)
+			continue
+		}
+		seen[owner] = true
+		first = append(first, i)
+	}
+	return first, rest
+}
+
+// round are beats, one of each owner, and where their answers go.
+type round struct {
+	beats   []*parts.Beat
+	replies []parts.Reply
+	left    []int // indices of beats that are not told yet
+	// deserted are owners whose last gateway leaves.
+	deserted []string
+}
+
+// owners are the owners of the beats that are left, in the order in which they are locked.
+func (r *round) owners() []string {
+	told := make([]*parts.Beat, len(r.left))
+	for n, i := range r.left {
+		told[n] = r.beats[i]
+	}
+	return owners(told)
+}
+
+// share tells the beats of a round.
+func (s *Store) share(ctx context.Context, r *round) error {
+	return partsTable.with(ctx, s.db, func(conn *pgxpool.Conn) error {
+		if err := s.appendParts(ctx, conn, r); err != nil {
+			return err
+		}
+		if len(r.deserted) > 0 {
+			slices.Sort(r.deserted)
+			_ = s.transact(ctx, conn, r.deserted, true, noStep) // the beats are booked in any case
+		}
+		if len(r.left) == 0 {
+			return nil
+		}
+		return s.transact(ctx, conn, r.owners(), false, func(now int64, accounts map[string]*parts.Account) {
+			for _, i := range r.left {
+				b := r.beats[i]
+				r.replies[i] = accounts[b.Owner].Beat(now, b)
+			}
+		})
+	})
+}
+
+// appendParts appends beats to the logs of their owners, so far as these have logs. Where all gateways know logs it makes one of an account as soon
+// as it has read that, in one round trip more: to lock it over two would be too slow for a store that is far.
+func (s *Store) appendParts(ctx context.Context, conn *pgxpool.Conn, r *round) error {
+	now := time.Now()
+	if s.fleet.isMixed(now) {
+		return nil
+	}
+	alike := s.fleet.isAlike(now)
+	accounts, err := s.appendRound(ctx, conn, r, alike)
+	if err != nil || !alike || len(accounts) == 0 {
+		return err
+	}
+	for _, x := range accounts {
+		k, err := s.owners.read(x.Account)
+		if err != nil {
+			return unusable(err, partsTable, x.Owner)
+		}
+		k.unlogged = true
+		s.owners.put(x.Owner, k)
+	}
+	_, err = s.appendRound(ctx, conn, r, alike)
+	return err
+}
+
+// ownerRow is an owner's row that is no log.
+type ownerRow struct {
+	Owner   string
+	Account []byte
+}
+
+// appendRound appends beats to the logs of their owners, and returns the rows of those who have none.
+func (s *Store) appendRound(ctx context.Context, conn *pgxpool.Conn, r *round, create bool) (accounts []ownerRow, err error) {
+	letters := make([]letter, len(r.left))
+	for n, i := range r.left {
+		b := r.beats[i]
+		lasts, ends := b.Kept()
+		letters[n] = letter{row: b.Owner, beat: b, lasts: lasts, ends: ends}
+	}
+	done, err := s.owners.append(ctx, conn, letters, create, func(batch *pgx.Batch) {
+		batch.Queue("SELECT owner, account FROM llmgov_parts WHERE owner = ANY($1::text[]) AND NOT "+isLog("$2"), r.owners(), mark).Query(func(rows pgx.Rows) (err error) {
+			accounts, err = pgx.CollectRows(rows, pgx.RowToStructByPos[ownerRow])
+			return err
+		})
+		s.sweep(batch)
+	})
+	if err != nil {
+		return nil, err
+	}
+	var left []int
+	for _, i := range r.left {
+		k := done[r.beats[i].Owner]
+		if k == nil {
+			left = append(left, i)
+			continue
+		}
+		if b := r.beats[i]; b.Left && k.account.Last(b.Instance) {
+			r.deserted = append(r.deserted, b.Owner)
+		}
+		r.replies[i] = k.account.reply
+		s.heard.Store(k.account.Now)
+		s.owners.put(r.beats[i].Owner, k)
+	}
+	r.left = left
+	return accounts, nil
+}
+
 // Ask tells owners that hold for the same calls, in one transaction.
 func (s *Store) Ask(ctx context.Context, q *parts.Ask) (answer parts.Answer, err error) {
-	err = s.tell(ctx, s.askDB, q.Beats, func(now int64, accounts []*parts.Account) { answer = q.Tell(now, accounts) })
+	err = partsTable.with(ctx, s.askDB, func(conn *pgxpool.Conn) error {
+		return s.transact(ctx, conn, owners(q.Beats), false, func(now int64, accounts map[string]*parts.Account) {
+			list := make([]*parts.Account, len(q.Beats))
+			for i, b := range q.Beats {
+				list[i] = accounts[b.Owner]
+			}
+			answer = q.Tell(now, list)
+		})
+	})
 	if err != nil {
-		return parts.Answer{}, err
+		return parts.Answer{}, fmt.Errorf("postgres: %w", err)
 	}
 	return answer, nil
 }
 
-// tell has step done to the accounts of beats' owners, in one transaction.
-func (s *Store) tell(ctx context.Context, db *pgxpool.Pool, beats []*parts.Beat, step func(now int64, accounts []*parts.Account)) error {
-	err := partsTable.with(ctx, db, func(conn *pgxpool.Conn) error { return s.transact(ctx, conn, beats, step) })
-	if err != nil {
-		return fmt.Errorf("postgres: %w", err)
-	}
-	return nil
-}
-
-func (s *Store) transact(ctx context.Context, conn *pgxpool.Conn, beats []*parts.Beat, step func(now int64, accounts []*parts.Account)) error {
-	rows, now, err := s.lockOwners(ctx, conn, owners(beats))
-	if err != nil {
-		return err
-	}
-	accounts := make(map[string]*parts.Account, len(rows))
-	for _, w := range rows {
-		accounts[w.owner], err = w.read()
-		if err != nil {
-			return unusable(err, partsTable, "owner", w.owner)
-		}
-	}
-	list := make([]*parts.Account, len(beats))
-	for i, b := range beats {
-		list[i] = accounts[b.Owner]
-	}
-	step(now, list)
-	for i := range rows {
-		if err := rows[i].write(accounts[rows[i].owner]); err != nil {
-			return err
-		}
-	}
-	return s.writeOwners(ctx, conn, now, rows)
-}
-
-// owners are those of beats, once each, in the order of their bytes. All lock them in that
-// order, so that no two wait for each other.
+// owners are those of beats, once each, in the order in which they are locked.
 func owners(beats []*parts.Beat) []string {
 	var names []string
 	for _, b := range beats {
@@ -80,94 +218,4 @@ func owners(beats []*parts.Beat) []string {
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
-}
-
-// owned is an owner's row.
-type owned struct {
-	owner   string
-	account []byte // empty of one that is new
-	expires int64
-}
-
-func (w *owned) read() (*parts.Account, error) {
-	if len(w.account) == 0 {
-		return &parts.Account{}, nil
-	}
-	return parts.Decode(w.account)
-}
-
-func (w *owned) write(a *parts.Account) (err error) {
-	w.account, err = a.Encode()
-	w.expires = a.Now + a.Forget()
-	return err
-}
-
-// lockOwners begins a transaction that has the rows of owners.
-func (s *Store) lockOwners(ctx context.Context, conn *pgxpool.Conn, names []string) (rows []owned, now int64, err error) {
-	var batch pgx.Batch
-	batch.Queue(begin)
-	batch.Queue(limits)
-	batch.Queue("INSERT INTO llmgov_parts SELECT unnest($1::text[]), '', 0 ON CONFLICT DO NOTHING", names)
-	batch.Queue(`SELECT owner, account FROM llmgov_parts WHERE owner = ANY($1::text[]) ORDER BY owner COLLATE "C" FOR UPDATE`, names)
-	batch.Queue("SELECT " + s.clock)
-	results := conn.SendBatch(ctx, &batch)
-	defer func() { err = errors.Join(err, results.Close()) }()
-	for range 3 {
-		if _, err := results.Exec(); err != nil {
-			return nil, 0, err
-		}
-	}
-	found, err := results.Query()
-	if err != nil {
-		return nil, 0, err
-	}
-	rows, err = pgx.CollectRows(found, func(r pgx.CollectableRow) (w owned, err error) {
-		err = r.Scan(&w.owner, &w.account)
-		return w, err
-	})
-	if err != nil {
-		return nil, 0, err
-	}
-	if len(rows) != len(names) { // forgotten between two statements
-		return nil, 0, errors.New("an owner's row is gone")
-	}
-	err = results.QueryRow().Scan(&now)
-	return rows, now, err
-}
-
-// writeOwners ends the transaction.
-func (s *Store) writeOwners(ctx context.Context, conn *pgxpool.Conn, now int64, rows []owned) (err error) {
-	names := make([]string, len(rows))
-	accounts := make([][]byte, len(rows))
-	expires := make([]int64, len(rows))
-	for i, w := range rows {
-		names[i] = w.owner
-		accounts[i] = w.account
-		expires[i] = w.expires
-	}
-	var batch pgx.Batch
-	batch.Queue(`UPDATE llmgov_parts p SET account = d.account, expires = d.expires
-		FROM unnest($1::text[], $2::bytea[], $3::bigint[]) AS d (owner, account, expires) WHERE p.owner = d.owner`, names, accounts, expires)
-	window := parts.Window.Milliseconds()
-	if sweep := s.swept.Load(); now >= sweep && s.swept.CompareAndSwap(sweep, now+window) {
-		// Whoever has a row is not waited for, so that nobody waits in a circle. The clock may be
-		// put back, so it is done a while after nothing counts there.
-		batch.Queue("DELETE FROM llmgov_parts WHERE owner IN (SELECT owner FROM llmgov_parts WHERE expires < $1 FOR UPDATE SKIP LOCKED)", now-window)
-	}
-	batch.Queue("COMMIT")
-	results := conn.SendBatch(ctx, &batch)
-	defer func() { err = errors.Join(err, results.Close()) }()
-	done, err := results.Exec()
-	if err != nil {
-		return err
-	}
-	if n := done.RowsAffected(); n != int64(len(rows)) {
-		return fmt.Errorf("of %d rows %d were written", len(rows), n)
-	}
-	for range batch.Len() - 1 {
-		if _, err := results.Exec(); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -13,17 +13,40 @@ import (
 	"github.com/llmgov/llmgov/internal/testkit/storetest"
 )
 
+// TestParts: the suite, with gateways beside which others know no logs, and with some that all do.
 func TestParts(t *testing.T) {
 	url := pgtest.New(t).URL()
+	t.Run("Accounts", func(t *testing.T) { runPartsSuite(t, url, 1, false) })
+	t.Run("Logs", func(t *testing.T) { runPartsSuite(t, url, 3, true) })
+}
+
+func runPartsSuite(t *testing.T, url string, processes int, alike bool) {
 	admin := open(t, url)
 	n := 0
 	storetest.RunParts(t, func(t *testing.T) storetest.PartsHarness {
 		n++
-		schema := fmt.Sprint("suite", n)
+		schema := fmt.Sprint("parts", processes, "of", n)
 		exec(t, admin, "CREATE SCHEMA "+schema)
-		s := open(t, url+"&search_path="+schema)
-		return storetest.PartsHarness{Store: s, SetClock: func(now int64) { s.clock = fmt.Sprint(now, "::bigint") }}
+		g := &gateways{}
+		for range processes {
+			s := open(t, url+"&search_path="+schema)
+			s.fleet.hear(time.Now(), alike)
+			g.stores = append(g.stores, s)
+		}
+		return storetest.PartsHarness{Store: g, SetClock: func(now int64) {
+			for _, s := range g.stores {
+				s.clock = fmt.Sprint(now, "::bigint")
+			}
+		}}
 	})
+}
+
+func (g *gateways) Share(ctx context.Context, beats []*parts.Beat) ([]parts.Reply, error) {
+	return g.next().Share(ctx, beats)
+}
+
+func (g *gateways) Ask(ctx context.Context, q *parts.Ask) (parts.Answer, error) {
+	return g.next().Ask(ctx, q)
 }
 
 // share tells a beat of an owner, and returns the part that it gets of 10.

@@ -17,22 +17,17 @@ import (
 	"github.com/llmgov/llmgov/federation"
 )
 
-// The tables.
-const (
-	poolsTable table = "llmgov_pools"
-	partsTable table = "llmgov_parts"
-)
-
 // Store is a runner.Store, and keeps parts of owners' limits as well.
 type Store struct {
-	db       *pgxpool.Pool
-	askDB    *pgxpool.Pool // for calls that ask
-	rules    federation.Rules
-	empty    []byte // the log of no beats
-	replicas replicas
-	swept    atomic.Int64 // when to look for owners that are forgotten next, by the server's clock
-	// clock and incarnation are expressions of SQL.
-	clock, incarnation string
+	*server
+	db     *pgxpool.Pool
+	askDB  *pgxpool.Pool // for calls that ask
+	rules  federation.Rules
+	pools  *logs[*poolAccount]
+	owners *logs[*ownerAccount]
+	fleet  fleet
+	heard  atomic.Int64 // the server's clock, as it was last heard of by owners
+	sweeps atomic.Int64 // when to look for owners that are forgotten next, by that clock
 }
 
 const (
@@ -56,8 +51,8 @@ func Open(url string, r federation.Rules) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	empty, err := newLog(federation.NewAccount(r, 0, federation.Options{}))
-	if err != nil {
+	s := &Store{server: &server{clock: serverClock, incarnation: serverIncarnation}, rules: r}
+	if err := s.begin(); err != nil {
 		return nil, err
 	}
 	cfg.MaxConns = connections
@@ -66,19 +61,29 @@ func Open(url string, r federation.Rules) (*Store, error) {
 	cfg.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false }
 	// No prepared statements: poolers that hand connections on would lose them.
 	cfg.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
-	db, err := pgxpool.NewWithConfig(context.Background(), cfg)
+	s.db, err = pgxpool.NewWithConfig(context.Background(), cfg)
 	if err != nil {
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
 	asks := cfg.Copy()
 	asks.MaxConns = askConnections
 	asks.ShouldPing = nil // as usual, because a call that fails is refused
-	askDB, err := pgxpool.NewWithConfig(context.Background(), asks)
+	s.askDB, err = pgxpool.NewWithConfig(context.Background(), asks)
 	if err != nil {
-		db.Close()
+		s.db.Close()
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
-	return &Store{db: db, askDB: askDB, rules: r, empty: empty, replicas: replicas{all: map[string]*replica{}}, clock: serverClock, incarnation: serverIncarnation}, nil
+	return s, nil
+}
+
+// begin begins with no logs.
+func (s *Store) begin() (err error) {
+	s.pools, err = newLogs(s.server, poolsTable, &poolAccount{Account: federation.NewAccount(s.rules, 0, federation.Options{})}, s.decodePool)
+	if err != nil {
+		return err
+	}
+	s.owners, err = newLogs(s.server, partsTable, &ownerAccount{}, decodeOwner)
+	return err
 }
 
 // Check says what is wrong with a URL for Open.
@@ -120,77 +125,10 @@ func (s *Store) Close() {
 	s.db.Close()
 }
 
-// Beat implements runner.Store.
-func (s *Store) Beat(ctx context.Context, pool string, b *federation.Beat) (federation.Reply, error) {
-	var reply federation.Reply
-	err := poolsTable.with(ctx, s.db, func(conn *pgxpool.Conn) (err error) {
-		known := s.replicas.take(pool)
-		appended := false
-		if !known.plain {
-			reply, appended, err = s.append(ctx, conn, known, pool, b)
-		}
-		if err == nil && !appended {
-			reply, err = s.rewrite(ctx, conn, pool, b)
-		}
-		return err
-	})
-	if err != nil {
-		return federation.Reply{}, fmt.Errorf("postgres: %w", err)
-	}
-	return reply, nil
-}
-
-// rewrite takes in a beat while it has locked the pool's row, which takes two round trips. It makes a log of the row as soon as
-// all gateways of the pool can read that.
-func (s *Store) rewrite(ctx context.Context, conn *pgxpool.Conn, pool string, b *federation.Beat) (federation.Reply, error) {
-	row, err := s.lock(ctx, conn, pool)
-	if err != nil {
-		return federation.Reply{}, err
-	}
-	a, err := row.read(s.rules)
-	if err != nil {
-		return federation.Reply{}, unusable(err, poolsTable, "pool", pool)
-	}
-	reply := a.Beat(row.now, row.incarnation, b.Expect, b)
-	plain := reply.Status != federation.Granted || !a.Alike() // others may be about to come
-	next := nothing()
-	next.plain = plain
-	s.replicas.put(pool, next)
-	encode := newLog
-	if plain {
-		encode = (*federation.Account).Encode
-	}
-	account, err := encode(a)
-	if err != nil {
-		return federation.Reply{}, err
-	}
-	return reply, write(ctx, conn, pool, account)
-}
-
-// row is a pool's row, and what the server says beside it.
-type row struct {
-	account     []byte // empty of a pool that is new
-	now         int64
-	incarnation string
-}
-
-func (w *row) read(r federation.Rules) (*federation.Account, error) {
-	if len(w.account) == 0 {
-		return federation.NewAccount(r, w.now, federation.Options{Incarnation: w.incarnation}), nil
-	}
-	k := nothing()
-	beats, err := k.begin(w.account, r)
-	if err != nil {
-		return nil, err
-	}
-	_, err = k.follow(beats)
-	return k.account, err
-}
-
 // unusable says how to get rid of an account that cannot be read.
-func unusable(err error, t table, column, name string) error {
+func unusable(err error, t *table, row string) error {
 	return fmt.Errorf("%w; if no gateway of another release uses it, delete it (DELETE FROM %s WHERE %s = '%s'); then nothing is granted until it is known again what was used",
-		err, t, column, strings.ReplaceAll(name, "'", "''"))
+		err, t.name, t.key, strings.ReplaceAll(row, "'", "''"))
 }
 
 // begin begins a transaction, whatever the database has for default. Its statements see what others wrote that they waited for.
@@ -202,62 +140,3 @@ const begin = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 const limits = `SELECT set_config('idle_in_transaction_session_timeout', '1500', true),
 	set_config('tcp_keepalives_idle', '1', true), set_config('tcp_keepalives_interval', '1', true), set_config('tcp_keepalives_count', '2', true),
 	set_config('lock_timeout', '1000', true), set_config('synchronous_commit', 'on', true)`
-
-// lock begins a transaction that has the pool's row.
-func (s *Store) lock(ctx context.Context, conn *pgxpool.Conn, pool string) (w row, err error) {
-	var batch pgx.Batch
-	batch.Queue(begin)
-	batch.Queue(limits)
-	batch.Queue("INSERT INTO llmgov_pools VALUES ($1, '', clock_timestamp()) ON CONFLICT DO NOTHING", pool)
-	batch.Queue("SELECT account FROM llmgov_pools WHERE pool = $1 FOR UPDATE", pool)
-	batch.Queue("SELECT " + s.clock + ", " + s.incarnation)
-	results := conn.SendBatch(ctx, &batch)
-	defer func() { err = errors.Join(err, results.Close()) }()
-	for range 3 {
-		if _, err := results.Exec(); err != nil {
-			return row{}, err
-		}
-	}
-	if err := results.QueryRow().Scan(&w.account); err != nil {
-		return row{}, err
-	}
-	err = results.QueryRow().Scan(&w.now, &w.incarnation)
-	return w, err
-}
-
-// write ends the transaction.
-func write(ctx context.Context, conn *pgxpool.Conn, pool string, account []byte) (err error) {
-	var batch pgx.Batch
-	batch.Queue("UPDATE llmgov_pools SET account = $2, changed = clock_timestamp() WHERE pool = $1", pool, account)
-	batch.Queue("COMMIT")
-	results := conn.SendBatch(ctx, &batch)
-	defer func() { err = errors.Join(err, results.Close()) }()
-	done, err := results.Exec()
-	if err != nil {
-		return err
-	}
-	if done.RowsAffected() != 1 {
-		return errors.New("the pool's row is gone")
-	}
-	_, err = results.Exec()
-	return err
-}
-
-// Look implements runner.Store.
-func (s *Store) Look(ctx context.Context, pool string) (federation.View, error) {
-	var w row
-	err := use(ctx, s.db, func(conn *pgxpool.Conn) error {
-		return conn.QueryRow(ctx, "SELECT account, "+s.clock+" FROM llmgov_pools WHERE pool = $1", pool).Scan(&w.account, &w.now)
-	})
-	if errors.Is(err, pgx.ErrNoRows) || missing(err) {
-		return federation.View{}, nil
-	}
-	if err != nil {
-		return federation.View{}, fmt.Errorf("postgres: %w", err)
-	}
-	a, err := w.read(s.rules)
-	if err != nil {
-		return federation.View{}, fmt.Errorf("postgres: %w", unusable(err, poolsTable, "pool", pool))
-	}
-	return a.View(w.now), nil
-}

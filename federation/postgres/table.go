@@ -23,15 +23,27 @@ var Schema = map[string][]string{
 	},
 }
 
-// table is the name of one of the Schema.
-type table string
+// table is one of the Schema.
+type table struct {
+	name, key string
+	// began is the last column of a new row, and stamp sets that of a row to which a beat is appended. %s is the server's clock.
+	began, stamp string
+	// least is how long the beats of a log may become at least.
+	least int
+}
+
+// The tables. The logs of owners are short because there may be thousands, and the server writes a whole row for each beat.
+var (
+	poolsTable = &table{name: "llmgov_pools", key: "pool", began: "clock_timestamp()", stamp: "changed = clock_timestamp()", least: 32 << 10}
+	partsTable = &table{name: "llmgov_parts", key: "owner", began: "0", stamp: "expires = greatest(t.expires, %s + d.lasts, d.ends)", least: 8 << 10}
+)
 
 // tableLock is the name of the lock under which tables are made.
 const tableLock = 0x6c6c6d676f76
 
 // with lets do use a connection. If that finds no table, the table is made, and do is called again. So where the
 // table is there this takes no round trip, and no rights.
-func (t table) with(ctx context.Context, db *pgxpool.Pool, do func(*pgxpool.Conn) error) error {
+func (t *table) with(ctx context.Context, db *pgxpool.Pool, do func(*pgxpool.Conn) error) error {
 	err := use(ctx, db, do)
 	if !missing(err) {
 		return err
@@ -64,18 +76,18 @@ func release(conn *pgxpool.Conn) {
 }
 
 // make makes the table, unless another process has.
-func (t table) make(ctx context.Context, conn *pgxpool.Conn) error {
+func (t *table) make(ctx context.Context, conn *pgxpool.Conn) error {
 	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", int64(tableLock)); err != nil {
 			return err
 		}
 		there := false
-		if err := tx.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", string(t)).Scan(&there); err != nil || there {
+		if err := tx.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", t.name).Scan(&there); err != nil || there {
 			return err
 		}
-		for _, sql := range Schema[string(t)] {
+		for _, sql := range Schema[t.name] {
 			if _, err := tx.Exec(ctx, sql); err != nil {
-				return fmt.Errorf("cannot make the table %s: %w", t, err)
+				return fmt.Errorf("cannot make the table %s: %w", t.name, err)
 			}
 		}
 		return nil

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -10,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/llmgov/llmgov/federation"
 	"github.com/llmgov/llmgov/federation/parts"
 )
 
@@ -46,6 +48,7 @@ func sameParts(t *testing.T, h PartsHarness) {
 	now := begin
 	seen := map[bool]int{}
 	var old []*parts.Beat
+	answers := sha256.New()
 	for range 600 {
 		now = drift(rng, now+rng.Int64N(400), 40)
 		h.SetClock(now)
@@ -61,12 +64,20 @@ func sameParts(t *testing.T, h PartsHarness) {
 		}
 		for _, r := range w.share(t, h, now, batch) {
 			seen[r.Seq > 0]++
+			fmt.Fprintf(answers, "%+v", r)
 		}
 	}
 	if seen[false] < 20 || seen[true] < 1000 {
 		t.Errorf("so many were answered: %v", seen)
 	}
+	if got := fmt.Sprintf("%x", answers.Sum(nil))[:16]; got != samePartsAnswers {
+		t.Errorf("accounts answer otherwise than those of format %d, and gateways of both would disagree about an account: "+
+			"raise federation.Format, and set samePartsAnswers to %q", federation.Format, got)
+	}
 }
+
+// samePartsAnswers is a hash of what is answered in sameParts by federation.Format.
+const samePartsAnswers = "0814e41ae93413bc"
 
 // drift lets a clock jump now and then, once in so many times each: over a TTL, over a Window, and
 // back.

@@ -1,0 +1,317 @@
+package postgres
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/llmgov/llmgov/federation"
+	"github.com/llmgov/llmgov/federation/parts"
+	"github.com/llmgov/llmgov/internal/testkit/pgtest"
+)
+
+// sharers are the stores of gateways that know logs, all of them.
+func sharers(t *testing.T, url string, n int) (list []*Store) {
+	for range n {
+		s := open(t, url)
+		s.fleet.hear(time.Now(), true)
+		list = append(list, s)
+	}
+	return list
+}
+
+// sharing is one gateway's side of an owner's limit of ten.
+type sharing struct {
+	*Store
+	name string
+	seq  int64
+	part int64
+}
+
+// share tells that all of the limit is wanted.
+func (g *sharing) share(t *testing.T, owner string) {
+	t.Helper()
+	g.seq++
+	b := &parts.Beat{Owner: owner, Instance: g.name, Seq: g.seq, Claims: []parts.Claim{
+		{Name: "x", Kind: parts.Slots, Limit: 10, Want: 10, Need: 1, Part: g.part, Used: g.part},
+	}}
+	r, err := g.Share(t.Context(), []*parts.Beat{b})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r[0].Seq != g.seq {
+		t.Fatalf("beat %d of %s is answered as %d", g.seq, g.name, r[0].Seq)
+	}
+	g.part = r[0].Parts[0].Part
+}
+
+// rowOf is an owner's row.
+func rowOf(t *testing.T, s *Store, owner string) (account []byte) {
+	t.Helper()
+	if err := s.db.QueryRow(t.Context(), "SELECT account FROM llmgov_parts WHERE owner = $1", owner).Scan(&account); err != nil {
+		t.Fatal(err)
+	}
+	return account
+}
+
+// TestPartsLog_OneRoundTrip: Share takes one round trip, for owners that are new, for those that are known, and for those that others have told of
+// since.
+func TestPartsLog_OneRoundTrip(t *testing.T) {
+	direct := pgtest.New(t).URL()
+	near := sharers(t, direct, 1)[0]
+	if _, err := share(near, "first", "near", 1); err != nil { // which makes the table
+		t.Fatal(err)
+	}
+	s, way := far(t, direct)
+	s.fleet.hear(time.Now(), true)
+	hold(t, s, 1)
+	way.take()
+	beats := func(seq int64) (list []*parts.Beat) {
+		for i := range 200 {
+			list = append(list, &parts.Beat{Owner: fmt.Sprint("o", i), Instance: "far", Seq: seq})
+		}
+		return list
+	}
+	for seq := int64(1); seq <= 4; seq++ {
+		if _, err := s.Share(t.Context(), beats(seq)); err != nil {
+			t.Fatal(err)
+		}
+		if got := way.take(); got != 1 {
+			t.Errorf("beat %d takes %d round trips", seq, got)
+		}
+		if _, err := share(near, "o7", "near", seq); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestPartsLog_OfAccount: where all gateways know logs an account becomes one without a lock over a round trip, and what it knows counts.
+func TestPartsLog_OfAccount(t *testing.T) {
+	direct := pgtest.New(t).URL()
+	near := open(t, direct)
+	if part, err := share(near, "o", "early", 1); err != nil || part != 10 {
+		t.Fatal(part, err)
+	}
+	s, way := far(t, direct)
+	s.fleet.hear(time.Now(), true)
+	hold(t, s, 1)
+	way.take()
+	if part, err := share(s, "o", "far", 1); err != nil || part != 0 {
+		t.Errorf("of what another has all there is %d, %v", part, err)
+	}
+	if got := way.take(); got != 2 {
+		t.Errorf("it takes %d round trips", got)
+	}
+	if !bytes.HasSuffix(rowOf(t, near, "o"), mark) {
+		t.Error("it is no log")
+	}
+	if _, err := share(s, "o", "far", 2); err != nil {
+		t.Error(err)
+	}
+	if got := way.take(); got != 1 {
+		t.Errorf("the next beat takes %d round trips", got)
+	}
+}
+
+// TestPartsLog_Bounded: a log begins anew before it is long, by the one gateway whose beat was too many.
+func TestPartsLog_Bounded(t *testing.T) {
+	var all []*sharing
+	for i, s := range sharers(t, pgtest.New(t).URL(), 4) {
+		all = append(all, &sharing{Store: s, name: fmt.Sprint("g", i)})
+	}
+	longest := 0
+	shorter := 0
+	before := 0
+	for n := range 200 {
+		g := all[n%len(all)]
+		g.share(t, "o")
+		about := 0
+		for _, x := range all {
+			if k := x.owners.all["o"]; k != nil && k.long(partsTable.least) {
+				about++
+			}
+		}
+		if about > 1 {
+			t.Fatalf("after %d beats %d gateways are about to send the account", n+1, about)
+		}
+		length := g.owners.all["o"].length
+		longest = max(longest, length)
+		if length < before {
+			shorter++
+		}
+		before = length
+	}
+	t.Logf("the longest row has %d bytes; it became shorter %d times", longest, shorter)
+	if shorter == 0 || longest > 3*partsTable.least {
+		t.Errorf("the longest row has %d bytes; it became shorter %d times", longest, shorter)
+	}
+}
+
+// TestPartsLog_Damaged: gateways leave a damaged log alone, and say how to get rid of it.
+func TestPartsLog_Damaged(t *testing.T) {
+	s := sharers(t, pgtest.New(t).URL(), 1)[0]
+	g := &sharing{Store: s, name: "a"}
+	g.share(t, "o")
+	g.share(t, "o")
+	exec(t, s, "UPDATE llmgov_parts SET account = overlay(account placing $1::bytea from 40)", bytes.Repeat([]byte{'x'}, 60))
+	if _, err := share(s, "o", "b", 1); !errors.Is(err, federation.ErrDamaged) {
+		t.Fatal(err)
+	}
+	once := len(rowOf(t, s, "o"))
+	for range 3 {
+		if _, err := share(s, "o", "b", 2); !errors.Is(err, federation.ErrDamaged) {
+			t.Fatal(err)
+		}
+	}
+	if n := len(rowOf(t, s, "o")); n != once {
+		t.Errorf("the log has %d bytes after one beat, and %d after more", once, n)
+	}
+	exec(t, s, "DELETE FROM llmgov_parts")
+	if part, err := share(s, "o", "b", 3); err != nil || part != 10 {
+		t.Errorf("after it was deleted there is %d, %v", part, err)
+	}
+}
+
+// TestPartsLog_EarlierRelease: a gateway that knows no logs has an error at one, so it is granted nothing of it. As soon as a pool's account says that it is
+// there, all logs become accounts that it reads, also those of owners that nobody tells of.
+func TestPartsLog_EarlierRelease(t *testing.T) {
+	url := pgtest.New(t).URL()
+	s := sharers(t, url, 1)[0]
+	for _, owner := range []string{"busy", "rests"} {
+		if part, err := share(s, owner, "new", 1); err != nil || part != 10 {
+			t.Fatal(part, err)
+		}
+		if _, err := parts.Decode(rowOf(t, s, owner)); !errors.Is(err, parts.ErrEncoding) {
+			t.Fatalf("a gateway that knows no logs reads %v", err)
+		}
+	}
+
+	old := *join("old")
+	old.Format = federation.Format - 1
+	beat(t, s, join("new"))
+	exec(t, s, "DELETE FROM llmgov_pools") // of which the other release makes a row of its own
+	earlier := open(t, url)
+	a := federation.NewAccount(earlier.rules, 0, federation.Options{Fresh: true})
+	a.Beat(0, "", 1, &old)
+	text, err := a.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	exec(t, s, "INSERT INTO llmgov_pools VALUES ('p', $1, now())", text)
+	s.clock = "1000::bigint"
+	s.incarnation = "''"
+	beat(t, s, join("new"))
+	for _, owner := range []string{"busy", "rests"} {
+		a, err := parts.Decode(rowOf(t, s, owner))
+		if err != nil {
+			t.Errorf("after the pool's account has told of it: %v", err)
+			continue
+		}
+		r := a.Beat(a.Now, &parts.Beat{Owner: owner, Instance: "old", Seq: 1, Claims: []parts.Claim{{Name: "x", Kind: parts.Rolling, Limit: 10, Want: 10}}})
+		if r.Parts[0].Part != 0 {
+			t.Errorf("it is granted %d, of which another gateway has all", r.Parts[0].Part)
+		}
+	}
+	if _, err := share(s, "busy", "new", 2); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := parts.Decode(rowOf(t, s, "busy")); err != nil {
+		t.Errorf("it is a log again while the other gateway is there: %v", err)
+	}
+}
+
+// TestPartsLog_LastLeaves: the last gateway that ends in order leaves an account, for which no other release needs the help of this one.
+func TestPartsLog_LastLeaves(t *testing.T) {
+	url := pgtest.New(t).URL()
+	leave := func(s *Store, instance string) {
+		t.Helper()
+		b := &parts.Beat{Owner: "o", Instance: instance, Seq: 2, Left: true, Claims: []parts.Claim{{Name: "x", Kind: parts.Rolling, Limit: 10, Used: 5}}}
+		if r, err := s.Share(t.Context(), []*parts.Beat{b}); err != nil || r[0].Seq != 2 {
+			t.Fatal(r, err)
+		}
+	}
+	all := sharers(t, url, 2)
+	for i, s := range all {
+		if _, err := share(s, "o", fmt.Sprint("g", i), 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	leave(all[0], "g0")
+	if !bytes.HasSuffix(rowOf(t, all[0], "o"), mark) {
+		t.Error("it is no log any more, while there is another gateway")
+	}
+	for _, s := range all {
+		s.clock = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint + 3000" // when the first has not been heard of for long
+	}
+	leave(all[1], "g1")
+	a, err := parts.Decode(rowOf(t, all[0], "o"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := a.Beat(a.Now, &parts.Beat{Owner: "o", Instance: "old", Seq: 1, Claims: []parts.Claim{{Name: "x", Kind: parts.Rolling, Limit: 10, Want: 10}}}); r.Parts[0].Part != 0 {
+		t.Errorf("of what both used %d is granted", r.Parts[0].Part)
+	}
+}
+
+// TestPartsLog_Forgotten: a gateway forgets logs of owners that it has not told of for a while, and rows are kept as long as something counts.
+func TestPartsLog_Forgotten(t *testing.T) {
+	s := sharers(t, pgtest.New(t).URL(), 1)[0]
+	at := func(ms int64) { s.clock = fmt.Sprint(begins+ms, "::bigint") }
+	left := func() (names string) {
+		t.Helper()
+		if err := s.db.QueryRow(t.Context(), "SELECT string_agg(owner, ' ' ORDER BY owner) FROM llmgov_parts").Scan(&names); err != nil {
+			t.Fatal(err)
+		}
+		return names
+	}
+	tell := func(owner string, seq int64) {
+		t.Helper()
+		if _, err := share(s, owner, "a", seq); err != nil {
+			t.Fatal(err)
+		}
+	}
+	at(0)
+	tell("counts", 1)
+	for seq := int64(1); seq <= 4; seq++ {
+		at(seq * 30_000)
+		tell("busy", seq)
+	}
+	if names := left(); names != "busy counts" {
+		t.Errorf("there are rows of %q while something counts", names)
+	}
+	at(190_000)
+	tell("busy", 5)
+	at(191_000)
+	tell("busy", 6)
+	if names := left(); names != "busy" || len(s.owners.all) != 1 {
+		t.Errorf("there are rows of %q, and %d replicas", names, len(s.owners.all))
+	}
+}
+
+// BenchmarkShare: what a beat of 256 owners takes, of so many gateways each of which tells of all of them once a second.
+func BenchmarkShare(b *testing.B) {
+	for _, gateways := range []int{1, 3, 16} {
+		b.Run(fmt.Sprint(gateways), func(b *testing.B) {
+			url := pgtest.New(b).URL()
+			var all []*Store
+			for range gateways {
+				s := open(b, url)
+				s.fleet.hear(time.Now(), true)
+				all = append(all, s)
+			}
+			for n := 0; b.Loop(); n++ {
+				var beats []*parts.Beat
+				for i := range 256 {
+					beats = append(beats, &parts.Beat{Owner: fmt.Sprint("o", i), Instance: fmt.Sprint("i", n%gateways), Seq: int64(n + 1), Claims: []parts.Claim{
+						{Name: "x", Kind: parts.Rolling, Limit: 1000, Want: 10}, {Name: "y", Kind: parts.Slots, Limit: 1000, Want: 10},
+					}})
+				}
+				if _, err := all[n%gateways].Share(b.Context(), beats); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

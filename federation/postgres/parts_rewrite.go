@@ -1,0 +1,146 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/llmgov/llmgov/federation/parts"
+)
+
+// noStep leaves accounts as they are.
+func noStep(int64, map[string]*parts.Account) {}
+
+// transact has step done to the accounts of owners while it has locked their rows, which takes two round trips. unlog writes accounts where there
+// were logs.
+func (s *Store) transact(ctx context.Context, conn *pgxpool.Conn, names []string, unlog bool, step func(now int64, accounts map[string]*parts.Account)) error {
+	rows, now, err := s.lockOwners(ctx, conn, names)
+	if err != nil {
+		return err
+	}
+	s.heard.Store(now)
+	known := make(map[string]*replica[*ownerAccount], len(rows))
+	accounts := make(map[string]*parts.Account, len(rows))
+	for _, w := range rows {
+		k, err := s.owners.read(w.account)
+		if err != nil {
+			return unusable(err, partsTable, w.owner)
+		}
+		known[w.owner] = k
+		accounts[w.owner] = &k.account.Account
+	}
+	step(now, accounts)
+	for i := range rows {
+		w := &rows[i]
+		if err := s.write(w, known[w.owner], unlog); err != nil {
+			return err
+		}
+	}
+	return s.writeOwners(ctx, conn, rows)
+}
+
+// write makes a log of an account if all gateways can read that, unless it is to be none.
+func (s *Store) write(w *owned, k *replica[*ownerAccount], unlog bool) (err error) {
+	now := time.Now()
+	wasLog := len(w.account) > 0 && w.account[0] == unread
+	a := &k.account.Account
+	w.expires = a.Now + a.Forget()
+	if !unlog && (s.fleet.isAlike(now) || wasLog && !s.fleet.isMixed(now)) {
+		w.account, k, err = k.later()
+	} else {
+		w.account, err = a.Encode()
+		k = plainRow[*ownerAccount]()
+	}
+	s.owners.put(w.owner, k)
+	return err
+}
+
+// owned is an owner's row.
+type owned struct {
+	owner   string
+	account []byte // empty of one that is new
+	expires int64
+}
+
+// lockOwners begins a transaction that has the rows of owners.
+func (s *Store) lockOwners(ctx context.Context, conn *pgxpool.Conn, names []string) (rows []owned, now int64, err error) {
+	var batch pgx.Batch
+	batch.Queue(begin)
+	batch.Queue(limits)
+	batch.Queue(partsTable.create(), names, []byte{})
+	batch.Queue(partsTable.lock(), names)
+	batch.Queue("SELECT owner, account FROM llmgov_parts WHERE owner = ANY($1::text[])", names).Query(func(found pgx.Rows) (err error) {
+		rows, err = pgx.CollectRows(found, func(r pgx.CollectableRow) (w owned, err error) {
+			err = r.Scan(&w.owner, &w.account)
+			return w, err
+		})
+		return err
+	})
+	batch.Queue("SELECT " + s.clock).QueryRow(func(r pgx.Row) error { return r.Scan(&now) })
+	if err := conn.SendBatch(ctx, &batch).Close(); err != nil {
+		return nil, 0, err
+	}
+	if len(rows) != len(names) { // forgotten between two statements
+		return nil, 0, errors.New("an owner's row is gone")
+	}
+	return rows, now, nil
+}
+
+// writeOwners ends the transaction.
+func (s *Store) writeOwners(ctx context.Context, conn *pgxpool.Conn, rows []owned) error {
+	names := make([]string, len(rows))
+	accounts := make([][]byte, len(rows))
+	expires := make([]int64, len(rows))
+	for i, w := range rows {
+		names[i] = w.owner
+		accounts[i] = w.account
+		expires[i] = w.expires
+	}
+	var batch pgx.Batch
+	batch.Queue(`UPDATE llmgov_parts p SET account = d.account, expires = d.expires
+		FROM unnest($1::text[], $2::bytea[], $3::bigint[]) AS d (owner, account, expires) WHERE p.owner = d.owner`, names, accounts, expires).Exec(func(done pgconn.CommandTag) error {
+		if n := done.RowsAffected(); n != int64(len(rows)) {
+			return fmt.Errorf("of %d rows %d were written", len(rows), n)
+		}
+		return nil
+	})
+	s.sweep(&batch)
+	batch.Queue("COMMIT")
+	return conn.SendBatch(ctx, &batch).Close()
+}
+
+// sweep has owners' rows deleted that may be forgotten, once in a while. Whoever has a row is not waited for, so that nobody waits in a
+// circle. The clock may be put back, so it is done a while after nothing counts there.
+func (s *Store) sweep(batch *pgx.Batch) {
+	now := s.heard.Load()
+	window := parts.Window.Milliseconds()
+	next := s.sweeps.Load()
+	if now < next || !s.sweeps.CompareAndSwap(next, now+window) {
+		return
+	}
+	s.owners.forget(now - window)
+	batch.Queue("DELETE FROM llmgov_parts WHERE owner IN (SELECT owner FROM llmgov_parts WHERE expires < $1 FOR UPDATE SKIP LOCKED)", now-window)
+}
+
+// unlogAtOnce is how many logs are rewritten in one transaction at most.
+const unlogAtOnce = 256
+
+// unlog writes accounts in place of owners' logs, because a gateway is there that cannot read those. If that fails, a later beat of a pool does it.
+func (s *Store) unlog(ctx context.Context, conn *pgxpool.Conn) {
+	found, err := conn.Query(ctx, "SELECT owner FROM llmgov_parts WHERE "+isLog("$1")+" LIMIT $2", mark, unlogAtOnce)
+	if err != nil {
+		return
+	}
+	names, err := pgx.CollectRows(found, pgx.RowTo[string])
+	if err != nil || len(names) == 0 {
+		return
+	}
+	slices.Sort(names)
+	_ = s.transact(ctx, conn, names, true, noStep)
+}
