@@ -115,6 +115,21 @@ func TestPartsLog_OfAccount(t *testing.T) {
 	}
 }
 
+// TestPartsLog_AfterMixed: a gateway that has written accounts for another format appends again when that is gone. It would take two round trips
+// else, for which a store may be too far.
+func TestPartsLog_AfterMixed(t *testing.T) {
+	s := sharers(t, pgtest.New(t).URL(), 1)[0]
+	s.fleet.hear(time.Now(), false)
+	for seq := int64(1); seq <= 2; seq++ { // the first one also looks for what may be forgotten
+		if _, err := share(s, "o", "a", seq); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s.owners.take("o").plain {
+		t.Error("nothing will be appended to it any more")
+	}
+}
+
 // TestPartsLog_Bounded: a log begins anew before it is long, by the one gateway whose beat was too many.
 func TestPartsLog_Bounded(t *testing.T) {
 	var all []*sharing

@@ -55,7 +55,7 @@ func (s *Store) write(w *owned, k *replica[*ownerAccount], unlog bool) (err erro
 		w.account, k, err = k.later()
 	} else {
 		w.account, err = a.Encode()
-		k = plainRow[*ownerAccount]()
+		k = nothing[*ownerAccount]() // so that it is read again before it becomes a log
 	}
 	s.owners.put(w.owner, k)
 	return err

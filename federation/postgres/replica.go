@@ -22,7 +22,7 @@ type account interface {
 
 // replica is an account as this process worked it out of a log. The zero value is of no log.
 type replica[A account] struct {
-	plain    bool // the row was no log when it was last read, or cannot be used, and nothing else is known
+	plain    bool // nothing is to be appended to the row: it cannot be used, or is an account of a pool
 	unlogged bool // the row was an account when it was last read, which is to become a log
 	account  A
 	length   int       // of the log that was read; 0 if nothing is known
