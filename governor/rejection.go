@@ -57,6 +57,8 @@ type Rejection struct {
 	// they are those of the tenant.
 	Budget Budget
 	Resets time.Time
+	// AtUpstreams says that the pool has room, and the upstreams to which the call may go have none: they have limits of their own.
+	AtUpstreams bool
 	// Elsewhere says that other processes hold what is left of the budget.
 	Elsewhere bool
 	// Committing says that it is for later work, such as a batch, whose most the budget has no room for.
@@ -108,7 +110,9 @@ func (r *Rejection) Error() string {
 			r.Tenant, r.Pool, r.Limit, r.Used, r.Asked, r.again())
 	}
 	what := fmt.Sprintf("Rate limit reached for %s on %s: Limit %d, Used %d, Requested %d.", whose, titleOf(r.Axis), r.Limit, r.Used, r.Asked)
-	if !r.Own && r.Axis != axisConcurrency && r.Axis != axisSoftCap && r.Axis != axisHoldBack && r.Asked <= r.Limit-r.Used {
+	if r.AtUpstreams {
+		what += " The pool has room, but the upstreams to which this call may go have none."
+	} else if !r.Own && r.Axis != axisConcurrency && r.Axis != axisSoftCap && r.Axis != axisHoldBack && r.Asked <= r.Limit-r.Used {
 		what += " The minute has room, but it is released at a steady rate."
 	}
 	if r.Reason == ReasonShare {

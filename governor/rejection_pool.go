@@ -38,6 +38,9 @@ func (p *pool) rejectionLocked(now time.Time, t *tenant, call *escrow.Call, ans 
 		rej.Used = a.Used
 		rej.Asked = min(call.Most[ans.Axis], a.Limit)
 	}
+	if p.upstreams != nil && ans.Verdict == escrow.TooLong && !ans.Behind {
+		rej.AtUpstreams = p.escrow.Choices(now, call).Fits
+	}
 	if ans.Axis == escrow.Slots && p.grants != nil && rej.Used < rej.Limit {
 		rej.RetryAfter = max(rej.RetryAfter, limits.GrantRetry)
 	}

@@ -2,6 +2,7 @@ package governor
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -90,6 +91,25 @@ func TestUpstreams_Explained(t *testing.T) {
 		req.Via = 0b01
 		if o, ok := g.Explain(req); !ok || o.Refused != nil || o.Wait == 0 {
 			t.Errorf("with its only one full: %+v", o)
+		}
+	})
+}
+
+// A call that is refused because its upstreams are full is not told that its pool is slow.
+func TestUpstreams_RefusedByUpstreams(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := must(t, twoUpstreams())
+		time.Sleep(time.Minute)
+		req := demand("a", 8_000)
+		req.Via = 0b01
+		l, _ := g.Acquire(t.Context(), req)
+		defer l.Settle(Usage{})
+		now := time.Duration(0)
+		req.MaxWait = &now
+		_, rej := g.Acquire(t.Context(), req)
+		const want = "Requested 8000. The pool has room, but the upstreams to which this call may go have none. Please try again in "
+		if rej == nil || !strings.Contains(rej.Error(), want) {
+			t.Errorf("it is told %v", rej)
 		}
 	})
 }
