@@ -20,6 +20,9 @@ func (c *call) counted() (there upstreams.Mask, limited bool) {
 	if name == "" {
 		return c.tries.may, false
 	}
+	if c.pool.set.Place(name) < 0 {
+		c.g.admission.Steady(c.follow) // the upstream came while the call waited
+	}
 	return c.memberNamed(name), true
 }
 

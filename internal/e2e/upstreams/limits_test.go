@@ -175,6 +175,48 @@ func TestUpstreams_LimitsReordered(t *testing.T) {
 	})
 }
 
+// A call that waits while all upstreams that it may use are replaced goes where it is counted then: at a new one, not at one that has left.
+func TestUpstreams_LimitsReplaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newLimitedWorld(t)
+		defer w.Close()
+		w.Pool.Concurrency = 10
+		list := w.Tenants[:2] // not the one that may only use what leaves
+		put := func(upstream string) {
+			w.Pool.Upstreams = []tenants.PoolUpstream{{Name: upstream, Weight: 1, Concurrency: 1}}
+			snap, err := tenants.Build(w.Config(), list)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.Apply(snap)
+		}
+		put("ptu")
+		time.Sleep(time.Minute)
+		replaced := make(chan struct{})
+		w.provisioned.AnswerWith(func(rw http.ResponseWriter, r *http.Request) {
+			<-replaced
+			w.provisioned.Mock.ServeHTTP(rw, r)
+		})
+		var callers sync.WaitGroup
+		for range 2 {
+			callers.Go(func() {
+				if ans := w.Call(t.Context(), "big", harness.Chat(false, 5, "")); ans.Status != http.StatusOK {
+					t.Errorf("status %d: %s", ans.Status, ans.Body)
+				}
+			})
+		}
+		synctest.Wait()
+		put("paid")
+		synctest.Wait()
+		if old, now := w.provisioned.Calls.Load(), w.onDemand.Calls.Load(); old != 1 || now != 1 {
+			t.Errorf("%d calls are at the upstream that has left, and %d at the new one, want 1 and 1", old, now)
+		}
+		close(replaced)
+		callers.Wait()
+		w.CheckIdle()
+	})
+}
+
 // A call that is larger than what is provisioned has in a minute goes to what is on demand. A tenant that may not go there is told at
 // once that its prompt is too large.
 func TestUpstreams_LimitsTooSmall(t *testing.T) {
