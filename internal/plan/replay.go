@@ -220,16 +220,16 @@ func (v *replay) Observe(e governor.Event) {
 	}
 	*c.result = Result{d, c.Took, c.Ran}
 	how := c.Ending
-	switch {
-	case how == "" && c.Decided.Outcome == Admitted:
-		return // it ran on when the record ended
-	case c.Decided.Outcome != Admitted: // nobody knows how much it would have taken
+	if c.Decided.Outcome != Admitted { // nobody knows how much it would have taken
 		c.result.Took, c.result.Ran = v.guess.of(&c.Request)
 		how = governor.EndSettled.String()
-	default:
+	} else {
 		for _, p := range c.progress {
 			v.at(d.At+int64(p.after), p.line, func() error { v.tell(c, p); return nil })
 		}
+	}
+	if how == "" {
+		return // it ran on when the record ended
 	}
 	line := c.lines.end
 	if line == 0 {
