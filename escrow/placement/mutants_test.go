@@ -22,7 +22,7 @@ var mutants = []mutation.Mutant{
 	{Rule: "limits are known after a reload", File: "change.go", Old: "u := b.named(spec.Name)", New: "u := (*Upstream[L])(nil)"},
 	{Rule: "also of an upstream that was left out for a while", File: "change.go", Old: "b.gone = append(b.gone, u)", New: "_ = u"},
 	{Rule: "calls that wait keep their upstreams when the list is another", File: "change.go", Old: "at = slices.Index(b.List, u)", New: "at = slices.Index(before.List, u)"},
-	{Rule: "of several only those that are left", File: "change.go", Old: "at = slices.Index(b.List, u)", New: "at = max(0, slices.Index(b.List, u))"},
+	{Rule: "of several only those that are left", File: "change.go", Old: "m.To = append(m.To, at)", New: "m.To = append(m.To, min(at, -1))"},
 }
 
 // TestMutants breaks each rule, in the source itself, and runs the search that has to fail.
