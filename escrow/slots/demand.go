@@ -118,8 +118,8 @@ func (s *Side) excuseKept(d *Demand) (kept map[escrow.NodeID]int64) {
 		case calls == 0:
 			continue
 		case s.pool.WaitsRestricted(x.ID):
-		case s.pool.WaitsBack(x.ID): // room for some may be elsewhere
-			calls -= min(calls, max(0, room[n.Below]-d.Running-s.grant.Others))
+		case s.pool.WaitsBack(x.ID): // room for some may be elsewhere, and one needs a slot when it has risen
+			calls -= min(calls, max(1, room[n.Below]-d.Running-s.grant.Others))
 		default:
 			continue
 		}

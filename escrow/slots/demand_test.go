@@ -46,3 +46,21 @@ func TestSide_RoomWithoutSlot(t *testing.T) {
 		t.Errorf("3 calls lack a slot, and the demand is of %d, and of %d on room", d.Waiting, d.Bands[0].Waiting)
 	}
 }
+
+// TestSide_HeldBack: of the calls of a tenant that are held back, one is demand on the slots, so that it finds one when it has risen.
+func TestSide_HeldBack(t *testing.T) {
+	now := time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC)
+	p := escrow.New(now, escrow.Config{Slots: 20, MaxQueue: 100, HoldBack: 300_000})
+	leaf := p.Add(escrow.Root, escrow.Node{Weight: escrow.WeightOne, Below: escrow.LowestBand})
+	s := New(p, true)
+	s.Configure(Rules{Slots: 20, HoldBackPPM: 300_000})
+	s.Plant([]Node{{ID: leaf, Path: "a", Top: true, Leaf: true}})
+	s.Allow(now, now.Add(time.Hour), &Grant{Slots: 2, Open: 2, Others: 18, Bands: []BandGrant{{Below: escrow.LowestBand, Slots: 2}}})
+	for range 7 {
+		p.Offer(now, escrow.Call{Leaf: leaf, Most: escrow.Cost{0, 1}, MaxWait: time.Hour})
+		p.Pump(now, nil)
+	}
+	if d := s.Demand(now, 0); d.Waiting != 1 || d.Stakes[0].Queued != 1 {
+		t.Errorf("5 calls are held back, and the demand is of %d, %d of its tenant", d.Waiting, d.Stakes[0].Queued)
+	}
+}
