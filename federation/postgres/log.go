@@ -9,6 +9,7 @@ import (
 	"hash/crc32"
 
 	"github.com/llmgov/llmgov/federation"
+	"github.com/llmgov/llmgov/federation/internal/gobs"
 )
 
 // This file reads and writes logs. A log is an account as it was once, and the beats since then:
@@ -48,7 +49,7 @@ func decodeBeat(in []byte, b any) error {
 	if end < 0 || binary.BigEndian.Uint32(in[end:]) != crc32.Checksum(in[:end], castagnoli) {
 		return errors.New("the checksum of a beat is wrong")
 	}
-	return gob.NewDecoder(bytes.NewReader(in[:end])).Decode(b)
+	return gobs.Decode(in[:end], b)
 }
 
 // entry is a beat of a log.

@@ -65,7 +65,12 @@ var rules = map[string]rule{
 		not:    []string{"net", "net/http", "os", "log", "log/slog", "sync", "sync/atomic", "context"},
 		reason: "a measure is told what happened, and decides nothing",
 	},
+	"federation/internal/gobs": {
+		not:    []string{"net", "net/http", "os", "log", "log/slog", "context"},
+		reason: "what is read is bytes, and who keeps them is elsewhere",
+	},
 	"federation/internal/envelope": {
+		may:    []string{"federation/internal/gobs"},
 		not:    []string{"net", "net/http", "os", "log", "log/slog", "sync", "sync/atomic", "context"},
 		reason: "what is written down is bytes, and who keeps them is elsewhere",
 	},
@@ -90,7 +95,7 @@ var rules = map[string]rule{
 		reason: "a store in memory is a lock around accounts",
 	},
 	"federation/postgres": {
-		may:    []string{"federation", "federation/parts", "github.com/jackc/pgx/v5"},
+		may:    []string{"federation", "federation/internal/gobs", "federation/parts", "github.com/jackc/pgx/v5"},
 		not:    []string{"net/http", "os", "log", "log/slog"},
 		reason: "a store keeps accounts, and does not know what they are for",
 	},

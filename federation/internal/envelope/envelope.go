@@ -7,6 +7,8 @@ import (
 	"encoding/gob"
 	"errors"
 	"fmt"
+
+	"github.com/llmgov/llmgov/federation/internal/gobs"
 )
 
 // ErrOther says that an account was written by another release. Whoever meets it keeps its hands
@@ -32,7 +34,7 @@ func Open(version byte, b []byte, account any) error {
 	if len(b) == 0 || b[0] != version {
 		return fmt.Errorf("%w (it is not of encoding %d)", ErrOther, version)
 	}
-	if err := gob.NewDecoder(bytes.NewReader(b[1:])).Decode(account); err != nil {
+	if err := gobs.Decode(b[1:], account); err != nil {
 		return fmt.Errorf("%w (%w)", ErrDamaged, err)
 	}
 	return nil
