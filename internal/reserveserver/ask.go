@@ -8,6 +8,7 @@ import (
 	"github.com/llmgov/llmgov/governor/client"
 	"github.com/llmgov/llmgov/governor/remote/admissionv1"
 	"github.com/llmgov/llmgov/governor/tokens"
+	"github.com/llmgov/llmgov/internal/admissionserver"
 	"github.com/llmgov/llmgov/internal/reserve"
 )
 
@@ -32,6 +33,20 @@ func checkStatus(of client.Outcome, status int) error {
 		return invalid("status", "status must be from 300 to 599, not %d", status)
 	}
 	return nil
+}
+
+// believed is the status that counts of one that was told. An overload of the model server lowers a limit of all tenants, and a tenant's own
+// program can say what it likes: with the key of a tenant it is a failure of the tenant's call.
+func believed(who admissionserver.Caller, status int) int {
+	switch {
+	case who.Trusted():
+		return status
+	case status >= http.StatusInternalServerError:
+		return http.StatusInternalServerError
+	case status == http.StatusTooManyRequests:
+		return 0
+	}
+	return status
 }
 
 // askOf is what a request asks for. The caller's rights to it are checked elsewhere.

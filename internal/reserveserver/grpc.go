@@ -59,7 +59,8 @@ func (s *grpcSide) Commit(ctx context.Context, req *admissionv1.CommitRequest) (
 	if err := checkStatus(outcome, int(req.Status)); err != nil {
 		return nil, statusOf(err)
 	}
-	end := client.End{Outcome: outcome, Status: int(req.Status), Produced: client.Produced{Tokens: req.OutputTokens, Deltas: req.Deltas}}
+	end := client.End{Outcome: outcome, Produced: client.Produced{Tokens: req.OutputTokens, Deltas: req.Deltas}}
+	end.Status = believed(admissionserver.CallerOf(ctx), int(req.Status))
 	if u := req.Usage; u != nil {
 		end.Reported = true
 		end.Usage = client.Usage{

@@ -86,7 +86,8 @@ func (s *httpSide) commit(r *http.Request, body []byte) (any, error) {
 	if err := checkStatus(outcome, req.Status); err != nil {
 		return nil, err
 	}
-	end := client.End{Outcome: outcome, Status: req.Status, Produced: client.Produced{Tokens: req.OutputTokens, Deltas: req.Deltas}}
+	end := client.End{Outcome: outcome, Produced: client.Produced{Tokens: req.OutputTokens, Deltas: req.Deltas}}
+	end.Status = believed(admissionserver.CallerOf(r.Context()), req.Status)
 	if u := req.Usage; u != nil {
 		end.Reported = true
 		end.Usage = client.Usage(*u)

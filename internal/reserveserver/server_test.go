@@ -22,6 +22,7 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/governor/remote/admissionv1"
+	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/admissionserver"
 	"github.com/llmgov/llmgov/internal/inprocess"
 	"github.com/llmgov/llmgov/internal/reserve"
@@ -37,6 +38,9 @@ type listener struct {
 	addr string
 	book *reserve.Book
 	gov  *governor.Governor
+	ctl  *admission.Controller
+	cfg  tenants.Config
+	list []tenants.Tenant
 }
 
 func serve(t *testing.T, change func(*tenants.Pool, *tenants.Tenant)) *listener {
@@ -66,7 +70,7 @@ func serve(t *testing.T, change func(*tenants.Pool, *tenants.Tenant)) *listener 
 	go func() { _ = at.Serve(on) }() // ends with Close
 	t.Cleanup(at.Close)
 	t.Cleanup(book.Close)
-	return &listener{addr: on.Addr().String(), book: book, gov: ctl.Governor()}
+	return &listener{addr: on.Addr().String(), book: book, gov: ctl.Governor(), ctl: ctl, cfg: cfg, list: list}
 }
 
 // post posts a body with a credential, and returns the answer's status, headers and body.

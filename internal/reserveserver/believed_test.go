@@ -1,0 +1,70 @@
+package reserveserver_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/llmgov/llmgov/tenants"
+)
+
+// TestCommit_OverloadOfTenant: an adaptive limit is for all tenants, so a model server that has more to do than it can lowers it only if somebody
+// tells of that who is trusted. A tenant with its own key cannot.
+func TestCommit_OverloadOfTenant(t *testing.T) {
+	for _, status := range []int{429, 503, 504, 529} {
+		for _, c := range []struct {
+			name, credential string
+			lowers           bool
+		}{
+			{"the token", token, true},
+			{"a tenant's key", "sk-acme", false},
+		} {
+			t.Run(fmt.Sprint(status, " by ", c.name), func(t *testing.T) {
+				l := serve(t, func(p *tenants.Pool, _ *tenants.Tenant) { p.Concurrency = 16 })
+				l.reserve(t, "good", token, 12)
+				l.adapt(t) // the limit begins at how many run
+				l.commit(t, "good", token, 12, `{"usage": {"input_tokens": 10, "output_tokens": 10}}`)
+				limit := func() int64 { return l.gov.Standing("other", "p").Concurrent.Limit }
+				before := limit()
+				l.reserve(t, "bad", c.credential, 8)
+				l.commit(t, "bad", c.credential, 8, fmt.Sprintf(`{"outcome": "answered_error", "status": %d}`, status))
+				if after := limit(); (after < before) != c.lowers {
+					t.Errorf("the limit of all goes from %d to %d", before, after)
+				}
+			})
+		}
+	}
+}
+
+// adapt makes the pool's limit on concurrency adaptive.
+func (l *listener) adapt(t *testing.T) {
+	t.Helper()
+	l.cfg.Pools[0].Adaptive = tenants.AIMD
+	snap, err := tenants.Build(l.cfg, l.list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.ctl.Apply(snap); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// reserve reserves some calls of acme.
+func (l *listener) reserve(t *testing.T, name, credential string, n int) {
+	t.Helper()
+	for i := range n {
+		body := fmt.Sprintf(`{"reservation_id": "%s-%d", "tenant": "acme", "model": "m", "input_tokens": 10, "max_output_tokens": 10}`, name, i)
+		if code, _, text := l.post(t, credential, "/v1/reservations", body); code != 200 {
+			t.Fatal(code, text)
+		}
+	}
+}
+
+// commit commits them.
+func (l *listener) commit(t *testing.T, name, credential string, n int, body string) {
+	t.Helper()
+	for i := range n {
+		if code, _, text := l.post(t, credential, fmt.Sprintf("/v1/reservations/%s-%d/commit", name, i), body); code != 200 {
+			t.Fatal(code, text)
+		}
+	}
+}
