@@ -31,18 +31,15 @@ func Idle(body io.ReadCloser, patience time.Duration, interrupt func(error)) io.
 	return b
 }
 
-// Read implements io.Reader.
+// Read implements io.Reader. Only while it waits is the upstream silent: between two reads it is the client that takes its time.
 func (b *idleBody) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	if err != nil {
-		b.timer.Stop()
-		if b.idle.Load() {
-			err = streaming.ErrIdle
-		}
-		return n, err
-	}
 	b.timer.Reset(b.patience)
-	return n, nil
+	n, err := b.ReadCloser.Read(p)
+	b.timer.Stop()
+	if err != nil && b.idle.Load() {
+		err = streaming.ErrIdle
+	}
+	return n, err
 }
 
 // Close implements io.Closer.

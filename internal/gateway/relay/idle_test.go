@@ -54,3 +54,19 @@ func TestIdle_Whole(t *testing.T) {
 		t.Error("another is not watched")
 	}
 }
+
+// A client that takes its time between two reads is no silence of the upstream.
+func TestIdle_SlowClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		text := strings.NewReader("ab")
+		watched := Idle(io.NopCloser(text), time.Minute, func(error) { t.Error("interrupted") })
+		defer watched.Close()
+		for text.Len() > 0 {
+			n, err := watched.Read(make([]byte, 1))
+			if n != 1 || err != nil {
+				t.Errorf("%d, %v", n, err)
+			}
+			time.Sleep(time.Hour)
+		}
+	})
+}
