@@ -63,8 +63,9 @@ type Elsewhere struct {
 func (p *Pool) ShareElsewhere(e *Elsewhere) { p.elsewhere = e }
 
 // owes reports whether a node below Root has less than its share of the slots that are in use anywhere, given how many calls of it
-// run, and how many of all run here. It does if it has less than its weight makes of all, or of what those have that want more as well:
-// others leave them the rest.
+// run, and how many of all run here. It does if it has less than its weight makes of all, or no more than that of what those have that want
+// more as well: others leave them the rest. If it has as much as these, turns decide who has the next; or it would only ever have its
+// share or less.
 func (e *Elsewhere) owes(i NodeID, w Weight, running, here int64) bool {
 	if muldiv.Floor(running, int64(max(e.Busy, w)), int64(w)) < here+e.All {
 		return true
@@ -75,7 +76,7 @@ func (e *Elsewhere) owes(i NodeID, w Weight, running, here int64) bool {
 		calls -= own
 		weight -= w
 	}
-	return muldiv.Floor(running, int64(max(0, weight)), int64(w)) < calls
+	return calls > 0 && muldiv.Floor(running, int64(max(0, weight)), int64(w)) <= calls
 }
 
 // HeldBack reports whether a new call of a leaf would find no slot because it keeps out of the last ones.

@@ -323,6 +323,8 @@ func TestBands_Elsewhere(t *testing.T) {
 		{"less than its weight makes of 20", wanting, 3, 3, true},
 		{"less than a third of what the high one has", wanting, 4, 3, true},
 		{"not less", wanting, 5, 3, false},
+		{"as much as the high one, by weight", map[NodeID]int64{low: 5, high: 15}, 5, 0, true},
+		{"more than the high one, by weight", map[NodeID]int64{low: 6, high: 15}, 6, 0, false},
 		{"it did not want more before", map[NodeID]int64{high: 14}, 4, 3, true},
 		{"nobody else wants more", map[NodeID]int64{low: 4}, 4, 3, false},
 		{"nobody wants more", nil, 4, 3, false},
