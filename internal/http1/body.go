@@ -17,7 +17,8 @@ func (x *exchange) Read(p []byte) (int, error) {
 	return n, x.endRead(err)
 }
 
-// Wait returns once a Read has something to return. Unlike a Read that waits, it holds no memory.
+// Wait returns once a Read has something to return, or at once if the connection is no TCP socket. Unlike a Read that waits, it
+// holds no memory.
 func (x *exchange) Wait() {
 	if x.beginRead() == nil {
 		x.conn.reader.wait()

@@ -8,13 +8,14 @@
 //   - a short request is written, and its answer read, by who sends it; a long one is written by a goroutine that ends
 //     with it;
 //   - the end of the request's context closes the connection, which ends whatever waits for it;
-//   - whoever waits for bytes holds no buffer for them, but borrows one when they have come;
+//   - an answer, and by Wait more of its body, is waited for without a buffer: one is borrowed when bytes have come (but
+//     not on Windows);
 //   - nobody watches an idle connection. Before it is used again, it is asked without waiting whether anything has come,
 //     and is closed if so: its end, or bytes that a server sends unasked, which must never pass for the next answer.
 //
-// net/http still parses answers (ReadResponse), so that all that is read strictly there is read strictly here. The head of a plain
-// POST is written here, in a third of the time, and every other by Request.Write. [Transport] leaves to net/http's Transport what is not plain HTTP/1.1 to the host
-// itself: TLS, HTTP/2, proxies, and requests to switch protocols.
+// net/http still parses answers (ReadResponse), so that all that is read strictly there is read strictly here. The head of a
+// plain POST is written here, in a third of the time, and every other by Request.Write. [Transport] leaves to net/http's
+// Transport what is not plain HTTP/1.1 to the host itself: TLS, HTTP/2, proxies, and requests to switch protocols.
 //
 // Of a request nothing is sent twice, but for GET and HEAD on a kept connection that was closed just then.
 package http1

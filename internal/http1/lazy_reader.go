@@ -38,7 +38,7 @@ func (r *lazyReader) giveBack() {
 	}
 }
 
-// wait returns once something has come, or nothing can. An error is left to those who read.
+// wait returns once something has come, or nothing can, or at once if there is no telling. An error is left to those who read.
 func (r *lazyReader) wait() {
 	if r.from.arrived != nil && r.Buffered() == 0 {
 		_ = r.from.raw.Read(r.from.arrived)
