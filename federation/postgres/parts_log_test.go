@@ -330,3 +330,25 @@ func BenchmarkShare(b *testing.B) {
 		})
 	}
 }
+
+// TestPartsLog_ClockAhead: after the server's clock was ahead for a while, beats of an owner that was told of meanwhile delete no rows of others that
+// count.
+func TestPartsLog_ClockAhead(t *testing.T) {
+	s := sharers(t, pgtest.New(t).URL(), 1)[0]
+	tell := func(owner string, seq, clock int64) {
+		t.Helper()
+		s.clock = fmt.Sprint(clock, "::bigint")
+		if _, err := share(s, owner, "a", seq); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const ahead = 3_600_000
+	tell("early", 1, 1_000_000)
+	tell("early", 2, 1_000_000+ahead)
+	tell("counts", 1, 1_001_000)
+	tell("early", 3, 1_002_000)
+	tell("early", 4, 1_003_000)
+	if !bytes.HasSuffix(rowOf(t, s, "counts"), mark) {
+		t.Error("the row is no log any more")
+	}
+}

@@ -116,7 +116,8 @@ func (s *Store) writeOwners(ctx context.Context, conn *pgxpool.Conn, rows []owne
 }
 
 // sweep has owners' rows deleted that may be forgotten, once in a while. Whoever has a row is not waited for, so that nobody waits in a
-// circle. The clock may be put back, so it is done a while after nothing counts there.
+// circle. The clock may be put back, so it is done a while after nothing counts there, and what was heard of the clock before says only
+// when to look.
 func (s *Store) sweep(batch *pgx.Batch) {
 	now := s.heard.Load()
 	window := parts.Window.Milliseconds()
@@ -125,7 +126,7 @@ func (s *Store) sweep(batch *pgx.Batch) {
 		return
 	}
 	s.owners.forget(now - window)
-	batch.Queue("DELETE FROM llmgov_parts WHERE owner IN (SELECT owner FROM llmgov_parts WHERE expires < $1 FOR UPDATE SKIP LOCKED)", now-window)
+	batch.Queue("DELETE FROM llmgov_parts WHERE owner IN (SELECT owner FROM llmgov_parts WHERE expires < "+s.clock+" - $1::bigint FOR UPDATE SKIP LOCKED)", window)
 }
 
 // unlogAtOnce is how many logs are rewritten in one transaction at most.
