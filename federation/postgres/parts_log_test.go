@@ -352,3 +352,27 @@ func TestPartsLog_ClockAhead(t *testing.T) {
 		t.Error("the row is no log any more")
 	}
 }
+
+// TestPartsLog_DamagedBeside: a damaged log keeps no other from becoming an account that gateways of an earlier release read.
+func TestPartsLog_DamagedBeside(t *testing.T) {
+	s := sharers(t, pgtest.New(t).URL(), 1)[0]
+	for _, owner := range []string{"damaged", "rests"} {
+		if _, err := share(s, owner, "a", 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec(t, s, "UPDATE llmgov_parts SET account = overlay(account placing $1::bytea from 40) WHERE owner = 'damaged'", bytes.Repeat([]byte{'x'}, 60))
+	conn, err := s.db.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Release()
+	s.fleet.hear(time.Now(), false)
+	s.unlog(t.Context(), conn)
+	if _, err := parts.Decode(rowOf(t, s, "rests")); err != nil {
+		t.Errorf("a gateway that knows no logs reads %v", err)
+	}
+	if !bytes.HasSuffix(rowOf(t, s, "damaged"), mark) {
+		t.Error("the damaged log was touched")
+	}
+}

@@ -143,5 +143,10 @@ func (s *Store) unlog(ctx context.Context, conn *pgxpool.Conn) {
 		return
 	}
 	slices.Sort(names)
-	_ = s.transact(ctx, conn, names, true, noStep)
+	if s.transact(ctx, conn, names, true, noStep) == nil {
+		return
+	}
+	for _, name := range names { // a log that cannot be read keeps no other back
+		_ = s.transact(ctx, conn, []string{name}, true, noStep)
+	}
 }
