@@ -117,11 +117,14 @@ func (r *replicas[A]) put(row string, k *replica[A]) {
 	r.all[row] = k
 }
 
-// forget forgets the rows that were last read before a time of the server.
+// forget forgets the rows that were last read before a time of the server, but not those to which nothing may be appended.
 func (r *replicas[A]) forget(before int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for row, k := range r.all {
+		if k.plain {
+			continue
+		}
 		if k.length == 0 || k.account.at() < before {
 			delete(r.all, row)
 		}
