@@ -2,6 +2,7 @@ package http1
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -178,6 +179,7 @@ func TestConnectionsAreKept(t *testing.T) {
 		"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok":               false,
 		"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok":       true,
 		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nA: b\r\n\r\n": true,
+		"HTTP/1.1 099 What\r\nContent-Length: 2\r\n\r\nok":                                  false,
 	} {
 		h := serve(t, answering(answer))
 		tr := h.transport(t)
@@ -198,6 +200,23 @@ func TestConnectionsAreKept(t *testing.T) {
 		if n := h.dialed.Load(); n != want+2 {
 			t.Errorf("%q: %d connections", answer, n-want)
 		}
+	}
+}
+
+// A connection whose request was cancelled is not kept, even if all of the answer had come: it is about to be closed.
+func TestCancelledConnectionsAreNotKept(t *testing.T) {
+	tr := serve(t, answering(ok)).transport(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	resp, err := tr.RoundTrip(get(ctx))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if text, err := io.ReadAll(resp.Body); string(text) != "ok" || err != nil {
+		t.Errorf("%q, %v", text, err)
+	}
+	if len(tr.idle.hosts["host"]) > 0 {
+		t.Error("the connection is kept")
 	}
 }
 
