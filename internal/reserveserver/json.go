@@ -70,7 +70,7 @@ type interrupted struct {
 // commitRequest is the body of POST …/commit.
 type commitRequest struct {
 	Outcome string     `json:"outcome,omitempty" enum:"completed,answered_error,failed,cancelled" description:"completed by default; failed is an answer that the model server broke off, cancelled one that its caller did."`
-	Status  int        `json:"status,omitempty" minimum:"300" maximum:"599" description:"With answered_error, the status of HTTP with which the model server answered. Adaptive limits and per_tenant go by it."`
+	Status  int        `json:"status,omitempty" minimum:"300" maximum:"599" description:"With answered_error, the status of HTTP with which the model server answered. Limits of per_tenant go by it, and adaptive ones unless it is told with the key of a tenant."`
 	Usage   *usageJSON `json:"usage,omitempty" description:"What the model server has reported; left out, it is estimated."`
 	progressRequest
 }

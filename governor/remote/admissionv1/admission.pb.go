@@ -714,7 +714,8 @@ type CommitRequest struct {
 	// The last progress.
 	OutputTokens int64 `protobuf:"varint,4,opt,name=output_tokens,json=outputTokens,proto3" json:"output_tokens,omitempty"`
 	Deltas       int64 `protobuf:"varint,5,opt,name=deltas,proto3" json:"deltas,omitempty"`
-	// The status of HTTP, 300 to 599, with which the model server answered an error. Adaptive limits and per_tenant go by it.
+	// The status of HTTP, 300 to 599, with which the model server answered an error. Limits of per_tenant go by it, and adaptive ones unless it is told with the key of a
+	// tenant.
 	Status        int32 `protobuf:"varint,6,opt,name=status,proto3" json:"status,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
