@@ -67,11 +67,22 @@ func New(list []Spec, before *Set) *Set {
 		defer before.mu.Unlock()
 		for i, m := range before.Members {
 			if at := s.Place(m.Name); at >= 0 {
-				s.wheel[at] = before.wheel[i]
+				round := s.round(s.Members[at].Order)
+				s.wheel[at] = min(max(before.wheel[i], -round), round) // weights may have been larger
 			}
 		}
 	}
 	return s
+}
+
+// round is how many calls a whole turn of the wheel has, of members of one order, and no lead should be larger.
+func (s *Set) round(order int64) (calls int64) {
+	for _, m := range s.Members {
+		if m.Order == order {
+			calls += m.Weight
+		}
+	}
+	return calls
 }
 
 // Limited reports whether members have limits of their own.

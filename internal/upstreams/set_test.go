@@ -463,3 +463,17 @@ func TestNew_KeepsTurns(t *testing.T) {
 		t.Errorf("of 40 calls, reloaded after each, they go to %v; want 10 and 30", got)
 	}
 }
+
+// After a reload that makes weights smaller, no member catches up with the turns that it had by its weight before.
+func TestNew_OtherWeights(t *testing.T) {
+	set := New([]Spec{{Name: "a", Weight: 1000}, {Name: "b", Weight: 999}}, nil)
+	chosen(set, t0, affinity.None)
+	set = New([]Spec{{Name: "a", Weight: 1}, {Name: "b", Weight: 1}}, set)
+	got := map[string]int{}
+	for range 40 {
+		got[chosen(set, t0, affinity.None).Name]++
+	}
+	if got["a"] < 19 || got["b"] < 19 {
+		t.Errorf("of 40 calls with equal weights they get %v; want 19 each at least", got)
+	}
+}
