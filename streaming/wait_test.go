@@ -95,3 +95,18 @@ func TestWaitsForNothing(t *testing.T) {
 		t.Error("upstream is waited for after its end")
 	}
 }
+
+// An event that came along with the one before is not waited for, even if that one filled all the room there was.
+func TestWaitsForNoEventThatIsThere(t *testing.T) {
+	event := "data: {}\n\n"
+	up := &slow{script: script{pieces: [][]byte{[]byte(event + event)}}, after: make([]time.Duration, 1), waiting: func() {}}
+	body := NewBody(up, Options{})
+	defer body.Close()
+	for range 2 {
+		body.Wait()
+		p := make([]byte, len(event))
+		if n, err := body.Read(p); string(p[:n]) != event || err != nil {
+			t.Errorf("%q, %v", p[:n], err)
+		}
+	}
+}

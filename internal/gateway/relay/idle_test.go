@@ -55,6 +55,26 @@ func TestIdle_Whole(t *testing.T) {
 	}
 }
 
+// Silence is counted anew for each read.
+func TestIdle_SilentLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		interrupted := make(chan error, 1)
+		rest := &silent{interrupted: interrupted}
+		body := struct {
+			io.Reader
+			io.Closer
+		}{io.MultiReader(strings.NewReader("a"), rest), rest}
+		watched := Idle(body, time.Minute, func(err error) { interrupted <- err })
+		defer watched.Close()
+		_, _ = watched.Read(make([]byte, 1))
+		time.Sleep(time.Hour) // with the client
+		began := time.Now()
+		if _, err := watched.Read(make([]byte, 1)); !errors.Is(err, streaming.ErrIdle) || time.Since(began) != time.Minute {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+	})
+}
+
 // A client that takes its time between two reads is no silence of the upstream.
 func TestIdle_SlowClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
