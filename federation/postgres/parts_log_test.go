@@ -370,7 +370,7 @@ func TestPartsLog_DamagedBeside(t *testing.T) {
 	}
 	defer conn.Release()
 	s.fleet.hear(time.Now(), false)
-	s.unlog(t.Context(), conn)
+	s.unlog(t.Context(), conn, []string{"damaged", "rests"})
 	if _, err := parts.Decode(rowOf(t, s, "rests")); err != nil {
 		t.Errorf("a gateway that knows no logs reads %v", err)
 	}

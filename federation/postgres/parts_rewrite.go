@@ -133,13 +133,8 @@ func (s *Store) sweep(batch *pgx.Batch) {
 const unlogAtOnce = 256
 
 // unlog writes accounts in place of owners' logs, because a gateway is there that cannot read those. If that fails, a later beat of a pool does it.
-func (s *Store) unlog(ctx context.Context, conn *pgxpool.Conn) {
-	found, err := conn.Query(ctx, "SELECT owner FROM llmgov_parts WHERE "+isLog("$1")+" LIMIT $2", mark, unlogAtOnce)
-	if err != nil {
-		return
-	}
-	names, err := pgx.CollectRows(found, pgx.RowTo[string])
-	if err != nil || len(names) == 0 {
+func (s *Store) unlog(ctx context.Context, conn *pgxpool.Conn, names []string) {
+	if len(names) == 0 {
 		return
 	}
 	slices.Sort(names)

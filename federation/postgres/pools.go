@@ -97,13 +97,10 @@ func (s *Store) rewrite(ctx context.Context, conn *pgxpool.Conn, pool string, b 
 		if err != nil {
 			return federation.Reply{}, err
 		}
-		if err := write(ctx, conn, pool, account); err != nil {
-			return federation.Reply{}, err
+		if alike {
+			return reply, write(ctx, conn, pool, account, nil)
 		}
-		if !alike {
-			s.hearOthers(ctx, conn)
-		}
-		return reply, nil
+		return reply, s.writeForOthers(ctx, conn, pool, account)
 	}
 	account, later, err := k.later()
 	if err != nil {
@@ -111,16 +108,23 @@ func (s *Store) rewrite(ctx context.Context, conn *pgxpool.Conn, pool string, b 
 	}
 	s.pools.put(pool, later)
 	s.fleet.hear(time.Now(), true)
-	return reply, write(ctx, conn, pool, account)
+	return reply, write(ctx, conn, pool, account, nil)
 }
 
-// hearOthers notes that there are gateways of another format.
-func (s *Store) hearOthers(ctx context.Context, conn *pgxpool.Conn) {
+// writeForOthers ends the transaction of a pool that gateways of another format use. Once in a while it looks for owners' logs, which those cannot
+// read, and writes accounts in their place. To look takes no round trip of its own, because that would be one more for the pool.
+func (s *Store) writeForOthers(ctx context.Context, conn *pgxpool.Conn, pool string, account []byte) error {
 	now := time.Now()
 	s.fleet.hear(now, false)
-	if s.fleet.looks(now) {
-		s.unlog(ctx, conn)
+	if !s.fleet.looks(now) {
+		return write(ctx, conn, pool, account, nil)
 	}
+	var logs []string
+	if err := write(ctx, conn, pool, account, &logs); err != nil {
+		return err
+	}
+	s.unlog(ctx, conn, logs)
+	return nil
 }
 
 // poolRow is a pool's row, and what the server says beside it.
@@ -161,13 +165,22 @@ func (s *Store) lock(ctx context.Context, conn *pgxpool.Conn, pool string) (w po
 	return w, err
 }
 
-// write ends the transaction.
-func write(ctx context.Context, conn *pgxpool.Conn, pool string, account []byte) (err error) {
+// write ends the transaction. Then it fills in some owners that have logs, unless logs is nil, as far as it can.
+func write(ctx context.Context, conn *pgxpool.Conn, pool string, account []byte, logs *[]string) (err error) {
 	var batch pgx.Batch
 	batch.Queue("UPDATE llmgov_pools SET account = $2, changed = clock_timestamp() WHERE pool = $1", pool, account)
 	batch.Queue("COMMIT")
+	if logs != nil {
+		batch.Queue("SELECT owner FROM llmgov_parts WHERE "+isLog("$1")+" LIMIT $2", mark, unlogAtOnce)
+	}
 	results := conn.SendBatch(ctx, &batch)
-	defer func() { err = errors.Join(err, results.Close()) }()
+	committed := false
+	defer func() {
+		closed := results.Close()
+		if !committed {
+			err = errors.Join(err, closed)
+		}
+	}()
 	done, err := results.Exec()
 	if err != nil {
 		return err
@@ -175,8 +188,15 @@ func write(ctx context.Context, conn *pgxpool.Conn, pool string, account []byte)
 	if done.RowsAffected() != 1 {
 		return errors.New("the pool's row is gone")
 	}
-	_, err = results.Exec()
-	return err
+	if _, err := results.Exec(); err != nil {
+		return err
+	}
+	committed = true
+	if logs != nil {
+		found, _ := results.Query()
+		*logs, _ = pgx.CollectRows(found, pgx.RowTo[string])
+	}
+	return nil
 }
 
 // Look implements runner.Store.

@@ -217,3 +217,41 @@ func TestLimits_CutOff(t *testing.T) {
 		t.Errorf("it notices after %d s", seconds)
 	}
 }
+
+// TestTrips_Mixed: beside a gateway of another format a beat of a pool takes two round trips, also while gateways look for logs that it cannot read.
+func TestTrips_Mixed(t *testing.T) {
+	direct := pgtest.New(t).URL()
+	near := open(t, direct)
+	s, way := far(t, direct)
+	m := join("new")
+	beat(t, s, m) // which makes the table
+	if _, err := share(s, "o", "new", 1); err != nil {
+		t.Fatal(err)
+	}
+	old := *join("old")
+	old.Format = federation.Format - 1
+	a := federation.NewAccount(s.rules, 0, federation.Options{Fresh: true})
+	a.Beat(0, "", 1, &old)
+	text, err := a.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	exec(t, s, "UPDATE llmgov_pools SET account = $1", text)
+	s.clock = "1000::bigint"
+	s.incarnation = "''"
+	m.Seq++
+	beat(t, s, m)
+	hold(t, s, 1)
+	for n := range 4 {
+		if n == 3 {
+			exec(t, near, "DROP TABLE llmgov_parts") // without which there is nothing to look for
+		}
+		s.fleet.look = time.Time{}
+		way.take()
+		m.Seq++
+		beat(t, s, m)
+		if got := way.take(); got != 2 {
+			t.Errorf("a beat takes %d round trips", got)
+		}
+	}
+}
