@@ -282,24 +282,29 @@ func (t *tree) countVia(i NodeID, below int, by int64) {
 
 // WaitsBack reports whether the calls that wait at a leaf are held back by its band: all of them, if the first is.
 func (p *Pool) WaitsBack(i NodeID) bool {
-	for _, list := range p.nodes[i].calls {
-		if list.head >= 0 {
-			return p.heldBack(&p.entries[list.head])
-		}
+	first := p.firstWaiting(i)
+	if first == nil {
+		return p.HeldBack(i)
 	}
-	return p.HeldBack(i)
+	return p.heldBack(first)
 }
 
 // WaitsForSlot reports whether the calls that wait at a leaf lack a slot, or are held back by its band, but not by its soft cap: all of
 // them, if the first does.
 func (p *Pool) WaitsForSlot(i NodeID) bool {
-	if p.WaitsBack(i) {
-		return true
+	first := p.firstWaiting(i)
+	if first == nil {
+		return p.HeldBack(i)
 	}
-	for class, list := range p.nodes[i].calls {
+	return p.heldBack(first) || !p.hasSlot(i, first.class) && !p.Capped(i)
+}
+
+// firstWaiting is the first call that waits at a leaf, interactive ones before background ones; nil if none does.
+func (t *tree) firstWaiting(i NodeID) *entry {
+	for _, list := range t.nodes[i].calls {
 		if list.head >= 0 {
-			return !p.hasSlot(i, rank(class)) && !p.Capped(i)
+			return &t.entries[list.head]
 		}
 	}
-	return false
+	return nil
 }

@@ -66,19 +66,13 @@ func TestSide_KeptByTwoRules(t *testing.T) {
 			s.Configure(c.rules)
 			s.Plant([]Node{{ID: group, Path: "g", Top: true}, {ID: kept, Path: "g/a", Name: "a", Leaf: true}, {ID: other, Path: "g/b", Name: "b", Leaf: true}})
 			s.Allow(now, now.Add(time.Hour), &Grant{Slots: 12, Open: 12})
-			offer := func(leaf escrow.NodeID, calls int) {
-				for range calls {
-					p.Offer(now, escrow.Call{Leaf: leaf, Most: escrow.Cost{0, 1}, MaxWait: time.Hour})
-					p.Pump(now, nil)
-				}
-			}
-			offer(kept, 3)
-			offer(other, 9)
+			offer(p, now, kept, 3)
+			offer(p, now, other, 9)
 			if c.restrict {
 				p.Restrict(kept, 0, 1, now.Add(time.Hour))
 			}
-			offer(kept, 4)
-			offer(other, 5)
+			offer(p, now, kept, 4)
+			offer(p, now, other, 5)
 			if d := s.Demand(now, 0); d.Waiting != 5 || d.Stakes[0].Queued != 5 {
 				t.Errorf("the demand is of %d calls that wait, %d of them in the group; want the 5 that lack a slot", d.Waiting, d.Stakes[0].Queued)
 			}

@@ -25,14 +25,8 @@ func TestSide_Use(t *testing.T) {
 		{ID: batch, Path: "our batch", Weight: 2 * escrow.WeightOne, Top: true, Leaf: true},
 	})
 	s.Allow(now, now.Add(time.Hour), &Grant{Slots: 4, Open: 4, Bands: []BandGrant{{Below: escrow.LowestBand, Slots: 4}}})
-	offer := func(leaf escrow.NodeID, calls int) {
-		for range calls {
-			p.Offer(now, escrow.Call{Leaf: leaf, Most: escrow.Cost{0, 1}, MaxWait: time.Hour})
-			p.Pump(now, nil)
-		}
-	}
-	offer(tools, 1)
-	offer(batch, 5)
+	offer(p, now, tools, 1)
+	offer(p, now, batch, 5)
 	const note = "3 our batch\nwaits 2 our batch\n1 tools\n"
 	if d := s.Demand(now, 0); d.Note != note {
 		t.Errorf("it tells %q, want %q", d.Note, note)
