@@ -1,7 +1,6 @@
 package escrow
 
 import (
-	"math"
 	"slices"
 	"testing"
 )
@@ -19,26 +18,11 @@ func (u *outlets) swap(p *Pool) {
 // When upstreams change their places, one that returns to an upstream gets its share of that, as in TestUpstreams_Return: how far the
 // calls of each had come is known of the upstream, not of its place.
 func TestSetUpstreams_Return(t *testing.T) {
-	w, u := simOf(t, 1, 60_000, 600_000)
-	old := w.leaf(Root, Node{Weight: 3000}, 500)
-	old.call.Via = 1
-	old.keep = 8
-	wide := w.leaf(Root, Node{Weight: WeightOne}, 500)
-	wide.call.Via = 3
-	wide.keep = 8
-	back := w.leaf(Root, Node{Weight: WeightOne}, 500)
-	back.call.Via = 1
-	w.run(20 * Window)
-	u.swap(w.p)
-	old.call.Via = 2
-	back.call.Via = 2
-	back.keep = 8
-	w.reset()
-	w.run(4 * Window)
-	want := 60_000. * 4 / 4
-	if got := float64(back.got); math.Abs(got-want) > 0.1*want {
-		t.Errorf("who returned had %v tokens in 4 minutes, want %v", got, want)
-	}
+	w := longPassedOver(t)
+	w.upstreams.swap(w.p)
+	w.old.call.Via = 2
+	w.back.call.Via = 2
+	w.checkReturn(t)
 	if err := w.p.Check(); err != nil {
 		t.Error(err)
 	}
