@@ -12,8 +12,8 @@ const (
 	mostPassed = 8
 )
 
-// preferHome is the call that goes instead of the next one of a leaf, which has found an upstream: one behind it that is at home now, if it
-// is not; itself, if there is none. A call that has come back goes when it is told.
+// preferHome returns the call of a leaf that goes now, given the next one, which has found an upstream: that one, unless it is not at home
+// there and a call behind it would be. A call that has come back goes when it is told.
 func (p *Pool) preferHome(now time.Time, next int32) int32 {
 	first := &p.entries[next]
 	if first.of == 0 || p.atHome(now, first) {

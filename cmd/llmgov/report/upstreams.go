@@ -66,7 +66,7 @@ func (a *Answer) withRoom(u *adminapi.ExplainedUpstream) string {
 	return "has room; it is the turn of " + there.Name
 }
 
-// turn is what a call waits for that has room in all limits.
+// turn is the lack of a call that has room in all limits, and waits for its turn.
 func (a *Answer) turn() string {
 	room := func(u adminapi.ExplainedUpstream) bool { return u.State == adminapi.UpstreamRoom }
 	if len(a.Upstreams) == 0 || slices.ContainsFunc(a.Upstreams, room) {

@@ -42,7 +42,7 @@ type bucket struct {
 // inflow is what flowed in at a time, in units, and how many grains were in the bucket then.
 type inflow struct {
 	at, units, level int64
-	// most is how many grains of what had flowed in before the bucket could hold, because it became smaller then; 0 is all.
+	// most bounds the grains kept of those that had flowed in before, if the bucket became smaller then; 0 is no bound.
 	most int64
 }
 
