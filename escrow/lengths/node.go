@@ -38,7 +38,7 @@ type node struct {
 
 // bin counts calls by how far they came, and how many ended there.
 type bin struct {
-	seen  float64 // entered
+	last  float64 // entered, less those that entered the next one: as many as entered this bin are the sum of it and all later ones
 	ended float64 // and completed here
 	sum   float64 // of the lengths of those
 	here  float64 // and are here still
@@ -55,7 +55,7 @@ func weight(then, now uint32) float64 {
 // begin counts a call that starts.
 func (n *node) begin() {
 	n.running++
-	n.bins[0].seen++
+	n.bins[0].last++
 	n.bins[0].here++
 	n.entries++
 	n.news++
@@ -65,9 +65,8 @@ func (n *node) begin() {
 // the former, and is new in all the others.
 func (n *node) advance(from, to int, w float64) {
 	n.bins[from].here -= w
-	for b := from + 1; b <= to; b++ {
-		n.bins[b].seen++
-	}
+	n.bins[from].last--
+	n.bins[to].last++
 	n.bins[to].here++
 	n.top = max(n.top, to)
 	n.entries += float64(to - from)
@@ -94,7 +93,10 @@ func (n *node) complete(at int, w float64, length int64) {
 func (n *node) cut(at int, w float64) {
 	b := &n.bins[at]
 	b.here -= w
-	b.seen -= w / 2
+	b.last -= w / 2
+	if at > 0 {
+		n.bins[at-1].last += w / 2
+	}
 	n.running--
 	n.expected += n.table[at].hazard / 2
 	n.news++
@@ -106,7 +108,7 @@ func (n *node) fade(times int) {
 	f := math.Ldexp(1, -times)
 	for i := range n.bins {
 		b := &n.bins[i]
-		b.seen *= f
+		b.last *= f
 		b.ended *= f
 		b.sum *= f
 		b.here *= f

@@ -47,9 +47,11 @@ func (n *node) build(parent *node) {
 		last = n.top
 		copy(n.table[n.top+1:n.edge+1], parent.table[n.top+1:])
 	}
+	seen := 0.0
 	for i := last; i >= 0; i-- {
 		b := &n.bins[i]
 		s := &n.table[i]
+		seen += b.last
 		others := prior
 		hazard := 0.0
 		gain := 0.0
@@ -58,7 +60,7 @@ func (n *node) build(parent *node) {
 			hazard = parent.table[i].hazard
 			gain = parent.table[i].gain
 		}
-		at := max(b.seen-b.here/2, b.ended, 0) + others
+		at := max(seen-b.here/2, b.ended, 0) + others
 		s.hazard = (b.ended + others*hazard) / at
 		// Others of the same kind may have been allowed more than n.most.
 		s.gain = min((b.sum+others*gain)/at, s.hazard*most)
