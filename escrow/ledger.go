@@ -64,9 +64,12 @@ func (l *Ledger) turns(now time.Time) bool {
 // turn enters the next slot.
 func (l *Ledger) turn() {
 	l.cur++
-	i := l.cur % int64(len(l.slots))
-	l.booked -= l.slots[i]
-	l.slots[i] = 0
+	leaves := &l.slots[l.cur%int64(len(l.slots))]
+	if *leaves == 0 {
+		return // most are, and what is not written to need not be in memory
+	}
+	l.booked -= *leaves
+	*leaves = 0
 }
 
 // Limit is the most that may be used in one window.
