@@ -185,7 +185,12 @@ var rules = map[string]rule{
 		not:    []string{"net/http", "os"},
 		reason: "a counter only counts, and who embeds the governor need not have its vocabularies",
 	},
+	"internal/cancel": {
+		not:    []string{"net", "net/http", "os", "log", "log/slog", "time"},
+		reason: "a context does not know what ends with it",
+	},
 	"internal/http1": {
+		may:    []string{"internal/cancel"},
 		not:    []string{"os/exec", "log", "log/slog", "encoding/json"},
 		reason: "a transport does not know what is said in bodies, nor who calls",
 	},
@@ -553,7 +558,7 @@ var rules = map[string]rule{
 	},
 	"internal/gateway": {
 		may: []string{
-			"internal/text", "internal/bearer", "internal/crash",
+			"internal/text", "internal/bearer", "internal/cancel", "internal/crash",
 			"internal/connections", "internal/http1", "internal/intake", "internal/logging", "internal/rateheaders", "internal/recent", "internal/sampled",
 			"internal/admission", "internal/policy", "governor", "governor/tokens", "escrow", "escrow/lengths", "tenants", "tenants/keyfile", "streaming", "internal/telemetry",
 			"internal/tracing", "internal/form", "internal/splice", "internal/gateway/head", "internal/gateway/describe", "internal/gateway/dialect", "internal/gateway/realtime", "internal/gateway/relay", "internal/gateway/route", "internal/gateway/stored", "internal/gateway/upstream", "internal/gateway/usage", "internal/adminview", "internal/objects", "internal/answers", "internal/affinity", "internal/upstreams", "internal/events", "internal/history", "internal/adminapi",

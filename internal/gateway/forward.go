@@ -6,10 +6,10 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"net/http/httptrace"
 	"strings"
 
 	"github.com/llmgov/llmgov/internal/admission"
+	"github.com/llmgov/llmgov/internal/cancel"
 	"github.com/llmgov/llmgov/internal/gateway/dialect"
 	"github.com/llmgov/llmgov/internal/gateway/stored"
 	"github.com/llmgov/llmgov/internal/telemetry"
@@ -38,16 +38,16 @@ func (c *call) beginTries() {
 	if c.route.Makes { // the object may exist already, and is recorded even if the client has gone
 		parent = context.WithoutCancel(parent)
 	}
-	ctx, cancel := context.WithCancelCause(parent)
+	ctx := cancel.WithCause(parent)
 	c.tries.ctx = ctx
-	c.tries.interrupt = cancel
-	c.EndBy(cancel)
+	c.tries.interrupt = ctx.Cancel
+	c.EndBy(c.tries.interrupt)
 	if !c.route.Makes {
 		return
 	}
 	c.tries.unwatch = context.AfterFunc(c.r.Context(), func() {
 		if c.Drained() {
-			cancel(admission.ErrDraining)
+			ctx.Cancel(admission.ErrDraining)
 		}
 	})
 }
@@ -106,7 +106,7 @@ func (c *call) outgoing() *http.Request {
 	if !c.route.ToObjects() {
 		out.GetBody = func() (io.ReadCloser, error) { return c.readAgain(t), nil }
 	}
-	return out.WithContext(httptrace.WithClientTrace(c.tries.ctx, t.trace()))
+	return out.WithContext(t.traced(c.tries.ctx))
 }
 
 // mostCloned bounds the bodies of which a copy is made so that they leave along with their headers: both fit into one

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/internal/affinity"
+	"github.com/llmgov/llmgov/internal/cancel"
 	"github.com/llmgov/llmgov/internal/upstreams"
 )
 
@@ -22,7 +23,7 @@ type tries struct {
 	// comeBack is when the upstream said to come back, if its last answer did.
 	comeBack time.Duration
 
-	ctx       context.Context // of all tries
+	ctx       *cancel.Context // of all tries
 	interrupt context.CancelCauseFunc
 	unwatch   func() bool // ends the watch for a drain; nil if there is none
 }

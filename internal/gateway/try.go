@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"net"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/answers"
+	"github.com/llmgov/llmgov/internal/cancel"
 	"github.com/llmgov/llmgov/internal/form"
 	"github.com/llmgov/llmgov/internal/gateway/stored"
 	"github.com/llmgov/llmgov/internal/gateway/upstream"
@@ -46,13 +48,21 @@ func (t *try) leave() {
 	}
 }
 
-// trace notes how far a try has got.
-func (t *try) trace() *httptrace.ClientTrace {
-	return &httptrace.ClientTrace{
+// traced is a context by which transports note how far a try has got. It keeps the room that the other one has for a function.
+type traced struct {
+	*cancel.Context
+	values context.Context // the same, with the trace
+}
+
+// Value implements context.Context.
+func (t traced) Value(key any) any { return t.values.Value(key) }
+
+func (t *try) traced(ctx *cancel.Context) traced {
+	return traced{ctx, httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GotConn:      func(info httptrace.GotConnInfo) { t.reused = info.Reused },
 		WroteHeaders: func() { t.Sent.Store(true) },
 		WroteRequest: func(info httptrace.WroteRequestInfo) { t.bodySent.Store(info.Err == nil) },
-	}
+	})}
 }
 
 var (

@@ -13,6 +13,7 @@ import (
 type conn struct {
 	net.Conn
 	host   string // as URLs name it
+	hangUp func() // closes it
 	reused bool
 	since  time.Time // when it became idle
 
@@ -32,6 +33,7 @@ var errNothingYet = errors.New("http1: nothing has come yet")
 
 func newConn(made net.Conn, host string) *conn {
 	c := &conn{Conn: made, host: host, headLeft: math.MaxInt64}
+	c.hangUp = func() { _ = c.Close() }
 	c.reader.from = c
 	socket, ok := made.(syscall.Conn)
 	if !ok || !canProbe {

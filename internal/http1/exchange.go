@@ -9,6 +9,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/llmgov/llmgov/internal/cancel"
 )
 
 // exchange is a request on a connection, and the body of its answer. Streams last, so it does not hold the request.
@@ -37,7 +39,7 @@ const mostInline = 32 << 10
 
 // do sends the request, and returns its answer as soon as its head is there.
 func (x *exchange) do(r *http.Request) (*http.Response, error) {
-	x.unwatch = context.AfterFunc(x.ctx, func() { _ = x.conn.Close() })
+	x.unwatch = cancel.AfterFunc(x.ctx, x.conn.hangUp)
 	if sendsInline(r) {
 		x.send(r)
 		if x.sendErr != nil && x.sent == 0 {
