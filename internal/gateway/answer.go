@@ -39,12 +39,12 @@ func (c *call) takeOver(resp *http.Response) error {
 			Quiet:         c.w.Begin,
 			First:         c.NoteFirst,
 			Progress:      c.Progress,
-			End:           c.answered,
+			End:           c.end,
 		})
 		c.answer = resp.Body
 		c.timed = true
 	default:
-		c.whole.Reset(relay.Idle(resp.Body, idle, c.tries.interrupt), streaming.WholeOptions{End: c.answered})
+		c.whole.Reset(relay.Idle(resp.Body, idle, c.tries.interrupt), streaming.WholeOptions{End: c.end})
 		resp.Body = &c.whole
 		if c.shows() {
 			resp.Body = stored.WatchAnswer(resp.Body, watcher{c})

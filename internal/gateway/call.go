@@ -35,6 +35,7 @@ type call struct {
 	page     stored.Page // of a list of them
 	body     []byte
 	memory   intake.Claim // of body
+	pace     pacedBody    // that reads it
 	form     *form.Form   // that the body is, if it is one; it is written anew
 	head     *head.Head
 	room     head.Head // for the head of a JSON body
@@ -45,16 +46,25 @@ type call struct {
 	tries  tries
 	answer io.Closer // the metered body, once there is one
 	stored stored.Ledger
-	shown  bool            // the rate headers are set
-	whole  streaming.Whole // the answer, if it is a plain one
-	timed  bool            // it is a stream, whose timer may know w for longer than the call lasts
+	shown  bool                   // the rate headers are set
+	whole  streaming.Whole        // the answer, if it is a plain one
+	end    func(streaming.Result) // answered
+	timed  bool                   // it is a stream, whose timer may know w for longer than the call lasts
+}
+
+// lasting are the parts of a call that others may know for longer than the call lasts: the governor, the transport, net/http.
+// Their memory is not used again.
+type lasting struct {
+	early admission.Early
+	first try
+	id    [1]string // a header
 }
 
 // calls have ended, and their memory is used again.
 var calls = sync.Pool{New: func() any { return new(call) }}
 
 // reuse lets another call have the memory of one that has ended. The governor, the transport and timers never know more
-// than parts that are objects of their own.
+// than parts that are objects of their own; see lasting.
 func (c *call) reuse() {
 	if c.keepsObjects() {
 		return
@@ -63,13 +73,13 @@ func (c *call) reuse() {
 	calls.Put(c)
 }
 
-// clear forgets the call, but for the memory of its writer if nothing else knows that.
+// clear forgets the call, but for its end and the memory of its writer if nothing else knows that.
 func (c *call) clear() {
 	w := c.w
 	if c.timed {
 		w = nil
 	}
-	*c = call{w: w}
+	*c = call{w: w, end: c.end}
 }
 
 // keepsObjects reports whether the call has to do with objects that an upstream keeps. Those who watch them may know it for

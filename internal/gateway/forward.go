@@ -69,9 +69,10 @@ var passed = func() map[string]bool {
 // outgoing is the call as the upstream of the present try is to get it.
 func (c *call) outgoing() *http.Request {
 	t := c.try
+	t.url = t.up.Address.Of(c.at.Path, t.model, c.query)
 	out := &http.Request{
 		Method: c.r.Method, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		URL:    t.up.Address.URL(c.at.Path, t.model, c.query),
+		URL:    &t.url,
 		Header: c.upstreamHeader(c.r.Header),
 		Body:   http.NoBody,
 	}

@@ -7,8 +7,8 @@ import (
 )
 
 // showOwn sets the headers that every answer has.
-func (c *call) showOwn() {
-	c.w.Header()["X-Request-Id"] = []string{c.ID}
+func (c *call) showOwn(id []string) {
+	c.w.Header()["X-Request-Id"] = id
 	if c.g.gov.Draining() { // the client's next call should go to another gateway
 		c.w.Header().Set("Connection", "close")
 	}

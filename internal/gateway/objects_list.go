@@ -79,7 +79,7 @@ func (c *call) keepShown(id, raw string) error {
 // ask sends a request of the gateway's own to the upstream, with the tenant's headers,
 // and reads the answer.
 func (c *call) ask(ctx context.Context, method, path string, query url.Values) ([]byte, error) {
-	r, err := http.NewRequestWithContext(ctx, method, c.try.up.Address.URL(path, c.try.model, query).String(), http.NoBody)
+	r, err := http.NewRequestWithContext(ctx, method, c.try.up.Address.URL(path, c.try.model, query), http.NoBody)
 	if err != nil {
 		return nil, err
 	}

@@ -110,7 +110,7 @@ func (c *call) dialOnce() (*websocket.Conn, *http.Response, error) {
 	defer cancel()
 	query := maps.Clone(c.query)
 	query.Set("model", c.try.model)
-	return websocket.Dial(ctx, c.try.up.Address.URL(c.at.Path, c.try.model, query).String(), &websocket.DialOptions{
+	return websocket.Dial(ctx, c.try.up.Address.URL(c.at.Path, c.try.model, query), &websocket.DialOptions{
 		HTTPClient: &http.Client{
 			Transport:     c.g.transport,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },

@@ -33,17 +33,23 @@ func (g *Gateway) begin(rw http.ResponseWriter, r *http.Request) *call {
 	c.r = r
 	c.tries.interrupt = func(error) {} // nothing was sent yet
 	c.stored = stored.Ledger{Call: &c.Call, Store: g.objects, Holds: &g.batches}
-	c.Begin(r.Context(), g.admission, c.world.Policy, describe.RequestID(r.Header))
-	c.tries.first = &try{}
+	l := &lasting{}
+	c.Early = &l.early
+	c.tries.first = &l.first
 	c.try = c.tries.first
+	c.Begin(r.Context(), g.admission, c.world.Policy, describe.RequestID(r.Header))
 	c.Spans = g.tracer.Begin(r, c.Began)
 	if c.w == nil {
 		c.w = new(relay.Writer)
 	}
+	if c.end == nil {
+		c.end = c.answered
+	}
 	c.w.Reset(rw, c.world.Snapshot.Config().Timeouts.StreamIdle)
 	// Until the body is here. net/http drains it even if nobody reads it.
 	_ = c.w.Control.SetReadDeadline(c.Began.Add(lapTime))
-	c.showOwn()
+	l.id[0] = c.ID
+	c.showOwn(l.id[:])
 	return c
 }
 

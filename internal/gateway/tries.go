@@ -16,7 +16,7 @@ type tries struct {
 	pinned bool           // no others can, because these have the objects to which it refers
 	been   upstreams.Mask // the upstreams where it was since it was last admitted
 	count  int            // in all
-	first  *try           // an object of its own, because the transport may know of it for longer than the call lasts
+	first  *try           // a part of lasting, because the transport may know of it
 	afresh bool           // it was sent once more, because its connection was lost
 
 	said upstreams.Told // by the last answer

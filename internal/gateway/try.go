@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptrace"
+	"net/url"
 	"strconv"
 	"sync/atomic"
 
@@ -31,6 +32,7 @@ type try struct {
 	told   bool              // its outcome was told to the pool
 	span   *tracing.Try
 
+	url      url.URL
 	reused   bool          // the connection is kept from an earlier call
 	bodySent atomic.Bool   // the upstream has got all of it
 	reader   bytes.Reader  // of the body

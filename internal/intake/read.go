@@ -35,7 +35,7 @@ func (c *Claim) readAnnounced(r io.Reader, bytes int64) ([]byte, error) {
 	if _, err := io.ReadFull(r, body); err != nil {
 		return nil, err
 	}
-	return body, atEnd(r)
+	return body, atEnd(r, body)
 }
 
 // room is memory for a body, with Spare behind it.
@@ -47,10 +47,9 @@ func (c *Claim) room(bytes int64) []byte {
 	return c.buffer.bytes[: bytes : bytes+Spare]
 }
 
-// atEnd fails unless r has nothing more.
-func atEnd(r io.Reader) error {
-	var rest [1]byte
-	n, err := io.ReadFull(r, rest[:])
+// atEnd fails unless r has nothing more behind a body, in whose room a byte of that would be.
+func atEnd(r io.Reader, body []byte) error {
+	n, err := io.ReadFull(r, body[len(body):len(body)+1])
 	switch {
 	case n > 0:
 		return ErrTooLarge
@@ -77,7 +76,7 @@ func (c *Claim) readGrowing(ctx context.Context, r io.Reader, most int64) ([]byt
 			return nil, err
 		}
 		if size == most {
-			return body, atEnd(r)
+			return body, atEnd(r, body)
 		}
 		size = min(most, 2*size)
 		if err := c.Grow(ctx, size); err != nil {

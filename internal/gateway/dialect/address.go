@@ -35,14 +35,20 @@ func (p *Provider) Address(baseURL string) (Address, error) {
 // String is the same for the same address.
 func (a *Address) String() string { return fmt.Sprint(a.Base.String(), a.version) }
 
-// URL is the address of a path below /v1. The query is written anew, so that it has one meaning to every
+// URL is the address of a path below /v1, as a text.
+func (a *Address) URL(path, model string, query url.Values) string {
+	at := a.Of(path, model, query)
+	return at.String()
+}
+
+// Of is the address of a path below /v1. The query is written anew, so that it has one meaning to every
 // reader.
-func (a *Address) URL(path, model string, query url.Values) *url.URL {
+func (a *Address) Of(path, model string, query url.Values) url.URL {
 	at := a.Base
 	if a.version == "" {
 		at.Path += path
 		at.RawQuery = query.Encode()
-		return &at
+		return at
 	}
 	values := url.Values{}
 	maps.Copy(values, query)
@@ -57,7 +63,7 @@ func (a *Address) URL(path, model string, query url.Values) *url.URL {
 	}
 	at.Path += path
 	at.RawQuery = values.Encode()
-	return &at
+	return at
 }
 
 // InPath reports whether the model becomes a part of the path of a route.

@@ -82,7 +82,7 @@ func (u *Upstream) Models() []string {
 
 // askModels asks an upstream for its models.
 func (u *Upstream) askModels(ctx context.Context, through http.RoundTripper) ([]string, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, u.Address.URL("/models", "", u.Provider.ListQuery).String(), nil)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, u.Address.URL("/models", "", u.Provider.ListQuery), nil)
 	if err != nil {
 		return nil, err
 	}

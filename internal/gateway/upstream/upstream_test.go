@@ -38,7 +38,7 @@ func TestUpstreamURL(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := list["u"].Address.URL(c.path, "gpt-4o", query).String(); got != c.want {
+		if got := list["u"].Address.URL(c.path, "gpt-4o", query); got != c.want {
 			t.Errorf("%s %s at %s: %s, want %s", c.kind, c.path, c.base, got, c.want)
 		}
 		h := http.Header{}
