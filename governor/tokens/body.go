@@ -119,7 +119,9 @@ func (m *Measurer) weigh(end int) {
 
 // Token takes in the next token.
 func (m *Measurer) Token(t jsonscan.Token) {
-	m.weigh(t.Start) // what parts the tokens
+	if t.End-m.at > sampled { // or more than one long text would be weighed by the same samples
+		m.weigh(t.Start)
+	}
 	switch t.Kind {
 	case jsonscan.Key:
 		m.key(t)
@@ -128,7 +130,6 @@ func (m *Measurer) Token(t jsonscan.Token) {
 	default:
 		m.value(t)
 	}
-	m.weigh(t.End) // unless it is not text
 }
 
 // key finds out what the member's value is.

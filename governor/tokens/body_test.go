@@ -1,6 +1,7 @@
 package tokens
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -152,6 +153,20 @@ func value(t *rapid.T, depth int) string {
 		list = append(list, space+`"`+key.Draw(t, "key")+`"`+space+":"+value(t, depth+1))
 	}
 	return "{" + strings.Join(list, ",") + space + "}"
+}
+
+// Seen to fail with: no weigh in Token.
+func TestMeasure_WeighsShortTextsExactly(t *testing.T) {
+	var body bytes.Buffer
+	body.WriteString(`{"messages":[`)
+	for i := range 100 {
+		fmt.Fprintf(&body, `{"role":"user","content":"%s"},`, strings.Repeat("word ", 10*i)+strings.Repeat("+-*/", 5*i))
+	}
+	body.WriteString(`{}]}`)
+	got := Measure(body.Bytes()).Size[Text]
+	if want := weigh(body.Bytes()); got != want {
+		t.Errorf("%d KB of short texts weigh %d, want %d", body.Len()>>10, got, want)
+	}
 }
 
 // Whatever comes, it is weighed as a second reader weighs it.

@@ -165,6 +165,7 @@ func (m *Measurer) file(is role, p *part, t jsonscan.Token) {
 	}
 	if isBase64(text) {
 		m.files = append(m.files, span{t.Start, t.End})
+		m.weigh(t.Start)
 		m.at = t.End
 		return
 	}
