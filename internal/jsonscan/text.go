@@ -10,7 +10,11 @@ func (s *Scanner) text(kind Kind) Token {
 	b := s.body
 	start := s.at
 	escaped := false
-	for i := start + 1; ; {
+	i := shortEnd(b, start+1)
+	if i < len(b) && b[i] == '"' {
+		return s.ends(kind, i, false)
+	}
+	for {
 		end, passed := plainEnd(b, i)
 		i = end
 		escaped = escaped || passed
@@ -19,9 +23,7 @@ func (s *Scanner) text(kind Kind) Token {
 		}
 		switch c := b[i]; {
 		case c == '"':
-			s.at = i + 1
-			s.state = behindValue
-			return Token{Kind: kind, Escaped: escaped, Start: start, End: s.at}
+			return s.ends(kind, i, escaped)
 		case c == '\\':
 			escaped = true
 			if i+1 < len(b) && isShortEscape[b[i+1]] {
@@ -42,6 +44,23 @@ func (s *Scanner) text(kind Kind) Token {
 			return s.invalid()
 		}
 	}
+}
+
+// ends passes the quote at the end of a string.
+func (s *Scanner) ends(kind Kind, quote int, escaped bool) Token {
+	t := Token{Kind: kind, Escaped: escaped, Start: s.at, End: quote + 1}
+	s.at = t.End
+	s.state = behindValue
+	return t
+}
+
+// shortEnd is the index of the first byte from i on that is not plain, if it is near, or of one before it. Most strings
+// are keys, or as short as these, and end there.
+func shortEnd(b []byte, i int) int {
+	if len(b)-i < block {
+		return i
+	}
+	return i + min(block, bits.TrailingZeros64(marksOf((*[block]byte)(b[i:]))))
 }
 
 // plainEnd is the index of the first byte from i on at which a string may end, or that needs a closer look:
