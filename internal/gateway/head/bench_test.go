@@ -5,6 +5,25 @@ import (
 	"testing"
 )
 
+// question is the chat request of 0.4 KB of internal/bench.
+const question = `{"model":"gpt-4o-mini","temperature":0.7,"max_tokens":100,"stream":false,"user":"u-1","messages":[` +
+	`{"role":"system","content":"You are helpful."},{"role":"user","content":"How long is a piece of string, and does it depend on where I cut it? ` +
+	`Please answer in a few words, because the answer is read aloud, and give no sources. Do not ask me back."}],"mock":{"output_tokens":20}}`
+
+func BenchmarkReadQuestion(b *testing.B) {
+	body := []byte(question)
+	b.ReportAllocs()
+	b.SetBytes(int64(len(body)))
+	var r Reader
+	var h Head
+	for b.Loop() {
+		h = Head{}
+		if err := r.Read(&h, body); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 func BenchmarkReadHead(b *testing.B) {
 	for name, content := range map[string]string{
 		"question":          `"How long is a piece of string?"`,

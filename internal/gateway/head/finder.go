@@ -205,16 +205,16 @@ func (f *finder) describe(top *frame, t jsonscan.Token) {
 }
 
 // isOf notes the type of an object.
-func (f *frame) isOf(kind []byte) {
+func (f *frame) isOf(kind string) {
 	f.typed = true
-	if string(kind) != providers {
+	if kind != providers {
 		f.custom = true
 	} else if !f.key.odd {
 		f.provided = true
 	}
-	if string(kind) == reasoning {
+	if kind == reasoning {
 		f.reasons = true
-	} else if looked[string(kind)] {
+	} else if looked[kind] {
 		f.looks = true
 	}
 }
@@ -231,18 +231,9 @@ func (f *finder) scalar(top *frame, t jsonscan.Token) *Error {
 	return bad(name, "%s must be a text, not %s.", name, text.Brief(string(f.body[t.Start:t.End])))
 }
 
-// longestName bounds the texts that mean something here: a name in which each letter is an escape.
-const longestName = 64 * len(`\u0000`)
-
-// says is what a string says, unless it is longer than any name: then it is returned as it stands. It is
-// valid until the next call.
-func (f *finder) says(t jsonscan.Token) []byte {
-	raw := f.body[t.Start:t.End]
-	if !t.Escaped || len(raw) > longestName {
-		return raw[1 : len(raw)-1]
-	}
-	f.scratch = jsonscan.Unescape(f.scratch[:0], raw)
-	return f.scratch
+// says is what a string says; see [says]. It is valid until the next call.
+func (f *finder) says(t jsonscan.Token) string {
+	return says(f.body[t.Start:t.End], t.Escaped, &f.scratch)
 }
 
 // copied is a copy of what a string says.

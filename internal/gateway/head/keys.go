@@ -1,6 +1,11 @@
 package head
 
-import "slices"
+import (
+	"slices"
+	"unsafe"
+
+	"github.com/llmgov/llmgov/internal/jsonscan"
+)
 
 // oneOf adds a governed key to those that were seen. It refuses a key that is there already, or differs
 // from its name by case.
@@ -23,3 +28,18 @@ func isASCII[T string | []byte](text T) bool {
 	}
 	return true
 }
+
+// longestName bounds the texts that mean something here: a name in which each letter is an escape.
+const longestName = 64 * len(`\u0000`)
+
+// says is what a key or a string says, unless it is longer than any name: then it is returned as it stands.
+func says(raw []byte, escaped bool, scratch *[]byte) string {
+	if !escaped || len(raw) > longestName {
+		return inPlace(raw[1 : len(raw)-1])
+	}
+	*scratch = jsonscan.Unescape((*scratch)[:0], raw)
+	return inPlace(*scratch)
+}
+
+// inPlace is a text as a string that is no copy. The text is not changed while the string lives.
+func inPlace(text []byte) string { return unsafe.String(unsafe.SliceData(text), len(text)) }

@@ -1,9 +1,6 @@
 package head
 
-import (
-	"bytes"
-	"slices"
-)
+import "slices"
 
 // keyword is what a key means wherever it stands.
 type keyword struct {
@@ -50,44 +47,24 @@ var keywords = func() map[string]keyword {
 	return all
 }()
 
-// foldedKeywords are those that readers which ignore case take for others' names.
-var foldedKeywords = func() (names [][]byte) {
+// keywordFolds finds them.
+var keywordFolds = func() (f folds[keyword]) {
 	for name, word := range keywords {
-		if word.ref != none || word.kind < contentKey {
-			names = append(names, []byte(name))
-		}
+		f.add(name, word)
 	}
-	return names
+	return f
 }()
 
 // keywordOf is the meaning of a key, without its quotes and escapes.
-func keywordOf(key []byte) keyword {
-	const longest = 60 // longer than any fold of one
-	if len(key) > longest {
+func keywordOf(key string) keyword {
+	found := keywordFolds.find(key)
+	if found == nil {
 		return noKeyword
 	}
-	if word, ok := keywords[string(key)]; ok {
-		return word
-	}
-	if isLower(key) {
+	word := found.means
+	word.odd = key != found.name
+	if word.odd && word.ref == none && word.kind >= contentKey { // nobody takes it for the name
 		return noKeyword
 	}
-	for _, name := range foldedKeywords {
-		if bytes.EqualFold(name, key) {
-			word := keywords[string(name)]
-			word.odd = true
-			return word
-		}
-	}
-	return noKeyword
-}
-
-// isLower reports whether a key is of ASCII alone, and has no letter in upper case.
-func isLower(key []byte) bool {
-	for _, c := range key {
-		if c >= 0x80 || 'A' <= c && c <= 'Z' {
-			return false
-		}
-	}
-	return true
+	return word
 }

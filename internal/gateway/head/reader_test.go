@@ -3,6 +3,7 @@ package head
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand"
 	"os"
 	"slices"
@@ -130,7 +131,7 @@ func randomBody(r *rand.Rand) []byte {
 }
 
 func randomObject(r *rand.Rand, depth int) string {
-	names := append(slices.Clone(referring), governedKeys...)
+	names := append(slices.Clone(referring), slices.Sorted(maps.Keys(governed))...)
 	names = append(names, "type", "id", "content", "encrypted_content", "metadata", "input", "messages", "skills", "audio", "function", "parameters", "x", "", "include_usage", "analysis_models")
 	var list []string
 	for range r.Intn(5) {

@@ -1,10 +1,6 @@
 package head
 
 import (
-	"maps"
-	"slices"
-	"strings"
-
 	"github.com/tidwall/gjson"
 )
 
@@ -30,8 +26,8 @@ var governed = map[string]func(*Head, gjson.Result) *Error{
 	"audio":                 func(h *Head, v gjson.Result) *Error { h.Audio = v.IsObject(); return nil },
 }
 
-// governedKeys are those keys as a list, which is walked much faster than a map.
-var governedKeys = slices.Collect(maps.Keys(governed))
+// governedKeys finds them.
+var governedKeys folds[func(*Head, gjson.Result) *Error]
 
 // naming are the top-level keys that may contain such names.
 var naming map[string]func(*Head, gjson.Result) *Error
@@ -50,24 +46,17 @@ func init() {
 	}
 	for key, read := range naming {
 		governed[key] = read
-		governedKeys = append(governedKeys, key)
+	}
+	for key, read := range governed {
+		governedKeys.add(key, read)
 	}
 }
 
 // governedKey returns the governed key that a reader ignoring case would take key for, and its
 // reader; or "" and nil.
 func governedKey(key string) (string, func(*Head, gjson.Result) *Error) {
-	if len(key) > 40 { // longer than any fold of a governed key
-		return "", nil
-	}
-	plain := isASCII(key) // other keys may fold to a name of another length
-	for _, name := range governedKeys {
-		if plain && len(name) != len(key) {
-			continue
-		}
-		if strings.EqualFold(name, key) {
-			return name, governed[name]
-		}
+	if found := governedKeys.find(key); found != nil {
+		return found.name, found.means
 	}
 	return "", nil
 }

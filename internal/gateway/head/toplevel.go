@@ -2,7 +2,7 @@ package head
 
 import (
 	"bytes"
-	"unsafe"
+	"strings"
 
 	"github.com/tidwall/gjson"
 
@@ -110,15 +110,9 @@ func (m *topLevel) key(t jsonscan.Token) {
 	}
 }
 
-// says is what a key says. It is valid until the next call.
+// says is what a key says; see [says]. It is valid until the next call.
 func (m *topLevel) says(t jsonscan.Token) string {
-	raw := m.body[t.Start:t.End]
-	text := raw[1 : len(raw)-1]
-	if t.Escaped && len(raw) <= longestName {
-		m.scratch = jsonscan.Unescape(m.scratch[:0], raw)
-		text = m.scratch
-	}
-	return unsafe.String(unsafe.SliceData(text), len(text))
+	return says(m.body[t.Start:t.End], t.Escaped, &m.scratch)
 }
 
 // inside takes in a token within the value of a governed member.
@@ -205,11 +199,34 @@ func (m *topLevel) read(h *Head) *Error {
 	return nil
 }
 
-// value is a member's value, for a reader that wants a string. The body is not changed while the string
-// lives, and readers copy the parts that they keep.
+// value is a member's value as gjson has it, except that a number is not converted. Readers copy the parts that they
+// keep.
 func (m *topLevel) value(of *governedMember) gjson.Result {
-	raw := m.body[of.start:of.end]
-	v := gjson.Parse(unsafe.String(unsafe.SliceData(raw), len(raw)))
-	v.Index = of.start
+	raw := inPlace(m.body[of.start:of.end])
+	v := gjson.Result{Index: of.start, Type: typeOf(raw[0]), Raw: raw}
+	switch {
+	case v.Type != gjson.String:
+	case strings.IndexByte(raw, '\\') < 0:
+		v.Str = raw[1 : len(raw)-1]
+	default:
+		v.Str = gjson.Parse(raw).Str
+	}
 	return v
+}
+
+// typeOf is the type of a value that begins with a byte.
+func typeOf(first byte) gjson.Type {
+	switch first {
+	case '"':
+		return gjson.String
+	case '{', '[':
+		return gjson.JSON
+	case 't':
+		return gjson.True
+	case 'f':
+		return gjson.False
+	case 'n':
+		return gjson.Null
+	}
+	return gjson.Number
 }
