@@ -1,22 +1,25 @@
 package tokens
 
 import (
+	"maps"
 	"sync"
 	"sync/atomic"
 )
 
 // Estimator turns the sizes of prompts into tokens by ratios per model, learned
 // from what upstream reports. It is safe for concurrent use; Estimate takes no
-// lock that Observe holds for long, and allocates nothing for a known model.
+// lock, and allocates nothing for a known model.
 //
 // An Estimator may have a parent, which it asks about models that it has learned
 // nothing of, and which learns along. So what one tenant sends cannot spoil
 // another's estimates, and who is new need not start from nothing.
 type Estimator struct {
 	parent *Estimator
-	mu     sync.RWMutex
-	models map[string]*model
+	// models is read by every call, and replaced as a whole when a model is added.
+	models atomic.Pointer[map[string]*model]
 	other  model // beyond maxModels
+
+	mu sync.Mutex // guards what is learned: it is read without, and written with it
 }
 
 // maxModels bounds what is learned apart: model names come from callers.
@@ -60,7 +63,9 @@ const maxFileRatio = unit * 256
 
 // NewEstimator returns an Estimator that has learned nothing. parent may be nil.
 func NewEstimator(parent *Estimator) *Estimator {
-	return &Estimator{parent: parent, models: make(map[string]*model)}
+	e := &Estimator{parent: parent}
+	e.models.Store(&map[string]*model{})
+	return e
 }
 
 // Estimate is how many tokens a prompt of that size has for a model; at least 1, rounded up.
@@ -127,19 +132,20 @@ func (e *Estimator) observeText(name string, weight, actual int64) {
 		return
 	}
 	sample := share(actual, weight)
-	m := e.known(name)
-	e.mu.Lock()
-	n := min(m.ratios[Text].seen.Load()+1, memory)
-	hidden := max(0, actual-estimate(weight, maxRatio))
-	m.beyond.Store(toward(m.beyond.Load(), hidden, n))
-	e.mu.Unlock()
-	if sample < minRatio || sample > maxRatio {
-		return
-	}
-	if e.parent != nil {
+	believed := minRatio <= sample && sample <= maxRatio
+	if believed && e.parent != nil {
 		e.parent.observeText(name, weight, actual)
 	}
-	e.average(&m.ratios[Text], sample)
+	m := e.known(name)
+	text := &m.ratios[Text]
+	hidden := max(0, actual-estimate(weight, maxRatio))
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	n := min(text.seen.Load()+1, memory)
+	m.beyond.Store(toward(m.beyond.Load(), hidden, n))
+	if believed {
+		text.averageLocked(sample)
+	}
 }
 
 // observeFiles learns from a prompt that is not all text. How long its text is is believed to be
@@ -158,12 +164,14 @@ func (e *Estimator) observeFiles(name string, s Size, actual int64) {
 		return // it may as well be the text that is shorter than it was believed to be
 	}
 	m := e.known(name)
+	e.mu.Lock()
 	for k := range s {
 		if s[k] > 0 {
 			sample := int64(float64(ratios[k]) * float64(left) / float64(max(1, guess)))
-			e.average(&m.ratios[k], min(max(sample, least[k]), maxFileRatio))
+			m.ratios[k].averageLocked(min(max(sample, least[k]), maxFileRatio))
 		}
 	}
+	e.mu.Unlock()
 	if e.parent != nil && left <= estimate(s.Weight(), maxRatio) {
 		e.parent.observeFiles(name, s, left)
 	}
@@ -174,10 +182,8 @@ func share(actual, weight int64) int64 {
 	return int64(float64(actual) * Scale / float64(weight) * unit)
 }
 
-// average takes a sample into a ratio.
-func (e *Estimator) average(r *ratio, sample int64) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+// averageLocked takes a sample into a ratio.
+func (r *ratio) averageLocked(sample int64) {
 	n := min(r.seen.Add(1), memory)
 	r.ppm.Store(toward(r.ppm.Load(), sample, n))
 }
@@ -193,12 +199,11 @@ func toward(old, sample, n int64) int64 {
 }
 
 func (e *Estimator) find(name string) *model {
-	e.mu.RLock()
-	defer e.mu.RUnlock()
-	if m := e.models[name]; m != nil {
+	models := *e.models.Load()
+	if m := models[name]; m != nil {
 		return m
 	}
-	if len(e.models) >= maxModels {
+	if len(models) >= maxModels {
 		return &e.other
 	}
 	return nil
@@ -215,13 +220,12 @@ func (e *Estimator) known(name string) *model {
 func (e *Estimator) learn(name string) *model {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if m := e.models[name]; m != nil {
+	if m := e.find(name); m != nil {
 		return m
 	}
-	if len(e.models) >= maxModels {
-		return &e.other
-	}
+	models := maps.Clone(*e.models.Load())
 	m := &model{}
-	e.models[name] = m
+	models[name] = m
+	e.models.Store(&models)
 	return m
 }

@@ -153,7 +153,7 @@ func TestModelsAreBounded(t *testing.T) {
 	for i := range 5000 {
 		e.Observe(fmt.Sprint(i), text(6400), 100)
 	}
-	if n := len(e.models); n != maxModels {
+	if n := len(*e.models.Load()); n != maxModels {
 		t.Errorf("%d models are kept, want %d", n, maxModels)
 	}
 }
@@ -191,6 +191,16 @@ func TestEstimateDoesNotAllocate(t *testing.T) {
 	e.Observe("m", text(6400), 100)
 	if n := testing.AllocsPerRun(100, func() { e.Estimate("m", text(Weigh(prompt))) }); n != 0 {
 		t.Errorf("an estimate allocates %v times", n)
+	}
+}
+
+// BenchmarkEstimator is a call of a tenant: an estimate, and what the answer reports.
+func BenchmarkEstimator(b *testing.B) {
+	e := NewEstimator(NewEstimator(nil))
+	size := Size{Text: 100 * Scale}
+	b.ReportAllocs()
+	for b.Loop() {
+		e.Observe("gpt-4o-mini", size, e.Estimate("gpt-4o-mini", size))
 	}
 }
 
