@@ -76,6 +76,29 @@ func BenchmarkBody100(b *testing.B) {
 	}
 }
 
+// shortAnswer is a plain answer of 0.7 KB to a chat request.
+const shortAnswer = `{"id":"chatcmpl-1","object":"chat.completion","created":1730000000,"model":"gpt-4o-mini","choices":[{"index":0,"message":` +
+	`{"role":"assistant","content":"It is as long as you make it, and where you cut it decides how long the two parts are.","refusal":null,"annotations":[]},` +
+	`"logprobs":null,"finish_reason":"stop"}],"usage":{"prompt_tokens":62,"completion_tokens":20,"total_tokens":82,` +
+	`"prompt_tokens_details":{"cached_tokens":0,"audio_tokens":0},"completion_tokens_details":{"reasoning_tokens":0,"audio_tokens":0,` +
+	`"accepted_prediction_tokens":0,"rejected_prediction_tokens":0}},"service_tier":"default","system_fingerprint":"fp_1"}`
+
+// BenchmarkWholeShort is a short answer whose end comes by itself, as that of a server does.
+func BenchmarkWholeShort(b *testing.B) {
+	p := make([]byte, 32<<10)
+	text := []byte(shortAnswer)
+	in := bytes.NewReader(nil)
+	upstream := io.NopCloser(in)
+	var w Whole
+	b.ReportAllocs()
+	for b.Loop() {
+		in.Reset(text)
+		w.Reset(upstream, WholeOptions{})
+		for _, err := w.Read(p); err == nil; _, err = w.Read(p) {
+		}
+	}
+}
+
 func BenchmarkWhole(b *testing.B) {
 	tail := `],"model":"m","usage":{"prompt_tokens":8,"total_tokens":8}}`
 	for name, doc := range map[string]string{

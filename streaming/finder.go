@@ -49,8 +49,8 @@ func (f *finder) feed(p []byte) {
 			i += f.text(p[i:])
 			continue
 		}
-		if f.depth > f.level && f.state == wantColon { // deeper down only brackets and strings matter
-			i += nextNested(p[i:])
+		if f.depth > f.level && f.state == wantColon {
+			i = f.deeper(p, i)
 			if i == len(p) {
 				break
 			}
@@ -58,6 +58,11 @@ func (f *finder) feed(p []byte) {
 		switch c := p[i]; c {
 		case '"':
 			f.startText()
+			if end := skipString(p, i); end > 0 {
+				f.note(p[i+1 : end-1])
+				f.endText()
+				i = end - 1
+			}
 		case '{', '[':
 			if f.open(c) {
 				from = i
@@ -83,6 +88,34 @@ func (f *finder) feed(p []byte) {
 	}
 	if f.capture {
 		f.keep(p[from:])
+	}
+}
+
+// deeper passes what stands deeper down, where only brackets and strings matter. It returns the index of the bracket
+// that ends it, or of a string that goes on in the next piece, or the length of p.
+func (f *finder) deeper(p []byte, i int) int {
+	for {
+		i += nextNested(p[i:])
+		if i == len(p) {
+			return i
+		}
+		switch p[i] {
+		case '"':
+			end := skipString(p, i)
+			if end < 0 {
+				return i
+			}
+			i = end
+			continue
+		case '{', '[':
+			f.depth++
+		default:
+			if f.depth-1 == f.level {
+				return i
+			}
+			f.depth--
+		}
+		i++
 	}
 }
 

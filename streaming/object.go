@@ -48,8 +48,33 @@ func (o *object) in() int64  { return first(readTokens(o.prompt), readTokens(o.i
 func (o *object) out() int64 { return first(readTokens(o.completion), readTokens(o.output)) }
 
 // cached is the part of the prompt that came from a cache, or -1.
-func (o *object) cached() int64 {
-	return max(detail(o.inputDetails, "cached_tokens"), readTokens(o.cachedTokens), readTokens(o.cacheHit))
+func (o *object) cached(in *details) int64 {
+	return max(in.cached, readTokens(o.cachedTokens), readTokens(o.cacheHit))
+}
+
+// details are the parts of a count, each -1 if it is not told.
+type details struct{ cached, audio, audioCached, reasoning int64 }
+
+// readDetails reads the object beside a count that tells them.
+func readDetails(data []byte) details {
+	d := details{-1, -1, -1, -1}
+	if len(data) == 0 { // as in most chunks of a stream
+		return d
+	}
+	c := open(data, '{')
+	for c.next() {
+		switch string(c.key) {
+		case "cached_tokens":
+			d.cached = readTokens(c.value)
+		case "audio_tokens":
+			d.audio = readTokens(c.value)
+		case "cached_tokens_details":
+			d.audioCached = detail(c.value, "audio_tokens")
+		case "reasoning_tokens":
+			d.reasoning = readTokens(c.value)
+		}
+	}
+	return d
 }
 
 func detail(object []byte, name string) int64 { return readTokens(member(object, name)) }

@@ -57,16 +57,18 @@ func (c *counts) add(o *object) bool {
 		take(&c.input, in)
 		take(&c.cacheRead, cacheRead)
 		take(&c.cacheWrite, cacheWrite)
-		take(&c.cached, o.cached())
-		take(&c.audioIn, detail(o.inputDetails, "audio_tokens"))
-		take(&c.audioCached, detail(member(o.inputDetails, "cached_tokens_details"), "audio_tokens"))
+		d := readDetails(o.inputDetails)
+		take(&c.cached, o.cached(&d))
+		take(&c.audioIn, d.audio)
+		take(&c.audioCached, d.audioCached)
 	}
+	d := readDetails(o.outputDetails)
 	if out > 0 {
 		c.output = out
-		take(&c.reasoning, detail(o.outputDetails, "reasoning_tokens"))
-		take(&c.audioOut, detail(o.outputDetails, "audio_tokens"))
-	} else if reasoning := detail(o.outputDetails, "reasoning_tokens"); reasoning > 0 {
-		c.reasoning = reasoning // an answer may be nothing but reasoning so far, told beside it
+		take(&c.reasoning, d.reasoning)
+		take(&c.audioOut, d.audio)
+	} else if d.reasoning > 0 {
+		c.reasoning = d.reasoning // an answer may be nothing but reasoning so far, told beside it
 	}
 	if o.iterations != nil {
 		c.compactedIn, c.compactedOut = compacted(o.iterations)

@@ -33,11 +33,20 @@ func NewWhole(upstream io.ReadCloser, opt WholeOptions) *Whole {
 
 // Reset begins with another answer. Nobody may read the one before any more.
 func (w *Whole) Reset(upstream io.ReadCloser, opt WholeOptions) {
-	*w = Whole{upstream: upstream, end: opt.End}
-	w.find.limit = opt.Limit
-	if w.find.limit <= 0 {
-		w.find.limit = maxUsage
+	find := finder{limit: opt.Limit, found: again(w.find.found), kept: again(w.find.kept)}
+	if find.limit <= 0 {
+		find.limit = maxUsage
 	}
+	*w = Whole{upstream: upstream, end: opt.End, find: find}
+}
+
+// again is the memory of a usage object for the next one, unless that is much more than most need.
+func again(object []byte) []byte {
+	const most = 1 << 10
+	if cap(object) > most {
+		return nil
+	}
+	return object[:0]
 }
 
 // Read passes upstream's bytes and its error on.

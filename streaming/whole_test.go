@@ -169,3 +169,27 @@ func TestNextNestedSkipsNothingThatCounts(t *testing.T) {
 		}
 	}
 }
+
+// Seen to fail with: again returning its argument.
+func TestWhole_ResetForgetsUsage(t *testing.T) {
+	var w Whole
+	reported := func(doc string) bool {
+		var res Result
+		w.Reset(io.NopCloser(strings.NewReader(doc)), WholeOptions{End: func(r Result) { res = r }})
+		if _, err := io.ReadAll(&w); err != nil {
+			t.Fatal(err)
+		}
+		return res.Reported
+	}
+	if !reported(`{"usage":{"prompt_tokens":1}}`) || !reported(`{"usage":{"prompt_tokens":2}}`) {
+		t.Error("usage is not reported")
+	}
+	if reported(`{"choices":[]}`) {
+		t.Error("usage of the answer before is reported")
+	}
+	reported(`{"usage":{"prompt_tokens":1,"pad":"` + strings.Repeat("x", 5000) + `"}}`)
+	w.Reset(nil, WholeOptions{})
+	if n := cap(w.find.found); n > 1<<10 {
+		t.Errorf("%d bytes are kept for the next usage", n)
+	}
+}
