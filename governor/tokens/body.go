@@ -245,24 +245,6 @@ func isLower(text []byte) bool {
 	return true
 }
 
-// isBase64 reports whether a text is one value in base64: not words, which have gaps. Some
-// encoders escape slashes.
-func isBase64(text []byte) bool {
-	for i, b := range text {
-		if !base64Digit[b] && (b != '\\' || i+1 == len(text) || text[i+1] != '/') {
-			return false
-		}
-	}
-	return len(text) > 0
-}
-
-var base64Digit = func() (is [256]bool) {
-	for b := range is {
-		is[b] = 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z' || '0' <= b && b <= '9' || b == '+' || b == '/' || b == '='
-	}
-	return is
-}()
-
 // dataOf is the content of an address that begins as data:image/png;base64, does. All else that may
 // be an address is one: it is for the provider to know what it makes of it.
 func dataOf(address []byte) []byte {

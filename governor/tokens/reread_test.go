@@ -341,3 +341,14 @@ func inside(raw []byte) []byte {
 	}
 	return raw[1 : len(raw)-1]
 }
+
+// isBase64 is jsonscan.IsBase64, byte by byte.
+func isBase64(text []byte) bool {
+	for i, b := range text {
+		isDigit := 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z' || '0' <= b && b <= '9' || b == '+' || b == '/' || b == '='
+		if !isDigit && (b != '\\' || i+1 == len(text) || text[i+1] != '/') {
+			return false
+		}
+	}
+	return len(text) > 0
+}

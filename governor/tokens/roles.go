@@ -163,7 +163,7 @@ func (m *Measurer) file(is role, p *part, t jsonscan.Token) {
 	if is != roleData {
 		text = dataOf(text)
 	}
-	if isBase64(text) {
+	if jsonscan.IsBase64(text) {
 		m.files = append(m.files, span{t.Start, t.End})
 		m.weigh(t.Start)
 		m.at = t.End

@@ -23,6 +23,9 @@
 // 2.5 times as much in a second. Of text with escapes it reads 6 times as much, because it does not branch where they are.
 // All tests read each document by both, and compare the tokens.
 //
+// Pictures and sound are strings in base64, as far as no byte of them is anything else, which [IsBase64] finds out at the
+// same speed.
+//
 // # Why not a library
 //
 // gjson validates a document and reads it again for each question, and unescapes every string that it

@@ -14,3 +14,9 @@ var hasVectors = cpu.X86.HasAVX2
 //
 //go:noescape
 func plainBlocks(text []byte) (end int, escaped bool)
+
+// base64Blocks is the index of the first block of vectorBlock bytes that is not all of base64, or of what is left at the
+// end.
+//
+//go:noescape
+func base64Blocks(text []byte) (end int)

@@ -136,3 +136,62 @@ done:
 	SETNE escaped+32(FP)
 	MOVQ  AX, end+24(FP)
 	RET
+
+// A byte of base64 is in a class of its high four bits and of its low four bits:
+//
+//	0x01  +, /              high 2, low 11, 15
+//	0x02  0 to 9, =         high 3, low 0 to 9, 13
+//	0x04  A to O, a to o    high 4, 6, low 1 to 15
+//	0x08  P to Z, \         high 5, low 0 to 10, 12
+//	0x10  p to z            high 7, low 0 to 10
+DATA base64low<>+0(SB)/8, $0x1e1e1e1e1e1e1e1a
+DATA base64low<>+8(SB)/8, $0x0504060c051c1e1e
+GLOBL base64low<>(SB), RODATA|NOPTR, $16
+
+DATA base64high<>+0(SB)/8, $0x1004080402010000
+DATA base64high<>+8(SB)/8, $0x0000000000000000
+GLOBL base64high<>(SB), RODATA|NOPTR, $16
+
+// func base64Blocks(text []byte) (end int)
+TEXT ·base64Blocks(SB), NOSPLIT, $0-32
+	MOVQ text_base+0(FP), SI
+	MOVQ text_len+8(FP), CX
+	VBROADCASTI128 base64low<>(SB), Y10
+	VBROADCASTI128 base64high<>(SB), Y11
+	VPBROADCASTQ nibbles<>(SB), Y12
+	VPXOR Y15, Y15, Y15
+	XORL AX, AX // AX is the index of the block
+	JMP  next
+
+block:
+	// Y0 and Y1 are the classes of 64 bytes, and R8 is not 0 if one of them has none.
+	VMOVDQU   (SI)(AX*1), Y0
+	VMOVDQU   32(SI)(AX*1), Y1
+	VPSRLW    $4, Y0, Y2
+	VPSRLW    $4, Y1, Y3
+	VPAND     Y12, Y0, Y0
+	VPAND     Y12, Y1, Y1
+	VPAND     Y12, Y2, Y2
+	VPAND     Y12, Y3, Y3
+	VPSHUFB   Y0, Y10, Y0
+	VPSHUFB   Y1, Y10, Y1
+	VPSHUFB   Y2, Y11, Y2
+	VPSHUFB   Y3, Y11, Y3
+	VPAND     Y2, Y0, Y0
+	VPAND     Y3, Y1, Y1
+	VPMINUB   Y1, Y0, Y0
+	VPCMPEQB  Y15, Y0, Y0
+	VPMOVMSKB Y0, R8
+	TESTL     R8, R8
+	JNZ       done
+	ADDQ      $64, AX
+
+next:
+	LEAQ 64(AX), BX
+	CMPQ BX, CX
+	JLS  block
+
+done:
+	VZEROUPPER
+	MOVQ AX, end+24(FP)
+	RET

@@ -8,3 +8,7 @@ var hasVectors = false
 func plainBlocks([]byte) (end int, escaped bool) {
 	panic("llmgov: BUG: no plainBlocks for this processor")
 }
+
+func base64Blocks([]byte) (end int) {
+	panic("llmgov: BUG: no base64Blocks for this processor")
+}
