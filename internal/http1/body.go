@@ -86,7 +86,7 @@ func (x *exchange) allSent() bool {
 	if x.wrote == nil {
 		return x.sendErr == nil
 	}
-	_ = x.conn.SetWriteDeadline(time.Now().Add(mostLate))
+	late := time.AfterFunc(mostLate, x.conn.hangUp)
 	<-x.wrote
-	return x.sendErr == nil && x.conn.SetWriteDeadline(time.Time{}) == nil
+	return late.Stop() && x.sendErr == nil && x.conn.SetWriteDeadline(time.Time{}) == nil
 }

@@ -7,6 +7,8 @@
 //
 //   - a short request is written, and its answer read, by who sends it; a long one is written by a goroutine that ends
 //     with it;
+//   - a server that takes no more of a long request has as much time as for its answer (ResponseHeaderTimeout), also where net/http's
+//     Transport sends it;
 //   - the end of the request's context closes the connection, which ends whatever waits for it;
 //   - an answer, and by Wait more of its body, is waited for without a buffer: one is borrowed when bytes have come (but
 //     not on Windows);

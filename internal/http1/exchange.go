@@ -34,14 +34,14 @@ type exchange struct {
 }
 
 // mostInline bounds the bodies that are sent before the answer is read. Others are sent by a goroutine of their own, since the
-// server may answer, and read no further, before it has all. So few bytes fit into the buffers of sockets.
+// server may answer, and read no further, before it has all.
 const mostInline = 32 << 10
 
 // do sends the request, and returns its answer as soon as its head is there.
 func (x *exchange) do(r *http.Request) (*http.Response, error) {
 	x.unwatch = cancel.AfterFunc(x.ctx, x.conn.hangUp)
 	if sendsInline(r) {
-		x.send(r)
+		x.send(r, 0) // so few bytes fit into the buffers of sockets
 		if x.sendErr != nil && x.sent == 0 {
 			return nil, x.fail(x.sendErr)
 		}
@@ -73,9 +73,10 @@ func sendsInline(r *http.Request) bool {
 	return r.ContentLength > 0 && r.ContentLength <= mostInline
 }
 
-// send writes the request with its body, and closes that.
-func (x *exchange) send(r *http.Request) {
+// send writes the request with its body, and closes that. The server may take nothing for as long as patience lasts; 0 is any time.
+func (x *exchange) send(r *http.Request, patience time.Duration) {
 	s := newSender(x.conn.Conn)
+	s.patience = patience
 	err := s.request(r)
 	if err == nil {
 		err = s.flushFrom(1)
@@ -89,7 +90,7 @@ func (x *exchange) send(r *http.Request) {
 }
 
 func (x *exchange) sendBeside(r *http.Request) {
-	x.send(r)
+	x.send(r, x.of.ResponseHeaderTimeout)
 	close(x.wrote)
 	x.mu.Lock()
 	defer x.mu.Unlock()

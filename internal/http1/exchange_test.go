@@ -17,14 +17,13 @@ import (
 	"time"
 )
 
-// The head of an answer has its time from when the request has left, whether or not that has a long body. The body of the
-// answer has all time.
+// The head of an answer has its time from when the request has left, whether or not that has a long body, which may take long to leave
+// if it goes on. The body of the answer has all time.
 func TestResponseHeaderTimeout(t *testing.T) {
 	for _, size := range []int{1, 100_000} {
 		synctest.Test(t, func(t *testing.T) {
 			h := serve(t, func(conn net.Conn, n int64) {
-				time.Sleep(time.Hour) // nothing is read
-				from := bufio.NewReader(conn)
+				from := bufio.NewReader(readSlowly(conn))
 				_ = readRequest(from)
 				if n == 2 {
 					time.Sleep(time.Minute - 1)
@@ -39,7 +38,7 @@ func TestResponseHeaderTimeout(t *testing.T) {
 			began := time.Now()
 			_, err := tr.RoundTrip(post(t.Context(), size))
 			var timeout net.Error
-			if took := time.Since(began); !errors.As(err, &timeout) || !timeout.Timeout() || took != time.Hour+time.Minute {
+			if took := time.Since(began); !errors.As(err, &timeout) || !timeout.Timeout() || took != slowly+time.Minute {
 				t.Errorf("%v after %v", err, took)
 			}
 			if got := call(t, tr, post(t.Context(), size)); got != "ok" {
@@ -47,6 +46,36 @@ func TestResponseHeaderTimeout(t *testing.T) {
 			}
 		})
 	}
+}
+
+// slowly is how long readSlowly takes.
+const slowly = 50 * 40 * time.Second
+
+// readSlowly reads the first bytes, each after a while, and returns all.
+func readSlowly(conn net.Conn) io.Reader {
+	begin := make([]byte, 50)
+	for i := range begin {
+		time.Sleep(slowly / 50)
+		_, _ = conn.Read(begin[i : i+1])
+	}
+	return io.MultiReader(strings.NewReader(string(begin)), conn)
+}
+
+// A long request of which nothing is read ends with the time of its answer. What was read of it before does not count.
+func TestUnreadInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := serve(t, func(conn net.Conn, _ int64) {
+			_ = readSlowly(conn)
+			time.Sleep(time.Hour)
+		})
+		h.settings.ResponseHeaderTimeout = time.Minute
+		began := time.Now()
+		_, err := h.transport(t).RoundTrip(post(t.Context(), 100_000))
+		took := time.Since(began) - slowly
+		if !errors.Is(err, os.ErrDeadlineExceeded) || took < time.Minute || took > time.Minute*5/4+mostLate {
+			t.Errorf("%v, %v after the last byte", err, took)
+		}
+	})
 }
 
 // The end of the context ends the exchange wherever it is, closes the connection, and is the error.

@@ -1,10 +1,13 @@
 package http1
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"sync"
+	"time"
 )
 
 // Body is a request's body in memory, which can write itself.
@@ -16,10 +19,11 @@ type Body interface {
 // sender writes one request to a connection. It gathers small pieces, and lets a [Body] write itself along with the
 // head before it: in one system call, and without a copy.
 type sender struct {
-	to     net.Conn
-	buf    []byte // bytes that have not left
-	sent   int64
-	broken error // of writing to the connection
+	to       net.Conn
+	patience time.Duration // for as long as nothing leaves; 0 has no end
+	buf      []byte        // bytes that have not left
+	sent     int64
+	broken   error // of writing to the connection
 }
 
 // senderBuffer holds a head, and a short body behind it.
@@ -119,9 +123,37 @@ func (g gathered) Write(p []byte) (int, error) {
 func (s *sender) write(p []byte) (int64, error) {
 	if len(p) <= cap(s.buf)-len(s.buf) {
 		s.buf = append(s.buf, p...)
+		p = nil
+	}
+	switch {
+	case s.patience > 0:
+		return s.writePatiently(net.Buffers{s.buf, p})
+	case p == nil:
 		n, err := s.to.Write(s.buf)
 		return int64(n), err
 	}
 	parts := net.Buffers{s.buf, p}
 	return parts.WriteTo(s.to)
+}
+
+// looks is how often writePatiently looks in the time of its patience whether anything has left.
+const looks = 4
+
+// writePatiently writes for as long as something leaves. A server that reads slowly takes all of its time, and one that has
+// stopped no more than the patience and one look.
+func (s *sender) writePatiently(parts net.Buffers) (int64, error) {
+	sent := int64(0)
+	idle := 0
+	for {
+		_ = s.to.SetWriteDeadline(time.Now().Add(s.patience / looks))
+		n, err := parts.WriteTo(s.to)
+		sent += n
+		idle++
+		if n > 0 {
+			idle = 0
+		}
+		if !errors.Is(err, os.ErrDeadlineExceeded) || idle == looks {
+			return sent, err
+		}
+	}
 }

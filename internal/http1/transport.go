@@ -49,7 +49,7 @@ func (t *Transport) CloseIdleConnections() {
 // calls GotConn, WroteHeaders and WroteRequest.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !t.carries(r) {
-		return t.Transport.RoundTrip(r)
+		return t.byOther(r)
 	}
 	if t.DisableKeepAlives && !r.Close {
 		r = r.WithContext(r.Context()) // a copy

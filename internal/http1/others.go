@@ -1,0 +1,83 @@
+package http1
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/llmgov/llmgov/internal/cancel"
+)
+
+// byOther sends a request by net/http's Transport, whose ResponseHeaderTimeout begins when all of the request has left. Until then
+// each piece of a long body has as much time.
+func (t *Transport) byOther(r *http.Request) (*http.Response, error) {
+	if t.ResponseHeaderTimeout <= 0 || sendsInline(r) {
+		return t.Transport.RoundTrip(r)
+	}
+	ctx := cancel.WithCause(r.Context()) // ends with that one, because the body of the answer needs it
+	w := &watch{patience: t.ResponseHeaderTimeout}
+	w.timer = time.AfterFunc(math.MaxInt64, func() { ctx.Cancel(errUnread) })
+	open := r.GetBody
+	r = r.WithContext(ctx) // a copy
+	r.Body = watchedBody{r.Body, w}
+	if open != nil {
+		r.GetBody = func() (io.ReadCloser, error) {
+			body, err := open()
+			return watchedBody{body, w}, err
+		}
+	}
+	resp, err := t.Transport.RoundTrip(r)
+	w.end()
+	if err == nil {
+		return resp, nil
+	}
+	if context.Cause(ctx) == errUnread {
+		err = errUnread // of HTTP/2 the error says only that the context has ended
+	}
+	ctx.Cancel(nil)
+	return nil, err
+}
+
+var errUnread = fmt.Errorf("http1: the server reads no further: %w", os.ErrDeadlineExceeded)
+
+// watch bounds how long each piece of a request may take to leave.
+type watch struct {
+	patience time.Duration
+	timer    *time.Timer // ends the request
+	over     atomic.Bool // the request is answered, or has failed
+}
+
+// begin gives the next piece its time.
+func (w *watch) begin() {
+	w.timer.Reset(w.patience)
+	if w.over.Load() {
+		w.timer.Stop()
+	}
+}
+
+func (w *watch) end() {
+	w.over.Store(true)
+	w.timer.Stop()
+}
+
+// watchedBody is the body of a request that is watched. A transport comes for the next piece when the last one has left.
+type watchedBody struct {
+	io.ReadCloser
+	of *watch
+}
+
+// Read implements io.Reader.
+func (b watchedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err == nil {
+		b.of.begin()
+	} else {
+		b.of.timer.Stop() // all of it has left
+	}
+	return n, err
+}
