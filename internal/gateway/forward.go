@@ -107,7 +107,8 @@ func (c *call) outgoing() *http.Request {
 	if !c.route.ToObjects() {
 		out.GetBody = func() (io.ReadCloser, error) { return c.readAgain(t), nil }
 	}
-	return out.WithContext(t.traced(c.tries.ctx))
+	t.witness = witness{Context: c.tries.ctx, try: t}
+	return out.WithContext(&t.witness)
 }
 
 // mostCloned bounds the bodies of which a copy is made so that they leave along with their headers: both fit into one

@@ -19,8 +19,8 @@ import (
 
 // What the gateway itself allocates for a call, without net/http.
 var (
-	mostOfShortCall   = spent{bytes: 2_250, objects: 27}
-	mostOfShortStream = spent{bytes: 3_500, objects: 37}
+	mostOfShortCall   = spent{bytes: 2_250, objects: 21}
+	mostOfShortStream = spent{bytes: 3_500, objects: 31}
 	mostOfRefused     = spent{bytes: 1_500, objects: 10}
 )
 

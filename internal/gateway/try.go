@@ -9,6 +9,7 @@ import (
 	"net/http/httptrace"
 	"net/url"
 	"strconv"
+	"sync"
 	"sync/atomic"
 
 	"github.com/llmgov/llmgov/internal/admission"
@@ -17,6 +18,7 @@ import (
 	"github.com/llmgov/llmgov/internal/form"
 	"github.com/llmgov/llmgov/internal/gateway/stored"
 	"github.com/llmgov/llmgov/internal/gateway/upstream"
+	"github.com/llmgov/llmgov/internal/http1"
 	"github.com/llmgov/llmgov/internal/tracing"
 	"github.com/llmgov/llmgov/internal/upstreams"
 )
@@ -33,6 +35,7 @@ type try struct {
 	span   *tracing.Try
 
 	url      url.URL
+	witness  witness
 	reused   bool          // the connection is kept from an earlier call
 	bodySent atomic.Bool   // the upstream has got all of it
 	reader   bytes.Reader  // of the body
@@ -50,21 +53,35 @@ func (t *try) leave() {
 	}
 }
 
-// traced is a context by which transports note how far a try has got. It keeps the room that the other one has for a function.
-type traced struct {
+// witness is a context by which transports note how far a try has got: an [http1.Witness], and for others one with a trace. It
+// keeps the room that the context of all tries has for a function.
+type witness struct {
 	*cancel.Context
-	values context.Context // the same, with the trace
+	try    *try
+	once   sync.Once
+	traced context.Context // the same for whoever asks for values
 }
 
-// Value implements context.Context.
-func (t traced) Value(key any) any { return t.values.Value(key) }
+var _ http1.Witness = (*witness)(nil)
 
-func (t *try) traced(ctx *cancel.Context) traced {
-	return traced{ctx, httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GotConn:      func(info httptrace.GotConnInfo) { t.reused = info.Reused },
-		WroteHeaders: func() { t.Sent.Store(true) },
-		WroteRequest: func(info httptrace.WroteRequestInfo) { t.bodySent.Store(info.Err == nil) },
-	})}
+// Value implements context.Context.
+func (w *witness) Value(key any) any {
+	w.once.Do(func() {
+		trace := &httptrace.ClientTrace{GotConn: w.GotConn, WroteHeaders: w.WroteHeaders, WroteRequest: w.WroteRequest}
+		w.traced = httptrace.WithClientTrace(w.Context, trace)
+	})
+	return w.traced.Value(key)
+}
+
+// GotConn implements http1.Witness.
+func (w *witness) GotConn(info httptrace.GotConnInfo) { w.try.reused = info.Reused }
+
+// WroteHeaders implements http1.Witness.
+func (w *witness) WroteHeaders() { w.try.Sent.Store(true) }
+
+// WroteRequest implements http1.Witness.
+func (w *witness) WroteRequest(info httptrace.WroteRequestInfo) {
+	w.try.bodySent.Store(info.Err == nil)
 }
 
 var (

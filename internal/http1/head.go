@@ -90,10 +90,8 @@ func consistsOf(name, others string) bool {
 
 // body writes the body of a request whose head was gathered, and closes it.
 func (s *sender) body(r *http.Request, body Body) error {
-	trace := httptrace.ContextClientTrace(r.Context())
-	if trace != nil && trace.WroteHeaders != nil {
-		trace.WroteHeaders()
-	}
+	witness := witnessOf(r.Context())
+	witness.WroteHeaders()
 	n, err := body.WriteRest(gathered{s}, r.ContentLength)
 	closed := r.Body.Close()
 	if err == nil {
@@ -102,8 +100,6 @@ func (s *sender) body(r *http.Request, body Body) error {
 	if err == nil && n != r.ContentLength {
 		err = fmt.Errorf("http1: the body of a request has %d bytes, not %d", n, r.ContentLength)
 	}
-	if trace != nil && trace.WroteRequest != nil {
-		trace.WroteRequest(httptrace.WroteRequestInfo{Err: err})
-	}
+	witness.WroteRequest(httptrace.WroteRequestInfo{Err: err})
 	return err
 }

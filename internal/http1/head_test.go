@@ -111,32 +111,50 @@ func FuzzHeads(f *testing.F) {
 	})
 }
 
-// A trace hears of a plain request what it hears of others.
+// A trace hears of a plain request what it hears of others, and a witness what a trace hears.
 func TestPlainRequestsAreTraced(t *testing.T) {
 	h := serve(t, answering(ok))
-	var heard []string
-	trace := &httptrace.ClientTrace{
-		WroteHeaders: func() { heard = append(heard, "headers") },
-		WroteRequest: func(info httptrace.WroteRequestInfo) {
-			if info.Err != nil {
-				heard = append(heard, info.Err.Error())
-			}
-			heard = append(heard, "request")
-		},
-	}
-	r := ordinary()
-	if !isPlain(r) {
+	if !isPlain(ordinary()) {
 		t.Fatal("not plain")
 	}
-	tr := h.transport(t)
-	_ = call(t, tr, r.WithContext(httptrace.WithClientTrace(t.Context(), trace)))
-	short := ordinary()
-	short.ContentLength = 4
-	if _, err := tr.RoundTrip(short.WithContext(httptrace.WithClientTrace(t.Context(), trace))); err == nil {
-		t.Error("a body that is too short was sent")
+	for _, name := range []string{"trace", "witness"} {
+		tr := h.transport(t)
+		w := &hearing{Context: t.Context()}
+		ctx := context.Context(w)
+		if name == "trace" {
+			ctx = httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotConn: w.GotConn, WroteHeaders: w.WroteHeaders, WroteRequest: w.WroteRequest})
+		}
+		_ = call(t, tr, ordinary().WithContext(ctx))
+		short := ordinary().WithContext(ctx)
+		short.ContentLength = 4
+		if _, err := tr.RoundTrip(short); err == nil {
+			t.Error("a body that is too short was sent")
+		}
+		want := []string{"new", "headers", "request", "kept", "headers", "http1: the body of a request has 3 bytes, not 4", "request"}
+		if diff := cmp.Diff(want, w.heard); diff != "" {
+			t.Errorf("the %s: %s", name, diff)
+		}
 	}
-	want := []string{"headers", "request", "headers", "http1: the body of a request has 3 bytes, not 4", "request"}
-	if diff := cmp.Diff(want, heard); diff != "" {
-		t.Error(diff)
+}
+
+// hearing is a Witness.
+type hearing struct {
+	context.Context
+	heard []string
+}
+
+// GotConn implements Witness.
+func (h *hearing) GotConn(info httptrace.GotConnInfo) {
+	h.heard = append(h.heard, map[bool]string{false: "new", true: "kept"}[info.Reused])
+}
+
+// WroteHeaders implements Witness.
+func (h *hearing) WroteHeaders() { h.heard = append(h.heard, "headers") }
+
+// WroteRequest implements Witness.
+func (h *hearing) WroteRequest(info httptrace.WroteRequestInfo) {
+	if info.Err != nil {
+		h.heard = append(h.heard, info.Err.Error())
 	}
+	h.heard = append(h.heard, "request")
 }

@@ -45,8 +45,8 @@ func (t *Transport) CloseIdleConnections() {
 }
 
 // RoundTrip implements http.RoundTripper. Reading the request's body must not block: it has to be in memory. The answer does
-// not say to which request it is, so that the stream of an answer keeps nothing of that in memory. Of a trace in the request's context it
-// calls GotConn, WroteHeaders and WroteRequest.
+// not say to which request it is, so that the stream of an answer keeps nothing of that in memory. It tells a [Witness] of its request, or
+// a trace in the request's context.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !t.carries(r) {
 		return t.byOther(r)
@@ -118,10 +118,7 @@ func (t *Transport) connect(r *http.Request) (*conn, error) {
 		}
 		c = newConn(made, r.URL.Host)
 	}
-	trace := httptrace.ContextClientTrace(ctx)
-	if trace != nil && trace.GotConn != nil {
-		trace.GotConn(httptrace.GotConnInfo{Conn: c.Conn, Reused: c.reused, WasIdle: c.reused})
-	}
+	witnessOf(ctx).GotConn(httptrace.GotConnInfo{Conn: c.Conn, Reused: c.reused, WasIdle: c.reused})
 	return c, nil
 }
 

@@ -1,0 +1,54 @@
+package http1
+
+import (
+	"context"
+	"net/http/httptrace"
+)
+
+// Witness is a context that hears of its request what an httptrace.ClientTrace in it would. Such a trace takes functions and
+// a context of its own for each request.
+type Witness interface {
+	context.Context
+	GotConn(httptrace.GotConnInfo)
+	WroteHeaders()
+	WroteRequest(httptrace.WroteRequestInfo)
+}
+
+// witnessOf returns whoever wants to hear of a request with this context.
+func witnessOf(ctx context.Context) Witness {
+	if w, is := ctx.(Witness); is {
+		return w
+	}
+	trace := httptrace.ContextClientTrace(ctx)
+	if trace == nil {
+		trace = &httptrace.ClientTrace{}
+	}
+	return &traced{ctx, trace}
+}
+
+// traced is a context with a trace.
+type traced struct {
+	context.Context
+	trace *httptrace.ClientTrace
+}
+
+// GotConn implements Witness.
+func (t *traced) GotConn(info httptrace.GotConnInfo) {
+	if t.trace.GotConn != nil {
+		t.trace.GotConn(info)
+	}
+}
+
+// WroteHeaders implements Witness.
+func (t *traced) WroteHeaders() {
+	if t.trace.WroteHeaders != nil {
+		t.trace.WroteHeaders()
+	}
+}
+
+// WroteRequest implements Witness.
+func (t *traced) WroteRequest(info httptrace.WroteRequestInfo) {
+	if t.trace.WroteRequest != nil {
+		t.trace.WroteRequest(info)
+	}
+}
