@@ -39,7 +39,7 @@ type Book struct {
 	cfg     Config
 	index   map[key]int32
 	nodes   []node // [0] is nobody
-	latest  int32  // node that was found last, or nobody
+	latest  Place  // of the kind that was asked for last without a Place
 	novices list   // nodes that nothing pins, by whether they had Enough
 	experts list
 	learned int // nodes that had Enough
@@ -73,9 +73,16 @@ func New(cfg Config) *Book {
 
 // Start begins a call that may take at most so much. Every Start needs an End:
 // a kind with calls running is never forgotten.
-func (b *Book) Start(k Kind, most int64) Stream {
+func (b *Book) Start(k Kind, most int64) Stream { return b.StartAt(&b.latest, k, most) }
+
+// StartAt is Start for a kind that is looked for at a place first.
+func (b *Book) StartAt(at *Place, k Kind, most int64) Stream {
 	s := Stream{most: max(most, 0)}
-	s.node = b.learn(keyOf(k, s.most))
+	key := keyOf(k, s.most)
+	s.node = b.at(key, at)
+	if s.node == 0 {
+		s.node = b.learn(key)
+	}
 	if s.node == 0 {
 		return s
 	}
@@ -116,7 +123,7 @@ func (b *Book) Reach(s *Stream, produced int64) int64 {
 // Quantile is what a part q of the calls of a kind does not exceed: 0 to most; most
 // as long as too little is known. It is exact to within a bin.
 func (b *Book) Quantile(k Kind, most int64, q float64) int64 {
-	i := b.find(keyOf(k, most))
+	i := b.find(keyOf(k, most), &b.latest)
 	if i == 0 || !b.knows(i) {
 		return max(most, 0)
 	}

@@ -43,33 +43,35 @@ func (k key) up() (key, bool) {
 	return k, true
 }
 
+// Place is where a Book has a kind. Whoever asks for the same kind again and again keeps one, to save a search. The zero
+// Place is where nothing is.
+type Place struct{ node int32 }
+
 // find returns the node of a key, or of the nearest level above; 0 if none.
-func (b *Book) find(k key) int32 {
-	for ok := true; ok; k, ok = k.up() {
-		if i := b.at(k); i != 0 {
+func (b *Book) find(k key, at *Place) int32 {
+	if i := b.at(k, at); i != 0 {
+		return i
+	}
+	for k, ok := k.up(); ok; k, ok = k.up() {
+		if i := b.index[k]; i != 0 {
 			return i
 		}
 	}
 	return 0
 }
 
-// at returns the node of a key; 0 if there is none. A call is asked about before it starts, so the node found last is
-// often the one that is wanted next.
-func (b *Book) at(k key) int32 {
-	if b.nodes[b.latest].key == k {
-		return b.latest
+// at returns the node of a key, which it looks for at a place first, and notes there; 0 if there is none.
+func (b *Book) at(k key, at *Place) int32 {
+	if at.node == 0 || b.nodes[at.node].key != k {
+		at.node = b.index[k]
 	}
-	i := b.index[k]
-	if i != 0 {
-		b.latest = i
-	}
-	return i
+	return at.node
 }
 
 // learn returns the node of a key, making it and those above it. Where every
 // place is taken by kinds that have calls running, it is the nearest level above.
 func (b *Book) learn(k key) int32 {
-	if i := b.at(k); i != 0 {
+	if i := b.index[k]; i != 0 {
 		return i
 	}
 	parent := int32(0)
@@ -89,9 +91,10 @@ func (b *Book) learn(k key) int32 {
 	return i
 }
 
-// settle makes place i a node that knows nothing yet.
+// settle makes place i a node that knows nothing yet. It shares names with its parent, where they are read often.
 func (b *Book) settle(i int32, k key, parent int32) {
-	k.kind = Kind{strings.Clone(k.kind.Tenant), strings.Clone(k.kind.Tier), strings.Clone(k.kind.Model)}
+	up := b.nodes[parent].key.kind
+	k.kind = Kind{strings.Clone(k.kind.Tenant), cloneUnless(k.kind.Tier, up.Tier), cloneUnless(k.kind.Model, up.Model)}
 	n := &b.nodes[i]
 	old := *n
 	*n = node{key: k, gen: old.gen + 1, parent: parent, bins: old.bins, table: old.table, tail: -1}
@@ -105,8 +108,15 @@ func (b *Book) settle(i int32, k key, parent int32) {
 	n.table = n.table[:count+1]
 	clear(n.bins)
 	b.index[k] = i
-	b.latest = i
 	b.idle(i)
+}
+
+// cloneUnless is a copy of a name, or the known one if it is the same.
+func cloneUnless(name, known string) string {
+	if name == known {
+		return known
+	}
+	return strings.Clone(name)
 }
 
 // room returns a place for one more node, 0 if there is none. Who has learned

@@ -173,7 +173,7 @@ func TestRunningKindsStay(t *testing.T) {
 		b.End(&calls[i], 10, true)
 	}
 	b.End(&other, 10, true)
-	if b.find(keyOf(Kind{Model: "m"}, 64)) != 0 && b.nodes[b.index[key{kind: Kind{Model: "m"}, level: 2, most: 6}]].running != 0 {
+	if b.find(keyOf(Kind{Model: "m"}, 64), &b.latest) != 0 && b.nodes[b.index[key{kind: Kind{Model: "m"}, level: 2, most: 6}]].running != 0 {
 		t.Error("all have ended, and some run")
 	}
 }
@@ -231,12 +231,13 @@ func TestChurn(t *testing.T) {
 	}
 }
 
-// The node that is remembered from the last look is the one that the index has, also after evictions.
+// The node that is looked for at a place first is the one that the index has, also after evictions.
 func TestBook_AtIsTheIndex(t *testing.T) {
 	b := New(Config{MaxKinds: 9})
+	var place Place
 	same := func(k key) {
 		t.Helper()
-		if got := b.at(k); got != b.index[k] {
+		if got := b.at(k, &place); got != b.index[k] {
 			t.Fatalf("%+v is node %d, not %d", k, got, b.index[k])
 		}
 	}

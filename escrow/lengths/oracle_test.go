@@ -158,7 +158,7 @@ func compare(t *rapid.T, b *Book, kinds []Kind, known map[string]*level) {
 	settle(b)
 	for _, k := range kinds {
 		own := known[fmt.Sprint(k)]
-		i := b.find(keyOf(k, 64))
+		i := b.find(keyOf(k, 64), &b.latest)
 		if own == nil || i == 0 || !b.knows(i) {
 			continue
 		}

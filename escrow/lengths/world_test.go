@@ -112,7 +112,7 @@ var someKind = Kind{Tenant: "acme", Tier: "gold", Model: "m"}
 
 // expect asks without starting a call, by a table that is up to date.
 func expect(b *Book, k Kind, most int64) int64 {
-	i := b.find(keyOf(k, most))
+	i := b.find(keyOf(k, most), &b.latest)
 	if i != 0 {
 		b.nodes[i].news = b.nodes[i].due
 	}
