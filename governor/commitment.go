@@ -36,7 +36,7 @@ func (w *walk) commit() (rej *Rejection, again bool) {
 		w.leave()
 		return rej, again
 	}
-	c := &commitment{state: leaseState{id: w.req.ID, tenant: w.tenant.tenant, tab: b, input: w.req.Input, since: w.now}}
+	c := &commitment{state: leaseState{seat: w.access.seat, id: w.req.ID, tab: b, input: w.req.Input, since: w.now}}
 	c.state.course.kind = kindOf(w.tenant, &w.req)
 	w.lease = Lease{g: w.g, pool: w.pool.pool, commitment: c, Would: b.would}
 	return nil, false
@@ -72,8 +72,8 @@ func (c *commitment) end(l *Lease, u Usage, how Ending) bool {
 	now := g.clock.Now()
 	p.mu.Lock()
 	spent := l.spent(u, 0, b.price)
-	b.ended = g.tally.note(now, st.tenant.name, p.name, spent)
-	p.bookEndedLocked(now, st.tenant, b.shares, spent)
+	b.ended = g.tally.note(now, st.seat, p.name, spent)
+	p.bookEndedLocked(now, st.seat, b.shares, spent)
 	p.settleSharesLocked(now, b, spent)
 	p.mu.Unlock()
 	g.keepCommitment(now, p, st, spent)

@@ -46,13 +46,13 @@ func kindOf(v *tenantView, req *Request) lengths.Kind {
 // expectLocked fills in the expected cost of a call, and returns its course.
 func (p *pool) expectLocked(v *tenantView, at *seat, req *Request, call *escrow.Call) course {
 	c := course{kind: kindOf(v, req), most: req.Output}
-	output := p.outputs.ExpectOf(c.kind, req.Output)
+	output := p.outputs.ExpectAt(&at.places.outputs, c.kind, req.Output)
 	call.Input = p.rules.Weights.cost(Usage{Input: req.Input})
 	call.Expect = p.rules.Weights.cost(Usage{Input: req.Input, Output: output})
 	call.Fair = max(1, p.rules.Weights.fair(Usage{Input: req.Input, CachedInput: at.expectCached(req.Input), Output: output}))
 	call.Speed = p.speedLocked()
 	if p.rules.Concurrency > 0 {
-		call.Run = p.boundRun(p.runs.ExpectOf(c.kind, longestRun.Milliseconds()), 0)
+		call.Run = p.boundRun(p.runs.ExpectAt(&at.places.runs, c.kind, longestRun.Milliseconds()), 0)
 	}
 	return c
 }
@@ -77,9 +77,9 @@ func (p *pool) speedLocked() int64 {
 // startLocked begins a call's course, at its dispatch.
 func (p *pool) startLocked(st *leaseState) {
 	c := &st.course
-	c.output = p.outputs.Start(c.kind, c.most)
+	c.output = p.outputs.StartAt(&st.places.outputs, c.kind, c.most)
 	if p.rules.Concurrency > 0 {
-		c.run = p.runs.Start(c.kind, longestRun.Milliseconds())
+		c.run = p.runs.StartAt(&st.places.runs, c.kind, longestRun.Milliseconds())
 	}
 	p.seeLocked(st)
 }
@@ -142,7 +142,7 @@ func (p *pool) replanSome(now time.Time, from int) (more bool) {
 	end := min(from+replanStride, len(p.leases))
 	for slot := from; slot < end; slot++ {
 		st := &p.leases[slot]
-		if st.tenant != nil && st.waiter == nil {
+		if st.seat != nil && st.waiter == nil {
 			p.progressLocked(now, p.escrow.HandleAt(slot), st)
 		}
 	}
@@ -163,7 +163,7 @@ func (p *pool) learnLocked(now time.Time, st *leaseState, u Usage, whole bool) {
 		sample := min(output, maxTokens/1000) * 1000 * 1000 / ran.Milliseconds()
 		p.speed += (sample - p.speed) / 16
 	}
-	if at := p.seats[st.tenant]; whole && at != nil && u.Input > 0 {
+	if at := p.present(st.seat); whole && at != nil && u.Input > 0 {
 		at.cached += (min(u.CachedInput, u.Input)*million/u.Input - at.cached) / 16
 	}
 }

@@ -107,8 +107,8 @@ func (l *Lease) endNow(u Usage, requests int64, how Ending) bool {
 	l.g.stirLocked(p, now)
 	b := st.tab
 	spent := l.spent(u, requests, b.price)
-	b.ended = l.g.tally.note(now, st.tenant.name, p.name, spent)
-	p.bookEndedLocked(now, st.tenant, b.shares, spent)
+	b.ended = l.g.tally.note(now, st.seat, p.name, spent)
+	p.bookEndedLocked(now, st.seat, b.shares, spent)
 	p.settleSharesLocked(now, b, spent)
 	l.g.pumpAndUnlock(p, now)
 

@@ -10,9 +10,8 @@ import (
 
 // leaseState is the state of a queued or running call beside the books of the escrow.
 type leaseState struct {
+	*seat  // its tenant's; nil if there is no call
 	id     string
-	tenant *tenant
-	leaf   escrow.NodeID
 	tab    *tab
 	input  int64
 	course course

@@ -43,6 +43,14 @@ func (p *poolView) configureLocked(now time.Time, tb *table, zone *time.Location
 	p.announceLocked()
 }
 
+// present is the seat that the tenant of a seat has now; nil if it has none any more.
+func (p *pool) present(at *seat) *seat {
+	if at.gone {
+		return p.seats[at.tenant]
+	}
+	return at
+}
+
 // burst is how much of an idle pool may be used at once, as time: the whole minute if only one
 // tenant may use it, since there is nobody to be unfair to.
 func (tb *table) burst(p *poolView) time.Duration {

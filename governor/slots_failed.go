@@ -78,7 +78,7 @@ func (p *pool) blamedLocked(st *leaseState) *seat {
 	if !p.rules.PerTenant {
 		return nil
 	}
-	seat := p.seats[st.tenant]
+	seat := p.present(st.seat)
 	if seat == nil || seat.leaf != st.leaf {
 		return nil
 	}

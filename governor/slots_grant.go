@@ -73,7 +73,7 @@ func (l *poolGrants) onLoss() OnLoss { return l.handle.p.rules.OnLoss }
 // oldestLocked is how long the oldest running call has run.
 func (p *pool) oldestLocked(now time.Time) (age time.Duration) {
 	for i := range p.leases {
-		if st := &p.leases[i]; st.tenant != nil && st.waiter == nil {
+		if st := &p.leases[i]; st.seat != nil && st.waiter == nil {
 			age = max(age, now.Sub(st.since))
 		}
 	}

@@ -152,7 +152,7 @@ func (p *poolView) addToLocked(ts *TenantState, now time.Time, st *seat) {
 func (p *pool) leasesLocked(now time.Time) []LeaseInfo {
 	var out []LeaseInfo
 	for slot := range p.leases {
-		if st := &p.leases[slot]; st.tenant != nil {
+		if st := &p.leases[slot]; st.seat != nil {
 			out = append(out, p.infoLocked(now, slot, st))
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/budget"
 	"github.com/llmgov/llmgov/escrow/fairness"
+	"github.com/llmgov/llmgov/escrow/lengths"
 	"github.com/llmgov/llmgov/escrow/limits"
 )
 
@@ -66,6 +67,10 @@ type seat struct {
 	members []budget.MemberID // its members in each of pool.shares
 	// measured is the leaf of the meter; see measure.
 	measured *fairness.Leaf
+	// places are those of its calls' kind in pool.outputs and pool.runs.
+	places struct{ outputs, runs lengths.Place }
+	// used is the tenant's usage of the pool, in the tally; nil before the first call that took something.
+	used *useRow
 	// cached is the part of the tenant's prompts, in millionths, that came from a cache: a moving
 	// average.
 	cached int64

@@ -26,11 +26,14 @@ func newTally(zone *time.Location, past *Past) *tally {
 	return &tally{uses: past.Uses.clone()} // the journal goes on to use its own
 }
 
-// note counts a call that has ended, and returns its number.
-func (t *tally) note(now time.Time, tenant, pool string, took Spend) uint64 {
+// note counts a call of a seat in a pool that has ended, and returns its number. The pool is locked.
+func (t *tally) note(now time.Time, at *seat, pool string, took Spend) uint64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.uses.take(now, Owner{tenant, pool}, took)
+	if at.used == nil && took != (Spend{}) {
+		at.used = t.uses.row(Owner{at.tenant.name, pool})
+	}
+	t.uses.take(now, at.used, took)
 	t.ended++
 	return t.ended
 }
@@ -81,19 +84,16 @@ func (o *ownLimits) bookEndedLocked(now time.Time, ended uint64, list []held, to
 }
 
 // bookEndedLocked does the same for a pool's budgets.
-func (p *pool) bookEndedLocked(now time.Time, t *tenant, list []held, took Spend) {
-	if len(p.shares) == 0 {
-		return
-	}
-	st := p.seats[t]
-	if st == nil {
+func (p *pool) bookEndedLocked(now time.Time, at *seat, list []held, took Spend) {
+	at = p.present(at)
+	if at == nil {
 		return
 	}
 	for i, a := range p.shares {
 		if a.heldBy(list) {
 			continue
 		}
-		a.book(now, st.members[i], took[a.Unit])
+		a.book(now, at.members[i], took[a.Unit])
 	}
 }
 

@@ -125,13 +125,13 @@ func (u *Uses) add(r *Record, d Spend) {
 	}
 }
 
-// take counts the cost of a call that has ended now, and was not counted before.
-func (u *Uses) take(now time.Time, who Owner, d Spend) {
+// take counts in a row the cost of a call that has ended now, and was not counted before. It is for those who ask for no Changed.
+func (u *Uses) take(now time.Time, row *useRow, d Spend) {
 	u.advance(now)
 	if d == (Spend{}) {
 		return
 	}
-	row := u.change(who)
+	u.renew(row)
 	for per := range row.Used {
 		used := &row.Used[per]
 		for k := range d {

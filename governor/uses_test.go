@@ -27,13 +27,13 @@ func TestUses_TakeIsARecordOfAnEnd(t *testing.T) {
 			who := Owner{rapid.SampledFrom([]string{"a", "b"}).Draw(t, "tenant"), "p"}
 			took := Spend{rapid.Int64Range(0, maxTokens).Draw(t, "tokens"), 1, 0}
 			inHour[who][latest.Truncate(time.Hour)] += took[UnitTokens]
-			taken.take(now, who, took)
+			row := taken.row(who)
+			taken.take(now, row, took)
 			read.Read(&Record{Kind: RecordEnded, Tenant: who.Tenant, Pool: who.Pool, Held: now, Ended: now, Took: Charge{Spend: took}})
-			changed := taken.Changed()
-			if diff := cmp.Diff(read.Changed(), changed); diff != "" {
+			if diff := cmp.Diff(read.Changed(), map[Owner]Use{who: row.Use}); diff != "" {
 				t.Fatalf("at %v: %s", now, diff)
 			}
-			if got, want := changed[who].Used[budget.Hour][UnitTokens], inHour[who][latest.Truncate(time.Hour)]; got != want {
+			if got, want := row.Used[budget.Hour][UnitTokens], inHour[who][latest.Truncate(time.Hour)]; got != want {
 				t.Fatalf("at %v: %d tokens in this hour, %d are right", now, got, want)
 			}
 		}

@@ -92,7 +92,7 @@ func (w *walk) awaitGrantLocked(rej *Rejection) *waiter {
 // stateLocked is the state of the call with its expectations.
 func (w *walk) stateLocked(call *escrow.Call) leaseState {
 	return leaseState{
-		id: w.req.ID, tenant: w.tenant.tenant, leaf: call.Leaf, tab: w.tab, input: w.req.Input,
+		seat: w.access.seat, id: w.req.ID, tab: w.tab, input: w.req.Input,
 		course: w.pool.expectLocked(w.tenant, w.access.seat, &w.req, call),
 		stream: w.req.Stream, background: call.Background, interrupt: w.req.Interrupt,
 	}
