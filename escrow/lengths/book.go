@@ -12,8 +12,8 @@ type Kind struct {
 // Config says how a Book learns. The zero value is right for most callers.
 type Config struct {
 	// MaxKinds bounds memory: how many kinds are known, counting a tenant's, its
-	// tier's and its model's each. A kind takes 64 bytes for each of its bins:
-	// 5 kB if its calls may take 4096, 9 kB at 2²⁰. Default 4096.
+	// tier's and its model's each. A kind takes 64 bytes for each bin that its calls, or
+	// others of its model, have entered: at most 5 kB if they may take 4096, 9 kB at 2²⁰. Default 4096.
 	MaxKinds int
 	// Enough is how many completions a kind, its tier or its model must have
 	// had before anything but the most is expected. Default 20.

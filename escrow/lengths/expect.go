@@ -10,7 +10,9 @@ func (b *Book) ExpectAt(at *Place, k Kind, most int64) int64 { return b.reach(at
 
 // Knows reports whether enough calls have ended to tell how long one of a kind gets. Else
 // the expectation is the most.
-func (b *Book) Knows(k Kind, most int64) bool { return b.knows(b.find(keyOf(k, max(most, 0)), &b.latest)) }
+func (b *Book) Knows(k Kind, most int64) bool {
+	return b.knows(b.find(keyOf(k, max(most, 0)), &b.latest))
+}
 
 // Looking says whether those who ask from now on only look. They are answered as others would be, but
 // a table that is built for them is not kept, or what others are answered later would hang on
@@ -28,7 +30,7 @@ func (b *Book) keep(i int32) (k kept) {
 		n := &b.nodes[i]
 		k.at[l] = i
 		k.nodes[l] = *n
-		n.table = slices.Clone(n.table)
+		n.bins = slices.Clone(n.bins)
 		i = n.parent
 	}
 	return k
@@ -43,7 +45,9 @@ func (b *Book) restore(k kept) {
 }
 
 // ReachOf is Reach of a call that nobody learns from: to ask changes nothing.
-func (b *Book) ReachOf(k Kind, most, produced int64) int64 { return b.reach(&b.latest, k, most, produced) }
+func (b *Book) ReachOf(k Kind, most, produced int64) int64 {
+	return b.reach(&b.latest, k, most, produced)
+}
 
 func (b *Book) reach(at *Place, k Kind, most, produced int64) int64 {
 	most = max(most, 0)

@@ -97,16 +97,7 @@ func (b *Book) settle(i int32, k key, parent int32) {
 	k.kind = Kind{strings.Clone(k.kind.Tenant), cloneUnless(k.kind.Tier, up.Tier), cloneUnless(k.kind.Model, up.Model)}
 	n := &b.nodes[i]
 	old := *n
-	*n = node{key: k, gen: old.gen + 1, parent: parent, bins: old.bins, table: old.table, tail: -1}
-	// Also a greater most in the same power of two must find its bin.
-	count := binOf(int64(1)<<min(k.most, 62)) + 1
-	if cap(n.bins) < count {
-		n.bins = make([]bin, count)
-		n.table = make([]step, count+1)
-	}
-	n.bins = n.bins[:count]
-	n.table = n.table[:count+1]
-	clear(n.bins)
+	*n = node{key: k, gen: old.gen + 1, parent: parent, bins: append(old.bins[:0], bin{})}
 	b.index[k] = i
 	b.idle(i)
 }

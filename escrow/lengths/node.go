@@ -17,31 +17,32 @@ type node struct {
 	running int64
 	whole   int64 // completions ever seen
 
-	bins    []bin
+	bins    []bin   // those that calls have entered, here or, when the table was built, at a parent
 	top     int     // the last bin that a call has entered
 	era     uint32  // how often all that is in bins was halved
 	ends    int64   // since the last halving by age
 	mass    float64 // completions, faded as bins are
 	entries float64 // entries into bins, faded as bins are
 
-	table []step // worked out from bins; see table.go
-	edge  int    // the last bin that calls had entered when table was built, here or at a parent
-	tail  int64  // the most for which the steps behind it were made; -1 before
-	news  int64  // entries since table was built
-	due   int64  // how much news makes table stale
-	built uint32 // how often table was built
-	from  uint32 // what built of the parent was, then
+	// The table are the steps of bins, worked out from their counts; see table.go.
+	edge  int     // its last bin
+	risks float64 // the sum of its hazards
+	news  int64   // entries since it was built
+	due   int64   // how much news makes it stale
+	built uint32  // how often it was built
+	from  uint32  // what built of the parent was, then
 
-	expected float64 // ends that table foretold, since the last doubt
+	expected float64 // ends that the table foretold, since the last doubt
 	observed int64   // completions since
 }
 
-// bin counts calls by how far they came, and how many ended there.
+// bin counts calls by how far they came, and how many ended there. With its step it is one line of a processor's cache.
 type bin struct {
 	last  float64 // entered, less those that entered the next one: as many as entered this bin are the sum of it and all later ones
 	ended float64 // and completed here
 	sum   float64 // of the lengths of those
 	here  float64 // and are here still
+	step
 }
 
 // weight is the present weight of a count of 1 in an earlier era.
@@ -64,6 +65,7 @@ func (n *node) begin() {
 // advance counts a call that came from one bin to a later one. It weighs w in
 // the former, and is new in all the others.
 func (n *node) advance(from, to int, w float64) {
+	n.reach(to)
 	n.bins[from].here -= w
 	n.bins[from].last--
 	n.bins[to].last++
@@ -71,7 +73,14 @@ func (n *node) advance(from, to int, w float64) {
 	n.top = max(n.top, to)
 	n.entries += float64(to - from)
 	n.news += int64(to - from)
-	n.expected += n.risk(to) - n.risk(from)
+	n.expected += n.at(to).risk - n.at(from).risk
+}
+
+// reach makes room for the bins up to one.
+func (n *node) reach(to int) {
+	if more := to + 1 - len(n.bins); more > 0 {
+		n.bins = append(n.bins, make([]bin, more)...)
+	}
 }
 
 // complete counts a call that ended by itself in bin at, where it weighs w.
@@ -81,7 +90,7 @@ func (n *node) complete(at int, w float64, length int64) {
 	b.ended += w
 	n.running--
 	b.sum += w * float64(length)
-	n.expected += n.table[at].hazard
+	n.expected += n.at(at).hazard
 	n.observed++
 	n.whole++
 	n.mass++
@@ -98,7 +107,7 @@ func (n *node) cut(at int, w float64) {
 		n.bins[at-1].last += w / 2
 	}
 	n.running--
-	n.expected += n.table[at].hazard / 2
+	n.expected += n.at(at).hazard / 2
 	n.news++
 }
 

@@ -33,43 +33,47 @@ type step struct {
 //
 // Of the bins that none of its own calls has entered, n knows only what its parent does. If calls may get as long in both,
 // the parent's steps are its own, to the last bit. Bins behind the edge, which nobody's calls have entered, all have the step
-// of a call that gets as long as it may. They are not touched: most calls end long before these.
+// of a call that gets as long as it may. They are not there: most calls end long before these.
 func (n *node) build(parent *node) {
 	most := float64(n.most)
-	n.clearTail(most)
 	last := n.top
 	n.edge = n.top
 	if parent != nil {
 		n.edge = max(n.top, parent.edge)
 		last = n.edge
 	}
-	if parent != nil && parent.most == n.most {
+	n.reach(n.edge)
+	mean := most
+	if parent != nil && parent.most == n.most && n.edge > n.top {
 		last = n.top
-		copy(n.table[n.top+1:n.edge+1], parent.table[n.top+1:])
+		for i := n.top + 1; i <= n.edge; i++ {
+			n.bins[i].step = parent.bins[i].step
+		}
+		mean = n.bins[n.top+1].mean
 	}
 	seen := 0.0
 	for i := last; i >= 0; i-- {
 		b := &n.bins[i]
-		s := &n.table[i]
 		seen += b.last
 		others := prior
 		hazard := 0.0
 		gain := 0.0
 		if parent != nil {
 			others = kin
-			hazard = parent.table[i].hazard
-			gain = parent.table[i].gain
+			hazard = parent.at(i).hazard
+			gain = parent.at(i).gain
 		}
 		at := max(seen-b.here/2, b.ended, 0) + others
-		s.hazard = (b.ended + others*hazard) / at
+		b.hazard = (b.ended + others*hazard) / at
 		// Others of the same kind may have been allowed more than n.most.
-		s.gain = min((b.sum+others*gain)/at, s.hazard*most)
-		s.mean = s.gain + (1-s.hazard)*n.table[i+1].mean
+		b.gain = min((b.sum+others*gain)/at, b.hazard*most)
+		mean = b.gain + (1-b.hazard)*mean
+		b.mean = mean
 	}
-	risk := 0.0
-	for i := range n.table[:n.edge+2] {
-		n.table[i].risk = risk
-		risk += n.table[i].hazard
+	n.risks = 0
+	for i := range n.bins[:n.edge+1] {
+		n.bins[i].risk = n.risks
+		n.risks += n.bins[i].hazard
 	}
 	n.news = 0
 	n.due = max(minNews, int64(n.entries)/newsPart)
@@ -79,19 +83,13 @@ func (n *node) build(parent *node) {
 	}
 }
 
-// clearTail makes all steps those of a call that gets as long as it may, unless those behind the edge are so already.
-func (n *node) clearTail(most float64) {
-	if n.tail == n.most {
-		return
+// at is the step of a bin. Behind the edge nothing ends before it must.
+func (n *node) at(bin int) step {
+	if bin > n.edge {
+		return step{mean: float64(n.most), risk: n.risks}
 	}
-	n.tail = n.most
-	for i := range n.table {
-		n.table[i] = step{mean: most}
-	}
+	return n.bins[bin].step
 }
-
-// risk is the sum of the hazards of the bins before one. Behind the edge it grows no more.
-func (n *node) risk(bin int) float64 { return n.table[min(bin, n.edge+1)].risk }
 
 // mean is the expected length of a call that has produced so much already and
 // runs on: at least produced, at most n.most. Within a bin it is read off a
@@ -101,8 +99,8 @@ func (n *node) mean(produced int64) float64 {
 		return float64(n.most)
 	}
 	b := binOf(produced)
-	s := n.table[b].mean
-	next := n.table[b+1].mean
+	s := n.at(b).mean
+	next := n.at(b + 1).mean
 	lo := floorOf(b)
 	hi := min(floorOf(b+1), n.most)
 	if b == binOf(longest) {
@@ -115,8 +113,8 @@ func (n *node) mean(produced int64) float64 {
 // bin.
 func (n *node) quantile(q float64) int64 {
 	alive := 1.0
-	for b := range n.bins {
-		left := alive * (1 - n.table[b].hazard)
+	for b := range n.bins[:n.edge+1] {
+		left := alive * (1 - n.bins[b].hazard)
 		if 1-left < q {
 			alive = left
 			continue

@@ -49,7 +49,8 @@ func sameByAllBins(t *rapid.T, b *Book, i int32) {
 	b.buildChain(i)
 	short := b.nodes[i].steps()
 	for at := i; at != 0; at = b.nodes[at].parent {
-		b.nodes[at].top = len(b.nodes[at].bins) - 1
+		b.nodes[at].top = binOf(int64(1) << b.nodes[at].key.most)
+		b.nodes[at].reach(b.nodes[at].top)
 	}
 	b.buildChain(i)
 	if all := b.nodes[i].steps(); !slices.Equal(short, all) {
@@ -70,9 +71,9 @@ func (b *Book) buildChain(i int32) {
 
 // steps are all steps of a table, with their risks.
 func (n *node) steps() []step {
-	all := slices.Clone(n.table)
+	all := make([]step, binOf(int64(1)<<n.key.most)+1)
 	for i := range all {
-		all[i].risk = n.risk(i)
+		all[i] = n.at(i)
 	}
 	return all
 }
