@@ -15,18 +15,20 @@ type ownLimits struct {
 	owner, pool string // whose limits, and in which pool; "" is over all
 
 	mu      sync.Mutex
-	set     limits.Set
-	caps    []*account    // a tenant's budgets, if the limits are over all pools
-	freed   func()        // called without the lock when there may be more room; nil for tenants' limits
 	sharing *limitSharing // nil = nobody else counts against the limits
+	caps    []*account    // a tenant's budgets, if the limits are over all pools
+	set     limits.Set
+	freed   func() // called without the lock when there may be more room; nil for tenants' limits
 }
 
 // newOwnLimits makes limits that limit nothing yet. all is nil if they are not shared with other
 // processes.
 func newOwnLimits(owner, pool string, all *notices) *ownLimits {
 	o := &ownLimits{owner: owner, pool: pool}
-	o.set = *limits.New(all != nil, func() bool { return slices.ContainsFunc(o.caps, (*account).lacksGrant) })
-	if all != nil {
+	if all == nil {
+		o.set = *limits.New(false, nil)
+	} else {
+		o.set = *limits.New(true, func() bool { return slices.ContainsFunc(o.caps, (*account).lacksGrant) })
 		o.sharing = &limitSharing{all: all}
 		o.sharing.handle.own = o
 	}

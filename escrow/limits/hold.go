@@ -30,7 +30,7 @@ func (s *Set) book(c Cost, h *Hold) {
 // count counts a cost as booked, in h.
 func (s *Set) count(c Cost, h *Hold) {
 	*h = Hold{cost: c, in: s.books, booked: true}
-	for k, a := range h.in.accounts {
+	for k, a := range &h.in.accounts {
 		if a != nil {
 			h.book(Axis(k))
 		}
@@ -79,7 +79,7 @@ func (s *Set) Settle(h *Hold, actual Cost, ran time.Duration) {
 	for k, due := range h.due {
 		s.due[k] -= due
 	}
-	for k, a := range h.in.accounts {
+	for k, a := range &h.in.accounts {
 		if a == nil {
 			continue
 		}

@@ -8,13 +8,13 @@ type Set struct {
 	now         time.Time
 	slots       int64 // of the concurrent calls, how many may be used here
 	running     int64
-	line        line
-	bound       int           // how many calls may wait in line
-	due         Cost          // expected to be given back by all that is held
-	ratio       float64       // tokens that calls take of those they declare, smoothed
-	meanRun     time.Duration // a moving average; 0 before the first call has ended
-	lacksBudget func() bool   // reports whether a call would wait for a grant of a budget; may be nil
 	grants      *grants       // nil = nobody else counts against the limits
+	lacksBudget func() bool   // reports whether a call would wait for a grant of a budget; may be nil
+	meanRun     time.Duration // a moving average; 0 before the first call has ended
+	ratio       float64       // tokens that calls take of those they declare, smoothed
+	due         Cost          // expected to be given back by all that is held
+	line        line
+	bound       int // how many calls may wait in line
 	// restored is the time until which an account has what an earlier process had booked: see Restore.
 	restored [Timed]time.Time
 }
@@ -48,18 +48,27 @@ func (s *Set) Configure(now time.Time, l Limits, bound int) {
 // Advance brings the books to now. It reports whether a grant has expired.
 func (s *Set) Advance(now time.Time) (expired bool) {
 	s.now = now
-	for k, a := range s.accounts {
-		if a == nil {
-			continue
-		}
-		ends := a.Ends()
-		a.Advance(now)
-		if s.grants != nil && a.Ends() != ends {
-			s.grants.begin(Axis(k)) // what was granted was of the window before
-			a.SetLimit(s.usable(Axis(k)))
+	for k, a := range &s.accounts {
+		switch {
+		case a == nil:
+		case s.grants == nil:
+			a.Advance(now)
+		default:
+			s.advanceGranted(now, Axis(k))
 		}
 	}
 	return s.expire()
+}
+
+// advanceGranted brings an account to now whose limit is shared.
+func (s *Set) advanceGranted(now time.Time, k Axis) {
+	a := s.accounts[k]
+	ends := a.Ends()
+	a.Advance(now)
+	if a.Ends() != ends {
+		s.grants.begin(k) // what was granted was of the window before
+		a.SetLimit(s.usable(k))
+	}
 }
 
 // Clip cuts a cost to the limits of the minute. A call that exceeds one goes when nothing else uses the limit, and
@@ -75,7 +84,7 @@ func (s *Set) Clip(c Cost) Cost {
 
 // Fits reports whether a cost fits. If not, lacks is the first axis on which it does not.
 func (s *Set) Fits(c Cost) (lacks Axis, ok bool) {
-	for k, a := range s.accounts {
+	for k, a := range &s.accounts {
 		if a != nil && a.Room() < s.Amount(Axis(k), c) {
 			return Axis(k), false
 		}
