@@ -202,7 +202,7 @@ func (c *calendar) fits(now time.Time, atOnce, remaining, perSlot int64) bool {
 	}
 	// The first window without the current slot, of which only a part is left.
 	rate += *c.at(l.cur + n)
-	return sum+rate-l.slots[l.cur%n]+min(perSlot, remaining)-atOnce-first <= l.limit
+	return sum+rate-l.fresh+min(perSlot, remaining)-atOnce-first <= l.limit
 }
 
 // freeAt is when a call will fit that takes some grains at once and others from
@@ -226,7 +226,7 @@ func (c *calendar) freeAt(atOnce, remaining, perSlot int64) time.Time {
 			at = max(at, l.cur+j+1-(room-atOnce)/perSlot)
 		}
 		rate += *c.at(l.cur + j + 1)
-		sum += rate - l.slots[(l.cur+j+1)%n]
+		sum += rate - *l.at(l.cur + j + 1 - n)
 	}
 	return l.startOf(at)
 }

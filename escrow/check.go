@@ -206,7 +206,10 @@ func (a *axisBooks) check(k Axis, held, coming int64) error {
 
 // check tests that the slots, none of which is negative, add up.
 func (l *Ledger) check(k Axis) error {
-	sum := int64(0)
+	sum := l.fresh
+	if l.fresh < 0 {
+		return fmt.Errorf("escrow: I7: the current slot of %s is at %d", k, l.fresh)
+	}
 	for _, s := range l.slots {
 		if s < 0 {
 			return fmt.Errorf("escrow: I7: a slot of %s is at %d", k, s)

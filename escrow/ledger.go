@@ -17,8 +17,9 @@ type Ledger struct {
 	limit  int64
 	epoch  time.Time
 	slot   time.Duration // length of one slot
-	slots  []int64       // ring of n+1
+	slots  []int64       // ring of n+1; the current one's place is empty
 	cur    int64         // absolute number of the current slot
+	fresh  int64         // booked in the current slot: bookings touch no ring, which may be cold
 	booked int64         // sum of slots
 	held   int64
 }
@@ -47,6 +48,7 @@ func (l *Ledger) Advance(now time.Time) {
 	target := int64(now.Sub(l.epoch) / l.slot)
 	if target-l.cur > int64(len(l.slots)) {
 		clear(l.slots)
+		l.fresh = 0
 		l.booked = 0
 		l.cur = target
 		return
@@ -63,13 +65,16 @@ func (l *Ledger) turns(now time.Time) bool {
 
 // turn enters the next slot.
 func (l *Ledger) turn() {
-	l.cur++
-	leaves := &l.slots[l.cur%int64(len(l.slots))]
-	if *leaves == 0 {
-		return // most are, and what is not written to need not be in memory
+	if l.fresh != 0 { // most slots are empty, and what is not written to need not be in memory
+		*l.place(l.cur) = l.fresh
+		l.fresh = 0
 	}
-	l.booked -= *leaves
-	*leaves = 0
+	l.cur++
+	leaves := l.place(l.cur)
+	if *leaves != 0 {
+		l.booked -= *leaves
+		*leaves = 0
+	}
 }
 
 // Limit is the most that may be used in one window.
@@ -95,7 +100,7 @@ func (l *Ledger) Drop(c int64) { l.held -= c }
 
 // Book counts c in the current slot.
 func (l *Ledger) Book(c int64) {
-	l.slots[l.cur%int64(len(l.slots))] += c
+	l.fresh += c
 	l.booked += c
 }
 
@@ -142,7 +147,7 @@ func (l *Ledger) FreeAt(c int64) (time.Time, bool) {
 		if room >= c {
 			return l.startOf(l.cur + i), true
 		}
-		room += l.slots[(l.cur+1+i)%int64(len(l.slots))]
+		room += *l.at(l.cur + 1 + i - int64(len(l.slots)))
 	}
 	return l.startOf(l.cur + int64(len(l.slots))), room >= c
 }
@@ -175,8 +180,16 @@ func (l *Ledger) startOf(slot int64) time.Time {
 // counts reports whether a slot, of the past, is still in the window.
 func (l *Ledger) counts(slot int64) bool { return slot > l.cur-int64(len(l.slots)) }
 
-// at is where a slot lies in the ring. Slots before the epoch have negative numbers.
+// at is where a slot is counted.
 func (l *Ledger) at(slot int64) *int64 {
+	if slot == l.cur {
+		return &l.fresh
+	}
+	return l.place(slot)
+}
+
+// place is where a slot lies in the ring. Slots before the epoch have negative numbers.
+func (l *Ledger) place(slot int64) *int64 {
 	i := slot % int64(len(l.slots))
 	if i < 0 {
 		i += int64(len(l.slots))

@@ -261,8 +261,8 @@ func (a *axisBooks) waitAlone(now time.Time, e *entry, refund int64) time.Durati
 		}
 		sim.rise(int64(turn.Sub(sim.last) / time.Microsecond))
 		if k <= n { // then all that is booked has left
-			room += ledger.slots[(ledger.cur+k)%n]
-			unspent += sim.ring.slots[(sim.ring.cur+k)%n]
+			room += *ledger.at(ledger.cur + k - n)
+			unspent += *sim.ring.at(sim.ring.cur + k - n)
 		}
 		if sim.level < sim.burst && !sim.granted {
 			sim.rate = sim.idleRate(unspent)
