@@ -19,7 +19,7 @@ type exchange struct {
 	of      *Transport
 	ctx     context.Context
 	unwatch func() bool // ends the watch of the context
-	body    io.Reader   // as net/http parses it
+	body    io.Reader   // as net/http parses it, or its chunks
 	last    bool        // the connection serves no other request
 	whole   bool        // all of the answer came along with its head
 
@@ -61,6 +61,9 @@ func (x *exchange) do(r *http.Request) (*http.Response, error) {
 		return resp, nil
 	}
 	x.body = resp.Body
+	if len(resp.TransferEncoding) > 0 {
+		x.body = &chunks{from: &x.conn.reader, rest: resp.Body}
+	}
 	x.whole = resp.ContentLength >= 0 && resp.ContentLength <= int64(x.conn.reader.Buffered())
 	resp.Body = x
 	return resp, nil

@@ -73,6 +73,25 @@ var rawAnswers = map[string]string{
 	"chunk of no size":       "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\nhello\r\n0\r\n\r\n",
 	"chunk too long":         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhello\r\n0\r\n\r\n",
 	"chunk with extension":   "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5;a=b\r\nhello\r\n0\r\n\r\n",
+	"chunks of many sizes":   "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n005\r\nhello\r\nA\r\n0123456789\r\n0f\r\n0123456789abcde\r\n0\r\n\r\n",
+	"chunk without line end": "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello5\r\nhello\r\n0\r\n\r\n",
+	"chunk with half an end": "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r5\r\nhello\r\n0\r\n\r\n",
+	"chunk with other end":   "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello!!5\r\nhello\r\n0\r\n\r\n",
+	"chunk ended by LF":      "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\n5\r\nhello\r\n0\r\n\r\n",
+	"chunk size with LF":     "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\nhello\r\n0\r\n\r\n",
+	"chunk size with CR":     "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r5\r\nhello\r\n0\r\n\r\n",
+	"chunk size with spaces": "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5 \t\r\nhello\r\n5\r\nworld\r\n0\r\n\r\n",
+	"space before the size":  "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n 5\r\nhello\r\n0\r\n\r\n",
+	"chunk size with a sign": "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n+5\r\nhello\r\n0\r\n\r\n",
+	"chunk size with 0x":     "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0x5\r\nhello\r\n0\r\n\r\n",
+	"chunk size with _":      "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0_5\r\nhello\r\n0\r\n\r\n",
+	"chunk size is missing":  "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+	"chunk size of 17":       "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n10000000000000005\r\nhello\r\n0\r\n\r\n",
+	"chunk size of 16":       "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0000000000000005\r\nhello\r\n0\r\n\r\n",
+	"chunk size of 8, large": "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n80000005\r\nhello\r\n0\r\n\r\n",
+	"last chunk of zeros":    "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0000\r\n\r\n",
+	"chunks behind the last": "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n5\r\nevil!\r\n0\r\n\r\n",
+	"chunks of many buffers": "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + strings.Repeat("1000\r\n"+strings.Repeat("a", 4096)+"\r\n3\r\nabc\r\n", 30) + "0\r\n\r\n",
 	"chunked with length":    "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
 	"unknown encoding":       "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
 	"two lengths":            "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 4\r\n\r\nhello",
@@ -133,6 +152,33 @@ func TestAnswersAreReadAsByNetHTTP(t *testing.T) {
 		for _, method := range []string{http.MethodGet, http.MethodHead} {
 			t.Run(fmt.Sprint(name, " ", method), func(t *testing.T) { checkLikeNetHTTP(t, method, raw) })
 		}
+	}
+}
+
+// It does not matter in which pieces an answer comes.
+func TestAnswersInPieces(t *testing.T) {
+	log.SetOutput(io.Discard)
+	for name, raw := range rawAnswers {
+		if len(raw) > 1000 {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			theirs := serve(t, once(raw))
+			defer theirs.settings.CloseIdleConnections()
+			want := see(theirs.settings, http.MethodGet)
+			for cut := range len(raw) {
+				inTwo := func(conn net.Conn, _ int64) {
+					if readRequest(bufio.NewReader(conn)) == nil {
+						_, _ = io.WriteString(conn, raw[:cut])
+						_, _ = io.WriteString(conn, raw[cut:])
+					}
+				}
+				got := see(serve(t, inTwo).transport(t), http.MethodGet)
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("cut behind %q: net/http - ours +:\n%s", raw[:cut], diff)
+				}
+			}
+		})
 	}
 }
 

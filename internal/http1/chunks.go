@@ -1,0 +1,85 @@
+package http1
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"strconv"
+)
+
+// chunks reads a body in chunks: all at once that have come, because net/http makes several calls for each. The first one that is not
+// plain is left to net/http, with all behind it: it ends the body, or its size is not a few digits alone.
+type chunks struct {
+	from *lazyReader
+	rest io.Reader // the body, as net/http reads it, from where from stands
+	left int       // bytes of a chunk that has begun, with the line end behind it
+	odd  bool      // the next chunk is not plain
+}
+
+const (
+	lineEnd   = "\r\n"
+	lastChunk = "0\r\n\r\n"
+	// longestPlain is the longest line with the size of a plain chunk.
+	longestPlain = len("fffffff\r\n")
+)
+
+var errChunk = errors.New("http1: a chunk does not end where it should")
+
+// Read implements io.Reader. It waits only if nothing has come. The end comes along with the last bytes, if it has come.
+func (c *chunks) Read(p []byte) (int, error) {
+	for need := 1; !c.odd; need = c.from.Buffered() + 1 {
+		_, err := c.from.Peek(need)
+		if err == io.EOF {
+			return 0, io.ErrUnexpectedEOF
+		}
+		if err != nil {
+			return 0, err
+		}
+		in, _ := c.from.Peek(c.from.Buffered())
+		n, read, err := c.decode(p, in)
+		_, _ = c.from.Discard(read)
+		ends := c.left == 0 && bytes.HasPrefix(in[read:], []byte(lastChunk))
+		if ends && err == nil {
+			last, err := c.rest.Read(p[n:])
+			return n + last, err
+		}
+		if n > 0 || err != nil || len(p) == 0 {
+			return n, err
+		}
+	}
+	return c.rest.Read(p)
+}
+
+// decode copies to p what is of plain chunks. It returns the number of bytes in p, and of those that were read for them.
+func (c *chunks) decode(p, in []byte) (n, read int, err error) {
+	for step := 1; step > 0 && read < len(in); read += step {
+		rest := in[read:]
+		switch {
+		case c.left > len(lineEnd):
+			step = copy(p[n:], rest[:min(len(rest), c.left-len(lineEnd))])
+			n += step
+			c.left -= step
+		case c.left == 0:
+			step = c.begin(rest)
+		case rest[0] != lineEnd[len(lineEnd)-c.left]:
+			return n, read, errChunk
+		default:
+			step = 1
+			c.left--
+		}
+	}
+	return n, read, nil
+}
+
+// begin begins a chunk if it is plain, and returns the length of the line with its size; 0 if that is not here.
+func (c *chunks) begin(in []byte) int {
+	in = in[:min(len(in), longestPlain)]
+	digits, _, whole := bytes.Cut(in, []byte(lineEnd))
+	size, err := strconv.ParseUint(string(digits), 16, 28)
+	if whole && err == nil && size > 0 {
+		c.left = int(size) + len(lineEnd)
+		return len(digits) + len(lineEnd)
+	}
+	c.odd = len(in) == longestPlain || bytes.IndexByte(in, '\n') >= 0
+	return 0
+}
