@@ -25,6 +25,7 @@ type conn struct {
 	reader   lazyReader
 	headLeft int64   // bytes that may be read of a head; math.MaxInt64 beyond
 	now      bool    // Read is not to wait
+	much     bool    // the last read brought so much that the next may, too
 	fd       uintptr // for that
 	failed   error   // with which a read without waiting ended
 }
@@ -68,7 +69,9 @@ func (c *conn) quiet() bool {
 // Read implements io.Reader.
 func (c *conn) Read(p []byte) (int, error) {
 	if c.headLeft == math.MaxInt64 {
-		return c.read(p)
+		n, err := c.read(p)
+		c.much = n >= readerBuffer
+		return n, err
 	}
 	if c.headLeft <= 0 {
 		return 0, errLongHead

@@ -8,9 +8,16 @@ import (
 	"sync"
 )
 
-const readerBuffer = 4 << 10
+// A large buffer follows a read that brought as much as a small one holds.
+const (
+	readerBuffer = 4 << 10
+	largeBuffer  = 32 << 10
+)
 
-var readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, readerBuffer) }}
+var (
+	readers      = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, readerBuffer) }}
+	largeReaders = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, largeBuffer) }}
+)
 
 // lazyReader reads from a connection, and has a buffer only from when something has come until all of that was read: streams wait for long, and
 // should hold no memory meanwhile.
@@ -18,21 +25,29 @@ type lazyReader struct {
 	bufio.Reader
 	from   *conn
 	lender *bufio.Reader // whose buffer the reader has; nil if it has none
+	pool   *sync.Pool    // of the lender
 }
 
 // borrow makes the reader ready to be read from.
 func (r *lazyReader) borrow() {
-	if r.lender == nil {
-		r.lender = readers.Get().(*bufio.Reader)
-		r.Reader = *r.lender
-		r.Reset(r.from)
+	pool := &readers
+	if r.from.much {
+		pool = &largeReaders
 	}
+	if r.lender != nil && (r.pool == pool || r.Buffered() > 0) {
+		return
+	}
+	r.giveBack()
+	r.pool = pool
+	r.lender = pool.Get().(*bufio.Reader)
+	r.Reader = *r.lender
+	r.Reset(r.from)
 }
 
 // giveBack gives the buffer back. What is in it is lost.
 func (r *lazyReader) giveBack() {
 	if r.lender != nil {
-		readers.Put(r.lender)
+		r.pool.Put(r.lender)
 		r.lender = nil
 		r.Reader = bufio.Reader{}
 	}
