@@ -17,6 +17,7 @@ import (
 
 	"github.com/llmgov/llmgov/internal/connections"
 	"github.com/llmgov/llmgov/internal/gateway"
+	"github.com/llmgov/llmgov/internal/http1/plain"
 	"github.com/llmgov/llmgov/internal/instance"
 	"github.com/llmgov/llmgov/internal/logging"
 	"github.com/llmgov/llmgov/internal/readiness"
@@ -144,9 +145,9 @@ func serve(e *env, from source, demoLoad bool) (err error) {
 	policies := instance.NewReloader(files, snap, p.Admission.Apply, p.Metrics, p.log)
 	data = p.bounded(data, cfg)
 	admin = connections.New(admin, adminConnections)
-	dataServer := newServer(p.gateway, p.log, cfg.Timeouts.ReadHeader)
+	dataServer := plain.New(newServer(p.gateway, p.log, cfg.Timeouts.ReadHeader))
 	if cfg.H2C {
-		speakHTTP2(dataServer)
+		speakHTTP2(dataServer.Server)
 	}
 	dataServer.MaxHeaderBytes = 4 * gateway.MaxHeader // so that the gateway explains the refusal
 	var played *demo

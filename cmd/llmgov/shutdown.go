@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net/http"
 	"os"
 	"os/signal"
 	"syscall"
@@ -30,13 +29,19 @@ func graceOf(cause error, patience time.Duration) time.Duration {
 	return min(patience/6, mostGrace)
 }
 
+// server is an http.Server, or like one.
+type server interface {
+	Shutdown(context.Context) error
+	Close() error
+}
+
 // drain waits until calls of some kind have ended, or its context has.
 type drain func(context.Context) error
 
 // shutdown stops admission, and waits for the calls in flight; the listener closes after the
 // grace. Calls left after the patience are cut: streams end in an error event, and all calls are
 // settled.
-func shutdown(gov *governor.Governor, calls []drain, server *http.Server, patience, grace time.Duration, cut context.CancelCauseFunc, log *slog.Logger) {
+func shutdown(gov *governor.Governor, calls []drain, server server, patience, grace time.Duration, cut context.CancelCauseFunc, log *slog.Logger) {
 	gov.Drain()
 	running, _ := gov.Leases()
 	log.Info("draining", "running", running, "at_most", patience.String(), "listens_for", grace.String())
@@ -62,7 +67,7 @@ func flush(tracer *tracing.Tracer, until time.Time, log *slog.Logger) {
 
 // wait shuts a server down after the grace, and waits for its calls, both no longer than the
 // patience. Calls that http.Server does not track are waited for by drains.
-func wait(server *http.Server, calls []drain, patience, grace time.Duration) error {
+func wait(server server, calls []drain, patience, grace time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	var group errgroup.Group

@@ -194,6 +194,11 @@ var rules = map[string]rule{
 		not:    []string{"os/exec", "log", "log/slog", "encoding/json"},
 		reason: "a transport does not know what is said in bodies, nor who calls",
 	},
+	"internal/http1/plain": {
+		may:    []string{"internal/cancel"},
+		not:    []string{"os/exec", "log/slog", "encoding/json"},
+		reason: "a server does not know what is said in bodies, nor who calls",
+	},
 	"internal/jsonscan": {
 		may:    []string{"golang.org/x/sys/cpu"},
 		not:    []string{"net", "net/http", "os", "log", "log/slog", "sync", "sync/atomic", "context", "time"},

@@ -28,7 +28,7 @@ type target struct {
 // The children, in the order in which they are measured.
 const (
 	direct = iota
-	plain
+	bare
 	governed
 	numTargets
 )

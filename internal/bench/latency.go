@@ -189,7 +189,7 @@ func addedOf(rounds []latencyRound, of func(r *latencyRound, target int) float64
 	var base, byPlain, byGoverned, ratios []float64
 	for i := range rounds {
 		d := of(&rounds[i], direct)
-		p := of(&rounds[i], plain) - d
+		p := of(&rounds[i], bare) - d
 		g := of(&rounds[i], governed) - d
 		base = append(base, d)
 		byPlain = append(byPlain, p)

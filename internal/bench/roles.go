@@ -34,8 +34,8 @@ func newHandlers(o options) (h handlers, err error) {
 	switch o.role {
 	case roles[direct]:
 		h.data, err = mock.New(mock.Config{})
-	case roles[plain]:
-		h.data, err = newPlain(o.upstream)
+	case roles[bare]:
+		h.data, err = newBare(o.upstream)
 	case roles[governed]:
 		return newGoverned(o.upstream, o.store)
 	default:
@@ -44,8 +44,8 @@ func newHandlers(o options) (h handlers, err error) {
 	return h, err
 }
 
-// newPlain is a minimal proxy, with the usual settings.
-func newPlain(upstream string) (http.Handler, error) {
+// newBare is a minimal proxy, with the usual settings.
+func newBare(upstream string) (http.Handler, error) {
 	to, err := url.Parse(upstream)
 	if err != nil {
 		return nil, err

@@ -138,9 +138,9 @@ func measureProxies(ctx context.Context, progress io.Writer, targets []*target, 
 
 // measureWorkload measures the targets one after the other, or both proxies at once: for as long in all.
 func measureWorkload(ctx context.Context, targets []*target, w *workload, slot time.Duration) (got [numTargets]sample, err error) {
-	turns := [][]int{{direct}, {plain}, {governed}}
+	turns := [][]int{{direct}, {bare}, {governed}}
 	if w.together {
-		turns = [][]int{{direct}, {plain, governed}}
+		turns = [][]int{{direct}, {bare, governed}}
 	}
 	for _, turn := range turns {
 		group, ctx := errgroup.WithContext(ctx)
@@ -189,7 +189,7 @@ func summarize(list []workload, all samples) *result {
 		}
 		var ratios []float64
 		for round, s := range all[i][governed] {
-			ratios = append(ratios, s.cpu/all[i][plain][round].cpu)
+			ratios = append(ratios, s.cpu/all[i][bare][round].cpu)
 		}
 		f.Ratio = spreadOf(ratios)
 		if base >= 0 && w.chunks > 1 {
@@ -212,7 +212,7 @@ func chunkCostOf(one, many [numTargets][]sample, n int) *chunkCost {
 	}
 	var ratios []float64
 	for round, us := range each[governed] {
-		ratios = append(ratios, us/each[plain][round])
+		ratios = append(ratios, us/each[bare][round])
 	}
 	c.Ratio = spreadOf(ratios)
 	return &c

@@ -12,6 +12,8 @@ import (
 	"runtime"
 	"runtime/pprof"
 	"time"
+
+	"github.com/llmgov/llmgov/internal/http1/plain"
 )
 
 // serve is a child: it serves its role until in ends, and answers each line on
@@ -32,13 +34,12 @@ func serve(o options, in io.Reader, out io.Writer) error {
 		return err
 	}
 	hi := hello{URL: "http://" + l.Addr().String()}
-	server := newServer(handlers.data)
+	server := newServer(o, handlers.data)
 	served := make(chan error, 1)
 	if o.tls == "" {
 		go func() { served <- server.Serve(l) }() // ends with Close
 	} else {
 		hi.URL = "https://" + l.Addr().String()
-		server.Protocols.SetHTTP2(o.http2)
 		go func() { served <- server.ServeTLS(l, o.tls, o.tls) }() // ends with Close
 	}
 	if handlers.admission != nil {
@@ -63,18 +64,29 @@ func serve(o options, in io.Reader, out io.Writer) error {
 	return err
 }
 
-// newServer is equal for all roles, so that they differ only in their handlers. It
-// has the settings of llmgov's serve command.
-func newServer(h http.Handler) *http.Server {
+// server is an http.Server, or like one.
+type server interface {
+	Serve(net.Listener) error
+	ServeTLS(l net.Listener, certificate, key string) error
+	Close() error
+}
+
+// newServer has the settings of llmgov's serve command for all roles. Around that of llmgov there is what serve puts around it.
+func newServer(o options, h http.Handler) server {
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
-	return &http.Server{
+	protocols.SetHTTP2(o.http2)
+	settings := &http.Server{
 		Handler:           h,
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
 		Protocols:         &protocols,
 	}
+	if o.role == roles[governed] {
+		return plain.New(settings)
+	}
+	return settings
 }
 
 func control(in io.Reader, out io.Writer, hi hello) error {

@@ -27,20 +27,20 @@ func writeTable(w io.Writer, r *result) error {
 		}
 		fmt.Fprintln(tw, "\t")
 	}
-	row("", roles[direct], roles[plain], roles[governed], "llmgov / ReverseProxy", "least … most", "aim")
+	row("", roles[direct], roles[bare], roles[governed], "llmgov / ReverseProxy", "least … most", "aim")
 	for i := range r.Workloads {
 		f := &r.Workloads[i]
 		t := &f.Targets
 		row(f.Title)
-		row("  CPU", micros(t[direct].CPUMicros), micros(t[plain].CPUMicros), micros(t[governed].CPUMicros),
+		row("  CPU", micros(t[direct].CPUMicros), micros(t[bare].CPUMicros), micros(t[governed].CPUMicros),
 			ratio(f.Ratio), leastMost(f.Ratio), atMost(f.Aim))
 		if c := f.Chunk; c != nil {
-			row("  CPU of one chunk more", micros(c.CPUMicros[direct]), micros(c.CPUMicros[plain]), micros(c.CPUMicros[governed]),
+			row("  CPU of one chunk more", micros(c.CPUMicros[direct]), micros(c.CPUMicros[bare]), micros(c.CPUMicros[governed]),
 				ratio(c.Ratio), leastMost(c.Ratio), "")
 		}
-		row("  allocations", count(t[direct].Allocs), count(t[plain].Allocs), count(t[governed].Allocs), times(t[governed].Allocs, t[plain].Allocs), "", "")
-		row("  heap", kilobytes(t[direct].Bytes), kilobytes(t[plain].Bytes), kilobytes(t[governed].Bytes), times(t[governed].Bytes, t[plain].Bytes), "", "")
-		row("  requests, broken", requests(t[direct]), requests(t[plain]), requests(t[governed]), "", "", "")
+		row("  allocations", count(t[direct].Allocs), count(t[bare].Allocs), count(t[governed].Allocs), times(t[governed].Allocs, t[bare].Allocs), "", "")
+		row("  heap", kilobytes(t[direct].Bytes), kilobytes(t[bare].Bytes), kilobytes(t[governed].Bytes), times(t[governed].Bytes, t[bare].Bytes), "", "")
+		row("  requests, broken", requests(t[direct]), requests(t[bare]), requests(t[governed]), "", "", "")
 	}
 	for i := range r.Latency {
 		l := &r.Latency[i]
@@ -63,7 +63,7 @@ func writeTable(w io.Writer, r *result) error {
 			}
 			row("  "+d.name, micros(d.Direct), plus(d.ReverseProxy), plus(d.Governed), of, within, atMost(d.aim))
 		}
-		row("  streams, broken", pair(l.Streams[direct], l.Broken[direct]), pair(l.Streams[plain], l.Broken[plain]), pair(l.Streams[governed], l.Broken[governed]), "", "", "")
+		row("  streams, broken", pair(l.Streams[direct], l.Broken[direct]), pair(l.Streams[bare], l.Broken[bare]), pair(l.Streams[governed], l.Broken[governed]), "", "", "")
 	}
 	if err := tw.Flush(); err != nil {
 		return err

@@ -15,6 +15,7 @@ import (
 	"github.com/llmgov/llmgov/internal/admin"
 	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/gateway"
+	"github.com/llmgov/llmgov/internal/http1/plain"
 	"github.com/llmgov/llmgov/internal/mock"
 	"github.com/llmgov/llmgov/internal/policy"
 	"github.com/llmgov/llmgov/internal/telemetry"
@@ -31,7 +32,7 @@ type Stack struct {
 	Metrics  *telemetry.Metrics
 	log      *slog.Logger
 	Client   *http.Client
-	Server   *http.Server
+	Server   *plain.Server
 	Cut      context.CancelCauseFunc // of all calls in flight
 	Unseen   atomic.Int64            // calls whose clients left without a byte
 	closers  []func()
@@ -64,10 +65,10 @@ func New(t *testing.T, w World) *Stack {
 	front := pipenet.Listen()
 	base, cut := context.WithCancelCause(context.Background())
 	s.Cut = cut
-	s.Server = &http.Server{
+	s.Server = plain.New(&http.Server{
 		Handler: gw, Protocols: w.protocols(), ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0),
 		BaseContext: func(net.Listener) context.Context { return base },
-	}
+	})
 	s.Serve(s.Server, front)
 	clientSide := &http.Transport{DialContext: front.Dial, MaxIdleConnsPerHost: 256, DisableCompression: true, Protocols: w.protocols()}
 	s.Client = &http.Client{Transport: clientSide}
@@ -133,8 +134,14 @@ func Build(t *testing.T, cfg tenants.Config, w World, m *telemetry.Metrics, opt 
 	return gw, gov
 }
 
+// Server is an http.Server, or like one.
+type Server interface {
+	Serve(net.Listener) error
+	Close() error
+}
+
 // Serve runs a server until the stack is closed.
-func (s *Stack) Serve(server *http.Server, l net.Listener) {
+func (s *Stack) Serve(server Server, l net.Listener) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

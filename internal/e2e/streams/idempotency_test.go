@@ -203,6 +203,7 @@ func TestIdempotencyKey_Ends(t *testing.T) {
 		if wait := refusedTwin(t, "", s.Call(t.Context(), "a", long, key...)); wait < time.Second || wait > 8*time.Second {
 			t.Errorf("the twin of one that waits is to come back in %v", wait)
 		}
+		time.Sleep(10 * time.Millisecond) // from when on the connection is watched
 		hangUp()
 		synctest.Wait()
 		if ans := s.Call(t.Context(), "a", long, key...); ans.Status != http.StatusTooManyRequests { // after 8 s

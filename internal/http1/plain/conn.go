@@ -1,0 +1,188 @@
+package plain
+
+import (
+	"bufio"
+	"context"
+	"net"
+	"net/http"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/llmgov/llmgov/internal/cancel"
+)
+
+// conn is a connection to a client, which serves one request at a time.
+type conn struct {
+	net.Conn
+	of     *Server
+	others *handed
+	remote string
+	ctx    *cancel.Context // of all requests
+
+	reader *bufio.Reader // nil while nothing is to be read but a watched end
+	watch  watch
+	state  atomic.Int32
+
+	header http.Header // of the answer; used again
+	names  []string    // of header, to sort; used again
+	last   bool        // no request is served after this one
+}
+
+// The states of a connection.
+const (
+	idle int32 = iota
+	active
+	closed // while it was idle
+)
+
+func newConn(accepted net.Conn, of *Server, others *handed) *conn {
+	c := &conn{Conn: accepted, of: of, others: others, header: http.Header{}}
+	c.remote = accepted.RemoteAddr().String()
+	ctx := context.Background()
+	if of.BaseContext != nil {
+		ctx = of.BaseContext(others)
+	}
+	ctx = context.WithValue(ctx, http.ServerContextKey, of.Server)
+	ctx = context.WithValue(ctx, http.LocalAddrContextKey, accepted.LocalAddr())
+	if of.ConnContext != nil {
+		ctx = of.ConnContext(ctx, accepted)
+	}
+	c.ctx = cancel.WithCause(ctx)
+	c.watch.conn = accepted
+	return c
+}
+
+var readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, 4<<10) }}
+
+func giveBack(r *bufio.Reader) {
+	r.Reset(nil)
+	readers.Put(r)
+}
+
+// serve serves requests until one is not plain, or the connection ends.
+func (c *conn) serve() {
+	handed := false
+	defer func() {
+		c.of.remove(c)
+		c.recovered(recover())
+		c.ctx.Cancel(context.Canceled)
+		if !handed {
+			_ = c.Close()
+		}
+	}()
+	patience := c.of.ReadHeaderTimeout
+	for {
+		head := c.next(patience)
+		switch {
+		case head < 0:
+			return
+		case head == 0:
+			handed = true
+			c.of.remove(c) // the server that gets it may be waited for
+			c.others.hand(&unread{Conn: c.Conn, first: c.reader})
+			return
+		}
+		if !c.request() {
+			return
+		}
+		patience = c.of.IdleTimeout
+	}
+}
+
+// recovered logs the panic of a handler.
+func (c *conn) recovered(why any) {
+	if why == nil || why == http.ErrAbortHandler || c.of.ErrorLog == nil {
+		return
+	}
+	stack := make([]byte, 64<<10)
+	stack = stack[:runtime.Stack(stack, false)]
+	c.of.ErrorLog.Printf("http: panic serving %s: %v\n%s", c.remote, why, stack)
+}
+
+// next waits for the next request, and returns the length of its head; 0 if it is not plain, and -1 if none comes.
+func (c *conn) next(patience time.Duration) int {
+	if c.reader == nil {
+		c.reader = readers.Get().(*bufio.Reader)
+		c.reader.Reset(&c.watch)
+	}
+	deadline := time.Time{}
+	if patience > 0 {
+		deadline = time.Now().Add(patience)
+	}
+	_ = c.SetReadDeadline(deadline)
+	if _, err := c.reader.Peek(1); err != nil || !c.state.CompareAndSwap(idle, active) {
+		return -1
+	}
+	come, _ := c.reader.Peek(c.reader.Buffered())
+	return plainHead(come)
+}
+
+// closeIdle closes the connection if it serves no request.
+func (c *conn) closeIdle() {
+	if c.state.CompareAndSwap(idle, closed) {
+		_ = c.Conn.Close()
+	}
+}
+
+// request serves the request that lies in the reader. It reports whether another one may come.
+func (c *conn) request() bool {
+	r, err := http.ReadRequest(c.reader)
+	if err != nil {
+		return false
+	}
+	ctx := cancel.WithCause(c.ctx)
+	defer ctx.Cancel(context.Canceled)
+	r = r.WithContext(ctx)
+	r.RemoteAddr = c.remote
+	body := &body{of: c, left: r.ContentLength}
+	r.Body = body
+	c.watch.ctx = ctx
+	w := &response{of: c, request: body, header: c.header, length: -1}
+	if body.left == 0 {
+		c.heard()
+	}
+	c.of.Handler.ServeHTTP(w, r)
+	body.end()
+	c.watch.end()
+	if w.finish() != nil {
+		return false
+	}
+	if c.last {
+		c.linger(body)
+		return false
+	}
+	body.discard()
+	clear(c.header)
+	c.state.Store(idle)
+	return !c.of.closing.Load()
+}
+
+// heard is called once all of a request was read.
+func (c *conn) heard() { c.watch.begin(c) }
+
+// release gives the reader's buffer back if nothing is in it.
+func (c *conn) release() {
+	if c.reader.Buffered() == 0 {
+		giveBack(c.reader)
+		c.reader = nil
+	}
+}
+
+// lingers is how long a client may take to read an answer that ends the connection before all of the request has come, as in
+// net/http: closing a socket with unread bytes can make its client lose the answer.
+const lingers = 500 * time.Millisecond
+
+func (c *conn) linger(b *body) {
+	if b.left > 0 && closeWrite(c.Conn) == nil {
+		time.Sleep(lingers)
+	}
+}
+
+func closeWrite(c net.Conn) error {
+	if half, ok := c.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
+}

@@ -1,0 +1,20 @@
+// Package plain serves plain requests of HTTP/1.1 on the goroutine of their connection, and leaves all others to net/http's
+// server.
+//
+//	listener ──► conn ──► is the next request a plain one?
+//	                │          │ yes: parsed by net/http, served here
+//	                │          │ no: the connection, with the request unread, goes to net/http's server for good
+//	                ▼
+//	             Handler
+//
+// A request is plain if it is a POST to a path with a body of known length, whose head has come in one piece, in the strictest form that
+// RFC 9112 knows (see [plainHead]): nearly all requests of SDKs without TLS. What is malformed, unusual or slow
+// to come, HTTP/2, chunked bodies and changes of protocol are met by net/http's server, with its time limits and its errors.
+//
+// For a plain request net/http's server does more than is needed. It starts a goroutine that watches for the client
+// going, and stops it; copies the map of the answer's headers; and holds two buffers for as long as the answer takes. Here
+//
+//   - the connection is watched only once a request has taken a while (watchAfter);
+//   - the map of headers and the buffers are used again;
+//   - a buffer is held only while something is in it.
+package plain

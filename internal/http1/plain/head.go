@@ -1,0 +1,156 @@
+package plain
+
+import (
+	"bytes"
+	"strings"
+)
+
+// plainHead returns the length of the head that b begins with; 0 if that is not the whole head of a plain request:
+//
+//	POST /path HTTP/1.1
+//	Host: one name, with its port
+//	Content-Length: one number
+//	Other-Names: visible characters
+//
+// with lines that end in CR LF, and nothing that concerns the framing or the connection, but for Connection: keep-alive. It
+// is stricter than net/http, so that no two readers can differ about where such a request ends.
+func plainHead(b []byte) int {
+	line, rest, ok := cutLine(b)
+	if !ok || !isPost(line) {
+		return 0
+	}
+	var hosts, lengths int
+	for {
+		line, rest, ok = cutLine(rest)
+		if !ok {
+			return 0
+		}
+		if len(line) == 0 {
+			break
+		}
+		name, value, ok := cutHeader(line)
+		if !ok {
+			return 0
+		}
+		switch kindOf(name) {
+		case host:
+			hosts++
+			ok = consistsOf(value, ".-:[]")
+		case contentLength:
+			lengths++
+			ok = isLength(value)
+		case connection:
+			ok = bytes.EqualFold(value, keepAlive)
+		case unfit:
+			ok = false
+		}
+		if !ok {
+			return 0
+		}
+	}
+	if hosts != 1 || lengths != 1 {
+		return 0
+	}
+	return len(b) - len(rest)
+}
+
+var (
+	lineEnd   = []byte("\r\n")
+	post      = []byte("POST /")
+	http11    = []byte(" HTTP/1.1")
+	keepAlive = []byte("keep-alive")
+)
+
+// cutLine returns the first line of b without its end, and what follows.
+func cutLine(b []byte) (line, rest []byte, ok bool) { return bytes.Cut(b, lineEnd) }
+
+// isPost reports whether a line requests a POST to a path.
+func isPost(line []byte) bool {
+	target, ok := bytes.CutSuffix(line, http11)
+	if !ok || !bytes.HasPrefix(target, post) {
+		return false
+	}
+	for _, c := range target[len(post):] {
+		if c <= ' ' || c >= 0x7f {
+			return false
+		}
+	}
+	return true
+}
+
+// cutHeader returns the name and the value of a header, without the blanks around it.
+func cutHeader(line []byte) (name, value []byte, ok bool) {
+	name, value, ok = bytes.Cut(line, colon)
+	if !ok || !consistsOf(name, otherNameBytes) {
+		return nil, nil, false
+	}
+	for _, c := range value {
+		if c < ' ' && c != '\t' || c == 0x7f {
+			return nil, nil, false
+		}
+	}
+	return name, bytes.Trim(value, " \t"), true
+}
+
+// otherNameBytes may stand in the names of headers beside letters and digits. More may, but do not.
+const otherNameBytes = "-_"
+
+var colon = []byte(":")
+
+// kind is what a header is to the framing.
+type kind int
+
+const (
+	ordinary kind = iota
+	host
+	contentLength
+	connection
+	unfit // for a plain request
+)
+
+var kinds = []struct {
+	name []byte
+	kind kind
+}{
+	{[]byte("Host"), host},
+	{[]byte("Content-Length"), contentLength},
+	{[]byte("Connection"), connection},
+	{[]byte("Transfer-Encoding"), unfit},
+	{[]byte("Trailer"), unfit},
+	{[]byte("Upgrade"), unfit},
+	{[]byte("Expect"), unfit},
+}
+
+func kindOf(name []byte) kind {
+	for i := range kinds {
+		if len(kinds[i].name) == len(name) && bytes.EqualFold(kinds[i].name, name) {
+			return kinds[i].kind
+		}
+	}
+	return ordinary
+}
+
+// mostDigits are those of the greatest length of a plain body: a petabyte.
+const mostDigits = 15
+
+func isLength(value []byte) bool {
+	for _, c := range value {
+		if c < '0' || c > '9' {
+			return false
+		}
+	}
+	return 0 < len(value) && len(value) <= mostDigits
+}
+
+// consistsOf reports whether a text has only letters, digits and some other bytes.
+func consistsOf[T string | []byte](text T, others string) bool {
+	for i := range len(text) {
+		c := text[i]
+		letter := 'a' <= c|0x20 && c|0x20 <= 'z'
+		digit := '0' <= c && c <= '9'
+		if !letter && !digit && strings.IndexByte(others, c) < 0 {
+			return false
+		}
+	}
+	return len(text) > 0
+}

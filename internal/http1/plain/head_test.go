@@ -1,0 +1,131 @@
+package plain
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+const plainest = "POST /v1/chat HTTP/1.1\r\nHost: gateway:8080\r\nContent-Length: 2\r\n\r\n"
+
+// with is the plainest head with one more line.
+func with(line string) string {
+	return strings.TrimSuffix(plainest, "\r\n") + line + "\r\n\r\n"
+}
+
+var plainHeads = map[string]string{
+	"plainest":            plainest,
+	"as of httpx":         with("Accept: */*\r\nAccept-Encoding: gzip, deflate\r\nConnection: keep-alive\r\nUser-Agent: OpenAI/Python 1.54.0\r\nX-Stainless-Arch: x64"),
+	"any case of letters": "POST /v1/chat HTTP/1.1\r\nhOST: gateway\r\ncontent-LENGTH: 0\r\nCONNECTION: Keep-Alive\r\n\r\n",
+	"a query":             "POST /v1/chat?a=b&c=%20 HTTP/1.1\r\nHost: [::1]:80\r\nContent-Length: 2\r\n\r\n",
+	"blanks":              "POST /v1/chat HTTP/1.1\r\nHost:gateway\r\nContent-Length: \t2 \r\nA:\r\n\r\n",
+	"a value in UTF-8":    with("A: größer"),
+}
+
+var otherHeads = map[string]string{
+	"nothing":                "",
+	"half a line":            "POST /v1/chat HT",
+	"no end":                 strings.TrimSuffix(plainest, "\r\n"),
+	"half an end":            strings.TrimSuffix(plainest, "\n"),
+	"GET":                    strings.Replace(plainest, "POST", "GET", 1),
+	"post":                   strings.Replace(plainest, "POST", "post", 1),
+	"HTTP/1.0":               strings.Replace(plainest, "1.1", "1.0", 1),
+	"HTTP/2.0":               strings.Replace(plainest, "1.1", "2.0", 1),
+	"no path":                strings.Replace(plainest, "/v1/chat", "", 1),
+	"a URL":                  strings.Replace(plainest, "/v1/chat", "http://gateway/v1/chat", 1),
+	"a path with a blank":    strings.Replace(plainest, "/v1/chat", "/v1/ chat", 1),
+	"a path beyond ASCII":    strings.Replace(plainest, "/v1/chat", "/v1/größer", 1),
+	"an empty line first":    "\r\n" + plainest,
+	"lines without CR":       strings.ReplaceAll(plainest, "\r\n", "\n"),
+	"a line without CR":      with("A: b\nC: d"),
+	"a folded header":        with("A: b\r\n c"),
+	"a blank before a colon": with("A : b"),
+	"no colon":               with("A"),
+	"no name":                with(": b"),
+	"a name with a dot":      with("A.B: c"),
+	"a zero":                 with("A: b\x00"),
+	"a CR":                   with("A: b\rc"),
+	"no Host":                "POST /v1/chat HTTP/1.1\r\nContent-Length: 2\r\n\r\n",
+	"two Hosts":              with("Host: other"),
+	"a bad Host":             strings.Replace(plainest, "gateway:8080", "gate/way", 1),
+	"no length":              "POST /v1/chat HTTP/1.1\r\nHost: gateway\r\n\r\n",
+	"two lengths":            with("Content-Length: 3"),
+	"the same length twice":  with("Content-Length: 2"),
+	"two lengths in one":     strings.Replace(plainest, "h: 2", "h: 2, 2", 1),
+	"a signed length":        strings.Replace(plainest, "h: 2", "h: +2", 1),
+	"a length of letters":    strings.Replace(plainest, "h: 2", "h: 0x2", 1),
+	"an empty length":        strings.Replace(plainest, "h: 2", "h: ", 1),
+	"a long length":          strings.Replace(plainest, "h: 2", "h: 1000000000000000", 1),
+	"chunks":                 with("Transfer-Encoding: chunked"),
+	"a trailer":              with("Trailer: A"),
+	"an upgrade":             with("Upgrade: websocket"),
+	"an expectation":         with("Expect: 100-continue"),
+	"close":                  with("Connection: close"),
+	"hop-by-hop headers":     with("Connection: keep-alive, A"),
+	"HTTP/2":                 "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+	"TLS":                    "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+}
+
+func TestPlainHead(t *testing.T) {
+	for name, raw := range plainHeads {
+		if n := plainHead([]byte(raw + "{}")); n != len(raw) {
+			t.Errorf("%s: its length is %d, not %d", name, len(raw), n)
+		}
+	}
+	for name, raw := range otherHeads {
+		if n := plainHead([]byte(raw)); n != 0 {
+			t.Errorf("%s is taken for plain", name)
+		}
+	}
+}
+
+// Whatever is plain, net/http reads in the same way: the head ends where we say, and then comes a body of known length.
+func FuzzPlainHead(f *testing.F) {
+	for _, heads := range []map[string]string{plainHeads, otherHeads} {
+		for _, raw := range heads {
+			f.Add([]byte(raw))
+		}
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		n := plainHead(raw)
+		if n == 0 {
+			return
+		}
+		rest := bytes.NewReader(raw)
+		buffered := bufio.NewReader(rest)
+		r, err := http.ReadRequest(buffered)
+		if err != nil {
+			t.Fatalf("%q: %v", raw, err)
+		}
+		if left := buffered.Buffered() + rest.Len(); left != len(raw)-n {
+			t.Errorf("%q: the head ends before %d bytes, not %d", raw, left, len(raw)-n)
+		}
+		if r.Method != http.MethodPost || r.ContentLength < 0 || r.TransferEncoding != nil || r.Trailer != nil || r.Close || r.Host == "" {
+			t.Errorf("%q: %+v", raw, r)
+		}
+		if strings.Contains(string(raw[:n-4]), "\r\n\r\n") {
+			t.Errorf("%q: the head ends before", raw)
+		}
+		if served := statusOf(t, string(raw[:n])); served == http.StatusBadRequest {
+			t.Errorf("%q is refused by net/http's server", raw)
+		}
+	})
+}
+
+// statusOf is how net/http's server answers a request. Of its body nothing is read.
+func statusOf(t *testing.T, raw string) int {
+	client, l := newPipe()
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Connection", "close") })}
+	go func() { _ = server.Serve(l) }()
+	defer server.Close()
+	defer client.Close()
+	go func() { _, _ = io.WriteString(client, raw) }()
+	resp, err := http.ReadResponse(bufio.NewReader(client), nil)
+	if err != nil {
+		t.Fatalf("%q: %v", raw, err)
+	}
+	return resp.StatusCode
+}

@@ -1,0 +1,203 @@
+package plain
+
+import (
+	"errors"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// response is the http.ResponseWriter of a plain request. It writes what net/http's does, but no trailers and no interim answers.
+type response struct {
+	of      *conn
+	request *body
+	header  http.Header
+
+	status  int
+	dated   bool    // the handler says when, or that nobody is to
+	typed   bool    // it says what the body is
+	begun   bool    // the head has ended
+	length  int64   // of the body; -1 while nobody knows
+	written int64   // of that
+	held    []byte  // the body so far, before it has begun
+	out     *output // what has not left yet; nil if there is nothing
+	failed  error   // why nothing can be written any more
+}
+
+var errOver = errors.New("plain: the request is over")
+
+// output is what leaves together.
+type output struct{ bytes []byte }
+
+const (
+	outputSize = 8 << 10
+	// mostHeld bounds the bodies whose length is found although the handler does not tell it, as in net/http.
+	mostHeld = 2 << 10
+)
+
+var outputs = sync.Pool{New: func() any { return &output{bytes: make([]byte, 0, outputSize)} }}
+
+// Header implements http.ResponseWriter.
+func (w *response) Header() http.Header { return w.header }
+
+// WriteHeader implements http.ResponseWriter.
+func (w *response) WriteHeader(status int) {
+	if w.status != 0 || status < 200 {
+		return
+	}
+	w.status = status
+	if told := w.header["Content-Length"]; len(told) == 1 {
+		length, err := strconv.ParseInt(told[0], 10, 64)
+		if err == nil && length >= 0 {
+			w.length = length
+		}
+	}
+	if !w.hasBody() {
+		w.length = 0
+	}
+	w.beginHead()
+}
+
+// hasBody reports whether answers with this status have bodies.
+func (w *response) hasBody() bool {
+	return w.status != http.StatusNoContent && w.status != http.StatusNotModified
+}
+
+// Write implements http.ResponseWriter.
+func (w *response) Write(p []byte) (int, error) {
+	if w.status == 0 {
+		w.WriteHeader(http.StatusOK)
+	}
+	switch {
+	case w.failed != nil:
+		return 0, w.failed
+	case len(p) == 0:
+		return 0, nil
+	case !w.hasBody():
+		return 0, http.ErrBodyNotAllowed
+	case w.length >= 0 && w.written+int64(len(p)) > w.length:
+		return 0, http.ErrContentLength
+	}
+	w.written += int64(len(p))
+	if w.length < 0 && !w.begun && w.written <= mostHeld {
+		w.held = append(w.held, p...)
+		return len(p), nil
+	}
+	if !w.begun {
+		w.begin(p)
+	}
+	return len(p), w.body(p)
+}
+
+// begin ends the head, and writes behind it what is held. Without that the body begins with next.
+func (w *response) begin(next []byte) {
+	w.begun = true
+	if w.held == nil {
+		w.endHead(next)
+		return
+	}
+	w.endHead(w.held)
+	_ = w.body(w.held) // the error is kept
+	w.held = nil
+}
+
+// gather returns where the output is gathered.
+func (w *response) gather() *output {
+	if w.out == nil {
+		w.out = outputs.Get().(*output)
+	}
+	return w.out
+}
+
+// chunked reports whether the body goes in chunks.
+func (w *response) chunked() bool { return w.length < 0 }
+
+// body writes a part of the body. A short one is only gathered.
+func (w *response) body(p []byte) error {
+	out := w.gather()
+	if w.chunked() {
+		out.bytes = strconv.AppendInt(out.bytes, int64(len(p)), 16)
+		out.bytes = append(out.bytes, lineEnd...)
+	}
+	if len(out.bytes)+len(p)+len(lineEnd) > outputSize {
+		return w.flushWith(p)
+	}
+	out.bytes = append(out.bytes, p...)
+	if w.chunked() {
+		out.bytes = append(out.bytes, lineEnd...)
+	}
+	return nil
+}
+
+// flushWith writes what is gathered, and a part of the body behind it without a copy.
+func (w *response) flushWith(p []byte) error {
+	parts := net.Buffers{w.out.bytes, p}
+	if w.chunked() {
+		parts = append(parts, lineEnd)
+	}
+	_, err := parts.WriteTo(w.of.Conn)
+	return w.flushed(err)
+}
+
+// FlushError is found by http.ResponseController.
+func (w *response) FlushError() error {
+	if w.status == 0 {
+		w.WriteHeader(http.StatusOK)
+	}
+	if w.failed != nil {
+		return w.failed
+	}
+	if !w.begun {
+		w.begin(nil)
+	}
+	if w.out == nil {
+		return w.failed
+	}
+	_, err := w.of.Conn.Write(w.out.bytes)
+	return w.flushed(err)
+}
+
+// Flush implements http.Flusher.
+func (w *response) Flush() { _ = w.FlushError() }
+
+// flushed gives the output back.
+func (w *response) flushed(err error) error {
+	if cap(w.out.bytes) == outputSize {
+		w.out.bytes = w.out.bytes[:0]
+		outputs.Put(w.out)
+	}
+	w.out = nil
+	w.failed = err
+	return err
+}
+
+// SetReadDeadline is found by http.ResponseController.
+func (w *response) SetReadDeadline(t time.Time) error { return w.of.SetReadDeadline(t) }
+
+// SetWriteDeadline is found by http.ResponseController.
+func (w *response) SetWriteDeadline(t time.Time) error { return w.of.SetWriteDeadline(t) }
+
+// finish ends the answer. One that is shorter than it said ends the connection.
+func (w *response) finish() error {
+	if w.status == 0 {
+		w.WriteHeader(http.StatusOK)
+	}
+	if !w.begun && w.length < 0 {
+		w.length = w.written // and no more
+	}
+	if !w.begun && w.failed == nil {
+		w.begin(nil)
+	}
+	if w.chunked() && w.failed == nil {
+		out := w.gather()
+		out.bytes = append(out.bytes, "0\r\n\r\n"...)
+	}
+	err := w.FlushError()
+	w.failed = errOver
+	if w.written < w.length {
+		w.of.last = true
+	}
+	return err
+}

@@ -1,0 +1,104 @@
+package plain
+
+import (
+	"net/http"
+	"net/textproto"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// beginHead gathers what the handler says of the answer, as it is now: what it does to its headers later has no effect.
+func (w *response) beginHead() {
+	b := append(w.gather().bytes, "HTTP/1.1 "...)
+	b = strconv.AppendInt(b, int64(w.status), 10)
+	b = append(b, ' ')
+	b = append(b, http.StatusText(w.status)...)
+	b = append(b, lineEnd...)
+	for _, name := range w.names() {
+		for _, value := range w.header[name] {
+			b = appendHeader(b, name, value)
+		}
+	}
+	w.out.bytes = b
+	_, w.dated = w.header["Date"]
+	_, w.typed = w.header["Content-Type"]
+	w.typed = w.typed || len(w.header["Content-Encoding"]) > 0
+	for _, value := range w.header["Connection"] {
+		w.of.last = w.of.last || strings.EqualFold(value, "close")
+	}
+}
+
+// names returns the names of all headers that the handler may set, in order.
+func (w *response) names() []string {
+	names := w.of.names[:0]
+	for name := range w.header {
+		switch name {
+		case "Connection", "Content-Length", "Trailer", "Transfer-Encoding":
+			continue
+		}
+		if consistsOf(name, otherNameBytes) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	w.of.names = names
+	return names
+}
+
+// endHead gathers what the server says of an answer whose body begins with first: how it ends, and whether the connection does with it,
+// because the server is closing, or because more of the request is missing than has come.
+func (w *response) endHead(first []byte) {
+	b := w.gather().bytes
+	switch {
+	case w.chunked():
+		b = appendHeader(b, "Transfer-Encoding", "chunked")
+	case w.hasBody():
+		b = append(b, "Content-Length: "...)
+		b = strconv.AppendInt(b, w.length, 10)
+		b = append(b, lineEnd...)
+	}
+	if !w.dated {
+		b = appendHeader(b, "Date", today(time.Now()))
+	}
+	if !w.typed && len(first) > 0 {
+		b = appendHeader(b, "Content-Type", http.DetectContentType(first))
+	}
+	w.of.last = w.of.last || w.of.of.closing.Load() || !w.request.isHere()
+	if w.of.last {
+		b = appendHeader(b, "Connection", "close")
+	}
+	w.out.bytes = append(b, lineEnd...)
+}
+
+func appendHeader(b []byte, name, value string) []byte {
+	b = append(b, name...)
+	b = append(b, ": "...)
+	if strings.IndexByte(value, '\n') >= 0 || strings.IndexByte(value, '\r') >= 0 {
+		value = noLineEnds.Replace(value)
+	}
+	b = append(b, textproto.TrimString(value)...)
+	return append(b, lineEnd...)
+}
+
+var noLineEnds = strings.NewReplacer("\r", " ", "\n", " ")
+
+// date is a second as headers name it.
+type date struct {
+	second int64
+	text   string
+}
+
+var lastDate atomic.Pointer[date]
+
+// today is the value of the Date header.
+func today(now time.Time) string {
+	d := lastDate.Load()
+	if d == nil || d.second != now.Unix() {
+		d = &date{now.Unix(), now.UTC().Format(http.TimeFormat)}
+		lastDate.Store(d)
+	}
+	return d.text
+}

@@ -1,0 +1,303 @@
+package plain
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// inBubble runs a test in virtual time with one connection to a server.
+func inBubble(t *testing.T, h http.HandlerFunc, test func(t *testing.T, s *Server, c *client)) {
+	synctest.Test(t, func(t *testing.T) {
+		conn, l := newPipe()
+		set := settings(h)
+		set.ReadHeaderTimeout = 10 * time.Second
+		set.IdleTimeout = time.Minute
+		s := New(set)
+		done := make(chan error)
+		go func() { done <- s.Serve(l) }()
+		test(t, s, &client{t, conn, bufio.NewReader(conn)})
+		_ = s.Close()
+		_ = conn.Close()
+		_ = l.Close()
+		<-done
+	})
+}
+
+// tellServer answers with whose the request is.
+func tellServer(w http.ResponseWriter, r *http.Request) {
+	_, _ = io.Copy(io.Discard, r.Body)
+	write(w, servedBy(r))
+}
+
+// A connection goes to net/http with its first request that is not plain, however much of it has come, and stays there.
+func TestOthersAreHandedOver(t *testing.T) {
+	for name, raw := range map[string]string{
+		"GET":     "GET / HTTP/1.1\r\nHost: gateway\r\n\r\n",
+		"chunks":  "POST / HTTP/1.1\r\nHost: gateway\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n",
+		"long":    "POST / HTTP/1.1\r\nHost: gateway\r\nContent-Length: 1\r\nA: " + big[:5000] + "\r\n\r\na",
+		"a byte":  "G",
+		"half":    "POST / HTTP/1.1\r\nHo",
+		"no body": "POST / HTTP/1.1\r\nHost: gateway\r\n\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := dial(t, serving(t, tellServer))
+			for range 2 {
+				if a := c.ask("/", "a"); a.Body != "us" {
+					t.Fatalf("a plain request: %+v", a)
+				}
+			}
+			c.send(raw)
+			switch name {
+			case "a byte":
+				time.Sleep(20 * time.Millisecond) // so that it comes by itself
+				c.send("ET / HTTP/1.1\r\nHost: gateway\r\n\r\n")
+			case "half":
+				time.Sleep(20 * time.Millisecond)
+				c.send("st: gateway\r\nContent-Length: 1\r\n\r\na")
+			}
+			for range 2 {
+				if a := c.receive(); a.Body != "net/http" {
+					t.Fatalf("another request: %+v", a)
+				}
+				c.send(request("/", "a"))
+			}
+		})
+	}
+}
+
+// What has been sent along with a request is the next one, whoever serves it, also when it came while the first one ran.
+func TestRequestsInARow(t *testing.T) {
+	slow := func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/slow" {
+			_, _ = io.Copy(io.Discard, r.Body)
+			time.Sleep(time.Second)
+		}
+		echo(w, r)
+	}
+	inBubble(t, slow, func(t *testing.T, _ *Server, c *client) {
+		go c.send(request("/slow", "a") + request("/", "b") + request("/slow", ""))
+		for _, want := range []string{"POST ", "POST b", "POST "} {
+			if a := c.receive(); a.Body != want {
+				t.Errorf("%+v", a)
+			}
+		}
+		go func() {
+			c.send(request("/slow", "a"))
+			time.Sleep(100 * time.Millisecond)
+			c.send(request("/", "b"))
+			c.send("GET / HTTP/1.1\r\nHost: gateway\r\n\r\n")
+		}()
+		for _, want := range []string{"POST ", "POST b", "GET "} {
+			if a := c.receive(); a.Body != want {
+				t.Errorf("%+v", a)
+			}
+		}
+	})
+}
+
+// A request ends when its client goes, once that is watched; before and after the body was read, and over and over.
+func TestClientGoes(t *testing.T) {
+	began := make(chan struct{})
+	ended := make(chan time.Time, 1)
+	waits := func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		if r.URL.Path == "/" {
+			return
+		}
+		began <- struct{}{}
+		<-r.Context().Done()
+		ended <- time.Now()
+	}
+	for _, after := range []time.Duration{0, time.Millisecond, time.Hour} {
+		inBubble(t, waits, func(t *testing.T, _ *Server, c *client) {
+			began = make(chan struct{})
+			ended = make(chan time.Time, 1)
+			for range 3 {
+				if a := c.ask("/", "a"); a.Status != http.StatusOK {
+					t.Errorf("%+v", a)
+				}
+			}
+			c.send(request("/waits", "question"))
+			<-began
+			time.Sleep(after)
+			gone := time.Now()
+			_ = c.Close()
+			if late := (<-ended).Sub(gone); late > watchAfter {
+				t.Errorf("gone after %v, it is told after %v more", after, late)
+			}
+		})
+	}
+}
+
+// The context of a request ends with it, as it does at net/http's server.
+func TestContextEndsWithItsRequest(t *testing.T) {
+	contexts := make(chan context.Context, 1)
+	keeps := func(_ http.ResponseWriter, r *http.Request) { contexts <- r.Context() }
+	c := dial(t, serving(t, keeps))
+	c.ask("/", "a")
+	ctx := <-contexts
+	<-ctx.Done()
+	if ctx.Value(http.LocalAddrContextKey) == nil || ctx.Value(http.ServerContextKey) == nil {
+		t.Error("values are missing")
+	}
+}
+
+// A connection on which nothing comes is closed: a new one by the time for a head, a used one by that of idle ones.
+func TestIdleConnections(t *testing.T) {
+	inBubble(t, echo, func(t *testing.T, _ *Server, c *client) {
+		began := time.Now()
+		if _, err := c.Read(make([]byte, 1)); !errors.Is(err, io.EOF) || time.Since(began) != 10*time.Second {
+			t.Errorf("a new one: %v after %v", err, time.Since(began))
+		}
+	})
+	inBubble(t, echo, func(t *testing.T, _ *Server, c *client) {
+		time.Sleep(9 * time.Second)
+		c.ask("/", "a")
+		began := time.Now()
+		if _, err := c.Read(make([]byte, 1)); !errors.Is(err, io.EOF) || time.Since(began) != time.Minute {
+			t.Errorf("a used one: %v after %v", err, time.Since(began))
+		}
+	})
+}
+
+// A client that dawdles over its head is net/http's to lose patience with.
+func TestSlowHead(t *testing.T) {
+	inBubble(t, echo, func(t *testing.T, _ *Server, c *client) {
+		c.send("POST / HT")
+		began := time.Now()
+		if _, err := io.Copy(io.Discard, c); err != nil || time.Since(began) > 11*time.Second {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+	})
+}
+
+// Shutdown closes idle connections, lets running requests end, says so in their answers, and waits for them.
+func TestShutdown(t *testing.T) {
+	slow := func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		time.Sleep(time.Second)
+	}
+	inBubble(t, slow, func(t *testing.T, s *Server, c *client) {
+		c.send(request("/", "a"))
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		defer cancel()
+		if err := s.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("it is over: %v", err)
+		}
+		began := time.Now()
+		done := make(chan error)
+		go func() { done <- s.Shutdown(t.Context()) }()
+		if a := c.receive(); a.Status != http.StatusOK || !a.Close {
+			t.Errorf("%+v", a)
+		}
+		if err := <-done; err != nil || time.Since(began) < 500*time.Millisecond {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+	})
+	inBubble(t, slow, func(t *testing.T, s *Server, c *client) {
+		c.ask("/", "a")
+		if err := s.Shutdown(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if _, err := c.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+			t.Errorf("an idle connection: %v", err)
+		}
+	})
+}
+
+// Of a body that was not read and has not come nobody waits: the answer ends the connection, and arrives.
+func TestBodyThatIsNotRead(t *testing.T) {
+	refuses := func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusRequestEntityTooLarge)
+		write(w, "no")
+	}
+	c := dial(t, serving(t, refuses))
+	go func() { _, _ = io.WriteString(c.Conn, request("/", strings.Repeat(big, 50))) }()
+	if a := c.receive(); a.Status != http.StatusRequestEntityTooLarge || a.Body != "no" || !a.Close {
+		t.Errorf("%+v", a)
+	}
+	began := time.Now()
+	if _, err := io.Copy(io.Discard, c.Conn); time.Since(began) > 10*lingers {
+		t.Errorf("the connection is closed after %v: %v", time.Since(began), err)
+	}
+}
+
+// A body that ends too early is no shorter body.
+func TestBodyThatIsCutOff(t *testing.T) {
+	errs := make(chan error, 1)
+	c := dial(t, serving(t, func(_ http.ResponseWriter, r *http.Request) {
+		_, err := io.Copy(io.Discard, r.Body)
+		errs <- err
+	}))
+	raw := request("/", "question")
+	c.send(raw[:len(raw)-1])
+	_ = c.Conn.(*net.TCPConn).CloseWrite()
+	if err := <-errs; !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Error(err)
+	}
+}
+
+// Who keeps the writer or the body of a request cannot reach into the next one.
+func TestNothingAfterTheEnd(t *testing.T) {
+	var kept http.ResponseWriter
+	var read io.Reader
+	c := dial(t, serving(t, func(w http.ResponseWriter, r *http.Request) {
+		if kept != nil {
+			_, late := kept.Write([]byte("evil"))
+			_, early := read.Read(make([]byte, 1))
+			write(w, fmt.Sprintf("%t %t %v", late != nil, early != nil, http.NewResponseController(kept).Flush() != nil))
+			return
+		}
+		kept = w
+		read = r.Body
+		write(w, "first")
+	}))
+	for _, want := range []string{"first", "true true true"} {
+		if a := c.ask("/", "question"); a.Body != want {
+			t.Errorf("%+v", a)
+		}
+	}
+}
+
+// A client that reads nothing is broken off at the deadline of its handler.
+func TestWriteDeadline(t *testing.T) {
+	var errs chan error
+	inBubble(t, func(w http.ResponseWriter, _ *http.Request) {
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(time.Second))
+		_, err := io.WriteString(w, big)
+		errs <- err
+	}, func(t *testing.T, _ *Server, c *client) {
+		errs = make(chan error, 1)
+		c.send(request("/", "a"))
+		if err := <-errs; err == nil {
+			t.Error("it is written")
+		}
+	})
+}
+
+// A function for connections sees those that were accepted, whoever serves them.
+func TestConnContext(t *testing.T) {
+	type key struct{}
+	set := settings(func(w http.ResponseWriter, r *http.Request) {
+		_, accepted := r.Context().Value(key{}).(*net.TCPConn)
+		write(w, fmt.Sprint(accepted))
+	})
+	set.ConnContext = func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, key{}, c) }
+	c := dial(t, servingBy(t, New(set)))
+	for _, raw := range []string{request("/", ""), "GET / HTTP/1.1\r\nHost: gateway\r\n\r\n"} {
+		c.send(raw)
+		if a := c.receive(); a.Body != "true" {
+			t.Errorf("%.4s: %+v", raw, a)
+		}
+	}
+}
