@@ -15,11 +15,14 @@ import (
 // another's estimates, and who is new need not start from nothing.
 type Estimator struct {
 	parent *Estimator
+	// recent is the model of the last report. Most tenants use one, and in between their data leaves the processor's cache:
+	// a map is three places in memory on the way to the model, and this is none.
+	recent atomic.Pointer[model]
 	// models is read by every call, and replaced as a whole when a model is added.
 	models atomic.Pointer[map[string]*model]
-	other  model // beyond maxModels
 
-	mu sync.Mutex // guards what is learned: it is read without, and written with it
+	mu    sync.Mutex // guards what is learned: it is read without, and written with it
+	other model      // beyond maxModels
 }
 
 // maxModels bounds what is learned apart: model names come from callers.
@@ -27,11 +30,12 @@ const maxModels = 1024
 
 // model is what is known of the prompts of one model.
 type model struct {
-	ratios [kinds]ratio
+	name string // "" of those beyond maxModels
 	// beyond is how many tokens prompts of text have on average beyond what their text explains.
 	beyond atomic.Int64
 	// doubted is how often Uncertain was answered with yes.
 	doubted atomic.Int64
+	ratios  [kinds]ratio
 }
 
 // ratio is tokens per Scale units of weight, in millionths.
@@ -137,6 +141,9 @@ func (e *Estimator) observeText(name string, weight, actual int64) {
 		e.parent.observeText(name, weight, actual)
 	}
 	m := e.known(name)
+	if e.recent.Load() != m && m != &e.other {
+		e.recent.Store(m)
+	}
 	text := &m.ratios[Text]
 	hidden := max(0, actual-estimate(weight, maxRatio))
 	e.mu.Lock()
@@ -199,6 +206,9 @@ func toward(old, sample, n int64) int64 {
 }
 
 func (e *Estimator) find(name string) *model {
+	if m := e.recent.Load(); m != nil && m.name == name {
+		return m
+	}
 	models := *e.models.Load()
 	if m := models[name]; m != nil {
 		return m
@@ -223,9 +233,14 @@ func (e *Estimator) learn(name string) *model {
 	if m := e.find(name); m != nil {
 		return m
 	}
+	m := &model{name: name}
+	if e.parent != nil {
+		if known := e.parent.find(name); known != nil && known.name == name {
+			m.name = known.name // one copy of the name stays in the cache, where one for each tenant does not
+		}
+	}
 	models := maps.Clone(*e.models.Load())
-	m := &model{}
-	models[name] = m
+	models[m.name] = m
 	e.models.Store(&models)
 	return m
 }

@@ -158,6 +158,21 @@ func TestModelsAreBounded(t *testing.T) {
 	}
 }
 
+// Calls may name no model, and models beyond those that are kept have no name of their own.
+//
+// Seen to fail with: other as the recent model.
+func TestNoNameIsAModelOfItsOwn(t *testing.T) {
+	e := NewEstimator(nil)
+	e.Observe("", text(6400), 100)
+	want := e.Estimate("", text(6400))
+	for i := range maxModels + 1 {
+		e.Observe(fmt.Sprint(i), text(6400), 400)
+	}
+	if got := e.Estimate("", text(6400)); got != want {
+		t.Errorf("without a name, %d tokens are estimated, want %d", got, want)
+	}
+}
+
 // A model is uncertain until enough reports of its own have come, whatever others have
 // taught, and is not asked about for ever where none do.
 func TestUncertain(t *testing.T) {
