@@ -13,6 +13,8 @@ import (
 // An Estimator may have a parent, which it asks about models that it has learned
 // nothing of, and which learns along. So what one tenant sends cannot spoil
 // another's estimates, and who is new need not start from nothing.
+//
+// The zero Estimator has learned nothing, and has no parent. It can be part of something larger.
 type Estimator struct {
 	parent *Estimator
 	// recent is the model of the last report. Most tenants use one, and in between their data leaves the processor's cache:
@@ -67,10 +69,11 @@ const maxFileRatio = unit * 256
 
 // NewEstimator returns an Estimator that has learned nothing. parent may be nil.
 func NewEstimator(parent *Estimator) *Estimator {
-	e := &Estimator{parent: parent}
-	e.models.Store(&map[string]*model{})
-	return e
+	return &Estimator{parent: parent}
 }
+
+// Inherit gives e a parent, before it is used.
+func (e *Estimator) Inherit(parent *Estimator) { e.parent = parent }
 
 // Estimate is how many tokens a prompt of that size has for a model; at least 1, rounded up.
 func (e *Estimator) Estimate(name string, s Size) int64 {
@@ -209,7 +212,7 @@ func (e *Estimator) find(name string) *model {
 	if m := e.recent.Load(); m != nil && m.name == name {
 		return m
 	}
-	models := *e.models.Load()
+	models := e.all()
 	if m := models[name]; m != nil {
 		return m
 	}
@@ -239,8 +242,16 @@ func (e *Estimator) learn(name string) *model {
 			m.name = known.name // one copy of the name stays in the cache, where one for each tenant does not
 		}
 	}
-	models := maps.Clone(*e.models.Load())
-	models[m.name] = m
+	models := map[string]*model{m.name: m}
+	maps.Copy(models, e.all())
 	e.models.Store(&models)
 	return m
+}
+
+// all are the models that are known.
+func (e *Estimator) all() map[string]*model {
+	if models := e.models.Load(); models != nil {
+		return *models
+	}
+	return nil
 }

@@ -153,7 +153,7 @@ func TestModelsAreBounded(t *testing.T) {
 	for i := range 5000 {
 		e.Observe(fmt.Sprint(i), text(6400), 100)
 	}
-	if n := len(*e.models.Load()); n != maxModels {
+	if n := len(e.all()); n != maxModels {
 		t.Errorf("%d models are kept, want %d", n, maxModels)
 	}
 }

@@ -25,7 +25,7 @@ func (s *scope) promptTokens(a *Ask, counter PromptCounter) int64 {
 	if p.Tokens > 0 {
 		return p.Tokens
 	}
-	prompts := s.Estimates.Prompts
+	prompts := &s.Estimates.Prompts
 	isText := p.Before == 0 && p.Size[tokens.Text] == p.Size.Weight()
 	if counter != nil && p.Body != nil && isText && prompts.Uncertain(a.Model) {
 		if n, ok := counter.Count(s.Policy.Snapshot.RealModel(a.Model), p.Body); ok {

@@ -43,8 +43,8 @@ func (p *Pool) Listed() []string { return p.names }
 
 // Estimates convert between bytes, deltas and tokens, as the calls of a tenant have taught.
 type Estimates struct {
-	Prompts *tokens.Estimator // the weight of a body → input tokens
-	Deltas  *tokens.Estimator // deltas of a stream → output tokens
+	Prompts tokens.Estimator // the weight of a body → input tokens
+	Deltas  tokens.Estimator // deltas of a stream → output tokens
 }
 
 // newPolicy resolves a snapshot. Whatever calls have taught under the policy before is kept, by the
@@ -104,10 +104,12 @@ func longestInput(of *tenants.Pool, tpm int64) int64 {
 
 // newEstimates makes the estimates of a tenant of whom nothing is known.
 func newEstimates(shared *Estimates) *Estimates {
-	if shared == nil {
-		return &Estimates{Prompts: tokens.NewEstimator(nil), Deltas: tokens.NewEstimator(nil)}
+	e := &Estimates{}
+	if shared != nil {
+		e.Prompts.Inherit(&shared.Prompts)
+		e.Deltas.Inherit(&shared.Deltas)
 	}
-	return &Estimates{Prompts: tokens.NewEstimator(shared.Prompts), Deltas: tokens.NewEstimator(shared.Deltas)}
+	return e
 }
 
 // learned are the estimates of all tenants, by name.
