@@ -22,6 +22,9 @@ type Writer struct {
 // Reset begins with another client, which may read nothing for as long as patience lasts.
 func (w *Writer) Reset(rw http.ResponseWriter, patience time.Duration) {
 	*w = Writer{ResponseWriter: rw, Control: *http.NewResponseController(rw), patience: patience}
+	if known, ok := rw.(interface{ WriteDeadline() time.Time }); ok { // of the connection, by an earlier call
+		w.deadline = known.WriteDeadline()
+	}
 }
 
 // Hurry leaves the client at most so much time to read on.
@@ -79,9 +82,10 @@ func (w *Writer) End() {
 
 // extend moves the write deadline: not with each chunk, but when a quarter of the patience has
 // passed. There is always more than a whole patience left, because over HTTP/2 a deadline resets
-// the stream even if nobody is writing.
+// the stream even if nobody is writing. Nor is there more than one and a half, which an earlier call may have left.
 func (w *Writer) extend(now time.Time) {
-	if w.deadline.Sub(now) < w.patience+w.patience/4 {
+	left := w.deadline.Sub(now)
+	if left < w.patience+w.patience/4 || left > w.patience+w.patience/2 {
 		w.deadline = now.Add(w.patience + w.patience/2)
 		_ = w.Control.SetWriteDeadline(w.deadline)
 	}

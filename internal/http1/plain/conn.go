@@ -28,6 +28,8 @@ type conn struct {
 	header http.Header // of the answer; used again
 	names  []string    // of header, to sort; used again
 	last   bool        // no request is served after this one
+
+	writesUntil time.Time // the deadline of writes
 }
 
 // The states of a connection.

@@ -173,11 +173,22 @@ func (w *response) flushed(err error) error {
 	return err
 }
 
-// SetReadDeadline is found by http.ResponseController.
-func (w *response) SetReadDeadline(t time.Time) error { return w.of.SetReadDeadline(t) }
+// SetReadDeadline is found by http.ResponseController. Nobody waits for a body that is here.
+func (w *response) SetReadDeadline(t time.Time) error {
+	if w.request.isHere() {
+		return nil
+	}
+	return w.of.SetReadDeadline(t)
+}
 
 // SetWriteDeadline is found by http.ResponseController.
-func (w *response) SetWriteDeadline(t time.Time) error { return w.of.SetWriteDeadline(t) }
+func (w *response) SetWriteDeadline(t time.Time) error {
+	w.of.writesUntil = t
+	return w.of.SetWriteDeadline(t)
+}
+
+// WriteDeadline is the last one that was set, for this request or one before it on the connection.
+func (w *response) WriteDeadline() time.Time { return w.of.writesUntil }
 
 // finish ends the answer. One that is shorter than it said ends the connection.
 func (w *response) finish() error {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -283,6 +284,70 @@ func TestWriteDeadline(t *testing.T) {
 			t.Error("it is written")
 		}
 	})
+}
+
+// A handler is told the deadline that the connection has from an earlier request.
+func TestWriteDeadline_IsKnown(t *testing.T) {
+	set := time.Now().Add(time.Hour)
+	c := dial(t, serving(t, func(w http.ResponseWriter, r *http.Request) {
+		write(w, fmt.Sprint(w.(*response).WriteDeadline().Equal(set)))
+		_ = http.NewResponseController(w).SetWriteDeadline(set)
+	}))
+	for _, want := range []string{"false", "true"} {
+		if a := c.ask("/", ""); a.Body != want {
+			t.Errorf("%+v, want %s", a, want)
+		}
+	}
+}
+
+// A deadline for reading is for a body that is still to come. One that is here is not waited for, so nothing is set.
+func TestReadDeadline(t *testing.T) {
+	whole := request("/", "12345")
+	for _, c := range []struct {
+		sent, body string
+		late       bool
+		set        int
+	}{
+		{sent: whole, body: "12345"},
+		{sent: whole[:len(whole)-1], body: "1234", late: true, set: 2},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ours, theirs := net.Pipe()
+			conn := &noting{Conn: theirs}
+			l := newHanded(theirs.LocalAddr())
+			go l.hand(conn)
+			heard := make(chan string, 1)
+			s := New(settings(func(w http.ResponseWriter, r *http.Request) {
+				conn.set = 0
+				_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(time.Second))
+				body, err := io.ReadAll(r.Body)
+				_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
+				heard <- fmt.Sprint(string(body), errors.Is(err, os.ErrDeadlineExceeded), conn.set)
+			}))
+			done := make(chan error)
+			go func() { done <- s.Serve(l) }()
+			_, _ = io.WriteString(ours, c.sent)
+			if got, want := <-heard, fmt.Sprint(c.body, c.late, c.set); got != want {
+				t.Errorf("%s, want %s", got, want)
+			}
+			_ = s.Close()
+			_ = ours.Close()
+			_ = l.Close()
+			<-done
+		})
+	}
+}
+
+// noting counts the deadlines for reading.
+type noting struct {
+	net.Conn
+	set int
+}
+
+// SetReadDeadline implements net.Conn.
+func (n *noting) SetReadDeadline(t time.Time) error {
+	n.set++
+	return n.Conn.SetReadDeadline(t)
 }
 
 // A function for connections sees those that were accepted, whoever serves them.
