@@ -21,7 +21,7 @@ func (c *call) readBody() *refusal {
 	if f := describe.Hints(c.r.Header, &c.Ask); f != nil {
 		return f
 	}
-	for _, enc := range c.r.Header.Values("Content-Encoding") {
+	for _, enc := range c.r.Header["Content-Encoding"] {
 		if enc != "" && enc != "identity" {
 			return invalid("", "A body with Content-Encoding "+strconv.Quote(enc)+" cannot be governed. Send it as it is.")
 		}

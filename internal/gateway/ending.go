@@ -79,8 +79,9 @@ func (c *call) finish() {
 	c.giveUp()
 	c.showFailure()
 	c.Close()
-	c.report()
-	c.w.End()
+	now := time.Now()
+	c.report(now)
+	c.w.End(now)
 	if broken {
 		panic(http.ErrAbortHandler) // closes the connection
 	}

@@ -75,7 +75,7 @@ func (c *call) discard(limit int64) error {
 
 // paced is the body as its client sends it, if that is fast enough.
 func (c *call) paced() io.Reader {
-	c.pace = pacedBody{c: c, until: time.Now().Add(bodyTimeout), waited: c.memory.Waited}
+	c.pace = pacedBody{c: c, until: c.Began.Add(c.memory.Waited + bodyTimeout), waited: c.memory.Waited}
 	if c.pace.waited == 0 && c.r.ProtoMajor == 1 {
 		c.pace.left = lap // until the deadline that the call began with
 	}

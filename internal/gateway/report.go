@@ -23,7 +23,7 @@ type summary struct {
 }
 
 // report reports a call, once, at its end.
-func (c *call) report() {
+func (c *call) report(now time.Time) {
 	logged := c.g.log.Enabled(c.r.Context(), slog.LevelInfo)
 	if !logged && c.Spans == nil {
 		return
@@ -34,11 +34,11 @@ func (c *call) report() {
 		return
 	}
 	if c.Tenant != nil {
-		c.logLine(&s, 0)
+		c.logLine(&s, 0, now)
 		return
 	}
-	if unlogged, ok := c.g.unknown.Pass(time.Now()); ok {
-		c.logLine(&s, unlogged)
+	if unlogged, ok := c.g.unknown.Pass(now); ok {
+		c.logLine(&s, unlogged, now)
 	}
 }
 
@@ -83,7 +83,7 @@ func (c *call) summary() summary {
 
 // logLine writes the call's one line at level info, without attributes that do not apply. unlogged
 // is how many calls without a valid key had no line since the last one that had.
-func (c *call) logLine(s *summary, unlogged int64) {
+func (c *call) logLine(s *summary, unlogged int64, now time.Time) {
 	var room [27]slog.Attr // for all that a line can say
 	l := line(room[:0]).text("request_id", c.ID).text("trace_id", c.Spans.TraceID()).text("method", text.Brief(c.r.Method)).text("route", s.route)
 	if path := c.r.URL.Path; path != s.route {
@@ -99,8 +99,8 @@ func (c *call) logLine(s *summary, unlogged int64) {
 	if unlogged > 0 {
 		l = append(l, slog.Int64("unlogged", unlogged))
 	}
-	l = append(l, slog.Float64("duration_ms", ms(time.Since(c.Began))))
-	_ = logging.Line(c.r.Context(), c.g.log.Handler(), slog.LevelInfo, "request", l)
+	l = append(l, slog.Float64("duration_ms", ms(now.Sub(c.Began))))
+	_ = logging.Line(c.r.Context(), c.g.log.Handler(), now, slog.LevelInfo, "request", l)
 }
 
 // ran adds how the call went.

@@ -42,10 +42,9 @@ func (h *jsonLines) Handle(ctx context.Context, r slog.Record) error {
 	return err
 }
 
-// Line has a handler write a line. It does what a slog.Record with these attributes would, but makes none if the handler is JSON's
+// Line has a handler write a line with this time. It does what a slog.Record with these attributes would, but makes none if the handler is JSON's
 // and the line is plain: a record of more than five attributes allocates memory for them.
-func Line(ctx context.Context, h slog.Handler, level slog.Level, msg string, attrs []slog.Attr) error {
-	now := time.Now()
+func Line(ctx context.Context, h slog.Handler, now time.Time, level slog.Level, msg string, attrs []slog.Attr) error {
 	if j, ok := h.(*jsonLines); ok {
 		if wrote, err := j.line(now, level, msg, attrs); wrote {
 			return err

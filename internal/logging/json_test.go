@@ -83,7 +83,7 @@ func TestLine(t *testing.T) {
 	for name, h := range map[string]slog.Handler{"plain": quick, "slog's": slog.NewJSONHandler(&got, nil)} {
 		for _, msg := range []string{"request", `"quoted"`} {
 			got.Reset()
-			if err := Line(context.Background(), h, slog.LevelInfo, msg, []slog.Attr{slog.Int("n", 1)}); err != nil || !bytes.HasSuffix(got.Bytes(), []byte(`,"n":1}`+"\n")) {
+			if err := Line(context.Background(), h, time.Now(), slog.LevelInfo, msg, []slog.Attr{slog.Int("n", 1)}); err != nil || !bytes.HasSuffix(got.Bytes(), []byte(`,"n":1}`+"\n")) {
 				t.Errorf("%s, %s: %s %v", name, msg, &got, err)
 			}
 		}
@@ -93,7 +93,7 @@ func TestLine(t *testing.T) {
 		many[i] = slog.Int("n", i)
 	}
 	h := JSON(io.Discard)
-	if n := testing.AllocsPerRun(100, func() { _ = Line(context.Background(), h, slog.LevelInfo, "request", many) }); n > 0 && !raceDetector {
+	if n := testing.AllocsPerRun(100, func() { _ = Line(context.Background(), h, time.Now(), slog.LevelInfo, "request", many) }); n > 0 && !raceDetector {
 		t.Errorf("%v allocations", n)
 	}
 }

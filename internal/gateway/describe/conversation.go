@@ -20,8 +20,8 @@ var sessionHeaders = []string{
 // messages; 0 is not known.
 func Conversation(h http.Header, of head.Conversation, byMessages bool) uint64 {
 	for _, name := range sessionHeaders {
-		if values := h[name]; len(values) > 0 && values[0] != "" {
-			return head.HashName([]byte(values[0]))
+		if session := first(h, name); session != "" {
+			return head.HashName([]byte(session))
 		}
 	}
 	switch {

@@ -14,7 +14,7 @@ import (
 
 // RequestID takes over the caller's id if it is fit for logs and headers, or makes one.
 func RequestID(h http.Header) string {
-	if id := h.Get("X-Request-Id"); id != "" && len(id) <= 128 && strings.IndexFunc(id, func(c rune) bool { return c <= ' ' || c > '~' }) < 0 {
+	if id := first(h, "X-Request-Id"); id != "" && len(id) <= 128 && strings.IndexFunc(id, func(c rune) bool { return c <= ' ' || c > '~' }) < 0 {
 		return id
 	}
 	var b [12]byte
@@ -27,14 +27,14 @@ func RequestID(h http.Header) string {
 
 // Hints reads the headers by which callers say how a call is to be treated.
 func Hints(h http.Header, a *admission.Ask) *admission.Refusal {
-	switch p := h.Get("X-Llmgov-Priority"); p {
+	switch p := first(h, "X-Llmgov-Priority"); p {
 	case "", "interactive":
 	case "background":
 		a.Background = true
 	default:
 		return invalid("x-llmgov-priority", "x-llmgov-priority must be interactive or background, not "+strconv.Quote(p)+".")
 	}
-	if text := h.Get("X-Llmgov-Max-Wait"); text != "" {
+	if text := first(h, "X-Llmgov-Max-Wait"); text != "" {
 		d, err := time.ParseDuration(text)
 		if err != nil || d < 0 {
 			return invalid("x-llmgov-max-wait", "x-llmgov-max-wait must be a duration such as 500ms or 3s, not "+strconv.Quote(text)+".")
@@ -46,7 +46,7 @@ func Hints(h http.Header, a *admission.Ask) *admission.Refusal {
 
 // Attempt is the count of retries that Stainless SDKs (openai, anthropic) send.
 func Attempt(h http.Header) escrow.Retry {
-	count := h.Get("X-Stainless-Retry-Count")
+	count := first(h, "X-Stainless-Retry-Count")
 	if count == "" {
 		return escrow.RetryUnknown
 	}
@@ -58,6 +58,14 @@ func Attempt(h http.Header) escrow.Retry {
 		return escrow.RetryAgain
 	}
 	return escrow.RetryFirst
+}
+
+// first is h.Get for a name that is spelled as net/http does, and need not be checked for that.
+func first(h http.Header, name string) string {
+	if values := h[name]; len(values) > 0 {
+		return values[0]
+	}
+	return ""
 }
 
 func invalid(param, what string) *admission.Refusal {

@@ -73,11 +73,11 @@ func (w *Writer) Begin() {
 }
 
 // End lets nothing begin any more, and leaves net/http time for its last flush.
-func (w *Writer) End() {
+func (w *Writer) End(now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.begun = true
-	w.extend(time.Now())
+	w.extend(now)
 }
 
 // extend moves the write deadline: not with each chunk, but when a quarter of the patience has

@@ -56,7 +56,7 @@ func TestWriter_Deadline(t *testing.T) {
 			w.Reset(c, call.patience)
 			w.Hurry(call.hurry)
 			_, _ = w.Write([]byte("a"))
-			w.End()
+			w.End(time.Now())
 			patience := min(call.patience, call.hurry)
 			if left := time.Until(c.deadline); c.set != call.set || left < patience*5/4 || left > patience*3/2 {
 				t.Errorf("call %d: set %d times, %s are left", i, c.set, left)
@@ -72,7 +72,7 @@ func TestWriter_DeadlineOfEachCall(t *testing.T) {
 	for range 2 {
 		w.Reset(c, time.Minute)
 		_, _ = w.Write([]byte("a"))
-		w.End()
+		w.End(time.Now())
 	}
 	if c.set != 2 {
 		t.Errorf("set %d times", c.set)
