@@ -19,9 +19,10 @@ type exchange struct {
 	of      *Transport
 	ctx     context.Context
 	unwatch func() bool // ends the watch of the context
-	body    io.Reader   // as net/http parses it, or its chunks
-	last    bool        // the connection serves no other request
-	whole   bool        // all of the answer came along with its head
+	body    io.Reader   // sized, or as net/http parses it, or its chunks
+	sized   sized
+	last    bool // the connection serves no other request
+	whole   bool // all of the answer came along with its head
 
 	sent    int64         // bytes of the request
 	sendErr error         // why not all of them
@@ -120,7 +121,7 @@ func (x *exchange) readHead(r *http.Request) (*http.Response, error) {
 	c.reader.wait()
 	c.reader.borrow()
 	for {
-		resp, err := http.ReadResponse(&c.reader.Reader, r)
+		resp, err := x.readAnswer(r)
 		switch {
 		case err != nil:
 			return nil, err

@@ -9,6 +9,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -117,7 +118,44 @@ var rawAnswers = map[string]string{
 	"nothing":                "",
 	"half a head":            "HTTP/1.1 200 OK\r\nContent-Le",
 	"an answer of 500":       "HTTP/1.1 500 Internal Server Error\r\nContent-Length: 5\r\n\r\nhello",
+	"lower case":             "HTTP/1.1 200 OK\r\ncontent-length: 5\r\nx-a: b, c\r\n\r\nhello",
+	"names of both cases":    "HTTP/1.1 200 OK\r\ncontent-length: 5\r\nContent-Length: 4\r\n\r\nhello",
+	"value without a space":  "HTTP/1.1 200 OK\r\nContent-Length:5\r\nA:b\r\n\r\nhello",
+	"value with spaces":      "HTTP/1.1 200 OK\r\nContent-Length:   5  \r\nA: \tb \r\n\r\nhello",
+	"value of nothing":       "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nA: \r\nB:\r\n\r\nhello",
+	"value with a tab":       "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nA: b\tc\r\n\r\nhello",
+	"value with LF":          "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nA: b\nC: d\r\n\r\nhello",
+	"value with CR":          "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nA: b\rC: d\r\n\r\nhello",
+	"value beyond ASCII":     "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nA: ä\r\n\r\nhello",
+	"head that ends in LF":   "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\nhell\r\n\r\no",
+	"no name":                "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n: b\r\n\r\nhello",
+	"odd name":               "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nA!: b\r\n\r\nhello",
+	"length with a sign":     "HTTP/1.1 200 OK\r\nContent-Length: +5\r\n\r\nhello",
+	"length with a zero":     "HTTP/1.1 200 OK\r\nContent-Length: 05\r\n\r\nhello",
+	"length of 20 digits":    "HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\nhello",
+	"two lengths in one":     "HTTP/1.1 200 OK\r\nContent-Length: 5, 5\r\n\r\nhello",
+	"pragma":                 "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nPragma: no-cache\r\n\r\nhello",
+	"trailer with a length":  "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTrailer: A\r\n\r\nhello",
+	"encoding of identity":   "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: identity\r\n\r\nhello",
+	"other words":            "HTTP/1.1 200 Fine\r\nContent-Length: 5\r\n\r\nhello",
 	"a body of many buffers": "HTTP/1.1 200 OK\r\nContent-Length: 50000\r\n\r\n" + strings.Repeat("hello", 10_000),
+}
+
+// An ordinary answer is read without net/http, and nothing that net/http reads in a way of its own.
+func TestPlainAnswers(t *testing.T) {
+	plain := []string{"length", "lower case", "two", "too long", "too short", "length with a zero", "100", "103 thrice", "a body of many buffers"}
+	for name, raw := range rawAnswers {
+		resp, err := serve(t, once(raw)).transport(t).RoundTrip(get(t.Context()))
+		if err != nil {
+			continue
+		}
+		x, has := resp.Body.(*exchange)
+		here := has && x.body == &x.sized
+		if here != slices.Contains(plain, name) {
+			t.Errorf("%s is read here: %v", name, here)
+		}
+		_ = resp.Body.Close()
+	}
 }
 
 // once sends an answer, behind which the connection ends.

@@ -1,0 +1,97 @@
+package http1
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"net/textproto"
+	"strconv"
+	"strings"
+)
+
+// readAnswer reads the head of an answer.
+func (x *exchange) readAnswer(r *http.Request) (*http.Response, error) {
+	if resp := x.plainAnswer(r); resp != nil {
+		return resp, nil
+	}
+	return http.ReadResponse(&x.conn.reader.Reader, r)
+}
+
+// plainAnswer reads the head of a plain answer as http.ReadResponse does, but in less than half the time. It returns nil, and has read nothing,
+// if the head has not come as a whole, or says anything about the framing but a length, or net/http would change or refuse a part of it.
+func (x *exchange) plainAnswer(r *http.Request) *http.Response {
+	from := &x.conn.reader.Reader
+	_, _ = from.Peek(1) // whoever reads next has the error again
+	come, _ := from.Peek(from.Buffered())
+	end := bytes.Index(come, []byte("\r\n\r\n"))
+	if end < 0 || r.Method != http.MethodPost && r.Method != http.MethodGet {
+		return nil
+	}
+	status, lines, _ := strings.Cut(string(come[:end]), "\r\n")
+	if status != "HTTP/1.1 200 OK" {
+		return nil
+	}
+	h := plainHeaders(lines)
+	length, err := strconv.ParseUint(h.Get("Content-Length"), 10, 63)
+	if err != nil || length == 0 {
+		return nil
+	}
+	_, _ = from.Discard(end + len("\r\n\r\n"))
+	x.sized = sized{io.LimitedReader{R: from, N: int64(length)}}
+	return &http.Response{
+		Status: "200 OK", StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: h, ContentLength: int64(length), Body: &x.sized,
+	}
+}
+
+// plainHeaders reads the lines of a head, in which each name is there once; nil if they are not plain.
+func plainHeaders(lines string) http.Header {
+	n := strings.Count(lines, "\r\n") + 1
+	h := make(http.Header, n)
+	values := make([]string, 0, n)
+	for more := true; more; {
+		var line string
+		line, lines, more = strings.Cut(lines, "\r\n")
+		name, value, _ := strings.Cut(line, ": ")
+		name = textproto.CanonicalMIMEHeaderKey(name)
+		if h[name] != nil || !consistsOf(name, "-_") || !isVisible(value) {
+			return nil
+		}
+		switch name {
+		case "Transfer-Encoding", "Trailer", "Connection", "Pragma":
+			return nil
+		}
+		at := len(values)
+		values = append(values, value)
+		h[name] = values[at : at+1 : at+1]
+	}
+	return h
+}
+
+// isVisible reports whether a value has visible characters alone, with spaces between them.
+func isVisible(value string) bool {
+	for i := range len(value) {
+		if value[i] < ' ' || value[i] > '~' {
+			return false
+		}
+	}
+	return value != "" && value[0] != ' ' && value[len(value)-1] != ' '
+}
+
+// sized is a body of known length.
+type sized struct{ io.LimitedReader }
+
+// Read implements io.Reader.
+func (s *sized) Read(p []byte) (int, error) {
+	n, err := s.LimitedReader.Read(p)
+	switch {
+	case s.N == 0:
+		return n, io.EOF
+	case err == io.EOF:
+		return n, io.ErrUnexpectedEOF
+	}
+	return n, err
+}
+
+// Close implements io.Closer.
+func (*sized) Close() error { return nil }
