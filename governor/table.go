@@ -36,13 +36,13 @@ type poolView struct {
 // tenantView is a tenant, or a team, as a table has it.
 type tenantView struct {
 	*tenant
-	cfg    Tenant
-	index  int
-	parent *tenantView // nil at the top
-	teams  []*tenantView
 	access []access // by pool
 	// budgeted says that it, or a tenant above it, has budgets.
 	budgeted bool
+	cfg      Tenant
+	index    int
+	parent   *tenantView // nil at the top
+	teams    []*tenantView
 }
 
 // access is how a tenant reaches a pool.
@@ -62,23 +62,23 @@ type tenant struct {
 
 // seat is a tenant's place in a pool. The pool's lock guards it.
 type seat struct {
-	tenant  *tenant
-	leaf    escrow.NodeID
-	members []budget.MemberID // its members in each of pool.shares
-	// measured is the leaf of the meter; see measure.
-	measured *fairness.Leaf
+	tenant *tenant
+	leaf   escrow.NodeID
+	// gone says that the leaf is given up. A call that comes to it by an old table has to look in
+	// the new one.
+	gone bool
 	// places are those of its calls' kind in pool.outputs and pool.runs.
 	places struct{ outputs, runs lengths.Place }
 	// used is the tenant's usage of the pool, in the tally; nil before the first call that took something.
-	used *useRow
+	used    *useRow
+	members []budget.MemberID // its members in each of pool.shares
 	// cached is the part of the tenant's prompts, in millionths, that came from a cache: a moving
 	// average.
 	cached int64
 	// failing are the upstreams that have failed its calls of late.
 	failing []failing
-	// gone says that the leaf is given up. A call that comes to it by an old table has to look in
-	// the new one.
-	gone bool
+	// measured is the leaf of the meter; see measure.
+	measured *fairness.Leaf
 }
 
 func newTenant(name string, all *notices) *tenant {
