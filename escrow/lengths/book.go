@@ -12,8 +12,8 @@ type Kind struct {
 // Config says how a Book learns. The zero value is right for most callers.
 type Config struct {
 	// MaxKinds bounds memory: how many kinds are known, counting a tenant's, its
-	// tier's and its model's each. A kind takes 64 bytes for each bin that its calls, or
-	// others of its model, have entered: at most 5 kB if they may take 4096, 9 kB at 2²⁰. Default 4096.
+	// tier's and its model's each. A kind takes 64 bytes for each bin that its calls
+	// have entered: at most 5 kB if they may take 4096, 9 kB at 2²⁰. Default 4096.
 	MaxKinds int
 	// Enough is how many completions a kind, its tier or its model must have
 	// had before anything but the most is expected. Default 20.
@@ -128,7 +128,7 @@ func (b *Book) Quantile(k Kind, most int64, q float64) int64 {
 		return max(most, 0)
 	}
 	b.refresh(i)
-	return min(b.nodes[i].quantile(q), max(most, 0))
+	return min(b.quantile(i, q), max(most, 0))
 }
 
 // End ends the call. whole says that actual is how long it got by itself, or by
@@ -146,13 +146,14 @@ func (b *Book) End(s *Stream, actual int64, whole bool) {
 	level := 0
 	for i := s.node; i != 0; i = b.nodes[i].parent {
 		w := weight(s.eras[level], b.nodes[i].era)
+		hazard := b.step(i, int(s.bin)).hazard
 		if whole {
-			b.nodes[i].complete(int(s.bin), w, actual)
+			b.nodes[i].complete(int(s.bin), w, hazard, actual)
 			if b.nodes[i].whole == b.cfg.Enough {
 				b.learned++
 			}
 		} else {
-			b.nodes[i].cut(int(s.bin), w)
+			b.nodes[i].cut(int(s.bin), w, hazard)
 		}
 		b.age(i)
 		level++
@@ -213,7 +214,8 @@ func (b *Book) advance(s *Stream, to int32) {
 	level := 0
 	for i := s.node; i != 0; i = b.nodes[i].parent {
 		n := &b.nodes[i]
-		n.advance(int(s.bin), int(to), weight(s.eras[level], n.era))
+		risk := b.step(i, int(to)).risk - b.step(i, int(s.bin)).risk
+		n.advance(int(s.bin), int(to), weight(s.eras[level], n.era), risk)
 		s.eras[level] = n.era
 		level++
 	}
@@ -233,7 +235,7 @@ func (b *Book) ask(s *Stream, produced int64) int64 {
 		}
 		b.refresh(s.node)
 	}
-	return min(max(int64(math.Ceil(n.mean(produced))), produced), most)
+	return min(max(int64(math.Ceil(b.mean(s.node, produced))), produced), most)
 }
 
 // knows says whether a node, or one above it, has seen enough.
@@ -249,14 +251,12 @@ func (b *Book) knows(i int32) bool {
 // refresh brings the tables of a node and of those above it up to date.
 func (b *Book) refresh(i int32) {
 	n := &b.nodes[i]
-	var parent *node
 	if n.parent != 0 {
 		b.refresh(n.parent)
-		parent = &b.nodes[n.parent]
 	}
 	// The calls of others weigh little beside many of one's own, and need not be
 	// looked up for every call.
-	if n.news >= n.due || parent != nil && n.from != parent.built && n.whole < ownMind {
-		n.build(parent)
+	if n.news >= n.due || n.from != b.nodes[n.parent].built && n.whole < ownMind {
+		b.build(i)
 	}
 }

@@ -17,7 +17,7 @@ type node struct {
 	running int64
 	whole   int64 // completions ever seen
 
-	bins    []bin   // those that calls have entered, here or, when the table was built, at a parent
+	bins    []bin   // those that calls have entered, and those in the table
 	top     int     // the last bin that a call has entered
 	era     uint32  // how often all that is in bins was halved
 	ends    int64   // since the last halving by age
@@ -26,6 +26,7 @@ type node struct {
 
 	// The table are the steps of bins, worked out from their counts; see table.go.
 	edge  int     // its last bin
+	above bool    // those behind it are the parent's
 	risks float64 // the sum of its hazards
 	news  int64   // entries since it was built
 	due   int64   // how much news makes it stale
@@ -63,8 +64,8 @@ func (n *node) begin() {
 }
 
 // advance counts a call that came from one bin to a later one. It weighs w in
-// the former, and is new in all the others.
-func (n *node) advance(from, to int, w float64) {
+// the former, and is new in all the others. risk is how often it could have ended on its way.
+func (n *node) advance(from, to int, w, risk float64) {
 	n.reach(to)
 	n.bins[from].here -= w
 	n.bins[from].last--
@@ -73,7 +74,7 @@ func (n *node) advance(from, to int, w float64) {
 	n.top = max(n.top, to)
 	n.entries += float64(to - from)
 	n.news += int64(to - from)
-	n.expected += n.at(to).risk - n.at(from).risk
+	n.expected += risk
 }
 
 // reach makes room for the bins up to one.
@@ -84,13 +85,13 @@ func (n *node) reach(to int) {
 }
 
 // complete counts a call that ended by itself in bin at, where it weighs w.
-func (n *node) complete(at int, w float64, length int64) {
+func (n *node) complete(at int, w, hazard float64, length int64) {
 	b := &n.bins[at]
 	b.here -= w
 	b.ended += w
 	n.running--
 	b.sum += w * float64(length)
-	n.expected += n.at(at).hazard
+	n.expected += hazard
 	n.observed++
 	n.whole++
 	n.mass++
@@ -99,7 +100,7 @@ func (n *node) complete(at int, w float64, length int64) {
 
 // cut counts a call that was cut off in bin at. It could have ended here for as
 // long as it was here: half of the bin, as life tables have it.
-func (n *node) cut(at int, w float64) {
+func (n *node) cut(at int, w, hazard float64) {
 	b := &n.bins[at]
 	b.here -= w
 	b.last -= w / 2
@@ -107,7 +108,7 @@ func (n *node) cut(at int, w float64) {
 		n.bins[at-1].last += w / 2
 	}
 	n.running--
-	n.expected += n.at(at).hazard / 2
+	n.expected += hazard / 2
 	n.news++
 }
 

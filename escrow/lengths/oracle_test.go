@@ -165,7 +165,7 @@ func compare(t *rapid.T, b *Book, kinds []Kind, known map[string]*level) {
 		chain := []*level{own, known[k.Tier+" "+k.Model], known[k.Model]}
 		b.refresh(i)
 		for bin := 0; floorOf(bin) < own.most; bin++ {
-			got := b.nodes[i].mean(floorOf(bin))
+			got := b.mean(i, floorOf(bin))
 			want := expected(chain, bin)
 			if math.Abs(got-want) > 1e-6*want {
 				t.Fatalf("%v, at %d of %d: expected %.6f, by the oracle %.6f", k, floorOf(bin), own.most, got, want)

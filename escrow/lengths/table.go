@@ -27,83 +27,91 @@ type step struct {
 	risk   float64 // sum of the hazards of the bins before
 }
 
-// build computes n's table from its bins and its parent's table (nil at the last
-// level): the estimator of Kaplan and Meier, from the last bin down. A call that
-// is in a bin still had half of it to end in.
+// build computes a node's table from its bins and its parent's table: the estimator of Kaplan and Meier, from the last bin
+// down. A call that is in a bin still had half of it to end in.
 //
-// Of the bins that none of its own calls has entered, n knows only what its parent does. If calls may get as long in both,
-// the parent's steps are its own, to the last bit. Bins behind the edge, which nobody's calls have entered, all have the step
+// Of the bins that none of its own calls has entered, a node knows only what its parent does. If calls may get as long in both,
+// it reads the parent's steps there. Bins that nobody's calls have entered all have the step
 // of a call that gets as long as it may. They are not there: most calls end long before these.
-func (n *node) build(parent *node) {
-	most := float64(n.most)
-	last := n.top
-	n.edge = n.top
-	if parent != nil {
-		n.edge = max(n.top, parent.edge)
-		last = n.edge
+func (b *Book) build(i int32) {
+	n := &b.nodes[i]
+	parent := &b.nodes[n.parent]
+	n.above = n.parent != 0 && parent.most == n.most
+	edge := n.top
+	mean := float64(n.most)
+	switch {
+	case n.above:
+		mean = b.step(n.parent, edge+1).mean
+	case n.parent != 0:
+		edge = max(edge, b.edge(n.parent))
 	}
-	n.reach(n.edge)
-	mean := most
-	if parent != nil && parent.most == n.most && n.edge > n.top {
-		last = n.top
-		for i := n.top + 1; i <= n.edge; i++ {
-			n.bins[i].step = parent.bins[i].step
-		}
-		mean = n.bins[n.top+1].mean
-	}
+	n.reach(edge)
 	seen := 0.0
-	for i := last; i >= 0; i-- {
-		b := &n.bins[i]
-		seen += b.last
+	for at := edge; at >= 0; at-- {
+		s := &n.bins[at]
 		others := prior
-		hazard := 0.0
-		gain := 0.0
-		if parent != nil {
+		above := step{}
+		if n.parent != 0 {
 			others = kin
-			hazard = parent.at(i).hazard
-			gain = parent.at(i).gain
+			above = b.step(n.parent, at)
 		}
-		at := max(seen-b.here/2, b.ended, 0) + others
-		b.hazard = (b.ended + others*hazard) / at
+		seen += s.last
+		count := max(seen-s.here/2, s.ended, 0) + others
+		s.hazard = (s.ended + others*above.hazard) / count
 		// Others of the same kind may have been allowed more than n.most.
-		b.gain = min((b.sum+others*gain)/at, b.hazard*most)
-		mean = b.gain + (1-b.hazard)*mean
-		b.mean = mean
+		s.gain = min((s.sum+others*above.gain)/count, s.hazard*float64(n.most))
+		mean = s.gain + (1-s.hazard)*mean
+		s.mean = mean
 	}
 	n.risks = 0
-	for i := range n.bins[:n.edge+1] {
-		n.bins[i].risk = n.risks
-		n.risks += n.bins[i].hazard
+	for at := range n.bins[:edge+1] {
+		n.bins[at].risk = n.risks
+		n.risks += n.bins[at].hazard
 	}
+	n.edge = edge
 	n.news = 0
 	n.due = max(minNews, int64(n.entries)/newsPart)
 	n.built++
-	if parent != nil {
-		n.from = parent.built
-	}
+	n.from = parent.built
 }
 
-// at is the step of a bin. Behind the edge nothing ends before it must.
-func (n *node) at(bin int) step {
-	if bin > n.edge {
-		return step{mean: float64(n.most), risk: n.risks}
+// step is what a node knows of a bin. Behind the last bin of all, nothing ends before it must.
+func (b *Book) step(i int32, bin int) step {
+	n := &b.nodes[i]
+	switch {
+	case bin <= n.edge:
+		return n.bins[bin].step
+	case n.above:
+		s := b.step(n.parent, bin)
+		s.risk += n.risks - b.step(n.parent, n.edge+1).risk
+		return s
 	}
-	return n.bins[bin].step
+	return step{mean: float64(n.most), risk: n.risks}
+}
+
+// edge is the last bin that has a step of its own, here or above.
+func (b *Book) edge(i int32) int {
+	n := &b.nodes[i]
+	if n.above {
+		return max(n.edge, b.edge(n.parent))
+	}
+	return n.edge
 }
 
 // mean is the expected length of a call that has produced so much already and
 // runs on: at least produced, at most n.most. Within a bin it is read off a
 // line; so it never falls while a call goes on.
-func (n *node) mean(produced int64) float64 {
+func (b *Book) mean(i int32, produced int64) float64 {
+	n := &b.nodes[i]
 	if produced >= n.most {
 		return float64(n.most)
 	}
-	b := binOf(produced)
-	s := n.at(b).mean
-	next := n.at(b + 1).mean
-	lo := floorOf(b)
-	hi := min(floorOf(b+1), n.most)
-	if b == binOf(longest) {
+	bin := binOf(produced)
+	s := b.step(i, bin).mean
+	next := b.step(i, bin+1).mean
+	lo := floorOf(bin)
+	hi := min(floorOf(bin+1), n.most)
+	if bin == binOf(longest) {
 		hi = n.most
 	}
 	return s + (next-s)*float64(produced-lo)/float64(hi-lo)
@@ -111,17 +119,18 @@ func (n *node) mean(produced int64) float64 {
 
 // quantile is the length that a part q of the calls does not exceed, to within a
 // bin.
-func (n *node) quantile(q float64) int64 {
+func (b *Book) quantile(i int32, q float64) int64 {
+	n := &b.nodes[i]
 	alive := 1.0
-	for b := range n.bins[:n.edge+1] {
-		left := alive * (1 - n.bins[b].hazard)
+	for bin := range b.edge(i) + 1 {
+		left := alive * (1 - b.step(i, bin).hazard)
 		if 1-left < q {
 			alive = left
 			continue
 		}
-		lo := floorOf(b)
-		hi := min(floorOf(b+1), n.most+1)
-		if b == binOf(longest) {
+		lo := floorOf(bin)
+		hi := min(floorOf(bin+1), n.most+1)
+		if bin == binOf(longest) {
 			hi = n.most + 1
 		}
 		x := float64(lo)
