@@ -64,14 +64,14 @@ var (
 // cutLine returns the first line of b without its end, and what follows.
 func cutLine(b []byte) (line, rest []byte, ok bool) { return bytes.Cut(b, lineEnd) }
 
-// isPost reports whether a line requests a POST to a path.
+// isPost reports whether a line requests a POST to a path without escapes, which may be bad ones.
 func isPost(line []byte) bool {
 	target, ok := bytes.CutSuffix(line, http11)
 	if !ok || !bytes.HasPrefix(target, post) {
 		return false
 	}
 	for _, c := range target[len(post):] {
-		if c <= ' ' || c >= 0x7f {
+		if c <= ' ' || c >= 0x7f || c == '%' {
 			return false
 		}
 	}

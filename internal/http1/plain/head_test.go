@@ -20,7 +20,7 @@ var plainHeads = map[string]string{
 	"plainest":            plainest,
 	"as of httpx":         with("Accept: */*\r\nAccept-Encoding: gzip, deflate\r\nConnection: keep-alive\r\nUser-Agent: OpenAI/Python 1.54.0\r\nX-Stainless-Arch: x64"),
 	"any case of letters": "POST /v1/chat HTTP/1.1\r\nhOST: gateway\r\ncontent-LENGTH: 0\r\nCONNECTION: Keep-Alive\r\n\r\n",
-	"a query":             "POST /v1/chat?a=b&c=%20 HTTP/1.1\r\nHost: [::1]:80\r\nContent-Length: 2\r\n\r\n",
+	"a query":             "POST /v1/chat?a=b&c=d HTTP/1.1\r\nHost: [::1]:80\r\nContent-Length: 2\r\n\r\n",
 	"blanks":              "POST /v1/chat HTTP/1.1\r\nHost:gateway\r\nContent-Length: \t2 \r\nA:\r\n\r\n",
 	"a value in UTF-8":    with("A: größer"),
 }
@@ -40,6 +40,7 @@ var otherHeads = map[string]string{
 	"a path beyond ASCII":    strings.Replace(plainest, "/v1/chat", "/v1/größer", 1),
 	"an empty line first":    "\r\n" + plainest,
 	"lines without CR":       strings.ReplaceAll(plainest, "\r\n", "\n"),
+	"a bad escape":           strings.Replace(plainest, "/v1", "/%zz", 1),
 	"a line without CR":      with("A: b\nC: d"),
 	"a folded header":        with("A: b\r\n c"),
 	"a blank before a colon": with("A : b"),
