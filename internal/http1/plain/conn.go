@@ -114,11 +114,22 @@ func (c *conn) next(patience time.Duration) int {
 		deadline = time.Now().Add(patience)
 	}
 	_ = c.SetReadDeadline(deadline)
-	if _, err := c.reader.Peek(1); err != nil || !c.state.CompareAndSwap(idle, active) {
+	if c.skipEmptyLines() != nil || !c.state.CompareAndSwap(idle, active) {
 		return -1
 	}
 	come, _ := c.reader.Peek(c.reader.Buffered())
 	return plainHead(come)
+}
+
+// skipEmptyLines waits for the first line that is not empty. Some old clients send an empty one behind a body.
+func (c *conn) skipEmptyLines() error {
+	for {
+		first, err := c.reader.Peek(1)
+		if err != nil || first[0] != '\r' && first[0] != '\n' {
+			return err
+		}
+		_, _ = c.reader.Discard(1)
+	}
 }
 
 // closeIdle closes the connection if it serves no request.

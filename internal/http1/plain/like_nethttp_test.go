@@ -155,9 +155,6 @@ func TestRequestsAreThoseOfNetHTTP(t *testing.T) {
 	}
 	for _, heads := range []map[string]string{plainHeads, otherHeads} {
 		for name, head := range heads {
-			if name == "an empty line first" {
-				continue // net/http's server forgives it on a connection on which it has served a POST, but not on a new one
-			}
 			t.Run(name, func(t *testing.T) {
 				ours := dial(t, serving(t, see))
 				theirs := dial(t, servingBy(t, settings(see)))

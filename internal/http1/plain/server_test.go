@@ -105,6 +105,18 @@ func TestRequestsInARow(t *testing.T) {
 	})
 }
 
+// An empty line behind a body is no request, as at net/http's server: some old clients send one.
+func TestEmptyLinesBehindBodies(t *testing.T) {
+	c := dial(t, serving(t, tellServer))
+	for range 3 {
+		c.send(request("/", "a") + "\r\n")
+		if a := c.receive(); a.Body != "us" {
+			t.Fatalf("%+v", a)
+		}
+		time.Sleep(10 * time.Millisecond) // in which the line would be answered
+	}
+}
+
 // A request ends when its client goes, once that is watched; before and after the body was read, and over and over.
 func TestClientGoes(t *testing.T) {
 	began := make(chan struct{})
