@@ -31,6 +31,7 @@ var handlers = map[string]http.HandlerFunc{
 		h["C"] = []string{"d\r\nEvil: e"}
 		h["No Name"] = []string{"f"}
 		h["Empty"] = []string{""}
+		h["X.Y!#$%&'*+^`|~"] = []string{"g"}
 		h["None"] = nil
 		write(w, "{}")
 	},

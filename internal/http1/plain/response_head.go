@@ -31,6 +31,9 @@ func (w *response) beginHead() {
 	}
 }
 
+// tokenBytes may stand in names beside letters and digits, by RFC 9110.
+const tokenBytes = "!#$%&'*+-.^_`|~"
+
 // names returns the names of all headers that the handler may set, in order.
 func (w *response) names() []string {
 	names := w.of.names[:0]
@@ -39,7 +42,7 @@ func (w *response) names() []string {
 		case "Connection", "Content-Length", "Trailer", "Transfer-Encoding":
 			continue
 		}
-		if consistsOf(name, otherNameBytes) {
+		if consistsOf(name, tokenBytes) {
 			names = append(names, name)
 		}
 	}
