@@ -82,7 +82,8 @@ func (c *conn) serve() {
 			return
 		case head == 0:
 			handed = true
-			c.of.remove(c) // the server that gets it may be waited for
+			c.of.remove(c)                      // the server that gets it may be waited for
+			_ = c.SetWriteDeadline(time.Time{}) // which an earlier request may have left
 			c.others.hand(&unread{Conn: c.Conn, first: c.reader})
 			return
 		}
@@ -153,8 +154,11 @@ func (c *conn) request() bool {
 	r.Body = body
 	c.watch.ctx = ctx
 	w := &response{of: c, request: body, header: c.header, length: -1}
-	if body.left == 0 {
+	switch {
+	case body.left == 0:
 		c.heard()
+	case !body.isHere():
+		_ = c.SetReadDeadline(time.Time{}) // which was that of the head
 	}
 	c.of.Handler.ServeHTTP(w, r)
 	body.end()

@@ -105,18 +105,6 @@ func TestRequestsInARow(t *testing.T) {
 	})
 }
 
-// An empty line behind a body is no request, as at net/http's server: some old clients send one.
-func TestEmptyLinesBehindBodies(t *testing.T) {
-	c := dial(t, serving(t, tellServer))
-	for range 3 {
-		c.send(request("/", "a") + "\r\n")
-		if a := c.receive(); a.Body != "us" {
-			t.Fatalf("%+v", a)
-		}
-		time.Sleep(10 * time.Millisecond) // in which the line would be answered
-	}
-}
-
 // A request ends when its client goes, once that is watched; before and after the body was read, and over and over.
 func TestClientGoes(t *testing.T) {
 	began := make(chan struct{})
@@ -245,6 +233,21 @@ func TestBodyThatIsNotRead(t *testing.T) {
 	}
 }
 
+// The time for heads and idle connections is not that of bodies.
+func TestSlowBody(t *testing.T) {
+	inBubble(t, echo, func(t *testing.T, _ *Server, c *client) {
+		for range 2 {
+			raw := request("/", "ab")
+			c.send(raw[:len(raw)-1])
+			time.Sleep(time.Hour)
+			c.send("b")
+			if a := c.receive(); a.Body != "POST ab" {
+				t.Errorf("%+v", a)
+			}
+		}
+	})
+}
+
 // A body that ends too early is no shorter body.
 func TestBodyThatIsCutOff(t *testing.T) {
 	errs := make(chan error, 1)
@@ -310,6 +313,24 @@ func TestWriteDeadline_IsKnown(t *testing.T) {
 			t.Errorf("%+v, want %s", a, want)
 		}
 	}
+}
+
+// Of the deadline that a request has left net/http's server knows nothing, so it does not hold there.
+func TestWriteDeadline_IsNotHandedOver(t *testing.T) {
+	hurries := func(w http.ResponseWriter, r *http.Request) {
+		if servedBy(r) == "us" {
+			_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(time.Second))
+		}
+		tellServer(w, r)
+	}
+	inBubble(t, hurries, func(t *testing.T, _ *Server, c *client) {
+		c.ask("/", "a")
+		time.Sleep(2 * time.Second)
+		c.send("GET / HTTP/1.1\r\nHost: gateway\r\n\r\n")
+		if a := c.receive(); a.Body != "net/http" {
+			t.Errorf("%+v", a)
+		}
+	})
 }
 
 // A deadline for reading is for a body that is still to come. One that is here is not waited for, so nothing is set.
