@@ -37,17 +37,22 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close implements io.Closer. What was not read is dealt with when the request is over.
+// Close implements io.Closer. What was not read is dealt with when the answer begins.
 func (b *body) Close() error { return nil }
 
 // isHere reports whether all of the body was read, or can be without waiting.
 func (b *body) isHere() bool { return b.left == 0 || b.left <= int64(b.of.reader.Buffered()) }
 
-// discard skips what is here and was not read.
-func (b *body) discard() {
-	if b.left > 0 {
-		_, _ = b.of.reader.Discard(int(b.left))
+// mostDrained is how much of a body is read that its handler leaves, as in net/http: a client that is still sending when the connection
+// ends may never see its answer.
+const mostDrained = 256 << 10
+
+// drain reads what the handler has left of the body, if that is not much. It reports whether nothing is left.
+func (b *body) drain() bool {
+	if 0 < b.left && b.left <= mostDrained {
+		_, _ = io.Copy(io.Discard, b)
 	}
+	return b.left == 0
 }
 
 // end lets nobody read any more.

@@ -161,16 +161,16 @@ func (c *conn) request() bool {
 		_ = c.SetReadDeadline(time.Time{}) // which was that of the head
 	}
 	c.of.Handler.ServeHTTP(w, r)
+	err = w.finish()
 	body.end()
 	c.watch.end()
-	if w.finish() != nil {
+	if err != nil {
 		return false
 	}
 	if c.last {
 		c.linger(body)
 		return false
 	}
-	body.discard()
 	clear(c.header)
 	c.state.Store(idle)
 	return !c.of.closing.Load()

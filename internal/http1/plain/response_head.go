@@ -52,7 +52,7 @@ func (w *response) names() []string {
 }
 
 // endHead gathers what the server says of an answer whose body begins with first: how it ends, and whether the connection does with it,
-// because the server is closing, or because more of the request is missing than has come.
+// because the server is closing, or because the request has not come to its end.
 func (w *response) endHead(first []byte) {
 	b := w.gather().bytes
 	switch {
@@ -69,7 +69,7 @@ func (w *response) endHead(first []byte) {
 	if !w.typed && len(first) > 0 {
 		b = appendHeader(b, "Content-Type", http.DetectContentType(first))
 	}
-	w.of.last = w.of.last || w.of.of.closing.Load() || !w.request.isHere()
+	w.of.last = w.of.last || w.of.of.closing.Load() || !w.request.drain()
 	if w.of.last {
 		b = appendHeader(b, "Connection", "close")
 	}

@@ -216,7 +216,7 @@ func TestShutdown(t *testing.T) {
 	})
 }
 
-// Of a body that was not read and has not come nobody waits: the answer ends the connection, and arrives.
+// Of a long body that was not read and has not come nobody waits: the answer ends the connection, and arrives.
 func TestBodyThatIsNotRead(t *testing.T) {
 	refuses := func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusRequestEntityTooLarge)
@@ -231,6 +231,22 @@ func TestBodyThatIsNotRead(t *testing.T) {
 	if _, err := io.Copy(io.Discard, c.Conn); time.Since(began) > 10*lingers {
 		t.Errorf("the connection is closed after %v: %v", time.Since(began), err)
 	}
+}
+
+// A short body that is not read is waited for, so that its client sees the answer and can go on with the connection.
+func TestShortBodyThatIsNotRead(t *testing.T) {
+	refuses := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }
+	inBubble(t, refuses, func(t *testing.T, _ *Server, c *client) {
+		for range 2 {
+			raw := request("/", strings.Repeat(big, 2))
+			go c.send(raw[:len(raw)-100])
+			time.Sleep(time.Second)
+			go c.send(raw[len(raw)-100:])
+			if a := c.receive(); a.Status != http.StatusUnauthorized || a.Close {
+				t.Errorf("%+v", a)
+			}
+		}
+	})
 }
 
 // The time for heads and idle connections is not that of bodies.
