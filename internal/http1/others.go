@@ -53,8 +53,8 @@ type watch struct {
 }
 
 // begin gives the next piece its time.
-func (w *watch) begin() {
-	w.timer.Reset(w.patience)
+func (w *watch) begin(within time.Duration) {
+	w.timer.Reset(within)
 	if w.over.Load() {
 		w.timer.Stop()
 	}
@@ -74,10 +74,10 @@ type watchedBody struct {
 // Read implements io.Reader.
 func (b watchedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if err == nil {
-		b.of.begin()
-	} else {
-		b.of.timer.Stop() // all of it has left
+	within := b.of.patience
+	if err != nil {
+		within *= 2 // the last piece may not have left yet, and then the answer has its time
 	}
+	b.of.begin(within)
 	return n, err
 }

@@ -95,6 +95,25 @@ func TestUnread(t *testing.T) {
 	}
 }
 
+// The last piece of a request counts, too: HTTP/2 asks whether the body has ended before it sends that.
+//
+// Seen to fail with: a watch that stops at the end of the body.
+func TestUnread_LastPiece(t *testing.T) {
+	const (
+		within = 400 * time.Millisecond
+		window = 1 << 20 // that net/http's server gives a request
+	)
+	left := make(chan struct{})
+	defer close(left)
+	tr, url := slowHost(t, "HTTP/2", within, func(http.ResponseWriter, *http.Request) { <-left })
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	_, err := tr.RoundTrip(upload(ctx, url, window+8<<10, true))
+	if !errors.Is(err, errUnread) || ctx.Err() != nil {
+		t.Error(err)
+	}
+}
+
 // A server that reads slowly, but on, is waited for as long as it takes, and then for its answer.
 func TestReadSlowly(t *testing.T) {
 	const (
