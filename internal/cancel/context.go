@@ -10,8 +10,7 @@ import (
 	"sync"
 )
 
-// Context ends with its parent, or before that by Cancel. Of the end of its parent Err knows at once, and Done shortly after. Its
-// methods may be called by any goroutine.
+// Context ends with its parent, or before that by Cancel. Its methods may be called by any goroutine.
 type Context struct {
 	context.Context // the parent
 	leave           func() bool
@@ -135,9 +134,14 @@ func (c *Context) valued() context.Context {
 	return c.fullLocked()
 }
 
+// fullLocked is the full context. It ends with the parent by itself, unless c has ended before that.
 func (c *Context) fullLocked() *full {
 	if c.full == nil {
-		ctx, end := context.WithCancelCause(context.WithoutCancel(c.Context))
+		parent := c.Context
+		if c.err != nil {
+			parent = context.WithoutCancel(parent)
+		}
+		ctx, end := context.WithCancelCause(parent)
 		c.full = &full{ctx, end}
 	}
 	if c.err != nil {

@@ -119,6 +119,40 @@ func TestContext_Children(t *testing.T) {
 	}
 }
 
+// With its parent a context ends at once, and for children as it did.
+//
+// Seen to fail with: a full context that does not end before the function has run by which its parent tells.
+func TestContext_AtOnce(t *testing.T) {
+	for maker, make := range makers {
+		synctest.Test(t, func(t *testing.T) {
+			late, release := context.WithTimeout(t.Context(), time.Minute)
+			defer release()
+			parent, endParent := context.WithCancelCause(late)
+			ctx, end := make(parent)
+			ctx.Done()
+			endParent(errGone)
+			select {
+			case <-ctx.Done():
+			default:
+				t.Errorf("%s is not done", maker)
+			}
+			if cause := context.Cause(ctx); cause != errGone {
+				t.Errorf("%s: %v", maker, cause)
+			}
+			end(nil)
+
+			ctx, end = make(late)
+			child, releaseChild := context.WithCancel(ctx)
+			defer releaseChild()
+			<-child.Done()
+			if child.Err() != context.DeadlineExceeded || ctx.Err() != context.DeadlineExceeded {
+				t.Errorf("%s: at the deadline %v, a child %v", maker, ctx.Err(), child.Err())
+			}
+			end(nil)
+		})
+	}
+}
+
 // A function that was taken back leaves room for another one, of which the first's stop knows nothing.
 func TestAfterFunc_Room(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
