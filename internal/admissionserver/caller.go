@@ -32,10 +32,10 @@ type fault struct {
 }
 
 // request is what tells who sent it, by whatever protocol.
-type request struct{ credential, host, path, remote string }
+type request struct{ credential, host, path string }
 
-// caller finds out who sent a request.
-func (s *Server) caller(r request) (Caller, *fault) {
+// caller finds out who sent a request. It asks for the address only to log it.
+func (s *Server) caller(r request, remote func() string) (Caller, *fault) {
 	credential := r.credential
 	switch {
 	case s.token.Is(credential):
@@ -50,7 +50,7 @@ func (s *Server) caller(r request) (Caller, *fault) {
 		return Caller{Key: credential, Tenant: tenant}, nil
 	}
 	if unlogged, ok := s.wrong.Pass(s.now()); ok {
-		s.log.Warn("admission token or key missing or wrong", "remote", r.remote, "path", text.Brief(r.path), "unlogged", unlogged)
+		s.log.Warn("admission token or key missing or wrong", "remote", remote(), "path", text.Brief(r.path), "unlogged", unlogged)
 	}
 	return Caller{}, &fault{http.StatusUnauthorized, "present admission.token, or the key of a tenant, as a bearer token"}
 }

@@ -141,7 +141,7 @@ func noOtherSite(h http.Handler) http.Handler { return http.NewCrossOriginProtec
 
 // serveHTTP finds out who calls, and serves a route.
 func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
-	who, wrong := s.caller(request{bearer.Credential(r.Header), r.Host, r.URL.Path, r.RemoteAddr})
+	who, wrong := s.caller(request{bearer.Credential(r.Header), r.Host, r.URL.Path}, func() string { return r.RemoteAddr })
 	if wrong != nil {
 		refuse(w, wrong)
 		return

@@ -135,7 +135,7 @@ type plain struct{}
 
 // ServerHandshake implements credentials.TransportCredentials.
 func (plain) ServerHandshake(c net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	return c, connInfo{credentials.CommonAuthInfo{SecurityLevel: credentials.NoSecurity}, c}, nil
+	return c, connInfo{credentials.CommonAuthInfo{SecurityLevel: credentials.NoSecurity}, connContext(context.Background(), c)}, nil
 }
 
 // ClientHandshake implements credentials.TransportCredentials.
@@ -157,7 +157,7 @@ func (plain) OverrideServerName(string) error { return nil }
 // connInfo is the connection of a call.
 type connInfo struct {
 	credentials.CommonAuthInfo
-	conn net.Conn
+	known context.Context // for connections.Known
 }
 
 // AuthType implements credentials.AuthInfo.

@@ -18,7 +18,7 @@ import (
 // tap finds out who calls by gRPC, before anything of the call is read.
 func (s *Server) tap(ctx context.Context, info *tap.Info) (context.Context, error) {
 	at, _ := peer.FromContext(ctx)
-	who, wrong := s.caller(request{credentialOf(info.Header), first(info.Header, ":authority"), info.FullMethodName, at.String()})
+	who, wrong := s.caller(request{credentialOf(info.Header), first(info.Header, ":authority"), info.FullMethodName}, at.String)
 	if wrong == nil && !who.Trusted() && !s.open[serviceOf(info.FullMethodName)] {
 		wrong = &fault{http.StatusForbidden, "this service needs the admission.token: a tenant's key does not suffice"}
 	}
@@ -26,7 +26,7 @@ func (s *Server) tap(ctx context.Context, info *tap.Info) (context.Context, erro
 		return nil, status.Error(codesOf[wrong.status], wrong.text)
 	}
 	if at, ok := at.AuthInfo.(connInfo); ok {
-		connections.Known(connContext(ctx, at.conn))
+		connections.Known(at.known)
 	}
 	return context.WithValue(ctx, callerKey{}, who), nil
 }
@@ -40,13 +40,7 @@ func serviceOf(method string) string {
 
 // credentialOf is the credential in the metadata of a call.
 func credentialOf(md metadata.MD) string {
-	h := http.Header{}
-	for _, name := range []string{"Authorization", "X-Api-Key", "Api-Key"} {
-		if v := first(md, strings.ToLower(name)); v != "" {
-			h[name] = []string{v}
-		}
-	}
-	return bearer.Credential(h)
+	return bearer.Among(first(md, "authorization"), first(md, "x-api-key"), first(md, "api-key"))
 }
 
 func first(md metadata.MD, name string) string {

@@ -2,6 +2,7 @@
 package bearer
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"crypto/subtle"
 	"net"
@@ -11,15 +12,15 @@ import (
 
 // Credential is the key or token of a request, from the first of the headers that SDKs use.
 func Credential(h http.Header) string {
-	if v := h.Get("Authorization"); v != "" {
-		if scheme, key, ok := strings.Cut(v, " "); ok && strings.EqualFold(scheme, "Bearer") {
-			return strings.TrimSpace(key)
-		}
+	return Among(h.Get("Authorization"), h.Get("X-Api-Key"), h.Get("Api-Key"))
+}
+
+// Among is the key or token among the values of those headers.
+func Among(authorization, xAPIKey, apiKey string) string {
+	if scheme, key, ok := strings.Cut(authorization, " "); ok && strings.EqualFold(scheme, "Bearer") {
+		return strings.TrimSpace(key)
 	}
-	if v := h.Get("X-Api-Key"); v != "" {
-		return v
-	}
-	return h.Get("Api-Key")
+	return cmp.Or(xAPIKey, apiKey)
 }
 
 // Token is the token of a listener. The zero Token is none.
