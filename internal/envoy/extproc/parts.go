@@ -2,6 +2,7 @@ package extproc
 
 import (
 	"io"
+	"sync"
 
 	pb "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
 
@@ -55,12 +56,16 @@ type parts struct {
 	broken   error // of the stream
 }
 
+// pieces are buffers for copy. Most answers are much shorter.
+var pieces = sync.Pool{New: func() any { return new([16 << 10]byte) }}
+
 // copy reads the body that is made of the parts.
 func (p *parts) copy(body io.ReadCloser) error {
+	buf := pieces.Get().(*[16 << 10]byte)
+	defer pieces.Put(buf)
 	defer body.Close()
-	buf := make([]byte, 16<<10)
 	for {
-		n, err := body.Read(buf)
+		n, err := body.Read(buf[:])
 		if p.edits {
 			p.out = append(p.out, buf[:n]...)
 		}
