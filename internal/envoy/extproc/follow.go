@@ -56,7 +56,7 @@ func (c *call) answer(m *pb.HttpHeaders) *pb.CommonResponse {
 	encoding := upstream.Get("Content-Encoding")
 	c.events = strings.EqualFold(strings.TrimSpace(kind), "text/event-stream") && (encoding == "" || encoding == "identity")
 
-	own := http.Header{}
+	own := make(http.Header, 12) // the id, and a tenant's standing on all axes
 	var remove []string
 	for _, l := range answers.LimitsIn(upstream, dialect.RatePrefixes) {
 		own[l.As] = upstream[l.Name]

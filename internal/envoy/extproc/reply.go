@@ -10,7 +10,7 @@ import (
 
 // mutation sets and removes headers.
 func mutation(set http.Header, remove []string) *pb.HeaderMutation {
-	m := &pb.HeaderMutation{RemoveHeaders: remove}
+	m := &pb.HeaderMutation{RemoveHeaders: remove, SetHeaders: make([]*corev3.HeaderValueOption, 0, len(set))}
 	for name, values := range set {
 		for _, v := range values {
 			m.SetHeaders = append(m.SetHeaders, &corev3.HeaderValueOption{

@@ -29,7 +29,8 @@ func (c *call) report() {
 	if !c.s.opt.Log.Enabled(ctx, slog.LevelInfo) {
 		return
 	}
-	said := []slog.Attr{slog.String("request_id", c.ID), slog.String("door", "ext_proc"), slog.String("route", c.at.Name()), slog.Int("status", c.status)}
+	var room [14]slog.Attr // for all that a line can say
+	said := append(room[:0], slog.String("request_id", c.ID), slog.String("door", "ext_proc"), slog.String("route", c.at.Name()), slog.Int("status", c.status))
 	if c.Tenant != nil {
 		said = append(said, slog.String("tenant", c.Tenant.Name))
 	}

@@ -64,7 +64,7 @@ func statuses(req *pb.RateLimitRequest, code pb.RateLimitResponse_Code, again ti
 }
 
 func values(h http.Header) []*corev3.HeaderValue {
-	var list []*corev3.HeaderValue
+	list := make([]*corev3.HeaderValue, 0, len(h))
 	for name, all := range h {
 		for _, v := range all {
 			list = append(list, &corev3.HeaderValue{Key: name, Value: v})
