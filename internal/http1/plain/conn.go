@@ -67,12 +67,12 @@ func giveBack(r *bufio.Reader) {
 func (c *conn) serve() {
 	handed := false
 	defer func() {
-		c.of.remove(c)
 		c.recovered(recover())
 		c.ctx.Cancel(context.Canceled)
 		if !handed {
 			_ = c.Close()
 		}
+		c.of.remove(c)
 	}()
 	patience := c.of.ReadHeaderTimeout
 	for {
@@ -82,7 +82,6 @@ func (c *conn) serve() {
 			return
 		case head == 0:
 			handed = true
-			c.of.remove(c)                      // the server that gets it may be waited for
 			_ = c.SetWriteDeadline(time.Time{}) // which an earlier request may have left
 			c.others.hand(&unread{Conn: c.Conn, first: c.reader})
 			return

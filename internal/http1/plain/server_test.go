@@ -105,6 +105,45 @@ func TestRequestsInARow(t *testing.T) {
 	})
 }
 
+// What came behind a request that goes to net/http, while the one before it ran, goes there too.
+func TestRequestsInARow_HandedOver(t *testing.T) {
+	slow := func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		time.Sleep(time.Second)
+		write(w, r.Method)
+	}
+	inBubble(t, slow, func(t *testing.T, _ *Server, c *client) {
+		const get = "GET / HTTP/1.1\r\nHost: gateway\r\n\r\n"
+		go func() {
+			c.send(request("/", "a") + get)
+			time.Sleep(100 * time.Millisecond)
+			c.send(get)
+		}()
+		for _, want := range []string{"POST", "GET", "GET"} {
+			if a := c.receive(); a.Body != want {
+				t.Errorf("%+v", a)
+			}
+		}
+	})
+}
+
+// A watch that begins when its request is already over does not wait for its client.
+func TestWatchThatBeginsTooLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, server := net.Pipe()
+		defer client.Close()
+		c := newConn(server, New(settings(nil)), nil)
+		c.reader = bufio.NewReader(server)
+		c.watch.ctx = c.ctx
+		c.watch.begin(c)
+		c.watch.mu.Lock()
+		c.watch.over = true
+		c.watch.mu.Unlock()
+		_ = server.SetReadDeadline(time.Unix(1, 0))
+		<-c.watch.ended
+	})
+}
+
 // A request ends when its client goes, once that is watched; before and after the body was read, and over and over.
 func TestClientGoes(t *testing.T) {
 	began := make(chan struct{})
@@ -205,6 +244,18 @@ func TestShutdown(t *testing.T) {
 			t.Errorf("%v after %v", err, time.Since(began))
 		}
 	})
+	begins := func(w http.ResponseWriter, r *http.Request) {
+		flush(w)
+		slow(w, r)
+	}
+	inBubble(t, begins, func(t *testing.T, s *Server, c *client) {
+		go func() { _ = c.ask("/", "a") }()
+		synctest.Wait()
+		began := time.Now()
+		if err := s.Shutdown(t.Context()); err != nil || time.Since(began) != time.Second {
+			t.Errorf("one whose answer has begun: %v after %v", err, time.Since(began))
+		}
+	})
 	inBubble(t, slow, func(t *testing.T, s *Server, c *client) {
 		c.ask("/", "a")
 		if err := s.Shutdown(t.Context()); err != nil {
@@ -230,6 +281,47 @@ func TestBodyThatIsNotRead(t *testing.T) {
 	began := time.Now()
 	if _, err := io.Copy(io.Discard, c.Conn); time.Since(began) > 10*lingers {
 		t.Errorf("the connection is closed after %v: %v", time.Since(began), err)
+	}
+}
+
+// Who is still sending a long body has a while to read the answer.
+func TestBodyThatIsNotRead_Lingers(t *testing.T) {
+	inBubble(t, func(http.ResponseWriter, *http.Request) {}, func(t *testing.T, _ *Server, c *client) {
+		go func() { _, _ = io.WriteString(c.Conn, request("/", strings.Repeat(big, 3))) }()
+		c.receive()
+		answered := time.Now()
+		if _, err := c.Read(make([]byte, 1)); !errors.Is(err, io.EOF) || time.Since(answered) != lingers {
+			t.Errorf("%v after %v", err, time.Since(answered))
+		}
+	})
+}
+
+// The panic of a handler is logged, but for the one that is meant to abort.
+func TestPanic(t *testing.T) {
+	for why, want := range map[error]bool{errors.New("broken"): true, http.ErrAbortHandler: false} {
+		var log strings.Builder
+		set := settings(func(http.ResponseWriter, *http.Request) { panic(why) })
+		set.ErrorLog.SetOutput(&log)
+		s := New(set)
+		if a := dial(t, servingBy(t, s)).ask("/", "a"); !a.Failed {
+			t.Errorf("%+v", a)
+		}
+		_ = s.Close()
+		<-s.none
+		if logged := strings.Contains(log.String(), "TestPanic"); logged != want {
+			t.Errorf("%v: the log is %q", why, log.String())
+		}
+	}
+}
+
+// A connection that nobody takes any more is closed.
+func TestHanded_Closed(t *testing.T) {
+	client, server := net.Pipe()
+	h := newHanded(nil)
+	_ = h.Close()
+	h.hand(server)
+	if _, err := client.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Error(err)
 	}
 }
 

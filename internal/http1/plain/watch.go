@@ -64,15 +64,9 @@ func (w *watch) run(c *conn) {
 	w.mu.Unlock()
 	n, err := w.conn.Read(w.ahead[:])
 	w.has = n > 0
-	if err != nil && !w.isOver() {
-		w.ctx.Cancel(context.Canceled)
+	if err != nil {
+		w.ctx.Cancel(context.Canceled) // at the end of the request it would be now, too
 	}
-}
-
-func (w *watch) isOver() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.over
 }
 
 // end ends the watch, so that others can read again.
