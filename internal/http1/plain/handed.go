@@ -58,8 +58,7 @@ func (u *unread) Read(p []byte) (int, error) {
 	if u.first == nil {
 		return u.Conn.Read(p)
 	}
-	n := min(len(p), u.first.Buffered())
-	n, err := u.first.Read(p[:n])
+	n, err := u.first.Read(p) // no more than it has
 	if u.first.Buffered() == 0 {
 		giveBack(u.first)
 		u.first = nil

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -505,5 +506,35 @@ func TestConnContext(t *testing.T) {
 		if a := c.receive(); a.Body != "true" {
 			t.Errorf("%.4s: %+v", raw, a)
 		}
+	}
+}
+
+// remembered is a context that counts who is to know of its end.
+type remembered struct {
+	context.Context
+	by *atomic.Int64
+}
+
+// AfterFunc is found by package cancel.
+func (r remembered) AfterFunc(func()) func() bool {
+	r.by.Add(1)
+	return func() bool { return r.by.Add(-1) >= 0 }
+}
+
+// The context of the server forgets a connection that has ended.
+func TestConnectionsAreForgotten(t *testing.T) {
+	var by atomic.Int64
+	set := settings(tellServer)
+	set.ConnContext = func(ctx context.Context, c net.Conn) context.Context { return remembered{ctx, &by} }
+	s := New(set)
+	address := servingBy(t, s)
+	dial(t, address).ask("/", "a")
+	if by.Load() != 1 {
+		t.Errorf("remembered by %d", by.Load())
+	}
+	_ = s.Close()
+	<-s.none
+	if by.Load() != 0 {
+		t.Errorf("remembered by %d when all is over", by.Load())
 	}
 }
