@@ -26,7 +26,7 @@ type conn struct {
 	state  atomic.Int32
 
 	header http.Header // of the answer; used again
-	names  []string    // of header, to sort; used again
+	names  []string    // of the last header, in order; used again
 	last   bool        // no request is served after this one
 
 	writesUntil time.Time // the deadline of writes

@@ -36,13 +36,12 @@ const tokenBytes = "!#$%&'*+-.^_`|~"
 
 // names returns the names of all headers that the handler may set, in order.
 func (w *response) names() []string {
+	if w.namedAsBefore() {
+		return w.of.names
+	}
 	names := w.of.names[:0]
 	for name := range w.header {
-		switch name {
-		case "Connection", "Content-Length", "Trailer", "Transfer-Encoding":
-			continue
-		}
-		if consistsOf(name, tokenBytes) {
+		if !slices.Contains(framing, name) && consistsOf(name, tokenBytes) {
 			names = append(names, name)
 		}
 	}
@@ -50,6 +49,28 @@ func (w *response) names() []string {
 	w.of.names = names
 	return names
 }
+
+// namedAsBefore reports whether the headers have the names of those before them on the connection, which are in order. Most have.
+func (w *response) namedAsBefore() bool {
+	other := len(w.header)
+	for _, name := range framing {
+		if _, there := w.header[name]; there {
+			other--
+		}
+	}
+	if other != len(w.of.names) {
+		return false
+	}
+	for _, name := range w.of.names {
+		if _, there := w.header[name]; !there {
+			return false
+		}
+	}
+	return true
+}
+
+// framing are the headers that are the server's.
+var framing = []string{"Connection", "Content-Length", "Trailer", "Transfer-Encoding"}
 
 // endHead gathers what the server says of an answer whose body begins with first: how it ends, and whether the connection does with it,
 // because the server is closing, or because the request has not come to its end.

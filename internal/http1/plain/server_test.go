@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -390,6 +391,44 @@ func TestNothingAfterTheEnd(t *testing.T) {
 	for _, want := range []string{"first", "true true true"} {
 		if a := c.ask("/", "question"); a.Body != want {
 			t.Errorf("%+v", a)
+		}
+	}
+}
+
+// Whatever headers the answer before had, those of an answer are its own, and in order.
+func TestHeadersInARow(t *testing.T) {
+	c := dial(t, serving(t, func(w http.ResponseWriter, r *http.Request) {
+		names, _ := io.ReadAll(r.Body)
+		for _, name := range strings.Fields(string(names)) {
+			w.Header()[name] = []string{"0"}
+		}
+		w.WriteHeader(http.StatusOK)
+	}))
+	for _, names := range []string{
+		"C B A", "A C B", "A B", "B D", "B D C", "B D Content-Length", "B D Connection", "B D E", "B D bad:name", "B D bad:name Trailer",
+		"E bad:name", "E Trailer", "", "Content-Length", "A", "",
+	} {
+		c.send(request("/", names))
+		var got []string
+		for {
+			line, _ := c.answers.ReadString('\n')
+			name, _, ok := strings.Cut(line, ":")
+			if !ok && !strings.HasPrefix(line, "HTTP/1.1 ") {
+				break
+			}
+			if len(name) == 1 {
+				got = append(got, name)
+			}
+		}
+		var want []string
+		for _, name := range strings.Fields(names) {
+			if len(name) == 1 {
+				want = append(want, name)
+			}
+		}
+		slices.Sort(want)
+		if !slices.Equal(got, want) {
+			t.Errorf("%q: %q", names, got)
 		}
 	}
 }
