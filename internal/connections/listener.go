@@ -127,6 +127,9 @@ func (c *Conn) CloseWrite() error {
 	return nil
 }
 
+// Inner is the connection that this one counts. What is written there directly can leave in one system call (net.Buffers).
+func (c *Conn) Inner() net.Conn { return c.Conn }
+
 type key struct{}
 
 // Context is for http.Server.ConnContext: it lets Known find the connection.

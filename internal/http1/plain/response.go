@@ -137,8 +137,16 @@ func (w *response) flushWith(p []byte) error {
 	if w.chunked() {
 		parts = append(parts, lineEnd)
 	}
-	_, err := parts.WriteTo(w.of.Conn)
+	_, err := parts.WriteTo(inner(w.of.Conn))
 	return w.flushed(err)
+}
+
+// inner is where a connection writes to, if it says so: only sockets themselves write several buffers by one system call.
+func inner(c net.Conn) net.Conn {
+	if counted, ok := c.(interface{ Inner() net.Conn }); ok {
+		return counted.Inner()
+	}
+	return c
 }
 
 // FlushError is found by http.ResponseController.

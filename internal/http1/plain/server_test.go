@@ -577,3 +577,49 @@ func TestConnectionsAreForgotten(t *testing.T) {
 		t.Errorf("remembered by %d when all is over", by.Load())
 	}
 }
+
+// counted counts the writes that do not go to the connection within.
+type counted struct {
+	net.Conn
+	writes *atomic.Int64
+}
+
+// Inner is found by the server.
+func (c counted) Inner() net.Conn { return c.Conn }
+
+// Write implements net.Conn.
+func (c counted) Write(p []byte) (int, error) {
+	c.writes.Add(1)
+	return c.Conn.Write(p)
+}
+
+// countedListener accepts counted connections.
+type countedListener struct {
+	net.Listener
+	writes *atomic.Int64
+}
+
+// Accept implements net.Listener.
+func (l countedListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	return counted{c, l.writes}, err
+}
+
+// A long piece of an answer goes to the socket itself, which needs one system call for the piece and what surrounds it.
+func TestLongPiecesLeaveAtOnce(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var writes atomic.Int64
+	s := New(settings(func(w http.ResponseWriter, _ *http.Request) { write(w, big); flush(w) }))
+	done := make(chan error)
+	go func() { done <- s.Serve(countedListener{l, &writes}) }()
+	c := dial(t, l.Addr().String())
+	if a := c.ask("/", "a"); a.Body != big || writes.Load() != 1 {
+		t.Errorf("%d bytes, %d writes of the connection, want that of the end alone", len(a.Body), writes.Load())
+	}
+	_ = s.Close()
+	<-done
+	<-s.none
+}
