@@ -2,7 +2,6 @@ package extproc
 
 import (
 	"context"
-	"runtime"
 
 	pb "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
 
@@ -38,7 +37,6 @@ func newWire(stream pb.ExternalProcessor_ProcessServer) *wire {
 
 // receive reads the stream until it ends, or the call has. gRPC ends the stream when its handler returns.
 func (w *wire) receive() {
-	growStack()
 	for {
 		m, err := w.stream.Recv()
 		select {
@@ -50,15 +48,6 @@ func (w *wire) receive() {
 			return
 		}
 	}
-}
-
-// growStack gives a new goroutine the stack that reading a message takes. The runtime would do so in the midst of that, more than once,
-// and each time move all frames: a twentieth of what a call cost.
-//
-//go:noinline
-func growStack() {
-	var room [5 << 10]byte
-	runtime.KeepAlive(&room)
 }
 
 // next waits for a message. It returns the cause if the call is cut off.
