@@ -5,6 +5,10 @@ import (
 	"strings"
 )
 
+// doorAim is of a bare proxy's CPU: what a call by llmgov as a proxy cost when it had no other door yet. Since that has become cheaper, and
+// gRPC has not, a door is not measured by it.
+const doorAim = 1.6
+
 // check is an error that names the rows which miss their aims.
 func (r *result) check() error {
 	var missed []string
@@ -22,7 +26,7 @@ func (r *result) check() error {
 		}
 	}
 	for _, f := range r.Doors {
-		miss("CPU by "+f.Title+", of the proxy's", f.Ratio.Median, 1)
+		miss("CPU by "+f.Title+", of a bare proxy's", f.Ratio.Median, doorAim)
 	}
 	if missed == nil {
 		return nil

@@ -37,12 +37,12 @@ type door struct {
 type doorFigure struct {
 	Title     string `json:"title"`
 	CPUMicros spread `json:"cpu_us"` // of llmgov
-	Ratio     spread `json:"cpu_over_proxy"`
+	Ratio     spread `json:"cpu_over_reverse_proxy"`
 	P50       spread `json:"added_p50_us"`
 	P99       spread `json:"added_p99_us"`
 }
 
-// openDoors are the doors of a running llmgov, the proxy first. The model server is asked by that alone: who
+// openDoors are a bare proxy, by which all are measured, and the doors of a running llmgov, the first of which is itself a proxy. The model server is asked by that alone: who
 // reserves calls it by itself, and llmgov has no part in that.
 func openDoors(targets []*target) (list []door, closeAll func(), err error) {
 	t := targets[governed]
@@ -71,13 +71,17 @@ func openDoors(targets []*target) (list []door, closeAll func(), err error) {
 		_ = shared.Close()
 		return nil, nil, err
 	}
-	cpu := func() (time.Duration, error) {
-		c, err := t.counters()
-		return c.CPU, err
+	cpuOf := func(t *target) func() (time.Duration, error) {
+		return func() (time.Duration, error) {
+			c, err := t.counters()
+			return c.CPU, err
+		}
 	}
+	cpu := cpuOf(t)
 	return []door{
-		{"proxy", proxy(t), cpu},
-		{"model server alone", proxy(targets[direct]), cpu},
+		{"bare ReverseProxy", proxy(targets[bare]), cpuOf(targets[bare])},
+		{"model server alone", proxy(targets[direct]), cpuOf(targets[direct])},
+		{"llmgov as a proxy", proxy(t), cpu},
 		{"reserve and commit, gRPC", func(ctx context.Context, tenant int) (time.Duration, error) {
 			began := time.Now()
 			err := shared.Do(ctx, client.Request{Tenant: tenantName(tenant), Model: "gpt-4o", InputTokens: 100, MaxOutput: 400}, answered)
@@ -118,22 +122,24 @@ func measureDoors(ctx context.Context, progress io.Writer, targets []*target, to
 	for i, d := range list {
 		figures[i] = figureOf(d.title, all[i], all[0])
 	}
-	for i, alone := range all[1] { // the proxy's delay is what it adds to the model server's
-		all[0][i].p50 -= alone.p50
-		all[0][i].p99 -= alone.p99
+	for _, proxy := range []int{0, 2} {
+		for i, alone := range all[1] { // a proxy's delay is what it adds to the model server's
+			all[proxy][i].p50 -= alone.p50
+			all[proxy][i].p99 -= alone.p99
+		}
+		figures[proxy] = figureOf(list[proxy].title, all[proxy], all[0])
 	}
-	figures[0] = figureOf(list[0].title, all[0], all[0])
 	return slices.Delete(figures, 1, 2), nil
 }
 
 // doorSample is one door in one slot, in µs.
 type doorSample struct{ cpu, p50, p99 float64 }
 
-func figureOf(title string, samples, proxy []doorSample) doorFigure {
+func figureOf(title string, samples, base []doorSample) doorFigure {
 	var cpu, ratios, p50, p99 []float64
 	for round, s := range samples {
 		cpu = append(cpu, s.cpu)
-		ratios = append(ratios, s.cpu/proxy[round].cpu)
+		ratios = append(ratios, s.cpu/base[round].cpu)
 		p50 = append(p50, s.p50)
 		p99 = append(p99, s.p99)
 	}
@@ -181,7 +187,7 @@ func (d *door) measure(ctx context.Context, slot time.Duration) (doorSample, err
 func writeDoors(w io.Writer, list []doorFigure) error {
 	fmt.Fprintf(w, "\nWhat a call costs by each way to llmgov, %d calls under way:\n\n", doorCalls)
 	tw := tabwriter.NewWriter(w, 0, 0, 3, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(tw, "door\tCPU of the governor\tof the proxy's\tleast … most\tadded, p50\tp99\t")
+	fmt.Fprintln(tw, "door\tCPU of the process\tof the bare proxy's\tleast … most\tadded, p50\tp99\t")
 	for _, f := range list {
 		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t\n", f.Title, micros(f.CPUMicros), ratio(f.Ratio), leastMost(f.Ratio), plus(f.P50), plus(f.P99))
 	}
