@@ -121,11 +121,16 @@ func (c *conn) next(patience time.Duration) int {
 	return plainHead(come)
 }
 
-// skipEmptyLines waits for the first line that is not empty. Some old clients send an empty one behind a body.
+// skipEmptyLines waits for the first line that is not empty. Some old clients send an empty one behind a body. It waits for
+// two bytes of that line: where a watch has read the first one ahead, the others come with the second.
 func (c *conn) skipEmptyLines() error {
 	for {
 		first, err := c.reader.Peek(1)
-		if err != nil || first[0] != '\r' && first[0] != '\n' {
+		if err != nil {
+			return err
+		}
+		if first[0] != '\r' && first[0] != '\n' {
+			_, err := c.reader.Peek(2)
 			return err
 		}
 		_, _ = c.reader.Discard(1)

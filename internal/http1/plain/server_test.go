@@ -146,6 +146,27 @@ func TestWatchThatBeginsTooLate(t *testing.T) {
 	})
 }
 
+// A request of which a watch has read the first byte ahead is plain still.
+func TestRequestWhileWatched(t *testing.T) {
+	slow := func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		time.Sleep(time.Second)
+		write(w, servedBy(r))
+	}
+	inBubble(t, slow, func(t *testing.T, _ *Server, c *client) {
+		go func() {
+			c.send(request("/", "a"))
+			time.Sleep(100 * time.Millisecond)
+			c.send(request("/", "b"))
+		}()
+		for range 2 {
+			if a := c.receive(); a.Body != "us" {
+				t.Errorf("%+v", a)
+			}
+		}
+	})
+}
+
 // A request ends when its client goes, once that is watched; before and after the body was read, and over and over.
 func TestClientGoes(t *testing.T) {
 	began := make(chan struct{})
