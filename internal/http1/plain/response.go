@@ -133,6 +133,10 @@ func (w *response) body(p []byte) error {
 
 // flushWith writes what is gathered, and a part of the body behind it without a copy.
 func (w *response) flushWith(p []byte) error {
+	if len(w.out.bytes) == 0 && !w.chunked() {
+		_, err := w.of.Conn.Write(p)
+		return w.flushed(err)
+	}
 	parts := net.Buffers{w.out.bytes, p}
 	if w.chunked() {
 		parts = append(parts, lineEnd)
