@@ -3,6 +3,7 @@ package plain
 import (
 	"bufio"
 	"context"
+	"log"
 	"net"
 	"net/http"
 	"runtime"
@@ -41,7 +42,9 @@ const (
 
 func newConn(accepted net.Conn, of *Server, others *handed) *conn {
 	c := &conn{Conn: accepted, of: of, others: others, header: http.Header{}}
-	c.remote = accepted.RemoteAddr().String()
+	if remote := accepted.RemoteAddr(); remote != nil {
+		c.remote = remote.String()
+	}
 	ctx := context.Background()
 	if of.BaseContext != nil {
 		ctx = of.BaseContext(others)
@@ -95,12 +98,16 @@ func (c *conn) serve() {
 
 // recovered logs the panic of a handler.
 func (c *conn) recovered(why any) {
-	if why == nil || why == http.ErrAbortHandler || c.of.ErrorLog == nil {
+	if why == nil || why == http.ErrAbortHandler {
 		return
+	}
+	printf := log.Printf
+	if c.of.ErrorLog != nil {
+		printf = c.of.ErrorLog.Printf
 	}
 	stack := make([]byte, 64<<10)
 	stack = stack[:runtime.Stack(stack, false)]
-	c.of.ErrorLog.Printf("http: panic serving %s: %v\n%s", c.remote, why, stack)
+	printf("http: panic serving %s: %v\n%s", c.remote, why, stack)
 }
 
 // next waits for the next request, and returns the length of its head; 0 if it is not plain, and -1 if none comes.

@@ -17,4 +17,6 @@
 //   - the connection is watched only once a request has taken a while (watchAfter);
 //   - the map of headers and the buffers are used again;
 //   - a buffer is held only while something is in it.
+//
+// So a handler, and whatever it starts, must not touch the headers of its answer once it has returned.
 package plain

@@ -1,6 +1,7 @@
 package plain
 
 import (
+	"context"
 	"errors"
 	"net"
 	"net/http"
@@ -174,8 +175,11 @@ func (w *response) FlushError() error {
 // Flush implements http.Flusher.
 func (w *response) Flush() { _ = w.FlushError() }
 
-// flushed gives the output back.
+// flushed gives the output back. When nothing can be written any more, the request ends, as in net/http.
 func (w *response) flushed(err error) error {
+	if err != nil {
+		w.of.watch.ctx.Cancel(context.Canceled)
+	}
 	if cap(w.out.bytes) == outputSize {
 		w.out.bytes = w.out.bytes[:0]
 		outputs.Put(w.out)

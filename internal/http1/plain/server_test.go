@@ -454,18 +454,22 @@ func TestHeadersInARow(t *testing.T) {
 	}
 }
 
-// A client that reads nothing is broken off at the deadline of its handler.
+// A client that reads nothing is broken off at the deadline of its handler, and its request ends.
 func TestWriteDeadline(t *testing.T) {
 	var errs chan error
-	inBubble(t, func(w http.ResponseWriter, _ *http.Request) {
+	inBubble(t, func(w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(time.Second))
 		_, err := io.WriteString(w, big)
 		errs <- err
+		errs <- r.Context().Err()
 	}, func(t *testing.T, _ *Server, c *client) {
-		errs = make(chan error, 1)
+		errs = make(chan error, 2)
 		c.send(request("/", "a"))
 		if err := <-errs; err == nil {
 			t.Error("it is written")
+		}
+		if err := <-errs; err == nil {
+			t.Error("its request goes on")
 		}
 	})
 }
