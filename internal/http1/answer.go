@@ -27,6 +27,9 @@ func (x *exchange) plainAnswer(r *http.Request) *http.Response {
 	if end < 0 || r.Method != http.MethodPost && r.Method != http.MethodGet {
 		return nil
 	}
+	if bytes.Contains(come[:end+len(lineEnd)], []byte(": chunked\r\n")) {
+		return nil // as streams come; the headers of others are looked at
+	}
 	status, lines, _ := strings.Cut(string(come[:end]), "\r\n")
 	if status != "HTTP/1.1 200 OK" {
 		return nil
