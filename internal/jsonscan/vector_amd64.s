@@ -25,6 +25,24 @@ GLOBL stops<>(SB), RODATA|NOPTR, $8
 DATA letters<>+0(SB)/8, $0xb8b8b8b8b8b8b8b8
 GLOBL letters<>(SB), RODATA|NOPTR, $8
 
+// CLASSES makes of the 64 bytes at SI+AX their classes, in Y0 and Y1: those of Y10 for their low nibbles that are also those of
+// Y11 for their high ones. Y12 is 0x0f in each byte.
+#define CLASSES \
+	VMOVDQU (SI)(AX*1), Y0; \
+	VMOVDQU 32(SI)(AX*1), Y1; \
+	VPSRLW $4, Y0, Y2; \
+	VPSRLW $4, Y1, Y3; \
+	VPAND Y12, Y0, Y0; \
+	VPAND Y12, Y1, Y1; \
+	VPAND Y12, Y2, Y2; \
+	VPAND Y12, Y3, Y3; \
+	VPSHUFB Y0, Y10, Y0; \
+	VPSHUFB Y1, Y10, Y1; \
+	VPSHUFB Y2, Y11, Y2; \
+	VPSHUFB Y3, Y11, Y3; \
+	VPAND Y2, Y0, Y0; \
+	VPAND Y3, Y1, Y1
+
 // func plainBlocks(text []byte) (end int, escaped bool)
 TEXT ·plainBlocks(SB), NOSPLIT, $0-33
 	MOVQ text_base+0(FP), SI
@@ -43,20 +61,7 @@ TEXT ·plainBlocks(SB), NOSPLIT, $0-33
 
 block:
 	// Y0 and Y1 are the classes of 64 bytes.
-	VMOVDQU (SI)(AX*1), Y0
-	VMOVDQU 32(SI)(AX*1), Y1
-	VPSRLW  $4, Y0, Y2
-	VPSRLW  $4, Y1, Y3
-	VPAND   Y12, Y0, Y0
-	VPAND   Y12, Y1, Y1
-	VPAND   Y12, Y2, Y2
-	VPAND   Y12, Y3, Y3
-	VPSHUFB Y0, Y10, Y0
-	VPSHUFB Y1, Y10, Y1
-	VPSHUFB Y2, Y11, Y2
-	VPSHUFB Y3, Y11, Y3
-	VPAND   Y2, Y0, Y0
-	VPAND   Y3, Y1, Y1
+	CLASSES
 
 	// R8 has a bit for each backslash.
 	VPMOVMSKB Y0, R8
@@ -165,20 +170,7 @@ TEXT ·base64Blocks(SB), NOSPLIT, $0-32
 
 block:
 	// Y0 and Y1 are the classes of 64 bytes, and R8 is not 0 if one of them has none.
-	VMOVDQU   (SI)(AX*1), Y0
-	VMOVDQU   32(SI)(AX*1), Y1
-	VPSRLW    $4, Y0, Y2
-	VPSRLW    $4, Y1, Y3
-	VPAND     Y12, Y0, Y0
-	VPAND     Y12, Y1, Y1
-	VPAND     Y12, Y2, Y2
-	VPAND     Y12, Y3, Y3
-	VPSHUFB   Y0, Y10, Y0
-	VPSHUFB   Y1, Y10, Y1
-	VPSHUFB   Y2, Y11, Y2
-	VPSHUFB   Y3, Y11, Y3
-	VPAND     Y2, Y0, Y0
-	VPAND     Y3, Y1, Y1
+	CLASSES
 	VPMINUB   Y1, Y0, Y0
 	VPCMPEQB  Y15, Y0, Y0
 	VPMOVMSKB Y0, R8
