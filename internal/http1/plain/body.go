@@ -29,7 +29,7 @@ func (b *body) Read(p []byte) (int, error) {
 	b.left -= int64(n)
 	switch {
 	case b.left == 0:
-		b.of.heard()
+		b.of.watch.begin(b.of)
 		return n, io.EOF
 	case err == io.EOF:
 		err = io.ErrUnexpectedEOF

@@ -167,7 +167,7 @@ func (c *conn) request() bool {
 	w := &response{of: c, request: body, header: c.header, length: -1}
 	switch {
 	case body.left == 0:
-		c.heard()
+		c.watch.begin(c)
 	case !body.isHere():
 		_ = c.SetReadDeadline(time.Time{}) // which was that of the head
 	}
@@ -186,9 +186,6 @@ func (c *conn) request() bool {
 	c.state.Store(idle)
 	return !c.of.closing.Load()
 }
-
-// heard is called once all of a request was read.
-func (c *conn) heard() { c.watch.begin(c) }
 
 // release gives the reader's buffer back if nothing is in it.
 func (c *conn) release() {

@@ -38,7 +38,7 @@ func (w *watch) Read(p []byte) (int, error) {
 	return w.conn.Read(p)
 }
 
-// begin begins to watch, in a while. Nothing else reads from now on until the end.
+// begin begins to watch, in a while, once all of a request was read. Nothing else reads from now on until the end.
 func (w *watch) begin(c *conn) {
 	w.begun = true
 	w.over = false
