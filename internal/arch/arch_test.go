@@ -195,7 +195,7 @@ var rules = map[string]rule{
 		reason: "a transport does not know what is said in bodies, nor who calls",
 	},
 	"internal/http1/plain": {
-		may:    []string{"internal/cancel"},
+		may:    []string{"internal/cancel", "internal/http1"},
 		not:    []string{"os/exec", "log/slog", "encoding/json"},
 		reason: "a server does not know what is said in bodies, nor who calls",
 	},

@@ -57,7 +57,7 @@ func plainHeaders(lines string) http.Header {
 		line, lines, more = strings.Cut(lines, "\r\n")
 		name, value, _ := strings.Cut(line, ": ")
 		name = textproto.CanonicalMIMEHeaderKey(name)
-		if h[name] != nil || !consistsOf(name, "-_") || !isVisible(value) {
+		if h[name] != nil || !ConsistsOf(name, "-_") || !isVisible(value) {
 			return nil
 		}
 		switch name {

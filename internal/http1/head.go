@@ -26,7 +26,7 @@ func (s *sender) gatherHead(r *http.Request) bool {
 		host = r.URL.Host
 	}
 	uri := r.URL.RequestURI()
-	if !isPlain(r) || !consistsOf(host, ".-:") || !plain(uri) {
+	if !isPlain(r) || !ConsistsOf(host, ".-:") || !plain(uri) {
 		return false
 	}
 	head := append(s.buf, "POST "...)
@@ -72,20 +72,20 @@ func isOrdinary(name string, values []string) bool {
 			return false
 		}
 	}
-	return consistsOf(name, "-_")
+	return ConsistsOf(name, "-_")
 }
 
-// consistsOf reports whether a name has only letters, digits and some other bytes.
-func consistsOf(name, others string) bool {
-	for i := range len(name) {
-		c := name[i]
+// ConsistsOf reports whether a text has only letters, digits and some other bytes, and is not empty.
+func ConsistsOf[T string | []byte](text T, others string) bool {
+	for i := range len(text) {
+		c := text[i]
 		letter := 'a' <= c|0x20 && c|0x20 <= 'z'
 		digit := '0' <= c && c <= '9'
 		if !letter && !digit && strings.IndexByte(others, c) < 0 {
 			return false
 		}
 	}
-	return name != ""
+	return len(text) > 0
 }
 
 // body writes the body of a request whose head was gathered, and closes it.

@@ -2,7 +2,8 @@ package plain
 
 import (
 	"bytes"
-	"strings"
+
+	"github.com/llmgov/llmgov/internal/http1"
 )
 
 // plainHead returns the length of the head that b begins with; 0 if that is not the whole head of a plain request:
@@ -35,7 +36,7 @@ func plainHead(b []byte) int {
 		switch kindOf(name) {
 		case host:
 			hosts++
-			ok = consistsOf(value, ".-:[]")
+			ok = http1.ConsistsOf(value, ".-:[]")
 		case contentLength:
 			lengths++
 			ok = isLength(value)
@@ -81,7 +82,7 @@ func isPost(line []byte) bool {
 // cutHeader returns the name and the value of a header, without the blanks around it.
 func cutHeader(line []byte) (name, value []byte, ok bool) {
 	name, value, ok = bytes.Cut(line, colon)
-	if !ok || !consistsOf(name, otherNameBytes) {
+	if !ok || !http1.ConsistsOf(name, otherNameBytes) {
 		return nil, nil, false
 	}
 	for _, c := range value {
@@ -140,17 +141,4 @@ func isLength(value []byte) bool {
 		}
 	}
 	return 0 < len(value) && len(value) <= mostDigits
-}
-
-// consistsOf reports whether a text has only letters, digits and some other bytes.
-func consistsOf[T string | []byte](text T, others string) bool {
-	for i := range len(text) {
-		c := text[i]
-		letter := 'a' <= c|0x20 && c|0x20 <= 'z'
-		digit := '0' <= c && c <= '9'
-		if !letter && !digit && strings.IndexByte(others, c) < 0 {
-			return false
-		}
-	}
-	return len(text) > 0
 }

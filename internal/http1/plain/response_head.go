@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/llmgov/llmgov/internal/http1"
 )
 
 // beginHead gathers what the handler says of the answer, as it is now: what it does to its headers later has no effect.
@@ -41,7 +43,7 @@ func (w *response) names() []string {
 	}
 	names := w.of.names[:0]
 	for name := range w.header {
-		if !slices.Contains(framing, name) && consistsOf(name, tokenBytes) {
+		if !slices.Contains(framing, name) && http1.ConsistsOf(name, tokenBytes) {
 			names = append(names, name)
 		}
 	}
