@@ -13,14 +13,14 @@ import (
 // Context ends with its parent, or before that by Cancel. Its methods may be called by any goroutine.
 type Context struct {
 	context.Context // the parent
-	leave           func() bool
 
 	mu    sync.Mutex
-	err   error  // guarded by mu; nil until the end
-	cause error  // guarded by mu
-	after func() // guarded by mu; runs at the end; nil if there is none
-	turn  int    // guarded by mu; counts the functions that were set
-	full  *full  // guarded by mu; nil if nobody has needed it
+	leave func() bool // guarded by mu; makes the parent forget it; nil before anybody listens
+	err   error       // guarded by mu; nil until the end
+	cause error       // guarded by mu
+	after func()      // guarded by mu; runs at the end; nil if there is none
+	turn  int         // guarded by mu; counts the functions that were set
+	full  *full       // guarded by mu; nil if nobody has needed it
 }
 
 // full is a context of package context that ends likewise.
@@ -29,12 +29,9 @@ type full struct {
 	end context.CancelCauseFunc
 }
 
-// WithCause returns a context that has to be ended, so that its parent forgets it.
-func WithCause(parent context.Context) *Context {
-	c := &Context{Context: parent}
-	c.leave = AfterFunc(parent, c.endWithParent)
-	return c
-}
+// WithCause returns a context that has to be ended, so that its parent forgets it. It listens to the parent from when somebody
+// listens to it.
+func WithCause(parent context.Context) *Context { return &Context{Context: parent} }
 
 // AfterFunc is context.AfterFunc, but makes no other context if ctx has room for the function.
 func AfterFunc(ctx context.Context, f func()) (stop func() bool) {
@@ -53,8 +50,9 @@ func neverRuns() bool { return true }
 
 // Cancel ends the context for a cause, if it has not ended.
 func (c *Context) Cancel(cause error) {
-	c.leave()
-	c.endFor(context.Canceled, cause)
+	if c.Err() == nil {
+		c.endFor(context.Canceled, cause)
+	}
 }
 
 func (c *Context) endWithParent() { c.endFor(c.Context.Err(), context.Cause(c.Context)) }
@@ -70,7 +68,11 @@ func (c *Context) endFor(err, cause error) {
 	after := c.after
 	c.after = nil
 	full := c.full
+	leave := c.leave
 	c.mu.Unlock()
+	if leave != nil {
+		leave()
+	}
 	if full != nil {
 		full.end(cause)
 	}
@@ -87,6 +89,9 @@ func (c *Context) AfterFunc(f func()) (stop func() bool) {
 		return context.AfterFunc(c.fullLocked(), f)
 	}
 	c.after = f
+	if c.leave == nil {
+		c.leave = AfterFunc(c.Context, c.endWithParent)
+	}
 	c.turn++
 	turn := c.turn
 	return func() bool { return c.forget(turn) }

@@ -177,6 +177,48 @@ func TestAfterFunc_Room(t *testing.T) {
 	})
 }
 
+// counting is a context that counts who listens to it.
+type counting struct {
+	context.Context
+	by int
+}
+
+// AfterFunc is found by AfterFunc.
+func (c *counting) AfterFunc(func()) func() bool {
+	c.by++
+	return func() bool { c.by--; return true }
+}
+
+// A context listens to its parent from when somebody listens to it until its end.
+func TestContext_ListensLate(t *testing.T) {
+	parent := &counting{Context: t.Context()}
+	c := WithCause(parent)
+	if c.Err() != nil || parent.by != 0 {
+		t.Errorf("%d listen for nobody", parent.by)
+	}
+	for range 2 {
+		stop := AfterFunc(c, func() {})
+		if stop(); parent.by != 1 {
+			t.Errorf("%d listen", parent.by)
+		}
+	}
+	c.Cancel(errGone)
+	if AfterFunc(c, func() {}); parent.by != 0 {
+		t.Errorf("%d listen after the end", parent.by)
+	}
+}
+
+// The parent's end comes first, also if nobody has listened to it.
+func TestContext_EndedUnheard(t *testing.T) {
+	parent, end := context.WithCancelCause(t.Context())
+	c := WithCause(parent)
+	end(errGone)
+	c.Cancel(errIdle)
+	if context.Cause(c) != errGone {
+		t.Errorf("it ended because %v", context.Cause(c))
+	}
+}
+
 // Either the function runs or it is taken back, however the ends of the context and of its parent race with that.
 func TestContext_Races(t *testing.T) {
 	for range 200 {

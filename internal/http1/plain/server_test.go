@@ -15,6 +15,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/llmgov/llmgov/internal/cancel"
 )
 
 // inBubble runs a test in virtual time with one connection to a server.
@@ -252,8 +254,8 @@ func TestShutdown(t *testing.T) {
 	inBubble(t, slow, func(t *testing.T, s *Server, c *client) {
 		c.send(request("/", "a"))
 		synctest.Wait()
-		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
-		defer cancel()
+		ctx, end := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		defer end()
 		if err := s.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("it is over: %v", err)
 		}
@@ -588,7 +590,7 @@ func (r remembered) AfterFunc(func()) func() bool {
 // The context of the server forgets a connection that has ended.
 func TestConnectionsAreForgotten(t *testing.T) {
 	var by atomic.Int64
-	set := settings(tellServer)
+	set := settings(func(_ http.ResponseWriter, r *http.Request) { cancel.AfterFunc(r.Context(), func() {}) })
 	set.ConnContext = func(ctx context.Context, c net.Conn) context.Context { return remembered{ctx, &by} }
 	s := New(set)
 	address := servingBy(t, s)
