@@ -190,14 +190,18 @@ var rules = map[string]rule{
 		reason: "a context does not know what ends with it",
 	},
 	"internal/http1": {
-		may:    []string{"internal/cancel"},
+		may:    []string{"internal/cancel", "internal/socket"},
 		not:    []string{"os/exec", "log", "log/slog", "encoding/json"},
 		reason: "a transport does not know what is said in bodies, nor who calls",
 	},
 	"internal/http1/plain": {
-		may:    []string{"internal/cancel", "internal/http1"},
+		may:    []string{"internal/cancel", "internal/http1", "internal/socket"},
 		not:    []string{"os/exec", "log/slog", "encoding/json"},
 		reason: "a server does not know what is said in bodies, nor who calls",
+	},
+	"internal/socket": {
+		not:    []string{"net/http", "log", "log/slog", "sync", "context"},
+		reason: "a socket carries bytes, for one reader and one writer",
 	},
 	"internal/jsonscan": {
 		may:    []string{"golang.org/x/sys/cpu"},

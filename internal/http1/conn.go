@@ -7,6 +7,8 @@ import (
 	"os"
 	"syscall"
 	"time"
+
+	"github.com/llmgov/llmgov/internal/socket"
 )
 
 // conn is a connection to a server, for one request at a time.
@@ -17,6 +19,7 @@ type conn struct {
 	reused bool
 	since  time.Time // when it became idle
 
+	socket  *socket.Conn
 	raw     syscall.RawConn       // nil if it is no socket
 	probe   func(fd uintptr) bool // for quiet
 	arrived func(fd uintptr) bool // fills the reader; nil if the connection may read otherwise than from its socket
@@ -30,22 +33,20 @@ type conn struct {
 	failed   error   // with which a read without waiting ended
 }
 
-var errNothingYet = errors.New("http1: nothing has come yet")
-
 func newConn(made net.Conn, host string) *conn {
-	c := &conn{Conn: made, host: host, headLeft: math.MaxInt64}
+	c := &conn{Conn: made, socket: socket.New(made), host: host, headLeft: math.MaxInt64}
 	c.hangUp = func() { _ = c.Close() }
 	c.reader.from = c
-	socket, ok := made.(syscall.Conn)
-	if !ok || !canProbe {
+	has, ok := made.(syscall.Conn)
+	if !ok || !socket.CanRead {
 		return c
 	}
-	raw, err := socket.SyscallConn()
+	raw, err := has.SyscallConn()
 	if err == nil {
 		c.raw = raw
 		c.probe = func(fd uintptr) bool {
 			var one [1]byte
-			_, c.found = readNow(fd, one[:])
+			_, c.found = socket.ReadNow(fd, one[:])
 			return true
 		}
 	}
@@ -58,7 +59,7 @@ func newConn(made net.Conn, host string) *conn {
 // quiet reports whether the connection is there still, and nothing has come on it. It does not wait.
 func (c *conn) quiet() bool {
 	if c.raw != nil {
-		return c.raw.Read(c.probe) == nil && c.found == errNothingYet
+		return c.raw.Read(c.probe) == nil && c.found == socket.ErrNothingYet
 	}
 	// Of a pipe it shows whether it was closed; of other connections nothing, on systems without a probe.
 	_ = c.SetReadDeadline(time.Unix(1, 0))
@@ -88,5 +89,5 @@ func (c *conn) read(p []byte) (int, error) {
 	case c.now:
 		return c.readNow(p)
 	}
-	return c.Conn.Read(p)
+	return c.socket.Read(p)
 }

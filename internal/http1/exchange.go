@@ -40,14 +40,16 @@ const mostInline = 32 << 10
 
 // do sends the request, and returns its answer as soon as its head is there.
 func (x *exchange) do(r *http.Request) (*http.Response, error) {
-	x.unwatch = cancel.AfterFunc(x.ctx, x.conn.hangUp)
 	if sendsInline(r) {
+		x.conn.socket.OnWait = x.listen
 		x.send(r, 0) // so few bytes fit into the buffers of sockets
+		x.listen()
 		if x.sendErr != nil && x.sent == 0 {
 			return nil, x.fail(x.sendErr)
 		}
 		x.awaitHead()
 	} else {
+		x.listen()
 		x.wrote = make(chan struct{})
 		go x.sendBeside(r) // ends at the latest when the connection is closed
 	}
@@ -70,6 +72,15 @@ func (x *exchange) do(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
+// listen lets the end of the context close the connection. A short request has left before it has to: whoever makes the context
+// may have to begin to watch for its end.
+func (x *exchange) listen() {
+	x.conn.socket.OnWait = nil
+	if x.unwatch == nil {
+		x.unwatch = cancel.AfterFunc(x.ctx, x.conn.hangUp)
+	}
+}
+
 func sendsInline(r *http.Request) bool {
 	if r.Body == nil || r.Body == http.NoBody {
 		return true
@@ -79,7 +90,7 @@ func sendsInline(r *http.Request) bool {
 
 // send writes the request with its body, and closes that. The server may take nothing for as long as patience lasts; 0 is any time.
 func (x *exchange) send(r *http.Request, patience time.Duration) {
-	s := newSender(x.conn.Conn)
+	s := newSender(x.conn.socket)
 	s.patience = patience
 	err := s.request(r)
 	if err == nil {

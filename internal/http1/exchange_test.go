@@ -117,6 +117,64 @@ func TestCancellation(t *testing.T) {
 	}
 }
 
+// heedful is a context that is told when somebody listens to it.
+type heedful struct {
+	context.Context
+	listened func()
+}
+
+// AfterFunc is found by package cancel.
+func (h heedful) AfterFunc(f func()) func() bool {
+	h.listened()
+	return context.AfterFunc(h.Context, f)
+}
+
+// The server has a short request before anybody listens for the end of its context.
+func TestListensOnceSent(t *testing.T) {
+	has := make(chan struct{})
+	tr := serveTCP(t, func(conn net.Conn, _ int64) {
+		if readRequest(bufio.NewReader(conn)) != nil {
+			t.Error("it has not come")
+		}
+		close(has)
+		_, _ = io.WriteString(conn, ok)
+		waits(conn, 0)
+	}).transport(t)
+	ctx := heedful{t.Context(), func() {
+		select {
+		case <-has:
+		case <-time.After(10 * time.Second):
+			t.Error("it was listened to before the request had left")
+		}
+	}}
+	resp, err := tr.RoundTrip(post(ctx, 1000))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+}
+
+// A short request that the server does not take ends with its context, too.
+func TestCancellation_OfWaitingWrites(t *testing.T) {
+	host := serveTCP(t, func(conn net.Conn, _ int64) { <-t.Context().Done() })
+	dial := host.settings.DialContext
+	host.settings.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		for err == nil { // until the buffers of both sockets are full
+			_ = conn.SetWriteDeadline(time.Now().Add(50 * time.Millisecond))
+			_, err = conn.Write(make([]byte, 1<<20))
+		}
+		return conn, conn.SetWriteDeadline(time.Time{})
+	}
+	ctx, end := context.WithCancel(t.Context())
+	listened := make(chan struct{})
+	go func() { <-listened; end() }()
+	_, err := host.transport(t).RoundTrip(post(heedful{ctx, func() { close(listened) }}, 1000))
+	if !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
 // A request whose context has ended opens no connection, and its body is closed. So it is if none can be opened.
 func TestNotBegun(t *testing.T) {
 	h := serve(t, waits)

@@ -3,9 +3,9 @@ package http1
 import (
 	"bufio"
 	"io"
-	"net"
-	"os"
 	"sync"
+
+	"github.com/llmgov/llmgov/internal/socket"
 )
 
 // A large buffer follows a read that brought as much as a small one holds.
@@ -67,7 +67,7 @@ func (r *lazyReader) fillNow(fd uintptr) bool {
 	r.from.now = true
 	_, err := r.Peek(1)
 	r.from.now = false
-	if err == errNothingYet {
+	if err == socket.ErrNothingYet {
 		r.giveBack()
 		return false
 	}
@@ -76,10 +76,9 @@ func (r *lazyReader) fillNow(fd uintptr) bool {
 
 // readNow reads without waiting. An error of the socket is said once, so it is kept for the next Read.
 func (c *conn) readNow(p []byte) (int, error) {
-	n, err := readNow(c.fd, p)
-	if err != nil && err != errNothingYet && err != io.EOF {
-		c.failed = &net.OpError{Op: "read", Net: "tcp", Source: c.LocalAddr(), Addr: c.RemoteAddr(), Err: os.NewSyscallError("read", err)}
-		return 0, c.failed
+	n, err := c.socket.ReadNow(c.fd, p)
+	if err != nil && err != socket.ErrNothingYet && err != io.EOF {
+		c.failed = err
 	}
 	return n, err
 }

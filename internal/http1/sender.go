@@ -8,6 +8,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/llmgov/llmgov/internal/socket"
 )
 
 // Body is a request's body in memory, which can write itself.
@@ -19,7 +21,7 @@ type Body interface {
 // sender writes one request to a connection. It gathers small pieces, and lets a [Body] write itself along with the
 // head before it: in one system call, and without a copy.
 type sender struct {
-	to       net.Conn
+	to       *socket.Conn
 	patience time.Duration // for as long as nothing leaves; 0 has no end
 	buf      []byte        // bytes that have not left
 	sent     int64
@@ -31,7 +33,7 @@ const senderBuffer = 8 << 10
 
 var senders = sync.Pool{New: func() any { return &sender{buf: make([]byte, 0, senderBuffer)} }}
 
-func newSender(to net.Conn) *sender {
+func newSender(to *socket.Conn) *sender {
 	s := senders.Get().(*sender)
 	s.to = to
 	return s
@@ -132,8 +134,7 @@ func (s *sender) write(p []byte) (int64, error) {
 		n, err := s.to.Write(s.buf)
 		return int64(n), err
 	}
-	parts := net.Buffers{s.buf, p}
-	return parts.WriteTo(s.to)
+	return s.to.WriteAll(&net.Buffers{s.buf, p})
 }
 
 // looks is how often writePatiently looks in the time of its patience whether anything has left.
@@ -146,7 +147,7 @@ func (s *sender) writePatiently(parts net.Buffers) (int64, error) {
 	idle := 0
 	for {
 		_ = s.to.SetWriteDeadline(time.Now().Add(s.patience / looks))
-		n, err := parts.WriteTo(s.to)
+		n, err := s.to.WriteAll(&parts)
 		sent += n
 		idle++
 		if n > 0 {
