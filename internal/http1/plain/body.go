@@ -29,7 +29,7 @@ func (b *body) Read(p []byte) (int, error) {
 	b.left -= int64(n)
 	switch {
 	case b.left == 0:
-		b.of.watch.begin(b.of)
+		b.of.watch.noteCome()
 		return n, io.EOF
 	case err == io.EOF:
 		err = io.ErrUnexpectedEOF

@@ -12,11 +12,13 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/internal/cancel"
+	"github.com/llmgov/llmgov/internal/socket"
 )
 
 // conn is a connection to a client, which serves one request at a time.
 type conn struct {
 	net.Conn
+	socket *socket.Conn // the same
 	of     *Server
 	others *handed
 	remote string
@@ -55,7 +57,8 @@ func newConn(accepted net.Conn, of *Server, others *handed) *conn {
 		ctx = of.ConnContext(ctx, accepted)
 	}
 	c.ctx = cancel.WithCause(ctx)
-	c.watch.conn = accepted
+	c.socket = socket.New(accepted)
+	c.watch.of = c
 	return c
 }
 
@@ -159,15 +162,15 @@ func (c *conn) request() bool {
 	}
 	ctx := cancel.WithCause(c.ctx)
 	defer ctx.Cancel(context.Canceled)
-	r = r.WithContext(ctx)
+	c.watch.expect(ctx)
+	r = r.WithContext(&listened{ctx, &c.watch})
 	r.RemoteAddr = c.remote
 	body := &body{of: c, left: r.ContentLength}
 	r.Body = body
-	c.watch.ctx = ctx
 	w := &response{of: c, request: body, header: c.header, length: -1}
 	switch {
 	case body.left == 0:
-		c.watch.begin(c)
+		c.watch.noteCome()
 	case !body.isHere():
 		_ = c.SetReadDeadline(time.Time{}) // which was that of the head
 	}

@@ -135,23 +135,15 @@ func (w *response) body(p []byte) error {
 // flushWith writes what is gathered, and a part of the body behind it without a copy.
 func (w *response) flushWith(p []byte) error {
 	if len(w.out.bytes) == 0 && !w.chunked() {
-		_, err := w.of.Conn.Write(p)
+		_, err := w.of.socket.Write(p)
 		return w.flushed(err)
 	}
 	parts := net.Buffers{w.out.bytes, p}
 	if w.chunked() {
 		parts = append(parts, lineEnd)
 	}
-	_, err := parts.WriteTo(inner(w.of.Conn))
+	_, err := w.of.socket.WriteAll(&parts)
 	return w.flushed(err)
-}
-
-// inner is where a connection writes to, if it says so: only sockets themselves write several buffers by one system call.
-func inner(c net.Conn) net.Conn {
-	if counted, ok := c.(interface{ Inner() net.Conn }); ok {
-		return counted.Inner()
-	}
-	return c
 }
 
 // FlushError is found by http.ResponseController.
@@ -168,7 +160,7 @@ func (w *response) FlushError() error {
 	if w.out == nil {
 		return w.failed
 	}
-	_, err := w.of.Conn.Write(w.out.bytes)
+	_, err := w.of.socket.Write(w.out.bytes)
 	return w.flushed(err)
 }
 

@@ -37,6 +37,13 @@ func inBubble(t *testing.T, h http.HandlerFunc, test func(t *testing.T, s *Serve
 	})
 }
 
+// takeLong takes a second, in which the client of the request is watched.
+func takeLong(r *http.Request) {
+	_ = r.Context().Done()
+	_, _ = io.Copy(io.Discard, r.Body)
+	time.Sleep(time.Second)
+}
+
 // tellServer answers with whose the request is.
 func tellServer(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(io.Discard, r.Body)
@@ -83,8 +90,7 @@ func TestOthersAreHandedOver(t *testing.T) {
 func TestRequestsInARow(t *testing.T) {
 	slow := func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/slow" {
-			_, _ = io.Copy(io.Discard, r.Body)
-			time.Sleep(time.Second)
+			takeLong(r)
 		}
 		echo(w, r)
 	}
@@ -112,8 +118,7 @@ func TestRequestsInARow(t *testing.T) {
 // What came behind a request that goes to net/http, while the one before it ran, goes there too.
 func TestRequestsInARow_HandedOver(t *testing.T) {
 	slow := func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body)
-		time.Sleep(time.Second)
+		takeLong(r)
 		write(w, r.Method)
 	}
 	inBubble(t, slow, func(t *testing.T, _ *Server, c *client) {
@@ -138,8 +143,9 @@ func TestWatchThatBeginsTooLate(t *testing.T) {
 		defer client.Close()
 		c := newConn(server, New(settings(nil)), nil)
 		c.reader = bufio.NewReader(server)
-		c.watch.ctx = c.ctx
-		c.watch.begin(c)
+		c.watch.expect(c.ctx)
+		c.watch.noteListened()
+		c.watch.noteCome()
 		c.watch.mu.Lock()
 		c.watch.over = true
 		c.watch.mu.Unlock()
@@ -151,8 +157,7 @@ func TestWatchThatBeginsTooLate(t *testing.T) {
 // A request of which a watch has read the first byte ahead is plain still.
 func TestRequestWhileWatched(t *testing.T) {
 	slow := func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body)
-		time.Sleep(time.Second)
+		takeLong(r)
 		write(w, servedBy(r))
 	}
 	inBubble(t, slow, func(t *testing.T, _ *Server, c *client) {
@@ -203,6 +208,77 @@ func TestClientGoes(t *testing.T) {
 	}
 }
 
+// A client is watched from when somebody listens for its going and all of its request has come, whichever is later.
+func TestWatchIsForListeners(t *testing.T) {
+	for name, listens := range map[string]func(r *http.Request){
+		"before the body": func(r *http.Request) { _ = r.Context().Done(); _, _ = io.Copy(io.Discard, r.Body) },
+		"after it":        func(r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) },
+		"late":            func(r *http.Request) { _, _ = io.Copy(io.Discard, r.Body); time.Sleep(time.Minute) },
+		"by AfterFunc": func(r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			gone := make(chan struct{})
+			cancel.AfterFunc(r.Context(), func() { close(gone) })
+			<-gone
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var came chan struct{}
+			inBubble(t, func(_ http.ResponseWriter, r *http.Request) {
+				listens(r)
+				<-r.Context().Done()
+				close(came)
+			}, func(t *testing.T, _ *Server, c *client) {
+				came = make(chan struct{})
+				raw := request("/", "ab")
+				c.send(raw[:len(raw)-1])
+				time.Sleep(time.Second)
+				c.send("b")
+				began := time.Now()
+				_ = c.Close()
+				<-came
+				if took := time.Since(began); took%time.Minute != watchAfter {
+					t.Errorf("it was noticed after %v", took)
+				}
+			})
+		})
+	}
+}
+
+// Nobody watches for a client for whose going nobody listens, also if somebody did during an earlier request.
+func TestWatchIsForNobodyElse(t *testing.T) {
+	inBubble(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/listens" {
+			takeLong(r)
+			return
+		}
+		_, _ = io.Copy(io.Discard, r.Body)
+		time.Sleep(time.Second)
+		write(w, fmt.Sprint(r.Context().(*listened).watch.begun))
+	}, func(t *testing.T, _ *Server, c *client) {
+		c.ask("/listens", "a")
+		if a := c.ask("/", "a"); a.Body != "false" {
+			t.Errorf("watched: %+v", a)
+		}
+	})
+}
+
+// Who listens for the end of a request that is over begins no watch, which would read from the next one.
+func TestListensTooLate(t *testing.T) {
+	var over context.Context
+	inBubble(t, func(w http.ResponseWriter, r *http.Request) { over = r.Context(); echo(w, r) }, func(t *testing.T, _ *Server, c *client) {
+		c.ask("/", "a")
+		synctest.Wait()
+		<-over.Done()
+		time.Sleep(time.Second)
+		if over.(*listened).watch.begun {
+			t.Error("it is watched")
+		}
+		if a := c.ask("/", "b"); a.Body != "POST b" {
+			t.Errorf("%+v", a)
+		}
+	})
+}
+
 // The context of a request ends with it, as it does at net/http's server.
 func TestContextEndsWithItsRequest(t *testing.T) {
 	contexts := make(chan context.Context, 1)
@@ -248,8 +324,7 @@ func TestSlowHead(t *testing.T) {
 // Shutdown closes idle connections, lets running requests end, says so in their answers, and waits for them.
 func TestShutdown(t *testing.T) {
 	slow := func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body)
-		time.Sleep(time.Second)
+		takeLong(r)
 	}
 	inBubble(t, slow, func(t *testing.T, s *Server, c *client) {
 		c.send(request("/", "a"))
@@ -620,6 +695,9 @@ func (c counted) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
+// notSocket is a connection that does not show its socket.
+type notSocket struct{ net.Conn }
+
 // countedListener accepts counted connections.
 type countedListener struct {
 	net.Listener
@@ -629,10 +707,10 @@ type countedListener struct {
 // Accept implements net.Listener.
 func (l countedListener) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
-	return counted{c, l.writes}, err
+	return counted{notSocket{c}, l.writes}, err
 }
 
-// A long piece of an answer goes to the socket itself, which needs one system call for the piece and what surrounds it.
+// A long piece of an answer goes to the connection within, where one system call is enough for the piece and what surrounds it.
 func TestLongPiecesLeaveAtOnce(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
