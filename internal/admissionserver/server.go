@@ -56,6 +56,10 @@ const (
 	mostStreams = 1000
 	mostHeader  = 64 << 10
 	idle        = 2 * time.Minute
+	// streamWindow and connWindow are how many bytes a client may send ahead. gRPC asks for a larger message as soon as it knows its length.
+	// Fixed windows keep it from measuring the way to each client by pings, one for almost every message.
+	streamWindow = 64 << 10
+	connWindow   = 4 << 20
 	// streamWorkers are goroutines that serve calls with a stack that has grown already. If all wait, others are started.
 	streamWorkers = 64
 )
@@ -76,6 +80,8 @@ func New(opt Options) *Server {
 		grpc.MaxConcurrentStreams(mostStreams),
 		grpc.MaxHeaderListSize(mostHeader),
 		grpc.ConnectionTimeout(prefacePatience),
+		grpc.StaticStreamWindowSize(streamWindow),
+		grpc.StaticConnWindowSize(connWindow),
 		grpc.NumStreamWorkers(streamWorkers),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: idle}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
