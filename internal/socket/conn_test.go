@@ -216,3 +216,18 @@ func TestConn_Allocates(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 }
+
+// What happened before a write has happened for whoever reads it, also in the eyes of the race detector.
+func TestConn_Orders(t *testing.T) {
+	here, there := connect(t)
+	for _, pair := range [][2]net.Conn{{New(here), there}, {there, New(here)}} {
+		said := ""
+		go func() {
+			said = "yes"
+			_, _ = pair[0].Write(long[:1])
+		}()
+		if _, err := pair[1].Read(make([]byte, 1)); err != nil || said != "yes" {
+			t.Errorf("%v, %q", err, said)
+		}
+	}
+}
