@@ -14,8 +14,8 @@
 // For a plain request net/http's server does more than is needed. It starts a goroutine that watches for the client
 // going, and stops it; copies the map of the answer's headers; and holds two buffers for as long as the answer takes. Here
 //
-//   - the connection is watched only once a request has taken a while (watchAfter), and if somebody listens for the end of its context:
-//     a handler that only asks by Err is not told;
+//   - the connection is watched only once all of a request has come, and somebody has listened for a while (watchAfter) for the end
+//     of its context: a handler that only asks by Err is not told;
 //   - the map of headers and the buffers are used again;
 //   - a buffer is held only while something is in it.
 //

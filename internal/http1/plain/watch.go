@@ -8,7 +8,7 @@ import (
 	"github.com/llmgov/llmgov/internal/cancel"
 )
 
-// watchAfter is how long a request takes before anybody watches for its client going. Refusals and the like are over by then.
+// watchAfter is how long somebody listens before the client is watched. Short calls are over by then.
 const watchAfter = 5 * time.Millisecond
 
 // watch reads from a connection. While a request is served it reads ahead by one byte, and cancels the request when the
