@@ -18,7 +18,7 @@ func (x *exchange) readAnswer(r *http.Request) (*http.Response, error) {
 }
 
 // plainAnswer reads the head of a plain answer as http.ReadResponse does, but in less than half the time. It returns nil, and has read nothing,
-// if the head has not come as a whole, or says anything about the framing but a length, or net/http would change or refuse a part of it.
+// if the head has not come as a whole, or says anything about the framing but a length or chunks, or net/http would change or refuse a part of it.
 func (x *exchange) plainAnswer(r *http.Request) *http.Response {
 	from := &x.conn.reader.Reader
 	_, _ = from.Peek(1) // whoever reads next has the error again
@@ -27,25 +27,38 @@ func (x *exchange) plainAnswer(r *http.Request) *http.Response {
 	if end < 0 || r.Method != http.MethodPost && r.Method != http.MethodGet {
 		return nil
 	}
-	if bytes.Contains(come[:end+len(lineEnd)], []byte(": chunked\r\n")) {
-		return nil // as streams come; the headers of others are looked at
-	}
 	status, lines, _ := strings.Cut(string(come[:end]), "\r\n")
 	if status != "HTTP/1.1 200 OK" {
 		return nil
 	}
-	h := plainHeaders(lines)
-	length, err := strconv.ParseUint(h.Get("Content-Length"), 10, 63)
-	if err != nil || length == 0 {
+	resp := &http.Response{
+		Status: "200 OK", StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: plainHeaders(lines), Body: &x.sized,
+	}
+	if !x.frame(resp) {
 		return nil
 	}
 	_, _ = from.Discard(end + len("\r\n\r\n"))
-	x.sized = sized{io.LimitedReader{R: from, N: int64(length)}}
-	return &http.Response{
-		Status: "200 OK", StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: h, ContentLength: int64(length), Body: &x.sized,
-	}
+	return resp
 }
+
+// frame takes from the headers of a plain answer how long its body is. It reports whether exactly one of them says so.
+func (x *exchange) frame(resp *http.Response) bool {
+	_, hasLength := resp.Header["Content-Length"]
+	if _, chunked := resp.Header["Transfer-Encoding"]; chunked {
+		delete(resp.Header, "Transfer-Encoding")
+		resp.TransferEncoding = inChunks
+		resp.ContentLength = -1
+		return !hasLength
+	}
+	length, err := strconv.ParseUint(resp.Header.Get("Content-Length"), 10, 63)
+	resp.ContentLength = int64(length)
+	x.sized = sized{io.LimitedReader{R: &x.conn.reader.Reader, N: int64(length)}}
+	return err == nil && length > 0
+}
+
+// inChunks is the only transfer coding of answers that net/http knows.
+var inChunks = []string{"chunked"}
 
 // plainHeaders reads the lines of a head, in which each name is there once; nil if they are not plain.
 func plainHeaders(lines string) http.Header {
@@ -61,8 +74,12 @@ func plainHeaders(lines string) http.Header {
 			return nil
 		}
 		switch name {
-		case "Transfer-Encoding", "Trailer", "Connection", "Pragma":
+		case "Trailer", "Connection", "Pragma":
 			return nil
+		case "Transfer-Encoding":
+			if value != "chunked" {
+				return nil
+			}
 		}
 		at := len(values)
 		values = append(values, value)

@@ -4,16 +4,21 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"maps"
+	"net/http"
+	"net/http/httputil"
+	"net/textproto"
 	"strconv"
 )
 
 // chunks reads a body in chunks: all at once that have come, because net/http makes several calls for each. The first one that is not
 // plain is left to net/http, with all behind it: it ends the body, or its size is not a few digits alone.
 type chunks struct {
-	from *lazyReader
-	rest io.Reader // the body, as net/http reads it, from where from stands
-	left int       // bytes of a chunk that has begun, with the line end behind it
-	odd  bool      // the next chunk is not plain
+	from    *lazyReader
+	left    int       // bytes of a chunk that has begun, with the line end behind it
+	odd     bool      // the next chunk is not plain
+	rest    io.Reader // the body, as net/http reads it, from the odd one
+	trailer *http.Header
 }
 
 const (
@@ -40,14 +45,52 @@ func (c *chunks) Read(p []byte) (int, error) {
 		_, _ = c.from.Discard(read)
 		ends := c.left == 0 && bytes.HasPrefix(in[read:], []byte(lastChunk))
 		if ends && err == nil {
-			last, err := c.rest.Read(p[n:])
-			return n + last, err
+			_, _ = c.from.Discard(len(lastChunk))
+			return n, io.EOF
 		}
 		if n > 0 || err != nil || len(p) == 0 {
 			return n, err
 		}
 	}
-	return c.rest.Read(p)
+	return c.readRest(p)
+}
+
+// readRest reads from the odd chunk on.
+func (c *chunks) readRest(p []byte) (int, error) {
+	if c.rest == nil {
+		c.rest = httputil.NewChunkedReader(&c.from.Reader)
+	}
+	n, err := c.rest.Read(p)
+	if err == io.EOF {
+		err = c.end()
+	}
+	return n, err
+}
+
+// end reads the trailer as net/http does, and returns io.EOF. All of a trailer has to fit into the buffer.
+func (c *chunks) end() error {
+	from := &c.from.Reader
+	for n := len(lineEnd); ; n++ {
+		start, err := from.Peek(n)
+		if err == io.EOF {
+			return io.ErrUnexpectedEOF
+		}
+		if err != nil {
+			return err
+		}
+		if string(start) == lineEnd || bytes.HasSuffix(start, []byte(lineEnd+lineEnd)) {
+			break
+		}
+	}
+	trailer, err := textproto.NewReader(from).ReadMIMEHeader()
+	if err != nil {
+		return err
+	}
+	if len(trailer) > 0 && *c.trailer == nil {
+		*c.trailer = http.Header{}
+	}
+	maps.Copy(*c.trailer, trailer)
+	return io.EOF
 }
 
 // decode copies to p what is of plain chunks. It returns the number of bytes in p, and of those that were read for them.

@@ -16,8 +16,8 @@
 //     and is closed if so: its end, or bytes that a server sends unasked, which must never pass for the next answer.
 //
 // net/http still parses answers (ReadResponse), so that all that is read strictly there is read strictly here. Only plain heads, of
-// status 200 and a known length, and plain chunks are
-// read here, as many at once as have come; the first one that is not plain is net/http's, with all behind it. The head of a
+// status 200 and a known length or in chunks, and plain chunks are read here, as many at once as have come; the first one that is not plain
+// is left to net/http's reader of chunks. The head of a
 // plain POST is written here, in a third of the time, and every other by Request.Write. [Transport] leaves to net/http's
 // Transport what is not plain HTTP/1.1 to the host itself: TLS, HTTP/2, proxies, and requests to switch protocols.
 //

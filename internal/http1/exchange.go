@@ -65,7 +65,7 @@ func (x *exchange) do(r *http.Request) (*http.Response, error) {
 	}
 	x.body = resp.Body
 	if len(resp.TransferEncoding) > 0 {
-		x.body = &chunks{from: &x.conn.reader, rest: resp.Body}
+		x.body = &chunks{from: &x.conn.reader, trailer: &resp.Trailer}
 	}
 	x.whole = resp.ContentLength >= 0 && resp.ContentLength <= int64(x.conn.reader.Buffered())
 	resp.Body = x
