@@ -34,11 +34,28 @@ type output struct{ bytes []byte }
 
 const (
 	outputSize = 8 << 10
+	// largeOutput has room for a long chunk with its lines, behind a head.
+	largeOutput = 40 << 10
 	// mostHeld bounds the bodies whose length is found although the handler does not tell it, as in net/http.
 	mostHeld = 2 << 10
 )
 
-var outputs = sync.Pool{New: func() any { return &output{bytes: make([]byte, 0, outputSize)} }}
+var (
+	outputs      = sync.Pool{New: func() any { return &output{bytes: make([]byte, 0, outputSize)} }}
+	largeOutputs = sync.Pool{New: func() any { return &output{bytes: make([]byte, 0, largeOutput)} }}
+)
+
+// recycle lets an output be used again.
+func (o *output) recycle() {
+	size := cap(o.bytes)
+	o.bytes = o.bytes[:0]
+	switch size {
+	case outputSize:
+		outputs.Put(o)
+	case largeOutput:
+		largeOutputs.Put(o)
+	}
+}
 
 // Header implements http.ResponseWriter.
 func (w *response) Header() http.Header { return w.header }
@@ -117,32 +134,43 @@ func (w *response) chunked() bool { return w.length < 0 }
 
 // body writes a part of the body. A short one is only gathered.
 func (w *response) body(p []byte) error {
-	out := w.gather()
 	if w.chunked() {
-		out.bytes = strconv.AppendInt(out.bytes, int64(len(p)), 16)
-		out.bytes = append(out.bytes, lineEnd...)
+		return w.chunk(p)
 	}
-	if len(out.bytes)+len(p)+len(lineEnd) > outputSize {
+	out := w.gather()
+	if len(out.bytes)+len(p) > outputSize {
 		return w.flushWith(p)
 	}
 	out.bytes = append(out.bytes, p...)
-	if w.chunked() {
-		out.bytes = append(out.bytes, lineEnd...)
-	}
 	return nil
 }
 
-// flushWith writes what is gathered, and a part of the body behind it without a copy.
-func (w *response) flushWith(p []byte) error {
-	if len(w.out.bytes) == 0 && !w.chunked() {
-		_, err := w.of.socket.Write(p)
+// chunk writes a part of the body as a chunk. A long one is gathered, too, because the kernel takes longer for three parts.
+func (w *response) chunk(p []byte) error {
+	out := w.gather()
+	out.bytes = strconv.AppendInt(out.bytes, int64(len(p)), 16)
+	out.bytes = append(out.bytes, lineEnd...)
+	switch size := len(out.bytes) + len(p) + len(lineEnd); {
+	case size > largeOutput:
+		return w.flushWith(p, lineEnd)
+	case size > cap(out.bytes):
+		w.out = largeOutputs.Get().(*output)
+		w.out.bytes = append(w.out.bytes, out.bytes...)
+		out.recycle()
+	}
+	w.out.bytes = append(w.out.bytes, p...)
+	w.out.bytes = append(w.out.bytes, lineEnd...)
+	return nil
+}
+
+// flushWith writes what is gathered, and behind it parts of the body without a copy.
+func (w *response) flushWith(parts ...[]byte) error {
+	if len(w.out.bytes) == 0 && len(parts) == 1 {
+		_, err := w.of.socket.Write(parts[0])
 		return w.flushed(err)
 	}
-	parts := net.Buffers{w.out.bytes, p}
-	if w.chunked() {
-		parts = append(parts, lineEnd)
-	}
-	_, err := w.of.socket.WriteAll(&parts)
+	all := append(net.Buffers{w.out.bytes}, parts...)
+	_, err := w.of.socket.WriteAll(&all)
 	return w.flushed(err)
 }
 
@@ -172,10 +200,7 @@ func (w *response) flushed(err error) error {
 	if err != nil {
 		w.of.watch.ctx.Cancel(context.Canceled)
 	}
-	if cap(w.out.bytes) == outputSize {
-		w.out.bytes = w.out.bytes[:0]
-		outputs.Put(w.out)
-	}
+	w.out.recycle()
 	w.out = nil
 	w.failed = err
 	return err

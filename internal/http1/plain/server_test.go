@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -710,21 +711,74 @@ func (l countedListener) Accept() (net.Conn, error) {
 	return counted{notSocket{c}, l.writes}, err
 }
 
-// A long piece of an answer goes to the connection within, where one system call is enough for the piece and what surrounds it.
-func TestLongPiecesLeaveAtOnce(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+// A long piece of an answer goes to the connection within, where one system call is enough for the piece and what surrounds it. A chunk
+// is copied between its two lines if it fits.
+func TestPiecesLeaveAtOnce(t *testing.T) {
+	for name, c := range map[string]struct {
+		size    int
+		chunked bool
+		writes  int64 // of the connection
+	}{
+		"long chunk":  {len(big), true, 1}, // of the end
+		"chunk":       {32 << 10, true, 2},
+		"long answer": {30_000, false, 0},
+		"answer":      {3_000, false, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			var writes atomic.Int64
+			s := New(settings(func(w http.ResponseWriter, _ *http.Request) {
+				if !c.chunked {
+					w.Header().Set("Content-Length", strconv.Itoa(c.size))
+				}
+				write(w, big[:c.size])
+				flush(w)
+			}))
+			done := make(chan error)
+			go func() { done <- s.Serve(countedListener{l, &writes}) }()
+			if a := dial(t, l.Addr().String()).ask("/", "a"); a.Body != big[:c.size] {
+				t.Errorf("%d bytes", len(a.Body))
+			}
+			_ = s.Close()
+			<-done
+			<-s.none
+			if writes.Load() != c.writes {
+				t.Errorf("%d writes, want %d", writes.Load(), c.writes)
+			}
+		})
 	}
-	var writes atomic.Int64
-	s := New(settings(func(w http.ResponseWriter, _ *http.Request) { write(w, big); flush(w) }))
-	done := make(chan error)
-	go func() { done <- s.Serve(countedListener{l, &writes}) }()
-	c := dial(t, l.Addr().String())
-	if a := c.ask("/", "a"); a.Body != big || writes.Load() != 1 {
-		t.Errorf("%d bytes, %d writes of the connection, want that of the end alone", len(a.Body), writes.Load())
+}
+
+// An answer holds a large output only while a long chunk waits in it.
+func TestOutputsAreAsLargeAsNeeded(t *testing.T) {
+	var held []int
+	address := serving(t, func(rw http.ResponseWriter, _ *http.Request) {
+		w := rw.(*response)
+		look := func() {
+			if w.out == nil {
+				held = append(held, 0)
+			} else {
+				held = append(held, cap(w.out.bytes))
+			}
+		}
+		w.WriteHeader(http.StatusOK)
+		look()
+		write(w, big[:mostHeld+1])
+		look()
+		write(w, big[:outputSize])
+		look()
+		flush(w)
+		look()
+		write(w, "a")
+		look()
+	})
+	if a := dial(t, address).ask("/", "a"); len(a.Body) != mostHeld+1+outputSize+1 {
+		t.Errorf("%d bytes", len(a.Body))
 	}
-	_ = s.Close()
-	<-done
-	<-s.none
+	if want := []int{outputSize, outputSize, largeOutput, 0, outputSize}; !slices.Equal(held, want) {
+		t.Errorf("outputs of %d, want %d", held, want)
+	}
 }
