@@ -70,17 +70,15 @@ func (b *Body) Read(p []byte) (int, error) {
 	}
 }
 
-// Wait returns once upstream has sent something, or there is something to be read anyway. Until then it needs no memory to read to. If upstream
-// has no method Wait, it returns at once.
-func (b *Body) Wait() {
-	upstream, ok := b.upstream.(interface{ Wait() })
+// Wait returns once upstream has sent something, or there is something to be read anyway, and true. Until then it needs no memory to
+// read to. It returns false at once if upstream has no such method, or that returns false.
+func (b *Body) Wait() bool {
+	upstream, ok := b.upstream.(interface{ Wait() bool })
 	if !ok {
-		return
+		return false
 	}
 	b.runDue()
-	if b.beginWait() {
-		upstream.Wait()
-	}
+	return !b.beginWait() || upstream.Wait()
 }
 
 // beginWait begins to wait for upstream, and reports false if there is something to be read anyway.

@@ -17,7 +17,7 @@ type slow struct {
 }
 
 // Wait is found by Body.
-func (s *slow) Wait() {
+func (s *slow) Wait() bool {
 	s.waiting()
 	after := s.after[0]
 	s.after = s.after[1:]
@@ -27,6 +27,7 @@ func (s *slow) Wait() {
 		s.pieces = nil
 		s.err = context.Canceled
 	}
+	return true
 }
 
 // A Wait is silence of upstream like a Read, and callbacks do not wait for its end.
@@ -88,11 +89,13 @@ func TestWaitsForNothing(t *testing.T) {
 		t.Errorf("%d waits for %d pieces, in %d reads", waits, pieces, reads)
 	}
 	before := waits
-	body.Wait()
+	atEnd := body.Wait()
 	body.Close()
-	body.Wait()
-	if waits > before {
+	if !atEnd || !body.Wait() || waits > before {
 		t.Error("upstream is waited for after its end")
+	}
+	if NewBody(&script{}, Options{}).Wait() {
+		t.Error("an upstream that cannot wait was waited for")
 	}
 }
 

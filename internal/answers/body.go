@@ -42,12 +42,13 @@ func (b *Body) Read(p []byte) (int, error) {
 	return b.take(p)
 }
 
-// Wait returns once a Read does not have to wait long, if the body below can tell.
-func (b *Body) Wait() {
-	below, ok := b.ReadCloser.(interface{ Wait() })
-	if ok && len(b.ready) == 0 && b.err == nil {
-		below.Wait()
+// Wait returns once a Read does not have to wait long, and true; or false at once if the body below cannot tell.
+func (b *Body) Wait() bool {
+	if len(b.ready) > 0 || b.err != nil {
+		return true
 	}
+	below, ok := b.ReadCloser.(interface{ Wait() bool })
+	return ok && below.Wait()
 }
 
 // Whole reports whether no Read waits, if the body below can tell.

@@ -33,17 +33,17 @@ func (x *exchange) plainAnswer(r *http.Request) *http.Response {
 	}
 	resp := &http.Response{
 		Status: "200 OK", StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: plainHeaders(lines), Body: &x.sized,
+		Header: plainHeaders(lines),
 	}
-	if !x.frame(resp) {
+	if !framed(resp) {
 		return nil
 	}
 	_, _ = from.Discard(end + len("\r\n\r\n"))
 	return resp
 }
 
-// frame takes from the headers of a plain answer how long its body is. It reports whether exactly one of them says so.
-func (x *exchange) frame(resp *http.Response) bool {
+// framed takes from the headers of a plain answer how long its body is. It reports whether exactly one of them says so.
+func framed(resp *http.Response) bool {
 	_, hasLength := resp.Header["Content-Length"]
 	if _, chunked := resp.Header["Transfer-Encoding"]; chunked {
 		delete(resp.Header, "Transfer-Encoding")
@@ -53,7 +53,6 @@ func (x *exchange) frame(resp *http.Response) bool {
 	}
 	length, err := strconv.ParseUint(resp.Header.Get("Content-Length"), 10, 63)
 	resp.ContentLength = int64(length)
-	x.sized = sized{io.LimitedReader{R: &x.conn.reader.Reader, N: int64(length)}}
 	return err == nil && length > 0
 }
 
@@ -112,6 +111,3 @@ func (s *sized) Read(p []byte) (int, error) {
 	}
 	return n, err
 }
-
-// Close implements io.Closer.
-func (*sized) Close() error { return nil }

@@ -12,18 +12,19 @@ func (x *exchange) Read(p []byte) (int, error) {
 	if err := x.beginRead(); err != nil {
 		return 0, err
 	}
-	x.conn.reader.borrow()
 	n, err := x.body.Read(p)
 	return n, x.endRead(err)
 }
 
-// Wait returns once a Read has something to return, or at once if the connection is no TCP socket. Unlike a Read that waits, it
-// holds no memory.
-func (x *exchange) Wait() {
-	if x.beginRead() == nil {
-		x.conn.reader.wait()
-		_ = x.endRead(nil)
+// Wait returns once a Read has something to return, and true; or false at once if the connection is no TCP socket. Unlike a Read that
+// waits, it holds no memory.
+func (x *exchange) Wait() bool {
+	if x.beginRead() != nil {
+		return true
 	}
+	come := x.conn.reader.wait()
+	_ = x.endRead(nil)
+	return come
 }
 
 // Whole reports whether all of the answer came along with its head, so that no Read waits for the server.

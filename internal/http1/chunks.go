@@ -26,13 +26,19 @@ const (
 	lastChunk = "0\r\n\r\n"
 	// longestPlain is the longest line with the size of a plain chunk.
 	longestPlain = len("fffffff\r\n")
+	// longestTrailer is that of net/http.
+	longestTrailer = 4 << 10
 )
 
-var errChunk = errors.New("http1: a chunk does not end where it should")
+var (
+	errChunk       = errors.New("http1: a chunk does not end where it should")
+	errLongTrailer = errors.New("http1: the trailer of the answer is too long")
+)
 
 // Read implements io.Reader. It waits only if nothing has come. The end comes along with the last bytes, if it has come.
 func (c *chunks) Read(p []byte) (int, error) {
 	for need := 1; !c.odd; need = c.from.Buffered() + 1 {
+		c.from.await()
 		_, err := c.from.Peek(need)
 		if err == io.EOF {
 			return 0, io.ErrUnexpectedEOF
@@ -57,6 +63,7 @@ func (c *chunks) Read(p []byte) (int, error) {
 
 // readRest reads from the odd chunk on.
 func (c *chunks) readRest(p []byte) (int, error) {
+	c.from.await()
 	if c.rest == nil {
 		c.rest = httputil.NewChunkedReader(&c.from.Reader)
 	}
@@ -67,10 +74,13 @@ func (c *chunks) readRest(p []byte) (int, error) {
 	return n, err
 }
 
-// end reads the trailer as net/http does, and returns io.EOF. All of a trailer has to fit into the buffer.
+// end reads the trailer as net/http does, and returns io.EOF.
 func (c *chunks) end() error {
 	from := &c.from.Reader
 	for n := len(lineEnd); ; n++ {
+		if n > longestTrailer {
+			return errLongTrailer
+		}
 		start, err := from.Peek(n)
 		if err == io.EOF {
 			return io.ErrUnexpectedEOF

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"io"
 	"net"
-	"strings"
 	"testing"
 )
 
@@ -59,32 +58,4 @@ func TestChunksThatHaveCome(t *testing.T) {
 			}
 		})
 	}
-}
-
-// A large buffer follows a read that has filled a small one, and a small one a read that brought less.
-func TestSizesOfBuffers(t *testing.T) {
-	next := make(chan bool)
-	defer close(next)
-	chunk := "1f40\r\n" + strings.Repeat("a", 8000) + "\r\n"
-	h := serveTCP(t, func(conn net.Conn, _ int64) {
-		_ = readRequest(bufio.NewReader(conn))
-		_, _ = io.WriteString(conn, chunked)
-		for range next {
-			_, _ = io.WriteString(conn, chunk)
-		}
-	})
-	x := begin(t, h.transport(t), t.Context())
-	defer x.Close()
-	read := func(n int, wantSize int) {
-		t.Helper()
-		_, err := io.ReadFull(waiting{x}, make([]byte, n))
-		if got := x.conn.reader.Size(); err != nil || got != wantSize {
-			t.Errorf("a buffer of %d bytes (%v), want %d", got, err, wantSize)
-		}
-	}
-	next <- true
-	read(4000, readerBuffer)
-	read(4000, largeBuffer)
-	next <- true
-	read(100, readerBuffer)
 }

@@ -28,7 +28,6 @@ type conn struct {
 	reader   lazyReader
 	headLeft int64   // bytes that may be read of a head; math.MaxInt64 beyond
 	now      bool    // Read is not to wait
-	much     bool    // the last read brought so much that the next may, too
 	fd       uintptr // for that
 	failed   error   // with which a read without waiting ended
 }
@@ -70,9 +69,7 @@ func (c *conn) quiet() bool {
 // Read implements io.Reader.
 func (c *conn) Read(p []byte) (int, error) {
 	if c.headLeft == math.MaxInt64 {
-		n, err := c.read(p)
-		c.much = n >= readerBuffer
-		return n, err
+		return c.read(p)
 	}
 	if c.headLeft <= 0 {
 		return 0, errLongHead

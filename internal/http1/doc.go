@@ -10,14 +10,14 @@
 //   - a server that takes no more of a long request has as much time as for its answer (ResponseHeaderTimeout), also where net/http's
 //     Transport sends it;
 //   - the end of the request's context closes the connection, which ends whatever waits for it;
-//   - an answer, and by Wait more of its body, is waited for without a buffer: one is borrowed when bytes have come (but
-//     not on Windows);
+//   - an answer, and more of its body, is waited for without a buffer: one is borrowed when bytes have come (but not on
+//     Windows);
 //   - nobody watches an idle connection. Before it is used again, it is asked without waiting whether anything has come,
 //     and is closed if so: its end, or bytes that a server sends unasked, which must never pass for the next answer.
 //
-// net/http still parses answers (ReadResponse), so that all that is read strictly there is read strictly here. Only plain heads, of
-// status 200 and a known length or in chunks, and plain chunks are read here, as many at once as have come; the first one that is not plain
-// is left to net/http's reader of chunks. The head of a
+// net/http still parses the heads of answers (ReadResponse), so that all that is read strictly there is read strictly here. Only plain heads, of
+// status 200 and a known length or in chunks, and bodies are read here. Of chunks as many are read at once as have come; the first one that is not
+// plain is left to net/http's reader of chunks. The head of a
 // plain POST is written here, in a third of the time, and every other by Request.Write. [Transport] leaves to net/http's
 // Transport what is not plain HTTP/1.1 to the host itself: TLS, HTTP/2, proxies, and requests to switch protocols.
 //

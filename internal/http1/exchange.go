@@ -19,7 +19,7 @@ type exchange struct {
 	of      *Transport
 	ctx     context.Context
 	unwatch func() bool // ends the watch of the context
-	body    io.Reader   // sized, or as net/http parses it, or its chunks
+	body    io.Reader
 	sized   sized
 	last    bool // the connection serves no other request
 	whole   bool // all of the answer came along with its head
@@ -63,13 +63,23 @@ func (x *exchange) do(r *http.Request) (*http.Response, error) {
 		_ = x.endRead(io.EOF)
 		return resp, nil
 	}
-	x.body = resp.Body
-	if len(resp.TransferEncoding) > 0 {
-		x.body = &chunks{from: &x.conn.reader, trailer: &resp.Trailer}
-	}
+	x.body = x.framedAs(resp)
 	x.whole = resp.ContentLength >= 0 && resp.ContentLength <= int64(x.conn.reader.Buffered())
 	resp.Body = x
 	return resp, nil
+}
+
+// framedAs is the body of an answer, which is framed as its head says.
+func (x *exchange) framedAs(resp *http.Response) io.Reader {
+	from := &x.conn.reader
+	switch {
+	case len(resp.TransferEncoding) > 0:
+		return &chunks{from: from, trailer: &resp.Trailer}
+	case resp.ContentLength >= 0:
+		x.sized = sized{io.LimitedReader{R: from, N: resp.ContentLength}}
+		return &x.sized
+	}
+	return from // to the end of the connection
 }
 
 // listen lets the end of the context close the connection. A short request has left before it has to: whoever makes the context
@@ -129,8 +139,7 @@ func (x *exchange) awaitHead() {
 func (x *exchange) readHead(r *http.Request) (*http.Response, error) {
 	c := x.conn
 	c.headLeft = x.of.MaxResponseHeaderBytes
-	c.reader.wait()
-	c.reader.borrow()
+	c.reader.await()
 	for {
 		resp, err := x.readAnswer(r)
 		switch {

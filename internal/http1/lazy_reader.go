@@ -8,16 +8,10 @@ import (
 	"github.com/llmgov/llmgov/internal/socket"
 )
 
-// A large buffer follows a read that brought as much as a small one holds.
-const (
-	readerBuffer = 4 << 10
-	largeBuffer  = 32 << 10
-)
+// readerBuffer holds what comes of a stream while others are served.
+const readerBuffer = 32 << 10
 
-var (
-	readers      = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, readerBuffer) }}
-	largeReaders = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, largeBuffer) }}
-)
+var readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, readerBuffer) }}
 
 // lazyReader reads from a connection, and has a buffer only from when something has come until all of that was read: streams wait for long, and
 // should hold no memory meanwhile.
@@ -25,39 +19,53 @@ type lazyReader struct {
 	bufio.Reader
 	from   *conn
 	lender *bufio.Reader // whose buffer the reader has; nil if it has none
-	pool   *sync.Pool    // of the lender
 }
 
-// borrow makes the reader ready to be read from.
+// Read implements io.Reader. It needs no buffer for what is as large itself.
+func (r *lazyReader) Read(p []byte) (int, error) {
+	if len(p) >= readerBuffer && r.Buffered() == 0 {
+		r.giveBack()
+		return r.from.Read(p)
+	}
+	r.await()
+	return r.Reader.Read(p)
+}
+
+// await waits until something has come, or nothing can, and makes the buffered reader ready to be read from.
+func (r *lazyReader) await() {
+	r.wait()
+	r.borrow()
+}
+
+// borrow makes the buffered reader ready.
 func (r *lazyReader) borrow() {
-	pool := &readers
-	if r.from.much {
-		pool = &largeReaders
+	if r.lender == nil {
+		r.lender = readers.Get().(*bufio.Reader)
+		r.Reader = *r.lender
+		r.Reset(r.from)
 	}
-	if r.lender != nil && (r.pool == pool || r.Buffered() > 0) {
-		return
-	}
-	r.giveBack()
-	r.pool = pool
-	r.lender = pool.Get().(*bufio.Reader)
-	r.Reader = *r.lender
-	r.Reset(r.from)
 }
 
 // giveBack gives the buffer back. What is in it is lost.
 func (r *lazyReader) giveBack() {
 	if r.lender != nil {
-		r.pool.Put(r.lender)
+		readers.Put(r.lender)
 		r.lender = nil
 		r.Reader = bufio.Reader{}
 	}
 }
 
-// wait returns once something has come, or nothing can, or at once if there is no telling. An error is left to those who read.
-func (r *lazyReader) wait() {
-	if r.from.arrived != nil && r.Buffered() == 0 {
-		_ = r.from.raw.Read(r.from.arrived)
+// wait returns once something has come, or nothing can, and true; or false at once if there is no telling. An error is left to those who
+// read.
+func (r *lazyReader) wait() bool {
+	if r.Buffered() > 0 {
+		return true
 	}
+	if r.from.arrived == nil {
+		return false
+	}
+	_ = r.from.raw.Read(r.from.arrived)
+	return true
 }
 
 // fillNow fills a buffer with bytes that have come. It reports false if none have, and the end has not either.

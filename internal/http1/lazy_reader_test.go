@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // waiting waits before each read.
@@ -64,15 +65,29 @@ func begin(t *testing.T, tr *Transport, ctx context.Context) *exchange {
 
 // No buffer is held while nothing comes: neither for an answer nor in the midst of one, nor by a connection that is kept.
 func TestWaitingHoldsNoBuffer(t *testing.T) {
+	for name, c := range map[string]struct{ begun, rest string }{
+		"chunked":    {chunked, "0\r\n\r\n"},
+		"odd chunks": {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5;a=b\r\nhello\r\n", "0\r\n\r\n"},
+		"length":     {"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nhello", "!"},
+	} {
+		t.Run(name, func(t *testing.T) { checkHolds(t, c.begun, c.rest, func(x *exchange) io.Reader { return waiting{x} }) })
+		t.Run(name+", waited for by a read", func(t *testing.T) { checkHolds(t, c.begun, c.rest, func(x *exchange) io.Reader { return x }) })
+	}
+}
+
+// checkHolds checks it for an answer of these two parts.
+func checkHolds(t *testing.T, begun, rest string, reader func(*exchange) io.Reader) {
 	var x *exchange
 	var held []bool
 	look := func() { held = append(held, x.conn.reader.lender != nil) }
 	h := serveTCP(t, func(conn net.Conn, _ int64) {
 		from := bufio.NewReader(conn)
 		_ = readRequest(from)
-		_, _ = io.WriteString(conn, chunked)
+		_, _ = io.WriteString(conn, begun)
+		_ = conn.SetReadDeadline(time.Now().Add(time.Second))
 		_, _ = io.ReadFull(from, make([]byte, 1)) // until the test has read that
-		_, _ = io.WriteString(conn, "0\r\n\r\n")
+		_ = conn.SetReadDeadline(time.Time{})
+		_, _ = io.WriteString(conn, rest)
 		_, _ = io.Copy(io.Discard, from)
 	})
 	tr := h.transport(t)
@@ -87,7 +102,7 @@ func TestWaitingHoldsNoBuffer(t *testing.T) {
 		}
 		return done
 	}
-	if _, err := io.ReadAll(waiting{x}); err != nil {
+	if _, err := io.ReadAll(reader(x)); err != nil {
 		t.Fatal(err)
 	}
 	look()
@@ -98,6 +113,45 @@ func TestWaitingHoldsNoBuffer(t *testing.T) {
 		t.Error("the connection is not kept")
 	}
 	_ = c.Close()
+}
+
+// A Wait tells whether the next Read returns at once. Of what is no socket it cannot tell.
+func TestWaitTells(t *testing.T) {
+	for name, c := range map[string]struct {
+		over  func(*testing.T, func(net.Conn, int64)) *host
+		tells bool
+	}{
+		"socket": {serveTCP, true},
+		"pipe":   {serve, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			read := make(chan bool)
+			h := c.over(t, func(conn net.Conn, _ int64) {
+				_ = readRequest(bufio.NewReader(conn))
+				_, _ = io.WriteString(conn, chunked)
+				<-read
+				_, _ = io.WriteString(conn, "0\r\n\r\n")
+			})
+			resp, err := h.transport(t).RoundTrip(get(t.Context()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			x := resp.Body.(*exchange)
+			_, _ = x.Read(make([]byte, 1))
+			if here := x.Wait(); !here {
+				t.Error("not even of bytes that came along with others")
+			}
+			_, _ = io.ReadFull(x, make([]byte, len("hello")-1))
+			close(read)
+			if come := x.Wait(); come != c.tells {
+				t.Errorf("%v of what comes next", come)
+			}
+			_ = x.Close()
+			if over := x.Wait(); !over {
+				t.Error("not of the end")
+			}
+		})
+	}
 }
 
 // The error of a connection that breaks while its answer is waited for is that of the next Read.

@@ -17,31 +17,40 @@ import (
 
 const event = `data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"gpt-4o","choices":[{"index":0,"delta":{"content":"Hello"},"finish_reason":null}]}` + "\n\n"
 
-// begun is a stream after its first event.
-var begun = fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n", len(event), event)
+// stream is a request, and what comes of its answer before that falls silent: what has a Hello in it, and what comes after the client has that.
+type stream struct{ path, body, come, then string }
 
-// question asks for a stream.
-var question = sockets.Chat(`,"stream":true,"max_tokens":100`)
+// idle is a stream after its first event.
+var idle = stream{
+	path: "/v1/chat/completions",
+	body: sockets.Chat(`,"stream":true,"max_tokens":100`),
+	come: eventStream + chunk(event),
+}
 
-// openStreams opens streams at a server, which fall silent after their first event.
-func openStreams(t *testing.T, addr string, up *upstream, body string, n int) {
+const eventStream = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+func chunk(text string) string { return fmt.Sprintf("%x\r\n%s\r\n", len(text), text) }
+
+// openStreams opens streams at a server.
+func openStreams(t *testing.T, addr string, up *upstream, s stream, n int) {
 	t.Helper()
 	for range n {
 		c := connect(t, addr)
-		send(t, c, "acme", body)
+		ask(t, c, s.path, "acme", s.body)
 		there := <-up.arrived
 		t.Cleanup(func() { _ = there.Close() })
-		_, _ = io.WriteString(there, begun)
+		_, _ = io.WriteString(there, s.come)
 		readUntil(t, c, "Hello")
+		_, _ = io.WriteString(there, s.then)
 	}
 }
 
 // perStream is what each of n idle streams holds.
-func perStream(t *testing.T, addr string, up *upstream, body string, n int) (bytes, goroutines float64) {
+func perStream(t *testing.T, addr string, up *upstream, s stream, n int) (bytes, goroutines float64) {
 	t.Helper()
-	openStreams(t, addr, up, body, 20) // whatever is made once
+	openStreams(t, addr, up, s, 20) // whatever is made once
 	before := settled()
-	openStreams(t, addr, up, body, n)
+	openStreams(t, addr, up, s, n)
 	after := settled()
 	return float64(after.bytes-before.bytes) / float64(n), float64(after.goroutines-before.goroutines) / float64(n)
 }
@@ -87,12 +96,12 @@ func TestIdleStream(t *testing.T) {
 	var floor, floorGoroutines float64
 	t.Run("bare", func(t *testing.T) {
 		up := newUpstream(t, 1)
-		floor, floorGoroutines = perStream(t, sockets.Serve(t, bare(t, up.Addr())).Listener.Addr().String(), up, question, streams)
+		floor, floorGoroutines = perStream(t, sockets.Serve(t, bare(t, up.Addr())).Listener.Addr().String(), up, idle, streams)
 		t.Logf("%.1f KB, %.2f goroutines", floor/kb, floorGoroutines)
 	})
 	t.Run("llmgov", func(t *testing.T) {
 		up := newUpstream(t, 1)
-		got, goroutines := perStream(t, newStack(t, up.Addr().String(), nil, "acme").Data.Listener.Addr().String(), up, question, streams)
+		got, goroutines := perStream(t, newStack(t, up.Addr().String(), nil, "acme").Data.Listener.Addr().String(), up, idle, streams)
 		t.Logf("%.1f KB, %.2f goroutines", got/kb, goroutines)
 		if goroutines > ofServer+imprecision {
 			t.Errorf("%.2f goroutines a stream, the bare proxy has %.2f", goroutines, floorGoroutines)
@@ -112,10 +121,43 @@ func TestIdleStream_References(t *testing.T) {
 	}
 	up := newUpstream(t, 1)
 	addr := newStack(t, up.Addr().String(), objects, "acme").Data.Listener.Addr().String()
-	body := sockets.Chat(`,"stream":true,"max_tokens":100,"file_ids":["file-1"` + strings.Repeat(`,"file-1"`, ids-1) + `]`)
-	got, _ := perStream(t, addr, up, body, 40)
+	asks := idle
+	asks.body = sockets.Chat(`,"stream":true,"max_tokens":100,"file_ids":["file-1"` + strings.Repeat(`,"file-1"`, ids-1) + `]`)
+	got, _ := perStream(t, addr, up, asks, 40)
 	t.Logf("%.1f KB", got/kb)
 	if got > ids*20 {
 		t.Errorf("%.1f KB a stream whose prompt names %d files", got/kb, ids)
+	}
+}
+
+// Other answers hold no more than an idle stream. Only one that falls silent in the midst of an event or of a chunk's lines holds the buffers in
+// which its rest is expected.
+func TestSilentAnswers(t *testing.T) {
+	const (
+		most   = 40 * kb
+		buffer = 32 * kb
+	)
+	plain := "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+	delta := "event: response.output_text.delta\ndata: {\"type\":\"response.output_text.delta\",\"delta\":\"Hello\"}\n\n"
+	cut := len(idle.come) - 1
+	for name, c := range map[string]struct {
+		stream
+		most float64
+	}{
+		"responses":           {stream{"/v1/responses", idle.body, eventStream + chunk(delta), ""}, most},
+		"no stream":           {stream{idle.path, idle.body, plain + chunk("Hello"), ""}, most},
+		"half an event":       {stream{idle.path, idle.body, idle.come, chunk("data: {")}, most + buffer},
+		"half a line end":     {stream{idle.path, idle.body, idle.come[:cut-1], idle.come[cut-1 : cut]}, most + buffer},
+		"half a chunk's size": {stream{idle.path, idle.body, idle.come, "1"}, most + 2*buffer},
+	} {
+		t.Run(name, func(t *testing.T) {
+			up := newUpstream(t, 1)
+			addr := newStack(t, up.Addr().String(), sockets.OpenObjects(t, ""), "acme").Data.Listener.Addr().String()
+			got, _ := perStream(t, addr, up, c.stream, 100)
+			t.Logf("%.1f KB", got/kb)
+			if got > c.most {
+				t.Errorf("%.1f KB, want at most %.0f KB", got/kb, c.most/kb)
+			}
+		})
 	}
 }

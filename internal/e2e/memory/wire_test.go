@@ -81,18 +81,24 @@ func connect(t *testing.T, addr string) net.Conn {
 // send writes a request as the SDK of OpenAI does.
 func send(t *testing.T, c net.Conn, tenant, body string) {
 	t.Helper()
-	request(t, c, tenant, fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(body), body))
+	ask(t, c, "/v1/chat/completions", tenant, body)
+}
+
+// ask is send to another path.
+func ask(t *testing.T, c net.Conn, path, tenant, body string) {
+	t.Helper()
+	request(t, c, path, tenant, fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(body), body))
 }
 
 // sendChunked is send without the body's length.
 func sendChunked(t *testing.T, c net.Conn, tenant, body string) {
 	t.Helper()
-	request(t, c, tenant, fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", len(body), body))
+	request(t, c, "/v1/chat/completions", tenant, fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", len(body), body))
 }
 
-func request(t *testing.T, c net.Conn, tenant, rest string) {
+func request(t *testing.T, c net.Conn, path, tenant, rest string) {
 	t.Helper()
-	_, err := io.WriteString(c, "POST /v1/chat/completions HTTP/1.1\r\nHost: gateway\r\nUser-Agent: OpenAI/Python 1.99.1\r\n"+
+	_, err := io.WriteString(c, "POST "+path+" HTTP/1.1\r\nHost: gateway\r\nUser-Agent: OpenAI/Python 1.99.1\r\n"+
 		"Accept: application/json\r\nContent-Type: application/json\r\nAuthorization: Bearer "+sockets.Key(tenant)+"\r\n"+rest)
 	if err != nil {
 		t.Fatal(err)

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// An answer is passed on in pieces. A stream is silent most of the time, and holds none then if its body can wait without one; else
-// a small one. While its bytes come faster than they are passed on, or are many, a large one saves reads and writes.
+// An answer is passed on in pieces: in large ones what has come, which saves reads and writes. A stream is silent most of the time. If its
+// body cannot wait without a piece, it holds a small one until its bytes are many.
 const (
 	smallPiece = 4 << 10
 	largePiece = 32 << 10
@@ -20,9 +20,9 @@ var (
 	largePieces = sync.Pool{New: func() any { return new([largePiece]byte) }}
 )
 
-// newPiece returns a piece for what comes after a read of so many bytes.
-func newPiece(read int) []byte {
-	if read >= manyBytes {
+// newPiece returns a piece, large or small.
+func newPiece(large bool) []byte {
+	if large {
 		return largePieces.Get().(*[largePiece]byte)[:]
 	}
 	return smallPieces.Get().(*[smallPiece]byte)[:]
@@ -40,13 +40,11 @@ func recycle(piece []byte) {
 // Copy passes the body of an answer on until it ends with io.EOF, or one side is gone. The bytes of a body without a length go to the
 // client as they come, and the last ones with the end of the answer, which net/http writes.
 func (w *Writer) Copy(resp *http.Response) error {
-	waits, canWait := resp.Body.(interface{ Wait() })
+	waits, canWait := resp.Body.(interface{ Wait() bool })
 	n := 0
 	for {
-		if canWait {
-			waits.Wait()
-		}
-		piece := newPiece(n)
+		come := canWait && waits.Wait()
+		piece := newPiece(come || n >= manyBytes)
 		var err error
 		n, err = resp.Body.Read(piece)
 		if n > 0 {

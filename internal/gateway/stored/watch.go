@@ -66,6 +66,12 @@ func WatchEvents(body io.ReadCloser, by Watcher) io.ReadCloser {
 	return &watchedEvents{ReadCloser: body, by: by}
 }
 
+// Wait returns once a Read does not have to wait long, and true; or false at once if the answer cannot tell.
+func (e *watchedEvents) Wait() bool {
+	answer, ok := e.ReadCloser.(interface{ Wait() bool })
+	return ok && answer.Wait()
+}
+
 // Read implements io.Reader.
 func (e *watchedEvents) Read(p []byte) (int, error) {
 	n, err := e.ReadCloser.Read(p)
