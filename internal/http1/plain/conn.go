@@ -92,7 +92,7 @@ func (c *conn) serve() {
 			c.others.hand(&unread{Conn: c.Conn, first: c.reader})
 			return
 		}
-		if !c.request() {
+		if !c.request(head) {
 			return
 		}
 		patience = c.of.IdleTimeout
@@ -154,9 +154,9 @@ func (c *conn) closeIdle() {
 	}
 }
 
-// request serves the request that lies in the reader. It reports whether another one may come.
-func (c *conn) request() bool {
-	r, err := http.ReadRequest(c.reader)
+// request serves the request that lies in the reader, with a head of this length. It reports whether another one may come.
+func (c *conn) request(head int) bool {
+	r, err := readRequest(c.reader, head)
 	if err != nil {
 		return false
 	}

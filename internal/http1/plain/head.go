@@ -1,7 +1,12 @@
 package plain
 
 import (
+	"bufio"
 	"bytes"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
 
 	"github.com/llmgov/llmgov/internal/http1"
 )
@@ -61,6 +66,35 @@ var (
 	http11    = []byte(" HTTP/1.1")
 	keepAlive = []byte("keep-alive")
 )
+
+// readRequest reads a request with a plain head of this length, as http.ReadRequest does.
+func readRequest(from *bufio.Reader, head int) (*http.Request, error) {
+	come, _ := from.Peek(head)
+	r := requestOf(string(come))
+	if r == nil {
+		return http.ReadRequest(from)
+	}
+	_, _ = from.Discard(head)
+	return r, nil
+}
+
+// requestOf is the request with this plain head; nil if its headers are to be read by net/http.
+func requestOf(head string) *http.Request {
+	line, lines, _ := strings.Cut(strings.TrimSuffix(head, "\r\n\r\n"), "\r\n")
+	target := line[len("POST ") : len(line)-len(http11)]
+	at, err := url.ParseRequestURI(target)
+	headers := http1.PlainHeaders(lines)
+	if err != nil || headers == nil {
+		return nil
+	}
+	length, _ := strconv.ParseInt(headers.Get("Content-Length"), 10, 64) // plain, and so a number
+	named := headers.Get("Host")
+	delete(headers, "Host")
+	return &http.Request{
+		Method: http.MethodPost, RequestURI: target, URL: at, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Host: named, Header: headers, ContentLength: length,
+	}
+}
 
 // cutLine returns the first line of b without its end, and what follows.
 func cutLine(b []byte) (line, rest []byte, ok bool) { return bytes.Cut(b, lineEnd) }

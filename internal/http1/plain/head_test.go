@@ -5,8 +5,12 @@ import (
 	"bytes"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 const plainest = "POST /v1/chat HTTP/1.1\r\nHost: gateway:8080\r\nContent-Length: 2\r\n\r\n"
@@ -23,6 +27,11 @@ var plainHeads = map[string]string{
 	"a query":             "POST /v1/chat?a=b&c=d HTTP/1.1\r\nHost: [::1]:80\r\nContent-Length: 2\r\n\r\n",
 	"blanks":              "POST /v1/chat HTTP/1.1\r\nHost:gateway\r\nContent-Length: \t2 \r\nA:\r\n\r\n",
 	"a value in UTF-8":    with("A: größer"),
+	"pragma":              with("Pragma: no-cache"),
+	"a header twice":      with("A: b\r\na: c"),
+	"two slashes":         strings.Replace(plainest, "/v1", "//v1", 1),
+	"a fragment":          strings.Replace(plainest, "/chat", "/chat?#a", 1),
+	"cookies":             with("Cookie: a=b; c=d"),
 }
 
 var otherHeads = map[string]string{
@@ -83,6 +92,16 @@ func TestPlainHead(t *testing.T) {
 	}
 }
 
+// Requests of usual clients are read without net/http, and none that it reads in a way of its own.
+func TestRequestOf(t *testing.T) {
+	byNetHTTP := []string{"any case of letters", "blanks", "a value in UTF-8", "pragma", "a header twice"}
+	for name, raw := range plainHeads {
+		if here := requestOf(raw) != nil; here == slices.Contains(byNetHTTP, name) {
+			t.Errorf("%s is read here: %t", name, here)
+		}
+	}
+}
+
 // Whatever is plain, net/http reads in the same way: the head ends where we say, and then comes a body of known length.
 func FuzzPlainHead(f *testing.F) {
 	for _, heads := range []map[string]string{plainHeads, otherHeads} {
@@ -106,6 +125,14 @@ func FuzzPlainHead(f *testing.F) {
 		}
 		if r.Method != http.MethodPost || r.ContentLength < 0 || r.TransferEncoding != nil || r.Trailer != nil || r.Close || r.Host == "" {
 			t.Errorf("%q: %+v", raw, r)
+		}
+		ours, err := readRequest(bufio.NewReader(bytes.NewReader(raw)), n)
+		if err != nil {
+			t.Fatalf("%q: %v", raw, err)
+		}
+		r.Body, ours.Body = nil, nil
+		if diff := cmp.Diff(r, ours, cmpopts.IgnoreUnexported(http.Request{})); diff != "" {
+			t.Errorf("%q: net/http - ours +:\n%s", raw, diff)
 		}
 		if strings.Contains(string(raw[:n-4]), "\r\n\r\n") {
 			t.Errorf("%q: the head ends before", raw)
