@@ -33,7 +33,7 @@ func (x *exchange) plainAnswer(r *http.Request) *http.Response {
 	}
 	resp := &http.Response{
 		Status: "200 OK", StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: plainHeaders(lines),
+		Header: PlainHeaders(lines),
 	}
 	if !framed(resp) {
 		return nil
@@ -59,8 +59,9 @@ func framed(resp *http.Response) bool {
 // inChunks is the only transfer coding of answers that net/http knows.
 var inChunks = []string{"chunked"}
 
-// plainHeaders reads the lines of a head, in which each name is there once; nil if they are not plain.
-func plainHeaders(lines string) http.Header {
+// PlainHeaders reads the lines of a head as net/http does. It returns nil if they are not plain: a name is there twice, a value is empty or has
+// other bytes than visible ones with blanks between them, or one says of the connection more than keep-alive.
+func PlainHeaders(lines string) http.Header {
 	n := strings.Count(lines, "\r\n") + 1
 	h := make(http.Header, n)
 	values := make([]string, 0, n)
@@ -73,8 +74,12 @@ func plainHeaders(lines string) http.Header {
 			return nil
 		}
 		switch name {
-		case "Trailer", "Connection", "Pragma":
+		case "Trailer", "Pragma":
 			return nil
+		case "Connection":
+			if value != "keep-alive" {
+				return nil
+			}
 		case "Transfer-Encoding":
 			if value != "chunked" {
 				return nil

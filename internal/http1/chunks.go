@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/textproto"
-	"strconv"
 )
 
 // chunks reads a body in chunks: all at once that have come, because net/http makes several calls for each. The first one that is not
@@ -88,7 +87,11 @@ func (c *chunks) end() error {
 		if err != nil {
 			return err
 		}
-		if string(start) == lineEnd || bytes.HasSuffix(start, []byte(lineEnd+lineEnd)) {
+		if string(start) == lineEnd {
+			_, _ = from.Discard(len(lineEnd))
+			return io.EOF
+		}
+		if bytes.HasSuffix(start, []byte(lineEnd+lineEnd)) {
 			break
 		}
 	}
@@ -96,7 +99,7 @@ func (c *chunks) end() error {
 	if err != nil {
 		return err
 	}
-	if len(trailer) > 0 && *c.trailer == nil {
+	if *c.trailer == nil {
 		*c.trailer = http.Header{}
 	}
 	maps.Copy(*c.trailer, trailer)
@@ -127,12 +130,24 @@ func (c *chunks) decode(p, in []byte) (n, read int, err error) {
 // begin begins a chunk if it is plain, and returns the length of the line with its size; 0 if that is not here.
 func (c *chunks) begin(in []byte) int {
 	in = in[:min(len(in), longestPlain)]
-	digits, _, whole := bytes.Cut(in, []byte(lineEnd))
-	size, err := strconv.ParseUint(string(digits), 16, 28)
-	if whole && err == nil && size > 0 {
-		c.left = int(size) + len(lineEnd)
-		return len(digits) + len(lineEnd)
+	size, digits := 0, 0
+	for digits < len(in) && hexDigit[in[digits]] != 0 {
+		size = size<<4 | int(hexDigit[in[digits]]-1)
+		digits++
+	}
+	if size > 0 && bytes.HasPrefix(in[digits:], []byte(lineEnd)) {
+		c.left = size + len(lineEnd)
+		return digits + len(lineEnd)
 	}
 	c.odd = len(in) == longestPlain || bytes.IndexByte(in, '\n') >= 0
 	return 0
 }
+
+// hexDigit is one more than what a byte stands for as a digit of a size; 0 if it is none.
+var hexDigit = func() (values [256]byte) {
+	for i := range 16 {
+		values["0123456789abcdef"[i]] = byte(i + 1)
+		values["0123456789ABCDEF"[i]] = byte(i + 1)
+	}
+	return values
+}()

@@ -49,6 +49,10 @@ func see(through http.RoundTripper, method string) answer {
 
 var rawAnswers = map[string]string{
 	"length":                 "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nA: b\r\n\r\nhello",
+	"kept":                   "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: keep-alive\r\n\r\nhello",
+	"kept, chunked":          "HTTP/1.1 200 OK\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+	"kept in capitals":       "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: Keep-Alive\r\n\r\nhello",
+	"hop-by-hop headers":     "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: keep-alive, close\r\n\r\nhello",
 	"chunked":                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n1\r\n!\r\n0\r\n\r\n",
 	"trailers":               "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: A\r\n\r\n5\r\nhello\r\n0\r\nA: b\r\n\r\n",
 	"trailers unannounced":   "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nA: b\r\n\r\n",
@@ -59,6 +63,7 @@ var rawAnswers = map[string]string{
 	"trailers with no colon": "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nA\r\n\r\n",
 	"trailers of 4 KB":       "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nA: " + strings.Repeat("b", 4<<10-7) + "\r\n\r\n",
 	"trailers beyond 4 KB":   "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nA: " + strings.Repeat("b", 4<<10-6) + "\r\n\r\n",
+	"trailers of nothing":    "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\n\r\n\r\n",
 	"end of one byte":        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r",
 	"end of another byte":    "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\rX\r\n\r\n",
 	"empty":                  "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
@@ -157,13 +162,13 @@ var rawAnswers = map[string]string{
 
 // The head of an ordinary answer is read without net/http, and none that net/http reads in a way of its own.
 func TestPlainAnswers(t *testing.T) {
-	ofLength := []string{"length", "lower case", "two", "too long", "too short", "length with a zero", "a body of many buffers"}
+	plainest := []string{"length", "kept", "kept, chunked", "lower case", "two", "too long", "too short", "length with a zero", "a body of many buffers"}
 	const inChunks = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 	for name, raw := range rawAnswers {
 		x := &exchange{conn: &conn{}}
 		x.conn.reader.Reader = *bufio.NewReaderSize(strings.NewReader(raw), readerBuffer)
 		here := x.plainAnswer(get(t.Context())) != nil
-		plain := slices.Contains(ofLength, name) || strings.HasPrefix(raw, inChunks)
+		plain := slices.Contains(plainest, name) || strings.HasPrefix(raw, inChunks)
 		if here != plain {
 			t.Errorf("%s is read here: %v", name, here)
 		}

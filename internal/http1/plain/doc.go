@@ -2,14 +2,15 @@
 // server.
 //
 //	listener ──► conn ──► is the next request a plain one?
-//	                │          │ yes: parsed by net/http, served here
+//	                │          │ yes: it is served here
 //	                │          │ no: the connection, with the request unread, goes to net/http's server for good
 //	                ▼
 //	             Handler
 //
 // A request is plain if it is a POST to a path with a body of known length, whose head has come in one piece, in the strictest form that
 // RFC 9112 knows (see [plainHead]): nearly all requests of SDKs without TLS. What is malformed, unusual or slow
-// to come, HTTP/2, chunked bodies and changes of protocol are met by net/http's server, with its time limits and its errors.
+// to come, HTTP/2, chunked bodies and changes of protocol are met by net/http's server, with its time limits and its errors. Where
+// net/http would change a header of a plain request, it reads the head; a fuzzer compares the others with what it reads.
 //
 // For a plain request net/http's server does more than is needed. It starts a goroutine that watches for the client
 // going, and stops it; copies the map of the answer's headers; and holds two buffers for as long as the answer takes. Here
