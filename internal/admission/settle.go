@@ -19,6 +19,9 @@ func (c *Call) End(outcome, reason string, u governor.Usage) {
 	due := c.lost.plus(c.billOf(u))
 	u = due.usage
 	none := u == governor.Usage{}
+	all := due.plus(c.paid)
+	// Before the lease ends: whoever sees that nothing runs any more finds all of it counted.
+	c.Account.Ended(outcome, reason, all.usage, c.Request.Input+c.Request.Output)
 	lease := c.Lease.Costing(due.microUSD)
 	switch {
 	case !c.now.Sent.Load() && none:
@@ -31,14 +34,11 @@ func (c *Call) End(outcome, reason string, u governor.Usage) {
 		lease.Break(u)
 	}
 	c.ctl.ongoing.end(c.entry.only)
-	due = due.plus(c.paid)
-	u = due.usage
 	e.Done = true
 	e.Outcome = outcome
 	e.Reason = reason
-	e.Usage = u
-	e.MicroUSD = due.microUSD
-	c.Account.Ended(outcome, reason, u, c.Request.Input+c.Request.Output)
+	e.Usage = all.usage
+	e.MicroUSD = all.microUSD
 	telemetry.Observe(c.Pool.Metrics.Duration, c.ran(), c.Spans.Exemplar())
 	switch outcome {
 	case telemetry.Failed:
