@@ -108,7 +108,7 @@ func (w *workload) drive(ctx context.Context, t *target, d time.Duration) (all, 
 			for time.Now().Before(until) {
 				tenant := int(next.Add(1) % numTenants)
 				err := w.once(ctx, t, tenant, &answer)
-				if err != nil && bad.Add(1) > 5+done.Load()/500 {
+				if err != nil && bad.Add(1) > 5+done.Load()/100 {
 					return fmt.Errorf("%s, %s: %w", t.name, w.title, err)
 				}
 				done.Add(1)
