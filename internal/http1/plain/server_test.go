@@ -415,6 +415,31 @@ func TestPanic(t *testing.T) {
 	}
 }
 
+// A connection that comes when the server has been closed is closed, too.
+func TestAccept_Closed(t *testing.T) {
+	s := New(settings(echo))
+	_ = s.Close()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error)
+	go func() {
+		_, err := (&plainly{Listener: l, of: s}).Accept()
+		ended <- err
+	}()
+	c, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Error(err)
+	}
+	_ = l.Close()
+	<-ended
+}
+
 // A connection that nobody takes any more is closed.
 func TestHanded_Closed(t *testing.T) {
 	client, server := net.Pipe()
@@ -480,7 +505,7 @@ func TestNothingAfterTheEnd(t *testing.T) {
 		if kept != nil {
 			_, late := kept.Write([]byte("evil"))
 			_, early := read.Read(make([]byte, 1))
-			write(w, fmt.Sprintf("%t %t %v", late != nil, early != nil, http.NewResponseController(kept).Flush() != nil))
+			write(w, fmt.Sprintf("%t %t %v", late != nil, early == http.ErrBodyReadAfterClose, http.NewResponseController(kept).Flush() != nil))
 			return
 		}
 		kept = w
@@ -548,6 +573,30 @@ func TestWriteDeadline(t *testing.T) {
 		}
 		if err := <-errs; err == nil {
 			t.Error("its request goes on")
+		}
+	})
+}
+
+// Behind a part that did not leave as a whole nothing leaves any more: it would be read as the rest of that.
+func TestNothingBehindAGap(t *testing.T) {
+	var errs chan error
+	inBubble(t, func(w http.ResponseWriter, _ *http.Request) {
+		control := http.NewResponseController(w)
+		_ = control.SetWriteDeadline(time.Now().Add(time.Second))
+		write(w, big)
+		errs <- control.Flush()
+		_ = control.SetWriteDeadline(time.Time{})
+		write(w, "evil")
+		errs <- control.Flush()
+	}, func(t *testing.T, _ *Server, c *client) {
+		errs = make(chan error, 2)
+		c.send(request("/", "a"))
+		cut := make([]byte, 10)
+		_, _ = io.ReadFull(c, cut)
+		first := <-errs
+		rest, _ := io.ReadAll(c)
+		if second := <-errs; first == nil || second == nil || len(rest) > 0 {
+			t.Errorf("%v, %v, and the client reads %q", first, second, rest)
 		}
 	})
 }
