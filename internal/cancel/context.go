@@ -10,7 +10,7 @@ import (
 	"sync"
 )
 
-// Context ends with its parent, or before that by Cancel. Its methods may be called by any goroutine.
+// Context ends with its parent, or before that by Cancel. It begins with nothing but a parent. Its methods may be called by any goroutine.
 type Context struct {
 	context.Context // the parent
 

@@ -31,20 +31,16 @@ func (c *call) takeOver(resp *http.Response) error {
 		if c.shows() {
 			resp.Body = stored.WatchEvents(resp.Body, watcher{c})
 		}
-		resp.Body = streaming.NewBody(resp.Body, streaming.Options{
-			WithholdUsage: c.withhold,
-			Idle:          idle,
-			Interrupt:     c.tries.interrupt,
-			ErrorEvent:    c.brokeOff,
-			Quiet:         c.w.Begin,
-			First:         c.NoteFirst,
-			Progress:      c.Progress,
-			End:           c.end,
-		})
+		opt := c.hears
+		opt.WithholdUsage = c.withhold
+		opt.Idle = idle
+		opt.Interrupt = c.tries.interrupt
+		opt.Quiet = c.w.Begin
+		resp.Body = streaming.NewBody(resp.Body, opt)
 		c.answer = resp.Body
 		c.timed = true
 	default:
-		c.whole.Reset(relay.Idle(resp.Body, idle, c.tries.interrupt), streaming.WholeOptions{End: c.end})
+		c.whole.Reset(relay.Idle(resp.Body, idle, c.tries.interrupt), streaming.WholeOptions{End: c.hears.End})
 		resp.Body = &c.whole
 		if c.shows() {
 			resp.Body = stored.WatchAnswer(resp.Body, watcher{c})

@@ -46,10 +46,10 @@ type call struct {
 	tries  tries
 	answer io.Closer // the metered body, once there is one
 	stored stored.Ledger
-	shown  bool                   // the rate headers are set
-	whole  streaming.Whole        // the answer, if it is a plain one
-	end    func(streaming.Result) // answered
-	timed  bool                   // it is a stream, whose timer may know w for longer than the call lasts
+	shown  bool              // the rate headers are set
+	whole  streaming.Whole   // the answer, if it is a plain one
+	hears  streaming.Options // whatever of a stream the call is told
+	timed  bool              // it is a stream, whose timer may know w for longer than the call lasts
 }
 
 // lasting are the parts of a call that others may know for longer than the call lasts: the governor, the transport, net/http.
@@ -73,13 +73,13 @@ func (c *call) reuse() {
 	calls.Put(c)
 }
 
-// clear forgets the call, but for its end and the memory of its writer if nothing else knows that.
+// clear forgets the call, but for its own functions and the memory of its writer if nothing else knows that.
 func (c *call) clear() {
 	w := c.w
 	if c.timed {
 		w = nil
 	}
-	*c = call{w: w, end: c.end}
+	*c = call{w: w, hears: c.hears}
 }
 
 // keepsObjects reports whether the call has to do with objects that an upstream keeps. Those who watch them may know it for

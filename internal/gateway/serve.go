@@ -8,6 +8,7 @@ import (
 	"github.com/llmgov/llmgov/internal/gateway/relay"
 	"github.com/llmgov/llmgov/internal/gateway/route"
 	"github.com/llmgov/llmgov/internal/gateway/stored"
+	"github.com/llmgov/llmgov/streaming"
 )
 
 // ServeHTTP walks one request through the gateway. Answers pass on the stack of ServeHTTP alone, because streams
@@ -42,8 +43,8 @@ func (g *Gateway) begin(rw http.ResponseWriter, r *http.Request) *call {
 	if c.w == nil {
 		c.w = new(relay.Writer)
 	}
-	if c.end == nil {
-		c.end = c.answered
+	if c.hears.End == nil {
+		c.hears = streaming.Options{ErrorEvent: c.brokeOff, First: c.NoteFirst, Progress: c.Progress, End: c.answered}
 	}
 	c.w.Reset(rw, c.world.Snapshot.Config().Timeouts.StreamIdle)
 	// Until the body is here. net/http drains it even if nobody reads it.

@@ -21,6 +21,7 @@ type exchange struct {
 	unwatch func() bool // ends the watch of the context
 	body    io.Reader
 	sized   sized
+	chunks  chunks
 	last    bool // the connection serves no other request
 	whole   bool // all of the answer came along with its head
 
@@ -74,7 +75,8 @@ func (x *exchange) framedAs(resp *http.Response) io.Reader {
 	from := &x.conn.reader
 	switch {
 	case len(resp.TransferEncoding) > 0:
-		return &chunks{from: from, trailer: &resp.Trailer}
+		x.chunks = chunks{from: from, trailer: &resp.Trailer}
+		return &x.chunks
 	case resp.ContentLength >= 0:
 		x.sized = sized{io.LimitedReader{R: from, N: resp.ContentLength}}
 		return &x.sized

@@ -154,28 +154,39 @@ func (c *conn) closeIdle() {
 	}
 }
 
+// exchange is a request and its answer, in one piece of memory.
+type exchange struct {
+	ctx    listened
+	body   body
+	answer response
+}
+
 // request serves the request that lies in the reader, with a head of this length. It reports whether another one may come.
 func (c *conn) request(head int) bool {
-	r, err := readRequest(c.reader, head)
+	x := &exchange{
+		ctx:    listened{cancel.Context{Context: c.ctx}, &c.watch},
+		body:   body{of: c},
+		answer: response{of: c, header: c.header, length: -1},
+	}
+	defer x.ctx.Cancel(context.Canceled)
+	r, err := readRequest(&x.ctx, c.reader, head)
 	if err != nil {
 		return false
 	}
-	ctx := cancel.WithCause(c.ctx)
-	defer ctx.Cancel(context.Canceled)
-	c.watch.expect(ctx)
-	r = r.WithContext(&listened{ctx, &c.watch})
+	c.watch.expect(&x.ctx.Context)
 	r.RemoteAddr = c.remote
-	body := &body{of: c, left: r.ContentLength}
+	body := &x.body
+	body.left = r.ContentLength
 	r.Body = body
-	w := &response{of: c, request: body, header: c.header, length: -1}
+	x.answer.request = body
 	switch {
 	case body.left == 0:
 		c.watch.noteCome()
 	case !body.isHere():
 		_ = c.SetReadDeadline(time.Time{}) // which was that of the head
 	}
-	c.of.Handler.ServeHTTP(w, r)
-	err = w.finish()
+	c.of.Handler.ServeHTTP(&x.answer, r)
+	err = x.answer.finish()
 	body.end()
 	c.watch.end()
 	if err != nil {

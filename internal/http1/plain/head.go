@@ -3,6 +3,7 @@ package plain
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -67,19 +68,22 @@ var (
 	keepAlive = []byte("keep-alive")
 )
 
-// readRequest reads a request with a plain head of this length, as http.ReadRequest does.
-func readRequest(from *bufio.Reader, head int) (*http.Request, error) {
+// readRequest reads a request with a plain head of this length, as http.ReadRequest does, and gives it a context.
+func readRequest(ctx context.Context, from *bufio.Reader, head int) (*http.Request, error) {
 	come, _ := from.Peek(head)
-	r := requestOf(string(come))
-	if r == nil {
-		return http.ReadRequest(from)
+	if r := requestOf(ctx, string(come)); r != nil {
+		_, _ = from.Discard(head)
+		return r, nil
 	}
-	_, _ = from.Discard(head)
-	return r, nil
+	r, err := http.ReadRequest(from)
+	if err != nil {
+		return nil, err
+	}
+	return r.WithContext(ctx), nil
 }
 
 // requestOf is the request with this plain head; nil if its headers are to be read by net/http.
-func requestOf(head string) *http.Request {
+func requestOf(ctx context.Context, head string) *http.Request {
 	line, lines, _ := strings.Cut(strings.TrimSuffix(head, "\r\n\r\n"), "\r\n")
 	target := line[len("POST ") : len(line)-len(http11)]
 	at, err := url.ParseRequestURI(target)
@@ -87,13 +91,18 @@ func requestOf(head string) *http.Request {
 	if err != nil || headers == nil {
 		return nil
 	}
-	length, _ := strconv.ParseInt(headers.Get("Content-Length"), 10, 64) // plain, and so a number
-	named := headers.Get("Host")
+	r := new(http.Request).WithContext(ctx) // which copies
+	r.Method = http.MethodPost
+	r.RequestURI = target
+	r.URL = at
+	r.Proto = "HTTP/1.1"
+	r.ProtoMajor = 1
+	r.ProtoMinor = 1
+	r.Host = headers.Get("Host")
 	delete(headers, "Host")
-	return &http.Request{
-		Method: http.MethodPost, RequestURI: target, URL: at, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Host: named, Header: headers, ContentLength: length,
-	}
+	r.Header = headers
+	r.ContentLength, _ = strconv.ParseInt(headers.Get("Content-Length"), 10, 64) // plain, and so a number
+	return r
 }
 
 // cutLine returns the first line of b without its end, and what follows.

@@ -96,7 +96,7 @@ func TestPlainHead(t *testing.T) {
 func TestRequestOf(t *testing.T) {
 	byNetHTTP := []string{"any case of letters", "blanks", "a value in UTF-8", "pragma", "a header twice"}
 	for name, raw := range plainHeads {
-		if here := requestOf(raw) != nil; here == slices.Contains(byNetHTTP, name) {
+		if here := requestOf(t.Context(), raw) != nil; here == slices.Contains(byNetHTTP, name) {
 			t.Errorf("%s is read here: %t", name, here)
 		}
 	}
@@ -126,7 +126,7 @@ func FuzzPlainHead(f *testing.F) {
 		if r.Method != http.MethodPost || r.ContentLength < 0 || r.TransferEncoding != nil || r.Trailer != nil || r.Close || r.Host == "" {
 			t.Errorf("%q: %+v", raw, r)
 		}
-		ours, err := readRequest(bufio.NewReader(bytes.NewReader(raw)), n)
+		ours, err := readRequest(t.Context(), bufio.NewReader(bytes.NewReader(raw)), n)
 		if err != nil {
 			t.Fatalf("%q: %v", raw, err)
 		}

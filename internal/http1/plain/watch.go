@@ -112,7 +112,7 @@ func (w *watch) endNow() bool {
 
 // listened is the context of a request whose client is watched from when somebody listens for its end.
 type listened struct {
-	*cancel.Context
+	cancel.Context
 	watch *watch
 }
 
