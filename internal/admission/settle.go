@@ -20,7 +20,7 @@ func (c *Call) End(outcome, reason string, u governor.Usage) {
 	u = due.usage
 	none := u == governor.Usage{}
 	all := due.plus(c.paid)
-	// Before the lease ends: whoever sees that nothing runs any more finds all of it counted.
+	// Before the lease ends: whoever sees that nothing runs any more finds its usage counted.
 	c.Account.Ended(outcome, reason, all.usage, c.Request.Input+c.Request.Output)
 	lease := c.Lease.Costing(due.microUSD)
 	switch {
@@ -111,8 +111,8 @@ func (c *Call) Book(req governor.Request, account *telemetry.Account, u governor
 	if rej != nil {
 		return false
 	}
-	lease.Charge(u)
 	account.Took(u)
+	lease.Charge(u)
 	return true
 }
 

@@ -59,8 +59,9 @@ func framed(resp *http.Response) bool {
 // inChunks is the only transfer coding of answers that net/http knows.
 var inChunks = []string{"chunked"}
 
-// PlainHeaders reads the lines of a head as net/http does. It returns nil if they are not plain: a name is there twice, a value is empty or has
-// other bytes than visible ones with blanks between them, or one says of the connection more than keep-alive.
+// PlainHeaders reads the lines of a head as net/http does. It returns nil if they are not plain: a name is there twice; a value is empty, or has
+// other bytes than visible ones with blanks between them; or a line means more to net/http than its name and value: those about trailers and
+// the connection, but for keep-alive, those about the framing, but for lengths and chunks, and Pragma.
 func PlainHeaders(lines string) http.Header {
 	n := strings.Count(lines, "\r\n") + 1
 	h := make(http.Header, n)

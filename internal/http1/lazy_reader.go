@@ -8,7 +8,7 @@ import (
 	"github.com/llmgov/llmgov/internal/socket"
 )
 
-// readerBuffer holds what comes of a stream while others are served.
+// readerBuffer holds what comes of a stream while others are served. Who reads as much at once, as the gateway does of long answers, needs none.
 const readerBuffer = 32 << 10
 
 var readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, readerBuffer) }}

@@ -115,6 +115,26 @@ func checkHolds(t *testing.T, begun, rest string, reader func(*exchange) io.Read
 	_ = c.Close()
 }
 
+// What fills the reader's own memory is read straight into that.
+func TestLargeReadsHoldNoBuffer(t *testing.T) {
+	read := make(chan bool)
+	h := serveTCP(t, func(conn net.Conn, _ int64) {
+		_ = readRequest(bufio.NewReader(conn))
+		_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\nhello")
+		<-read
+		_, _ = io.WriteString(conn, "more")
+		<-read
+	})
+	x := begin(t, h.transport(t), t.Context())
+	defer x.Close()
+	read <- true
+	n, err := x.Read(make([]byte, readerBuffer))
+	if held := x.conn.reader.lender != nil; n != len("more") || err != nil || held {
+		t.Errorf("%d bytes, %v; a buffer is held: %t", n, err, held)
+	}
+	read <- true
+}
+
 // A Wait tells whether the next Read returns at once. Of what is no socket it cannot tell.
 func TestWaitTells(t *testing.T) {
 	for name, c := range map[string]struct {

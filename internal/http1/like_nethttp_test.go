@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -231,6 +232,36 @@ func TestAnswersInPieces(t *testing.T) {
 				got := see(serve(t, inTwo).transport(t), http.MethodGet)
 				if diff := cmp.Diff(want, got); diff != "" {
 					t.Errorf("cut behind %q: net/http - ours +:\n%s", raw[:cut], diff)
+				}
+			}
+		})
+	}
+}
+
+// The same holds for sockets, whose reader has a buffer only from when something has come until all of that was read.
+func TestAnswersInPieces_Sockets(t *testing.T) {
+	log.SetOutput(io.Discard)
+	for name, raw := range rawAnswers {
+		if len(raw) > 400 {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			theirs := serve(t, once(raw))
+			defer theirs.settings.CloseIdleConnections()
+			want := see(theirs.settings, http.MethodGet)
+			for cut := 0; cut < len(raw); cut += 4 {
+				inTwo := func(conn net.Conn, _ int64) {
+					if readRequest(bufio.NewReader(conn)) == nil {
+						_, _ = io.WriteString(conn, raw[:cut])
+						time.Sleep(time.Millisecond)
+						_, _ = io.WriteString(conn, raw[cut:])
+					}
+				}
+				for _, through := range []http.RoundTripper{serveTCP(t, inTwo).transport(t), patient{serveTCP(t, inTwo).transport(t)}} {
+					if diff := cmp.Diff(want, see(through, http.MethodGet)); diff != "" {
+						t.Errorf("cut behind %q: net/http - ours +:\n%s", raw[:cut], diff)
+					}
 				}
 			}
 		})

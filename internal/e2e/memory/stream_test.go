@@ -130,8 +130,8 @@ func TestIdleStream_References(t *testing.T) {
 	}
 }
 
-// Other answers hold no more than an idle stream. Only one that falls silent in the midst of an event or of a chunk's lines holds the buffers in
-// which its rest is expected.
+// Other answers hold no more than an idle stream. Only what falls silent in the midst of an event, of a chunk's lines or of a long answer that is no
+// stream holds the buffers in which its rest is expected.
 func TestSilentAnswers(t *testing.T) {
 	const (
 		most   = 40 * kb
@@ -146,6 +146,7 @@ func TestSilentAnswers(t *testing.T) {
 	}{
 		"responses":           {stream{"/v1/responses", idle.body, eventStream + chunk(delta), ""}, most},
 		"no stream":           {stream{idle.path, idle.body, plain + chunk("Hello"), ""}, most},
+		"half an answer":      {stream{idle.path, idle.body, plain + chunk("Hello"+strings.Repeat(" ", 3000)), ""}, most + buffer},
 		"half an event":       {stream{idle.path, idle.body, idle.come, chunk("data: {")}, most + buffer},
 		"half a line end":     {stream{idle.path, idle.body, idle.come[:cut-1], idle.come[cut-1 : cut]}, most + buffer},
 		"half a chunk's size": {stream{idle.path, idle.body, idle.come, "1"}, most + 2*buffer},

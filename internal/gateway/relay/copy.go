@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// An answer is passed on in pieces: in large ones what has come, which saves reads and writes. A stream is silent most of the time. If its
-// body cannot wait without a piece, it holds a small one until its bytes are many.
+// An answer is passed on in pieces. What has come is read into a large one, which saves reads and writes. A body that cannot wait without a piece
+// holds a small one until its bytes are many.
 const (
 	smallPiece = 4 << 10
 	largePiece = 32 << 10

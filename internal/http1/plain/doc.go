@@ -9,8 +9,9 @@
 //
 // A request is plain if it is a POST to a path with a body of known length, whose head has come in one piece, in the strictest form that
 // RFC 9112 knows (see [plainHead]): nearly all requests of SDKs without TLS. What is malformed, unusual or slow
-// to come, HTTP/2, chunked bodies and changes of protocol are met by net/http's server, with its time limits and its errors. Where
-// net/http would change a header of a plain request, it reads the head; a fuzzer compares the others with what it reads.
+// to come, HTTP/2, chunked bodies and changes of protocol are met by net/http's server, with its time limits and its errors. Heads with a
+// header twice, an empty value, or bytes other than visible ones are read by net/http; a fuzzer checks that all others are read as net/http
+// reads them.
 //
 // For a plain request net/http's server does more than is needed. It starts a goroutine that watches for the client
 // going, and stops it; copies the map of the answer's headers; and holds two buffers for as long as the answer takes. Here

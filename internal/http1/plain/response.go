@@ -36,6 +36,8 @@ const (
 	outputSize = 8 << 10
 	// largeOutput has room for a long chunk with its lines, behind a head.
 	largeOutput = 40 << 10
+	// linesOfChunk bounds the lines before and behind a chunk.
+	linesOfChunk = len("7fffffffffffffff\r\n\r\n")
 	// mostHeld bounds the bodies whose length is found although the handler does not tell it, as in net/http.
 	mostHeld = 2 << 10
 )
@@ -147,20 +149,36 @@ func (w *response) body(p []byte) error {
 
 // chunk writes a part of the body as a chunk. A long one is gathered, too, because the kernel takes longer for three parts.
 func (w *response) chunk(p []byte) error {
-	out := w.gather()
+	out, err := w.roomFor(len(p) + linesOfChunk)
+	if err != nil {
+		return err
+	}
 	out.bytes = strconv.AppendInt(out.bytes, int64(len(p)), 16)
 	out.bytes = append(out.bytes, lineEnd...)
-	switch size := len(out.bytes) + len(p) + len(lineEnd); {
-	case size > largeOutput:
+	if len(p)+len(lineEnd) > cap(out.bytes)-len(out.bytes) {
 		return w.flushWith(p, lineEnd)
-	case size > cap(out.bytes):
+	}
+	out.bytes = append(out.bytes, p...)
+	out.bytes = append(out.bytes, lineEnd...)
+	return nil
+}
+
+// roomFor returns the output, which has room for so many bytes more if they fit into any. Few bytes do not make it a large one: what
+// is before them leaves.
+func (w *response) roomFor(n int) (*output, error) {
+	out := w.gather()
+	size := len(out.bytes) + n
+	switch {
+	case size <= outputSize:
+	case n <= outputSize:
+		err := w.flushOut()
+		return w.gather(), err
+	case cap(out.bytes) < size && size <= largeOutput:
 		w.out = largeOutputs.Get().(*output)
 		w.out.bytes = append(w.out.bytes, out.bytes...)
 		out.recycle()
 	}
-	w.out.bytes = append(w.out.bytes, p...)
-	w.out.bytes = append(w.out.bytes, lineEnd...)
-	return nil
+	return w.out, nil
 }
 
 // flushWith writes what is gathered, and behind it parts of the body without a copy.
@@ -188,6 +206,11 @@ func (w *response) FlushError() error {
 	if w.out == nil {
 		return w.failed
 	}
+	return w.flushOut()
+}
+
+// flushOut writes what is gathered.
+func (w *response) flushOut() error {
 	_, err := w.of.socket.Write(w.out.bytes)
 	return w.flushed(err)
 }

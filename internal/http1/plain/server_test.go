@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/internal/cancel"
+	"github.com/llmgov/llmgov/internal/socket"
 )
 
 // inBubble runs a test in virtual time with one connection to a server.
@@ -801,7 +802,7 @@ func TestPiecesLeaveAtOnce(t *testing.T) {
 	}
 }
 
-// An answer holds a large output only while a long chunk waits in it.
+// An answer holds a large output only while a long chunk waits in it, and none of another size.
 func TestOutputsAreAsLargeAsNeeded(t *testing.T) {
 	var held []int
 	address := serving(t, func(rw http.ResponseWriter, _ *http.Request) {
@@ -819,15 +820,42 @@ func TestOutputsAreAsLargeAsNeeded(t *testing.T) {
 		look()
 		write(w, big[:outputSize])
 		look()
-		flush(w)
-		look()
 		write(w, "a")
 		look()
+		flush(w)
+		look()
+		for range 200 {
+			write(w, big[:100])
+		}
+		look()
 	})
-	if a := dial(t, address).ask("/", "a"); len(a.Body) != mostHeld+1+outputSize+1 {
+	if a := dial(t, address).ask("/", "a"); len(a.Body) != mostHeld+1+outputSize+1+200*100 {
 		t.Errorf("%d bytes", len(a.Body))
 	}
-	if want := []int{outputSize, outputSize, largeOutput, 0, outputSize}; !slices.Equal(held, want) {
+	if want := []int{outputSize, outputSize, largeOutput, outputSize, 0, outputSize}; !slices.Equal(held, want) {
 		t.Errorf("outputs of %d, want %d", held, want)
+	}
+}
+
+// nowhere is a connection that takes everything.
+type nowhere struct{ net.Conn }
+
+// Write implements net.Conn.
+func (nowhere) Write(p []byte) (int, error) { return len(p), nil }
+
+// Outputs of both sizes are used again.
+func TestOutputsAreUsedAgain(t *testing.T) {
+	if raceDetector {
+		t.Skip("it makes a sync.Pool forget some of what it is given")
+	}
+	w := &response{of: &conn{socket: socket.New(nowhere{})}, status: http.StatusOK, begun: true, length: -1}
+	text := []byte(big)
+	allocs := testing.AllocsPerRun(100, func() {
+		_ = w.body(text[:100])
+		_ = w.body(text[:20_000])
+		_ = w.FlushError()
+	})
+	if allocs >= 1 {
+		t.Errorf("%.2f allocations", allocs)
 	}
 }
