@@ -34,6 +34,29 @@ func charged(ctl *Controller) int64 {
 	return st.Budgets[0].Used
 }
 
+// counted is what the metrics say that acme's calls took.
+func counted(t *testing.T, ctl *Controller) int64 {
+	t.Helper()
+	families, err := ctl.metrics.Registry().Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tokens float64
+	for _, family := range families {
+		if family.GetName() != "llmgov_tokens_total" {
+			continue
+		}
+		for _, series := range family.GetMetric() {
+			for _, label := range series.GetLabel() {
+				if label.GetName() == "kind" && (label.GetValue() == "input" || label.GetValue() == "output") {
+					tokens += series.GetCounter().GetValue()
+				}
+			}
+		}
+	}
+	return int64(tokens)
+}
+
 // left fails if anything is held after all calls have ended.
 func left(t *testing.T, ctl *Controller) {
 	t.Helper()
@@ -139,6 +162,9 @@ func TestLife_Ends(t *testing.T) {
 				c.Complete(governor.Usage{Input: 1000}) // only the first end counts
 				if e := &c.Ending; e.Outcome != tt.outcome || e.Reason != tt.reason || charged(ctl) != tt.charged {
 					t.Errorf("ended %q %q, charged %d; want %q %q %d", e.Outcome, e.Reason, charged(ctl), tt.outcome, tt.reason, tt.charged)
+				}
+				if n := counted(t, ctl); n != tt.charged {
+					t.Errorf("counted %d, want %d", n, tt.charged)
 				}
 				left(t, ctl)
 			})
