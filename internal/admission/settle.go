@@ -20,7 +20,7 @@ func (c *Call) End(outcome, reason string, u governor.Usage) {
 	u = due.usage
 	none := u == governor.Usage{}
 	all := due.plus(c.paid)
-	// Before the lease ends: whoever sees that nothing runs any more finds its usage counted.
+	// Usage is counted before the lease ends, so that whoever sees that nothing runs any more finds it.
 	c.Account.Ended(outcome, reason, all.usage, c.Request.Input+c.Request.Output)
 	lease := c.Lease.Costing(due.microUSD)
 	switch {

@@ -48,7 +48,7 @@ type call struct {
 	stored stored.Ledger
 	shown  bool              // the rate headers are set
 	whole  streaming.Whole   // the answer, if it is a plain one
-	hears  streaming.Options // whatever of a stream the call is told
+	hears  streaming.Options // the functions by which a stream tells the call of itself; used again
 	timed  bool              // it is a stream, whose timer may know w for longer than the call lasts
 }
 

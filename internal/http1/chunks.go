@@ -143,7 +143,7 @@ func (c *chunks) begin(in []byte) int {
 	return 0
 }
 
-// hexDigit is one more than what a byte stands for as a digit of a size; 0 if it is none.
+// hexDigit is the value of a byte as a digit of a size, and one; 0 if the byte is no digit.
 var hexDigit = func() (values [256]byte) {
 	for i := range 16 {
 		values["0123456789abcdef"[i]] = byte(i + 1)

@@ -8,7 +8,8 @@ import (
 	"github.com/llmgov/llmgov/internal/socket"
 )
 
-// readerBuffer holds what comes of a stream while others are served. Who reads as much at once, as the gateway does of long answers, needs none.
+// readerBuffer holds what comes of a stream while others are served. A reader with as much room, such as the gateway has for long answers, needs
+// no buffer.
 const readerBuffer = 32 << 10
 
 var readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, readerBuffer) }}
@@ -21,7 +22,7 @@ type lazyReader struct {
 	lender *bufio.Reader // whose buffer the reader has; nil if it has none
 }
 
-// Read implements io.Reader. It needs no buffer for what is as large itself.
+// Read implements io.Reader. A p as large as a buffer is read into without one.
 func (r *lazyReader) Read(p []byte) (int, error) {
 	if len(p) >= readerBuffer && r.Buffered() == 0 {
 		r.giveBack()

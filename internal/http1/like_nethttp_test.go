@@ -219,21 +219,9 @@ func TestAnswersInPieces(t *testing.T) {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
-			theirs := serve(t, once(raw))
-			defer theirs.settings.CloseIdleConnections()
-			want := see(theirs.settings, http.MethodGet)
-			for cut := range len(raw) {
-				inTwo := func(conn net.Conn, _ int64) {
-					if readRequest(bufio.NewReader(conn)) == nil {
-						_, _ = io.WriteString(conn, raw[:cut])
-						_, _ = io.WriteString(conn, raw[cut:])
-					}
-				}
-				got := see(serve(t, inTwo).transport(t), http.MethodGet)
-				if diff := cmp.Diff(want, got); diff != "" {
-					t.Errorf("cut behind %q: net/http - ours +:\n%s", raw[:cut], diff)
-				}
-			}
+			checkPieces(t, raw, 1, 0, func(script func(net.Conn, int64)) []http.RoundTripper {
+				return []http.RoundTripper{serve(t, script).transport(t)}
+			})
 		})
 	}
 }
@@ -247,24 +235,34 @@ func TestAnswersInPieces_Sockets(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			theirs := serve(t, once(raw))
-			defer theirs.settings.CloseIdleConnections()
-			want := see(theirs.settings, http.MethodGet)
-			for cut := 0; cut < len(raw); cut += 4 {
-				inTwo := func(conn net.Conn, _ int64) {
-					if readRequest(bufio.NewReader(conn)) == nil {
-						_, _ = io.WriteString(conn, raw[:cut])
-						time.Sleep(time.Millisecond)
-						_, _ = io.WriteString(conn, raw[cut:])
-					}
-				}
-				for _, through := range []http.RoundTripper{serveTCP(t, inTwo).transport(t), patient{serveTCP(t, inTwo).transport(t)}} {
-					if diff := cmp.Diff(want, see(through, http.MethodGet)); diff != "" {
-						t.Errorf("cut behind %q: net/http - ours +:\n%s", raw[:cut], diff)
-					}
-				}
-			}
+			checkPieces(t, raw, 4, time.Millisecond, func(script func(net.Conn, int64)) []http.RoundTripper {
+				read := serveTCP(t, script).transport(t)
+				waited := patient{serveTCP(t, script).transport(t)}
+				return []http.RoundTripper{read, waited}
+			})
 		})
+	}
+}
+
+// checkPieces cuts an answer in two, each time so many bytes further on, and compares with net/http what transports to such servers read.
+func checkPieces(t *testing.T, raw string, step int, pause time.Duration, to func(script func(net.Conn, int64)) []http.RoundTripper) {
+	t.Helper()
+	theirs := serve(t, once(raw))
+	defer theirs.settings.CloseIdleConnections()
+	want := see(theirs.settings, http.MethodGet)
+	for cut := 0; cut < len(raw); cut += step {
+		inTwo := func(conn net.Conn, _ int64) {
+			if readRequest(bufio.NewReader(conn)) == nil {
+				_, _ = io.WriteString(conn, raw[:cut])
+				time.Sleep(pause)
+				_, _ = io.WriteString(conn, raw[cut:])
+			}
+		}
+		for _, through := range to(inTwo) {
+			if diff := cmp.Diff(want, see(through, http.MethodGet)); diff != "" {
+				t.Errorf("cut behind %q: net/http - ours +:\n%s", raw[:cut], diff)
+			}
+		}
 	}
 }
 

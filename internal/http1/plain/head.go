@@ -84,7 +84,8 @@ func readRequest(ctx context.Context, from *bufio.Reader, head int) (*http.Reque
 
 // requestOf is the request with this plain head; nil if its headers are to be read by net/http.
 func requestOf(ctx context.Context, head string) *http.Request {
-	line, lines, _ := strings.Cut(strings.TrimSuffix(head, "\r\n\r\n"), "\r\n")
+	head = strings.TrimSuffix(head, "\r\n\r\n")
+	line, lines, _ := strings.Cut(head, "\r\n")
 	target := line[len("POST ") : len(line)-len(http11)]
 	at, err := url.ParseRequestURI(target)
 	headers := http1.PlainHeaders(lines)
