@@ -6,11 +6,15 @@ import (
 	"net/http/httptest"
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 // pieces is a body of some reads, which notes into what room each of them is made.
 type pieces struct {
 	reads []int
+	every time.Duration // a read takes
+	ends  bool          // the last read with io.EOF
 	waits bool
 	rooms []int
 }
@@ -23,6 +27,10 @@ func (p *pieces) Read(room []byte) (int, error) {
 	}
 	n := p.reads[0]
 	p.reads = p.reads[1:]
+	time.Sleep(p.every)
+	if p.ends && len(p.reads) == 0 {
+		return n, io.EOF
+	}
 	return n, nil
 }
 
@@ -48,5 +56,77 @@ func TestCopy_Pieces(t *testing.T) {
 		if err != io.EOF || !slices.Equal(body.rooms, c.want) {
 			t.Errorf("%v, rooms of %d, want %d", err, body.rooms, c.want)
 		}
+	}
+}
+
+// written is a client that notes when each piece reaches it.
+type written struct {
+	*httptest.ResponseRecorder
+	began time.Time
+	at    []time.Duration
+}
+
+// Write implements io.Writer.
+func (w *written) Write(p []byte) (int, error) {
+	w.at = append(w.at, time.Since(w.began))
+	return len(p), nil
+}
+
+// From its second piece on a burst comes with pauses. Nothing else waits: no piece of a slow stream, no large one, none of an answer that has a
+// length or cannot tell what has come, and not the end.
+func TestCopy_Pauses(t *testing.T) {
+	fast := []int{100, 100, 100, 100}
+	atOnce := make([]time.Duration, len(fast))
+	for name, c := range map[string]struct {
+		body   pieces
+		length int64
+		want   []time.Duration
+		end    time.Duration
+	}{
+		"burst": {
+			pieces{reads: fast, waits: true},
+			-1,
+			[]time.Duration{0, 0, pause, 2 * pause},
+			3 * pause,
+		},
+		"end of a burst": {
+			pieces{reads: fast, waits: true, ends: true},
+			-1,
+			[]time.Duration{0, 0, pause, 2 * pause},
+			2 * pause,
+		},
+		"slow stream": {
+			pieces{reads: fast, waits: true, every: burst},
+			-1,
+			[]time.Duration{burst, 2 * burst, 3 * burst, 4 * burst},
+			4 * burst,
+		},
+		"large pieces": {
+			pieces{reads: []int{largeEnough, largeEnough, largeEnough, largeEnough}, waits: true},
+			-1,
+			atOnce, 0,
+		},
+		"length": {
+			pieces{reads: fast, waits: true},
+			400,
+			atOnce, 0,
+		},
+		"cannot tell": {
+			pieces{reads: fast},
+			-1,
+			atOnce, 0,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client := &written{ResponseRecorder: httptest.NewRecorder(), began: time.Now()}
+				var w Writer
+				w.Reset(client, time.Minute)
+				err := w.Copy(&http.Response{Body: &c.body, ContentLength: c.length})
+				if end := time.Since(client.began); err != io.EOF || end != c.end || !slices.Equal(client.at, c.want) {
+					t.Errorf("%v, pieces at %v, end at %v; want %v, %v", err, client.at, end, c.want, c.end)
+				}
+			})
+		})
 	}
 }

@@ -13,6 +13,7 @@ type Writer struct {
 	Control  http.ResponseController // of the ResponseWriter
 	Status   int                     // of the answer; 0 before there is one
 	patience time.Duration
+	written  time.Time // when the last piece was; for the goroutine that writes
 
 	mu       sync.Mutex // held while something is written
 	begun    bool       // guarded by mu: the body has begun, or the call is over
@@ -49,7 +50,8 @@ func (w *Writer) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.begun = true
-	w.extend(time.Now())
+	w.written = time.Now()
+	w.extend(w.written)
 	return w.ResponseWriter.Write(p)
 }
 
