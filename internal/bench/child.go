@@ -48,6 +48,14 @@ type counters struct {
 	Bytes  uint64        `json:"bytes"`  // heap bytes
 }
 
+func (c counters) plus(d counters) counters {
+	return counters{c.CPU + d.CPU, c.Allocs + d.Allocs, c.Bytes + d.Bytes}
+}
+
+func (c counters) minus(d counters) counters {
+	return counters{c.CPU - d.CPU, c.Allocs - d.Allocs, c.Bytes - d.Bytes}
+}
+
 // startAll starts the children. The function it returns ends them.
 func startAll(ctx context.Context, o options) ([]*target, func() error, error) {
 	var targets []*target

@@ -106,13 +106,13 @@ func measureDoors(ctx context.Context, progress io.Writer, targets []*target, to
 	slot := total / time.Duration((rounds+1)*len(list))
 	all := make([][]doorSample, len(list))
 	for round := range rounds + 1 {
-		for i, d := range list {
-			s, err := d.measure(ctx, slot)
-			if err != nil {
-				return nil, err
-			}
+		samples, err := measureDoorsOnce(ctx, list, slot)
+		if err != nil {
+			return nil, err
+		}
+		for i := range samples {
 			if round > 0 { // the first one warms up
-				all[i] = append(all[i], s)
+				all[i] = append(all[i], samples[i].sample())
 			}
 		}
 		fmt.Fprintf(progress, "\rdoors, round %d of %d", round, rounds)
@@ -132,6 +132,32 @@ func measureDoors(ctx context.Context, progress io.Writer, targets []*target, to
 	return slices.Delete(figures, 1, 2), nil
 }
 
+// measureDoorsOnce measures each door for as long as a slot, in turns.
+func measureDoorsOnce(ctx context.Context, list []door, slot time.Duration) ([]doorCalled, error) {
+	turns := max(1, int(slot/turn))
+	called := make([]doorCalled, len(list))
+	for range turns {
+		for i := range list {
+			if err := list[i].measure(ctx, slot/time.Duration(turns), &called[i]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return called, nil
+}
+
+// doorCalled is what calls through a door took in a round: CPU in all, and how long llmgov kept each, in µs.
+type doorCalled struct {
+	cpu   float64
+	waits []float64
+}
+
+func (c *doorCalled) sample() doorSample {
+	slices.Sort(c.waits)
+	n := len(c.waits)
+	return doorSample{cpu: c.cpu / float64(n), p50: c.waits[n/2], p99: c.waits[n*99/100]}
+}
+
 // doorSample is one door in one slot, in µs.
 type doorSample struct{ cpu, p50, p99 float64 }
 
@@ -147,40 +173,38 @@ func figureOf(title string, samples, base []doorSample) doorFigure {
 }
 
 // measure keeps a door busy for a while.
-func (d *door) measure(ctx context.Context, slot time.Duration) (doorSample, error) {
+func (d *door) measure(ctx context.Context, turn time.Duration, called *doorCalled) error {
 	before, err := d.cpu()
 	if err != nil {
-		return doorSample{}, err
+		return err
 	}
 	var waits [doorCalls][]float64
-	var next, bad atomic.Int64
-	until := time.Now().Add(slot)
+	var done, bad atomic.Int64
+	until := time.Now().Add(turn)
 	group, ctx := errgroup.WithContext(ctx)
 	for i := range doorCalls {
 		group.Go(func() error {
 			for time.Now().Before(until) {
-				took, err := d.govern(ctx, int(next.Add(1)%numTenants))
-				if err != nil && bad.Add(1) > 5+next.Load()/500 { // see drive
+				took, err := d.govern(ctx, nextTenant())
+				if err != nil && bad.Add(1) > 5+done.Load()/500 { // see drive
 					return fmt.Errorf("%s: %w", d.title, err)
 				}
 				waits[i] = append(waits[i], inMicros(took))
+				done.Add(1)
 			}
 			return nil
 		})
 	}
 	if err := group.Wait(); err != nil {
-		return doorSample{}, err
+		return err
 	}
 	after, err := d.cpu()
 	if err != nil {
-		return doorSample{}, err
+		return err
 	}
-	sorted := slices.Sorted(slices.Values(slices.Concat(waits[:]...)))
-	return doorSample{
-		cpu: inMicros(after-before) / float64(len(sorted)),
-		p50: sorted[len(sorted)/2],
-		p99: sorted[len(sorted)*99/100],
-	}, nil
+	called.cpu += inMicros(after - before)
+	called.waits = append(called.waits, slices.Concat(waits[:]...)...)
+	return nil
 }
 
 // writeDoors prints the doors for people.

@@ -99,15 +99,14 @@ func choose(names string) (choice, error) {
 // upstream in mid-answer. More of them end the run, because refusals would look like
 // speed.
 func (w *workload) drive(ctx context.Context, t *target, d time.Duration) (all, broken int64, err error) {
-	var next, done, bad atomic.Int64
+	var done, bad atomic.Int64
 	until := time.Now().Add(d)
 	group, ctx := errgroup.WithContext(ctx)
 	for range w.connections {
 		group.Go(func() error {
 			var answer bytes.Buffer
 			for time.Now().Before(until) {
-				tenant := int(next.Add(1) % numTenants)
-				err := w.once(ctx, t, tenant, &answer)
+				err := w.once(ctx, t, nextTenant(), &answer)
 				if err != nil && bad.Add(1) > 5+done.Load()/100 {
 					return fmt.Errorf("%s, %s: %w", t.name, w.title, err)
 				}
@@ -119,6 +118,11 @@ func (w *workload) drive(ctx context.Context, t *target, d time.Duration) (all, 
 	err = group.Wait()
 	return done.Load(), bad.Load(), err
 }
+
+// called counts calls, so that all tenants call in turn, however short the turn of a proxy is.
+var called atomic.Int64
+
+func nextTenant() int { return int(called.Add(1) % numTenants) }
 
 // once makes one request and checks that its answer is whole.
 func (w *workload) once(ctx context.Context, t *target, tenant int, answer *bytes.Buffer) error {

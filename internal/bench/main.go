@@ -26,7 +26,7 @@
 // For the cost, the load is a closed loop over a fixed number of connections, and checks that
 // answers are whole. A process's CPU time is user plus system of its own getrusage(2), read
 // over a pipe before and after, in microseconds over thousands of requests. The machine
-// drifts, so the three are measured one right after the other, in rounds; the ratio is taken
+// drifts, so both proxies are measured in turns of 60 ms, in rounds; the ratio is taken
 // within a round, and its median over the rounds is the main figure. Paced streams leave the
 // cores idle, and go through both proxies at the same time.
 //

@@ -70,11 +70,24 @@ func spreadOf(list []float64) spread {
 	return spread{Median: mid, Min: s[0], Max: s[len(s)-1]}
 }
 
-// sample is the cost in one slot: one workload on one target.
+// sample is what one workload cost one target in one round.
 type sample struct {
-	requests, broken   int64
-	cpu, allocs, bytes float64 // of one request; CPU in µs
+	requests, broken int64
+	spent            counters // by all requests
 }
+
+// add takes in another turn of the round.
+func (s *sample) add(o sample) {
+	s.requests = s.requests + o.requests
+	s.broken = s.broken + o.broken
+	s.spent = s.spent.plus(o.spent)
+}
+
+// each is what one request cost, of a total.
+func (s *sample) each(total float64) float64 { return total / float64(s.requests) }
+
+// cpu is that of one request, in µs.
+func (s *sample) cpu() float64 { return s.each(inMicros(s.spent.CPU)) }
 
 // samples are by workload, target and round.
 type samples [][numTargets][]sample
@@ -95,7 +108,7 @@ func measure(ctx context.Context, progress io.Writer, targets []*target, c choic
 }
 
 // measureProxies warms up and then goes through the rounds. A round is each workload on
-// each target, the targets of a workload right after one another or at once.
+// each target.
 func measureProxies(ctx context.Context, progress io.Writer, targets []*target, c choice, part time.Duration) (*result, error) {
 	if c.streams == nil && c.workloads == nil {
 		return summarize(nil, nil), nil
@@ -136,28 +149,39 @@ func measureProxies(ctx context.Context, progress io.Writer, targets []*target, 
 	return r, nil
 }
 
-// measureWorkload measures the targets one after the other, or both proxies at once: for as long in all.
+// turn is about how long a proxy is measured before it is the other one's turn: what else the machine does changes within a second.
+const turn = 60 * time.Millisecond
+
+// measureWorkload measures the model server, and then both proxies, in turns of which each has as many first ones, or at
+// once: each for as long as a slot.
 func measureWorkload(ctx context.Context, targets []*target, w *workload, slot time.Duration) (got [numTargets]sample, err error) {
-	turns := [][]int{{direct}, {bare}, {governed}}
-	if w.together {
-		turns = [][]int{{direct}, {bare, governed}}
+	if got[direct], err = measureTurn(ctx, targets[direct], w, slot); err != nil {
+		return got, err
 	}
-	for _, turn := range turns {
+	if w.together {
 		group, ctx := errgroup.WithContext(ctx)
-		for _, j := range turn {
+		for _, j := range []int{bare, governed} {
 			group.Go(func() (err error) {
-				got[j], err = measureSlot(ctx, targets[j], w, slot*time.Duration(len(turn)))
+				got[j], err = measureTurn(ctx, targets[j], w, 2*slot)
 				return err
 			})
 		}
-		if err := group.Wait(); err != nil {
-			return got, err
+		return got, group.Wait()
+	}
+	pairs := max(1, int(slot/(2*turn)))
+	for range pairs {
+		for _, j := range []int{bare, governed, governed, bare} {
+			s, err := measureTurn(ctx, targets[j], w, slot/time.Duration(2*pairs))
+			if err != nil {
+				return got, err
+			}
+			got[j].add(s)
 		}
 	}
 	return got, nil
 }
 
-func measureSlot(ctx context.Context, t *target, w *workload, d time.Duration) (sample, error) {
+func measureTurn(ctx context.Context, t *target, w *workload, d time.Duration) (sample, error) {
 	before, err := t.counters()
 	if err != nil {
 		return sample{}, err
@@ -170,13 +194,7 @@ func measureSlot(ctx context.Context, t *target, w *workload, d time.Duration) (
 	if err != nil {
 		return sample{}, err
 	}
-	each := float64(n)
-	return sample{
-		requests: n, broken: broken,
-		cpu:    float64((after.CPU - before.CPU).Nanoseconds()) / 1000 / each,
-		allocs: float64(after.Allocs-before.Allocs) / each,
-		bytes:  float64(after.Bytes-before.Bytes) / each,
-	}, nil
+	return sample{requests: n, broken: broken, spent: after.minus(before)}, nil
 }
 
 func summarize(list []workload, all samples) *result {
@@ -189,7 +207,7 @@ func summarize(list []workload, all samples) *result {
 		}
 		var ratios []float64
 		for round, s := range all[i][governed] {
-			ratios = append(ratios, s.cpu/all[i][bare][round].cpu)
+			ratios = append(ratios, s.cpu()/all[i][bare][round].cpu())
 		}
 		f.Ratio = spreadOf(ratios)
 		if base >= 0 && w.chunks > 1 {
@@ -206,7 +224,7 @@ func chunkCostOf(one, many [numTargets][]sample, n int) *chunkCost {
 	var each [numTargets][]float64
 	for j := range many {
 		for round, s := range many[j] {
-			each[j] = append(each[j], (s.cpu-one[j][round].cpu)/float64(n))
+			each[j] = append(each[j], (s.cpu()-one[j][round].cpu())/float64(n))
 		}
 		c.CPUMicros[j] = spreadOf(each[j])
 	}
@@ -224,9 +242,9 @@ func costOf(target string, list []sample) cost {
 	for _, s := range list {
 		c.Requests = c.Requests + s.requests
 		c.Broken = c.Broken + s.broken
-		cpu = append(cpu, s.cpu)
-		allocs = append(allocs, s.allocs)
-		bytes = append(bytes, s.bytes)
+		cpu = append(cpu, s.cpu())
+		allocs = append(allocs, s.each(float64(s.spent.Allocs)))
+		bytes = append(bytes, s.each(float64(s.spent.Bytes)))
 	}
 	c.CPUMicros = spreadOf(cpu)
 	c.Allocs = spreadOf(allocs)
