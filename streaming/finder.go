@@ -1,6 +1,10 @@
 package streaming
 
-import "bytes"
+import (
+	"bytes"
+
+	"github.com/llmgov/llmgov/internal/jsonscan"
+)
 
 var byteOrderMark = []byte("\ufeff")
 
@@ -95,7 +99,7 @@ func (f *finder) feed(p []byte) {
 // that ends it, or of a string that goes on in the next piece, or the length of p.
 func (f *finder) deeper(p []byte, i int) int {
 	for {
-		i += nextNested(p[i:])
+		i += jsonscan.NextNested(p[i:])
 		if i == len(p) {
 			return i
 		}

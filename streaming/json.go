@@ -229,40 +229,6 @@ func special(text uint64) int {
 	return bits.TrailingZeros64(((quote-ones)&^quote|(backslash-ones)&^backslash)&tops) / 8
 }
 
-// nextNested is the index of the first bracket or quote, or the length of text. An answer may be megabytes
-// of numbers, so it searches with the widest instructions that there are: in parts that become twice as
-// large each time, because a search that looks further than it must is for nothing.
-func nextNested(text []byte) int {
-	const firstPart, largestPart = 16, 8 << 10
-	i := 0
-	for ; i < len(text) && i < firstPart; i++ {
-		if isNested[text[i]] {
-			return i
-		}
-	}
-	for size := firstPart; i < len(text); size = min(2*size, largestPart) {
-		part := text[i:min(len(text), i+size)]
-		n := firstNested(part)
-		i += n
-		if n < len(part) {
-			return i
-		}
-	}
-	return i
-}
-
-// firstNested is nextNested of a part.
-func firstNested(part []byte) int {
-	for _, c := range [...]byte{'"', ']', '}', '[', '{'} {
-		if n := bytes.IndexByte(part, c); n >= 0 {
-			part = part[:n]
-		}
-	}
-	return len(part)
-}
-
-var isNested = [256]bool{'"': true, '[': true, ']': true, '{': true, '}': true}
-
 // escaped reports whether the byte after text is escaped: whether text ends in an odd number of
 // backslashes.
 func escaped(text []byte) bool {

@@ -152,24 +152,6 @@ func TestWholeAllocs(t *testing.T) {
 	}
 }
 
-// Every byte at every place, near and far.
-func TestNextNestedSkipsNothingThatCounts(t *testing.T) {
-	for c := range 256 {
-		for _, n := range []int{0, 1, 15, 16, 17, 31, 32, 33, 63, 64, 65, 1000, 40_000} {
-			for _, rest := range []string{"", "1.5,-2e7, ", "\x80\xff\xfd", "]", "Z^\\|~z`@#\"", "[{", strings.Repeat("0.25,", 9) + "}"} {
-				text := []byte(strings.Repeat("7", n) + string([]byte{byte(c)}) + rest)
-				want := 0
-				for want < len(text) && strings.IndexByte("\"[]{}", text[want]) < 0 {
-					want++
-				}
-				if got := nextNested(text); got != want {
-					t.Fatalf("%d bytes, then %q: stops at %d, want %d", n, text[n:], got, want)
-				}
-			}
-		}
-	}
-}
-
 // Seen to fail with: again returning its argument.
 func TestWhole_ResetForgetsUsage(t *testing.T) {
 	var w Whole

@@ -20,3 +20,8 @@ func plainBlocks(text []byte) (end int, escaped bool)
 //
 //go:noescape
 func base64Blocks(text []byte) (end int)
+
+// nestedBlocks is the index of the first block of vectorBlock bytes with a bracket or a quote, or of what is left at the end.
+//
+//go:noescape
+func nestedBlocks(text []byte) (end int)

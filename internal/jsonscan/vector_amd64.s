@@ -4,15 +4,16 @@
 //
 //	0x01  a control character, or beyond ASCII        high 0, 1, 8 to 15
 //	0x02  a quote                                     high 2, low 2
+//	0x04  a bracket of an array or object             high 5, 7, low 11, 13
 //	0x08  a quote or a slash                          high 2, low 2, 15
 //	0x10  b, f or n                                   high 6, low 2, 6, 14
 //	0x20  r or t                                      high 7, low 2, 4
 //	0x80  a backslash                                 high 5, low 12
 DATA low<>+0(SB)/8, $0x01110121013b0101
-DATA low<>+8(SB)/8, $0x0911018101010101
+DATA low<>+8(SB)/8, $0x0911058105010101
 GLOBL low<>(SB), RODATA|NOPTR, $16
 
-DATA high<>+0(SB)/8, $0x20108000000a0101
+DATA high<>+0(SB)/8, $0x24108400000a0101
 DATA high<>+8(SB)/8, $0x0101010101010101
 GLOBL high<>(SB), RODATA|NOPTR, $16
 
@@ -177,6 +178,38 @@ block:
 	TESTL     R8, R8
 	JNZ       done
 	ADDQ      $64, AX
+
+next:
+	LEAQ 64(AX), BX
+	CMPQ BX, CX
+	JLS  block
+
+done:
+	VZEROUPPER
+	MOVQ AX, end+24(FP)
+	RET
+
+DATA nested<>+0(SB)/8, $0x0606060606060606
+GLOBL nested<>(SB), RODATA|NOPTR, $8
+
+// func nestedBlocks(text []byte) (end int)
+TEXT ·nestedBlocks(SB), NOSPLIT, $0-32
+	MOVQ text_base+0(FP), SI
+	MOVQ text_len+8(FP), CX
+	VBROADCASTI128 low<>(SB), Y10
+	VBROADCASTI128 high<>(SB), Y11
+	VPBROADCASTQ nibbles<>(SB), Y12
+	VPBROADCASTQ nested<>(SB), Y13
+	XORL AX, AX // AX is the index of the block
+	JMP  next
+
+block:
+	// Y0 and Y1 are the classes of 64 bytes.
+	CLASSES
+	VPOR   Y1, Y0, Y0
+	VPTEST Y13, Y0
+	JNZ    done
+	ADDQ   $64, AX
 
 next:
 	LEAQ 64(AX), BX

@@ -12,3 +12,7 @@ func plainBlocks([]byte) (end int, escaped bool) {
 func base64Blocks([]byte) (end int) {
 	panic("llmgov: BUG: no base64Blocks for this processor")
 }
+
+func nestedBlocks([]byte) (end int) {
+	panic("llmgov: BUG: no nestedBlocks for this processor")
+}
