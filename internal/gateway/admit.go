@@ -94,7 +94,7 @@ func (c *call) acquire(edits []splice.Edit) *refusal {
 		return f
 	}
 	c.showQueued(c.Lease.Waited)
-	c.body = splice.InPlace(c.body, edits) // not earlier: a call that waits holds one body, and can begin again
+	c.body = c.memory.Edit(c.body, edits) // not earlier: a call that waits holds one body, and can begin again
 	telemetry.Observe(c.g.metrics.Overhead, time.Since(c.arrived)-(c.Lease.Waited-c.memory.Waited), c.Spans.Exemplar())
 	return nil
 }

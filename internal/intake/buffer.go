@@ -13,7 +13,7 @@ import (
 const (
 	smallestReused = 2 << 10
 	largestReused  = 1 << 20
-	classes        = 4*9 + 1 // from smallestReused to largestReused, with Spare behind them
+	classes        = 4*9 + 1 // from smallestReused to largestReused, with room around them
 )
 
 var pools [classes]sync.Pool
@@ -37,7 +37,7 @@ type buffer struct {
 
 // newBuffer returns a buffer with one user, for a body of so many bytes.
 func newBuffer(bytes int64) *buffer {
-	class, size := classOf(max(bytes, smallestReused) + Spare)
+	class, size := classOf(max(bytes, smallestReused) + 2*Spare)
 	b, _ := pools[class].Get().(*buffer)
 	if b == nil {
 		b = &buffer{bytes: make([]byte, size), class: class}

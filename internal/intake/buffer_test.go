@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"strings"
 	"testing"
 	"testing/iotest"
+
+	"github.com/llmgov/llmgov/internal/splice"
 )
 
 // A class has buffers of one size, which wastes at most a quarter.
@@ -127,6 +130,26 @@ func TestMemoryIsNotUsedAgain(t *testing.T) {
 		}
 		if _, err := c.Read(t.Context(), bytes.NewReader(make([]byte, ask.Bytes)), ask.Bytes, 1<<30); err != nil || c.Reused() {
 			t.Errorf("%+v: reused is %v, %v", ask, c.Reused(), err)
+		}
+		c.Release()
+	}
+}
+
+// An edit at either end of a body is made in its memory, and the rest of it stays where it is.
+//
+// Seen to fail with: no Spare before the body.
+func TestEditInPlace(t *testing.T) {
+	sent := bytes.Repeat([]byte("0123456789abcdef"), 4<<10)
+	for _, at := range []int{1, len(sent) - 1} {
+		c, body := received(t, sent)
+		got := c.Edit(body, []splice.Edit{{Start: at, End: at, Text: strings.Repeat("x", Spare)}})
+		middle := len(sent) / 2
+		moved := middle
+		if at < middle {
+			moved += Spare
+		}
+		if len(got) != len(sent)+Spare || &got[moved] != &body[middle] {
+			t.Errorf("an edit at %d of %d bytes: %d bytes; the middle has not moved: %v", at, len(sent), len(got), &got[moved] == &body[middle])
 		}
 		c.Release()
 	}

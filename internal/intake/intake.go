@@ -86,7 +86,8 @@ type Claim struct {
 	ask    Ask
 	small  int64   // counted without the book
 	entry  *entry  // in the book; nil for a small body
-	buffer *buffer // that holds the body, if it is used again
+	memory []byte  // up to the end of the body that was read
+	buffer *buffer // that it is a part of, if it is used again
 }
 
 // Ask waits until a body may be read. The error is a *Refused, or the context's.
@@ -240,6 +241,7 @@ func (c *Claim) Arrived(bytes int64) {
 
 // Release gives everything back. Only the first call counts.
 func (c *Claim) Release() {
+	c.memory = nil
 	if c.buffer != nil {
 		c.buffer.leave()
 		c.buffer = nil

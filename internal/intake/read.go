@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"io"
+
+	"github.com/llmgov/llmgov/internal/splice"
 )
 
-// Spare is room behind a body, in which an edit can be made without a copy.
-const Spare = 512
+// Spare is room before a body and behind it, in which edits can be made without a copy. A body of unknown length has none before it.
+const Spare = 256
 
 // ErrTooLarge is the error of a body of unknown length that is larger than it may be.
 var ErrTooLarge = errors.New("intake: the body is too large")
@@ -30,6 +32,11 @@ func (c *Claim) Read(ctx context.Context, r io.Reader, announced, most int64) ([
 	return body, nil
 }
 
+// Edit applies edits to the body that Read returned, in its memory if they fit there. There is no second time.
+func (c *Claim) Edit(body []byte, edits []splice.Edit) []byte {
+	return splice.InPlace(c.memory, len(c.memory)-len(body), edits)
+}
+
 func (c *Claim) readAnnounced(r io.Reader, bytes int64) ([]byte, error) {
 	body := c.room(bytes)
 	if _, err := io.ReadFull(r, body); err != nil {
@@ -38,13 +45,15 @@ func (c *Claim) readAnnounced(r io.Reader, bytes int64) ([]byte, error) {
 	return body, atEnd(r, body)
 }
 
-// room is memory for a body, with Spare behind it.
+// room is memory for a body, with Spare before it and behind it.
 func (c *Claim) room(bytes int64) []byte {
 	if !c.ask.Reuse || bytes == 0 || bytes > largestReused {
-		return make([]byte, bytes, bytes+Spare)
+		c.memory = make([]byte, Spare+bytes, Spare+bytes+Spare)
+	} else {
+		c.buffer = newBuffer(bytes)
+		c.memory = c.buffer.bytes[: Spare+bytes : Spare+bytes+Spare]
 	}
-	c.buffer = newBuffer(bytes)
-	return c.buffer.bytes[: bytes : bytes+Spare]
+	return c.memory[Spare:]
 }
 
 // atEnd fails unless r has nothing more behind a body, in whose room a byte of that would be.
@@ -69,6 +78,7 @@ func (c *Claim) readGrowing(ctx context.Context, r io.Reader, most int64) ([]byt
 	for {
 		var err error
 		body, err = fill(r, body, size)
+		c.memory = body
 		if errors.Is(err, io.EOF) {
 			return body, nil
 		}

@@ -16,71 +16,113 @@ func Copy(body []byte, edits []Edit) []byte {
 	if len(edits) == 0 {
 		return body
 	}
-	return apply(make([]byte, 0, len(body)+inserted(edits)), body, edits)
+	return apply(make([]byte, 0, len(body)+growth(edits)), body, edits)
 }
 
-// InPlace is Copy without a copy, if there is enough room behind the body: a second large body would
-// be memory that nobody counts. Of the parts between edits, each moves at most once.
-func InPlace(body []byte, edits []Edit) []byte {
-	room := inserted(edits)
-	if len(body)+room > cap(body) {
-		return Copy(body, edits)
-	}
+// InPlace is Copy without a copy: a second large body would be memory that nobody counts. The body is what memory has from start on, and
+// the rest of the memory, up to its capacity, is room. The longest part between edits stays where it is if there is room for the others.
+func InPlace(memory []byte, start int, edits []Edit) []byte {
+	body := memory[start:]
 	Sort(edits)
-	grown := body[:len(body)+room]
-	shift := 0
-	for i := range edits {
-		shift += edits[i].growth()
+	for _, stays := range [...]int{longest(len(body), edits), 0} {
+		before := growth(edits[:stays])
+		behind := growth(edits[stays:])
+		if before > start || len(body)+behind > cap(body) {
+			continue
+		}
+		memory = memory[:len(memory)+max(0, behind)]
+		moved := move{memory, start, len(body), edits, before}
+		moved.right()
+		moved.left()
+		moved.insert()
+		return memory[start-before : start+len(body)+behind]
 	}
-	moveRight(grown, len(body), edits, shift)
-	moveLeft(grown, len(body), edits)
-	at := 0 // by how much the edits before change the length
-	for _, e := range edits {
-		copy(grown[e.Start+at:], e.Text)
-		at += e.growth()
-	}
-	return grown[:len(body)+shift]
+	return Copy(body, edits)
 }
 
-// growth is by how many bytes the edit makes a body longer.
+// longest is before how many edits the longest part between them ends, in a body of so many bytes.
+func longest(bytes int, edits []Edit) (stays int) {
+	most := -1
+	for i := range len(edits) + 1 {
+		from, to := part(i, bytes, edits)
+		if to-from > most {
+			most = to - from
+			stays = i
+		}
+	}
+	return stays
+}
+
+// part is where the part lies that is behind i edits.
+func part(i, bytes int, edits []Edit) (from, to int) {
+	to = bytes
+	if i > 0 {
+		from = edits[i-1].End
+	}
+	if i < len(edits) {
+		to = edits[i].Start
+	}
+	return from, to
+}
+
+// growth is by how many bytes edits make a body longer.
+func growth(edits []Edit) (sum int) {
+	for i := range edits {
+		sum += edits[i].growth()
+	}
+	return sum
+}
+
 func (e *Edit) growth() int { return len(e.Text) - (e.End - e.Start) }
 
-// moveRight moves the parts behind edits that come to stand further right, the last one first. shift is by
-// how much all edits change the length.
-func moveRight(grown []byte, end int, edits []Edit, shift int) {
-	for i := len(edits) - 1; i >= 0; i-- {
-		e := &edits[i]
+// move moves the parts between edits of a body, each at most once.
+type move struct {
+	memory       []byte
+	start, bytes int // of the body
+	edits        []Edit
+	before       int // by how much the first part moves to the left
+}
+
+// right moves the parts that come to stand further right, the last one first.
+func (m *move) right() {
+	shift := growth(m.edits) - m.before
+	for i := len(m.edits); i >= 0; i-- {
 		if shift > 0 {
-			copy(grown[e.End+shift:], grown[e.End:end])
+			m.shift(i, shift)
 		}
-		end = e.Start
-		shift -= e.growth()
+		if i > 0 {
+			shift -= m.edits[i-1].growth()
+		}
 	}
 }
 
-// moveLeft moves the parts behind edits that come to stand further left, the first one first.
-func moveLeft(grown []byte, end int, edits []Edit) {
-	shift := 0
-	for i := range edits {
-		e := &edits[i]
-		shift += e.growth()
-		partEnd := end
-		if i+1 < len(edits) {
-			partEnd = edits[i+1].Start
+// left moves the parts that come to stand further left, the first one first.
+func (m *move) left() {
+	shift := -m.before
+	for i := range len(m.edits) + 1 {
+		if i > 0 {
+			shift += m.edits[i-1].growth()
 		}
 		if shift < 0 {
-			copy(grown[e.End+shift:], grown[e.End:partEnd])
+			m.shift(i, shift)
 		}
 	}
 }
 
-// inserted is how much longer edits can make a body.
-func inserted(edits []Edit) int {
-	n := 0
-	for _, e := range edits {
-		n += len(e.Text)
+// shift moves the part behind i edits.
+func (m *move) shift(i, by int) {
+	from, to := part(i, m.bytes, m.edits)
+	copy(m.memory[m.start+from+by:], m.memory[m.start+from:m.start+to])
+}
+
+// insert writes the texts of the edits between the parts.
+func (m *move) insert() {
+	shift := -m.before
+	for i := range m.edits {
+		e := &m.edits[i]
+		copy(m.memory[m.start+e.Start+shift:], e.Text)
+		shift += e.growth()
 	}
-	return n
 }
 
 // apply appends the edited body to out.

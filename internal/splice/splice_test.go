@@ -31,19 +31,49 @@ func TestCopy_InPlace(t *testing.T) {
 			if string(in) != body {
 				t.Errorf("the body itself was changed to %q", in)
 			}
-			roomy := append(make([]byte, 0, 40), body...)
-			got := InPlace(roomy, tc.edits)
-			if string(got) != tc.want || cap(got) > 0 && &got[:1][0] != &roomy[0] {
-				t.Errorf("in place: got %q, want %q; the buffer is the same: %v", got, tc.want, &got[:1][0] == &roomy[0])
+			for _, start := range []int{0, 3, 20} {
+				roomy := append(make([]byte, start, start+40), body...)
+				got := InPlace(roomy, start, tc.edits)
+				if string(got) != tc.want || !within(got, roomy) {
+					t.Errorf("in place behind %d bytes: got %q, want %q; the buffer is the same: %v", start, got, tc.want, within(got, roomy))
+				}
 			}
-			if got := string(InPlace([]byte(body)[:10:10], tc.edits)); got != tc.want {
+			if got := string(InPlace([]byte(body)[:10:10], 0, tc.edits)); got != tc.want {
 				t.Errorf("without room: got %q, want %q", got, tc.want)
 			}
 		})
 	}
 }
 
-// In place, edits do what they do in a copy.
+// within reports whether a part lies in the memory.
+func within(part, memory []byte) bool {
+	memory = memory[:cap(memory)]
+	return cap(part) <= cap(memory) && &part[:cap(part)][cap(part)-1] == &memory[len(memory)-1]
+}
+
+// Of a long body only the few bytes move that are before the edit.
+//
+// Seen to fail with: 0 for longest.
+func TestInPlaceLeavesTheLongestPart(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		edit Edit
+	}{
+		{"longer", Edit{5, 5, "and more"}},
+		{"shorter", Edit{5, 9, "x"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			const start, size = 16, 1000
+			memory := make([]byte, start+size, start+size+16)
+			got := InPlace(memory, start, []Edit{tc.edit})
+			if len(got) != size+tc.edit.growth() || &got[len(got)-1] != &memory[len(memory)-1] {
+				t.Errorf("%d bytes; the last one has not moved: %v", len(got), &got[len(got)-1] == &memory[len(memory)-1])
+			}
+		})
+	}
+}
+
+// In place, edits do what they do in a copy, whatever room there is.
 func TestInPlaceIsCopy(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		body := []byte(strings.Repeat("0123456789", 4)[:rapid.IntRange(0, 40).Draw(t, "length")])
@@ -54,8 +84,10 @@ func TestInPlaceIsCopy(t *testing.T) {
 			edits = append(edits, Edit{start, at, rapid.StringOfN(rapid.RuneFrom([]rune("abc")), 0, 9, -1).Draw(t, "text")})
 		}
 		want := string(Copy(body, slices.Clone(edits)))
-		roomy := append(make([]byte, 0, 1000), body...)
-		if got := string(InPlace(roomy, edits)); got != want {
+		before := rapid.IntRange(0, 30).Draw(t, "room before")
+		behind := rapid.IntRange(0, 30).Draw(t, "room behind")
+		roomy := append(make([]byte, before, before+len(body)+behind), body...)
+		if got := string(InPlace(roomy, before, edits)); got != want {
 			t.Fatalf("%v: got %q, want %q", edits, got, want)
 		}
 	})
