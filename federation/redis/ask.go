@@ -13,18 +13,18 @@ import (
 // whether it was booked; the next one says all that it said.
 func (s *Store) Ask(ctx context.Context, q *parts.Ask) (parts.Answer, error) {
 	keys := make([]any, len(q.Beats))
-	args := []any{}
+	args := newList()
 	for i, b := range q.Beats {
 		keys[i] = partsKey(b.Owner)
-		args = append(args, partsArgs(b)...)
+		args.beat(b)
 	}
 	for _, c := range q.Calls {
-		args = append(args, len(c))
+		args.ints(int64(len(c)))
 		for _, t := range c {
-			args = append(args, t.Beat, t.Claim, min(max(t.Amount, 0), parts.MaxAmount), t.Rest)
+			args.ints(int64(t.Beat), int64(t.Claim), min(max(t.Amount, 0), parts.MaxAmount), one(t.Rest))
 		}
 	}
-	answer, err := s.ask.runOver(ctx, s.askClient, keys, args)
+	answer, err := s.ask.runOver(ctx, s.askClient, keys, []any{args.packed()})
 	if err != nil {
 		return parts.Answer{}, explain(err, keys...)
 	}

@@ -2,6 +2,7 @@ package redis
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 
 	"github.com/redis/go-redis/v9"
@@ -15,7 +16,9 @@ import (
 func (s *Store) Share(ctx context.Context, beats []*parts.Beat) ([]parts.Reply, error) {
 	calls := make([]call, len(beats))
 	for i, b := range beats {
-		calls[i] = call{partsKey(b.Owner), partsArgs(b)}
+		l := newList()
+		l.beat(b)
+		calls[i] = call{partsKey(b.Owner), []any{l.packed()}}
 	}
 	answers, err := s.parts.runAll(ctx, s.client, calls)
 	if err != nil {
@@ -31,14 +34,64 @@ func (s *Store) Share(ctx context.Context, beats []*parts.Beat) ([]parts.Reply, 
 	return replies, nil
 }
 
-// partsArgs is a beat as the script reads it.
-func partsArgs(b *parts.Beat) []any {
-	args := append(make([]any, 0, 8+20*len(b.Claims)), b.Instance, b.Seq, b.Left, b.Timed, len(b.Claims), b.Epoch, b.Known, b.Heard)
+// list is what a script of limits is told, in msgpack.
+type list struct {
+	n    int
+	text []byte // behind room for its head
+}
+
+const (
+	listHead = 5
+	// usualList has room for a beat of a tenant's five limits.
+	usualList = 700
+)
+
+func newList() *list { return &list{text: make([]byte, listHead, usualList)} }
+
+// beat adds a beat as the script reads it.
+func (l *list) beat(b *parts.Beat) {
+	l.string(b.Instance)
+	l.ints(b.Seq, one(b.Left), one(b.Timed), int64(len(b.Claims)), b.Epoch, b.Known, b.Heard)
 	for _, c := range b.Claims {
 		c = c.Within()
-		args = append(args, c.Name, string(c.Kind), c.Limit, c.Ends, c.Used, c.Held, c.Part, c.Want, c.Need, c.Spare, c.Weight, c.Calm, c.CalmUse, c.Tail, c.Sum, c.Gone, c.Most, c.Peers, c.Had, c.Note)
+		l.string(c.Name)
+		l.string(string(c.Kind))
+		l.ints(c.Limit, c.Ends, c.Used, c.Held, c.Part, c.Want, c.Need, c.Spare, c.Weight, c.Calm, c.CalmUse, c.Tail, c.Sum, c.Gone, c.Most, c.Peers, c.Had)
+		l.string(c.Note)
 	}
-	return args
+}
+
+// one is 1 if something is so.
+func one(is bool) int64 {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+// ints adds numbers, most of which are small. Scripts know numbers of at most 2⁵³.
+func (l *list) ints(numbers ...int64) {
+	for _, x := range numbers {
+		l.n++
+		if 0 <= x && x < 0x80 {
+			l.text = append(l.text, byte(x))
+			continue
+		}
+		l.text = binary.BigEndian.AppendUint64(append(l.text, 0xd3), uint64(x))
+	}
+}
+
+func (l *list) string(s string) {
+	l.n++
+	l.text = binary.BigEndian.AppendUint32(append(l.text, 0xdb), uint32(len(s)))
+	l.text = append(l.text, s...)
+}
+
+// packed is the list as a whole. Nothing can be added any more.
+func (l *list) packed() []byte {
+	l.text[0] = 0xdd
+	binary.BigEndian.PutUint32(l.text[1:], uint32(l.n))
+	return l.text
 }
 
 // readParts reads the answer to a beat of so many claims.

@@ -1,6 +1,6 @@
 -- One process's beats of owners that hold for the same calls, and these calls (parts.Ask).
 --
--- KEYS are the owners'. ARGV is of each a beat, and then of each call how many takes, and of each beat, claim, amount,
+-- KEYS are the owners'. args are of each a beat, and then of each call how many takes, and of each beat, claim, amount,
 -- 1 if the rest will do. It returns of each beat the answer, and of each call 1 and how much of each take it was let in
 -- with, or 0, lacks, wait; nothing if a beat came late, or twice.
 local HEARD, GIVE_BACK, SECONDS = 700, 1000, 66
@@ -92,8 +92,8 @@ end
 for i, key in ipairs(KEYS) do
   local foreign = load(key)
   if foreign then return foreign end
-  local a = {at = argument, seq = tonumber(ARGV[argument + 1]), member = member(ARGV[argument]), now = now, began = began, members = members, lost = lost}
-  accounts[i], argument = a, argument + HEAD + CLAIM * tonumber(ARGV[argument + 4])
+  local a = {at = argument, seq = args[argument + 1], member = member(args[argument]), now = now, began = began, members = members, lost = lost}
+  accounts[i], argument = a, argument + HEAD + CLAIM * args[argument + 4]
   late = late or a.seq <= a.member[SEQ]
 end
 if late then
@@ -110,11 +110,11 @@ for _, a in ipairs(accounts) do
   a.of = tell(a.member, a.seq, a.at)
 end
 local verdicts, reply = {}, {}
-while argument <= #ARGV do
+while argument <= #args do
   local takes = {}
-  for i = argument + 1, argument + 4 * tonumber(ARGV[argument]), 4 do
+  for i = argument + 1, argument + 4 * args[argument], 4 do
     takes[#takes + 1] = {
-      account = accounts[tonumber(ARGV[i]) + 1], claim = tonumber(ARGV[i + 1]) + 1, amount = tonumber(ARGV[i + 2]), rest = ARGV[i + 3] == '1',
+      account = accounts[args[i] + 1], claim = args[i + 1] + 1, amount = args[i + 2], rest = args[i + 3] == 1,
     }
   end
   argument = argument + 1 + 4 * #takes

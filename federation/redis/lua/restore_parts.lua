@@ -3,31 +3,31 @@
 -- lost is {epoch, born, learning, tellers, untold}: tellers are instances, and untold are {name, kind, ends, tail, sum, most,
 -- had, told}, of which told are {heard, all, gone} of each teller.
 
--- note takes in what a process knows of one limit of the account before: a claim that begins at ARGV[i].
+-- note takes in what a process knows of one limit of the account before: a claim that begins at args[i].
 local function note(i, heard)
   local u
   for _, x in ipairs(lost.untold) do
-    if x.name == ARGV[i] then u = x end
+    if x.name == args[i] then u = x end
   end
   if not u then
-    u = {name = ARGV[i], kind = ARGV[i + 1], ends = 0, tail = 0, sum = 0, most = 0, had = 0, told = {}}
+    u = {name = args[i], kind = args[i + 1], ends = 0, tail = 0, sum = 0, most = 0, had = 0, told = {}}
     lost.untold[#lost.untold + 1] = u
   end
-  local had = tonumber(ARGV[i + 18])
-  local sum = tonumber(ARGV[i + 14]) + had
-  u.ends, u.tail = max(u.ends, tonumber(ARGV[i + 3])), max(u.tail, tonumber(ARGV[i + 13]))
-  u.most = max(u.most, min(tonumber(ARGV[i + 16]) + had, max(tonumber(ARGV[i + 2]), sum)))
+  local had = args[i + 18]
+  local sum = args[i + 14] + had
+  u.ends, u.tail = max(u.ends, args[i + 3]), max(u.tail, args[i + 13])
+  u.most = max(u.most, min(args[i + 16] + had, max(args[i + 2], sum)))
   u.sum, u.had = max(u.sum, sum), min(u.had + had, MAX_SUM)
-  u.told[#u.told + 1] = {heard, 1 + tonumber(ARGV[i + 17]), tonumber(ARGV[i + 15])}
+  u.told[#u.told + 1] = {heard, 1 + args[i + 17], args[i + 15]}
 end
 
--- recall takes in what a process knows of an account that was lost, in a beat that begins at ARGV[at].
+-- recall takes in what a process knows of an account that was lost, in a beat that begins at args[at].
 local function recall(at)
   local knows = untaught(at)
   if knows and #lost.tellers == 0 then lost.learning = true end
-  if knows and tonumber(ARGV[at + 5]) == lost.epoch then
-    lost.tellers[#lost.tellers + 1] = ARGV[at]
-    for i = at + HEAD, at + HEAD + CLAIM * (tonumber(ARGV[at + 4]) - 1), CLAIM do note(i, tonumber(ARGV[at + 7])) end
+  if knows and args[at + 5] == lost.epoch then
+    lost.tellers[#lost.tellers + 1] = args[at]
+    for i = at + HEAD, at + HEAD + CLAIM * (args[at + 4] - 1), CLAIM do note(i, args[at + 7]) end
   end
   if not lost.learning then return end
   if #lost.tellers > 0 and now > lost.born + TTL or now > lost.born + TTL + WINDOW then
