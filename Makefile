@@ -137,8 +137,10 @@ storm:
 	CGO_ENABLED=$(if $(RACE),1,0) go test $(RACE) -run TestStreamsEndEveryWay -count 1 -v ./internal/e2e/streams -streams 10000
 
 bench:
-	go run ./internal/bench $(if $(CHECK),-check)
-	go run ./internal/bench $(if $(CHECK),-check) -redis
+	@missed=0; \
+		go run ./internal/bench $(if $(CHECK),-check) || missed=1; \
+		go run ./internal/bench $(if $(CHECK),-check) -redis || missed=1; \
+		exit $$missed
 	go test -run '^$$' -bench . -benchmem ./escrow/... ./governor/... ./federation ./federation/runner ./tenants ./streaming
 
 versus:

@@ -162,6 +162,9 @@ func run(o options) error {
 		return err
 	}
 	r.Store, _, _ = strings.Cut(o.store, ":")
+	if r.Store != alone {
+		r.shareAims()
+	}
 	if err := report(os.Stdout, r, o.json); err != nil || !o.check {
 		return err
 	}
