@@ -29,7 +29,7 @@ func TestHundredLongPrompts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			names := []string{"acme", "bolt", "crux", "dyne"}
 			up := newUpstream(t, calls)
-			addr := newStack(t, up.Addr().String(), nil, names...).Data.Listener.Addr().String()
+			addr := newStack(t, up, nil, names...).Data.Listener.Addr().String()
 			for _, name := range names { // whatever is made once
 				c := connect(t, addr)
 				send(t, c, name, sockets.Chat(""))

@@ -43,7 +43,7 @@ func settled() holding {
 }
 
 // newStack starts a gateway whose limits no test reaches.
-func newStack(t *testing.T, upstream string, kept *objects.Store, names ...string) *sockets.Stack {
+func newStack(t *testing.T, up *upstream, kept *objects.Store, names ...string) *sockets.Stack {
 	t.Helper()
 	var list []tenants.Tenant
 	for _, name := range names {
@@ -58,5 +58,5 @@ func newStack(t *testing.T, upstream string, kept *objects.Store, names ...strin
 		p.RPM = 1_000_000
 		p.Concurrency = 0
 	})
-	return sockets.New(t, sockets.World{BaseURL: "http://" + upstream + "/v1", Pool: pool, Tenants: list, Objects: kept})
+	return sockets.New(t, sockets.World{BaseURL: up.url + "/v1", TLS: up.trust, Pool: pool, Tenants: list, Objects: kept})
 }

@@ -1,18 +1,13 @@
 package memory
 
 import (
-	"context"
 	"fmt"
 	"io"
-	"net"
-	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/llmgov/llmgov/internal/e2e/harness/sockets"
-	"github.com/llmgov/llmgov/internal/gateway"
 	store "github.com/llmgov/llmgov/internal/objects"
-	"github.com/llmgov/llmgov/tenants"
 )
 
 const event = `data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"gpt-4o","choices":[{"index":0,"delta":{"content":"Hello"},"finish_reason":null}]}` + "\n\n"
@@ -55,61 +50,35 @@ func perStream(t *testing.T, addr string, up *upstream, s stream, n int) (bytes,
 	return float64(after.bytes-before.bytes) / float64(n), float64(after.goroutines-before.goroutines) / float64(n)
 }
 
-// bare passes calls on with the least code. Its memory is that of net/http's server and of the transport.
-func bare(t *testing.T, upstream net.Addr) http.HandlerFunc {
-	transport := gateway.NewTransport(tenants.DefaultConfig().Timeouts)
-	t.Cleanup(transport.CloseIdleConnections)
-	return func(w http.ResponseWriter, r *http.Request) {
-		out := r.Clone(context.WithoutCancel(r.Context()))
-		out.URL.Scheme = "http"
-		out.URL.Host = upstream.String()
-		resp, err := transport.RoundTrip(out)
-		if err != nil {
-			return
-		}
-		defer resp.Body.Close()
-		w.Header().Set("Content-Type", resp.Header.Get("Content-Type"))
-		buf := make([]byte, 4<<10)
-		for {
-			n, err := resp.Body.Read(buf)
-			_, _ = w.Write(buf[:n])
-			_ = http.NewResponseController(w).Flush()
-			if err != nil {
-				return
-			}
-		}
-	}
-}
-
 const kb = 1024
 
-// An idle stream holds hardly more than a proxy without any code, which has buffers for bytes that may come, and no goroutine more: the two of
-// net/http's server. The bounds leave room for Go, which begins stacks with 2 or with 4 KB, as large as those are that there are.
+// An idle stream has a goroutine of its own, and one that watches for the client going. The transport of HTTP/2 adds one. The bounds leave room
+// for Go, which begins stacks with 2 or with 4 KB, as large as those are that there are.
 func TestIdleStream(t *testing.T) {
-	const (
-		streams     = 200
-		mostOfOwn   = 6 * kb
-		mostOfAll   = 40 * kb
-		ofServer    = 2
-		imprecision = 0.1
-	)
-	var floor, floorGoroutines float64
-	t.Run("bare", func(t *testing.T) {
-		up := newUpstream(t, 1)
-		floor, floorGoroutines = perStream(t, sockets.Serve(t, bare(t, up.Addr())).Listener.Addr().String(), up, idle, streams)
-		t.Logf("%.1f KB, %.2f goroutines", floor/kb, floorGoroutines)
-	})
-	t.Run("llmgov", func(t *testing.T) {
-		up := newUpstream(t, 1)
-		got, goroutines := perStream(t, newStack(t, up.Addr().String(), nil, "acme").Data.Listener.Addr().String(), up, idle, streams)
-		t.Logf("%.1f KB, %.2f goroutines", got/kb, goroutines)
-		if goroutines > ofServer+imprecision {
-			t.Errorf("%.2f goroutines a stream, the bare proxy has %.2f", goroutines, floorGoroutines)
-		}
-		if got > mostOfAll || got-floor > mostOfOwn {
-			t.Errorf("%.1f KB a stream, want at most %d KB, and at most %d KB more than the bare proxy, which holds %.1f KB", got/kb, mostOfAll/kb, mostOfOwn/kb, floor/kb)
-		}
-	})
+	const imprecision = 0.1
+	unframed := idle
+	unframed.come = event
+	for name, c := range map[string]struct {
+		stream
+		upstream         func(t *testing.T, most int) *upstream
+		most, goroutines float64
+	}{
+		"HTTP/1.1": {idle, newUpstream, 32 * kb, 2},
+		"HTTP/2":   {unframed, newHTTP2Upstream, 40 * kb, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			up := c.upstream(t, 1)
+			addr := newStack(t, up, nil, "acme").Data.Listener.Addr().String()
+			got, goroutines := perStream(t, addr, up, c.stream, 200)
+			t.Logf("%.1f KB, %.2f goroutines", got/kb, goroutines)
+			if goroutines > c.goroutines+imprecision {
+				t.Errorf("%.2f goroutines a stream, want at most %.0f", goroutines, c.goroutines)
+			}
+			if got > c.most {
+				t.Errorf("%.1f KB a stream, want at most %.0f KB", got/kb, c.most/kb)
+			}
+		})
+	}
 }
 
 // A stream holds nothing of its request, even if that names thousands of files.
@@ -120,7 +89,7 @@ func TestIdleStream_References(t *testing.T) {
 		t.Fatal(err)
 	}
 	up := newUpstream(t, 1)
-	addr := newStack(t, up.Addr().String(), objects, "acme").Data.Listener.Addr().String()
+	addr := newStack(t, up, objects, "acme").Data.Listener.Addr().String()
 	asks := idle
 	asks.body = sockets.Chat(`,"stream":true,"max_tokens":100,"file_ids":["file-1"` + strings.Repeat(`,"file-1"`, ids-1) + `]`)
 	got, _ := perStream(t, addr, up, asks, 40)
@@ -153,7 +122,7 @@ func TestSilentAnswers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			up := newUpstream(t, 1)
-			addr := newStack(t, up.Addr().String(), sockets.OpenObjects(t, ""), "acme").Data.Listener.Addr().String()
+			addr := newStack(t, up, sockets.OpenObjects(t, ""), "acme").Data.Listener.Addr().String()
 			got, _ := perStream(t, addr, up, c.stream, 100)
 			t.Logf("%.1f KB", got/kb)
 			if got > c.most {

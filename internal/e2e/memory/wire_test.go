@@ -3,6 +3,7 @@ package memory
 import (
 	"bufio"
 	"bytes"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -14,24 +15,23 @@ import (
 
 // upstream is a model server that reads one request after the other, and leaves the answers to the test.
 type upstream struct {
-	net.Listener
+	url     string
+	trust   *tls.Config   // of its clients; nil without TLS
 	arrived chan net.Conn // after its request was read
 }
 
 func newUpstream(t *testing.T, most int) *upstream {
 	t.Helper()
-	if raceDetector {
-		t.Skip("the race detector takes memory of its own")
-	}
+	skipUnderRace(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	u := &upstream{Listener: l, arrived: make(chan net.Conn, most)}
+	u := &upstream{url: "http://" + l.Addr().String(), arrived: make(chan net.Conn, most)}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		u.serve()
+		u.serve(l)
 	}()
 	t.Cleanup(func() {
 		_ = l.Close()
@@ -40,10 +40,17 @@ func newUpstream(t *testing.T, most int) *upstream {
 	return u
 }
 
-func (u *upstream) serve() {
+func skipUnderRace(t *testing.T) {
+	t.Helper()
+	if raceDetector {
+		t.Skip("the race detector takes memory of its own")
+	}
+}
+
+func (u *upstream) serve(l net.Listener) {
 	in := bufio.NewReader(nil)
 	for {
-		c, err := u.Accept()
+		c, err := l.Accept()
 		if err != nil {
 			return
 		}

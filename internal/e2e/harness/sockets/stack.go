@@ -2,6 +2,7 @@ package sockets
 
 import (
 	"bytes"
+	"crypto/tls"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -35,6 +36,7 @@ type World struct {
 	Upstream http.Handler  // instead of the mock
 	MockInto **mock.Server // where such an upstream finds the mock
 	BaseURL  string        // instead of the upstream's
+	TLS      *tls.Config   // towards upstreams
 	Pool     tenants.Pool
 	Tenants  []tenants.Tenant
 	Config   func(*tenants.Config)
@@ -50,7 +52,7 @@ type Stack struct {
 	Gateway  *gateway.Gateway
 	Metrics  *telemetry.Metrics
 	Upstream *httptest.Server
-	Data     *httptest.Server
+	Data     *Front
 	admin    *httptest.Server
 	Client   *http.Client // bare, for requests that no SDK would send
 }
@@ -118,12 +120,13 @@ func New(t *testing.T, w World) *Stack {
 		w.Config(&cfg)
 	}
 	transport := gateway.NewTransport(cfg.Timeouts)
+	transport.TLSClientConfig = w.TLS
 	t.Cleanup(transport.CloseIdleConnections)
 	log := &logBuffer{}
 	gw, gov := harness.Build(t, cfg, harness.World{Tenants: w.Tenants}, s.Metrics, gateway.Options{Log: slog.New(slog.NewJSONHandler(log, nil)), Transport: transport, Objects: w.Objects})
 	s.Governor = gov
 	s.Gateway = gw
-	s.Data = Serve(t, gw)
+	s.Data = ServeCalls(t, gw)
 	s.admin = Serve(t, admin.New(gw, admin.Options{Governor: gov, Log: slog.New(slog.NewJSONHandler(log, nil)), Metrics: s.Metrics.Handler(), Drain: func() {}}))
 	s.Client = NewClient(t, nil)
 	t.Cleanup(func() { // runs first: all servers are still there
