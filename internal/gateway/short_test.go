@@ -19,9 +19,9 @@ import (
 
 // What the gateway itself allocates for a call, without net/http.
 var (
-	mostOfShortCall   = spent{bytes: 2_250, objects: 21}
-	mostOfShortStream = spent{bytes: 3_500, objects: 31}
-	mostOfRefused     = spent{bytes: 1_500, objects: 10}
+	mostOfShortCall   = spent{bytes: 2_050, objects: 21}
+	mostOfShortStream = spent{bytes: 3_300, objects: 29}
+	mostOfRefused     = spent{bytes: 1_450, objects: 10}
 )
 
 // TestShortCall_Allocates runs calls through the gateway alone: its client and its upstream are

@@ -25,28 +25,28 @@ func Show(h http.Header, gov *governor.Governor, tenant, pool string) governor.S
 	}
 	st := gov.Standing(tenant, pool)
 	var room [160]byte
-	var list quotas
+	list := quotas{header: h}
 	text := list.add(room[:0], requests, st.Requests)
 	text = list.add(text, tokens, st.Tokens)
 	text = list.add(text, concurrent, st.Concurrent)
-	list.set(h, string(text))
+	list.set(string(text))
 	return st
 }
 
-// quotas are headers in the making. Their values are parts of one text, because each answer has eight of them.
+// quotas are headers in the making. The values that change with each answer are parts of one text, because there are five of them.
 type quotas struct {
-	names [9]string
-	ends  [9]int // of the values, in the text
-	n     int
+	header http.Header
+	names  [5]string
+	ends   [5]int // of the values, in the text
+	n      int
 }
 
-// add appends the values of the headers of a limit to the text, if there is one.
+// add sets the header of a limit, if there is one, and appends the values of the others to the text.
 func (l *quotas) add(text []byte, names [3]string, q governor.Quota) []byte {
 	if q.Limit == 0 {
 		return text
 	}
-	text = strconv.AppendInt(text, q.Limit, 10)
-	l.end(names[0], text)
+	l.header[names[0]] = limitValues(q.Limit)
 	text = strconv.AppendInt(text, q.Remaining, 10)
 	l.end(names[1], text)
 	if names[2] != "" {
@@ -63,13 +63,13 @@ func (l *quotas) end(name string, text []byte) {
 	l.n++
 }
 
-// set sets the headers.
-func (l *quotas) set(h http.Header, text string) {
+// set sets the headers whose values are in the text.
+func (l *quotas) set(text string) {
 	values := make([]string, l.n)
 	begin := 0
 	for i, name := range l.names[:l.n] {
 		values[i] = text[begin:l.ends[i]]
-		h[name] = values[i : i+1 : i+1]
+		l.header[name] = values[i : i+1 : i+1]
 		begin = l.ends[i]
 	}
 }
