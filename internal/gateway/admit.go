@@ -94,7 +94,8 @@ func (c *call) acquire(edits []splice.Edit) *refusal {
 		return f
 	}
 	c.showQueued(c.Lease.Waited)
-	c.body = c.memory.Edit(c.body, edits) // not earlier: a call that waits holds one body, and can begin again
+	memory, start := c.memory.Around(c.body)
+	c.body = splice.InPlace(memory, start, edits) // not earlier: a call that waits holds one body, and can begin again
 	telemetry.Observe(c.g.metrics.Overhead, time.Since(c.arrived)-(c.Lease.Waited-c.memory.Waited), c.Spans.Exemplar())
 	return nil
 }

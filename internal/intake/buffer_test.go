@@ -4,11 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"strings"
 	"testing"
 	"testing/iotest"
-
-	"github.com/llmgov/llmgov/internal/splice"
 )
 
 // A class has buffers of one size, which wastes at most a quarter.
@@ -135,22 +132,15 @@ func TestMemoryIsNotUsedAgain(t *testing.T) {
 	}
 }
 
-// An edit at either end of a body is made in its memory, and the rest of it stays where it is.
+// There is room on both sides of a body.
 //
 // Seen to fail with: no Spare before the body.
-func TestEditInPlace(t *testing.T) {
+func TestAround(t *testing.T) {
 	sent := bytes.Repeat([]byte("0123456789abcdef"), 4<<10)
-	for _, at := range []int{1, len(sent) - 1} {
-		c, body := received(t, sent)
-		got := c.Edit(body, []splice.Edit{{Start: at, End: at, Text: strings.Repeat("x", Spare)}})
-		middle := len(sent) / 2
-		moved := middle
-		if at < middle {
-			moved += Spare
-		}
-		if len(got) != len(sent)+Spare || &got[moved] != &body[middle] {
-			t.Errorf("an edit at %d of %d bytes: %d bytes; the middle has not moved: %v", at, len(sent), len(got), &got[moved] == &body[middle])
-		}
-		c.Release()
+	c, body := received(t, sent)
+	memory, start := c.Around(body)
+	if start != Spare || &memory[start] != &body[0] || cap(memory) != Spare+len(sent)+Spare {
+		t.Errorf("a body of %d bytes begins at %d of %d", len(sent), start, cap(memory))
 	}
+	c.Release()
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-
-	"github.com/llmgov/llmgov/internal/splice"
 )
 
 // Spare is room before a body and behind it, in which edits can be made without a copy. A body of unknown length has none before it.
@@ -32,9 +30,9 @@ func (c *Claim) Read(ctx context.Context, r io.Reader, announced, most int64) ([
 	return body, nil
 }
 
-// Edit applies edits to the body that Read returned, in its memory if they fit there. There is no second time.
-func (c *Claim) Edit(body []byte, edits []splice.Edit) []byte {
-	return splice.InPlace(c.memory, len(c.memory)-len(body), edits)
+// Around is where the body lies that Read returned: from start on in memory, whose capacity is the room behind it.
+func (c *Claim) Around(body []byte) (memory []byte, start int) {
+	return c.memory, len(c.memory) - len(body)
 }
 
 func (c *Claim) readAnnounced(r io.Reader, bytes int64) ([]byte, error) {
