@@ -21,7 +21,7 @@
 //	                                   └─► Measurer ──► size
 //
 // Only values of governed members are read again, by their rules; most are a word or a number. Nothing is
-// unescaped but keys and ids.
+// unescaped but keys, ids, and names that a rule asks for, these no further than a name can be long.
 //
 // A [Head] knows where its values stand, so that [Head.Clamp], [Head.AskForUsage] and [Head.Rename] can
 // list edits; every other byte of the body is sent as it came.

@@ -5,8 +5,6 @@ import (
 	"strings"
 
 	"github.com/tidwall/gjson"
-
-	"github.com/llmgov/llmgov/internal/jsonscan"
 )
 
 // How the governed fields of a body are read, each by its own rule.
@@ -21,17 +19,10 @@ func (h *Head) readModel(v gjson.Result) *Error {
 	return nil
 }
 
-// nameIn is a name of at most maxName bytes. It reads escapes itself, because gjson leaves out an escape behind half a
-// surrogate pair, which upstreams read.
+// nameIn is a name of at most maxName bytes.
 func nameIn(v gjson.Result) (name string, ok bool) {
-	if v.Type != gjson.String || v.Str == "" || len(v.Str) > maxName {
-		return "", false
-	}
-	if strings.IndexByte(v.Raw, '\\') < 0 {
-		return strings.Clone(v.Str), true
-	}
-	name = string(jsonscan.Unescape(nil, []byte(v.Raw)))
-	return name, len(name) <= maxName
+	name = textOf(v)
+	return name, name != "" && len(name) <= maxName
 }
 
 func (h *Head) readStream(v gjson.Result) *Error {
@@ -81,7 +72,7 @@ func (h *Head) readEndpoint(v gjson.Result) *Error {
 	if v.Type != gjson.String {
 		return bad("endpoint", "endpoint must be a string, not %s.", show(v))
 	}
-	h.Endpoint = strings.Clone(v.Str)
+	h.Endpoint = textOf(v)
 	return nil
 }
 
@@ -159,23 +150,6 @@ func (h *Head) readStreamOptions(v gjson.Result) *Error {
 		return problem == nil
 	})
 	return problem
-}
-
-// each calls f for the members of an object, or the elements of an array, until it returns false. It
-// notes how much it reads, by which tests see that the work stays in proportion to the body.
-func (h *Head) each(v gjson.Result, f func(key, value gjson.Result) bool) {
-	h.scanned += len(v.Raw)
-	v.ForEach(f)
-}
-
-// isEmpty reports whether an object or an array has nothing in it.
-func isEmpty(v gjson.Result) bool {
-	empty := v.IsObject() || v.IsArray()
-	v.ForEach(func(_, _ gjson.Result) bool {
-		empty = false
-		return false
-	})
-	return empty
 }
 
 // show is a value as the client wrote it, cut short for messages.

@@ -125,7 +125,7 @@ func (h *Head) readRoute(v gjson.Result) *Error {
 	if v.Type != gjson.String && v.Type != gjson.Null {
 		return bad("route", "route must be a string, not %s.", show(v))
 	}
-	h.FallsBack = h.FallsBack || strings.EqualFold(v.Str, "fallback")
+	h.FallsBack = h.FallsBack || strings.EqualFold(textOf(v), "fallback")
 	return nil
 }
 
@@ -180,7 +180,7 @@ func (h *Head) readTool(name string, tool gjson.Result, depth int) (problem *Err
 	remote := name == "plugins"
 	h.each(tool, func(key, value gjson.Result) bool {
 		if strings.EqualFold(key.Str, "type") || strings.EqualFold(key.Str, "id") {
-			kind = strings.ToLower(value.Str)
+			kind = strings.ToLower(textOf(value))
 			needed.need(kind)
 			remote = remote || strings.HasPrefix(kind, "openrouter:")
 		}

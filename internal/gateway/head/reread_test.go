@@ -48,7 +48,7 @@ func rereadHead(h *Head, body []byte) *Error {
 	var problem *Error
 	var seen [16]string
 	names := seen[:0]
-	h.each(root, func(key, value gjson.Result) bool {
+	root.ForEach(func(key, value gjson.Result) bool {
 		h.empty = false
 		name, read := governedKey(key.Str)
 		if read == nil {
@@ -79,7 +79,7 @@ func rereadPrompt(h *Head, v gjson.Result) *Error {
 		return nil
 	}
 	n := int64(0)
-	h.each(v, func(_, item gjson.Result) bool {
+	v.ForEach(func(_, item gjson.Result) bool {
 		if item.Type == gjson.Number { // one prompt, as tokens
 			n = 1
 			return false

@@ -2,7 +2,6 @@ package head
 
 import (
 	"bytes"
-	"strings"
 
 	"github.com/tidwall/gjson"
 
@@ -199,34 +198,7 @@ func (m *topLevel) read(h *Head) *Error {
 	return nil
 }
 
-// value is a member's value as gjson has it, except that a number is not converted. Readers copy the parts that they
-// keep.
+// value is a member's value. Readers copy the parts that they keep.
 func (m *topLevel) value(of *governedMember) gjson.Result {
-	raw := inPlace(m.body[of.start:of.end])
-	v := gjson.Result{Index: of.start, Type: typeOf(raw[0]), Raw: raw}
-	switch {
-	case v.Type != gjson.String:
-	case strings.IndexByte(raw, '\\') < 0:
-		v.Str = raw[1 : len(raw)-1]
-	default:
-		v.Str = gjson.Parse(raw).Str
-	}
-	return v
-}
-
-// typeOf is the type of a value that begins with a byte.
-func typeOf(first byte) gjson.Type {
-	switch first {
-	case '"':
-		return gjson.String
-	case '{', '[':
-		return gjson.JSON
-	case 't':
-		return gjson.True
-	case 'f':
-		return gjson.False
-	case 'n':
-		return gjson.Null
-	}
-	return gjson.Number
+	return valueAt(inPlace(m.body[of.start:of.end]), of.start)
 }
