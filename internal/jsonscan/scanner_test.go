@@ -319,41 +319,95 @@ func TestScannerAgreesOnRandomDocuments(t *testing.T) {
 	}
 }
 
-// Whatever a body is made of, it is read in steps that each pass at least a byte, and nothing is allocated.
+// longest is the length of the longest hostile documents, and shortLongest that with -short. A scanner that needs quadratic
+// time for a token of the former runs into the time limit of the test binary.
+const (
+	shortLongest = 1 << 18
+	longest      = 1 << 23
+)
+
+// Whatever a body is made of, it is read in steps that each pass at least a byte, what was passed is not looked at again,
+// and nothing is allocated.
+//
+// Seen to fail with: a comma that looks at the byte before it; a copy of the string at each rune. Seen to run into the time
+// limit with a string that is searched from its beginning at each rune.
 func TestScannerReadsOnce(t *testing.T) {
 	for name, build := range map[string]func(n int) string{
-		"deep":                   func(n int) string { return strings.Repeat("[", n) },
-		"a million keys":         func(n int) string { return "{" + strings.Repeat(`"k":1,`, n/6) + `"k":1}` },
-		"a string of escapes":    func(n int) string { return `"` + strings.Repeat(`\"`, n/2) + `"` },
-		"backslashes":            func(n int) string { return `"` + strings.Repeat(`\\`, n/2) },
-		"an unterminated string": func(n int) string { return `"` + strings.Repeat("x", n) },
-		"unterminated strings":   func(n int) string { return strings.Repeat(`"x":`, n/4) },
-		"an unterminated number": func(n int) string { return strings.Repeat("1", n) },
-		"runes":                  func(n int) string { return `"` + strings.Repeat("€", n/3) + `"` },
-		"space":                  func(n int) string { return strings.Repeat(" ", n) },
-		"words":                  func(n int) string { return "[" + strings.Repeat("null,", n/5) + "null]" },
+		"too deep": func(n int) string { return strings.Repeat("[", n) },
+		"deep again and again": func(n int) string {
+			return "[" + strings.Repeat(strings.Repeat("[", 64)+strings.Repeat("],", 63)+"],", n/192) + "1]"
+		},
+		"a million keys":          func(n int) string { return "{" + strings.Repeat(`"k":1,`, n/6) + `"k":1}` }, // with -short fewer
+		"a string of escapes":     func(n int) string { return `"` + strings.Repeat(`\"`, n/2) + `"` },
+		"a string of long ones":   func(n int) string { return `"` + strings.Repeat(`\u00e9`, n/6) + `"` },
+		"backslashes":             func(n int) string { return `"` + strings.Repeat(`\\`, n/2) },
+		"an unterminated string":  func(n int) string { return `"` + strings.Repeat("x", n) },
+		"an unterminated key":     func(n int) string { return `{"` + strings.Repeat("x", n) },
+		"the last unterminated":   func(n int) string { return "[" + strings.Repeat(`"x",`, n/4) + `"x` },
+		"unterminated everything": func(n int) string { return strings.Repeat(`{"x":[`, 400) + strings.Repeat(`"x",`, n/4) + `["x` },
+		"an unterminated number":  func(n int) string { return strings.Repeat("1", n) },
+		"runes":                   func(n int) string { return `"` + strings.Repeat("€", n/3) + `"` },
+		"rune by rune":            func(n int) string { return `"` + strings.Repeat("€x", n/4) + `"` },
+		"space":                   func(n int) string { return strings.Repeat(" ", n) },
+		"words":                   func(n int) string { return "[" + strings.Repeat("null,", n/5) + "null]" },
 	} {
-		for n := 1 << 10; n <= 1<<18; n *= 2 {
-			body := []byte(build(n))
-			steps := 0
-			read := func() {
-				s := New(body)
-				for steps = 1; ; steps++ {
-					if kind := s.Next().Kind; kind == End || kind == Invalid {
-						return
-					}
-				}
+		for n := 1 << 10; n <= shortLongest; n *= 2 {
+			checkReadsOnce(t, name, build(n))
+		}
+		if !testing.Short() {
+			checkReadsOnce(t, name, build(longest))
+		}
+	}
+}
+
+func checkReadsOnce(t *testing.T, name, document string) {
+	t.Helper()
+	defer func(had bool) { hasVectors = had }(hasVectors)
+	for _, vectors := range []bool{hasVectors, false} {
+		hasVectors = vectors
+		checkSteps(t, name, []byte(document))
+	}
+}
+
+// checkSteps overwrites the body.
+func checkSteps(t *testing.T, name string, body []byte) {
+	t.Helper()
+	steps := 0
+	read := func() {
+		s := New(body)
+		for steps = 1; ; steps++ {
+			if kind := s.Next().Kind; kind == End || kind == Invalid {
+				return
 			}
-			allocations := testing.AllocsPerRun(1, read)
-			for again := 0; allocations != 0 && again < 3; again++ { // the runtime's own count too, but not each time
-				allocations = testing.AllocsPerRun(1, read)
-			}
-			if steps > len(body)+1 {
-				t.Errorf("%s: %d steps for %d bytes", name, steps, len(body))
-			}
-			if allocations != 0 {
-				t.Errorf("%s: %.0f allocations", name, allocations)
-			}
+		}
+	}
+	allocations := testing.AllocsPerRun(1, read)
+	for again := 0; allocations != 0 && again < 3; again++ { // the runtime's own count too, but not each time
+		allocations = testing.AllocsPerRun(1, read)
+	}
+	if steps > len(body)+1 {
+		t.Errorf("%s: %d steps for %d bytes", name, steps, len(body))
+	}
+	if allocations != 0 {
+		t.Errorf("%s: %.0f allocations", name, allocations)
+	}
+	want := steps
+	if steps = forgetting(body); steps != want {
+		t.Errorf("%s: %d steps for %d bytes, and %d if what was passed is overwritten", name, want, len(body), steps)
+	}
+}
+
+// forgetting counts the steps in which a document is read, and overwrites what each of them passed.
+func forgetting(body []byte) (steps int) {
+	s := New(body)
+	passed := 0
+	for steps = 1; ; steps++ {
+		token := s.Next()
+		if token.Kind == End || token.Kind == Invalid {
+			return steps
+		}
+		for ; passed < token.End; passed++ {
+			body[passed] = 0
 		}
 	}
 }
