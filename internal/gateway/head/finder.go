@@ -33,19 +33,31 @@ type frame struct {
 	at     jsonscan.Token // of the member's key
 	seen   uint32         // referring keys that occurred, a bit each
 
-	item    bool // an item of a response's input, where an id without a type is a reference
-	typed   bool // it says what it is,
-	content bool // or has what only a message has
-	looks   bool // it is looked up by id,
-	reasons bool // or is one of reasoning
-	names   int  // where in the finder's list its ids and skills begin
-	// sealed counts the strings under encrypted_content, and opened its other values. An item with
-	// exactly one string brings its content along.
-	sealed, opened int
-	// provided means that its type says that its skills are the provider's own, and custom that it says
-	// something else.
-	provided, custom bool
+	item     bool   // an item of a response's input, where an id without a type is a reference
+	typed    saying // it says what it is,
+	content  saying // or has what only a message has
+	sealed   saying // it brings its content along, encrypted
+	looks    bool   // it is looked up by id,
+	reasons  bool   // or is one of reasoning
+	names    int    // where in the finder's list its ids and skills begin
+	provided bool   // its type says that its skills are the provider's own
 }
+
+// saying counts what an object says under a key: in so many words, and otherwise, by another value or in another case.
+// Of two values readers take one or the other.
+type saying struct{ plainly, otherwise int }
+
+// add counts a value.
+func (s *saying) add(plainly bool) {
+	if plainly {
+		s.plainly++
+	} else {
+		s.otherwise++
+	}
+}
+
+// sure reports whether all readers take the object to say it.
+func (s *saying) sure() bool { return s.plainly == 1 && s.otherwise == 0 }
 
 // mostReferences bounds how many ids are kept of a body: more of them would take many times its size.
 const mostReferences = 20_000
@@ -103,9 +115,7 @@ func (f *finder) open(top *frame, object bool) {
 	default:
 		inner.item = top.key.kind == inputKey
 	}
-	if top.object && top.key.kind == sealedKey {
-		top.opened++
-	}
+	top.say(top.key.kind == contentKey)
 	f.tell(top, "{")
 	f.stack = append(f.stack, inner)
 }
@@ -122,7 +132,7 @@ func (f *finder) close(top *frame) {
 	if top.looked() {
 		f.take(names, false, "id")
 	}
-	if !top.provided || top.custom {
+	if !top.provided || !top.typed.sure() {
 		f.take(names, true, skillID)
 	}
 	if f.problem != nil { // there were too many
@@ -143,7 +153,22 @@ func (f *finder) take(names []named, skill bool, key string) {
 
 // looked reports whether the upstream looks up the object by the id that it has.
 func (f *frame) looked() bool {
-	return f.looks || f.reasons && (f.sealed != 1 || f.opened > 0) || f.item && !f.typed && !f.content
+	return f.looks || f.reasons && !f.sealed.sure() || f.item && !f.typed.sure() && !f.content.sure()
+}
+
+// say counts a value of the member being read, if that describes the object.
+func (f *frame) say(plainly bool) {
+	if !f.object {
+		return
+	}
+	switch f.key.kind {
+	case typeKey:
+		f.typed.add(plainly && !f.key.odd)
+	case contentKey:
+		f.content.add(plainly)
+	case sealedKey:
+		f.sealed.add(plainly)
+	}
 }
 
 // key begins a member of an object.
@@ -155,7 +180,6 @@ func (f *finder) key(top *frame, t jsonscan.Token) *Error {
 		top.key = noKeyword
 		return nil
 	}
-	top.content = top.content || top.key.kind == contentKey
 	ref := top.key.ref
 	switch {
 	case ref == none:
@@ -190,15 +214,12 @@ func (f *finder) text(top *frame, t jsonscan.Token) {
 
 // describe notes what a string says of the object that it belongs to.
 func (f *finder) describe(top *frame, t jsonscan.Token) {
+	top.say(top.key.kind != sealedKey || t.End-t.Start > len(`""`))
 	switch top.key.kind {
 	case typeKey:
 		top.isOf(f.says(t))
 	case idKey:
 		f.names = append(f.names, named{t, false})
-	case sealedKey:
-		if t.End-t.Start > len(`""`) {
-			top.sealed++
-		}
 	case modelKey:
 		f.deeper = f.deeper || len(f.stack) > 2
 	}
@@ -206,12 +227,7 @@ func (f *finder) describe(top *frame, t jsonscan.Token) {
 
 // isOf notes the type of an object.
 func (f *frame) isOf(kind string) {
-	f.typed = true
-	if kind != providers {
-		f.custom = true
-	} else if !f.key.odd {
-		f.provided = true
-	}
+	f.provided = kind == providers
 	if kind == reasoning {
 		f.reasons = true
 	} else if looked[kind] {
@@ -221,9 +237,7 @@ func (f *frame) isOf(kind string) {
 
 // scalar reads a number, true, false or null.
 func (f *finder) scalar(top *frame, t jsonscan.Token) *Error {
-	if top.object && top.key.kind == sealedKey {
-		top.opened++
-	}
+	top.say(false)
 	if top.key.ref == none || t.Kind != jsonscan.Number { // no server takes true for an id
 		return nil
 	}

@@ -114,19 +114,38 @@ type reframe struct {
 	seen   uint32 // referring keys that occurred, a bit each
 
 	item    bool     // an item of a response's input, where an id without a type is a reference
-	typed   bool     // it says what it is,
-	content bool     // or has what only a message has
 	looks   bool     // it is looked up by id,
 	reasons bool     // or is one of reasoning
 	ids     []string // all that it may call its id
-	// sealed counts the strings under encrypted_content, and opened its other values. An item with
-	// exactly one string brings its content along.
-	sealed, opened int
+	skills  []string // ids of skills
+	// said has all that it says under some keys, "" for what does not count.
+	said map[string][]string
+}
 
-	skills []string // ids of skills
-	// provided means that its type says that they are the provider's own, and custom that it says
-	// something else.
-	provided, custom bool
+// says is what an object says under a key; "" if it says nothing there, or several things.
+func (f *reframe) says(key string) string {
+	if len(f.said[key]) != 1 {
+		return ""
+	}
+	return f.said[key][0]
+}
+
+// say notes what an object says under the key that is being read.
+func (f *reframe) say(text string) {
+	if !f.object || f.free {
+		return
+	}
+	key := strings.ToLower(f.key)
+	if key != f.key && key != "type" {
+		return
+	}
+	if key != f.key {
+		text = ""
+	}
+	if f.said == nil {
+		f.said = map[string][]string{}
+	}
+	f.said[key] = append(f.said[key], text)
 }
 
 // rereadReferences lists the ids to which a JSON body refers. It reads the body once, from front to back,
@@ -208,8 +227,10 @@ func (w *rewalk) open(object bool) {
 	default:
 		f.item = strings.EqualFold(top.key, "input")
 	}
-	if top.object && top.key == "encrypted_content" {
-		top.opened++
+	if top.key == "content" {
+		top.say("{")
+	} else {
+		top.say("")
 	}
 	w.tell(top, "{")
 	w.stack = append(w.stack, f)
@@ -228,7 +249,7 @@ func (w *rewalk) close() {
 			w.found = append(w.found, Reference{"id", id})
 		}
 	}
-	if !f.provided || f.custom {
+	if f.says("type") != `"`+providers {
 		for _, id := range f.skills {
 			w.found = append(w.found, Reference{skillID, id})
 		}
@@ -238,7 +259,7 @@ func (w *rewalk) close() {
 
 // looked reports whether the upstream looks up the object by the id that it has.
 func (f *reframe) looked() bool {
-	return f.looks || f.reasons && (f.sealed != 1 || f.opened > 0) || f.item && !f.typed && !f.content
+	return f.looks || f.reasons && f.says("encrypted_content") == "" || f.item && f.says("type") == "" && f.says("content") == ""
 }
 
 // text reads a key, or a value that is a string.
@@ -249,6 +270,11 @@ func (w *rewalk) text(f *reframe, raw []byte) *Error {
 	if w.member != nil {
 		w.tell(f, unquoted(raw))
 	}
+	if f.key == "encrypted_content" && len(raw) == len(`""`) {
+		f.say("")
+	} else {
+		f.say(`"` + unquoted(raw))
+	}
 	switch {
 	case f.free:
 	case f.object && f.ref != none && referring[f.ref] == skillID:
@@ -258,15 +284,10 @@ func (w *rewalk) text(f *reframe, raw []byte) *Error {
 	case !f.object:
 	case strings.EqualFold(f.key, "type"):
 		kind := unquoted(raw)
-		f.typed = true
-		f.provided = f.provided || kind == providers && f.key == "type"
-		f.custom = f.custom || kind != providers
 		f.reasons = f.reasons || kind == reasoning
 		f.looks = f.looks || kind != reasoning && looked[kind]
 	case strings.EqualFold(f.key, "id"):
 		f.ids = append(f.ids, unquoted(raw))
-	case f.key == "encrypted_content" && len(raw) > len(`""`):
-		f.sealed++
 	}
 	return nil
 }
@@ -281,7 +302,6 @@ func (f *reframe) member(key string) *Error {
 	if f.free {
 		return nil
 	}
-	f.content = f.content || key == "content"
 	i := refersTo(key)
 	switch {
 	case i == none:
@@ -297,9 +317,7 @@ func (f *reframe) member(key string) *Error {
 }
 
 func (f *reframe) scalar(raw []byte) *Error {
-	if f.object && f.key == "encrypted_content" {
-		f.opened++
-	}
+	f.say("")
 	if f.ref == none || f.free || raw[0] != '-' && (raw[0] < '0' || raw[0] > '9') { // no server takes true for an id
 		return nil
 	}
