@@ -1,6 +1,7 @@
 package readers
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand"
 	"reflect"
@@ -33,6 +34,9 @@ var bodySeeds = []string{
 	`{"model":"ok","models":["ok","bad"]}`, `{"model":"ok","fallbacks":[{"model":"ok","model":"bad"}]}`,
 	"\xef\xbb\xbf{\"model\":\"ok\"}", `{"model":"ok"} {"model":"bad"}`, `{"model":"ok",}`, `{"model":"ok","x":NaN}`, `{"model":"ok","n":01}`,
 	"{\"model\":\"ok\"}\x00{\"model\":\"bad\"}", `{"model":"ok\u0000"}`, `{"model":"\ud800ok"}`, `{"model":"ok","__proto__":{"model":"bad"}}`,
+	`{"model":"ok","file_id":"theirs"}`, `{"model":"ok","file\u005fid":"theirs"}`, `{"model":"ok","file_id":"mine","file_id":"theirs"}`,
+	`{"model":"ok","previous_response_id":"theirs","stream":true}`, `{"model":"ok","messages":[{"audio":{"id":"theirs"}}]}`,
+	`{"model":"ok","input":[{"id":"theirs"}]}`, `{"model":"ok","input":[{"type":"item_reference","id":"mine"},{"type":"message","id":"theirs"}]}`,
 }
 
 // TestBodies compares what readers make of bodies as they are forwarded.
@@ -105,7 +109,7 @@ func (n *tally) compareBodies(t *testing.T, tr trial, found map[string]reading[d
 			first = decides
 			firstName = name
 		}
-		if problem := beyond(tr.path, r.Read); problem != "" {
+		if problem := cmp.Or(beyond(tr.path, r.Read), unseen(tr.path, r.Read), governed(t, tr.made, r.Read)); problem != "" {
 			n.differs(t, tr, name, problem)
 		} else if !reflect.DeepEqual(first, decides) {
 			n.differs(t, tr, name, fmt.Sprintf("%v, while %s reads %v", decides, firstName, first))

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/llmgov/llmgov/internal/gateway"
+	"github.com/llmgov/llmgov/internal/objects"
 	"github.com/llmgov/llmgov/internal/testkit/admissiontest"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -35,6 +36,15 @@ type forwarded struct {
 func newFront(t testing.TB) *front {
 	t.Helper()
 	f := &front{}
+	owned, err := objects.Open("", slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range seen {
+		if err := owned.Own(t.Context(), objects.Key{Upstream: "up", ID: id}, objects.Entry{Kind: objects.File, Owner: "acme"}); err != nil {
+			t.Fatal(err)
+		}
+	}
 	cfg := tenants.DefaultConfig()
 	cfg.Upstreams = []tenants.Upstream{{Name: "up", BaseURL: "http://up/v1"}}
 	pool := tenants.DefaultPool("main", granted, "bad")
@@ -44,8 +54,9 @@ func newFront(t testing.TB) *front {
 		Name: "acme", Weight: 1, Keys: []tenants.Key{{Hash: tenants.HashKey("key")}},
 		Models: []string{granted}, DefaultPool: "main", MaxOutputTokens: most, Routes: tenants.RouteInference | tenants.RouteFiles,
 	}
-	var err error
-	f.gateway, err = gateway.New(gateway.Options{Admission: admissiontest.Build(t, cfg, tenant), Log: slog.New(slog.DiscardHandler), Transport: f})
+	f.gateway, err = gateway.New(gateway.Options{
+		Admission: admissiontest.Build(t, cfg, tenant), Log: slog.New(slog.DiscardHandler), Transport: f, Objects: owned,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

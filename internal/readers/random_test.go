@@ -74,12 +74,18 @@ func randomBody(r *rand.Rand) string {
 }
 
 func blank(r *rand.Rand) string {
+	if r.Intn(40) == 0 {
+		return strings.Repeat(" ", r.Intn(140))
+	}
 	return one(r, "", "", "", "", "", " ", "\n", "\t\r\n")
 }
 
 // randomMember is a key with its value; keys may be written oddly.
 func randomMember(r *rand.Rand, depth int) string {
 	names := slices.Concat(deciding, holding, []string{"integrations", "purpose", "endpoint", "user", "metadata", "x", "__proto__", "constructor", ""})
+	if r.Intn(4) == 0 {
+		names = slices.Concat(referring, []string{"input", "input", "messages", "audio", "attributes", "x"})
+	}
 	name := names[r.Intn(len(names))]
 	return `"` + odd(r, name) + `"` + blank(r) + ":" + blank(r) + randomValue(r, name, depth)
 }
@@ -90,15 +96,28 @@ func odd(r *rand.Rand, key string) string {
 		return key
 	}
 	i := r.Intn(len(key))
-	switch r.Intn(4) {
+	j := i + 1
+	switch r.Intn(5) {
+	case 4: // all of it, which makes it long
+		i = 0
+		j = len(key)
+		fallthrough
 	case 0:
-		return key[:i] + fmt.Sprintf(`\u%04x`, key[i]) + key[i+1:]
+		return key[:i] + escaped(key[i:j]) + key[j:]
 	case 1:
 		return strings.ToUpper(key[:i+1]) + key[i+1:]
 	case 2:
 		return strings.NewReplacer("k", "\u212a", "s", "\u017f").Replace(key)
 	}
 	return key + one(r, " ", `\u0000`, "[]", ".")
+}
+
+// escaped writes each byte as an escape.
+func escaped(text string) (all string) {
+	for i := range len(text) {
+		all += fmt.Sprintf(`\u%04x`, text[i])
+	}
+	return all
 }
 
 // randomValue is a value, most often one that fits its key.
@@ -138,9 +157,18 @@ func randomValue(r *rand.Rand, name string, depth int) string {
 			return one(r, "1", "99", "100", "101", "5000", "null", "1000000000")
 		case "prompt":
 			return one(r, `"x"`, `["a","b"]`, `[1,2]`, `[[1],[2]]`)
+		case "input", "messages":
+			return list(func() string { return randomItem(r) })
+		case "audio", "container":
+			return one(r, `{"id":`+randomID(r)+`}`, randomID(r), randomItem(r))
+		}
+		if slices.Contains(referring, name) {
+			return one(r, randomID(r), list(func() string { return randomID(r) }))
 		}
 	}
-	switch r.Intn(8) {
+	switch r.Intn(9) {
+	case 8:
+		return long(r)
 	case 0:
 		return object(func() string { return randomMember(rand.New(rand.NewSource(r.Int63())), 0) })
 	case 1:
@@ -163,4 +191,42 @@ func randomTool(r *rand.Rand, depth int) string {
 	}
 	r.Shuffle(len(members), func(i, j int) { members[i], members[j] = members[j], members[i] })
 	return "{" + strings.Join(members, ",") + "}"
+}
+
+// randomItem is an item of input, or a message. It may be there by its id alone.
+func randomItem(r *rand.Rand) string {
+	var members []string
+	for range 1 + r.Intn(4) {
+		name := one(r, "id", "id", "type", "type", "content", "encrypted_content", "file_id", "skill_id", "audio", "metadata", "role")
+		value := one(r, "null", `"x"`, `""`, long(r), "[]", "1")
+		switch name {
+		case "id", "file_id", "skill_id":
+			value = randomID(r)
+		case "type":
+			value = one(r, `"message"`, `"item_reference"`, `"reasoning"`, `"image_generation_call"`, `"anthropic"`, "null", "1")
+		case "audio", "metadata":
+			value = `{"id":` + randomID(r) + `}`
+		}
+		members = append(members, `"`+odd(r, name)+`":`+blank(r)+value)
+	}
+	return "{" + strings.Join(members, ",") + "}"
+}
+
+// randomID is the id of an object, now and then of one that the tenant does not have.
+func randomID(r *rand.Rand) string {
+	if r.Intn(8) == 0 {
+		return one(r, `"theirs"`, `"their\u0073"`, `"mine\u0000"`, `"Mine"`, `""`, "null", "1", long(r))
+	}
+	return one(r, `"mine"`, `"\u006dine"`, `"`+seen[1]+`"`, `"`+strings.Replace(seen[1], "/", one(r, `\/`, `\u002f`), 1+r.Intn(8))+`"`)
+}
+
+// long is a string that spans some of the blocks of 64 bytes at which a scan looks. In it is what ends such a look, and
+// what seems to.
+func long(r *rand.Rand) string {
+	text := `"`
+	for range 1 + r.Intn(4) {
+		text += strings.Repeat(one(r, "a", "a", "=", "\u00e9", "\u2028"), r.Intn(140))
+		text += one(r, "", `\"`, `\\`, `\\\"`, `\u0022`, `\n`, "\u00e9", "\U0001f600", `\ud83d\ude00`, `\ud800`, "{", `,\"model\":\"bad\"`, "\x7f", "\t", "\xff")
+	}
+	return text + `"`
 }
