@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -53,6 +54,59 @@ func TestFinder(t *testing.T) {
 		if f := find(24, bytewise(doc)...); string(f.found) != tt.want {
 			t.Errorf("%s by bytes: got %q, want %q", tt.doc, f.found, tt.want)
 		}
+	}
+}
+
+// TestFinderLinear: answers made to be searched again and again, in pieces of whatever length. They are long enough for a
+// quadratic finder to run into the time limit of the test binary.
+//
+// Seen to run into the time limit with deeper, or text, looking at what it has passed of a piece; with all pieces of strings
+// kept and searched. Seen to fail with an escape that is forgotten at the end of a piece; with no limit in keep.
+func TestFinderLinear(t *testing.T) {
+	const usage = `"usage":{"a":1}}`
+	size := 8 << 20
+	if testing.Short() {
+		size = 1 << 20
+	}
+	for name, tt := range map[string]struct{ before, unit, after string }{
+		"brackets":               {`{"x":[`, `[],`, `0],` + usage},
+		"brackets and braces":    {`{"x":[`, `{"":[]},`, `0],` + usage},
+		"brackets without end":   {`{"x":`, `[`, ``},
+		"braces without end":     {``, `{"x":`, ``},
+		"responses without end":  {``, `{"response":`, ``},
+		"brackets that end more": {`{"x":0}`, `]`, ``},
+		"strings":                {`{"x":[`, `"",`, `0],` + usage},
+		"keys":                   {`{`, `"":"",`, usage},
+		"keys and no colon":      {`{`, `""`, ``},
+		"escaped quotes":         {`{"x":"`, `\"`, `",` + usage},
+		"escaped quotes deeper":  {`{"x":["`, `\"`, `"],` + usage},
+		"backslashes":            {`{"x":"`, `\\`, `",` + usage},
+		"backslashes deeper":     {`{"x":["`, `\\`, `"],` + usage},
+		"backslashes in a key":   {`{"`, `\\`, `":0,` + usage},
+		"a string without end":   {`{"x":"`, `x`, ``},
+		"escapes without end":    {`{"x":["`, `\"`, ``},
+		"a key without end":      {`{"`, `x`, ``},
+		"a kind without end":     {`{"type":"`, `\\`, ``},
+		"usage without end":      {`{"usage":{"x":"`, `x`, ``},
+		"usage of brackets":      {`{"usage":{"x":`, `[`, ``},
+		"usage again and again":  {`{`, `"usage":{},`, usage},
+		"numbers":                {`{"x":[`, `1,`, `1],` + usage},
+	} {
+		t.Run(name, func(t *testing.T) {
+			doc := []byte(tt.before + strings.Repeat(tt.unit, size/len(tt.unit)) + tt.after)
+			for _, step := range []int{len(doc), 32 << 10, 7, 1} {
+				f := finder{limit: 1 << 10, envelopes: true}
+				for piece := range slices.Chunk(doc, step) {
+					f.feed(piece)
+				}
+				if want := strings.HasSuffix(tt.after, usage); (string(f.found) == `{"a":1}`) != want {
+					t.Errorf("pieces of %d bytes: usage is %q", step, f.found)
+				}
+				if n := cap(f.found) + cap(f.kept); n > 4*f.limit {
+					t.Errorf("pieces of %d bytes: %d bytes are kept", step, n)
+				}
+			}
+		})
 	}
 }
 

@@ -2,6 +2,7 @@ package jsonscan
 
 import (
 	"bytes"
+	"math/rand"
 	"strings"
 	"testing"
 )
@@ -27,6 +28,44 @@ func TestNextNestedSkipsNothingThatCounts(t *testing.T) {
 					}
 				}
 			}
+		}
+	}
+}
+
+// Random texts: brackets and quotes, with a few other bytes between them, again and again, up to some distance. Each is
+// searched to its end, as an answer is.
+//
+// Seen to fail with: parts that are counted from their own beginning; a part that ends a byte behind its bracket; no quote
+// among what ends the search behind the vectors. Seen to hang with a last part that is a byte too short.
+func TestNextNestedAgreesWithALoop(t *testing.T) {
+	defer func(had bool) { hasVectors = had }(hasVectors)
+	ways := []bool{false, hasVectors}
+	r := rand.New(rand.NewSource(1))
+	for range 2_000 {
+		between := make([]byte, 1+r.Intn(5))
+		for i := range between {
+			between[i] = byte(r.Intn(256))
+		}
+		distance := 1 + r.Intn(400)
+		var text []byte
+		for range r.Intn(20) {
+			text = append(text, "\"[]{}"[r.Intn(5)])
+			for range r.Intn(distance) {
+				text = append(text, between[r.Intn(len(between))])
+			}
+		}
+		for from := 0; from <= len(text); {
+			want := 0
+			for from+want < len(text) && strings.IndexByte("\"[]{}", text[from+want]) < 0 {
+				want++
+			}
+			for _, vectors := range ways {
+				hasVectors = vectors
+				if got := NextNested(text[from:]); got != want {
+					t.Fatalf("%q, by vectors %v: stops at %d, want %d", text[from:], vectors, got, want)
+				}
+			}
+			from += want + 1
 		}
 	}
 }
