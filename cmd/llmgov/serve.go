@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/llmgov/llmgov/internal/connections"
+	"github.com/llmgov/llmgov/internal/crash"
 	"github.com/llmgov/llmgov/internal/gateway"
 	"github.com/llmgov/llmgov/internal/http1/plain"
 	"github.com/llmgov/llmgov/internal/instance"
@@ -116,6 +117,7 @@ func serve(e *env, from source, demoLoad bool) (err error) {
 	snap := from.snap
 	cfg := snap.Config()
 	log, endLog := logging.New(e.stderr, logFormat(e))
+	crash.Finally(endLog)
 	defer endLog()
 	p := &parts{log: log}
 	defer func() { err = errors.Join(err, p.close()) }()

@@ -13,6 +13,7 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/admission"
+	"github.com/llmgov/llmgov/internal/crash"
 	"github.com/llmgov/llmgov/internal/tracing"
 )
 
@@ -85,18 +86,28 @@ func wait(server server, calls []drain, patience, grace time.Duration) error {
 // send calls; Ctrl-C at a terminal has another.
 var errAskedToStop = errors.New("asked to stop")
 
-// untilSignalled ends with the first signal, which drains; a second one kills the process.
+// untilSignalled ends with the first signal, which drains; a second one ends the process.
 func untilSignalled() context.Context {
 	ctx, end := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
 	go func() {
-		first := <-signals
-		signal.Stop(signals)
-		if first == syscall.SIGTERM {
+		if first := <-signals; first == syscall.SIGTERM {
 			end(errAskedToStop)
 		}
 		end(nil)
+		second := <-signals
+		signal.Stop(signals) // a third one kills it
+		crash.Finish()
+		die(second)
 	}()
 	return ctx
+}
+
+// die ends the process by a signal, as if it had not been caught.
+func die(by os.Signal) {
+	if self, err := os.FindProcess(os.Getpid()); err == nil && self.Signal(by) == nil {
+		select {}
+	}
+	os.Exit(exitBad) // on a system that cannot send the signal
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strconv"
 	"strings"
 	"syscall"
@@ -110,6 +111,30 @@ func TestDrain_AtOnce(t *testing.T) {
 		if code, err := p.exit(); err != nil || code != 0 {
 			t.Errorf("exit code %d, %v", code, err)
 		}
+	}
+}
+
+// A second signal ends the process at once, during a stream, but not without the last lines of its log.
+func TestDrain_SecondSignal(t *testing.T) {
+	p := startQuickstart(t)
+	key := quickstartKey(t, p, "enterprise")
+	stream := p.chat(t, key, `"stream":true,"mock":{"output_tokens":100000,"token_ms":1000}`)
+	defer stream.Body.Close()
+	const calls = 30
+	for range calls + 1 { // the line of the last one may come later than its answer
+		resp := p.chat(t, key, `"max_tokens":1,"mock":{"output_tokens":1,"first_token_ms":0}`)
+		resp.Body.Close()
+	}
+	for _, s := range []os.Signal{syscall.SIGTERM, syscall.SIGINT} {
+		if err := p.cmd.Process.Signal(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if code, err := p.exit(); err != nil || code != -1 {
+		t.Errorf("exit code %d, %v; want that of a signal", code, err)
+	}
+	if n := strings.Count(read(p.stderr), `"msg":"request"`); n < calls {
+		t.Errorf("the log has %d lines of %d calls:\n%s", n, calls, read(p.stderr))
 	}
 }
 

@@ -1,4 +1,5 @@
-// Package crash ends the process when the governor has panicked.
+// Package crash ends the process when the governor has panicked. What must not be lost even then, the last lines of the
+// log, it has written first, see [Finally].
 //
 // A panic in a handler ends one call, and the process goes on. But one in the governor leaves locks that
 // all other calls would wait for, and books that may be half written: the process ends, as it does when
@@ -12,7 +13,36 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
+	"sync/atomic"
+	"time"
 )
+
+// patience bounds how long the end waits for what is run before it.
+const patience = time.Second
+
+var last atomic.Pointer[func()]
+
+// Finally has f run right before the process ends without draining: by a panic in the governor, or by a second signal. f
+// may be called several times at once. Of several functions the last one counts.
+func Finally(f func()) { last.Store(&f) }
+
+// Finish runs what Finally was given. It waits no longer than a second, because a log that nobody reads must not keep
+// the process.
+func Finish() {
+	f := last.Load()
+	if f == nil {
+		return
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		(*f)()
+	}()
+	select {
+	case <-done:
+	case <-time.After(patience):
+	}
+}
 
 // Ends ends the process with what has panicked, if that was in the governor. It is called by deferred
 // functions, which find the panicking ones still on the stack.
@@ -20,6 +50,7 @@ func Ends(cause any) {
 	if !governing() {
 		return
 	}
+	Finish()
 	go panic(fmt.Sprintf("%v\n\n%s", cause, debug.Stack())) // where nobody recovers
 	select {}
 }

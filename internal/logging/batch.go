@@ -19,12 +19,12 @@ const (
 )
 
 // New returns a logger whose lines, made by format, are written to out in batches. The function that it
-// returns writes the rest, and ends the batches: later lines are written one by one.
+// returns writes the rest, and ends the batches: later lines are written one by one. It may be called several times.
 func New(out io.Writer, format func(io.Writer) slog.Handler) (log *slog.Logger, end func()) {
 	b := &batch{out: out, begun: make(chan struct{}, 1), closing: make(chan struct{}), done: make(chan struct{})}
 	b.log = slog.New(format(b))
 	go b.run() // until close
-	return b.log, b.close
+	return b.log, sync.OnceFunc(b.close)
 }
 
 // batch collects lines, and writes them together.

@@ -6,8 +6,9 @@
 // waits for nobody. Lines that find the batch full are counted, and the count is logged as soon as there
 // is room.
 //
-// Nothing is lost at an orderly end, because the function that New returns as well writes the rest. A
-// process that is killed loses the lines of its last few milliseconds.
+// Nothing is lost at an orderly end, nor when the governor has panicked or a second signal ends the process at once
+// (package crash), because the function that New returns as well writes the rest. A process that is killed loses the
+// lines of its last few milliseconds.
 //
 // [JSON] is slog's JSON handler, with a shorter way for plain lines.
 package logging

@@ -14,7 +14,9 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/admin"
+	"github.com/llmgov/llmgov/internal/crash"
 	"github.com/llmgov/llmgov/internal/e2e/harness"
+	"github.com/llmgov/llmgov/internal/logging"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -26,11 +28,22 @@ func (j journalOf) Append(governor.Record) error {
 	return nil
 }
 
-// A panic in the governor ends the process: locks are held that all others would wait for.
+// A panic in the governor ends the process: locks are held that all others would wait for. The log has its line, and those
+// of the last moment.
 func TestPanicInTheGovernorEndsTheProcess(t *testing.T) {
 	const role = "LLMGOV_TEST_PANICS"
 	if os.Getenv(role) != "" {
-		s := harness.New(t, harness.World{Pool: harness.Pool(60_000, 0, 100), Tenants: []tenants.Tenant{harness.Tenant("a", 1)}, Journal: journalOf(func() { panic("the books are broken") })})
+		log, end := logging.New(os.Stderr, logging.JSON)
+		crash.Finally(end)
+		s := harness.New(t, harness.World{
+			Pool: harness.Pool(60_000, 0, 100), Tenants: []tenants.Tenant{harness.Tenant("a", 1)}, Log: log.Handler(),
+			Journal: journalOf(func() {
+				for range 50 {
+					log.Info("before")
+				}
+				panic("the books are broken")
+			}),
+		})
 		s.Call(t.Context(), "a", harness.Chat(false, 5, ""))
 		t.Fatal("the process goes on")
 	}
@@ -41,6 +54,9 @@ func TestPanicInTheGovernorEndsTheProcess(t *testing.T) {
 	out, err := cmd.CombinedOutput()
 	if code := cmd.ProcessState.ExitCode(); code != 2 || !strings.Contains(string(out), "panic: the books are broken") || !strings.Contains(string(out), "governor.(*walk).enterPool") {
 		t.Errorf("exit code %d, %v: %.3000s", code, err, out)
+	}
+	if n := strings.Count(string(out), `"msg":"before"`); n != 50 || !strings.Contains(string(out), `"msg":"panic","request_id":"req_`) {
+		t.Errorf("the log has %d lines of 50 before that of the panic: %.3000s", n, out)
 	}
 }
 
