@@ -88,12 +88,11 @@ func (c *call) acquire(edits []splice.Edit) *refusal {
 	if f != nil && c.Rejection == nil { // the governor was not asked
 		return f
 	}
-	c.showStanding()
 	if f != nil {
+		c.showStanding()
 		c.showQueued(c.Rejection.Waited)
 		return f
 	}
-	c.showQueued(c.Lease.Waited)
 	memory, start := c.memory.Around(c.body)
 	c.body = splice.InPlace(memory, start, edits) // not earlier: a call that waits holds one body, and can begin again
 	telemetry.Observe(c.g.metrics.Overhead, time.Since(c.arrived)-(c.Lease.Waited-c.memory.Waited), c.Spans.Exemplar())

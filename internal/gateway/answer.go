@@ -71,6 +71,7 @@ func (c *call) pass(resp *http.Response) {
 
 // passHead sends an answer's status and headers.
 func (c *call) passHead(resp *http.Response) {
+	c.showAdmitted()
 	h := c.w.Header()
 	answers.Headers(h, resp.Header, c.try.up.Secrets, dialect.RatePrefixes)
 	if c.try.busy {

@@ -42,14 +42,15 @@ type call struct {
 	named    naming    // the model, in what is sent
 	withhold bool      // the client did not ask for the usage chunk
 
-	try    *try // on its way
-	tries  tries
-	answer io.Closer // the metered body, once there is one
-	stored stored.Ledger
-	shown  bool              // the rate headers are set
-	whole  streaming.Whole   // the answer, if it is a plain one
-	hears  streaming.Options // the functions by which a stream tells the call of itself; used again
-	timed  bool              // it is a stream, whose timer may know w for longer than the call lasts
+	try          *try // on its way
+	tries        tries
+	answer       io.Closer // the metered body, once there is one
+	stored       stored.Ledger
+	shown        bool              // the rate headers are set
+	whole        streaming.Whole   // the answer, if it is a plain one
+	hears        streaming.Options // the functions by which a stream tells the call of itself; used again
+	whileWaiting func()            // is showAdmitted; used again
+	timed        bool              // it is a stream, whose timer may know w for longer than the call lasts
 }
 
 // lasting are the parts of a call that others may know for longer than the call lasts: the governor, the transport, net/http.
@@ -79,7 +80,7 @@ func (c *call) clear() {
 	if c.timed {
 		w = nil
 	}
-	*c = call{w: w, hears: c.hears}
+	*c = call{w: w, hears: c.hears, whileWaiting: c.whileWaiting}
 }
 
 // keepsObjects reports whether the call has to do with objects that an upstream keeps. Those who watch them may know it for

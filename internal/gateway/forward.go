@@ -107,7 +107,7 @@ func (c *call) outgoing() *http.Request {
 	if !c.route.ToObjects() {
 		out.GetBody = func() (io.ReadCloser, error) { return c.readAgain(t), nil }
 	}
-	t.witness = witness{Context: c.tries.ctx, try: t}
+	t.witness = witness{Context: c.tries.ctx, try: t, waits: c.whileWaiting}
 	return out.WithContext(&t.witness)
 }
 

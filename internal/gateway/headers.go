@@ -35,5 +35,14 @@ func (c *call) showStanding() {
 	c.dialect().Show(c.w.Header(), c.g.gov, c.Tenant.Name, pool)
 }
 
+// showAdmitted shows a call that was admitted where its tenant stands, and how long it waited, if nothing shows it yet. That
+// is not done before the request has left.
+func (c *call) showAdmitted() {
+	if !c.shown {
+		c.showStanding()
+		c.showQueued(c.Lease.Waited)
+	}
+}
+
 // showQueued tells the caller how long the call waited.
 func (c *call) showQueued(d time.Duration) { rateheaders.Queued(c.w.Header(), d) }

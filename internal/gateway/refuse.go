@@ -27,8 +27,8 @@ func (c *call) refuse(f *refusal) {
 		c.refuseStranger(f)
 		return
 	}
-	if c.Tenant != nil && !c.shown {
-		c.showStanding()
+	if c.Tenant != nil {
+		c.showAdmitted()
 	}
 	writeRefusal(c.w, f, c.dialect())
 }

@@ -44,6 +44,7 @@ func (g *Gateway) begin(rw http.ResponseWriter, r *http.Request) *call {
 		c.w = new(relay.Writer)
 	}
 	if c.hears.End == nil {
+		c.whileWaiting = c.showAdmitted
 		c.hears = streaming.Options{ErrorEvent: c.brokeOff, First: c.NoteFirst, Progress: c.Progress, End: c.answered}
 	}
 	c.w.Reset(rw, c.world.Snapshot.Config().Timeouts.StreamIdle)
@@ -98,9 +99,11 @@ func (c *call) serve() (*http.Response, *refusal) {
 	}
 	switch {
 	case c.route.List:
+		c.showAdmitted()
 		c.serveList()
 		return nil, nil
 	case c.route.Realtime:
+		c.showAdmitted()
 		c.serveRealtime()
 		return nil, nil
 	}

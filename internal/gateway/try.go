@@ -58,6 +58,7 @@ func (t *try) leave() {
 type witness struct {
 	*cancel.Context
 	try    *try
+	waits  func() // of the call, while it lasts
 	once   sync.Once
 	traced context.Context // the same for whoever asks for values
 }
@@ -83,6 +84,9 @@ func (w *witness) WroteHeaders() { w.try.Sent.Store(true) }
 func (w *witness) WroteRequest(info httptrace.WroteRequestInfo) {
 	w.try.bodySent.Store(info.Err == nil)
 }
+
+// Waits implements http1.Witness.
+func (w *witness) Waits() { w.waits() }
 
 var (
 	// errUpstreamKey is the upstream refusing the operator's key, which is no

@@ -54,6 +54,7 @@ func (x *exchange) do(r *http.Request) (*http.Response, error) {
 		x.wrote = make(chan struct{})
 		go x.sendBeside(r) // ends at the latest when the connection is closed
 	}
+	witnessOf(x.ctx).Waits()
 	resp, err := x.readHead(r)
 	if err != nil {
 		return nil, x.fail(err)

@@ -1,13 +1,17 @@
 package http1
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptrace"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -131,11 +135,45 @@ func TestPlainRequestsAreTraced(t *testing.T) {
 			t.Error("a body that is too short was sent")
 		}
 		want := []string{"new", "headers", "request", "kept", "headers", "http1: the body of a request has 3 bytes, not 4", "request"}
-		if diff := cmp.Diff(want, w.heard); diff != "" {
+		heard := slices.DeleteFunc(w.heard, func(what string) bool { return what == "waits" })
+		if diff := cmp.Diff(want, heard); diff != "" {
 			t.Errorf("the %s: %s", name, diff)
 		}
 	}
 }
+
+// A witness hears that an answer is waited for before it has come, however the request is sent.
+//
+// Seen to fail with: Waits behind the answer.
+func TestWitnessHearsOfTheWait(t *testing.T) {
+	for _, size := range []int{4, 2 * mostInline} {
+		waited := make(chan struct{})
+		h := serve(t, func(conn net.Conn, _ int64) {
+			if err := readRequest(bufio.NewReader(conn)); err != nil {
+				t.Error(err)
+			}
+			select {
+			case <-waited:
+			case <-time.After(10 * time.Second):
+				t.Error("nobody waits")
+			}
+			_, _ = io.WriteString(conn, ok)
+		})
+		ctx := &toldOfTheWait{hearing{Context: t.Context()}, waited}
+		if got := call(t, h.transport(t), post(ctx, size)); got != "ok" {
+			t.Errorf("a body of %d bytes: got %q", size, got)
+		}
+	}
+}
+
+// toldOfTheWait is a Witness.
+type toldOfTheWait struct {
+	hearing
+	told chan struct{}
+}
+
+// Waits implements Witness.
+func (w *toldOfTheWait) Waits() { close(w.told) }
 
 // hearing is a Witness.
 type hearing struct {
@@ -158,3 +196,6 @@ func (h *hearing) WroteRequest(info httptrace.WroteRequestInfo) {
 	}
 	h.heard = append(h.heard, "request")
 }
+
+// Waits implements Witness.
+func (h *hearing) Waits() { h.heard = append(h.heard, "waits") }

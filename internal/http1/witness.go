@@ -12,6 +12,9 @@ type Witness interface {
 	GotConn(httptrace.GotConnInfo)
 	WroteHeaders()
 	WroteRequest(httptrace.WroteRequestInfo)
+	// Waits is called by the goroutine of RoundTrip, before it waits for the answer to a request that has left, or leaves meanwhile.
+	// What need not be done before that can be done now.
+	Waits()
 }
 
 // witnessOf returns whoever wants to hear of a request with this context.
@@ -52,3 +55,6 @@ func (t *traced) WroteRequest(info httptrace.WroteRequestInfo) {
 		t.trace.WroteRequest(info)
 	}
 }
+
+// Waits implements Witness.
+func (t *traced) Waits() {}
