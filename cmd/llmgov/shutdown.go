@@ -107,7 +107,7 @@ func untilSignalled() context.Context {
 // die ends the process by a signal, as if it had not been caught.
 func die(by os.Signal) {
 	if self, err := os.FindProcess(os.Getpid()); err == nil && self.Signal(by) == nil {
-		select {}
+		time.Sleep(time.Second) // it does not return, unless the process was started to ignore the signal
 	}
-	os.Exit(exitBad) // on a system that cannot send the signal
+	os.Exit(exitBad)
 }

@@ -17,6 +17,11 @@ func (r *result) shareAims() {
 			f.Aim = sharedAim
 		}
 	}
+	for i := range r.Doors {
+		if d := &r.Doors[i]; d.Aim > 0 {
+			d.Aim = sharedAim
+		}
+	}
 	for i := range r.Latency {
 		r.Latency[i].Aim = 0
 	}

@@ -45,10 +45,11 @@ func TestSharedAims(t *testing.T) {
 	r := &result{
 		Workloads: []figure{{Title: "with", Ratio: spread{Median: sharedAim + 0.1}, Aim: 1.35}, {Title: "without", Ratio: spread{Median: 9}}},
 		Latency:   []latency{{Title: "stream", Aim: 1.3}},
+		Doors:     []doorFigure{{Title: "door", Ratio: spread{Median: sharedAim - 0.1}, Aim: 2}},
 	}
 	r.shareAims()
 	err := r.check()
-	if err == nil || !strings.Contains(err.Error(), "with: 3.10") || strings.Contains(err.Error(), "without") || strings.Contains(err.Error(), "stream") {
+	if err == nil || !strings.Contains(err.Error(), "with: 3.10") || strings.Contains(err.Error(), "without") || strings.Contains(err.Error(), "stream") || strings.Contains(err.Error(), "door") {
 		t.Errorf("got %v, want the row with an aim", err)
 	}
 }

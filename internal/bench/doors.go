@@ -182,20 +182,20 @@ func figureOf(d door, samples, base []doorSample) doorFigure {
 }
 
 // measure keeps a door busy for a while.
-func (d *door) measure(ctx context.Context, turn time.Duration, called *doorCalled) error {
+func (d *door) measure(ctx context.Context, slot time.Duration, all *doorCalled) error {
 	before, err := d.cpu()
 	if err != nil {
 		return err
 	}
 	var waits [doorCalls][]float64
 	var done, bad atomic.Int64
-	until := time.Now().Add(turn)
+	until := time.Now().Add(slot)
 	group, ctx := errgroup.WithContext(ctx)
 	for i := range doorCalls {
 		group.Go(func() error {
 			for time.Now().Before(until) {
 				took, err := d.govern(ctx, nextTenant())
-				if err != nil && bad.Add(1) > 5+done.Load()/500 { // see drive
+				if err != nil && bad.Add(1) > mostBroken+done.Load()/500 { // see drive
 					return fmt.Errorf("%s: %w", d.title, err)
 				}
 				waits[i] = append(waits[i], inMicros(took))
@@ -211,8 +211,8 @@ func (d *door) measure(ctx context.Context, turn time.Duration, called *doorCall
 	if err != nil {
 		return err
 	}
-	called.cpu += inMicros(after - before)
-	called.waits = append(called.waits, slices.Concat(waits[:]...)...)
+	all.cpu += inMicros(after - before)
+	all.waits = append(all.waits, slices.Concat(waits[:]...)...)
 	return nil
 }
 

@@ -1,4 +1,4 @@
-// Package crash ends the process when the governor has panicked. What must not be lost even then, the last lines of the
+// Package crash ends the process when a call has panicked in the governor. What must not be lost even then, the last lines of the
 // log, it has written first, see [Finally].
 //
 // A panic in a handler ends one call, and the process goes on. But one in the governor leaves locks that

@@ -6,7 +6,8 @@ import (
 	"io"
 )
 
-// Spare is room before a body and behind it, in which edits can be made without a copy. A body of unknown length has none before it.
+// Spare is room before a body and behind it, in which edits can be made without a copy: all that llmgov writes, but for names of models that are
+// much longer than their aliases. A body of unknown length has none before it.
 const Spare = 256
 
 // ErrTooLarge is the error of a body of unknown length that is larger than it may be.

@@ -2,7 +2,7 @@ package jsonscan
 
 import "bytes"
 
-// NextNested is the index of the first bracket or quote, or the length of the text, which is outside of strings. An answer may be
+// NextNested is the index of the first bracket or quote of a text that begins outside of strings, or its length. An answer may be
 // megabytes of numbers, so it searches with the widest instructions that there are.
 func NextNested(text []byte) int {
 	i := 0

@@ -6,7 +6,7 @@
 // waits for nobody. Lines that find the batch full are counted, and the count is logged as soon as there
 // is room.
 //
-// Nothing is lost at an orderly end, nor when the governor has panicked or a second signal ends the process at once
+// Nothing is lost at an orderly end, nor when a call has panicked in the governor or a second signal ends the process at once
 // (package crash), because the function that New returns as well writes the rest. A process that is killed loses the
 // lines of its last few milliseconds.
 //
