@@ -138,6 +138,32 @@ func TestDrain_SecondSignal(t *testing.T) {
 	}
 }
 
+// A shell without job control starts what runs in the background with SIGINT ignored.
+//
+// Seen to fail with: waiting for the end without end.
+func TestDrain_SecondSignalThatIsIgnored(t *testing.T) {
+	p, err := launchProgram("sh", t.TempDir(), []string{"PATH=" + os.Getenv("PATH")},
+		"-c", `trap "" INT; exec llmgov serve --listen 127.0.0.1:0 --admin-listen 127.0.0.1:0`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.kill)
+	if err := p.listening(); err != nil {
+		t.Fatal(err)
+	}
+	stream := p.chat(t, quickstartKey(t, p, "enterprise"), `"stream":true,"mock":{"output_tokens":100000,"token_ms":1000}`)
+	defer stream.Body.Close()
+	for range 2 {
+		if err := p.cmd.Process.Signal(syscall.SIGINT); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(200 * time.Millisecond) // two at once may come as one
+	}
+	if code, err := p.exit(); err != nil || code != exitBad {
+		t.Errorf("exit code %d, %v; want %d", code, err, exitBad)
+	}
+}
+
 // chat sends a call over a connection of its own.
 func (p *process) chat(t *testing.T, key, more string) *http.Response {
 	t.Helper()
