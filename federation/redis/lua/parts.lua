@@ -125,18 +125,15 @@ local function tell(m, seq, at)
   local before, holds = m[HOLDS], {}
   local known = by_name(before)
   for i = at + HEAD, at + HEAD + CLAIM * (args[at + 4] - 1), CLAIM do
-    local n = {}
-    for k = 2, 16 do n[k] = args[i + k] end
-    local limit, ends, used, held, part, want, need, spare = n[2], n[3], n[4], n[5], n[6], n[7], n[8], n[9]
+    local limit, ends, used, held, part, want, need, spare, weight, calm, calm_use, tail = unpack(args, i + 2, i + 13)
     local since, was = 0, known[args[i]]
     if need > part then since = was and was[SINCE] > 0 and was[SINCE] or now end
     want = max(want, need, used)
-    local tail = n[13]
     if args[i + 1] == 'slots' and tail > 0 then tail = max(tail, TTL) end
     spare = min(spare, want - max(need, used))
     holds[#holds + 1] = {
       args[i], args[i + 1], ends, now, used, held, part, want, need, since,
-      limit, spare, n[10], n[11], min(n[12], want - spare), tail, was and was[MARKS] or false, n[16], args[i + 19],
+      limit, spare, weight, calm, min(calm_use, want - spare), tail, was and was[MARKS] or false, args[i + 16], args[i + 19],
     }
   end
   local told = by_name(holds)
