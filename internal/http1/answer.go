@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"io"
 	"net/http"
-	"net/textproto"
 	"strconv"
 	"strings"
 )
@@ -33,7 +32,7 @@ func (x *exchange) plainAnswer(r *http.Request) *http.Response {
 	}
 	resp := &http.Response{
 		Status: "200 OK", StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: PlainHeaders(lines),
+		Header: plainHeaders(lines),
 	}
 	if !framed(resp) {
 		return nil
@@ -59,48 +58,27 @@ func framed(resp *http.Response) bool {
 // inChunks is the only transfer coding of answers that net/http knows.
 var inChunks = []string{"chunked"}
 
-// PlainHeaders reads the lines of a head as net/http does. It returns nil if they are not plain: a name is there twice; a value is empty, or has
-// other bytes than visible ones with blanks between them; or a line means more to net/http than its name and value: those about trailers and
-// the connection, but for keep-alive, those about the framing, but for lengths and chunks, and Pragma.
-func PlainHeaders(lines string) http.Header {
-	n := strings.Count(lines, "\r\n") + 1
-	h := make(http.Header, n)
-	values := make([]string, 0, n)
-	for more := true; more; {
-		var line string
-		line, lines, more = strings.Cut(lines, "\r\n")
-		name, value, _ := strings.Cut(line, ": ")
-		name = textproto.CanonicalMIMEHeaderKey(name)
-		if h[name] != nil || !ConsistsOf(name, "-_") || !isVisible(value) {
-			return nil
-		}
+// plainHeaders reads the lines of a head as net/http does. It returns nil if one of them is not plain, or a name is there twice; or a line means
+// more to net/http than its name and value: those about trailers and the connection, but for keep-alive, those about the framing, but for
+// lengths and chunks, and Pragma.
+func plainHeaders(lines string) http.Header {
+	h := MakeHeaders(lines)
+	for lines != "" {
+		name, value, rest, ok := CutHeader(lines)
 		switch name {
 		case "Trailer", "Pragma":
 			return nil
 		case "Connection":
-			if value != "keep-alive" {
-				return nil
-			}
+			ok = ok && value == "keep-alive"
 		case "Transfer-Encoding":
-			if value != "chunked" {
-				return nil
-			}
+			ok = ok && value == "chunked"
 		}
-		at := len(values)
-		values = append(values, value)
-		h[name] = values[at : at+1 : at+1]
-	}
-	return h
-}
-
-// isVisible reports whether a value has visible characters alone, with spaces between them.
-func isVisible(value string) bool {
-	for i := range len(value) {
-		if value[i] < ' ' || value[i] > '~' {
-			return false
+		if !ok || !h.Add(name, value) {
+			return nil
 		}
+		lines = rest
 	}
-	return value != "" && value[0] != ' ' && value[len(value)-1] != ' '
+	return h.All
 }
 
 // sized is a body of known length.

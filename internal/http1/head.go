@@ -76,7 +76,7 @@ func isOrdinary(name string, values []string) bool {
 }
 
 // ConsistsOf reports whether a text has only letters, digits and some other bytes, and is not empty.
-func ConsistsOf[T string | []byte](text T, others string) bool {
+func ConsistsOf(text, others string) bool {
 	for i := range len(text) {
 		c := text[i]
 		letter := 'a' <= c|0x20 && c|0x20 <= 'z'

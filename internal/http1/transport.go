@@ -92,9 +92,9 @@ func (t *Transport) carries(r *http.Request) bool {
 	return proxy == nil && err == nil
 }
 
-// plain reports whether a name may stand in a head as it is.
+// plain reports whether a name may stand in a head as it is: it has visible characters alone, and no spaces.
 func plain(name string) bool {
-	return !strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r >= 0x7f })
+	return visibleIn(name) == len(name) && strings.IndexByte(name, ' ') < 0
 }
 
 // connect returns a kept connection to the request's host, or else a new one.

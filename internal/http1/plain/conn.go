@@ -82,17 +82,18 @@ func (c *conn) serve() {
 	}()
 	patience := c.of.ReadHeaderTimeout
 	for {
-		head := c.next(patience)
-		switch {
-		case head < 0:
+		if !c.next(patience) {
 			return
-		case head == 0:
+		}
+		come, _ := c.reader.Peek(c.reader.Buffered())
+		head, ok := plainHead(come)
+		if !ok {
 			handed = true
 			_ = c.SetWriteDeadline(time.Time{}) // which an earlier request may have left
 			c.others.hand(&unread{Conn: c.Conn, first: c.reader})
 			return
 		}
-		if !c.request(head) {
+		if !c.request(&head) {
 			return
 		}
 		patience = c.of.IdleTimeout
@@ -113,8 +114,8 @@ func (c *conn) recovered(why any) {
 	printf("http: panic serving %s: %v\n%s", c.remote, why, stack)
 }
 
-// next waits for the next request, and returns the length of its head; 0 if it is not plain, and -1 if none comes.
-func (c *conn) next(patience time.Duration) int {
+// next waits for the next request, and reports whether one comes.
+func (c *conn) next(patience time.Duration) bool {
 	if c.reader == nil {
 		c.reader = readers.Get().(*bufio.Reader)
 		c.reader.Reset(&c.watch)
@@ -124,11 +125,7 @@ func (c *conn) next(patience time.Duration) int {
 		deadline = time.Now().Add(patience)
 	}
 	_ = c.SetReadDeadline(deadline)
-	if c.skipEmptyLines() != nil || !c.state.CompareAndSwap(idle, active) {
-		return -1
-	}
-	come, _ := c.reader.Peek(c.reader.Buffered())
-	return plainHead(come)
+	return c.skipEmptyLines() == nil && c.state.CompareAndSwap(idle, active)
 }
 
 // skipEmptyLines waits for the first line that is not empty. Some old clients send an empty one behind a body. It waits for
@@ -161,15 +158,15 @@ type exchange struct {
 	answer response
 }
 
-// request serves the request that lies in the reader, with a head of this length. It reports whether another one may come.
-func (c *conn) request(head int) bool {
+// request serves the request that lies in the reader, with this head. It reports whether another one may come.
+func (c *conn) request(h *head) bool {
 	x := &exchange{
 		ctx:    listened{cancel.Context{Context: c.ctx}, &c.watch},
 		body:   body{of: c},
 		answer: response{of: c, header: c.header, length: -1},
 	}
 	defer x.ctx.Cancel(context.Canceled)
-	r, err := readRequest(&x.ctx, c.reader, head)
+	r, err := readRequest(&x.ctx, c.reader, h)
 	if err != nil {
 		return false
 	}

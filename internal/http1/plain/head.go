@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"net/http"
+	"net/textproto"
 	"net/url"
 	"strconv"
 	"strings"
@@ -12,7 +13,7 @@ import (
 	"github.com/llmgov/llmgov/internal/http1"
 )
 
-// plainHead returns the length of the head that b begins with; 0 if that is not the whole head of a plain request:
+// head is that of a plain request:
 //
 //	POST /path HTTP/1.1
 //	Host: one name, with its port
@@ -21,58 +22,116 @@ import (
 //
 // with lines that end in CR LF, and nothing that concerns the framing or the connection, but for Connection: keep-alive. It
 // is stricter than net/http, so that no two readers can differ about where such a request ends.
-func plainHead(b []byte) int {
-	line, rest, ok := cutLine(b)
-	if !ok || !isPost(line) {
-		return 0
-	}
-	var hosts, lengths int
-	for {
-		line, rest, ok = cutLine(rest)
-		if !ok {
-			return 0
-		}
-		if len(line) == 0 {
-			break
-		}
-		name, value, ok := cutHeader(line)
-		if !ok {
-			return 0
-		}
-		switch kindOf(name) {
-		case host:
-			hosts++
-			ok = http1.ConsistsOf(value, ".-:[]")
-		case contentLength:
-			lengths++
-			ok = isLength(value)
-		case connection:
-			ok = bytes.EqualFold(value, keepAlive)
-		case unfit:
-			ok = false
-		}
-		if !ok {
-			return 0
-		}
-	}
-	if hosts != 1 || lengths != 1 {
-		return 0
-	}
-	return len(b) - len(rest)
+type head struct {
+	size    int // in bytes
+	target  string
+	host    string
+	length  int64       // of the body
+	headers http.Header // all but Host; nil if net/http is to read them
 }
 
 var (
-	lineEnd   = []byte("\r\n")
-	post      = []byte("POST /")
-	http11    = []byte(" HTTP/1.1")
-	keepAlive = []byte("keep-alive")
+	post    = []byte("POST /")
+	lineEnd = []byte("\r\n")
+	headEnd = []byte("\r\n\r\n")
 )
 
-// readRequest reads a request with a plain head of this length, as http.ReadRequest does, and gives it a context.
-func readRequest(ctx context.Context, from *bufio.Reader, head int) (*http.Request, error) {
-	come, _ := from.Peek(head)
-	if r := requestOf(ctx, string(come)); r != nil {
-		_, _ = from.Discard(head)
+const http11 = " HTTP/1.1"
+
+// plainHead reads the head that come begins with. It reports false if that is not the whole head of a plain request.
+func plainHead(come []byte) (h head, ok bool) {
+	if !bytes.HasPrefix(come, post) {
+		return h, false
+	}
+	end := bytes.Index(come, headEnd)
+	if end < 0 {
+		return h, false
+	}
+	h.size = end + len(headEnd)
+	line, lines, _ := strings.Cut(string(come[:end]), "\r\n")
+	return h, h.readTarget(line) && h.readLines(lines)
+}
+
+// readTarget reads a request line. It reports false if that has not this version of HTTP, or a path with escapes, which may be bad ones.
+func (h *head) readTarget(line string) bool {
+	target, ok := strings.CutSuffix(line[len("POST "):], http11)
+	for i := range len(target) {
+		if c := target[i]; c <= ' ' || c >= 0x7f || c == '%' {
+			return false
+		}
+	}
+	h.target = target
+	return ok
+}
+
+// readLines reads the lines of headers, and reports whether a plain request has them.
+func (h *head) readLines(lines string) bool {
+	all := http1.MakeHeaders(lines)
+	hosts, lengths := 0, 0
+	usual := true
+	for lines != "" {
+		name, value, rest, ok := http1.CutHeader(lines)
+		if !ok {
+			usual = false
+			name, value, rest, ok = cutUnusual(lines)
+		}
+		lines = rest
+		switch name {
+		case "Host":
+			hosts++
+			h.host = value
+			ok = ok && http1.ConsistsOf(value, ".-:[]")
+		case "Content-Length":
+			lengths++
+			ok = ok && h.readLength(value)
+		case "Connection":
+			ok = ok && strings.EqualFold(value, keepAlive)
+			usual = usual && value == keepAlive
+		case "Pragma":
+			usual = false // net/http makes a Cache-Control of it
+		case "Transfer-Encoding", "Trailer", "Upgrade", "Expect":
+			return false
+		}
+		if !ok {
+			return false
+		}
+		usual = usual && (name == "Host" || all.Add(name, value))
+	}
+	if usual {
+		h.headers = all.All
+	}
+	return hosts == 1 && lengths == 1
+}
+
+const keepAlive = "keep-alive"
+
+// mostDigits are those of the greatest length of a plain body: a petabyte.
+const mostDigits = 15
+
+// readLength reads the length of the body. Unlike strconv, it takes no sign.
+func (h *head) readLength(value string) bool {
+	n, err := strconv.ParseUint(value, 10, 63)
+	h.length = int64(n)
+	return err == nil && len(value) <= mostDigits
+}
+
+// cutUnusual cuts a line off that [http1.CutHeader] does not: its value may have blanks around it, which are left out, and bytes beyond ASCII, or none.
+func cutUnusual(lines string) (name, value, rest string, ok bool) {
+	line, rest, _ := strings.Cut(lines, "\r\n")
+	name, value, ok = strings.Cut(line, ":")
+	for i := range len(value) {
+		if c := value[i]; c < ' ' && c != '\t' || c == 0x7f {
+			return "", "", "", false
+		}
+	}
+	ok = ok && http1.ConsistsOf(name, "-_") // more may stand in names, but does not
+	return textproto.CanonicalMIMEHeaderKey(name), strings.Trim(value, " \t"), rest, ok
+}
+
+// readRequest reads a request with this head, as http.ReadRequest does, and gives it a context.
+func readRequest(ctx context.Context, from *bufio.Reader, h *head) (*http.Request, error) {
+	if r := h.request(ctx); r != nil {
+		_, _ = from.Discard(h.size)
 		return r, nil
 	}
 	r, err := http.ReadRequest(from)
@@ -82,107 +141,21 @@ func readRequest(ctx context.Context, from *bufio.Reader, head int) (*http.Reque
 	return r.WithContext(ctx), nil
 }
 
-// requestOf is the request with this plain head; nil if its headers are to be read by net/http.
-func requestOf(ctx context.Context, head string) *http.Request {
-	head = strings.TrimSuffix(head, "\r\n\r\n")
-	line, lines, _ := strings.Cut(head, "\r\n")
-	target := line[len("POST ") : len(line)-len(http11)]
-	at, err := url.ParseRequestURI(target)
-	headers := http1.PlainHeaders(lines)
-	if err != nil || headers == nil {
+// request is the one with this head; nil if net/http is to read it.
+func (h *head) request(ctx context.Context) *http.Request {
+	at, err := url.ParseRequestURI(h.target)
+	if err != nil || h.headers == nil {
 		return nil
 	}
 	r := new(http.Request).WithContext(ctx) // which copies
 	r.Method = http.MethodPost
-	r.RequestURI = target
+	r.RequestURI = h.target
 	r.URL = at
 	r.Proto = "HTTP/1.1"
 	r.ProtoMajor = 1
 	r.ProtoMinor = 1
-	r.Host = headers.Get("Host")
-	delete(headers, "Host")
-	r.Header = headers
-	r.ContentLength, _ = strconv.ParseInt(headers.Get("Content-Length"), 10, 64) // plain, and so a number
+	r.Host = h.host
+	r.Header = h.headers
+	r.ContentLength = h.length
 	return r
-}
-
-// cutLine returns the first line of b without its end, and what follows.
-func cutLine(b []byte) (line, rest []byte, ok bool) { return bytes.Cut(b, lineEnd) }
-
-// isPost reports whether a line requests a POST to a path without escapes, which may be bad ones.
-func isPost(line []byte) bool {
-	target, ok := bytes.CutSuffix(line, http11)
-	if !ok || !bytes.HasPrefix(target, post) {
-		return false
-	}
-	for _, c := range target[len(post):] {
-		if c <= ' ' || c >= 0x7f || c == '%' {
-			return false
-		}
-	}
-	return true
-}
-
-// cutHeader returns the name and the value of a header, without the blanks around it.
-func cutHeader(line []byte) (name, value []byte, ok bool) {
-	name, value, ok = bytes.Cut(line, colon)
-	if !ok || !http1.ConsistsOf(name, otherNameBytes) {
-		return nil, nil, false
-	}
-	for _, c := range value {
-		if c < ' ' && c != '\t' || c == 0x7f {
-			return nil, nil, false
-		}
-	}
-	return name, bytes.Trim(value, " \t"), true
-}
-
-// otherNameBytes may stand in the names of headers beside letters and digits. More may, but do not.
-const otherNameBytes = "-_"
-
-var colon = []byte(":")
-
-// kind is what a header is to the framing.
-type kind int
-
-const (
-	ordinary kind = iota
-	host
-	contentLength
-	connection
-	unfit // for a plain request
-)
-
-var kinds = []struct {
-	name []byte
-	kind kind
-}{
-	{[]byte("Host"), host},
-	{[]byte("Content-Length"), contentLength},
-	{[]byte("Connection"), connection},
-	{[]byte("Transfer-Encoding"), unfit},
-	{[]byte("Trailer"), unfit},
-	{[]byte("Upgrade"), unfit},
-	{[]byte("Expect"), unfit},
-}
-
-func kindOf(name []byte) kind {
-	for i := range kinds {
-		if len(kinds[i].name) == len(name) && bytes.EqualFold(kinds[i].name, name) {
-			return kinds[i].kind
-		}
-	}
-	return ordinary
-}
-
-// mostDigits are those of the greatest length of a plain body: a petabyte.
-const mostDigits = 15
-
-func isLength(value []byte) bool {
-	for _, c := range value {
-		if c < '0' || c > '9' {
-			return false
-		}
-	}
-	return 0 < len(value) && len(value) <= mostDigits
 }

@@ -81,22 +81,23 @@ var otherHeads = map[string]string{
 
 func TestPlainHead(t *testing.T) {
 	for name, raw := range plainHeads {
-		if n := plainHead([]byte(raw + "{}")); n != len(raw) {
-			t.Errorf("%s: its length is %d, not %d", name, len(raw), n)
+		if h, ok := plainHead([]byte(raw + "{}")); !ok || h.size != len(raw) {
+			t.Errorf("%s: plain is %t, and its size %d, not %d", name, ok, h.size, len(raw))
 		}
 	}
 	for name, raw := range otherHeads {
-		if n := plainHead([]byte(raw)); n != 0 {
+		if _, ok := plainHead([]byte(raw)); ok {
 			t.Errorf("%s is taken for plain", name)
 		}
 	}
 }
 
 // Requests of usual clients are read without net/http, and none that it reads in a way of its own.
-func TestRequestOf(t *testing.T) {
+func TestHead_Request(t *testing.T) {
 	byNetHTTP := []string{"any case of letters", "blanks", "a value in UTF-8", "pragma", "a header twice"}
 	for name, raw := range plainHeads {
-		if here := requestOf(t.Context(), raw) != nil; here == slices.Contains(byNetHTTP, name) {
+		h, _ := plainHead([]byte(raw))
+		if here := h.request(t.Context()) != nil; here == slices.Contains(byNetHTTP, name) {
 			t.Errorf("%s is read here: %t", name, here)
 		}
 	}
@@ -110,10 +111,11 @@ func FuzzPlainHead(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		n := plainHead(raw)
-		if n == 0 {
+		h, ok := plainHead(raw)
+		if !ok {
 			return
 		}
+		n := h.size
 		rest := bytes.NewReader(raw)
 		buffered := bufio.NewReader(rest)
 		r, err := http.ReadRequest(buffered)
@@ -126,7 +128,7 @@ func FuzzPlainHead(f *testing.F) {
 		if r.Method != http.MethodPost || r.ContentLength < 0 || r.TransferEncoding != nil || r.Trailer != nil || r.Close || r.Host == "" {
 			t.Errorf("%q: %+v", raw, r)
 		}
-		ours, err := readRequest(t.Context(), bufio.NewReader(bytes.NewReader(raw)), n)
+		ours, err := readRequest(t.Context(), bufio.NewReader(bytes.NewReader(raw)), &h)
 		if err != nil {
 			t.Fatalf("%q: %v", raw, err)
 		}
