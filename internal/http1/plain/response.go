@@ -22,7 +22,7 @@ type response struct {
 	begun   bool    // the head has ended
 	length  int64   // of the body; -1 while nobody knows
 	written int64   // of that
-	held    []byte  // the body so far, before it has begun
+	held    *output // the body so far, before it has begun; nil if there is none
 	out     *output // what has not left yet; nil if there is nothing
 	failed  error   // why nothing can be written any more
 }
@@ -102,7 +102,10 @@ func (w *response) Write(p []byte) (int, error) {
 	}
 	w.written += int64(len(p))
 	if w.length < 0 && !w.begun && w.written <= mostHeld {
-		w.held = append(w.held, p...)
+		if w.held == nil {
+			w.held = outputs.Get().(*output)
+		}
+		w.held.bytes = append(w.held.bytes, p...)
 		return len(p), nil
 	}
 	if !w.begun {
@@ -118,9 +121,11 @@ func (w *response) begin(next []byte) {
 		w.endHead(next)
 		return
 	}
-	w.endHead(w.held)
-	_ = w.body(w.held) // the error is kept
+	held := w.held
 	w.held = nil
+	w.endHead(held.bytes)
+	_ = w.body(held.bytes) // the error is kept
+	held.recycle()
 }
 
 // gather returns where the output is gathered.
