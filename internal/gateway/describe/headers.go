@@ -1,8 +1,9 @@
 package describe
 
 import (
-	"crypto/rand"
+	"encoding/binary"
 	"encoding/hex"
+	"math/rand/v2"
 	"net/http"
 	"strconv"
 	"strings"
@@ -17,12 +18,11 @@ func RequestID(h http.Header) string {
 	if id := first(h, "X-Request-Id"); id != "" && len(id) <= 128 && strings.IndexFunc(id, func(c rune) bool { return c <= ' ' || c > '~' }) < 0 {
 		return id
 	}
-	var b [12]byte
-	_, _ = rand.Read(b[:]) // never fails
-	var out [4 + 24]byte
-	copy(out[:], "req_")
-	hex.Encode(out[4:], b[:])
-	return string(out[:])
+	const length = 12
+	b := binary.BigEndian.AppendUint64(make([]byte, 0, 16), rand.Uint64())
+	b = binary.BigEndian.AppendUint64(b, rand.Uint64())
+	id := append(make([]byte, 0, 4+2*length), "req_"...)
+	return string(hex.AppendEncode(id, b[:length]))
 }
 
 // Hints reads the headers by which callers say how a call is to be treated.
