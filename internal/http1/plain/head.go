@@ -143,9 +143,16 @@ func readRequest(ctx context.Context, from *bufio.Reader, h *head) (*http.Reques
 
 // request is the one with this head; nil if net/http is to read it.
 func (h *head) request(ctx context.Context) *http.Request {
-	at, err := url.ParseRequestURI(h.target)
-	if err != nil || h.headers == nil {
+	if h.headers == nil {
 		return nil
+	}
+	at := &url.URL{Path: h.target}
+	if !http1.ConsistsOf(h.target, "/-_.") { // most targets are such a path
+		var err error
+		at, err = url.ParseRequestURI(h.target)
+		if err != nil {
+			return nil
+		}
 	}
 	r := new(http.Request).WithContext(ctx) // which copies
 	r.Method = http.MethodPost
