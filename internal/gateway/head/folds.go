@@ -4,7 +4,6 @@ import "strings"
 
 // folds finds out which of some names a reader that ignores case takes a key for.
 type folds[V any] struct {
-	all      []fold[V]
 	byLength [longestFold + 1][]fold[V]
 }
 
@@ -20,23 +19,29 @@ const longestFold = 60
 // add adds a name.
 func (f *folds[V]) add(name string, means V) {
 	one := fold[V]{name, means}
-	f.all = append(f.all, one)
 	f.byLength[len(name)] = append(f.byLength[len(name)], one)
 }
 
-// find returns the name that a key is taken for, or nil.
+// find returns the name that a key is taken for, or nil. The names are ASCII.
 func (f *folds[V]) find(key string) *fold[V] {
 	if len(key) > longestFold {
 		return nil
 	}
-	names := f.byLength[len(key)]
-	if !isASCII(key) { // which may be another case of a name of another length
-		names = f.all
+	if !isASCII(key) {
+		key = asASCII(key)
 	}
+	names := f.byLength[len(key)]
 	for i := range names {
 		if strings.EqualFold(names[i].name, key) {
 			return &names[i]
 		}
 	}
 	return nil
+}
+
+// asASCII replaces the runes beyond ASCII that are other cases of ASCII letters. Unicode has two.
+func asASCII(key string) string {
+	const longS, kelvin = "\u017f", "\u212a"
+	key = strings.ReplaceAll(key, longS, "s")
+	return strings.ReplaceAll(key, kelvin, "k")
 }
