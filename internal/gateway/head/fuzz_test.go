@@ -96,7 +96,7 @@ func FuzzReadHead(f *testing.F) {
 		`{"stream_options":{"include\u005fusage":true}}`,
 		`{"max_tokens":5,"max_completion_tokens":null,"max_output_tokens":1000000000}`,
 		`{"max_tokens":1e3}`, `{"max_tokens":-0}`, `{"max_tokens":1.0}`, `{"max_tokens":"5"}`,
-		`{"max_\u0074okens":5,"max_tokens":6}`, `{"MAX_TOKENS":5}`, `{"ſtream":true}`, `{"max_toKens":5}`,
+		`{"max_\u0074okens":5,"max_tokens":6}`, `{"MAX_TOKENS":5}`, `{"ſtream":true}`, "{\"max_to\u212aens\":5}",
 		`{"n":1024,"best_of":null}`, `{"model":"\ud83d\ude00\n\"\\"}`, `{"model":"\ud800"}`, `{"model":"a\u0000"}`, `{"model":"\ud83d\ued00\\"}`,
 		`{"metadata":{"max_tokens":7,"stream":"no"},"a":[],"b":{},"c":-1.5e-7,"d":null}`,
 		`{"":1,"":2}`, `[{"model":"m"}]`, `{"model":"m"}{"model":"n"}`, "\xef\xbb\xbf{}", `{"model":"m",}`, `{"n":01}`,
