@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Headers are those of a head whose lines are read one by one. Their values are in one piece of memory.
+// Headers are those of a head whose lines are read one by one. Their values are in one piece of memory, so a copy must not be added to.
 type Headers struct {
 	All    http.Header
 	values []string
@@ -34,7 +34,8 @@ func (h *Headers) Add(name, value string) bool {
 //	Name: value CR LF Name: value
 //
 // and returns its name, as net/http writes it, its value, and the lines behind it. It reports false if the line is not plain: the name has
-// other bytes than letters, digits, hyphens and underscores; or the value is empty, or has others than visible ones with spaces between them.
+// other bytes than letters, digits, hyphens and underscores; a colon and one space are not what follows it; or the value is empty, or has other
+// bytes than visible ones with spaces between them.
 func CutHeader(lines string) (name, value, rest string, ok bool) {
 	n, canonical := nameIn(lines)
 	name, rest = lines[:n], lines[n:]
@@ -50,11 +51,11 @@ func CutHeader(lines string) (name, value, rest string, ok bool) {
 	if n == 0 || value[0] == ' ' || value[n-1] == ' ' {
 		return "", "", "", false
 	}
-	if rest == "" {
-		return name, value, "", true
+	rest, ended := strings.CutPrefix(rest, "\r\n")
+	if !ended && rest != "" {
+		return "", "", "", false
 	}
-	rest, ok = strings.CutPrefix(rest, "\r\n")
-	return name, value, rest, ok
+	return name, value, rest, true
 }
 
 // nameIn returns the length of the name that a line begins with, and whether net/http writes it so: each of its words, between hyphens, with

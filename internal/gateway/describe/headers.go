@@ -18,11 +18,11 @@ func RequestID(h http.Header) string {
 	if id := first(h, "X-Request-Id"); id != "" && len(id) <= 128 && strings.IndexFunc(id, func(c rune) bool { return c <= ' ' || c > '~' }) < 0 {
 		return id
 	}
-	const length = 12
-	b := binary.BigEndian.AppendUint64(make([]byte, 0, 16), rand.Uint64())
-	b = binary.BigEndian.AppendUint64(b, rand.Uint64())
-	id := append(make([]byte, 0, 4+2*length), "req_"...)
-	return string(hex.AppendEncode(id, b[:length]))
+	var b [12]byte // unique, but no secret
+	binary.NativeEndian.PutUint64(b[:8], rand.Uint64())
+	binary.NativeEndian.PutUint32(b[8:], rand.Uint32())
+	id := append(make([]byte, 0, len("req_")+hex.EncodedLen(len(b))), "req_"...)
+	return string(hex.AppendEncode(id, b[:]))
 }
 
 // Hints reads the headers by which callers say how a call is to be treated.

@@ -8,7 +8,7 @@
 //	             Handler
 //
 // A request is plain if it is a POST to a path with a body of known length, whose head has come in one piece, in the strictest form that
-// RFC 9112 knows (see [plainHead]): nearly all requests of SDKs without TLS. What is malformed, unusual or slow
+// RFC 9112 knows (see [head]): nearly all requests of SDKs without TLS. What is malformed, unusual or slow
 // to come, HTTP/2, chunked bodies and changes of protocol are met by net/http's server, with its time limits and its errors. Heads with a
 // header twice, an empty value, or bytes other than visible ones are read by net/http; a fuzzer checks that all others are read as net/http
 // reads them.

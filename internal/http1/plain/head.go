@@ -49,7 +49,8 @@ func plainHead(come []byte) (h head, ok bool) {
 	}
 	h.size = end + len(headEnd)
 	line, lines, _ := strings.Cut(string(come[:end]), "\r\n")
-	return h, h.readTarget(line) && h.readLines(lines)
+	ok = h.readTarget(line) && h.readLines(lines)
+	return h, ok
 }
 
 // readTarget reads a request line. It reports false if that has not this version of HTTP, or a path with escapes, which may be bad ones.
@@ -64,7 +65,8 @@ func (h *head) readTarget(line string) bool {
 	return ok
 }
 
-// readLines reads the lines of headers, and reports whether a plain request has them.
+// readLines reads the lines of headers, and reports whether a plain request has them. An unusual line, such as a header that is there twice or has a
+// value in UTF-8, leaves the headers to net/http's reader, but the connection here.
 func (h *head) readLines(lines string) bool {
 	all := http1.MakeHeaders(lines)
 	hosts, lengths := 0, 0
