@@ -13,7 +13,7 @@ func TestFolds(t *testing.T) {
 	for _, name := range names {
 		f.add(name, true)
 	}
-	runes := []rune("askmodelstrÅåßİıſ\u212aÄöΣς界")
+	const runes = "askmodelstrÅåßİıſ\u212aÄöΣς界"
 	var all []string
 	for _, name := range names {
 		all = append(all, name, strings.ToUpper(name), name+"s", name[1:])
