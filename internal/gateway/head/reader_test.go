@@ -201,7 +201,7 @@ func TestRead_Allocates(t *testing.T) {
 	check := func(name, text string, most uint64) {
 		body := []byte(text)
 		var r Reader
-		objects, size := allocated(func() { _ = r.Read(&Head{}, body) })
+		objects, size := allocated(most, func() { _ = r.Read(&Head{}, body) })
 		if objects > most || size > 10<<10 {
 			t.Errorf("%s: %d bytes in %d allocations", name, size, objects)
 		}
@@ -217,17 +217,21 @@ func TestRead_Allocates(t *testing.T) {
 	}
 	for key := range governed {
 		for _, value := range []string{`"%s"`, `["%s"]`, `{"x":"%s"}`, `{"x":{"x":"%s"}}`, `[{"model":"m","x":"%s"}]`, `[{"type":"%[1]s","id":"%[1]s"}]`} {
-			check(key+": "+value, `{"`+key+`":`+fmt.Sprintf(value, escapes)+`}`, 20)
+			check(key+": "+value, `{"`+key+`":`+fmt.Sprintf(value, escapes)+`}`, 10)
 		}
 	}
 }
 
-// allocated is how many objects, and how many bytes, f allocates when its memory is there already.
-func allocated(f func()) (objects, size uint64) {
+// mostRuns are enough that one of them finds all that sync.Pools were given: under the race detector they forget a part of it.
+const mostRuns = 50
+
+// allocated is how many objects, and how many bytes, f allocates at the least when its memory is there already. No run
+// is needed after one of enough objects.
+func allocated(enough uint64, f func()) (objects, size uint64) {
 	f()
 	objects, size = math.MaxUint64, math.MaxUint64
 	var before, after runtime.MemStats
-	for range 5 { // what others allocate meanwhile counts, too, but is not the same each time
+	for run := 0; run < mostRuns && objects > enough; run++ { // what others allocate meanwhile counts, too
 		runtime.ReadMemStats(&before)
 		f()
 		runtime.ReadMemStats(&after)
