@@ -33,12 +33,15 @@ func (h *Headers) Add(name, value string) bool {
 //
 //	Name: value CR LF Name: value
 //
-// and returns its name, as net/http writes it, its value, and the lines behind it. It reports false if the line is not plain: the name has
-// other bytes than letters, digits, hyphens and underscores; a colon and one space are not what follows it; or the value is empty, or has other
-// bytes than visible ones with spaces between them.
+// and returns its name, as net/http writes it, its value, and the lines behind it. It reports false unless the line is plain:
+//
+//   - the name consists of letters, digits, hyphens and underscores,
+//   - one colon and one space follow it,
+//   - and the value consists of visible characters with spaces between them, and is not empty.
 func CutHeader(lines string) (name, value, rest string, ok bool) {
 	n, canonical := nameIn(lines)
-	name, rest = lines[:n], lines[n:]
+	name = lines[:n]
+	rest = lines[n:]
 	if n == 0 || !strings.HasPrefix(rest, ": ") {
 		return "", "", "", false
 	}
@@ -47,7 +50,8 @@ func CutHeader(lines string) (name, value, rest string, ok bool) {
 	}
 	rest = rest[len(": "):]
 	n = visibleIn(rest)
-	value, rest = rest[:n], rest[n:]
+	value = rest[:n]
+	rest = rest[n:]
 	if n == 0 || value[0] == ' ' || value[n-1] == ' ' {
 		return "", "", "", false
 	}

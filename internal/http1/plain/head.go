@@ -48,7 +48,8 @@ func plainHead(come []byte) (h head, ok bool) {
 		return h, false
 	}
 	h.size = end + len(headEnd)
-	line, lines, _ := strings.Cut(string(come[:end]), "\r\n")
+	text := string(come[:end])
+	line, lines, _ := strings.Cut(text, "\r\n")
 	ok = h.readTarget(line) && h.readLines(lines)
 	return h, ok
 }
