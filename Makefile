@@ -1,7 +1,8 @@
 # make build   bin/llmgov as for a release: no C library, no debugging symbols, no paths of this machine
-# make test    every package's tests within minutes; needs only Go
-# make test-race   the same under the race detector; needs a C compiler
+# make test    every package's tests within three minutes; needs only Go
+# make test-race   those of packages with locks or atomics, under the race detector; needs a C compiler; CONCURRENT= has all packages
 # make test-long   also the long searches, the simulations of hours, and what compares wall-clock times
+# make nightly     what takes too long for each change: lint, test-long, test-race of all packages, test-upgrade, fuzz, fuzz-readers
 # make test-clients   the contract with the SDKs for JavaScript and Python; installs Node.js and Python where it may
 # make test-dashboards  each query of the dashboards and alerts, on a real Prometheus; installs it where it may
 # make test-console   the console in a real browser; installs Chromium and Node.js where it may
@@ -35,7 +36,7 @@ STATICCHECK = go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # The race detector needs a C compiler.
 RACE := $(shell command -v gcc cc clang >/dev/null 2>&1 && echo -race)
 
-.PHONY: downloads build test test-race test-long test-clients test-console test-dashboards test-envoy test-servers test-chart test-api test-upgrade release lint check fuzz fuzz-readers notices check-notices pin model chaos reloads soak storm bench versus
+.PHONY: downloads build test test-race test-long nightly test-clients test-console test-dashboards test-envoy test-servers test-chart test-api test-upgrade release lint check fuzz fuzz-readers notices check-notices pin model chaos reloads soak storm bench versus
 
 # Git tells the version, by the tag of the commit if it has one; without a clone, say VERSION=v1.2.3.
 build:
@@ -47,13 +48,24 @@ downloads:
 	$(STATICCHECK) -version
 
 test:
-	.ci/test -short -shuffle=on -timeout 20m
+	.ci/test -short -shuffle=on -timeout 10m
+
+# Without CONCURRENT=, the packages of which no code has a lock or an atomic are left out: nothing in them can race.
+CONCURRENT = $(shell go list -f '{{.ImportPath}} {{join .Imports " "}} {{join .TestImports " "}} {{join .XTestImports " "}}' ./... | \
+	grep -E ' (sync|sync/atomic|[^ ]*/e2e/harness)( |$$)' | cut -d' ' -f1)
 
 test-race:
-	CGO_ENABLED=1 .ci/test -short -race -shuffle=on -timeout 40m
+	CGO_ENABLED=1 .ci/test -short -race -shuffle=on -timeout 20m -- $(or $(CONCURRENT),./...)
 
 test-long:
 	.ci/test -shuffle=on -timeout 40m
+
+nightly: lint
+	$(MAKE) test-long
+	$(MAKE) test-race CONCURRENT=
+	$(MAKE) test-upgrade
+	$(MAKE) fuzz
+	$(MAKE) fuzz-readers
 
 test-clients:
 	internal/testkit/clients/run.sh
