@@ -28,11 +28,14 @@ func Port(t testing.TB) int {
 	return 0
 }
 
+// local is the address of a port of this machine.
+func local(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
+
 // reserve reports whether the port was free, and keeps other tests off it until t ends: a UDP
 // socket on the same port stands for the reservation, because it disturbs no TCP server and ends
 // with the process.
 func reserve(t testing.TB, port int) bool {
-	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	addr := local(port)
 	reservation, err := net.ListenPacket("udp", addr)
 	if err != nil {
 		return false

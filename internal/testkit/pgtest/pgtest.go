@@ -3,6 +3,7 @@
 package pgtest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -20,85 +22,91 @@ import (
 
 // Server is one server, with its data in a folder of the test.
 type Server struct {
+	testkit.Program
 	t    testing.TB
 	bin  string
 	data string
-	port int
 	as   *syscall.SysProcAttr // because it refuses to run as root
-
-	running *exec.Cmd
 }
 
 // New starts a server on a free port, and stops it when the test ends. Without binaries
 // the test is skipped, or fails if the environment has CI=true.
 func New(t testing.TB) *Server {
 	t.Helper()
-	bin, err := binaries()
-	if err != nil {
-		testkit.Missing(t, "PostgreSQL", err)
-	}
-	s := &Server{t: t, bin: bin, data: filepath.Join(folder(t), "data"), port: testkit.Port(t)}
-	s.as = s.someone(filepath.Dir(s.data))
-	s.run("initdb", "-D", s.data, "-U", "llmgov", "-A", "trust", "--no-sync", "-E", "UTF8", "--locale=C")
-	t.Cleanup(s.Stop)
-	s.Start()
+	s := newServer(t, needed(t))
+	s.run("initdb", "-D", s.data, "-U", "llmgov", "-A", "trust", "--no-sync", "-E", "UTF8", "--locale=C", "--wal-segsize=1")
+	s.Run(t)
+	return s
+}
+
+var (
+	life   testkit.Life
+	shared = sync.OnceValue(func() *Server { return New(&life) })
+)
+
+// Main runs the tests of a package that uses Shared, and ends the process.
+func Main(m *testing.M) { os.Exit(life.Main(m)) }
+
+// Shared is a server that all tests of a package use, because to make one takes a second of CPU. No
+// test stops it, or changes more of it than a schema of its own.
+func Shared(t testing.TB) *Server {
+	t.Helper()
+	needed(t)
+	return shared()
+}
+
+func newServer(t testing.TB, bin string) *Server {
+	t.Helper()
+	dir := folder(t)
+	s := &Server{t: t, bin: bin, data: filepath.Join(dir, "data"), as: someone(t, dir)}
+	s.Program = testkit.Program{Command: s.command, Log: filepath.Join(dir, "log"), Quit: syscall.SIGQUIT, Ready: s.ready}
 	return s
 }
 
 // URL names a database of the server.
 func (s *Server) URL() string {
-	return fmt.Sprintf("postgres://llmgov@127.0.0.1:%d/postgres?sslmode=disable", s.port)
+	return fmt.Sprintf("postgres://llmgov@127.0.0.1:%d/postgres?sslmode=disable", s.Port())
 }
 
-// Pid is the id of the main process of a running server.
-func (s *Server) Pid() int { return s.running.Process.Pid }
-
-// Start starts the server, and waits until it accepts connections.
-func (s *Server) Start() {
-	s.t.Helper()
-	s.running = exec.Command(filepath.Join(s.bin, "postgres"), "-D", s.data, "-p", strconv.Itoa(s.port), "-k", "",
-		"-c", "listen_addresses=127.0.0.1", "-c", "fsync=off", "-c", "wal_level=replica", "-c", "max_wal_senders=2")
-	s.running.SysProcAttr = s.as
-	s.running.Dir = filepath.Dir(s.data)
-	if err := s.running.Start(); err != nil {
-		s.t.Fatal(err)
-	}
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		if exec.Command(filepath.Join(s.bin, "pg_isready"), "-h", "127.0.0.1", "-p", strconv.Itoa(s.port)).Run() == nil {
-			return
-		}
-	}
-	s.t.Fatal("postgres does not accept connections")
+func (s *Server) command(port int) *exec.Cmd {
+	c := exec.Command(filepath.Join(s.bin, "postgres"), "-D", s.data, "-p", strconv.Itoa(port), "-k", "",
+		"-c", "listen_addresses=127.0.0.1", "-c", "fsync=off", "-c", "full_page_writes=off", "-c", "max_connections=300")
+	c.SysProcAttr = s.as
+	c.Dir = filepath.Dir(s.data)
+	return c
 }
 
-// Stop ends the server at once, as if it had crashed. Its data stay.
-func (s *Server) Stop() {
-	if s.running == nil {
-		return
-	}
-	_ = s.running.Process.Signal(syscall.SIGQUIT)
-	_ = s.running.Wait()
-	s.running = nil
+// ready reports whether the server accepts connections, by the file in which it says so.
+func (s *Server) ready(p *testkit.Program) bool {
+	text, _ := os.ReadFile(filepath.Join(s.data, "postmaster.pid"))
+	lines := bytes.Split(text, []byte("\n"))
+	const state = 7
+	return len(lines) > state && string(lines[0]) == strconv.Itoa(p.Pid()) && string(bytes.TrimSpace(lines[state])) == "ready"
 }
 
-// Replica copies the server, and starts the copy as a standby.
+// Replica stops the server, and starts a copy of it as a standby, which has all that was committed.
 func (s *Server) Replica() *Server {
-	r := &Server{t: s.t, bin: s.bin, data: filepath.Join(folder(s.t), "data"), port: testkit.Port(s.t)}
-	r.as = r.someone(filepath.Dir(r.data))
-	r.run("pg_basebackup", "-h", "127.0.0.1", "-p", strconv.Itoa(s.port), "-U", "llmgov", "-D", r.data, "-R", "-X", "stream", "--checkpoint=fast", "--no-sync")
-	s.t.Cleanup(r.Stop)
-	r.Start()
+	s.t.Helper()
+	s.Stop()
+	r := newServer(s.t, s.bin)
+	r.run("cp", "-R", s.data, r.data)
+	r.run("touch", filepath.Join(r.data, "standby.signal"))
+	r.Run(s.t)
 	return r
 }
 
 // Promote makes a replica the primary.
 func (s *Server) Promote() { s.run("pg_ctl", "promote", "-D", s.data, "-w") }
 
+// run runs one of PostgreSQL's programs, or of the system's.
 func (s *Server) run(name string, args ...string) {
 	s.t.Helper()
+	if path := filepath.Join(s.bin, name); exists(path) {
+		name = path
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	c := exec.CommandContext(ctx, filepath.Join(s.bin, name), args...)
+	c := exec.CommandContext(ctx, name, args...)
 	c.SysProcAttr = s.as
 	c.Dir = filepath.Dir(s.data)
 	if out, err := c.CombinedOutput(); err != nil {
@@ -106,19 +114,24 @@ func (s *Server) run(name string, args ...string) {
 	}
 }
 
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
 // someone is the user that runs the server and owns the folder: nobody, if this process is root.
-func (s *Server) someone(folder string) *syscall.SysProcAttr {
+func someone(t testing.TB, folder string) *syscall.SysProcAttr {
 	if os.Getuid() != 0 {
 		return nil
 	}
 	u, err := user.Lookup("nobody")
 	if err != nil {
-		s.t.Fatal(err)
+		t.Fatal(err)
 	}
 	uid, err1 := strconv.Atoi(u.Uid)
 	gid, err2 := strconv.Atoi(u.Gid)
 	if err := errors.Join(err1, err2, os.Chown(folder, uid, gid)); err != nil {
-		s.t.Fatal(err)
+		t.Fatal(err)
 	}
 	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
 }
@@ -131,6 +144,16 @@ func folder(t testing.TB) string {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	return dir
+}
+
+// needed is the folder of PostgreSQL's binaries. Without them t ends.
+func needed(t testing.TB) string {
+	t.Helper()
+	bin, err := binaries()
+	if err != nil {
+		testkit.Missing(t, "PostgreSQL", err)
+	}
+	return bin
 }
 
 // binaries is the folder of PostgreSQL's binaries: in the path, or Debian's.

@@ -2,13 +2,13 @@
 package redistest
 
 import (
-	"io"
+	"bufio"
 	"net"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -17,12 +17,10 @@ import (
 
 // Server is one server, with its data in a folder of the test.
 type Server struct {
+	testkit.Program
 	t    testing.TB
 	args []string
 	dir  string
-	port int
-
-	running *exec.Cmd
 }
 
 // New starts a server on a free port with arguments of redis-server, and stops it when
@@ -30,7 +28,8 @@ type Server struct {
 // CI=true.
 func New(t testing.TB, args ...string) *Server {
 	t.Helper()
-	return start(t, append([]string{"--save", ""}, args...)...)
+	// A replica is sent the data at once, and not after 5 s in which others might ask for them as well.
+	return start(t, append([]string{"--save", "", "--repl-diskless-sync-delay", "0", "--databases", "64"}, args...)...)
 }
 
 func start(t testing.TB, args ...string) *Server {
@@ -38,17 +37,14 @@ func start(t testing.TB, args ...string) *Server {
 	if _, err := exec.LookPath("redis-server"); err != nil {
 		testkit.Missing(t, "Redis", err)
 	}
-	s := &Server{t: t, args: args, dir: t.TempDir(), port: testkit.Port(t)}
-	t.Cleanup(s.Stop)
-	s.Start()
+	s := &Server{t: t, args: args, dir: t.TempDir()}
+	s.Program = testkit.Program{Command: s.command, Log: filepath.Join(s.dir, "log"), Quit: syscall.SIGKILL, Ready: s.ready}
+	s.Run(t)
 	return s
 }
 
-// Port is the server's port, on 127.0.0.1.
-func (s *Server) Port() int { return s.port }
-
 // Addr is the server's address.
-func (s *Server) Addr() string { return "127.0.0.1:" + strconv.Itoa(s.port) }
+func (s *Server) Addr() string { return "127.0.0.1:" + strconv.Itoa(s.Port()) }
 
 // URL names the server.
 func (s *Server) URL() string { return "redis://" + s.Addr() }
@@ -56,53 +52,36 @@ func (s *Server) URL() string { return "redis://" + s.Addr() }
 // Dir is the folder of the server's data.
 func (s *Server) Dir() string { return s.dir }
 
-// Pid is the id of the process of a running server.
-func (s *Server) Pid() int { return s.running.Process.Pid }
-
-// Start starts the server, and waits until it accepts connections.
-func (s *Server) Start() {
-	s.t.Helper()
-	args := append(s.args[:len(s.args):len(s.args)], "--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--dir", s.dir, "--logfile", filepath.Join(s.dir, "log"))
-	s.running = exec.Command("redis-server", args...)
-	if err := s.running.Start(); err != nil {
-		s.t.Fatal(err)
-	}
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if s.answers() {
-			return
-		}
-	}
-	log, _ := os.ReadFile(filepath.Join(s.dir, "log"))
-	s.t.Fatalf("redis-server does not accept connections:\n%s", log)
+func (s *Server) command(port int) *exec.Cmd {
+	args := append(s.args[:len(s.args):len(s.args)], "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--dir", s.dir)
+	return exec.Command("redis-server", args...)
 }
 
-// answers reports whether the server has loaded its data, and answers.
-func (s *Server) answers() bool {
+// ready reports whether the server has loaded its data, and answers.
+func (s *Server) ready(p *testkit.Program) bool {
 	c, err := net.DialTimeout("tcp", s.Addr(), time.Second)
 	if err != nil {
 		return false
 	}
 	defer c.Close()
-	_, _ = c.Write([]byte("PING\r\n"))
-	answer := make([]byte, 5)
-	_, err = io.ReadFull(c, answer)
-	return err == nil && string(answer) == "+PONG"
-}
-
-// Stop ends the server at once, as if it had crashed. Its data on disk stay.
-func (s *Server) Stop() {
-	if s.running == nil {
-		return
+	_ = c.SetDeadline(time.Now().Add(time.Minute))
+	_, _ = c.Write([]byte("PING\r\nINFO server\r\n"))
+	lines := bufio.NewScanner(c)
+	if !lines.Scan() || lines.Text() != "+PONG" {
+		return false
 	}
-	_ = s.running.Process.Kill()
-	_ = s.running.Wait()
-	s.running = nil
+	for lines.Scan() {
+		if pid, found := strings.CutPrefix(lines.Text(), "process_id:"); found {
+			return pid == strconv.Itoa(p.Pid())
+		}
+	}
+	return false
 }
 
 // Do runs a command by redis-cli, and returns its output.
 func (s *Server) Do(args ...string) string {
 	s.t.Helper()
-	out, err := exec.Command("redis-cli", append([]string{"-p", strconv.Itoa(s.port)}, args...)...).CombinedOutput()
+	out, err := exec.Command("redis-cli", append([]string{"-p", strconv.Itoa(s.Port())}, args...)...).CombinedOutput()
 	if text := strings.TrimSpace(string(out)); err == nil && !strings.HasPrefix(text, "ERR") {
 		return text
 	}
