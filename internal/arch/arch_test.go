@@ -137,7 +137,7 @@ var rules = map[string]rule{
 		reason: "what is broken and tested is another program",
 	},
 	"internal/testkit/storetest": {
-		may:    []string{"federation", "federation/parts", "federation/runner", "github.com/anishathalye/porcupine", "github.com/google/go-cmp/cmp"},
+		may:    []string{"federation", "federation/parts", "federation/runner", "internal/testkit", "github.com/anishathalye/porcupine", "github.com/google/go-cmp/cmp"},
 		not:    []string{"net", "net/http", "os", "log", "log/slog"},
 		reason: "a suite sees stores as their callers do",
 	},

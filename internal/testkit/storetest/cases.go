@@ -21,7 +21,9 @@ func same(t *testing.T, h Harness) {
 	var old []*federation.Beat
 	seen := map[federation.Status]int{}
 	answers := sha256.New()
-	for range 400 {
+	const full = 400
+	rounds := rounds(h.Fewer, full)
+	for range rounds {
 		w.at(w.now + rng.Int64N(700))
 		n := nodes[rng.IntN(len(nodes))]
 		switch what := rng.IntN(100); {
@@ -56,11 +58,11 @@ func same(t *testing.T, h Harness) {
 		}
 	}
 	for _, s := range []federation.Status{federation.Granted, federation.Learning, federation.Resend, federation.Stale, federation.Fenced} {
-		if seen[s] == 0 {
+		if seen[s] == 0 && rounds == full {
 			t.Errorf("no beat was answered with %q: %v", s, seen)
 		}
 	}
-	if got := fmt.Sprintf("%x", answers.Sum(nil))[:16]; got != sameAnswers {
+	if got := fmt.Sprintf("%x", answers.Sum(nil))[:16]; rounds == full && got != sameAnswers {
 		t.Errorf("accounts answer otherwise than those of format %d, and gateways of both would disagree about an account: "+
 			"raise federation.Format, and set sameAnswers to %q", federation.Format, got)
 	}
@@ -75,8 +77,8 @@ func life(t *testing.T, h Harness) {
 	w := newTwin(t, h)
 	a := newNode("a", h, 1)
 	b := newNode("b", h, 2)
-	for range 70 {
-		w.at(w.now + 1000)
+	for range 35 {
+		w.at(w.now + 2000)
 		a.took(w.beat(a.next()))
 		b.took(w.beat(b.next()))
 	}
@@ -104,8 +106,8 @@ func life(t *testing.T, h Harness) {
 func loss(t *testing.T, h Harness) {
 	w := newTwin(t, h)
 	a := newNode("a", h, 1)
-	for range 70 {
-		w.at(w.now + 1000)
+	for range 35 {
+		w.at(w.now + 2000)
 		a.took(w.beat(a.next()))
 	}
 	restore := h.Save()
@@ -146,8 +148,8 @@ func expect(t *testing.T, h Harness) {
 	for _, n := range []*node{a, b, c} {
 		n.expect = 2
 	}
-	for range 70 {
-		w.at(w.now + 1000)
+	for range 35 {
+		w.at(w.now + 2000)
 		a.took(w.beat(a.next()))
 		b.took(w.beat(b.next()))
 	}
@@ -177,8 +179,8 @@ func restore(t *testing.T, h Harness) {
 		h.Replace(w.incarnation)
 		a := newNode("a", h, 1)
 		b := newNode("b", h, 2)
-		for range 70 {
-			w.at(w.now + 1000)
+		for range 35 {
+			w.at(w.now + 2000)
 			a.took(w.beat(a.next()))
 			b.took(w.beat(b.next()))
 		}

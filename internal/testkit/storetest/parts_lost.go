@@ -18,7 +18,9 @@ func lostParts(t *testing.T, h PartsHarness) {
 	rng := rand.New(rand.NewPCG(9, 10))
 	now := begin
 	learning := map[bool]int{}
-	for loss := range 25 {
+	const full = 25
+	rounds := rounds(h.Fewer, full) // losses
+	for loss := range rounds {
 		owners := []string{fmt.Sprint("t", loss, "/u"), fmt.Sprint("t", loss)}
 		w := newCrowd(rng, owners...)
 		for range 30 {
@@ -43,7 +45,7 @@ func lostParts(t *testing.T, h PartsHarness) {
 			}
 		}
 	}
-	if learning[true] < 100 || learning[false] < 300 {
+	if learning[true] < 100*rounds/full || learning[false] < 300*rounds/full {
 		t.Errorf("so many answers were of accounts that learn, and not: %v", learning)
 	}
 }

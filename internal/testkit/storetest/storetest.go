@@ -8,11 +8,14 @@ import (
 
 	"github.com/llmgov/llmgov/federation"
 	"github.com/llmgov/llmgov/federation/runner"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // Harness is one store under test. It is empty.
 type Harness struct {
 	Store runner.Store
+	// Fewer is by how much fewer beats a quick run sends, of a store that is slow; 0 for as many.
+	Fewer int
 	// Rules are those it was opened with.
 	Rules federation.Rules
 	// Format is that of the nodes' beats.
@@ -30,6 +33,9 @@ type Harness struct {
 	Damage func(with string)
 	Delete func(advice string)
 }
+
+// rounds is the number of rounds of a test that has so many in a full run.
+func rounds(fewer, full int) int { return testkit.Rounds(full/max(fewer, 1), full) }
 
 // Run runs the suite on stores that open makes.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
@@ -53,6 +59,7 @@ type twin struct {
 	incarnation string
 	oracle      *federation.Account
 	digests     Digests
+	beats       int
 }
 
 const begin = int64(1_700_000_000_000)
@@ -73,7 +80,7 @@ func (w *twin) at(now int64) {
 	w.h.SetClock(now)
 }
 
-// beat sends a beat, and compares the answer and the view.
+// beat sends a beat, and compares the answer and the view; of a slow store once in a while in a quick run.
 func (w *twin) beat(b *federation.Beat) federation.Reply {
 	w.t.Helper()
 	if w.oracle == nil {
@@ -89,6 +96,10 @@ func (w *twin) beat(b *federation.Beat) federation.Reply {
 	}
 	if err := w.digests.Pair(want, got); err != nil {
 		w.t.Fatalf("beat %s %d at +%d ms: %v", b.Node, b.Seq, w.now-begin, err)
+	}
+	w.beats++
+	if w.beats%testkit.Rounds(max(w.h.Fewer, 1), 1) != 0 {
+		return want
 	}
 	look, err := w.h.Store.Look(context.Background(), "p")
 	if err != nil {
