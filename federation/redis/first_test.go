@@ -13,6 +13,7 @@ import (
 
 // TestFirstRelease: accounts that the first release wrote go on, and what its gateways have used counts.
 func TestFirstRelease(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile("testdata/first.json")
 	if err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 
 // TestFormat_EarlierRelease: a member that was written without its format, as earlier releases do, counts as one of format 1.
 func TestFormat_EarlierRelease(t *testing.T) {
+	t.Parallel()
 	s, err := Open(redistest.New(t).URL(), federation.DefaultRules(), func(string) {})
 	if err != nil {
 		t.Fatal(err)

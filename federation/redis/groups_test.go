@@ -26,6 +26,7 @@ import (
 // TestCluster: the pools lie on different nodes; one whose slot moves to another node is followed,
 // and one whose node is lost is lost alone.
 func TestCluster(t *testing.T) {
+	t.Parallel()
 	nodes := redistest.NewCluster(t, 3)
 	s := open(t, "redis://"+nodes[0].Addr()+","+nodes[1].Addr())
 	at := map[*redistest.Server][]string{}
@@ -81,6 +82,7 @@ func TestCluster(t *testing.T) {
 
 // TestSentinel: who takes over is found, and its memory is a new one.
 func TestSentinel(t *testing.T) {
+	t.Parallel()
 	primary := redistest.New(t)
 	redistest.New(t, "--replicaof", "127.0.0.1 "+fmt.Sprint(primary.Port()))
 	redistest.Eventually(t, "the replica is in step", func() bool { return strings.Contains(primary.Do("INFO", "replication"), "state=online") })
@@ -88,17 +90,16 @@ func TestSentinel(t *testing.T) {
 	s := open(t, "redis+sentinel://"+sentinel.Addr()+"?master=m")
 	first := beat(t, s, join("a"))
 	redistest.Eventually(t, "the replica is known", func() bool { return strings.Contains(sentinel.Do("SENTINEL", "REPLICAS", "m"), "slave") })
-	began := time.Now()
 	primary.Stop()
 	redistest.Eventually(t, "another has taken over", func() bool {
 		r, err := beatOn(s, "p", next("a", first))
 		return err == nil && r.Status == federation.Resend && r.Epoch > first.Epoch
 	})
-	t.Logf("after %v", time.Since(began).Round(10*time.Millisecond))
 }
 
 // TestTLS: with the right certificates on both sides, and not else.
 func TestTLS(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	certificate(t, dir)
 	file := func(name string) string { return filepath.Join(dir, name) }
@@ -148,6 +149,7 @@ func certificate(t *testing.T, dir string) {
 // TestOnce: a beat whose answer is lost is not sent again, by the client of a cluster as little as
 // by that of one server.
 func TestOnce(t *testing.T) {
+	t.Parallel()
 	for _, cluster := range []bool{false, true} {
 		way := newWay(t)
 		var server *redistest.Server

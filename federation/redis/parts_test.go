@@ -15,24 +15,26 @@ import (
 )
 
 func TestParts(t *testing.T) {
-	server := redistest.New(t)
-	n := 0
+	t.Parallel()
+	next := databases(t)
 	storetest.RunParts(t, func(t *testing.T) storetest.PartsHarness {
-		s := open(t, fmt.Sprintf("%s/%d", server.URL(), n))
-		n++
-		return storetest.PartsHarness{Store: s, SetClock: func(now int64) { s.use(saidServer, saidClock); do(t, s, "HSET", "said", "now", now) }}
+		s, setClock := next(t)
+		return storetest.PartsHarness{Store: s, Fewer: 4, SetClock: setClock}
 	})
 }
+
+// periodEnds is when periods end: in an hour or so.
+var periodEnds = time.Now().Add(time.Hour).UnixMilli()
 
 // share tells beats of one process of many owners, and returns the parts that it gets of 10.
 func share(s *Store, instance string, seq int64, kind parts.Kind, owners ...string) (got []int64, err error) {
 	var batch []*parts.Beat
 	for _, o := range owners {
 		batch = append(batch, &parts.Beat{Owner: o, Instance: instance, Seq: seq, Claims: []parts.Claim{
-			{Name: "x", Kind: kind, Limit: 10, Ends: time.Now().Add(time.Hour).UnixMilli(), Want: 10},
+			{Name: "x", Kind: kind, Limit: 10, Ends: periodEnds, Want: 10},
 		}})
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	r, err := s.Share(ctx, batch)
 	for i := range r {
@@ -51,17 +53,27 @@ func wantParts(t *testing.T, got []int64, err error, want ...int64) {
 // TestParts_Life: scripts that were flushed are sent again; keys expire when nothing counts any
 // more, and a minute has passed in which they may be told of again; what is not ours is left alone.
 func TestParts_Life(t *testing.T) {
+	t.Parallel()
 	s := open(t, redistest.New(t).URL())
 	got, err := share(s, "a", 1, parts.Rolling, "p", "q")
 	wantParts(t, got, err, 10, 10)
 	do(t, s, "SCRIPT", "FLUSH")
 	got, err = share(s, "b", 1, parts.Rolling, "p", "q", "r")
 	wantParts(t, got, err, 0, 0, 10)
-	for kind, most := range map[parts.Kind]int64{parts.Slots: 62_502, parts.Rolling: 122_502, parts.Period: 3_720_002} {
+	const clock = "local time = redis.call('TIME'); local now = time[1] * 1000 + math.floor(time[2] / 1000); return now"
+	for kind, ms := range map[parts.Kind]int64{parts.Slots: 62_502, parts.Rolling: 122_501, parts.Period: 120_001} {
+		earliest := do(t, s, "EVAL", clock, 0).(int64)
 		got, err = share(s, "a", 1, kind, string(kind))
 		wantParts(t, got, err, 10)
-		if ms := do(t, s, "PTTL", partsKey(string(kind))).(int64); ms > most || ms < most-2000 {
-			t.Errorf("%s is kept for %d ms, want %d", kind, ms, most)
+		latest := do(t, s, "EVAL", clock, 0).(int64)
+		if kind == parts.Period {
+			earliest = periodEnds
+			latest = periodEnds
+		}
+		expires := do(t, s, "EVAL", clock+" + redis.call('PTTL', KEYS[1])", 1, partsKey(string(kind))).(int64)
+		const rounding = 2
+		if expires < earliest+ms-rounding || expires > latest+ms+rounding {
+			t.Errorf("%s is kept until %d, want %d ms after %d to %d", kind, expires, ms, earliest, latest)
 		}
 	}
 	do(t, s, "FLUSHALL")
@@ -80,6 +92,7 @@ func TestParts_Life(t *testing.T) {
 
 // TestParts_Cluster: owners lie on different nodes, also when the scripts are not there yet.
 func TestParts_Cluster(t *testing.T) {
+	t.Parallel()
 	nodes := redistest.NewCluster(t, 3)
 	s := open(t, "redis://"+nodes[0].Addr()+","+nodes[1].Addr())
 	owners := []string{}
@@ -114,6 +127,7 @@ func TestParts_Cluster(t *testing.T) {
 // An account that is damaged, in whatever way, is left as it is, nothing is granted of it, and the error
 // says which key to delete.
 func TestAudit_L5_DamagedAccountsSayWhatToDelete(t *testing.T) {
+	t.Parallel()
 	s := open(t, redistest.New(t).URL())
 	beat(t, s, join("a"))
 	for name, damage := range map[string]func(key string){

@@ -2,8 +2,11 @@ package redis
 
 import (
 	"context"
+	"flag"
 	"fmt"
+	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -11,6 +14,17 @@ import (
 	"github.com/llmgov/llmgov/internal/testkit/redistest"
 	"github.com/llmgov/llmgov/internal/testkit/storetest"
 )
+
+// TestMain has more tests run in parallel than there are processors, because most of them wait for servers that find out about
+// each other.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	_ = flag.Set("test.parallel", "8")
+	os.Exit(m.Run())
+}
+
+// patience is for how long an answer is waited for that has to come, on a machine that does much else.
+const patience = time.Minute
 
 func open(t testing.TB, url string) *Store {
 	t.Helper()
@@ -41,15 +55,26 @@ local function server()
   return tonumber(said[1]), said[2], true
 end`
 
-func TestStore(t *testing.T) {
+// databases returns stores on the databases of one server, and a function that sets the clock of a store.
+func databases(t *testing.T) func(t *testing.T) (s *Store, setClock func(now int64)) {
 	server := redistest.New(t)
 	n := 0
-	storetest.Run(t, func(t *testing.T) storetest.Harness {
+	return func(t *testing.T) (*Store, func(now int64)) {
 		s := open(t, fmt.Sprintf("%s/%d", server.URL(), n))
 		n++
+		setServer := sync.OnceFunc(func() { s.use(saidServer, saidClock) })
+		return s, func(now int64) { setServer(); do(t, s, "HSET", "said", "now", now) }
+	}
+}
+
+func TestStore(t *testing.T) {
+	t.Parallel()
+	next := databases(t)
+	storetest.Run(t, func(t *testing.T) storetest.Harness {
+		s, setClock := next(t)
 		return storetest.Harness{
-			Store: s, Rules: federation.DefaultRules(),
-			SetClock: func(now int64) { s.use(saidServer, saidClock); do(t, s, "HSET", "said", "now", now) },
+			Store: s, Rules: federation.DefaultRules(), Fewer: 4,
+			SetClock: setClock,
 			Replace:  func(incarnation string) { do(t, s, "HSET", "said", "incarnation", incarnation) },
 			Save: func() func() {
 				do(t, s, "COPY", key("p"), "saved", "REPLACE")
@@ -76,7 +101,7 @@ func join(node string) *federation.Beat {
 
 func beat(t testing.TB, s *Store, b *federation.Beat) federation.Reply {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	r, err := s.Beat(ctx, "p", b)
 	if err != nil {

@@ -19,6 +19,7 @@ import (
 // TestSame: whatever beats come, the scripts answer what an Account does, and show the same.
 // The beats are what nodes never say as well: what is negative, too much, or out of the Window.
 func TestSame(t *testing.T) {
+	t.Parallel()
 	server := redistest.New(t)
 	short := federation.Rules{Window: time.Second, Slots: 8, Beat: 100 * time.Millisecond, TTL: 260 * time.Millisecond}
 	var stores []*Store
