@@ -13,8 +13,8 @@ import (
 // longest is up to which length anything is appended to a row. Logs begin later long before.
 const longest = 64 << 20
 
-// server says how the server's clock and name are asked for: in expressions of SQL.
-type server struct{ clock, incarnation string }
+// server says what transactions ask and set of the server, in SQL: its clock and name, and their limits.
+type server struct{ clock, incarnation, limits string }
 
 // logs are the rows of a table that are logs, as far as this process knows them.
 type logs[A account] struct {
@@ -117,7 +117,7 @@ func (l *logs[A]) append(ctx context.Context, conn *pgxpool.Conn, letters []lett
 	}
 	var batch pgx.Batch
 	batch.Queue(begin)
-	batch.Queue(limits)
+	batch.Queue(l.limits)
 	if create && len(a.fresh) > 0 {
 		batch.Queue(l.table.create(), a.fresh, l.empty)
 	}

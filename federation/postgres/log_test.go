@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/llmgov/llmgov/federation"
-	"github.com/llmgov/llmgov/internal/testkit/pgtest"
 )
 
 // stored is a pool's row as a gateway reads it that knows no logs, and whether there is more in it.
@@ -70,7 +69,8 @@ func (g *gateway) beat(t *testing.T) federation.Reply {
 // TestLog_EarlierRelease: for a gateway that knows no logs the account is one whose memory was lost, so it grants nothing
 // of it before it knows what was used. As long as it is there, all write plain accounts, and log again afterwards.
 func TestLog_EarlierRelease(t *testing.T) {
-	s := open(t, pgtest.New(t).URL())
+	t.Parallel()
+	s := open(t, place(t))
 	s.incarnation = "'server'"
 	at := func(ms int64) { s.clock = fmt.Sprint(begins+ms, "::bigint") }
 	at(0)
@@ -123,7 +123,8 @@ func TestLog_EarlierRelease(t *testing.T) {
 
 // TestLog_Bounded: a log begins anew before it is long, also if several gateways write it, each of which knows a part.
 func TestLog_Bounded(t *testing.T) {
-	url := pgtest.New(t).URL()
+	t.Parallel()
+	url := place(t)
 	var all []*gateway
 	for i := range 3 {
 		all = append(all, newGateway(open(t, url), fmt.Sprint("n", i), 1))
@@ -149,7 +150,8 @@ func TestLog_Bounded(t *testing.T) {
 
 // TestLog_OneShortens: one gateway sends the account that is to begin a log, and not all of them, and the log becomes shorter.
 func TestLog_OneShortens(t *testing.T) {
-	url := pgtest.New(t).URL()
+	t.Parallel()
+	url := place(t)
 	var all []*gateway
 	for i := range 4 {
 		all = append(all, newGateway(open(t, url), fmt.Sprint("n", i), 1))
@@ -179,7 +181,8 @@ func TestLog_OneShortens(t *testing.T) {
 
 // TestLog_Damaged: gateways leave a damaged log alone, which would else grow with each beat, and be sent to each of them.
 func TestLog_Damaged(t *testing.T) {
-	s := open(t, pgtest.New(t).URL())
+	t.Parallel()
+	s := open(t, place(t))
 	g := newGateway(s, "a", 1)
 	g.beat(t)
 	g.beat(t)

@@ -10,7 +10,6 @@ import (
 
 	"github.com/llmgov/llmgov/federation"
 	"github.com/llmgov/llmgov/federation/parts"
-	"github.com/llmgov/llmgov/internal/testkit/pgtest"
 )
 
 // sharers are the stores of gateways that know logs, all of them.
@@ -60,7 +59,8 @@ func rowOf(t *testing.T, s *Store, owner string) (account []byte) {
 // TestPartsLog_OneRoundTrip: Share takes one round trip, for owners that are new, for those that are known, and for those that others have told of
 // since.
 func TestPartsLog_OneRoundTrip(t *testing.T) {
-	direct := pgtest.New(t).URL()
+	t.Parallel()
+	direct := place(t)
 	near := sharers(t, direct, 1)[0]
 	if _, err := share(near, "first", "near", 1); err != nil { // which makes the table
 		t.Fatal(err)
@@ -90,7 +90,8 @@ func TestPartsLog_OneRoundTrip(t *testing.T) {
 
 // TestPartsLog_OfAccount: where all gateways know logs an account becomes one without a lock over a round trip, and what it knows counts.
 func TestPartsLog_OfAccount(t *testing.T) {
-	direct := pgtest.New(t).URL()
+	t.Parallel()
+	direct := place(t)
 	near := open(t, direct)
 	if part, err := share(near, "o", "early", 1); err != nil || part != 10 {
 		t.Fatal(part, err)
@@ -119,7 +120,8 @@ func TestPartsLog_OfAccount(t *testing.T) {
 // TestPartsLog_AfterMixed: a gateway that has written accounts for another format appends again when that is gone. It would take two round trips
 // else, for which a store may be too far.
 func TestPartsLog_AfterMixed(t *testing.T) {
-	s := sharers(t, pgtest.New(t).URL(), 1)[0]
+	t.Parallel()
+	s := sharers(t, place(t), 1)[0]
 	s.fleet.hear(time.Now(), false)
 	for seq := int64(1); seq <= 2; seq++ { // the first one also looks for what may be forgotten
 		if _, err := share(s, "o", "a", seq); err != nil {
@@ -133,8 +135,9 @@ func TestPartsLog_AfterMixed(t *testing.T) {
 
 // TestPartsLog_Bounded: a log begins anew before it is long, by the one gateway whose beat was too many.
 func TestPartsLog_Bounded(t *testing.T) {
+	t.Parallel()
 	var all []*sharing
-	for i, s := range sharers(t, pgtest.New(t).URL(), 4) {
+	for i, s := range sharers(t, place(t), 4) {
 		all = append(all, &sharing{Store: s, name: fmt.Sprint("g", i)})
 	}
 	longest := 0
@@ -167,7 +170,8 @@ func TestPartsLog_Bounded(t *testing.T) {
 
 // TestPartsLog_Damaged: gateways leave a damaged log alone, and say how to get rid of it.
 func TestPartsLog_Damaged(t *testing.T) {
-	s := sharers(t, pgtest.New(t).URL(), 1)[0]
+	t.Parallel()
+	s := sharers(t, place(t), 1)[0]
 	g := &sharing{Store: s, name: "a"}
 	g.share(t, "o")
 	g.share(t, "o")
@@ -194,7 +198,8 @@ func TestPartsLog_Damaged(t *testing.T) {
 // TestPartsLog_EarlierRelease: a gateway that knows no logs has an error at one, so it is granted nothing of it. As soon as a pool's account says that it is
 // there, all logs become accounts that it reads, also those of owners that nobody tells of.
 func TestPartsLog_EarlierRelease(t *testing.T) {
-	url := pgtest.New(t).URL()
+	t.Parallel()
+	url := place(t)
 	s := sharers(t, url, 1)[0]
 	for _, owner := range []string{"busy", "rests"} {
 		if part, err := share(s, owner, "new", 1); err != nil || part != 10 {
@@ -241,7 +246,8 @@ func TestPartsLog_EarlierRelease(t *testing.T) {
 
 // TestPartsLog_LastLeaves: the last gateway that ends in order leaves an account, for which no other release needs the help of this one.
 func TestPartsLog_LastLeaves(t *testing.T) {
-	url := pgtest.New(t).URL()
+	t.Parallel()
+	url := place(t)
 	leave := func(s *Store, instance string) {
 		t.Helper()
 		b := &parts.Beat{Owner: "o", Instance: instance, Seq: 2, Left: true, Claims: []parts.Claim{{Name: "x", Kind: parts.Rolling, Limit: 10, Used: 5}}}
@@ -274,7 +280,8 @@ func TestPartsLog_LastLeaves(t *testing.T) {
 
 // TestPartsLog_Forgotten: a gateway forgets logs of owners that it has not told of for a while, and rows are kept as long as something counts.
 func TestPartsLog_Forgotten(t *testing.T) {
-	s := sharers(t, pgtest.New(t).URL(), 1)[0]
+	t.Parallel()
+	s := sharers(t, place(t), 1)[0]
 	at := func(ms int64) { s.clock = fmt.Sprint(begins+ms, "::bigint") }
 	left := func() (names string) {
 		t.Helper()
@@ -311,7 +318,7 @@ func TestPartsLog_Forgotten(t *testing.T) {
 func BenchmarkShare(b *testing.B) {
 	for _, gateways := range []int{1, 3, 16} {
 		b.Run(fmt.Sprint(gateways), func(b *testing.B) {
-			url := pgtest.New(b).URL()
+			url := place(b)
 			var all []*Store
 			for range gateways {
 				s := open(b, url)
@@ -336,7 +343,8 @@ func BenchmarkShare(b *testing.B) {
 // TestPartsLog_ClockAhead: after the server's clock was ahead for a while, beats of an owner that was told of meanwhile delete no rows of others that
 // count.
 func TestPartsLog_ClockAhead(t *testing.T) {
-	s := sharers(t, pgtest.New(t).URL(), 1)[0]
+	t.Parallel()
+	s := sharers(t, place(t), 1)[0]
 	tell := func(owner string, seq, clock int64) {
 		t.Helper()
 		s.clock = fmt.Sprint(clock, "::bigint")
@@ -357,7 +365,8 @@ func TestPartsLog_ClockAhead(t *testing.T) {
 
 // TestPartsLog_DamagedBeside: a damaged log keeps no other from becoming an account that gateways of an earlier release read.
 func TestPartsLog_DamagedBeside(t *testing.T) {
-	s := sharers(t, pgtest.New(t).URL(), 1)[0]
+	t.Parallel()
+	s := sharers(t, place(t), 1)[0]
 	for _, owner := range []string{"damaged", "rests"} {
 		if _, err := share(s, owner, "a", 1); err != nil {
 			t.Fatal(err)

@@ -72,7 +72,7 @@ type owned struct {
 func (s *Store) lockOwners(ctx context.Context, conn *pgxpool.Conn, names []string) (rows []owned, now int64, err error) {
 	var batch pgx.Batch
 	batch.Queue(begin)
-	batch.Queue(limits)
+	batch.Queue(s.limits)
 	batch.Queue(partsTable.create(), names, []byte{})
 	batch.Queue(partsTable.lock(), names)
 	batch.Queue("SELECT owner, account FROM llmgov_parts WHERE owner = ANY($1::text[])", names).Query(func(found pgx.Rows) (err error) {

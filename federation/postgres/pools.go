@@ -147,7 +147,7 @@ func (s *Store) readPool(w *poolRow) (*replica[*poolAccount], error) {
 func (s *Store) lock(ctx context.Context, conn *pgxpool.Conn, pool string) (w poolRow, err error) {
 	var batch pgx.Batch
 	batch.Queue(begin)
-	batch.Queue(limits)
+	batch.Queue(s.limits)
 	batch.Queue("INSERT INTO llmgov_pools VALUES ($1, '', clock_timestamp()) ON CONFLICT DO NOTHING", pool)
 	batch.Queue("SELECT account FROM llmgov_pools WHERE pool = $1 FOR UPDATE", pool)
 	batch.Queue("SELECT " + s.clock + ", " + s.incarnation)

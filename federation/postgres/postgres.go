@@ -51,7 +51,7 @@ func Open(url string, r federation.Rules) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{server: &server{clock: serverClock, incarnation: serverIncarnation}, rules: r}
+	s := &Store{server: &server{clock: serverClock, incarnation: serverIncarnation, limits: limits}, rules: r}
 	if err := s.begin(); err != nil {
 		return nil, err
 	}

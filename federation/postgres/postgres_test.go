@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -13,6 +14,34 @@ import (
 	"github.com/llmgov/llmgov/internal/testkit/storetest"
 )
 
+// TestMain has more tests run in parallel than there are processors, because they wait for the server.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	_ = flag.Set("test.parallel", "4")
+	pgtest.Main(m)
+}
+
+// patience is for how long an answer is waited for that has to come, on a machine that does much else.
+const patience = time.Minute
+
+// places counts the schemas that tests have.
+var places atomic.Int64
+
+// place is the URL of a schema of its own on the server that all tests share.
+func place(t testing.TB) string {
+	t.Helper()
+	server := pgtest.Shared(t)
+	s, err := Open(server.URL(), federation.DefaultRules())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	schema := fmt.Sprint("place", places.Add(1))
+	exec(t, s, "CREATE SCHEMA "+schema)
+	return server.URL() + "&search_path=" + schema
+}
+
+// open opens a store whose transactions are as patient as the tests.
 func open(t testing.TB, url string) *Store {
 	t.Helper()
 	s, err := Open(url, federation.DefaultRules())
@@ -20,7 +49,18 @@ func open(t testing.TB, url string) *Store {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
+	s.limits = strings.NewReplacer("'1000'", "'60000'", "'1500'", "'60000'").Replace(limits)
 	return s
+}
+
+// guest makes a user who may use a place, but may make nothing there, and returns the place's URL for it.
+func guest(t *testing.T, s *Store, url string) (name, as string) {
+	t.Helper()
+	_, schema, _ := strings.Cut(url, "search_path=")
+	name = "guest_of_" + schema
+	exec(t, s, "CREATE ROLE "+name+" LOGIN")
+	exec(t, s, "GRANT USAGE ON SCHEMA "+schema+" TO "+name)
+	return name, strings.Replace(url, "llmgov@", name+"@", 1)
 }
 
 func exec(t testing.TB, s *Store, sql string, args ...any) {
@@ -36,6 +76,21 @@ type gateways struct {
 	turn   atomic.Int64
 }
 
+func newGateways(t *testing.T, n int) *gateways {
+	url := place(t)
+	g := &gateways{}
+	for range n {
+		g.stores = append(g.stores, open(t, url))
+	}
+	return g
+}
+
+func (g *gateways) setClock(now int64) {
+	for _, s := range g.stores {
+		s.clock = fmt.Sprint(now, "::bigint")
+	}
+}
+
 func (g *gateways) next() *Store { return g.stores[int(g.turn.Add(1))%len(g.stores)] }
 
 func (g *gateways) Beat(ctx context.Context, pool string, b *federation.Beat) (federation.Reply, error) {
@@ -48,33 +103,16 @@ func (g *gateways) Look(ctx context.Context, pool string) (federation.View, erro
 
 // TestStore: the suite, with gateways that know no logs and with some that do.
 func TestStore(t *testing.T) {
-	url := pgtest.New(t).URL()
-	t.Run("Accounts", func(t *testing.T) { runSuite(t, url, 1, 1) })
-	t.Run("Logs", func(t *testing.T) { runSuite(t, url, federation.Format, 3) })
+	t.Run("Accounts", func(t *testing.T) { t.Parallel(); runSuite(t, 1, 1) })
+	t.Run("Logs", func(t *testing.T) { t.Parallel(); runSuite(t, federation.Format, 3) })
 }
 
-func runSuite(t *testing.T, url string, format, processes int) {
-	admin := open(t, url)
-	n := 0
+func runSuite(t *testing.T, format, processes int) {
 	storetest.Run(t, func(t *testing.T) storetest.Harness {
-		n++
-		schema := fmt.Sprint("suite", format, "of", n)
-		exec(t, admin, "CREATE SCHEMA "+schema)
-		g := &gateways{}
-		for range processes {
-			g.stores = append(g.stores, open(t, url+"&search_path="+schema))
-		}
+		g := newGateways(t, processes)
 		s := g.stores[0]
-		exec(t, s, "CREATE TABLE says (now bigint, incarnation text)")
 		return storetest.Harness{
-			Store: g, Rules: s.rules, Format: format,
-			SetClock: func(now int64) {
-				for _, s := range g.stores {
-					s.clock = "(SELECT now FROM says)"
-				}
-				exec(t, s, "DELETE FROM says")
-				exec(t, s, "INSERT INTO says VALUES ($1, 'first')", now)
-			},
+			Store: g, Fewer: 8, Rules: s.rules, Format: format, SetClock: g.setClock,
 			Replace: func(incarnation string) {
 				for _, s := range g.stores {
 					s.incarnation = "'" + incarnation + "'"
@@ -109,7 +147,7 @@ func join(node string) *federation.Beat {
 
 func beat(t *testing.T, s *Store, b *federation.Beat) federation.Reply {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	r, err := s.Beat(ctx, "p", b)
 	if err != nil {
@@ -118,26 +156,35 @@ func beat(t *testing.T, s *Store, b *federation.Beat) federation.Reply {
 	return r
 }
 
-// TestIncarnation: a restart of the server keeps the memory; a replica that takes over
+// TestIncarnation: a restart of the server keeps the memory, of pools and of owners; a replica that takes over
 // begins a new one, for it may lack what was confirmed last.
 func TestIncarnation(t *testing.T) {
+	t.Parallel()
 	server := pgtest.New(t)
 	s := open(t, server.URL())
 	first := beat(t, s, join("a"))
+	if part, err := share(s, "o", "a", 1); err != nil || part != 10 {
+		t.Fatal(part, err)
+	}
 	server.Stop()
 	if _, err := s.Beat(context.Background(), "p", join("b")); err == nil {
+		t.Fatal("a server that does not run has answered")
+	}
+	if _, err := share(s, "o", "b", 1); err == nil {
 		t.Fatal("a server that does not run has answered")
 	}
 	server.Start()
 	if r := beat(t, s, join("b")); r.Epoch != first.Epoch {
 		t.Fatalf("after a restart: %+v, want the epoch of %+v", r, first)
 	}
+	if part, err := share(s, "o", "b", 1); err != nil || part != 0 {
+		t.Fatalf("after a restart there is %d of the limit left, %v", part, err)
+	}
 	replica := server.Replica()
 	standby := open(t, replica.URL())
 	if _, err := standby.Beat(context.Background(), "p", join("c")); err == nil {
 		t.Fatal("a standby has booked a beat")
 	}
-	server.Stop()
 	replica.Promote()
 	if r := beat(t, standby, join("c")); r.Epoch <= first.Epoch {
 		t.Fatalf("after a promotion: %+v, want a later epoch than %d", r, first.Epoch)
@@ -146,8 +193,10 @@ func TestIncarnation(t *testing.T) {
 
 // TestStuck: who stops in the middle of a beat does not keep the pool from the others.
 func TestStuck(t *testing.T) {
-	s := open(t, pgtest.New(t).URL())
+	t.Parallel()
+	s := open(t, place(t))
 	beat(t, s, join("a"))
+	s.limits = limits
 	conn, err := s.db.Acquire(context.Background())
 	if err != nil {
 		t.Fatal(err)
@@ -156,25 +205,24 @@ func TestStuck(t *testing.T) {
 	if _, err := s.lock(context.Background(), conn, "p"); err != nil {
 		t.Fatal(err)
 	}
-	began := time.Now()
-	for {
+	for end := time.Now().Add(patience); ; {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		_, err := s.Beat(ctx, "p", join("b"))
 		cancel()
 		if err == nil {
-			break
+			return
 		}
-		if time.Since(began) > time.Minute {
+		if time.Now().After(end) {
 			t.Fatalf("the pool is stuck: %v", err)
 		}
 	}
-	t.Logf("served again after %v", time.Since(began).Round(10*time.Millisecond))
 }
 
 // TestTable: it is made once, by whoever comes first, again if it was dropped, and by
 // nobody who has it already.
 func TestTable(t *testing.T) {
-	url := pgtest.New(t).URL()
+	t.Parallel()
+	url := place(t)
 	errs := make(chan error, 8)
 	for i := range cap(errs) {
 		s := open(t, url)
@@ -190,25 +238,23 @@ func TestTable(t *testing.T) {
 	}
 	s := open(t, url)
 	beat(t, s, join("x"))
-	exec(t, s, "ALTER DATABASE postgres SET default_transaction_read_only = on")
-	beat(t, open(t, url), join("x"))
-	exec(t, s, "ALTER DATABASE postgres RESET default_transaction_read_only")
+	beat(t, open(t, url+"&default_transaction_read_only=on"), join("x"))
 	exec(t, s, "DROP TABLE llmgov_pools")
 	beat(t, s, join("y"))
 
-	exec(t, s, "CREATE ROLE guest LOGIN")
-	exec(t, s, "GRANT SELECT, INSERT, UPDATE ON llmgov_pools TO guest")
-	guest := strings.Replace(url, "llmgov@", "guest@", 1)
-	beat(t, open(t, guest), join("z"))
+	name, as := guest(t, s, url)
+	exec(t, s, "GRANT SELECT, INSERT, UPDATE ON llmgov_pools TO "+name)
+	beat(t, open(t, as), join("z"))
 	exec(t, s, "DROP TABLE llmgov_pools")
-	if _, err := open(t, guest).Beat(context.Background(), "p", join("z")); err == nil || !strings.Contains(err.Error(), "cannot make the table llmgov_pools") {
+	if _, err := open(t, as).Beat(context.Background(), "p", join("z")); err == nil || !strings.Contains(err.Error(), "cannot make the table llmgov_pools") {
 		t.Errorf("without the right to make the table: %v", err)
 	}
 }
 
 // TestForeign: an account of another release is left alone.
 func TestForeign(t *testing.T) {
-	s := open(t, pgtest.New(t).URL())
+	t.Parallel()
+	s := open(t, place(t))
 	beat(t, s, join("a"))
 	other, err := federation.NewAccount(federation.Rules{Window: time.Minute, Slots: 3}, 0, federation.Options{}).Encode()
 	if err != nil {
@@ -236,7 +282,7 @@ func TestURL(t *testing.T) {
 
 // BenchmarkBeat: what a beat takes, of three nodes with so many tenants that ask.
 func BenchmarkBeat(b *testing.B) {
-	url := pgtest.New(b).URL()
+	url := place(b)
 	for _, tenants := range []int{10, 100, 1000, 4096} {
 		b.Run(fmt.Sprint(tenants), func(b *testing.B) {
 			s := open(b, url)

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/federation/parts"
-	"github.com/llmgov/llmgov/internal/testkit/pgtest"
 )
 
 // hole is a way to a server on which everything is lost while it is silent. What was under way by then is lost for good, as if
@@ -81,7 +80,8 @@ func (h *hole) pass(from, to net.Conn, lost *atomic.Bool) {
 // TestSilent: after a time in which the server was silent, the next beat is answered, whatever has become of the connections of those
 // that were not. A connection that is closed may hang for long, because nobody answers that either, and new ones do not wait for that.
 func TestSilent(t *testing.T) {
-	s, way := throughHole(t, pgtest.New(t).URL())
+	t.Parallel()
+	s, way := throughHole(t, place(t))
 	beat(t, s, join("a"))
 	share := func(ctx context.Context) error {
 		_, err := s.Share(ctx, []*parts.Beat{{Owner: "o", Instance: "a", Seq: 1}})

@@ -2,20 +2,22 @@ package postgres
 
 import (
 	"context"
+	"encoding/binary"
 	"io"
 	"net"
 	"net/url"
-	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/llmgov/llmgov/federation"
-	"github.com/llmgov/llmgov/internal/testkit/pgtest"
 )
 
-// counter is a way to a server that counts round trips: how often a client says something after it has heard
-// something, or at first.
+// counter is a way to a server that counts round trips: how often a client asks for an answer. How its bytes and those of the
+// server are cut into pieces on the way does not count.
 type counter struct {
 	net.Listener
 	server string
@@ -61,19 +63,15 @@ func (c *counter) serve() {
 			client.Close()
 			continue
 		}
-		heard := true
-		go c.pipe(client, server, func() {
+		var asks questions
+		go c.pipe(client, server, func(piece []byte) {
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			if heard {
-				c.trips++
-			}
-			heard = false
+			c.trips += asks.count(piece)
 		})
-		go c.pipe(server, client, func() {
+		go c.pipe(server, client, func([]byte) {
 			c.mu.Lock()
 			c.came++
-			heard = true
 			c.mu.Unlock()
 			c.answers.RLock()
 			defer c.answers.RUnlock()
@@ -81,8 +79,44 @@ func (c *counter) serve() {
 	}
 }
 
+// questions reads a client's side of PostgreSQL's protocol, in pieces of any size: messages of a type, a length of four bytes that
+// counts itself, and a text. The first message has no type.
+type questions struct {
+	begun bool
+	head  []byte // of a message that is not read whole
+	rest  int    // of the text of a message
+}
+
+// count is how often the client asks for an answer in a piece: by its first message, by a query, and by a sync or a flush after others.
+func (q *questions) count(piece []byte) (n int) {
+	for len(piece) > 0 {
+		skipped := min(q.rest, len(piece))
+		q.rest -= skipped
+		piece = piece[skipped:]
+		if len(piece) == 0 {
+			return n
+		}
+		q.head = append(q.head, piece[0])
+		piece = piece[1:]
+		length := q.head
+		if q.begun {
+			length = q.head[1:]
+		}
+		if len(length) < 4 {
+			continue
+		}
+		q.rest = int(binary.BigEndian.Uint32(length)) - len(length)
+		if !q.begun || strings.IndexByte("QSH", q.head[0]) >= 0 {
+			n++
+		}
+		q.begun = true
+		q.head = q.head[:0]
+	}
+	return n
+}
+
 // pipe copies, and calls note before each part that it passes on.
-func (c *counter) pipe(from io.Reader, to io.WriteCloser, note func()) {
+func (c *counter) pipe(from io.Reader, to io.WriteCloser, note func([]byte)) {
 	defer to.Close()
 	buf := make([]byte, 1<<16)
 	for {
@@ -90,7 +124,7 @@ func (c *counter) pipe(from io.Reader, to io.WriteCloser, note func()) {
 		if err != nil {
 			return
 		}
-		note()
+		note(buf[:n])
 		if _, err := to.Write(buf[:n]); err != nil {
 			return
 		}
@@ -109,7 +143,8 @@ func (c *counter) take() int {
 // A beat takes one round trip, also if none was sent for a while, and nothing is asked for beforehand: each more would
 // be another second with a server that is a second away.
 func TestRoundTrips(t *testing.T) {
-	direct := pgtest.New(t).URL()
+	t.Parallel()
+	direct := place(t)
 	beat(t, open(t, direct), join("a")) // which makes the table
 	s, c := far(t, direct)
 	conn, err := s.db.Acquire(context.Background())
@@ -122,17 +157,20 @@ func TestRoundTrips(t *testing.T) {
 	if got := c.take(); got != 1 {
 		t.Errorf("the first beat takes %d round trips", got)
 	}
-	time.Sleep(1100 * time.Millisecond) // as beats are apart
 	beat(t, s, join("c"))
 	if got := c.take(); got != 1 {
 		t.Errorf("a later beat takes %d round trips", got)
+	}
+	if s.db.Config().ShouldPing(t.Context(), pgxpool.ShouldPingParams{IdleDuration: time.Minute}) {
+		t.Error("a beat takes another round trip if there was none for a while")
 	}
 }
 
 // TestBeat_AnswerUnderWay: a gateway whose answer is still on its way keeps no other waiting. When it is lost with the
 // connection, the beat was taken in once.
 func TestBeat_AnswerUnderWay(t *testing.T) {
-	direct := pgtest.New(t).URL()
+	t.Parallel()
+	direct := place(t)
 	near := open(t, direct)
 	slow, c := far(t, direct)
 	now := time.Now().UnixMilli()
@@ -155,7 +193,7 @@ func TestBeat_AnswerUnderWay(t *testing.T) {
 		lost <- err
 	}()
 	for c.answered() == before {
-		runtime.Gosched()
+		time.Sleep(time.Millisecond)
 	}
 	for seq := int64(2); seq < 6; seq++ {
 		next := join("near")
@@ -198,7 +236,8 @@ func (s *Store) epoch(t *testing.T) int64 {
 // TestLimits_CutOff: the server notices within seconds if a gateway is cut off while a batch is on its way, when the transaction
 // may have a row and is not idle.
 func TestLimits_CutOff(t *testing.T) {
-	s := open(t, pgtest.New(t).URL())
+	t.Parallel()
+	s := open(t, place(t))
 	beat(t, s, join("a"))
 	conn, err := s.db.Acquire(t.Context())
 	if err != nil {
@@ -220,7 +259,8 @@ func TestLimits_CutOff(t *testing.T) {
 
 // TestTrips_Mixed: beside a gateway of another format a beat of a pool takes two round trips, also while gateways look for logs that it cannot read.
 func TestTrips_Mixed(t *testing.T) {
-	direct := pgtest.New(t).URL()
+	t.Parallel()
+	direct := place(t)
 	near := open(t, direct)
 	s, way := far(t, direct)
 	m := join("new")
