@@ -11,11 +11,7 @@ import (
 // TestFormat_EarlierRelease: a member that was written without its format, as earlier releases do, counts as one of format 1.
 func TestFormat_EarlierRelease(t *testing.T) {
 	t.Parallel()
-	s, err := Open(redistest.New(t).URL(), federation.DefaultRules(), func(string) {})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s := open(t, redistest.New(t).URL())
 	ctx := context.Background()
 	beat := func(node string, seq int64) int {
 		t.Helper()

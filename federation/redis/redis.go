@@ -30,9 +30,13 @@ func Open(url string, r federation.Rules, warn func(string)) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("redis: %w", err)
 	}
+	return a.open(r, warn), nil
+}
+
+func (a *address) open(r federation.Rules, warn func(string)) *Store {
 	s := &Store{client: a.client(connections), askClient: a.client(askConnections), rules: rulesText(r), warn: warn}
 	s.use(luaServer, luaClock)
-	return s, nil
+	return s
 }
 
 // Check says what is wrong with a URL for Open.

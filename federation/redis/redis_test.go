@@ -26,12 +26,21 @@ func TestMain(m *testing.M) {
 // patience is for how long an answer is waited for that has to come, on a machine that does much else.
 const patience = time.Minute
 
+// open opens a store that gives up only where the context of a beat says so.
 func open(t testing.TB, url string) *Store {
 	t.Helper()
-	s, err := Open(url, federation.DefaultRules(), func(string) {})
+	return openBy(t, url, federation.DefaultRules(), func(string) {})
+}
+
+func openBy(t testing.TB, url string, r federation.Rules, warn func(string)) *Store {
+	t.Helper()
+	a, err := parse(url)
 	if err != nil {
 		t.Fatal(err)
 	}
+	a.connect = time.Hour
+	a.answer = time.Hour
+	s := a.open(r, warn)
 	t.Cleanup(s.Close)
 	return s
 }

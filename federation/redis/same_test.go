@@ -25,11 +25,7 @@ func TestSame(t *testing.T) {
 	var stores []*Store
 	all := []federation.Rules{short, federation.DefaultRules()}
 	for _, r := range all {
-		s, err := Open(server.URL(), r, func(string) {})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(s.Close)
+		s := openBy(t, server.URL(), r, func(string) {})
 		s.use(saidServer, saidClock)
 		stores = append(stores, s)
 	}

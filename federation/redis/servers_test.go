@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/llmgov/llmgov/federation"
 	"github.com/llmgov/llmgov/federation/parts"
 	"github.com/llmgov/llmgov/internal/testkit/redistest"
@@ -91,7 +89,6 @@ func TestPaused(t *testing.T) {
 	t.Parallel()
 	server := redistest.New(t)
 	s := open(t, server.URL())
-	s.client.(*redis.Client).Options().ReadTimeout = time.Hour // so that only the context bounds a beat
 	first := beat(t, s, join("a"))
 	signal := func(s syscall.Signal) {
 		if err := syscall.Kill(server.Pid(), s); err != nil {
@@ -236,11 +233,7 @@ func TestEviction(t *testing.T) {
 	t.Parallel()
 	server := redistest.New(t)
 	var said []string
-	s, err := Open(server.URL(), federation.DefaultRules(), func(text string) { said = append(said, text) })
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Close)
+	s := openBy(t, server.URL(), federation.DefaultRules(), func(text string) { said = append(said, text) })
 	beat(t, s, join("a"))
 	look := func() {
 		t.Helper()
@@ -271,11 +264,7 @@ func TestForeign(t *testing.T) {
 	beat(t, s, join("a"))
 	rules := federation.DefaultRules()
 	rules.Slots = 120
-	other, err := Open(server.URL(), rules, func(string) {})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(other.Close)
+	other := openBy(t, server.URL(), rules, func(string) {})
 	before := fmt.Sprint(do(t, s, "HGETALL", key("p")))
 	if _, err := beatOn(other, "p", join("b")); !errors.Is(err, federation.ErrEncoding) {
 		t.Errorf("by other rules: %v", err)

@@ -39,6 +39,8 @@ type address struct {
 	master                         string
 	sentinelUser, sentinelPassword string
 	tls                            *tls.Config
+	// for how long connections and answers are waited for
+	connect, answer time.Duration
 }
 
 // errReserved is of a password that ends where the host should begin. What follows it is
@@ -63,7 +65,7 @@ func parse(text string) (*address, error) {
 	if err != nil {
 		return nil, errors.New("the address is not a URL")
 	}
-	a := &address{user: u.User.Username()}
+	a := &address{user: u.User.Username(), connect: connectTimeout, answer: answerTimeout}
 	a.password, _ = u.User.Password()
 	scheme, sentinel := strings.CutSuffix(u.Scheme, "+sentinel")
 	a.sentinel = sentinel
@@ -179,8 +181,8 @@ func (a *address) client(connections int) redis.UniversalClient {
 		Addrs: a.hosts, MasterName: a.master, Username: a.user, Password: a.password, DB: a.db, TLSConfig: a.tls,
 		SentinelUsername: a.sentinelUser, SentinelPassword: a.sentinelPassword,
 		MaxRetries: -1, ContextTimeoutEnabled: true,
-		DialTimeout: connectTimeout, DialerRetries: 1, ReadTimeout: answerTimeout, WriteTimeout: answerTimeout,
-		PoolSize: connections, PoolTimeout: answerTimeout,
+		DialTimeout: a.connect, DialerRetries: 1, ReadTimeout: a.answer, WriteTimeout: a.answer,
+		PoolSize: connections, PoolTimeout: a.answer,
 		// What servers need not know costs rights.
 		DisableIdentity: true, MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}
