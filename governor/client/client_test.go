@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"runtime"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/llmgov/llmgov/governor/client"
+	"github.com/llmgov/llmgov/governor/tokens"
 )
 
 // door lets every call in, and records how each one went.
@@ -186,5 +188,33 @@ func TestRequest_Check(t *testing.T) {
 	}
 	if err := asked.Check(); err != nil {
 		t.Errorf("a good request: %v", err)
+	}
+}
+
+// TestRequest_Check_Size: no parts of a size pass its bound because their sum is too large to be counted.
+func TestRequest_Check_Size(t *testing.T) {
+	const most = 1_000_000_000 * tokens.Scale
+	for name, c := range map[string]struct {
+		size tokens.Size
+		good bool
+	}{
+		"all that is allowed, in one part":     {tokens.Size{tokens.Sound: most}, true},
+		"all that is allowed, in two":          {tokens.Size{tokens.Text: most - 5, tokens.Image: 5}, true},
+		"one more":                             {tokens.Size{tokens.Elsewhere: most + 1}, false},
+		"one more, in two":                     {tokens.Size{tokens.Text: most, tokens.Document: 1}, false},
+		"four whose sum is none":               {tokens.Size{1 << 62, 1 << 62, 1 << 62, 1 << 62, 0}, false},
+		"four whose sum is none, and a little": {tokens.Size{1 << 62, 1 << 62, 1 << 62, 1 << 62, 640}, false},
+		"two whose sum is less than none":      {tokens.Size{tokens.Text: math.MaxInt64, tokens.Sound: 1}, false},
+		"the least":                            {tokens.Size{tokens.Document: math.MinInt64}, false},
+		"two of the least":                     {tokens.Size{tokens.Image: math.MinInt64, tokens.Sound: math.MinInt64}, false},
+		"one that takes another back":          {tokens.Size{tokens.Text: most + 7, tokens.Image: -7}, false},
+	} {
+		req := asked
+		req.InputSize = c.size
+		err := req.Check()
+		r, _ := errors.AsType[*client.Refusal](err)
+		if c.good && err != nil || !c.good && (r == nil || r.Status != http.StatusBadRequest || r.Param != "input_size") {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

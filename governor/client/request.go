@@ -131,7 +131,6 @@ func (r *Request) checkAmounts() error {
 		most  int64
 	}{
 		{"input_tokens", r.InputTokens, maxTokens},
-		{"input_size", r.InputSize.Weight(), maxTokens * tokens.Scale},
 		{"max_output", r.MaxOutput, maxTokens},
 		{"copies", r.Copies, maxCopies},
 		{"retry.attempt", int64(r.Retry.Attempt), maxTokens},
@@ -140,10 +139,19 @@ func (r *Request) checkAmounts() error {
 			return invalid(n.param, "%s must be from 0 to %d, not %d", n.param, n.most, n.value)
 		}
 	}
-	for _, size := range r.InputSize {
-		if size < 0 {
-			return invalid("input_size", "input_size must not be negative, as %d is", size)
+	return checkSize(&r.InputSize)
+}
+
+// checkSize bounds each part before their sum, which could overflow.
+func checkSize(size *tokens.Size) error {
+	const most = maxTokens * tokens.Scale
+	for _, part := range size {
+		if part < 0 || part > most {
+			return invalid("input_size", "each part of input_size must be from 0 to %d, not %d", int64(most), part)
 		}
+	}
+	if sum := size.Weight(); sum > most {
+		return invalid("input_size", "the parts of input_size must be from 0 to %d together, not %d", int64(most), sum)
 	}
 	return nil
 }

@@ -249,17 +249,21 @@ func TestGRPC_BadInput(t *testing.T) {
 	l := serve(t, nil)
 	ctx, stub := l.stub(t, token)
 	good := func() *admissionv1.ReserveRequest { return &admissionv1.ReserveRequest{Tenant: "acme", Model: "m"} }
-	for param, spoil := range map[string]func(*admissionv1.ReserveRequest){
-		"ttl":           func(r *admissionv1.ReserveRequest) { r.Ttl = &durationpb.Duration{Seconds: 1, Nanos: -1} },
-		"max_wait":      func(r *admissionv1.ReserveRequest) { r.MaxWait = &durationpb.Duration{Seconds: 1 << 60} },
-		"input_weights": func(r *admissionv1.ReserveRequest) { r.InputWeights = make([]int64, 100) },
-		"input_size":    func(r *admissionv1.ReserveRequest) { r.InputWeights = []int64{5, -5} },
+	for _, c := range []struct {
+		param string
+		spoil func(*admissionv1.ReserveRequest)
+	}{
+		{"ttl", func(r *admissionv1.ReserveRequest) { r.Ttl = &durationpb.Duration{Seconds: 1, Nanos: -1} }},
+		{"max_wait", func(r *admissionv1.ReserveRequest) { r.MaxWait = &durationpb.Duration{Seconds: 1 << 60} }},
+		{"input_weights", func(r *admissionv1.ReserveRequest) { r.InputWeights = make([]int64, 100) }},
+		{"input_size", func(r *admissionv1.ReserveRequest) { r.InputWeights = []int64{5, -5} }},
+		{"input_size", func(r *admissionv1.ReserveRequest) { r.InputWeights = []int64{1 << 62, 1 << 62, 1 << 62, 1 << 62, 640} }}, // their sum is 640
 	} {
 		req := good()
-		spoil(req)
+		c.spoil(req)
 		answer, err := stub.Reserve(ctx, req)
-		if err != nil || answer.Refusal.GetStatus() != 400 || answer.Refusal.Param != param {
-			t.Errorf("%s: %v, %v", param, answer, err)
+		if err != nil || answer.Refusal.GetStatus() != 400 || answer.Refusal.Param != c.param {
+			t.Errorf("%s: %v, %v", c.param, answer, err)
 		}
 	}
 	if _, err := stub.Commit(ctx, &admissionv1.CommitRequest{Outcome: 99}); status.Code(err) != codes.InvalidArgument {
