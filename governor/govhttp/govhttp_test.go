@@ -258,6 +258,25 @@ func TestTransport_BadInput(t *testing.T) {
 	}
 }
 
+// TestTransport_Fallbacks: a body names no model in place of its own that the tenant is not granted.
+func TestTransport_Fallbacks(t *testing.T) {
+	s := newStack(t, func(acme *tenants.Tenant) { acme.Models = []string{"m", "n"} })
+	for body, status := range map[string]int{
+		`{"model":"m","messages":[{"role":"user","content":"hi"}],"models":["n"]}`:              http.StatusOK,
+		`{"model":"m","messages":[{"role":"user","content":"hi"}],"models":["n","x"]}`:          http.StatusForbidden,
+		`{"model":"m","messages":[{"role":"user","content":"hi"}],"fallbacks":["x"]}`:           http.StatusForbidden,
+		`{"model":"m","messages":[{"role":"user","content":"hi"}],"fallbacks":[{"model":"x"}]}`: http.StatusForbidden,
+	} {
+		got, text, err := s.read(s.http(govhttp.Options{}), "/v1/chat/completions", body)
+		if err != nil {
+			got = refused(err).Status
+		}
+		if got != status {
+			t.Errorf("%s: %d %s %v", body, got, text, err)
+		}
+	}
+}
+
 // Refusals as answers are worded as their dialect has it.
 func TestTransport_Answers(t *testing.T) {
 	s := newStack(t, func(acme *tenants.Tenant) { acme.RPM = 1 })

@@ -38,6 +38,9 @@ func (c *Call) enter(who Caller) *Refusal {
 	if f := c.choosePool(); f != nil {
 		return f
 	}
+	if f := c.mayStandIn(); f != nil {
+		return f
+	}
 	if f := c.Estimate(); f != nil {
 		return f
 	}
@@ -64,4 +67,24 @@ func (c *Call) choosePool() *Refusal {
 		return NotGranted(c.Tenant.Name, "model", c.Ask.Model)
 	}
 	return c.Use(p)
+}
+
+// mayStandIn refuses models of Ask.Instead that the tenant is not granted, or that another pool limits.
+func (c *Call) mayStandIn() *Refusal {
+	for _, model := range c.Ask.Instead {
+		p, served := c.Policy.Snapshot.PoolOf(model)
+		anyPool := c.Ask.Pool != ""
+		switch {
+		case !anyPool && !served:
+			return NoModel(model)
+		case !c.Tenant.MayUse(model):
+			return NotGranted(c.Tenant.Name, "instead", model)
+		case !anyPool && p.Index != c.Pool.Index:
+			return &Refusal{
+				Status: statusBadRequest, Code: CodeInvalid, Param: "instead",
+				Message: quoted(text.Brief(model)) + " is of another pool than the model that you ask for, and cannot stand in for it.",
+			}
+		}
+	}
+	return nil
 }

@@ -75,6 +75,46 @@ func TestDoor_Charges(t *testing.T) {
 	}
 }
 
+// TestDoor_Instead: models that may answer in place of another are granted to the tenant, as the gateway has it.
+func TestDoor_Instead(t *testing.T) {
+	cfg, list := policy(func(p *tenants.Pool, acme *tenants.Tenant) {
+		p.TPM = 600_000
+		acme.Models = []string{"gpt-4o", "gpt-4o-mini", "far"}
+	})
+	far := tenants.DefaultPool("elsewhere")
+	far.Models = []string{"far"}
+	cfg.Pools = append(cfg.Pools, far)
+	ctl := admissiontest.Build(t, cfg, list...)
+	for name, c := range map[string]struct {
+		pool    string
+		instead []string
+		status  int
+	}{
+		"granted":                           {"", []string{"gpt-4o-mini", "gpt-4o"}, 0},
+		"not granted":                       {"", []string{"gpt-5"}, http.StatusForbidden},
+		"not granted, the last":             {"", []string{"gpt-4o-mini", "gpt-5"}, http.StatusForbidden},
+		"not granted, by a pool":            {"gpt", []string{"gpt-5"}, http.StatusForbidden},
+		"nobody's":                          {"", []string{"none"}, http.StatusNotFound},
+		"none":                              {"", []string{""}, http.StatusNotFound},
+		"of another pool":                   {"", []string{"far"}, http.StatusBadRequest},
+		"of another pool, but counted here": {"gpt", []string{"far"}, 0},
+	} {
+		req := asked
+		req.Pool = c.pool
+		req.Instead = c.instead
+		l, err := client.New(inprocess.New(ctl)).Reserve(t.Context(), req)
+		if r, _ := errors.AsType[*client.Refusal](err); c.status != 0 && (r == nil || r.Status != c.status) || c.status == 0 && err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if l != nil {
+			l.Close()
+		}
+	}
+	if n, _ := ctl.Governor().Leases(); n > 0 {
+		t.Errorf("%d leases are left", n)
+	}
+}
+
 // A refusal says as much as over HTTP: status, code, time to come back, and where the tenant stands.
 func TestDoor_Refuses(t *testing.T) {
 	governed, _ := open(t, func(_ *tenants.Pool, acme *tenants.Tenant) { acme.RPM = 1 })

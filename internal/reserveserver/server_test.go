@@ -183,6 +183,7 @@ func TestBadInput(t *testing.T) {
 		{"no credential", "", "", `{"model": "m"}`, 401, "invalid_api_key", "bearer"},
 		{"unknown key", "sk-none", "", `{"model": "m"}`, 401, "invalid_api_key", "bearer"},
 		{"unknown model", token, "", `{"tenant": "acme", "model": "x"}`, 404, "model_not_found", "x"},
+		{"instead of it an unknown model", token, "", `{"tenant": "acme", "model": "m", "instead": ["x"]}`, 404, "model_not_found", "x"},
 		{"negative", token, "", `{"tenant": "acme", "model": "m", "input_tokens": -1}`, 400, "invalid_request_error", "input_tokens"},
 		{"absurd", token, "", `{"tenant": "acme", "model": "m", "max_output_tokens": 9000000000000000000}`, 400, "invalid_request_error", "max_output"},
 		{"beyond numbers", token, "", `{"tenant": "acme", "model": "m", "input_tokens": 1e30}`, 400, "invalid_request_error", "input_tokens"},
