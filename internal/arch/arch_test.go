@@ -510,7 +510,7 @@ var rules = map[string]rule{
 	},
 	"internal/reserveserver": {
 		may: []string{
-			"governor/client", "governor/remote/admissionv1", "governor/tokens", "internal/admission", "internal/admissionserver", "internal/gateway/dialect", "internal/reserve",
+			"governor/client", "governor/remote/admissionv1", "governor/tokens", "internal/admission", "internal/admissionserver", "internal/gateway/dialect", "internal/jsonscan", "internal/reserve",
 			"google.golang.org/grpc", "google.golang.org/protobuf",
 		},
 		not:    []string{"net", "os", "log", "log/slog"},

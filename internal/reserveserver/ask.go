@@ -92,4 +92,4 @@ func weigh(size *tokens.Size, req *admissionv1.ReserveRequest) error {
 }
 
 // longestDocument bounds lengths in bytes.
-const longestDocument = 1 << 30
+const longestDocument = 1_000_000_000

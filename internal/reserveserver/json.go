@@ -35,7 +35,7 @@ type reserveRequest struct {
 
 type retryJSON struct {
 	Key     string `json:"key" maxLength:"256" description:"Names the call and its retries, and nothing else of the tenant's."`
-	Attempt int32  `json:"attempt,omitempty" minimum:"0" maximum:"1000000" description:"Counts its tries from 1; 0 does not count them."`
+	Attempt int32  `json:"attempt,omitempty" minimum:"0" maximum:"1000000000" description:"Counts its tries from 1; 0 does not count them."`
 	Once    bool   `json:"once,omitempty" description:"Refuses another call with the same key until this one has ended."`
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -194,6 +195,16 @@ func TestBadInput(t *testing.T) {
 		{"negative bytes", token, "", `{"tenant": "acme", "model": "m", "input_bytes": -1}`, 400, "invalid_request_error", "input_bytes"},
 		{"unknown key of the body", token, "", `{"tenant": "acme", "modle": "m"}`, 400, "invalid_request_error", "modle"},
 		{"no JSON", token, "", `model=m`, 400, "invalid_request_error", "invalid character"},
+		{"a key in another case", token, "", `{"tenant": "acme", "Model": "m"}`, 400, "invalid_request_error", "Model"},
+		{"a key by an escape in another case", token, "", `{"tenant": "acme", "\u004dodel": "m"}`, 400, "invalid_request_error", "Model"},
+		{"a key in letters that fold to its own", token, "", `{"tenant": "acme", "model": "m", "input_to\u212aens": 5}`, 400, "invalid_request_error", "input_to"},
+		{"a key twice", token, "", `{"tenant": "acme", "model": "m", "model": "m"}`, 400, "invalid_request_error", "twice"},
+		{"a key twice, once by an escape", token, "", `{"tenant": "acme", "model": "m", "\u006dodel": "m"}`, 400, "invalid_request_error", "twice"},
+		{"a key twice, further in", token, "", `{"tenant": "acme", "model": "m", "retry": {"key": "a", "key": "b"}}`, 400, "invalid_request_error", "twice"},
+		{"a key twice at the end", token, "/none/commit", `{"usage": {"input_tokens": 1, "input_tokens": 2, "output_tokens": 1}}`, 400, "invalid_request_error", "twice"},
+		{"a key in another case while it runs", token, "/none/progress", `{"Output_tokens": 1}`, 400, "invalid_request_error", "Output_tokens"},
+		{"no UTF-8", token, "", `{"tenant": "acme", "model": "` + "\xff" + `"}`, 400, "invalid_request_error", "UTF-8"},
+		{"no object", token, "/none/cancel", `null`, 400, "invalid_request_error", "object"},
 		{"two objects", token, "", `{"tenant": "acme", "model": "m"}{}`, 400, "invalid_request_error", "behind"},
 		{"too large", token, "", `{"model": "` + strings.Repeat("m", 70<<10) + `"}`, 413, "request_too_large", "64 KiB"},
 		{"commit of nothing", token, "/none/commit", `{}`, 404, "not_found", "none"},
@@ -213,6 +224,49 @@ func TestBadInput(t *testing.T) {
 	}
 	if n, _ := l.gov.Leases(); n+l.book.Open() != 0 {
 		t.Errorf("%d leases are left, %d reservations", n, l.book.Open())
+	}
+}
+
+// TestBounds: a number is taken up to the bounds that openapi.json gives it, and not beyond them.
+func TestBounds(t *testing.T) {
+	type schema struct {
+		Properties map[string]struct{ Minimum, Maximum *float64 }
+	}
+	var described struct {
+		Components struct{ Schemas map[string]schema }
+	}
+	if err := json.Unmarshal(reserveserver.OpenAPI, &described); err != nil {
+		t.Fatal(err)
+	}
+	l := serve(t, nil)
+	tried := 0
+	for _, of := range []struct{ schema, path, body string }{
+		{"ReserveserverReserveRequest", "", `{"tenant": "acme", "model": "m", "%s": %.0f}`},
+		{"ReserveserverRetryJSON", "", `{"tenant": "acme", "model": "m", "retry": {"key": "k", "%s": %.0f}}`},
+		{"ReserveserverProgressAsk", "/none/progress", `{"%s": %.0f}`},
+		{"ReserveserverCommitAsk", "/none/commit", `{"outcome": "answered_error", "%s": %.0f}`},
+		{"ReserveserverUsageJSON", "/none/commit", `{"usage": {"%s": %.0f}}`},
+	} {
+		for name, bounds := range described.Components.Schemas[of.schema].Properties {
+			try := func(n float64, good bool) {
+				tried++
+				code, _, said := l.post(t, token, "/v1/reservations"+of.path, fmt.Sprintf(of.body, name, n))
+				if (code != http.StatusBadRequest) != good {
+					t.Errorf("%s of %.0f: %d %v", name, n, code, said)
+				}
+			}
+			if bounds.Minimum != nil {
+				try(*bounds.Minimum, true)
+				try(*bounds.Minimum-1, false)
+			}
+			if bounds.Maximum != nil {
+				try(*bounds.Maximum, true)
+				try(*bounds.Maximum+1, false)
+			}
+		}
+	}
+	if tried < 60 {
+		t.Errorf("%d numbers were tried", tried)
 	}
 }
 
