@@ -13,7 +13,7 @@
 //	llmgov_lease  the id that the request header brought
 //	llmgov_count  what the descriptor's hits are: input, output or total tokens, or the status of the answer
 //
-// The entries of all descriptors of a request are taken together.
+// The entries of all descriptors of a request are taken together. An entry with two values is an error, because nobody knows which counts.
 //
 // # Rules
 //

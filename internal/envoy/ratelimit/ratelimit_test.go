@@ -98,6 +98,7 @@ func TestShouldRateLimit_Charges(t *testing.T) {
 		"an error":           {[]string{"llmgov_lease=%s llmgov_count=status 503"}, 0},
 		"the caller left":    {[]string{"llmgov_lease=%s llmgov_count=status 0"}, 100},
 		"no word of tokens":  {[]string{"llmgov_lease=%s llmgov_count=status 200"}, 100},
+		"twice the same":     {[]string{"llmgov_lease=%s llmgov_count=total 70", "llmgov_lease=%s llmgov_count=total 70"}, 70},
 		"a header of others": {[]string{"llmgov_lease=forged,%s llmgov_count=total 70"}, 70},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -180,17 +181,24 @@ func TestShouldRateLimit_BadInput(t *testing.T) {
 		code        codes.Code // OK is a refusal
 		text        string
 	}{
-		"no descriptors":    {nil, codes.InvalidArgument, ""},
-		"absurd hits":       {[]string{"team=acme model=gpt-4o llmgov_count=total 2000000000"}, codes.InvalidArgument, ""},
-		"an unknown count":  {[]string{"team=acme model=gpt-4o llmgov_count=money 2"}, codes.InvalidArgument, ""},
-		"somebody's lease":  {[]string{"llmgov_lease=rsv_x llmgov_count=total 5"}, codes.NotFound, ""},
-		"unknown tenant":    {[]string{"team=nobody model=gpt-4o"}, codes.OK, "invalid_api_key"},
-		"unknown key":       {[]string{"key=sk-wrong model=gpt-4o"}, codes.OK, "invalid_api_key"},
-		"nobody":            {[]string{"model=gpt-4o"}, codes.OK, "invalid_api_key"},
-		"tenant and key":    {[]string{"team=acme key=sk-acme model=gpt-4o"}, codes.OK, "invalid_request_error"},
-		"no model":          {[]string{"team=acme"}, codes.OK, "invalid_request_error"},
-		"a model of others": {[]string{"team=acme model=gpt-5"}, codes.OK, "model_not_allowed"},
-		"an unknown pool":   {[]string{"team=acme pool=none"}, codes.OK, "model_not_found"},
+		"no descriptors":     {nil, codes.InvalidArgument, ""},
+		"absurd hits":        {[]string{"team=acme model=gpt-4o llmgov_count=total 2000000000"}, codes.InvalidArgument, ""},
+		"two tenants":        {[]string{"team=acme model=gpt-4o", "team=other"}, codes.InvalidArgument, ""},
+		"two keys":           {[]string{"key=sk-acme model=gpt-4o key=sk-other"}, codes.InvalidArgument, ""},
+		"two models":         {[]string{"team=acme model=gpt-5", "team=acme model=gpt-4o"}, codes.InvalidArgument, ""},
+		"two pools":          {[]string{"team=acme pool=gpt", "pool=other"}, codes.InvalidArgument, ""},
+		"two leases":         {[]string{"llmgov_lease=rsv_x llmgov_count=total 5", "llmgov_lease=rsv_y"}, codes.InvalidArgument, ""},
+		"two counts at once": {[]string{"team=acme model=gpt-4o llmgov_count=input llmgov_count=output 5"}, codes.InvalidArgument, ""},
+		"two totals":         {[]string{"team=acme model=gpt-4o llmgov_count=total 5", "llmgov_count=total 500"}, codes.InvalidArgument, ""},
+		"an unknown count":   {[]string{"team=acme model=gpt-4o llmgov_count=money 2"}, codes.InvalidArgument, ""},
+		"somebody's lease":   {[]string{"llmgov_lease=rsv_x llmgov_count=total 5"}, codes.NotFound, ""},
+		"unknown tenant":     {[]string{"team=nobody model=gpt-4o"}, codes.OK, "invalid_api_key"},
+		"unknown key":        {[]string{"key=sk-wrong model=gpt-4o"}, codes.OK, "invalid_api_key"},
+		"nobody":             {[]string{"model=gpt-4o"}, codes.OK, "invalid_api_key"},
+		"tenant and key":     {[]string{"team=acme key=sk-acme model=gpt-4o"}, codes.OK, "invalid_request_error"},
+		"no model":           {[]string{"team=acme"}, codes.OK, "invalid_request_error"},
+		"a model of others":  {[]string{"team=acme model=gpt-5"}, codes.OK, "model_not_allowed"},
+		"an unknown pool":    {[]string{"team=acme pool=none"}, codes.OK, "model_not_found"},
 	} {
 		w := newWorld(t)
 		r, err := w.ask(c.descriptors...)

@@ -58,20 +58,30 @@ func (n *Names) add(q *question, d *commonv3.RateLimitDescriptor, hits uint32) e
 	}
 	counts := ""
 	for _, e := range d.GetEntries() {
+		var says *string
+		value := e.GetValue()
 		switch e.GetKey() {
 		case n.Tenant:
-			q.tenant = e.GetValue()
+			says = &q.tenant
 		case n.Key:
-			q.key = strings.TrimPrefix(e.GetValue(), "Bearer ")
+			says = &q.key
+			value = strings.TrimPrefix(value, "Bearer ")
 		case n.Model:
-			q.model = e.GetValue()
+			says = &q.model
 		case n.Pool:
-			q.pool = e.GetValue()
+			says = &q.pool
 		case leaseEntry:
-			q.lease = lastOf(e.GetValue())
+			says = &q.lease
+			value = lastOf(value)
 		case countEntry:
-			counts = e.GetValue()
+			says = &counts
+		default:
+			continue
 		}
+		if *says != "" && *says != value {
+			return fmt.Errorf("the descriptors have two values of %s", e.GetKey())
+		}
+		*says = value
 	}
 	if counts == "" {
 		return nil
@@ -85,6 +95,9 @@ func (n *Names) add(q *question, d *commonv3.RateLimitDescriptor, hits uint32) e
 	}
 	switch counts {
 	case countInput, countOutput, countTotal, countStatus:
+		if before, there := q.counts[counts]; there && before != int64(number) {
+			return fmt.Errorf("the descriptors have two numbers of %s", counts)
+		}
 		q.counts[counts] = int64(number)
 		return nil
 	}
