@@ -3,6 +3,7 @@ package plain
 import (
 	"bufio"
 	"context"
+	"io"
 	"log"
 	"net"
 	"net/http"
@@ -74,6 +75,7 @@ func (c *conn) serve() {
 	handed := false
 	defer func() {
 		c.recovered(recover())
+		c.watch.end() // because a handler's panic leaves it
 		c.ctx.Cancel(context.Canceled)
 		if !handed {
 			_ = c.Close()
@@ -90,7 +92,7 @@ func (c *conn) serve() {
 		if !ok {
 			handed = true
 			_ = c.SetWriteDeadline(time.Time{}) // which an earlier request may have left
-			c.others.hand(&unread{Conn: c.Conn, first: c.reader})
+			c.of.hand(&unread{Conn: c.Conn, first: c.reader}, c.others)
 			return
 		}
 		if !c.request(&head) {
@@ -206,13 +208,29 @@ func (c *conn) release() {
 	}
 }
 
-// lingers is how long a client may take to read an answer that ends the connection before all of the request has come, as in
-// net/http: closing a socket with unread bytes can make its client lose the answer.
-const lingers = 500 * time.Millisecond
+// A client that is still sending when an answer ends its connection has a while to read the answer, because closing a socket with
+// unread bytes can make it lose that. The time is net/http's.
+const (
+	lingers      = 500 * time.Millisecond
+	mostLingered = 4 << 20
+)
 
+// linger waits until the client has read the answer, which is when it ends its side, or the time is over. Only so many bytes that it
+// sends meanwhile are read.
 func (c *conn) linger(b *body) {
-	if b.left > 0 && closeWrite(c.Conn) == nil {
-		time.Sleep(lingers)
+	if b.left == 0 || closeWrite(c.Conn) != nil {
+		return
+	}
+	until := time.Now().Add(lingers)
+	_ = c.SetReadDeadline(until)
+	if _, err := io.CopyN(io.Discard, c.Conn, mostLingered); err != nil {
+		return
+	}
+	over := time.NewTimer(time.Until(until))
+	defer over.Stop()
+	select {
+	case <-over.C:
+	case <-c.of.cut:
 	}
 }
 

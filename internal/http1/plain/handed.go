@@ -38,12 +38,13 @@ func (h *handed) Close() error {
 // Addr implements net.Listener.
 func (h *handed) Addr() net.Addr { return h.addr }
 
-// hand hands a connection over, or closes it if nobody takes any more.
-func (h *handed) hand(c net.Conn) {
+// hand hands a connection over. It reports false if nobody takes any more.
+func (h *handed) hand(c net.Conn) bool {
 	select {
 	case h.conns <- c:
+		return true
 	case <-h.closed:
-		_ = c.Close()
+		return false
 	}
 }
 

@@ -369,35 +369,6 @@ func TestShutdown(t *testing.T) {
 	})
 }
 
-// Of a long body that was not read and has not come nobody waits: the answer ends the connection, and arrives.
-func TestBodyThatIsNotRead(t *testing.T) {
-	refuses := func(w http.ResponseWriter, r *http.Request) {
-		w.WriteHeader(http.StatusRequestEntityTooLarge)
-		write(w, "no")
-	}
-	c := dial(t, serving(t, refuses))
-	go func() { _, _ = io.WriteString(c.Conn, request("/", strings.Repeat(big, 50))) }()
-	if a := c.receive(); a.Status != http.StatusRequestEntityTooLarge || a.Body != "no" || !a.Close {
-		t.Errorf("%+v", a)
-	}
-	began := time.Now()
-	if _, err := io.Copy(io.Discard, c.Conn); time.Since(began) > 10*lingers {
-		t.Errorf("the connection is closed after %v: %v", time.Since(began), err)
-	}
-}
-
-// Who is still sending a long body has a while to read the answer.
-func TestBodyThatIsNotRead_Lingers(t *testing.T) {
-	inBubble(t, func(http.ResponseWriter, *http.Request) {}, func(t *testing.T, _ *Server, c *client) {
-		go func() { _, _ = io.WriteString(c.Conn, request("/", strings.Repeat(big, 3))) }()
-		c.receive()
-		answered := time.Now()
-		if _, err := c.Read(make([]byte, 1)); !errors.Is(err, io.EOF) || time.Since(answered) != lingers {
-			t.Errorf("%v after %v", err, time.Since(answered))
-		}
-	})
-}
-
 // The panic of a handler is logged, but for the one that is meant to abort.
 func TestPanic(t *testing.T) {
 	for why, want := range map[error]bool{errors.New("broken"): true, http.ErrAbortHandler: false} {
@@ -409,7 +380,6 @@ func TestPanic(t *testing.T) {
 			t.Errorf("%+v", a)
 		}
 		_ = s.Close()
-		<-s.none
 		if logged := strings.Contains(log.String(), "TestPanic"); logged != want {
 			t.Errorf("%v: the log is %q", why, log.String())
 		}
@@ -446,7 +416,7 @@ func TestHanded_Closed(t *testing.T) {
 	client, server := net.Pipe()
 	h := newHanded(nil)
 	_ = h.Close()
-	h.hand(server)
+	New(settings(nil)).hand(&unread{Conn: server}, h)
 	if _, err := client.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 		t.Error(err)
 	}
@@ -725,7 +695,6 @@ func TestConnectionsAreForgotten(t *testing.T) {
 		t.Errorf("remembered by %d", by.Load())
 	}
 	_ = s.Close()
-	<-s.none
 	if by.Load() != 0 {
 		t.Errorf("remembered by %d when all is over", by.Load())
 	}
@@ -794,7 +763,6 @@ func TestPiecesLeaveAtOnce(t *testing.T) {
 			}
 			_ = s.Close()
 			<-done
-			<-s.none
 			if writes.Load() != c.writes {
 				t.Errorf("%d writes, want %d", writes.Load(), c.writes)
 			}
