@@ -32,8 +32,12 @@ func newSplit(l net.Listener) *split {
 	return s
 }
 
-// run accepts connections until the listener is closed.
+// run accepts connections until the listener is closed, and then closes those that neither server has.
 func (s *split) run() error {
+	serving, end := context.WithCancel(context.Background())
+	var sorting sync.WaitGroup
+	defer sorting.Wait()
+	defer end()
 	defer s.http.end()
 	defer s.grpc.end()
 	for {
@@ -44,12 +48,14 @@ func (s *split) run() error {
 		if err != nil {
 			return err
 		}
-		go s.sort(&sorted{Conn: c}) // ends within prefacePatience
+		sorting.Go(func() { s.sort(serving, &sorted{Conn: c}) })
 	}
 }
 
-// sort gives a connection to its server.
-func (s *split) sort(c *sorted) {
+// sort gives a connection to its server, or closes it when the context ends.
+func (s *split) sort(serving context.Context, c *sorted) {
+	stop := context.AfterFunc(serving, func() { _ = c.Close() })
+	defer stop()
 	_ = c.SetReadDeadline(time.Now().Add(prefacePatience))
 	if _, err := io.ReadFull(c.Conn, c.first[:]); err != nil {
 		_ = c.Close()
