@@ -3,95 +3,109 @@ package http1
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/llmgov/llmgov/internal/testkit/pipenet"
 )
 
-// narrow is a listener of sockets that take little before it is read.
-type narrow struct{ net.Listener }
+// certified are the settings of a server with a certificate.
+var certified = sync.OnceValue(func() *tls.Config {
+	server := httptest.NewTLSServer(nil)
+	defer server.Close()
+	return &tls.Config{Certificates: server.TLS.Certificates}
+})
 
-// Accept implements net.Listener.
-func (l narrow) Accept() (net.Conn, error) {
-	conn, err := l.Listener.Accept()
-	if socket, ok := conn.(*net.TCPConn); ok {
-		_ = socket.SetReadBuffer(32 << 10)
-	}
-	return conn, err
-}
-
-// slowHost is a server behind real sockets, and a transport to it whose answers have to begin within so long. It speaks plain HTTP/1.1, the
-// same through TLS, or HTTP/2.
-func slowHost(t *testing.T, speaks string, within time.Duration, h http.HandlerFunc) (*Transport, string) {
-	server := httptest.NewUnstartedServer(h)
-	server.Listener = narrow{server.Listener}
-	settings := &http.Transport{}
-	if speaks == "HTTP/1.1" {
-		server.Start()
-	} else {
-		server.EnableHTTP2 = speaks == "HTTP/2"
-		server.StartTLS()
-		settings = server.Client().Transport.(*http.Transport)
-	}
-	settings.ResponseHeaderTimeout = within
-	settings.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
-		conn, err := new(net.Dialer).DialContext(ctx, network, address)
-		if err == nil {
-			_ = conn.(*net.TCPConn).SetWriteBuffer(32 << 10)
-		}
-		return conn, err
-	}
-	tr := New(settings)
-	t.Cleanup(func() {
-		tr.CloseIdleConnections()
-		server.CloseClientConnections()
-		server.Close()
-	})
-	return tr, server.URL
-}
-
+// languages are those that slowHost speaks.
 var languages = []string{"HTTP/1.1", "TLS", "HTTP/2"}
 
-// upload is a request with so many bytes. Its body writes itself, or is only read.
-func upload(ctx context.Context, url string, size int, plain bool) *http.Request {
+// slowHost runs a test in virtual time, with a transport to a server that takes nothing unless it reads, and whose answers have to begin
+// within so long. It speaks plain HTTP/1.1, the same through TLS, or HTTP/2. What left ends is closed when the test is over.
+func slowHost(t *testing.T, speaks string, within time.Duration, serve func(left chan struct{}) http.HandlerFunc, test func(t *testing.T, tr *Transport)) {
+	secret := certified().Clone()
+	synctest.Test(t, func(t *testing.T) {
+		left := make(chan struct{})
+		l := pipenet.Listen()
+		server := &http.Server{Handler: serve(left), TLSConfig: secret, Protocols: &http.Protocols{}}
+		server.Protocols.SetHTTP1(speaks != "HTTP/2")
+		server.Protocols.SetHTTP2(speaks == "HTTP/2")
+		done := make(chan error, 1)
+		go func() {
+			if speaks == "HTTP/1.1" {
+				done <- server.Serve(l)
+			} else {
+				done <- server.ServeTLS(l, "", "")
+			}
+		}()
+		tr := New(&http.Transport{
+			DialContext: l.Dial, ResponseHeaderTimeout: within, Protocols: server.Protocols, TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
+		})
+		test(t, tr)
+		close(left)
+		tr.CloseIdleConnections()
+		_ = server.Shutdown(t.Context()) // which waits for those that linger
+		<-done
+	})
+}
+
+// upload is a request with so many bytes to a server that speaks so. Its body writes itself, or is only read.
+func upload(ctx context.Context, speaks string, size int, plain bool) *http.Request {
 	r := post(ctx, size)
-	to, err := http.NewRequestWithContext(ctx, http.MethodPost, url, nil)
-	if err != nil {
-		panic(err)
+	if speaks != "HTTP/1.1" {
+		r.URL.Scheme = "https"
 	}
-	r.URL = to.URL
-	r.Host = to.Host
 	if plain {
 		r.Body = io.NopCloser(bytes.NewReader(make([]byte, size)))
 	}
 	return r
 }
 
+// eachUpload runs a test for each language, with a body that writes itself and one that is only read.
+func eachUpload(t *testing.T, test func(t *testing.T, speaks string, plain bool)) {
+	for _, speaks := range languages {
+		t.Run(speaks, func(t *testing.T) { test(t, speaks, false) })
+		t.Run(speaks+", only read", func(t *testing.T) { test(t, speaks, true) })
+	}
+}
+
+func readsNothing(left chan struct{}) http.HandlerFunc {
+	return func(http.ResponseWriter, *http.Request) { <-left }
+}
+
 // A server that reads nothing of a long request ends it within the time of its answer, and a quarter, whatever it speaks.
 func TestUnread(t *testing.T) {
-	const within = 400 * time.Millisecond
-	for _, speaks := range languages {
-		for _, plain := range []bool{false, true} {
-			t.Run(speaks, func(t *testing.T) {
-				t.Parallel()
-				left := make(chan struct{})
-				defer close(left)
-				tr, url := slowHost(t, speaks, within, func(http.ResponseWriter, *http.Request) { <-left })
-				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-				defer cancel()
-				began := time.Now()
-				_, err := tr.RoundTrip(upload(ctx, url, 16<<20, plain))
-				took := time.Since(began)
-				var timeout net.Error
-				if !errors.As(err, &timeout) || !timeout.Timeout() || ctx.Err() != nil || took < within {
-					t.Errorf("%v after %v", err, took)
-				}
-			})
-		}
+	const within = time.Minute
+	eachUpload(t, func(t *testing.T, speaks string, plain bool) {
+		slowHost(t, speaks, within, readsNothing, func(t *testing.T, tr *Transport) {
+			began := time.Now()
+			_, err := tr.RoundTrip(upload(t.Context(), speaks, 2<<20, plain))
+			took := time.Since(began)
+			var timeout net.Error
+			if !errors.As(err, &timeout) || !timeout.Timeout() || took < within || took > within*5/4+mostLate {
+				t.Errorf("%v after %v", err, took)
+			}
+		})
+	})
+}
+
+// So it is by sockets, which hold some of the request.
+func TestUnread_Sockets(t *testing.T) {
+	left := make(chan struct{})
+	defer close(left)
+	h := serveTCP(t, func(net.Conn, int64) { <-left })
+	h.settings.ResponseHeaderTimeout = 100 * time.Millisecond
+	_, err := h.transport(t).RoundTrip(post(t.Context(), 16<<20))
+	var timeout net.Error
+	if !errors.As(err, &timeout) || !timeout.Timeout() {
+		t.Error(err)
 	}
 }
 
@@ -100,78 +114,77 @@ func TestUnread(t *testing.T) {
 // Seen to fail with: a watch that stops at the end of the body.
 func TestUnread_LastPiece(t *testing.T) {
 	const (
-		within = 400 * time.Millisecond
+		within = time.Minute
 		window = 1 << 20 // that net/http's server gives a request
 	)
-	left := make(chan struct{})
-	defer close(left)
-	tr, url := slowHost(t, "HTTP/2", within, func(http.ResponseWriter, *http.Request) { <-left })
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-	defer cancel()
-	_, err := tr.RoundTrip(upload(ctx, url, window+8<<10, true))
-	if !errors.Is(err, errUnread) || ctx.Err() != nil {
-		t.Error(err)
-	}
+	slowHost(t, "HTTP/2", within, readsNothing, func(t *testing.T, tr *Transport) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		_, err := tr.RoundTrip(upload(ctx, "HTTP/2", window+8<<10, true))
+		if !errors.Is(err, errUnread) || ctx.Err() != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // A server that reads slowly, but on, is waited for as long as it takes, and then for its answer.
 func TestReadSlowly(t *testing.T) {
 	const (
-		within = 2 * time.Second
+		within = time.Minute
 		size   = 4 << 20
 		pieces = 25
 	)
-	for _, speaks := range languages {
-		for _, plain := range []bool{false, true} {
-			t.Run(speaks, func(t *testing.T) {
-				t.Parallel()
-				tr, url := slowHost(t, speaks, within, func(w http.ResponseWriter, r *http.Request) {
-					for range pieces {
-						time.Sleep(3 * within / 2 / pieces)
-						_, _ = io.CopyN(io.Discard, r.Body, size/pieces)
-					}
-					n, _ := io.Copy(io.Discard, r.Body)
-					if n > size/pieces {
-						t.Errorf("%d bytes are left", n)
-					}
-					_, _ = io.WriteString(w, "read")
-				})
-				began := time.Now()
-				got := call(t, tr, upload(t.Context(), url, size, plain))
-				if took := time.Since(began); got != "read" || took < within*5/4 {
-					t.Errorf("%q after %v", got, took)
+	eachUpload(t, func(t *testing.T, speaks string, plain bool) {
+		reads := func(chan struct{}) http.HandlerFunc {
+			return func(w http.ResponseWriter, r *http.Request) {
+				for range pieces {
+					time.Sleep(within / 8)
+					_, _ = io.CopyN(io.Discard, r.Body, size/pieces)
 				}
-			})
+				n, _ := io.Copy(io.Discard, r.Body)
+				if n > size/pieces {
+					t.Errorf("%d bytes are left", n)
+				}
+				_, _ = io.WriteString(w, "read")
+			}
 		}
-	}
+		slowHost(t, speaks, within, reads, func(t *testing.T, tr *Transport) {
+			began := time.Now()
+			got := call(t, tr, upload(t.Context(), speaks, size, plain))
+			if took := time.Since(began); got != "read" || took != pieces*within/8 {
+				t.Errorf("%q after %v", got, took)
+			}
+		})
+	})
 }
 
 // An answer that comes before all was read goes on for as long as it likes, though nothing more is read.
 func TestAnsweredUnread(t *testing.T) {
-	const within = time.Second
+	const within = time.Minute
 	for _, speaks := range languages {
 		t.Run(speaks, func(t *testing.T) {
-			t.Parallel()
-			left := make(chan struct{})
-			defer close(left)
-			tr, url := slowHost(t, speaks, within, func(w http.ResponseWriter, _ *http.Request) {
-				_ = http.NewResponseController(w).EnableFullDuplex()
-				w.WriteHeader(http.StatusOK)
-				_ = http.NewResponseController(w).Flush()
-				time.Sleep(3 * within / 2)
-				_, _ = io.WriteString(w, "early")
-				_ = http.NewResponseController(w).Flush()
-				<-left
+			early := func(left chan struct{}) http.HandlerFunc {
+				return func(w http.ResponseWriter, _ *http.Request) {
+					control := http.NewResponseController(w)
+					_ = control.EnableFullDuplex()
+					_ = control.Flush()
+					time.Sleep(3 * within / 2)
+					_, _ = io.WriteString(w, "early")
+					_ = control.Flush()
+					<-left
+				}
+			}
+			slowHost(t, speaks, within, early, func(t *testing.T, tr *Transport) {
+				resp, err := tr.RoundTrip(upload(t.Context(), speaks, 2<<20, true))
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer resp.Body.Close()
+				got := make([]byte, len("early"))
+				if _, err := io.ReadFull(resp.Body, got); err != nil || string(got) != "early" {
+					t.Errorf("%q, %v", got, err)
+				}
 			})
-			resp, err := tr.RoundTrip(upload(t.Context(), url, 16<<20, true))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer resp.Body.Close()
-			got := make([]byte, len("early"))
-			if _, err := io.ReadFull(resp.Body, got); err != nil || string(got) != "early" {
-				t.Errorf("%q, %v", got, err)
-			}
 		})
 	}
 }
