@@ -174,7 +174,7 @@ func TestClientGoneEverywhere(t *testing.T) {
 			all := len(st.out(false))
 			final := terminalAt(st.in)
 			wholeEvents := bytes.HasSuffix(st.in, []byte("\n\n")) || bytes.HasSuffix(st.in, []byte("\r\n\r\n")) || bytes.HasSuffix(st.in, []byte("\r\r"))
-			for i := range all {
+			for i := range st.cuts(all) {
 				up := &script{pieces: [][]byte{st.in}}
 				var results []Result
 				body := NewBody(up, Options{MaxEvent: st.maxEvent, ErrorEvent: errorEvent, End: func(r Result) { results = append(results, r) }})

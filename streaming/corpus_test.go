@@ -4,11 +4,14 @@ import (
 	"bufio"
 	"bytes"
 	"io"
+	"iter"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // stream is an answer of testdata, an event stream (.sse) or a plain one (.json), with all that should be known of
@@ -39,6 +42,18 @@ func corpus(t tester, ending string) (streams []stream) {
 		streams = append(streams, readStream(t, file))
 	}
 	return streams
+}
+
+// cuts are the bytes below n at which the stream is cut: in a quick run every fourth, others in each stream, else all.
+func (st *stream) cuts(n int) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		step := testkit.Rounds(4, 1)
+		for i := (len(st.in) + len(st.name)) % step; i < n; i += step {
+			if !yield(i) {
+				return
+			}
+		}
+	}
 }
 
 func streamNamed(t tester, name string) stream {

@@ -44,8 +44,8 @@ func TestFrame(t *testing.T) {
 		step  int
 	}{
 		{`{"delta":"a"}`, 1},
-		{`{"choices":[{"text":"a"}]}`, testkit.Rounds(5, 1)},
-		{parts[1].data, testkit.Rounds(53, 7)},
+		{`{"choices":[{"text":"a"}]}`, testkit.Rounds(11, 1)},
+		{parts[1].data, testkit.Rounds(101, 7)},
 	} {
 		for _, layout := range append(framed, frameless...) {
 			event := laidOut(layout, base.chunk)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/llmgov/llmgov/internal/testkit"
 	openai "github.com/sashabaranov/go-openai"
 )
 
@@ -228,7 +229,7 @@ func TestMeterFinished(t *testing.T) {
 // TestMeterDepth: brackets without end cost neither stack nor more than linear time.
 func TestMeterDepth(t *testing.T) {
 	for _, unit := range []string{"[", "{", `{"a":`, `[{"choices":`, `\"`, `"`, `{"usage":`} {
-		deep := strings.Repeat(unit, (1<<20)/len(unit))
+		deep := strings.Repeat(unit, testkit.Rounds(256<<10, 1<<20)/len(unit))
 		for _, head := range []string{``, `{"choices":`, `{"usage":`, `{"response":`, `{"choices":[{"delta":`, `{"a":"`} {
 			var m Meter
 			if got := m.Observe(nil, []byte(head+deep)); got != Opaque {

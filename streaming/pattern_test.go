@@ -69,7 +69,7 @@ func TestPattern(t *testing.T) {
 				compare(t, base, string(other))
 				compare(t, base, base.data[:i]+string(c)+base.data[i:])
 			}
-			for end := i; end < len(base.data); end += testkit.Rounds(3, 1) {
+			for end := i; end < len(base.data); end += testkit.Rounds(11, 1) {
 				compare(t, base, base.data[:i]+base.data[end:])
 			}
 		}

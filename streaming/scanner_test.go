@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"pgregory.net/rapid"
 )
 
@@ -274,21 +275,22 @@ func TestScannerEventWithoutEnd(t *testing.T) {
 	}
 }
 
-// TestScannerLinear: inputs made to be searched again and again. They are long enough for a quadratic scanner
-// to run into the time limit of the test binary.
+// TestScannerLinear: inputs made to be searched again and again. In a full run they are long enough for a quadratic
+// scanner to run into the time limit of the test binary.
 func TestScannerLinear(t *testing.T) {
+	size := testkit.Rounds(1<<20, 8<<20)
 	for name, unit := range map[string]string{"no line end": "x", "CR": "x\r", "LF": "x\n", "CRLF": "x\r\n", "data": "data:\r"} {
 		t.Run(name, func(t *testing.T) {
-			whole := Scanner{MaxEvent: 32 << 20}
-			whole.Feed([]byte(strings.Repeat(unit, (8<<20)/len(unit)) + "\n\n"))
+			whole := Scanner{MaxEvent: 4 * size}
+			whole.Feed([]byte(strings.Repeat(unit, size/len(unit)) + "\n\n"))
 			if _, ok := whole.Next(); !ok {
 				t.Error("fed at once: no event")
 			}
 			var pieces Scanner
-			pieces.MaxEvent = 8 << 20
+			pieces.MaxEvent = size
 			events := 0
 			one := make([]byte, 1)
-			for _, c := range []byte(strings.Repeat(unit, (1<<20)/len(unit)) + "\n\n") {
+			for _, c := range []byte(strings.Repeat(unit, size/8/len(unit)) + "\n\n") {
 				one[0] = c
 				pieces.Feed(one)
 				if _, ok := pieces.Next(); ok {
@@ -301,7 +303,7 @@ func TestScannerLinear(t *testing.T) {
 		})
 	}
 	var many Scanner
-	many.Feed(bytes.Repeat([]byte("\r"), 16<<20))
+	many.Feed(bytes.Repeat([]byte("\r"), 2*size))
 	for _, ok := many.Next(); ok; _, ok = many.Next() {
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 func find(limit int, pieces ...[]byte) finder {
@@ -64,10 +66,7 @@ func TestFinder(t *testing.T) {
 // kept and searched. Seen to fail with an escape that is forgotten at the end of a piece; with no limit in keep.
 func TestFinderLinear(t *testing.T) {
 	const usage = `"usage":{"a":1}}`
-	size := 8 << 20
-	if testing.Short() {
-		size = 1 << 20
-	}
+	size := testkit.Rounds(256<<10, 8<<20)
 	for name, tt := range map[string]struct{ before, unit, after string }{
 		"brackets":               {`{"x":[`, `[],`, `0],` + usage},
 		"brackets and braces":    {`{"x":[`, `{"":[]},`, `0],` + usage},
