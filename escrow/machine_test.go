@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/llmgov/llmgov/internal/testkit"
 	"pgregory.net/rapid"
 )
 
@@ -343,7 +344,7 @@ func TestNoAllocations(t *testing.T) {
 	p := New(t0, Config{TPM: 600_000_000, RPM: 6_000_000, Slots: 10, MaxQueue: 10})
 	leaf := p.Add(p.Add(Root, Node{Weight: WeightOne}), Node{Weight: WeightOne})
 	now := t0
-	if n := testing.AllocsPerRun(1000, func() {
+	if n := testkit.Allocs(t, 1000, func() {
 		now = now.Add(time.Millisecond)
 		h, _ := p.Offer(now, Call{Leaf: leaf, Most: Cost{100, 1}})
 		p.Settle(now, h, Cost{50, 1})

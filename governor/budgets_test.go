@@ -12,6 +12,7 @@ import (
 
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/budget"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // The tests below were seen to fail with: a price's remainder dropped; cached input
@@ -553,10 +554,7 @@ func TestBudgets_DoNotAllocate(t *testing.T) {
 	day := []Budget{{UnitTokens, 1e12, budget.Day}, {UnitMicroUSD, 1e15, budget.Month}}
 	g := must(t, Config{Pools: []Pool{wide("p", day...)}, Tenants: []Tenant{{Name: "a", Weight: 1000, Budgets: day}, {Name: "b", Weight: 1000}}})
 	ctx := t.Context()
-	if raceDetector {
-		t.Skip("the race detector allocates")
-	}
-	if n := testing.AllocsPerRun(1000, func() {
+	if n := testkit.Allocs(t, 1000, func() {
 		l, rej := g.Acquire(ctx, Request{Tenant: "a", Pool: "p", Input: 10, Output: 10, Price: Price{1, 1, 1}})
 		if rej != nil {
 			t.Fatal(rej)

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/llmgov/llmgov/internal/testkit"
 	"go.uber.org/goleak"
 )
 
@@ -359,10 +360,7 @@ func thousandConfig() Config {
 func TestAcquireDoesNotAllocate(t *testing.T) {
 	g := thousand(t)
 	ctx := t.Context()
-	if raceDetector {
-		t.Skip("the race detector allocates")
-	}
-	if n := testing.AllocsPerRun(1000, func() {
+	if n := testkit.Allocs(t, 1000, func() {
 		l, rej := g.Acquire(ctx, Request{Tenant: "tenant-7", Pool: "p", Input: 10, Output: 10})
 		if rej != nil {
 			t.Fatal(rej)

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // keyhole is an Observer that tries all locks of its governor.
@@ -160,7 +162,7 @@ func TestOutbox_AnEndComesAfterItsProgress(t *testing.T) {
 func TestOutbox_AllocatesNothing(t *testing.T) {
 	o := newOutbox(observes(func(Event) {}))
 	e := Event{Kind: EventProgress}
-	if n := testing.AllocsPerRun(100, func() { o.add(e); o.deliver() }); n > 0 && !raceDetector {
+	if n := testkit.Allocs(t, 100, func() { o.add(e); o.deliver() }); n > 0 {
 		t.Errorf("%v allocations an event", n)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // script is an upstream that gives one piece a Read, and then err (io.EOF when nil).
@@ -587,10 +588,10 @@ func TestBodyAllocs(t *testing.T) {
 	p := make([]byte, 32<<10)
 	body := NewBody(&endless{piece: hundred()[0]}, Options{Idle: time.Hour, Progress: func(int64) {}})
 	defer body.Close()
-	if got := testing.AllocsPerRun(1000, func() { _, _ = body.Read(p) }); got != 0 {
+	if got := testkit.Allocs(t, 1000, func() { _, _ = body.Read(p) }); got != 0 {
 		t.Errorf("%v allocations a chunk, want 0", got)
 	}
-	setup := testing.AllocsPerRun(100, func() { NewBody(io.NopCloser(nil), Options{}) })
+	setup := testkit.Allocs(t, 100, func() { NewBody(io.NopCloser(nil), Options{}) })
 	if setup > 3 {
 		t.Errorf("%v allocations a stream, want at most 3", setup)
 	}

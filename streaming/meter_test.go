@@ -249,7 +249,7 @@ func TestMeterAllocs(t *testing.T) {
 		[]byte(`{"type":"response.output_text.delta","sequence_number":3,"delta":"Hel"}`),
 		[]byte(`[DONE]`),
 	}
-	got := testing.AllocsPerRun(100, func() {
+	got := testkit.Allocs(t, 100, func() {
 		for _, c := range chunks {
 			m.Observe(nil, c)
 		}

@@ -312,7 +312,7 @@ func TestScannerAllocs(t *testing.T) {
 	var s Scanner
 	in := []byte("event: x\ndata: {\"a\":1}\n\n: ping\n\ndata: a\ndata: b\n\ndata: half")
 	rest := []byte(" of it\n\n")
-	got := testing.AllocsPerRun(100, func() {
+	got := testkit.Allocs(t, 100, func() {
 		for _, p := range [][]byte{in, rest} {
 			s.Feed(p)
 			for _, ok := s.Next(); ok; _, ok = s.Next() {

@@ -194,7 +194,7 @@ func TestWholeAllocs(t *testing.T) {
 	p := make([]byte, 1<<10)
 	r := bytes.NewReader(nil)
 	up := io.NopCloser(r)
-	got := testing.AllocsPerRun(100, func() {
+	got := testkit.Allocs(t, 100, func() {
 		r.Reset(doc)
 		w := NewWhole(up, WholeOptions{})
 		for _, err := w.Read(p); err == nil; _, err = w.Read(p) {

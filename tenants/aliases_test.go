@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // TestAliases: a client asks by the alias, is granted by it and listed it; the price is of its exact name, else of the
@@ -57,7 +58,7 @@ prices:
 	if diff := cmp.Diff([]ModelInfo{{"fast", "main"}, {"smart", "side"}}, s.ModelsFor(a)); diff != "" || a.MayUse("gpt-4o-mini") {
 		t.Errorf("a may use what its alias leads to, or its models are (-want +got):\n%s", diff)
 	}
-	if n := testing.AllocsPerRun(100, func() { s.RealModel("fast") }); n != 0 {
+	if n := testkit.Allocs(t, 100, func() { s.RealModel("fast") }); n != 0 {
 		t.Errorf("RealModel allocates %v times", n)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/tenants/keyfile"
 )
 
@@ -262,7 +263,7 @@ func TestAllocs_Lookups(t *testing.T) {
 		"Price":           func() { s.Price("gpt-4o") },
 		"MayUse":          func() { tn.MayUse("gpt-4o") },
 	} {
-		if n := testing.AllocsPerRun(100, f); n != 0 {
+		if n := testkit.Allocs(t, 100, f); n != 0 {
 			t.Errorf("%s: %v allocations, want 0", name, n)
 		}
 	}

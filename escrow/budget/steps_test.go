@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // script drives a Split of one hour by name.
@@ -213,12 +215,12 @@ func TestHoldDoesNotAllocate(t *testing.T) {
 	s, ids := filled(1000)
 	now := t0.Add(time.Hour)
 	i := 0
-	if got := testing.AllocsPerRun(2000, func() {
+	if got := testkit.Allocs(t, 2000, func() {
 		i = (i + 7919) % len(ids)
 		h, _ := s.Hold(now, ids[i], 10)
 		s.Settle(now, h, 4)
 		s.Hold(now, ids[i], MaxLimit/2)
 	}); got > 0 {
-		t.Errorf("%.1f allocations for an admission, an end and a refusal", got)
+		t.Errorf("%d allocations for an admission, an end and a refusal", got)
 	}
 }

@@ -3,13 +3,12 @@ package lengths
 import (
 	"fmt"
 	"testing"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // Seen to fail with: strings.Clone in keyOf.
 func TestNothingAllocates(t *testing.T) {
-	if raceDetector {
-		t.Skip("the race detector allocates")
-	}
 	b := New(Config{})
 	teach(b, someKind, 4096, 300, 100)
 	hedge := NewHedge(0, &Follow{}, NewPinball(.5, 4096), b.Mean(someKind, 4096))
@@ -28,8 +27,8 @@ func TestNothingAllocates(t *testing.T) {
 		"unknown":  func() { b.Quantile(Kind{Model: "x"}, 4096, .95) },
 		"hedge":    func() { hedge.Hint(70); hedge.Predict(); hedge.Observe(80) },
 	} {
-		if got := testing.AllocsPerRun(2000, f); got != 0 {
-			t.Errorf("%s: %.2f allocations", name, got)
+		if got := testkit.Allocs(t, 2000, f); got != 0 {
+			t.Errorf("%s: %d allocations", name, got)
 		}
 	}
 }

@@ -78,7 +78,7 @@ func teach(b *Book, k Kind, most, length int64, calls int) {
 func TestMillionNames(t *testing.T) {
 	testkit.Long(t, "learns a million kinds")
 	names := 1_000_000
-	if testing.Short() || raceDetector {
+	if testing.Short() || testkit.Race {
 		names = 50_000
 	}
 	b := New(Config{MaxKinds: 300})

@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"testing"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // After 2000 completions the expected length is the law's mean, within 3 % on
@@ -13,7 +15,7 @@ import (
 func TestLawsAreLearned(t *testing.T) {
 	worlds := fewer(40)
 	most := .03
-	if raceDetector {
+	if testkit.Race {
 		most = .05 // of so few worlds
 	}
 	for _, l := range laws {

@@ -3,6 +3,8 @@ package lengths
 import (
 	"math"
 	"math/rand/v2"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // law is how long calls of one kind get.
@@ -121,7 +123,7 @@ func expect(b *Book, k Kind, most int64) int64 {
 
 // fewer worlds will do under the race detector, which takes ten times as long.
 func fewer(worlds int) int {
-	if raceDetector {
+	if testkit.Race {
 		return max(1, worlds/5)
 	}
 	return worlds

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/llmgov/llmgov/internal/jsonscan"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // prose is of n bytes and of base64 digits alone, and a model reads it well.
@@ -255,7 +256,7 @@ func TestMeasurer_DoesNotAllocate(t *testing.T) {
 			continue
 		}
 		text := []byte(body)
-		n := testing.AllocsPerRun(10, func() {
+		n := testkit.Allocs(t, 10, func() {
 			m.Reset(text)
 			s := jsonscan.New(text)
 			for token := s.Next(); token.Kind > jsonscan.Invalid; token = s.Next() {
@@ -264,7 +265,7 @@ func TestMeasurer_DoesNotAllocate(t *testing.T) {
 			m.Body()
 		})
 		if n != 0 {
-			t.Errorf("%.100q: %.0f allocations", body, n)
+			t.Errorf("%.100q: %d allocations", body, n)
 		}
 	}
 }

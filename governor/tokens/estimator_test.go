@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/llmgov/llmgov/internal/testkit"
 	"pgregory.net/rapid"
 )
 
@@ -204,7 +205,7 @@ func TestEstimateDoesNotAllocate(t *testing.T) {
 	e := NewEstimator(nil)
 	prompt := []byte(strings.Repeat("hello world ", 100))
 	e.Observe("m", text(6400), 100)
-	if n := testing.AllocsPerRun(100, func() { e.Estimate("m", text(Weigh(prompt))) }); n != 0 {
+	if n := testkit.Allocs(t, 100, func() { e.Estimate("m", text(Weigh(prompt))) }); n != 0 {
 		t.Errorf("an estimate allocates %v times", n)
 	}
 }

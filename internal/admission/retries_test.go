@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // Of all that come at once with one name, exactly one is in; who was not let in ends
@@ -54,7 +55,7 @@ func TestOngoing_OneAtATime(t *testing.T) {
 func TestNoAttemptAllocatesNothing(t *testing.T) {
 	var none *ongoingCall
 	var lease governor.Lease
-	if n := testing.AllocsPerRun(100, func() { none.runs(lease) }); n != 0 {
+	if n := testkit.Allocs(t, 100, func() { none.runs(lease) }); n != 0 {
 		t.Errorf("a call without an Idempotency-Key makes %v allocations for it", n)
 	}
 }

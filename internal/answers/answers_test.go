@@ -10,6 +10,7 @@ import (
 	"testing/iotest"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 const key = "sk-UPSTREAM/SECRET+abc123"
@@ -129,7 +130,7 @@ func TestBody_Error(t *testing.T) {
 func TestBody_NoAllocations(t *testing.T) {
 	body := NewBody(io.NopCloser(endless{}), NewSecrets(key))
 	buf := make([]byte, 4096)
-	if n := testing.AllocsPerRun(100, func() { _, _ = body.Read(buf) }); n != 0 {
+	if n := testkit.Allocs(t, 100, func() { _, _ = body.Read(buf) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 var (
@@ -246,7 +248,7 @@ func TestContext_Races(t *testing.T) {
 // A context whose end one function is to know makes nothing else.
 func TestContext_Allocates(t *testing.T) {
 	f := func() {}
-	if n := testing.AllocsPerRun(100, func() {
+	if n := testkit.Allocs(t, 100, func() {
 		c := WithCause(context.Background())
 		stop := AfterFunc(c, f)
 		stop()

@@ -19,6 +19,7 @@ import (
 
 	"github.com/llmgov/llmgov/internal/admin"
 	"github.com/llmgov/llmgov/internal/adminapi"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/internal/testkit/admissiontest"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -381,7 +382,7 @@ func TestKeys_LastUse(t *testing.T) {
 	if _, ok := gw.LastUsed(h); ok {
 		t.Error("used before the first use")
 	}
-	if n := testing.AllocsPerRun(100, func() { now = now.Add(time.Second); gw.admission.MarkUsed(h, now) }); n != 0 {
+	if n := testkit.Allocs(t, 100, func() { now = now.Add(time.Second); gw.admission.MarkUsed(h, now) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 	var wg sync.WaitGroup

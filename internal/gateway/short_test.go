@@ -4,36 +4,32 @@ import (
 	"bytes"
 	"io"
 	"log/slog"
-	"math"
 	"net/http"
 	"net/http/httptest"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/llmgov/llmgov/internal/logging"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/internal/testkit/admissiontest"
 	"github.com/llmgov/llmgov/tenants"
 )
 
 // What the gateway itself allocates for a call, without net/http.
 var (
-	mostOfShortCall   = spent{bytes: 2_050, objects: 21}
-	mostOfShortStream = spent{bytes: 3_300, objects: 29}
-	mostOfRefused     = spent{bytes: 1_450, objects: 10}
+	mostOfShortCall   = testkit.Spent{Bytes: 2_050, Objects: 21}
+	mostOfShortStream = testkit.Spent{Bytes: 3_300, Objects: 29}
+	mostOfRefused     = testkit.Spent{Bytes: 1_450, Objects: 10}
 )
 
 // TestShortCall_Allocates runs calls through the gateway alone: its client and its upstream are
 // stand-ins that allocate little.
 func TestShortCall_Allocates(t *testing.T) {
-	if raceDetector {
-		t.Skip("the race detector lets pools forget")
-	}
 	for _, c := range []struct {
 		name string
 		once func()
-		most spent
+		most testkit.Spent
 	}{
 		{"a short chat", shortCall(t), mostOfShortCall},
 		{"a short stream", callOf(t, shortStream), mostOfShortStream},
@@ -42,31 +38,12 @@ func TestShortCall_Allocates(t *testing.T) {
 		for range 100 {
 			c.once()
 		}
-		least := spent{math.MaxUint64, math.MaxUint64} // a garbage collection in between takes memory that is used again
-		for range 5 {
-			s := spentBy(100, c.once)
-			least.bytes = min(least.bytes, s.bytes)
-			least.objects = min(least.objects, s.objects)
-		}
-		t.Logf("%s allocates %+v", c.name, least)
-		if least.bytes > c.most.bytes || least.objects > c.most.objects {
-			t.Errorf("%s allocates %+v, more than %+v", c.name, least, c.most)
+		s := testkit.Allocated(t, 100, c.once)
+		t.Logf("%s allocates %+v", c.name, s)
+		if s.Bytes > c.most.Bytes || s.Objects > c.most.Objects {
+			t.Errorf("%s allocates %+v, more than %+v", c.name, s, c.most)
 		}
 	}
-}
-
-// spent is memory that was allocated.
-type spent struct{ bytes, objects uint64 }
-
-// spentBy is what a call allocates, in the mean of so many.
-func spentBy(calls uint64, once func()) spent {
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	for range calls {
-		once()
-	}
-	runtime.ReadMemStats(&after)
-	return spent{(after.TotalAlloc - before.TotalAlloc) / calls, (after.Mallocs - before.Mallocs) / calls}
 }
 
 func BenchmarkShortCall(b *testing.B) {

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // The head of an answer has its time from when the request has left, whether or not that has a long body, which may take long to leave
@@ -486,15 +488,12 @@ func TestNoGoroutines(t *testing.T) {
 
 // A short exchange allocates little more than net/http's parser does, and the server of the test.
 func TestAllocations(t *testing.T) {
-	if raceDetector {
-		t.Skip("the race detector makes pools forget")
-	}
 	h := serveTCP(t, answering(ok))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	r := get(ctx)
-	of := func(through http.RoundTripper) float64 {
-		return testing.AllocsPerRun(200, func() {
+	of := func(through http.RoundTripper) uint64 {
+		return testkit.Allocs(t, 200, func() {
 			resp, err := through.RoundTrip(r)
 			if err != nil {
 				t.Fatal(err)
@@ -506,8 +505,8 @@ func TestAllocations(t *testing.T) {
 	ours := of(h.transport(t))
 	theirs := of(h.settings)
 	h.settings.CloseIdleConnections()
-	t.Logf("%.0f allocations, %.0f of net/http's transport, with those of the server", ours, theirs)
-	if ours > theirs-15 {
-		t.Errorf("%.0f allocations, %.0f of net/http's transport", ours, theirs)
+	t.Logf("%d allocations, %d of net/http's transport, with those of the server", ours, theirs)
+	if ours+15 > theirs {
+		t.Errorf("%d allocations, %d of net/http's transport", ours, theirs)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/governor/client"
 	"github.com/llmgov/llmgov/internal/inprocess"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/internal/testkit/admissiontest"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -208,13 +209,10 @@ func TestDoor_Interrupted(t *testing.T) {
 
 // A call in this process allocates its lease and nothing else.
 func TestDoor_Allocations(t *testing.T) {
-	if raceDetector {
-		t.Skip("the race detector allocates")
-	}
 	governed, _ := open(t, func(p *tenants.Pool, _ *tenants.Tenant) { p.TPM = 1e12 })
 	req := asked
 	ctx := t.Context()
-	if n := testing.AllocsPerRun(100, func() { _ = governed.Do(ctx, req, answer) }); n > 1 {
+	if n := testkit.Allocs(t, 100, func() { _ = governed.Do(ctx, req, answer) }); n > 1 {
 		t.Errorf("%v allocations for a call, more than its lease", n)
 	}
 }

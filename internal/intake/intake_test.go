@@ -11,6 +11,8 @@ import (
 	"testing/iotest"
 	"testing/synctest"
 	"time"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 var bounds = Bounds{Process: 128 * mib, Tenant: 32 * mib}
@@ -79,7 +81,7 @@ func TestIntake_Small(t *testing.T) {
 	in := New(Bounds{Process: 4 * mib, Tenant: 2 * mib})
 	in.mu.Lock() // whoever takes it would hang
 	var c Claim
-	if n := testing.AllocsPerRun(100, func() {
+	if n := testkit.Allocs(t, 100, func() {
 		if in.Ask(context.Background(), &c, ask("a", Small, 0)) != nil {
 			t.Error("refused")
 		}

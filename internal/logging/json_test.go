@@ -10,6 +10,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // Every record has the line that slog gives it, byte for byte.
@@ -52,7 +54,7 @@ func TestJSON_PlainLinesAllocateNothing(t *testing.T) {
 	h := JSON(io.Discard)
 	r := slog.NewRecord(time.Now(), slog.LevelInfo, "request", 0)
 	r.AddAttrs(slog.String("tenant", "acme"), slog.Int("status", 200), slog.Float64("duration_ms", 1.25), slog.Bool("stream", true))
-	if n := testing.AllocsPerRun(100, func() { _ = h.Handle(context.Background(), r) }); n > 0 && !raceDetector {
+	if n := testkit.Allocs(t, 100, func() { _ = h.Handle(context.Background(), r) }); n > 0 {
 		t.Errorf("%v allocations", n)
 	}
 }
@@ -93,7 +95,7 @@ func TestLine(t *testing.T) {
 		many[i] = slog.Int("n", i)
 	}
 	h := JSON(io.Discard)
-	if n := testing.AllocsPerRun(100, func() { _ = Line(context.Background(), h, time.Now(), slog.LevelInfo, "request", many) }); n > 0 && !raceDetector {
+	if n := testkit.Allocs(t, 100, func() { _ = Line(context.Background(), h, time.Now(), slog.LevelInfo, "request", many) }); n > 0 {
 		t.Errorf("%v allocations", n)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // sink is a ResponseWriter that costs nothing, so that the server's own cost shows.
@@ -77,13 +79,13 @@ func BenchmarkChatSocket(b *testing.B) {
 
 // TestAllocations: a chunk costs none, and a call only its headers and the copy of its body.
 func TestAllocations(t *testing.T) {
-	plain := testing.AllocsPerRun(500, inProcess(t, Config{}, chatBody("")))
-	if plain > 14+raceSlack {
-		t.Errorf("a plain call allocates %.0f times, want at most 14", plain)
+	plain := testkit.Allocs(t, 500, inProcess(t, Config{}, chatBody("")))
+	if plain > 14 {
+		t.Errorf("a plain call allocates %d times, want at most 14", plain)
 	}
-	few := testing.AllocsPerRun(100, inProcess(t, Config{}, chatBody(`"stream":true,"max_tokens":10`)))
-	many := testing.AllocsPerRun(100, inProcess(t, Config{}, chatBody(`"stream":true,"max_tokens":1000`)))
-	if many > few+1+raceSlack {
-		t.Errorf("990 more chunks allocate %.0f times", many-few)
+	few := testkit.Allocs(t, 100, inProcess(t, Config{}, chatBody(`"stream":true,"max_tokens":10`)))
+	many := testkit.Allocs(t, 100, inProcess(t, Config{}, chatBody(`"stream":true,"max_tokens":1000`)))
+	if many > few+1 {
+		t.Errorf("990 more chunks allocate %d times", many-few)
 	}
 }

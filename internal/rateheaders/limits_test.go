@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // A limit is shown as it is, however many others were shown, and whatever is added to the headers of an answer.
@@ -22,7 +24,7 @@ func TestLimitValues(t *testing.T) {
 
 // A limit that was just shown costs no memory.
 func TestLimitValues_Allocates(t *testing.T) {
-	if n := testing.AllocsPerRun(100, func() { limitValues(1_000_000_000) }); n != 0 {
-		t.Errorf("%.0f allocations", n)
+	if n := testkit.Allocs(t, 100, func() { limitValues(1_000_000_000) }); n != 0 {
+		t.Errorf("%d allocations", n)
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"runtime"
 	"testing"
 	"time"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // connect returns the two ends of a connection by TCP.
@@ -207,7 +209,7 @@ func TestConn_Allocates(t *testing.T) {
 	here, there := connect(t)
 	c := New(here)
 	p := make([]byte, 100)
-	if n := testing.AllocsPerRun(100, func() {
+	if n := testkit.Allocs(t, 100, func() {
 		_, _ = there.Write(p)
 		_, _ = c.Read(p)
 		_, _ = c.Write(p)

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/llmgov/llmgov/internal/testkit"
 	"go.opentelemetry.io/otel"
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	common "go.opentelemetry.io/proto/otlp/common/v1"
@@ -207,7 +208,7 @@ func TestNothingCostsNothing(t *testing.T) {
 	var none *Tracer
 	r := httptest.NewRequest(http.MethodPost, "/v1/embeddings", nil)
 	now := time.Now()
-	if n := testing.AllocsPerRun(100, func() {
+	if n := testkit.Allocs(t, 100, func() {
 		c := none.Begin(r, now)
 		c.Asked(Asked{})
 		try := c.Try(Target{})

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/llmgov/llmgov/internal/affinity"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 var t0 = time.Date(2026, 1, 5, 12, 0, 0, 0, time.UTC)
@@ -441,7 +442,7 @@ func TestNoAllocations(t *testing.T) {
 	s := setOf(1)
 	r := Result{Told: Told{Tokens: 1000, Requests: 10}, Model: "m"}
 	s.Members[0].Report(t0, r)
-	if n := testing.AllocsPerRun(100, func() {
+	if n := testkit.Allocs(t, 100, func() {
 		s.Choose(t0, s.All(), affinity.None)
 		s.Members[0].Report(t0, r)
 	}); n != 0 {

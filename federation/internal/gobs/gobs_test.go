@@ -8,6 +8,8 @@ import (
 	"reflect"
 	"sync"
 	"testing"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // written is a value of every kind that accounts and beats have.
@@ -90,7 +92,7 @@ func TestDecode(t *testing.T) {
 // TestDecode_Again: to read a value of a type that is known takes little more than the value. A decoder of its own makes some 200 things for each.
 func TestDecode_Again(t *testing.T) {
 	b := encode(t, written{Name: "n", List: []inner{{At: 1}}})
-	made := testing.AllocsPerRun(100, func() {
+	made := testkit.Allocs(t, 100, func() {
 		var w written
 		if err := Decode(b, &w); err != nil {
 			t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/llmgov/llmgov/internal/e2e/harness/sockets"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // upstream is a model server that reads one request after the other, and leaves the answers to the test.
@@ -42,7 +43,7 @@ func newUpstream(t *testing.T, most int) *upstream {
 
 func skipUnderRace(t *testing.T) {
 	t.Helper()
-	if raceDetector {
+	if testkit.Race {
 		t.Skip("the race detector takes memory of its own")
 	}
 }

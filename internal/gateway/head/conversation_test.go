@@ -3,6 +3,8 @@ package head
 import (
 	"strings"
 	"testing"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // What the bodies of one conversation have in common, and what those of others have not.
@@ -73,7 +75,7 @@ func TestConversation_Allocations(t *testing.T) {
 	body := []byte(`{"prompt_cache_key":"k","messages":[{"role":"user","content":"` + strings.Repeat("x", 1000) + `"}]}`)
 	var r Reader
 	h := &Head{}
-	if n := testing.AllocsPerRun(100, func() {
+	if n := testkit.Allocs(t, 100, func() {
 		*h = Head{}
 		_ = r.Read(h, body)
 	}); n > 0 {

@@ -4,10 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"math"
 	"math/rand"
 	"os"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // checkRead compares Read with the second reader: the verdict and its words, and all that was read.
@@ -201,9 +200,9 @@ func TestRead_Allocates(t *testing.T) {
 	check := func(name, text string, most uint64) {
 		body := []byte(text)
 		var r Reader
-		objects, size := allocated(most, func() { _ = r.Read(&Head{}, body) })
-		if objects > most || size > 10<<10 {
-			t.Errorf("%s: %d bytes in %d allocations", name, size, objects)
+		spent := testkit.Allocated(t, 4, func() { _ = r.Read(&Head{}, body) })
+		if spent.Objects > most || spent.Bytes > 10<<10 {
+			t.Errorf("%s: %+v", name, spent)
 		}
 	}
 	escapes := strings.Repeat(`\"quoted\"\n \u00e9 `, 10_000)
@@ -220,23 +219,4 @@ func TestRead_Allocates(t *testing.T) {
 			check(key+": "+value, `{"`+key+`":`+fmt.Sprintf(value, escapes)+`}`, 10)
 		}
 	}
-}
-
-// mostRuns are enough that one of them finds all that sync.Pools were given: under the race detector they forget a part of it.
-const mostRuns = 50
-
-// allocated is how many objects, and how many bytes, f allocates at the least when its memory is there already. No run
-// is needed after one of enough objects.
-func allocated(enough uint64, f func()) (objects, size uint64) {
-	f()
-	objects, size = math.MaxUint64, math.MaxUint64
-	var before, after runtime.MemStats
-	for run := 0; run < mostRuns && objects > enough; run++ { // what others allocate meanwhile counts, too
-		runtime.ReadMemStats(&before)
-		f()
-		runtime.ReadMemStats(&after)
-		objects = min(objects, after.Mallocs-before.Mallocs)
-		size = min(size, after.TotalAlloc-before.TotalAlloc)
-	}
-	return objects, size
 }

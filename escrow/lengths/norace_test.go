@@ -1,5 +1,0 @@
-//go:build !race
-
-package lengths
-
-const raceDetector = false

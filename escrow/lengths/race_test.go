@@ -1,6 +1,0 @@
-//go:build race
-
-package lengths
-
-// raceDetector makes long tests shorter.
-const raceDetector = true

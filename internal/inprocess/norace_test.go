@@ -1,5 +1,0 @@
-//go:build !race
-
-package inprocess_test
-
-const raceDetector = false

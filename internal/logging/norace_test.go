@@ -1,5 +1,0 @@
-//go:build !race
-
-package logging
-
-const raceDetector = false

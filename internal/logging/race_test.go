@@ -1,6 +1,0 @@
-//go:build race
-
-package logging
-
-// raceDetector makes a sync.Pool forget some of what it is given.
-const raceDetector = true
