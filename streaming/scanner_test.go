@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"regexp"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -244,29 +243,30 @@ func TestScannerLimit(t *testing.T) {
 
 // TestScannerEventWithoutEnd: 100 MiB of one event, then another one.
 func TestScannerEventWithoutEnd(t *testing.T) {
-	s := Scanner{MaxEvent: 1 << 20}
+	var s Scanner
 	piece := bytes.Repeat([]byte("x"), 32<<10)
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
 	out := 0
-	for range (100 << 20) / len(piece) {
-		s.Feed(piece)
-		for ev, ok := s.Next(); ok; ev, ok = s.Next() {
-			if !ev.Oversize {
-				t.Fatalf("%d bytes were taken for an event", len(ev.Raw))
+	spent := testkit.Allocated(t, 1, func() {
+		s = Scanner{MaxEvent: 1 << 20}
+		out = 0
+		for range (100 << 20) / len(piece) {
+			s.Feed(piece)
+			for ev, ok := s.Next(); ok; ev, ok = s.Next() {
+				if !ev.Oversize {
+					t.Fatalf("%d bytes were taken for an event", len(ev.Raw))
+				}
+				out += len(ev.Raw)
 			}
-			out += len(ev.Raw)
+			if cap(s.buf) > 3<<20 {
+				t.Fatalf("%d bytes are kept", cap(s.buf))
+			}
 		}
-		if cap(s.buf) > 3<<20 {
-			t.Fatalf("%d bytes are kept", cap(s.buf))
-		}
-	}
-	runtime.ReadMemStats(&after)
+	})
 	if out != 100<<20 {
 		t.Errorf("%d bytes came out of %d", out, 100<<20)
 	}
-	if got := after.TotalAlloc - before.TotalAlloc; got > 16<<20 {
-		t.Errorf("%d bytes were allocated, want no more than a few times MaxEvent", got)
+	if spent.Bytes > 16<<20 {
+		t.Errorf("%d bytes were allocated, want no more than a few times MaxEvent", spent.Bytes)
 	}
 	s.Feed([]byte("\n\ndata: a\n\n"))
 	s.Next()

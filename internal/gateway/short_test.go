@@ -20,7 +20,7 @@ import (
 var (
 	mostOfShortCall   = testkit.Spent{Bytes: 2_050, Objects: 21}
 	mostOfShortStream = testkit.Spent{Bytes: 3_300, Objects: 29}
-	mostOfRefused     = testkit.Spent{Bytes: 1_450, Objects: 10}
+	mostOfRefused     = testkit.Spent{Bytes: 1_600, Objects: 10}
 )
 
 // TestShortCall_Allocates runs calls through the gateway alone: its client and its upstream are

@@ -84,7 +84,7 @@ func checkHolds(t *testing.T, begun, rest string, reader func(*exchange) io.Read
 		from := bufio.NewReader(conn)
 		_ = readRequest(from)
 		_, _ = io.WriteString(conn, begun)
-		_ = conn.SetReadDeadline(time.Now().Add(time.Second))
+		_ = conn.SetReadDeadline(time.Now().Add(time.Minute))
 		_, _ = io.ReadFull(from, make([]byte, 1)) // until the test has read that
 		_ = conn.SetReadDeadline(time.Time{})
 		_, _ = io.WriteString(conn, rest)

@@ -79,6 +79,6 @@ func TestConversation_Allocations(t *testing.T) {
 		*h = Head{}
 		_ = r.Read(h, body)
 	}); n > 0 {
-		t.Errorf("%.0f allocations", n)
+		t.Errorf("%d allocations", n)
 	}
 }

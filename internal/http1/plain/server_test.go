@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -53,6 +54,12 @@ func tellServer(w http.ResponseWriter, r *http.Request) {
 	write(w, servedBy(r))
 }
 
+// rests are what comes later of some requests.
+var rests = map[string]string{
+	"a byte": "ET / HTTP/1.1\r\nHost: gateway\r\n\r\n",
+	"half":   "st: gateway\r\nContent-Length: 1\r\n\r\na",
+}
+
 // A connection goes to net/http with its first request that is not plain, however much of it has come, and stays there.
 func TestOthersAreHandedOver(t *testing.T) {
 	for name, raw := range map[string]string{
@@ -64,27 +71,26 @@ func TestOthersAreHandedOver(t *testing.T) {
 		"no body": "POST / HTTP/1.1\r\nHost: gateway\r\n\r\n",
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := dial(t, serving(t, tellServer))
-			for range 2 {
-				if a := c.ask("/", "a"); a.Body != "us" {
-					t.Fatalf("a plain request: %+v", a)
+			inBubble(t, tellServer, func(t *testing.T, _ *Server, c *client) {
+				for range 2 {
+					if a := c.ask("/", "a"); a.Body != "us" {
+						t.Errorf("a plain request: %+v", a)
+					}
 				}
-			}
-			c.send(raw)
-			switch name {
-			case "a byte":
-				time.Sleep(20 * time.Millisecond) // so that it comes by itself
-				c.send("ET / HTTP/1.1\r\nHost: gateway\r\n\r\n")
-			case "half":
-				time.Sleep(20 * time.Millisecond)
-				c.send("st: gateway\r\nContent-Length: 1\r\n\r\na")
-			}
-			for range 2 {
+				var sent sync.WaitGroup
+				defer sent.Wait()
+				sent.Go(func() {
+					c.send(raw)
+					time.Sleep(time.Second) // so that it comes by itself
+					c.send(rests[name])
+				})
 				if a := c.receive(); a.Body != "net/http" {
-					t.Fatalf("another request: %+v", a)
+					t.Errorf("another request: %+v", a)
 				}
-				c.send(request("/", "a"))
-			}
+				if a := c.ask("/", "a"); a.Body != "net/http" {
+					t.Errorf("the one after it: %+v", a)
+				}
+			})
 		})
 	}
 }
