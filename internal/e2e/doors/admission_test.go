@@ -22,7 +22,7 @@ var admissionGRPC = Door{
 	Name: "reserve and commit, gRPC",
 	Open: func(t *testing.T, s *Site) Post {
 		s.Serve()
-		governed, err := remote.Dial(s.Admission, remote.Options{Token: AdmissionToken, TTL: 15 * time.Second})
+		governed, err := remote.Dial(s.Admission, remote.Options{Token: AdmissionToken, TTL: s.Lasts})
 		if err != nil {
 			t.Fatal(err)
 		}

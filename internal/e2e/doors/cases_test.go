@@ -308,10 +308,12 @@ func callerIsKilled(t *testing.T, d *Door) {
 
 func llmgovIsKilled(t *testing.T, d *Door) {
 	s := newSite(t, "tpm: 100000000", map[string]string{"acme": "max_wait: 1s"})
+	s.Lasts = time.Second // a program tells of its end for so long
+	s.goesOn = make(chan struct{})
 	post := d.Open(t, s)
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
-	resp, err := post(ctx, "acme", chat(400, true, `"token_ms":10`))
+	resp, err := post(ctx, "acme", chat(400, true, ""))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -320,6 +322,7 @@ func llmgovIsKilled(t *testing.T, d *Door) {
 		t.Fatal(err)
 	}
 	s.Kill()
+	close(s.goesOn)
 	rest, err := io.ReadAll(resp.Body)
 	inFlight := BreaksOff
 	if err == nil && strings.Contains(string(rest), "[DONE]") {

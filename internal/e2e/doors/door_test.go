@@ -9,6 +9,8 @@ import (
 // Door is a way to the governor, as its callers take it.
 type Door struct {
 	Name string
+	// Needs skips a test if the door's own program is not installed; nil needs none.
+	Needs func(t *testing.T)
 	// Open opens the door in front of the site's model server, for as long as the test runs.
 	Open func(t *testing.T, s *Site) Post
 	// Cannot says why cases, by their names, are impossible by this door.

@@ -13,6 +13,9 @@ var doors = []*Door{&proxy, &transport, &middleware, &admissionGRPC, &admissionH
 func TestDoors(t *testing.T) {
 	for _, d := range doors {
 		t.Run(d.Name, func(t *testing.T) {
+			if d.Needs != nil {
+				d.Needs(t)
+			}
 			for _, c := range cases {
 				t.Run(c.name, func(t *testing.T) {
 					if why := d.Cannot[c.name]; why != "" {

@@ -9,6 +9,7 @@ import (
 // TestEnvoy_LocalRateLimit compares a budget of ten calls, at two replicas of Envoy: by Envoy's own local limit, and by
 // llmgov. A local limit is each replica's own.
 func TestEnvoy_LocalRateLimit(t *testing.T) {
+	needsEnvoy(t)
 	for _, c := range []struct {
 		name  string
 		envoy envoyConfig

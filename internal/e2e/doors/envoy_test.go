@@ -18,6 +18,7 @@ import (
 // envoyBodies is Envoy that sends us the bodies of requests and the parts of answers.
 var envoyBodies = Door{
 	Name:     "Envoy, ext_proc with bodies",
+	Needs:    needsEnvoy,
 	Open:     func(t *testing.T, s *Site) Post { s.Serve(); return openEnvoy(t, s, envoyConfig{ExtProc: true}) },
 	InFlight: BreaksOff,
 	Away:     Fails,
@@ -26,7 +27,8 @@ var envoyBodies = Door{
 
 // envoyMetadata is Envoy 1.40, which describes requests and their usage by metadata.
 var envoyMetadata = Door{
-	Name: "Envoy, ext_proc with metadata",
+	Name:  "Envoy, ext_proc with metadata",
+	Needs: needsEnvoy,
 	Open: func(t *testing.T, s *Site) Post {
 		s.Serve()
 		return openEnvoy(t, s, envoyConfig{ExtProc: true, Metadata: true})
@@ -39,7 +41,8 @@ var envoyMetadata = Door{
 
 // envoyRateLimit is Envoy that asks the rate limit service.
 var envoyRateLimit = Door{
-	Name: "Envoy, rate limit service",
+	Name:  "Envoy, rate limit service",
+	Needs: needsEnvoy,
 	Open: func(t *testing.T, s *Site) Post {
 		s.Serve()
 		return openEnvoy(t, s, envoyConfig{RateLimit: true})
@@ -69,7 +72,6 @@ type envoyConfig struct {
 // openEnvoy runs Envoy in front of the site's model server.
 func openEnvoy(t *testing.T, s *Site, c envoyConfig) Post {
 	t.Helper()
-	path := envoyBinary(t)
 	c.Port = testkit.Port(t)
 	c.ModelPort = portOf(t, strings.TrimPrefix(s.ModelURL, "http://"))
 	c.AdmissionPort = portOf(t, s.Admission)
@@ -79,7 +81,7 @@ func openEnvoy(t *testing.T, s *Site, c envoyConfig) Post {
 		t.Fatal(err)
 	}
 	log := &bytes.Buffer{}
-	envoy := exec.Command(path, "-c", s.write("envoy.yaml", text.String()), "--concurrency", "1", "--disable-hot-restart", "-l", "error")
+	envoy := exec.Command(os.Getenv(envoyProgram), "-c", s.write("envoy.yaml", text.String()), "--concurrency", "1", "--disable-hot-restart", "-l", "error")
 	envoy.Stderr = log
 	if err := envoy.Start(); err != nil {
 		t.Fatal(err)
@@ -104,17 +106,18 @@ func openEnvoy(t *testing.T, s *Site, c envoyConfig) Post {
 	return postTo(client, "http://"+addr)
 }
 
-// envoyBinary is Envoy, which envoy/run.sh installs.
-func envoyBinary(t *testing.T) string {
+// envoyProgram is the environment variable with the path of Envoy, which envoy/run.sh installs.
+const envoyProgram = "ENVOY"
+
+func needsEnvoy(t *testing.T) {
 	t.Helper()
-	path := os.Getenv("ENVOY")
+	path := os.Getenv(envoyProgram)
 	if path == "" {
-		t.Skip("set ENVOY to the program, or run make test-envoy")
+		testkit.Elsewhere(t, "Envoy", "test-envoy")
 	}
 	if _, err := os.Stat(path); err != nil {
 		t.Fatal(err)
 	}
-	return path
 }
 
 func portOf(t *testing.T, addr string) int {

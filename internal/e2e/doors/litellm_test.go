@@ -16,6 +16,7 @@ import (
 // liteLLM is the LiteLLM proxy with integrations/litellm/llmgov.py.
 var liteLLM = Door{
 	Name:     "LiteLLM",
+	Needs:    needsLiteLLM,
 	Open:     func(t *testing.T, s *Site) Post { s.Serve(); return openLiteLLM(t, s, true) },
 	Loses:    "Calls that come to an end are charged exactly. Of an answer that breaks off, LiteLLM reads less than was produced, and when its caller leaves early, it reads nothing: such calls are charged by what it read, or by the time that they ran.",
 	InFlight: GoesOn,
@@ -40,6 +41,16 @@ async def who(request, api_key):
 `
 )
 
+// liteLLMProgram is the environment variable with the path of LiteLLM, which litellm/run.sh installs.
+const liteLLMProgram = "LITELLM"
+
+func needsLiteLLM(t *testing.T) {
+	t.Helper()
+	if os.Getenv(liteLLMProgram) == "" {
+		testkit.Elsewhere(t, "LiteLLM", "test-litellm")
+	}
+}
+
 // openLiteLLM runs the LiteLLM proxy in front of the site's model server, with llmgov or with limits of its own.
 func openLiteLLM(t *testing.T, s *Site, governed bool) Post {
 	t.Helper()
@@ -61,13 +72,9 @@ func openLiteLLM(t *testing.T, s *Site, governed bool) Post {
 // startLiteLLM runs the LiteLLM proxy with a config file.
 func startLiteLLM(t *testing.T, s *Site, config string) Post {
 	t.Helper()
-	path := os.Getenv("LITELLM")
-	if path == "" {
-		t.Skip("set LITELLM to the program, or run make test-litellm")
-	}
 	port := testkit.Port(t)
 	log := &bytes.Buffer{}
-	proxy := exec.Command(path, "--config", config, "--host", "127.0.0.1", "--port", fmt.Sprint(port), "--telemetry", "False")
+	proxy := exec.Command(os.Getenv(liteLLMProgram), "--config", config, "--host", "127.0.0.1", "--port", fmt.Sprint(port), "--telemetry", "False")
 	proxy.Dir = s.Dir
 	proxy.Env = append(os.Environ(), "LLMGOV_URL=http://"+s.Admission, "LLMGOV_TOKEN="+AdmissionToken, "LITELLM_LOCAL_MODEL_COST_MAP=True", "LITELLM_LOG=ERROR", "LITELLM_MASTER_KEY=sk-0123456789abcdef0123456789abcdef0123456789abcdef", "PYTHONDONTWRITEBYTECODE=1")
 	proxy.Stdout = log
@@ -112,6 +119,7 @@ func lastOf(text string, n int) string {
 // TestLiteLLM_Alone compares a budget of ten calls, at two replicas of LiteLLM without Redis: by LiteLLM's own limit of
 // ten calls a minute, and by llmgov. Each replica counts for itself.
 func TestLiteLLM_Alone(t *testing.T) {
+	needsLiteLLM(t)
 	for _, c := range []struct {
 		name     string
 		governed bool

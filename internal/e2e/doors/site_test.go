@@ -34,19 +34,26 @@ type Site struct {
 	Model     *mock.Server
 	ModelURL  string // without /v1
 
+	// Lasts is how long the reservation of a program that has died is kept.
+	Lasts time.Duration
+
 	// Scrape are the metrics of the governor. Doors with a governor of their own set it.
 	Scrape func() string
 
 	t       *testing.T
 	working atomic.Int64 // calls on which the model server works
 	most    atomic.Int64 // the most of them at once
+	goesOn  chan struct{} // once closed, answers go on after their first part; nil does not hold them
 	process *processtest.Process
 }
+
+// firstPart is how many bytes of an answer come before it waits for goesOn.
+const firstPart = 4000
 
 // newSite makes a site with one pool, given its limits, and tenants, given theirs.
 func newSite(t *testing.T, pool string, limits map[string]string) *Site {
 	t.Helper()
-	s := &Site{t: t, Dir: t.TempDir()}
+	s := &Site{t: t, Dir: t.TempDir(), Lasts: 15 * time.Second}
 	var err error
 	s.Model, err = mock.New(mock.Config{})
 	if err != nil {
@@ -90,22 +97,32 @@ func (s *Site) serveModel(w http.ResponseWriter, r *http.Request) {
 	}
 	done := sync.OnceFunc(func() { s.working.Add(-1) })
 	defer done()
-	s.Model.ServeHTTP(&firstWrite{ResponseWriter: w, done: done}, r)
+	s.Model.ServeHTTP(&answer{ResponseWriter: w, site: s, gone: r.Context().Done(), begins: done}, r)
 }
 
-// firstWrite calls done before the first byte of an answer.
-type firstWrite struct {
+// answer calls begins before its first byte, and waits after its first part for its site.
+type answer struct {
 	http.ResponseWriter
-	done func()
+	site    *Site
+	gone    <-chan struct{} // closed if the caller leaves
+	begins  func()
+	written int
 }
 
-func (w *firstWrite) Write(p []byte) (int, error) {
-	w.done()
-	return w.ResponseWriter.Write(p)
+func (a *answer) Write(p []byte) (int, error) {
+	a.begins()
+	a.written += len(p)
+	if a.site.goesOn != nil && a.written > firstPart {
+		select {
+		case <-a.site.goesOn:
+		case <-a.gone:
+		}
+	}
+	return a.ResponseWriter.Write(p)
 }
 
 // Unwrap lets http.ResponseController reach the connection.
-func (w *firstWrite) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
 // Serve starts llmgov with the site's config, and returns the address for tenants.
 func (s *Site) Serve() (data string) {
