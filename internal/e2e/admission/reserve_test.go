@@ -12,6 +12,7 @@ import (
 
 	"github.com/llmgov/llmgov/internal/e2e/harness"
 	"github.com/llmgov/llmgov/internal/mock"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // TestReserve_BackgroundShare: over HTTP, a background team receives what it is entitled to by the gateway's
@@ -45,7 +46,7 @@ func TestReserve_BackgroundShare(t *testing.T) {
 				})
 			}
 		}
-		const minutes = 3
+		minutes := testkit.Rounds(1, 3)
 		entitled := 0.0
 		received := 0.0
 		time.Sleep(time.Minute)
@@ -53,8 +54,8 @@ func TestReserve_BackgroundShare(t *testing.T) {
 			time.Sleep(time.Minute)
 			for _, share := range s.Governor.State().Pools[0].Shares {
 				if share.Tenant == "batch" {
-					entitled += share.Entitled / minutes
-					received += share.Received / minutes
+					entitled += share.Entitled / float64(minutes)
+					received += share.Received / float64(minutes)
 				}
 			}
 		}

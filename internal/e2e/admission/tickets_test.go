@@ -13,6 +13,7 @@ import (
 
 	"github.com/llmgov/llmgov/internal/e2e/harness"
 	"github.com/llmgov/llmgov/internal/mock"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -72,7 +73,8 @@ func TestPromisesAreKept(t *testing.T) {
 }
 
 func promisesAreKept(t *testing.T, mark string, least float64) {
-	const tpm, minutes = 600_000, 4
+	const tpm = 600_000
+	minutes := testkit.Rounds(2, 4)
 	w := harness.World{Pool: harness.Pool(tpm, 0, 0), Mock: mock.Config{TPM: tpm}}
 	w.Pool.HeadroomPPM = 0
 	for i, weight := range []int64{4, 2, 1, 1} {
@@ -102,18 +104,18 @@ func promisesAreKept(t *testing.T, mark string, least float64) {
 	p.broken = 0
 	p.second = nil
 	p.mu.Unlock()
-	time.Sleep(minutes * time.Minute)
+	time.Sleep(time.Duration(minutes) * time.Minute)
 	after := received(s)
 	p.mu.Lock()
 	slices.Sort(p.second)
 	t.Logf("%s: of those who came back when told %d were served, %d refused again; the second wait is %v at p95",
 		mark, p.kept, p.broken, p.second[len(p.second)*95/100])
-	if kept := float64(p.kept) / float64(p.kept+p.broken); kept < least || p.kept < 500 {
+	if kept := float64(p.kept) / float64(p.kept+p.broken); kept < least || p.kept < 125*minutes {
 		t.Errorf("only %.3f of %d promises were kept", kept, p.kept+p.broken)
 	}
 	p.mu.Unlock()
 	for i, share := range []float64{4. / 7, 2. / 7, 1. / 7} {
-		got := float64(after[i]-before[i]) / (minutes * tpm)
+		got := float64(after[i]-before[i]) / float64(minutes*tpm)
 		t.Logf("%c received %.4f of the limit, ideal %.4f", 'a'+i, got, share)
 		if got < 0.95*share || got > 1.05*share {
 			t.Errorf("%c received %.4f of the limit, want %.4f ± 5 %%", 'a'+i, got, share)

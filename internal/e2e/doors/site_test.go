@@ -41,8 +41,8 @@ type Site struct {
 	Scrape func() string
 
 	t       *testing.T
-	working atomic.Int64 // calls on which the model server works
-	most    atomic.Int64 // the most of them at once
+	working atomic.Int64  // calls on which the model server works
+	most    atomic.Int64  // the most of them at once
 	goesOn  chan struct{} // once closed, answers go on after their first part; nil does not hold them
 	process *processtest.Process
 }

@@ -132,73 +132,96 @@ var objectCases = map[string]objectCase{
 // Each route, as each tenant: what one team made is seen by it and by the tenant above
 // it, also after a restart. For all others it is as if it had never been.
 func TestObjectsAreSeenByTheirOwnersAlone(t *testing.T) {
+	dir := t.TempDir()
+	store := sockets.OpenObjects(t, dir)
+	first := sockets.New(t, sockets.World{Tenants: sockets.TenantsWithTeams(), Objects: store})
+	looked := makeAll(first, "acme/search")
+	made := map[string]owned{} // by route
 	for _, route := range route.ToObjects() {
 		tt, ok := objectCases[route]
 		if !ok {
 			t.Errorf("%s has no case: who can see what through it?", route)
 			continue
 		}
-		t.Run(route, func(t *testing.T) {
-			method, path, _ := strings.Cut(route, " ")
-			dir := t.TempDir()
-			store := sockets.OpenObjects(t, dir)
-			s := sockets.New(t, sockets.World{Tenants: sockets.TenantsWithTeams(), Objects: store})
+		made[route] = looked
+		if changes(route) {
+			made[route] = makeAll(first, "acme/search")
+		}
+		t.Run(route, func(t *testing.T) { isHidden(t, first, route, tt, made[route]) })
+	}
+	store.Close()
+	again := sockets.New(t, sockets.World{Tenants: sockets.TenantsWithTeams(), Objects: sockets.OpenObjects(t, dir), Upstream: first.Mock})
+	for route, theirs := range made {
+		t.Run(route+" after a restart", func(t *testing.T) { isShownToOwners(t, again, route, objectCases[route], theirs) })
+	}
+}
 
-			if path == "/realtime" {
-				if status, body := s.SendAs("plain", method, path, "", ""); status != http.StatusForbidden || harness.ErrorCode(body) != "route_not_allowed" {
-					t.Errorf("who is not granted the route gets %d %s", status, body)
-				}
-				return
-			}
-			theirs := makeAll(s, "acme/search")
-			never := owned{}
-			for kind := range theirs {
-				never[kind] = "no-" + kind + "-ever"
-			}
-			call := func(s *sockets.Stack, tenant, prefix string, o owned) (int, string) {
-				return s.SendAs(tenant, method, prefix+o.fill(path), tt.contentType, o.fill(tt.body))
-			}
-			if status, body := call(s, "plain", "/v1", theirs); status != http.StatusForbidden || harness.ErrorCode(body) != "route_not_allowed" {
-				t.Errorf("who is not granted the route gets %d %s", status, body)
-			}
-			asked := theirs.fill(path+tt.body) != path+tt.body
-			for _, stranger := range []string{"other", "acme/batch"} {
-				status, body := call(s, stranger, "/v1", theirs)
-				if !asked {
-					for _, id := range theirs {
-						if strings.Contains(body, id) {
-							t.Errorf("%s gets %d %s, which shows %s of acme/search", stranger, status, body, id)
-						}
-					}
-					continue
-				}
-				neverStatus, neverBody := call(s, stranger, "/v1", never)
-				if status != http.StatusNotFound || harness.ErrorCode(body) != "not_found" {
-					t.Errorf("%s gets %d %s, want a 404", stranger, status, body)
-				}
-				if blank(body, theirs) != blank(neverBody, never) || status != neverStatus {
-					t.Errorf("%s gets %s, and of what never was %s: they tell apart what is there", stranger, body, neverBody)
+// send calls a route as a tenant, of objects.
+func (c objectCase) send(s *sockets.Stack, tenant, prefix, route string, o owned) (int, string) {
+	method, path, _ := strings.Cut(route, " ")
+	return s.SendAs(tenant, method, prefix+o.fill(path), c.contentType, o.fill(c.body))
+}
+
+// names reports whether a call to a route says an object by its id.
+func (c objectCase) names(route string, o owned) bool { return o.fill(route+c.body) != route+c.body }
+
+// changes reports whether a call to a route may end an object, so that no other call finds it.
+func changes(route string) bool { return !strings.HasPrefix(route, http.MethodGet) }
+
+// isHidden has strangers call a route of what acme/search made.
+func isHidden(t *testing.T, s *sockets.Stack, route string, tt objectCase, theirs owned) {
+	never := owned{}
+	for kind := range theirs {
+		never[kind] = "no-" + kind + "-ever"
+	}
+	if status, body := tt.send(s, "plain", "/v1", route, theirs); status != http.StatusForbidden || harness.ErrorCode(body) != "route_not_allowed" {
+		t.Errorf("who is not granted the route gets %d %s", status, body)
+	}
+	if route == "GET /realtime" {
+		return
+	}
+	for _, stranger := range []string{"other", "acme/batch"} {
+		status, body := tt.send(s, stranger, "/v1", route, theirs)
+		if !tt.names(route, theirs) {
+			for _, id := range theirs {
+				if strings.Contains(body, id) {
+					t.Errorf("%s gets %d %s, which shows %s of acme/search", stranger, status, body, id)
 				}
 			}
-			store.Close()
-			again := sockets.New(t, sockets.World{Tenants: sockets.TenantsWithTeams(), Objects: sockets.OpenObjects(t, dir), Upstream: s.Mock})
-			if status, body := call(again, "other", "", theirs); asked && status != http.StatusNotFound {
-				t.Errorf("after a restart other gets %d %s, want a 404", status, body)
-			}
-			if status, body := call(again, "acme", "", theirs); status != http.StatusOK {
-				t.Errorf("the tenant above gets %d %s", status, body)
-			}
-			mine := makeAll(again, "acme/search")
-			status, body := call(again, "acme/search", "/v1", mine)
-			if status != http.StatusOK {
-				t.Errorf("who made it gets %d %s", status, body)
-			}
-			if method == http.MethodDelete && strings.Count(path, "/") == 2 {
-				if status, body := call(again, "acme/search", "/v1", mine); status != http.StatusNotFound || harness.ErrorCode(body) != "not_found" {
-					t.Errorf("what was deleted is answered with %d %s", status, body)
-				}
-			}
-		})
+			continue
+		}
+		neverStatus, neverBody := tt.send(s, stranger, "/v1", route, never)
+		if status != http.StatusNotFound || harness.ErrorCode(body) != "not_found" {
+			t.Errorf("%s gets %d %s, want a 404", stranger, status, body)
+		}
+		if blank(body, theirs) != blank(neverBody, never) || status != neverStatus {
+			t.Errorf("%s gets %s, and of what never was %s: they tell apart what is there", stranger, body, neverBody)
+		}
+	}
+}
+
+// isShownToOwners calls a route of what acme/search made before a restart.
+func isShownToOwners(t *testing.T, s *sockets.Stack, route string, tt objectCase, theirs owned) {
+	if route == "GET /realtime" {
+		return
+	}
+	if status, body := tt.send(s, "other", "", route, theirs); tt.names(route, theirs) && status != http.StatusNotFound {
+		t.Errorf("after a restart other gets %d %s, want a 404", status, body)
+	}
+	mine := theirs
+	if changes(route) {
+		mine = makeAll(s, "acme/search")
+	}
+	if status, body := tt.send(s, "acme", "", route, theirs); status != http.StatusOK {
+		t.Errorf("the tenant above gets %d %s", status, body)
+	}
+	if status, body := tt.send(s, "acme/search", "/v1", route, mine); status != http.StatusOK {
+		t.Errorf("who made it gets %d %s", status, body)
+	}
+	if strings.HasPrefix(route, http.MethodDelete) && strings.Count(route, "/") == 2 {
+		if status, body := tt.send(s, "acme/search", "/v1", route, mine); status != http.StatusNotFound || harness.ErrorCode(body) != "not_found" {
+			t.Errorf("what was deleted is answered with %d %s", status, body)
+		}
 	}
 }
 

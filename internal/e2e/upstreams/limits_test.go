@@ -11,6 +11,7 @@ import (
 
 	"github.com/llmgov/llmgov/internal/e2e/harness"
 	"github.com/llmgov/llmgov/internal/mock"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -67,9 +68,9 @@ func (w *limitedWorld) run(t *testing.T, d time.Duration, tenants ...string) {
 }
 
 // used is the part of a limit that an upstream has served in so many minutes.
-func used(u *harness.Upstream, tpm, minutes float64) float64 {
+func used(u *harness.Upstream, tpm, minutes int) float64 {
 	st := u.Mock.Stats()
-	return float64(st.TokensProduced) / (tpm * minutes)
+	return float64(st.TokensProduced) / float64(tpm*minutes)
 }
 
 // Upstreams with limits of their own refuse nobody, the first is used whole before the next is touched, and shares are by weight
@@ -126,17 +127,18 @@ func TestUpstreams_OneLost(t *testing.T) {
 		w.run(t, time.Minute, "big", "small")
 		w.provisioned.AnswerWith(harness.Status(http.StatusInternalServerError))
 		before := w.onDemand.Mock.Stats()
-		w.run(t, 3*time.Minute, "big", "small")
+		minutes := testkit.Rounds(1, 3)
+		w.run(t, time.Duration(minutes)*time.Minute, "big", "small")
 		after := w.onDemand.Mock.Stats()
-		if part := float64(after.TokensProduced-before.TokensProduced) / 1.8e6; part < .97 {
+		if part := float64(after.TokensProduced-before.TokensProduced) / (600_000 * float64(minutes)); part < .97 {
 			t.Errorf("the other one is used to %.3f", part)
 		}
 		w.provisioned.AnswerWith(nil)
 		w.run(t, 2*time.Minute, "big", "small") // it is probed once a minute
 		idle := w.provisioned.Mock.Stats()
-		w.run(t, 2*time.Minute, "big", "small")
+		w.run(t, time.Duration(minutes)*time.Minute, "big", "small")
 		again := w.provisioned.Mock.Stats()
-		if part := float64(again.TokensProduced-idle.TokensProduced) / 4e5; part < .95 {
+		if part := float64(again.TokensProduced-idle.TokensProduced) / (200_000 * float64(minutes)); part < .95 {
 			t.Errorf("the one that is back is used to %.3f", part)
 		}
 		if n := again.Refused + w.onDemand.Mock.Stats().Refused; n > 0 {

@@ -18,6 +18,7 @@ import (
 	"github.com/llmgov/llmgov/internal/admin"
 	"github.com/llmgov/llmgov/internal/e2e/harness"
 	"github.com/llmgov/llmgov/internal/mock"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -586,7 +587,8 @@ func TestUpstreams_Storm(t *testing.T) {
 		defer s.Close()
 		var all sync.WaitGroup
 		var good atomic.Int64
-		for i := range 60 {
+		callers := testkit.Rounds(40, 60)
+		for i := range callers {
 			all.Go(func() {
 				for range 20 {
 					ans := s.Call(t.Context(), []string{"patient", "hasty"}[i%2], harness.Chat(i%3 == 0, 100, ""))
@@ -615,8 +617,8 @@ func TestUpstreams_Storm(t *testing.T) {
 		if in, out := s.Charged("", "input"), s.Charged("", "output"); in != prompt || out != output {
 			t.Errorf("%d and %d tokens are charged, %d and %d were produced", in, out, prompt, output)
 		}
-		if good.Load() < 850 { // usually a little above 900; which goroutine goes first decides
-			t.Errorf("%d of 1200 calls were served", good.Load())
+		if calls := int64(callers) * 20; good.Load() < calls*7/10 { // usually a little above three quarters; which goroutine goes first decides
+			t.Errorf("%d of %d calls were served", good.Load(), calls)
 		}
 		t.Logf("%d served", good.Load())
 		s.CheckIdle()
