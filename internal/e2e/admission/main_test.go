@@ -5,7 +5,7 @@ package admission
 import (
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/llmgov/llmgov/internal/testkit/leaktest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }

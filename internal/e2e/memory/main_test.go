@@ -9,14 +9,13 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/llmgov/llmgov/internal/e2e/harness/sockets"
 	"github.com/llmgov/llmgov/internal/objects"
+	"github.com/llmgov/llmgov/internal/testkit/leaktest"
 	"github.com/llmgov/llmgov/tenants"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // holding is what the process holds after a collection of garbage.
 type holding struct {

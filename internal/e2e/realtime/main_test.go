@@ -4,7 +4,7 @@ package realtime
 import (
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/llmgov/llmgov/internal/testkit/leaktest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
