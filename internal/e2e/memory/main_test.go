@@ -32,7 +32,8 @@ func measure() holding {
 	return holding{bytes: int(m.HeapAlloc + m.StackInuse), goroutines: runtime.NumGoroutine()}
 }
 
-// settled waits until no goroutine has ended for a while, and measures then.
+// settled waits until no goroutine has ended for a while, and measures then. It is no more than a beginning: where some end
+// later, they let a test bear too much, and fail none.
 func settled() holding {
 	for before := 0; before != runtime.NumGoroutine(); {
 		before = runtime.NumGoroutine()
@@ -40,6 +41,21 @@ func settled() holding {
 	}
 	return measure()
 }
+
+// since waits until the process holds at most so much more than before: on a busy machine, what is over is still ending for
+// a while. It returns how much more that is, also if it stays more.
+func (before holding) since(most holding) (more holding) {
+	for until := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		now := measure()
+		more = holding{bytes: now.bytes - before.bytes, goroutines: now.goroutines - before.goroutines}
+		if more.bytes <= most.bytes && more.goroutines <= most.goroutines || time.Now().After(until) {
+			return more
+		}
+	}
+}
+
+// patience is how long something may go on that is over.
+const patience = 20 * time.Second
 
 // newStack starts a gateway whose limits no test reaches.
 func newStack(t *testing.T, up *upstream, kept *objects.Store, names ...string) *sockets.Stack {

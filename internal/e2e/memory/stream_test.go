@@ -8,6 +8,7 @@ import (
 
 	"github.com/llmgov/llmgov/internal/e2e/harness/sockets"
 	store "github.com/llmgov/llmgov/internal/objects"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 const event = `data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"gpt-4o","choices":[{"index":0,"delta":{"content":"Hello"},"finish_reason":null}]}` + "\n\n"
@@ -40,43 +41,46 @@ func openStreams(t *testing.T, addr string, up *upstream, s stream, n int) {
 	}
 }
 
-// perStream is what each of n idle streams holds.
-func perStream(t *testing.T, addr string, up *upstream, s stream, n int) (bytes, goroutines float64) {
+// wantPerStream opens n streams, and wants each to hold at most so much.
+func wantPerStream(t *testing.T, addr string, up *upstream, s stream, n int, most holding) {
 	t.Helper()
 	openStreams(t, addr, up, s, 20) // whatever is made once
 	before := settled()
 	openStreams(t, addr, up, s, n)
-	after := settled()
-	return float64(after.bytes-before.bytes) / float64(n), float64(after.goroutines-before.goroutines) / float64(n)
+	imprecision := n / 10
+	bound := holding{bytes: n * most.bytes, goroutines: n*most.goroutines + imprecision}
+	got := before.since(bound)
+	t.Logf("%.1f KB, %.2f goroutines", float64(got.bytes)/float64(n)/kb, float64(got.goroutines)/float64(n))
+	if got.goroutines > bound.goroutines {
+		t.Errorf("%d streams have %d goroutines, want at most %d each", n, got.goroutines, most.goroutines)
+	}
+	if got.bytes > bound.bytes {
+		t.Errorf("%d streams hold %d KB, want at most %d KB each", n, got.bytes/kb, most.bytes/kb)
+	}
 }
 
-const kb = 1024
+const (
+	kb         = 1024
+	goroutines = 2 // a stream's own, and one that watches for the client going
+)
 
 // An idle stream has a goroutine of its own, and one that watches for the client going. The transport of HTTP/2 adds one. The bounds leave room
 // for Go, which begins stacks with 2 or with 4 KB, as large as those are that there are.
 func TestIdleStream(t *testing.T) {
-	const imprecision = 0.1
 	unframed := idle
 	unframed.come = event
 	for name, c := range map[string]struct {
 		stream
-		upstream         func(t *testing.T, most int) *upstream
-		most, goroutines float64
+		upstream func(t *testing.T, most int) *upstream
+		most     holding
 	}{
-		"HTTP/1.1": {idle, newUpstream, 32 * kb, 2},
-		"HTTP/2":   {unframed, newHTTP2Upstream, 40 * kb, 3},
+		"HTTP/1.1": {idle, newUpstream, holding{32 * kb, goroutines}},
+		"HTTP/2":   {unframed, newHTTP2Upstream, holding{40 * kb, goroutines + 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			up := c.upstream(t, 1)
 			addr := newStack(t, up, nil, "acme").Data.Listener.Addr().String()
-			got, goroutines := perStream(t, addr, up, c.stream, 200)
-			t.Logf("%.1f KB, %.2f goroutines", got/kb, goroutines)
-			if goroutines > c.goroutines+imprecision {
-				t.Errorf("%.2f goroutines a stream, want at most %.0f", goroutines, c.goroutines)
-			}
-			if got > c.most {
-				t.Errorf("%.1f KB a stream, want at most %.0f KB", got/kb, c.most/kb)
-			}
+			wantPerStream(t, addr, up, c.stream, testkit.Rounds(100, 200), c.most)
 		})
 	}
 }
@@ -92,11 +96,7 @@ func TestIdleStream_References(t *testing.T) {
 	addr := newStack(t, up, objects, "acme").Data.Listener.Addr().String()
 	asks := idle
 	asks.body = sockets.Chat(`,"stream":true,"max_tokens":100,"file_ids":["file-1"` + strings.Repeat(`,"file-1"`, ids-1) + `]`)
-	got, _ := perStream(t, addr, up, asks, 40)
-	t.Logf("%.1f KB", got/kb)
-	if got > ids*20 {
-		t.Errorf("%.1f KB a stream whose prompt names %d files", got/kb, ids)
-	}
+	wantPerStream(t, addr, up, asks, testkit.Rounds(20, 40), holding{ids * 20, goroutines})
 }
 
 // Other answers hold no more than an idle stream. Only what falls silent in the midst of an event, of a chunk's lines or of a long answer that is no
@@ -111,7 +111,7 @@ func TestSilentAnswers(t *testing.T) {
 	cut := len(idle.come) - 1
 	for name, c := range map[string]struct {
 		stream
-		most float64
+		most int
 	}{
 		"responses":           {stream{"/v1/responses", idle.body, eventStream + chunk(delta), ""}, most},
 		"no stream":           {stream{idle.path, idle.body, plain + chunk("Hello"), ""}, most},
@@ -123,11 +123,7 @@ func TestSilentAnswers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			up := newUpstream(t, 1)
 			addr := newStack(t, up, sockets.OpenObjects(t, ""), "acme").Data.Listener.Addr().String()
-			got, _ := perStream(t, addr, up, c.stream, 100)
-			t.Logf("%.1f KB", got/kb)
-			if got > c.most {
-				t.Errorf("%.1f KB, want at most %.0f KB", got/kb, c.most/kb)
-			}
+			wantPerStream(t, addr, up, c.stream, testkit.Rounds(50, 100), holding{c.most, goroutines})
 		})
 	}
 }
