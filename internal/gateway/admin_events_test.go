@@ -17,10 +17,8 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/admin"
-	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/events"
-	"github.com/llmgov/llmgov/internal/policy"
-	"github.com/llmgov/llmgov/internal/telemetry"
+	"github.com/llmgov/llmgov/internal/testkit/admissiontest"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -121,13 +119,9 @@ func newEventSite(t *testing.T, size int) *eventSite {
 		t.Fatal(err)
 	}
 	s := &eventSite{&explainSite{t: t, takes: time.Second}, events.NewRing(size)}
-	rules := policy.Governor(snap)
-	rules.Observer = s.ring
-	s.gov, err = governor.New(rules)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.gateway, err = New(Options{Admission: admission.New(admission.Options{Snapshot: snap, Governor: s.gov, Metrics: telemetry.New()}), Log: slog.New(slog.DiscardHandler), Transport: s, Events: s.ring})
+	ctl := admissiontest.New(t, snap, func(rules *governor.Config) { rules.Observer = s.ring })
+	s.gov = ctl.Governor()
+	s.gateway, err = New(Options{Admission: ctl, Log: slog.New(slog.DiscardHandler), Transport: s, Events: s.ring})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,10 +10,8 @@ import (
 	"testing"
 
 	"github.com/llmgov/llmgov/governor"
-	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/logging"
-	"github.com/llmgov/llmgov/internal/policy"
-	"github.com/llmgov/llmgov/internal/telemetry"
+	"github.com/llmgov/llmgov/internal/testkit/admissiontest"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -37,16 +35,13 @@ func TestFirstChunkRenewsLeaseOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	var seen renewals
-	rules := policy.Governor(snap)
-	rules.Observer = &seen
-	rules.Detailed = true
-	gov, err := governor.New(rules)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ctl := admissiontest.New(t, snap, func(rules *governor.Config) {
+		rules.Observer = &seen
+		rules.Detailed = true
+	})
 	chunk := `data: {"choices":[{"index":0,"delta":{"content":"word"}}]}` + "\n\n"
 	g, err := New(Options{
-		Admission: admission.New(admission.Options{Snapshot: snap, Governor: gov, Metrics: telemetry.New()}),
+		Admission: ctl,
 		Log:       slog.New(logging.JSON(io.Discard)), Transport: streams{chunk + chunk + "data: [DONE]\n\n"},
 	})
 	if err != nil {

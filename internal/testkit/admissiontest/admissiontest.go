@@ -21,10 +21,14 @@ func Build(t testing.TB, cfg tenants.Config, list ...tenants.Tenant) *admission.
 	return New(t, snap)
 }
 
-// New returns a Controller for a snapshot, with a governor and metrics of its own.
-func New(t testing.TB, snap *tenants.Snapshot) *admission.Controller {
+// New returns a Controller for a snapshot, with metrics of its own, and a governor of its own after changes to its rules.
+func New(t testing.TB, snap *tenants.Snapshot, changes ...func(*governor.Config)) *admission.Controller {
 	t.Helper()
-	gov, err := governor.New(policy.Governor(snap))
+	rules := policy.Governor(snap)
+	for _, change := range changes {
+		change(&rules)
+	}
+	gov, err := governor.New(rules)
 	if err != nil {
 		t.Fatal(err)
 	}
