@@ -32,6 +32,11 @@ func (b book) at(slot int64) Amounts {
 // set puts an amount into a slot, in place of the one before.
 func (b *book) set(slot int64, x Amounts) {
 	i, there := b.find(slot)
+	b.put(i, there, slot, x)
+}
+
+// put is set, of a slot that was found.
+func (b *book) put(i int, there bool, slot int64, x Amounts) {
 	switch {
 	case there && x == Amounts{}:
 		*b = slices.Delete(*b, i, i+1)
@@ -43,7 +48,13 @@ func (b *book) set(slot int64, x Amounts) {
 }
 
 // add changes the amount in a slot.
-func (b *book) add(slot int64, d Amounts) { b.set(slot, plus(b.at(slot), d)) }
+func (b *book) add(slot int64, d Amounts) {
+	if i, there := b.find(slot); there {
+		b.put(i, there, slot, plus((*b)[i].Used, d))
+	} else {
+		b.put(i, there, slot, d)
+	}
+}
 
 // since drops everything before a slot.
 func (b *book) since(slot int64) {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"flag"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -43,21 +42,23 @@ type chaos struct {
 
 // host is one process, and the place for the next of its name.
 type host struct {
-	name           string
-	instance       string
-	drift          float64
-	pool           *escrow.Pool
-	leaf           escrow.NodeID
-	tree           []Claim
-	node           *Node
-	paused, cut    time.Duration // until when
-	stopped        bool
-	queued, inside map[escrow.Handle]*job
-	limit          int64
+	name        string
+	instance    string
+	drift       float64
+	pool        *escrow.Pool
+	leaf        escrow.NodeID
+	tree        []Claim
+	node        *Node
+	paused, cut time.Duration // until when
+	stopped     bool
+	queued      map[escrow.Handle]*job
+	inside      []*job // by slot
+	limit       int64
 }
 
 // job is a call: what it declares, and what it does.
 type job struct {
+	handle        escrow.Handle
 	call          escrow.Call
 	actual, taken int64
 	began, ends   time.Duration
@@ -103,7 +104,7 @@ func (c *chaos) start(h *host) {
 	h.instance = fmt.Sprint("i", c.instances)
 	h.stopped = false
 	h.queued = map[escrow.Handle]*job{}
-	h.inside = map[escrow.Handle]*job{}
+	h.inside = nil
 	h.pool = escrow.New(c.at(h), escrow.Config{TPM: h.limit, Burst: 10 * time.Second, MaxQueue: 50, Shared: true, Accounting: c.accounting})
 	h.leaf = h.pool.Add(escrow.Root, escrow.Node{Weight: escrow.WeightOne})
 	h.tree = []Claim{{ID: h.leaf, Path: "t", Parent: -1, Weight: escrow.WeightOne, Leaf: true}}
@@ -324,8 +325,10 @@ func (c *chaos) offer(h *host) {
 
 // begin lets a call go.
 func (c *chaos) begin(h *host, x escrow.Handle, j *job) {
+	j.handle = x
 	j.began = c.now
-	h.inside[x] = j
+	i, _ := slices.BinarySearchFunc(h.inside, x.Slot, func(j *job, slot uint32) int { return cmp.Compare(j.handle.Slot, slot) })
+	h.inside = slices.Insert(h.inside, i, j)
 	switch c.accounting {
 	case escrow.AdmitMax:
 		j.entry = c.use(h.pool.CostOf(int(x.Slot))[0])
@@ -340,29 +343,30 @@ func (c *chaos) begin(h *host, x escrow.Handle, j *job) {
 
 // progress lets calls go on.
 func (c *chaos) progress(h *host) {
-	running := slices.SortedFunc(maps.Keys(h.inside), func(a, b escrow.Handle) int { return cmp.Compare(a.Slot, b.Slot) })
-	for _, x := range running {
-		j := h.inside[x]
-		if c.accounting == escrow.Production {
-			if c.produce(h, x, j); j.taken < j.actual {
-				continue
-			}
-		} else if c.now < j.ends {
-			continue
+	h.inside = slices.DeleteFunc(h.inside, func(j *job) bool { return c.ended(h, j) })
+}
+
+// ended lets a call go on, and reports whether it ended.
+func (c *chaos) ended(h *host, j *job) bool {
+	if c.accounting == escrow.Production {
+		if c.produce(h, j); j.taken < j.actual {
+			return false
 		}
-		h.pool.Settle(c.at(h), x, Amounts{j.actual, 1})
-		switch c.accounting {
-		case escrow.AdmitMax:
-			c.back(j.entry, j.entry.cost-min(j.actual, j.entry.cost))
-		case escrow.Settled:
-			c.use(j.actual)
-		}
-		delete(h.inside, x)
+	} else if c.now < j.ends {
+		return false
 	}
+	h.pool.Settle(c.at(h), j.handle, Amounts{j.actual, 1})
+	switch c.accounting {
+	case escrow.AdmitMax:
+		c.back(j.entry, j.entry.cost-min(j.actual, j.entry.cost))
+	case escrow.Settled:
+		c.use(j.actual)
+	}
+	return true
 }
 
 // produce lets a stream produce, and tells of it four times a second.
-func (c *chaos) produce(h *host, x escrow.Handle, j *job) {
+func (c *chaos) produce(h *host, j *job) {
 	should := min(j.actual, j.call.Input+j.call.Speed*int64((c.now-j.began)/(10*time.Millisecond))/100)
 	if should > j.taken {
 		if beyond := should - max(j.taken, j.call.Most[0]); beyond > 0 {
@@ -372,7 +376,7 @@ func (c *chaos) produce(h *host, x escrow.Handle, j *job) {
 		j.taken = should
 	}
 	if int64(c.now/(10*time.Millisecond))%25 == 0 {
-		h.pool.Progress(c.at(h), x, escrow.Progress{Taken: j.taken, Expect: max(j.call.Most[0], j.taken)})
+		h.pool.Progress(c.at(h), j.handle, escrow.Progress{Taken: j.taken, Expect: max(j.call.Most[0], j.taken)})
 	}
 }
 

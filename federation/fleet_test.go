@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 var t0 = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -169,6 +170,7 @@ func (f *fleet) peak(limit int64) float64 {
 
 func TestFleet_Saturated(t *testing.T) {
 	const limit = 6_000_000
+	minutes := testkit.Rounds(1, 3)
 	f := newFleet(limit, []escrow.Weight{1000, 3000}, time.Millisecond, 18*time.Millisecond, 35*time.Millisecond, 55*time.Millisecond)
 	var got [2]int64 // by tenant
 	f.ran = func(leaf int, cost int64) {
@@ -176,7 +178,7 @@ func TestFleet_Saturated(t *testing.T) {
 			got[leaf] += cost
 		}
 	}
-	for f.now < 4*time.Minute {
+	for f.now < time.Duration(1+minutes)*time.Minute {
 		for i := range f.sites {
 			for leaf := range 2 {
 				for f.rng.Float64() < 0.2*float64(1+i) {
@@ -186,9 +188,9 @@ func TestFleet_Saturated(t *testing.T) {
 		}
 		f.step()
 	}
-	used := float64(got[0]+got[1]) / 3 / limit
+	used := float64(got[0]+got[1]) / float64(minutes) / limit
 	share := float64(got[1]) / float64(got[0]+got[1])
-	t.Logf("use %.4f of the limit, share %.4f, peak %.4f, %.1f beats a second", used, share, f.peak(limit), float64(f.beats)/240)
+	t.Logf("use %.4f of the limit, share %.4f, peak %.4f, %.1f beats a second", used, share, f.peak(limit), float64(f.beats)/f.now.Seconds())
 	if peak := f.peak(limit); peak > 1 {
 		t.Errorf("a rolling minute used %.4f of the limit", peak)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // everywhere makes a party for each tenant at each site.
@@ -48,17 +49,18 @@ func TestFleet_Manners(t *testing.T) {
 		off       float64 // by which part of its share a tenant may be off
 		light     float64 // calls a second that are all the first tenant asks for
 		placeless bool    // no places are kept
+		quick     bool    // shown in a quick run as well
 	}{
 		{name: "patient", parties: uneven(patient), off: 0.005},
 		{name: "as an SDK", parties: uneven(sdk), off: 0.005},
 		{name: "as an SDK, and some leave", parties: leave(sdk), off: 0.02},
-		{name: "as an SDK, and none waits", parties: uneven(denied), off: 0.005},
+		{name: "as an SDK, and none waits", quick: true, parties: uneven(denied), off: 0.005},
 		{name: "when told, in milliseconds", parties: uneven(polite), off: 0.01},
-		{name: "when told, in seconds", parties: uneven(plain), off: 0.01},
+		{name: "when told, in seconds", quick: true, parties: uneven(plain), off: 0.01},
 		{name: "hammer", parties: alike(hammer), off: 0.02},
-		{name: "hammer, more of them here than there", parties: uneven(hammer), off: 0.02},
+		{name: "hammer, more of them here than there", quick: true, parties: uneven(hammer), off: 0.02},
 		{name: "hammer, and some leave", parties: leave(hammer), off: 0.02},
-		{name: "hammer, and one tenant needs less", off: 0.02, light: 19.5, parties: everywhere(func(site, leaf int) party {
+		{name: "hammer, and one tenant needs less", quick: true, off: 0.02, light: 19.5, parties: everywhere(func(site, leaf int) party {
 			if leaf == 0 {
 				return party{n: 10, manner: hammer, run: 2 * time.Second}
 			}
@@ -66,7 +68,7 @@ func TestFleet_Manners(t *testing.T) {
 		})},
 		{name: "hammer, and none waits", parties: alike(spoilt), off: 0.04},
 		{name: "hammer, and no places are kept", parties: uneven(hammer), off: 0.02, placeless: true},
-		{name: "a node where none waits, and no places are kept", off: 0.02, placeless: true, parties: everywhere(func(site, leaf int) party {
+		{name: "a node where none waits, and no places are kept", quick: true, off: 0.02, placeless: true, parties: everywhere(func(site, leaf int) party {
 			switch {
 			case (site == 3) != (leaf == 0):
 				return party{}
@@ -83,7 +85,7 @@ func TestFleet_Manners(t *testing.T) {
 			}
 			return party{n: 20, manner: patient}
 		})},
-		{name: "each tenant at a node of its own", off: 0.02, parties: everywhere(func(site, leaf int) party {
+		{name: "each tenant at a node of its own", quick: true, off: 0.02, parties: everywhere(func(site, leaf int) party {
 			if site != leaf {
 				return party{}
 			}
@@ -92,6 +94,9 @@ func TestFleet_Manners(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
+			if !c.quick {
+				testkit.Long(t, "simulates minutes of each manner")
+			}
 			const ms = time.Millisecond
 			f := newFleet(limit, weights, ms, 18*ms, 35*ms, 55*ms)
 			if c.placeless {
@@ -141,7 +146,7 @@ func TestFleet_Manners(t *testing.T) {
 func TestFleet_SameFlood(t *testing.T) {
 	for axis, limit := range []int64{600_000, 1200} {
 		one := 0.0
-		for _, n := range []int{1, 2, 4, 8} {
+		for _, n := range []int{1, 2, 8, 4}[:testkit.Rounds(3, 4)] {
 			f := newFleetOf(escrow.Axis(axis), limit, []escrow.Weight{1000, 3000}, make([]time.Duration, n)...)
 			var parties []party
 			for site := range n {

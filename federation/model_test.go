@@ -4,6 +4,8 @@ import (
 	"flag"
 	"testing"
 	"time"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 var (
@@ -15,6 +17,9 @@ var (
 // ordinary is how many states of each world are searched if no more is asked for, and
 // many if all are; sample is how many in each other order.
 const ordinary, many, sample = 7_500, 1_500_000, 100
+
+// quick is ordinary in a quick run.
+const quick = 1_500
 
 // tiny are rules of which a Window is over in no time.
 func tiny(slots, ttl int64) Rules {
@@ -168,7 +173,7 @@ func TestModel(t *testing.T) {
 		if *only != "" && *only != g.name {
 			continue
 		}
-		most := ordinary
+		most := testkit.Rounds(quick, ordinary)
 		if *wholeSearch {
 			most = many
 		}
@@ -191,11 +196,12 @@ func TestModel(t *testing.T) {
 // an orderly search comes to late.
 func TestModel_Sampled(t *testing.T) {
 	total := 0
+	orders := uint64(testkit.Rounds(*orders/4, *orders))
 	for _, g := range playgrounds() {
 		if *only != "" && *only != g.name {
 			continue
 		}
-		for seed := range uint64(*orders) {
+		for seed := range orders {
 			if !g.prompt {
 				break
 			}
@@ -203,7 +209,7 @@ func TestModel_Sampled(t *testing.T) {
 				t.Fatalf("%s: more than the limit is used within a Window, caught after %d walks, %s", g.name, seed+1, bad)
 			}
 		}
-		for seed := range uint64(*orders) {
+		for seed := range orders {
 			s := explore(g, sample, seed+1)
 			total += len(s.seen)
 			if s.bad != "" {
