@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // walk is a way at random through a world in which the account is lost at times, and some processes with it.
@@ -127,6 +129,7 @@ func (w *walk) loss() {
 // it regarded.
 func TestLost(t *testing.T) {
 	restored := map[string]int{}
+	worlds := testkit.Rounds(4**worlds, 10**worlds)
 	for _, g := range []playground{
 		{name: "slots", kind: Slots, tail: 2 * ttl},
 		{name: "tenant's slots", kind: Slots},
@@ -135,7 +138,7 @@ func TestLost(t *testing.T) {
 	} {
 		g.beats = 1000
 		g.losses = 3
-		for seed := range uint64(10 * *worlds) {
+		for seed := range uint64(worlds) {
 			rng := rand.New(rand.NewPCG(seed, 17))
 			g.limit = 1 + rng.Int64N(12)<<rng.IntN(4)
 			g.procs = 2 + rng.Int64N(2)
@@ -164,5 +167,5 @@ func TestLost(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("so many accounts were restored, of %d each: %v", 10**worlds, restored)
+	t.Logf("so many accounts were restored, of %d each: %v", worlds, restored)
 }

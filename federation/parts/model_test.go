@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // playground is a small world, in which all that can happen is tried.
@@ -374,7 +376,7 @@ func (g *playground) begin() *small {
 // TestModel: whatever happens in a small world, no more is used than the limit. Where the limit moves, as an adaptive one does, processes
 // hear of that one after the other, and nothing is granted beyond the lowest limit that any of them has heard of.
 func TestModel(t *testing.T) {
-	most := 2_000
+	most := testkit.Rounds(500, 2_000)
 	if *wholeSearch {
 		most = 2_000_000
 	}

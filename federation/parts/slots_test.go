@@ -3,6 +3,8 @@ package parts
 import (
 	"fmt"
 	"testing"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // TestSlots_Tail: what runs in a process that is heard of no more counts for as long as it may run
@@ -102,7 +104,8 @@ func TestSlots_Weights(t *testing.T) {
 // off, late, paused or dead, in a store that forgets all or whose clock jumps ahead.
 func TestSlots_Safety(t *testing.T) {
 	full := 0
-	for seed := range uint64(2 * *worlds) {
+	worlds := testkit.Rounds(*worlds/2, *worlds)
+	for seed := range uint64(2 * worlds) {
 		w := newWorld(seed, 2+int(seed%4))
 		w.limits[Slots] += 2
 		w.only = Slots
@@ -128,7 +131,7 @@ func TestSlots_Safety(t *testing.T) {
 			full++
 		}
 	}
-	if t.Logf("in %d of %d worlds all run", full, 2**worlds); full < *worlds {
-		t.Errorf("only in %d of %d worlds all run", full, 2**worlds)
+	if t.Logf("in %d of %d worlds all run", full, 2*worlds); full < worlds {
+		t.Errorf("only in %d of %d worlds all run", full, 2*worlds)
 	}
 }
