@@ -121,12 +121,12 @@ func expect(b *Book, k Kind, most int64) int64 {
 	return b.Mean(k, most).Predict()
 }
 
-// fewer worlds will do under the race detector, which takes ten times as long.
+// fewer worlds will do in a quick run, and under the race detector, which takes ten times as long.
 func fewer(worlds int) int {
 	if testkit.Race {
 		return max(1, worlds/5)
 	}
-	return worlds
+	return testkit.Rounds(max(1, worlds/3), worlds)
 }
 
 func always(l law) func(int) law { return func(int) law { return l } }

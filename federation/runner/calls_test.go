@@ -82,7 +82,9 @@ func TestAsk_Exact(t *testing.T) {
 			began := time.Now()
 			l.flood(officesOf(list), 5, 10*time.Second, 20*time.Millisecond, 200*time.Millisecond)
 			first := len(l.used)
-			l.flood(officesOf(list), 5, 2*time.Minute, 20*time.Millisecond, 200*time.Millisecond)
+			l.flood(officesOf(list), 5, 45*time.Second, 200*time.Millisecond, 200*time.Millisecond)
+			l.flood(officesOf(list), 5, 10*time.Second, 20*time.Millisecond, 200*time.Millisecond) // around the end of the first minute
+			l.flood(officesOf(list), 5, 65*time.Second, 200*time.Millisecond, 200*time.Millisecond)
 			if most, at := l.most(time.Minute), l.atOnce(); first != 60 || most != 60 || at != 7 || len(l.used) != 100 {
 				t.Errorf("mode %d: %d calls in the first seconds, at most %d in a minute and %d at once, in all %d", mode, first, most, at, len(l.used))
 			}

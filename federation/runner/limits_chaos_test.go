@@ -83,6 +83,9 @@ func TestLimits_Chaos(t *testing.T) {
 		"changing": {governor.LimitsLeased, governor.LimitsStrict, governor.LimitsCachedDeny},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if len(modes) == 1 {
+				testkit.Long(t, "simulates minutes of each mode")
+			}
 			for seed := range uint64(testkit.Rounds(1, 4)) {
 				synctest.Test(t, func(t *testing.T) { chaos(t, seed, modes) })
 			}

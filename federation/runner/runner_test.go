@@ -288,14 +288,14 @@ func TestRun_Alone(t *testing.T) {
 			w := newWorldOf(t, memory.New(memory.Config{Fresh: true}), cfg, time.Millisecond, time.Millisecond)
 			defer w.end()
 			began := time.Now()
-			w.flood(70*time.Second, 8)
+			w.flood(70*time.Second, 3)
 			if used, _ := w.between(began.Add(10*time.Second), time.Now()); rule == governor.LossLocal && (used > limit*8/10 || used < limit*76/100) {
 				t.Errorf("with a fifth withheld, %d of %d were used in a minute", used, limit)
 			}
 			for _, s := range w.sites {
 				s.net.cut.Store(true)
 			}
-			w.flood(2*time.Minute, 8)
+			w.flood(2*time.Minute, 3)
 			if got := w.sites[0].gov.Degraded("p"); got != mode {
 				t.Errorf("the mode is %q, want %q", got, mode)
 			}

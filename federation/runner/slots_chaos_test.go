@@ -15,7 +15,7 @@ import (
 // TestSlots_Chaos: whoever is cut off, dies, ends or begins, whatever limit a reload brings, and if
 // the store forgets, what runs at once, in those too that are cut off or dead, is within the limit.
 func TestSlots_Chaos(t *testing.T) {
-	for seed := range uint64(testkit.Rounds(2, 12)) {
+	for seed := range uint64(testkit.Rounds(1, 12)) {
 		synctest.Test(t, func(t *testing.T) { runRiot(t, seed) })
 	}
 }

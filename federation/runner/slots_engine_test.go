@@ -9,6 +9,7 @@ import (
 
 	"github.com/llmgov/llmgov/escrow/adaptive"
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // batcher is a server that batches continuously: it takes every call at once, and first tokens come as soon however many
@@ -109,6 +110,9 @@ func TestAdaptiveFleet_Engine(t *testing.T) {
 		{"three, of which the last reads", 3, func(i int) bool { return i == 2 }},
 	} {
 		t.Run(c.what, func(t *testing.T) {
+			if c.gateways == 8 || c.reads(2) {
+				testkit.Long(t, "simulates minutes of an adaptive limit")
+			}
 			if mean := engineFleet(t, c.gateways, c.reads); mean < 0.7*40 || mean > 1.15*40 {
 				t.Errorf("a server that holds 40 calls has %.1f", mean)
 			}

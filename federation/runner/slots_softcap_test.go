@@ -10,6 +10,7 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/maxmin"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // TestSlots_SoftCap: a tenant that asks for all slots, at one gateway or at each, has its soft cap of them over all gateways, and
@@ -86,7 +87,7 @@ func TestSlots_SoftCapApart(t *testing.T) {
 // TestSlots_SoftCapWorlds: in random worlds of gateways and callers no tenant ever runs more than its soft cap, or than what is lent,
 // and each has what an oracle gives it that sees all calls in one place.
 func TestSlots_SoftCapWorlds(t *testing.T) {
-	for seed := range uint64(10) {
+	for seed := range uint64(testkit.Rounds(4, 10)) {
 		rng := rand.New(rand.NewPCG(seed, 11))
 		gateways := 1 + rng.IntN(4)
 		const slots = 32

@@ -18,7 +18,7 @@ import (
 
 // TestSlots: gateways run as many calls at once as their pool may, never more, and hardly less.
 func TestSlots(t *testing.T) {
-	for _, n := range []int{1, 3, 8} {
+	for _, n := range []int{8, 1, 3}[:testkit.Rounds(1, 3)] {
 		withFleet(t, 24, n, nil, func(t *testing.T, f *fleet, list []*berth, group *sync.WaitGroup) {
 			for _, b := range list {
 				f.flood(group, b, "a", 40, time.Minute, time.Second)
@@ -229,7 +229,7 @@ func TestSlots_CutOff(t *testing.T) {
 // TestSlots_Lost: where the way to the store hangs for a while, and its data is lost meanwhile, no more run
 // than there are slots, though all learn at another time that it is back.
 func TestSlots_Lost(t *testing.T) {
-	for seed := range uint64(testkit.Rounds(2, 12)) {
+	for seed := range uint64(testkit.Rounds(1, 12)) {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFleet(t, 24)
 			f.rng = mathrand.New(mathrand.NewPCG(seed, 9))
@@ -347,6 +347,9 @@ func TestSlots_BackgroundShare(t *testing.T) {
 		{"apart", 60, true},
 	} {
 		t.Run(c.what, func(t *testing.T) {
+			if !c.apart {
+				testkit.Long(t, "simulates minutes of a fleet")
+			}
 			withFleet(t, 24, 2, func(p *governor.Pool) { p.InteractiveReserve = 4 }, func(t *testing.T, f *fleet, list []*berth, group *sync.WaitGroup) {
 				const length = 4 * time.Minute
 				for i, b := range list {
