@@ -445,13 +445,15 @@ func TestCleanEnd(t *testing.T) {
 }
 
 func TestOneProcessAtATime(t *testing.T) {
-	dir := t.TempDir()
-	g := begin(t, options(dir), config())
-	defer g.stop(t)
-	_, _, err := Open(options(dir))
-	if want := "durable: state_dir " + dir + " is in use by another process: stop that one, or give this one a folder of its own"; err == nil || err.Error() != want {
-		t.Errorf("got %v, want %s", err, want)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		g := begin(t, options(dir), config())
+		defer g.stop(t)
+		_, _, err := Open(options(dir))
+		if want := "durable: state_dir " + dir + " is in use by another process: stop that one, or give this one a folder of its own"; err == nil || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	})
 }
 
 // What cannot be read is said, with the file, the place and what to do.
@@ -574,7 +576,7 @@ func (f onDisk) Truncate(size int64) error {
 // On a full disk nobody is admitted, nothing is held, it is said once, and what
 // stands in the journal stays good; when there is room again all goes on.
 func TestDiskFull(t *testing.T) {
-	for room := range 90 {
+	for room := 0; room < 90; room += testkit.Rounds(7, 1) {
 		synctest.Test(t, func(t *testing.T) {
 			d := &disk{room: -1}
 			opt := options(t.TempDir())

@@ -188,18 +188,20 @@ func TestClosedStoreRefuses(t *testing.T) {
 }
 
 func TestOpenSaysWhatIsWrong(t *testing.T) {
-	dir := t.TempDir()
-	open(t, dir)
-	if _, err := Open(dir, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "in use by another process") {
-		t.Errorf("a folder in use: %v", err)
-	}
-	bad := t.TempDir()
-	if err := os.WriteFile(filepath.Join(bad, "objects.db"), []byte(strings.Repeat("no database ", 10_000)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Open(bad, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "objects.db") {
-		t.Errorf("a file that is no database: %v", err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		open(t, dir)
+		if _, err := Open(dir, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "in use by another process") {
+			t.Errorf("a folder in use: %v", err)
+		}
+		bad := t.TempDir()
+		if err := os.WriteFile(filepath.Join(bad, "objects.db"), []byte(strings.Repeat("no database ", 10_000)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Open(bad, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "objects.db") {
+			t.Errorf("a file that is no database: %v", err)
+		}
+	})
 }
 
 // The store agrees with a map, with restarts in between.
