@@ -53,7 +53,7 @@ func TestI6_TreesAgainstTheFluidServer(t *testing.T) {
 		long  = 60 * time.Second
 	)
 	worst := 0.0
-	for seed := range uint64(testkit.Rounds(40, 300)) {
+	for seed := range uint64(testkit.Rounds(12, 300)) {
 		w := newSim(t, seed, Config{TPM: limit})
 		w.dt = 20 * time.Millisecond
 		r := w.rng

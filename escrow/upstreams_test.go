@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // outlets are upstreams with rolling limits of tokens, and slots, as simple as they can be. Of those with room the
@@ -300,7 +302,7 @@ func fair(limits []int64, weights []Weight, via []Mask) []float64 {
 // Whatever upstreams tenants may use, all get their max-min fair rates, nothing is left over that somebody waits for, and no
 // upstream has more than its limit.
 func TestUpstreams_Fair(t *testing.T) {
-	for seed := range uint64(8) {
+	for seed := range uint64(testkit.Rounds(3, 8)) {
 		r := rand.New(rand.NewPCG(seed, 7))
 		limits := make([]int64, 1+r.IntN(3))
 		for i := range limits {

@@ -10,6 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/llmgov/llmgov/internal/strictyaml"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/tenants/keyfile"
 )
 
@@ -71,17 +72,20 @@ func TestAudit_H4_MessagesShowTheTextAsWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	said := 0
-	for _, n := range scalars(&root, false) {
+	for i, n := range scalars(&root, false) {
 		before := *n
 		*n = yaml.Node{Kind: yaml.ScalarNode, Style: yaml.DoubleQuotedStyle, Value: "${SECRET}"}
 		text, err := yaml.Marshal(&root)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, secret := range []string{
+		for j, secret := range []string{
 			"sk-provider", "98765", "-98765", "10.98.76.5:9090", "redis:pw98765@h", "u:pw98765@h", "https://u:98765@h", "gpt-98765",
 			"98765.tenants/*.yaml", "[98765", "9876543210987654321098765", "",
 		} {
+			if (i+j)%testkit.Rounds(4, 1) != 0 {
+				continue
+			}
 			_, err := LoadFS(files(map[string]string{
 				"llmgov.yaml": string(text), "policies/a.yaml": fullPolicy, "common/base.yaml": "tiers: {base: {}}",
 			}), "llmgov.yaml", Options{Env: []string{"TPM=300000", "OPENAI_API_KEY=sk-o", "SECRET=" + secret}})
