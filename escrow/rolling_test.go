@@ -87,7 +87,7 @@ func TestI1_RollingLimitOfTrees(t *testing.T) {
 			}
 		}
 		busy := 0.0
-		for range 12_000 {
+		for range testkit.Rounds(5_000, 12_000) {
 			now = now.Add(time.Duration(r.ExpFloat64() * float64(20*time.Millisecond)))
 			if r.IntN(300) == 0 {
 				busy = []float64{0, 0, .1, 3}[r.IntN(4)]

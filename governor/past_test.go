@@ -311,7 +311,7 @@ func cutAt(t *testing.T, a escrow.Accounting, k int, forget bool) (over string) 
 func TestI1_AfterACutAtAnyRecord(t *testing.T) {
 	for _, a := range []escrow.Accounting{escrow.AdmitMax, escrow.Production, escrow.Settled} {
 		forgot := 0
-		for k := testkit.Rounds(10, 1); k <= 60; k += testkit.Rounds(10, 1) {
+		for k := testkit.Rounds(20, 1); k <= 60; k += testkit.Rounds(20, 1) {
 			synctest.Test(t, func(t *testing.T) {
 				if over := cutAt(t, a, k, false); over != "" {
 					t.Errorf("accounting %d, cut after %d records:%s", a, k, over)
