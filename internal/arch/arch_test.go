@@ -130,6 +130,10 @@ var rules = map[string]rule{
 	"internal/testkit/processtest": {
 		reason: "the process that is tested is another program",
 	},
+	"internal/testkit/leaktest": {
+		may:    []string{"go.uber.org/goleak"},
+		reason: "fails packages whose tests leave goroutines behind",
+	},
 	"internal/testkit/doctable": {
 		reason: "a table on a page is text, whatever suite it is of",
 	},
