@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/tidwall/gjson"
 )
 
@@ -16,7 +17,7 @@ import (
 func TestTextOf(t *testing.T) {
 	r := rand.New(rand.NewSource(1))
 	parts := []string{"a", "é", `\n`, `\\`, `\"`, `\u0061`, `\ud83d\ude00`, `\ud800`, "word"}
-	for range 20_000 {
+	for range testkit.Rounds(4_000, 20_000) {
 		var b strings.Builder
 		first := r.Intn(len(parts))
 		some := parts[first : first+1+r.Intn(len(parts)-first)]
