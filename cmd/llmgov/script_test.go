@@ -9,16 +9,16 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/llmgov/llmgov/internal/testkit/processtest"
 )
 
 // The test binary is llmgov when it is called so: what runs in the tests is the
@@ -46,108 +46,6 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// patience is for what a process does at once on an idle machine: a busy one may take a hundred times as long.
-const patience = time.Minute
-
-// process is a running llmgov whose output goes to files.
-type process struct {
-	cmd            *exec.Cmd
-	stdout, stderr string // files
-	done           chan struct{}
-	data, admin    string // URLs, once it listens
-	admission      string // likewise; "" if it has no such listener
-}
-
-// launch starts llmgov. Its output is in dir, as stdout and stderr.
-func launch(dir string, env []string, args ...string) (*process, error) {
-	return launchProgram("llmgov", dir, env, args...)
-}
-
-// launchProgram starts one release of llmgov.
-func launchProgram(program, dir string, env []string, args ...string) (*process, error) {
-	p := &process{
-		cmd: exec.Command(program, args...), done: make(chan struct{}),
-		stdout: filepath.Join(dir, "stdout"), stderr: filepath.Join(dir, "stderr"),
-	}
-	out, err := os.Create(p.stdout)
-	if err != nil {
-		return nil, err
-	}
-	defer out.Close()
-	errs, err := os.Create(p.stderr)
-	if err != nil {
-		return nil, err
-	}
-	defer errs.Close()
-	p.cmd.Dir = dir
-	p.cmd.Env = env
-	p.cmd.Stdout = out
-	p.cmd.Stderr = errs
-	if err := p.cmd.Start(); err != nil {
-		return nil, err
-	}
-	go func() {
-		_ = p.cmd.Wait()
-		close(p.done)
-	}()
-	return p, nil
-}
-
-var firstLine = regexp.MustCompile(`^llmgov listens on (http://\S+), admin on (http://[^\s,]+)(?:, admission on (http://\S+))?\n`)
-
-// listening waits until llmgov says where it listens.
-func (p *process) listening() error {
-	return poll(func() error {
-		select {
-		case <-p.done:
-			return fmt.Errorf("llmgov ended with %d:\n%s", p.cmd.ProcessState.ExitCode(), read(p.stderr))
-		default:
-		}
-		m := firstLine.FindStringSubmatch(read(p.stdout))
-		if m == nil {
-			return fmt.Errorf("no first line with both addresses: %q", read(p.stdout))
-		}
-		p.data = m[1]
-		p.admin = m[2]
-		p.admission = m[3]
-		return nil
-	})
-}
-
-// exit waits for the end of the process and returns its exit code.
-func (p *process) exit() (int, error) {
-	select {
-	case <-p.done:
-		return p.cmd.ProcessState.ExitCode(), nil
-	case <-time.After(patience):
-		_ = p.cmd.Process.Kill()
-		<-p.done
-		return 0, fmt.Errorf("llmgov did not end within %s:\n%s", patience, read(p.stderr))
-	}
-}
-
-func (p *process) kill() {
-	_ = p.cmd.Process.Kill()
-	<-p.done
-}
-
-// poll repeats f until it succeeds, or returns its last error.
-func poll(f func() error) error {
-	deadline := time.Now().Add(patience)
-	for {
-		err := f()
-		if err == nil || time.Now().After(deadline) {
-			return err
-		}
-		time.Sleep(5 * time.Millisecond) // of a poll with a deadline
-	}
-}
-
-func read(file string) string {
-	b, _ := os.ReadFile(file)
-	return string(b)
-}
-
 // exits CODE llmgov …: runs a command and checks its exit code.
 func cmdExits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
@@ -155,11 +53,14 @@ func cmdExits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	want, err := strconv.Atoi(args[0])
 	ts.Check(err)
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), processtest.Patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, args[1], args[2:]...)
 	var out, errs bytes.Buffer
-	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = ts.Getenv("WORK"), scriptEnv(ts), &out, &errs
+	cmd.Dir = ts.Getenv("WORK")
+	cmd.Env = append(scriptEnv(ts), "PATH="+ts.Getenv("PATH"))
+	cmd.Stdout = &out
+	cmd.Stderr = &errs
 	_ = cmd.Run()
 	ts.Check(os.WriteFile(ts.MkAbs("out"), out.Bytes(), 0o600))
 	ts.Check(os.WriteFile(ts.MkAbs("err"), errs.Bytes(), 0o600))
@@ -171,7 +72,7 @@ func cmdExits(ts *testscript.TestScript, neg bool, args []string) {
 
 // scriptEnv is the script's environment: what the script sets for llmgov.
 func scriptEnv(ts *testscript.TestScript) []string {
-	env := []string{"PATH=" + ts.Getenv("PATH"), "HOME=" + ts.Getenv("HOME")}
+	env := []string{"HOME=" + ts.Getenv("HOME")}
 	for _, name := range []string{"OPENAI_BASE_URL", "OPENAI_API_KEY", "LLMGOV_LISTEN", "LLMGOV_ADMIN_LISTEN", "LLMGOV_KEYS_FILE", "LLMGOV_DECISION_LOG_PATH"} {
 		if v := ts.Getenv(name); v != "" {
 			env = append(env, name+"="+v)
@@ -183,27 +84,33 @@ func scriptEnv(ts *testscript.TestScript) []string {
 // processes are the running llmgovs, by script.
 var processes sync.Map
 
-func processOf(ts *testscript.TestScript) *process {
+func processOf(ts *testscript.TestScript) *processtest.Process {
 	p, ok := processes.Load(ts)
 	if !ok {
 		ts.Fatalf("nothing was started")
 	}
-	return p.(*process)
+	return p.(*processtest.Process)
+}
+
+// launch starts llmgov in a folder, until the script ends.
+func launch(ts *testscript.TestScript, dir string, args ...string) *processtest.Process {
+	p, err := processtest.Command{Program: "llmgov", Dir: dir, Env: scriptEnv(ts), Args: args}.Launch()
+	ts.Check(err)
+	ts.Defer(p.Kill)
+	return p
 }
 
 // start ARGS…: starts llmgov and waits until it listens; $DATA, $ADMIN and $ADMISSION
 // say where.
 func cmdStart(ts *testscript.TestScript, _ bool, args []string) {
-	p, err := launch(ts.Getenv("WORK"), scriptEnv(ts), args...)
-	ts.Check(err)
-	ts.Defer(p.kill)
-	ts.Check(p.listening())
+	p := launch(ts, ts.Getenv("WORK"), args...)
+	ts.Check(p.Listening())
 	processes.Store(ts, p)
-	ts.Setenv("DATA", p.data)
-	ts.Setenv("ADMIN", p.admin)
-	ts.Setenv("ADMISSION", p.admission)
-	ts.Setenv("DATA_ADDR", strings.TrimPrefix(p.data, "http://"))
-	ts.Setenv("ADMIN_ADDR", strings.TrimPrefix(p.admin, "http://"))
+	ts.Setenv("DATA", p.Data)
+	ts.Setenv("ADMIN", p.Admin)
+	ts.Setenv("ADMISSION", p.Admission)
+	ts.Setenv("DATA_ADDR", strings.TrimPrefix(p.Data, "http://"))
+	ts.Setenv("ADMIN_ADDR", strings.TrimPrefix(p.Admin, "http://"))
 }
 
 // end SIGNAL: sends a signal, and waits until llmgov has ended with 0. (stop is a command
@@ -211,12 +118,29 @@ func cmdStart(ts *testscript.TestScript, _ bool, args []string) {
 func cmdEnd(ts *testscript.TestScript, _ bool, args []string) {
 	p := processOf(ts)
 	sig := map[string]syscall.Signal{"SIGTERM": syscall.SIGTERM, "SIGINT": syscall.SIGINT}[args[0]]
-	ts.Check(p.cmd.Process.Signal(sig))
-	code, err := p.exit()
+	ts.Check(syscall.Kill(p.Pid(), sig))
+	code, err := p.Exit()
 	ts.Check(err)
 	if code != 0 {
-		ts.Fatalf("exit code %d:\n%s", code, read(p.stderr))
+		ts.Fatalf("exit code %d:\n%s", code, p.Log())
 	}
+}
+
+var mockLine = regexp.MustCompile(`^The simulated model server listens on (http://\S+)/v1, `)
+
+// mock ARGS…: starts the simulated model server; $MOCK says where it listens.
+func cmdMock(ts *testscript.TestScript, _ bool, args []string) {
+	dir, err := os.MkdirTemp(ts.Getenv("WORK"), "mock")
+	ts.Check(err)
+	p := launch(ts, dir, append([]string{"mock", "--listen", "127.0.0.1:0"}, args...)...)
+	ts.Check(processtest.Poll(func() error {
+		m := mockLine.FindStringSubmatch(p.Output())
+		if m == nil {
+			return fmt.Errorf("no first line with the address: %q, %q", p.Output(), p.Log())
+		}
+		ts.Setenv("MOCK", m[1])
+		return nil
+	}))
 }
 
 // get STATUS URL: the answer's body goes to the file body.
@@ -236,7 +160,7 @@ func cmdGet(ts *testscript.TestScript, _ bool, args []string) {
 // files curl1, curl2, …
 func cmdCurls(ts *testscript.TestScript, _ bool, _ []string) {
 	p := processOf(ts)
-	text := strings.ReplaceAll(read(p.stdout), "\\\n", " ")
+	text := strings.ReplaceAll(p.Output(), "\\\n", " ")
 	n := 0
 	for lines := bufio.NewScanner(strings.NewReader(text)); lines.Scan(); {
 		line := strings.TrimSpace(lines.Text())
@@ -280,27 +204,4 @@ func runCurl(line string) ([]byte, error) {
 		err = fmt.Errorf("status %d", resp.StatusCode)
 	}
 	return body, err
-}
-
-// quickstartKey is a key that quickstart printed.
-func quickstartKey(t *testing.T, p *process, tenant string) string {
-	t.Helper()
-	m := regexp.MustCompile(`llmg_` + tenant + `_\S+`).FindString(read(p.stdout))
-	if m == "" {
-		t.Fatalf("no key of %s in %q", tenant, read(p.stdout))
-	}
-	return strings.TrimSuffix(m, `"`)
-}
-
-func startQuickstart(t *testing.T, env ...string) *process {
-	t.Helper()
-	p, err := launch(t.TempDir(), append(env, "PATH="+os.Getenv("PATH")), "serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(p.kill)
-	if err := p.listening(); err != nil {
-		t.Fatal(err)
-	}
-	return p
 }

@@ -128,7 +128,8 @@ var rules = map[string]rule{
 		reason: "tests of doors share one way to what they stand before",
 	},
 	"internal/testkit/processtest": {
-		reason: "the process that is tested is another program",
+		may:    []string{"internal/mock", "internal/testkit"},
+		reason: "the process that is tested is another program, and so is the model server behind it",
 	},
 	"internal/testkit/leaktest": {
 		may:    []string{"go.uber.org/goleak"},

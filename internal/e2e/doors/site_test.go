@@ -128,7 +128,7 @@ func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 func (s *Site) Serve() (data string) {
 	s.t.Helper()
 	s.process = processtest.Start(s.t, s.Dir, s.Config)
-	s.Scrape = s.process.Scrape
+	s.Scrape = func() string { return s.process.Scrape(s.t) }
 	return s.process.Data
 }
 

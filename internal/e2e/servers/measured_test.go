@@ -148,7 +148,7 @@ func underFlood(t *testing.T, r *running, concurrency string) flooded {
 	_, before := s.worked()
 	for until := from.Add(settle); time.Now().Before(until); time.Sleep(200 * time.Millisecond) {
 		now := r.load(t)
-		sum.limit += processtest.Sum(s.gov.Scrape(), "llmgov_concurrency_limit", `pool="p"`)
+		sum.limit += processtest.Sum(s.gov.Scrape(s.t), "llmgov_concurrency_limit", `pool="p"`)
 		sum.running += float64(now.running)
 		sum.waiting += float64(now.waiting)
 		looks++

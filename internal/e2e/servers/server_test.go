@@ -136,7 +136,7 @@ type load struct {
 // load reads the server's metrics.
 func (r *running) load(t *testing.T) load {
 	t.Helper()
-	text := processtest.Get(t, r.url+"/metrics")
+	text := processtest.Ask(t, http.MethodGet, r.url+"/metrics", "", "").Body
 	prompt := processtest.Sum(text, r.gauges.prompt)
 	if r.gauges.cached != "" {
 		prompt += processtest.Sum(text, r.gauges.cached)

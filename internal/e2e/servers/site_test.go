@@ -91,7 +91,7 @@ func (s *site) call(ctx context.Context, path, tenant, body string) answer {
 
 // charged are the tokens of a kind that llmgov charged.
 func (s *site) charged(kind string) int64 {
-	return int64(processtest.Sum(s.gov.Scrape(), "llmgov_tokens_total", `kind="`+kind+`"`))
+	return int64(processtest.Sum(s.gov.Scrape(s.t), "llmgov_tokens_total", `kind="`+kind+`"`))
 }
 
 // worked is what the server worked since the site was made.
@@ -101,7 +101,7 @@ func (s *site) worked() (prompt, generated int64) {
 }
 
 // leases is how many calls run or wait in llmgov.
-func (s *site) leases() int { return int(processtest.Sum(s.gov.Scrape(), "llmgov_leases")) }
+func (s *site) leases() int { return int(processtest.Sum(s.gov.Scrape(s.t), "llmgov_leases")) }
 
 // atRest waits until nothing runs or waits, in llmgov and in the server.
 func (s *site) atRest() {

@@ -1,38 +1,53 @@
-// Package processtest runs llmgov as a process of its own, for tests beside other programs.
+// Package processtest runs llmgov as processes of its own, in front of simulated model servers, for tests of whole
+// processes and of other programs beside them.
 package processtest
 
 import (
-	"bufio"
-	"context"
+	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 )
 
-// Process is a running llmgov.
-type Process struct {
-	Data  string // the address for tenants: http://host:port
-	Admin string // the address of the admin side
+// Patience is for what a process does at once on an idle machine: a busy one may take a hundred times as long.
+const Patience = time.Minute
 
-	t   *testing.T
-	cmd *exec.Cmd
-	log string // the file that has its log
+// Command is a program to start.
+type Command struct {
+	Program string   // its path; "" is llmgov of this source
+	Dir     string   // its working folder, which also gets its output; "" is a new one
+	Env     []string // beside PATH
+	Args    []string
 }
 
-// built is the folder of binary, once it is there.
+// Process is a program that was started.
+type Process struct {
+	Data      string // the address for tenants, once it listens: http://host:port
+	Admin     string // the address of the admin side
+	Admission string // the address of the admission API; "" if it has none
+	Dir       string // its working folder
+
+	cmd    *exec.Cmd
+	output string // the file of its standard output
+	log    string // the file of its standard error
+	done   chan struct{}
+}
+
+// built is the folder of Binary, once it is there.
 var built string
 
-// binary is llmgov, built once.
-var binary = sync.OnceValues(func() (string, error) {
+// Binary is the path of llmgov: of the environment's LLMGOV, which has to be absolute, or else built once.
+var Binary = sync.OnceValues(func() (string, error) {
+	if path := os.Getenv("LLMGOV"); path != "" {
+		return path, nil
+	}
 	dir, err := os.MkdirTemp("", "llmgov-test")
 	if err != nil {
 		return "", err
@@ -48,6 +63,9 @@ var binary = sync.OnceValues(func() (string, error) {
 
 // Main runs the tests of a package that starts processes, and takes away what was built for them.
 func Main(m *testing.M) {
+	if signal.Ignored(os.Interrupt) { // processes would inherit that from a shell that runs tests in the background
+		signal.Notify(make(chan os.Signal, 1), os.Interrupt)
+	}
 	code := m.Run()
 	if built != "" {
 		_ = os.RemoveAll(built)
@@ -55,122 +73,237 @@ func Main(m *testing.M) {
 	os.Exit(code)
 }
 
-var firstLine = regexp.MustCompile(`^llmgov listens on (http://\S+), admin on (http://[^\s,]+)`)
-
-// Start runs llmgov in a folder with a config file, until the test ends.
-func Start(t *testing.T, dir, config string) *Process {
-	t.Helper()
-	path, err := binary()
-	if err != nil {
-		t.Fatal(err)
+// Launch starts a program in its folder, and does not wait.
+func (c Command) Launch() (*Process, error) {
+	if c.Program == "" {
+		path, err := Binary()
+		if err != nil {
+			return nil, err
+		}
+		c.Program = path
 	}
-	p := &Process{t: t, cmd: exec.Command(path, "serve", "-c", config)}
-	p.cmd.Dir = dir
-	p.log = filepath.Join(t.TempDir(), "log")
-	log, err := os.Create(p.log)
-	if err != nil {
-		t.Fatal(err)
+	p := &Process{
+		Dir: c.Dir, cmd: exec.Command(c.Program, c.Args...), done: make(chan struct{}),
+		output: filepath.Join(c.Dir, "stdout"), log: filepath.Join(c.Dir, "stderr"),
 	}
-	defer log.Close()
-	p.cmd.Stderr = log
-	out, err := p.cmd.StdoutPipe()
+	out, err := os.Create(p.output)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
+	defer out.Close()
+	errs, err := os.Create(p.log)
+	if err != nil {
+		return nil, err
+	}
+	defer errs.Close()
+	p.cmd.Dir = c.Dir
+	p.cmd.Env = append([]string{"PATH=" + os.Getenv("PATH")}, c.Env...)
+	p.cmd.Stdout = out
+	p.cmd.Stderr = errs
 	if err := p.cmd.Start(); err != nil {
+		return nil, err
+	}
+	go func() {
+		_ = p.cmd.Wait()
+		close(p.done)
+	}()
+	return p, nil
+}
+
+// Start starts a program, until t ends.
+func (c Command) Start(t testing.TB) *Process {
+	t.Helper()
+	p, err := c.start(t)
+	if err != nil {
 		t.Fatal(err)
+	}
+	return p
+}
+
+func (c Command) start(t testing.TB) (*Process, error) {
+	if c.Dir == "" {
+		c.Dir = t.TempDir()
+	}
+	p, err := c.Launch()
+	if err != nil {
+		return nil, err
 	}
 	t.Cleanup(func() {
 		p.Kill()
 		if t.Failed() {
 			text := p.Log()
-			t.Logf("llmgov: %s", text[max(0, len(text)-4000):])
+			t.Logf("%s: %s", p, text[max(0, len(text)-4000):])
 		}
 	})
-	line, _ := bufio.NewReader(out).ReadString('\n')
-	m := firstLine.FindStringSubmatch(line)
-	if m == nil {
-		p.Kill()
-		t.Fatalf("llmgov said %q, and %s", line, p.Log())
-	}
-	go func() { _, _ = io.Copy(io.Discard, out) }()
-	p.Data = m[1]
-	p.Admin = m[2]
-	return p
+	return p, nil
 }
 
-// Kill kills llmgov, as a lack of memory does.
-func (p *Process) Kill() {
-	if p.cmd.ProcessState == nil {
-		_ = p.cmd.Process.Kill()
-		_ = p.cmd.Wait()
-	}
+// Serve starts a gateway, and waits until it listens.
+func (c Command) Serve(t testing.TB) *Process {
+	t.Helper()
+	return ServeAll(t, c)[0]
 }
+
+// ServeAll starts gateways at once, and waits until all listen.
+func ServeAll(t testing.TB, commands ...Command) []*Process {
+	t.Helper()
+	processes := make([]*Process, len(commands))
+	failures := make([]error, len(commands))
+	for i, c := range commands {
+		processes[i], failures[i] = c.start(t)
+	}
+	for i, p := range processes {
+		if failures[i] == nil {
+			failures[i] = p.Listening()
+		}
+		if failures[i] != nil {
+			t.Fatal(failures[i])
+		}
+	}
+	return processes
+}
+
+// Start runs a gateway in a folder with a config file, until t ends.
+func Start(t testing.TB, dir, config string, args ...string) *Process {
+	t.Helper()
+	return Command{Dir: dir, Args: append([]string{"serve", "-c", config}, args...)}.Serve(t)
+}
+
+// Quickstart runs a gateway without a config file, until t ends.
+func Quickstart(t testing.TB, env ...string) *Process {
+	t.Helper()
+	return Command{Env: env, Args: []string{"serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"}}.Serve(t)
+}
+
+// Key is a tenant's key that quickstart printed.
+func (p *Process) Key(t testing.TB, tenant string) string {
+	t.Helper()
+	key := regexp.MustCompile(`llmg_` + tenant + `_[^\s"]+`).FindString(p.Output())
+	if key == "" {
+		t.Fatalf("no key of %s in %q", tenant, p.Output())
+	}
+	return key
+}
+
+var firstLine = regexp.MustCompile(`^llmgov listens on (http://\S+), admin on (http://[^\s,]+)(?:, admission on (http://\S+))?\n`)
+
+// Listening waits until a gateway says where it listens.
+func (p *Process) Listening() error {
+	return Poll(func() error {
+		ended := p.Ended()
+		m := firstLine.FindStringSubmatch(p.Output())
+		if m == nil && ended {
+			return fmt.Errorf("%w: %s ended with %d:\n%s", errInVain, p, p.cmd.ProcessState.ExitCode(), p.Log())
+		}
+		if m == nil {
+			return fmt.Errorf("%s has no first line with both addresses: %q", p, p.Output())
+		}
+		p.Data = m[1]
+		p.Admin = m[2]
+		p.Admission = m[3]
+		return nil
+	})
+}
+
+// String is the line by which it was started.
+func (p *Process) String() string { return strings.Join(p.cmd.Args, " ") }
+
+// Pid is its process id.
+func (p *Process) Pid() int { return p.cmd.Process.Pid }
+
+// Output is what it has printed so far.
+func (p *Process) Output() string { return read(p.output) }
 
 // Log is what it has logged so far.
-func (p *Process) Log() string {
-	text, err := os.ReadFile(p.log)
-	if err != nil {
-		p.t.Error(err)
+func (p *Process) Log() string { return read(p.log) }
+
+// Ended reports whether it has ended.
+func (p *Process) Ended() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
 	}
-	return string(text)
 }
 
-// Scrape reads its metrics.
-func (p *Process) Scrape() string { return Get(p.t, p.Admin+"/metrics") }
+// Kill kills it, as a lack of memory does, and waits for its end.
+func (p *Process) Kill() {
+	_ = p.cmd.Process.Kill()
+	<-p.done
+}
 
-// Get reads a page, or reports an error and returns "".
-func Get(t *testing.T, url string) string {
+// Signal sends a signal.
+func (p *Process) Signal(t testing.TB, s os.Signal) {
 	t.Helper()
-	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
-	defer stop()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
-	if err != nil {
-		t.Error(err)
-		return ""
+	if err := p.cmd.Process.Signal(s); err != nil {
+		t.Fatal(err)
 	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Error(err)
-		return ""
+}
+
+// Exit waits for its end and returns its exit code.
+func (p *Process) Exit() (int, error) {
+	select {
+	case <-p.done:
+		return p.cmd.ProcessState.ExitCode(), nil
+	case <-time.After(Patience):
+		p.Kill()
+		return 0, fmt.Errorf("%s did not end within %s:\n%s", p, Patience, p.Log())
 	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Error(err)
+}
+
+// End sends a signal, and wants the process to end with a code.
+func (p *Process) End(t testing.TB, s os.Signal, code int) {
+	t.Helper()
+	p.Signal(t, s)
+	p.EndsWith(t, code)
+}
+
+// EndsWith waits for its end, and wants a code.
+func (p *Process) EndsWith(t testing.TB, code int) {
+	t.Helper()
+	if got, err := p.Exit(); err != nil || got != code {
+		t.Errorf("%s ended with %d, %v; want %d", p, got, err, code)
 	}
+}
+
+// errInVain ends a poll, because nothing can come any more.
+var errInVain = errors.New("in vain")
+
+// Poll repeats f until it succeeds, or returns its last error when patience is over.
+func Poll(f func() error) error {
+	for end := time.Now().Add(Patience); ; {
+		err := f()
+		if err == nil || errors.Is(err, errInVain) || time.Now().After(end) {
+			return err
+		}
+		time.Sleep(5 * time.Millisecond) // of a poll with a deadline
+	}
+}
+
+// Until repeats f until it succeeds; otherwise its last error ends the test.
+func Until(t testing.TB, f func() error) {
+	t.Helper()
+	if err := Poll(f); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Write writes files of a folder, by their names with slashes.
+func Write(t testing.TB, dir string, files map[string]string) {
+	t.Helper()
+	for name, text := range files {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func read(file string) string {
+	text, _ := os.ReadFile(file)
 	return string(text)
-}
-
-// Sum adds up the series of a metric that have all of these labels, each as `name="value"`.
-func Sum(metrics, name string, labels ...string) (sum float64) {
-	for line := range strings.Lines(metrics) {
-		set, value, found := series(line, name)
-		if !found {
-			continue
-		}
-		fits := true
-		for _, label := range labels {
-			fits = fits && strings.Contains(set, label)
-		}
-		if fits {
-			n, _ := strconv.ParseFloat(strings.TrimSpace(value), 64)
-			sum += n
-		}
-	}
-	return sum
-}
-
-// series splits a line of a metric into its labels, if there are any, and its value.
-func series(line, name string) (labels, value string, found bool) {
-	rest, is := strings.CutPrefix(line, name)
-	switch {
-	case !is:
-		return "", "", false
-	case strings.HasPrefix(rest, "{"):
-		return strings.Cut(rest[1:], "} ")
-	case strings.HasPrefix(rest, " "):
-		return "", rest[1:], true
-	}
-	return "", "", false
 }
