@@ -1,4 +1,4 @@
-package main
+package instance_test
 
 import (
 	"strings"
