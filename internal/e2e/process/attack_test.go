@@ -1,4 +1,4 @@
-package main
+package process
 
 import (
 	"bufio"
@@ -8,9 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,7 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/mock"
+	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/testkit/processtest"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -33,44 +32,25 @@ const (
 const attackers = 8
 
 // attacked is a gateway in a process as the manifest has it, in front of a simulated provider.
-func attacked(t *testing.T, more string) *process {
+func attacked(t *testing.T, more string) *processtest.Process {
 	t.Helper()
 	dir := t.TempDir()
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+	files := map[string]string{
+		config:           more + anywhere + fmt.Sprintf("upstreams: {mock: {base_url: %q}}\npools: {main: {models: [\"*\"], concurrency: 1000}}\n", upstream(t)),
+		"tenants/t.yaml": fmt.Sprintf("tiers: {free: {concurrency: 2, max_wait: 1s}}\ntenants:\n  other: {keys: [%q]}\n", tenants.HashKey("other-key")),
 	}
-	env := []string{"PATH=" + os.Getenv("PATH"), podMemLimit}
-	model, err := mock.New(mock.Config{})
-	must(err)
-	provider := httptest.NewServer(model)
-	t.Cleanup(provider.Close)
-	must(os.MkdirAll(filepath.Join(dir, "tenants"), 0o755))
-	must(os.WriteFile(filepath.Join(dir, "llmgov.yaml"), []byte(more+fmt.Sprintf(`
-listen: "127.0.0.1:0"
-admin: {listen: "127.0.0.1:0"}
-upstreams: {mock: {base_url: %q}}
-pools: {main: {models: ["*"], concurrency: 1000}}
-`, provider.URL+"/v1")), 0o600))
-	must(os.WriteFile(filepath.Join(dir, "tenants", "t.yaml"), []byte(fmt.Sprintf(
-		"tiers: {free: {concurrency: 2, max_wait: 1s}}\ntenants:\n  other: {keys: [%q]}\n", tenants.HashKey("other-key"))), 0o600))
 	for i := range attackers {
 		name := fmt.Sprint("attacker-", i)
-		must(os.WriteFile(filepath.Join(dir, "tenants", name+".yaml"), []byte(fmt.Sprintf("tenants: {%s: {tier: free, keys: [%q]}}\n", name, tenants.HashKey(name))), 0o600))
+		files["tenants/"+name+".yaml"] = fmt.Sprintf("tenants: {%s: {tier: free, keys: [%q]}}\n", name, tenants.HashKey(name))
 	}
-	p, err := launch(dir, env, "serve", "-c", filepath.Join(dir, "llmgov.yaml"))
-	must(err)
-	t.Cleanup(p.kill)
-	must(p.listening())
-	return p
+	processtest.Write(t, dir, files)
+	return processtest.Command{Dir: dir, Env: []string{podMemLimit}, Args: []string{"serve", "-c", config}}.Serve(t)
 }
 
 // peak is the most memory that a process has had.
-func (p *process) peak(t *testing.T) int64 {
+func peak(t *testing.T, p *processtest.Process) int64 {
 	t.Helper()
-	f, err := os.Open(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	f, err := os.Open(fmt.Sprintf("/proc/%d/status", p.Pid()))
 	if err != nil {
 		t.Skip("the peak of a process's memory is read from /proc")
 	}
@@ -90,9 +70,9 @@ func (p *process) peak(t *testing.T) int64 {
 
 // attack opens connections and sends on each what is to be sent, then holds them for a while. Calls
 // of another tenant must be answered all the while. It returns the peak of the memory.
-func (p *process) attack(t *testing.T, connections int, hold time.Duration, send func(net.Conn)) int64 {
+func attack(t *testing.T, p *processtest.Process, connections int, hold time.Duration, send func(net.Conn)) int64 {
 	t.Helper()
-	addr := strings.TrimPrefix(p.data, "http://")
+	addr := strings.TrimPrefix(p.Data, "http://")
 	var all sync.WaitGroup
 	var mu sync.Mutex
 	var open []net.Conn
@@ -111,8 +91,8 @@ func (p *process) attack(t *testing.T, connections int, hold time.Duration, send
 	}
 	served := 0
 	for began := time.Now(); time.Since(began) < hold; served++ {
-		if status, body := p.served(t, "other-key"); status != http.StatusOK {
-			t.Fatalf("another tenant's call %d gets %d %s", served, status, body)
+		if answer := p.Chat(t, "other-key"); answer.Status != http.StatusOK {
+			t.Fatalf("another tenant's call %d gets %d %s", served, answer.Status, answer.Body)
 		}
 	}
 	mu.Lock()
@@ -121,32 +101,12 @@ func (p *process) attack(t *testing.T, connections int, hold time.Duration, send
 	}
 	mu.Unlock()
 	all.Wait()
-	if status, body := p.served(t, "other-key"); status != http.StatusOK {
-		t.Fatalf("afterwards another tenant's call gets %d %s", status, body)
+	if answer := p.Chat(t, "other-key"); answer.Status != http.StatusOK {
+		t.Fatalf("afterwards another tenant's call gets %d %s", answer.Status, answer.Body)
 	}
-	peak := p.peak(t)
-	t.Logf("%d connections: %d MiB at the most, %d calls of another tenant answered", connections, peak>>20, served)
-	return peak
-}
-
-func (p *process) served(t *testing.T, key string) (status int, body string) {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.data+"/v1/chat/completions",
-		strings.NewReader(`{"model":"m","max_tokens":1,"messages":[{"role":"user","content":"Hi"}]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Authorization", "Bearer "+key)
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatalf("another tenant's call: %v", err)
-	}
-	defer resp.Body.Close()
-	b, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatalf("another tenant's answer: %v", err)
-	}
-	return resp.StatusCode, string(b)
+	most := peak(t, p)
+	t.Logf("%d connections: %d MiB at the most, %d calls of another tenant answered", connections, most>>20, served)
+	return most
 }
 
 // upload sends a body of 31 MiB, of which so many bytes never come, by its length or chunked, as so
@@ -210,13 +170,13 @@ func noKeyHTTP2(conn net.Conn) {
 // HTTP/2 without TLS is spoken only if the config says so.
 func TestAudit_M2_HTTP2IsOff(t *testing.T) {
 	for env, want := range map[string]bool{"LLMGOV_H2C=false": false, "LLMGOV_H2C=true": true} {
-		p := startQuickstart(t, env)
-		conn, err := net.Dial("tcp", strings.TrimPrefix(p.data, "http://"))
+		p := processtest.Quickstart(t, env)
+		conn, err := net.Dial("tcp", strings.TrimPrefix(p.Data, "http://"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer conn.Close()
-		_ = conn.SetDeadline(time.Now().Add(patience))
+		_ = conn.SetDeadline(time.Now().Add(processtest.Patience))
 		noSettings := []byte{0, 0, 0, 4, 0, 0, 0, 0, 0}
 		_, _ = conn.Write(append([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), noSettings...))
 		head := make([]byte, 4)
@@ -230,9 +190,7 @@ func TestAudit_M2_HTTP2IsOff(t *testing.T) {
 // The pod of the manifest lives through a tenant that sends bodies that never end, and clients
 // without a key that hold on to all they can; and another tenant's calls are answered all the while.
 func TestAudit_H5_MemoryUnderAttack(t *testing.T) {
-	if testing.Short() {
-		t.Skip("eight processes under attack for seconds")
-	}
+	testkit.Long(t, "attacks eight processes for seconds")
 	for _, c := range []struct {
 		name        string
 		config      string
@@ -251,7 +209,7 @@ func TestAudit_H5_MemoryUnderAttack(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			p := attacked(t, c.config)
-			if peak := p.attack(t, c.connections, 3*time.Second, c.send); peak >= podMemory {
+			if peak := attack(t, p, c.connections, 3*time.Second, c.send); peak >= podMemory {
 				t.Errorf("%d MiB of memory, the pod has %d", peak>>20, podMemory>>20)
 			}
 		})

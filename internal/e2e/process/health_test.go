@@ -1,46 +1,18 @@
-package main
+package process
 
 import (
-	"errors"
-	"io"
 	"net/http"
-	"net/http/httptest"
 	"testing"
+
+	"github.com/llmgov/llmgov/internal/testkit/processtest"
 )
 
-// The data side answers /healthz if it is asked to, and tells nobody why it is not ready.
+// The data side answers /healthz if it is asked to.
 func TestHealthz(t *testing.T) {
 	for env, want := range map[string]int{"LLMGOV_HEALTHZ=true": http.StatusOK, "LLMGOV_HEALTHZ=false": http.StatusNotFound} {
-		p := startQuickstart(t, env)
-		resp, err := http.Get(p.data + "/healthz")
-		if err != nil {
-			t.Fatal(err)
+		p := processtest.Quickstart(t, env)
+		if got := processtest.Ask(t, http.MethodGet, p.Data+"/healthz", "", "").Status; got != want {
+			t.Errorf("%s: %d, want %d", env, got, want)
 		}
-		resp.Body.Close()
-		if resp.StatusCode != want {
-			t.Errorf("%s: %d, want %d", env, resp.StatusCode, want)
-		}
-	}
-
-	var problem error
-	next := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
-	h := withHealth(next, func() error { return problem })
-	ask := func(method, path string) (int, string) {
-		rec := httptest.NewRecorder()
-		h.ServeHTTP(rec, httptest.NewRequest(method, path, http.NoBody))
-		body, _ := io.ReadAll(rec.Body)
-		return rec.Code, string(body)
-	}
-	if code, _ := ask("HEAD", "/healthz"); code != http.StatusOK {
-		t.Errorf("HEAD: %d", code)
-	}
-	for _, other := range [][2]string{{"POST", "/healthz"}, {"GET", "/healthz/x"}, {"GET", "/v1/models"}} {
-		if code, _ := ask(other[0], other[1]); code != http.StatusTeapot {
-			t.Errorf("%v: %d, want what the gateway answers", other, code)
-		}
-	}
-	problem = errors.New("state_dir /secret cannot be written")
-	if code, body := ask("GET", "/healthz"); code != http.StatusServiceUnavailable || body != "not ready\n" {
-		t.Errorf("not ready: %d %q", code, body)
 	}
 }

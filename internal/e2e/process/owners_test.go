@@ -1,62 +1,53 @@
-package main
+package process
 
 import (
 	"fmt"
-	"io"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/llmgov/llmgov/internal/testkit/processtest"
 )
 
-// A response belongs to who made it also after a kill -9, if there is a folder, and to
+// A response belongs to its maker also after a kill -9, if there is a folder, and to
 // nobody else.
 func TestOwnersOutliveAKill(t *testing.T) {
-	dir := t.TempDir()
-	config := restartConfig(t, dir, startMock(t)+"/v1", "rpm: 1000", true)
-	respond := func(p *process, tenant, previous string) (int, string) {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.data+"/v1/responses", strings.NewReader(`{"model":"m","input":"hi"`+previous+`}`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		req.Header.Set("Authorization", "Bearer key-of-"+tenant)
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer resp.Body.Close()
-		text, err := io.ReadAll(resp.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return resp.StatusCode, string(text)
+	t.Parallel()
+	dir := newFolder(t, upstream(t), "rpm: 1000", kept)
+	p := processtest.Start(t, dir, config)
+	respond := func(tenant, previous string) processtest.Answer {
+		return processtest.Ask(t, http.MethodPost, p.Data+"/v1/responses", "key-of-"+tenant, `{"model":"m","input":"hi"`+previous+`}`)
 	}
-	p := serveIn(t, dir, config)
-	status, text := respond(p, "a", "")
-	id := gjson.Get(text, "id").Str
-	if status != http.StatusOK || id == "" {
-		t.Fatal(status, text)
-	}
-	if err := poll(func() error {
-		if !strings.Contains(read(filepath.Join(dir, "state", "objects.db")), id) {
-			return fmt.Errorf("%s is not written", id)
+	// A response is committed when the next one is written, because that is in a later transaction.
+	made := ""
+	for range 2 {
+		answer := respond("a", "")
+		id := gjson.Get(answer.Body, "id").Str
+		if answer.Status != http.StatusOK || id == "" {
+			t.Fatal(answer)
 		}
-		return nil
-	}); err != nil {
-		t.Fatal(err)
+		processtest.Until(t, func() error {
+			text, err := os.ReadFile(filepath.Join(dir, "state", "objects.db"))
+			if err == nil && !strings.Contains(string(text), id) {
+				err = fmt.Errorf("%s is not written", id)
+			}
+			return err
+		})
+		if made == "" {
+			made = id
+		}
 	}
-	time.Sleep(time.Second) // until the write has been committed
-	p.kill()
-	<-p.done
-	p = serveIn(t, dir, config)
-	previous := `,"previous_response_id":"` + id + `"`
-	if status, text := respond(p, "a", previous); status != http.StatusOK {
-		t.Errorf("its owner gets %d %s", status, text)
+	p.Kill()
+	p = processtest.Start(t, dir, config)
+	previous := `,"previous_response_id":"` + made + `"`
+	if answer := respond("a", previous); answer.Status != http.StatusOK {
+		t.Errorf("its owner gets %d %s", answer.Status, answer.Body)
 	}
-	if status, text := respond(p, "b", previous); status != http.StatusNotFound {
-		t.Errorf("another tenant gets %d %s", status, text)
+	if answer := respond("b", previous); answer.Status != http.StatusNotFound {
+		t.Errorf("another tenant gets %d %s", answer.Status, answer.Body)
 	}
 }

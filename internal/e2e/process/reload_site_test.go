@@ -1,17 +1,15 @@
-package main
+package process
 
 import (
-	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/llmgov/llmgov/internal/adminapi"
+	"github.com/llmgov/llmgov/internal/testkit/processtest"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -20,10 +18,10 @@ import (
 type site struct {
 	*testing.T
 	dir string
-	*process
+	*processtest.Process
 }
 
-const siteConfig = "listen: \"127.0.0.1:0\"\nadmin: {listen: \"127.0.0.1:0\"}\n" +
+const siteConfig = anywhere +
 	"upstreams: {u: {base_url: \"http://127.0.0.1:1/v1\"}}\npools: {p: {models: [m], rpm: 100000}}\n"
 
 func policyOf(tenant string, rpm int) string {
@@ -39,11 +37,7 @@ func newSite(t *testing.T, write func(s *site)) *site {
 	if write != nil {
 		write(s)
 	}
-	var err error
-	s.process, err = launch(t.TempDir(), []string{"PATH=" + os.Getenv("PATH")}, "serve", "-c", s.path("llmgov.yaml"))
-	s.must(err)
-	t.Cleanup(s.kill)
-	s.must(s.listening())
+	s.Process = processtest.Start(t, t.TempDir(), s.path("llmgov.yaml"))
 	return s
 }
 
@@ -58,30 +52,21 @@ func (s *site) must(err error) {
 
 func (s *site) write(name, text string) {
 	s.Helper()
-	s.must(os.MkdirAll(filepath.Dir(s.path(name)), 0o755))
-	s.must(os.WriteFile(s.path(name), []byte(text), 0o600))
+	processtest.Write(s.T, s.dir, map[string]string{name: text})
 }
 
 func (s *site) rename(from, to string) { s.Helper(); s.must(os.Rename(s.path(from), s.path(to))) }
 
 func (s *site) remove(name string) { s.Helper(); s.must(os.RemoveAll(s.path(name))) }
 
-// admin reads an answer of the admin side.
-func (s *site) ask(method, path string, into any) int {
+// ask reads an answer of the admin side.
+func (s *site) ask(method, path string, into any) (status int) {
 	s.Helper()
-	req, err := http.NewRequestWithContext(s.Context(), method, s.admin+path, nil)
-	s.must(err)
-	resp, err := http.DefaultClient.Do(req)
-	s.must(err)
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	s.must(err)
+	answer := processtest.Ask(s.T, method, s.Admin+path, "", "")
 	if into != nil {
-		if err := json.Unmarshal(body, into); err != nil {
-			s.Fatalf("%s: %v: %s", path, err, body)
-		}
+		answer.Into(s.T, into)
 	}
-	return resp.StatusCode
+	return answer.Status
 }
 
 // inForce are the tenants in force, as name:rpm.
@@ -104,15 +89,12 @@ func (s *site) inForce() string {
 // wants waits until these are the tenants in force.
 func (s *site) wants(list string) {
 	s.Helper()
-	began := time.Now()
-	got := ""
-	for got = s.inForce(); got != list; got = s.inForce() {
-		if time.Since(began) > patience {
-			s.Fatalf("in force is %q, want %q:\n%s", got, list, read(s.stderr))
+	processtest.Until(s.T, func() error {
+		if got := s.inForce(); got != list {
+			return fmt.Errorf("in force is %q, want %q", got, list)
 		}
-		time.Sleep(5 * time.Millisecond) // of a poll with a deadline
-	}
-	s.Logf("in force after %v", time.Since(began).Round(time.Millisecond))
+		return nil
+	})
 }
 
 // policy is what the snapshot says of the policy.
@@ -126,13 +108,8 @@ func (s *site) policy() adminapi.PolicyStatus {
 // metrics reads the metrics whose names begin so.
 func (s *site) metrics(prefix string) string {
 	s.Helper()
-	resp, err := http.Get(s.admin + "/metrics")
-	s.must(err)
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	s.must(err)
 	var out []string
-	for line := range strings.Lines(string(body)) {
+	for line := range strings.Lines(s.Scrape(s.T)) {
 		if strings.HasPrefix(line, prefix) {
 			out = append(out, strings.TrimSpace(line))
 		}
@@ -143,17 +120,17 @@ func (s *site) metrics(prefix string) string {
 // logged are the lines of the log with this message, once there are at least so many: a line is in the log
 // soon after it was logged.
 func (s *site) logged(message string, least int) (lines []string) {
-	s.must(poll(func() error {
+	processtest.Until(s.T, func() error {
 		lines = nil
-		for line := range strings.Lines(read(s.stderr)) {
+		for line := range strings.Lines(s.Log()) {
 			if strings.Contains(line, `"msg":"`+message) && strings.HasSuffix(line, "\n") {
 				lines = append(lines, line)
 			}
 		}
 		if len(lines) < least {
-			return fmt.Errorf("%d lines with %q, not %d:\n%s", len(lines), message, least, read(s.stderr))
+			return fmt.Errorf("%d lines with %q, not %d:\n%s", len(lines), message, least, s.Log())
 		}
 		return nil
-	}))
+	})
 	return lines
 }

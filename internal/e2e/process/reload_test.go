@@ -1,9 +1,7 @@
-package main
+package process
 
 import (
-	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -15,9 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/llmgov/llmgov/internal/adminapi"
+	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/testkit/processtest"
 	"github.com/llmgov/llmgov/tenants"
 	"github.com/llmgov/llmgov/tenants/keyfile"
 )
@@ -25,15 +23,13 @@ import (
 // Files change in each of the ways that people and programs change them, and a real
 // gateway has it in force. Each way says how long that took.
 func TestReload_EveryWay(t *testing.T) {
-	if testing.Short() {
-		t.Skip("waits for a file system")
-	}
+	testkit.Long(t, "waits for a file system")
 	s := newSite(t, func(s *site) {
 		s.write("far/c.yaml", policyOf("coral", 1)) // a folder that nobody follows, as one without events
 		s.must(os.MkdirAll(s.path("tenants"), 0o755))
 		s.must(os.Symlink(s.path("far/c.yaml"), s.path("tenants/c.yaml")))
 	})
-	printed := read(s.stdout)
+	printed := s.Output()
 	a := func(rpm int) string { return policyOf("acme", rpm) }
 	for _, way := range []struct {
 		name   string
@@ -58,7 +54,7 @@ func TestReload_EveryWay(t *testing.T) {
 		{"without events", func(s *site) { s.write("far/c.yaml", policyOf("coral", 2)) }, "acme:6 coral:2"},
 		{"SIGHUP", func(s *site) {
 			s.write("far/c.yaml", policyOf("coral", 3))
-			s.must(s.cmd.Process.Signal(syscall.SIGHUP))
+			s.Signal(s.T, syscall.SIGHUP)
 		}, "acme:6 coral:3"},
 		{"POST", func(s *site) {
 			s.write("far/c.yaml", policyOf("coral", 4))
@@ -81,21 +77,19 @@ func TestReload_EveryWay(t *testing.T) {
 	}
 	s.logged("policy in force", 12)
 	if len(s.logged("SIGHUP: the files were read again", 1)) != 1 || len(s.logged("audit", 2)) != 2 {
-		t.Errorf("the log does not tell who asked:\n%s", read(s.stderr))
+		t.Errorf("the log does not tell who asked:\n%s", s.Log())
 	}
 	if got := s.metrics("llmgov_policy_revision_info"); got != fmt.Sprintf("llmgov_policy_revision_info{hash=%q} 1", s.policy().Hash) {
 		t.Error(got)
 	}
-	if got := read(s.stdout); got != printed {
+	if got := s.Output(); got != printed {
 		t.Errorf("it printed %q, and later %q", printed, got)
 	}
 }
 
 // A kubelet swaps the ..data link of a ConfigMap.
 func TestReload_ConfigMap(t *testing.T) {
-	if testing.Short() {
-		t.Skip("waits for a file system")
-	}
+	testkit.Long(t, "waits for a file system")
 	version := func(s *site, name string, rpm int) {
 		s.write(name+"/llmgov.yaml", siteConfig+"policies: [a.yaml]\n")
 		s.write(name+"/a.yaml", policyOf("acme", rpm))
@@ -164,7 +158,7 @@ func TestReload_Bad(t *testing.T) {
 		t.Error(text)
 	}
 	if len(s.logged("policy in force", 1)) != 1 {
-		t.Errorf("the log does not tell of the end:\n%s", read(s.stderr))
+		t.Errorf("the log does not tell of the end:\n%s", s.Log())
 	}
 }
 
@@ -182,13 +176,13 @@ func TestReload_NeedsRestart(t *testing.T) {
 		t.Errorf("the snapshot names %q", got)
 	}
 	// The watch may take over the one file while the other is still to be written.
-	s.must(poll(func() error {
+	processtest.Until(t, func() error {
 		lines := s.logged("policy in force", 1)
 		if all := strings.Join(lines, ""); len(lines) > 2 || !strings.Contains(all, `"needs_restart":["listen","timezone"]`) || strings.Count(all, `"tenants_changed":1`) != 1 {
 			return fmt.Errorf("logged: %q", lines)
 		}
 		return nil
-	}))
+	})
 	s.write("llmgov.yaml", siteConfig)
 	if s.ask(http.MethodPost, "/api/v1/reload", &done); len(done.NeedsRestart) != 0 || done.NeedsRestart == nil {
 		t.Errorf("put back: %+v", done)
@@ -197,9 +191,9 @@ func TestReload_NeedsRestart(t *testing.T) {
 
 // Without files there is nothing to reload, which is said and ends nothing.
 func TestReload_Quickstart(t *testing.T) {
-	s := &site{T: t, process: startQuickstart(t)}
+	s := &site{T: t, Process: processtest.Quickstart(t)}
 	had := s.policy()
-	s.must(s.cmd.Process.Signal(syscall.SIGHUP))
+	s.Signal(s.T, syscall.SIGHUP)
 	var refused adminapi.ProblemList
 	if status := s.ask(http.MethodPost, "/api/v1/reload", &refused); status != http.StatusConflict || len(refused.Problems) != 1 || !strings.Contains(refused.Problems[0].Message, "-c FILE") {
 		t.Errorf("%d %+v", status, refused)
@@ -212,58 +206,28 @@ func TestReload_Quickstart(t *testing.T) {
 	}
 }
 
-// Every goroutine of serve ends with it, those that follow the files too.
-func TestReload_Ends(t *testing.T) {
-	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
-	s := &site{T: t, dir: t.TempDir()}
-	s.write("llmgov.yaml", siteConfig)
-	s.write("tenants/a.yaml", policyOf("acme", 1))
-	s.process = &process{done: make(chan struct{}), stdout: s.path("stdout"), stderr: s.path("stderr")}
-	stdout, err := os.Create(s.stdout)
-	s.must(err)
-	defer stdout.Close()
-	ctx, end := context.WithCancel(t.Context())
-	code := -1
-	go func() {
-		defer close(s.done)
-		code = run(ctx, []string{"serve", "-c", s.path("llmgov.yaml")}, nil, stdout, io.Discard)
-	}()
-	s.must(s.listening())
-	s.write("tenants/a.yaml", policyOf("acme", 2))
-	s.ask(http.MethodPost, "/api/v1/reload", nil)
-	end()
-	<-s.done
-	http.DefaultClient.CloseIdleConnections()
-	if code != exitOK {
-		t.Errorf("exit code %d", code)
-	}
-}
-
 // While invalid files, keys come and go, and neither that nor the reasons make noise.
 func TestReload_BadWhileKeysChange(t *testing.T) {
 	s := newSite(t, nil)
 	s.write("tenants/a.yaml", "tenants: {acme: {rmp: 1}}\n")
 	s.ask(http.MethodPost, "/api/v1/reload", nil)
 	for range 3 {
-		var made aKey
-		if got := send(t, http.MethodPost, s.admin+"/api/v1/keys", "", `{"tenant":"acme"}`, &made); got != http.StatusCreated {
-			t.Fatalf("making a key: %d", got)
-		}
-		if got := send(t, http.MethodGet, s.data+"/v1/models", made.Key, "", nil); got != http.StatusOK {
+		made := makeKey(t, s.Process, "acme")
+		if got := processtest.Ask(t, http.MethodGet, s.Data+"/v1/models", made.Key, "").Status; got != http.StatusOK {
 			t.Errorf("the new key gets %d", got)
 		}
 	}
 	s.must(keyfile.New(s.path("llmgov.keys.yaml")).Add(keyfile.Entry{ // by another process
 		Key: tenants.Key{Hash: tenants.HashKey("other")}, Tenant: "acme", Created: time.Now(),
 	}))
-	s.must(poll(func() error {
-		if got := send(t, http.MethodGet, s.data+"/v1/models", "other", "", nil); got != http.StatusOK {
+	processtest.Until(t, func() error {
+		if got := processtest.Ask(t, http.MethodGet, s.Data+"/v1/models", "other", "").Status; got != http.StatusOK {
 			return fmt.Errorf("the other's key gets %d", got)
 		}
 		return nil
-	}))
+	})
 	if bad, good := s.logged("invalid files", 1), s.logged("policy in force", 0); len(bad) != 1 || len(good) != 0 {
-		t.Errorf("the reasons are logged %d times, a policy %d times:\n%s", len(bad), len(good), read(s.stderr))
+		t.Errorf("the reasons are logged %d times, a policy %d times:\n%s", len(bad), len(good), s.Log())
 	}
 	if st := s.policy(); st.Success || len(st.Problems) == 0 {
 		t.Errorf("the status is %+v", st)

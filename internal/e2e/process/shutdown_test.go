@@ -1,140 +1,113 @@
-package main
+package process
 
 import (
-	"bufio"
-	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
+
+	"github.com/llmgov/llmgov/internal/testkit/processtest"
 )
 
-func TestGraceOf(t *testing.T) {
-	for _, c := range []struct {
-		cause          error
-		patience, want time.Duration
-	}{
-		{errAskedToStop, 30 * time.Second, 5 * time.Second},
-		{errAskedToStop, time.Hour, 5 * time.Second},
-		{errAskedToStop, 6 * time.Second, time.Second},
-		{errAskedToStop, 0, 0},
-		{context.Canceled, 30 * time.Second, 0},
-	} {
-		if got := graceOf(c.cause, c.patience); got != c.want {
-			t.Errorf("%v, %s: %s, want %s", c.cause, c.patience, got, c.want)
+// words is a model server whose streams pause after their first word, until all may go on.
+func words(t *testing.T) (url string, goOn func()) {
+	t.Helper()
+	const word = `data: {"choices":[{"index":0,"delta":{"content":"word "}}]}` + "\n\n"
+	paused := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, word)
+		_ = http.NewResponseController(w).Flush()
+		select {
+		case <-paused:
+		case <-r.Context().Done():
+			return
 		}
-	}
+		_, _ = io.WriteString(w, strings.Repeat(word, 99)+"data: [DONE]\n\n")
+	}))
+	t.Cleanup(server.Close)
+	return server.URL + "/v1", func() { close(paused) }
 }
 
-// Who asks a gateway to stop during a stream: it is not ready any more, new calls are told to
+// A gateway is asked to stop during a stream: it is not ready any more, new calls are told to
 // go elsewhere, then nobody is let in; the stream comes to its end, and the process ends with 0.
 func TestDrain(t *testing.T) {
-	for name, ask := range map[string]func(*process) error{
-		"SIGTERM": func(p *process) error { return p.cmd.Process.Signal(syscall.SIGTERM) },
-		"admin": func(p *process) error {
-			resp, err := http.Post(p.admin+"/api/v1/drain", "", nil)
-			if err != nil {
-				return err
-			}
-			return resp.Body.Close()
+	for name, ask := range map[string]func(*testing.T, *processtest.Process){
+		"SIGTERM": func(t *testing.T, p *processtest.Process) { p.Signal(t, syscall.SIGTERM) },
+		"admin": func(t *testing.T, p *processtest.Process) {
+			processtest.Ask(t, http.MethodPost, p.Admin+"/api/v1/drain", "", "")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := startQuickstart(t, "LLMGOV_TIMEOUTS_DRAIN=12s") // a grace of 2 s
-			key := quickstartKey(t, p, "enterprise")
-			resp := p.chat(t, key, `"stream":true,"mock":{"output_tokens":100,"token_ms":40}`)
+			url, goOn := words(t)
+			p := processtest.Start(t, newFolder(t, url, "concurrency: 10", "timeouts: {drain: 18s}\n"), config) // a grace of 3 s
+			resp := chat(t, p, "key-of-a", `"stream":true,"max_tokens":100`)
 			defer resp.Body.Close()
-			stream := bufio.NewReader(resp.Body)
-			if _, err := stream.ReadString('\n'); err != nil {
+			if _, err := io.ReadFull(resp.Body, make([]byte, 10)); err != nil {
 				t.Fatal(err)
 			}
-			if err := ask(p); err != nil {
-				t.Fatal(err)
-			}
-			if err := poll(p.unready); err != nil {
-				t.Fatal(err)
-			}
-			turnedAway(t, p.chat(t, key, `"max_tokens":5`))
-			if err := poll(p.closed); err != nil {
-				t.Error(err)
-			}
-			if err := p.unready(); err != nil {
+			ask(t, p)
+			processtest.Until(t, func() error { return unready(p) })
+			turnedAway(t, chat(t, p, "key-of-a", `"max_tokens":5`))
+			processtest.Until(t, func() error { return closed(p) })
+			if err := unready(p); err != nil {
 				t.Errorf("the admin side is gone before the stream: %v", err)
 			}
-
-			rest, err := io.ReadAll(stream)
+			goOn()
+			rest, err := io.ReadAll(resp.Body)
 			if err != nil || !strings.HasSuffix(string(rest), "data: [DONE]\n\n") {
 				t.Errorf("the stream ends with %v: %.300q", err, rest)
 			}
-			if n := strings.Count(string(rest), `"content":" `); n != 100 {
+			if n := strings.Count(string(rest), `"content":"word "`); n != 100 {
 				t.Errorf("%d words of 100 came", n)
 			}
-			code, err := p.exit()
-			if err != nil || code != 0 {
-				t.Errorf("exit code %d, %v:\n%s", code, err, read(p.stderr))
-			}
+			p.EndsWith(t, 0)
 		})
 	}
 }
 
-// Somebody at a terminal does not wait for those who balance load, and neither does a gateway
+// A process at a terminal does not wait for load balancers, and neither does a gateway
 // on which nothing runs when its admin side has told it to stop: the answer comes all the same.
 func TestDrain_AtOnce(t *testing.T) {
-	p := startQuickstart(t)
-	if err := p.cmd.Process.Signal(syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
-	if code, err := p.exit(); err != nil || code != 0 {
-		t.Errorf("exit code %d, %v", code, err)
-	}
-	if text := read(p.stderr); !strings.Contains(text, `"listens_for":"0s"`) {
+	t.Parallel()
+	p := processtest.Quickstart(t)
+	p.End(t, syscall.SIGINT, 0)
+	if text := p.Log(); !strings.Contains(text, `"listens_for":"0s"`) {
 		t.Errorf("it says %s", text)
 	}
 	for range 5 {
-		p := startQuickstart(t, "LLMGOV_TIMEOUTS_DRAIN=0s")
-		resp, err := http.Post(p.admin+"/api/v1/drain", "", nil)
-		if err != nil {
-			t.Fatal(err)
+		p := processtest.Quickstart(t, "LLMGOV_TIMEOUTS_DRAIN=0s")
+		if status := processtest.Ask(t, http.MethodPost, p.Admin+"/api/v1/drain", "", "").Status; status != http.StatusAccepted {
+			t.Errorf("status %d", status)
 		}
-		resp.Body.Close()
-		if resp.StatusCode != http.StatusAccepted {
-			t.Errorf("status %d", resp.StatusCode)
-		}
-		if code, err := p.exit(); err != nil || code != 0 {
-			t.Errorf("exit code %d, %v", code, err)
-		}
+		p.EndsWith(t, 0)
 	}
 }
 
+// endless is a stream of a token a second.
+const endless = `"stream":true,"mock":{"output_tokens":100000,"token_ms":1000}`
+
 // A second signal ends the process at once, during a stream, but not without the last lines of its log.
 func TestDrain_SecondSignal(t *testing.T) {
-	p := startQuickstart(t)
-	key := quickstartKey(t, p, "enterprise")
-	stream := p.chat(t, key, `"stream":true,"mock":{"output_tokens":100000,"token_ms":1000}`)
-	defer stream.Body.Close()
+	t.Parallel()
+	p := processtest.Quickstart(t)
+	key := p.Key(t, "enterprise")
+	defer chat(t, p, key, endless).Body.Close()
 	const calls = 30
 	for range calls + 1 { // the line of the last one may come later than its answer
-		resp := p.chat(t, key, `"max_tokens":1,"mock":{"output_tokens":1,"first_token_ms":0}`)
-		resp.Body.Close()
+		chat(t, p, key, `"max_tokens":1,"mock":{"output_tokens":1,"first_token_ms":0}`).Body.Close()
 	}
-	for _, s := range []os.Signal{syscall.SIGTERM, syscall.SIGINT} {
-		if err := p.cmd.Process.Signal(s); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if code, err := p.exit(); err != nil || code != -1 {
-		t.Errorf("exit code %d, %v; want that of a signal", code, err)
-	}
-	if n := strings.Count(read(p.stderr), `"msg":"request"`); n < calls {
-		t.Errorf("the log has %d lines of %d calls:\n%s", n, calls, read(p.stderr))
+	p.Signal(t, syscall.SIGTERM)
+	p.End(t, syscall.SIGINT, -1) // that of a signal
+	if n := strings.Count(p.Log(), `"msg":"request"`); n < calls {
+		t.Errorf("the log has %d lines of %d calls:\n%s", n, calls, p.Log())
 	}
 }
 
@@ -142,33 +115,23 @@ func TestDrain_SecondSignal(t *testing.T) {
 //
 // Seen to fail with: waiting for the end without end.
 func TestDrain_SecondSignalThatIsIgnored(t *testing.T) {
-	p, err := launchProgram("sh", t.TempDir(), []string{"PATH=" + os.Getenv("PATH")},
-		"-c", `trap "" INT; exec llmgov serve --listen 127.0.0.1:0 --admin-listen 127.0.0.1:0`)
+	t.Parallel()
+	llmgov, err := processtest.Binary()
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(p.kill)
-	if err := p.listening(); err != nil {
-		t.Fatal(err)
-	}
-	stream := p.chat(t, quickstartKey(t, p, "enterprise"), `"stream":true,"mock":{"output_tokens":100000,"token_ms":1000}`)
-	defer stream.Body.Close()
-	for range 2 {
-		if err := p.cmd.Process.Signal(syscall.SIGINT); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(200 * time.Millisecond) // two at once may come as one
-	}
-	if code, err := p.exit(); err != nil || code != exitBad {
-		t.Errorf("exit code %d, %v; want %d", code, err, exitBad)
-	}
+	script := `trap "" INT; exec ` + llmgov + ` serve --listen 127.0.0.1:0 --admin-listen 127.0.0.1:0`
+	p := processtest.Command{Program: "sh", Args: []string{"-c", script}}.Serve(t)
+	defer chat(t, p, p.Key(t, "enterprise"), endless).Body.Close()
+	p.Signal(t, os.Interrupt)
+	processtest.Until(t, func() error { return unready(p) }) // because two at once may come as one
+	p.End(t, os.Interrupt, 1)
 }
 
 // chat sends a call over a connection of its own.
-func (p *process) chat(t *testing.T, key, more string) *http.Response {
+func chat(t *testing.T, p *processtest.Process, key, more string) *http.Response {
 	t.Helper()
-	body := `{"model":"gpt-4o","messages":[{"role":"user","content":"x"}],` + more + `}`
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.data+"/v1/chat/completions", strings.NewReader(body))
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.Data+"/v1/chat/completions", strings.NewReader(processtest.Chat(more)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,9 +149,9 @@ func (p *process) chat(t *testing.T, key, more string) *http.Response {
 func turnedAway(t *testing.T, resp *http.Response) {
 	t.Helper()
 	defer resp.Body.Close()
-	var answer struct{ Error struct{ Code string } }
-	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil || resp.StatusCode != http.StatusServiceUnavailable || answer.Error.Code != "draining" {
-		t.Errorf("a call gets %d %+v, %v", resp.StatusCode, answer, err)
+	text, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusServiceUnavailable || !strings.Contains(string(text), `"code":"draining"`) {
+		t.Errorf("a call gets %d %s, %v", resp.StatusCode, text, err)
 	}
 	if n, err := strconv.Atoi(resp.Header.Get("Retry-After")); err != nil || n < 1 {
 		t.Errorf("it may come again after %q", resp.Header.Get("Retry-After"))
@@ -199,8 +162,8 @@ func turnedAway(t *testing.T, resp *http.Response) {
 }
 
 // unready wants /readyz to fail.
-func (p *process) unready() error {
-	resp, err := http.Get(p.admin + "/readyz")
+func unready(p *processtest.Process) error {
+	resp, err := http.Get(p.Admin + "/readyz")
 	if err != nil {
 		return err
 	}
@@ -212,8 +175,8 @@ func (p *process) unready() error {
 }
 
 // closed wants that nobody is let in any more.
-func (p *process) closed() error {
-	conn, err := net.Dial("tcp", strings.TrimPrefix(p.data, "http://"))
+func closed(p *processtest.Process) error {
+	conn, err := net.Dial("tcp", strings.TrimPrefix(p.Data, "http://"))
 	if err != nil {
 		return nil
 	}

@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package process
 
 import (
 	"bytes"
@@ -10,12 +10,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/creack/pty"
 	"github.com/hinshun/vt10x"
 
 	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/testkit/processtest"
 )
 
 // terminal is a llmgov in a pseudo-terminal, all that it has written to it, and what that
@@ -31,7 +31,11 @@ type terminal struct {
 
 func openTerminal(t *testing.T, rows, cols uint16, args ...string) *terminal {
 	t.Helper()
-	term := &terminal{cmd: exec.Command("llmgov", args...), screen: vt10x.New(vt10x.WithSize(int(cols), int(rows))), done: make(chan struct{})}
+	llmgov, err := processtest.Binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	term := &terminal{cmd: exec.Command(llmgov, args...), screen: vt10x.New(vt10x.WithSize(int(cols), int(rows))), done: make(chan struct{})}
 	term.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "TERM=xterm-256color", "LANG=C.UTF-8"}
 	term.cmd.Dir = t.TempDir()
 	f, err := pty.StartWithSize(term.cmd, &pty.Winsize{Rows: rows, Cols: cols})
@@ -88,15 +92,12 @@ func (term *terminal) awaitGone(t *testing.T, unwanted string) {
 
 func (term *terminal) until(t *testing.T, what, text string, there bool) {
 	t.Helper()
-	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
-		shown := term.screen.String()
-		if strings.Contains(shown, text) == there {
-			return
+	processtest.Until(t, func() error {
+		if shown := term.screen.String(); strings.Contains(shown, text) != there {
+			return fmt.Errorf("%q is not %s; this is:\n%s", text, what, shown)
 		}
-		if time.Now().After(end) {
-			t.Fatalf("%q is not %s; this is:\n%s", text, what, shown)
-		}
-	}
+		return nil
+	})
 }
 
 func (term *terminal) resize(t *testing.T, rows, cols uint16) {
@@ -110,17 +111,10 @@ func (term *terminal) resize(t *testing.T, rows, cols uint16) {
 // In a terminal, in front of a real gateway under load: it draws, obeys, survives the gateway,
 // and leaves the terminal as it was.
 func TestTop_Terminal(t *testing.T) {
+	t.Parallel()
 	admin := fmt.Sprint("127.0.0.1:", testkit.Port(t)) // it comes back on the same one
-	serve := func() *process {
-		p, err := launch(t.TempDir(), []string{"PATH=" + os.Getenv("PATH")}, "serve", "--traffic", "--listen", "127.0.0.1:0", "--admin-listen", admin)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(p.kill)
-		if err := p.listening(); err != nil {
-			t.Fatal(err)
-		}
-		return p
+	serve := func() *processtest.Process {
+		return processtest.Command{Args: []string{"serve", "--traffic", "--listen", "127.0.0.1:0", "--admin-listen", admin}}.Serve(t)
 	}
 	p := serve()
 
@@ -134,7 +128,7 @@ func TestTop_Terminal(t *testing.T) {
 	term.resize(t, 40, 150)
 	term.await(t, "p pause") // there is room for it now
 
-	p.kill()
+	p.Kill()
 	term.await(t, "asking every second: no gateway answers (")
 	serve()
 	term.awaitGone(t, "asking every second")

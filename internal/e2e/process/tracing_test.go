@@ -1,4 +1,4 @@
-package main
+package process
 
 import (
 	"encoding/json"
@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"strings"
 	"sync"
 	"syscall"
@@ -16,6 +15,8 @@ import (
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/llmgov/llmgov/internal/testkit/processtest"
 )
 
 // spans is a collector. Late is how long it takes to answer.
@@ -47,33 +48,22 @@ func (s *spans) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// tracedProcess is a gateway with a tenant whose key is key-of-a.
-func tracedProcess(t *testing.T, vars ...string) *process {
+// traced starts a gateway with such variables.
+func traced(t *testing.T, vars ...string) *processtest.Process {
 	t.Helper()
-	dir := t.TempDir()
-	config := restartConfig(t, dir, startMock(t)+"/v1", "concurrency: 10", false)
-	p, err := launch(dir, append(vars, "PATH="+os.Getenv("PATH")), "serve", "-c", config, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--node", "n1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(p.kill)
-	if err := p.listening(); err != nil {
-		t.Fatal(err)
-	}
-	return p
+	dir := newFolder(t, upstream(t), "concurrency: 10", "")
+	return processtest.Command{Dir: dir, Env: vars, Args: []string{"serve", "-c", config, "--node", "n1"}}.Serve(t)
 }
 
-// ask sends a call, and reads its answer.
-func (p *process) ask(t *testing.T, header ...string) {
+// hello wants a call to be served that belongs to a trace, which may be "".
+func hello(t *testing.T, p *processtest.Process, traceparent string) {
 	t.Helper()
-	r, err := http.NewRequest(http.MethodPost, p.data+"/v1/chat/completions", strings.NewReader(`{"model":"m","messages":[{"role":"user","content":"hello"}],"max_tokens":5}`))
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.Data+"/v1/chat/completions", strings.NewReader(processtest.Chat(`"max_tokens":5`)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.Header.Set("Authorization", "Bearer key-of-a")
-	for i := 0; i+1 < len(header); i += 2 {
-		r.Header.Set(header[i], header[i+1])
-	}
+	r.Header.Set("Traceparent", traceparent)
 	resp, err := http.DefaultClient.Do(r)
 	if err != nil {
 		t.Fatal(err)
@@ -84,30 +74,15 @@ func (p *process) ask(t *testing.T, header ...string) {
 	}
 }
 
-// end drains the process without a grace, and waits for its end.
-func (p *process) end(t *testing.T) {
-	t.Helper()
-	if err := p.cmd.Process.Signal(syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
-	select {
-	case <-p.done:
-	case <-time.After(patience):
-		t.Fatal("it does not end")
-	}
-	if code := p.cmd.ProcessState.ExitCode(); code != 0 {
-		t.Errorf("it ends with %d: %s", code, read(p.stderr))
-	}
-}
-
 // What is left of spans is sent when the gateway drains, and the log names the same trace.
 func TestTracing_FlushedByADrain(t *testing.T) {
+	t.Parallel()
 	s := &spans{}
 	server := httptest.NewServer(s)
 	defer server.Close()
-	p := tracedProcess(t, "OTEL_EXPORTER_OTLP_ENDPOINT="+server.URL, "OTEL_BSP_SCHEDULE_DELAY=3600000")
-	p.ask(t)
-	p.end(t)
+	p := traced(t, "OTEL_EXPORTER_OTLP_ENDPOINT="+server.URL, "OTEL_BSP_SCHEDULE_DELAY=3600000")
+	hello(t, p, "")
+	p.End(t, syscall.SIGINT, 0) // without a grace
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
@@ -130,7 +105,7 @@ func TestTracing_FlushedByADrain(t *testing.T) {
 		}
 	}
 	lines := 0
-	for line := range strings.Lines(read(p.stderr)) {
+	for line := range strings.Lines(p.Log()) {
 		var l struct {
 			Msg   string
 			Trace string `json:"trace_id"`
@@ -143,32 +118,33 @@ func TestTracing_FlushedByADrain(t *testing.T) {
 		}
 	}
 	if lines != 1 {
-		t.Errorf("%d lines: %s", lines, read(p.stderr))
+		t.Errorf("%d lines: %s", lines, p.Log())
 	}
 }
 
 // A collector that does not answer holds up neither calls nor, longer than the time to
 // drain, the end.
 func TestTracing_CollectorHangs(t *testing.T) {
+	t.Parallel()
 	s := &spans{late: time.Hour}
 	server := httptest.NewServer(s)
 	defer server.Close()
-	p := tracedProcess(t, "OTEL_EXPORTER_OTLP_ENDPOINT="+server.URL, "OTEL_BSP_SCHEDULE_DELAY=1", "LLMGOV_TIMEOUTS_DRAIN=1s")
+	p := traced(t, "OTEL_EXPORTER_OTLP_ENDPOINT="+server.URL, "OTEL_BSP_SCHEDULE_DELAY=1", "LLMGOV_TIMEOUTS_DRAIN=1s")
 	for range 3 {
-		p.ask(t)
+		hello(t, p, "")
 	}
-	p.end(t)
-	if text := read(p.stderr); !strings.Contains(text, "the last spans are lost") {
+	p.End(t, syscall.SIGINT, 0) // without a grace
+	if text := p.Log(); !strings.Contains(text, "the last spans are lost") {
 		t.Errorf("it says %s", text)
 	}
 }
 
 // Without any of its variables nothing of tracing is there.
 func TestTracing_Off(t *testing.T) {
-	p := tracedProcess(t)
-	p.ask(t, "Traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
-	p.end(t)
-	if text := read(p.stderr); strings.Contains(text, "trace") {
+	p := traced(t)
+	hello(t, p, "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
+	p.End(t, syscall.SIGINT, 0) // without a grace
+	if text := p.Log(); strings.Contains(text, "trace") {
 		t.Errorf("it says %s", text)
 	}
 }
