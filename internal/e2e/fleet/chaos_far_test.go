@@ -1,12 +1,13 @@
-package main
+package fleet
 
 import (
 	"fmt"
 	"testing"
 	"time"
 
+	"github.com/llmgov/llmgov/internal/mock"
 	"github.com/llmgov/llmgov/internal/testkit/pgtest"
-	"github.com/llmgov/llmgov/tenants"
+	"github.com/llmgov/llmgov/internal/testkit/processtest"
 )
 
 // TestChaosFar measures how much of the limit four gateways serve with a store that is far. However far it is, the
@@ -25,13 +26,8 @@ func TestChaosFar(t *testing.T) {
 // are slots.
 func goFarSlots(t *testing.T, store disaster) {
 	const slots, settles, lasts = 64, 12 * time.Second, 20 * time.Second
-	c := &tumult{mock: startMock(t, "--output-tokens=20", "--tokens-per-second=20", "--first-token=0s")}
-	policy := "tenants:\n"
-	for _, x := range crowd {
-		policy += fmt.Sprintf("  %s: {keys: [%q], weight: %d, max_wait: 2s}\n", x.name, tenants.HashKey("key-of-"+x.name).String(), x.weight)
-	}
-	config := fmt.Sprintf("upstreams: {mock: {base_url: %s/v1}}\npools: {p: {models: [\"*\"], concurrency: %d, expect_nodes: 3}}\n", c.mock, slots)
-	c.scene = newScene(t, store, 3, config, policy)
+	c := &tumult{model: processtest.NewProvider(t, mock.Config{OutputTokens: 20, TokensPerSecond: 20})}
+	c.scene = newScene(t, store, 3, chaosPool(c.model, fmt.Sprintf("concurrency: %d, expect_nodes: 3", slots)), ofCrowd())
 	c.flood()
 	defer c.rest()
 	for _, far := range []time.Duration{0, 100 * time.Millisecond, 300 * time.Millisecond, 500 * time.Millisecond, time.Second} {
@@ -42,14 +38,14 @@ func goFarSlots(t *testing.T, store disaster) {
 		running := int64(0)
 		samples := int64(0)
 		for end := time.Now().Add(lasts); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-			running += statsOf(t, c.mock).Running
+			running += c.model.Stats().Running
 			samples++
 		}
 		c.note("%7v to the store and back: %3.0f %% of the slots in use", far, 100*float64(running)/float64(samples*slots))
 		c.delay(0)
 	}
 	c.rest()
-	if peak := statsOf(t, c.mock).Peak; peak > slots {
+	if peak := c.model.Stats().PeakRunning; peak > slots {
 		t.Errorf("%d calls at once, of %d", peak, slots)
 	}
 	c.log()
@@ -67,15 +63,15 @@ func goFar(t *testing.T, store disaster) {
 		}
 		time.Sleep(settles)
 		from := time.Now()
-		before := statsOf(t, c.mock)
+		before := c.model.Stats()
 		time.Sleep(lasts)
-		served := statsOf(t, c.mock).Admitted - before.Admitted
+		served := c.model.Stats().Admitted - before.Admitted
 		c.note("%7v to the store and back: %3.0f %% of the limit, in the worst second %3.0f %%", far,
 			100*float64(served*chaosCall*60)/lasts.Seconds()/chaosTPM, 100*c.least(from, time.Now()))
 		c.delay(0)
 	}
 	c.rest()
-	if refused := statsOf(t, c.mock).Refused; refused > 0 {
+	if refused := c.model.Stats().Refused; refused > 0 {
 		t.Errorf("the provider refused %d", refused)
 	}
 	c.log()

@@ -1,11 +1,8 @@
-package main
+package fleet
 
 import (
 	"fmt"
-	"io"
-	"net/http"
 	"regexp"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -14,6 +11,7 @@ import (
 
 	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/internal/testkit/pgtest"
+	"github.com/llmgov/llmgov/internal/testkit/processtest"
 	"github.com/llmgov/llmgov/internal/testkit/redistest"
 )
 
@@ -155,7 +153,7 @@ func (w *want) full(after string) time.Duration {
 			continue
 		}
 		for r.provider.mock.Stats().Running < r.limit {
-			if time.Sleep(time.Millisecond); time.Since(began) > patience {
+			if time.Sleep(time.Millisecond); time.Since(began) > processtest.Patience {
 				w.t.Errorf("%s: %v after it %s does not have %d calls at once", after, time.Since(began), r.name, r.limit)
 				break
 			}
@@ -201,7 +199,7 @@ func (w *want) spendOne(r *ration) {
 
 // empty looks whether anything is left of all that.
 func (w *want) empty(idle []int) {
-	w.client.CloseIdleConnections()
+	processtest.CloseIdleConnections()
 	w.front.CloseClientConnections()
 	for i, g := range w.gateways {
 		// Gateways heard of one another at different moments before the loss. What they told of the lost account
@@ -217,7 +215,7 @@ func (w *want) empty(idle []int) {
 		}
 		r.provider.mock.ResetStats()
 		var callers sync.WaitGroup
-		end := time.Now().Add(patience)
+		end := time.Now().Add(processtest.Patience)
 		for range slotsRation {
 			callers.Go(func() {
 				for r.provider.mock.Stats().PeakRunning < r.limit && time.Now().Before(end) {
@@ -234,26 +232,12 @@ func (w *want) empty(idle []int) {
 // busySeries are those that are not 0 where calls run, wait or are held.
 var busySeries = regexp.MustCompile(`(?m)^llmgov_(leases|inflight_requests|queue_depth|used{axis="concurrency")[^ ]* [1-9]`)
 
-func (w *want) metrics(g *gatewayInTumult) string {
-	p := g.proc.Load()
-	resp, err := http.Get(p.admin + "/metrics")
-	if err != nil {
-		w.t.Fatalf("%v\n%s", err, read(p.stderr))
-	}
-	defer resp.Body.Close()
-	text, _ := io.ReadAll(resp.Body)
-	return string(text)
-}
-
-var goroutines = regexp.MustCompile(`(?m)^go_goroutines (\d+)`)
+func (w *want) metrics(g *gateway) string { return g.proc.Load().Scrape(w.t) }
 
 // goroutines is how many each gateway has.
 func (w *want) goroutines() (list []int) {
 	for _, g := range w.gateways {
-		n, err := strconv.Atoi(goroutines.FindStringSubmatch(w.metrics(g))[1])
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		n := int(g.sum("go_goroutines"))
 		list = append(list, n)
 	}
 	return list

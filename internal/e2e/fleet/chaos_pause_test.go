@@ -1,12 +1,9 @@
-package main
+package fleet
 
 import (
 	"context"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -23,17 +20,8 @@ func TestChaosPause(t *testing.T) {
 		t.Skip("takes a minute; make chaos")
 	}
 	server := redistest.New(t)
-	f := newFleet(t, 2, "p", "tpm", sharedLimit, server.URL())
-	config := filepath.Join(f.dir, "llmgov.yaml")
-	text, err := os.ReadFile(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	budgets := strings.Replace(string(text), "max_queue: 100", "max_queue: 100, budgets: [{tokens: 100000000, per: hour}]", 1)
-	if err := os.WriteFile(config, []byte(budgets), 0o600); err != nil {
-		t.Fatal(err)
-	}
-
+	limits := tokensShared + ", budgets: [{tokens: 100000000, per: hour}]"
+	f := newFlooded(t, 2, "p", limits, tokensCounted, server.URL())
 	ctx, stop := context.WithCancel(t.Context())
 	var callers sync.WaitGroup
 	p := pauses{longest: map[int]int{}, answers: map[int]int{}}
@@ -69,24 +57,17 @@ type pauses struct {
 	longest, answers map[int]int
 }
 
-func (p *pauses) call(ctx context.Context, g *process, tenant string) {
-	body := `{"model":"m","messages":[{"role":"user","content":"How long is a piece of string?"}],"max_tokens":480}`
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, g.data+"/v1/chat/completions", strings.NewReader(body))
+func (p *pauses) call(ctx context.Context, g *gateway, tenant string) {
+	answer, err := g.call(ctx, tenant, longCall)
 	if err != nil {
 		return
 	}
-	req.Header.Set("Authorization", "Bearer key-of-"+tenant)
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return
-	}
-	resp.Body.Close()
-	after, _ := strconv.Atoi(resp.Header.Get("Retry-After"))
+	after, _ := strconv.Atoi(answer.Header.Get("Retry-After"))
 	p.mu.Lock()
-	p.answers[resp.StatusCode]++
-	p.longest[resp.StatusCode] = max(p.longest[resp.StatusCode], after)
+	p.answers[answer.Status]++
+	p.longest[answer.Status] = max(p.longest[answer.Status], after)
 	p.mu.Unlock()
-	if resp.StatusCode != http.StatusOK {
+	if answer.Status != http.StatusOK {
 		time.Sleep(50 * time.Millisecond)
 	}
 }

@@ -1,22 +1,20 @@
-package main
+package fleet
 
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/llmgov/llmgov/internal/mock"
+	"github.com/llmgov/llmgov/internal/testkit/processtest"
 	"github.com/llmgov/llmgov/internal/testkit/redistest"
-	"github.com/llmgov/llmgov/tenants"
 )
 
 // ration is one limit, with a pool, a tenant and a provider of its own, all of its name.
@@ -28,7 +26,7 @@ type ration struct {
 	tenths             int    // of a second that a call takes
 	pause              time.Duration
 	provider           *provider
-	served             sync.Map // *process to *atomic.Int64
+	served             sync.Map // *processtest.Process to *atomic.Int64
 }
 
 const (
@@ -101,9 +99,8 @@ func (p *provider) most(window time.Duration, since time.Time) (most int64) {
 // want is gateways that have rations, and callers who want more.
 type want struct {
 	*scene
-	list   []*ration
-	front  *httptest.Server // of all providers
-	client *http.Client
+	list  []*ration
+	front *httptest.Server // of all providers
 
 	stop    context.CancelFunc
 	callers sync.WaitGroup
@@ -114,17 +111,16 @@ func newWant(t *testing.T, store disaster) *want {
 	routes := http.NewServeMux()
 	upstreams := "upstreams:\n"
 	pools := "pools:\n"
-	policy := "tenants:\n"
+	settings := map[string]string{}
 	w.front = httptest.NewServer(routes)
 	t.Cleanup(w.front.Close)
 	for _, r := range w.list {
 		routes.Handle("/"+r.name+"/", http.StripPrefix("/"+r.name, r.provider))
 		upstreams += fmt.Sprintf("  %s: {base_url: %s/%s/v1}\n", r.name, w.front.URL, r.name)
 		pools += fmt.Sprintf("  %s: {models: [%s], upstream: %s, expect_nodes: 3, %s}\n", r.name, r.name, r.name, r.pool)
-		policy += fmt.Sprintf("  %s: {keys: [%q], models: [%s], max_wait: %v, %s}\n", r.name, tenants.HashKey("key-of-"+r.name).String(), r.name, rationWait, r.tenant)
+		settings[r.name] = fmt.Sprintf("models: [%s], max_wait: %v, %s", r.name, rationWait, r.tenant)
 	}
-	w.scene = newScene(t, store, 3, upstreams+pools, policy)
-	w.client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 200}, Timeout: 30 * time.Second}
+	w.scene = newScene(t, store, 3, upstreams+pools, settings)
 	return w
 }
 
@@ -155,32 +151,26 @@ func (w *want) rest() {
 
 // call asks for an answer that takes so long, and waits as SDKs do where it is refused; the status is 0
 // where nobody answers.
-func (w *want) call(ctx context.Context, g *gatewayInTumult, r *ration, tenths int) (status int) {
+func (w *want) call(ctx context.Context, g *gateway, r *ration, tenths int) (status int) {
 	body := fmt.Sprintf(`{"model":%q,"messages":[{"role":"user","content":"More"}],"max_tokens":99,"mock":{"output_tokens":%d,"token_ms":100}}`, r.name, max(1, tenths))
 	p := g.proc.Load()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.data+"/v1/chat/completions", strings.NewReader(body))
-	if err != nil {
-		w.t.Error(err)
-		return 0
-	}
-	req.Header.Set("Authorization", "Bearer key-of-"+r.name)
-	resp, err := w.client.Do(req)
+	ctx, stop := context.WithTimeout(ctx, 30*time.Second)
+	defer stop()
+	answer, err := processtest.Try(ctx, http.MethodPost, p.Data+"/v1/chat/completions", "key-of-"+r.name, body)
 	if err != nil {
 		return 0
 	}
-	text, _ := io.ReadAll(resp.Body)
-	resp.Body.Close()
-	switch resp.StatusCode {
+	switch answer.Status {
 	case http.StatusOK:
 		n, _ := r.served.LoadOrStore(p, &atomic.Int64{})
 		n.(*atomic.Int64).Add(1)
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
-		ms, _ := strconv.Atoi(resp.Header.Get("Retry-After-Ms"))
+		ms, _ := strconv.Atoi(answer.Header.Get("Retry-After-Ms"))
 		time.Sleep(min(max(time.Duration(ms)*time.Millisecond, 50*time.Millisecond), 500*time.Millisecond))
 	default:
-		w.t.Errorf("%s: %d %s", r.name, resp.StatusCode, text)
+		w.t.Errorf("%s: %d %s", r.name, answer.Status, answer.Body)
 	}
-	return resp.StatusCode
+	return answer.Status
 }
 
 // known waits until each gateway has had so many calls of a pool that it knows how long they run. Until then its slots count
@@ -197,7 +187,7 @@ func (w *want) known(pool *ration) {
 // forgotten is how much was served at most of a ration by processes that are no more.
 func (w *want) forgotten(r *ration) (n int64) {
 	r.served.Range(func(p, served any) bool {
-		if !slices.ContainsFunc(w.gateways, func(g *gatewayInTumult) bool { return g.proc.Load() == p }) {
+		if !slices.ContainsFunc(w.gateways, func(g *gateway) bool { return g.proc.Load() == p }) {
 			n += served.(*atomic.Int64).Load() + int64(r.callers)
 		}
 		return true

@@ -1,4 +1,4 @@
-package main
+package fleet
 
 import (
 	"cmp"
@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -154,19 +153,11 @@ func (c *tumult) losses(all bool) []mishap {
 }
 
 // restart ends gateways, and starts them again.
-func (c *scene) restart(those ...*gatewayInTumult) {
+func (c *scene) restart(those ...*gateway) {
 	for _, g := range those {
 		g.kill()
 	}
 	c.start(those...)
-}
-
-func (c *scene) start(those ...*gatewayInTumult) {
-	var starting sync.WaitGroup
-	for _, g := range those {
-		starting.Go(g.restart)
-	}
-	starting.Wait()
 }
 
 // restartAll restarts the store and all gateways, of which none knows then what was used.
@@ -191,8 +182,8 @@ func (c *tumult) clocks(all bool) []mishap {
 		return nil
 	}
 	jump := func(by time.Duration) {
-		wallclock.Step(c.t, c.gateways[0].proc.Load().cmd.Process.Pid, by)
-		wallclock.Step(c.t, c.gateways[1].proc.Load().cmd.Process.Pid, -by)
+		wallclock.Step(c.t, c.gateways[0].proc.Load().Pid(), by)
+		wallclock.Step(c.t, c.gateways[1].proc.Load().Pid(), -by)
 	}
 	list := []mishap{{
 		name: "gateways' clocks an hour ahead and back", lasts: 3 * time.Second, nothing: true,
@@ -218,7 +209,7 @@ func (c *tumult) clocks(all bool) []mishap {
 func (c *tumult) suffer(m mishap) {
 	c.t.Helper()
 	c.settle()
-	before := statsOf(c.t, c.mock)
+	before := c.model.Stats()
 	began := time.Now()
 	m.do()
 	time.Sleep(m.lasts) // of real processes
@@ -236,7 +227,7 @@ func (c *tumult) suffer(m mishap) {
 		c.note("%-42s at least %3.0f %% of the limit served in each second, and all as before %4.1f s after it", m.name, 100*c.least(began, over), back.Seconds())
 		time.Sleep(c.pause)
 	}
-	refused := statsOf(c.t, c.mock).Refused - before.Refused
+	refused := c.model.Stats().Refused - before.Refused
 	switch {
 	case m.late:
 		c.note("%-42s the provider refused %d, of at most %d in flight", "", refused, c.inFlight)
@@ -286,7 +277,7 @@ func (c *tumult) report() {
 			c.t.Errorf("%s was served %.2f %%, and its share is %.2f %%", t.name, 100*got, 100*want)
 		}
 	}
-	st := statsOf(c.t, c.mock)
+	st := c.model.Stats()
 	c.note("the provider served %d calls and refused %d, and had %.4f of the limit in its fullest minute; gateways refused %d",
 		st.Admitted, st.Refused, float64(st.WindowTokensPeak)/chaosTPM, c.refused.Load())
 	c.log()

@@ -1,24 +1,21 @@
-package main
+package fleet
 
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
 	toxiproxy "github.com/Shopify/toxiproxy/v2"
 	"github.com/rs/zerolog"
 
-	"github.com/llmgov/llmgov/tenants"
+	"github.com/llmgov/llmgov/internal/mock"
+	"github.com/llmgov/llmgov/internal/testkit/processtest"
 )
 
 // crowd are the tenants. Each asks at every gateway, for more than its share.
@@ -48,18 +45,16 @@ type successor interface{ Failover() (addr string) }
 
 // scene is gateways that share a store, and their ways to it.
 type scene struct {
-	t        *testing.T
-	store    disaster
-	config   string
-	gateways []*gatewayInTumult
-	ways     []*way
+	*fleet
+	store disaster
+	ways  []*way
 }
 
 // tumult is four gateways that share a limit, the calls that flood them, and what became of
 // these.
 type tumult struct {
 	*scene
-	mock     string
+	model    *processtest.Provider
 	pause    time.Duration // after each mishap
 	within   time.Duration // of the end of a mishap, nine tenths of the limit have to be served again; 0 is at some time
 	off      float64       // by which part shares may be off: what is short says little
@@ -74,22 +69,6 @@ type tumult struct {
 	buckets []map[string]int64
 	trouble [][2]time.Time
 	notes   []string
-}
-
-// gatewayInTumult is a process that may be another one after a while.
-type gatewayInTumult struct {
-	c    *scene
-	i    int
-	proc atomic.Pointer[process]
-}
-
-func (g *gatewayInTumult) kill()                   { g.proc.Load().kill() }
-func (g *gatewayInTumult) signal(s syscall.Signal) { _ = g.proc.Load().cmd.Process.Signal(s) }
-
-func (g *gatewayInTumult) restart() {
-	if p := launchNode(g.c.t, g.c.config, g.i, "--region", fmt.Sprint("r", g.i), "--store", g.c.store.At(g.c.ways[g.i].Listen)); p != nil {
-		g.proc.Store(p)
-	}
 }
 
 // way is the way of one gateway to the store.
@@ -146,40 +125,37 @@ func (c *scene) lead(addr string) {
 // newTumult starts four gateways that expect so many to be there.
 func newTumult(t *testing.T, store disaster, expect int) *tumult {
 	t.Helper()
-	c := &tumult{pause: 9 * time.Second, off: 0.1, mock: startMock(t, fmt.Sprint("--tpm=", chaosTPM), "--output-tokens=480")}
-	policy := "tenants:\n"
-	for _, x := range crowd {
-		policy += fmt.Sprintf("  %s: {keys: [%q], weight: %d, max_wait: 2s}\n", x.name, tenants.HashKey("key-of-"+x.name).String(), x.weight)
-	}
-	config := fmt.Sprintf("upstreams: {mock: {base_url: %s/v1}}\npools: {p: {models: [\"*\"], tpm: %d, expect_nodes: %d}}\n", c.mock, chaosTPM, expect)
-	c.scene = newScene(t, store, 4, config, policy)
+	c := &tumult{pause: 9 * time.Second, off: 0.1, model: processtest.NewProvider(t, mock.Config{TPM: chaosTPM, OutputTokens: 480})}
+	c.scene = newScene(t, store, 4, chaosPool(c.model, fmt.Sprintf("tpm: %d, expect_nodes: %d", chaosTPM, expect)), ofCrowd())
 	return c
 }
 
+// chaosPool is the config of a pool with such limits, but for the store.
+func chaosPool(model *processtest.Provider, limits string) string {
+	return fmt.Sprintf("upstreams: {mock: {base_url: %s}}\npools: {p: {models: [\"*\"], %s}}\n", model.URL, limits)
+}
+
+// ofCrowd are the settings of the crowd.
+func ofCrowd() map[string]string {
+	settings := map[string]string{}
+	for _, x := range crowd {
+		settings[x.name] = fmt.Sprintf("weight: %d, max_wait: 2s", x.weight)
+	}
+	return settings
+}
+
 // newScene starts so many gateways.
-func newScene(t *testing.T, store disaster, n int, config, policy string) *scene {
+func newScene(t *testing.T, store disaster, n int, config string, settings map[string]string) *scene {
 	t.Helper()
-	dir := t.TempDir()
-	c := &scene{t: t, store: store, config: filepath.Join(dir, "llmgov.yaml"), gateways: make([]*gatewayInTumult, n), ways: make([]*way, n)}
-	for file, text := range map[string]string{c.config: config, filepath.Join(dir, "tenants", "all.yaml"): policy} {
-		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	c := &scene{store: store}
 	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
-	var starting sync.WaitGroup
-	for i := range c.gateways {
-		c.ways[i] = newWay(t, server, fmt.Sprint("way", i), store.Addr())
-		c.gateways[i] = &gatewayInTumult{c: c, i: i}
-		starting.Go(c.gateways[i].restart)
+	var args [][]string
+	for i := range n {
+		w := newWay(t, server, fmt.Sprint("way", i), store.Addr())
+		c.ways = append(c.ways, w)
+		args = append(args, []string{"--store", store.At(w.Listen)})
 	}
-	starting.Wait()
-	if t.Failed() {
-		t.FailNow()
-	}
+	c.fleet = newFleet(t, n, config, settings, args...)
 	return c
 }
 
@@ -189,14 +165,13 @@ func (c *tumult) flood() {
 	ctx, cancel := context.WithCancel(context.Background())
 	c.stop = cancel
 	c.began = time.Now()
-	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}, Timeout: 30 * time.Second}
 	for _, g := range c.gateways {
 		for _, x := range crowd {
 			for range 4 * x.weight {
 				c.inFlight++
 				c.callers.Go(func() {
 					for ctx.Err() == nil {
-						c.call(ctx, client, g, x.name)
+						c.call(ctx, g, x.name)
 					}
 				})
 			}
@@ -214,24 +189,17 @@ func (c *tumult) rest() {
 	}
 }
 
-func (c *tumult) call(ctx context.Context, client *http.Client, g *gatewayInTumult, tenant string) {
-	body := `{"model":"m","messages":[{"role":"user","content":"How long is a piece of string?"}],"max_tokens":480}`
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, g.proc.Load().data+"/v1/chat/completions", strings.NewReader(body))
-	if err != nil {
-		c.t.Error(err)
-		return
-	}
-	req.Header.Set("Authorization", "Bearer key-of-"+tenant)
-	resp, err := client.Do(req)
+func (c *tumult) call(ctx context.Context, g *gateway, tenant string) {
+	limited, stop := context.WithTimeout(ctx, 30*time.Second)
+	defer stop()
+	answer, err := g.call(limited, tenant, longCall)
 	if err != nil {
 		time.Sleep(50 * time.Millisecond) // the gateway is gone
 		return
 	}
-	_, _ = io.Copy(io.Discard, resp.Body)
-	resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
+	if answer.Status != http.StatusOK {
 		c.refused.Add(1)
-		ms, _ := strconv.Atoi(resp.Header.Get("Retry-After-Ms"))
+		ms, _ := strconv.Atoi(answer.Header.Get("Retry-After-Ms"))
 		time.Sleep(min(max(time.Duration(ms)*time.Millisecond, 50*time.Millisecond), 2*time.Second)) // as SDKs do
 		return
 	}

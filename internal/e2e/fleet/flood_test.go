@@ -1,4 +1,4 @@
-package main
+package fleet
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/llmgov/llmgov/internal/mock"
 	"github.com/llmgov/llmgov/internal/testkit/pgtest"
 )
 
@@ -21,9 +22,10 @@ func TestSameFlood(t *testing.T) {
 			limit := map[string]int{"tpm": sharedLimit, "rpm": 1200}[axis]
 			server := pgtest.New(t)
 			counts := []int{1, 2, 4, 8}
-			var fleets []*fleet
+			var fleets []*flooded
 			for _, n := range counts {
-				fleets = append(fleets, newFleet(t, n, fmt.Sprintf("p%d", n), axis, limit, server.URL()))
+				model := map[string]mock.Config{"tpm": {TPM: sharedLimit}, "rpm": {RPM: 1200}}[axis]
+				fleets = append(fleets, newFlooded(t, n, fmt.Sprintf("p%d", n), fmt.Sprintf("%s: %d", axis, limit), model, server.URL()))
 			}
 			var floods sync.WaitGroup
 			for _, f := range fleets {
@@ -32,7 +34,7 @@ func TestSameFlood(t *testing.T) {
 			floods.Wait()
 			one := fleets[0].served.Load()
 			for i, f := range fleets {
-				st := statsOf(t, f.mock)
+				st := f.model.Stats()
 				t.Logf("%d gateways with %s: %d were served %d calls: %.4f of what one was; the provider refused %d",
 					counts[i], axis, limit, f.served.Load(), float64(f.served.Load())/float64(one), st.Refused)
 				if d := f.served.Load() - one; d > one/100 || d < -one/100 {

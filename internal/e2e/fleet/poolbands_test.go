@@ -1,28 +1,26 @@
-package main
+package fleet
 
 import (
 	"context"
 	"fmt"
-	"io"
 	"math"
 	"net/http"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/llmgov/llmgov/internal/mock"
 	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/testkit/processtest"
 	"github.com/llmgov/llmgov/internal/testkit/redistest"
-	"github.com/llmgov/llmgov/tenants"
 )
 
 // bandsFleet is three gateways that share a pool of slots through Redis: a chat team of three times the weight of a background team,
 // which leaves slots free.
 type bandsFleet struct {
-	*limited
-	client  *http.Client
+	*fleet
+	model   *processtest.Provider
 	served  map[string]*atomic.Int64
 	refused atomic.Int64
 }
@@ -31,33 +29,21 @@ const bandsSlots = 60
 
 func newBandsFleet(t *testing.T, rules string) *bandsFleet {
 	t.Helper()
-	f := &bandsFleet{
-		limited: &limited{t: t}, served: map[string]*atomic.Int64{"chat": {}, "night": {}},
-		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1000}},
-	}
-	t.Cleanup(f.client.CloseIdleConnections)
-	policy := fmt.Sprintf("tenants:\n  chat: {keys: [%q], weight: 3, max_wait: 20s}\n  night: {keys: [%q], priority: background, max_wait: 20s}\n",
-		tenants.HashKey("key-of-chat").String(), tenants.HashKey("key-of-night").String())
-	f.configure(startMock(t), fmt.Sprintf("concurrency: {max: %d, %s}, expect_nodes: 3", bandsSlots, rules), redistest.New(t).URL(), policy)
-	f.gateways = make([]*process, 3)
-	var starting sync.WaitGroup
-	for i := range f.gateways {
-		starting.Go(func() { f.gateways[i] = launchNode(t, f.config, i) })
-	}
-	starting.Wait()
-	if t.Failed() {
-		t.FailNow()
-	}
+	f := &bandsFleet{model: processtest.NewProvider(t, mock.Config{}), served: map[string]*atomic.Int64{"chat": {}, "night": {}}}
+	limits := fmt.Sprintf("concurrency: {max: %d, %s}, expect_nodes: 3", bandsSlots, rules)
+	f.fleet = newFleet(t, 3, onePool(f.model, limits, redistest.New(t).URL()), map[string]string{
+		"chat": "weight: 3, max_wait: 20s", "night": "priority: background, max_wait: 20s",
+	})
 	return f
 }
 
 // keepCalling has callers of a tenant at each gateway, which call again and again until ctx ends.
 func (f *bandsFleet) keepCalling(ctx context.Context, calls *sync.WaitGroup, tenant string, callers int) {
-	for _, p := range f.gateways {
+	for _, g := range f.gateways {
 		for range callers {
 			calls.Go(func() {
 				for ctx.Err() == nil {
-					if f.once(ctx, p, tenant) {
+					if f.once(ctx, g, tenant) {
 						f.served[tenant].Add(1)
 					}
 				}
@@ -67,28 +53,17 @@ func (f *bandsFleet) keepCalling(ctx context.Context, calls *sync.WaitGroup, ten
 }
 
 // once makes a call that takes 0.4 s, and reports whether it was served. Whether others are refused is no matter.
-func (f *bandsFleet) once(ctx context.Context, p *process, tenant string) bool {
-	const body = `{"model":"m","messages":[{"role":"user","content":"Hi"}],"max_tokens":99,"mock":{"output_tokens":5,"token_ms":100}}`
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.data+"/v1/chat/completions", strings.NewReader(body))
-	if err != nil {
-		return false
-	}
-	req.Header.Set("Authorization", "Bearer key-of-"+tenant)
-	resp, err := f.client.Do(req)
-	if err != nil {
-		return false
-	}
-	defer resp.Body.Close()
-	_, _ = io.Copy(io.Discard, resp.Body)
-	if resp.StatusCode != http.StatusOK {
+func (f *bandsFleet) once(ctx context.Context, g *gateway, tenant string) bool {
+	answer, err := g.call(ctx, tenant, lasting(4))
+	if err == nil && answer.Status != http.StatusOK {
 		f.refused.Add(1)
 		time.Sleep(50 * time.Millisecond)
 	}
-	return resp.StatusCode == http.StatusOK
+	return answer.Status == http.StatusOK
 }
 
-// await waits until so many more calls are served, and returns how many of each tenant were.
-func (f *bandsFleet) await(calls int64) (chat, night int64) {
+// more waits until so many more calls are served, and returns how many of each tenant were.
+func (f *bandsFleet) more(calls int64) (chat, night int64) {
 	f.t.Helper()
 	chatBefore := f.served["chat"].Load()
 	nightBefore := f.served["night"].Load()
@@ -103,14 +78,8 @@ func (f *bandsFleet) await(calls int64) (chat, night int64) {
 // share is a share of a tenant in the pool's last minute, by the metrics of all gateways.
 func (f *bandsFleet) share(which, tenant string) (sum float64) {
 	f.t.Helper()
-	for _, p := range f.gateways {
-		line := f.metric(p, fmt.Sprintf("llmgov_share_%s_ratio{pool=\"p\",tenant=%q}", which, tenant))
-		_, value, _ := strings.Cut(line, "} ")
-		part, err := strconv.ParseFloat(value, 64)
-		if err != nil {
-			f.t.Fatalf("no share in %q: %v", line, err)
-		}
-		sum += part
+	for _, g := range f.gateways {
+		sum += g.sum("llmgov_share_"+which+"_ratio", `pool="p"`, `tenant="`+tenant+`"`)
 	}
 	return sum
 }
@@ -126,13 +95,13 @@ func TestPoolBands_Redis(t *testing.T) {
 	defer calls.Wait()
 	defer stop()
 	f.keepCalling(ctx, &calls, "night", 60)
-	f.await(200)
-	if peak := statsOf(t, f.mock).Peak; peak > bandsSlots*3/4 || peak < bandsSlots/2 {
+	f.more(200)
+	if peak := f.model.Stats().PeakRunning; peak > bandsSlots*3/4 || peak < bandsSlots/2 {
 		t.Errorf("alone, the background team had %d of %d slots at once, want nearly three quarters and no more", peak, bandsSlots)
 	}
 	f.keepCalling(ctx, &calls, "chat", 60)
-	f.await(900) // until the gateways know of each other's calls, some beats later
-	chat, night := f.await(3000)
+	f.more(900) // until the gateways know of each other's calls, some beats later
+	chat, night := f.more(3000)
 	part := float64(night) / float64(chat+night)
 	t.Logf("beside %d calls of another, %d of the background team were served: %.4f; %d refused", chat, night, part, f.refused.Load())
 	if math.Abs(part/0.25-1) > 0.03 {
@@ -146,7 +115,7 @@ func TestPoolBands_Redis(t *testing.T) {
 			t.Errorf("by the metrics %s received %.4f of the pool's minute, and was entitled to %.4f", tenant, received, entitled)
 		}
 	}
-	if peak := statsOf(t, f.mock).Peak; peak > bandsSlots {
+	if peak := f.model.Stats().PeakRunning; peak > bandsSlots {
 		t.Errorf("the provider had %d calls at once, of %d", peak, bandsSlots)
 	}
 }

@@ -1,12 +1,13 @@
-package main
+package fleet
 
 import (
-	"fmt"
 	"net/http"
 	"testing"
 	"time"
 
+	"github.com/llmgov/llmgov/internal/mock"
 	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/testkit/processtest"
 	"github.com/llmgov/llmgov/internal/testkit/redistest"
 )
 
@@ -15,16 +16,10 @@ import (
 func TestReadyz_CutOffAlone(t *testing.T) {
 	testkit.Long(t, "waits for grants of real processes to expire")
 	t.Parallel()
-	mock := startMock(t)
-	config := fmt.Sprintf("upstreams: {mock: {base_url: %s/v1}}\npools: {p: {models: [\"*\"], tpm: 60000, expect_nodes: 2}}\n", mock)
-	c := newScene(t, newRedisDisaster(t), 2, config, "tenants: {a: {keys: []}}\n")
+	config := chaosPool(processtest.NewProvider(t, mock.Config{}), "tpm: 60000, expect_nodes: 2")
+	c := newScene(t, newRedisDisaster(t), 2, config, nil)
 	ready := func(i int) int {
-		resp, err := http.Get(c.gateways[i].proc.Load().admin + "/readyz")
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp.Body.Close()
-		return resp.StatusCode
+		return processtest.Ask(t, http.MethodGet, c.gateways[i].proc.Load().Admin+"/readyz", "", "").Status
 	}
 	status := func(i, want int) func() bool { return func() bool { return ready(i) == want } }
 	time.Sleep(7 * time.Second) // until each has looked at the store, and knows where the other is

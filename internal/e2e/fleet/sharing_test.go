@@ -1,14 +1,10 @@
-package main
+package fleet
 
 import (
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
-	"io"
 	"net/http"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -16,23 +12,22 @@ import (
 	"testing"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/adminapi"
+	"github.com/tidwall/gjson"
+
+	"github.com/llmgov/llmgov/internal/mock"
 	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/internal/testkit/pgtest"
+	"github.com/llmgov/llmgov/internal/testkit/processtest"
 	"github.com/llmgov/llmgov/internal/testkit/redistest"
-	"github.com/llmgov/llmgov/tenants"
 )
 
 // A rolling minute can only be seen to be kept in more than a minute: -sharing 2m.
 var sharingFor = flag.Duration("sharing", 8*time.Second, "how long gateways that share a limit are flooded, before one is killed")
 
-// fleet is a number of gateways, each with the provider's limit in its configuration, and
-// the provider, which counts strictly.
-type fleet struct {
-	t        *testing.T
-	mock     string
-	dir      string
-	gateways []*process
+// flooded is gateways, each with the provider's limit in its configuration, and the provider, which counts strictly.
+type flooded struct {
+	*fleet
+	model *processtest.Provider
 
 	served, refused, lost atomic.Int64
 	degraded              sync.Map // values of x-llmgov-degraded, and of error codes with 503
@@ -40,79 +35,38 @@ type fleet struct {
 
 const sharedLimit = 600_000
 
-// newFleet starts gateways. Those of one pool and store share its limit.
-func newFleet(t *testing.T, n int, pool, axis string, limit int, store string) *fleet {
+// newFlooded starts n gateways. Those of one pool and store share its limit.
+func newFlooded(t *testing.T, n int, pool, limits string, model mock.Config, store string) *flooded {
 	t.Helper()
-	f := &fleet{t: t, dir: t.TempDir()}
-	f.mock = startMock(t, fmt.Sprint("--", axis, "=", limit), "--output-tokens=480")
-	rules := fmt.Sprintf("{models: [\"*\"], %s: %d, max_queue: 100}", axis, limit)
+	model.OutputTokens = 480
+	f := &flooded{model: processtest.NewProvider(t, model)}
 	if store != "memory" {
-		rules = strings.Replace(rules, "}", fmt.Sprintf(", expect_nodes: %d}", n), 1)
+		limits += fmt.Sprint(", expect_nodes: ", n)
 	}
-	policy := "tenants:\n"
-	for i, name := range []string{"a", "b"} {
-		policy += fmt.Sprintf("  %s: {keys: [%q], weight: %d, max_wait: 2s}\n", name, tenants.HashKey("key-of-"+name).String(), 1+2*i)
-	}
-	if err := os.Mkdir(filepath.Join(f.dir, "tenants"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	for file, text := range map[string]string{
-		"llmgov.yaml":      "upstreams: {mock: {base_url: " + f.mock + "/v1}}\npools: {" + pool + ": " + rules + "}\nstore: \"" + store + "\"\n",
-		"tenants/all.yaml": policy,
-	} {
-		if err := os.WriteFile(filepath.Join(f.dir, file), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	var starting sync.WaitGroup
-	f.gateways = make([]*process, n)
-	for i := range n {
-		starting.Go(func() { f.gateways[i] = f.start(i) })
-	}
-	starting.Wait()
-	if t.Failed() {
-		t.FailNow()
-	}
+	config := strings.Replace(onePool(f.model, limits+", max_queue: 100", store), "pools: {p:", "pools: {"+pool+":", 1)
+	f.fleet = newFleet(t, n, config, map[string]string{"a": "weight: 1, max_wait: 2s", "b": "weight: 3, max_wait: 2s"})
 	return f
 }
 
-func (f *fleet) start(i int) *process {
-	return launchNode(f.t, filepath.Join(f.dir, "llmgov.yaml"), i, "--region", fmt.Sprint("r", i%2))
-}
-
-// launchNode starts a gateway, and waits until it listens; after an error it is nil. It may
-// be called from any goroutine.
-func launchNode(t *testing.T, config string, i int, args ...string) *process {
-	p, err := launch(t.TempDir(), []string{"PATH=" + os.Getenv("PATH")}, append([]string{
-		"serve", "-c", config, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--node", fmt.Sprint("n", i),
-	}, args...)...)
-	if err == nil {
-		t.Cleanup(p.kill)
-		err = p.listening()
-	}
-	if err != nil {
-		t.Error(err)
-		return nil
-	}
-	return p
-}
+// tokensShared is the limit of a pool and of a provider.
+var tokensShared, tokensCounted = fmt.Sprint("tpm: ", sharedLimit), mock.Config{TPM: sharedLimit}
 
 // flood asks at all gateways for so long.
-func (f *fleet) flood(gateways []*process, d time.Duration) {
+func (f *flooded) flood(gateways []*gateway, d time.Duration) {
 	f.floodUntil(gateways, d, func() bool { return false })
 }
 
 // floodUntil asks at all gateways until there is enough, or for as long as most. It returns how long that took.
-func (f *fleet) floodUntil(gateways []*process, most time.Duration, enough func() bool) time.Duration {
+func (f *flooded) floodUntil(gateways []*gateway, most time.Duration, enough func() bool) time.Duration {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(f.t.Context(), most)
 	defer cancel()
 	var wg sync.WaitGroup
-	for _, p := range gateways {
+	for _, g := range gateways {
 		for i := range 12 {
 			wg.Go(func() {
 				for ctx.Err() == nil {
-					f.call(ctx, p, "ab"[i%2:i%2+1])
+					f.call(ctx, g, "ab"[i%2:i%2+1])
 				}
 			})
 		}
@@ -130,7 +84,7 @@ func (f *fleet) floodUntil(gateways []*process, most time.Duration, enough func(
 
 // serves asks at all gateways for so long, again and again, until at least so many calls are served in that time. It has to
 // come to that within 20 s, a third of the minute after which any store grants again.
-func (f *fleet) serves(when string, gateways []*process, d time.Duration, least int64) {
+func (f *flooded) serves(when string, gateways []*gateway, d time.Duration, least int64) {
 	f.t.Helper()
 	for end := time.Now().Add(20 * time.Second); ; {
 		before := f.served.Load()
@@ -147,56 +101,30 @@ func (f *fleet) serves(when string, gateways []*process, d time.Duration, least 
 	}
 }
 
-func (f *fleet) call(ctx context.Context, p *process, tenant string) {
-	body := `{"model":"m","messages":[{"role":"user","content":"How long is a piece of string?"}],"max_tokens":480}`
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.data+"/v1/chat/completions", strings.NewReader(body))
-	if err != nil {
-		return
-	}
-	req.Header.Set("Authorization", "Bearer key-of-"+tenant)
-	resp, err := http.DefaultClient.Do(req)
+func (f *flooded) call(ctx context.Context, g *gateway, tenant string) {
+	answer, err := g.call(ctx, tenant, longCall)
 	if err != nil {
 		f.lost.Add(1)
 		time.Sleep(20 * time.Millisecond)
 		return
 	}
-	defer resp.Body.Close()
-	text, _ := io.ReadAll(resp.Body)
-	if mode := resp.Header.Get("X-Llmgov-Degraded"); mode != "" {
+	if mode := answer.Header.Get("X-Llmgov-Degraded"); mode != "" {
 		f.degraded.Store(mode, true)
 	}
-	if resp.StatusCode == http.StatusOK {
+	if answer.Status == http.StatusOK {
 		f.served.Add(1)
 		return
 	}
 	f.refused.Add(1)
-	var answer struct{ Error struct{ Code string } }
-	_ = json.Unmarshal(text, &answer)
-	if resp.StatusCode == http.StatusServiceUnavailable {
-		f.degraded.Store(answer.Error.Code, true)
+	if answer.Status == http.StatusServiceUnavailable {
+		f.degraded.Store(gjson.Get(answer.Body, "error.code").Str, true)
 	}
 	time.Sleep(50 * time.Millisecond)
 }
 
-func (f *fleet) saw(what string) bool {
+func (f *flooded) saw(what string) bool {
 	_, ok := f.degraded.Load(what)
 	return ok
-}
-
-// snapshot is what a gateway says of the pool.
-func (f *fleet) snapshot(p *process) *adminapi.Sharing {
-	resp, err := http.Get(p.admin + "/api/v1/snapshot")
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	var v struct {
-		Pools []struct{ Sharing *adminapi.Sharing }
-	}
-	if err := json.NewDecoder(resp.Body).Decode(&v); err != nil {
-		f.t.Fatal(err)
-	}
-	return v.Pools[0].Sharing
 }
 
 // TestSharing: three gateways with one limit use it once, as one that is alone would; also
@@ -206,8 +134,8 @@ func TestSharing(t *testing.T) {
 	testkit.Long(t, "compares gateways in real time")
 	t.Parallel()
 	server := pgtest.New(t)
-	shared := newFleet(t, 3, "p", "tpm", sharedLimit, server.URL())
-	alone := newFleet(t, 1, "p", "tpm", sharedLimit, "memory")
+	shared := newFlooded(t, 3, "p", tokensShared, tokensCounted, server.URL())
+	alone := newFlooded(t, 1, "p", tokensShared, tokensCounted, "memory")
 	began := time.Now()
 	var both sync.WaitGroup
 	both.Go(func() { alone.flood(alone.gateways, *sharingFor) })
@@ -220,22 +148,17 @@ func TestSharing(t *testing.T) {
 	if three > one*110/100 || three < one*88/100 {
 		t.Errorf("three gateways that share were served %d calls, and one that is alone %d", three, one)
 	}
-	resp, err := http.Get(shared.gateways[0].admin + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
-	metrics, _ := io.ReadAll(resp.Body)
-	resp.Body.Close()
+	metrics := shared.gateways[0].proc.Load().Scrape(t)
 	for _, want := range []string{
 		`llmgov_region_share_ratio{pool="p",region="r0"} 0.`, `llmgov_region_share_ratio{pool="p",region="r1"} 0.`,
 		`llmgov_degraded{mode="closed",pool="p"} 0`, "llmgov_store_up 1", `llmgov_store_latency_seconds_count{op="beat"}`,
 	} {
-		if !strings.Contains(string(metrics), "\n"+want) {
-			t.Errorf("the metrics lack %s:\n%s", want, regexp.MustCompile(`(?m)^llmgov_(region|degraded|store).*`).FindAllString(string(metrics), -1))
+		if !strings.Contains(metrics, "\n"+want) {
+			t.Errorf("the metrics lack %s:\n%s", want, regexp.MustCompile(`(?m)^llmgov_(region|degraded|store).*`).FindAllString(metrics, -1))
 		}
 	}
-	epoch := shared.snapshot(shared.gateways[0]).Epoch
-	if s := shared.snapshot(shared.gateways[0]); s == nil || s.Status != "granted" || len(s.Nodes) != 3 {
+	epoch := shared.gateways[0].snapshot()[0].Sharing.Epoch
+	if s := shared.gateways[0].snapshot()[0].Sharing; s == nil || s.Status != "granted" || len(s.Nodes) != 3 {
 		t.Errorf("the snapshot shows %+v", s)
 	}
 
@@ -254,25 +177,58 @@ func TestSharing(t *testing.T) {
 		t.Error("without the store no call was refused for that")
 	}
 	for _, path := range []string{"/readyz", "/metrics"} {
-		began := time.Now()
-		if resp, err := http.Get(shared.gateways[0].admin + path); err != nil || resp.StatusCode != http.StatusOK || time.Since(began) > 10*time.Second {
-			t.Errorf("without the store %s says %+v, %v after %v", path, resp, err, time.Since(began))
+		if answer := processtest.Ask(t, http.MethodGet, shared.gateways[0].proc.Load().Admin+path, "", ""); answer.Status != http.StatusOK {
+			t.Errorf("without the store %s says %+v", path, answer)
 		}
 	}
 	server.Start()
 	shared.serves("with the store back", shared.gateways[:2], 4*time.Second, sharedLimit/490*4/60*70/100)
 	redistest.Eventually(t, "a beat without an error, of the account from before the restart", func() bool {
-		s := shared.snapshot(shared.gateways[0])
+		s := shared.gateways[0].snapshot()[0].Sharing
 		return s.Epoch == epoch && s.Error == ""
 	})
-	n2 := shared.start(2) // in the place of the one that was killed
+	shared.gateways[2].restart()
 	redistest.Eventually(t, "a grant of a gateway that was started again", func() bool {
-		shared.call(t.Context(), n2, "b")
-		return shared.snapshot(n2).Status == "granted"
+		shared.call(t.Context(), shared.gateways[2], "b")
+		return shared.gateways[2].snapshot()[0].Sharing.Status == "granted"
 	})
-	st := statsOf(t, shared.mock)
+	st := shared.model.Stats()
 	t.Logf("the provider admitted %d and refused %d in %v", st.Admitted, st.Refused, time.Since(began).Round(time.Second))
 	if st.Refused != 0 {
+		t.Errorf("the provider refused %d of %d", st.Refused, st.Admitted)
+	}
+}
+
+// TestSharingRedis: three gateways use a limit that they share through Redis once. A restart of it is a
+// loss of memory, which they make up for, though none of them has run for a minute.
+func TestSharingRedis(t *testing.T) {
+	testkit.Long(t, "compares gateways in real time")
+	t.Parallel()
+	server := redistest.New(t)
+	f := newFlooded(t, 3, "p", tokensShared, tokensCounted, server.URL())
+	const d = 6 * time.Second
+	f.flood(f.gateways, d)
+	served := f.served.Load()
+	limit := int64(sharedLimit / 490 * d / time.Minute)
+	t.Logf("in %v three gateways were served %d calls, of %d", d, served, limit)
+	if served < limit*70/100 || served > limit*140/100 {
+		t.Errorf("in %v three gateways were served %d calls, of %d", d, served, limit)
+	}
+	before := f.gateways[0].snapshot()[0].Sharing
+	if before == nil || before.Status != "granted" || len(before.Nodes) != 3 {
+		t.Errorf("the snapshot shows %+v", before)
+	}
+	server.Stop()
+	server.Start()
+	redistest.Eventually(t, "the new store grants", func() bool {
+		now := f.gateways[0].snapshot()[0].Sharing
+		return now.Status == "granted" && now.Epoch > before.Epoch
+	})
+	f.flood(f.gateways, d)
+	if more := f.served.Load() - served; more < limit/2 {
+		t.Errorf("in %v after the loss three gateways were served %d calls, of %d", d, more, limit)
+	}
+	if st := f.model.Stats(); st.Refused != 0 {
 		t.Errorf("the provider refused %d of %d", st.Refused, st.Admitted)
 	}
 }

@@ -1,16 +1,13 @@
-package main
+package fleet
 
 import (
-	"fmt"
-	"net"
-	"net/http"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/llmgov/llmgov/internal/decisions"
 	"github.com/llmgov/llmgov/internal/mock"
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/testkit/processtest"
 )
 
 // The providers of a soak. Only the steady one has a limit, which it enforces.
@@ -20,43 +17,11 @@ var (
 	dyingProvider  = mock.Config{ErrorRate: 0.02, HangupRate: 0.02, FirstToken: 200 * time.Millisecond, TokensPerSecond: 50, Seed: 3}
 )
 
-// soakProvider is a model server that can die.
-type soakProvider struct {
-	*mock.Server
-	t      *testing.T
-	port   int
-	server *http.Server
-}
-
-func newSoakProvider(t *testing.T, cfg mock.Config) *soakProvider {
-	s, err := mock.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &soakProvider{Server: s, t: t, port: testkit.Port(t)}
-	p.start()
-	t.Cleanup(func() { _ = p.server.Close() })
-	return p
-}
-
-func (p *soakProvider) addr() string { return fmt.Sprint("127.0.0.1:", p.port) }
-
-func (p *soakProvider) url() string { return "http://" + p.addr() + "/v1" }
-
-func (p *soakProvider) start() {
-	l, err := net.Listen("tcp", p.addr())
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	p.server = &http.Server{Handler: p.Server}
-	go func(server *http.Server) { _ = server.Serve(l) }(p.server)
-}
-
-// die cuts all connections, and comes back after a while.
-func (p *soakProvider) die(away time.Duration) {
-	_ = p.server.Close()
+// die has a provider cut all connections, and come back after a while.
+func die(p *processtest.Provider, away time.Duration) {
+	p.Kill()
 	time.Sleep(away)
-	p.start()
+	p.Restart()
 }
 
 // charged are tokens by pool, and the calls that they were charged for.
@@ -104,7 +69,7 @@ func (c *charged) complete(t *testing.T, pools map[uint64]string) {
 func (s *soak) checkCharged() {
 	c := newCharged()
 	for _, p := range s.lives {
-		c.read(s.t, p.cmd.Dir)
+		c.read(s.t, p.Dir)
 	}
 	steady := s.steady.Stats()
 	s.t.Logf("steady: charged %d tokens of %d calls; the provider produced %d in %d calls, its fullest minute had %d of %d, and it refused %d",

@@ -1,20 +1,17 @@
-package main
+package fleet
 
 import (
-	"bytes"
+	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strings"
-	"sync/atomic"
-	"testing"
 	"time"
 
 	"github.com/llmgov/llmgov/internal/distribution"
 	"github.com/llmgov/llmgov/internal/load"
+	"github.com/llmgov/llmgov/internal/testkit/processtest"
 )
 
 // soakTenant is a tenant with its calls and its policy.
@@ -58,88 +55,6 @@ func soakPlan(d time.Duration) *load.Plan {
 	return p
 }
 
-// balancer sends calls to gateways in turn, as a load balancer does: not to one that is not ready, and to another one
-// if there is none at the address, or it says that it stops.
-type balancer struct {
-	t         *testing.T
-	transport *http.Transport
-	gateways  []*gatewayInTumult
-	ready     []atomic.Bool
-	turn      atomic.Uint64
-	moved     atomic.Int64 // calls that went to another gateway
-}
-
-func newBalancer(t *testing.T, gateways []*gatewayInTumult) *balancer {
-	b := &balancer{t: t, transport: load.NewTransport(100), gateways: gateways, ready: make([]atomic.Bool, len(gateways))}
-	for i := range gateways {
-		go b.watch(i)
-	}
-	return b
-}
-
-// watch asks one gateway twice per second whether it is ready.
-func (b *balancer) watch(i int) {
-	client := http.Client{Timeout: time.Second}
-	for b.t.Context().Err() == nil {
-		resp, err := client.Get(b.gateways[i].proc.Load().admin + "/readyz")
-		b.ready[i].Store(err == nil && resp.StatusCode == http.StatusOK)
-		if err == nil {
-			resp.Body.Close()
-		}
-		time.Sleep(500 * time.Millisecond)
-	}
-}
-
-// RoundTrip implements http.RoundTripper.
-func (b *balancer) RoundTrip(req *http.Request) (resp *http.Response, err error) {
-	turn := int(b.turn.Add(1))
-	for try := range 2 * len(b.gateways) {
-		i := (turn + try) % len(b.gateways)
-		if try < len(b.gateways) && !b.ready[i].Load() { // if none is ready, any has to do
-			continue
-		}
-		resp, err = b.send(i, req)
-		elsewhere := errors.Is(err, errNotSent) || err == nil && stopping(resp)
-		if !elsewhere {
-			return resp, err
-		}
-		b.moved.Add(1)
-	}
-	return resp, err
-}
-
-// errNotSent says that nothing listens there.
-var errNotSent = errors.New("not sent")
-
-func (b *balancer) send(i int, req *http.Request) (*http.Response, error) {
-	gateway := strings.TrimPrefix(b.gateways[i].proc.Load().data, "http://")
-	out := req.Clone(req.Context())
-	out.URL.Scheme = "http"
-	out.URL.Host = gateway
-	out.Host = gateway
-	body, err := req.GetBody()
-	if err != nil {
-		return nil, err
-	}
-	out.Body = body
-	resp, err := b.transport.RoundTrip(out)
-	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
-		err = errNotSent
-	}
-	return resp, err
-}
-
-// stopping reports whether a gateway says that it stops. The answer can be read again.
-func stopping(resp *http.Response) bool {
-	if resp.StatusCode != http.StatusServiceUnavailable {
-		return false
-	}
-	text, _ := io.ReadAll(resp.Body)
-	resp.Body.Close()
-	resp.Body = io.NopCloser(bytes.NewReader(text))
-	return bytes.Contains(text, []byte(`"draining"`))
-}
-
 // change applies a policy every few seconds, until the calls are over. Each time its visitor calls, and a key is made, used
 // and revoked.
 func (s *soak) change(over <-chan struct{}) {
@@ -164,8 +79,8 @@ func (s *soak) change(over <-chan struct{}) {
 
 // useNewKey makes a key, uses it at all gateways, and revokes it.
 func (s *soak) useNewKey() {
-	keys := s.gateways[0].proc.Load().admin + "/api/v1/keys"
-	var made aKey
+	keys := s.gateways[0].proc.Load().Admin + "/api/v1/keys"
+	var made struct{ ID, Key string }
 	if err := askAdmin(http.MethodPost, keys, `{"tenant":"chat"}`, &made); err != nil {
 		s.t.Errorf("a key: %v", err)
 		return
@@ -179,23 +94,14 @@ func (s *soak) useNewKey() {
 
 // askAdmin is a request to the admin side.
 func askAdmin(method, url, body string, into any) error {
-	req, err := http.NewRequest(method, url, strings.NewReader(body))
-	if err != nil {
-		return err
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode >= 300 {
-		return fmt.Errorf("%d %s %w", resp.StatusCode, text, err)
+	answer, err := processtest.Try(context.Background(), method, url, "", body)
+	if err != nil || answer.Status >= 300 {
+		return fmt.Errorf("%d %s %w", answer.Status, answer.Body, err)
 	}
 	if into == nil {
 		return nil
 	}
-	return json.Unmarshal(text, into)
+	return json.Unmarshal([]byte(answer.Body), into)
 }
 
 // until asks all gateways until each of them knows a key, or does not, twice in a row.

@@ -1,4 +1,4 @@
-package main
+package fleet
 
 import (
 	"bufio"
@@ -6,7 +6,6 @@ import (
 	"io"
 	"math"
 	"math/rand/v2"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +14,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/llmgov/llmgov/internal/testkit/processtest"
 )
 
 // soakFigure is one thing that must not grow.
@@ -79,13 +80,7 @@ func (f *soakFigures) stop() {
 // now is nil while the store is away.
 func (f *soakFigures) now() []float64 {
 	gateway := f.gateways[0].proc.Load()
-	resp, err := http.Get(gateway.admin + "/metrics")
-	if err != nil {
-		f.t.Error(err)
-		return nil
-	}
-	defer resp.Body.Close()
-	metrics := figuresIn(resp.Body, " ")
+	metrics := figuresIn(strings.NewReader(gateway.Scrape(f.t)), " ")
 	info, err := f.askRedis("INFO")
 	if err != nil {
 		return nil
@@ -107,7 +102,7 @@ func (f *soakFigures) now() []float64 {
 		metrics.number("go_goroutines"),
 		metrics.number("process_open_fds"),
 		float64(metrics.lines),
-		sizeOf(filepath.Join(gateway.cmd.Dir, "state")),
+		sizeOf(filepath.Join(gateway.Dir, "state")),
 		size,
 		redis.number("used_memory"),
 		float64(keys),
@@ -115,8 +110,8 @@ func (f *soakFigures) now() []float64 {
 }
 
 // resident is the resident memory of a process in kB, but for files that it has mapped: the owners of objects grow.
-func (f *soakFigures) resident(p *process) float64 {
-	status, err := os.Open(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+func (f *soakFigures) resident(p *processtest.Process) float64 {
+	status, err := os.Open(fmt.Sprintf("/proc/%d/status", p.Pid()))
 	if err != nil {
 		f.t.Error(err)
 		return math.NaN()

@@ -1,18 +1,17 @@
-package main
+package fleet
 
 import (
 	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/llmgov/llmgov/internal/load"
+	"github.com/llmgov/llmgov/internal/testkit/processtest"
 	"github.com/llmgov/llmgov/internal/testkit/redistest"
-	"github.com/llmgov/llmgov/tenants"
 )
 
 var soakFor = flag.Duration("soak", 0, "how long gateways have to endure; make soak has 30 minutes")
@@ -24,10 +23,10 @@ const soakTPM = 900_000
 // from the beginning to the end, and the second is restarted again and again.
 type soak struct {
 	*scene
-	steady, slow, dying *soakProvider
+	steady, slow, dying *processtest.Provider
 	front               *balancer
 	figures             *soakFigures
-	lives               []*process // all that there were, for their logs
+	lives               []*processtest.Process // all that there were, for their logs
 	changes, mishaps    int
 	began               time.Time
 }
@@ -53,9 +52,9 @@ func TestSoak(t *testing.T) {
 
 func newSoak(t *testing.T) *soak {
 	s := &soak{
-		steady: newSoakProvider(t, steadyProvider),
-		slow:   newSoakProvider(t, slowProvider),
-		dying:  newSoakProvider(t, dyingProvider),
+		steady: processtest.NewProvider(t, steadyProvider),
+		slow:   processtest.NewProvider(t, slowProvider),
+		dying:  processtest.NewProvider(t, dyingProvider),
 	}
 	config := fmt.Sprintf(`
 upstreams: {steady: {base_url: %s}, slow: {base_url: %s}, dying: {base_url: %s}}
@@ -64,8 +63,8 @@ pools:
   frail: {models: [frail], upstreams: [{name: slow}, {name: dying}], concurrency: 100, expect_nodes: 2}
 decision_log: {path: decisions.jsonl, max_size: 16MiB, keep: 1000}
 state_dir: state
-`, s.steady.url(), s.slow.url(), s.dying.url(), soakTPM)
-	s.scene = newScene(t, &redisDisaster{Server: redistest.New(t), t: t}, 2, config, soakPolicy(0))
+`, s.steady.URL, s.slow.URL, s.dying.URL, soakTPM)
+	s.scene = newScene(t, &redisDisaster{Server: redistest.New(t), t: t}, 2, config, soakSettings(0))
 	for _, g := range s.gateways {
 		s.lives = append(s.lives, g.proc.Load())
 	}
@@ -110,7 +109,7 @@ func (s *soak) listMishaps() []func() {
 	restart := func() { s.restart(1) }
 	return []func(){
 		restart,
-		func() { s.dying.die(15 * time.Second) },
+		func() { die(s.dying, 15*time.Second) },
 		func() {
 			s.ways[0].cut()
 			time.Sleep(5 * time.Second)
@@ -128,53 +127,36 @@ func (s *soak) listMishaps() []func() {
 			s.delay(0)
 		},
 		s.store.Flush,
-		func() { s.dying.die(time.Second) },
+		func() { die(s.dying, time.Second) },
 	}
 }
 
 // restart stops a gateway in order, and starts another in its place.
 func (s *soak) restart(i int) {
-	s.end(s.gateways[i].proc.Load())
+	s.gateways[i].end(syscall.SIGTERM)
 	s.gateways[i].restart()
 	s.lives = append(s.lives, s.gateways[i].proc.Load())
 }
 
-// end asks a gateway to stop, and waits for it.
-func (s *soak) end(p *process) {
-	_ = p.cmd.Process.Signal(syscall.SIGTERM)
-	select {
-	case <-p.done:
-	case <-time.After(time.Minute):
-		s.t.Errorf("a gateway did not stop within a minute:\n%.3000s", read(p.stderr))
-		p.kill()
-	}
-	if code := p.cmd.ProcessState.ExitCode(); code != 0 {
-		s.t.Errorf("a gateway ended with %d:\n%.3000s", code, read(p.stderr))
-	}
-}
-
 func (s *soak) stopAll() {
 	for _, g := range s.gateways {
-		s.end(g.proc.Load())
+		g.end(syscall.SIGTERM)
 	}
 }
 
-// soakPolicy is the n-th policy. Each has a visitor whom no other policy has.
-func soakPolicy(n int) string {
-	var b strings.Builder
-	b.WriteString("tenants:\n")
+// soakSettings are the n-th policy. Each has a visitor that no other policy has.
+func soakSettings(n int) map[string]string {
+	settings := map[string]string{fmt.Sprint("visitor-", n): fmt.Sprintf("weight: %d, rpm: 600", 1+n%5)}
 	for _, x := range soakCrowd {
-		fmt.Fprintf(&b, "  %s: {keys: [%q], %s}\n", x.Name, tenants.HashKey(x.Key).String(), x.policy)
+		settings[x.Name] = x.policy
 	}
-	visitor := fmt.Sprint("visitor-", n)
-	fmt.Fprintf(&b, "  %s: {keys: [%q], weight: %d, rpm: 600}\n", visitor, tenants.HashKey("key-of-"+visitor).String(), 1+n%5)
-	return b.String()
+	return settings
 }
 
 // apply puts the n-th policy in force.
 func (s *soak) apply(n int) {
-	file := filepath.Join(filepath.Dir(s.config), "tenants", "all.yaml")
-	if err := os.WriteFile(file+".new", []byte(soakPolicy(n)), 0o600); err != nil {
+	file := filepath.Join(s.dir, "tenants", "all.yaml")
+	if err := os.WriteFile(file+".new", []byte(policy(soakSettings(n))), 0o600); err != nil {
 		s.t.Error(err)
 	}
 	if err := os.Rename(file+".new", file); err != nil {

@@ -1,136 +1,40 @@
-package main
+package fleet
 
 import (
 	"fmt"
-	"io"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/testkit/pgtest"
+	"github.com/llmgov/llmgov/internal/mock"
+	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/testkit/processtest"
 	"github.com/llmgov/llmgov/internal/testkit/redistest"
-	"github.com/llmgov/llmgov/tenants"
 )
 
-// stores start a store of each kind, and answer its URL.
-var stores = map[string]func(*testing.T) string{
-	"redis":    func(t *testing.T) string { return redistest.New(t).URL() },
-	"postgres": func(t *testing.T) string { return pgtest.New(t).URL() },
-}
-
-// limited is gateways whose tenants have limits of their own.
+// limited is two gateways whose tenants have limits of their own.
 type limited struct {
-	t        *testing.T
-	mock     string
-	config   string
-	gateways []*process
+	*fleet
+	model *processtest.Provider
 }
 
 func newLimited(t *testing.T, store, pool string) *limited {
 	t.Helper()
-	policy := "tenants:\n"
-	for name, limits := range map[string]string{
+	l := &limited{model: processtest.NewProvider(t, mock.Config{})}
+	l.fleet = newFleet(t, 2, onePool(l.model, "rpm: 100000, expect_nodes: 2, "+pool, store), map[string]string{
 		"free": "weight: 1", "minute": "rpm: 20", "slots": "concurrency: 3", "budget": "budgets: [{requests: 25, per: month}]",
-	} {
-		policy += fmt.Sprintf("  %s: {keys: [%q], %s}\n", name, tenants.HashKey("key-of-"+name).String(), limits)
-	}
-	l := &limited{t: t}
-	l.configure(startMock(t), "rpm: 100000, expect_nodes: 2"+pool, store, policy)
-	var starting sync.WaitGroup
-	l.gateways = make([]*process, 2)
-	for i := range l.gateways {
-		starting.Go(func() { l.gateways[i] = launchNode(t, l.config, i) })
-	}
-	starting.Wait()
-	if t.Failed() {
-		t.FailNow()
-	}
-	l.await(l.gateways...)
+	})
+	l.await("free", l.gateways...)
 	return l
 }
 
-// configure writes down what all gateways read: one pool of such limits, a store, and a policy.
-func (l *limited) configure(mock, limits, store, policy string) {
-	l.t.Helper()
-	l.mock = mock
-	dir := l.t.TempDir()
-	l.config = filepath.Join(dir, "llmgov.yaml")
-	for file, text := range map[string]string{
-		l.config:                           fmt.Sprintf("upstreams: {mock: {base_url: %s/v1}}\npools: {p: {models: [\"*\"], %s}}\nstore: %q\npolicies: [tenants.yaml]\n", mock, limits, store),
-		filepath.Join(dir, "tenants.yaml"): policy,
-	} {
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			l.t.Fatal(err)
-		}
-	}
-}
-
-// await waits until the store grants.
-func (l *limited) await(gateways ...*process) {
-	l.t.Helper()
-	for _, p := range gateways {
-		redistest.Eventually(l.t, "the store grants", func() bool {
-			status, _ := l.call(p, "free", 0)
-			return status == http.StatusOK
-		})
-	}
-}
-
-// call asks at a gateway, for an answer that takes so many tenths of a second.
-func (l *limited) call(p *process, tenant string, tenths int) (status int, text string) {
-	status, text, err := l.try(p, tenant, tenths)
-	if err != nil {
-		l.t.Error(err)
-	}
-	return status, text
-}
-
-func (l *limited) try(p *process, tenant string, tenths int) (status int, text string, err error) {
-	body := fmt.Sprintf(`{"model":"m","messages":[{"role":"user","content":"Hi"}],"max_tokens":%d,"mock":{"output_tokens":%d,"token_ms":100}}`, max(99, tenths), max(1, tenths))
-	req, err := http.NewRequestWithContext(l.t.Context(), http.MethodPost, p.data+"/v1/chat/completions", strings.NewReader(body))
-	if err != nil {
-		return 0, "", err
-	}
-	req.Header.Set("Authorization", "Bearer key-of-"+tenant)
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return 0, "", err
-	}
-	defer resp.Body.Close()
-	answer, _ := io.ReadAll(resp.Body)
-	return resp.StatusCode, string(answer), nil
-}
-
-// served asks at all gateways in turn until so many calls have been served, as fast as this machine can, and
-// then for so long whether there are more. It counts the answers.
-func (l *limited) served(tenant string, want int, d time.Duration, gateways ...*process) (served int, last string) {
-	began := time.Now()
-	end := began.Add(d)
-	for i := 0; time.Now().Before(end); i++ {
-		if served < want && time.Since(began) < patience/2 {
-			end = time.Now().Add(d)
-		}
-		status, text := l.call(gateways[i%len(gateways)], tenant, 0)
-		switch status {
-		case http.StatusOK:
-			served++
-		case http.StatusTooManyRequests:
-			last = text
-			time.Sleep(50 * time.Millisecond)
-		case http.StatusServiceUnavailable: // a busy machine, on which an answer takes more than 50 ms
-			if !strings.Contains(text, "store_unavailable") {
-				l.t.Fatalf("%s: %s", tenant, text)
-			}
-		default:
-			l.t.Fatalf("%s: %d %s", tenant, status, text)
-		}
-	}
-	return served, last
+// onePool is the config of a pool with such limits.
+func onePool(model *processtest.Provider, limits, store string) string {
+	return fmt.Sprintf("upstreams: {mock: {base_url: %s}}\npools: {p: {models: [\"*\"], %s}}\nstore: %q\n", model.URL, limits, store)
 }
 
 // TestTenantLimits: two gateways with a store admit of a tenant's own limits what one would:
@@ -138,52 +42,87 @@ func (l *limited) served(tenant string, want int, d time.Duration, gateways ...*
 // and another started in its place.
 func TestTenantLimits(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct{ mode, store string }{
-		{"leased", "redis"},
-		{"leased", "postgres"},
-		{"strict", "redis"},
-		{"strict", "postgres"},
-		{"cached_deny", "redis"},
+	for _, c := range []struct {
+		mode, store string
+		long        bool
+	}{
+		{"leased", "redis", false},
+		{"leased", "postgres", true},
+		{"strict", "redis", true},
+		{"strict", "postgres", false},
+		{"cached_deny", "redis", true},
 	} {
 		t.Run(c.mode+" "+c.store, func(t *testing.T) {
+			if c.long {
+				testkit.Long(t, "shows the same of another mode and store")
+			}
 			t.Parallel()
-			l := newLimited(t, stores[c.store](t), ", tenant_limits: "+c.mode)
+			l := newLimited(t, stores[c.store](t), "tenant_limits: "+c.mode)
 			began := time.Now()
-			minute, why := l.served("minute", 20, 2*time.Second, l.gateways...)
-			if minute != 20 || !strings.Contains(why, "Limit 20, Used 20, Requested 1.") {
-				t.Errorf("of 20 requests a minute %d were served; then it says %s", minute, why)
-			}
+			var asking sync.WaitGroup
+			asking.Go(func() {
+				n, why := l.served("minute", 20, 20, l.gateways...)
+				if n != 20 || !strings.Contains(why, "Limit 20, Used 20, Requested 1.") {
+					t.Errorf("of 20 requests a minute %d were served; then it says %s", n, why)
+				}
+			})
+			asking.Go(func() {
+				n, why := l.served("budget", 25, 20, l.gateways...)
+				if n != 25 || !strings.Contains(why, "insufficient_quota") {
+					t.Errorf("of a budget of 25 requests %d were served; then it says %s", n, why)
+				}
+			})
+			asking.Wait()
 			l.slots()
-			budget, why := l.served("budget", 25, 2*time.Second, l.gateways...)
-			if budget != 25 || !strings.Contains(why, "insufficient_quota") {
-				t.Errorf("of a budget of 25 requests %d were served; then it says %s", budget, why)
-			}
 			l.crash()
-			fresh := launchNode(t, l.config, 0)
-			if fresh == nil {
-				t.FailNow()
-			}
-			l.await(fresh)
-			if more, _ := l.served("budget", 0, 3*time.Second, l.gateways[1], fresh); more > 0 {
+			l.gateways[0].restart()
+			l.await("free", l.gateways[0])
+			if more, _ := l.served("budget", 0, 30, l.gateways...); more > 0 {
 				t.Errorf("after one was killed and another started, %d more of the budget were served", more)
 			}
-			more, _ := l.served("minute", 0, time.Second, l.gateways[1], fresh)
+			more, _ := l.served("minute", 0, 10, l.gateways...)
 			if took := time.Since(began); more > 0 && took < time.Minute {
 				t.Errorf("%d more of the minute were served within %v", more, took)
+			}
+			if peak := l.model.Stats().PeakRunning; peak != 3 {
+				t.Errorf("of 3 calls at once %d were", peak)
 			}
 		})
 	}
 }
 
+// slots has more calls than slots come at both gateways, until as many run at once as may. Those that may not are refused.
+func (l *limited) slots() {
+	l.t.Helper()
+	l.model.ResetStats()
+	var full atomic.Bool
+	var callers sync.WaitGroup
+	for i := range 10 {
+		callers.Go(func() {
+			for !full.Load() {
+				answer := l.gateways[i%2].ask("slots", 5)
+				refused := answer.Status == http.StatusTooManyRequests && strings.Contains(answer.Body, `"concurrency"`)
+				if answer.Status != http.StatusOK && !refused && !storeIsLate(answer) {
+					l.t.Errorf("slots: %d %s", answer.Status, answer.Body)
+					return
+				}
+			}
+		})
+	}
+	defer callers.Wait()
+	defer full.Store(true)
+	redistest.Eventually(l.t, "as many calls run at once as may", func() bool { return l.model.Stats().PeakRunning >= 3 })
+}
+
 // crash kills the first gateway in the middle of as many calls as may run at once: others may run then.
 func (l *limited) crash() {
+	l.t.Helper()
 	var running sync.WaitGroup
 	for range 3 {
 		running.Go(func() { l.untilKilled(l.gateways[0]) })
 	}
 	redistest.Eventually(l.t, "calls run", func() bool {
-		line := l.metric(l.gateways[0], `llmgov_used{axis="concurrency",pool="",tenant="slots"}`)
-		return strings.HasSuffix(line, " 3")
+		return l.gateways[0].sum("llmgov_used", `axis="concurrency"`, `pool=""`, `tenant="slots"`) == 3
 	})
 	l.gateways[0].kill()
 	running.Wait()
@@ -192,7 +131,7 @@ func (l *limited) crash() {
 		var calls sync.WaitGroup
 		for range 3 {
 			calls.Go(func() {
-				if status, _ := l.call(l.gateways[1], "slots", 3); status == http.StatusOK {
+				if l.gateways[1].ask("slots", 3).Status == http.StatusOK {
 					served.Add(1)
 				}
 			})
@@ -203,13 +142,13 @@ func (l *limited) crash() {
 }
 
 // untilKilled has a long call run that takes a slot, as soon as there is one.
-func (l *limited) untilKilled(p *process) {
+func (l *limited) untilKilled(g *gateway) {
 	for {
-		status, _, err := l.try(p, "slots", 1200)
+		answer, err := g.call(l.t.Context(), "slots", lasting(1200))
 		if err != nil {
 			return
 		}
-		if status == http.StatusOK {
+		if answer.Status == http.StatusOK {
 			l.t.Error("it was answered before it was killed")
 			return
 		}
@@ -217,24 +156,55 @@ func (l *limited) untilKilled(p *process) {
 	}
 }
 
-// slots looks whether calls at once are counted over all gateways.
-func (l *limited) slots() {
-	var running sync.WaitGroup
-	var served, late atomic.Int64
-	for i := range 10 {
-		running.Go(func() {
-			switch status, text := l.call(l.gateways[i%2], "slots", 20); {
-			case status == http.StatusOK:
-				served.Add(1)
-			case status == http.StatusServiceUnavailable:
-				late.Add(1)
-			case status != http.StatusTooManyRequests || !strings.Contains(text, `"concurrency"`):
-				l.t.Errorf("slots: %d %s", status, text)
+// TestTenantLimits_Cut: where the store of a pool that asks it for each call does not answer, the
+// pool's rule decides, and says so; tenants without limits are not asked about. With the store
+// back all is as before.
+func TestTenantLimits_Cut(t *testing.T) {
+	t.Parallel()
+	for rule, want := range map[string]int{"closed": http.StatusServiceUnavailable, "open": http.StatusOK} {
+		t.Run(rule, func(t *testing.T) {
+			t.Parallel()
+			server := redistest.New(t)
+			l := newLimited(t, server.URL(), "tenant_limits: strict, on_store_loss: "+rule)
+			g := l.gateways[0]
+			served := func(tenant string) func() bool {
+				return func() bool {
+					answer := g.ask(tenant, 0)
+					return answer.Status == http.StatusOK && answer.Header.Get("X-Llmgov-Degraded") == ""
+				}
 			}
+			redistest.Eventually(t, "calls go", served("free"))
+			asks := func() float64 { return g.sum("llmgov_store_latency_seconds_count", `op="ask"`) }
+			before := asks()
+			limited := 0.0 // calls, each of which is asked about once, though metrics may tell of it a moment later
+			for range 5 {
+				g.ask("free", 0)
+			}
+			redistest.Eventually(t, "the store is asked for a tenant with a limit", func() bool {
+				limited++
+				g.ask("minute", 0)
+				return asks() > before
+			})
+			if asked := asks() - before; asked > limited {
+				t.Errorf("the store was asked %v times for %v calls of a tenant with a limit, and others", asked, limited)
+			}
+			if err := syscall.Kill(server.Pid(), syscall.SIGSTOP); err != nil {
+				t.Fatal(err)
+			}
+			answer := g.ask("minute", 0) // its deadline is far shorter than that of the test
+			if answer.Status != want || answer.Header.Get("X-Llmgov-Degraded") != rule {
+				t.Errorf("cut off: %d, degraded %q: %s", answer.Status, answer.Header.Get("X-Llmgov-Degraded"), answer.Body)
+			}
+			if rule == "closed" && (answer.Header.Get("Retry-After") == "" || !strings.Contains(answer.Body, `"store_unavailable"`)) {
+				t.Errorf("it says %v %s", answer.Header, answer.Body)
+			}
+			if g.sum("llmgov_degraded", `mode="`+rule+`"`, `pool="p"`) != 1 {
+				t.Error("metrics do not tell that it is degraded")
+			}
+			if err := syscall.Kill(server.Pid(), syscall.SIGCONT); err != nil {
+				t.Fatal(err)
+			}
+			redistest.Eventually(t, "calls go again", served("slots"))
 		})
-	}
-	running.Wait()
-	if n, peak := served.Load(), statsOf(l.t, l.mock).Peak; peak > 3 || n+late.Load() < 3 {
-		l.t.Errorf("of 3 calls at once %d were, and %d of 10 were served", peak, n)
 	}
 }

@@ -1,15 +1,12 @@
-package main
+package fleet
 
 import (
 	"context"
 	"fmt"
 	"net/http"
 	"os"
-	"path/filepath"
 	"regexp"
-	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -19,7 +16,8 @@ import (
 	"github.com/llmgov/llmgov/internal/distribution"
 	"github.com/llmgov/llmgov/internal/load"
 	"github.com/llmgov/llmgov/internal/mock"
-	"github.com/llmgov/llmgov/tenants"
+	"github.com/llmgov/llmgov/internal/testkit/processtest"
+	"github.com/llmgov/llmgov/internal/testkit/redistest"
 )
 
 // previousRelease names the binary of the release before, in the environment.
@@ -28,12 +26,9 @@ const previousRelease = "LLMGOV_PREVIOUS"
 // upgrade is a fleet whose gateways are replaced by those of another release, and what it governs. Each provider
 // enforces the limit that bears its name.
 type upgrade struct {
-	t         *testing.T
-	config    string
-	store     string
-	gateways  []*gatewayInTumult // whose folders stay
+	*fleet
 	front     *balancer
-	providers map[string]*soakProvider
+	providers map[string]*processtest.Provider
 	keys      []string
 }
 
@@ -67,87 +62,43 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
-// TestUpgrade_Journal: a gateway without a store is killed under load, and started again as the other release in the same
-// folder, again and again. The provider, which counts strictly, refuses nothing, because each knows what the other let in.
-func TestUpgrade_Journal(t *testing.T) {
-	if os.Getenv(previousRelease) == "" {
-		t.Skip("needs the release before: make test-upgrade")
-	}
-	t.Parallel()
-	dir := t.TempDir()
-	provider := startMock(t, "--rpm=8", "--output-tokens=480")
-	config := restartConfig(t, dir, provider+"/v1", "rpm: 8", true)
-	var served, refused atomic.Int64
-	for n := range 10 {
-		program := []string{os.Getenv(previousRelease), "llmgov"}[n%2]
-		p, err := launchProgram(program, dir, []string{"PATH=" + os.Getenv("PATH")}, "serve", "-c", config, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(p.kill)
-		if err := p.listening(); err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-		go func() { <-ctx.Done(); p.kill() }()
-		flood(ctx, n, p.data, &served, &refused)
-		cancel()
-		<-p.done
-	}
-	st := statsOf(t, provider)
-	t.Logf("the provider admitted %d and refused %d; gateways refused %d", st.Admitted, st.Refused, refused.Load())
-	if st.Refused != 0 || st.Admitted < 4 || refused.Load() == 0 {
-		t.Errorf("the provider refused %d of %d", st.Refused, st.Admitted)
-	}
-}
-
 func newUpgrade(t *testing.T, store string) *upgrade {
 	t.Helper()
-	dir := t.TempDir()
-	u := &upgrade{t: t, store: store, config: filepath.Join(dir, "llmgov.yaml"), providers: map[string]*soakProvider{}}
-	var upstreams, pools, policy strings.Builder
+	u := &upgrade{fleet: &fleet{t: t, dir: t.TempDir()}, providers: map[string]*processtest.Provider{}}
+	upstreams := "upstreams:\n"
+	pools := "pools:\n"
+	settings := map[string]string{}
 	for _, p := range upgradePools {
-		u.providers[p.name] = newSoakProvider(t, p.mock)
-		fmt.Fprintf(&upstreams, "  %s: {base_url: %s}\n", p.name, u.providers[p.name].url())
-		fmt.Fprintf(&pools, "  %s: {models: [%s], upstream: %s, expect_nodes: 3, %s}\n", p.name, p.name, p.name, p.rules)
-		fmt.Fprintf(&policy, "  %s: {keys: [%q], %s}\n", p.name, tenants.HashKey("key-of-"+p.name).String(), p.policy)
+		u.providers[p.name] = processtest.NewProvider(t, p.mock)
+		upstreams += fmt.Sprintf("  %s: {base_url: %s}\n", p.name, u.providers[p.name].URL)
+		pools += fmt.Sprintf("  %s: {models: [%s], upstream: %s, expect_nodes: 3, %s}\n", p.name, p.name, p.name, p.rules)
+		settings[p.name] = p.policy
 	}
-	config := "upstreams:\n" + upstreams.String() + "pools:\n" + pools.String() +
-		"policies: [tenants.yaml]\ntimeouts: {drain: 12s}\nstate_dir: state\ndecision_log: {path: decisions.jsonl}\n"
-	for file, text := range map[string]string{u.config: config, filepath.Join(dir, "tenants.yaml"): "tenants:\n" + policy.String()} {
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	config := upstreams + pools + "timeouts: {drain: 12s}\nstate_dir: state\ndecision_log: {path: decisions.jsonl}\n"
+	processtest.Write(t, u.dir, map[string]string{"llmgov.yaml": config, "tenants/all.yaml": policy(settings)})
 	for i := range 3 {
-		g := &gatewayInTumult{i: i}
+		g := &gateway{f: u.fleet, i: i, args: []string{"--store", store}}
 		u.gateways = append(u.gateways, g)
-		u.start(g, os.Getenv(previousRelease), t.TempDir())
+		u.startRelease(g, os.Getenv(previousRelease), t.TempDir())
 	}
 	u.front = newBalancer(t, u.gateways)
 	return u
 }
 
-// start starts a gateway of a release in a folder.
-func (u *upgrade) start(g *gatewayInTumult, program, dir string) {
+// startRelease starts a gateway of a release in a folder.
+func (u *upgrade) startRelease(g *gateway, program, dir string) {
 	u.t.Helper()
-	p, err := launchProgram(program, dir, []string{"PATH=" + os.Getenv("PATH")}, "serve", "-c", u.config,
-		"--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--node", fmt.Sprint("n", g.i), "--store", u.store)
-	if err != nil {
-		u.t.Fatal(err)
-	}
-	u.t.Cleanup(p.kill)
-	if err := p.listening(); err != nil {
-		u.t.Fatal(err)
-	}
-	g.proc.Store(p)
+	c := g.command()
+	c.Program = program
+	c.Dir = dir
+	g.proc.Store(c.Serve(u.t))
 }
 
 // roll replaces all gateways, one after the other, and when they have switched to the newest format, back.
 func (u *upgrade) roll() {
 	stop := u.flood()
 	before := max(1, u.format(u.gateways[0]))
-	u.replaceAll("llmgov", func(last int) { u.await(u.gateways[:last], before) })
+	u.replaceAll("", func(last int) { u.await(u.gateways[:last], before) })
 	u.await(u.gateways, federation.Format)
 	u.replaceAll(os.Getenv(previousRelease), func(last int) { u.await(u.gateways[last:], before) })
 	u.check(stop())
@@ -165,17 +116,17 @@ func (u *upgrade) replaceAll(release string, mixed func(replaced int)) {
 		}
 		time.Sleep(time.Second)
 		if served := u.served() - before; served < 20 {
-			u.t.Errorf("while %s took the place of gateway %d, %d calls were served", release, i, served)
+			u.t.Errorf("while %q took the place of gateway %d, %d calls were served", release, i, served)
 		}
 	}
 }
 
 // format is the format that a gateway shows.
-func (u *upgrade) format(g *gatewayInTumult) int {
+func (u *upgrade) format(g *gateway) int {
 	var v struct {
 		Pools []struct{ Sharing *adminapi.Sharing }
 	}
-	if err := askAdmin(http.MethodGet, g.proc.Load().admin+"/api/v1/snapshot", "", &v); err != nil {
+	if err := askAdmin(http.MethodGet, g.proc.Load().Admin+"/api/v1/snapshot", "", &v); err != nil {
 		u.t.Error(err)
 		return 0
 	}
@@ -183,7 +134,7 @@ func (u *upgrade) format(g *gatewayInTumult) int {
 }
 
 // await waits until gateways show a format. They take a minute to forget a gateway, and another to be sure.
-func (u *upgrade) await(gateways []*gatewayInTumult, want int) {
+func (u *upgrade) await(gateways []*gateway, want int) {
 	u.t.Helper()
 	deadline := time.Now().Add(4 * time.Minute)
 	for _, g := range gateways {
@@ -254,31 +205,28 @@ func upgradePlan(seed uint64) *load.Plan {
 }
 
 // replace stops a gateway in order, and starts one of a release in its folder.
-func (u *upgrade) replace(g *gatewayInTumult, release string) {
+func (u *upgrade) replace(g *gateway, release string) {
 	u.end(g)
-	u.start(g, release, g.proc.Load().cmd.Dir)
+	u.startRelease(g, release, g.proc.Load().Dir)
 }
 
 // strange are lines of logs that no release may write because of another one.
 var strange = regexp.MustCompile(`(?m)^.*("level":"ERROR"|another release|damaged|not understood|panic).*$`)
 
-func (u *upgrade) end(g *gatewayInTumult) {
+func (u *upgrade) end(g *gateway) {
 	u.t.Helper()
 	p := g.proc.Load()
-	_ = p.cmd.Process.Signal(syscall.SIGTERM)
-	if code, err := p.exit(); code != 0 || err != nil {
-		u.t.Errorf("gateway %d ended with %d, %v", g.i, code, err)
-	}
-	for _, line := range strange.FindAllString(read(p.stderr), 3) {
-		u.t.Errorf("gateway %d, %s: %.500s", g.i, p.cmd.Path, line)
+	g.end(syscall.SIGTERM)
+	for _, line := range strange.FindAllString(p.Log(), 3) {
+		u.t.Errorf("gateway %d, %s: %.500s", g.i, p, line)
 	}
 }
 
 // useNewKey makes a key at a gateway of each release that there is now.
 func (u *upgrade) useNewKey() {
-	for _, g := range []*gatewayInTumult{u.gateways[0], u.gateways[2]} {
-		var made aKey
-		if err := askAdmin(http.MethodPost, g.proc.Load().admin+"/api/v1/keys", `{"tenant":"tokens"}`, &made); err != nil {
+	for _, g := range []*gateway{u.gateways[0], u.gateways[2]} {
+		var made struct{ Key string }
+		if err := askAdmin(http.MethodPost, g.proc.Load().Admin+"/api/v1/keys", `{"tenant":"tokens"}`, &made); err != nil {
 			u.t.Errorf("a key: %v", err)
 		}
 		u.keys = append(u.keys, made.Key)
@@ -289,14 +237,9 @@ func (u *upgrade) useNewKey() {
 func (u *upgrade) useKeys() {
 	for _, g := range u.gateways {
 		for _, key := range u.keys {
-			if err := poll(func() error {
-				if status := chatStatus(u.t, g.proc.Load(), key); status == http.StatusUnauthorized {
-					return fmt.Errorf("gateway %d does not know a key", g.i)
-				}
-				return nil
-			}); err != nil {
-				u.t.Error(err)
-			}
+			redistest.Eventually(u.t, "a gateway knows a key", func() bool {
+				return g.proc.Load().Chat(u.t, key).Status != http.StatusUnauthorized
+			})
 		}
 	}
 }
@@ -316,7 +259,7 @@ func (u *upgrade) check(r *load.Report) {
 	}
 	c := newCharged()
 	for _, g := range u.gateways {
-		c.read(u.t, g.proc.Load().cmd.Dir)
+		c.read(u.t, g.proc.Load().Dir)
 	}
 	for name, p := range u.providers {
 		st := p.Stats()

@@ -1,98 +1,51 @@
-package main
+package fleet
 
 import (
 	"fmt"
-	"net"
-	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/llmgov/llmgov/internal/mock"
 	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/testkit/processtest"
 	"github.com/llmgov/llmgov/internal/testkit/redistest"
 )
 
-// limitedMock is a provider with limits of its own, whose connections can die while it goes on counting.
-type limitedMock struct {
+// limitedModel is a provider with limits of its own.
+type limitedModel struct {
+	*processtest.Provider
 	t     *testing.T
-	mock  *mock.Server
 	slots int64 // how many calls may run at once; 0 is any number
-	port  int
-	serve *http.Server
-}
-
-func newLimitedMock(t *testing.T, config mock.Config, slots int64) *limitedMock {
-	t.Helper()
-	counts, err := mock.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := &limitedMock{t: t, mock: counts, slots: slots, port: testkit.Port(t)}
-	m.restart()
-	t.Cleanup(m.kill)
-	return m
-}
-
-func (m *limitedMock) url() string {
-	return fmt.Sprintf("http://127.0.0.1:%d", m.port)
-}
-
-func (m *limitedMock) restart() {
-	m.t.Helper()
-	listener, err := net.Listen("tcp", strings.TrimPrefix(m.url(), "http://"))
-	if err != nil {
-		m.t.Fatal(err)
-	}
-	m.serve = &http.Server{Handler: m.mock}
-	go func() { _ = m.serve.Serve(listener) }()
-}
-
-func (m *limitedMock) kill() {
-	_ = m.serve.Close()
 }
 
 // rests waits until it has noticed that the callers have left.
-func (m *limitedMock) rests() {
+func (m *limitedModel) rests() {
 	m.t.Helper()
-	err := poll(func() error {
-		if running := m.mock.Stats().Running; running > 0 {
-			return fmt.Errorf("%d calls run at %s", running, m.url())
-		}
-		return nil
-	})
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	redistest.Eventually(m.t, "no call runs at "+m.URL, func() bool { return m.Stats().Running == 0 })
 }
 
 // admitted is how many calls it has let in. It fails the test if it has refused any, or if more ran at once than may.
-func (m *limitedMock) admitted(when string) int64 {
+func (m *limitedModel) admitted(when string) int64 {
 	m.t.Helper()
-	s := m.mock.Stats()
+	s := m.Stats()
 	if s.Refused > 0 {
-		m.t.Fatalf("%s: %s has refused %d calls", when, m.url(), s.Refused)
+		m.t.Fatalf("%s: %s has refused %d calls", when, m.URL, s.Refused)
 	}
 	if m.slots > 0 && s.PeakRunning > m.slots {
-		m.t.Fatalf("%s: at %s %d calls ran at once, %d may", when, m.url(), s.PeakRunning, m.slots)
+		m.t.Fatalf("%s: at %s %d calls ran at once, %d may", when, m.URL, s.PeakRunning, m.slots)
 	}
 	return s.Admitted
 }
 
 // limitedFleet is three gateways that share two providers with limits of their own through Redis.
 type limitedFleet struct {
-	*fleet
-	mocks []*limitedMock
+	flooded
+	models []*limitedModel
 }
 
-func newLimitedFleet(t *testing.T, provisioned, onDemand *limitedMock, limits [2]string) *limitedFleet {
+func newLimitedFleet(t *testing.T, provisioned, onDemand *limitedModel, limits [2]string) *limitedFleet {
 	t.Helper()
-	server := redistest.New(t)
-	f := newFleet(t, 0, "p", "tpm", sharedLimit, "memory") // for its tenants
 	config := fmt.Sprintf(`upstreams: {ptu: {base_url: %q}, paid: {base_url: %q}}
 pools:
   p:
@@ -101,31 +54,24 @@ pools:
     max_queue: 100
     expect_nodes: 3
 store: %q
-`, provisioned.url()+"/v1", onDemand.url()+"/v1", limits[0], limits[1], server.URL())
-	if err := os.WriteFile(filepath.Join(f.dir, "llmgov.yaml"), []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	f.gateways = make([]*process, 3)
-	var starting sync.WaitGroup
-	for i := range f.gateways {
-		starting.Go(func() { f.gateways[i] = f.start(i) })
-	}
-	starting.Wait()
-	return &limitedFleet{fleet: f, mocks: []*limitedMock{provisioned, onDemand}}
+`, provisioned.URL, onDemand.URL, limits[0], limits[1], redistest.New(t).URL())
+	f := &limitedFleet{models: []*limitedModel{provisioned, onDemand}}
+	f.fleet = newFleet(t, 3, config, map[string]string{"a": "weight: 1, max_wait: 2s", "b": "weight: 3, max_wait: 2s"})
+	return f
 }
 
 // Neither provider ever refuses a call, and what is provisioned is used before what is on demand.
 func TestUpstreamLimits_Redis(t *testing.T) {
 	testkit.Long(t, "fills a limit in real time")
 	t.Parallel()
-	provisioned := newLimitedMock(t, mock.Config{TPM: 30_000, OutputTokens: 480}, 0)
-	onDemand := newLimitedMock(t, mock.Config{TPM: 120_000, OutputTokens: 480}, 0)
+	provisioned := &limitedModel{processtest.NewProvider(t, mock.Config{TPM: 30_000, OutputTokens: 480}), t, 0}
+	onDemand := &limitedModel{processtest.NewProvider(t, mock.Config{TPM: 120_000, OutputTokens: 480}), t, 0}
 	f := newLimitedFleet(t, provisioned, onDemand, [2]string{"tpm: 30000", "tpm: 120000"})
 	var first, spare mock.Stats
 	// The pool lets 2,500 tokens go in a second. If they went to both by their limits, it would take 54 s.
 	took := f.floodUntil(f.gateways, 45*time.Second, func() bool {
-		first = provisioned.mock.Stats()
-		spare = onDemand.mock.Stats()
+		first = provisioned.Stats()
+		spare = onDemand.Stats()
 		return first.WindowTokensPeak >= 27_000 && spare.Admitted > 0
 	})
 	t.Logf("of 30,000 and 120,000 tokens a minute %d and %d were used in %v", first.WindowTokensPeak, spare.WindowTokensPeak, took)
@@ -141,29 +87,29 @@ func TestUpstreamLimits_KilledInTurn(t *testing.T) {
 	testkit.Long(t, "kills five servers in turn")
 	t.Parallel()
 	config := mock.Config{FirstToken: 50 * time.Millisecond, RPM: 6000}
-	provisioned := newLimitedMock(t, config, 6)
-	onDemand := newLimitedMock(t, config, 24)
+	provisioned := &limitedModel{processtest.NewProvider(t, config), t, 6}
+	onDemand := &limitedModel{processtest.NewProvider(t, config), t, 24}
 	f := newLimitedFleet(t, provisioned, onDemand, [2]string{"concurrency: 6, rpm: 6000", "concurrency: 24, rpm: 6000"})
 	f.during("the beginning", func() {}, provisioned, onDemand)
 	f.killInTurn(provisioned, onDemand)
-	f.during("the death of what is provisioned", provisioned.kill, onDemand)
-	f.during("its return", provisioned.restart, provisioned, onDemand)
-	f.during("the death of what is on demand", onDemand.kill, provisioned)
-	f.during("its return", onDemand.restart, provisioned, onDemand)
+	f.during("the death of what is provisioned", provisioned.Kill, onDemand)
+	f.during("its return", provisioned.Restart, provisioned, onDemand)
+	f.during("the death of what is on demand", onDemand.Kill, provisioned)
+	f.during("its return", onDemand.Restart, provisioned, onDemand)
 }
 
 // killInTurn kills each gateway under load, and starts it again. Afterwards there are calls at these providers.
-func (f *limitedFleet) killInTurn(at ...*limitedMock) {
+func (f *limitedFleet) killInTurn(at ...*limitedModel) {
 	f.t.Helper()
 	for i, victim := range f.gateways {
 		f.during(fmt.Sprint("the death of gateway ", i), victim.kill, at...)
-		f.gateways[i] = f.start(i)
+		victim.restart()
 		f.during(fmt.Sprint("the return of gateway ", i), func() {}, at...)
 	}
 }
 
 // during has something happen while all gateways are asked for calls. Afterwards each of these providers gets 20 more.
-func (f *limitedFleet) during(event string, happen func(), at ...*limitedMock) {
+func (f *limitedFleet) during(event string, happen func(), at ...*limitedModel) {
 	f.t.Helper()
 	var before []int64
 	after := func() (more []int64) {
@@ -191,7 +137,7 @@ func (f *limitedFleet) during(event string, happen func(), at ...*limitedMock) {
 	if more := after(); slices.Min(more) < 20 {
 		f.t.Errorf("%s: the providers had %d calls in %v", event, more, took)
 	}
-	for _, m := range f.mocks {
+	for _, m := range f.models {
 		m.rests()
 		m.admitted(event)
 	}
