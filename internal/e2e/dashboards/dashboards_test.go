@@ -1,10 +1,9 @@
-package main
+package dashboards
 
 import (
 	"context"
 	"flag"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -17,10 +16,24 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/dashboards"
+	"github.com/llmgov/llmgov/internal/mock"
 	"github.com/llmgov/llmgov/internal/testkit/pgtest"
+	"github.com/llmgov/llmgov/internal/testkit/processtest"
 )
 
 var withPrometheus = flag.Bool("prometheus", false, "ask a real Prometheus every query of the dashboards and rules: make test-dashboards")
+
+func TestMain(m *testing.M) { processtest.Main(m) }
+
+// read is the text of a file.
+func read(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
 
 // question is a query of a panel, variable, annotation, rule or alert.
 type question struct {
@@ -48,7 +61,7 @@ func TestDashboards(t *testing.T) {
 	w.until(30*time.Second, "LlmgovPolicyReloadFailing", only("LlmgovPolicyReloadFailing"))
 	w.drain(w.gateways[1])
 	w.until(30*time.Second, "LlmgovDrainingLong", only("LlmgovDrainingLong"))
-	w.gateways[1].kill()
+	w.gateways[1].Kill()
 	w.until(30*time.Second, "LlmgovGatewayDown", only("LlmgovGatewayDown"))
 	w.postgres.Stop()
 	w.until(30*time.Second, "the store is lost", only("LlmgovStoreDown", "LlmgovDegraded", "annotation Degraded", "Refused without a grant"))
@@ -94,32 +107,28 @@ type watched struct {
 	*prometheus
 	postgres *pgtest.Server
 	dirs     []string
-	gateways []*process
+	gateways []*processtest.Process
 	open     []question // not yet answered
 }
 
 func newWatched(t *testing.T) *watched {
 	t.Helper()
 	w := &watched{postgres: pgtest.New(t)}
-	good := startMock(t, "--first-token=20ms", "--tokens-per-second=500", "--batch=1000", "--kv-cache=10000")
-	shaky := startMock(t, "--error-rate=0.4", "--hangup-rate=0.2", "--tokens-per-second=500")
-	strict := startMock(t, "--rpm=1")
-	for range 2 {
-		w.dirs = append(w.dirs, dashboardSite(t, w.postgres.URL(), good, shaky, strict))
+	good := processtest.NewProvider(t, mock.Config{FirstToken: 20 * time.Millisecond, TokensPerSecond: 500, Batch: 1000, KVCache: 10000})
+	shaky := processtest.NewProvider(t, mock.Config{ErrorRate: 0.4, HangupRate: 0.2, TokensPerSecond: 500})
+	strict := processtest.NewProvider(t, mock.Config{RPM: 1})
+	var commands []processtest.Command
+	for i := range 2 {
+		w.dirs = append(w.dirs, dashboardSite(t, w.postgres.URL(), good.URL, shaky.URL, strict.URL))
+		commands = append(commands, processtest.Command{Dir: w.dirs[i], Args: []string{
+			"serve", "-c", "llmgov.yaml", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0",
+			"--node", fmt.Sprint("n", i), "--region", []string{"eu", "us"}[i],
+		}})
 	}
-	w.gateways = make([]*process, len(w.dirs))
-	var starting sync.WaitGroup
-	for i, dir := range w.dirs {
-		starting.Go(func() { w.gateways[i] = w.start(t, dir, i) })
-	}
-	starting.Wait()
-	if t.Failed() {
-		t.FailNow()
-	}
-	if err := run(t.Context(), []string{"dashboards", "export", filepath.Join(w.dirs[0], "export")}, nil, io.Discard, os.Stderr); err != exitOK {
-		t.Fatalf("export ends with %d", err)
-	}
-	w.prometheus = startPrometheus(t, filepath.Join(w.dirs[0], "export", "prometheus"), w.gateways[0].admin, w.gateways[1].admin)
+	w.gateways = processtest.ServeAll(t, commands...)
+	rules := filepath.Join(w.dirs[0], "export")
+	processtest.Command{Args: []string{"dashboards", "export", rules}}.Start(t).EndsWith(t, 0)
+	w.prometheus = startPrometheus(t, filepath.Join(rules, "prometheus"), w.gateways[0].Admin, w.gateways[1].Admin)
 	ctx, stop := context.WithCancel(t.Context())
 	var calling sync.WaitGroup
 	for _, c := range dashboardCallers {
@@ -129,19 +138,6 @@ func newWatched(t *testing.T) *watched {
 	}
 	t.Cleanup(func() { stop(); calling.Wait() })
 	return w
-}
-
-func (w *watched) start(t *testing.T, dir string, i int) *process {
-	p, err := launch(dir, []string{"PATH=" + os.Getenv("PATH")}, "serve", "-c", "llmgov.yaml",
-		"--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--node", fmt.Sprint("n", i), "--region", []string{"eu", "us"}[i])
-	if err == nil {
-		t.Cleanup(p.kill)
-		err = p.listening()
-	}
-	if err != nil {
-		t.Error(err)
-	}
-	return p
 }
 
 // until asks what is wanted, again and again, until all of it has been answered.
@@ -172,19 +168,17 @@ func (w *watched) answered(q question) bool {
 
 func (w *watched) rewrite(dir, from, to string) {
 	file := filepath.Join(dir, "tenants", "all.yaml")
-	if err := os.WriteFile(file, []byte(strings.Replace(read(file), from, to, 1)), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(strings.Replace(read(w.t, file), from, to, 1)), 0o600); err != nil {
 		w.t.Fatal(err)
 	}
 }
 
 // drain tells a gateway to stop while an answer takes longer than it may.
-func (w *watched) drain(p *process) {
+func (w *watched) drain(p *processtest.Process) {
 	c := caller{tenant: "eager", model: "slow", body: `"stream":true,"max_tokens":2000,"mock":{"token_ms":100}`}
 	go c.call(w.t.Context(), p)
 	time.Sleep(time.Second) // for the call to be there; if it is not, the drain is over before it is seen
-	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		w.t.Fatal(err)
-	}
+	p.Signal(w.t, syscall.SIGTERM)
 }
 
 var legendLabel = regexp.MustCompile(`\{\{(\w+)\}\}`)
@@ -234,7 +228,7 @@ func ruleQuestions() (all []question) {
 // not the provider read a part of its prompts from a cache.
 func costQuestions(t *testing.T) (all []question) {
 	t.Helper()
-	page := read("../../docs/cost-reports.md")
+	page := read(t, "../../../docs/cost-reports.md")
 	_, block, _ := strings.Cut(page, "```promql\n")
 	block, _, _ = strings.Cut(block, "```")
 	dollars := strings.ReplaceAll(block, `pool="gpt-4o"`, `pool="chat"`)

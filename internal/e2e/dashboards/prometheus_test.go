@@ -1,4 +1,4 @@
-package main
+package dashboards
 
 import (
 	"encoding/json"
@@ -17,6 +17,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/llmgov/llmgov/internal/testkit/processtest"
 )
 
 // prometheus is a real server that scrapes gateways each second, and evaluates the rules
@@ -60,10 +62,10 @@ func startPrometheus(t *testing.T, rules string, admins ...string) *prometheus {
 		_ = cmd.Wait()
 	})
 	p := &prometheus{t: t}
-	if err := poll(func() error {
-		m := prometheusListens.FindStringSubmatch(read(errs.Name()))
+	processtest.Until(t, func() error {
+		m := prometheusListens.FindStringSubmatch(read(t, errs.Name()))
 		if m == nil {
-			return fmt.Errorf("prometheus does not listen: %s", read(errs.Name()))
+			return fmt.Errorf("prometheus does not listen: %s", read(t, errs.Name()))
 		}
 		p.url = "http://" + m[1]
 		resp, err := http.Get(p.url + "/-/ready") // it answers 503 to all until then
@@ -75,9 +77,7 @@ func startPrometheus(t *testing.T, rules string, admins ...string) *prometheus {
 			return fmt.Errorf("prometheus is not ready: %s", resp.Status)
 		}
 		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
+	})
 	return p
 }
 

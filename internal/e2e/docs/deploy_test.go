@@ -1,4 +1,4 @@
-package main
+package docs
 
 import (
 	"fmt"
@@ -14,11 +14,12 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/llmgov/llmgov/internal/instance"
+	"github.com/llmgov/llmgov/internal/testkit/processtest"
 	"github.com/llmgov/llmgov/internal/testkit/redistest"
 	"github.com/llmgov/llmgov/tenants"
 )
 
-const deployFolder = "../../docs/deploy/"
+const deployFolder = "../../../docs/deploy/"
 
 // What docs/deploy/kubernetes.yaml brings into a pod is a good policy, with every variable that it names, and agrees
 // with the pod: ports, probes, times, numbers.
@@ -74,11 +75,20 @@ func TestKubernetes(t *testing.T) {
 	}
 
 	t.Run("probes", func(t *testing.T) {
-		p := launchDeployed(t, config, env)
-		token := scrape.at("authorization.credentials.key").text()
-		answers(t, p.admin+gateway.at("readinessProbe.httpGet.path").text(), "")
-		answers(t, p.admin+gateway.at("livenessProbe.httpGet.path").text(), "")
-		answers(t, p.admin+scrape.at("path").text(), secretValue(token))
+		p := processtest.Command{
+			Env:  append(env, "LLMGOV_LISTEN=127.0.0.1:0", "LLMGOV_ADMIN_LISTEN=127.0.0.1:0", "LLMGOV_STORE="+redistest.New(t).URL()),
+			Args: []string{"serve", "-c", config},
+		}.Serve(t)
+		token := secretValue(scrape.at("authorization.credentials.key").text())
+		for _, ask := range [][2]string{
+			{gateway.at("readinessProbe.httpGet.path").text(), ""},
+			{gateway.at("livenessProbe.httpGet.path").text(), ""},
+			{scrape.at("path").text(), token},
+		} {
+			if status := processtest.Ask(t, http.MethodGet, p.Admin+ask[0], ask[1], "").Status; status != http.StatusOK {
+				t.Errorf("%s: %d", ask[0], status)
+			}
+		}
 	})
 }
 
@@ -115,7 +125,7 @@ func TestCompose(t *testing.T) {
 		t.Errorf("Prometheus asks at port %s, and the admin side is at %s", got, want)
 	}
 
-	image := read(filepath.Join(deployFolder, doc.at("services.llmgov.build").text(), "Dockerfile"))
+	image := read(t, filepath.Join(deployFolder, doc.at("services.llmgov.build").text(), "Dockerfile"))
 	pod := yamlDocs(t, deployFolder+"kubernetes.yaml")["Deployment llmgov"].at("spec.template.spec.securityContext")
 	for _, line := range []string{
 		"WORKDIR " + strings.TrimSuffix(to, ":ro"),
@@ -181,7 +191,7 @@ func podFiles(t *testing.T, docs map[string]node, pod node) string {
 // podEnv is a container's environment. The page tells how to make what comes from a secret.
 func podEnv(t *testing.T, container node) []string {
 	t.Helper()
-	page := read("../../docs/deploy.md")
+	page := read(t, "../../../docs/deploy.md")
 	env := []string{"PATH=" + os.Getenv("PATH")}
 	for _, e := range container.at("env").list() {
 		// of the pod
@@ -203,42 +213,6 @@ func podEnv(t *testing.T, container node) []string {
 }
 
 func secretValue(key string) string { return "secret-" + strings.ToLower(key) }
-
-// launchDeployed starts a gateway with the config, at free ports and with a Redis of its own.
-func launchDeployed(t *testing.T, config string, env []string) *process {
-	t.Helper()
-	store := redistest.New(t)
-	p, err := launch(t.TempDir(), append(env, "LLMGOV_LISTEN=127.0.0.1:0", "LLMGOV_ADMIN_LISTEN=127.0.0.1:0", "LLMGOV_STORE="+store.URL()),
-		"serve", "-c", config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(p.kill)
-	if err := p.listening(); err != nil {
-		t.Fatal(err)
-	}
-	return p
-}
-
-// answers asks as a probe or Prometheus does.
-func answers(t *testing.T, url, token string) {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if token != "" {
-		req.Header.Set("Authorization", "Bearer "+token)
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		t.Errorf("%s: %s", url, resp.Status)
-	}
-}
 
 func portOf(t *testing.T, address string) string {
 	t.Helper()

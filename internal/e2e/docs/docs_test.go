@@ -1,4 +1,4 @@
-package main
+package docs
 
 import (
 	"os"
@@ -6,22 +6,21 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/llmgov/llmgov/internal/testkit/processtest"
 )
 
 // What docs/policies.md shows is what the commands print: each block of it is in a script, which is run, and each
 // command is one that a script runs.
 func TestPoliciesDoc(t *testing.T) {
-	doc, err := os.ReadFile("../../docs/policies.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := read(t, "../../../docs/policies.md")
 	var scripts strings.Builder
-	files, _ := filepath.Glob("testdata/script/*.txtar")
+	files, _ := filepath.Glob("../../../cmd/llmgov/testdata/script/*.txtar")
 	for _, file := range files {
-		scripts.WriteString(read(file))
+		scripts.WriteString(read(t, file))
 	}
 	blocks := 0
-	for i, part := range strings.Split(string(doc), "```") {
+	for i, part := range strings.Split(doc, "```") {
 		if i%2 == 0 {
 			continue // between the blocks
 		}
@@ -47,8 +46,8 @@ func TestPoliciesDoc(t *testing.T) {
 
 // TestDocs_IndexListsEveryPage: docs/README.md has each page of the documentation, and no page that does not exist.
 func TestDocs_IndexListsEveryPage(t *testing.T) {
-	index := read("../../docs/README.md")
-	pages, err := filepath.Glob("../../docs/*.md")
+	index := read(t, "../../../docs/README.md")
+	pages, err := filepath.Glob("../../../docs/*.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +58,7 @@ func TestDocs_IndexListsEveryPage(t *testing.T) {
 		}
 	}
 	for _, link := range regexp.MustCompile(`\]\(([^)#]+)`).FindAllStringSubmatch(index, -1) {
-		if _, err := os.Stat(filepath.Join("../../docs", link[1])); err != nil {
+		if _, err := os.Stat(filepath.Join("../../../docs", link[1])); err != nil {
 			t.Errorf("docs/README.md: %v", err)
 		}
 	}
@@ -69,7 +68,7 @@ func TestDocs_IndexListsEveryPage(t *testing.T) {
 func TestDocs_LinksLead(t *testing.T) {
 	var pages []string
 	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md", "docs/*/*/*.md"} {
-		found, err := filepath.Glob("../../" + pattern)
+		found, err := filepath.Glob("../../../" + pattern)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -77,7 +76,7 @@ func TestDocs_LinksLead(t *testing.T) {
 	}
 	links := 0
 	for _, page := range pages {
-		for _, link := range linkTarget.FindAllStringSubmatch(codeBlock.ReplaceAllString(read(page), ""), -1) {
+		for _, link := range linkTarget.FindAllStringSubmatch(codeBlock.ReplaceAllString(read(t, page), ""), -1) {
 			if strings.Contains(link[1], ":") { // of another site
 				continue
 			}
@@ -89,7 +88,7 @@ func TestDocs_LinksLead(t *testing.T) {
 			}
 			if _, err := os.Stat(target); err != nil {
 				t.Errorf("%s: %v", page, err)
-			} else if heading != "" && strings.HasSuffix(target, ".md") && !headings(target)[heading] {
+			} else if heading != "" && strings.HasSuffix(target, ".md") && !headings(t, target)[heading] {
 				t.Errorf("%s: %s has no heading %s", page, target, heading)
 			}
 		}
@@ -97,6 +96,18 @@ func TestDocs_LinksLead(t *testing.T) {
 	if links < 300 {
 		t.Errorf("found %d links", links)
 	}
+}
+
+func TestMain(m *testing.M) { processtest.Main(m) }
+
+// read is the text of a file.
+func read(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
 
 var (
@@ -108,9 +119,9 @@ var (
 )
 
 // headings are the anchors of a page.
-func headings(page string) map[string]bool {
+func headings(t *testing.T, page string) map[string]bool {
 	anchors := map[string]bool{}
-	for _, line := range headingLine.FindAllStringSubmatch(codeBlock.ReplaceAllString(read(page), ""), -1) {
+	for _, line := range headingLine.FindAllStringSubmatch(codeBlock.ReplaceAllString(read(t, page), ""), -1) {
 		text := unlinkable.ReplaceAllString(strings.ToLower(linkText.ReplaceAllString(line[1], "$1")), "")
 		anchors[strings.ReplaceAll(text, " ", "-")] = true
 	}

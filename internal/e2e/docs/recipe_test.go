@@ -1,4 +1,4 @@
-package main
+package docs
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/testkit/processtest"
 	"github.com/llmgov/llmgov/internal/testkit/redistest"
 )
 
@@ -19,7 +20,7 @@ import (
 // answer, with a key and a share for each team.
 func TestRecipe_TwelveTeams(t *testing.T) {
 	redistest.New(t) // or the test is skipped
-	doc := read("../../docs/twelve-teams.md")
+	doc := read(t, "../../../docs/twelve-teams.md")
 	ports := map[string]string{}
 	for _, port := range []string{"6379", "8080", "8081", "8090", "9090", "9091"} {
 		ports[port] = strconv.Itoa(testkit.Port(t))
@@ -30,7 +31,7 @@ func TestRecipe_TwelveTeams(t *testing.T) {
 			t.Errorf("%s was not printed:\n%s", want, out)
 		}
 	}
-	if keys := strings.Count(read(filepath.Join(dir, "keys.txt")), "llmg_"); keys != 12 {
+	if keys := strings.Count(read(t, filepath.Join(dir, "keys.txt")), "llmg_"); keys != 12 {
 		t.Errorf("%d keys were made, not 12", keys)
 	}
 }
@@ -44,7 +45,7 @@ func TestRecipe_CostReports(t *testing.T) {
 	for _, port := range []string{"8080", "8090", "9090"} {
 		ports[port] = strconv.Itoa(testkit.Port(t))
 	}
-	_, out := follow(t, read("../../docs/cost-reports.md"), ports)
+	_, out := follow(t, read(t, "../../../docs/cost-reports.md"), ports)
 	if want := `"used":0.1`; !strings.Contains(out, want) {
 		t.Errorf("%s of the department's budget is not in what was printed:\n%s", want, out)
 	}
@@ -64,6 +65,7 @@ func follow(t *testing.T, doc string, ports map[string]string) (dir, out string)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	bash := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", script)
+	bash.Env = append(os.Environ(), "PATH="+folderOfLlmgov(t)+":"+os.Getenv("PATH"))
 	bash.Dir = dir
 	bash.Stdout = printed
 	bash.Stderr = printed
@@ -73,14 +75,24 @@ func follow(t *testing.T, doc string, ports map[string]string) (dir, out string)
 	}
 	err = bash.Wait()
 	_ = syscall.Kill(-bash.Process.Pid, syscall.SIGKILL)
-	out = read(printed.Name())
+	out = read(t, printed.Name())
 	if err != nil {
-		t.Fatalf("%v\n%s\n%s", err, out, read(filepath.Join(dir, "one.log")))
+		t.Fatalf("%v\n%s\n%s", err, out, read(t, filepath.Join(dir, "one.log")))
 	}
 	if !strings.Contains(out, shown) {
 		t.Errorf("the page shows\n%s\nwhich is not in what was printed:\n%s", shown, out)
 	}
 	return dir, out
+}
+
+// folderOfLlmgov has the program by its name.
+func folderOfLlmgov(t *testing.T) string {
+	t.Helper()
+	path, err := processtest.Binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Dir(path)
 }
 
 // recipe writes a page's files into dir. It returns the commands, with ports of this test and shorter waits, and the
@@ -112,7 +124,7 @@ func recipe(t *testing.T, doc, dir string, ports map[string]string) (script, sho
 	}
 	script = commands.String()
 	config := filepath.Join(dir, "llmgov.yaml")
-	settings := strings.Replace(read(config), "admin: {", `admin: {listen: "127.0.0.1:9090", `, 1) + "listen: 127.0.0.1:8080\n"
+	settings := strings.Replace(read(t, config), "admin: {", `admin: {listen: "127.0.0.1:9090", `, 1) + "listen: 127.0.0.1:8080\n"
 	for port, free := range ports {
 		script = strings.ReplaceAll(script, port, free)
 		settings = strings.ReplaceAll(settings, port, free)
@@ -129,12 +141,14 @@ func recipe(t *testing.T, doc, dir string, ports map[string]string) (script, sho
 	return script, shown
 }
 
-// waitUntilReady is what a reader does between starting gateways and using them. Gateways that share a limit need a moment more.
+// waitUntilReady is what a reader does between starting gateways and using them. Of gateways that share a limit the page says that
+// their logs tell when they have a part of it.
 func waitUntilReady(ports map[string]string) string {
 	const one = `until curl -sf -o /dev/null -H "Authorization: Bearer $ADMIN_TOKEN" localhost:9090/api/v1/snapshot; do sleep 0.1; done
 `
 	if ports["9091"] == "" {
 		return one
 	}
-	return one + strings.Replace(one, "9090", "9091", 1) + "sleep 3\n"
+	return one + strings.Replace(one, "9090", "9091", 1) + `for log in one.log two.log; do until grep -q 'limits are shared out by the store' $log; do sleep 0.1; done; done
+`
 }

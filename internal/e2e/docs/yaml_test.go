@@ -1,4 +1,4 @@
-package main
+package docs
 
 import (
 	"bytes"
@@ -21,7 +21,7 @@ type node struct {
 // yamlDocs are the documents of a file, by kind and name.
 func yamlDocs(t *testing.T, file string) map[string]node {
 	t.Helper()
-	in := yaml.NewDecoder(bytes.NewReader([]byte(read(file))))
+	in := yaml.NewDecoder(bytes.NewReader([]byte(read(t, file))))
 	docs := map[string]node{}
 	for {
 		var head struct {

@@ -1,16 +1,13 @@
-package main
+package dashboards
 
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/http"
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
+	"github.com/llmgov/llmgov/internal/testkit/processtest"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -23,9 +20,9 @@ store: %q
 state_dir: state
 timeouts: {stream_idle: 1s, drain: 20s}
 upstreams:
-  good: {base_url: %[2]s/v1, engine: {kind: vllm}}
-  shaky: {base_url: %[3]s/v1}
-  strict: {base_url: %[4]s/v1}
+  good: {base_url: %[2]s, engine: {kind: vllm}}
+  shaky: {base_url: %[3]s}
+  strict: {base_url: %[4]s}
   gone: {base_url: "http://127.0.0.1:1/v1"}
 pools:
   chat: {models: [chat], upstreams: [{name: good, weight: 3}, {name: shaky}], tpm: 60000, concurrency: 40, expect_nodes: 2, budgets: [{tokens: 5000000, per: day}]}
@@ -57,18 +54,10 @@ func dashboardSite(t *testing.T, store, good, shaky, strict string) (dir string)
 	for _, name := range []string{"acme", "search", "small", "eager", "shade", "night"} {
 		keys = append(keys, tenants.HashKey("key-of-"+name).String())
 	}
-	for file, text := range map[string]string{
+	processtest.Write(t, dir, map[string]string{
 		"llmgov.yaml":      fmt.Sprintf(dashboardPools, store, good, shaky, strict),
 		"tenants/all.yaml": fmt.Sprintf(dashboardTenants, keys...),
-	} {
-		path := filepath.Join(dir, file)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	})
 	return dir
 }
 
@@ -101,7 +90,7 @@ var dashboardCallers = []caller{
 }
 
 // run calls at each of the gateways until ctx ends. What comes of it is in the metrics.
-func (c caller) run(ctx context.Context, gateways []*process) {
+func (c caller) run(ctx context.Context, gateways []*processtest.Process) {
 	for ctx.Err() == nil {
 		for _, p := range gateways {
 			c.call(ctx, p)
@@ -113,7 +102,7 @@ func (c caller) run(ctx context.Context, gateways []*process) {
 	}
 }
 
-func (c caller) call(ctx context.Context, p *process) {
+func (c caller) call(ctx context.Context, p *processtest.Process) {
 	if c.leaves > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, c.leaves)
@@ -128,13 +117,5 @@ func (c caller) call(ctx context.Context, p *process) {
 		body = "," + body
 	}
 	text := `{"model":"` + c.model + `","messages":[{"role":"user","content":"How long is a piece of string?"}]` + body + `}`
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, p.data+path, strings.NewReader(text))
-	if err != nil {
-		return
-	}
-	r.Header.Set("Authorization", "Bearer key-of-"+c.tenant)
-	if resp, err := http.DefaultClient.Do(r); err == nil {
-		_, _ = io.Copy(io.Discard, resp.Body)
-		resp.Body.Close()
-	}
+	_, _ = processtest.Try(ctx, http.MethodPost, p.Data+path, "key-of-"+c.tenant, text)
 }
