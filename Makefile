@@ -90,7 +90,7 @@ test-chart:
 
 test-upgrade:
 	@set -e; previous=$$(mktemp -d); trap 'rm -rf "$$previous"' EXIT; .ci/previous "$$previous/llmgov"; \
-		LLMGOV_PREVIOUS="$$previous/llmgov" .ci/test -run '^TestUpgrade' -count 1 -v -- ./cmd/llmgov
+		LLMGOV_PREVIOUS="$$previous/llmgov" .ci/test -run '^TestUpgrade' -count 1 -v -- ./internal/e2e/fleet ./internal/e2e/process
 
 release:
 	.ci/release '$(VERSION)' $(if $(VERIFY),--twice)
@@ -136,14 +136,14 @@ model:
 	go test -run '^TestMutants$$' -count 1 -timeout 60m -v ./escrow/placement -mutants
 
 chaos:
-	go test -run '^(TestChaos|TestSameFlood)' -count 1 -timeout 90m -v ./cmd/llmgov -chaos
+	go test -run '^(TestChaos|TestSameFlood)' -count 1 -timeout 90m -v ./internal/e2e/fleet -chaos
 	go test -run '^TestRefusals_' -count 1 ./federation/runner -promise-worlds 1000
 
 reloads:
 	go test -run TestReloadsUnderLoad -count 1 -v ./internal/e2e/operations -reloads 200 -call-rate 500
 
 soak:
-	go test -run '^TestSoak$$' -count 1 -timeout 0 -v ./cmd/llmgov -soak $(or $(FOR),30m)
+	go test -run '^TestSoak$$' -count 1 -timeout 0 -v ./internal/e2e/fleet -soak $(or $(FOR),30m)
 
 storm:
 	CGO_ENABLED=$(if $(RACE),1,0) go test $(RACE) -run TestStreamsEndEveryWay -count 1 -v ./internal/e2e/streams -streams 10000
