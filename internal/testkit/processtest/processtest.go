@@ -43,10 +43,13 @@ type Process struct {
 // built is the folder of Binary, once it is there.
 var built string
 
+const source = "github.com/llmgov/llmgov/cmd/llmgov"
+
 // Binary is the path of llmgov: of the environment's LLMGOV, which has to be absolute, or else built once.
 var Binary = sync.OnceValues(func() (string, error) {
 	if path := os.Getenv("LLMGOV"); path != "" {
-		return path, nil
+		_, err := os.Stat(path) // go test takes no result from its cache if a file has changed that a test looked at
+		return path, err
 	}
 	dir, err := os.MkdirTemp("", "llmgov-test")
 	if err != nil {
@@ -54,12 +57,32 @@ var Binary = sync.OnceValues(func() (string, error) {
 	}
 	built = dir
 	path := filepath.Join(dir, "llmgov")
-	out, err := exec.Command("go", "build", "-o", path, "github.com/llmgov/llmgov/cmd/llmgov").CombinedOutput()
+	out, err := exec.Command("go", "build", "-o", path, source).CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("%w: %s", err, out)
 	}
-	return path, nil
+	return path, lookAtSources()
 })
+
+// lookAtSources looks at all files that llmgov is built of, so that go test takes no result of another llmgov from its cache.
+func lookAtSources() error {
+	const files = `{{$dir := .Dir}}{{if not .Standard}}{{range .GoFiles}}{{$dir}}/{{.}}
+{{end}}{{range .EmbedFiles}}{{$dir}}/{{.}}
+{{end}}{{end}}`
+	list, err := exec.Command("go", "list", "-deps", "-f", files, source).Output()
+	if err != nil {
+		return err
+	}
+	for file := range strings.Lines(string(list)) {
+		if file = strings.TrimSpace(file); file == "" {
+			continue
+		}
+		if _, err := os.Stat(file); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // Main runs the tests of a package that starts processes, and takes away what was built for them.
 func Main(m *testing.M) {
