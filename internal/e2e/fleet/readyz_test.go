@@ -17,7 +17,7 @@ func TestReadyz_CutOffAlone(t *testing.T) {
 	testkit.Long(t, "waits for grants of real processes to expire")
 	t.Parallel()
 	config := chaosPool(processtest.NewProvider(t, mock.Config{}), "tpm: 60000, expect_nodes: 2")
-	c := newScene(t, newRedisDisaster(t), 2, config, nil)
+	c := newScene(t, newRedisDisaster(t), 2, config, map[string]string{"a": "weight: 1"})
 	ready := func(i int) int {
 		return processtest.Ask(t, http.MethodGet, c.gateways[i].proc.Load().Admin+"/readyz", "", "").Status
 	}
