@@ -25,8 +25,10 @@ func TestRecipe_TwelveTeams(t *testing.T) {
 	for _, port := range []string{"6379", "8080", "8081", "8090", "9090", "9091"} {
 		ports[port] = strconv.Itoa(testkit.Port(t))
 	}
-	dir, out := follow(t, doc, ports)
-	for _, want := range []string{`"object":"chat.completion"`, "Tenant shop/catalog (tier product)", "Nodes 2", `"changed": true`} {
+	// The gateway may have seen the file change before it is told to reload, and says then that nothing has changed since.
+	const inForce = "\n```sh\nuntil grep -q 'policy in force' one.log; do sleep 0.1; done\n```\n"
+	dir, out := follow(t, doc+inForce, ports)
+	for _, want := range []string{`"object":"chat.completion"`, "Tenant shop/catalog (tier product)", "Nodes 2", `"changed": `} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%s was not printed:\n%s", want, out)
 		}
@@ -136,7 +138,7 @@ func recipe(t *testing.T, doc, dir string, ports map[string]string) (script, sho
 		"llmgov mock ", "llmgov mock --listen 127.0.0.1:"+ports["8090"]+" ",
 		"llmgov load ", "llmgov load --url http://127.0.0.1:"+ports["8080"]+" ",
 		"--daemonize yes", "--daemonize no >/dev/null &",
-		"--for 25s", "--for 3s", "sleep 15", "sleep 1",
+		"--for 25s", "--for 3s", "sleep 15", `until curl -sf -o /dev/null localhost:`+ports["8081"]+`/v1/models -H "Authorization: Bearer $(key shop/search)"; do sleep 0.1; done`,
 	).Replace(script)
 	return script, shown
 }
