@@ -16,8 +16,9 @@ type Account struct {
 	// Epoch numbers the memories. Born is when this one began, and Learning until when nothing is
 	// granted from it.
 	Epoch, Born, Learning int64
-	// Lost says that some node knows of an earlier memory.
-	Lost bool
+	// Lost says that some node knows of an earlier memory, and Fresh that there is none that counts, as far as an operator
+	// knows (Declare).
+	Lost, Fresh bool
 	// Turn is how many beats were booked.
 	Turn int64
 	// Before is the latest that is known of the memory before, while this one is learning.
@@ -71,17 +72,14 @@ const maxBooked = 10 * MaxLimit
 type Options struct {
 	// Incarnation names the server that remembers.
 	Incarnation string
-	// Fresh says that nobody can have used anything before, so that there is nothing to learn.
+	// Fresh says that nobody can have used anything before, so that there is nothing to learn unless a node knows better.
 	Fresh bool
 }
 
 // NewAccount begins an account at now.
 func NewAccount(r Rules, now int64, o Options) *Account {
-	a := &Account{Rules: r, Incarnation: o.Incarnation, Epoch: max(1, now), Born: now, Learning: now, Now: now, Members: map[string]*Member{}}
-	if !o.Fresh {
-		a.Learning = now + r.ttl() + r.window() + r.slot()
-	}
-	return a
+	learning := now + r.ttl() + r.window() + r.slot()
+	return &Account{Rules: r, Incarnation: o.Incarnation, Epoch: max(1, now), Born: now, Learning: learning, Now: now, Members: map[string]*Member{}, Fresh: o.Fresh}
 }
 
 // lost begins a new memory, because the old one has gaps.
@@ -121,7 +119,7 @@ func (a *Account) receive(now int64, incarnation string, expect int, b *Beat) (*
 	if incarnation != a.Incarnation || a.forgot(b) {
 		a.lost(incarnation)
 	}
-	a.Lost = a.Lost || b.Epoch != 0 && b.Epoch != a.Epoch
+	a.Lost = a.Lost || b.Epoch != 0 && b.Epoch != a.Epoch && !(a.Fresh && b.Join) // a process that starts knows nothing newer than the operator
 	a.age()
 	m := a.Members[b.Node]
 	known := m != nil && m.Instance == b.Instance
@@ -218,7 +216,7 @@ func (a *Account) say(b *Beat, s Status) Reply {
 // node used it tells from its journal (restore_journal.go). Or that many run side
 // by side, and none knows of an earlier memory: then this is the first one, and nothing was used
 // before. The latter is wrong only if a memory was lost, and all nodes that knew it ended before
-// they could say so.
+// they could say so. An operator may say so, too (Declare).
 func (a *Account) learns(expect int) bool {
 	if a.Now < a.Learning && a.knows(expect) {
 		a.bookJournals()
@@ -233,6 +231,9 @@ func (a *Account) learns(expect int) bool {
 
 // knows reports whether nodes have told all usage themselves.
 func (a *Account) knows(expect int) bool {
+	if a.Fresh && !a.Lost {
+		return true
+	}
 	if expect <= 0 {
 		return false
 	}

@@ -50,9 +50,10 @@ func (r Rules) silent() int64 { return 3 * r.Beat.Milliseconds() }
 //	4  nodes that were restarted tell what their earlier processes used (Journal)
 //	5  what nodes tell of an account after it was restored counts once
 //	6  accounts of owners' limits may be written down as beats, too
+//	7  accounts may be declared new, and new ones grant slots once all expected nodes have told
 //
 // A change of how Account.Beat or parts.Account.Beat answers needs another format, because nodes that work out an account have to agree.
-const Format = 6
+const Format = 7
 
 // FormatRestored is the first format with which accounts of owners' limits can be restored.
 const FormatRestored = 2

@@ -8,8 +8,10 @@ import (
 
 // SlotsDemand is the demand of this process on a pool's slots and budgets.
 type SlotsDemand struct {
-	// Divided says that there is anything to divide.
+	// Divided says that there is anything to divide, and Expect is how many processes divide it according to the
+	// configuration; 0 is unknown.
 	Divided bool
+	Expect  int
 	slots.Demand
 	Shares []ShareDemand
 }
@@ -45,7 +47,7 @@ func (s *SharedSlots) Claim(now time.Time) SlotsDemand {
 		p.slots.Drop()
 		return SlotsDemand{}
 	}
-	d := SlotsDemand{Divided: true, Demand: p.slots.Demand(now, p.oldestLocked(now))}
+	d := SlotsDemand{Divided: true, Expect: p.rules.ExpectNodes, Demand: p.slots.Demand(now, p.oldestLocked(now))}
 	d.Configured = configured
 	d.Shares = s.turns.demandsLocked(now, p, configured && !d.Fenced)
 	p.grants.lacks = false

@@ -12,7 +12,8 @@ type Account struct {
 	// Began is since when the account has been told something at least once a TTL. Until it is
 	// twice a TTL old there may be parts, and calls that run, of which the account knows nothing:
 	// it may have been lost, or the clock may have jumped, and a process that could not reach the
-	// store tries again only every other second or so.
+	// store tries again only every other second or so. It is 0 if the account was declared new, and nobody has told it anything
+	// since (Declare).
 	Began int64
 	// Epoch tells the account apart from one before it that was lost. Born is when it began, if it began
 	// with nothing.
@@ -31,6 +32,8 @@ type Member struct {
 	Instance  string
 	Seq, Seen int64
 	Holds     []Hold
+	// Joined is when its first beat came, and Heard the time of the last answer that it had had by its last beat.
+	Joined, Heard int64
 }
 
 // Hold is what a member has of a limit. Times are in milliseconds since 1970.
@@ -75,7 +78,10 @@ func (a *Account) Beat(now int64, b *Beat) Reply {
 
 // advance moves the account to now.
 func (a *Account) advance(now int64) {
-	if a.Now == 0 || now-a.Now > ttl {
+	switch {
+	case a.Now > 0 && a.Began == 0: // it was declared new, so it knows of all parts
+		a.Began = 1
+	case a.Now == 0 || now-a.Now > ttl:
 		a.Began = now
 	}
 	a.begin(now)
@@ -88,7 +94,7 @@ func (a *Account) answer(m *Member, b *Beat, of peers) Reply {
 	r := Reply{Seq: b.Seq, Epoch: a.Epoch, Learning: a.Lost || a.untaught(b), Now: a.Now, Parts: make([]Part, len(b.Claims))}
 	for i := range b.Claims {
 		h := &m.Holds[i]
-		r.Parts[i] = a.grant(m, h, of[h.Name])
+		r.Parts[i] = a.grant(m, h, of[h.Name], b.Claims[i].Expect)
 		if b.Timed && h.Kind == Rolling {
 			h.mark(a.Now)
 		} else {
@@ -139,7 +145,7 @@ func (a *Account) member(instance string) *Member {
 	i := slices.IndexFunc(a.Members, func(m Member) bool { return m.Instance == instance })
 	if i < 0 {
 		i = len(a.Members)
-		a.Members = append(a.Members, Member{Instance: instance})
+		a.Members = append(a.Members, Member{Instance: instance, Joined: a.Now})
 	}
 	return &a.Members[i]
 }
@@ -152,6 +158,9 @@ func (a *Account) tell(m *Member, b *Beat) peers {
 	at := byName(m.Holds)
 	m.Seq = b.Seq
 	m.Seen = a.Now
+	if b.Known == a.Epoch {
+		m.Heard = b.Heard
+	}
 	m.Holds = make([]Hold, 0, len(before))
 	for _, c := range b.Claims {
 		var was *Hold
@@ -273,6 +282,9 @@ func (b *Beat) Kept() (lasts, ends int64) {
 // Forget is in how many milliseconds the account may be dropped, if nothing more is told.
 func (a *Account) Forget() int64 {
 	last := a.Now
+	if a.Began == 0 {
+		last += declared
+	}
 	for _, m := range a.Members {
 		last = max(last, m.Seen+ttl)
 		for _, h := range m.Holds {

@@ -81,6 +81,9 @@ type Claim struct {
 	// Sum, Gone, Most and Peers are those of the Part in the last answer that was not Learning. Had is the least
 	// that the account of that answer has counted of this process since then.
 	Sum, Gone, Most, Peers, Had int64
+	// Expect is how many processes there are according to this one's configuration; 0 is unknown. An account that is new
+	// grants Slots once that many have told.
+	Expect int64
 	// Note is for the other processes, and the account does not read it. The last one counts.
 	Note string
 	// Passed says that calls which the limit does not keep out use it as well, so that more than the part may be in use for long. It is for
@@ -126,7 +129,7 @@ type Note struct {
 
 // Within is the claim with every amount cut to 0…MaxAmount.
 func (c Claim) Within() Claim {
-	for _, x := range []*int64{&c.Limit, &c.Ends, &c.Used, &c.Held, &c.Part, &c.Want, &c.Need, &c.Spare, &c.Weight, &c.Calm, &c.CalmUse, &c.Tail, &c.Sum, &c.Gone, &c.Most, &c.Peers, &c.Had} {
+	for _, x := range []*int64{&c.Limit, &c.Ends, &c.Used, &c.Held, &c.Part, &c.Want, &c.Need, &c.Spare, &c.Weight, &c.Calm, &c.CalmUse, &c.Tail, &c.Sum, &c.Gone, &c.Most, &c.Peers, &c.Had, &c.Expect} {
 		*x = min(max(*x, 0), MaxAmount)
 	}
 	return c

@@ -7,7 +7,7 @@ import (
 )
 
 // grant answers a claim: with what its process should have, but no more than all others leave.
-func (a *Account) grant(m *Member, h *Hold, of []peer) Part {
+func (a *Account) grant(m *Member, h *Hold, of []peer, expect int64) Part {
 	if a.over(*h) {
 		return Part{}
 	}
@@ -38,7 +38,7 @@ func (a *Account) grant(m *Member, h *Hold, of []peer) Part {
 	switch {
 	case a.Lost:
 		part = min(h.High, free) // nobody gives up anything for those who get nothing yet
-	case h.Kind == Slots && h.Tail > 0 && a.Now <= a.Began+2*ttl:
+	case h.Kind == Slots && h.Tail > 0 && a.Now <= a.Began+2*ttl && !a.complete(expect):
 		part = min(part, h.High) // others may have parts of which they have not told yet
 	}
 	h.High = max(h.High, part)

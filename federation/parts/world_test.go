@@ -26,6 +26,7 @@ type world struct {
 
 	only    Kind  // if it is not empty, others are not wanted
 	tail    int64 // of claims on slots
+	expect  int64 // of those, too
 	ahead   int64 // of the store's clock
 	forgets bool  // the store does at times, and its clock jumps ahead
 	dead    []*process
@@ -252,6 +253,7 @@ func (w *world) claims(p *process) (claims []Claim, busy, lacking bool) {
 		}
 		if kind == Slots && w.tail > 0 {
 			c.Tail = w.tail
+			c.Expect = w.expect
 			c.Weight = 1 + w.rng.Int64N(5)
 			c.Spare = w.rng.Int64N(3)
 			c.Want += c.Spare

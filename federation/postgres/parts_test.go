@@ -23,7 +23,10 @@ func runPartsSuite(t *testing.T, processes int, alike bool) {
 		for _, s := range g.stores {
 			s.fleet.hear(time.Now(), alike)
 		}
-		return storetest.PartsHarness{Store: g, Fewer: 8, SetClock: g.setClock}
+		return storetest.PartsHarness{
+			Store: g, Fewer: 8, SetClock: g.setClock,
+			DeclareOwner: func(owner string) (bool, error) { return g.next().DeclareOwner(context.Background(), owner) },
+		}
 	})
 }
 

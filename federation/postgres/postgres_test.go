@@ -124,7 +124,8 @@ func runSuite(t *testing.T, format, processes int) {
 					exec(t, s, "UPDATE llmgov_pools p SET account = s.account FROM saved s WHERE s.pool = p.pool")
 				}
 			},
-			Damage: func(with string) { exec(t, s, "UPDATE llmgov_pools SET account = $1", []byte(with)) },
+			Declare: func(pool string) error { return g.next().Declare(context.Background(), pool) },
+			Damage:  func(with string) { exec(t, s, "UPDATE llmgov_pools SET account = $1", []byte(with)) },
 			Delete: func(advice string) {
 				_, sql, _ := strings.Cut(advice, "(DELETE")
 				sql, _, found := strings.Cut(sql, ");")

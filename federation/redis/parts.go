@@ -34,6 +34,15 @@ func (s *Store) Share(ctx context.Context, beats []*parts.Beat) ([]parts.Reply, 
 	return replies, nil
 }
 
+// DeclareOwner is Account.Declare of an owner's limits (package parts).
+func (s *Store) DeclareOwner(ctx context.Context, owner string) (bool, error) {
+	answer, err := s.declareParts.run(ctx, s.client, partsKey(owner), newList().packed())
+	if err != nil {
+		return false, explain(err, partsKey(owner))
+	}
+	return answer == int64(1), nil
+}
+
 // list is what a script of limits is told, in msgpack.
 type list struct {
 	n    int
@@ -56,7 +65,7 @@ func (l *list) beat(b *parts.Beat) {
 		c = c.Within()
 		l.string(c.Name)
 		l.string(string(c.Kind))
-		l.ints(c.Limit, c.Ends, c.Used, c.Held, c.Part, c.Want, c.Need, c.Spare, c.Weight, c.Calm, c.CalmUse, c.Tail, c.Sum, c.Gone, c.Most, c.Peers, c.Had)
+		l.ints(c.Limit, c.Ends, c.Used, c.Held, c.Part, c.Want, c.Need, c.Spare, c.Weight, c.Calm, c.CalmUse, c.Tail, c.Sum, c.Gone, c.Most, c.Peers, c.Had, c.Expect)
 		l.string(c.Note)
 	}
 }

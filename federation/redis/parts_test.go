@@ -19,7 +19,10 @@ func TestParts(t *testing.T) {
 	next := databases(t)
 	storetest.RunParts(t, func(t *testing.T) storetest.PartsHarness {
 		s, setClock := next(t)
-		return storetest.PartsHarness{Store: s, Fewer: 4, SetClock: setClock}
+		return storetest.PartsHarness{
+			Store: s, Fewer: 4, SetClock: setClock,
+			DeclareOwner: func(owner string) (bool, error) { return s.DeclareOwner(context.Background(), owner) },
+		}
 	})
 }
 

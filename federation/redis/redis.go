@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -18,8 +19,10 @@ type Store struct {
 	client, askClient      redis.UniversalClient // one for calls that ask
 	rules                  string
 	beat, look, parts, ask script
-	warn                   func(string)
-	warned                 atomic.Bool
+
+	declare, declareParts script
+	warn                  func(string)
+	warned                atomic.Bool
 }
 
 // Open returns a store at a URL, such as redis://user:password@host:6379. It does not connect: a
@@ -60,6 +63,7 @@ func Server(url string) string {
 func (s *Store) use(server, clock string) {
 	s.beat, s.look = newScript(server, luaBeat), newScript(server, luaLook)
 	s.parts, s.ask = assemble(clock, luaParts, luaRestoreParts, luaShareParts), assemble(clock, luaParts, luaRestoreParts, luaAskParts)
+	s.declare, s.declareParts = newScript(server, luaDeclare), assemble(clock, luaParts, luaDeclareParts)
 }
 
 // Close ends all connections. Nothing may be under way.
@@ -110,6 +114,24 @@ func (s *Store) Look(ctx context.Context, pool string) (federation.View, error) 
 			"then until it is known again what was used; set noeviction")
 	}
 	return v, nil
+}
+
+// Declare is Account.Declare of a pool. An InUseError says why not.
+func (s *Store) Declare(ctx context.Context, pool string) error {
+	answer, err := s.declare.run(ctx, s.client, key(pool), s.rules)
+	if err != nil {
+		return explain(err, key(pool))
+	}
+	list, _ := answer.([]any)
+	if len(list) == 0 {
+		return nil
+	}
+	r := reader{left: list}
+	no := &federation.InUseError{Pool: pool, Node: r.text(), Ago: time.Duration(r.int()) * time.Millisecond, Wait: time.Duration(r.int()) * time.Millisecond}
+	if r.err != nil {
+		return fmt.Errorf("redis: %w", r.err)
+	}
+	return no
 }
 
 // rights are what a user of Redis needs on the keys of pools, and of owners of limits.

@@ -89,7 +89,8 @@ func TestStore(t *testing.T) {
 				do(t, s, "COPY", key("p"), "saved", "REPLACE")
 				return func() { do(t, s, "COPY", "saved", key("p"), "REPLACE") }
 			},
-			Damage: func(with string) { do(t, s, "HSET", key("p"), "account", with) },
+			Declare: func(pool string) error { return s.Declare(context.Background(), pool) },
+			Damage:  func(with string) { do(t, s, "HSET", key("p"), "account", with) },
 			Delete: func(advice string) {
 				if !strings.Contains(advice, "DEL 'llmgov:{p}'") {
 					t.Errorf("the error does not say what to delete: %s", advice)

@@ -34,6 +34,8 @@ var (
 	luaBeat string
 	//go:embed lua/look.lua
 	luaLook string
+	//go:embed lua/declare.lua
+	luaDeclare string
 	//go:embed lua/clock.lua
 	luaClock string
 	//go:embed lua/parts.lua
@@ -44,6 +46,8 @@ var (
 	luaShareParts string
 	//go:embed lua/ask_parts.lua
 	luaAskParts string
+	//go:embed lua/declare_parts.lua
+	luaDeclareParts string
 )
 
 // script is what a server runs, and the name that it has there.

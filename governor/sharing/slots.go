@@ -19,8 +19,11 @@ type Slots struct {
 
 var _ runner.RotatingLimits = (*Slots)(nil)
 
-// Owner names the pool to other processes. No tenant's name contains a space.
-func (s *Slots) Owner() string { return "pool " + s.shared.Pool() }
+// Owner names the pool to other processes.
+func (s *Slots) Owner() string { return PoolOwner(s.shared.Pool()) }
+
+// PoolOwner is the owner of a pool's slots and budgets. No tenant's name contains a space.
+func PoolOwner(pool string) string { return "pool " + pool }
 
 // Claims tells how many calls run and wait now, and the usage of budgets. busy is true as long as the
 // configuration has the pool, or calls run in it: its slots are always spoken for.
@@ -32,6 +35,9 @@ func (s *Slots) Claims(now time.Time) (list []parts.Claim, busy bool) {
 		return nil, false
 	}
 	list = s.slots.Of(&d.Demand)
+	for i := range list {
+		list[i].Expect = int64(d.Expect)
+	}
 	s.first = len(list)
 	s.shares = d.Shares
 	for i := range d.Shares {

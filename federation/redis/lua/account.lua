@@ -72,6 +72,7 @@ end
 
 -- knows reports whether all that was used is known by what nodes have told of themselves.
 local function knows(expect, journals)
+  if account.fresh and not account.lost then return true end
   if expect <= 0 then return false end
   local told = 0
   for _, name in ipairs(account.names) do
@@ -192,7 +193,7 @@ local function receive(now, incarnation, b)
   end
   account.now = max(account.now, now)
   if incarnation ~= account.incarnation or forgot(b) then lost(incarnation) end
-  account.lost = account.lost or b.Epoch ~= 0 and b.Epoch ~= account.epoch
+  account.lost = account.lost or b.Epoch ~= 0 and b.Epoch ~= account.epoch and not (account.fresh and b.Join)
   age()
   local m = members[b.Node]
   local known = m ~= nil and m.instance == b.Instance

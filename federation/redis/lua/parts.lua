@@ -1,12 +1,12 @@
 -- The account of an owner's limits (package federation/parts), under the same names and in the
 -- same order.
 --
--- All lies in one value: {VERSION, now, began, members, lost}, with members of {instance, seq, seen, holds}. lost is what
--- there is to know of losses: see restore_parts.lua.
+-- All lies in one value: {VERSION, now, began, members, lost}, with members of {instance, seq, seen, holds, joined, heard}, of which
+-- earlier releases leave out the last two. lost is what there is to know of losses: see restore_parts.lua.
 local VERSION = 2
 local TTL, WINDOW = 2500, 60000
 local MAX_SUM = 4e15
-local INSTANCE, SEQ, SEEN, HOLDS = 1, 2, 3, 4
+local INSTANCE, SEQ, SEEN, HOLDS, JOINED, RAN = 1, 2, 3, 4, 5, 6
 -- Of a hold. USED and WANT are as of the claim.
 local NAME, KIND, ENDS, TOLD, USED, HELD, HIGH, WANT, NEED, SINCE = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
 local LIMIT, SPARE, WEIGHT, CALM, CALM_USE, TAIL = 11, 12, 13, 14, 15, 16
@@ -19,8 +19,10 @@ local NOTE = 19
 -- All arguments come as one list, because a server and its client take longer for a hundred of them than for what is to be done.
 local args = cmsgpack.unpack(ARGV[1])
 -- Of a beat in it: the instance, seq, 1 if it has left, 1 if it is timed, how many claims, epoch, known, heard, and of each claim
--- name, kind, limit, ends, used, held, part, want, need, spare, weight, calm, calm use, tail, sum, gone, most, peers, had, note.
-local HEAD, CLAIM = 8, 20
+-- name, kind, limit, ends, used, held, part, want, need, spare, weight, calm, calm use, tail, sum, gone, most, peers, had, expect, note.
+local HEAD, CLAIM = 8, 21
+-- DECLARED is for how long an account that was declared new waits for its first process (first.go).
+local DECLARED = 24 * 3600 * 1000
 
 local ceil, floor, min, max = math.ceil, math.floor, math.min, math.max
 local now, began, members, lost = 0, 0, {}, {}
@@ -92,7 +94,7 @@ local function member(instance)
   for _, m in ipairs(members) do
     if m[INSTANCE] == instance then return m end
   end
-  members[#members + 1] = {instance, 0, 0, {}}
+  members[#members + 1] = {instance, 0, 0, {}, now, 0}
   return members[#members]
 end
 
@@ -133,7 +135,7 @@ local function tell(m, seq, at)
     spare = min(spare, want - max(need, used))
     holds[#holds + 1] = {
       args[i], args[i + 1], ends, now, used, held, part, want, need, since,
-      limit, spare, weight, calm, min(calm_use, want - spare), tail, was and was[MARKS] or false, args[i + 16], args[i + 19],
+      limit, spare, weight, calm, min(calm_use, want - spare), tail, was and was[MARKS] or false, args[i + 16], args[i + 20],
     }
   end
   local told = by_name(holds)
@@ -143,6 +145,7 @@ local function tell(m, seq, at)
     end
   end
   m[SEQ], m[SEEN], m[HOLDS] = seq, now, holds
+  if args[at + 6] == lost.epoch then m[RAN] = args[at + 7] end
   return peers(at)
 end
 
@@ -289,9 +292,22 @@ local function promise(m, h, of, limit)
   return all, gone, most, here
 end
 
+-- complete reports whether an account that is new has heard of all processes that there are (first.go).
+local function complete(expect)
+  if expect == 0 or began ~= lost.born then return false end
+  for _, last in ipairs(members) do
+    local ran, joined = 0, last[JOINED] or math.huge
+    for _, m in ipairs(members) do
+      if (m[JOINED] or math.huge) <= joined and joined <= (m[RAN] or 0) then ran = ran + 1 end
+    end
+    if ran >= expect then return true end
+  end
+  return false
+end
+
 -- grant adds the answer to a claim: its part, what others use, what of that they hold; what promise says; and how many notes they
 -- have, and of each its age and text.
-local function grant(m, h, of, reply)
+local function grant(m, h, of, expect, reply)
   local n = #reply
   for i = n + 1, n + 8 do reply[i] = 0 end
   if over(h) then return end
@@ -322,7 +338,7 @@ local function grant(m, h, of, reply)
   local part = min(max(target(h, live, avail), h.given or 0), free, promised(m, h, of))
   if lost.learning then
     part = min(h[HIGH], free)
-  elseif h[KIND] == 'slots' and h[TAIL] > 0 and now <= began + 2 * TTL then
+  elseif h[KIND] == 'slots' and h[TAIL] > 0 and now <= began + 2 * TTL and not complete(expect) then
     part = min(part, h[HIGH])
   end
   h[HIGH] = max(h[HIGH], part)
@@ -357,7 +373,7 @@ end
 
 -- forget is in how many milliseconds the account may be forgotten.
 local function forget()
-  local last = now
+  local last = began == 0 and now + DECLARED or now
   for _, m in ipairs(members) do
     last = max(last, m[SEEN] + TTL)
     for _, h in ipairs(m[HOLDS]) do last = max(last, until_(h)) end
@@ -399,7 +415,7 @@ local function load(key)
     now, began, members, lost = kept[2], kept[3], kept[4], kept[5] or lost
   end
   local clock_ = clock()
-  if now == 0 or clock_ - now > TTL then began = clock_ end
+  if now > 0 and began == 0 then began = 1 elseif now == 0 or clock_ - now > TTL then began = clock_ end
   if not lost.epoch then
     if now == 0 then lost.born = clock_ end
     lost.epoch = max(1, clock_)
@@ -434,7 +450,7 @@ local function answer(m, seq, at, of, reply)
   reply[#reply + 1] = now
   for i = 1, args[at + 4] do
     local h = m[HOLDS][i]
-    grant(m, h, of[h[NAME]], reply)
+    grant(m, h, of[h[NAME]], args[at + HEAD + CLAIM * (i - 1) + 19], reply)
     if args[at + 3] == 1 and h[KIND] == 'rolling' then mark(h) else h[MARKS] = false end
   end
   drop(m[HOLDS], idle)

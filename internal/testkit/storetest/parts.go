@@ -28,6 +28,8 @@ type PartsHarness struct {
 	Fewer int
 	// SetClock sets the store's clock, which stands still.
 	SetClock func(now int64)
+	// DeclareOwner declares an owner's account new; nil if that cannot be done.
+	DeclareOwner func(owner string) (bool, error)
 }
 
 // RunParts runs the suite on stores that open makes.
@@ -38,6 +40,11 @@ func RunParts(t *testing.T, open func(t *testing.T) PartsHarness) {
 	t.Run("Together", func(t *testing.T) { together(t, open(t)) })
 	t.Run("Asks", func(t *testing.T) { sameAsks(t, open(t)) })
 	t.Run("Replayed", func(t *testing.T) { replayed(t, open(t)) })
+	t.Run("Declared", func(t *testing.T) {
+		if h := open(t); h.DeclareOwner != nil {
+			declaredParts(t, h)
+		}
+	})
 	t.Run("Lost", func(t *testing.T) { lostParts(t, open(t)) })
 	t.Run("Rush", func(t *testing.T) { rush(t, open(t)) })
 }
@@ -206,6 +213,7 @@ func (w *crowd) beat(owner, instance string, now int64) *parts.Beat {
 			c.Calm = w.rng.Int64N(1e6)
 			c.CalmUse = w.rng.Int64N(limit)
 			c.Tail = w.rng.Int64N(5000)
+			c.Expect = int64(len(b.Owner))
 			c.Note = []string{"", "{\"of\": \"a\"}", "\x00\xff and\nso on"}[w.rng.IntN(3)]
 		}
 		b.Claims = append(b.Claims, c)

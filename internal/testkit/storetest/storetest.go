@@ -28,6 +28,8 @@ type Harness struct {
 	// Save returns a function that restores the current data, as if all later writes were
 	// lost; nil if that cannot be done.
 	Save func() (restore func())
+	// Declare declares a pool new; nil if that cannot be done.
+	Declare func(pool string) error
 	// Damage replaces the data of the pool p; nil if that cannot be done. Delete applies the remedy in
 	// the error, whose text it gets.
 	Damage func(with string)
@@ -44,6 +46,11 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 	t.Run("Loss", func(t *testing.T) { loss(t, open(t)) })
 	t.Run("Expect", func(t *testing.T) { expect(t, open(t)) })
 	t.Run("First", func(t *testing.T) { first(t, open(t)) })
+	t.Run("Declared", func(t *testing.T) {
+		if h := open(t); h.Declare != nil {
+			declared(t, h)
+		}
+	})
 	t.Run("Restore", func(t *testing.T) { restore(t, open(t)) })
 	t.Run("Pools", func(t *testing.T) { pools(t, open(t)) })
 	t.Run("Damage", func(t *testing.T) { damage(t, open(t)) })
