@@ -148,6 +148,7 @@ func (a *Account) receive(now int64, incarnation string, expect int, b *Beat) (*
 	r := a.say(b, Granted)
 	if a.learns(expect) {
 		r.Status = Learning
+		r.Lost = a.Lost
 		r.Until = a.Learning
 		if a.Before != nil {
 			r.Until = min(r.Until, a.expired())

@@ -166,8 +166,9 @@ type Reply struct {
 	Level float64
 	// Totals are the demands of all nodes, at the leaves and below the paths that the beat named.
 	Totals []Demand
-	// Until is when Learning ends.
+	// Until is when Learning ends, and Lost says of it that there was an earlier memory.
 	Until int64
+	Lost  bool
 	// Used is the usage that counts against the limits, of all nodes, with all that the beat told.
 	Used Amounts
 	// Format is the newest format that all nodes understand of which the memory knows; 0 is unknown.

@@ -138,7 +138,7 @@ func TestOutage_CallsWaitForAStoreThatLearns(t *testing.T) {
 				answered := func() { // as a speaker tells that the store is learning
 					demanded(s)
 					s.Allow(time.Now(), PoolGrant{})
-					s.Learns(began.Add(c.learns))
+					s.Learns(began.Add(c.learns), false)
 					s.Alone(time.Now(), 2)
 				}
 				answered()

@@ -256,12 +256,13 @@ func (p *pool) leftLocked(now time.Time, rate int64) int64 {
 }
 
 // Learns says that nothing is granted until the given time, because it is unknown what was used
-// before.
-func (s *SharedPool) Learns(until time.Time) {
+// before; forgot says that it was known once.
+func (s *SharedPool) Learns(until time.Time, forgot bool) {
 	if p := s.find(); p != nil {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.rates.learning = until
+		p.rates.forgot = forgot
 		p.rates.learned = s.g.clock.Now()
 		p.noteOutageLocked(p.rates.learned)
 	}

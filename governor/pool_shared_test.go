@@ -224,7 +224,7 @@ func TestShared_LearningPromises(t *testing.T) {
 			cfg := sharedConfig()
 			cfg.Pools[0].ExpectNodes = expect
 			g, s := shared(t, cfg)
-			s.Learns(time.Now().Add(45 * time.Second))
+			s.Learns(time.Now().Add(45*time.Second), false)
 			_, rej := g.Acquire(t.Context(), Request{Tenant: "x", Pool: "p", Input: 700})
 			if rej == nil || rej.Reason != ReasonStoreLost || rej.RetryAfter != want {
 				t.Errorf("with %d nodes expected the promise is %v, want %v", expect, rej, want)

@@ -14,6 +14,8 @@ type rates struct {
 	elsewhere elsewhere
 	// learning is until when nothing will be granted, and learned is when that was last said.
 	learning, learned time.Time
+	// forgot says that those who grant nothing had data before.
+	forgot bool
 	// alone says that nobody answers.
 	alone bool
 	// aloneUntil is until when allowances that the pool gave itself are in force.

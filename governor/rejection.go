@@ -61,6 +61,8 @@ type Rejection struct {
 	AtUpstreams bool
 	// Elsewhere says that other processes hold what is left of the budget.
 	Elsewhere bool
+	// Store is the store of a pool that grants nothing yet; nil if that does not matter.
+	Store *NewStore
 	// Committing says that it is for later work, such as a batch, whose most the budget has no room for.
 	Committing bool
 	// RetryAfter is how long it takes until the call's turn would come, as far as can be known.
@@ -83,6 +85,9 @@ func (r *Rejection) Error() string {
 	case ReasonStoreLost:
 		if r.Own {
 			return fmt.Sprintf("The limits of tenant %s are counted over all gateways, and the store that counts them does not answer at the moment. %s", r.Tenant, r.again())
+		}
+		if r.Store != nil {
+			return r.Store.Explain(r.Pool) + " " + r.again()
 		}
 		return fmt.Sprintf("The limits of pool %s are shared with other gateways, and the store that shares them out grants nothing at the moment. %s", r.Pool, r.again())
 	case ReasonUnknown:

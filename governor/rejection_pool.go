@@ -73,4 +73,5 @@ func (p *pool) lostLocked(now time.Time, rej *Rejection) {
 	rej.Reason = ReasonStoreLost
 	rej.Kept = false
 	rej.RetryAfter = p.lossLastsLocked(now)
+	rej.Store = p.newStoreLocked(now)
 }

@@ -30,6 +30,7 @@ type cli struct {
 	Plan       planCmd       `cmd:"" help:"Replay a decision log against a candidate policy: which calls would newly be refused or admitted."`
 	Load       loadCmd       `cmd:"" help:"Send calls at given rates, and report their outcomes and latencies."`
 	Mock       mockCmd       `cmd:"" help:"Run the simulated OpenAI-compatible model server alone."`
+	Store      storeCmd      `cmd:"" help:"Declare that no gateway has used the shared store lately, so that the first one need not wait for a minute."`
 	Keys       keysCmd       `cmd:"" help:"Make API keys and their hashes."`
 	Version    versionCmd    `cmd:"" help:"Print the version."`
 	Completion completionCmd `cmd:"" help:"Print a script that completes commands and flags in a shell."`

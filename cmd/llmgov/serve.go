@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/connections"
 	"github.com/llmgov/llmgov/internal/crash"
 	"github.com/llmgov/llmgov/internal/gateway"
@@ -196,7 +197,7 @@ func serve(e *env, from source, demoLoad bool) (err error) {
 	if played != nil {
 		group.Go(func() error { played.play(ctx, url(data.Addr())); return nil })
 	}
-	greet(e, snap, from.demo, data.Addr(), admin.Addr(), admissions.address())
+	greet(e, p.Governor, snap, from.demo, data.Addr(), admin.Addr(), admissions.address())
 	return group.Wait()
 }
 
@@ -212,7 +213,7 @@ func logFormat(e *env) func(io.Writer) slog.Handler {
 
 // greet prints the addresses once llmgov listens, in quickstart mode with a
 // first call to try.
-func greet(e *env, snap *tenants.Snapshot, q *quickstart, data, admin net.Addr, admissions string) {
+func greet(e *env, gov *governor.Governor, snap *tenants.Snapshot, q *quickstart, data, admin net.Addr, admissions string) {
 	text := fmt.Sprintf("llmgov listens on %s, admin on %s%s\n", url(data), url(admin), admissions)
 	if q != nil {
 		text += q.welcome(url(data), url(admin))
@@ -222,6 +223,11 @@ func greet(e *env, snap *tenants.Snapshot, q *quickstart, data, admin net.Addr, 
 			names = append(names, p.Name)
 		}
 		text += fmt.Sprintf("%d tenants, pools: %s, policy %.12s\n", len(snap.Tenants()), strings.Join(names, ", "), snap.Hash())
+		for _, name := range names {
+			if store := gov.NewStore(name); store != nil {
+				text += store.Countdown(name, time.Now()) + "\n"
+			}
+		}
 	}
 	fmt.Fprint(e.stdout, text) // in one write, because programs wait for it
 }

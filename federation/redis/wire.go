@@ -94,6 +94,7 @@ func readReply(answer any, b *federation.Beat) (federation.Reply, error) {
 		reply.Digest = []byte(digest)
 	}
 	reply.Format = int(r.int())
+	reply.Lost = r.int() == 1
 	for len(r.left) > 0 {
 		reply.Totals = append(reply.Totals, federation.Demand{Path: r.text(), Rate: r.int()})
 	}

@@ -27,8 +27,8 @@ type Pool interface {
 	Pressure(now time.Time) (p federation.Pressure, ok bool)
 	Report(now time.Time) *federation.Report
 	Apply(now time.Time, commands []federation.Command)
-	// Learns says that nothing is granted until the given time.
-	Learns(until time.Time)
+	// Learns says that nothing is granted until the given time; forgot says that the store had data before.
+	Learns(until time.Time, forgot bool)
 	// Alone says that no answers come, and how many nodes there were according to the last one; 0
 	// if that is unknown.
 	Alone(now time.Time, nodes int)
@@ -128,8 +128,8 @@ func New(c Config) *Runner {
 	return &Runner{cfg: c, states: map[string]State{}, first: make(chan struct{})}
 }
 
-// First is closed when the first beat of each pool that there was at the start has been answered,
-// or has failed.
+// First is closed when the first beat of each pool that there was at the start has been answered with a grant, or has failed, or is
+// followed by another: a new store that hears of the last node that it expects grants in answer to its second beat.
 func (r *Runner) First() <-chan struct{} { return r.first }
 
 // Run sends beats until ctx ends, and then waits for what is under way.
@@ -175,7 +175,9 @@ func (r *Runner) beat(ctx context.Context, p Pool) {
 			c.outlive(ctx, r, p.Name())
 			return
 		}
-		r.firstDone(p.Name())
+		if s, _ := r.State(p.Name()); !ok || s.Reply.Status != federation.Learning || s.Beats > 1 || p.Expect() == 0 {
+			r.firstDone(p.Name())
+		}
 		if ok {
 			r.look(ctx, p, &l)
 		} else {
@@ -222,7 +224,7 @@ func (r *Runner) once(ctx context.Context, p Pool, n *federation.Node, b *breake
 				c.book(r, now)
 			}
 			if reply.Status == federation.Learning {
-				p.Learns(now.Add(time.Duration(reply.Until-reply.Now) * time.Millisecond))
+				p.Learns(now.Add(time.Duration(reply.Until-reply.Now)*time.Millisecond), reply.Lost)
 			}
 		}
 		b.tell(now, back, err)

@@ -22,8 +22,8 @@ func (p *Pool) Name() string { return p.shared.Name() }
 // Expect is how many nodes there are according to the configuration; 0 if it does not say.
 func (p *Pool) Expect() int { return p.shared.Expect() }
 
-// Learns says that nothing is granted until the given time, because earlier usage is unknown.
-func (p *Pool) Learns(until time.Time) { p.shared.Learns(until) }
+// Learns says that nothing is granted until the given time, because earlier usage is unknown; forgot says that it was known once.
+func (p *Pool) Learns(until time.Time, forgot bool) { p.shared.Learns(until, forgot) }
 
 // Alone tells the pool that no answers come, and how many nodes there were when that was last known; 0
 // if it never was.

@@ -3,6 +3,7 @@ package admin
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -71,6 +72,7 @@ func upstreamConditions(p *adminapi.Pool) []adminapi.Condition {
 // lost its data.
 func storeConditions(pools []adminapi.Pool) []adminapi.Condition {
 	var lost, learning, modes []string
+	why, seconds := "", 0.0
 	var since *time.Time
 	failure := ""
 	for i := range pools {
@@ -88,6 +90,8 @@ func storeConditions(pools []adminapi.Pool) []adminapi.Condition {
 			}
 		case s.LearningSeconds > 0:
 			learning = append(learning, pools[i].Name)
+			why = cmp.Or(why, s.Learning)
+			seconds = max(seconds, s.LearningSeconds)
 		}
 	}
 	var out []adminapi.Condition
@@ -101,10 +105,11 @@ func storeConditions(pools []adminapi.Pool) []adminapi.Condition {
 		out = append(out, adminapi.Condition{Kind: adminapi.StoreLost, Severity: adminapi.Error, Since: since, Message: text})
 	}
 	if len(learning) > 0 {
-		out = append(out, adminapi.Condition{
-			Kind: adminapi.StoreLearning, Severity: adminapi.Warning,
-			Message: "The store is new or has lost data: it grants nothing to " + poolList(learning) + " until it knows the earlier usage.",
-		})
+		text := fmt.Sprintf("%s At most %.0f s are left.", why, math.Ceil(seconds))
+		if others := learning[1:]; len(others) > 0 {
+			text += " The same goes for " + poolList(others) + "."
+		}
+		out = append(out, adminapi.Condition{Kind: adminapi.StoreLearning, Severity: adminapi.Warning, Message: text})
 	}
 	return out
 }

@@ -40,12 +40,12 @@ func TestConditions(t *testing.T) {
 			view: adminapi.Snapshot{Pools: []adminapi.Pool{
 				{Name: "p", Sharing: &adminapi.Sharing{Error: "timeout", FailingSince: &later}},
 				{Name: "q", Sharing: &adminapi.Sharing{Error: "timeout", FailingSince: &at, Degraded: "local"}},
-				{Name: "r", Sharing: &adminapi.Sharing{Degraded: "learning", LearningSeconds: 9}},
+				{Name: "r", Sharing: &adminapi.Sharing{Degraded: "learning", LearningSeconds: 8.2, Learning: "Nothing is granted."}},
 				{Name: "s", Sharing: &adminapi.Sharing{}},
 			}},
 			want: []string{
 				"error store_lost / since 0: The store does not answer for pools p, q: timeout. Failure mode in force: local.",
-				"warning store_learning /: The store is new or has lost data: it grants nothing to pool r until it knows the earlier usage.",
+				"warning store_learning /: Nothing is granted. At most 9 s are left.",
 			},
 		},
 		"files, restart, draining, not ready": {

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/pprof"
 	"time"
@@ -73,6 +74,11 @@ func (a *API) ready(w http.ResponseWriter, _ *http.Request) {
 		return
 	}
 	_, _ = w.Write([]byte("ok\n"))
+	for _, p := range a.gateway.Snapshot().Pools() {
+		if store := a.Governor.NewStore(p.Name); store != nil {
+			fmt.Fprintln(w, store.Countdown(p.Name, time.Now()))
+		}
+	}
 }
 
 var errDraining = errors.New("draining")

@@ -20,8 +20,9 @@ type Sharing struct {
 	// AnsweredSeconds is how long ago the last answer came, and LookedSeconds how old the rest is.
 	AnsweredSeconds float64 `json:"answered_seconds_ago"`
 	LookedSeconds   float64 `json:"looked_seconds_ago"`
-	// LearningSeconds is how much longer nothing will be granted.
+	// LearningSeconds is how much longer nothing will be granted, and Learning says why, and what to do about it.
 	LearningSeconds float64       `json:"learning_seconds,omitempty"`
+	Learning        string        `json:"learning,omitempty"`
 	Nodes           []SharingNode `json:"nodes"`
 	// Slots are set if the pool limits concurrent calls.
 	Slots *SharingSlots `json:"slots,omitempty"`

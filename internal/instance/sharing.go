@@ -94,6 +94,10 @@ func newSharing(cfg *tenants.Config, node string, gov *governor.Governor, m *tel
 type Store interface {
 	runner.Store
 	runner.LimitStore
+	// Declare takes an operator's word that no gateway has used a pool in the last minute, and DeclareOwner that none has slots
+	// of an owner; see Account.Declare of packages federation and parts.
+	Declare(ctx context.Context, pool string) error
+	DeclareOwner(ctx context.Context, owner string) (bool, error)
 	Close()
 }
 
@@ -214,9 +218,8 @@ func (s *sharing) logBeat(ev runner.Event) {
 	case federation.Granted:
 		log.Info("limits are shared out by the store", "epoch", ev.Reply.Epoch)
 	case federation.Learning:
-		log.Warn("the store is new or has lost data: nothing is granted until earlier usage is known. "+
-			"If the pool's expect_nodes is set, that takes a second or two", "epoch", ev.Reply.Epoch,
-			"at_most_seconds", (ev.Reply.Until-ev.Reply.Now)/1000)
+		why := governor.NewStore{Lost: ev.Reply.Lost, Expect: s.expect(ev.Pool)}
+		log.Warn(why.Explain(ev.Pool), "epoch", ev.Reply.Epoch, "at_most_seconds", (ev.Reply.Until-ev.Reply.Now)/1000)
 	case federation.Fenced:
 		log.Error("another process uses this node name, so this process admits no more calls. Give each process its own node name, and restart this one")
 	case "lost":
@@ -329,7 +332,9 @@ func (s *sharing) view(pool string) *adminapi.Sharing {
 		v.FailingSince = &st.Since
 	}
 	if v.Status == string(federation.Learning) {
-		v.LearningSeconds = float64(st.Reply.Until-st.Reply.Now) / 1000
+		why := governor.NewStore{Lost: st.Reply.Lost, Expect: s.expect(pool)}
+		v.LearningSeconds = max(float64(st.Reply.Until-st.Reply.Now)/1000-v.AnsweredSeconds, 0)
+		v.Learning = why.Explain(pool)
 	}
 	for _, n := range st.View.Nodes {
 		v.Nodes = append(v.Nodes, adminapi.SharingNode{
@@ -338,6 +343,16 @@ func (s *sharing) view(pool string) *adminapi.Sharing {
 		})
 	}
 	return v
+}
+
+// expect is how many gateways a pool expects; 0 is unknown.
+func (s *sharing) expect(pool string) int {
+	for _, p := range s.side.Pools() {
+		if p.Name() == pool {
+			return p.Expect()
+		}
+	}
+	return 0
 }
 
 // ago is the number of seconds since t, or -1 if t is zero.

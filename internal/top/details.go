@@ -102,7 +102,7 @@ func storeLine(s *adminapi.Sharing) string {
 		line += ", answered " + span(max(s.AnsweredSeconds, 0.1)) + " ago"
 	}
 	if s.LearningSeconds > 0 {
-		line += ", grants nothing for " + span(s.LearningSeconds)
+		line += ", grants nothing for " + span(s.LearningSeconds) + ": " + s.Learning
 	}
 	if s.Error != "" {
 		line += ": " + s.Error

@@ -97,6 +97,7 @@ func New(config string, snap *tenants.Snapshot, now time.Time) *Policy {
 		r.unreached(snap, p)
 	}
 	r.unused(snap)
+	r.unexpected(snap)
 	r.Notes = append(r.Notes, snap.Cautions()...)
 	r.Notes = append(r.Notes, expiring(snap, now)...)
 	r.Notes = append(r.Notes, keyless(snap)...)
@@ -168,4 +169,22 @@ func keysOf(snap *tenants.Snapshot) map[string]int {
 		}
 	}
 	return n
+}
+
+// unexpected notes pools that share limits between a number of gateways that nobody has told.
+func (r *Policy) unexpected(snap *tenants.Snapshot) {
+	if snap.Config().Store == "memory" {
+		return
+	}
+	var names []string
+	for _, p := range snap.Pools() {
+		if p.ExpectNodes == 0 && p.TPM+p.RPM+p.Concurrency > 0 {
+			names = append(names, p.Name)
+		}
+	}
+	if len(names) == 0 {
+		return
+	}
+	r.Notes = append(r.Notes, "without expect_nodes, a store that is new or has lost data grants nothing for a minute (of slots, for 5 s), because other gateways may have used "+
+		"the limits; set it to the number of gateways, such as expect_nodes: 1, or run llmgov store new before they start (pools without: "+strings.Join(names, ", ")+")")
 }

@@ -1,9 +1,9 @@
 -- The account (account.go).
 
--- Replies are {status, epoch, now, until, level, grants …, used …, digest, format, path, rate, path, rate …}.
+-- Replies are {status, epoch, now, until, level, grants …, used …, digest, format, lost, path, rate, path, rate …}.
 local GRANTED, LEARNING, RESEND, STALE, FENCED = 'granted', 'learning', 'resend', 'stale', 'fenced'
 
-local function say(status) return {status, account.epoch, account.now, 0, '0', 0, 0, 0, 0, 0, 0, 0, 0, '', 0} end
+local function say(status) return {status, account.epoch, account.now, 0, '0', 0, 0, 0, 0, 0, 0, 0, 0, '', 0, 0} end
 
 -- lost begins a new memory, because the old one has holes.
 local function lost(incarnation)
@@ -210,7 +210,10 @@ local function receive(now, incarnation, b)
   end
   book(m, b, known)
   local r = say(GRANTED)
-  if learns(b.Expect) then r[1], r[4] = LEARNING, account.before and min(account.learning, account.born + TTL) or account.learning end
+  if learns(b.Expect) then
+    r[1], r[4] = LEARNING, account.before and min(account.learning, account.born + TTL) or account.learning
+    r[16] = account.lost and 1 or 0
+  end
   return m, r
 end
 

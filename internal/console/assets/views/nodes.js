@@ -13,7 +13,7 @@ const modes = {
   closed: 'It uses its grant until that expires, and then admits nothing.',
   open: 'It admits calls by its own count alone; all gateways together may exceed the limit.',
   local: 'It uses the part reserved for gateways that are cut off from the store.',
-  learning: 'The store has lost its data: nothing is granted until earlier usage has left the minute.',
+  learning: 'The store is new or has lost data: nothing is granted until earlier usage is known.',
 };
 
 export function view() {
@@ -43,7 +43,9 @@ function map(pool) {
   const cut = s.answered_seconds_ago < 0 || s.answered_seconds_ago > 5;
   return h('section', { class: 'panel', key: pool.name },
     h('h2', null, h('span', null, 'Pool ', h('b', null, pool.name)), h('span', { class: 'signs' }, badge(s.degraded ? 'bad' : 'good', s.degraded ? `degraded: ${s.degraded}` : 'shared'))),
-    s.degraded && h('p', { class: 'alarm', role: 'alert' }, h('b', null, `${state.snapshot.node} is cut off from the store. `), modes[s.degraded], s.error && h('span', { class: 'mono' }, ` ${s.error}`)),
+    s.degraded && h('p', { class: 'alarm', role: 'alert' }, s.learning
+      ? [s.learning, ` At most ${duration(s.learning_seconds || 0)} left.`]
+      : [h('b', null, `${state.snapshot.node} is cut off from the store. `), modes[s.degraded]], s.error && h('span', { class: 'mono' }, ` ${s.error}`)),
     h('div', { class: `store ${cut ? 'cut' : ''}` }, h('b', null, 'store'), h('span', { title: `epoch ${s.epoch}` }, `answered ${s.answered_seconds_ago < 0 ? 'never' : `${duration(s.answered_seconds_ago)} ago`}, ${plural(s.beats, 'beat')}, ${full(s.failures)} failed`)),
     h('ul', { class: 'nodes' }, nodesOf(s).filter((n) => matches(n.name, n.region)).map((n) => node(n, s, pool, cut))),
     s.slots && h('div', { class: 'slots' }, meter(`${axisName('concurrency')} in all gateways`, s.slots.used, s.slots.limit, { note: s.slots.used > s.slots.used_here ? `${full(s.slots.used - s.slots.used_here)} of them in other gateways` : null })),
