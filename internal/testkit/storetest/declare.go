@@ -9,6 +9,7 @@ import (
 
 	"github.com/llmgov/llmgov/federation"
 	"github.com/llmgov/llmgov/federation/parts"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // declared sends beats of nodes that stop and restart, to a store that is replaced and declared new in between.
@@ -18,7 +19,8 @@ func declared(t *testing.T, h Harness) {
 	nodes := []*node{newNode("a", h, 1), newNode("b", h, 2)}
 	refused := map[bool]int{}
 	granted := 0
-	for range 250 {
+	rounds := testkit.Rounds(100, 400)
+	for range rounds {
 		w.at(w.now + rng.Int64N(900))
 		n := nodes[rng.IntN(len(nodes))]
 		switch rng.IntN(12) {
@@ -41,7 +43,7 @@ func declared(t *testing.T, h Harness) {
 		}
 		n.took(w.beat(n.next()))
 	}
-	if refused[true] < 5 || refused[false] < 5 || granted < 5 {
+	if least := rounds / 40; refused[true] < least || refused[false] < least || granted < least {
 		t.Errorf("so many were refused, and not: %v; and %d nodes were granted something at once", refused, granted)
 	}
 }
@@ -69,7 +71,8 @@ func declaredParts(t *testing.T, h PartsHarness) {
 	rng := rand.New(rand.NewPCG(15, 16))
 	now := begin
 	early, refused := 0, map[bool]int{}
-	for i := range 12 {
+	owners := testkit.Rounds(4, 16)
+	for i := range owners {
 		owner := string(rune('a'+i)) + "of"[:i%2] // its processes expect as many as it has letters
 		w := newCrowd(rng, owner)
 		heard := map[string]int64{}
@@ -102,7 +105,7 @@ func declaredParts(t *testing.T, h PartsHarness) {
 			}
 		}
 	}
-	if early < 3 || refused[true] < 5 || refused[false] < 5 {
+	if least := owners / 2; early < least || refused[true] < least || refused[false] < least {
 		t.Errorf("%d got slots of an account that is new; so many were refused, and not: %v", early, refused)
 	}
 }
