@@ -172,8 +172,10 @@ func expect(t *testing.T, h Harness) {
 // restore is the help of one node that knows a memory for the next one: nothing is granted while earlier grants may be
 // used, and then the rest. If all expected nodes report, there is no wait.
 func restore(t *testing.T, h Harness) {
+	var before *federation.Account // the store keeps it
 	for _, expect := range []int{0, 2} {
 		w := newTwin(t, h)
+		w.oracle = before
 		w.at(begin + int64(expect)*1_000_000)
 		w.incarnation = time.Duration(expect).String()
 		h.Replace(w.incarnation)
@@ -212,6 +214,7 @@ func restore(t *testing.T, h Harness) {
 		if expect > 0 && r.Grant[0].Rate <= 0 { // else all possible grants to others since count
 			t.Errorf("nothing was granted: %+v", r)
 		}
+		before = w.oracle
 	}
 }
 
