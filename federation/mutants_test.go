@@ -51,7 +51,7 @@ var mutants = []mutant{
 	{"who runs, and knows of another memory, knows better than who declared this one", "account.go", "if a.Fresh && !a.Lost {", "if a.Fresh {", "", "TestDeclare_Known"},
 	{"who starts does not", "account.go", " && !(a.Fresh && b.Join)", "", "", "TestDeclare_Known"},
 	{"no memory is declared new while a node is heard of", "declare.go", "a.live(m) || ", "", "", "TestDeclare_InUse"},
-	{"or while anything counts that one used", "declare.go", "!unused && ago <= counts", "false", "", "TestDeclare_InUse"},
+	{"or while anything counts that one used", "declare.go", "!unused && ago <= counts", "unused && ago < 0", "", "TestDeclare_InUse"},
 	{"what was told to another memory does not count as told", "account.go", "b.Epoch != a.Epoch || !known", "!known", "", "TestOtherMemory"},
 	{"clocks may differ by a part in a thousand", "safety.go", "return ms + ceilDiv(ms, drift-1)", "return ms", "", "TestDrift"},
 	{"a grant ends a part in a thousand early", "node.go", "n.sent.at.Add(left - left/drift)", "n.sent.at.Add(left)", "", "TestDrift"},

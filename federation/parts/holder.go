@@ -14,6 +14,9 @@ const (
 	// While calls wait for more, the next beat follows least after the last one. Each time that
 	// this brings nothing the pause doubles, up to interval.
 	least = 100 * time.Millisecond
+	// The firstBeats of a process that lacks slots follow each other eagerly: a new account grants as soon as all expected processes
+	// have told twice, and after twice a TTL in any case.
+	firstBeats = 20
 	// Two clocks may differ by 1/drift of any stretch of time.
 	drift = 1000
 )
@@ -202,6 +205,7 @@ func (h *Holder) Answered(now time.Time, r *Reply) bool {
 		lacked = lacked || c.Need > c.Part
 		h.lacks = h.lacks || c.Need > part
 		h.empty = h.empty && part == 0 && c.Used == 0
+		h.given = h.given || c.Expect > 0 && h.seq <= firstBeats && part < c.Want // it may be granted once all have told again
 		h.given = h.given || part < c.Part && part < c.Want || part < c.Part/2 || c.Kind == Slots && c.Used > part && !c.Passed
 		h.quiet = h.quiet && c.settled() && part <= c.Used
 		h.tellAgain(c.retell())

@@ -444,3 +444,26 @@ func TestSlots_Fenced(t *testing.T) {
 		f.stop()
 	})
 }
+
+// TestSlots_First: a new store grants slots as soon as all expected gateways are there, and after 5 s if one of them is not.
+func TestSlots_First(t *testing.T) {
+	for _, c := range []struct{ expect, gateways int }{{1, 1}, {3, 3}, {3, 2}, {0, 1}} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFleet(t, 24)
+			defer f.stop()
+			began := time.Now()
+			for range c.gateways {
+				f.join(f.config(func(p *governor.Pool) { p.ExpectNodes = c.expect }))
+			}
+			for _, b := range f.berths {
+				for f.call(b, "now", false, time.Millisecond) != nil {
+					time.Sleep(50 * time.Millisecond)
+				}
+			}
+			took := time.Since(began)
+			if all := c.expect > 0 && c.gateways >= c.expect; all && took > time.Second || !all && took < 4900*time.Millisecond {
+				t.Errorf("with %d of %d gateways the first calls were served after %v", c.gateways, c.expect, took)
+			}
+		})
+	}
+}
