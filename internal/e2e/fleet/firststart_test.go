@@ -22,7 +22,7 @@ func TestFirstStart(t *testing.T) {
 				"upstreams: {mock: {base_url: " + processtest.NewProvider(t, mock.Config{}).URL + "}}\n" +
 				"pools:\n  declared: {models: [declared], tpm: 600000, concurrency: 8}\n"
 			processtest.Write(t, dir, map[string]string{
-				"tenants.yaml": "tenants: {acme: {keys: [" + tenants.HashKey("key").String() + "]}}\n",
+				"tenants.yaml": "tenants: {acme: {max_wait: 2s, keys: [" + tenants.HashKey("key").String() + "]}}\n",
 				"some.yaml":    head,
 				"all.yaml": head + `  expected: {models: [expected], tpm: 600000, concurrency: 8, expect_nodes: 1}
   adaptive: {models: [adaptive], concurrency: {max: 8, adaptive: gradient}, expect_nodes: 1}
