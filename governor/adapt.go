@@ -25,9 +25,9 @@ func (p *pool) resume(now time.Time, limit int64) {
 }
 
 // seeLocked notes the state of the pool as a call is dispatched. Calls that name no model are
-// skipped: they are no work for a model, and their latency says nothing.
+// skipped: they are no work for a model, and their latency says nothing. Nor does that of calls of which their tenants tell.
 func (p *pool) seeLocked(st *leaseState) {
-	if st.course.kind.Model != "" {
+	if st.course.kind.Model != "" && st.tab.belief.by == "" {
 		st.sight = p.slots.See(st.leaf, st.background)
 	}
 }

@@ -72,7 +72,7 @@ func (c *commitment) end(l *Lease, u Usage, how Ending) bool {
 	now := g.clock.Now()
 	p.mu.Lock()
 	spent := l.spent(u, 0, b.price)
-	b.ended = g.tally.note(now, st.seat, p.name, spent)
+	b.ended = g.tally.note(now, st.seat, p.name, spent, Spend{})
 	p.bookEndedLocked(now, st.seat, b.shares, spent)
 	p.settleSharesLocked(now, b, spent)
 	p.mu.Unlock()

@@ -159,6 +159,6 @@ func (g *Governor) tellDecision(req *Request, began time.Time, l *Lease, rej *Re
 func (g *Governor) tellEnd(p *pool, st *leaseState, e Event) {
 	e.Kind = EventEnded
 	e.Ran = e.At.Sub(st.since)
-	e.Request = Request{ID: st.id, Tenant: st.tenant.name, Pool: p.name, Model: st.course.kind.Model, Stream: st.stream, Input: st.input, Price: e.Request.Price}
+	e.Request = Request{ID: st.id, Tenant: st.tenant.name, Pool: p.name, Model: modelOf(st.course.kind), Stream: st.stream, Input: st.input, Price: e.Request.Price}
 	g.report(e)
 }

@@ -93,11 +93,11 @@ func (p *pool) grownLocked(st *leaseState) Record {
 	if b.call == 0 || p.rules.Accounting == escrow.AdmitMax {
 		return Record{}
 	}
-	taken := p.rules.Weights.cost(Usage{Input: st.input, Output: st.output})
+	taken := b.belief.tokens(p.rules.Weights.cost(Usage{Input: st.input, Output: st.output}))
 	if taken <= b.logged {
 		return Record{}
 	}
-	b.logged = taken + taken/2
+	b.logged = b.belief.tokens(taken + taken/2)
 	return Record{
 		Kind: RecordGrown, Call: b.call, Tenant: st.tenant.name, Pool: p.name,
 		Held: b.at, Began: st.since, Booked: Charge{Pool: escrow.Cost{escrow.Tokens: b.logged}},

@@ -40,7 +40,11 @@ func (l *learned) lookLocked(on bool) {
 
 // kindOf is the kind under which the length of a call is learned.
 func kindOf(v *tenantView, req *Request) lengths.Kind {
-	return lengths.Kind{Tenant: v.name, Tier: v.cfg.Tier, Model: req.Model}
+	k := lengths.Kind{Tenant: v.name, Tier: v.cfg.Tier, Model: req.Model}
+	if req.Told {
+		return toldKind(k)
+	}
+	return k
 }
 
 // expectLocked fills in the expected cost of a call, and returns its course.
@@ -92,6 +96,8 @@ func (p *pool) progressLocked(now time.Time, h escrow.Handle, st *leaseState) {
 		expect := p.outputs.Reach(&st.course.output, st.output)
 		told.Taken = p.rules.Weights.cost(Usage{Input: st.input, Output: st.output})
 		told.Expect = p.rules.Weights.cost(Usage{Input: st.input, Output: expect})
+		told.Taken = st.tab.belief.tokens(told.Taken)
+		told.Expect = st.tab.belief.tokens(told.Expect)
 		told.Speed = p.speedLocked()
 	}
 	if p.rules.Concurrency > 0 {
@@ -156,6 +162,9 @@ func (p *pool) learnLocked(now time.Time, st *leaseState, u Usage, whole bool) {
 	ran := now.Sub(st.since)
 	p.outputs.End(&st.course.output, output, whole)
 	p.runs.End(&st.course.run, ran.Milliseconds(), whole)
+	if st.tab.belief.by != "" {
+		return
+	}
 	l := &p.learned
 	l.ran = max(l.ran, ran)
 	p.slots.Ran(now, ran)

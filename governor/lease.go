@@ -90,6 +90,7 @@ func (l *Lease) endNow(u Usage, requests int64, how Ending) bool {
 	w := &p.rules.Weights
 	p.endsLocked(now, l.handle, u, how)
 	cost, actual := l.tookLocked(u, requests)
+	cost = p.believedLocked(l.handle, cost)
 	booked := p.escrow.CostOf(int(l.handle.Slot))
 	fair := w.fair(u)
 	if how == EndPostponed && p.escrow.Running(l.handle) {
@@ -107,9 +108,10 @@ func (l *Lease) endNow(u Usage, requests int64, how Ending) bool {
 	l.g.stirLocked(p, now)
 	b := st.tab
 	spent := l.spent(u, requests, b.price)
-	b.ended = l.g.tally.note(now, st.seat, p.name, spent)
-	p.bookEndedLocked(now, st.seat, b.shares, spent)
-	p.settleSharesLocked(now, b, spent)
+	believed := b.belief.spend(spent)
+	b.ended = l.g.tally.note(now, st.seat, p.name, believed, spent.less(believed))
+	p.bookEndedLocked(now, st.seat, b.shares, believed)
+	p.settleSharesLocked(now, b, believed)
 	l.g.pumpAndUnlock(p, now)
 
 	ran := time.Duration(0)
@@ -117,7 +119,9 @@ func (l *Lease) endNow(u Usage, requests int64, how Ending) bool {
 		ran = now.Sub(st.since)
 	}
 	if l.g.journal != nil {
-		l.g.keepEnd(now, p, &st, Charge{booked, b.cost, b.spend}, Charge{cost, actual, spent})
+		here := b.belief.cost(actual)
+		l.g.keepEnd(now, p, &st, Charge{booked, b.cost, b.spend}, Charge{cost, here, believed})
+		l.keepRest(Record{Tenant: st.tenant.name, Held: b.at, Began: st.since, Ended: now, Took: Charge{Own: actual.Plus(here, -1), Spend: spent.less(believed)}})
 	}
 	asked := b.asked
 	price := b.price

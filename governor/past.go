@@ -123,7 +123,11 @@ func (tb *table) rememberCall(now time.Time, r *Record) {
 		name = teamOf(name) // a team that is gone counts in its parent
 	}
 	if v := tb.tenants[name]; v != nil {
-		for _, k := range v.chainTo(r.Pool) {
+		chain := v.chainTo(r.Pool)
+		if r.Pool == "" { // it counts for this tenant alone
+			chain = chain[:1]
+		}
+		for _, k := range chain {
 			k.own.remember(began, ended, &r.Booked.Own, &r.Took.Own)
 		}
 	}

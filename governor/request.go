@@ -46,6 +46,9 @@ type Request struct {
 	// which it was begun: the Input and Output of that one's Request. Only what it takes beyond that
 	// counts there, and in shares. It is for a Forced request.
 	Booked Usage
+	// Told says that nobody knows more of how the call ends than the tenant's own program tells. What it tells counts in full in the tenant's
+	// limits and budgets alone, and in those that others share as far as the tenant could have taken it; see belief.
+	Told bool
 	// Interrupt, if set, ends the call early: see Governor.Interrupt.
 	Interrupt Interrupter
 
@@ -154,6 +157,14 @@ func (p Price) bounded() Price {
 
 // Spend is the cost of a call in budgets, indexed by Unit.
 type Spend [units]int64
+
+// less is s without o.
+func (s Spend) less(o Spend) Spend {
+	for k := range s {
+		s[k] -= o[k]
+	}
+	return s
+}
 
 // spend is the cost of a usage in budgets.
 func (p *pool) spend(u Usage, requests int64, price Price) Spend {

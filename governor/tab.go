@@ -19,6 +19,7 @@ type tab struct {
 	shadow bool       // it goes whatever the limits say,
 	would  *Rejection // and would have been refused
 
+	belief belief
 	asked  uint64 // the call's number, if the governor is detailed
 	call   uint64 // its number in the journal; 0 = it is not there
 	price  Price
@@ -90,16 +91,22 @@ func (g *Governor) leave(now time.Time, b *tab, actual limits.Cost, spent Spend,
 	}
 	for i := range reached {
 		o := b.chain[i].own
+		took := actual
+		s := spent
+		if b.belief.by != "" && o.owner != b.belief.by { // it is shared with siblings
+			took = b.belief.cost(actual)
+			s = b.belief.spend(spent)
+		}
 		o.mu.Lock()
 		if !b.exact {
 			o.advanceLocked(now)
-			o.set.Settle(&b.holds[i], actual, ran)
+			o.set.Settle(&b.holds[i], took, ran)
 		}
 		for len(caps) > 0 && caps[0].of == o {
-			caps[0].account.settle(now, caps[0], spent)
+			caps[0].account.settle(now, caps[0], s)
 			caps = caps[1:]
 		}
-		o.bookEndedLocked(now, b.ended, b.caps, spent)
+		o.bookEndedLocked(now, b.ended, b.caps, s)
 		o.wakeLocked()
 		o.mu.Unlock()
 	}

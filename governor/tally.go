@@ -26,14 +26,17 @@ func newTally(zone *time.Location, past *Past) *tally {
 	return &tally{uses: past.Uses.clone()} // the journal goes on to use its own
 }
 
-// note counts a call of a seat in a pool that has ended, and returns its number. The pool is locked.
-func (t *tally) note(now time.Time, at *seat, pool string, took Spend) uint64 {
+// note counts a call of a seat in a pool that has ended, and returns its number. What it took besides counts in no pool. The pool is locked.
+func (t *tally) note(now time.Time, at *seat, pool string, took, besides Spend) uint64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if at.used == nil && took != (Spend{}) {
 		at.used = t.uses.row(Owner{at.tenant.name, pool})
 	}
 	t.uses.take(now, at.used, took)
+	if besides != (Spend{}) {
+		t.uses.take(now, t.uses.row(Owner{Tenant: at.tenant.name}), besides)
+	}
 	t.ended++
 	return t.ended
 }

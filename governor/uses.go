@@ -36,7 +36,7 @@ type useRow struct {
 	era     uint64 // in which it was renewed
 }
 
-// Owner is a tenant in a pool.
+// Owner is a tenant in a pool; in none, for what counts for that tenant alone (see belief).
 type Owner struct{ Tenant, Pool string }
 
 // Use is the usage of one Owner, by period: since when, in Unix seconds, and how much of each Unit.
@@ -197,7 +197,7 @@ func (u *Uses) advance(now time.Time) {
 func (u *Uses) ofTenant(name string, b Budget) int64 {
 	sum := int64(0)
 	for who, n := range u.by(b) {
-		if team, ok := strings.CutPrefix(who.Tenant, name); ok && (team == "" || team[0] == '/') {
+		if team, ok := strings.CutPrefix(who.Tenant, name); ok && (team == "" || team[0] == '/' && who.Pool != "") {
 			sum += min(n, maxUse-sum)
 		}
 	}

@@ -87,6 +87,9 @@ func (w *walk) once() (rej *Rejection, again bool) {
 	}
 	w.may = w.tenant.waitsOf(w.pool, &w.req, w.began)
 	w.open(w.pool.ownHoldCost(&w.req))
+	if w.req.Told {
+		w.bound()
+	}
 	rej, again = w.enterTenant()
 	if rej != nil || again {
 		return rej, again
@@ -115,7 +118,7 @@ func (w *walk) enterTenant() (rej *Rejection, again bool) {
 	spend := Spend{}
 	if w.g.consults(w.pool) && !w.req.Forced { // the store lets it in, and books its budgets, too
 		if spends {
-			spend = w.pool.expected(w.tenant, &w.req, false)
+			spend = w.tab.belief.spend(w.pool.expected(w.tenant, &w.req, false))
 		}
 		rej = w.enterAsking(spend)
 		if rej != nil {
@@ -127,7 +130,7 @@ func (w *walk) enterTenant() (rej *Rejection, again bool) {
 	if rej != nil || !spends {
 		return rej, false
 	}
-	spend = w.pool.expected(w.tenant, &w.req, false)
+	spend = w.tab.belief.spend(w.pool.expected(w.tenant, &w.req, false))
 	rej, short := w.g.spendFrom(w.tab, w.now, spend)
 	if rej != nil {
 		w.leave()

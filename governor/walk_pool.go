@@ -67,7 +67,7 @@ func (w *walk) callLocked() escrow.Call {
 	p := w.pool.pool
 	call := escrow.Call{
 		Leaf: w.access.seat.leaf, Background: w.req.Background || w.tenant.cfg.Background,
-		Most:    escrow.Cost{p.rules.Weights.most(w.req.Input, w.req.Output), 1},
+		Most:    escrow.Cost{w.tab.belief.tokens(p.rules.Weights.most(w.req.Input, w.req.Output)), 1},
 		MaxWait: w.may.until.Sub(w.now), Claim: w.req.Claim, Via: p.upstreams.MaskOf(w.req.Listed, w.req.Via), Conversation: w.req.Conversation,
 	}
 	p.slots.Expire(w.now)

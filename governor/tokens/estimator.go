@@ -120,28 +120,33 @@ func estimate(weight, ppm int64) int64 {
 // Observe learns that a prompt of that size had so many tokens. Small prompts
 // teach little, for the overhead of their JSON is most of them; still they
 // count, since callers who send them are judged by them.
-func (e *Estimator) Observe(name string, s Size, actual int64) {
+func (e *Estimator) Observe(name string, s Size, actual int64) { e.observe(name, s, actual, e.parent) }
+
+// ObserveAlone is Observe, from which the parent learns nothing.
+func (e *Estimator) ObserveAlone(name string, s Size, actual int64) { e.observe(name, s, actual, nil) }
+
+func (e *Estimator) observe(name string, s Size, actual int64, parent *Estimator) {
 	if actual < 1 {
 		return
 	}
 	if s.Weight() > s[Text] {
-		e.observeFiles(name, s, actual)
+		e.observeFiles(name, s, actual, parent)
 		return
 	}
-	e.observeText(name, s[Text], actual)
+	e.observeText(name, s[Text], actual, parent)
 }
 
 // observeText learns from a prompt that is all text. Tokens beyond what any text has are hidden
 // from this gateway. They will be there again in calls like this one, so they are estimated to be:
 // not in proportion to a text that has nothing to do with them, and for nobody but this tenant.
-func (e *Estimator) observeText(name string, weight, actual int64) {
+func (e *Estimator) observeText(name string, weight, actual int64, parent *Estimator) {
 	if weight < Scale {
 		return
 	}
 	sample := share(actual, weight)
 	believed := minRatio <= sample && sample <= maxRatio
-	if believed && e.parent != nil {
-		e.parent.observeText(name, weight, actual)
+	if believed && parent != nil {
+		parent.observeText(name, weight, actual, parent.parent)
 	}
 	m := e.known(name)
 	if e.recent.Load() != m && m != &e.other {
@@ -160,7 +165,7 @@ func (e *Estimator) observeText(name string, weight, actual int64) {
 
 // observeFiles learns from a prompt that is not all text. How long its text is is believed to be
 // known; what is left is divided among the files as it was estimated.
-func (e *Estimator) observeFiles(name string, s Size, actual int64) {
+func (e *Estimator) observeFiles(name string, s Size, actual int64, parent *Estimator) {
 	text := estimate(s[Text], e.ratio(name, Text))
 	s[Text] = 0
 	left := max(0, actual-text)
@@ -182,8 +187,8 @@ func (e *Estimator) observeFiles(name string, s Size, actual int64) {
 		}
 	}
 	e.mu.Unlock()
-	if e.parent != nil && left <= estimate(s.Weight(), maxRatio) {
-		e.parent.observeFiles(name, s, left)
+	if parent != nil && left <= estimate(s.Weight(), maxRatio) {
+		parent.observeFiles(name, s, left, parent.parent)
 	}
 }
 

@@ -26,6 +26,8 @@ type Ask struct {
 	Background bool           // interactive calls go first
 	MaxWait    *time.Duration // shortens the tenant's; nil does not
 	Retry      Retry
+	// Told says that the tenant's own program tells how the call ends, and can tell what it likes: see governor.Request.
+	Told bool
 }
 
 // Prompt is how long the input of a call is.

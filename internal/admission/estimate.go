@@ -10,6 +10,7 @@ func (c *Call) Estimate() *Refusal {
 	req.ID = c.ID
 	req.Stream = a.Stream
 	req.Background = a.Background
+	req.Told = a.Told
 	req.MaxWait = a.MaxWait
 	if c.entry.waited > 0 {
 		c.entry.left = max(0, c.MaxWait()-c.entry.waited)

@@ -64,8 +64,12 @@ func (c *Call) Guess() governor.Usage {
 	return c.Metered(streaming.Result{Cause: streaming.ClientGone})
 }
 
-// learn calibrates the estimates by a whole answer, with which the call ends.
+// learn calibrates the estimates by a whole answer, with which the call ends. From what a tenant tells only its own learn.
 func (c *Call) learn(res streaming.Result, output int64) {
+	if c.Ask.Told {
+		c.learnAlone(res)
+		return
+	}
 	c.learnOutput(output)
 	if !res.Reported {
 		return
@@ -77,6 +81,14 @@ func (c *Call) learn(res streaming.Result, output int64) {
 	c.Pool.speed.observe(u.Output, c.ran()-c.now.Began.Sub(c.Admitted))
 	if took := u.Input + u.Output; took > 0 {
 		c.Pool.Metrics.EstimateError.Observe(float64(c.Request.Input+c.Request.Output) / float64(took))
+	}
+}
+
+// learnAlone calibrates the tenant's own estimates by what it tells.
+func (c *Call) learnAlone(res streaming.Result) {
+	if res.Reported {
+		c.Estimates.Prompts.ObserveAlone(c.Ask.Model, c.Ask.Prompt.Size, res.Usage.Input-c.Ask.Prompt.Before)
+		c.Estimates.Deltas.ObserveAlone(c.Ask.Model, tokens.Size{tokens.Text: res.Deltas * tokens.Scale}, res.Usage.Output)
 	}
 }
 

@@ -42,7 +42,9 @@ func (c *Call) End(outcome, reason string, u governor.Usage) {
 	telemetry.Observe(c.Pool.Metrics.Duration, c.ran(), c.Spans.Exemplar())
 	switch outcome {
 	case telemetry.Failed:
-		c.Pool.Failures.Add(time.Now())
+		if !c.Ask.Told {
+			c.Pool.Failures.Add(time.Now())
+		}
 	case telemetry.Cancelled:
 		c.Pool.Metrics.Cancelled.Inc()
 	}
@@ -68,7 +70,9 @@ func (c *Call) Complete(u governor.Usage) {
 // Fail ends a call that its upstream failed, given the class of the failure.
 func (c *Call) Fail(class string, u governor.Usage) {
 	if !c.Ending.Done {
-		c.Pool.Metrics.UpstreamError(class)
+		if !c.Ask.Told {
+			c.Pool.Metrics.UpstreamError(class)
+		}
 		if BlamesUpstream(class) {
 			c.Lease.Failed()
 		}
@@ -106,6 +110,10 @@ func (c *Call) Charge(u governor.Usage) bool {
 func (c *Call) Book(req governor.Request, account *telemetry.Account, u governor.Usage) bool {
 	req.Input = u.Input
 	req.Output = u.Output
+	if req.Told { // the call that held something has ended
+		req.Input = 0
+		req.Output = 0
+	}
 	req.Forced = true
 	lease, rej := c.ctl.gov.Acquire(context.WithoutCancel(c.ctx), req)
 	if rej != nil {

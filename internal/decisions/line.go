@@ -102,6 +102,7 @@ type Ask struct {
 	Forced      bool           `json:"forced,omitempty"`
 	BudgetsOnly bool           `json:"budgets_only,omitempty"`
 	Booked      Usage          `json:"booked,omitzero"`
+	Told        bool           `json:"told,omitempty"`
 	// Upstreams are those to which the call could go, if not all; Conversation is the one to which it belongs.
 	Upstreams    []string `json:"upstreams,omitempty"`
 	Conversation uint64   `json:"conversation,omitempty"`
@@ -199,7 +200,7 @@ func policyOf(e *governor.Event) *Policy {
 func askOf(r *governor.Request) *Ask {
 	a := &Ask{
 		Request: r.ID, Tenant: r.Tenant, Pool: r.Pool, Model: r.Model, Input: r.Input, Output: r.Output, Price: r.Price,
-		Stream: r.Stream, Background: r.Background, Claim: r.Claim, Forced: r.Forced, BudgetsOnly: r.BudgetsOnly, Booked: Usage(r.Booked), Conversation: r.Conversation,
+		Stream: r.Stream, Background: r.Background, Claim: r.Claim, Forced: r.Forced, BudgetsOnly: r.BudgetsOnly, Booked: Usage(r.Booked), Told: r.Told, Conversation: r.Conversation,
 	}
 	if r.MaxWait != nil {
 		wait := int64(*r.MaxWait)
@@ -212,7 +213,7 @@ func askOf(r *governor.Request) *Ask {
 func (a *Ask) Of() governor.Request {
 	r := governor.Request{
 		ID: a.Request, Tenant: a.Tenant, Pool: a.Pool, Model: a.Model, Input: a.Input, Output: a.Output, Price: a.Price,
-		Stream: a.Stream, Background: a.Background, Claim: a.Claim, Forced: a.Forced, BudgetsOnly: a.BudgetsOnly, Booked: governor.Usage(a.Booked), Conversation: a.Conversation,
+		Stream: a.Stream, Background: a.Background, Claim: a.Claim, Forced: a.Forced, BudgetsOnly: a.BudgetsOnly, Booked: governor.Usage(a.Booked), Told: a.Told, Conversation: a.Conversation,
 	}
 	if a.MaxWait != nil {
 		wait := time.Duration(*a.MaxWait)

@@ -17,11 +17,22 @@ func New(ctl *admission.Controller) *Door { return &Door{ctl} }
 
 // Reserve implements client.Door.
 func (d *Door) Reserve(ctx context.Context, req client.Request) (*client.Lease, error) {
+	return d.reserve(ctx, &req, false)
+}
+
+// ReserveTold is Reserve for a call whose end the tenant's own program tells.
+func (d *Door) ReserveTold(ctx context.Context, req client.Request) (*client.Lease, error) {
+	return d.reserve(ctx, &req, true)
+}
+
+func (d *Door) reserve(ctx context.Context, req *client.Request, told bool) (*client.Lease, error) {
 	c := calls.Get().(*admission.Call)
 	h := &held{door: d, call: c}
 	c.Early = &h.early
 	c.Begin(ctx, d.ctl, d.ctl.Policy(), req.ID)
-	refused := c.Enter(admission.Caller{Key: req.Key, Tenant: req.Tenant}, h.ask(&req))
+	ask := h.ask(req)
+	ask.Told = told
+	refused := c.Enter(admission.Caller{Key: req.Key, Tenant: req.Tenant}, ask)
 	if refused == nil {
 		c.Send()
 		h.lease.Begin(ctx, h, grant(c))

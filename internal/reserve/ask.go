@@ -14,6 +14,8 @@ import (
 type Ask struct {
 	// Owner is who may end it.
 	Owner string
+	// Told says that the owner is the tenant, by its own key, and can tell what it likes.
+	Told bool
 	// ID names it among those of its owner. Left empty, one is made.
 	ID string
 	// TTL is how long it is kept without a sign of life. 0 is a minute.
@@ -50,7 +52,11 @@ func (b *Book) Reserve(ctx context.Context, ask *Ask) (*Grant, error) {
 		return granted(same, err)
 	}
 	stay := context.AfterFunc(ctx, func() { end(context.Cause(ctx)) })
-	lease, err := b.Door.Reserve(whole, ask.Call)
+	reserve := b.Door.Reserve
+	if ask.Told {
+		reserve = b.Door.ReserveTold
+	}
+	lease, err := reserve(whole, ask.Call)
 	stayed := stay()
 	if err != nil {
 		b.drop(r)

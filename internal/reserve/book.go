@@ -13,6 +13,8 @@ import (
 // Door is the governor as a Book sees it.
 type Door interface {
 	client.Door
+	// ReserveTold is Reserve for a call whose end the tenant's own program tells, and is not believed more than the tenant could have taken.
+	ReserveTold(ctx context.Context, req client.Request) (*client.Lease, error)
 	// Later returns a function that charges what a call that has ended turns out to have taken beyond what was
 	// charged at its end. The function keeps nothing of the call itself.
 	Later(l *client.Lease) func(client.Usage)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/llmgov/llmgov/governor/remote/admissionv1"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -66,5 +67,38 @@ func (l *listener) commit(t *testing.T, name, credential string, n int, body str
 		if code, _, text := l.post(t, credential, fmt.Sprintf("/v1/reservations/%s-%d/commit", name, i), body); code != 200 {
 			t.Fatal(code, text)
 		}
+	}
+}
+
+// TestCommit_UsageOfTenant: by either protocol, the pool counts of what a tenant tells with its own key no more than it holds. Whoever has the token
+// is believed.
+func TestCommit_UsageOfTenant(t *testing.T) {
+	for name, c := range map[string]struct {
+		credential string
+		want       int64
+	}{
+		"the token":      {token, 500_000},
+		"a tenant's key": {"sk-acme", 20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := serve(t, nil)
+			l.reserve(t, "r", c.credential, 1)
+			l.commit(t, "r", c.credential, 1, `{"usage": {"input_tokens": 250000, "output_tokens": 250000}}`)
+			if got := l.used(); got != c.want {
+				t.Errorf("over HTTP the pool counts %d, %d is right", got, c.want)
+			}
+			l = serve(t, nil)
+			ctx, stub := l.stub(t, c.credential)
+			g, err := stub.Reserve(ctx, &admissionv1.ReserveRequest{Tenant: "acme", Model: "m", InputTokens: 10, MaxOutputTokens: 10})
+			if err != nil || g.Refusal != nil {
+				t.Fatal(g, err)
+			}
+			if _, err := stub.Commit(ctx, &admissionv1.CommitRequest{ReservationId: g.ReservationId, Usage: &admissionv1.Usage{InputTokens: 500_000}}); err != nil {
+				t.Fatal(err)
+			}
+			if got := l.used(); got != c.want {
+				t.Errorf("over gRPC the pool counts %d, %d is right", got, c.want)
+			}
+		})
 	}
 }

@@ -26,7 +26,7 @@ type grpcSide struct {
 func (s *grpcSide) Reserve(ctx context.Context, req *admissionv1.ReserveRequest) (*admissionv1.ReserveResponse, error) {
 	ask, err := askOf(req)
 	if err == nil {
-		ask.Owner, err = forWhom(admissionserver.CallerOf(ctx), &ask.Call)
+		err = forWhom(admissionserver.CallerOf(ctx), ask)
 	}
 	if err != nil {
 		return refusedReserve(err)

@@ -44,7 +44,7 @@ func (s *httpSide) reserve(r *http.Request, body []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	ask.Owner, err = forWhom(admissionserver.CallerOf(r.Context()), &ask.Call)
+	err = forWhom(admissionserver.CallerOf(r.Context()), ask)
 	if err != nil {
 		return nil, err
 	}

@@ -19,21 +19,23 @@ func Register(at *admissionserver.Server, book *reserve.Book) {
 	}
 }
 
-// forWhom sets whom a caller reserves for, and returns whose the reservation is. A caller with the key of a
-// tenant may not name another one.
-func forWhom(c admissionserver.Caller, call *client.Request) (owner string, err error) {
+// forWhom sets whom a caller reserves for, and whose the reservation is. A caller with the key of a tenant may not name another one.
+func forWhom(c admissionserver.Caller, ask *reserve.Ask) error {
 	if c.Trusted() {
-		return "", nil
+		return nil
 	}
+	call := &ask.Call
 	if call.Tenant != "" && call.Tenant != c.Tenant || call.Key != "" && call.Key != c.Key {
-		return "", &client.Refusal{
+		return &client.Refusal{
 			Status: http.StatusForbidden, Code: "route_not_allowed", Param: "tenant", Header: http.Header{},
 			Message: "A tenant's key reserves for that tenant alone. To name others, present the admission.token.",
 		}
 	}
 	call.Tenant = ""
 	call.Key = c.Key
-	return c.Tenant, nil
+	ask.Owner = c.Tenant
+	ask.Told = true
+	return nil
 }
 
 // headersOf are headers as maps have them: one value each, by names in lower case.

@@ -1,0 +1,126 @@
+package governor
+
+import (
+	"strings"
+	"time"
+
+	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/escrow/lengths"
+	"github.com/llmgov/llmgov/escrow/limits"
+	"github.com/llmgov/llmgov/internal/muldiv"
+)
+
+// Of some calls nobody knows more than the tenant's own program tells (Request.Told), which can tell what it likes. In the limits and budgets
+// of that tenant all of it counts. In those that others share it counts up to what the tenant could have taken: what it asked for, so far as its
+// limits and budgets, and those of the tenants above it, let a call take that. Others learn nothing from it.
+
+// belief is how far it is believed what a call took. The zero belief believes all.
+type belief struct {
+	by   string // the tenant; "" is believed
+	most Spend  // what the books of others get, at most
+}
+
+// spend is the part of a spend that the books of others get.
+func (t *belief) spend(s Spend) Spend {
+	if t.by != "" {
+		for k := range s {
+			s[k] = min(s[k], t.most[k])
+		}
+	}
+	return s
+}
+
+// tokens is the part of some tokens that the books of others get.
+func (t *belief) tokens(n int64) int64 { return t.spend(Spend{UnitTokens: n})[UnitTokens] }
+
+// cost is the part of a cost that the limits of others get.
+func (t *belief) cost(c limits.Cost) limits.Cost {
+	for k := limits.Tokens; k <= limits.Output; k++ {
+		c[k] = t.tokens(c[k])
+	}
+	return c
+}
+
+// bound bounds a call of which its tenant tells by what its pool and the limits of its chain let a call take, and by what is left of their
+// budgets.
+func (w *walk) bound() {
+	b := w.tab
+	cost := b.cost
+	cost[limits.Tokens] = min(cost[limits.Tokens], w.pool.cfg.largest())
+	left := Spend{maxUse, 1, maxUse}
+	for i := range b.chain {
+		b.chain[i].own.bound(w.now, &cost, &left)
+	}
+	cost[limits.Tokens] = min(cost[limits.Tokens], cost[limits.Input]+cost[limits.Output])
+	usd := w.req.Price.MicroUSD(Usage{Input: w.req.Input, Output: w.req.Output})
+	if cost[limits.Tokens] < b.cost[limits.Tokens] {
+		usd = muldiv.Floor(usd, cost[limits.Tokens], b.cost[limits.Tokens])
+	}
+	b.cost = cost
+	b.belief = belief{by: w.tenant.name, most: left}
+	b.belief.most = b.belief.spend(Spend{cost[limits.Tokens], 1, usd})
+}
+
+// largest is how many tokens the largest call of a pool may take: a minute of the pool, and of its largest upstream.
+func (c *Pool) largest() int64 {
+	most := maxUse
+	if c.TPM > 0 {
+		most = c.TPM
+	}
+	if len(c.Upstreams) == 0 {
+		return most
+	}
+	at := int64(0)
+	for i := range c.Upstreams {
+		if c.Upstreams[i].TPM == 0 {
+			return most
+		}
+		at = max(at, c.Upstreams[i].TPM)
+	}
+	return min(most, at)
+}
+
+// bound lowers a cost to that of the largest call that fits into empty limits, and left to what is left of budgets. A budget of which nothing
+// is left is to refuse the call.
+func (o *ownLimits) bound(now time.Time, cost *limits.Cost, left *Spend) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for k := range limits.Axis(limits.Timed) {
+		if limit := o.set.Limit(k); limit > 0 {
+			kind := o.set.Kind(k)
+			cost[kind] = min(cost[kind], limit)
+		}
+	}
+	for _, a := range o.caps {
+		left[a.Unit] = min(left[a.Unit], max(1, a.limit()-a.usedByAll(now))*a.scale)
+	}
+}
+
+// toldMark begins the names of models by which calls are learned of that tenants tell.
+const toldMark = "\x00"
+
+// toldKind is the kind of a call of which its tenant tells: its own at all levels, so that others learn nothing from it.
+func toldKind(k lengths.Kind) lengths.Kind {
+	return lengths.Kind{Tenant: k.Tenant, Tier: k.Tenant, Model: toldMark + k.Tenant + toldMark + k.Model}
+}
+
+// modelOf is the model of a kind.
+func modelOf(k lengths.Kind) string { return strings.TrimPrefix(k.Model, toldMark+k.Tenant+toldMark) }
+
+// keepRest journals what a tenant tells of a call beyond what the books of others get: as a cost of the tenant in no pool.
+func (l *Lease) keepRest(r Record) {
+	if r.Took != (Charge{}) {
+		r.Kind = RecordEnded
+		r.Call = l.g.calls.Add(1)
+		r.Pool = ""
+		_ = l.g.journal.Append(r) // the journal reports errors itself
+	}
+}
+
+// believedLocked bounds a cost on the pool's limits by what a running call is believed.
+func (p *pool) believedLocked(h escrow.Handle, cost escrow.Cost) escrow.Cost {
+	if p.escrow.Running(h) {
+		cost[escrow.Tokens] = p.leases[h.Slot].tab.belief.tokens(cost[escrow.Tokens])
+	}
+	return cost
+}

@@ -1,0 +1,156 @@
+package reserve_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/governor/client"
+	"github.com/llmgov/llmgov/governor/tokens"
+	"github.com/llmgov/llmgov/internal/reserve"
+	"github.com/llmgov/llmgov/tenants"
+)
+
+// TestReserve_Told: in whichever way a tenant with its own key ends a reservation of 100 tokens with a thousand million, the pool counts no more
+// than these 100, and the tenant all of it. Whoever may name any tenant is believed.
+func TestReserve_Told(t *testing.T) {
+	const absurd = 1_000_000_000
+	for name, end := range map[string]func(w *world, owner string){
+		"commit": func(w *world, owner string) { _, _ = w.Commit(owner, "r", reported(absurd, 0)) },
+		"commit, whole": func(w *world, owner string) {
+			_, _ = w.Commit(owner, "r", client.End{Usage: client.Usage{Output: absurd}, Reported: true})
+		},
+		"commit of what was produced": func(w *world, owner string) {
+			_, _ = w.Commit(owner, "r", client.End{Outcome: client.Failed, Produced: client.Produced{Tokens: absurd}})
+		},
+		"cancel and commit": func(w *world, owner string) {
+			_, _ = w.Commit(owner, "r", cancelled)
+			_, _ = w.Commit(owner, "r", reported(absurd, 0))
+		},
+		"progress and expiry": func(w *world, owner string) {
+			_, _, _ = w.Progress(owner, "r", client.Produced{Tokens: absurd})
+			time.Sleep(61 * time.Second)
+		},
+		"expiry and commit": func(w *world, owner string) {
+			time.Sleep(61 * time.Second)
+			_, _ = w.Commit(owner, "r", reported(absurd, 0))
+		},
+		"progress and shutdown": func(w *world, owner string) {
+			_, _, _ = w.Progress(owner, "r", client.Produced{Tokens: absurd})
+			w.Close()
+		},
+	} {
+		for _, told := range []bool{false, true} {
+			t.Run(name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					w := newWorld(t, 10, func(p *tenants.Pool, _ *tenants.Tenant) {
+						p.Budgets = []tenants.Budget{{Unit: tenants.Tokens, Limit: 1e12, Per: tenants.Month}}
+					})
+					call := asked
+					owner := ""
+					if told {
+						owner = "acme"
+						call.Tenant = ""
+						call.Key = "sk-acme"
+					}
+					if _, err := w.Reserve(t.Context(), &reserve.Ask{ID: "r", Owner: owner, Told: told, Call: call}); err != nil {
+						t.Fatal(err)
+					}
+					end(w, owner)
+					p := w.gov.State().Pools[0]
+					minute := p.Axes[escrow.Tokens].Used
+					budget := p.Budgets[0].Used
+					if believed := minute > absurd/2 && budget > absurd/2; believed == told || told && (minute > 100 || budget > 100) {
+						t.Errorf("told by the tenant: %t; the pool counts %d in its minute and %d of its budget", told, minute, budget)
+					}
+					if got := w.charged(); got < absurd {
+						t.Errorf("the tenant is charged %d", got)
+					}
+					w.left(t)
+				})
+			})
+		}
+	}
+}
+
+// TestReserve_ToldTeachesNobody: whatever a tenant with its own key tells of its calls, others' calls are held, expected and estimated as if it had
+// told nothing. Whoever may name any tenant teaches all.
+func TestReserve_ToldTeachesNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		untaught := afterLessons(t, "")
+		told := afterLessons(t, "acme")
+		believed := afterLessons(t, "*")
+		for what, n := range untaught {
+			if told[what] != n {
+				t.Errorf("%s: %d after a tenant told of its calls, %d is right", what, told[what], n)
+			}
+			if believed[what] == n {
+				t.Errorf("%s: %d in any case, so this shows nothing", what, n)
+			}
+		}
+	})
+}
+
+// afterLessons is what calls of the tenant other cost, after 40 calls of acme's were told of by an owner: nobody, acme itself, or somebody trusted (*).
+func afterLessons(t *testing.T, owner string) map[string]int64 {
+	t.Helper()
+	w := newWorld(t, 100, nil)
+	defer w.Close()
+	text := client.Request{Tenant: "acme", Model: "m", MaxOutput: 1000}
+	text.InputSize[tokens.Text] = 1000 * tokens.Scale
+	open := client.Request{Tenant: "acme", Model: "m", Route: "/audio", InputTokens: 10, OpenOutput: true}
+	for range 40 {
+		for _, call := range []client.Request{text, open} {
+			if owner == "" {
+				continue
+			}
+			ask := &reserve.Ask{ID: "", Call: call}
+			if owner != "*" {
+				ask.Owner = owner
+				ask.Told = true
+				ask.Call.Tenant = ""
+				ask.Call.Key = "sk-acme"
+			}
+			g, err := w.Reserve(t.Context(), ask)
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+			if _, err := w.Commit(ask.Owner, g.ID, client.End{Usage: client.Usage{Input: 3000, Output: 10}, Reported: true}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	got := map[string]int64{}
+	spent := func() int64 {
+		st, _ := w.gov.TenantState("other")
+		return st.Budgets[0].Used
+	}
+	leases := func() int64 {
+		sum := int64(0)
+		for _, l := range w.gov.State().Pools[0].Leases {
+			sum += l.Held
+		}
+		return sum
+	}
+	text.Tenant = "other"
+	open.Tenant = "other"
+	g, err := w.Reserve(t.Context(), &reserve.Ask{Call: text})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got["held of a prompt"] = leases()
+	got["expected of an answer"] = spent() - got["held of a prompt"]
+	time.Sleep(5 * time.Second)
+	before := spent()
+	if _, err := w.Commit("", g.ID, client.End{Outcome: client.Failed}); err != nil {
+		t.Fatal(err)
+	}
+	got["guessed of an answer without a report"] = spent() - before
+	if _, err := w.Reserve(t.Context(), &reserve.Ask{Call: open}); err != nil {
+		t.Fatal(err)
+	}
+	got["held of an answer without a bound"] = leases()
+	return got
+}
