@@ -124,6 +124,7 @@ type Pool struct {
 	yielding      bool            // all calls that the last Pump left waiting are held back by their bands
 
 	meanRun time.Duration // of ended calls; 0 before the first
+	freed   int64         // when a slot was freed last, or taken while all were free
 	blocked Axis          // that the head of the queue lacked at the last Pump
 	first   Cost          // of that call; nothing when none was left
 	wake    time.Time     // when it may have that; zero when only a verb can tell

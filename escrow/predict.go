@@ -305,11 +305,20 @@ func (p *Pool) slotWait(leaf NodeID) time.Duration {
 	if i := p.cappedBy(leaf); i != Root {
 		return p.ownSlotWait(i)
 	}
-	return max(time.Duration(p.waiting()+1)*p.usualRun()/time.Duration(max(1, p.soon)), time.Millisecond)
+	return p.doubted(time.Duration(p.waiting()+1) * p.usualRun() / time.Duration(max(1, p.soon)))
+}
+
+// longestDoubt bounds how long a caller is sent away because nobody knows when a slot frees.
+const longestDoubt = 5 * time.Second
+
+// doubted is a guess of when a slot frees. If none has for longer than that, the guess is wrong: then as long again as that has been.
+func (p *Pool) doubted(guess time.Duration) time.Duration {
+	silent := time.Duration(p.now-p.freed) * time.Microsecond
+	return max(guess, min(silent, longestDoubt), time.Millisecond)
 }
 
 // ownSlotWait guesses how long until one of a node's own calls frees a slot for one more of them.
 func (p *Pool) ownSlotWait(i NodeID) time.Duration {
 	nd := &p.nodes[i]
-	return max(time.Duration(nd.waiting()+1)*p.usualRun()/time.Duration(max(1, nd.running)), time.Millisecond)
+	return p.doubted(time.Duration(nd.waiting()+1) * p.usualRun() / time.Duration(max(1, nd.running)))
 }

@@ -60,3 +60,56 @@ func clonePool(p *Pool) *Pool {
 	}
 	return &c
 }
+
+// TestSlotWait_IsDoubted: calls that are told to come back when a slot frees are sent away for as long as none has, if that is longer than calls ran
+// so far: nobody knows when those end that hold their slots.
+func TestSlotWait_IsDoubted(t *testing.T) {
+	now := t0
+	p := New(now, Config{Slots: 2, MaxQueue: 10})
+	leaf := p.Add(Root, Node{Weight: WeightOne})
+	call := Call{Leaf: leaf, Most: Cost{1, 1}}
+	offer := func() (Handle, Answer) { return p.Offer(now, call) }
+	for range 50 { // calls run for a millisecond
+		h, _ := offer()
+		now = now.Add(time.Millisecond)
+		p.Settle(now, h, Cost{1, 1})
+	}
+	first, _ := offer()
+	offer()
+	for _, c := range []struct{ after, least, most time.Duration }{
+		{0, time.Millisecond, 100 * time.Millisecond},
+		{2 * time.Second, 2 * time.Second, 2 * time.Second},
+		{time.Hour, longestDoubt, longestDoubt},
+	} {
+		now = now.Add(c.after)
+		if _, ans := offer(); ans.Verdict != TooLong || ans.Wait < c.least || ans.Wait > c.most {
+			t.Errorf("after %s: %v, to come back in %s; %s to %s are right", c.after, ans.Verdict, ans.Wait, c.least, c.most)
+		}
+	}
+	p.Settle(now, first, Cost{1, 1})
+	p.Pump(now, nil)
+	if _, ans := offer(); ans.Verdict != Admitted {
+		t.Errorf("a slot is free: %+v", ans)
+	}
+}
+
+// TestSettle_NothingButTime: a call that gives everything back owes the time in which it had a slot, however much it was expected to take.
+func TestSettle_NothingButTime(t *testing.T) {
+	for name, c := range map[string]struct {
+		ran  time.Duration
+		owes int64
+	}{
+		"at once":        {0, 0},
+		"after a minute": {time.Minute, WholeMinute / 4},
+	} {
+		now := t0
+		p := New(now, Config{Slots: 4, TPM: 1000, MaxQueue: 10})
+		leaf := p.Add(Root, Node{Weight: WeightOne})
+		h := p.Force(now, Call{Leaf: leaf, Most: Cost{10, 1}}, true)
+		now = now.Add(c.ran)
+		p.Settle(now, h, Cost{})
+		if got := p.Account(leaf).Received; got != c.owes {
+			t.Errorf("%s: it owes %d, %d is right", name, got, c.owes)
+		}
+	}
+}

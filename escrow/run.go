@@ -13,6 +13,9 @@ func (p *Pool) begin(now time.Time, n int32) {
 	if e.back {
 		p.learnPatience(e, true)
 	}
+	if p.running == 0 {
+		p.freed = p.now
+	}
 	p.running++
 	if e.class == background {
 		p.background++
@@ -120,8 +123,8 @@ func (a *axisBooks) progress(now time.Time, e *entry, taken, expect int64) {
 // Settle ends a running call with its true cost. A charge that was too
 // high is given back, one that was too low is debt: in the ledger, in
 // the pace, and in the tags, so that declaring too little gains nothing.
-// A call that never ran is settled with nothing: then it owes nothing. It reports
-// false, and changes nothing, when there is no such call any more. Call Pump
+// A call that never ran is settled with nothing: then it owes nothing but the time in
+// which it had a slot. It reports false, and changes nothing, when there is no such call any more. Call Pump
 // afterwards. O(depth · log children).
 //
 // All of its tokens count in the leaf's share; SettleFair tells how many do.
@@ -156,11 +159,12 @@ func (p *Pool) SettleFair(now time.Time, h Handle, actual Cost, fair int64) bool
 	// by the cost that counts in shares, and by that in the books
 	took := int64(0)
 	booked := int64(0)
-	if actual != (Cost{}) && !e.forced {
+	if !e.forced {
 		took = p.virtualCost(min(max(fair, 0), actual[Tokens]), actual[Requests], run)
 		booked = p.virtualCost(actual[Tokens], actual[Requests], run)
 	}
 	p.running--
+	p.freed = p.now
 	if e.class == background {
 		p.background--
 	}
