@@ -37,7 +37,8 @@ type Options struct {
 	Token string
 	// TLS, if set, is for a listener behind a TLS terminator; nil speaks HTTP/2 without TLS.
 	TLS *tls.Config
-	// TTL is how long llmgov keeps the reservation of a program that has died: 1 s to 1 h. 0 is a minute.
+	// TTL is how long llmgov keeps the reservation of a program that has died: 1 s to 1 h. 0 is a minute. With the key of a tenant it is
+	// at most timeouts.stream_idle of llmgov's config.
 	TTL time.Duration
 	// Open lets calls through, ungoverned, while llmgov cannot be reached. By default they are refused.
 	Open bool
@@ -122,7 +123,7 @@ func (d *door) Reserve(ctx context.Context, req client.Request) (*client.Lease, 
 		return nil, refusal(answer.Refusal, answer.Headers)
 	}
 	h := &held{door: d, id: answer.ReservationId, headers: answer.Headers}
-	h.begin(d.TTL)
+	h.begin(answer.Ttl.AsDuration())
 	id := req.ID
 	if id == "" {
 		id = answer.ReservationId

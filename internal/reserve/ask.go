@@ -18,12 +18,13 @@ type Ask struct {
 	Told bool
 	// ID names it among those of its owner. Left empty, one is made.
 	ID string
-	// TTL is how long it is kept without a sign of life. 0 is a minute.
+	// TTL is how long it is kept without a sign of life. 0 is a minute. If it is Told, it is at most Options.Idle.
 	TTL  time.Duration
 	Call client.Request
 }
 
-// The bounds of Ask.TTL. An hour is longer than any answer takes between two signs of life.
+// The bounds of Ask.TTL. An hour is longer than any answer takes between two signs of life. One that is Told is no older in all, because
+// it may be in the way of others for nothing.
 const (
 	defaultTTL  = time.Minute
 	shortestTTL = time.Second
@@ -90,6 +91,9 @@ func (b *Book) reservation(ask *Ask) (*reservation, error) {
 	case ask.TTL < shortestTTL || ask.TTL > longestTTL:
 		return nil, invalid("ttl", "ttl must be from %s to %s, not %s", shortestTTL, longestTTL, ask.TTL)
 	}
+	if ask.Told && b.Idle > 0 {
+		ask.TTL = min(ask.TTL, b.Idle)
+	}
 	if ask.ID == "" {
 		ask.ID = "rsv_" + rand.Text()
 	}
@@ -103,7 +107,7 @@ func (b *Book) reservation(ask *Ask) (*reservation, error) {
 	if ask.Call.Key != "" {
 		tenant, _ = b.Tenant(ask.Call.Key) // an unknown key is refused at once
 	}
-	return &reservation{name: name{ask.Owner, ask.ID}, tenant: tenant, asks: digest(&ask.Call), ttl: ask.TTL}, nil
+	return &reservation{name: name{ask.Owner, ask.ID}, tenant: tenant, asks: digest(&ask.Call), told: ask.Told, ttl: ask.TTL}, nil
 }
 
 func validID(id string) bool { return len(id) <= maxID && printable(id) }

@@ -27,6 +27,8 @@ type Options struct {
 	Tenant func(key string) (name string, ok bool)
 	// Most is how many reservations may be open or asking, in all.
 	Most int
+	// Idle is the longest ttl of a reservation of which its tenant tells; 0 is that of all.
+	Idle time.Duration
 }
 
 // Book has the reservations. It is safe for concurrent use.
@@ -52,12 +54,14 @@ type reservation struct {
 	name   name
 	tenant string // by which it is counted
 	asks   uint64 // a digest of what was asked
+	told   bool   // by its tenant
 	ttl    time.Duration
 	end    context.CancelCauseFunc // of the call's context
 
 	lease     *client.Lease   // guarded by Book.mu; nil while it asks
 	cancelled bool            // guarded by Book.mu: while it asked
 	until     time.Time       // guarded by Book.mu
+	last      time.Time       // guarded by Book.mu: until is no later; zero is no bound
 	timer     *time.Timer     // guarded by Book.mu
 	produced  client.Produced // guarded by Book.mu
 }
@@ -105,8 +109,16 @@ func (b *Book) repeatedLocked(other, r *reservation) error {
 	case other.lease == nil:
 		return running(r.name.id)
 	}
-	other.until = time.Now().Add(other.ttl)
+	other.liveLocked(time.Now())
 	return nil
+}
+
+// liveLocked takes in a sign of life.
+func (r *reservation) liveLocked(now time.Time) {
+	r.until = now.Add(r.ttl)
+	if !r.last.IsZero() && r.until.After(r.last) {
+		r.until = r.last
+	}
 }
 
 // opened notes that a reservation has its lease. It reports false if it was cancelled before.
@@ -117,7 +129,11 @@ func (b *Book) opened(r *reservation, l *client.Lease) bool {
 		return false
 	}
 	r.lease = l
-	r.until = time.Now().Add(r.ttl)
+	now := time.Now()
+	if r.told {
+		r.last = now.Add(longestTTL)
+	}
+	r.liveLocked(now)
 	r.timer = time.AfterFunc(r.ttl, func() { b.expire(r) })
 	return true
 }

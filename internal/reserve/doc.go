@@ -14,6 +14,7 @@
 //  3. A reservation of which nothing is heard for its ttl ends as a call whose caller has gone: what the
 //     model server may have produced is charged. A Commit that comes later is charged for what that lacked. Nothing
 //     is given back: the minute that it counted in may be over.
+//     With a tenant's own key the ttl is bounded, and so is the age of the reservation.
 //  4. All calls may be repeated. A Reserve with the id and content of an open one gets the same answer.
 //  5. The number of reservations, open or asking, is bounded. A tenant may have as many as there are places
 //     left, so that one that never commits leaves room for others. As many that have ended are remembered.

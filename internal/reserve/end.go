@@ -49,7 +49,7 @@ func (b *Book) renew(n name, p *client.Produced) (*reservation, error) {
 	p.Tokens = max(p.Tokens, r.produced.Tokens)
 	p.Deltas = max(p.Deltas, r.produced.Deltas)
 	r.produced = *p
-	r.until = now.Add(r.ttl)
+	r.liveLocked(now)
 	return r, nil
 }
 

@@ -1,6 +1,7 @@
 package reserve_test
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -153,4 +154,53 @@ func afterLessons(t *testing.T, owner string) map[string]int64 {
 	}
 	got["held of an answer without a bound"] = leases()
 	return got
+}
+
+// TestReserve_ToldHoldsNoSlotForLong: with its own key a tenant keeps a reservation no longer than streams may be silent without a sign of life, and no
+// longer than an hour in all. Whoever may name any tenant is let do so.
+func TestReserve_ToldHoldsNoSlotForLong(t *testing.T) {
+	for name, c := range map[string]struct {
+		told          bool
+		ttl           time.Duration // that is asked for
+		silent, alive time.Duration // when it ends without signs of life, and with them
+	}{
+		"told":         {true, time.Hour, 2 * time.Minute, time.Hour},
+		"told shortly": {true, 10 * time.Second, 10 * time.Second, time.Hour},
+		"believed":     {false, time.Hour, time.Hour, 0},
+	} {
+		for what, renew := range map[string]func(w *world, ask reserve.Ask) error{
+			"nothing":  nil,
+			"progress": func(w *world, ask reserve.Ask) error { return third(w.Progress(ask.Owner, "r", client.Produced{})) },
+			"reserve":  func(w *world, ask reserve.Ask) error { return second(w.Reserve(context.Background(), &ask)) },
+		} {
+			t.Run(name+", "+what, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					w := newWorld(t, 10, func(p *tenants.Pool, _ *tenants.Tenant) { p.Concurrency = 1 })
+					w.Idle = 2 * time.Minute
+					defer w.Close()
+					ask := reserve.Ask{ID: "r", Owner: "acme", Told: c.told, TTL: c.ttl, Call: client.Request{Key: "sk-acme", Model: "m"}}
+					asks := ask
+					g, err := w.Reserve(t.Context(), &asks)
+					if err != nil || g.TTL != c.silent {
+						t.Fatalf("%+v, %v; a ttl of %s is right", g, err, c.silent)
+					}
+					want := c.silent
+					if renew != nil {
+						want = c.alive
+					}
+					began := time.Now()
+					for w.Open() > 0 && time.Since(began) < 3*time.Hour {
+						time.Sleep(5 * time.Second)
+						if renew != nil && renew(w, ask) != nil { // it has ended in this very instant
+							break
+						}
+					}
+					got := time.Since(began)
+					if want > 0 && (got < want || got > want+10*time.Second) || want == 0 && got < 3*time.Hour {
+						t.Errorf("it ended after %s, %s is right (0s: never)", got, want)
+					}
+				})
+			})
+		}
+	}
 }
