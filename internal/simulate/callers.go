@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
@@ -58,6 +59,8 @@ func (a *audit) callers(f *Figures) []TenantFigures {
 	slices.Sort(all)
 	f.WaitP50 = quantile(all, 0.5)
 	f.WaitP99 = quantile(all, 0.99)
+	f.WaitedOver100ms = beyond(all, 0.1)
+	f.WaitedOver250ms = beyond(all, 0.25)
 	f.Refused = part(total(refused), total(tried))
 	f.GivenUp = part(gaveUp, ended)
 	f.Requests = Value(total(asked))
@@ -178,4 +181,9 @@ func total(list []int) int {
 		n += x
 	}
 	return n
+}
+
+// beyond is the part of sorted numbers that are larger than x.
+func beyond(sorted []float64, x float64) Value {
+	return part(len(sorted)-sort.Search(len(sorted), func(i int) bool { return sorted[i] > x }), len(sorted))
 }

@@ -59,6 +59,8 @@ type Figures struct {
 	// first request; FiveSecondsWorth until it had its share of 5 s.
 	FirstAdmission, FiveSecondsWorth Value
 	WaitP50, WaitP99                 Value
+	// WaitedOver100ms and WaitedOver250ms are the parts of the admitted requests that waited for longer.
+	WaitedOver100ms, WaitedOver250ms Value
 	// FirstTokenP95 is how long a call waits for its first token once it is admitted, at a server with a knee.
 	FirstTokenP95 Value
 	// Refused is the part of attempts that were refused; GivenUp the part of
@@ -134,6 +136,8 @@ var AllFigures = []Figure{
 	{"five_seconds_worth_max", "  until it had 5 s worth of its share", func(f *Figures) *Value { return &f.FiveSecondsWorth }, worst, Seconds},
 	{"wait_p50_seconds", "wait p50", func(f *Figures) *Value { return &f.WaitP50 }, mean, Seconds},
 	{"wait_p99_seconds", "wait p99", func(f *Figures) *Value { return &f.WaitP99 }, mean, Seconds},
+	{"waited_over_100ms", "waited over 100 ms", func(f *Figures) *Value { return &f.WaitedOver100ms }, mean, Ratio},
+	{"waited_over_250ms", "  over 250 ms", func(f *Figures) *Value { return &f.WaitedOver250ms }, mean, Ratio},
 	{"first_token_p95_seconds", "first token p95, once admitted", func(f *Figures) *Value { return &f.FirstTokenP95 }, mean, Seconds},
 	{"refused", "attempts refused", func(f *Figures) *Value { return &f.Refused }, mean, Ratio},
 	{"given_up", "requests that gave up", func(f *Figures) *Value { return &f.GivenUp }, mean, Ratio},

@@ -14,7 +14,7 @@ type goal struct {
 	utilization, misallocation, longRun, share Value
 	first, worth                               Value
 	kept, late                                 Value
-	trips, ofAsked, wait                       Value // of several nodes
+	trips, ofAsked, wait, waited               Value // of several nodes
 	full, recovery                             Value // of several upstreams
 	within                                     time.Duration
 }
@@ -60,6 +60,11 @@ var goals = map[string]goal{
 	"d4":      {utilization: 0.98, misallocation: 0.025, trips: 40},
 	"cut-off": {utilization: 0.98, misallocation: 0.01, longRun: 0.03},
 
+	"calm-1":     {ofAsked: 0.999, waited: 0.001},
+	"calm-2":     {ofAsked: 0.99, waited: 0.9},
+	"calm-8":     {ofAsked: 0.95, waited: 0.9},
+	"calm-flood": {utilization: 0.25},
+
 	"reservation":         {utilization: 0.975, misallocation: 0.025},
 	"reservation-drift3":  {utilization: 0.97},
 	"reservation-drift10": {utilization: 0.95},
@@ -71,7 +76,7 @@ func TestGoals(t *testing.T) {
 	for _, name := range scenario.Names() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if name != "s2" {
+			if name != "s2" && name != "calm-2" {
 				testkit.Long(t, "simulates every seed of each scenario")
 			}
 			g, ok := goals[name]
@@ -114,6 +119,7 @@ func TestGoals(t *testing.T) {
 			most("round trips to the store", f.StoreRoundTrips, g.trips)
 			least("the part served of what was asked for", f.Admitted/f.Requests, g.ofAsked)
 			most("the 99th percentile of waits", f.WaitP99, g.wait)
+			most("the part of requests that waited for more than 0.1 s", f.WaitedOver100ms, g.waited)
 			least("the used part of the first order while others are used", f.SpillFull, g.full)
 			most("the time from the loss or return of an upstream to full use", f.Recovery, g.recovery)
 			if g.share > 0 {
