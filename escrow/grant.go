@@ -149,13 +149,12 @@ type Demand struct {
 	// they were expected to take.
 	Served int64
 	Units  Cost
-	// Waiting is the virtual cost of what waits below the node, kept places included, and
-	// WaitingUnits what it will be booked at.
+	// Waiting is the virtual cost of the calls that wait below the node, and WaitingUnits what they
+	// will be booked at. Due, for a leaf, is the part of Waiting that kept places are: those whose
+	// time is near, because nobody comes back to the others now.
 	Waiting      int64
 	WaitingUnits Cost
-	// Kept is how much of Waiting are kept places. Late, for a leaf, is how much of that nobody has
-	// come back to although told to; nobody will come back to most of these.
-	Kept, Late int64
+	Due          int64
 	// Again is the virtual cost of all calls that were ever refused here with a place kept, and
 	// whose callers may have another place already: they were refused before, or nobody knows
 	// whether they were.
@@ -171,13 +170,18 @@ type Demand struct {
 // Demand reports the demand at a node; for inner nodes only that of waiting calls.
 func (p *Pool) Demand(i NodeID) Demand {
 	n := &p.nodes[i]
-	d := Demand{Waiting: n.backlog, WaitingUnits: n.booked, Kept: n.promised}
+	d := Demand{Waiting: n.backlog - n.promised}
 	if n.inner != nil {
+		d.WaitingUnits = n.bookedFor(d.Waiting)
 		return d
 	}
-	for t := n.tickets.head; t >= 0 && p.micros(p.entries[t].told)+lateAfter <= p.now; t = p.entries[t].next {
-		d.Late += p.entries[t].virtual
+	for t := n.tickets.head; t >= 0 && p.micros(p.entries[t].promised) <= p.now+dueBefore; t = p.entries[t].next {
+		if p.now < p.micros(p.entries[t].told)+lateAfter {
+			d.Due += p.entries[t].virtual
+		}
 	}
+	d.Waiting += d.Due
+	d.WaitingUnits = n.bookedFor(d.Waiting)
 	a := p.asked(i)
 	d.Served = a.served
 	d.Units = a.units
@@ -188,9 +192,13 @@ func (p *Pool) Demand(i NodeID) Demand {
 	return d
 }
 
-// lateAfter is how long after the promised time, in µs, nobody is expected at a place any more: the
-// time that a call takes to arrive.
-const lateAfter = int64(250 * time.Millisecond / time.Microsecond)
+// A kept place is due from dueBefore its promised time on, in µs, because a share takes about as long to
+// come. Nobody is expected at it any more lateAfter the time that its caller was told, the time that a
+// call takes to arrive.
+const (
+	dueBefore = int64(time.Second / time.Microsecond)
+	lateAfter = int64(250 * time.Millisecond / time.Microsecond)
+)
 
 // Share scales a node's weight and floor by ppm millionths: the part of its demand that comes to
 // this process, where a limit is shared with others. Debt keeps its cost. Call Pump afterwards.

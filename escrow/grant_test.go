@@ -140,14 +140,8 @@ func TestDemand(t *testing.T) {
 				t.Fatalf("%s: got %+v, want a place kept", name, ans)
 			}
 		}
-		d := p.Demand(leaf)
-		if d.Again != c.again*one || d.Kept != 3*one || d.Waiting != 3*one || d.Late != 0 || d.Away != 0 || d.Served != 0 {
+		if d := p.Demand(leaf); d.Again != c.again*one || d.Away != 0 || d.Served != 0 {
 			t.Errorf("%s: of three refused %+v is asked for, want %d again", name, d, c.again)
-		}
-		// Told whole seconds, all of them could be back by then.
-		p.Pump(t0.Add(6*time.Second), nil)
-		if d := p.Demand(leaf); d.Late != 3*one {
-			t.Errorf("%s: nobody came back, and %d is late", name, d.Late)
 		}
 	}
 
@@ -163,6 +157,33 @@ func TestDemand(t *testing.T) {
 	}
 	if d := p.Demand(leaf); d.Served != one || d.Units != (Cost{1000, 1}) {
 		t.Errorf("of a call that was served %+v is told", d)
+	}
+}
+
+// TestDemand_Due: a kept place is demand from a second before its time until its caller would have come, and not before or after.
+func TestDemand_Due(t *testing.T) {
+	const one = 1000
+	p := New(t0, Config{TPM: 60_000, MaxQueue: 10, TicketWait: 10 * time.Second, Shared: true})
+	leaf := p.Add(Root, Node{Weight: WeightOne})
+	p.Allow(t0, Tokens, Allowance{Since: t0, Until: t0.Add(time.Hour), Rate: 12_000}) // a call each 5 s
+	_, ans := p.Offer(t0, Call{Leaf: leaf, Most: Cost{one, 1}, Claim: Claim{Key: 1}})
+	if !ans.Ticket || ans.Wait != 5*time.Second {
+		t.Fatalf("got %+v, want a place in 5 s", ans)
+	}
+	for _, c := range []struct {
+		after time.Duration
+		want  int64
+	}{{0, 0}, {3900 * time.Millisecond, 0}, {4 * time.Second, one}, {5200 * time.Millisecond, one}, {5250 * time.Millisecond, 0}, {10 * time.Second, 0}} {
+		p.Pump(t0.Add(c.after), nil)
+		if d := p.Demand(leaf); d.WaitingUnits[Tokens] != c.want || (d.Due > 0) != (c.want > 0) || d.Waiting != d.Due {
+			t.Errorf("after %v %+v is asked for, want %d tokens", c.after, d, c.want)
+		}
+		if d := p.Demand(Root); d.WaitingUnits != (Cost{}) {
+			t.Errorf("after %v calls of %v wait, though nobody does", c.after, d.WaitingUnits)
+		}
+	}
+	if p.Tickets() != 1 {
+		t.Error("the place is not kept any more")
 	}
 }
 

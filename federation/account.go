@@ -58,11 +58,11 @@ type Member struct {
 	Copy                   *contained // while the memory is learning
 	// The node uses one of these two envelopes, but which one is unknown: Holding until it has the
 	// answer, then Grant.
-	Holding, Grant   [axes]Envelope
-	Waiting, Largest Amounts
-	Curve            curve
-	Demands          map[string]int64
-	Last             Reply
+	Holding, Grant [axes]Envelope
+	Waiting, Ready Amounts
+	Curve          curve
+	Demands        map[string]int64
+	Last           Reply
 }
 
 // maxBooked bounds the amount booked for one node in one slot, so that no sum overflows.
@@ -367,7 +367,7 @@ func (a *Account) replace(m *Member, b *Beat) {
 		m.Holding[k] = e.sane(a.Rules)
 	}
 	m.Waiting = within(0, b.Waiting, maxBooked)
-	m.Largest = within(0, b.Largest, MaxLimit)
+	m.Ready = within(0, b.Ready, MaxLimit)
 	m.Curve = b.Curve
 	m.Demands = make(map[string]int64, len(b.Demands))
 	for _, d := range b.Demands {

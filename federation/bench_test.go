@@ -59,7 +59,7 @@ func (f *benchFleet) beat() {
 	m := &Beat{
 		Node: fmt.Sprint("n", i), Instance: fmt.Sprint("i", i), Join: seq == 1, Full: seq <= 2, Seq: seq, Acked: seq - 1, Epoch: f.account.Epoch,
 		Limits: Amounts{600_000 * nodes, 600 * nodes}, Burst: Amounts{100_000 * nodes, 100 * nodes}, Sent: now, Joined: now - 100_000,
-		Waiting: Amounts{1000, 1}, Largest: Amounts{1000, 1},
+		Waiting: Amounts{1000, 1}, Ready: Amounts{1000, 1},
 	}
 	slots := int64(4)
 	if m.Full {

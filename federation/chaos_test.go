@@ -287,7 +287,6 @@ func (h *host) report(now time.Time) *Report {
 		claim.Demand = h.pool.Demand(claim.ID)
 		r.Tree = append(r.Tree, claim)
 	}
-	r.Waiting = h.pool.Demand(escrow.Root).WaitingUnits
 	return r
 }
 

@@ -30,9 +30,10 @@ const (
 type demands struct {
 	leaves map[string]*demand // by path
 	shares map[string]int64   // by path, as of the last Share
+	short  bool               // by the last answer not all can have what they ask for
 }
 
-func newDemands() demands { return demands{map[string]*demand{}, map[string]int64{}} }
+func newDemands() demands { return demands{leaves: map[string]*demand{}, shares: map[string]int64{}} }
 
 // demand is what is known of the demand at one leaf: what it uses, and what callers could use that
 // were not served yet. How often they ask says nothing of that: a caller that is refused may ask
@@ -75,15 +76,15 @@ func (d *demand) observe(now time.Time, r Rules, e escrow.Demand) {
 	d.at = now
 	d.known = e
 	beats := r.Window.Seconds() / r.Beat.Seconds()
-	kept := d.trust() * float64(e.Kept-e.Late)
-	there := float64(e.Waiting-e.Kept) + kept
+	kept := d.trust() * float64(e.Due)
+	there := float64(e.Waiting-e.Due) + kept
 	d.own = d.rate + there*beats
 	d.with = d.use
 	refused := 0.0
-	if e.Kept == 0 {
+	if e.Due == 0 {
 		refused = min(d.away, d.own)
 	}
-	if e.Kept > e.Late || d.away >= float64(e.Call) { // at least one of these callers is there
+	if e.Due > 0 || d.away >= float64(e.Call) { // at least one of these callers is there
 		refused = max(refused, (float64(e.Call)-kept)*beats)
 	}
 	d.own += refused
@@ -143,6 +144,7 @@ func (ds *demands) answered(r *Reply, tree []Claim) []Command {
 			d.others = max(0, float64(t.Rate-d.told))
 		}
 	}
+	ds.short = r.Level >= 0
 	level := r.Level
 	if level < 0 {
 		level = math.Inf(1)

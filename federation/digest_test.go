@@ -128,7 +128,7 @@ func TestDigest_LateReturn(t *testing.T) {
 		r := DefaultRules()
 		a := NewAccount(r, 1_000_000, Options{})
 		beat := func(at int64, instance string) Reply {
-			return a.Beat(at, "", 1, &Beat{Node: "n", Instance: instance, Join: true, Seq: 1, Expect: 1, Limits: Amounts{60_000, 600}, Waiting: Amounts{5000, 5}, Largest: Amounts{1000, 1}})
+			return a.Beat(at, "", 1, &Beat{Node: "n", Instance: instance, Join: true, Seq: 1, Expect: 1, Limits: Amounts{60_000, 600}, Waiting: Amounts{5000, 5}, Ready: Amounts{1000, 1}})
 		}
 		beat(1_000_000, "first")
 		a.Members["n"].Holding = [axes]Envelope{{Level: 1000, Rate: 1000, Left: 1000}}

@@ -51,9 +51,10 @@ func (r Rules) silent() int64 { return 3 * r.Beat.Milliseconds() }
 //	5  what nodes tell of an account after it was restored counts once
 //	6  accounts of owners' limits may be written down as beats, too
 //	7  accounts may be declared new, and new ones grant slots once all expected nodes have told
+//	8  of savings that suffice for all that waits, each node has as much ready as it wants
 //
 // A change of how Account.Beat or parts.Account.Beat answers needs another format, because nodes that work out an account have to agree.
-const Format = 7
+const Format = 8
 
 // FormatRestored is the first format with which accounts of owners' limits can be restored.
 const FormatRestored = 2
@@ -106,8 +107,9 @@ type Beat struct {
 
 	// The other fields decide how much the node gets, but never how much all nodes get.
 
-	// Waiting is the cost of the queue, and Largest is the largest call of late.
-	Waiting, Largest Amounts
+	// Waiting is the cost of the queue, with callers who are about to come back to it, and Ready is how much the node would have ready for the calls
+	// to come until the next answer.
+	Waiting, Ready Amounts
 	// Curve is how much the node's callers would use at each level.
 	Curve []Point
 	// Demands are those of single leaves, by path.

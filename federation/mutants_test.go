@@ -40,6 +40,7 @@ var mutants = []mutant{
 	{"what others may use counts", "safety.go", "others += steps[slot-now]", "others += 0 * steps[slot-now]", "messages", ""},
 	{"what others had counts a Window beyond its expiry", "safety.go", "a.slotOf(m.expiry(r))+r.Slots", "a.slotOf(m.expiry(r))", "pause", ""},
 	{"who is silent counts until all that it had has left the Window", "account.go", "a.Now-m.Seen > a.Rules.window()+a.Rules.ttl()+a.Rules.slot()", "a.Now-m.Seen > a.Rules.ttl()", "pause", ""},
+	{"room that lies ready at one node is not divided again", "safety.go", "return max(m.Holding[k].within(r, m.Parts[k], ms), m.Grant[k].within(r, m.Parts[k], ms))", "return m.Holding[k].within(r, m.Parts[k], ms)", "messages", ""},
 	{"another server may have lost writes", "account.go", "incarnation != a.Incarnation ||", "", "failover", ""},
 	{"a new memory grants nothing before it can know", "account.go", "learning := now + r.ttl() + r.window() + r.slot()", "learning := now + 0*r.ttl()", "loss", ""},
 	{"a new memory waits for grants of the old one to expire", "account.go", "learning := now + r.ttl() + r.window() + r.slot()", "learning := now + r.window() + r.slot()", "loss", ""},

@@ -535,13 +535,13 @@ func TestHostile(t *testing.T) {
 		draw := func(what string) int64 { return wild.Draw(t, what) }
 		amounts := func(what string) Amounts { return Amounts{draw(what), draw(what)} }
 		a := NewAccount(DefaultRules(), 1_000_000, Options{Fresh: true})
-		good := &Beat{Node: "good", Instance: "g", Join: true, Full: true, Seq: 1, Limits: Amounts{600_000, 60}, Burst: Amounts{100_000, 10}, Waiting: Amounts{1e6, 100}, Largest: Amounts{1000, 1}, Curve: []Point{{1, [axes]float64{1e6, 100}}}}
+		good := &Beat{Node: "good", Instance: "g", Join: true, Full: true, Seq: 1, Limits: Amounts{600_000, 60}, Burst: Amounts{100_000, 10}, Waiting: Amounts{1e6, 100}, Ready: Amounts{1000, 1}, Curve: []Point{{1, [axes]float64{1e6, 100}}}}
 		a.Beat(1_000_000, "", 0, good)
 		for i := range rapid.IntRange(1, 8).Draw(t, "beats") {
 			b := &Beat{
 				Node: "bad", Instance: fmt.Sprint(rapid.IntRange(0, 1).Draw(t, "instance")), Join: rapid.Bool().Draw(t, "join"), Full: rapid.Bool().Draw(t, "full"),
 				Seq: draw("seq"), Acked: draw("acked"), Epoch: a.Epoch, Limits: Amounts{600_000, 60}, Burst: amounts("burst"), Sent: draw("sent"), Joined: draw("joined"), Past: draw("past"),
-				Held: amounts("held"), Waiting: amounts("waiting"), Largest: amounts("largest"),
+				Held: amounts("held"), Waiting: amounts("waiting"), Ready: amounts("largest"),
 				Curve: []Point{{math.NaN(), [axes]float64{math.Inf(1), math.NaN()}}, {rapid.Float64().Draw(t, "level"), [axes]float64{rapid.Float64().Draw(t, "use"), 1}}},
 			}
 			for k := range b.Holding {

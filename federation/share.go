@@ -74,8 +74,13 @@ func (a *Account) grant(m *Member) [axes]Envelope {
 			continue
 		}
 		e := Envelope{Rate: whole(math.Ceil(shares[k])), Left: a.Rules.ttl()}
-		e.Level = a.level(m, k, e.Rate, min(1, shares[k]/max(1, capacity[k])))
-		e = a.fair(m, k, limit, e, shares[k]/max(1, capacity[k]))
+		part := shares[k] / max(1, capacity[k])
+		e.Level = a.level(m, k, e.Rate, min(1, part))
+		if saved := a.saved(k); saved > 0 { // others may use the same savings: what is used empties them, and the rest is granted anew with each beat
+			e.Level = max(e.Level, m.Waiting[k], min(m.Ready[k], saved))
+		} else {
+			e = a.fair(m, k, limit, e, part)
+		}
 		g[k] = a.cut(m, k, limit, e)
 	}
 	return g
@@ -90,10 +95,7 @@ func (a *Account) capacity(k int) float64 {
 	r := a.Rules
 	limit := a.limit(k)
 	now := a.slotOf(a.Now)
-	room := limit - a.Booked.sum(now-r.Slots, now)[k]
-	for _, m := range a.Members {
-		room -= m.Held[k] + m.ahead(r, k, a.Now)
-	}
+	room := a.room(k)
 	steady := float64(limit) * float64(r.Slots) / float64(r.Slots+1)
 	best := steady
 	second := max(1, 1000/r.slot()) // in slots
@@ -158,11 +160,33 @@ func (a *Account) portion(of *Member, k int, level, capacity float64) float64 {
 	return own + part
 }
 
-// level is the amount that a node may use at once: its rest, up to its largest call and a
-// moment of its rate; and if that is not enough for what waits, of what the pool has left
+// room is how much of a limit is neither used nor about to be.
+func (a *Account) room(k int) int64 {
+	now := a.slotOf(a.Now)
+	room := a.limit(k) - a.Booked.sum(now-a.Rules.Slots, now)[k]
+	for _, m := range a.Members {
+		room -= m.Held[k] + m.ahead(a.Rules, k, a.Now)
+	}
+	return room
+}
+
+// saved are the savings of an axis, so far as there is room for them, beyond a second and all that waits. If there are any nobody is short, so each
+// node has ready what it wants, whoever asks for how much.
+func (a *Account) saved(k int) int64 {
+	saved := min(a.Fill[k].Level, a.room(k)) - a.limit(k)*1000/a.Rules.window()
+	for _, m := range a.Members {
+		if a.live(m) {
+			saved -= m.Waiting[k]
+		}
+	}
+	return saved
+}
+
+// level is the amount that a node may use at once if nothing is saved: its rest, up to the amount that it would have
+// ready and a moment of its rate; and if that is not enough for what waits, of what the pool has left
 // over.
 func (a *Account) level(of *Member, k int, rate int64, part float64) int64 {
-	had := min(max(0, of.Holding[k].Level), of.Largest[k]+rate/240)
+	had := min(max(0, of.Holding[k].Level), of.Ready[k]+rate/240)
 	if of.Holding[k].Left <= 0 {
 		had = 0
 	}

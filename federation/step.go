@@ -17,10 +17,20 @@ type Report struct {
 	Held     Amounts
 	// Refundable is of escrow.Pool.Refundable.
 	Refundable Amounts
-	// Waiting is the cost of the queue, and Largest the largest call of late.
-	Waiting, Largest Amounts
+	// Largest is the largest call of late.
+	Largest Amounts
 	// Tree is all nodes of the pool's tree below its root, parents first.
 	Tree []Claim
+}
+
+// waiting is the cost of the calls that wait at all leaves, and of those that are about to come back to their places.
+func (r *Report) waiting() (sum Amounts) {
+	for _, c := range r.Tree {
+		if c.Leaf {
+			sum = plus(sum, c.Demand.WaitingUnits)
+		}
+	}
+	return sum
 }
 
 // Holding is the rest of an allowance.

@@ -23,7 +23,6 @@ func (r *Report) Survey(p *escrow.Pool, now time.Time) {
 		r.Spent[k] = p.Spent(escrow.Axis(k))
 		r.Largest[k] = max(r.Largest[k], p.Head()[k])
 	}
-	r.Waiting = p.Demand(escrow.Root).WaitingUnits
 }
 
 // Asked are claims with the demand of each now.

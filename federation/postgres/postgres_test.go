@@ -142,7 +142,7 @@ func runSuite(t *testing.T, format, processes int) {
 func join(node string) *federation.Beat {
 	return &federation.Beat{
 		Node: node, Instance: node, Join: true, Seq: 1, Full: true, Expect: 1, Format: federation.Format,
-		Limits: federation.Amounts{60_000, 0}, Largest: federation.Amounts{100, 1},
+		Limits: federation.Amounts{60_000, 0}, Ready: federation.Amounts{100, 1},
 	}
 }
 

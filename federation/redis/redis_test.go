@@ -105,7 +105,7 @@ func TestStore(t *testing.T) {
 func join(node string) *federation.Beat {
 	return &federation.Beat{
 		Node: node, Instance: node, Join: true, Seq: 1, Full: true, Expect: 1,
-		Limits: federation.Amounts{60_000, 0}, Largest: federation.Amounts{100, 1},
+		Limits: federation.Amounts{60_000, 0}, Ready: federation.Amounts{100, 1},
 	}
 }
 

@@ -213,7 +213,7 @@ func (w *world) beat(t *rapid.T) *federation.Beat {
 	b.Epoch = p.epoch
 	b.Join = p.acked == 0
 	b.Full = !p.told
-	b.Waiting, b.Largest = w.amounts(t, 1, "waiting"), w.amounts(t, 50, "largest")
+	b.Waiting, b.Ready = w.amounts(t, 1, "waiting"), w.amounts(t, 50, "ready")
 	if !b.Join {
 		b.Sent = p.sent + rapid.Int64Range(0, max(0, w.now-p.sent)).Draw(t, "sent")
 		b.Joined = p.joined

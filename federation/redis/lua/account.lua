@@ -170,7 +170,7 @@ local function book(m, b, known)
   m.refundable = clamp(b.Refundable, MAX_BOOKED)
   m.held, m.parts, m.grant = held, clamp(b.Parts, WINDOW), {{0, 0, 0}, {0, 0, 0}}
   for k, e in ipairs(b.Holding) do m.holding[k] = sane(e.Level, e.Rate, e.Left) end
-  m.waiting, m.largest = clamp(b.Waiting, MAX_BOOKED), clamp(b.Largest, MAX_LIMIT)
+  m.waiting, m.ready = clamp(b.Waiting, MAX_BOOKED), clamp(b.Ready, MAX_LIMIT)
   redraw(m, b)
   local demands = {}
   for _, d in ipairs(b.Demands) do

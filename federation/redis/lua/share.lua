@@ -29,6 +29,7 @@ local function capacityOf(k, limit)
   local now = slotOf(account.now)
   local room = limit - bookSum(booked, now - SLOTS, now, k) - sums[k].held
   for _, name in ipairs(account.names) do room = room - ahead(members[name], k) end
+  sums[k].room = room
   local best = limit * SLOTS / (SLOTS + 1)
   local second = max(1, floor(1000 / SLOT)) -- in slots
   local seconds = floor(SLOTS / second)
@@ -48,9 +49,14 @@ local function portion(own, all, capacity)
   return own + part
 end
 
+-- saved are the savings, so far as there is room for them, beyond a second and all that waits.
+local function saved(k)
+  return min(account.fill[k].level, sums[k].room) - floor(sums[k].limit * 1000 / WINDOW) - sums[k].waiting
+end
+
 -- atOnce is what a node may use at once (Account.level).
 local function atOnce(of, k, rate, part)
-  local had = min(max(0, of.holding[k][LEVEL]), of.largest[k] + floor(rate / 240))
+  local had = min(max(0, of.holding[k][LEVEL]), of.ready[k] + floor(rate / 240))
   if of.holding[k][LEFT] <= 0 then had = 0 end
   local spare = account.fill[k].level - had - sums[k].granted -- it has no grant of its own yet
   if account.level >= 0 then -- others want it, too
@@ -91,7 +97,13 @@ local function grant(m)
       local part = share / max(1, capacity[k])
       local e = {0, whole(ceil(share)), TTL}
       e[LEVEL] = atOnce(m, k, e[RATE], min(1, part))
-      granted[k] = cut(m, k, limits[k], fair(m, k, limits[k], e, part))
+      local spare = saved(k)
+      if spare > 0 then
+        e[LEVEL] = max(e[LEVEL], m.waiting[k], min(m.ready[k], spare))
+      else
+        e = fair(m, k, limits[k], e, part)
+      end
+      granted[k] = cut(m, k, limits[k], e)
     end
   end
   return granted

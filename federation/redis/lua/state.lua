@@ -60,7 +60,7 @@ local function packMember(m)
     m.seq, m.seen, m.sent, m.joined, m.latest, m.counted and 1 or 0,
     m.limits[1], m.limits[2], m.burst[1], m.burst[2], m.reserve[1], m.reserve[2], m.held[1], m.held[2], m.parts[1], m.parts[2],
     h[1], h[2], h[3], i[1], i[2], i[3], g[1], g[2], g[3], j[1], j[2], j[3],
-    m.waiting[1], m.waiting[2], m.largest[1], m.largest[2], top[1], top[2], top[3],
+    m.waiting[1], m.waiting[2], m.ready[1], m.ready[2], top[1], top[2], top[3],
     m.refundable[1], m.refundable[2], m.may[1], m.may[2],
     #m.instance, m.instance, #m.region, m.region, #m.near, m.near, #later, later) .. struct.pack(ADDED, m.format, #m.address, m.address)
 end
@@ -78,7 +78,7 @@ local function unpackMember(blob)
   local seq, seen, sent, joined, latest, counted,
     limit1, limit2, burst1, burst2, reserve1, reserve2, held1, held2, parts1, parts2,
     h1, h2, h3, i1, i2, i3, g1, g2, g3, j1, j2, j3,
-    waiting1, waiting2, largest1, largest2, top1, top2, top3,
+    waiting1, waiting2, ready1, ready2, top1, top2, top3,
     refundable1, refundable2, may1, may2,
     instance, region, near, later, added = struct.unpack(MEMBER, blob)
   local format, address = 0, ''
@@ -88,7 +88,7 @@ local function unpackMember(blob)
     seq = seq, seen = seen, sent = sent, joined = joined, latest = latest, counted = counted == 1,
     limits = {limit1, limit2}, burst = {burst1, burst2}, reserve = {reserve1, reserve2}, held = {held1, held2}, parts = {parts1, parts2},
     holding = {{h1, h2, h3}, {i1, i2, i3}}, grant = {{g1, g2, g3}, {j1, j2, j3}},
-    waiting = {waiting1, waiting2}, largest = {largest1, largest2}, top = {top1, top2, top3},
+    waiting = {waiting1, waiting2}, ready = {ready1, ready2}, top = {top1, top2, top3},
     refundable = {refundable1, refundable2}, may = {may1, may2},
     instance = instance, region = region, near = near, later = unpackLater(later),
   }

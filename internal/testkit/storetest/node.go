@@ -59,7 +59,7 @@ func (n *node) next() *federation.Beat {
 		Node: n.name, Region: n.region, Address: n.name + ":9090", Instance: fmt.Sprint(n.name, n.life),
 		Join: !n.joined, Seq: n.seq, Acked: n.acked, Epoch: n.epoch, Full: n.full, Expect: n.expect, Format: n.format,
 		Limits: federation.Amounts{n.limit, 0}, Burst: federation.Amounts{n.limit / 6, 0},
-		Waiting: federation.Amounts{n.rng.Int64N(20_000), 3}, Largest: federation.Amounts{2000, 1},
+		Waiting: federation.Amounts{n.rng.Int64N(20_000), 3}, Ready: federation.Amounts{2000, 1},
 	}
 	if n.joined {
 		b.Sent = n.store
