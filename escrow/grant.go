@@ -17,6 +17,9 @@ type Allowance struct {
 	Level, Rate int64
 	// Spent is Pool.Spent as of Since.
 	Spent int64
+	// Spare is how much more may come with the next allowance, as of Since: so much is used by nobody, or it is
+	// unknown how much calls would get, as none waited.
+	Spare int64
 }
 
 // Left is the amount that may still be handed out at now, given Pool.Spent as of now. It is
@@ -44,6 +47,30 @@ func (p *Pool) Allow(now time.Time, k Axis, a Allowance) {
 
 // usualFades makes the usual rate fall by 1/usualFades with each allowance that is smaller.
 const usualFades = 32
+
+// grantsMove is how long it takes until an allowance comes that was asked for.
+const grantsMove = 250 * time.Millisecond
+
+// comes reports whether so much more than the level may come with the next allowance.
+func (p *pace) comes(lack int64) bool {
+	return p.granted && lack > 0 && lack <= p.allowance.Spare-(p.spent-p.allowance.Spent) && p.last.Before(p.allowance.Until)
+}
+
+// GrantComes reports whether a call lacks nothing of the rolling axes but what may come with the next allowance.
+func (p *Pool) GrantComes(now time.Time, c *Call) bool {
+	p.advance(now)
+	lacks := false
+	for k := range p.axes {
+		a := &p.axes[k]
+		if lack := c.Most[k] - a.pace.level; a.on && lack > 0 {
+			if !a.pace.comes(lack) {
+				return false
+			}
+			lacks = true
+		}
+	}
+	return lacks
+}
 
 // Spent is how much of an axis was handed out since the pool began: as calls were
 // booked, and their cost beyond that. Refunds are not taken off.

@@ -238,6 +238,11 @@ func (a *axisBooks) waitAlone(now time.Time, e *entry, refund int64) time.Durati
 	c := e.cost[a.axis]
 	sim := a.pace
 	sim.level = min(sim.burst, sim.level+sim.back(refund))
+	moves := time.Duration(0)
+	if lack := c - sim.level; lack > 0 && sim.comes(lack) {
+		sim.level = c
+		moves = grantsMove
+	}
 	if sim.granted {
 		sim.rate = sim.coming()
 	}
@@ -256,7 +261,7 @@ func (a *axisBooks) waitAlone(now time.Time, e *entry, refund int64) time.Durati
 		if room >= c {
 			at := sim.last.Add(sim.until(sim.need(c)))
 			if at.Before(turn) {
-				return max(0, at.Sub(now), a.planFree(now, e))
+				return max(moves, at.Sub(now), a.planFree(now, e))
 			}
 		}
 		sim.rise(int64(turn.Sub(sim.last) / time.Microsecond))
@@ -284,7 +289,9 @@ func (a *axisBooks) planFree(now time.Time, e *entry) time.Duration {
 func (a *axisBooks) waitBehind(now time.Time, e *entry, ahead, refund int64) time.Duration {
 	c := e.cost[a.axis]
 	wait := time.Duration(0)
-	if lack := ahead + a.pace.need(c) - a.pace.level - a.pace.back(refund); lack > 0 {
+	if lack := ahead + a.pace.need(c) - a.pace.level - a.pace.back(refund); a.pace.comes(lack) {
+		wait = grantsMove
+	} else if lack > 0 {
 		wait = a.pace.refillTime(lack, max(1, a.pace.coming()))
 	}
 	if a.cal != nil {

@@ -220,11 +220,19 @@ func (n *Node) answered(now time.Time, r *Reply) []Command {
 		left := time.Duration(e.Left) * time.Millisecond
 		n.allowed[k] = escrow.Allowance{
 			Since: n.sent.at.Add(-n.carried(k, e.Rate)), Until: n.sent.at.Add(left - left/drift),
-			Level: e.Level, Rate: e.Rate, Spent: n.sent.spent[k],
+			Level: e.Level, Rate: e.Rate, Spent: n.sent.spent[k], Spare: n.spare(k, r.Used[k]),
 		}
 		out = append(out, Allow{escrow.Axis(k), n.allowed[k]})
 	}
 	return append(out, others)
+}
+
+// spare is how much more may come with the next grant. Less than two seconds of a limit are always on their way.
+func (n *Node) spare(k int, used int64) int64 {
+	if n.sent.waiting[k] == 0 {
+		return n.sent.limits[k]
+	}
+	return max(0, n.sent.limits[k]-used-2*n.sent.limits[k]/int64(n.cfg.Rules.Window/time.Second))
 }
 
 // others is the usage of other nodes, according to an answer to the last beat.

@@ -2,6 +2,7 @@ package governor
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -229,6 +230,49 @@ func TestShared_LearningPromises(t *testing.T) {
 			if rej == nil || rej.Reason != ReasonStoreLost || rej.RetryAfter != want {
 				t.Errorf("with %d nodes expected the promise is %v, want %v", expect, rej, want)
 			}
+		})
+	}
+}
+
+// TestShared_Spare: a call for which the pool has room, though not here, waits a moment for the next grant, even if it may not wait. If
+// that does not bring it, the refusal says how little is granted here, and to come back soon.
+func TestShared_Spare(t *testing.T) {
+	for name, c := range map[string]struct {
+		spare  int64
+		grant  bool
+		waited time.Duration
+		retry  time.Duration
+	}{
+		"the next grant brings it": {50_000, true, 100 * time.Millisecond, 0},
+		"the next grant does not":  {50_000, false, 250 * time.Millisecond, time.Second},
+		"the pool has no room":     {0, false, 0, time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g, s := shared(t, sharedConfig())
+				now := time.Now()
+				s.Demand(now)
+				rpm := escrow.Allowance{Since: now, Until: now.Add(time.Minute), Level: 100}
+				tpm := escrow.Allowance{Since: now, Until: now.Add(time.Minute), Rate: 136, Spare: c.spare}
+				s.Allow(now, PoolGrant{Allowances: [2]*escrow.Allowance{&tpm, &rpm}})
+				if c.grant {
+					time.AfterFunc(100*time.Millisecond, func() { allow(s, 10_000) })
+				}
+				lease, rej := g.Acquire(t.Context(), Request{Tenant: "free", Pool: "p", Input: 500, Output: 4000})
+				if waited := time.Since(now); waited != c.waited {
+					t.Errorf("it waited for %v, want %v", waited, c.waited)
+				}
+				if c.grant {
+					if rej != nil {
+						t.Fatal(rej)
+					}
+					lease.Settle(Usage{})
+					return
+				}
+				if rej == nil || rej.RetryAfter > c.retry || !strings.Contains(rej.Error(), "The minute has room, of which this gateway has 136 a minute just now.") {
+					t.Errorf("%v, after %v", rej, rej.RetryAfter)
+				}
+			})
 		})
 	}
 }

@@ -59,6 +59,8 @@ type Rejection struct {
 	Resets time.Time
 	// AtUpstreams says that the pool has room, and the upstreams to which the call may go have none: they have limits of their own.
 	AtUpstreams bool
+	// Granted is the rate a minute at which this process may use the axis of a pool that it shares; nil if it shares none.
+	Granted *int64
 	// Elsewhere says that other processes hold what is left of the budget.
 	Elsewhere bool
 	// Store is the store of a pool that grants nothing yet; nil if that does not matter.
@@ -117,14 +119,25 @@ func (r *Rejection) Error() string {
 	what := fmt.Sprintf("Rate limit reached for %s on %s: Limit %d, Used %d, Requested %d.", whose, titleOf(r.Axis), r.Limit, r.Used, r.Asked)
 	if r.AtUpstreams {
 		what += " The pool has room, but the upstreams to which this call may go have none."
-	} else if !r.Own && r.Axis != axisConcurrency && r.Axis != axisSoftCap && r.Axis != axisHoldBack && r.Asked <= r.Limit-r.Used {
-		what += " The minute has room, but it is released at a steady rate."
 	}
 	if r.Reason == ReasonShare {
 		what = fmt.Sprintf("Pool %s is busy and the share of tenant %s is used up (%s: Limit %d, Used %d, Requested %d).",
 			r.Pool, r.Tenant, titleOf(r.Axis), r.Limit, r.Used, r.Asked)
 	}
-	return what + " " + r.again()
+	return what + r.released() + " " + r.again()
+}
+
+// released says why a pool's rate refuses a call although the minute has room for it.
+func (r *Rejection) released() string {
+	switch {
+	case r.Own || r.AtUpstreams || r.Axis != axisTokens && r.Axis != axisRequests || r.Asked > r.Limit-r.Used:
+		return ""
+	case r.Granted != nil:
+		return fmt.Sprintf(" The minute has room, of which this gateway has %d a minute just now.", *r.Granted)
+	case r.Reason == ReasonShare:
+		return ""
+	}
+	return " The minute has room, but it is released at a steady rate."
 }
 
 // budgetError is the message about a budget.

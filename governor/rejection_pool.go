@@ -37,6 +37,10 @@ func (p *pool) rejectionLocked(now time.Time, t *tenant, call *escrow.Call, ans 
 		rej.Limit = a.Limit
 		rej.Used = a.Used
 		rej.Asked = min(call.Most[ans.Axis], a.Limit)
+		if p.set.Shared {
+			allowed, _ := p.escrow.Allowed(now, ans.Axis)
+			rej.Granted = &allowed.Rate
+		}
 	}
 	if p.upstreams != nil && ans.Verdict == escrow.TooLong && !ans.Behind {
 		rej.AtUpstreams = p.escrow.Choices(now, call).Fits

@@ -71,7 +71,7 @@ func (w *walk) callLocked() escrow.Call {
 		MaxWait: w.may.until.Sub(w.now), Claim: w.req.Claim, Via: p.upstreams.MaskOf(w.req.Listed, w.req.Via), Conversation: w.req.Conversation,
 	}
 	p.slots.Expire(w.now)
-	if p.slots.Coming(&call) || p.upstreamsComingLocked(w.now, &call) {
+	if p.slots.Coming(&call) || p.upstreamsComingLocked(w.now, &call) || p.escrow.GrantComes(w.now, &call) {
 		call.MaxWait = max(call.MaxWait, w.may.least.Sub(w.now))
 	}
 	return call
