@@ -17,8 +17,7 @@ type Allowance struct {
 	Level, Rate int64
 	// Spent is Pool.Spent as of Since.
 	Spent int64
-	// Spare is how much more may come with the next allowance, as of Since: so much is used by nobody, or it is
-	// unknown how much calls would get, as none waited.
+	// Spare is how much more may come with the next allowance, as of Since, because nobody uses it.
 	Spare int64
 }
 

@@ -229,9 +229,6 @@ func (n *Node) answered(now time.Time, r *Reply) []Command {
 
 // spare is how much more may come with the next grant. Less than two seconds of a limit are always on their way.
 func (n *Node) spare(k int, used int64) int64 {
-	if n.sent.waiting[k] == 0 {
-		return n.sent.limits[k]
-	}
 	return max(0, n.sent.limits[k]-used-2*n.sent.limits[k]/int64(n.cfg.Rules.Window/time.Second))
 }
 
