@@ -229,7 +229,9 @@ func (n *Node) answered(now time.Time, r *Reply) []Command {
 
 // spare is how much more may come with the next grant. Less than two seconds of a limit are always on their way.
 func (n *Node) spare(k int, used int64) int64 {
-	return max(0, n.sent.limits[k]-used-2*n.sent.limits[k]/int64(n.cfg.Rules.Window/time.Second))
+	limit := n.sent.limits[k]
+	moving := int64(2 * float64(limit) / n.cfg.Rules.Window.Seconds())
+	return max(0, limit-used-moving)
 }
 
 // others is the usage of other nodes, according to an answer to the last beat.
