@@ -50,6 +50,14 @@ const usualFades = 32
 // grantsMove is how long it takes until an allowance comes that was asked for.
 const grantsMove = 250 * time.Millisecond
 
+// grantWait predicts when an allowance comes for a call: within the time that it may wait, because a call is let wait for it.
+func grantWait(e *entry) time.Duration {
+	if e.maxWait <= 0 {
+		return grantsMove
+	}
+	return min(grantsMove, e.maxWait)
+}
+
 // comes reports whether so much more than the level may come with the next allowance.
 func (p *pace) comes(lack int64) bool {
 	return p.granted && lack > 0 && lack <= p.allowance.Spare-(p.spent-p.allowance.Spent) && p.last.Before(p.allowance.Until)
@@ -58,10 +66,11 @@ func (p *pace) comes(lack int64) bool {
 // GrantComes reports whether a call lacks nothing of the rolling axes but what may come with the next allowance.
 func (p *Pool) GrantComes(now time.Time, c *Call) bool {
 	p.advance(now)
+	e := p.entryOf(c)
 	lacks := false
 	for k := range p.axes {
 		a := &p.axes[k]
-		if lack := c.Most[k] - a.pace.level; a.on && lack > 0 {
+		if lack := e.cost[k] - a.pace.level; a.on && lack > 0 {
 			if !a.pace.comes(lack) {
 				return false
 			}

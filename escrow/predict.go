@@ -241,7 +241,7 @@ func (a *axisBooks) waitAlone(now time.Time, e *entry, refund int64) time.Durati
 	moves := time.Duration(0)
 	if lack := c - sim.level; lack > 0 && sim.comes(lack) {
 		sim.level = c
-		moves = grantsMove
+		moves = grantWait(e)
 	}
 	if sim.granted {
 		sim.rate = sim.coming()
@@ -290,7 +290,7 @@ func (a *axisBooks) waitBehind(now time.Time, e *entry, ahead, refund int64) tim
 	c := e.cost[a.axis]
 	wait := time.Duration(0)
 	if lack := ahead + a.pace.need(c) - a.pace.level - a.pace.back(refund); a.pace.comes(lack) {
-		wait = grantsMove
+		wait = grantWait(e)
 	} else if lack > 0 {
 		wait = a.pace.refillTime(lack, max(1, a.pace.coming()))
 	}
@@ -318,8 +318,12 @@ func (p *Pool) slotWait(leaf NodeID) time.Duration {
 // longestDoubt bounds how long a caller is sent away because nobody knows when a slot frees.
 const longestDoubt = 5 * time.Second
 
-// doubted is a guess of when a slot frees. If none has for longer than that, the guess is wrong: then as long again as that has been.
+// doubted is a guess of when a slot frees. If none has for longer than that, the guess is wrong: then as long again as that has been. Where
+// nothing runs no slot can be freed, and the guess is about others.
 func (p *Pool) doubted(guess time.Duration) time.Duration {
+	if p.running == 0 {
+		return max(guess, time.Millisecond)
+	}
 	silent := time.Duration(p.now-p.freed) * time.Microsecond
 	return max(guess, min(silent, longestDoubt), time.Millisecond)
 }

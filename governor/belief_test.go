@@ -222,3 +222,22 @@ func TestTold_WithoutLimits(t *testing.T) {
 		})
 	}
 }
+
+// TestTold_Shadow: the limits of a tenant in shadow hold nothing back, so what it takes counts in its pool whatever they are.
+func TestTold_Shadow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := tellers(escrow.AdmitMax)
+		cfg.Tenants[1].Shadow = true
+		g := must(t, cfg)
+		for range 3 {
+			l, rej := g.Acquire(t.Context(), tell(50_000, 50_000))
+			if rej != nil {
+				t.Fatal(rej)
+			}
+			l.Settle(Usage{Input: 50_000, Output: 50_000})
+		}
+		if got := booksOf(g).pool; got != 300_000 {
+			t.Errorf("three calls of 100,000 tokens count %d in the pool", got)
+		}
+	})
+}

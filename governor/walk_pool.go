@@ -37,6 +37,9 @@ func (w *walk) enterPool() (rej *Rejection, again bool) {
 		return rej, grant != nil && w.park(grant, w.may.least) == woken
 	}
 	st := w.stateLocked(&call)
+	if p.escrow.GrantComes(w.now, &call) { // by what it is expected to take
+		call.MaxWait = max(call.MaxWait, w.may.least.Sub(w.now))
+	}
 	w.g.stirLocked(p, w.now) // first, because a call that goes at once is marked
 	h, ans := w.offerLocked(&call)
 	switch ans.Verdict {
@@ -71,7 +74,7 @@ func (w *walk) callLocked() escrow.Call {
 		MaxWait: w.may.until.Sub(w.now), Claim: w.req.Claim, Via: p.upstreams.MaskOf(w.req.Listed, w.req.Via), Conversation: w.req.Conversation,
 	}
 	p.slots.Expire(w.now)
-	if p.slots.Coming(&call) || p.upstreamsComingLocked(w.now, &call) || p.escrow.GrantComes(w.now, &call) {
+	if p.slots.Coming(&call) || p.upstreamsComingLocked(w.now, &call) {
 		call.MaxWait = max(call.MaxWait, w.may.least.Sub(w.now))
 	}
 	return call
