@@ -50,9 +50,10 @@ downloads:
 test:
 	.ci/test -short -shuffle=on -timeout 10m
 
-# Without CONCURRENT=, the packages of which no code has a lock or an atomic are left out: nothing in them can race.
+# Packages with locks or atomics, in their code or their tests, and those that test a whole gateway. The others have nothing that
+# several goroutines use, or leave that to one of these.
 CONCURRENT = $(shell go list -f '{{.ImportPath}} {{join .Imports " "}} {{join .TestImports " "}} {{join .XTestImports " "}}' ./... | \
-	grep -E ' (sync|sync/atomic|[^ ]*/e2e/harness)( |$$)' | cut -d' ' -f1)
+	grep -E ' (sync|sync/atomic|[^ ]*/e2e/harness(/sockets)?|[^ ]*/testkit/admissiontest)( |$$)' | cut -d' ' -f1)
 
 test-race:
 	CGO_ENABLED=1 .ci/test -short -race -shuffle=on -timeout 20m -- $(or $(CONCURRENT),./...)
@@ -103,7 +104,7 @@ lint:
 	go vet ./...
 	$(STATICCHECK) ./...
 
-check: lint test-race fuzz fuzz-readers
+check: lint test test-race fuzz fuzz-readers
 
 # Every fuzz target there is, found by name, 20 s each, of which little is spent on making what is found smaller.
 fuzz:
