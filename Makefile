@@ -51,9 +51,9 @@ test:
 	.ci/test -short -shuffle=on -timeout 10m
 
 # Packages with locks or atomics, in their code or their tests, and those that test a whole gateway in their own process. The others
-# have nothing that several goroutines use, leave that to one of these, or test processes, which are built without the detector.
+# have nothing that several goroutines use, leave that to one of these, or test commands and processes, most of which are built without the detector.
 CONCURRENT = $(shell go list -f '{{.ImportPath}} {{join .Imports " "}} {{join .TestImports " "}} {{join .XTestImports " "}}' ./... | \
-	grep -E ' (sync|sync/atomic|[^ ]*/e2e/harness(/sockets)?|[^ ]*/testkit/admissiontest)( |$$)' | cut -d' ' -f1 | grep -vE '/e2e/(process|fleet|dashboards|servers)$$')
+	grep -E ' (sync|sync/atomic|[^ ]*/e2e/harness(/sockets)?|[^ ]*/testkit/admissiontest)( |$$)' | cut -d' ' -f1 | grep -vE '/(cmd/llmgov|e2e/(process|fleet|dashboards|servers))$$')
 
 test-race:
 	CGO_ENABLED=1 .ci/test -short -race -shuffle=on -timeout 20m -- $(or $(CONCURRENT),./...)
