@@ -72,30 +72,31 @@ func (p *Program) launch() bool {
 		p.t.Fatal(err)
 	}
 	defer log.Close()
-	p.cmd = p.Command(p.port)
-	p.cmd.Stdout = log
-	p.cmd.Stderr = log
-	if err := p.cmd.Start(); err != nil {
+	cmd := p.Command(p.port)
+	cmd.Stdout = log
+	cmd.Stderr = log
+	if err := cmd.Start(); err != nil {
 		p.t.Fatal(err)
 	}
-	p.gone = make(chan struct{})
-	go func() { _ = p.cmd.Wait(); close(p.gone) }()
+	gone := make(chan struct{})
+	go func() { _ = cmd.Wait(); close(gone) }() // locals, because a later start sets the fields anew
+	p.cmd, p.gone = cmd, gone
 	for end := time.Now().Add(patience); time.Now().Before(end); {
 		if p.Ready(p) {
 			return true
 		}
 		select {
-		case <-p.gone:
+		case <-gone:
 			said, _ := os.ReadFile(p.Log)
 			if !bytes.Contains(bytes.ToLower(said), []byte(inUse)) {
-				p.t.Fatalf("%v ended at its start:\n%s", p.cmd, said)
+				p.t.Fatalf("%v ended at its start:\n%s", cmd, said)
 			}
 			return false
 		case <-time.After(poll):
 		}
 	}
 	said, _ := os.ReadFile(p.Log)
-	p.t.Fatalf("%v is not ready:\n%s", p.cmd, said)
+	p.t.Fatalf("%v is not ready:\n%s", cmd, said)
 	return false
 }
 

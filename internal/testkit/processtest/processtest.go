@@ -22,7 +22,7 @@ const Patience = time.Minute
 // Command is a program to start.
 type Command struct {
 	Program string   // its path; "" is llmgov of this source
-	Dir     string   // its working folder, which also gets its output; "" is a new one
+	Dir     string   // its working folder, which also gets its output; "" is a new one, but Launch needs one
 	Env     []string // beside PATH
 	Args    []string
 }
