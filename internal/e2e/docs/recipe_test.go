@@ -79,7 +79,8 @@ func follow(t *testing.T, doc string, ports map[string]string) (dir, out string)
 	_ = syscall.Kill(-bash.Process.Pid, syscall.SIGKILL)
 	out = read(t, printed.Name())
 	if err != nil {
-		t.Fatalf("%v\n%s\n%s", err, out, read(t, filepath.Join(dir, "one.log")))
+		log, _ := os.ReadFile(filepath.Join(dir, "one.log")) // not each page has it
+		t.Fatalf("%v\n%s\n%s", err, out, log)
 	}
 	if !strings.Contains(out, shown) {
 		t.Errorf("the page shows\n%s\nwhich is not in what was printed:\n%s", shown, out)
@@ -124,14 +125,15 @@ func recipe(t *testing.T, doc, dir string, ports map[string]string) (script, sho
 			shown = text
 		}
 	}
-	script = commands.String()
 	config := filepath.Join(dir, "llmgov.yaml")
 	settings := strings.Replace(read(t, config), "admin: {", `admin: {listen: "127.0.0.1:9090", `, 1) + "listen: 127.0.0.1:8080\n"
+	var pairs []string
 	for port, free := range ports {
-		script = strings.ReplaceAll(script, port, free)
-		settings = strings.ReplaceAll(settings, port, free)
+		pairs = append(pairs, port, free)
 	}
-	if err := os.WriteFile(config, []byte(settings), 0o600); err != nil {
+	free := strings.NewReplacer(pairs...) // at once, because a free port may equal another one of the page
+	script = free.Replace(commands.String())
+	if err := os.WriteFile(config, []byte(free.Replace(settings)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	script = strings.NewReplacer(
