@@ -47,7 +47,7 @@ func TestDrain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			url, goOn := words(t)
-			p := processtest.Start(t, newFolder(t, url, "concurrency: 10", "timeouts: {drain: 18s}\n"), config) // a grace of 3 s
+			p := processtest.Start(t, newFolder(t, url, "concurrency: 10", "timeouts: {drain: 60s}\n"), config) // the longest grace
 			resp := chat(t, p, "key-of-a", `"stream":true,"max_tokens":100`)
 			defer resp.Body.Close()
 			if _, err := io.ReadFull(resp.Body, make([]byte, 10)); err != nil {
