@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/internal/testkit"
-	"go.uber.org/goleak"
+	"github.com/llmgov/llmgov/internal/testkit/leaktest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 func must(t testing.TB, cfg Config) *Governor {
 	t.Helper()

@@ -10,14 +10,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/llmgov/llmgov/internal/distribution"
 	"github.com/llmgov/llmgov/internal/mock"
+	"github.com/llmgov/llmgov/internal/testkit/leaktest"
 	"github.com/llmgov/llmgov/internal/testkit/pipenet"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // inBubble runs a plan against a handler in virtual time.
 func inBubble(t *testing.T, h http.Handler, p *Plan, check func(*Report)) {

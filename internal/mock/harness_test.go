@@ -11,12 +11,12 @@ import (
 	"testing"
 
 	"github.com/tidwall/gjson"
-	"go.uber.org/goleak"
 
+	"github.com/llmgov/llmgov/internal/testkit/leaktest"
 	"github.com/llmgov/llmgov/internal/testkit/pipenet"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // rig is a Server and a client of it.
 type rig struct {
