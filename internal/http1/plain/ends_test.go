@@ -19,13 +19,16 @@ import (
 // serves are the functions of goroutines that are a server's.
 var serves = []string{"plain.(*conn)", "plain.(*watch)", "plain.(*Server).Serve", "net/http.(*conn)", "net/http.(*connReader)", "net/http.(*http2"}
 
-// running returns the stacks of a server's goroutines that are left when all of its bubble wait.
+// running returns the stacks of a server's goroutines that are left when all of its bubble wait. Other servers of the process do not count.
 func running() string {
 	synctest.Wait()
 	all := make([]byte, 1<<20)
 	all = all[:runtime.Stack(all, true)]
 	var found []string
 	for stack := range strings.SplitSeq(string(all), "\n\n") {
+		if first, _, _ := strings.Cut(stack, "\n"); !strings.Contains(first, "synctest bubble") {
+			continue
+		}
 		for _, f := range serves {
 			if strings.Contains(stack, f) {
 				found = append(found, stack)
