@@ -9,12 +9,12 @@ const declared = 24 * 60 * 60 * 1000
 
 // complete reports whether an account that is new has heard of all processes that there are. A process that has heard an answer, and
 // tells again, ran at the time of that answer. If as many ran at one time as there are, no other has calls that run, and each of them
-// has told its own.
+// has told its own. Of a process that an earlier release wrote down it is unknown when it came.
 func (a *Account) complete(expect int64) bool {
 	return expect > 0 && a.Began == a.Born && slices.ContainsFunc(a.Members, func(last Member) bool {
 		ran := int64(0)
 		for i := range a.Members {
-			if m := &a.Members[i]; m.Joined <= last.Joined && last.Joined <= m.Heard {
+			if m := &a.Members[i]; m.Joined > 0 && m.Joined <= last.Joined && last.Joined <= m.Heard {
 				ran++
 			}
 		}

@@ -65,6 +65,20 @@ func TestComplete_Unknown(t *testing.T) {
 	}
 }
 
+// TestComplete_Earlier: a process of which it is unknown when it came does not count.
+func TestComplete_Earlier(t *testing.T) {
+	account := &Account{Now: 1000, Began: 900, Born: 900, Epoch: 900, Members: []Member{
+		{Instance: "old", Seen: 1000, Heard: 1000, Holds: []Hold{{Name: "other", Kind: Slots, Seen: 1000, High: 1, Want: 1}}},
+	}}
+	a := expecting(account, 1, "a")[0]
+	if got := a.tells(1100); got != 0 {
+		t.Errorf("beside the other alone it has %d slots", got)
+	}
+	if got := a.tells(1200); got != 3 {
+		t.Errorf("by its own word it has %d slots", got)
+	}
+}
+
 // TestComplete_Away: an account that nobody could reach for a while waits for all, however many there are: one that is gone may
 // have calls that run on.
 func TestComplete_Away(t *testing.T) {

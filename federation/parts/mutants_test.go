@@ -45,6 +45,7 @@ var mutants = []mutant{
 	{"or before as many have told as there are", "first.go", "return ran >= expect", "return ran >= 1", "TestComplete"},
 	{"who tells must have run beside the last that came", "first.go", " && last.Joined <= m.Heard", "", "TestComplete"},
 	{"only an account that is new is complete once all have told", "first.go", " && a.Began == a.Born", "", "TestComplete_Away"},
+	{"or by processes of which it is unknown when they came", "first.go", "m.Joined > 0 && ", "", "TestComplete_Earlier"},
 	{"a declaration is for the first process alone", "account.go", "		a.Began = 1\n", "		a.Began = 0\n", "TestDeclare"},
 	{"a declaration does not speak for who knows of another account", "share.go", "		part = min(h.High, free) // nobody", "		// nobody", "TestDeclare_Lost"},
 	{"no account is declared new while a process is heard of", "first.go", "m.Seen+ttl >= a.Now", "m.Seen > a.Now", "TestDeclare_InUse"},
