@@ -12,9 +12,11 @@ type Account struct {
 	// Began is since when the account has been told something at least once a TTL. Until it is
 	// twice a TTL old there may be parts, and calls that run, of which the account knows nothing:
 	// it may have been lost, or the clock may have jumped, and a process that could not reach the
-	// store tries again only every other second or so. It is 0 if the account was declared new, and nobody has told it anything
-	// since (Declare).
+	// store tries again only every other second or so.
 	Began int64
+	// Declared is the server that an operator declared the account new on (Declare), until the first beat. Another server, or this one after it
+	// may have lost writes, may have the account as it was before beats that it has lost.
+	Declared string
 	// Epoch tells the account apart from one before it that was lost. Born is when it began, if it began
 	// with nothing.
 	Epoch, Born int64
@@ -25,6 +27,8 @@ type Account struct {
 	Untold  []Untold
 	// Members are in the order in which they came.
 	Members []Member
+
+	server string // see On
 }
 
 // Member is what is known of a process. Seq is its last beat, and Seen is when that came.
@@ -76,14 +80,18 @@ func (a *Account) Beat(now int64, b *Beat) Reply {
 	return a.answer(m, b, a.tell(m, b))
 }
 
+// On names the server that keeps the account as of the next step, by its incarnation. It changes whenever writes may have been lost.
+func (a *Account) On(incarnation string) { a.server = incarnation }
+
 // advance moves the account to now.
 func (a *Account) advance(now int64) {
 	switch {
-	case a.Now > 0 && a.Began == 0: // it was declared new, so it knows of all parts
+	case a.Declared != "" && a.Declared == a.server: // it knows of all parts
 		a.Began = 1
-	case a.Now == 0 || now-a.Now > ttl:
+	case a.Declared != "" || a.Now == 0 || now-a.Now > ttl:
 		a.Began = now
 	}
+	a.Declared = ""
 	a.begin(now)
 	a.Now = max(a.Now, now)
 	a.age()
@@ -282,7 +290,7 @@ func (b *Beat) Kept() (lasts, ends int64) {
 // Forget is in how many milliseconds the account may be dropped, if nothing more is told.
 func (a *Account) Forget() int64 {
 	last := a.Now
-	if a.Began == 0 {
+	if a.Declared != "" {
 		last += declared
 	}
 	for _, m := range a.Members {

@@ -22,9 +22,9 @@ func (a *Account) complete(expect int64) bool {
 	})
 }
 
-// Declare takes an operator's word that no process has a part of which the account does not know. It reports false if one is
-// heard of, or has slots.
-func (a *Account) Declare(now int64) bool {
+// Declare takes an operator's word that no process has a part of which the account does not know. The word is good for the first beat, on the
+// server of this incarnation alone. Declare reports false if a process is heard of, or has slots.
+func (a *Account) Declare(now int64, incarnation string) bool {
 	a.advance(now)
 	for i := range a.Members {
 		m := &a.Members[i]
@@ -32,6 +32,6 @@ func (a *Account) Declare(now int64) bool {
 			return false
 		}
 	}
-	a.Began = 0
+	a.Declared = incarnation
 	return true
 }

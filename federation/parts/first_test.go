@@ -100,13 +100,14 @@ func TestComplete_Away(t *testing.T) {
 // TestDeclare: an account that was declared new grants slots at once, whenever the first process comes; and once that one has come, as any other.
 func TestDeclare(t *testing.T) {
 	account := &Account{}
-	if !account.Declare(1000) {
+	if !account.Declare(1000, "first") {
 		t.Fatal("it was refused")
 	}
 	if got := account.Forget(); got != 24*60*60*1000 {
 		t.Errorf("it may be dropped in %d ms", got)
 	}
 	a := expecting(account, 0, "a")[0]
+	account.On("first")
 	if got := a.tells(900_000); got != 3 {
 		t.Errorf("the first process has %d slots", got)
 	}
@@ -118,10 +119,30 @@ func TestDeclare(t *testing.T) {
 	}
 }
 
+// TestDeclare_Restored: an account that another server has may be as it was before others were given slots, so all are given the time to tell.
+func TestDeclare_Restored(t *testing.T) {
+	for _, server := range []string{"", "second"} {
+		account := &Account{}
+		account.Declare(1000, "first")
+		account.On(server)
+		a := expecting(account, 1, "a")[0]
+		for _, now := range []int64{2000, 4000, 6000, 7000} {
+			if got := a.tells(now); got != 0 {
+				t.Errorf("on %q at %d it has %d slots", server, now, got)
+			}
+			account.On("first") // which says no more
+		}
+		if got := a.tells(7001); got != 3 {
+			t.Errorf("on %q then it has %d slots", server, got)
+		}
+	}
+}
+
 // TestDeclare_Lost: a process that knew another account has its say, whatever was declared.
 func TestDeclare_Lost(t *testing.T) {
 	account := &Account{}
-	account.Declare(1000)
+	account.Declare(1000, "first")
+	account.On("first")
 	a := expecting(account, 0, "a")[0]
 	a.known = 5
 	if got := a.tells(2000); got != 0 {
@@ -134,19 +155,19 @@ func TestDeclare_InUse(t *testing.T) {
 	account := &Account{}
 	idle := claim(Slots, 0, 0, 0)
 	tell(account, 1000, "a", 1, idle)
-	if account.Declare(3500) {
+	if account.Declare(3500, "first") {
 		t.Error("it was declared new beside a process that is heard of")
 	}
-	if !account.Declare(3501) {
+	if !account.Declare(3501, "first") {
 		t.Error("it was refused when nobody was heard of")
 	}
 	used := claim(Slots, 1, 1, 1)
 	used.Tail = 9000
 	tell(account, 4000, "b", 1, used)
-	if account.Declare(15_500) {
+	if account.Declare(15_500, "first") {
 		t.Error("it was declared new while a call may run")
 	}
-	if !account.Declare(15_501) {
+	if !account.Declare(15_501, "first") {
 		t.Error("it was refused when that call was over")
 	}
 }

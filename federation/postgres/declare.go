@@ -41,8 +41,12 @@ func (s *Store) Declare(ctx context.Context, pool string) error {
 // DeclareOwner is Account.Declare of an owner's limits (package parts).
 func (s *Store) DeclareOwner(ctx context.Context, owner string) (declared bool, err error) {
 	err = partsTable.with(ctx, s.db, func(conn *pgxpool.Conn) error {
+		incarnation, err := s.askIncarnation(ctx, conn)
+		if err != nil {
+			return err
+		}
 		return s.transact(ctx, conn, []string{owner}, true, func(now int64, accounts map[string]*parts.Account) {
-			declared = accounts[owner].Declare(now)
+			declared = accounts[owner].Declare(now, incarnation)
 		})
 	})
 	if err != nil {

@@ -47,6 +47,7 @@ func (a *ownerAccount) take(e *entry) error {
 	if err := decodeBeat(e.beat, &b); err != nil {
 		return err
 	}
+	a.On(e.incarnation)
 	a.reply = a.Beat(e.now, &b)
 	return nil
 }

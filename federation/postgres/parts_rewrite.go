@@ -35,6 +35,9 @@ func (s *Store) transact(ctx context.Context, conn *pgxpool.Conn, names []string
 		known[w.owner] = k
 		accounts[w.owner] = &k.account.Account
 	}
+	if err := s.settle(ctx, conn, accounts); err != nil {
+		return err
+	}
 	step(now, accounts)
 	for i := range rows {
 		w := &rows[i]
@@ -43,6 +46,26 @@ func (s *Store) transact(ctx context.Context, conn *pgxpool.Conn, names []string
 		}
 	}
 	return s.writeOwners(ctx, conn, rows)
+}
+
+// settle tells accounts that were declared new which server keeps them. The others need not know, because to ask takes one round trip more.
+func (s *Store) settle(ctx context.Context, conn *pgxpool.Conn, accounts map[string]*parts.Account) error {
+	for _, a := range accounts {
+		if a.Declared == "" {
+			continue
+		}
+		incarnation, err := s.askIncarnation(ctx, conn)
+		if err != nil {
+			return err
+		}
+		a.On(incarnation)
+	}
+	return nil
+}
+
+func (s *Store) askIncarnation(ctx context.Context, conn *pgxpool.Conn) (incarnation string, err error) {
+	err = conn.QueryRow(ctx, "SELECT "+s.incarnation).Scan(&incarnation)
+	return incarnation, err
 }
 
 // write makes a log of an account if all gateways can read that, unless it is to be none.

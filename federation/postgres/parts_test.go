@@ -25,6 +25,7 @@ func runPartsSuite(t *testing.T, processes int, alike bool) {
 		}
 		return storetest.PartsHarness{
 			Store: g, Fewer: 8, SetClock: g.setClock,
+			Replace:      g.replace,
 			DeclareOwner: func(owner string) (bool, error) { return g.next().DeclareOwner(context.Background(), owner) },
 		}
 	})

@@ -91,6 +91,12 @@ func (g *gateways) setClock(now int64) {
 	}
 }
 
+func (g *gateways) replace(incarnation string) {
+	for _, s := range g.stores {
+		s.incarnation = "'" + incarnation + "'"
+	}
+}
+
 func (g *gateways) next() *Store { return g.stores[int(g.turn.Add(1))%len(g.stores)] }
 
 func (g *gateways) Beat(ctx context.Context, pool string, b *federation.Beat) (federation.Reply, error) {
@@ -113,11 +119,7 @@ func runSuite(t *testing.T, format, processes int) {
 		s := g.stores[0]
 		return storetest.Harness{
 			Store: g, Fewer: 8, Rules: s.rules, Format: format, SetClock: g.setClock,
-			Replace: func(incarnation string) {
-				for _, s := range g.stores {
-					s.incarnation = "'" + incarnation + "'"
-				}
-			},
+			Replace: g.replace,
 			Save: func() func() {
 				exec(t, s, "CREATE TABLE saved AS SELECT * FROM llmgov_pools")
 				return func() {

@@ -21,6 +21,7 @@ func TestParts(t *testing.T) {
 		s, setClock := next(t)
 		return storetest.PartsHarness{
 			Store: s, Fewer: 4, SetClock: setClock,
+			Replace:      func(incarnation string) { do(t, s, "HSET", "said", "incarnation", incarnation) },
 			DeclareOwner: func(owner string) (bool, error) { return s.DeclareOwner(context.Background(), owner) },
 		}
 	})

@@ -62,8 +62,8 @@ func Server(url string) string {
 // use sets what the scripts ask the server and its clock by.
 func (s *Store) use(server, clock string) {
 	s.beat, s.look = newScript(server, luaBeat), newScript(server, luaLook)
-	s.parts, s.ask = assemble(clock, luaParts, luaRestoreParts, luaShareParts), assemble(clock, luaParts, luaRestoreParts, luaAskParts)
-	s.declare, s.declareParts = newScript(server, luaDeclare), assemble(clock, luaParts, luaDeclareParts)
+	s.parts, s.ask = assemble(server, clock, luaParts, luaRestoreParts, luaShareParts), assemble(server, clock, luaParts, luaRestoreParts, luaAskParts)
+	s.declare, s.declareParts = newScript(server, luaDeclare), assemble(server, clock, luaParts, luaDeclareParts)
 }
 
 // Close ends all connections. Nothing may be under way.

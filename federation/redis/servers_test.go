@@ -285,3 +285,36 @@ func TestForeign(t *testing.T) {
 		t.Errorf("of another type: %v", err)
 	}
 }
+
+// TestDeclareOwner_Restored: what was declared of an owner is not good for the data that a server has after a restart, since these may be of before
+// beats that it has lost.
+func TestDeclareOwner_Restored(t *testing.T) {
+	t.Parallel()
+	server := redistest.New(t)
+	s := open(t, server.URL())
+	asks := func(instance string) int64 {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		r, err := s.Share(ctx, []*parts.Beat{{Owner: "o", Instance: instance, Seq: 1, Claims: []parts.Claim{{Name: "x", Kind: parts.Slots, Limit: 10, Want: 10, Tail: 9000}}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r[0].Parts[0].Part
+	}
+	if declared, err := s.DeclareOwner(context.Background(), "o"); err != nil || !declared {
+		t.Fatal(declared, err)
+	}
+	server.Do("SAVE")
+	if got := asks("a"); got != 10 {
+		t.Errorf("the first process has %d slots", got)
+	}
+	server.Stop()
+	server.Start()
+	if server.Do("EXISTS", partsKey("o")) != "1" {
+		t.Fatal("the server has not kept what was saved")
+	}
+	if got := asks("b"); got != 0 {
+		t.Errorf("beside the one that the server has forgotten another has %d slots", got)
+	}
+}

@@ -7,6 +7,6 @@ for _, m in ipairs(members) do
     if h[KIND] == 'slots' and belief(h) > 0 then return 0 end
   end
 end
-began = 0
+declared = incarnation()
 save(KEYS[1])
 return 1

@@ -1,8 +1,9 @@
 -- The account of an owner's limits (package federation/parts), under the same names and in the
 -- same order.
 --
--- All lies in one value: {VERSION, now, began, members, lost}, with members of {instance, seq, seen, holds, joined, heard}, of which
--- earlier releases leave out the last two. lost is what there is to know of losses: see restore_parts.lua.
+-- All lies in one value: {VERSION, now, began, members, lost, declared}, with members of {instance, seq, seen, holds, joined, heard}, of which
+-- earlier releases leave out the last two. lost is what there is to know of losses: see restore_parts.lua. declared is there until the first beat
+-- of an account that was declared new, and is dropped by earlier releases.
 local VERSION = 2
 local TTL, WINDOW = 2500, 60000
 local MAX_SUM = 4e15
@@ -25,7 +26,7 @@ local HEAD, CLAIM = 8, 21
 local DECLARED = 24 * 3600 * 1000
 
 local ceil, floor, min, max = math.ceil, math.floor, math.min, math.max
-local now, began, members, lost = 0, 0, {}, {}
+local now, began, members, lost, declared = 0, 0, {}, {}, nil
 
 -- window_ is how long use of a rolling limit counts, and step_ how long a mark of it is.
 local function window_(h) return h[TAIL] > 0 and h[TAIL] or WINDOW end
@@ -373,7 +374,7 @@ end
 
 -- forget is in how many milliseconds the account may be forgotten.
 local function forget()
-  local last = began == 0 and now + DECLARED or now
+  local last = declared and now + DECLARED or now
   for _, m in ipairs(members) do
     last = max(last, m[SEEN] + TTL)
     for _, h in ipairs(m[HOLDS]) do last = max(last, until_(h)) end
@@ -405,17 +406,24 @@ local function mark(h)
   h[MARKS] = marks
 end
 
+-- incarnation is the server's, asked for only where it matters because that takes longer than the rest.
+local function incarnation()
+  local _, name = server()
+  return name
+end
+
 -- load puts in place what is kept of an owner, as of now.
 local function load(key)
-  now, began, members, lost = 0, 0, {}, {born = 0, tellers = {}, untold = {}}
+  now, began, members, lost, declared = 0, 0, {}, {born = 0, tellers = {}, untold = {}}, nil
+  local was
   local blob = redis.call('GET', key)
   if blob then
     local kept = cmsgpack.unpack(blob)
     if type(kept) ~= 'table' or kept[1] ~= VERSION then return redis.error_reply('FOREIGN it is no account of version ' .. VERSION) end
-    now, began, members, lost = kept[2], kept[3], kept[4], kept[5] or lost
+    now, began, members, lost, was = kept[2], kept[3], kept[4], kept[5] or lost, kept[6]
   end
   local clock_ = clock()
-  if now > 0 and began == 0 then began = 1 elseif now == 0 or clock_ - now > TTL then began = clock_ end
+  if was and was == incarnation() then began = 1 elseif was or now == 0 or clock_ - now > TTL then began = clock_ end
   if not lost.epoch then
     if now == 0 then lost.born = clock_ end
     lost.epoch = max(1, clock_)
@@ -428,7 +436,7 @@ local function save(key)
   for _, m in ipairs(members) do
     for _, h in ipairs(m[HOLDS]) do h.given = nil end
   end
-  redis.call('SET', key, cmsgpack.pack({VERSION, now, began, members, lost}), 'PX', forget() + WINDOW)
+  redis.call('SET', key, cmsgpack.pack({VERSION, now, began, members, lost, declared}), 'PX', forget() + WINDOW)
 end
 
 -- untaught reports whether the process of the beat at args[at] knows of an account that was lost, and has not told yet what.

@@ -66,15 +66,19 @@ func (w *twin) declare() bool {
 	return want != nil
 }
 
-// declaredParts sends beats of processes that tell what they have heard, to accounts that are declared new or forgotten in between.
+// declaredParts sends beats of processes that tell what they have heard, to accounts that are declared new, forgotten, or taken over by another
+// server in between.
 func declaredParts(t *testing.T, h PartsHarness) {
 	rng := rand.New(rand.NewPCG(15, 16))
 	now := begin
-	early, refused := 0, map[bool]int{}
+	early, voided, refused := 0, 0, map[bool]int{}
 	owners := testkit.Rounds(4, 16)
 	for i := range owners {
 		owner := string(rune('a'+i)) + "of"[:i%2] // its processes expect as many as it has letters
 		w := newCrowd(rng, owner)
+		w.incarnation = "first"
+		h.SetClock(now)
+		h.Replace(w.incarnation)
 		heard := map[string]int64{}
 		for range 40 {
 			now = drift(rng, now+rng.Int64N(400), 30)
@@ -82,12 +86,22 @@ func declaredParts(t *testing.T, h PartsHarness) {
 			if rng.IntN(12) == 0 {
 				now += []int64{0, 3000, 100_000}[rng.IntN(3)]
 				h.SetClock(now)
-				want := w.oracle(owner).Declare(now)
-				got, err := h.DeclareOwner(owner)
-				if err != nil || got != want {
-					t.Fatalf("%s declared new at +%d ms: %v, %v, want %v", owner, now-begin, got, err, want)
+				want := false
+				for range 1 + rng.IntN(2) {
+					a := w.oracle(owner)
+					a.On(w.incarnation)
+					want = a.Declare(now, w.incarnation)
+					got, err := h.DeclareOwner(owner)
+					if err != nil || got != want {
+						t.Fatalf("%s declared new at +%d ms: %v, %v, want %v", owner, now-begin, got, err, want)
+					}
 				}
 				refused[!want]++
+				if want && rng.IntN(2) == 0 {
+					w.incarnation += "x"
+					h.Replace(w.incarnation)
+					voided++
+				}
 			}
 			b := w.beat(owner, []string{"i", "j"}[rng.IntN(2)], now)
 			m := w.members[b.Owner+b.Instance]
@@ -105,7 +119,7 @@ func declaredParts(t *testing.T, h PartsHarness) {
 			}
 		}
 	}
-	if least := owners / 2; early < least || refused[true] < least || refused[false] < least {
-		t.Errorf("%d got slots of an account that is new; so many were refused, and not: %v", early, refused)
+	if least := owners / 2; early < least || voided < least || refused[true] < least || refused[false] < least {
+		t.Errorf("%d got slots of an account that is new; %d were declared new in vain; so many were refused, and not: %v", early, voided, refused)
 	}
 }

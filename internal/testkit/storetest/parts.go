@@ -28,7 +28,8 @@ type PartsHarness struct {
 	Fewer int
 	// SetClock sets the store's clock, which stands still.
 	SetClock func(now int64)
-	// DeclareOwner declares an owner's account new; nil if that cannot be done.
+	// Replace lets another server of this name take over all data, and DeclareOwner declares an owner's account new; nil if that cannot be done.
+	Replace      func(incarnation string)
 	DeclareOwner func(owner string) (bool, error)
 }
 
@@ -106,10 +107,11 @@ func drift(rng *rand.Rand, now int64, once int) int64 {
 
 // crowd are some processes, and the accounts that a store is compared with.
 type crowd struct {
-	rng     *rand.Rand
-	owners  []string
-	oracles map[string]*parts.Account
-	members map[string]*told
+	rng         *rand.Rand
+	owners      []string
+	oracles     map[string]*parts.Account
+	members     map[string]*told
+	incarnation string // of the store's server
 }
 
 func newCrowd(rng *rand.Rand, owners ...string) *crowd {
@@ -156,6 +158,7 @@ func (w *crowd) share(t *testing.T, h PartsHarness, now int64, batch []*parts.Be
 func (w *crowd) answers(now int64, batch []*parts.Beat) []parts.Reply {
 	var out []parts.Reply
 	for _, b := range batch {
+		w.oracle(b.Owner).On(w.incarnation)
 		r := w.oracle(b.Owner).Beat(now, b)
 		w.heard(b, r)
 		out = append(out, r)
