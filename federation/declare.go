@@ -21,8 +21,8 @@ func (e *InUseError) Error() string {
 }
 
 // Declare takes an operator's word that no node has used anything in the last Window, and begins a memory that grants at once. The
-// word is good for this memory alone, and for nothing once a node tells that it runs and knows of another. incarnation names the server that
-// remembers. Declare refuses while nodes are heard of, and while anything counts that one may have used.
+// word is good for this memory alone, and for nothing if a node tells before the first grant that it runs and knows of another. incarnation names
+// the server that remembers. Declare refuses while nodes are heard of, and while anything counts that one may have used.
 func (a *Account) Declare(now int64, incarnation string) *InUseError {
 	a.Now = max(a.Now, now)
 	counts := a.Rules.window() + a.Rules.ttl() + a.Rules.slot()

@@ -32,7 +32,7 @@ A store without data of the last minute grants nothing for a minute, because gat
 the limits. Run this before the first gateway starts, if you know that none has. It is good for the data that are in the
 store from then on: if they are lost, the minute is waited for again. Budgets and what tenants have used stay as they are.
 
-It waits for 3 s, and is refused while a gateway runs, or if one that has used a pool ended less than a minute ago.
+It waits for 3.5 s, and is refused while a gateway runs, or if one that has used a pool ended less than a minute ago.
 
 Exit codes: 0 the next gateway is granted at once, 1 refused, or the store does not answer, 2 the command line is wrong.`
 }
@@ -63,15 +63,23 @@ func (s storeNewCmd) Run(e *env) error {
 	for _, p := range snap.Pools() {
 		names = append(names, p.Name)
 	}
-	err = instance.DeclareNew(e.ctx, store, names)
+	done, err := instance.DeclareNew(e.ctx, store, names)
 	if used, ok := errors.AsType[*federation.InUseError](err); ok {
-		return fmt.Errorf("llmgov: the store is in use: %w. %s", used, whatToDo(used))
+		return fmt.Errorf("llmgov: the store is in use: %w. %s%s", used, whatToDo(used), already(done))
 	}
 	if err != nil {
-		return fmt.Errorf("llmgov: store: %w", err)
+		return fmt.Errorf("llmgov: store: %w%s", err, already(done))
 	}
 	fmt.Fprintf(e.stdout, "Declared new: %s. The next gateway is granted its limits at once.\n", strings.Join(names, ", "))
 	return nil
+}
+
+// already says which pools were declared new before the command was refused.
+func already(done []string) string {
+	if len(done) == 0 {
+		return ""
+	}
+	return ". Declared new nevertheless: " + strings.Join(done, ", ") + ", perhaps without slots"
 }
 
 // whatToDo is the advice about a store that is in use.

@@ -9,33 +9,39 @@ import (
 )
 
 // heardWithin is the time in which a gateway that runs tells a store of its pools, even if the store was away just before.
-const heardWithin = 3 * time.Second
+const heardWithin = 3500 * time.Millisecond
 
 // DeclareNew declares to a store that no gateway has used the pools in the last minute. It waits for a moment before, because a gateway
-// that runs may be about to tell a store that has just lost its data. A *federation.InUseError says why it was refused; some pools may have
-// been declared new by then.
-func DeclareNew(ctx context.Context, store Store, pools []string) error {
+// that runs may be about to tell a store that has just lost its data. A *federation.InUseError says why it was refused. done are the pools
+// that have been declared new even so.
+func DeclareNew(ctx context.Context, store Store, pools []string) (done []string, err error) {
 	if err := checkUnused(ctx, store, pools); err != nil {
-		return err
+		return nil, err
 	}
 	select {
 	case <-ctx.Done():
-		return ctx.Err()
+		return nil, ctx.Err()
 	case <-time.After(heardWithin):
 	}
+	if err := checkUnused(ctx, store, pools); err != nil {
+		return nil, err
+	}
 	for _, p := range pools {
+		if err := store.Declare(ctx, p); err != nil {
+			return done, err
+		}
+		done = append(done, p)
+	}
+	for _, p := range pools { // after all pools, because pools are refused more often
 		declared, err := store.DeclareOwner(ctx, govsharing.PoolOwner(p))
 		if err != nil {
-			return err
+			return done, err
 		}
 		if !declared {
-			return &federation.InUseError{Pool: p}
-		}
-		if err := store.Declare(ctx, p); err != nil {
-			return err
+			return done, &federation.InUseError{Pool: p}
 		}
 	}
-	return nil
+	return done, nil
 }
 
 // checkUnused sees whether gateways are heard of that run, so that nobody has to wait to be told so.
