@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -54,6 +55,28 @@ func answer(t *testing.T, g *governor.Governor, s *Limits, part, others int64) *
 	}
 	s.Apply(now, now.Add(2500*time.Millisecond), list)
 	return s
+}
+
+// answering answers, until the test ends, whenever the tenant's limits are told of, as often as that happens: a call may be noticed
+// twice. It returns how often they were.
+func answering(t *testing.T, g *governor.Governor, part int64) *atomic.Int64 {
+	var told atomic.Int64
+	go func() {
+		for {
+			select {
+			case <-g.MoreShared():
+			case <-t.Context().Done():
+				return
+			}
+			for _, more := range New(g).Limits() {
+				s := more.(*Limits)
+				spoken.Store(g, s)
+				told.Add(1)
+				answer(t, g, s, part, 0)
+			}
+		}
+	}()
+	return &told
 }
 
 // spoken are the tenant's limits over all pools, by their governor, once they have been listed.
@@ -282,10 +305,7 @@ func rej99(t *testing.T, g *governor.Governor) *governor.Rejection {
 func TestCommon_Rest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := inCommon(t)
-		go func() {
-			<-g.MoreShared()
-			answer(t, g, nil, 200, 0)
-		}()
+		told := answering(t, g, 200)
 		l, rej := call(g)
 		if rej != nil {
 			t.Fatal(rej)
@@ -299,10 +319,6 @@ func TestCommon_Rest(t *testing.T) {
 		if s.Claims(time.Now()); !s.Rest(time.Now()) {
 			t.Error("it does not rest for one call of sixty")
 		}
-		go func() {
-			<-g.MoreShared()
-			answer(t, g, nil, 200, 0)
-		}()
 		for range 9 {
 			l, rej = call(g)
 			if rej != nil {
@@ -318,13 +334,11 @@ func TestCommon_Rest(t *testing.T) {
 		if _, busy := s.Claims(time.Now()); busy || !s.Rest(time.Now()) {
 			t.Error("it does not rest, though nothing counts")
 		}
-		if len(New(g).Limits()) > 0 {
+		before := told.Load()
+		synctest.Wait()
+		if told.Load() > before || len(New(g).Limits()) > 0 {
 			t.Error("it is told of while it rests")
 		}
-		go func() {
-			<-g.MoreShared()
-			answer(t, g, nil, 200, 0)
-		}()
 		if _, rej := call(g); rej != nil {
 			t.Errorf("after a rest: %v", rej)
 		}
