@@ -321,10 +321,10 @@ const longestDoubt = 5 * time.Second
 // doubted is a guess of when a slot frees. If none has for longer than that, the guess is wrong: then as long again as that has been. Where
 // nothing runs no slot can be freed, and the guess is about others.
 func (p *Pool) doubted(guess time.Duration) time.Duration {
-	if p.running == 0 {
-		return max(guess, time.Millisecond)
+	silent := time.Duration(0)
+	if p.running > 0 {
+		silent = time.Duration(p.now-p.freed) * time.Microsecond
 	}
-	silent := time.Duration(p.now-p.freed) * time.Microsecond
 	return max(guess, min(silent, longestDoubt), time.Millisecond)
 }
 

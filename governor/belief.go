@@ -48,11 +48,10 @@ func (w *walk) bound() {
 	cost := b.cost
 	cost[limits.Tokens] = min(cost[limits.Tokens], w.pool.cfg.largest())
 	left := Spend{maxUse, 1, maxUse}
-	for i := range b.chain {
-		if b.shadow { // limits that are not enforced let every call take all of it
-			break
+	if !b.shadow { // limits that are not enforced bound nothing
+		for i := range b.chain {
+			b.chain[i].own.bound(w.now, &cost, &left)
 		}
-		b.chain[i].own.bound(w.now, &cost, &left)
 	}
 	cost[limits.Tokens] = min(cost[limits.Tokens], cost[limits.Input]+cost[limits.Output])
 	usd := w.req.Price.MicroUSD(Usage{Input: w.req.Input, Output: w.req.Output})

@@ -37,8 +37,9 @@ func (w *walk) enterPool() (rej *Rejection, again bool) {
 		return rej, grant != nil && w.park(grant, w.may.least) == woken
 	}
 	st := w.stateLocked(&call)
-	if p.escrow.GrantComes(w.now, &call) { // by what it is expected to take
-		call.MaxWait = max(call.MaxWait, w.may.least.Sub(w.now))
+	least := w.may.least.Sub(w.now)
+	if p.set.Shared && call.MaxWait < least && p.escrow.GrantComes(w.now, &call) {
+		call.MaxWait = least
 	}
 	w.g.stirLocked(p, w.now) // first, because a call that goes at once is marked
 	h, ans := w.offerLocked(&call)
