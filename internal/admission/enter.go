@@ -80,10 +80,7 @@ func (c *Call) mayStandIn() *Refusal {
 		case !c.Tenant.MayUse(model):
 			return NotGranted(c.Tenant.Name, "instead", model)
 		case !anyPool && p.Index != c.Pool.Index:
-			return &Refusal{
-				Status: statusBadRequest, Code: CodeInvalid, Param: "instead",
-				Message: quoted(text.Brief(model)) + " is of another pool than the model that you ask for, and cannot stand in for it.",
-			}
+			return CannotStandIn("instead", model)
 		}
 	}
 	return nil

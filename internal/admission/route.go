@@ -58,6 +58,14 @@ func NoModel(model string) *Refusal {
 	return &Refusal{Status: statusNotFound, Code: CodeNoModel, Param: "model", Message: "No pool serves the model " + quoted(model) + ". GET /v1/models lists what there is."}
 }
 
+// CannotStandIn refuses a model of another pool than the one that is asked for, given the parameter that names it.
+func CannotStandIn(param, model string) *Refusal {
+	return &Refusal{
+		Status: statusBadRequest, Code: CodeInvalid, Param: param,
+		Message: quoted(text.Brief(model)) + " is of another pool than the model that you ask for, and cannot stand in for it.",
+	}
+}
+
 // NotGranted refuses a model that a tenant may not use, given the parameter that names it.
 func NotGranted(tenant, param, model string) *Refusal {
 	return &Refusal{Status: statusForbidden, Code: CodeModel, Param: param, Message: "Tenant " + tenant + " may not use the model " + quoted(text.Brief(model)) + "."}

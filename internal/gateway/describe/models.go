@@ -24,16 +24,15 @@ type Scope struct {
 func (s *Scope) Others(h *head.Head) *admission.Refusal {
 	for _, o := range h.Others {
 		p, served := s.Snapshot.PoolOf(o.Model)
-		name := strconv.Quote(text.Brief(o.Model))
 		switch {
 		case o.Instead && !served:
 			return admission.NoModel(o.Model)
 		case !s.MayUse(o.Model):
 			return admission.NotGranted(s.Tenant.Name, o.Param, o.Model)
 		case s.Snapshot.RealModel(o.Model) != o.Model, s.Pool.Renames(o.Model):
-			return invalid(o.Param, name+" is another name of a model here, which the provider does not know. Name the model itself.")
+			return invalid(o.Param, strconv.Quote(text.Brief(o.Model))+" is another name of a model here, which the provider does not know. Name the model itself.")
 		case o.Instead && p.Index != s.Pool.Index:
-			return invalid(o.Param, name+" is of another pool than the model that you ask for, and cannot stand in for it.")
+			return admission.CannotStandIn(o.Param, o.Model)
 		}
 	}
 	if h.FallsBack && len(h.Others) == 0 {
