@@ -96,7 +96,9 @@ func (d *desk) ask(tenant string, tokens int64) (governor.Lease, *governor.Rejec
 	return d.g.Acquire(context.Background(), governor.Request{Tenant: tenant, Pool: "p", Input: tokens})
 }
 
+// limits are the tenant's, once the desk has put in force what it was on: they are for one goroutine.
 func (d *desk) limits(tenant string) *Limits {
+	synctest.Wait()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for l := range d.known {
