@@ -117,6 +117,9 @@ func (r *Rejection) Error() string {
 			r.Tenant, r.Pool, r.Limit, r.Used, r.Asked, r.again())
 	}
 	what := fmt.Sprintf("Rate limit reached for %s on %s: Limit %d, Used %d, Requested %d.", whose, titleOf(r.Axis), r.Limit, r.Used, r.Asked)
+	if r.Own && r.Used > r.Limit && r.Reason != ReasonConcurrency {
+		what += fmt.Sprintf(" It is in debt by %d, which counts until it is paid off at the limit's rate.", r.Used-r.Limit)
+	}
 	if r.AtUpstreams {
 		what += " The pool has room, but the upstreams to which this call may go have none."
 	}

@@ -18,6 +18,7 @@ type tab struct {
 
 	shadow bool       // it goes whatever the limits say,
 	would  *Rejection // and would have been refused
+	free   bool       // they are not enforced, so nothing beyond them is owed
 
 	belief belief
 	asked  uint64 // the call's number, if the governor is detailed
@@ -100,6 +101,9 @@ func (g *Governor) leave(now time.Time, b *tab, actual limits.Cost, spent Spend,
 		o.mu.Lock()
 		if !b.exact {
 			o.advanceLocked(now)
+			if b.free {
+				b.holds[i].Forgive()
+			}
 			o.set.Settle(&b.holds[i], took, ran)
 		}
 		for len(caps) > 0 && caps[0].of == o {

@@ -101,9 +101,13 @@ func (w *walk) once() (rej *Rejection, again bool) {
 	return w.enterPool()
 }
 
-// open gives the call its tab, with the cost that it holds of limits. leave takes it back.
+// open gives the call its tab, with the cost that it holds of limits: nothing if it is over already. leave takes it back.
 func (w *walk) open(c limits.Cost) {
+	if w.req.Forced {
+		c = limits.Cost{}
+	}
 	w.tab = w.g.open(w.access, c, w.tenant.cfg.Shadow || w.req.Forced)
+	w.tab.free = w.tenant.cfg.Shadow
 	w.tab.asked = w.req.call
 }
 

@@ -63,3 +63,41 @@ func TestWindows_CallersSeeTheirOwnTime(t *testing.T) {
 		})
 	}
 }
+
+// TestLimits_DebtIsPaid: a tenant whose calls take many times what they are held at uses no more than its limit over time, and is told of its debt.
+// A call is let go again when it was told to come back.
+func TestLimits_DebtIsPaid(t *testing.T) {
+	minute := limits.Window{Of: limits.Output, Rule: shape.Rule{Kind: shape.Rolling, Amount: 1000, Per: time.Minute}}
+	for name, own := range map[string]Tenant{
+		"tpm":    {TPM: 1000},
+		"otpm":   {OTPM: 1000},
+		"window": {Windows: []limits.Window{minute}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			own.Name = "a"
+			own.Weight = 1000
+			g, err := New(Config{Pools: []Pool{{Name: "p", Concurrency: 100, MaxQueue: 10}}, Tenants: []Tenant{own}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			used := int64(0)
+			calls := 0
+			for begin := time.Now(); time.Since(begin) < time.Hour; calls++ {
+				l, rej := g.Acquire(context.Background(), Request{Tenant: "a", Pool: "p", Output: 100})
+				if rej != nil {
+					t.Fatalf("%s: %v", name, rej)
+				}
+				l.Settle(Usage{Output: 7000})
+				used += 7000
+				_, rej = g.Acquire(context.Background(), Request{Tenant: "a", Pool: "p", Output: 100})
+				if rej == nil || !strings.Contains(rej.Error(), "Used 7000, Requested 100. It is in debt by 6000, which counts until it is paid off at the limit's rate.") {
+					t.Fatalf("%s: the next call gets %v", name, rej)
+				}
+				time.Sleep(rej.RetryAfter)
+			}
+			if used > 60*1000+2*7000 || calls < 7 {
+				t.Errorf("%s: %d tokens are used in an hour, by %d calls", name, used, calls)
+			}
+		})
+	}
+}

@@ -16,7 +16,7 @@
 // between the teams of a tenant. No team can fill it.
 //
 // A call that exceeds a limit by itself is cut to it, and goes when nothing else uses the limit.
-// Usage beyond that is debt. Several limits may count the same: all of them must have room.
+// Usage beyond that is debt: it counts until it has been paid off at the limit's rate. Several limits may count the same: all of them must have room.
 //
 // # Grants
 //

@@ -266,7 +266,8 @@ func (s *Set) waitForOthers(k Axis, total int64) time.Duration {
 	case s.Drains(k): // all of them drain at the whole rate
 		return max(GrantRetry, time.Duration(float64(length)*float64(lack)/float64(s.limits[k])))
 	}
-	best := length
+	debt := max(0, a.Used()-s.limits[k])
+	best := length + time.Duration(float64(length)*float64(debt)/float64(s.limits[k]))
 	last := s.now
 	for i := 0; ; i++ {
 		at := last

@@ -10,10 +10,14 @@ type Hold struct {
 	slot   [Timed]int64
 	in     *books // in which it stands; Configure may have replaced them
 	booked bool
+	free   bool // nothing of it is owed
 }
 
 // Booked reports whether the hold is booked: neither suspended nor empty.
 func (h *Hold) Booked() bool { return h.booked }
+
+// Forgive has what the call takes beyond the limits count no longer than the rest: they are not enforced.
+func (h *Hold) Forgive() { h.free = true }
 
 // Book books a cost, whether it fits or not. A cost that was offered is cut to the limits; see
 // Answer.
@@ -85,12 +89,15 @@ func (s *Set) Settle(h *Hold, actual Cost, ran time.Duration) {
 		}
 		took := actual[h.in.Kind(Axis(k))]
 		held := h.in.Amount(Axis(k), h.cost)
-		if h.booked {
-			a.Correct(h.slot[k], took-held)
+		if !h.booked {
+			a.Drop(held)
+			h.book(Axis(k))
+		}
+		if h.free && took > held {
+			a.Book(took - held)
 			continue
 		}
-		a.Drop(held)
-		a.Book(took)
+		a.Correct(h.slot[k], took-held)
 	}
 	s.running--
 	if ran > 0 {

@@ -30,6 +30,7 @@ type naive struct {
 	epoch time.Time
 	slots map[int64]int64
 	held  int64
+	owed  int64 // used beyond the limit, not booked yet
 }
 
 func (n *naive) slot(now time.Time) int64 {
@@ -37,6 +38,11 @@ func (n *naive) slot(now time.Time) int64 {
 }
 
 func (n *naive) used(now time.Time) int64 {
+	return n.window(now) + n.owed
+}
+
+// window is what is booked in a minute, and held.
+func (n *naive) window(now time.Time) int64 {
 	sum := n.held
 	for slot, amount := range n.slots {
 		if slot >= n.slot(now)-shape.Slots {
@@ -44,6 +50,21 @@ func (n *naive) used(now time.Time) int64 {
 		}
 	}
 	return sum
+}
+
+// pay books what is owed, so far as a limit has room at a time.
+func (n *naive) pay(at time.Time, limit int64) {
+	part := max(0, min(n.owed, limit-n.window(at)))
+	n.slots[n.slot(at)] += part
+	n.owed -= part
+}
+
+// payUntil pays in each slot after one time until another.
+func (n *naive) payUntil(from, to time.Time, limit int64) {
+	for at := from; at.Before(to) && n.owed > 0; at = at.Add(escrow.Window / shape.Slots) {
+		n.pay(at, limit)
+	}
+	n.pay(to, limit)
 }
 
 // bound is how many calls may wait in line.
@@ -188,10 +209,14 @@ func (o *oracle) settle(b *booking, actual Cost) {
 		slot := b.slot[k]
 		if more > 0 {
 			slot = n.slot(o.now)
+			over := more - min(more, max(0, o.usable(Axis(k))-n.window(o.now)))
+			n.owed += over
+			more -= over
 		}
 		if slot >= n.slot(o.now)-shape.Slots {
 			n.slots[slot] += more
 		}
+		n.pay(o.now, o.usable(Axis(k)))
 	}
 }
 
@@ -234,7 +259,13 @@ func (m *machine) cost() (c Cost) {
 }
 
 func (m *machine) pass() {
-	m.o.now = m.o.now.Add(time.Duration(rapid.SampledFrom([]int{1, 100, 700, 20_000, 70_000}).Draw(m.T, "ms")) * time.Millisecond)
+	next := m.o.now.Add(time.Duration(rapid.SampledFrom([]int{1, 100, 700, 20_000, 70_000, 500_000}).Draw(m.T, "ms")) * time.Millisecond)
+	for k, n := range m.o.books {
+		if n != nil {
+			n.payUntil(m.o.now, next, m.o.usable(Axis(k)))
+		}
+	}
+	m.o.now = next
 	m.set.Advance(m.o.now)
 	if m.o.shared && !m.o.alone && !m.o.until.IsZero() && !m.o.now.Before(m.o.until) {
 		m.o.until = time.Time{}
@@ -262,6 +293,11 @@ func (m *machine) configure() {
 	m.o.limits = limits
 	m.set.Configure(m.o.now, Limits{Minute: Cost(limits[:Kinds]), Concurrency: limits[Concurrency]}, bound)
 	m.set.Advance(m.o.now)
+	for k, n := range m.o.books {
+		if n != nil {
+			n.pay(m.o.now, m.o.usable(Axis(k)))
+		}
+	}
 }
 
 func (m *machine) offer() {

@@ -72,7 +72,7 @@ func (s *Set) advanceGranted(now time.Time, k Axis) {
 }
 
 // Clip cuts a cost to the limits of the minute. A call that exceeds one goes when nothing else uses the limit, and
-// its usage beyond it is debt.
+// its usage beyond it is debt, which counts until it has been paid off at the limit's rate.
 func (s *Set) Clip(c Cost) Cost {
 	for k := range c {
 		if s.limits[k] > 0 {

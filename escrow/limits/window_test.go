@@ -92,6 +92,7 @@ func (w *windows) configure() {
 		kept.Window = x
 		kept.account.Reshape(x.Rule)
 		kept.account.SetLimit(x.Capacity())
+		kept.account.Advance(w.now)
 		all = append(all, kept)
 	}
 	w.all = all
@@ -160,8 +161,8 @@ func (w *windows) settle() {
 	for _, x := range c.in {
 		if c.suspended {
 			x.account.Drop(x.amount)
-			x.account.Book(took[x.of])
-			continue
+			x.account.Book(x.amount)
+			x.slot = x.account.Slot()
 		}
 		x.account.Correct(x.slot, took[x.of]-x.amount)
 	}

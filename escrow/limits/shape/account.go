@@ -30,7 +30,8 @@ type Account interface {
 	BookAt(at time.Time, amount int64)
 	// Bookings are what is booked and counts now, for BookAt of another account of the same rule. They are few, and may count a little longer there.
 	Bookings() []Booking
-	// Correct changes a booking. A refund does nothing for what counts no more; more than was booked counts as of now.
+	// Correct changes a booking. A refund does nothing for what counts no more; more than was booked counts as of now. What is
+	// beyond the limit by that counts until it has been paid off at the limit's rate.
 	Correct(slot, by int64)
 	// Hold counts an amount at any time, until it is dropped.
 	Hold(amount int64)
@@ -54,11 +55,12 @@ type Booking struct {
 func New(now time.Time, r Rule) Account {
 	switch r.Kind {
 	case Fixed:
-		return newFixed(now, r)
+		return newPaid(now, r.Per, r.Per, newFixed(now, r))
 	case TokenBucket, GCRA:
 		return newBucket(now, r)
 	}
-	return &rolling{*escrow.NewLedgerOver(now, r.Amount, r.Per, Slots)}
+	slot := (r.Per + Slots - 1) / Slots
+	return newPaid(now, slot, slot*(Slots+1), &rolling{*escrow.NewLedgerOver(now, r.Amount, r.Per, Slots)})
 }
 
 // rolling is the account of a rolling window.
