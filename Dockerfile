@@ -1,6 +1,6 @@
 # docker build -t llmgov .
 # The commit in .git tells the version; without it, say --build-arg VERSION=v1.2.3.
-FROM --platform=$BUILDPLATFORM golang:1.26 AS build
+FROM --platform=$BUILDPLATFORM golang:1.26.8@sha256:0f063af2d465d8dcae54cce04278ada488b96f77b42449c8d071e47d016cc65a AS build
 WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -134,6 +135,23 @@ func TestCompose(t *testing.T) {
 	} {
 		if !strings.Contains(image, "\n"+line+"\n") {
 			t.Errorf("the Dockerfile has no line %s", line)
+		}
+	}
+}
+
+// Whatever a release is built from and with is named by what it contains, not by a tag that others can move.
+func TestPinned(t *testing.T) {
+	root := filepath.Join(deployFolder, "..", "..")
+	workflows, err := filepath.Glob(filepath.Join(root, ".github", "workflows", "*.yaml"))
+	if err != nil || len(workflows) == 0 {
+		t.Fatal(workflows, err)
+	}
+	for _, file := range append(workflows, filepath.Join(root, "Dockerfile"), filepath.Join(deployFolder, "compose.yaml")) {
+		for line := range strings.Lines(read(t, file)) {
+			named := regexp.MustCompile(`^(?:FROM .*?|\s+-? ?(?:uses|image): )([a-z0-9./-]+[:@]\S+)`).FindStringSubmatch(line)
+			if named != nil && !regexp.MustCompile(`@([0-9a-f]{40}|sha256:[0-9a-f]{64})$`).MatchString(named[1]) {
+				t.Errorf("%s: %s is not pinned", file, named[1])
+			}
 		}
 	}
 }
