@@ -1,14 +1,13 @@
 package admin
 
 import (
-	"encoding/json"
-	"errors"
 	"io"
 	"net/http"
 	"strconv"
 	"time"
 
 	"github.com/llmgov/llmgov/internal/adminapi"
+	"github.com/llmgov/llmgov/internal/jsonscan"
 	"github.com/llmgov/llmgov/tenants"
 	"github.com/llmgov/llmgov/tenants/keyfile"
 )
@@ -31,13 +30,12 @@ func readKeyRequest(w http.ResponseWriter, r *http.Request, now time.Time) (*key
 		ExpiresIn string `json:"expires_in"`
 		Hash      string `json:"hash"`
 	}
-	dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxKeyRequest))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&said); err != nil {
-		return nil, adminapi.BadRequest("The body does not describe a key: " + err.Error() + `. Send {"tenant": "acme", "name": "ci"}, and if need be expires, expires_in or hash.`)
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxKeyRequest))
+	if err == nil {
+		err = jsonscan.Decode(body, &said)
 	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, adminapi.BadRequest("There is more after the JSON object. Send one object.")
+	if err != nil {
+		return nil, adminapi.BadRequest("The body does not describe a key: " + err.Error() + `. Send {"tenant": "acme", "name": "ci"}, and if need be expires, expires_in or hash.`)
 	}
 	k := &keyRequest{Entry: keyfile.Entry{Tenant: said.Tenant, Created: now.UTC().Truncate(time.Second)}}
 	k.Name = said.Name
@@ -47,7 +45,6 @@ func readKeyRequest(w http.ResponseWriter, r *http.Request, now time.Time) (*key
 	if err := keyfile.CheckName(said.Name); err != nil {
 		return nil, adminapi.BadRequest(err.Error())
 	}
-	var err error
 	k.Expires, err = keyExpiry(said.Expires, said.ExpiresIn, now)
 	if err != nil {
 		return nil, err

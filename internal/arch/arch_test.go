@@ -557,7 +557,7 @@ var rules = map[string]rule{
 	},
 	"internal/admin": {
 		may: []string{
-			"internal/bearer", "internal/crash", "internal/adminapi", "internal/text", "internal/connections", "internal/readiness", "internal/sampled", "internal/events", "internal/history",
+			"internal/bearer", "internal/crash", "internal/adminapi", "internal/text", "internal/connections", "internal/jsonscan", "internal/readiness", "internal/sampled", "internal/events", "internal/history",
 			"governor", "escrow", "escrow/adaptive", "tenants", "tenants/keyfile",
 		},
 		reason: "the admin side sees the gateway through an interface of its own",

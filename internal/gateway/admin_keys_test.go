@@ -236,6 +236,8 @@ func TestKeys_Refused(t *testing.T) {
 		{"POST", "", `[]`, 400, "invalid_request_error", "cannot unmarshal"},
 		{"POST", "", `{"tenant":"acme"} {}`, 400, "invalid_request_error", "more after the JSON object"},
 		{"POST", "", `{"tenant":"acme","owner":"x"}`, 400, "invalid_request_error", `unknown field "owner"`},
+		{"POST", "", `{"tenant":"acme","Tenant":"bob"}`, 400, "invalid_request_error", `"Tenant" differs from its name by case`},
+		{"POST", "", `{"tenant":"acme","name":"a","name":"b"}`, 400, "invalid_request_error", `"name" is there twice`},
 		{"POST", "", `{"tenant":"acme","name":"` + strings.Repeat("x", 64<<10) + `"}`, 400, "invalid_request_error", "too large"},
 		{"POST", "", `{"name":"ci"}`, 400, "invalid_request_error", "tenant is missing"},
 		{"POST", "", `{"tenant":"acme","name":"a b"}`, 400, "invalid_request_error", `"a b" holds spaces`},

@@ -1,11 +1,9 @@
 package reserveserver
 
 import (
-	"bytes"
-	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/llmgov/llmgov/governor/client"
@@ -39,46 +37,9 @@ func decode(body []byte, into any) error {
 	if len(body) == 0 {
 		return nil
 	}
-	d := json.NewDecoder(bytes.NewReader(body))
-	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
-		return invalid("", "%v", err)
+	err := jsonscan.Decode(body, into)
+	if wrong, ok := errors.AsType[*jsonscan.KeyError](err); ok {
+		return invalid(wrong.Key, "%s", wrong.Text)
 	}
-	if _, err := d.Token(); err != io.EOF {
-		return invalid("", "there is something behind the object")
-	}
-	return checkKeys(body)
+	return err
 }
-
-// checkKeys refuses objects that JSON readers read differently, as the gateway does: encoding/json takes a key in any case, and the last of
-// those that are there twice.
-func checkKeys(body []byte) error {
-	var open []map[string]bool // by their keys
-	s := jsonscan.New(body)
-	for t := s.Next(); t.Kind != jsonscan.End; t = s.Next() {
-		switch t.Kind {
-		case jsonscan.ObjectStart:
-			open = append(open, map[string]bool{})
-		case jsonscan.ObjectEnd:
-			open = open[:len(open)-1]
-		case jsonscan.Key:
-			key := string(jsonscan.Unescape(nil, body[t.Start:t.End]))
-			seen := open[len(open)-1]
-			switch {
-			case strings.Trim(key, keyLetters) != "":
-				return invalid(key, "the key %q differs from its name by case; write it in lower case", key)
-			case seen[key]:
-				return invalid(key, "the key %q is there twice", key)
-			}
-			seen[key] = true
-		default:
-			if t.Kind == jsonscan.Invalid || len(open) == 0 {
-				return invalid("", "the body is not an object of valid JSON in UTF-8")
-			}
-		}
-	}
-	return nil
-}
-
-// keyLetters are those of all keys.
-const keyLetters = "abcdefghijklmnopqrstuvwxyz_"
