@@ -47,10 +47,12 @@ func (b *body) isHere() bool { return b.left == 0 || b.left <= int64(b.of.reader
 // ends may never see its answer.
 const mostDrained = 256 << 10
 
-// drain reads what the handler has left of the body, if that is not much. It reports whether nothing is left.
+// drain reads what the handler has left of the body, if that is not much. It reports whether nothing is left. The handler cannot read
+// any more then: it would take the end for that of a shorter body.
 func (b *body) drain() bool {
 	if 0 < b.left && b.left <= mostDrained {
 		_, _ = io.Copy(io.Discard, b)
+		b.end()
 	}
 	return b.left == 0
 }

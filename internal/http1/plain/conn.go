@@ -83,8 +83,9 @@ func (c *conn) serve() {
 		c.of.remove(c)
 	}()
 	patience := c.of.ReadHeaderTimeout
+	empty := 0
 	for {
-		if !c.next(patience) {
+		if !c.next(patience, empty) {
 			return
 		}
 		come, _ := c.reader.Peek(c.reader.Buffered())
@@ -99,6 +100,7 @@ func (c *conn) serve() {
 			return
 		}
 		patience = c.of.IdleTimeout
+		empty = mostEmpty
 	}
 }
 
@@ -116,8 +118,8 @@ func (c *conn) recovered(why any) {
 	printf("http: panic serving %s: %v\n%s", c.remote, why, stack)
 }
 
-// next waits for the next request, and reports whether one comes.
-func (c *conn) next(patience time.Duration) bool {
+// next waits for the next request, and reports whether one comes. So many bytes of empty lines before it are skipped.
+func (c *conn) next(patience time.Duration, empty int) bool {
 	if c.reader == nil {
 		c.reader = readers.Get().(*bufio.Reader)
 		c.reader.Reset(&c.watch)
@@ -127,23 +129,27 @@ func (c *conn) next(patience time.Duration) bool {
 		deadline = time.Now().Add(patience)
 	}
 	_ = c.SetReadDeadline(deadline)
-	return c.skipEmptyLines() == nil && c.state.CompareAndSwap(idle, active)
+	return c.skipEmptyLines(empty) == nil && c.state.CompareAndSwap(idle, active)
 }
 
-// skipEmptyLines waits for the first line that is not empty. Some old clients send an empty one behind a body. It waits for
-// two bytes of that line: where a watch has read the first one ahead, the others come with the second.
-func (c *conn) skipEmptyLines() error {
-	for {
+// mostEmpty is how many bytes of empty lines are skipped behind a body, as in net/http: some old clients send one.
+const mostEmpty = 4
+
+// skipEmptyLines skips at most so many bytes of empty lines, and waits for the next line. It waits for
+// two bytes of that: where a watch has read the first one ahead, the others come with the second.
+func (c *conn) skipEmptyLines(most int) error {
+	for range most {
 		first, err := c.reader.Peek(1)
 		if err != nil {
 			return err
 		}
 		if first[0] != '\r' && first[0] != '\n' {
-			_, err := c.reader.Peek(2)
-			return err
+			break
 		}
 		_, _ = c.reader.Discard(1)
 	}
+	_, err := c.reader.Peek(2)
+	return err
 }
 
 // closeIdle closes the connection if it serves no request.

@@ -475,6 +475,54 @@ func TestBodyThatIsCutOff(t *testing.T) {
 	}
 }
 
+// What is left of a body when the answer begins is read by the server, and the handler gets an error for it, not an early end.
+func TestBodyThatTheAnswerOvertakes(t *testing.T) {
+	for name, read := range map[string]int{"none": 0, "half": 4} {
+		h := func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.ReadFull(r.Body, make([]byte, read))
+			flush(w)
+			n, err := r.Body.Read(make([]byte, 1))
+			write(w, fmt.Sprint(n, err))
+		}
+		for _, by := range []interface {
+			Serve(net.Listener) error
+			Shutdown(context.Context) error
+			Close() error
+		}{New(settings(h)), settings(h)} {
+			c := dial(t, servingBy(t, by))
+			if a := c.ask("/", "question"); a.Body != fmt.Sprint(0, http.ErrBodyReadAfterClose) {
+				t.Errorf("%s was read, and then by %T: %+v", name, by, a)
+			}
+		}
+	}
+}
+
+// Empty lines are skipped where net/http skips them, behind a body, and as many of them.
+func TestEmptyLines(t *testing.T) {
+	for _, empty := range []string{"\r\n", "\n", "\r", "\r\n\r\n", "\n\r\n\n", "\r\n\r\n\n", "\r\n\r\n\r\n"} {
+		for _, before := range []string{"", request("/", "a")} {
+			var statuses [2][]int
+			for i, by := range []interface {
+				Serve(net.Listener) error
+				Shutdown(context.Context) error
+				Close() error
+			}{New(settings(echo)), settings(echo)} {
+				c := dial(t, servingBy(t, by))
+				c.send(before + empty + request("/", "b"))
+				for {
+					a := c.receive()
+					if statuses[i] = append(statuses[i], a.Status); a.Failed || a.Body == "POST b" {
+						break
+					}
+				}
+			}
+			if ours, theirs := statuses[0], statuses[1]; !slices.Equal(ours, theirs) {
+				t.Errorf("%q behind %q is answered %v, and by net/http %v", empty, before, ours, theirs)
+			}
+		}
+	}
+}
+
 // Who keeps the writer or the body of a request cannot reach into the next one.
 func TestNothingAfterTheEnd(t *testing.T) {
 	var kept http.ResponseWriter
