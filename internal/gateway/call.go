@@ -34,9 +34,10 @@ type call struct {
 	query    url.Values  // the part of it that the upstream gets
 	page     stored.Page // of a list of them
 	body     []byte
-	memory   intake.Claim // of body
-	pace     pacedBody    // that reads it
-	form     *form.Form   // that the body is, if it is one; it is written anew
+	memory   intake.Claim     // of body
+	pace     pacedBody        // that reads it
+	rest     io.LimitedReader // that reads what nobody wants of it
+	form     *form.Form       // that the body is, if it is one; it is written anew
 	head     *head.Head
 	room     head.Head // for the head of a JSON body
 	named    naming    // the model, in what is sent

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"io"
 	"net/http"
 	"strconv"
 	"time"
@@ -22,6 +23,7 @@ const mostStrangers = 256
 // refuse answers with a refusal of llmgov's own.
 func (c *call) refuse(f *refusal) {
 	c.Refused(f)
+	c.takeRest()
 	c.w.Hurry(refusalPatience)
 	if c.Tenant == nil && c.r.ProtoMajor > 1 {
 		c.refuseStranger(f)
@@ -31,6 +33,20 @@ func (c *call) refuse(f *refusal) {
 		c.showAdmitted()
 	}
 	writeRefusal(c.w, f, c.dialect())
+}
+
+// mostTaken is how much of a body servers read that nobody wants before they answer, so that a client that sends first and reads
+// then finds the answer.
+const mostTaken = 256 << 10
+
+// takeRest reads what is still to come of a body that is not long, as the server would after the answer is written: the client's time to
+// read the answer begins when it has sent all. The time for the body is bounded as before.
+func (c *call) takeRest() {
+	if c.r.ProtoMajor == 1 && c.r.ContentLength <= mostTaken && c.r.Header.Get("Expect") == "" && c.w.Header().Get("Connection") == "" {
+		c.rest = io.LimitedReader{R: c.r.Body, N: mostTaken}
+		_, _ = io.Copy(io.Discard, &c.rest)
+		c.rest.R = nil
+	}
 }
 
 // refuseStranger waits until the client has taken the refusal: until then it holds memory.

@@ -216,3 +216,44 @@ func (l *oneConn) Accept() (net.Conn, error) {
 
 func (l *oneConn) Close() error   { return nil }
 func (l *oneConn) Addr() net.Addr { return l.conn.LocalAddr() }
+
+// A refusal reaches the client whose body takes longer to come than a refusal may take to be read, whichever server reads it.
+func TestAudit_A9_RefusalsOfSlowBodies(t *testing.T) {
+	for _, c := range []struct {
+		key, path string
+		length    int64
+		status    int
+	}{
+		{"nobody", "/v1/chat/completions", 20, http.StatusUnauthorized},
+		{"nobody", "/v1/chat/completions", -1, http.StatusUnauthorized},
+		{"acme", "/v1/nothing", 20, http.StatusNotFound},
+		{"acme", "/v1/files", -1, http.StatusForbidden},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := harness.New(t, bodies(harness.Tenant("acme", 1)))
+			defer s.Close()
+			r, w := io.Pipe()
+			go func() {
+				for range 10 {
+					_, _ = io.WriteString(w, "xx")
+					time.Sleep(1300 * time.Millisecond)
+				}
+				w.Close()
+			}()
+			req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://gateway"+c.path, r)
+			req.Header.Set("Authorization", "Bearer "+c.key)
+			req.ContentLength = c.length
+			resp, err := s.Client.Do(req)
+			if err != nil {
+				t.Fatalf("%+v: %v", c, err)
+			}
+			resp.Body.Close()
+			if resp.StatusCode != c.status {
+				t.Errorf("%+v is answered with %d", c, resp.StatusCode)
+			}
+			r.Close()
+			time.Sleep(20 * time.Second) // until both sides have noticed
+			s.CheckIdle()
+		})
+	}
+}
