@@ -15,7 +15,7 @@ import (
 
 // takeOver has the upstream's answer metered as it passes.
 func (c *call) takeOver(resp *http.Response) error {
-	if err := c.try.withheld(resp.StatusCode); err != nil {
+	if err := c.try.withheld(resp); err != nil {
 		return err
 	}
 	c.forgetBody()
@@ -50,13 +50,9 @@ func (c *call) takeOver(resp *http.Response) error {
 	return nil
 }
 
-// isEventStream reports whether an answer is an event stream that can be read. One
-// that is encoded, though identity was asked for, passes as it is and is charged
-// by estimate.
 func isEventStream(h http.Header) bool {
 	kind, _, _ := strings.Cut(h.Get("Content-Type"), ";")
-	encoding := h.Get("Content-Encoding")
-	return strings.EqualFold(strings.TrimSpace(kind), "text/event-stream") && (encoding == "" || encoding == "identity")
+	return strings.EqualFold(strings.TrimSpace(kind), "text/event-stream")
 }
 
 // pass gives the client an answer that was taken over.

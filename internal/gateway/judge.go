@@ -41,7 +41,7 @@ func (c *call) verdict(resp *http.Response, err error) upstreams.Outcome {
 	case http.StatusSwitchingProtocols: // a session, or stored.ErrUnreadable
 		return upstreams.Served
 	}
-	if c.try.withheld(resp.StatusCode) != nil {
+	if c.try.withheld(resp) != nil {
 		return upstreams.Failed
 	}
 	return upstreams.Served

@@ -94,7 +94,7 @@ func (c *call) ask(ctx context.Context, method, path string, query url.Values) (
 		return nil, err
 	}
 	defer resp.Body.Close()
-	if err := c.try.withheld(resp.StatusCode); err != nil {
+	if err := c.try.withheld(resp); err != nil {
 		return nil, err
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))

@@ -96,7 +96,7 @@ func (c *call) dialRealtime() (*websocket.Conn, error) {
 		case resp == nil || resp.StatusCode/100 == 2:
 			return nil, err
 		}
-		if err := c.try.withheld(resp.StatusCode); err != nil {
+		if err := c.try.withheld(resp); err != nil {
 			return nil, err
 		}
 		body, _ := io.ReadAll(resp.Body) // in memory, and at most a kilobyte

@@ -9,6 +9,7 @@ import (
 	"net/http/httptrace"
 	"net/url"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -96,9 +97,12 @@ var (
 	errRedirected = errors.New("the upstream redirects to another address")
 )
 
-// withheld returns why an answer with this status is not passed on, or nil if it may be.
-func (t *try) withheld(status int) error {
+// withheld returns why an answer is not passed on, or nil if it may be.
+func (t *try) withheld(resp *http.Response) error {
+	status := resp.StatusCode
 	switch {
+	case encoded(resp.Header):
+		return stored.ErrUnreadable
 	case t.refusesKey(status):
 		return errUpstreamKey
 	case answers.Redirects(status):
@@ -107,6 +111,17 @@ func (t *try) withheld(status int) error {
 		return stored.ErrUnreadable
 	}
 	return nil
+}
+
+// encoded reports whether an answer is compressed or the like, although identity was asked for: its usage could not be read, nor
+// how large it becomes at the client.
+func encoded(h http.Header) bool {
+	for _, said := range h["Content-Encoding"] {
+		if said != "" && !strings.EqualFold(said, "identity") {
+			return true
+		}
+	}
+	return false
 }
 
 // refusesKey reports whether an answer is about the operator's key or proxy, and not about the call.

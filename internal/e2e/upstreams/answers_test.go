@@ -127,3 +127,27 @@ func TestAudit_M7_ErrorsAboutTheKey(t *testing.T) {
 		}
 	}
 }
+
+// An answer that is encoded although identity was asked for does not pass: nobody could read its usage, nor how large it becomes. It is
+// charged by estimate, and the error is counted.
+func TestAudit_A9_EncodedAnswersStayHere(t *testing.T) {
+	for _, encoding := range []string{"gzip", "br", "identity, gzip"} {
+		s := sockets.New(t, sockets.World{
+			Upstream: evil(http.StatusOK, "\x1f\x8b\x08", "Content-Encoding", encoding, "Content-Type", "application/json"),
+			Tenants:  sockets.TenantsWithTeams(),
+		})
+		for _, path := range []string{"/v1/chat/completions", "/v1/responses"} {
+			reply := s.Post(path, `{"model":"gpt-4o","input":"x","messages":[{"role":"user","content":"x"}]}`)
+			if reply.Status != http.StatusBadGateway || !strings.Contains(reply.Body, "upstream_error") || reply.Header.Get("Content-Encoding") != "" {
+				t.Errorf("%s from %s is answered with %d %v %s", encoding, path, reply.Status, reply.Header, reply.Body)
+			}
+		}
+		if n := harness.Counted(t, s.Metrics, "llmgov_upstream_errors_total", map[string]string{"class": "unreadable"}); n != 2 {
+			t.Errorf("%s: %d errors are counted as unreadable, want 2", encoding, n)
+		}
+	}
+	s := sockets.New(t, sockets.World{Upstream: evil(http.StatusOK, "{}", "Content-Encoding", "Identity"), Tenants: sockets.TenantsWithTeams()})
+	if reply := s.Post("/v1/chat/completions", sockets.Chat(``)); reply.Status != http.StatusOK {
+		t.Errorf("identity is answered with %d %s", reply.Status, reply.Body)
+	}
+}
