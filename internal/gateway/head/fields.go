@@ -78,11 +78,12 @@ func (h *Head) readEndpoint(v gjson.Result) *Error {
 
 // readIntegrations refuses integrations of fine-tuning jobs: a job reports to them with the
 // account's credentials, wherever the caller wants.
-func (h *Head) readIntegrations(v gjson.Result) *Error {
+// refuse refuses a list that the provider would act on by what the account may, and not the tenant.
+func refuse(name string, v gjson.Result) *Error {
 	if v.Type == gjson.Null || v.IsArray() && isEmpty(v) {
 		return nil
 	}
-	return bad("integrations", "integrations: %s is not supported.", show(v))
+	return bad(name, "%s: %s is not supported.", name, show(v))
 }
 
 func (h *Head) readPurpose(v gjson.Result) *Error {

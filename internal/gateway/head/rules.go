@@ -22,7 +22,9 @@ var governed = map[string]func(*Head, gjson.Result) *Error{
 	"conversation":          (*Head).readConversation,
 	"purpose":               (*Head).readPurpose,
 	"endpoint":              (*Head).readEndpoint,
-	"integrations":          (*Head).readIntegrations,
+	"integrations":          func(_ *Head, v gjson.Result) *Error { return refuse("integrations", v) },
+	"data_sources":          func(_ *Head, v gjson.Result) *Error { return refuse("data_sources", v) }, // Azure reads them as the account
+	"dataSources":           func(_ *Head, v gjson.Result) *Error { return refuse("dataSources", v) },
 	"audio":                 func(h *Head, v gjson.Result) *Error { h.Audio = v.IsObject(); return nil },
 }
 
