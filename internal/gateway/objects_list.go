@@ -10,6 +10,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/llmgov/llmgov/internal/gateway/relay"
 	"github.com/llmgov/llmgov/internal/gateway/stored"
 	"github.com/llmgov/llmgov/internal/rateheaders"
 	"github.com/llmgov/llmgov/internal/telemetry"
@@ -77,8 +78,10 @@ func (c *call) keepShown(id, raw string) error {
 }
 
 // ask sends a request of the gateway's own to the upstream, with the tenant's headers,
-// and reads the answer.
+// and reads the answer. The upstream may fall silent in it for no longer than in others.
 func (c *call) ask(ctx context.Context, method, path string, query url.Values) ([]byte, error) {
+	ctx, interrupt := context.WithCancelCause(ctx)
+	defer interrupt(nil)
 	r, err := http.NewRequestWithContext(ctx, method, c.try.up.Address.URL(path, c.try.model, query), http.NoBody)
 	if err != nil {
 		return nil, err
@@ -93,6 +96,7 @@ func (c *call) ask(ctx context.Context, method, path string, query url.Values) (
 	if err != nil {
 		return nil, err
 	}
+	resp.Body = relay.Idle(resp.Body, c.world.Snapshot.Config().Timeouts.StreamIdle, interrupt)
 	defer resp.Body.Close()
 	if err := c.try.withheld(resp); err != nil {
 		return nil, err

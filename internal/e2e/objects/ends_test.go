@@ -101,7 +101,7 @@ func breakOff(s *sockets.Stack, tenant, how, call string) {
 	if method == http.MethodPost {
 		body = "{}"
 	}
-	ctx, leave := context.WithTimeout(s.T.Context(), 2*time.Second) // an answer that is not passed on may stay silent for minutes
+	ctx, leave := context.WithTimeout(s.T.Context(), sockets.Patience)
 	defer leave()
 	r := s.Request(method, path, body, "User-Agent", "test-"+how, "Authorization", "Bearer "+sockets.Key(tenant)).WithContext(ctx)
 	if resp, err := s.Client.Do(r); err == nil {
@@ -111,6 +111,8 @@ func breakOff(s *sockets.Stack, tenant, how, call string) {
 		}
 		_, _ = io.Copy(io.Discard, resp.Body)
 		resp.Body.Close()
+	} else if ctx.Err() != nil {
+		s.T.Errorf("%s that is %s has no end", call, how)
 	}
 	sockets.Eventually(s.T, sockets.Patience, call+" of "+tenant+" is over", func() bool {
 		for _, ts := range s.Governor.State().Tenants {
