@@ -16,8 +16,8 @@ import (
 )
 
 // admissionConnections are the bounds of the listener for reservations. Its clients are few, and each of their
-// connections has many calls.
-var admissionConnections = connections.Limits{All: 1024, Strangers: 64, Grace: graceOfStrangers}
+// connections has many calls. Tenants have half of them: the others are for those who hold the token.
+var admissionConnections = connections.Limits{All: 1024, Tenants: 512, Strangers: 64, Grace: grace}
 
 // mostAround is how much larger than a body the message is that brings it.
 const mostAround = 64 << 10

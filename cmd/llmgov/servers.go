@@ -54,17 +54,17 @@ func withHealth(next http.Handler, unready func() error) http.Handler {
 
 // Strangers are clients without a valid key or token.
 const (
-	mostStrangers    = 512
-	graceOfStrangers = time.Second
+	mostStrangers = 512
+	grace         = time.Second
 )
 
 // adminConnections are the bounds of the admin listener.
-var adminConnections = connections.Limits{All: 512, Strangers: 64, Grace: graceOfStrangers}
+var adminConnections = connections.Limits{All: 512, Strangers: 64, Grace: grace}
 
 // bounded bounds the connections of tenants.
 func (p *parts) bounded(l net.Listener, cfg *tenants.Config) net.Listener {
 	all := int(cfg.MaxConnections)
-	b := connections.New(l, connections.Limits{All: all, Strangers: min(all, mostStrangers), Grace: graceOfStrangers})
+	b := connections.New(l, connections.Limits{All: all, Tenants: all - all/8, Strangers: min(all, mostStrangers), Grace: grace})
 	p.Metrics.WatchConnections(func() (open, strangers int, closed int64) {
 		s := b.Stats()
 		return s.Open, s.Strangers, s.Closed

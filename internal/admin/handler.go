@@ -142,7 +142,7 @@ func (a *API) withToken(token string, next http.Handler) http.Handler {
 				http.Error(w, "without an admin token, call this listener as localhost or by its loopback address", http.StatusForbidden)
 				return
 			}
-			connections.Known(r.Context())
+			connections.Known(r.Context(), "")
 			next.ServeHTTP(w, by(actorLoopback, r))
 		})
 	}
@@ -157,7 +157,7 @@ func (a *API) withToken(token string, next http.Handler) http.Handler {
 			}
 			return
 		}
-		connections.Known(r.Context())
+		connections.Known(r.Context(), "")
 		next.ServeHTTP(w, by(actorToken, r))
 	})
 }

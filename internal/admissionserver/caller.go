@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/llmgov/llmgov/internal/bearer"
+	"github.com/llmgov/llmgov/internal/connections"
 	"github.com/llmgov/llmgov/internal/text"
 )
 
@@ -29,6 +30,14 @@ func CallerOf(ctx context.Context) Caller {
 type fault struct {
 	status int
 	text   string
+}
+
+// known counts the connection of a request for its caller.
+func known(ctx context.Context, who Caller) *fault {
+	if connections.Known(ctx, who.Tenant) {
+		return nil
+	}
+	return &fault{http.StatusServiceUnavailable, "tenant " + who.Tenant + " has its part of this listener's connections, and none of them is idle; use these, or come back later"}
 }
 
 // request is what tells who sent it, by whatever protocol.

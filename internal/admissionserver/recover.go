@@ -10,12 +10,14 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/llmgov/llmgov/internal/connections"
 	"github.com/llmgov/llmgov/internal/crash"
 )
 
 // gRPC runs handlers in goroutines of its own, in which nobody recovers.
 
 func (s *Server) recoverUnary(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (answer any, err error) {
+	defer connections.Begin(connOf(ctx)).End()
 	defer func() {
 		if cause := recover(); cause != nil {
 			err = s.panicked(info.FullMethod, cause)
@@ -25,6 +27,7 @@ func (s *Server) recoverUnary(ctx context.Context, req any, info *grpc.UnaryServ
 }
 
 func (s *Server) recoverStream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) (err error) {
+	defer connections.Begin(connOf(stream.Context())).End()
 	defer func() {
 		if cause := recover(); cause != nil {
 			err = s.panicked(info.FullMethod, cause)

@@ -147,12 +147,17 @@ func noOtherSite(h http.Handler) http.Handler { return http.NewCrossOriginProtec
 
 // serveHTTP finds out who calls, and serves a route.
 func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
+	defer connections.Begin(r.Context()).End()
 	who, wrong := s.caller(request{bearer.Credential(r.Header), r.Host, r.URL.Path}, func() string { return r.RemoteAddr })
 	if wrong != nil {
 		refuse(w, wrong)
 		return
 	}
-	connections.Known(r.Context())
+	if wrong := known(r.Context(), who); wrong != nil {
+		w.Header().Set("Connection", "close")
+		refuse(w, wrong)
+		return
+	}
 	defer crash.Deferred()
 	s.routes.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, who)))
 }
@@ -170,8 +175,11 @@ func refuse(w http.ResponseWriter, f *fault) {
 }
 
 func codeOf(status int) string {
-	if status == http.StatusUnauthorized {
+	switch status {
+	case http.StatusUnauthorized:
 		return "invalid_api_key"
+	case http.StatusServiceUnavailable:
+		return "overloaded"
 	}
 	return "route_not_allowed"
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -18,6 +19,8 @@ import (
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+
+	"github.com/llmgov/llmgov/internal/connections"
 )
 
 const token = "a-token-of-sixteen-characters"
@@ -258,5 +261,63 @@ func TestServer_Strangers(t *testing.T) {
 	}
 	if got := ask(t, addr, "localhost", "", ""); got != codes.OK {
 		t.Errorf("%v", got)
+	}
+}
+
+// A tenant that has streams on all of its connections gets no further one, and keeps nobody out that has the token.
+func TestAudit_A6_TenantsKeepPlacesForTheToken(t *testing.T) {
+	s := New(Options{
+		Token: token, Log: slog.New(slog.DiscardHandler),
+		Tenant: func(key string) (string, bool) { return "acme", key == "sk-acme" },
+	})
+	service := waiting{why: make(chan error, 10)}
+	grpc_health_v1.RegisterHealthServer(s.ForTenants(), service)
+	s.HandleForTenants("GET /who", http.NotFoundHandler())
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_ = s.Serve(connections.New(l, connections.Limits{All: 8, Tenants: 2, Strangers: 2, Grace: time.Millisecond}))
+	}() // ends with Close
+	defer s.Close()
+	addr := l.Addr().String()
+	watch := func(credential string) codes.Code {
+		conn, err := grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+credential)
+		stream, err := grpc_health_v1.NewHealthClient(conn).Watch(ctx, &grpc_health_v1.HealthCheckRequest{})
+		if err == nil {
+			_, err = stream.Recv()
+		}
+		return status.Code(err)
+	}
+	get := func(credential string) int {
+		req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+addr+"/who", nil)
+		req.Header.Set("Authorization", "Bearer "+credential)
+		resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req)
+		if err != nil {
+			t.Error(err)
+			return 0
+		}
+		resp.Body.Close()
+		return resp.StatusCode
+	}
+	for i, want := range []codes.Code{codes.OK, codes.OK, codes.Unavailable, codes.Unavailable} {
+		if got := watch("sk-acme"); got != want {
+			t.Errorf("stream %d on a connection of its own: %v, want %v", i, got, want)
+		}
+	}
+	if got := get("sk-acme"); got != http.StatusServiceUnavailable {
+		t.Errorf("by HTTP it gets %d", got)
+	}
+	if got := watch(token); got != codes.OK {
+		t.Errorf("with the token there is %v", got)
+	}
+	if got := get(token); got != http.StatusNotFound {
+		t.Errorf("by HTTP there is %d", got)
 	}
 }

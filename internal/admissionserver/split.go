@@ -163,7 +163,7 @@ func (plain) OverrideServerName(string) error { return nil }
 // connInfo is the connection of a call.
 type connInfo struct {
 	credentials.CommonAuthInfo
-	known context.Context // for connections.Known
+	conn context.Context // for package connections
 }
 
 // AuthType implements credentials.AuthInfo.

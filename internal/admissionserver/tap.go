@@ -12,7 +12,6 @@ import (
 	"google.golang.org/grpc/tap"
 
 	"github.com/llmgov/llmgov/internal/bearer"
-	"github.com/llmgov/llmgov/internal/connections"
 )
 
 // tap finds out who calls by gRPC, before anything of the call is read.
@@ -22,16 +21,28 @@ func (s *Server) tap(ctx context.Context, info *tap.Info) (context.Context, erro
 	if wrong == nil && !who.Trusted() && !s.open[serviceOf(info.FullMethodName)] {
 		wrong = &fault{http.StatusForbidden, "this service needs the admission.token: a tenant's key does not suffice"}
 	}
+	if wrong == nil {
+		wrong = known(connOf(ctx), who)
+	}
 	if wrong != nil {
 		return nil, status.Error(codesOf[wrong.status], wrong.text)
-	}
-	if at, ok := at.AuthInfo.(connInfo); ok {
-		connections.Known(at.known)
 	}
 	return context.WithValue(ctx, callerKey{}, who), nil
 }
 
-var codesOf = map[int]codes.Code{http.StatusUnauthorized: codes.Unauthenticated, http.StatusForbidden: codes.PermissionDenied}
+var codesOf = map[int]codes.Code{
+	http.StatusUnauthorized: codes.Unauthenticated, http.StatusForbidden: codes.PermissionDenied, http.StatusServiceUnavailable: codes.Unavailable,
+}
+
+// connOf is the context of a gRPC call's connection.
+func connOf(ctx context.Context) context.Context {
+	if at, ok := peer.FromContext(ctx); ok {
+		if info, ok := at.AuthInfo.(connInfo); ok {
+			return info.conn
+		}
+	}
+	return ctx
+}
 
 func serviceOf(method string) string {
 	service, _, _ := strings.Cut(strings.TrimPrefix(method, "/"), "/")

@@ -14,53 +14,136 @@ import (
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// Whatever comes and goes, the bounds hold, only strangers that have had their time are closed, and
-// those that came first go first.
+// Whatever comes and goes, the bounds hold. Strangers give way that have had their time, those that came first first; of tenants, idle
+// connections of one that has its part and most of those that have any. Connections with calls, and those of tokens, are left alone.
 func TestTable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		tab := table{limits: Limits{All: 6, Strangers: 3, Grace: time.Second}}
+		limits := Limits{All: 6, Tenants: 4, Strangers: 3, Grace: time.Second}
+		tab := table{limits: limits}
 		now := noon
-		var open []*Conn
-		for range rapid.IntRange(1, 80).Draw(t, "steps") {
-			now = now.Add(time.Duration(rapid.IntRange(0, 700).Draw(t, "ms")) * time.Millisecond)
-			switch what := rapid.IntRange(0, 3).Draw(t, "what"); {
-			case what < 2 || len(open) == 0:
-				c := &Conn{}
-				ok, old, wait := tab.admit(c, now)
-				if ok {
-					open = append(open, c)
+		open := map[*Conn]string{} // whose, "?" of strangers
+		order := []*Conn{}
+		count := func(of string) (n int) {
+			for _, who := range open {
+				if who == of {
+					n++
 				}
-				full := len(open) == tab.limits.All || tab.strangers.Len() >= tab.limits.Strangers
-				switch {
-				case old != nil:
-					if now.Sub(old.since) < time.Second || !old.removed {
-						t.Fatalf("closed after %s", now.Sub(old.since))
-					}
-					for i, c := range open {
-						if c == old {
-							open = append(open[:i], open[i+1:]...)
+			}
+			return n
+		}
+		tenants := func() (n int) { return count("a") + count("b") + count("c") }
+		part := func() int {
+			n := 0
+			for _, who := range []string{"a", "b", "c"} {
+				n += min(count(who), 1)
+			}
+			return limits.Tenants / max(n, 1)
+		}
+		gone := func(c *Conn) {
+			delete(open, c)
+			for i := range order {
+				if order[i] == c {
+					order = append(order[:i:i], order[i+1:]...)
+					return
+				}
+			}
+		}
+		idle := func(c *Conn) bool { return c.idle(now.Add(-time.Second)) }
+		closed := func(c *Conn, for_ string) {
+			who := open[c]
+			switch {
+			case !c.removed || who == "?" && now.Sub(c.since) < time.Second || who != "?" && !idle(c):
+				t.Fatalf("one of %s was closed that has calls, or has not had its time", who)
+			case who == "":
+				t.Fatal("one of a token was closed")
+			case who == "?":
+				for _, other := range order {
+					if open[other] == "?" && other != c {
+						if !other.since.Before(c.since) {
 							break
 						}
-						if c.stranger != nil {
-							t.Fatal("an older stranger was left")
+						t.Fatal("an older stranger was left")
+					}
+				}
+			default:
+				mine := count(who)
+				if who == for_ {
+					mine++
+				}
+				if mine < part() {
+					t.Fatalf("%s lost one of %d, and has a part of %d", who, mine, part())
+				}
+				for other, of := range open {
+					if of != "?" && of != "" && of != who && idle(other) && count(of) > mine {
+						t.Fatalf("%s lost one of %d, and %s has %d", who, mine, of, count(of))
+					}
+				}
+			}
+			gone(c)
+		}
+		for range rapid.IntRange(1, 200).Draw(t, "steps") {
+			now = now.Add(time.Duration(rapid.IntRange(0, 700).Draw(t, "ms")) * time.Millisecond)
+			what := rapid.IntRange(0, 8).Draw(t, "what")
+			if len(order) == 0 {
+				what = 0
+			}
+			var c *Conn
+			if what > 2 {
+				c = rapid.SampledFrom(order).Draw(t, "which")
+			}
+			switch what {
+			case 0, 1, 2:
+				c := &Conn{}
+				ok, old, wait := tab.admit(c, now)
+				full := len(open) == limits.All || count("?") >= limits.Strangers
+				switch {
+				case ok:
+					open[c] = "?"
+					order = append(order, c)
+				case old != nil:
+					closed(old, "")
+				case !full || wait <= 0 || wait > time.Second:
+					t.Fatalf("there is room, or it waits for %s", wait)
+				case len(open) == limits.All:
+					for c, who := range open {
+						if who != "" && who != "?" && count(who) >= part() && idle(c) {
+							t.Fatalf("it waits, and %s has an idle one", who)
 						}
 					}
-				case !ok && !full && wait == 0:
-					t.Fatal("there is room")
-				case wait > time.Second:
-					t.Fatalf("wait %s", wait)
 				}
-			case what == 2:
-				tab.know(rapid.SampledFrom(open).Draw(t, "known"))
+			case 3, 4, 5:
+				who := rapid.SampledFrom([]string{"a", "a", "b", "c", ""}).Draw(t, "who")
+				had := count(who)
+				many := tenants() >= limits.Tenants
+				before := part()
+				ok, old := tab.know(c, who, now)
+				if old != nil {
+					if !many {
+						t.Fatal("tenants have not too many")
+					}
+					closed(old, who)
+				}
+				switch {
+				case ok && open[c] == "?":
+					open[c] = who
+				case !ok && (who == "" || !many || had < before):
+					t.Fatalf("%s has %d and gets none, with a part of %d", who, had, before)
+				}
+			case 6:
+				c.calls.Add(1)
+			case 7:
+				if c.calls.Load() > 0 {
+					c.calls.Add(-1)
+					c.ended.Store(now.UnixNano())
+				}
 			default:
-				i := rapid.IntRange(0, len(open)-1).Draw(t, "closed")
-				tab.remove(open[i])
-				tab.remove(open[i])
-				open = append(open[:i], open[i+1:]...)
+				tab.remove(c)
+				tab.remove(c)
+				gone(c)
 			}
 			s := tab.stats()
-			if s.Open != len(open) || s.Open > 6 || s.Strangers > 3 {
-				t.Fatalf("%+v, %d are open", s, len(open))
+			if s.Open != len(open) || s.Open > limits.All || s.Strangers != count("?") || s.Strangers > limits.Strangers || tab.known != tenants() {
+				t.Fatalf("%+v, %d are known; there are %v", s, tab.known, open)
 			}
 		}
 	})
@@ -110,7 +193,7 @@ func TestAudit_M2_StrangersGiveWay(t *testing.T) {
 		}()
 		clients := make([]net.Conn, 4)
 		clients[0] = in.dial()
-		Known(Context(context.Background(), <-accepted))
+		Known(Context(context.Background(), <-accepted), "")
 		for i := 1; i < 4; i++ {
 			clients[i] = in.dial()
 		}
@@ -138,6 +221,60 @@ func TestAudit_M2_StrangersGiveWay(t *testing.T) {
 		}
 		if err := <-ended; !errors.Is(err, net.ErrClosed) {
 			t.Errorf("the listener ended with %v", err)
+		}
+	})
+}
+
+// A tenant that takes all connections it can get gives its idle ones to others, and gets no more than its part while all of them have
+// calls. Those that have shown a token stay.
+func TestAudit_A6_TenantsDivideConnections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		in := &pipes{conns: make(chan net.Conn, 16), closed: make(chan struct{})}
+		l := New(in, Limits{All: 8, Tenants: 5, Strangers: 2, Grace: time.Second})
+		defer l.Close()
+		accept := func() (client net.Conn, ctx context.Context) {
+			client = in.dial()
+			c, err := l.Accept()
+			if err != nil {
+				t.Fatal(err)
+			}
+			return client, Context(t.Context(), c)
+		}
+		isClosed := func(c net.Conn) bool {
+			_ = c.SetReadDeadline(time.Now().Add(time.Millisecond))
+			_, err := c.Read(make([]byte, 1))
+			return errors.Is(err, io.EOF)
+		}
+		token, ctx := accept()
+		Known(ctx, "")
+		var all []net.Conn
+		take := func(tenant string) (end func(), ok bool) {
+			c, ctx := accept()
+			all = append(all, c)
+			call := Begin(ctx)
+			ok = Known(ctx, tenant)
+			if !ok {
+				_ = call.Close()
+			}
+			return call.End, ok
+		}
+		var ends []func()
+		for i := range 6 {
+			end, ok := take([]string{"a", "a/team"}[i%2])
+			if ok != (i < 5) {
+				t.Errorf("with calls on %d connections, another one: %v", i, ok)
+			}
+			ends = append(ends, end)
+		}
+		endB, ok := take("b")
+		if !ok {
+			t.Error("b gets none, because a has calls on all")
+		}
+		endB()
+		ends[1]()
+		time.Sleep(1001 * time.Millisecond)
+		if _, ok := take("b"); !ok || !isClosed(all[1]) || isClosed(all[0]) || isClosed(token) {
+			t.Error("the idle connection of a was not closed for one of b")
 		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"context"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -89,11 +90,14 @@ func (l *Listener) Stats() Stats {
 	return l.table.stats()
 }
 
-// change changes the table, and signals that there may be room.
-func (l *Listener) change(f func(*table)) {
+// change changes the table, closes the connection that gives way, if any, and signals that there may be room.
+func (l *Listener) change(f func(*table) *Conn) {
 	l.mu.Lock()
-	f(&l.table)
+	old := f(&l.table)
 	l.mu.Unlock()
+	if old != nil {
+		_ = old.Conn.Close()
+	}
 	select {
 	case l.changed <- struct{}{}:
 	default:
@@ -106,16 +110,25 @@ type Conn struct {
 
 	of    *Listener
 	known atomic.Bool
+	calls atomic.Int32 // under way
+	ended atomic.Int64 // when the last one ended, in nanoseconds since 1970
 
-	since    time.Time     // guarded by of.mu
-	stranger *list.Element // guarded by of.mu; nil once it is known
-	removed  bool          // guarded by of.mu
+	since   time.Time     // guarded by of.mu
+	tenant  string        // guarded by of.mu
+	list    *list.List    // guarded by of.mu; of strangers, of its tenant, or nil
+	place   *list.Element // guarded by of.mu; in the list
+	removed bool          // guarded by of.mu
+}
+
+// idle reports whether nothing has been called since then.
+func (c *Conn) idle(then time.Time) bool {
+	return c.calls.Load() == 0 && c.ended.Load() <= then.UnixNano() && !c.since.After(then)
 }
 
 // Close implements net.Conn.
 func (c *Conn) Close() error {
 	err := c.Conn.Close()
-	c.of.change(func(t *table) { t.remove(c) })
+	c.of.change(func(t *table) *Conn { t.remove(c); return nil })
 	return err
 }
 
@@ -140,12 +153,43 @@ func Context(ctx context.Context, c net.Conn) context.Context {
 	return ctx
 }
 
-// Known records that a request with this context had a valid key.
-func Known(ctx context.Context) {
-	c, ok := ctx.Value(key{}).(*Conn)
-	if !ok || c.known.Load() {
-		return
+// of is the connection of a request; nil if it is not of a Listener.
+func of(ctx context.Context) *Conn {
+	c, _ := ctx.Value(key{}).(*Conn)
+	return c
+}
+
+// Known records that a request with this context had a valid key of a tenant or one of its teams, or "" for a token. It reports false
+// if the tenant has as many connections as it may: then the request is to be refused, and the connection to end.
+func Known(ctx context.Context, tenant string) bool {
+	c := of(ctx)
+	if c == nil || c.known.Load() {
+		return true
 	}
-	c.known.Store(true)
-	c.of.change(func(t *table) { t.know(c) })
+	tenant, _, _ = strings.Cut(tenant, "/")
+	ok := false
+	c.of.change(func(t *table) (old *Conn) {
+		ok, old = t.know(c, tenant, time.Now())
+		return old
+	})
+	c.known.Store(ok)
+	return ok
+}
+
+// Begin notes that a call with this context has begun, and End of what it returns that the call has ended. A connection with calls gives way
+// to no other one.
+func Begin(ctx context.Context) *Conn {
+	c := of(ctx)
+	if c != nil {
+		c.calls.Add(1)
+	}
+	return c
+}
+
+// End notes the end of a call that Begin noted. c may be nil.
+func (c *Conn) End() {
+	if c != nil {
+		c.ended.Store(time.Now().UnixNano())
+		c.calls.Add(-1)
+	}
 }

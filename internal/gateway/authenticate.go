@@ -3,6 +3,7 @@ package gateway
 import (
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/bearer"
@@ -50,7 +51,13 @@ func (c *call) authenticate() *refusal {
 	if f := c.Identify(key, "Send it as \"Authorization: Bearer KEY\", \"x-api-key\" or \"api-key\"."); f != nil {
 		return f
 	}
-	connections.Known(c.r.Context())
+	if !connections.Known(c.r.Context(), c.Tenant.Name) {
+		c.closeAfter()
+		return &refusal{
+			Status: http.StatusServiceUnavailable, Code: admission.CodeOverloaded, RetryAfter: time.Second,
+			Message: "Tenant " + c.Tenant.Name + " has its part of this gateway's connections, and none of them is idle. " + comeAgain(time.Second),
+		}
+	}
 	return nil
 }
 

@@ -3,6 +3,7 @@ package gateway
 import (
 	"net/http"
 
+	"github.com/llmgov/llmgov/internal/connections"
 	"github.com/llmgov/llmgov/internal/crash"
 	"github.com/llmgov/llmgov/internal/gateway/describe"
 	"github.com/llmgov/llmgov/internal/gateway/relay"
@@ -14,6 +15,7 @@ import (
 // ServeHTTP walks one request through the gateway. Answers pass on the stack of ServeHTTP alone, because streams
 // last, and hold theirs.
 func (g *Gateway) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+	defer connections.Begin(r.Context()).End()
 	c := g.begin(rw, r)
 	defer crash.Deferred()
 	defer c.finish()

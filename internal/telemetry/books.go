@@ -44,7 +44,7 @@ func (m *Metrics) WatchConnections(count func() (open, strangers int, closed int
 	}, func() float64 { open, _, _ := count(); return float64(open) }), prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Namespace: namespace, Name: "connections_without_key", Help: "Connections on which no valid key was shown.",
 	}, func() float64 { _, strangers, _ := count(); return float64(strangers) }), prometheus.NewCounterFunc(prometheus.CounterOpts{
-		Namespace: namespace, Name: "connections_closed_total", Help: "Connections without a valid key that were closed for newer ones.",
+		Namespace: namespace, Name: "connections_closed_total", Help: "Connections that were closed for others: without a valid key, or idle.",
 	}, func() float64 { _, _, closed := count(); return float64(closed) }))
 }
 

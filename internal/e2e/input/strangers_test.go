@@ -15,8 +15,10 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/internal/admin"
+	"github.com/llmgov/llmgov/internal/connections"
 	"github.com/llmgov/llmgov/internal/e2e/harness"
 	"github.com/llmgov/llmgov/internal/gateway"
+	"github.com/llmgov/llmgov/internal/http1/plain"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/internal/testkit/pipenet"
 	"github.com/llmgov/llmgov/tenants"
@@ -256,4 +258,64 @@ func TestAudit_A9_RefusalsOfSlowBodies(t *testing.T) {
 			s.CheckIdle()
 		})
 	}
+}
+
+// One tenant's connections, idle or with calls, keep no other tenant out, and its own calls are refused once it has its part.
+func TestAudit_A6_ConnectionsOfOneTenant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := bodies(harness.Tenant("alice", 1), harness.Tenant("bob", 1))
+		w.Mock.FirstToken = 10 * time.Second
+		s := harness.New(t, w)
+		defer s.Close()
+		door := pipenet.Listen()
+		counted := connections.New(door, connections.Limits{All: 12, Tenants: 8, Strangers: 3, Grace: time.Second})
+		s.Serve(plain.New(&http.Server{Handler: s.Gateway, ConnContext: connections.Context}), counted)
+		call := func(tenant, method, path, body string) (int, string) {
+			transport := &http.Transport{DialContext: door.Dial} // for a connection of its own, which stays
+			t.Cleanup(transport.CloseIdleConnections)
+			req, _ := http.NewRequestWithContext(t.Context(), method, "http://gateway"+path, strings.NewReader(body))
+			req.Header.Set("Authorization", "Bearer "+tenant)
+			resp, err := (&http.Client{Transport: transport}).Do(req)
+			if err != nil {
+				return 0, err.Error()
+			}
+			defer resp.Body.Close()
+			text, _ := io.ReadAll(resp.Body)
+			return resp.StatusCode, string(text)
+		}
+		for i := range 30 {
+			if status, text := call("alice", "GET", "/v1/models", ""); status != http.StatusOK {
+				t.Fatalf("connection %d of alice gets %d %s", i, status, text)
+			}
+			time.Sleep(300 * time.Millisecond)
+		}
+		if n := counted.Stats(); n.Open > 8 || n.Closed < 20 {
+			t.Errorf("of 30 connections there are %+v", n)
+		}
+		if status, text := call("bob", "GET", "/v1/models", ""); status != http.StatusOK {
+			t.Errorf("beside idle connections of alice, bob gets %d %s", status, text)
+		}
+		statuses := make(chan int, 20)
+		for range 20 {
+			time.Sleep(100 * time.Millisecond)
+			go func() {
+				status, _ := call("alice", "POST", "/v1/chat/completions", harness.Chat(false, 5, ""))
+				statuses <- status
+			}()
+		}
+		time.Sleep(1100 * time.Millisecond)
+		if status, text := call("bob", "GET", "/v1/models", ""); status != http.StatusOK {
+			t.Errorf("beside calls on connections of alice, bob gets %d %s", status, text)
+		}
+		if status, text := call("alice", "GET", "/v1/models", ""); status != http.StatusServiceUnavailable || !strings.Contains(text, `"overloaded"`) {
+			t.Errorf("with calls on all of its part, alice gets %d %s", status, text)
+		}
+		got := map[int]int{}
+		for range 20 {
+			got[<-statuses]++
+		}
+		if got[http.StatusOK] < 4 || got[http.StatusOK]+got[http.StatusServiceUnavailable] != 20 {
+			t.Errorf("20 calls of alice at once are answered with %v", got)
+		}
+	})
 }

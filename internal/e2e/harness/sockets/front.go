@@ -29,7 +29,7 @@ func ServeCalls(t *testing.T, h http.Handler) *Front {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = server.Serve(connections.New(l, connections.Limits{All: 10_000, Strangers: 1000, Grace: Patience}))
+		_ = server.Serve(connections.New(l, connections.Limits{All: 10_000, Tenants: 9_000, Strangers: 1000, Grace: Patience}))
 	}()
 	t.Cleanup(func() {
 		_ = server.Close()
