@@ -148,6 +148,12 @@ func storeAlerts() []Rule {
 			Description: "The store that gateways share does not answer, or state_dir cannot be written. Grants last 2.5 s; then on_store_loss decides.",
 		},
 		{
+			Alert: "LlmgovStoreUnreadable", For: time.Minute, Severity: critical,
+			Expr:        `llmgov_store_unreadable_accounts > 0`,
+			Summary:     "The store cannot read {{ $value }} accounts of limits for gateway {{ $labels.instance }}",
+			Description: "Somebody else has written to them, or another release has. Nothing is granted of these limits, unless on_store_loss is open: calls of their tenants are refused. The log says what to delete.",
+		},
+		{
 			Alert: "LlmgovDegraded", For: time.Minute, Severity: critical,
 			// A new store grants nothing for a minute, which is normal; longer is a fault.
 			Expr: `max by (job, pool, mode) (llmgov_degraded{mode!="learning"}) == 1

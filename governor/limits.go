@@ -116,6 +116,7 @@ type limitSharing struct {
 	handle SharedLimits // towards whoever speaks for the limits
 
 	inUse bool          // somebody speaks for the limits
+	shut  bool          // the store cannot read them, and nothing is granted
 	heard chan struct{} // closed when an answer comes, or none will; nil if nobody waits for one
 
 	// By earlier processes, until there is an answer: calls, and before them the use of long windows until a time.
@@ -144,8 +145,8 @@ type pastCall struct {
 }
 
 // calledBy says which kinds of calls a limit applies to: calls that ask the store before they go,
-// and calls that go within grants. It may be both.
-type calledBy struct{ asking, granted bool }
+// and calls that go within grants. It may be both. closed says that some are to pools that are not open on loss.
+type calledBy struct{ asking, granted, closed bool }
 
 // grantWait is how long a call may wait for a grant that no other process has, even if its tenant's
 // MaxWait is shorter: about a round trip to the store.

@@ -142,6 +142,7 @@ func (o *ownLimits) allow(now, until time.Time, list []Grant) {
 	defer o.mu.Unlock()
 	o.advanceLocked(now)
 	o.sharing.forget() // the answer counts them
+	o.sharing.shut = false
 	o.set.Renew(until)
 	for _, grant := range list {
 		o.allowLocked(grant)
@@ -170,13 +171,20 @@ func (o *ownLimits) allowLocked(grant Grant) {
 }
 
 // Alone says that nobody answers. Once the grants have expired, and until Allow, this process counts
-// by itself against the whole limits.
-func (s *SharedLimits) Alone(now time.Time) {
+// by itself against the whole limits. If they are unreadable, other processes go on with theirs, and this one does so only where
+// Pool.OnLoss of all pools is open.
+func (s *SharedLimits) Alone(now time.Time, unreadable bool) {
 	o := s.own
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.advanceLocked(now)
 	o.hearLocked()
+	if unreadable && o.sharing.closed {
+		o.sharing.shut = true
+		o.set.Renew(time.Time{})
+		o.dropLocked()
+		return
+	}
 	if o.freed != nil || !o.set.Alone() { // an upstream's limits are closed without grants, as the pool's are
 		return
 	}

@@ -61,7 +61,7 @@ func (r *Rejection) Spread(call string) *Rejection {
 	return &spread
 }
 
-// rejectOwnLost refuses a call because the store that counts its tenant's limits does not answer.
+// rejectOwnLost refuses a call because the store that counts its tenant's limits does not answer, or cannot read them.
 func rejectOwnLost(owner string) *Rejection {
 	return &Rejection{Reason: ReasonStoreLost, Own: true, Tenant: owner, RetryAfter: lossRetry}
 }
@@ -107,6 +107,9 @@ func (r *Rejection) byLine(lack limits.Lack, via limits.Via) *Rejection {
 }
 
 func (o *ownLimits) rejectAxisLocked(now time.Time, cost limits.Cost, lack limits.Lack) *Rejection {
+	if o.sharing != nil && o.sharing.shut {
+		return rejectOwnLost(o.owner)
+	}
 	if lack.Axis != limits.Budget {
 		return o.rejectLimitLocked(lack.Axis, cost, lack.Wait)
 	}

@@ -224,10 +224,11 @@ func (v *tenantView) configure(now time.Time, tb *table, zone *time.Location, r 
 		}
 		granted := p.cfg.TenantLimits == LimitsLeased
 		bound = max(bound, p.cfg.MaxQueue)
-		by = calledBy{by.asking || !granted, by.granted || granted}
+		closed := p.cfg.OnLoss != LossOpen
+		by = calledBy{by.asking || !granted, by.granted || granted, by.closed || closed}
 		v.access[i].chain = v.chainTo(p.name)
 		if o := v.in[p.name]; o != nil { // even if it has no limits any more: calls may wait in it
-			o.configure(now, v.cfg.InPool[p.name], p.cfg.MaxQueue, calledBy{!granted, granted})
+			o.configure(now, v.cfg.InPool[p.name], p.cfg.MaxQueue, calledBy{!granted, granted, closed})
 		}
 	}
 	v.over.configure(now, v.cfg.limits(), bound, by)

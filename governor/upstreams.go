@@ -71,7 +71,7 @@ func (p *pool) limitUpstreamsLocked(now time.Time) {
 			}
 		}
 		own := Limits{TPM: p.rules.usable(tpm), RPM: p.rules.usable(rpm), Concurrency: u.Concurrency}
-		u.Limits.configure(now, own, 0, calledBy{granted: true})
+		u.Limits.configure(now, own, 0, calledBy{granted: true, closed: true})
 	}
 }
 

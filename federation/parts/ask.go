@@ -37,7 +37,7 @@ type Take struct {
 	Rest bool
 }
 
-// Answer answers an Ask: its beats and its calls, in the same order.
+// Answer answers an Ask: its beats and its calls, in the same order. Beside Failures it has no verdicts.
 type Answer struct {
 	Replies  []Reply
 	Verdicts []Verdict

@@ -5,8 +5,11 @@ import "github.com/llmgov/llmgov/federation/internal/envelope"
 // encoding is the version of how accounts are written down.
 const encoding = 2
 
-// ErrEncoding says that an account was written by another release.
-var ErrEncoding = envelope.ErrOther
+// ErrEncoding says that an account was written by another release, and ErrDamaged that it cannot be read, or not be used.
+var (
+	ErrEncoding = envelope.ErrOther
+	ErrDamaged  = envelope.ErrDamaged
+)
 
 // Encode writes an account down, for stores that keep it as it is.
 func (a *Account) Encode() ([]byte, error) { return envelope.Seal(encoding, a) }

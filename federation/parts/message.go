@@ -1,6 +1,11 @@
 package parts
 
-import "time"
+import (
+	"errors"
+	"maps"
+	"slices"
+	"time"
+)
 
 const (
 	// TTL is how long a part holds, and Window how long use counts against a Rolling limit.
@@ -103,6 +108,20 @@ type Reply struct {
 	Now int64
 	// Parts answer the claims, in the same order.
 	Parts []Part
+}
+
+// Failures are errors of some beats of many, by their indices. The other beats were taken in, and are answered. Where an error is ErrDamaged or
+// ErrEncoding, the store cannot read the owner's account, and leaves it as it is.
+type Failures map[int]error
+
+func (f Failures) Error() string { return errors.Join(f.Unwrap()...).Error() }
+
+// Unwrap lists the errors in the order of the beats.
+func (f Failures) Unwrap() (list []error) {
+	for _, i := range slices.Sorted(maps.Keys(f)) {
+		list = append(list, f[i])
+	}
+	return list
 }
 
 // Part is what a process may use of a limit: no more than Part may count against it there, for a

@@ -108,8 +108,8 @@ func (l *logs[A]) prepare(letters []letter) (*appending[A], error) {
 
 // append appends beats to rows, in the order of which these are locked, and works out the accounts from all that stands there by then. It takes
 // one round trip, and rows are locked for no longer than the server takes. It returns the replicas that end with these beats, which have to
-// be put back; rows that are no logs have none. create creates the rows that are not there. also adds to the
-// batch, and may be nil.
+// be put back; rows that are no logs have none, and neither do those that cannot be read, to which nothing is appended any more. create creates
+// the rows that are not there. also adds to the batch, and may be nil.
 func (l *logs[A]) append(ctx context.Context, conn *pgxpool.Conn, letters []letter, create bool, also func(*pgx.Batch)) (map[string]*replica[A], error) {
 	a, err := l.prepare(letters)
 	if err != nil || len(a.known) == 0 {
@@ -143,7 +143,7 @@ func (l *logs[A]) append(ctx context.Context, conn *pgxpool.Conn, letters []lett
 		}
 		return nil, err
 	}
-	return l.follow(a.known, all)
+	return l.follow(a.known, all), nil
 }
 
 // appended is a row to which a beat was appended. Rest is what has been added since it was read; or all of it, if it does not begin as it was read any more.
@@ -153,10 +153,9 @@ type appended struct {
 	Rest   []byte
 }
 
-// follow works out the accounts of rows. If it cannot use all of them it puts back the others.
-func (l *logs[A]) follow(known map[string]*replica[A], all []appended) (map[string]*replica[A], error) {
+// follow works out the accounts of rows, and marks those of which it cannot.
+func (l *logs[A]) follow(known map[string]*replica[A], all []appended) map[string]*replica[A] {
 	done := make(map[string]*replica[A], len(all))
-	var failed error
 	for _, x := range all {
 		k := known[x.Row]
 		var err error
@@ -166,19 +165,12 @@ func (l *logs[A]) follow(known map[string]*replica[A], all []appended) (map[stri
 			err = k.follow(x.Rest)
 		}
 		if err != nil {
-			l.put(x.Row, plainRow[A]()) // so that nothing is appended to it any more
-			failed = unusable(err, l.table, x.Row)
+			l.put(x.Row, plainRow[A]())
 			continue
 		}
 		done[x.Row] = k
 	}
-	if failed == nil {
-		return done, nil
-	}
-	for row, k := range done {
-		l.put(row, k)
-	}
-	return nil, failed
+	return done
 }
 
 // create creates rows that are not there, with a log of no beats.

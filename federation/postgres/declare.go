@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -45,9 +46,12 @@ func (s *Store) DeclareOwner(ctx context.Context, owner string) (declared bool, 
 		if err != nil {
 			return err
 		}
-		return s.transact(ctx, conn, []string{owner}, true, func(now int64, accounts map[string]*parts.Account) {
-			declared = accounts[owner].Declare(now, incarnation)
+		bad, err := s.transact(ctx, conn, []string{owner}, true, func(now int64, accounts map[string]*parts.Account) {
+			if a := accounts[owner]; a != nil {
+				declared = a.Declare(now, incarnation)
+			}
 		})
+		return cmp.Or(err, bad[owner])
 	})
 	if err != nil {
 		return false, fmt.Errorf("postgres: %w", err)

@@ -56,19 +56,22 @@ func (a *ownerAccount) at() int64 { return a.Now }
 
 // Share tells beats of several owners in one transaction, and returns their answers in the same
 // order. After an error it is not known whether they were booked; the next ones say all that
-// they said.
+// they said. An error of accounts that cannot be read is Failures.
 func (s *Store) Share(ctx context.Context, beats []*parts.Beat) ([]parts.Reply, error) {
-	replies := make([]parts.Reply, len(beats))
+	replies, failed := make([]parts.Reply, len(beats)), parts.Failures{}
 	rest := make([]int, len(beats)) // indices of beats that are not told yet
 	for i := range beats {
 		rest[i] = i
 	}
 	for len(rest) > 0 {
-		r := &round{beats: beats, replies: replies}
+		r := &round{beats: beats, replies: replies, failed: failed}
 		r.left, rest = firsts(beats, rest)
 		if err := s.share(ctx, r); err != nil {
 			return nil, fmt.Errorf("postgres: %w", err)
 		}
+	}
+	if len(failed) > 0 {
+		return replies, failed
 	}
 	return replies, nil
 }
@@ -92,9 +95,21 @@ func firsts(beats []*parts.Beat, list []int) (first, rest []int) {
 type round struct {
 	beats   []*parts.Beat
 	replies []parts.Reply
+	failed  parts.Failures
 	left    []int // indices of beats that are not told yet
 	// deserted are owners whose last gateway leaves.
 	deserted []string
+}
+
+// fail notes which beats cannot be told, by their owners.
+func (r *round) fail(bad map[string]error) {
+	r.left = slices.DeleteFunc(r.left, func(i int) bool {
+		err := bad[r.beats[i].Owner]
+		if err != nil {
+			r.failed[i] = fmt.Errorf("postgres: %w", err)
+		}
+		return err != nil
+	})
 }
 
 // owners are the owners of the beats that are left, in the order in which they are locked.
@@ -114,17 +129,20 @@ func (s *Store) share(ctx context.Context, r *round) error {
 		}
 		if len(r.deserted) > 0 {
 			slices.Sort(r.deserted)
-			_ = s.transact(ctx, conn, r.deserted, true, noStep) // the beats are booked in any case
+			_, _ = s.transact(ctx, conn, r.deserted, true, noStep) // the beats are booked in any case
 		}
 		if len(r.left) == 0 {
 			return nil
 		}
-		return s.transact(ctx, conn, r.owners(), false, func(now int64, accounts map[string]*parts.Account) {
+		bad, err := s.transact(ctx, conn, r.owners(), false, func(now int64, accounts map[string]*parts.Account) {
 			for _, i := range r.left {
-				b := r.beats[i]
-				r.replies[i] = accounts[b.Owner].Beat(now, b)
+				if b := r.beats[i]; accounts[b.Owner] != nil {
+					r.replies[i] = accounts[b.Owner].Beat(now, b)
+				}
 			}
 		})
+		r.fail(bad)
+		return err
 	})
 }
 
@@ -140,14 +158,17 @@ func (s *Store) appendParts(ctx context.Context, conn *pgxpool.Conn, r *round) e
 	if err != nil || !alike || len(accounts) == 0 {
 		return err
 	}
+	bad := map[string]error{}
 	for _, x := range accounts {
 		k, err := s.owners.read(x.Account)
 		if err != nil {
-			return unusable(err, partsTable, x.Owner)
+			bad[x.Owner] = unusable(err, partsTable, x.Owner)
+			continue
 		}
 		k.unlogged = true
 		s.owners.put(x.Owner, k)
 	}
+	r.fail(bad)
 	_, err = s.appendRound(ctx, conn, r, alike)
 	return err
 }
@@ -194,21 +215,28 @@ func (s *Store) appendRound(ctx context.Context, conn *pgxpool.Conn, r *round, c
 	return accounts, nil
 }
 
-// Ask tells owners that hold for the same calls, in one transaction.
+// Ask tells owners that hold for the same calls, in one transaction. If an account cannot be read, Share answers the others.
 func (s *Store) Ask(ctx context.Context, q *parts.Ask) (answer parts.Answer, err error) {
-	err = partsTable.with(ctx, s.askDB, func(conn *pgxpool.Conn) error {
-		return s.transact(ctx, conn, owners(q.Beats), false, func(now int64, accounts map[string]*parts.Account) {
+	var bad map[string]error
+	err = partsTable.with(ctx, s.askDB, func(conn *pgxpool.Conn) (err error) {
+		bad, err = s.transact(ctx, conn, owners(q.Beats), false, func(now int64, accounts map[string]*parts.Account) {
 			list := make([]*parts.Account, len(q.Beats))
 			for i, b := range q.Beats {
-				list[i] = accounts[b.Owner]
+				if list[i] = accounts[b.Owner]; list[i] == nil {
+					return
+				}
 			}
 			answer = q.Tell(now, list)
 		})
+		return err
 	})
-	if err != nil {
+	switch {
+	case err != nil:
 		return parts.Answer{}, fmt.Errorf("postgres: %w", err)
+	case len(bad) > 0:
+		answer.Replies, err = s.Share(ctx, q.Beats)
 	}
-	return answer, nil
+	return answer, err
 }
 
 // owners are those of beats, once each, in the order in which they are locked.

@@ -180,16 +180,20 @@ func TestPartsLog_Damaged(t *testing.T) {
 		t.Fatal(err)
 	}
 	once := len(rowOf(t, s, "o"))
-	for range 3 {
+	for i := range int64(3) {
 		if _, err := share(s, "o", "b", 2); !errors.Is(err, federation.ErrDamaged) {
 			t.Fatal(err)
+		}
+		got, err := s.Share(t.Context(), []*parts.Beat{{Owner: "o", Instance: "b", Seq: 2}, {Owner: "p", Instance: "b", Seq: 1 + i}})
+		if failed, _ := errors.AsType[parts.Failures](err); len(failed) != 1 || failed[0] == nil || got[1].Seq != 1+i {
+			t.Errorf("beside it there is %+v, %v", got, err)
 		}
 		s.owners.forget(math.MaxInt64) // as it does once a minute
 	}
 	if n := len(rowOf(t, s, "o")); n != once {
 		t.Errorf("the log has %d bytes after one beat, and %d after more", once, n)
 	}
-	exec(t, s, "DELETE FROM llmgov_parts")
+	exec(t, s, "DELETE FROM llmgov_parts WHERE owner = 'o'")
 	if part, err := share(s, "o", "b", 3); err != nil || part != 10 {
 		t.Errorf("after it was deleted there is %d, %v", part, err)
 	}

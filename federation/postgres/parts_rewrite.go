@@ -18,34 +18,37 @@ import (
 func noStep(int64, map[string]*parts.Account) {}
 
 // transact has step done to the accounts of owners while it has locked their rows, which takes two round trips. unlog writes accounts where there
-// were logs.
-func (s *Store) transact(ctx context.Context, conn *pgxpool.Conn, names []string, unlog bool, step func(now int64, accounts map[string]*parts.Account)) error {
+// were logs. It leaves rows that cannot be read as they are, and returns why not.
+func (s *Store) transact(ctx context.Context, conn *pgxpool.Conn, names []string, unlog bool, step func(now int64, accounts map[string]*parts.Account)) (bad map[string]error, err error) {
 	rows, now, err := s.lockOwners(ctx, conn, names)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	s.heard.Store(now)
+	bad = map[string]error{}
 	known := make(map[string]*replica[*ownerAccount], len(rows))
 	accounts := make(map[string]*parts.Account, len(rows))
-	for _, w := range rows {
+	rows = slices.DeleteFunc(rows, func(w owned) bool {
 		k, err := s.owners.read(w.account)
 		if err != nil {
-			return unusable(err, partsTable, w.owner)
+			bad[w.owner] = unusable(err, partsTable, w.owner)
+			return true
 		}
 		known[w.owner] = k
 		accounts[w.owner] = &k.account.Account
-	}
+		return false
+	})
 	if err := s.settle(ctx, conn, accounts); err != nil {
-		return err
+		return nil, err
 	}
 	step(now, accounts)
 	for i := range rows {
 		w := &rows[i]
 		if err := s.write(w, known[w.owner], unlog); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return s.writeOwners(ctx, conn, rows)
+	return bad, s.writeOwners(ctx, conn, rows)
 }
 
 // settle tells accounts that were declared new which server keeps them. The others need not know, because to ask takes one round trip more.
@@ -161,10 +164,5 @@ func (s *Store) unlog(ctx context.Context, conn *pgxpool.Conn, names []string) {
 		return
 	}
 	slices.Sort(names)
-	if s.transact(ctx, conn, names, true, noStep) == nil {
-		return
-	}
-	for _, name := range names { // a log that cannot be read keeps no other back
-		_ = s.transact(ctx, conn, []string{name}, true, noStep)
-	}
+	_, _ = s.transact(ctx, conn, names, true, noStep)
 }

@@ -27,6 +27,10 @@ func runPartsSuite(t *testing.T, processes int, alike bool) {
 			Store: g, Fewer: 8, SetClock: g.setClock,
 			Replace:      g.replace,
 			DeclareOwner: func(owner string) (bool, error) { return g.next().DeclareOwner(context.Background(), owner) },
+			Damage: func(owner, with string) {
+				exec(t, g.stores[0], "UPDATE llmgov_parts SET account = $2 WHERE owner = $1", owner, []byte(with))
+			},
+			Delete: func(owner string) { exec(t, g.stores[0], "DELETE FROM llmgov_parts WHERE owner = $1", owner) },
 		}
 	})
 }

@@ -2,7 +2,6 @@ package redis
 
 import (
 	"context"
-	"fmt"
 	"net/url"
 	"strings"
 
@@ -10,7 +9,7 @@ import (
 )
 
 // Ask tells owners of the same calls, in one step and one round trip. After an error it is not known
-// whether it was booked; the next one says all that it said.
+// whether it was booked; the next one says all that it said. If an account cannot be read, Share finds out which, and answers the others.
 func (s *Store) Ask(ctx context.Context, q *parts.Ask) (parts.Answer, error) {
 	keys := make([]any, len(q.Beats))
 	args := newList()
@@ -25,10 +24,20 @@ func (s *Store) Ask(ctx context.Context, q *parts.Ask) (parts.Answer, error) {
 		}
 	}
 	answer, err := s.ask.runOver(ctx, s.askClient, keys, []any{args.packed()})
-	if err != nil {
-		return parts.Answer{}, explain(err, keys...)
+	var got parts.Answer
+	if err == nil {
+		got, err = readAnswer(answer, q)
 	}
-	return readAnswer(answer, q)
+	switch {
+	case err == nil:
+		return got, nil
+	case isForeign(err) || unusable(err):
+		replies, found := s.Share(ctx, q.Beats)
+		if found != nil {
+			return parts.Answer{Replies: replies}, found
+		}
+	}
+	return parts.Answer{}, explain(err, keys...)
 }
 
 // readAnswer reads the answer to an Ask.
@@ -46,7 +55,7 @@ func readAnswer(answer any, q *parts.Ask) (parts.Answer, error) {
 		out.Verdicts[i] = r.verdict(len(q.Calls[i]))
 	}
 	if r.err != nil {
-		return parts.Answer{}, fmt.Errorf("redis: %w", r.err)
+		return parts.Answer{}, r.err
 	}
 	return out, nil
 }

@@ -3,7 +3,6 @@ package redis
 import (
 	"context"
 	"encoding/binary"
-	"fmt"
 
 	"github.com/redis/go-redis/v9"
 
@@ -12,7 +11,7 @@ import (
 
 // Share tells beats of several owners, in one round trip, and returns their answers in the same
 // order. After an error it is not known which of them were booked; the next ones say all that
-// they said.
+// they said. An error of some of them alone is Failures.
 func (s *Store) Share(ctx context.Context, beats []*parts.Beat) ([]parts.Reply, error) {
 	calls := make([]call, len(beats))
 	for i, b := range beats {
@@ -20,18 +19,29 @@ func (s *Store) Share(ctx context.Context, beats []*parts.Beat) ([]parts.Reply, 
 		l.beat(b)
 		calls[i] = call{partsKey(b.Owner), []any{l.packed()}}
 	}
-	answers, err := s.parts.runAll(ctx, s.client, calls)
-	if err != nil {
-		return nil, err
-	}
+	answers, failed := s.parts.runAll(ctx, s.client, calls)
 	replies := make([]parts.Reply, len(beats))
+	lost := 0
 	for i, a := range answers {
-		replies[i], err = readParts(a, len(beats[i].Claims))
-		if err != nil {
-			return nil, fmt.Errorf("redis: %w", err)
+		err := failed[i]
+		if err == nil {
+			replies[i], err = readParts(a, len(beats[i].Claims))
+		}
+		if err == nil {
+			continue
+		}
+		failed[i] = explain(err, calls[i].key)
+		if !unusable(err) && !isForeign(err) {
+			lost++
 		}
 	}
-	return replies, nil
+	switch {
+	case len(failed) == 0:
+		return replies, nil
+	case lost == len(beats):
+		return nil, failed[0]
+	}
+	return replies, failed
 }
 
 // DeclareOwner is Account.Declare of an owner's limits (package parts).
@@ -137,38 +147,38 @@ type call struct {
 }
 
 // runAll runs a script on many keys in one round trip. Those that are told that the server does
-// not have it are sent whole. The first error is that of all.
-func (s script) runAll(ctx context.Context, c redis.UniversalClient, calls []call) ([]any, error) {
-	cmds, _ := pipeline(ctx, c, "evalsha", s.sha, calls)
-	answers := make([]any, len(calls))
+// not have it are sent whole.
+func (s script) runAll(ctx context.Context, c redis.UniversalClient, calls []call) ([]any, parts.Failures) {
+	answers, failed := make([]any, len(calls)), parts.Failures{}
 	var again []call
 	var at []int
-	for i, cmd := range cmds {
-		var err error
-		answers[i], err = cmd.Result()
-		if redis.HasErrorPrefix(err, "NOSCRIPT") {
+	for i, cmd := range pipeline(ctx, c, "evalsha", s.sha, calls) {
+		answer, err := cmd.Result()
+		switch {
+		case redis.HasErrorPrefix(err, "NOSCRIPT"):
 			again = append(again, calls[i])
 			at = append(at, i)
-		} else if err != nil {
-			return nil, explain(err, calls[i].key)
+		case err != nil:
+			failed[i] = err
+		default:
+			answers[i] = answer
 		}
 	}
 	if len(again) == 0 {
-		return answers, nil
+		return answers, failed
 	}
-	cmds, _ = pipeline(ctx, c, "eval", s.text, again)
-	for n, cmd := range cmds {
-		var err error
-		answers[at[n]], err = cmd.Result()
+	for n, cmd := range pipeline(ctx, c, "eval", s.text, again) {
+		answer, err := cmd.Result()
 		if err != nil {
-			return nil, explain(err, again[n].key)
+			failed[at[n]] = err
 		}
+		answers[at[n]] = answer
 	}
-	return answers, nil
+	return answers, failed
 }
 
 // pipeline sends all calls at once.
-func pipeline(ctx context.Context, c redis.UniversalClient, name, payload string, calls []call) ([]*redis.Cmd, error) {
+func pipeline(ctx context.Context, c redis.UniversalClient, name, payload string, calls []call) []*redis.Cmd {
 	cmds := make([]*redis.Cmd, len(calls))
 	p := c.Pipeline()
 	for i, x := range calls {
@@ -176,6 +186,6 @@ func pipeline(ctx context.Context, c redis.UniversalClient, name, payload string
 		cmds[i].SetFirstKeyPos(3)
 		_ = p.Process(ctx, once{cmds[i]})
 	}
-	_, err := p.Exec(ctx)
-	return cmds, err
+	_, _ = p.Exec(ctx) // each has its error
+	return cmds
 }

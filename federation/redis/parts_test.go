@@ -23,6 +23,8 @@ func TestParts(t *testing.T) {
 			Store: s, Fewer: 4, SetClock: setClock,
 			Replace:      func(incarnation string) { do(t, s, "HSET", "said", "incarnation", incarnation) },
 			DeclareOwner: func(owner string) (bool, error) { return s.DeclareOwner(context.Background(), owner) },
+			Damage:       func(owner, with string) { do(t, s, "SET", partsKey(owner), with) },
+			Delete:       func(owner string) { do(t, s, "DEL", partsKey(owner)) },
 		}
 	})
 }
@@ -42,7 +44,11 @@ func share(s *Store, instance string, seq int64, kind parts.Kind, owners ...stri
 	defer cancel()
 	r, err := s.Share(ctx, batch)
 	for i := range r {
-		got = append(got, r[i].Parts[0].Part)
+		part := int64(-1) // no answer
+		if len(r[i].Parts) > 0 {
+			part = r[i].Parts[0].Part
+		}
+		got = append(got, part)
 	}
 	return got, err
 }
@@ -142,7 +148,11 @@ func TestAudit_L5_DamagedAccountsSayWhatToDelete(t *testing.T) {
 			kept := do(t, s, "DUMP", key)
 			_, err := beatOn(s, "p", join("b"))
 			if key != "llmgov:{p}" {
-				_, err = share(s, "b", 1, parts.Rolling, "p", "q", "r")
+				var got []int64
+				got, err = share(s, name, 1, parts.Rolling, "p", "q", "r")
+				if len(got) != 3 || got[0] < 0 || got[1] >= 0 || got[2] < 0 {
+					t.Errorf("%s in %s: granted are %v", name, key, got)
+				}
 			}
 			if err == nil || !strings.Contains(err.Error(), "DEL '"+key+"'") || !errors.Is(err, federation.ErrDamaged) && !errors.Is(err, federation.ErrEncoding) {
 				t.Errorf("%s in %s: %v", name, key, err)

@@ -91,7 +91,7 @@ func (s *Store) Beat(ctx context.Context, pool string, b *federation.Beat) (fede
 	}
 	reply, err := readReply(answer, b)
 	if err != nil {
-		return federation.Reply{}, fmt.Errorf("redis: %w", err)
+		return federation.Reply{}, explain(err, key(pool))
 	}
 	return reply, nil
 }
@@ -107,7 +107,7 @@ func (s *Store) Look(ctx context.Context, pool string) (federation.View, error) 
 	}
 	v, policy, err := readView(answer)
 	if err != nil {
-		return federation.View{}, fmt.Errorf("redis: %w", err)
+		return federation.View{}, explain(err, key(pool))
 	}
 	if policy != "noeviction" && s.warned.CompareAndSwap(false, true) {
 		s.warn("the server's maxmemory-policy is " + policy + ": when its memory is full it forgets pools, of which nothing is granted " +
@@ -140,8 +140,8 @@ const rights = "+evalsha +eval +time +info +hmget +hset +hdel +del +exists +pexp
 // explain says of an error what is to be done, if that is known. keys are those that the script was
 // called with.
 func explain(err error, keys ...any) error {
-	if why, ok := strings.CutPrefix(err.Error(), "FOREIGN "); ok {
-		return fmt.Errorf("redis: %w (%s); %s", federation.ErrEncoding, why, remedy(keys))
+	if isForeign(err) {
+		return fmt.Errorf("redis: %w (%s); %s", federation.ErrEncoding, strings.TrimPrefix(err.Error(), foreign), remedy(keys))
 	}
 	if redis.HasErrorPrefix(err, "NOPERM") || strings.Contains(err.Error(), "can't run this command") {
 		return fmt.Errorf("redis: %w (the user needs ~llmgov:* %s)", err, rights)
@@ -152,10 +152,15 @@ func explain(err error, keys ...any) error {
 	return fmt.Errorf("redis: %w", err)
 }
 
+// foreign begins a script's error about an account that another release wrote.
+const foreign = "FOREIGN "
+
+func isForeign(err error) bool { return strings.HasPrefix(err.Error(), foreign) }
+
 // unusable reports whether a script failed over what it found, and not over what the server did. A
 // script that fails has written nothing.
 func unusable(err error) bool {
-	if redis.HasErrorPrefix(err, "WRONGTYPE") {
+	if redis.HasErrorPrefix(err, "WRONGTYPE") || errors.Is(err, errAnswer) {
 		return true
 	}
 	return strings.HasPrefix(err.Error(), "ERR ") && strings.Contains(err.Error(), "user_script") // HasErrorPrefix skips ERR

@@ -143,7 +143,8 @@ func (r *LimitsRunner) sendAsk(ctx context.Context, now time.Time, owners []*own
 	got, err := r.cfg.Store.Ask(limited, q)
 	back := time.Now()
 	r.cfg.Told(OpAsk, back.Sub(now), err)
-	a := askAnswer{answer{sent: now, at: back, owners: owners, turns: turns, replies: got.Replies, err: err}, calls, got.Verdicts}
+	a := askAnswer{answer{sent: now, at: back, owners: owners, turns: turns, replies: got.Replies}, calls, got.Verdicts}
+	a.failed, a.err = apart(err)
 	select {
 	case r.asked <- a:
 	case <-ctx.Done():

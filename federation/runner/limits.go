@@ -16,9 +16,9 @@ import (
 // use.
 type LimitStore interface {
 	// Share takes in beats and answers them, in their order. After an error it is unknown which
-	// were taken in.
+	// were taken in. The error may be parts.Failures.
 	Share(ctx context.Context, beats []*parts.Beat) ([]parts.Reply, error)
-	// Ask is parts.Ask.Tell, in one step. After an error it is unknown whether it was taken in.
+	// Ask is parts.Ask.Tell, in one step. After an error it is unknown whether it was taken in. It may be parts.Failures.
 	Ask(ctx context.Context, q *parts.Ask) (parts.Answer, error)
 }
 
@@ -30,8 +30,8 @@ type Limits interface {
 	Claims(now time.Time) (claims []parts.Claim, busy bool)
 	// Apply puts the answer to the last claims in force until the given time.
 	Apply(now, until time.Time, list []parts.Part)
-	// Alone says that nobody answers; it holds until Apply.
-	Alone(now time.Time)
+	// Alone says that nobody answers; it holds until Apply. unreadable says that the store does, but cannot read the account.
+	Alone(now time.Time, unreadable bool)
 	// Rest reports whether nobody needs to speak for the limits until they are listed anew.
 	Rest(now time.Time) bool
 	// Recalls reports whether an earlier process at this place used something of them that counts now. Recall has it
@@ -64,6 +64,8 @@ type LimitsConfig struct {
 	// unknown. Keep keeps it; 0 is that it need not be kept any more. They may be nil.
 	Former func(owner string) int64
 	Keep   func(owner string, epoch int64)
+	// Unreadable is called when the store cannot read an owner's account, and with nil when it can again, or nobody needs it. It may be nil.
+	Unreadable func(owner string, err error)
 	// Told is called after each round trip to the store, by any goroutine; it may be nil.
 	Told func(op string, took time.Duration, err error)
 }
@@ -99,6 +101,7 @@ type owner struct {
 	// busy says that calls run or wait, or have come; lacking that one waits for a part; asked that
 	// an answer is awaited; and alone that the limits were told that none comes.
 	busy, lacking, asked, alone bool
+	unreadable                  bool  // the store answers, but cannot read the account
 	asks                        bool  // calls ask for these limits, as of the last beat
 	asking                      bool  // the awaited answer is to calls
 	turn                        int   // beats sent so far
@@ -126,6 +129,9 @@ func NewLimits(c LimitsConfig) *LimitsRunner {
 	}
 	if c.Format == nil {
 		c.Format = func() int { return 0 }
+	}
+	if c.Unreadable == nil {
+		c.Unreadable = func(string, error) {}
 	}
 	if c.Calls == nil {
 		c.Calls = func() []Call { return nil }
@@ -237,6 +243,7 @@ func (r *LimitsRunner) remind(now time.Time) {
 			o.held.Remind()
 		case rests >= forgetAfter && o.held.Empty():
 			delete(r.known, l)
+			r.noteRead(o, nil)
 			if !l.Recalls(now) {
 				r.cfg.Keep(l.Owner(), 0)
 			}

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"time"
 
@@ -20,7 +21,7 @@ func (r *LimitsRunner) beat(ctx context.Context, now time.Time, list iter.Seq[*o
 	for o := range list {
 		if !o.alone && r.silent(o, now) {
 			o.alone = true
-			o.Alone(now)
+			o.Alone(now, o.unreadable)
 		}
 		switch {
 		case o.asked || !o.held.Due(now, o.busy, o.lacking) && !(o.asks && o.Limits.(AskedLimits).Gives(now)):
@@ -61,7 +62,8 @@ func (r *LimitsRunner) ask(ctx context.Context, now time.Time, list []*owner, mo
 	turns := turnsOf(list)
 	r.asking.Go(func() {
 		replies, err := r.send(ctx, beats, most)
-		a := answer{tell: tell, sent: now, at: time.Now(), owners: list, turns: turns, replies: replies, err: err}
+		a := answer{tell: tell, sent: now, at: time.Now(), owners: list, turns: turns, replies: replies}
+		a.failed, a.err = apart(err)
 		select {
 		case r.answers <- a:
 		case <-ctx.Done():
@@ -113,7 +115,16 @@ type answer struct {
 	owners   []*owner
 	turns    []int // of each owner, as its beat was sent
 	replies  []parts.Reply
-	err      error
+	failed   parts.Failures
+	err      error // of all
+}
+
+// apart tells an error of some beats from one of all.
+func apart(err error) (some parts.Failures, all error) {
+	if some, ok := errors.AsType[parts.Failures](err); ok {
+		return some, nil
+	}
+	return nil, err
 }
 
 func (r *LimitsRunner) answered(a answer) {
@@ -143,7 +154,10 @@ func (r *LimitsRunner) put(o *owner, a *answer, i int) bool {
 	}
 	o.asked = false
 	o.asking = false
-	if a.err != nil || i >= len(a.replies) || !o.held.Answered(a.at, &a.replies[i]) {
+	if a.err == nil {
+		r.noteRead(o, a.failed[i])
+	}
+	if a.err != nil || a.failed[i] != nil || i >= len(a.replies) || !o.held.Answered(a.at, &a.replies[i]) {
 		o.held.Lost()
 		o.lacking = o.lacking || o.held.Lacks()
 		return false
@@ -164,6 +178,17 @@ func (r *LimitsRunner) put(o *owner, a *answer, i int) bool {
 		delete(r.inUse, o)
 	}
 	return true
+}
+
+// noteRead notes whether the store can read an owner's account, by how its beat failed.
+func (r *LimitsRunner) noteRead(o *owner, failed error) {
+	unreadable := errors.Is(failed, parts.ErrDamaged) || errors.Is(failed, parts.ErrEncoding)
+	if failed != nil && !unreadable || unreadable == o.unreadable {
+		return
+	}
+	o.unreadable = unreadable
+	o.alone = false // so that it is told how it is alone now
+	r.cfg.Unreadable(o.Owner(), failed)
 }
 
 // keep keeps the epoch of the account that knows all that this process and earlier ones at this place used. An account that has forgotten
@@ -193,7 +218,8 @@ func (r *LimitsRunner) leave() {
 	}
 	for len(beats) > 0 {
 		n := min(batch, len(beats))
-		if _, err := r.send(context.Background(), beats[:n], patience); err != nil {
+		_, err := r.send(context.Background(), beats[:n], patience)
+		if _, all := apart(err); all != nil {
 			return // parts expire; of a period they are lost
 		}
 		beats = beats[n:]

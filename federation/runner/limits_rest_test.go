@@ -24,7 +24,7 @@ func (s *still) Claims(time.Time) ([]parts.Claim, bool) {
 }
 
 func (s *still) Apply(_, _ time.Time, _ []parts.Part) {}
-func (s *still) Alone(time.Time)                      {}
+func (s *still) Alone(time.Time, bool)                {}
 func (s *still) Rest(time.Time) bool                  { return s.rests.Load() }
 func (s *still) Recalls(time.Time) bool               { return false }
 func (s *still) Recall(time.Time)                     {}

@@ -174,8 +174,8 @@ func (l *Limits) Apply(now, until time.Time, list []parts.Part) {
 }
 
 // Alone says that nobody answers. Once the grants have expired, and until Apply, this process counts by
-// itself against the whole limits.
-func (l *Limits) Alone(now time.Time) { l.own.Alone(now) }
+// itself against the whole limits; if the store cannot read them, only where all pools are open on loss.
+func (l *Limits) Alone(now time.Time, unreadable bool) { l.own.Alone(now, unreadable) }
 
 // Recalls reports whether earlier processes used something that counts now.
 func (l *Limits) Recalls(now time.Time) bool { return l.own.Recalls(now) }

@@ -174,7 +174,7 @@ func TestCommon_NobodyAnswers(t *testing.T) {
 			t.Fatalf("without an answer: %+v", rej)
 		}
 		s := New(g).Limits()[0]
-		s.Alone(time.Now())
+		s.Alone(time.Now(), false)
 		for range 10 {
 			if _, rej := call(g); rej != nil {
 				t.Fatal(rej)
@@ -199,7 +199,7 @@ func TestCommon_Expires(t *testing.T) {
 			t.Fatal(rej)
 		}
 		s := limitsOf(g)
-		s.Alone(time.Now()) // an answer was lost
+		s.Alone(time.Now(), false) // an answer was lost
 		if st := g.Standing("a", "p"); st.Requests.Remaining != 55 {
 			t.Errorf("alone while it has a part: %+v", st)
 		}
@@ -362,7 +362,7 @@ func TestCommon_SpentStaysSpent(t *testing.T) {
 		s := limitsOf(g)
 		answer(t, g, s, 200, 99)
 		time.Sleep(3 * time.Second)
-		s.Alone(time.Now())
+		s.Alone(time.Now(), false)
 		if _, rej := call(g); rej == nil || rej.Reason != governor.ReasonBudget || rej.Used != 100 {
 			t.Errorf("alone, with a budget of 100 of which all have used 100: %+v", rej)
 		}
@@ -402,7 +402,7 @@ func TestCommon_Refresh(t *testing.T) {
 		s.Rest(time.Now())
 		go func() {
 			time.Sleep(20 * time.Millisecond)
-			s.Alone(time.Now())
+			s.Alone(time.Now(), false)
 		}()
 		if took, _ := used(); took != 20*time.Millisecond {
 			t.Errorf("where nobody answers it took %v", took)

@@ -55,7 +55,7 @@ func (s *Slots) Apply(now, until time.Time, list []parts.Part) {
 
 // Alone says that nobody answers. Once the grants have expired, and until Apply, the pool goes by its
 // configuration for that case (Pool.OnLoss of package governor).
-func (s *Slots) Alone(now time.Time) { s.shared.Alone(now) }
+func (s *Slots) Alone(now time.Time, _ bool) { s.shared.Alone(now) }
 
 // Recalls reports whether earlier processes used something of the pool's budgets that counts now.
 func (s *Slots) Recalls(now time.Time) bool { return s.shared.Recalls(now) }

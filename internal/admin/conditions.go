@@ -12,13 +12,14 @@ import (
 )
 
 // conditionsOf lists all problems, errors first. notReady is the reason why no calls should be sent
-// here, or nil.
-func conditionsOf(v *adminapi.Snapshot, notReady error) []adminapi.Condition {
+// here, or nil, and unreadable are the accounts that the store cannot read.
+func conditionsOf(v *adminapi.Snapshot, notReady error, unreadable []adminapi.Unreadable) []adminapi.Condition {
 	out := []adminapi.Condition{}
 	for i := range v.Pools {
 		out = append(out, upstreamConditions(&v.Pools[i])...)
 	}
 	out = append(out, storeConditions(v.Pools)...)
+	out = append(out, unreadableConditions(unreadable)...)
 	if notReady != nil {
 		out = append(out, adminapi.Condition{
 			Kind: adminapi.NotReady, Severity: adminapi.Error, Message: "This gateway is not ready: " + notReady.Error() + ".",
@@ -112,6 +113,31 @@ func storeConditions(pools []adminapi.Pool) []adminapi.Condition {
 		out = append(out, adminapi.Condition{Kind: adminapi.StoreLearning, Severity: adminapi.Warning, Message: text})
 	}
 	return out
+}
+
+// mostNamed is how many accounts that cannot be read are named. The log has all.
+const mostNamed = 5
+
+// unreadableConditions is an error if the store cannot read accounts of limits.
+func unreadableConditions(list []adminapi.Unreadable) []adminapi.Condition {
+	if len(list) == 0 {
+		return nil
+	}
+	var names []string
+	first := &list[0]
+	for i := range list {
+		names = append(names, list[i].Owner)
+		if list[i].Since.Before(first.Since) {
+			first = &list[i]
+		}
+	}
+	if more := len(names) - mostNamed; more > 0 {
+		names = append(names[:mostNamed], fmt.Sprintf("%d more", more))
+	}
+	return []adminapi.Condition{{
+		Kind: adminapi.StoreUnreadable, Severity: adminapi.Error, Since: &first.Since,
+		Message: "The store's accounts of these limits cannot be read: " + strings.Join(names, ", ") + ". Nothing is granted of them, unless on_store_loss is open. " + first.Error + ".",
+	}}
 }
 
 func poolList(names []string) string {

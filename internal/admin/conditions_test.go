@@ -19,9 +19,10 @@ func TestConditions(t *testing.T) {
 		return adminapi.Upstream{Name: name, Since: since}
 	}
 	for name, tc := range map[string]struct {
-		view     adminapi.Snapshot
-		notReady error
-		want     []string
+		view       adminapi.Snapshot
+		notReady   error
+		unreadable []adminapi.Unreadable
+		want       []string
 	}{
 		"all well": {view: adminapi.Snapshot{Pools: []adminapi.Pool{{Name: "p", Upstreams: []adminapi.Upstream{down("u", nil)}}}, Policy: &adminapi.PolicyStatus{Success: true}}},
 		"one upstream": {
@@ -48,6 +49,18 @@ func TestConditions(t *testing.T) {
 				"warning store_learning /: Nothing is granted. At most 9 s are left.",
 			},
 		},
+		"accounts that cannot be read": {
+			unreadable: []adminapi.Unreadable{
+				{Owner: "a", Since: later, Error: "damaged; DEL 'a'"},
+				{Owner: "b in p", Since: at, Error: "damaged; DEL 'b'"},
+				{Owner: "c", Since: later},
+				{Owner: "d", Since: later},
+				{Owner: "pool p", Since: later},
+				{Owner: "x", Since: later},
+			},
+			want: []string{"error store_unreadable / since 0: The store's accounts of these limits cannot be read: a, b in p, c, d, pool p, 1 more. " +
+				"Nothing is granted of them, unless on_store_loss is open. damaged; DEL 'b'."},
+		},
 		"files, restart, draining, not ready": {
 			view: adminapi.Snapshot{Draining: true, Policy: &adminapi.PolicyStatus{
 				FailingSince: &at, NeedsRestart: []string{"listen", "store"},
@@ -64,7 +77,7 @@ func TestConditions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for _, c := range conditionsOf(&tc.view, tc.notReady) {
+			for _, c := range conditionsOf(&tc.view, tc.notReady, tc.unreadable) {
 				since := ""
 				if c.Since != nil {
 					since = fmt.Sprint(" since ", c.Since.Unix()-at.Unix())

@@ -74,11 +74,21 @@ func (a *API) ready(w http.ResponseWriter, _ *http.Request) {
 		return
 	}
 	_, _ = w.Write([]byte("ok\n"))
+	if n := len(a.unreadable()); n > 0 { // without names: anybody may ask
+		fmt.Fprintf(w, "accounts of limits that the store cannot read, and of which nothing is granted: %d; GET /api/v1/snapshot has them among its conditions\n", n)
+	}
 	for _, p := range a.gateway.Snapshot().Pools() {
 		if store := a.Governor.NewStore(p.Name); store != nil {
 			fmt.Fprintln(w, store.Countdown(p.Name, time.Now()))
 		}
 	}
+}
+
+func (a *API) unreadable() []adminapi.Unreadable {
+	if a.Unreadable == nil {
+		return nil
+	}
+	return a.Unreadable()
 }
 
 var errDraining = errors.New("draining")

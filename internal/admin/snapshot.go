@@ -47,7 +47,7 @@ func (a *API) snapshot() adminapi.Snapshot {
 	if a.Ready != nil {
 		notReady = a.Ready()
 	}
-	v.Conditions = conditionsOf(&v, notReady)
+	v.Conditions = conditionsOf(&v, notReady, a.unreadable())
 	return v
 }
 

@@ -7,14 +7,24 @@ type ConditionKind string
 
 // The kinds of conditions, in the order in which they are listed.
 const (
-	UpstreamDown  ConditionKind = "upstream_down"
-	StoreLost     ConditionKind = "store_lost"
-	NotReady      ConditionKind = "not_ready"
-	PolicyInvalid ConditionKind = "policy_invalid"
-	Draining      ConditionKind = "draining"
-	StoreLearning ConditionKind = "store_learning"
-	RestartNeeded ConditionKind = "restart_needed"
+	UpstreamDown    ConditionKind = "upstream_down"
+	StoreLost       ConditionKind = "store_lost"
+	StoreUnreadable ConditionKind = "store_unreadable"
+	NotReady        ConditionKind = "not_ready"
+	PolicyInvalid   ConditionKind = "policy_invalid"
+	Draining        ConditionKind = "draining"
+	StoreLearning   ConditionKind = "store_learning"
+	RestartNeeded   ConditionKind = "restart_needed"
 )
+
+// Unreadable is an account of limits that the store cannot read.
+type Unreadable struct {
+	// Owner is whose limits these are: a tenant or team, one of these in a pool, or a pool.
+	Owner string
+	Since time.Time
+	// Error says what is to be done.
+	Error string
+}
 
 // Severity says how bad a condition is.
 type Severity string

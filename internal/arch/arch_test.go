@@ -528,7 +528,7 @@ var rules = map[string]rule{
 	},
 	"internal/instance": {
 		may: []string{
-			"internal/admin", "internal/adminapi", "internal/admission", "internal/decisions", "internal/durable", "internal/engine", "internal/events", "internal/policy", "internal/telemetry",
+			"internal/admin", "internal/adminapi", "internal/admission", "internal/decisions", "internal/durable", "internal/engine", "internal/events", "internal/policy", "internal/sampled", "internal/telemetry",
 			"federation", "federation/postgres", "federation/redis", "federation/runner", "governor", "governor/sharing", "tenants", "golang.org/x/sync",
 		},
 		not:    []string{"net", "net/http"},

@@ -189,6 +189,9 @@ func (in *Instance) Engine(upstream string) *adminapi.Engine { return in.engines
 // Sharing is the sharing of a pool's limits, as of the last look; nil without a store.
 func (in *Instance) Sharing(pool string) *adminapi.Sharing { return in.shared.view(pool) }
 
+// Unreadable are the accounts of limits that the store cannot read.
+func (in *Instance) Unreadable() []adminapi.Unreadable { return in.shared.unreadables() }
+
 func (in *Instance) later(closer func() error) { in.closers = append(in.closers, closer) }
 
 // Close closes what was opened, the last first. Run must have ended.

@@ -24,6 +24,7 @@ import (
 	govsharing "github.com/llmgov/llmgov/governor/sharing"
 	"github.com/llmgov/llmgov/internal/adminapi"
 	"github.com/llmgov/llmgov/internal/durable"
+	"github.com/llmgov/llmgov/internal/sampled"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -50,8 +51,9 @@ type sharing struct {
 	mu   sync.Mutex
 	said map[string]string   // by pool, the status that was logged last
 	live map[string][]string // by pool, the gateways that share it
-	// warned is when an account of limits that cannot be used was logged last.
-	warned time.Time
+	// unreadable are the accounts of limits that the store cannot read, by owner.
+	unreadable map[string]adminapi.Unreadable
+	warn       sampled.Gate // of these; there may be one for each tenant
 }
 
 // newSharing prepares it, without connecting to the store: the first beats do.
@@ -63,7 +65,10 @@ func newSharing(cfg *tenants.Config, node string, gov *governor.Governor, m *tel
 	if err != nil {
 		return nil, fmt.Errorf("llmgov: store: %w", err)
 	}
-	s := &sharing{store: store, gov: gov, side: govsharing.New(gov), log: log, seen: seen, said: map[string]string{}, live: map[string][]string{}}
+	s := &sharing{
+		store: store, gov: gov, side: govsharing.New(gov), log: log, seen: seen, said: map[string]string{}, live: map[string][]string{},
+		unreadable: map[string]adminapi.Unreadable{}, warn: sampled.Gate{Every: time.Minute, Most: 20},
+	}
 	instance := rand.Text()
 	if cfg.StateDir != "" {
 		s.notes = durable.OpenNotes(cfg.StateDir, log)
@@ -80,13 +85,10 @@ func newSharing(cfg *tenants.Config, node string, gov *governor.Governor, m *tel
 	})
 	s.limits = runner.NewLimits(runner.LimitsConfig{
 		Instance: instance, Store: store, Limits: s.side.Limits, Calls: s.side.Calls, More: s.side.More(), Format: s.Format,
-		Former: s.former, Keep: s.keepEpoch,
-		Told: func(op string, took time.Duration, err error) {
-			m.StoreAsked(op, took)
-			s.logLimits(time.Now(), err)
-		},
+		Former: s.former, Keep: s.keepEpoch, Unreadable: s.noteUnreadable,
+		Told: func(op string, took time.Duration, _ error) { m.StoreAsked(op, took) },
 	})
-	m.WatchSharing(gov.State, s.regions)
+	m.WatchSharing(gov.State, s.regions, func() int { return len(s.unreadables()) })
 	return s, nil
 }
 
@@ -231,24 +233,34 @@ func (s *sharing) logBeat(ev runner.Event) {
 	}
 }
 
-// warnEvery is how often accounts that cannot be used are logged. There may be one for each tenant.
-const warnEvery = time.Minute
-
-// logLimits logs that an account of limits cannot be used.
-func (s *sharing) logLimits(now time.Time, err error) {
-	if !errors.Is(err, federation.ErrDamaged) && !errors.Is(err, federation.ErrEncoding) {
-		return
-	}
+// noteUnreadable notes that the store cannot read an account of limits, or can again, and logs what to delete.
+func (s *sharing) noteUnreadable(owner string, err error) {
+	now := time.Now()
 	s.mu.Lock()
-	recent := now.Sub(s.warned) < warnEvery
-	if !recent {
-		s.warned = now
+	if err != nil {
+		s.unreadable[owner] = adminapi.Unreadable{Owner: owner, Since: now, Error: err.Error()}
+	} else {
+		delete(s.unreadable, owner)
 	}
 	s.mu.Unlock()
-	if recent {
-		return
+	unlogged, ok := s.warn.Pass(now)
+	switch {
+	case !ok:
+	case err == nil:
+		s.log.Info("the store's account of these limits is read again, or not needed", "limits", owner, "unlogged", unlogged)
+	default:
+		s.log.Error("the store's account of these limits cannot be used: nothing is granted of them, unless on_store_loss is open", "limits", owner, "error", err.Error(), "unlogged", unlogged)
 	}
-	s.log.Error("the store's account of limits of tenants, slots or budgets cannot be used: this gateway counts on its own", "error", err.Error())
+}
+
+// unreadables are the accounts of limits that the store cannot read, by owner.
+func (s *sharing) unreadables() []adminapi.Unreadable {
+	if s == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.SortedFunc(maps.Values(s.unreadable), func(a, b adminapi.Unreadable) int { return strings.Compare(a.Owner, b.Owner) })
 }
 
 // recordNodes records the gateways that a look at a pool has found.

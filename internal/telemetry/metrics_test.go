@@ -41,7 +41,7 @@ func busy(t *testing.T) (*Metrics, *governor.Governor) {
 	m.WatchDraining(g.Draining)
 	m.WatchConnections(func() (int, int, int64) { return 3, 2, 1 })
 	m.WatchBodies(func() int64 { return 1 })
-	m.WatchSharing(g.State, func(string) map[string]float64 { return map[string]float64{"eu": 1} })
+	m.WatchSharing(g.State, func(string) map[string]float64 { return map[string]float64{"eu": 1} }, func() int { return 1 })
 	m.StoreAsked("beat", time.Millisecond)
 	m.WatchDecisionLog(func() uint64 { return 1 })
 	m.Turned("", "", "", "invalid_api_key")

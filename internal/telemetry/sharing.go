@@ -31,8 +31,11 @@ func (m *Metrics) StoreAsked(op string, took time.Duration) {
 }
 
 // WatchSharing registers the metrics of shared limits. regions returns each region's part of a
-// pool's usage in the last minute.
-func (m *Metrics) WatchSharing(state func() governor.State, regions func(pool string) map[string]float64) {
+// pool's usage in the last minute, and unreadable how many accounts of limits the store cannot read.
+func (m *Metrics) WatchSharing(state func() governor.State, regions func(pool string) map[string]float64, unreadable func() int) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Namespace: namespace, Name: "store_unreadable_accounts", Help: "Accounts of limits in the store that cannot be read. Nothing is granted of them.",
+	}, func() float64 { return float64(unreadable()) }))
 	m.watchSharing(&shares{
 		state: state,
 		grant: func(p *governor.PoolState) int64 { return p.Grant },

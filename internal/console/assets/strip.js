@@ -8,9 +8,9 @@ const shown = 4;
 
 const names = {
   upstream_down: 'Upstream down', store_lost: 'Store lost', not_ready: 'Not ready', policy_invalid: 'Policy invalid',
-  draining: 'Draining', store_learning: 'Store learning', restart_needed: 'Restart needed',
+  draining: 'Draining', store_learning: 'Store learning', store_unreadable: 'Store unreadable', restart_needed: 'Restart needed',
 };
-const places = { upstream_down: 'overview', store_lost: 'nodes', store_learning: 'nodes', not_ready: 'nodes', policy_invalid: 'policy', restart_needed: 'policy' };
+const places = { upstream_down: 'overview', store_lost: 'nodes', store_learning: 'nodes', store_unreadable: 'nodes', not_ready: 'nodes', policy_invalid: 'policy', restart_needed: 'policy' };
 
 export function strip(page) {
   const list = conditions();

@@ -3,8 +3,10 @@ package storetest
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 
@@ -31,6 +33,9 @@ type PartsHarness struct {
 	// Replace lets another server of this name take over all data, and DeclareOwner declares an owner's account new; nil if that cannot be done.
 	Replace      func(incarnation string)
 	DeclareOwner func(owner string) (bool, error)
+	// Damage replaces the account of an owner, and Delete drops it; nil if that cannot be done.
+	Damage func(owner, with string)
+	Delete func(owner string)
 }
 
 // RunParts runs the suite on stores that open makes.
@@ -47,6 +52,7 @@ func RunParts(t *testing.T, open func(t *testing.T) PartsHarness) {
 		}
 	})
 	t.Run("Lost", func(t *testing.T) { lostParts(t, open(t)) })
+	t.Run("Damaged", func(t *testing.T) { damagedParts(t, open(t)) })
 	t.Run("Rush", func(t *testing.T) { rush(t, open(t)) })
 }
 
@@ -307,6 +313,68 @@ func together(t *testing.T, h PartsHarness) {
 		}
 		if sum < 1 || sum > 10 { // the process that ends first cannot give up parts for later wishes
 			t.Errorf("owner %d: %d of 10 are held", n, sum)
+		}
+	}
+}
+
+// damagedParts: the account of an owner that cannot be read fails alone, and is left as it is until somebody deletes it. All others are
+// answered, alone and beside it, in beats and in asks.
+func damagedParts(t *testing.T, h PartsHarness) {
+	if h.Damage == nil {
+		t.Skip("nobody else can write where this store keeps its accounts")
+	}
+	h.SetClock(begin)
+	ctx := context.Background()
+	owners := []string{"a", "b in p", "b", "pool p"}
+	seq := int64(0)
+	beats := func(owners ...string) (list []*parts.Beat) {
+		seq++
+		for _, owner := range owners {
+			list = append(list, hungry(owner, "i", seq, 10))
+		}
+		return list
+	}
+	if _, err := h.Store.Share(ctx, beats(owners...)); err != nil {
+		t.Fatal(err)
+	}
+	for _, bad := range []string{"b", "pool p"} {
+		for _, with := range []string{"garbage", "\x02garbage", "\x94\x02\x01\x01\xa1x", "\xff\xff\xff\xff", "\xffllmgov log", "[]", "\xc0"} {
+			h.Damage(bad, with)
+			for range 2 { // also once it is known
+				got, err := h.Store.Share(ctx, beats(owners...))
+				wantFailed(t, bad, owners, got, err)
+			}
+			q := &parts.Ask{Beats: beats("b in p", "b"), Calls: []parts.Call{{{Beat: 1, Amount: 1}}}}
+			if bad == "b" {
+				got, err := h.Store.Ask(ctx, q)
+				wantFailed(t, bad, []string{"b in p", "b"}, got.Replies, err)
+				if len(got.Verdicts) > 0 {
+					t.Errorf("%q: there are verdicts: %+v", with, got.Verdicts)
+				}
+			} else if got, err := h.Store.Ask(ctx, q); err != nil || len(got.Verdicts) != 1 {
+				t.Errorf("%q: a call of others is answered %+v, %v", with, got, err)
+			}
+			h.Delete(bad)
+			if got, err := h.Store.Share(ctx, beats(owners...)); err != nil || slices.ContainsFunc(got, func(r parts.Reply) bool { return r.Seq == 0 }) {
+				t.Errorf("%q, deleted: %+v, %v", with, got, err)
+			}
+		}
+	}
+}
+
+// wantFailed checks that beats of all owners but one were answered.
+func wantFailed(t *testing.T, bad string, owners []string, got []parts.Reply, err error) {
+	t.Helper()
+	failed, some := errors.AsType[parts.Failures](err)
+	if !some || len(failed) != 1 || len(got) != len(owners) {
+		t.Fatalf("%s is damaged: %+v, %v", bad, got, err)
+	}
+	for i, owner := range owners {
+		switch err := failed[i]; {
+		case owner != bad && (err != nil || got[i].Seq == 0):
+			t.Errorf("%s is damaged, and %s is answered %+v, %v", bad, owner, got[i], err)
+		case owner == bad && !errors.Is(err, parts.ErrDamaged) && !errors.Is(err, parts.ErrEncoding):
+			t.Errorf("of %s: %v", bad, err)
 		}
 	}
 }
