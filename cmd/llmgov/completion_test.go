@@ -11,7 +11,7 @@ import (
 func TestCompletions(t *testing.T) {
 	for _, c := range []struct{ line, want string }{
 		{"llmgov ke", "keys"},
-		{"llmgov keys ", "new hash"},
+		{"llmgov keys ", "new list revoke hash"},
 		{"llmgov keys n", "new"},
 		{"llmgov completion ", "bash zsh fish"},
 		{"llmgov completion z", "zsh"},

@@ -20,9 +20,8 @@ type explainCmd struct {
 	Input    *int64         `placeholder:"N" help:"Tokens of the prompt, of those in all. Default 0."`
 	Priority string         `placeholder:"CLASS" help:"interactive or background."`
 	MaxWait  *time.Duration `placeholder:"DURATION" help:"The longest that the call would wait, if the policy allows as much."`
-	Config   string         `short:"c" placeholder:"FILE" help:"The config file. Default llmgov.yaml, if it exists."`
-	Admin    string         `placeholder:"URL" help:"The admin side of the gateway to ask. Default: the one in the config."`
-	JSON     bool           `name:"json" help:"Print one JSON object instead of a table."`
+	asking
+	JSON bool `name:"json" help:"Print one JSON object instead of a table."`
 }
 
 // Help is printed below the flags.
@@ -73,7 +72,7 @@ func (c explainCmd) recorded(e *env) error {
 	if c.Model != "" || c.Tokens != nil || c.Input != nil || c.Priority != "" || c.MaxWait != nil {
 		return &usageError{"--request already names the call; leave out the other flags, except --tenant"}
 	}
-	admin, err := loadAdmin(e, c.Config)
+	side, err := c.side(e)
 	if err != nil {
 		return err
 	}
@@ -82,11 +81,8 @@ func (c explainCmd) recorded(e *env) error {
 	if c.Tenant != "" {
 		query.Set("tenant", c.Tenant)
 	}
-	a.Explanation, _, err = fetchExplanation(e, c.Admin, admin, query)
+	a.Explanation, err = side.explanation(e.ctx, query)
 	if err != nil {
-		if _, wrongly := errors.AsType[*usageError](err); wrongly {
-			return err
-		}
 		return fmt.Errorf("llmgov: %w", err)
 	}
 	if c.JSON {
@@ -97,19 +93,23 @@ func (c explainCmd) recorded(e *env) error {
 
 // complete replaces the answer from the files by that of a running gateway.
 func (c explainCmd) complete(e *env, a *report.Answer, snap *tenants.Snapshot, cfg *tenants.Config, q *adminapi.Question) error {
-	live, where, err := fetchExplanation(e, c.Admin, cfg.Admin, q.Values())
+	side, err := adminSideOf(c.Admin, cfg.Admin)
+	if _, wrongly := errors.AsType[*usageError](err); wrongly {
+		return err
+	}
+	var live *adminapi.Explanation
+	if err == nil {
+		live, err = side.explanation(e.ctx, q.Values())
+	}
 	if err == nil {
 		a.Explanation = live
 		if snap != nil && live.PolicyHash != snap.Hash() {
-			a.Note("the gateway at %s has a policy in force (%.12s) other than these files (%.12s); this is by the gateway's.", where, live.PolicyHash, snap.Hash())
+			a.Note("the gateway at %s has a policy in force (%.12s) other than these files (%.12s); this is by the gateway's.", side.where, live.PolicyHash, snap.Hash())
 		}
 		return nil
 	}
-	_, wrongly := errors.AsType[*usageError](err)
 	_, said := errors.AsType[*saidError](err)
 	switch {
-	case wrongly:
-		return err
 	case c.Admin != "", snap == nil && said:
 		return fmt.Errorf("llmgov: %w", err)
 	case snap == nil:

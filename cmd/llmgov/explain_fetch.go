@@ -1,13 +1,13 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	neturl "net/url"
 
 	"github.com/llmgov/llmgov/internal/adminapi"
-	"github.com/llmgov/llmgov/tenants"
 )
 
 // saidError is the error that a gateway answered instead of an explanation.
@@ -15,21 +15,17 @@ type saidError struct{ where, what string }
 
 func (e *saidError) Error() string { return "the gateway at " + e.where + " says: " + e.what }
 
-// fetchExplanation queries the running gateway at the given address, else at that of the config, and returns its address.
-func fetchExplanation(e *env, given string, admin tenants.Admin, query neturl.Values) (x *adminapi.Explanation, where string, err error) {
-	side, err := adminSideOf(given, admin)
+// explanation is the answer to a question.
+func (a *adminSide) explanation(ctx context.Context, query neturl.Values) (*adminapi.Explanation, error) {
+	status, body, err := a.send(ctx, http.MethodGet, "/api/v1/explain?"+query.Encode(), nil)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	status, body, err := side.get(e.ctx, "/api/v1/explain?"+query.Encode())
+	x, err := readExplanation(status, body)
 	if err != nil {
-		return nil, "", err
+		return nil, &saidError{a.where, err.Error()}
 	}
-	x, err = readExplanation(status, body)
-	if err != nil {
-		return nil, "", &saidError{side.where, err.Error()}
-	}
-	return x, side.where, nil
+	return x, nil
 }
 
 // readExplanation reads an answer, which may come from another server.

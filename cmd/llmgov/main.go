@@ -23,6 +23,9 @@ type cli struct {
 	Check      checkCmd      `cmd:"" help:"Check config and policy files, and print the resulting limits."`
 	Explain    explainCmd    `cmd:"" help:"Show the limits that a call would meet, strictest first, and the decision now."`
 	Top        topCmd        `cmd:"" help:"Watch a running gateway in a terminal: pools, shares, queues, leases, nodes."`
+	Tenants    tenantsCmd    `cmd:"" help:"List the tenants and teams of a running gateway, with what they use of their limits."`
+	Reload     reloadCmd     `cmd:"" help:"Have a running gateway read its files now."`
+	Drain      drainCmd      `cmd:"" help:"Have a running gateway end its calls and stop."`
 	Presets    presetsCmd    `cmd:"" help:"Show the built-in presets: configs and tiers to start from."`
 	Schema     schemaCmd     `cmd:"" help:"Print the JSON Schema of config and policy files, for editors."`
 	Import     importCmd     `cmd:"" help:"Convert the config of another gateway into files of llmgov."`
@@ -31,7 +34,7 @@ type cli struct {
 	Load       loadCmd       `cmd:"" help:"Send calls at given rates, and report their outcomes and latencies."`
 	Mock       mockCmd       `cmd:"" help:"Run the simulated OpenAI-compatible model server alone."`
 	Store      storeCmd      `cmd:"" help:"Declare that no gateway has used the shared store lately, so that the first one need not wait for a minute."`
-	Keys       keysCmd       `cmd:"" help:"Make API keys and their hashes."`
+	Keys       keysCmd       `cmd:"" help:"Make, list and revoke API keys."`
 	Version    versionCmd    `cmd:"" help:"Print the version."`
 	Completion completionCmd `cmd:"" help:"Print a script that completes commands and flags in a shell."`
 	Dashboards dashboardsCmd `cmd:"" help:"Write Grafana dashboards, Prometheus rules and alerts."`

@@ -37,6 +37,7 @@ func TestScripts(t *testing.T) {
 			"exits": cmdExits,
 			"start": cmdStart,
 			"end":   cmdEnd,
+			"ended": cmdEnded,
 			"get":   cmdGet,
 			"curls": cmdCurls,
 			"model": cmdModel,
@@ -119,6 +120,12 @@ func cmdEnd(ts *testscript.TestScript, _ bool, args []string) {
 	p := processOf(ts)
 	sig := map[string]syscall.Signal{"SIGTERM": syscall.SIGTERM, "SIGINT": syscall.SIGINT}[args[0]]
 	ts.Check(syscall.Kill(p.Pid(), sig))
+	cmdEnded(ts, false, nil)
+}
+
+// ended: waits until llmgov has ended with 0.
+func cmdEnded(ts *testscript.TestScript, _ bool, _ []string) {
+	p := processOf(ts)
 	code, err := p.Exit()
 	ts.Check(err)
 	if code != 0 {

@@ -1,10 +1,7 @@
 package main
 
 import (
-	"context"
-	"encoding/json"
 	"fmt"
-	"net/http"
 	"os"
 	"strings"
 	"time"
@@ -15,9 +12,8 @@ import (
 )
 
 type topCmd struct {
-	Config string `short:"c" placeholder:"FILE" help:"The config file. Default llmgov.yaml, if it exists."`
-	Admin  string `placeholder:"URL" help:"The admin side of the gateway to watch. Default: the one in the config."`
-	Once   bool   `help:"Print the current state as plain text, and exit: for scripts and bug reports."`
+	asking
+	Once bool `help:"Print the current state as plain text, and exit: for scripts and bug reports."`
 }
 
 // Help is printed below the flags.
@@ -32,11 +28,7 @@ token is asked with admin.token of the config, or LLMGOV_ADMIN_TOKEN. NO_COLOR l
 const onceWidth = 120
 
 func (c topCmd) Run(e *env) error {
-	admin, err := loadAdmin(e, c.Config)
-	if err != nil {
-		return err
-	}
-	side, err := adminSideOf(c.Admin, admin)
+	side, err := c.side(e)
 	if err != nil {
 		return err
 	}
@@ -64,22 +56,6 @@ func terminalWidth(e *env) (int, bool) {
 		return width, true
 	}
 	return onceWidth, true
-}
-
-// read reads a path, and decodes the answer.
-func (a *adminSide) read(ctx context.Context, path string, into any) error {
-	status, body, err := a.get(ctx, path)
-	if err != nil {
-		return err
-	}
-	if status == http.StatusOK && json.Unmarshal(body, into) == nil {
-		return nil
-	}
-	err = refusalOf(status, body)
-	if err == nil {
-		err = fmt.Errorf("status %d without a snapshot; is this a gateway of this version?", status)
-	}
-	return &saidError{a.where, err.Error()}
 }
 
 // glyphs are the characters that a terminal of this locale can show.

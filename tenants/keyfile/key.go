@@ -52,5 +52,8 @@ func ParseHash(text string) (Hash, bool) {
 	return h, err == nil
 }
 
+// IDPrefix begins each ID.
+const IDPrefix = "key_"
+
 // ID names the key where its hash is too long: in URLs and logs.
-func (h Hash) ID() string { return "key_" + hex.EncodeToString(h[:8]) }
+func (h Hash) ID() string { return IDPrefix + hex.EncodeToString(h[:8]) }

@@ -25,7 +25,7 @@ func expiring(snap *tenants.Snapshot, now time.Time) (notes []string) {
 		}
 		if k.Runtime {
 			name = k.Hash.ID()
-			again = "make another with POST /api/v1/keys"
+			again = "make another with llmgov keys new --tenant " + k.Tenant
 			gone = "revoke it"
 		}
 		at := k.Expires.In(snap.Location()).Format(time.RFC3339)
@@ -60,14 +60,14 @@ func keyless(snap *tenants.Snapshot) []string {
 	if len(names) == 0 {
 		return nil
 	}
-	made := "a key is"
+	made := "a key is made: llmgov keys new --tenant " + names[0]
 	more := ""
 	if len(names) > 1 {
-		made = "keys are"
+		made = "keys are made: llmgov keys new --tenant NAME"
 	}
 	if len(names) > manyNames {
 		more = fmt.Sprintf(" and %d more", len(names)-manyNames)
 		names = names[:manyNames]
 	}
-	return []string{fmt.Sprintf("nobody can call as %s%s, until %s made: POST /api/v1/keys", strings.Join(names, ", "), more, made)}
+	return []string{fmt.Sprintf("nobody can call as %s%s, until %s", strings.Join(names, ", "), more, made)}
 }

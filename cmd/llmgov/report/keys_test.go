@@ -49,7 +49,7 @@ func TestNotes_Keys(t *testing.T) {
 	}), now)
 	want = []string{
 		"tenant acme: key " + late.Hash.ID() + " expired at 2026-12-18T09:00:00+09:00; revoke it",
-		"tenant acme: key " + tenants.HashKey("mine").ID() + " expires at 2026-12-22T09:00:00+09:00; make another with POST /api/v1/keys",
+		"tenant acme: key " + tenants.HashKey("mine").ID() + " expires at 2026-12-22T09:00:00+09:00; make another with llmgov keys new --tenant acme",
 	}
 	if diff := cmp.Diff(want, notes); diff != "" {
 		t.Errorf("notes of keys made at run time (-want +got):\n%s", diff)
@@ -108,12 +108,12 @@ func TestNotes_Keyless(t *testing.T) {
 		files, note string
 	}{
 		{"acme: {teams: {x: {keys: [KEY]}}}", ""},
-		{"acme: {keys: []}, bob: {keys: [KEY]}", "nobody can call as acme, until a key is made: POST /api/v1/keys"},
-		{"acme: {keys: [KEY], teams: {x: {keys: []}}}", "nobody can call as acme/x, until a key is made: POST /api/v1/keys"},
-		{"acme: {teams: {x: {keys: []}, y: {keys: []}}}", "nobody can call as acme/x, acme/y, until keys are made: POST /api/v1/keys"},
+		{"acme: {keys: []}, bob: {keys: [KEY]}", "nobody can call as acme, until a key is made: llmgov keys new --tenant acme"},
+		{"acme: {keys: [KEY], teams: {x: {keys: []}}}", "nobody can call as acme/x, until a key is made: llmgov keys new --tenant acme/x"},
+		{"acme: {teams: {x: {keys: []}, y: {keys: []}}}", "nobody can call as acme/x, acme/y, until keys are made: llmgov keys new --tenant NAME"},
 		{
 			"a: {keys: []}, b: {keys: []}, c: {keys: []}, d: {keys: []}, e: {keys: []}, f: {keys: []}, g: {keys: []}",
-			"nobody can call as a, b, c, d, e and 2 more, until keys are made: POST /api/v1/keys",
+			"nobody can call as a, b, c, d, e and 2 more, until keys are made: llmgov keys new --tenant NAME",
 		},
 	} {
 		snap, err := tenants.LoadFS(fstest.MapFS{

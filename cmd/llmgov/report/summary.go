@@ -97,7 +97,7 @@ func (p poolReport) table() string {
 	for _, t := range p.Tenants {
 		rows = append(rows, p.row(t))
 	}
-	return aligned(rows, 2, 3)
+	return Aligned(rows, 2, 3)
 }
 
 func (p poolReport) row(t rowsReport) []string {

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// aligned writes rows as a table. The columns given are of numbers, and align on the right.
-func aligned(rows [][]string, numbers ...int) string {
+// Aligned writes rows as a table. The columns given are of numbers, and align on the right.
+func Aligned(rows [][]string, numbers ...int) string {
 	widths := make([]int, len(rows[0]))
 	for _, row := range rows {
 		for i, cell := range row {
