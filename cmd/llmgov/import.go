@@ -24,6 +24,7 @@ func (importCmd) Help() string { return `Example: llmgov import litellm config.y
 type importLitellmCmd struct {
 	Config string `arg:"" name:"CONFIG" help:"The config of LiteLLM."`
 	Prices string `placeholder:"FILE" help:"LiteLLM's price map (model_prices_and_context_window.json), for models whose price the config does not say."`
+	Strict bool   `help:"Write nothing, and exit with 1, if limits, models or keys would be lost."`
 	Out    string `short:"o" default:"." placeholder:"DIR" help:"The folder to write to. No file is overwritten. Default: this one."`
 }
 
@@ -32,7 +33,8 @@ func (importLitellmCmd) Help() string {
 	return `Example: llmgov import litellm config.yaml -o llmgov
 
 Settings without a counterpart are listed, each with its place: first limits, models and keys that are lost. Budgets in dollars need
-the prices of all their models: if some are missing, nothing is written, and they are listed. Teams and keys that LiteLLM keeps in its database are not read;
+the prices of all their models: if some are missing, nothing is written, and they are listed. A key that could be guessed from its
+hash is lost, too. Teams and keys that LiteLLM keeps in its database are not read;
 its keys are hashed as ours are, so "sha256:" and a token of that database is a key's hash here.
 
 Exit codes: 0 written, 1 nothing could be written, 2 the command line is wrong.`
@@ -61,6 +63,10 @@ func (c importLitellmCmd) Run(e *env) error {
 	}
 	if err != nil {
 		return fmt.Errorf("llmgov: %w", err)
+	}
+	if c.Strict && len(result.Notes) > 0 && result.Notes[0].Weight == litellm.Lost {
+		writeNotes(e, result.Notes)
+		return errors.New("llmgov: limits, models or keys would be lost, so nothing was written; add them by hand after an import without --strict")
 	}
 	if err := loads(e, result.Files); err != nil {
 		return fmt.Errorf("llmgov: the files converted from %s would be invalid, and were not written:\n%w", c.Config, err)

@@ -29,7 +29,7 @@ func convert(name, text string) (*Result, error) {
 	return Convert(name, []byte(text), Options{
 		Prices:  prices,
 		Include: func(name string) ([]byte, error) { return os.ReadFile("testdata/included/" + name) },
-		Env:     map[string]string{"SEARCH_KEY": "sk-search"},
+		Env:     map[string]string{"SEARCH_KEY": "sk-search-Vb7Qp2Lm9Xt4Rc6Yz8Kd"},
 		NewKey: func(tenant string) (string, string) {
 			return "key-of-" + tenant, tenants.HashKey("key-of-" + tenant).String()
 		},
@@ -116,7 +116,7 @@ func TestConvert_Meaning(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for key, want := range map[string]string{"sk-search": "Search-Team", "sk-labs": "notebook", "sk-1234": "labs"} {
+	for key, want := range map[string]string{"sk-search-Vb7Qp2Lm9Xt4Rc6Yz8Kd": "Search-Team", "sk-labs-Vb7Qp2Lm9Xt4Rc6Yz8Kd": "notebook", "sk-1234": "labs"} {
 		if got, _, ok := s.Lookup(key); !ok || got.Name != want {
 			t.Errorf("key %s is of %v, want %s", key, got, want)
 		}
@@ -161,11 +161,11 @@ func TestConvert_KeysOfTeams(t *testing.T) {
 		big    bool
 		end    time.Time
 	}{
-		"sk-1": {"search", 600, true, time.Time{}},
-		"sk-2": {"search/ci", 60, false, time.Time{}},
-		"sk-3": {"search/ci-2", 0, true, time.Time{}},
-		"sk-4": {"search", 600, true, end},
-		"sk-5": {"alone", 0, true, end.Add(time.Hour)},
+		"sk-1-Vb7Qp2Lm9Xt4Rc6Yz8Kd": {"search", 600, true, time.Time{}},
+		"sk-2-Vb7Qp2Lm9Xt4Rc6Yz8Kd": {"search/ci", 60, false, time.Time{}},
+		"sk-3-Vb7Qp2Lm9Xt4Rc6Yz8Kd": {"search/ci-2", 0, true, time.Time{}},
+		"sk-4-Vb7Qp2Lm9Xt4Rc6Yz8Kd": {"search", 600, true, end},
+		"sk-5-Vb7Qp2Lm9Xt4Rc6Yz8Kd": {"alone", 0, true, end.Add(time.Hour)},
 	} {
 		got, k, ok := s.Lookup(key)
 		if !ok || got.Name != want.tenant || got.RPM != want.rpm || got.MayUse("gpt-4o") != want.big || !k.Expires.Equal(want.end) {
@@ -294,20 +294,20 @@ litellm_settings:
 teams: [{team_id: ok, models: [gpt-4o, mini]}, `
 	for what, c := range map[string]struct{ rest, want string }{
 		"a key of a team without imported models": {`{team_id: t, models: [claude]}]
-keys: [{key: sk-t, team_id: t}]`, ""},
+keys: [{key: sk-t-Vb7Qp2Lm9Xt4Rc6Yz8Kd, team_id: t}]`, ""},
 		"a key of a team whose name is taken": {`{team_id: a b, models: [gpt-4o]}, {team_id: a-b, models: [mini]}]
-keys: [{key: sk-t, team_id: a-b, key_alias: other}]`, "a-b: gpt-4o "},
+keys: [{key: sk-t-Vb7Qp2Lm9Xt4Rc6Yz8Kd, team_id: a-b, key_alias: other}]`, "a-b: gpt-4o "},
 		"a team of another upstream's model, by its own name": {`{team_id: t, models: [eu]}]`, "t: eu "},
-		"a blocked team":                {"{team_id: t, blocked: true}]\nkeys: [{key: sk-t, team_id: t}]", ""},
+		"a blocked team":                {"{team_id: t, blocked: true}]\nkeys: [{key: sk-t-Vb7Qp2Lm9Xt4Rc6Yz8Kd, team_id: t}]", ""},
 		"models that are no list":       {`{team_id: t, models: gpt-4o}]`, ""},
-		"a blocked key":                 {"]\nkeys: [{key: sk-t, key_alias: t, blocked: true}]", ""},
-		"a key whose end is not known":  {"]\nkeys: [{key: sk-t, key_alias: t, expires: soon}]", ""},
-		"a key of a team, likewise":     {"]\nkeys: [{key: sk-t, team_id: ok, expires: 0001-01-01}]", ""},
-		"a key with fewer models":       {"]\nkeys: [{key: sk-t, team_id: ok, models: [mini, eu]}]", "ok/key: mini (ok) "},
-		"a key with none of its team's": {"]\nkeys: [{key: sk-t, team_id: ok, models: [eu]}]", ""},
-		"a blocked key of a team":       {"]\nkeys: [{key: sk-t, team_id: ok, blocked: true}]", ""},
-		"a key with its team's models":  {"]\nkeys: [{key: sk-t, team_id: ok, models: [mini, gpt-4o]}]", "(ok) "},
-		"a key that says so":            {"]\nkeys: [{key: sk-t, team_id: ok, models: [all-team-models]}]", "(ok) "},
+		"a blocked key":                 {"]\nkeys: [{key: sk-t-Vb7Qp2Lm9Xt4Rc6Yz8Kd, key_alias: t, blocked: true}]", ""},
+		"a key whose end is not known":  {"]\nkeys: [{key: sk-t-Vb7Qp2Lm9Xt4Rc6Yz8Kd, key_alias: t, expires: soon}]", ""},
+		"a key of a team, likewise":     {"]\nkeys: [{key: sk-t-Vb7Qp2Lm9Xt4Rc6Yz8Kd, team_id: ok, expires: 0001-01-01}]", ""},
+		"a key with fewer models":       {"]\nkeys: [{key: sk-t-Vb7Qp2Lm9Xt4Rc6Yz8Kd, team_id: ok, models: [mini, eu]}]", "ok/key: mini (ok) "},
+		"a key with none of its team's": {"]\nkeys: [{key: sk-t-Vb7Qp2Lm9Xt4Rc6Yz8Kd, team_id: ok, models: [eu]}]", ""},
+		"a blocked key of a team":       {"]\nkeys: [{key: sk-t-Vb7Qp2Lm9Xt4Rc6Yz8Kd, team_id: ok, blocked: true}]", ""},
+		"a key with its team's models":  {"]\nkeys: [{key: sk-t-Vb7Qp2Lm9Xt4Rc6Yz8Kd, team_id: ok, models: [mini, gpt-4o]}]", "(ok) "},
+		"a key that says so":            {"]\nkeys: [{key: sk-t-Vb7Qp2Lm9Xt4Rc6Yz8Kd, team_id: ok, models: [all-team-models]}]", "(ok) "},
 		"limits of all, and a priority": {
 			"{team_id: t, models: [mini], rpm_limit: 7, metadata: {priority: dev}}]", "t: mini tpm 50 rpm 7 ",
 		},
@@ -331,7 +331,7 @@ keys: [{key: sk-t, team_id: a-b, key_alias: other}]`, "a-b: gpt-4o "},
 				}
 			}
 		}
-		if strings.Contains(transcript(r, nil), tenants.HashKey("sk-t").String()) {
+		if strings.Contains(transcript(r, nil), tenants.HashKey("sk-t-Vb7Qp2Lm9Xt4Rc6Yz8Kd").String()) {
 			got += "(ok) "
 		}
 		if got != c.want {

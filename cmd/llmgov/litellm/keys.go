@@ -124,6 +124,10 @@ func (c *converter) keyOf(t *tenant, n node, end string) {
 	}
 	h, ok := keyfile.ParseHash("sha256:" + text) // as LiteLLM's database has it
 	if !ok {
+		if err := keyfile.CheckStrength(text); err != nil {
+			n.lost("is left out: %v", err)
+			return
+		}
 		h = tenants.HashKey(text)
 	}
 	key := quote(h.String())
