@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/llmgov/llmgov/cmd/llmgov/report"
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/connections"
 	"github.com/llmgov/llmgov/internal/crash"
@@ -203,31 +205,47 @@ func serve(e *env, from source, demoLoad bool) (err error) {
 
 // logFormat is text on a terminal and JSON elsewhere.
 func logFormat(e *env) func(io.Writer) slog.Handler {
-	if f, ok := e.stderr.(*os.File); ok {
-		if st, err := f.Stat(); err == nil && st.Mode()&os.ModeCharDevice != 0 {
-			return func(w io.Writer) slog.Handler { return slog.NewTextHandler(w, nil) }
-		}
+	if isTerminal(e.stderr) {
+		return func(w io.Writer) slog.Handler { return slog.NewTextHandler(w, nil) }
 	}
 	return logging.JSON
 }
 
+// isTerminal reports whether people read the output.
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	st, err := f.Stat()
+	return err == nil && st.Mode()&os.ModeCharDevice != 0
+}
+
 // greet prints the addresses once llmgov listens, in quickstart mode with a
-// first call to try.
+// first call to try. With files it writes JSON lines wherever the log does, because both often go to one place.
 func greet(e *env, gov *governor.Governor, snap *tenants.Snapshot, q *quickstart, data, admin net.Addr, admissions string) {
-	text := fmt.Sprintf("llmgov listens on %s, admin on %s%s\n", url(data), url(admin), admissions)
+	lines := []string{fmt.Sprintf("llmgov listens on %s, admin on %s%s", url(data), url(admin), admissions)}
 	if q != nil {
-		text += q.welcome(url(data), url(admin))
-	} else {
-		var names []string
-		for _, p := range snap.Pools() {
-			names = append(names, p.Name)
-		}
-		text += fmt.Sprintf("%d tenants, pools: %s, policy %.12s\n", len(snap.Tenants()), strings.Join(names, ", "), snap.Hash())
-		for _, name := range names {
-			if store := gov.NewStore(name); store != nil {
-				text += store.Countdown(name, time.Now()) + "\n"
-			}
+		fmt.Fprint(e.stdout, lines[0]+"\n"+q.welcome(url(data), url(admin))) // in one write, because programs wait for it
+		return
+	}
+	var names []string
+	for _, p := range snap.Pools() {
+		names = append(names, p.Name)
+	}
+	lines[0] += fmt.Sprintf(" with pools %s, %s, policy %.12s", strings.Join(names, ", "), report.Count(snap), snap.Hash())
+	for _, name := range names {
+		if store := gov.NewStore(name); store != nil {
+			lines = append(lines, store.Countdown(name, time.Now()))
 		}
 	}
-	fmt.Fprint(e.stdout, text) // in one write, because programs wait for it
+	var text bytes.Buffer
+	for _, line := range lines {
+		if isTerminal(e.stdout) || isTerminal(e.stderr) {
+			fmt.Fprintln(&text, line)
+		} else {
+			slog.New(logging.JSON(&text)).Info(line)
+		}
+	}
+	_, _ = e.stdout.Write(text.Bytes())
 }

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -65,13 +66,7 @@ type rowsReport struct {
 // New is the report on files that are valid, as of now: the config's name, and the policy that was read.
 func New(config string, snap *tenants.Snapshot, now time.Time) *Policy {
 	r := &Policy{OK: true, Config: config, Policy: snap.Hash(), Notes: []string{}}
-	for _, t := range snap.Tenants() {
-		if t.Parent < 0 {
-			r.Count++
-		} else {
-			r.Teams++
-		}
-	}
+	r.Count, r.Teams = count(snap)
 	pools := snap.Pools()
 	keys := keysOf(snap)
 	for i := range pools {
@@ -103,6 +98,29 @@ func New(config string, snap *tenants.Snapshot, now time.Time) *Policy {
 	r.Notes = append(r.Notes, keyless(snap)...)
 	r.Notes = append(r.Notes, snap.KeyNotes()...)
 	return r
+}
+
+// count is the number of tenants and of teams.
+func count(snap *tenants.Snapshot) (list, teams int) {
+	for _, t := range snap.Tenants() {
+		if t.Parent < 0 {
+			list++
+		} else {
+			teams++
+		}
+	}
+	return list, teams
+}
+
+// Count says how many tenants and teams there are.
+func Count(snap *tenants.Snapshot) string { return counted(count(snap)) }
+
+func counted(list, teams int) string {
+	text := fmt.Sprintf("tenants: %d", list)
+	if teams > 0 {
+		text += fmt.Sprintf(", teams: %d", teams)
+	}
+	return text
 }
 
 func newRows(snap *tenants.Snapshot, p *tenants.Pool, s tenants.Share, keys int) rowsReport {

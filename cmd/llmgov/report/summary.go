@@ -33,11 +33,7 @@ func (r *Policy) writeHead(w io.Writer) {
 		fmt.Fprintf(w, "%s is good.\n", r.Config)
 		return
 	}
-	fmt.Fprintf(w, "%s is good. Pools: %d, tenants: %d", r.Config, len(r.Pools), r.Count)
-	if r.Teams > 0 {
-		fmt.Fprintf(w, ", teams: %d", r.Teams)
-	}
-	fmt.Fprintln(w)
+	fmt.Fprintf(w, "%s is good. Pools: %d, %s\n", r.Config, len(r.Pools), counted(r.Count, r.Teams))
 }
 
 func (r *Policy) writeNotes(w io.Writer) error {
