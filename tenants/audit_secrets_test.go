@@ -30,13 +30,16 @@ store: redis://u:pw-written-out@h
 		{name: "HTTP to elsewhere", config: clear("HTTP://10.0.0.7/v1"), mode: 0o600, want: "upstream o: its api_key is sent in clear to 10.0.0.7; use https, unless the network is yours alone"},
 		{name: "http to loopback", config: clear("http://127.0.0.1:8000/v1")},
 		{name: "http to localhost", config: clear("http://localhost:8000/v1")},
+		{name: "empty variables", config: strings.NewReplacer("${K}", "${EMPTY}", "${T}", "${EMPTY}").Replace(variables), mode: 0o644, want: "admin.token: ${EMPTY} is empty, so whoever can log in to this machine may operate the gateway; " +
+			"and upstreams.o.api_key: ${EMPTY} is empty, so calls go there without a key"},
+		{name: "empty unless set", config: strings.NewReplacer("${K}", "${EMPTY:-}", "${T}", "${NONE:-}").Replace(variables), mode: 0o644},
 		{name: "http without a key", config: strings.Replace(clear("http://vllm/v1"), "${K}", "", 1)},
 	} {
 		fsys := fstest.MapFS{
 			"llmgov.yaml":    &fstest.MapFile{Data: []byte(c.config), Mode: c.mode},
 			"tenants/a.yaml": &fstest.MapFile{Data: []byte(goodPolicy), Mode: 0o644},
 		}
-		s, err := LoadFS(fsys, "llmgov.yaml", Options{Env: []string{"K=sk-k", "T=a-token-of-enough-characters", "P=pw"}})
+		s, err := LoadFS(fsys, "llmgov.yaml", Options{Env: []string{"K=sk-k", "T=a-token-of-enough-characters", "P=pw", "EMPTY="}})
 		if err != nil {
 			t.Fatalf("%s: %v", c.name, err)
 		}

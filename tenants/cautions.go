@@ -51,6 +51,21 @@ func exposed(r *report, cfg *Config, name string, mode fs.FileMode) []string {
 	return []string{name + ": other users of this machine may read " + strings.Join(keys, ", ") + "; write ${NAME} instead, or run chmod o-r " + name}
 }
 
+// blank names secrets whose variables are set but empty, so that the listener or the upstream goes without.
+func blank(r *report, cfg *Config) (notes []string) {
+	note := func(secret, path, so string) {
+		if typed, variable := r.Typed[path]; variable && secret == "" && !strings.Contains(typed, ":-") {
+			notes = append(notes, strictyaml.Spell(path)+": "+typed+" is empty, so "+so)
+		}
+	}
+	note(cfg.Admin.Token, strictyaml.Child("admin", "token"), "whoever can log in to this machine may operate the gateway")
+	note(cfg.Admission.Token, strictyaml.Child("admission", "token"), "nobody may reserve for any tenant but by the tenant's key")
+	for _, u := range cfg.Upstreams {
+		note(u.APIKey, strictyaml.Child(strictyaml.Child("upstreams", u.Name), "api_key"), "calls go there without a key")
+	}
+	return notes
+}
+
 // inClear reports whether calls to an address can be read on a network.
 func inClear(address string) bool {
 	u, err := url.Parse(address)

@@ -58,7 +58,7 @@ func load(l *loader) (*Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	snap.exposed = exposed(l.r, &snap.cfg, l.shown, l.configMode)
+	snap.exposed = append(exposed(l.r, &snap.cfg, l.shown, l.configMode), blank(l.r, &snap.cfg)...)
 	return snap.withKeys(l.keys), nil
 }
 

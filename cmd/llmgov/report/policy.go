@@ -69,6 +69,7 @@ func New(config string, snap *tenants.Snapshot, now time.Time) *Policy {
 	r.Count, r.Teams = count(snap)
 	pools := snap.Pools()
 	keys := keysOf(snap)
+	seen := map[string]bool{}
 	for i := range pools {
 		p := &pools[i]
 		pr := poolReport{
@@ -89,6 +90,7 @@ func New(config string, snap *tenants.Snapshot, now time.Time) *Policy {
 		}
 		r.Pools = append(r.Pools, pr)
 		r.unlimited(p)
+		r.filled(snap, p, seen)
 		r.unreached(snap, p)
 	}
 	r.unused(snap)
