@@ -1,6 +1,7 @@
 package tenants
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/llmgov/llmgov/internal/strictyaml"
@@ -29,7 +30,10 @@ func readPriority(v value, t *draft) {
 	switch {
 	case !ok:
 	case err != nil:
-		t.Background = priorities.read(v, "interactive") == "background"
+		t.Background = text == "background"
+		if !slices.Contains(priorities.list, text) {
+			v.Problem("%s is not a priority; %s", v.Say(text), strictyaml.AdviseWord(text, append([]string{"0 to 9"}, priorities.list...)))
+		}
 	case n < 0 || n > mostPriority:
 		v.Problem("%d is not a priority; use 0 to %d, interactive or background", n, mostPriority)
 	default:

@@ -130,11 +130,11 @@ func (t *Tenant) priority(v value) {
 		v.Problem("%d is not a priority; write 0 to %d, interactive or background", n, escrow.LowestBand)
 	case err == nil:
 		t.Below = escrow.LowestBand - n
-	default:
-		strictyaml.OneOf(v, &t.Background, map[string]bool{"interactive": false, "background": true})
-		if t.Background {
-			t.Below = escrow.LowestBand
-		}
+	case text != "interactive" && text != "background":
+		v.Problem("%s is not a priority; write 0 to %d, interactive or background", v.Say(text), escrow.LowestBand)
+	case text == "background":
+		t.Background = true
+		t.Below = escrow.LowestBand
 	}
 }
 
