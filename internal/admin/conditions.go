@@ -50,7 +50,7 @@ func upstreamConditions(p *adminapi.Pool) []adminapi.Condition {
 		if u.Since != nil {
 			out = append(out, adminapi.Condition{
 				Kind: adminapi.UpstreamDown, Severity: adminapi.Warning, Since: u.Since, Pool: p.Name, Upstream: u.Name,
-				Message: "Upstream " + u.Name + " of pool " + p.Name + " is down. Others serve its calls.",
+				Message: "Upstream " + u.Name + " of pool " + p.Name + " is down" + reason(u) + ". Others serve its calls.",
 			})
 		}
 	}
@@ -60,13 +60,39 @@ func upstreamConditions(p *adminapi.Pool) []adminapi.Condition {
 	last := slices.MaxFunc(out, func(a, b adminapi.Condition) int { return a.Since.Compare(*b.Since) })
 	all := adminapi.Condition{
 		Kind: adminapi.UpstreamDown, Severity: adminapi.Error, Since: last.Since, Pool: p.Name,
-		Message: fmt.Sprintf("All %d upstreams of pool %s are down.", len(out), p.Name),
+		Message: fmt.Sprintf("All %d upstreams of pool %s are down.%s", len(out), p.Name, reasons(p)),
 	}
 	if len(out) == 1 {
 		all.Upstream = last.Upstream
-		all.Message = "Upstream " + last.Upstream + " of pool " + p.Name + " is down."
+		all.Message = "Upstream " + last.Upstream + " of pool " + p.Name + " is down" + reason(&p.Upstreams[0]) + "."
 	}
 	return []adminapi.Condition{all}
+}
+
+// reason is why an upstream is down and when a call will be tried there, as far as that is known.
+func reason(u *adminapi.Upstream) string {
+	text := ""
+	if u.Cause != "" {
+		text = ": " + u.Cause
+	}
+	if u.Until != nil {
+		text += fmt.Sprintf("; next probe in %.0f s", max(0, math.Ceil(time.Until(*u.Until).Seconds())))
+	}
+	return text
+}
+
+// reasons are those of all upstreams of a pool that have any.
+func reasons(p *adminapi.Pool) string {
+	var list []string
+	for i := range p.Upstreams {
+		if text := reason(&p.Upstreams[i]); text != "" {
+			list = append(list, p.Upstreams[i].Name+text)
+		}
+	}
+	if len(list) == 0 {
+		return ""
+	}
+	return " " + strings.Join(list, "; ") + "."
 }
 
 // storeConditions are one if the shared store does not answer for some pools, and one if it has

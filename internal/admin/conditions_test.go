@@ -15,6 +15,7 @@ import (
 func TestConditions(t *testing.T) {
 	at := time.Unix(1_800_000_000, 0)
 	later := at.Add(time.Minute)
+	soon := time.Now().Add(5 * time.Second)
 	down := func(name string, since *time.Time) adminapi.Upstream {
 		return adminapi.Upstream{Name: name, Since: since}
 	}
@@ -28,6 +29,16 @@ func TestConditions(t *testing.T) {
 		"one upstream": {
 			view: adminapi.Snapshot{Pools: []adminapi.Pool{{Name: "p", Upstreams: []adminapi.Upstream{down("u", &at)}}}},
 			want: []string{"error upstream_down p/u since 0: Upstream u of pool p is down."},
+		},
+		"one that refuses connections": {
+			view: adminapi.Snapshot{Pools: []adminapi.Pool{{Name: "p", Upstreams: []adminapi.Upstream{{Name: "u", Since: &at, Cause: "connection refused", Until: &soon}}}}},
+			want: []string{"error upstream_down p/u since 0: Upstream u of pool p is down: connection refused; next probe in 5 s."},
+		},
+		"both, each with its cause": {
+			view: adminapi.Snapshot{Pools: []adminapi.Pool{{Name: "p", Upstreams: []adminapi.Upstream{
+				{Name: "u", Since: &at, Cause: "500 Internal Server Error"}, {Name: "v", Since: &at, Cause: "connection refused"},
+			}}}},
+			want: []string{"error upstream_down p/ since 0: All 2 upstreams of pool p are down. u: 500 Internal Server Error; v: connection refused."},
 		},
 		"one of two": {
 			view: adminapi.Snapshot{Pools: []adminapi.Pool{{Name: "p", Upstreams: []adminapi.Upstream{down("u", &at), down("v", nil)}}}},

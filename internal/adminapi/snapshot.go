@@ -69,6 +69,8 @@ type Upstream struct {
 	Until *time.Time `json:"until"`
 	// Since is when it began to fail; null while it is up or busy.
 	Since *time.Time `json:"down_since"`
+	// Cause is why it fails, such as "connection refused"; left out while it is up or busy.
+	Cause string `json:"down_cause,omitempty"`
 	// TPM and RPM are the limits that it declared of late; null if it did not.
 	TPM *int64 `json:"declared_tpm"`
 	RPM *int64 `json:"declared_rpm"`

@@ -3,11 +3,13 @@ package gateway
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,7 +24,7 @@ import (
 type dead struct{}
 
 func (dead) RoundTrip(*http.Request) (*http.Response, error) {
-	return nil, errors.New("connection refused")
+	return nil, &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
 }
 
 func (s *eventSite) get(path string, into any) int {
@@ -62,6 +64,9 @@ func TestOutage_IsInTheSnapshotAndTheEvents(t *testing.T) {
 		}
 		if len(v.Conditions) != 1 || v.Conditions[0].Kind != adminapi.UpstreamDown || v.Conditions[0].Since == nil {
 			t.Fatalf("conditions: %+v", v.Conditions)
+		}
+		if got, want := v.Conditions[0].Message, "Upstream u of pool p is down: connection refused; next probe in 5 s."; got != want {
+			t.Errorf("the condition says %q, want %q", got, want)
 		}
 		if down := v.Pools[0].Upstreams[0].Since; down == nil || !down.Equal(*v.Conditions[0].Since) {
 			t.Errorf("down since %v, the condition says %v", down, v.Conditions[0].Since)

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"net"
 	"net/http"
+	"os"
 	"strings"
 	"time"
 
@@ -13,6 +15,7 @@ import (
 	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/answers"
 	"github.com/llmgov/llmgov/internal/gateway/dialect"
+	"github.com/llmgov/llmgov/internal/text"
 	"github.com/llmgov/llmgov/internal/upstreams"
 )
 
@@ -20,6 +23,7 @@ import (
 func (c *call) verdict(resp *http.Response, err error) upstreams.Outcome {
 	t := c.try
 	c.tries.said = upstreams.Told{}
+	c.tries.why = reasonOf(err)
 	switch {
 	case err != nil && (c.Gone() || c.Cut()):
 		return upstreams.Abandoned
@@ -30,6 +34,7 @@ func (c *call) verdict(resp *http.Response, err error) upstreams.Outcome {
 	}
 	t.Sent.Store(true)
 	t.status = resp.StatusCode
+	c.tries.why = text.Brief(resp.Status)
 	t.Refused = t.status/100 != 2
 	c.tries.said = upstreams.Read(resp.Header, dialect.DeclaredLimits)
 	switch resp.StatusCode {
@@ -45,6 +50,20 @@ func (c *call) verdict(resp *http.Response, err error) upstreams.Outcome {
 		return upstreams.Failed
 	}
 	return upstreams.Served
+}
+
+// reasonOf is an error of the network without the addresses in it; "" for nil.
+func reasonOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	if op, ok := errors.AsType[*net.OpError](err); ok {
+		err = op.Err
+	}
+	if call, ok := errors.AsType[*os.SyscallError](err); ok {
+		err = call.Err
+	}
+	return text.Brief(err.Error())
 }
 
 // staleWithin is how soon it shows that a connection was closed when a call was sent: in a round trip.
@@ -70,8 +89,8 @@ func (streamError) Error() string { return "the stream was reset" }
 
 // judgeError is the state of an upstream as an error answer shows it. A refusal of a call that is too large by
 // itself says nothing of other calls, and an unpaid bill is not helped by coming back.
-func (c *call) judgeError(resp *http.Response, text []byte) upstreams.Outcome {
-	detail := gjson.GetBytes(text, "error")
+func (c *call) judgeError(resp *http.Response, body []byte) upstreams.Outcome {
+	detail := gjson.GetBytes(body, "error")
 	retry := upstreams.ReadRetry(resp.Header, dialect.DeclaredLimits, time.Now())
 	switch resp.StatusCode {
 	case http.StatusTooManyRequests:
@@ -138,7 +157,7 @@ func (c *call) tell(said upstreams.Outcome) {
 	t := c.try
 	t.told = true
 	m := c.pool.set.Members[t.index]
-	events := m.Report(time.Now(), upstreams.Result{Outcome: said, Began: t.Began, Probe: t.probe, Told: c.tries.said, Model: c.head.Model})
+	events := m.Report(time.Now(), upstreams.Result{Outcome: said, Began: t.Began, Probe: t.probe, Told: c.tries.said, Model: c.head.Model, Cause: c.tries.why})
 	if t.busy {
 		c.tries.comeBack = time.Until(m.State(time.Now()).Retry)
 	}

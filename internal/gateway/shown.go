@@ -36,6 +36,7 @@ func (p *poolSide) upstreamViews(now time.Time) []adminapi.Upstream {
 		}
 		if !s.Since.IsZero() {
 			v.Since = &s.Since
+			v.Cause = s.Cause
 		}
 		if s.Tokens > 0 {
 			v.TPM = &s.Tokens

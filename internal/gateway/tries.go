@@ -20,6 +20,7 @@ type tries struct {
 	afresh bool           // it was sent once more, because its connection was lost
 
 	said upstreams.Told // by the last answer
+	why  string         // the last answer or its absence is a failure
 	// comeBack is when the upstream said to come back, if its last answer did.
 	comeBack time.Duration
 

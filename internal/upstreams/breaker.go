@@ -24,6 +24,7 @@ type breaker struct {
 	pause   time.Duration // between two probes
 	answers bool          // it still answers, perhaps with errors, or some calls only
 	worked  time.Time     // of the last served call, roughly
+	cause   string        // of the failure that opened it, or kept it open
 }
 
 // ready reports whether a call may go, and whether it would be a probe.
@@ -91,6 +92,7 @@ func (b *breaker) recordOpen(now time.Time, works bool, r Result) (changed bool)
 func (b *breaker) failed(now time.Time, r Result) {
 	b.answers = r.Outcome != Silent || now.Sub(b.worked) < slots*slotTime
 	b.until = now.Add(b.pause)
+	b.cause = r.Cause
 }
 
 // expire clears the slots that are too old, or all if the clock was put back.

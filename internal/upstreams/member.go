@@ -37,6 +37,7 @@ type Result struct {
 	Probe   bool      // of the Choice
 	Told    Told
 	Model   string // the model that declared limits are for
+	Cause   string // of a failure
 }
 
 // Events are the changes by a Result. Probed is a failed probe, and Paused the first pause

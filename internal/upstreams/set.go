@@ -263,6 +263,8 @@ type State struct {
 	Up, Probing bool
 	// Since is the time at which the breaker opened; zero if it is closed.
 	Since time.Time
+	// Cause is the failure that opened it, or the last probe's.
+	Cause string
 	// Retry is the time at which it may be called again; zero for now.
 	Retry time.Time
 	// Busy is whether it asked for a pause until Retry.
@@ -282,8 +284,8 @@ func (s *state) State(now time.Time) State {
 		since = s.breaker.since
 	}
 	return State{
-		Since: since,
-		Up:    !s.breaker.open, Probing: s.breaker.open && !now.Before(s.breaker.until),
+		Since: since, Cause: s.breaker.cause,
+		Up: !s.breaker.open, Probing: s.breaker.open && !now.Before(s.breaker.until),
 		Retry: r.at, Busy: r.cooled, Tokens: l.tokens, Requests: l.requests,
 	}
 }

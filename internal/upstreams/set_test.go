@@ -203,6 +203,30 @@ func TestBreaker(t *testing.T) {
 	}
 }
 
+// The failure that opened it is its cause, then that of the last probe, until one works.
+func TestBreaker_Cause(t *testing.T) {
+	m := setOf(1).Members[0]
+	for i, step := range []struct {
+		Result
+		want string
+	}{
+		{Result{Outcome: Failed, Cause: "500"}, ""},
+		{Result{Outcome: Failed, Cause: "500"}, ""},
+		{Result{Outcome: Failed, Cause: "500"}, ""},
+		{Result{Outcome: Failed, Cause: "500"}, ""},
+		{Result{Outcome: Silent, Cause: "connection refused"}, "connection refused"},
+		{Result{Outcome: Failed, Cause: "late"}, "connection refused"},
+		{Result{Outcome: Silent, Cause: "timeout", Probe: true}, "timeout"},
+		{Result{Outcome: Served, Cause: "200 OK", Probe: true}, ""},
+	} {
+		step.Began = t0
+		m.Report(t0, step.Result)
+		if got := m.State(t0).Cause; got != step.want {
+			t.Errorf("after step %d it is %q, want %q", i, got, step.want)
+		}
+	}
+}
+
 // One that serves every other call, and is alone, is asked all the time, and does not
 // open and close with each call.
 func TestBreaker_Half(t *testing.T) {
