@@ -122,6 +122,7 @@ func (a *API) routes() http.Handler {
 	mux.HandleFunc("GET /readyz", a.ready)
 	if a.Console != nil {
 		mux.Handle("GET /console/", a.Console)
+		mux.HandleFunc("GET /console/token", func(w http.ResponseWriter, _ *http.Request) { respond(w, a.Token != "") }) // whether the page needs one
 		mux.Handle("GET /{$}", http.RedirectHandler("/console/", http.StatusFound))
 	}
 	mux.Handle("/", a.withToken(a.Token, guarded))

@@ -10,8 +10,12 @@ export class ApiError extends Error {
   }
 }
 
+let needed = null; // whether the gateway wants a token
+
 // request is a fetch with the token; it throws what went wrong as a sentence.
 export async function request(path, options = {}) {
+  needed ??= fetch(new URL('console/token', base), { cache: 'no-store' }).then((answer) => answer.json());
+  if (!sessionStorage.getItem(kept) && await needed.catch(() => { needed = null; })) await askToken(null);
   for (;;) {
     const token = sessionStorage.getItem(kept);
     const headers = { ...options.headers, ...(token && { Authorization: `Bearer ${token}` }) };

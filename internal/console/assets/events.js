@@ -36,10 +36,13 @@ export function reasonOf(e) {
     case 'failed': return `${failureOf(e.failure)} · ${e.failure.status || 'no answer'}`;
     case 'admitted': return e.waited_seconds >= 0.001 ? `Waited ${duration(e.waited_seconds)}` : 'No wait';
     case 'ended': return `${ends[e.ending] ?? e.ending} after ${duration(e.ran_seconds)}`;
-    case 'reloaded': return `Policy ${e.policy_hash.slice(0, 12)} in force`;
+    case 'reloaded': return ofKeys(e) ? 'API keys have changed' : `Policy ${e.policy_hash.slice(0, 12)} in force`;
     default: return cutsOf(e.cuts ?? []);
   }
 }
+
+// ofKeys reports whether only API keys have changed since the reload before.
+const ofKeys = (e) => state.events.findLast((o) => o.kind === 'reloaded' && o.at < e.at)?.policy_hash === e.policy_hash;
 
 const ends = { settled: 'Completed', broken: 'Broken off', released: 'Nothing used; released', charged: 'Charged in between' };
 

@@ -36,6 +36,8 @@ test('the token is asked for, once a session', async () => {
     await page.locator('#ask-token').fill(text);
     await page.keyboard.press('Enter');
   };
+  await page.waitForSelector('#ask[open]');
+  assert.deepEqual(page.complaints, []); // nothing was asked for in vain
   await answer('not-it');
   await page.getByText('did not accept that token').waitFor();
   await answer(token);
