@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
+	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -28,6 +30,16 @@ func TestCompletions(t *testing.T) {
 		got := strings.Join(strings.Fields(out.String()), " ")
 		if got != c.want && !(c.line == "llmgov nothing " && strings.HasPrefix(got, c.want)) {
 			t.Errorf("%q: %q, want %q", c.line, got, c.want)
+		}
+	}
+}
+
+// Packages bring the scripts for the program that they install.
+func TestCompletionFiles(t *testing.T) {
+	for shell, file := range map[string]string{"bash": "llmgov.bash", "fish": "llmgov.fish"} {
+		text, err := os.ReadFile("../../docs/deploy/completion/" + file)
+		if want := fmt.Sprintf(completionScripts[shell], "/usr/bin/llmgov"); err != nil || string(text) != want {
+			t.Errorf("%s: %v, %q, want %q", file, err, text, want)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/mail"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -153,6 +154,42 @@ func TestPinned(t *testing.T) {
 				t.Errorf("%s: %s is not pinned", file, named[1])
 			}
 		}
+	}
+}
+
+// So it is with the packages of a release: the unit starts what they install, and their config is good.
+func TestPackage(t *testing.T) {
+	release := yamlDocs(t, "../../../.goreleaser.yaml")[" "]
+	pack := release.at("nfpms.0")
+	if who, err := mail.ParseAddress(pack.at("maintainer").text()); err != nil || who.Name == "" || pack.at("section").text() == "" {
+		t.Errorf("the maintainer is %v (%v), the section %s", pack.at("maintainer").value, err, pack.at("section").text())
+	}
+	root := t.TempDir()
+	sources := map[string]string{} // by what they are installed as
+	for _, file := range pack.at("contents").list() {
+		to := file.at("dst").text()
+		sources[to] = file.at("src").text()
+		text := read(t, "../../../"+sources[to])
+		if err := os.MkdirAll(filepath.Dir(root+to), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(root+to, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	unit := read(t, root+"/usr/lib/systemd/system/llmgov.service")
+	const config = "/etc/llmgov/llmgov.yaml"
+	for _, line := range []string{"ExecStart=/usr/bin/llmgov serve -c " + config, "ExecReload=/usr/bin/llmgov reload -c " + config, "StateDirectory=llmgov"} {
+		if !strings.Contains(unit, "\n"+line+"\n") {
+			t.Errorf("the unit has no line %s", line)
+		}
+	}
+	snap, err := tenants.Load(root+config, tenants.Options{Env: []string{"OPENAI_API_KEY=sk-x"}, Store: instance.CheckStore})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if cfg := snap.Config(); !strings.HasPrefix(cfg.KeysFile, "/var/lib/llmgov/") || cfg.StateDir != "/var/lib/llmgov" {
+		t.Errorf("the service may not write to %s and %s", cfg.KeysFile, cfg.StateDir)
 	}
 }
 
