@@ -21,7 +21,7 @@ type mockCmd struct {
 	Slots           int           `placeholder:"N" help:"Concurrent calls; further ones wait silently. Default: no limit."`
 	Batch           int           `placeholder:"N" help:"Batch continuously: with N calls at once each is half as fast as alone."`
 	KVCache         int64         `placeholder:"TOKENS" help:"Memory for the contexts of all calls; beyond it, the streams that came last are interrupted."`
-	OutputTokens    int           `placeholder:"N" help:"Length of an answer when the call sets none. Default 32."`
+	OutputTokens    int           `placeholder:"N" help:"Length of an answer to a call that does not bound it; all others are as long as their bound, such as max_tokens. Default 32."`
 	TPM             int64         `name:"tpm" placeholder:"N" help:"Limit on tokens in a rolling minute; 429 beyond."`
 	RPM             int64         `name:"rpm" placeholder:"N" help:"Limit on requests in a rolling minute; 429 beyond."`
 	Accounting      string        `placeholder:"RULE" help:"How tokens count against tpm: admit_max, production or settle. Default admit_max."`
