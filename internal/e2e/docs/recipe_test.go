@@ -28,7 +28,7 @@ func TestRecipe_TwelveTeams(t *testing.T) {
 	// The gateway may have seen the file change before it is told to reload, and says then that nothing has changed since.
 	const inForce = "\n```sh\nuntil grep -q 'policy in force' one.log; do sleep 0.1; done\n```\n"
 	dir, out := follow(t, doc+inForce, ports)
-	for _, want := range []string{`"object":"chat.completion"`, "Tenant shop/catalog (tier product)", "Nodes 2", `"changed": `} {
+	for _, want := range []string{`"object":"chat.completion"`, "Tenant shop/catalog (tier product)", "Nodes 2", "  office/hr  ", ": policy "} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%s was not printed:\n%s", want, out)
 		}
