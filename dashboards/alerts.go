@@ -43,7 +43,7 @@ func gatewayAlerts() []Rule {
 			Alert: "LlmgovDrainingLong", For: 5 * time.Minute, Severity: warning,
 			Expr:        `llmgov_draining == 1`,
 			Summary:     "Gateway {{ $labels.instance }} has been draining for minutes",
-			Description: "It was told to stop, admits nothing, and still waits for calls to end. After timeouts.drain it cuts them.",
+			Description: "It was told to stop, and still waits for calls to end. After timeouts.drain it cuts them.",
 		},
 		{
 			Alert: "LlmgovKeysRejected", For: 10 * time.Minute, Severity: info,

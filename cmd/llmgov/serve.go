@@ -182,6 +182,7 @@ func serve(e *env, from source, demoLoad bool) (err error) {
 	}
 	group.Go(func() error {
 		<-ctx.Done()
+		p.Admission.Leave()
 		patience := p.gateway.Snapshot().Config().Timeouts.Drain
 		until := time.Now().Add(patience)
 		calls := []drain{p.gateway.Drain, admissions.drain} // websockets, and reservations
@@ -189,7 +190,7 @@ func serve(e *env, from source, demoLoad bool) (err error) {
 		admissions.close()
 		ended()
 		flush(p.tracer, until, p.log)
-		if wait(adminServer, nil, time.Second, 0) != nil { // because a hanging scrape must not delay the end
+		if wait(adminServer, nil, time.Second) != nil { // because a hanging scrape must not delay the end
 			return adminServer.Close()
 		}
 		return nil

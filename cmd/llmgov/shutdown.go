@@ -20,9 +20,9 @@ import (
 // mostGrace is the longest time that load balancers are assumed to need to drop a gateway that is not ready.
 const mostGrace = 5 * time.Second
 
-// graceOf is the time in which a gateway that stops refuses calls but accepts connections: load
-// balancers need a moment to see that it is not ready, and until then a refusal is better than no
-// answer. There is none when it is stopped from its terminal or its listener has failed.
+// graceOf is the time in which a gateway that stops is not ready but serves as before: load balancers need a moment
+// to see that, and those that do not ask go on sending calls until they are refused a connection. There is none when
+// it is stopped from its terminal or its listener has failed.
 func graceOf(cause error, patience time.Duration) time.Duration {
 	if !errors.Is(cause, errAskedToStop) {
 		return 0
@@ -39,18 +39,24 @@ type server interface {
 // drain waits until calls of some kind have ended, or its context has.
 type drain func(context.Context) error
 
-// shutdown stops admission, and waits for the calls in flight; the listener closes after the
-// grace. Calls left after the patience are cut: streams end in an error event, and all calls are
-// settled.
+// onTheWay is the longest time between a connection and the admission of its call: calls that have reached the listener
+// before it closes are served.
+const onTheWay = time.Second
+
+// shutdown serves as before during the grace, closes the listener, stops admission, and waits for the calls in flight.
+// Those left after the patience are cut: streams end in an error event, and all calls are settled.
 func shutdown(gov *governor.Governor, calls []drain, server server, patience, grace time.Duration, cut context.CancelCauseFunc, log *slog.Logger) {
-	gov.Drain()
+	until := time.Now().Add(patience)
 	running, _ := gov.Leases()
 	log.Info("draining", "running", running, "at_most", patience.String(), "listens_for", grace.String())
-	if wait(server, calls, patience, grace) != nil {
+	time.Sleep(grace)
+	_ = wait(server, nil, min(grace, onTheWay))
+	gov.Drain()
+	if wait(server, calls, time.Until(until)) != nil {
 		running, _ = gov.Leases()
 		log.Warn("drain took too long, cutting the remaining calls", "running", running)
 		cut(admission.ErrDraining)
-		if wait(server, calls, time.Second, 0) != nil {
+		if wait(server, calls, time.Second) != nil {
 			_ = server.Close()
 		}
 	}
@@ -66,16 +72,13 @@ func flush(tracer *tracing.Tracer, until time.Time, log *slog.Logger) {
 	}
 }
 
-// wait shuts a server down after the grace, and waits for its calls, both no longer than the
-// patience. Calls that http.Server does not track are waited for by drains.
-func wait(server server, calls []drain, patience, grace time.Duration) error {
+// wait shuts a server down, and waits for its calls, no longer than the patience. Calls that http.Server does not track
+// are waited for by drains.
+func wait(server server, calls []drain, patience time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	var group errgroup.Group
-	group.Go(func() error {
-		time.Sleep(grace)
-		return server.Shutdown(ctx)
-	})
+	group.Go(func() error { return server.Shutdown(ctx) })
 	for _, ended := range calls {
 		group.Go(func() error { return ended(ctx) })
 	}

@@ -3,14 +3,18 @@ package main
 import (
 	"context"
 	"io"
+	"log/slog"
 	"net/http"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
 
+	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/testkit/processtest"
 )
 
@@ -28,6 +32,69 @@ func TestGraceOf(t *testing.T) {
 		if got := graceOf(c.cause, c.patience); got != c.want {
 			t.Errorf("%v, %s: %s, want %s", c.cause, c.patience, got, c.want)
 		}
+	}
+}
+
+// stops is a server that notes when it is told to close its listener. Its last call ends after a while.
+type stops struct {
+	note func(what string)
+	ends time.Time
+}
+
+func (s stops) Close() error { return nil }
+
+func (s stops) Shutdown(ctx context.Context) error {
+	s.note("closed")
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(time.Until(s.ends)):
+		return nil
+	}
+}
+
+// Calls are admitted until none can come any more: the listener closes before the governor drains, later by what a call may
+// need from its connection to its admission.
+func TestShutdown(t *testing.T) {
+	for _, c := range []struct {
+		name            string
+		grace, patience time.Duration
+		callEnds        time.Duration
+		want            []string
+	}{
+		{"asked", 5 * time.Second, 30 * time.Second, 20 * time.Second, []string{"5s closed, admits", "6s closed", "20s end"}},
+		{"asked, idle", 5 * time.Second, 30 * time.Second, 0, []string{"5s closed, admits", "5s closed", "5s end"}},
+		{"short", 500 * time.Millisecond, 3 * time.Second, 9 * time.Second, []string{"500ms closed, admits", "1s closed", "3s cut", "3s closed", "4s end"}},
+		{"at a terminal", 0, 30 * time.Second, time.Second, []string{"0s closed, admits", "0s closed", "1s end"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				gov, err := governor.New(governor.Config{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				began := time.Now()
+				var noted []string
+				note := func(what string) {
+					if !gov.Draining() {
+						what += ", admits"
+					}
+					noted = append(noted, time.Since(began).String()+" "+what)
+				}
+				s := stops{note, began.Add(c.callEnds)}
+				drained := func(context.Context) error {
+					if !gov.Draining() {
+						t.Error("calls are waited for while others are admitted")
+					}
+					return nil
+				}
+				shutdown(gov, []drain{drained}, s, c.patience, c.grace, func(error) { note("cut") }, slog.New(slog.DiscardHandler))
+				note("end")
+				if !slices.Equal(noted, c.want) {
+					t.Errorf("%q, want %q", noted, c.want)
+				}
+			})
+		})
 	}
 }
 

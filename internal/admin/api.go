@@ -21,6 +21,8 @@ import (
 type Gateway interface {
 	// Snapshot is the policy in force.
 	Snapshot() *tenants.Snapshot
+	// Leaving reports whether calls should be sent to another process, because this one is about to stop.
+	Leaving() bool
 	// Rekey puts the content of a key file in force.
 	Rekey(file *keyfile.File) error
 	// LastUsed returns when a key was last used by this process; ok is false if it was not.

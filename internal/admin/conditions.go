@@ -28,7 +28,7 @@ func conditionsOf(v *adminapi.Snapshot, notReady error, unreadable []adminapi.Un
 	out = append(out, policyConditions(v.Policy)...)
 	if v.Draining {
 		out = append(out, adminapi.Condition{
-			Kind: adminapi.Draining, Severity: adminapi.Warning, Message: "This gateway is draining: it finishes its calls and admits no new ones.",
+			Kind: adminapi.Draining, Severity: adminapi.Warning, Message: "This gateway is draining: no new calls should be sent to it, and it ends when its calls have.",
 		})
 	}
 	slices.SortStableFunc(out, func(a, b adminapi.Condition) int {

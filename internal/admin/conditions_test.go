@@ -82,7 +82,7 @@ func TestConditions(t *testing.T) {
 				"error not_ready /: This gateway is not ready: state_dir cannot be written.",
 				`error policy_invalid / since 0: tenants/a.yaml:2:5: unknown key "tmp" (and 1 more). The previous policy stays in force.`,
 				"warning restart_needed /: Restart this gateway to apply listen, store.",
-				"warning draining /: This gateway is draining: it finishes its calls and admits no new ones.",
+				"warning draining /: This gateway is draining: no new calls should be sent to it, and it ends when its calls have.",
 			},
 		},
 	} {

@@ -95,7 +95,7 @@ var errDraining = errors.New("draining")
 
 // Unready returns why no calls should be sent here, or nil.
 func (a *API) Unready() error {
-	if a.Governor.Draining() {
+	if a.gateway.Leaving() {
 		return errDraining
 	}
 	if a.Ready == nil {

@@ -19,7 +19,7 @@ func (a *API) snapshot() adminapi.Snapshot {
 		Node:       a.Node,
 		Region:     a.Region,
 		PolicyHash: snap.Hash(),
-		Draining:   a.Governor.Draining(),
+		Draining:   a.gateway.Leaving(),
 		Tenants:    len(snap.Tenants()),
 		Pools:      []adminapi.Pool{},
 	}

@@ -26,6 +26,9 @@ func New(ctl *admission.Controller) *View {
 // Snapshot is the policy in force.
 func (v *View) Snapshot() *tenants.Snapshot { return v.ctl.Policy().Snapshot }
 
+// Leaving reports whether calls should be sent to another process, because this one is about to stop.
+func (v *View) Leaving() bool { return v.ctl.Leaving() }
+
 // Rekey puts the present content of a key file in force, with the policy that is in force now.
 func (v *View) Rekey(file *keyfile.File) error { return v.ctl.Rekey(file) }
 

@@ -22,6 +22,7 @@ type Controller struct {
 	prompts PromptCounter // may be nil
 	ongoing ongoing
 	refused *past
+	leaves  atomic.Bool
 
 	// applying is held while a policy is taken over. Meanwhile the governor knows the new policy,
 	// but policy is still the old one.
@@ -75,6 +76,12 @@ func (c *Controller) Follow(f Follower) error {
 
 // Governor is the governor that enforces the policy.
 func (c *Controller) Governor() *governor.Governor { return c.gov }
+
+// Leave notes that the process is about to stop. Calls are admitted as before, until the governor drains.
+func (c *Controller) Leave() { c.leaves.Store(true) }
+
+// Leaving reports whether the process is about to stop, so that calls should be sent to another one.
+func (c *Controller) Leaving() bool { return c.leaves.Load() || c.gov.Draining() }
 
 // Metrics are the metrics in which calls are counted.
 func (c *Controller) Metrics() *telemetry.Metrics { return c.metrics }

@@ -9,7 +9,7 @@ import (
 // showOwn sets the headers that every answer has.
 func (c *call) showOwn(id []string) {
 	c.w.Header()["X-Request-Id"] = id
-	if c.g.gov.Draining() { // the client's next call should go to another gateway
+	if c.g.admission.Leaving() { // the client's next call should go to another gateway
 		c.w.Header().Set("Connection", "close")
 	}
 	if c.r.ContentLength < 0 { // net/http hides a Content-Length beside it, of which another reader may have made two requests

@@ -96,8 +96,8 @@ func (in *Instance) build(opt Options) (err error) {
 	if in.shared != nil {
 		in.later(func() error { in.shared.store.Close(); return nil })
 	}
-	in.watch(snap)
 	in.Admission = admission.New(admission.Options{Snapshot: snap, Governor: in.Governor, Metrics: in.Metrics, Prompts: opt.Prompts})
+	in.watch(snap)
 	policy := func() *tenants.Snapshot { return in.Admission.Policy().Snapshot }
 	in.engines = NewEngines(policy, in.Governor, in.log)
 	in.Metrics.WatchEngines(in.engines.states)
@@ -126,7 +126,7 @@ func (in *Instance) record(to *tenants.DecisionLog, ring *events.Ring, rules *go
 // watch connects the metrics with their sources.
 func (in *Instance) watch(snap *tenants.Snapshot) {
 	in.Metrics.Watch(in.Governor.State, snap.Hash())
-	in.Metrics.WatchDraining(in.Governor.Draining)
+	in.Metrics.WatchDraining(in.Admission.Leaving)
 	in.Metrics.WatchStore(func() bool { return (in.journal == nil || in.journal.Up()) && in.shared.Up() })
 	if in.shared == nil {
 		in.Metrics.WatchSingle(in.Governor.State, snap.Config().Region)

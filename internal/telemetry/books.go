@@ -26,7 +26,7 @@ func (m *Metrics) WatchStore(up func() bool) {
 // WatchDraining registers the gauge of whether the process is draining.
 func (m *Metrics) WatchDraining(draining func() bool) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Namespace: namespace, Name: "draining", Help: "Whether the process is stopping: it admits nothing and waits for its calls to end.",
+		Namespace: namespace, Name: "draining", Help: "Whether the process is stopping: no new calls should come, and it waits for its calls to end.",
 	}, func() float64 { return number(draining()) }))
 }
 
