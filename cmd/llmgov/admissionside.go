@@ -39,7 +39,7 @@ func (p *parts) newAdmissionSide(cfg *tenants.Config) (*admissionSide, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := admissionserver.New(admissionserver.Options{Token: cfg.Admission.Token, Tenant: p.Admission.TenantOf, MostMessage: int(cfg.MaxBody) + mostAround, Log: p.log})
+	h := admissionserver.New(admissionserver.Options{Token: cfg.Admission.Token, Tenant: p.Admission.TenantOf, MostMessage: int(cfg.MaxBody) + mostAround, Node: p.Node, Log: p.log})
 	book := reserve.New(reserve.Options{Door: inprocess.New(p.Admission), Tenant: p.Admission.TenantOf, Most: int(cfg.Admission.MostOpen), Idle: cfg.Timeouts.StreamIdle})
 	reserveserver.Register(h, book)
 	from, _ := extproc.ParseSource(cfg.Admission.Tenant) // which the config has checked

@@ -70,6 +70,7 @@ func (p *parts) adminSide(cfg *tenants.Config, drain func(), policies *instance.
 		Policies:   policies,
 		Sharing:    p.Sharing,
 		Unreadable: p.Unreadable,
+		Peers:      p.Peers,
 		Engine:     p.Engine,
 		Console:    console.Handler(),
 		Caption:    played.now,

@@ -36,6 +36,7 @@ func (d *door) newAdmin() *admin.API {
 		Ready:    d.in.Ready,
 		StoreUp:  d.in.StoreUp,
 		Sharing:  d.in.Sharing,
+		Peers:    d.in.Peers,
 		Console:  console.Handler(),
 		Closing:  d.running.Done(),
 	}

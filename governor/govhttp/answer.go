@@ -130,7 +130,7 @@ func answerOf(c *call, f *client.Refusal) *http.Response {
 	h.Set("X-Request-Id", f.ID)
 	body := c.route.Dialect.Refuse(h, &admission.Refusal{
 		Status: f.Status, Code: f.Code, Kind: f.Kind, Param: f.Param, Message: f.Message, RetryAfter: f.RetryAfter, Final: f.Final,
-	})
+	}, "")
 	return &http.Response{
 		Status: strconv.Itoa(f.Status) + " " + http.StatusText(f.Status), StatusCode: f.Status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: h, Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)), Request: c.in,

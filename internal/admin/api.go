@@ -75,6 +75,8 @@ type Options struct {
 	Sharing func(pool string) *adminapi.Sharing
 	// Unreadable are the accounts of limits that the store cannot read; it may be nil.
 	Unreadable func() []adminapi.Unreadable
+	// Peers returns the other gateways with the same store; it may be nil.
+	Peers func() []adminapi.Peer
 	// Engine returns the load of an upstream's server, from memory, or nil if it is not read. It may be nil.
 	Engine func(upstream string) *adminapi.Engine
 	// Console answers below /console/; nil if there is none. It holds nothing but the page itself,

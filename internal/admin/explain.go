@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"errors"
 	"maps"
 	"net/http"
 	"net/url"
@@ -15,9 +16,16 @@ import (
 // explain answers GET /api/v1/explain.
 func (a *API) explain(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Cache-Control", "no-store")
-	x, err := a.explanation(r.URL.Query())
+	query := r.URL.Query()
+	x, err := a.explanation(query)
+	if none, ok := errors.AsType[*adminapi.Fault](err); ok && none.Code == adminapi.RequestNotFound && r.Header[peerHeader] == nil {
+		x, err = a.refusalElsewhere(r.Context(), query, none)
+	}
 	if err != nil {
 		return err
+	}
+	if x.Node == "" {
+		x.Node = a.Node
 	}
 	respond(w, x)
 	return nil

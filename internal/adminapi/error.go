@@ -21,3 +21,6 @@ func (f *Fault) Error() string { return f.Message }
 func BadRequest(message string) *Fault {
 	return &Fault{Status: 400, Code: "invalid_request_error", Message: message}
 }
+
+// RequestNotFound is the code of the Fault that a request is none of the last refusals.
+const RequestNotFound = "request_not_found"

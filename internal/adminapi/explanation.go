@@ -37,6 +37,8 @@ type Explanation struct {
 	Decision *Decision `json:"decision,omitempty"`
 	// WithoutShadow is the decision if the tenant's limits were enforced; nil if they are.
 	WithoutShadow *Decision `json:"without_shadow,omitempty"`
+	// Node is the gateway that explains the call; of one that was refused, the gateway that did.
+	Node string `json:"node,omitempty"`
 }
 
 // ExplainedLimit is one limit as a call would meet it. Money is in dollars.

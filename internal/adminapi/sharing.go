@@ -53,3 +53,10 @@ type SharingNode struct {
 	GrantTPM      int64 `json:"grant_tpm"`
 	GrantRPM      int64 `json:"grant_rpm"`
 }
+
+// Peer is another gateway with the same store.
+type Peer struct {
+	Name string
+	// Address is that of its admin side, as host:port; "" if others cannot reach that.
+	Address string
+}

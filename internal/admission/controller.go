@@ -16,6 +16,7 @@ import (
 type Controller struct {
 	gov     *governor.Governor
 	metrics *telemetry.Metrics
+	node    string
 	zone    *time.Location
 	policy  atomic.Pointer[Policy]
 	used    lastUses
@@ -42,6 +43,8 @@ type Options struct {
 	Snapshot *tenants.Snapshot
 	Governor *governor.Governor
 	Metrics  *telemetry.Metrics
+	// Node is the name of this process; "" is none.
+	Node string
 	// Prompts counts prompts while estimates are uncertain; nil does not.
 	Prompts PromptCounter
 }
@@ -49,7 +52,7 @@ type Options struct {
 // New returns a Controller.
 func New(opt Options) *Controller {
 	c := &Controller{
-		gov: opt.Governor, metrics: opt.Metrics, zone: opt.Snapshot.Location(), prompts: opt.Prompts,
+		gov: opt.Governor, metrics: opt.Metrics, node: opt.Node, zone: opt.Snapshot.Location(), prompts: opt.Prompts,
 		refused: newPast(),
 	}
 	p := newPolicy(opt.Snapshot, opt.Metrics, nil)
@@ -85,6 +88,9 @@ func (c *Controller) Leaving() bool { return c.leaves.Load() || c.gov.Draining()
 
 // Metrics are the metrics in which calls are counted.
 func (c *Controller) Metrics() *telemetry.Metrics { return c.metrics }
+
+// Node is the name of this process, which refusals show; "" is none.
+func (c *Controller) Node() string { return c.node }
 
 // Policy is the policy in force.
 func (c *Controller) Policy() *Policy { return c.policy.Load() }

@@ -17,6 +17,7 @@ import (
 	"github.com/llmgov/llmgov/internal/bearer"
 	"github.com/llmgov/llmgov/internal/connections"
 	"github.com/llmgov/llmgov/internal/crash"
+	"github.com/llmgov/llmgov/internal/rateheaders"
 	"github.com/llmgov/llmgov/internal/sampled"
 )
 
@@ -28,11 +29,14 @@ type Options struct {
 	Tenant func(key string) (name string, ok bool)
 	// MostMessage bounds a message of a stream of gRPC, in bytes. 0 is 4 MiB.
 	MostMessage int
-	Log         *slog.Logger
+	// Node names this process in all answers of HTTP, because a reservation is one gateway's; "" is none.
+	Node string
+	Log  *slog.Logger
 }
 
 // Server serves the listener. Services are registered before it serves.
 type Server struct {
+	Node   string // as in Options
 	token  bearer.Token
 	tenant func(key string) (name string, ok bool)
 	log    *slog.Logger
@@ -67,7 +71,7 @@ const (
 // New returns a Server without services.
 func New(opt Options) *Server {
 	s := &Server{
-		token: bearer.NewToken(opt.Token), tenant: opt.Tenant, log: opt.Log, now: time.Now,
+		Node: opt.Node, token: bearer.NewToken(opt.Token), tenant: opt.Tenant, log: opt.Log, now: time.Now,
 		wrong: sampled.Gate{Every: time.Minute, Most: 5}, routes: http.NewServeMux(), open: map[string]bool{},
 	}
 	s.base, s.cut = context.WithCancelCause(context.Background())
@@ -148,6 +152,7 @@ func noOtherSite(h http.Handler) http.Handler { return http.NewCrossOriginProtec
 // serveHTTP finds out who calls, and serves a route.
 func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	defer connections.Begin(r.Context()).End()
+	rateheaders.Node(w.Header(), s.Node)
 	who, wrong := s.caller(request{bearer.Credential(r.Header), r.Host, r.URL.Path}, func() string { return r.RemoteAddr })
 	if wrong != nil {
 		refuse(w, wrong)

@@ -515,7 +515,7 @@ var rules = map[string]rule{
 	},
 	"internal/reserveserver": {
 		may: []string{
-			"governor/client", "governor/remote/admissionv1", "governor/tokens", "internal/admission", "internal/admissionserver", "internal/gateway/dialect", "internal/jsonscan", "internal/reserve",
+			"governor/client", "governor/remote/admissionv1", "governor/tokens", "internal/admission", "internal/admissionserver", "internal/gateway/dialect", "internal/jsonscan", "internal/rateheaders", "internal/reserve",
 			"google.golang.org/grpc", "google.golang.org/protobuf",
 		},
 		not:    []string{"net", "os", "log", "log/slog"},
@@ -547,7 +547,7 @@ var rules = map[string]rule{
 		reason: "a panic is judged by its stack alone",
 	},
 	"internal/admissionserver": {
-		may:    []string{"internal/bearer", "internal/connections", "internal/crash", "internal/sampled", "internal/text", "golang.org/x/sync", "google.golang.org/grpc", "google.golang.org/protobuf"},
+		may:    []string{"internal/bearer", "internal/connections", "internal/crash", "internal/rateheaders", "internal/sampled", "internal/text", "golang.org/x/sync", "google.golang.org/grpc", "google.golang.org/protobuf"},
 		not:    []string{"os"},
 		reason: "a listener knows who calls, and not what is asked of its services",
 	},

@@ -3,8 +3,10 @@ package bearer
 
 import (
 	"cmp"
+	"crypto/hmac"
 	"crypto/sha256"
 	"crypto/subtle"
+	"encoding/hex"
 	"net"
 	"net/http"
 	"strings"
@@ -39,6 +41,18 @@ func (t Token) None() bool { return !t.some }
 func (t Token) Is(credential string) bool {
 	got := sha256.Sum256([]byte(credential))
 	return subtle.ConstantTimeCompare(got[:], t.hash[:]) == 1 && t.some
+}
+
+// Proof shows to who has the token, and to nobody else, that a text comes from somebody who has it too.
+func (t Token) Proof(text string) string {
+	mac := hmac.New(sha256.New, t.hash[:])
+	mac.Write([]byte(text))
+	return hex.EncodeToString(mac.Sum(nil))
+}
+
+// Proves reports whether a proof is that of a text.
+func (t Token) Proves(proof, text string) bool {
+	return t.some && hmac.Equal([]byte(proof), []byte(t.Proof(text)))
 }
 
 // Local reports whether a request is addressed to localhost or a loopback address, given its Host. A listener

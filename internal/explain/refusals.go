@@ -32,7 +32,7 @@ func (e *Explainer) pastRefusal(id, tenant string) (*admission.PastRefusal, erro
 	case 1:
 		return found[0], nil
 	case 0:
-		return nil, &adminapi.Fault{Status: http.StatusNotFound, Code: "request_not_found", Message: "None of the last refusals is of a request with the id " + strconv.Quote(text.Brief(id)) + "; it is what x-request-id says. Calls that were admitted are not kept, nor are those without a valid key; of several gateways ask the one that refused it."}
+		return nil, &adminapi.Fault{Status: http.StatusNotFound, Code: adminapi.RequestNotFound, Message: "None of the last refusals is of a request with the id " + strconv.Quote(text.Brief(id)) + "; it is what x-request-id says. Calls that were admitted are not kept, nor are those without a valid key."}
 	}
 	var names []string
 	for _, p := range found {

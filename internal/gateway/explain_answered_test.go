@@ -41,6 +41,14 @@ type explainSite struct {
 
 func newExplainSite(t *testing.T, config, tenantsYAML string) *explainSite {
 	t.Helper()
+	s := newQuickSite(t, config, tenantsYAML)
+	time.Sleep(time.Minute) // the pace of a pool that has just begun is not what is asked about
+	return s
+}
+
+// newQuickSite is newExplainSite with a pool that has just begun.
+func newQuickSite(t *testing.T, config, tenantsYAML string) *explainSite {
+	t.Helper()
 	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"llmgov.yaml":    "upstreams: {u: {base_url: \"http://u/v1\"}}\n" + config + "\n",
@@ -66,7 +74,6 @@ func newExplainSite(t *testing.T, config, tenantsYAML string) *explainSite {
 		t.Fatal(err)
 	}
 	s.data, s.admin = s.gateway, adminSide(s.gateway, admin.Options{})
-	time.Sleep(time.Minute) // the pace of a pool that has just begun is not what is asked about
 	return s
 }
 

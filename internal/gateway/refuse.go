@@ -32,7 +32,7 @@ func (c *call) refuse(f *refusal) {
 	if c.Tenant != nil {
 		c.showAdmitted()
 	}
-	writeRefusal(c.w, f, c.dialect())
+	writeRefusal(c.w, f, c.dialect(), c.g.admission.Node())
 }
 
 // mostTaken is how much of a body servers read that nobody wants before they answer, so that a client that sends first and reads
@@ -55,19 +55,19 @@ func (c *call) refuseStranger(f *refusal) {
 	if c.g.strangers.Add(1) > mostStrangers {
 		panic(http.ErrAbortHandler)
 	}
-	writeRefusal(c.w, f, c.dialect())
+	writeRefusal(c.w, f, c.dialect(), c.g.admission.Node())
 	_ = c.w.Control.Flush()
 }
 
 // writeRefusal sends a refusal in the caller's dialect.
-func writeRefusal(w http.ResponseWriter, f *refusal, d *dialect.Dialect) {
+func writeRefusal(w http.ResponseWriter, f *refusal, d *dialect.Dialect, node string) {
 	if f.Status == admission.StatusClientClosed {
 		w.WriteHeader(f.Status) // the client has gone, or has only stopped sending
 		return
 	}
 	h := w.Header()
 	h.Del("Content-Length")
-	body := d.Refuse(h, f)
+	body := d.Refuse(h, f, node)
 	w.WriteHeader(f.Status)
 	_, _ = w.Write(body)
 }

@@ -14,7 +14,7 @@ func TestRefusal_RequestID(t *testing.T) {
 		w := httptest.NewRecorder()
 		w.Header().Set("X-Request-Id", "req_1")
 		f := refusal{Status: 429, Code: admission.CodeRate, Message: "Later."}
-		writeRefusal(w, &f, d)
+		writeRefusal(w, &f, d, "")
 		if got := w.Header().Get("Request-Id"); got != want {
 			t.Errorf("%s: request-id %q, want %q", d.Name, got, want)
 		}

@@ -42,7 +42,7 @@ func (d *Door) reserve(ctx context.Context, req *client.Request, told bool) (*cl
 	if refused.Status == admission.StatusClientClosed {
 		return nil, ctx.Err()
 	}
-	r := refusal(c.ID, refused)
+	r := d.refusal(c.ID, refused)
 	if c.Tenant != nil {
 		g := grant(c)
 		d.show(r.Header, &g)
@@ -69,11 +69,12 @@ func (d *Door) Knows(key string) bool {
 func (d *Door) Close() error { return nil }
 
 // refusal is the refusal of a call as clients see it.
-func refusal(id string, f *admission.Refusal) *client.Refusal {
+func (d *Door) refusal(id string, f *admission.Refusal) *client.Refusal {
 	r := &client.Refusal{
 		ID: id, Status: f.Status, Code: f.Code, Kind: f.Kind, Param: f.Param, Message: f.Message,
 		RetryAfter: f.RetryAfter, Final: f.Final, Header: http.Header{},
 	}
+	rateheaders.Node(r.Header, d.ctl.Node())
 	rateheaders.Retry(r.Header, f.RetryAfter)
 	if f.Final {
 		rateheaders.Final(r.Header)

@@ -74,7 +74,7 @@ func (h *held) Show(header http.Header) { h.door.show(header, &h.lease.Grant) }
 
 // EndBy implements client.Held.
 func (h *held) EndBy(end context.CancelCauseFunc) {
-	h.early.EndBy(func(error) { end(refusal(h.lease.Grant.ID, h.early.CutOff())) })
+	h.early.EndBy(func(error) { end(h.door.refusal(h.lease.Grant.ID, h.early.CutOff())) })
 }
 
 // End implements client.Held.

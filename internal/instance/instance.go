@@ -96,7 +96,7 @@ func (in *Instance) build(opt Options) (err error) {
 	if in.shared != nil {
 		in.later(func() error { in.shared.store.Close(); return nil })
 	}
-	in.Admission = admission.New(admission.Options{Snapshot: snap, Governor: in.Governor, Metrics: in.Metrics, Prompts: opt.Prompts})
+	in.Admission = admission.New(admission.Options{Snapshot: snap, Governor: in.Governor, Metrics: in.Metrics, Node: in.Node, Prompts: opt.Prompts})
 	in.watch(snap)
 	policy := func() *tenants.Snapshot { return in.Admission.Policy().Snapshot }
 	in.engines = NewEngines(policy, in.Governor, in.log)
@@ -171,8 +171,18 @@ func (in *Instance) Announce(address string) {
 	}
 }
 
-// Others returns the addresses that other gateways of the same store have announced.
-func (in *Instance) Others() []string { return in.shared.others() }
+// Peers returns the other gateways of the same store.
+func (in *Instance) Peers() []adminapi.Peer { return in.shared.peers() }
+
+// Others returns the addresses that they have announced.
+func (in *Instance) Others() (list []string) {
+	for _, p := range in.Peers() {
+		if p.Address != "" {
+			list = append(list, p.Address)
+		}
+	}
+	return list
+}
 
 // CutOff reports whether nothing can be admitted here because the store does not answer.
 func (in *Instance) CutOff() bool { return in.Governor.CutOff() }

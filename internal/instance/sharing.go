@@ -38,6 +38,7 @@ type sharing struct {
 	*runner.Runner
 	limits *runner.LimitsRunner // of tenants, and of pools' slots and budgets
 	store  Store
+	node   string
 	gov    *governor.Governor
 	side   *govsharing.Sharing // translates between the governor and the runners
 	log    *slog.Logger
@@ -66,7 +67,7 @@ func newSharing(cfg *tenants.Config, node string, gov *governor.Governor, m *tel
 		return nil, fmt.Errorf("llmgov: store: %w", err)
 	}
 	s := &sharing{
-		store: store, gov: gov, side: govsharing.New(gov), log: log, seen: seen, said: map[string]string{}, live: map[string][]string{},
+		store: store, node: node, gov: gov, side: govsharing.New(gov), log: log, seen: seen, said: map[string]string{}, live: map[string][]string{},
 		unreadable: map[string]adminapi.Unreadable{}, warn: sampled.Gate{Every: time.Minute, Most: 20},
 	}
 	instance := rand.Text()
@@ -307,16 +308,17 @@ func (s *sharing) reached() bool {
 	})
 }
 
-// others are the addresses of the other gateways, as of the last looks.
-func (s *sharing) others() (list []string) {
+// peers are the other gateways, as of the last looks.
+func (s *sharing) peers() (list []adminapi.Peer) {
 	if s == nil {
 		return nil
 	}
 	for _, p := range s.side.Pools() {
 		st, _ := s.State(p.Name())
 		for _, n := range st.View.Nodes {
-			if n.Live && n.Address != "" && n.Address != s.address && !slices.Contains(list, n.Address) {
-				list = append(list, n.Address)
+			p := adminapi.Peer{Name: n.Name, Address: n.Address}
+			if n.Live && n.Name != s.node && !slices.Contains(list, p) {
+				list = append(list, p)
 			}
 		}
 	}

@@ -1,4 +1,4 @@
-// Package rateheaders shows HTTP callers where they stand and when to come back, in the headers that SDKs
+// Package rateheaders shows HTTP callers where they stand, when to come back and who refused, in the headers that SDKs
 // read. Every door of the governor shows the same ones.
 package rateheaders
 
@@ -86,6 +86,13 @@ func Retry(h http.Header, d time.Duration) {
 
 // Final tells SDKs not to retry by themselves.
 func Final(h http.Header) { h.Set("x-should-retry", "false") }
+
+// Node names the gateway that refuses, if it has a name.
+func Node(h http.Header, name string) {
+	if name != "" {
+		h.Set("X-Llmgov-Node", name)
+	}
+}
 
 // Queued tells how long the call waited.
 func Queued(h http.Header, d time.Duration) {

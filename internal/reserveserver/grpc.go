@@ -13,6 +13,7 @@ import (
 	"github.com/llmgov/llmgov/governor/client"
 	"github.com/llmgov/llmgov/governor/remote/admissionv1"
 	"github.com/llmgov/llmgov/internal/admissionserver"
+	"github.com/llmgov/llmgov/internal/rateheaders"
 	"github.com/llmgov/llmgov/internal/reserve"
 )
 
@@ -20,6 +21,7 @@ import (
 type grpcSide struct {
 	admissionv1.UnimplementedAdmissionServiceServer
 	book *reserve.Book
+	node string
 }
 
 // Reserve implements admissionv1.AdmissionServiceServer.
@@ -29,11 +31,11 @@ func (s *grpcSide) Reserve(ctx context.Context, req *admissionv1.ReserveRequest)
 		err = forWhom(admissionserver.CallerOf(ctx), ask)
 	}
 	if err != nil {
-		return refusedReserve(err)
+		return s.refusedReserve(err)
 	}
 	g, err := s.book.Reserve(ctx, ask)
 	if err != nil {
-		return refusedReserve(err)
+		return s.refusedReserve(err)
 	}
 	of := g.Lease.Grant
 	return &admissionv1.ReserveResponse{
@@ -94,11 +96,12 @@ func (s *grpcSide) Cancel(ctx context.Context, req *admissionv1.CancelRequest) (
 }
 
 // refusedReserve is the answer to a Reserve that was refused.
-func refusedReserve(err error) (*admissionv1.ReserveResponse, error) {
+func (s *grpcSide) refusedReserve(err error) (*admissionv1.ReserveResponse, error) {
 	r, ok := errors.AsType[*client.Refusal](err)
 	if !ok {
 		return nil, statusOf(err)
 	}
+	rateheaders.Node(r.Header, s.node)
 	return &admissionv1.ReserveResponse{Refusal: refusalOf(r), Headers: headersOf(r.Header)}, nil
 }
 

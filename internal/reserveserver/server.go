@@ -12,7 +12,7 @@ import (
 
 // Register serves the reservations of a book at a listener.
 func Register(at *admissionserver.Server, book *reserve.Book) {
-	admissionv1.RegisterAdmissionServiceServer(at.ForTenants(), &grpcSide{book: book})
+	admissionv1.RegisterAdmissionServiceServer(at.ForTenants(), &grpcSide{book: book, node: at.Node})
 	web := &httpSide{book: book}
 	for pattern, handler := range web.routes() {
 		at.HandleForTenants(pattern, handler)

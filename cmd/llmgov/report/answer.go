@@ -129,6 +129,9 @@ func (a *Answer) outcome() string {
 		text = "was admitted because of shadow; it would have been refused"
 	}
 	text = "Request " + a.Request + " of " + a.Tenant + " " + text + " at " + a.At.Format(time.RFC3339)
+	if a.Node != "" {
+		text += " at gateway " + a.Node
+	}
 	if a.Waited > 0 {
 		text += " after " + seconds(a.Waited)
 	}

@@ -258,7 +258,7 @@ func refusalSaysAll(t *testing.T, d *Door) {
 	if got.status != http.StatusTooManyRequests || got.code != "rate_limit_exceeded" {
 		t.Errorf("the second call of one a minute: %d %s", got.status, got.body)
 	}
-	for name, want := range map[string]string{"X-Ratelimit-Limit-Requests": "1", "X-Ratelimit-Remaining-Requests": "0"} {
+	for name, want := range map[string]string{"X-Ratelimit-Limit-Requests": "1", "X-Ratelimit-Remaining-Requests": "0", "X-Llmgov-Node": "here"} {
 		if v := got.header.Get(name); v != want {
 			t.Errorf("%s: %q, not %s", name, v, want)
 		}

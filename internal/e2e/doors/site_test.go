@@ -68,6 +68,7 @@ func newSite(t *testing.T, pool string, limits map[string]string) *Site {
 	s.Admission = net.JoinHostPort("127.0.0.1", strconv.Itoa(testkit.Port(t)))
 	s.Config = s.write("llmgov.yaml", fmt.Sprintf(`listen: "127.0.0.1:0"
 admin: {listen: "127.0.0.1:0"}
+node: here
 admission: {listen: %q, token: %q}
 policies: [tenants.yaml]
 upstreams: {mock: {base_url: "%s/v1"}}

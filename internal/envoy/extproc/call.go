@@ -108,7 +108,7 @@ func (c *call) refuse(f *admission.Refusal) error {
 	}
 	h := http.Header{}
 	c.show(h)
-	body := c.dialect().Refuse(h, f)
+	body := c.dialect().Refuse(h, f, c.s.opt.Admission.Node())
 	return c.wire.send(immediate(f.Status, h, body))
 }
 

@@ -31,14 +31,14 @@ func granted(req *pb.RateLimitRequest, g *reserve.Grant) *pb.RateLimitResponse {
 
 // refused refuses a call with the headers and the body of the gateway. The status is the proxy's: it has one for all
 // refusals.
-func refused(req *pb.RateLimitRequest, r *client.Refusal) *pb.RateLimitResponse {
+func (s *Service) refused(req *pb.RateLimitRequest, r *client.Refusal) *pb.RateLimitResponse {
 	h := r.Header.Clone()
 	if h == nil {
 		h = http.Header{}
 	}
 	body := dialect.OpenAI.Refuse(h, &admission.Refusal{
 		Status: r.Status, Code: r.Code, Kind: r.Kind, Param: r.Param, Message: r.Message, RetryAfter: r.RetryAfter, Final: r.Final,
-	})
+	}, s.Admission.Node())
 	return &pb.RateLimitResponse{
 		OverallCode:          pb.RateLimitResponse_OVER_LIMIT,
 		Statuses:             statuses(req, pb.RateLimitResponse_OVER_LIMIT, r.RetryAfter),

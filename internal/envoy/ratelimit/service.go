@@ -65,7 +65,7 @@ func (s *Service) reserve(ctx context.Context, req *pb.RateLimitRequest, q *ques
 	}}
 	g, err := s.Book.Reserve(ctx, ask)
 	if r, ok := errors.AsType[*client.Refusal](err); ok {
-		return refused(req, r), nil
+		return s.refused(req, r), nil
 	}
 	if err != nil {
 		return nil, status.FromContextError(err).Err()
@@ -122,7 +122,7 @@ func (s *Service) charge(ctx context.Context, req *pb.RateLimitRequest, q *quest
 		c.Book(c.Request, c.Account, used)
 	}
 	if f != nil {
-		return refused(req, refusalOf(f)), nil
+		return s.refused(req, refusalOf(f)), nil
 	}
 	return &pb.RateLimitResponse{OverallCode: pb.RateLimitResponse_OK, Statuses: statuses(req, pb.RateLimitResponse_OK, 0)}, nil
 }

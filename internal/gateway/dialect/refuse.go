@@ -9,9 +9,11 @@ import (
 	"github.com/llmgov/llmgov/internal/rateheaders"
 )
 
-// Refuse returns the body of a refusal, and sets its headers. The header X-Request-Id is set already.
-func (d *Dialect) Refuse(h http.Header, f *admission.Refusal) []byte {
+// Refuse returns the body of a refusal by a node, and sets its headers. X-Request-Id is set already, and so is what names the
+// node if node is "".
+func (d *Dialect) Refuse(h http.Header, f *admission.Refusal, node string) []byte {
 	h.Set("Content-Type", "application/json")
+	rateheaders.Node(h, node)
 	rateheaders.Retry(h, f.RetryAfter)
 	if f.Final {
 		rateheaders.Final(h)
