@@ -32,11 +32,13 @@ func TestUsage_IsOfAllGateways(t *testing.T) {
 		}
 		time.Sleep(30 * time.Second) // an idle pool saves up its burst
 		used := int64(0)
+		calls := int64(0)
 		for began := time.Now(); time.Since(began) < 35*time.Second; { // until a refusal tells of it, and before any of it leaves the minute
 			for _, b := range gateways {
 				l, rej := b.Acquire(t.Context(), governor.Request{Tenant: "a", Pool: "p", Output: 3000})
 				if rej == nil {
 					used += 3000
+					calls++
 					l.Settle(governor.Usage{Output: 3000})
 				}
 			}
@@ -52,6 +54,9 @@ func TestUsage_IsOfAllGateways(t *testing.T) {
 			}
 			if got := b.Standing("b", "p").Tokens; got.Remaining != limit-used || got.Reset < 55*time.Second {
 				t.Errorf("gateway %d: %d tokens remain by the headers, want %d; reset after %v", i, got.Remaining, limit-used, got.Reset)
+			}
+			if got := b.Standing("b", "p").Requests; got.Remaining != 1000-calls {
+				t.Errorf("gateway %d: %d requests remain by the headers, want %d", i, got.Remaining, 1000-calls)
 			}
 			o, _ := b.Explain(governor.Request{Tenant: "b", Pool: "p", Output: 30_000})
 			for _, c := range o.Checks {
