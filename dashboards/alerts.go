@@ -69,6 +69,12 @@ func upstreamAlerts() []Rule {
 			Description: "All upstreams of the pool have asked for a pause, in all gateways. Calls wait as far as they may, and are refused.",
 		},
 		{
+			Alert: "LlmgovLimitLowerThanConfigured", For: 5 * time.Minute, Severity: warning,
+			Expr:        `max by (job, pool, axis) (llmgov_limit_below_configured) > 0`,
+			Summary:     "Pool {{ $labels.pool }} has fewer {{ $labels.axis }} a minute than configured",
+			Description: "Its upstreams declare limits that are lower by {{ $value }} {{ $labels.axis }} a minute than the config says. Calls keep to the lower ones.",
+		},
+		{
 			Alert: "LlmgovErrorRate", For: 5 * time.Minute, Severity: critical,
 			Expr:        failed + `{pool!=""} > 0.05`,
 			Summary:     "{{ $value | humanizePercentage }} of the calls to pool {{ $labels.pool }} fail",

@@ -13,9 +13,7 @@ type Config struct {
 	// Name is the node's, unique among all that share the pool. Instance names the process: random,
 	// and new at each start.
 	Name, Region, Instance string
-	// Address is where other nodes can reach this one; empty if nowhere.
-	Address string
-	Rules   Rules
+	Rules                  Rules
 	// Seed sets the jitter of the beats.
 	Seed uint64
 	// Memory is that of an earlier process of this node; nil is none.
@@ -140,7 +138,7 @@ func (n *Node) beat(now time.Time, r *Report) []Command {
 	n.last = now
 	n.next = now.Add(time.Duration(float64(n.cfg.Rules.Beat) * (0.9 + 0.2*n.rng.Float64())))
 	b := &Beat{
-		Node: n.cfg.Name, Region: n.cfg.Region, Address: n.cfg.Address, Instance: n.cfg.Instance,
+		Node: n.cfg.Name, Region: n.cfg.Region, Instance: n.cfg.Instance,
 		Join: !n.joined, Seq: n.seq, Acked: n.acked, Epoch: n.epoch, Full: n.full, Format: Format,
 		Limits: r.Limits, Burst: r.Burst, Reserve: r.Reserve,
 		Held: r.Held, Refundable: r.Refundable, Waiting: r.waiting(), Ready: n.ready(r),

@@ -37,6 +37,15 @@ type PoolState struct {
 	Unused          int64
 }
 
+// Below is by how much the pool's limits are lower than configured, because its upstreams declare lower ones.
+func (p *PoolState) Below() (tpm, rpm int64) {
+	for _, c := range p.Cuts {
+		tpm += c.TPM
+		rpm += c.RPM
+	}
+	return min(tpm, p.Config.TPM), min(rpm, p.Config.RPM)
+}
+
 // LeaseInfo describes one lease, or a call that waits for one.
 type LeaseInfo struct {
 	ID, Tenant, Pool string

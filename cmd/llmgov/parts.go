@@ -7,9 +7,11 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
+	"time"
 
 	"github.com/llmgov/llmgov/governor/tokens/bpe"
 	"github.com/llmgov/llmgov/internal/admin"
+	"github.com/llmgov/llmgov/internal/adminapi"
 	"github.com/llmgov/llmgov/internal/console"
 	"github.com/llmgov/llmgov/internal/gateway"
 	"github.com/llmgov/llmgov/internal/instance"
@@ -71,10 +73,13 @@ func (p *parts) adminSide(cfg *tenants.Config, drain func(), policies *instance.
 		Sharing:    p.Sharing,
 		Unreadable: p.Unreadable,
 		Peers:      p.Peers,
-		Engine:     p.Engine,
-		Console:    console.Handler(),
-		Caption:    played.now,
-		Closing:    closing,
+		Conditions: func(now time.Time) []adminapi.Condition {
+			return append(p.Conditions(now), p.gateway.Conditions(now)...)
+		},
+		Engine:  p.Engine,
+		Console: console.Handler(),
+		Caption: played.now,
+		Closing: closing,
 	})
 	s := newServer(api, p.log, cfg.Timeouts.ReadHeader)
 	s.RegisterOnShutdown(sync.OnceFunc(func() { close(closing) }))

@@ -41,8 +41,7 @@ type Config struct {
 	// Name is the node's, unique among all that share the store. Instance names the process:
 	// random, and new at each start.
 	Name, Region, Instance string
-	// Address returns where other nodes can reach this one, or nothing. It is called when the beats of a pool
-	// begin; nil is nowhere.
+	// Address returns where other nodes can reach this one, or nothing. It is called for each beat; nil is nowhere.
 	Address func() string
 	Store   Store
 	// Rules default to federation.DefaultRules.
@@ -158,7 +157,7 @@ func (r *Runner) Run(ctx context.Context) error {
 // beat sends beats for one pool until ctx ends, or another process takes the node's name.
 func (r *Runner) beat(ctx context.Context, p Pool) {
 	n := federation.NewNode(federation.Config{
-		Name: r.cfg.Name, Region: r.cfg.Region, Instance: r.cfg.Instance, Address: r.cfg.Address(), Rules: r.cfg.Rules, Seed: rand.Uint64(),
+		Name: r.cfg.Name, Region: r.cfg.Region, Instance: r.cfg.Instance, Rules: r.cfg.Rules, Seed: rand.Uint64(),
 		Memory: r.cfg.Memory(p.Name()),
 	})
 	ticker := time.NewTicker(tick)
@@ -204,6 +203,7 @@ func (r *Runner) once(ctx context.Context, p Pool, n *federation.Node, b *breake
 			panic(fmt.Sprintf("llmgov: BUG: a report was answered by %T", command))
 		}
 		send.Beat.Expect = p.Expect()
+		send.Beat.Address = r.cfg.Address()
 		reply, err := r.send(ctx, p, send.Beat)
 		back := time.Now()
 		if ctx.Err() != nil {

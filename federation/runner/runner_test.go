@@ -387,3 +387,30 @@ func TestRun_Fenced(t *testing.T) {
 		}
 	})
 }
+
+// TestRun_Address: others are told of each change of the address by the next beat.
+func TestRun_Address(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memory.New(memory.Config{Fresh: true})
+		gov, err := governor.New(config(0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var address atomic.Value
+		run := runner.New(runner.Config{Name: "n", Instance: "i", Store: store, Pools: poolsOf(gov), Address: func() string { return address.Load().(string) }})
+		ctx, stop := context.WithCancel(t.Context())
+		var group sync.WaitGroup
+		defer group.Wait()
+		defer stop()
+		for i, is := range []string{"10.0.0.1:9090", "leaving", ""} {
+			address.Store(is)
+			if i == 0 {
+				group.Go(func() { _ = run.Run(ctx) })
+			}
+			time.Sleep(2 * time.Second)
+			if v, err := store.Look(t.Context(), "p"); err != nil || len(v.Nodes) != 1 || v.Nodes[0].Address != is {
+				t.Errorf("%+v, %v, want %q", v.Nodes, err, is)
+			}
+		}
+	})
+}

@@ -37,8 +37,10 @@ func (d *door) newAdmin() *admin.API {
 		StoreUp:  d.in.StoreUp,
 		Sharing:  d.in.Sharing,
 		Peers:    d.in.Peers,
-		Console:  console.Handler(),
-		Closing:  d.running.Done(),
+
+		Conditions: d.in.Conditions,
+		Console:    console.Handler(),
+		Closing:    d.running.Done(),
 	}
 	if d.policies != nil {
 		opt.Policies = d.policies

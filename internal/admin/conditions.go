@@ -8,12 +8,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/adminapi"
 )
 
-// conditionsOf lists all problems, errors first. notReady is the reason why no calls should be sent
+// conditionsOf lists all problems with more that others see, errors first. notReady is the reason why no calls should be sent
 // here, or nil, and unreadable are the accounts that the store cannot read.
-func conditionsOf(v *adminapi.Snapshot, notReady error, unreadable []adminapi.Unreadable) []adminapi.Condition {
+func conditionsOf(v *adminapi.Snapshot, notReady error, unreadable []adminapi.Unreadable, more ...adminapi.Condition) []adminapi.Condition {
 	out := []adminapi.Condition{}
 	for i := range v.Pools {
 		out = append(out, upstreamConditions(&v.Pools[i])...)
@@ -31,6 +32,7 @@ func conditionsOf(v *adminapi.Snapshot, notReady error, unreadable []adminapi.Un
 			Kind: adminapi.Draining, Severity: adminapi.Warning, Message: "This gateway is draining: no new calls should be sent to it, and it ends when its calls have.",
 		})
 	}
+	out = append(out, more...)
 	slices.SortStableFunc(out, func(a, b adminapi.Condition) int {
 		return cmp.Compare(rank(a.Severity), rank(b.Severity))
 	})
@@ -93,6 +95,28 @@ func reasons(p *adminapi.Pool) string {
 		return ""
 	}
 	return " " + strings.Join(list, "; ") + "."
+}
+
+// lowerLimits are warnings of pools whose limits are lower than configured, because upstreams declare lower ones.
+func lowerLimits(pools []governor.PoolState) (list []adminapi.Condition) {
+	for i := range pools {
+		p := &pools[i]
+		tpm, rpm := p.Below()
+		var less []string
+		if tpm > 0 {
+			less = append(less, fmt.Sprintf("tpm %d instead of %d", p.Config.TPM-tpm, p.Config.TPM))
+		}
+		if rpm > 0 {
+			less = append(less, fmt.Sprintf("rpm %d instead of %d", p.Config.RPM-rpm, p.Config.RPM))
+		}
+		if len(less) > 0 {
+			list = append(list, adminapi.Condition{
+				Kind: adminapi.LimitLower, Severity: adminapi.Warning, Pool: p.Config.Name,
+				Message: "The upstreams of pool " + p.Config.Name + " declare lower limits than are configured, and these are kept to: " + strings.Join(less, ", ") + ".",
+			})
+		}
+	}
+	return list
 }
 
 // storeConditions are one if the shared store does not answer for some pools, and one if it has

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/adminapi"
 )
 
@@ -99,5 +100,25 @@ func TestConditions(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// A pool whose upstreams declare lower limits says which apply, whether each upstream has its own or not.
+func TestLowerLimits(t *testing.T) {
+	pool := func(name string, cuts ...governor.Cut) governor.PoolState {
+		return governor.PoolState{Config: governor.Pool{Name: name, TPM: 300_000, RPM: 600}, Cuts: cuts}
+	}
+	var got []string
+	for _, c := range lowerLimits([]governor.PoolState{
+		pool("as configured"), pool("down", governor.Cut{Part: 500_000}), pool("tokens", governor.Cut{TPM: 100_000}, governor.Cut{TPM: 50_000}),
+		pool("both", governor.Cut{RPM: 100, Upstream: "a"}, governor.Cut{TPM: 1, Upstream: "b"}),
+	}) {
+		got = append(got, fmt.Sprintf("%s %s %s: %s", c.Severity, c.Kind, c.Pool, c.Message))
+	}
+	if diff := cmp.Diff([]string{
+		"warning limit_lower_than_configured tokens: The upstreams of pool tokens declare lower limits than are configured, and these are kept to: tpm 150000 instead of 300000.",
+		"warning limit_lower_than_configured both: The upstreams of pool both declare lower limits than are configured, and these are kept to: tpm 299999 instead of 300000, rpm 500 instead of 600.",
+	}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

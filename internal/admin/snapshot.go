@@ -47,7 +47,11 @@ func (a *API) snapshot() adminapi.Snapshot {
 	if a.Ready != nil {
 		notReady = a.Ready()
 	}
-	v.Conditions = conditionsOf(&v, notReady, a.unreadable())
+	more := lowerLimits(s.Pools)
+	if a.Conditions != nil {
+		more = append(more, a.Conditions(now)...)
+	}
+	v.Conditions = conditionsOf(&v, notReady, a.unreadable(), more...)
 	return v
 }
 

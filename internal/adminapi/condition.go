@@ -5,7 +5,7 @@ import "time"
 // ConditionKind names a condition for scripts.
 type ConditionKind string
 
-// The kinds of conditions, in the order in which they are listed.
+// The kinds of conditions.
 const (
 	UpstreamDown    ConditionKind = "upstream_down"
 	StoreLost       ConditionKind = "store_lost"
@@ -15,6 +15,11 @@ const (
 	Draining        ConditionKind = "draining"
 	StoreLearning   ConditionKind = "store_learning"
 	RestartNeeded   ConditionKind = "restart_needed"
+
+	UpstreamSilent  ConditionKind = "upstream_silent"
+	LimitLower      ConditionKind = "limit_lower_than_configured"
+	GatewayMissing  ConditionKind = "gateway_missing"
+	BudgetsBeginNew ConditionKind = "budgets_begin_anew"
 )
 
 // Unreadable is an account of limits that the store cannot read.

@@ -99,7 +99,10 @@ func (c *call) goTo(t *try, index int, probe bool) {
 // is tried again after.
 func (c *call) send() (*http.Response, error) {
 	for {
+		sent := time.Now()
+		c.try.member.Sent(sent)
 		resp, err := c.try.up.RoundTrip(c.transport(), c.outgoing())
+		c.try.member.AnswerEnded(time.Now(), sent, err == nil)
 		if errors.Is(err, http1.ErrNotSent) {
 			c.try.Sent.Store(false)
 		}

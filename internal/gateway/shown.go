@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/llmgov/llmgov/internal/adminapi"
@@ -15,6 +16,23 @@ func (g *Gateway) Pool(name string, now time.Time) (adminapi.Pool, bool) {
 	}
 	shown.Upstreams = p.upstreamViews(now)
 	return shown, true
+}
+
+// Conditions are what is wrong with upstreams that are not left out.
+func (g *Gateway) Conditions(now time.Time) (list []adminapi.Condition) {
+	for _, p := range g.world.Load().pools {
+		for _, m := range p.set.Members {
+			since, waiting, silent := m.Silent(now)
+			if !silent {
+				continue
+			}
+			list = append(list, adminapi.Condition{
+				Kind: adminapi.UpstreamSilent, Severity: adminapi.Warning, Since: &since, Pool: p.Name, Upstream: m.Name,
+				Message: fmt.Sprintf("Upstream %s of pool %s: no answer for %.0f s, %d calls wait for it.", m.Name, p.Name, now.Sub(since).Seconds(), waiting),
+			})
+		}
+	}
+	return list
 }
 
 // upstreamViews shows the pool's upstreams.

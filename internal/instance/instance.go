@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"slices"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -98,6 +99,9 @@ func (in *Instance) build(opt Options) (err error) {
 	}
 	in.Admission = admission.New(admission.Options{Snapshot: snap, Governor: in.Governor, Metrics: in.Metrics, Node: in.Node, Prompts: opt.Prompts})
 	in.watch(snap)
+	if in.shared != nil {
+		in.shared.leaves = in.Admission.Leaving
+	}
 	policy := func() *tenants.Snapshot { return in.Admission.Policy().Snapshot }
 	in.engines = NewEngines(policy, in.Governor, in.log)
 	in.Metrics.WatchEngines(in.engines.states)
@@ -170,6 +174,9 @@ func (in *Instance) Announce(address string) {
 		in.shared.address = address
 	}
 }
+
+// Conditions are what is wrong with the gateways that share the store, and with what it remembers.
+func (in *Instance) Conditions(now time.Time) []adminapi.Condition { return in.shared.conditions(now) }
 
 // Peers returns the other gateways of the same store.
 func (in *Instance) Peers() []adminapi.Peer { return in.shared.peers() }

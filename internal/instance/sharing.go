@@ -48,6 +48,8 @@ type sharing struct {
 	journals governor.PoolBookings
 	// address is where other gateways can reach the admin side of this one; empty if nowhere.
 	address string
+	// leaves reports whether this gateway is about to stop.
+	leaves func() bool
 
 	mu   sync.Mutex
 	said map[string]string   // by pool, the status that was logged last
@@ -55,6 +57,10 @@ type sharing struct {
 	// unreadable are the accounts of limits that the store cannot read, by owner.
 	unreadable map[string]adminapi.Unreadable
 	warn       sampled.Gate // of these; there may be one for each tenant
+	absent     absentees
+	// answered says that the store has answered this process, and anew is that budgets began anew then.
+	answered bool
+	anew     adminapi.Condition
 }
 
 // newSharing prepares it, without connecting to the store: the first beats do.
@@ -68,7 +74,7 @@ func newSharing(cfg *tenants.Config, node string, gov *governor.Governor, m *tel
 	}
 	s := &sharing{
 		store: store, node: node, gov: gov, side: govsharing.New(gov), log: log, seen: seen, said: map[string]string{}, live: map[string][]string{},
-		unreadable: map[string]adminapi.Unreadable{}, warn: sampled.Gate{Every: time.Minute, Most: 20},
+		unreadable: map[string]adminapi.Unreadable{}, absent: absentees{last: map[string]heard{}}, warn: sampled.Gate{Every: time.Minute, Most: 20},
 	}
 	instance := rand.Text()
 	if cfg.StateDir != "" {
@@ -77,7 +83,7 @@ func newSharing(cfg *tenants.Config, node string, gov *governor.Governor, m *tel
 	s.Runner = runner.New(runner.Config{
 		Memory: s.memory, Keep: s.keep,
 		Name: node, Region: cfg.Region, Instance: instance, Store: store, Pools: s.side.Pools,
-		Address: func() string { return s.address },
+		Address: s.announced,
 		Told: func(ev runner.Event) {
 			m.StoreAsked(ev.Op, ev.Took)
 			s.logBeat(ev)
@@ -91,6 +97,14 @@ func newSharing(cfg *tenants.Config, node string, gov *governor.Governor, m *tel
 	})
 	m.WatchSharing(gov.State, s.regions, func() int { return len(s.unreadables()) })
 	return s, nil
+}
+
+// announced is what others are told of the admin side of this gateway.
+func (s *sharing) announced() string {
+	if s.leaves() {
+		return leaving
+	}
+	return s.address
 }
 
 // Store keeps the accounts of shared limits.
@@ -208,6 +222,8 @@ func (s *sharing) logBeat(ev runner.Event) {
 	now := s.status(ev.Pool, ev.Reply.Status)
 	if ev.Err != nil {
 		now = "lost"
+	} else {
+		s.noteFirst(time.Now(), &ev.Reply, s.expect(ev.Pool))
 	}
 	s.mu.Lock()
 	before := s.said[ev.Pool]
@@ -266,7 +282,13 @@ func (s *sharing) unreadables() []adminapi.Unreadable {
 
 // recordNodes records the gateways that a look at a pool has found.
 func (s *sharing) recordNodes(ev runner.Event) {
-	if ev.Op != runner.OpLook || ev.Err != nil || s.seen == nil {
+	if ev.Op != runner.OpLook || ev.Err != nil {
+		return
+	}
+	s.mu.Lock()
+	s.absent.look(time.Now(), s.node, ev.View)
+	s.mu.Unlock()
+	if s.seen == nil {
 		return
 	}
 	var live []string
@@ -317,7 +339,7 @@ func (s *sharing) peers() (list []adminapi.Peer) {
 		st, _ := s.State(p.Name())
 		for _, n := range st.View.Nodes {
 			p := adminapi.Peer{Name: n.Name, Address: n.Address}
-			if n.Live && n.Name != s.node && !slices.Contains(list, p) {
+			if n.Live && n.Name != s.node && n.Address != leaving && !slices.Contains(list, p) {
 				list = append(list, p)
 			}
 		}

@@ -82,6 +82,8 @@ var (
 	descConcurrency = desc("concurrency_limit", "Limit on concurrent calls in force.", "pool")
 	descRate        = desc("pool_rate_ratio", "The part of a pool's rate in use: less than 1 while upstreams are missing or have asked for a pause, 0 while all have.", "pool")
 
+	descBelow = desc("limit_below_configured", "By how much a pool's limit is lower than configured, because its upstreams declare a lower one.", "pool", "axis")
+
 	leaseStates      = []string{"waiting", "running", "streaming"}
 	poolAxes         = []escrow.Axis{escrow.Tokens, escrow.Requests}
 	noTenant, noPool = "", ""
@@ -91,7 +93,7 @@ var (
 func (b *books) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		descInflight, descLimit, descUsed, descQueue, descPoolLimit, descPoolRolling, descLeases, descTickets, descBudget,
-		descConcurrency, descRate,
+		descConcurrency, descRate, descBelow,
 	} {
 		ch <- d
 	}
@@ -156,8 +158,11 @@ func collectPool(w *writer, p *governor.PoolState) {
 		rate = 0
 	}
 	gauge(descRate, rate, name)
+	tpm, rpm := p.Below()
+	below := escrow.Cost{escrow.Tokens: tpm, escrow.Requests: rpm}
 	for _, axis := range poolAxes {
 		if a := p.Axes[axis]; a.On {
+			gauge(descBelow, float64(below[axis]), name, axis.String())
 			gauge(descLimit, float64(a.Limit), noTenant, name, axis.String())
 			gauge(descUsed, float64(a.Used), noTenant, name, axis.String())
 		}

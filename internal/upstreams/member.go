@@ -92,6 +92,7 @@ type state struct {
 	pause   time.Duration // the last pause without a time
 	limits  map[string]limits
 	tries   [numOutcomes]int64
+	silence silence
 }
 
 // limits are those that an upstream has declared for a model; 0 is none.
