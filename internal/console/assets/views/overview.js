@@ -42,14 +42,17 @@ function poolPanel(pool, refused) {
   const scale = scaleOf(shares);
   const colours = coloursOf(names);
   const down = outage(pool);
+  const several = pool.sharing?.nodes.length > 1; // then it matters whose figures these are
+  const here = several ? ' (here)' : '';
+  const all = several ? ' (all)' : '';
   return h('section', { class: `panel pool ${down ? 'down' : ''}`, key: pool.name },
     h('h2', null, h('span', null, 'Pool ', h('b', null, pool.name)), down && h('strong', { class: 'outage' }, outageOf(pool, down)), h('span', { class: 'signs' }, signs(pool))),
     h('div', { class: 'head-row' }, h('div', { class: 'meters' },
-      pool.limits.map((l) => meter(axisName(l.axis), l.used, l.limit, { note: l.axis === 'concurrency' && pool.adaptive && adaptiveOf(pool.adaptive) })),
-      pool.budgets.map((b) => meter(budgetName(b), b.used, b.limit, { unit: b.unit }))),
+      pool.limits.map((l) => meter(axisName(l.axis) + all, l.used, l.limit, { note: l.axis === 'concurrency' && pool.adaptive && adaptiveOf(pool.adaptive) })),
+      pool.budgets.map((b) => meter(budgetName(b) + all, b.used, b.limit, { unit: b.unit }))),
       h('dl', { class: 'facts' },
-        fact('running', short(pool.running)), fact('waiting', short(pool.waiting)),
-        fact('refused / min', short(refused)), fact('failed / min', short(pool.failed_last_minute), '', pool.failed_last_minute > 0 ? 'bad' : ''),
+        fact(`running${here}`, short(pool.running)), fact(`waiting${here}`, short(pool.waiting)),
+        fact(`refused / min${here}`, short(refused)), fact(`failed / min${here}`, short(pool.failed_last_minute), '', pool.failed_last_minute > 0 ? 'bad' : ''),
         fact('fairness', pool.fairness.jain_index.toFixed(3), 'Jain’s index of received to entitled shares; 1: every tenant has what it is entitled to'))),
     serversOf(pool),
     h('div', { class: `two ${shares.length === 0 ? 'quiet' : ''}` },
