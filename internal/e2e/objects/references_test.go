@@ -63,6 +63,14 @@ func TestReferencesOfOthersAreNotFound(t *testing.T) {
 			t.Errorf("%s as its owner: %d %s", body, status, text)
 		}
 	}
+	for path, body := range map[string]string{ // data of tools only looks like references
+		"/v1/chat/completions": `{"model":"gpt-4o","messages":[{"role":"user","content":"hi"}],"tools":[{"type":"function","function":{"name":"f","parameters":{"default":{"Container":"app","file_id":"{file}"}}}}]}`,
+		"/v1/responses":        `{"model":"gpt-4o","input":[{"type":"tool_search_call","arguments":{"file_id":"{file}","type":"item_reference","id":"{item}"}}]}`,
+	} {
+		if status, text := s.SendAs("other", http.MethodPost, path, "application/json", o.fill(body)); status != http.StatusOK {
+			t.Errorf("%s: %d %s", body, status, text)
+		}
+	}
 	status, text := s.SendAs("acme", http.MethodPost, "/v1/responses", "application/json", `{"model":"gpt-4o","input":"hi","conversation":"conv_1"}`)
 	if status != http.StatusBadRequest || !strings.Contains(text, `"param":"conversation"`) {
 		t.Errorf("a conversation: %d %s", status, text)

@@ -119,6 +119,7 @@ func TestRealtimeEventsThatAreRefused(t *testing.T) {
 		{`{"type":"session.update","session":{"model":"gpt-4o"}}`, ""},
 		{`{"type":"session.update","session":{"audio":{"input":{"transcription":{"model":"whisper-1"}}}}}`, ""},
 		{`{"type":"session.update","session":{"tools":[{"type":"function","parameters":{"properties":{"model":{"type":"string"}}}}]}}`, ""},
+		{`{"type":"session.update","session":{"tools":[{"type":"function","parameters":{"default":{"model":"gpt-5","file_id":"f"}}}]}}`, ""},
 		{`{"type":"session.update","session":{"model":"gpt-5"}}`, "invalid_request_error"},
 		{`{"type":"session.update","session":{"Model":"gpt-5"}}`, "invalid_request_error"},
 		{`{"type":"session.update","session":{"model":"gpt-5","model":"gpt-4o"}}`, "invalid_request_error"},

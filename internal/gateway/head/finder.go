@@ -27,19 +27,21 @@ type named struct {
 
 // frame is an object or array that is being read.
 type frame struct {
-	object bool
-	free   bool           // a map of the caller's own, or within one
-	key    keyword        // of the member being read, or of the one whose value this array is
-	at     jsonscan.Token // of the member's key
-	seen   uint32         // referring keys that occurred, a bit each
+	object  bool
+	free    bool           // data of the caller's own, or within it
+	ownKeys bool           // its keys are names of the caller's choice
+	key     keyword        // of the member being read, or of the one whose value this array is
+	at      jsonscan.Token // of the member's key
+	seen    uint32         // referring keys that occurred, a bit each
 
+	part     bool   // an element of a message's content
 	item     bool   // an item of a response's input, where an id without a type is a reference
 	typed    saying // it says what it is,
 	content  saying // or has what only a message has
 	sealed   saying // it brings its content along, encrypted
 	looks    bool   // it is looked up by id,
 	reasons  bool   // or is one of reasoning
-	names    int    // where in the finder's list its ids and skills begin
+	begin    int    // where in the finder's list its ids and skills begin
 	provided bool   // its type says that its skills are the provider's own
 }
 
@@ -104,16 +106,18 @@ func (f *finder) token(t jsonscan.Token) {
 }
 
 func (f *finder) open(top *frame, object bool) {
-	inner := frame{object: object, key: noKeyword, names: len(f.names)}
-	inner.free = top.free || top.object && top.key.kind == freeKey
+	inner := frame{object: object, key: noKeyword, begin: len(f.names)}
+	inner.free = top.free || top.object && (top.key.kind == freeKey || object && top.key.kind == freeMapKey)
 	switch {
 	case inner.free:
 	case !object:
 		inner.key = top.key // its texts are ids, and its elements are of that key
 	case top.object:
 		inner.looks = top.key.kind == namedKey
+		inner.ownKeys = top.key.kind == namesKey
 	default:
 		inner.item = top.key.kind == inputKey
+		inner.part = top.key.kind == contentKey
 	}
 	top.say(top.key.kind == contentKey)
 	f.tell(top, "{")
@@ -122,13 +126,13 @@ func (f *finder) open(top *frame, object bool) {
 
 // tell shows a member to the caller of Walk.
 func (f *finder) tell(top *frame, text string) {
-	if f.member != nil && top.object && !top.free && top.key.ref == none {
+	if f.member != nil && top.object && !top.free && !top.ownKeys && top.key.ref == none {
 		f.member(f.copied(top.at), text, len(f.stack)-1)
 	}
 }
 
 func (f *finder) close(top *frame) {
-	names := f.names[top.names:]
+	names := f.names[top.begin:]
 	if top.looked() {
 		f.take(names, false, "id")
 	}
@@ -138,7 +142,7 @@ func (f *finder) close(top *frame) {
 	if f.problem != nil { // there were too many
 		return
 	}
-	f.names = f.names[:top.names]
+	f.names = f.names[:top.begin]
 	f.stack = f.stack[:len(f.stack)-1]
 }
 
@@ -176,9 +180,12 @@ func (f *finder) key(top *frame, t jsonscan.Token) *Error {
 	name := f.says(t)
 	top.at = t
 	top.key = keywordOf(name)
-	if top.free {
+	switch {
+	case top.free, top.ownKeys:
 		top.key = noKeyword
 		return nil
+	case top.key.kind == inputKey && !top.key.odd && (top.part || top.item):
+		top.key.kind = freeMapKey // a tool was called with it
 	}
 	ref := top.key.ref
 	switch {

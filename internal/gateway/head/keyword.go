@@ -20,8 +20,21 @@ const (
 	namedKey   // the object under it names another object by its id
 	contentKey // only messages have it
 	sealedKey  // the content of a reasoning item
-	freeKey    // of a map of the caller's own, in which no key has a meaning
+	freeKey    // of data of the caller's own, in which no key has a meaning,
+	freeMapKey // or only in an object: lists under it are the provider's
+	namesKey   // of a map by names of the caller's choice, whose values are the provider's
 )
+
+// opaque are the keys of data that the provider hands on and does not look into for ids: what tools are called with, the
+// schemas of that, what templates are filled with, and notes of the caller.
+var opaque = []string{
+	"metadata", "attributes", "client_metadata", "labels", "trace", // notes
+	"arguments", "env", "headers", // calls of tools; their input is part of an item, see finder.key
+	"parameters", "input_schema", "output_schema", "input_examples", // tools
+	"response_format", "format", "schema", "json_schema", "guided_json", "guided_choice", "structured_outputs", // forms of answers
+	"chat_template_kwargs", "chat_template_args", "documents", "mm_processor_kwargs", "media_io_kwargs", "custom_params",
+	"vllm_xargs", "nvext", "logit_bias",
+}
 
 var noKeyword = keyword{ref: none}
 
@@ -33,7 +46,12 @@ var keywords = func() map[string]keyword {
 	all := map[string]keyword{
 		"type": {kind: typeKey}, "id": {kind: idKey}, "input": {kind: inputKey}, "model": {kind: modelKey},
 		"container": {kind: namedKey}, "audio": {kind: namedKey},
-		"content": {kind: contentKey}, "encrypted_content": {kind: sealedKey}, "metadata": {kind: freeKey}, "attributes": {kind: freeKey},
+		"content": {kind: contentKey}, "encrypted_content": {kind: sealedKey},
+		"annotations": {kind: freeMapKey}, // of a tool; those of a text are a list
+		"variables":   {kind: namesKey}, "configs": {kind: namesKey}, "graders": {kind: namesKey},
+	}
+	for _, name := range opaque {
+		all[name] = keyword{kind: freeKey}
 	}
 	for name, word := range all {
 		word.ref = none

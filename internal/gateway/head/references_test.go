@@ -84,6 +84,7 @@ func TestReferences(t *testing.T) {
 
 // plainReferences is a second reader: encoding/json into maps, which takes the last of
 // two keys and knows no places. What it finds the walker must have found, or refused.
+// It leaves alone what is not searched under a key in any place.
 func plainReferences(v any, free bool) (found []string) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -95,7 +96,8 @@ func plainReferences(v any, free bool) (found []string) {
 			sealed = kind == reasoning && text != ""
 		}
 		for key, x := range v {
-			inner := free || key == "metadata" || key == "attributes"
+			_, isMap := x.(map[string]any)
+			inner := free || slices.Contains(opaque, key) || isMap && slices.Contains([]string{"annotations", "variables", "configs", "graders", "input"}, key)
 			found = append(found, plainReferences(x, inner)...)
 			if free || !slices.Contains(referring, strings.ToLower(key)) && (key != "id" || !looks || sealed) {
 				continue

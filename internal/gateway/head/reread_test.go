@@ -3,6 +3,7 @@ package head
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 	"unicode/utf8"
 	"unsafe"
@@ -113,6 +114,8 @@ type reframe struct {
 	ref    int    // index of that key among referring, or of the key whose value this array is
 	seen   uint32 // referring keys that occurred, a bit each
 
+	part    bool     // an element of a message's content
+	ownKeys bool     // its keys are the caller's names
 	item    bool     // an item of a response's input, where an id without a type is a reference
 	looks   bool     // it is looked up by id,
 	reasons bool     // or is one of reasoning
@@ -215,7 +218,7 @@ func (w *rewalk) step(i int) (int, *Error) {
 
 func (w *rewalk) open(object bool) {
 	top := w.top()
-	f := reframe{object: object, free: top.free || top.object && free[top.key], ref: none}
+	f := reframe{object: object, free: top.free || top.object && top.isFree(object), ref: none}
 	switch {
 	case f.free:
 	case !object:
@@ -224,8 +227,10 @@ func (w *rewalk) open(object bool) {
 		f.key = top.key
 	case top.object:
 		f.looks = isNamed(top.key)
+		f.ownKeys = top.key == "variables" || top.key == "configs" || top.key == "graders"
 	default:
 		f.item = strings.EqualFold(top.key, "input")
+		f.part = top.key == "content"
 	}
 	if top.key == "content" {
 		top.say("{")
@@ -237,7 +242,7 @@ func (w *rewalk) open(object bool) {
 }
 
 func (w *rewalk) tell(f *reframe, text string) {
-	if w.member != nil && f.object && !f.free && f.ref == none {
+	if w.member != nil && f.object && !f.free && !f.ownKeys && f.ref == none {
 		w.member(f.key, text, len(w.stack)-1)
 	}
 }
@@ -299,7 +304,10 @@ func (f *reframe) member(key string) *Error {
 	if key == "" {
 		f.key = "\x00" // an empty key counts as read
 	}
-	if f.free {
+	if f.ownKeys {
+		f.key = "\x00"
+	}
+	if f.free || f.ownKeys {
 		return nil
 	}
 	i := refersTo(key)
@@ -354,5 +362,7 @@ func isNamed(key string) bool {
 	return strings.EqualFold(key, "container") || strings.EqualFold(key, "audio")
 }
 
-// free are the keys of maps that are the caller's own, in which no key has a meaning.
-var free = map[string]bool{"metadata": true, "attributes": true}
+// isFree reports whether what stands under the key that is being read is the caller's own.
+func (f *reframe) isFree(object bool) bool {
+	return slices.Contains(opaque, f.key) || object && (f.key == "annotations" || f.key == "input" && (f.part || f.item))
+}

@@ -53,6 +53,7 @@ func TestFile_Check(t *testing.T) {
 		},
 		{name: "no tokens are produced", file: `{"url":"/v1/embeddings","body":{"model":"m"}}`, calls: "/embeddings m"},
 		{name: "an object of its own", file: chat + `,"file_id":"f","max_tokens":1}}`, calls: "/chat/completions m"},
+		{name: "what only looks like one", file: chat + `,"tools":[{"parameters":{"default":{"file_id":"x","File_id":1}}}],"max_tokens":1}}`, calls: "/chat/completions m"},
 		{name: "another's object", file: chat + `,"file_id":"x"}}`, refused: "Line 1: There is no x."},
 		{name: "another's model", file: chat + "}}\n" + `{"url":"/v1/completions","body":{"model":"n"}}`, refused: "Line 2: Tenant acme may not use"},
 		{name: "a model in its place", file: chat + `,"models":["n"]}}`, refused: "Line 1: Tenant acme may not use"},
