@@ -13,22 +13,35 @@ func (c *Call) AnsweredError(status int) {
 	class := "error"
 	switch {
 	case status == 0 || status > 599:
-	case status < 500 && status != statusTooMany:
+	case !Fails(status):
 		c.End(telemetry.OK, "", governor.Usage{}) // the caller's own error
 		return
 	default:
 		class = strconv.Itoa(status)
 	}
-	if overloads(status) && !c.Ending.Done {
+	if Overloads(status) && !c.Ending.Done {
 		c.Lease.Overloaded()
 	}
 	c.Fail(class, governor.Usage{})
 }
 
-// overloads reports whether a status says that the upstream has more to do than it can.
-func overloads(status int) bool {
+// Fails reports whether the status of an error says that the upstream, or the account that is used there, could not serve the call, and not
+// that the call was wrong. By it calls go on to another upstream, breakers open, limits move, and outcomes are told. A status
+// of 500 and above that nobody knows means what 500 does (RFC 9110, 15).
+func Fails(status int) bool {
 	switch status {
-	case statusTooMany, statusUnavailable, statusGatewayTimeout, statusOverloaded:
+	case statusPayment, statusLate, statusTooMany, statusCapacity:
+		return true
+	case statusNotImplemented, statusVersion: // of what was asked
+		return false
+	}
+	return status >= 500 && status < 600
+}
+
+// Overloads reports whether a status says that the upstream has more to do than it can.
+func Overloads(status int) bool {
+	switch status {
+	case statusTooMany, statusCapacity, statusUnavailable, statusGatewayTimeout, statusUnreached, statusOriginTimeout, statusOverloaded:
 		return true
 	}
 	return false
@@ -36,6 +49,13 @@ func overloads(status int) bool {
 
 // Statuses of upstreams alone.
 const (
+	statusPayment        = 402
+	statusLate           = 408
+	statusCapacity       = 498 // Groq's
+	statusNotImplemented = 501
 	statusGatewayTimeout = 504
+	statusVersion        = 505
+	statusUnreached      = 522 // Cloudflare's, as 524
+	statusOriginTimeout  = 524
 	statusOverloaded     = 529 // Anthropic's
 )

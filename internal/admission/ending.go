@@ -27,5 +27,6 @@ const (
 	ReasonTruncated = "truncated" // it ended before its end
 	ReasonEvent     = "event"     // it said itself that it failed
 	ReasonTimeout   = "timeout"   // none came in time
+	ReasonAccount   = "account"   // it refuses the account, whatever the call
 	ReasonBroken    = "broken"    // none came, and the connection is lost
 )

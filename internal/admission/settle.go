@@ -2,6 +2,7 @@ package admission
 
 import (
 	"context"
+	"strconv"
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
@@ -84,10 +85,11 @@ func (c *Call) Fail(class string, u governor.Usage) {
 // be reached, nor that it refused the call.
 func BlamesUpstream(class string) bool {
 	switch class {
-	case ReasonTimeout, ReasonBroken, ReasonIdle, ReasonTruncated, ReasonEvent:
+	case ReasonTimeout, ReasonBroken, ReasonIdle, ReasonTruncated, ReasonEvent, ReasonAccount:
 		return true
 	}
-	return len(class) == len("500") && class[0] == '5'
+	status, err := strconv.Atoi(class)
+	return err == nil && status != statusTooMany && Fails(status)
 }
 
 // Postpone lets somebody else charge the call, once its work is done.

@@ -145,7 +145,7 @@ func (c *call) tryAgain(said upstreams.Outcome, resp *http.Response, err error) 
 	if failed && !limited && !ch.OK {
 		c.Lease.Failed()
 	}
-	if !may {
+	if !may || said == upstreams.Lacking && !ch.OK {
 		return false
 	}
 	c.Lost(c.Guess()) // before the lease is given back, which pays for it

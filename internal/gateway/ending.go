@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"runtime/debug"
-	"strconv"
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
@@ -106,8 +105,8 @@ func (c *call) endAdmitted(cause any) {
 		c.End(telemetry.Cancelled, "", c.Guess())
 	case c.Ending.Panicked:
 		c.End(telemetry.Failed, "panic", c.Guess())
-	case c.try.status >= 500, c.try.status == http.StatusTooManyRequests:
-		c.Fail(strconv.Itoa(c.try.status), noUsage)
+	case c.try.account, admission.Fails(c.try.status):
+		c.Fail(c.try.classOf(nil), noUsage)
 	default:
 		c.End(telemetry.OK, "", noUsage) // the caller's own error, passed on
 	}

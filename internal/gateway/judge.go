@@ -37,17 +37,18 @@ func (c *call) verdict(resp *http.Response, err error) upstreams.Outcome {
 	c.tries.why = text.Brief(resp.Status)
 	t.Refused = t.status/100 != 2
 	c.tries.said = upstreams.Read(resp.Header, dialect.DeclaredLimits)
-	switch resp.StatusCode {
-	case http.StatusTooManyRequests, statusOverloaded, http.StatusServiceUnavailable,
-		http.StatusInternalServerError, http.StatusBadGateway, http.StatusGatewayTimeout:
+	switch {
+	case admission.Fails(t.status):
 		return c.judgeError(resp, keepError(resp))
-	case http.StatusForbidden:
-		c.try.leaked = leaks(resp)
-	case http.StatusSwitchingProtocols: // a session, or stored.ErrUnreadable
+	case t.status == http.StatusSwitchingProtocols: // a session, or stored.ErrUnreadable
 		return upstreams.Served
 	}
-	if c.try.withheld(resp) != nil {
+	lacks := t.status/100 == 4 && t.judgeRefusal(resp)
+	switch {
+	case t.account, t.withheld(resp) != nil:
 		return upstreams.Failed
+	case lacks:
+		return upstreams.Lacking
 	}
 	return upstreams.Served
 }
@@ -64,6 +65,26 @@ func reasonOf(err error) string {
 		err = call.Err
 	}
 	return text.Brief(err.Error())
+}
+
+// accountCodes are those of errors that say that an account is not served, whatever it asks: it has no credit, or calls from where it
+// may not. No caller can provoke them.
+var accountCodes = map[string]bool{
+	"insufficient_quota": true, "billing_hard_limit_reached": true, "billing_not_active": true, "account_deactivated": true,
+	"exceeded_current_quota_error": true, "Arrearage": true, "insufficient_balance": true, "unsupported_country_region_territory": true,
+}
+
+// noCredit begins what Anthropic says of the same, under a code of its own for bad requests.
+const noCredit = "Your credit balance is too low"
+
+// judgeRefusal notes what a status of 400 and above says of the upstream, and reports whether it lacks what the call names.
+func (t *try) judgeRefusal(resp *http.Response) (lacks bool) {
+	searched, _ := resp.Body.(*answers.Body)
+	detail := gjson.GetBytes(keepError(resp), "error")
+	code := detail.Get("code").Str
+	t.leaked = searched != nil && searched.Found()
+	t.account = accountCodes[code] || accountCodes[detail.Get("type").Str] || strings.HasPrefix(detail.Get("message").Str, noCredit)
+	return t.status == http.StatusNotFound && (code == "DeploymentNotFound" || code == "model_not_found")
 }
 
 // staleWithin is how soon it shows that a connection was closed when a call was sent: in a round trip.
@@ -137,13 +158,6 @@ func keepError(resp *http.Response) []byte {
 	}
 	resp.Body = &kept{io.MultiReader(bytes.NewReader(text), rest), body}
 	return text
-}
-
-// leaks reports whether an error answer repeats the key that the upstream was given.
-func leaks(resp *http.Response) bool {
-	body, searched := resp.Body.(*answers.Body)
-	keepError(resp)
-	return searched && body.Found()
 }
 
 // kept is a body whose beginning has been read.

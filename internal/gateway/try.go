@@ -43,7 +43,8 @@ type try struct {
 	form     *form.Encoded // that the body is, if it is one
 	status   int
 	busy     bool // the answer says to come back later
-	leaked   bool // the answer is an error that contains the upstream's key
+	leaked   bool // the answer is an error that contains the upstream's key,
+	account  bool // or says that the upstream serves no call of this account
 }
 
 // leave ends the try for its upstream, which counts the calls in flight there.
@@ -144,6 +145,8 @@ func (t *try) classOf(err error) string {
 	switch {
 	case errors.Is(err, stored.ErrUnreadable), t.status != 0 && !answers.Passes(t.status) && !answers.Redirects(t.status):
 		return "unreadable"
+	case t.account:
+		return admission.ReasonAccount
 	case t.status != 0 && t.status/100 != 2:
 		return strconv.Itoa(t.status)
 	case !t.Sent.Load():
@@ -157,8 +160,7 @@ func (t *try) classOf(err error) string {
 // overloads reports whether the outcome of a try says that the upstream has more to do than it can.
 // If no other upstream is ready, an adaptive limit on calls at once is then too high.
 func (t *try) overloads(said upstreams.Outcome, err error) bool {
-	switch {
-	case t.busy, t.status == http.StatusServiceUnavailable, t.status == http.StatusGatewayTimeout:
+	if t.busy || t.status != http.StatusTooManyRequests && admission.Overloads(t.status) {
 		return true
 	}
 	return said == upstreams.Silent && t.classOf(err) == admission.ReasonTimeout

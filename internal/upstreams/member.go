@@ -22,11 +22,13 @@ const (
 	Stale
 	// Abandoned is a try whose caller left. It is no sign of the upstream's health.
 	Abandoned
+	// Lacking is an answer that the upstream does not have what the call names. It is no sign of its health, and another may have it.
+	Lacking
 
 	numOutcomes = int(iota)
 )
 
-var outcomeNames = [numOutcomes]string{"served", "busy", "failed", "silent", "stale", "abandoned"}
+var outcomeNames = [numOutcomes]string{"served", "busy", "failed", "silent", "stale", "abandoned", "lacking"}
 
 func (o Outcome) String() string { return outcomeNames[o] }
 
@@ -133,7 +135,7 @@ func (s *state) Report(now time.Time, r Result) (e Events) {
 	defer s.mu.Unlock()
 	s.tries[r.Outcome]++
 	switch r.Outcome {
-	case Stale, Abandoned:
+	case Stale, Abandoned, Lacking:
 		if r.Probe && s.breaker.open {
 			s.breaker.abandoned(now)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -142,6 +143,12 @@ func TestUpstreams_FailOver(t *testing.T) {
 	}{
 		"500": {mood: harness.Status(500)}, "502": {mood: harness.Status(502)}, "503": {mood: harness.Status(503)}, "504": {mood: harness.Status(504)}, "529": {mood: harness.Status(529)},
 		"429": {mood: harness.Status(429, "Retry-After", "7")}, "401": {mood: harness.Status(401)},
+		"402": {mood: harness.Status(402)}, "408": {mood: harness.Status(408)}, "498": {mood: harness.Status(498)}, "507": {mood: harness.Status(507)},
+		"520": {mood: harness.Status(520)}, "527": {mood: harness.Status(527)}, "599": {mood: harness.Status(599)},
+		"no credit": {mood: saying(400, `{"type":"error","error":{"message":"Your credit balance is too low to access the Anthropic API."}}`), class: "account"},
+		"overdue":   {mood: saying(400, `{"error":{"code":"Arrearage"}}`), class: "account"},
+		"from here": {mood: saying(403, `{"error":{"code":"unsupported_country_region_territory"}}`), class: "account"},
+		"no model":  {mood: saying(404, `{"error":{"code":"model_not_found"}}`), class: "404"},
 		"reset":   {mood: hangUp, class: "broken", lost: true},
 		"timeout": {mood: harness.Silence, class: "timeout", lost: true},
 		"refused": {class: "connect"},
@@ -190,6 +197,15 @@ func TestUpstreams_FailOver(t *testing.T) {
 	}
 }
 
+// saying answers every call with a status and a body.
+func saying(status int, body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+	}
+}
+
 // What must not be tried again is not: where the client has seen a part of it, where it
 // would be there twice, and what is the caller's own fault.
 func TestUpstreams_NoFailOver(t *testing.T) {
@@ -203,6 +219,9 @@ func TestUpstreams_NoFailOver(t *testing.T) {
 		"mid-stream":    {body: harness.Chat(true, 50, `,"mock":{"hangup_after":3}`), status: 200, says: `"code":"upstream_error"`},
 		"own fault":     {body: harness.Chat(false, 50, `,"mock":{"error_status":400}`), status: 400},
 		"too large":     {body: harness.Chat(false, 50, ``), mood: harness.Status(429, "X-Should-Retry", "false"), status: 429},
+		"not there":     {body: harness.Chat(false, 50, ``), mood: harness.Status(501), status: 501},
+		"quotes":        {body: harness.Chat(false, 50, ``), mood: saying(400, `{"error":{"code":"x","message":"No such tool: Your credit balance is too low"}}`), status: 400},
+		"no object":     {body: harness.Chat(false, 50, ``), mood: saying(404, `{"error":{"code":"not_found"}}`), status: 404},
 		"makes":         {path: "/v1/batches", body: `{"endpoint":"/v1/chat/completions","completion_window":"24h"}`, mood: harness.Status(500), status: 500},
 		"kept response": {path: "/v1/responses", body: `{"model":"m","input":"x"}`, mood: hangUp, status: 502},
 	} {
