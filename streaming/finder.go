@@ -18,6 +18,8 @@ type finder struct {
 	found     []byte // the last usage object that was whole
 	kind      word   // value of "type" at the top level
 	object    word   // value of "object" there
+	// answers, errs and complains mean that there is a member with an answer, with an error, or with words as errors have them.
+	answers, errs, complains bool
 
 	state   place
 	depth   int  // open brackets
@@ -83,6 +85,7 @@ func (f *finder) feed(p []byte) {
 			if f.state == before && bytes.IndexByte(byteOrderMark, c) >= 0 {
 				break
 			}
+			f.valued(c == 't' || c == '-' || c >= '1' && c <= '9')
 			f.scalar()
 			for i+1 < len(p) && isLiteral(p[i+1]) { // an answer may be a megabyte of numbers
 				i++
@@ -182,6 +185,7 @@ func (f *finder) note(part []byte) {
 func (f *finder) endText() {
 	f.inText = false
 	if !f.isKey {
+		f.valued(true)
 		f.scalar()
 		return
 	}
@@ -207,11 +211,54 @@ func (f *finder) nameOf(key []byte) name {
 			return objectName
 		}
 	default:
-		if f.envelopes && f.level == 1 && words.isEnvelope(key) {
-			return envelopeName
+		switch {
+		case f.level != 1:
+		case f.envelopes:
+			if words.isEnvelope(key) {
+				return envelopeName
+			}
+		default:
+			return wrongNames[string(key)]
 		}
 	}
 	return noName
+}
+
+// wrongNames are the members by which whole answers are told from errors in their place.
+var wrongNames = map[string]name{
+	"choices": answerName, "output": answerName, "content": answerName, "data": answerName, "results": answerName, "text": answerName,
+	"input_tokens": answerName, "embeddings": answerName,
+	"error":  errorName,
+	"errors": complaintName, "detail": complaintName, "message": complaintName, "msg": complaintName, "code": complaintName,
+	"error_code": complaintName, "error_msg": complaintName, "base_resp": complaintName,
+}
+
+// valued notes what a value that begins means for its key. Null, false and 0 mean nothing.
+func (f *finder) valued(meant bool) {
+	if f.state != nameValue || !meant {
+		return
+	}
+	switch f.name {
+	case answerName, usageName:
+		f.answers = true
+	case errorName:
+		f.errs = true
+	case complaintName:
+		f.complains = true
+	}
+}
+
+// wrong reports whether what has come is an error in place of an answer. Errors have many forms; those without an error
+// member are known only once they have come whole.
+func (f *finder) wrong() bool {
+	object := string(f.object.bytes())
+	switch {
+	case f.answers, object != "" && object != "error":
+		return false
+	case f.errs, object == "error", string(f.kind.bytes()) == "error":
+		return true
+	}
+	return f.complains && f.state == behind
 }
 
 // scalar notes a value that is no object.
@@ -237,6 +284,7 @@ func (f *finder) open(c byte) bool {
 	if f.state != nameValue {
 		return false
 	}
+	f.valued(true)
 	f.state = wantColon
 	switch {
 	case c != '{':

@@ -40,7 +40,12 @@ type Result struct {
 	Deltas   int64 // parts of the answer that came, whether the client read them or not
 	Cause    Cause
 	Err      error // that broke the answer off; nil when Completed
-	Events   int64 // events with data up to the terminal one, withheld ones included
+	Events   int64 // events with data up to the terminal one, withheld ones included; 1 of an error in place of a plain answer
+}
+
+// InPlace reports whether an error came in place of an answer: nothing else did.
+func (r Result) InPlace() bool {
+	return r.Cause == UpstreamFailed && r.Events == 1 && r.Deltas == 0 && r.Usage == Usage{}
 }
 
 // verdict judges an end. ended: nothing could have followed; finished: the answer itself is whole;

@@ -13,7 +13,7 @@ type WholeOptions struct {
 
 // Whole passes a plain JSON answer on untouched and finds the usage at its top level.
 // Nothing of the answer is kept but that object, so the length of an answer does not matter. The answer
-// should be one with a 2xx status: others have no usage to find.
+// should be one with a 2xx status: others have no usage to find. An error in place of an answer is an [UpstreamFailed].
 type Whole struct {
 	upstream io.ReadCloser
 	end      func(Result)
@@ -96,7 +96,10 @@ func (w *Whole) endLocked(err error) (res Result, ends bool) {
 	if string(w.find.object.bytes()) != "batch" { // which was metered call by call, if at all, and tells at each look
 		res.Usage, res.Reported = ReadUsage(w.find.found)
 	}
-	res.Cause, res.Err = verdict(w.find.state == behind, err == io.EOF, false, false, err)
+	if w.find.wrong() {
+		res.Events = 1
+	}
+	res.Cause, res.Err = verdict(w.find.state == behind, err == io.EOF, w.find.wrong(), false, err)
 	return res, true
 }
 

@@ -30,6 +30,9 @@ const (
 	typeName
 	objectName
 	envelopeName
+	answerName
+	errorName
+	complaintName
 )
 
 // isWord reports whether the value is a word to be kept.

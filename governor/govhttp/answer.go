@@ -115,6 +115,10 @@ func (m *metered) end(res streaming.Result) {
 		m.broken = res.Err
 		m.mu.Unlock()
 	}
+	if res.InPlace() {
+		m.lease.End(client.End{Outcome: client.AnsweredError, Status: http.StatusBadGateway})
+		return
+	}
 	m.lease.End(client.End{
 		Outcome: outcomes[res.Cause], Usage: client.Usage(res.Usage), Reported: res.Reported,
 		Produced: client.Produced{Deltas: res.Deltas},

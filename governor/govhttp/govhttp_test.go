@@ -370,6 +370,23 @@ func TestTransport_Careless(t *testing.T) {
 	s.noLeases()
 }
 
+// An error under status 200 costs nothing.
+func TestTransport_ErrorInPlaceOfAnAnswer(t *testing.T) {
+	for label, text := range map[string]string{"application/json": `{"error":{"message":"x"}}`, "text/event-stream": "data: {\"error\":{\"message\":\"x\"}}\n\n"} {
+		s := newStack(t, nil)
+		req, err := http.NewRequestWithContext(govhttp.WithTenant(t.Context(), "acme"), http.MethodPost, s.server.URL+"/v1/chat/completions", strings.NewReader(streamed))
+		s.must(err)
+		resp, err := govhttp.ClientMiddleware(s.client, govhttp.Options{})(req, func(*http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {label}}, Body: io.NopCloser(strings.NewReader(text))}, nil
+		})
+		s.must(err)
+		if got, err := io.ReadAll(resp.Body); string(got) != text || err != nil || s.charged() != 0 {
+			t.Errorf("%s: %q %v, charged %d", label, got, err, s.charged())
+		}
+		s.noLeases()
+	}
+}
+
 // A call that the governor ends before its answer began is answered with the reason.
 func TestMiddleware_InterruptedEarly(t *testing.T) {
 	s := newStack(t, nil)

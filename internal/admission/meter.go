@@ -39,6 +39,9 @@ func (c *Call) Metered(res streaming.Result) governor.Usage {
 		return governor.Usage(res.Usage)
 	}
 	c.Ending.Estimated = true
+	if res.InPlace() {
+		return governor.Usage{}
+	}
 	u := governor.Usage{Input: c.Request.Input}
 	if res.Usage.Input > 0 { // even a stream that broke off may have told its prompt
 		u.Input = res.Usage.Input

@@ -7,7 +7,6 @@ import (
 
 	"github.com/llmgov/llmgov/internal/answers"
 	"github.com/llmgov/llmgov/internal/gateway/dialect"
-	"github.com/llmgov/llmgov/internal/gateway/relay"
 	"github.com/llmgov/llmgov/internal/gateway/stored"
 	"github.com/llmgov/llmgov/internal/rateheaders"
 	"github.com/llmgov/llmgov/streaming"
@@ -22,7 +21,7 @@ func (c *call) takeOver(resp *http.Response) error {
 	idle := c.world.Snapshot.Config().Timeouts.StreamIdle
 	switch {
 	case resp.StatusCode/100 != 2: // nothing was produced; finish settles
-		resp.Body = relay.Idle(resp.Body, idle, c.tries.interrupt)
+		resp.Body = c.bounded(resp.Body)
 	case c.route.ToObjects():
 		return c.objectAnswered(resp)
 	case isEventStream(resp.Header):
@@ -40,7 +39,7 @@ func (c *call) takeOver(resp *http.Response) error {
 		c.answer = resp.Body
 		c.timed = true
 	default:
-		c.whole.Reset(relay.Idle(resp.Body, idle, c.tries.interrupt), streaming.WholeOptions{End: c.hears.End})
+		c.whole.Reset(resp.Body, streaming.WholeOptions{End: c.hears.End})
 		resp.Body = &c.whole
 		if c.shows() {
 			resp.Body = stored.WatchAnswer(resp.Body, watcher{c})
@@ -50,9 +49,12 @@ func (c *call) takeOver(resp *http.Response) error {
 	return nil
 }
 
-func isEventStream(h http.Header) bool {
+func isEventStream(h http.Header) bool { return kindOf(h) == "text/event-stream" }
+
+// kindOf is the type of an answer as it is labelled, in lower case.
+func kindOf(h http.Header) string {
 	kind, _, _ := strings.Cut(h.Get("Content-Type"), ";")
-	return strings.EqualFold(strings.TrimSpace(kind), "text/event-stream")
+	return strings.ToLower(strings.TrimSpace(kind))
 }
 
 // pass gives the client an answer that was taken over.

@@ -48,7 +48,8 @@ type call struct {
 	answer       io.Closer // the metered body, once there is one
 	stored       stored.Ledger
 	shown        bool              // the rate headers are set
-	whole        streaming.Whole   // the answer, if it is a plain one
+	begun        relay.Begun       // the answer, if it is not labelled as a stream,
+	whole        streaming.Whole   // and is none
 	hears        streaming.Options // the functions by which a stream tells the call of itself; used again
 	whileWaiting func()            // is showAdmitted; used again
 	timed        bool              // it is a stream, whose timer may know w for longer than the call lasts

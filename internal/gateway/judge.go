@@ -15,8 +15,10 @@ import (
 	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/answers"
 	"github.com/llmgov/llmgov/internal/gateway/dialect"
+	"github.com/llmgov/llmgov/internal/gateway/relay"
 	"github.com/llmgov/llmgov/internal/text"
 	"github.com/llmgov/llmgov/internal/upstreams"
+	"github.com/llmgov/llmgov/streaming"
 )
 
 // verdict is the state of an upstream as its answer, or the absence of one, shows it.
@@ -33,9 +35,12 @@ func (c *call) verdict(resp *http.Response, err error) upstreams.Outcome {
 		return upstreams.Silent
 	}
 	t.Sent.Store(true)
+	if resp.StatusCode/100 == 2 && !c.route.ToObjects() && !isEventStream(resp.Header) && !encoded(resp.Header) {
+		c.lookInto(resp)
+	}
 	t.status = resp.StatusCode
 	c.tries.why = text.Brief(resp.Status)
-	t.Refused = t.status/100 != 2
+	t.Refused = t.status/100 != 2 || t.foreign
 	c.tries.said = upstreams.Read(resp.Header, dialect.DeclaredLimits)
 	switch {
 	case admission.Fails(t.status):
@@ -43,7 +48,7 @@ func (c *call) verdict(resp *http.Response, err error) upstreams.Outcome {
 	case t.status == http.StatusSwitchingProtocols: // a session, or stored.ErrUnreadable
 		return upstreams.Served
 	}
-	lacks := t.status/100 == 4 && t.judgeRefusal(resp)
+	lacks := t.status/100 == 4 && c.judgeRefusal(resp)
 	switch {
 	case t.account, t.withheld(resp) != nil:
 		return upstreams.Failed
@@ -78,14 +83,51 @@ var accountCodes = map[string]bool{
 const noCredit = "Your credit balance is too low"
 
 // judgeRefusal notes what a status of 400 and above says of the upstream, and reports whether it lacks what the call names.
-func (t *try) judgeRefusal(resp *http.Response) (lacks bool) {
+func (c *call) judgeRefusal(resp *http.Response) (lacks bool) {
+	t := c.try
 	searched, _ := resp.Body.(*answers.Body)
-	detail := gjson.GetBytes(keepError(resp), "error")
+	detail := gjson.GetBytes(c.begins(resp), "error")
 	code := detail.Get("code").Str
 	t.leaked = searched != nil && searched.Found()
 	t.account = accountCodes[code] || accountCodes[detail.Get("type").Str] || strings.HasPrefix(detail.Get("message").Str, noCredit)
 	return t.status == http.StatusNotFound && (code == "DeploymentNotFound" || code == "model_not_found")
 }
+
+// lookInto looks into an answer that is not labelled as a stream. A stream is labelled as one, and an error gets the status that it
+// should have had.
+func (c *call) lookInto(resp *http.Response) {
+	beginning := c.begins(resp)
+	switch nature := streaming.Look(beginning); {
+	case nature == streaming.Wrong:
+		resp.StatusCode = http.StatusBadGateway
+		if code := gjson.GetBytes(beginning, "error.code").Int(); code >= 400 && code < 600 {
+			resp.StatusCode = int(code)
+		}
+		resp.Status = "error under " + resp.Status
+	case c.route.Sounds: // which are sent as they are, texts of them, too
+		c.try.foreign = nature == streaming.Foreign && kindOf(resp.Header) == "text/html"
+	case nature == streaming.Events:
+		resp.Header["Content-Type"] = eventStream
+	default:
+		c.try.foreign = nature == streaming.Foreign
+	}
+}
+
+// bounded is a body that is broken off if its upstream falls silent.
+func (c *call) bounded(body io.ReadCloser) io.ReadCloser {
+	return relay.Idle(body, c.world.Snapshot.Config().Timeouts.StreamIdle, c.tries.interrupt)
+}
+
+// begins reads the beginning of an answer, to be read again.
+func (c *call) begins(resp *http.Response) []byte {
+	if resp.Body != &c.begun {
+		c.begun.Begin(c.bounded(resp.Body), resp.ContentLength)
+		resp.Body = &c.begun
+	}
+	return c.begun.Beginning()
+}
+
+var eventStream = []string{"text/event-stream"}
 
 // staleWithin is how soon it shows that a connection was closed when a call was sent: in a round trip.
 const staleWithin = time.Second

@@ -45,6 +45,7 @@ type try struct {
 	busy     bool // the answer says to come back later
 	leaked   bool // the answer is an error that contains the upstream's key,
 	account  bool // or says that the upstream serves no call of this account
+	foreign  bool // the answer is none to what was asked
 }
 
 // leave ends the try for its upstream, which counts the calls in flight there.
@@ -108,7 +109,7 @@ func (t *try) withheld(resp *http.Response) error {
 		return errUpstreamKey
 	case answers.Redirects(status):
 		return errRedirected
-	case !answers.Passes(status):
+	case t.foreign, !answers.Passes(status):
 		return stored.ErrUnreadable
 	}
 	return nil
@@ -143,7 +144,7 @@ const classConnect = "connect"
 func (t *try) classOf(err error) string {
 	timeout, ok := errors.AsType[net.Error](err)
 	switch {
-	case errors.Is(err, stored.ErrUnreadable), t.status != 0 && !answers.Passes(t.status) && !answers.Redirects(t.status):
+	case errors.Is(err, stored.ErrUnreadable), t.foreign, t.status != 0 && !answers.Passes(t.status) && !answers.Redirects(t.status):
 		return "unreadable"
 	case t.account:
 		return admission.ReasonAccount

@@ -291,7 +291,7 @@ func TestBytes_Response(t *testing.T) {
 		name, kind, body, request, want string
 	}{
 		{"plain", "application/json", " {\"z\" :1.0,\n\t\"usage\":{\"prompt_tokens\":1,\"completion_tokens\":2}, \"a\":\"\\u00e9\"}\n", sockets.Chat(``), ""},
-		{"not JSON", "application/json", "<html>", sockets.Chat(``), ""},
+		{"JSON of another form", "application/json", "[1]", sockets.Chat(``), ""},
 		{"binary", "audio/mpeg", "\x00\xff\r\n\x01", `{"model":"gpt-4o","input":"x"}`, ""},
 		{"empty", "application/json", "", sockets.Chat(``), ""},
 		{

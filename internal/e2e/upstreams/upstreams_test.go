@@ -145,13 +145,18 @@ func TestUpstreams_FailOver(t *testing.T) {
 		"429": {mood: harness.Status(429, "Retry-After", "7")}, "401": {mood: harness.Status(401)},
 		"402": {mood: harness.Status(402)}, "408": {mood: harness.Status(408)}, "498": {mood: harness.Status(498)}, "507": {mood: harness.Status(507)},
 		"520": {mood: harness.Status(520)}, "527": {mood: harness.Status(527)}, "599": {mood: harness.Status(599)},
-		"no credit": {mood: saying(400, `{"type":"error","error":{"message":"Your credit balance is too low to access the Anthropic API."}}`), class: "account"},
-		"overdue":   {mood: saying(400, `{"error":{"code":"Arrearage"}}`), class: "account"},
-		"from here": {mood: saying(403, `{"error":{"code":"unsupported_country_region_territory"}}`), class: "account"},
-		"no model":  {mood: saying(404, `{"error":{"code":"model_not_found"}}`), class: "404"},
-		"reset":   {mood: hangUp, class: "broken", lost: true},
-		"timeout": {mood: harness.Silence, class: "timeout", lost: true},
-		"refused": {class: "connect"},
+		"no credit":                   {mood: saying(400, `{"type":"error","error":{"message":"Your credit balance is too low to access the Anthropic API."}}`), class: "account"},
+		"overdue":                     {mood: saying(400, `{"error":{"code":"Arrearage"}}`), class: "account"},
+		"from here":                   {mood: saying(403, `{"error":{"code":"unsupported_country_region_territory"}}`), class: "account"},
+		"error in place of an answer": {mood: saying(200, `{"error":{"message":"Provider returned error","code":502}}`), class: "502"},
+		"error without a code":        {mood: saying(200, ` {"id":null,"error":"gone"}`), class: "502"},
+		"error of another form":       {mood: saying(200, `{"code":"1301","msg":"x","success":false}`), class: "502"},
+		"busy in place of an answer":  {mood: saying(200, `{"error":{"code":429}}`), class: "429"},
+		"page":                        {mood: saying(200, `<html>maintenance</html>`), class: "unreadable"},
+		"no model":                    {mood: saying(404, `{"error":{"code":"model_not_found"}}`), class: "404"},
+		"reset":                       {mood: hangUp, class: "broken", lost: true},
+		"timeout":                     {mood: harness.Silence, class: "timeout", lost: true},
+		"refused":                     {class: "connect"},
 	} {
 		for _, stream := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, " ", stream), func(t *testing.T) {
@@ -206,6 +211,41 @@ func saying(status int, body string) http.HandlerFunc {
 	}
 }
 
+// A stream is metered as one, whatever its label says, also beside a call that asked for none.
+func TestUpstreams_Mislabelled(t *testing.T) {
+	for _, label := range []string{"application/json", "text/plain; charset=utf-8", "application/octet-stream", ""} {
+		synctest.Test(t, func(t *testing.T) {
+			up := harness.NewUpstream(t, mock.Config{})
+			labelling := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { up.ServeHTTP(labelled{w, label}, r) })
+			s := harness.New(t, harness.World{Pool: harness.PoolOf(0, 1), Tenants: []tenants.Tenant{harness.Tenant("a", 1)}, Upstreams: map[string]http.Handler{"up1": labelling}})
+			defer s.Close()
+			ans := s.Call(t.Context(), "a", harness.Chat(true, 50, `,"mock":{"output_tokens":20}`))
+			if ans.Status != 200 || !strings.HasSuffix(ans.Body, "data: [DONE]\n\n") || strings.Contains(ans.Body, `"usage":{`) {
+				t.Errorf("%q: got %d %s", label, ans.Status, ans.Body)
+			}
+			if got := s.Charged("a", "output"); got != 20 {
+				t.Errorf("%q: %d tokens are charged, 20 were produced", label, got)
+			}
+			s.CheckIdle()
+		})
+	}
+}
+
+// labelled labels an answer otherwise.
+type labelled struct {
+	http.ResponseWriter
+	label string
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (w labelled) WriteHeader(status int) {
+	w.Header()["Content-Type"] = []string{w.label}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap lets http.ResponseController flush.
+func (w labelled) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
 // What must not be tried again is not: where the client has seen a part of it, where it
 // would be there twice, and what is the caller's own fault.
 func TestUpstreams_NoFailOver(t *testing.T) {
@@ -221,6 +261,8 @@ func TestUpstreams_NoFailOver(t *testing.T) {
 		"too large":     {body: harness.Chat(false, 50, ``), mood: harness.Status(429, "X-Should-Retry", "false"), status: 429},
 		"not there":     {body: harness.Chat(false, 50, ``), mood: harness.Status(501), status: 501},
 		"quotes":        {body: harness.Chat(false, 50, ``), mood: saying(400, `{"error":{"code":"x","message":"No such tool: Your credit balance is too low"}}`), status: 400},
+		"wrong call":    {body: harness.Chat(false, 50, ``), mood: saying(200, `{"error":{"code":400}}`), status: 400},
+		"failed answer": {path: "/v1/responses", body: `{"model":"m","input":"x"}`, mood: saying(200, `{"object":"response","error":{"code":"x"},"output":[]}`), status: 200},
 		"no object":     {body: harness.Chat(false, 50, ``), mood: saying(404, `{"error":{"code":"not_found"}}`), status: 404},
 		"makes":         {path: "/v1/batches", body: `{"endpoint":"/v1/chat/completions","completion_window":"24h"}`, mood: harness.Status(500), status: 500},
 		"kept response": {path: "/v1/responses", body: `{"model":"m","input":"x"}`, mood: hangUp, status: 502},

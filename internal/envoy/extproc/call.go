@@ -33,8 +33,9 @@ type call struct {
 	head     *head.Head
 	withhold bool // the client did not ask for the usage chunk
 
-	status int  // of the answer, once its headers have come
-	events bool // the answer is an event stream that can be read
+	status  int  // of the answer, once its headers have come
+	events  bool // the answer is labelled as an event stream that can be read
+	encoded bool // it cannot be read
 }
 
 // sentBody says whether the proxy sends the body of a request.

@@ -54,7 +54,8 @@ func (c *call) answer(m *pb.HttpHeaders) *pb.CommonResponse {
 	}
 	kind, _, _ := strings.Cut(upstream.Get("Content-Type"), ";")
 	encoding := upstream.Get("Content-Encoding")
-	c.events = strings.EqualFold(strings.TrimSpace(kind), "text/event-stream") && (encoding == "" || encoding == "identity")
+	c.encoded = encoding != "" && encoding != "identity"
+	c.events = strings.EqualFold(strings.TrimSpace(kind), "text/event-stream") && !c.encoded
 
 	own := make(http.Header, 12) // the id, and a tenant's standing on all axes
 	var remove []string

@@ -36,7 +36,7 @@ func (c *call) metered(p *parts) io.ReadCloser {
 		}
 		c.Answered(res)
 	}
-	if !c.events {
+	if !c.events && (c.encoded || streaming.Look(p.rest) != streaming.Events) {
 		return streaming.NewWhole(p, streaming.WholeOptions{End: end})
 	}
 	return streaming.NewBody(p, streaming.Options{WithholdUsage: c.withhold, First: c.NoteFirst, Progress: c.Progress, End: end})

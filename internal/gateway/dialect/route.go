@@ -26,6 +26,8 @@ type Route struct {
 	Chunked bool
 	// Open routes produce tokens, and nothing in a call bounds how many.
 	Open bool
+	// Sounds means that its calls ask for sound, or for its text, in other forms than JSON, too.
+	Sounds bool
 	// Files is the kind of the files of a form.
 	Files tokens.Kind
 	// Free routes take no tokens: they only count them.

@@ -1,0 +1,59 @@
+package relay
+
+import (
+	"bytes"
+	"io"
+)
+
+// Begun is the body of an answer of which the beginning was read to see what it is, and is read again.
+type Begun struct {
+	io.ReadCloser        // the rest
+	piece         []byte // with the beginning
+	at, end       int    // what of it is to be read again
+	err           error  // that came behind it
+}
+
+// Begin reads the beginning of a body of some length, or of -1. Of JSON, which may be short, and which its client wants whole,
+// that is as much as a piece holds, of all else what comes first.
+func (b *Begun) Begin(body io.ReadCloser, length int64) {
+	*b = Begun{ReadCloser: body, piece: newPiece(false)}
+	for b.err == nil && b.end < len(b.piece) && int64(b.end) != length {
+		var n int
+		n, b.err = body.Read(b.piece[b.end:])
+		b.end += n
+		if text := bytes.TrimLeft(b.piece[:b.end], " \t\r\n"); n > 0 && (len(text) == 0 || text[0] != '{') {
+			break
+		}
+	}
+}
+
+// Beginning is what was read, as long as nothing of it is read again.
+func (b *Begun) Beginning() []byte { return b.piece[:b.end] }
+
+// Read implements io.Reader.
+func (b *Begun) Read(p []byte) (n int, err error) {
+	if b.at == b.end && b.err == nil {
+		return b.ReadCloser.Read(p)
+	}
+	n = copy(p, b.piece[b.at:b.end])
+	b.at += n
+	if b.at < b.end {
+		return n, nil
+	}
+	if b.piece != nil {
+		recycle(b.piece)
+		b.piece = nil
+		b.at = 0
+		b.end = 0
+	}
+	return n, b.err
+}
+
+// Wait returns once a Read does not have to wait long, and true; or false at once if the rest cannot tell.
+func (b *Begun) Wait() bool {
+	if b.at < b.end || b.err != nil {
+		return true
+	}
+	rest, ok := b.ReadCloser.(interface{ Wait() bool })
+	return ok && rest.Wait()
+}
