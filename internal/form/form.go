@@ -102,6 +102,9 @@ func (f *Form) close(tail []byte) *Error {
 func boundaryOf(contentType string) (string, *Error) {
 	kind, params, err := mime.ParseMediaType(contentType)
 	boundary := params["boundary"]
+	if strings.EqualFold(params["charset"], "utf-8") { // as some write who mean the texts
+		delete(params, "charset")
+	}
 	if err != nil || kind != "multipart/form-data" || len(params) != 1 || strings.ContainsAny(contentType, "*\\") || !isBoundary(boundary) {
 		return "", bad("The Content-Type must be multipart/form-data with a boundary of 1 to 70 plain characters and nothing else, not %q.", text.Brief(contentType))
 	}

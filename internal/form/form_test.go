@@ -48,6 +48,9 @@ func TestParse(t *testing.T) {
 		"many of a name":           {body(named("image[]"), "1", named("image[]"), "2"), []Part{{Name: "image[]", Content: []byte("1")}, {Name: "image[]", Content: []byte("2")}}},
 		"headers in a content":     {body(named("a"), "\r\n"+named("b")+"\r\n\r\nx"), []Part{{Name: "a", Content: []byte("\r\n" + named("b") + "\r\n\r\nx")}}},
 		"half of a boundary":       {body(named("a"), "\r\n--\r\n-B\r\n--b"), []Part{{Name: "a", Content: []byte("\r\n--\r\n-B\r\n--b")}}},
+		"as .NET writes it":        {body("Content-Type: audio/mpeg\r\nContent-Disposition: form-data; name=f; filename=\"=?utf-8?B?w7wubXAz?=\"; filename*=utf-8''%C3%BC.mp3", "x"), []Part{{Name: "f", Filename: "ü.mp3", Type: "audio/mpeg", Content: []byte("x")}}},
+		"an extended name alone":   {body(named("f")+`; filename*=UTF-8'en'a%20%22b%0D%0A.c`, "x"), []Part{{Name: "f", Filename: "a _b__.c", Type: "application/octet-stream", Content: []byte("x")}}},
+		"of a charset unknown":     {body(named("f")+`; filename*=latin1''%FC; filename="u.c"`, "x"), []Part{{Name: "f", Filename: "u.c", Type: "application/octet-stream", Content: []byte("x")}}},
 		"a type in its usual form": {body(named("f")+"; filename=x\r\nContent-Type: AUDIO/Wav;b=1;A=\"2 \"", ""), []Part{{Name: "f", Filename: "x", Type: "audio/wav; a=\"2 \"; b=1", Content: []byte{}}}},
 	} {
 		f, err := Parse([]byte(tc.body), kind)
@@ -101,7 +104,10 @@ func TestAudit_M3_Refuses(t *testing.T) {
 		"two names":                         body(`Content-Disposition: form-data; name="x"; name="model"`, "bad"),
 		"two names, one in capitals":        body(`Content-Disposition: form-data; name="x"; NAME="model"`, "bad"),
 		"an extended name":                  body(`Content-Disposition: form-data; name*=utf-8''model`, "bad"),
-		"an extended filename":              body(named("file")+`; filename="a"; filename*=utf-8''b`, ""),
+		"two extended filenames":            body(named("file")+`; filename*=utf-8''a; filename*=utf-8''b`, ""),
+		"an extended filename that is none": body(named("file")+`; filename*=b`, ""),
+		"an extended filename, odd charset": body(named("file")+`; filename*=utf-16''b`, ""),
+		"an extended folder":                body(named("file")+`; filename="a"; filename*=utf-8''a%2F..`, ""),
 		"an empty filename":                 body(named("model")+`; filename=""`, "bad"),
 		"an escape":                         body(`Content-Disposition: form-data; name="mod\el"`, "bad"),
 		"an open quote":                     body(`Content-Disposition: form-data; name="model`, "bad"),
@@ -140,8 +146,11 @@ func TestAudit_M3_Refuses(t *testing.T) {
 			t.Errorf("%s is read as %+v", name, f.Parts)
 		}
 	}
+	if _, err := Parse([]byte(body(ok, "ok")), "multipart/form-data;charset=UTF-8;boundary=B"); err != nil { // as Spring writes it
+		t.Error(err)
+	}
 	for _, kind := range []string{
-		"", "multipart/form-data", "multipart/mixed; boundary=B", "multipart/form-data; boundary=B; charset=utf-7", "multipart/form-data; boundary=B; boundary=C",
+		"", "multipart/form-data", "multipart/mixed; boundary=B", "multipart/form-data; boundary=B; charset=utf-7", "multipart/form-data; boundary=B; charset=utf-8; x=y", "multipart/form-data; boundary=B; boundary=C",
 		"multipart/form-data; boundary=", "multipart/form-data; boundary*=us-ascii''B", `multipart/form-data; boundary="B "`, `multipart/form-data; boundary="\B"`,
 		"multipart/form-data; boundary=\"B\u00e9\"", "multipart/form-data; boundary=" + strings.Repeat("B", 71), "application/x-www-form-urlencoded",
 	} {

@@ -19,6 +19,7 @@ const (
 type headers struct {
 	name, filename string
 	named, filed   bool              // whether there are such parameters
+	extended       string            // the filename as RFC 5987 writes it, which some senders add, or write alone
 	kind           string            // the media type, lower case; empty without a Content-Type
 	params         map[string]string // of the media type
 }
@@ -103,7 +104,30 @@ func (h *headers) readDisposition(value string) *Error {
 	if !h.named {
 		return bad("A part has no name.")
 	}
+	if h.extended != "" {
+		return h.extend()
+	}
 	return nil
+}
+
+// extend takes the extended filename, of which the plain one is an approximation.
+func (h *headers) extend() *Error {
+	_, params, err := mime.ParseMediaType("x/x; filename*=" + h.extended)
+	name := strings.Map(func(r rune) rune {
+		if isControl(r) || strings.ContainsRune(`"\`, r) {
+			return '_'
+		}
+		return r
+	}, params["filename"])
+	switch {
+	case err == nil && name != "" && utf8.ValidString(name):
+	case h.filed: // in a charset that is not read
+		return nil
+	default:
+		return bad("The filename* %q cannot be read. Write it in UTF-8.", text.Brief(h.extended))
+	}
+	h.filed = false
+	return h.param("filename", name)
 }
 
 // param takes one parameter of the Content-Disposition over.
@@ -121,10 +145,12 @@ func (h *headers) param(key, said string) *Error {
 		if h.filename == "" || len(said) > maxFilename || h.filename == "." || h.filename == ".." {
 			return bad("The filename %q must be 1 to %d bytes long, and not end as a folder.", text.Brief(said), maxFilename)
 		}
-	case key == "name" || key == "filename":
+	case key == "filename*" && h.extended == "" && said != "":
+		h.extended = said
+	case key == "name" || key == "filename" || key == "filename*":
 		return bad("A part has two parameters %s.", key)
 	default:
-		return bad("The parameter %q of a Content-Disposition is not supported, only name and filename are.", text.Brief(key))
+		return bad("The parameter %q of a Content-Disposition is not supported, only name, filename and filename* are.", text.Brief(key))
 	}
 	return nil
 }
