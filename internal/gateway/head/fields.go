@@ -33,9 +33,18 @@ func (h *Head) readStream(v gjson.Result) *Error {
 	return nil
 }
 
-func (h *Head) readBound(b Bound, v gjson.Result) *Error {
-	f, err := readCount(boundKeys[b], v)
-	h.bounds[b] = f
+// readBound reads a bound. Nothing is held at 0 tokens, with which a cache is filled or a prompt is scored, but at 1; and -1, as llama.cpp
+// has it, is none.
+func (h *Head) readBound(b Bound, v gjson.Result) (err *Error) {
+	switch f := &h.bounds[b]; v.Raw {
+	case "0":
+		*f = fieldAt(v)
+		f.value = 1
+	case "-1":
+		*f = fieldAt(v)
+	default:
+		*f, err = readCount(boundKeys[b], v)
+	}
 	return err
 }
 

@@ -81,6 +81,22 @@ func TestRead_NamesWithHalfSurrogates(t *testing.T) {
 	}
 }
 
+// Nothing is held at a bound of 0 but a token, -1 is none, and neither is changed unless a tenant's own bound is.
+func TestRead_OddBounds(t *testing.T) {
+	for value, want := range map[string]int64{"0": 1, "-1": 0} {
+		for _, name := range boundKeys {
+			h, err := Read([]byte(`{"model":"m","` + name + `":` + value + `}`))
+			if err != nil || h.Bound(AnyBound) != want {
+				t.Errorf("%s %s: %v, bound %d, want %d", name, value, err, h.Bound(AnyBound), want)
+				continue
+			}
+			if edits := h.Clamp(nil, AnyBound, 50); len(edits) != int(1-want) {
+				t.Errorf("%s %s: a bound of 50 makes the edits %v", name, value, edits)
+			}
+		}
+	}
+}
+
 // FuzzReadHead compares readHead with encoding/json. What readHead accepts must
 // mean the same to every reader, before and after it was edited.
 func FuzzReadHead(f *testing.F) {
@@ -95,7 +111,7 @@ func FuzzReadHead(f *testing.F) {
 		`{"stream_options":{ "include_obfuscation" : true }}`,
 		`{"stream_options":{"include\u005fusage":true}}`,
 		`{"max_tokens":5,"max_completion_tokens":null,"max_output_tokens":1000000000}`,
-		`{"max_tokens":1e3}`, `{"max_tokens":-0}`, `{"max_tokens":1.0}`, `{"max_tokens":"5"}`,
+		`{"max_tokens":1e3}`, `{"max_tokens":0,"max_output_tokens":-1}`, `{"max_tokens":-0}`, `{"max_tokens":1.0}`, `{"max_tokens":"5"}`,
 		`{"max_\u0074okens":5,"max_tokens":6}`, `{"MAX_TOKENS":5}`, `{"ſtream":true}`, "{\"max_to\u212aens\":5}",
 		`{"n":1024,"best_of":null}`, `{"model":"\ud83d\ude00\n\"\\"}`, `{"model":"\ud800"}`, `{"model":"a\u0000"}`, `{"model":"\ud83d\ued00\\"}`,
 		`{"metadata":{"max_tokens":7,"stream":"no"},"a":[],"b":{},"c":-1.5e-7,"d":null}`,
@@ -173,7 +189,7 @@ func checkValues(t *testing.T, body []byte, h *Head, raw map[string]string) {
 			t.Errorf("%s: present is %v, the value %q", name, f.present, raw[name])
 		} else if f.present && string(body[f.start:f.end]) != raw[name] {
 			t.Errorf("%s: the place holds %q, the value is %q\n%q", name, body[f.start:f.end], raw[name], body)
-		} else if got := count(t, name, raw[name]); got != f.value {
+		} else if got := bound(t, name, raw[name]); got != f.value {
 			t.Errorf("%s: %d, to encoding/json %d", name, f.value, got)
 		}
 	}
@@ -212,6 +228,18 @@ func checkstreamOptions(t *testing.T, body []byte, h *Head, raw string) {
 	if so.includeUsage != want {
 		t.Errorf("include_usage reads as %v in %s", so.includeUsage, raw)
 	}
+}
+
+// bound is count, but for 0, which is held at 1, and -1, which is none.
+func bound(t *testing.T, name, raw string) int64 {
+	t.Helper()
+	switch raw {
+	case "0":
+		return 1
+	case "-1":
+		return 0
+	}
+	return count(t, name, raw)
 }
 
 // count is a whole number from 1 on, 0 for null or nothing.
