@@ -171,6 +171,9 @@ func (c *call) judgeError(resp *http.Response, body []byte) upstreams.Outcome {
 	default:
 		return upstreams.Failed
 	}
+	if c.route.Free || c.route.ToObjects() && !c.route.Realtime { // which providers limit apart
+		return upstreams.Lacking
+	}
 	c.try.busy = true
 	c.tries.said.Retry = retry
 	return upstreams.Busy

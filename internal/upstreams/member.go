@@ -22,7 +22,8 @@ const (
 	Stale
 	// Abandoned is a try whose caller left. It is no sign of the upstream's health.
 	Abandoned
-	// Lacking is an answer that the upstream does not have what the call names. It is no sign of its health, and another may have it.
+	// Lacking is an answer that the upstream does not have what the call names, or no room for calls of its kind. It says nothing of
+	// other calls, and another upstream may serve this one.
 	Lacking
 
 	numOutcomes = int(iota)

@@ -211,6 +211,40 @@ func saying(status int, body string) http.HandlerFunc {
 	}
 }
 
+// Counting tokens is limited apart, and so are objects: their refusals stop no other call.
+func TestUpstreams_RefusalsApart(t *testing.T) {
+	for path, body := range map[string]string{
+		"/v1/messages/count_tokens": `{"model":"m","messages":[{"role":"user","content":"x"}]}`,
+		"/v1/batches":               `{"endpoint":"/v1/chat/completions","completion_window":"24h"}`,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			up := harness.NewUpstream(t, mock.Config{})
+			who := harness.Tenant("a", 1)
+			who.Routes = tenants.RouteInference | tenants.RouteBatches
+			who.DefaultPool = "p"
+			p := harness.PoolOf(0, 1)
+			p.Upstreams = []tenants.PoolUpstream{{Name: "up1", Weight: 1}}
+			s := harness.New(t, harness.World{Pool: p, Tenants: []tenants.Tenant{who}, Upstreams: map[string]http.Handler{"up1": up}})
+			defer s.Close()
+			up.AnswerWith(harness.Status(429, "Retry-After", "60"))
+			req, _ := http.NewRequestWithContext(t.Context(), "POST", "http://gateway"+path, strings.NewReader(body))
+			req.Header.Set("Authorization", "Bearer a")
+			resp, err := s.Client.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if text := harness.ReadAll(resp); resp.StatusCode != 429 || resp.Header.Get("Retry-After") != "60" {
+				t.Errorf("%s: got %d %s, Retry-After %s", path, resp.StatusCode, text, resp.Header.Get("Retry-After"))
+			}
+			up.AnswerWith(nil)
+			if ans := s.Call(t.Context(), "a", harness.Chat(false, 5, "")); ans.Status != 200 {
+				t.Errorf("chat behind a refusal of %s: %d %s", path, ans.Status, ans.Body)
+			}
+			s.CheckIdle()
+		})
+	}
+}
+
 // A stream is metered as one, whatever its label says, also beside a call that asked for none.
 func TestUpstreams_Mislabelled(t *testing.T) {
 	for _, label := range []string{"application/json", "text/plain; charset=utf-8", "application/octet-stream", ""} {
