@@ -21,6 +21,9 @@ func (p *Pool) Offer(now time.Time, c Call) (Handle, Answer) {
 	case Queued:
 		return p.queue(&e, ticket), ans
 	}
+	if ticket >= 0 {
+		p.tell(ticket, ans.Wait)
+	}
 	ans.Ticket = ticket >= 0 || ans.Verdict == TooLong && p.keep(now, &e, c.Claim.Key, ans.Wait)
 	p.sentAway(&c, &e, ticket, ans.Ticket)
 	if !ans.Ticket && c.Claim.Retry != RetryAgain { // else it was counted when it was refused before
@@ -99,12 +102,13 @@ func (p *Pool) Force(now time.Time, c Call, owes bool) Handle {
 // judge decides whether a call that cannot go now queues or is refused, and says in
 // ans how long it would wait, or may.
 func (p *Pool) judge(now time.Time, c *Call, e *entry, ticket int32, ans *Answer) {
-	early := time.Duration(0)
+	asTold := false
 	if ticket >= 0 {
-		early = max(0, p.entries[ticket].promised.Sub(now))
+		t := &p.entries[ticket]
+		ans.Wait = max(0, t.promised.Sub(now))
+		asTold = t.due <= p.now && ans.Wait <= p.cfg.TicketWait
 	}
-	ans.Wait = early
-	if ticket >= 0 && early == 0 { // it was told to come now, so it is not sent away again
+	if asTold { // it is not sent away again
 		ans.Patience = max(c.MaxWait, p.cfg.TicketWait)
 	} else if c.MaxWait <= 0 || p.tooLong(now, c, e, ans) {
 		ans.Verdict = TooLong

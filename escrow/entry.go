@@ -65,7 +65,8 @@ type entry struct {
 
 	// Of a ticket.
 	promised time.Time // when its call was told to come
-	told     time.Time // the same, in whole seconds from the refusal, as Retry-After has it
+	told     int64     // when its caller was last told to come, in whole seconds from then, in µs of the pool; see Pool.tell
+	due      int64     // from when on it has come as told, in µs of the pool
 	key      uint64    // Claim.Key, 0 for none
 	at       int32     // position in tickets.ends
 }

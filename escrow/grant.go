@@ -211,7 +211,7 @@ func (p *Pool) Demand(i NodeID) Demand {
 		return d
 	}
 	for t := n.tickets.head; t >= 0 && p.micros(p.entries[t].promised) <= p.now+dueBefore; t = p.entries[t].next {
-		if p.now < p.micros(p.entries[t].told)+lateAfter {
+		if p.now < p.entries[t].told+lateAfter {
 			d.Due += p.entries[t].virtual
 		}
 	}

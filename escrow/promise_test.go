@@ -97,6 +97,40 @@ func TestI8_EarlyLateAndTwice(t *testing.T) {
 	}
 }
 
+// Nobody is told to stay away for a minute or more. Who comes back before a turn that is later is told the rest and keeps the place,
+// and who comes a little early waits, even if it is not ready to.
+func TestI8_LaterThanToldAndALittleEarly(t *testing.T) {
+	for _, claim := range []Claim{{Key: 7}, {Retry: RetryFirst}} {
+		p, now := ticketPool(t)
+		p.Throttle(now, WholePace, now.Add(150*time.Second))
+		offer := func() Answer {
+			_, ans := p.Offer(now, Call{Leaf: 2, Most: Cost{3000, 1}, Claim: claim})
+			return ans
+		}
+		ans := offer()
+		if !ans.Ticket || ans.Wait < 2*LongestTold {
+			t.Fatal(ans)
+		}
+		promised := now.Add(ans.Wait)
+		if claim.Key == 0 {
+			claim.Retry = RetryAgain
+		}
+		for range 2 {
+			now = now.Add(LongestTold)
+			if ans := offer(); ans.Verdict != TooLong || !ans.Ticket || !now.Add(ans.Wait).Equal(promised) || p.Tickets() != 1 {
+				t.Errorf("%+v, %v before its turn: %+v, %d places", claim, promised.Sub(now), ans, p.Tickets())
+			}
+		}
+		now = promised.Add(-ticketEarly)
+		if ans := offer(); ans.Verdict > Queued || p.Tickets() != 0 {
+			t.Errorf("%+v, a little early: %+v, %d places", claim, ans, p.Tickets())
+		}
+		if err := p.Check(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // A tenant that collects places and does not come, or comes with other calls, gets
 // no more than if it had waited, and not more than its share.
 //

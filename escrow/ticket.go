@@ -4,9 +4,9 @@ import "time"
 
 // A ticket is the kept place of a refused call. It keeps the tag that the call had, but no
 // capacity: holding tokens for an absent caller would idle 1.7 % of the pool for every
-// second of it. Only calls that are present are served. A call that comes back at or after
-// the promised time queues with the old tag, even if it is not ready to wait; one that
-// does not come back has cost nothing. One that comes back and has to be refused again keeps
+// second of it. Only calls that are present are served. A call that comes back when it was told
+// queues with the old tag, even if it is not ready to wait, if its turn comes within
+// Config.TicketWait; one that does not come back has cost nothing. One that comes back and has to be refused again keeps
 // its turn: it goes before those of its leaf that were promised later times.
 
 const (
@@ -14,6 +14,15 @@ const (
 	ticketReach = 20 * time.Minute
 	// ticketGrace is how long after the promised time it is kept.
 	ticketGrace = 6 * time.Second
+	// ticketEarly bounds how much sooner than told a caller may be that has come as told, and ticketEarlyPart is which part of
+	// the wait that is at most.
+	ticketEarly     = time.Second / 2
+	ticketEarlyPart = 16
+
+	// LongestTold is the longest time that a refusal tells its caller to stay away: OpenAI's libraries, the AI SDK and Claude Code
+	// give up at a minute and more, or ignore it and come back at once. Whoever comes back then, before a turn that is later, is told
+	// the rest, and keeps the place.
+	LongestTold = time.Minute - time.Millisecond
 )
 
 // tickets are all kept places of a pool, by when they end and by key. Those of a leaf are in
@@ -43,18 +52,30 @@ func (p *Pool) claimed(c *Call) int32 {
 			retry = RetryFirst
 		}
 	}
-	n := p.nodes[c.Leaf].tickets.head
-	if n < 0 || retry == RetryFirst {
+	if retry == RetryFirst {
 		return -1
 	}
-	due := p.entries[n].promised
-	if retry == RetryUnknown {
-		due = p.entries[n].told
+	left := maxWalk
+	for n := p.nodes[c.Leaf].tickets.head; n >= 0 && left > 0; n = p.entries[n].next {
+		left--
+		due := p.entries[n].due
+		if retry == RetryUnknown {
+			due = p.entries[n].told
+		}
+		if due <= p.now {
+			return n
+		}
 	}
-	if p.micros(due) > p.now {
-		return -1
-	}
-	return n
+	return -1
+}
+
+// tell notes that the caller of ticket n is told to come back after wait.
+func (p *Pool) tell(n int32, wait time.Duration) {
+	wait = min(wait, LongestTold)
+	whole := (wait + time.Second - 1).Truncate(time.Second)
+	early := min(wait/ticketEarlyPart, ticketEarly)
+	p.entries[n].told = p.now + int64(whole/time.Microsecond)
+	p.entries[n].due = p.now + int64((wait-early)/time.Microsecond)
 }
 
 // micros is a time in µs of the pool, as heaps hold it.
@@ -78,8 +99,8 @@ func (p *Pool) keep(now time.Time, e *entry, key uint64, wait time.Duration) boo
 	t := &p.entries[n]
 	t.state = entryTicket
 	t.promised = now.Add(wait)
-	t.told = now.Add((wait + time.Second - 1).Truncate(time.Second))
 	t.key = key
+	p.tell(n, wait)
 	t.length = lengthOf(wait)
 	if p.nodes[e.leaf].patience == nil {
 		p.nodes[e.leaf].patience = &patience{}

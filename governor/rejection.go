@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"time"
+
+	"github.com/llmgov/llmgov/escrow"
 )
 
 // Why a call was refused, for programs (Reason, Rejection) and for people (Error).
@@ -172,6 +174,9 @@ func (r *Rejection) again() string {
 	}
 	return when + "."
 }
+
+// LongestTold is the longest time that a refusal tells its caller to stay away, unless it is final.
+const LongestTold = escrow.LongestTold
 
 // storeRetry is when to come back to a gateway that cannot write. Nobody knows when that ends; a
 // full disk is noticed soon or not at all.

@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/llmgov/llmgov/internal/answers"
 	"github.com/llmgov/llmgov/internal/gateway/dialect"
@@ -67,13 +68,21 @@ func (c *call) pass(resp *http.Response) {
 	}
 }
 
+// showComeBack tells when to come back, if the upstream is busy. A later time that it has said itself stands if no other upstream
+// is ready sooner: its pause is only cut here.
+func (c *call) showComeBack(said http.Header) {
+	sooner := time.Now().Add(c.tries.comeBack).Before(c.tries.paused)
+	later := said.Get("Retry-After") != "" && c.tries.said.Retry > c.tries.comeBack+time.Second
+	if c.try.busy && (sooner || !later) {
+		rateheaders.Retry(c.w.Header(), c.tries.comeBack, false)
+	}
+}
+
 // passHead sends an answer's status and headers.
 func (c *call) passHead(resp *http.Response) {
 	c.showAdmitted()
 	h := c.w.Header()
 	answers.Headers(h, resp.Header, c.try.up.Secrets, dialect.RatePrefixes)
-	if c.try.busy {
-		rateheaders.Retry(h, c.tries.comeBack)
-	}
+	c.showComeBack(resp.Header)
 	c.w.WriteHeader(resp.StatusCode)
 }

@@ -176,7 +176,11 @@ func answered(w *httptest.ResponseRecorder) said {
 		Error struct{ Code, Type, Message string }
 	}
 	_ = json.Unmarshal(w.Body.Bytes(), &e)
-	return said{w.Code, e.Error.Code, e.Error.Type, e.Error.Message, w.Header().Get("retry-after-ms")}
+	ms := w.Header().Get("x-llmgov-turn-ms")
+	if ms == "" {
+		ms = w.Header().Get("retry-after-ms")
+	}
+	return said{w.Code, e.Error.Code, e.Error.Type, e.Error.Message, ms}
 }
 
 const roomyPool = `pools: {p: {models: [m], rpm: 6000}}`

@@ -218,7 +218,8 @@ func (c *call) tell(said upstreams.Outcome) {
 	m := c.pool.set.Members[t.index]
 	events := m.Report(time.Now(), upstreams.Result{Outcome: said, Began: t.Began, Probe: t.probe, Told: c.tries.said, Model: c.head.Model, Cause: c.tries.why})
 	if t.busy {
-		c.tries.comeBack = time.Until(m.State(time.Now()).Retry)
+		c.tries.paused = m.State(time.Now()).Retry
+		c.tries.comeBack = time.Until(c.tries.paused)
 	}
 	t.probe = false
 	if events.Any() {

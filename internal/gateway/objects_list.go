@@ -10,9 +10,10 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/llmgov/llmgov/internal/answers"
+	"github.com/llmgov/llmgov/internal/gateway/dialect"
 	"github.com/llmgov/llmgov/internal/gateway/relay"
 	"github.com/llmgov/llmgov/internal/gateway/stored"
-	"github.com/llmgov/llmgov/internal/rateheaders"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/internal/upstreams"
 )
@@ -22,9 +23,9 @@ const maxAnswer = 64 << 20
 
 // upstreamSaid is an answer of the upstream other than 2xx, to be passed on.
 type upstreamSaid struct {
-	status      int
-	contentType string
-	body        []byte
+	status int
+	header http.Header
+	body   []byte
 }
 
 func (e *upstreamSaid) Error() string { return "the upstream answered " + strconv.Itoa(e.status) }
@@ -108,7 +109,7 @@ func (c *call) ask(ctx context.Context, method, path string, query url.Values) (
 	case len(body) > maxAnswer:
 		return nil, stored.ErrUnreadable
 	case resp.StatusCode/100 != 2:
-		return nil, &upstreamSaid{resp.StatusCode, resp.Header.Get("Content-Type"), body}
+		return nil, &upstreamSaid{resp.StatusCode, resp.Header, body}
 	}
 	return body, nil
 }
@@ -116,12 +117,9 @@ func (c *call) ask(ctx context.Context, method, path string, query url.Values) (
 // listFailed answers when a list could not be read.
 func (c *call) listFailed(err error) {
 	if said, ok := errors.AsType[*upstreamSaid](err); ok {
-		if said.contentType != "" {
-			c.w.Header().Set("Content-Type", said.contentType)
-		}
-		if c.try.busy {
-			rateheaders.Retry(c.w.Header(), c.tries.comeBack)
-		}
+		said.header.Del("Content-Length") // not all of it may have been read
+		answers.Headers(c.w.Header(), said.header, c.try.up.Secrets, dialect.RatePrefixes)
+		c.showComeBack(said.header)
 		c.w.WriteHeader(said.status)
 		_, _ = c.w.Write(said.body)
 		return // finish counts it

@@ -100,7 +100,7 @@ func (c *call) dialRealtime() (*websocket.Conn, error) {
 			return nil, err
 		}
 		body, _ := io.ReadAll(resp.Body) // in memory, and at most a kilobyte
-		return nil, &upstreamSaid{resp.StatusCode, resp.Header.Get("Content-Type"), body}
+		return nil, &upstreamSaid{resp.StatusCode, resp.Header, body}
 	}
 }
 

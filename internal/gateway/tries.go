@@ -23,6 +23,8 @@ type tries struct {
 	why  string         // the last answer or its absence is a failure
 	// comeBack is when the upstream said to come back, if its last answer did.
 	comeBack time.Duration
+	// paused is until when its upstream gets no calls because of that.
+	paused time.Time
 
 	ctx       *cancel.Context // of all tries
 	interrupt context.CancelCauseFunc

@@ -75,17 +75,23 @@ func (l *quotas) set(text string) {
 }
 
 // Retry tells when to come back, if that is known. It is rounded up, since a call that comes
-// back too early is refused again.
-func Retry(h http.Header, d time.Duration) {
+// back too early is refused again. A final refusal tells SDKs not to retry by themselves; another one
+// tells at most [governor.LongestTold], and its turn in a header of its own where that is later.
+func Retry(h http.Header, d time.Duration, final bool) {
+	if final {
+		h.Set("x-should-retry", "false")
+	}
 	if d <= 0 {
 		return
 	}
-	h.Set("retry-after-ms", strconv.FormatInt(int64((d+time.Millisecond-1)/time.Millisecond), 10))
-	h.Set("Retry-After", strconv.FormatInt(max(1, int64((d+time.Second-1)/time.Second)), 10))
+	ms := (d + time.Millisecond - 1).Truncate(time.Millisecond)
+	if !final && ms > governor.LongestTold {
+		h.Set("X-Llmgov-Turn-Ms", strconv.FormatInt(ms.Milliseconds(), 10))
+		ms = governor.LongestTold
+	}
+	h.Set("retry-after-ms", strconv.FormatInt(ms.Milliseconds(), 10))
+	h.Set("Retry-After", strconv.FormatInt(int64((ms+time.Second-1)/time.Second), 10))
 }
-
-// Final tells SDKs not to retry by themselves.
-func Final(h http.Header) { h.Set("x-should-retry", "false") }
 
 // Node names the gateway that refuses, if it has a name.
 func Node(h http.Header, name string) {
