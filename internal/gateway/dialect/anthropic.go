@@ -53,15 +53,18 @@ type anthropicDetail struct {
 
 func anthropicBody(f *admission.Refusal) []byte {
 	return encoded(anthropicError{Type: "error", Error: anthropicDetail{
-		Type: anthropicType(f.Status), Message: f.Message, Code: f.Code,
+		Type: anthropicType(f), Message: f.Message, Code: f.Code,
 	}})
 }
 
-// anthropicType is Anthropic's name for a status.
-func anthropicType(status int) string {
-	switch status {
+// anthropicType is Anthropic's name for a refusal. Of those with status 503 only the ones for a full queue or memory are an
+// overload: agents end their session at the third overload, and try longer at other failures.
+func anthropicType(f *admission.Refusal) string {
+	switch f.Status {
 	case http.StatusUnauthorized:
 		return "authentication_error"
+	case http.StatusPaymentRequired:
+		return "billing_error"
 	case http.StatusForbidden:
 		return "permission_error"
 	case http.StatusNotFound:
@@ -72,12 +75,13 @@ func anthropicType(status int) string {
 		return "request_too_large"
 	case http.StatusTooManyRequests:
 		return "rate_limit_error"
-	case http.StatusServiceUnavailable:
-		return "overloaded_error"
 	case http.StatusGatewayTimeout:
 		return "timeout_error"
 	}
-	if status >= 500 {
+	switch {
+	case f.Code == admission.CodeOverloaded:
+		return "overloaded_error"
+	case f.Status >= 500:
 		return "api_error"
 	}
 	return "invalid_request_error"

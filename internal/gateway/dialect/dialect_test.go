@@ -25,6 +25,31 @@ func TestErrorEvent(t *testing.T) {
 	}
 }
 
+// Agents end at the third overload, so only a full queue or memory is one.
+func TestAnthropicType(t *testing.T) {
+	for _, tt := range []struct {
+		status int
+		code   string
+		want   string
+	}{
+		{503, admission.CodeDraining, "api_error"},
+		{503, admission.CodeStore, "api_error"},
+		{503, admission.CodeUpstream, "api_error"},
+		{503, admission.CodeOverloaded, "overloaded_error"},
+		{502, admission.CodeUpstream, "api_error"},
+		{504, admission.CodeUpstreamLate, "timeout_error"},
+		{500, admission.CodeInternal, "api_error"},
+		{429, admission.CodeRate, "rate_limit_error"},
+		{402, admission.CodeBudget, "billing_error"},
+		{400, admission.CodeInvalid, "invalid_request_error"},
+		{426, admission.CodeInvalid, "invalid_request_error"},
+	} {
+		if got := anthropicType(&admission.Refusal{Status: tt.status, Code: tt.code}); got != tt.want {
+			t.Errorf("%d %s is %s, want %s", tt.status, tt.code, got, tt.want)
+		}
+	}
+}
+
 // A value that lacks something would panic at the first refusal, and a path of two dialects would be
 // answered in either.
 func TestAll_AreWhole(t *testing.T) {
