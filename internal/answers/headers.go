@@ -15,13 +15,13 @@ const (
 // passed are the headers that reach the caller under their own name: those that describe the body,
 // say when to come back, or help to find the call at the provider. All others stay here: they
 // concern the operator's account (cookies, organisations), or tell browsers and SDKs how to behave
-// towards the gateway (CORS, Clear-Site-Data, Strict-Transport-Security, x-should-retry).
+// towards the gateway (CORS, Clear-Site-Data, Strict-Transport-Security, x-should-retry, unless it is false).
 var passed = []string{
 	"Content-Type", "Content-Length", "Content-Encoding", "Content-Disposition", "Content-Language", "Content-Range",
 	"Accept-Ranges", "Cache-Control", "Date", "Etag", "Expires", "Last-Modified", "Vary",
 	"Retry-After", "Retry-After-Ms",
 	"Request-Id", "Apim-Request-Id", "X-Ms-Region", "X-Ms-Request-Id", "Cf-Ray", "X-Generation-Id",
-	"Openai-Processing-Ms", "Openai-Version", "Openai-Model",
+	"Openai-Processing-Ms", "Openai-Version", "Openai-Model", "X-Codex-Turn-State",
 }
 
 // Headers adds the headers of an answer that the caller gets to those that it gets anyway, which are kept. The upstream's
@@ -33,6 +33,9 @@ func Headers(to, answer http.Header, hide Secrets, rates []string) {
 		pass.on(name, answer[name])
 	}
 	pass.on("X-Upstream-Request-Id", answer["X-Request-Id"])
+	if answer.Get("X-Should-Retry") == "false" { // the upstream would fail again, whatever the gateway does
+		pass.on("X-Should-Retry", answer["X-Should-Retry"][:1])
+	}
 	for _, limit := range LimitsIn(answer, rates) {
 		pass.on(limit.As, answer[limit.Name])
 	}

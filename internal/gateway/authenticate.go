@@ -25,6 +25,12 @@ func (c *call) unfit() *refusal {
 			Message: "The headers have " + strconv.Itoa(n) + " bytes, more than " + strconv.Itoa(MaxHeader) + ". Send what is long in the body.",
 		}
 	}
+	if c.at.Wrong && c.route != nil && realtime.Asked(c.r.Header) { // agents go on without a websocket at once
+		return &refusal{
+			Status: http.StatusUpgradeRequired, Code: admission.CodeInvalid,
+			Message: c.route.Name + " is no websocket here. Send a POST.",
+		}
+	}
 	if c.at.Wrong {
 		return &refusal{Status: http.StatusNotFound, Code: admission.CodeNotFound, Message: "There is no route " + c.r.Method + " " + text.Brief(c.r.URL.Path) + "."}
 	}

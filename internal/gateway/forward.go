@@ -141,7 +141,7 @@ func (c *call) readAgain(t *try) io.ReadCloser {
 func (c *call) upstreamHeader(in http.Header) http.Header {
 	h := make(http.Header, len(in)+1) // the caller's key, length and encodings are not passed
 	for name, values := range in {
-		if passed[name] || strings.HasPrefix(name, "X-Stainless-") {
+		if passed[name] || strings.HasPrefix(name, "X-Stainless-") || c.try.up.Provider.Passes(name, values) {
 			h[name] = values
 		}
 	}

@@ -67,6 +67,9 @@ func writeRefusal(w http.ResponseWriter, f *refusal, d *dialect.Dialect, node st
 	}
 	h := w.Header()
 	h.Del("Content-Length")
+	if f.Status == http.StatusUpgradeRequired {
+		h["Upgrade"] = []string{"websocket"} // RFC 9110 has it name a protocol
+	}
 	body := d.Refuse(h, f, node)
 	w.WriteHeader(f.Status)
 	_, _ = w.Write(body)

@@ -176,7 +176,7 @@ func TestHeaders_OfTheUpstream(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{
 		"X-Upstream-Ratelimit": `"default";r=50;t=30`, "X-Upstream-Ratelimit-Policy": `"default";q=100;w=60`,
 		"X-Upstream-Ratelimit-Limit-Requests": "7", "X-Upstream-Ratelimit-Reset-Tokens": "6m0s", "X-Upstream-Request-Id": "req_upstream",
-		"Retry-After": "17", "Retry-After-Ms": "16500", "Openai-Processing-Ms": "12",
+		"Retry-After": "17", "Retry-After-Ms": "16500", "Openai-Processing-Ms": "12", "X-Should-Retry": "false",
 	}, got); diff != "" {
 		t.Errorf("headers taken over (-want +got):\n%s", diff)
 	}

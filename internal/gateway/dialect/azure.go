@@ -13,6 +13,7 @@ var azureProvider = &Provider{
 	Kind:       tenants.Azure,
 	Convention: "azure.ai.openai",
 	KeyHeader:  "Api-Key",
+	Agents:     codex,
 	Speaks:     []*Dialect{OpenAI, Responses},
 	Lacks:      map[string]bool{"/moderations": true, "/images/variations": true},
 	Place:      placeAzure,

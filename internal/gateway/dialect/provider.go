@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -18,6 +19,8 @@ type Provider struct {
 	KeyScheme string
 	// Defaults are headers that callers of the dialect may leave out, and the provider does not.
 	Defaults http.Header
+	// Agents begin the headers that agents send to upstreams of this kind alone: see Passes.
+	Agents []string
 
 	Speaks []*Dialect      // nil is all of them, which servers of other vendors speak
 	Lacks  map[string]bool // paths of these that it does not have
@@ -37,6 +40,7 @@ var openAIProvider = &Provider{
 	Convention: "openai",
 	KeyHeader:  "Authorization",
 	KeyScheme:  "Bearer ",
+	Agents:     codex,
 	Lists:      true,
 }
 
@@ -45,6 +49,7 @@ var anthropicProvider = &Provider{
 	Convention: "anthropic",
 	KeyHeader:  "X-Api-Key",
 	Defaults:   http.Header{anthropicVersion: {"2023-06-01"}}, // for callers without a version of their own
+	Agents:     []string{"Anthropic-", "X-Claude-Code-", "X-App"},
 	Speaks:     []*Dialect{Anthropic},
 	Place: func(a *Address) {
 		if a.Base.Path == "" {
@@ -68,6 +73,44 @@ func ProviderOf(kind string) *Provider {
 // Has reports whether the provider has a route of a dialect; "" is the route of an object.
 func (p *Provider) Has(d *Dialect, path string) bool {
 	return (p.Speaks == nil || slices.Contains(p.Speaks, d)) && !p.Lacks[path]
+}
+
+// codex are the headers of Codex.
+var codex = []string{"X-Codex-", "Originator", "Session-Id", "Session_id", "Thread-Id", "Conversation_id", "Version"}
+
+const (
+	// mostAgent bounds the length of an agent's header.
+	mostAgent = 4 << 10
+	// turnMetadata is a header in which Codex names the caller's machine and folders.
+	turnMetadata = "X-Codex-Turn-Metadata"
+)
+
+// others are words in the names of headers by which a caller could speak for somebody else, or for an account: they are the
+// operator's to say.
+var others = []string{
+	"account", "admin", "auth", "billing", "bypass", "cookie", "credential", "customer", "forward", "internal", "key", "model", "-org", "override",
+	"priority", "project", "proxy", "ratelimit", "secret", "tenant", "tier", "token", "user", "workspace",
+}
+
+// Passes reports whether a caller's header is one that agents send to upstreams of this kind. The list is open, because
+// agents have new ones every month: the beginnings of names are known, and nothing that speaks for others is passed.
+func (p *Provider) Passes(name string, values []string) bool {
+	if !p.ofAgent(name) || name == turnMetadata || len(values) != 1 || len(values[0]) > mostAgent {
+		return false
+	}
+	lower := strings.ToLower(name)
+	return !slices.ContainsFunc(others, func(word string) bool { return strings.Contains(lower, word) })
+}
+
+// ofAgent reports whether a name is one of Agents, or begins as one that ends in a dash.
+func (p *Provider) ofAgent(name string) bool {
+	for _, begin := range p.Agents {
+		rest, ok := strings.CutPrefix(name, begin)
+		if ok && (rest == "") != strings.HasSuffix(begin, "-") {
+			return true
+		}
+	}
+	return false
 }
 
 // Sign sets the headers that are only for upstreams of this kind. The key is that of [Provider.Key].

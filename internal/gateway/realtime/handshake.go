@@ -46,9 +46,12 @@ func Key(h http.Header) string {
 	return ""
 }
 
+// Asked reports whether a request asks for a websocket.
+func Asked(h http.Header) bool { return strings.EqualFold(h.Get("Upgrade"), "websocket") }
+
 // CheckUpgrade refuses a request that is no websocket handshake.
 func CheckUpgrade(r *http.Request) *admission.Refusal {
-	if r.ProtoMajor == 1 && strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
+	if r.ProtoMajor == 1 && Asked(r.Header) {
 		return nil
 	}
 	return &admission.Refusal{
