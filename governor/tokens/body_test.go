@@ -101,6 +101,8 @@ func TestMeasure_Files(t *testing.T) {
 		{"a file by id", `{"messages":[{"role":"user","content":[{"type":"file","file":{"file_id":"file-1"}},{"type":"input_image","file_id":"file-2"}]}]}`, 0, 0, 0, []File{{"file-1", Document}, {"file-2", Image}}},
 		{"a stored prompt", `{"prompt":{"id":"pmpt_1"}}`, 0, 0, 1, nil},
 		{"a tool of the provider", `{"input":"a","tools":[{"type":"web_search"},{"type":"function","name":"f"},{"type":"function","type":"file_search"}]}`, 0, 0, 2, nil},
+		{"a namespace of the caller's tools", `{"tools":[{"type":"namespace","name":"agents","tools":[{"type":"function","name":"f"},{"type":"custom","name":"g"}]}]}`, 0, 0, 0, nil},
+		{"a tool of the provider in a namespace", `{"tools":[{"tools":[{"type":"function"},{"type":"file_search"},{"type":"web_search"}],"type":"namespace"}]}`, 0, 0, 2, nil},
 		{"Anthropic's own tools", `{"tools":[{"name":"f","input_schema":{"type":"object"}},{"type":"custom","name":"g"}]}`, 0, 0, 0, nil},
 		{"an argument is none", `{"messages":[{"role":"assistant","content":[{"type":"tool_use","input":{"url":"https://a/b","file_id":"x"}}]}]}`, 0, 0, 0, nil},
 		{"nor is a citation", `{"input":[{"content":[{"type":"output_text","text":"a","annotations":[{"type":"url_citation","url":"https://a/b"}]}]}]}`, 0, 0, 0, nil},

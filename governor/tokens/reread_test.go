@@ -170,6 +170,10 @@ func (s *reread) member(in place, key []byte, first byte, p *readPart) {
 			p.tool = !ownTools[string(plain(s.text()))]
 			return
 		}
+		if string(key) == "tools" {
+			s.value(inTools, nil)
+			return
+		}
 		s.value(nowhere, nil)
 	case inItem:
 		s.itemMember(key, first, p)

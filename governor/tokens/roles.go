@@ -35,8 +35,11 @@ func roleOf(in place, key []byte) role {
 	case inFile:
 		return roleInFile(key)
 	case inTool:
-		if string(key) == "type" {
+		switch string(key) {
+		case "type":
 			return roleType
+		case "tools": // of a namespace
+			return roleTools
 		}
 	}
 	return roleNone
@@ -175,8 +178,8 @@ func (m *Measurer) file(is role, p *part, t jsonscan.Token) {
 }
 
 // ownTools are the types of tools that the caller runs, so that what they find comes in a further
-// call. All others are run by the provider.
-var ownTools = map[string]bool{"function": true, "custom": true, "local_shell": true, "shell": true, "apply_patch": true}
+// call, and namespaces of those. All others are run by the provider.
+var ownTools = map[string]bool{"function": true, "custom": true, "local_shell": true, "shell": true, "apply_patch": true, "namespace": true}
 
 // kindOf are the types of parts that a provider does not read as text.
 var kindOf = map[string]Kind{

@@ -99,5 +99,5 @@ func (c *call) dialect() *dialect.Dialect {
 	if c.route != nil {
 		return c.route.Dialect
 	}
-	return dialect.All[0]
+	return dialect.Spoken(c.r.Header)
 }

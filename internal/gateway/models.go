@@ -8,8 +8,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/llmgov/llmgov/internal/admission"
+	"github.com/llmgov/llmgov/internal/gateway/dialect"
 	"github.com/llmgov/llmgov/internal/gateway/upstream"
 )
 
@@ -18,6 +20,23 @@ type modelObject struct {
 	Object  string `json:"object"`
 	Created int64  `json:"created"`
 	OwnedBy string `json:"owned_by"`
+	*anthropicModel
+}
+
+// anthropicModel is the rest of Anthropic's object.
+type anthropicModel struct {
+	Type        string    `json:"type"`
+	DisplayName string    `json:"display_name"`
+	CreatedAt   time.Time `json:"created_at"`
+}
+
+// model is a model in the shape that the caller reads.
+func (c *call) model(id, pool string) modelObject {
+	m := modelObject{ID: id, Object: "model", OwnedBy: pool}
+	if c.dialect() == dialect.Anthropic {
+		m.anthropicModel = &anthropicModel{"model", id, time.Unix(0, 0).UTC()}
+	}
+	return m
 }
 
 // serveModels answers GET /v1/models and /v1/models/{id} from the policy: what this tenant may use,
@@ -32,15 +51,25 @@ func (c *call) serveModels() {
 			c.refuse(&refusal{Status: http.StatusNotFound, Code: admission.CodeNoModel, Param: "model", Message: "There is no model " + strconv.Quote(id) + " for tenant " + c.Tenant.Name + "."})
 			return
 		}
-		c.writeJSON(modelObject{ID: id, Object: "model", OwnedBy: p.Name})
+		c.writeJSON(c.model(id, p.Name))
 		return
 	}
 	pools := c.listed() // by model
 	data := []modelObject{}
 	for _, name := range slices.Sorted(maps.Keys(pools)) {
-		data = append(data, modelObject{ID: name, Object: "model", OwnedBy: pools[name]})
+		data = append(data, c.model(name, pools[name]))
 	}
-	c.writeJSON(map[string]any{"object": "list", "data": data})
+	list := map[string]any{"object": "list", "data": data}
+	if c.dialect() == dialect.Anthropic {
+		list["has_more"] = false
+		list["first_id"] = nil
+		list["last_id"] = nil
+		if len(data) > 0 {
+			list["first_id"] = data[0].ID
+			list["last_id"] = data[len(data)-1].ID
+		}
+	}
+	c.writeJSON(list)
 }
 
 // listed maps models that have a name to the pools that serve them: models of the policy, and those

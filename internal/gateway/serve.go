@@ -16,6 +16,9 @@ import (
 // last, and hold theirs.
 func (g *Gateway) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	defer connections.Begin(r.Context()).End()
+	if r.Method == http.MethodHead && r.URL.Path == "/" { // agents ask whether anybody is there when they start
+		return
+	}
 	c := g.begin(rw, r)
 	defer crash.Deferred()
 	defer c.finish()

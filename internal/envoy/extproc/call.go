@@ -83,7 +83,7 @@ func (c *call) dialect() *dialect.Dialect {
 	if c.at.Route != nil {
 		return c.at.Route.Dialect
 	}
-	return dialect.All[0]
+	return dialect.OpenAI
 }
 
 // show sets the headers that tell the caller about its call.

@@ -34,8 +34,16 @@ type Dialect struct {
 	Passed []string
 }
 
-// All are the dialects. The first one is spoken to callers whose route is not known.
+// All are the dialects.
 var All = []*Dialect{OpenAI, Responses, Anthropic}
+
+// Spoken is the dialect of a caller whose route belongs to none.
+func Spoken(h http.Header) *Dialect {
+	if h[anthropicVersion] != nil {
+		return Anthropic
+	}
+	return OpenAI
+}
 
 // DeclaredLimits are the headers in which servers of all dialects declare their limits.
 var DeclaredLimits = func() (list []upstreams.Headers) {
