@@ -114,8 +114,11 @@ type DecisionLog struct {
 type Timeouts struct {
 	// ReadHeader is how long a client may take to send its request's headers. Default 10s.
 	ReadHeader time.Duration `koanf:"read_header"`
-	// UpstreamHeader is how long an upstream may take to begin its answer. Default 120s.
+	// UpstreamHeader is how long an upstream may take to begin a stream. Default 120s.
 	UpstreamHeader time.Duration `koanf:"upstream_header"`
+	// UpstreamAnswer is how long it may take to begin another answer, which it does when that is ready. Default 600s, as long as SDKs
+	// wait.
+	UpstreamAnswer time.Duration `koanf:"upstream_answer"`
 	// StreamIdle is the longest silence inside a stream. Default 120s.
 	StreamIdle time.Duration `koanf:"stream_idle"`
 	// Drain is how long a shutdown waits for calls in flight, listening for the first sixth
@@ -176,7 +179,7 @@ func DefaultConfig() Config {
 		Store:    "memory",
 		Timezone: "UTC",
 		Timeouts: Timeouts{
-			ReadHeader: 10 * time.Second, UpstreamHeader: 2 * time.Minute,
+			ReadHeader: 10 * time.Second, UpstreamHeader: 2 * time.Minute, UpstreamAnswer: 10 * time.Minute,
 			StreamIdle: 2 * time.Minute, Drain: 30 * time.Second,
 		},
 		MaxBody:     32 << 20,

@@ -90,7 +90,7 @@ var (
 		settingField("decision_log.path"), settingField("decision_log.max_size"), settingField("decision_log.keep"),
 	}}
 	timeoutShape = shape[configFile]{Fields: []field[configFile]{
-		settingField("timeouts.read_header"), settingField("timeouts.upstream_header"),
+		settingField("timeouts.read_header"), settingField("timeouts.upstream_header"), settingField("timeouts.upstream_answer"),
 		settingField("timeouts.stream_idle"), settingField("timeouts.drain"),
 	}}
 )

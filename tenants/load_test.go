@@ -52,7 +52,7 @@ timezone: Europe/Berlin
 prices:
   "gpt-4.1*": {input: 2.5, cached_input: 1.25, output: 10}
   "*":        {input: 0, output: 0.000001}
-timeouts: {read_header: 1s, upstream_header: 2m, stream_idle: 90s, drain: 0s}
+timeouts: {read_header: 1s, upstream_header: 2m, upstream_answer: 7m, stream_idle: 90s, drain: 0s}
 max_body: 512KiB
 body_memory: {process: 3MiB, tenant: 1MiB}
 decision_log: {path: log/d.jsonl, max_size: 1GB, keep: 0}
@@ -114,7 +114,7 @@ func TestLoad_Everything(t *testing.T) {
 	wantConfig := Config{
 		Listen: "127.0.0.1:8080", H2C: true, Healthz: true, MaxConnections: 500, Admin: Admin{"[::1]:9090", "t0k-of-sixteen-characters", UnreadyAlways}, Admission: Admission{"127.0.0.1:9091", "a-token-of-sixteen-characters", "header x-team", "tenant=team", 30}, Node: "n1", Region: "eu", Store: "memory",
 		DefaultPool: "org/small", StateDir: "/var/lib/llmgov", Timezone: "Europe/Berlin",
-		Timeouts: Timeouts{time.Second, 2 * time.Minute, 90 * time.Second, 0},
+		Timeouts: Timeouts{time.Second, 2 * time.Minute, 7 * time.Minute, 90 * time.Second, 0},
 		MaxBody:  512 << 10, BodyMemory: BodyMemory{3 << 20, 1 << 20}, DecisionLog: DecisionLog{"log/d.jsonl", 1_000_000_000, 0}, Policies: []string{"policies/*.yaml", "/common/base.yaml"},
 		Upstreams: []Upstream{
 			{Name: "local", BaseURL: "http://localhost:11434/v1", Kind: "openai"},
@@ -199,7 +199,7 @@ func TestLoad_EveryEnvironmentName(t *testing.T) {
 	want.Node = "n"
 	want.Region = "r"
 	want.DefaultPool = "main"
-	want.Timeouts = Timeouts{time.Second, 2 * time.Second, 3 * time.Second, 4 * time.Second}
+	want.Timeouts = Timeouts{time.Second, 2 * time.Second, 10 * time.Minute, 3 * time.Second, 4 * time.Second}
 	want.StateDir = "/state"
 	want.KeysFile = "k.yaml"
 	want.Timezone = "Asia/Tokyo"

@@ -77,6 +77,8 @@ type Pool struct {
 	// TicketWait is how long a call may wait that was refused and comes back when told, whatever its tenant's MaxWait.
 	// 0 gives no tickets; [DefaultPool] gives 10s.
 	TicketWait time.Duration
+	// UpstreamHeader and UpstreamAnswer are how long its upstreams may take to begin a stream and another answer. 0 is as Timeouts say.
+	UpstreamHeader, UpstreamAnswer time.Duration
 	// MaxQueue is how many calls may wait. 0 becomes 10000.
 	MaxQueue int
 	// Budgets are shared by the pool's tenants, by weight.

@@ -60,6 +60,10 @@ var poolShape = shape[Pool]{
 		strictyaml.DurationField("ticket_wait", "How long a call that was refused and comes back when told may wait under max_wait 0s; 0s keeps no places.", maxTicketWait,
 			func(p *Pool) *time.Duration { return &p.TicketWait }),
 		{
+			Name: "timeouts", About: "How long the pool's upstreams may take to begin an answer, instead of what timeouts says for all.",
+			Kind: func() schema { return poolTimeouts.Schema(&Pool{}) }, Read: func(v value, p *Pool) { poolTimeouts.Read(v, p) },
+		},
+		{
 			Name: "max_queue", About: "How many calls may wait.", Kind: strictyaml.WholeKind(1, maxQueue),
 			Read: func(v value, p *Pool) { p.MaxQueue = int(v.Amount(1, maxQueue)) }, Start: func(p *Pool) any { return p.MaxQueue },
 		},
@@ -77,6 +81,12 @@ var poolShape = shape[Pool]{
 	},
 	Also: schema{"required": []any{"models"}, "not": schema{"required": []any{"upstream", "upstreams"}}},
 }
+
+// poolTimeouts are those of timeouts that a pool may have of its own.
+var poolTimeouts = shape[Pool]{Fields: []field[Pool]{
+	strictyaml.DurationField("upstream_header", "To begin a stream; 0s is as for all.", maxTimeout, func(p *Pool) *time.Duration { return &p.UpstreamHeader }),
+	strictyaml.DurationField("upstream_answer", "To begin an answer that is no stream; 0s is as for all.", maxTimeout, func(p *Pool) *time.Duration { return &p.UpstreamAnswer }),
+}}
 
 var weightShape = shape[TokenWeights]{
 	Fields: []field[TokenWeights]{

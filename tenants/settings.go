@@ -109,8 +109,12 @@ var settings = []setting{
 		get: func(c *Config) any { return c.Timeouts.ReadHeader }, parse: timeout(1),
 	},
 	{
-		key: "timeouts.upstream_header", about: "How long an upstream may take to begin its answer.", kind: strictyaml.DurationKind,
+		key: "timeouts.upstream_header", about: "How long an upstream may take to begin a stream.", kind: strictyaml.DurationKind,
 		get: func(c *Config) any { return c.Timeouts.UpstreamHeader }, parse: timeout(1),
+	},
+	{
+		key: "timeouts.upstream_answer", about: "How long an upstream may take to begin an answer that is no stream.", kind: strictyaml.DurationKind,
+		get: func(c *Config) any { return c.Timeouts.UpstreamAnswer }, parse: timeout(1),
 	},
 	{
 		key: "timeouts.stream_idle", about: "The longest silence inside a stream.", kind: strictyaml.DurationKind,

@@ -122,6 +122,8 @@ func (v *verifier) pool(p *Pool) {
 		v.r.At(strictyaml.Child(path, "min"), "%d %s", p.MinConcurrency, complaint)
 	}
 	v.duration(strictyaml.Child(path, "ticket_wait"), p.TicketWait, maxTicketWait)
+	v.duration(strictyaml.Child(path, "upstream_header"), p.UpstreamHeader, maxTimeout)
+	v.duration(strictyaml.Child(path, "upstream_answer"), p.UpstreamAnswer, maxTimeout)
 	v.budgets(strictyaml.Child(path, "budgets"), p.Budgets)
 	for i := range p.Upstreams {
 		v.poolUpstream(strictyaml.Item(strictyaml.Child(path, "upstreams"), i), &p.Upstreams[i])

@@ -2,11 +2,13 @@ package gateway
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/cancel"
@@ -107,8 +109,18 @@ func (c *call) outgoing() *http.Request {
 	if !c.route.ToObjects() {
 		out.GetBody = func() (io.ReadCloser, error) { return c.readAgain(t), nil }
 	}
+	t.within = c.headWithin()
 	t.witness = witness{Context: c.tries.ctx, try: t, waits: c.whileWaiting}
 	return out.WithContext(&t.witness)
+}
+
+// headWithin is how long the upstream may take to begin its answer.
+func (c *call) headWithin() time.Duration {
+	whole := c.world.Snapshot.Config().Timeouts
+	if c.head.Stream {
+		return cmp.Or(c.pool.UpstreamHeader, whole.UpstreamHeader)
+	}
+	return cmp.Or(c.pool.UpstreamAnswer, whole.UpstreamAnswer)
 }
 
 // mostCloned bounds the bodies of which a copy is made so that they leave along with their headers: both fit into one

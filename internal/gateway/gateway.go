@@ -21,7 +21,6 @@ import (
 	"github.com/llmgov/llmgov/internal/sampled"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/internal/tracing"
-	"github.com/llmgov/llmgov/tenants"
 )
 
 // Gateway is the data side: an http.Handler that governs and forwards calls.
@@ -53,18 +52,17 @@ type Gateway struct {
 	unkept    http.RoundTripper // transport, but on a new connection each time
 }
 
-// NewTransport is an HTTP transport fit for many streams to few hosts.
-func NewTransport(t tenants.Timeouts) *http1.Transport {
+// NewTransport is an HTTP transport fit for many streams to few hosts. Each call says how long its answer may take.
+func NewTransport() *http1.Transport {
 	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
 	return http1.New(&http.Transport{
-		Proxy:                 http.ProxyFromEnvironment,
-		DialContext:           dialer.DialContext,
-		ForceAttemptHTTP2:     true,
-		MaxIdleConns:          0,
-		MaxIdleConnsPerHost:   1024,
-		IdleConnTimeout:       90 * time.Second,
-		TLSHandshakeTimeout:   10 * time.Second,
-		ResponseHeaderTimeout: t.UpstreamHeader,
+		Proxy:               http.ProxyFromEnvironment,
+		DialContext:         dialer.DialContext,
+		ForceAttemptHTTP2:   true,
+		MaxIdleConns:        0,
+		MaxIdleConnsPerHost: 1024,
+		IdleConnTimeout:     90 * time.Second,
+		TLSHandshakeTimeout: 10 * time.Second,
 		// Of which answers.Headers passes less still.
 		MaxResponseHeaderBytes: 256 << 10,
 		// Bytes pass through as they are, and usage must be readable.

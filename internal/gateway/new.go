@@ -25,7 +25,7 @@ type Options struct {
 	Objects *objects.Store
 	// Events has what the Governor reports, for readers who follow it; nil if nobody does.
 	Events *events.Ring
-	// Transport reaches the upstreams; nil means one made for the policy's timeouts.
+	// Transport reaches the upstreams; nil means NewTransport.
 	Transport http.RoundTripper
 }
 
@@ -54,7 +54,7 @@ func New(opt Options) (*Gateway, error) {
 	g.View = adminview.New(g.admission)
 	g.metrics.WatchUpstreams(g.upstreamStates)
 	if g.transport == nil {
-		g.transport = NewTransport(snap.Config().Timeouts)
+		g.transport = NewTransport()
 	}
 	g.unkept = withoutKept(g.transport)
 	g.batches.Again(g.objects, g.gov, g.admission.Policy())

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/answers"
@@ -37,6 +38,7 @@ type try struct {
 
 	url      url.URL
 	witness  witness
+	within   time.Duration // for the head of the answer
 	reused   bool          // the connection is kept from an earlier call
 	bodySent atomic.Bool   // the upstream has got all of it
 	reader   bytes.Reader  // of the body
@@ -90,6 +92,9 @@ func (w *witness) WroteRequest(info httptrace.WroteRequestInfo) {
 
 // Waits implements http1.Witness.
 func (w *witness) Waits() { w.waits() }
+
+// HeadWithin implements http1.Witness.
+func (w *witness) HeadWithin() time.Duration { return w.try.within }
 
 var (
 	// errUpstreamKey is the upstream refusing the operator's key, which is no

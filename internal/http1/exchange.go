@@ -118,7 +118,7 @@ func (x *exchange) send(r *http.Request, patience time.Duration) {
 }
 
 func (x *exchange) sendBeside(r *http.Request) {
-	x.send(r, x.of.ResponseHeaderTimeout)
+	x.send(r, x.of.headWithin(x.ctx))
 	close(x.wrote)
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -129,7 +129,7 @@ func (x *exchange) sendBeside(r *http.Request) {
 
 // awaitHead bounds how long the head of the answer may take from now. Once writing has failed, it can only be there already.
 func (x *exchange) awaitHead() {
-	within := x.of.ResponseHeaderTimeout
+	within := x.of.headWithin(x.ctx)
 	if x.sendErr != nil {
 		within = mostLate
 	}

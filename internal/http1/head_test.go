@@ -175,6 +175,9 @@ type toldOfTheWait struct {
 // Waits implements Witness.
 func (w *toldOfTheWait) Waits() { close(w.told) }
 
+// HeadWithin implements Witness.
+func (w *toldOfTheWait) HeadWithin() time.Duration { return 0 }
+
 // hearing is a Witness.
 type hearing struct {
 	context.Context
@@ -199,3 +202,6 @@ func (h *hearing) WroteRequest(info httptrace.WroteRequestInfo) {
 
 // Waits implements Witness.
 func (h *hearing) Waits() { h.heard = append(h.heard, "waits") }
+
+// HeadWithin implements Witness.
+func (h *hearing) HeadWithin() time.Duration { return 0 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"net/http"
+	"net/http/httptrace"
 	"os"
 	"sync/atomic"
 	"time"
@@ -13,18 +14,22 @@ import (
 	"github.com/llmgov/llmgov/internal/cancel"
 )
 
-// byOther sends a request by net/http's Transport, whose ResponseHeaderTimeout begins when all of the request has left. Until then
-// each piece of a long body has as much time.
+// byOther sends a request by net/http's Transport. The time for the head of the answer begins when all of the request has left. Until
+// then each piece of a long body has as much time.
 func (t *Transport) byOther(r *http.Request) (*http.Response, error) {
-	if t.ResponseHeaderTimeout <= 0 || sendsInline(r) {
+	patience := t.headWithin(r.Context())
+	if patience <= 0 || patience == t.ResponseHeaderTimeout && sendsInline(r) {
 		return t.Transport.RoundTrip(r)
 	}
 	ctx := cancel.WithCause(r.Context()) // ends with that one, because the body of the answer needs it
-	w := &watch{patience: t.ResponseHeaderTimeout}
-	w.timer = time.AfterFunc(math.MaxInt64, func() { ctx.Cancel(errUnread) })
+	w := &watch{patience: patience}
+	w.timer = time.AfterFunc(math.MaxInt64, func() { ctx.Cancel(errLate) })
+	trace := &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { w.begin(patience) }}
 	open := r.GetBody
-	r = r.WithContext(ctx) // a copy
-	r.Body = watchedBody{r.Body, w}
+	r = r.WithContext(httptrace.WithClientTrace(ctx, trace)) // a copy
+	if r.Body != nil && r.Body != http.NoBody {
+		r.Body = watchedBody{r.Body, w}
+	}
 	if open != nil {
 		r.GetBody = func() (io.ReadCloser, error) {
 			body, err := open()
@@ -36,14 +41,14 @@ func (t *Transport) byOther(r *http.Request) (*http.Response, error) {
 	if err == nil {
 		return resp, nil
 	}
-	if context.Cause(ctx) == errUnread {
-		err = errUnread // of HTTP/2 the error says only that the context has ended
+	if context.Cause(ctx) == errLate {
+		err = errLate // of HTTP/2 the error says only that the context has ended
 	}
 	ctx.Cancel(nil)
 	return nil, err
 }
 
-var errUnread = fmt.Errorf("http1: the server reads no further: %w", os.ErrDeadlineExceeded)
+var errLate = fmt.Errorf("http1: the server reads no further, or does not answer: %w", os.ErrDeadlineExceeded)
 
 // watch bounds how long each piece of a request may take to leave.
 type watch struct {

@@ -121,7 +121,7 @@ func TestUnread_LastPiece(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		_, err := tr.RoundTrip(upload(ctx, "HTTP/2", window+8<<10, true))
-		if !errors.Is(err, errUnread) || ctx.Err() != nil {
+		if !errors.Is(err, errLate) || ctx.Err() != nil {
 			t.Error(err)
 		}
 	})

@@ -3,6 +3,7 @@ package http1
 import (
 	"context"
 	"net/http/httptrace"
+	"time"
 )
 
 // Witness is a context that hears of its request what an httptrace.ClientTrace in it would. Such a trace takes functions and
@@ -15,6 +16,9 @@ type Witness interface {
 	// Waits is called by the goroutine of RoundTrip, before it waits for the answer to a request that has left, or leaves meanwhile.
 	// What need not be done before that can be done now.
 	Waits()
+	// HeadWithin is how long the head of the answer may take once the request has left; 0 is the transport's ResponseHeaderTimeout,
+	// which may not be shorter.
+	HeadWithin() time.Duration
 }
 
 // witnessOf returns whoever wants to hear of a request with this context.
@@ -58,3 +62,14 @@ func (t *traced) WroteRequest(info httptrace.WroteRequestInfo) {
 
 // Waits implements Witness.
 func (t *traced) Waits() {}
+
+// HeadWithin implements Witness.
+func (t *traced) HeadWithin() time.Duration { return 0 }
+
+// headWithin is how long the head of the answer to a request with this context may take; 0 is any time.
+func (t *Transport) headWithin(ctx context.Context) time.Duration {
+	if w, is := ctx.(Witness); is && w.HeadWithin() > 0 {
+		return w.HeadWithin()
+	}
+	return t.ResponseHeaderTimeout
+}

@@ -38,7 +38,6 @@ var atStart = []struct {
 	// Budgets are booked in periods of the previous zone.
 	{"timezone", func(c *tenants.Config) any { return c.Timezone }},
 	{"timeouts.read_header", func(c *tenants.Config) any { return c.Timeouts.ReadHeader }},
-	{"timeouts.upstream_header", func(c *tenants.Config) any { return c.Timeouts.UpstreamHeader }},
 }
 
 // restartFor names the settings that have changed since the start and need a

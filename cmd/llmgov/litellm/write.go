@@ -84,7 +84,7 @@ func (c *converter) config() string {
 		fmt.Fprintf(&b, "  %s: {input: %s%s, output: %s}\n", quote(m), p.input, cached, p.output)
 	}
 	if c.timeout > 0 {
-		fmt.Fprintf(&b, "timeouts: {upstream_header: %.0fs}\n", c.timeout.Seconds())
+		fmt.Fprintf(&b, "timeouts: {upstream_header: %.0[1]fs, upstream_answer: %.0[1]fs}\n", c.timeout.Seconds())
 	}
 	b.WriteString("policies: [\"tenants/*.yaml\"]\n")
 	return b.String()

@@ -51,7 +51,7 @@ func New(t *testing.T, w World) *Stack {
 	s.Serve(&http.Server{Handler: s.Mock, Protocols: w.protocols()}, upstream)
 
 	cfg := w.Config()
-	transport := gateway.NewTransport(cfg.Timeouts)
+	transport := gateway.NewTransport()
 	transport.DialContext = s.dialer(w, upstream)
 	transport.Protocols = w.protocols()
 	s.closers = append(s.closers, transport.CloseIdleConnections)

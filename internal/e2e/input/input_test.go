@@ -245,7 +245,10 @@ func TestInput_UpstreamUnreachable(t *testing.T) {
 func TestInput_UpstreamSilent(t *testing.T) {
 	s := sockets.New(t, sockets.World{
 		Upstream: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }),
-		Config:   func(c *tenants.Config) { c.Timeouts.UpstreamHeader = 100 * time.Millisecond },
+		Config: func(c *tenants.Config) {
+			c.Timeouts.UpstreamHeader = 100 * time.Millisecond
+			c.Timeouts.UpstreamAnswer = 100 * time.Millisecond
+		},
 	})
 	for _, body := range []string{sockets.Chat(``), sockets.Chat(`,"stream":true`)} {
 		s.Post("/v1/chat/completions", body).WantProblem(t, http.StatusGatewayTimeout, "upstream_timeout")

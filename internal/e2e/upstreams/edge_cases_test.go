@@ -143,7 +143,7 @@ func TestUpstreams_ProbesOfASilentOne(t *testing.T) {
 		s := harness.New(t, harness.World{Pool: harness.PoolOf(1, 1), Tenants: []tenants.Tenant{harness.Tenant("a", 1)}, Upstreams: map[string]http.Handler{"up1": silent}})
 		defer s.Close()
 		var all sync.WaitGroup
-		call := func() { s.Call(t.Context(), "a", harness.Chat(false, 5, "")) }
+		call := func() { s.Call(t.Context(), "a", harness.Chat(true, 5, "")) }
 		for range 20 {
 			all.Go(call)
 		}

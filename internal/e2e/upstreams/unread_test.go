@@ -26,7 +26,7 @@ func TestUpstreams_PromptIsNotRead(t *testing.T) {
 				s := harness.New(t, harness.World{
 					Pool: p, Tenants: []tenants.Tenant{harness.Tenant("a", 1)}, HTTPVersion: version,
 					Upstreams: map[string]http.Handler{"up1": stands},
-					Tune:      func(c *tenants.Config) { c.Timeouts.UpstreamHeader = time.Minute },
+					Tune:      func(c *tenants.Config) { c.Timeouts.UpstreamAnswer = time.Minute },
 				})
 				defer time.Sleep(time.Second) // in which servers let go of connections with unread bytes
 				defer s.Close()

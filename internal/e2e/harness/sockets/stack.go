@@ -119,7 +119,7 @@ func New(t *testing.T, w World) *Stack {
 	if w.Config != nil {
 		w.Config(&cfg)
 	}
-	transport := gateway.NewTransport(cfg.Timeouts)
+	transport := gateway.NewTransport()
 	transport.TLSClientConfig = w.TLS
 	t.Cleanup(transport.CloseIdleConnections)
 	log := &logBuffer{}
