@@ -2,6 +2,7 @@ package tenants
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/llmgov/llmgov/internal/strictyaml"
@@ -163,4 +164,19 @@ func repeatedBudgets(r *report, path string, list []Budget) {
 // countsUSD is the index of the first budget in money, or -1.
 func countsUSD(list []Budget) int {
 	return slices.IndexFunc(list, func(b Budget) bool { return b.Unit == MicroUSD && b.Limit > 0 })
+}
+
+// spentStatuses are the values of Tenant.Spent.
+var spentStatuses = []int64{429, 402}
+
+func readSpent(v value, t *draft) {
+	text, ok := v.Digits()
+	at := slices.IndexFunc(spentStatuses, func(n int64) bool { return text == strconv.FormatInt(n, 10) })
+	switch {
+	case !ok:
+	case at < 0:
+		v.Problem("%s is not a status for spent budgets; use 429 or 402", v.Say(text))
+	default:
+		t.Spent = spentStatuses[at]
+	}
 }

@@ -52,6 +52,9 @@ func (s *Snapshot) Limits(t *Tenant, p *Pool) []Limit {
 	if t.Shadow {
 		l.text("shadow", "true")
 	}
+	if t.Spent == spentStatuses[1] {
+		l.text("spent", "402")
+	}
 	if t.Routes != DefaultRoutes {
 		l.text("routes", t.Routes.String())
 	}

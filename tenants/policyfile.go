@@ -83,6 +83,10 @@ var commonFields = []field[draft]{
 		Kind: budgetList, Read: func(v value, t *draft) { t.Budgets = readBudgets(v) },
 	},
 	{
+		Name: "spent", About: "The status of refusals for a spent budget: 429, or 402, at which agents end that would sleep for hours at a 429.",
+		Kind: func() schema { return strictyaml.OrVariable(schema{"enum": spentStatuses}) }, Read: readSpent, Start: func(*draft) any { return spentStatuses[0] },
+	},
+	{
 		Name: "routes", About: "The groups of routes that it may call.", Kind: strictyaml.ListOf(strictyaml.WordKind(routeNames...), 1, true),
 		Read:  func(v value, t *draft) { t.Routes = readRoutes(v) },
 		Start: func(*draft) any { return []any{routeNames[0], routeNames[1]} },

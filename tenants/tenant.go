@@ -61,6 +61,8 @@ type Tenant struct {
 	MaxOutputTokens int64
 	// Budgets are its own limits over calendar windows.
 	Budgets []Budget
+	// Spent is the status of refusals for a spent budget: 429, which 0 is too, or 402.
+	Spent int64 `json:",omitempty"`
 	// Pools are its limits in single pools, beside those over all; sorted by pool, each there once.
 	Pools []PoolLimits
 	// Routes are the groups of routes that it may call. None becomes [DefaultRoutes].
@@ -161,5 +163,6 @@ func (d *draft) team() draft {
 	t.Background = d.Background
 	t.Below = d.Below
 	t.Credit = d.Credit
+	t.Spent = d.Spent
 	return t
 }

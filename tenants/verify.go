@@ -175,6 +175,9 @@ func (v *verifier) tenant(t *Tenant) {
 	v.budgets(strictyaml.Child(path, "budgets"), t.Budgets)
 	v.windows(strictyaml.Child(path, "limits"), t.Windows)
 	v.duration(strictyaml.Child(path, "max_wait"), t.MaxWait, maxMaxWait)
+	if t.Spent != 0 && !slices.Contains(spentStatuses, t.Spent) {
+		v.r.At(strictyaml.Child(path, "spent"), "%d is not a status for spent budgets; use 429 or 402", t.Spent)
+	}
 	v.patterns(strictyaml.Child(path, "models"), t.Models)
 	for i, k := range t.Keys {
 		if k.Hash == (KeyHash{}) {

@@ -42,7 +42,7 @@ type Gateway interface {
 	Explain(q *adminapi.Question) (*adminapi.Explanation, error)
 	ExplainRefusal(request, tenant string) (*adminapi.Explanation, error)
 	// Refusal is the answer for a rejection.
-	Refusal(rej *governor.Rejection) *adminapi.Refusal
+	Refusal(tenant string, rej *governor.Rejection) *adminapi.Refusal
 
 	// Live answers GET /livez.
 	Live(w http.ResponseWriter, r *http.Request)

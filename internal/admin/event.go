@@ -7,7 +7,7 @@ import (
 )
 
 // viewEvent shows an event. refusal explains rejections.
-func viewEvent(e *events.Event, refusal func(*governor.Rejection) *adminapi.Refusal) *adminapi.Event {
+func viewEvent(e *events.Event, refusal func(string, *governor.Rejection) *adminapi.Refusal) *adminapi.Event {
 	req := &e.Request
 	v := &adminapi.Event{
 		Time: e.At.UTC(), Kind: e.Kind(), Tenant: req.Tenant, Pool: req.Pool, Model: req.Model, Request: req.ID, Stream: req.Stream,
@@ -32,7 +32,7 @@ func viewEvent(e *events.Event, refusal func(*governor.Rejection) *adminapi.Refu
 		v.Asked = &adminapi.Asked{Input: req.Input, Output: req.Output}
 		if e.Refused != nil {
 			v.Shadow = e.Event.Kind == governor.EventAdmitted
-			v.Refusal = refusal(e.Refused)
+			v.Refusal = refusal(req.Tenant, e.Refused)
 		}
 	case governor.EventEnded:
 		ran := e.Ran.Seconds()

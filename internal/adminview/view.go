@@ -82,9 +82,12 @@ func (v *View) ShadowRefused(tenant string) int64 {
 	return n
 }
 
-// Refusal shows the answer to a rejection.
-func (v *View) Refusal(rej *governor.Rejection) *adminapi.Refusal {
+// Refusal shows the answer to a rejection of a tenant's call.
+func (v *View) Refusal(tenant string, rej *governor.Rejection) *adminapi.Refusal {
 	said := admission.Rejected(rej)
+	if t, known := v.Snapshot().TenantByName(tenant); known {
+		said = said.To(t)
+	}
 	r := &adminapi.Refusal{
 		Status: said.Status, Code: said.Code, Reason: rej.Reason.String(), Of: "pool " + rej.Pool, Axis: admission.AxisOf(rej),
 		Limit: rej.Limit, Used: rej.Used, Asked: rej.Asked, RetryAfter: rej.RetryAfter.Seconds(), Kept: rej.Kept, Message: said.Message,

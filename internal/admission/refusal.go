@@ -5,6 +5,7 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/policy"
+	"github.com/llmgov/llmgov/tenants"
 )
 
 // Refusal is an answer that llmgov gives itself, whatever protocol the caller speaks.
@@ -79,6 +80,14 @@ func Rejected(rej *governor.Rejection) *Refusal {
 		f.Status = StatusClientClosed
 	default:
 		f.Kind = rej.Reason.String()
+	}
+	return f
+}
+
+// To is the refusal as t hears it.
+func (f *Refusal) To(t *tenants.Tenant) *Refusal {
+	if f.Code == CodeBudget && t.Spent != 0 {
+		f.Status = int(t.Spent)
 	}
 	return f
 }

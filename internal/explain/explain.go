@@ -82,6 +82,9 @@ func (e *Explainer) explainedNow(q *adminapi.Question) (*adminapi.Explanation, e
 	x.Limits, decider = explainLimits(now.Snapshot, &o)
 	x.Upstreams = explainUpstreams(&o)
 	strict := decided(&o, decider)
+	if t, known := now.Snapshot.TenantByName(req.Tenant); known && o.Refused != nil {
+		strict.Status = admission.Rejected(o.Refused).To(t).Status
+	}
 	x.Decision = strict
 	if x.Shadow && (o.Refused == nil || o.Refused.Reason != governor.ReasonDraining) {
 		x.Decision = &adminapi.Decision{Outcome: adminapi.OutcomeAdmit, Upstream: o.Upstream}

@@ -258,6 +258,11 @@ func TestExplain_IsWhatIsAnswered(t *testing.T) {
 			want:   "refuse rate_limit_exceeded requests", decider: "a budget requests per day tenants/a.yaml:3:15",
 		},
 		{
+			name: "own budget, spent with 402", config: roomyPool, policy: "  a:\n    spent: 402\n    budgets: [{requests: 1, per: week}]\n    teams: {x: {keys: [KEY(a)]}, y: {keys: [KEY(b)]}}",
+			before: func(s *explainSite) { s.done("b") }, query: "&tenant=a/x",
+			want: "refuse insufficient_quota insufficient_quota", decider: "a budget requests per week tenants/a.yaml:4:15",
+		},
+		{
 			name:   "a budget in dollars",
 			config: "pools: {p: {models: [m], rpm: 6000}}\nprices: {m: {input: 1, output: 10000}}", policy: "  a:\n    budgets: [{usd: 0.1, per: month}]\n    keys: [KEY(a)]",
 			before: func(s *explainSite) { s.done("a") },

@@ -174,7 +174,8 @@ func (a *attempt) refusal(resp *http.Response, now func() time.Duration) error {
 	a.retry = wordOf(resp.Header)
 	a.outcome = Failed
 	a.example = cut(string(body), 300)
-	if resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == http.StatusServiceUnavailable {
+	switch resp.StatusCode {
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusPaymentRequired: // the last of a spent budget
 		a.outcome = Refused
 	}
 	return nil

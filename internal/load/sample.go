@@ -12,7 +12,7 @@ type Outcome int
 // The outcomes.
 const (
 	OK         Outcome = iota // the whole answer came
-	Refused                   // 429 or 503, after the last retry
+	Refused                   // 402, 429 or 503, after the last retry
 	Broken                    // broken off by the plan
 	Failed                    // an error, or an answer that is not whole
 	Unfinished                // the run was cut short

@@ -45,7 +45,7 @@ var operations = []struct {
 	asks, gives        any
 	refusals           []int
 }{
-	{"POST /v1/reservations", "reserve", "Wait until a call may begin, and hold what it may take.", reserveRequest{}, reserveAnswer{}, []int{400, 404, 409, 413, 429, 503}},
+	{"POST /v1/reservations", "reserve", "Wait until a call may begin, and hold what it may take.", reserveRequest{}, reserveAnswer{}, []int{400, 402, 404, 409, 413, 429, 503}},
 	{"POST /v1/reservations/{id}/progress", "progress", "Say how far a call has come, and renew its reservation.", progressAsk{}, progressAnswer{}, []int{400, 404, 409, 413}},
 	{"POST /v1/reservations/{id}/commit", "commit", "End a reservation with what the call took.", commitAsk{}, endAnswer{}, []int{400, 404, 413}},
 	{"POST /v1/reservations/{id}/cancel", "cancel", "End the reservation of a call that was never made.", cancelAsk{}, endAnswer{}, []int{400, 404, 413}},

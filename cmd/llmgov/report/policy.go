@@ -91,6 +91,7 @@ func New(config string, snap *tenants.Snapshot, now time.Time) *Policy {
 		r.Pools = append(r.Pools, pr)
 		r.unlimited(p)
 		r.filled(snap, p, seen)
+		r.agents(snap, p, seen)
 		r.unreached(snap, p)
 	}
 	r.unused(snap)
