@@ -63,6 +63,16 @@ type Claim struct {
 // that asks again and again without saying so would get a place each time.
 func (c Claim) known() bool { return c.Key != 0 || c.Retry == RetryFirst }
 
+// Reach is the longest wait for which a call's place is kept.
+func (c Claim) Reach() time.Duration { return reachOf(c.known()) }
+
+func reachOf(known bool) time.Duration {
+	if known {
+		return ticketReach
+	}
+	return farTurn
+}
+
 // Verdict is the outcome of an offer.
 type Verdict int
 

@@ -87,7 +87,7 @@ func (p *Pool) Check() error {
 		}
 	}
 	return checkHeap(p.tickets.ends, (*ticketOrder)(p), func(id int32) (int32, int64) {
-		return p.entries[id].at, p.micros(p.entries[id].promised.Add(ticketGrace))
+		return p.entries[id].at, p.micros(p.entries[id].promised.Add(TicketGrace))
 	})
 }
 

@@ -153,7 +153,7 @@ func (m *machine) end() {
 	if err := m.p.Check(); err != nil {
 		m.fatal("%v", err)
 	}
-	m.now = m.now.Add(8*Window + ticketReach + ticketGrace)
+	m.now = m.now.Add(8*Window + ticketReach + TicketGrace)
 	s := m.p.State(m.now)
 	for k, a := range s.Axes {
 		if a.Used != 0 {

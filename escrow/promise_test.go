@@ -39,7 +39,7 @@ func TestI8_TicketsHoldNothing(t *testing.T) {
 			now = now.Add(10 * time.Millisecond)
 			n += len(p.Pump(now, nil))
 		}
-		now = now.Add(ticketReach + ticketGrace)
+		now = now.Add(ticketReach + TicketGrace)
 		if p.State(now).Tickets != 0 {
 			t.Errorf("I8: %d places are kept after their end", p.Tickets())
 		}
@@ -88,7 +88,7 @@ func TestI8_EarlyLateAndTwice(t *testing.T) {
 	if _, other := p.Offer(now, Call{Leaf: 3, Most: Cost{3000, 1}, Claim: Claim{Key: 7}}); other.Ticket {
 		t.Error("two leaves have a place under one key")
 	}
-	now = promised.Add(ticketGrace)
+	now = promised.Add(TicketGrace)
 	if p.State(now); p.Tickets() != 0 {
 		t.Error("the place was not ended")
 	}

@@ -12,8 +12,8 @@ import "time"
 const (
 	// ticketReach is the longest promise for which a place is kept: no client waits longer.
 	ticketReach = 20 * time.Minute
-	// ticketGrace is how long after the promised time it is kept.
-	ticketGrace = 6 * time.Second
+	// TicketGrace is how long after the promised time a place is kept.
+	TicketGrace = 6 * time.Second
 	// ticketEarly bounds how much sooner than told a caller may be that has come as told, and ticketEarlyPart is which part of
 	// the wait that is at most.
 	ticketEarly     = time.Second / 2
@@ -28,7 +28,7 @@ const (
 // tickets are all kept places of a pool, by when they end and by key. Those of a leaf are in
 // leaf.tickets.
 type tickets struct {
-	ends  heap             // by promised + ticketGrace, in µs of the pool
+	ends  heap             // by promised + TicketGrace, in µs of the pool
 	byKey map[uint64]int32 // entries of those with a key
 }
 
@@ -71,11 +71,16 @@ func (p *Pool) claimed(c *Call) int32 {
 
 // tell notes that the caller of ticket n is told to come back after wait.
 func (p *Pool) tell(n int32, wait time.Duration) {
-	wait = min(wait, LongestTold)
-	whole := (wait + time.Second - 1).Truncate(time.Second)
-	early := min(wait/ticketEarlyPart, ticketEarly)
+	whole, due := Told(wait)
 	p.entries[n].told = p.now + int64(whole/time.Microsecond)
-	p.entries[n].due = p.now + int64((wait-early)/time.Microsecond)
+	p.entries[n].due = p.now + int64(due/time.Microsecond)
+}
+
+// Told is how long a caller stays away that is told to wait, in whole seconds as Retry-After has it, and after which time it
+// has come as told.
+func Told(wait time.Duration) (whole, due time.Duration) {
+	wait = min(wait, LongestTold)
+	return (wait + time.Second - 1).Truncate(time.Second), wait - min(wait/ticketEarlyPart, ticketEarly)
 }
 
 // micros is a time in µs of the pool, as heaps hold it.
@@ -83,12 +88,8 @@ func (p *Pool) micros(t time.Time) int64 { return int64(t.Sub(p.start) / time.Mi
 
 // keep gives a refused call a ticket, if there is room: a leaf may have as many as are left free.
 func (p *Pool) keep(now time.Time, e *entry, key uint64, wait time.Duration) bool {
-	reach := ticketReach
-	if !e.known {
-		reach = farTurn
-	}
 	free := p.cfg.MaxQueue - len(p.tickets.ends)
-	if p.cfg.TicketWait <= 0 || wait > reach || int(p.nodes[e.leaf].places) >= free {
+	if p.cfg.TicketWait <= 0 || wait > reachOf(e.known) || int(p.nodes[e.leaf].places) >= free {
 		return false
 	}
 	if _, taken := p.tickets.byKey[key]; taken && key != 0 {
@@ -120,7 +121,7 @@ func (p *Pool) keep(now time.Time, e *entry, key uint64, wait time.Duration) boo
 		after = p.entries[after].prev
 	}
 	p.link(list, n, after)
-	p.tickets.ends.push(item{p.micros(t.promised.Add(ticketGrace)), n}, (*ticketOrder)(p))
+	p.tickets.ends.push(item{p.micros(t.promised.Add(TicketGrace)), n}, (*ticketOrder)(p))
 	p.nodes[e.leaf].places++
 	p.count(t, 1)
 	p.restandUp(e.leaf)
@@ -186,7 +187,7 @@ func (p *Pool) Tickets() int { return len(p.tickets.ends) }
 func (p *Pool) TicketsDue() int {
 	n := 0
 	for _, x := range p.tickets.ends {
-		if x.key-int64(ticketGrace/time.Microsecond) <= p.now {
+		if x.key-int64(TicketGrace/time.Microsecond) <= p.now {
 			n++
 		}
 	}

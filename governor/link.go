@@ -3,6 +3,7 @@ package governor
 import (
 	"time"
 
+	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/limits"
 )
 
@@ -20,6 +21,7 @@ type inLine struct {
 	waiter
 	place limits.Place
 	least time.Time // it may wait until then in any case
+	call  limits.Call
 }
 
 func newInLine() *inLine {
@@ -31,20 +33,22 @@ func newInLine() *inLine {
 // join holds a call's cost, in hold, if it fits. If not, it returns a place in the line, in which the call is
 // to wait, or a refusal. A shadow is always held, and the refusal only returned. If the call lacks
 // only a grant it may wait until may.least, whatever its MaxWait is.
-func (k *link) join(now time.Time, b *tab, may waits, hold *limits.Hold) (*inLine, *Rejection) {
+func (k *link) join(now time.Time, b *tab, may waits, claim escrow.Claim, hold *limits.Hold) (*inLine, *Rejection) {
 	o := k.own
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.advanceLocked(now)
 	o.announceLocked()
-	call := limits.Call{Cost: b.cost, Via: k.via, MaxWait: may.until.Sub(now)}
+	call := limits.Call{
+		Cost: b.cost, Via: k.via, MaxWait: may.until.Sub(now), Claim: claim, Keeps: may.keeps && !b.shadow, Back: may.back.Sub(now),
+	}
 	ans := o.set.Offer(call, hold)
 	if ans.Verdict == limits.Admitted {
 		return nil, nil
 	}
 	var rej *Rejection
 	if ans.Verdict == limits.Refused {
-		rej = o.rejectLackLocked(now, ans.Cost, ans.Lack, k.via)
+		rej = o.refuseLocked(now, k, &call, &ans)
 	}
 	o.askForMoreLocked(ans.Cost)
 	switch {
@@ -55,8 +59,12 @@ func (k *link) join(now time.Time, b *tab, may waits, hold *limits.Hold) (*inLin
 		return nil, rej
 	}
 	w := newInLine()
-	if ans.Coming {
+	w.call = call
+	switch {
+	case ans.Coming:
 		w.least = may.least
+	case ans.Back:
+		w.least = may.back
 	}
 	o.set.Join(&w.place, call)
 	return w, nil
@@ -75,13 +83,19 @@ func (o *ownLimits) takeLocked(w *inLine, mayGo bool) (limits.Hold, bool) {
 }
 
 // quitLocked takes the call of w out of the line, and returns why it did not go.
-func (o *ownLimits) quitLocked(now time.Time, k *link, w *inLine) *Rejection {
+func (o *ownLimits) quitLocked(now time.Time, k *link, w *inLine, gone bool) *Rejection {
 	o.set.Quit(&w.place, false)
 	o.wakeLocked()
-	cost := w.place.Cost()
-	rej := o.rejectLackLocked(now, cost, o.set.LackAt(&w.place), k.via)
-	o.askForMoreLocked(cost)
-	return rej
+	ans := limits.Answer{Cost: w.place.Cost(), Lack: o.set.LackAt(&w.place)}
+	o.askForMoreLocked(ans.Cost)
+	w.call.Keeps = w.call.Keeps && !gone
+	return o.refuseLocked(now, k, &w.call, &ans)
+}
+
+// refuseLocked refuses a call, and keeps its place.
+func (o *ownLimits) refuseLocked(now time.Time, k *link, call *limits.Call, ans *limits.Answer) *Rejection {
+	o.set.Keep(*call, ans)
+	return o.rejectLackLocked(now, ans.Cost, ans.Lack, k.via).keeps(ans.Kept)
 }
 
 // quit takes w out of the line; served says that its call goes.

@@ -233,5 +233,11 @@ func (r *Rejection) inPool(name string) {
 // of names the tenant whose call was refused by a budget of its pool.
 func (r *Rejection) of(tenant string) { r.Tenant = tenant }
 
+// keeps says whether the call's place is kept.
+func (r *Rejection) keeps(place bool) *Rejection {
+	r.Kept = place
+	return r
+}
+
 // retryIn changes when the call may come back.
 func (r *Rejection) retryIn(wait time.Duration) { r.RetryAfter = wait }

@@ -13,6 +13,8 @@ type waits struct {
 	back time.Time
 	// least is for a grant that no other process has.
 	least time.Time
+	// keeps says that its place is kept if it is refused.
+	keeps bool
 }
 
 // waitsOf says until when a call may wait that came at began. The MaxWait that it brings bounds all of
@@ -24,7 +26,7 @@ func (v *tenantView) waitsOf(p *poolView, req *Request, began time.Time) waits {
 		}
 		return began.Add(d)
 	}
-	w := waits{until: bounded(v.cfg.MaxWait), least: bounded(grantWait)}
+	w := waits{until: bounded(v.cfg.MaxWait), least: bounded(grantWait), keeps: p.cfg.TicketWait > 0}
 	w.back = w.until
 	if v.cfg.MaxWait == 0 {
 		w.back = bounded(p.cfg.TicketWait)

@@ -151,7 +151,7 @@ func (w *walk) enter() *Rejection {
 	var h limits.Hold
 	for i := range b.chain {
 		k := &b.chain[i]
-		place, rej := k.join(w.now, b, w.may, &h)
+		place, rej := k.join(w.now, b, w.may, w.req.Claim, &h)
 		if place != nil {
 			b.suspend(w.now)
 			for _, later := range b.chain[i+1:] {
@@ -186,7 +186,7 @@ func (w *walk) standInLine(k *link, place *inLine) (limits.Hold, *Rejection) {
 			return h, nil
 		}
 		if ends || !w.now.Before(deadline) {
-			rej := o.quitLocked(w.now, k, place)
+			rej := o.quitLocked(w.now, k, place, ends)
 			o.mu.Unlock()
 			rej.because(why)
 			return limits.Hold{}, rej

@@ -15,6 +15,9 @@
 // waits behind it. The line is first come first served, and by weight (start-time fair queueing)
 // between the teams of a tenant. No team can fill it.
 //
+// A refused call's place is kept ([Set.Keep]): it holds nothing, but who is refused later is told a later time, and who
+// comes back when told may wait in line although it is not ready to.
+//
 // A call that exceeds a limit by itself is cut to it, and goes when nothing else uses the limit.
 // Usage beyond that is debt: it counts until it has been paid off at the limit's rate. Several limits may count the same: all of them must have room.
 //

@@ -25,7 +25,7 @@ type Forecast struct {
 func (s *Set) Forecast(c Call) Forecast {
 	cost := s.Clip(c.Cost)
 	tag := s.line.tagOf(c.Via.Team)
-	f := Forecast{Answer: s.judge(cost, c.Via, c.MaxWait)}
+	f := Forecast{Answer: s.judge(cost, &c)}
 	_, fits := s.Fits(cost)
 	if fits && len(s.line.places) == 0 {
 		f.Answer.Verdict = Admitted
@@ -34,24 +34,24 @@ func (s *Set) Forecast(c Call) Forecast {
 	f.Rolling = s.rollingWait(cost, tag)
 	for k, a := range s.accounts {
 		if a != nil {
-			f.Waits[k] = s.waitForRoom(Axis(k), s.inLine(Axis(k), f.Total))
+			f.Waits[k] = s.waitForRoom(Axis(k), s.inLine(Axis(k), f.Total, 0))
 		}
 	}
 	if s.limits[Concurrency] > 0 && (s.running >= s.slots || len(s.line.places) > 0) {
-		f.Waits[Concurrency] = s.slotWait()
+		f.Waits[Concurrency] = s.slotWait(0)
 	}
 	return f
 }
 
 // LackAt explains why the call at a place does not go now.
-func (s *Set) LackAt(p *Place) Lack { return s.lack(p.cost, p.tag) }
+func (s *Set) LackAt(p *Place) Lack { return s.lack(p.cost, p.tag, Cost{}, 0) }
 
 // lack explains why c does not go now, and when it would, behind all that have its tag or a lower
-// one. Of several limits it names the one that takes longest, because the time is that limit's.
-func (s *Set) lack(c Cost, tag int64) Lack {
+// one, and so many calls that are away. Of several limits it names the one that takes longest, because the time is that limit's.
+func (s *Set) lack(c Cost, tag int64, away Cost, calls int64) Lack {
 	axis := s.lacking(c)
-	slowest, wait := s.slowest(c, tag)
-	slots := s.slotWait()
+	slowest, wait := s.slowestFor(s.line.ahead(tag).Plus(c, 1).Plus(away, 1), calls)
+	slots := s.slotWait(calls)
 	if s.slots == 0 { // there is no call whose end would make room
 		slots = max(slots, GrantRetry)
 	}
@@ -97,21 +97,22 @@ func (s *Set) rollingWait(c Cost, tag int64) time.Duration {
 // long that is: until bookings leave it, or until running calls are expected to give back
 // the rest of their holds, if that is sooner.
 func (s *Set) slowest(c Cost, tag int64) (slowest Axis, longest time.Duration) {
-	return s.slowestFor(s.line.ahead(tag).Plus(c, 1))
+	return s.slowestFor(s.line.ahead(tag).Plus(c, 1), 0)
 }
 
 // WaitFor is how long it takes until the limits over time have room for a cost, which may be that of several calls.
 func (s *Set) WaitFor(total Cost) time.Duration {
-	_, wait := s.slowestFor(total)
+	_, wait := s.slowestFor(total, 0)
 	return wait
 }
 
-func (s *Set) slowestFor(total Cost) (slowest Axis, longest time.Duration) {
+// slowestFor is slowest for the cost of calls, so many of which are away.
+func (s *Set) slowestFor(total Cost, away int64) (slowest Axis, longest time.Duration) {
 	for k, a := range s.accounts {
 		if a == nil {
 			continue
 		}
-		amount := s.inLine(Axis(k), total)
+		amount := s.inLine(Axis(k), total, away)
 		wait := s.waitForRoom(Axis(k), amount)
 		due := s.due[s.Kind(Axis(k))]
 		if due > 0 && wait > s.meanRun {
@@ -125,9 +126,9 @@ func (s *Set) slowestFor(total Cost) (slowest Axis, longest time.Duration) {
 	return slowest, longest
 }
 
-// inLine is what calls take of an axis together, which are no more than those in line and one.
-func (s *Set) inLine(k Axis, total Cost) int64 {
-	return s.amounts(k, total, int64(len(s.line.places))+1)
+// inLine is what calls take of an axis together, which are no more than those in line, those away and one.
+func (s *Set) inLine(k Axis, total Cost, away int64) int64 {
+	return s.amounts(k, total, int64(len(s.line.places))+away+1)
 }
 
 // waitForRoom is how long it takes until a limit over time has room for total, which may be several
@@ -149,8 +150,8 @@ func (s *Set) waitForRoom(k Axis, total int64) time.Duration {
 	return max(0, time.Duration(times)*s.length[k]+at.Sub(s.now))
 }
 
-// slotWait guesses how long it takes until a slot is free, from how long calls have run so far.
-func (s *Set) slotWait() time.Duration {
+// slotWait guesses how long it takes until a slot is free for a call behind so many that are away, from how long calls have run so far.
+func (s *Set) slotWait(away int64) time.Duration {
 	slots := s.limits[Concurrency]
 	if slots == 0 {
 		return 0
@@ -159,16 +160,16 @@ func (s *Set) slotWait() time.Duration {
 	if mean <= 0 {
 		mean = time.Second
 	}
-	return time.Duration(len(s.line.places)+1) * mean / time.Duration(slots)
+	return (time.Duration(len(s.line.places)+1) + time.Duration(away)) * mean / time.Duration(slots)
 }
 
 // WaitOn is how long it takes until a limit has room for a cost, as far as is known here.
 func (s *Set) WaitOn(k Axis, c Cost) time.Duration {
 	if k == Concurrency {
-		return s.slotWait()
+		return s.slotWait(0)
 	}
 	if s.accounts[k] == nil {
 		return 0
 	}
-	return s.waitForRoom(k, s.inLine(k, c))
+	return s.waitForRoom(k, s.inLine(k, c, 0))
 }

@@ -1,12 +1,21 @@
 package limits
 
-import "time"
+import (
+	"time"
+
+	"github.com/llmgov/llmgov/escrow"
+)
 
 // Call is a call that asks for room.
 type Call struct {
 	Cost    Cost // not yet cut to the limits
 	Via     Via
 	MaxWait time.Duration
+	// Claim tells whether it was refused before. Keeps says that its place is kept if it is refused, and Back is how long it may wait
+	// when it comes back as told.
+	Claim escrow.Claim
+	Keeps bool
+	Back  time.Duration
 }
 
 // Verdict is the outcome of an offer.
@@ -29,6 +38,8 @@ type Answer struct {
 	Coming bool
 	// Lack is why the call does not go now.
 	Lack Lack
+	// Back says that it may wait for Call.Back, as it has come back when told. Kept says that its place is kept.
+	Back, Kept bool
 }
 
 // Lack is the axis that keeps a call waiting, and how long until there is room, as far as can be
@@ -49,22 +60,29 @@ func (s *Set) Offer(c Call, hold *Hold) Answer {
 	_, fits := s.Fits(cost)
 	if fits && len(s.line.places) == 0 {
 		s.book(cost, hold)
+		s.forget(s.claimed(c.Claim))
 		return Answer{Verdict: Admitted, Cost: cost}
 	}
-	return s.judge(cost, c.Via, c.MaxWait)
+	return s.judge(cost, &c)
 }
 
 // judge decides whether a call that does not fit may wait in line. How long running calls will take is
 // only a guess, so that refuses no call that is ready to wait.
-func (s *Set) judge(cost Cost, via Via, maxWait time.Duration) Answer {
-	tag := s.line.tagOf(via.Team)
-	a := Answer{Verdict: MayWait, Cost: cost, Coming: s.Coming(cost), Lack: s.lack(cost, tag)}
-	s.FillLine(&a.Lack, via)
+func (s *Set) judge(cost Cost, c *Call) Answer {
+	tag := s.line.tagOf(c.Via.Team)
+	n := s.claimed(c.Claim)
+	away, calls := s.away(n)
+	a := Answer{Verdict: MayWait, Cost: cost, Coming: s.Coming(cost), Lack: s.lack(cost, tag, away, calls)}
+	s.FillLine(&a.Lack, c.Via)
+	rolling := s.rollingWait(cost, tag)
 	switch {
 	case a.Lack.Full:
 		a.Verdict = Refused
 	case a.Coming:
-	case maxWait <= 0 || s.rollingWait(cost, tag) > maxWait:
+	case c.MaxWait > 0 && rolling <= c.MaxWait:
+	case c.Back > 0 && rolling <= c.Back && s.asTold(n):
+		a.Back = true
+	default:
 		a.Verdict = Refused
 	}
 	return a
@@ -89,6 +107,7 @@ func (s *Set) FillLine(l *Lack, via Via) {
 
 // Join puts a call into the line at a place, which keeps its Caller.
 func (s *Set) Join(p *Place, c Call) {
+	s.forget(s.claimed(c.Claim))
 	p.asked = c.Cost
 	p.cost = s.Clip(c.Cost)
 	s.line.join(p, c.Via, s.part(p.cost))

@@ -14,7 +14,8 @@ type Set struct {
 	ratio       float64       // tokens that calls take of those they declare, smoothed
 	due         Cost          // expected to be given back by all that is held
 	line        line
-	bound       int // how many calls may wait in line
+	kept        []kept // places of refused calls, by their turns
+	bound       int    // how many calls may wait in line
 	// restored is the time until which an account has what an earlier process had booked: see Restore.
 	restored [Timed]time.Time
 }
@@ -48,6 +49,7 @@ func (s *Set) Configure(now time.Time, l Limits, bound int) {
 // Advance brings the books to now. It reports whether a grant has expired.
 func (s *Set) Advance(now time.Time) (expired bool) {
 	s.now = now
+	s.expireKept()
 	for k, a := range &s.accounts {
 		switch {
 		case a == nil:

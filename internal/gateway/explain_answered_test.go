@@ -228,7 +228,7 @@ func TestExplain_IsWhatIsAnswered(t *testing.T) {
 			want:   "refuse rate_limit_exceeded tokens", decider: "a limit output_tokens tenants/a.yaml:2:13",
 		},
 		{
-			name: "own calls at once", config: roomyPool, policy: `  a: {concurrency: 1, keys: [KEY(a)]}`,
+			name: "own calls at once", config: `pools: {p: {models: [m], rpm: 6000, ticket_wait: 0s}}`, policy: `  a: {concurrency: 1, keys: [KEY(a)]}`,
 			before: func(s *explainSite) { s.begin("a") },
 			want:   "refuse rate_limit_exceeded concurrency", decider: "a limit concurrency tenants/a.yaml:2:20",
 		},

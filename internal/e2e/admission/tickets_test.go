@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -158,6 +159,136 @@ func TestBackgroundStandsBack(t *testing.T) {
 		}
 		stop()
 		wg.Wait()
+		s.CheckIdle()
+	})
+}
+
+// A minute that is full is told as a minute at most, whichever limit is full, in both shapes of refusals; whoever comes back then, a little
+// before there is room, waits for it although it is not ready to.
+func TestOwnLimits_AMinuteIsWaitedOut(t *testing.T) {
+	for _, path := range []string{"/chat/completions", "/messages"} {
+		for _, mark := range []string{"X-Stainless-Retry-Count", "Idempotency-Key"} {
+			for axis, limit := range map[string]func(*tenants.Tenant){
+				"rpm":  func(t *tenants.Tenant) { t.RPM = 1 },
+				"itpm": func(t *tenants.Tenant) { t.ITPM = 20 },
+			} {
+				synctest.Test(t, func(t *testing.T) {
+					who := harness.Tenant("a", 1)
+					limit(&who)
+					s := harness.New(t, harness.World{Pool: harness.Pool(0, 1000, 0), Tenants: []tenants.Tenant{who}})
+					defer s.Close()
+					call := func(id, retry string) harness.Answer {
+						if mark == "X-Stainless-Retry-Count" {
+							id = retry
+						}
+						return s.CallTo(t.Context(), path, "a", harness.Chat(false, 5, ""), mark, id)
+					}
+					if ans := call("first", "0"); ans.Status != http.StatusOK {
+						t.Fatalf("%d %s", ans.Status, ans.Body)
+					}
+					ans := call("second", "0")
+					told := [2]string{ans.Header.Get("Retry-After"), ans.Header.Get("Retry-After-Ms")}
+					turn, _ := strconv.Atoi(ans.Header.Get("X-Llmgov-Turn-Ms"))
+					if ans.Status != http.StatusTooManyRequests || told != [2]string{"60", "59999"} || turn < 60_000 || turn > 61_000 || !strings.Contains(ans.Body, "your place is kept") {
+						t.Errorf("%s, %s: %d %v, turn %d: %s", path, axis, ans.Status, told, turn, ans.Body)
+					}
+					time.Sleep(59_999 * time.Millisecond)
+					if ans := call("second", "1"); ans.Status != http.StatusOK {
+						t.Errorf("%s, %s: back after 59.999 s: %d %s", path, axis, ans.Status, ans.Body)
+					}
+					s.CheckIdle()
+				})
+			}
+		}
+	}
+}
+
+// Those who are refused later by an own limit are told later times, and who comes back when told keeps its place, though the turn is later
+// than that. One that goes away is not reckoned with for long.
+func TestOwnLimits_TimesOfThoseRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		who := harness.Tenant("a", 1)
+		who.RPM = 1
+		s := harness.New(t, harness.World{Pool: harness.Pool(0, 1000, 0), Tenants: []tenants.Tenant{who}})
+		defer s.Close()
+		turn := func(id string) (status, seconds int) {
+			ans := s.Call(t.Context(), "a", harness.Chat(false, 5, ""), "Idempotency-Key", id)
+			ms := ans.Header.Get("X-Llmgov-Turn-Ms")
+			if ms == "" {
+				ms = ans.Header.Get("Retry-After-Ms")
+			}
+			n, _ := strconv.Atoi(ms)
+			return ans.Status, n / 1000
+		}
+		turn("0")
+		for i, want := range []int{60, 120, 180} {
+			if _, got := turn(strconv.Itoa(i + 1)); got != want {
+				t.Errorf("refused as number %d: told %d s, want %d", i+1, got, want)
+			}
+		}
+		time.Sleep(59_999 * time.Millisecond)
+		if status, _ := turn("1"); status != http.StatusOK {
+			t.Errorf("the first: %d", status)
+		}
+		if status, got := turn("3"); status != http.StatusTooManyRequests || got < 119 || got > 121 {
+			t.Errorf("the third, back before its turn: %d, told %d s", status, got)
+		}
+		time.Sleep(3 * time.Minute) // nobody comes
+		turn("4")
+		if _, got := turn("5"); got != 60 {
+			t.Errorf("after the others have gone: told %d s, want 60", got)
+		}
+	})
+}
+
+// Agents that share few slots of their own without being ready to wait are refused now and then, and none of them starves, however they
+// count their retries. Mutation seen: without a wait for who comes back as told a call is refused 18 to 33 times.
+func TestOwnLimits_NoAgentStarves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		who := harness.Tenant("a", 1)
+		who.Concurrency = 2
+		s := harness.New(t, harness.World{Pool: harness.Pool(0, 0, 100), Tenants: []tenants.Tenant{who}})
+		defer s.Close()
+		var mu sync.Mutex
+		most := 0
+		calls := 0
+		var all sync.WaitGroup
+		for agent := range 6 {
+			all.Go(func() {
+				for call := range 8 {
+					for retry := 0; ; retry++ {
+						header := []string{}
+						if agent%3 > 0 {
+							header = append(header, "X-Stainless-Retry-Count", strconv.Itoa(retry))
+						}
+						length := 700
+						if call == 7 {
+							length = 3700
+						}
+						ans := s.Call(t.Context(), "a", harness.Chat(false, 5, fmt.Sprintf(`,"mock":{"first_token_ms":%d}`, length)), header...)
+						if ans.Status == http.StatusOK {
+							mu.Lock()
+							most = max(most, retry)
+							calls++
+							mu.Unlock()
+							break
+						}
+						ms, err := strconv.Atoi(ans.Header.Get("Retry-After-Ms"))
+						if err != nil || retry > 50 {
+							t.Errorf("agent %d, try %d: %d %s", agent, retry, ans.Status, ans.Body)
+							return
+						}
+						time.Sleep(time.Duration(ms)*time.Millisecond + harness.RandomPause(1, 10))
+					}
+					time.Sleep(harness.RandomPause(10, 60))
+				}
+			})
+		}
+		all.Wait()
+		t.Logf("of %d calls none was refused more than %d times", calls, most)
+		if most > 6 || calls != 48 {
+			t.Errorf("a call was refused %d times; %d calls were served", most, calls)
+		}
 		s.CheckIdle()
 	})
 }
