@@ -61,8 +61,7 @@ const (
 // Measurer weighs a body of which it gets the tokens, one by one. Its memory is used again after Reset.
 type Measurer struct {
 	body    []byte
-	at      int   // behind what was taken in
-	weight  int64 // of all that is text so far
+	at      int // behind what was taken in
 	out     Body
 	open    []opened
 	parts   []part // the open items and tools, innermost last
@@ -95,7 +94,6 @@ type span struct{ start, end int }
 func (m *Measurer) Reset(body []byte) {
 	m.body = body
 	m.at = 0
-	m.weight = 0
 	m.out = Body{}
 	m.open = m.open[:0]
 	m.parts = m.parts[:0]
@@ -106,14 +104,14 @@ func (m *Measurer) Reset(body []byte) {
 // Body is the result, once all tokens were taken in.
 func (m *Measurer) Body() Body {
 	m.weigh(len(m.body))
-	m.out.Size[Text] = m.weight
+	m.out.Size = m.out.framed()
 	m.body = nil
 	return m.out
 }
 
 // weigh takes what stands before an index for text.
 func (m *Measurer) weigh(end int) {
-	m.weight += Weigh(m.body[m.at:end])
+	m.out.Size = m.out.Size.Plus(SizeOf(m.body[m.at:end]))
 	m.at = end
 }
 
@@ -206,7 +204,7 @@ func (m *Measurer) closePart(p *part, kind Kind) {
 		case Document:
 			size[Document] += Weigh(raw)
 		default:
-			m.weight += Weigh(raw)
+			*size = size.Plus(SizeOf(raw))
 		}
 	}
 	m.files = m.files[:p.files]

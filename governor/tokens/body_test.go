@@ -59,7 +59,7 @@ func TestAudit_H1_WordsWithoutSpacesAreText(t *testing.T) {
 		if name == "escapes" {
 			least /= 6
 		}
-		if got := got.Size[Text] + got.Size[Document]; got < least {
+		if got := got.Size.Text() + got.Size[Document]; got < least {
 			t.Errorf("%s: %d bytes weigh %d tokens", name, n, got/Scale)
 		}
 		if least := got.Least(); least > n/2 {
@@ -111,8 +111,8 @@ func TestMeasure_Files(t *testing.T) {
 		if got.Size[Image] != c.image || got.Size[Sound] != c.sound || got.Unseen != c.unseen || !slices.Equal(got.Files, c.files) {
 			t.Errorf("%s: images %d, sound %d, unseen %d, files %v", c.name, got.Size[Image]/Scale, got.Size[Sound]/Scale, got.Unseen, got.Files)
 		}
-		if c.image+c.sound > 0 && got.Size[Text] > 200*Scale {
-			t.Errorf("%s: its text weighs %d tokens", c.name, got.Size[Text]/Scale)
+		if c.image+c.sound > 0 && got.Text() > 200*Scale {
+			t.Errorf("%s: its text weighs %d tokens", c.name, got.Text()/Scale)
 		}
 	}
 }
@@ -122,8 +122,8 @@ func TestMeasure_IsWeighWithoutFiles(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		body := value(t, 0)
 		got := Measure([]byte(body))
-		if want := Weigh([]byte(body)); got.Size != (Size{Text: want}) {
-			t.Fatalf("%s: weighs %v, want %d", body, got.Size, want)
+		if want := SizeOf([]byte(body)).framed(); got.Size != want {
+			t.Fatalf("%s: weighs %v, want %v", body, got.Size, want)
 		}
 	})
 }
@@ -166,9 +166,9 @@ func TestMeasure_WeighsShortTextsExactly(t *testing.T) {
 		fmt.Fprintf(&body, `{"role":"user","content":"%s"},`, strings.Repeat("word ", 10*i)+strings.Repeat("+-*/", 5*i))
 	}
 	body.WriteString(`{}]}`)
-	got := Measure(body.Bytes()).Size[Text]
-	if want := weigh(body.Bytes()); got != want {
-		t.Errorf("%d KB of short texts weigh %d, want %d", body.Len()>>10, got, want)
+	got := Measure(body.Bytes()).Size
+	if want := weigh(body.Bytes()).size(1, 1).framed(); got != want {
+		t.Errorf("%d KB of short texts weigh %v, want %v", body.Len()>>10, got, want)
 	}
 }
 
@@ -188,8 +188,8 @@ func FuzzMeasure(f *testing.F) {
 				t.Errorf("%q: kind %d weighs %d", body, k, w)
 			}
 		}
-		if got.Size[Text] > Weigh([]byte(body)) {
-			t.Errorf("%q: its text weighs %d, more than all of it", body, got.Size[Text])
+		if got.Text() > Weigh([]byte(body)) {
+			t.Errorf("%q: its text weighs %d, more than all of it", body, got.Text())
 		}
 	})
 }
@@ -276,8 +276,8 @@ func TestMeasurer_DoesNotAllocate(t *testing.T) {
 func TestMeasure_IsLinear(t *testing.T) {
 	for _, unit := range []string{`\"`, `\\`, `\u0022`, `a\n`} {
 		body := []byte(`{"input":"` + strings.Repeat(unit, 1<<20) + `"}`)
-		got := Measure(body).Size[Text]
-		want := weighAll(body)
+		got := Measure(body).Text()
+		want := sizeAll(body).Text()
 		if off := max(got-want, want-got); off*100 > want { // so long a text is weighed by samples
 			t.Errorf("%s: weighs %d, want %d", unit, got, want)
 		}

@@ -4,19 +4,21 @@ import (
 	"maps"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // Estimator turns the sizes of prompts into tokens by ratios per model, learned
 // from what upstream reports. It is safe for concurrent use; Estimate takes no
-// lock, and allocates nothing for a known model.
+// lock, and allocates nothing for a model of which it has reports.
 //
-// An Estimator may have a parent, which it asks about models that it has learned
-// nothing of, and which learns along. So what one tenant sends cannot spoil
-// another's estimates, and who is new need not start from nothing.
+// What a caller sends decides what is learned, so a ratio rises at once and sinks slowly, and
+// no ratio makes less of a text than its Sure part. What one tenant sends spoils nobody else's estimates: who is
+// new starts from the median of all (Peers).
 //
-// The zero Estimator has learned nothing, and has no parent. It can be part of something larger.
+// The zero Estimator has learned nothing, and has no peers. It can be part of something larger.
 type Estimator struct {
-	parent *Estimator
+	peers  *Peers
+	evenly bool
 	// recent is the model of the last report. Most tenants use one, and in between their data leaves the processor's cache:
 	// a map is three places in memory on the way to the model, and this is none.
 	recent atomic.Pointer[model]
@@ -33,27 +35,20 @@ const maxModels = 1024
 // model is what is known of the prompts of one model.
 type model struct {
 	name string // "" of those beyond maxModels
-	// beyond is how many tokens prompts of text have on average beyond what their text explains.
-	beyond atomic.Int64
-	// doubted is how often Uncertain was answered with yes.
-	doubted atomic.Int64
-	ratios  [kinds]ratio
+	// beyond is how many tokens prompts of text have beyond what their text explains.
+	beyond level
+	// reported counts reports on prompts of text, and doubted how often Uncertain was answered with yes.
+	reported, doubted atomic.Int64
+	ratios            [Elsewhere + 1]level // tokens per Scale units of weight, in millionths
 }
 
-// ratio is tokens per Scale units of weight, in millionths.
-type ratio struct {
-	ppm  atomic.Int64 // 0 = nothing learned yet
-	seen atomic.Int64
-}
-
-// A ratio of text outside of minRatio and maxRatio says nothing about the model's tokenizer: the
-// prompt lies elsewhere, as in a conversation that the server keeps.
 const (
 	unit     = 1_000_000
 	minRatio = unit / 8
+	// maxRatio is the largest ratio of text: beyond it, the prompt lies elsewhere, as in a conversation that the server keeps.
 	maxRatio = unit * 8
-	// memory is how many reports the moving average spans once it has settled.
-	memory = 32
+	// maxFileRatio is the largest of what is no text: how many tokens that has is known by its kind alone.
+	maxFileRatio = unit * 256
 	// sure is how many reports of its own an estimate is trusted after, and maxDoubts how
 	// often it is doubted at most, as where reports say nothing or never come.
 	sure      = 8
@@ -62,43 +57,49 @@ const (
 
 // least are the smallest ratios that are believed, by kind. What is weighed by its length could
 // otherwise be made to weigh nothing: by many documents without text, and then one full of it.
-var least = [kinds]int64{Text: minRatio, Image: unit / 32, Sound: minRatio, Document: minRatio, Elsewhere: unit / 256}
+var least = [Elsewhere + 1]int64{Text: minRatio, Image: unit / 32, Sound: minRatio, Document: minRatio, Elsewhere: unit / 256}
 
-// maxFileRatio is the largest of what is no text: how many tokens that has is known by its kind alone.
-const maxFileRatio = unit * 256
+// NewEstimator returns an Estimator that has learned nothing. peers may be nil.
+func NewEstimator(peers *Peers) *Estimator { return &Estimator{peers: peers} }
 
-// NewEstimator returns an Estimator that has learned nothing. parent may be nil.
-func NewEstimator(parent *Estimator) *Estimator {
-	return &Estimator{parent: parent}
-}
+// Follow gives e peers, before it is used.
+func (e *Estimator) Follow(peers *Peers) { e.peers = peers }
 
-// Inherit gives e a parent, before it is used.
-func (e *Estimator) Inherit(parent *Estimator) { e.parent = parent }
+// Evenly makes averages of all that e learns, before it is used: for what is charged, and not held.
+func (e *Estimator) Evenly() { e.evenly = true }
 
 // Estimate is how many tokens a prompt of that size has for a model; at least 1, rounded up.
 func (e *Estimator) Estimate(name string, s Size) int64 {
-	n := int64(0)
-	for k := range s {
+	own := e.find(name)
+	n := e.text(own, name, s)
+	for k := Image; k <= Elsewhere; k++ {
 		if s[k] > 0 {
-			n += estimate(s[k], e.ratio(name, Kind(k)))
+			n += estimate(s[k], e.ratio(own, name, k))
 		}
 	}
-	if own := e.find(name); own != nil {
-		n += own.beyond.Load()
+	if own != nil {
+		n += own.beyond.value.Load()
 	}
 	return max(1, n)
 }
 
-// ratio is what was learned of a kind, here or by a parent.
-func (e *Estimator) ratio(name string, k Kind) int64 {
-	for at := e; at != nil; at = at.parent {
-		if m := at.find(name); m != nil {
-			if ppm := m.ratios[k].ppm.Load(); ppm > 0 {
-				return ppm
-			}
+// text is how many tokens the text has.
+func (e *Estimator) text(own *model, name string, s Size) int64 {
+	w := s.Text()
+	if w == 0 {
+		return 0
+	}
+	return max(estimate(w, e.ratio(own, name, Text)), estimate(s[Sure], unit))
+}
+
+// ratio is what was learned of a kind, here or by the peers.
+func (e *Estimator) ratio(own *model, name string, k Kind) int64 {
+	if own != nil {
+		if ppm := own.ratios[k].value.Load(); ppm > 0 {
+			return ppm
 		}
 	}
-	return unit
+	return e.peers.ratio(name, k)
 }
 
 // Uncertain reports whether it pays to count a model's next prompt, which costs far more
@@ -107,7 +108,7 @@ func (e *Estimator) ratio(name string, k Kind) int64 {
 // for a bounded number of counts a model.
 func (e *Estimator) Uncertain(name string) bool {
 	m := e.known(name)
-	return m.ratios[Text].seen.Load() < sure && m.doubted.Load() < maxDoubts && m.doubted.Add(1) <= maxDoubts
+	return m.reported.Load() < sure && m.doubted.Load() < maxDoubts && m.doubted.Add(1) <= maxDoubts
 }
 
 // estimate stays exact to a weight of 2⁴³ at the largest ratio of text.
@@ -117,100 +118,68 @@ func estimate(weight, ppm int64) int64 {
 	return (whole*ppm + rest*ppm/Scale + unit - 1) / unit
 }
 
-// Observe learns that a prompt of that size had so many tokens. Small prompts
-// teach little, for the overhead of their JSON is most of them; still they
-// count, since callers who send them are judged by them.
-func (e *Estimator) Observe(name string, s Size, actual int64) { e.observe(name, s, actual, e.parent) }
-
-// ObserveAlone is Observe, from which the parent learns nothing.
-func (e *Estimator) ObserveAlone(name string, s Size, actual int64) { e.observe(name, s, actual, nil) }
-
-func (e *Estimator) observe(name string, s Size, actual int64, parent *Estimator) {
-	if actual < 1 {
-		return
+// Observe learns that a prompt of that size had so many tokens, as was reported at now. Small prompts
+// teach little beside large ones, for the overhead of their JSON is most of them.
+func (e *Estimator) Observe(now time.Time, name string, s Size, actual int64) {
+	switch {
+	case actual < 1:
+	case s.IsText():
+		e.observeText(now, name, s.Text(), actual)
+	default:
+		e.observeFiles(now, name, s, actual)
 	}
-	if s.Weight() > s[Text] {
-		e.observeFiles(name, s, actual, parent)
-		return
-	}
-	e.observeText(name, s[Text], actual, parent)
 }
 
 // observeText learns from a prompt that is all text. Tokens beyond what any text has are hidden
 // from this gateway. They will be there again in calls like this one, so they are estimated to be:
 // not in proportion to a text that has nothing to do with them, and for nobody but this tenant.
-func (e *Estimator) observeText(name string, weight, actual int64, parent *Estimator) {
+func (e *Estimator) observeText(now time.Time, name string, weight, actual int64) {
 	if weight < Scale {
 		return
-	}
-	sample := share(actual, weight)
-	believed := minRatio <= sample && sample <= maxRatio
-	if believed && parent != nil {
-		parent.observeText(name, weight, actual, parent.parent)
 	}
 	m := e.known(name)
 	if e.recent.Load() != m && m != &e.other {
 		e.recent.Store(m)
 	}
-	text := &m.ratios[Text]
+	sample := share(actual, weight)
 	hidden := max(0, actual-estimate(weight, maxRatio))
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	n := min(text.seen.Load()+1, memory)
-	m.beyond.Store(toward(m.beyond.Load(), hidden, n))
-	if believed {
-		text.averageLocked(sample)
+	m.beyond.learnLocked(now, hidden, telling, e.evenly)
+	if sample <= maxRatio {
+		m.reported.Add(1)
+		m.ratios[Text].learnLocked(now, max(sample, minRatio), weight, e.evenly)
 	}
 }
 
 // observeFiles learns from a prompt that is not all text. How long its text is is believed to be
 // known; what is left is divided among the files as it was estimated.
-func (e *Estimator) observeFiles(name string, s Size, actual int64, parent *Estimator) {
-	text := estimate(s[Text], e.ratio(name, Text))
-	s[Text] = 0
+func (e *Estimator) observeFiles(now time.Time, name string, s Size, actual int64) {
+	m := e.known(name)
+	text := e.text(m, name, s)
 	left := max(0, actual-text)
-	guess := int64(0)
-	var ratios [kinds]int64
-	for k := range s {
-		ratios[k] = e.ratio(name, Kind(k))
-		guess += estimate(s[k], ratios[k])
+	guess := 0.0
+	var ratios [Elsewhere + 1]int64
+	for k := Image; k <= Elsewhere; k++ {
+		ratios[k] = e.ratio(m, name, k)
+		guess += float64(s[k]) / Scale * float64(ratios[k]) / unit
 	}
-	if left < guess && guess < text/2 {
+	if float64(left) < guess && guess < float64(text)/2 {
 		return // it may as well be the text that is shorter than it was believed to be
 	}
-	m := e.known(name)
 	e.mu.Lock()
-	for k := range s {
+	defer e.mu.Unlock()
+	for k := Image; k <= Elsewhere; k++ {
 		if s[k] > 0 {
-			sample := int64(float64(ratios[k]) * float64(left) / float64(max(1, guess)))
-			m.ratios[k].averageLocked(min(max(sample, least[k]), maxFileRatio))
+			sample := int64(float64(ratios[k]) * float64(left) / max(1, guess))
+			m.ratios[k].learnLocked(now, min(max(sample, least[k]), maxFileRatio), s[k], e.evenly)
 		}
-	}
-	e.mu.Unlock()
-	if parent != nil && left <= estimate(s.Weight(), maxRatio) {
-		parent.observeFiles(name, s, left, parent.parent)
 	}
 }
 
 // share is tokens per Scale units of weight, in millionths.
 func share(actual, weight int64) int64 {
 	return int64(float64(actual) * Scale / float64(weight) * unit)
-}
-
-// averageLocked takes a sample into a ratio.
-func (r *ratio) averageLocked(sample int64) {
-	n := min(r.seen.Add(1), memory)
-	r.ppm.Store(toward(r.ppm.Load(), sample, n))
-}
-
-// toward moves an average to a sample that is one of n. It arrives, too, where the steps become
-// smaller than one.
-func toward(old, sample, n int64) int64 {
-	step := (sample - old) / n
-	if step == 0 {
-		return sample
-	}
-	return old + step
 }
 
 func (e *Estimator) find(name string) *model {
@@ -241,12 +210,7 @@ func (e *Estimator) learn(name string) *model {
 	if m := e.find(name); m != nil {
 		return m
 	}
-	m := &model{name: name}
-	if e.parent != nil {
-		if known := e.parent.find(name); known != nil && known.name == name {
-			m.name = known.name // one copy of the name stays in the cache, where one for each tenant does not
-		}
-	}
+	m := &model{name: e.peers.name(name)}
 	models := map[string]*model{m.name: m}
 	maps.Copy(models, e.all())
 	e.models.Store(&models)

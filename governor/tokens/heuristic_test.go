@@ -40,9 +40,9 @@ func longTexts(t testing.TB) map[string][]byte {
 func TestWeigh_ErrorOfSamples(t *testing.T) {
 	var all []int64
 	for name, text := range longTexts(t) {
-		want := weighAll(text)
+		want := sizeAll(text).Text()
 		for seed := range uint64(20) {
-			got := weighSamples(text, seed*0x9e3779b97f4a7c15)
+			got := weighSamples(text, seed*0x9e3779b97f4a7c15).Text()
 			off := max(got-want, want-got) * 10_000 / want
 			all = append(all, off)
 			if off > 500 {
@@ -73,7 +73,7 @@ func TestWeigh_NobodyKnowsThePlaces(t *testing.T) {
 					text[k] = ' '
 				}
 			}
-			if got, want := Weigh(text), weighAll(text); got < want*8/10 {
+			if got, want := Weigh(text), sizeAll(text).Text(); got < want*8/10 {
 				t.Errorf("%s, phase %d: weighs %d, want %d", name, phase, got, want)
 			}
 		}
@@ -84,8 +84,8 @@ func TestWeigh_NobodyKnowsThePlaces(t *testing.T) {
 func TestWeigh_ShortTextsAreExact(t *testing.T) {
 	text := longTexts(t)["lines of a table"]
 	for _, n := range []int{0, 1, 7, 8, 9, 15, 16, 100, 1000, sampled - 1, sampled} {
-		if got, want := Weigh(text[:n]), weighAll(text[:n]); got != want {
-			t.Errorf("%d bytes weigh %d, want %d", n, got, want)
+		if got, want := SizeOf(text[:n]), sizeAll(text[:n]); got != want {
+			t.Errorf("%d bytes weigh %v, want %v", n, got, want)
 		}
 	}
 }

@@ -11,24 +11,29 @@ import (
 func measureAgain(body []byte) Body {
 	s := reread{body: body}
 	s.value(inTop, nil)
-	s.out.Size[Text] = s.weight + weighAll(s.body[s.at:])
+	s.weigh(s.body[s.at:])
+	s.out.Size = s.out.framed()
 	return s.out
 }
 
-// weighAll weighs every byte.
-func weighAll(text []byte) (sum int64) {
+// sizeAll weighs every byte.
+func sizeAll(text []byte) (all Size) {
 	for _, b := range text {
-		sum += int64(classWeight[b])
+		c := classOf(b)
+		all[Text] += int64(c.likely - c.sure)
+		all[Sure] += int64(c.sure)
 	}
-	return sum
+	return all
 }
+
+// weigh takes a text in.
+func (s *reread) weigh(text []byte) { s.out.Size = s.out.Size.Plus(sizeAll(text)) }
 
 // reread is a body that is being measured.
 type reread struct {
-	body   []byte
-	at     int
-	weight int64 // of all that is text so far
-	out    Body
+	body []byte
+	at   int
+	out  Body
 }
 
 // readPart is an object that may say what it is.
@@ -77,7 +82,7 @@ func (s *reread) to() byte {
 // skip weighs the next byte as text.
 func (s *reread) skip() {
 	if s.at < len(s.body) {
-		s.weight += int64(classWeight[s.body[s.at]])
+		s.weigh(s.body[s.at : s.at+1])
 		s.at++
 	}
 }
@@ -86,7 +91,7 @@ func (s *reread) skip() {
 func (s *reread) text() []byte {
 	text := s.body[s.at:]
 	text = text[:stringLength(text)]
-	s.weight += weighAll(text)
+	s.weigh(text)
 	s.at += len(text)
 	return text
 }
@@ -276,7 +281,7 @@ func (s *reread) file(key []byte, p *readPart) {
 	if encoded {
 		p.files = append(p.files, raw)
 	} else {
-		s.weight += weighAll(raw)
+		s.weigh(raw)
 	}
 }
 
@@ -302,9 +307,9 @@ func (s *reread) closePart(p *readPart, kind Kind) {
 		case Sound:
 			size[Sound] += SoundOf(int64(len(raw)) / 4 * 3)
 		case Document:
-			size[Document] += weighAll(raw)
+			size[Document] += sizeAll(raw).Text()
 		default:
-			s.weight += weighAll(raw)
+			s.weigh(raw)
 		}
 	}
 	if kind == Image {

@@ -16,10 +16,14 @@ const (
 	// Elsewhere is text of which nothing tells the length: a document by its address, a stored
 	// prompt, what a tool of the provider finds.
 	Elsewhere
+	// Sure is the part of a text's weight that no ratio makes less of: the fewest tokens that texts of its characters
+	// are taken to have, whatever texts before it had.
+	Sure
 	kinds
 )
 
-// Size is how large a prompt is: the weight of its parts by kind, in units of 1/Scale token.
+// Size is how large a prompt is: the weight of its parts by kind, in units of 1/Scale token. All of a text is the sum of
+// Text and Sure.
 type Size [kinds]int64
 
 // Plus is the sum of two sizes.
@@ -29,6 +33,12 @@ func (s Size) Plus(o Size) Size {
 	}
 	return s
 }
+
+// Text is the weight of its text.
+func (s Size) Text() int64 { return s[Text] + s[Sure] }
+
+// IsText reports whether it is all text.
+func (s Size) IsText() bool { return s.Text() == s.Weight() }
 
 // Weight is the weight of all parts together.
 func (s Size) Weight() (sum int64) {
@@ -56,6 +66,20 @@ func SoundOf(bytes int64) int64 { return bytes * Scale / 200 }
 // DocumentOf is what a file of so many bytes weighs that is known by its length alone: as prose.
 func DocumentOf(bytes int64) int64 { return bytes * letterWeight }
 
+// TextOf is the size of a text of which only the weight is known: half of it is sure.
+func TextOf(weight int64) Size { return Size{Text: weight - weight/2, Sure: weight / 2} }
+
+// framing is how much of a body's weight is not sure, because keys and brackets become few tokens, or none.
+const framing = 16 * Scale
+
+// framed is the size of a body with that weight of text.
+func (s Size) framed() Size {
+	frame := min(s[Sure], framing)
+	s[Sure] -= frame
+	s[Text] += frame
+	return s
+}
+
 // Least is the fewest tokens that a prompt can have: those of its text, by the smallest ratio that
 // is believed. How many tokens files have is only guessed, and no prompt is refused for a guess.
-func (s Size) Least() int64 { return estimate(s[Text], minRatio) }
+func (s Size) Least() int64 { return estimate(s.Text(), minRatio) }

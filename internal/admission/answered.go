@@ -20,7 +20,7 @@ func (c *Call) AnsweredWith(res streaming.Result, u governor.Usage) {
 	case c.Ending.Panicked:
 		c.End(telemetry.Failed, "panic", u)
 	case res.Cause == streaming.Completed:
-		c.learn(res, u.Output)
+		c.learn(res)
 		c.End(telemetry.OK, "", u)
 	case c.Cut():
 		c.Failure = c.Why()

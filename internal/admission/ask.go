@@ -51,6 +51,16 @@ type Answer struct {
 	Route  string // decides about the length of Open answers, together with the model
 }
 
+func (a *Answer) copies() int64 { return max(1, a.Copies) }
+
+// kind is the name by which the lengths of answers are learned that nothing bounds. One model may serve several Open routes.
+func (a *Answer) kind(model string) string {
+	if a.Open {
+		return a.Route + " " + model
+	}
+	return model
+}
+
 // Retry is how a call is recognized that was made before.
 type Retry struct {
 	Key     string       // the caller's name for the call and its retries; "" is none

@@ -30,6 +30,9 @@ func (c *Call) Estimate() *Refusal {
 		return nil
 	}
 	req.Model = a.Model
+	if a.Told && c.Estimates.told != nil {
+		c.Estimates = c.Estimates.told
+	}
 	req.Input = c.promptTokens(a, c.ctl.prompts)
 	least := c.leastPrompt(a, req.Via, c.ctl.prompts)
 	a.Prompt.Body = nil // a call lasts longer than its body is needed

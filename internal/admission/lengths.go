@@ -1,7 +1,6 @@
 package admission
 
 import (
-	"github.com/llmgov/llmgov/escrow/lengths"
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/governor/tokens"
 )
@@ -19,20 +18,34 @@ func (s *scope) price(a *Ask, via uint64) governor.Price {
 }
 
 // promptTokens is how many tokens the prompt has: by the estimates or, while
-// these are uncertain, by counting, if that is possible at once.
+// these are uncertain and where an error would count most, by counting, if that is possible at once.
 func (s *scope) promptTokens(a *Ask, counter PromptCounter) int64 {
 	p := &a.Prompt
 	if p.Tokens > 0 {
 		return p.Tokens
 	}
 	prompts := &s.Estimates.Prompts
-	isText := p.Before == 0 && p.Size[tokens.Text] == p.Size.Weight()
-	if counter != nil && p.Body != nil && isText && prompts.Uncertain(a.Model) {
+	guess := p.Before + prompts.Estimate(a.Model, p.Size)
+	isText := p.Before == 0 && p.Size.IsText()
+	if counter != nil && p.Body != nil && isText && (s.isLarge(guess) || prompts.Uncertain(a.Model)) {
 		if n, ok := counter.Count(s.Policy.Snapshot.RealModel(a.Model), p.Body); ok {
 			return max(1, n)
 		}
 	}
-	return p.Before + prompts.Estimate(a.Model, p.Size)
+	return guess
+}
+
+// largePart is the part of a minute from which a prompt is large.
+const largePart = 16
+
+// isLarge reports whether a prompt of so many tokens is a large part of a minute of its tenant, or of the pool.
+func (s *scope) isLarge(n int64) bool {
+	for _, most := range [...]int64{s.Tenant.TPM, s.Tenant.ITPM, s.Pool.TPM} {
+		if most > 0 && n >= most/largePart {
+			return true
+		}
+	}
+	return false
 }
 
 // leastPrompt is how many tokens the prompt has at the least. It does not rely on the estimate: no
@@ -45,28 +58,25 @@ func (s *scope) leastPrompt(a *Ask, via uint64, counter PromptCounter) int64 {
 	}
 	least := p.Own.Least()
 	most := s.Pool.mostInput(via)
-	if counter == nil || p.Body == nil || most == 0 || least > most || p.Own[tokens.Text]/tokens.Scale <= most/2 {
+	if counter == nil || p.Body == nil || most == 0 || least > most || p.Own.Text()/tokens.Scale <= most/2 {
 		return least
 	}
 	return max(least, counter.AtLeast(s.Policy.Snapshot.RealModel(a.Model), p.Body))
 }
 
-// MostOutput is how many tokens an answer may have: by the call's own bound, else as calls of its kind
-// have shown, and by the pool's default while nothing is known.
+// MostOutput is how many tokens an answer may have: by the call's own bound, else as much as nearly all of the tenant's calls of its kind
+// have taken of late, and the pool's default while nothing is known.
 func (s *scope) MostOutput(model string, a *Answer) int64 {
-	copies := max(1, a.Copies)
 	switch {
-	case a.Open:
-		return copies * s.Policy.outputs.most(s.outputKind(model, a), s.Pool.DefaultMaxOutput)
 	case a.None:
 		return 0
-	case a.Bound == 0:
-		return copies * s.Pool.DefaultMaxOutput
+	case a.Bound > 0 && !a.Open:
+		return a.copies() * a.Bound
 	}
-	return copies * a.Bound
+	return s.Estimates.Answers.Estimate(a.kind(model), s.sizeOf(a))
 }
 
-// outputKind is the kind of an answer. One model may serve several routes.
-func (s *scope) outputKind(model string, a *Answer) lengths.Kind {
-	return lengths.Kind{Tenant: s.Tenant.Name, Tier: s.Tenant.Tier, Model: a.Route + " " + model}
+// sizeOf is the size of an answer that nothing bounds, before anything was learned of such.
+func (s *scope) sizeOf(a *Answer) tokens.Size {
+	return tokens.Size{tokens.Elsewhere: a.copies() * s.Pool.DefaultMaxOutput * tokens.Scale}
 }

@@ -67,38 +67,41 @@ func (c *Call) Guess() governor.Usage {
 	return c.Metered(streaming.Result{Cause: streaming.ClientGone})
 }
 
-// learn calibrates the estimates by a whole answer, with which the call ends. From what a tenant tells only its own learn.
-func (c *Call) learn(res streaming.Result, output int64) {
-	if c.Ask.Told {
-		c.learnAlone(res)
-		return
-	}
-	c.learnOutput(output)
+// learn calibrates the estimates by a whole answer, with which the call ends. From what a tenant tells nobody else learns.
+func (c *Call) learn(res streaming.Result) {
 	if !res.Reported {
 		return
 	}
 	u := res.Usage
 	p := &c.Ask.Prompt
-	c.Estimates.Prompts.Observe(c.Ask.Model, p.Size, u.Input-p.Before)
-	c.Estimates.Deltas.Observe(c.Ask.Model, tokens.Size{tokens.Text: res.Deltas * tokens.Scale}, u.Output)
+	now := time.Now()
+	c.Estimates.Prompts.Observe(now, c.Ask.Model, p.Size, u.Input-p.Before)
+	c.Estimates.Deltas.Observe(now, c.Ask.Model, tokens.Size{tokens.Text: res.Deltas * tokens.Scale}, u.Output)
+	if c.Ask.Told {
+		return
+	}
 	c.Pool.speed.observe(u.Output, c.ran()-c.now.Began.Sub(c.Admitted))
 	if took := u.Input + u.Output; took > 0 {
 		c.Pool.Metrics.EstimateError.Observe(float64(c.Request.Input+c.Request.Output) / float64(took))
 	}
 }
 
-// learnAlone calibrates the tenant's own estimates by what it tells.
-func (c *Call) learnAlone(res streaming.Result) {
-	if res.Reported {
-		c.Estimates.Prompts.ObserveAlone(c.Ask.Model, c.Ask.Prompt.Size, res.Usage.Input-c.Ask.Prompt.Before)
-		c.Estimates.Deltas.ObserveAlone(c.Ask.Model, tokens.Size{tokens.Text: res.Deltas * tokens.Scale}, res.Usage.Output)
+// LearnAnswer learns how long an answer without a bound was that nobody waited for.
+func (p *Policy) LearnAnswer(tenant, pool, model string, output int64) {
+	t, known := p.Snapshot.TenantByName(tenant)
+	in, there := p.PoolNamed(pool)
+	if known && there {
+		s := scope{Estimates: p.estimates[t.Index], Pool: in}
+		s.Estimates.Answers.Observe(time.Now(), model, s.sizeOf(&Answer{}), output)
 	}
 }
 
-// learnOutput learns from a whole answer. One that reports nothing is charged no output, so that
-// none is held for the next ones either.
-func (c *Call) learnOutput(output int64) {
-	if a := &c.Ask.Answer; a.Open {
-		c.Policy.outputs.observe(c.outputKind(c.Ask.Model, a), output/max(1, a.Copies))
+// learnAnswer learns how long an answer was that nothing bounded: of one that broke off or was not reported, if it was longer than was held. One that reports
+// nothing is charged no output, so that hardly any is held for the next ones either.
+func (c *Call) learnAnswer(whole bool, output int64) {
+	a := &c.Ask.Answer
+	if a.None || c.Ask.Free || a.Bound > 0 && !a.Open || !whole && output <= c.Request.Output {
+		return
 	}
+	c.Estimates.Answers.Observe(time.Now(), a.kind(c.Ask.Model), c.sizeOf(a), max(1, output))
 }

@@ -20,8 +20,7 @@ type Policy struct {
 	explains  *tenants.Snapshot
 	accounts  [][]*telemetry.Account // by tenant and pool; nil if the tenant may not use the pool
 	estimates []*Estimates           // by tenant
-	shared    *Estimates             // of all tenants' calls, for new tenants
-	outputs   *outputs               // lengths of answers that nothing bounds
+	peers     *peers                 // of all tenants, for new ones
 }
 
 // Pool is a pool as calls see it.
@@ -45,18 +44,22 @@ func (p *Pool) Listed() []string { return p.names }
 type Estimates struct {
 	Prompts tokens.Estimator // the weight of a body → input tokens
 	Deltas  tokens.Estimator // deltas of a stream → output tokens
+	Answers tokens.Estimator // answers that nothing bounds → output tokens
+	told    *Estimates       // of calls of which the tenant tells (Ask.Told), which are no peers of others'
 }
+
+// peers are from whom a tenant's estimates start.
+type peers struct{ prompts, deltas tokens.Peers }
 
 // newPolicy resolves a snapshot. Whatever calls have taught under the policy before is kept, by the
 // names of tenants and pools; before is nil for the first policy.
 func newPolicy(snap *tenants.Snapshot, m *telemetry.Metrics, before *Policy) *Policy {
-	p := &Policy{Snapshot: snap, explains: snap, shared: newEstimates(nil), outputs: newOutputs()}
+	p := &Policy{Snapshot: snap, explains: snap, peers: &peers{}}
 	if before != nil && before.explains.Hash() == snap.Hash() {
 		p.explains = before.explains
 	}
 	if before != nil {
-		p.shared = before.shared
-		p.outputs = before.outputs
+		p.peers = before.peers
 	}
 	pools := snap.Pools()
 	for i := range pools {
@@ -68,7 +71,8 @@ func newPolicy(snap *tenants.Snapshot, m *telemetry.Metrics, before *Policy) *Po
 		t := &list[i]
 		e := learned[t.Name]
 		if e == nil {
-			e = newEstimates(p.shared)
+			e = newEstimates(p.peers)
+			e.told = newEstimates(p.peers)
 		}
 		p.estimates = append(p.estimates, e)
 		row := make([]*telemetry.Account, len(pools))
@@ -77,6 +81,7 @@ func newPolicy(snap *tenants.Snapshot, m *telemetry.Metrics, before *Policy) *Po
 		}
 		p.accounts = append(p.accounts, row)
 	}
+	p.peers.are(p.estimates)
 	return p
 }
 
@@ -103,13 +108,22 @@ func longestInput(of *tenants.Pool, tpm int64) int64 {
 }
 
 // newEstimates makes the estimates of a tenant of whom nothing is known.
-func newEstimates(shared *Estimates) *Estimates {
+func newEstimates(p *peers) *Estimates {
 	e := &Estimates{}
-	if shared != nil {
-		e.Prompts.Inherit(&shared.Prompts)
-		e.Deltas.Inherit(&shared.Deltas)
-	}
+	e.Prompts.Follow(&p.prompts)
+	e.Deltas.Follow(&p.deltas)
+	e.Deltas.Evenly()
 	return e
+}
+
+func (p *peers) are(list []*Estimates) {
+	var prompts, deltas []*tokens.Estimator
+	for _, e := range list {
+		prompts = append(prompts, &e.Prompts)
+		deltas = append(deltas, &e.Deltas)
+	}
+	p.prompts.Are(prompts)
+	p.deltas.Are(deltas)
 }
 
 // learned are the estimates of all tenants, by name.

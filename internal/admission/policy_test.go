@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/llmgov/llmgov/escrow/lengths"
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/governor/tokens"
 	"github.com/llmgov/llmgov/internal/policy"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/tenants"
@@ -60,18 +60,23 @@ func newController(t testing.TB, r rules) *Controller {
 
 // Everything that calls have taught lives on, by the names of tenants and pools, and so do the lessons of all.
 func TestPolicy_KeepsLessons(t *testing.T) {
-	ctl := newController(t, before)
+	ctl := newController(t, rules{tenants: map[string]string{"acme": "m", "other": "m", "third": "m"}, pools: before.pools})
 	was := ctl.Policy()
 	was.Pools[0].speed.observe(100, time.Second)
-	for range 100 {
-		was.outputs.observe(lengths.Kind{Tenant: "acme", Tier: "t", Model: "m"}, 50)
+	page := tokens.Size{tokens.Text: 1000 * tokens.Scale}
+	for i := range 3 {
+		was.Estimates(i).Prompts.Observe(time.Now(), "m", page, 700)
+		was.Estimates(i).told.Prompts.Observe(time.Now(), "m", page, 3000)
 	}
-	if err := ctl.Apply(rules{tenants: map[string]string{"aaron": "m", "acme": "m"}, pools: map[string]string{"a": "x", "p": "m"}}.snapshot(t)); err != nil {
+	if err := ctl.Apply(rules{tenants: map[string]string{"aaron": "m", "acme": "m", "other": "m", "third": "m"}, pools: map[string]string{"a": "x", "p": "m"}}.snapshot(t)); err != nil {
 		t.Fatal(err)
 	}
 	is := ctl.Policy()
-	if is == was || is.Estimates(1) != was.Estimates(0) || is.shared != was.shared || is.outputs != was.outputs {
+	if is == was || is.Estimates(1) != was.Estimates(0) {
 		t.Error("estimates are others")
+	}
+	if n := is.Estimates(0).Prompts.Estimate("m", page); n != 700 {
+		t.Errorf("who is new estimates %d, and all have taught 700", n)
 	}
 	if is.Pools[1].speed != was.Pools[0].speed || is.Pools[1].Failures != was.Pools[0].Failures || is.Pools[0].speed == was.Pools[0].speed {
 		t.Error("the pool's speed or failures are others")

@@ -17,6 +17,9 @@ func (c *Call) End(outcome, reason string, u governor.Usage) {
 		return
 	}
 	e.Last = u
+	if c.now.Sent.Load() && !e.Later {
+		c.learnAnswer(outcome == telemetry.OK && (!e.Estimated || c.Ask.Answer.Open), u.Output)
+	}
 	due := c.lost.plus(c.billOf(u))
 	u = due.usage
 	none := u == governor.Usage{}

@@ -14,7 +14,6 @@ import (
 	"testing"
 
 	"github.com/llmgov/llmgov/governor"
-	"github.com/llmgov/llmgov/governor/tokens"
 	"github.com/llmgov/llmgov/internal/testkit/admissiontest"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -234,8 +233,7 @@ func TestApply_Refused(t *testing.T) {
 	}
 }
 
-// What was learned lives on, by the names of tenants and pools, and so does what all
-// have taught.
+// What was learned lives on, by the names of tenants and pools.
 func TestApply_KeepsWhatWasLearned(t *testing.T) {
 	g := newGateway(t, before, answerOK)
 	for range 40 {
@@ -244,16 +242,12 @@ func TestApply_KeepsWhatWasLearned(t *testing.T) {
 		}
 	}
 	was := g.world.Load()
-	acme := was.Estimates(0).Prompts.Estimate("m", tokens.Size{tokens.Text: 100_000})
 	if err := g.Apply(rules{tenants: map[string]string{"aaron": "m", "acme": "m"}, pools: map[string]string{"a": "x", "p": "m"}}.snapshot(t)); err != nil {
 		t.Fatal(err)
 	}
 	w := g.world.Load()
 	if w.Estimates(1) != was.Estimates(0) {
 		t.Error("estimates are others")
-	}
-	if got := w.Estimates(0).Prompts.Estimate("m", tokens.Size{tokens.Text: 100_000}); got != acme {
-		t.Errorf("who is new estimates %d, and all have taught %d", got, acme)
 	}
 	if w.Account(1, 1) != was.Account(0, 0) {
 		t.Error("the account is another one")

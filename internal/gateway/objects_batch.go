@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/llmgov/llmgov/governor/tokens"
 	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/gateway/describe"
 	"github.com/llmgov/llmgov/internal/gateway/head"
@@ -97,8 +98,12 @@ func (k checker) AddCall(h *head.Head, to *route.Route, found []head.Reference) 
 	output := h.Copies * max(h.Bound(head.AnyBound), c.pool.DefaultMaxOutput)
 	if to != nil {
 		a := describe.Answer(&to.Route, h)
-		output = c.MostOutput(h.Model, &a)
+		most := c.MostOutput(h.Model, &a)
+		if a.None || a.Bound > 0 || most > output {
+			output = most
+		}
 	}
-	input := h.Referred.Tokens + c.Estimates.Prompts.Estimate(h.Model, h.Size(c.pool.DefaultMaxOutput))
+	size := h.Size(c.pool.DefaultMaxOutput)
+	input := h.Referred.Tokens + max(size.Weight()/tokens.Scale, c.Estimates.Prompts.Estimate(h.Model, size))
 	c.stored.Batch.Add(input, output)
 }

@@ -45,7 +45,7 @@ func newWorld(t testing.TB, most int, change func(*tenants.Pool, *tenants.Tenant
 	pool.Models = []string{"m"}
 	pool.TPM = 1e12
 	var list []tenants.Tenant
-	for _, name := range []string{"acme", "other"} {
+	for _, name := range []string{"acme", "other", "second", "third"} {
 		one := tenants.Tenant{Name: name, Routes: tenants.RouteInference, Keys: []tenants.Key{{Hash: tenants.HashKey("sk-" + name)}}}
 		one.Budgets = []tenants.Budget{{Unit: tenants.Tokens, Limit: 1e12, Per: tenants.Month}}
 		if change != nil {

@@ -1,6 +1,7 @@
 package bpe
 
 import (
+	"math/rand/v2"
 	"runtime"
 	"strings"
 	"sync"
@@ -164,15 +165,17 @@ func (p *prompt) count(v codecs) (found int64, whole, ok bool) {
 	counted := int64(0)
 	all := int64(0)
 	at := 0
+	next := rand.IntN(every) // a caller who knew which are counted could put light ones there
 	read := 0
 	for _, text := range p.texts {
 		for piece := range pieces(text) {
 			weight := tokens.Weigh([]byte(piece))
 			all += weight
 			at++
-			if at%every != 0 || read >= maxCounted { // so many also where all others are short
+			if at <= next || read >= maxCounted { // so many also where all others are short
 				continue
 			}
+			next = (at-1)/every*every + every + rand.IntN(every)
 			read += len(piece)
 			k, err := v.Count(piece)
 			if err != nil {

@@ -49,12 +49,14 @@ func TestPromptsAreCountedUntilTheEstimateIsLearned(t *testing.T) {
 			{"not known", false, mock.UsageChunk, 8, 0, 0},
 		} {
 			prompts := &counter{says: 17, knows: tt.knows}
+			a := harness.Tenant("a", 1)
+			a.TPM = 100_000
 			p := harness.Pool(0, 0, 1000)
 			p.Models = []string{"m"}
 			p.Aliases = []tenants.Alias{{Name: "m", Model: "gpt-4o"}}
 			s := harness.New(t, harness.World{
 				Mock: mock.Config{Usage: tt.usage}, Pool: p, Prompts: prompts,
-				Tenants: []tenants.Tenant{harness.Tenant("a", 1), harness.Tenant("b", 1)},
+				Tenants: []tenants.Tenant{a, harness.Tenant("b", 1)},
 			})
 			held := func(tenant string) int64 {
 				before := s.Charged(tenant, "held")
@@ -78,6 +80,15 @@ func TestPromptsAreCountedUntilTheEstimateIsLearned(t *testing.T) {
 			}
 			if got := held("b"); tt.knows && got != tt.spoken {
 				t.Errorf("%s: another tenant's prompt is held at %d tokens, counted are %d", tt.name, got, tt.spoken)
+			}
+			prompts.says = 900 // of one that is a sixteenth of its tenant's minute, however much was learned
+			before := s.Charged("a", "held")
+			large := strings.Replace(harness.Chat(true, 30, ""), "How", strings.Repeat("How ", 20_000), 1)
+			if a := s.Call(t.Context(), "a", large); a.Status != http.StatusOK {
+				t.Fatalf("status %d: %s", a.Status, a.Body)
+			}
+			if got := s.Charged("a", "held") - before - 30; tt.knows && got != 900 || !tt.knows && got < 7000 {
+				t.Errorf("%s: a large prompt is held at %d tokens", tt.name, got)
 			}
 			s.Close()
 		}

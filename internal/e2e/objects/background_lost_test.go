@@ -35,6 +35,32 @@ func TestBackgroundTeachesNoLengths(t *testing.T) {
 	}
 }
 
+// How long a response without a bound became in the background, the next ones are held at.
+//
+// Catches: cheap answers that train what is held, while dear ones are seen done by nobody who learns.
+func TestBackgroundTeachesHowLongAnswersAre(t *testing.T) {
+	s, _ := laterStack(t, "", sockets.World{Upstream: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if r.Method == http.MethodGet {
+			_, _ = io.WriteString(w, `{"id":"resp_1","status":"completed","usage":{"input_tokens":5,"output_tokens":9000}}`)
+			return
+		}
+		_, _ = io.WriteString(w, `{"id":"resp_1","status":"queued","usage":null}`)
+	}), Pool: sockets.Pool(func(p *tenants.Pool) { p.TPM = 0 })})
+	const open = `{"model":"gpt-4o","input":"a","background":true}`
+	for _, c := range []struct{ least, most int64 }{{4096, 4200}, {9000, 9100}} {
+		before := s.Charged("held")
+		if status, text := s.SendAs("acme", "POST", "/v1/responses", "application/json", open); status != http.StatusOK {
+			t.Fatalf("%d %s", status, text)
+		}
+		s.WaitIdle()
+		if held := s.Charged("held") - before; held < c.least || held > c.most {
+			t.Errorf("it is held at %d tokens, want %d to %d", held, c.least, c.most)
+		}
+		s.SendAs("acme", "GET", "/v1/responses/resp_1", "", "")
+	}
+}
+
 // What a client has seen of a stream is charged, whatever it does with the response then.
 //
 // Catches: a stream in the background that is read to its last word, and deleted or

@@ -18,9 +18,11 @@ import (
 // taught is a stack that has learned by one stream what a call of a dialect weighs, with
 // hooks like these, and has counted nothing.
 func taught(t *testing.T, d dialect, m mock.Config, hooks string) *harness.Stack {
-	s := harness.New(t, harness.World{Mock: m, Pool: harness.Pool(0, 0, 2), Tenants: []tenants.Tenant{harness.Tenant("a", 1), harness.Tenant("teacher", 1)}})
-	if a := s.CallTo(t.Context(), d.path, "teacher", d.call(true, 100, hooks)); a.Status != http.StatusOK {
-		t.Fatalf("%d %s", a.Status, a.Body)
+	s := harness.New(t, harness.World{Mock: m, Pool: harness.Pool(0, 0, 2), Tenants: withTeachers(harness.Tenant("a", 1))})
+	for _, teacher := range teachers {
+		if a := s.CallTo(t.Context(), d.path, teacher, d.call(true, 100, hooks)); a.Status != http.StatusOK {
+			t.Fatalf("%d %s", a.Status, a.Body)
+		}
 	}
 	s.Mock.ResetStats()
 	return s
@@ -92,7 +94,7 @@ func TestP27_NothingIsChargedThatWasNotProduced(t *testing.T) {
 			}
 			var wg sync.WaitGroup
 			for range 2 { // of the two slots
-				wg.Go(func() { s.CallTo(t.Context(), d.path, "teacher", d.call(true, 100, `,"other_after":7`)) })
+				wg.Go(func() { s.CallTo(t.Context(), d.path, teachers[0], d.call(true, 100, `,"other_after":7`)) })
 			}
 			synctest.Wait()
 			leaveAfter(s, time.Second, d.path, d.call(true, 250, "")) // refused, or gone from the line

@@ -18,14 +18,26 @@ import (
 // Tests whose names have a number are about what users of other gateways complained of:
 // docs/pain-points.md tells who, and what happens here.
 
-// limited is a stack of tenant a, whose limits edit sets, and of "teacher", whose one
+// teachers are as many as it takes for what they teach to be learned for others.
+var teachers = []string{"teacher", "teacher2", "teacher3"}
+
+func withTeachers(list ...tenants.Tenant) []tenants.Tenant {
+	for _, name := range teachers {
+		list = append(list, harness.Tenant(name, 1))
+	}
+	return list
+}
+
+// limited is a stack of tenant a, whose limits edit sets, and of teachers, whose one
 // call teaches what a prompt of chat() is.
 func limited(t *testing.T, edit func(a *tenants.Tenant), m mock.Config) *harness.Stack {
 	a := harness.Tenant("a", 1)
 	edit(&a)
-	s := harness.New(t, harness.World{Mock: m, Pool: harness.Pool(0, 0, 1000), Tenants: []tenants.Tenant{a, harness.Tenant("teacher", 1)}, Prices: []tenants.ModelPrice{{Model: "*", Price: tenants.Price{Input: 1_000_000, Output: 1_000_000}}}})
-	if ans := s.Call(t.Context(), "teacher", harness.Chat(false, 1, "")); ans.Status != http.StatusOK {
-		t.Fatalf("%d %s", ans.Status, ans.Body)
+	s := harness.New(t, harness.World{Mock: m, Pool: harness.Pool(0, 0, 1000), Tenants: withTeachers(a), Prices: []tenants.ModelPrice{{Model: "*", Price: tenants.Price{Input: 1_000_000, Output: 1_000_000}}}})
+	for _, teacher := range teachers {
+		if ans := s.Call(t.Context(), teacher, harness.Chat(false, 1, "")); ans.Status != http.StatusOK {
+			t.Fatalf("%d %s", ans.Status, ans.Body)
+		}
 	}
 	time.Sleep(time.Minute) // nothing of it counts any more
 	s.Mock.ResetStats()

@@ -83,8 +83,10 @@ func (st *storm) calibrate() {
 	for _, v := range st.d.variants {
 		tells := v
 		tells.usage = strings.Replace(v.usage, mock.UsageAbsent, mock.UsageFinish, 1)
-		if a := st.CallTo(st.T.Context(), st.d.path, "a", st.d.bodyOf(v.model(), tells, toTheEnd, 0)); a.Status != http.StatusOK {
-			st.T.Fatalf("status %d: %s", a.Status, a.Body)
+		for _, tenant := range []string{"a", "b"} {
+			if a := st.CallTo(st.T.Context(), st.d.path, tenant, st.d.bodyOf(v.model(), tells, toTheEnd, 0)); a.Status != http.StatusOK {
+				st.T.Fatalf("status %d: %s", a.Status, a.Body)
+			}
 		}
 	}
 }

@@ -239,7 +239,7 @@ func (c *call) describeByMetadata() {
 	a.Free = r.Free
 	a.Prompt = admission.Prompt{Tokens: count(c.info.GetEstimatedInputTokens())}
 	if n, err := strconv.ParseInt(c.header.Get("Content-Length"), 10, 64); err == nil && n > 0 {
-		size := tokens.Size{tokens.Text: min(n, mostTokens) * tokens.Scale / bytesPerToken}
+		size := tokens.TextOf(min(n, mostTokens) * tokens.Scale / bytesPerToken)
 		a.Prompt = admission.Prompt{Size: size}
 	}
 	a.Answer = admission.Answer{Bound: count(c.info.GetMaxOutputTokens()), None: !r.Open && r.Bounds == nil, Open: r.Open, Route: r.Path}

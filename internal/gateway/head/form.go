@@ -98,7 +98,7 @@ func (h *Head) weighPart(part *form.Part) {
 		h.bytes += int64(len(part.Content))
 		return
 	}
-	h.Prompt.Size[tokens.Text] += tokens.Weigh(part.Content)
+	h.Prompt.Size = h.Prompt.Plus(tokens.SizeOf(part.Content))
 }
 
 func isControl(r rune) bool { return r < ' ' || r == 0x7f }

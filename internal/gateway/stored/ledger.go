@@ -132,6 +132,9 @@ func (l *Ledger) charge(key objects.Key, d objects.Debt, u governor.Usage) bool 
 	req := governor.Request{Tenant: tenant, Pool: pool, Model: d.Model, ID: c.ID, BudgetsOnly: d.Kind == objects.Batch}
 	if d.Kind == objects.Response && d.Bound > 0 { // see Lease.Postpone
 		req.Booked = governor.Usage{Input: d.Input, Output: d.Bound}
+		if u.Output > d.Bound { // nothing bounded it
+			c.Policy.LearnAnswer(tenant, pool, d.Model, u.Output)
+		}
 	}
 	req.Price = priceOf(c.Policy, key, &d)
 	if l.Holds.Take(key).Costing(req.Price.MicroUSD(u)).Charge(u) { // it replaces the lease of the batch
