@@ -16,6 +16,7 @@ func (c *Call) Answered(res streaming.Result) { c.AnsweredWith(res, c.Metered(re
 
 // AnsweredWith is Answered with the usage that is to be charged.
 func (c *Call) AnsweredWith(res streaming.Result, u governor.Usage) {
+	c.learnPrompt(res)
 	switch {
 	case c.Ending.Panicked:
 		c.End(telemetry.Failed, "panic", u)

@@ -67,16 +67,20 @@ func (c *Call) Guess() governor.Usage {
 	return c.Metered(streaming.Result{Cause: streaming.ClientGone})
 }
 
-// learn calibrates the estimates by a whole answer, with which the call ends. From what a tenant tells nobody else learns.
+// learnPrompt calibrates the estimates by what an answer tells of its prompt, be it whole or broken off. From what a tenant tells nobody else learns.
+func (c *Call) learnPrompt(res streaming.Result) {
+	if p := &c.Ask.Prompt; res.Usage.Input > 0 {
+		c.Estimates.Prompts.Observe(time.Now(), c.Ask.Model, p.Size, res.Usage.Input-p.Before)
+	}
+}
+
+// learn calibrates the estimates by a whole answer, with which the call ends.
 func (c *Call) learn(res streaming.Result) {
 	if !res.Reported {
 		return
 	}
 	u := res.Usage
-	p := &c.Ask.Prompt
-	now := time.Now()
-	c.Estimates.Prompts.Observe(now, c.Ask.Model, p.Size, u.Input-p.Before)
-	c.Estimates.Deltas.Observe(now, c.Ask.Model, tokens.Size{tokens.Text: res.Deltas * tokens.Scale}, u.Output)
+	c.Estimates.Deltas.Observe(time.Now(), c.Ask.Model, tokens.Size{tokens.Text: res.Deltas * tokens.Scale}, u.Output)
 	if c.Ask.Told {
 		return
 	}
@@ -86,13 +90,19 @@ func (c *Call) learn(res streaming.Result) {
 	}
 }
 
-// LearnAnswer learns how long an answer without a bound was that nobody waited for.
-func (p *Policy) LearnAnswer(tenant, pool, model string, output int64) {
+// LearnMore learns from a call for whose end nobody waited that it took more than was held: of its answer, because nothing bounded that.
+func (p *Policy) LearnMore(tenant, pool, model string, prompt Prompt, took, more governor.Usage) {
 	t, known := p.Snapshot.TenantByName(tenant)
 	in, there := p.PoolNamed(pool)
-	if known && there {
-		s := scope{Estimates: p.estimates[t.Index], Pool: in}
-		s.Estimates.Answers.Observe(time.Now(), model, s.sizeOf(&Answer{}), output)
+	if !known || !there {
+		return
+	}
+	s := scope{Estimates: p.estimates[t.Index], Pool: in}
+	if more.Input > 0 {
+		s.Estimates.Prompts.Observe(time.Now(), model, prompt.Size, took.Input-prompt.Before)
+	}
+	if more.Output > 0 {
+		s.Estimates.Answers.Observe(time.Now(), model, s.sizeOf(&Answer{}), took.Output)
 	}
 }
 

@@ -22,7 +22,10 @@ type Debt struct {
 	// Bound is the most that the answer may have. Of a response, limits by the minute have booked that
 	// already, like Input; of a batch, budgets hold both.
 	Bound int64
-	Made  time.Time
+	// Size is a response's prompt as package tokens weighs it, beside Before tokens of earlier calls.
+	Size   [6]int64
+	Before int64
+	Made   time.Time
 
 	// Streams says that the answer is being streamed to its client, and Untold that the
 	// object was seen gone meanwhile and told nothing. A restart ends all streams.

@@ -191,7 +191,7 @@ func TestTrainedEstimatesHoldTheLimit(t *testing.T) {
 		return `{"model":"m","messages":[{"role":"user","content":"` + text + `"}]` + more + `}`
 	}
 	blanks := strings.Repeat(" ", 6000) + "a"
-	letters := strings.Repeat("zqxjkvwq", 5000)
+	letters := strings.Repeat("zqxjkvwq", 1250)
 	const bound, search = `,"max_tokens":10`, `,"max_tokens":10,"web_search_options":{}`
 	const asked = `{"model":"m","input":"hi"`
 	file := func(n int) string {
@@ -202,8 +202,8 @@ func TestTrainedEstimatesHoldTheLimit(t *testing.T) {
 		cheap, dear     string
 		cheaply, dearly took
 	}{
-		"blanks, then letters":      {"/chat/completions", said(blanks, bound), said(letters, bound), took{80, 5}, took{30_000, 5}},
-		"prose, then numbers":       {"/responses", asked[:len(asked)-3] + strings.Repeat("international ", 300) + `","max_output_tokens":9}`, asked[:len(asked)-3] + strings.Repeat("1 2 3 ", 3500) + `","max_output_tokens":9}`, took{300, 5}, took{21_000, 5}},
+		"blanks, then letters":      {"/chat/completions", said(blanks, bound), said(letters, bound), took{80, 5}, took{7500, 5}},
+		"prose, then numbers":       {"/responses", asked[:len(asked)-3] + strings.Repeat("international ", 300) + `","max_output_tokens":9}`, asked[:len(asked)-3] + strings.Repeat("1 2 3 ", 1000) + `","max_output_tokens":9}`, took{300, 5}, took{6000, 5}},
 		"a search finds nothing":    {"/chat/completions", said("hi", search), said("ho", search), took{30, 5}, took{50_000, 5}},
 		"a stored prompt":           {"/responses", asked + `,"max_output_tokens":9,"prompt":{"id":"pmpt_1"}}`, asked + `,"max_output_tokens":9,"prompt":{"id":"pmpt_2"}}`, took{12, 5}, took{24_000, 5}},
 		"answers without a bound":   {"/chat/completions", said("hi", ""), said("ho", ""), took{9, 3}, took{9, 30_000}},

@@ -132,8 +132,8 @@ func (l *Ledger) charge(key objects.Key, d objects.Debt, u governor.Usage) bool 
 	req := governor.Request{Tenant: tenant, Pool: pool, Model: d.Model, ID: c.ID, BudgetsOnly: d.Kind == objects.Batch}
 	if d.Kind == objects.Response && d.Bound > 0 { // see Lease.Postpone
 		req.Booked = governor.Usage{Input: d.Input, Output: d.Bound}
-		if u.Output > d.Bound { // nothing bounded it
-			c.Policy.LearnAnswer(tenant, pool, d.Model, u.Output)
+		if more := (governor.Usage{Input: u.Input - d.Input, Output: u.Output - d.Bound}); more.Input > 0 || more.Output > 0 {
+			c.Policy.LearnMore(tenant, pool, d.Model, admission.Prompt{Size: d.Size, Before: d.Before}, u, more)
 		}
 	}
 	req.Price = priceOf(c.Policy, key, &d)

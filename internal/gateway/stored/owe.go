@@ -21,6 +21,8 @@ func (l *Ledger) owe(ctx context.Context, key objects.Key, kind objects.Kind, in
 		Model:   cmp.Or(c.Ask.Model, l.Batch.Dearest),
 		Input:   input,
 		Bound:   max(c.Request.Output, l.Batch.Output),
+		Size:    c.Ask.Prompt.Size,
+		Before:  c.Ask.Prompt.Before,
 		Streams: kind == objects.Response && c.Ask.Stream,
 	})
 	if err != nil {
