@@ -60,15 +60,14 @@ func (c *call) newSession(upstream *websocket.Conn) *realtime.Session {
 	request := c.Request
 	request.Price = c.Price()
 	return realtime.New(realtimeCall{c}, realtime.Terms{
-		Governor:      c.g.gov,
-		Account:       c.Account,
-		Request:       request,
-		Lease:         c.Lease,
-		Model:         c.head.Model,
-		MaxOutput:     c.Tenant.MaxOutputTokens,
-		DefaultOutput: c.pool.DefaultMaxOutput,
-		Shadow:        c.Tenant.Shadow,
-		Patience:      c.world.Snapshot.Config().Timeouts.StreamIdle,
+		Governor:  c.g.gov,
+		Account:   c.Account,
+		Request:   request,
+		Lease:     c.Lease,
+		Model:     c.head.Model,
+		MaxOutput: c.Tenant.MaxOutputTokens,
+		Shadow:    c.Tenant.Shadow,
+		Patience:  c.world.Snapshot.Config().Timeouts.StreamIdle,
 	}, upstream)
 }
 
@@ -162,6 +161,16 @@ func (r realtimeCall) Hide(text []byte) { r.c.try.up.Secrets.Hide(text) }
 // EstimatePrompt implements realtime.Call.
 func (r realtimeCall) EstimatePrompt(size tokens.Size) int64 {
 	return r.c.Estimates.Prompts.Estimate(r.c.head.Model, size)
+}
+
+// MostOutput implements realtime.Call.
+func (r realtimeCall) MostOutput() int64 {
+	return r.c.MostOutput(r.c.head.Model, &admission.Answer{})
+}
+
+// LearnOutput implements realtime.Call.
+func (r realtimeCall) LearnOutput(u governor.Usage) {
+	r.c.Policy.LearnMore(r.c.Tenant.Name, r.c.Pool.Name, r.c.head.Model, admission.Prompt{}, u, governor.Usage{Output: u.Output})
 }
 
 // EstimateOutput implements realtime.Call.

@@ -73,8 +73,9 @@ func tooMany(message string) *admission.Refusal {
 
 // hold exchanges the session's lease for one of a response.
 func (b *book) hold(ctx context.Context, r *response, output int64, wait *time.Duration) *governor.Rejection {
-	if output == 0 {
-		output = b.terms.DefaultOutput
+	r.unbounded = output == 0
+	if r.unbounded {
+		output = b.call.MostOutput()
 	}
 	req := b.request()
 	req.Model = b.terms.Model
@@ -224,6 +225,9 @@ func (b *book) done(id string, u governor.Usage, known bool) {
 		b.booked = b.booked.Plus(u)
 	}
 	b.mu.Unlock()
+	if known && r != nil && r.unbounded && u.Output > 0 {
+		b.call.LearnOutput(u)
+	}
 	if !held {
 		b.took(u)
 		return

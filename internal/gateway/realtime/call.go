@@ -28,6 +28,9 @@ type Call interface {
 	Upstream() string
 	// EstimatePrompt is how many tokens something that was said has.
 	EstimatePrompt(tokens.Size) int64
+	// MostOutput is how many tokens a response may have that nothing bounds, and LearnOutput learns from one.
+	MostOutput() int64
+	LearnOutput(governor.Usage)
 	// EstimateOutput is how many tokens so many deltas are.
 	EstimateOutput(deltas int64) int64
 	// Charge books usage for which there is no lease. It reports false if that cannot be booked.
@@ -54,11 +57,10 @@ type Terms struct {
 	Request  governor.Request // of the session itself
 	Lease    governor.Lease   // of the session at rest; the session owns it from here on
 
-	Model         string
-	MaxOutput     int64 // the most tokens that a response may have; 0 is no limit
-	DefaultOutput int64 // held for a response without a bound
-	Shadow        bool  // limits are not enforced
-	Patience      time.Duration
+	Model     string
+	MaxOutput int64 // the most tokens that a response may have; 0 is no limit
+	Shadow    bool  // limits are not enforced
+	Patience  time.Duration
 }
 
 // End is how a session ended.

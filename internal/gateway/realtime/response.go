@@ -21,6 +21,8 @@ type response struct {
 	held   bool // false if the limits had no room for it
 	prompt int64
 	deltas int64
+
+	unbounded bool // nothing says how long it may become
 }
 
 // responses are those that have not ended, the oldest first.

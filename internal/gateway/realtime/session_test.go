@@ -15,7 +15,10 @@ import (
 )
 
 // testCall is a call of a tenant that may use everything.
-type testCall struct{ ends []End }
+type testCall struct {
+	ends []End
+	most int64 // of answers
+}
 
 func (*testCall) Context() context.Context                         { return context.Background() }
 func (*testCall) Revoked() *admission.Refusal                      { return nil }
@@ -24,6 +27,8 @@ func (*testCall) CheckReference(head.Reference) *admission.Refusal { return nil 
 func (*testCall) Upstream() string                                 { return "" }
 func (*testCall) Hide([]byte)                                      {}
 func (*testCall) EstimatePrompt(size tokens.Size) int64            { return size.Least() }
+func (c *testCall) MostOutput() int64                              { return c.most }
+func (c *testCall) LearnOutput(u governor.Usage)                   { c.most = u.Output }
 func (*testCall) EstimateOutput(deltas int64) int64                { return deltas }
 func (*testCall) Charge(governor.Usage) bool                       { return true }
 func (*testCall) FirstToken()                                      {}
@@ -63,10 +68,10 @@ func newSite(t *testing.T) *site {
 	if rej != nil {
 		t.Fatal(rej)
 	}
-	call := &testCall{}
+	call := &testCall{most: 100}
 	s := New(call, Terms{
 		Governor: gov, Account: telemetry.New().Account("acme", "t", "p"), Request: req, Lease: lease,
-		Model: "m", DefaultOutput: 100,
+		Model: "m",
 	}, nil)
 	return &site{s, t, call, gov}
 }
@@ -100,6 +105,39 @@ func TestRealtimeIsSettledOnce(t *testing.T) {
 	}
 	if st, _ := s.gov.TenantState("acme"); st.Running != 0 || len(s.call.ends) != 1 {
 		t.Errorf("%d leases are left, the call was settled %d times", st.Running, len(s.call.ends))
+	}
+}
+
+// A response that nothing bounds is held at what such responses took; one with a bound teaches nothing.
+//
+// Seen to fail with: the pool's default for each.
+func TestBook_LearnsAnswers(t *testing.T) {
+	s := newSite(t)
+	create := func(bound, id string) (held int64) {
+		e, f := head.ReadEvent([]byte(`{"type":"response.create","response":{` + bound + `}}`))
+		if f != nil {
+			t.Fatal(f)
+		}
+		if f := s.book.ask(t.Context(), e); f != nil {
+			t.Fatal(f.Message)
+		}
+		for _, l := range s.gov.State().Pools[0].Leases {
+			held += l.Held
+		}
+		s.hear("response.created", `{"type":"response.created","response":{"id":"`+id+`"}}`)
+		s.hear("response.done", `{"type":"response.done","response":{"id":"`+id+`","usage":{"input_tokens":1,"output_tokens":7000,"total_tokens":7001}}}`)
+		return held
+	}
+	first := create("", "a")
+	bounded := create(`"max_output_tokens":50`, "b")
+	s.call.most = 100
+	create(`"max_output_tokens":50`, "c")
+	if first < 100 || first > 150 || bounded < 7050 || bounded > 7100 || s.call.most != 100 {
+		t.Errorf("held are %d, and %d with a bound; learned is %d", first, bounded, s.call.most)
+	}
+	create("", "d")
+	if again := create("", "e"); again < 14_000 {
+		t.Errorf("after one of 7000 tokens %d are held for a prompt of 7000 and the next", again)
 	}
 }
 
