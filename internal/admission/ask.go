@@ -71,9 +71,9 @@ type Retry struct {
 	Digest uint64
 }
 
-// PromptCounter counts the tokens of prompts: Count if it can do so at once; AtLeast takes its
+// PromptCounter counts the tokens of prompts: Count if it can do so at once, or after waiting as long as it may; AtLeast takes its
 // time, and returns a lower bound. See package bpe.
 type PromptCounter interface {
-	Count(model string, body []byte) (tokens int64, ok bool)
+	Count(model string, body []byte, patience time.Duration) (tokens int64, ok bool)
 	AtLeast(model string, body []byte) int64
 }

@@ -1,6 +1,8 @@
 package admission
 
 import (
+	"time"
+
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/governor/tokens"
 )
@@ -27,13 +29,21 @@ func (s *scope) promptTokens(a *Ask, counter PromptCounter) int64 {
 	prompts := &s.Estimates.Prompts
 	guess := p.Before + prompts.Estimate(a.Model, p.Size)
 	isText := p.Before == 0 && p.Size.IsText()
-	if counter != nil && p.Body != nil && isText && (s.isLarge(guess) || prompts.Uncertain(a.Model)) {
-		if n, ok := counter.Count(s.Policy.Snapshot.RealModel(a.Model), p.Body); ok {
+	patience := time.Duration(0)
+	if s.isLarge(guess) {
+		patience = countingWait
+	}
+	if counter != nil && p.Body != nil && isText && (patience > 0 || prompts.Uncertain(a.Model)) {
+		if n, ok := counter.Count(s.Policy.Snapshot.RealModel(a.Model), p.Body, patience); ok {
 			return max(1, n)
 		}
 	}
 	return guess
 }
+
+// countingWait is how long a large prompt waits for others that are counted, at 3 ms each: long enough for a burst, and too short for a
+// tenant to keep another's waiting.
+const countingWait = 100 * time.Millisecond
 
 // largePart is the part of a minute from which a prompt is large.
 const largePart = 16

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/tiktoken-go/tokenizer/codec"
 
@@ -100,8 +101,9 @@ func (c *Counter) of(model string) *vocabulary {
 }
 
 // Count is how many tokens the prompt in a JSON body has for a model, which must be well
-// formed and not nested too deeply. It reports false when it does not know, or not at once.
-func (c *Counter) Count(model string, body []byte) (int64, bool) {
+// formed and not nested too deeply. It reports false when it does not know, or when others count
+// for longer than it may wait.
+func (c *Counter) Count(model string, body []byte, patience time.Duration) (int64, bool) {
 	v := c.of(model)
 	if v == nil || len(body) > maxBody {
 		return 0, false
@@ -110,14 +112,32 @@ func (c *Counter) Count(model string, body []byte) (int64, bool) {
 	if vocabulary == nil {
 		return 0, false
 	}
-	select {
-	case c.slots <- struct{}{}:
-		defer func() { <-c.slots }()
-	default:
+	if !c.enter(patience) {
 		return 0, false
 	}
+	defer func() { <-c.slots }()
 	n, _, ok := c.count(model, body, v, vocabulary)
 	return n, ok
+}
+
+// enter takes one of the slots, if one is free in time.
+func (c *Counter) enter(patience time.Duration) bool {
+	select {
+	case c.slots <- struct{}{}:
+		return true
+	default:
+	}
+	if patience == 0 {
+		return false
+	}
+	timeout := time.NewTimer(patience)
+	defer timeout.Stop()
+	select {
+	case c.slots <- struct{}{}:
+		return true
+	case <-timeout.C:
+		return false
+	}
 }
 
 // AtLeast is a number of tokens that the prompt in such a body has at the least, or 0 where

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
@@ -55,7 +56,7 @@ func TestCookbook(t *testing.T) {
 		{"gpt-4o", `{` + weather + `}`, 101},
 		{"gpt-4", `{` + weather + `}`, 105},
 	} {
-		if got, ok := c.Count(tt.model, []byte(tt.body)); !ok || got != tt.want {
+		if got, ok := c.Count(tt.model, []byte(tt.body), 0); !ok || got != tt.want {
 			t.Errorf("%s: %d tokens, %v; the API reports %d", tt.model, got, ok, tt.want)
 		}
 	}
@@ -98,11 +99,11 @@ func TestWhatIsNotKnown(t *testing.T) {
 		`{"prompt":{"id":"pmpt_1"}}`:                                                            false,
 		`{"input":"` + strings.Repeat("a ", maxBody/2) + `"}`:                                   false,
 	} {
-		if _, ok := c.Count("gpt-4o", []byte(body)); ok != known {
+		if _, ok := c.Count("gpt-4o", []byte(body), 0); ok != known {
 			t.Errorf("%.80s: known %v, want %v", body, ok, known)
 		}
 	}
-	if n, ok := c.Count("text-embedding-3-small", []byte(`{"input":[[1,2],[3,4,5]]}`)); !ok || n != 5 {
+	if n, ok := c.Count("text-embedding-3-small", []byte(`{"input":[[1,2],[3,4,5]]}`), 0); !ok || n != 5 {
 		t.Errorf("five tokens are %d, %v", n, ok)
 	}
 }
@@ -172,7 +173,7 @@ func TestCorpus(t *testing.T) {
 		model := gjson.GetBytes(body, "model").Str
 		want := exact(t, model, body)
 		guess := tokens.NewEstimator(nil).Estimate(model, tokens.Measure(body).Size)
-		got, ok := c.Count(model, body)
+		got, ok := c.Count(model, body, 0)
 		off := func(n int64) float64 { return float64(n-want) / float64(want) * 100 }
 		name := strings.TrimSuffix(filepath.Base(file), ".json")
 		t.Logf("%-14s %8d %8d %+8.1f%% %+8.1f%%", name, len(body), want, off(guess), off(got))
@@ -220,7 +221,7 @@ func TestWorkIsBounded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		n, ok := c.Count("gpt-4o", body)
+		n, ok := c.Count("gpt-4o", body, 0)
 		if !ok || v.bytes > maxCounted+pieceSize || v.longest > pieceSize {
 			t.Errorf("%s: %v; %d bytes were counted, %d at once", name, ok, v.bytes, v.longest)
 		}
@@ -238,7 +239,7 @@ func TestWorkIsBounded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, ok := c.Count("gpt-4o-embedding", body); ok == (len(body) > maxBody) {
+		if _, ok := c.Count("gpt-4o-embedding", body, 0); ok == (len(body) > maxBody) {
 			t.Fatalf("a body of %d bytes was counted: %v", len(body), ok)
 		}
 		// Each text may end in a piece of its own.
@@ -266,7 +267,7 @@ func TestPiecesAreTheText(t *testing.T) {
 	})
 }
 
-// Nobody waits: neither for a vocabulary, nor for others who count.
+// Nobody waits for a vocabulary, nor longer than they say for others who count.
 func TestNobodyWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		body := []byte(`{"input":"a"}`)
@@ -274,23 +275,30 @@ func TestNobodyWaits(t *testing.T) {
 		loads := 0
 		c := newCounter(func() codecs { loads++; <-load; return &tape{} }, nil)
 		for range 3 {
-			if _, ok := c.Count("gpt-4o", body); ok {
+			if _, ok := c.Count("gpt-4o", body, 0); ok {
 				t.Fatal("it is counted without a vocabulary")
 			}
 		}
 		close(load)
 		synctest.Wait()
-		if _, ok := c.Count("gpt-4o", body); !ok || loads != 1 {
+		if _, ok := c.Count("gpt-4o", body, 0); !ok || loads != 1 {
 			t.Fatalf("with a vocabulary: %v, after %d loads", ok, loads)
 		}
 		for range cap(c.slots) {
 			c.slots <- struct{}{}
 		}
-		if _, ok := c.Count("gpt-4o", body); ok {
+		if _, ok := c.Count("gpt-4o", body, 0); ok {
 			t.Fatal("more count at once than may")
 		}
-		<-c.slots
-		if _, ok := c.Count("gpt-4o", body); !ok || len(c.slots) != cap(c.slots)-1 {
+		began := time.Now()
+		if _, ok := c.Count("gpt-4o", body, time.Second); ok || time.Since(began) != time.Second {
+			t.Fatalf("who may wait for a second has waited %v", time.Since(began))
+		}
+		time.AfterFunc(time.Millisecond, func() { <-c.slots })
+		if _, ok := c.Count("gpt-4o", body, time.Second); !ok || time.Since(began) != time.Second+time.Millisecond {
+			t.Fatalf("a place was free after a millisecond: %v, after %v", ok, time.Since(began)-time.Second)
+		}
+		if _, ok := c.Count("gpt-4o", body, 0); !ok || len(c.slots) != cap(c.slots)-1 {
 			t.Fatal("a slot was not used, or not given back")
 		}
 	})
@@ -305,7 +313,7 @@ func FuzzCount(f *testing.F) {
 			return
 		}
 		c, v := taped()
-		n, ok := c.Count("gpt-4o", body)
+		n, ok := c.Count("gpt-4o", body, 0)
 		if n < 0 || !ok && n != 0 || v.longest > pieceSize {
 			t.Fatalf("%d tokens, %v; %d bytes at once", n, ok, v.longest)
 		}
@@ -334,7 +342,7 @@ func count(b *testing.B, c *Counter, body []byte) {
 	b.ReportAllocs()
 	b.SetBytes(int64(len(body)))
 	for b.Loop() {
-		if _, ok := c.Count("gpt-4o", body); !ok {
+		if _, ok := c.Count("gpt-4o", body, 0); !ok {
 			b.Fatal("it was not counted")
 		}
 	}

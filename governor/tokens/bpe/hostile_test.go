@@ -31,7 +31,7 @@ func TestWorkIsBoundedOverManyTexts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, ok := c.Count("gpt-4o-embedding", body); ok && (v.bytes > 2*maxCounted || v.calls > maxLooks) {
+		if _, ok := c.Count("gpt-4o-embedding", body, 0); ok && (v.bytes > 2*maxCounted || v.calls > maxLooks) {
 			t.Errorf("%s: %d bytes were counted, in %d pieces", name, v.bytes, v.calls)
 		}
 	}
@@ -53,7 +53,7 @@ func TestNothingIsLeftOut(t *testing.T) {
 		"unknown, in parts":      `{"messages":[{` + strings.TrimSuffix(strings.Repeat(`"note":"so many words so many words so many words",`, 600), ",") + `}]}`,
 		"unknown":                `{"messages":[],"documents":[{"text":"` + long + `"}]}`,
 	} {
-		if n, ok := c.Count("gpt-4o", []byte(body)); ok && n < 5000 {
+		if n, ok := c.Count("gpt-4o", []byte(body), 0); ok && n < 5000 {
 			t.Errorf("%s: some 6000 tokens are counted as %d", name, n)
 		}
 	}
@@ -66,7 +66,7 @@ func TestDeepSchemasAreNotKnown(t *testing.T) {
 		for _, level := range [][2]string{{`{"properties":{"a":`, `}}`}, {`{"items":`, `}`}} {
 			body := `{"input":"a","tools":[{"type":"function","name":"f","parameters":` +
 				strings.Repeat(level[0], depth) + `{}` + strings.Repeat(level[1], depth) + `}]}`
-			if _, ok := c.Count("gpt-4o", []byte(body)); ok != known {
+			if _, ok := c.Count("gpt-4o", []byte(body), 0); ok != known {
 				t.Errorf("%d levels of %s: known %v, want %v", depth, level[0], ok, known)
 			}
 		}
@@ -96,7 +96,7 @@ func BenchmarkHostile(b *testing.B) {
 	} {
 		b.Run(tt.name, func(b *testing.B) {
 			for b.Loop() {
-				c.Count(tt.model, []byte(tt.body))
+				c.Count(tt.model, []byte(tt.body), 0)
 			}
 		})
 	}

@@ -24,7 +24,7 @@ type counter struct {
 	asked []string
 }
 
-func (c *counter) Count(model string, _ []byte) (int64, bool) {
+func (c *counter) Count(model string, _ []byte, _ time.Duration) (int64, bool) {
 	c.asked = append(c.asked, model)
 	return c.says, c.knows
 }
