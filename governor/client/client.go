@@ -4,13 +4,29 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 )
 
 // Client asks a governor for leases. It is safe for concurrent use.
-type Client struct{ door Door }
+type Client struct {
+	door       Door
+	ungoverned atomic.Int64
+}
 
 // New returns a Client that asks through a door. Programs have one made by package embedded or remote.
 func New(door Door) *Client { return &Client{door: door} }
+
+// Ping returns nil if the governor can be reached and takes this program's calls. It is for a program's start and its probe of
+// readiness, and returns an error that is a *Refusal, or ctx's.
+func (c *Client) Ping(ctx context.Context) error {
+	if p, ok := c.door.(Pinger); ok {
+		return p.Ping(ctx)
+	}
+	return ctx.Err()
+}
+
+// Ungoverned is how many calls have begun without a governor, because it could not be reached: see remote.Options.Open.
+func (c *Client) Ungoverned() int64 { return c.ungoverned.Load() }
 
 // Do waits until the call may begin, has fn make it, and ends its lease with the usage that fn
 // returns, even if fn panics. The function should make the call with the lease's Context, and tell a long stream's Progress.
@@ -39,7 +55,11 @@ func (c *Client) Reserve(ctx context.Context, req Request) (*Lease, error) {
 	if err := req.Check(); err != nil {
 		return nil, err
 	}
-	return c.door.Reserve(ctx, req)
+	l, err := c.door.Reserve(ctx, req)
+	if err == nil && l.Grant.Ungoverned {
+		c.ungoverned.Add(1)
+	}
+	return l, err
 }
 
 // Door is the door through which the Client asks.

@@ -23,6 +23,12 @@ type Keyring interface {
 	Knows(key string) bool
 }
 
+// Pinger is a Door to a governor that may be out of reach.
+type Pinger interface {
+	// Ping is Client.Ping.
+	Ping(ctx context.Context) error
+}
+
 // Held is what a Door keeps for one Lease. Its methods do not block for long: a Door to another process
 // speaks with it behind them.
 type Held interface {

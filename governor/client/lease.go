@@ -31,6 +31,8 @@ type Grant struct {
 	MaxOutput int64
 	// Waited is how long the call waited.
 	Waited time.Duration
+	// Ungoverned says that the governor could not be reached, and nothing is held or counted.
+	Ungoverned bool
 }
 
 // Begin begins the lease of a call with the context ctx. Doors call it once.

@@ -10,21 +10,35 @@
 // A lease is a reservation at llmgov, which expires unless it hears of it. As long as the program lives and can reach
 // llmgov, this package keeps it alive, however seldom the call itself shows Progress. If the program dies, the call is
 // charged by estimate when its TTL ends. If llmgov cannot be reached, a call is refused with the status 503, or goes
-// ungoverned if Options say so.
+// ungoverned if Options say so; its Grant, Options.OnUngoverned and [client.Client.Ungoverned] tell. The first calls try for half a second;
+// later ones are told at once, until llmgov, which is looked for every five seconds, is there again. One that is frozen is noticed within 15
+// seconds. A call whose context ends first has the context's error, whatever llmgov does.
 package remote
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"fmt"
+	"log/slog"
+	"net"
 	"net/http"
+	"strconv"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/status"
 
 	"github.com/llmgov/llmgov/governor/client"
 	"github.com/llmgov/llmgov/governor/remote/admissionv1"
@@ -42,13 +56,22 @@ type Options struct {
 	TTL time.Duration
 	// Open lets calls through, ungoverned, while llmgov cannot be reached. By default they are refused.
 	Open bool
+	// OnUngoverned, if set, is told of each call that goes ungoverned, and why. It may be called from several goroutines at once.
+	OnUngoverned func(req client.Request, why error)
+	// Log has when llmgov could not be reached any more, and when it answered again. nil is slog.Default().
+	Log *slog.Logger
 	// Connection has further options of the connection, such as interceptors.
 	Connection []grpc.DialOption
 }
 
-// Dial returns a Client of the llmgov whose admission listener is at an address, host:port. It connects when it is
-// first used, and again when the connection is lost.
+// Dial returns a Client of the llmgov whose admission listener is at an address, host:port, or what else gRPC can resolve, such as
+// dns:///host:port. It connects when it is first used, and again when the connection is lost; [client.Client.Ping] does so at once, and tells
+// whether llmgov is there and takes the token.
 func Dial(address string, opt Options) (*client.Client, error) {
+	if err := checkAddress(address); err != nil {
+		return nil, err
+	}
+	opt.Log = cmp.Or(opt.Log, slog.Default())
 	if opt.TTL == 0 {
 		opt.TTL = time.Minute
 	}
@@ -62,7 +85,8 @@ func Dial(address string, opt Options) (*client.Client, error) {
 	conn, err := grpc.NewClient(address, append([]grpc.DialOption{
 		grpc.WithTransportCredentials(security),
 		grpc.WithPerRPCCredentials(token(opt.Token)),
-		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 20 * time.Second, Timeout: 10 * time.Second}),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 5 * time.Second}), // llmgov may be frozen
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: reconnect, MinConnectTimeout: reconnect.MaxDelay}),
 		grpc.WithDefaultServiceConfig(retries),
 	}, opt.Connection...)...)
 	if err != nil {
@@ -74,6 +98,22 @@ func Dial(address string, opt Options) (*client.Client, error) {
 // retries repeats what may not have reached llmgov. All of its calls may be repeated.
 const retries = `{"methodConfig": [{"name": [{"service": "llmgov.admission.v1.AdmissionService"}], "retryPolicy": {
 	"maxAttempts": 4, "initialBackoff": "0.05s", "maxBackoff": "1s", "backoffMultiplier": 3, "retryableStatusCodes": ["UNAVAILABLE"]}}]}`
+
+// reconnect is how often a lost llmgov is looked for.
+var reconnect = backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 5 * time.Second}
+
+// checkAddress refuses what gRPC would take, and never reach.
+func checkAddress(address string) error {
+	scheme, _, named := strings.Cut(address, ":")
+	if named && resolver.Get(scheme) != nil {
+		return nil // gRPC checks these
+	}
+	host, port, err := net.SplitHostPort(address)
+	if n, wrong := strconv.ParseUint(port, 10, 16); err != nil || wrong != nil || n == 0 || strings.Contains(host, "/") {
+		return fmt.Errorf("remote: the address %q is not host:port: write that of the admission listener, such as llmgov:9091, without http://", address)
+	}
+	return nil
+}
 
 // token is sent with each call.
 type token string
@@ -89,13 +129,21 @@ func (t token) GetRequestMetadata(context.Context, ...string) (map[string]string
 // RequireTransportSecurity implements credentials.PerRPCCredentials.
 func (token) RequireTransportSecurity() bool { return false }
 
-// door implements client.Door.
+// door implements client.Door, and client.Pinger.
 type door struct {
 	Options
 	conn   *grpc.ClientConn
 	stub   admissionv1.AdmissionServiceClient
 	ending sync.WaitGroup
+	unmet  atomic.Int64 // how many calls in a row could not be asked about
 }
+
+// patient is how many calls in a row try again while llmgov cannot be reached. Later ones do not: they are told at once, until there is a
+// connection again.
+const patient = 3
+
+// errAway says that nobody was asked about a call, because there was no connection for calls before.
+var errAway = status.Error(codes.Unavailable, "there has been no connection for some time")
 
 // Close implements client.Door. It waits for the ends of calls that are on their way.
 func (d *door) Close() error {
@@ -103,19 +151,34 @@ func (d *door) Close() error {
 	return d.conn.Close()
 }
 
+// Ping implements client.Pinger. It asks for a reservation that nobody has: whoever says so is there, and has taken the token.
+func (d *door) Ping(ctx context.Context) error {
+	_, err := d.stub.Progress(ctx, &admissionv1.ProgressRequest{ReservationId: "rsv_" + rand.Text()})
+	if forgotten(err) {
+		return nil
+	}
+	if gone := callerGone(ctx, err); gone != nil {
+		return fmt.Errorf("%w: %w", gone, err) // which says how far it came
+	}
+	return refusalOf(err)
+}
+
 // Reserve implements client.Door.
 func (d *door) Reserve(ctx context.Context, req client.Request) (*client.Lease, error) {
 	ask := d.ask(&req)
-	answer, err := d.stub.Reserve(ctx, ask)
-	if err != nil {
-		d.ending.Go(func() { d.giveBack(ask.ReservationId) })
+	answer, err := d.reserve(ctx, ask)
+	if gone := callerGone(ctx, err); gone != nil {
+		return nil, gone
 	}
+	away := err != nil && lost(err)
+	d.note(away, err)
 	switch {
-	case ctx.Err() != nil && err != nil:
-		return nil, ctx.Err()
-	case err != nil && d.Open && lost(err):
+	case away && d.Open:
+		if d.OnUngoverned != nil {
+			d.OnUngoverned(req, refusalOf(err))
+		}
 		l := &client.Lease{}
-		l.Begin(ctx, ungoverned{}, client.Grant{ID: req.ID, Tenant: req.Tenant, Pool: req.Pool})
+		l.Begin(ctx, ungoverned{}, client.Grant{ID: req.ID, Tenant: req.Tenant, Pool: req.Pool, Ungoverned: true})
 		return l, nil
 	case err != nil:
 		return nil, refusalOf(err)
@@ -130,6 +193,46 @@ func (d *door) Reserve(ctx context.Context, req client.Request) (*client.Lease, 
 	}
 	h.lease.Begin(ctx, h, client.Grant{ID: id, Tenant: answer.Tenant, Pool: answer.Pool, Waited: answer.Waited.AsDuration()})
 	return &h.lease, nil
+}
+
+// reserve asks llmgov, unless it could not be reached for some time.
+func (d *door) reserve(ctx context.Context, ask *admissionv1.ReserveRequest) (*admissionv1.ReserveResponse, error) {
+	if d.unmet.Load() >= patient && d.conn.GetState() == connectivity.TransientFailure && ctx.Err() == nil {
+		return nil, errAway
+	}
+	answer, err := d.stub.Reserve(ctx, ask)
+	if err != nil {
+		d.ending.Go(func() { d.giveBack(ask.ReservationId) })
+	}
+	return answer, err
+}
+
+// note notes whether llmgov was away when it was asked about a call.
+func (d *door) note(away bool, why error) {
+	switch {
+	case !away:
+		if n := d.unmet.Swap(0); n > 0 {
+			d.Log.Info("llmgov answers again", "target", d.conn.Target(), "calls_without", n)
+		}
+	case d.unmet.Add(1) == 1:
+		d.Log.Warn("llmgov cannot be asked", "target", d.conn.Target(), "open", d.Open, "err", why)
+	}
+}
+
+// callerGone is the error of a context with whose end a call came to nothing; nil if that was not the reason. The connection and
+// llmgov may notice the end of a deadline a moment before the context does.
+func callerGone(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	if gone := ctx.Err(); gone != nil {
+		return gone
+	}
+	until, ok := ctx.Deadline()
+	if code := status.Code(err); ok && time.Until(until) < time.Second && (code == codes.DeadlineExceeded || code == codes.Canceled) {
+		return context.DeadlineExceeded
+	}
+	return nil
 }
 
 // giveBack cancels a reservation that may have been made, although no answer said so.

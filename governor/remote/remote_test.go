@@ -1,17 +1,21 @@
 package remote_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/governor/client"
@@ -309,30 +313,122 @@ func TestDial_Dies(t *testing.T) {
 	})
 }
 
-// If llmgov is away, calls are refused, or let through by those who chose so.
+// If llmgov is away, calls are refused, or let through by those who chose so, who are told. After some they do not try again and again
+// any more, until it is back.
 func TestDial_Away(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, nil)
-		defer w.close(t)
-		w.cut(true)
-		for _, open := range []bool{false, true} {
-			governed := w.dial(t, remote.Options{Open: open})
-			called := false
-			err := governed.Do(t.Context(), asked, func(*client.Lease) (client.Usage, error) {
-				called = true
-				return client.Usage{}, nil
+	for _, open := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, nil)
+			defer w.close(t)
+			w.cut(true)
+			var log bytes.Buffer
+			var told []error
+			governed := w.dial(t, remote.Options{
+				Open:         open,
+				OnUngoverned: func(_ client.Request, why error) { told = append(told, why) },
+				Log:          slog.New(slog.NewTextHandler(&log, nil)),
 			})
-			if called != open {
-				t.Errorf("open %t: called %t, %v", open, called, err)
+			const calls = 20
+			ran := 0
+			call := func() error {
+				return governed.Do(t.Context(), asked, func(l *client.Lease) (client.Usage, error) {
+					if l.Grant.Ungoverned {
+						ran++
+					}
+					return client.Usage{Input: 50, Output: 5}, nil
+				})
 			}
-			if r := refused(err); !open && (r.Status != http.StatusServiceUnavailable || r.Code != "admission_unavailable" || r.Header.Get("Retry-After") == "") {
-				t.Errorf("%+v", r)
+			begun := time.Now()
+			for range calls {
+				if r := refused(call()); !open && (r.Status != http.StatusServiceUnavailable || r.Code != "admission_unavailable" || r.Header.Get("Retry-After") == "") {
+					t.Errorf("%+v", r)
+				}
+			}
+			if took := time.Since(begun); took > 4*time.Second {
+				t.Errorf("%d calls took %s to be told", calls, took)
+			}
+			want := 0
+			if open {
+				want = calls
+			}
+			if ran != want || len(told) != want || governed.Ungoverned() != int64(want) {
+				t.Errorf("open %t: %d calls of %d ran, %d were told of, %d are counted", open, ran, calls, len(told), governed.Ungoverned())
+			}
+			if r := refused(governed.Ping(t.Context())); r.Status != http.StatusServiceUnavailable {
+				t.Errorf("a ping of nobody: %+v", r)
+			}
+			w.mu.Lock()
+			w.dead = false
+			w.mu.Unlock()
+			time.Sleep(6 * time.Second)
+			if err := governed.Ping(t.Context()); err != nil {
+				t.Errorf("a ping of llmgov: %v", err)
+			}
+			if err := call(); err != nil || ran != want || w.used() != 55 {
+				t.Errorf("a call when llmgov is back: %v, %d ungoverned, %d charged", err, ran, w.used())
+			}
+			if n := strings.Count(log.String(), "\n"); n != 2 {
+				t.Errorf("%d lines, not one of the loss and one of the return:\n%s", n, &log)
 			}
 			if err := governed.Close(); err != nil {
 				t.Error(err)
 			}
+		})
+	}
+}
+
+// The deadline of a call that waits is its own, even where the connection notices it first: no reason to let it through. A call that
+// has time left is none that was waited for.
+func TestDial_Deadline(t *testing.T) {
+	for _, code := range []codes.Code{codes.DeadlineExceeded, codes.Canceled} {
+		for early, mine := range map[time.Duration]bool{time.Millisecond: true, 0: true, 100 * time.Millisecond: true, 10 * time.Second: false} {
+			for _, open := range []bool{false, true} {
+				synctest.Test(t, func(t *testing.T) {
+					w := newWorld(t, nil)
+					defer w.close(t)
+					governed := w.dial(t, remote.Options{Open: open, Log: slog.New(slog.DiscardHandler), Connection: []grpc.DialOption{
+						grpc.WithUnaryInterceptor(func(ctx context.Context, _ string, _, _ any, _ *grpc.ClientConn, _ grpc.UnaryInvoker, _ ...grpc.CallOption) error {
+							until, ok := ctx.Deadline()
+							if !ok {
+								return nil
+							}
+							time.Sleep(time.Until(until) - early)
+							return status.Error(code, "as the connection has it")
+						}),
+					}})
+					ctx, leave := context.WithTimeout(t.Context(), 20*time.Second)
+					defer leave()
+					err := governed.Do(ctx, asked, func(*client.Lease) (client.Usage, error) {
+						if mine {
+							t.Error("it ran")
+						}
+						return client.Usage{}, nil
+					})
+					if errors.Is(err, context.DeadlineExceeded) != mine {
+						t.Errorf("%s, %s early, open %t: %v", code, early, open, err)
+					}
+					_ = governed.Close()
+				})
+			}
 		}
-	})
+	}
+}
+
+// Addresses that could never be reached are errors at once.
+func TestDial_Address(t *testing.T) {
+	for address, good := range map[string]bool{
+		"llmgov:9091": true, "127.0.0.1:9091": true, "[::1]:9091": true, "dns:///llmgov:9091": true, "unix:///run/llmgov": true, ":9091": true,
+		"": false, "llmgov": false, "llmgov:": false, "llmgov:admission": false, "llmgov:0": false, "llmgov:90910": false, "::1": false,
+		"http://llmgov:9091": false, "https://llmgov:9091": false, "http://llmgov": false, "llmgov:9091/v1": false, "grpc://llmgov:9091": false,
+	} {
+		c, err := remote.Dial(address, remote.Options{})
+		if (err == nil) != good {
+			t.Errorf("%q: %v", address, err)
+		}
+		if c != nil {
+			_ = c.Close()
+		}
+	}
 }
 
 // A wrong token is a refusal that says so, and never opens.
@@ -343,6 +439,9 @@ func TestDial_WrongToken(t *testing.T) {
 		governed := w.dial(t, remote.Options{Open: true, Connection: []grpc.DialOption{grpc.WithPerRPCCredentials(wrong{})}})
 		if r := refused(governed.Do(t.Context(), asked, answer)); r.Status != http.StatusUnauthorized {
 			t.Errorf("%+v", r)
+		}
+		if r := refused(governed.Ping(t.Context())); r.Status != http.StatusUnauthorized {
+			t.Errorf("a ping: %+v", r)
 		}
 		_ = governed.Close()
 	})

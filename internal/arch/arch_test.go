@@ -505,7 +505,7 @@ var rules = map[string]rule{
 	},
 	"governor/remote": {
 		may:    []string{"governor/client", "governor/remote/admissionv1", "governor/tokens", "google.golang.org/grpc", "google.golang.org/protobuf"},
-		not:    []string{"os", "log", "log/slog"},
+		not:    []string{"os", "log"},
 		reason: "a program that asks another one has no governor of its own",
 	},
 	"internal/reserve": {
