@@ -31,7 +31,8 @@ func (c *Client) Ungoverned() int64 { return c.ungoverned.Load() }
 // Do waits until the call may begin, has fn make it, and ends its lease with the usage that fn
 // returns, even if fn panics. The function should make the call with the lease's Context, and tell a long stream's Progress.
 //
-// The error is fn's, or a *Refusal if fn was not called. If the governor ended the call early, it is both.
+// The error is fn's, or a *Refusal if fn was not called. If the governor ended the call early, it is both. If fn's usage cannot be,
+// it is an ErrUsage too.
 func (c *Client) Do(ctx context.Context, req Request, fn func(*Lease) (Usage, error)) error {
 	l, err := c.Reserve(ctx, req)
 	if err != nil {
@@ -39,9 +40,12 @@ func (c *Client) Do(ctx context.Context, req Request, fn func(*Lease) (Usage, er
 	}
 	defer l.Close() // after a panic it has not ended
 	u, err := fn(l)
-	l.End(ending(ctx, u, err))
+	wrong := l.End(ending(ctx, u, err))
 	if err == nil {
-		return nil
+		return wrong
+	}
+	if wrong != nil {
+		err = fmt.Errorf("%w; %w", err, wrong)
 	}
 	if cut := l.Interrupted(); cut != nil {
 		return fmt.Errorf("%w: %w", cut, err)

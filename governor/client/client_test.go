@@ -7,6 +7,7 @@ import (
 	"math"
 	"net/http"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -115,6 +116,62 @@ func TestDo_EndsInEveryWay(t *testing.T) {
 				t.Error("the lease's context goes on")
 			}
 		})
+	}
+}
+
+// A usage that no call has charges nothing of what it says: the lease ends by estimate, and the error says why.
+func TestDo_UsageThatCannotBe(t *testing.T) {
+	counted := client.Produced{Tokens: 5}
+	for param, end := range map[string]client.End{
+		"usage.input_tokens":        {Usage: client.Usage{Input: -5}},
+		"usage.cached_input_tokens": {Usage: client.Usage{Input: 9, CachedInput: math.MinInt64}},
+		"usage.output_tokens":       {Usage: client.Usage{Output: math.MaxInt64}},
+		"usage.reasoning_tokens":    {Usage: client.Usage{Output: 9, Reasoning: -1}},
+		"usage.audio_input_tokens":  {Usage: client.Usage{Input: 9, AudioInput: 1_000_000_001}},
+		"usage.audio_output_tokens": {Usage: client.Usage{AudioOutput: -9}},
+		"output_tokens":             {Produced: client.Produced{Tokens: -1}},
+		"deltas":                    {Produced: client.Produced{Deltas: math.MaxInt64}},
+		"outcome":                   {Outcome: 99},
+	} {
+		d := &door{}
+		err := client.New(d).Do(t.Context(), asked, func(l *client.Lease) (client.Usage, error) {
+			l.Progress(5)
+			if end.Usage == (client.Usage{}) {
+				return took, l.End(end)
+			}
+			return end.Usage, nil
+		})
+		want := client.End{Produced: counted}
+		if param == "outcome" {
+			want.Outcome = client.Cancelled
+		}
+		if len(d.ends) != 1 || d.ends[0] != want {
+			t.Errorf("%s: ended as %+v", param, d.ends)
+		}
+		if !errors.Is(err, client.ErrUsage) || !strings.Contains(err.Error(), param) {
+			t.Errorf("%s: %v", param, err)
+		}
+		if r, _ := errors.AsType[*client.Refusal](end.Check()); r == nil || r.Param != param {
+			t.Errorf("%s: %v", param, end.Check())
+		}
+	}
+	both := client.New(&door{}).Do(t.Context(), asked, func(*client.Lease) (client.Usage, error) { return client.Usage{Input: -5}, errUp })
+	if !errors.Is(both, errUp) || !errors.Is(both, client.ErrUsage) {
+		t.Errorf("a call that failed with such a usage: %v", both)
+	}
+}
+
+// Progress that no call makes is none, or as much as can be.
+func TestLease_ProgressThatCannotBe(t *testing.T) {
+	d := &door{}
+	_ = client.New(d).Do(t.Context(), asked, func(l *client.Lease) (client.Usage, error) {
+		l.Progress(-7)
+		l.ProgressDeltas(math.MinInt64)
+		l.ProgressDeltas(math.MaxInt64)
+		return took, nil
+	})
+	if want := []client.Produced{{Deltas: 1_000_000_000}}; !cmp.Equal(d.came, want) {
+		t.Errorf("the door was told %+v", d.came)
 	}
 }
 

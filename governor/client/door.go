@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 
 	"github.com/llmgov/llmgov/governor"
@@ -68,6 +69,40 @@ type End struct {
 	Produced Produced
 }
 
+// Check returns what is wrong with an End by itself, as a *Refusal: a number of tokens that no call has.
+func (e *End) Check() error {
+	if param, text := e.wrong(); param != "" {
+		return invalid(param, "%s", text)
+	}
+	return nil
+}
+
+// wrong is the field that no End can have, and why; "" if there is none.
+func (e *End) wrong() (param, text string) {
+	if e.Outcome < 0 || int(e.Outcome) >= len(outcomes) {
+		return "outcome", fmt.Sprintf("there is no outcome %d", e.Outcome)
+	}
+	u := &e.Usage
+	for _, n := range [...]struct {
+		param string
+		value int64
+	}{
+		{"usage.input_tokens", u.Input},
+		{"usage.cached_input_tokens", u.CachedInput},
+		{"usage.output_tokens", u.Output},
+		{"usage.reasoning_tokens", u.Reasoning},
+		{"usage.audio_input_tokens", u.AudioInput},
+		{"usage.audio_output_tokens", u.AudioOutput},
+		{"output_tokens", e.Produced.Tokens},
+		{"deltas", e.Produced.Deltas},
+	} {
+		if n.value < 0 || n.value > maxTokens {
+			return n.param, fmt.Sprintf("%s must be from 0 to %d, not %d", n.param, maxTokens, n.value)
+		}
+	}
+	return "", ""
+}
+
 // Outcome is the way in which a call ended.
 type Outcome int
 
@@ -89,4 +124,9 @@ const (
 
 var outcomes = [...]string{"completed", "answered_error", "failed", "cancelled", "not_sent", "expired"}
 
-func (o Outcome) String() string { return outcomes[o] }
+func (o Outcome) String() string {
+	if o < 0 || int(o) >= len(outcomes) {
+		return fmt.Sprintf("outcome %d", int(o))
+	}
+	return outcomes[o]
+}

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"sync"
 	"time"
@@ -82,6 +83,8 @@ func (l *Lease) Progress(tokens int64) { l.progress(Produced{Tokens: tokens}) }
 func (l *Lease) ProgressDeltas(deltas int64) { l.progress(Produced{Deltas: deltas}) }
 
 func (l *Lease) progress(p Produced) {
+	p.Tokens = min(max(0, p.Tokens), maxTokens)
+	p.Deltas = min(max(0, p.Deltas), maxTokens)
 	if p == (Produced{}) { // nothing has come yet
 		return
 	}
@@ -96,8 +99,15 @@ func (l *Lease) progress(p Produced) {
 	}
 }
 
-// End ends the lease. The first End counts, and later ones do nothing.
-func (l *Lease) End(e End) {
+// End ends the lease. The first End counts, and later ones do nothing. An End with a number that no call has, such as a usage less than
+// 0, ends it by estimate, and is an ErrUsage.
+func (l *Lease) End(e End) error {
+	param, text := e.wrong()
+	if param == "outcome" {
+		e = End{Outcome: Cancelled}
+	} else if param != "" {
+		e = End{Outcome: e.Outcome, Status: e.Status}
+	}
 	l.mu.Lock()
 	over := l.ended
 	l.ended = true
@@ -108,9 +118,14 @@ func (l *Lease) End(e End) {
 		e.Status = 0
 	}
 	l.mu.Unlock()
-	if !over {
-		l.held.End(e)
+	if over {
+		return nil
 	}
+	l.held.End(e)
+	if param != "" {
+		return fmt.Errorf("%w: %s", ErrUsage, text)
+	}
+	return nil
 }
 
 // Close ends the lease as that of a call that its caller broke off, if it has not ended, and ends Context.

@@ -37,6 +37,8 @@ var (
 	// ErrAnsweredError says that the model server answered with an error, and has produced nothing. A request is
 	// charged, and no tokens. AnsweredStatus says also with which.
 	ErrAnsweredError = errors.New("client: the model server answered with an error")
+	// ErrUsage says that a lease has ended, by estimate, because what was told of its usage is more or less than any call takes.
+	ErrUsage = errors.New("client: the call was charged by estimate")
 )
 
 // AnsweredStatus is the ErrAnsweredError of a status of HTTP. Limits that move go by it, as those of the gateway do: adaptive ones, and

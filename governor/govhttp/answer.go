@@ -22,7 +22,7 @@ func meter(c *call, l *client.Lease, resp *http.Response) {
 	}
 	switch {
 	case resp.StatusCode/100 != 2:
-		l.End(client.End{Outcome: client.AnsweredError, Status: resp.StatusCode})
+		_ = l.End(client.End{Outcome: client.AnsweredError, Status: resp.StatusCode})
 		m.body = resp.Body
 	case isEventStream(resp.Header):
 		resp.Header.Del("Content-Length") // withholding changes it
@@ -116,10 +116,10 @@ func (m *metered) end(res streaming.Result) {
 		m.mu.Unlock()
 	}
 	if res.InPlace() {
-		m.lease.End(client.End{Outcome: client.AnsweredError, Status: http.StatusBadGateway})
+		_ = m.lease.End(client.End{Outcome: client.AnsweredError, Status: http.StatusBadGateway})
 		return
 	}
-	m.lease.End(client.End{
+	_ = m.lease.End(client.End{
 		Outcome: outcomes[res.Cause], Usage: client.Usage(res.Usage), Reported: res.Reported,
 		Produced: client.Produced{Deltas: res.Deltas},
 	})

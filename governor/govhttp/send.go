@@ -56,7 +56,7 @@ func (g *governed) send(r *http.Request, next func(*http.Request) (*http.Respons
 	}()
 	resp, err := next(g.outgoing(c, lease))
 	if err != nil {
-		lease.End(client.End{Outcome: unanswered(r, err)})
+		_ = lease.End(client.End{Outcome: unanswered(r, err)})
 		return g.refused(c, because(lease, err))
 	}
 	answered = true

@@ -157,6 +157,12 @@ func TestDial_SameAsInside(t *testing.T) {
 		{"broken, known", func(*client.Lease) (client.Usage, error) { return client.Usage{Input: 50, Output: 5}, broken }, 55},
 		{"broken, counted", func(l *client.Lease) (client.Usage, error) { l.Progress(7); return client.Usage{}, broken }, 67},
 		{"broken, unknown", func(*client.Lease) (client.Usage, error) { return client.Usage{}, broken }, 100},
+		{"cannot be", func(*client.Lease) (client.Usage, error) { return client.Usage{Input: -5, Output: 5}, nil }, 100},
+		{"cannot be, counted", func(l *client.Lease) (client.Usage, error) {
+			l.Progress(-3)
+			l.Progress(7)
+			return client.Usage{Input: 1 << 62}, broken
+		}, 67},
 		{"panicked", func(*client.Lease) (client.Usage, error) { panic("no") }, 100},
 		{"not sent", func(*client.Lease) (client.Usage, error) { return client.Usage{}, client.ErrNotSent }, 0},
 		{"answered error", func(*client.Lease) (client.Usage, error) { return client.Usage{}, client.ErrAnsweredError }, 0},

@@ -66,7 +66,7 @@ func (b *Book) Reserve(ctx context.Context, ask *Ask) (*Grant, error) {
 	}
 	lease.Context()                     // so that Interrupted knows
 	if !stayed || !b.opened(r, lease) { // the answer would reach nobody
-		lease.End(client.End{Outcome: client.NotSent})
+		_ = lease.End(client.End{Outcome: client.NotSent})
 		b.drop(r)
 		end(nil)
 		return nil, cmp.Or(ctx.Err(), context.Canceled)

@@ -369,12 +369,15 @@ func TestReserve_BadInput(t *testing.T) {
 		t.Errorf("unknown tenant: %v", err)
 	}
 	w.left(t)
-	w.reserve(t, "r")
-	for _, e := range []client.End{reported(-1, 0), reported(0, 1<<60), {Usage: client.Usage{Reasoning: -5}}, {Produced: client.Produced{Deltas: -1}}} {
-		if _, err := w.Commit("", "r", e); refused(err).Status != http.StatusBadRequest {
+	for i, e := range []client.End{reported(-1, 0), reported(0, 1<<60), {Usage: client.Usage{Reasoning: -5}}, {Produced: client.Produced{Deltas: -1}}, {Outcome: 77}} {
+		id := fmt.Sprint("bad-", i)
+		w.reserve(t, id)
+		if _, err := w.Commit("", id, e); refused(err).Status != http.StatusBadRequest {
 			t.Errorf("%+v: %v", e, err)
 		}
+		w.left(t) // it is over all the same
 	}
+	w.reserve(t, "r")
 	if _, _, err := w.Progress("", "r", client.Produced{Tokens: -1}); refused(err).Status != http.StatusBadRequest {
 		t.Errorf("progress: %v", err)
 	}

@@ -14,7 +14,7 @@ var errGone = errors.New("reserve: the caller has gone")
 // Progress says how far a call has come, and renews its reservation. If the governor has ended the call early,
 // interrupted says why: it is to be broken off and committed.
 func (b *Book) Progress(owner, id string, p client.Produced) (ttl time.Duration, interrupted *client.Refusal, err error) {
-	if err := checkProduced(p); err != nil {
+	if err := (&client.End{Produced: p}).Check(); err != nil {
 		return 0, nil, err
 	}
 	if !validID(id) {
@@ -57,8 +57,8 @@ func (b *Book) renew(n name, p *client.Produced) (*reservation, error) {
 // was charged then is raised to the usage. An End that is NotSent cancels, even one that still asks or will: its asker may
 // have gone away without an answer, and its cancel may be faster than what it asked.
 func (b *Book) Commit(owner, id string, e client.End) (released bool, err error) {
-	if err := checkEnd(&e); err != nil {
-		return false, err
+	if err := e.Check(); err != nil {
+		return false, b.Misread(owner, id, client.Cancelled, err)
 	}
 	if !validID(id) { // nor is it worth being remembered
 		return false, unknown(id)
@@ -79,6 +79,15 @@ func (b *Book) Commit(owner, id string, e client.End) (released bool, err error)
 	}
 	b.close(r, gone, e)
 	return true, nil
+}
+
+// Misread ends a reservation of whose end no more can be read than its outcome, and returns why: what it held is not kept for whoever tells
+// its end wrong. It is charged by estimate, unless it is NotSent, and its usage may still be committed.
+func (b *Book) Misread(owner, id string, how client.Outcome, why error) error {
+	if r, gone, _ := b.take(name{owner, id}); r != nil {
+		b.close(r, gone, client.End{Outcome: how})
+	}
+	return why
 }
 
 // cancelAsking cancels a reservation that still asks, and returns it. It returns nil if there is none, and remembers one that
@@ -126,9 +135,9 @@ func (b *Book) close(r *reservation, g *gone, e client.End) {
 	if e.Outcome == client.Cancelled || e.Outcome == client.Expired {
 		r.end(errGone) // first, because its caller has gone
 	}
-	r.lease.End(e)
+	_ = r.lease.End(e) // it was checked
 	r.end(nil)
-	if e.Outcome == client.NotSent || e.Outcome == client.Expired {
+	if e.Outcome == client.NotSent || e.Outcome == client.Expired || e.Outcome == client.Cancelled && !e.Reported {
 		g.ends(b.Door.Later(r.lease))
 		return
 	}

@@ -55,11 +55,12 @@ func (s *grpcSide) Progress(ctx context.Context, req *admissionv1.ProgressReques
 // Commit implements admissionv1.AdmissionServiceServer.
 func (s *grpcSide) Commit(ctx context.Context, req *admissionv1.CommitRequest) (*admissionv1.CommitResponse, error) {
 	outcome, ok := outcomes[req.Outcome]
+	err := checkStatus(outcome, int(req.Status))
 	if !ok {
-		return nil, status.Errorf(codes.InvalidArgument, "unknown outcome %d", req.Outcome)
+		err = invalid("outcome", "unknown outcome %d", req.Outcome)
 	}
-	if err := checkStatus(outcome, int(req.Status)); err != nil {
-		return nil, statusOf(err)
+	if err != nil {
+		return nil, statusOf(s.book.Misread(admissionserver.CallerOf(ctx).Tenant, req.ReservationId, client.Cancelled, err))
 	}
 	end := client.End{Outcome: outcome, Produced: client.Produced{Tokens: req.OutputTokens, Deltas: req.Deltas}}
 	end.Status = believed(admissionserver.CallerOf(ctx), int(req.Status))

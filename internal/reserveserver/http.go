@@ -75,24 +75,33 @@ func (s *httpSide) progress(r *http.Request, body []byte) (any, error) {
 }
 
 func (s *httpSide) commit(r *http.Request, body []byte) (any, error) {
+	end, err := endOf(body)
+	if err != nil {
+		return nil, s.book.Misread(owner(r), r.PathValue("id"), client.Cancelled, err)
+	}
+	end.Status = believed(admissionserver.CallerOf(r.Context()), end.Status)
+	return s.end(r, end)
+}
+
+// endOf is the end of a reservation that a body tells.
+func endOf(body []byte) (client.End, error) {
 	var req commitRequest
 	if err := decode(body, &req); err != nil {
-		return nil, err
+		return client.End{}, err
 	}
 	outcome, ok := outcomeNames[req.Outcome]
 	if !ok {
-		return nil, invalid("outcome", "outcome must be completed, answered_error, failed or cancelled, not %.100q", req.Outcome)
+		return client.End{}, invalid("outcome", "outcome must be completed, answered_error, failed or cancelled, not %.100q", req.Outcome)
 	}
 	if err := checkStatus(outcome, req.Status); err != nil {
-		return nil, err
+		return client.End{}, err
 	}
-	end := client.End{Outcome: outcome, Produced: client.Produced{Tokens: req.OutputTokens, Deltas: req.Deltas}}
-	end.Status = believed(admissionserver.CallerOf(r.Context()), req.Status)
+	end := client.End{Outcome: outcome, Status: req.Status, Produced: client.Produced{Tokens: req.OutputTokens, Deltas: req.Deltas}}
 	if u := req.Usage; u != nil {
 		end.Reported = true
 		end.Usage = client.Usage(*u)
 	}
-	return s.end(r, end)
+	return end, nil
 }
 
 var outcomeNames = map[string]client.Outcome{
@@ -103,7 +112,7 @@ var outcomeNames = map[string]client.Outcome{
 func (s *httpSide) cancel(r *http.Request, body []byte) (any, error) {
 	var none struct{}
 	if err := decode(body, &none); err != nil {
-		return nil, err
+		return nil, s.book.Misread(owner(r), r.PathValue("id"), client.NotSent, err)
 	}
 	return s.end(r, client.End{Outcome: client.NotSent})
 }

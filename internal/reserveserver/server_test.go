@@ -227,6 +227,58 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
+// TestMisread: a reservation whose end is told wrong is over all the same, charged by estimate, and what it took may be told again.
+func TestMisread(t *testing.T) {
+	l := serve(t, nil)
+	for name, c := range map[string]struct {
+		path, body string
+		want       int64
+	}{
+		"negative usage":      {"commit", `{"usage": {"input_tokens": -1, "output_tokens": 5}}`, 90},
+		"too large":           {"commit", `{"usage": {"output_tokens": 1000000001}}`, 90},
+		"not a number":        {"commit", `{"usage": {"input_tokens": true}}`, 90},
+		"a fraction":          {"commit", `{"output_tokens": 1.5}`, 90},
+		"negative deltas":     {"commit", `{"deltas": -4}`, 90},
+		"unknown outcome":     {"commit", `{"outcome": "fine"}`, 90},
+		"status of no error":  {"commit", `{"status": 503}`, 90},
+		"no JSON":             {"commit", `usage=5`, 90},
+		"cancelled for a why": {"cancel", `{"reason": "no"}`, 90},
+	} {
+		before := l.used()
+		_, _, said := l.post(t, token, "/v1/reservations", `{"tenant": "acme", "model": "m", "input_tokens": 60, "max_output_tokens": 40}`)
+		at := fmt.Sprint("/v1/reservations/", said["reservation_id"])
+		if code, _, said := l.post(t, token, at+"/"+c.path, c.body); code != http.StatusBadRequest {
+			t.Errorf("%s: %d %v", name, code, said)
+		}
+		if n, _ := l.gov.Leases(); n+l.book.Open() != 0 {
+			t.Fatalf("%s: it is held still", name)
+		}
+		code, _, said := l.post(t, token, at+"/commit", `{"usage": {"input_tokens": 70, "output_tokens": 20}}`)
+		if took := l.used() - before; code != http.StatusOK || took < c.want || took > 110 {
+			t.Errorf("%s, and told again: %d %v, charged %d tokens", name, code, said, took)
+		}
+	}
+}
+
+// TestMisread_GRPC is TestMisread for what only gRPC can tell.
+func TestMisread_GRPC(t *testing.T) {
+	l := serve(t, nil)
+	ctx, stub := l.stub(t, token)
+	for _, bad := range []*admissionv1.CommitRequest{{Outcome: 77}, {Status: 503}, {Usage: &admissionv1.Usage{ReasoningTokens: -1}}, {OutputTokens: -1}} {
+		answer, err := stub.Reserve(ctx, &admissionv1.ReserveRequest{Tenant: "acme", Model: "m", InputTokens: 6, MaxOutputTokens: 4})
+		if err != nil {
+			t.Fatal(err)
+		}
+		bad.ReservationId = answer.ReservationId
+		if _, err := stub.Commit(ctx, bad); status.Code(err) != codes.InvalidArgument {
+			t.Errorf("%v: %v", bad, err)
+		}
+		if n, _ := l.gov.Leases(); n+l.book.Open() != 0 {
+			t.Fatalf("%v: it is held still", bad)
+		}
+	}
+}
+
 // TestBounds: a number is taken up to the bounds that openapi.json gives it, and not beyond them.
 func TestBounds(t *testing.T) {
 	type schema struct {
