@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+
+	"github.com/llmgov/llmgov/governor/tokens"
 )
 
 // Client asks a governor for leases. It is safe for concurrent use.
@@ -58,6 +60,9 @@ func (c *Client) Do(ctx context.Context, req Request, fn func(*Lease) (Usage, er
 func (c *Client) Reserve(ctx context.Context, req Request) (*Lease, error) {
 	if err := req.Check(); err != nil {
 		return nil, err
+	}
+	if len(req.Body) > 0 && req.InputTokens == 0 && req.InputSize == (tokens.Size{}) {
+		req.InputSize = tokens.Measure(req.Body).Size
 	}
 	l, err := c.door.Reserve(ctx, req)
 	if err == nil && l.Grant.Ungoverned {

@@ -28,12 +28,14 @@ type Request struct {
 	// Route is the kind of the call, such as /chat/completions. It tells calls with OpenOutput apart.
 	Route string
 
-	// InputTokens is how long the prompt is, if that is known.
+	// InputTokens is how long the prompt is, if that is known. Of a call with none of InputTokens, InputSize and Body, as many tokens are held
+	// as the pool assumes of an answer, and then as the tenant's calls like it have taken.
 	InputTokens int64
 	// InputSize is how long it is by what it consists of, from which its tokens are estimated as earlier calls have
-	// taught: see tokens.Weigh.
+	// taught: see tokens.Weigh. If it and InputTokens are left out, it is that of the Body.
 	InputSize tokens.Size
-	// Body is the call's JSON body. A governor in this process may count its tokens.
+	// Body is the call's JSON body. It is measured here, and goes to no other process. A governor in this one may count its tokens while its
+	// estimates are uncertain.
 	Body []byte
 
 	// MaxOutput is how many tokens the answer may have, and each of its Copies if there are several. 0 is

@@ -179,6 +179,24 @@ func TestDial_SameAsInside(t *testing.T) {
 			}, nil)
 		})
 	}
+	t.Run("held", func(t *testing.T) {
+		body := []byte(`{"model": "m", "messages": [{"role": "user", "content": "` + strings.Repeat("word ", 2000) + `"}]}`)
+		for name, ask := range map[string]client.Request{"by its body": {Body: body}, "by nothing": {}} {
+			both(t, func(t *testing.T, w *world, governed *client.Client) {
+				ask.Tenant = "acme"
+				ask.Model = "m"
+				ask.NoOutput = true
+				l, err := governed.Reserve(t.Context(), ask)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if n := w.used(); n < 1500 || n > 5000 {
+					t.Errorf("%s: %d tokens are held", name, n)
+				}
+				l.Close()
+			}, func(p *tenants.Pool, _ *tenants.Tenant) { p.DefaultMaxOutput = 3000 })
+		}
+	})
 	t.Run("overloaded", func(t *testing.T) {
 		both(t, func(t *testing.T, w *world, governed *client.Client) {
 			_ = governed.Do(t.Context(), asked, func(*client.Lease) (client.Usage, error) { return client.Usage{}, client.AnsweredStatus(503) })

@@ -33,6 +33,7 @@ func (c *Call) Estimate() *Refusal {
 	if a.Told && c.Estimates.told != nil {
 		c.Estimates = c.Estimates.told
 	}
+	a.Prompt.assume(c.Pool.DefaultMaxOutput)
 	req.Input = c.promptTokens(a, c.ctl.prompts)
 	least := c.leastPrompt(a, req.Via, c.ctl.prompts)
 	a.Prompt.Body = nil // a call lasts longer than its body is needed

@@ -19,6 +19,14 @@ func (s *scope) price(a *Ask, via uint64) governor.Price {
 	return governor.Price(dearest)
 }
 
+// assume gives a prompt of which nothing is known the size of a thing of unknown size in a prompt. What such prompts take is
+// learned as for these.
+func (p *Prompt) assume(unknown int64) {
+	if p.Tokens == 0 && p.Before == 0 && p.Size == (tokens.Size{}) {
+		p.Size[tokens.Elsewhere] = unknown * tokens.Scale
+	}
+}
+
 // promptTokens is how many tokens the prompt has: by the estimates or, while
 // these are uncertain and where an error would count most, by counting, if that is possible at once.
 func (s *scope) promptTokens(a *Ask, counter PromptCounter) int64 {

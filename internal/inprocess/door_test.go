@@ -2,13 +2,16 @@ package inprocess_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/governor/client"
+	sizes "github.com/llmgov/llmgov/governor/tokens"
 	"github.com/llmgov/llmgov/internal/inprocess"
 	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/internal/testkit/admissiontest"
@@ -73,6 +76,59 @@ func TestDoor_Charges(t *testing.T) {
 				t.Errorf("%d leases are left", n)
 			}
 		})
+	}
+}
+
+// TestDoor_Holds: a call is held by whatever is known of its prompt, and one of which nothing is known as one that refers to something of
+// unknown size: by the pool's default, then by what such calls have taken.
+func TestDoor_Holds(t *testing.T) {
+	text := strings.Repeat("A prompt of some words that nobody has counted. ", 200) // 9,600 bytes
+	body, err := json.Marshal(map[string]any{"model": "gpt-4o", "messages": []map[string]string{{"role": "user", "content": text}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const assumed = 3000
+	for name, c := range map[string]struct {
+		ask         client.Request
+		least, most int64
+	}{
+		"tokens":                {client.Request{InputTokens: 60}, 60, 60},
+		"tokens beside a body":  {client.Request{InputTokens: 60, Body: body}, 60, 60},
+		"a size":                {client.Request{InputSize: sizes.Size{sizes.Text: 500 * sizes.Scale}}, 500, 500},
+		"a size beside a body":  {client.Request{InputSize: sizes.Size{sizes.Text: 500 * sizes.Scale}, Body: body}, 500, 500},
+		"a body":                {client.Request{Body: body}, 1500, 4000},
+		"nothing":               {client.Request{}, assumed, assumed},
+		"nothing, an embedding": {client.Request{NoOutput: true}, assumed, assumed},
+		"free":                  {client.Request{Free: true}, 0, 0},
+	} {
+		governed, gov := open(t, func(p *tenants.Pool, _ *tenants.Tenant) {
+			p.TPM = 10_000_000
+			p.DefaultMaxOutput = assumed
+		})
+		c.ask.Tenant = "acme"
+		c.ask.Model = "gpt-4o"
+		hold := func() int64 {
+			before := tokens(gov)
+			l, err := governed.Reserve(t.Context(), c.ask)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.End(client.End{Usage: client.Usage{Input: 700}, Reported: true})
+			held := tokens(gov) - before
+			if !c.ask.NoOutput && !c.ask.Free {
+				held -= assumed
+			}
+			return held
+		}
+		if n := hold(); n < c.least || n > c.most {
+			t.Errorf("%s: %d tokens are held for the prompt, not %d to %d", name, n, c.least, c.most)
+		}
+		for range 40 {
+			hold()
+		}
+		if n := hold(); c.least == assumed && (n < 600 || n > 800) {
+			t.Errorf("%s: %d tokens are held, when calls have taken 700 each", name, n)
+		}
 	}
 }
 
