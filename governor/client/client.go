@@ -56,9 +56,12 @@ func (c *Client) Do(ctx context.Context, req Request, fn func(*Lease) (Usage, er
 }
 
 // Reserve waits until the call may begin, and returns its lease, which the caller has to close. End tells
-// before that how the call ended.
+// before that how the call ended. If ctx has ended, or ends first, the error is ctx's.
 func (c *Client) Reserve(ctx context.Context, req Request) (*Lease, error) {
 	if err := req.Check(); err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	if len(req.Body) > 0 && req.InputTokens == 0 && req.InputSize == (tokens.Size{}) {

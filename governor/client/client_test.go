@@ -175,6 +175,18 @@ func TestLease_ProgressThatCannotBe(t *testing.T) {
 	}
 }
 
+// The context of a lease that is closed has ended, also for whoever asks for it only then.
+func TestLease_ContextAfterClose(t *testing.T) {
+	l, err := client.New(&door{}).Reserve(t.Context(), asked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+	if l.Context().Err() == nil {
+		t.Error("it goes on")
+	}
+}
+
 // Progress of nothing is no sign that an answer has begun.
 func TestLease_NoProgress(t *testing.T) {
 	d := &door{}

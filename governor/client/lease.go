@@ -21,6 +21,7 @@ type Lease struct {
 	cancel   context.CancelCauseFunc // guarded by mu
 	produced Produced                // guarded by mu
 	ended    bool                    // guarded by mu
+	closed   bool                    // guarded by mu
 }
 
 // Grant is whose a lease is, and how it was given.
@@ -56,8 +57,12 @@ func (l *Lease) Context() context.Context {
 	}
 	ctx := l.ctx
 	cancel := l.cancel
+	closed := l.closed
 	l.mu.Unlock()
-	if first {
+	switch {
+	case closed:
+		cancel(nil)
+	case first:
 		l.held.EndBy(cancel)
 	}
 	return ctx
@@ -133,6 +138,7 @@ func (l *Lease) Close() {
 	l.mu.Lock()
 	over := l.ended
 	l.ended = true
+	l.closed = true
 	produced := l.produced
 	cancel := l.cancel
 	l.mu.Unlock()

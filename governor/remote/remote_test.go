@@ -226,6 +226,24 @@ func TestDial_SameAsInside(t *testing.T) {
 			}
 		}, func(_ *tenants.Pool, acme *tenants.Tenant) { acme.RPM = 1 })
 	})
+	t.Run("too late", func(t *testing.T) {
+		both(t, func(t *testing.T, w *world, governed *client.Client) {
+			never := func(*client.Lease) (client.Usage, error) {
+				t.Error("it ran")
+				return client.Usage{}, nil
+			}
+			gone, leave := context.WithCancel(t.Context())
+			leave()
+			if err := governed.Do(gone, asked, never); !errors.Is(err, context.Canceled) {
+				t.Errorf("cancelled before: %v", err)
+			}
+			late, leave := context.WithDeadline(t.Context(), time.Now().Add(-time.Hour))
+			defer leave()
+			if err := governed.Do(late, asked, never); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("late before: %v", err)
+			}
+		}, nil)
+	})
 	t.Run("waits", func(t *testing.T) {
 		both(t, func(t *testing.T, _ *world, governed *client.Client) {
 			first, err := governed.Reserve(t.Context(), asked)
