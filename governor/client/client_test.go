@@ -187,6 +187,32 @@ func TestLease_ContextAfterClose(t *testing.T) {
 	}
 }
 
+// A refusal says who refused, and whether it pays to ask again.
+func TestRefusal(t *testing.T) {
+	for _, c := range []struct {
+		refusal   client.Refusal
+		retryable bool
+		text      string
+	}{
+		{client.Refusal{Status: 429, Code: "rate_limit_exceeded", Message: "Rate limit reached."}, true, "llmgov: Rate limit reached."},
+		{client.Refusal{Status: 429, Code: "insufficient_quota", Final: true}, false, "llmgov: 429 insufficient_quota"},
+		{client.Refusal{Status: 400}, false, "llmgov: 400 Bad Request"},
+		{client.Refusal{Status: 401, Code: "invalid_api_key"}, false, "llmgov: 401 invalid_api_key"},
+		{client.Refusal{Status: 403}, false, "llmgov: 403 Forbidden"},
+		{client.Refusal{Status: 404}, false, "llmgov: 404 Not Found"},
+		{client.Refusal{Status: 408}, true, "llmgov: 408 Request Timeout"},
+		{client.Refusal{Status: 409, Code: "request_in_progress"}, true, "llmgov: 409 request_in_progress"},
+		{client.Refusal{Status: 413}, false, "llmgov: 413 Request Entity Too Large"},
+		{client.Refusal{Status: 500}, true, "llmgov: 500 Internal Server Error"},
+		{client.Refusal{Status: 503, Code: "draining"}, true, "llmgov: 503 draining"},
+		{client.Refusal{Status: 503, Final: true}, false, "llmgov: 503 Service Unavailable"},
+	} {
+		if got := c.refusal.Retryable(); got != c.retryable || c.refusal.Error() != c.text {
+			t.Errorf("%+v: retryable %t, %q", c.refusal, got, c.refusal.Error())
+		}
+	}
+}
+
 // Progress of nothing is no sign that an answer has begun.
 func TestLease_NoProgress(t *testing.T) {
 	d := &door{}

@@ -17,7 +17,7 @@
 // A refused call's error is a [*Refusal], with the status, headers and time to come back that the gateway
 // answers with. If the context ended while the call waited, the error is the context's.
 //
-//	if refusal, ok := errors.AsType[*client.Refusal](err); ok { … refusal.RetryAfter … }
+//	if refusal, ok := errors.AsType[*client.Refusal](err); ok && refusal.Retryable() { … refusal.RetryAfter … }
 //
 // # What is charged
 //

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -22,14 +23,26 @@ type Refusal struct {
 	Message string
 	// RetryAfter is when to come back; 0 is unknown.
 	RetryAfter time.Duration
-	// Final says that the call should not be retried by itself.
+	// Final says that the call should not be retried by itself, whatever the Status: a budget is spent. See Retryable.
 	Final bool
 	// Header shows an HTTP caller where it stands and when to come back.
 	Header http.Header
 }
 
 // Error implements error.
-func (r *Refusal) Error() string { return r.Message }
+func (r *Refusal) Error() string {
+	return "llmgov: " + cmp.Or(r.Message, fmt.Sprintf("%d %s", r.Status, cmp.Or(r.Code, http.StatusText(r.Status))))
+}
+
+// Retryable reports whether the same call may be let through later: after RetryAfter, or, if that is 0, a time of the caller's choice. It
+// is false for a call that is wrong by itself, such as one of an unknown tenant or model.
+func (r *Refusal) Retryable() bool {
+	switch r.Status {
+	case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooManyRequests:
+		return !r.Final
+	}
+	return r.Status >= 500 && !r.Final
+}
 
 var (
 	// ErrNotSent says that a call never reached its model server. Nothing is charged, not even a request.
