@@ -51,7 +51,7 @@ func (c *Call) identify(who Caller) *Refusal {
 	if who.Tenant != "" {
 		return c.IdentifyTenant(who.Tenant)
 	}
-	return c.Identify(who.Key, "")
+	return c.Identify(who.Key, "Say whose call it is: by a key, or by the name of a tenant.")
 }
 
 // choosePool takes the pool that Ask names, or that of its model.

@@ -368,6 +368,9 @@ func TestReserve_BadInput(t *testing.T) {
 	if _, err := w.Reserve(t.Context(), &reserve.Ask{Call: client.Request{Tenant: "nobody", Model: "m"}}); refused(err).Status != http.StatusUnauthorized {
 		t.Errorf("unknown tenant: %v", err)
 	}
+	if _, err := w.Reserve(t.Context(), &reserve.Ask{Call: client.Request{Model: "m"}}); refused(err).Status != http.StatusUnauthorized || !strings.HasSuffix(refused(err).Message, "the name of a tenant.") {
+		t.Errorf("nobody's: %v", err)
+	}
 	w.left(t)
 	for i, e := range []client.End{reported(-1, 0), reported(0, 1<<60), {Usage: client.Usage{Reasoning: -5}}, {Produced: client.Produced{Deltas: -1}}, {Outcome: 77}} {
 		id := fmt.Sprint("bad-", i)
