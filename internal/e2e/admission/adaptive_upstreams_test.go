@@ -28,7 +28,6 @@ func TestAdaptive_OneUpstreamBreaks(t *testing.T) {
 				up := harness.NewUpstream(t, w.Mock)
 				w.Upstreams = map[string]http.Handler{"up1": up}
 				s := harness.New(t, w)
-				defer s.Close()
 				const best = slots / 4.0
 				_, before := floodSeen(s, 3*best, 2*time.Minute)
 				up.AnswerWith(mood)
@@ -67,7 +66,6 @@ func TestAdaptive_Bursts(t *testing.T) {
 	for slots, want := range map[int][2]int64{64: {40, 64}, 16: {8, 34}} {
 		synctest.Test(t, func(t *testing.T) {
 			s := harness.New(t, adaptiveWorld(tenants.Gradient, slots))
-			defer s.Close()
 			var least, most int64 = 1000, 0
 			for i := range 60 {
 				var wg sync.WaitGroup

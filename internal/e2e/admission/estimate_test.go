@@ -102,7 +102,6 @@ func TestPromptsThatAreTooLongAreCounted(t *testing.T) {
 		p := harness.Pool(3000, 0, 0)
 		p.Models = []string{"gpt-4o", "m"}
 		s := harness.New(t, harness.World{Pool: p, Prompts: bpe.New(), Tenants: []tenants.Tenant{harness.Tenant("a", 1)}})
-		defer s.Close()
 		for _, tt := range []struct {
 			model, path string
 			words       int
@@ -137,7 +136,6 @@ func TestPromptsThatAreTooLongAreCounted(t *testing.T) {
 func TestEstimateErrorsAreObserved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := harness.New(t, harness.World{Pool: harness.Pool(0, 0, 1000), Tenants: []tenants.Tenant{harness.Tenant("a", 1)}})
-		defer s.Close()
 		observed := func() uint64 {
 			families, err := prometheus.Gatherers{s.Metrics.Registry()}.Gather()
 			if err != nil {
@@ -248,7 +246,6 @@ func TestBrokenStreamsOfEachDialect(t *testing.T) {
 					Pool: harness.Pool(0, 0, 1000), Tenants: []tenants.Tenant{harness.Tenant("a", 1)},
 					Wrap: func(http.RoundTripper) http.RoundTripper { return server },
 				})
-				defer s.Close()
 				ask := func(breaksAfter, leavesAfter int) {
 					req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://gateway"+d.path, strings.NewReader(d.body))
 					if err != nil {

@@ -30,7 +30,6 @@ func TestReserve_BackgroundShare(t *testing.T) {
 			w.Tenants[i].MaxWait = time.Minute
 		}
 		s := harness.New(t, w)
-		defer s.Close()
 		ctx, stop := context.WithCancel(t.Context())
 		var calls sync.WaitGroup
 		for tenant, workers := range map[string]int{"chat": 15, "batch": 5} {

@@ -49,7 +49,6 @@ func TestSharesThroughTheStack(t *testing.T) {
 		w := harness.World{Pool: harness.Pool(tpm, 0, 0), Tenants: fourTenants(), Mock: mock.Config{TPM: tpm}}
 		w.Pool.HeadroomPPM = 0
 		s := harness.New(t, w)
-		defer s.Close()
 		body := harness.Chat(false, 1000, `,"mock":{"output_tokens":985}`) // and 15 of prompt
 		s.Call(t.Context(), "a", body)                                     // calibrates the prompt
 

@@ -38,10 +38,19 @@ type Stack struct {
 	closers  []func()
 }
 
-// New starts a stack, which the test closes.
+// New starts a stack in virtual time. When the test ends it must be idle.
 func New(t *testing.T, w World) *Stack {
 	t.Helper()
+	s := Start(t, w)
+	t.Cleanup(s.CheckIdle)
+	return s
+}
+
+// Start starts a stack that ends with the test, also in real time.
+func Start(t *testing.T, w World) *Stack {
+	t.Helper()
 	s := &Stack{T: t, Metrics: telemetry.New(), log: slog.New(w.logHandler())}
+	t.Cleanup(s.Close)
 	var err error
 	s.Mock, err = mock.New(w.Mock)
 	if err != nil {
@@ -153,11 +162,12 @@ func (s *Stack) Serve(server Server, l net.Listener) {
 	})
 }
 
-// Close ends everything that the stack started.
+// Close ends everything that the stack started, before the test does.
 func (s *Stack) Close() {
 	for i := len(s.closers) - 1; i >= 0; i-- {
 		s.closers[i]()
 	}
+	s.closers = nil
 }
 
 // Apply puts a policy in force.

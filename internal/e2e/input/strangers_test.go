@@ -38,7 +38,6 @@ func TestAudit_L8_CallsWithoutKeyFillNoLog(t *testing.T) {
 		w := bodies(harness.Tenant("acme", 1))
 		w.Log = handler
 		s := harness.New(t, w)
-		defer s.Close()
 		for range 100 {
 			if a := s.Call(t.Context(), "nobody", "{}"); a.Status != http.StatusUnauthorized {
 				t.Fatalf("%d %s", a.Status, a.Body)
@@ -62,7 +61,6 @@ func TestAudit_L8_CallsWithoutKeyFillNoLog(t *testing.T) {
 		if n := strings.Count(text.String(), `"tenant":"acme"`); n != 20 {
 			t.Errorf("20 calls with a key wrote %d lines", n)
 		}
-		s.CheckIdle()
 	})
 }
 
@@ -78,7 +76,6 @@ func explained(s *harness.Stack, query string) (status int, body string) {
 func TestAudit_L8_RefusalsOfOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := harness.New(t, bodies(harness.Tenant("acme", 1), harness.Tenant("loud", 1)))
-		defer s.Close()
 		refuse := func(tenant, id, body string) {
 			if a := s.Call(t.Context(), tenant, body, "X-Request-Id", id); a.Status != http.StatusBadRequest || a.Header.Get("X-Request-Id") != id {
 				t.Fatalf("%d %s %v", a.Status, a.Body, a.Header)
@@ -124,7 +121,6 @@ func TestAudit_L4_AdminBodiesEnd(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := harness.New(t, bodies(harness.Tenant("acme", 1)))
-			defer s.Close()
 			conn, err := adminSide(s, "the-token-of-this-gateway").Dial(t.Context(), "", "")
 			if err != nil {
 				t.Fatal(err)
@@ -156,7 +152,6 @@ func TestAudit_L4_WrongTokensAreLogged(t *testing.T) {
 		w := bodies(harness.Tenant("acme", 1))
 		w.Log = handler
 		s := harness.New(t, w)
-		defer s.Close()
 		admin := s.AdminAPI(admin.Options{Token: "the-token-of-this-gateway"})
 		for range 50 {
 			r := httptest.NewRequest(http.MethodGet, "http://localhost/metrics", nil)

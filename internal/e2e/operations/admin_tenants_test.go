@@ -15,7 +15,6 @@ import (
 func TestAdminTenants(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := harness.New(t, harness.World{Pool: harness.Pool(0, 1, 0), Tenants: []tenants.Tenant{harness.Tenant("first", 1)}})
-		defer s.Close()
 		s.Apply(harness.PolicyFromFiles(t, "tpm: 60000", `
 tiers:
   free: {weight: 2, group: true, tenant_weight: 0.5}
@@ -55,7 +54,6 @@ tenants:
 func TestAdminPolicy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := harness.New(t, harness.World{Pool: harness.Pool(0, 1, 0), Tenants: []tenants.Tenant{harness.Tenant("first", 1)}})
-		defer s.Close()
 		s.Apply(harness.PolicyFromFiles(t, "tpm: 60000", `
 tenants:
   acme:

@@ -35,7 +35,7 @@ func TestPanicInTheGovernorEndsTheProcess(t *testing.T) {
 	if os.Getenv(role) != "" {
 		log, end := logging.New(os.Stderr, logging.JSON)
 		crash.Finally(end)
-		s := harness.New(t, harness.World{
+		s := harness.Start(t, harness.World{
 			Pool: harness.Pool(60_000, 0, 100), Tenants: []tenants.Tenant{harness.Tenant("a", 1)}, Log: log.Handler(),
 			Journal: journalOf(func() {
 				for range 50 {
@@ -80,8 +80,7 @@ func (c *stallingClock) AfterFunc(d time.Duration, f func()) governor.Timer {
 func TestLivezOfAStuckPool(t *testing.T) {
 	t.Parallel() // in real time: in virtual time who waits for a lock holds up the clock
 	clock := &stallingClock{stuck: make(chan struct{}), release: make(chan struct{})}
-	s := harness.New(t, harness.World{Pool: harness.Pool(60_000, 0, 100), Tenants: []tenants.Tenant{harness.Tenant("a", 1)}, Clock: clock})
-	defer s.Close()
+	s := harness.Start(t, harness.World{Pool: harness.Pool(60_000, 0, 100), Tenants: []tenants.Tenant{harness.Tenant("a", 1)}, Clock: clock})
 	admin := s.AdminAPI(admin.Options{})
 	live := func() int {
 		w := httptest.NewRecorder()

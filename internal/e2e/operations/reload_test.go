@@ -258,8 +258,7 @@ func TestReloadsUnderLoad(t *testing.T) {
 		one.RPM = 500_000 // counted from the first call on
 		w.Tenants = append(w.Tenants, one)
 	}
-	s := harness.New(t, w)
-	defer s.Close()
+	s := harness.Start(t, w)
 	apply := func(n int) {
 		if err := s.Gateway.Apply(policyNo(t, w, n)); err != nil {
 			t.Fatal(err)
@@ -351,7 +350,6 @@ func TestReload_TenantDeletedInMidStream(t *testing.T) {
 			Pool: harness.Pool(60_000, 0, 10), Tenants: []tenants.Tenant{harness.Tenant("goes", 1), harness.Tenant("stays", 1)}, Log: bill,
 		}
 		s := harness.New(t, w)
-		defer s.Close()
 		resp, err := s.Post(t.Context(), "goes", harness.Chat(true, 300, `,"mock":{"output_tokens":250}`))
 		if err != nil {
 			t.Fatal(err)

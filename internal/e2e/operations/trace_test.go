@@ -72,7 +72,6 @@ func TestTraceIsContinued(t *testing.T) {
 					w.Tracer = tracing.New(sdktrace.WithSpanProcessor(spans))
 				}
 				s := harness.New(t, w)
-				defer s.Close()
 				s.Call(t.Context(), "a", harness.Chat(false, 5, ""), "Traceparent", c.traceparent, "Tracestate", "x=y", "Baggage", "user=7")
 
 				h := up.seen[0]
@@ -143,7 +142,6 @@ func TestExemplars(t *testing.T) {
 		w := harness.World{Mock: mock.Config{FirstToken: time.Second, TokensPerSecond: 100}, Pool: harness.Pool(0, 0, 10), Tenants: []tenants.Tenant{harness.Tenant("a", 1)}}
 		w.Tracer = tracing.New()
 		s := harness.New(t, w)
-		defer s.Close()
 		s.Call(t.Context(), "a", harness.Chat(true, 5, ""), "Traceparent", "00-"+callersTrace+"-"+callersSpan+"-01")
 		text := openMetrics(s)
 		for _, metric := range []string{"queue_wait_seconds", "time_to_first_token_seconds", "request_duration_seconds", "overhead_seconds"} {

@@ -36,7 +36,6 @@ func TestUsage_Teams(t *testing.T) {
 		s := harness.New(t, harness.World{
 			Mock: mock.Config{OutputTokens: 10}, Pool: harness.Pool(700_000, 0, 50), Tenants: []tenants.Tenant{acme, search, batch, eu},
 		})
-		defer s.Close()
 		names := []string{"acme", "acme/search", "acme/batch", "acme/search/eu", "acme/search/eu"}
 		for _, name := range names {
 			if a := s.Call(t.Context(), name, harness.Chat(false, 50, "")); a.Status != http.StatusOK {

@@ -37,7 +37,6 @@ func TestUsage(t *testing.T) {
 			Mock: mock.Config{OutputTokens: 10}, Pool: shared, Tenants: []tenants.Tenant{mine, stranger}, Timezone: "UTC",
 			Prices: []tenants.ModelPrice{{Model: "*", Price: tenants.Price{Input: 1_000_000, Output: 1_000_000}}},
 		})
-		defer s.Close()
 		var took int64
 		for _, key := range []string{"mine", "stranger", "mine", "stranger", "mine"} {
 			a := s.Call(t.Context(), key, harness.Chat(false, 50, ""))

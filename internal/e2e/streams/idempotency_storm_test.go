@@ -48,7 +48,6 @@ func TestIdempotencyKey_Storm(t *testing.T) {
 			w.Tenants[i].MaxWait = 2 * time.Second
 		}
 		s := harness.New(t, w)
-		defer s.Close()
 		var served, conflicts atomic.Int64
 		var wg sync.WaitGroup
 		for n := range names {

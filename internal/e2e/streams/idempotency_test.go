@@ -82,7 +82,6 @@ func keyIsHeld(t *testing.T, path, body string, stream bool) {
 			})
 		},
 	})
-	defer s.Close()
 	call := func(tenant, body string, header ...string) harness.Answer {
 		return s.CallTo(t.Context(), path, tenant, body, header...)
 	}
@@ -145,7 +144,6 @@ func TestIdempotencyKey_Unknown(t *testing.T) {
 			s := harness.New(t, harness.World{
 				Mock: mock.Config{TokensPerSecond: 10, OutputTokens: tokens}, Pool: harness.Pool(1_000_000, 0, 0), Tenants: []tenants.Tenant{harness.Tenant("a", 1)},
 			})
-			defer s.Close()
 			body := `{"model":"m","messages":[{"role":"user","content":"x"}],"max_tokens":4096`
 			body += fmt.Sprintf(`,"mock":{"output_tokens":%d}}`, tokens)
 			call := func() harness.Answer {
@@ -188,7 +186,6 @@ func TestIdempotencyKey_Ends(t *testing.T) {
 			Mock: mock.Config{TokensPerSecond: 10}, Pool: harness.Pool(0, 0, 1), Tenants: []tenants.Tenant{a},
 			StreamIdle: 5 * time.Second, Wrap: panicOn,
 		})
-		defer s.Close()
 		long := harness.Chat(true, 200, "")
 		key := []string{idempotencyKey, "k"}
 
@@ -242,6 +239,5 @@ func TestIdempotencyKey_Ends(t *testing.T) {
 				synctest.Wait()
 			}
 		}
-		s.CheckIdle()
 	})
 }

@@ -22,7 +22,6 @@ func TestInterrupted(t *testing.T) {
 		t.Run(d.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				st := newStorm(t, d, 1)
-				defer st.Close()
 				st.calibrate()
 				whole := 0
 				cut := 0

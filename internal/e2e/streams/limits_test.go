@@ -68,7 +68,6 @@ func atOnce(s *harness.Stack, n int, body string) int64 {
 func TestP1_FiveAtOnceKeepTheLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := limited(t, func(a *tenants.Tenant) { a.TPM = 100 }, mock.Config{TokensPerSecond: 50})
-		defer s.Close()
 		body := harness.Chat(true, 118, "") // 133 tokens
 		if served := atOnce(s, 5, body); served != 1 {
 			t.Errorf("%d of five were served", served)
@@ -86,7 +85,6 @@ func TestP1_FiveAtOnceKeepTheLimit(t *testing.T) {
 		if served := atOnce(s, 5, body); served != 1 {
 			t.Errorf("%d were served in the third minute", served)
 		}
-		s.CheckIdle()
 	})
 }
 
@@ -94,7 +92,6 @@ func TestP1_FiveAtOnceKeepTheLimit(t *testing.T) {
 func TestP5_HundredAtOnceKeepTheLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := limited(t, func(a *tenants.Tenant) { a.TPM = 100 }, mock.Config{TPM: 1e9, TokensPerSecond: 50})
-		defer s.Close()
 		total := int64(0)
 		for range 10 {
 			served := atOnce(s, 100, harness.Chat(true, 30, ""))
@@ -107,7 +104,6 @@ func TestP5_HundredAtOnceKeepTheLimit(t *testing.T) {
 		if total < 8 { // two of 45 tokens every minute, for five minutes
 			t.Errorf("only %d were served", total)
 		}
-		s.CheckIdle()
 	})
 }
 
@@ -115,7 +111,6 @@ func TestP5_HundredAtOnceKeepTheLimit(t *testing.T) {
 func TestP6_WhatIsNotTakenComesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := limited(t, func(a *tenants.Tenant) { a.TPM = 1000 }, mock.Config{})
-		defer s.Close()
 		body := harness.Chat(true, 500, `,"mock":{"output_tokens":35}`) // holds 515, takes 50
 		served := int64(0)
 		for s.Call(t.Context(), "a", body).Status == http.StatusOK {
@@ -144,13 +139,11 @@ func TestP8_BudgetsHoldInParallel(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := limited(t, func(a *tenants.Tenant) { a.Budgets = []tenants.Budget{tt.budget} }, mock.Config{TokensPerSecond: 50, OutputTokens: 4000})
-				defer s.Close()
 				served := atOnce(s, 50, tt.body)
 				took := s.Charged("a", "input") + s.Charged("a", "output")
 				if served != tt.want || took > tt.budget.Limit || took == 0 {
 					t.Errorf("%d were served, which took %d of %d; want %d", served, took, tt.budget.Limit, tt.want)
 				}
-				s.CheckIdle()
 			})
 		})
 	}
@@ -162,7 +155,6 @@ func TestP9_SmallLimitsServeTheirFirstCall(t *testing.T) {
 		for _, bound := range []string{"", `,"max_tokens":4096`} {
 			synctest.Test(t, func(t *testing.T) {
 				s := limited(t, func(a *tenants.Tenant) { a.TPM = limit }, mock.Config{})
-				defer s.Close()
 				body := strings.Replace(harness.Chat(false, 1, `,"mock":{"output_tokens":32}`), `,"max_tokens":1`, bound, 1)
 				if a := s.Call(t.Context(), "a", body); a.Status != http.StatusOK {
 					t.Errorf("%d tokens a minute, %q: %d %s", limit, bound, a.Status, a.Body)
@@ -185,7 +177,6 @@ func TestP10_NoBoundIsNeeded(t *testing.T) {
 					a.TPM = tpm
 					a.RPM = 100
 				}, mock.Config{})
-				defer s.Close()
 				ask, _, _ := strings.Cut(d.ask, `,"max_`)
 				for _, stream := range []bool{false, true} {
 					if a := s.CallTo(t.Context(), d.path, "a", fmt.Sprintf(`{"model":"m",%s,"stream":%v}`, ask, stream)); a.Status != http.StatusOK {
@@ -211,7 +202,6 @@ func TestP11_EveryRouteHoldsTokens(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := limited(t, func(a *tenants.Tenant) { a.TPM = 130 }, mock.Config{FirstToken: 10 * time.Second})
-			defer s.Close()
 			body := fmt.Sprintf(`{"model":"new",`+ask+`}`, words)
 			var wg sync.WaitGroup
 			wg.Go(func() {
@@ -238,7 +228,6 @@ func TestP11_EveryRouteHoldsTokens(t *testing.T) {
 func TestP13_BudgetsCountWhatWasCharged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStorm(t, dialects[0], 1, tenants.Budget{Unit: tenants.Tokens, Limit: 150_000, Per: tenants.Month})
-		defer st.Close()
 		st.calibrate()
 		st.rage(280)
 		checkCharged(st.Stack, "at the end")

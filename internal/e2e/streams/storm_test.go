@@ -34,7 +34,6 @@ func TestStreamsEndEveryWay(t *testing.T) {
 			t.Run(fmt.Sprintf("%s over HTTP/%d", d.name, version), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					st := newStorm(t, d, version)
-					defer st.Close()
 					st.calibrate()
 					n := testkit.Rounds(*streams/10, *streams) / len(dialects) / 2
 					st.rage(n - n/8)

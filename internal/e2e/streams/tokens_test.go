@@ -18,7 +18,6 @@ func TestP35_WhatRemainsFallsByWhatWasTaken(t *testing.T) {
 	for _, d := range dialects {
 		synctest.Test(t, func(t *testing.T) {
 			s := limited(t, func(a *tenants.Tenant) { a.TPM = 10_000 }, mock.Config{})
-			defer s.Close()
 			for i := range 8 {
 				before := s.Mock.Stats().TokensProduced
 				a := s.CallTo(t.Context(), d.path, "a", d.call(i%2 == 0, 10+100*(i%3), ""))
@@ -46,7 +45,6 @@ func TestP36_CachedTokensCountAsThePoolSays(t *testing.T) {
 			a := harness.Tenant("a", 1)
 			a.TPM = 50_000
 			s := harness.New(t, harness.World{Pool: p, Tenants: []tenants.Tenant{a}, Wrap: saying("application/json", said)})
-			defer s.Close()
 			s.Call(t.Context(), "a", harness.Chat(false, 10, ""))
 			st := s.Governor.State()
 			if ofPool, own := st.Pools[0].Axes[0].Used, st.Tenants[0].Limits[0].Used; ofPool != want || own != want {
@@ -75,7 +73,6 @@ func TestP38_InputAndOutputHaveTheirOwnLimits(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := limited(t, tt.edit, mock.Config{})
-			defer s.Close()
 			for range 5 {
 				if a := s.Call(t.Context(), "a", tt.passes); a.Status != http.StatusOK {
 					t.Errorf("%s: what counts little gets %d: %s", tt.name, a.Status, a.Body)
@@ -104,7 +101,6 @@ func TestP39_MoneyWeighsModels(t *testing.T) {
 				{Model: "cheap", Price: tenants.Price{Input: 1_000_000, Output: 1_000_000}},
 				{Model: "dear", Price: tenants.Price{Input: 100_000_000, Output: 100_000_000}},
 			}})
-			defer s.Close()
 			body := strings.Replace(harness.Chat(false, 100, ""), `"m"`, `"`+model+`"`, 1)
 			served := int64(0)
 			last := harness.Answer{}
@@ -127,7 +123,6 @@ func TestP59_MessagesSayWhenToComeBack(t *testing.T) {
 			a.RPM = 1
 			a.TPM = 100_000
 		}, mock.Config{})
-		defer s.Close()
 		messages := dialects[3]
 		for i, want := range []int{http.StatusOK, http.StatusTooManyRequests} {
 			a := s.CallTo(t.Context(), messages.path, "a", messages.call(true, 10, ""))

@@ -57,7 +57,6 @@ func (w talk) run(t *testing.T) (out talked) {
 			list = append(list, u)
 		}
 		s := harness.New(t, harness.World{Pool: p, Tenants: []tenants.Tenant{harness.Tenant("a", 1)}, Upstreams: handlers})
-		defer s.Close()
 		var mu sync.Mutex
 		var users sync.WaitGroup
 		for user := range w.users {
@@ -73,7 +72,6 @@ func (w talk) run(t *testing.T) (out talked) {
 			out.prompt += u.Mock.Stats().PromptTokens
 			out.cached += u.Mock.Stats().CachedTokens
 		}
-		s.CheckIdle()
 	})
 	return out
 }

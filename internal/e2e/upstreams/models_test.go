@@ -129,7 +129,6 @@ func TestModels_OfPatterns(t *testing.T) {
 		s := listing(t, []string{"named", "gpt-4o*", "ft:*"}, listers, map[string][]string{
 			"all": {"*"}, "some": {"gpt-4o-*", "gpt-4o-by-name"}, "one": {"named"},
 		})
-		defer s.Close()
 		wantModels(s, "all", "gpt-4o", "gpt-4o-2024", "gpt-4o-mini", "named")
 		wantModels(s, "some", "gpt-4o-2024", "gpt-4o-by-name", "gpt-4o-mini")
 		wantModels(s, "one", "named")
@@ -150,7 +149,6 @@ func TestModels_Kept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &lister{says: shown{names: []string{"a"}, late: time.Second}}
 		s := listing(t, []string{"*"}, map[string]*lister{"one": l}, map[string][]string{"all": {"*"}})
-		defer s.Close()
 		asked := func(want int) {
 			t.Helper()
 			if got, _ := l.calls(); got != want {
@@ -201,7 +199,6 @@ func TestModels_NotTold(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := &lister{says: says}
 				s := listing(t, []string{"*", "named"}, map[string]*lister{"one": l, "two": {says: shown{names: []string{"b"}}}}, map[string][]string{"all": {"*"}})
-				defer s.Close()
 				for _, atMost := range []time.Duration{2 * time.Second, 0} {
 					began := time.Now()
 					wantModels(s, "all", "b", "named")
@@ -229,7 +226,6 @@ func TestLookups_TooOften(t *testing.T) {
 		other := harness.Tenant("b", 1)
 		one.RPM = 1
 		s := harness.New(t, harness.World{Mock: mock.Config{Models: []string{"m"}}, Pool: harness.Pool(1_000_000, 0, 0), Tenants: []tenants.Tenant{one, other}})
-		defer s.Close()
 		for i := range 50 {
 			if a := s.Get([]string{"/v1/models", "/v1/usage"}[i%2], "a"); a.Status != http.StatusOK {
 				t.Fatalf("%d: %d %s", i, a.Status, a.Body)

@@ -29,7 +29,6 @@ func TestUpstreams_PromptIsNotRead(t *testing.T) {
 					Tune:      func(c *tenants.Config) { c.Timeouts.UpstreamAnswer = time.Minute },
 				})
 				defer time.Sleep(time.Second) // in which servers let go of connections with unread bytes
-				defer s.Close()
 				defer close(left)
 				began := time.Now()
 				ans := s.Call(t.Context(), "a", harness.Chat(false, 5, `,"user":"`+strings.Repeat("x", 4<<20)+`"`))
