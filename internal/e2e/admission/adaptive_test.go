@@ -2,11 +2,9 @@ package admission
 
 import (
 	"context"
-	"log/slog"
 	"math"
 	"math/rand/v2"
 	"net/http"
-	"path/filepath"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -14,11 +12,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/decisions"
 	"github.com/llmgov/llmgov/internal/e2e/harness"
 	"github.com/llmgov/llmgov/internal/mock"
 	"github.com/llmgov/llmgov/internal/plan"
-	"github.com/llmgov/llmgov/internal/policy"
 	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -85,7 +81,6 @@ func TestAdaptive_FindsTheKnee(t *testing.T) {
 			const slots = 16
 			w := adaptiveWorld(law, slots)
 			s := harness.New(t, w)
-			defer s.Close()
 			rate := 1.5 * slots / 4.0
 			flood(s, rate, 2*time.Minute)
 			var limits, queued []int64
@@ -128,7 +123,6 @@ func TestAdaptive_FindsTheKnee(t *testing.T) {
 			if refused < served/5 {
 				t.Errorf("%s: only %d calls were refused", law, refused)
 			}
-			s.CheckIdle()
 		})
 	}
 }
@@ -153,7 +147,6 @@ func TestAdaptive_Overload(t *testing.T) {
 				w := adaptiveWorld(tenants.Gradient, 0)
 				w.Pool.MinConcurrency = 20
 				s := harness.New(t, w)
-				defer s.Close()
 				pools(s, t, func(p *tenants.Pool) { p.MinConcurrency = 4 }, w)
 				for range 3 {
 					s.Call(t.Context(), "a", harness.Chat(true, 10, `,"mock":`+c.fails))
@@ -185,19 +178,15 @@ func pools(s *harness.Stack, t *testing.T, change func(*tenants.Pool), w harness
 func TestPlan_OfAnAdaptivePool(t *testing.T) {
 	testkit.Long(t, "simulates minutes of a whole stack")
 	for _, law := range []tenants.Law{tenants.Gradient, tenants.AIMD} {
-		path := filepath.Join(t.TempDir(), "decisions.jsonl")
 		w := adaptiveWorld(law, 16)
 		w.Mock.ErrorRate = 0.01 // of which some are sent to the other upstream
 		w.Pool.Upstreams = harness.PoolOf(3, 1).Upstreams
 		w.Upstreams = map[string]http.Handler{"up1": harness.NewUpstream(t, mock.Config{Slots: 4, FirstToken: 300 * time.Millisecond, TokensPerSecond: 50})}
 		var snap *tenants.Snapshot
+		var record plan.Log
 		var limit int64
 		synctest.Test(t, func(t *testing.T) {
-			log, err := decisions.Open(decisions.Options{Path: path, MaxSize: 64 << 20, Keep: 1, Log: slog.New(slog.DiscardHandler)})
-			if err != nil {
-				t.Fatal(err)
-			}
-			w.Recorder = log
+			log := w.Record(t)
 			s := harness.New(t, w)
 			var wg sync.WaitGroup
 			wg.Go(func() {
@@ -212,31 +201,14 @@ func TestPlan_OfAnAdaptivePool(t *testing.T) {
 			wg.Wait()
 			limit = s.Sum("llmgov_concurrency_limit", nil)
 			snap = s.Gateway.Snapshot()
-			s.Close()
-			if err := log.Close(); err != nil || log.Lost() > 0 {
-				t.Fatalf("%d lines are lost, %v", log.Lost(), err)
-			}
+			record = log.End(s)
 		})
-		report := decidedAgain(t, path, snap)
+		report := harness.DecidedAgain(t, record, snap)
 		t.Logf("%s: %d calls, limit %d at the end", law, report.Calls, limit)
 		if !report.Exact || len(report.Flips) > 0 || report.Calls < 500 || limit == 4 {
 			t.Errorf("%s: of %d calls %d come out otherwise by their own policy, and %d by the same one; the limit is %d", law, report.Calls, report.Differ, len(report.Flips), limit)
 		}
 	}
-}
-
-// decidedAgain decides the calls of a decision log again.
-func decidedAgain(t *testing.T, path string, snap *tenants.Snapshot) *plan.Report {
-	t.Helper()
-	record, err := plan.ReadLog(path, decisions.Read(decisions.Files(path)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	report, err := plan.Compare([]plan.Log{record}, plan.Policy{Governor: policy.Governor(snap)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return report
 }
 
 // mixedFlood is a flood in which errors are none of the test's business.

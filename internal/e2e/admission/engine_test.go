@@ -7,17 +7,16 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/decisions"
 	"github.com/llmgov/llmgov/internal/e2e/harness"
 	"github.com/llmgov/llmgov/internal/instance"
 	"github.com/llmgov/llmgov/internal/mock"
+	"github.com/llmgov/llmgov/internal/plan"
 	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -42,11 +41,12 @@ func readEngines(ctx context.Context, s *harness.Stack) {
 type batching struct {
 	t     *testing.T
 	stack *harness.Stack
-	log   *decisions.Writer
+	log   *harness.Record
 
 	limit       float64 // in the mean
 	interrupted float64 // streams at once that the server has interrupted, in the mean
 	served      int64
+	record      plan.Log
 }
 
 const (
@@ -55,7 +55,7 @@ const (
 	batchOutput = 40
 )
 
-func newBatching(t *testing.T, law tenants.Law, kind, record string) *batching {
+func newBatching(t *testing.T, law tenants.Law, kind string) *batching {
 	w := adaptiveWorld(law, 0)
 	w.Pool.Concurrency = 256
 	w.Pool.MaxQueue = 1000
@@ -63,11 +63,7 @@ func newBatching(t *testing.T, law tenants.Law, kind, record string) *batching {
 	w.Tenants[0].MaxWait = 10 * time.Minute
 	w.Mock = mock.Config{FirstToken: 200 * time.Millisecond, TokensPerSecond: 4, Batch: 32, KVCache: batchHolds * (batchPrompt + batchOutput/2)}
 	w.Tune = func(cfg *tenants.Config) { cfg.Upstreams[0].Engine = tenants.Engine{Kind: kind} }
-	log, err := decisions.Open(decisions.Options{Path: record, MaxSize: 64 << 20, Keep: 1, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.Recorder = log
+	log := w.Record(t)
 	return &batching{t: t, log: log, stack: harness.New(t, w)}
 }
 
@@ -90,10 +86,7 @@ func (b *batching) run(settles, lasts time.Duration) {
 	b.served = b.stack.Mock.Stats().Completed - before
 	stop()
 	group.Wait()
-	b.stack.Close()
-	if err := b.log.Close(); err != nil || b.log.Lost() > 0 {
-		b.t.Errorf("%d lines are lost, %v", b.log.Lost(), err)
-	}
+	b.record = b.log.End(b.stack)
 }
 
 func (b *batching) caller(ctx context.Context, r *rand.Rand) {
@@ -113,16 +106,15 @@ func TestEngine_ContinuousBatching(t *testing.T) {
 	testkit.Long(t, "simulates minutes of a whole stack")
 	for _, law := range []tenants.Law{tenants.Gradient, tenants.AIMD} {
 		t.Run(string(law), func(t *testing.T) {
-			record := filepath.Join(t.TempDir(), "decisions.jsonl")
-			outcome := func(kind, record string) (b *batching) {
+			outcome := func(kind string) (b *batching) {
 				synctest.Test(t, func(t *testing.T) {
-					b = newBatching(t, law, kind, record)
+					b = newBatching(t, law, kind)
 					b.run(4*time.Minute, 2*time.Minute)
 				})
 				return b
 			}
-			by := outcome("vllm", record)
-			without := outcome("", filepath.Join(t.TempDir(), "decisions.jsonl"))
+			by := outcome("vllm")
+			without := outcome("")
 			t.Logf("by metrics: limit %.1f, %.1f interrupted, %d served; by latency: limit %.1f, %.1f interrupted, %d served",
 				by.limit, by.interrupted, by.served, without.limit, without.interrupted, without.served)
 			if by.limit < 0.7*batchHolds || by.limit > 1.15*batchHolds {
@@ -137,7 +129,7 @@ func TestEngine_ContinuousBatching(t *testing.T) {
 			if by.served < without.served*85/100 {
 				t.Errorf("by its metrics %d calls are served, by latency %d", by.served, without.served)
 			}
-			if again := decidedAgain(t, record, by.stack.Gateway.Snapshot()); !again.Exact || len(again.Flips) > 0 {
+			if again := harness.DecidedAgain(t, by.record, by.stack.Gateway.Snapshot()); !again.Exact || len(again.Flips) > 0 {
 				t.Errorf("of %d calls %d come out otherwise when they are decided again", again.Calls, again.Differ)
 			}
 		})

@@ -3,11 +3,9 @@ package admission
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -15,9 +13,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/decisions"
 	"github.com/llmgov/llmgov/internal/e2e/harness"
 	"github.com/llmgov/llmgov/internal/mock"
+	"github.com/llmgov/llmgov/internal/plan"
 	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -80,7 +78,6 @@ func TestPerTenant_Outcomes(t *testing.T) {
 				w.Mock = mock.Config{TokensPerSecond: 20}
 				w.Wrap = spoil
 				s := harness.New(t, w)
-				defer s.Close()
 				ctx := t.Context()
 				if c.patience > 0 {
 					timeout, stop := context.WithTimeout(ctx, c.patience)
@@ -113,7 +110,6 @@ func TestPerTenant_Told(t *testing.T) {
 		w.Mock = mock.Config{TokensPerSecond: 20}
 		w.Tenants[0].MaxWait = 0
 		s := harness.New(t, w)
-		defer s.Close()
 		s.Call(t.Context(), "heavy", harness.Chat(true, 10, `,"mock":{"error_status":500}`))
 		var group sync.WaitGroup
 		group.Go(func() { s.Call(t.Context(), "heavy", harness.Chat(true, 2000, `,"mock":{"output_tokens":200}`)) })
@@ -137,16 +133,14 @@ func TestPerTenant_Told(t *testing.T) {
 // prompts streams are interrupted, and given up when they stay silent.
 type smallServer struct {
 	stack  *harness.Stack
+	log    *harness.Record
 	served map[string]*atomic.Int64
 }
 
-func newSmallServer(t *testing.T, perTenant bool, record *decisions.Writer) *smallServer {
+func newSmallServer(t *testing.T, perTenant bool) *smallServer {
 	w := perTenantWorld(24, perTenant)
 	w.Mock = mock.Config{FirstToken: 200 * time.Millisecond, TokensPerSecond: 20, Batch: 16, KVCache: 130_000}
-	if record != nil {
-		w.Recorder = record
-	}
-	s := &smallServer{served: map[string]*atomic.Int64{}}
+	s := &smallServer{log: w.Record(t), served: map[string]*atomic.Int64{}}
 	for _, tenant := range w.Tenants {
 		s.served[tenant.Name] = &atomic.Int64{}
 	}
@@ -188,26 +182,14 @@ func (s *smallServer) run(heavy int, lasts time.Duration) {
 // the others keep most of it, and the tenant itself gets no less done. The record decides the calls again as they were.
 func TestPerTenant_LongPromptsOnASmallServer(t *testing.T) {
 	testkit.Long(t, "simulates minutes of a whole stack")
-	path := filepath.Join(t.TempDir(), "decisions.jsonl")
+	var record plan.Log
 	var snap *tenants.Snapshot
 	outcome := func(heavy int, perTenant bool) (long, short int64) {
 		synctest.Test(t, func(t *testing.T) {
-			var record *decisions.Writer
-			if perTenant {
-				log, err := decisions.Open(decisions.Options{Path: path, MaxSize: 64 << 20, Keep: 1, Log: slog.New(slog.DiscardHandler)})
-				if err != nil {
-					t.Fatal(err)
-				}
-				record = log
-			}
-			s := newSmallServer(t, perTenant, record)
+			s := newSmallServer(t, perTenant)
 			s.run(heavy, 5*time.Minute)
-			s.stack.CheckIdle()
 			snap = s.stack.Gateway.Snapshot()
-			s.stack.Close()
-			if record != nil && (record.Close() != nil || record.Lost() > 0) {
-				t.Errorf("%d lines are lost", record.Lost())
-			}
+			record = s.log.End(s.stack)
 			long = s.served["heavy"].Load()
 			short = s.served["b"].Load() + s.served["c"].Load()
 		})
@@ -226,7 +208,7 @@ func TestPerTenant_LongPromptsOnASmallServer(t *testing.T) {
 	if longOn < longOff*9/10 {
 		t.Errorf("with per_tenant %d long calls are served, %d without", longOn, longOff)
 	}
-	if again := decidedAgain(t, path, snap); !again.Exact || len(again.Flips) > 0 {
+	if again := harness.DecidedAgain(t, record, snap); !again.Exact || len(again.Flips) > 0 {
 		t.Errorf("of %d calls %d come out otherwise when they are decided again", again.Calls, again.Differ)
 	}
 }

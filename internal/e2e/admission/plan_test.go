@@ -2,17 +2,14 @@ package admission
 
 import (
 	"context"
-	"log/slog"
 	"math"
 	"math/rand/v2"
-	"path/filepath"
 	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/decisions"
 	"github.com/llmgov/llmgov/internal/e2e/harness"
 	"github.com/llmgov/llmgov/internal/mock"
 	"github.com/llmgov/llmgov/internal/plan"
@@ -78,33 +75,19 @@ func TestPlan_OfMixedTraffic(t *testing.T) {
 	for _, accounting := range []tenants.Accounting{tenants.AdmitMax, tenants.Production} {
 		t.Run(string(accounting), func(t *testing.T) {
 			t.Parallel()
-			path := filepath.Join(t.TempDir(), "decisions.jsonl")
 			w := harness.World{Pool: harness.Pool(66_000, 0, 40), Tenants: mixedTenants(26_400), Mock: mock.Config{TokensPerSecond: 40, FirstToken: 50 * time.Millisecond}}
 			w.Pool.Accounting = accounting
 			var snap *tenants.Snapshot
+			var record plan.Log
 			synctest.Test(t, func(t *testing.T) {
-				log, err := decisions.Open(decisions.Options{Path: path, MaxSize: 4 << 20, Keep: 9, Log: slog.New(slog.DiscardHandler)})
-				if err != nil {
-					t.Fatal(err)
-				}
-				w.Recorder = log
+				log := w.Record(t)
 				s := harness.New(t, w)
 				mixedTraffic(s, time.Duration(testkit.Rounds(40, 80))*time.Second)
 				snap = s.Gateway.Snapshot()
-				s.Close()
-				if err := log.Close(); err != nil || log.Lost() > 0 {
-					t.Fatalf("%d lines are lost, %v", log.Lost(), err)
-				}
+				record = log.End(s)
 			})
-			record, err := plan.ReadLog(path, decisions.Read(decisions.Files(path)))
-			if err != nil {
-				t.Fatal(err)
-			}
 			compare := func(snap *tenants.Snapshot) *plan.Report {
-				report, err := plan.Compare([]plan.Log{record}, plan.Candidate(snap))
-				if err != nil {
-					t.Fatal(err)
-				}
+				report := harness.DecidedAgain(t, record, snap)
 				_ = report.Write(t.Output())
 				return report
 			}

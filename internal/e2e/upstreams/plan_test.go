@@ -2,10 +2,8 @@ package upstreams
 
 import (
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"net/http"
-	"path/filepath"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -21,13 +19,7 @@ import (
 // The decision log names the upstream of each call whose pool's upstreams have limits, and what it costs; decided again, everything comes
 // out as it was: where calls went, moved and waited, and when a budget in money was spent.
 func TestUpstreams_Replayed(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "decisions.jsonl")
-	var snap *tenants.Snapshot
 	synctest.Test(t, func(t *testing.T) {
-		log, err := decisions.Open(decisions.Options{Path: path, MaxSize: 64 << 20, Keep: 1, Log: slog.New(slog.DiscardHandler)})
-		if err != nil {
-			t.Fatal(err)
-		}
 		p := harness.Pool(0, 0, 0)
 		p.Upstreams = []tenants.PoolUpstream{
 			{Name: "ptu", Weight: 1, TPM: 20_000, Concurrency: 3, Price: &tenants.Price{}},
@@ -45,10 +37,12 @@ func TestUpstreams_Replayed(t *testing.T) {
 		for _, u := range p.Upstreams {
 			handlers[u.Name] = harness.NewUpstream(t, mock.Config{ErrorRate: 0.05, FirstToken: 300 * time.Millisecond, TokensPerSecond: 200})
 		}
-		s := harness.New(t, harness.World{
-			Pool: p, Tenants: who, Upstreams: handlers, Recorder: log,
+		w := harness.World{
+			Pool: p, Tenants: who, Upstreams: handlers,
 			Prices: []tenants.ModelPrice{{Model: "*", Price: tenants.Price{Input: 1e6, CachedInput: 1e6, Output: 2e6}}},
-		})
+		}
+		log := w.Record(t)
+		s := harness.New(t, w)
 		var callers sync.WaitGroup
 		for i := range 12 {
 			callers.Go(func() {
@@ -60,37 +54,26 @@ func TestUpstreams_Replayed(t *testing.T) {
 			})
 		}
 		callers.Wait()
-		snap = s.Gateway.Snapshot()
-		s.Close()
-		if err := log.Close(); err != nil || log.Lost() > 0 {
-			t.Fatalf("%d lines are lost, %v", log.Lost(), err)
+		record := log.End(s)
+		at := map[string]int{}
+		outcomes := map[plan.Outcome]int{}
+		for _, c := range record.Runs[0].Calls {
+			at[c.Upstream]++
+			outcomes[c.Decided.Outcome]++
+		}
+		moved := 0
+		for line, err := range decisions.Read(decisions.Files(log.Path)) {
+			if err == nil && line.Kind == decisions.Moved {
+				moved++
+			}
+		}
+		t.Logf("calls by upstream: %v, %v, %d moved", at, outcomes, moved)
+		if at["ptu"] == 0 || at["paid"] == 0 || at["other"] == 0 || at[""] != outcomes[plan.Refused] || moved == 0 {
+			t.Errorf("calls by upstream: %v, of %v, %d moved", at, outcomes, moved)
+		}
+		report := harness.DecidedAgain(t, record, s.Gateway.Snapshot())
+		if !report.Exact || len(report.Flips) > 0 {
+			t.Errorf("of %d calls %d come out otherwise, and %d by the same policy", report.Calls, report.Differ, len(report.Flips))
 		}
 	})
-	record, err := plan.ReadLog(path, decisions.Read(decisions.Files(path)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	at := map[string]int{}
-	outcomes := map[plan.Outcome]int{}
-	for _, c := range record.Runs[0].Calls {
-		at[c.Upstream]++
-		outcomes[c.Decided.Outcome]++
-	}
-	moved := 0
-	for line, err := range decisions.Read(decisions.Files(path)) {
-		if err == nil && line.Kind == decisions.Moved {
-			moved++
-		}
-	}
-	t.Logf("calls by upstream: %v, %v, %d moved", at, outcomes, moved)
-	if at["ptu"] == 0 || at["paid"] == 0 || at["other"] == 0 || at[""] != outcomes[plan.Refused] || moved == 0 {
-		t.Errorf("calls by upstream: %v, of %v, %d moved", at, outcomes, moved)
-	}
-	report, err := plan.Compare([]plan.Log{record}, plan.Candidate(snap))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !report.Exact || len(report.Flips) > 0 {
-		t.Errorf("of %d calls %d come out otherwise, and %d by the same policy", report.Calls, report.Differ, len(report.Flips))
-	}
 }
