@@ -87,9 +87,6 @@ func TestAsk_TooFar(t *testing.T) {
 		if n := len(l.used); n < 60*4*5/2 {
 			t.Errorf("%d calls of 200 ms were let in, in a minute, 4 at once", n)
 		}
-		for _, o := range list {
-			o.stop()
-		}
 	})
 }
 
@@ -117,9 +114,6 @@ func TestAsk_SlowerThanCallsWait(t *testing.T) {
 				}
 				if n := len(l.used); n < 60*4*5/4 {
 					t.Errorf("%d calls of 200 ms were let in, in a minute, 4 at once", n)
-				}
-				for _, o := range list {
-					o.stop()
 				}
 			})
 		})

@@ -50,12 +50,6 @@ func askConfig(pool governor.Pool, list ...governor.Tenant) governor.Config {
 	return governor.Config{Shared: true, SharedLimits: true, Pools: []governor.Pool{pool}, Tenants: list}
 }
 
-func stopAll(list []*asker) {
-	for _, a := range list {
-		a.stop()
-	}
-}
-
 func officesOf(list []*asker) (out []*office) {
 	for _, a := range list {
 		out = append(out, a.office)
@@ -93,7 +87,6 @@ func TestAsk_Exact(t *testing.T) {
 					t.Errorf("a call of the second minute began %v after that", late)
 				}
 			}
-			stopAll(list)
 		})
 	}
 }
@@ -130,7 +123,6 @@ func TestAsk_OneRoundTrip(t *testing.T) {
 		if n := list[0].way.asks.Load(); n > 23 {
 			t.Errorf("40 calls at once took %d round trips", n-20)
 		}
-		stopAll(list)
 	})
 }
 
@@ -156,7 +148,6 @@ func TestAsk_RetryAfter(t *testing.T) {
 		if rej != nil {
 			t.Errorf("who came back when told: %v", rej)
 		}
-		stopAll(list)
 	})
 }
 
@@ -207,7 +198,6 @@ func TestAsk_Lost(t *testing.T) {
 			if mode := g.Degraded("p"); n != 20-c.goes || mode != "" {
 				t.Errorf("%s: with the store back %d calls went; it says %q", c.mode, n, mode)
 			}
-			stopAll(list)
 		})
 	}
 }
@@ -254,7 +244,6 @@ func TestAsk_Blip(t *testing.T) {
 		if refused == 0 || last > away+700*time.Millisecond {
 			t.Errorf("%d calls were refused, the last after %v, of a store that was away for 450 ms after %v", refused, last, away)
 		}
-		g.stop()
 	})
 }
 
@@ -274,7 +263,6 @@ func TestAsk_Late(t *testing.T) {
 				t.Error(rej)
 			}
 		}
-		stopAll(list)
 	})
 }
 
@@ -302,7 +290,6 @@ func TestAsk_FarAway(t *testing.T) {
 				})
 			}
 			group.Wait()
-			a.stop()
 		})
 	}
 }
@@ -339,7 +326,6 @@ func TestAsk_Crash(t *testing.T) {
 			t.Error(rej)
 		}
 		refusedFor(governor.ReasonConcurrency)
-		list[1].stop()
 	})
 }
 
@@ -362,7 +348,6 @@ func TestAsk_Waits(t *testing.T) {
 			}
 			m.Settle(governor.Usage{Input: 1})
 		}
-		stopAll(list)
 	})
 }
 
@@ -386,7 +371,6 @@ func TestAsk_GivenBack(t *testing.T) {
 			if took := time.Since(began); took > 60*time.Millisecond {
 				t.Errorf("%s: it took %v", name, took)
 			}
-			stopAll(list)
 		})
 	}
 }
@@ -418,7 +402,6 @@ func TestAsk_InLine(t *testing.T) {
 			t.Errorf("it took %v", took)
 		}
 		time.Sleep(time.Second)
-		stopAll(list)
 	})
 }
 
@@ -446,7 +429,6 @@ func TestAsk_LineEnds(t *testing.T) {
 			time.Sleep(5 * time.Millisecond)
 		}
 		group.Wait()
-		a.stop()
 	})
 }
 
@@ -469,7 +451,6 @@ func TestAsk_Team(t *testing.T) {
 				t.Errorf("the team has used %d", st.Limits[0].Used)
 			}
 		}
-		stopAll(list)
 	})
 }
 
@@ -499,7 +480,6 @@ func TestAsk_CachedDeny(t *testing.T) {
 		if took := time.Since(began); took > 1300*time.Millisecond {
 			t.Errorf("it went %v after there was room", took)
 		}
-		stopAll(list)
 	})
 }
 
@@ -521,7 +501,6 @@ func TestAsk_Shadow(t *testing.T) {
 			t.Errorf("it has used %d", st.Limits[0].Used)
 		}
 		list[0].way.lost.Store(false)
-		stopAll(list)
 	})
 }
 
@@ -534,7 +513,6 @@ func TestAsk_ShadowWaits(t *testing.T) {
 				t.Errorf("call %d: %v, would %v", i, rej, l.Would)
 			}
 		}
-		stopAll(list)
 	})
 }
 
@@ -589,7 +567,6 @@ func TestAsk_Modes(t *testing.T) {
 		if n := went["0p"] + went["0q"] + went["1p"] + went["1q"]; n != 40 {
 			t.Errorf("of a budget of 40 there went %v", went)
 		}
-		stopAll(list)
 	})
 }
 
@@ -613,7 +590,6 @@ func TestAsk_Forced(t *testing.T) {
 		if n := list[0].way.asks.Load(); n > 0 {
 			t.Errorf("asked %d times", n)
 		}
-		stopAll(list)
 	})
 }
 
@@ -634,7 +610,6 @@ func TestAsk_Leaves(t *testing.T) {
 		if _, rej := one(list[1], "a", 1); rej == nil || rej.Used != 1000 {
 			t.Errorf("it says %+v", rej)
 		}
-		list[1].stop()
 	})
 }
 
@@ -667,6 +642,5 @@ func TestAsk_InVain(t *testing.T) {
 		if st, _ := list[1].TenantState("a"); st.InLine != 0 {
 			t.Errorf("%d stand in line", st.InLine)
 		}
-		stopAll(list)
 	})
 }

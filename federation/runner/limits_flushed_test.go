@@ -100,9 +100,6 @@ func flushed(t *testing.T, mode governor.LimitsMode, seed uint64) {
 		seen.mu.Unlock()
 	}
 	callers.Wait()
-	for _, o := range list {
-		o.stop()
-	}
 	if t.Logf("seed %d: at most %d of 6; all are in use %v after a loss at the latest", seed, seen.most, longest); seen.most > 6 {
 		t.Errorf("seed %d: %d ran at once, of 6", seed, seen.most)
 	}
@@ -177,8 +174,6 @@ func flushedIdle(t *testing.T, mode governor.LimitsMode) {
 		end(leases)
 	}
 	end(speaks)
-	busy.stop()
-	idle.stop()
 }
 
 // TestLimits_FlushedShares: a store that loses all data while gateways run keeps back nothing of a tenant's share of a pool's budget.
@@ -202,9 +197,6 @@ func TestLimits_FlushedShares(t *testing.T) {
 			time.Sleep(5 * time.Second)
 			if n := try(list[1], "b", 40); n > 36 || n < 33 {
 				t.Errorf("after %d00 ms more: %d calls are served, where 36 of a share of 60 are left", after, n)
-			}
-			for _, o := range list {
-				o.stop()
 			}
 		})
 	}

@@ -36,8 +36,5 @@ func TestLimits_IdleBuckets(t *testing.T) {
 		if n := list[0].served(160); n != 160 || time.Since(began) > 5*time.Second {
 			t.Errorf("%d of 160 calls go, in %v", n, time.Since(began))
 		}
-		for _, o := range list {
-			o.stop()
-		}
 	})
 }

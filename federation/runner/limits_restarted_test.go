@@ -2,7 +2,6 @@ package runner_test
 
 import (
 	"context"
-	"crypto/rand"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -12,7 +11,6 @@ import (
 	"github.com/llmgov/llmgov/federation/memory"
 	"github.com/llmgov/llmgov/federation/runner"
 	"github.com/llmgov/llmgov/governor"
-	"github.com/llmgov/llmgov/governor/sharing"
 )
 
 // folder is what a gateway keeps over its restarts.
@@ -50,7 +48,7 @@ func (f *folder) keep(owner string, epoch int64) {
 // open starts a gateway with what earlier ones have kept.
 func (f *folder) open(t *testing.T, store *shares, mode governor.LimitsMode) *office {
 	t.Helper()
-	g, err := governor.New(governor.Config{
+	return launch(t, governor.Config{
 		Shared: true, SharedLimits: true, SharedSlots: true, Journal: f, Past: f.past(), Zone: time.UTC,
 		Pools: []governor.Pool{{
 			Name: "p", Concurrency: 1000, MaxQueue: 1000, TenantLimits: mode,
@@ -61,21 +59,7 @@ func (f *folder) open(t *testing.T, store *shares, mode governor.LimitsMode) *of
 			{Name: "b", Weight: 1000, MaxWait: time.Second},
 			{Name: "c", Weight: 1000, RPM: 20, MaxWait: time.Second},
 		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	side := sharing.New(g)
-	ctx, stop := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	r := runner.NewLimits(runner.LimitsConfig{
-		Instance: rand.Text(), Store: store, More: side.More(), Limits: side.Limits, Calls: side.Calls, Former: f.former, Keep: f.keep,
-	})
-	go func() {
-		defer close(done)
-		_ = r.Run(ctx)
-	}()
-	return &office{g, func() { stop(); <-done }}
+	}, runner.LimitsConfig{Store: store, Former: f.former, Keep: f.keep})
 }
 
 // try is how many of so many calls are served, two each second.
@@ -152,8 +136,5 @@ func allRestarted(t *testing.T, mode governor.LimitsMode, lost bool, starts int)
 	t.Logf("then %d of the 4 left of a minute, %d of the 20 left of a tenant's budget, and %d of the 35 left of its part of a pool's", c, a, b)
 	if a > 20 || a < 17 || b > 35 || b < 31 || c > 4 || lost && c < 3 {
 		t.Errorf("more or less is served than is left")
-	}
-	for _, o := range list {
-		o.stop()
 	}
 }

@@ -70,9 +70,6 @@ func TestLimits_Shapes(t *testing.T) {
 					if over := l.over(r); over > 0 {
 						t.Errorf("%+v, mode %d: %d gateways exceed it by %.2f", r, mode, n, over)
 					}
-					for _, o := range list {
-						o.stop()
-					}
 					return len(l.used)
 				}
 				one := served(1)
@@ -103,9 +100,6 @@ func TestLimits_LongWindows(t *testing.T) {
 			t.Logf("in four minutes of a window of %v: %d beats", per, n)
 			if n > most || n < 3 {
 				t.Errorf("in four minutes of a window of %v it sent %d beats, want at most %d", per, n, most)
-			}
-			for _, o := range list {
-				o.stop()
 			}
 		})
 	}

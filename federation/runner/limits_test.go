@@ -97,21 +97,30 @@ func open(t *testing.T, store *shares, tenant governor.Tenant, mode governor.Lim
 
 func openWith(t *testing.T, store runner.LimitStore, cfg governor.Config) *office {
 	t.Helper()
+	return launch(t, cfg, runner.LimitsConfig{Store: store})
+}
+
+// launch starts a gateway that shares the limits of its tenants as told by share.
+func launch(t *testing.T, cfg governor.Config, share runner.LimitsConfig) *office {
+	t.Helper()
 	g, err := governor.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	side := sharing.New(g)
+	share.Instance = rand.Text()
+	share.More = side.More()
+	share.Limits = side.Limits
+	share.Calls = side.Calls
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan struct{})
-	r := runner.NewLimits(runner.LimitsConfig{
-		Instance: rand.Text(), Store: store, More: side.More(), Limits: side.Limits, Calls: side.Calls,
-	})
 	go func() {
 		defer close(done)
-		_ = r.Run(ctx)
+		_ = runner.NewLimits(share).Run(ctx)
 	}()
-	return &office{g, func() { stop(); <-done }}
+	o := &office{g, func() { stop(); <-done }}
+	t.Cleanup(o.stop)
+	return o
 }
 
 // letIn is one call that was let in.
@@ -209,9 +218,6 @@ func TestLimits_Rolling(t *testing.T) {
 		if most > 60 || later < 110 {
 			t.Errorf("of 60 a minute at most %d were served, and %d in the last two minutes", most, later)
 		}
-		for _, o := range list {
-			o.stop()
-		}
 	})
 }
 
@@ -227,9 +233,6 @@ func TestLimits_Slots(t *testing.T) {
 		}
 		if n := len(l.used); n < 7*2*60*85/100 {
 			t.Errorf("%d calls of half a second in a minute in 7 places", n)
-		}
-		for _, o := range list {
-			o.stop()
 		}
 	})
 }
@@ -252,9 +255,6 @@ func TestLimits_Budget(t *testing.T) {
 		if rej == nil || rej.Reason != governor.ReasonBudget {
 			t.Errorf("then it says %+v", rej)
 		}
-		for _, o := range list[1:] {
-			o.stop()
-		}
 	})
 }
 
@@ -276,9 +276,6 @@ func TestLimits_SlowCaller(t *testing.T) {
 		}
 		if rej, waited := l.ask(list[0], 0, time.Second); rej != nil || waited > 0 {
 			t.Errorf("the next call waited %v, %v", waited, rej)
-		}
-		for _, o := range list {
-			o.stop()
 		}
 		if n := store.asked.Load(); n > 1000 {
 			t.Errorf("eight calls took %d beats", n)
@@ -306,9 +303,6 @@ func TestLimits_StoreForgets(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		if n := store.asked.Load() - before; n < 18 || n > 24 {
 			t.Errorf("in ten minutes in which nobody asks two gateways told %d times", n)
-		}
-		for _, o := range list {
-			o.stop()
 		}
 	})
 }
@@ -341,9 +335,6 @@ func TestLimits_RetryAfter(t *testing.T) {
 		if rej, waited := l.ask(list[0], 0, 0); rej != nil {
 			t.Errorf("who came back when told waited %v: %v", waited, rej)
 		}
-		for _, o := range list {
-			o.stop()
-		}
 	})
 }
 
@@ -372,9 +363,6 @@ func TestLimits_StoreLost(t *testing.T) {
 		if n := l.atOnce(); n != 4 {
 			t.Errorf("with the store back %d at once, of 4", n)
 		}
-		for _, o := range list {
-			o.stop()
-		}
 	})
 }
 
@@ -394,9 +382,6 @@ func TestLimits_Blip(t *testing.T) {
 			}
 			time.Sleep(time.Minute)
 		}
-		for _, o := range list {
-			o.stop()
-		}
 	})
 }
 
@@ -415,9 +400,6 @@ func TestLimits_GivenBack(t *testing.T) {
 			}
 			l.flood(list[:1], 4, 5*time.Second, 10*time.Millisecond, 200*time.Millisecond)
 		}
-		for _, o := range list {
-			o.stop()
-		}
 	})
 }
 
@@ -430,6 +412,5 @@ func TestLimits_LostBeat(t *testing.T) {
 		if rej, waited := l.ask(list[0], 0, time.Second); rej != nil || waited < 50*time.Millisecond {
 			t.Errorf("waited %v: %v", waited, rej)
 		}
-		list[0].stop()
 	})
 }

@@ -41,7 +41,6 @@ func TestRun_OneEightOne(t *testing.T) {
 		store := memory.New(memory.Config{Fresh: true})
 		cfg := config(10 * time.Second)
 		w := newWorldOf(t, store, cfg, 5*time.Millisecond)
-		defer w.end()
 		w.flood(90*time.Second, 40)
 		came := map[*site]bool{}
 		for i := range 7 {
@@ -79,7 +78,6 @@ func TestRun_Reload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := config(10 * time.Second)
 		w := newWorldOf(t, memory.New(memory.Config{Fresh: true}), cfg, time.Millisecond, 18*time.Millisecond, 35*time.Millisecond)
-		defer w.end()
 		began := time.Now()
 		w.flood(90*time.Second, 12)
 		if _, share := w.between(began.Add(30*time.Second), began.Add(90*time.Second)); share < 0.73 || share > 0.77 {
@@ -122,7 +120,6 @@ func TestRun_Removed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := config(10 * time.Second)
 		w := newWorldOf(t, memory.New(memory.Config{Fresh: true}), cfg, time.Millisecond, time.Millisecond, time.Millisecond)
-		defer w.end()
 		w.flood(20*time.Second, 12)
 		w.sites[1].net.down.Store(true)
 		time.Sleep(3 * time.Second)
@@ -160,7 +157,6 @@ func TestRun_Removed(t *testing.T) {
 func TestRun_Far(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, memory.New(memory.Config{Fresh: true}), 10*time.Second, 500*time.Millisecond, time.Millisecond)
-		defer w.end()
 		w.floodAt(w.sites[:1], 10*time.Second, 12)
 		sent := w.sites[0].net.sent.Load()
 		w.floodAt(w.sites[:1], time.Minute, 12)

@@ -105,6 +105,7 @@ func newWorld(t *testing.T, store runner.Store, maxWait time.Duration, delays ..
 func newWorldOf(t *testing.T, store runner.Store, cfg governor.Config, delays ...time.Duration) *world {
 	w := &world{t: t}
 	w.ctx, w.stop = context.WithCancel(context.Background())
+	t.Cleanup(w.end)
 	for _, d := range delays {
 		w.join(store, cfg, d)
 	}
@@ -208,7 +209,6 @@ func (w *world) between(from, to time.Time) (sum int64, share float64) {
 func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, memory.New(memory.Config{Fresh: true}), 10*time.Second, time.Millisecond, 18*time.Millisecond, 35*time.Millisecond)
-		defer w.end()
 		began := time.Now()
 		w.flood(3*time.Minute, 12)
 		used, share := w.between(began.Add(time.Minute), began.Add(3*time.Minute))
@@ -232,7 +232,6 @@ func TestRun_Partition(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, memory.New(memory.Config{Fresh: true}), 0, 5*time.Millisecond, 5*time.Millisecond)
-				defer w.end()
 				far := w.sites[1]
 				bad := &far.net.cut
 				if how == "refused" {
@@ -286,7 +285,6 @@ func TestRun_Alone(t *testing.T) {
 				mode = "local"
 			}
 			w := newWorldOf(t, memory.New(memory.Config{Fresh: true}), cfg, time.Millisecond, time.Millisecond)
-			defer w.end()
 			began := time.Now()
 			w.flood(70*time.Second, 3)
 			if used, _ := w.between(began.Add(10*time.Second), time.Now()); rule == governor.LossLocal && (used > limit*8/10 || used < limit*76/100) {
@@ -344,7 +342,6 @@ func TestRun_Slow(t *testing.T) {
 func TestRun_Learns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, memory.New(memory.Config{}), 0, time.Millisecond)
-		defer w.end()
 		time.Sleep(5 * time.Second)
 		rej := w.call(w.sites[0], "a", 10)
 		if rej == nil || rej.Reason != governor.ReasonStoreLost || rej.RetryAfter < 57*time.Second || rej.RetryAfter > 60*time.Second {
@@ -365,7 +362,6 @@ func TestRun_Fenced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New(memory.Config{Fresh: true})
 		old := newWorld(t, store, 0, time.Millisecond)
-		defer old.end()
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
 		gov, err := governor.New(config(0))

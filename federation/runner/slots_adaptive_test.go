@@ -157,7 +157,6 @@ func adaptiveFleet(t *testing.T, law adaptive.Law, slots int, rates []float64, r
 		run(f, s)
 		end()
 		group.Wait()
-		f.stop()
 	})
 }
 
@@ -347,7 +346,6 @@ func TestAdaptiveFleet_GrowsBesideWithheld(t *testing.T) {
 		}
 		end()
 		group.Wait()
-		f.stop()
 	})
 }
 
@@ -372,7 +370,6 @@ func TestAdaptiveFleet_BackgroundAlone(t *testing.T) {
 		}
 		end()
 		group.Wait()
-		f.stop()
 	})
 }
 
@@ -416,7 +413,6 @@ func TestAdaptiveFleet_BecomesAdaptive(t *testing.T) {
 		f.keepsRunning(3 * time.Second)
 		group.Wait()
 		f.safe()
-		f.stop()
 	})
 }
 
@@ -436,6 +432,5 @@ func TestAdaptiveFleet_JoinsFixed(t *testing.T) {
 		f.keepsRunning(10 * time.Second)
 		group.Wait()
 		f.safe()
-		f.stop()
 	})
 }

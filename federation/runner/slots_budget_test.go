@@ -85,9 +85,6 @@ func TestPoolBudget(t *testing.T) {
 		if rej == nil || rej.Reason != governor.ReasonBudget {
 			t.Errorf("of a budget that is spent: %+v", rej)
 		}
-		for _, x := range f.berths[1:] {
-			x.stop()
-		}
 	})
 }
 
@@ -104,7 +101,6 @@ func TestPoolBudget_First(t *testing.T) {
 		if len(f.seen().refused) > 0 {
 			t.Errorf("refused: %v", f.seen().refused)
 		}
-		f.stop()
 	})
 }
 
@@ -144,7 +140,6 @@ func TestPoolBudget_Together(t *testing.T) {
 			t.Errorf("of 600, 200, 200 and 200 that are their shares tenants spend %v", spent)
 		}
 		f.berths[2].way.cut.Store(false)
-		f.stop()
 	})
 }
 
@@ -164,7 +159,6 @@ func TestPoolBudget_Last(t *testing.T) {
 				if all.Load() != 30 {
 					t.Errorf("%d gateways spend %d of 30", gateways, all.Load())
 				}
-				f.stop()
 			})
 		}
 	}
@@ -194,7 +188,6 @@ func TestPoolBudget_Borrowed(t *testing.T) {
 		if t.Logf("%d of 1200", all); all != 1200 {
 			t.Errorf("%d of 1200 are spent, of which shares have let pass all but a sixth", all)
 		}
-		f.stop()
 	})
 }
 
@@ -211,6 +204,5 @@ func TestPoolBudget_Rested(t *testing.T) {
 		if n := f.spend(f.berths[:1], "b", 3*time.Second); n != 0 {
 			t.Errorf("of a share that is spent %d more are", n)
 		}
-		f.stop()
 	})
 }

@@ -105,7 +105,6 @@ func runRiot(t *testing.T, seed uint64) {
 	}
 	for _, b := range f.berths {
 		b.way.cut.Store(false)
-		b.stop()
 	}
 }
 

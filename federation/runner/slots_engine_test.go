@@ -90,7 +90,6 @@ func engineFleet(t *testing.T, gateways int, reads func(gateway int) bool) (mean
 		t.Logf("%d gateways: %.1f calls at a server that holds %d; limits %v", gateways, mean, s.holds, f.limits())
 		end()
 		group.Wait()
-		f.stop()
 	})
 	return mean
 }

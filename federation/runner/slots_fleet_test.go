@@ -99,7 +99,6 @@ func withFleet(t *testing.T, limit, gateways int, edit func(*governor.Pool), run
 		run(t, f, f.joinAll(gateways, edit), &calls)
 		calls.Wait()
 		f.safe()
-		f.stop()
 	})
 }
 
@@ -138,6 +137,7 @@ func (f *fleet) join(cfg governor.Config) *berth {
 	group.Go(func() { _ = pools.Run(ctx) })
 	group.Go(func() { _ = limits.Run(ctx) })
 	b.stop = func() { end(); group.Wait() }
+	f.t.Cleanup(b.stop)
 	f.berths = append(f.berths, b)
 	time.Sleep(100 * time.Millisecond)
 	return b
@@ -157,12 +157,6 @@ func (f *fleet) joinAll(n int, edit func(*governor.Pool)) []*berth {
 	group.Wait()
 	f.reset()
 	return f.berths
-}
-
-func (f *fleet) stop() {
-	for _, b := range f.berths {
-		b.stop()
-	}
 }
 
 // call is one call, which runs so long.

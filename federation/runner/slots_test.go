@@ -151,7 +151,6 @@ func TestSlots_Impatient(t *testing.T) {
 			t.Errorf("of 16 calls where 24 are free: refused %v, waited %v", f.seen().refused, f.seen().waited)
 		}
 		f.safe()
-		f.stop()
 	})
 }
 
@@ -220,7 +219,6 @@ func TestSlots_CutOff(t *testing.T) {
 				if name != "open" {
 					f.safe()
 				}
-				f.stop()
 			})
 		})
 	}
@@ -250,7 +248,6 @@ func TestSlots_Lost(t *testing.T) {
 			}
 			group.Wait()
 			f.safe()
-			f.stop()
 		})
 	}
 }
@@ -403,7 +400,6 @@ func TestSlots_Adaptive(t *testing.T) {
 			}
 			group.Wait()
 			f.safe()
-			f.stop()
 		})
 	}
 }
@@ -441,7 +437,6 @@ func TestSlots_Fenced(t *testing.T) {
 		f.safe()
 		end()
 		group.Wait()
-		f.stop()
 	})
 }
 
@@ -450,7 +445,6 @@ func TestSlots_First(t *testing.T) {
 	for _, c := range []struct{ expect, gateways int }{{1, 1}, {3, 3}, {3, 2}, {0, 1}} {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFleet(t, 24)
-			defer f.stop()
 			began := time.Now()
 			for range c.gateways {
 				f.join(f.config(func(p *governor.Pool) { p.ExpectNodes = c.expect }))

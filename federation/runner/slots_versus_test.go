@@ -38,7 +38,6 @@ func failsafe(t *testing.T, rates []float64, run func(s *server)) {
 		run(s)
 		end()
 		group.Wait()
-		f.stop()
 	})
 }
 

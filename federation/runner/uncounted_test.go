@@ -96,7 +96,6 @@ func TestUncounted_Fenced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New(memory.Config{Fresh: true})
 		w := newWorldOf(t, store, settled())
-		defer w.end()
 		old := newEmbedder(t, w, store, "old")
 		for range 20 {
 			old.stream(t, w)
@@ -123,7 +122,6 @@ func TestUncounted_CutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New(memory.Config{Fresh: true})
 		w := newWorldOf(t, store, settled())
-		defer w.end()
 		e := newEmbedder(t, w, store, "i")
 		lose := func(d time.Duration) {
 			e.stream(t, w)
@@ -149,7 +147,6 @@ func TestUncounted_Held(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New(memory.Config{Fresh: true})
 		w := newWorldOf(t, store, settled())
-		defer w.end()
 		old := newEmbedder(t, w, store, "old")
 		const streams, each = 2000, 200
 		for range streams {
