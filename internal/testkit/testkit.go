@@ -1,5 +1,5 @@
 // Package testkit sets how much tests search, reports the servers they lack, starts servers on
-// ports that it reserves, and counts writes to connections.
+// ports that it reserves, counts writes to connections, and checks errors in a line.
 //
 // A quick run (go test -short, make test) has to end within minutes on any machine, whatever else
 // that machine does. It tries few seeds of each search, and leaves out tests that simulate hours
