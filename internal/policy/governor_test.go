@@ -13,6 +13,7 @@ import (
 	"github.com/llmgov/llmgov/escrow/limits"
 	"github.com/llmgov/llmgov/escrow/limits/shape"
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -62,7 +63,7 @@ tenants:
     limits: [{tokens: 16, per: 30s, shape: gcra, burst: 17}]
     pools: {p: {rpm: 11, tpm: 12, itpm: 13, otpm: 14, concurrency: 15, limits: [{tokens: 18, per: 5h, shape: token_bucket, burst: 19}]}}
     teams:
-      search: {keys: ["sha256:1111111111111111111111111111111111111111111111111111111111111111"]}
+      search: {weight: 4, keys: ["sha256:1111111111111111111111111111111111111111111111111111111111111111"]}
   low: {priority: 3, keys: ["sha256:2222222222222222222222222222222222222222222222222222222222222222"]}
 `
 
@@ -70,20 +71,12 @@ tenants:
 func load(t *testing.T, config, policy string) *tenants.Snapshot {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, "tenants"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.Mkdir(filepath.Join(dir, "tenants"), 0o755))
 	files := map[string]string{"llmgov.yaml": config, "tenants/a.yaml": policy}
 	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
-	snap, err := tenants.Load(filepath.Join(dir, "llmgov.yaml"), tenants.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return snap
+	return testkit.Must(tenants.Load(filepath.Join(dir, "llmgov.yaml"), tenants.Options{}))(t)
 }
 
 // No field of a pool's or tenant's rules is forgotten: a policy that sets each has none at zero.
@@ -98,7 +91,7 @@ func TestGovernorIsGivenEveryField(t *testing.T) {
 	cfg.Tenants[0].Below = cfg.Tenants[2].Below // because a background tenant has no number
 	filled(t, "pool", reflect.ValueOf(cfg.Pools[0]))
 	filled(t, "tenant", reflect.ValueOf(cfg.Tenants[0]))
-	if team := cfg.Tenants[1]; team.NoCalls || team.Name != "acme/search" {
+	if team := cfg.Tenants[1]; team.NoCalls || team.Name != "acme/search" || team.Weight != 4000 {
 		t.Errorf("the team is %+v", team)
 	}
 	if got := cfg.Tenants[0].Pools; len(got) != 1 || got[0] != "p" {

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -15,10 +16,7 @@ func TestRerouteToAnotherPool(t *testing.T) {
 	pool := tenants.DefaultPool("new", "m")
 	pool.Upstreams = []tenants.PoolUpstream{{Name: "a", Weight: 1}, {Name: "b", Weight: 1}}
 	cfg.Pools = []tenants.Pool{pool}
-	snap, err := tenants.Build(cfg, []tenants.Tenant{{Name: "t", Tier: "standard", Weight: 1000, Keys: []tenants.Key{{Hash: tenants.HashKey("t")}}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	snap := testkit.Must(tenants.Build(cfg, []tenants.Tenant{{Name: "t", Tier: "standard", Weight: 1000, Keys: []tenants.Key{{Hash: tenants.HashKey("t")}}}}))(t)
 	for from, want := range map[string]uint64{"old": 0, "new": 0b10} {
 		req := governor.Request{Tenant: "t", Pool: from, Model: "m", Via: 0b10}
 		if code := Reroute(snap, &req); code != "" || req.Pool != "new" || req.Via != want {

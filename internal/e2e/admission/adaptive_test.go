@@ -142,20 +142,18 @@ func TestAdaptive_Overload(t *testing.T) {
 		{"500", `{"error_status":500}`, false},
 		{"400", `{"error_status":400}`, false},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := adaptiveWorld(tenants.Gradient, 0)
-				w.Pool.MinConcurrency = 20
-				s := harness.New(t, w)
-				pools(s, t, func(p *tenants.Pool) { p.MinConcurrency = 4 }, w)
-				for range 3 {
-					s.Call(t.Context(), "a", harness.Chat(true, 10, `,"mock":`+c.fails))
-					time.Sleep(time.Minute)
-				}
-				if got := s.Sum("llmgov_concurrency_limit", nil); (got < 20) != c.lowers {
-					t.Errorf("behind three answers of %s the limit of 20 is %d", c.name, got)
-				}
-			})
+		testkit.Virtual(t, c.name, func(t *testing.T) {
+			w := adaptiveWorld(tenants.Gradient, 0)
+			w.Pool.MinConcurrency = 20
+			s := harness.New(t, w)
+			pools(s, t, func(p *tenants.Pool) { p.MinConcurrency = 4 }, w)
+			for range 3 {
+				s.Call(t.Context(), "a", harness.Chat(true, 10, `,"mock":`+c.fails))
+				time.Sleep(time.Minute)
+			}
+			if got := s.Sum("llmgov_concurrency_limit", nil); (got < 20) != c.lowers {
+				t.Errorf("behind three answers of %s the limit of 20 is %d", c.name, got)
+			}
 		})
 	}
 }
@@ -164,13 +162,8 @@ func TestAdaptive_Overload(t *testing.T) {
 func pools(s *harness.Stack, t *testing.T, change func(*tenants.Pool), w harness.World) {
 	t.Helper()
 	change(&w.Pool)
-	snap, err := tenants.Build(w.Config(), w.Tenants)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Gateway.Apply(snap); err != nil {
-		t.Fatal(err)
-	}
+	snap := testkit.Must(tenants.Build(w.Config(), w.Tenants))(t)
+	testkit.OK(t, s.Gateway.Apply(snap))
 }
 
 // What an adaptive pool has decided is decided again from the record, without one call that comes

@@ -20,24 +20,22 @@ func TestAdaptive_OneUpstreamBreaks(t *testing.T) {
 	for name, mood := range map[string]http.HandlerFunc{
 		"503": harness.Status(503), "429": harness.Status(429, "Retry-After", "1"), "timeout": harness.Silence,
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				const slots, minutes = 16, 3
-				w := adaptiveWorld(tenants.Gradient, slots)
-				w.Pool.Upstreams = harness.PoolOf(1, 1).Upstreams
-				up := harness.NewUpstream(t, w.Mock)
-				w.Upstreams = map[string]http.Handler{"up1": up}
-				s := harness.New(t, w)
-				const best = slots / 4.0
-				_, before := floodSeen(s, 3*best, 2*time.Minute)
-				up.AnswerWith(mood)
-				flood(s, 1.5*best, 2*time.Minute)
-				served, after := floodSeen(s, 1.5*best, minutes*time.Minute)
-				t.Logf("a limit of %d, then %d; %d served of %.0f", before, after, served, best*60*minutes)
-				if before < slots*5/4 || after < slots/2 || after > slots*2 || float64(served) < 0.85*best*60*minutes {
-					t.Errorf("of two upstreams of %d slots one breaks: the limit was %d and is %d, and of %.0f calls %d are served", slots, before, after, best*60*minutes, served)
-				}
-			})
+		testkit.Virtual(t, name, func(t *testing.T) {
+			const slots, minutes = 16, 3
+			w := adaptiveWorld(tenants.Gradient, slots)
+			w.Pool.Upstreams = harness.PoolOf(1, 1).Upstreams
+			up := harness.NewUpstream(t, w.Mock)
+			w.Upstreams = map[string]http.Handler{"up1": up}
+			s := harness.New(t, w)
+			const best = slots / 4.0
+			_, before := floodSeen(s, 3*best, 2*time.Minute)
+			up.AnswerWith(mood)
+			flood(s, 1.5*best, 2*time.Minute)
+			served, after := floodSeen(s, 1.5*best, minutes*time.Minute)
+			t.Logf("a limit of %d, then %d; %d served of %.0f", before, after, served, best*60*minutes)
+			if before < slots*5/4 || after < slots/2 || after > slots*2 || float64(served) < 0.85*best*60*minutes {
+				t.Errorf("of two upstreams of %d slots one breaks: the limit was %d and is %d, and of %.0f calls %d are served", slots, before, after, best*60*minutes, served)
+			}
 		})
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/llmgov/llmgov/governor/tokens/bpe"
 	"github.com/llmgov/llmgov/internal/e2e/harness"
 	"github.com/llmgov/llmgov/internal/mock"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -115,10 +116,7 @@ func TestPromptsThatAreTooLongAreCounted(t *testing.T) {
 			{"gpt-4o", "/chat/completions", 2800, http.StatusTooManyRequests}, // its turn comes
 		} {
 			body := fmt.Sprintf(`{"model":%q,"messages":[{"role":"user","content":%q}],"max_tokens":5}`, tt.model, strings.Repeat("word ", tt.words))
-			rsp, err := s.PostTo(t.Context(), tt.path, "a", body)
-			if err != nil {
-				t.Fatal(err)
-			}
+			rsp := testkit.Must(s.PostTo(t.Context(), tt.path, "a", body))(t)
 			text, _ := io.ReadAll(rsp.Body)
 			rsp.Body.Close()
 			if rsp.StatusCode != tt.want {
@@ -137,10 +135,7 @@ func TestEstimateErrorsAreObserved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := harness.New(t, harness.World{Pool: harness.Pool(0, 0, 1000), Tenants: []tenants.Tenant{harness.Tenant("a", 1)}})
 		observed := func() uint64 {
-			families, err := prometheus.Gatherers{s.Metrics.Registry()}.Gather()
-			if err != nil {
-				t.Fatal(err)
-			}
+			families := testkit.Must(prometheus.Gatherers{s.Metrics.Registry()}.Gather())(t)
 			for _, f := range families {
 				if f.GetName() == "llmgov_estimate_error_ratio" {
 					return f.GetMetric()[0].GetHistogram().GetSampleCount()
@@ -239,45 +234,40 @@ func (d *dialectServer) RoundTrip(r *http.Request) (*http.Response, error) {
 // first whole stream told.
 func TestBrokenStreamsOfEachDialect(t *testing.T) {
 	for _, d := range oneTokenStreams {
-		t.Run(d.path[4:], func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				server := &dialectServer{begin: d.begin, token: d.token, end: d.end}
-				s := harness.New(t, harness.World{
-					Pool: harness.Pool(0, 0, 1000), Tenants: []tenants.Tenant{harness.Tenant("a", 1)},
-					Wrap: func(http.RoundTripper) http.RoundTripper { return server },
-				})
-				ask := func(breaksAfter, leavesAfter int) {
-					req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://gateway"+d.path, strings.NewReader(d.body))
-					if err != nil {
-						t.Fatal(err)
-					}
-					req.Header.Set("Authorization", "Bearer a")
-					req.Header.Set("X-Title", fmt.Sprintf("%04d", breaksAfter))
-					resp, err := s.Client.Do(req)
-					if err != nil || resp.StatusCode != http.StatusOK {
-						t.Fatal(resp, err)
-					}
-					if leavesAfter > 0 {
-						_, _ = io.CopyN(io.Discard, resp.Body, int64(len(d.begin)+leavesAfter*len(d.token)))
-					} else {
-						_, _ = io.Copy(io.Discard, resp.Body)
-					}
-					_ = resp.Body.Close()
-					synctest.Wait()
-				}
-				ask(0, 0) // a whole one, which calibrates
-				for i := 1; i < 40; i += 3 {
-					ask(i, 0)
-					ask(0, i)
-				}
-				s.CheckIdle()
-				in := s.Charged("", "input")
-				out := s.Charged("", "output")
-				t.Logf("charged %d + %d, produced %d + %d", in, out, server.prompts, server.tokens)
-				if in != server.prompts || out != server.tokens {
-					t.Errorf("charged %d + %d tokens, produced %d + %d", in, out, server.prompts, server.tokens)
-				}
+		testkit.Virtual(t, d.path[4:], func(t *testing.T) {
+			server := &dialectServer{begin: d.begin, token: d.token, end: d.end}
+			s := harness.New(t, harness.World{
+				Pool: harness.Pool(0, 0, 1000), Tenants: []tenants.Tenant{harness.Tenant("a", 1)},
+				Wrap: func(http.RoundTripper) http.RoundTripper { return server },
 			})
+			ask := func(breaksAfter, leavesAfter int) {
+				req := testkit.Must(http.NewRequestWithContext(t.Context(), http.MethodPost, "http://gateway"+d.path, strings.NewReader(d.body)))(t)
+				req.Header.Set("Authorization", "Bearer a")
+				req.Header.Set("X-Title", fmt.Sprintf("%04d", breaksAfter))
+				resp, err := s.Client.Do(req)
+				if err != nil || resp.StatusCode != http.StatusOK {
+					t.Fatal(resp, err)
+				}
+				if leavesAfter > 0 {
+					_, _ = io.CopyN(io.Discard, resp.Body, int64(len(d.begin)+leavesAfter*len(d.token)))
+				} else {
+					_, _ = io.Copy(io.Discard, resp.Body)
+				}
+				_ = resp.Body.Close()
+				synctest.Wait()
+			}
+			ask(0, 0) // a whole one, which calibrates
+			for i := 1; i < 40; i += 3 {
+				ask(i, 0)
+				ask(0, i)
+			}
+			s.CheckIdle()
+			in := s.Charged("", "input")
+			out := s.Charged("", "output")
+			t.Logf("charged %d + %d, produced %d + %d", in, out, server.prompts, server.tokens)
+			if in != server.prompts || out != server.tokens {
+				t.Errorf("charged %d + %d tokens, produced %d + %d", in, out, server.prompts, server.tokens)
+			}
 		})
 	}
 }

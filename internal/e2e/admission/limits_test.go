@@ -10,6 +10,7 @@ import (
 
 	"github.com/llmgov/llmgov/internal/e2e/harness"
 	"github.com/llmgov/llmgov/internal/mock"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -20,9 +21,7 @@ func TestBudgetOfTenCalls(t *testing.T) {
 	for _, axis := range []string{"tpm", "rpm"} {
 		for _, n := range []int{50, 200} {
 			for _, stream := range []bool{false, true} {
-				t.Run(fmt.Sprintf("%s/%d/stream=%v", axis, n, stream), func(t *testing.T) {
-					synctest.Test(t, func(t *testing.T) { budgetOfTen(t, axis, n, stream) })
-				})
+				testkit.Virtual(t, fmt.Sprintf("%s/%d/stream=%v", axis, n, stream), func(t *testing.T) { budgetOfTen(t, axis, n, stream) })
 			}
 		}
 	}
@@ -84,31 +83,29 @@ func budgetOfTen(t *testing.T, axis string, n int, stream bool) {
 func TestConcurrencyIsExact(t *testing.T) {
 	for _, own := range []bool{false, true} {
 		for _, stream := range []bool{false, true} {
-			t.Run(fmt.Sprintf("own=%v/stream=%v", own, stream), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					a := harness.Tenant("a", 1)
-					a.MaxWait = time.Hour
-					w := harness.World{Mock: mock.Config{TokensPerSecond: 20}, Pool: harness.Pool(0, 0, 7), Tenants: []tenants.Tenant{a}}
-					if own {
-						w.Pool.Concurrency = 100
-						w.Tenants[0].Concurrency = 7
-					}
-					s := harness.New(t, w)
-					var wg sync.WaitGroup
-					for range 200 {
-						wg.Go(func() {
-							if a := s.Call(t.Context(), "a", harness.Chat(stream, 20, "")); a.Status != http.StatusOK || a.Err != nil {
-								t.Errorf("status %d, %v: %s", a.Status, a.Err, a.Body)
-							}
-						})
-					}
-					wg.Wait()
-					st := s.Mock.Stats()
-					t.Logf("peak %d, served %d", st.PeakRunning, st.Completed)
-					if st.PeakRunning != 7 || st.Completed != 200 {
-						t.Errorf("peak %d and %d served, want 7 and 200", st.PeakRunning, st.Completed)
-					}
-				})
+			testkit.Virtual(t, fmt.Sprintf("own=%v/stream=%v", own, stream), func(t *testing.T) {
+				a := harness.Tenant("a", 1)
+				a.MaxWait = time.Hour
+				w := harness.World{Mock: mock.Config{TokensPerSecond: 20}, Pool: harness.Pool(0, 0, 7), Tenants: []tenants.Tenant{a}}
+				if own {
+					w.Pool.Concurrency = 100
+					w.Tenants[0].Concurrency = 7
+				}
+				s := harness.New(t, w)
+				var wg sync.WaitGroup
+				for range 200 {
+					wg.Go(func() {
+						if a := s.Call(t.Context(), "a", harness.Chat(stream, 20, "")); a.Status != http.StatusOK || a.Err != nil {
+							t.Errorf("status %d, %v: %s", a.Status, a.Err, a.Body)
+						}
+					})
+				}
+				wg.Wait()
+				st := s.Mock.Stats()
+				t.Logf("peak %d, served %d", st.PeakRunning, st.Completed)
+				if st.PeakRunning != 7 || st.Completed != 200 {
+					t.Errorf("peak %d and %d served, want 7 and 200", st.PeakRunning, st.Completed)
+				}
 			})
 		}
 	}

@@ -8,11 +8,11 @@ import (
 	"strconv"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/llmgov/llmgov/internal/e2e/harness"
 	"github.com/llmgov/llmgov/internal/mock"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // No call is answered later than its tenant's max_wait or its own header says, whatever its caller
@@ -20,9 +20,7 @@ import (
 // back to its place may wait for ticket_wait, also bounded by the header.
 func TestMaxWait_NoAnswerIsLater(t *testing.T) {
 	for seed := range uint64(6) {
-		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { noAnswerIsLater(t, seed) })
-		})
+		testkit.Virtual(t, strconv.FormatUint(seed, 10), func(t *testing.T) { noAnswerIsLater(t, seed) })
 	}
 }
 

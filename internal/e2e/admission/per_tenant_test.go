@@ -72,33 +72,31 @@ func TestPerTenant_Outcomes(t *testing.T) {
 		{name: "not reached", mock: `{}`, agent: "down"},
 		{name: "served", mock: `{"output_tokens":20}`},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := perTenantWorld(20, true)
-				w.Mock = mock.Config{TokensPerSecond: 20}
-				w.Wrap = spoil
-				s := harness.New(t, w)
-				ctx := t.Context()
-				if c.patience > 0 {
-					timeout, stop := context.WithTimeout(ctx, c.patience)
-					defer stop()
-					ctx = timeout
-				}
-				s.Call(ctx, "heavy", harness.Chat(true, 2000, `,"mock":`+c.mock), "User-Agent", c.agent)
-				time.Sleep(time.Second)
-				for tenant, lowered := range map[string]bool{"heavy": c.lowers, "b": false} {
-					want := int64(20)
-					if lowered {
-						want = 1
-						if c.agent == "pauses" { // it has succeeded since
-							want = 2
-						}
-					}
-					if got := s.Governor.Standing(tenant, "p").Concurrent.Limit; got != want {
-						t.Errorf("%s may run %d calls, want %d", tenant, got, want)
+		testkit.Virtual(t, c.name, func(t *testing.T) {
+			w := perTenantWorld(20, true)
+			w.Mock = mock.Config{TokensPerSecond: 20}
+			w.Wrap = spoil
+			s := harness.New(t, w)
+			ctx := t.Context()
+			if c.patience > 0 {
+				timeout, stop := context.WithTimeout(ctx, c.patience)
+				defer stop()
+				ctx = timeout
+			}
+			s.Call(ctx, "heavy", harness.Chat(true, 2000, `,"mock":`+c.mock), "User-Agent", c.agent)
+			time.Sleep(time.Second)
+			for tenant, lowered := range map[string]bool{"heavy": c.lowers, "b": false} {
+				want := int64(20)
+				if lowered {
+					want = 1
+					if c.agent == "pauses" { // it has succeeded since
+						want = 2
 					}
 				}
-			})
+				if got := s.Governor.Standing(tenant, "p").Concurrent.Limit; got != want {
+					t.Errorf("%s may run %d calls, want %d", tenant, got, want)
+				}
+			}
 		})
 	}
 }

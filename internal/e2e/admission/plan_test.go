@@ -96,10 +96,7 @@ func TestPlan_OfMixedTraffic(t *testing.T) {
 				t.Errorf("of %d calls %d come out otherwise by their own policy, and %d by the same one", same.Calls, same.Differ, len(same.Flips))
 			}
 			w.Tenants = mixedTenants(13_200)
-			halved, err := tenants.Build(w.Config(), w.Tenants)
-			if err != nil {
-				t.Fatal(err)
-			}
+			halved := testkit.Must(tenants.Build(w.Config(), w.Tenants))(t)
 			half := compare(halved)
 			if !half.Exact || half.NowRefused < testkit.Rounds(20, 50) {
 				t.Errorf("with half of their limit only %d calls are refused", half.NowRefused)

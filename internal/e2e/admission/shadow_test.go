@@ -14,6 +14,7 @@ import (
 
 	"github.com/llmgov/llmgov/internal/e2e/harness"
 	"github.com/llmgov/llmgov/internal/mock"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -43,35 +44,33 @@ var shadowCases = map[string]struct {
 // without the word refuses.
 func TestShadow(t *testing.T) {
 	for name, c := range shadowCases {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var lines bytes.Buffer
-				s := harness.New(t, harness.World{
-					Mock: mock.Config{FirstToken: time.Second}, Pool: harness.Pool(0, 1, 0), Tenants: []tenants.Tenant{harness.Tenant("first", 1)},
-					Log: slog.NewJSONHandler(&lines, nil),
-				})
-				policy := func(shadow bool) *tenants.Snapshot {
-					return harness.PolicyFromFiles(t, c.pool, "tenants: "+fmt.Sprintf(c.policy, shadow))
-				}
-				s.Apply(policy(true))
-				time.Sleep(2 * time.Minute)
-				threeInShadow(s, c.together)
-				wantShadow(s, true, c.reason, lines.String())
-				body := harness.Chat(false, 985, `,"mock":{"output_tokens":985}`)
-				if a := s.Call(t.Context(), "bob", body); a.Status != c.bob {
-					t.Errorf("bob gets %d, want %d: %s", a.Status, c.bob, a.Body)
-				}
-
-				s.Apply(policy(false))
-				if refused := oneIsRefused(s, c.together); !refused {
-					t.Error("without shadow nothing is refused")
-				}
-				wantShadow(s, false, c.reason, lines.String())
-				s.Apply(harness.PolicyFromFiles(t, c.pool, "tenants: {bob: {keys: [KEY(bob)]}}"))
-				if n := s.Series("ann") + s.Series("acme/ann"); n != 0 {
-					t.Errorf("%d series are left of who is gone", n)
-				}
+		testkit.Virtual(t, name, func(t *testing.T) {
+			var lines bytes.Buffer
+			s := harness.New(t, harness.World{
+				Mock: mock.Config{FirstToken: time.Second}, Pool: harness.Pool(0, 1, 0), Tenants: []tenants.Tenant{harness.Tenant("first", 1)},
+				Log: slog.NewJSONHandler(&lines, nil),
 			})
+			policy := func(shadow bool) *tenants.Snapshot {
+				return harness.PolicyFromFiles(t, c.pool, "tenants: "+fmt.Sprintf(c.policy, shadow))
+			}
+			s.Apply(policy(true))
+			time.Sleep(2 * time.Minute)
+			threeInShadow(s, c.together)
+			wantShadow(s, true, c.reason, lines.String())
+			body := harness.Chat(false, 985, `,"mock":{"output_tokens":985}`)
+			if a := s.Call(t.Context(), "bob", body); a.Status != c.bob {
+				t.Errorf("bob gets %d, want %d: %s", a.Status, c.bob, a.Body)
+			}
+
+			s.Apply(policy(false))
+			if refused := oneIsRefused(s, c.together); !refused {
+				t.Error("without shadow nothing is refused")
+			}
+			wantShadow(s, false, c.reason, lines.String())
+			s.Apply(harness.PolicyFromFiles(t, c.pool, "tenants: {bob: {keys: [KEY(bob)]}}"))
+			if n := s.Series("ann") + s.Series("acme/ann"); n != 0 {
+				t.Errorf("%d series are left of who is gone", n)
+			}
 		})
 	}
 }

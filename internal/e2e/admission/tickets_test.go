@@ -67,9 +67,7 @@ func (p *promises) comeBack(ctx context.Context, s *harness.Stack, tenant, body,
 // of one that comes back. Mutation seen: with TicketWait 0 less than half are served.
 func TestPromisesAreKept(t *testing.T) {
 	for mark, least := range map[string]float64{"X-Stainless-Retry-Count": 0.95, "Idempotency-Key": 0.95, "User-Agent": 0.7} {
-		t.Run(mark, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { promisesAreKept(t, mark, least) })
-		})
+		testkit.Virtual(t, mark, func(t *testing.T) { promisesAreKept(t, mark, least) })
 	}
 }
 
