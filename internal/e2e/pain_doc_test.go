@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 var (
@@ -19,10 +21,7 @@ var (
 // Every test that docs/pain-points.md names is there, each row names one, and each test
 // that is named after a row stands in it.
 func TestPainPointsAreTested(t *testing.T) {
-	doc, err := os.ReadFile("../../docs/pain-points.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := testkit.Must(os.ReadFile("../../docs/pain-points.md"))(t)
 	there := testsOf(t, "../..")
 	shown := map[string]string{} // names of tests by row
 	for _, row := range painRow.FindAllStringSubmatch(string(doc), -1) {
@@ -55,7 +54,7 @@ func TestPainPointsAreTested(t *testing.T) {
 func testsOf(t *testing.T, root string) map[string]bool {
 	t.Helper()
 	names := map[string]bool{}
-	err := filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
+	testkit.OK(t, filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, "_test.go") {
 			return err
 		}
@@ -64,9 +63,6 @@ func testsOf(t *testing.T, root string) map[string]bool {
 			names[name[1]] = true
 		}
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return names
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/llmgov/llmgov/dashboards"
 	"github.com/llmgov/llmgov/internal/mock"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/internal/testkit/pgtest"
 	"github.com/llmgov/llmgov/internal/testkit/processtest"
 )
@@ -28,11 +29,7 @@ func TestMain(m *testing.M) { processtest.Main(m) }
 // read is the text of a file.
 func read(t *testing.T, file string) string {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
+	return string(testkit.Must(os.ReadFile(file))(t))
 }
 
 // question is a query of a panel, variable, annotation, rule or alert.
@@ -168,9 +165,7 @@ func (w *watched) answered(q question) bool {
 
 func (w *watched) rewrite(dir, from, to string) {
 	file := filepath.Join(dir, "tenants", "all.yaml")
-	if err := os.WriteFile(file, []byte(strings.Replace(read(w.t, file), from, to, 1)), 0o600); err != nil {
-		w.t.Fatal(err)
-	}
+	testkit.OK(w.t, os.WriteFile(file, []byte(strings.Replace(read(w.t, file), from, to, 1)), 0o600))
 }
 
 // drain tells a gateway to stop while an answer takes longer than it may.

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/internal/testkit/processtest"
 )
 
@@ -44,13 +45,8 @@ func startPrometheus(t *testing.T, rules string, admins ...string) *prometheus {
 		config += "]}]\n"
 	}
 	file := filepath.Join(dir, "prometheus.yml")
-	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	errs, err := os.Create(filepath.Join(dir, "log"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.WriteFile(file, []byte(config), 0o600))
+	errs := testkit.Must(os.Create(filepath.Join(dir, "log")))(t)
 	defer errs.Close()
 	cmd := exec.Command("prometheus", "--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address=127.0.0.1:0")
 	cmd.Stderr = errs
@@ -85,10 +81,7 @@ func openMetrics(_ *testing.T, admin string) string { return admin }
 
 // asText is a server that passes on scrapes as those of one that knows no OpenMetrics.
 func asText(t *testing.T, admin string) string {
-	to, err := neturl.Parse(admin)
-	if err != nil {
-		t.Fatal(err)
-	}
+	to := testkit.Must(neturl.Parse(admin))(t)
 	s := httptest.NewServer(&httputil.ReverseProxy{ErrorLog: log.New(io.Discard, "", 0), Rewrite: func(r *httputil.ProxyRequest) {
 		r.SetURL(to)
 		r.Out.Header.Set("Accept", "text/plain;version=0.0.4")
@@ -148,9 +141,7 @@ func (p *prometheus) alerting() map[string]bool {
 			}
 		}
 	}
-	if err := p.get("/api/v1/rules", nil, &data); err != nil {
-		p.t.Fatal(err)
-	}
+	testkit.OK(p.t, p.get("/api/v1/rules", nil, &data))
 	alerting := map[string]bool{}
 	for _, g := range data.Groups {
 		for _, r := range g.Rules {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/internal/testkit/processtest"
 )
 
@@ -47,10 +48,7 @@ func TestPoliciesDoc(t *testing.T) {
 // TestDocs_IndexListsEveryPage: docs/README.md has each page of the documentation, and no page that does not exist.
 func TestDocs_IndexListsEveryPage(t *testing.T) {
 	index := read(t, "../../../docs/README.md")
-	pages, err := filepath.Glob("../../../docs/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	pages := testkit.Must(filepath.Glob("../../../docs/*.md"))(t)
 	for _, page := range pages {
 		name := filepath.Base(page)
 		if name != "README.md" && !strings.Contains(index, "| ["+name+"]("+name+") |") {
@@ -68,10 +66,7 @@ func TestDocs_IndexListsEveryPage(t *testing.T) {
 func TestDocs_LinksLead(t *testing.T) {
 	var pages []string
 	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md", "docs/*/*/*.md"} {
-		found, err := filepath.Glob("../../../" + pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
+		found := testkit.Must(filepath.Glob("../../../" + pattern))(t)
 		pages = append(pages, found...)
 	}
 	links := 0
@@ -103,11 +98,7 @@ func TestMain(m *testing.M) { processtest.Main(m) }
 // read is the text of a file.
 func read(t *testing.T, file string) string {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
+	return string(testkit.Must(os.ReadFile(file))(t))
 }
 
 var (

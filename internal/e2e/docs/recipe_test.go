@@ -72,9 +72,7 @@ func follow(t *testing.T, doc string, ports map[string]string) (dir, out string)
 	bash.Stdout = printed
 	bash.Stderr = printed
 	bash.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // with all that it leaves in the background
-	if err := bash.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, bash.Start())
 	err = bash.Wait()
 	_ = syscall.Kill(-bash.Process.Pid, syscall.SIGKILL)
 	out = read(t, printed.Name())
@@ -91,10 +89,7 @@ func follow(t *testing.T, doc string, ports map[string]string) (dir, out string)
 // folderOfLlmgov has the program by its name.
 func folderOfLlmgov(t *testing.T) string {
 	t.Helper()
-	path, err := processtest.Binary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := testkit.Must(processtest.Binary())(t)
 	return filepath.Dir(path)
 }
 
@@ -110,12 +105,8 @@ func recipe(t *testing.T, doc, dir string, ports map[string]string) (script, sho
 		case "yaml":
 			name, _, _ := strings.Cut(strings.TrimPrefix(text, "# "), "\n")
 			file := filepath.Join(dir, name)
-			if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testkit.OK(t, os.MkdirAll(filepath.Dir(file), 0o700))
+			testkit.OK(t, os.WriteFile(file, []byte(text), 0o600))
 		case "sh":
 			commands.WriteString(text)
 			if strings.Contains(text, "llmgov serve") {
@@ -133,9 +124,7 @@ func recipe(t *testing.T, doc, dir string, ports map[string]string) (script, sho
 	}
 	free := strings.NewReplacer(pairs...) // at once, because a free port may equal another one of the page
 	script = free.Replace(commands.String())
-	if err := os.WriteFile(config, []byte(free.Replace(settings)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.WriteFile(config, []byte(free.Replace(settings)), 0o600))
 	script = strings.NewReplacer(
 		"llmgov mock ", "llmgov mock --listen 127.0.0.1:"+ports["8090"]+" ",
 		"llmgov load ", "llmgov load --url http://127.0.0.1:"+ports["8080"]+" ",

@@ -14,6 +14,7 @@ import (
 	"github.com/llmgov/llmgov/governor/govhttp"
 	"github.com/llmgov/llmgov/governor/remote"
 	"github.com/llmgov/llmgov/governor/tokens"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // admissionGRPC is a program that asks a running llmgov by gRPC. It differs from transport by the line that opens
@@ -22,10 +23,7 @@ var admissionGRPC = Door{
 	Name: "reserve and commit, gRPC",
 	Open: func(t *testing.T, s *Site) Post {
 		s.Serve()
-		governed, err := remote.Dial(s.Admission, remote.Options{Token: AdmissionToken, TTL: s.Lasts})
-		if err != nil {
-			t.Fatal(err)
-		}
+		governed := testkit.Must(remote.Dial(s.Admission, remote.Options{Token: AdmissionToken, TTL: s.Lasts}))(t)
 		return reserving(t, s, governed)
 	},
 	InFlight: GoesOn,

@@ -290,9 +290,7 @@ func callerIsKilled(t *testing.T, d *Door) {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	if _, err := io.CopyN(io.Discard, resp.Body, 2000); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(io.CopyN(io.Discard, resp.Body, 2000))(t)
 	if n := s.leases(); n != 1 {
 		t.Errorf("%d leases in mid-stream", n)
 	}
@@ -313,14 +311,9 @@ func llmgovIsKilled(t *testing.T, d *Door) {
 	post := d.Open(t, s)
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
-	resp, err := post(ctx, "acme", chat(400, true, ""))
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := testkit.Must(post(ctx, "acme", chat(400, true, "")))(t)
 	defer resp.Body.Close()
-	if _, err := io.CopyN(io.Discard, resp.Body, 1000); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(io.CopyN(io.Discard, resp.Body, 1000))(t)
 	s.Kill()
 	close(s.goesOn)
 	rest, err := io.ReadAll(resp.Body)

@@ -12,6 +12,7 @@ import (
 	"github.com/llmgov/llmgov/governor/client"
 	"github.com/llmgov/llmgov/governor/embedded"
 	"github.com/llmgov/llmgov/governor/govhttp"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // inside has no llmgov that could be killed.
@@ -31,10 +32,7 @@ var transport = Door{
 var middleware = Door{
 	Name: "Go, middleware",
 	Open: func(t *testing.T, s *Site) Post {
-		model, err := url.Parse(s.ModelURL)
-		if err != nil {
-			t.Fatal(err)
-		}
+		model := testkit.Must(url.Parse(s.ModelURL))(t)
 		pass := &httputil.ReverseProxy{
 			Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(model) },
 			Transport:     newTransport(t),
@@ -53,10 +51,7 @@ var middleware = Door{
 // embed opens a governor in this process, by the site's config.
 func (s *Site) embed() *client.Client {
 	s.t.Helper()
-	governed, err := embedded.Open(context.Background(), s.Config, embedded.Options{Log: slog.New(slog.DiscardHandler), Env: []string{}})
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	governed := testkit.Must(embedded.Open(context.Background(), s.Config, embedded.Options{Log: slog.New(slog.DiscardHandler), Env: []string{}}))(s.t)
 	s.t.Cleanup(func() {
 		if err := governed.Close(); err != nil {
 			s.t.Error(err)

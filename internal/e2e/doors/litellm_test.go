@@ -59,10 +59,7 @@ func openLiteLLM(t *testing.T, s *Site, governed bool) Post {
 	if governed {
 		limits = ""
 		callbacks = "callbacks: [llmgov.governed], "
-		file, err := os.ReadFile("../../../integrations/litellm/llmgov.py")
-		if err != nil {
-			t.Fatal(err)
-		}
+		file := testkit.Must(os.ReadFile("../../../integrations/litellm/llmgov.py"))(t)
 		s.write("llmgov.py", string(file))
 	}
 	s.write("who.py", fmt.Sprintf(liteLLMAuth, limits))
@@ -79,9 +76,7 @@ func startLiteLLM(t *testing.T, s *Site, config string) Post {
 	proxy.Env = append(os.Environ(), "LLMGOV_URL=http://"+s.Admission, "LLMGOV_TOKEN="+AdmissionToken, "LITELLM_LOCAL_MODEL_COST_MAP=True", "LITELLM_LOG=ERROR", "LITELLM_MASTER_KEY=sk-0123456789abcdef0123456789abcdef0123456789abcdef", "PYTHONDONTWRITEBYTECODE=1")
 	proxy.Stdout = log
 	proxy.Stderr = log
-	if err := proxy.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, proxy.Start())
 	ended := make(chan struct{})
 	go func() { _ = proxy.Wait(); close(ended) }()
 	t.Cleanup(func() {

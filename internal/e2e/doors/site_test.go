@@ -85,9 +85,7 @@ pools: {p: {models: ["*"], %s}}
 func (s *Site) write(name, text string) string {
 	s.t.Helper()
 	path := filepath.Join(s.Dir, name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		s.t.Fatal(err)
-	}
+	testkit.OK(s.t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/internal/testkit/redistest"
 )
 
@@ -35,13 +36,9 @@ func TestChaosPause(t *testing.T) {
 		}
 	}
 	time.Sleep(10 * time.Second)
-	if err := syscall.Kill(server.Pid(), syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, syscall.Kill(server.Pid(), syscall.SIGSTOP))
 	time.Sleep(16 * time.Second)
-	if err := syscall.Kill(server.Pid(), syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, syscall.Kill(server.Pid(), syscall.SIGCONT))
 	time.Sleep(15 * time.Second)
 	stop()
 	callers.Wait()

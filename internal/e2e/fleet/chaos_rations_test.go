@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/internal/mock"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/internal/testkit/processtest"
 	"github.com/llmgov/llmgov/internal/testkit/redistest"
 )
@@ -51,10 +52,7 @@ func rations(t *testing.T) (list []*ration) {
 		)
 	}
 	for _, r := range list {
-		s, err := mock.New(mock.Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := testkit.Must(mock.New(mock.Config{}))(t)
 		r.provider = &provider{mock: s}
 	}
 	return list

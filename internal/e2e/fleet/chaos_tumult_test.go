@@ -15,6 +15,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/llmgov/llmgov/internal/mock"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/internal/testkit/processtest"
 )
 
@@ -79,9 +80,7 @@ type way struct {
 
 func newWay(t *testing.T, server *toxiproxy.ApiServer, name, to string) *way {
 	p := toxiproxy.NewProxy(server, name, "127.0.0.1:0", to)
-	if err := p.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, p.Start())
 	t.Cleanup(p.Stop)
 	return &way{p, t}
 }

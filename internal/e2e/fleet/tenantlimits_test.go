@@ -188,9 +188,7 @@ func TestTenantLimits_Cut(t *testing.T) {
 			if asked := asks() - before; asked > limited {
 				t.Errorf("the store was asked %v times for %v calls of a tenant with a limit, and others", asked, limited)
 			}
-			if err := syscall.Kill(server.Pid(), syscall.SIGSTOP); err != nil {
-				t.Fatal(err)
-			}
+			testkit.OK(t, syscall.Kill(server.Pid(), syscall.SIGSTOP))
 			answer := g.ask("minute", 0) // its deadline is far shorter than that of the test
 			if answer.Status != want || answer.Header.Get("X-Llmgov-Degraded") != rule {
 				t.Errorf("cut off: %d, degraded %q: %s", answer.Status, answer.Header.Get("X-Llmgov-Degraded"), answer.Body)
@@ -201,9 +199,7 @@ func TestTenantLimits_Cut(t *testing.T) {
 			if g.sum("llmgov_degraded", `mode="`+rule+`"`, `pool="p"`) != 1 {
 				t.Error("metrics do not tell that it is degraded")
 			}
-			if err := syscall.Kill(server.Pid(), syscall.SIGCONT); err != nil {
-				t.Fatal(err)
-			}
+			testkit.OK(t, syscall.Kill(server.Pid(), syscall.SIGCONT))
 			redistest.Eventually(t, "calls go again", served("slots"))
 		})
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/llmgov/llmgov/internal/e2e/harness"
 	"github.com/llmgov/llmgov/internal/e2e/harness/sockets"
 	"github.com/llmgov/llmgov/internal/mock"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -72,10 +73,7 @@ func TestAbuse_Upgrade(t *testing.T) {
 		}
 		answers(w, r)
 	})})
-	conn, err := net.Dial("tcp", s.Data.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := testkit.Must(net.Dial("tcp", s.Data.Listener.Addr().String()))(t)
 	defer conn.Close()
 	body := sockets.Chat(``)
 	fmt.Fprintf(conn, "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nConnection: Upgrade\r\nUpgrade: h2c\r\nContent-Length: %d\r\n\r\n%s", sockets.Key("acme"), len(body), body)
@@ -168,10 +166,7 @@ func TestAttachmentsAreNotTooLarge(t *testing.T) {
 		var form bytes.Buffer
 		fields := multipart.NewWriter(&form)
 		_ = fields.WriteField("model", "m")
-		file, err := fields.CreateFormFile("file", "speech.mp3")
-		if err != nil {
-			t.Fatal(err)
-		}
+		file := testkit.Must(fields.CreateFormFile("file", "speech.mp3"))(t)
 		_, _ = file.Write(bytes.Repeat([]byte{0xff, 'a', 7}, 1<<20))
 		_ = fields.Close()
 		if got := s.CallTo(t.Context(), "/audio/transcriptions", "a", form.String(), "Content-Type", fields.FormDataContentType()); got.Status != 200 {
@@ -234,10 +229,7 @@ func TestNothingIsChargedForNothing(t *testing.T) {
 	})})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	resp, err := s.Client.Do(s.Request(http.MethodPost, "/v1/chat/completions", sockets.Chat(``)).WithContext(ctx))
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := testkit.Must(s.Client.Do(s.Request(http.MethodPost, "/v1/chat/completions", sockets.Chat(``)).WithContext(ctx)))(t)
 	cancel()
 	resp.Body.Close()
 	s.WaitIdle()
@@ -276,10 +268,7 @@ func TestHeadersOfAStream(t *testing.T) {
 		<-first
 		_, _ = io.WriteString(w, "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}]}\n\ndata: [DONE]\n\n")
 	})})
-	resp, err := s.Client.Do(s.Request(http.MethodPost, "/v1/chat/completions", sockets.Chat(`,"stream":true`)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := testkit.Must(s.Client.Do(s.Request(http.MethodPost, "/v1/chat/completions", sockets.Chat(`,"stream":true`))))(t)
 	defer resp.Body.Close()
 	close(first) // not before its head has come
 	if body, err := io.ReadAll(resp.Body); err != nil || !strings.HasSuffix(string(body), "[DONE]\n\n") {
@@ -303,21 +292,16 @@ func TestSlowClientsEnd(t *testing.T) {
 		"no body, unknown route": "POST /v1/nothing HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n",
 		"no body":                "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer a\r\nContent-Length: 100\r\n\r\n",
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := harness.New(t, harness.World{Pool: harness.Pool(1000, 0, 0), Tenants: []tenants.Tenant{harness.Tenant("a", 1)}})
-				conn, err := s.Client.Transport.(*http.Transport).DialContext(t.Context(), "", "")
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer conn.Close()
-				began := time.Now()
-				go func() { _, _ = io.WriteString(conn, sends) }()
-				_, _ = io.Copy(io.Discard, conn)
-				if took := time.Since(began); took > 5*time.Minute {
-					t.Errorf("the connection was open for %v", took)
-				}
-			})
+		testkit.Virtual(t, name, func(t *testing.T) {
+			s := harness.New(t, harness.World{Pool: harness.Pool(1000, 0, 0), Tenants: []tenants.Tenant{harness.Tenant("a", 1)}})
+			conn := testkit.Must(s.Client.Transport.(*http.Transport).DialContext(t.Context(), "", ""))(t)
+			defer conn.Close()
+			began := time.Now()
+			go func() { _, _ = io.WriteString(conn, sends) }()
+			_, _ = io.Copy(io.Discard, conn)
+			if took := time.Since(began); took > 5*time.Minute {
+				t.Errorf("the connection was open for %v", took)
+			}
 		})
 	}
 }

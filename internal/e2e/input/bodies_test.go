@@ -12,6 +12,7 @@ import (
 
 	"github.com/llmgov/llmgov/internal/e2e/harness"
 	"github.com/llmgov/llmgov/internal/mock"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -232,10 +233,7 @@ func TestAudit_H5_SlowBodies(t *testing.T) {
 			req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://gateway/v1/chat/completions", r)
 			req.Header.Set("Authorization", "Bearer acme")
 			req.ContentLength = 512 << 10
-			resp, err := s.Client.Do(req)
-			if err != nil {
-				t.Fatal(err)
-			}
+			resp := testkit.Must(s.Client.Do(req))(t)
 			resp.Body.Close()
 			if resp.StatusCode != c.status {
 				t.Errorf("16 KiB every %s: %d, want %d", c.every, resp.StatusCode, c.status)

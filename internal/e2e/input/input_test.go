@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -140,20 +141,14 @@ func TestInput_Encoding(t *testing.T) {
 // raw sends bytes as they are and reads one answer.
 func raw(s *sockets.Stack, head, body string, closeWrite bool) sockets.Reply {
 	s.T.Helper()
-	conn, err := (&net.Dialer{}).DialContext(s.T.Context(), "tcp", s.Data.Listener.Addr().String())
-	if err != nil {
-		s.T.Fatal(err)
-	}
+	conn := testkit.Must((&net.Dialer{}).DialContext(s.T.Context(), "tcp", s.Data.Listener.Addr().String()))(s.T)
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(sockets.Patience))
 	fmt.Fprintf(conn, "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n%s\r\n\r\n%s", sockets.Key("acme"), head, body)
 	if closeWrite {
 		_ = conn.(*net.TCPConn).CloseWrite()
 	}
-	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if err != nil {
-		s.T.Fatal(err)
-	}
+	resp := testkit.Must(http.ReadResponse(bufio.NewReader(conn), nil))(s.T)
 	defer resp.Body.Close()
 	b, err := io.ReadAll(resp.Body)
 	return sockets.Reply{Status: resp.StatusCode, Header: resp.Header, Body: string(b), Err: err}
@@ -300,22 +295,14 @@ func TestInput_EndlessEvent(t *testing.T) {
 		Config:   func(c *tenants.Config) { c.Timeouts.StreamIdle = 500 * time.Millisecond },
 	})
 	before := inputLiveHeap()
-	resp, err := s.Client.Do(s.Request(http.MethodPost, "/v1/chat/completions", sockets.Chat(`,"stream":true`)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := testkit.Must(s.Client.Do(s.Request(http.MethodPost, "/v1/chat/completions", sockets.Chat(`,"stream":true`))))(t)
 	defer resp.Body.Close()
-	if _, err := io.CopyN(io.Discard, resp.Body, size); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(io.CopyN(io.Discard, resp.Body, size))(t)
 	if grown := inputLiveHeap() - before; grown > size/4 {
 		t.Errorf("%d MiB are held of an event of %d MiB", grown>>20, size>>20)
 	}
 	<-silent
-	rest, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rest := testkit.Must(io.ReadAll(resp.Body))(t)
 	if tail := string(rest); !strings.Contains(tail, "\n\ndata: {\"error\":") || !strings.Contains(tail, "upstream_timeout") || strings.Contains(tail, "[DONE]") {
 		t.Errorf("the stream ends with %.300q", tail)
 	}
@@ -325,13 +312,8 @@ func TestInput_EndlessEvent(t *testing.T) {
 func TestInput_EndlessEventAborted(t *testing.T) {
 	silent := make(chan struct{})
 	s := sockets.New(t, sockets.World{Upstream: inputFlood(1<<20, silent)})
-	resp, err := s.Client.Do(s.Request(http.MethodPost, "/v1/chat/completions", sockets.Chat(`,"stream":true`)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.CopyN(io.Discard, resp.Body, 1<<20); err != nil {
-		t.Fatal(err)
-	}
+	resp := testkit.Must(s.Client.Do(s.Request(http.MethodPost, "/v1/chat/completions", sockets.Chat(`,"stream":true`))))(t)
+	testkit.Must(io.CopyN(io.Discard, resp.Body, 1<<20))(t)
 	<-silent
 	resp.Body.Close()
 	sockets.Eventually(t, sockets.Patience, "no lease is held", func() bool { return s.Leases() == 0 })
@@ -457,4 +439,26 @@ func inputLiveHeap() int64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
+}
+
+// inputEndless reads as spaces.
+type inputEndless struct{}
+
+func (inputEndless) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = ' '
+	}
+	return len(p), nil
+}
+
+// inputCounter counts what is read of r.
+type inputCounter struct {
+	r io.Reader
+	n atomic.Int64
+}
+
+func (c *inputCounter) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.n.Add(int64(n))
+	return n, err
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/internal/e2e/harness/sockets"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -112,10 +113,7 @@ func TestInterimAnswersAndTrailers(t *testing.T) {
 		req := s.Request(http.MethodPost, "/v1/chat/completions", sockets.Chat(`,"stream":`+map[bool]string{true: "true", false: "false"}[name == "stream"]))
 		interim := 0
 		req = req.WithContext(httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{Got1xxResponse: func(int, textproto.MIMEHeader) error { interim++; return nil }}))
-		resp, err := s.Client.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := testkit.Must(s.Client.Do(req))(t)
 		body, err := io.ReadAll(resp.Body)
 		resp.Body.Close()
 		if err != nil || resp.StatusCode != 200 || !strings.Contains(string(body), "hi") && string(body) != plainAnswer {

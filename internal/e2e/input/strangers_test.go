@@ -20,6 +20,7 @@ import (
 	"github.com/llmgov/llmgov/internal/gateway"
 	"github.com/llmgov/llmgov/internal/http1/plain"
 	"github.com/llmgov/llmgov/internal/telemetry"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/internal/testkit/pipenet"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -121,10 +122,7 @@ func TestAudit_L4_AdminBodiesEnd(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := harness.New(t, bodies(harness.Tenant("acme", 1)))
-			conn, err := adminSide(s, "the-token-of-this-gateway").Dial(t.Context(), "", "")
-			if err != nil {
-				t.Fatal(err)
-			}
+			conn := testkit.Must(adminSide(s, "the-token-of-this-gateway").Dial(t.Context(), "", ""))(t)
 			began := time.Now()
 			go func() {
 				fmt.Fprintf(conn, "%s\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n", head)

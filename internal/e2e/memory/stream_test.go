@@ -89,9 +89,7 @@ func TestIdleStream(t *testing.T) {
 func TestIdleStream_References(t *testing.T) {
 	const ids = 4000
 	objects := sockets.OpenObjects(t, "")
-	if err := objects.Own(t.Context(), store.Key{Upstream: "up", ID: "file-1"}, store.Entry{Kind: store.File, Owner: "acme"}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, objects.Own(t.Context(), store.Key{Upstream: "up", ID: "file-1"}, store.Entry{Kind: store.File, Owner: "acme"}))
 	up := newUpstream(t, 1)
 	addr := newStack(t, up, objects, "acme").Data.Listener.Addr().String()
 	asks := idle

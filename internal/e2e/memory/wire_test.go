@@ -24,10 +24,7 @@ type upstream struct {
 func newUpstream(t *testing.T, most int) *upstream {
 	t.Helper()
 	skipUnderRace(t)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := testkit.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	u := &upstream{url: "http://" + l.Addr().String(), arrived: make(chan net.Conn, most)}
 	done := make(chan struct{})
 	go func() {
@@ -78,10 +75,7 @@ func (u *upstream) next(n int) []net.Conn {
 // connect opens a connection for the time of the test.
 func connect(t *testing.T, addr string) net.Conn {
 	t.Helper()
-	c, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := testkit.Must(net.Dial("tcp", addr))(t)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
@@ -106,11 +100,8 @@ func sendChunked(t *testing.T, c net.Conn, tenant, body string) {
 
 func request(t *testing.T, c net.Conn, path, tenant, rest string) {
 	t.Helper()
-	_, err := io.WriteString(c, "POST "+path+" HTTP/1.1\r\nHost: gateway\r\nUser-Agent: OpenAI/Python 1.99.1\r\n"+
-		"Accept: application/json\r\nContent-Type: application/json\r\nAuthorization: Bearer "+sockets.Key(tenant)+"\r\n"+rest)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(io.WriteString(c, "POST "+path+" HTTP/1.1\r\nHost: gateway\r\nUser-Agent: OpenAI/Python 1.99.1\r\n"+
+		"Accept: application/json\r\nContent-Type: application/json\r\nAuthorization: Bearer "+sockets.Key(tenant)+"\r\n"+rest))(t)
 }
 
 // readUntil reads from a connection until a text has come.

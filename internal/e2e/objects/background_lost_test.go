@@ -10,6 +10,7 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/e2e/harness/sockets"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -95,17 +96,11 @@ func TestBackgroundStreamsAreNotFree(t *testing.T) {
 					}
 				})})
 				r := s.Request("POST", "/v1/responses", strings.Replace(inBackground, "{", `{"stream":true,`, 1))
-				resp, err := s.Client.Do(r)
-				if err != nil {
-					t.Fatal(err)
-				}
+				resp := testkit.Must(s.Client.Do(r))(t)
 				text := make([]byte, 0, 4096)
 				for strings.Count(string(text), "delta\",") < 35 {
 					b := make([]byte, 4096)
-					n, err := resp.Body.Read(b)
-					if err != nil {
-						t.Fatal(err)
-					}
+					n := testkit.Must(resp.Body.Read(b))(t)
 					text = append(text, b[:n]...)
 				}
 				if !while {

@@ -15,6 +15,7 @@ import (
 	"github.com/llmgov/llmgov/internal/e2e/harness/sockets"
 	"github.com/llmgov/llmgov/internal/mock"
 	"github.com/llmgov/llmgov/internal/objects"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -75,10 +76,7 @@ func TestBackgroundResponsesAreChargedOnce(t *testing.T) {
 // What is not seen before a restart is charged after it; what was seen is not.
 func TestDebtsOutliveARestart(t *testing.T) {
 	dir := t.TempDir()
-	model, err := mock.New(mock.Config{APIKey: sockets.UpstreamKey})
-	if err != nil {
-		t.Fatal(err)
-	}
+	model := testkit.Must(mock.New(mock.Config{APIKey: sockets.UpstreamKey}))(t)
 	s, store := laterStack(t, dir, sockets.World{Upstream: model})
 	seen := begin(s, "acme")
 	unseen := begin(s, "acme")
@@ -88,9 +86,7 @@ func TestDebtsOutliveARestart(t *testing.T) {
 	if u := s.ChargedUsage(""); u.Output != 40 {
 		t.Errorf("before the restart %+v are charged", u)
 	}
-	if err := store.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, store.Close())
 	s, _ = laterStack(t, dir, sockets.World{Upstream: model})
 	for range 2 {
 		for _, id := range []string{seen, unseen} {

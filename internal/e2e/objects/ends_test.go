@@ -14,6 +14,7 @@ import (
 
 	"github.com/llmgov/llmgov/internal/e2e/harness/sockets"
 	"github.com/llmgov/llmgov/internal/mock"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -83,10 +84,7 @@ func TestObjectCallsEndOnce(t *testing.T) {
 	}
 	all.Wait()
 	// A client that stops in the midst of its upload holds nothing.
-	conn, err := net.Dial("tcp", s.Data.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := testkit.Must(net.Dial("tcp", s.Data.Listener.Addr().String()))(t)
 	defer conn.Close()
 	_, _ = io.WriteString(conn, "POST /v1/files HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "+sockets.Key(list[0].Name)+"\r\nContent-Type: "+formType+"\r\nContent-Length: 1000\r\n\r\n--b")
 	if status, text := s.SendAs(list[0].Name, "GET", "/v1/files", "", ""); status != 200 {

@@ -15,6 +15,8 @@ import (
 	"github.com/llmgov/llmgov/internal/e2e/harness"
 	"github.com/llmgov/llmgov/internal/e2e/harness/sockets"
 	"github.com/llmgov/llmgov/internal/gateway/route"
+	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/tenants"
 )
 
 // ai is OpenAI's SDK as a tenant.
@@ -241,14 +243,8 @@ func TestWhatObjectsBringForthBelongsToTheirOwner(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	job, err := ai(s, "acme/search").FineTuning.Jobs.Get(ctx, o["job"])
-	if err != nil {
-		t.Fatal(err)
-	}
-	upload, err := ai(s, "acme/search").Uploads.Complete(ctx, o["upload"], openai.UploadCompleteParams{PartIDs: []string{o["part"]}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	job := testkit.Must(ai(s, "acme/search").FineTuning.Jobs.Get(ctx, o["job"]))(t)
+	upload := testkit.Must(ai(s, "acme/search").Uploads.Complete(ctx, o["upload"], openai.UploadCompleteParams{PartIDs: []string{o["part"]}}))(t)
 	for _, id := range []string{batch.OutputFileID, batch.ErrorFileID, job.ResultFiles[0], upload.File.ID} {
 		if _, err := ai(s, "acme/search").Files.Get(ctx, id); err != nil {
 			t.Errorf("its owner cannot see %s: %v", id, err)
@@ -273,14 +269,8 @@ func TestListsReadToTheirEnd(t *testing.T) {
 	want := map[string][]string{}
 	for i := range 30 {
 		tenant := []string{"acme/search", "other", "acme/batch"}[i%3]
-		f, err := ai(s, tenant).Files.New(t.Context(), openai.FileNewParams{File: openai.File(strings.NewReader("x"), "x.txt", "text/plain"), Purpose: openai.FilePurposeUserData})
-		if err != nil {
-			t.Fatal(err)
-		}
-		v, err := ai(s, tenant).VectorStores.New(t.Context(), openai.VectorStoreNewParams{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := testkit.Must(ai(s, tenant).Files.New(t.Context(), openai.FileNewParams{File: openai.File(strings.NewReader("x"), "x.txt", "text/plain"), Purpose: openai.FilePurposeUserData}))(t)
+		v := testkit.Must(ai(s, tenant).VectorStores.New(t.Context(), openai.VectorStoreNewParams{}))(t)
 		seenBy := []string{tenant}
 		if parent, _, isTeam := strings.Cut(tenant, "/"); isTeam {
 			seenBy = append(seenBy, parent)
@@ -296,9 +286,7 @@ func TestListsReadToTheirEnd(t *testing.T) {
 		for pager.Next() {
 			got = append(got, pager.Current().ID)
 		}
-		if err := pager.Err(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, pager.Err())
 		if fmt.Sprint(got) != fmt.Sprint(want[tenant]) {
 			t.Errorf("%s lists %v, want %v", tenant, got, want[tenant])
 		}
@@ -312,10 +300,7 @@ func TestListsReadToTheirEnd(t *testing.T) {
 		}
 		// Backward, from the fifth: the second to the fourth.
 		all := want["vs "+tenant]
-		page, err := ai(s, tenant).VectorStores.List(t.Context(), openai.VectorStoreListParams{Before: param.NewOpt(all[4]), Limit: param.NewOpt[int64](3)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		page := testkit.Must(ai(s, tenant).VectorStores.List(t.Context(), openai.VectorStoreListParams{Before: param.NewOpt(all[4]), Limit: param.NewOpt[int64](3)}))(t)
 		if len(page.Data) != 3 || page.Data[0].ID != all[1] || page.Data[2].ID != all[3] || !page.HasMore {
 			t.Errorf("%s lists before the fifth %s", tenant, page.RawJSON())
 		}
@@ -328,10 +313,7 @@ func TestListsReadToTheirEnd(t *testing.T) {
 
 // docs/api.md names each route with its method.
 func TestObjectRoutesAreDocumented(t *testing.T) {
-	text, err := os.ReadFile("../../../docs/api.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testkit.Must(os.ReadFile("../../../docs/api.md"))(t)
 	for _, route := range route.ToObjects() {
 		method, path, _ := strings.Cut(route, " ")
 		found := false
@@ -340,6 +322,41 @@ func TestObjectRoutesAreDocumented(t *testing.T) {
 		}
 		if !found {
 			t.Errorf("docs/api.md does not have %s", route)
+		}
+	}
+}
+
+// The upstream gets the query as the gateway read it: what could mean something else there is refused,
+// and the rest is written anew.
+func TestAudit_L9_QueryIsReadOnce(t *testing.T) {
+	s := sockets.New(t, sockets.World{Tenants: []tenants.Tenant{sockets.Tenant("acme", func(t *tenants.Tenant) { t.Models = []string{"gpt-4o"} })}})
+	for _, query := range []string{
+		"a=1;model=o3", "model=o3", "Model=o3", "mod%65l=o3", "model%00=o3", "model[]=o3", "model%5B%5D=o3", "model.x=o3", "%20model=o3",
+		"model+=o3", "%zz&model=o3", "models=o3", "max_tokens=9", "\u017ftream=1", "=1",
+	} {
+		r := s.Request(http.MethodPost, "/v1/chat/completions", sockets.Chat(``))
+		r.URL.RawQuery = query
+		s.Do(r).WantProblem(t, http.StatusBadRequest, "invalid_request_error")
+	}
+	if n := s.Seen.Count(); n != 0 {
+		t.Fatalf("the upstream saw %d of the refused queries", n)
+	}
+	for query, want := range map[string]string{
+		"":                    "",
+		"beta=true":           "beta=true",
+		"b=2&a=1&a=0":         "a=1&a=0&b=2",
+		"a=1%26model%3Do3":    "a=1%26model%3Do3",
+		"a=%3Bmodel=o3":       "a=%3Bmodel%3Do3",
+		"a=x+y\u00e9&%61-b_c": "a=x+y%C3%A9&a-b_c=",
+	} {
+		r := s.Request(http.MethodPost, "/v1/chat/completions", sockets.Chat(``))
+		r.URL.RawQuery = query
+		if reply := s.Do(r); reply.Status != http.StatusOK {
+			t.Errorf("%s: %d %s", query, reply.Status, reply.Body)
+			continue
+		}
+		if got := s.Seen.Last(t).Query; got != want {
+			t.Errorf("of %q the upstream gets %q, want %q", query, got, want)
 		}
 	}
 }

@@ -121,11 +121,7 @@ func policyNo(t *testing.T, w harness.World, n int) *tenants.Snapshot {
 			list = append(list, harness.Tenant(fmt.Sprint("comer", i), 1+rng.Int64N(9)))
 		}
 	}
-	snap, err := tenants.Build(cfg, list)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return snap
+	return testkit.Must(tenants.Build(cfg, list))(t)
 }
 
 // load is what calls have come to.
@@ -260,9 +256,7 @@ func TestReloadsUnderLoad(t *testing.T) {
 	}
 	s := harness.Start(t, w)
 	apply := func(n int) {
-		if err := s.Gateway.Apply(policyNo(t, w, n)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, s.Gateway.Apply(policyNo(t, w, n)))
 	}
 	apply(0)
 
@@ -350,22 +344,12 @@ func TestReload_TenantDeletedInMidStream(t *testing.T) {
 			Pool: harness.Pool(60_000, 0, 10), Tenants: []tenants.Tenant{harness.Tenant("goes", 1), harness.Tenant("stays", 1)}, Log: bill,
 		}
 		s := harness.New(t, w)
-		resp, err := s.Post(t.Context(), "goes", harness.Chat(true, 300, `,"mock":{"output_tokens":250}`))
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := testkit.Must(s.Post(t.Context(), "goes", harness.Chat(true, 300, `,"mock":{"output_tokens":250}`)))(t)
 		defer resp.Body.Close()
 		stream := bufio.NewReader(resp.Body)
-		if _, err := stream.ReadString('\n'); err != nil {
-			t.Fatal(err)
-		}
-		snap, err := tenants.Build(w.Config(), []tenants.Tenant{harness.Tenant("stays", 2)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Gateway.Apply(snap); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(stream.ReadString('\n'))(t)
+		snap := testkit.Must(tenants.Build(w.Config(), []tenants.Tenant{harness.Tenant("stays", 2)}))(t)
+		testkit.OK(t, s.Gateway.Apply(snap))
 		if a := s.Call(t.Context(), "goes", harness.Chat(false, 9, "")); a.Status != http.StatusUnauthorized || harness.ErrorCode(a.Body) != "invalid_api_key" {
 			t.Errorf("its key: %d %s", a.Status, a.Body)
 		}

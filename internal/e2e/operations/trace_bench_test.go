@@ -13,6 +13,7 @@ import (
 
 	"github.com/llmgov/llmgov/internal/e2e/harness"
 	"github.com/llmgov/llmgov/internal/gateway"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/internal/testkit/admissiontest"
 	"github.com/llmgov/llmgov/internal/tracing"
 )
@@ -52,10 +53,7 @@ func BenchmarkCall(b *testing.B) {
 			w := harness.World{Pool: harness.Pool(0, 1e9, 1000)}
 			tracer := c.tracer()
 			defer tracer.Shutdown(context.Background())
-			g, err := gateway.New(gateway.Options{Admission: admissiontest.Build(b, w.Config(), harness.Tenant("a", 1)), Log: slog.New(c.log), Tracer: tracer, Transport: still{}})
-			if err != nil {
-				b.Fatal(err)
-			}
+			g := testkit.Must(gateway.New(gateway.Options{Admission: admissiontest.Build(b, w.Config(), harness.Tenant("a", 1)), Log: slog.New(c.log), Tracer: tracer, Transport: still{}}))(b)
 			b.ReportAllocs()
 			for b.Loop() {
 				r := httptest.NewRequest(http.MethodPost, "/v1/chat/completions", strings.NewReader(harness.Chat(false, 5, "")))

@@ -14,6 +14,7 @@ import (
 
 	"github.com/llmgov/llmgov/internal/e2e/harness"
 	"github.com/llmgov/llmgov/internal/mock"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -150,15 +151,9 @@ func toldCases() map[string]told {
 			call: func(s *harness.Stack) { s.Call(s.T.Context(), "a", harness.Chat(false, 50, "")) },
 		},
 		"by Azure's path": {call: func(s *harness.Stack) {
-			req, err := http.NewRequestWithContext(s.T.Context(), http.MethodPost, "http://gateway/openai/deployments/m/chat/completions?api-version=1", strings.NewReader(harness.Chat(false, 5, "")))
-			if err != nil {
-				s.T.Fatal(err)
-			}
+			req := testkit.Must(http.NewRequestWithContext(s.T.Context(), http.MethodPost, "http://gateway/openai/deployments/m/chat/completions?api-version=1", strings.NewReader(harness.Chat(false, 5, ""))))(s.T)
 			req.Header.Set("Api-Key", "a")
-			resp, err := s.Client.Do(req)
-			if err != nil {
-				s.T.Fatal(err)
-			}
+			resp := testkit.Must(s.Client.Do(req))(s.T)
 			harness.ReadAll(resp)
 		}},
 		"embeddings": {call: func(s *harness.Stack) {

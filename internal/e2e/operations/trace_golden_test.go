@@ -21,6 +21,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/llmgov/llmgov/internal/e2e/harness"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/internal/tracing"
 )
 
@@ -28,23 +29,16 @@ import (
 // know, and nothing of what was asked and answered.
 func TestWhatIsToldOfACall(t *testing.T) {
 	for name, c := range toldCases() {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				got := c.run(t)
-				file := filepath.Join("testdata", "calls", strings.NewReplacer(" ", "_", "'", "").Replace(name)+".txt")
-				if *updateCalls {
-					if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
-						t.Fatal(err)
-					}
-				}
-				want, err := os.ReadFile(file)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if diff := cmp.Diff(string(want), got); diff != "" {
-					t.Errorf("(-want +got):\n%s", diff)
-				}
-			})
+		testkit.Virtual(t, name, func(t *testing.T) {
+			got := c.run(t)
+			file := filepath.Join("testdata", "calls", strings.NewReplacer(" ", "_", "'", "").Replace(name)+".txt")
+			if *updateCalls {
+				testkit.OK(t, os.WriteFile(file, []byte(got), 0o600))
+			}
+			want := testkit.Must(os.ReadFile(file))(t)
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
 		})
 	}
 }
@@ -192,10 +186,7 @@ func rank(span sdktrace.ReadOnlySpan) string {
 // The document has a word for each field and each attribute that is told, and has none
 // that no call shows.
 func TestToldIsDocumented(t *testing.T) {
-	doc, err := os.ReadFile("../../../docs/tracing.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := testkit.Must(os.ReadFile("../../../docs/tracing.md"))(t)
 	named := map[string]bool{}
 	shown := map[string]bool{"request_id": true, "trace_id": true, "llmgov.request_id": true}
 	for line := range strings.Lines(string(doc)) {
@@ -214,10 +205,7 @@ func TestToldIsDocumented(t *testing.T) {
 	}
 	files, _ := filepath.Glob("testdata/calls/*.txt")
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := testkit.Must(os.ReadFile(file))(t)
 		for _, m := range regexp.MustCompile(`(?m)^ *([a-z_.]+)=`).FindAllStringSubmatch(string(text), -1) {
 			shown[m[1]] = true
 		}

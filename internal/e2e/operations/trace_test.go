@@ -16,6 +16,7 @@ import (
 
 	"github.com/llmgov/llmgov/internal/e2e/harness"
 	"github.com/llmgov/llmgov/internal/mock"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/internal/tracing"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -53,52 +54,47 @@ func TestTraceIsContinued(t *testing.T) {
 		"none":        {record: true},
 		"no tracing":  {off: true, traceparent: "00-" + callersTrace + "-" + callersSpan + "-01", continued: true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				server, err := mock.New(mock.Config{})
-				if err != nil {
-					t.Fatal(err)
-				}
-				up := &headersOf{Handler: server}
-				spans := tracetest.NewSpanRecorder()
-				lines := &bytes.Buffer{}
-				w := harness.World{
-					Pool: harness.PoolOf(1, 1000), Tenants: []tenants.Tenant{harness.Tenant("a", 1)}, Log: slog.NewJSONHandler(lines, nil),
-					Upstreams: map[string]http.Handler{"up1": &headersOf{Handler: harness.Status(500)}},
-				}
-				w.Pool.Upstreams[0].Name = "up2"
-				w.Upstreams["up2"] = up
-				if !c.off {
-					w.Tracer = tracing.New(sdktrace.WithSpanProcessor(spans))
-				}
-				s := harness.New(t, w)
-				s.Call(t.Context(), "a", harness.Chat(false, 5, ""), "Traceparent", c.traceparent, "Tracestate", "x=y", "Baggage", "user=7")
+		testkit.Virtual(t, name, func(t *testing.T) {
+			server := testkit.Must(mock.New(mock.Config{}))(t)
+			up := &headersOf{Handler: server}
+			spans := tracetest.NewSpanRecorder()
+			lines := &bytes.Buffer{}
+			w := harness.World{
+				Pool: harness.PoolOf(1, 1000), Tenants: []tenants.Tenant{harness.Tenant("a", 1)}, Log: slog.NewJSONHandler(lines, nil),
+				Upstreams: map[string]http.Handler{"up1": &headersOf{Handler: harness.Status(500)}},
+			}
+			w.Pool.Upstreams[0].Name = "up2"
+			w.Upstreams["up2"] = up
+			if !c.off {
+				w.Tracer = tracing.New(sdktrace.WithSpanProcessor(spans))
+			}
+			s := harness.New(t, w)
+			s.Call(t.Context(), "a", harness.Chat(false, 5, ""), "Traceparent", c.traceparent, "Tracestate", "x=y", "Baggage", "user=7")
 
-				h := up.seen[0]
-				if h.Get("Baggage") != "" {
-					t.Error("baggage reached the upstream")
-				}
-				got := h.Get("Traceparent")
-				want := c.traceparent
-				if !c.off {
-					want = traceparentOf(spans.Ended(), 2)
-				}
-				if c.record && got != want || c.off && got != want {
-					t.Errorf("the upstream got %q, want %q", got, want)
-				}
-				if strings.Contains(got, callersTrace) != c.continued || c.continued && h.Get("Tracestate") != "x=y" || !c.continued && h.Get("Tracestate") != "" {
-					t.Errorf("the upstream got %q and %q", got, h.Get("Tracestate"))
-				}
-				if !c.off && !c.record && (!strings.HasSuffix(got, "-00") || len(spans.Ended()) != 0) {
-					t.Errorf("the upstream got %q, and there are %d spans", got, len(spans.Ended()))
-				}
-				if logged := strings.Contains(lines.String(), `"trace_id":"`+callersTrace); logged != (c.continued && !c.off) {
-					t.Errorf("the log says %s", lines)
-				}
-				if shown := strings.Contains(openMetrics(s), "trace_id="); shown != c.record {
-					t.Errorf("exemplars: %v", shown)
-				}
-			})
+			h := up.seen[0]
+			if h.Get("Baggage") != "" {
+				t.Error("baggage reached the upstream")
+			}
+			got := h.Get("Traceparent")
+			want := c.traceparent
+			if !c.off {
+				want = traceparentOf(spans.Ended(), 2)
+			}
+			if c.record && got != want || c.off && got != want {
+				t.Errorf("the upstream got %q, want %q", got, want)
+			}
+			if strings.Contains(got, callersTrace) != c.continued || c.continued && h.Get("Tracestate") != "x=y" || !c.continued && h.Get("Tracestate") != "" {
+				t.Errorf("the upstream got %q and %q", got, h.Get("Tracestate"))
+			}
+			if !c.off && !c.record && (!strings.HasSuffix(got, "-00") || len(spans.Ended()) != 0) {
+				t.Errorf("the upstream got %q, and there are %d spans", got, len(spans.Ended()))
+			}
+			if logged := strings.Contains(lines.String(), `"trace_id":"`+callersTrace); logged != (c.continued && !c.off) {
+				t.Errorf("the log says %s", lines)
+			}
+			if shown := strings.Contains(openMetrics(s), "trace_id="); shown != c.record {
+				t.Errorf("exemplars: %v", shown)
+			}
 		})
 	}
 }
@@ -118,10 +114,7 @@ func traceparentOf(spans []sdktrace.ReadOnlySpan, n int) string {
 // openMetrics is what a scraper gets that reads exemplars.
 func openMetrics(s *harness.Stack) string {
 	s.T.Helper()
-	r, err := http.NewRequest(http.MethodGet, "/metrics", nil)
-	if err != nil {
-		s.T.Fatal(err)
-	}
+	r := testkit.Must(http.NewRequest(http.MethodGet, "/metrics", nil))(s.T)
 	r.Header.Set("Accept", "application/openmetrics-text; version=1.0.0")
 	w := &recorded{header: http.Header{}}
 	s.Metrics.Handler().ServeHTTP(w, r)

@@ -57,10 +57,7 @@ func peak(t *testing.T, p *processtest.Process) int64 {
 	defer f.Close()
 	for lines := bufio.NewScanner(f); lines.Scan(); {
 		if value, ok := strings.CutPrefix(lines.Text(), "VmHWM:"); ok {
-			kib, err := strconv.ParseInt(strings.Fields(value)[0], 10, 64)
-			if err != nil {
-				t.Fatal(err)
-			}
+			kib := testkit.Must(strconv.ParseInt(strings.Fields(value)[0], 10, 64))(t)
 			return kib << 10
 		}
 	}
@@ -171,10 +168,7 @@ func noKeyHTTP2(conn net.Conn) {
 func TestAudit_M2_HTTP2IsOff(t *testing.T) {
 	for env, want := range map[string]bool{"LLMGOV_H2C=false": false, "LLMGOV_H2C=true": true} {
 		p := processtest.Quickstart(t, env)
-		conn, err := net.Dial("tcp", strings.TrimPrefix(p.Data, "http://"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := testkit.Must(net.Dial("tcp", strings.TrimPrefix(p.Data, "http://")))(t)
 		defer conn.Close()
 		_ = conn.SetDeadline(time.Now().Add(processtest.Patience))
 		noSettings := []byte{0, 0, 0, 4, 0, 0, 0, 0, 0}

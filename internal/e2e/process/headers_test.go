@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/internal/testkit/processtest"
 )
 
@@ -51,20 +52,11 @@ func padded(t *testing.T, p *processtest.Process, version int, path, key string,
 	protocols.SetUnencryptedHTTP2(version == 2)
 	transport := &http.Transport{Protocols: &protocols}
 	defer transport.CloseIdleConnections()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.Data+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := testkit.Must(http.NewRequestWithContext(t.Context(), http.MethodGet, p.Data+path, nil))(t)
 	req.Header.Set("Authorization", "Bearer "+key)
 	req.Header.Set("X-Padding", strings.Repeat("x", size))
-	resp, err := transport.RoundTrip(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := testkit.Must(transport.RoundTrip(req))(t)
 	defer resp.Body.Close()
-	b, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := testkit.Must(io.ReadAll(resp.Body))(t)
 	return resp.StatusCode, string(b)
 }

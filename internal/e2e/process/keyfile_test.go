@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/internal/testkit/processtest"
 	"github.com/llmgov/llmgov/tenants"
 	"github.com/llmgov/llmgov/tenants/keyfile"
@@ -113,10 +114,7 @@ func TestKeys_ManyProcesses(t *testing.T) {
 		}
 	}
 	wg.Wait()
-	got, err := keyfile.New(filepath.Join(dir, "llmgov.keys.yaml")).List()
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := testkit.Must(keyfile.New(filepath.Join(dir, "llmgov.keys.yaml")).List())(t)
 	for _, k := range got.Keys {
 		delete(made, k.Hash.String())
 	}

@@ -3,12 +3,18 @@ package process
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/tidwall/gjson"
 
 	"github.com/llmgov/llmgov/internal/mock"
 	"github.com/llmgov/llmgov/internal/testkit"
@@ -115,5 +121,86 @@ func TestKill9(t *testing.T) {
 				t.Errorf("the provider refused %d of %d", st.Refused, st.Admitted)
 			}
 		})
+	}
+}
+
+// Calls that were in flight when the process was killed are counted by the next one,
+// and those of that one not again by the third.
+func TestExpiredByAKill(t *testing.T) {
+	t.Parallel()
+	dir := newFolder(t, upstream(t), "rpm: 1000", kept)
+	for life, want := range []float64{0, 2, 0} {
+		p := processtest.Start(t, dir, config)
+		if got := processtest.Sum(p.Scrape(t), "llmgov_lease_expired_total"); got != want {
+			t.Errorf("%v expired leases, want %v", got, want)
+		}
+		if life == 0 {
+			for range 2 {
+				body := processtest.Chat(`"stream":true,"mock":{"output_tokens":480,"token_ms":50}`)
+				resp, err := processtest.Send(t.Context(), http.MethodPost, p.Data+"/v1/chat/completions", "key-of-a", body)
+				if err != nil || resp.StatusCode != http.StatusOK {
+					t.Fatal(resp, err)
+				}
+				defer resp.Body.Close()
+			}
+		}
+		p.Kill()
+	}
+}
+
+// A response belongs to its maker also after a kill -9, if there is a folder, and to
+// nobody else.
+func TestOwnersOutliveAKill(t *testing.T) {
+	t.Parallel()
+	dir := newFolder(t, upstream(t), "rpm: 1000", kept)
+	p := processtest.Start(t, dir, config)
+	respond := func(tenant, previous string) processtest.Answer {
+		return processtest.Ask(t, http.MethodPost, p.Data+"/v1/responses", "key-of-"+tenant, `{"model":"m","input":"hi"`+previous+`}`)
+	}
+	// A response is committed when the next one is written, because that is in a later transaction.
+	made := ""
+	for range 2 {
+		answer := respond("a", "")
+		id := gjson.Get(answer.Body, "id").Str
+		if answer.Status != http.StatusOK || id == "" {
+			t.Fatal(answer)
+		}
+		processtest.Until(t, func() error {
+			text, err := os.ReadFile(filepath.Join(dir, "state", "objects.db"))
+			if err == nil && !strings.Contains(string(text), id) {
+				err = fmt.Errorf("%s is not written", id)
+			}
+			return err
+		})
+		if made == "" {
+			made = id
+		}
+	}
+	p.Kill()
+	p = processtest.Start(t, dir, config)
+	previous := `,"previous_response_id":"` + made + `"`
+	if answer := respond("a", previous); answer.Status != http.StatusOK {
+		t.Errorf("its owner gets %d %s", answer.Status, answer.Body)
+	}
+	if answer := respond("b", previous); answer.Status != http.StatusNotFound {
+		t.Errorf("another tenant gets %d %s", answer.Status, answer.Body)
+	}
+}
+
+// TestUpgrade_Journal: a gateway without a store is killed under load, and started again as the other release in the same
+// folder, again and again. The provider, which counts strictly, refuses nothing, because each knows what the other let in.
+func TestUpgrade_Journal(t *testing.T) {
+	previous := os.Getenv("LLMGOV_PREVIOUS")
+	if previous == "" {
+		t.Skip("needs the release before: make test-upgrade")
+	}
+	t.Parallel()
+	provider := processtest.NewProvider(t, mock.Config{RPM: 8, OutputTokens: 480})
+	program := func(n int) string { return []string{previous, ""}[n%2] }
+	killed(t, newFolder(t, provider.URL, "rpm: 8", kept), 10, program, func(refused int64) bool {
+		return provider.Stats().Admitted >= 4 && refused > 0
+	})
+	if st := provider.Stats(); st.Refused > 0 {
+		t.Errorf("the provider refused %d of %d", st.Refused, st.Admitted)
 	}
 }

@@ -31,17 +31,11 @@ type terminal struct {
 
 func openTerminal(t *testing.T, rows, cols uint16, args ...string) *terminal {
 	t.Helper()
-	llmgov, err := processtest.Binary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	llmgov := testkit.Must(processtest.Binary())(t)
 	term := &terminal{cmd: exec.Command(llmgov, args...), screen: vt10x.New(vt10x.WithSize(int(cols), int(rows))), done: make(chan struct{})}
 	term.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "TERM=xterm-256color", "LANG=C.UTF-8"}
 	term.cmd.Dir = t.TempDir()
-	f, err := pty.StartWithSize(term.cmd, &pty.Winsize{Rows: rows, Cols: cols})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := testkit.Must(pty.StartWithSize(term.cmd, &pty.Winsize{Rows: rows, Cols: cols}))(t)
 	term.File = f
 	go func() {
 		defer close(term.done)
@@ -74,9 +68,7 @@ func (term *terminal) written() string {
 // press types, and waits until something is shown.
 func (term *terminal) press(t *testing.T, keys, want string) {
 	t.Helper()
-	if _, err := term.WriteString(keys); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(term.WriteString(keys))(t)
 	term.await(t, want)
 }
 
@@ -103,9 +95,7 @@ func (term *terminal) until(t *testing.T, what, text string, there bool) {
 func (term *terminal) resize(t *testing.T, rows, cols uint16) {
 	t.Helper()
 	term.screen.Resize(int(cols), int(rows))
-	if err := pty.Setsize(term.File, &pty.Winsize{Rows: rows, Cols: cols}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, pty.Setsize(term.File, &pty.Winsize{Rows: rows, Cols: cols}))
 }
 
 // In a terminal, in front of a real gateway under load: it draws, obeys, survives the gateway,
@@ -133,9 +123,7 @@ func TestTop_Terminal(t *testing.T) {
 	serve()
 	term.awaitGone(t, "asking every second")
 
-	if _, err := term.WriteString("q"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(term.WriteString("q"))(t)
 	<-term.done
 	if err := term.cmd.Wait(); err != nil {
 		t.Errorf("it ends with %v", err)

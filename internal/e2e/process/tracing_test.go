@@ -16,6 +16,7 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/internal/testkit/processtest"
 )
 
@@ -58,16 +59,10 @@ func traced(t *testing.T, vars ...string) *processtest.Process {
 // hello wants a call to be served that belongs to a trace, which may be "".
 func hello(t *testing.T, p *processtest.Process, traceparent string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.Data+"/v1/chat/completions", strings.NewReader(processtest.Chat(`"max_tokens":5`)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := testkit.Must(http.NewRequestWithContext(t.Context(), http.MethodPost, p.Data+"/v1/chat/completions", strings.NewReader(processtest.Chat(`"max_tokens":5`))))(t)
 	r.Header.Set("Authorization", "Bearer key-of-a")
 	r.Header.Set("Traceparent", traceparent)
-	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := testkit.Must(http.DefaultClient.Do(r))(t)
 	defer resp.Body.Close()
 	if b, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode != http.StatusOK {
 		t.Fatalf("%d %s %v", resp.StatusCode, b, err)

@@ -18,6 +18,7 @@ import (
 	"github.com/llmgov/llmgov/internal/e2e/harness"
 	"github.com/llmgov/llmgov/internal/e2e/harness/sockets"
 	"github.com/llmgov/llmgov/internal/mock"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -44,10 +45,7 @@ func all(p *sockets.Session, events ...string) (codes []string, deltas int) {
 	answered := false
 	open := 0 // responses that have begun and not ended
 	for {
-		ev, err := p.Hear()
-		if err != nil {
-			p.T.Fatal(err)
-		}
+		ev := testkit.Must(p.Hear())(p.T)
 		switch {
 		case ev.Type == "error":
 			codes = append(codes, ev.Error.Code)
@@ -310,17 +308,13 @@ func TestAudit_H3_BinaryFrames(t *testing.T) {
 	}
 	for _, frame := range []string{`[{"type":"response.create"}]`, "\xef\xbb\xbf" + `[{"type":"response.create"}]`, string(wide), "sound", "", `{"type":"response.create"}{}`} {
 		p := s.OpenSession("acme")
-		if err := p.Conn.Write(t.Context(), websocket.MessageBinary, []byte(frame)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, p.Conn.Write(t.Context(), websocket.MessageBinary, []byte(frame)))
 		if last, code := p.Over(); last.Error.Code != "invalid_request_error" || code != websocket.StatusPolicyViolation {
 			t.Errorf("%q: error %+v and close %d", frame, last.Error, code)
 		}
 	}
 	p := s.OpenSession("acme")
-	if err := p.Conn.Write(t.Context(), websocket.MessageBinary, []byte(respond)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, p.Conn.Write(t.Context(), websocket.MessageBinary, []byte(respond)))
 	if n := p.Until("response.done"); n != 25 {
 		t.Errorf("a response of %d deltas, want 25", n)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/llmgov/llmgov/internal/e2e/harness"
 	"github.com/llmgov/llmgov/internal/mock"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -45,22 +46,20 @@ func TestUpstreams_Realtime(t *testing.T) {
 	for name, mood := range map[string]http.HandlerFunc{
 		"500": harness.Status(500), "401": harness.Status(401), "429": harness.Status(429, "Retry-After", "7"), "reset": hangUp, "late": harness.Silence, "refused": nil,
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				bad := harness.NewUpstream(t, mock.Config{})
-				others := map[string]http.Handler{"up1": bad}
-				if bad.AnswerWith(mood); mood == nil {
-					others["up1"] = nil
-				}
-				s := harness.New(t, harness.World{Pool: harness.PoolOf(1, 100), Tenants: []tenants.Tenant{caller("a", 0)}, Upstreams: others})
-				if resp, err := dialRealtime(s, t.Context(), "a"); err != nil {
-					t.Errorf("%v %v", resp, err)
-				}
-				synctest.Wait()
-				if n := s.Sum("llmgov_requests_total", map[string]string{"outcome": "ok"}); n != 1 {
-					t.Errorf("%d sessions are counted", n)
-				}
-			})
+		testkit.Virtual(t, name, func(t *testing.T) {
+			bad := harness.NewUpstream(t, mock.Config{})
+			others := map[string]http.Handler{"up1": bad}
+			if bad.AnswerWith(mood); mood == nil {
+				others["up1"] = nil
+			}
+			s := harness.New(t, harness.World{Pool: harness.PoolOf(1, 100), Tenants: []tenants.Tenant{caller("a", 0)}, Upstreams: others})
+			if resp, err := dialRealtime(s, t.Context(), "a"); err != nil {
+				t.Errorf("%v %v", resp, err)
+			}
+			synctest.Wait()
+			if n := s.Sum("llmgov_requests_total", map[string]string{"outcome": "ok"}); n != 1 {
+				t.Errorf("%d sessions are counted", n)
+			}
 		})
 	}
 }

@@ -13,6 +13,7 @@ import (
 	goopenai "github.com/sashabaranov/go-openai"
 
 	"github.com/llmgov/llmgov/internal/e2e/harness/sockets"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -91,10 +92,7 @@ func TestGoOpenAI(t *testing.T) {
 }
 
 func testGoChat(t *testing.T, s *sockets.Stack, c *goopenai.Client) {
-	plain, err := c.CreateChatCompletion(t.Context(), goChat(nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	plain := testkit.Must(c.CreateChatCompletion(t.Context(), goChat(nil)))(t)
 	text := plain.Choices[0].Message.Content
 	if text == "" || plain.Usage.TotalTokens == 0 {
 		t.Fatalf("a plain answer of %q, usage %+v", text, plain.Usage)
@@ -138,10 +136,7 @@ func testGoChat(t *testing.T, s *sockets.Stack, c *goopenai.Client) {
 
 func testGoTools(t *testing.T, c *goopenai.Client) {
 	withTools := func(r *goopenai.ChatCompletionRequest) { r.Tools = goTools }
-	plain, err := c.CreateChatCompletion(t.Context(), goChat(withTools))
-	if err != nil {
-		t.Fatal(err)
-	}
+	plain := testkit.Must(c.CreateChatCompletion(t.Context(), goChat(withTools)))(t)
 	choice := plain.Choices[0]
 	if choice.FinishReason != goopenai.FinishReasonToolCalls || len(choice.Message.ToolCalls) != 1 {
 		t.Fatalf("no tool call: %+v", choice)
@@ -166,15 +161,12 @@ func testGoTools(t *testing.T, c *goopenai.Client) {
 		t.Errorf("the streamed call (-plain +streamed):\n%s", diff)
 	}
 
-	done, err := c.CreateChatCompletion(t.Context(), goChat(func(r *goopenai.ChatCompletionRequest) {
+	done := testkit.Must(c.CreateChatCompletion(t.Context(), goChat(func(r *goopenai.ChatCompletionRequest) {
 		r.Tools = goTools
 		r.Messages = append(r.Messages, choice.Message, goopenai.ChatCompletionMessage{
 			Role: goopenai.ChatMessageRoleTool, ToolCallID: choice.Message.ToolCalls[0].ID, Content: "done",
 		})
-	}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	})))(t)
 	if m := done.Choices[0].Message; m.Content == "" || len(m.ToolCalls) != 0 {
 		t.Errorf("told what the tool said, it answers %+v", m)
 	}
@@ -182,14 +174,8 @@ func testGoTools(t *testing.T, c *goopenai.Client) {
 
 func testGoCompletions(t *testing.T, c *goopenai.Client) {
 	req := goopenai.CompletionRequest{Model: goopenai.GPT3Dot5TurboInstruct, Prompt: "Once upon a time", MaxTokens: 12}
-	plain, err := c.CreateCompletion(t.Context(), req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	stream, err := c.CreateCompletionStream(t.Context(), req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	plain := testkit.Must(c.CreateCompletion(t.Context(), req))(t)
+	stream := testkit.Must(c.CreateCompletionStream(t.Context(), req))(t)
 	defer stream.Close()
 	text := ""
 	for {
@@ -238,10 +224,7 @@ func testGoEmbeddings(t *testing.T, c *goopenai.Client) {
 }
 
 func testGoModels(t *testing.T, c *goopenai.Client) {
-	list, err := c.ListModels(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := testkit.Must(c.ListModels(t.Context()))(t)
 	var names []string
 	for _, m := range list.Models {
 		names = append(names, m.ID)
@@ -268,9 +251,7 @@ func TestGoOpenAI_RateLimited(t *testing.T) {
 	s := sockets.New(t, sockets.World{Tenants: []tenants.Tenant{sockets.Tenant("acme", func(t *tenants.Tenant) { t.RPM = 1 })}})
 	tr := &sockets.Transport{}
 	c := goOpenAI(s, tr, "/v1")
-	if _, err := c.CreateChatCompletion(t.Context(), goChat(nil)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(c.CreateChatCompletion(t.Context(), goChat(nil)))(t)
 	check := func(err error) {
 		t.Helper()
 		e := goError(t, err)
@@ -365,15 +346,10 @@ func TestGoOpenAI_Abort(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	c := goOpenAI(s, &sockets.Transport{Hook: sdkSlowHook}, "/v1")
-	stream, err := c.CreateChatCompletionStream(ctx, goChat(nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	stream := testkit.Must(c.CreateChatCompletionStream(ctx, goChat(nil)))(t)
 	defer stream.Close()
 	for range 3 {
-		if _, err := stream.Recv(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(stream.Recv())(t)
 	}
 	wantRunning(s)
 	cancel()

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/llmgov/llmgov/internal/e2e/harness/sockets"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -91,10 +92,7 @@ func TestHeaders_BeforeTheFirstByte(t *testing.T) {
 		}
 		_, _ = io.WriteString(w, "data: [DONE]\n\n")
 	})})
-	resp, err := s.Client.Do(s.Request(http.MethodPost, "/v1/chat/completions", sockets.Chat(`,"stream":true`)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := testkit.Must(s.Client.Do(s.Request(http.MethodPost, "/v1/chat/completions", sockets.Chat(`,"stream":true`))))(t)
 	defer resp.Body.Close()
 	sockets.WantRateHeaders(t, resp.Header)
 	close(release)
@@ -338,10 +336,7 @@ func TestBytes_Response(t *testing.T) {
 func TestBytes_AgainstTheModelServer(t *testing.T) {
 	s := sockets.New(t, sockets.World{})
 	through := s.Post("/v1/embeddings", `{"model":"text-embedding-3-small","input":["a","b"]}`)
-	resp, err := s.Client.Post(s.Upstream.URL+"/v1/embeddings", "application/json", strings.NewReader(`{"model":"text-embedding-3-small","input":["a","b"]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := testkit.Must(s.Client.Post(s.Upstream.URL+"/v1/embeddings", "application/json", strings.NewReader(`{"model":"text-embedding-3-small","input":["a","b"]}`)))(t)
 	defer resp.Body.Close()
 	direct, err := io.ReadAll(resp.Body)
 	if err != nil || through.Body != string(direct) {

@@ -20,6 +20,7 @@ import (
 
 	"github.com/llmgov/llmgov/internal/e2e/harness/sockets"
 	"github.com/llmgov/llmgov/internal/mock"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -110,10 +111,7 @@ func testAIChat(t *testing.T, s *sockets.Stack, c *openai.Client) {
 	}
 
 	before := s.Charged("output")
-	chunks, err := aiStream(t.Context(), c, aiChat(nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	chunks := testkit.Must(aiStream(t.Context(), c, aiChat(nil)))(t)
 	if got := aiText(chunks); got != text {
 		t.Errorf("streamed %q, plain it is %q", got, text)
 	}
@@ -149,17 +147,11 @@ func testAIChat(t *testing.T, s *sockets.Stack, c *openai.Client) {
 }
 
 func testAITools(t *testing.T, c *openai.Client) {
-	plain, err := c.Chat.Completions.New(t.Context(), aiChat(aiTools))
-	if err != nil {
-		t.Fatal(err)
-	}
+	plain := testkit.Must(c.Chat.Completions.New(t.Context(), aiChat(aiTools)))(t)
 	if calls := plain.Choices[0].Message.ToolCalls; len(calls) != 1 || calls[0].Function.Name != "speak" || !json.Valid([]byte(calls[0].Function.Arguments)) {
 		t.Fatalf("no tool call: %s", plain.RawJSON())
 	}
-	chunks, err := aiStream(t.Context(), c, aiChat(aiTools))
-	if err != nil {
-		t.Fatal(err)
-	}
+	chunks := testkit.Must(aiStream(t.Context(), c, aiChat(aiTools)))(t)
 	var acc openai.ChatCompletionAccumulator
 	for _, chunk := range chunks {
 		acc.AddChunk(chunk)
@@ -170,14 +162,11 @@ func testAITools(t *testing.T, c *openai.Client) {
 		t.Errorf("streamed %+v, plain it is %+v", got, want)
 	}
 
-	done, err := c.Chat.Completions.New(t.Context(), aiChat(func(p *openai.ChatCompletionNewParams) {
+	done := testkit.Must(c.Chat.Completions.New(t.Context(), aiChat(func(p *openai.ChatCompletionNewParams) {
 		aiTools(p)
 		called := plain.Choices[0].Message
 		p.Messages = append(p.Messages, called.ToParam(), openai.ToolMessage("done", called.ToolCalls[0].ID))
-	}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	})))(t)
 	if m := done.Choices[0].Message; m.Content == "" || len(m.ToolCalls) != 0 {
 		t.Errorf("told what the tool said, it answers %s", m.RawJSON())
 	}
@@ -187,10 +176,7 @@ func testAIResponses(t *testing.T, c *openai.Client) {
 	params := responses.ResponseNewParams{
 		Model: "gpt-4o", Input: responses.ResponseNewParamsInputUnion{OfString: param.NewOpt("Say something.")},
 	}
-	plain, err := c.Responses.New(t.Context(), params)
-	if err != nil {
-		t.Fatal(err)
-	}
+	plain := testkit.Must(c.Responses.New(t.Context(), params))(t)
 	if plain.Status != "completed" || plain.OutputText() == "" || plain.Usage.TotalTokens == 0 {
 		t.Fatalf("a plain response: %s", plain.RawJSON())
 	}
@@ -209,9 +195,7 @@ func testAIResponses(t *testing.T, c *openai.Client) {
 			text += last.Delta
 		}
 	}
-	if err := stream.Err(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, stream.Err())
 	if last.Type != "response.completed" || text != plain.OutputText() || last.Response.OutputText() != text {
 		t.Errorf("the stream ends with %s and says %q, plain it is %q", last.Type, text, plain.OutputText())
 	}
@@ -224,10 +208,7 @@ func testAICompletions(t *testing.T, c *openai.Client) {
 	params := openai.CompletionNewParams{
 		Model: "gpt-4o", Prompt: openai.CompletionNewParamsPromptUnion{OfString: param.NewOpt("Once upon a time")}, MaxTokens: param.NewOpt[int64](12),
 	}
-	plain, err := c.Completions.New(t.Context(), params)
-	if err != nil {
-		t.Fatal(err)
-	}
+	plain := testkit.Must(c.Completions.New(t.Context(), params))(t)
 	stream := c.Completions.NewStreaming(t.Context(), params)
 	defer stream.Close()
 	text := ""
@@ -255,10 +236,7 @@ func testAIEmbeddings(t *testing.T, s *sockets.Stack, c *openai.Client) {
 			t.Fatalf("%s: %s", format, resp.RawJSON())
 		}
 		// This SDK leaves base64 to its user, so compare with the model server's own answer.
-		direct, err := mock.New(mock.Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		direct := testkit.Must(mock.New(mock.Config{}))(t)
 		want := httptest.NewRecorder()
 		direct.ServeHTTP(want, httptest.NewRequest(http.MethodPost, "/v1/embeddings", strings.NewReader(s.Seen.Last(t).Body)))
 		if resp.RawJSON() != want.Body.String() {
@@ -268,10 +246,7 @@ func testAIEmbeddings(t *testing.T, s *sockets.Stack, c *openai.Client) {
 }
 
 func testAIModels(t *testing.T, c *openai.Client) {
-	list, err := c.Models.List(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := testkit.Must(c.Models.List(t.Context()))(t)
 	var names []string
 	for _, m := range list.Data {
 		names = append(names, m.ID)
@@ -301,9 +276,7 @@ func aiError(t *testing.T, err error) *openai.Error {
 func TestOpenAIGo_RateLimited(t *testing.T) {
 	s := sockets.New(t, sockets.World{Tenants: []tenants.Tenant{sockets.Tenant("acme", func(t *tenants.Tenant) { t.RPM = 1 })}})
 	c := openAIGo(s, &sockets.Transport{}, "/v1")
-	if _, err := c.Chat.Completions.New(t.Context(), aiChat(nil)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(c.Chat.Completions.New(t.Context(), aiChat(nil)))(t)
 	_, plain := c.Chat.Completions.New(t.Context(), aiChat(nil))
 	_, stream := aiStream(t.Context(), c, aiChat(nil))
 	for _, err := range []error{plain, stream} {
@@ -328,9 +301,7 @@ func TestOpenAIGo_RetryIsServed(t *testing.T) {
 	})
 	// One call first, so that the gateway knows how long calls run.
 	c := openAIGo(s, &sockets.Transport{}, "/v1")
-	if _, err := c.Chat.Completions.New(t.Context(), aiChat(nil)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(c.Chat.Completions.New(t.Context(), aiChat(nil)))(t)
 	s.WaitIdle()
 
 	// One that holds the only slot until the second has been refused.
@@ -352,9 +323,7 @@ func TestOpenAIGo_RetryIsServed(t *testing.T) {
 		}
 		return resp, err
 	}))
-	if _, err := retrying.Chat.Completions.New(t.Context(), aiChat(nil)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(retrying.Chat.Completions.New(t.Context(), aiChat(nil)))(t)
 	all := tr.All()
 	if len(all) != 2 || all[0].Status != http.StatusTooManyRequests || all[1].Status != http.StatusOK {
 		t.Fatalf("%d attempts, want a 429 and a 200: %+v", len(all), all)
@@ -507,15 +476,10 @@ func wantRunning(s *sockets.Stack) {
 func wantCancelled(s *sockets.Stack) {
 	s.T.Helper()
 	sockets.Eventually(s.T, sockets.Patience, "the upstream counts one cancelled call and runs none", func() bool {
-		resp, err := s.Client.Get(s.Upstream.URL + "/_stats")
-		if err != nil {
-			s.T.Fatal(err)
-		}
+		resp := testkit.Must(s.Client.Get(s.Upstream.URL + "/_stats"))(s.T)
 		defer resp.Body.Close()
 		var st mock.Stats
-		if err := json.NewDecoder(resp.Body).Decode(&st); err != nil {
-			s.T.Fatal(err)
-		}
+		testkit.OK(s.T, json.NewDecoder(resp.Body).Decode(&st))
 		return st.Cancelled == 1 && st.Running == 0
 	})
 	sockets.Eventually(s.T, sockets.Patience, "no lease is held", func() bool { return s.Leases() == 0 })

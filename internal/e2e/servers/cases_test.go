@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // kase is a promise that is kept in front of every server.
@@ -164,14 +166,9 @@ func concurrencyIsExact(t *testing.T, r *running) {
 
 func serverIsKilled(t *testing.T, r *running) {
 	s := newSite(t, r, "concurrency: 8", map[string]int{"acme": 1})
-	resp, err := s.open(t.Context(), "chat/completions", "acme", chat(900, true, ""))
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := testkit.Must(s.open(t.Context(), "chat/completions", "acme", chat(900, true, "")))(t)
 	defer resp.Body.Close()
-	if _, err := io.CopyN(io.Discard, resp.Body, 1000); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(io.CopyN(io.Discard, resp.Body, 1000))(t)
 	r.kill()
 	rest, err := io.ReadAll(resp.Body)
 	t.Logf("the stream ends by %v with …%s", err, rest[max(0, len(rest)-300):])

@@ -83,9 +83,7 @@ func (s *server) start(t *testing.T) *running {
 	log := &bytes.Buffer{}
 	r.process.Stdout = log
 	r.process.Stderr = log
-	if err := r.process.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, r.process.Start())
 	go func() {
 		_ = r.process.Wait()
 		close(r.ended)

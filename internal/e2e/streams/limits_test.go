@@ -12,6 +12,7 @@ import (
 
 	"github.com/llmgov/llmgov/internal/e2e/harness"
 	"github.com/llmgov/llmgov/internal/mock"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -136,15 +137,13 @@ func TestP8_BudgetsHoldInParallel(t *testing.T) {
 		{"money", tenants.Budget{Unit: tenants.MicroUSD, Limit: 1000, Per: tenants.Month}, harness.Chat(true, 84, ""), 10},
 		{"no bound", tenants.Budget{Unit: tenants.Tokens, Limit: 9000, Per: tenants.Hour}, strings.Replace(harness.Chat(true, 84, ""), `,"max_tokens":84`, "", 1), 2},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := limited(t, func(a *tenants.Tenant) { a.Budgets = []tenants.Budget{tt.budget} }, mock.Config{TokensPerSecond: 50, OutputTokens: 4000})
-				served := atOnce(s, 50, tt.body)
-				took := s.Charged("a", "input") + s.Charged("a", "output")
-				if served != tt.want || took > tt.budget.Limit || took == 0 {
-					t.Errorf("%d were served, which took %d of %d; want %d", served, took, tt.budget.Limit, tt.want)
-				}
-			})
+		testkit.Virtual(t, tt.name, func(t *testing.T) {
+			s := limited(t, func(a *tenants.Tenant) { a.Budgets = []tenants.Budget{tt.budget} }, mock.Config{TokensPerSecond: 50, OutputTokens: 4000})
+			served := atOnce(s, 50, tt.body)
+			took := s.Charged("a", "input") + s.Charged("a", "output")
+			if served != tt.want || took > tt.budget.Limit || took == 0 {
+				t.Errorf("%d were served, which took %d of %d; want %d", served, took, tt.budget.Limit, tt.want)
+			}
 		})
 	}
 }

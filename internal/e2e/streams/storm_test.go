@@ -31,17 +31,15 @@ var streams = flag.Int("streams", 2500, "how many streams end in every way, over
 func TestStreamsEndEveryWay(t *testing.T) {
 	for _, d := range dialects {
 		for _, version := range []int{1, 2} {
-			t.Run(fmt.Sprintf("%s over HTTP/%d", d.name, version), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					st := newStorm(t, d, version)
-					st.calibrate()
-					n := testkit.Rounds(*streams/10, *streams) / len(dialects) / 2
-					st.rage(n - n/8)
-					checkCharged(st.Stack, "before the drain")
-					st.drain(n / 8)
-					checkCharged(st.Stack, "after the drain")
-					st.checkRaged()
-				})
+			testkit.Virtual(t, fmt.Sprintf("%s over HTTP/%d", d.name, version), func(t *testing.T) {
+				st := newStorm(t, d, version)
+				st.calibrate()
+				n := testkit.Rounds(*streams/10, *streams) / len(dialects) / 2
+				st.rage(n - n/8)
+				checkCharged(st.Stack, "before the drain")
+				st.drain(n / 8)
+				checkCharged(st.Stack, "after the drain")
+				st.checkRaged()
 			})
 		}
 	}

@@ -310,13 +310,8 @@ func TestUpstreams_ReplacedWhileItPauses(t *testing.T) {
 		})
 		time.Sleep(5 * time.Second)
 		w.Pool = harness.PoolAt("up2")
-		snap, err := tenants.Build(w.Config(), w.Tenants)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Gateway.Apply(snap); err != nil {
-			t.Fatal(err)
-		}
+		snap := testkit.Must(tenants.Build(w.Config(), w.Tenants))(t)
+		testkit.OK(t, s.Gateway.Apply(snap))
 		began := time.Now()
 		all.Wait()
 		if d, n := time.Since(began), anew.Calls.Load(); d > 10*time.Second || n != 2 {
@@ -416,47 +411,45 @@ func TestUpstreams_BodiesAreSentWhole(t *testing.T) {
 	for path, body := range map[string]string{"/audio/transcriptions": form, "/embeddings": `{"model":"m","input":"` + text + `"}`} {
 		for name, p := range map[string]tenants.Pool{"elsewhere": harness.PoolOf(1, 100), "again": harness.PoolAt("up1")} {
 			for _, reads := range []int64{0, 1000, 1 << 30} {
-				t.Run(fmt.Sprint(path, " ", name, " ", reads), func(t *testing.T) {
-					synctest.Test(t, func(t *testing.T) {
-						up := harness.NewUpstream(t, mock.Config{})
-						whole := func(w http.ResponseWriter, r *http.Request) {
-							got, err := io.ReadAll(r.Body)
-							if err != nil || r.ContentLength != int64(len(got)) {
-								t.Errorf("%d bytes arrived (%v, announced %d)", len(got), err, r.ContentLength)
-							}
-							if body == form { // which is written anew
-								boundary := strings.TrimPrefix(r.Header.Get("Content-Type"), "multipart/form-data; boundary=")
-								got = bytes.ReplaceAll(bytes.Replace(got, []byte("Content-Type: application/octet-stream\r\n"), nil, 1), []byte("--"+boundary), []byte("--x"))
-							}
-							if string(got) != body {
-								t.Errorf("%d of %d bytes arrived", len(got), len(body))
-							}
-							_, _ = io.WriteString(w, `{"text":"ok","usage":{"prompt_tokens":1,"total_tokens":1}}`)
+				testkit.Virtual(t, fmt.Sprint(path, " ", name, " ", reads), func(t *testing.T) {
+					up := harness.NewUpstream(t, mock.Config{})
+					whole := func(w http.ResponseWriter, r *http.Request) {
+						got, err := io.ReadAll(r.Body)
+						if err != nil || r.ContentLength != int64(len(got)) {
+							t.Errorf("%d bytes arrived (%v, announced %d)", len(got), err, r.ContentLength)
 						}
-						up.AnswerWith(func(w http.ResponseWriter, r *http.Request) {
-							_, _ = io.CopyN(io.Discard, r.Body, reads)
-							up.AnswerWith(whole)
-							harness.Status(429, "Retry-After", "1")(w, r)
-						})
-						other := harness.NewUpstream(t, mock.Config{})
-						other.AnswerWith(whole)
-						p.Upstreams[0].Name = map[string]string{"elsewhere": "up2", "again": "up1"}[name]
-						who := harness.Tenant("a", 1)
-						who.MaxWait = 10 * time.Second
-						s := harness.New(t, harness.World{Pool: p, Tenants: []tenants.Tenant{who}, Upstreams: map[string]http.Handler{"up1": up, "up2": other}})
-						kind := "application/json"
-						if body == form {
-							kind = "multipart/form-data; boundary=x"
+						if body == form { // which is written anew
+							boundary := strings.TrimPrefix(r.Header.Get("Content-Type"), "multipart/form-data; boundary=")
+							got = bytes.ReplaceAll(bytes.Replace(got, []byte("Content-Type: application/octet-stream\r\n"), nil, 1), []byte("--"+boundary), []byte("--x"))
 						}
-						if ans := s.CallTo(t.Context(), path, "a", body, "Content-Type", kind); ans.Status != 200 {
-							t.Errorf("%d %s", ans.Status, ans.Body)
+						if string(got) != body {
+							t.Errorf("%d of %d bytes arrived", len(got), len(body))
 						}
-						if n := up.Calls.Load() + other.Calls.Load(); n != 2 {
-							t.Errorf("%d tries", n)
-						}
-						s.CheckIdle()
-						time.Sleep(time.Second) // a server that has not read all closes slowly
+						_, _ = io.WriteString(w, `{"text":"ok","usage":{"prompt_tokens":1,"total_tokens":1}}`)
+					}
+					up.AnswerWith(func(w http.ResponseWriter, r *http.Request) {
+						_, _ = io.CopyN(io.Discard, r.Body, reads)
+						up.AnswerWith(whole)
+						harness.Status(429, "Retry-After", "1")(w, r)
 					})
+					other := harness.NewUpstream(t, mock.Config{})
+					other.AnswerWith(whole)
+					p.Upstreams[0].Name = map[string]string{"elsewhere": "up2", "again": "up1"}[name]
+					who := harness.Tenant("a", 1)
+					who.MaxWait = 10 * time.Second
+					s := harness.New(t, harness.World{Pool: p, Tenants: []tenants.Tenant{who}, Upstreams: map[string]http.Handler{"up1": up, "up2": other}})
+					kind := "application/json"
+					if body == form {
+						kind = "multipart/form-data; boundary=x"
+					}
+					if ans := s.CallTo(t.Context(), path, "a", body, "Content-Type", kind); ans.Status != 200 {
+						t.Errorf("%d %s", ans.Status, ans.Body)
+					}
+					if n := up.Calls.Load() + other.Calls.Load(); n != 2 {
+						t.Errorf("%d tries", n)
+					}
+					s.CheckIdle()
+					time.Sleep(time.Second) // a server that has not read all closes slowly
 				})
 			}
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/llmgov/llmgov/internal/e2e/harness"
 	"github.com/llmgov/llmgov/internal/mock"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -51,32 +52,30 @@ func TestUpstreams_KeptConnectionIsClosed(t *testing.T) {
 			{"and not what the upstream had for a while", "/chat/completions", harness.Chat(false, 5, ""), kept, 2 * time.Second, 502, 1, map[string]int64{"served": 1, "silent": 1}},
 			{"and not what would be there twice", "/responses", `{"model":"m","input":"Hi","store":true}`, kept, 0, 502, 1, map[string]int64{"served": 1, "silent": 1}},
 		} {
-			t.Run(fmt.Sprintf("HTTP/%d/%s", version, c.name), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					up := harness.NewUpstream(t, mock.Config{})
-					up.AnswerWith(hangsUp(up.Mock, never, 0))
-					s := harness.New(t, harness.World{
-						Pool: harness.PoolAt("up"), Tenants: []tenants.Tenant{harness.Tenant("a", 1)}, HTTPVersion: version,
-						Upstreams: map[string]http.Handler{"up": up},
-					})
-					if ans := s.Call(t.Context(), "a", harness.Chat(false, 5, "")); ans.Status != http.StatusOK {
-						t.Fatalf("%d %s", ans.Status, ans.Body)
-					}
-					synctest.Wait() // the connection is kept
-					up.AnswerWith(hangsUp(up.Mock, c.due, c.after))
-					before := up.Calls.Load()
-					if ans := s.CallTo(t.Context(), c.path, "a", c.body); ans.Status != c.status {
-						t.Errorf("%d %s, want %d", ans.Status, ans.Body, c.status)
-					}
-					if n := up.Calls.Load() - before; n != c.arrive {
-						t.Errorf("the upstream got the call %d times, want %d", n, c.arrive)
-					}
-					for _, outcome := range []string{"served", "busy", "failed", "silent", "stale", "abandoned"} {
-						if n := s.Sum("llmgov_upstream_tries_total", map[string]string{"outcome": outcome}); n != c.tries[outcome] {
-							t.Errorf("%d tries are %s, want %d", n, outcome, c.tries[outcome])
-						}
-					}
+			testkit.Virtual(t, fmt.Sprintf("HTTP/%d/%s", version, c.name), func(t *testing.T) {
+				up := harness.NewUpstream(t, mock.Config{})
+				up.AnswerWith(hangsUp(up.Mock, never, 0))
+				s := harness.New(t, harness.World{
+					Pool: harness.PoolAt("up"), Tenants: []tenants.Tenant{harness.Tenant("a", 1)}, HTTPVersion: version,
+					Upstreams: map[string]http.Handler{"up": up},
 				})
+				if ans := s.Call(t.Context(), "a", harness.Chat(false, 5, "")); ans.Status != http.StatusOK {
+					t.Fatalf("%d %s", ans.Status, ans.Body)
+				}
+				synctest.Wait() // the connection is kept
+				up.AnswerWith(hangsUp(up.Mock, c.due, c.after))
+				before := up.Calls.Load()
+				if ans := s.CallTo(t.Context(), c.path, "a", c.body); ans.Status != c.status {
+					t.Errorf("%d %s, want %d", ans.Status, ans.Body, c.status)
+				}
+				if n := up.Calls.Load() - before; n != c.arrive {
+					t.Errorf("the upstream got the call %d times, want %d", n, c.arrive)
+				}
+				for _, outcome := range []string{"served", "busy", "failed", "silent", "stale", "abandoned"} {
+					if n := s.Sum("llmgov_upstream_tries_total", map[string]string{"outcome": outcome}); n != c.tries[outcome] {
+						t.Errorf("%d tries are %s, want %d", n, outcome, c.tries[outcome])
+					}
+				}
 			})
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/llmgov/llmgov/internal/e2e/harness"
 	"github.com/llmgov/llmgov/internal/mock"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -48,10 +49,7 @@ func (d *dialectal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // newDialectal is a stack in front of one upstream of a kind.
 func newDialectal(t *testing.T, kind, base string) (*harness.Stack, *dialectal) {
 	t.Helper()
-	m, err := mock.New(mock.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := testkit.Must(mock.New(mock.Config{}))(t)
 	d := &dialectal{mock: m}
 	s := harness.New(t, harness.World{
 		Pool: harness.PoolAt("up"), Tenants: []tenants.Tenant{harness.Tenant("a", 1)}, Upstreams: map[string]http.Handler{"up": d},
@@ -70,32 +68,28 @@ func TestKinds_Azure(t *testing.T) {
 		"versioned": {"http://up?api-version=2024-10-21", "/openai/deployments/gpt-4o-mini/chat/completions?api-version=2024-10-21", "/openai/deployments/fast-embedder/embeddings?api-version=2024-10-21"},
 		"v1":        {"http://up", "/openai/v1/chat/completions", "/openai/v1/embeddings"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s, up := newDialectal(t, tenants.Azure, c.base)
-				cfg := goopenai.DefaultAzureConfig("a", "http://gateway")
-				cfg.HTTPClient = s.Client
-				cfg.AzureModelMapperFunc = func(model string) string { return model }
-				client := goopenai.NewClientWithConfig(cfg)
-				answer, err := client.CreateChatCompletion(t.Context(), goopenai.ChatCompletionRequest{
-					Model: "fast", MaxCompletionTokens: 5, Messages: []goopenai.ChatCompletionMessage{{Role: "user", Content: "Hi"}},
-				})
-				if err != nil || answer.Usage.CompletionTokens != 5 || answer.Model != "gpt-4o-mini" {
-					t.Fatalf("%+v %v", answer, err)
-				}
-				if _, err := client.CreateEmbeddings(t.Context(), goopenai.EmbeddingRequest{Model: "fast-embedder", Input: "x"}); err != nil {
-					t.Fatal(err)
-				}
-				if up.asked[0] != c.chat || up.asked[1] != c.embeddings {
-					t.Errorf("the resource is called as %q", up.asked)
-				}
-				if up.header.Get("Api-Key") != "their-key" || up.header.Get("Authorization") != "" {
-					t.Errorf("the resource gets %v", up.header)
-				}
-				if got := s.Charged("a", "output"); got != 5 {
-					t.Errorf("%d output tokens are charged", got)
-				}
+		testkit.Virtual(t, name, func(t *testing.T) {
+			s, up := newDialectal(t, tenants.Azure, c.base)
+			cfg := goopenai.DefaultAzureConfig("a", "http://gateway")
+			cfg.HTTPClient = s.Client
+			cfg.AzureModelMapperFunc = func(model string) string { return model }
+			client := goopenai.NewClientWithConfig(cfg)
+			answer, err := client.CreateChatCompletion(t.Context(), goopenai.ChatCompletionRequest{
+				Model: "fast", MaxCompletionTokens: 5, Messages: []goopenai.ChatCompletionMessage{{Role: "user", Content: "Hi"}},
 			})
+			if err != nil || answer.Usage.CompletionTokens != 5 || answer.Model != "gpt-4o-mini" {
+				t.Fatalf("%+v %v", answer, err)
+			}
+			testkit.Must(client.CreateEmbeddings(t.Context(), goopenai.EmbeddingRequest{Model: "fast-embedder", Input: "x"}))(t)
+			if up.asked[0] != c.chat || up.asked[1] != c.embeddings {
+				t.Errorf("the resource is called as %q", up.asked)
+			}
+			if up.header.Get("Api-Key") != "their-key" || up.header.Get("Authorization") != "" {
+				t.Errorf("the resource gets %v", up.header)
+			}
+			if got := s.Charged("a", "output"); got != 5 {
+				t.Errorf("%d output tokens are charged", got)
+			}
 		})
 	}
 }
@@ -125,10 +119,7 @@ func TestKinds_AzurePaths(t *testing.T) {
 			up.asked = nil
 			req, _ := http.NewRequestWithContext(t.Context(), "POST", "http://gateway"+c.path, strings.NewReader(c.body))
 			req.Header.Set("Api-Key", "a")
-			resp, err := s.Client.Do(req)
-			if err != nil {
-				t.Fatal(err)
-			}
+			resp := testkit.Must(s.Client.Do(req))(t)
 			text := harness.ReadAll(resp)
 			if resp.StatusCode != c.status {
 				t.Errorf("%s %s: %d %s", c.path, c.body, resp.StatusCode, text)
@@ -151,10 +142,7 @@ func TestKinds_Anthropic(t *testing.T) {
 			for i := 0; i+1 < len(header); i += 2 {
 				req.Header.Set(header[i], header[i+1])
 			}
-			resp, err := s.Client.Do(req)
-			if err != nil {
-				t.Fatal(err)
-			}
+			resp := testkit.Must(s.Client.Do(req))(t)
 			return resp, harness.ReadAll(resp)
 		}
 		if resp, text := post("/v1/messages"); resp.StatusCode != 200 || up.asked[0] != "/v1/messages" {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/llmgov/llmgov/internal/e2e/harness"
 	"github.com/llmgov/llmgov/internal/mock"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -195,26 +196,24 @@ func TestModels_NotTold(t *testing.T) {
 		"no JSON":   {body: `<html>{"data":[{"id":"a"}]}`},
 		"too large": {body: `{"data":[{"id":"a"}],"x":"` + strings.Repeat("x", 9<<20) + `"}`},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				l := &lister{says: says}
-				s := listing(t, []string{"*", "named"}, map[string]*lister{"one": l, "two": {says: shown{names: []string{"b"}}}}, map[string][]string{"all": {"*"}})
-				for _, atMost := range []time.Duration{2 * time.Second, 0} {
-					began := time.Now()
-					wantModels(s, "all", "b", "named")
-					if took := time.Since(began); took > atMost {
-						t.Errorf("it took %s, at most %s", took, atMost)
-					}
-				}
-				time.Sleep(15 * time.Second) // of a question, 10
-				l.now(shown{names: []string{"late"}})
+		testkit.Virtual(t, name, func(t *testing.T) {
+			l := &lister{says: says}
+			s := listing(t, []string{"*", "named"}, map[string]*lister{"one": l, "two": {says: shown{names: []string{"b"}}}}, map[string][]string{"all": {"*"}})
+			for _, atMost := range []time.Duration{2 * time.Second, 0} {
+				began := time.Now()
 				wantModels(s, "all", "b", "named")
-				if n, _ := l.calls(); n != 1 {
-					t.Errorf("it was asked %d times", n)
+				if took := time.Since(began); took > atMost {
+					t.Errorf("it took %s, at most %s", took, atMost)
 				}
-				time.Sleep(time.Minute)
-				wantModels(s, "all", "b", "late", "named")
-			})
+			}
+			time.Sleep(15 * time.Second) // of a question, 10
+			l.now(shown{names: []string{"late"}})
+			wantModels(s, "all", "b", "named")
+			if n, _ := l.calls(); n != 1 {
+				t.Errorf("it was asked %d times", n)
+			}
+			time.Sleep(time.Minute)
+			wantModels(s, "all", "b", "late", "named")
 		})
 	}
 }
