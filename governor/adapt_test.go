@@ -123,10 +123,7 @@ func TestAdaptive_LearnsFromCallsOnly(t *testing.T) {
 		take := func(req Request) Lease {
 			req.Tenant = "a"
 			req.Pool = "p"
-			l, rej := g.Acquire(t.Context(), req)
-			if rej != nil {
-				t.Fatal(rej)
-			}
+			l := admitted(t, g, req)
 			time.Sleep(time.Second)
 			return l
 		}
@@ -173,15 +170,11 @@ func TestAdaptive_BeginsAtWhatRuns(t *testing.T) {
 		pool.Concurrency = 64
 		g := must(t, cfg)
 		for range 20 {
-			if _, rej := g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", Model: "m"}); rej != nil {
-				t.Fatal(rej)
-			}
+			admitted(t, g, Request{Tenant: "a", Pool: "p", Model: "m"})
 		}
 		pool.Adaptive = law
 		pool.MinConcurrency = 2
-		if err := g.Apply(cfg); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, g.Apply(cfg))
 		if got := g.slotsOf("p"); got != 20 {
 			t.Errorf("with 20 calls in flight the limit begins at %d", got)
 		}
@@ -198,9 +191,7 @@ func TestAdaptive_Reload(t *testing.T) {
 		with := func(change func(*Pool)) {
 			t.Helper()
 			change(&cfg.Pools[0])
-			if err := g.Apply(cfg); err != nil {
-				t.Fatal(err)
-			}
+			testkit.OK(t, g.Apply(cfg))
 		}
 		expect := func(want int64) {
 			t.Helper()
@@ -326,10 +317,7 @@ func TestAdaptive_SharedWait(t *testing.T) {
 			var leases []Lease
 			for range 2 {
 				for range 4 {
-					l, rej := g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", Model: "m"})
-					if rej != nil {
-						t.Fatal(rej)
-					}
+					l := admitted(t, g, Request{Tenant: "a", Pool: "p", Model: "m"})
 					leases = append(leases, l)
 				}
 				if len(leases) > 4 {

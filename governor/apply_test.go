@@ -15,6 +15,7 @@ import (
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/budget"
 	"github.com/llmgov/llmgov/escrow/limits"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // healthy fails the test unless all books of a governor agree.
@@ -32,9 +33,7 @@ func healthy(t *testing.T, g *Governor) {
 
 func apply(t *testing.T, g *Governor, cfg Config) {
 	t.Helper()
-	if err := g.Apply(cfg); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, g.Apply(cfg))
 	healthy(t, g)
 }
 
@@ -158,10 +157,7 @@ func TestApply_NothingIsForgotten(t *testing.T) {
 		}
 		g := must(t, base)
 		time.Sleep(5 * time.Minute)
-		l, rej := g.Acquire(t.Context(), demand("a", 9000))
-		if rej != nil {
-			t.Fatal(rej)
-		}
+		l := admitted(t, g, demand("a", 9000))
 		l.Settle(Usage{Output: 9000})
 		for name, cfg := range map[string]Config{
 			"limits rise": with(func(c *Config) {
@@ -237,10 +233,7 @@ func TestApply_WhoIsGoneIsServedToTheEnd(t *testing.T) {
 			},
 		}
 		g := must(t, base)
-		running, rej := g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", Output: 10, Stream: true, ID: "s"})
-		if rej != nil {
-			t.Fatal(rej)
-		}
+		running := admitted(t, g, Request{Tenant: "a", Pool: "p", Output: 10, Stream: true, ID: "s"})
 		var wg sync.WaitGroup
 		for _, who := range []string{"a", "org/x"} {
 			wg.Go(func() {
@@ -303,41 +296,39 @@ func TestApply_WhoWaits(t *testing.T) {
 			c.Tenants[0].TPM = 500
 		}, time.Minute, 2 * time.Minute},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				base := func() Config {
-					return Config{
-						Pools:   []Pool{{Name: "p", TPM: 60_000, MaxQueue: 10}},
-						Tenants: []Tenant{{Name: "a", Weight: 1000, TPM: 1000, MaxWait: time.Hour}, {Name: "b", Weight: 1000, MaxWait: time.Hour}},
+		testkit.Virtual(t, name, func(t *testing.T) {
+			base := func() Config {
+				return Config{
+					Pools:   []Pool{{Name: "p", TPM: 60_000, MaxQueue: 10}},
+					Tenants: []Tenant{{Name: "a", Weight: 1000, TPM: 1000, MaxWait: time.Hour}, {Name: "b", Weight: 1000, MaxWait: time.Hour}},
+				}
+			}
+			g := must(t, base())
+			first, _ := g.Acquire(t.Context(), demand("a", 1000))
+			var own, pool time.Duration
+			var wg sync.WaitGroup
+			start := time.Now()
+			wait := func(who string, tokens int64, took *time.Duration) {
+				wg.Go(func() {
+					l, rej := g.Acquire(t.Context(), demand(who, tokens))
+					if rej != nil {
+						t.Error(rej)
 					}
-				}
-				g := must(t, base())
-				first, _ := g.Acquire(t.Context(), demand("a", 1000))
-				var own, pool time.Duration
-				var wg sync.WaitGroup
-				start := time.Now()
-				wait := func(who string, tokens int64, took *time.Duration) {
-					wg.Go(func() {
-						l, rej := g.Acquire(t.Context(), demand(who, tokens))
-						if rej != nil {
-							t.Error(rej)
-						}
-						*took = time.Since(start)
-						l.Settle(Usage{})
-					})
-				}
-				wait("a", 1000, &own)
-				wait("b", 30_000, &pool)
-				synctest.Wait()
-				cfg := base()
-				c.edit(&cfg)
-				apply(t, g, cfg)
-				wg.Wait()
-				first.Settle(Usage{Output: 1000})
-				if own > c.own+2*time.Second || own < c.own-time.Second || pool > c.pool+4*time.Second {
-					t.Errorf("over its own limit a call waited %v, for the pool %v; want about %v and %v", own, pool, c.own, c.pool)
-				}
-			})
+					*took = time.Since(start)
+					l.Settle(Usage{})
+				})
+			}
+			wait("a", 1000, &own)
+			wait("b", 30_000, &pool)
+			synctest.Wait()
+			cfg := base()
+			c.edit(&cfg)
+			apply(t, g, cfg)
+			wg.Wait()
+			first.Settle(Usage{Output: 1000})
+			if own > c.own+2*time.Second || own < c.own-time.Second || pool > c.pool+4*time.Second {
+				t.Errorf("over its own limit a call waited %v, for the pool %v; want about %v and %v", own, pool, c.own, c.pool)
+			}
 		})
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -64,41 +63,13 @@ func TestBands_EntitledIsReceived(t *testing.T) {
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				g := bandsSite(t)
-				end := time.Now().Add(8 * time.Minute)
-				var calls sync.WaitGroup
-				for tenant, workers := range c.workers {
-					for i := range workers {
-						calls.Go(func() {
-							for time.Now().Before(end) {
-								l, rej := g.Acquire(t.Context(), Request{Tenant: tenant, Pool: "p", Model: "m"})
-								if rej != nil {
-									t.Errorf("%s is refused: %v", tenant, rej)
-									return
-								}
-								time.Sleep(time.Second + time.Duration(17*(i%30))*time.Millisecond)
-								l.Settle(Usage{Output: 1})
-							}
-						})
-					}
+				batch := sharesUnder(t, bandsSite(t), 6, c.workers, func(worker int) time.Duration {
+					return time.Second + time.Duration(17*(worker%30))*time.Millisecond
+				})["batch"]
+				t.Logf("it received %.4f of the pool, and was entitled to %.4f", batch.Received, batch.Entitled)
+				if math.Abs(batch.Received/c.batch-1) > 0.03 || math.Abs(batch.Received/batch.Entitled-1) > 0.03 {
+					t.Errorf("it received %.4f of the pool and was entitled to %.4f, want %.2f of both", batch.Received, batch.Entitled, c.batch)
 				}
-				received, entitled := 0.0, 0.0
-				const minutes = 6
-				time.Sleep(time.Minute)
-				for range minutes {
-					time.Sleep(time.Minute)
-					for _, s := range g.State().Pools[0].Shares {
-						if s.Tenant == "batch" {
-							received += s.Received / minutes
-							entitled += s.Entitled / minutes
-						}
-					}
-				}
-				t.Logf("it received %.4f of the pool, and was entitled to %.4f", received, entitled)
-				if math.Abs(received/c.batch-1) > 0.03 || math.Abs(received/entitled-1) > 0.03 {
-					t.Errorf("it received %.4f of the pool and was entitled to %.4f, want %.2f of both", received, entitled, c.batch)
-				}
-				calls.Wait()
 			})
 		})
 	}

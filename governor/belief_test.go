@@ -8,6 +8,7 @@ import (
 
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/budget"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // tellers has a pool with budgets in all units, and a tenant org with a team that tells of its calls. All prices are a dollar a million tokens.
@@ -99,51 +100,44 @@ func TestTold_TakesNothingFromOthers(t *testing.T) {
 		"less than it holds": {tell(100, 100), func(_ *Governor, l Lease) { l.Settle(Usage{Input: 90, Output: 5}) }, 95, 95},
 	} {
 		for _, accounting := range []escrow.Accounting{escrow.AdmitMax, escrow.Production, escrow.Settled} {
-			t.Run(name, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					cfg := tellers(accounting)
-					journal := &memory{left: 1 << 30}
-					cfg.Journal = journal
-					g := must(t, cfg)
-					l, rej := g.Acquire(t.Context(), c.ask)
-					if rej != nil {
-						t.Fatal(rej)
+			testkit.Virtual(t, name, func(t *testing.T) {
+				cfg := tellers(accounting)
+				journal := &memory{left: 1 << 30}
+				cfg.Journal = journal
+				g := must(t, cfg)
+				l := admitted(t, g, c.ask)
+				held := min(60_000, c.ask.Input+c.ask.Output)
+				for what, n := range booksOf(g).others() {
+					if n > held {
+						t.Errorf("%s: %d are held, at most %d are right", what, n, held)
 					}
-					held := min(60_000, c.ask.Input+c.ask.Output)
-					for what, n := range booksOf(g).others() {
-						if n > held {
-							t.Errorf("%s: %d are held, at most %d are right", what, n, held)
+				}
+				c.live(g, l)
+				cfg.Past = journal.past(time.UTC)
+				later := cfg
+				later.Past = nil
+				later.Journal = nil
+				later.Pools = slices.Clone(cfg.Pools)
+				later.Pools[0].Budgets = nil
+				later.Tenants = slices.Clone(cfg.Tenants)
+				for i := range later.Tenants {
+					later.Tenants[i].Budgets = nil
+				}
+				reloaded := must(t, later)
+				l, _ = reloaded.Acquire(t.Context(), c.ask)
+				c.live(reloaded, l)
+				testkit.OK(t, reloaded.Apply(tellers(accounting)))
+				for when, g := range map[string]*Governor{"": g, "after a restart, ": must(t, cfg), "with new budgets, ": reloaded} {
+					got := booksOf(g)
+					for what, n := range got.others() {
+						if n > c.most {
+							t.Errorf("%s%s: %d, at most %d are right", when, what, n, c.most)
 						}
 					}
-					c.live(g, l)
-					cfg.Past = journal.past(time.UTC)
-					later := cfg
-					later.Past = nil
-					later.Journal = nil
-					later.Pools = slices.Clone(cfg.Pools)
-					later.Pools[0].Budgets = nil
-					later.Tenants = slices.Clone(cfg.Tenants)
-					for i := range later.Tenants {
-						later.Tenants[i].Budgets = nil
+					if got.own != c.own || got.ownTokens != c.own {
+						t.Errorf("%sof its own %d and %d, %d are right", when, got.own, got.ownTokens, c.own)
 					}
-					reloaded := must(t, later)
-					l, _ = reloaded.Acquire(t.Context(), c.ask)
-					c.live(reloaded, l)
-					if err := reloaded.Apply(tellers(accounting)); err != nil {
-						t.Fatal(err)
-					}
-					for when, g := range map[string]*Governor{"": g, "after a restart, ": must(t, cfg), "with new budgets, ": reloaded} {
-						got := booksOf(g)
-						for what, n := range got.others() {
-							if n > c.most {
-								t.Errorf("%s%s: %d, at most %d are right", when, what, n, c.most)
-							}
-						}
-						if got.own != c.own || got.ownTokens != c.own {
-							t.Errorf("%sof its own %d and %d, %d are right", when, got.own, got.ownTokens, c.own)
-						}
-					}
-				})
+				}
 			})
 		}
 	}
@@ -158,10 +152,7 @@ func TestTold_Progress(t *testing.T) {
 			journal := &memory{left: 1 << 30}
 			cfg.Journal = journal
 			g := must(t, cfg)
-			l, rej := g.Acquire(t.Context(), tell(5, 5))
-			if rej != nil {
-				t.Fatal(rej)
-			}
+			l := admitted(t, g, tell(5, 5))
 			for range 3 {
 				l.Progress(absurd)
 				time.Sleep(time.Second)
@@ -201,24 +192,19 @@ func TestTold_WithoutLimits(t *testing.T) {
 		"with a budget of tokens":              {budget(UnitTokens, 7000), 7000, minute},
 		"with a budget of money":               {budget(UnitMicroUSD, 7000), minute, 7000},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				cfg := tellers(escrow.AdmitMax)
-				solo := &cfg.Tenants[3]
-				solo.MaxWait = time.Hour
-				c.change(&cfg.Pools[0], solo)
-				g := must(t, cfg)
-				ask := tell(1, absurd)
-				ask.Tenant = "solo"
-				l, rej := g.Acquire(t.Context(), ask)
-				if rej != nil {
-					t.Fatal(rej)
-				}
-				l.Settle(Usage{Output: absurd})
-				if got := booksOf(g); got.pool > c.tokens || got.poolTokens != c.tokens || got.poolUSD != c.usd {
-					t.Errorf("the pool counts %d, its budgets %d and %d; %d and %d are right", got.pool, got.poolTokens, got.poolUSD, c.tokens, c.usd)
-				}
-			})
+		testkit.Virtual(t, name, func(t *testing.T) {
+			cfg := tellers(escrow.AdmitMax)
+			solo := &cfg.Tenants[3]
+			solo.MaxWait = time.Hour
+			c.change(&cfg.Pools[0], solo)
+			g := must(t, cfg)
+			ask := tell(1, absurd)
+			ask.Tenant = "solo"
+			l := admitted(t, g, ask)
+			l.Settle(Usage{Output: absurd})
+			if got := booksOf(g); got.pool > c.tokens || got.poolTokens != c.tokens || got.poolUSD != c.usd {
+				t.Errorf("the pool counts %d, its budgets %d and %d; %d and %d are right", got.pool, got.poolTokens, got.poolUSD, c.tokens, c.usd)
+			}
 		})
 	}
 }
@@ -230,10 +216,7 @@ func TestTold_Shadow(t *testing.T) {
 		cfg.Tenants[1].Shadow = true
 		g := must(t, cfg)
 		for range 3 {
-			l, rej := g.Acquire(t.Context(), tell(50_000, 50_000))
-			if rej != nil {
-				t.Fatal(rej)
-			}
+			l := admitted(t, g, tell(50_000, 50_000))
 			l.Settle(Usage{Input: 50_000, Output: 50_000})
 		}
 		if got := booksOf(g).pool; got != 300_000 {

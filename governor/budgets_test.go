@@ -90,10 +90,7 @@ func TestBudget_OfATenant(t *testing.T) {
 			t.Errorf("in the new hour the budget says %+v", b)
 		}
 		for range 3 {
-			l, rej := g.Acquire(t.Context(), demand("a", 10))
-			if rej != nil {
-				t.Fatal(rej)
-			}
+			l := admitted(t, g, demand("a", 10))
 			l.Settle(Usage{Output: 10})
 		}
 		_, rej = g.Acquire(t.Context(), demand("a", 10))
@@ -203,10 +200,7 @@ func TestBudget_LastSecondsCallNobodyBack(t *testing.T) {
 func TestBudget_LargerThanAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := must(t, Config{Pools: []Pool{wide("p")}, Tenants: []Tenant{{Name: "a", Weight: 1000, Budgets: []Budget{{UnitTokens, 1000, budget.Hour}}}}})
-		l, rej := g.Acquire(t.Context(), demand("a", 5000))
-		if rej != nil {
-			t.Fatal(rej)
-		}
+		l := admitted(t, g, demand("a", 5000))
 		if _, rej := g.Acquire(t.Context(), demand("a", 1)); rej == nil {
 			t.Error("a second call beside one that holds all")
 		}
@@ -225,31 +219,29 @@ func TestBudget_AGuessBarsNobody(t *testing.T) {
 		"own":  {Pools: []Pool{wide("p")}, Tenants: []Tenant{{Name: "a", Weight: 1000, Budgets: []Budget{{UnitTokens, 20_000, budget.Day}}}}},
 		"part": {Pools: []Pool{wide("p", Budget{UnitTokens, 40_000, budget.Day})}, Tenants: []Tenant{{Name: "a", Weight: 1000}, {Name: "b", Weight: 1000}}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				m := &memory{left: 1 << 30}
-				cfg.Journal = m
-				g := must(t, cfg)
-				n := 0
-				rej := (*Rejection)(nil)
-				for range 100 {
-					if n%15 == 14 {
-						cfg.Past = m.past(nil)
-						g = must(t, cfg)
-					}
-					var l Lease
-					l, rej = g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", Model: "m", Input: 100, Output: 16_000})
-					if rej != nil {
-						break
-					}
-					time.Sleep(time.Second)
-					l.Settle(Usage{Input: 100, Output: 400})
-					n++
+		testkit.Virtual(t, name, func(t *testing.T) {
+			m := &memory{left: 1 << 30}
+			cfg.Journal = m
+			g := must(t, cfg)
+			n := 0
+			rej := (*Rejection)(nil)
+			for range 100 {
+				if n%15 == 14 {
+					cfg.Past = m.past(nil)
+					g = must(t, cfg)
 				}
-				if n < 40 || n > 41 {
-					t.Errorf("after %d calls of 500: %v", n, rej)
+				var l Lease
+				l, rej = g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", Model: "m", Input: 100, Output: 16_000})
+				if rej != nil {
+					break
 				}
-			})
+				time.Sleep(time.Second)
+				l.Settle(Usage{Input: 100, Output: 400})
+				n++
+			}
+			if n < 40 || n > 41 {
+				t.Errorf("after %d calls of 500: %v", n, rej)
+			}
 		})
 	}
 }
@@ -289,10 +281,7 @@ func TestI10_BudgetsAllOrNone(t *testing.T) {
 		_, rej = g.Acquire(t.Context(), req(1100))
 		check("more than the pool's second", rej, ReasonTokens, false, 0)
 		time.Sleep(10 * time.Minute)
-		l, rej := g.Acquire(t.Context(), req(400))
-		if rej != nil {
-			t.Fatal(rej)
-		}
+		l := admitted(t, g, req(400))
 		_, rej = g.Acquire(t.Context(), req(600)) // 1000 of 900 µ$, while 400 are held
 		check("beside a call in flight", rej, ReasonTokens, true, 400)
 		l.Settle(Usage{Output: 900})
@@ -370,10 +359,7 @@ func TestBudget_OfAPool(t *testing.T) {
 // Calls that come at all hours of four months get exactly the limit of each day, week
 // and month of the calendar, through two changes of the clocks and a leap year.
 func TestBudget_FollowsTheCalendar(t *testing.T) {
-	berlin, err := time.LoadLocation("Europe/Berlin")
-	if err != nil {
-		t.Fatal(err)
-	}
+	berlin := testkit.Must(time.LoadLocation("Europe/Berlin"))(t)
 	for _, per := range []budget.Period{budget.Day, budget.Week, budget.Month} {
 		synctest.Test(t, func(t *testing.T) {
 			g := must(t, Config{
@@ -423,10 +409,7 @@ func TestBudget_OfAThousandMillionDollars(t *testing.T) {
 			Pools:   []Pool{wide("p", Budget{UnitMicroUSD, MaxBudget, budget.Month})},
 			Tenants: []Tenant{{Name: "a", Weight: 1000, Budgets: []Budget{{UnitMicroUSD, MaxBudget - 1, budget.Month}}}},
 		})
-		l, rej := g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", Output: 1, Price: Price{Output: 1_000_000}})
-		if rej != nil {
-			t.Fatal(rej)
-		}
+		l := admitted(t, g, Request{Tenant: "a", Pool: "p", Output: 1, Price: Price{Output: 1_000_000}})
 		l.Settle(Usage{Output: 1})
 		if b := g.State().Tenants[0].Budgets[0]; b.Used < 1 {
 			t.Error("a millionth of a dollar counts nothing")
@@ -441,10 +424,7 @@ func TestBudget_OfAThousandMillionDollars(t *testing.T) {
 		if rej := ask(1e11 - 100_000); rej != nil { // all but $1000
 			t.Fatal(rej)
 		}
-		beside, rej := g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", Output: 1, Price: Price{Output: 1_000_000}})
-		if rej != nil {
-			t.Fatal(rej)
-		}
+		beside := admitted(t, g, Request{Tenant: "a", Pool: "p", Output: 1, Price: Price{Output: 1_000_000}})
 		if rej := ask(100_001); rej == nil || rej.Reason != ReasonTokens {
 			t.Errorf("a cent too much got %+v", rej)
 		}

@@ -85,3 +85,86 @@ func keptAndFresh(t *testing.T, g *Governor) (kept, fresh int64) {
 	wg.Wait()
 	return kept, fresh
 }
+
+// A floor is a part of the pool's tokens a minute, as the pool counts them: what
+// another has in the cache does not stretch that one's floor over theirs.
+//
+// Catches: floors paid by what counts in shares.
+func TestCachedInputStretchesNoFloor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := cachedWorld(TokenWeights{1000, 1000, 1000, 1000, 1000})
+		cfg.Tenants[0].Floor = 150_000
+		cfg.Tenants[1].Floor = 150_000
+		g := must(t, cfg)
+		kept, fresh := keptAndFresh(t, g)
+		// tokens a minute
+		a := kept * 110
+		b := fresh * 110
+		t.Logf("kept %d, fresh %d a minute", a, b)
+		if b < 150_000*97/100 {
+			t.Errorf("beside a tenant whose prompts are cached, one with a floor of 150000 gets %d", b)
+		}
+	})
+}
+
+// The same where only the tenant with the cache has a floor, below its share of the
+// limit: the other is not starved.
+func TestCachedFloorBelowTheShareStarvesNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := cachedWorld(TokenWeights{1000, 1000, 1000, 1000, 1000})
+		cfg.Tenants[0].Floor = 150_000
+		g := must(t, cfg)
+		kept, fresh := keptAndFresh(t, g)
+		a := kept * 110
+		b := fresh * 110
+		t.Logf("kept %d, fresh %d a minute", a, b)
+		if b < 600_000*2/13*9/10 {
+			t.Errorf("who has no floor gets %d a minute, want two calls for eleven", b)
+		}
+	})
+}
+
+// I11: who hides large prompts that are new behind small ones that are cached gets no
+// more of what counts in shares than who sends the large ones alone, however long they
+// run before it shows.
+//
+// Catches: shares that are never settled to what was not cached.
+func TestI11_MixedPromptsGainNothing(t *testing.T) {
+	for _, run := range []time.Duration{2 * time.Second, 20 * time.Second, 60 * time.Second} {
+		t.Run(run.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := must(t, cachedWorld(TokenWeights{1000, 0, 1000, 1000, 1000}))
+				ctx, stop := context.WithCancel(t.Context())
+				var wg sync.WaitGroup
+				var mixed, plain atomic.Int64
+				send := func(name string, workers int, in, cached, out int64, run time.Duration, sum *atomic.Int64) {
+					for range workers {
+						wg.Go(func() {
+							for ctx.Err() == nil {
+								l, rej := g.Acquire(ctx, Request{Tenant: name, Pool: "p", Input: in, Output: out})
+								if rej != nil {
+									continue
+								}
+								time.Sleep(run)
+								l.Settle(Usage{Input: in, CachedInput: cached, Output: out})
+								sum.Add(in - cached + out)
+							}
+						})
+					}
+				}
+				send("kept", 40, 1000, 1000, 1, 500*time.Millisecond, &mixed)
+				send("kept", 200, 5000, 0, 100, run, &mixed)
+				send("fresh", 200, 5000, 0, 100, run, &plain)
+				time.Sleep(5 * time.Minute)
+				mixed.Store(0)
+				plain.Store(0)
+				time.Sleep(30 * time.Minute) // calls come in waves, of which one more or less may end within it
+				if a, b := mixed.Load(), plain.Load(); a > b*102/100 {
+					t.Errorf("who mixes gets %d, who does not %d", a, b)
+				}
+				stop()
+				wg.Wait()
+			})
+		})
+	}
+}

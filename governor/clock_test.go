@@ -24,10 +24,7 @@ func TestAcquire_BelievesWhenItIsAsked(t *testing.T) {
 		g := must(t, Config{Clock: clock, Pools: []Pool{{Name: "p", TPM: 1000}}, Tenants: []Tenant{{Name: "a", Weight: 1000}}})
 		for asked, want := range map[time.Time]int{{}: 1, time.Now(): 0} {
 			before := clock.reads
-			lease, rej := g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", Input: 1, Asked: asked})
-			if rej != nil {
-				t.Fatal(rej)
-			}
+			lease := admitted(t, g, Request{Tenant: "a", Pool: "p", Input: 1, Asked: asked})
 			if got := clock.reads - before; got != want {
 				t.Errorf("asked at %v: the clock was read %d times, %d is right", asked, got, want)
 			}

@@ -95,10 +95,7 @@ func TestCommitmentsAreNoGuess(t *testing.T) {
 		}
 		refused(1001, ReasonTokens, untilReset, "This batch may take more than is left of the budget of tenant a (tokens per day: Limit 1000, Used 0, Requested 1001). "+
 			"It resets at 2000-01-02T00:00:00Z. Please try again in 24h0m0s.")
-		held, rej := g.Acquire(t.Context(), committed(0, 900))
-		if rej != nil {
-			t.Fatal(rej)
-		}
+		held := admitted(t, g, committed(0, 900))
 		refused(101, ReasonTokens, time.Minute, "This batch may take more than is left of the budget of tenant a (tokens per day: Limit 1000, Used 900, Requested 101). "+
 			"It resets at 2000-01-02T00:00:00Z. Please try again in 60.000s.")
 		call, rej := g.Acquire(t.Context(), Request{Tenant: "a/b", Pool: "p", Output: 150}) // takes what is left
@@ -123,10 +120,7 @@ func TestCommitmentsOverMidnight(t *testing.T) {
 				Tenants: []Tenant{{Name: "a", Weight: 1000, Budgets: []Budget{{Unit: UnitTokens, Limit: 1000, Per: budget.Day}, {Unit: UnitTokens, Limit: 10_000, Per: budget.Month}}}, {Name: "a/b", Weight: 1000}},
 			}
 			g := must(t, cfg)
-			lease, rej := g.Acquire(t.Context(), committed(0, 500))
-			if rej != nil {
-				t.Fatal(rej)
-			}
+			lease := admitted(t, g, committed(0, 500))
 			time.Sleep(25 * time.Hour)
 			lease.Charge(Usage{Output: took})
 			for _, how := range []string{"live", "restarted"} {
@@ -150,9 +144,7 @@ func TestCommitmentsAfterACrash(t *testing.T) {
 	}
 	for range 2 {
 		g := must(t, cfg)
-		if _, rej := g.Acquire(t.Context(), committed(0, 1000)); rej != nil {
-			t.Fatal(rej)
-		}
+		admitted(t, g, committed(0, 1000))
 		cfg.Past = journal.past(time.UTC)
 	}
 }

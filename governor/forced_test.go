@@ -21,17 +21,12 @@ func TestForcedCallsTeachNothing(t *testing.T) {
 		})
 		req := Request{Tenant: "a", Pool: "p", Model: "m", Input: 10, Output: 64}
 		for range 60 {
-			l, rej := g.Acquire(t.Context(), req)
-			if rej != nil {
-				t.Fatal(rej)
-			}
+			l := admitted(t, g, req)
 			time.Sleep(time.Second)
 			l.Settle(Usage{Input: 10, Output: 20})
 		}
 		for range 2 { // both slots
-			if _, rej := g.Acquire(t.Context(), req); rej != nil {
-				t.Fatal(rej)
-			}
+			admitted(t, g, req)
 		}
 		expect := func() (output int64, run, wait time.Duration) {
 			o, _ := g.Explain(req)
@@ -41,10 +36,7 @@ func TestForcedCallsTeachNothing(t *testing.T) {
 		for range 300 {
 			done := req
 			done.Forced = true
-			l, rej := g.Acquire(t.Context(), done)
-			if rej != nil {
-				t.Fatal(rej)
-			}
+			l := admitted(t, g, done)
 			l.Charge(Usage{Input: 10, Output: 60})
 		}
 		if o, r, w := expect(); o != output || r != run || w != wait || w < 100*time.Millisecond {
@@ -58,10 +50,7 @@ func TestSpeedStaysPositive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, output := range []int64{1, 1e9, 1e10, 3e10, 1e11, 1e12, 1 << 62} {
 			g := must(t, Config{Pools: []Pool{{Name: "p", TPM: 10_000_000}}, Tenants: []Tenant{{Name: "a", Weight: 1000}}})
-			l, rej := g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p"})
-			if rej != nil {
-				t.Fatal(rej)
-			}
+			l := admitted(t, g, Request{Tenant: "a", Pool: "p"})
 			time.Sleep(time.Second)
 			l.Settle(Usage{Output: output})
 			if speed := g.pools["p"].speed; speed <= 0 || output > 1000 && speed <= firstSpeed {

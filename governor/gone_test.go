@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // many is a configuration of n tenants, in groups if there are any.
@@ -34,10 +36,7 @@ func TestApply_ManyGoWithCalls(t *testing.T) {
 	p := g.table.Load().inOrder.pools[0]
 	var leases []Lease
 	for i := range n {
-		l, rej := g.Acquire(t.Context(), Request{Tenant: fmt.Sprintf("tenant-%d", i), Pool: "p0", Output: 10})
-		if rej != nil {
-			t.Fatal(rej)
-		}
+		l := admitted(t, g, Request{Tenant: fmt.Sprintf("tenant-%d", i), Pool: "p0", Output: 10})
 		leases = append(leases, l)
 	}
 	leafOf := func(tenant string) any { return g.table.Load().tenants[tenant].access[0].seat.leaf }
@@ -55,10 +54,7 @@ func TestApply_ManyGoWithCalls(t *testing.T) {
 		l.Settle(Usage{Output: 1})
 	}
 	for range n {
-		l, rej := g.Acquire(t.Context(), Request{Tenant: "tenant-0", Pool: "p0", Output: 10})
-		if rej != nil {
-			t.Fatal(rej)
-		}
+		l := admitted(t, g, Request{Tenant: "tenant-0", Pool: "p0", Output: 10})
 		l.Settle(Usage{Output: 1})
 	}
 	if got := len(p.claims.retired); got != 0 {
@@ -74,9 +70,7 @@ func BenchmarkApply(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			g := must(b, flat)
 			for i := 0; b.Loop(); i++ {
-				if err := g.Apply([]Config{other, flat}[i%2]); err != nil {
-					b.Fatal(err)
-				}
+				testkit.OK(b, g.Apply([]Config{other, flat}[i%2]))
 			}
 		})
 	}
@@ -192,9 +186,7 @@ func TestExplain_WhileTenantsMove(t *testing.T) {
 		})
 	}
 	for i := range 300 {
-		if err := g.Apply(many(2, 1, i%2)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, g.Apply(many(2, 1, i%2)))
 	}
 	close(stop)
 	wg.Wait()

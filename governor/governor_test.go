@@ -20,11 +20,17 @@ func TestMain(m *testing.M) { leaktest.Main(m) }
 
 func must(t testing.TB, cfg Config) *Governor {
 	t.Helper()
-	g, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
+	return testkit.Must(New(cfg))(t)
+}
+
+// admitted is the lease of a call that has to go.
+func admitted(t testing.TB, g *Governor, r Request) Lease {
+	t.Helper()
+	l, rej := g.Acquire(t.Context(), r)
+	if rej != nil {
+		t.Fatal(rej)
 	}
-	return g
+	return l
 }
 
 func demand(tenant string, tokens int64) Request {
@@ -57,10 +63,7 @@ func TestI10_AllOrNone(t *testing.T) {
 		if own, pool := used(g, 0); own != 0 || pool != 0 {
 			t.Fatalf("after the refusal the tenant counts %d and the pool %d, want 0 and 0", own, pool)
 		}
-		b, rej := g.Acquire(t.Context(), demand("b", 100))
-		if rej != nil {
-			t.Fatal(rej)
-		}
+		b := admitted(t, g, demand("b", 100))
 		_, before := used(g, 1)
 		if _, rej := g.Acquire(t.Context(), demand("b", 100)); rej == nil || rej.Reason != ReasonRequests || !rej.Own || rej.RetryAfter < 59*time.Second {
 			t.Fatalf("a second call of a tenant with rpm 1 got %+v", rej)
@@ -197,40 +200,38 @@ func TestWaitEndsWhenTheCallerGoes(t *testing.T) {
 			Tenants: []Tenant{{Name: "a", Weight: 1000, MaxWait: time.Hour}},
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				g := must(t, cfg)
-				first, _ := g.Acquire(t.Context(), demand("a", 1))
+		testkit.Virtual(t, name, func(t *testing.T) {
+			g := must(t, cfg)
+			first, _ := g.Acquire(t.Context(), demand("a", 1))
 
-				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-				defer cancel()
-				_, rej := g.Acquire(ctx, demand("a", 1))
-				if rej == nil || rej.Reason != ReasonCancelled || rej.Waited != time.Second {
-					t.Fatalf("got %+v", rej)
-				}
-				short := 2 * time.Second
-				_, rej = g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", MaxWait: &short})
-				if rej == nil || rej.Reason != ReasonConcurrency || rej.Waited != short {
-					t.Fatalf("got %+v", rej)
-				}
-				go func() {
-					time.Sleep(time.Second)
-					g.Drain()
-				}()
-				_, rej = g.Acquire(t.Context(), demand("a", 1))
-				if rej == nil || rej.Reason != ReasonDraining || rej.Waited != time.Second {
-					t.Fatalf("got %+v", rej)
-				}
-				if running, waiting := g.Leases(); running != 1 || waiting != 0 {
-					t.Fatalf("%d run and %d wait, want 1 and 0", running, waiting)
-				}
-				if !first.Settle(Usage{}) || first.Settle(Usage{}) || first.Release() {
-					t.Fatal("a lease does not end exactly once")
-				}
-				if running, waiting := g.Leases(); running != 0 || waiting != 0 {
-					t.Fatalf("%d run and %d wait at the end", running, waiting)
-				}
-			})
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			_, rej := g.Acquire(ctx, demand("a", 1))
+			if rej == nil || rej.Reason != ReasonCancelled || rej.Waited != time.Second {
+				t.Fatalf("got %+v", rej)
+			}
+			short := 2 * time.Second
+			_, rej = g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", MaxWait: &short})
+			if rej == nil || rej.Reason != ReasonConcurrency || rej.Waited != short {
+				t.Fatalf("got %+v", rej)
+			}
+			go func() {
+				time.Sleep(time.Second)
+				g.Drain()
+			}()
+			_, rej = g.Acquire(t.Context(), demand("a", 1))
+			if rej == nil || rej.Reason != ReasonDraining || rej.Waited != time.Second {
+				t.Fatalf("got %+v", rej)
+			}
+			if running, waiting := g.Leases(); running != 1 || waiting != 0 {
+				t.Fatalf("%d run and %d wait, want 1 and 0", running, waiting)
+			}
+			if !first.Settle(Usage{}) || first.Settle(Usage{}) || first.Release() {
+				t.Fatal("a lease does not end exactly once")
+			}
+			if running, waiting := g.Leases(); running != 0 || waiting != 0 {
+				t.Fatalf("%d run and %d wait at the end", running, waiting)
+			}
 		})
 	}
 }
@@ -431,17 +432,12 @@ func BenchmarkAcquireSettle(b *testing.B) {
 // A refusal of a pool that has used little of its minute says why.
 func TestRejection_Pace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g, err := New(Config{
+		g := must(t, Config{
 			Pools:   []Pool{{Name: "p", TPM: 60_000, MaxQueue: 10}},
 			Tenants: []Tenant{{Name: "a", Weight: 1000}, {Name: "b", Weight: 1000}},
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
 		req := Request{Tenant: "a", Pool: "p", Input: 900}
-		if _, rej := g.Acquire(t.Context(), req); rej != nil {
-			t.Fatal(rej)
-		}
+		admitted(t, g, req)
 		_, rej := g.Acquire(t.Context(), req)
 		const want = "Rate limit reached for pool p on tokens per min (TPM): Limit 60000, Used 900, Requested 900. The minute has room, but it is released at a steady rate. Please try again in "
 		if rej == nil || !strings.HasPrefix(rej.Error(), want) {

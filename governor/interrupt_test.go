@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 var errEnough = errors.New("enough")
@@ -127,12 +128,10 @@ func TestInterrupt_Gone(t *testing.T) {
 			}
 		})
 		synctest.Wait()
-		if err := g.Apply(Config{
+		testkit.OK(t, g.Apply(Config{
 			Pools:   []Pool{{Name: "p", Concurrency: 200, TPM: 1e6, Burst: time.Minute, MaxQueue: 100}},
 			Tenants: []Tenant{{Name: "a", Weight: escrow.WeightOne, MaxWait: time.Hour}},
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 		if n := g.Interrupt("other", nil); n != 1 {
 			t.Errorf("%d calls were asked to end", n)
 		}

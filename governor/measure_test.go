@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // ask keeps workers of each tenant asking for calls of 1000 tokens for so long.
@@ -88,9 +89,7 @@ func TestShares(t *testing.T) {
 		}
 
 		cfg.Tenants = append(base[:len(base):len(base)], Tenant{Name: "new", Weight: 2000, MaxWait: time.Hour})
-		if err := g.Apply(cfg); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, g.Apply(cfg))
 		was := by["pro"].Lent
 		all["new"] = 8
 		ask(t, g, 3*time.Minute, all)
@@ -120,10 +119,7 @@ func TestShares_Calls(t *testing.T) {
 			Pools:   []Pool{{Name: "p", TPM: 60_000, MaxQueue: 10}},
 			Tenants: []Tenant{{Name: "a", Weight: escrow.WeightOne, MaxWait: time.Hour}, {Name: "b", Weight: escrow.WeightOne, MaxWait: time.Hour}},
 		})
-		l, rej := g.Acquire(t.Context(), demand("a", 1000))
-		if rej != nil {
-			t.Fatal(rej)
-		}
+		l := admitted(t, g, demand("a", 1000))
 		ctx, stop := context.WithCancel(t.Context())
 		for range 2 {
 			go g.Acquire(ctx, demand("b", 60_000))
@@ -150,4 +146,116 @@ func TestShares_Calls(t *testing.T) {
 		stop()
 		synctest.Wait()
 	})
+}
+
+// TestShares_ColdStart: at first calls are charged twenty times what they take, for nobody knows
+// that. When they have given that back, what tenants received is what their calls of the last
+// minute took, and they were entitled to the same in all: nothing that was charged in the first
+// seconds is missing from the next minute.
+func TestShares_ColdStart(t *testing.T) {
+	const tpm, declared, took = 600_000, 4096, 200
+	synctest.Test(t, func(t *testing.T) {
+		g := must(t, Config{
+			Pools:   []Pool{{Name: "p", TPM: tpm, Burst: 10 * time.Second, MaxQueue: 1000}},
+			Tenants: []Tenant{{Name: "a", Weight: 2000, MaxWait: time.Hour}, {Name: "b", Weight: 1000, MaxWait: time.Hour}},
+		})
+		ctx, stop := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		var mu sync.Mutex
+		began := map[string][]time.Time{}
+		for _, name := range []string{"a", "b"} {
+			for range 100 {
+				wg.Go(func() {
+					for ctx.Err() == nil {
+						l, rej := g.Acquire(ctx, demand(name, declared))
+						if rej != nil {
+							return
+						}
+						mu.Lock()
+						began[name] = append(began[name], time.Now())
+						mu.Unlock()
+						time.Sleep(4 * time.Second)
+						l.Settle(Usage{Output: took})
+					}
+				})
+			}
+		}
+		time.Sleep(70*time.Second + time.Second/2)
+		for second := 70; second < 180; second++ {
+			_, by := sharesOf(g)
+			received := 0.0
+			entitled := 0.0
+			for name, s := range by {
+				received = received + s.Received
+				entitled = entitled + s.Entitled
+				calls := 0
+				mu.Lock()
+				for _, at := range began[name] {
+					if time.Since(at) < time.Minute {
+						calls++
+					}
+				}
+				mu.Unlock()
+				if truth := float64(calls) * took / tpm; math.Abs(s.Received-truth) > .03 {
+					t.Errorf("after %d s: %s received %.3f, and its calls took %.3f", second, name, s.Received, truth)
+				}
+			}
+			if math.Abs(entitled-received) > .02 {
+				t.Errorf("after %d s: all received %.3f, and were entitled to %.3f", second, received, entitled)
+			}
+			time.Sleep(time.Second)
+		}
+		stop()
+		wg.Wait()
+	})
+}
+
+// BenchmarkColdCall is a short call of one of 1000 tenants that have a limit on every axis. Between calls other memory is written to,
+// as a gateway would, so that little of the tenant is in the processor's cache. It reports the time of the verbs alone.
+func BenchmarkColdCall(b *testing.B) {
+	cfg := thousandConfig()
+	cfg.Observer = idleObserver{}
+	names := make([]string, len(cfg.Tenants))
+	for i := range cfg.Tenants {
+		t := &cfg.Tenants[i]
+		t.Tier = "bench"
+		t.ITPM = 1e9
+		t.OTPM = 1e9
+		names[i] = t.Name
+	}
+	g := must(b, cfg)
+	ctx := b.Context()
+	other := make([]byte, 1<<20)
+	var acquire, standing, settle time.Duration
+	call := func(i int) {
+		for k := 0; k < len(other); k += 64 {
+			other[k]++
+		}
+		began := time.Now()
+		l, rej := g.Acquire(ctx, Request{Tenant: names[i%len(names)], Pool: "p", Model: "gpt-4o-mini", Input: 60, Output: 512})
+		admitted := time.Now()
+		if rej != nil {
+			b.Fatal(rej)
+		}
+		g.Standing(names[i%len(names)], "p")
+		stood := time.Now()
+		l.Settle(Usage{Input: 60, Output: 20})
+		acquire += admitted.Sub(began)
+		standing += stood.Sub(admitted)
+		settle += time.Since(stood)
+	}
+	for i := range 30 * len(names) {
+		call(i)
+	}
+	acquire = 0
+	standing = 0
+	settle = 0
+	n := 0
+	for b.Loop() {
+		call(n)
+		n++
+	}
+	for verb, took := range map[string]time.Duration{"acquire": acquire, "standing": standing, "settle": settle, "all": acquire + standing + settle} {
+		b.ReportMetric(float64(took.Nanoseconds())/float64(n), verb+"-ns/op")
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow/slots"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // outageConfig has a tenant that waits long, for the pool or for its own limit.
@@ -103,9 +104,7 @@ func TestOutage_EndsWithItsLimits(t *testing.T) {
 		cfg.Pools[0].TPM = 0
 		cfg.Pools[0].RPM = 0
 		cfg.Pools[0].Concurrency = 0
-		if err := g.Apply(cfg); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, g.Apply(cfg))
 		lease, rej := g.Acquire(t.Context(), Request{Tenant: "waits", Pool: "p", Input: 100})
 		if rej != nil || g.CutOff() {
 			t.Errorf("without limits: %v, cut off: %v", rej, g.CutOff())
@@ -129,35 +128,33 @@ func TestOutage_CallsWaitForAStoreThatLearns(t *testing.T) {
 		{name: "not once it is lost", learns: 50 * time.Second, waits: GrantLasts, promise: lossRetry},
 		{name: "for nodes", learns: 90 * time.Second, expect: 3, waits: GrantLasts, promise: lossRetry},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				cfg := outageConfig()
-				cfg.Pools[0].ExpectNodes = c.expect
-				g, s := shared(t, cfg)
-				began := time.Now()
-				answered := func() { // as a speaker tells that the store is learning
-					demanded(s)
-					s.Allow(time.Now(), PoolGrant{})
-					s.Learns(began.Add(c.learns), false)
-					s.Alone(time.Now(), 2)
-				}
-				answered()
-				if c.waits == c.learns {
-					time.AfterFunc(2*time.Second, answered)
-					time.AfterFunc(c.learns, func() { allow(s, 1000) })
-				} else {
-					time.AfterFunc(GrantLasts, func() { s.Alone(time.Now(), 2) })
-				}
-				wait := time.Minute
-				lease, rej := g.Acquire(t.Context(), Request{Tenant: "waits", Pool: "p", Input: 100, MaxWait: &wait})
-				if waited := time.Since(began); waited != c.waits || (rej != nil) != (c.promise > 0) {
-					t.Fatalf("waited %v: %v", waited, rej)
-				}
-				if rej != nil && (rej.Reason != ReasonStoreLost || rej.RetryAfter != c.promise) {
-					t.Errorf("%v promises %v, want %v", rej.Reason, rej.RetryAfter, c.promise)
-				}
-				lease.Settle(Usage{Input: 100})
-			})
+		testkit.Virtual(t, c.name, func(t *testing.T) {
+			cfg := outageConfig()
+			cfg.Pools[0].ExpectNodes = c.expect
+			g, s := shared(t, cfg)
+			began := time.Now()
+			answered := func() { // as a speaker tells that the store is learning
+				demanded(s)
+				s.Allow(time.Now(), PoolGrant{})
+				s.Learns(began.Add(c.learns), false)
+				s.Alone(time.Now(), 2)
+			}
+			answered()
+			if c.waits == c.learns {
+				time.AfterFunc(2*time.Second, answered)
+				time.AfterFunc(c.learns, func() { allow(s, 1000) })
+			} else {
+				time.AfterFunc(GrantLasts, func() { s.Alone(time.Now(), 2) })
+			}
+			wait := time.Minute
+			lease, rej := g.Acquire(t.Context(), Request{Tenant: "waits", Pool: "p", Input: 100, MaxWait: &wait})
+			if waited := time.Since(began); waited != c.waits || (rej != nil) != (c.promise > 0) {
+				t.Fatalf("waited %v: %v", waited, rej)
+			}
+			if rej != nil && (rej.Reason != ReasonStoreLost || rej.RetryAfter != c.promise) {
+				t.Errorf("%v promises %v, want %v", rej.Reason, rej.RetryAfter, c.promise)
+			}
+			lease.Settle(Usage{Input: 100})
 		})
 	}
 }

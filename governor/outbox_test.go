@@ -56,10 +56,7 @@ func TestOutbox_NoLockIsHeld(t *testing.T) {
 			g := must(t, cfg)
 			k.g = g
 			req := Request{Tenant: "a", Pool: "p", Input: 10, Output: 900, Stream: true}
-			l, rej := g.Acquire(t.Context(), req)
-			if rej != nil {
-				t.Fatal(rej)
-			}
+			l := admitted(t, g, req)
 			if _, rej := g.Acquire(t.Context(), req); rej == nil {
 				t.Fatal("a call over the limit goes")
 			}
@@ -67,9 +64,7 @@ func TestOutbox_NoLockIsHeld(t *testing.T) {
 			l.Retried()
 			l.Overloaded()
 			g.Throttle("p", []Cut{{Part: 1, Until: time.Now().Add(time.Hour)}})
-			if err := g.Apply(cfg); err != nil {
-				t.Fatal(err)
-			}
+			testkit.OK(t, g.Apply(cfg))
 			l.Settle(Usage{})
 			g.Drain()
 			if len(k.held) > 0 {
@@ -146,10 +141,7 @@ func TestOutbox_AnEndComesAfterItsProgress(t *testing.T) {
 		Tenants:  []Tenant{{Name: "a", Weight: 1000}},
 		Observer: log, Detailed: true,
 	})
-	l, rej := g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p"})
-	if rej != nil {
-		t.Fatal(rej)
-	}
+	l := admitted(t, g, Request{Tenant: "a", Pool: "p"})
 	g.queueDetail(Event{Kind: EventProgress, Call: 1}) // by a goroutine that has not delivered it yet
 	l.Settle(Usage{})
 	last := log.list[len(log.list)-2:]

@@ -46,9 +46,7 @@ func TestPast_OfAProcessLongGone(t *testing.T) {
 		}
 		g := must(t, cfg)
 		time.Sleep(time.Minute)
-		if _, rej := g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", Input: 1000, Output: 4000}); rej != nil {
-			t.Fatal(rej)
-		}
+		admitted(t, g, Request{Tenant: "a", Pool: "p", Input: 1000, Output: 4000})
 		died := time.Now()
 		time.Sleep(time.Hour)
 		for _, told := range []bool{false, true} {

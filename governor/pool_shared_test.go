@@ -9,6 +9,7 @@ import (
 
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/limits"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // sharedConfig has a group, a tenant with teams, and one like the group.
@@ -28,10 +29,7 @@ func sharedConfig() Config {
 
 func shared(t *testing.T, cfg Config) (*Governor, *SharedPool) {
 	t.Helper()
-	g, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := testkit.Must(New(cfg))(t)
 	return g, g.SharedPools()[0]
 }
 
@@ -75,9 +73,7 @@ func TestShared_Apply(t *testing.T) {
 	// search has its place taken by another node: deep leaves it, so it is a leaf now.
 	cfg.Tenants = slices.DeleteFunc(sharedConfig().Tenants, func(t Tenant) bool { return t.Name == "acme/search/deep" })
 	d = demanded(s)
-	if err := g.Apply(cfg); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, g.Apply(cfg))
 	s.Allow(time.Now(), PoolGrant{
 		Shares: []NodeShare{
 			{id(d, "acme/search/deep"), 70_000}, // is gone
@@ -95,17 +91,13 @@ func TestShared_Apply(t *testing.T) {
 	// With other limits the books may begin anew: what was reported before counts from elsewhere.
 	demanded(s)
 	cfg.Pools[0].TPM *= 2
-	if err := g.Apply(cfg); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, g.Apply(cfg))
 	s.Allow(time.Now(), PoolGrant{Allowances: tokensOnly(escrow.Allowance{Since: time.Now(), Until: time.Now().Add(time.Minute), Level: 999})})
 	if d := demanded(s); d.Left[0] != 50 {
 		t.Errorf("an allowance for other limits is in force: %+v", d.Allowed[0])
 	}
 
-	if err := g.Apply(sharedConfig()); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, g.Apply(sharedConfig()))
 	if got := ppm("acme/search/deep"); got != wholeClaim {
 		t.Errorf("who comes back has a share of %d", got)
 	}
@@ -247,32 +239,30 @@ func TestShared_Spare(t *testing.T) {
 		"the next grant does not":  {50_000, false, 250 * time.Millisecond, time.Second},
 		"the pool has no room":     {0, false, 0, time.Hour},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				g, s := shared(t, sharedConfig())
-				now := time.Now()
-				s.Demand(now)
-				rpm := escrow.Allowance{Since: now, Until: now.Add(time.Minute), Level: 100}
-				tpm := escrow.Allowance{Since: now, Until: now.Add(time.Minute), Rate: 136, Spare: c.spare}
-				s.Allow(now, PoolGrant{Allowances: [2]*escrow.Allowance{&tpm, &rpm}})
-				if c.grant {
-					time.AfterFunc(100*time.Millisecond, func() { allow(s, 10_000) })
+		testkit.Virtual(t, name, func(t *testing.T) {
+			g, s := shared(t, sharedConfig())
+			now := time.Now()
+			s.Demand(now)
+			rpm := escrow.Allowance{Since: now, Until: now.Add(time.Minute), Level: 100}
+			tpm := escrow.Allowance{Since: now, Until: now.Add(time.Minute), Rate: 136, Spare: c.spare}
+			s.Allow(now, PoolGrant{Allowances: [2]*escrow.Allowance{&tpm, &rpm}})
+			if c.grant {
+				time.AfterFunc(100*time.Millisecond, func() { allow(s, 10_000) })
+			}
+			lease, rej := g.Acquire(t.Context(), Request{Tenant: "free", Pool: "p", Input: 500, Output: 4000})
+			if waited := time.Since(now); waited != c.waited {
+				t.Errorf("it waited for %v, want %v", waited, c.waited)
+			}
+			if c.grant {
+				if rej != nil {
+					t.Fatal(rej)
 				}
-				lease, rej := g.Acquire(t.Context(), Request{Tenant: "free", Pool: "p", Input: 500, Output: 4000})
-				if waited := time.Since(now); waited != c.waited {
-					t.Errorf("it waited for %v, want %v", waited, c.waited)
-				}
-				if c.grant {
-					if rej != nil {
-						t.Fatal(rej)
-					}
-					lease.Settle(Usage{})
-					return
-				}
-				if rej == nil || rej.RetryAfter > c.retry || !strings.Contains(rej.Error(), "The minute has room, of which this gateway has 136 a minute just now.") {
-					t.Errorf("%v, after %v", rej, rej.RetryAfter)
-				}
-			})
+				lease.Settle(Usage{})
+				return
+			}
+			if rej == nil || rej.RetryAfter > c.retry || !strings.Contains(rej.Error(), "The minute has room, of which this gateway has 136 a minute just now.") {
+				t.Errorf("%v, after %v", rej, rej.RetryAfter)
+			}
 		})
 	}
 }

@@ -21,10 +21,7 @@ func TestSaved_Windows(t *testing.T) {
 		before := must(t, cfg)
 		for range 3 {
 			time.Sleep(10 * time.Minute)
-			l, rej := before.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", Model: "m", Input: 200})
-			if rej != nil {
-				t.Fatal(rej)
-			}
+			l := admitted(t, before, Request{Tenant: "a", Pool: "p", Model: "m", Input: 200})
 			l.Settle(Usage{Input: 200})
 		}
 		time.Sleep(time.Second)
@@ -69,10 +66,7 @@ func TestSaved_JustAsked(t *testing.T) {
 		}
 		before := must(t, cfg)
 		call := func(asked time.Time) {
-			l, rej := before.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", Model: "m", Input: 200, Asked: asked})
-			if rej != nil {
-				t.Fatal(rej)
-			}
+			l := admitted(t, before, Request{Tenant: "a", Pool: "p", Model: "m", Input: 200, Asked: asked})
 			l.Settle(Usage{Input: 200})
 		}
 		call(time.Now())

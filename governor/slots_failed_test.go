@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // perTenantSite is a pool of 20 slots for a heavy tenant with a team, and a light one.
@@ -163,9 +165,7 @@ func TestPerTenant_Returns(t *testing.T) {
 		without := cfg
 		without.Tenants = cfg.Tenants[1:]
 		for _, c := range []Config{without, cfg} {
-			if err := g.Apply(c); err != nil {
-				t.Fatal(err)
-			}
+			testkit.OK(t, g.Apply(c))
 		}
 		if got := mayRun(g, "a"); got != 20 {
 			t.Errorf("it may run %d, want 20", got)
@@ -184,9 +184,7 @@ func TestPerTenant_Reload(t *testing.T) {
 			t.Fatalf("it may run %d, want 1", got)
 		}
 		cfg := Config{Pools: []Pool{{Name: "p", Concurrency: 20, MaxQueue: 1000}}, Tenants: []Tenant{{Name: "light", Weight: 1000}}}
-		if err := g.Apply(cfg); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, g.Apply(cfg))
 		if got := mayRun(g, "light"); got != 20 {
 			t.Errorf("without per_tenant it may run %d, want 20", got)
 		}

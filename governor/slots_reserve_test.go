@@ -150,10 +150,7 @@ func TestReserve_ExplainAdaptive(t *testing.T) {
 		s.Claim(time.Now())
 		s.Allow(time.Now(), time.Now().Add(time.Hour), &slots.Grant{Slots: 4, Open: 4, Others: 16}, nil)
 		for range 2 {
-			l, rej := g.Acquire(t.Context(), Request{Tenant: "batch", Pool: "p", Model: "m"})
-			if rej != nil {
-				t.Fatal(rej)
-			}
+			l := admitted(t, g, Request{Tenant: "batch", Pool: "p", Model: "m"})
 			defer l.Settle(Usage{Output: 1})
 		}
 		o, _ := g.Explain(Request{Tenant: "batch", Pool: "p", Model: "m"})

@@ -1,12 +1,17 @@
 package governor
 
 import (
+	"context"
 	"math"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // softCapSite is a pool of 20 slots, of which a tenant may have 12 once 10 are in use. A heavy tenant with a team shares it with a light one.
@@ -72,5 +77,52 @@ func TestSoftCap_Adaptive(t *testing.T) {
 	_, err := New(Config{Pools: []Pool{p}, Tenants: []Tenant{{Name: "a", Weight: 1000}}})
 	if err == nil || !strings.Contains(err.Error(), "soft cap") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestKeptOut: of a pool that has room for four calls, and by a rule only for two of these, the state says how many of the others wait for
+// that rule, and which it is. They are no part of what their tenant is entitled to.
+func TestKeptOut(t *testing.T) {
+	for name, c := range map[string]struct {
+		pool Pool
+		by   escrow.Rule
+	}{
+		"interactive_reserve": {Pool{InteractiveReserve: 2}, escrow.ByReserve},
+		"soft_cap":            {Pool{SoftCapPPM: 500_000}, escrow.BySoftCap},
+		"hold_back":           {Pool{HoldBackPPM: 500_000}, escrow.ByHoldBack},
+		"none":                {Pool{}, escrow.NoRule},
+	} {
+		testkit.Virtual(t, name, func(t *testing.T) {
+			c.pool.Name = "p"
+			c.pool.Concurrency = 4
+			c.pool.MaxQueue = 10
+			g := must(t, Config{Pools: []Pool{c.pool}, Tenants: []Tenant{{Name: "night", Weight: 1000, MaxWait: time.Hour, Background: true}}})
+			ctx, stop := context.WithCancel(t.Context())
+			var calls sync.WaitGroup
+			defer calls.Wait()
+			defer stop()
+			for range 7 {
+				calls.Go(func() {
+					l, rej := g.Acquire(ctx, Request{Tenant: "night", Pool: "p", Model: "m"})
+					if rej == nil {
+						<-ctx.Done()
+						l.Settle(Usage{Output: 1})
+					}
+				})
+			}
+			time.Sleep(3 * time.Minute)
+			shares := g.State().Pools[0].Shares
+			s := shares[slices.IndexFunc(shares, func(s TenantShare) bool { return s.Tenant == "night" })]
+			want := TenantShare{Queued: 5, Running: 2, KeptOut: 5}
+			if c.by == escrow.NoRule {
+				want = TenantShare{Queued: 3, Running: 4}
+			}
+			if s.Queued != want.Queued || s.Running != want.Running || s.KeptOut != want.KeptOut || s.KeptOutBy != c.by {
+				t.Errorf("%d run, %d wait, %d of them for rule %d; want %+v for rule %d", s.Running, s.Queued, s.KeptOut, s.KeptOutBy, want, c.by)
+			}
+			if s.Demand != s.Received && c.by != escrow.NoRule {
+				t.Errorf("they are demand: it asks for %.4f of the pool, and received %.4f", s.Demand, s.Received)
+			}
+		})
 	}
 }

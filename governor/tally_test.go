@@ -21,10 +21,7 @@ func TestReload_NewBudgetsCountWhatWasUsed(t *testing.T) {
 		g := must(t, cfg)
 		time.Sleep(90 * time.Minute)
 		call := func(tenant, pool string, tokens int64) Lease {
-			l, rej := g.Acquire(t.Context(), Request{Tenant: tenant, Pool: pool, Output: tokens})
-			if rej != nil {
-				t.Fatal(rej)
-			}
+			l := admitted(t, g, Request{Tenant: tenant, Pool: pool, Output: tokens})
 			return l
 		}
 		call("a", "p", 500).Settle(Usage{Output: 300})
@@ -75,10 +72,7 @@ func TestReload_NewBudgetsCountWhatTheJournalKnows(t *testing.T) {
 		cfg := Config{Pools: []Pool{wide("p")}, Tenants: []Tenant{{Name: "a", Weight: 1000}}, Journal: journal}
 		for range 2 {
 			g := must(t, cfg)
-			l, rej := g.Acquire(t.Context(), demand("a", 300))
-			if rej != nil {
-				t.Fatal(rej)
-			}
+			l := admitted(t, g, demand("a", 300))
 			l.Settle(Usage{Output: 250})
 			time.Sleep(time.Hour)
 			cfg.Past = journal.past(time.UTC)

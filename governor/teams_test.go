@@ -11,6 +11,7 @@ import (
 
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/budget"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // A team's share is carved out of what its tenant has, and the tenant's own calls
@@ -78,55 +79,53 @@ func TestTeams_AllThatIsAboveHolds(t *testing.T) {
 		"the team's own in between": {func(c *Config) { c.Tenants[1].Budgets, c.Tenants[0].Budgets = day(200), day(10_000) }, ReasonBudget, "budget of tenant org/x is spent"},
 		"the pool":                  {func(c *Config) { c.Pools[0].RPM = 2 }, ReasonRequests, "pool p on requests"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				cfg := Config{
-					Pools:   []Pool{{Name: "p", TPM: 60_000, RPM: 6000, MaxQueue: 10}, {Name: "q", TPM: 60_000, MaxQueue: 10}},
-					Tenants: []Tenant{{Name: "org", Weight: 1000, NoCalls: true}, {Name: "org/x", Weight: 1000, NoCalls: true}, {Name: "org/x/1", Weight: 1000}, {Name: "org/x/2", Weight: 1000}},
+		testkit.Virtual(t, name, func(t *testing.T) {
+			cfg := Config{
+				Pools:   []Pool{{Name: "p", TPM: 60_000, RPM: 6000, MaxQueue: 10}, {Name: "q", TPM: 60_000, MaxQueue: 10}},
+				Tenants: []Tenant{{Name: "org", Weight: 1000, NoCalls: true}, {Name: "org/x", Weight: 1000, NoCalls: true}, {Name: "org/x/1", Weight: 1000}, {Name: "org/x/2", Weight: 1000}},
+			}
+			c.edit(&cfg)
+			g := must(t, cfg)
+			time.Sleep(time.Minute)
+			var rej *Rejection
+			var leases []Lease
+			for _, who := range []string{"org/x/1", "org/x/2", "org/x/1"} {
+				var l Lease
+				l, rej = g.Acquire(t.Context(), demand(who, 100))
+				if rej == nil {
+					leases = append(leases, l)
 				}
-				c.edit(&cfg)
-				g := must(t, cfg)
-				time.Sleep(time.Minute)
-				var rej *Rejection
-				var leases []Lease
-				for _, who := range []string{"org/x/1", "org/x/2", "org/x/1"} {
-					var l Lease
-					l, rej = g.Acquire(t.Context(), demand(who, 100))
-					if rej == nil {
-						leases = append(leases, l)
-					}
-					if c.reason == ReasonBudget {
-						l.Settle(Usage{Output: 100})
-					}
-				}
-				switch {
-				case c.reason == ReasonNone && rej == nil:
-				case rej == nil || rej.Reason != c.reason || !strings.Contains(rej.Error(), c.whose):
-					t.Fatalf("the third call got %v (%v), want %v of %s", rej, len(leases), c.reason, c.whose)
-				}
-				for _, l := range leases {
+				if c.reason == ReasonBudget {
 					l.Settle(Usage{Output: 100})
 				}
-				for _, ts := range g.State().Tenants {
-					calls := map[string]int64{"org": 2, "org/x": 2, "org/x/1": 1, "org/x/2": 1}[ts.Config.Name]
-					if c.reason == ReasonNone {
-						continue
-					}
-					for _, l := range ts.Limits {
-						if want := map[string]int64{axisRequests: calls, axisTokens: 100 * calls}[l.Axis]; l.Used != want {
-							t.Errorf("%s counts %d %s, want %d", ts.Config.Name, l.Used, l.Axis, want)
-						}
-					}
-					for _, b := range ts.Budgets {
-						if b.Used != 100*calls {
-							t.Errorf("%s has used %d of its budget, want %d", ts.Config.Name, b.Used, 100*calls)
-						}
-					}
-					if ts.Running != 0 {
-						t.Errorf("%s has %d running", ts.Config.Name, ts.Running)
+			}
+			switch {
+			case c.reason == ReasonNone && rej == nil:
+			case rej == nil || rej.Reason != c.reason || !strings.Contains(rej.Error(), c.whose):
+				t.Fatalf("the third call got %v (%v), want %v of %s", rej, len(leases), c.reason, c.whose)
+			}
+			for _, l := range leases {
+				l.Settle(Usage{Output: 100})
+			}
+			for _, ts := range g.State().Tenants {
+				calls := map[string]int64{"org": 2, "org/x": 2, "org/x/1": 1, "org/x/2": 1}[ts.Config.Name]
+				if c.reason == ReasonNone {
+					continue
+				}
+				for _, l := range ts.Limits {
+					if want := map[string]int64{axisRequests: calls, axisTokens: 100 * calls}[l.Axis]; l.Used != want {
+						t.Errorf("%s counts %d %s, want %d", ts.Config.Name, l.Used, l.Axis, want)
 					}
 				}
-			})
+				for _, b := range ts.Budgets {
+					if b.Used != 100*calls {
+						t.Errorf("%s has used %d of its budget, want %d", ts.Config.Name, b.Used, 100*calls)
+					}
+				}
+				if ts.Running != 0 {
+					t.Errorf("%s has %d running", ts.Config.Name, ts.Running)
+				}
+			}
 		})
 	}
 }
@@ -245,10 +244,7 @@ func TestForcedIsBooked(t *testing.T) {
 			Tenants: []Tenant{{Name: "a", Weight: 1000, TPM: 1000, RPM: 1, Concurrency: 1, Budgets: []Budget{{UnitTokens, 400, budget.Day}}}},
 		})
 		time.Sleep(5 * time.Minute)
-		running, rej := g.Acquire(t.Context(), demand("a", 0))
-		if rej != nil {
-			t.Fatal(rej)
-		}
+		running := admitted(t, g, demand("a", 0))
 		for range 3 {
 			r := demand("a", 700)
 			r.Forced = true
@@ -344,52 +340,50 @@ func TestShadow(t *testing.T) {
 			c.Pools[0].Accounting = escrow.Production
 		}, ReasonNone},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				cfg := Config{
-					Pools:   []Pool{{Name: "p", TPM: 60_000, MaxQueue: 10, Burst: time.Minute}},
-					Tenants: []Tenant{{Name: "a", Weight: 1000, Shadow: true}, {Name: "b", Weight: 1000}},
+		testkit.Virtual(t, name, func(t *testing.T) {
+			cfg := Config{
+				Pools:   []Pool{{Name: "p", TPM: 60_000, MaxQueue: 10, Burst: time.Minute}},
+				Tenants: []Tenant{{Name: "a", Weight: 1000, Shadow: true}, {Name: "b", Weight: 1000}},
+			}
+			c.edit(&cfg)
+			g := must(t, cfg)
+			time.Sleep(5 * time.Minute)
+			var leases []Lease
+			for range 2 {
+				l, rej := g.Acquire(t.Context(), demand(cfg.Tenants[0].Name, 400))
+				if rej != nil || l.Waited != 0 {
+					t.Fatalf("a shadow waited %v, or was refused: %v", l.Waited, rej)
 				}
-				c.edit(&cfg)
-				g := must(t, cfg)
-				time.Sleep(5 * time.Minute)
-				var leases []Lease
-				for range 2 {
-					l, rej := g.Acquire(t.Context(), demand(cfg.Tenants[0].Name, 400))
-					if rej != nil || l.Waited != 0 {
-						t.Fatalf("a shadow waited %v, or was refused: %v", l.Waited, rej)
-					}
-					leases = append(leases, l)
+				leases = append(leases, l)
+			}
+			got := ReasonNone
+			if would := leases[1].Would; would != nil {
+				got = would.Reason
+			}
+			if got != c.reason || leases[0].Would != nil {
+				t.Errorf("the calls would have been refused for %v, %v; want none, %v", leases[0].Would, leases[1].Would, c.reason)
+			}
+			if running, _ := g.Leases(); running != 2 {
+				t.Errorf("%d are seen to run", running)
+			}
+			if c.reason == ReasonConcurrency && cfg.Pools[0].Concurrency > 0 {
+				if _, rej := g.Acquire(t.Context(), demand("b", 1)); rej == nil {
+					t.Error("a shadow's slot counts for nobody else")
 				}
-				got := ReasonNone
-				if would := leases[1].Would; would != nil {
-					got = would.Reason
+			}
+			for _, l := range leases {
+				l.Settle(Usage{Output: 300})
+			}
+			s := g.State()
+			if used := s.Pools[0].Axes[0].Used; used != 600 {
+				t.Errorf("the pool counts %d, want 600", used)
+			}
+			for _, b := range append(s.Tenants[0].Budgets, s.Pools[0].Budgets...) {
+				if b.Used != 600 {
+					t.Errorf("a budget counts %d, want 600", b.Used)
 				}
-				if got != c.reason || leases[0].Would != nil {
-					t.Errorf("the calls would have been refused for %v, %v; want none, %v", leases[0].Would, leases[1].Would, c.reason)
-				}
-				if running, _ := g.Leases(); running != 2 {
-					t.Errorf("%d are seen to run", running)
-				}
-				if c.reason == ReasonConcurrency && cfg.Pools[0].Concurrency > 0 {
-					if _, rej := g.Acquire(t.Context(), demand("b", 1)); rej == nil {
-						t.Error("a shadow's slot counts for nobody else")
-					}
-				}
-				for _, l := range leases {
-					l.Settle(Usage{Output: 300})
-				}
-				s := g.State()
-				if used := s.Pools[0].Axes[0].Used; used != 600 {
-					t.Errorf("the pool counts %d, want 600", used)
-				}
-				for _, b := range append(s.Tenants[0].Budgets, s.Pools[0].Budgets...) {
-					if b.Used != 600 {
-						t.Errorf("a budget counts %d, want 600", b.Used)
-					}
-				}
-				healthy(t, g)
-			})
+			}
+			healthy(t, g)
 		})
 	}
 }
@@ -405,10 +399,7 @@ func TestState_LimitsInAPoolOfWhoDoesNotCall(t *testing.T) {
 				{Name: "org/x", Weight: 1000},
 			},
 		})
-		l, rej := g.Acquire(t.Context(), demand("org/x", 10))
-		if rej != nil {
-			t.Fatal(rej)
-		}
+		l := admitted(t, g, demand("org/x", 10))
 		want := []LimitState{{"requests", "", 9, 1}, {"concurrency", "p", 3, 1}}
 		if st, ok := g.TenantState("org"); !ok || !slices.Equal(st.Limits, want) || !slices.Equal(g.State().Tenants[0].Limits, want) {
 			t.Errorf("its limits are %+v, want %+v", st.Limits, want)
@@ -426,10 +417,7 @@ func TestShadow_KeepsNoPlaces(t *testing.T) {
 			Tenants: []Tenant{{Name: "a", Weight: 1000, Shadow: true}, {Name: "b", Weight: 1000}},
 		})
 		for range 10 {
-			l, rej := g.Acquire(t.Context(), demand("a", 1))
-			if rej != nil {
-				t.Fatal(rej)
-			}
+			l := admitted(t, g, demand("a", 1))
 			l.Settle(Usage{})
 		}
 		if _, rej := g.Acquire(t.Context(), demand("b", 1)); rej == nil || !rej.Kept {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // Of a pool that is cut whole nothing is to be had until then: who does not wait is told
@@ -62,9 +63,7 @@ func TestThrottle_All(t *testing.T) {
 		}
 		synctest.Wait()
 		time.Sleep(5 * time.Second)
-		if err := g.Apply(cfg); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, g.Apply(cfg))
 		gone, leave := context.WithCancel(t.Context())
 		all.Go(func() {
 			if _, rej := g.Acquire(gone, demand("few", 100)); rej == nil || rej.Reason != ReasonCancelled {

@@ -200,10 +200,7 @@ func TestOwnPredictionKnowsRefunds(t *testing.T) {
 		for range 3 {
 			var leases []Lease
 			for range 13 {
-				l, rej := g.Acquire(t.Context(), demand("a", 4096))
-				if rej != nil {
-					t.Fatal(rej)
-				}
+				l := admitted(t, g, demand("a", 4096))
 				leases = append(leases, l)
 			}
 			time.Sleep(time.Second)

@@ -218,9 +218,7 @@ func TestUpstreams_PassedOver(t *testing.T) {
 		g.Throttle("p", []Cut{{Part: 1, Upstream: "down", Until: time.Now().Add(7 * time.Second)}})
 		filled := demand("a", 8_000)
 		filled.Via = 0b000001
-		if _, rej := g.Acquire(t.Context(), filled); rej != nil {
-			t.Fatal(rej)
-		}
+		admitted(t, g, filled)
 		time.Sleep(5 * time.Second)
 		req := demand("a", 4_000)
 		req.Via = 0b111011

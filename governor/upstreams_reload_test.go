@@ -11,6 +11,7 @@ import (
 
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/governor/internal/penalty"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // reloads is a pool that is reloaded between calls, and beside it a memory of the same calls that knows upstreams by their names alone.
@@ -396,9 +397,7 @@ func (w *reloads) apply() {
 			delete(w.fails, at)
 		}
 	}
-	if err := w.g.Apply(w.config()); err != nil {
-		w.Fatal(err)
-	}
+	testkit.OK(w, w.g.Apply(w.config()))
 	w.settleDown()
 }
 
@@ -413,9 +412,7 @@ func (w *reloads) pass() {
 // check compares all that is told with the memory.
 func (w *reloads) check() {
 	p := w.g.table.Load().pools["p"]
-	if err := p.escrow.Check(); err != nil {
-		w.Fatal(err)
-	}
+	testkit.OK(w, p.escrow.Check())
 	for _, u := range w.g.Upstreams("p") {
 		if running := w.running(u.Name); u.Used.Concurrency != running {
 			w.Fatalf("%d calls run at %s, want %d", u.Used.Concurrency, u.Name, running)

@@ -9,13 +9,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/llmgov/llmgov/escrow/budget"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // What is told of one tenant is what the state of all tells of it, while calls run, wait and have ended.
 func TestTenantState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		perDay := []Budget{{Unit: UnitTokens, Limit: 1000, Per: budget.Day}}
-		g, err := New(Config{
+		g := testkit.Must(New(Config{
 			Pools: []Pool{
 				{Name: "p", TPM: 6000, Concurrency: 2, Burst: time.Minute, MaxQueue: 10, Budgets: perDay},
 				{Name: "q", RPM: 10, MaxQueue: 10},
@@ -25,15 +26,9 @@ func TestTenantState(t *testing.T) {
 				{Name: "b", Weight: 1000, Pools: []string{"p"}, MaxWait: time.Minute},
 				{Name: "idle", Weight: 1000, TPM: 7},
 			},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
 		time.Sleep(time.Minute)
-		lease, rej := g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", Input: 10, Output: 20})
-		if rej != nil {
-			t.Fatal(rej)
-		}
+		lease := admitted(t, g, Request{Tenant: "a", Pool: "p", Input: 10, Output: 20})
 		lease.Settle(Usage{Input: 10, Output: 5})
 		ctx, cancel := context.WithCancel(t.Context())
 		for _, name := range []string{"a", "b", "a"} { // two run, one waits for a slot
@@ -73,9 +68,7 @@ func TestTenantState_OfWhoIsThereForItsTeams(t *testing.T) {
 			{Name: "org/x", Weight: 1000},
 		},
 	})
-	if _, rej := g.Acquire(t.Context(), demand("org/x", 1)); rej != nil {
-		t.Fatal(rej)
-	}
+	admitted(t, g, demand("org/x", 1))
 	ts, _ := g.TenantState("org")
 	if want := (LimitState{axisRequests, "p", 7, 1}); len(ts.Limits) != 1 || ts.Limits[0] != want {
 		t.Errorf("its limits are %v, want %v", ts.Limits, want)

@@ -132,10 +132,7 @@ func TestBudgetsCountKinds(t *testing.T) {
 			{Unit: UnitTokens, Limit: 1e9, Per: budget.Day}, {Unit: UnitMicroUSD, Limit: 1e9, Per: budget.Day},
 		}}},
 	})
-	lease, rej := g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", Input: 1000, Output: 500, Price: Price{Input: 3e6, CachedInput: 1e6, Output: 15e6}})
-	if rej != nil {
-		t.Fatal(rej)
-	}
+	lease := admitted(t, g, Request{Tenant: "a", Pool: "p", Input: 1000, Output: 500, Price: Price{Input: 3e6, CachedInput: 1e6, Output: 15e6}})
 	lease.Settle(Usage{Input: 1000, CachedInput: 900, Output: 200, Reasoning: 100, AudioOutput: 50})
 	st, _ := g.TenantState("a")
 	for i, want := range []int64{100 + 50*2 + 100*3 + 50*5, 100*3 + 900*1 + 200*15} {
@@ -155,10 +152,7 @@ func TestBudgetsOnly(t *testing.T) {
 			Tenants: []Tenant{{Name: "a", Weight: 1000, TPM: 500, ITPM: 500, OTPM: 500, RPM: 5, Budgets: perDay}, {Name: "b", Weight: 1000}},
 		})
 		u := Usage{Input: 100_000, CachedInput: 50_000, Output: 40_000}
-		lease, rej := g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", Input: u.Input, Output: u.Output, Forced: true, BudgetsOnly: true})
-		if rej != nil {
-			t.Fatal(rej)
-		}
+		lease := admitted(t, g, Request{Tenant: "a", Pool: "p", Input: u.Input, Output: u.Output, Forced: true, BudgetsOnly: true})
 		if !lease.Charge(u) || lease.Charge(u) {
 			t.Error("it was not charged once")
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/llmgov/llmgov/escrow/limits"
 	"github.com/llmgov/llmgov/escrow/limits/shape"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // TestWindows_CallersSeeTheirOwnTime: the refusal, when to come back, and what is left are those of the window that is full, beside
@@ -24,13 +25,10 @@ func TestWindows_CallersSeeTheirOwnTime(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			w := limits.Window{Of: limits.Requests, Rule: shape.Rule{Kind: x.kind, Amount: 10, Per: 30 * time.Second}}
-			g, err := New(Config{
+			g := testkit.Must(New(Config{
 				Pools:   []Pool{{Name: "p", Concurrency: 100, MaxQueue: 10}},
 				Tenants: []Tenant{{Name: "a", Weight: 1000, RPM: 60, Windows: []limits.Window{w}}},
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			}))(t)
 			start := time.Now().Truncate(30 * time.Second).Add(40 * time.Second)
 			time.Sleep(time.Until(start))
 			ask := func() *Rejection {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/llmgov/llmgov/governor/client"
 	"github.com/llmgov/llmgov/governor/embedded"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/internal/testkit/redistest"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -30,9 +31,7 @@ func site(t *testing.T, settings, acme string) (file string, policy func(acme st
 	t.Helper()
 	dir := t.TempDir()
 	write := func(name, text string) {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	policy = func(acme string) {
 		write("tenants.yaml", fmt.Sprintf("tenants: {acme: {keys: [%q], %s}}\n", tenants.HashKey("sk-acme"), acme))
@@ -48,10 +47,7 @@ func site(t *testing.T, settings, acme string) (file string, policy func(acme st
 
 func open(t *testing.T, file string) *client.Client {
 	t.Helper()
-	governed, err := embedded.Open(t.Context(), file, embedded.Options{Log: slog.New(slog.DiscardHandler), Env: []string{}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	governed := testkit.Must(embedded.Open(t.Context(), file, embedded.Options{Log: slog.New(slog.DiscardHandler), Env: []string{}}))(t)
 	return governed
 }
 
@@ -65,9 +61,7 @@ func TestOpen_FollowsFiles(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	file, policy := site(t, "", "rpm: 1")
 	governed := open(t, file)
-	if err := governed.Do(t.Context(), asked, answer); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, governed.Do(t.Context(), asked, answer))
 	if r := refused(governed.Do(t.Context(), asked, answer)); r == nil || r.Kind != "requests" {
 		t.Errorf("the second call of one a minute: %+v", r)
 	}
@@ -141,10 +135,7 @@ func TestOpen_SharesLimits(t *testing.T) {
 	file, _ := site(t, "store: \""+redistest.New(t).URL()+"\"\nnode: \"${NODE}\"\n", "rpm: 10}, free: {keys: ["+tenants.HashKey("sk-free").String()+"]")
 	var programs []*client.Client
 	for _, node := range []string{"a", "b"} {
-		governed, err := embedded.Open(t.Context(), file, embedded.Options{Log: slog.New(slog.DiscardHandler), Env: []string{"NODE=" + node}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		governed := testkit.Must(embedded.Open(t.Context(), file, embedded.Options{Log: slog.New(slog.DiscardHandler), Env: []string{"NODE=" + node}}))(t)
 		defer governed.Close()
 		programs = append(programs, governed)
 	}
@@ -170,12 +161,8 @@ func TestOpen_SharesLimits(t *testing.T) {
 func TestOpen_KeepsState(t *testing.T) {
 	file, _ := site(t, "state_dir: "+t.TempDir()+"\n", "budgets: [{tokens: 55, per: day}]")
 	first := open(t, file)
-	if err := first.Do(t.Context(), asked, answer); err != nil {
-		t.Fatal(err)
-	}
-	if err := first.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, first.Do(t.Context(), asked, answer))
+	testkit.OK(t, first.Close())
 	second := open(t, file)
 	defer second.Close()
 	if r := refused(second.Do(t.Context(), asked, answer)); r == nil || r.Code != "insufficient_quota" && r.Code != "rate_limit_exceeded" {
@@ -187,10 +174,7 @@ func TestOpen_KeepsState(t *testing.T) {
 func TestClose_WaitsForCalls(t *testing.T) {
 	file, _ := site(t, "timeouts: {drain: 20ms}\n", "rpm: 10")
 	governed := open(t, file)
-	lease, err := governed.Reserve(t.Context(), asked)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lease := testkit.Must(governed.Reserve(t.Context(), asked))(t)
 	ctx := lease.Context()
 	closed := make(chan error)
 	go func() { closed <- governed.Close() }()
@@ -207,18 +191,11 @@ func TestClose_WaitsForCalls(t *testing.T) {
 // A policy in code needs no files and no upstreams, and can be changed.
 func TestNew_Apply(t *testing.T) {
 	cfg, acme := inCode()
-	governed, err := embedded.New(t.Context(), cfg, acme, embedded.Options{Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	governed := testkit.Must(embedded.New(t.Context(), cfg, acme, embedded.Options{Log: slog.New(slog.DiscardHandler)}))(t)
 	defer governed.Close()
-	if err := governed.Do(t.Context(), asked, answer); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, governed.Do(t.Context(), asked, answer))
 	acme[0].RPM = 1
-	if err := embedded.Apply(governed, cfg, acme); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, embedded.Apply(governed, cfg, acme))
 	_ = governed.Do(t.Context(), asked, answer)
 	if r := refused(governed.Do(t.Context(), asked, answer)); r == nil || r.Kind != "requests" {
 		t.Errorf("the second call, after the limit became one: %+v", r)

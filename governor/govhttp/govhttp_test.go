@@ -20,6 +20,7 @@ import (
 	"github.com/llmgov/llmgov/governor/govhttp"
 	"github.com/llmgov/llmgov/internal/inprocess"
 	"github.com/llmgov/llmgov/internal/mock"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/internal/testkit/admissiontest"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -521,10 +522,7 @@ func TestTransport_FirstChunkRenewsOnce(t *testing.T) {
 		return &http.Response{StatusCode: http.StatusOK, Header: head, Body: io.NopCloser(strings.NewReader(chunk + "data: [DONE]\n\n"))}, nil
 	}
 	req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/chat/completions", strings.NewReader(streamed))
-	resp, err := govhttp.ClientMiddleware(client.New(d), govhttp.Options{})(req, stream)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := testkit.Must(govhttp.ClientMiddleware(client.New(d), govhttp.Options{})(req, stream))(t)
 	if _, err := io.ReadAll(resp.Body); err != nil {
 		t.Error(err)
 	}

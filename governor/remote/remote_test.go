@@ -27,6 +27,7 @@ import (
 	"github.com/llmgov/llmgov/internal/reserve"
 	"github.com/llmgov/llmgov/internal/reserveserver"
 	"github.com/llmgov/llmgov/internal/telemetry"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/internal/testkit/pipenet"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -54,9 +55,7 @@ type world struct {
 func newWorld(t *testing.T, change func(*tenants.Pool, *tenants.Tenant)) *world {
 	t.Helper()
 	w := &world{net: pipenet.Listen()}
-	if err := w.serve(w.net, change); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, w.serve(w.net, change))
 	return w
 }
 
@@ -114,11 +113,7 @@ func (w *world) dial(t *testing.T, opt remote.Options) *client.Client {
 		w.conns = append(w.conns, c)
 		return c, err
 	}))
-	c, err := remote.Dial("passthrough:///llmgov:9091", opt)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+	return testkit.Must(remote.Dial("passthrough:///llmgov:9091", opt))(t)
 }
 
 // cut cuts all connections; if for good, no other can be made.
@@ -210,10 +205,7 @@ func TestDial_SameAsInside(t *testing.T) {
 	})
 	t.Run("refused", func(t *testing.T) {
 		both(t, func(t *testing.T, _ *world, governed *client.Client) {
-			lease, err := governed.Reserve(t.Context(), asked)
-			if err != nil {
-				t.Fatal(err)
-			}
+			lease := testkit.Must(governed.Reserve(t.Context(), asked))(t)
 			h := http.Header{}
 			lease.Show(h)
 			lease.Close()
@@ -246,10 +238,7 @@ func TestDial_SameAsInside(t *testing.T) {
 	})
 	t.Run("waits", func(t *testing.T) {
 		both(t, func(t *testing.T, _ *world, governed *client.Client) {
-			first, err := governed.Reserve(t.Context(), asked)
-			if err != nil {
-				t.Fatal(err)
-			}
+			first := testkit.Must(governed.Reserve(t.Context(), asked))(t)
 			time.AfterFunc(3*time.Second, first.Close)
 			hurried := asked
 			hurried.MaxWait = -1
@@ -290,20 +279,18 @@ func TestDial_SameAsInside(t *testing.T) {
 func both(t *testing.T, program func(*testing.T, *world, *client.Client), change func(*tenants.Pool, *tenants.Tenant)) {
 	t.Helper()
 	for _, where := range []string{"inside", "shared"} {
-		t.Run(where, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, change)
-				defer w.close(t)
-				governed := w.inside
-				if where == "shared" {
-					governed = w.dial(t, remote.Options{})
-				}
-				program(t, w, governed)
-				synctest.Wait()
-				if err := governed.Close(); err != nil {
-					t.Error(err)
-				}
-			})
+		testkit.Virtual(t, where, func(t *testing.T) {
+			w := newWorld(t, change)
+			defer w.close(t)
+			governed := w.inside
+			if where == "shared" {
+				governed = w.dial(t, remote.Options{})
+			}
+			program(t, w, governed)
+			synctest.Wait()
+			if err := governed.Close(); err != nil {
+				t.Error(err)
+			}
 		})
 	}
 }
@@ -320,10 +307,7 @@ func TestDial_Dies(t *testing.T) {
 			return st.Budgets[0].Used
 		}
 		governed := w.dial(t, remote.Options{TTL: 10 * time.Second})
-		lease, err := governed.Reserve(t.Context(), asked)
-		if err != nil {
-			t.Fatal(err)
-		}
+		lease := testkit.Must(governed.Reserve(t.Context(), asked))(t)
 		time.Sleep(5 * time.Minute)
 		if w.book.Open() != 1 {
 			t.Fatal("the reservation of a silent call has expired")

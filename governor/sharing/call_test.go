@@ -9,6 +9,7 @@ import (
 
 	"github.com/llmgov/llmgov/federation/parts"
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // askAgain is after how long a call asks again at the earliest.
@@ -17,14 +18,11 @@ const askAgain = 50 * time.Millisecond
 // inStore has one tenant whose calls ask.
 func inStore(t *testing.T, mode governor.LimitsMode) *governor.Governor {
 	t.Helper()
-	g, err := governor.New(governor.Config{
+	g := testkit.Must(governor.New(governor.Config{
 		Shared: true, SharedLimits: true,
 		Pools:   []governor.Pool{{Name: "p", Concurrency: 1000, MaxQueue: 100, TenantLimits: mode}},
 		Tenants: []governor.Tenant{limitedTenant()},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	return g
 }
 
@@ -132,13 +130,10 @@ func TestAsked_Refused(t *testing.T) {
 // is room, name a limit that is there, and no moment that has come.
 func TestAsked_InLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g, err := governor.New(governor.Config{
+		g := testkit.Must(governor.New(governor.Config{
 			SharedLimits: true, Pools: []governor.Pool{{Name: "p", Concurrency: 1000, MaxQueue: 100, TenantLimits: governor.LimitsStrict}},
 			Tenants: []governor.Tenant{{Name: "a", Weight: 1000, MaxWait: 40 * time.Millisecond, Concurrency: 10}},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
 		go decideNext(g, "concurrency", 0)
 		go call(g)
 		time.Sleep(time.Millisecond)

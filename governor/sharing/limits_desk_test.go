@@ -10,6 +10,7 @@ import (
 	"github.com/llmgov/llmgov/escrow/budget"
 	"github.com/llmgov/llmgov/federation/parts"
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // desk answers for all limits of a governor, some way away.
@@ -33,10 +34,7 @@ func openDesk(t *testing.T, away time.Duration, cfg governor.Config) *desk {
 	if cfg.Pools == nil {
 		cfg.Pools = []governor.Pool{{Name: "p", Concurrency: 1000, MaxQueue: 100}}
 	}
-	g, err := governor.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := testkit.Must(governor.New(cfg))(t)
 	d := &desk{g: g, away: away, part: asked, known: map[*Limits]bool{}, done: make(chan struct{})}
 	var under sync.WaitGroup
 	under.Go(func() {
@@ -116,29 +114,27 @@ func TestCommon_AfterRest(t *testing.T) {
 		"slots":   {Concurrency: 10},
 		"budget":  {Budgets: []governor.Budget{{Unit: governor.UnitRequests, Limit: 10, Per: budget.Month}}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				tenant.Name = "a"
-				tenant.Weight = 1000
-				d := openDesk(t, 10*time.Millisecond, governor.Config{Tenants: []governor.Tenant{tenant}})
-				l, rej := d.ask("a", 10)
-				if rej != nil {
-					t.Fatal(rej)
-				}
-				l.Release()
-				d.answers(func(c parts.Claim) parts.Part { return parts.Part{Part: c.Used, Others: c.Limit - c.Used} })
-				time.Sleep(time.Minute + time.Second)
-				d.answer(d.limits("a"))
-				if !d.limits("a").Rest(time.Now()) {
-					t.Fatal("it does not rest")
-				}
-				d.answers(asked)
-				time.Sleep(time.Hour)
-				l, rej = d.ask("a", 10)
-				if rej != nil || l.Waited != d.away {
-					t.Errorf("after an hour: waited %v: %v", l.Waited, rej)
-				}
-			})
+		testkit.Virtual(t, name, func(t *testing.T) {
+			tenant.Name = "a"
+			tenant.Weight = 1000
+			d := openDesk(t, 10*time.Millisecond, governor.Config{Tenants: []governor.Tenant{tenant}})
+			l, rej := d.ask("a", 10)
+			if rej != nil {
+				t.Fatal(rej)
+			}
+			l.Release()
+			d.answers(func(c parts.Claim) parts.Part { return parts.Part{Part: c.Used, Others: c.Limit - c.Used} })
+			time.Sleep(time.Minute + time.Second)
+			d.answer(d.limits("a"))
+			if !d.limits("a").Rest(time.Now()) {
+				t.Fatal("it does not rest")
+			}
+			d.answers(asked)
+			time.Sleep(time.Hour)
+			l, rej = d.ask("a", 10)
+			if rej != nil || l.Waited != d.away {
+				t.Errorf("after an hour: waited %v: %v", l.Waited, rej)
+			}
 		})
 	}
 }
@@ -161,9 +157,7 @@ func TestCommon_LimitComesBack(t *testing.T) {
 			t.Helper()
 			cfg.Tenants[0].TPM = tpm
 			cfg.Tenants[0].Concurrency = concurrency
-			if err := d.g.Apply(cfg); err != nil {
-				t.Fatal(err)
-			}
+			testkit.OK(t, d.g.Apply(cfg))
 		}
 		reload(0, 0)
 		d.answer(d.limits("a")) // by which the store has it that these parts are left

@@ -11,6 +11,7 @@ import (
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/federation"
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // sharedConfig has a group, a tenant with teams, and one like the group.
@@ -31,10 +32,7 @@ func sharedConfig() governor.Config {
 // shared is a governor, and the speaker for its pool.
 func shared(t *testing.T, cfg governor.Config) (*governor.Governor, *Pool) {
 	t.Helper()
-	g, err := governor.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := testkit.Must(governor.New(cfg))(t)
 	return g, New(g).Pools()[0].(*Pool)
 }
 
@@ -120,10 +118,7 @@ func BenchmarkReport(b *testing.B) {
 			for i := range n {
 				cfg.Tenants = append(cfg.Tenants, governor.Tenant{Name: fmt.Sprint("t", i), Weight: 1000})
 			}
-			g, err := governor.New(cfg)
-			if err != nil {
-				b.Fatal(err)
-			}
+			g := testkit.Must(governor.New(cfg))(b)
 			s := New(g).Pools()[0].(*Pool)
 			allow(s, 1e8)
 			for i := range n {

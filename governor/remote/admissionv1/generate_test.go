@@ -15,6 +15,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/descriptorpb"
 	"google.golang.org/protobuf/types/pluginpb"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 var update = flag.Bool("update", false, "write the generated code")
@@ -36,18 +38,13 @@ func TestGenerated(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it downloads and builds the generators")
 	}
-	request, err := proto.Marshal(compile(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	request := testkit.Must(proto.Marshal(compile(t)))(t)
 	for _, plugin := range plugins {
 		for _, f := range generate(t, plugin, request) {
 			name := path.Base(f.GetName())
 			want := run(t, formatter, []byte(f.GetContent()))
 			if *update {
-				if err := os.WriteFile(name, want, 0o644); err != nil {
-					t.Fatal(err)
-				}
+				testkit.OK(t, os.WriteFile(name, want, 0o644))
 			}
 			have, err := os.ReadFile(name)
 			if err != nil || !bytes.Equal(have, want) {
@@ -71,10 +68,7 @@ func compile(t *testing.T) *pluginpb.CodeGeneratorRequest {
 		}),
 		SourceInfoMode: protocompile.SourceInfoStandard,
 	}
-	files, err := compiler.Compile(t.Context(), source)
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := testkit.Must(compiler.Compile(t.Context(), source))(t)
 	request := &pluginpb.CodeGeneratorRequest{FileToGenerate: []string{source}, Parameter: proto.String("paths=source_relative")}
 	imports := files[0].Imports()
 	for i := range imports.Len() {
@@ -97,9 +91,7 @@ func describe(f protoreflect.FileDescriptor) *descriptorpb.FileDescriptorProto {
 func generate(t *testing.T, plugin string, request []byte) []*pluginpb.CodeGeneratorResponse_File {
 	t.Helper()
 	var answer pluginpb.CodeGeneratorResponse
-	if err := proto.Unmarshal(run(t, plugin, request), &answer); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, proto.Unmarshal(run(t, plugin, request), &answer))
 	if answer.GetError() != "" {
 		t.Fatalf("%s: %s", plugin, answer.GetError())
 	}
