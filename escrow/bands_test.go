@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // TestBands: the lower the band of a tenant, the more slots its calls leave free. Those of higher bands find them at once, past all that
@@ -28,9 +30,7 @@ func TestBands(t *testing.T) {
 		if a := p.Account(leaf); c.below > 0 && a.Waiting != 0 {
 			t.Errorf("calls that are held back are demand: %+v", a)
 		}
-		if err := p.Check(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, p.Check())
 	}
 	if p.Waiting() == 0 {
 		t.Error("nobody waits")
@@ -257,9 +257,7 @@ func TestBands_Rules(t *testing.T) {
 				t.Fatalf("seed %d: a call waits that has risen, and %d of %d slots are in use", seed, running, slots)
 			}
 		}
-		if err := w.p.Check(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, w.p.Check())
 	}
 }
 
@@ -279,9 +277,7 @@ func TestBands_Aside(t *testing.T) {
 			offer := func(leaf NodeID, wait time.Duration) Answer {
 				_, ans := p.Offer(now, Call{Leaf: leaf, Most: Cost{0, 1}, MaxWait: wait})
 				p.Pump(now, nil)
-				if err := p.Check(); err != nil {
-					t.Fatal(err)
-				}
+				testkit.OK(t, p.Check())
 				return ans
 			}
 			for range 20 { // so that its turn comes last

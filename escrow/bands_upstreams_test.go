@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // TestBands_FullUpstream: calls of a higher band that wait for a full upstream would not take the next slot. So no lower band takes the slots
@@ -33,9 +35,7 @@ func TestBands_FullUpstream(t *testing.T) {
 				if n := p.InFlight(); n != want {
 					t.Errorf("%s: %d of 10 slots are in use, want %d", when, n, want)
 				}
-				if err := p.Check(); err != nil {
-					t.Fatal(err)
-				}
+				testkit.OK(t, p.Check())
 			}
 			last := low
 			if lowFirst {
@@ -147,8 +147,6 @@ func TestBands_UpstreamRules(t *testing.T) {
 				}
 			}
 		}
-		if err := w.p.Check(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, w.p.Check())
 	}
 }

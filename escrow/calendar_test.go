@@ -189,9 +189,7 @@ func TestCalendarAgainstItsTwin(t *testing.T) {
 			if c.ahead != ahead {
 				t.Fatalf("%d grains are planned, the twin has %d", c.ahead, ahead)
 			}
-			if err := c.ledger.check(Tokens); err != nil {
-				t.Fatal(err)
-			}
+			testkit.OK(t, c.ledger.check(Tokens))
 		}
 	})
 }
@@ -318,9 +316,7 @@ func streams(t *testing.T, seed uint64, cfg Config, length, input, speed int64, 
 		}
 		worst = max(worst, float64(truth.sum)/float64(cfg.TPM))
 		if k%500 == 0 {
-			if err := p.Check(); err != nil {
-				t.Fatal(err)
-			}
+			testkit.OK(t, p.Check())
 		}
 	}
 	return worst, float64(truth.total-warm) / float64(cfg.TPM) / float64(minutes-2)

@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // Who is far ahead of its share by its floor does not carry virtual time away: a
@@ -189,9 +191,7 @@ func TestLastChildGoes(t *testing.T) {
 	if out := p.Pump(t0.Add(10*time.Second), nil); len(out) != 1 {
 		t.Fatalf("%d calls of what is a leaf again were dispatched", len(out))
 	}
-	if err := p.Check(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, p.Check())
 }
 
 // A kept place of a call that takes nothing keeps its node.
@@ -228,9 +228,7 @@ func TestTimeRunsBack(t *testing.T) {
 	if p.meanRun < 0 {
 		t.Errorf("calls ran for %v", p.meanRun)
 	}
-	if err := p.Check(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, p.Check())
 }
 
 // Who is refused because the queue is full is told when its turn would come.
@@ -263,9 +261,7 @@ func TestRebaseOfTagsFarBack(t *testing.T) {
 	}
 	p.nodes[Root].virtual = rebaseAt + 1
 	p.rebase(Root)
-	if err := p.Check(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, p.Check())
 }
 
 // freeAt is when a call fits: not before, and not much later.
@@ -358,7 +354,5 @@ func TestUpdateKeepsTheOrderAbove(t *testing.T) {
 	if first, _, _ := p.next(true); first != other {
 		t.Errorf("leaf %d is first, want %d", first, other)
 	}
-	if err := p.Check(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, p.Check())
 }

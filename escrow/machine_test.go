@@ -335,9 +335,7 @@ func TestRebaseKeepsTheOrder(t *testing.T) {
 	if p.nodes[Root].virtual > maxAhead {
 		t.Fatalf("virtual time is still at %d", p.nodes[Root].virtual)
 	}
-	if err := p.Check(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, p.Check())
 }
 
 func TestNoAllocations(t *testing.T) {

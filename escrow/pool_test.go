@@ -273,9 +273,7 @@ func TestI7_SettleTwice(t *testing.T) {
 		if p.Settle(t0, h, Cost{0, 0}) || p.Cancel(t0, h) {
 			t.Fatal("a handle that has ended still ends something")
 		}
-		if err := p.Check(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, p.Check())
 		if got := p.State(t0).Axes[Tokens].Used; got != 800 {
 			t.Fatalf("accounting %d: %d tokens count, want 300 settled + 500 held", acc, got)
 		}

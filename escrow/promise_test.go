@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // ticketPool is a pool of which leaf 1 has used up the burst and queues four calls.
@@ -92,9 +94,7 @@ func TestI8_EarlyLateAndTwice(t *testing.T) {
 	if p.State(now); p.Tickets() != 0 {
 		t.Error("the place was not ended")
 	}
-	if err := p.Check(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, p.Check())
 }
 
 // Nobody is told to stay away for a minute or more. Who comes back before a turn that is later is told the rest and keeps the place,
@@ -292,9 +292,7 @@ func TestI8_ThePlaceIsTheCallsOwn(t *testing.T) {
 	if got, want := p.nodes[2].finish, max(kept, passed-own); got != want {
 		t.Errorf("I8: back at tag %d, want %d", got, want)
 	}
-	if err := p.Check(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, p.Check())
 }
 
 // Who picks up what: by key its own, due or not; by count of retries, or unknown, the

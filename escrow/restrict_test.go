@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // TestRestrict: a restricted leaf begins no more calls than it may, however often it asks; others find all other slots, and nobody waits
@@ -16,9 +18,7 @@ func TestRestrict(t *testing.T) {
 	offer := func(leaf NodeID, wait time.Duration) (Handle, Answer) {
 		h, ans := p.Offer(now, Call{Leaf: leaf, Most: Cost{0, 1}, MaxWait: wait})
 		p.Pump(now, nil)
-		if err := p.Check(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, p.Check())
 		return h, ans
 	}
 	var runs []Handle
@@ -72,9 +72,7 @@ func TestRestrict_Upstreams(t *testing.T) {
 	offer := func(leaf NodeID, via Mask) Verdict {
 		_, ans := p.Offer(t0, Call{Leaf: leaf, Most: Cost{100, 1}, Via: via, MaxWait: patience})
 		p.Pump(t0, nil)
-		if err := p.Check(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, p.Check())
 		return ans.Verdict
 	}
 	p.Restrict(leaf, 0, 2, t0.Add(time.Hour))
@@ -143,9 +141,7 @@ func TestRestrict_Rules(t *testing.T) {
 				}
 			}
 		}
-		if err := w.p.Check(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, w.p.Check())
 	}
 }
 

@@ -140,8 +140,6 @@ func TestI1_RollingLimitOfTrees(t *testing.T) {
 			}
 			look()
 		}
-		if err := p.Check(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, p.Check())
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // TestSoftCap: up to half of the slots are lent to whoever asks. A claimant beyond that runs as many calls as its cap,
@@ -50,9 +52,7 @@ func TestSoftCap(t *testing.T) {
 				runs = runs[1:]
 			}
 			ask(hog, 200)
-			if err := p.Check(); err != nil {
-				t.Fatal(err)
-			}
+			testkit.OK(t, p.Check())
 			if len(runs) != c.later {
 				t.Errorf("once 3 have ended it runs %d calls, want %d", len(runs), c.later)
 			}
@@ -147,9 +147,7 @@ func TestSoftCap_Rules(t *testing.T) {
 				}
 			}
 		}
-		if err := w.p.Check(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, w.p.Check())
 	}
 }
 

@@ -404,9 +404,7 @@ func TestUpstreams_Machine(t *testing.T) {
 					}
 				}
 			}
-			if err := p.Check(); err != nil {
-				t.Fatal(err)
-			}
+			testkit.OK(t, p.Check())
 			for _, open := range []bool{false, true} {
 				p.over = Mask(r.IntN(8))
 				got, _, ok := p.next(open)

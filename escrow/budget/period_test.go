@@ -6,14 +6,12 @@ import (
 	_ "time/tzdata" // the machine that tests may have none
 
 	"pgregory.net/rapid"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 func zone(t testing.TB, name string) *time.Location {
-	loc, err := time.LoadLocation(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return loc
+	return testkit.Must(time.LoadLocation(name))(t)
 }
 
 // Around every odd thing that zones do. Times are instants, so that there is
@@ -75,10 +73,7 @@ func TestBounds(t *testing.T) {
 		{"Pacific/Apia", Day, "2011-12-30T09:59:59Z", "2011-12-29T10:00:00Z", "24h", "the day before it"},
 		{"Pacific/Apia", Week, "2011-12-30T10:00:00Z", "2011-12-26T10:00:00Z", "144h", "a week of six days"},
 	} {
-		now, err := time.Parse(time.RFC3339Nano, tc.now)
-		if err != nil {
-			t.Fatal(err)
-		}
+		now := testkit.Must(time.Parse(time.RFC3339Nano, tc.now))(t)
 		start, end := tc.period.Bounds(now, zone(t, tc.zone))
 		if got := start.UTC().Format(time.RFC3339); got != tc.start {
 			t.Errorf("%s %v, %s: starts at %s, want %s", tc.zone, tc.period, tc.what, got, tc.start)
@@ -105,10 +100,7 @@ var oddZones = []string{
 // trusted.
 func TestPeriodsTileTime(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		loc, err := time.LoadLocation(rapid.SampledFrom(oddZones).Draw(t, "zone"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		loc := testkit.Must(time.LoadLocation(rapid.SampledFrom(oddZones).Draw(t, "zone")))(t)
 		p := rapid.SampledFrom([]Period{Hour, Day, Week, Month}).Draw(t, "period")
 		now := time.Unix(rapid.Int64Range(315532800, 4133980799).Draw(t, "now"), rapid.Int64Range(0, 1e9-1).Draw(t, "ns"))
 		if rapid.Bool().Draw(t, "near a change") {

@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // A split that was saved, written down as JSON and as gob, and restored at any
@@ -55,9 +57,7 @@ func TestRestoreContinues(t *testing.T) {
 		if !first {
 			add()
 		}
-		if err := back.Check(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, back.Check())
 		if diff := cmp.Diff(w.State(now), back.State(now)); diff != "" {
 			t.Fatalf("never stopped -, restored +\n%s", diff)
 		}
@@ -150,9 +150,7 @@ func FuzzRestore(f *testing.F) {
 		s.Restore(now, st)
 		s.Add(now, "b", 2*WeightOne)
 		for range 3 {
-			if err := s.Check(); err != nil {
-				t.Fatal(err)
-			}
+			testkit.OK(t, s.Check())
 			s.Hold(now, a, 7)
 			now = now.Add(time.Hour)
 		}

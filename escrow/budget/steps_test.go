@@ -39,9 +39,7 @@ func (x *script) ask(name string, c int64, ok bool, retry ...int) Hold {
 			x.Errorf("%s, refused %d, is told %v, want %v", name, c, ans.RetryAt, want)
 		}
 	}
-	if err := x.s.Check(); err != nil {
-		x.Fatal(err)
-	}
+	testkit.OK(x, x.s.Check())
 	return h
 }
 

@@ -103,9 +103,7 @@ func TestMillionNames(t *testing.T) {
 	}
 	runtime.GC()
 	runtime.ReadMemStats(&after)
-	if err := check(b); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, check(b))
 	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 1<<20 {
 		t.Errorf("half a million names took %d kB", grown>>10)
 	}
@@ -122,9 +120,7 @@ func TestExpertsLeaveAQuarter(t *testing.T) {
 	for i := range 100 {
 		teach(b, Kind{"t", "x", fmt.Sprint(i)}, 64, 10, 30)
 	}
-	if err := check(b); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, check(b))
 	if got := expect(b, Kind{"t", "x", "99"}, 64); got > 12 {
 		t.Errorf("the last to come learned nothing: %d", got)
 	}
@@ -151,9 +147,7 @@ func TestRunningKindsStay(t *testing.T) {
 		calls = append(calls, b.Start(Kind{fmt.Sprint(i), "x", "m"}, 64))
 	}
 	other := b.Start(Kind{"a", "x", "another"}, 64)
-	if err := check(b, append(calls, other)...); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, check(b, append(calls, other)...))
 	if got := b.Reach(&other, 5); got != 64 || other.node != 0 {
 		t.Errorf("a model without a place is expected to get %d", got)
 	}
@@ -197,9 +191,7 @@ func TestStaleStream(t *testing.T) {
 			t.Fatalf("node %d learned of a call that was another's", i)
 		}
 	}
-	if err := check(b); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, check(b))
 }
 
 // Kinds of all lengths come and go with calls running, some are only looked at, and the
@@ -225,9 +217,7 @@ func TestChurn(t *testing.T) {
 			calls[i] = calls[len(calls)-1]
 			calls = calls[:len(calls)-1]
 		}
-		if err := check(b, calls...); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, check(b, calls...))
 	}
 }
 

@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"flag"
 	"testing"
 
 	"github.com/llmgov/llmgov/internal/testkit/mutation"
@@ -33,3 +34,8 @@ func TestMutants(t *testing.T) {
 	}
 	mutation.Run(t, *tryMutants, mutants)
 }
+
+var (
+	wholeSearch = flag.Bool("whole", false, "search the small worlds to the end, or until there are very many states")
+	tryMutants  = flag.Bool("mutants", false, "break each rule in turn, and see a test fail")
+)

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // use is an amount that was used at a time. booked is what it was booked at, and slot where.
@@ -207,9 +208,7 @@ func draw(t *rapid.T) Rule {
 	if r.Kind.Bucket() {
 		r.Burst = rapid.SampledFrom([]int64{0, 1, r.Amount / 3, r.Amount * 3}).Draw(t, "burst")
 	}
-	if err := r.Validate(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, r.Validate())
 	return r
 }
 
