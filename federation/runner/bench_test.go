@@ -11,6 +11,7 @@ import (
 	"github.com/llmgov/llmgov/federation/memory"
 	"github.com/llmgov/llmgov/federation/runner"
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // BenchmarkAdmission is how long a call takes to be admitted and settled in a pool that is
@@ -22,14 +23,11 @@ func BenchmarkAdmission(b *testing.B) {
 	for i, net := range ways {
 		net.Store = memory.New(memory.Config{Fresh: true})
 		net.delay = 500 * time.Microsecond
-		gov, err := governor.New(governor.Config{
+		gov := testkit.Must(governor.New(governor.Config{
 			Shared:  true,
 			Pools:   []governor.Pool{{Name: "p", TPM: 60_000_000_000, Burst: time.Minute, MaxQueue: 1000, OnLoss: governor.LossOpen}},
 			Tenants: []governor.Tenant{{Name: "a", Weight: escrow.WeightOne, MaxWait: time.Second}},
-		})
-		if err != nil {
-			b.Fatal(err)
-		}
+		}))(b)
 		run := runner.New(runner.Config{Name: "n", Instance: fmt.Sprint(i), Store: net, Pools: poolsOf(gov)})
 		ctx, stop := context.WithCancel(context.Background())
 		done := make(chan error)

@@ -10,6 +10,7 @@ import (
 	"github.com/llmgov/llmgov/federation/memory"
 	"github.com/llmgov/llmgov/federation/parts"
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // far is a store that takes so long to answer, in nanoseconds.
@@ -94,28 +95,26 @@ func TestAsk_TooFar(t *testing.T) {
 // slow for that, also while nobody asks.
 func TestAsk_SlowerThanCallsWait(t *testing.T) {
 	for _, takes := range []time.Duration{200 * time.Millisecond, 400 * time.Millisecond, 800 * time.Millisecond} {
-		t.Run(takes.String(), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				store := farStore()
-				list := farOffices(t, store, waits("a"))
-				for _, o := range list {
-					lease, rej := o.Acquire(context.Background(), governor.Request{Tenant: "a", Pool: "q", Input: 10})
-					if rej != nil {
-						t.Fatal(rej)
-					}
-					lease.Settle(governor.Usage{})
+		testkit.Virtual(t, takes.String(), func(t *testing.T) {
+			store := farStore()
+			list := farOffices(t, store, waits("a"))
+			for _, o := range list {
+				lease, rej := o.Acquire(context.Background(), governor.Request{Tenant: "a", Pool: "q", Input: 10})
+				if rej != nil {
+					t.Fatal(rej)
 				}
-				time.Sleep(300 * time.Millisecond)
-				store.takes.Store(int64(takes))
-				var l load
-				l.flood(list, 4, time.Minute, 10*time.Millisecond, 200*time.Millisecond)
-				if n := l.atOnce(); n > 4 {
-					t.Errorf("of 4 calls at once there were %d", n)
-				}
-				if n := len(l.used); n < 60*4*5/4 {
-					t.Errorf("%d calls of 200 ms were let in, in a minute, 4 at once", n)
-				}
-			})
+				lease.Settle(governor.Usage{})
+			}
+			time.Sleep(300 * time.Millisecond)
+			store.takes.Store(int64(takes))
+			var l load
+			l.flood(list, 4, time.Minute, 10*time.Millisecond, 200*time.Millisecond)
+			if n := l.atOnce(); n > 4 {
+				t.Errorf("of 4 calls at once there were %d", n)
+			}
+			if n := len(l.used); n < 60*4*5/4 {
+				t.Errorf("%d calls of 200 ms were let in, in a minute, 4 at once", n)
+			}
 		})
 	}
 }

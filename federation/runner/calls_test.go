@@ -11,6 +11,7 @@ import (
 	"github.com/llmgov/llmgov/escrow/budget"
 	"github.com/llmgov/llmgov/federation/memory"
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // asker is a gateway whose calls ask, with a way of its own to the store.
@@ -527,9 +528,7 @@ func TestAsk_Modes(t *testing.T) {
 		leased.TenantLimits = governor.LimitsLeased
 		cfg.Pools = append(cfg.Pools, leased)
 		for _, a := range list {
-			if err := a.Governor.Apply(cfg); err != nil {
-				t.Fatal(err)
-			}
+			testkit.OK(t, a.Governor.Apply(cfg))
 		}
 		went := map[string]int{}
 		ask := func(i int, pool string) {
@@ -549,9 +548,7 @@ func TestAsk_Modes(t *testing.T) {
 		cfg.Pools[0].TenantLimits = governor.LimitsLeased
 		cfg.Pools[1].TenantLimits = governor.LimitsCachedDeny
 		for _, a := range list {
-			if err := a.Governor.Apply(cfg); err != nil {
-				t.Fatal(err)
-			}
+			testkit.OK(t, a.Governor.Apply(cfg))
 		}
 		time.Sleep(20 * time.Second)
 		for i := range 20 {

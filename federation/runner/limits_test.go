@@ -16,6 +16,7 @@ import (
 	"github.com/llmgov/llmgov/federation/runner"
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/governor/sharing"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // shares is a store that is some way away, and can be cut off.
@@ -103,10 +104,7 @@ func openWith(t *testing.T, store runner.LimitStore, cfg governor.Config) *offic
 // launch starts a gateway that shares the limits of its tenants as told by share.
 func launch(t *testing.T, cfg governor.Config, share runner.LimitsConfig) *office {
 	t.Helper()
-	g, err := governor.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := testkit.Must(governor.New(cfg))(t)
 	side := sharing.New(g)
 	share.Instance = rand.Text()
 	share.More = side.More()

@@ -129,9 +129,7 @@ func TestRun_Removed(t *testing.T) {
 		twice.Pools = append([]governor.Pool(nil), cfg.Pools...)
 		twice.Pools[0].TPM = 2 * limit
 		for i, c := range []governor.Config{without, without, twice} {
-			if err := w.sites[i].gov.Apply(c); err != nil {
-				t.Fatal(err)
-			}
+			testkit.OK(t, w.sites[i].gov.Apply(c))
 		}
 		if w.sites[1].run.Up() {
 			t.Error("what was used of the pool can be told to nobody, and the store is up")

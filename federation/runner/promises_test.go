@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
@@ -27,14 +26,12 @@ var promiseWorlds = flag.Int("promise-worlds", 12, "how many random worlds of re
 // all gateways are connected; and a refusal for want of the store promises seconds.
 func TestRefusals_PromiseWhatTheLimitNeeds(t *testing.T) {
 	for seed := range uint64(testkit.Rounds(*promiseWorlds/2, *promiseWorlds)) {
-		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newPromiseWorld(t, seed)
-				w.run()
-				if t.Failed() {
-					t.Errorf("%d gateways, %+v", len(w.gateways), w.cfg)
-				}
-			})
+		testkit.Virtual(t, strconv.FormatUint(seed, 10), func(t *testing.T) {
+			w := newPromiseWorld(t, seed)
+			w.run()
+			if t.Failed() {
+				t.Errorf("%d gateways, %+v", len(w.gateways), w.cfg)
+			}
 		})
 	}
 }
@@ -83,10 +80,7 @@ func newPromiseWorld(t *testing.T, seed uint64) *promiseWorld {
 // begin starts a gateway that shares all its limits, or none if cfg says so, until ctx ends.
 func begin(ctx context.Context, t *testing.T, group *sync.WaitGroup, store *memory.Store, cfg governor.Config) *berth {
 	t.Helper()
-	g, err := governor.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := testkit.Must(governor.New(cfg))(t)
 	b := &berth{Governor: g, way: &wire{network: network{Store: store, delay: 5 * time.Millisecond}}}
 	b.way.parts.Store(store)
 	if !cfg.Shared {

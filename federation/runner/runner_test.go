@@ -16,6 +16,7 @@ import (
 	"github.com/llmgov/llmgov/federation/runner"
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/governor/sharing"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // network is the way to a store: so long there and so long back, or nowhere.
@@ -117,10 +118,7 @@ func newWorldOf(t *testing.T, store runner.Store, cfg governor.Config, delays ..
 
 // join begins another site.
 func (w *world) join(store runner.Store, cfg governor.Config, delay time.Duration) *site {
-	gov, err := governor.New(cfg)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	gov := testkit.Must(governor.New(cfg))(w.t)
 	i := len(w.sites)
 	s := &site{gov: gov, net: &network{Store: store, delay: delay}}
 	s.run = runner.New(runner.Config{
@@ -229,45 +227,43 @@ func TestRun(t *testing.T) {
 // calls are refused for that reason; the others go on, and it comes back.
 func TestRun_Partition(t *testing.T) {
 	for _, how := range []string{"silent", "refused"} {
-		t.Run(how, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, memory.New(memory.Config{Fresh: true}), 0, 5*time.Millisecond, 5*time.Millisecond)
-				far := w.sites[1]
-				bad := &far.net.cut
-				if how == "refused" {
-					bad = &far.net.down
-				}
-				w.flood(time.Minute, 4)
-				bad.Store(true)
-				w.flood(20*time.Second, 4)
-				rej := w.call(far, "a", 500)
-				if rej == nil || rej.Reason != governor.ReasonStoreLost || rej.RetryAfter < time.Second {
-					t.Errorf("cut off for 20 s, a call got %+v", rej)
-				}
-				if mode := far.gov.Degraded("p"); mode != "closed" {
-					t.Errorf("the mode is %q", mode)
-				}
-				if far.run.Up() || !w.sites[0].run.Up() {
-					t.Error("the wrong store is down")
-				}
-				if mode := far.gov.Degraded("slots"); mode != "" {
-					t.Errorf("a pool without limits to share is %q", mode)
-				}
-				sent := far.net.sent.Load()
-				time.Sleep(20 * time.Second)
-				if n := far.net.sent.Load() - sent; n > 17 {
-					t.Errorf("%d beats in 20 s to a store that does not answer", n)
-				}
-				bad.Store(false)
-				time.Sleep(4 * time.Second)
-				if rej := w.call(far, "a", 500); rej != nil {
-					t.Errorf("four seconds after the store is back: %v", rej)
-				}
-				w.flood(time.Minute, 4)
-				if peak := w.peak(); peak > limit {
-					t.Errorf("a rolling minute used %d of %d", peak, limit)
-				}
-			})
+		testkit.Virtual(t, how, func(t *testing.T) {
+			w := newWorld(t, memory.New(memory.Config{Fresh: true}), 0, 5*time.Millisecond, 5*time.Millisecond)
+			far := w.sites[1]
+			bad := &far.net.cut
+			if how == "refused" {
+				bad = &far.net.down
+			}
+			w.flood(time.Minute, 4)
+			bad.Store(true)
+			w.flood(20*time.Second, 4)
+			rej := w.call(far, "a", 500)
+			if rej == nil || rej.Reason != governor.ReasonStoreLost || rej.RetryAfter < time.Second {
+				t.Errorf("cut off for 20 s, a call got %+v", rej)
+			}
+			if mode := far.gov.Degraded("p"); mode != "closed" {
+				t.Errorf("the mode is %q", mode)
+			}
+			if far.run.Up() || !w.sites[0].run.Up() {
+				t.Error("the wrong store is down")
+			}
+			if mode := far.gov.Degraded("slots"); mode != "" {
+				t.Errorf("a pool without limits to share is %q", mode)
+			}
+			sent := far.net.sent.Load()
+			time.Sleep(20 * time.Second)
+			if n := far.net.sent.Load() - sent; n > 17 {
+				t.Errorf("%d beats in 20 s to a store that does not answer", n)
+			}
+			bad.Store(false)
+			time.Sleep(4 * time.Second)
+			if rej := w.call(far, "a", 500); rej != nil {
+				t.Errorf("four seconds after the store is back: %v", rej)
+			}
+			w.flood(time.Minute, 4)
+			if peak := w.peak(); peak > limit {
+				t.Errorf("a rolling minute used %d of %d", peak, limit)
+			}
 		})
 	}
 }
@@ -364,10 +360,7 @@ func TestRun_Fenced(t *testing.T) {
 		old := newWorld(t, store, 0, time.Millisecond)
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
-		gov, err := governor.New(config(0))
-		if err != nil {
-			t.Fatal(err)
-		}
+		gov := testkit.Must(governor.New(config(0)))(t)
 		young := runner.New(runner.Config{Name: "n0", Instance: "other", Store: store, Pools: poolsOf(gov)})
 		old.group.Go(func() { _ = young.Run(ctx) })
 		<-young.First()

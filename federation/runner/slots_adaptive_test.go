@@ -403,13 +403,10 @@ func TestAdaptiveFleet_BecomesAdaptive(t *testing.T) {
 			f.flood(&group, b, "a", 30, 30*time.Second, 2*time.Second)
 		}
 		time.Sleep(10 * time.Second)
-		err := list[0].Apply(f.config(func(p *governor.Pool) {
+		testkit.OK(t, list[0].Apply(f.config(func(p *governor.Pool) {
 			p.Adaptive = adaptive.Gradient
 			p.MinConcurrency = 4
-		}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		})))
 		f.keepsRunning(3 * time.Second)
 		group.Wait()
 		f.safe()

@@ -18,6 +18,7 @@ import (
 	"github.com/llmgov/llmgov/federation/runner"
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/governor/sharing"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // wire is a gateway's way to the store, by which both of its runners go.
@@ -121,10 +122,7 @@ func (f *fleet) config(edit func(*governor.Pool)) governor.Config {
 // join begins a gateway.
 func (f *fleet) join(cfg governor.Config) *berth {
 	f.t.Helper()
-	g, err := governor.New(cfg)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	g := testkit.Must(governor.New(cfg))(f.t)
 	b := &berth{Governor: g, way: &wire{network: network{Store: f.store, delay: 5 * time.Millisecond}}}
 	b.way.parts.Store(f.parts)
 	ctx, end := context.WithCancel(context.Background())
@@ -245,6 +243,13 @@ func (f *fleet) reset() {
 	f.busy = 0
 	f.most = 0
 	f.waited = 0
+}
+
+// watch has what is seen begin when calls have settled, and go on for a while.
+func (f *fleet) watch(settles, lasts time.Duration) {
+	time.Sleep(settles)
+	f.reset()
+	time.Sleep(lasts)
 }
 
 // seen is a copy of what was.

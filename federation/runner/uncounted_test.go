@@ -13,6 +13,7 @@ import (
 	"github.com/llmgov/llmgov/federation/memory"
 	"github.com/llmgov/llmgov/federation/runner"
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // settled is one pool of which calls count when they end.
@@ -41,10 +42,7 @@ type lapse struct {
 }
 
 func newEmbedder(t *testing.T, w *world, store runner.Store, instance string) *embedder {
-	gov, err := governor.New(settled())
-	if err != nil {
-		t.Fatal(err)
-	}
+	gov := testkit.Must(governor.New(settled()))(t)
 	began := time.Now()
 	e := &embedder{gov: gov, net: &network{Store: store, delay: time.Millisecond}}
 	e.run = runner.New(runner.Config{

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
@@ -29,7 +28,7 @@ type branches struct {
 
 // join starts a gateway.
 func (b *branches) join(ctx context.Context, name string) *governor.Governor {
-	g, err := governor.New(governor.Config{
+	g := testkit.Must(governor.New(governor.Config{
 		Shared: true, SharedLimits: true,
 		Pools: []governor.Pool{{
 			Name: "p", TPM: 480_000, Burst: 10 * time.Second, MaxQueue: 10_000,
@@ -39,10 +38,7 @@ func (b *branches) join(ctx context.Context, name string) *governor.Governor {
 			{Name: "a", Weight: 3 * escrow.WeightOne, MaxWait: time.Hour},
 			{Name: "b", Weight: escrow.WeightOne, MaxWait: time.Hour},
 		},
-	})
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	}))(b.t)
 	side := sharing.New(g)
 	pools := runner.New(runner.Config{Name: name, Region: "r", Instance: name, Store: b.store, Pools: side.Pools})
 	limits := runner.NewLimits(runner.LimitsConfig{Instance: rand.Text(), Store: b.store, More: side.More(), Limits: side.Limits, Calls: side.Calls})
@@ -95,42 +91,40 @@ func (b *branches) in(upstream string, from time.Time) (since, most int64) {
 // weight; also after one of the gateways dies.
 func TestUpstreams_Shared(t *testing.T) {
 	for _, gateways := range []int{1, 3} {
-		t.Run(fmt.Sprint(gateways), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := &branches{t: t, store: memory.New(memory.Config{Fresh: true}), used: map[string][]letIn{}, got: map[string]int64{}}
-				ctx, stop := context.WithCancel(t.Context())
-				var callers sync.WaitGroup
-				for i := range gateways {
-					g := b.join(ctx, fmt.Sprint("n", i))
-					for _, tenant := range []string{"a", "b"} {
-						for range 24 {
-							callers.Go(func() { b.call(ctx, g, tenant) })
-						}
+		testkit.Virtual(t, fmt.Sprint(gateways), func(t *testing.T) {
+			b := &branches{t: t, store: memory.New(memory.Config{Fresh: true}), used: map[string][]letIn{}, got: map[string]int64{}}
+			ctx, stop := context.WithCancel(t.Context())
+			var callers sync.WaitGroup
+			for i := range gateways {
+				g := b.join(ctx, fmt.Sprint("n", i))
+				for _, tenant := range []string{"a", "b"} {
+					for range 24 {
+						callers.Go(func() { b.call(ctx, g, tenant) })
 					}
 				}
-				time.Sleep(3 * time.Minute)
-				from := time.Now()
-				b.mu.Lock()
-				clear(b.got)
-				b.mu.Unlock()
-				minutes := int64(testkit.Rounds(2, 5))
-				time.Sleep(time.Duration(minutes) * time.Minute)
-				stop()
-				callers.Wait()
-				first, mostFirst := b.in("ptu", from)
-				spare, mostSpare := b.in("paid", from)
-				ratio := float64(b.got["a"]) / float64(b.got["b"])
-				t.Logf("%.3f and %.3f used, %d and %d at most in a minute, shares %.2f : 1", float64(first)/float64(120_000*minutes), float64(spare)/float64(360_000*minutes), mostFirst, mostSpare, ratio)
-				if mostFirst > 120_000 || mostSpare > 360_000 {
-					t.Errorf("%d and %d tokens in a minute", mostFirst, mostSpare)
-				}
-				if first*100 < 95*120_000*minutes || spare*100 < 93*360_000*minutes {
-					t.Error("too little of it")
-				}
-				if ratio < 2.8 || ratio > 3.2 {
-					t.Errorf("shares of %.2f : 1, want 3", ratio)
-				}
-			})
+			}
+			time.Sleep(3 * time.Minute)
+			from := time.Now()
+			b.mu.Lock()
+			clear(b.got)
+			b.mu.Unlock()
+			minutes := int64(testkit.Rounds(2, 5))
+			time.Sleep(time.Duration(minutes) * time.Minute)
+			stop()
+			callers.Wait()
+			first, mostFirst := b.in("ptu", from)
+			spare, mostSpare := b.in("paid", from)
+			ratio := float64(b.got["a"]) / float64(b.got["b"])
+			t.Logf("%.3f and %.3f used, %d and %d at most in a minute, shares %.2f : 1", float64(first)/float64(120_000*minutes), float64(spare)/float64(360_000*minutes), mostFirst, mostSpare, ratio)
+			if mostFirst > 120_000 || mostSpare > 360_000 {
+				t.Errorf("%d and %d tokens in a minute", mostFirst, mostSpare)
+			}
+			if first*100 < 95*120_000*minutes || spare*100 < 93*360_000*minutes {
+				t.Error("too little of it")
+			}
+			if ratio < 2.8 || ratio > 3.2 {
+				t.Errorf("shares of %.2f : 1, want 3", ratio)
+			}
 		})
 	}
 }
