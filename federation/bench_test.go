@@ -3,6 +3,8 @@ package federation
 import (
 	"fmt"
 	"testing"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // BenchmarkBeat is what one beat costs an account of so many nodes that all beat once a
@@ -19,14 +21,8 @@ func BenchmarkBeat(b *testing.B) {
 		b.Run(fmt.Sprint(nodes, " nodes, kept"), func(b *testing.B) {
 			f := fullAccount(b, nodes)
 			for b.Loop() {
-				kept, err := f.account.Encode()
-				if err != nil {
-					b.Fatal(err)
-				}
-				f.account, err = Decode(kept, f.account.Rules)
-				if err != nil {
-					b.Fatal(err)
-				}
+				kept := testkit.Must(f.account.Encode())(b)
+				f.account = testkit.Must(Decode(kept, f.account.Rules))(b)
 			}
 		})
 	}

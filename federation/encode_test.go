@@ -2,11 +2,14 @@ package federation
 
 import (
 	"math"
+	"os"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // TestEncode: what is written down is read back, to the last bit.
@@ -30,14 +33,8 @@ func TestEncode(t *testing.T) {
 			}
 			a.Members[name] = m
 		}
-		text, err := a.Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := Decode(text, a.Rules)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := testkit.Must(a.Encode())(t)
+		got := testkit.Must(Decode(text, a.Rules))(t)
 		if diff := cmp.Diff(a, got, cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("- written, + read:\n%s", diff)
 		}
@@ -57,5 +54,17 @@ func TestDecodeShort(t *testing.T) {
 		if err := new(curve).GobDecode(text[:n]); err == nil {
 			t.Errorf("%d bytes of the %d of a curve are taken for one", n, len(text))
 		}
+	}
+}
+
+// TestDecode_FirstRelease: an account that the first release wrote goes on, and what its nodes have used counts.
+func TestDecode_FirstRelease(t *testing.T) {
+	text := testkit.Must(os.ReadFile("testdata/first.account"))(t)
+	a := testkit.Must(Decode(text, DefaultRules()))(t)
+	r := a.Beat(1_700_000_000_500, "first", 2, &Beat{
+		Node: "a", Instance: "a", Seq: 3, Acked: 2, Epoch: a.Epoch, Sent: a.Now, Limits: Amounts{600_000, 600}, Held: Amounts{300, 1}, Format: Format,
+	})
+	if r.Status != Granted || r.Used != (Amounts{14_600, 16}) || r.Format != 1 {
+		t.Errorf("%s, used %v, format %d", r.Status, r.Used, r.Format)
 	}
 }

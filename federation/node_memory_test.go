@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // restarted is a fellow that begins with what an earlier process kept, as it is read from a file.
@@ -15,14 +16,9 @@ func restarted(t *testing.T, f *fellow, name string, r Rules) *fellow {
 	if !ok {
 		t.Fatal("there is nothing to keep")
 	}
-	text, err := json.Marshal(m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testkit.Must(json.Marshal(m))(t)
 	var read Memory
-	if err := json.Unmarshal(text, &read); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, json.Unmarshal(text, &read))
 	next := newFellow(name, r)
 	next.node = NewNode(Config{Name: name, Instance: name + " again", Rules: r, Memory: &read})
 	return next

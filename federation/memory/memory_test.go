@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/federation"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/internal/testkit/storetest"
 )
 
@@ -26,18 +27,12 @@ func TestStore(t *testing.T) {
 			Save: func() func() {
 				kept := map[string][]byte{}
 				for pool, a := range s.accounts {
-					b, err := a.Encode()
-					if err != nil {
-						t.Fatal(err)
-					}
+					b := testkit.Must(a.Encode())(t)
 					kept[pool] = b
 				}
 				return func() {
 					for pool := range maps.Keys(s.accounts) {
-						a, err := federation.Decode(kept[pool], s.cfg.Rules)
-						if err != nil {
-							t.Fatal(err)
-						}
+						a := testkit.Must(federation.Decode(kept[pool], s.cfg.Rules))(t)
 						s.accounts[pool] = a
 					}
 				}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/llmgov/llmgov/federation/parts"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/internal/testkit/storetest"
 )
 
@@ -22,9 +23,7 @@ func TestForgotten(t *testing.T) {
 	tell := func(owner string) {
 		t.Helper()
 		b := &parts.Beat{Owner: owner, Instance: "i", Seq: now, Claims: []parts.Claim{{Name: "x", Kind: parts.Rolling, Limit: 5, Want: 5}}}
-		if _, err := s.Share(context.Background(), []*parts.Beat{b}); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(s.Share(context.Background(), []*parts.Beat{b}))(t)
 	}
 	tell("a")
 	for range 4 {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // claim is of a limit of 10 that is hungry, or not, of one.
@@ -284,14 +286,8 @@ func TestEncode(t *testing.T) {
 	a := &Account{}
 	tell(a, 1000, "a", 1, claim(Rolling, 4, 0, 50), claim(Period, 4, 0, 50)) // of one name, which is none of ours
 	tell(a, 1200, "b", 7, claim(Slots, 4, 0, 50))
-	b, err := a.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := Decode(b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := testkit.Must(a.Encode())(t)
+	c := testkit.Must(Decode(b))(t)
 	if again, _ := c.Encode(); string(again) != string(b) || len(c.Members) != 2 {
 		t.Errorf("got %+v, want %+v", c, a)
 	}

@@ -3,18 +3,14 @@ package parts
 import (
 	"os"
 	"testing"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // TestDecode_FirstRelease: an account that the first release wrote goes on, and what others have used counts.
 func TestDecode_FirstRelease(t *testing.T) {
-	text, err := os.ReadFile("testdata/first.account")
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, err := Decode(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testkit.Must(os.ReadFile("testdata/first.account"))(t)
+	a := testkit.Must(Decode(text))(t)
 	r := a.Beat(1_700_000_000_500, &Beat{Owner: "acme", Instance: "a", Seq: 2, Claims: []Claim{
 		{Name: "minute", Kind: Rolling, Limit: 100, Used: 10, Part: 20, Want: 20},
 		{Name: "month", Kind: Period, Limit: 1000, Ends: 1_800_000_000_000, Used: 30, Part: 40, Want: 40},

@@ -1,6 +1,7 @@
 package parts
 
 import (
+	"flag"
 	"testing"
 
 	"github.com/llmgov/llmgov/internal/testkit/mutation"
@@ -98,3 +99,9 @@ func TestMutants(t *testing.T) {
 	}
 	mutation.Run(t, *tryMutants, list, "-worlds", "400")
 }
+
+var (
+	worlds      = flag.Int("worlds", 20, "how many worlds to simulate")
+	wholeSearch = flag.Bool("whole", false, "search the small worlds to the end, or until there are very many states")
+	tryMutants  = flag.Bool("mutants", false, "break each rule in turn, and see a test fail")
+)

@@ -8,19 +8,15 @@ import (
 	"testing"
 
 	"github.com/llmgov/llmgov/federation"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // stored is a pool's row as a gateway reads it that knows no logs, and whether there is more in it.
 func stored(t *testing.T, s *Store) (a *federation.Account, isLog bool) {
 	t.Helper()
 	var row []byte
-	if err := s.db.QueryRow(t.Context(), "SELECT account FROM llmgov_pools WHERE pool = 'p'").Scan(&row); err != nil {
-		t.Fatal(err)
-	}
-	a, err := federation.Decode(row, s.rules)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, s.db.QueryRow(t.Context(), "SELECT account FROM llmgov_pools WHERE pool = 'p'").Scan(&row))
+	a = testkit.Must(federation.Decode(row, s.rules))(t)
 	return a, bytes.Contains(row, mark)
 }
 
@@ -94,10 +90,7 @@ func TestLog_EarlierRelease(t *testing.T) {
 	if r := a.Beat(begins+2000, "server", 1, old); r.Status != federation.Learning || !a.Lost {
 		t.Fatalf("a gateway that knows no logs is answered %s, lost %v", r.Status, a.Lost)
 	}
-	row, err := a.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	row := testkit.Must(a.Encode())(t)
 	exec(t, s, "UPDATE llmgov_pools SET account = $1", row)
 
 	for _, want := range []federation.Status{federation.Resend, federation.Granted} {
@@ -137,9 +130,7 @@ func TestLog_Bounded(t *testing.T) {
 		}
 		g.beat(t)
 		var length int
-		if err := g.s.db.QueryRow(t.Context(), "SELECT octet_length(account) FROM llmgov_pools").Scan(&length); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, g.s.db.QueryRow(t.Context(), "SELECT octet_length(account) FROM llmgov_pools").Scan(&length))
 		longest = max(longest, length)
 	}
 	t.Logf("the longest row has %d bytes", longest)
@@ -188,9 +179,7 @@ func TestLog_Damaged(t *testing.T) {
 	g.beat(t)
 	exec(t, s, "UPDATE llmgov_pools SET account = overlay(account placing $1::bytea from 2)", bytes.Repeat([]byte{'x'}, 60))
 	length := func() (n int) {
-		if err := s.db.QueryRow(t.Context(), "SELECT octet_length(account) FROM llmgov_pools").Scan(&n); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, s.db.QueryRow(t.Context(), "SELECT octet_length(account) FROM llmgov_pools").Scan(&n))
 		return n
 	}
 	once := 0
@@ -243,9 +232,7 @@ func BenchmarkFollow(b *testing.B) {
 					log = append(log, written(b, i, now)...)
 				}
 				size = len(log)
-				if err := k.follow(log); err != nil {
-					b.Fatal(err)
-				}
+				testkit.OK(b, k.follow(log))
 			}
 			b.ReportMetric(float64(size), "bytes/op")
 		})
@@ -267,10 +254,7 @@ func written(b testing.TB, i int, now int64) []byte {
 	for n := range 20 {
 		m.Demands = append(m.Demands, federation.Demand{Path: fmt.Sprint("tier/tenant-", n), Rate: int64(n * 1000)})
 	}
-	beat, err := encodeBeat(&m)
-	if err != nil {
-		b.Fatal(err)
-	}
+	beat := testkit.Must(encodeBeat(&m))(b)
 	out := binary.BigEndian.AppendUint64(nil, uint64(now))
 	out = binary.BigEndian.AppendUint32(out, uint32(len(beat)))
 	out = append(out, beat...)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/llmgov/llmgov/federation"
 	"github.com/llmgov/llmgov/federation/parts"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // sharers are the stores of gateways that know logs, all of them.
@@ -37,10 +38,7 @@ func (g *sharing) share(t *testing.T, owner string) {
 	b := &parts.Beat{Owner: owner, Instance: g.name, Seq: g.seq, Claims: []parts.Claim{
 		{Name: "x", Kind: parts.Slots, Limit: 10, Want: 10, Need: 1, Part: g.part, Used: g.part},
 	}}
-	r, err := g.Share(t.Context(), []*parts.Beat{b})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := testkit.Must(g.Share(t.Context(), []*parts.Beat{b}))(t)
 	if r[0].Seq != g.seq {
 		t.Fatalf("beat %d of %s is answered as %d", g.seq, g.name, r[0].Seq)
 	}
@@ -50,9 +48,7 @@ func (g *sharing) share(t *testing.T, owner string) {
 // rowOf is an owner's row.
 func rowOf(t *testing.T, s *Store, owner string) (account []byte) {
 	t.Helper()
-	if err := s.db.QueryRow(t.Context(), "SELECT account FROM llmgov_parts WHERE owner = $1", owner).Scan(&account); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, s.db.QueryRow(t.Context(), "SELECT account FROM llmgov_parts WHERE owner = $1", owner).Scan(&account))
 	return account
 }
 
@@ -76,15 +72,11 @@ func TestPartsLog_OneRoundTrip(t *testing.T) {
 		return list
 	}
 	for seq := int64(1); seq <= 4; seq++ {
-		if _, err := s.Share(t.Context(), beats(seq)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(s.Share(t.Context(), beats(seq)))(t)
 		if got := way.take(); got != 1 {
 			t.Errorf("beat %d takes %d round trips", seq, got)
 		}
-		if _, err := share(near, "o7", "near", seq); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(share(near, "o7", "near", seq))(t)
 	}
 }
 
@@ -124,9 +116,7 @@ func TestPartsLog_AfterMixed(t *testing.T) {
 	s := sharers(t, place(t), 1)[0]
 	s.fleet.hear(time.Now(), false)
 	for seq := int64(1); seq <= 2; seq++ { // the first one also looks for what may be forgotten
-		if _, err := share(s, "o", "a", seq); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(share(s, "o", "a", seq))(t)
 	}
 	if s.owners.take("o").plain {
 		t.Error("nothing will be appended to it any more")
@@ -221,10 +211,7 @@ func TestPartsLog_EarlierRelease(t *testing.T) {
 	earlier := open(t, url)
 	a := federation.NewAccount(earlier.rules, 0, federation.Options{Fresh: true})
 	a.Beat(0, "", 1, &old)
-	text, err := a.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testkit.Must(a.Encode())(t)
 	exec(t, s, "INSERT INTO llmgov_pools VALUES ('p', $1, now())", text)
 	s.clock = "1000::bigint"
 	s.incarnation = "''"
@@ -240,9 +227,7 @@ func TestPartsLog_EarlierRelease(t *testing.T) {
 			t.Errorf("it is granted %d, of which another gateway has all", r.Parts[0].Part)
 		}
 	}
-	if _, err := share(s, "busy", "new", 2); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(share(s, "busy", "new", 2))(t)
 	if _, err := parts.Decode(rowOf(t, s, "busy")); err != nil {
 		t.Errorf("it is a log again while the other gateway is there: %v", err)
 	}
@@ -261,9 +246,7 @@ func TestPartsLog_LastLeaves(t *testing.T) {
 	}
 	all := sharers(t, url, 2)
 	for i, s := range all {
-		if _, err := share(s, "o", fmt.Sprint("g", i), 1); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(share(s, "o", fmt.Sprint("g", i), 1))(t)
 	}
 	leave(all[0], "g0")
 	if !bytes.HasSuffix(rowOf(t, all[0], "o"), mark) {
@@ -273,10 +256,7 @@ func TestPartsLog_LastLeaves(t *testing.T) {
 		s.clock = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint + 3000" // when the first has not been heard of for long
 	}
 	leave(all[1], "g1")
-	a, err := parts.Decode(rowOf(t, all[0], "o"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := testkit.Must(parts.Decode(rowOf(t, all[0], "o")))(t)
 	if r := a.Beat(a.Now, &parts.Beat{Owner: "o", Instance: "old", Seq: 1, Claims: []parts.Claim{{Name: "x", Kind: parts.Rolling, Limit: 10, Want: 10}}}); r.Parts[0].Part != 0 {
 		t.Errorf("of what both used %d is granted", r.Parts[0].Part)
 	}
@@ -289,16 +269,12 @@ func TestPartsLog_Forgotten(t *testing.T) {
 	at := func(ms int64) { s.clock = fmt.Sprint(begins+ms, "::bigint") }
 	left := func() (names string) {
 		t.Helper()
-		if err := s.db.QueryRow(t.Context(), "SELECT string_agg(owner, ' ' ORDER BY owner) FROM llmgov_parts").Scan(&names); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, s.db.QueryRow(t.Context(), "SELECT string_agg(owner, ' ' ORDER BY owner) FROM llmgov_parts").Scan(&names))
 		return names
 	}
 	tell := func(owner string, seq int64) {
 		t.Helper()
-		if _, err := share(s, owner, "a", seq); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(share(s, owner, "a", seq))(t)
 	}
 	at(0)
 	tell("counts", 1)
@@ -336,9 +312,7 @@ func BenchmarkShare(b *testing.B) {
 						{Name: "x", Kind: parts.Rolling, Limit: 1000, Want: 10}, {Name: "y", Kind: parts.Slots, Limit: 1000, Want: 10},
 					}})
 				}
-				if _, err := all[n%gateways].Share(b.Context(), beats); err != nil {
-					b.Fatal(err)
-				}
+				testkit.Must(all[n%gateways].Share(b.Context(), beats))(b)
 			}
 		})
 	}
@@ -352,9 +326,7 @@ func TestPartsLog_ClockAhead(t *testing.T) {
 	tell := func(owner string, seq, clock int64) {
 		t.Helper()
 		s.clock = fmt.Sprint(clock, "::bigint")
-		if _, err := share(s, owner, "a", seq); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(share(s, owner, "a", seq))(t)
 	}
 	const ahead = 3_600_000
 	tell("early", 1, 1_000_000)
@@ -372,15 +344,10 @@ func TestPartsLog_DamagedBeside(t *testing.T) {
 	t.Parallel()
 	s := sharers(t, place(t), 1)[0]
 	for _, owner := range []string{"damaged", "rests"} {
-		if _, err := share(s, owner, "a", 1); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(share(s, owner, "a", 1))(t)
 	}
 	exec(t, s, "UPDATE llmgov_parts SET account = overlay(account placing $1::bytea from 40) WHERE owner = 'damaged'", bytes.Repeat([]byte{'x'}, 60))
-	conn, err := s.db.Acquire(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := testkit.Must(s.db.Acquire(t.Context()))(t)
 	defer conn.Release()
 	s.fleet.hear(time.Now(), false)
 	s.unlog(t.Context(), conn, []string{"damaged", "rests"})

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/federation"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/internal/testkit/pgtest"
 	"github.com/llmgov/llmgov/internal/testkit/storetest"
 )
@@ -31,10 +32,7 @@ var places atomic.Int64
 func place(t testing.TB) string {
 	t.Helper()
 	server := pgtest.Shared(t)
-	s, err := Open(server.URL(), federation.DefaultRules())
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := testkit.Must(Open(server.URL(), federation.DefaultRules()))(t)
 	defer s.Close()
 	schema := fmt.Sprint("place", places.Add(1))
 	exec(t, s, "CREATE SCHEMA "+schema)
@@ -44,10 +42,7 @@ func place(t testing.TB) string {
 // open opens a store whose transactions are as patient as the tests.
 func open(t testing.TB, url string) *Store {
 	t.Helper()
-	s, err := Open(url, federation.DefaultRules())
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := testkit.Must(Open(url, federation.DefaultRules()))(t)
 	t.Cleanup(s.Close)
 	s.limits = strings.NewReplacer("'1000'", "'60000'", "'1500'", "'60000'").Replace(limits)
 	return s
@@ -65,9 +60,7 @@ func guest(t *testing.T, s *Store, url string) (name, as string) {
 
 func exec(t testing.TB, s *Store, sql string, args ...any) {
 	t.Helper()
-	if _, err := s.db.Exec(context.Background(), sql, args...); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(s.db.Exec(context.Background(), sql, args...))(t)
 }
 
 // gateways are the stores of several gateways, which take turns.
@@ -152,11 +145,7 @@ func beat(t *testing.T, s *Store, b *federation.Beat) federation.Reply {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	r, err := s.Beat(ctx, "p", b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return testkit.Must(s.Beat(ctx, "p", b))(t)
 }
 
 // TestIncarnation: a restart of the server keeps the memory, of pools and of owners; a replica that takes over
@@ -200,14 +189,9 @@ func TestStuck(t *testing.T) {
 	s := open(t, place(t))
 	beat(t, s, join("a"))
 	s.limits = limits
-	conn, err := s.db.Acquire(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := testkit.Must(s.db.Acquire(context.Background()))(t)
 	defer conn.Release()
-	if _, err := s.lock(context.Background(), conn, "p"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(s.lock(context.Background(), conn, "p"))(t)
 	for end := time.Now().Add(patience); ; {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		_, err := s.Beat(ctx, "p", join("b"))
@@ -259,10 +243,7 @@ func TestForeign(t *testing.T) {
 	t.Parallel()
 	s := open(t, place(t))
 	beat(t, s, join("a"))
-	other, err := federation.NewAccount(federation.Rules{Window: time.Minute, Slots: 3}, 0, federation.Options{}).Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := testkit.Must(federation.NewAccount(federation.Rules{Window: time.Minute, Slots: 3}, 0, federation.Options{}).Encode())(t)
 	for _, foreign := range []string{"\x01", string(other), "\x02{", "{"} {
 		exec(t, s, "UPDATE llmgov_pools SET account = $1", []byte(foreign))
 		if _, err := s.Beat(context.Background(), "p", join("b")); err == nil {
@@ -298,9 +279,7 @@ func BenchmarkBeat(b *testing.B) {
 				for i := range tenants {
 					next.Demands = append(next.Demands, federation.Demand{Path: fmt.Sprint("tenant-", i), Rate: int64(n + i)})
 				}
-				if _, err := s.Beat(context.Background(), fmt.Sprint("p", tenants), next); err != nil {
-					b.Fatal(err)
-				}
+				testkit.Must(s.Beat(context.Background(), fmt.Sprint("p", tenants), next))(b)
 			}
 		})
 	}

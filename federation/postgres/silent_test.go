@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/federation/parts"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // hole is a way to a server on which everything is lost while it is silent. What was under way by then is lost for good, as if
@@ -23,14 +24,8 @@ type hole struct {
 // throughHole opens a store by way of a hole.
 func throughHole(t *testing.T, direct string) (*Store, *hole) {
 	t.Helper()
-	way, err := url.Parse(direct)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	way := testkit.Must(url.Parse(direct))(t)
+	l := testkit.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { l.Close() })
 	h := &hole{Listener: l, t: t, server: way.Host}
 	go h.serve()
@@ -87,9 +82,7 @@ func TestSilent(t *testing.T) {
 		_, err := s.Share(ctx, []*parts.Beat{{Owner: "o", Instance: "a", Seq: 1}})
 		return err
 	}
-	if err := share(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, share(t.Context()))
 	hold(t, s, connections)
 	way.silent.Store(true)
 	for i := range connections {
@@ -120,10 +113,7 @@ func TestSilent(t *testing.T) {
 func hold(t *testing.T, s *Store, n int) {
 	t.Helper()
 	for range n {
-		conn, err := s.db.Acquire(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := testkit.Must(s.db.Acquire(t.Context()))(t)
 		defer conn.Release()
 	}
 }

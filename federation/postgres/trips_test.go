@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/llmgov/llmgov/federation"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // counter is a way to a server that counts round trips: how often a client asks for an answer. How its bytes and those of the
@@ -32,20 +33,14 @@ type counter struct {
 // far opens a store by way of a counter.
 func far(t *testing.T, direct string) (*Store, *counter) {
 	t.Helper()
-	way, err := url.Parse(direct)
-	if err != nil {
-		t.Fatal(err)
-	}
+	way := testkit.Must(url.Parse(direct))(t)
 	c := newCounter(t, way.Host)
 	way.Host = c.Addr().String()
 	return open(t, way.String()), c
 }
 
 func newCounter(t *testing.T, server string) *counter {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := testkit.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	c := &counter{Listener: l, server: server}
 	t.Cleanup(func() { l.Close() })
 	go c.serve()
@@ -147,10 +142,7 @@ func TestRoundTrips(t *testing.T) {
 	direct := place(t)
 	beat(t, open(t, direct), join("a")) // which makes the table
 	s, c := far(t, direct)
-	conn, err := s.db.Acquire(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := testkit.Must(s.db.Acquire(context.Background()))(t)
 	conn.Release()
 	c.take()
 	beat(t, s, join("b"))
@@ -227,10 +219,7 @@ func (c *counter) answered() int {
 // epoch is that of the pool's account.
 func (s *Store) epoch(t *testing.T) int64 {
 	t.Helper()
-	v, err := s.Look(t.Context(), "p")
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := testkit.Must(s.Look(t.Context(), "p"))(t)
 	return v.Epoch
 }
 
@@ -240,19 +229,12 @@ func TestLimits_CutOff(t *testing.T) {
 	t.Parallel()
 	s := open(t, place(t))
 	beat(t, s, join("a"))
-	conn, err := s.db.Acquire(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := testkit.Must(s.db.Acquire(t.Context()))(t)
 	defer conn.Release()
-	if _, err := s.lock(t.Context(), conn, "p"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(s.lock(t.Context(), conn, "p"))(t)
 	var seconds int
-	if err := conn.QueryRow(t.Context(), `SELECT current_setting('tcp_keepalives_idle')::int
-		+ current_setting('tcp_keepalives_interval')::int * current_setting('tcp_keepalives_count')::int`).Scan(&seconds); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, conn.QueryRow(t.Context(), `SELECT current_setting('tcp_keepalives_idle')::int
+		+ current_setting('tcp_keepalives_interval')::int * current_setting('tcp_keepalives_count')::int`).Scan(&seconds))
 	if seconds < 1 || seconds > 5 {
 		t.Errorf("it notices after %d s", seconds)
 	}
@@ -266,17 +248,12 @@ func TestTrips_Mixed(t *testing.T) {
 	s, way := far(t, direct)
 	m := join("new")
 	beat(t, s, m) // which makes the table
-	if _, err := share(s, "o", "new", 1); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(share(s, "o", "new", 1))(t)
 	old := *join("old")
 	old.Format = federation.Format - 1
 	a := federation.NewAccount(s.rules, 0, federation.Options{Fresh: true})
 	a.Beat(0, "", 1, &old)
-	text, err := a.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testkit.Must(a.Encode())(t)
 	exec(t, s, "UPDATE llmgov_pools SET account = $1", text)
 	s.clock = "1000::bigint"
 	s.incarnation = "''"

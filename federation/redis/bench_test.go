@@ -10,6 +10,7 @@ import (
 
 	"github.com/llmgov/llmgov/federation"
 	"github.com/llmgov/llmgov/federation/parts"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/internal/testkit/redistest"
 )
 
@@ -30,9 +31,7 @@ func BenchmarkBeat(b *testing.B) {
 			const looks = 20
 			before = cpu(b, s)
 			for range looks {
-				if _, err := s.Look(context.Background(), f.pool); err != nil {
-					b.Fatal(err)
-				}
+				testkit.Must(s.Look(context.Background(), f.pool))(b)
 			}
 			b.ReportMetric((cpu(b, s)-before)/looks, "look-µs/op")
 		})
@@ -45,10 +44,7 @@ func cpu(b *testing.B, s *Store) (us float64) {
 	for _, field := range []string{"used_cpu_user:", "used_cpu_sys:"} {
 		_, after, _ := strings.Cut(info, field)
 		number, _, _ := strings.Cut(after, "\r")
-		seconds, err := strconv.ParseFloat(number, 64)
-		if err != nil {
-			b.Fatal(err)
-		}
+		seconds := testkit.Must(strconv.ParseFloat(number, 64))(b)
 		us += seconds * 1e6
 	}
 	return us
@@ -117,10 +113,7 @@ func (f *fleet) beat() {
 	}
 	x.Under = []string{"tier"}
 	do(f.b, f.s, "HSET", "said", "now", 1e9+f.n*1000/len(f.replies), "incarnation", "x")
-	reply, err := f.s.Beat(context.Background(), f.pool, x)
-	if err != nil {
-		f.b.Fatal(err)
-	}
+	reply := testkit.Must(f.s.Beat(context.Background(), f.pool, x))(f.b)
 	f.replies[i] = reply
 	if x.Join {
 		f.joined[i] = reply.Now
@@ -160,10 +153,7 @@ func BenchmarkShare(b *testing.B) {
 					}
 					batch[o] = next
 				}
-				replies, err := s.Share(context.Background(), batch)
-				if err != nil {
-					b.Fatal(err)
-				}
+				replies := testkit.Must(s.Share(context.Background(), batch))(b)
 				held[i] = replies
 			}
 			round := func() {
@@ -181,6 +171,93 @@ func BenchmarkShare(b *testing.B) {
 			}
 			b.ReportMetric((cpu(b, s)-before)/float64(b.N*members*owners), "redis-µs/beat")
 			b.ReportMetric(float64(len(fmt.Sprint(do(b, s, "GET", partsKey(fmt.Sprint("tenant/", b.Name(), 0)))))), "B/owner")
+		})
+	}
+}
+
+// BenchmarkAsk: what a call that asks takes of the server's processor, in microseconds: of a team and
+// its tenant with five limits each, at so many gateways that have been busy for all of the last minute.
+func BenchmarkAsk(b *testing.B) {
+	server := redistest.New(b)
+	s := open(b, server.URL())
+	s.use(saidServer, saidClock)
+	for _, gateways := range []int{1, 4, 16} {
+		b.Run(fmt.Sprint(gateways), func(b *testing.B) {
+			used := make([]int64, gateways)
+			seq := int64(0)
+			owners := []string{b.Name() + "/team", b.Name()}
+			ask := func(i int) {
+				q := &parts.Ask{Calls: []parts.Call{nil}}
+				for at, owner := range owners {
+					beat := &parts.Beat{Owner: owner, Instance: fmt.Sprint("gateway ", i), Seq: seq, Timed: true}
+					for k, name := range []string{"requests", "tokens", "input_tokens", "output_tokens", "concurrency"} {
+						c := parts.Claim{Name: name, Kind: parts.Rolling, Limit: 1e12, Used: used[i], Want: used[i]}
+						if name == "concurrency" {
+							c.Kind = parts.Slots
+							c.Used = 3
+							c.Want = 3
+						}
+						beat.Claims = append(beat.Claims, c)
+						q.Calls[0] = append(q.Calls[0], parts.Take{Beat: at, Claim: k, Amount: 1})
+					}
+					q.Beats = append(q.Beats, beat)
+				}
+				if ans, err := s.Ask(context.Background(), q); err != nil || !ans.Verdicts[0].In {
+					b.Fatal(ans, err)
+				}
+				used[i]++
+			}
+			now := int64(1e12)
+			for range 61 { // seconds
+				now += 1000
+				do(b, s, "HSET", "said", "now", now)
+				seq++
+				for i := range gateways {
+					used[i] += 2
+					ask(i)
+				}
+			}
+			before := cpu(b, s)
+			n := 0
+			for b.Loop() {
+				seq++
+				n++
+				ask(n % gateways)
+			}
+			b.ReportMetric((cpu(b, s)-before)/float64(n), "redis-µs/ask")
+		})
+	}
+}
+
+// BenchmarkBudget: what a beat of a pool's budget takes of the server's processor, in microseconds, at so many
+// gateways and tenants that have used of it, so many of whom the beat tells of.
+func BenchmarkBudget(b *testing.B) {
+	server := redistest.New(b)
+	s := open(b, server.URL())
+	s.use(saidServer, saidClock)
+	do(b, s, "HSET", "said", "now", 1_000_000)
+	for _, x := range []struct{ gateways, tenants, told int }{{4, 10, 10}, {4, 100, 100}, {3, 1000, 100}, {3, 1000, 1000}, {8, 1000, 100}, {8, 1000, 1000}} {
+		b.Run(fmt.Sprintf("%dx%d/%d", x.gateways, x.tenants, x.told), func(b *testing.B) {
+			seq := int64(0)
+			beat := func(gateway, tenants int) {
+				seq++
+				beat := &parts.Beat{Owner: b.Name(), Instance: fmt.Sprint("gateway ", gateway), Seq: seq}
+				for n := range tenants {
+					name := fmt.Sprintf("requests per month 949363200 of tenant-%05d", n)
+					beat.Claims = append(beat.Claims, parts.Claim{Name: name, Kind: parts.Period, Limit: 1e6, Ends: 1e9, Used: 5, Want: 9})
+				}
+				testkit.Must(s.Share(context.Background(), []*parts.Beat{beat}))(b)
+			}
+			for gateway := range x.gateways {
+				beat(gateway, x.tenants)
+			}
+			before := cpu(b, s)
+			n := 0
+			for b.Loop() {
+				beat(n%x.gateways, x.told)
+				n++
+			}
+			b.ReportMetric((cpu(b, s)-before)/float64(n), "redis-µs/beat")
 		})
 	}
 }

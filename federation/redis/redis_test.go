@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/federation"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/internal/testkit/redistest"
 	"github.com/llmgov/llmgov/internal/testkit/storetest"
 )
@@ -34,10 +35,7 @@ func open(t testing.TB, url string) *Store {
 
 func openBy(t testing.TB, url string, r federation.Rules, warn func(string)) *Store {
 	t.Helper()
-	a, err := parse(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := testkit.Must(parse(url))(t)
 	a.connect = time.Hour
 	a.answer = time.Hour
 	s := a.open(r, warn)
@@ -47,11 +45,7 @@ func openBy(t testing.TB, url string, r federation.Rules, warn func(string)) *St
 
 func do(t testing.TB, s *Store, args ...any) any {
 	t.Helper()
-	v, err := s.client.Do(context.Background(), args...).Result()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return v
+	return testkit.Must(s.client.Do(context.Background(), args...).Result())(t)
 }
 
 // saidClock is in place of clock.lua where a test says what time it is.
@@ -113,9 +107,5 @@ func beat(t testing.TB, s *Store, b *federation.Beat) federation.Reply {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	r, err := s.Beat(ctx, "p", b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return testkit.Must(s.Beat(ctx, "p", b))(t)
 }

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/llmgov/llmgov/federation"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/internal/testkit/redistest"
 	"github.com/llmgov/llmgov/internal/testkit/storetest"
 )
@@ -105,27 +106,19 @@ func (w *world) step(t *rapid.T) {
 // tell compares the answers to a beat, and all that there is to see after it.
 func (w *world) tell(t *rapid.T, b *federation.Beat) federation.Reply {
 	ctx := context.Background()
-	if err := w.s.client.HSet(ctx, "said", "now", w.now, "incarnation", w.incarnation).Err(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, w.s.client.HSet(ctx, "said", "now", w.now, "incarnation", w.incarnation).Err())
 	if w.oracle == nil {
 		w.oracle = federation.NewAccount(w.rules, w.now, federation.Options{Incarnation: w.incarnation})
 	}
 	want := w.oracle.Beat(w.now, w.incarnation, b.Expect, b)
-	got, err := w.s.Beat(ctx, w.pool, w.digests.Told(b))
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := testkit.Must(w.s.Beat(ctx, w.pool, w.digests.Told(b)))(t)
 	if diff := cmp.Diff(storetest.Text(want), storetest.Text(got)); diff != "" {
 		t.Fatalf("%s (- want, + got):\n%s", storetest.Text(b), diff)
 	}
 	if err := w.digests.Pair(want, got); err != nil {
 		t.Fatalf("%s: %v", storetest.Text(b), err)
 	}
-	look, err := w.s.Look(ctx, w.pool)
-	if err != nil {
-		t.Fatal(err)
-	}
+	look := testkit.Must(w.s.Look(ctx, w.pool))(t)
 	if diff := cmp.Diff(storetest.Text(w.oracle.View(w.now)), storetest.Text(look)); diff != "" {
 		t.Fatalf("the view after %s (- want, + got):\n%s", storetest.Text(b), diff)
 	}

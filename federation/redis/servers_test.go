@@ -12,6 +12,7 @@ import (
 
 	"github.com/llmgov/llmgov/federation"
 	"github.com/llmgov/llmgov/federation/parts"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/internal/testkit/redistest"
 )
 
@@ -91,9 +92,7 @@ func TestPaused(t *testing.T) {
 	s := open(t, server.URL())
 	first := beat(t, s, join("a"))
 	signal := func(s syscall.Signal) {
-		if err := syscall.Kill(server.Pid(), s); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, syscall.Kill(server.Pid(), s))
 	}
 	signal(syscall.SIGSTOP)
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
@@ -152,9 +151,7 @@ func TestReplica(t *testing.T) {
 	replica.Do("DEL", key("p"))
 	do(t, a, "COPY", key("p"), "other")
 	was := do(t, a, "DUMP", key("p"))
-	if err := b.client.RestoreReplace(context.Background(), key("p"), 0, was.(string)).Err(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, b.client.RestoreReplace(context.Background(), key("p"), 0, was.(string)).Err())
 	primary.Do("REPLICAOF", "127.0.0.1", fmt.Sprint(replica.Port()))
 	redistest.Eventually(t, "the old primary is in step", synced(primary))
 	primary.Do("REPLICAOF", "NO", "ONE")
@@ -203,10 +200,7 @@ func TestRightsCluster(t *testing.T) {
 	server := redistest.NewCluster(t, 1)[0]
 	server.Do(strings.Fields("ACL SETUSER gov on >secret ~llmgov:* resetchannels -@all +cluster|slots " + rights)...)
 	beat(t, open(t, strings.Replace(server.URL(), "redis://", "redis://gov:secret@", 1)+"?cluster=true"), join("a"))
-	docs, err := os.ReadFile("../../docs/federation.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	docs := testkit.Must(os.ReadFile("../../docs/federation.md"))(t)
 	if want := "ACL SETUSER llmgov on >PASSWORD ~llmgov:* resetchannels -@all " + rights; !strings.Contains(string(docs), want) {
 		t.Errorf("docs/federation.md lacks %s", want)
 	}
@@ -237,9 +231,7 @@ func TestEviction(t *testing.T) {
 	beat(t, s, join("a"))
 	look := func() {
 		t.Helper()
-		if _, err := s.Look(context.Background(), "p"); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(s.Look(context.Background(), "p"))(t)
 	}
 	do(t, s, "CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
 	look() // there is no bound on its memory
@@ -296,10 +288,7 @@ func TestDeclareOwner_Restored(t *testing.T) {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		r, err := s.Share(ctx, []*parts.Beat{{Owner: "o", Instance: instance, Seq: 1, Claims: []parts.Claim{{Name: "x", Kind: parts.Slots, Limit: 10, Want: 10, Tail: 9000}}}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := testkit.Must(s.Share(ctx, []*parts.Beat{{Owner: "o", Instance: instance, Seq: 1, Claims: []parts.Claim{{Name: "x", Kind: parts.Slots, Limit: 10, Want: 10, Tail: 9000}}}}))(t)
 		return r[0].Parts[0].Part
 	}
 	if declared, err := s.DeclareOwner(context.Background(), "o"); err != nil || !declared {

@@ -33,9 +33,7 @@ type other struct{ Seq int64 }
 func encode(t testing.TB, value any) []byte {
 	t.Helper()
 	var out bytes.Buffer
-	if err := gob.NewEncoder(&out).Encode(value); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, gob.NewEncoder(&out).Encode(value))
 	return out.Bytes()
 }
 
@@ -94,9 +92,7 @@ func TestDecode_Again(t *testing.T) {
 	b := encode(t, written{Name: "n", List: []inner{{At: 1}}})
 	made := testkit.Allocs(t, 100, func() {
 		var w written
-		if err := Decode(b, &w); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, Decode(b, &w))
 	})
 	if made > 10 {
 		t.Errorf("%v things are made to read a value", made)
