@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/presets"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -26,11 +27,7 @@ func load(t *testing.T, config string, policies ...string) *tenants.Snapshot {
 	for i, text := range policies {
 		fsys[fmt.Sprintf("tenants/%d.yaml", i)] = &fstest.MapFile{Data: []byte(text)}
 	}
-	s, err := tenants.LoadFS(fsys, "llmgov.yaml", tenants.Options{Env: []string{"OPENAI_API_KEY=sk-x"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return testkit.Must(tenants.LoadFS(fsys, "llmgov.yaml", tenants.Options{Env: []string{"OPENAI_API_KEY=sk-x"}}))(t)
 }
 
 // The numbers of the three configs.
@@ -109,10 +106,7 @@ func tierNames(text string) []string {
 
 // No file is forgotten, and each begins with what it is for.
 func TestAll(t *testing.T) {
-	onDisk, err := fs.Glob(os.DirFS("."), "*/*.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	onDisk := testkit.Must(fs.Glob(os.DirFS("."), "*/*.yaml"))(t)
 	all := presets.All()
 	if len(all) != len(onDisk) {
 		t.Errorf("%d are listed and %d on disk: %q", len(all), len(onDisk), onDisk)

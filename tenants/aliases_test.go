@@ -11,7 +11,7 @@ import (
 // TestAliases: a client asks by the alias, is granted by it and listed it; the price is of its exact name, else of the
 // model that the upstream is sent.
 func TestAliases(t *testing.T) {
-	s, err := loadSections(map[string]string{
+	s := testkit.Must(loadSections(map[string]string{
 		"llmgov.yaml": `upstreams: {o: {base_url: "http://o"}}
 pools:
   main: {models: ["gpt-*", {fast: gpt-4o-mini}, {dear: gpt-4o}, {gpt-x: o1}], tpm: 1000}
@@ -24,10 +24,7 @@ prices:
   "gpt-*": {input: 4, output: 4}
 `,
 		"tenants/a.yaml": "tenants: {a: {keys: [" + key1 + "], models: [fast, smart]}, b: {keys: [" + key2 + "]}}\n",
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	if diff := cmp.Diff([]Alias{{"dear", "gpt-4o"}, {"fast", "gpt-4o-mini"}, {"gpt-x", "o1"}}, s.Pools()[0].Aliases); diff != "" {
 		t.Errorf("aliases (-want +got):\n%s", diff)
 	}
@@ -96,7 +93,7 @@ func TestPool_UpstreamNames(t *testing.T) {
 // A tenant that may reach some upstreams only has no part in pools of others; its teams have its list unless they narrow
 // it.
 func TestTenant_Upstreams(t *testing.T) {
-	s, err := loadSections(map[string]string{
+	s := testkit.Must(loadSections(map[string]string{
 		"llmgov.yaml": `upstreams: {ptu: {base_url: "http://ptu"}, paid: {base_url: "http://paid"}, own: {base_url: "http://own"}}
 pools:
   main: {models: [gpt-4o], tpm: 1000, upstreams: [{name: ptu, models: {gpt-4o: dep}}, {name: paid, order: 1}]}
@@ -107,10 +104,7 @@ tenants:
   a: {tier: prod, keys: [` + key1 + `], teams: {x: {keys: [` + key2 + `]}, y: {upstreams: [paid], keys: []}}}
   b: {keys: []}
 `,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	for _, want := range []struct {
 		tenant, pools, upstreams, names string
 	}{

@@ -3,11 +3,13 @@ package tenants
 import (
 	"errors"
 	"testing"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // TestAsk finds who calls what, and names what was probably meant.
 func TestAsk(t *testing.T) {
-	s, err := loadSections(map[string]string{
+	s := testkit.Must(loadSections(map[string]string{
 		"llmgov.yaml": `upstreams: {o: {base_url: "http://o"}}
 pools:
   main: {models: ["gpt-4o", "gpt-4o-2024-*", {fast: gpt-4o-mini}], rpm: 1}
@@ -21,10 +23,7 @@ default_pool: main
     teams:
       x: {teams: {y: {keys: ["` + key2 + `"]}}, keys: ["` + key3 + `"]}
 `,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	for _, tc := range []struct {
 		tenant, model, pool string
 		kind                error

@@ -68,17 +68,12 @@ func TestAudit_H4_KeyFilesHaveNoVariables(t *testing.T) {
 // and finds what it holds in no message.
 func TestAudit_H4_MessagesShowTheTextAsWritten(t *testing.T) {
 	var root yaml.Node
-	if err := yaml.Unmarshal([]byte(fullConfig), &root); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, yaml.Unmarshal([]byte(fullConfig), &root))
 	said := 0
 	for i, n := range scalars(&root, false) {
 		before := *n
 		*n = yaml.Node{Kind: yaml.ScalarNode, Style: yaml.DoubleQuotedStyle, Value: "${SECRET}"}
-		text, err := yaml.Marshal(&root)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := testkit.Must(yaml.Marshal(&root))(t)
 		for j, secret := range []string{
 			"sk-provider", "98765", "-98765", "10.98.76.5:9090", "redis:pw98765@h", "u:pw98765@h", "https://u:98765@h", "gpt-98765",
 			"98765.tenants/*.yaml", "[98765", "9876543210987654321098765", "",

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/tenants/keyfile"
 )
 
@@ -17,13 +18,9 @@ func crowd(b *testing.B) (config string) {
 	dir := b.TempDir()
 	write := func(name, text string) {
 		b.Helper()
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			b.Fatal(err)
-		}
+		testkit.OK(b, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 	}
-	if err := os.Mkdir(filepath.Join(dir, "tenants"), 0o755); err != nil {
-		b.Fatal(err)
-	}
+	testkit.OK(b, os.Mkdir(filepath.Join(dir, "tenants"), 0o755))
 	write("llmgov.yaml", "upstreams: {o: {base_url: http://o}}\npools:\n  a: {models: [gpt-4o, \"gpt-*\"], tpm: 1000000}\n  b: {models: [\"claude-*\"], rpm: 1000}\ndefault_pool: a\n")
 	write("tenants/tiers.yaml", "tiers: {pro: {weight: 2, rpm: 60, tpm: 10000, max_wait: 2s, pools: {a: {tpm: 500}}}, free: {group: true, rpm: 5}}\n")
 	for i := range 1000 {
@@ -53,31 +50,19 @@ func BenchmarkCrowd_Load(b *testing.B) {
 	config := crowd(b)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := Load(config, Options{}); err != nil {
-			b.Fatal(err)
-		}
+		testkit.Must(Load(config, Options{}))(b)
 	}
 }
 
 // BenchmarkCrowd_Reload changes one of the files, as the Watcher sees it.
 func BenchmarkCrowd_Reload(b *testing.B) {
 	config := crowd(b)
-	l, err := newLoader(config, Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	if _, err := load(l); err != nil {
-		b.Fatal(err)
-	}
+	l := testkit.Must(newLoader(config, Options{}))(b)
+	testkit.Must(load(l))(b)
 	b.ReportAllocs()
 	for n := 2; b.Loop(); n++ {
-		if err := os.WriteFile(filepath.Join(filepath.Dir(config), "tenants/f0500.yaml"), []byte(crowdFile(500, n)), 0o644); err != nil {
-			b.Fatal(err)
-		}
-		s, err := load(l)
-		if err != nil {
-			b.Fatal(err)
-		}
+		testkit.OK(b, os.WriteFile(filepath.Join(filepath.Dir(config), "tenants/f0500.yaml"), []byte(crowdFile(500, n)), 0o644))
+		s := testkit.Must(load(l))(b)
 		if t, ok := s.TenantByName("t05001"); !ok || t.RPM != int64(n) {
 			b.Fatalf("after the change: %+v", t)
 		}
@@ -86,13 +71,8 @@ func BenchmarkCrowd_Reload(b *testing.B) {
 
 // BenchmarkCrowd_Look is what the Watcher does every 800 ms while nothing happens.
 func BenchmarkCrowd_Look(b *testing.B) {
-	l, err := newLoader(crowd(b), Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	if _, err := load(l); err != nil {
-		b.Fatal(err)
-	}
+	l := testkit.Must(newLoader(crowd(b), Options{}))(b)
+	testkit.Must(load(l))(b)
 	loaded := l.sum()
 	globs := l.globs
 	time.Sleep(restless + time.Second) // until stamps tell
@@ -106,10 +86,7 @@ func BenchmarkCrowd_Look(b *testing.B) {
 }
 
 func BenchmarkCrowd_Lookup(b *testing.B) {
-	s, err := Load(crowd(b), Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
+	s := testkit.Must(Load(crowd(b), Options{}))(b)
 	key := crowdKey(5000)
 	b.ReportAllocs()
 	for b.Loop() {
@@ -127,9 +104,7 @@ func BenchmarkKeyFile_List(b *testing.B) {
 			keys.Keys = append(keys.Keys, runtimeKey("acme", fmt.Sprint(i)))
 		}
 		f := keyfile.New(filepath.Join(b.TempDir(), "keys.yaml"))
-		if err := os.WriteFile(f.Path(), keyfile.Encode(keys), 0o600); err != nil {
-			b.Fatal(err)
-		}
+		testkit.OK(b, os.WriteFile(f.Path(), keyfile.Encode(keys), 0o600))
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			for b.Loop() {
 				if got, err := f.List(); err != nil || len(got.Keys) != n {

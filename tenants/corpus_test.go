@@ -11,6 +11,8 @@ import (
 	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 var update = flag.Bool("update", false, "write what is found into the corpus")
@@ -43,9 +45,7 @@ func TestBadCorpus(t *testing.T) {
 			}
 			if *update {
 				head, _, _ = strings.Cut(head, "-- want --\n")
-				if err := os.WriteFile(file, []byte(head+"-- want --\n"+problems.Error()+"\n"), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				testkit.OK(t, os.WriteFile(file, []byte(head+"-- want --\n"+problems.Error()+"\n"), 0o644))
 				return
 			}
 			if diff := cmp.Diff(strings.TrimSpace(sections["want"]), problems.Error()); diff != "" {
@@ -64,10 +64,7 @@ func TestGoodCorpus(t *testing.T) {
 	for _, file := range cases {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
 			_, sections := split(t, file)
-			s, err := loadSections(sections)
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := testkit.Must(loadSections(sections))(t)
 			checkSnapshot(t, s)
 		})
 	}
@@ -76,10 +73,7 @@ func TestGoodCorpus(t *testing.T) {
 // split cuts a case into its sections, each begun by a line "-- name --".
 func split(t testing.TB, file string) (whole string, sections map[string]string) {
 	t.Helper()
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := testkit.Must(os.ReadFile(file))(t)
 	sections = map[string]string{}
 	name := ""
 	for line := range strings.Lines(string(data)) {

@@ -3,6 +3,8 @@ package tenants
 import (
 	"strings"
 	"testing"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // An upstream's engine has a place for its metrics and a bound for its cache, said or not, from a file or from code.
@@ -16,10 +18,7 @@ func TestEngine_Defaults(t *testing.T) {
 		cfg := DefaultConfig()
 		cfg.Upstreams = []Upstream{{Name: "u", BaseURL: base, Engine: Engine{Kind: "vllm"}}}
 		cfg.Pools = []Pool{{Name: "p", Models: []string{"m"}, Concurrency: 4}}
-		s, err := Build(cfg, []Tenant{{Name: "a", Keys: []Key{{Hash: HashKey("sk-a-key-of-some-length-1")}}}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := testkit.Must(Build(cfg, []Tenant{{Name: "a", Keys: []Key{{Hash: HashKey("sk-a-key-of-some-length-1")}}}}))(t)
 		if got := s.Config().Upstreams[0].Engine; got != (Engine{Kind: "vllm", URL: want, KVCachePPM: 950_000}) {
 			t.Errorf("%s has the engine %+v", base, got)
 		}
@@ -48,16 +47,13 @@ func TestEngine_MadeInCode(t *testing.T) {
 
 // TestEngine_DecidesNothing: a server whose load is read although no limit goes by it is told of, with its place.
 func TestEngine_DecidesNothing(t *testing.T) {
-	s, err := loadSections(map[string]string{"llmgov.yaml": `upstreams:
+	s := testkit.Must(loadSections(map[string]string{"llmgov.yaml": `upstreams:
   used: {base_url: "http://u/v1", engine: {kind: vllm}}
   idle: {base_url: "http://i/v1", engine: {kind: vllm}}
 pools:
   p: {models: [m], upstream: used, concurrency: {adaptive: gradient}}
   q: {models: [n], upstreams: [{name: used}, {name: idle}], concurrency: 4}
-`})
-	if err != nil {
-		t.Fatal(err)
-	}
+`}))(t)
 	const want = "llmgov.yaml:3:35: upstreams.idle.engine: the server's load is shown, but decides nothing, because no pool of the upstream " +
 		"has an adaptive limit; write concurrency: {adaptive: gradient} in one, or remove engine"
 	if said := s.Cautions(); len(said) != 1 || said[0] != want {
@@ -66,12 +62,9 @@ pools:
 }
 
 func TestEngine_KeyInClear(t *testing.T) {
-	s, err := loadSections(map[string]string{"llmgov.yaml": `upstreams: {u: {base_url: "https://u/v1", api_key: k, engine: {kind: vllm, url: "http://10.0.0.5:8000/metrics", send_key: true}}}
+	s := testkit.Must(loadSections(map[string]string{"llmgov.yaml": `upstreams: {u: {base_url: "https://u/v1", api_key: k, engine: {kind: vllm, url: "http://10.0.0.5:8000/metrics", send_key: true}}}
 pools: {p: {models: [m], concurrency: 4}}
-`})
-	if err != nil {
-		t.Fatal(err)
-	}
+`}))(t)
 	if said := strings.Join(s.Cautions(), "\n"); !strings.Contains(said, "sent in clear to 10.0.0.5") || !strings.Contains(said, "for its metrics") {
 		t.Errorf("the cautions are %s", said)
 	}

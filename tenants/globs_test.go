@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/tenants/keyfile"
 )
 
@@ -58,9 +59,7 @@ func TestLoad_Folders(t *testing.T) {
 func TestLoad_Pipe(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{"llmgov.yaml": goodConfig, "tenants/a.yaml": goodPolicy} {
-		if err := errors.Join(os.MkdirAll(filepath.Join(dir, "tenants"), 0o755), os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, errors.Join(os.MkdirAll(filepath.Join(dir, "tenants"), 0o755), os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600)))
 	}
 	for _, pipe := range []string{"tenants/z.yaml", "llmgov.keys.yaml"} {
 		path := filepath.Join(dir, pipe)
@@ -73,8 +72,6 @@ func TestLoad_Pipe(t *testing.T) {
 		if err := keyfile.New(path).Add(runtimeKey("acme", "a")); err == nil || !strings.Contains(err.Error(), "not a regular file") {
 			t.Errorf("%s: %v", pipe, err)
 		}
-		if err := os.Remove(path); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, os.Remove(path))
 	}
 }

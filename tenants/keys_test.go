@@ -6,18 +6,17 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // TestKeys_Mapping reads keys in both forms: a day is good to its end in the config's zone, whatever the hour there.
 func TestKeys_Mapping(t *testing.T) {
-	s, err := loadSections(map[string]string{
+	s := testkit.Must(loadSections(map[string]string{
 		"llmgov.yaml": goodConfig + "timezone: America/New_York\n",
 		"tenants/a.yaml": "tenants:\n  acme:\n    keys:\n      - " + key1 + "\n      - {hash: " + key2 +
 			", name: ci, expires: 2027-03-13}\n      - {hash: " + key3 + ", expires: 2027-01-31T18:00:00+01:00}\n",
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	want := []Key{
 		{Hash: hash(t, key1)},
 		{Hash: hash(t, key2), Name: "ci", Expires: time.Date(2027, 3, 14, 5, 0, 0, 0, time.UTC)}, // the night clocks go ahead
@@ -45,18 +44,12 @@ func TestKeys_LastDay(t *testing.T) {
 		"Africa/Cairo":     {"2027-04-29", "2027-04-30", "2027-10-28", "2027-10-29"},
 		"Pacific/Apia":     {"2011-12-29", "2011-12-31"}, // there was no 30th
 	} {
-		place, err := time.LoadLocation(zone)
-		if err != nil {
-			t.Fatal(err)
-		}
+		place := testkit.Must(time.LoadLocation(zone))(t)
 		for _, day := range days {
-			s, err := loadSections(map[string]string{
+			s := testkit.Must(loadSections(map[string]string{
 				"llmgov.yaml":    goodConfig + "timezone: " + zone + "\n",
 				"tenants/a.yaml": "tenants: {acme: {keys: [{hash: " + key1 + ", expires: " + day + "}]}}\n",
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			}))(t)
 			noon, _ := time.Parse(time.DateOnly, day)
 			want := noon.Add(-24 * time.Hour) // before the day, wherever
 			for want.In(place).Format(time.DateOnly) <= day {

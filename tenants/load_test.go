@@ -1,6 +1,7 @@
 package tenants
 
 import (
+	gocmp "cmp"
 	"errors"
 	"io/fs"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/llmgov/llmgov/internal/strictyaml"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/tenants/keyfile"
 )
 
@@ -106,10 +108,7 @@ func TestLoad_Everything(t *testing.T) {
 			"max_wait: 1500ms, max_output_tokens: 99, priority: background, floor_tpm: 7, credit: 60s, " +
 			"budgets: [{usd: 1, per: day}]}}\ntenants: {solo: {keys: [" + key3 + "]}}\n",
 	})
-	s, err := LoadFS(fsys, "etc/llmgov.yaml", Options{Env: []string{"OPENAI_API_KEY=sk-$x", "TPM=300000"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := testkit.Must(LoadFS(fsys, "etc/llmgov.yaml", Options{Env: []string{"OPENAI_API_KEY=sk-$x", "TPM=300000"}}))(t)
 	one := TokenWeights{1000, 1000, 1000, 1000, 1000}
 	wantConfig := Config{
 		Listen: "127.0.0.1:8080", H2C: true, Healthz: true, MaxConnections: 500, Admin: Admin{"[::1]:9090", "t0k-of-sixteen-characters", UnreadyAlways}, Admission: Admission{"127.0.0.1:9091", "a-token-of-sixteen-characters", "header x-team", "tenant=team", 30}, Node: "n1", Region: "eu", Store: "memory",
@@ -156,10 +155,7 @@ func TestLoad_Precedence(t *testing.T) {
 	region := func(inFile, inEnv, inFlag string) string {
 		t.Helper()
 		sections := map[string]string{"llmgov.yaml": goodConfig + inFile, "env": inEnv, "flags": inFlag}
-		s, err := loadSections(sections)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := testkit.Must(loadSections(sections))(t)
 		return s.Config().Region
 	}
 	file := "region: file\n"
@@ -182,17 +178,14 @@ func TestLoad_Precedence(t *testing.T) {
 
 // TestLoad_EveryEnvironmentName sets every setting by its variable.
 func TestLoad_EveryEnvironmentName(t *testing.T) {
-	s, err := loadSections(map[string]string{"env": strings.Join([]string{
+	s := testkit.Must(loadSections(map[string]string{"env": strings.Join([]string{
 		"LLMGOV_LISTEN=:1", "LLMGOV_ADMIN_LISTEN=:2", "LLMGOV_ADMIN_TOKEN=t23456789012345x", "LLMGOV_H2C=true", "LLMGOV_HEALTHZ=true", "LLMGOV_MAX_CONNECTIONS=99", "LLMGOV_NODE=n", "LLMGOV_REGION=r",
 		"LLMGOV_STORE=memory", "LLMGOV_DEFAULT_POOL=main", "LLMGOV_TIMEOUTS_READ_HEADER=1s",
 		"LLMGOV_TIMEOUTS_UPSTREAM_HEADER=2s", "LLMGOV_TIMEOUTS_STREAM_IDLE=3s", "LLMGOV_TIMEOUTS_DRAIN=4s",
 		"LLMGOV_STATE_DIR=/state", "LLMGOV_KEYS_FILE=k.yaml", "LLMGOV_TIMEZONE=Asia/Tokyo", "LLMGOV_MAX_BODY=1MiB", "LLMGOV_BODY_MEMORY_PROCESS=8MiB", "LLMGOV_BODY_MEMORY_TENANT=2MiB",
 		"LLMGOV_DECISION_LOG_PATH=d.jsonl", "LLMGOV_DECISION_LOG_MAX_SIZE=2KiB", "LLMGOV_DECISION_LOG_KEEP=7", "LLMGOV_POLICIES=tenants/a.yaml",
 		"LLMGOV_SERVICE_HOST=10.0.0.1", "LLMGOV_PORT=tcp://10.0.0.1:80", "LLMGOV_POOLS_MAIN_TPM=9", "LLMGOV_ADMIN=x",
-	}, "\n")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}, "\n")}))(t)
 	want := DefaultConfig()
 	want.Listen = ":1"
 	want.Admin = Admin{":2", "t23456789012345x", UnreadyAlone}
@@ -224,12 +217,8 @@ func TestLoad_Disk(t *testing.T) {
 	write := func(name, text string) {
 		t.Helper()
 		full := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(full, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, os.MkdirAll(filepath.Dir(full), 0o755))
+		testkit.OK(t, os.WriteFile(full, []byte(text), 0o644))
 	}
 	write("etc/llmgov.yaml", goodConfig+"policies: [../pol/*.yaml, "+filepath.Join(dir, "abs/b.yaml")+"]\n")
 	write("pol/a.yaml", "tenants: {acme: {keys: [x]}}\n")
@@ -289,5 +278,73 @@ func TestLoad_FileLimits(t *testing.T) {
 	bomb = strings.Replace(bomb, "a0: &a0", "A: &A", 1)
 	if _, ok := errors.AsType[Problems](loadPolicy(&fstest.MapFile{Data: []byte(bomb)})); !ok {
 		t.Error("alias bomb: want problems")
+	}
+}
+
+// What is wrong elsewhere hides nobody's gateway; what is wrong in admin is told.
+func TestLoadAdmin(t *testing.T) {
+	for _, c := range []struct {
+		name, config string
+		want         Admin
+		wrong        string
+	}{
+		{name: "defaults", config: "pools: {}", want: DefaultConfig().Admin},
+		{name: "all else is wrong", config: "admin: {listen: \"10.0.0.1:91\", token: \"${T}\"}\nupstreams: {a: {api_key: \"${NO}\"}}\nzzz: 1\n", want: Admin{Listen: "10.0.0.1:91", Token: "a-secret-of-this-gateway", UnreadyOnStoreLoss: UnreadyAlone}},
+		{name: "the token's variable", config: "admin: {token: \"${NO}\"}", wrong: "NO is not set"},
+		{name: "no mapping", config: "admin: 5", wrong: "admin: is a"},
+		{name: "no yaml", config: "a: [", wrong: ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "llmgov.yaml")
+			if err := os.WriteFile(file, []byte(c.config), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			got, err := LoadAdmin(file, Options{Env: []string{"T=a-secret-of-this-gateway"}})
+			if c.want != (Admin{}) {
+				if err != nil || got != c.want {
+					t.Errorf("%+v, %v; want %+v", got, err, c.want)
+				}
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), c.wrong) {
+				t.Errorf("error %v; want one with %q", err, c.wrong)
+			}
+		})
+	}
+	if _, err := LoadAdmin(filepath.Join(t.TempDir(), "no.yaml"), Options{}); err == nil {
+		t.Error("a config that is not there was read")
+	}
+}
+
+// TestStoreLoss: what a file says of a store, and of its loss, is what the pool has, and is part of
+// the policy's hash.
+func TestStoreLoss(t *testing.T) {
+	hashes := map[string]string{}
+	for text, want := range map[string]Pool{
+		"":                                       {},
+		", on_store_loss: open":                  {StoreLoss: StoreLoss{Rule: StoreLossOpen}},
+		", on_store_loss: {local: 0.125}":        {StoreLoss: StoreLoss{StoreLossLocal, 125_000}},
+		", on_store_loss: {local: 0.5}":          {StoreLoss: StoreLoss{StoreLossLocal, 500_000}},
+		", on_store_loss: open, expect_nodes: 7": {StoreLoss: StoreLoss{Rule: StoreLossOpen}, ExpectNodes: 7},
+		", tenant_limits: strict":                {TenantLimits: LimitsStrict},
+		", tenant_limits: cached_deny":           {TenantLimits: LimitsCachedDeny},
+	} {
+		s := testkit.Must(loadSections(map[string]string{"llmgov.yaml": "upstreams: {u: {base_url: \"http://h\"}}\npools: {main: {models: [gpt-4o], tpm: 1000" + text + "}}\nstore: redis://h:6379\n"}))(t)
+		p := s.Pools()[0]
+		if p.StoreLoss != want.StoreLoss || p.ExpectNodes != want.ExpectNodes || p.TenantLimits != gocmp.Or(want.TenantLimits, LimitsLeased) {
+			t.Errorf("%q is %+v, %d nodes, %s", text, p.StoreLoss, p.ExpectNodes, p.TenantLimits)
+		}
+		if other, taken := hashes[s.Hash()]; taken {
+			t.Errorf("%q and %q have one hash", text, other)
+		}
+		hashes[s.Hash()] = text
+	}
+	for _, bad := range []StoreLoss{{LocalPPM: 1}, {Rule: "x"}, {Rule: StoreLossLocal}, {Rule: StoreLossOpen, LocalPPM: 5000}, {StoreLossLocal, 900_001}} {
+		if bad.complain() == "" {
+			t.Errorf("%+v is good", bad)
+		}
+	}
+	if complaint := limitsModes.check("x"); complaint == "" {
+		t.Error("there is a way x to keep limits together")
 	}
 }

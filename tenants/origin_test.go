@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // limitLines are limits, one a line, as "key value from".
@@ -21,7 +23,7 @@ func limitLines(list []Limit) string {
 
 // TestLimits names for each effective value the line that it is from.
 func TestLimits(t *testing.T) {
-	s, err := loadSections(map[string]string{
+	s := testkit.Must(loadSections(map[string]string{
 		"llmgov.yaml": `upstreams: {o: {base_url: "http://o"}}
 pools:
   main:
@@ -66,10 +68,7 @@ default_pool: main
       - {requests: 9, per: week}
       - {requests: 10, per: month}
 `,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	var got strings.Builder
 	got.WriteString(limitLines(s.PoolLimits(&s.Pools()[0])))
 	got.WriteString(limitLines(s.PoolLimits(&s.Pools()[1])))
@@ -137,10 +136,7 @@ priority interactive
 
 // TestOrigins_Lean keeps no place but of what decides: no keys, no models, no settings.
 func TestOrigins_Lean(t *testing.T) {
-	s, err := loadSections(map[string]string{"tenants/a.yaml": "tenants: {a: {rpm: 1, keys: [\"" + key1 + "\"]}}\n"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := testkit.Must(loadSections(map[string]string{"tenants/a.yaml": "tenants: {a: {rpm: 1, keys: [\"" + key1 + "\"]}}\n"}))(t)
 	want := 2 + 2 // pools.main.{models,tpm}, tenants.a.{rpm,keys}
 	if len(s.origins) != want {
 		t.Errorf("%d places are kept, want %d: %v", len(s.origins), want, s.origins)
@@ -157,17 +153,10 @@ func TestMore(t *testing.T) {
 		"new/b.yaml":     "tenants: {beta: {keys: [\"" + key2 + "\"], tier: none}}\n",
 		"new/c.yaml":     "tiers: {none: {weight: 2}}\n",
 	} {
-		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, os.MkdirAll(filepath.Dir(name), 0o755))
+		testkit.OK(t, os.WriteFile(name, []byte(text), 0o644))
 	}
-	s, err := Load("llmgov.yaml", Options{More: []string{filepath.Join(dir, "new/c.yaml"), "./new/b.yaml", "tenants/a.yaml"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := testkit.Must(Load("llmgov.yaml", Options{More: []string{filepath.Join(dir, "new/c.yaml"), "./new/b.yaml", "tenants/a.yaml"}}))(t)
 	if len(s.Tenants()) != 2 || s.Tenants()[1].Source != "./new/b.yaml:1:11" || s.Tenants()[1].Weight != 2000 {
 		t.Errorf("tenants %+v", s.Tenants())
 	}
@@ -185,9 +174,7 @@ func TestAlone(t *testing.T) {
 	t.Chdir(dir)
 	write := func(name, text string) string {
 		t.Helper()
-		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, os.WriteFile(name, []byte(text), 0o644))
 		return name
 	}
 	a := write("a.yaml", "tenants: {acme: {tier: elsewhere, models: [anything], default_pool: any}}\n")

@@ -1,6 +1,10 @@
 package tenants
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/llmgov/llmgov/internal/testkit"
+)
 
 func TestReaches(t *testing.T) {
 	cfg := DefaultConfig()
@@ -20,10 +24,7 @@ func TestReaches(t *testing.T) {
 		{"o*", [2]bool{false, true}},
 		{"*", [2]bool{true, true}},
 	} {
-		s, err := Build(cfg, []Tenant{{Name: "t", Keys: []Key{{Hash: HashKey("k")}}, Models: []string{c.grant}}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := testkit.Must(Build(cfg, []Tenant{{Name: "t", Keys: []Key{{Hash: HashKey("k")}}, Models: []string{c.grant}}}))(t)
 		for i := range s.Pools() {
 			if got := s.Reaches(&s.Tenants()[0], &s.Pools()[i]); got != c.want[i] {
 				t.Errorf("a grant of %q reaches pool %s: %v, want %v", c.grant, s.Pools()[i].Name, got, c.want[i])

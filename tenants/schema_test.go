@@ -13,6 +13,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/presets"
 )
 
@@ -49,23 +50,12 @@ func compiled(t testing.TB) map[string]*jsonschema.Schema {
 	t.Helper()
 	out := map[string]*jsonschema.Schema{}
 	for _, kind := range []string{"config", "policy", ""} {
-		text, err := Schema(kind)
-		if err != nil {
-			t.Fatal(err)
-		}
-		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := testkit.Must(Schema(kind))(t)
+		doc := testkit.Must(jsonschema.UnmarshalJSON(bytes.NewReader(text)))(t)
 		c := jsonschema.NewCompiler()
 		c.DefaultDraft(jsonschema.Draft4) // the schema itself must say that it is newer
-		if err := c.AddResource("file:///schema.json", doc); err != nil {
-			t.Fatal(err)
-		}
-		out[kind], err = c.Compile("file:///schema.json")
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, c.AddResource("file:///schema.json", doc))
+		out[kind] = testkit.Must(c.Compile("file:///schema.json"))(t)
 	}
 	return out
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/tenants/internal/disk"
 )
 
@@ -20,12 +21,8 @@ func TestSeen(t *testing.T) {
 	write := func(name, text string) string {
 		t.Helper()
 		full := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(full, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, os.MkdirAll(filepath.Dir(full), 0o755))
+		testkit.OK(t, os.WriteFile(full, []byte(text), 0o644))
 		return full
 	}
 	config := write("llmgov.yaml", goodConfig)
@@ -34,17 +31,11 @@ func TestSeen(t *testing.T) {
 	}
 	acme := write("tenants/a.yaml", policy("11"))
 	write("tenants/b.yaml", "tenants: {beta: {keys: ["+key2+"]}}\n")
-	l, err := newLoader(config, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := testkit.Must(newLoader(config, Options{}))(t)
 	l.clock = later
 	rpm := func() int64 {
 		t.Helper()
-		s, err := load(l)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := testkit.Must(load(l))(t)
 		return s.Tenants()[0].RPM
 	}
 	if got := rpm(); got != 11 {
@@ -67,19 +58,11 @@ func TestSeen(t *testing.T) {
 		t.Error("nothing has changed, and it looks so")
 	}
 
-	info, err := os.Stat(acme)
-	if err != nil {
-		t.Fatal(err)
-	}
+	info := testkit.Must(os.Stat(acme))(t)
 	for changed := false; !changed; { // until the file system's clock has ticked
 		write("tenants/a.yaml", policy("12"))
-		if err := os.Chtimes(acme, info.ModTime(), info.ModTime()); err != nil {
-			t.Fatal(err)
-		}
-		now, err := os.Stat(acme)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, os.Chtimes(acme, info.ModTime(), info.ModTime()))
+		now := testkit.Must(os.Stat(acme))(t)
 		changed = disk.StampOf(now) != disk.StampOf(info) || disk.StampOf(now) == disk.Stamp{}
 	}
 	if l.look([]string{"tenants/*.yaml"}) == loaded {
@@ -92,12 +75,8 @@ func TestSeen(t *testing.T) {
 		t.Error("want what changed parsed again, and nothing else")
 	}
 
-	if err := os.Remove(acme); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := load(l); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.Remove(acme))
+	testkit.Must(load(l))(t)
 	if _, known := l.seen[a]; known {
 		t.Error("a file that is gone is remembered")
 	}
@@ -107,20 +86,12 @@ func TestSeen(t *testing.T) {
 // is any for longer than a minute.
 func TestSeen_Restless(t *testing.T) {
 	config := filepath.Join(t.TempDir(), "llmgov.yaml")
-	if err := os.WriteFile(config, []byte(goodConfig), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	info, err := os.Stat(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.WriteFile(config, []byte(goodConfig), 0o644))
+	info := testkit.Must(os.Stat(config))(t)
 	if disk.StampOf(info) == (disk.Stamp{}) {
 		t.Skip("there are no stamps on this system")
 	}
-	l, err := newLoader(config, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := testkit.Must(newLoader(config, Options{}))(t)
 	changed := disk.StampOf(info).Changed()
 	for _, c := range []struct {
 		read, look time.Duration // since the change
@@ -136,9 +107,7 @@ func TestSeen_Restless(t *testing.T) {
 		at := c.read
 		l.clock = func() time.Time { return changed.Add(at) }
 		l.begin()
-		if _, err := l.readFile(l.config); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(l.readFile(l.config))(t)
 		at = c.look
 		if _, same := l.same(l.config); same != c.same {
 			t.Errorf("read %s and looked at %s after the change: same %v, want %v", c.read, c.look, same, c.same)

@@ -9,20 +9,18 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/tenants/keyfile"
 )
 
 // sharesOf loads a policy beside a pool of 1000 tokens a minute without headroom and shows the shares in it.
 func sharesOf(t *testing.T, pool, policy string) []string {
 	t.Helper()
-	s, err := loadSections(map[string]string{
+	s := testkit.Must(loadSections(map[string]string{
 		"llmgov.yaml": "upstreams: {o: {base_url: http://o}}\npools:\n  main: {models: [m, n], headroom: 0, " + pool +
 			"}\n  side: {models: [s], rpm: 1}\ndefault_pool: main\n",
 		"tenants/a.yaml": policy,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	var out []string
 	for _, sh := range s.Shares(&s.Pools()[0]) {
 		line := fmt.Sprintf("%s %.4f %d", sh.Tenant.Name, sh.Part, sh.TPM)
@@ -143,14 +141,11 @@ func TestFill(t *testing.T) {
 }
 
 func TestUncalled(t *testing.T) {
-	s, err := loadSections(map[string]string{
+	s := testkit.Must(loadSections(map[string]string{
 		"llmgov.yaml": "upstreams: {o: {base_url: http://o}}\npools:\n  a: {models: [m, n, \"x-*\", \"y-*\"], rpm: 1}\n" +
 			"  b: {models: [\"x-1*\", z], rpm: 1}\ndefault_pool: a\n",
 		"tenants/a.yaml": "tenants: {t: {models: [m, n, x-10, \"y-1*\"], teams: {u: {keys: [\"" + key1 + "\"], models: [m, x-10, \"y-*\"]}}}}\n",
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	for i, want := range [][]string{{"n", "x-*"}, {"z"}} { // x-10 leads to b
 		if diff := cmp.Diff(want, s.Uncalled(&s.Pools()[i])); diff != "" {
 			t.Errorf("pool %s (-want +got):\n%s", s.Pools()[i].Name, diff)
@@ -160,13 +155,10 @@ func TestUncalled(t *testing.T) {
 
 // A key that is made at run time makes a tenant one who shares, and the last one revoked makes it none.
 func TestShares_KeysMadeAtRunTime(t *testing.T) {
-	s, err := loadSections(map[string]string{
+	s := testkit.Must(loadSections(map[string]string{
 		"llmgov.yaml":    "upstreams: {o: {base_url: http://o}}\npools: {main: {models: [m], tpm: 1000, headroom: 0}}\n",
 		"tenants/a.yaml": "tenants: {a: {keys: [], teams: {x: {weight: 3, keys: []}}}, b: {keys: [\"" + key1 + "\"]}}\n",
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	parts := func(keys keyfile.Content) string {
 		s := s.WithKeys(keys)
 		text := fmt.Sprint(s.Uncalled(&s.Pools()[0]))

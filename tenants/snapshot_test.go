@@ -19,11 +19,7 @@ func tenant(name, key string, models ...string) Tenant {
 
 func mustBuild(t testing.TB, cfg Config, list ...Tenant) *Snapshot {
 	t.Helper()
-	s, err := Build(cfg, list)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return testkit.Must(Build(cfg, list))(t)
 }
 
 func TestKeyHash(t *testing.T) {
@@ -92,11 +88,7 @@ func TestSnapshot_ModelsFor(t *testing.T) {
 func TestSnapshot_Hash(t *testing.T) {
 	load := func(sections map[string]string) *Snapshot {
 		t.Helper()
-		s, err := loadSections(sections)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return s
+		return testkit.Must(loadSections(sections))(t)
 	}
 	base := load(nil)
 	for name, c := range map[string]struct {
@@ -140,10 +132,7 @@ func TestSnapshot_Hash(t *testing.T) {
 
 // TestBuild_SameAsFiles checks that code and files come to the same.
 func TestBuild_SameAsFiles(t *testing.T) {
-	fromFiles, err := loadSections(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fromFiles := testkit.Must(loadSections(nil))(t)
 	cfg := DefaultConfig()
 	cfg.Timezone = ""
 	cfg.Prices = []ModelPrice{}
@@ -161,10 +150,7 @@ func TestBuild_SameAsFiles(t *testing.T) {
 func TestBuild_Copies(t *testing.T) {
 	cfg := configOf([]string{"m"})
 	list := []Tenant{tenant("b", "kb", "m"), tenant("a", "ka", "m")}
-	s, err := Build(cfg, list)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := testkit.Must(Build(cfg, list))(t)
 	if list[0].Name != "b" || list[0].Weight != 0 || cfg.Pools[0].Upstreams != nil {
 		t.Error("Build wrote to its arguments")
 	}
@@ -221,13 +207,10 @@ store: the address (not shown) has an unknown scheme; write memory, postgres://u
 func TestOverlay(t *testing.T) {
 	base := configOf([]string{"m"})
 	base.Policies = nil
-	cfg, err := Overlay(base, Options{
+	cfg := testkit.Must(Overlay(base, Options{
 		Env:   []string{"LLMGOV_LISTEN=:1", "LLMGOV_REGION=env", "LLMGOV_TIMEOUTS_DRAIN=5s"},
 		Flags: map[string]string{"listen": ":0", "node": ""},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	want := base
 	want.Listen = ":0"
 	want.Region = "env"
@@ -295,8 +278,6 @@ func BenchmarkLoad10000(b *testing.B) {
 	}
 	sections := map[string]string{"tenants/a.yaml": policy.String()}
 	for b.Loop() {
-		if _, err := loadSections(sections); err != nil {
-			b.Fatal(err)
-		}
+		testkit.Must(loadSections(sections))(b)
 	}
 }

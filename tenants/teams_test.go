@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/tenants/internal/glob"
 )
 
@@ -52,10 +53,7 @@ tenants:
 
 // TestTeams_Inherit: what a team does not say it has from above, except for limits, which are its parents' own.
 func TestTeams_Inherit(t *testing.T) {
-	s, err := loadSections(map[string]string{"llmgov.yaml": teamConfig, "tenants/a.yaml": strings.Replace(teamPolicy, ", n, m]", ", m]", 1)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := testkit.Must(loadSections(map[string]string{"llmgov.yaml": teamConfig, "tenants/a.yaml": strings.Replace(teamPolicy, ", n, m]", ", m]", 1)}))(t)
 	grant := []string{"m", "x-*"}
 	all := RouteInference | RouteModels | RouteFiles
 	team := func(name string, parent, index int, edit func(*Tenant)) Tenant {
@@ -126,10 +124,7 @@ func TestTeams_Inherit(t *testing.T) {
 
 // TestTeams_Limits names the line of each value of a team, and the strictest limit above it.
 func TestTeams_Limits(t *testing.T) {
-	s, err := loadSections(map[string]string{"llmgov.yaml": teamConfig, "tenants/a.yaml": strings.Replace(teamPolicy, ", n, m]", ", m]", 1)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := testkit.Must(loadSections(map[string]string{"llmgov.yaml": teamConfig, "tenants/a.yaml": strings.Replace(teamPolicy, ", n, m]", ", m]", 1)}))(t)
 	ranking, _ := s.TenantByName("acme/search/ranking")
 	var got strings.Builder
 	for _, l := range s.Limits(ranking, &s.Pools()[0]) {

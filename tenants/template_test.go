@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // TestTemplate_Override checks, for each key that a tier gives, that a tenant takes it or replaces it.
@@ -15,10 +17,7 @@ func TestTemplate_Override(t *testing.T) {
 		t.Helper()
 		policy := "tiers: {pro: {" + tier + "}}\ntenants: {acme: {tier: pro, keys: [\"" + key1 + "\"]" + own + "}}\n"
 		config := strings.Replace(goodConfig, "tpm: 1000", "tpm: 1000, concurrency: {max: 10, hold_back: 0.5}", 1)
-		s, err := loadSections(map[string]string{"llmgov.yaml": config, "tenants/a.yaml": policy})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := testkit.Must(loadSections(map[string]string{"llmgov.yaml": config, "tenants/a.yaml": policy}))(t)
 		tn := s.Tenants()[0]
 		tn.Keys = nil
 		tn.Source = ""
@@ -80,15 +79,12 @@ func TestTemplate_Override(t *testing.T) {
 
 // TestShadow_File: what a file says holds for its own tenants alone, over their tiers, wherever it stands in the file.
 func TestShadow_File(t *testing.T) {
-	s, err := loadSections(map[string]string{
+	s := testkit.Must(loadSections(map[string]string{
 		"tenants/a.yaml": "tiers: {dark: {shadow: true}, lit: {}}\ntenants:\n  a: {tier: lit, keys: [" + key1 + "]}\n" +
 			"  b: {tier: lit, shadow: false, keys: [" + key2 + "]}\nshadow: true\n",
 		"tenants/b.yaml": "shadow: false\ntenants: {c: {tier: dark, keys: [" + key3 + "]}}\n",
 		"tenants/c.yaml": "tenants: {d: {tier: dark, keys: [sha256:" + strings.Repeat("4", 64) + "]}}\n",
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	for i, want := range []struct {
 		shadow bool
 		from   string
@@ -102,16 +98,13 @@ func TestShadow_File(t *testing.T) {
 
 // TestPrice checks which entry wins, whatever their order, and that no digit is lost.
 func TestPrice(t *testing.T) {
-	s, err := loadSections(map[string]string{"llmgov.yaml": goodConfig + `
+	s := testkit.Must(loadSections(map[string]string{"llmgov.yaml": goodConfig + `
 timezone: America/New_York
 prices:
   "gpt-*": {input: 0.1, output: 0.2}
   gpt-4o: {input: 2.5, cached_input: 0, output: 10}
   "gpt-4o-**": {input: 0.000001, output: 9999.999999}
-`})
-	if err != nil {
-		t.Fatal(err)
-	}
+`}))(t)
 	for model, want := range map[string]Price{
 		"gpt-4o":      {2_500_000, 0, 10_000_000},
 		"gpt-4o-mini": {1, 1, 9_999_999_999},

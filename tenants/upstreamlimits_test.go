@@ -1,8 +1,11 @@
 package tenants
 
 import (
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // A pool without a limit has the sum of its upstreams'; where some of these have none, and it has none, nobody knows how much it has.
@@ -50,10 +53,7 @@ func TestUpstreamPrices(t *testing.T) {
 				"\n    budgets: [{usd: 5, per: day}]\n" + rest,
 		})
 	}
-	s, err := load("[{name: a, price: {input: 0, output: 0}}, {name: b, price: {input: 2.5, cached_input: 1, output: 10}}]", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := testkit.Must(load("[{name: a, price: {input: 0, output: 0}}, {name: b, price: {input: 2.5, cached_input: 1, output: 10}}]", ""))(t)
 	p := &s.Pools()[0]
 	free, _ := s.PriceAt(p, "a", "m")
 	paid, _ := s.PriceAt(p, "b", "m")
@@ -64,10 +64,7 @@ func TestUpstreamPrices(t *testing.T) {
 	if got := p.UpstreamNames(); got != "a (1, price 0 in, 0 out), b (1, price 2.5 in, 10 out)" {
 		t.Error(got)
 	}
-	s, err = load("[{name: a, price: {input: 5, output: 1}}, {name: b}]", "prices: {m: {input: 1, output: 2}}\n")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s = testkit.Must(load("[{name: a, price: {input: 5, output: 1}}, {name: b}]", "prices: {m: {input: 1, output: 2}}\n"))(t)
 	p = &s.Pools()[0]
 	usual, _ := s.PriceAt(p, "b", "m")
 	if usual.Output != 2_000_000 || s.DearestPrice(p, 0, "m") != (Price{Input: 5e6, CachedInput: 5e6, Output: 2e6}) {
@@ -84,5 +81,47 @@ func TestUpstreamPrices(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s:\n%v\nwant %s", text, err, want)
 		}
+	}
+}
+
+// Weights that are left out follow the limits, where these say something of all upstreams of an order; so they are used up together.
+func TestUpstreamWeights_LeftOut(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		list []PoolUpstream
+		want []int64
+	}{
+		{"as their tpm", []PoolUpstream{{TPM: 200_000}, {TPM: 600_000}}, []int64{1, 3}},
+		{"in each order", []PoolUpstream{{TPM: 200_000}, {TPM: 700_000, Order: 1}, {TPM: 300_000}, {TPM: 100_000, Order: 1}}, []int64{2, 7, 3, 1}},
+		{"which has all of its own", []PoolUpstream{{TPM: 500_000}, {Order: 1}, {TPM: 100_000, Order: 1}}, []int64{1, 1, 1}},
+		{"one is written", []PoolUpstream{{TPM: 200_000, Weight: 2}, {TPM: 600_000}}, []int64{2, 1}},
+		{"all are written", []PoolUpstream{{TPM: 200_000, Weight: 1}, {TPM: 600_000, Weight: 1}}, []int64{1, 1}},
+		{"one has no tpm", []PoolUpstream{{TPM: 200_000}, {RPM: 10}}, []int64{1, 1}},
+		{"none has", []PoolUpstream{{}, {}}, []int64{1, 1}},
+		{"no more than a weight may be", []PoolUpstream{{TPM: 1}, {TPM: 700_001}, {TPM: 1_000_003}}, []int64{1, 699, 1000}},
+	} {
+		p := Pool{Upstreams: tc.list}
+		p.defaultWeights()
+		var got []int64
+		for i := range p.Upstreams {
+			got = append(got, p.Upstreams[i].Weight)
+		}
+		if !slices.Equal(got, tc.want) {
+			t.Errorf("%s: %v, want %v", tc.name, got, tc.want)
+		}
+	}
+}
+
+// The same when a config is put in force.
+func TestUpstreamWeights_Built(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.Upstreams = []Upstream{{Name: "a", BaseURL: "http://a/v1"}, {Name: "b", BaseURL: "http://b/v1"}}
+	pool := DefaultPool("p")
+	pool.Models = []string{"m"}
+	pool.Upstreams = []PoolUpstream{{Name: "a", TPM: 200_000}, {Name: "b", TPM: 600_000}}
+	cfg.Pools = []Pool{pool}
+	snap := testkit.Must(Build(cfg, []Tenant{{Name: "acme", Tier: "t", Keys: []Key{{Hash: HashKey("acme")}}}}))(t)
+	if list := snap.Pools()[0].Upstreams; list[0].Weight != 1 || list[1].Weight != 3 {
+		t.Errorf("weights %d and %d, want 1 and 3", list[0].Weight, list[1].Weight)
 	}
 }

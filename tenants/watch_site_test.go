@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // watchPatience is for what takes a tenth of a second on an idle machine.
@@ -49,14 +51,8 @@ func newSite(t *testing.T, k knobs, prepare func(s *site)) *site {
 
 func (s *site) watch(k knobs) {
 	s.t.Helper()
-	from, err := Load(s.path("llmgov.yaml"), Options{})
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	l, err := newLoader(s.path("llmgov.yaml"), Options{})
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	from := testkit.Must(Load(s.path("llmgov.yaml"), Options{}))(s.t)
+	l := testkit.Must(newLoader(s.path("llmgov.yaml"), Options{}))(s.t)
 	ctx, end := context.WithCancel(context.Background())
 	s.looks = make(chan struct{}, 1)
 	also := k.looked
@@ -192,9 +188,7 @@ func (s *site) quiet(times int) {
 // same looks at the files and checks that nothing is to be reported.
 func (s *site) same() {
 	s.t.Helper()
-	if _, err := s.Reload(); err != nil {
-		s.t.Fatal(err)
-	}
+	testkit.Must(s.Reload())(s.t)
 	select {
 	case ev := <-s.Events():
 		s.t.Fatalf("nothing has changed, but there is %+v", ev)

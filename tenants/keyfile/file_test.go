@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/llmgov/llmgov/internal/strictyaml"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 var madeAt = time.Date(2026, 5, 6, 7, 8, 9, 0, time.UTC)
@@ -35,9 +36,7 @@ func TestKeyFile_Changes(t *testing.T) {
 	b.Expires = madeAt.Add(time.Hour)
 	b.Name = ""
 	for _, k := range []Entry{a, b} {
-		if err := f.Add(k); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, f.Add(k))
 	}
 	if err := f.Add(a); !errors.Is(err, ErrTaken) {
 		t.Errorf("added twice: %v", err)
@@ -104,12 +103,8 @@ func TestKeyFile_ManyWriters(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "keys.yaml")
 	link := filepath.Join(dir, "link.yaml")
-	if err := New(path).Add(entryOf("acme", "first")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("keys.yaml", link); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, New(path).Add(entryOf("acme", "first")))
+	testkit.OK(t, os.Symlink("keys.yaml", link))
 	const writers, each = 6, 8
 	var wg sync.WaitGroup
 	want := map[string]bool{"first": true}
@@ -134,10 +129,7 @@ func TestKeyFile_ManyWriters(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	got, err := New(path).List()
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := testkit.Must(New(path).List())(t)
 	left := map[string]bool{}
 	for _, k := range got.Keys {
 		left[k.Name] = true
@@ -184,9 +176,7 @@ func TestKeyFile_Links(t *testing.T) {
 // TestKeyFile_Full: a file that could not be read again is not written.
 func TestKeyFile_Full(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "keys.yaml")
-	if err := os.WriteFile(path, []byte("keys: []\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.WriteFile(path, []byte("keys: []\n"), 0o600))
 	if err := replaceFile(path, make([]byte, strictyaml.MaxBytes+1)); !errors.Is(err, errFull) {
 		t.Errorf("got %v", err)
 	}
@@ -216,10 +206,7 @@ func FuzzKeyFile(f *testing.F) {
 	f.Add(string(Encode(Content{Keys: []Entry{entryOf("a", "n")}, Revoked: []Revoked{{HashKey("x"), madeAt}}})))
 	damaged, _ := filepath.Glob("../testdata/keyfile/*.txt")
 	for _, name := range damaged {
-		data, err := os.ReadFile(name)
-		if err != nil {
-			f.Fatal(err)
-		}
+		data := testkit.Must(os.ReadFile(name))(f)
 		_, text, _ := strings.Cut(string(data), "-- llmgov.keys.yaml --\n")
 		text, _, _ = strings.Cut(text, "-- ")
 		f.Add(text)
@@ -251,9 +238,7 @@ func TestAudit_L7_WeakKeys(t *testing.T) {
 		}
 	}
 	for range 1000 {
-		if err := CheckStrength(NewKey("a")); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, CheckStrength(NewKey("a")))
 	}
 	for _, good := range []string{"3f2504e0-4f89-11d3-9a0c-0305e82c3301", "9e107d9d372bb6826bd81d3542a419d6", "sk-V4yX0b7MZkq2LrT9aaYw1g"} {
 		if err := CheckStrength(good); err != nil {
