@@ -186,10 +186,7 @@ func TestAudit_M1_FormsAreReadOnce(t *testing.T) {
 // Contents are slices of what was read, also in what is sent.
 func TestContentsAreNotCopied(t *testing.T) {
 	whole := []byte(body(file, strings.Repeat("x", 8<<20)))
-	f, err := Parse(whole, kind)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := testkit.Must(Parse(whole, kind))(t)
 	if &f.Parts[0].Content[0] != &whole[bytes.Index(whole, []byte("\r\n\r\n"))+4] {
 		t.Error("the content is a copy")
 	}
@@ -239,10 +236,7 @@ func checkWritten(t *testing.T, f *Form) {
 }
 
 func TestEncode(t *testing.T) {
-	f, err := Parse([]byte(body(file, "\r\n--", named("model"), "m", named("prompt"), "", named("f")+"; filename=\"; name=model\"", "-")), kind)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := testkit.Must(Parse([]byte(body(file, "\r\n--", named("model"), "m", named("prompt"), "", named("f")+"; filename=\"; name=model\"", "-")), kind))(t)
 	f.Text("model", "other")
 	f.Text("file", "not this")
 	if got := string(f.Parts[1].Content) + string(f.Parts[0].Content); got != "other\r\n--" {

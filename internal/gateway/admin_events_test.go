@@ -18,6 +18,7 @@ import (
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/admin"
 	"github.com/llmgov/llmgov/internal/events"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/internal/testkit/admissiontest"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -114,17 +115,11 @@ func newEventSite(t *testing.T, size int) *eventSite {
 	for _, name := range []string{"a", "a/x", "b"} {
 		list = append(list, tenants.Tenant{Name: name, Weight: 1000, RPM: 2, Keys: []tenants.Key{{Hash: tenants.HashKey(name)}}})
 	}
-	snap, err := tenants.Build(cfg, list)
-	if err != nil {
-		t.Fatal(err)
-	}
+	snap := testkit.Must(tenants.Build(cfg, list))(t)
 	s := &eventSite{&explainSite{t: t, takes: time.Second}, events.NewRing(size)}
 	ctl := admissiontest.New(t, snap, func(rules *governor.Config) { rules.Observer = s.ring })
 	s.gov = ctl.Governor()
-	s.gateway, err = New(Options{Admission: ctl, Log: slog.New(slog.DiscardHandler), Transport: s, Events: s.ring})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s.gateway = testkit.Must(New(Options{Admission: ctl, Log: slog.New(slog.DiscardHandler), Transport: s, Events: s.ring}))(t)
 	s.data, s.admin = s.gateway, adminSide(s.gateway, admin.Options{})
 	return s
 }
@@ -157,9 +152,7 @@ func TestEvents_TellWhatWasDecided(t *testing.T) {
 			s.send("a/x", fmt.Sprint("ax", i))
 			s.send("b", fmt.Sprint("b", i))
 		}
-		if err := s.gateway.Apply(s.gateway.Snapshot()); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, s.gateway.Apply(s.gateway.Snapshot()))
 		s.gov.Throttle("p", []governor.Cut{{Part: governor.Whole, Until: time.Now().Add(time.Minute)}})
 		s.gov.Throttle("q", nil) // nothing new
 		for name, tc := range map[string]struct {

@@ -45,10 +45,7 @@ func newKeysSite(t *testing.T, token string) *keysSite {
 	s := &keysSite{t: t, dir: t.TempDir(), log: &bytes.Buffer{}}
 	s.write("llmgov.yaml", keysConfig)
 	s.write("tenants/a.yaml", fmt.Sprintf("tenants: {acme: {keys: [%q]}, bob: {keys: [%q]}}\n", tenants.HashKey("acme"), tenants.HashKey("bob")))
-	snap, err := tenants.Load(filepath.Join(s.dir, "llmgov.yaml"), tenants.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	snap := testkit.Must(tenants.Load(filepath.Join(s.dir, "llmgov.yaml"), tenants.Options{}))(t)
 	gw := keysGateway(t, snap, s.log)
 	s.gateway = gw
 	s.data, s.admin = gw, adminSide(gw, admin.Options{Token: token, Policies: s})
@@ -70,22 +67,15 @@ func (s *keysSite) Status() adminapi.PolicyStatus { return adminapi.PolicyStatus
 
 func keysGateway(t *testing.T, snap *tenants.Snapshot, log *bytes.Buffer) *Gateway {
 	t.Helper()
-	gw, err := New(Options{Admission: admissiontest.New(t, snap), Log: slog.New(slog.NewJSONHandler(log, nil))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	gw := testkit.Must(New(Options{Admission: admissiontest.New(t, snap), Log: slog.New(slog.NewJSONHandler(log, nil))}))(t)
 	return gw
 }
 
 func (s *keysSite) write(name, text string) {
 	s.t.Helper()
 	full := filepath.Join(s.dir, name)
-	if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
-		s.t.Fatal(err)
-	}
-	if err := os.WriteFile(full, []byte(text), 0o600); err != nil {
-		s.t.Fatal(err)
-	}
+	testkit.OK(s.t, os.MkdirAll(filepath.Dir(full), 0o755))
+	testkit.OK(s.t, os.WriteFile(full, []byte(text), 0o600))
 }
 
 // ask sends a request to the admin side. header is pairs of names and values.
@@ -297,10 +287,7 @@ func TestKeys_Quickstart(t *testing.T) {
 	p := tenants.DefaultPool("p", "*")
 	p.RPM = 1
 	cfg.Pools = []tenants.Pool{p}
-	snap, err := tenants.Build(cfg, []tenants.Tenant{{Name: "free", Keys: []tenants.Key{{Hash: tenants.HashKey("free")}}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	snap := testkit.Must(tenants.Build(cfg, []tenants.Tenant{{Name: "free", Keys: []tenants.Key{{Hash: tenants.HashKey("free")}}}}))(t)
 	gw := keysGateway(t, snap, &bytes.Buffer{})
 	s := &keysSite{t: t, data: gw, admin: adminSide(gw, admin.Options{})}
 	if got := s.list(""); len(got) != 1 || got[0].Tenant != "free" {
@@ -349,16 +336,12 @@ func TestKeys_Audit(t *testing.T) {
 	auth := []string{"Authorization", "Bearer t0k"}
 	w := s.ask(http.MethodPost, "/api/v1/keys", `{"tenant":"acme","name":"ci"}`, auth...)
 	var made adminapi.CreatedKey
-	if err := json.Unmarshal(w.Body.Bytes(), &made); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, json.Unmarshal(w.Body.Bytes(), &made))
 	s.ask(http.MethodDelete, "/api/v1/keys/"+made.ID, "", auth...)
 	var got []string
 	for line := range strings.Lines(s.log.String()) {
 		var l struct{ Msg, Level, Action, Actor, Remote, Key, Tenant, Name string }
-		if err := json.Unmarshal([]byte(line), &l); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, json.Unmarshal([]byte(line), &l))
 		got = append(got, fmt.Sprint(l))
 	}
 	want := []string{

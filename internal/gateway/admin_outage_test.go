@@ -18,6 +18,7 @@ import (
 
 	"github.com/llmgov/llmgov/internal/admin"
 	"github.com/llmgov/llmgov/internal/adminapi"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // dead is an upstream that does not answer.
@@ -32,9 +33,7 @@ func (s *eventSite) get(path string, into any) int {
 	w := httptest.NewRecorder()
 	s.admin.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost"+path, nil))
 	if w.Code == http.StatusOK {
-		if err := json.Unmarshal(w.Body.Bytes(), into); err != nil {
-			s.t.Fatal(err)
-		}
+		testkit.OK(s.t, json.Unmarshal(w.Body.Bytes(), into))
 	}
 	return w.Code
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/gateway/route"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -21,10 +22,7 @@ func TestRename_Form(t *testing.T) {
 	cfg.Pools = []tenants.Pool{tenants.DefaultPool("p")}
 	cfg.Pools[0].Concurrency = 1
 	cfg.Pools[0].Aliases = []tenants.Alias{{Name: "fast", Model: "whisper-large"}}
-	aliased, err := tenants.Build(cfg, []tenants.Tenant{{Name: "t", Weight: 1, Keys: []tenants.Key{{Hash: tenants.HashKey("k")}}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	aliased := testkit.Must(tenants.Build(cfg, []tenants.Tenant{{Name: "t", Weight: 1, Keys: []tenants.Key{{Hash: tenants.HashKey("k")}}}}))(t)
 	for name, parts := range map[string][]string{
 		"alone":                            {model, "fast"},
 		"first":                            {model, "fast", prompt, "fast"},

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // countingListener counts the writes of its connections.
@@ -66,25 +68,16 @@ func TestStreamsEndInOneWrite(t *testing.T) {
 		10: 1,
 	} {
 		text := strings.Repeat(chunk, chunks) + "data: [DONE]\n\n"
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := testkit.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 		counting := &countingListener{Listener: l}
 		server := &http.Server{Handler: governedBy(t, streams{text})}
 		served := make(chan error, 1)
 		go func() { served <- server.Serve(counting) }()
-		r, err := http.NewRequest(http.MethodPost, "http://"+l.Addr().String()+"/v1/chat/completions", strings.NewReader(`{"model":"gpt-4o-mini","stream":true,"messages":[{"role":"user","content":"Hi"}]}`))
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := testkit.Must(http.NewRequest(http.MethodPost, "http://"+l.Addr().String()+"/v1/chat/completions", strings.NewReader(`{"model":"gpt-4o-mini","stream":true,"messages":[{"role":"user","content":"Hi"}]}`)))(t)
 		r.Header.Set("Authorization", "Bearer "+aKey)
 		r.Header.Set("Content-Type", "application/json")
 		transport := &http.Transport{}
-		resp, err := transport.RoundTrip(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := testkit.Must(transport.RoundTrip(r))(t)
 		got, err := io.ReadAll(resp.Body)
 		if string(got) != text || err != nil {
 			t.Errorf("%d chunks come as %d bytes, not %d: %.200s, %v", chunks, len(got), len(text), got, err)

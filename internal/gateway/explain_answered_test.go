@@ -23,6 +23,7 @@ import (
 	"github.com/llmgov/llmgov/internal/adminapi"
 	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/gateway/head"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/internal/testkit/admissiontest"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -55,24 +56,14 @@ func newQuickSite(t *testing.T, config, tenantsYAML string) *explainSite {
 		"tenants/a.yaml": "tenants:\n" + tenantsYAML + "\n",
 	} {
 		full := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(full, []byte(withKeys(text)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, os.MkdirAll(filepath.Dir(full), 0o755))
+		testkit.OK(t, os.WriteFile(full, []byte(withKeys(text)), 0o600))
 	}
-	snap, err := tenants.Load(filepath.Join(dir, "llmgov.yaml"), tenants.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	snap := testkit.Must(tenants.Load(filepath.Join(dir, "llmgov.yaml"), tenants.Options{}))(t)
 	s := &explainSite{t: t, takes: 10 * time.Second, dir: dir + "/"}
 	ctl := admissiontest.New(t, snap)
 	s.gov = ctl.Governor()
-	s.gateway, err = New(Options{Admission: ctl, Log: slog.New(slog.DiscardHandler), Transport: s})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s.gateway = testkit.Must(New(Options{Admission: ctl, Log: slog.New(slog.DiscardHandler), Transport: s}))(t)
 	s.data, s.admin = s.gateway, adminSide(s.gateway, admin.Options{})
 	return s
 }
@@ -328,43 +319,41 @@ func TestExplain_IsWhatIsAnswered(t *testing.T) {
 			want:   "admit",
 		},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := newExplainSite(t, tc.config, tc.policy)
-				defer s.calls.Wait()
-				if tc.before != nil {
-					tc.before(s)
-				}
-				body := plainCall
-				input := s.weighed("a", plainCall)
-				if tc.body != "" {
-					h, _ := head.Read([]byte(tc.body))
-					body = tc.body
-					input = h.Prompt.Least()
-				}
-				who := "&tenant=a"
-				if strings.Contains(tc.query, "tenant=") {
-					who = ""
-				}
-				x := s.explain(fmt.Sprintf("model=m&input=%d&output=100%s%s", input, who, tc.query))
-				d := x.Decision
-				if got := strings.TrimSpace(d.Outcome + " " + d.Code + " " + d.Type); got != tc.want {
-					t.Errorf("foretold %q, want %q: %s", got, tc.want, d.Message)
-				}
-				if got := s.decider(x); got != tc.decider {
-					t.Errorf("by %q, want %q", got, tc.decider)
-				}
-				began := time.Now()
-				w := s.call("a", body, append(tc.header, "X-Request-Id", "this-call")...)
-				if diff := cmp.Diff(saidBy(d), answered(w)); diff != "" {
-					t.Errorf("what was foretold was not answered (-foretold +answered):\n%s", diff)
-				}
-				s.explainedAfterwards(x, answered(w))
-				waited := time.Since(began) - s.takes
-				if foretold := time.Duration(d.Wait * float64(time.Second)); tc.exact && (waited-foretold).Abs() > time.Second {
-					t.Errorf("it waited %v, and not %v", waited, foretold)
-				}
-			})
+		testkit.Virtual(t, tc.name, func(t *testing.T) {
+			s := newExplainSite(t, tc.config, tc.policy)
+			defer s.calls.Wait()
+			if tc.before != nil {
+				tc.before(s)
+			}
+			body := plainCall
+			input := s.weighed("a", plainCall)
+			if tc.body != "" {
+				h, _ := head.Read([]byte(tc.body))
+				body = tc.body
+				input = h.Prompt.Least()
+			}
+			who := "&tenant=a"
+			if strings.Contains(tc.query, "tenant=") {
+				who = ""
+			}
+			x := s.explain(fmt.Sprintf("model=m&input=%d&output=100%s%s", input, who, tc.query))
+			d := x.Decision
+			if got := strings.TrimSpace(d.Outcome + " " + d.Code + " " + d.Type); got != tc.want {
+				t.Errorf("foretold %q, want %q: %s", got, tc.want, d.Message)
+			}
+			if got := s.decider(x); got != tc.decider {
+				t.Errorf("by %q, want %q", got, tc.decider)
+			}
+			began := time.Now()
+			w := s.call("a", body, append(tc.header, "X-Request-Id", "this-call")...)
+			if diff := cmp.Diff(saidBy(d), answered(w)); diff != "" {
+				t.Errorf("what was foretold was not answered (-foretold +answered):\n%s", diff)
+			}
+			s.explainedAfterwards(x, answered(w))
+			waited := time.Since(began) - s.takes
+			if foretold := time.Duration(d.Wait * float64(time.Second)); tc.exact && (waited-foretold).Abs() > time.Second {
+				t.Errorf("it waited %v, and not %v", waited, foretold)
+			}
 		})
 	}
 }

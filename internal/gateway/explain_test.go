@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/llmgov/llmgov/internal/adminapi"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // Limits come with the strictest first: what stands in the way by how long, the rest
@@ -150,10 +151,7 @@ func TestExplainFiles(t *testing.T) {
 		s := newExplainSite(t, `pools: {p: {models: [m], tpm: 20000, concurrency: 4}}`, "  a: {rpm: 1, budgets: [{tokens: 90000, per: day}], keys: [KEY(a)]}")
 		live := s.explain("tenant=a&model=m&tokens=15000")
 		n := int64(15000)
-		alone, err := explain.Files(s.gateway.Snapshot(), &adminapi.Question{Tenant: "a", Model: "m", Tokens: &n})
-		if err != nil {
-			t.Fatal(err)
-		}
+		alone := testkit.Must(explain.Files(s.gateway.Snapshot(), &adminapi.Question{Tenant: "a", Model: "m", Tokens: &n}))(t)
 		for i := range live.Limits {
 			live.Limits[i].Used = nil
 			live.Limits[i].Left = nil

@@ -75,13 +75,10 @@ func governedAt(t testing.TB, base string, transport http.RoundTripper) *Gateway
 		Name: "acme", Tier: "bench", Weight: 1000, RPM: 1e9, TPM: 1e9, ITPM: 1e9, OTPM: 1e9, Concurrency: 100,
 		MaxWait: time.Second, MaxOutputTokens: 512, Keys: []tenants.Key{{Hash: tenants.HashKey(aKey)}},
 	})
-	g, err := New(Options{
+	g := testkit.Must(New(Options{
 		Admission: ctl,
 		Log:       slog.New(logging.JSON(io.Discard)), Transport: transport,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	return g
 }
 

@@ -5,6 +5,8 @@ import (
 	"io"
 	"net"
 	"testing"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // A read returns all chunks that have come, and the end along with the last of them. It waits for no part of the next one, whether that has
@@ -37,10 +39,7 @@ func TestChunksThatHaveCome(t *testing.T) {
 					<-read
 				}
 			})
-			resp, err := h.transport(t).RoundTrip(get(t.Context()))
-			if err != nil {
-				t.Fatal(err)
-			}
+			resp := testkit.Must(h.transport(t).RoundTrip(get(t.Context())))(t)
 			defer resp.Body.Close()
 			for i, want := range c.want {
 				p := make([]byte, 16)

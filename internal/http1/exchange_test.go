@@ -98,23 +98,21 @@ func TestCancellation(t *testing.T) {
 			waits(conn, 0)
 		}, size: 1, body: true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				ctx, cancel := context.WithCancelCause(t.Context())
-				tr := serve(t, c.serve).transport(t)
-				time.AfterFunc(time.Minute, func() { cancel(why) })
-				began := time.Now()
-				resp, err := tr.RoundTrip(post(ctx, c.size))
-				if c.body && err == nil {
-					_, err = io.ReadAll(resp.Body)
-				}
-				if took := time.Since(began); !errors.Is(err, why) || took != time.Minute {
-					t.Errorf("%v after %v", err, took)
-				}
-				if len(tr.idle.hosts["host"]) > 0 {
-					t.Error("the connection is kept")
-				}
-			})
+		testkit.Virtual(t, name, func(t *testing.T) {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			tr := serve(t, c.serve).transport(t)
+			time.AfterFunc(time.Minute, func() { cancel(why) })
+			began := time.Now()
+			resp, err := tr.RoundTrip(post(ctx, c.size))
+			if c.body && err == nil {
+				_, err = io.ReadAll(resp.Body)
+			}
+			if took := time.Since(began); !errors.Is(err, why) || took != time.Minute {
+				t.Errorf("%v after %v", err, took)
+			}
+			if len(tr.idle.hosts["host"]) > 0 {
+				t.Error("the connection is kept")
+			}
 		})
 	}
 }
@@ -149,10 +147,7 @@ func TestListensOnceSent(t *testing.T) {
 			t.Error("it was listened to before the request had left")
 		}
 	}}
-	resp, err := tr.RoundTrip(post(ctx, 1000))
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := testkit.Must(tr.RoundTrip(post(ctx, 1000)))(t)
 	_ = resp.Body.Close()
 }
 
@@ -223,33 +218,31 @@ func TestEarlyAnswers(t *testing.T) {
 		"and it waits":     {func(net.Conn) { time.Sleep(time.Hour) }, 2},
 		"and it reads all": {func(conn net.Conn) { answering(refused)(conn, 0) }, 1},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				h := serve(t, func(conn net.Conn, n int64) {
-					head := make([]byte, 10)
-					_, _ = io.ReadFull(conn, head)
-					_, _ = io.WriteString(conn, refused)
-					if c.want == 2 {
-						c.then(conn)
-						return
-					}
-					_ = readRequest(bufio.NewReader(io.MultiReader(strings.NewReader(string(head)), conn)))
+		testkit.Virtual(t, name, func(t *testing.T) {
+			h := serve(t, func(conn net.Conn, n int64) {
+				head := make([]byte, 10)
+				_, _ = io.ReadFull(conn, head)
+				_, _ = io.WriteString(conn, refused)
+				if c.want == 2 {
 					c.then(conn)
-				})
-				tr := h.transport(t)
-				for range 2 {
-					began := time.Now()
-					if got := call(t, tr, post(t.Context(), 1_000_000)); got != "no" {
-						t.Errorf("got %q", got)
-					}
-					if took := time.Since(began); took > mostLate {
-						t.Errorf("it took %v", took)
-					}
+					return
 				}
-				if n := h.dialed.Load(); n != c.want {
-					t.Errorf("%d connections, want %d", n, c.want)
-				}
+				_ = readRequest(bufio.NewReader(io.MultiReader(strings.NewReader(string(head)), conn)))
+				c.then(conn)
 			})
+			tr := h.transport(t)
+			for range 2 {
+				began := time.Now()
+				if got := call(t, tr, post(t.Context(), 1_000_000)); got != "no" {
+					t.Errorf("got %q", got)
+				}
+				if took := time.Since(began); took > mostLate {
+					t.Errorf("it took %v", took)
+				}
+			}
+			if n := h.dialed.Load(); n != c.want {
+				t.Errorf("%d connections, want %d", n, c.want)
+			}
 		})
 	}
 }
@@ -445,10 +438,7 @@ func TestClosedBodies(t *testing.T) {
 	h := serve(t, halfAnswer)
 	tr := h.transport(t)
 	for i := range 20 {
-		resp, err := tr.RoundTrip(get(t.Context()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := testkit.Must(tr.RoundTrip(get(t.Context())))(t)
 		if i%2 == 0 {
 			go func() { _ = resp.Body.Close() }()
 			if _, err := io.ReadAll(resp.Body); err == nil {
@@ -471,10 +461,7 @@ func TestNoGoroutines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tr := serve(t, halfAnswer).transport(t)
 		for range 10 {
-			resp, err := tr.RoundTrip(post(t.Context(), 100_000))
-			if err != nil {
-				t.Fatal(err)
-			}
+			resp := testkit.Must(tr.RoundTrip(post(t.Context(), 100_000)))(t)
 			defer resp.Body.Close()
 		}
 		synctest.Wait()
@@ -494,10 +481,7 @@ func TestAllocations(t *testing.T) {
 	r := get(ctx)
 	of := func(through http.RoundTripper) uint64 {
 		return testkit.Allocs(t, 200, func() {
-			resp, err := through.RoundTrip(r)
-			if err != nil {
-				t.Fatal(err)
-			}
+			resp := testkit.Must(through.RoundTrip(r))(t)
 			_, _ = io.Copy(io.Discard, resp.Body)
 			_ = resp.Body.Close()
 		})

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/internal/testkit/leaktest"
 )
 
@@ -33,10 +34,7 @@ func serve(t *testing.T, serve func(conn net.Conn, n int64)) *host {
 
 // serveTCP is serve over sockets.
 func serveTCP(t *testing.T, serve func(conn net.Conn, n int64)) *host {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := testkit.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { _ = l.Close() })
 	return serveOver(t, func() (client, server net.Conn) {
 		client, err := net.Dial("tcp", l.Addr().String())

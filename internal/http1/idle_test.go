@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // untilHeard waits until something has come on the idle connection.
@@ -94,10 +96,7 @@ func TestIdleConnectionsEnd(t *testing.T) {
 		tr := h.transport(t)
 		var bodies []*http.Response
 		for range 3 {
-			resp, err := tr.RoundTrip(get(t.Context()))
-			if err != nil {
-				t.Fatal(err)
-			}
+			resp := testkit.Must(tr.RoundTrip(get(t.Context())))(t)
 			bodies = append(bodies, resp)
 		}
 		began := time.Now()
@@ -132,38 +131,32 @@ func TestCloseIdleConnections_InUse(t *testing.T) {
 		"ours":     func(h *host) http.RoundTripper { return New(h.settings) },
 		"net/http": func(h *host) http.RoundTripper { return h.settings },
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				h := serve(t, answering(ok))
-				tr := of(h)
-				t.Cleanup(tr.(interface{ CloseIdleConnections() }).CloseIdleConnections)
-				ask := func() *http.Response {
-					resp, err := tr.RoundTrip(get(t.Context()))
-					if err != nil {
-						t.Fatal(err)
-					}
-					return resp
-				}
-				end := func(resp *http.Response) {
-					_, _ = io.ReadAll(resp.Body)
-					_ = resp.Body.Close()
-					synctest.Wait()
-				}
-				first := ask()
-				second := ask()
-				tr.(interface{ CloseIdleConnections() }).CloseIdleConnections()
-				end(first)
-				third := ask() // by a new connection
-				end(second)
-				end(third)
-				one := ask() // by those of the last two
-				other := ask()
-				end(one)
-				end(other)
-				if n := h.dialed.Load(); n != 3 {
-					t.Errorf("%d connections were made, want 3", n)
-				}
-			})
+		testkit.Virtual(t, name, func(t *testing.T) {
+			h := serve(t, answering(ok))
+			tr := of(h)
+			t.Cleanup(tr.(interface{ CloseIdleConnections() }).CloseIdleConnections)
+			ask := func() *http.Response {
+				return testkit.Must(tr.RoundTrip(get(t.Context())))(t)
+			}
+			end := func(resp *http.Response) {
+				_, _ = io.ReadAll(resp.Body)
+				_ = resp.Body.Close()
+				synctest.Wait()
+			}
+			first := ask()
+			second := ask()
+			tr.(interface{ CloseIdleConnections() }).CloseIdleConnections()
+			end(first)
+			third := ask() // by a new connection
+			end(second)
+			end(third)
+			one := ask() // by those of the last two
+			other := ask()
+			end(one)
+			end(other)
+			if n := h.dialed.Load(); n != 3 {
+				t.Errorf("%d connections were made, want 3", n)
+			}
 		})
 	}
 }
@@ -207,10 +200,7 @@ func TestConnectionsAreKept(t *testing.T) {
 func TestCancelledConnectionsAreNotKept(t *testing.T) {
 	tr := serve(t, answering(ok)).transport(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	resp, err := tr.RoundTrip(get(ctx))
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := testkit.Must(tr.RoundTrip(get(ctx)))(t)
 	cancel()
 	if text, err := io.ReadAll(resp.Body); string(text) != "ok" || err != nil {
 		t.Errorf("%q, %v", text, err)

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // waiting waits before each read.
@@ -52,14 +54,9 @@ const chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello
 // begin returns the exchange of a call whose answer has begun, and the hello in it was read.
 func begin(t *testing.T, tr *Transport, ctx context.Context) *exchange {
 	t.Helper()
-	resp, err := tr.RoundTrip(get(ctx))
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := testkit.Must(tr.RoundTrip(get(ctx)))(t)
 	x := resp.Body.(*exchange)
-	if _, err := io.ReadFull(waiting{x}, make([]byte, len("hello"))); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(io.ReadFull(waiting{x}, make([]byte, len("hello"))))(t)
 	return x
 }
 
@@ -102,9 +99,7 @@ func checkHolds(t *testing.T, begun, rest string, reader func(*exchange) io.Read
 		}
 		return done
 	}
-	if _, err := io.ReadAll(reader(x)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(io.ReadAll(reader(x)))(t)
 	look()
 	if len(held) != 3 || held[0] || !held[1] || held[2] {
 		t.Errorf("a buffer is held: %t; want only when something has come, the second time of three", held)
@@ -152,10 +147,7 @@ func TestWaitTells(t *testing.T) {
 				<-read
 				_, _ = io.WriteString(conn, "0\r\n\r\n")
 			})
-			resp, err := h.transport(t).RoundTrip(get(t.Context()))
-			if err != nil {
-				t.Fatal(err)
-			}
+			resp := testkit.Must(h.transport(t).RoundTrip(get(t.Context())))(t)
 			x := resp.Body.(*exchange)
 			_, _ = x.Read(make([]byte, 1))
 			if here := x.Wait(); !here {

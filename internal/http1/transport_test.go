@@ -42,10 +42,7 @@ func TestOthersGoByNetHTTP(t *testing.T) {
 	r = get(t.Context())
 	r.Header.Set("Connection", "Upgrade")
 	r.Header.Set("Upgrade", "websocket")
-	resp, err := switched.RoundTrip(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := testkit.Must(switched.RoundTrip(r))(t)
 	if _, writable := resp.Body.(io.Writer); !writable {
 		t.Error("the connection cannot be written to")
 	}
@@ -101,10 +98,7 @@ func TestBodiesInMemoryLeaveInOneWrite(t *testing.T) {
 			m.Reset(sent)
 			body = m
 		}
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := testkit.Must(http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, body))(t)
 		r.ContentLength = int64(size)
 		writes.Store(0)
 		if got := call(t, tr, r); got != string(sent) {
@@ -135,10 +129,7 @@ func TestOtherBodies(t *testing.T) {
 	for _, size := range []int{1, 4_000, 8_000, 8_192, 20_000, 200_000} {
 		for _, length := range []int64{int64(size), -1} {
 			content := bytes.Repeat([]byte("a"), size)
-			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, bytes.NewReader(content))
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := testkit.Must(http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, bytes.NewReader(content)))(t)
 			r.ContentLength = length
 			if got, want := call(t, tr, r), fmt.Sprint(length, " ", size); got != want {
 				t.Errorf("sent %s, got %s", want, got)

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/internal/testkit/pipenet"
 )
 
@@ -175,10 +176,7 @@ func TestAnsweredUnread(t *testing.T) {
 				}
 			}
 			slowHost(t, speaks, within, early, func(t *testing.T, tr *Transport) {
-				resp, err := tr.RoundTrip(upload(t.Context(), speaks, 2<<20, true))
-				if err != nil {
-					t.Fatal(err)
-				}
+				resp := testkit.Must(tr.RoundTrip(upload(t.Context(), speaks, 2<<20, true)))(t)
 				defer resp.Body.Close()
 				got := make([]byte, len("early"))
 				if _, err := io.ReadFull(resp.Body, got); err != nil || string(got) != "early" {

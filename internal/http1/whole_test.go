@@ -4,6 +4,8 @@ import (
 	"io"
 	"net"
 	"testing"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // An answer is whole if its length is known, and all of it came in one piece with its head. Of one in chunks the end may
@@ -27,10 +29,7 @@ func TestWholeAnswers(t *testing.T) {
 					_, _ = io.WriteString(conn, piece)
 				}
 			})
-			resp, err := h.transport(t).RoundTrip(get(t.Context()))
-			if err != nil {
-				t.Fatal(err)
-			}
+			resp := testkit.Must(h.transport(t).RoundTrip(get(t.Context())))(t)
 			defer resp.Body.Close()
 			if got := resp.Body.(*exchange).Whole(); got != c.whole {
 				t.Errorf("whole: %v", got)

@@ -6,6 +6,8 @@ import (
 	"io"
 	"testing"
 	"testing/iotest"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // A class has buffers of one size, which wastes at most a quarter.
@@ -33,9 +35,7 @@ func received(t *testing.T, sent []byte) (*Claim, []byte) {
 	t.Helper()
 	in := New(Bounds{Process: 8 << 20, Tenant: 8 << 20})
 	c := &Claim{}
-	if err := in.Ask(t.Context(), c, Ask{Tenant: "a", Bytes: int64(len(sent)), Reuse: true}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, in.Ask(t.Context(), c, Ask{Tenant: "a", Bytes: int64(len(sent)), Reuse: true}))
 	body, err := c.Read(t.Context(), bytes.NewReader(sent), int64(len(sent)), 1<<20)
 	if err != nil || !bytes.Equal(body, sent) || cap(body) != len(body)+Spare {
 		t.Fatalf("got %d bytes of %d, room for %d: %v", len(body), len(sent), cap(body), err)
@@ -122,9 +122,7 @@ func TestMemoryIsNotUsedAgain(t *testing.T) {
 	in := New(Bounds{Process: 1 << 30, Tenant: 1 << 30})
 	for _, ask := range []Ask{{Bytes: 0, Reuse: true}, {Bytes: largestReused + 1, Reuse: true}, {Bytes: 1 << 20}} {
 		c := &Claim{}
-		if err := in.Ask(t.Context(), c, ask); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, in.Ask(t.Context(), c, ask))
 		if _, err := c.Read(t.Context(), bytes.NewReader(make([]byte, ask.Bytes)), ask.Bytes, 1<<30); err != nil || c.Reused() {
 			t.Errorf("%+v: reused is %v, %v", ask, c.Reused(), err)
 		}

@@ -26,9 +26,7 @@ func TestIntake_Waits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in := New(bounds)
 		var first, second, third Claim
-		if err := in.Ask(t.Context(), &first, ask("a", 30*mib, 0)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, in.Ask(t.Context(), &first, ask("a", 30*mib, 0)))
 		go func() {
 			time.Sleep(3 * time.Second)
 			first.Release()
@@ -114,9 +112,7 @@ func TestIntake_Growing(t *testing.T) {
 	for _, size := range []int{0, 1, 8 << 10, Small, Small + 1, 3 * mib, 5 * mib} {
 		in := New(bounds)
 		var c Claim
-		if err := in.Ask(t.Context(), &c, ask("a", Small, 0)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, in.Ask(t.Context(), &c, ask("a", Small, 0)))
 		sent := bytes.Repeat([]byte("x"), size)
 		got, err := c.Read(t.Context(), iotest.HalfReader(bytes.NewReader(sent)), -1, 5*mib)
 		if err != nil || !bytes.Equal(got, sent) {
@@ -167,9 +163,7 @@ func TestIntake_Readers(t *testing.T) {
 		claims := make([]Claim, 3)
 		two := Ask{Tenant: "a", Bytes: mib, Readers: 2, Wait: time.Second}
 		for i := range 2 {
-			if err := in.Ask(t.Context(), &claims[i], two); err != nil {
-				t.Fatal(err)
-			}
+			testkit.OK(t, in.Ask(t.Context(), &claims[i], two))
 		}
 		var refused Claim
 		if r, ok := errors.AsType[*Refused](in.Ask(t.Context(), &refused, two)); !ok || !r.Readers {

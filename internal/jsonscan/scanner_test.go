@@ -96,10 +96,7 @@ var samples = []string{
 // fuzzed are the documents that fuzzing found to take ways of their own through the scanner.
 func fuzzed(t testing.TB) (documents []string) {
 	t.Helper()
-	text, err := os.ReadFile("testdata/fuzzed.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testkit.Must(os.ReadFile("testdata/fuzzed.txt"))(t)
 	for line := range strings.Lines(string(text)) {
 		document, err := strconv.Unquote(strings.TrimSuffix(line, "\n"))
 		if err != nil {

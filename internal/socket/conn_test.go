@@ -15,19 +15,10 @@ import (
 
 // connect returns the two ends of a connection by TCP.
 func connect(t *testing.T) (here, there *net.TCPConn) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := testkit.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
-	dialed, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	accepted, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	dialed := testkit.Must(net.Dial("tcp", l.Addr().String()))(t)
+	accepted := testkit.Must(l.Accept())(t)
 	t.Cleanup(func() {
 		_ = dialed.Close()
 		_ = accepted.Close()

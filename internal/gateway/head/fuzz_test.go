@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/llmgov/llmgov/internal/splice"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // pair is a member of an object as the token stream of encoding/json has it.
@@ -68,9 +69,7 @@ func (f *foldReader) byKey() map[string]string {
 func TestRead_NamesWithHalfSurrogates(t *testing.T) {
 	for _, name := range []string{`\ud83d\u0041`, `\ud83dA`, `\ud83d\ued00\\`, `\udc00\ud83d`, `\ud83d\ud83d\ude00`} {
 		var want string
-		if err := json.Unmarshal([]byte(`"`+name+`"`), &want); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, json.Unmarshal([]byte(`"`+name+`"`), &want))
 		h, problem := Read([]byte(`{"model":"` + name + `","fallbacks":["` + name + `"],"purpose":"` + name + `"}`))
 		if problem != nil {
 			t.Fatal(problem.Message)
@@ -153,12 +152,8 @@ func checkHead(t *testing.T, body []byte, h *Head) {
 	}
 	var last map[string]json.RawMessage
 	var fold foldReader
-	if err := json.Unmarshal(body, &last); err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(body, &fold); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, json.Unmarshal(body, &last))
+	testkit.OK(t, json.Unmarshal(body, &fold))
 	folded := fold.byKey()
 	for name := range governed {
 		if string(last[name]) != raw[name] || folded[name] != raw[name] {
@@ -298,10 +293,7 @@ func checkEdited(t *testing.T, body []byte, most int64) {
 // stream_options those beside include_usage stay.
 func ungoverned(t *testing.T, body []byte) []pair {
 	t.Helper()
-	list, err := members(body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := testkit.Must(members(body))(t)
 	out := []pair{}
 	for _, m := range list {
 		switch m.key {
@@ -310,10 +302,7 @@ func ungoverned(t *testing.T, body []byte) []pair {
 			if m.raw == "null" {
 				continue
 			}
-			inner, err := members([]byte(m.raw))
-			if err != nil {
-				t.Fatal(err)
-			}
+			inner := testkit.Must(members([]byte(m.raw)))(t)
 			for _, i := range inner {
 				if i.key != "include_usage" {
 					out = append(out, pair{m.key + "." + i.key, i.raw})

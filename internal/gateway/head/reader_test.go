@@ -95,10 +95,7 @@ var differing = []string{
 // fuzzed are the bodies that fuzzing found to take ways of their own through the readers.
 func fuzzed(t testing.TB) (bodies []string) {
 	t.Helper()
-	text, err := os.ReadFile("testdata/fuzzed.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testkit.Must(os.ReadFile("testdata/fuzzed.txt"))(t)
 	for line := range strings.Lines(string(text)) {
 		body, err := strconv.Unquote(strings.TrimSuffix(line, "\n"))
 		if err != nil {

@@ -26,9 +26,7 @@ func TestTextOf(t *testing.T) {
 		}
 		raw := `"` + b.String() + `"`
 		var want string
-		if err := json.Unmarshal([]byte(raw), &want); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, json.Unmarshal([]byte(raw), &want))
 		got := textOf(valueAt(raw, 0))
 		if len(raw) <= longestText && got != want {
 			t.Fatalf("%s: %q, want %q", raw, got, want)

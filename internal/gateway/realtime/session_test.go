@@ -12,6 +12,7 @@ import (
 	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/gateway/head"
 	"github.com/llmgov/llmgov/internal/telemetry"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // testCall is a call of a tenant that may use everything.
@@ -53,16 +54,13 @@ type site struct {
 
 func newSite(t *testing.T) *site {
 	t.Helper()
-	gov, err := governor.New(governor.Config{
+	gov := testkit.Must(governor.New(governor.Config{
 		Pools: []governor.Pool{{Name: "p", Concurrency: 100, MaxQueue: 100}},
 		Tenants: []governor.Tenant{{
 			Name: "acme", Weight: escrow.WeightOne,
 			Budgets: []governor.Budget{{Unit: governor.UnitTokens, Limit: 1_000_000, Per: budget.Day}},
 		}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	req := governor.Request{Tenant: "acme", Pool: "p", ID: "id"}
 	lease, rej := gov.Acquire(t.Context(), req)
 	if rej != nil {

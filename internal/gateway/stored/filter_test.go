@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // account is an upstream's list with the semantics of OpenAI's cursors.
@@ -66,10 +68,7 @@ func TestFilterShowsExactlyOnesOwn(t *testing.T) {
 		var got []string
 		cursor := ""
 		for {
-			page, err := f.run(cursor, limit)
-			if err != nil {
-				rt.Fatal(err)
-			}
+			page := testkit.Must(f.run(cursor, limit))(rt)
 			if len(page.items) > limit || page.more && len(page.items) < limit {
 				rt.Fatalf("a page of %d items, more: %t, with a limit of %d", len(page.items), page.more, limit)
 			}
@@ -102,10 +101,7 @@ func TestFilterReadsBackward(t *testing.T) {
 			enough:   func(int) bool { return false },
 			backward: true,
 		}
-		page, err := f.run(own[at], limit)
-		if err != nil {
-			rt.Fatal(err)
-		}
+		page := testkit.Must(f.run(own[at], limit))(rt)
 		var got []string
 		for _, item := range page.items {
 			got = append(got, item.id)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/llmgov/llmgov/internal/gateway/route"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -30,14 +31,8 @@ func TestUpstreamURL(t *testing.T) {
 		{tenants.Anthropic, "https://api.anthropic.com/v1", "/messages/count_tokens", "", "https://api.anthropic.com/v1/messages/count_tokens"},
 		{tenants.Anthropic, "https://proxy/anthropic/v1", "/messages", "", "https://proxy/anthropic/v1/messages"},
 	} {
-		list, err := New([]tenants.Upstream{{Name: "u", Kind: c.kind, BaseURL: c.base, APIKey: "k"}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		query, err := url.ParseQuery(c.query)
-		if err != nil {
-			t.Fatal(err)
-		}
+		list := testkit.Must(New([]tenants.Upstream{{Name: "u", Kind: c.kind, BaseURL: c.base, APIKey: "k"}}))(t)
+		query := testkit.Must(url.ParseQuery(c.query))(t)
 		if got := list["u"].Address.URL(c.path, "gpt-4o", query); got != c.want {
 			t.Errorf("%s %s at %s: %s, want %s", c.kind, c.path, c.base, got, c.want)
 		}
@@ -56,15 +51,12 @@ func TestUpstreamURL(t *testing.T) {
 
 // Which kinds have which routes. A model cannot lead out of its place in a path.
 func TestUpstreamServes(t *testing.T) {
-	list, err := New([]tenants.Upstream{
+	list := testkit.Must(New([]tenants.Upstream{
 		{Name: "openai", Kind: tenants.OpenAI, BaseURL: "http://h"},
 		{Name: "v1", Kind: tenants.Azure, BaseURL: "http://h"},
 		{Name: "classic", Kind: tenants.Azure, BaseURL: "http://h?api-version=1"},
 		{Name: "anthropic", Kind: tenants.Anthropic, BaseURL: "http://h"},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	for _, c := range []struct {
 		path, model string
 		want        [4]bool

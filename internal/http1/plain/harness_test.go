@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/internal/testkit/leaktest"
 )
 
@@ -40,10 +41,7 @@ func servingBy(t *testing.T, s interface {
 	Close() error
 },
 ) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := testkit.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -68,10 +66,7 @@ type client struct {
 }
 
 func dial(t *testing.T, address string) *client {
-	conn, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := testkit.Must(net.Dial("tcp", address))(t)
 	t.Cleanup(func() { _ = conn.Close() })
 	return &client{t, conn, bufio.NewReader(conn)}
 }

@@ -397,19 +397,13 @@ func TestPanic(t *testing.T) {
 func TestAccept_Closed(t *testing.T) {
 	s := New(settings(echo))
 	_ = s.Close()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := testkit.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	ended := make(chan error)
 	go func() {
 		_, err := (&plainly{Listener: l, of: s}).Accept()
 		ended <- err
 	}()
-	c, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := testkit.Must(net.Dial("tcp", l.Addr().String()))(t)
 	defer c.Close()
 	if _, err := c.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 		t.Error(err)
@@ -799,10 +793,7 @@ func TestPiecesLeaveAtOnce(t *testing.T) {
 		"answer":      {3_000, false, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
+			l := testkit.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 			var writes atomic.Int64
 			s := New(settings(func(w http.ResponseWriter, _ *http.Request) {
 				if !c.chunked {
