@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 func TestCheckNamesRowsThatMissTheirAims(t *testing.T) {
@@ -56,10 +58,7 @@ func TestSharedAims(t *testing.T) {
 
 func TestBodiesHaveTheirSizes(t *testing.T) {
 	for name, want := range map[string]int{"short": 400, "8k": 8_000, "100k": 100_000, "100k-markdown": 100_000, "400k": 400_000} {
-		chosen, err := choose(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		chosen := testkit.Must(choose(name))(t)
 		if n := len(chosen.workloads[0].body); n < want*9/10 || n > want*12/10 {
 			t.Errorf("%s: %d bytes, want about %d", name, n, want)
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/llmgov/llmgov/internal/distribution"
 	"github.com/llmgov/llmgov/internal/mock"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // streamOf answers with these events and ends the connection properly.
@@ -180,26 +181,24 @@ func TestRetries(t *testing.T) {
 		{"sdk is told not to", RetrySDK, 99, answer(429, ``, "x-should-retry", "false"), []string{"0 at 0.0"}, false},
 		{"sdk comes back to a broken connection", RetrySDK, 1, hangUp, []string{"0 at 0.0", "1 at 0.4"}, true},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				x := steady(1)
-				x.Retry = c.retry
-				p := plan(time.Second, x)
-				p.Timeout = 10 * time.Second
-				due := drain(p)[0].At // a clock has a phase
-				s := &refuser{began: time.Now().Add(due), times: c.times, h: c.h}
-				r := serveAndRun(t.Context(), s, p)
-				f := r.Total
-				if d := cmp.Diff(c.asked, s.asked); d != "" {
-					t.Error(d)
-				}
-				if f.OK == 1 != c.ok || f.Offered != 1 || f.Attempts != int64(len(c.asked)) {
-					t.Errorf("%+v", f)
-				}
-				if c.ok && f.Times.Latency.Due.Max < 0.3 {
-					t.Errorf("the latency since due is %v: the refusals are not in it", f.Times.Latency.Due.Max)
-				}
-			})
+		testkit.Virtual(t, c.name, func(t *testing.T) {
+			x := steady(1)
+			x.Retry = c.retry
+			p := plan(time.Second, x)
+			p.Timeout = 10 * time.Second
+			due := drain(p)[0].At // a clock has a phase
+			s := &refuser{began: time.Now().Add(due), times: c.times, h: c.h}
+			r := serveAndRun(t.Context(), s, p)
+			f := r.Total
+			if d := cmp.Diff(c.asked, s.asked); d != "" {
+				t.Error(d)
+			}
+			if f.OK == 1 != c.ok || f.Offered != 1 || f.Attempts != int64(len(c.asked)) {
+				t.Errorf("%+v", f)
+			}
+			if c.ok && f.Times.Latency.Due.Max < 0.3 {
+				t.Errorf("the latency since due is %v: the refusals are not in it", f.Times.Latency.Due.Max)
+			}
 		})
 	}
 }
@@ -217,32 +216,30 @@ func TestUnauthorized(t *testing.T) {
 		{"one key is right", 200, 0, false},
 		{"one key is right, and answers take long", 200, 20 * time.Second, false},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				a := steady(5)
-				b := steady(5)
-				a.Name = "a"
-				b.Name = "b"
-				b.Key = "right"
-				p := plan(30*time.Second, a, b)
-				began := time.Now()
-				r := serveAndRun(t.Context(), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-					if r.Header.Get("Authorization") != "Bearer right" {
-						w.WriteHeader(http.StatusUnauthorized)
-						return
-					}
-					time.Sleep(c.slowB)
-					w.WriteHeader(c.statusB)
-					_, _ = io.WriteString(w, plainAnswer)
-				}), p)
-				took := time.Since(began)
-				if c.stopped && (r.Unauthorized < 10 || r.Unauthorized > 12 || took > 3*time.Second) {
-					t.Errorf("it ended after %v and %d answers", took, r.Unauthorized)
+		testkit.Virtual(t, c.name, func(t *testing.T) {
+			a := steady(5)
+			b := steady(5)
+			a.Name = "a"
+			b.Name = "b"
+			b.Key = "right"
+			p := plan(30*time.Second, a, b)
+			began := time.Now()
+			r := serveAndRun(t.Context(), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.Header.Get("Authorization") != "Bearer right" {
+					w.WriteHeader(http.StatusUnauthorized)
+					return
 				}
-				if !c.stopped && (r.Unauthorized != 0 || took < 29*time.Second) {
-					t.Errorf("it ended after %v, with %d unauthorized", took, r.Unauthorized)
-				}
-			})
+				time.Sleep(c.slowB)
+				w.WriteHeader(c.statusB)
+				_, _ = io.WriteString(w, plainAnswer)
+			}), p)
+			took := time.Since(began)
+			if c.stopped && (r.Unauthorized < 10 || r.Unauthorized > 12 || took > 3*time.Second) {
+				t.Errorf("it ended after %v and %d answers", took, r.Unauthorized)
+			}
+			if !c.stopped && (r.Unauthorized != 0 || took < 29*time.Second) {
+				t.Errorf("it ended after %v, with %d unauthorized", took, r.Unauthorized)
+			}
 		})
 	}
 }

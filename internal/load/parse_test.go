@@ -13,6 +13,7 @@ import (
 
 	"github.com/llmgov/llmgov/internal/distribution"
 	"github.com/llmgov/llmgov/internal/strictyaml"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 func expand(text string) (string, error) {
@@ -77,10 +78,7 @@ tenants:
     retry: sdk
   - {name: b, rate: 1, prompt: 7}
 `
-	got, err := Parse(strictyaml.File{Name: "t.yaml", Data: []byte(file), Expand: expand}, DefaultTenant())
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := testkit.Must(Parse(strictyaml.File{Name: "t.yaml", Data: []byte(file), Expand: expand}, DefaultTenant()))(t)
 	b := DefaultTenant()
 	b.Name, b.Rate, b.Prompt = "b", 1, distribution.Constant(7)
 	want := []Tenant{{
@@ -96,10 +94,7 @@ tenants:
 
 // The files that docs/load.md shows can be read, and the first one names every default.
 func TestDocs(t *testing.T) {
-	doc, err := os.ReadFile("../../docs/load.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := testkit.Must(os.ReadFile("../../docs/load.md"))(t)
 	blocks := strings.Split(string(doc), "```yaml\n")[1:]
 	if len(blocks) != 2 {
 		t.Fatalf("%d files in the document, want 2", len(blocks))
@@ -121,10 +116,7 @@ func TestDocs(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	files, _ := filepath.Glob("testdata/bad/*.yaml")
 	for _, file := range files {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			f.Fatal(err)
-		}
+		data := testkit.Must(os.ReadFile(file))(f)
 		f.Add(data)
 	}
 	f.Add([]byte("tenants: [{name: a, rate: 3, burst: {every: 1s, size: 2}}]"))

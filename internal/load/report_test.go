@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/streaming"
 )
 
@@ -45,9 +46,7 @@ func aReport(n int) *Report {
 func TestTableFitsATerminal(t *testing.T) {
 	for _, n := range []int{1, 3} {
 		var b strings.Builder
-		if err := aReport(n).WriteTable(&b); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, aReport(n).WriteTable(&b))
 		for line := range strings.Lines(b.String()) {
 			if width := len([]rune(strings.TrimSuffix(line, "\n"))); width > 100 && !strings.HasPrefix(line, "  !") {
 				t.Errorf("a line of %d characters: %s", width, line)
@@ -71,13 +70,9 @@ var documented = []string{
 
 func TestJSONHasTheDocumentedNames(t *testing.T) {
 	var b bytes.Buffer
-	if err := aReport(2).WriteJSON(&b); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, aReport(2).WriteJSON(&b))
 	var all map[string]any
-	if err := json.Unmarshal(b.Bytes(), &all); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, json.Unmarshal(b.Bytes(), &all))
 	for _, path := range documented {
 		var at any = all
 		for name := range strings.SplitSeq(path, ".") {
@@ -94,9 +89,7 @@ func TestJSONHasTheDocumentedNames(t *testing.T) {
 
 func TestReportIsOneFile(t *testing.T) {
 	var b strings.Builder
-	if err := aReport(14).WriteHTML(&b); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, aReport(14).WriteHTML(&b))
 	text := b.String()
 	for _, loads := range []string{`\bsrc=`, `<link`, `@import`, `url\(`, `\bfetch\(`, `XMLHttpRequest`} {
 		if found := regexp.MustCompile(loads).FindString(text); found != "" {

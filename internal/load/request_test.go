@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/llmgov/llmgov/internal/mock"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // Bodies are JSON that says what was drawn, and prompts are as long as they ought to be.
@@ -61,10 +62,7 @@ func TestRequestHeaders(t *testing.T) {
 		{Tenant{Key: "k", Path: Messages}, map[string]string{"Authorization": "", "X-Api-Key": "k", "Anthropic-Version": "2023-06-01"}},
 		{Tenant{Retry: RetrySDK}, map[string]string{"Authorization": "", "X-Stainless-Retry-Count": "1", "Content-Type": "application/json"}},
 	} {
-		req, err := c.x.request(t.Context(), "http://x", nil, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		req := testkit.Must(c.x.request(t.Context(), "http://x", nil, 1))(t)
 		for name, want := range c.want {
 			if got := req.Header.Get(name); got != want {
 				t.Errorf("%+v: %s is %q, want %q", c.x, name, got, want)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/llmgov/llmgov/internal/distribution"
 	"github.com/llmgov/llmgov/internal/mock"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/internal/testkit/leaktest"
 	"github.com/llmgov/llmgov/internal/testkit/pipenet"
 )
@@ -51,11 +52,7 @@ func steady(rate float64) Tenant {
 
 func model(t *testing.T, c mock.Config) *mock.Server {
 	t.Helper()
-	s, err := mock.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return testkit.Must(mock.New(c))(t)
 }
 
 const plainAnswer = `{"choices":[],"usage":{"prompt_tokens":10,"completion_tokens":5}}`

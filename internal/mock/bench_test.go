@@ -68,10 +68,7 @@ func BenchmarkChatSocket(b *testing.B) {
 	c := hs.Client()
 	b.ReportAllocs()
 	for b.Loop() {
-		resp, err := c.Post(hs.URL+"/v1/chat/completions", "application/json", strings.NewReader(chatBody("")))
-		if err != nil {
-			b.Fatal(err)
-		}
+		resp := testkit.Must(c.Post(hs.URL+"/v1/chat/completions", "application/json", strings.NewReader(chatBody(""))))(b)
 		io.Copy(io.Discard, resp.Body)
 		resp.Body.Close()
 	}

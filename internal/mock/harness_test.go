@@ -12,6 +12,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/internal/testkit/leaktest"
 	"github.com/llmgov/llmgov/internal/testkit/pipenet"
 )
@@ -51,11 +52,7 @@ func onSocket(t *testing.T, cfg Config) *rig {
 
 func mustNew(t testing.TB, cfg Config) *Server {
 	t.Helper()
-	s, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return testkit.Must(New(cfg))(t)
 }
 
 // reply is an answer read to its end.

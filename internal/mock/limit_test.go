@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // TestRollingMinuteEdge fills the limit at t=0 and asks again one nanosecond before and
@@ -132,26 +134,24 @@ func TestAccounting(t *testing.T) {
 		{Settle, 0, 0, 28},
 	} {
 		for _, stream := range []string{"true", "false"} {
-			t.Run(tt.accounting+"/stream="+stream, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					r := inBubble(t, Config{TPM: 1000, Accounting: tt.accounting, TokensPerSecond: 10})
-					done := make(chan reply, 1)
-					go func() {
-						done <- r.chat(`"stream":` + stream + `,"max_tokens":100,"mock":{"output_tokens":20}`)
-					}()
-					window := func() int64 { synctest.Wait(); return r.s.Stats().WindowTokens }
-					if got := window(); got != tt.atOnce {
-						t.Errorf("at the start %d tokens count, want %d", got, tt.atOnce)
-					}
-					time.Sleep(time.Second)
-					if got := window(); got != tt.after1s {
-						t.Errorf("after 1 s %d tokens count, want %d", got, tt.after1s)
-					}
-					<-done
-					if got := window(); got != tt.atTheEnd {
-						t.Errorf("at the end %d tokens count, want %d", got, tt.atTheEnd)
-					}
-				})
+			testkit.Virtual(t, tt.accounting+"/stream="+stream, func(t *testing.T) {
+				r := inBubble(t, Config{TPM: 1000, Accounting: tt.accounting, TokensPerSecond: 10})
+				done := make(chan reply, 1)
+				go func() {
+					done <- r.chat(`"stream":` + stream + `,"max_tokens":100,"mock":{"output_tokens":20}`)
+				}()
+				window := func() int64 { synctest.Wait(); return r.s.Stats().WindowTokens }
+				if got := window(); got != tt.atOnce {
+					t.Errorf("at the start %d tokens count, want %d", got, tt.atOnce)
+				}
+				time.Sleep(time.Second)
+				if got := window(); got != tt.after1s {
+					t.Errorf("after 1 s %d tokens count, want %d", got, tt.after1s)
+				}
+				<-done
+				if got := window(); got != tt.atTheEnd {
+					t.Errorf("at the end %d tokens count, want %d", got, tt.atTheEnd)
+				}
 			})
 		}
 	}
@@ -181,17 +181,15 @@ func TestRefundReducesTheOriginal(t *testing.T) {
 func TestRefundOfCancelled(t *testing.T) {
 	for _, accounting := range []string{AdmitMax, Production, Settle} {
 		for _, stream := range []string{"true", "false"} {
-			t.Run(accounting+"/stream="+stream, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					r := inBubble(t, Config{TPM: 1000, Accounting: accounting, TokensPerSecond: 10})
-					ctx, cancel := context.WithTimeout(t.Context(), 1050*time.Millisecond)
-					defer cancel()
-					r.do(ctx, "POST", "/v1/chat/completions", chatBody(`"max_tokens":100,"stream":`+stream))
-					synctest.Wait()
-					r.wantStats(Stats{
-						Requests: 1, Admitted: 1, Cancelled: 1,
-						PromptTokens: chatPrompt, OutputTokens: 11, WindowTokens: chatPrompt + 11,
-					})
+			testkit.Virtual(t, accounting+"/stream="+stream, func(t *testing.T) {
+				r := inBubble(t, Config{TPM: 1000, Accounting: accounting, TokensPerSecond: 10})
+				ctx, cancel := context.WithTimeout(t.Context(), 1050*time.Millisecond)
+				defer cancel()
+				r.do(ctx, "POST", "/v1/chat/completions", chatBody(`"max_tokens":100,"stream":`+stream))
+				synctest.Wait()
+				r.wantStats(Stats{
+					Requests: 1, Admitted: 1, Cancelled: 1,
+					PromptTokens: chatPrompt, OutputTokens: 11, WindowTokens: chatPrompt + 11,
 				})
 			})
 		}

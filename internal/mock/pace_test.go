@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // TestKnee: with 4 slots, 8 requests of 1 s each take 1 s and 2 s.
@@ -104,11 +106,8 @@ func TestTokensAreDueOnTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := inBubble(t, Config{FirstToken: 500 * time.Millisecond, TokensPerSecond: 3})
 		start := time.Now()
-		resp, err := r.client.Post(r.url+"/v1/chat/completions", "application/json",
-			strings.NewReader(chatBody(`"stream":true,"max_tokens":301`)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := testkit.Must(r.client.Post(r.url+"/v1/chat/completions", "application/json",
+			strings.NewReader(chatBody(`"stream":true,"max_tokens":301`))))(t)
 		defer resp.Body.Close()
 		n := 0
 		for sc := bufio.NewScanner(resp.Body); sc.Scan(); {
@@ -131,11 +130,8 @@ func TestTokensAreDueOnTime(t *testing.T) {
 func TestSlowReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := inBubble(t, Config{TokensPerSecond: 1})
-		resp, err := r.client.Post(r.url+"/v1/chat/completions", "application/json",
-			strings.NewReader(chatBody(`"stream":true,"max_tokens":2000`)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := testkit.Must(r.client.Post(r.url+"/v1/chat/completions", "application/json",
+			strings.NewReader(chatBody(`"stream":true,"max_tokens":2000`))))(t)
 		defer resp.Body.Close()
 		start := time.Now()
 		time.Sleep(1000 * time.Second) // what the transport has not taken has not been produced
@@ -157,10 +153,7 @@ func TestSlowReader(t *testing.T) {
 func TestUnsentTokensDoNotCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := inBubble(t, Config{})
-		conn, err := r.dial(t.Context(), "", "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := testkit.Must(r.dial(t.Context(), "", ""))(t)
 		body := chatBody(`"stream":true`)
 		fmt.Fprintf(conn, "POST /v1/chat/completions HTTP/1.1\r\nHost: mock\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
 		synctest.Wait()

@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/tidwall/gjson"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // TestPlainShapes compares a few paths of each plain answer, and that it is JSON at all.
@@ -189,9 +191,7 @@ func TestModels(t *testing.T) {
 		Object string
 		Data   []struct{ ID, Object string }
 	}
-	if err := json.Unmarshal([]byte(r.get("/v1/models").body), &list); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, json.Unmarshal([]byte(r.get("/v1/models").body), &list))
 	if list.Object != "list" || len(list.Data) != 2 || list.Data[1].ID != `b"c` {
 		t.Errorf("got %+v", list)
 	}
@@ -207,13 +207,8 @@ func TestEmbeddingsBase64IsTheSameVector(t *testing.T) {
 	packed := r.post("/v1/embeddings", body+`,"encoding_format":"base64"}`)
 	for _, i := range []string{"0", "1"} {
 		var want []float32
-		if err := json.Unmarshal([]byte(floats.get("data."+i+".embedding").Raw), &want); err != nil {
-			t.Fatal(err)
-		}
-		raw, err := base64.StdEncoding.DecodeString(packed.get("data." + i + ".embedding").Str)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, json.Unmarshal([]byte(floats.get("data."+i+".embedding").Raw), &want))
+		raw := testkit.Must(base64.StdEncoding.DecodeString(packed.get("data." + i + ".embedding").Str))(t)
 		var got []float32
 		for ; len(raw) >= 4; raw = raw[4:] {
 			got = append(got, math.Float32frombits(binary.LittleEndian.Uint32(raw)))

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // TestStatsAreWhatClientsSaw runs a mixture of calls, counts on the client's side, and
@@ -80,9 +82,7 @@ func TestStatsEndpoints(t *testing.T) {
 	r.chat("")
 	r.chat("")
 	var got, again Stats
-	if err := json.Unmarshal([]byte(r.get("/_stats").body), &got); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, json.Unmarshal([]byte(r.get("/_stats").body), &got))
 	want := Stats{
 		Requests: 2, Admitted: 2, Completed: 2, PeakRunning: 1, PromptTokens: 16, OutputTokens: 10, TokensProduced: 26,
 		WindowTokens: 26, WindowRequests: 2, WindowTokensPeak: 26, WindowRequestsPeak: 2,
@@ -91,9 +91,7 @@ func TestStatsEndpoints(t *testing.T) {
 		t.Errorf("stats (-want +got):\n%s", d)
 	}
 	r.post("/_stats/reset", "")
-	if err := json.Unmarshal([]byte(r.get("/_stats").body), &again); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, json.Unmarshal([]byte(r.get("/_stats").body), &again))
 	want = Stats{WindowTokens: 26, WindowRequests: 2, WindowTokensPeak: 26, WindowRequestsPeak: 2}
 	if d := cmp.Diff(want, again); d != "" {
 		t.Errorf("after the reset (-want +got):\n%s", d)

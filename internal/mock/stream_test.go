@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/tidwall/gjson"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 func withHeader(r *rig, path, name, value string) (int, string) {
@@ -20,17 +22,11 @@ func withHeader(r *rig, path, name, value string) (int, string) {
 		method = "POST"
 		body = strings.NewReader(chatBody(""))
 	}
-	req, err := http.NewRequest(method, r.url+path, body)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	req := testkit.Must(http.NewRequest(method, r.url+path, body))(r.t)
 	if value != "" {
 		req.Header.Set(name, value)
 	}
-	resp, err := r.client.Do(req)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	resp := testkit.Must(r.client.Do(req))(r.t)
 	defer resp.Body.Close()
 	b, _ := io.ReadAll(resp.Body)
 	return resp.StatusCode, string(b)
@@ -182,6 +178,24 @@ func TestResponsesStream(t *testing.T) {
 		if end.Get("usage.total_tokens").Int() != 4 || end.Get("output.0.content.0.text").Str != " the quick" ||
 			"response."+end.Get("status").Str != tt.last {
 			t.Errorf("last event: %s", evs[9].data)
+		}
+	}
+}
+
+// Where each chunk tells what was used so far, the last one tells it all.
+func TestUsage_Each(t *testing.T) {
+	r := onSocket(t, Config{Usage: UsageEach})
+	for path, body := range map[string]string{
+		"/v1/chat/completions": chatBody(`"stream":true,"max_tokens":3`),
+		"/v1/completions":      `{"model":"m","prompt":"a","stream":true,"max_tokens":3}`,
+		"/v1/messages":         `{"model":"m","messages":[{"role":"user","content":"12345"}],"stream":true,"max_tokens":3}`,
+	} {
+		var told []string
+		for _, e := range events(r.post(path, body).body) {
+			told = append(told, gjson.Get(e.data, "usage.completion_tokens").Raw, gjson.Get(e.data, "usage.output_tokens").Raw)
+		}
+		if got := strings.Join(strings.Fields(strings.Join(told, " ")), " "); got != "1 2 3 3" {
+			t.Errorf("%s tells %s", path, got)
 		}
 	}
 }

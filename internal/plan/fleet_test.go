@@ -6,27 +6,24 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/decisions"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // logOf is a log of such lines.
 func logOf(t *testing.T, path string, lines []decisions.Line) Log {
 	t.Helper()
-	log, err := ReadLog(path, func(yield func(decisions.Line, error) bool) {
+	log := testkit.Must(ReadLog(path, func(yield func(decisions.Line, error) bool) {
 		for _, l := range lines {
 			if !yield(l, nil) {
 				return
 			}
 		}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	return log
 }
 
@@ -118,49 +115,38 @@ func split(t *testing.T, path string) []Log {
 // it, to the nanosecond; and a candidate changes what it would have changed there.
 func TestCompare_GatewaysAsOne(t *testing.T) {
 	for _, accounting := range []escrow.Accounting{escrow.AdmitMax, escrow.Production, escrow.Settled} {
-		t.Run(fmt.Sprint(accounting), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				cfg := busyConfig(accounting)
-				cfg.Tenants[5].Budgets = nil // it is gone in the reload, and with it what it used
-				path := filepath.Join(t.TempDir(), "decisions.jsonl")
-				recordedIn(t, path, cfg, func(g *governor.Governor) {
-					go func() {
-						time.Sleep(90 * time.Second)
-						until := time.Now().Add(time.Minute)
-						g.Throttle("p", []governor.Cut{{Part: governor.Whole / 3 * 3, Until: time.Now().Add(2 * time.Second)}, {TPM: 6000, RPM: 60, Until: until}})
-						time.Sleep(4 * time.Minute)
-						fewer := cfg
-						fewer.Revision = "fewer"
-						fewer.Pools = slices.Clone(cfg.Pools)
-						fewer.Pools[0].TPM /= 2
-						if err := g.Apply(fewer); err != nil {
-							panic(err)
-						}
-					}()
-					minutes(g, 4)
-				})
-				candidate := Policy{Governor: busyConfig(accounting)}
-				candidate.Governor.Tenants[0].TPM /= 2
-				one, err := ReadLog(path, decisions.Read(decisions.Files(path)))
-				if err != nil {
-					t.Fatal(err)
-				}
-				want, err := Compare([]Log{one}, candidate)
-				if err != nil {
-					t.Fatal(err)
-				}
-				got, err := Compare(split(t, path), candidate)
-				if err != nil {
-					t.Fatal(err)
-				}
-				_ = got.Write(t.Output())
-				if got.Differ+got.Inexact > 0 || got.Exact || !got.Shared || got.Calls != want.Calls || got.Reloads != 1 {
-					t.Errorf("of %d calls (of %d) %d come out otherwise and %d at another time; %d reloads", got.Calls, want.Calls, got.Differ, got.Inexact, got.Reloads)
-				}
-				if byRequest(got) != byRequest(want) || len(want.Flips) < 10 {
-					t.Errorf("the candidate changes\n%s\nand where one decided\n%s", byRequest(got), byRequest(want))
-				}
+		testkit.Virtual(t, fmt.Sprint(accounting), func(t *testing.T) {
+			cfg := busyConfig(accounting)
+			cfg.Tenants[5].Budgets = nil // it is gone in the reload, and with it what it used
+			path := filepath.Join(t.TempDir(), "decisions.jsonl")
+			recordedIn(t, path, cfg, func(g *governor.Governor) {
+				go func() {
+					time.Sleep(90 * time.Second)
+					until := time.Now().Add(time.Minute)
+					g.Throttle("p", []governor.Cut{{Part: governor.Whole / 3 * 3, Until: time.Now().Add(2 * time.Second)}, {TPM: 6000, RPM: 60, Until: until}})
+					time.Sleep(4 * time.Minute)
+					fewer := cfg
+					fewer.Revision = "fewer"
+					fewer.Pools = slices.Clone(cfg.Pools)
+					fewer.Pools[0].TPM /= 2
+					if err := g.Apply(fewer); err != nil {
+						panic(err)
+					}
+				}()
+				minutes(g, 4)
 			})
+			candidate := Policy{Governor: busyConfig(accounting)}
+			candidate.Governor.Tenants[0].TPM /= 2
+			one := testkit.Must(ReadLog(path, decisions.Read(decisions.Files(path))))(t)
+			want := testkit.Must(Compare([]Log{one}, candidate))(t)
+			got := testkit.Must(Compare(split(t, path), candidate))(t)
+			_ = got.Write(t.Output())
+			if got.Differ+got.Inexact > 0 || got.Exact || !got.Shared || got.Calls != want.Calls || got.Reloads != 1 {
+				t.Errorf("of %d calls (of %d) %d come out otherwise and %d at another time; %d reloads", got.Calls, want.Calls, got.Differ, got.Inexact, got.Reloads)
+			}
+			if byRequest(got) != byRequest(want) || len(want.Flips) < 10 {
+				t.Errorf("the candidate changes\n%s\nand where one decided\n%s", byRequest(got), byRequest(want))
+			}
 		})
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/llmgov/llmgov/escrow/budget"
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/decisions"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -60,11 +61,7 @@ func compared(t *testing.T, candidate *decisions.Policy, logs ...[]decisions.Lin
 	for i, lines := range logs {
 		list = append(list, logOf(t, fmt.Sprint("log ", i), lines))
 	}
-	r, err := Compare(list, candidateOf(candidate))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return testkit.Must(Compare(list, candidateOf(candidate)))(t)
 }
 
 // What runs in a gateway that is killed ends with it, and who waits there goes: others go on.

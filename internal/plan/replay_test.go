@@ -121,25 +121,14 @@ func recorded(t *testing.T, cfg governor.Config, traffic func(*governor.Governor
 
 func recordedIn(t *testing.T, path string, cfg governor.Config, traffic func(*governor.Governor)) (run *Run, outcomes map[Outcome]int) {
 	t.Helper()
-	w, err := decisions.Open(decisions.Options{Path: path, MaxSize: 1 << 20, Keep: 99, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := testkit.Must(decisions.Open(decisions.Options{Path: path, MaxSize: 1 << 20, Keep: 99, Log: slog.New(slog.DiscardHandler)}))(t)
 	cfg.Recorded = true
 	cfg.Observer = w
-	g, err := governor.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := testkit.Must(governor.New(cfg))(t)
 	traffic(g)
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, w.Close())
 	run = read(t, path)
-	results, err := run.Replay(run.OwnPolicy())
-	if err != nil {
-		t.Fatal(err)
-	}
+	results := testkit.Must(run.Replay(run.OwnPolicy()))(t)
 	outcomes = map[Outcome]int{}
 	differ := 0
 	for i, c := range run.Calls {
@@ -191,26 +180,24 @@ func TestReplay_DecidesTheSame(t *testing.T) {
 func TestReplay_OverManyMinutes(t *testing.T) {
 	for _, accounting := range []escrow.Accounting{escrow.AdmitMax, escrow.Production, escrow.Settled} {
 		for seed := range uint64(testkit.Rounds(1, 3)) {
-			t.Run(fmt.Sprint(accounting, seed), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					cfg := busyConfig(accounting)
-					cfg.Past = governor.NewPast(time.Now(), time.UTC)
-					for n := range uint64(20) {
-						r := governor.Record{
-							Kind: governor.RecordAdmitted, Call: n + 1, Tenant: "d", Pool: "q", Held: time.Now(), Began: time.Now(),
-							Booked: governor.Charge{Pool: escrow.Cost{20_000, 1}, Own: [4]int64{1, 20_000}, Spend: governor.Spend{5000, 1}},
-						}
-						cfg.Past.Read(r)
-						cfg.Past.Uses.Read(&r)
+			testkit.Virtual(t, fmt.Sprint(accounting, seed), func(t *testing.T) {
+				cfg := busyConfig(accounting)
+				cfg.Past = governor.NewPast(time.Now(), time.UTC)
+				for n := range uint64(20) {
+					r := governor.Record{
+						Kind: governor.RecordAdmitted, Call: n + 1, Tenant: "d", Pool: "q", Held: time.Now(), Began: time.Now(),
+						Booked: governor.Charge{Pool: escrow.Cost{20_000, 1}, Own: [4]int64{1, 20_000}, Spend: governor.Spend{5000, 1}},
 					}
-					run, outcomes := recorded(t, cfg, func(g *governor.Governor) { minutes(g, seed) })
-					if outcomes[Admitted] < 300 || outcomes[Refused] < 100 {
-						t.Errorf("it was little: %v", outcomes)
-					}
-					if run.Start.Past == nil || len(run.Start.Past.Ended) != 20 {
-						t.Errorf("its past is %+v", run.Start.Past)
-					}
-				})
+					cfg.Past.Read(r)
+					cfg.Past.Uses.Read(&r)
+				}
+				run, outcomes := recorded(t, cfg, func(g *governor.Governor) { minutes(g, seed) })
+				if outcomes[Admitted] < 300 || outcomes[Refused] < 100 {
+					t.Errorf("it was little: %v", outcomes)
+				}
+				if run.Start.Past == nil || len(run.Start.Past.Ended) != 20 {
+					t.Errorf("its past is %+v", run.Start.Past)
+				}
 			})
 		}
 	}
@@ -222,10 +209,7 @@ func TestReplay_OverManyMinutes(t *testing.T) {
 func TestReplay_WithoutTheBeginning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "decisions.jsonl")
-		w, err := decisions.Open(decisions.Options{Path: path, MaxSize: 100 << 10, Keep: 2, Log: slog.New(slog.DiscardHandler)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := testkit.Must(decisions.Open(decisions.Options{Path: path, MaxSize: 100 << 10, Keep: 2, Log: slog.New(slog.DiscardHandler)}))(t)
 		cfg := busyConfig(escrow.AdmitMax)
 		// of which more is lost than a minute
 		cfg.Pools[1].Budgets = nil
@@ -233,23 +217,15 @@ func TestReplay_WithoutTheBeginning(t *testing.T) {
 		plain := cfg
 		cfg.Recorded = true
 		cfg.Observer = w
-		g, err := governor.New(cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := testkit.Must(governor.New(cfg))(t)
 		minutes(g, 1)
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, w.Close())
 		log, err := ReadLog(path, decisions.Read(decisions.Files(path)))
 		runs := log.Runs
 		if err != nil || len(runs) != 1 || !runs[0].Late {
 			t.Fatalf("%d runs, %v", len(runs), err)
 		}
-		report, err := Compare([]Log{log}, Policy{Governor: plain})
-		if err != nil {
-			t.Fatal(err)
-		}
+		report := testkit.Must(Compare([]Log{log}, Policy{Governor: plain}))(t)
 		_ = report.Write(t.Output())
 		if again := report.Calls - report.Taken; report.Exact || report.Taken < 10 || again < 100 || report.Differ > again/10 || len(report.Flips) > 0 {
 			t.Errorf("of %d calls %d are taken as they were, and %d come out otherwise; by the same policy %d flip",
@@ -299,4 +275,72 @@ func minutes(g *governor.Governor, seed uint64) {
 	stop()
 	g.Drain()
 	time.Sleep(time.Minute) // who looks has gone
+}
+
+// Of upstreams without limits the log does not say which one served a call, but it says what the call cost. By the same prices it costs
+// the same again, and by other prices as much more as the dearest upstream does.
+func TestCompare_CostsOfUnnamedUpstreams(t *testing.T) {
+	rich := slots(9)
+	rich.Tenants[0].Budgets = []governor.Budget{{Unit: governor.UnitMicroUSD, Limit: 15_000, Per: budget.Day}}
+	lines := []decisions.Line{started("a", 0, rich)}
+	for i := range uint64(5) { // at 2,000 each, where the dearest takes 10,000
+		at := time.Duration(i+1) * time.Second
+		cost := int64(2_000)
+		ask := line(at, decisions.Asked, i+1)
+		ask.Ask.Model = "m"
+		ask.Ask.Output = 1
+		ask.Ask.Price = governor.Price{Output: 10_000_000}
+		end := line(at+time.Millisecond, decisions.Ended, i+1)
+		end.Usage.Output = 1_000
+		end.MicroUSD = &cost
+		lines = append(lines, ask, line(at, decisions.Admitted, i+1), end)
+	}
+	for factor, want := range map[int64]int{1: 0, 2: 1} {
+		candidate := candidateOf(rich)
+		candidate.Ask = func(r *governor.Request) *decisions.Why {
+			r.Price.Output *= factor
+			return nil
+		}
+		candidate.Price = func(*governor.Request, string) governor.Price { return governor.Price{Output: 10_000_000 * factor} }
+		r := testkit.Must(Compare([]Log{logOf(t, "a", lines)}, candidate))(t)
+		if r.NowRefused != want || r.Differ > 0 {
+			t.Errorf("at %d times the prices %d of %d calls are refused, want %d", factor, r.NowRefused, r.Calls, want)
+		}
+	}
+}
+
+// A call that still runs when the log ends has done something until then, which is decided by again: it went on to another
+// upstream, and produced fewer tokens than were expected of it.
+func TestReplay_CallsThatRunOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := governor.Config{
+			Pools: []governor.Pool{{
+				Name: "p", TPM: 60_000, Accounting: escrow.Production,
+				Upstreams: []governor.Upstream{{Name: "a", Weight: 1, Concurrency: 1}, {Name: "b", Weight: 1, Order: 1, Concurrency: 5}},
+			}},
+			Tenants: []governor.Tenant{{Name: "t", Weight: 1000}},
+		}
+		_, outcomes := recorded(t, cfg, func(g *governor.Governor) {
+			time.Sleep(time.Minute)
+			req := governor.Request{Tenant: "t", Pool: "p", Model: "m", Output: 100}
+			runsOn, rej := g.Acquire(t.Context(), req)
+			if rej != nil {
+				t.Fatal(rej)
+			}
+			time.Sleep(time.Second)
+			runsOn.Progress(10)
+			runsOn.Move([]string{"b"}, governor.Usage{Output: 10}, true)
+			time.Sleep(time.Second)
+			req.Via = 0b01
+			l, rej := g.Acquire(t.Context(), req)
+			if rej != nil {
+				t.Fatal(rej)
+			}
+			l.Settle(governor.Usage{Output: 10})
+			time.Sleep(time.Second)
+		})
+		if outcomes[Admitted] != 2 {
+			t.Errorf("%v, want two calls that went", outcomes)
+		}
+	})
 }

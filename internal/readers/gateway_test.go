@@ -11,6 +11,7 @@ import (
 
 	"github.com/llmgov/llmgov/internal/gateway"
 	"github.com/llmgov/llmgov/internal/objects"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/internal/testkit/admissiontest"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -36,14 +37,9 @@ type forwarded struct {
 func newFront(t testing.TB) *front {
 	t.Helper()
 	f := &front{}
-	owned, err := objects.Open("", slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	owned := testkit.Must(objects.Open("", slog.New(slog.DiscardHandler)))(t)
 	for _, id := range seen {
-		if err := owned.Own(t.Context(), objects.Key{Upstream: "up", ID: id}, objects.Entry{Kind: objects.File, Owner: "acme"}); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, owned.Own(t.Context(), objects.Key{Upstream: "up", ID: id}, objects.Entry{Kind: objects.File, Owner: "acme"}))
 	}
 	cfg := tenants.DefaultConfig()
 	cfg.Upstreams = []tenants.Upstream{{Name: "up", BaseURL: "http://up/v1"}}
@@ -54,12 +50,9 @@ func newFront(t testing.TB) *front {
 		Name: "acme", Weight: 1, Keys: []tenants.Key{{Hash: tenants.HashKey("key")}},
 		Models: []string{granted}, DefaultPool: "main", MaxOutputTokens: most, Routes: tenants.RouteInference | tenants.RouteFiles,
 	}
-	f.gateway, err = gateway.New(gateway.Options{
+	f.gateway = testkit.Must(gateway.New(gateway.Options{
 		Admission: admissiontest.Build(t, cfg, tenant), Log: slog.New(slog.DiscardHandler), Transport: f, Objects: owned,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	return f
 }
 

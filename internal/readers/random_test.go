@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 func sortedKeys[T any](m map[string]T) []string { return slices.Sorted(maps.Keys(m)) }
@@ -17,15 +19,9 @@ func sortedKeys[T any](m map[string]T) []string { return slices.Sorted(maps.Keys
 // corpus are the texts in a folder of testdata.
 func corpus(t *testing.T, folder string) (list []string) {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join("testdata", folder, "*"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	paths := testkit.Must(filepath.Glob(filepath.Join("testdata", folder, "*")))(t)
 	for _, path := range paths {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := testkit.Must(os.ReadFile(path))(t)
 		list = append(list, string(text))
 	}
 	return list

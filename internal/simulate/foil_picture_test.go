@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 var update = flag.Bool("update", false, "draw the pictures in docs/images anew")
@@ -27,9 +28,7 @@ func TestTurnPicture(t *testing.T) {
 	for row, a := range []admission{admissions[0], ours} {
 		p := newPlan(s, 1)
 		w := newWorld(p, a.gate)
-		if err := w.run(context.Background(), 0, func(time.Duration) {}); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, w.run(context.Background(), 0, func(time.Duration) {}))
 		drawRow(&b, row, a.name, p, &w.trace)
 	}
 	b.WriteString("</svg>\n")
@@ -43,9 +42,7 @@ func TestTurnPicture(t *testing.T) {
 		}
 	}
 	if *update {
-		if err := os.WriteFile("../../docs/images/turn.svg", []byte(b.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, os.WriteFile("../../docs/images/turn.svg", []byte(b.String()), 0o644))
 	}
 }
 

@@ -61,9 +61,7 @@ func try(t *testing.T, scenarios []scenario.Scenario, list []admission, seeds []
 			})
 		}
 	}
-	if err := g.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, g.Wait())
 	return all
 }
 
@@ -71,10 +69,7 @@ func named(t *testing.T, names ...string) []scenario.Scenario {
 	t.Helper()
 	var list []scenario.Scenario
 	for _, name := range names {
-		s, err := scenario.Find(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := testkit.Must(scenario.Find(name))(t)
 		list = append(list, s)
 	}
 	return list

@@ -84,20 +84,14 @@ func TestGoals(t *testing.T) {
 				t.Fatalf("%s has no goals", name)
 			}
 			o := Options{CheckEvery: 20_000}
-			s, err := scenario.Find(name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := testkit.Must(scenario.Find(name))(t)
 			if g.within > 0 {
 				s.Duration = g.within
 			}
 			if len(s.Nodes) > 0 {
 				o.Seeds = nodeSeeds
 			}
-			res, err := Run(t.Context(), s, o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			res := testkit.Must(Run(t.Context(), s, o))(t)
 			f := res.Figures
 			least := func(what string, got, want Value) {
 				if want > 0 && !(got >= want) {
@@ -136,15 +130,28 @@ func TestGoals(t *testing.T) {
 
 // A thousand tenants for five minutes are to take some seconds, oracles and all.
 func BenchmarkThousandTenants(b *testing.B) {
-	s, err := scenario.Find("s5")
-	if err != nil {
-		b.Fatal(err)
-	}
+	s := testkit.Must(scenario.Find("s5"))(b)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := Run(b.Context(), s, Options{Seeds: []uint64{1}}); err != nil {
-			b.Fatal(err)
-		}
+		testkit.Must(Run(b.Context(), s, Options{Seeds: []uint64{1}}))(b)
 	}
 	b.ReportMetric(s.Duration.Seconds()*float64(b.N)/b.Elapsed().Seconds(), "virtual-s/s")
+}
+
+// TestMonday_PromisesInSmallPools: four minutes of the scenario, with its cold start. TestGoals has all of it.
+func TestMonday_PromisesInSmallPools(t *testing.T) {
+	for name, worst := range map[string]Value{"monday": 0.03, "monday-3m": 0.015, "monday-60k": 0.13} {
+		s := testkit.Must(scenario.Find(name))(t)
+		s.Duration = 4 * time.Minute
+		res := testkit.Must(Run(t.Context(), s, Options{Seeds: []uint64{1}}))(t)
+		f := res.Figures
+		if f.PromiseKept < 0.94 || f.Misallocation > worst {
+			t.Errorf("%s: %.3f of promises are kept and %.3f is misallocated", name, f.PromiseKept, f.Misallocation)
+		}
+		for _, x := range res.Tenants {
+			if x.Name == "search" && x.Received < 0.9*x.Entitled {
+				t.Errorf("%s: search got %.3f of the pool, and is entitled to %.3f", name, x.Received, x.Entitled)
+			}
+		}
+	}
 }

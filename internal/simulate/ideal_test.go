@@ -40,15 +40,10 @@ func TestIdeal_WholeCalls(t *testing.T) {
 			if c.name != "monday" {
 				testkit.Long(t, "plays ten minutes of a large pool")
 			}
-			s, err := scenario.Find(c.name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := testkit.Must(scenario.Find(c.name))(t)
 			p := newPlan(&s, 1)
 			w := newWorld(p, alone)
-			if err := w.run(t.Context(), 0, func(time.Duration) {}); err != nil {
-				t.Fatal(err)
-			}
+			testkit.OK(t, w.run(t.Context(), 0, func(time.Duration) {}))
 			got := p.ideal(w.trace.Requests, 1)
 			tenth := p.ideal(w.trace.Requests, 10)
 			t.Logf("misallocated: %.4f, with calls of a tenth of the size %.4f", got, tenth)

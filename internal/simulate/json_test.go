@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"testing"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // documented are the names that scripts rely on.
@@ -15,13 +17,9 @@ var documented = []string{
 
 func TestJSONHasTheDocumentedNames(t *testing.T) {
 	var b bytes.Buffer
-	if err := WriteJSON(&b, run(t, "s3", Options{Seeds: []uint64{1, 2}})); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, WriteJSON(&b, run(t, "s3", Options{Seeds: []uint64{1, 2}})))
 	var got map[string]any
-	if err := json.Unmarshal(b.Bytes(), &got); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, json.Unmarshal(b.Bytes(), &got))
 	for _, key := range documented {
 		if _, ok := got[key]; !ok {
 			t.Errorf("no %s in the JSON object", key)

@@ -22,10 +22,7 @@ func nodesOf(n int) string {
 
 func play(t *testing.T, text string) Result {
 	t.Helper()
-	res, err := Run(context.Background(), *parsed(t, text), Options{Seeds: []uint64{1}, CheckEvery: 20_000})
-	if err != nil {
-		t.Fatal(err)
-	}
+	res := testkit.Must(Run(context.Background(), *parsed(t, text), Options{Seeds: []uint64{1}, CheckEvery: 20_000}))(t)
 	for _, v := range []Value{res.Figures.RollingMax, res.Figures.RequestsRollingMax} {
 		if v.Known() && v > 1 {
 			t.Errorf("a limit is exceeded: %.4f of it was used", v)
@@ -186,9 +183,7 @@ tenants:
 func worldOf(t *testing.T, text string) *world {
 	t.Helper()
 	w := newWorld(newPlan(parsed(t, text), 1), alone)
-	if err := w.run(context.Background(), 1000, func(time.Duration) {}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, w.run(context.Background(), 1000, func(time.Duration) {}))
 	return w
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/llmgov/llmgov/internal/simulate/scenario"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // logLine is a line of the log, as anybody would read it.
@@ -30,9 +31,7 @@ func readLog(t *testing.T, data []byte) []logLine {
 	var lines []logLine
 	for dec := json.NewDecoder(bytes.NewReader(data)); dec.More(); {
 		var l logLine
-		if err := dec.Decode(&l); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, dec.Decode(&l))
 		lines = append(lines, l)
 	}
 	return lines
@@ -253,27 +252,17 @@ func TestFiguresFollowFromTheLog(t *testing.T) {
 		if testing.Short() && i > 0 {
 			break // the others take minutes
 		}
-		s, err := scenario.Find(c.name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := testkit.Must(scenario.Find(c.name))(t)
 		s.Duration = s.Warmup + 4*60e9
 		s.Warmup = s.Warmup + 60e9
 		if c.change != nil {
 			c.change(&s)
 		}
 		var log, result bytes.Buffer
-		res, err := Run(context.Background(), s, Options{Seeds: []uint64{5}, Log: &log})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := WriteJSON(&result, res); err != nil {
-			t.Fatal(err)
-		}
+		res := testkit.Must(Run(context.Background(), s, Options{Seeds: []uint64{5}, Log: &log}))(t)
+		testkit.OK(t, WriteJSON(&result, res))
 		var told map[string]any
-		if err := json.Unmarshal(result.Bytes(), &told); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, json.Unmarshal(result.Bytes(), &told))
 		want := recomputed(readLog(t, log.Bytes()), float64(s.Pool.TPM), s.Duration.Seconds(), s.Warmup.Seconds(), c.weights)
 		if _, ok := want["promise_kept"]; ok != (s.Refuse == scenario.DenyHinted) {
 			t.Errorf("%s: the log tells of promises: %v", c.name, ok)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/internal/simulate/scenario"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // TestCache: the conversations that were not used for longest are dropped when there is no room for another.
@@ -57,10 +58,7 @@ tenants: [{name: t, load: {kind: backlogged, workers: 2, turns: 3}}]
 // When all slots are in use, and waiting calls go where they are at home, most still do, if the caches have room for all conversations.
 func TestAffinity_Goals(t *testing.T) {
 	t.Parallel()
-	s, err := scenario.Find("u3")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := testkit.Must(scenario.Find("u3"))(t)
 	s.Duration = 5 * time.Minute
 	together := figuresOf(t, s)
 	s.Pool.Spreads = true

@@ -7,6 +7,7 @@ import (
 
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/internal/simulate/scenario"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // script builds traces by hand.
@@ -30,10 +31,7 @@ func (s *script) refuse(id int32, at, hint time.Duration) {
 
 func parsed(t *testing.T, text string) *scenario.Scenario {
 	t.Helper()
-	s, err := scenario.Parse("test.yaml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := testkit.Must(scenario.Parse("test.yaml", []byte(text)))(t)
 	return &s
 }
 

@@ -77,15 +77,8 @@ func (g *firstCome) Check() error                                            { r
 
 func run(t *testing.T, name string, o Options) Result {
 	t.Helper()
-	s, err := scenario.Find(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	res, err := Run(context.Background(), s, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return res
+	s := testkit.Must(scenario.Find(name))(t)
+	return testkit.Must(Run(context.Background(), s, o))(t)
 }
 
 func TestFiguresTellFirstComeFromFair(t *testing.T) {
@@ -110,17 +103,12 @@ func TestFiguresTellFirstComeFromFair(t *testing.T) {
 // The same seed makes the same log, however many run beside it.
 func TestSameSeedSameLog(t *testing.T) {
 	for _, name := range []string{"s4-deny", "reservation", "d3"} {
-		s, err := scenario.Find(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := testkit.Must(scenario.Find(name))(t)
 		s.Duration = time.Duration(testkit.Rounds(30, 120)) * time.Second
 		s.Warmup = s.Duration / 2
 		log := func(seeds ...uint64) string {
 			var b bytes.Buffer
-			if _, err := Run(context.Background(), s, Options{Seeds: seeds, Log: &b}); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(Run(context.Background(), s, Options{Seeds: seeds, Log: &b}))(t)
 			return b.String()
 		}
 		three := log(3)
@@ -137,15 +125,10 @@ func TestSameSeedSameLog(t *testing.T) {
 
 // What is decided for one tenant changes nothing of what open tenants ask for.
 func TestArrivalsDoNotDependOnDecisions(t *testing.T) {
-	s, err := scenario.Find("s2")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := testkit.Must(scenario.Find("s2"))(t)
 	arrivals := func(g gate) []Request {
 		w := newWorld(newPlan(&s, 1), func(scenario.Pool) gate { return g })
-		if err := w.run(context.Background(), 0, func(time.Duration) {}); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, w.run(context.Background(), 0, func(time.Duration) {}))
 		var list []Request
 		for _, r := range w.trace.Requests {
 			if !r.Worker {
@@ -185,9 +168,7 @@ estimates: learned
 tenants: [{name: a, load: {kind: open, requests_per_second: 1}}]
 `)
 		w := newWorld(newPlan(s, 1), alone)
-		if err := w.run(context.Background(), 1, func(time.Duration) {}); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, w.run(context.Background(), 1, func(time.Duration) {}))
 		var booked, used, ended int64
 		seen := map[int32]bool{}
 		settled := map[int32]time.Duration{}

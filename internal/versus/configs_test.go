@@ -7,6 +7,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -21,17 +22,9 @@ func siteOfEverything(t *testing.T) *site {
 // TestConfigs_Llmgov: the comparison is not part of every test run, but its configuration stays a valid one.
 func TestConfigs_Llmgov(t *testing.T) {
 	s := siteOfEverything(t)
-	if _, err := s.write("tenants.yaml", llmgovTenants(s)); err != nil {
-		t.Fatal(err)
-	}
-	path, err := s.write("llmgov.yaml", llmgovConfig(s, "127.0.0.1:3", "127.0.0.1:4"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	snap, err := tenants.Load(path, tenants.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(s.write("tenants.yaml", llmgovTenants(s)))(t)
+	path := testkit.Must(s.write("llmgov.yaml", llmgovConfig(s, "127.0.0.1:3", "127.0.0.1:4")))(t)
+	snap := testkit.Must(tenants.Load(path, tenants.Options{}))(t)
 	ten, _, err := snap.Ask("ten", "gpt-4o")
 	if err != nil || len(ten.Budgets) != 1 || ten.Budgets[0].Limit != 10 {
 		t.Errorf("%+v, %v; want a budget of 10 calls", ten, err)
@@ -43,16 +36,10 @@ func TestConfigs_Others(t *testing.T) {
 	s := siteOfEverything(t)
 	about := envoySite{Global: true, Port: "1", ModelPort: "2", RatePort: "3", Keys: envoyKeys(s)}
 	var global, local, rates strings.Builder
-	if err := envoyTemplate.Execute(&global, about); err != nil {
-		t.Fatal(err)
-	}
-	if err := rateLimitTemplate.Execute(&rates, about); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, envoyTemplate.Execute(&global, about))
+	testkit.OK(t, rateLimitTemplate.Execute(&rates, about))
 	about.Global = false
-	if err := envoyTemplate.Execute(&local, about); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, envoyTemplate.Execute(&local, about))
 	for name, text := range map[string]string{
 		"Envoy, global": global.String(), "Envoy, local": local.String(), "rate limit service": rates.String(), "LiteLLM": string(liteLLMConfig(s)),
 	} {

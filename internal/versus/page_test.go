@@ -7,32 +7,23 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 var update = flag.Bool("update", false, "write the tables of docs/comparison.json into docs/comparison.md")
 
 // TestPage_HasTheFiguresOfTheRun: no figure of the page's tables is typed by hand.
 func TestPage_HasTheFiguresOfTheRun(t *testing.T) {
-	r, err := readReport("../../docs/comparison.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := testkit.Must(readReport("../../docs/comparison.json"))(t)
 	if len(r.Tables) != len(cases) {
 		t.Errorf("%d tables for %d cases", len(r.Tables), len(cases))
 	}
 	const path = "../../docs/comparison.md"
-	page, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, err := withTables(string(page), tables(r))
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := testkit.Must(os.ReadFile(path))(t)
+	want := testkit.Must(withTables(string(page), tables(r)))(t)
 	if *update {
-		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, os.WriteFile(path, []byte(want), 0o644))
 		return
 	}
 	if diff := cmp.Diff(want, string(page)); diff != "" {

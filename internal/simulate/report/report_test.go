@@ -11,14 +11,13 @@ import (
 
 	"github.com/llmgov/llmgov/internal/simulate"
 	"github.com/llmgov/llmgov/internal/simulate/scenario"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 func TestTableFitsATerminal(t *testing.T) {
 	for _, name := range []string{"s2-deny", "s5", "two-axes", "durations", "hierarchy", "d4"} {
 		var b strings.Builder
-		if err := WriteTable(&b, brief(t, name)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, WriteTable(&b, brief(t, name)))
 		for line := range strings.Lines(b.String()) {
 			if n := len([]rune(strings.TrimSuffix(line, "\n"))); n > tableWidth {
 				t.Errorf("%s: a line of %d characters: %s", name, n, line)
@@ -34,9 +33,7 @@ func TestReportIsOneFile(t *testing.T) {
 	res := brief(t, "s5")
 	res.Scenario.About = `</script><b onclick="x">`
 	var b strings.Builder
-	if err := WriteHTML(&b, res); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, WriteHTML(&b, res))
 	page := b.String()
 	for _, loads := range []string{`\bsrc=`, `<link`, `@import`, `url\(`, `\bfetch\(`, `XMLHttpRequest`} {
 		if found := regexp.MustCompile(loads).FindString(page); found != "" {
@@ -72,28 +69,15 @@ func TestReportIsOneFile(t *testing.T) {
 
 // TestReport_SaysHowToRunItAgain: with the path, if the scenario is a file's, whatever its name is.
 func TestReport_SaysHowToRunItAgain(t *testing.T) {
-	named, err := scenario.Find("s2")
-	if err != nil {
-		t.Fatal(err)
-	}
+	named := testkit.Must(scenario.Find("s2"))(t)
 	file := filepath.Join(t.TempDir(), "mine.yaml")
-	if err := os.WriteFile(file, named.Source, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.WriteFile(file, named.Source, 0o600))
 	for argument, want := range map[string]string{"s2": "llmgov simulate s2<", file: "llmgov simulate " + file + "<"} {
-		s, err := scenario.Find(argument)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := testkit.Must(scenario.Find(argument))(t)
 		s.Duration = 2 * time.Minute
-		res, err := simulate.Run(t.Context(), s, simulate.Options{Seeds: []uint64{1}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		res := testkit.Must(simulate.Run(t.Context(), s, simulate.Options{Seeds: []uint64{1}}))(t)
 		var b strings.Builder
-		if err := WriteHTML(&b, res); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, WriteHTML(&b, res))
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("the report of %s does not say %q", argument, want)
 		}
@@ -103,15 +87,8 @@ func TestReport_SaysHowToRunItAgain(t *testing.T) {
 // brief plays two minutes of a scenario.
 func brief(t *testing.T, name string) simulate.Result {
 	t.Helper()
-	s, err := scenario.Find(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := testkit.Must(scenario.Find(name))(t)
 	s.Duration = 2 * time.Minute
 	s.Warmup = time.Minute
-	res, err := simulate.Run(t.Context(), s, simulate.Options{Seeds: []uint64{1}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return res
+	return testkit.Must(simulate.Run(t.Context(), s, simulate.Options{Seeds: []uint64{1}}))(t)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/internal/strictyaml"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // Every file in testdata/bad ends with the problems that are to be found in it.
@@ -58,10 +59,7 @@ func TestProblemNamesItsPlace(t *testing.T) {
 }
 
 func TestDefaults(t *testing.T) {
-	s, err := Parse("dir/mine.yaml", []byte("tenants: [{name: a, load: {kind: backlogged, workers: 3}}]"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := testkit.Must(Parse("dir/mine.yaml", []byte("tenants: [{name: a, load: {kind: backlogged, workers: 3}}]")))(t)
 	want := Scenario{
 		Name: "mine", Duration: 10 * time.Minute, Warmup: time.Minute, Seeds: []uint64{1, 2, 3, 4, 5},
 		Pool:     Pool{TPM: 600_000, Burst: 10 * time.Second, MaxQueue: 10_000, TicketWait: 10 * time.Second},
@@ -110,10 +108,7 @@ events:
   - {at: 120s, partition: eu-west, for: 5s}
   - {at: 130s, crash: us-east}
 `
-	s, err := Parse("all.yaml", []byte(file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := testkit.Must(Parse("all.yaml", []byte(file)))(t)
 	org := s.Tenants[0]
 	if got := org.Teams[1].Work; got.Cost.Mean != 40 || got.Service != (Dist{Mean: 2, Sigma: 0.5, Max: 20}) || len(got.Classes) != 0 {
 		t.Errorf("a team inherits cost and has its own service: got %+v", got)
@@ -153,10 +148,7 @@ func FuzzParse(f *testing.F) {
 	files, _ := filepath.Glob("*/*/*.yaml")
 	more, _ := filepath.Glob("named/*.yaml")
 	for _, file := range append(files, more...) {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			f.Fatal(err)
-		}
+		data := testkit.Must(os.ReadFile(file))(f)
 		f.Add(data)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
