@@ -8,16 +8,14 @@ import (
 	"testing"
 
 	"github.com/llmgov/llmgov/dashboards"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // eachPanel calls check with every panel of every board.
 func eachPanel(t *testing.T, check func(t *testing.T, board string, p dashboards.Panel, text string)) {
 	for _, d := range dashboards.All() {
 		for _, p := range d.AllPanels() {
-			b, err := json.Marshal(p)
-			if err != nil {
-				t.Fatal(err)
-			}
+			b := testkit.Must(json.Marshal(p))(t)
 			check(t, d.UID, p, string(b))
 		}
 	}
@@ -55,10 +53,7 @@ func TestStarvedTenantIsSeenFirst(t *testing.T) {
 			continue
 		}
 		i := slices.IndexFunc(d.Panels, func(p dashboards.Panel) bool { return p.Type == "table" })
-		b, err := json.Marshal(d.Panels[i])
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := testkit.Must(json.Marshal(d.Panels[i]))(t)
 		for _, want := range []string{`"sortBy":[{"displayName":"Received / entitled","desc":false}]`, `"color-background"`} {
 			if !strings.Contains(string(b), want) {
 				t.Errorf("the table lacks %s:\n%s", want, b)

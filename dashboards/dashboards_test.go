@@ -14,6 +14,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/llmgov/llmgov/dashboards"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 var update = flag.Bool("update", false, "write what is exported to testdata, to be read as a diff")
@@ -22,21 +23,15 @@ var update = flag.Bool("update", false, "write what is exported to testdata, to 
 func TestFiles(t *testing.T) {
 	const golden = "testdata/export"
 	if *update {
-		if err := os.RemoveAll(golden); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, os.RemoveAll(golden))
 	}
 	seen := map[string]bool{}
 	for _, f := range dashboards.Files() {
 		path := filepath.Join(golden, filepath.FromSlash(f.Path))
 		seen[path] = true
 		if *update {
-			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(path, []byte(f.Text), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			testkit.OK(t, os.MkdirAll(filepath.Dir(path), 0o755))
+			testkit.OK(t, os.WriteFile(path, []byte(f.Text), 0o644))
 		}
 		want, err := os.ReadFile(path)
 		if err != nil {
@@ -58,15 +53,9 @@ func TestFiles(t *testing.T) {
 
 // Grafana passes over what it does not know, so a misspelt field would be silent.
 func TestGrafanaKnowsEveryField(t *testing.T) {
-	schema, err := jsonschema.NewCompiler().Compile("testdata/grafana-9.4.schema.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	schema := testkit.Must(jsonschema.NewCompiler().Compile("testdata/grafana-9.4.schema.json"))(t)
 	for _, d := range dashboards.All() {
-		v, err := jsonschema.UnmarshalJSON(strings.NewReader(d.JSON()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		v := testkit.Must(jsonschema.UnmarshalJSON(strings.NewReader(d.JSON())))(t)
 		if err := schema.Validate(v); err != nil {
 			t.Errorf("%s: %v", d.UID, err)
 		}
@@ -126,10 +115,7 @@ func TestVariablesAreThere(t *testing.T) {
 			there[v.Name] = true
 		}
 		used := map[string]bool{}
-		panels, err := json.Marshal(struct{ P, A any }{d.Panels, d.Annotations})
-		if err != nil {
-			t.Fatal(err)
-		}
+		panels := testkit.Must(json.Marshal(struct{ P, A any }{d.Panels, d.Annotations}))(t)
 		for _, m := range variable.FindAllStringSubmatch(string(panels), -1) {
 			if !strings.HasPrefix(m[1], "__") {
 				used[m[1]] = true
@@ -191,10 +177,7 @@ func TestLinksLeadSomewhere(t *testing.T) {
 
 // Each alert says enough to act on, and its section is there.
 func TestAlertsAreExplained(t *testing.T) {
-	text, err := os.ReadFile("../docs/operations.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testkit.Must(os.ReadFile("../docs/operations.md"))(t)
 	_, sections, _ := strings.Cut(string(text), "\n## Alerts\n")
 	var names []string
 	for _, r := range alerts() {
@@ -230,10 +213,7 @@ func alerts() (all []dashboards.Rule) {
 
 // Each alert has a case that fires, and one that does not. promtool runs them, see check.sh.
 func TestAlertsHaveCases(t *testing.T) {
-	text, err := os.ReadFile("testdata/alerts.test.yml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testkit.Must(os.ReadFile("testdata/alerts.test.yml"))(t)
 	fires := map[string]bool{}
 	quiet := map[string]bool{}
 	for _, c := range regexp.MustCompile(`alertname: (\w+)(.*)\n(\s+exp_alerts:)?(.*)`).FindAllStringSubmatch(string(text), -1) {

@@ -151,9 +151,7 @@ func TestEndsAtTheTerminalEvent(t *testing.T) {
 		var results []Result
 		body := NewBody(upstream, Options{End: func(r Result) { results = append(results, r) }})
 		go func() { _, _ = io.WriteString(write, whole) }() // and stays open
-		if _, err := io.ReadFull(body, make([]byte, len(whole)-1)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(io.ReadFull(body, make([]byte, len(whole)-1)))(t)
 		if len(results) != 1 || results[0] != want {
 			t.Fatalf("got %+v before upstream has closed, want %+v", results, want)
 		}
@@ -179,9 +177,7 @@ func TestClientGoneEverywhere(t *testing.T) {
 				up := &script{pieces: [][]byte{st.in}}
 				var results []Result
 				body := NewBody(up, Options{MaxEvent: st.maxEvent, ErrorEvent: errorEvent, End: func(r Result) { results = append(results, r) }})
-				if _, err := io.ReadFull(body, make([]byte, i)); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(io.ReadFull(body, make([]byte, i)))(t)
 				body.Close()
 				body.Close()
 				if len(results) != 1 || up.closes.Load() != 1 {
@@ -216,9 +212,7 @@ func TestCloseAfterTerminalEventIsCompleted(t *testing.T) {
 	} {
 		var res Result
 		body := NewBody(&script{pieces: [][]byte{[]byte(end)}}, Options{End: func(r Result) { res = r }})
-		if _, err := io.ReadFull(body, make([]byte, len(end))); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(io.ReadFull(body, make([]byte, len(end))))(t)
 		body.Close()
 		if res.Cause != want {
 			t.Errorf("closed after %q: %v, want %v", end, res.Cause, want)
@@ -466,31 +460,29 @@ func TestQuiet(t *testing.T) {
 		{"first at once", time.Minute, []time.Duration{0, time.Second, 30 * time.Second}, nil},
 		{"silent", time.Minute, []time.Duration{10 * time.Minute}, []time.Duration{quietAfter}},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				up := newPipe()
-				start := time.Now()
-				var quiet []time.Duration
-				body := NewBody(up, Options{
-					Idle: tt.idle, Quiet: func() { quiet = append(quiet, time.Since(start)) },
-					Interrupt: func(err error) { up.w.CloseWithError(err) },
-				})
-				go func() {
-					for _, d := range tt.waits {
-						time.Sleep(d)
-						if _, err := io.WriteString(up.w, "data: a\n\n"); err != nil {
-							return
-						}
-					}
-					up.w.Close()
-				}()
-				drain(t, body, 100)
-				time.Sleep(time.Hour) // for all that may come still
-				synctest.Wait()
-				if !slices.Equal(quiet, tt.quiet) {
-					t.Errorf("told at %v, want %v", quiet, tt.quiet)
-				}
+		testkit.Virtual(t, tt.name, func(t *testing.T) {
+			up := newPipe()
+			start := time.Now()
+			var quiet []time.Duration
+			body := NewBody(up, Options{
+				Idle: tt.idle, Quiet: func() { quiet = append(quiet, time.Since(start)) },
+				Interrupt: func(err error) { up.w.CloseWithError(err) },
 			})
+			go func() {
+				for _, d := range tt.waits {
+					time.Sleep(d)
+					if _, err := io.WriteString(up.w, "data: a\n\n"); err != nil {
+						return
+					}
+				}
+				up.w.Close()
+			}()
+			drain(t, body, 100)
+			time.Sleep(time.Hour) // for all that may come still
+			synctest.Wait()
+			if !slices.Equal(quiet, tt.quiet) {
+				t.Errorf("told at %v, want %v", quiet, tt.quiet)
+			}
 		})
 	}
 }

@@ -61,15 +61,9 @@ func streamNamed(t tester, name string) stream {
 }
 
 func readStream(t tester, file string) stream {
-	in, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := testkit.Must(os.ReadFile(file))(t)
 	base := strings.TrimSuffix(file, filepath.Ext(file))
-	want, err := os.ReadFile(base + ".want")
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := testkit.Must(os.ReadFile(base + ".want"))(t)
 	st := stream{name: filepath.Base(base), in: in}
 	lines := bufio.NewScanner(bytes.NewReader(want))
 	for lines.Scan() {
@@ -128,11 +122,7 @@ func (st *stream) setCause(name string) bool {
 }
 
 func number(t tester, text string) int {
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
+	return testkit.Must(strconv.Atoi(text))(t)
 }
 
 // blankLine ends an event. No stream of testdata has one that is easy to take for two.

@@ -160,14 +160,11 @@ func TestReadUsage(t *testing.T) {
 
 // TestReadUsageOfTheClient: what go-openai writes is read as what it meant.
 func TestReadUsageOfTheClient(t *testing.T) {
-	object, err := json.Marshal(openai.Usage{
+	object := testkit.Must(json.Marshal(openai.Usage{
 		PromptTokens: 10, CompletionTokens: 20, TotalTokens: 30,
 		PromptTokensDetails:     &openai.PromptTokensDetails{AudioTokens: 1, CachedTokens: 2},
 		CompletionTokensDetails: &openai.CompletionTokensDetails{AudioTokens: 3, ReasoningTokens: 4},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	want := Usage{Input: 10, CachedInput: 2, Output: 20, Reasoning: 4, AudioInput: 1, AudioOutput: 3}
 	if got, ok := ReadUsage(object); !ok || got != want {
 		t.Errorf("got %+v, %v; want %+v", got, ok, want)

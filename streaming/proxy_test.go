@@ -13,15 +13,14 @@ import (
 	"testing"
 
 	openai "github.com/sashabaranov/go-openai"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // proxy puts a Body between a model server and a client of go-openai, as a gateway does.
 func proxy(t *testing.T, upstream http.HandlerFunc, opt Options) *openai.Client {
 	back := httptest.NewServer(upstream)
-	target, err := url.Parse(back.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	target := testkit.Must(url.Parse(back.URL))(t)
 	transport := &http.Transport{DisableCompression: true}
 	forward := &httputil.ReverseProxy{
 		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(target) },
@@ -118,15 +117,10 @@ func TestClientGoneThroughReverseProxy(t *testing.T) {
 		close(upstreamGone)
 	}, Options{End: func(r Result) { ended <- r }})
 	ctx, leave := context.WithCancel(t.Context())
-	stream, err := client.CreateChatCompletionStream(ctx, openai.ChatCompletionRequest{Stream: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	stream := testkit.Must(client.CreateChatCompletionStream(ctx, openai.ChatCompletionRequest{Stream: true}))(t)
 	defer stream.Close()
 	for range 3 {
-		if _, err := stream.Recv(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(stream.Recv())(t)
 	}
 	leave()
 	if _, err := stream.Recv(); err == nil || errors.Is(err, io.EOF) {

@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/llmgov/llmgov/internal/testkit/leaktest"
 )
 
 // play runs a stream through a Body and compares all that comes of it.
@@ -106,3 +108,5 @@ func (st *stream) playWhole(t tester, pieces [][]byte) bool {
 	}
 	return !t.Failed()
 }
+
+func TestMain(m *testing.M) { leaktest.Main(m) }

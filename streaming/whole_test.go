@@ -151,9 +151,7 @@ func TestWholeClosedEarly(t *testing.T) {
 		var res Result
 		up := &script{pieces: [][]byte{[]byte(doc)}}
 		w := NewWhole(up, WholeOptions{End: func(r Result) { res = r }})
-		if _, err := io.ReadFull(w, make([]byte, i)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(io.ReadFull(w, make([]byte, i)))(t)
 		w.Close()
 		want := ClientGone
 		if i == len(doc) {
@@ -211,9 +209,7 @@ func TestWhole_ResetForgetsUsage(t *testing.T) {
 	reported := func(doc string) bool {
 		var res Result
 		w.Reset(io.NopCloser(strings.NewReader(doc)), WholeOptions{End: func(r Result) { res = r }})
-		if _, err := io.ReadAll(&w); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(io.ReadAll(&w))(t)
 		return res.Reported
 	}
 	if !reported(`{"usage":{"prompt_tokens":1}}`) || !reported(`{"usage":{"prompt_tokens":2}}`) {

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/llmgov/llmgov/internal/adminapi"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // A question is the same after its way through a query.
@@ -19,10 +20,7 @@ func TestQuestion_Values(t *testing.T) {
 		{Tenant: "a", Model: "m", Tokens: &n, Input: &m, Priority: "background", MaxWait: &d},
 		{Tenant: "a", Model: "m", Output: &n},
 	} {
-		got, err := readQuestion(q.Values())
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := testkit.Must(readQuestion(q.Values()))(t)
 		if diff := cmp.Diff(q, got); diff != "" {
 			t.Errorf("(-asked +read):\n%s", diff)
 		}

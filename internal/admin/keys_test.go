@@ -11,6 +11,7 @@ import (
 
 	"github.com/llmgov/llmgov/internal/adminapi"
 	"github.com/llmgov/llmgov/internal/gateway"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/internal/testkit/admissiontest"
 	"github.com/llmgov/llmgov/tenants"
 	"github.com/llmgov/llmgov/tenants/keyfile"
@@ -45,10 +46,7 @@ func newKeysGateway(t *testing.T) *gateway.Gateway {
 	for _, name := range []string{"acme", "bob"} {
 		list = append(list, tenants.Tenant{Name: name, Weight: 1000, Keys: []tenants.Key{{Hash: tenants.HashKey(name)}}})
 	}
-	gw, err := gateway.New(gateway.Options{Admission: admissiontest.Build(t, cfg, list...), Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	gw := testkit.Must(gateway.New(gateway.Options{Admission: admissiontest.Build(t, cfg, list...), Log: slog.New(slog.DiscardHandler)}))(t)
 	return gw
 }
 
@@ -62,10 +60,7 @@ func TestKeys_PolicyChangesMeanwhile(t *testing.T) {
 		list := slices.Clone(gw.Snapshot().Tenants())
 		list[0].RPM = rpm + 1
 		cfg := *gw.Snapshot().Config()
-		next, err := tenants.Build(cfg, list)
-		if err != nil {
-			t.Fatal(err)
-		}
+		next := testkit.Must(tenants.Build(cfg, list))(t)
 		c.change = func() {
 			if err := gw.Apply(next); err != nil {
 				t.Error(err)
@@ -73,9 +68,7 @@ func TestKeys_PolicyChangesMeanwhile(t *testing.T) {
 		}
 		ctx, gone := context.WithCancel(t.Context())
 		gone()
-		if err := side.takeOver(ctx, file); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, side.takeOver(ctx, file))
 		c.done.Wait()
 		if got := gw.Snapshot().Tenants()[0].RPM; got != rpm+1 {
 			t.Fatalf("in force is a policy with rpm %d, after one with %d came", got, rpm+1)

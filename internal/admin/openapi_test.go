@@ -12,6 +12,7 @@ import (
 
 	"github.com/llmgov/llmgov/internal/adminapi"
 	"github.com/llmgov/llmgov/internal/events"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // The routes that are described are those that there are.
@@ -19,9 +20,7 @@ func TestOpenAPI_Routes(t *testing.T) {
 	var description struct {
 		Paths map[string]map[string]any `json:"paths"`
 	}
-	if err := json.Unmarshal(adminapi.OpenAPI, &description); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, json.Unmarshal(adminapi.OpenAPI, &description))
 	var described []string
 	for path, methods := range description.Paths {
 		for method := range methods {

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 var update = flag.Bool("update", false, "write testdata/answers.golden anew")
@@ -31,14 +33,9 @@ func TestAnswersKeepTheirFields(t *testing.T) {
 	}
 	const golden = "testdata/answers.golden"
 	if *update {
-		if err := os.WriteFile(golden, []byte(got.String()), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, os.WriteFile(golden, []byte(got.String()), 0o600))
 	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := testkit.Must(os.ReadFile(golden))(t)
 	if diff := cmp.Diff(string(want), got.String()); diff != "" {
 		t.Errorf("answers (-want +got):\n%s", diff)
 	}
@@ -46,11 +43,7 @@ func TestAnswersKeepTheirFields(t *testing.T) {
 
 func indented(t *testing.T, v any) []byte {
 	t.Helper()
-	text, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return text
+	return testkit.Must(json.MarshalIndent(v, "", "  "))(t)
 }
 
 // filler gives each field a value of its own.

@@ -16,6 +16,8 @@ import (
 	"github.com/swaggest/jsonschema-go"
 	"github.com/swaggest/openapi-go"
 	"github.com/swaggest/openapi-go/openapi31"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // operation is one route of the admin side, as its description has it.
@@ -93,9 +95,7 @@ func TestOpenAPI(t *testing.T) {
 	got := describe(t)
 	const file = "openapi.json"
 	if *update {
-		if err := os.WriteFile(file, got, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, os.WriteFile(file, got, 0o600))
 	}
 	if diff := cmp.Diff(string(OpenAPI), string(got)); diff != "" {
 		t.Errorf("openapi.json is not up to date, run: go test ./internal/adminapi -update\n%s", diff)
@@ -119,20 +119,14 @@ func describe(t *testing.T) []byte {
 	for _, o := range operations {
 		addOperation(t, r, o)
 	}
-	text, err := json.MarshalIndent(r.Spec, "", "  ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testkit.Must(json.MarshalIndent(r.Spec, "", "  "))(t)
 	return append(text, '\n')
 }
 
 func addOperation(t *testing.T, r *openapi31.Reflector, o operation) {
 	t.Helper()
 	method, path, _ := strings.Cut(o.route, " ")
-	c, err := r.NewOperationContext(method, path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := testkit.Must(r.NewOperationContext(method, path))(t)
 	c.SetID(o.id)
 	c.SetSummary(o.summary)
 	if o.asks != nil {
@@ -154,9 +148,7 @@ func addOperation(t *testing.T, r *openapi31.Reflector, o operation) {
 			c.AddRespStructure(answer, openapi.WithHTTPStatus(status))
 		}
 	}
-	if err := r.AddOperation(c); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, r.AddOperation(c))
 	if method == http.MethodPost && o.asks != nil {
 		r.Spec.Paths.MapOfPathItemValues[path].Post.RequestBody.RequestBody.WithRequired(true)
 	}
@@ -193,15 +185,9 @@ func describeFields(schema *jsonschema.Schema, of reflect.Type, comments map[str
 func fieldComments(t *testing.T) map[string]string {
 	t.Helper()
 	comments := map[string]string{}
-	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := testkit.Must(filepath.Glob("*.go"))(t)
 	for _, name := range files {
-		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := testkit.Must(parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments))(t)
 		ast.Inspect(f, func(n ast.Node) bool {
 			spec, ok := n.(*ast.TypeSpec)
 			if !ok {

@@ -16,15 +16,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // The locks of the governor are taken in the order that its doc.go lists, and none is held while a
 // callback is called.
 func TestLocks_Governor(t *testing.T) {
-	doc, err := os.ReadFile("../../governor/doc.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := testkit.Must(os.ReadFile("../../governor/doc.go"))(t)
 	sources := governorSources(t)
 	order := lockOrder(string(doc))
 	if len(order) < 8 {
@@ -44,19 +43,13 @@ func TestLocks_Governor(t *testing.T) {
 // governorSources are the governor's files without its tests.
 func governorSources(t *testing.T) map[string]string {
 	t.Helper()
-	names, err := filepath.Glob("../../governor/*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	names := testkit.Must(filepath.Glob("../../governor/*.go"))(t)
 	sources := map[string]string{}
 	for _, name := range names {
 		if strings.HasSuffix(name, "_test.go") {
 			continue
 		}
-		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := testkit.Must(os.ReadFile(name))(t)
 		sources[name] = string(text)
 	}
 	return sources
@@ -197,17 +190,11 @@ func newLockCheck(t *testing.T, order map[string]int, sources map[string]string)
 	}
 	var files []*ast.File
 	for name, text := range sources {
-		f, err := parser.ParseFile(c.fset, name, text, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := testkit.Must(parser.ParseFile(c.fset, name, text, 0))(t)
 		files = append(files, f)
 	}
 	conf := types.Config{Importer: exported(t, c.fset)}
-	pkg, err := conf.Check("governor", c.fset, files, c.info)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pkg := testkit.Must(conf.Check("governor", c.fset, files, c.info))(t)
 	for _, name := range pkg.Scope().Names() {
 		if s, ok := pkg.Scope().Lookup(name).Type().Underlying().(*types.Struct); ok {
 			for f := range s.Fields() {

@@ -52,48 +52,46 @@ func TestContext_LikeTheirs(t *testing.T) {
 	for maker, make := range makers {
 		for how, c := range ends {
 			for used, use := range uses {
-				t.Run(maker+"/"+how+"/"+used, func(t *testing.T) {
-					synctest.Test(t, func(t *testing.T) {
-						late, release := context.WithTimeout(context.WithValue(t.Context(), key{}, "value"), time.Minute)
-						defer release()
-						parent, endParent := context.WithCancelCause(late)
-						ctx, end := make(parent)
-						use(ctx)
-						var first, second atomic.Int64
-						stopFirst := AfterFunc(ctx, func() { first.Add(1) })
-						stopSecond := AfterFunc(ctx, func() { second.Add(1) })
-						stopThird := AfterFunc(ctx, func() { t.Error("a function ran that was taken back") })
-						if ctx.Err() != nil || context.Cause(ctx) != nil || !stopThird() || stopThird() {
-							t.Errorf("before the end: %v, %v", ctx.Err(), context.Cause(ctx))
-						}
-						c.end(endParent, end)
-						if ctx.Err() != c.err || context.Cause(ctx) != c.wantCause {
-							t.Errorf("at once: %v, %v", ctx.Err(), context.Cause(ctx))
-						}
-						synctest.Wait()
-						<-ctx.Done()
-						if first.Load() != 1 || second.Load() != 1 || stopFirst() || stopSecond() {
-							t.Errorf("the functions ran %d and %d times", first.Load(), second.Load())
-						}
-						if ctx.Err() != c.err || context.Cause(ctx) != c.wantCause || ctx.Value(key{}) != "value" {
-							t.Errorf("%v, %v, %v", ctx.Err(), context.Cause(ctx), ctx.Value(key{}))
-						}
-						if at, ok := ctx.Deadline(); !ok || !at.Equal(deadlineOf(late)) {
-							t.Errorf("deadline %v", at)
-						}
-						var behind atomic.Bool
-						stop := AfterFunc(ctx, func() { behind.Store(true) })
-						synctest.Wait()
-						if !behind.Load() || stop() {
-							t.Error("a function that came after the end did not run at once")
-						}
-						child, release := context.WithCancel(ctx)
-						defer release()
-						if child.Err() != c.err || context.Cause(child) != c.wantCause {
-							t.Errorf("a child: %v, %v", child.Err(), context.Cause(child))
-						}
-						end(nil)
-					})
+				testkit.Virtual(t, maker+"/"+how+"/"+used, func(t *testing.T) {
+					late, release := context.WithTimeout(context.WithValue(t.Context(), key{}, "value"), time.Minute)
+					defer release()
+					parent, endParent := context.WithCancelCause(late)
+					ctx, end := make(parent)
+					use(ctx)
+					var first, second atomic.Int64
+					stopFirst := AfterFunc(ctx, func() { first.Add(1) })
+					stopSecond := AfterFunc(ctx, func() { second.Add(1) })
+					stopThird := AfterFunc(ctx, func() { t.Error("a function ran that was taken back") })
+					if ctx.Err() != nil || context.Cause(ctx) != nil || !stopThird() || stopThird() {
+						t.Errorf("before the end: %v, %v", ctx.Err(), context.Cause(ctx))
+					}
+					c.end(endParent, end)
+					if ctx.Err() != c.err || context.Cause(ctx) != c.wantCause {
+						t.Errorf("at once: %v, %v", ctx.Err(), context.Cause(ctx))
+					}
+					synctest.Wait()
+					<-ctx.Done()
+					if first.Load() != 1 || second.Load() != 1 || stopFirst() || stopSecond() {
+						t.Errorf("the functions ran %d and %d times", first.Load(), second.Load())
+					}
+					if ctx.Err() != c.err || context.Cause(ctx) != c.wantCause || ctx.Value(key{}) != "value" {
+						t.Errorf("%v, %v, %v", ctx.Err(), context.Cause(ctx), ctx.Value(key{}))
+					}
+					if at, ok := ctx.Deadline(); !ok || !at.Equal(deadlineOf(late)) {
+						t.Errorf("deadline %v", at)
+					}
+					var behind atomic.Bool
+					stop := AfterFunc(ctx, func() { behind.Store(true) })
+					synctest.Wait()
+					if !behind.Load() || stop() {
+						t.Error("a function that came after the end did not run at once")
+					}
+					child, release := context.WithCancel(ctx)
+					defer release()
+					if child.Err() != c.err || context.Cause(child) != c.wantCause {
+						t.Errorf("a child: %v, %v", child.Err(), context.Cause(child))
+					}
+					end(nil)
 				})
 			}
 		}

@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 func get(t *testing.T, url string) *http.Response {
@@ -20,11 +22,7 @@ func get(t *testing.T, url string) *http.Response {
 
 func read(t *testing.T, name string) string {
 	t.Helper()
-	data, err := fs.ReadFile(assets, name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(data)
+	return string(testkit.Must(fs.ReadFile(assets, name))(t))
 }
 
 // Whatever a file refers to is there, as what it is, and under the policy.
@@ -64,16 +62,13 @@ func TestAllThatIsReferredToIsServed(t *testing.T) {
 	if len(seen) < 20 {
 		t.Errorf("only %d files are referred to: %v", len(seen), seen)
 	}
-	err := fs.WalkDir(assets, "assets", func(name string, d fs.DirEntry, err error) error {
+	testkit.OK(t, fs.WalkDir(assets, "assets", func(name string, d fs.DirEntry, err error) error {
 		url := strings.Replace(name, "assets/", "/console/", 1)
 		if err == nil && !d.IsDir() && !seen[url] && path.Base(url) != "index.html" {
 			t.Errorf("nothing refers to %s", name)
 		}
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 }
 
 // What a browser has it need not get again.
@@ -91,7 +86,7 @@ func TestUnchangedFilesAreNotSentAgain(t *testing.T) {
 // The texts are in the words that operators use.
 func TestTextsArePlainEnglish(t *testing.T) {
 	never := regexp.MustCompile(`At once|at once'|is alone|Nothing is known|It was refused|begins again|were lost on the way|'bar to|Go on|Asking the gateway|while all ask|No decision is like that|has that in its name|'G'`)
-	err := fs.WalkDir(assets, "assets", func(name string, d fs.DirEntry, err error) error {
+	testkit.OK(t, fs.WalkDir(assets, "assets", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
@@ -99,16 +94,13 @@ func TestTextsArePlainEnglish(t *testing.T) {
 			t.Errorf("%s says %q", name, found)
 		}
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 }
 
 // No name may become more than text, and nothing may be asked of elsewhere.
 func TestAssetsParseNoHTMLAndNameNoHost(t *testing.T) {
 	never := regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|new Function|\son\w+="|\sstyle="|<script>|https?://`)
-	err := fs.WalkDir(assets, "assets", func(name string, d fs.DirEntry, err error) error {
+	testkit.OK(t, fs.WalkDir(assets, "assets", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
@@ -117,8 +109,5 @@ func TestAssetsParseNoHTMLAndNameNoHost(t *testing.T) {
 			t.Errorf("%s has %q", name, found)
 		}
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 }

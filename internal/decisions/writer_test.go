@@ -18,6 +18,7 @@ import (
 
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // notes is a log that is written by another goroutine.
@@ -41,10 +42,7 @@ func (n *notes) count(text string) int {
 func open(t *testing.T, path string, size int64, keep int) (*Writer, *notes) {
 	t.Helper()
 	n := &notes{}
-	w, err := Open(Options{Path: path, MaxSize: size, Keep: keep, Log: slog.New(slog.NewTextHandler(n, nil))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := testkit.Must(Open(Options{Path: path, MaxSize: size, Keep: keep, Log: slog.New(slog.NewTextHandler(n, nil))}))(t)
 	return w, n
 }
 
@@ -84,9 +82,7 @@ func TestWriter_Rotates(t *testing.T) {
 	for n := range 100 {
 		asks(w, n+1)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, w.Close())
 	if list := Files(path); len(list) != 4 || list[0] != path+".3" || list[3] != path {
 		t.Fatalf("files %q", list)
 	}
@@ -123,14 +119,10 @@ func TestWriter_Rotates(t *testing.T) {
 // alone.
 func TestWriter_GoesOnBehindATornLine(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "d.jsonl")
-	if err := os.WriteFile(path, []byte(`{"t":1,"ev":"drain"}`+"\n"+`{"t":2,"ev":"as`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.WriteFile(path, []byte(`{"t":1,"ev":"drain"}`+"\n"+`{"t":2,"ev":"as`), 0o600))
 	w, _ := open(t, path, 1<<20, 3)
 	starts(w)
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, w.Close())
 	var kinds []Kind
 	for _, l := range lines(t, path) {
 		kinds = append(kinds, l.Kind)
@@ -143,21 +135,14 @@ func TestWriter_GoesOnBehindATornLine(t *testing.T) {
 // A file is written by one process at a time, also when it has been begun anew.
 func TestOpen_AFileOfAnother(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "d.jsonl")
-	f, err := openFiles(path, 10, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := testkit.Must(openFiles(path, 10, 1))(t)
 	for range 2 {
 		if _, err := Open(Options{Path: path, MaxSize: 10}); err == nil || !strings.Contains(err.Error(), "d.jsonl is written by another process. Name a file of this gateway's own") {
 			t.Errorf("another one: %v", err)
 		}
-		if err := errors.Join(f.write([]byte("0123456789\n")), f.makeRoom(1, func() []byte { return []byte("\n") })); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, errors.Join(f.write([]byte("0123456789\n")), f.makeRoom(1, func() []byte { return []byte("\n") })))
 	}
-	if err := f.close(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, f.close())
 	w, _ := open(t, path, 10, 1)
 	if err := w.Close(); err != nil {
 		t.Error(err)
@@ -169,10 +154,7 @@ func TestOpen_AFileOfAnother(t *testing.T) {
 func TestWriter_TellsWhoSharesLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "d.jsonl")
-		w, err := Open(Options{Path: path, MaxSize: 2000, Keep: 9, Node: "a", Log: slog.New(slog.DiscardHandler)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := testkit.Must(Open(Options{Path: path, MaxSize: 2000, Keep: 9, Node: "a", Log: slog.New(slog.DiscardHandler)}))(t)
 		began := time.Now()
 		tell := func(kind governor.EventKind) {
 			w.Observe(governor.Event{Kind: kind, At: time.Now(), Config: &governor.Config{Shared: true}})
@@ -186,9 +168,7 @@ func TestWriter_TellsWhoSharesLimits(t *testing.T) {
 		tell(governor.EventDrained)
 		w.See([]string{"a", "b"})
 		time.Sleep(2*time.Minute + time.Second)
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, w.Close())
 		var got []string
 		for _, l := range lines(t, path) {
 			got = append(got, fmt.Sprint(l.Kind, l.Nodes, time.Duration(l.At)))
@@ -212,9 +192,7 @@ func TestWriter_RotatesWhoSharesLimits(t *testing.T) {
 	for n := range 50 {
 		asks(w, n+1)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, w.Close())
 	heads := 0
 	for _, l := range lines(t, path) {
 		if l.Kind == Continued {
@@ -233,9 +211,7 @@ func TestWriter_RotatesWhoSharesLimits(t *testing.T) {
 func TestLogs(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"a", "a.1", "b"} {
-		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
 	}
 	a := filepath.Join(dir, "a")
 	b := filepath.Join(dir, "b")
@@ -243,9 +219,7 @@ func TestLogs(t *testing.T) {
 	if diff := cmp.Diff([][]string{{a + ".1", a}, {b}}, got); diff != "" || err != nil {
 		t.Error(err, diff)
 	}
-	if err := os.Symlink(a, filepath.Join(dir, "link")); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.Symlink(a, filepath.Join(dir, "link")))
 	for _, again := range []string{a, a + ".1", dir + "/./a", filepath.Join(dir, "link")} {
 		if _, err := Logs([]string{a, b, again}); err == nil || !strings.Contains(err.Error(), " are one file; name each log once") {
 			t.Errorf("%s: %v", again, err)
@@ -275,9 +249,7 @@ func TestWriter_OnAFullDisk(t *testing.T) {
 // and once that it is over.
 func TestWriter_WhereItCannotRotate(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "d.jsonl")
-	if err := os.MkdirAll(filepath.Join(path+".1", "in the way"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.MkdirAll(filepath.Join(path+".1", "in the way"), 0o700))
 	w, log := open(t, path, 1000, 1)
 	starts(w)
 	for n := range 40 {
@@ -286,13 +258,9 @@ func TestWriter_WhereItCannotRotate(t *testing.T) {
 	for log.count("cannot be rotated") == 0 || linesSoFar(t, path) < 41 {
 		time.Sleep(time.Millisecond) // of a poll
 	}
-	if err := os.RemoveAll(path + ".1"); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.RemoveAll(path+".1"))
 	asks(w, 41)
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, w.Close())
 	if w.Lost() > 0 || log.count("cannot be rotated") != 1 || log.count("is written again") != 1 {
 		t.Errorf("%d are lost: %s", w.Lost(), log.buf.String())
 	}
@@ -305,10 +273,7 @@ func TestWriter_WhereItCannotRotate(t *testing.T) {
 // linesSoFar counts the lines of a file that is being written.
 func linesSoFar(t *testing.T, path string) int {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testkit.Must(os.ReadFile(path))(t)
 	return bytes.Count(text, []byte("\n"))
 }
 
@@ -378,9 +343,7 @@ func TestAsk_IsReadAgain(t *testing.T) {
 // A path that cannot be looked at is an error, and not looked at for ever.
 func TestLogs_BadPath(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.WriteFile(file, nil, 0o600))
 	if _, err := Logs([]string{filepath.Join(file, "decisions.jsonl")}); err == nil {
 		t.Error("a log in a file that is no folder is no error")
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // The tests of this package were seen to fail with: no checksum; no look for what
@@ -47,10 +48,7 @@ func TestRecordsRoundTrip(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for range 2000 {
 		want := randomRecord(rng)
-		b, err := appendFrame([]byte("before"), &want)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := testkit.Must(appendFrame([]byte("before"), &want))(t)
 		got, n, err := readFrame(append(b[len("before"):], "behind"...))
 		if err != nil || n != len(b)-len("before") {
 			t.Fatal(n, err)
@@ -88,9 +86,7 @@ func TestSegment_CutAtAnyByte(t *testing.T) {
 	path, b, want, starts := written(t, 12)
 	whole := 0
 	for cut := len(header); cut <= len(b); cut++ {
-		if err := os.WriteFile(path, b[:cut], 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, os.WriteFile(path, b[:cut], 0o600))
 		if whole < len(want) && cut == starts[whole+1] {
 			whole++
 		}
@@ -113,9 +109,7 @@ func TestSegment_AnyBitTurned(t *testing.T) {
 		for _, bit := range []byte{1, 0x80} {
 			damaged := bytes.Clone(b)
 			damaged[i] ^= bit
-			if err := os.WriteFile(path, damaged, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testkit.OK(t, os.WriteFile(path, damaged, 0o600))
 			in := 0
 			for starts[in+1] <= i {
 				in++
@@ -134,9 +128,7 @@ func TestSegment_AnyBitTurned(t *testing.T) {
 		}
 	}
 	damaged := append([]byte("llmgovj9"), b[len(header):]...)
-	if err := os.WriteFile(path, damaged, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.WriteFile(path, damaged, 0o600))
 	if _, err := readSegment(path, true, nil); err == nil {
 		t.Error("a segment of another version is read")
 	}
@@ -145,9 +137,7 @@ func TestSegment_AnyBitTurned(t *testing.T) {
 // What the disk made of the end of a file: zeros.
 func TestSegment_ZerosAtTheEnd(t *testing.T) {
 	path, b, want, starts := written(t, 5)
-	if err := os.WriteFile(path, append(b[:starts[4]+3], make([]byte, 5000)...), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.WriteFile(path, append(b[:starts[4]+3], make([]byte, 5000)...), 0o600))
 	n := 0
 	good, err := readSegment(path, true, func(*governor.Record) { n++ })
 	if err != nil || n != len(want)-1 || int(good) != starts[4] {

@@ -56,10 +56,7 @@ func begin(t *testing.T, opt Options, cfg governor.Config) *life {
 	cfg.Journal = j
 	cfg.Past = past
 	cfg.Zone = opt.Zone
-	g, err := governor.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := testkit.Must(governor.New(cfg))(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
@@ -471,9 +468,7 @@ func TestDamage(t *testing.T) {
 	}
 	whole := b[len(header)+100]
 	b[len(header)+100]++
-	if err := os.WriteFile(path, b, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.WriteFile(path, b, 0o600))
 	_, _, err = Open(options(dir))
 	if err == nil || !strings.Contains(err.Error(), path+" is damaged at byte ") || !strings.Contains(err.Error(), "move it away") {
 		t.Errorf("got %v", err)
@@ -487,30 +482,21 @@ func TestDamage(t *testing.T) {
 	}
 	list, _ := segments(dir)
 	for _, text := range []string{"", "\x00\x00", strings.Repeat("\x00", 4096)} { // after a loss of power
-		if err := os.WriteFile(segmentPath(dir, list[len(list)-1]), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, os.WriteFile(segmentPath(dir, list[len(list)-1]), []byte(text), 0o600))
 		begin(t, options(dir), config()).kill()
 	}
-	books, err := os.ReadFile(filepath.Join(dir, "books.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	books := testkit.Must(os.ReadFile(filepath.Join(dir, "books.db")))(t)
 	clear(books[8192:]) // all but its first pages
 	for want, b := range map[string][]byte{" is damaged: ": books, " is missing or empty, ": nil} {
 		other := t.TempDir()
 		for path, b := range map[string][]byte{filepath.Join(other, "books.db"): b, segmentPath(other, 7): []byte(header)} {
-			if err := os.WriteFile(path, b, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testkit.OK(t, os.WriteFile(path, b, 0o600))
 		}
 		if _, _, err := Open(options(other)); err == nil || !strings.Contains(err.Error(), "books.db"+want) || !strings.Contains(err.Error(), "move it away") {
 			t.Errorf("want books.db%s, got %v", want, err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(dir, "books.db"), []byte("not a database, and longer than a page? no"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.WriteFile(filepath.Join(dir, "books.db"), []byte("not a database, and longer than a page? no"), 0o600))
 	if _, _, err := Open(options(dir)); err == nil || !strings.Contains(err.Error(), "books.db") {
 		t.Errorf("got %v", err)
 	}
@@ -659,10 +645,7 @@ func BenchmarkAcquireSettle(b *testing.B) {
 				go func() { defer close(done); _ = j.Run(ctx, func() governor.Saved { return governor.Saved{} }) }()
 				defer func() { cancel(); <-done; _ = j.Close(governor.Saved{}) }()
 			}
-			g, err := governor.New(cfg)
-			if err != nil {
-				b.Fatal(err)
-			}
+			g := testkit.Must(governor.New(cfg))(b)
 			b.ReportAllocs()
 			for b.Loop() {
 				l, rej := g.Acquire(b.Context(), governor.Request{Tenant: "a", Pool: "p", Input: 10, Output: 10})

@@ -3,12 +3,12 @@ package durable
 import (
 	"fmt"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/llmgov/llmgov/escrow/limits"
 	"github.com/llmgov/llmgov/escrow/limits/shape"
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // longWindow is a tenant with a limit of 1,000 tokens in five hours.
@@ -40,9 +40,7 @@ func TestLongWindowsOutliveAKill(t *testing.T) {
 	for _, kind := range []shape.Kind{shape.Rolling, shape.Fixed, shape.TokenBucket, shape.GCRA} {
 		for what, end := range ends {
 			for _, gone := range []time.Duration{20 * time.Second, 3 * time.Minute} {
-				t.Run(fmt.Sprint(kind, " ", what, " for ", gone), func(t *testing.T) {
-					synctest.Test(t, func(t *testing.T) { outlives(t, longWindow(kind), end, gone) })
-				})
+				testkit.Virtual(t, fmt.Sprint(kind, " ", what, " for ", gone), func(t *testing.T) { outlives(t, longWindow(kind), end, gone) })
 			}
 		}
 	}

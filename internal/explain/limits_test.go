@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -17,10 +18,7 @@ func snapshot(t *testing.T) *tenants.Snapshot {
 	pool := tenants.DefaultPool("p")
 	pool.Models = []string{"m"}
 	cfg.Pools = []tenants.Pool{pool}
-	snap, err := tenants.Build(cfg, []tenants.Tenant{{Name: "acme", Tier: "t", Keys: []tenants.Key{{Hash: tenants.HashKey("acme")}}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	snap := testkit.Must(tenants.Build(cfg, []tenants.Tenant{{Name: "acme", Tier: "t", Keys: []tenants.Key{{Hash: tenants.HashKey("acme")}}}}))(t)
 	return snap
 }
 

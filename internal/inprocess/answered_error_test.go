@@ -7,6 +7,7 @@ import (
 	"github.com/llmgov/llmgov/governor/client"
 	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/inprocess"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/internal/testkit/admissiontest"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -51,10 +52,7 @@ func lowers(t *testing.T, status int, configure func(*tenants.Pool)) bool {
 	governed := client.New(inprocess.New(ctl))
 	reserve := func(calls int) (leases []*client.Lease) {
 		for range calls {
-			l, err := governed.Reserve(t.Context(), client.Request{Tenant: "acme", Model: "gpt-4o", InputTokens: 60, MaxOutput: 40})
-			if err != nil {
-				t.Fatal(err)
-			}
+			l := testkit.Must(governed.Reserve(t.Context(), client.Request{Tenant: "acme", Model: "gpt-4o", InputTokens: 60, MaxOutput: 40}))(t)
 			leases = append(leases, l)
 		}
 		return leases
@@ -80,11 +78,6 @@ func lowers(t *testing.T, status int, configure func(*tenants.Pool)) bool {
 // apply puts another policy in force.
 func apply(t *testing.T, ctl *admission.Controller, cfg tenants.Config, list []tenants.Tenant) {
 	t.Helper()
-	snap, err := tenants.Build(cfg, list)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := ctl.Apply(snap); err != nil {
-		t.Fatal(err)
-	}
+	snap := testkit.Must(tenants.Build(cfg, list))(t)
+	testkit.OK(t, ctl.Apply(snap))
 }

@@ -175,9 +175,7 @@ func TestDoor_Instead(t *testing.T) {
 // A refusal says as much as over HTTP: status, code, time to come back, and where the tenant stands.
 func TestDoor_Refuses(t *testing.T) {
 	governed, _ := open(t, func(_ *tenants.Pool, acme *tenants.Tenant) { acme.RPM = 1 })
-	if err := governed.Do(t.Context(), asked, answer); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, governed.Do(t.Context(), asked, answer))
 	err := governed.Do(t.Context(), asked, answer)
 	r, ok := errors.AsType[*client.Refusal](err)
 	if !ok {
@@ -235,10 +233,7 @@ func TestDoor_BadInput(t *testing.T) {
 // A caller that goes while it waits gets its context's error, and holds nothing.
 func TestDoor_CancelledWhileItWaits(t *testing.T) {
 	governed, gov := open(t, func(p *tenants.Pool, acme *tenants.Tenant) { p.Concurrency = 1; acme.MaxWait = time.Hour })
-	first, err := governed.Reserve(t.Context(), asked)
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := testkit.Must(governed.Reserve(t.Context(), asked))(t)
 	ctx, leave := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer leave()
 	if _, err := governed.Reserve(ctx, asked); !errors.Is(err, context.DeadlineExceeded) {
@@ -278,8 +273,6 @@ func BenchmarkDo(b *testing.B) {
 	ctx := b.Context()
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := governed.Do(ctx, asked, answer); err != nil {
-			b.Fatal(err)
-		}
+		testkit.OK(b, governed.Do(ctx, asked, answer))
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/governor/client"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -84,11 +85,7 @@ func reserve(t *testing.T, governed *client.Client, id string) *client.Lease {
 	req := asked
 	req.ID = id
 	req.Stream = true
-	l, err := governed.Reserve(t.Context(), req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
+	return testkit.Must(governed.Reserve(t.Context(), req))(t)
 }
 
 func onlySecondRuns(t *testing.T, gov *governor.Governor) {

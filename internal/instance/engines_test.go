@@ -14,6 +14,7 @@ import (
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/engine"
 	"github.com/llmgov/llmgov/internal/policy"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -45,28 +46,24 @@ func TestEngines_LoadOfAPool(t *testing.T) {
 		{"two that say their most", servers{"a": own, "b": full("16")}, governor.Load{Running: 10, Waiting: 2, Full: 1}, true},
 		{"all", servers{"a": own, "b": full("16"), "c": tgi}, governor.Load{Running: 13, Waiting: 3, Full: 1}, true},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				e, snap := engines(t, c.said)
-				ctx, stop := context.WithTimeout(t.Context(), 1500*time.Millisecond)
-				defer stop()
-				if err := e.Run(ctx); err != nil {
-					t.Fatal(err)
+		testkit.Virtual(t, c.name, func(t *testing.T) {
+			e, snap := engines(t, c.said)
+			ctx, stop := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+			defer stop()
+			testkit.OK(t, e.Run(ctx))
+			pools := snap.Pools()
+			if got, ok := e.loadOf(snap, &pools[0]); got != c.want || ok != c.ok {
+				t.Errorf("the load is %+v, %t, want %+v, %t", got, ok, c.want, c.ok)
+			}
+			for _, name := range []string{"a", "b", "c"} {
+				_, there := c.said[name]
+				if v := e.View(name); v == nil || v.Fresh != there || there == (v.Error != "") {
+					t.Errorf("the admin side sees %+v of %s", v, name)
 				}
-				pools := snap.Pools()
-				if got, ok := e.loadOf(snap, &pools[0]); got != c.want || ok != c.ok {
-					t.Errorf("the load is %+v, %t, want %+v, %t", got, ok, c.want, c.ok)
-				}
-				for _, name := range []string{"a", "b", "c"} {
-					_, there := c.said[name]
-					if v := e.View(name); v == nil || v.Fresh != there || there == (v.Error != "") {
-						t.Errorf("the admin side sees %+v of %s", v, name)
-					}
-				}
-				if got := len(e.states()); got != 3 {
-					t.Errorf("there are metrics of %d servers, not 3", got)
-				}
-			})
+			}
+			if got := len(e.states()); got != 3 {
+				t.Errorf("there are metrics of %d servers, not 3", got)
+			}
 		})
 	}
 }
@@ -82,10 +79,7 @@ func engines(t *testing.T, said servers) (*Engines, *tenants.Snapshot) {
 		{Name: "c", BaseURL: "http://c/v1", Engine: tenants.Engine{Kind: "tgi"}},
 	}
 	cfg.Pools = []tenants.Pool{{Name: "p", Models: []string{"m"}, Concurrency: 64, Adaptive: tenants.Gradient, Upstreams: []tenants.PoolUpstream{{Name: "a"}, {Name: "b"}, {Name: "c"}}}}
-	snap, err := tenants.Build(cfg, []tenants.Tenant{{Name: "t", Keys: []tenants.Key{{Hash: tenants.HashKey("sk-a-key-of-some-length-1")}}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	snap := testkit.Must(tenants.Build(cfg, []tenants.Tenant{{Name: "t", Keys: []tenants.Key{{Hash: tenants.HashKey("sk-a-key-of-some-length-1")}}}}))(t)
 	e := NewEngines(func() *tenants.Snapshot { return snap }, governorOf(t, snap), slog.New(slog.DiscardHandler))
 	e.Client.Transport = said
 	return e, snap
@@ -102,9 +96,7 @@ func TestEngines_TellsEachReadingOnce(t *testing.T) {
 				delete(said, "c")
 			}
 			ctx, stop := context.WithTimeout(t.Context(), 1500*time.Millisecond)
-			if err := e.Run(ctx); err != nil {
-				t.Fatal(err)
-			}
+			testkit.OK(t, e.Run(ctx))
 			stop()
 			if _, ok := e.loadOf(snap, &pools[0]); ok != there {
 				t.Errorf("there is a load: %t, want %t", ok, there)
@@ -118,11 +110,7 @@ func TestEngines_TellsEachReadingOnce(t *testing.T) {
 
 func governorOf(t *testing.T, snap *tenants.Snapshot) *governor.Governor {
 	t.Helper()
-	g, err := governor.New(policy.Governor(snap))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return g
+	return testkit.Must(governor.New(policy.Governor(snap)))(t)
 }
 
 // Every kind that files may name has gauges to read, and every known server has a kind.

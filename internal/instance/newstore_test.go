@@ -5,10 +5,10 @@ import (
 	"errors"
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/llmgov/llmgov/federation"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // unusedStore is a store in which some pools are in use, and which notes what is declared new.
@@ -58,18 +58,16 @@ func TestDeclareNew(t *testing.T) {
 		"a gateway has just used a pool": {store: unusedStore{used: "b"}, refused: "b", done: []string{"a"}, declared: []string{"a"}},
 		"calls run":                      {store: unusedStore{slots: "pool a"}, refused: "a", done: []string{"a", "b"}, declared: []string{"a", "b"}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				x.store.from = time.Now().Add(x.after)
-				done, err := DeclareNew(context.Background(), &x.store, []string{"a", "b"})
-				used, _ := errors.AsType[*federation.InUseError](err)
-				if (err != nil) != (x.refused != "") || used != nil && used.Pool != x.refused {
-					t.Errorf("got %v", err)
-				}
-				if !slices.Equal(done, x.done) || !slices.Equal(x.store.declared, x.declared) {
-					t.Errorf("%v were said to be declared new, and %v were; want %v and %v", done, x.store.declared, x.done, x.declared)
-				}
-			})
+		testkit.Virtual(t, name, func(t *testing.T) {
+			x.store.from = time.Now().Add(x.after)
+			done, err := DeclareNew(context.Background(), &x.store, []string{"a", "b"})
+			used, _ := errors.AsType[*federation.InUseError](err)
+			if (err != nil) != (x.refused != "") || used != nil && used.Pool != x.refused {
+				t.Errorf("got %v", err)
+			}
+			if !slices.Equal(done, x.done) || !slices.Equal(x.store.declared, x.declared) {
+				t.Errorf("%v were said to be declared new, and %v were; want %v and %v", done, x.store.declared, x.done, x.declared)
+			}
 		})
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/llmgov/llmgov/internal/telemetry"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -61,10 +62,7 @@ func TestReloader_Refused(t *testing.T) {
 		p := tenants.DefaultPool("p", "*")
 		p.RPM = rpm
 		cfg.Pools = []tenants.Pool{p}
-		snap, err := tenants.Build(cfg, []tenants.Tenant{{Name: "a", Keys: []tenants.Key{{Hash: tenants.HashKey("a")}}}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		snap := testkit.Must(tenants.Build(cfg, []tenants.Tenant{{Name: "a", Keys: []tenants.Key{{Hash: tenants.HashKey("a")}}}}))(t)
 		return snap
 	}
 	var log strings.Builder
@@ -130,10 +128,7 @@ func TestRestart_EverySettingIsDecided(t *testing.T) {
 	if !slices.Equal(all, decided) {
 		t.Errorf("the settings are\n%q, decided are\n%q", all, decided)
 	}
-	text, err := os.ReadFile("../../docs/configuration.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testkit.Must(os.ReadFile("../../docs/configuration.md"))(t)
 	doc := string(text)
 	for i, mark := range []string{"| in force at once |", "| needs a restart |"} {
 		_, row, _ := strings.Cut(doc, mark)

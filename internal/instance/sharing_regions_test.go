@@ -45,13 +45,10 @@ func (l *lossy) Look(ctx context.Context, pool string) (federation.View, error) 
 func TestSharing_Regions(t *testing.T) {
 	testkit.Long(t, "compares gateways in real time")
 	synctest.Test(t, func(t *testing.T) {
-		gov, err := governor.New(governor.Config{
+		gov := testkit.Must(governor.New(governor.Config{
 			Shared: true, Pools: []governor.Pool{{Name: "p", TPM: 1000, Burst: time.Second, MaxQueue: 10}},
 			Tenants: []governor.Tenant{{Name: "a", Weight: escrow.WeightOne}},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
 		store := &lossy{Store: memory.New(memory.Config{Fresh: true})}
 		s := &sharing{gov: gov, log: slog.New(slog.DiscardHandler)}
 		s.Runner = runner.New(runner.Config{Name: "n", Region: "here", Instance: "i", Store: store, Pools: govsharing.New(gov).Pools})

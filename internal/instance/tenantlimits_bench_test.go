@@ -16,6 +16,7 @@ import (
 	"github.com/llmgov/llmgov/governor"
 	govsharing "github.com/llmgov/llmgov/governor/sharing"
 	"github.com/llmgov/llmgov/internal/instance"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/internal/testkit/pgtest"
 	"github.com/llmgov/llmgov/internal/testkit/redistest"
 )
@@ -78,14 +79,8 @@ func measureTwo(b *testing.B, address string, cfg governor.Config, callers int, 
 
 // measured is a gateway's governor, and what keeps its tenants' limits.
 func measured(b *testing.B, address string, cfg governor.Config, trips *atomic.Int64) (*governor.Governor, func()) {
-	gov, err := governor.New(cfg)
-	if err != nil {
-		b.Fatal(err)
-	}
-	store, err := instance.OpenStore(address, slog.New(slog.DiscardHandler))
-	if err != nil {
-		b.Fatal(err)
-	}
+	gov := testkit.Must(governor.New(cfg))(b)
+	store := testkit.Must(instance.OpenStore(address, slog.New(slog.DiscardHandler)))(b)
 	side := govsharing.New(gov)
 	limits := runner.NewLimits(runner.LimitsConfig{
 		Instance: rand.Text(), Store: store, Limits: side.Limits, Calls: side.Calls, More: side.More(),

@@ -24,9 +24,7 @@ func TestJSON_WritesTheLinesOfSlog(t *testing.T) {
 		r := randomRecord(random)
 		got.Reset()
 		want.Reset()
-		if err := errors.Join(quick.Handle(context.Background(), r), slow.Handle(context.Background(), r)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, errors.Join(quick.Handle(context.Background(), r), slow.Handle(context.Background(), r)))
 		if got.String() != want.String() {
 			t.Fatalf("\n got %swant %s", &got, &want)
 		}
@@ -75,9 +73,7 @@ func TestLine(t *testing.T) {
 		got.Reset()
 		want.Reset()
 		wrote, err := quick.line(r.Time, r.Level, r.Message, attrs)
-		if err := errors.Join(err, slow.Handle(context.Background(), r)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, errors.Join(err, slow.Handle(context.Background(), r)))
 		if wrote && got.String() != want.String() || !wrote && got.Len() > 0 {
 			t.Fatalf("\n got %swant %s", &got, &want)
 		}

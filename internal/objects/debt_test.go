@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // A debt is collected once, however many ask at once, also after a restart; who could not
@@ -16,12 +18,8 @@ func TestDebtsAreCollectedOnce(t *testing.T) {
 	key := Key{"up", "resp_1"}
 	other := Key{"other", "resp_1"}
 	s := open(t, dir)
-	if err := s.Owe(ctx, key, Debt{Kind: Response, Owner: "acme", Pool: "p", Model: "m", Input: 7}); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, s.Owe(ctx, key, Debt{Kind: Response, Owner: "acme", Pool: "p", Model: "m", Input: 7}))
+	testkit.OK(t, s.Close())
 	s = open(t, dir)
 	collect := func(s *Store, key Key, charged bool) (n int64) {
 		var calls atomic.Int64
@@ -51,9 +49,7 @@ func TestDebtsAreCollectedOnce(t *testing.T) {
 	if n := collect(s, key, true); n != 1 {
 		t.Errorf("a debt was charged %d times", n)
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, s.Close())
 	if n := collect(open(t, dir), key, true); n != 0 {
 		t.Errorf("after a restart a debt that was collected was charged %d times", n)
 	}
@@ -92,26 +88,20 @@ func TestDebtsThatStayAreChanged(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	key := Key{"up", "resp_1"}
 	s := open(t, dir)
-	if err := s.Owe(ctx, key, Debt{Kind: Response, Owner: "acme", Input: 7, Streams: true}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, s.Owe(ctx, key, Debt{Kind: Response, Owner: "acme", Input: 7, Streams: true}))
 	for i, want := range []Debt{{Streams: true}, {Streams: true, Untold: true, Output: 9}, {Output: 9}} {
 		if i == 2 {
-			if err := s.Close(); err != nil {
-				t.Fatal(err)
-			}
+			testkit.OK(t, s.Close())
 			s = open(t, dir)
 		}
-		if err := s.Collect(key, func(d *Debt) bool {
+		testkit.OK(t, s.Collect(key, func(d *Debt) bool {
 			if d.Streams != want.Streams || d.Untold != want.Untold || d.Output != want.Output || d.Input != 7 {
 				t.Errorf("look %d: the debt is %+v, want %+v", i, *d, want)
 			}
 			d.Output = 9
 			d.Untold = true
 			return false
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 	}
 }
 

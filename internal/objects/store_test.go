@@ -12,16 +12,15 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 var ctx = context.Background()
 
 func open(t *testing.T, dir string) *Store {
 	t.Helper()
-	s, err := Open(dir, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := testkit.Must(Open(dir, slog.New(slog.DiscardHandler)))(t)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
@@ -60,12 +59,8 @@ func TestOwnersOutliveARestart(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := s.Own(ctx, Key{"up", "gone"}, Entry{Kind: File, Owner: "acme"}); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Forget(Key{"up", "gone"}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, s.Own(ctx, Key{"up", "gone"}, Entry{Kind: File, Owner: "acme"}))
+	testkit.OK(t, s.Forget(Key{"up", "gone"}))
 	check := func(s *Store) {
 		t.Helper()
 		for i, want := range []string{"acme", "acme/search", "acme", "acme/search"} {
@@ -84,9 +79,7 @@ func TestOwnersOutliveARestart(t *testing.T) {
 		}
 	}
 	check(s)
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, s.Close())
 	check(open(t, dir))
 }
 
@@ -95,17 +88,10 @@ func TestOwnersOutliveARestart(t *testing.T) {
 func TestOwnIsOnDiskWhenItReturns(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
-	if err := s.Own(ctx, Key{"up", "file-1"}, Entry{Kind: File, Owner: "acme"}); err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(filepath.Join(dir, "objects.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, s.Own(ctx, Key{"up", "file-1"}, Entry{Kind: File, Owner: "acme"}))
+	text := testkit.Must(os.ReadFile(filepath.Join(dir, "objects.db")))(t)
 	copied := t.TempDir()
-	if err := os.WriteFile(filepath.Join(copied, "objects.db"), text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, os.WriteFile(filepath.Join(copied, "objects.db"), text, 0o600))
 	if e, ok := open(t, copied).Owner(Key{"up", "file-1"}); !ok || e.Owner != "acme" {
 		t.Errorf("after a kill the file belongs to %q, want acme", e.Owner)
 	}
@@ -128,9 +114,7 @@ func TestResponsesFadeAndFilesDoNot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, "")
 		s.OwnSoon(Key{"up", "resp_1"}, Entry{Kind: Response, Owner: "acme"})
-		if err := s.Own(ctx, Key{"up", "file_1"}, Entry{Kind: File, Owner: "acme"}); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, s.Own(ctx, Key{"up", "file_1"}, Entry{Kind: File, Owner: "acme"}))
 		time.Sleep(fadesAfter)
 		if _, ok := s.Owner(Key{"up", "resp_1"}); !ok {
 			t.Error("a response faded too early")
@@ -153,19 +137,11 @@ func TestOldResponsesLeaveTheDisk(t *testing.T) {
 	s := open(t, t.TempDir())
 	now := time.Now()
 	old := Entry{Kind: Response, Owner: "acme", Made: now.Add(-fadesAfter - time.Hour)}
-	if err := s.disk.putAll(map[Key]Entry{{"up", "old"}: {Kind: Response, Owner: "acme", Made: now}}); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.disk.put(Key{"up", "older"}, old); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, s.disk.putAll(map[Key]Entry{{"up", "old"}: {Kind: Response, Owner: "acme", Made: now}}))
+	testkit.OK(t, s.disk.put(Key{"up", "older"}, old))
 	// Made again since: only the age goes.
-	if err := s.disk.put(Key{"up", "again"}, old); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.disk.putAll(map[Key]Entry{{"up", "again"}: {Kind: Response, Owner: "acme", Made: now}}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, s.disk.put(Key{"up", "again"}, old))
+	testkit.OK(t, s.disk.putAll(map[Key]Entry{{"up", "again"}: {Kind: Response, Owner: "acme", Made: now}}))
 	for id, want := range map[string]bool{"old": true, "older": false, "again": true} {
 		if _, ok := s.disk.get(Key{"up", id}); ok != want {
 			t.Errorf("%s is on disk: %t, want %t", id, ok, want)
@@ -175,9 +151,7 @@ func TestOldResponsesLeaveTheDisk(t *testing.T) {
 
 func TestClosedStoreRefuses(t *testing.T) {
 	s := open(t, t.TempDir())
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, s.Close())
 	if err := s.Own(ctx, Key{"up", "a"}, Entry{Kind: File, Owner: "acme"}); err == nil {
 		t.Error("a closed store says that it keeps an owner")
 	}
@@ -195,9 +169,7 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 			t.Errorf("a folder in use: %v", err)
 		}
 		bad := t.TempDir()
-		if err := os.WriteFile(filepath.Join(bad, "objects.db"), []byte(strings.Repeat("no database ", 10_000)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, os.WriteFile(filepath.Join(bad, "objects.db"), []byte(strings.Repeat("no database ", 10_000)), 0o600))
 		if _, err := Open(bad, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "objects.db") {
 			t.Errorf("a file that is no database: %v", err)
 		}
@@ -207,10 +179,7 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 // The store agrees with a map, with restarts in between.
 func TestStoreAgreesWithAMap(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		dir, err := os.MkdirTemp(t.TempDir(), "")
-		if err != nil {
-			rt.Fatal(err)
-		}
+		dir := testkit.Must(os.MkdirTemp(t.TempDir(), ""))(rt)
 		reopen := func() *Store {
 			s := open(t, dir)
 			s.disk.db.NoSync = true // thousands of writes, and no loss of power
@@ -229,9 +198,7 @@ func TestStoreAgreesWithAMap(t *testing.T) {
 			switch rapid.IntRange(0, 5).Draw(rt, "do") {
 			case 0, 1:
 				want[k] = owner.Draw(rt, "owner")
-				if err := s.Own(ctx, k, Entry{Kind: kind[k.ID], Owner: want[k]}); err != nil {
-					rt.Fatal(err)
-				}
+				testkit.OK(rt, s.Own(ctx, k, Entry{Kind: kind[k.ID], Owner: want[k]}))
 			case 2:
 				if kind[k.ID] == Response {
 					want[k] = owner.Draw(rt, "owner")
@@ -239,13 +206,9 @@ func TestStoreAgreesWithAMap(t *testing.T) {
 				}
 			case 3:
 				delete(want, k)
-				if err := s.Forget(k); err != nil {
-					rt.Fatal(err)
-				}
+				testkit.OK(rt, s.Forget(k))
 			case 4:
-				if err := s.Close(); err != nil {
-					rt.Fatal(err)
-				}
+				testkit.OK(rt, s.Close())
 				s = reopen()
 			}
 			for _, up := range []string{"u", "v"} {
@@ -273,21 +236,14 @@ func TestOwnCalls(t *testing.T) {
 	dir := t.TempDir()
 	key := Key{"up", "file-calls"}
 	for range 2 {
-		s, err := Open(dir, slog.New(slog.DiscardHandler))
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := testkit.Must(Open(dir, slog.New(slog.DiscardHandler)))(t)
 		if _, known := s.Owner(key); !known {
-			if err := s.Own(t.Context(), key, Entry{Kind: BatchFile, Owner: "acme/search", Model: "gpt-4o"}); err != nil {
-				t.Fatal(err)
-			}
+			testkit.OK(t, s.Own(t.Context(), key, Entry{Kind: BatchFile, Owner: "acme/search", Model: "gpt-4o"}))
 		}
 		if e, _ := s.Owner(key); e.Kind != BatchFile || e.Owner != "acme/search" || e.Model != "gpt-4o" {
 			t.Errorf("it is %+v", e)
 		}
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, s.Close())
 	}
 }
 
@@ -300,19 +256,13 @@ func TestResize(t *testing.T) {
 		file := Key{"up", "file-1"}
 		gone := Key{"up", "resp_2"}
 		s.OwnSoon(key, Entry{Kind: Response, Owner: "acme", Size: 7})
-		if err := s.Own(ctx, file, Entry{Kind: File, Owner: "acme", Size: 9}); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, s.Own(ctx, file, Entry{Kind: File, Owner: "acme", Size: 9}))
 		s.OwnSoon(gone, Entry{Kind: Response, Owner: "acme"})
-		if err := s.Forget(gone); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, s.Forget(gone))
 		s.Resize(key, 100_000)
 		s.Resize(gone, 100_000)
 		if dir != "" {
-			if err := s.Close(); err != nil {
-				t.Fatal(err)
-			}
+			testkit.OK(t, s.Close())
 			s = open(t, dir)
 		}
 		if e, _ := s.Owner(key); e.Size != 100_000 || e.Owner != "acme" || e.Model != "" {

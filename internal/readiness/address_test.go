@@ -3,6 +3,8 @@ package readiness
 import (
 	"net"
 	"testing"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // A listener on all interfaces is announced by the address that leads to the store, others by their own; one on
@@ -16,10 +18,7 @@ func TestAddress(t *testing.T) {
 		{"0.0.0.0:9090", "no port", ""},
 		{"0.0.0.0:9090", "", ""},
 	} {
-		at, err := net.ResolveTCPAddr("tcp", c.listener)
-		if err != nil {
-			t.Fatal(err)
-		}
+		at := testkit.Must(net.ResolveTCPAddr("tcp", c.listener))(t)
 		if got := Address(at, c.server); got != c.want {
 			t.Errorf("%s towards %q is announced as %q, want %q", c.listener, c.server, got, c.want)
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/llmgov/llmgov/governor/client"
 	"github.com/llmgov/llmgov/internal/inprocess"
 	"github.com/llmgov/llmgov/internal/reserve"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/internal/testkit/admissiontest"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -148,16 +149,14 @@ func TestReserve_Ends(t *testing.T) {
 		}, 100},
 		{"shut down", func(_ *testing.T, w *world) { w.Close() }, 100},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, 10, nil)
-				w.reserve(t, "r")
-				c.live(t, w)
-				w.left(t)
-				if got := w.charged(); got != c.want {
-					t.Errorf("charged %d, %d is right", got, c.want)
-				}
-			})
+		testkit.Virtual(t, c.name, func(t *testing.T) {
+			w := newWorld(t, 10, nil)
+			w.reserve(t, "r")
+			c.live(t, w)
+			w.left(t)
+			if got := w.charged(); got != c.want {
+				t.Errorf("charged %d, %d is right", got, c.want)
+			}
 		})
 	}
 }
@@ -211,9 +210,7 @@ func TestReserve_StreamCancelled(t *testing.T) {
 	w := newWorld(t, 10, nil)
 	stream := asked
 	stream.Stream = true
-	if _, err := w.Reserve(t.Context(), &reserve.Ask{ID: "r", Call: stream}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(w.Reserve(t.Context(), &reserve.Ask{ID: "r", Call: stream}))(t)
 	commit(t, w, client.End{Outcome: client.Cancelled}, true)
 	if got := w.charged(); got != 100 {
 		t.Errorf("charged %d, 100 is right", got)

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/llmgov/llmgov/governor/remote/admissionv1"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -40,13 +41,8 @@ func TestCommit_OverloadOfTenant(t *testing.T) {
 func (l *listener) adapt(t *testing.T) {
 	t.Helper()
 	l.cfg.Pools[0].Adaptive = tenants.AIMD
-	snap, err := tenants.Build(l.cfg, l.list)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := l.ctl.Apply(snap); err != nil {
-		t.Fatal(err)
-	}
+	snap := testkit.Must(tenants.Build(l.cfg, l.list))(t)
+	testkit.OK(t, l.ctl.Apply(snap))
 }
 
 // reserve reserves some calls of acme.
@@ -93,9 +89,7 @@ func TestCommit_UsageOfTenant(t *testing.T) {
 			if err != nil || g.Refusal != nil {
 				t.Fatal(g, err)
 			}
-			if _, err := stub.Commit(ctx, &admissionv1.CommitRequest{ReservationId: g.ReservationId, Usage: &admissionv1.Usage{InputTokens: 500_000}}); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(stub.Commit(ctx, &admissionv1.CommitRequest{ReservationId: g.ReservationId, Usage: &admissionv1.Usage{InputTokens: 500_000}}))(t)
 			if got := l.used(); got != c.want {
 				t.Errorf("over gRPC the pool counts %d, %d is right", got, c.want)
 			}

@@ -10,6 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/swaggest/openapi-go"
 	"github.com/swaggest/openapi-go/openapi31"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 var update = flag.Bool("update", false, "write openapi.json")
@@ -60,10 +62,7 @@ func TestOpenAPI(t *testing.T) {
 	r.Spec.SetHTTPBearerTokenSecurity("token", "", "The admission.token, or the key of a tenant; without a token, this machine may ask without either.")
 	for _, o := range operations {
 		method, path, _ := strings.Cut(o.route, " ")
-		c, err := r.NewOperationContext(method, path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := testkit.Must(r.NewOperationContext(method, path))(t)
 		c.SetID(o.id)
 		c.SetSummary(o.summary)
 		c.AddSecurity("token")
@@ -74,19 +73,12 @@ func TestOpenAPI(t *testing.T) {
 		for _, status := range append(o.refusals, 401, 403) {
 			c.AddRespStructure(errorAnswer{}, openapi.WithHTTPStatus(status))
 		}
-		if err := r.AddOperation(c); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, r.AddOperation(c))
 	}
-	text, err := json.MarshalIndent(r.Spec, "", "  ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testkit.Must(json.MarshalIndent(r.Spec, "", "  "))(t)
 	text = append(text, '\n')
 	if *update {
-		if err := os.WriteFile("openapi.json", text, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, os.WriteFile("openapi.json", text, 0o644))
 	}
 	if diff := cmp.Diff(string(OpenAPI), string(text)); diff != "" && !*update {
 		t.Errorf("openapi.json is not up to date, run: go test ./internal/reserveserver -update\n%s", diff)

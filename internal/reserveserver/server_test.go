@@ -28,6 +28,7 @@ import (
 	"github.com/llmgov/llmgov/internal/inprocess"
 	"github.com/llmgov/llmgov/internal/reserve"
 	"github.com/llmgov/llmgov/internal/reserveserver"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/internal/testkit/admissiontest"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -64,10 +65,7 @@ func serve(t *testing.T, change func(*tenants.Pool, *tenants.Tenant)) *listener 
 	book := reserve.New(reserve.Options{Door: inprocess.New(ctl), Tenant: ctl.TenantOf, Most: 100})
 	at := admissionserver.New(admissionserver.Options{Token: token, Tenant: ctl.TenantOf, Log: slog.New(slog.DiscardHandler)})
 	reserveserver.Register(at, book)
-	on, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	on := testkit.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	go func() { _ = at.Serve(on) }() // ends with Close
 	t.Cleanup(at.Close)
 	t.Cleanup(book.Close)
@@ -77,20 +75,11 @@ func serve(t *testing.T, change func(*tenants.Pool, *tenants.Tenant)) *listener 
 // post posts a body with a credential, and returns the answer's status, headers and body.
 func (l *listener) post(t *testing.T, credential, path, body string) (int, http.Header, map[string]any) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+l.addr+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := testkit.Must(http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+l.addr+path, strings.NewReader(body)))(t)
 	req.Header.Set("Authorization", "Bearer "+credential)
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := testkit.Must(http.DefaultClient.Do(req))(t)
 	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testkit.Must(io.ReadAll(resp.Body))(t)
 	var said map[string]any
 	if err := json.Unmarshal(text, &said); err != nil {
 		t.Fatalf("%s: %d %q", path, resp.StatusCode, text)
@@ -101,10 +90,7 @@ func (l *listener) post(t *testing.T, credential, path, body string) (int, http.
 // stub speaks gRPC with a credential.
 func (l *listener) stub(t *testing.T, credential string) (context.Context, admissionv1.AdmissionServiceClient) {
 	t.Helper()
-	conn, err := grpc.NewClient(l.addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := testkit.Must(grpc.NewClient(l.addr, grpc.WithTransportCredentials(insecure.NewCredentials())))(t)
 	t.Cleanup(func() { conn.Close() })
 	return metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+credential), admissionv1.NewAdmissionServiceClient(conn)
 }
@@ -159,10 +145,7 @@ func TestRefusal(t *testing.T) {
 		t.Errorf("%d %v %v", code, header, said)
 	}
 	ctx, stub := l.stub(t, token)
-	answer, err := stub.Reserve(ctx, &admissionv1.ReserveRequest{Tenant: "acme", Model: "m", InputTokens: 6, MaxOutputTokens: 4})
-	if err != nil {
-		t.Fatal(err)
-	}
+	answer := testkit.Must(stub.Reserve(ctx, &admissionv1.ReserveRequest{Tenant: "acme", Model: "m", InputTokens: 6, MaxOutputTokens: 4}))(t)
 	r := answer.Refusal
 	if r.GetStatus() != 429 || r.Code != "rate_limit_exceeded" || r.Type != "requests" || r.RetryAfter.AsDuration() <= 0 || r.RequestId == "" || answer.Headers["retry-after"] == "" || answer.Headers["x-ratelimit-remaining-requests"] != "0" {
 		t.Errorf("%v", answer)
@@ -287,9 +270,7 @@ func TestBounds(t *testing.T) {
 	var described struct {
 		Components struct{ Schemas map[string]schema }
 	}
-	if err := json.Unmarshal(reserveserver.OpenAPI, &described); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, json.Unmarshal(reserveserver.OpenAPI, &described))
 	l := serve(t, nil)
 	tried := 0
 	for _, of := range []struct{ schema, path, body string }{
@@ -407,10 +388,7 @@ func TestWaitEndsWithTheConnection(t *testing.T) {
 		tn.MaxWait = time.Hour
 	})
 	ctx, stub := l.stub(t, token)
-	first, err := stub.Reserve(ctx, &admissionv1.ReserveRequest{Tenant: "acme", Model: "m"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := testkit.Must(stub.Reserve(ctx, &admissionv1.ReserveRequest{Tenant: "acme", Model: "m"}))(t)
 	for name, ask := range map[string]func(context.Context) error{
 		"gRPC": func(ctx context.Context) error {
 			_, err := stub.Reserve(ctx, &admissionv1.ReserveRequest{Tenant: "acme", Model: "m"})

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 type limits struct {
@@ -33,10 +35,7 @@ func readLimits(text string) (limits, error) {
 }
 
 func TestReadTakesEveryKey(t *testing.T) {
-	got, err := readLimits("rate: 0.5\ncalls: 1_0\nevery: 30s\nmode: closed\nnested: {deep: 1}\nlist: [a, b]\n")
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := testkit.Must(readLimits("rate: 0.5\ncalls: 1_0\nevery: 30s\nmode: closed\nnested: {deep: 1}\nlist: [a, b]\n"))(t)
 	want := limits{rate: 0.5, calls: 10, every: 30 * time.Second, mode: 2, nested: true, entries: 2}
 	if got != want {
 		t.Errorf("read %+v, want %+v", got, want)

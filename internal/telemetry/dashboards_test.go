@@ -10,6 +10,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/llmgov/llmgov/dashboards"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // measured is what there is of a metric.
@@ -22,10 +23,7 @@ type measured struct {
 func series(t *testing.T) map[string]measured {
 	t.Helper()
 	m, _ := busy(t)
-	families, err := m.Registry().Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	families := testkit.Must(m.Registry().Gather())(t)
 	all := map[string]measured{}
 	for _, f := range families {
 		one := measured{f.GetType(), map[string]bool{"job": true, "instance": true}}

@@ -30,10 +30,7 @@ func TestOthers(t *testing.T) {
 		tenants = append(tenants, governor.Tenant{Name: name, Tier: "pro", Weight: escrow.WeightOne, RPM: 60})
 		reaches[name] = []string{"p"}
 	}
-	g, err := governor.New(governor.Config{Pools: []governor.Pool{{Name: "p", TPM: 60_000}}, Tenants: tenants})
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := testkit.Must(governor.New(governor.Config{Pools: []governor.Pool{{Name: "p", TPM: 60_000}}, Tenants: tenants}))(t)
 	m.Watch(g.State, "abc")
 	all := map[string]*Account{}
 	take := func() {
@@ -102,10 +99,7 @@ func crowdOf(t testing.TB, n int) *Metrics {
 		tenants = append(tenants, governor.Tenant{Name: name, Tier: "pro", Weight: escrow.Weight(1000 + i%7), RPM: 600, TPM: 60_000, Concurrency: 16})
 		reaches[name] = []string{"p"}
 	}
-	g, err := governor.New(governor.Config{Pools: []governor.Pool{{Name: "p", TPM: 1e9, MaxQueue: 1000}}, Tenants: tenants})
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := testkit.Must(governor.New(governor.Config{Pools: []governor.Pool{{Name: "p", TPM: 1e9, MaxQueue: 1000}}, Tenants: tenants}))(t)
 	m := New()
 	m.Watch(g.State, "abc")
 	p := m.Pool("p")

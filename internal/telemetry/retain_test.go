@@ -8,15 +8,13 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // seriesOf lists whom there are series of.
 func seriesOf(t *testing.T, m *Metrics) []string {
 	t.Helper()
-	families, err := m.Registry().Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	families := testkit.Must(m.Registry().Gather())(t)
 	var out []string
 	for _, f := range families {
 		if !strings.HasPrefix(f.GetName(), namespace+"_") {
@@ -189,10 +187,7 @@ func at(second int64) time.Time { return time.Unix(second, 0) }
 // checkGauge wants a gauge to have one series, with this hash and value.
 func checkGauge(t *testing.T, m *Metrics, name, hash string, want float64) {
 	t.Helper()
-	families, err := m.Registry().Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	families := testkit.Must(m.Registry().Gather())(t)
 	for _, f := range families {
 		if f.GetName() != name {
 			continue

@@ -17,6 +17,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/llmgov/llmgov/internal/adminapi"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // Frames, as they are in testdata. UPDATE_FRAMES=1 writes them anew, to be read as a diff.
@@ -75,9 +76,7 @@ func TestOnce(t *testing.T) {
 	s := sample()
 	var out bytes.Buffer
 	b := newBench(s, 0, 0)
-	if err := Once(t.Context(), b.opt, &out, 120); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, Once(t.Context(), b.opt, &out, 120))
 	compare(t, "once", out.String())
 	s.down = errors.New("gone")
 	if err := Once(t.Context(), b.opt, &out, 120); !errors.Is(err, s.down) {
@@ -87,16 +86,10 @@ func TestOnce(t *testing.T) {
 
 // The frames that docs/operations.md shows are those of testdata, but for empty lines.
 func TestOperationsDoc(t *testing.T) {
-	doc, err := os.ReadFile("../../docs/operations.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := testkit.Must(os.ReadFile("../../docs/operations.md"))(t)
 	many := regexp.MustCompile(`\n{3,}`)
 	for _, name := range []string{"tenants", "pool"} {
-		frame, err := os.ReadFile(filepath.Join("testdata", name+".txt"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		frame := testkit.Must(os.ReadFile(filepath.Join("testdata", name+".txt")))(t)
 		if want := "```\n" + many.ReplaceAllString(string(frame), "\n\n") + "```\n"; !strings.Contains(string(doc), want) {
 			t.Errorf("it does not show testdata/%s.txt as it is:\n%s", name, want)
 		}
@@ -113,14 +106,9 @@ func compare(t *testing.T, name, got string) {
 	got = strings.Join(lines, "\n") + "\n"
 	file := filepath.Join("testdata", name+".txt")
 	if os.Getenv("UPDATE_FRAMES") != "" {
-		if err := os.WriteFile(file, []byte(got), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, os.WriteFile(file, []byte(got), 0o666))
 	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := testkit.Must(os.ReadFile(file))(t)
 	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
 		t.Errorf("%s is not as it was (-want +got):\n%s", file, diff)
 	}

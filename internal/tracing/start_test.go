@@ -41,10 +41,7 @@ func setAll(t *testing.T, vars map[string]string) {
 func start(t *testing.T) (*Tracer, *bytes.Buffer) {
 	t.Helper()
 	log := &bytes.Buffer{}
-	tr, err := Start(t.Context(), Options{Version: "v1.2.3", Node: "n1", Log: slog.New(slog.NewTextHandler(log, nil))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tr := testkit.Must(Start(t.Context(), Options{Version: "v1.2.3", Node: "n1", Log: slog.New(slog.NewTextHandler(log, nil))}))(t)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
 		defer cancel()
@@ -123,10 +120,7 @@ func TestSpansReachACollector(t *testing.T) {
 	r := &receiver{got: make(chan *collector.ExportTraceServiceRequest, 1), keys: make(chan string, 1)}
 	overHTTP := httptest.NewServer(r)
 	defer overHTTP.Close()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := testkit.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	overGRPC := grpc.NewServer()
 	collector.RegisterTraceServiceServer(overGRPC, r)
 	go func() { _ = overGRPC.Serve(l) }()

@@ -9,23 +9,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/tenants"
 )
 
 // TestConvert_Upstreams looks at what the loader makes of several deployments of a model.
 func TestConvert_Upstreams(t *testing.T) {
-	text, err := os.ReadFile("testdata/azure.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := convert("azure.yaml", string(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := load(r.Files)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testkit.Must(os.ReadFile("testdata/azure.yaml"))(t)
+	r := testkit.Must(convert("azure.yaml", string(text)))(t)
+	s := testkit.Must(load(r.Files))(t)
 	pool, _ := s.PoolOf("gpt-4-turbo")
 	if pool.Name != "gpt-4o" || pool.TPM != 2_150_000 || pool.RPM != 12_500 || s.RealModel("gpt-4") != "gpt-4o" {
 		t.Errorf("the pool is %+v", pool)

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/llmgov/llmgov/internal/adminapi"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // A limit that moves is told as it is now, with what it may come to.
@@ -36,9 +37,7 @@ func TestPaceIsExplained(t *testing.T) {
 				Limits: []adminapi.ExplainedLimit{{Of: "p", Kind: c.kind, Pool: "p", Key: "tpm", Asked: 400, Used: &used, Left: &c.left, Wait: &c.wait}},
 			}}
 			var out strings.Builder
-			if err := a.Write(&out); err != nil {
-				t.Fatal(err)
-			}
+			testkit.OK(t, a.Write(&out))
 			if got := strings.Contains(out.String(), "\nNote: pool p has room in its minute"); got != c.want {
 				t.Errorf("noted %v, want %v:\n%s", got, c.want, out.String())
 			}

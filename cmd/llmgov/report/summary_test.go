@@ -9,6 +9,7 @@ import (
 	"testing/fstest"
 	"time"
 
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -22,9 +23,7 @@ func TestCheck_TwelveTeamsFitOnAScreen(t *testing.T) {
 	}
 	r := reportOf(t, oneUpstream+"pools: {a: {models: [a], tpm: 2000000}, b: {models: [b], rpm: 5000}}\nprices: {\"*\": {input: 1, output: 1}}\n", policy.String())
 	var out strings.Builder
-	if err := r.WriteSummary(&out); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, r.WriteSummary(&out))
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	if len(lines) > 24+14 {
 		t.Errorf("%d lines:\n%s", len(lines), &out)
@@ -58,10 +57,7 @@ func TestCheck_OwnKeysShareWithTeams(t *testing.T) {
 	if got["acme/search"] != 0.6 || got["acme/batch"] != 0.2 || got["acme"] != 0.2 {
 		t.Errorf("shares are %v, want 0.6, 0.2 and 0.2", got)
 	}
-	readme, err := os.ReadFile("../../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	readme := testkit.Must(os.ReadFile("../../../README.md"))(t)
 	if !strings.Contains(string(readme), "# divide acme's share, 3 : 1 : 1 with acme's own key") {
 		t.Error("README.md says something else")
 	}
@@ -72,13 +68,10 @@ const oneUpstream = "upstreams: {o: {base_url: \"https://o/v1\"}}\n"
 // reportOf is the report of a config, and of a policy.
 func reportOf(t *testing.T, config, policy string) *Policy {
 	t.Helper()
-	snap, err := tenants.LoadFS(fstest.MapFS{
+	snap := testkit.Must(tenants.LoadFS(fstest.MapFS{
 		"llmgov.yaml":    &fstest.MapFile{Data: []byte(config)},
 		"tenants/a.yaml": &fstest.MapFile{Data: []byte(policy)},
-	}, "llmgov.yaml", tenants.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}, "llmgov.yaml", tenants.Options{}))(t)
 	return New("llmgov.yaml", snap, time.Now())
 }
 
@@ -111,10 +104,7 @@ pools:
 	if got := r.Pools[0].title(); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	text, err := json.Marshal(r.Pools[0].Upstreams)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testkit.Must(json.Marshal(r.Pools[0].Upstreams))(t)
 	const wantJSON = `[{"name":"o","weight":3,"order":1,"models":{"gpt-4o":"chat-eu-ptu"}},` +
 		`{"name":"p","weight":2,"order":1,"models":{"mini":"mini-us","o3":"think"}},{"name":"q","weight":5,"order":2}]`
 	if string(text) != wantJSON {

@@ -21,6 +21,7 @@ import (
 	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/envoy/extproc"
 	"github.com/llmgov/llmgov/internal/events"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -278,9 +279,7 @@ func TestProcess_LeavesWhileItWaits(t *testing.T) {
 	first := w.call()
 	first.ask(described(chatInfo(40)))
 	second := w.call()
-	if err := second.stream.Send(described(chatInfo(40))); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, second.stream.Send(described(chatInfo(40))))
 	for waiting := 0; waiting == 0; {
 		_, waiting = w.gov.Leases()
 	}
@@ -330,10 +329,7 @@ func TestProcess_CutByDrain(t *testing.T) {
 
 // A tenant is named by a header or by metadata, if the policy says that the proxy is trusted to set it.
 func TestProcess_Tenant(t *testing.T) {
-	claims, err := structpb.NewStruct(map[string]any{"payload": map[string]any{"team": "acme"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	claims := testkit.Must(structpb.NewStruct(map[string]any{"payload": map[string]any{"team": "acme"}}))(t)
 	for name, c := range map[string]struct {
 		source string
 		open   func() *pb.ProcessingRequest

@@ -23,6 +23,7 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/envoy/extproc"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/internal/testkit/admissiontest"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -78,13 +79,10 @@ func serve(t *testing.T, base context.Context, service *extproc.Service) pb.Exte
 	service.Register(server)
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(server.Stop)
-	conn, err := grpc.NewClient(
+	conn := testkit.Must(grpc.NewClient(
 		"passthrough:///proxy", grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }),
-	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	))(t)
 	t.Cleanup(func() { _ = conn.Close() })
 	return pb.NewExternalProcessorClient(conn)
 }
@@ -123,10 +121,7 @@ func (w *world) call() *proxied {
 	w.t.Helper()
 	ctx, leave := context.WithCancel(w.t.Context())
 	w.t.Cleanup(leave)
-	stream, err := w.client.Process(ctx)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	stream := testkit.Must(w.client.Process(ctx))(w.t)
 	return &proxied{w.t, stream, leave}
 }
 

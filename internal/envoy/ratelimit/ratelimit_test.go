@@ -17,6 +17,7 @@ import (
 	"github.com/llmgov/llmgov/internal/envoy/ratelimit"
 	"github.com/llmgov/llmgov/internal/inprocess"
 	"github.com/llmgov/llmgov/internal/reserve"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/internal/testkit/admissiontest"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -65,9 +66,7 @@ func (w *world) ask(descriptors ...string) (*pb.RateLimitResponse, error) {
 				continue
 			}
 			var hits uint64
-			if _, err := fmt.Sscan(f, &hits); err != nil {
-				w.t.Fatal(err)
-			}
+			testkit.Must(fmt.Sscan(f, &hits))(w.t)
 			d.HitsAddend = wrapperspb.UInt64(hits)
 		}
 		req.Descriptors = append(req.Descriptors, d)
@@ -214,9 +213,7 @@ func TestShouldRateLimit_BadInput(t *testing.T) {
 // A client that sends the header of leases cannot end a reservation that a program has made.
 func TestShouldRateLimit_OthersReservations(t *testing.T) {
 	w := newWorld(t)
-	if _, err := w.s.Book.Reserve(t.Context(), &reserve.Ask{ID: "1", Call: client.Request{Tenant: "acme", Model: "gpt-4o", MaxOutput: 10}}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(w.s.Book.Reserve(t.Context(), &reserve.Ask{ID: "1", Call: client.Request{Tenant: "acme", Model: "gpt-4o", MaxOutput: 10}}))(t)
 	if _, err := w.ask("llmgov_lease=1 llmgov_count=status 429"); status.Code(err) != codes.NotFound {
 		t.Errorf("%v", err)
 	}
@@ -242,10 +239,7 @@ func TestShouldRateLimit_Flood(t *testing.T) {
 	w := newWorld(t)
 	over := 0
 	for range 10 {
-		r, err := w.ask("team=acme model=gpt-4o", "llmgov_count=output 1")
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := testkit.Must(w.ask("team=acme model=gpt-4o", "llmgov_count=output 1"))(t)
 		if r.OverallCode == pb.RateLimitResponse_OVER_LIMIT {
 			over++
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/internal/testkit/wallclock"
 )
 
@@ -35,18 +36,14 @@ func TestStep(t *testing.T) {
 	cmd.Env = []string{"TELL_CLOCKS=yes"}
 	in, _ := cmd.StdinPipe()
 	out, _ := cmd.StdoutPipe()
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, cmd.Start())
 	defer func() { in.Close(); _ = cmd.Wait() }()
 	answers := bufio.NewReader(out)
 	jumped := func() time.Duration {
 		t.Helper()
 		fmt.Fprintln(in)
 		var wall, mono int64
-		if _, err := fmt.Fscanln(answers, &wall, &mono); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(fmt.Fscanln(answers, &wall, &mono))(t)
 		if mono < 0 || mono > 60_000 {
 			t.Errorf("the monotonic clock shows %d ms", mono)
 		}
