@@ -162,33 +162,29 @@ func TestBudget_LastSecondsCallNobodyBack(t *testing.T) {
 			defer mu.Unlock()
 			return rng.Int64N(n)
 		}
-		var group sync.WaitGroup
 		sentBack := 0
 		callers := 32
-		for range callers {
-			group.Go(func() {
-				for {
-					tokens := 500 + random(1000)
-					l, rej := g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", Model: "m", Input: tokens})
-					if rej != nil && rej.RetryAfter > time.Minute {
-						return
-					}
-					if rej != nil {
-						mu.Lock()
-						sentBack++
-						mu.Unlock()
-						time.Sleep(rej.RetryAfter)
-						continue
-					}
-					time.Sleep(time.Second + time.Duration(random(int64(2*time.Second))))
-					if random(10) == 0 { // one of ten runs long
-						time.Sleep(time.Duration(random(int64(45 * time.Second))))
-					}
-					l.Settle(Usage{Input: tokens - tokens/10 + random(tokens/5)})
+		testkit.AtOnce(callers, func(_ int) {
+			for {
+				tokens := 500 + random(1000)
+				l, rej := g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", Model: "m", Input: tokens})
+				if rej != nil && rej.RetryAfter > time.Minute {
+					return
 				}
-			})
-		}
-		group.Wait()
+				if rej != nil {
+					mu.Lock()
+					sentBack++
+					mu.Unlock()
+					time.Sleep(rej.RetryAfter)
+					continue
+				}
+				time.Sleep(time.Second + time.Duration(random(int64(2*time.Second))))
+				if random(10) == 0 { // one of ten runs long
+					time.Sleep(time.Duration(random(int64(45 * time.Second))))
+				}
+				l.Settle(Usage{Input: tokens - tokens/10 + random(tokens/5)})
+			}
+		})
 		if used := spent(g, 0, 0).Used; used < 990_000 || sentBack > 2*callers {
 			t.Errorf("%d callers were sent back %d times before %d of 1000000 were used", callers, sentBack, used)
 		}

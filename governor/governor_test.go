@@ -134,25 +134,21 @@ func TestConcurrencyPeakIsTheLimit(t *testing.T) {
 			}
 			g := must(t, cfg)
 			var running, peak, served atomic.Int64
-			var wg sync.WaitGroup
 			start := time.Now()
-			for range 200 {
-				wg.Go(func() {
-					l, rej := g.Acquire(t.Context(), demand("a", 10))
-					if rej != nil {
-						t.Error(rej)
-						return
-					}
-					n := running.Add(1)
-					for p := peak.Load(); n > p && !peak.CompareAndSwap(p, n); p = peak.Load() {
-					}
-					time.Sleep(time.Second)
-					running.Add(-1)
-					served.Add(1)
-					l.Settle(Usage{Output: 10})
-				})
-			}
-			wg.Wait()
+			testkit.AtOnce(200, func(_ int) {
+				l, rej := g.Acquire(t.Context(), demand("a", 10))
+				if rej != nil {
+					t.Error(rej)
+					return
+				}
+				n := running.Add(1)
+				for p := peak.Load(); n > p && !peak.CompareAndSwap(p, n); p = peak.Load() {
+				}
+				time.Sleep(time.Second)
+				running.Add(-1)
+				served.Add(1)
+				l.Settle(Usage{Output: 10})
+			})
 			if peak.Load() != 8 || served.Load() != 200 || time.Since(start) != 25*time.Second {
 				t.Errorf("own %v: peak %d, served %d in %v; want 8, 200, 25s", own, peak.Load(), served.Load(), time.Since(start))
 			}
@@ -170,18 +166,14 @@ func TestBudgetOfTen(t *testing.T) {
 			})
 			time.Sleep(time.Minute)
 			var admitted atomic.Int64
-			var wg sync.WaitGroup
-			for range n {
-				wg.Go(func() {
-					if l, rej := g.Acquire(t.Context(), demand("a", 1000)); rej == nil {
-						admitted.Add(1)
-						l.Settle(Usage{Output: 1000})
-					} else if rej.RetryAfter < time.Second {
-						t.Errorf("told to come back after %v, when nothing can be free", rej.RetryAfter)
-					}
-				})
-			}
-			wg.Wait()
+			testkit.AtOnce(n, func(_ int) {
+				if l, rej := g.Acquire(t.Context(), demand("a", 1000)); rej == nil {
+					admitted.Add(1)
+					l.Settle(Usage{Output: 1000})
+				} else if rej.RetryAfter < time.Second {
+					t.Errorf("told to come back after %v, when nothing can be free", rej.RetryAfter)
+				}
+			})
 			if a := admitted.Load(); a < 8 || a > 10 {
 				t.Errorf("%d at once: %d admitted, want 8 to 10", n, a)
 			}

@@ -111,20 +111,16 @@ func TestOutbox_InOrder(t *testing.T) {
 	var got, want []uint64
 	o := newOutbox(observes(func(e Event) { got = append(got, e.Call) }))
 	var mu sync.Mutex // the lock under which events happen
-	var all sync.WaitGroup
-	for range goroutines {
-		all.Go(func() {
-			for range each {
-				mu.Lock()
-				n := uint64(len(want))
-				want = append(want, n)
-				o.add(Event{Call: n})
-				mu.Unlock()
-				o.deliver()
-			}
-		})
-	}
-	all.Wait()
+	testkit.AtOnce(goroutines, func(_ int) {
+		for range each {
+			mu.Lock()
+			n := uint64(len(want))
+			want = append(want, n)
+			o.add(Event{Call: n})
+			mu.Unlock()
+			o.deliver()
+		}
+	})
 	if !slices.Equal(got, want) {
 		t.Errorf("%d of %d events were delivered, or not in order", len(got), len(want))
 	}

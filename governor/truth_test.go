@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // No count from outside can overflow a book.
@@ -208,19 +209,15 @@ func TestOwnPredictionKnowsRefunds(t *testing.T) {
 				l.Settle(Usage{Output: 100})
 			}
 		}
-		var wg sync.WaitGroup
-		for range 20 {
-			wg.Go(func() {
-				l, rej := g.Acquire(t.Context(), demand("a", 4096))
-				if rej != nil {
-					t.Errorf("ready to wait 10 s for calls of one: %v", rej)
-					return
-				}
-				time.Sleep(time.Second)
-				l.Settle(Usage{Output: 100})
-			})
-		}
-		wg.Wait()
+		testkit.AtOnce(20, func(_ int) {
+			l, rej := g.Acquire(t.Context(), demand("a", 4096))
+			if rej != nil {
+				t.Errorf("ready to wait 10 s for calls of one: %v", rej)
+				return
+			}
+			time.Sleep(time.Second)
+			l.Settle(Usage{Output: 100})
+		})
 	})
 }
 

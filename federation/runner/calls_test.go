@@ -274,23 +274,19 @@ func TestAsk_FarAway(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			a := askers(t, 1, strict, governor.Tenant{RPM: 1_000_000, Concurrency: 1000})[0]
 			a.way.away = time.Duration(c.away) * time.Millisecond
-			var group sync.WaitGroup
-			for i := range c.callers {
-				group.Go(func() {
-					time.Sleep(time.Duration(i%10*7) * time.Millisecond)
-					for range c.calls {
-						l, rej := one(a, "a", 100)
-						if rej != nil {
-							t.Errorf("%+v: %v", c, rej)
-							return
-						}
-						time.Sleep(301 * time.Millisecond)
-						l.Settle(governor.Usage{Input: 50})
-						time.Sleep(13 * time.Millisecond)
+			testkit.AtOnce(c.callers, func(i int) {
+				time.Sleep(time.Duration(i%10*7) * time.Millisecond)
+				for range c.calls {
+					l, rej := one(a, "a", 100)
+					if rej != nil {
+						t.Errorf("%+v: %v", c, rej)
+						return
 					}
-				})
-			}
-			group.Wait()
+					time.Sleep(301 * time.Millisecond)
+					l.Settle(governor.Usage{Input: 50})
+					time.Sleep(13 * time.Millisecond)
+				}
+			})
 		})
 	}
 }

@@ -220,15 +220,11 @@ func chaos(t *testing.T, seed uint64, modes []governor.LimitsMode) {
 		t: t, seed: seed, modes: modes, end: time.Now().Add(6 * time.Minute), rng: rand.New(rand.NewPCG(seed, 3)), refused: map[governor.Reason]int{},
 		store: &rough{store: memory.New(memory.Config{}), rng: rand.New(rand.NewPCG(seed, 4)), lost: map[string]bool{}},
 	}
-	var gateways sync.WaitGroup
-	for range 3 {
-		gateways.Go(func() {
-			for time.Now().Before(d.end) {
-				d.live()
-			}
-		})
-	}
-	gateways.Wait()
+	testkit.AtOnce(3, func(_ int) {
+		for time.Now().Before(d.end) {
+			d.live()
+		}
+	})
 	tokens := func(b booked) int64 { return b.tokens }
 	of := func(names ...string) func(b booked) int64 {
 		return func(b booked) int64 { return map[bool]int64{true: 1}[slices.Contains(names, b.tenant)] }

@@ -347,22 +347,18 @@ func TestLimitsOutliveAKill(t *testing.T) {
 		cfg := config()
 		cfg.Pools = []governor.Pool{{Name: "p", Concurrency: 100, MinConcurrency: 4, Adaptive: adaptive.Gradient, MaxQueue: 100}}
 		g := begin(t, options(dir), cfg)
-		var group sync.WaitGroup
-		for range 20 {
-			group.Go(func() {
-				for range 50 {
-					l, rej := g.Acquire(t.Context(), governor.Request{Tenant: "a", Pool: "p", Model: "m", Stream: true, Output: 1})
-					if rej != nil {
-						continue
-					}
-					time.Sleep(100 * time.Millisecond)
-					l.Progress(1)
-					time.Sleep(time.Second)
-					l.Settle(governor.Usage{Output: 1})
+		testkit.AtOnce(20, func(_ int) {
+			for range 50 {
+				l, rej := g.Acquire(t.Context(), governor.Request{Tenant: "a", Pool: "p", Model: "m", Stream: true, Output: 1})
+				if rej != nil {
+					continue
 				}
-			})
-		}
-		group.Wait()
+				time.Sleep(100 * time.Millisecond)
+				l.Progress(1)
+				time.Sleep(time.Second)
+				l.Settle(governor.Usage{Output: 1})
+			}
+		})
 		time.Sleep(time.Minute)
 		found := g.State().Pools[0].Slots
 		if found < 10 {

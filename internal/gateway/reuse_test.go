@@ -6,12 +6,12 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/llmgov/llmgov/internal/gateway/relay"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // echoing is an upstream that answers each call with its request id, in a stream if it is asked for one. Some answers begin just when a
@@ -52,18 +52,14 @@ func (l *late) Read(p []byte) (int, error) {
 func TestCallsInUsedMemoryGetTheirOwnAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := governedBy(t, echoing{})
-		var all sync.WaitGroup
-		for caller := range 20 {
-			all.Go(func() {
-				for i := range 25 {
-					id := fmt.Sprint("call-", caller, "-", strings.Repeat("x", i))
-					if got := callWithID(g, id, i%3); !strings.HasPrefix(got, want(id, i%3)) {
-						t.Errorf("%s is answered %s", id, got)
-					}
+		testkit.AtOnce(20, func(caller int) {
+			for i := range 25 {
+				id := fmt.Sprint("call-", caller, "-", strings.Repeat("x", i))
+				if got := callWithID(g, id, i%3); !strings.HasPrefix(got, want(id, i%3)) {
+					t.Errorf("%s is answered %s", id, got)
 				}
-			})
-		}
-		all.Wait()
+			}
+		})
 	})
 }
 

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // text leaves out the time.
@@ -64,15 +66,11 @@ func TestBatch_LinesLeaveTogether(t *testing.T) {
 func TestBatch_NothingIsLostAtTheEnd(t *testing.T) {
 	out := &sink{}
 	log, end := New(out, text)
-	var all sync.WaitGroup
-	for i := range 8 {
-		all.Go(func() {
-			for j := range 500 {
-				log.Info("line", "from", i, "n", j)
-			}
-		})
-	}
-	all.Wait()
+	testkit.AtOnce(8, func(i int) {
+		for j := range 500 {
+			log.Info("line", "from", i, "n", j)
+		}
+	})
 	end()
 	log.Info("late")
 	lines := out.lines()

@@ -2,7 +2,6 @@ package objects
 
 import (
 	"path/filepath"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -23,21 +22,17 @@ func TestDebtsAreCollectedOnce(t *testing.T) {
 	s = open(t, dir)
 	collect := func(s *Store, key Key, charged bool) (n int64) {
 		var calls atomic.Int64
-		var all sync.WaitGroup
-		for range 8 {
-			all.Go(func() {
-				if err := s.Collect(key, func(d *Debt) bool {
-					calls.Add(1)
-					if d.Owner != "acme" || d.Pool != "p" || d.Model != "m" || d.Input != 7 || d.Kind != Response {
-						t.Errorf("after a restart the debt is %+v", d)
-					}
-					return charged
-				}); err != nil {
-					t.Error(err)
+		testkit.AtOnce(8, func(_ int) {
+			if err := s.Collect(key, func(d *Debt) bool {
+				calls.Add(1)
+				if d.Owner != "acme" || d.Pool != "p" || d.Model != "m" || d.Input != 7 || d.Kind != Response {
+					t.Errorf("after a restart the debt is %+v", d)
 				}
-			})
-		}
-		all.Wait()
+				return charged
+			}); err != nil {
+				t.Error(err)
+			}
+		})
 		return calls.Load()
 	}
 	if n := collect(s, other, true); n != 0 {

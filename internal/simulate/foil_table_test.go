@@ -93,7 +93,7 @@ func TestOtherRules(t *testing.T) {
 	testkit.Long(t, "simulates other rules beside ours")
 	scenarios := append(named(t, "s1", "s2", "s2b", "s3b", "s4"), *parsed(t, turn))
 	scenarios[5].Name = "turn"
-	all := try(t, scenarios, admissions, goalSeeds)
+	all := try(t, scenarios, admissions, fewer(1, 2))
 
 	got := map[string]map[string]outcome{} // by rule, then scenario
 	rolling := map[string]Value{}
@@ -197,7 +197,7 @@ func TestOtherBookings(t *testing.T) {
 	var table strings.Builder
 	table.WriteString("| booked | used | rolling minute |\n")
 	book := func(s scenario.Scenario, name string, g func(scenario.Pool) gate) outcome {
-		o := try(t, []scenario.Scenario{s}, []admission{{name, g}}, goalSeeds)[0][0]
+		o := try(t, []scenario.Scenario{s}, []admission{{name, g}}, fewer(1, 2))[0][0]
 		fmt.Fprintf(&table, "| %s | %.1f %% | %.3f |\n", name, 100*o.Utilization, o.RollingMax)
 		return o
 	}

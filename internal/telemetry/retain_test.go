@@ -134,27 +134,23 @@ func TestRetain_Tier(t *testing.T) {
 func TestRetain_Races(t *testing.T) {
 	m := New()
 	var now sync.Mutex // as the gateway's: policies come one after the other
-	var wg sync.WaitGroup
-	for n := range 4 {
-		wg.Go(func() {
-			for i := range 2000 {
-				now.Lock()
-				a := m.Account("acme", "pro", "p")
-				p := m.Pool("p")
-				reaches := map[string][]string{"acme": {"p"}}
-				if (i+n)%2 == 0 {
-					reaches = nil
-				}
-				m.Retain([]string{"p"}, reaches)
-				now.Unlock()
-				if a.Hold() {
-					touch(m, a, p)
-					a.Release()
-				}
+	testkit.AtOnce(4, func(n int) {
+		for i := range 2000 {
+			now.Lock()
+			a := m.Account("acme", "pro", "p")
+			p := m.Pool("p")
+			reaches := map[string][]string{"acme": {"p"}}
+			if (i+n)%2 == 0 {
+				reaches = nil
 			}
-		})
-	}
-	wg.Wait()
+			m.Retain([]string{"p"}, reaches)
+			now.Unlock()
+			if a.Hold() {
+				touch(m, a, p)
+				a.Release()
+			}
+		}
+	})
 	m.Retain(nil, nil)
 	mustHave(t, m, "at the end")
 	if n := len(m.series.accounts) + len(m.series.users) + len(m.series.turned); n != 0 {

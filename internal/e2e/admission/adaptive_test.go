@@ -208,15 +208,11 @@ func TestPlan_OfAnAdaptivePool(t *testing.T) {
 func mixedFlood(s *harness.Stack) {
 	ctx, stop := context.WithTimeout(s.T.Context(), 3*time.Minute)
 	defer stop()
-	var wg sync.WaitGroup
-	for i := range 30 {
-		wg.Go(func() {
-			r := rand.New(rand.NewPCG(uint64(i), 9))
-			for ctx.Err() == nil {
-				s.Call(s.T.Context(), string(rune('a'+i%3)), harness.Chat(r.IntN(2) == 0, 2000, `,"mock":{"output_tokens":`+strconv.Itoa(1+r.IntN(300))+`}`))
-				time.Sleep(time.Duration(200+r.IntN(800)) * time.Millisecond)
-			}
-		})
-	}
-	wg.Wait()
+	testkit.AtOnce(30, func(i int) {
+		r := rand.New(rand.NewPCG(uint64(i), 9))
+		for ctx.Err() == nil {
+			s.Call(s.T.Context(), string(rune('a'+i%3)), harness.Chat(r.IntN(2) == 0, 2000, `,"mock":{"output_tokens":`+strconv.Itoa(1+r.IntN(300))+`}`))
+			time.Sleep(time.Duration(200+r.IntN(800)) * time.Millisecond)
+		}
+	})
 }

@@ -43,30 +43,26 @@ func budgetOfTen(t *testing.T, axis string, n int, stream bool) {
 
 	time.Sleep(time.Minute)
 	start := s.Mock.Stats()
-	var wg sync.WaitGroup
 	var mu sync.Mutex
 	served := 0
 	refused := 0
-	for range n {
-		wg.Go(func() {
-			// 940 of output and a prompt of some dozens: just under 1000.
-			a := s.Call(t.Context(), "a", harness.Chat(stream, 940, `,"mock":{"output_tokens":940}`))
-			mu.Lock()
-			defer mu.Unlock()
-			switch a.Status {
-			case http.StatusOK:
-				served++
-			case http.StatusTooManyRequests:
-				refused++
-				if a.Header.Get("Retry-After") == "" || a.Header.Get("retry-after-ms") == "" || harness.ErrorCode(a.Body) != "rate_limit_exceeded" {
-					t.Errorf("a refusal without a time or a code: %v %s", a.Header, a.Body)
-				}
-			default:
-				t.Errorf("status %d: %s (%v)", a.Status, a.Body, a.Err)
+	testkit.AtOnce(n, func(_ int) {
+		// 940 of output and a prompt of some dozens: just under 1000.
+		a := s.Call(t.Context(), "a", harness.Chat(stream, 940, `,"mock":{"output_tokens":940}`))
+		mu.Lock()
+		defer mu.Unlock()
+		switch a.Status {
+		case http.StatusOK:
+			served++
+		case http.StatusTooManyRequests:
+			refused++
+			if a.Header.Get("Retry-After") == "" || a.Header.Get("retry-after-ms") == "" || harness.ErrorCode(a.Body) != "rate_limit_exceeded" {
+				t.Errorf("a refusal without a time or a code: %v %s", a.Header, a.Body)
 			}
-		})
-	}
-	wg.Wait()
+		default:
+			t.Errorf("status %d: %s (%v)", a.Status, a.Body, a.Err)
+		}
+	})
 	got := s.Mock.Stats()
 	reached := got.Requests - start.Requests
 	t.Logf("%d at once: %d reached the model server, %d were refused by llmgov", n, reached, refused)
@@ -92,15 +88,11 @@ func TestConcurrencyIsExact(t *testing.T) {
 					w.Tenants[0].Concurrency = 7
 				}
 				s := harness.New(t, w)
-				var wg sync.WaitGroup
-				for range 200 {
-					wg.Go(func() {
-						if a := s.Call(t.Context(), "a", harness.Chat(stream, 20, "")); a.Status != http.StatusOK || a.Err != nil {
-							t.Errorf("status %d, %v: %s", a.Status, a.Err, a.Body)
-						}
-					})
-				}
-				wg.Wait()
+				testkit.AtOnce(200, func(_ int) {
+					if a := s.Call(t.Context(), "a", harness.Chat(stream, 20, "")); a.Status != http.StatusOK || a.Err != nil {
+						t.Errorf("status %d, %v: %s", a.Status, a.Err, a.Body)
+					}
+				})
 				st := s.Mock.Stats()
 				t.Logf("peak %d, served %d", st.PeakRunning, st.Completed)
 				if st.PeakRunning != 7 || st.Completed != 200 {

@@ -128,15 +128,11 @@ func (l *limited) crash() {
 	running.Wait()
 	redistest.Eventually(l.t, "all slots are free again", func() bool {
 		var served atomic.Int64
-		var calls sync.WaitGroup
-		for range 3 {
-			calls.Go(func() {
-				if l.gateways[1].ask("slots", 3).Status == http.StatusOK {
-					served.Add(1)
-				}
-			})
-		}
-		calls.Wait()
+		testkit.AtOnce(3, func(_ int) {
+			if l.gateways[1].ask("slots", 3).Status == http.StatusOK {
+				served.Add(1)
+			}
+		})
 		return served.Load() == 3
 	})
 }

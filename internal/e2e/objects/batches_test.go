@@ -125,16 +125,12 @@ func TestAudit_H2_BatchesAreHeldInBudgets(t *testing.T) {
 			p := &batchProvider{batches: map[string]string{}}
 			s := batchStack(t, p, nil, unit, 10*batchWorth)
 			file := uploadCalls(s, "acme/search")
-			var all sync.WaitGroup
-			for range 50 {
-				all.Go(func() {
-					status, text := createBatch(s, "acme/search", file)
-					if status != http.StatusOK && (status != http.StatusTooManyRequests || !strings.Contains(text, "budget of tenant acme ")) {
-						t.Errorf("%d %s", status, text)
-					}
-				})
-			}
-			all.Wait()
+			testkit.AtOnce(50, func(_ int) {
+				status, text := createBatch(s, "acme/search", file)
+				if status != http.StatusOK && (status != http.StatusTooManyRequests || !strings.Contains(text, "budget of tenant acme ")) {
+					t.Errorf("%d %s", status, text)
+				}
+			})
 			made := p.count()
 			if made > 10 || made < 5 {
 				t.Fatalf("%d batches were created in a budget for ten", made)

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -25,27 +24,23 @@ import (
 // the gateway is killed. Which are short differs by round: what is cut off is given
 // back, so if always the same worker were first, nothing might ever be used.
 func flood(ctx context.Context, round int, p *processtest.Process, refused *atomic.Int64) {
-	var wg sync.WaitGroup
-	for i := range 6 {
-		wg.Go(func() {
-			for n := 0; ctx.Err() == nil; n++ {
-				more := `"stream":true,"max_tokens":480`
-				if (i+n+round)%5 == 0 {
-					more += `,"mock":{"output_tokens":480,"token_ms":5}`
-				}
-				resp, err := processtest.Send(ctx, http.MethodPost, p.Data+"/v1/chat/completions", "key-of-"+string("ab"[i%2]), processtest.Chat(more))
-				if err != nil {
-					continue
-				}
-				if resp.StatusCode == http.StatusTooManyRequests {
-					refused.Add(1)
-				}
-				_, _ = io.Copy(io.Discard, resp.Body)
-				resp.Body.Close()
+	testkit.AtOnce(6, func(i int) {
+		for n := 0; ctx.Err() == nil; n++ {
+			more := `"stream":true,"max_tokens":480`
+			if (i+n+round)%5 == 0 {
+				more += `,"mock":{"output_tokens":480,"token_ms":5}`
 			}
-		})
-	}
-	wg.Wait()
+			resp, err := processtest.Send(ctx, http.MethodPost, p.Data+"/v1/chat/completions", "key-of-"+string("ab"[i%2]), processtest.Chat(more))
+			if err != nil {
+				continue
+			}
+			if resp.StatusCode == http.StatusTooManyRequests {
+				refused.Add(1)
+			}
+			_, _ = io.Copy(io.Discard, resp.Body)
+			resp.Body.Close()
+		}
+	})
 }
 
 // killed starts a gateway in a folder, and kills it soon under full load, but not before it has refused a call: then it has let in

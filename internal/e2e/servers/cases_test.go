@@ -146,15 +146,11 @@ func concurrencyIsExact(t *testing.T, r *running) {
 			mostWaiting = max(mostWaiting, now.waiting)
 		}
 	})
-	var calls sync.WaitGroup
-	for range 40 {
-		calls.Go(func() {
-			if got := s.call(t.Context(), "chat/completions", "acme", chat(30, true, "")); got.status != http.StatusOK {
-				t.Errorf("%+v", got)
-			}
-		})
-	}
-	calls.Wait()
+	testkit.AtOnce(40, func(_ int) {
+		if got := s.call(t.Context(), "chat/completions", "acme", chat(30, true, "")); got.status != http.StatusOK {
+			t.Errorf("%+v", got)
+		}
+	})
 	done()
 	watch.Wait()
 	t.Logf("in %d looks the server ran up to %d calls and let up to %d wait", looks, mostRunning, mostWaiting)

@@ -387,16 +387,12 @@ func TestUpstreams_DrainWhileAllPause(t *testing.T) {
 		s, _ := paused(t)
 		began := time.Now()
 		time.AfterFunc(5*time.Second, s.Governor.Drain)
-		var all sync.WaitGroup
-		for i := range 4 {
-			all.Go(func() {
-				time.Sleep(time.Duration(i) * time.Second) // the first is sent back, the others wait behind it
-				if ans := s.Call(t.Context(), "a", harness.Chat(false, 5, "")); ans.Status != 503 && (i > 0 || ans.Status != 429) || ans.Header.Get("Retry-After") == "" {
-					t.Errorf("call %d: %d %v %s", i, ans.Status, ans.Header, ans.Body)
-				}
-			})
-		}
-		all.Wait()
+		testkit.AtOnce(4, func(i int) {
+			time.Sleep(time.Duration(i) * time.Second) // the first is sent back, the others wait behind it
+			if ans := s.Call(t.Context(), "a", harness.Chat(false, 5, "")); ans.Status != 503 && (i > 0 || ans.Status != 429) || ans.Header.Get("Retry-After") == "" {
+				t.Errorf("call %d: %d %v %s", i, ans.Status, ans.Header, ans.Body)
+			}
+		})
 		if d := time.Since(began); d != 5*time.Second {
 			t.Errorf("answered after %v", d)
 		}

@@ -262,20 +262,16 @@ func TestUpstreams_SpillsOver(t *testing.T) {
 		body := `{"model":"m","messages":[{"role":"user","content":"` + strings.Repeat("word ", 1900) + `"}],"max_tokens":100,"mock":{"output_tokens":100}}`
 		const minutes = 3
 		end := time.Now().Add(minutes * time.Minute)
-		var callers sync.WaitGroup
 		var mu sync.Mutex
 		seen := map[int]int{}
-		for range 40 {
-			callers.Go(func() {
-				for time.Now().Before(end) {
-					status := s.Call(t.Context(), "a", body).Status
-					mu.Lock()
-					seen[status]++
-					mu.Unlock()
-				}
-			})
-		}
-		callers.Wait()
+		testkit.AtOnce(40, func(_ int) {
+			for time.Now().Before(end) {
+				status := s.Call(t.Context(), "a", body).Status
+				mu.Lock()
+				seen[status]++
+				mu.Unlock()
+			}
+		})
 		used := func(u *harness.Upstream, tpm float64) float64 {
 			st := u.Mock.Stats()
 			return float64(st.TokensProduced) / (tpm * minutes)

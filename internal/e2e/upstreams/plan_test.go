@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/llmgov/llmgov/internal/e2e/harness"
 	"github.com/llmgov/llmgov/internal/mock"
 	"github.com/llmgov/llmgov/internal/plan"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -43,17 +43,13 @@ func TestUpstreams_Replayed(t *testing.T) {
 		}
 		log := w.Record(t)
 		s := harness.New(t, w)
-		var callers sync.WaitGroup
-		for i := range 12 {
-			callers.Go(func() {
-				r := rand.New(rand.NewPCG(uint64(i), 3))
-				for range 20 {
-					s.Call(t.Context(), who[i%3].Name, harness.Chat(r.IntN(2) == 0, 100+r.IntN(1500), ""), "x-llmgov-session", fmt.Sprint(r.IntN(5)))
-					time.Sleep(time.Duration(r.IntN(1000)) * time.Millisecond)
-				}
-			})
-		}
-		callers.Wait()
+		testkit.AtOnce(12, func(i int) {
+			r := rand.New(rand.NewPCG(uint64(i), 3))
+			for range 20 {
+				s.Call(t.Context(), who[i%3].Name, harness.Chat(r.IntN(2) == 0, 100+r.IntN(1500), ""), "x-llmgov-session", fmt.Sprint(r.IntN(5)))
+				time.Sleep(time.Duration(r.IntN(1000)) * time.Millisecond)
+			}
+		})
 		record := log.End(s)
 		at := map[string]int{}
 		outcomes := map[plan.Outcome]int{}

@@ -64,22 +64,18 @@ func (m *mixed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func TestBodiesInReusedMemoryAreNotMixed(t *testing.T) {
 	m := &mixed{}
 	s := manyBodies(t, m)
-	var group sync.WaitGroup
-	for caller := range 8 {
-		group.Go(func() {
-			r := rand.New(rand.NewSource(int64(caller)))
-			for i := range 12 {
-				word := fmt.Sprintf("caller%dcall%d", caller, i)
-				ctx, cancel := context.WithCancel(t.Context())
-				if r.Intn(3) == 0 {
-					m.leave.Store(word, cancel)
-				}
-				sendWords(ctx, s, word, 20_000+r.Intn(100_000))
-				cancel()
+	testkit.AtOnce(8, func(caller int) {
+		r := rand.New(rand.NewSource(int64(caller)))
+		for i := range 12 {
+			word := fmt.Sprintf("caller%dcall%d", caller, i)
+			ctx, cancel := context.WithCancel(t.Context())
+			if r.Intn(3) == 0 {
+				m.leave.Store(word, cancel)
 			}
-		})
-	}
-	group.Wait()
+			sendWords(ctx, s, word, 20_000+r.Intn(100_000))
+			cancel()
+		}
+	})
 	if m.came.Load() == 0 || m.wrong.Load() > 0 {
 		t.Errorf("of %d bodies %d are not of one caller alone", m.came.Load(), m.wrong.Load())
 	}

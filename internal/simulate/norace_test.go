@@ -1,8 +1,0 @@
-//go:build !race
-
-package simulate
-
-var (
-	goalSeeds = []uint64{1, 2}
-	nodeSeeds []uint64 // those of the scenario
-)
