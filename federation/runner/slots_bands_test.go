@@ -35,7 +35,7 @@ func TestSlots_Bands(t *testing.T) {
 				for _, i := range at {
 					f.flood(calls, list[i], "c", 60/len(at), 40*time.Second, time.Second)
 				}
-				f.watch(15 * time.Second, 20 * time.Second)
+				f.watch(15*time.Second, 20*time.Second)
 				got := f.seen().had["c"].Seconds() / 20
 				t.Logf("the lowest band had %.2f of 24 slots, at most %d", got, f.seen().most)
 				if f.seen().most > 18 || got < 16.5 {
@@ -65,7 +65,7 @@ func TestSlots_BandsElsewhere(t *testing.T) {
 	withBands(t, 2, func(t *testing.T, f *fleet, list []*berth, calls *sync.WaitGroup) {
 		f.flood(calls, list[0], "a", 8, 40*time.Second, time.Second)
 		f.flood(calls, list[1], "c", 60, 40*time.Second, time.Second)
-		f.watch(15 * time.Second, 20 * time.Second)
+		f.watch(15*time.Second, 20*time.Second)
 		seen := f.seen()
 		got := seen.had["c"].Seconds() / 20
 		t.Logf("beside 8 calls elsewhere the lowest band had %.2f of 24 slots, and %d were in use at most", got, seen.most)
@@ -127,7 +127,7 @@ func TestSlots_BandsShare(t *testing.T) {
 		f.flood(calls, list[0], "a", 60, 4*time.Minute, time.Second)
 		f.flood(calls, list[0], "c", 30, 4*time.Minute, time.Second)
 		f.flood(calls, list[1], "c", 30, 4*time.Minute, time.Second)
-		f.watch(40 * time.Second, 3 * time.Minute)
+		f.watch(40*time.Second, 3*time.Minute)
 		seen := f.seen()
 		part := seen.had["c"].Seconds() / seen.busy.Seconds()
 		t.Logf("the lowest band had %.4f of the slots in use, which were %.2f of 24", part, seen.busy.Seconds()/180)
@@ -146,7 +146,7 @@ func TestSlots_SoftCap(t *testing.T) {
 				for _, i := range at {
 					f.flood(group, list[i], "a", 60/len(at), time.Minute, time.Second)
 				}
-				f.watch(15 * time.Second, 20 * time.Second)
+				f.watch(15*time.Second, 20*time.Second)
 				got := f.seen().had["a"].Seconds() / 20
 				t.Logf("alone it had %.2f of 24 slots, at most %d", got, f.seen().most)
 				if f.seen().most > 12 || got < 9 {
@@ -155,7 +155,7 @@ func TestSlots_SoftCap(t *testing.T) {
 				for _, i := range at {
 					f.flood(group, list[i], "b", 60/len(at), 25*time.Second, time.Second)
 				}
-				f.watch(5 * time.Second, 15 * time.Second)
+				f.watch(5*time.Second, 15*time.Second)
 				got = f.seen().had["a"].Seconds() / 15
 				other := f.seen().had["b"].Seconds() / 15
 				t.Logf("beside another it had %.2f, the other %.2f", got, other)
@@ -192,7 +192,7 @@ func TestSlots_SoftCapApart(t *testing.T) {
 	withFleet(t, 24, 2, func(p *governor.Pool) { p.SoftCapPPM = 500_000 }, func(t *testing.T, f *fleet, list []*berth, group *sync.WaitGroup) {
 		f.flood(group, list[0], "a", 60, 40*time.Second, time.Second)
 		f.flood(group, list[1], "b", 60, 40*time.Second, time.Second)
-		f.watch(10 * time.Second, 20 * time.Second)
+		f.watch(10*time.Second, 20*time.Second)
 		a := f.seen().had["a"].Seconds() / 20
 		b := f.seen().had["b"].Seconds() / 20
 		t.Logf("they had %.2f and %.2f of 24 slots", a, b)
@@ -225,7 +225,7 @@ func TestSlots_SoftCapWorlds(t *testing.T) {
 					f.flood(group, list[(at[tenant]+i%spread)%gateways], tenant, 1, 35*time.Second, time.Second)
 				}
 			}
-			f.watch(10 * time.Second, 20 * time.Second)
+			f.watch(10*time.Second, 20*time.Second)
 			seen := f.seen()
 			want, borrows := softCapOracle(slots, each, callers)
 			sum := 0.0

@@ -23,7 +23,7 @@ func TestSlots(t *testing.T) {
 			for _, b := range list {
 				f.flood(group, b, "a", 40, time.Minute, time.Second)
 			}
-			f.watch(5 * time.Second, 50 * time.Second)
+			f.watch(5*time.Second, 50*time.Second)
 			used := f.seen().busy.Seconds() / 50 / 24
 			t.Logf("%d gateways: at most %d of 24 at once, %.1f %% used", n, f.seen().most, 100*used)
 			if used < 0.97 {
@@ -51,7 +51,7 @@ func TestSlots_Weights(t *testing.T) {
 						f.flood(group, list[i], tenant, 120/len(at), 2*time.Minute, time.Second)
 					}
 				}
-				f.watch(20 * time.Second, 90 * time.Second)
+				f.watch(20*time.Second, 90*time.Second)
 				all := f.seen().busy.Seconds()
 				t.Logf("%.1f %% used, a %.1f %%, b %.1f %%, c %.1f %%", all/90/50*100,
 					f.seen().had["a"].Seconds()/all*100, f.seen().had["b"].Seconds()/all*100, f.seen().had["c"].Seconds()/all*100)
@@ -75,7 +75,7 @@ func TestSlots_Little(t *testing.T) {
 		f.flood(group, list[0], "a", 6, 2*time.Minute, time.Second) // of 30 that are due
 		f.flood(group, list[0], "b", 100, 2*time.Minute, time.Second)
 		f.flood(group, list[1], "c", 100, 2*time.Minute, time.Second)
-		f.watch(20 * time.Second, 90 * time.Second)
+		f.watch(20*time.Second, 90*time.Second)
 		got := f.seen().had["c"].Seconds() / 90
 		if t.Logf("c: %.2f slots of 22 that are due", got); got < 21 || got > 23.5 {
 			t.Errorf("c had %.1f slots of 50, and is due 22", got)
@@ -158,7 +158,7 @@ func TestSlots_Crash(t *testing.T) {
 		f.flood(&dead, list[0], "b", 40, 20*time.Second, 2*time.Second)
 		time.Sleep(20 * time.Second)
 		list[0].way.cut.Store(true) // its calls run on, as they may with the provider
-		f.watch(8 * time.Second, 20 * time.Second)
+		f.watch(8*time.Second, 20*time.Second)
 		if used := f.seen().busy.Seconds() / 20 / 24; used < 0.95 {
 			t.Errorf("some seconds after one died the others use %.1f %%", 100*used)
 		}
@@ -269,13 +269,13 @@ func TestSlots_Lowered(t *testing.T) {
 		}
 		f.limitTo(30)
 		apply(list[0], 30)
-		f.watch(5 * time.Second, 2 * time.Second)
+		f.watch(5*time.Second, 2*time.Second)
 		if f.seen().most != 12 {
 			t.Errorf("of 12 that two know of %d ran", f.seen().most)
 		}
 		apply(list[1], 30)
 		apply(list[2], 30)
-		f.watch(5 * time.Second, 5 * time.Second)
+		f.watch(5*time.Second, 5*time.Second)
 		if f.seen().most != 30 {
 			t.Errorf("of 30 that all know of %d ran", f.seen().most)
 		}
@@ -344,7 +344,7 @@ func TestSlots_BackgroundShare(t *testing.T) {
 					}
 					f.background(group, b, 20, length, time.Second/2)
 				}
-				f.watch(30 * time.Second, 3 * time.Minute)
+				f.watch(30*time.Second, 3*time.Minute)
 				got := f.seen().had["b"].Seconds() / (3 * 60)
 				t.Logf("background had %.2f of 24 slots, interactive %.2f", got, f.seen().had["a"].Seconds()/(3*60))
 				if got < 6*0.97 || got > 6*1.03 { // weights 3 and 1
@@ -376,7 +376,7 @@ func TestSlots_Adaptive(t *testing.T) {
 					group.Go(func() { f.repeat(b, end, time.Second) })
 				}
 			}
-			f.watch(2 * time.Minute, time.Minute)
+			f.watch(2*time.Minute, time.Minute)
 			if most := f.seen().most; most != 24 {
 				t.Errorf("%d gateways have at most %d of 24 at once", n, most)
 			}
@@ -403,7 +403,7 @@ func TestSlots_Fenced(t *testing.T) {
 			group.Go(func() { _ = r.Run(ctx) })
 			time.Sleep(2 * time.Second)
 		}
-		f.watch(5 * time.Second, 30 * time.Second)
+		f.watch(5*time.Second, 30*time.Second)
 		if n := f.at(list[0]); n > 0 {
 			t.Errorf("%d run where it is fenced", n)
 		}

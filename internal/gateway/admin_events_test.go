@@ -265,3 +265,12 @@ func TestEvents_BadQuestions(t *testing.T) {
 		}
 	})
 }
+
+// adminSide is the admin side of a gateway, as serve wires it.
+func adminSide(g *Gateway, opt admin.Options) *admin.API {
+	opt.Governor = g.gov
+	opt.Log = g.log
+	opt.Metrics = g.metrics.Handler()
+	opt.Events = g.events
+	return admin.New(g, opt)
+}
