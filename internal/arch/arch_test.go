@@ -145,20 +145,20 @@ var rules = []rule{
 	{"internal/rateheaders", "governor", deaf, "headers show what the governor says, by whichever door it was asked"},
 	{"internal/inprocess", "escrow governor governor/client internal/admission internal/rateheaders internal/telemetry streaming", deaf, "a call of a program is the same call as one over HTTP: it only comes by another door"},
 	{"governor/remote/admissionv1", "google.golang.org/grpc google.golang.org/protobuf", "", "a protocol is generated from its description"},
-	{"governor/remote", "governor/client governor/remote/admissionv1 governor/tokens google.golang.org/grpc google.golang.org/protobuf", "os log log/slog", "a program that asks another one has no governor of its own"},
+	{"governor/remote", "governor/client governor/remote/admissionv1 governor/tokens google.golang.org/grpc google.golang.org/protobuf", "os log", "a program that asks another one has no governor of its own"},
 	{"internal/reserve", "governor/client internal/admission internal/inflight internal/rateheaders", "net os log log/slog encoding/json", "reservations are kept without knowing by which protocol they are made"},
 	{"internal/reserveserver", `governor/client governor/remote/admissionv1 governor/tokens internal/admission internal/admissionserver internal/gateway/dialect
-		internal/jsonscan internal/reserve google.golang.org/grpc google.golang.org/protobuf`, deaf, "a protocol says what is asked, and the book decides"},
+		internal/jsonscan internal/rateheaders internal/reserve google.golang.org/grpc google.golang.org/protobuf`, deaf, "a protocol says what is asked, and the book decides"},
 	{"internal/adminview", "governor internal/adminapi internal/admission internal/explain tenants tenants/keyfile", deaf, "the admin side sees what admits calls, whichever door the calls come by"},
-	{"internal/instance", `internal/admin internal/adminapi internal/admission internal/decisions internal/durable internal/engine internal/events internal/policy
+	{"internal/instance", `internal/admin internal/adminapi internal/admission internal/decisions internal/durable internal/engine internal/events internal/policy internal/sampled
 		internal/telemetry federation federation/postgres federation/redis federation/runner governor governor/sharing tenants golang.org/x/sync`, "net net/http", "an instance has no listener and no gateway: whoever opens it has doors of its own"},
 	{"internal/intake", "", silent, "memory is handed out without knowing what arrives in it, or from where"},
 	{"internal/bearer", "", "os log log/slog sync context time", "a credential is read without knowing what it opens"},
 	{"internal/crash", "", deaf, "a panic is judged by its stack alone"},
-	{"internal/admissionserver", `internal/bearer internal/connections internal/crash internal/sampled internal/text golang.org/x/sync google.golang.org/grpc
+	{"internal/admissionserver", `internal/bearer internal/connections internal/crash internal/rateheaders internal/sampled internal/text golang.org/x/sync google.golang.org/grpc
 		google.golang.org/protobuf`, "os", "a listener knows who calls, and not what is asked of its services"},
 	{"internal/readiness", "", "os log log/slog", "whether to leave the balancer depends on what other gateways say, and on nothing else of this one"},
-	{"internal/admin", `internal/bearer internal/crash internal/adminapi internal/text internal/connections internal/readiness internal/sampled internal/events
+	{"internal/admin", `internal/bearer internal/crash internal/adminapi internal/text internal/connections internal/jsonscan internal/readiness internal/sampled internal/events
 		internal/history governor escrow escrow/adaptive tenants tenants/keyfile`, "", "the admin side sees the gateway through an interface of its own"},
 	{"internal/admission", `governor governor/tokens escrow escrow/lengths tenants tenants/keyfile streaming internal/policy internal/telemetry internal/tracing
 		internal/history internal/recent internal/text`, "net net/http os log log/slog encoding/json", "the life of a call does not know by which protocol its caller speaks"},
