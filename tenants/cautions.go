@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"net/netip"
 	"net/url"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -12,7 +13,7 @@ import (
 )
 
 // Cautions lists valid settings that are unwise: secrets that others on the machine may read, keys that are sent in clear,
-// and servers whose load is read for nothing.
+// addresses at which a provider's routes do not begin, and servers whose load is read for nothing.
 func (s *Snapshot) Cautions() []string {
 	list := slices.Clone(s.exposed)
 	for _, u := range s.cfg.Upstreams {
@@ -23,7 +24,31 @@ func (s *Snapshot) Cautions() []string {
 			list = append(list, "upstream "+u.Name+": its api_key is sent in clear to "+hostOf(u.Engine.URL)+" for its metrics; use https, or remove send_key")
 		}
 	}
-	return append(list, s.idle...)
+	return append(list, s.unwise...)
+}
+
+// beyond is the path of a route, or what stands below it, behind which no other begins.
+var beyond = regexp.MustCompile(`/(chat/completions|completions|embeddings|responses|messages|models)$|/v1/v1$`)
+
+// misplaced describes addresses at which no routes begin: those of one route, and a provider's host alone.
+func (c *compiler) misplaced() (list []string) {
+	for _, u := range c.cfg.Upstreams {
+		path, _, _ := strings.Cut(u.BaseURL, "?")
+		says := ""
+		switch part := beyond.FindString(path); {
+		case part == "/v1/v1":
+			says = "ends in /v1/v1; write /v1 once"
+		case part != "":
+			says = "ends in " + part + ", which is a route; routes are appended to it, so remove that"
+		case path == "https://api.openai.com" && u.Kind == OpenAI:
+			says = "lacks the /v1 at which the provider's routes begin; write https://api.openai.com/v1"
+		default:
+			continue
+		}
+		found := c.r.Describe(strictyaml.Child(strictyaml.Child("upstreams", u.Name), "base_url"), "value (not shown) %s", says)
+		list = append(list, found.String())
+	}
+	return list
 }
 
 // exposed names secrets that are written out in a config file that everybody on the machine may read.

@@ -89,7 +89,7 @@ func compile(r *report, cfg Config, list []Tenant) (*Snapshot, error) {
 	}
 	s := newSnapshot(cfg, list)
 	s.scopes = c.scopes
-	s.idle = c.idleEngines()
+	s.unwise = append(c.idleEngines(), c.misplaced()...)
 	s.origins = newOrigins(r.Places)
 	return s, nil
 }

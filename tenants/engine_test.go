@@ -61,6 +61,29 @@ pools:
 	}
 }
 
+// Addresses at which no routes begin are told of, with their places.
+func TestCautions_Misplaced(t *testing.T) {
+	for address, want := range map[string]string{
+		"https://api.openai.com/v1/chat/completions": "ends in /chat/completions, which is a route",
+		"http://127.0.0.1:8000/v1/responses/":        "ends in /responses, which is a route",
+		"https://api.anthropic.com/v1/messages":      "ends in /messages, which is a route",
+		"https://llm.example/v1/v1":                  "ends in /v1/v1; write /v1 once",
+		"https://api.openai.com":                     "lacks the /v1",
+		"https://api.openai.com/v1":                  "",
+		"https://llm.example":                        "",
+		"https://llm.example/completions/v1":         "",
+	} {
+		s, err := loadSections(map[string]string{"llmgov.yaml": "upstreams:\n  u: {base_url: \"" + address + "\"}\npools: {p: {models: [m], concurrency: 4}}\n"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		said := strings.Join(s.Cautions(), "\n")
+		if (said == "") != (want == "") || !strings.Contains(said, want) || want != "" && !strings.HasPrefix(said, "llmgov.yaml:2:17: upstreams.u.base_url: ") {
+			t.Errorf("of %s is said %q, want %q", address, said, want)
+		}
+	}
+}
+
 func TestEngine_KeyInClear(t *testing.T) {
 	s := testkit.Must(loadSections(map[string]string{"llmgov.yaml": `upstreams: {u: {base_url: "https://u/v1", api_key: k, engine: {kind: vllm, url: "http://10.0.0.5:8000/metrics", send_key: true}}}
 pools: {p: {models: [m], concurrency: 4}}

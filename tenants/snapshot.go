@@ -26,7 +26,7 @@ type Snapshot struct {
 	origins origins
 	scopes  [][]string // the patterns that each tenant may use
 	exposed []string   // secrets that others may read, as a person reads it
-	idle    []string   // servers whose load decides nothing, as a person reads it
+	unwise  []string   // settings of upstreams, as a person reads it
 	hash    string
 	full    [sha256.Size]byte
 	runtime runtimeKeys

@@ -157,7 +157,10 @@ func (c *converter) overlapping(model node, own *pool, real string) {
 
 // add takes in the limits of another deployment of a model that the pool has.
 func (p *pool) add(model node, real string, more pool) {
-	if p.unlimited {
+	switch {
+	case p.unlimited && more.amounts == (amounts{}): // nor has it any
+		return
+	case p.unlimited:
 		model.lost("%q is there twice with the same upstream, once without limits: it has none", real)
 		return
 	}
