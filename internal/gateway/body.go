@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"net/http"
-	"strconv"
 	"sync"
 	"time"
 
@@ -23,7 +22,7 @@ func (c *call) readBody() *refusal {
 	}
 	for _, enc := range c.r.Header["Content-Encoding"] {
 		if enc != "" && enc != "identity" {
-			return invalid("", "A body with Content-Encoding "+strconv.Quote(enc)+" cannot be governed. Send it as it is.")
+			return describe.Encoded(enc)
 		}
 	}
 	if f := c.receive(); f != nil {

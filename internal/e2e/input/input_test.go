@@ -125,7 +125,7 @@ func TestInput_Keys(t *testing.T) {
 
 func TestInput_Encoding(t *testing.T) {
 	s := sockets.New(t, sockets.World{})
-	e := s.Post("/v1/chat/completions", "\x1f\x8b\x08\x00", "Content-Encoding", "gzip").WantProblem(t, http.StatusBadRequest, "invalid_request_error")
+	e := s.Post("/v1/chat/completions", "\x1f\x8b\x08\x00", "Content-Encoding", "gzip").WantProblem(t, http.StatusUnsupportedMediaType, "invalid_request_error")
 	if !strings.Contains(e.Error.Message, "gzip") {
 		t.Errorf("the message does not say why: %s", e.Error.Message)
 	}

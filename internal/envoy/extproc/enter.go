@@ -124,9 +124,7 @@ func (c *call) readBody(body []byte) *admission.Refusal {
 		return overloaded("Bodies of calls fill the memory that this gateway has for them.")
 	}
 	if enc := c.header.Get("Content-Encoding"); enc != "" && enc != "identity" {
-		return &admission.Refusal{
-			Status: http.StatusBadRequest, Code: admission.CodeInvalid, Message: "A body with Content-Encoding " + strconv.Quote(text.Brief(enc)) + " cannot be governed. Send it as it is.",
-		}
+		return describe.Encoded(enc)
 	}
 	if err := c.readHead(); err != nil {
 		return describe.Unreadable(err)

@@ -170,7 +170,7 @@ func TestProcess_BadInput(t *testing.T) {
 		"twice":               {opened("/v1/chat/completions", buffered), `{"model":"gpt-4o","model":"gpt-5"}`, 400, "invalid_request_error"},
 		"another model":       {opened("/v1/chat/completions", buffered), `{"model":"gpt-5"}`, 403, "model_not_allowed"},
 		"no pool":             {opened("/v1/chat/completions", buffered), `{"model":"claude"}`, 404, "model_not_found"},
-		"an encoded body":     {opened("/v1/chat/completions", buffered, "content-encoding", "gzip"), chat, 400, "invalid_request_error"},
+		"an encoded body":     {opened("/v1/chat/completions", buffered, "content-encoding", "gzip"), chat, 415, "invalid_request_error"},
 		"too large":           {opened("/v1/chat/completions", buffered), `{"model":"gpt-4o","x":"` + strings.Repeat("x", 2000) + `"}`, 413, "request_too_large"},
 		"a governed query":    {opened("/v1/chat/completions?model=gpt-5", buffered), "", 400, "invalid_request_error"},
 		"a bad hint":          {opened("/v1/chat/completions", buffered, "x-llmgov-priority", "highest"), "", 400, "invalid_request_error"},

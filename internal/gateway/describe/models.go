@@ -2,6 +2,7 @@ package describe
 
 import (
 	"bytes"
+	"net/http"
 	"strconv"
 	"strings"
 
@@ -62,6 +63,14 @@ func (s *Scope) Deeper(body []byte) *admission.Refusal {
 		return admission.NotGranted(s.Tenant.Name, "model", deeper)
 	}
 	return nil
+}
+
+// Encoded refuses a body with a Content-Encoding.
+func Encoded(encoding string) *admission.Refusal {
+	return &admission.Refusal{
+		Status: http.StatusUnsupportedMediaType, Code: admission.CodeInvalid,
+		Message: "A body with Content-Encoding " + strconv.Quote(text.Brief(encoding)) + " cannot be governed. Send it as it is.",
+	}
 }
 
 // Unreadable refuses a body or a query that cannot be read.
