@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // cachedWorld is two equal tenants of which "kept" has nine tenths of each prompt in
@@ -53,16 +55,14 @@ func TestCachedInputCountsInNoShare(t *testing.T) {
 		{"cached_input: 1", TokenWeights{1000, 1000, 1000, 1000, 1000}, 11. / 13, 2. / 13},
 		{"cached_input: 0", TokenWeights{1000, 0, 1000, 1000, 1000}, 1. / 2, 1. / 2},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				g := must(t, cachedWorld(tt.w))
-				kept, fresh := keptAndFresh(t, g)
-				cost := tt.w.cost(Usage{Input: 1000, CachedInput: 900, Output: 100})
-				booked := [2]float64{float64(kept * cost), float64(fresh * 1100)}
-				all := booked[0] + booked[1]
-				t.Logf("%.4f of the limit is used", all/6_000_000)
-				near(t, map[string]float64{"kept": booked[0] / all, "fresh": booked[1] / all}, map[string]float64{"kept": tt.kept, "fresh": tt.fresh})
-			})
+		testkit.Virtual(t, tt.name, func(t *testing.T) {
+			g := must(t, cachedWorld(tt.w))
+			kept, fresh := keptAndFresh(t, g)
+			cost := tt.w.cost(Usage{Input: 1000, CachedInput: 900, Output: 100})
+			booked := [2]float64{float64(kept * cost), float64(fresh * 1100)}
+			all := booked[0] + booked[1]
+			t.Logf("%.4f of the limit is used", all/6_000_000)
+			near(t, map[string]float64{"kept": booked[0] / all, "fresh": booked[1] / all}, map[string]float64{"kept": tt.kept, "fresh": tt.fresh})
 		})
 	}
 }
@@ -131,40 +131,38 @@ func TestCachedFloorBelowTheShareStarvesNobody(t *testing.T) {
 // Catches: shares that are never settled to what was not cached.
 func TestI11_MixedPromptsGainNothing(t *testing.T) {
 	for _, run := range []time.Duration{2 * time.Second, 20 * time.Second, 60 * time.Second} {
-		t.Run(run.String(), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				g := must(t, cachedWorld(TokenWeights{1000, 0, 1000, 1000, 1000}))
-				ctx, stop := context.WithCancel(t.Context())
-				var wg sync.WaitGroup
-				var mixed, plain atomic.Int64
-				send := func(name string, workers int, in, cached, out int64, run time.Duration, sum *atomic.Int64) {
-					for range workers {
-						wg.Go(func() {
-							for ctx.Err() == nil {
-								l, rej := g.Acquire(ctx, Request{Tenant: name, Pool: "p", Input: in, Output: out})
-								if rej != nil {
-									continue
-								}
-								time.Sleep(run)
-								l.Settle(Usage{Input: in, CachedInput: cached, Output: out})
-								sum.Add(in - cached + out)
+		testkit.Virtual(t, run.String(), func(t *testing.T) {
+			g := must(t, cachedWorld(TokenWeights{1000, 0, 1000, 1000, 1000}))
+			ctx, stop := context.WithCancel(t.Context())
+			var wg sync.WaitGroup
+			var mixed, plain atomic.Int64
+			send := func(name string, workers int, in, cached, out int64, run time.Duration, sum *atomic.Int64) {
+				for range workers {
+					wg.Go(func() {
+						for ctx.Err() == nil {
+							l, rej := g.Acquire(ctx, Request{Tenant: name, Pool: "p", Input: in, Output: out})
+							if rej != nil {
+								continue
 							}
-						})
-					}
+							time.Sleep(run)
+							l.Settle(Usage{Input: in, CachedInput: cached, Output: out})
+							sum.Add(in - cached + out)
+						}
+					})
 				}
-				send("kept", 40, 1000, 1000, 1, 500*time.Millisecond, &mixed)
-				send("kept", 200, 5000, 0, 100, run, &mixed)
-				send("fresh", 200, 5000, 0, 100, run, &plain)
-				time.Sleep(5 * time.Minute)
-				mixed.Store(0)
-				plain.Store(0)
-				time.Sleep(30 * time.Minute) // calls come in waves, of which one more or less may end within it
-				if a, b := mixed.Load(), plain.Load(); a > b*102/100 {
-					t.Errorf("who mixes gets %d, who does not %d", a, b)
-				}
-				stop()
-				wg.Wait()
-			})
+			}
+			send("kept", 40, 1000, 1000, 1, 500*time.Millisecond, &mixed)
+			send("kept", 200, 5000, 0, 100, run, &mixed)
+			send("fresh", 200, 5000, 0, 100, run, &plain)
+			time.Sleep(5 * time.Minute)
+			mixed.Store(0)
+			plain.Store(0)
+			time.Sleep(30 * time.Minute) // calls come in waves, of which one more or less may end within it
+			if a, b := mixed.Load(), plain.Load(); a > b*102/100 {
+				t.Errorf("who mixes gets %d, who does not %d", a, b)
+			}
+			stop()
+			wg.Wait()
 		})
 	}
 }

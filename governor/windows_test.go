@@ -74,10 +74,7 @@ func TestLimits_DebtIsPaid(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			own.Name = "a"
 			own.Weight = 1000
-			g, err := New(Config{Pools: []Pool{{Name: "p", Concurrency: 100, MaxQueue: 10}}, Tenants: []Tenant{own}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			g := testkit.Must(New(Config{Pools: []Pool{{Name: "p", Concurrency: 100, MaxQueue: 10}}, Tenants: []Tenant{own}}))(t)
 			used := int64(0)
 			calls := 0
 			for begin := time.Now(); time.Since(begin) < time.Hour; calls++ {

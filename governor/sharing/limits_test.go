@@ -12,6 +12,7 @@ import (
 	"github.com/llmgov/llmgov/escrow/budget"
 	"github.com/llmgov/llmgov/federation/parts"
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // limitedTenant has a limit of each kind.
@@ -25,14 +26,11 @@ func limitedTenant() governor.Tenant {
 // inCommon has one tenant, all of whose limits are kept together with others.
 func inCommon(t *testing.T) *governor.Governor {
 	t.Helper()
-	g, err := governor.New(governor.Config{
+	g := testkit.Must(governor.New(governor.Config{
 		SharedLimits: true,
 		Pools:        []governor.Pool{{Name: "p", Concurrency: 1000, MaxQueue: 100}},
 		Tenants:      []governor.Tenant{limitedTenant()},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	return g
 }
 

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // longTexts are texts of the corpus, each made as long as prompts become, and texts that are alike in
@@ -24,10 +26,7 @@ func longTexts(t testing.TB) map[string][]byte {
 		t.Fatal("no corpus: ", err)
 	}
 	for _, path := range paths {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := testkit.Must(os.ReadFile(path))(t)
 		for _, size := range []int{sampled + 1, 3 * sampled, 400_000} {
 			long := bytes.Repeat(text, size/len(text)+1)
 			texts[path+" "+string(rune('0'+size/sampled))] = long[:size]

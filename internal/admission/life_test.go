@@ -10,6 +10,7 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/telemetry"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/streaming"
 )
 
@@ -37,10 +38,7 @@ func charged(ctl *Controller) int64 {
 // counted is what the metrics say that acme's calls took.
 func counted(t *testing.T, ctl *Controller) int64 {
 	t.Helper()
-	families, err := ctl.metrics.Registry().Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	families := testkit.Must(ctl.metrics.Registry().Gather())(t)
 	var tokens float64
 	for _, family := range families {
 		if family.GetName() != "llmgov_tokens_total" {
@@ -153,24 +151,22 @@ func TestLife_Ends(t *testing.T) {
 			c.Answered(streaming.Result{Cause: streaming.ClientGone, Deltas: 12})
 		}, telemetry.Failed, "panic", 112},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				ctl := newController(t, before)
-				ctx, leave := context.WithCancelCause(t.Context())
-				c := begin(t, ctx, ctl, asked)
-				time.Sleep(time.Second)
-				tt.live(c, leave)
-				c.Close()
-				c.Close()
-				c.Complete(governor.Usage{Input: 1000}) // only the first end counts
-				if e := &c.Ending; e.Outcome != tt.outcome || e.Reason != tt.reason || charged(ctl) != tt.charged {
-					t.Errorf("ended %q %q, charged %d; want %q %q %d", e.Outcome, e.Reason, charged(ctl), tt.outcome, tt.reason, tt.charged)
-				}
-				if n := counted(t, ctl); n != tt.charged {
-					t.Errorf("counted %d, want %d", n, tt.charged)
-				}
-				left(t, ctl)
-			})
+		testkit.Virtual(t, tt.name, func(t *testing.T) {
+			ctl := newController(t, before)
+			ctx, leave := context.WithCancelCause(t.Context())
+			c := begin(t, ctx, ctl, asked)
+			time.Sleep(time.Second)
+			tt.live(c, leave)
+			c.Close()
+			c.Close()
+			c.Complete(governor.Usage{Input: 1000}) // only the first end counts
+			if e := &c.Ending; e.Outcome != tt.outcome || e.Reason != tt.reason || charged(ctl) != tt.charged {
+				t.Errorf("ended %q %q, charged %d; want %q %q %d", e.Outcome, e.Reason, charged(ctl), tt.outcome, tt.reason, tt.charged)
+			}
+			if n := counted(t, ctl); n != tt.charged {
+				t.Errorf("counted %d, want %d", n, tt.charged)
+			}
+			left(t, ctl)
 		})
 	}
 }
@@ -332,9 +328,7 @@ func TestLife_PolicyChanges(t *testing.T) {
 		stale := 0
 		for i := 0; i < len(steps); i++ {
 			if i == changes && stale == 0 {
-				if err := ctl.Apply(renamed.snapshot(t)); err != nil {
-					t.Fatal(err)
-				}
+				testkit.OK(t, ctl.Apply(renamed.snapshot(t)))
 			}
 			switch f := steps[i](&c); {
 			case f == Stale:

@@ -10,6 +10,7 @@ import (
 	"github.com/llmgov/llmgov/governor/tokens"
 	"github.com/llmgov/llmgov/internal/policy"
 	"github.com/llmgov/llmgov/internal/telemetry"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -41,20 +42,14 @@ func (r rules) snapshot(t testing.TB) *tenants.Snapshot {
 			Budgets: []tenants.Budget{{Unit: tenants.Tokens, Limit: 1_000_000, Per: "day"}},
 		})
 	}
-	snap, err := tenants.Build(cfg, list)
-	if err != nil {
-		t.Fatal(err)
-	}
+	snap := testkit.Must(tenants.Build(cfg, list))(t)
 	return snap
 }
 
 func newController(t testing.TB, r rules) *Controller {
 	t.Helper()
 	snap := r.snapshot(t)
-	gov, err := governor.New(policy.Governor(snap))
-	if err != nil {
-		t.Fatal(err)
-	}
+	gov := testkit.Must(governor.New(policy.Governor(snap)))(t)
 	return New(Options{Snapshot: snap, Governor: gov, Metrics: telemetry.New()})
 }
 
@@ -68,9 +63,7 @@ func TestPolicy_KeepsLessons(t *testing.T) {
 		was.Estimates(i).Prompts.Observe(time.Now(), "m", page, 700)
 		was.Estimates(i).told.Prompts.Observe(time.Now(), "m", page, 3000)
 	}
-	if err := ctl.Apply(rules{tenants: map[string]string{"aaron": "m", "acme": "m", "other": "m", "third": "m"}, pools: map[string]string{"a": "x", "p": "m"}}.snapshot(t)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, ctl.Apply(rules{tenants: map[string]string{"aaron": "m", "acme": "m", "other": "m", "third": "m"}, pools: map[string]string{"a": "x", "p": "m"}}.snapshot(t)))
 	is := ctl.Policy()
 	if is == was || is.Estimates(1) != was.Estimates(0) {
 		t.Error("estimates are others")
@@ -93,15 +86,12 @@ func TestController_Followers(t *testing.T) {
 	installed := map[string]int{}
 	var broken error
 	for _, name := range []string{"first", "second"} {
-		err := ctl.Follow(func(*Policy) (func(), error) {
+		testkit.OK(t, ctl.Follow(func(*Policy) (func(), error) {
 			if name == "second" && broken != nil {
 				return nil, broken
 			}
 			return func() { installed[name]++ }, nil
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))
 	}
 	broken = errors.New("no such certificate")
 	if err := ctl.Apply(renamed.snapshot(t)); !errors.Is(err, broken) {

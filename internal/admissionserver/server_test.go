@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/llmgov/llmgov/internal/connections"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 const token = "a-token-of-sixteen-characters"
@@ -74,10 +75,7 @@ func serve(t *testing.T, token string, tenants bool) (addr string, log *logged) 
 	s.HandleForTenants("GET /who", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write([]byte("tenant " + CallerOf(r.Context()).Tenant))
 	}))
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := testkit.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	served := make(chan error)
 	go func() { served <- s.Serve(l) }()
 	t.Cleanup(func() {
@@ -136,10 +134,7 @@ func TestServer_Callers(t *testing.T) {
 			if c.credential != "" {
 				req.Header.Set("Authorization", "Bearer "+c.credential)
 			}
-			resp, err := http.DefaultClient.Do(req)
-			if err != nil {
-				t.Fatal(err)
-			}
+			resp := testkit.Must(http.DefaultClient.Do(req))(t)
 			defer resp.Body.Close()
 			var body bytes.Buffer
 			_, _ = body.ReadFrom(resp.Body)
@@ -158,20 +153,14 @@ func TestServer_Callers(t *testing.T) {
 func TestServer_OtherSites(t *testing.T) {
 	addr, _ := serve(t, "", true)
 	for origin, want := range map[string]int{"": http.StatusMethodNotAllowed, "https://evil.example": http.StatusForbidden} {
-		req, err := http.NewRequest(http.MethodPost, "http://"+addr+"/who", strings.NewReader("{}"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		req := testkit.Must(http.NewRequest(http.MethodPost, "http://"+addr+"/who", strings.NewReader("{}")))(t)
 		req.Host = "localhost"
 		req.Header.Set("Content-Type", "text/plain")
 		if origin != "" {
 			req.Header.Set("Origin", origin)
 			req.Header.Set("Sec-Fetch-Site", "cross-site")
 		}
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := testkit.Must(http.DefaultClient.Do(req))(t)
 		resp.Body.Close()
 		if resp.StatusCode != want {
 			t.Errorf("from %q: %d, want %d", origin, resp.StatusCode, want)
@@ -216,24 +205,13 @@ func TestServer_Cut(t *testing.T) {
 	s := New(Options{Log: slog.New(slog.DiscardHandler)})
 	service := waiting{why: make(chan error, 1)}
 	grpc_health_v1.RegisterHealthServer(s, service)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := testkit.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	go func() { _ = s.Serve(l) }() // ends with Close
 	defer s.Close()
-	conn, err := grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := testkit.Must(grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials())))(t)
 	defer conn.Close()
-	stream, err := grpc_health_v1.NewHealthClient(conn).Watch(t.Context(), &grpc_health_v1.HealthCheckRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := stream.Recv(); err != nil {
-		t.Fatal(err)
-	}
+	stream := testkit.Must(grpc_health_v1.NewHealthClient(conn).Watch(t.Context(), &grpc_health_v1.HealthCheckRequest{}))(t)
+	testkit.Must(stream.Recv())(t)
 	late := errors.New("too late")
 	s.Cut(late)
 	if why := <-service.why; !errors.Is(why, late) {
@@ -244,20 +222,12 @@ func TestServer_Cut(t *testing.T) {
 // Clients that say nothing, or nothing of HTTP, keep nobody out.
 func TestServer_Strangers(t *testing.T) {
 	addr, _ := serve(t, "", false)
-	silent, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	silent := testkit.Must(net.Dial("tcp", addr))(t)
 	defer silent.Close()
 	for _, said := range []string{"GE", "hello, is there anybody?\r\n\r\n", "PRI * HTTP/2.0\r\n\r\nnonsense"} {
-		c, err := net.Dial("tcp", addr)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := testkit.Must(net.Dial("tcp", addr))(t)
 		defer c.Close()
-		if _, err := c.Write([]byte(said)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(c.Write([]byte(said)))(t)
 	}
 	if got := ask(t, addr, "localhost", "", ""); got != codes.OK {
 		t.Errorf("%v", got)
@@ -273,20 +243,14 @@ func TestAudit_A6_TenantsKeepPlacesForTheToken(t *testing.T) {
 	service := waiting{why: make(chan error, 10)}
 	grpc_health_v1.RegisterHealthServer(s.ForTenants(), service)
 	s.HandleForTenants("GET /who", http.NotFoundHandler())
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := testkit.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	go func() {
 		_ = s.Serve(connections.New(l, connections.Limits{All: 8, Tenants: 2, Strangers: 2, Grace: time.Millisecond}))
 	}() // ends with Close
 	defer s.Close()
 	addr := l.Addr().String()
 	watch := func(credential string) codes.Code {
-		conn, err := grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := testkit.Must(grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials())))(t)
 		t.Cleanup(func() { _ = conn.Close() })
 		ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+credential)
 		stream, err := grpc_health_v1.NewHealthClient(conn).Watch(ctx, &grpc_health_v1.HealthCheckRequest{})

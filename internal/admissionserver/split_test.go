@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/internal/testkit/pipenet"
 )
 
@@ -18,13 +19,8 @@ func TestServer_CloseUnsorted(t *testing.T) {
 		s := New(Options{Log: slog.New(slog.DiscardHandler)})
 		served := make(chan error, 1)
 		go func() { served <- s.Serve(l) }()
-		conn, err := l.Dial(t.Context(), "", "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := io.WriteString(conn, preface[:2]); err != nil {
-			t.Fatal(err)
-		}
+		conn := testkit.Must(l.Dial(t.Context(), "", ""))(t)
+		testkit.Must(io.WriteString(conn, preface[:2]))(t)
 		synctest.Wait()
 		began := time.Now()
 		s.Close()

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -234,10 +236,7 @@ func TestAudit_A6_TenantsDivideConnections(t *testing.T) {
 		defer l.Close()
 		accept := func() (client net.Conn, ctx context.Context) {
 			client = in.dial()
-			c, err := l.Accept()
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := testkit.Must(l.Accept())(t)
 			return client, Context(t.Context(), c)
 		}
 		isClosed := func(c net.Conn) bool {

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/internal/testkit/admissiontest"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -58,10 +59,7 @@ func (r rules) snapshot(t *testing.T) *tenants.Snapshot {
 			Budgets: []tenants.Budget{{Unit: tenants.Tokens, Limit: 1_000_000, Per: "day"}},
 		})
 	}
-	snap, err := tenants.Build(cfg, list)
-	if err != nil {
-		t.Fatal(err)
-	}
+	snap := testkit.Must(tenants.Build(cfg, list))(t)
 	return snap
 }
 
@@ -82,10 +80,7 @@ func answerOK(r *http.Request) (*http.Response, error) {
 
 func newGateway(t *testing.T, r rules, upstream transport) *Gateway {
 	t.Helper()
-	g, err := New(Options{Admission: admissiontest.New(t, r.snapshot(t)), Log: slog.New(slog.DiscardHandler), Transport: upstream})
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := testkit.Must(New(Options{Admission: admissiontest.New(t, r.snapshot(t)), Log: slog.New(slog.DiscardHandler), Transport: upstream}))(t)
 	return g
 }
 
@@ -115,10 +110,7 @@ func ask(g *Gateway, meanwhile func()) (status int, body string) {
 // counted is who there are requests of, with how many.
 func counted(t *testing.T, g *Gateway) string {
 	t.Helper()
-	families, err := g.metrics.Registry().Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	families := testkit.Must(g.metrics.Registry().Gather())(t)
 	var out []string
 	for _, f := range families {
 		if f.GetName() != "llmgov_requests_total" {
@@ -218,10 +210,7 @@ func TestApply_Refused(t *testing.T) {
 	if status, body := ask(g, nil); status != 200 || g.Snapshot() != had {
 		t.Errorf("status %d: %s", status, body)
 	}
-	families, err := g.metrics.Registry().Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	families := testkit.Must(g.metrics.Registry().Gather())(t)
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
 			for _, l := range m.GetLabel() {
@@ -242,9 +231,7 @@ func TestApply_KeepsWhatWasLearned(t *testing.T) {
 		}
 	}
 	was := g.world.Load()
-	if err := g.Apply(rules{tenants: map[string]string{"aaron": "m", "acme": "m"}, pools: map[string]string{"a": "x", "p": "m"}}.snapshot(t)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, g.Apply(rules{tenants: map[string]string{"aaron": "m", "acme": "m"}, pools: map[string]string{"a": "x", "p": "m"}}.snapshot(t)))
 	w := g.world.Load()
 	if w.Estimates(1) != was.Estimates(0) {
 		t.Error("estimates are others")
@@ -276,9 +263,7 @@ func TestApply_Upstream(t *testing.T) {
 // Budgets go on in the zone in which they have begun.
 func TestApply_Zone(t *testing.T) {
 	g := newGateway(t, before, answerOK)
-	if err := g.Apply(rules{tenants: before.tenants, pools: before.pools, zone: "Asia/Tokyo"}.snapshot(t)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, g.Apply(rules{tenants: before.tenants, pools: before.pools, zone: "Asia/Tokyo"}.snapshot(t)))
 	if at := g.gov.State().Tenants[0].Budgets[0].Resets.UTC(); at.Hour() != 0 {
 		t.Errorf("a day ends at %v", at)
 	}
@@ -312,9 +297,7 @@ func TestApply_Races(t *testing.T) {
 	for i := range snaps {
 		snaps[i] = rules{tenants: map[string]string{"acme": "m"}, pools: map[string]string{fmt.Sprint("p", i): "m"}}.snapshot(t)
 	}
-	if err := g.Apply(snaps[0]); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, g.Apply(snaps[0]))
 	var served atomic.Int64
 	done := make(chan struct{})
 	for range 4 {
@@ -334,9 +317,7 @@ func TestApply_Races(t *testing.T) {
 		case <-done:
 			left--
 		default:
-			if err := g.Apply(snaps[i%len(snaps)]); err != nil {
-				t.Fatal(err)
-			}
+			testkit.OK(t, g.Apply(snaps[i%len(snaps)]))
 		}
 	}
 	if served.Load() != 2000 {

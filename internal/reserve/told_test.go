@@ -10,6 +10,7 @@ import (
 	"github.com/llmgov/llmgov/governor/client"
 	"github.com/llmgov/llmgov/governor/tokens"
 	"github.com/llmgov/llmgov/internal/reserve"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -43,33 +44,29 @@ func TestReserve_Told(t *testing.T) {
 		},
 	} {
 		for _, told := range []bool{false, true} {
-			t.Run(name, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					w := newWorld(t, 10, func(p *tenants.Pool, _ *tenants.Tenant) {
-						p.Budgets = []tenants.Budget{{Unit: tenants.Tokens, Limit: 1e12, Per: tenants.Month}}
-					})
-					call := asked
-					owner := ""
-					if told {
-						owner = "acme"
-						call.Tenant = ""
-						call.Key = "sk-acme"
-					}
-					if _, err := w.Reserve(t.Context(), &reserve.Ask{ID: "r", Owner: owner, Told: told, Call: call}); err != nil {
-						t.Fatal(err)
-					}
-					end(w, owner)
-					p := w.gov.State().Pools[0]
-					minute := p.Axes[escrow.Tokens].Used
-					budget := p.Budgets[0].Used
-					if believed := minute > absurd/2 && budget > absurd/2; believed == told || told && (minute > 100 || budget > 100) {
-						t.Errorf("told by the tenant: %t; the pool counts %d in its minute and %d of its budget", told, minute, budget)
-					}
-					if got := w.charged(); got < absurd {
-						t.Errorf("the tenant is charged %d", got)
-					}
-					w.left(t)
+			testkit.Virtual(t, name, func(t *testing.T) {
+				w := newWorld(t, 10, func(p *tenants.Pool, _ *tenants.Tenant) {
+					p.Budgets = []tenants.Budget{{Unit: tenants.Tokens, Limit: 1e12, Per: tenants.Month}}
 				})
+				call := asked
+				owner := ""
+				if told {
+					owner = "acme"
+					call.Tenant = ""
+					call.Key = "sk-acme"
+				}
+				testkit.Must(w.Reserve(t.Context(), &reserve.Ask{ID: "r", Owner: owner, Told: told, Call: call}))(t)
+				end(w, owner)
+				p := w.gov.State().Pools[0]
+				minute := p.Axes[escrow.Tokens].Used
+				budget := p.Budgets[0].Used
+				if believed := minute > absurd/2 && budget > absurd/2; believed == told || told && (minute > 100 || budget > 100) {
+					t.Errorf("told by the tenant: %t; the pool counts %d in its minute and %d of its budget", told, minute, budget)
+				}
+				if got := w.charged(); got < absurd {
+					t.Errorf("the tenant is charged %d", got)
+				}
+				w.left(t)
 			})
 		}
 	}
@@ -115,14 +112,9 @@ func afterLessons(t *testing.T, owner string) map[string]int64 {
 				ask.Call.Tenant = ""
 				ask.Call.Key = "sk-" + teller
 			}
-			g, err := w.Reserve(t.Context(), ask)
-			if err != nil {
-				t.Fatal(err)
-			}
+			g := testkit.Must(w.Reserve(t.Context(), ask))(t)
 			time.Sleep(time.Second)
-			if _, err := w.Commit(ask.Owner, g.ID, client.End{Usage: client.Usage{Input: 3000, Output: 10}, Reported: true}); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(w.Commit(ask.Owner, g.ID, client.End{Usage: client.Usage{Input: 3000, Output: 10}, Reported: true}))(t)
 		}
 	}
 	got := map[string]int64{}
@@ -139,21 +131,14 @@ func afterLessons(t *testing.T, owner string) map[string]int64 {
 	}
 	text.Tenant = "other"
 	open.Tenant = "other"
-	g, err := w.Reserve(t.Context(), &reserve.Ask{Call: text})
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := testkit.Must(w.Reserve(t.Context(), &reserve.Ask{Call: text}))(t)
 	got["held of a prompt"] = leases()
 	got["expected of an answer"] = spent() - got["held of a prompt"]
 	time.Sleep(5 * time.Second)
 	before := spent()
-	if _, err := w.Commit("", g.ID, client.End{Outcome: client.Failed}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(w.Commit("", g.ID, client.End{Outcome: client.Failed}))(t)
 	got["guessed of an answer without a report"] = spent() - before
-	if _, err := w.Reserve(t.Context(), &reserve.Ask{Call: open}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(w.Reserve(t.Context(), &reserve.Ask{Call: open}))(t)
 	got["held of an answer without a bound"] = leases()
 	return got
 }
@@ -175,33 +160,31 @@ func TestReserve_ToldHoldsNoSlotForLong(t *testing.T) {
 			"progress": func(w *world, ask reserve.Ask) error { return third(w.Progress(ask.Owner, "r", client.Produced{})) },
 			"reserve":  func(w *world, ask reserve.Ask) error { return second(w.Reserve(context.Background(), &ask)) },
 		} {
-			t.Run(name+", "+what, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					w := newWorld(t, 10, func(p *tenants.Pool, _ *tenants.Tenant) { p.Concurrency = 1 })
-					w.Idle = 2 * time.Minute
-					defer w.Close()
-					ask := reserve.Ask{ID: "r", Owner: "acme", Told: c.told, TTL: c.ttl, Call: client.Request{Key: "sk-acme", Model: "m"}}
-					asks := ask
-					g, err := w.Reserve(t.Context(), &asks)
-					if err != nil || g.TTL != c.silent {
-						t.Fatalf("%+v, %v; a ttl of %s is right", g, err, c.silent)
+			testkit.Virtual(t, name+", "+what, func(t *testing.T) {
+				w := newWorld(t, 10, func(p *tenants.Pool, _ *tenants.Tenant) { p.Concurrency = 1 })
+				w.Idle = 2 * time.Minute
+				defer w.Close()
+				ask := reserve.Ask{ID: "r", Owner: "acme", Told: c.told, TTL: c.ttl, Call: client.Request{Key: "sk-acme", Model: "m"}}
+				asks := ask
+				g, err := w.Reserve(t.Context(), &asks)
+				if err != nil || g.TTL != c.silent {
+					t.Fatalf("%+v, %v; a ttl of %s is right", g, err, c.silent)
+				}
+				want := c.silent
+				if renew != nil {
+					want = c.alive
+				}
+				began := time.Now()
+				for w.Open() > 0 && time.Since(began) < 3*time.Hour {
+					time.Sleep(5 * time.Second)
+					if renew != nil && renew(w, ask) != nil { // it has ended in this very instant
+						break
 					}
-					want := c.silent
-					if renew != nil {
-						want = c.alive
-					}
-					began := time.Now()
-					for w.Open() > 0 && time.Since(began) < 3*time.Hour {
-						time.Sleep(5 * time.Second)
-						if renew != nil && renew(w, ask) != nil { // it has ended in this very instant
-							break
-						}
-					}
-					got := time.Since(began)
-					if want > 0 && (got < want || got > want+10*time.Second) || want == 0 && got < 3*time.Hour {
-						t.Errorf("it ended after %s, %s is right (0s: never)", got, want)
-					}
-				})
+				}
+				got := time.Since(began)
+				if want > 0 && (got < want || got > want+10*time.Second) || want == 0 && got < 3*time.Hour {
+					t.Errorf("it ended after %s, %s is right (0s: never)", got, want)
+				}
 			})
 		}
 	}

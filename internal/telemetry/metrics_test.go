@@ -15,20 +15,18 @@ import (
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/budget"
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // busy is a registry in which every metric has been touched.
 func busy(t *testing.T) (*Metrics, *governor.Governor) {
 	t.Helper()
-	g, err := governor.New(governor.Config{
+	g := testkit.Must(governor.New(governor.Config{
 		Pools: []governor.Pool{{Name: "p", TPM: 60_000, RPM: 600, Concurrency: 4, HoldBackPPM: 500_000, MaxQueue: 10, Burst: time.Minute, TicketWait: time.Second}},
 		Tenants: []governor.Tenant{{Name: "acme", Tier: "pro", Weight: escrow.WeightOne, TPM: 9000, Concurrency: 2, Budgets: []governor.Budget{
 			{Unit: governor.UnitTokens, Limit: 1000, Per: budget.Day}, {Unit: governor.UnitRequests, Limit: 10, Per: budget.Day},
 		}}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	m := New()
 	m.Watch(g.State, "abc")
 	m.WatchEngines(func() []EngineState {
@@ -64,10 +62,7 @@ func busy(t *testing.T) (*Metrics, *governor.Governor) {
 
 func TestMetricsAreCleanToPrometheus(t *testing.T) {
 	m, _ := busy(t)
-	problems, err := testutil.GatherAndLint(m.Registry())
-	if err != nil {
-		t.Fatal(err)
-	}
+	problems := testkit.Must(testutil.GatherAndLint(m.Registry()))(t)
 	for _, p := range problems {
 		t.Errorf("%s: %s", p.Metric, p.Text)
 	}
@@ -76,20 +71,14 @@ func TestMetricsAreCleanToPrometheus(t *testing.T) {
 // The document names every metric there is, and no other.
 func TestMetricsAreDocumented(t *testing.T) {
 	m, _ := busy(t)
-	families, err := m.Registry().Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	families := testkit.Must(m.Registry().Gather())(t)
 	have := map[string]bool{}
 	for _, f := range families {
 		if strings.HasPrefix(f.GetName(), namespace+"_") {
 			have[f.GetName()] = true
 		}
 	}
-	doc, err := os.ReadFile("../../docs/api.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := testkit.Must(os.ReadFile("../../docs/api.md"))(t)
 	named := map[string]bool{}
 	for _, name := range regexp.MustCompile(namespace+`_[a-z_]+`).FindAllString(string(doc), -1) {
 		named[name] = true

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -76,17 +77,12 @@ func TestConvert(t *testing.T) {
 	for _, config := range configs {
 		name := filepath.Base(config)
 		t.Run(name, func(t *testing.T) {
-			text, err := os.ReadFile(config)
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := testkit.Must(os.ReadFile(config))(t)
 			r, err := convert(name, string(text))
 			got := transcript(r, err)
 			file := strings.TrimSuffix(config, ".yaml") + ".want"
 			if *update {
-				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				testkit.OK(t, os.WriteFile(file, []byte(got), 0o644))
 			}
 			want, _ := os.ReadFile(file)
 			if diff := cmp.Diff(string(want), got); diff != "" {
@@ -104,18 +100,9 @@ func TestConvert(t *testing.T) {
 
 // TestConvert_Meaning looks at what the loader makes of it.
 func TestConvert_Meaning(t *testing.T) {
-	text, err := os.ReadFile("testdata/teams.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := convert("teams.yaml", string(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := load(r.Files)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testkit.Must(os.ReadFile("testdata/teams.yaml"))(t)
+	r := testkit.Must(convert("teams.yaml", string(text)))(t)
+	s := testkit.Must(load(r.Files))(t)
 	for key, want := range map[string]string{"sk-search-Vb7Qp2Lm9Xt4Rc6Yz8Kd": "Search-Team", "sk-labs-Vb7Qp2Lm9Xt4Rc6Yz8Kd": "notebook", "sk-1234": "labs"} {
 		if got, _, ok := s.Lookup(key); !ok || got.Name != want {
 			t.Errorf("key %s is of %v, want %s", key, got, want)
@@ -142,18 +129,9 @@ func TestConvert_Meaning(t *testing.T) {
 
 // TestConvert_KeysOfTeams: a key opens its team, or, where it has less than that, a team of it.
 func TestConvert_KeysOfTeams(t *testing.T) {
-	text, err := os.ReadFile("testdata/keys.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := convert("keys.yaml", string(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := load(r.Files)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testkit.Must(os.ReadFile("testdata/keys.yaml"))(t)
+	r := testkit.Must(convert("keys.yaml", string(text)))(t)
+	s := testkit.Must(load(r.Files))(t)
 	end := time.Date(2027, 1, 31, 17, 0, 0, 0, time.UTC)
 	for key, want := range map[string]struct {
 		tenant string
@@ -215,11 +193,8 @@ const minimal = "model_list:\n- {model_name: m, litellm_params: {model: m, rpm: 
 
 // TestConvert_NoSecrets: what is a secret is in no note.
 func TestConvert_NoSecrets(t *testing.T) {
-	r, err := convert("c.yaml", "model_list:\n- {model_name: m, litellm_params: {model: m, rpm: 1, api_key: sk-secret}}\n"+
-		"general_settings: {master_key: sk-secret, database_url: 'postgres://u:sk-secret@h'}\nkeys: [{key: sk-secret, key_alias: a}]\n")
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := testkit.Must(convert("c.yaml", "model_list:\n- {model_name: m, litellm_params: {model: m, rpm: 1, api_key: sk-secret}}\n"+
+		"general_settings: {master_key: sk-secret, database_url: 'postgres://u:sk-secret@h'}\nkeys: [{key: sk-secret, key_alias: a}]\n"))(t)
 	if !r.Secrets {
 		t.Error("the config file holds a key, and that is not said")
 	}
@@ -260,10 +235,7 @@ func TestConvert_Bad(t *testing.T) {
 func FuzzConvert(f *testing.F) {
 	configs, _ := filepath.Glob("testdata/*.yaml")
 	for _, config := range configs {
-		text, err := os.ReadFile(config)
-		if err != nil {
-			f.Fatal(err)
-		}
+		text := testkit.Must(os.ReadFile(config))(f)
 		f.Add(string(text))
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -346,10 +318,7 @@ func TestConvert_BudgetsNeedPrices(t *testing.T) {
   - {model_name: gpt-4o, litellm_params: {model: openai/gpt-4o, tpm: 1000}, model_info: {input_cost_per_token: 1e-6, output_cost_per_token: 1e-6}}
   - {model_name: mini, litellm_params: {model: azure/mini, api_base: "https://h.openai.azure.com", tpm: 1000}}
 `
-	prices, err := ReadPrices([]byte(`{"azure/mini": {"input_cost_per_token": 1e-7, "output_cost_per_token": 4e-7}, "mini": {"input_cost_per_token": 9, "output_cost_per_token": 9}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	prices := testkit.Must(ReadPrices([]byte(`{"azure/mini": {"input_cost_per_token": 1e-7, "output_cost_per_token": 4e-7}, "mini": {"input_cost_per_token": 9, "output_cost_per_token": 9}}`)))(t)
 	for what, c := range map[string]struct {
 		rest   string
 		lost   []string // without prices

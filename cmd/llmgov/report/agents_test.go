@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -41,10 +42,7 @@ func TestNotes_Agents(t *testing.T) {
 		b.TPM = 0
 		b.OTPM = 0
 		b.Keys = []tenants.Key{{Hash: tenants.HashKey("b")}}
-		snap, err := tenants.Build(cfg, []tenants.Tenant{tt.tenant, b})
-		if err != nil {
-			t.Fatal(err)
-		}
+		snap := testkit.Must(tenants.Build(cfg, []tenants.Tenant{tt.tenant, b}))(t)
 		notes := New("c", snap, time.Now()).Notes
 		got := strings.Join(notes, "\n")
 		if tt.want == "" && strings.Contains(got, "agent") || !strings.Contains(got, tt.want) || strings.Count(got, "agent") > 2 {

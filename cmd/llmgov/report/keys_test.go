@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/tenants"
 	"github.com/llmgov/llmgov/tenants/keyfile"
 )
@@ -26,12 +27,9 @@ func TestNotes_Keys(t *testing.T) {
 	pool.RPM = 1
 	cfg.Pools = []tenants.Pool{pool}
 	unnamed := key("", 1)
-	snap, err := tenants.Build(cfg, []tenants.Tenant{{Name: "acme", Keys: []tenants.Key{
+	snap := testkit.Must(tenants.Build(cfg, []tenants.Tenant{{Name: "acme", Keys: []tenants.Key{
 		key("old", -1), key("now", 0), key("soon", 30), key("later", 31), unnamed, {Hash: tenants.HashKey("never")},
-	}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}}}))(t)
 	notes := expiring(snap, now)
 	want := []string{
 		"tenant acme: key " + unnamed.Hash.String()[:15] + "… expires at 2026-12-21T09:00:00+09:00; make another with llmgov keys new",
@@ -65,15 +63,12 @@ func TestReport_RuntimeKeys(t *testing.T) {
 	pool.HeadroomPPM = 0
 	cfg.Pools = []tenants.Pool{pool}
 	key := func(name string) []tenants.Key { return []tenants.Key{{Hash: tenants.HashKey(name)}} }
-	snap, err := tenants.Build(cfg, []tenants.Tenant{
+	snap := testkit.Must(tenants.Build(cfg, []tenants.Tenant{
 		{Name: "acme", Keys: key("a"), Models: []string{"m"}},
 		{Name: "bob", Keys: key("b"), Models: []string{"m"}},
 		{Name: "dora", Keys: key("d"), Weight: 2000},
 		{Name: "dora/team", Keys: key("t"), Weight: 2000},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	own := keyfile.Entry{Key: key("run")[0], Tenant: "dora"}
 	for _, c := range []struct {
 		keys keyfile.Content
@@ -116,13 +111,10 @@ func TestNotes_Keyless(t *testing.T) {
 			"nobody can call as a, b, c, d, e and 2 more, until keys are made: llmgov keys new --tenant NAME",
 		},
 	} {
-		snap, err := tenants.LoadFS(fstest.MapFS{
+		snap := testkit.Must(tenants.LoadFS(fstest.MapFS{
 			"llmgov.yaml":    {Data: []byte("upstreams: {o: {base_url: http://o}}\npools: {m: {models: [m], rpm: 1}}\n")},
 			"tenants/a.yaml": {Data: []byte("tenants: {" + strings.ReplaceAll(c.files, "KEY", `"`+tenants.HashKey("k").String()+`"`) + "}\n")},
-		}, "llmgov.yaml", tenants.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}, "llmgov.yaml", tenants.Options{}))(t)
 		if got := strings.Join(keyless(snap), "\n"); got != c.note {
 			t.Errorf("%s: %q, want %q", c.files, got, c.note)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/llmgov/llmgov/internal/e2e/harness"
 	"github.com/llmgov/llmgov/internal/e2e/harness/sockets"
 	"github.com/llmgov/llmgov/internal/mock"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -145,9 +146,7 @@ func TestRealtimeEventsThatAreRefused(t *testing.T) {
 		}
 	}
 	p := s.OpenSession("acme") // JSON is JSON, in a binary frame too
-	if err := p.Conn.Write(t.Context(), websocket.MessageBinary, []byte(" {\"type\":\"session.update\",\"session\":{\"model\":\"gpt-5\"}}")); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, p.Conn.Write(t.Context(), websocket.MessageBinary, []byte(" {\"type\":\"session.update\",\"session\":{\"model\":\"gpt-5\"}}")))
 	if last, _ := p.Over(); last.Error.Code == "" {
 		t.Error("a binary frame switches the model")
 	}
@@ -159,9 +158,7 @@ func TestRealtimeHangUpIsCharged(t *testing.T) {
 	p := s.OpenSession("acme")
 	p.Say(`{"type":"response.create","response":{"max_output_tokens":1000}}`)
 	for range 20 {
-		if _, err := p.Hear(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(p.Hear())(t)
 	}
 	_ = p.Conn.CloseNow()
 	s.WaitIdle()
@@ -216,13 +213,8 @@ func TestRealtimeEndsWithItsKey(t *testing.T) {
 	} {
 		s := realtimeStack(t, nil, sockets.World{})
 		p := s.OpenSession("acme")
-		snap, err := tenants.Build(*s.Gateway.Snapshot().Config(), []tenants.Tenant{sockets.Tenant("acme", func(t *tenants.Tenant) { sockets.Granted(t); edit(t) })})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Gateway.Apply(snap); err != nil {
-			t.Fatal(err)
-		}
+		snap := testkit.Must(tenants.Build(*s.Gateway.Snapshot().Config(), []tenants.Tenant{sockets.Tenant("acme", func(t *tenants.Tenant) { sockets.Granted(t); edit(t) })}))(t)
+		testkit.OK(t, s.Gateway.Apply(snap))
 		p.Say(respond)
 		if last, code := p.Over(); last.Error.Code != "invalid_api_key" || code != websocket.StatusPolicyViolation {
 			t.Errorf("without its %s: %+v, close %d", name, last, code)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/llmgov/llmgov/internal/e2e/harness"
 	"github.com/llmgov/llmgov/internal/mock"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -133,10 +134,7 @@ func TestAgents_TimeToTheHead(t *testing.T) {
 			w.Pool.UpstreamAnswer = 30 * time.Second
 			cfg := w.Config()
 			cfg.Timeouts.UpstreamHeader = 20 * time.Second
-			snap, err := tenants.Build(cfg, w.Tenants)
-			if err != nil {
-				t.Fatal(err)
-			}
+			snap := testkit.Must(tenants.Build(cfg, w.Tenants))(t)
 			s.Apply(snap)
 			time.Sleep(10 * time.Minute) // the upstream is tried again
 			check(false, false, 40*time.Second, 504, 30*time.Second)
@@ -148,18 +146,12 @@ func TestAgents_TimeToTheHead(t *testing.T) {
 // asks is the answer to a request of an agent that is no call.
 func asks(t *testing.T, s *harness.Stack, method, path, key string, header ...string) harness.Answer {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, "http://gateway"+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := testkit.Must(http.NewRequestWithContext(t.Context(), method, "http://gateway"+path, nil))(t)
 	req.Header.Set("Authorization", "Bearer "+key)
 	for i := 0; i+1 < len(header); i += 2 {
 		req.Header.Set(header[i], header[i+1])
 	}
-	resp, err := s.Client.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := testkit.Must(s.Client.Do(req))(t)
 	return harness.Answer{Status: resp.StatusCode, Header: resp.Header, Body: harness.ReadAll(resp)}
 }
 

@@ -153,42 +153,40 @@ func TestUpstreams_FailOver(t *testing.T) {
 		"refused":                     {class: "connect"},
 	} {
 		for _, stream := range []bool{false, true} {
-			t.Run(fmt.Sprint(name, " ", stream), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					bad := harness.NewUpstream(t, mock.Config{})
-					others := map[string]http.Handler{"up1": bad}
-					if c.mood == nil {
-						others["up1"] = nil
-					}
-					bad.AnswerWith(c.mood)
-					s := harness.New(t, harness.World{Pool: harness.PoolOf(1, 100), Tenants: []tenants.Tenant{harness.Tenant("a", 1)}, Upstreams: others})
-					ans := s.Call(t.Context(), "a", harness.Chat(stream, 50, `,"mock":{"output_tokens":20}`))
-					if ans.Status != 200 || stream && !strings.HasSuffix(ans.Body, "data: [DONE]\n\n") {
-						t.Fatalf("got %d %s", ans.Status, ans.Body)
-					}
-					class := c.class
-					if class == "" {
-						class = name
-					}
-					if n := s.Sum("llmgov_upstream_errors_total", map[string]string{"pool": "p", "class": class}); n != 1 {
-						t.Errorf("%d errors of class %s", n, class)
-					}
-					if _, leaked := bad.Keys.Load("Bearer upstream-key"); leaked {
-						t.Error("an upstream got the key of another")
-					}
-					st := s.Mock.Stats()
-					in := s.Charged("a", "input")
-					out := s.Charged("a", "output")
-					if !c.lost && (in != st.PromptTokens || out != st.OutputTokens) {
-						t.Errorf("%d and %d tokens are charged, %d and %d were produced", in, out, st.PromptTokens, st.OutputTokens)
-					}
-					if c.lost && in <= st.PromptTokens {
-						t.Errorf("%d input tokens are charged for two prompts of %d", in, st.PromptTokens)
-					}
-					if n := s.Sum("llmgov_requests_total", map[string]string{"tenant": "a"}); n != 1 {
-						t.Errorf("it counts as %d requests", n)
-					}
-				})
+			testkit.Virtual(t, fmt.Sprint(name, " ", stream), func(t *testing.T) {
+				bad := harness.NewUpstream(t, mock.Config{})
+				others := map[string]http.Handler{"up1": bad}
+				if c.mood == nil {
+					others["up1"] = nil
+				}
+				bad.AnswerWith(c.mood)
+				s := harness.New(t, harness.World{Pool: harness.PoolOf(1, 100), Tenants: []tenants.Tenant{harness.Tenant("a", 1)}, Upstreams: others})
+				ans := s.Call(t.Context(), "a", harness.Chat(stream, 50, `,"mock":{"output_tokens":20}`))
+				if ans.Status != 200 || stream && !strings.HasSuffix(ans.Body, "data: [DONE]\n\n") {
+					t.Fatalf("got %d %s", ans.Status, ans.Body)
+				}
+				class := c.class
+				if class == "" {
+					class = name
+				}
+				if n := s.Sum("llmgov_upstream_errors_total", map[string]string{"pool": "p", "class": class}); n != 1 {
+					t.Errorf("%d errors of class %s", n, class)
+				}
+				if _, leaked := bad.Keys.Load("Bearer upstream-key"); leaked {
+					t.Error("an upstream got the key of another")
+				}
+				st := s.Mock.Stats()
+				in := s.Charged("a", "input")
+				out := s.Charged("a", "output")
+				if !c.lost && (in != st.PromptTokens || out != st.OutputTokens) {
+					t.Errorf("%d and %d tokens are charged, %d and %d were produced", in, out, st.PromptTokens, st.OutputTokens)
+				}
+				if c.lost && in <= st.PromptTokens {
+					t.Errorf("%d input tokens are charged for two prompts of %d", in, st.PromptTokens)
+				}
+				if n := s.Sum("llmgov_requests_total", map[string]string{"tenant": "a"}); n != 1 {
+					t.Errorf("it counts as %d requests", n)
+				}
 			})
 		}
 	}
@@ -221,10 +219,7 @@ func TestUpstreams_RefusalsApart(t *testing.T) {
 			up.AnswerWith(harness.Status(429, "Retry-After", "60"))
 			req, _ := http.NewRequestWithContext(t.Context(), "POST", "http://gateway"+path, strings.NewReader(body))
 			req.Header.Set("Authorization", "Bearer a")
-			resp, err := s.Client.Do(req)
-			if err != nil {
-				t.Fatal(err)
-			}
+			resp := testkit.Must(s.Client.Do(req))(t)
 			if text := harness.ReadAll(resp); resp.StatusCode != 429 || resp.Header.Get("Retry-After") != "60" {
 				t.Errorf("%s: got %d %s, Retry-After %s", path, resp.StatusCode, text, resp.Header.Get("Retry-After"))
 			}
@@ -293,34 +288,29 @@ func TestUpstreams_NoFailOver(t *testing.T) {
 		"makes":         {path: "/v1/batches", body: `{"endpoint":"/v1/chat/completions","completion_window":"24h"}`, mood: harness.Status(500), status: 500},
 		"kept response": {path: "/v1/responses", body: `{"model":"m","input":"x"}`, mood: hangUp, status: 502},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				first := harness.NewUpstream(t, mock.Config{})
-				second := harness.NewUpstream(t, mock.Config{})
-				first.AnswerWith(c.mood)
-				p := harness.PoolOf(1, 1, 1)
-				p.Upstreams = []tenants.PoolUpstream{{Name: "up1", Weight: 100}, {Name: "up2", Weight: 1}}
-				who := harness.Tenant("a", 1)
-				who.Routes = tenants.RouteInference | tenants.RouteBatches
-				s := harness.New(t, harness.World{Pool: p, Tenants: []tenants.Tenant{who}, Upstreams: map[string]http.Handler{"up1": first, "up2": second}})
-				path := c.path
-				if path == "" {
-					path = "/v1/chat/completions"
-				}
-				req, _ := http.NewRequestWithContext(t.Context(), "POST", "http://gateway"+path, strings.NewReader(c.body))
-				req.Header.Set("Authorization", "Bearer a")
-				resp, err := s.Client.Do(req)
-				if err != nil {
-					t.Fatal(err)
-				}
-				text := harness.ReadAll(resp)
-				if resp.StatusCode != c.status || !strings.Contains(text, c.says) {
-					t.Errorf("got %d %s", resp.StatusCode, text)
-				}
-				if n := second.Calls.Load(); n != 0 {
-					t.Errorf("the other upstream got %d calls", n)
-				}
-			})
+		testkit.Virtual(t, name, func(t *testing.T) {
+			first := harness.NewUpstream(t, mock.Config{})
+			second := harness.NewUpstream(t, mock.Config{})
+			first.AnswerWith(c.mood)
+			p := harness.PoolOf(1, 1, 1)
+			p.Upstreams = []tenants.PoolUpstream{{Name: "up1", Weight: 100}, {Name: "up2", Weight: 1}}
+			who := harness.Tenant("a", 1)
+			who.Routes = tenants.RouteInference | tenants.RouteBatches
+			s := harness.New(t, harness.World{Pool: p, Tenants: []tenants.Tenant{who}, Upstreams: map[string]http.Handler{"up1": first, "up2": second}})
+			path := c.path
+			if path == "" {
+				path = "/v1/chat/completions"
+			}
+			req, _ := http.NewRequestWithContext(t.Context(), "POST", "http://gateway"+path, strings.NewReader(c.body))
+			req.Header.Set("Authorization", "Bearer a")
+			resp := testkit.Must(s.Client.Do(req))(t)
+			text := harness.ReadAll(resp)
+			if resp.StatusCode != c.status || !strings.Contains(text, c.says) {
+				t.Errorf("got %d %s", resp.StatusCode, text)
+			}
+			if n := second.Calls.Load(); n != 0 {
+				t.Errorf("the other upstream got %d calls", n)
+			}
 		})
 	}
 }
@@ -341,9 +331,7 @@ func snapshot(s *harness.Stack) (v struct {
 	rec := httptest.NewRecorder()
 	req := httptest.NewRequest("GET", "http://localhost/api/v1/snapshot", nil)
 	s.AdminAPI(admin.Options{}).ServeHTTP(rec, req)
-	if err := json.Unmarshal(rec.Body.Bytes(), &v); err != nil {
-		s.T.Fatal(err)
-	}
+	testkit.OK(s.T, json.Unmarshal(rec.Body.Bytes(), &v))
 	return v
 }
 
@@ -481,18 +469,16 @@ func TestUpstreams_BusyIsPassedOn(t *testing.T) {
 		"reset":   {[]string{"X-Ratelimit-Remaining-Tokens", "0", "X-Ratelimit-Reset-Tokens", "1m2s", "X-Ratelimit-Remaining-Requests", "5", "X-Ratelimit-Reset-Requests", "1h"}, 59_999},
 		"nothing": {nil, 1000},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := harness.New(t, harness.World{Pool: harness.PoolAt("up1"), Tenants: []tenants.Tenant{harness.Tenant("a", 1)}, Upstreams: map[string]http.Handler{"up1": harness.Status(429, c.header...)}})
-				ans := s.Call(t.Context(), "a", harness.Chat(true, 5, ""))
-				if ms, _ := strconv.Atoi(ans.Header.Get("Retry-After-Ms")); ans.Status != 429 || ms != c.ms || ans.Header.Get("Retry-After") == "" || !strings.Contains(ans.Body, "upstream says 429") {
-					t.Errorf("%d %v %s", ans.Status, ans.Header, ans.Body)
-				}
-				ans = s.Call(t.Context(), "a", harness.Chat(true, 5, ""))
-				if ms, _ := strconv.Atoi(ans.Header.Get("Retry-After-Ms")); ans.Status != 429 || ms != c.ms || harness.ErrorCode(ans.Body) != "rate_limit_exceeded" {
-					t.Errorf("the next one: %d %v %s", ans.Status, ans.Header, ans.Body)
-				}
-			})
+		testkit.Virtual(t, name, func(t *testing.T) {
+			s := harness.New(t, harness.World{Pool: harness.PoolAt("up1"), Tenants: []tenants.Tenant{harness.Tenant("a", 1)}, Upstreams: map[string]http.Handler{"up1": harness.Status(429, c.header...)}})
+			ans := s.Call(t.Context(), "a", harness.Chat(true, 5, ""))
+			if ms, _ := strconv.Atoi(ans.Header.Get("Retry-After-Ms")); ans.Status != 429 || ms != c.ms || ans.Header.Get("Retry-After") == "" || !strings.Contains(ans.Body, "upstream says 429") {
+				t.Errorf("%d %v %s", ans.Status, ans.Header, ans.Body)
+			}
+			ans = s.Call(t.Context(), "a", harness.Chat(true, 5, ""))
+			if ms, _ := strconv.Atoi(ans.Header.Get("Retry-After-Ms")); ans.Status != 429 || ms != c.ms || harness.ErrorCode(ans.Body) != "rate_limit_exceeded" {
+				t.Errorf("the next one: %d %v %s", ans.Status, ans.Header, ans.Body)
+			}
 		})
 	}
 }
@@ -702,10 +688,7 @@ func TestUpstreams_ObjectsStayWhereTheyAre(t *testing.T) {
 			t.Helper()
 			req, _ := http.NewRequestWithContext(t.Context(), method, "http://gateway/v1"+path, strings.NewReader(body))
 			req.Header.Set("Authorization", "Bearer a")
-			resp, err := s.Client.Do(req)
-			if err != nil {
-				t.Fatal(err)
-			}
+			resp := testkit.Must(s.Client.Do(req))(t)
 			return resp.StatusCode, harness.ReadAll(resp)
 		}
 		id := func(body string) string {
@@ -762,13 +745,8 @@ func TestUpstreams_Reload(t *testing.T) {
 			there int64 // of 8 calls
 		}{{harness.PoolAt("mock"), 0}, {harness.PoolOf(1, 1), 4}, {harness.PoolOf(1, 3), 6}, {harness.PoolAt("up1"), 8}} {
 			w.Pool = c.pool
-			snap, err := tenants.Build(w.Config(), w.Tenants)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := s.Gateway.Apply(snap); err != nil {
-				t.Fatal(err)
-			}
+			snap := testkit.Must(tenants.Build(w.Config(), w.Tenants))(t)
+			testkit.OK(t, s.Gateway.Apply(snap))
 			before := b.Calls.Load()
 			for range 8 {
 				if ans := s.Call(t.Context(), "a", harness.Chat(false, 5, "")); ans.Status != 200 {
