@@ -60,14 +60,12 @@ func flushed(t *testing.T, mode governor.LimitsMode, seed uint64) {
 	seen := &tide{full: 6}
 	end := time.Now().Add(time.Minute)
 	var callers sync.WaitGroup
-	var list []*office
 	for range 3 {
 		o := openWith(t, store, governor.Config{
 			SharedLimits: true,
 			Pools:        []governor.Pool{{Name: "p", Concurrency: 10_000, MaxQueue: 1000, TenantLimits: mode}},
 			Tenants:      []governor.Tenant{{Name: "a", Weight: 1000, Concurrency: 6, MaxWait: 2 * time.Second}},
 		})
-		list = append(list, o)
 		for range 6 {
 			pause := rand.New(rand.NewPCG(seed, rng.Uint64()))
 			callers.Go(func() {
