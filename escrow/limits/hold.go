@@ -58,8 +58,8 @@ func (s *Set) Suspend(h *Hold) {
 	for k, a := range h.in.accounts {
 		if a != nil {
 			amount := h.in.Amount(Axis(k), h.cost)
+			a.Hold(amount) // first, so that its room does not pay what is owed
 			a.Correct(h.slot[k], -amount)
-			a.Hold(amount)
 		}
 	}
 	h.booked = false

@@ -186,7 +186,10 @@ func TestAudit_M1_FormsAreReadOnce(t *testing.T) {
 // Contents are slices of what was read, also in what is sent.
 func TestContentsAreNotCopied(t *testing.T) {
 	whole := []byte(body(file, strings.Repeat("x", 8<<20)))
-	f := testkit.Must(Parse(whole, kind))(t)
+	f, bad := Parse(whole, kind)
+	if bad != nil {
+		t.Fatal(bad)
+	}
 	if &f.Parts[0].Content[0] != &whole[bytes.Index(whole, []byte("\r\n\r\n"))+4] {
 		t.Error("the content is a copy")
 	}
@@ -236,7 +239,10 @@ func checkWritten(t *testing.T, f *Form) {
 }
 
 func TestEncode(t *testing.T) {
-	f := testkit.Must(Parse([]byte(body(file, "\r\n--", named("model"), "m", named("prompt"), "", named("f")+"; filename=\"; name=model\"", "-")), kind))(t)
+	f, bad := Parse([]byte(body(file, "\r\n--", named("model"), "m", named("prompt"), "", named("f")+"; filename=\"; name=model\"", "-")), kind)
+	if bad != nil {
+		t.Fatal(bad)
+	}
 	f.Text("model", "other")
 	f.Text("file", "not this")
 	if got := string(f.Parts[1].Content) + string(f.Parts[0].Content); got != "other\r\n--" {

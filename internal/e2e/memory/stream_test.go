@@ -112,8 +112,7 @@ func TestSilentAnswers(t *testing.T) {
 		most int
 	}{
 		"responses":           {stream{"/v1/responses", idle.body, eventStream + chunk(delta), ""}, most},
-		"no stream":           {stream{idle.path, idle.body, plain + chunk("Hello"), ""}, most},
-		"half an answer":      {stream{idle.path, idle.body, plain + chunk("Hello"+strings.Repeat(" ", 3000)), ""}, most + buffer},
+		"half an answer":      {stream{idle.path, idle.body, plain + chunk(`{"id":"Hello`+strings.Repeat(" ", 5000)), ""}, most + buffer},
 		"half an event":       {stream{idle.path, idle.body, idle.come, chunk("data: {")}, most + buffer},
 		"half a line end":     {stream{idle.path, idle.body, idle.come[:cut-1], idle.come[cut-1 : cut]}, most + buffer},
 		"half a chunk's size": {stream{idle.path, idle.body, idle.come, "1"}, most + 2*buffer},
