@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/internal/muldiv"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // crowdedPool is a pool of which a heavy tenant wants more than it gets, and keeps only few calls
@@ -99,9 +100,7 @@ func TestPromise_RefusedAgainKeepsItsTurn(t *testing.T) {
 	if !ok || !again.Ticket || again.Wait > 2*time.Second {
 		t.Errorf("was told %v (%+v) after it had waited in vain, want it to be next", again.Wait, again)
 	}
-	if err := w.p.Check(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, w.p.Check())
 }
 
 // TestPromise_LeftCallersAreNotWaitedFor: of a tenant whose callers give up when they are told more

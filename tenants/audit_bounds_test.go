@@ -109,9 +109,7 @@ func allocated() uint64 {
 func TestAudit_M8_ReloadCountsFilesThatAreRemembered(t *testing.T) {
 	fsys := files(map[string]string{"llmgov.yaml": goodConfig, "tenants/a.yaml": "tenants: {" + many(50_000/4, ", ", "a%d: {keys: []}") + "}\n"})
 	l := &loader{fsys: fsys, config: "llmgov.yaml", shown: "llmgov.yaml"}
-	if _, err := load(l); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(load(l))(t)
 	fsys["tenants/b.yaml"] = &fstest.MapFile{Data: []byte("tenants: {b: {keys: [], models: [" + strings.Repeat("a,", 375_000) + "]}}\n")}
 	if _, err := load(l); err == nil || !strings.Contains(err.Error(), "hold more than the 400000 lines and values") {
 		t.Errorf("got %.300v", err)

@@ -73,10 +73,7 @@ func TestCautions_Misplaced(t *testing.T) {
 		"https://llm.example":                        "",
 		"https://llm.example/completions/v1":         "",
 	} {
-		s, err := loadSections(map[string]string{"llmgov.yaml": "upstreams:\n  u: {base_url: \"" + address + "\"}\npools: {p: {models: [m], concurrency: 4}}\n"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := testkit.Must(loadSections(map[string]string{"llmgov.yaml": "upstreams:\n  u: {base_url: \"" + address + "\"}\npools: {p: {models: [m], concurrency: 4}}\n"}))(t)
 		said := strings.Join(s.Cautions(), "\n")
 		if (said == "") != (want == "") || !strings.Contains(said, want) || want != "" && !strings.HasPrefix(said, "llmgov.yaml:2:17: upstreams.u.base_url: ") {
 			t.Errorf("of %s is said %q, want %q", address, said, want)

@@ -296,9 +296,7 @@ func TestLoadAdmin(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "llmgov.yaml")
-			if err := os.WriteFile(file, []byte(c.config), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testkit.OK(t, os.WriteFile(file, []byte(c.config), 0o600))
 			got, err := LoadAdmin(file, Options{Env: []string{"T=a-secret-of-this-gateway"}})
 			if c.want != (Admin{}) {
 				if err != nil || got != c.want {

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/internal/testkit/processtest"
 )
 
@@ -69,10 +70,7 @@ func TestShutdown(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				gov, err := governor.New(governor.Config{})
-				if err != nil {
-					t.Fatal(err)
-				}
+				gov := testkit.Must(governor.New(governor.Config{}))(t)
 				began := time.Now()
 				var noted []string
 				note := func(what string) {
@@ -115,20 +113,14 @@ func TestServe_Ends(t *testing.T) {
 		ended <- run(ctx, []string{"serve", "-c", filepath.Join(dir, "llmgov.yaml")}, nil, says, io.Discard)
 	}()
 	line := make([]byte, 200)
-	n, err := printed.Read(line)
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := testkit.Must(printed.Read(line))(t)
 	go func() { _, _ = io.Copy(io.Discard, printed) }()
 	admin := regexp.MustCompile(`admin on (http://[^\s,]+)`).FindSubmatch(line[:n])
 	if admin == nil {
 		t.Fatalf("it says %q", line[:n])
 	}
 	processtest.Write(t, dir, map[string]string{"tenants/a.yaml": tenants + "# changed\n"})
-	resp, err := http.Post(string(admin[1])+"/api/v1/reload", "", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := testkit.Must(http.Post(string(admin[1])+"/api/v1/reload", "", nil))(t)
 	resp.Body.Close()
 	end()
 	if code := <-ended; code != exitOK {

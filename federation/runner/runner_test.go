@@ -381,10 +381,7 @@ func TestRun_Fenced(t *testing.T) {
 func TestRun_Address(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New(memory.Config{Fresh: true})
-		gov, err := governor.New(config(0))
-		if err != nil {
-			t.Fatal(err)
-		}
+		gov := testkit.Must(governor.New(config(0)))(t)
 		var address atomic.Value
 		run := runner.New(runner.Config{Name: "n", Instance: "i", Store: store, Pools: poolsOf(gov), Address: func() string { return address.Load().(string) }})
 		ctx, stop := context.WithCancel(t.Context())

@@ -15,6 +15,7 @@ import (
 	"github.com/llmgov/llmgov/federation/runner"
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/governor/sharing"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // damaged is a store that cannot read some accounts.
@@ -70,10 +71,7 @@ func twoBy(t *testing.T, store *damaged, cfg governor.Config) (gateways [2]*gove
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	for i := range gateways {
-		g, err := governor.New(cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := testkit.Must(governor.New(cfg))(t)
 		gateways[i] = g
 		side := sharing.New(g)
 		r := runner.NewLimits(runner.LimitsConfig{

@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/llmgov/llmgov/governor/tokens"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // loaded is a counter that has its vocabularies.
@@ -147,10 +148,7 @@ func exact(t testing.TB, model string, body []byte) int64 {
 	p.read(string(body))
 	n := p.frame
 	for _, text := range p.texts {
-		k, err := v.Count(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		k := testkit.Must(v.Count(text))(t)
 		n += int64(k)
 	}
 	return n
@@ -166,10 +164,7 @@ func TestCorpus(t *testing.T) {
 	c := loaded()
 	t.Logf("%-14s %8s %8s %9s %9s", "prompt", "bytes", "tokens", "by bytes", "counted")
 	for _, file := range files {
-		body, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		body := testkit.Must(os.ReadFile(file))(t)
 		model := gjson.GetBytes(body, "model").Str
 		want := exact(t, model, body)
 		guess := tokens.NewEstimator(nil).Estimate(model, tokens.Measure(body).Size)
@@ -217,10 +212,7 @@ func TestWorkIsBounded(t *testing.T) {
 	}
 	for name, text := range hostile {
 		c, v := taped()
-		body, err := json.Marshal(map[string]any{"input": text})
-		if err != nil {
-			t.Fatal(err)
-		}
+		body := testkit.Must(json.Marshal(map[string]any{"input": text}))(t)
 		n, ok := c.Count("gpt-4o", body, 0)
 		if !ok || v.bytes > maxCounted+pieceSize || v.longest > pieceSize {
 			t.Errorf("%s: %v; %d bytes were counted, %d at once", name, ok, v.bytes, v.longest)
@@ -235,10 +227,7 @@ func TestWorkIsBounded(t *testing.T) {
 		for i, k := range rapid.SliceOfN(rapid.IntRange(1, 3000), len(texts), len(texts)).Draw(t, "repeat") {
 			texts[i] = strings.Repeat(texts[i], k)
 		}
-		body, err := json.Marshal(map[string]any{"input": texts})
-		if err != nil {
-			t.Fatal(err)
-		}
+		body := testkit.Must(json.Marshal(map[string]any{"input": texts}))(t)
 		if _, ok := c.Count("gpt-4o-embedding", body, 0); ok == (len(body) > maxBody) {
 			t.Fatalf("a body of %d bytes was counted: %v", len(body), ok)
 		}
@@ -323,17 +312,11 @@ func FuzzCount(f *testing.F) {
 func BenchmarkCount(b *testing.B) {
 	c := loaded()
 	for _, name := range []string{"question", "chat", "prose", "code", "chinese", "long"} {
-		body, err := os.ReadFile("../testdata/" + name + ".json")
-		if err != nil {
-			b.Fatal(err)
-		}
+		body := testkit.Must(os.ReadFile("../testdata/" + name + ".json"))(b)
 		b.Run(name, func(b *testing.B) { count(b, c, body) })
 	}
 	for name, text := range map[string]string{"200 kB of a": strings.Repeat("a", 200_000), "200 kB of marks": strings.Repeat("\u0301\U0010ffff", 33_000)} {
-		body, err := json.Marshal(map[string]any{"input": text})
-		if err != nil {
-			b.Fatal(err)
-		}
+		body := testkit.Must(json.Marshal(map[string]any{"input": text}))(b)
 		b.Run(name, func(b *testing.B) { count(b, c, body) })
 	}
 }

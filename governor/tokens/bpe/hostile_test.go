@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // However the texts of a prompt lie beside each other, no more is counted than may.
@@ -27,10 +29,7 @@ func TestWorkIsBoundedOverManyTexts(t *testing.T) {
 			texts = append(texts, text(i))
 			size += len(text(i)) + 3
 		}
-		body, err := json.Marshal(map[string]any{"input": texts})
-		if err != nil {
-			t.Fatal(err)
-		}
+		body := testkit.Must(json.Marshal(map[string]any{"input": texts}))(t)
 		if _, ok := c.Count("gpt-4o-embedding", body, 0); ok && (v.bytes > 2*maxCounted || v.calls > maxLooks) {
 			t.Errorf("%s: %d bytes were counted, in %d pieces", name, v.bytes, v.calls)
 		}

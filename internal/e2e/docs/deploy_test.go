@@ -16,6 +16,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/llmgov/llmgov/internal/instance"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/internal/testkit/processtest"
 	"github.com/llmgov/llmgov/internal/testkit/redistest"
 	"github.com/llmgov/llmgov/tenants"
@@ -34,10 +35,7 @@ func TestKubernetes(t *testing.T) {
 	folder := podFiles(t, docs, pod)
 	env := podEnv(t, gateway)
 	config := folder + gateway.at("args.2").text()
-	snap, err := tenants.Load(config, tenants.Options{Env: env, Store: instance.CheckStore})
-	if err != nil {
-		t.Fatal(err)
-	}
+	snap := testkit.Must(tenants.Load(config, tenants.Options{Env: env, Store: instance.CheckStore}))(t)
 	cfg := snap.Config()
 	if len(snap.Tenants()) == 0 {
 		t.Error("no tenants")
@@ -104,24 +102,16 @@ func TestCompose(t *testing.T) {
 	}
 	from, to, _ := strings.Cut(gateway.at("volumes.0").text(), ":")
 	config := filepath.Join(deployFolder, from, gateway.at("command.2").text())
-	snap, err := tenants.Load(config, tenants.Options{Env: append(env, "OPENAI_BASE_URL=http://127.0.0.1:1/v1"), Store: instance.CheckStore})
-	if err != nil {
-		t.Fatal(err)
-	}
+	snap := testkit.Must(tenants.Load(config, tenants.Options{Env: append(env, "OPENAI_BASE_URL=http://127.0.0.1:1/v1"), Store: instance.CheckStore}))(t)
 	cfg := snap.Config()
 	if len(snap.Tenants()) == 0 {
 		t.Error("no tenants")
 	}
-	patience, err := time.ParseDuration(gateway.at("stop_grace_period").text())
-	if err != nil {
-		t.Fatal(err)
-	}
+	patience := testkit.Must(time.ParseDuration(gateway.at("stop_grace_period").text()))(t)
 	agrees(t, cfg, patience, gateway.at("deploy.replicas").number())
 
 	var scrape node
-	if err := yaml.Unmarshal([]byte(doc.at("configs.prometheus.content").text()), &scrape.value); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, yaml.Unmarshal([]byte(doc.at("configs.prometheus.content").text()), &scrape.value))
 	scrape.T = t
 	if got, want := scrape.at("scrape_configs.0.dns_sd_configs.0.port").text(), portOf(t, cfg.Admin.Listen); got != want {
 		t.Errorf("Prometheus asks at port %s, and the admin side is at %s", got, want)
@@ -170,12 +160,8 @@ func TestPackage(t *testing.T) {
 		to := file.at("dst").text()
 		sources[to] = file.at("src").text()
 		text := read(t, "../../../"+sources[to])
-		if err := os.MkdirAll(filepath.Dir(root+to), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(root+to, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, os.MkdirAll(filepath.Dir(root+to), 0o755))
+		testkit.OK(t, os.WriteFile(root+to, []byte(text), 0o600))
 	}
 	unit := read(t, root+"/usr/lib/systemd/system/llmgov.service")
 	const config = "/etc/llmgov/llmgov.yaml"
@@ -184,10 +170,7 @@ func TestPackage(t *testing.T) {
 			t.Errorf("the unit has no line %s", line)
 		}
 	}
-	snap, err := tenants.Load(root+config, tenants.Options{Env: []string{"OPENAI_API_KEY=sk-x"}, Store: instance.CheckStore})
-	if err != nil {
-		t.Fatal(err)
-	}
+	snap := testkit.Must(tenants.Load(root+config, tenants.Options{Env: []string{"OPENAI_API_KEY=sk-x"}, Store: instance.CheckStore}))(t)
 	if cfg := snap.Config(); !strings.HasPrefix(cfg.KeysFile, "/var/lib/llmgov/") || cfg.StateDir != "/var/lib/llmgov" {
 		t.Errorf("the service may not write to %s and %s", cfg.KeysFile, cfg.StateDir)
 	}
@@ -224,9 +207,7 @@ func podFiles(t *testing.T, docs map[string]node, pod node) string {
 	for _, m := range pod.at("containers.0.volumeMounts").list() {
 		path := m.at("mountPath").text()
 		here = append(here, path+"/", folder+path+"/", path+"\n", folder+path+"\n")
-		if err := os.MkdirAll(folder+path, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, os.MkdirAll(folder+path, 0o755))
 	}
 	for _, m := range pod.at("containers.0.volumeMounts").list() {
 		name, ok := maps[m.at("name").text()]
@@ -235,9 +216,7 @@ func podFiles(t *testing.T, docs map[string]node, pod node) string {
 		}
 		for file, text := range docs["ConfigMap "+name].at("data").value.(map[string]any) {
 			text := strings.NewReplacer(here...).Replace(text.(string))
-			if err := os.WriteFile(filepath.Join(folder, m.at("mountPath").text(), file), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testkit.OK(t, os.WriteFile(filepath.Join(folder, m.at("mountPath").text(), file), []byte(text), 0o600))
 		}
 	}
 	return folder

@@ -149,9 +149,7 @@ func yamlDocs(t *testing.T, file string) map[string]node {
 			t.Fatal(err)
 		}
 		n := node{T: t}
-		if err := errors.Join(all.Decode(&head), all.Decode(&n.value)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, errors.Join(all.Decode(&head), all.Decode(&n.value)))
 		docs[head.Kind+" "+head.Metadata.Name] = n
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/llmgov/llmgov/internal/e2e/harness"
 	"github.com/llmgov/llmgov/internal/e2e/harness/sockets"
 	"github.com/llmgov/llmgov/internal/mock"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -27,10 +28,7 @@ func TestReferencesOfOthersAreNotFound(t *testing.T) {
 	var model *mock.Server
 	s := sockets.New(t, sockets.World{Tenants: sockets.TenantsWithTeams(), MockInto: &model, Upstream: speaking(&model)})
 	o := makeAll(s, "acme")
-	response, err := ai(s, "acme").Responses.Get(t.Context(), o["response"], responses.ResponseGetParams{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	response := testkit.Must(ai(s, "acme").Responses.Get(t.Context(), o["response"], responses.ResponseGetParams{}))(t)
 	o["item"] = response.Output[0].ID
 	o["sound"] = speak(s, "acme", false)
 	o["streamed"] = speak(s, "acme", true)
@@ -212,15 +210,11 @@ func TestStreamedResponsesAreOwned(t *testing.T) {
 		t.Error(err)
 	}
 	before := s.Charged("output")
-	if _, err := acme.Responses.Get(ctx, id, responses.ResponseGetParams{}); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(acme.Responses.Get(ctx, id, responses.ResponseGetParams{}))(t)
 	if s.WaitIdle(); s.Charged("output") != before {
 		t.Error("to look at a response is charged as if it were made again")
 	}
-	if err := acme.Responses.Delete(ctx, id); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, acme.Responses.Delete(ctx, id))
 	if _, err := acme.Responses.Get(ctx, id, responses.ResponseGetParams{}); err == nil {
 		t.Error("a deleted response is still there")
 	}
@@ -279,18 +273,10 @@ func TestFileContentIsNotHeld(t *testing.T) {
 		<-gate
 		_, _ = w.Write([]byte("b"))
 	}), MockInto: &model})
-	f, err := ai(s, "acme").Files.New(t.Context(), openai.FileNewParams{File: openai.File(strings.NewReader("x"), "x.txt", "text/plain"), Purpose: openai.FilePurposeUserData})
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := ai(s, "acme").Files.Content(t.Context(), f.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := testkit.Must(ai(s, "acme").Files.New(t.Context(), openai.FileNewParams{File: openai.File(strings.NewReader("x"), "x.txt", "text/plain"), Purpose: openai.FilePurposeUserData}))(t)
+	resp := testkit.Must(ai(s, "acme").Files.Content(t.Context(), f.ID))(t)
 	defer resp.Body.Close()
-	if _, err := io.ReadFull(resp.Body, make([]byte, 1000)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(io.ReadFull(resp.Body, make([]byte, 1000)))(t)
 	close(gate)
 	if rest, err := io.ReadAll(resp.Body); err != nil || string(rest) != "b" {
 		t.Errorf("the rest is %q, %v", rest, err)
@@ -392,10 +378,7 @@ func TestUnstoredResponsesAreNotRecorded(t *testing.T) {
 // Two upstreams may give out the same id: it is two objects, and each call goes to where
 // its own is.
 func TestTheSameIDAtTwoUpstreams(t *testing.T) {
-	second, err := mock.New(mock.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	second := testkit.Must(mock.New(mock.Config{}))(t)
 	there := sockets.Serve(t, second)
 	s := sockets.New(t, sockets.World{
 		Tenants: []tenants.Tenant{
@@ -412,10 +395,7 @@ func TestTheSameIDAtTwoUpstreams(t *testing.T) {
 		},
 	})
 	ask := func(tenant, model string) string {
-		r, err := ai(s, tenant).Responses.New(t.Context(), responses.ResponseNewParams{Model: model, Input: responses.ResponseNewParamsInputUnion{OfString: param.NewOpt("hi")}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := testkit.Must(ai(s, tenant).Responses.New(t.Context(), responses.ResponseNewParams{Model: model, Input: responses.ResponseNewParamsInputUnion{OfString: param.NewOpt("hi")}}))(t)
 		return r.ID
 	}
 	id := ask("acme", "local")

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/internal/testkit/processtest"
 )
 
@@ -49,9 +50,7 @@ func TestDrain(t *testing.T) {
 			p := processtest.Start(t, newFolder(t, url, "concurrency: 10", "timeouts: {drain: 60s}\n"), config) // the longest grace
 			resp := chat(t, p, "key-of-a", `"stream":true,"max_tokens":100`)
 			defer resp.Body.Close()
-			if _, err := io.ReadFull(resp.Body, make([]byte, 10)); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(io.ReadFull(resp.Body, make([]byte, 10)))(t)
 			ask(t, p)
 			processtest.Until(t, func() error { return unready(p) })
 			for range 2 {
@@ -120,10 +119,7 @@ func TestDrain_SecondSignal(t *testing.T) {
 // Seen to fail with: waiting for the end without end.
 func TestDrain_SecondSignalThatIsIgnored(t *testing.T) {
 	t.Parallel()
-	llmgov, err := processtest.Binary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	llmgov := testkit.Must(processtest.Binary())(t)
 	script := `trap "" INT; exec ` + llmgov + ` serve --listen 127.0.0.1:0 --admin-listen 127.0.0.1:0`
 	p := processtest.Command{Program: "sh", Args: []string{"-c", script}}.Serve(t)
 	defer chat(t, p, p.Key(t, "enterprise"), endless).Body.Close()
@@ -135,17 +131,11 @@ func TestDrain_SecondSignalThatIsIgnored(t *testing.T) {
 // chat sends a call over a connection of its own.
 func chat(t *testing.T, p *processtest.Process, key, more string) *http.Response {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.Data+"/v1/chat/completions", strings.NewReader(processtest.Chat(more)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := testkit.Must(http.NewRequestWithContext(t.Context(), http.MethodPost, p.Data+"/v1/chat/completions", strings.NewReader(processtest.Chat(more))))(t)
 	req.Header.Set("Authorization", "Bearer "+key)
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
-	resp, err := transport.RoundTrip(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := testkit.Must(transport.RoundTrip(req))(t)
 	return resp
 }
 
