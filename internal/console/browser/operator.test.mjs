@@ -57,7 +57,7 @@ test('an outage shows on its pool, among the decisions, and on every page', asyn
   await until('failures are in the list below', async () => (await page.locator('.flat .badge.failed').count()) > 0);
   for (const view of views) {
     await go(page, `#/${view}`);
-    await until(`the strip is above ${view}`, async () => /Upstream down since \d\d:\d\d[\s\S]*azure of pool claude is down. 12 calls failed/.test(await text('#strip')));
+    await until(`the strip is above ${view}`, async () => /Upstream down since \d\d:\d\d[\s\S]*azure of pool claude is down: [^.]*; next probe in \d+ s\. 12 calls failed/.test(await text('#strip')));
   }
   await go(page, '#/decisions');
   await page.locator('#filter').fill('azure');
