@@ -83,7 +83,9 @@ var formats = []question{
 
 // needNotBe are alerts on what must not be: no traffic brings it about for sure. What they
 // say when it is so nevertheless is in dashboards/testdata/alerts.test.yml.
-var needNotBe = []string{"LlmgovTenantStarved", "LlmgovPoolUnfair", "LlmgovUnusedWhileWaiting", "LlmgovStoreSlow"}
+var needNotBe = []string{
+	"LlmgovTenantStarved", "LlmgovPoolUnfair", "LlmgovUnusedWhileWaiting", "LlmgovStoreSlow", "LlmgovStoreUnreadable", "LlmgovLimitLowerThanConfigured",
+}
 
 // provoked are questions that have an answer only then.
 var provoked = []string{
