@@ -283,7 +283,9 @@ func TestRun_Alone(t *testing.T) {
 			w := newWorldOf(t, memory.New(memory.Config{Fresh: true}), cfg, time.Millisecond, time.Millisecond)
 			began := time.Now()
 			w.flood(70*time.Second, 3)
-			if used, _ := w.between(began.Add(10*time.Second), time.Now()); rule == governor.LossLocal && (used > limit*8/10 || used < limit*76/100) {
+			used, _ := w.between(began.Add(10*time.Second), time.Now())
+			t.Logf("%s: %.3f of the limit together", mode, float64(used)/limit)
+			if rule == governor.LossLocal && (used > limit*8/10 || used < limit*76/100) {
 				t.Errorf("with a fifth withheld, %d of %d were used in a minute", used, limit)
 			}
 			for _, s := range w.sites {
@@ -293,7 +295,7 @@ func TestRun_Alone(t *testing.T) {
 			if got := w.sites[0].gov.Degraded("p"); got != mode {
 				t.Errorf("the mode is %q, want %q", got, mode)
 			}
-			used, _ := w.between(time.Now().Add(-time.Minute), time.Now())
+			used, _ = w.between(time.Now().Add(-time.Minute), time.Now())
 			t.Logf("%s: %.3f of the limit alone, peak %.3f", mode, float64(used)/limit, float64(w.peak())/limit)
 			switch {
 			case rule == governor.LossLocal && (used > limit/5 || used < limit*18/100 || w.peak() > limit):

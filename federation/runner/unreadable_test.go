@@ -137,7 +137,8 @@ func TestUnreadable(t *testing.T) {
 					return in, last
 				}
 				in, last := minute()
-				if in["a"] != tc.most || in["b"] != 10 || last == nil || last.Reason != tc.why {
+				// The tenth call of b may come to one gateway while its part is on the way from the other.
+				if in["a"] != tc.most || in["b"] > 10 || in["b"] < 9 || last == nil || last.Reason != tc.why {
 					t.Errorf("of 10 calls %d of a went, want %d, and %d of b; the last refusal is %+v", in["a"], tc.most, in["b"], last)
 				}
 				if err, _ := told.Load(tc.owner); err != parts.ErrDamaged {
