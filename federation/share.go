@@ -170,10 +170,10 @@ func (a *Account) room(k int) int64 {
 	return room
 }
 
-// saved are the savings of an axis, so far as there is room for them, beyond all that waits. If there are any nobody is short, so each
+// saved are the savings of an axis, so far as there is room for them, beyond a second and all that waits. If there are any nobody is short, so each
 // node has ready what it wants, whoever asks for how much.
 func (a *Account) saved(k int) int64 {
-	saved := min(a.Fill[k].Level, a.room(k))
+	saved := min(a.Fill[k].Level, a.room(k)) - a.limit(k)*1000/a.Rules.window()
 	for _, m := range a.Members {
 		if a.live(m) {
 			saved -= m.Waiting[k]
@@ -184,7 +184,7 @@ func (a *Account) saved(k int) int64 {
 
 // level is the amount that a node may use at once if nothing is saved: its rest, up to the amount that it would have
 // ready and a moment of its rate; and if that is not enough for what waits, of what the pool has left
-// over beside all that waits and is granted already.
+// over.
 func (a *Account) level(of *Member, k int, rate int64, part float64) int64 {
 	had := min(max(0, of.Holding[k].Level), of.Ready[k]+rate/240)
 	if of.Holding[k].Left <= 0 {
@@ -193,7 +193,7 @@ func (a *Account) level(of *Member, k int, rate int64, part float64) int64 {
 	spare := a.Fill[k].Level - had
 	for _, m := range a.Members {
 		if m != of && a.live(m) {
-			spare -= max(0, min(m.Grant[k].Level, m.Waiting[k]))
+			spare -= max(0, m.Grant[k].Level)
 		}
 	}
 	if a.Level >= 0 { // others want it, too

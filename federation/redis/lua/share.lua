@@ -49,16 +49,16 @@ local function portion(own, all, capacity)
   return own + part
 end
 
--- saved are the savings, so far as there is room for them, beyond all that waits.
+-- saved are the savings, so far as there is room for them, beyond a second and all that waits.
 local function saved(k)
-  return min(account.fill[k].level, sums[k].room) - sums[k].waiting
+  return min(account.fill[k].level, sums[k].room) - floor(sums[k].limit * 1000 / WINDOW) - sums[k].waiting
 end
 
 -- atOnce is what a node may use at once (Account.level).
 local function atOnce(of, k, rate, part)
   local had = min(max(0, of.holding[k][LEVEL]), of.ready[k] + floor(rate / 240))
   if of.holding[k][LEFT] <= 0 then had = 0 end
-  local spare = account.fill[k].level - had - sums[k].served -- it has no grant of its own yet
+  local spare = account.fill[k].level - had - sums[k].granted -- it has no grant of its own yet
   if account.level >= 0 then -- others want it, too
     spare = whole(max(0, spare) * part)
   end

@@ -11,7 +11,7 @@ local sums
 local function survey()
   sums = {}
   for k = 1, AXES do
-    local limit, reserve, burst, held, served, waiting = 0, 0, 0, 0, 0, 0
+    local limit, reserve, burst, held, granted, waiting = 0, 0, 0, 0, 0, 0
     local highest, refundable, may = 0, 0, 0
     for _, name in ipairs(account.names) do
       local m = members[name]
@@ -24,12 +24,12 @@ local function survey()
           if limit == 0 or known < limit then limit = known end
           reserve = max(reserve, m.reserve[k])
         end
-        served, waiting = served + max(0, min(m.grant[k][LEVEL], m.waiting[k])), waiting + m.waiting[k]
+        granted, waiting = granted + max(0, m.grant[k][LEVEL]), waiting + m.waiting[k]
       end
     end
     limit = max(limit - reserve, min(limit, 1))
     local capped = account.capped and account.capped[k] or 0
     if capped > 0 and account.now < account.capEnds then limit = min(limit, capped) end
-    sums[k] = {limit = limit, burst = burst, held = held, served = served, waiting = waiting, highest = highest, refundable = refundable, may = may}
+    sums[k] = {limit = limit, burst = burst, held = held, granted = granted, waiting = waiting, highest = highest, refundable = refundable, may = may}
   end
 end
