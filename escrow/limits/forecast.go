@@ -126,7 +126,7 @@ func (s *Set) slowestFor(total Cost, away int64) (slowest Axis, longest time.Dur
 	return slowest, longest
 }
 
-// inLine is what calls take of an axis together, which are no more than those in line, those away and one.
+// inLine is the amount of an axis that calls take together: no more calls than those in line, those away and one.
 func (s *Set) inLine(k Axis, total Cost, away int64) int64 {
 	return s.amounts(k, total, int64(len(s.line.places))+away+1)
 }

@@ -10,13 +10,13 @@ type Hold struct {
 	slot   [Timed]int64
 	in     *books // in which it stands; Configure may have replaced them
 	booked bool
-	free   bool // nothing of it is owed
+	free   bool // usage beyond it makes no debt
 }
 
 // Booked reports whether the hold is booked: neither suspended nor empty.
 func (h *Hold) Booked() bool { return h.booked }
 
-// Forgive has what the call takes beyond the limits count no longer than the rest: they are not enforced.
+// Forgive makes no debt of the call's usage beyond the limits, because they are not enforced for it.
 func (h *Hold) Forgive() { h.free = true }
 
 // Book books a cost, whether it fits or not. A cost that was offered is cut to the limits; see
@@ -58,7 +58,7 @@ func (s *Set) Suspend(h *Hold) {
 	for k, a := range h.in.accounts {
 		if a != nil {
 			amount := h.in.Amount(Axis(k), h.cost)
-			a.Hold(amount) // first, so that its room does not pay what is owed
+			a.Hold(amount) // before the booking goes: else debt is paid from its room
 			a.Correct(h.slot[k], -amount)
 		}
 	}

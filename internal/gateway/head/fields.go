@@ -85,9 +85,8 @@ func (h *Head) readEndpoint(v gjson.Result) *Error {
 	return nil
 }
 
-// readIntegrations refuses integrations of fine-tuning jobs: a job reports to them with the
-// account's credentials, wherever the caller wants.
-// refuse refuses a list that the provider would act on by what the account may, and not the tenant.
+// refuse refuses a list on which the provider would act with the account's credentials, wherever the caller wants: integrations
+// to which a fine-tuning job reports, or data sources that Azure reads.
 func refuse(name string, v gjson.Result) *Error {
 	if v.Type == gjson.Null || v.IsArray() && isEmpty(v) {
 		return nil
