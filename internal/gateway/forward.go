@@ -109,15 +109,15 @@ func (c *call) outgoing() *http.Request {
 	if !c.route.ToObjects() {
 		out.GetBody = func() (io.ReadCloser, error) { return c.readAgain(t), nil }
 	}
-	t.within = c.headWithin()
+	t.within = c.headWithin(c.head.Stream)
 	t.witness = witness{Context: c.tries.ctx, try: t, waits: c.whileWaiting}
 	return out.WithContext(&t.witness)
 }
 
-// headWithin is how long the upstream may take to begin its answer.
-func (c *call) headWithin() time.Duration {
+// headWithin is how long the upstream may take to begin its answer: a stream or session, or another one.
+func (c *call) headWithin(stream bool) time.Duration {
 	whole := c.world.Snapshot.Config().Timeouts
-	if c.head.Stream {
+	if stream {
 		return cmp.Or(c.pool.UpstreamHeader, whole.UpstreamHeader)
 	}
 	return cmp.Or(c.pool.UpstreamAnswer, whole.UpstreamAnswer)

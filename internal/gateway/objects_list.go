@@ -58,7 +58,7 @@ func (c *call) findOwn() (*stored.List, error) {
 	if !c.stored.HasAny(c.try.up.Name, c.route.Shows) {
 		return &stored.List{}, nil
 	}
-	ctx, cancel := context.WithTimeout(c.r.Context(), c.headWithin())
+	ctx, cancel := context.WithTimeout(c.r.Context(), c.headWithin(c.head.Stream))
 	defer cancel()
 	sees := func(id string) bool { return c.sees(c.try.up.Name, id) }
 	return c.page.Read(c.query, sees, func(query url.Values) ([]byte, error) {

@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -106,7 +105,7 @@ func (c *call) dialRealtime() (*websocket.Conn, error) {
 
 // dialOnce connects to the upstream of the present try.
 func (c *call) dialOnce() (*websocket.Conn, *http.Response, error) {
-	ctx, cancel := context.WithTimeout(c.r.Context(), cmp.Or(c.pool.UpstreamHeader, c.world.Snapshot.Config().Timeouts.UpstreamHeader))
+	ctx, cancel := context.WithTimeout(c.r.Context(), c.headWithin(true))
 	defer cancel()
 	query := maps.Clone(c.query)
 	query.Set("model", c.try.model)
