@@ -60,8 +60,7 @@ func (c *Call) Send() {
 	c.first.Sent.Store(true)
 }
 
-// MayReadmit reports whether a call whose upstreams have asked for a pause can wait for its end: until
-// then the pool admits nobody, and afterwards in fair order.
+// MayReadmit reports whether a call whose upstreams have asked for a pause can wait for its end.
 func (c *Call) MayReadmit(ready time.Time) bool {
 	return !c.Tenant.Shadow && c.entry.turns < mostTurns && time.Until(ready) <= c.waitLeft()
 }
@@ -69,14 +68,17 @@ func (c *Call) MayReadmit(ready time.Time) bool {
 // waitLeft is the part of its wait that the call has left.
 func (c *Call) waitLeft() time.Duration { return c.MaxWait() - time.Since(c.entry.asked) }
 
-// Readmit gives the lease back whole and asks for another, with the rest of the wait. It returns nil if
-// the call was admitted anew.
-func (c *Call) Readmit() *governor.Rejection {
-	left := c.waitLeft()
+// Readmit gives the lease back whole and asks for another, not before a time, with the rest of the wait. It returns nil if
+// the call was admitted anew. The zero time is now: while all of a pool pauses, it admits nobody, and then in fair order.
+func (c *Call) Readmit(at time.Time) *governor.Rejection {
 	c.entry.turns++
-	waited := c.Lease.Waited
+	waited := c.Lease.Waited + max(0, time.Until(at))
 	c.entry.only.waits()
 	c.payLost(c.Lease)
+	if !c.sleep(at) {
+		return &governor.Rejection{Reason: governor.ReasonCancelled}
+	}
+	left := c.waitLeft()
 	req := c.Request
 	req.MaxWait = &left
 	lease, rej := c.Acquire(&req)
@@ -86,6 +88,18 @@ func (c *Call) Readmit() *governor.Rejection {
 	lease.Waited += waited
 	c.holds(lease, time.Now())
 	return nil
+}
+
+// sleep waits for a time, holding nothing. It reports false if the caller goes away before.
+func (c *Call) sleep(until time.Time) bool {
+	timer := time.NewTimer(time.Until(until))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-c.ctx.Done():
+		return false
+	}
 }
 
 // unknown refuses a call whose tenant the governor does not know in its pool: the policy has changed, or somebody

@@ -19,7 +19,7 @@ func (c *Call) AnsweredError(status int) {
 	default:
 		class = strconv.Itoa(status)
 	}
-	if Overloads(status) && !c.Ending.Done {
+	if Overloads(status) && !c.Ask.Free && !c.Ending.Done {
 		c.Lease.Overloaded()
 	}
 	c.Fail(class, governor.Usage{})

@@ -120,7 +120,7 @@ func TestLife_Ends(t *testing.T) {
 		}, telemetry.OK, "", 100 + 120},
 		{"readmitted", func(c *Call, _ context.CancelCauseFunc) {
 			c.Lost(governor.Usage{Input: 100})
-			if rej := c.Readmit(); rej != nil {
+			if rej := c.Readmit(time.Time{}); rej != nil {
 				panic(rej)
 			}
 			c.Answered(streaming.Result{Cause: streaming.Completed, Reported: true, Usage: reported})
@@ -129,7 +129,7 @@ func TestLife_Ends(t *testing.T) {
 			c.Lost(c.Guess())
 			c.first.Refused = true
 			c.ctl.gov.Drain()
-			if rej := c.Readmit(); rej == nil {
+			if rej := c.Readmit(time.Time{}); rej == nil {
 				panic("admitted while draining")
 			}
 			c.Fail("timeout", c.Guess())

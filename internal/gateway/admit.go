@@ -12,6 +12,7 @@ import (
 	"github.com/llmgov/llmgov/internal/splice"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/internal/text"
+	"github.com/llmgov/llmgov/internal/upstreams"
 )
 
 // choosePool finds the pool that serves the model.
@@ -75,8 +76,22 @@ func (c *call) describe() {
 		c.tries.pin(c.tries.may & -c.tries.may)
 	}
 	c.tries.of = c.conversation()
+	c.tries.scope = c.scope()
+	if c.pool.set.Use(time.Now(), c.tries.scope) {
+		c.g.believe(c.pool)
+	}
 	a.Via = uint64(c.tries.may)
 	a.Conversation = uint64(c.tries.of)
+}
+
+// scope is the calls that a pause is of which an upstream asks for on account of this one: those of its model that produce text, or of its
+// route, and of its tier if it asks for one that is served with what others leave.
+func (c *call) scope() upstreams.Scope {
+	s := upstreams.Scope{Model: c.realModel(), Class: c.route.Path}
+	if c.route.Bounds != nil {
+		s.Class = c.head.Tier
+	}
+	return s
 }
 
 // acquire waits until the call is admitted.

@@ -36,7 +36,7 @@ func (c *call) firstTry() *refusal {
 // tryAnswering sends the call to an upstream that does not work but answers, if there is one.
 func (c *call) tryAnswering(none upstreams.Choice) *refusal {
 	there, _ := c.counted()
-	i, ok := c.pool.set.Answering(time.Now(), there)
+	i, ok := c.pool.set.Answering(time.Now(), there, c.tries.scope)
 	if !ok {
 		return c.noneReady(none)
 	}
@@ -86,6 +86,7 @@ func (c *call) goTo(t *try, index int, probe bool) {
 	t.up = c.pool.upstreams[index]
 	t.index = index
 	t.model = c.pool.Upstreams[index].ModelName(c.realModel())
+	t.scope = c.tries.scope
 	t.probe = probe
 	c.BeginTry(&t.Try, t.up.Name)
 	c.try = t
@@ -139,7 +140,7 @@ func (c *call) tryAgain(said upstreams.Outcome, resp *http.Response, err error) 
 	switch {
 	case ch.OK:
 		c.Lease.Retried()
-	case c.try.overloads(said, err): // one that others can stand in for is no sign of the pool's limit
+	case !c.apart() && c.try.overloads(said, err): // one that others can stand in for is no sign of the pool's limit
 		c.Lease.Overloaded()
 	}
 	if failed && !limited && !ch.OK {
@@ -171,7 +172,7 @@ func (c *call) readyAt(none upstreams.Choice, said upstreams.Outcome) time.Time 
 	if none.Busy {
 		return none.At
 	}
-	at, only := c.pool.set.Pause(time.Now(), c.tries.may)
+	at, only := c.pool.set.Pause(time.Now(), c.tries.may, c.tries.scope)
 	if said != upstreams.Busy && !only {
 		return time.Time{}
 	}
@@ -190,17 +191,20 @@ func (c *call) mayRepeat(said upstreams.Outcome) bool {
 
 // admitAnew gives the lease back whole and asks for another, with the rest of the
 // wait: the pool admits nobody until its upstreams are ready again, and then in fair
-// order. It reports false when that is too late, or the governor knows that it will be.
+// order. If it goes on with other calls meanwhile, the call stays out of it until its own upstreams are ready.
+// It reports false when that is too late, or the governor knows that it will be.
 func (c *call) admitAnew(ready time.Time) bool {
 	c.tries.comeBack = time.Until(ready)
-	elsewhere := !c.pool.set.Limited() && c.tries.may != c.pool.set.All()
-	if elsewhere || !c.MayReadmit(ready) {
-		return false // or the pool goes on without this call's upstreams, and it would be admitted at once
+	if !c.MayReadmit(ready) {
+		return false
 	}
 	c.g.believe(c.pool) // whoever knew it first may be on the way to tell the governor
+	if c.pool.set.Held(time.Now(), c.tries.may) {
+		ready = time.Time{}
+	}
 	c.Request.Via = uint64(c.tries.may)
 	c.Request.Listed = c.pool.Listed()
-	if rej := c.Readmit(); rej != nil {
+	if rej := c.Readmit(ready); rej != nil {
 		c.tries.comeBack = max(c.tries.comeBack, rej.RetryAfter)
 		return false
 	}

@@ -7,11 +7,12 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/telemetry"
+	"github.com/llmgov/llmgov/internal/text"
 	"github.com/llmgov/llmgov/internal/upstreams"
 )
 
 // noteEvents tells the governor and the log of changes of an upstream.
-func (g *Gateway) noteEvents(p *poolSide, m *upstreams.Member, e upstreams.Events) {
+func (g *Gateway) noteEvents(p *poolSide, m *upstreams.Member, of upstreams.Scope, e upstreams.Events) {
 	g.believe(p)
 	about := []any{slog.String("pool", p.Name), slog.String("upstream", m.Name)}
 	now := time.Now()
@@ -22,7 +23,7 @@ func (g *Gateway) noteEvents(p *poolSide, m *upstreams.Member, e upstreams.Event
 		g.log.Info("upstream works again", about...)
 	}
 	if e.Paused {
-		g.log.Warn("upstream asks for a pause", append(about, slog.Float64("seconds", m.State(now).Retry.Sub(now).Seconds()))...)
+		g.log.Warn("upstream asks for a pause", append(about, slog.String("model", text.Brief(of.Model)), slog.String("class", of.Class), slog.Float64("seconds", e.Until.Sub(now).Seconds()))...)
 	}
 }
 

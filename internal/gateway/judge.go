@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -79,6 +80,11 @@ var accountCodes = map[string]bool{
 	"exceeded_current_quota_error": true, "Arrearage": true, "insufficient_balance": true, "unsupported_country_region_territory": true,
 }
 
+// ofAccount reports whether an error has one of accountCodes.
+func ofAccount(detail gjson.Result) bool {
+	return accountCodes[detail.Get("code").Str] || accountCodes[detail.Get("type").Str]
+}
+
 // noCredit begins what Anthropic says of the same, under a code of its own for bad requests.
 const noCredit = "Your credit balance is too low"
 
@@ -89,7 +95,7 @@ func (c *call) judgeRefusal(resp *http.Response) (lacks bool) {
 	detail := gjson.GetBytes(c.begins(resp), "error")
 	code := detail.Get("code").Str
 	t.leaked = searched != nil && searched.Found()
-	t.account = accountCodes[code] || accountCodes[detail.Get("type").Str] || strings.HasPrefix(detail.Get("message").Str, noCredit)
+	t.account = ofAccount(detail) || strings.HasPrefix(detail.Get("message").Str, noCredit)
 	return t.status == http.StatusNotFound && (code == "DeploymentNotFound" || code == "model_not_found")
 }
 
@@ -157,13 +163,13 @@ func (c *call) judgeError(resp *http.Response, body []byte) upstreams.Outcome {
 	retry := upstreams.ReadRetry(resp.Header, dialect.DeclaredLimits, time.Now())
 	switch resp.StatusCode {
 	case http.StatusTooManyRequests:
-		if detail.Get("code").Str == admission.CodeBudget {
+		if ofAccount(detail) {
 			return upstreams.Failed
 		}
-		if resp.Header.Get("X-Should-Retry") == "false" || strings.HasPrefix(detail.Get("message").Str, "Request too large") {
+		if c.tooLarge(resp, detail.Get("message").Str) {
 			return upstreams.Served
 		}
-	case statusOverloaded:
+	case statusOverloaded, statusCapacity:
 	case http.StatusServiceUnavailable:
 		if retry == 0 {
 			return upstreams.Failed
@@ -171,16 +177,53 @@ func (c *call) judgeError(resp *http.Response, body []byte) upstreams.Outcome {
 	default:
 		return upstreams.Failed
 	}
-	if c.route.Free || c.route.ToObjects() && !c.route.Realtime { // which providers limit apart
+	if c.apart() {
 		return upstreams.Lacking
 	}
 	c.try.busy = true
+	if limitsAccount(detail) {
+		c.try.scope = upstreams.Scope{}
+	}
 	c.tries.said.Retry = retry
 	return upstreams.Busy
 }
 
-// statusOverloaded is Anthropic's.
-const statusOverloaded = 529
+// apart reports whether the call is of those that providers limit apart: they count tokens, or are to objects.
+func (c *call) apart() bool { return c.route.Free || c.route.ToObjects() && !c.route.Realtime }
+
+const (
+	statusOverloaded = 529 // Anthropic's
+	statusCapacity   = 498 // Groq's, of a tier that is served with what others leave
+)
+
+// largeCalls begin what providers say of calls that are too large by themselves, or of a kind that the account has not bought.
+var largeCalls = []string{"Request too large", "Extra usage is required for long context", "The long context beta is not"}
+
+// tooLarge reports whether a call is refused because it is too large by itself, which says nothing of others.
+func (c *call) tooLarge(resp *http.Response, message string) bool {
+	if most := c.tries.said.Tokens; resp.Header.Get("X-Should-Retry") == "false" || most > 0 && c.Request.Input > most {
+		return true
+	}
+	return slices.ContainsFunc(largeCalls, func(begin string) bool { return strings.HasPrefix(message, begin) })
+}
+
+// accountWords are those of refusals that are about all calls of an account, in lower case. Others are about a model, even if they
+// mention the account, as nearly all do.
+var accountWords = []string{
+	"your account's rate limit", "limit for your account", "limit of your account", "limit for this account", "account rate limit", "account-level",
+	"trial key", "across all models", "per account", "by your account",
+}
+
+// limitsAccount reports whether a refusal is about all calls of the account.
+func limitsAccount(detail gjson.Result) bool {
+	for _, name := range [...]string{"code", "type"} {
+		if strings.HasPrefix(strings.ToLower(detail.Get(name).Str), "account") {
+			return true
+		}
+	}
+	said := strings.ToLower(text.Brief(detail.Get("message").Str))
+	return slices.ContainsFunc(accountWords, func(word string) bool { return strings.Contains(said, word) })
+}
 
 const (
 	// mostError bounds how much of an error is looked at.
@@ -216,14 +259,17 @@ func (c *call) tell(said upstreams.Outcome) {
 	t := c.try
 	t.told = true
 	m := c.pool.set.Members[t.index]
-	events := m.Report(time.Now(), upstreams.Result{Outcome: said, Began: t.Began, Probe: t.probe, Told: c.tries.said, Model: c.head.Model, Cause: c.tries.why})
+	events := m.Report(time.Now(), upstreams.Result{
+		Outcome: said, Began: t.Began, Probe: t.probe, Told: c.tries.said, Model: c.head.Model, Scope: t.scope, Cause: c.tries.why,
+	})
 	if t.busy {
-		c.tries.paused = m.State(time.Now()).Retry
-		c.tries.comeBack = time.Until(c.tries.paused)
+		c.tries.paused = events.Until
+		c.tries.comeBack = time.Until(events.Until)
+		t.whole = m.State(time.Now()).Busy
 	}
 	t.probe = false
 	if events.Any() {
-		c.g.noteEvents(c.pool, m, events)
+		c.g.noteEvents(c.pool, m, t.scope, events)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 // tries are the ways of a call to the upstreams of its pool.
 type tries struct {
 	may    upstreams.Mask // the upstreams that can serve the call
+	scope  upstreams.Scope
 	of     affinity.Conversation
 	pinned bool           // no others can, because these have the objects to which it refers
 	been   upstreams.Mask // the upstreams where it was since it was last admitted
@@ -55,9 +56,9 @@ func (t *tries) next(set *upstreams.Set, last *try, said upstreams.Outcome) upst
 	if said == upstreams.Stale {
 		t.afresh = true
 		same := upstreams.Mask(0).With(last.index)
-		if ch := set.Choose(time.Now(), t.may&same, t.of); ch.OK {
+		if ch := set.Choose(time.Now(), t.may&same, t.scope, t.of); ch.OK {
 			return ch
 		}
 	}
-	return set.Choose(time.Now(), t.may&^t.been, t.of)
+	return set.Choose(time.Now(), t.may&^t.been, t.scope, t.of)
 }

@@ -32,6 +32,7 @@ type try struct {
 	member *upstreams.Member // the same, in its pool,
 	index  int               // where it has this place
 	model  string            // the upstream's name of it
+	scope  upstreams.Scope   // what a pause is of
 	probe  bool              // to be told to the upstream's breaker
 	told   bool              // its outcome was told to the pool
 	span   *tracing.Try
@@ -44,7 +45,8 @@ type try struct {
 	reader   bytes.Reader  // of the body
 	form     *form.Encoded // that the body is, if it is one
 	status   int
-	busy     bool // the answer says to come back later
+	busy     bool // the answer says to come back later,
+	whole    bool // with all calls of the pool
 	leaked   bool // the answer is an error that contains the upstream's key,
 	account  bool // or says that the upstream serves no call of this account
 	foreign  bool // the answer is none to what was asked
@@ -166,7 +168,7 @@ func (t *try) classOf(err error) string {
 // overloads reports whether the outcome of a try says that the upstream has more to do than it can.
 // If no other upstream is ready, an adaptive limit on calls at once is then too high.
 func (t *try) overloads(said upstreams.Outcome, err error) bool {
-	if t.busy || t.status != http.StatusTooManyRequests && admission.Overloads(t.status) {
+	if t.busy && t.whole || t.status != http.StatusTooManyRequests && admission.Overloads(t.status) {
 		return true
 	}
 	return said == upstreams.Silent && t.classOf(err) == admission.ReasonTimeout

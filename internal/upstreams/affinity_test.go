@@ -21,7 +21,7 @@ func conversations(n int) (list []affinity.Conversation) {
 
 // chosen is the member chosen for a call that ends at once.
 func chosen(s *Set, now time.Time, of affinity.Conversation) *Member {
-	m := s.Members[s.Choose(now, s.All(), of).Index]
+	m := s.Members[s.Choose(now, s.All(), Scope{}, of).Index]
 	m.Leave()
 	return m
 }
@@ -66,7 +66,7 @@ func TestAffinity_Failover(t *testing.T) {
 		t.Errorf("behind the pause it goes to %s, want its home %s", got, first.Name)
 	}
 	for range 4 {
-		s.Choose(t0.Add(11*time.Second), Mask(0).With(slices.Index(s.Members, first)), of)
+		s.Choose(t0.Add(11*time.Second), Mask(0).With(slices.Index(s.Members, first)), Scope{}, of)
 	}
 	if got := goesTo(11 * time.Second); got != second {
 		t.Errorf("beside four calls at %s and none elsewhere it goes to %s, want %s", first.Name, got, second)

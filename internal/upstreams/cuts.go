@@ -38,7 +38,7 @@ func (s *Set) Cuts(now time.Time, tpm, rpm int64) []Cut {
 		m.mu.Lock()
 		open := m.breaker.open
 		probe := m.breaker.until
-		cool := m.cool
+		cool := m.pauses.until(now, Scope{}, m.uses)
 		said := m.largestLocked(now)
 		m.mu.Unlock()
 		name := ""

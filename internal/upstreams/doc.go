@@ -15,7 +15,7 @@
 //	        │ wheel: by weight, of ready members    ├─► a try ─► Report
 //	        │   ▲                                   │              │
 //	        │ Member: breaker   (does it work?)   ◄─┼──────────────┘
-//	        │         cooldown  (is it paused?)     │
+//	        │         pauses    (of which calls?)   │
 //	        │         limits    (what it declares)  ├──► Cuts, for the governor
 //	        └───────────────────────────────────────┘
 //
@@ -38,8 +38,9 @@
 // nobody can shut a pool for all others by calls that make it fail, or that last too long. An
 // upstream that does not answer at all is not used.
 //
-// A busy upstream gets no calls for the time that it asks for, five minutes at most. Without a
-// time it is a second, and twice as long each time it is busy again, up to half a minute.
+// A busy upstream gets no calls of the [Scope] that it has refused for the time that it asks for, five minutes at most. Without a
+// time it is a second, and twice as long each time it is busy again, up to half a minute. While all scopes pause of which calls
+// came in the last minute, it is busy as a whole.
 //
 // Limits that an upstream declares count if they are lower than its part of the pool's, once
 // three answers in a row have declared them, and for five minutes after the last. If it

@@ -40,26 +40,25 @@ type Result struct {
 	Probe   bool      // of the Choice
 	Told    Told
 	Model   string // the model that declared limits are for
+	Scope   Scope  // the calls that a pause is of
 	Cause   string // of a failure
 }
 
-// Events are the changes by a Result. Probed is a failed probe, and Paused the first pause
+// Events are the changes by a Result. Probed is a failed probe, and Paused the first pause of a Scope
 // after some time without one.
-type Events struct{ Opened, Probed, Closed, Cooled, Paused, Limits bool }
+type Events struct {
+	Opened, Probed, Closed, Cooled, Paused, Limits bool
 
-// Any reports whether anything has.
-func (e Events) Any() bool { return e != Events{} }
+	Until time.Time // the end of the pause of the Result's Scope, if it is busy
+}
+
+// Any reports whether anything has changed.
+func (e Events) Any() bool {
+	e.Until = time.Time{}
+	return e != Events{}
+}
 
 const (
-	// longestCool bounds the pause that an upstream can ask for.
-	longestCool = 5 * time.Minute
-	// firstCool and lastCool bound pauses without a time.
-	firstCool = time.Second
-	lastCool  = 30 * time.Second
-	// leastCool is the shortest pause.
-	leastCool = 50 * time.Millisecond
-	// pausesApart is the time without a pause after which the next one is an event.
-	pausesApart = time.Minute
 	// limitsLast is the time for which a declared limit counts, and limitsFresh the time for
 	// which it needs no renewal.
 	limitsLast  = 5 * time.Minute
@@ -87,12 +86,12 @@ type Member struct {
 // state is the health of an upstream. It is kept from one Set to the next.
 type state struct {
 	identity string       // identifies the upstream over configurations
+	uses     *uses        // of the pool
 	running  atomic.Int64 // calls in flight
 
 	mu      sync.Mutex
 	breaker breaker // guarded by mu, as all below
-	cool    time.Time
-	pause   time.Duration // the last pause without a time
+	pauses  pauses
 	limits  map[string]limits
 	tries   [numOutcomes]int64
 	silence silence
@@ -116,11 +115,12 @@ type readiness struct {
 	at        time.Time
 }
 
-func (s *state) readyLocked(now time.Time) readiness {
+// readyLocked is the readiness for the calls of a scope, or, given none, for all that are in use.
+func (s *state) readyLocked(now time.Time, of Scope) readiness {
 	ok, probe := s.breaker.ready(now)
-	switch {
-	case s.cool.After(now):
-		return readiness{cooled: true, at: s.cool}
+	switch until := s.pauses.until(now, of, s.uses); {
+	case until.After(now):
+		return readiness{cooled: true, at: until}
 	case ok:
 		return readiness{ok: true, probe: probe}
 	}
@@ -142,12 +142,14 @@ func (s *state) Report(now time.Time, r Result) (e Events) {
 		}
 		return e
 	case Busy:
-		before := s.cool
-		s.coolLocked(now, r.Told)
-		e.Cooled = s.cool.After(before)
+		p := s.pauses.of(now, r.Scope)
+		before := p.end
+		p.extend(now, r.Told)
+		e.Until = p.end
+		e.Cooled = p.end.After(before)
 		e.Paused = now.Sub(before) >= pausesApart
 	case Served:
-		s.pause = 0
+		s.pauses.served(r.Scope)
 	}
 	works := r.Outcome == Served || r.Outcome == Busy
 	was := s.breaker.open
@@ -158,20 +160,6 @@ func (s *state) Report(now time.Time, r Result) (e Events) {
 	}
 	e.Limits = s.declareLocked(now, r)
 	return e
-}
-
-// coolLocked pauses the upstream until the time that it asked for, or for a time that grows.
-func (s *state) coolLocked(now time.Time, told Told) {
-	pause := told.Retry
-	if pause <= 0 {
-		if !s.cool.After(now) { // else the refusals are of the same burst
-			s.pause = min(max(2*s.pause, firstCool), lastCool)
-		}
-		pause = max(s.pause, firstCool)
-	}
-	if until := now.Add(min(max(pause, leastCool), longestCool)); until.After(s.cool) {
-		s.cool = until
-	}
 }
 
 // declareLocked remembers the limits that an answer declares. It reports whether the limits that

@@ -31,6 +31,7 @@ type Set struct {
 	Members []*Member
 	all     Mask
 	limited bool // its members have limits of their own
+	uses    *uses
 
 	mu    sync.Mutex
 	wheel [Most]int64              // guarded by mu: the lead of each over its turn
@@ -45,7 +46,10 @@ func (m Mask) With(i int) Mask { return m | 1<<i }
 
 // New makes a Set. It keeps the health of members of the previous set, and whose turn it is among them.
 func New(list []Spec, before *Set) *Set {
-	s := &Set{}
+	s := &Set{uses: &uses{at: map[Scope]time.Time{}}}
+	if before != nil {
+		s.uses = before.uses
+	}
 	for i, spec := range list {
 		m := &Member{Name: spec.Name, Weight: spec.Weight, Order: spec.Order, tpm: spec.TPM, rpm: spec.RPM, seed: affinity.SeedOf(spec.Name)}
 		if before != nil {
@@ -56,7 +60,7 @@ func New(list []Spec, before *Set) *Set {
 			}
 		}
 		if m.state == nil {
-			m.state = &state{identity: spec.Identity}
+			m.state = &state{identity: spec.Identity, uses: s.uses}
 		}
 		s.limited = s.limited || spec.Limited
 		s.Members = append(s.Members, m)
@@ -114,13 +118,13 @@ type Choice struct {
 	At    time.Time
 }
 
-// Choose picks one of some members: of those that are ready, one of the lowest order; there the one that is next for
+// Choose picks one of some members for a call of a scope: of those that are ready, one of the lowest order; there the one that is next for
 // the call's conversation, or, if it has none, the one whose turn it is by weight. The same calls before
 // it and in flight make the same choice. The call is in flight there until it Leaves.
-func (s *Set) Choose(now time.Time, among Mask, of affinity.Conversation) Choice {
+func (s *Set) Choose(now time.Time, among Mask, scope Scope, of affinity.Conversation) Choice {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	ready, none := s.ready(now, among)
+	ready, none := s.ready(now, among, scope)
 	if ready == 0 {
 		return none
 	}
@@ -136,12 +140,12 @@ func (s *Set) Choose(now time.Time, among Mask, of affinity.Conversation) Choice
 
 // ready are those members of the lowest order with one that is ready which are. If no member is, none says when one may
 // be.
-func (s *Set) ready(now time.Time, among Mask) (ready Mask, none Choice) {
+func (s *Set) ready(now time.Time, among Mask, scope Scope) (ready Mask, none Choice) {
 	lowest := int64(math.MaxInt64)
 	for i := range s.each(among) {
 		m := s.Members[i]
 		m.mu.Lock()
-		r := m.readyLocked(now)
+		r := m.readyLocked(now, scope)
 		m.mu.Unlock()
 		switch {
 		case !r.ok:
@@ -159,12 +163,12 @@ func (s *Set) ready(now time.Time, among Mask) (ready Mask, none Choice) {
 	return ready, none
 }
 
-// Ready are those of some members which are ready, of any order.
-func (s *Set) Ready(now time.Time, among Mask) (ready Mask) {
+// Ready are those of some members which are ready for a call of a scope, of any order.
+func (s *Set) Ready(now time.Time, among Mask, scope Scope) (ready Mask) {
 	for i := range s.each(among) {
 		m := s.Members[i]
 		m.mu.Lock()
-		r := m.readyLocked(now)
+		r := m.readyLocked(now, scope)
 		m.mu.Unlock()
 		if r.ok {
 			ready = ready.With(i)
@@ -221,14 +225,14 @@ func (s *state) startProbe(now time.Time) (probe bool) {
 	return true
 }
 
-// Pause is the end of the first pause of some members, or zero without one. only reports
+// Pause is the end of the first pause of some members for the calls of a scope, or zero without one. only reports
 // that no other of them may be called meanwhile.
-func (s *Set) Pause(now time.Time, among Mask) (at time.Time, only bool) {
+func (s *Set) Pause(now time.Time, among Mask, scope Scope) (at time.Time, only bool) {
 	only = true
 	for i := range s.each(among) {
 		m := s.Members[i]
 		m.mu.Lock()
-		r := m.readyLocked(now)
+		r := m.readyLocked(now, scope)
 		m.mu.Unlock()
 		only = only && !r.ok
 		if r.cooled && (at.IsZero() || r.at.Before(at)) {
@@ -239,12 +243,12 @@ func (s *Set) Pause(now time.Time, among Mask) (at time.Time, only bool) {
 }
 
 // Answering picks a member that does not work but answers, of the lowest order. The call is in flight there until it Leaves.
-func (s *Set) Answering(now time.Time, among Mask) (i int, ok bool) {
+func (s *Set) Answering(now time.Time, among Mask, scope Scope) (i int, ok bool) {
 	best := -1
 	for i := range s.each(among) {
 		m := s.Members[i]
 		m.mu.Lock()
-		r := m.readyLocked(now)
+		r := m.readyLocked(now, scope)
 		m.mu.Unlock()
 		if r.answers && (best < 0 || m.Order < s.Members[best].Order) {
 			best = i
@@ -267,7 +271,7 @@ type State struct {
 	Cause string
 	// Retry is the time at which it may be called again; zero for now.
 	Retry time.Time
-	// Busy is whether it asked for a pause until Retry.
+	// Busy is whether it asked for a pause of all calls in use until Retry.
 	Busy bool
 	// Tokens and Requests are its declared limits a minute; 0 is none.
 	Tokens, Requests int64
@@ -277,7 +281,7 @@ type State struct {
 func (s *state) State(now time.Time) State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r := s.readyLocked(now)
+	r := s.readyLocked(now, Scope{})
 	l := s.largestLocked(now)
 	var since time.Time
 	if s.breaker.open {

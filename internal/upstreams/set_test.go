@@ -29,7 +29,7 @@ func TestChoose_Smooth(t *testing.T) {
 	s := setOf(5, 1, 1)
 	got := ""
 	for range 14 {
-		got += s.Members[s.Choose(t0, s.All(), affinity.None).Index].Name
+		got += s.Members[s.Choose(t0, s.All(), Scope{}, affinity.None).Index].Name
 	}
 	if want := "aabacaaaabacaa"; got != want {
 		t.Errorf("calls go %s, want %s", got, want)
@@ -52,7 +52,7 @@ func TestChoose_Weights(t *testing.T) {
 			}
 		}
 		for range calls {
-			c := s.Choose(t0, among, affinity.None)
+			c := s.Choose(t0, among, Scope{}, affinity.None)
 			if !c.OK || among>>c.Index&1 == 0 {
 				t.Fatalf("%+v of %b", c, among)
 			}
@@ -78,7 +78,7 @@ func TestChoose_Order(t *testing.T) {
 	}
 	calls := func(at time.Duration, among Mask) (got string) {
 		for range 3 {
-			c := s.Choose(t0.Add(at), among, affinity.None)
+			c := s.Choose(t0.Add(at), among, Scope{}, affinity.None)
 			if !c.OK {
 				return got + " none before " + c.At.Sub(t0).String()
 			}
@@ -130,7 +130,7 @@ func TestChoose_LowestReady(t *testing.T) {
 					want = o
 				}
 			}
-			c := s.Choose(now, among, affinity.None)
+			c := s.Choose(now, among, Scope{}, affinity.None)
 			if c.OK != (want >= 0) || c.OK && (orders[c.Index] != want || now.Before(until[c.Index])) {
 				t.Fatalf("%+v is chosen of orders %v, the lowest that is ready is %d", c, orders, want)
 			}
@@ -181,11 +181,11 @@ func TestBreaker(t *testing.T) {
 			for i, st := range steps {
 				now := t0.Add(st.at * time.Second)
 				if st.probe {
-					if c := s.Choose(now, s.All(), affinity.None); !c.OK || !c.Probe {
+					if c := s.Choose(now, s.All(), Scope{}, affinity.None); !c.OK || !c.Probe {
 						t.Fatalf("step %d: %+v is no probe", i, c)
 					}
 					st.began = st.at
-					if c := s.Choose(now, s.All(), affinity.None); c.OK {
+					if c := s.Choose(now, s.All(), Scope{}, affinity.None); c.OK {
 						t.Fatalf("step %d: a second call goes beside the probe", i)
 					}
 				}
@@ -193,7 +193,7 @@ func TestBreaker(t *testing.T) {
 					m.Report(now, Result{Outcome: st.outcome, Began: t0.Add(st.began * time.Second), Probe: st.probe})
 				}
 				m.mu.Lock()
-				r := m.readyLocked(now)
+				r := m.readyLocked(now, Scope{})
 				m.mu.Unlock()
 				if got := m.State(now); got.Up != st.up || r.ok != st.ready {
 					t.Fatalf("step %d: up %v and ready %v, want %v and %v", i, got.Up, r.ok, st.up, st.ready)
@@ -234,8 +234,8 @@ func TestBreaker_Half(t *testing.T) {
 	opened := 0
 	for i := range 6000 { // a minute
 		now := t0.Add(time.Duration(i) * 10 * time.Millisecond)
-		c := s.Choose(now, s.All(), affinity.None)
-		if _, ok := s.Answering(now, s.All()); !ok && !c.OK {
+		c := s.Choose(now, s.All(), Scope{}, affinity.None)
+		if _, ok := s.Answering(now, s.All(), Scope{}); !ok && !c.OK {
 			t.Fatalf("call %d goes nowhere", i)
 		}
 		if s.Members[0].Report(now.Add(time.Millisecond), Result{Outcome: []Outcome{Served, Silent}[i/7%2], Began: now, Probe: c.Probe}).Opened {
@@ -281,13 +281,13 @@ func TestCool(t *testing.T) {
 			if got := m.State(now); !got.Busy || got.Retry.Sub(now) != c.want || !got.Up {
 				t.Errorf("left alone for %v, want %v", got.Retry.Sub(now), c.want)
 			}
-			if ch := s.Choose(now, s.All(), affinity.None); ch.Index != 1 {
+			if ch := s.Choose(now, s.All(), Scope{}, affinity.None); ch.Index != 1 {
 				t.Error("the busy one is chosen")
 			}
-			if ch := s.Choose(now, 1, affinity.None); ch.OK || !ch.Busy || !ch.At.Equal(now.Add(c.want)) {
+			if ch := s.Choose(now, 1, Scope{}, affinity.None); ch.OK || !ch.Busy || !ch.At.Equal(now.Add(c.want)) {
 				t.Errorf("alone it is %+v", ch)
 			}
-			if ch := s.Choose(now.Add(c.want), 1, affinity.None); !ch.OK {
+			if ch := s.Choose(now.Add(c.want), 1, Scope{}, affinity.None); !ch.OK {
 				t.Error("it is not chosen when its pause is over")
 			}
 		})
@@ -467,7 +467,7 @@ func TestNoAllocations(t *testing.T) {
 	r := Result{Told: Told{Tokens: 1000, Requests: 10}, Model: "m"}
 	s.Members[0].Report(t0, r)
 	if n := testkit.Allocs(t, 100, func() {
-		s.Choose(t0, s.All(), affinity.None)
+		s.Choose(t0, s.All(), Scope{}, affinity.None)
 		s.Members[0].Report(t0, r)
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
@@ -500,5 +500,62 @@ func TestNew_OtherWeights(t *testing.T) {
 	}
 	if got["a"] < 19 || got["b"] < 19 {
 		t.Errorf("of 40 calls with equal weights they get %v; want 19 each at least", got)
+	}
+}
+
+// A pause is of one model or class of calls, unless it is of the account. While all that is in use pauses, it is of the whole upstream.
+func TestScopes(t *testing.T) {
+	chat := Scope{Model: "gpt-4o"}
+	vectors := Scope{Model: "emb", Class: "/embeddings"}
+	for name, c := range map[string]struct {
+		uses   []Scope
+		paused map[Scope]time.Duration
+		free   []Scope
+		whole  time.Duration // 0: it is not
+	}{
+		"another model":        {[]Scope{chat, vectors}, map[Scope]time.Duration{vectors: time.Minute}, []Scope{chat}, 0},
+		"the only one in use":  {[]Scope{chat}, map[Scope]time.Duration{chat: time.Minute}, []Scope{vectors}, time.Minute},
+		"all in use":           {[]Scope{chat, vectors}, map[Scope]time.Duration{chat: time.Minute, vectors: 9 * time.Second}, nil, 9 * time.Second},
+		"the account":          {[]Scope{chat, vectors}, map[Scope]time.Duration{{}: time.Minute}, nil, time.Minute},
+		"one that nobody uses": {nil, map[Scope]time.Duration{chat: time.Minute}, []Scope{vectors}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := setOf(1)
+			for _, of := range c.uses {
+				if !s.Use(t0, of) || s.Use(t0, of) {
+					t.Errorf("%v is no news, or twice", of)
+				}
+			}
+			for of, d := range c.paused {
+				s.Members[0].Report(t0, Result{Outcome: Busy, Scope: of, Told: Told{Retry: d}})
+				if of != (Scope{}) && s.Choose(t0, s.All(), of, affinity.None).OK {
+					t.Errorf("%v is not paused", of)
+				}
+			}
+			for _, of := range c.free {
+				if !s.Choose(t0, s.All(), of, affinity.None).OK {
+					t.Errorf("%v is paused", of)
+				}
+			}
+			if whole := s.Members[0].State(t0).Retry; c.whole == 0 != whole.IsZero() || c.whole > 0 && !whole.Equal(t0.Add(c.whole)) || s.Held(t0, s.All()) != (c.whole > 0) {
+				t.Errorf("all is paused until %v, and held: %v", whole, s.Held(t0, s.All()))
+			}
+			if s.Use(t0.Add(time.Second), Scope{Model: "new"}); c.paused[Scope{}] == 0 && s.Held(t0.Add(time.Second), s.All()) {
+				t.Error("it is held for a model of which nothing is known")
+			}
+		})
+	}
+}
+
+// Whoever names ever new models has none forgotten that others use, and costs a bounded memory.
+func TestScopes_Many(t *testing.T) {
+	s := setOf(1)
+	for i := range 3 * mostScopes {
+		of := Scope{Model: string(rune(i + 1))}
+		s.Use(t0.Add(time.Duration(i)), of)
+		s.Members[0].Report(t0, Result{Outcome: Busy, Scope: of, Told: Told{Retry: time.Duration(i) * time.Second}})
+	}
+	if len(s.uses.at) != mostScopes || len(s.Members[0].pauses) != mostScopes {
+		t.Errorf("%d uses and %d pauses are kept", len(s.uses.at), len(s.Members[0].pauses))
 	}
 }

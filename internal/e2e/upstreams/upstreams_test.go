@@ -201,35 +201,116 @@ func saying(status int, body string) http.HandlerFunc {
 	}
 }
 
-// Counting tokens is limited apart, and so are objects: their refusals stop no other call.
+// A refusal stops what it is about: calls of the same model, or on the same route, or of the same tier. Only one that is of the
+// account stops all, of all tenants.
 func TestUpstreams_RefusalsApart(t *testing.T) {
-	for path, body := range map[string]string{
-		"/v1/messages/count_tokens": `{"model":"m","messages":[{"role":"user","content":"x"}]}`,
-		"/v1/batches":               `{"endpoint":"/v1/chat/completions","completion_window":"24h"}`,
+	vectors := `{"model":"emb","input":"x"}`
+	limited := harness.Status(429, "Retry-After", "60")
+	for name, c := range map[string]struct {
+		path, body string
+		mood       http.HandlerFunc
+		stops      bool // chat of m
+		again      int  // the status of the same call afterwards; 0 is any
+	}{
+		"counting":             {path: "/v1/messages/count_tokens", body: `{"model":"m","messages":[{"role":"user","content":"x"}]}`, again: 200},
+		"objects":              {path: "/v1/batches", body: `{"endpoint":"/v1/chat/completions","completion_window":"24h"}`},
+		"another model":        {path: "/v1/embeddings", body: vectors, again: 429},
+		"another route":        {path: "/v1/embeddings", body: `{"model":"m","input":"x"}`, again: 429},
+		"a third model":        {path: "/v1/responses", body: `{"model":"n","input":"x","store":false}`, again: 429},
+		"flex":                 {path: "/v1/chat/completions", body: `{"model":"m","service_tier":"flex","messages":[]}`, again: 429},
+		"overloaded":           {path: "/v1/completions", body: `{"model":"n","prompt":"x"}`, mood: harness.Status(529, "Retry-After", "60"), again: 429},
+		"loading":              {path: "/v1/completions", body: `{"model":"n","prompt":"x"}`, mood: harness.Status(503, "Retry-After", "60"), again: 429},
+		"capacity":             {path: "/v1/chat/completions", body: `{"model":"m","service_tier":"flex","messages":[]}`, mood: harness.Status(498, "Retry-After", "60"), again: 429},
+		"too large":            {path: "/v1/chat/completions", body: `{"model":"m","messages":[{"role":"user","content":"` + strings.Repeat("many words ", 4000) + `"}]}`, mood: harness.Status(429, "Retry-After", "60", "X-Ratelimit-Limit-Tokens", "5000"), again: 200},
+		"long context":         {path: "/v1/messages", body: `{"model":"m","max_tokens":5,"messages":[]}`, mood: saying(429, `{"error":{"message":"Extra usage is required for long context requests."}}`), again: 200},
+		"the same model":       {path: "/v1/responses", body: `{"model":"m","input":"x","store":false}`, stops: true, again: 429},
+		"the account":          {path: "/v1/embeddings", body: vectors, mood: saying(429, `{"error":{"message":"This request would exceed your account's rate limit. Please try again later."}}`), stops: true, again: 429},
+		"the account, by code": {path: "/v1/embeddings", body: vectors, mood: saying(429, `{"error":{"code":"AccountRateLimitExceeded","message":"x"}}`), stops: true, again: 429},
+		"mentions the account": {path: "/v1/embeddings", body: vectors, mood: saying(429, `{"error":{"code":"ModelAccountRpmRateLimitExceeded","message":"Rate limit reached for emb. Please add a payment method to your account to increase your rate limit."}}`), again: 429},
 	} {
-		synctest.Test(t, func(t *testing.T) {
-			up := harness.NewUpstream(t, mock.Config{})
-			who := harness.Tenant("a", 1)
-			who.Routes = tenants.RouteInference | tenants.RouteBatches
-			who.DefaultPool = "p"
-			p := harness.PoolOf(0, 1)
-			p.Upstreams = []tenants.PoolUpstream{{Name: "up1", Weight: 1}}
-			s := harness.New(t, harness.World{Pool: p, Tenants: []tenants.Tenant{who}, Upstreams: map[string]http.Handler{"up1": up}})
-			defer s.Close()
-			up.AnswerWith(harness.Status(429, "Retry-After", "60"))
-			req, _ := http.NewRequestWithContext(t.Context(), "POST", "http://gateway"+path, strings.NewReader(body))
-			req.Header.Set("Authorization", "Bearer a")
-			resp := testkit.Must(s.Client.Do(req))(t)
-			if text := harness.ReadAll(resp); resp.StatusCode != 429 || resp.Header.Get("Retry-After") != "60" {
-				t.Errorf("%s: got %d %s, Retry-After %s", path, resp.StatusCode, text, resp.Header.Get("Retry-After"))
-			}
-			up.AnswerWith(nil)
-			if ans := s.Call(t.Context(), "a", harness.Chat(false, 5, "")); ans.Status != 200 {
-				t.Errorf("chat behind a refusal of %s: %d %s", path, ans.Status, ans.Body)
-			}
-			s.CheckIdle()
-		})
+		for _, used := range []bool{true, false} { // before
+			testkit.Virtual(t, fmt.Sprint(name, " ", used), func(t *testing.T) {
+				up := harness.NewUpstream(t, mock.Config{})
+				who := harness.Tenant("a", 1)
+				who.Routes = tenants.RouteInference | tenants.RouteBatches
+				who.DefaultPool = "p"
+				p := harness.PoolOf(0, 1)
+				p.Upstreams = []tenants.PoolUpstream{{Name: "up1", Weight: 1}}
+				s := harness.New(t, harness.World{Pool: p, Tenants: []tenants.Tenant{who, harness.Tenant("b", 1)}, Upstreams: map[string]http.Handler{"up1": up}})
+				defer s.Close()
+				if used {
+					s.Call(t.Context(), "b", harness.Chat(false, 5, ""))
+				}
+				post := func() (int, string) {
+					req, _ := http.NewRequestWithContext(t.Context(), "POST", "http://gateway"+c.path, strings.NewReader(c.body))
+					req.Header.Set("Authorization", "Bearer a")
+					resp := testkit.Must(s.Client.Do(req))(t)
+					defer harness.ReadAll(resp)
+					return resp.StatusCode, resp.Header.Get("Retry-After")
+				}
+				up.AnswerWith(c.mood)
+				if c.mood == nil {
+					up.AnswerWith(limited)
+				}
+				if status, _ := post(); status < 429 {
+					t.Fatalf("got %d", status)
+				}
+				up.AnswerWith(func(w http.ResponseWriter, _ *http.Request) {
+					_, _ = io.WriteString(w, `{"choices":[],"usage":{"prompt_tokens":1}}`)
+				})
+				want := 200
+				if c.stops {
+					want = 429
+				}
+				if ans := s.Call(t.Context(), "b", harness.Chat(false, 5, "")); ans.Status != want {
+					t.Errorf("chat of m gets %d %s", ans.Status, ans.Body)
+				}
+				if status, after := post(); c.again != 0 && status != c.again || status == 429 && after == "" {
+					t.Errorf("the same call again gets %d, Retry-After %s", status, after)
+				}
+				s.CheckIdle()
+			})
+		}
 	}
+}
+
+// Who may wait for the end of a model's pause does, and holds nothing meanwhile: calls of other models have all slots.
+func TestUpstreams_WaitsForItsModel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		up := harness.NewUpstream(t, mock.Config{})
+		who := harness.Tenant("a", 1)
+		who.MaxWait = time.Minute
+		p := harness.PoolAt("up1")
+		p.Concurrency = 4
+		s := harness.New(t, harness.World{Pool: p, Tenants: []tenants.Tenant{who}, Upstreams: map[string]http.Handler{"up1": up}})
+		other := strings.Replace(harness.Chat(false, 5, ""), `"m"`, `"n"`, 1)
+		s.Call(t.Context(), "a", other)
+		up.AnswerWith(harness.Status(429, "Retry-After", "20"))
+		began := time.Now()
+		var waiting sync.WaitGroup
+		for range 10 {
+			waiting.Go(func() {
+				if ans := s.Call(t.Context(), "a", harness.Chat(false, 5, "")); ans.Status != 200 || time.Since(began) < 20*time.Second {
+					t.Errorf("after %v: %d %s", time.Since(began), ans.Status, ans.Body)
+				}
+			})
+		}
+		time.Sleep(time.Second)
+		up.AnswerWith(nil)
+		before := up.Calls.Load()
+		for range 10 {
+			if ans := s.Call(t.Context(), "a", other); ans.Status != 200 || ans.Header.Get("X-Llmgov-Queue-Ms") != "" {
+				t.Errorf("a call of another model gets %d %s after %s ms", ans.Status, ans.Body, ans.Header.Get("X-Llmgov-Queue-Ms"))
+			}
+		}
+		if n := up.Calls.Load() - before; n != 10 {
+			t.Errorf("%d calls reach the upstream, want those 10 of the other model", n)
+		}
+		waiting.Wait()
+		if d := time.Since(began); d > 25*time.Second {
+			t.Errorf("served after %v", d)
+		}
+	})
 }
 
 // A stream is metered as one, whatever its label says, also beside a call that asked for none.

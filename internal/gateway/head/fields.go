@@ -60,6 +60,17 @@ func (h *Head) readBackground(v gjson.Result) *Error {
 	return nil
 }
 
+// usualTiers are those that are limited as calls that name none.
+var usualTiers = map[string]bool{"auto": true, "default": true, "standard": true, "standard_only": true, "on_demand": true, "normal": true}
+
+// readTier reads a tier of service. Speech has a speed that is a number.
+func (h *Head) readTier(v gjson.Result) *Error {
+	if tier, ok := nameIn(v); ok && !usualTiers[tier] {
+		h.Tier = tier
+	}
+	return nil
+}
+
 func (h *Head) readStore(v gjson.Result) *Error {
 	if v.Type != gjson.True && v.Type != gjson.False && v.Type != gjson.Null {
 		return bad("store", "store must be true or false, not %s.", show(v))

@@ -38,7 +38,8 @@ type Head struct {
 	// FallsBack means that the provider may choose another model if this one fails.
 	FallsBack bool
 	Stream    bool
-	Copies    int64 // how many answers are produced: n or best_of, for each prompt
+	Tier      string // of service, if it is another than the usual one
+	Copies    int64  // how many answers are produced: n or best_of, for each prompt
 
 	Prompt   tokens.Body // its size, except for the objects to which it refers
 	Referred Referred    // the size of these; see Weigh

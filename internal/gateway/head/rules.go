@@ -18,6 +18,8 @@ var governed = map[string]func(*Head, gjson.Result) *Error{
 	"best_of":               func(h *Head, v gjson.Result) *Error { return h.readCopies("best_of", v) },
 	"prompt":                func(*Head, gjson.Result) *Error { return nil }, // topLevel counts the prompts
 	"background":            (*Head).readBackground,
+	"service_tier":          (*Head).readTier,
+	"speed":                 (*Head).readTier,
 	"store":                 (*Head).readStore,
 	"conversation":          (*Head).readConversation,
 	"purpose":               (*Head).readPurpose,
