@@ -2,6 +2,8 @@ package govhttp_test
 
 import (
 	"bufio"
+	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
 	"io"
@@ -307,6 +309,42 @@ func TestTransport_Clamps(t *testing.T) {
 	s.must(err)
 	if n := s.model.Stats().OutputTokens; n != 3 {
 		t.Errorf("an answer of %d tokens, 3 are allowed: %s", n, text)
+	}
+}
+
+// A body that comes compressed is read as it was, and sent as that.
+func TestTransport_EncodedBody(t *testing.T) {
+	s := newStack(t, func(acme *tenants.Tenant) { acme.MaxOutputTokens = 3 })
+	zip := func(text string) io.Reader {
+		var b bytes.Buffer
+		w := gzip.NewWriter(&b)
+		_, _ = io.WriteString(w, text)
+		_ = w.Close()
+		return &b
+	}
+	for _, c := range []struct {
+		body     io.Reader
+		encoding string
+		status   int
+	}{
+		{zip(`{"model":"m","max_tokens":50,"messages":[{"role":"user","content":"Hi"}]}`), "gzip", 200},
+		{zip(strings.Repeat(" ", 2000)), "gzip", 413},
+		{strings.NewReader(`{}`), "gzip", 400},
+		{strings.NewReader(`{}`), "br", 415},
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.server.URL+"/v1/chat/completions", c.body)
+		s.must(err)
+		req.Header.Set("Content-Encoding", c.encoding)
+		resp, err := s.http(govhttp.Options{MaxBody: 1000}).Do(req)
+		if r := refused(err); r != nil && r.Status != c.status || r == nil && (err != nil || resp.StatusCode != c.status) {
+			t.Errorf("%s: %v, want %d", c.encoding, err, c.status)
+		}
+		if err == nil {
+			_ = resp.Body.Close()
+		}
+	}
+	if n := s.model.Stats().OutputTokens; n != 3 {
+		t.Errorf("an answer of %d tokens, 3 are allowed", n)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/governor/client"
 	"github.com/llmgov/llmgov/internal/admission"
+	"github.com/llmgov/llmgov/internal/encoded"
 	"github.com/llmgov/llmgov/internal/gateway/describe"
 	"github.com/llmgov/llmgov/internal/gateway/dialect"
 	"github.com/llmgov/llmgov/internal/gateway/head"
@@ -70,10 +71,23 @@ func (g *governed) begin(r *http.Request, at *route.Route) *call {
 func (g *governed) read(c *call, deployment string) (*admission.Refusal, error) {
 	body, err := readBody(c.in, g.opt.MaxBody)
 	if errors.Is(err, errTooLarge) {
-		return &admission.Refusal{Status: http.StatusRequestEntityTooLarge, Code: admission.CodeTooLarge, Message: fmt.Sprintf("The body is larger than %d bytes.", g.opt.MaxBody)}, nil
+		return g.tooLarge(), nil
 	}
 	if err != nil {
 		return nil, err
+	}
+	encoding, known := encoded.Of(c.in.Header["Content-Encoding"])
+	if !known {
+		return describe.Encoded(encoding), nil
+	}
+	if encoding != "" {
+		body, err = encoded.All(encoding, body, g.opt.MaxBody)
+		if broken, ok := errors.AsType[*encoded.Broken](err); ok {
+			return describe.Garbled(broken), nil
+		}
+		if int64(len(body)) > g.opt.MaxBody {
+			return g.tooLarge(), nil
+		}
 	}
 	c.body = body
 	if f := c.readHead(deployment); f != nil {
@@ -83,6 +97,10 @@ func (g *governed) read(c *call, deployment string) (*admission.Refusal, error) 
 		return severalModels, nil
 	}
 	return g.describe(c), nil
+}
+
+func (g *governed) tooLarge() *admission.Refusal {
+	return &admission.Refusal{Status: http.StatusRequestEntityTooLarge, Code: admission.CodeTooLarge, Message: fmt.Sprintf("The body is larger than %d bytes.", g.opt.MaxBody)}
 }
 
 var errTooLarge = errors.New("govhttp: body too large")
@@ -187,6 +205,7 @@ func (g *governed) outgoing(c *call, l *client.Lease) *http.Request {
 	out := c.in.Clone(l.Context())
 	out.Header.Del("X-Llmgov-Priority")
 	out.Header.Del("X-Llmgov-Max-Wait")
+	out.Header.Del("Content-Encoding")
 	body := c.body
 	if c.route.Body == dialect.JSON {
 		var edits []splice.Edit

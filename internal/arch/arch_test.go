@@ -71,7 +71,7 @@ var rules = []rule{
 	{"governor/sharing", "governor escrow escrow/limits federation federation/claims federation/parts federation/runner", "net net/http log log/slog os sync sync/atomic context", "demands become claims, and answers grants: the governor has the locks, and the runner the store"},
 	{"governor/client", "governor governor/tokens", "log log/slog os", "a client does not know whether its governor is in this process, and builds without stores and policy files"},
 	{"governor/embedded", `governor/client internal/admin internal/adminview internal/console internal/inprocess internal/instance tenants golang.org/x/sync`, "", "a governor in a program is an instance with a door for that program, and wires nothing anew"},
-	{"governor/govhttp", `escrow governor/client streaming internal/admission internal/bearer internal/splice internal/gateway/describe internal/gateway/dialect
+	{"governor/govhttp", `escrow governor/client streaming internal/admission internal/bearer internal/encoded internal/splice internal/gateway/describe internal/gateway/dialect
 		internal/gateway/head internal/gateway/route`, "log log/slog os", "calls over HTTP are read as the gateway reads them, and admitted by whichever governor the client has"},
 	{"governor/tokens", "internal/jsonscan", "net/http os", "estimators only count"},
 	{"governor/tokens/bpe", "governor/tokens github.com/tidwall/gjson github.com/tiktoken-go/tokenizer", "net/http os", "a counter only counts, and who embeds the governor need not have its vocabularies"},
@@ -112,8 +112,8 @@ var rules = []rule{
 	{"internal/gateway/head", `governor/tokens internal/form internal/jsonscan internal/splice internal/text github.com/cespare/xxhash/v2 github.com/tidwall/gjson`, "net os log log/slog sync sync/atomic context time", "a request is read without knowing who sent it, and what is done with it"},
 	{"internal/gateway/dialect", `governor governor/tokens internal/admission internal/gateway/head internal/rateheaders internal/upstreams tenants`, "net os log log/slog sync sync/atomic context", "a protocol is a value: what is done with it is elsewhere"},
 	{"internal/gateway/route", "internal/gateway/dialect internal/objects tenants", "net os log log/slog sync sync/atomic context time", "a route is found by method and path alone"},
-	{"internal/gateway/describe", "escrow internal/admission internal/gateway/dialect internal/gateway/head internal/splice internal/text tenants", "net os log log/slog sync sync/atomic context", "a call is described by its request alone"},
-	{"internal/envoy/extproc", `governor governor/tokens internal/admission internal/answers internal/bearer internal/events internal/gateway/describe
+	{"internal/gateway/describe", "escrow internal/admission internal/encoded internal/gateway/dialect internal/gateway/head internal/splice internal/text tenants", "net os log log/slog sync sync/atomic context", "a call is described by its request alone"},
+	{"internal/envoy/extproc", `governor governor/tokens internal/admission internal/answers internal/bearer internal/encoded internal/events internal/gateway/describe
 		internal/gateway/dialect internal/gateway/head internal/gateway/route internal/inflight internal/rateheaders internal/splice
 		internal/telemetry internal/text streaming github.com/envoyproxy/go-control-plane/envoy google.golang.org/grpc google.golang.org/protobuf`, "net os", "a proxy's call is the same call as one over HTTP: it only comes by another door"},
 	{"internal/envoy/ratelimit", `governor/client internal/admission internal/gateway/dialect internal/reserve github.com/envoyproxy/go-control-plane/envoy
@@ -152,6 +152,7 @@ var rules = []rule{
 	{"internal/adminview", "governor internal/adminapi internal/admission internal/explain tenants tenants/keyfile", deaf, "the admin side sees what admits calls, whichever door the calls come by"},
 	{"internal/instance", `internal/admin internal/adminapi internal/admission internal/decisions internal/durable internal/engine internal/events internal/policy internal/sampled
 		internal/telemetry federation federation/postgres federation/redis federation/runner governor governor/sharing tenants golang.org/x/sync`, "net net/http", "an instance has no listener and no gateway: whoever opens it has doors of its own"},
+	{"internal/encoded", "github.com/klauspost/compress", "net net/http os log log/slog context time", "a body is decoded without knowing whose it is, and what it says"},
 	{"internal/intake", "", silent, "memory is handed out without knowing what arrives in it, or from where"},
 	{"internal/bearer", "", "os log log/slog sync context time", "a credential is read without knowing what it opens"},
 	{"internal/crash", "", deaf, "a panic is judged by its stack alone"},
@@ -167,7 +168,7 @@ var rules = []rule{
 		tenants tenants/keyfile streaming internal/telemetry internal/tracing internal/form internal/splice internal/gateway/head
 		internal/gateway/describe internal/gateway/dialect internal/gateway/realtime internal/gateway/relay internal/gateway/route
 		internal/gateway/stored internal/gateway/upstream internal/gateway/usage internal/adminview internal/objects internal/answers
-		internal/affinity internal/upstreams internal/events internal/history internal/adminapi github.com/tidwall/gjson github.com/coder/websocket`, "", "the request path calls no network store"},
+		internal/affinity internal/upstreams internal/encoded internal/events internal/history internal/adminapi github.com/tidwall/gjson github.com/coder/websocket`, "", "the request path calls no network store"},
 }
 
 // free may import everything: they wire, or only test.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/internal/admission"
+	"github.com/llmgov/llmgov/internal/encoded"
 	"github.com/llmgov/llmgov/internal/gateway/describe"
 	"github.com/llmgov/llmgov/internal/gateway/dialect"
 	"github.com/llmgov/llmgov/internal/gateway/head"
@@ -20,13 +21,17 @@ func (c *call) readBody() *refusal {
 	if f := describe.Hints(c.r.Header, &c.Ask); f != nil {
 		return f
 	}
-	for _, enc := range c.r.Header["Content-Encoding"] {
-		if enc != "" && enc != "identity" {
-			return describe.Encoded(enc)
-		}
+	encoding, known := encoded.Of(c.r.Header["Content-Encoding"])
+	if !known {
+		return describe.Encoded(encoding)
 	}
 	if f := c.receive(); f != nil {
 		return f
+	}
+	if encoding != "" && c.route.Body != dialect.None {
+		if f := c.decode(encoding); f != nil {
+			return f
+		}
 	}
 	_ = c.w.Control.SetReadDeadline(time.Time{}) // from here on reading only watches for the client going
 	c.arrived = time.Now()

@@ -36,7 +36,7 @@ func (c *call) verdict(resp *http.Response, err error) upstreams.Outcome {
 		return upstreams.Silent
 	}
 	t.Sent.Store(true)
-	if resp.StatusCode/100 == 2 && !c.route.ToObjects() && !isEventStream(resp.Header) && !encoded(resp.Header) {
+	if resp.StatusCode/100 == 2 && !c.route.ToObjects() && !isEventStream(resp.Header) && !isEncoded(resp.Header) {
 		c.lookInto(resp)
 	}
 	t.status = resp.StatusCode

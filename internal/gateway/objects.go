@@ -139,7 +139,7 @@ func (c *call) checkNamed() *refusal {
 	if err == nil && len(found) == 0 && len(c.head.Prompt.Files) == 0 && !c.head.NamesDeeper() {
 		return nil
 	}
-	if !c.route.ToObjects() && !c.route.Stores && !head.MayRefer(c.body) {
+	if !c.route.ToObjects() && c.route.Dialect != dialect.Responses && !head.MayRefer(c.body) {
 		return nil
 	}
 	if err != nil {

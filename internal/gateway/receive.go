@@ -9,6 +9,8 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/admission"
+	"github.com/llmgov/llmgov/internal/encoded"
+	"github.com/llmgov/llmgov/internal/gateway/describe"
 	"github.com/llmgov/llmgov/internal/gateway/dialect"
 	"github.com/llmgov/llmgov/internal/intake"
 	"github.com/llmgov/llmgov/internal/text"
@@ -52,6 +54,25 @@ func (c *call) receive() *refusal {
 		c.body, err = c.memory.Read(c.r.Context(), c.paced(), announced, limit)
 	}
 	c.HasWaited(c.memory.Waited)
+	return c.notReceived(err, limit)
+}
+
+// decode puts the body in memory as it was before it was encoded. It waits for no memory, since the encoded body holds some.
+func (c *call) decode(encoding string) *refusal {
+	limit := c.world.Snapshot.Config().MaxBody
+	var memory intake.Claim
+	var body []byte
+	err := c.g.intake.Ask(c.r.Context(), &memory, intake.Ask{Tenant: c.Tenant.Name, Bytes: min(limit, intake.Small)})
+	if err == nil {
+		err = encoded.Read(encoding, c.body, func(r io.Reader) (err error) {
+			body, err = memory.Read(c.r.Context(), r, -1, limit)
+			return err
+		})
+	}
+	memory.Waited = c.memory.Waited
+	c.memory.Release()
+	c.memory = memory
+	c.body = body
 	return c.notReceived(err, limit)
 }
 
@@ -123,6 +144,9 @@ func (c *call) notReceived(err error, limit int64) *refusal {
 			Status: http.StatusRequestTimeout, Code: admission.CodeInvalid,
 			Message: "The body came too slowly: each " + text.Bytes(lap) + " within " + lapTime.String() + ", and all of it within " + bodyTimeout.String() + ".",
 		}
+	}
+	if broken, ok := errors.AsType[*encoded.Broken](err); ok {
+		return describe.Garbled(broken)
 	}
 	return invalid("", "The body broke off before its end.")
 }

@@ -9,7 +9,6 @@ import (
 	"net/http/httptrace"
 	"net/url"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/answers"
 	"github.com/llmgov/llmgov/internal/cancel"
+	"github.com/llmgov/llmgov/internal/encoded"
 	"github.com/llmgov/llmgov/internal/form"
 	"github.com/llmgov/llmgov/internal/gateway/stored"
 	"github.com/llmgov/llmgov/internal/gateway/upstream"
@@ -110,7 +110,7 @@ var (
 func (t *try) withheld(resp *http.Response) error {
 	status := resp.StatusCode
 	switch {
-	case encoded(resp.Header):
+	case isEncoded(resp.Header):
 		return stored.ErrUnreadable
 	case t.refusesKey(status):
 		return errUpstreamKey
@@ -122,15 +122,11 @@ func (t *try) withheld(resp *http.Response) error {
 	return nil
 }
 
-// encoded reports whether an answer is compressed or the like, although identity was asked for: its usage could not be read, nor
+// isEncoded reports whether an answer is compressed or the like, although identity was asked for: its usage could not be read, nor
 // how large it becomes at the client.
-func encoded(h http.Header) bool {
-	for _, said := range h["Content-Encoding"] {
-		if said != "" && !strings.EqualFold(said, "identity") {
-			return true
-		}
-	}
-	return false
+func isEncoded(h http.Header) bool {
+	encoding, _ := encoded.Of(h["Content-Encoding"])
+	return encoding != ""
 }
 
 // refusesKey reports whether an answer is about the operator's key or proxy, and not about the call.

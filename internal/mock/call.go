@@ -75,13 +75,23 @@ func (c *call) field(key string) *gjson.Result {
 		case "n":
 			return &c.choices
 		}
-	case routeResponses:
+	case routeRerank:
+		switch key {
+		case "query":
+			return &c.instructions
+		case "documents":
+			return &c.input
+		}
+	case routeResponses, routeCompact, routeInputTokens:
 		switch key {
 		case "input":
 			return &c.input
 		case "instructions":
 			return &c.instructions
 		case "max_output_tokens":
+			if c.route == routeCompact {
+				return nil
+			}
 			return &c.maxTokens
 		case "store":
 			return &c.store
@@ -160,8 +170,11 @@ func (c *call) check() *apiError {
 		}
 	} else if c.input.Type == gjson.Null {
 		name := "input"
-		if c.route == routeCompletions {
+		switch c.route {
+		case routeCompletions:
 			name = "prompt"
+		case routeRerank:
+			name = "documents"
 		}
 		return badRequest(name, "Missing required parameter: '"+name+"'.")
 	}
@@ -216,7 +229,7 @@ func (c *call) bound() int {
 
 // streams reports whether the answer is a stream. Only text is streamed.
 func (c *call) streams() bool {
-	return c.stream.Type == gjson.True && c.route.isText()
+	return c.stream.Type == gjson.True && c.route.isText() && c.route != routeCompact
 }
 
 func (c *call) includeUsage() bool {

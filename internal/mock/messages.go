@@ -195,7 +195,7 @@ func marked(content gjson.Result) (n int64) {
 	return n
 }
 
-// countTokens is the shape of /v1/messages/count_tokens.
+// countTokens is the shape of /v1/messages/count_tokens and /v1/responses/input_tokens.
 type countTokens struct {
 	unstreamed
 	j *job

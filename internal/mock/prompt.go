@@ -3,7 +3,7 @@ package mock
 import "github.com/tidwall/gjson"
 
 func (r route) String() string {
-	return [...]string{"none", "chat", "completions", "embeddings", "responses", "moderations", "messages", "count_tokens"}[r]
+	return [...]string{"none", "chat", "completions", "embeddings", "responses", "moderations", "messages", "count_tokens", "rerank", "compact", "input_tokens"}[r]
 }
 
 // PromptTokens returns the number of tokens that the mock counts for the prompt of a request body

@@ -231,3 +231,23 @@ func (r *responses) appendUsage(b []byte, status string) []byte {
 	b = strconv.AppendInt(b, t.prompt+t.produced, 10)
 	return append(b, '}')
 }
+
+// compact is the shape of /v1/responses/compact: the conversation becomes one item that only the server can read.
+type compact struct {
+	unstreamed
+	j *job
+}
+
+func (c *compact) prepare(j *job, _ string) { c.j = j }
+
+func (c *compact) plain(b []byte) []byte {
+	b = c.j.appendID(b, `{"object":"response.compaction","id":"resp_`)
+	b = c.j.appendID(b, `","output":[{"type":"compaction","encrypted_content":"AAAA","id":"cmp_`)
+	b = append(b, `"}],"usage":{"input_tokens":`...)
+	b = strconv.AppendInt(b, c.j.ticket.prompt, 10)
+	b = append(b, `,"output_tokens":`...)
+	b = strconv.AppendInt(b, c.j.ticket.produced, 10)
+	b = append(b, `,"total_tokens":`...)
+	b = strconv.AppendInt(b, c.j.ticket.prompt+c.j.ticket.produced, 10)
+	return append(b, "}}"...)
+}

@@ -8,6 +8,12 @@ type route uint8
 // routeOf returns the endpoint of a path, with or without the /v1 prefix.
 func routeOf(path string) route {
 	switch strings.TrimPrefix(path, "/v1") {
+	case "/rerank", "/v2/rerank":
+		return routeRerank
+	case "/responses/compact":
+		return routeCompact
+	case "/responses/input_tokens":
+		return routeInputTokens
 	case "/chat/completions":
 		return routeChat
 	case "/completions":
@@ -34,7 +40,7 @@ func (r route) isAnthropic() bool { return r == routeMessages || r == routeCount
 
 // isText reports whether the answer is made of tokens.
 func (r route) isText() bool {
-	return r != routeEmbeddings && r != routeModerations && r != routeCount
+	return r != routeEmbeddings && r != routeModerations && r != routeRerank && r != routeCount && r != routeInputTokens
 }
 
 const (
@@ -46,4 +52,7 @@ const (
 	routeModerations
 	routeMessages
 	routeCount
+	routeRerank
+	routeCompact
+	routeInputTokens
 )

@@ -104,6 +104,11 @@ func TestPlainShapes(t *testing.T) {
 		{"moderations", "/v1/moderations", `{"input":["a","b"]}`, want{
 			"model": `"omni-moderation-latest"`, "results.#": "2", "results.1.flagged": "false", "results.0.categories.self-harm/intent": "false",
 		}},
+		{"rerank", "/v2/rerank", `{"model":"m","query":"hello","documents":["a","b"]}`, want{"results.#": "2", "results.1.index": "1", "usage.total_tokens": "4"}},
+		{"compaction", "/v1/responses/compact", `{"model":"m","input":"hello"}`, want{
+			"object": `"response.compaction"`, "output.0.type": `"compaction"`, "usage.input_tokens": "2",
+		}},
+		{"input tokens", "/v1/responses/input_tokens", `{"model":"m","input":"hello"}`, want{"input_tokens": "2"}},
 		{"usage taken out", "/v1/chat/completions", chatBody(`"mock":{"usage":"absent"}`), want{"usage": ""}},
 	} {
 		got := r.post(tt.path, tt.body)

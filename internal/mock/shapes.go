@@ -19,6 +19,8 @@ type shapes struct {
 	embeddings  embeddings
 	moderations moderations
 	countTokens countTokens
+	rerank      rerank
+	compact     compact
 }
 
 // of is the shape of a route's answers.
@@ -34,7 +36,11 @@ func (s *shapes) of(r route) shape {
 		return &s.moderations
 	case routeMessages:
 		return &s.messages
-	case routeCount:
+	case routeRerank:
+		return &s.rerank
+	case routeCompact:
+		return &s.compact
+	case routeCount, routeInputTokens:
 		return &s.countTokens
 	default:
 		return &s.chat

@@ -2,6 +2,8 @@ package input
 
 import (
 	"bufio"
+	"bytes"
+	"compress/gzip"
 	"fmt"
 	"io"
 	"net"
@@ -11,6 +13,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/klauspost/compress/zstd"
 
 	"github.com/llmgov/llmgov/internal/e2e/harness/sockets"
 	"github.com/llmgov/llmgov/internal/testkit"
@@ -83,8 +87,8 @@ func TestInput_Routes(t *testing.T) {
 		{"DELETE", "/v1/models/gpt-4o", ``, 404, "not_found"},
 		{"PUT", "/v1/embeddings", `{}`, 404, "not_found"},
 		{"POST", "/v1/v1/chat/completions", sockets.Chat(``), 404, "not_found"},
-		{"POST", "/v1/chat/completions/", sockets.Chat(``), 404, "not_found"},
-		{"POST", "/v1//chat/completions", sockets.Chat(``), 404, "not_found"},
+		{"POST", "/v2/chat/completions", sockets.Chat(``), 404, "not_found"},
+		{"GET", "/v1//files/", ``, 404, "not_found"},
 		{"POST", "/v1/chat/../organization/x", sockets.Chat(``), 404, "not_found"},
 		{"GET", "/", ``, 404, "not_found"},
 		{"GET", "/v1/files", ``, 403, "route_not_allowed"},
@@ -123,15 +127,56 @@ func TestInput_Keys(t *testing.T) {
 	}
 }
 
+// Bodies that agents send compressed are read as they were before, at the size that they were; others are refused.
 func TestInput_Encoding(t *testing.T) {
-	s := sockets.New(t, sockets.World{})
-	e := s.Post("/v1/chat/completions", "\x1f\x8b\x08\x00", "Content-Encoding", "gzip").WantProblem(t, http.StatusUnsupportedMediaType, "invalid_request_error")
-	if !strings.Contains(e.Error.Message, "gzip") {
-		t.Errorf("the message does not say why: %s", e.Error.Message)
+	s := sockets.New(t, sockets.World{Config: func(c *tenants.Config) { c.MaxBody = 64 << 10 }})
+	zip := func(text string) string {
+		var b bytes.Buffer
+		w := gzip.NewWriter(&b)
+		_, _ = io.WriteString(w, text)
+		_ = w.Close()
+		return b.String()
 	}
-	if reply := s.Post("/v1/chat/completions", sockets.Chat(``), "Content-Encoding", "identity"); reply.Status != 200 {
+	zstandard := func(text string) string {
+		w, _ := zstd.NewWriter(nil)
+		return string(w.EncodeAll([]byte(text), nil))
+	}
+	chat := sockets.Chat(``)
+	for _, c := range []struct {
+		encoding, body string
+		status         int
+		says           string
+	}{
+		{"gzip", zip(chat), 200, ""},
+		{"x-gzip, identity", zip(chat), 200, ""},
+		{"zstd", zstandard(chat), 200, ""},
+		{"ZSTD", zstandard(chat), 200, ""},
+		{"br", chat, 415, "gzip or zstd"},
+		{"gzip, zstd", chat, 415, "gzip or zstd"},
+		{"gzip", "\x1f\x8b\x08\x00", 400, "gzip"},
+		{"zstd", zstandard(chat)[:20], 400, "zstd"},
+		{"gzip", zip(chat + strings.Repeat(" ", 64<<10)), 413, "64 KiB"},
+		{"zstd", zstandard(strings.Repeat("\x00", 1<<28)), 413, "64 KiB"},
+		{"zstd", zstandard(`{"model":"gpt-4o","model":"o3"}`), 400, "twice"},
+	} {
+		reply := s.Post("/v1/chat/completions", c.body, "Content-Encoding", c.encoding)
+		if reply.Status != c.status || !strings.Contains(reply.Body, c.says) {
+			t.Errorf("%s of %d bytes: %d %s", c.encoding, len(c.body), reply.Status, reply.Body)
+		}
+		if up := s.Seen.Last(t); c.status == 200 && (string(up.Body) != chat || up.Header["Content-Encoding"] != nil) {
+			t.Errorf("%s: the upstream gets %q %v", c.encoding, up.Body, up.Header)
+		}
+	}
+	if n := s.Seen.Count(); n != 4 {
+		t.Errorf("the upstream saw %d calls", n)
+	}
+	if reply := s.Post("/v1/chat/completions", chat, "Content-Encoding", "identity"); reply.Status != 200 {
 		t.Errorf("Content-Encoding: identity gets %d %s", reply.Status, reply.Body)
 	}
+}
+
+func TestInput_Hints(t *testing.T) {
+	s := sockets.New(t, sockets.World{})
 	s.Post("/v1/chat/completions", sockets.Chat(``), "X-Llmgov-Max-Wait", "soon").WantProblem(t, http.StatusBadRequest, "invalid_request_error")
 	s.Post("/v1/chat/completions", sockets.Chat(``), "X-Llmgov-Max-Wait", "-1s").WantProblem(t, http.StatusBadRequest, "invalid_request_error")
 	s.Post("/v1/chat/completions", sockets.Chat(``), "X-Llmgov-Priority", "highest").WantProblem(t, http.StatusBadRequest, "invalid_request_error")

@@ -124,6 +124,11 @@ func hiding() []hidden {
 		{name: "hyphens", route: "/moderations", body: `{"input":"` + strings.Repeat("word-", 4000) + `"}`},
 		{name: "images", route: "/moderations", body: `{"input":[{"type":"image_url","image_url":{"url":"https://a/b"}},{"type":"image_url","image_url":{"url":"https://a/b"}}]}`},
 
+		{name: "documents", route: "/rerank", body: `{"model":"m","query":"a","documents":["a"` + strings.Repeat(`,"word-word"`, 1000) + `]}`},
+		{name: "a query", route: "/rerank", body: `{"query":"` + strings.Repeat("word-", 4000) + `","documents":["a"],"model":"m"}`},
+		{name: "a conversation", route: "/responses/compact", body: `{"model":"m","input":"` + strings.Repeat("word-", 4000) + `"}`},
+		{name: "what becomes of it", route: "/responses/compact", body: `{"model":"m","max_output_tokens":1,"input":"a"}`},
+
 		{name: "what it draws", route: "/images/generations", body: `{"model":"m","prompt":"a"}`},
 		{name: "ten at once", route: "/images/generations", body: `{"model":"m","prompt":"a","n":10}`},
 		{name: "what it draws", route: "/images/edits", kind: formKind, body: asForm("image", "model", "m", "prompt", "a")},
@@ -151,12 +156,13 @@ const realtimeRoute = "GET /realtime"
 // tokenless are the routes on which calls take no tokens, and why: those of objects by what their
 // paths begin with.
 var tokenless = map[string]string{
-	"/messages/count_tokens": "it only counts them",
-	"/responses":             "a response is charged for when it is made, or seen done",
-	"/files":                 "no model reads a file when it comes",
-	"/uploads":               "nor its parts",
-	"/fine_tuning":           "jobs are not metered",
-	"/vector_stores":         "nor is what is searched",
+	"/messages/count_tokens":  "it only counts them",
+	"/responses/input_tokens": "nor does this",
+	"/responses":              "a response is charged for when it is made, or seen done",
+	"/files":                  "no model reads a file when it comes",
+	"/uploads":                "nor its parts",
+	"/fine_tuning":            "jobs are not metered",
+	"/vector_stores":          "nor is what is searched",
 }
 
 // Calls at once of five times a limit, on each route and with the size of each hidden in each way, never take more

@@ -36,6 +36,7 @@ type call struct {
 	status  int  // of the answer, once its headers have come
 	events  bool // the answer is labelled as an event stream that can be read
 	encoded bool // it cannot be read
+	decoded bool // the body of the request came encoded
 }
 
 // sentBody says whether the proxy sends the body of a request.

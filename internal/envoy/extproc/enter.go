@@ -1,6 +1,7 @@
 package extproc
 
 import (
+	"errors"
 	"hash/maphash"
 	"net/http"
 	"strconv"
@@ -8,6 +9,7 @@ import (
 	"github.com/llmgov/llmgov/governor/tokens"
 	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/bearer"
+	"github.com/llmgov/llmgov/internal/encoded"
 	"github.com/llmgov/llmgov/internal/gateway/describe"
 	"github.com/llmgov/llmgov/internal/gateway/dialect"
 	"github.com/llmgov/llmgov/internal/gateway/head"
@@ -116,15 +118,24 @@ func (c *call) receive() (*admission.Refusal, error) {
 // readBody reads the head of the body.
 func (c *call) readBody(body []byte) *admission.Refusal {
 	cfg := c.Policy.Snapshot.Config()
+	encoding, known := encoded.Of(c.header["Content-Encoding"])
+	switch {
+	case !known:
+		return describe.Encoded(encoding)
+	case encoding != "" && int64(len(body)) <= cfg.MaxBody:
+		c.decoded = true
+		all, err := encoded.All(encoding, body, cfg.MaxBody)
+		if broken, ok := errors.AsType[*encoded.Broken](err); ok {
+			return describe.Garbled(broken)
+		}
+		body = all
+	}
 	if int64(len(body)) > cfg.MaxBody {
 		return &admission.Refusal{Status: http.StatusRequestEntityTooLarge, Code: admission.CodeTooLarge, Message: "The body is larger than " + strconv.FormatInt(cfg.MaxBody, 10) + " bytes."}
 	}
 	c.body = body
 	if c.s.bodies.Add(int64(len(body))) > cfg.BodyMemory.Process {
 		return overloaded("Bodies of calls fill the memory that this gateway has for them.")
-	}
-	if enc := c.header.Get("Content-Encoding"); enc != "" && enc != "identity" {
-		return describe.Encoded(enc)
 	}
 	if err := c.readHead(); err != nil {
 		return describe.Unreadable(err)
@@ -209,7 +220,7 @@ func (c *call) describe() *admission.Refusal {
 
 // refers weighs the objects to which the body refers. This door does not know their sizes.
 func (c *call) refers(scope *describe.Scope) *admission.Refusal {
-	if !c.at.Route.Stores && !head.MayRefer(c.body) {
+	if c.at.Route.Dialect != dialect.Responses && !head.MayRefer(c.body) {
 		return nil
 	}
 	found, err := c.head.References()

@@ -1,6 +1,7 @@
 package extproc_test
 
 import (
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
@@ -120,6 +121,23 @@ func TestProcess_PlainAnswer(t *testing.T) {
 	}
 }
 
+// A body that comes compressed is read as it was, and goes on as that.
+func TestProcess_EncodedBody(t *testing.T) {
+	w := newWorld(t, nil)
+	p := w.call()
+	p.ask(opened("/v1/chat/completions", buffered, "content-encoding", "gzip"))
+	plain := strings.Replace(chat, `"stream":true,`, "", 1)
+	var zipped strings.Builder
+	zip := gzip.NewWriter(&zipped)
+	_, _ = zip.Write([]byte(plain))
+	_ = zip.Close()
+	on := p.ask(body(zipped.String())).GetRequestBody().GetResponse()
+	if got := string(on.BodyMutation.GetBody()); got != plain || !slices.Contains(on.HeaderMutation.RemoveHeaders, "content-encoding") {
+		t.Errorf("the model server gets %s, without the headers %v", got, on.HeaderMutation.RemoveHeaders)
+	}
+	p.leave()
+}
+
 // A refusal is an answer in the caller's dialect, with every header that the gateway's has.
 func TestProcess_Refuses(t *testing.T) {
 	for _, c := range []struct {
@@ -170,7 +188,8 @@ func TestProcess_BadInput(t *testing.T) {
 		"twice":               {opened("/v1/chat/completions", buffered), `{"model":"gpt-4o","model":"gpt-5"}`, 400, "invalid_request_error"},
 		"another model":       {opened("/v1/chat/completions", buffered), `{"model":"gpt-5"}`, 403, "model_not_allowed"},
 		"no pool":             {opened("/v1/chat/completions", buffered), `{"model":"claude"}`, 404, "model_not_found"},
-		"an encoded body":     {opened("/v1/chat/completions", buffered, "content-encoding", "gzip"), chat, 415, "invalid_request_error"},
+		"an encoded body":     {opened("/v1/chat/completions", buffered, "content-encoding", "br"), chat, 415, "invalid_request_error"},
+		"no gzip":             {opened("/v1/chat/completions", buffered, "content-encoding", "gzip"), chat, 400, "gzip"},
 		"too large":           {opened("/v1/chat/completions", buffered), `{"model":"gpt-4o","x":"` + strings.Repeat("x", 2000) + `"}`, 413, "request_too_large"},
 		"a governed query":    {opened("/v1/chat/completions?model=gpt-5", buffered), "", 400, "invalid_request_error"},
 		"a bad hint":          {opened("/v1/chat/completions", buffered, "x-llmgov-priority", "highest"), "", 400, "invalid_request_error"},

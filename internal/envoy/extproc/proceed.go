@@ -40,6 +40,9 @@ func (c *call) outgoing() *pb.HeaderMutation {
 	}
 	c.UpstreamHeaders(set.Set)
 	remove := hints
+	if c.decoded {
+		remove = append(remove[:len(remove):len(remove)], "content-encoding")
+	}
 	if c.s.opt.Tenant.isKey() {
 		remove = append(remove[:len(remove):len(remove)], keys...)
 	}
@@ -49,7 +52,7 @@ func (c *call) outgoing() *pb.HeaderMutation {
 // edited is the body that the model server gets, if it is another than came.
 func (c *call) edited() (body []byte, changed bool) {
 	if c.at.Route.Body != dialect.JSON {
-		return nil, false
+		return c.body, c.decoded
 	}
 	edits, withhold := describe.Edits(&c.at.Route.Route, c.head, c.Tenant.MaxOutputTokens)
 	c.withhold = withhold
@@ -57,7 +60,7 @@ func (c *call) edited() (body []byte, changed bool) {
 		edits = append(edits, c.head.Rename(real))
 	}
 	if len(edits) == 0 {
-		return nil, false
+		return c.body, c.decoded
 	}
 	return splice.Copy(c.body, edits), true
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/llmgov/llmgov/internal/admission"
+	"github.com/llmgov/llmgov/internal/encoded"
 	"github.com/llmgov/llmgov/internal/gateway/head"
 	"github.com/llmgov/llmgov/internal/text"
 	"github.com/llmgov/llmgov/tenants"
@@ -65,12 +66,17 @@ func (s *Scope) Deeper(body []byte) *admission.Refusal {
 	return nil
 }
 
-// Encoded refuses a body with a Content-Encoding.
+// Encoded refuses a body with a Content-Encoding that is not known.
 func Encoded(encoding string) *admission.Refusal {
 	return &admission.Refusal{
 		Status: http.StatusUnsupportedMediaType, Code: admission.CodeInvalid,
-		Message: "A body with Content-Encoding " + strconv.Quote(text.Brief(encoding)) + " cannot be governed. Send it as it is.",
+		Message: "A body with Content-Encoding " + strconv.Quote(text.Brief(encoding)) + " cannot be governed. Send it as it is, or as " + encoded.Known + ".",
 	}
+}
+
+// Garbled refuses a body that is not what its Content-Encoding says.
+func Garbled(b *encoded.Broken) *admission.Refusal {
+	return invalid("", "The body is not whole, or no "+b.Encoding+" as its Content-Encoding says: "+text.Brief(b.Cause.Error())+".")
 }
 
 // Unreadable refuses a body or a query that cannot be read.

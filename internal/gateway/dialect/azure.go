@@ -15,7 +15,7 @@ var azureProvider = &Provider{
 	KeyHeader:  "Api-Key",
 	Agents:     codex,
 	Speaks:     []*Dialect{OpenAI, Responses},
-	Lacks:      map[string]bool{"/moderations": true, "/images/variations": true},
+	Lacks:      map[string]bool{"/moderations": true, "/rerank": true, "/images/variations": true},
 	Place:      placeAzure,
 	Lists:      false, // it lists the models that could be deployed, and not its deployments, which are called
 }

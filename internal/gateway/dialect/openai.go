@@ -14,6 +14,7 @@ var OpenAI = &Dialect{
 		{Path: "/chat/completions", Bounds: []head.Bound{head.MaxCompletionTokens, head.MaxTokens}, Chunked: true, Operation: "chat"},
 		{Path: "/completions", Bounds: []head.Bound{head.MaxTokens}, Chunked: true, Operation: "text_completion"},
 		{Path: "/embeddings", Operation: "embeddings"},
+		{Path: "/rerank", AnyModel: true},
 		{Path: "/moderations", AnyModel: true},
 		{Path: "/images/generations", AnyModel: true, Open: true, Backdrop: true, Operation: generate},
 		{Path: "/images/edits", AnyModel: true, Body: Form, Files: tokens.Image, Open: true, Operation: generate},
@@ -40,8 +41,12 @@ const generate = "generate_content"
 
 // Responses is as OpenAI, but for its streams of typed events.
 var Responses = &Dialect{
-	Name:       "responses",
-	Routes:     []Route{{Path: "/responses", Bounds: []head.Bound{head.MaxOutputTokens}, Stores: true, Operation: "chat"}},
+	Name: "responses",
+	Routes: []Route{
+		{Path: "/responses", Bounds: []head.Bound{head.MaxOutputTokens}, Stores: true, Operation: "chat"},
+		{Path: "/responses/compact", Open: true, Operation: "chat"},
+		{Path: "/responses/input_tokens", Free: true},
+	},
 	ErrorBody:  openAIBody,
 	ErrorEvent: responsesEvent,
 }

@@ -19,7 +19,7 @@ type Provider struct {
 	KeyScheme string
 	// Defaults are headers that callers of the dialect may leave out, and the provider does not.
 	Defaults http.Header
-	// Agents begin the headers that agents send to upstreams of this kind alone: see Passes.
+	// Agents begin the headers that agents and other clients send to upstreams of this kind alone: see Passes.
 	Agents []string
 
 	Speaks []*Dialect      // nil is all of them, which servers of other vendors speak
@@ -40,7 +40,7 @@ var openAIProvider = &Provider{
 	Convention: "openai",
 	KeyHeader:  "Authorization",
 	KeyScheme:  "Bearer ",
-	Agents:     codex,
+	Agents:     append([]string{"X-Openrouter-", "X-Session-Affinity", "X-Opencode-", "X-Grok-Conv-Id"}, codex...),
 	Lists:      true,
 }
 
@@ -88,8 +88,8 @@ const (
 // others are words in the names of headers by which a caller could speak for somebody else, or for an account: they are the
 // operator's to say.
 var others = []string{
-	"account", "admin", "auth", "billing", "bypass", "cookie", "credential", "customer", "forward", "internal", "key", "model", "-org", "override",
-	"priority", "project", "proxy", "ratelimit", "secret", "tenant", "tier", "token", "user", "workspace",
+	"account", "admin", "auth", "billing", "budget", "bypass", "cookie", "credential", "customer", "fallback", "forward", "host", "internal", "key", "model", "-org", "override",
+	"priority", "project", "provider", "proxy", "ratelimit", "secret", "spend", "tenant", "tier", "token", "url", "user", "webhook", "workspace",
 }
 
 // Passes reports whether a caller's header is one that agents send to upstreams of this kind. The list is open, because

@@ -90,12 +90,36 @@ func (p *Place) Name() string {
 	return p.Route.Name
 }
 
-// Find finds the place that a request is for.
+// Find finds the place that a request is for. Slashes that clients write twice or at the end, because their base URL ends in one, do
+// not matter, but on routes to objects, where an id could be missing between them.
 func Find(r *http.Request) Place {
-	if rest, ok := strings.CutPrefix(r.URL.Path, "/openai/"); ok {
+	path := tidy(r.URL.Path)
+	at := find(r, path)
+	if at.Route != nil && at.Route.ToObjects() && path != r.URL.Path {
+		return Place{Wrong: true}
+	}
+	return at
+}
+
+func find(r *http.Request, path string) Place {
+	if rest, ok := strings.CutPrefix(path, "/openai/"); ok {
 		return findAzure(r, rest)
 	}
-	return findBelow(r, strings.TrimPrefix(r.URL.Path, "/v1"))
+	if path == "/v2/rerank" { // Cohere's, with the body of /v1/rerank
+		path = "/rerank"
+	}
+	return findBelow(r, strings.TrimPrefix(path, "/v1"))
+}
+
+// tidy is a path without slashes that say nothing.
+func tidy(path string) string {
+	for strings.Contains(path, "//") {
+		path = strings.ReplaceAll(path, "//", "/")
+	}
+	if len(path) > 1 {
+		path = strings.TrimSuffix(path, "/")
+	}
+	return path
 }
 
 // findAzure finds a place by the path that Azure's SDKs use, given the part behind /openai/.

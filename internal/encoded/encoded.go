@@ -1,0 +1,111 @@
+// Package encoded reads bodies of requests that come compressed, as agents send long conversations.
+//
+// A body is decoded once all of it is there, so that no slow sender holds a decoder, and as many bodies at once as there are
+// processors. How long it may become is up to whoever reads it: a few kilobytes may stand for gigabytes.
+package encoded
+
+import (
+	"bytes"
+	"compress/gzip"
+	"io"
+	"runtime"
+	"strings"
+	"sync"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// Known are the encodings that are read, for messages.
+const Known = "gzip or zstd"
+
+// mostWindow is how far back a zstd frame may refer, which is memory of its decoder.
+const mostWindow = 32 << 20
+
+// Of is the encoding by the values of a Content-Encoding; "" is none. It is not known if it is another one than gzip or zstd, or
+// if there are several.
+func Of(values []string) (encoding string, known bool) {
+	for _, value := range values {
+		for name := range strings.SplitSeq(value, ",") {
+			name = strings.ToLower(strings.TrimSpace(name))
+			switch {
+			case name == "", name == "identity":
+			case encoding != "":
+				return value, false
+			default:
+				encoding = name
+			}
+		}
+	}
+	return encoding, encoding == "" || decoders[encoding] != nil
+}
+
+// Broken is the error of a body that is not what its encoding says.
+type Broken struct {
+	Encoding string
+	Cause    error
+}
+
+// Error implements error.
+func (b *Broken) Error() string {
+	return "the body cannot be read as " + b.Encoding + ": " + b.Cause.Error()
+}
+
+// Unwrap is for errors.Is.
+func (b *Broken) Unwrap() error { return b.Cause }
+
+// places bounds how many bodies are decoded at once.
+var places = make(chan struct{}, runtime.GOMAXPROCS(0))
+
+// Read passes a body to read as it was before it was encoded, and returns the error of read. The reader fails with a [Broken]. read
+// must not wait for anybody.
+func Read(encoding string, body []byte, read func(io.Reader) error) error {
+	places <- struct{}{}
+	defer func() { <-places }()
+	d := decoders[encoding].Get().(decoder)
+	defer decoders[encoding].Put(d)
+	if err := d.Reset(bytes.NewReader(body)); err != nil {
+		return &Broken{encoding, err}
+	}
+	return read(&reader{d, encoding})
+}
+
+type reader struct {
+	decoder
+	encoding string
+}
+
+// Read implements io.Reader.
+func (r *reader) Read(p []byte) (int, error) {
+	n, err := r.decoder.Read(p)
+	if err != nil && err != io.EOF {
+		err = &Broken{r.encoding, err}
+	}
+	return n, err
+}
+
+// decoder is one whose memory is used again.
+type decoder interface {
+	io.Reader
+	Reset(io.Reader) error
+}
+
+var decoders = map[string]*sync.Pool{
+	"gzip":   {New: func() any { return new(gzip.Reader) }},
+	"x-gzip": {New: func() any { return new(gzip.Reader) }},
+	"zstd": {New: func() any {
+		d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(mostWindow))
+		if err != nil {
+			panic("llmgov: BUG: " + err.Error())
+		}
+		return d
+	}},
+}
+
+// All is the body as it was, unless that is longer than most: then it is only the beginning of it, and a byte longer.
+func All(encoding string, body []byte, most int64) (all []byte, err error) {
+	err = Read(encoding, body, func(r io.Reader) (err error) {
+		all, err = io.ReadAll(io.LimitReader(r, most+1))
+		return err
+	})
+	return all, err
+}

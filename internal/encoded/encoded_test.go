@@ -1,0 +1,84 @@
+package encoded
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/llmgov/llmgov/internal/testkit"
+)
+
+func gzipped(t *testing.T, text string) []byte {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	_ = testkit.Must(w.Write([]byte(text)))(t)
+	_ = w.Close()
+	return b.Bytes()
+}
+
+func zstded(text string, opts ...zstd.EOption) []byte {
+	w, _ := zstd.NewWriter(nil, opts...)
+	return w.EncodeAll([]byte(text), nil)
+}
+
+func TestAll(t *testing.T) {
+	text := strings.Repeat("hello ", 1000)
+	broken := zstded(text)
+	broken[len(broken)-1] ^= 1 // of the checksum
+	for name, c := range map[string]struct {
+		encoding string
+		body     []byte
+		want     string
+		fails    bool
+	}{
+		"gzip":                {"gzip", gzipped(t, text), text, false},
+		"gzip in two members": {"x-gzip", append(gzipped(t, text), gzipped(t, "x")...), text + "x", false},
+		"zstd":                {"zstd", zstded(text), text, false},
+		"zstd in two frames":  {"zstd", append(zstded(text), zstded("x")...), text + "x", false},
+		"a long window":       {"zstd", zstded(text, zstd.WithWindowSize(8<<20)), text, false},
+		"longer than it may":  {"gzip", gzipped(t, text+text), (text + text)[:6001], false},
+		"a bomb":              {"zstd", zstded(strings.Repeat("\x00", 64<<20)), strings.Repeat("\x00", 6001), false},
+		"cut gzip":            {"gzip", gzipped(t, text)[:30], "", true},
+		"cut zstd":            {"zstd", zstded(text)[:20], "", true},
+		"a wrong checksum":    {"zstd", broken, "", true},
+		"something behind":    {"gzip", append(gzipped(t, text), "x"...), "", true},
+		"another one":         {"zstd", gzipped(t, text), "", true},
+		"too long a window":   {"zstd", zstded(strings.Repeat("x", 1<<10), zstd.WithWindowSize(64<<20), zstd.WithSingleSegment(false)), strings.Repeat("x", 1<<10), false},
+		"nothing":             {"gzip", nil, "", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := All(c.encoding, c.body, 6000)
+			broken := (*Broken)(nil)
+			if errors.As(err, &broken) != c.fails || err == nil && string(got) != c.want {
+				t.Errorf("got %d bytes, %v", len(got), err)
+			}
+			if again, err := All(c.encoding, map[bool][]byte{true: zstded("y"), false: gzipped(t, "y")}[c.encoding == "zstd"], 9); string(again) != "y" {
+				t.Errorf("behind it another one is read as %q, %v", again, err)
+			}
+		})
+	}
+}
+
+func TestOf(t *testing.T) {
+	for _, c := range []struct {
+		values []string
+		want   string
+		known  bool
+	}{
+		{nil, "", true},
+		{[]string{"identity"}, "", true},
+		{[]string{" GZIP"}, "gzip", true},
+		{[]string{"identity, zstd"}, "zstd", true},
+		{[]string{"gzip, zstd"}, "gzip, zstd", false},
+		{[]string{"gzip", "gzip"}, "gzip", false},
+		{[]string{"br"}, "br", false},
+	} {
+		if got, known := Of(c.values); got != c.want || known != c.known {
+			t.Errorf("%q is %q, %v", c.values, got, known)
+		}
+	}
+}
