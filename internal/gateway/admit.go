@@ -59,7 +59,15 @@ func (c *call) admit() *refusal {
 func (c *call) edits() []splice.Edit {
 	edits, withhold := describe.Edits(&c.route.Route, c.head, c.Tenant.MaxOutputTokens)
 	c.withhold = withhold
-	return c.rename(edits)
+	last := len(edits) - 1
+	edits = c.rename(edits)
+	c.asked = asked{}
+	if withhold {
+		e := edits[last]
+		start := splice.Place(edits, last)
+		c.asked = asked{start, start + len(e.Text), string(c.body[e.Start:e.End])}
+	}
+	return edits
 }
 
 // describe describes the call to package admission.

@@ -82,11 +82,15 @@ func (c *call) noneReady(ch upstreams.Choice) *refusal {
 // goTo begins a try, at the upstream that was chosen for it.
 func (c *call) goTo(t *try, index int, probe bool) {
 	c.try.leave()
+	amend := c.tries.amend && c.try.index == index
+	c.tries.amend = false
 	t.member = c.pool.set.Members[index]
 	t.up = c.pool.upstreams[index]
 	t.index = index
 	t.model = c.pool.Upstreams[index].ModelName(c.realModel())
 	t.scope = c.tries.scope
+	t.amended = amend
+	t.unasked = c.asked.end > 0 && (amend || t.up.Unasked(t.model))
 	t.probe = probe
 	c.BeginTry(&t.Try, t.up.Name)
 	c.try = t

@@ -52,8 +52,7 @@ func (c *call) chooseNext(said upstreams.Outcome, lost governor.Usage) upstreams
 	if !limited {
 		return c.tries.next(c.pool.set, c.try, said)
 	}
-	if said == upstreams.Stale {
-		c.tries.afresh = true
+	if c.tries.again(said) {
 		if ch := c.tryAt(there); ch.OK {
 			return ch
 		}

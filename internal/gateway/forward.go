@@ -88,10 +88,10 @@ func (c *call) outgoing() *http.Request {
 		out.Header["Content-Type"] = []string{t.form.Type}
 		out.Body = io.NopCloser(t.form.Reader())
 		out.ContentLength = t.form.Size
-	case t.model != c.named.name && len(c.body) > 0:
-		renamed := c.renamed(t)
-		out.Body = renamed.open(&c.memory)
-		out.ContentLength = renamed.size()
+	case c.varies(t):
+		v := c.variant(t)
+		out.Body = v.open(&c.memory)
+		out.ContentLength = v.size()
 	case len(c.body) > 0 && t.up.Address.Base.Scheme == "http", c.memory.Reused() && len(c.body) > mostCloned:
 		out.Body = c.memory.Open(c.body)
 		out.ContentLength = int64(len(c.body))
@@ -140,9 +140,8 @@ func (c *call) readAgain(t *try) io.ReadCloser {
 	switch {
 	case t.form != nil:
 		return io.NopCloser(t.form.Reader())
-	case t.model != c.named.name && len(c.body) > 0:
-		renamed := c.renamed(t)
-		return renamed.open(&c.memory)
+	case c.varies(t):
+		return c.variant(t).open(&c.memory)
 	case c.memory.Reused():
 		return c.memory.Open(c.body)
 	}

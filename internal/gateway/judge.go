@@ -50,7 +50,13 @@ func (c *call) verdict(resp *http.Response, err error) upstreams.Outcome {
 		return upstreams.Served
 	}
 	lacks := t.status/100 == 4 && c.judgeRefusal(resp)
+	if t.amended && t.status/100 == 2 && !t.up.Unasked(t.model) {
+		t.up.LeaveUnasked(t.model)
+		c.g.log.Info("upstream takes no stream_options, so the usage of its streams is estimated unless they tell it", "pool", c.pool.Name, "upstream", t.up.Name, "model", text.Brief(t.model))
+	}
 	switch {
+	case t.status/100 == 4 && c.refusesAsking(resp):
+		return upstreams.Amended
 	case t.account, t.withheld(resp) != nil:
 		return upstreams.Failed
 	case lacks:
@@ -97,6 +103,16 @@ func (c *call) judgeRefusal(resp *http.Response) (lacks bool) {
 	t.leaked = searched != nil && searched.Found()
 	t.account = ofAccount(detail) || strings.HasPrefix(detail.Get("message").Str, noCredit)
 	return t.status == http.StatusNotFound && (code == "DeploymentNotFound" || code == "model_not_found")
+}
+
+// refusesAsking reports whether a refusal is about stream_options, which the caller did not send. What is added is left out of the
+// upstream's later calls only if this one is then served: the words may also be the caller's own.
+func (c *call) refusesAsking(resp *http.Response) bool {
+	if c.asked.end == 0 || c.try.unasked {
+		return false
+	}
+	said := c.begins(resp)
+	return bytes.Contains(said, []byte("stream_options")) || bytes.Contains(said, []byte("include_usage"))
 }
 
 // lookInto looks into an answer that is not labelled as a stream. A stream is labelled as one, and an error gets the status that it

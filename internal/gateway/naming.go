@@ -19,7 +19,7 @@ type naming struct {
 func (c *call) realModel() string { return c.world.Snapshot.RealModel(c.head.Model) }
 
 // rename replaces the model in the call's body by its own name. Upstreams that know it by another get that in its
-// place; see renamed.
+// place; see variant.
 func (c *call) rename(edits []splice.Edit) []splice.Edit {
 	real := c.realModel()
 	same := real == c.head.Model && !c.head.Deployed
@@ -41,25 +41,42 @@ func (c *call) rename(edits []splice.Edit) []splice.Edit {
 	return edits
 }
 
-// renamed is a JSON body in which the model has another name. The parts are not put together, because a second body
-// would be memory that nobody counts.
-type renamed struct {
-	before, after []byte
-	name          []byte
+// asked is where a JSON body asks for the usage of a stream, and what stood there; its zero value, that nothing was added.
+type asked struct {
+	start, end int
+	was        string
 }
 
-// renamed is the body for an upstream that has a name of its own for the model.
-func (c *call) renamed(t *try) renamed {
-	return renamed{
-		before: c.body[:c.named.start],
-		name:   []byte(c.head.Rename(t.model).Text),
-		after:  c.body[c.named.end:],
+// variant is a JSON body for one upstream, which has a name of its own for the model, or takes no stream_options. Its parts are not put
+// together, because a second body would be memory that nobody counts.
+type variant [][]byte
+
+// varies reports whether the upstream of a try gets another body than c.body.
+func (c *call) varies(t *try) bool { return len(c.body) > 0 && (t.model != c.named.name || t.unasked) }
+
+func (c *call) variant(t *try) (parts variant) {
+	var edits []splice.Edit
+	if t.model != c.named.name {
+		edits = append(edits, splice.Edit{Start: c.named.start, End: c.named.end, Text: c.head.Rename(t.model).Text})
 	}
+	if t.unasked {
+		edits = append(edits, splice.Edit{Start: c.asked.start, End: c.asked.end, Text: c.asked.was})
+	}
+	splice.Sort(edits)
+	at := 0
+	for _, e := range edits {
+		parts = append(parts, c.body[at:e.Start], []byte(e.Text))
+		at = e.End
+	}
+	return append(parts, c.body[at:])
 }
 
 // open returns a reader of the body, whose parts are in memory.
-func (r *renamed) open(memory *intake.Claim) *intake.Sent {
-	return memory.Open(r.before, r.name, r.after)
-}
+func (v variant) open(memory *intake.Claim) *intake.Sent { return memory.Open(v[0], v[1:]...) }
 
-func (r *renamed) size() int64 { return int64(len(r.before) + len(r.name) + len(r.after)) }
+func (v variant) size() (bytes int64) {
+	for _, part := range v {
+		bytes += int64(len(part))
+	}
+	return bytes
+}

@@ -19,6 +19,7 @@ type tries struct {
 	count  int            // in all
 	first  *try           // a part of lasting, because the transport may know of it
 	afresh bool           // it was sent once more, because its connection was lost
+	amend  bool           // what was added to it is left out where it was refused
 
 	said upstreams.Told // by the last answer
 	why  string         // the last answer or its absence is a failure
@@ -51,10 +52,16 @@ func (t *tries) pin(to upstreams.Mask) bool {
 	return true
 }
 
-// next chooses an upstream where the call was not, or, if only the connection was lost, the same one.
+// again reports whether a call is sent to the same upstream once more.
+func (t *tries) again(said upstreams.Outcome) bool {
+	t.afresh = t.afresh || said == upstreams.Stale
+	t.amend = said == upstreams.Amended
+	return said == upstreams.Stale || t.amend
+}
+
+// next chooses an upstream where the call was not, or, if only the connection was lost or something added was refused, the same one.
 func (t *tries) next(set *upstreams.Set, last *try, said upstreams.Outcome) upstreams.Choice {
-	if said == upstreams.Stale {
-		t.afresh = true
+	if t.again(said) {
 		same := upstreams.Mask(0).With(last.index)
 		if ch := set.Choose(time.Now(), t.may&same, t.scope, t.of); ch.OK {
 			return ch

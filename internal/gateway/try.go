@@ -35,7 +35,9 @@ type try struct {
 	scope  upstreams.Scope   // what a pause is of
 	probe  bool              // to be told to the upstream's breaker
 	told   bool              // its outcome was told to the pool
-	span   *tracing.Try
+	// unasked means that the body does not ask for the usage of a stream; amended, that it did before, which the upstream refused.
+	unasked, amended bool
+	span             *tracing.Try
 
 	url      url.URL
 	witness  witness

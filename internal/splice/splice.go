@@ -154,6 +154,17 @@ func Moved(edits []Edit, at int) int {
 	return at + shift
 }
 
+// Place is where the text of one of the edits begins in the edited body.
+func Place(edits []Edit, which int) int {
+	at := edits[which].Start
+	for i := range edits {
+		if edits[i].Start < edits[which].Start || edits[i].Start == edits[which].Start && i < which {
+			at += edits[i].growth()
+		}
+	}
+	return at
+}
+
 // Member is the text that inserts a member at the front of a JSON object, whose other members follow
 // unless it is empty. The value is JSON.
 func Member(key, value string, empty bool) string {

@@ -25,11 +25,14 @@ const (
 	// Lacking is an answer that the upstream does not have what the call names, or no room for calls of its kind. It says nothing of
 	// other calls, and another upstream may serve this one.
 	Lacking
+	// Amended is an answer that refuses what was added to the call, which is sent once more without it. It is no sign of the
+	// upstream's health.
+	Amended
 
 	numOutcomes = int(iota)
 )
 
-var outcomeNames = [numOutcomes]string{"served", "busy", "failed", "silent", "stale", "abandoned", "lacking"}
+var outcomeNames = [numOutcomes]string{"served", "busy", "failed", "silent", "stale", "abandoned", "lacking", "amended"}
 
 func (o Outcome) String() string { return outcomeNames[o] }
 
@@ -136,7 +139,7 @@ func (s *state) Report(now time.Time, r Result) (e Events) {
 	defer s.mu.Unlock()
 	s.tries[r.Outcome]++
 	switch r.Outcome {
-	case Stale, Abandoned, Lacking:
+	case Stale, Abandoned, Lacking, Amended:
 		if r.Probe && s.breaker.open {
 			s.breaker.abandoned(now)
 		}

@@ -1,6 +1,7 @@
 package upstreams
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -311,6 +312,66 @@ func TestUpstreams_WaitsForItsModel(t *testing.T) {
 			t.Errorf("served after %v", d)
 		}
 	})
+}
+
+// An upstream that refuses stream_options gets calls of that model without it: the refused one at once, and later ones from the
+// beginning. Only what the gateway has added is left out, and only if that helps.
+func TestUpstreams_RefusesStreamOptions(t *testing.T) {
+	const refusal = `{"object":"error","message":{"detail":[{"type":"extra_forbidden","loc":["body","stream_options"],"msg":"Extra inputs are not permitted"}]}}`
+	const rest = `"max_tokens":50,"messages":[{"role":"user","content":"a"}]}`
+	for name, c := range map[string]struct {
+		more    string // in the body
+		refuses string // bodies that contain this
+		model   string // by which the upstream knows it, if by another name
+		status  int
+		tries   int64 // of two calls
+		sent    string
+	}{
+		"added":                 {refuses: "stream_options", status: 200, tries: 3, sent: `{"model":"m","stream":true,`+rest},
+		"added, under a name":   {refuses: "stream_options", model: "other", status: 200, tries: 3, sent: `{"model":"other","stream":true,`+rest},
+		"null":                  {more: `"stream_options":null,`, refuses: "include_usage", status: 200, tries: 3, sent: `{"stream_options":null,"model":"m","stream":true,`+rest},
+		"the caller's":          {more: `"stream_options":{"include_usage":true},`, refuses: "stream_options", status: 422, tries: 2},
+		"part of the caller's":  {more: `"stream_options":{"include_usage":false},`, refuses: "stream_options", status: 422, tries: 4},
+		"the words of a prompt": {refuses: "model", status: 422, tries: 4},
+	} {
+		for _, limited := range []int64{0, 1000} {
+			testkit.Virtual(t, fmt.Sprint(name, " ", limited), func(t *testing.T) {
+				up := harness.NewUpstream(t, mock.Config{})
+				var last string
+				strict := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					b, _ := io.ReadAll(r.Body)
+					last = string(b)
+					r.Body = io.NopCloser(bytes.NewReader(b))
+					if strings.Contains(last, c.refuses) {
+						up.Calls.Add(1)
+						saying(http.StatusUnprocessableEntity, refusal)(w, r)
+						return
+					}
+					up.ServeHTTP(w, r)
+				})
+				p := harness.PoolAt("up1")
+				p.Upstreams[0].RPM = limited
+				if c.model != "" {
+					p.Upstreams[0].Models = map[string]string{"m": c.model}
+				}
+				s := harness.New(t, harness.World{Pool: p, Tenants: []tenants.Tenant{harness.Tenant("a", 1)}, Upstreams: map[string]http.Handler{"up1": strict}})
+				defer s.Close()
+				for range 2 {
+					ans := s.Call(t.Context(), "a", `{`+c.more+`"model":"m","stream":true,`+rest)
+					if ans.Status != c.status || c.status == 200 && (last != c.sent || !strings.HasSuffix(ans.Body, "data: [DONE]\n\n") || strings.Contains(ans.Body, `"usage":{`)) {
+						t.Errorf("got %d %s; the upstream got %s", ans.Status, ans.Body, last)
+					}
+				}
+				if n := up.Calls.Load(); n != c.tries {
+					t.Errorf("the upstream got %d calls, want %d", n, c.tries)
+				}
+				if got := s.Charged("a", "output"); (got > 0) != (c.status == 200) {
+					t.Errorf("%d tokens are charged", got)
+				}
+				s.CheckIdle()
+			})
+		}
+	}
 }
 
 // A stream is metered as one, whatever its label says, also beside a call that asked for none.

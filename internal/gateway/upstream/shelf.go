@@ -118,5 +118,8 @@ func idsIn(list gjson.Result) []string {
 	return models
 }
 
-// Keep takes over the models that the same upstream listed before a reload.
-func (u *Upstream) Keep(before *Upstream) { u.shelf = before.shelf }
+// Keep takes over what was learned of the same upstream before a reload.
+func (u *Upstream) Keep(before *Upstream) {
+	u.shelf = before.shelf
+	u.unasked = before.unasked
+}

@@ -22,6 +22,8 @@ type Upstream struct {
 
 	key   []string // the header by which the gateway authenticates there; nil without a key
 	shelf *shelf   // the models that it lists
+
+	unasked *unasked
 }
 
 // Identity is the same for the same upstream in the policies before and after a reload, even under
@@ -39,7 +41,7 @@ func New(list []tenants.Upstream) (map[string]*Upstream, error) {
 		if err != nil {
 			return nil, fmt.Errorf("gateway: upstream %s: %w", u.Name, err)
 		}
-		up := &Upstream{Name: u.Name, Provider: provider, Address: address, key: provider.Key(u.APIKey), shelf: &shelf{}}
+		up := &Upstream{Name: u.Name, Provider: provider, Address: address, key: provider.Key(u.APIKey), shelf: &shelf{}, unasked: &unasked{}}
 		if u.APIKey != "" {
 			up.Secrets = answers.NewSecrets(u.APIKey)
 		}
