@@ -1,6 +1,9 @@
 package escrow
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Ledger is the exact account of one rolling limit, in whatever unit the limit is
 // in: tokens, requests, or grains of tokens. It counts two things: the amount that
@@ -85,6 +88,16 @@ func (l *Ledger) SetLimit(limit int64) { l.limit = limit }
 
 // Used is the amount that counts against the limit: booked in the last window, and held.
 func (l *Ledger) Used() int64 { return l.booked + l.held }
+
+// Booked is what was booked in the last window.
+func (l *Ledger) Booked() int64 { return l.booked }
+
+// Clone is a ledger with the same bookings and holds, and of its own.
+func (l *Ledger) Clone() *Ledger {
+	same := *l
+	same.slots = slices.Clone(l.slots)
+	return &same
+}
 
 // Room is the amount that may still be taken; negative while there is debt.
 func (l *Ledger) Room() int64 { return l.limit - l.booked - l.held }

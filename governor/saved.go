@@ -12,7 +12,7 @@ type Saved struct {
 	Shares []ShareState
 	// Limits are the adaptive limits that were found, by pool.
 	Limits map[string]int64
-	// Windows is what is used of tenants' limits over other times than a minute, as of At.
+	// Windows is what is used of tenants' limits over other times than a minute, and what is owed of all, as of At.
 	Windows []OwnerWindows
 	At      time.Time
 }
@@ -97,11 +97,15 @@ func (w *OwnerWindows) onClock(now time.Time) (uses []limits.WindowUse) {
 	return uses
 }
 
-// restore books what an earlier process had used until a time. Shared limits keep it for Recall.
+// restore books what an earlier process had used until a time, and owed. Shared limits keep the use for Recall; of debt others know for a
+// window only.
 func (o *ownLimits) restore(now time.Time, uses []limits.WindowUse, until time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.advanceLocked(now)
+	for i := range uses {
+		o.set.Owe(&uses[i])
+	}
 	if o.sharing != nil {
 		o.sharing.windows = uses
 		o.sharing.until = until

@@ -58,7 +58,7 @@ func (s *Set) Suspend(h *Hold) {
 	for k, a := range h.in.accounts {
 		if a != nil {
 			amount := h.in.Amount(Axis(k), h.cost)
-			a.Hold(amount) // before the booking goes: else debt is paid from its room
+			a.Hold(amount) // before the booking goes: else debt takes its room
 			a.Correct(h.slot[k], -amount)
 		}
 	}

@@ -30,41 +30,52 @@ type naive struct {
 	epoch time.Time
 	slots map[int64]int64
 	held  int64
-	owed  int64 // used beyond the limit, not booked yet
+	owed  int64 // used beyond the limit, and not booked
+	rest  int64 // drained of it beside whole units
 }
 
-func (n *naive) slot(now time.Time) int64 {
-	return int64(now.Sub(n.epoch) / (escrow.Window / shape.Slots))
-}
+const slotLength = escrow.Window / shape.Slots
 
-func (n *naive) used(now time.Time) int64 {
-	return n.window(now) + n.owed
-}
+func (n *naive) slot(now time.Time) int64 { return int64(now.Sub(n.epoch) / slotLength) }
 
-// window is what is booked in a minute, and held.
-func (n *naive) window(now time.Time) int64 {
-	sum := n.held
+func (n *naive) used(now time.Time) int64 { return n.booked(n.slot(now)) + n.held + n.owed }
+
+// booked is what is booked in the minute up to a slot.
+func (n *naive) booked(until int64) (sum int64) {
 	for slot, amount := range n.slots {
-		if slot >= n.slot(now)-shape.Slots {
+		if slot >= until-shape.Slots {
 			sum += amount
 		}
 	}
 	return sum
 }
 
-// pay books what is owed, so far as a limit has room at a time.
-func (n *naive) pay(at time.Time, limit int64) {
-	part := max(0, min(n.owed, limit-n.window(at)))
-	n.slots[n.slot(at)] += part
-	n.owed -= part
+// drain drains at the end of each slot between two times what a limit has beside what is booked.
+func (n *naive) drain(from, to time.Time, limit int64) {
+	for slot := n.slot(from); slot < n.slot(to) && n.owed > 0 && limit > 0; slot++ {
+		n.rest += max(0, limit-n.booked(slot))
+		n.owed -= min(n.owed, n.rest/shape.Slots)
+		n.rest %= shape.Slots
+	}
 }
 
-// payUntil pays in each slot after one time until another.
-func (n *naive) payUntil(from, to time.Time, limit int64) {
-	for at := from; at.Before(to) && n.owed > 0; at = at.Add(escrow.Window / shape.Slots) {
-		n.pay(at, limit)
+// correct changes a booking: more than the limit is owed, and a refund has what is owed booked.
+func (n *naive) correct(now time.Time, slot, by, limit int64) {
+	current := n.slot(now)
+	switch {
+	case by > 0:
+		if n.owed == 0 {
+			n.rest = 0
+		}
+		fits := min(by, max(0, limit-n.booked(current)-n.owed))
+		n.slots[current] += fits
+		n.owed += by - fits
+	case slot >= current-shape.Slots:
+		n.slots[slot] += by
+		fits := max(0, min(n.owed, -by, limit-n.booked(current)-n.held))
+		n.slots[current] += fits
+		n.owed -= fits
 	}
-	n.pay(to, limit)
 }
 
 // bound is how many calls may wait in line.
@@ -179,9 +190,7 @@ func (o *oracle) suspend(b *booking) {
 			continue
 		}
 		n.held += b.cost[k]
-		if b.slot[k] >= n.slot(o.now)-shape.Slots {
-			n.slots[b.slot[k]] -= b.cost[k]
-		}
+		n.correct(o.now, b.slot[k], -b.cost[k], o.usable(Axis(k)))
 	}
 }
 
@@ -202,21 +211,9 @@ func (o *oracle) settle(b *booking, actual Cost) {
 	}
 	o.running--
 	for k, n := range b.books {
-		if n == nil {
-			continue
+		if n != nil {
+			n.correct(o.now, b.slot[k], actual[k]-b.cost[k], o.usable(Axis(k)))
 		}
-		more := actual[k] - b.cost[k]
-		slot := b.slot[k]
-		if more > 0 {
-			slot = n.slot(o.now)
-			over := more - min(more, max(0, o.usable(Axis(k))-n.window(o.now)))
-			n.owed += over
-			more -= over
-		}
-		if slot >= n.slot(o.now)-shape.Slots {
-			n.slots[slot] += more
-		}
-		n.pay(o.now, o.usable(Axis(k)))
 	}
 }
 
@@ -262,7 +259,7 @@ func (m *machine) pass() {
 	next := m.o.now.Add(time.Duration(rapid.SampledFrom([]int{1, 100, 700, 20_000, 70_000, 500_000}).Draw(m.T, "ms")) * time.Millisecond)
 	for k, n := range m.o.books {
 		if n != nil {
-			n.payUntil(m.o.now, next, m.o.usable(Axis(k)))
+			n.drain(m.o.now, next, m.o.usable(Axis(k)))
 		}
 	}
 	m.o.now = next
@@ -293,11 +290,6 @@ func (m *machine) configure() {
 	m.o.limits = limits
 	m.set.Configure(m.o.now, Limits{Minute: Cost(limits[:Kinds]), Concurrency: limits[Concurrency]}, bound)
 	m.set.Advance(m.o.now)
-	for k, n := range m.o.books {
-		if n != nil {
-			n.pay(m.o.now, m.o.usable(Axis(k)))
-		}
-	}
 }
 
 func (m *machine) offer() {

@@ -1,26 +1,30 @@
 package limits
 
 import (
+	"slices"
 	"time"
 
 	"github.com/llmgov/llmgov/escrow/limits/shape"
 )
 
-// WindowUse is what is booked of the limit of one Window.
+// WindowUse is what counts of a limit: of one of the minute only what is owed, because who remembers calls remembers the rest.
 type WindowUse struct {
-	// Name is Window.Name.
-	Name     string
+	Name     string // of the limit
 	Bookings []shape.Booking
 }
 
-// WindowUses are what is booked of Windows: those of limits of the minute are left out, because who remembers calls remembers these.
+// WindowUses are what counts of all limits over time.
 func (s *Set) WindowUses() (list []WindowUse) {
-	for k := firstWindow; k < Concurrency; k++ {
-		if s.accounts[k] == nil {
+	for k, a := range s.accounts {
+		if a == nil {
 			continue
 		}
-		if bookings := s.accounts[k].Bookings(); len(bookings) > 0 {
-			list = append(list, WindowUse{s.Name(k), bookings})
+		bookings := a.Bookings()
+		if Axis(k) < firstWindow {
+			bookings = slices.DeleteFunc(bookings, func(b shape.Booking) bool { return !b.Owed })
+		}
+		if len(bookings) > 0 {
+			list = append(list, WindowUse{s.Name(Axis(k)), bookings})
 		}
 	}
 	return list
@@ -33,8 +37,24 @@ func (s *Set) Restore(u *WindowUse, until time.Time) {
 			continue
 		}
 		for _, b := range u.Bookings {
-			s.accounts[k].BookAt(b.At, b.Amount)
+			if !b.Owed {
+				s.accounts[k].BookAt(b.At, b.Amount)
+			}
 		}
 		s.restored[k] = until
+	}
+}
+
+// Owe takes over what an earlier process owed.
+func (s *Set) Owe(u *WindowUse) {
+	for k, a := range s.accounts {
+		if a == nil || s.Name(Axis(k)) != u.Name {
+			continue
+		}
+		for _, b := range u.Bookings {
+			if b.Owed {
+				a.Owe(b.At, b.Amount)
+			}
+		}
 	}
 }

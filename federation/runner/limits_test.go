@@ -219,6 +219,38 @@ func TestLimits_Rolling(t *testing.T) {
 	})
 }
 
+// What a tenant owes at one gateway, it owes at another, until it has been paid off at the limit's rate; also if the first one serves nobody
+// in the meantime.
+//
+// Seen to fail with: debt that is forgotten with its minute.
+func TestLimits_Debt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		list := offices(t, 2, &shares{}, governor.Tenant{TPM: 1000})
+		ask := func(o *office) (lease governor.Lease, ok bool) {
+			lease, rej := o.Acquire(t.Context(), governor.Request{Tenant: "a", Pool: "p", Input: 10})
+			return lease, rej == nil
+		}
+		lease, ok := ask(list[0])
+		if !ok {
+			t.Fatal("the first call is refused")
+		}
+		began := time.Now()
+		lease.Settle(governor.Usage{Input: 5000})
+		for {
+			time.Sleep(5 * time.Second)
+			lease, ok := ask(list[1])
+			if !ok && time.Since(began) < 10*time.Minute {
+				continue
+			}
+			if after := time.Since(began); after < 4*time.Minute || after > 5*time.Minute+10*time.Second {
+				t.Errorf("the other gateway serves a tenant in debt by five minutes after %v", after)
+			}
+			lease.Settle(governor.Usage{Input: 10})
+			break
+		}
+	})
+}
+
 // TestLimits_Slots: three gateways never run more calls of a tenant at once than it may, and
 // mostly as many.
 func TestLimits_Slots(t *testing.T) {

@@ -192,8 +192,8 @@ func (l *Limits) Rest(now time.Time) bool {
 		if axis.Limit > 0 && axis.Ends.IsZero() && axis.Length <= parts.Window && !parts.Crumb(axis.Used, axis.Limit) {
 			return false
 		}
-		if axis.Drains && axis.Used > 0 {
-			return false // it drains only while a part is granted
+		if axis.Drains && axis.Used > 0 || axis.Used > axis.Limit {
+			return false // it drains only while a part is granted, as debt does
 		}
 	}
 	return l.own.Rest(now, l.told)

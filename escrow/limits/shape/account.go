@@ -28,7 +28,9 @@ type Account interface {
 	Slot() int64
 	// BookAt counts what was used at a time in the past, so far as it would count still.
 	BookAt(at time.Time, amount int64)
-	// Bookings are what is booked and counts now, for BookAt of another account of the same rule. They are few, and may count a little longer there.
+	// Owe counts debt that there was at a time, less what has been paid off since.
+	Owe(at time.Time, amount int64)
+	// Bookings are what counts now, for BookAt and Owe of another account of the same rule. They are few, and may count a little longer there.
 	Bookings() []Booking
 	// Correct changes a booking. A refund does nothing for what counts no more; more than was booked counts as of now. What is
 	// beyond the limit by that counts until it has been paid off at the limit's rate.
@@ -45,28 +47,34 @@ type Account interface {
 	Ends() time.Time
 }
 
-// Booking is an amount that is booked as of a time.
+// Booking is an amount that is booked as of a time, or owed.
 type Booking struct {
 	At     time.Time
 	Amount int64
+	Owed   bool `json:",omitempty"`
 }
 
 // New returns the account of a rule of which nothing is used.
 func New(now time.Time, r Rule) Account {
 	switch r.Kind {
 	case Fixed:
-		return newPaid(now, r.Per, r.Per, newFixed(now, r))
+		f := newFixed(now, r)
+		return newPaid(f.Ends(), r.Per, 1, f)
 	case TokenBucket, GCRA:
 		return newBucket(now, r)
 	}
-	slot := (r.Per + Slots - 1) / Slots
-	return newPaid(now, slot, slot*(Slots+1), &rolling{*escrow.NewLedgerOver(now, r.Amount, r.Per, Slots)})
+	slot := (r.Per + Slots - 1) / Slots // as the ledger's
+	return newPaid(now.Add(slot), slot*Slots, Slots, &rolling{*escrow.NewLedgerOver(now, r.Amount, r.Per, Slots)})
 }
 
 // rolling is the account of a rolling window.
 type rolling struct{ escrow.Ledger }
 
 func (l *rolling) Reshape(Rule) {}
+
+func (l *rolling) Owe(at time.Time, amount int64) { l.BookAt(at, amount) }
+
+func (l *rolling) clone() window { return &rolling{*l.Clone()} }
 
 func (l *rolling) Ends() time.Time { return time.Time{} }
 

@@ -143,12 +143,14 @@ func (b *bucket) BookAt(at time.Time, amount int64) {
 	b.flowIn(past, amount)
 }
 
+func (b *bucket) Owe(at time.Time, amount int64) { b.BookAt(at, amount) }
+
 func (b *bucket) Bookings() []Booking {
 	amount := b.Used() - b.held
 	if amount <= 0 {
 		return nil
 	}
-	return []Booking{{b.timeOf(b.now), amount}}
+	return []Booking{{At: b.timeOf(b.now), Amount: amount}}
 }
 
 // flowIn counts an amount as of the end of the tick that begins at a time, unless there are later inflows.

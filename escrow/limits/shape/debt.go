@@ -1,107 +1,130 @@
 package shape
 
-import "time"
+import (
+	"time"
 
-// paid is a window in which use beyond the limit is owed: it counts at once, and is booked only as the limit gets room for it. So it
-// is paid off at the limit's rate, however much it is, and an overrun that is repeated does not become the real rate. A bucket needs
-// none of this, since it drains at the limit's rate anyway.
-type paid struct {
+	"github.com/llmgov/llmgov/internal/muldiv"
+)
+
+// window is an account whose use counts for a time, and then no more.
+type window interface {
 	Account
-	step time.Duration // after which the window may have room again
-	per  time.Duration // how long it counts what is booked
-	now  time.Time
-	owed int64
-	held int64
+	// Booked is the use that counts, without what is held.
+	Booked() int64
+	// clone is a window with the same use, to look ahead with.
+	clone() window
 }
 
-func newPaid(now time.Time, step, per time.Duration, window Account) *paid {
-	return &paid{Account: window, step: step, per: per, now: now}
+// paid is a window in which use beyond the limit is owed: it counts at once, and drains at the rate that the limit has beside what is
+// booked. Both together use no more than the limit, so an overrun that is repeated does not become the real rate. A bucket needs none of
+// this, since it drains at the limit's rate anyway.
+type paid struct {
+	window
+	step  time.Duration // at whose end a part of what is owed drains
+	steps int64         // in a window
+	end   time.Time     // of the present step
+	owed  int64
+	rest  int64 // has drained beside whole units, in parts of a unit: so many as there are steps
 }
 
-// Advance pays in each step what has room then.
+func newPaid(end time.Time, per time.Duration, steps int64, w window) *paid {
+	return &paid{window: w, step: per / time.Duration(steps), steps: steps, end: end}
+}
+
+// Advance drains at the end of each step what the limit had beside what was booked then.
 func (p *paid) Advance(now time.Time) {
-	for p.owed > 0 && p.Limit() > 0 && now.Sub(p.now) > p.step {
-		p.now = p.now.Add(p.step)
-		p.Account.Advance(p.now)
-		p.pay()
+	for p.owed > 0 && p.Limit() > 0 && !now.Before(p.end) {
+		if p.Booked() == 0 {
+			whole := p.step * time.Duration(p.steps)
+			windows := min(int64(now.Sub(p.end)/whole), p.owed/p.Limit())
+			p.owed -= windows * p.Limit()
+			p.end = p.end.Add(time.Duration(windows) * whole)
+		}
+		p.drain()
 	}
-	if now.After(p.now) {
-		p.now = now
+	if late := now.Sub(p.end); late >= 0 {
+		p.end = now.Add(p.step - late%p.step)
 	}
-	p.Account.Advance(now)
-	p.pay()
+	p.window.Advance(now)
 }
 
-// pay books what is owed, so far as there is room.
-func (p *paid) pay() {
-	if part := min(p.owed, p.Account.Room()); part > 0 {
-		p.Book(part)
-		p.owed -= part
-	}
+func (p *paid) drain() {
+	p.rest += max(0, p.Limit()-p.Booked())
+	p.owed -= min(p.owed, p.rest/p.steps)
+	p.rest %= p.steps
+	p.window.Advance(p.end)
+	p.end = p.end.Add(p.step)
 }
 
-func (p *paid) Used() int64 { return p.Account.Used() + p.owed }
+func (p *paid) Used() int64 { return p.window.Used() + p.owed }
 
-func (p *paid) Room() int64 { return p.Account.Room() - p.owed }
+func (p *paid) Room() int64 { return p.window.Room() - p.owed }
 
-// Correct has what was used beyond the limit owed.
+// Correct has what was used beyond the limit owed. So much as fits after all, because another call takes less, is booked.
 func (p *paid) Correct(slot, by int64) {
 	if by > 0 {
-		over := by - min(by, max(0, p.Account.Room()))
+		if p.owed == 0 {
+			p.rest = 0
+		}
+		over := max(0, by-max(0, p.Limit()-p.Booked()-p.owed))
 		p.owed += over
-		by -= over
+		p.window.Correct(slot, by-over)
+		return
 	}
-	p.Account.Correct(slot, by)
-	p.pay()
+	booked := p.Booked()
+	p.window.Correct(slot, by)
+	if fits := min(p.owed, booked-p.Booked(), p.window.Room()); fits > 0 {
+		p.owed -= fits
+		p.Book(fits)
+	}
 }
 
-func (p *paid) Hold(amount int64) {
-	p.held += amount
-	p.Account.Hold(amount)
+// Owe takes the first window after a time for a full one, in which nothing drained.
+func (p *paid) Owe(at time.Time, amount int64) {
+	per := p.step * time.Duration(p.steps)
+	drained := muldiv.Floor(p.Limit(), int64(max(0, p.end.Sub(at)-per)), int64(per))
+	p.owed += max(0, amount-drained)
 }
 
-func (p *paid) Drop(amount int64) {
-	p.held -= amount
-	p.Account.Drop(amount)
-}
-
-// Bookings has what is owed as of now.
+// Bookings has what is owed as of the end of the present step.
 func (p *paid) Bookings() []Booking {
-	list := p.Account.Bookings()
+	list := p.window.Bookings()
 	if p.owed > 0 {
-		list = append(list, Booking{p.now, p.owed})
+		list = append(list, Booking{At: p.end, Amount: p.owed, Owed: true})
 	}
 	return list
 }
 
-// FreeAt is known of debt, too: in each window as much is paid as the limit has beside what is held, at the times at which it left the
-// window before.
 func (p *paid) FreeAt(amount int64) (at time.Time, known bool) {
-	lack := amount - p.Room()
-	each := p.Limit() - p.held
-	room := p.Account.Room()
-	if each <= 0 || lack <= 0 || amount > each {
-		return p.Account.FreeAt(room + lack)
+	held := p.window.Used() - p.Booked()
+	switch left := p.Limit() - held - amount; {
+	case p.owed == 0 || p.Room() >= amount:
+		return p.window.FreeAt(amount)
+	case left < 0:
+		return p.FullAt(), false
+	default:
+		return p.drainedTo(left), true
 	}
-	booked := each - room
-	windows := int64(0)
-	if later := lack - booked; later > 0 {
-		windows = (later-1)/each + 1
-		lack = later - (windows-1)*each + max(0, booked-each)
-	}
-	at, _ = p.Account.FreeAt(room + lack)
-	return p.after(at, windows), true
 }
 
 func (p *paid) FullAt() time.Time {
-	windows := int64(0)
-	if p.owed > 0 {
-		windows = (p.owed-1)/max(1, p.Limit()) + 1
+	if p.owed == 0 {
+		return p.window.FullAt()
 	}
-	return p.after(p.Account.FullAt(), windows)
+	return p.drainedTo(0)
 }
 
-// after is so many windows later; with much debt, or a small limit, they would take for ever.
-func (p *paid) after(at time.Time, windows int64) time.Time {
-	return at.Add(time.Duration(min(windows, int64(MaxPer/p.per))) * p.per)
+// drainedTo is when no more than that counts beside what is held; with much debt, or a small limit, it would take for ever.
+func (p *paid) drainedTo(most int64) time.Time {
+	ahead := *p
+	ahead.window = p.clone()
+	for ahead.Booked() > 0 {
+		at := ahead.end
+		ahead.Advance(at)
+		if ahead.Booked()+ahead.owed <= most {
+			return at
+		}
+	}
+	steps := muldiv.Ceil(ahead.owed-most, p.steps, max(1, p.Limit()))
+	return ahead.end.Add(time.Duration(min(steps, int64(MaxPer/p.step))-1) * p.step)
 }

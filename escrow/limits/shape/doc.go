@@ -14,8 +14,9 @@
 //   - TokenBucket, GCRA: no interval has more than Capacity and, for its length, Amount per Per. So a window of
 //     length Per may have both. That is the price of a rate which is never idle after a burst.
 //
-// What a call takes beyond its booking may exceed a limit. That is debt: it counts until it has been paid off at the limit's rate, in a
-// bucket because it drains no faster, in a window because it is booked only as there is room.
+// What a call takes beyond its booking may exceed a limit. That is debt: it counts until it has been paid off at the limit's rate. In a
+// bucket it is as all else that is in it. In a window it drains by what the limit has beside what is booked, a fixed one at the end of each: while
+// there is debt, both count no less than is in a bucket of that rate, but a rolling window may have the overrun beside its Amount.
 //
 // The two buckets are one algorithm. They differ in how much unused rate they save up if the rule does not say: a
 // [TokenBucket] the whole Amount, [GCRA] a tenth of it, for a smooth pace.

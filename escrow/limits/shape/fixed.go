@@ -48,11 +48,20 @@ func (f *fixed) BookAt(at time.Time, amount int64) {
 	}
 }
 
+func (f *fixed) Owe(at time.Time, amount int64) { f.BookAt(at, amount) }
+
+func (f *fixed) Booked() int64 { return f.booked }
+
+func (f *fixed) clone() window {
+	same := *f
+	return &same
+}
+
 func (f *fixed) Bookings() []Booking {
 	if f.booked <= 0 {
 		return nil
 	}
-	return []Booking{{f.startOf(f.window), f.booked}}
+	return []Booking{{At: f.startOf(f.window), Amount: f.booked}}
 }
 
 func (f *fixed) Correct(slot, by int64) {
