@@ -124,17 +124,18 @@ func (e *Estimator) Observe(now time.Time, name string, s Size, actual int64) {
 	switch {
 	case actual < 1:
 	case s.IsText():
-		e.observeText(now, name, s.Text(), actual)
+		e.observeText(now, name, s, actual)
 	default:
 		e.observeFiles(now, name, s, actual)
 	}
 }
 
-// observeText learns from a prompt that is all text. Tokens beyond what any text has are hidden
+// observeText learns from a prompt that is all text. If it has more tokens than any text has, those beyond its estimate are hidden
 // from this gateway. They will be there again in calls like this one, so they are estimated to be:
 // not in proportion to a text that has nothing to do with them, and for nobody but this tenant.
-func (e *Estimator) observeText(now time.Time, name string, weight, actual int64) {
-	if weight < Scale {
+func (e *Estimator) observeText(now time.Time, name string, s Size, actual int64) {
+	weight := s.Text()
+	if weight == 0 {
 		return
 	}
 	m := e.known(name)
@@ -142,18 +143,19 @@ func (e *Estimator) observeText(now time.Time, name string, weight, actual int64
 		e.recent.Store(m)
 	}
 	sample := share(actual, weight)
-	hidden := max(0, actual-estimate(weight, maxRatio))
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	m.beyond.learnLocked(now, hidden, telling, e.evenly)
-	if sample <= maxRatio {
-		m.reported.Add(1)
-		m.ratios[Text].learnLocked(now, max(sample, minRatio), weight, e.evenly)
+	if sample > maxRatio {
+		m.beyond.learnLocked(now, actual-e.text(m, name, s), telling, e.evenly)
+		return
 	}
+	m.beyond.learnLocked(now, 0, telling, e.evenly)
+	m.reported.Add(1)
+	m.ratios[Text].learnLocked(now, max(sample, minRatio), weight, e.evenly)
 }
 
 // observeFiles learns from a prompt that is not all text. How long its text is is believed to be
-// known; what is left is divided among the files as it was estimated.
+// known; what is left is divided among the files as it was estimated. What is more than these can have is hidden.
 func (e *Estimator) observeFiles(now time.Time, name string, s Size, actual int64) {
 	m := e.known(name)
 	text := e.text(m, name, s)
@@ -169,12 +171,16 @@ func (e *Estimator) observeFiles(now time.Time, name string, s Size, actual int6
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	hidden := left
 	for k := Image; k <= Elsewhere; k++ {
 		if s[k] > 0 {
 			sample := int64(float64(ratios[k]) * float64(left) / max(1, guess))
-			m.ratios[k].learnLocked(now, min(max(sample, least[k]), maxFileRatio), s[k], e.evenly)
+			sample = min(max(sample, least[k]), maxFileRatio)
+			m.ratios[k].learnLocked(now, sample, s[k], e.evenly)
+			hidden -= estimate(s[k], sample)
 		}
 	}
+	m.beyond.learnLocked(now, max(0, hidden), telling, e.evenly)
 }
 
 // share is tokens per Scale units of weight, in millionths.

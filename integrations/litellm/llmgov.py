@@ -34,6 +34,8 @@ from litellm.proxy._types import ProxyException
 # The calls that reach a model, and what is known of the length of their answers.
 TEXT = {"completion", "acompletion", "text_completion", "atext_completion", "anthropic_messages", "responses", "aresponses"}
 NO_OUTPUT = {"embeddings", "embedding", "aembedding", "moderation", "amoderation", "rerank", "arerank"}
+# Where a call has text that becomes part of its prompt.
+PROMPT = ("messages", "prompt", "input", "system", "instructions", "tools", "functions", "response_format", "text", "prediction", "suffix", "query", "documents")
 OPEN_OUTPUT = {"image_generation", "aimage_generation", "audio_transcription", "atranscription", "transcription", "audio_speech", "aspeech"}
 
 # How long the usage of a stream that has ended is waited for, in seconds, and the time between two signs of life of a stream.
@@ -270,7 +272,7 @@ def tenant_in(metadata):
 
 def size_of(data):
     """How long the prompt is, in bytes."""
-    prompt = {k: data[k] for k in ("messages", "prompt", "input", "system", "tools", "query", "documents") if k in data}
+    prompt = {k: data[k] for k in PROMPT if k in data}
     texts = prompt.get("messages")
     if texts and set(prompt) == {"messages"} and all(isinstance(m, dict) and isinstance(m.get("content"), str) for m in texts):
         return sum(len(m["content"].encode()) + 16 for m in texts)

@@ -116,7 +116,7 @@ var rules = []rule{
 	{"internal/envoy/extproc", `governor governor/tokens internal/admission internal/answers internal/bearer internal/encoded internal/events internal/gateway/describe
 		internal/gateway/dialect internal/gateway/head internal/gateway/route internal/inflight internal/rateheaders internal/splice
 		internal/telemetry internal/text streaming github.com/envoyproxy/go-control-plane/envoy google.golang.org/grpc google.golang.org/protobuf`, "net os", "a proxy's call is the same call as one over HTTP: it only comes by another door"},
-	{"internal/envoy/ratelimit", `governor/client internal/admission internal/gateway/dialect internal/reserve github.com/envoyproxy/go-control-plane/envoy
+	{"internal/envoy/ratelimit", `governor/client governor/tokens internal/admission internal/gateway/dialect internal/reserve github.com/envoyproxy/go-control-plane/envoy
 		google.golang.org/grpc google.golang.org/protobuf`, deaf, "descriptors become reservations, which are kept elsewhere"},
 	{"internal/explain", "governor internal/adminapi internal/admission internal/policy internal/text tenants", deaf, "an explanation asks the governor and changes nothing"},
 	{"internal/gateway/relay", "streaming", deaf, "an answer is passed on whatever it says, and whoever it is for"},

@@ -35,7 +35,7 @@ var admissionHTTP = Door{
 	Name: "reserve and commit, HTTP",
 	Open: func(t *testing.T, s *Site) Post {
 		s.Serve()
-		door := &jsonDoor{base: "http://" + s.Admission + "/v1/reservations", http: &http.Client{Transport: newTransport(t), Timeout: time.Minute}}
+		door := &jsonDoor{base: "http://" + s.Admission + "/v1/reservations", token: AdmissionToken, http: &http.Client{Transport: newTransport(t), Timeout: time.Minute}}
 		return reserving(t, s, client.New(door))
 	},
 	InFlight: GoesOn,
@@ -55,8 +55,8 @@ func reserving(t *testing.T, s *Site, governed *client.Client) Post {
 
 // jsonDoor is a client.Door that knows only HTTP and JSON.
 type jsonDoor struct {
-	base string
-	http *http.Client
+	base, token string
+	http        *http.Client
 }
 
 func (d *jsonDoor) Close() error { return nil }
@@ -71,7 +71,7 @@ func (d *jsonDoor) ask(ctx context.Context, path string, body, into any) error {
 	if err != nil {
 		return err
 	}
-	req.Header.Set("Authorization", "Bearer "+AdmissionToken)
+	req.Header.Set("Authorization", "Bearer "+d.token)
 	resp, err := d.http.Do(req)
 	if err != nil {
 		return &client.Refusal{Status: http.StatusServiceUnavailable, Message: err.Error(), Header: http.Header{}}

@@ -246,11 +246,11 @@ func (c *call) describeByMetadata() {
 	a.Model = c.model()
 	a.Stream = c.info.GetStream().GetValue()
 	a.Free = r.Free
-	a.Prompt = admission.Prompt{Tokens: count(c.info.GetEstimatedInputTokens())}
+	guess := count(c.info.GetEstimatedInputTokens())
 	if n, err := strconv.ParseInt(c.header.Get("Content-Length"), 10, 64); err == nil && n > 0 {
-		size := tokens.TextOf(min(n, mostTokens) * tokens.Scale / bytesPerToken)
-		a.Prompt = admission.Prompt{Size: size}
+		guess = min(n, mostTokens) / bytesPerToken
 	}
+	a.Prompt = admission.Prompt{Size: tokens.TextOf(guess * tokens.Scale)}
 	a.Answer = admission.Answer{Bound: count(c.info.GetMaxOutputTokens()), None: !r.Open && r.Bounds == nil, Open: r.Open, Route: r.Path}
 	a.Retry = c.retry()
 }
