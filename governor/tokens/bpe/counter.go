@@ -32,6 +32,7 @@ type vocabulary struct {
 	asked  sync.Once // by who does not wait
 	once   sync.Once
 	loaded atomic.Pointer[codecs]
+	ready  chan struct{} // closed once it is loaded
 }
 
 // codecs is what a vocabulary does: *codec.Codec.
@@ -44,19 +45,28 @@ func New() *Counter {
 
 func newCounter(o200k, cl100k func() codecs) *Counter {
 	c := &Counter{slots: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))}
-	c.o200k.make = o200k
-	c.cl100k.make = cl100k
+	c.o200k = vocabulary{make: o200k, ready: make(chan struct{})}
+	c.cl100k = vocabulary{make: cl100k, ready: make(chan struct{})}
 	return c
 }
 
-// get returns the vocabulary, if it is there. Who asks first starts the loading, and does
-// not wait for it.
-func (v *vocabulary) get() codecs {
+// get returns the vocabulary, if it is there in time. Who asks first starts the loading.
+func (v *vocabulary) get(patience time.Duration) codecs {
 	if at := v.loaded.Load(); at != nil {
 		return *at
 	}
 	v.asked.Do(func() { go v.wait() })
-	return nil
+	if patience <= 0 {
+		return nil
+	}
+	timeout := time.NewTimer(patience)
+	defer timeout.Stop()
+	select {
+	case <-v.ready:
+		return *v.loaded.Load()
+	case <-timeout.C:
+		return nil
+	}
 }
 
 // wait returns the vocabulary, loaded by who asks first.
@@ -66,6 +76,7 @@ func (v *vocabulary) wait() codecs {
 			made := v.make()
 			v.loaded.Store(&made)
 		}
+		close(v.ready)
 	})
 	return *v.loaded.Load()
 }
@@ -101,18 +112,16 @@ func (c *Counter) of(model string) *vocabulary {
 }
 
 // Count is how many tokens the prompt in a JSON body has for a model, which must be well
-// formed and not nested too deeply. It reports false when it does not know, or when others count
+// formed and not nested too deeply. It reports false when it does not know, or when the vocabulary is loaded, and others count,
 // for longer than it may wait.
 func (c *Counter) Count(model string, body []byte, patience time.Duration) (int64, bool) {
 	v := c.of(model)
 	if v == nil || len(body) > maxBody {
 		return 0, false
 	}
-	vocabulary := v.get()
-	if vocabulary == nil {
-		return 0, false
-	}
-	if !c.enter(patience) {
+	began := time.Now()
+	vocabulary := v.get(patience)
+	if vocabulary == nil || !c.enter(patience-time.Since(began)) {
 		return 0, false
 	}
 	defer func() { <-c.slots }()
@@ -127,7 +136,7 @@ func (c *Counter) enter(patience time.Duration) bool {
 		return true
 	default:
 	}
-	if patience == 0 {
+	if patience <= 0 {
 		return false
 	}
 	timeout := time.NewTimer(patience)

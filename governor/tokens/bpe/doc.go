@@ -18,8 +18,8 @@
 //
 //   - It is asked only where the guess is not calibrated (tokens.Estimator.Uncertain) or a
 //     prompt is a large part of a limit, and answers only when it can at once, or as soon as
-//     the caller says: few count at a time, and while a vocabulary is loaded, beside the
-//     request, nobody does. Whoever gets no answer takes the guess.
+//     the caller says: few count at a time, and a vocabulary is loaded beside the
+//     first request for it. Whoever gets no answer takes the guess.
 //   - Who must be sure, since a prompt that is too long for a pool is refused for good, asks for
 //     what a prompt has at the least (AtLeast), and waits for the answer.
 //   - Work is bounded, whatever the text: at most 16 kB are counted, in pieces so short
