@@ -71,6 +71,7 @@ var ttl, window = TTL.Milliseconds(), Window.Milliseconds()
 
 // Beat takes in what a process tells at now, and answers.
 func (a *Account) Beat(now int64, b *Beat) Reply {
+	a.putBack(b)
 	a.advance(now)
 	m := a.member(b.Instance)
 	if b.Seq <= m.Seq {

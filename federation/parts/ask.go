@@ -62,6 +62,7 @@ func (q *Ask) Tell(now int64, accounts []*Account) Answer {
 	late := false
 	for i, b := range q.Beats {
 		a := accounts[i]
+		a.putBack(b)
 		a.advance(now)
 		members[i] = a.member(b.Instance)
 		late = late || b.Seq <= members[i].Seq

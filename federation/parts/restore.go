@@ -30,6 +30,14 @@ func (a *Account) begin(now int64) {
 	a.Epoch = max(1, now)
 }
 
+// putBack drops an account that does not know of its own last answer to a process: it is an older one, which somebody has put back, and what
+// was told since is lost.
+func (a *Account) putBack(b *Beat) {
+	if b.Known > 0 && b.Known == a.Epoch && b.Heard > a.Now {
+		*a = Account{server: a.server}
+	}
+}
+
 // recall takes in what a process knows of an account that was lost: once, in a beat that was sent after the
 // loss. Nothing new is granted before, and until the parts of the lost account have expired; if nobody who
 // knows is left, until all that was used of them has left the Window.

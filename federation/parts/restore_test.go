@@ -368,3 +368,46 @@ func TestSucceed(t *testing.T) {
 		}
 	}
 }
+
+// An old copy of the account that somebody puts back, again and again, lets two processes use no more than the limit: the account is lost, as if it
+// were deleted, as soon as one tells that heard of a later one.
+//
+// Seen to fail with: putBack left out.
+func TestPutBack(t *testing.T) {
+	const limit = 100
+	now := int64(1_700_000_000_000)
+	begin := time.Unix(0, 0)
+	a := &Account{}
+	list := []*Holder{NewHolder("o", "a", 1), NewHolder("o", "b", 2)}
+	used := make([]int64, len(list))
+	beat := func(i int, wants int64) {
+		at := begin.Add(time.Duration(now) * time.Millisecond)
+		b := list[i].Beat(at, true, []Claim{{Name: "x", Kind: Rolling, Limit: limit, Used: used[i], Want: used[i] + wants}})
+		r := a.Beat(now, b)
+		list[i].Answered(at, &r)
+		used[i] += min(wants, max(0, list[i].Part(at, "x")-used[i]))
+	}
+	beat(0, 10)
+	beat(1, 0)
+	copied, err := a.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for step := range 40 {
+		now += 500
+		beat(1, 45)
+		if step%5 == 4 {
+			if a, err = Decode(copied); err != nil {
+				t.Fatal(err)
+			}
+		}
+		now += 500
+		beat(0, 45)
+		if sum := used[0] + used[1]; sum > limit {
+			t.Fatalf("in step %d %d are used of %d", step, sum, limit)
+		}
+	}
+	if used[0]+used[1] < limit/2 {
+		t.Errorf("only %d are used of %d", used, limit)
+	}
+}

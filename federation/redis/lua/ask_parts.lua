@@ -90,7 +90,7 @@ local function let(takes, reply)
 end
 
 for i, key in ipairs(KEYS) do
-  local foreign = load(key)
+  local foreign = load(key, argument)
   if foreign then return foreign end
   local a = {at = argument, seq = args[argument + 1], member = member(args[argument]), now = now, began = began, members = members, lost = lost}
   accounts[i], argument = a, argument + HEAD + CLAIM * args[argument + 4]

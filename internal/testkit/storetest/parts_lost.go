@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -55,8 +56,12 @@ func (w *crowd) knows(b *parts.Beat) *parts.Beat {
 	m := w.members[b.Owner+b.Instance]
 	b.Epoch = m.epoch
 	b.Heard = begin + w.rng.Int64N(6000)
-	if b.Instance == "i" || w.rng.IntN(3) == 0 {
+	switch {
+	case b.Instance == "i" || w.rng.IntN(3) == 0:
 		b.Known = 5
+	case w.rng.IntN(20) == 0: // of which the account does not know
+		b.Known = m.epoch
+		b.Heard = math.MaxInt32 * 1000
 	}
 	for i := range b.Claims {
 		c := &b.Claims[i]
