@@ -34,7 +34,7 @@
 //
 // The rate that is shared like this is the steepest line under the room to come, as a
 // pool's own pace draws it. The savings of an idle pool (Fill) lie ready at each node, as much as it would
-// use until its next beat; several may have the same savings ready. Once more waits than is saved, they are handed out
+// use until its next beat, and so does what its own calls may give back meanwhile; several may have the same savings ready. Once more waits than is saved, they are handed out
 // to nodes that lack it, and no node gets more than its part of the room at any moment to come,
 // so that the limit itself never decides: it would serve whoever asks first.
 //

@@ -51,7 +51,7 @@ func (r Rules) silent() int64 { return 3 * r.Beat.Milliseconds() }
 //	5  what nodes tell of an account after it was restored counts once
 //	6  accounts of owners' limits may be written down as beats, too
 //	7  accounts may be declared new, and new ones grant slots once all expected nodes have told
-//	8  of savings that suffice for all that waits, each node has as much ready as it wants
+//	8  of savings that suffice for all that waits, and of what its calls may give back, each node has as much ready as it wants
 //
 // A change of how Account.Beat or parts.Account.Beat answers needs another format, because nodes that work out an account have to agree.
 const Format = 8

@@ -7,7 +7,7 @@ import "math"
 // they are added to anything: else some processors do both at once, and come to something else
 // than a store that does not.
 
-// Fill is the amount that an idle pool may hand out at once: it rises by the capacity, and falls by
+// Fill is the amount that an idle pool may hand out at once: it rises by the capacity, or the limit while nobody is short, and falls by
 // usage.
 type Fill struct{ Level, Rate, At int64 }
 
@@ -57,7 +57,6 @@ func (a *Account) grant(m *Member) [axes]Envelope {
 	var capacity, shares [axes]float64
 	for k := range capacity {
 		capacity[k] = a.capacity(k)
-		a.Fill[k].Rate = whole(capacity[k])
 	}
 	a.Level = a.water(capacity)
 	level := a.Level
@@ -66,6 +65,10 @@ func (a *Account) grant(m *Member) [axes]Envelope {
 	}
 	for k := range shares {
 		shares[k] = a.portion(m, k, level, capacity[k])
+		a.Fill[k].Rate = whole(capacity[k])
+		if a.Level < 0 { // a saved rate needs no string, as in a pool's own pace: saved keeps to the room
+			a.Fill[k].Rate = whole(a.steady(k))
+		}
 	}
 	var g [axes]Envelope
 	for k := range g {
@@ -77,7 +80,8 @@ func (a *Account) grant(m *Member) [axes]Envelope {
 		part := shares[k] / max(1, capacity[k])
 		e.Level = a.level(m, k, e.Rate, min(1, part))
 		if saved := a.saved(k); saved > 0 { // others may use the same savings: what is used empties them, and the rest is granted anew with each beat
-			e.Level = max(e.Level, m.Waiting[k], min(m.Ready[k], saved))
+			// A pool of one gateway hands out at once what calls give back. Here it would come with the next beat.
+			e.Level = max(e.Level, m.Waiting[k], min(m.Ready[k], saved+m.Refundable[k]))
 		} else {
 			e = a.fair(m, k, limit, e, part)
 		}
@@ -96,8 +100,7 @@ func (a *Account) capacity(k int) float64 {
 	limit := a.limit(k)
 	now := a.slotOf(a.Now)
 	room := a.room(k)
-	steady := float64(limit) * float64(r.Slots) / float64(r.Slots+1)
-	best := steady
+	best := a.steady(k)
 	second := max(1, 1000/r.slot()) // in slots
 	seconds := r.Slots / second
 	for sec := int64(1); sec <= seconds; sec++ {
@@ -108,6 +111,11 @@ func (a *Account) capacity(k int) float64 {
 		}
 	}
 	return max(0, best)
+}
+
+// steady is the capacity of a limit that is always used in full.
+func (a *Account) steady(k int) float64 {
+	return float64(a.limit(k)) * float64(a.Rules.Slots) / float64(a.Rules.Slots+1)
 }
 
 // fair lowers the level of an envelope until the node keeps to its part of the room that

@@ -24,13 +24,16 @@ local function ahead(m, k)
   return within(e, m.parts[k], account.now - m.sent)
 end
 
+-- steady is the capacity of a limit that is always used in full.
+local function steady(limit) return limit * SLOTS / (SLOTS + 1) end
+
 -- capacityOf is how much of an axis may be handed out a Window from now on, by all.
 local function capacityOf(k, limit)
   local now = slotOf(account.now)
   local room = limit - bookSum(booked, now - SLOTS, now, k) - sums[k].held
   for _, name in ipairs(account.names) do room = room - ahead(members[name], k) end
   sums[k].room = room
-  local best = limit * SLOTS / (SLOTS + 1)
+  local best = steady(limit)
   local second = max(1, floor(1000 / SLOT)) -- in slots
   local seconds = floor(SLOTS / second)
   for sec = 1, seconds do
@@ -85,12 +88,13 @@ local function grant(m)
   for k = 1, AXES do
     limits[k] = sums[k].limit
     capacity[k] = capacityOf(k, limits[k])
-    account.fill[k].rate = whole(capacity[k])
   end
   local own, all
   account.level, own, all = water(m, limits, capacity)
   local granted = {}
   for k = 1, AXES do
+    -- a saved rate needs no string, as in a pool's own pace: saved keeps to the room
+    account.fill[k].rate = whole(account.level < 0 and steady(limits[k]) or capacity[k])
     granted[k] = {0, 0, 0}
     if limits[k] ~= 0 then
       local share = portion(own[k], all[k], capacity[k])
@@ -99,7 +103,7 @@ local function grant(m)
       e[LEVEL] = atOnce(m, k, e[RATE], min(1, part))
       local spare = saved(k)
       if spare > 0 then
-        e[LEVEL] = max(e[LEVEL], m.waiting[k], min(m.ready[k], spare))
+        e[LEVEL] = max(e[LEVEL], m.waiting[k], min(m.ready[k], spare + m.refundable[k]))
       else
         e = fair(m, k, limits[k], e, part)
       end
