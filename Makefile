@@ -22,6 +22,8 @@
 # make model   every small world of the federation, of parts of limits, and of upstreams with limits of their own, to its end or to very
 #              many states, and each rule broken in turn
 # make chaos   all that can happen to gateways that share a limit, for an hour
+# make calm    one, two, three and eight gateways with Redis and PostgreSQL whose callers ask for less than the limit: how long they wait; 20 minutes,
+#              or FOR=10s each, 3 minutes, with Redis alone
 # make reloads 200 changes of policy under 500 calls a second and 50 streams
 # make soak    two gateways and Redis under 200 calls a second for FOR=30m, with all that changes and fails meanwhile
 # make storm   10,000 streams of every dialect that end in every way
@@ -36,7 +38,7 @@ STATICCHECK = go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # The race detector needs a C compiler.
 RACE := $(shell command -v gcc cc clang >/dev/null 2>&1 && echo -race)
 
-.PHONY: downloads build test test-race test-long nightly test-clients test-console test-dashboards test-envoy test-servers test-chart test-api test-upgrade release lint check fuzz fuzz-readers notices check-notices pin model chaos reloads soak storm bench versus
+.PHONY: downloads build test test-race test-long nightly test-clients test-console test-dashboards test-envoy test-servers test-chart test-api test-upgrade release lint check fuzz fuzz-readers notices check-notices pin model chaos calm reloads soak storm bench versus
 
 # Git tells the version, by the tag of the commit if it has one; without a clone, say VERSION=v1.2.3.
 build:
@@ -139,6 +141,9 @@ model:
 chaos:
 	go test -run '^(TestChaos|TestSameFlood)' -count 1 -timeout 90m -v ./internal/e2e/fleet -chaos
 	go test -run '^TestRefusals_' -count 1 ./federation/runner -promise-worlds 1000
+
+calm:
+	go test -run '^TestCalm' -count 1 -timeout 60m -v ./internal/e2e/fleet -calm $(or $(FOR),90s)
 
 reloads:
 	go test -run TestReloadsUnderLoad -count 1 -v ./internal/e2e/operations -reloads 200 -call-rate 500

@@ -12,6 +12,7 @@ type idler struct {
 	name           string
 	seq            int64
 	ready, waiting int64
+	back           int64 // what its calls may give back
 	burst          int64
 	last           Reply
 }
@@ -23,7 +24,7 @@ func (x *idler) beat(a *Account, now int64) int64 {
 	x.seq++
 	x.last = a.Beat(now, "", 0, &Beat{
 		Node: x.name, Instance: x.name, Join: x.seq == 1, Seq: x.seq, Acked: x.seq - 1, Epoch: x.last.Epoch, Sent: now, Joined: 1, Format: Format,
-		Limits: Amounts{idlersLimit}, Burst: Amounts{x.burst}, Ready: Amounts{x.ready}, Waiting: Amounts{x.waiting}, Holding: x.last.Grant,
+		Limits: Amounts{idlersLimit}, Burst: Amounts{x.burst}, Ready: Amounts{x.ready}, Waiting: Amounts{x.waiting}, Refundable: Amounts{x.back}, Holding: x.last.Grant,
 	})
 	return x.last.Grant[0].Level
 }
@@ -46,6 +47,12 @@ func TestReady(t *testing.T) {
 	z := &idler{name: "z", ready: 10_000, burst: 50_000}
 	if got := z.beat(a, now+500); got != z.ready {
 		t.Errorf("with the first beat %d are ready, want %d", got, z.ready)
+	}
+	z.ready = 80_000
+	z.back = 20_000
+	now += 500
+	if got := z.beat(a, now); got != 65_000 { // but for a second of the limit
+		t.Errorf("beyond 50,000 that are saved, of 20,000 that its calls may give back, %d are ready", got)
 	}
 	now += 1000
 	x.waiting = 400_000

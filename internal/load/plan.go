@@ -33,6 +33,7 @@ type Tenant struct {
 	Prompt, Output distribution.Distribution
 	// MaxTokens is the bound that calls declare, if it differs from the length drawn. Then the
 	// hook of the simulated model server sets the length; other servers decide themselves.
+	// Unsaid declares none.
 	MaxTokens int64
 	// Stream is the share of calls that are streamed, Disconnect the share of those that
 	// are broken off after a random part of the answer.
@@ -41,6 +42,9 @@ type Tenant struct {
 	Storm              Storm
 	Retry              Retry
 }
+
+// Unsaid, as MaxTokens, is that calls do not say how long their answers may be.
+const Unsaid = -1
 
 // Arrivals is the law of the times between calls.
 type Arrivals int

@@ -3,6 +3,7 @@ package load
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -63,18 +64,19 @@ func (t *Tenant) body(c *Call) []byte {
 // answerWanted writes the bound of the answer, and whether it is streamed.
 func (t *Tenant) answerWanted(b *bytes.Buffer, c *Call) {
 	declared := c.Output
-	if t.MaxTokens > 0 {
+	if t.MaxTokens != 0 {
 		declared = t.MaxTokens
 		b.WriteString(`,"mock":{"output_tokens":`)
 		b.WriteString(strconv.FormatInt(c.Output, 10))
 		b.WriteByte('}')
 	}
+	bound := "max_tokens"
 	if t.Path == Responses {
-		b.WriteString(`,"max_output_tokens":`)
-	} else {
-		b.WriteString(`,"max_tokens":`)
+		bound = "max_output_tokens"
 	}
-	b.WriteString(strconv.FormatInt(declared, 10))
+	if declared != Unsaid {
+		fmt.Fprintf(b, `,"%s":%d`, bound, declared)
+	}
 	if c.Stream {
 		b.WriteString(`,"stream":true`)
 		if t.Path == Chat {

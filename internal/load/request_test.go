@@ -23,6 +23,7 @@ func TestBody(t *testing.T) {
 		{"chat", Chat, true, 0, map[string]any{"max_tokens": 20., "stream": true, "stream_options": map[string]any{"include_usage": true}}, 7},
 		{"plain chat", Chat, false, 0, map[string]any{"max_tokens": 20.}, 7},
 		{"declares more", Chat, false, 4096, map[string]any{"max_tokens": 4096., "mock": map[string]any{"output_tokens": 20.}}, 7},
+		{"declares nothing", Chat, false, Unsaid, map[string]any{"mock": map[string]any{"output_tokens": 20.}}, 7},
 		{"responses", Responses, true, 0, map[string]any{"max_output_tokens": 20., "stream": true}, 0},
 		{"messages", Messages, true, 0, map[string]any{"max_tokens": 20., "stream": true}, -1},
 		{"embeddings", Embeddings, false, 0, map[string]any{}, 0},

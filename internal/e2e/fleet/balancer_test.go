@@ -19,6 +19,7 @@ import (
 // balancer sends calls to gateways as a load balancer does: to one that is ready and has the fewest open calls, and to another one
 // if there is none at the address, or it says that it stops.
 type balancer struct {
+	skewed    bool // most calls go to the first gateway, however many are open there
 	t         *testing.T
 	transport *http.Transport
 	members   []*member
@@ -72,11 +73,17 @@ func (b *balancer) RoundTrip(req *http.Request) (resp *http.Response, err error)
 
 // order begins with the gateway that is to get the next call. If none is ready, any has to do.
 func (b *balancer) order() []*member {
-	first := int(b.turn.Add(1)) % len(b.members)
+	turn := int(b.turn.Add(1))
+	first := turn % len(b.members)
+	if b.skewed && turn%5 != 0 {
+		first = 0
+	}
 	list := slices.Concat(b.members[first:], b.members[:first])
 	rank := map[*member]int64{}
 	for _, m := range list {
-		rank[m] = m.open.Load()
+		if !b.skewed {
+			rank[m] = m.open.Load()
+		}
 		if !m.ready.Load() {
 			rank[m] += 1_000_000
 		}
