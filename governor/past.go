@@ -90,7 +90,7 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// remember books the calls of the past in the rolling limits, and has adaptive limits go on where they were.
+// remember books the calls of the past in the rolling limits, and has adaptive limits and expectations go on where they were.
 func (tb *table) remember(now time.Time, past *Past) {
 	tb.restoreWindows(now, past)
 	for i := range past.ended {
@@ -99,6 +99,13 @@ func (tb *table) remember(now time.Time, past *Past) {
 	for pool, limit := range past.Limits {
 		if p := tb.pools[pool]; p != nil {
 			p.resume(now, limit)
+		}
+	}
+	for pool, l := range past.Lengths {
+		if p := tb.pools[pool]; p != nil {
+			p.mu.Lock()
+			p.recall(l)
+			p.mu.Unlock()
 		}
 	}
 }
@@ -296,6 +303,8 @@ type PastState struct {
 	// Windows and At are those of Saved.
 	Windows []OwnerWindows `json:",omitempty"`
 	At      time.Time      `json:",omitzero"`
+	// Lengths are what pools have learned of how long calls get, by pool.
+	Lengths map[string]Lengths `json:",omitempty"`
 	// Ended are the calls of the last minutes.
 	Ended []Record
 	// Last is the last call's number in the journal.
@@ -312,7 +321,7 @@ type OwnerUse struct {
 func (p *Past) State() *PastState {
 	s := &PastState{
 		Shares: slices.Clone(p.Shares), Limits: maps.Clone(p.Limits), Windows: slices.Clone(p.Windows), At: p.At,
-		Ended: slices.Clone(p.ended), Last: p.last,
+		Lengths: maps.Clone(p.Lengths), Ended: slices.Clone(p.ended), Last: p.last,
 	}
 	for who, use := range p.Uses.rows {
 		s.Uses = append(s.Uses, OwnerUse{who, use.Use})
@@ -333,6 +342,7 @@ func (s *PastState) Past(now time.Time, zone *time.Location) *Past {
 	p.Limits = maps.Clone(s.Limits)
 	p.Windows = slices.Clone(s.Windows)
 	p.At = s.At
+	p.Lengths = maps.Clone(s.Lengths)
 	p.ended = slices.Clone(s.Ended)
 	p.last = s.Last
 	return p

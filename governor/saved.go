@@ -1,6 +1,7 @@
 package governor
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/llmgov/llmgov/escrow/limits"
@@ -15,6 +16,10 @@ type Saved struct {
 	// Windows is what is used of tenants' limits over other times than a minute, and what is owed of all, as of At.
 	Windows []OwnerWindows
 	At      time.Time
+	// Lengths are what pools have learned of how long calls get, by pool.
+	Lengths map[string]Lengths
+	// Estimates are what the governor's owner has learned of calls, which it alone reads.
+	Estimates json.RawMessage
 }
 
 // OwnerWindows is what is used of the own limits of a tenant: over all pools, or in one.
@@ -31,12 +36,15 @@ const bookedWithin = 100 * time.Millisecond
 // Saved copies the state of all pools and limits.
 func (g *Governor) Saved() Saved {
 	now := g.clock.Now()
-	s := Saved{Shares: g.shareStates(), Limits: map[string]int64{}, At: now.Round(0).Add(-bookedWithin)}
+	s := Saved{Shares: g.shareStates(), Limits: map[string]int64{}, Lengths: map[string]Lengths{}, At: now.Round(0).Add(-bookedWithin)}
 	tb := g.table.Load()
 	for _, p := range tb.inOrder.pools {
 		p.mu.Lock()
 		if p.slots.Limiter != nil {
 			s.Limits[p.name] = p.slots.Limit()
+		}
+		if l := p.lessons(); len(l.Outputs) > 0 {
+			s.Lengths[p.name] = l
 		}
 		p.mu.Unlock()
 	}

@@ -1,6 +1,7 @@
 package lengths
 
 import (
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -248,5 +249,52 @@ func TestBook_AtIsTheIndex(t *testing.T) {
 			same(k)
 			same(k)
 		}
+	}
+}
+
+// TestRecall: what a Book tells is expected by the next one as by itself, at all levels, through JSON. Calls that run count as cut off, and
+// what no Book can have learned is left out.
+func TestRecall(t *testing.T) {
+	b := New(Config{})
+	kind := func(tenant string) Kind { return Kind{Tenant: tenant, Tier: "pro", Model: "m"} }
+	for i := range int64(300) {
+		short := b.Start(kind("short"), 64_000)
+		b.End(&short, 90+i%20, true)
+		long := b.Start(kind("long"), 64_000)
+		b.End(&long, 4000+i%50*40, true)
+	}
+	running := b.Start(kind("long"), 64_000)
+	b.Reach(&running, 5000)
+	text, err := json.Marshal(append(b.Lessons(), Lesson{Level: 7}, Lesson{Kind: kind("odd"), Most: 10, Whole: 30, Bins: make([][3]float64, 999)}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []Lesson
+	if err := json.Unmarshal(text, &list); err != nil {
+		t.Fatal(err)
+	}
+	next := New(Config{})
+	next.Recall(list)
+	for _, tenant := range []string{"short", "long", "new"} {
+		was := b.ExpectOf(kind(tenant), 64_000)
+		is := next.ExpectOf(kind(tenant), 64_000)
+		if is < was*95/100 || is > was*105/100 {
+			t.Errorf("%s: %d tokens are expected, and %d were", tenant, is, was)
+		}
+	}
+	if got := next.ExpectOf(kind("odd"), 10); got != 10 {
+		t.Errorf("of what is not known %d of 10 are expected", got)
+	}
+	if s := next.Stats(); s.Running != 0 || next.learned != 4 {
+		t.Errorf("%d run, and %d are known", s.Running, next.learned)
+	}
+	for i := range int64(300) { // it goes on learning
+		short := next.Start(kind("short"), 64_000)
+		next.End(&short, 90+i%20, true)
+		long := next.Start(kind("long"), 64_000)
+		next.End(&long, 4000+i%50*40, true)
+	}
+	if s := next.Stats(); s.Doubts != 0 {
+		t.Errorf("it is doubted %d times though nothing has changed", s.Doubts)
 	}
 }

@@ -77,6 +77,16 @@ func TestPolicy_KeepsLessons(t *testing.T) {
 	if is.Account(1, 1) != was.Account(0, 0) {
 		t.Error("the account is another one")
 	}
+	next := newController(t, before) // of another process
+	if err := next.Recall(ctl.Learned()); err != nil {
+		t.Error(err)
+	}
+	if e := next.Policy().Estimates(0); e.Prompts.Estimate("m", page) != 700 || e.Answers.Estimate("m", page) != 1000 || e.told.Prompts.Estimate("m", page) != 3000 {
+		t.Errorf("the next process estimates %d and %d", e.Prompts.Estimate("m", page), e.told.Prompts.Estimate("m", page))
+	}
+	if next.Recall([]byte("{")) == nil {
+		t.Error("what cannot be read is taken for nothing")
+	}
 }
 
 // Followers prepare for the policy in force and for each next one; none of them installs a policy for

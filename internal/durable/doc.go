@@ -14,7 +14,8 @@
 //	                       ▼         │ once a minute      a new segment, which begins
 //	                     Uses ───────┴──► books.db        with the calls in flight
 //	                                      └ budgets, as of the beginning of a segment, and
-//	                                        the use of limits over long times, as of shortly before
+//	                                        the use of limits over long times, and what calls
+//	                                        have taught of lengths, as of shortly before
 //
 //	Open: books.db ─► + segments since ─► the usage of budgets
 //	                    segments of the last two minutes ─► the rolling minute

@@ -23,7 +23,7 @@ func Open(opt Options) (*Journal, *governor.Past, error) {
 	if err := os.MkdirAll(opt.Dir, 0o700); err != nil {
 		return nil, nil, fmt.Errorf("durable: state_dir: %w", err)
 	}
-	books, err := openSaved(opt.Dir, filepath.Join(opt.Dir, "books.db"))
+	books, err := openSaved(opt.Dir, filepath.Join(opt.Dir, "books.db"), opt.Log)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -14,13 +15,16 @@ import (
 )
 
 // saved is books.db: the usage of budgets as of the beginning of a segment, and the state of pools as of about then.
-type saved struct{ db *bolt.DB }
+type saved struct {
+	db  *bolt.DB
+	log *slog.Logger
+}
 
 var (
 	bucketMeta, bucketUses = []byte("meta"), []byte("uses")
 	keyFormat, keySince    = []byte("format"), []byte("since")
 	keyShares, keyLimits   = []byte("shares"), []byte("limits")
-	keyWindows             = []byte("windows")
+	keyWindows, keyLearned = []byte("windows"), []byte("learned")
 )
 
 const (
@@ -35,7 +39,31 @@ type windows struct {
 	Windows []governor.OwnerWindows
 }
 
-func openSaved(dir, path string) (s *saved, err error) {
+// learned is what earlier calls have taught. Nothing promised depends on it.
+type learned struct {
+	Format    int                         `json:"format"`
+	Lengths   map[string]governor.Lengths `json:"lengths"`
+	Estimates json.RawMessage             `json:"estimates,omitempty"`
+}
+
+const learnedFormat = 1
+
+// readLearned adds what was learned to a past. What cannot be read is logged and learned anew.
+func (s *saved) readLearned(text []byte, past *governor.Past) {
+	var l learned
+	err := json.Unmarshal(text, &l)
+	if err == nil && l.Format != learnedFormat {
+		err = fmt.Errorf("durable: it is of format %d, not %d", l.Format, learnedFormat)
+	}
+	if err != nil {
+		s.log.Warn("state_dir: what was learned of lengths cannot be read, and is learned anew", "file", s.db.Path(), "error", err)
+		return
+	}
+	past.Lengths = l.Lengths
+	past.Estimates = l.Estimates
+}
+
+func openSaved(dir, path string, log *slog.Logger) (s *saved, err error) {
 	defer damaged(path, &err)
 	db, err := bolt.Open(path, 0o600, &bolt.Options{Timeout: lockPatience})
 	if errors.Is(err, bolterrors.ErrTimeout) {
@@ -44,7 +72,7 @@ func openSaved(dir, path string) (s *saved, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("durable: %s: %w", path, err)
 	}
-	return &saved{db}, nil
+	return &saved{db, log}, nil
 }
 
 // damaged turns a panic of bbolt over an invalid page into an error, because bbolt checks
@@ -87,6 +115,9 @@ func (s *saved) load(past *governor.Past) (since uint64, err error) {
 			past.Windows = w.Windows
 			past.At = w.At
 		}
+		if text := meta.Get(keyLearned); text != nil {
+			s.readLearned(text, past)
+		}
 		return uses.ForEach(func(k, v []byte) error {
 			who, use, err := readUse(k, v)
 			if err == nil {
@@ -115,6 +146,10 @@ func (s *saved) save(since uint64, changed map[governor.Owner]governor.Use, pool
 	if err != nil {
 		return err
 	}
+	taught, err := json.Marshal(learned{learnedFormat, pools.Lengths, pools.Estimates})
+	if err != nil {
+		return err
+	}
 	return s.db.Update(func(tx *bolt.Tx) error {
 		meta, err := tx.CreateBucketIfNotExists(bucketMeta)
 		if err != nil {
@@ -136,6 +171,7 @@ func (s *saved) save(since uint64, changed map[governor.Owner]governor.Use, pool
 			meta.Put(keyShares, shares),
 			meta.Put(keyLimits, limits),
 			meta.Put(keyWindows, used),
+			meta.Put(keyLearned, taught),
 		)
 	})
 }

@@ -85,7 +85,7 @@ func (in *Instance) build(opt Options) (err error) {
 		return err
 	}
 	if in.journal != nil {
-		in.later(func() error { return in.journal.Close(in.Governor.Saved()) })
+		in.later(func() error { return in.journal.Close(in.saved()) })
 	}
 	in.shared, err = newSharing(cfg, in.Node, in.Governor, in.Metrics, in.seen, in.log)
 	if err != nil {
@@ -98,6 +98,11 @@ func (in *Instance) build(opt Options) (err error) {
 		in.later(func() error { in.shared.store.Close(); return nil })
 	}
 	in.Admission = admission.New(admission.Options{Snapshot: snap, Governor: in.Governor, Metrics: in.Metrics, Node: in.Node, Prompts: opt.Prompts})
+	if rules.Past != nil {
+		if err := in.Admission.Recall(rules.Past.Estimates); err != nil {
+			in.log.Warn("state_dir: what was learned of tokens cannot be read, and is learned anew", "dir", cfg.StateDir, "error", err)
+		}
+	}
 	in.watch(snap)
 	if in.shared != nil {
 		in.shared.leaves = in.Admission.Leaving
@@ -106,6 +111,15 @@ func (in *Instance) build(opt Options) (err error) {
 	in.engines = NewEngines(policy, in.Governor, in.log)
 	in.Metrics.WatchEngines(in.engines.states)
 	return nil
+}
+
+// saved is what the next process begins with, beside the journal's records.
+func (in *Instance) saved() governor.Saved {
+	s := in.Governor.Saved()
+	if in.Admission != nil {
+		s.Estimates = in.Admission.Learned()
+	}
+	return s
 }
 
 // record writes all decisions to decision_log, if the config has one. Their times are exact to the nanosecond;
@@ -145,7 +159,7 @@ func (in *Instance) Run(ctx context.Context) error {
 		group.Go(func() error { return in.shared.Run(ctx) })
 	}
 	if in.journal != nil {
-		group.Go(func() error { return in.journal.Run(ctx, in.Governor.Saved) })
+		group.Go(func() error { return in.journal.Run(ctx, in.saved) })
 	}
 	return group.Wait()
 }

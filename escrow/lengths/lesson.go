@@ -1,0 +1,117 @@
+package lengths
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// Lesson is what a Book has learned of one kind at one level, as a value that can be written down.
+type Lesson struct {
+	Kind  Kind
+	Level uint8 // 0 is a tenant's, 1 its tier's, 2 its model's
+	Most  int64 // greatest of its calls
+	Whole int64 // completions ever seen
+	// Bins are, from the shortest lengths on, those that came to the bin less those that came to the next one, those that
+	// ended there, and the sum of their lengths. All are faded.
+	Bins [][3]float64
+}
+
+// mostLessons bounds what is written down.
+const mostLessons = 512
+
+// Lessons are what the Book has learned of the kinds of which it knows enough: at most 512, those first on which others build.
+// Calls that run count as cut off.
+func (b *Book) Lessons() (list []Lesson) {
+	for _, i := range b.index {
+		if n := &b.nodes[i]; n.whole >= b.cfg.Enough {
+			list = append(list, Lesson{Kind: n.key.kind, Level: n.key.level, Most: n.most, Whole: n.whole})
+		}
+	}
+	slices.SortFunc(list, func(x, y Lesson) int {
+		return cmp.Or(cmp.Compare(y.Level, x.Level), cmp.Compare(y.Whole, x.Whole), cmp.Compare(x.Kind.Model, y.Kind.Model),
+			cmp.Compare(x.Kind.Tier, y.Kind.Tier), cmp.Compare(x.Kind.Tenant, y.Kind.Tenant), cmp.Compare(x.Most, y.Most))
+	})
+	list = list[:min(len(list), mostLessons)]
+	for i := range list {
+		list[i].Bins = b.nodes[b.index[list[i].key()]].counts()
+	}
+	return list
+}
+
+func (l *Lesson) key() key {
+	k := keyOf(l.Kind, l.Most)
+	k.level = l.Level
+	return k
+}
+
+// counts are the bins without the calls that are in them still, half of which could have ended there (cut).
+func (n *node) counts() [][3]float64 {
+	bins := make([][3]float64, n.top+1)
+	for at := range bins {
+		b := &n.bins[at]
+		bins[at] = [3]float64{b.last - b.here/2, b.ended, b.sum}
+		if at > 0 {
+			bins[at-1][0] += b.here / 2
+		}
+	}
+	return bins
+}
+
+// Recall takes in what an earlier Book has learned, of kinds of which this one knows nothing. It leaves out what no Book can have learned.
+func (b *Book) Recall(list []Lesson) {
+	for i := range list {
+		l := &list[i]
+		if !l.sound() {
+			continue
+		}
+		k := l.key()
+		at := b.learn(k)
+		if n := &b.nodes[at]; at != 0 && n.key == k && n.entries == 0 {
+			b.recall(at, l)
+		}
+	}
+}
+
+func (b *Book) recall(i int32, l *Lesson) {
+	n := &b.nodes[i]
+	idle := n.list != nil
+	if idle {
+		b.take(i)
+	}
+	n.most = l.Most
+	n.whole = l.Whole
+	n.reach(len(l.Bins) - 1)
+	n.top = len(l.Bins) - 1
+	for at, counts := range l.Bins {
+		n.bins[at].last, n.bins[at].ended, n.bins[at].sum = counts[0], counts[1], counts[2]
+		n.mass += counts[1]
+		n.entries += counts[0] * float64(at+1)
+	}
+	n.news = n.due
+	if n.whole >= b.cfg.Enough {
+		b.learned++
+	}
+	if idle {
+		b.idle(i)
+	}
+}
+
+// sound reports whether a Book can have learned it.
+func (l *Lesson) sound() bool {
+	const most = 1 << 53
+	if l.Level >= levels || l.Most < 0 || l.Whole < 1 || len(l.Bins) == 0 || len(l.Bins) > binOf(l.Most)+1 {
+		return false
+	}
+	for _, counts := range l.Bins {
+		for _, c := range counts {
+			if math.IsNaN(c) || math.Abs(c) > most {
+				return false
+			}
+		}
+		if counts[1] < 0 || counts[2] < 0 {
+			return false
+		}
+	}
+	return true
+}
