@@ -8,6 +8,8 @@ type Call struct {
 	// Background calls go after the interactive ones of their leaf, and never take the last
 	// Config.InteractiveReserve slots: see BackgroundSlots.
 	Background bool
+	// Below is how far its priority is below the highest. Of its leaf's calls of its class those go first that are less far.
+	Below int
 
 	// Most is the most that the call may take, which AdmitMax books. Of more than a
 	// whole minute, a minute is booked (Pool.Clamp).

@@ -19,6 +19,7 @@ type entry struct {
 	state entryState
 	class rank // interactive or background
 	back  bool // it has come back to a kept place
+	below int8 // Call.Below
 	// passed is how many calls went before it that had come later: see preferHome.
 	passed uint8
 	// forced says that it was started out of turn, and moves no tags: see Force.

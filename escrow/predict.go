@@ -121,7 +121,8 @@ func (p *Pool) ahead(e *entry, coming time.Duration) Cost {
 	leaf := &p.nodes[e.leaf]
 	need := leaf.expected()
 	sum := leaf.bookedFor(leaf.expected())
-	if !e.turn.IsZero() || e.class == interactive && leaf.queued[background] > 0 {
+	last := leaf.calls[interactive].tail
+	if !e.turn.IsZero() || e.class == interactive && (leaf.queued[background] > 0 || last >= 0 && p.entries[last].below > e.below) {
 		need, sum = w.before(leaf, e)
 	}
 	for i := e.leaf; i != Root; i = p.nodes[i].parent {
@@ -140,11 +141,17 @@ func (p *Pool) ahead(e *entry, coming time.Duration) Cost {
 }
 
 // before sums the calls that stand before a call in its leaf: before an interactive one, the background
-// calls do not; before one that has come back, only those whose turn is earlier.
+// calls and those of lower priorities do not; before one that has come back, only those whose turn is earlier.
 func (w *walk) before(leaf *node, e *entry) (need int64, booked Cost) {
 	for _, n := range [...]int32{leaf.calls[interactive].head, leaf.tickets.head} {
 		for ; n >= 0 && w.left > 0; n, w.left = w.entries[n].next, w.left-1 {
 			other := &w.entries[n]
+			if other.state == entryQueued && other.class == e.class && other.below != e.below {
+				if other.below < e.below {
+					need += w.expects(other)
+				}
+				continue
+			}
 			if !e.turn.IsZero() && (other.turn.IsZero() || !other.turn.Before(e.turn)) {
 				continue
 			}

@@ -11,7 +11,7 @@ func (p *Pool) entryOf(c *Call) entry {
 	e := entry{
 		leaf: c.Leaf, class: interactive, next: -1, prev: -1,
 		most: c.Most, speed: c.Speed, run: c.Run,
-		maxWait: c.MaxWait, known: c.Claim.known(), may: c.Via, of: c.Conversation,
+		maxWait: c.MaxWait, known: c.Claim.known(), below: int8(c.Below), may: c.Via, of: c.Conversation,
 	}
 	e.asked.expect = c.Expect
 	e.asked.input = c.Input

@@ -6,17 +6,23 @@ func (t *tree) enqueue(n int32) {
 	e.state = entryQueued
 	list := &t.nodes[e.leaf].calls[e.class]
 	after := list.tail
-	if e.back { // it goes before those who have come since
+	if after >= 0 && e.goesBefore(&t.entries[after]) {
 		after = -1
-		for next := list.head; next >= 0 && t.entries[next].back; next = t.entries[next].next {
-			if t.entries[next].turn.After(e.turn) {
-				break
-			}
+		for next := list.head; !e.goesBefore(&t.entries[next]); next = t.entries[next].next {
 			after = next
 		}
 	}
 	t.link(list, n, after)
 	t.count(e, 1)
+}
+
+// goesBefore says whether a call goes before one of its leaf and class that came earlier: because of its priority, or since it has come
+// back and that one has come since, or was promised a later turn.
+func (e *entry) goesBefore(o *entry) bool {
+	if e.below != o.below {
+		return e.below < o.below
+	}
+	return e.back && (!o.back || o.turn.After(e.turn))
 }
 
 // dequeue takes it out again. The caller restands its leaf.

@@ -100,7 +100,7 @@ func (e *inquiry) aheadAt(w *walk, k *link) (*Rejection, time.Duration) {
 	o.advanceLocked(w.now)
 	c := o.set.Clip(w.tab.cost)
 	if k != e.in {
-		lack, behind := o.set.Behind(limits.Call{Cost: w.tab.cost, Via: k.via})
+		lack, behind := o.set.Behind(limits.Call{Cost: w.tab.cost, Via: k.via, Below: w.may.below})
 		if behind {
 			wait := max(lack.Wait, o.set.WaitOn(lack.Axis, c), askAgain)
 			return o.rejectLimitLocked(lack.Axis, c, wait), lack.Wait
@@ -161,7 +161,7 @@ func (e *inquiry) stand(w *walk, l lacking) *Rejection {
 	}
 	e.in = k
 	e.place = newInLine()
-	o.set.JoinAsking(&e.place.place, limits.Call{Cost: w.tab.cost, Via: k.via})
+	o.set.JoinAsking(&e.place.place, limits.Call{Cost: w.tab.cost, Via: k.via, Below: w.may.below})
 	return nil
 }
 

@@ -40,7 +40,7 @@ func (k *link) join(now time.Time, b *tab, may waits, claim escrow.Claim, hold *
 	o.advanceLocked(now)
 	o.announceLocked()
 	call := limits.Call{
-		Cost: b.cost, Via: k.via, MaxWait: may.until.Sub(now), Claim: claim, Keeps: may.keeps && !b.shadow, Back: may.back.Sub(now),
+		Cost: b.cost, Via: k.via, Below: may.below, MaxWait: may.until.Sub(now), Claim: claim, Keeps: may.keeps && !b.shadow, Back: may.back.Sub(now),
 	}
 	ans := o.set.Offer(call, hold)
 	if ans.Verdict == limits.Admitted {

@@ -97,7 +97,7 @@ func (p *prospect) once(o *Outlook) bool {
 	cost := p.pool.ownHoldCost(&p.req)
 	p.tab = &tab{spend: p.pool.expected(p.tenant, &p.req, true)}
 	for i := range p.access.chain {
-		p.access.chain[i].foretell(p.now, cost, p.maxWait, p.g.consults(p.pool), o)
+		p.access.chain[i].foretell(p.now, limits.Call{Cost: cost, Below: p.tenant.below(&p.req), MaxWait: p.maxWait}, p.g.consults(p.pool), o)
 	}
 	for i := range p.access.chain {
 		p.foretellBudgets(i, o)
@@ -132,12 +132,13 @@ func (o *Outlook) refuse(rej *Rejection) {
 
 // foretell adds the answers of own limits. asks says that such a call asks the store, which is not
 // asked for this.
-func (k *link) foretell(now time.Time, c limits.Cost, maxWait time.Duration, asks bool, o *Outlook) {
+func (k *link) foretell(now time.Time, c limits.Call, asks bool, o *Outlook) {
 	own := k.own
 	own.mu.Lock()
 	defer own.mu.Unlock()
 	own.advanceLocked(now)
-	f := own.set.Forecast(limits.Call{Cost: c, Via: k.via, MaxWait: maxWait})
+	c.Via = k.via
+	f := own.set.Forecast(c)
 	coming := f.Answer.Coming
 	longest := time.Duration(math.MaxInt64)
 	if coming {
@@ -151,7 +152,7 @@ func (k *link) foretell(now time.Time, c limits.Cost, maxWait time.Duration, ask
 	switch {
 	case f.Answer.Verdict == limits.Admitted:
 	case asks && coming && waiting == 0:
-	case asks && !coming && (maxWait <= 0 || f.Rolling > maxWait):
+	case asks && !coming && (c.MaxWait <= 0 || f.Rolling > c.MaxWait):
 		axis := own.set.Blame(f.Answer.Cost)
 		o.refuse(own.rejectLimitLocked(axis, f.Answer.Cost, max(own.set.WaitOn(axis, f.Total), askAgain)))
 	case f.Answer.Verdict == limits.Refused:
@@ -217,7 +218,7 @@ func (p *prospect) foretellPool(o *Outlook) bool {
 	member := func(i int) budget.MemberID { return seat.members[i] }
 	o.spend(p.now, pool.shares, p.tab, member, budgetsOf{p.tenant.name, pool.name})
 	call := escrow.Call{
-		Leaf: seat.leaf, Background: p.req.Background || p.tenant.cfg.Background,
+		Leaf: seat.leaf, Background: p.req.Background || p.tenant.cfg.Background, Below: p.tenant.below(&p.req),
 		Most: escrow.Cost{pool.rules.Weights.most(p.req.Input, p.req.Output), 1}, MaxWait: p.maxWait,
 		Via: pool.upstreams.MaskOf(p.req.Listed, p.req.Via), Conversation: p.req.Conversation,
 	}

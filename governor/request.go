@@ -33,6 +33,9 @@ type Request struct {
 	Stream bool
 	// Background lets interactive calls go first.
 	Background bool
+	// Below is how far its priority is below the highest, if that is further than its tenant's (Tenant.Below): of a tenant's calls that
+	// wait, those go first that are less far.
+	Below int
 	// Claim says whether the call was refused before, and how to find the place kept for it.
 	Claim escrow.Claim
 	// Forced books work that has been done already, whatever the limits say. It counts in the tenant's

@@ -2,6 +2,8 @@ package governor
 
 import (
 	"time"
+
+	"github.com/llmgov/llmgov/escrow"
 )
 
 // waits is until when a call may wait.
@@ -15,6 +17,8 @@ type waits struct {
 	least time.Time
 	// keeps says that its place is kept if it is refused.
 	keeps bool
+	// below is how far the call's priority is below the highest.
+	below int
 }
 
 // waitsOf says until when a call may wait that came at began. The MaxWait that it brings bounds all of
@@ -26,12 +30,20 @@ func (v *tenantView) waitsOf(p *poolView, req *Request, began time.Time) waits {
 		}
 		return began.Add(d)
 	}
-	w := waits{until: bounded(v.cfg.MaxWait), least: bounded(grantWait), keeps: p.cfg.TicketWait > 0}
+	w := waits{until: bounded(v.cfg.MaxWait), least: bounded(grantWait), keeps: p.cfg.TicketWait > 0, below: v.below(req)}
 	w.back = w.until
 	if v.cfg.MaxWait == 0 {
 		w.back = bounded(p.cfg.TicketWait)
 	}
 	return w
+}
+
+// below is how far the priority of a call is below the highest: the lower of its tenant's and its own.
+func (v *tenantView) below(req *Request) int {
+	if req.Background {
+		return escrow.LowestBand
+	}
+	return max(v.cfg.below(), min(req.Below, escrow.LowestBand))
 }
 
 // cause is why a wait ended.

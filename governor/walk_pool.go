@@ -70,7 +70,7 @@ func (w *walk) enterPool() (rej *Rejection, again bool) {
 func (w *walk) callLocked() escrow.Call {
 	p := w.pool.pool
 	call := escrow.Call{
-		Leaf: w.access.seat.leaf, Background: w.req.Background || w.tenant.cfg.Background,
+		Leaf: w.access.seat.leaf, Background: w.req.Background || w.tenant.cfg.Background, Below: w.may.below,
 		Most:    escrow.Cost{w.tab.belief.tokens(p.rules.Weights.most(w.req.Input, w.req.Output)), 1},
 		MaxWait: w.may.until.Sub(w.now), Claim: w.req.Claim, Via: p.upstreams.MaskOf(w.req.Listed, w.req.Via), Conversation: w.req.Conversation,
 	}

@@ -46,6 +46,9 @@ func (s *Snapshot) Limits(t *Tenant, p *Pool) []Limit {
 	l.amount("max_output_tokens", t.MaxOutputTokens)
 	l.text("max_wait", strictyaml.SpellDuration(t.MaxWait))
 	l.text("priority", priorityOf(t))
+	if t.PriorityBy != nil {
+		l.text("priority_by", t.PriorityBy.String())
+	}
 	if t.Credit > 0 {
 		l.text("credit", strictyaml.SpellDuration(t.Credit))
 	}

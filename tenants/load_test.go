@@ -105,7 +105,7 @@ func TestLoad_Everything(t *testing.T) {
 		"etc/policies/.#acme.yaml":    "an editor's lock",
 		"etc/policies/acme.yaml.orig": "a left-over",
 		"common/base.yaml": "tiers: {pro: {weight: 0.5, rpm: 60, tpm: 7, itpm: 5, otpm: 4, concurrency: 3, " +
-			"max_wait: 1500ms, max_output_tokens: 99, priority: background, floor_tpm: 7, credit: 60s, " +
+			"max_wait: 1500ms, max_output_tokens: 99, priority: background, priority_by: {header: x-Class, main: 9, side job: 4, title: background}, floor_tpm: 7, credit: 60s, " +
 			"budgets: [{usd: 1, per: day}]}}\ntenants: {solo: {keys: [" + key3 + "]}}\n",
 	})
 	s := testkit.Must(LoadFS(fsys, "etc/llmgov.yaml", Options{Env: []string{"OPENAI_API_KEY=sk-$x", "TPM=300000"}}))(t)
@@ -139,7 +139,8 @@ func TestLoad_Everything(t *testing.T) {
 		Name: "acme", Tier: "pro", Parent: -1, Index: 0, Routes: DefaultRoutes, Keys: []Key{{Hash: hash(t, key1)}, {Hash: hash(t, key2)}},
 		Models: []string{"gpt-4*", "llama"}, DefaultPool: "gpt-4.1", Weight: 6000, RPM: 6, TPM: 7, ITPM: 5, OTPM: 4,
 		Concurrency: 3, MaxWait: 1500 * time.Millisecond, MaxOutputTokens: 99, Background: true,
-		FloorTPM: 7, Credit: 5 * time.Second, Budgets: []Budget{{Requests, 9, Hour}, {Tokens, 8, Week}, {MicroUSD, 10_000, Week}},
+		PriorityBy: &PriorityBy{Header: "X-Class", Below: map[string]int64{"main": 0, "side job": 5, "title": 10}},
+		FloorTPM:   7, Credit: 5 * time.Second, Budgets: []Budget{{Requests, 9, Hour}, {Tokens, 8, Week}, {MicroUSD, 10_000, Week}},
 		Source: "etc/policies/acme.yaml:3:3",
 	}, {
 		Name: "solo", Parent: -1, Index: 1, Routes: DefaultRoutes, Keys: []Key{{Hash: hash(t, key3)}}, Models: []string{"*"}, DefaultPool: "org/small",

@@ -74,6 +74,10 @@ var commonFields = []field[draft]{
 		Name: "priority", About: "0 to 9: the lower, the more slots of a pool with hold_back its calls leave free; interactive is 9. background is as 0, and its calls go after its own interactive ones, and leave interactive_reserve free.",
 		Kind: priorityKind, Read: readPriority, Start: func(*draft) any { return priorities.list[0] },
 	},
+	{
+		Name: "priority_by", About: "Lower priorities of calls, by the value of a header: {header: x-claude-code-request-class, subagent: 4, auxiliary: 1}. Of the tenant's waiting calls those of higher priorities go first.",
+		Kind: priorityByKind, Read: readPriorityBy,
+	},
 	strictyaml.AmountField("floor_tpm", "Tokens a minute it gets at least, whatever its weight, of each pool that it may use and that has a tpm.",
 		0, maxAmount, func(t *draft) *int64 { return &t.FloorTPM }),
 	strictyaml.DurationField("credit", "How much unused share it may take later, as a time up to 1m.", maxCredit,

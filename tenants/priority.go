@@ -1,7 +1,6 @@
 package tenants
 
 import (
-	"slices"
 	"strconv"
 
 	"github.com/llmgov/llmgov/internal/strictyaml"
@@ -23,22 +22,56 @@ func priorityKind() schema {
 
 // readPriority reads a tenant's priority.
 func readPriority(v value, t *draft) {
-	t.Background = false
-	t.Below = 0
-	text, ok := v.Scalar()
-	n, err := strconv.ParseInt(text, 10, 64)
-	switch {
-	case !ok:
-	case err != nil:
-		t.Background = text == "background"
-		if !slices.Contains(priorities.list, text) {
-			v.Problem("%s is not a priority; %s", v.Say(text), strictyaml.AdviseWord(text, append([]string{"0 to 9"}, priorities.list...)))
-		}
-	case n < 0 || n > mostPriority:
-		v.Problem("%d is not a priority; use 0 to %d, interactive or background", n, mostPriority)
-	default:
-		t.Below = mostPriority - n
+	t.Below = readBelow(v)
+	t.Background = IsBackground(t.Below)
+	if t.Background {
+		t.Below = 0
 	}
+}
+
+// readBelow reads a priority, as BelowOf spells it.
+func readBelow(v value) int64 {
+	text, ok := v.Scalar()
+	if !ok {
+		return 0
+	}
+	below, known := BelowOf(text)
+	if n, err := strconv.ParseInt(text, 10, 64); !known && err == nil {
+		v.Problem("%d is not a priority; use 0 to %d, interactive or background", n, mostPriority)
+	} else if !known {
+		v.Problem("%s is not a priority; %s", v.Say(text), strictyaml.AdviseWord(text, append([]string{"0 to 9"}, priorities.list...)))
+	}
+	return below
+}
+
+// BelowOf is how far a priority, as files and headers spell it, is below the highest: 0 to 9, and 10 for background. It reports false if it
+// is none.
+func BelowOf(text string) (below int64, ok bool) {
+	switch text {
+	case priorities.list[0]:
+		return 0, true
+	case priorities.list[1]:
+		return mostPriority + 1, true
+	}
+	n, err := strconv.ParseUint(text, 10, 8)
+	if err != nil || n > mostPriority {
+		return 0, false
+	}
+	return mostPriority - int64(n), true
+}
+
+// IsBackground reports whether a call that is so far below the highest priority is in the background.
+func IsBackground(below int64) bool { return below > mostPriority }
+
+// SpellPriority is the priority that is so far below the highest.
+func SpellPriority(below int64) string {
+	switch {
+	case IsBackground(below):
+		return priorities.list[1]
+	case below > 0:
+		return strconv.FormatInt(mostPriority-below, 10)
+	}
+	return priorities.list[0]
 }
 
 // priorities reports those that make no difference.
@@ -57,11 +90,8 @@ func (c *compiler) priorities() {
 
 // priorityOf is a tenant's priority as files spell it.
 func priorityOf(t *Tenant) string {
-	switch {
-	case t.Background:
-		return "background"
-	case t.Below > 0:
-		return strconv.FormatInt(mostPriority-t.Below, 10)
+	if t.Background {
+		return priorities.list[1]
 	}
-	return "interactive"
+	return SpellPriority(t.Below)
 }

@@ -45,6 +45,8 @@ type Tenant struct {
 	// Below is how many bands its calls are below the highest, 0 to 9, in a pool with a HoldBackPPM: those of priority 0 are 9 below.
 	// Background calls are in the lowest.
 	Below int64
+	// PriorityBy lowers the priority of single calls by a header of theirs. nil does not.
+	PriorityBy *PriorityBy `json:",omitempty"`
 	// FloorTPM is the least that it gets, whatever its weight, of each pool that it may use and that has a TPM: tokens
 	// a minute. 0 is no floor. A pool's floors fit into its limit.
 	FloorTPM int64
@@ -155,13 +157,14 @@ func (d *draft) inPool(name string) *PoolLimits {
 }
 
 // team is the draft from which a team of d starts. Its other values from its parent are found in the end, when that is known
-// (inherit); of these three, nothing would tell that they were said.
+// (inherit); of these, nothing would tell that they were said.
 func (d *draft) team() draft {
 	t := newDraft(d.terms)
 	t.Tier = d.Tier
 	t.MaxWait = d.MaxWait
 	t.Background = d.Background
 	t.Below = d.Below
+	t.PriorityBy = d.PriorityBy
 	t.Credit = d.Credit
 	t.Spent = d.Spent
 	return t

@@ -163,6 +163,14 @@ func (v *verifier) tenant(t *Tenant) {
 		"max_output_tokens": t.MaxOutputTokens, "floor_tpm": t.FloorTPM,
 	})
 	v.amounts(path, 0, mostPriority, amounts{"priority (below the highest)": t.Below})
+	if by := t.PriorityBy; by != nil {
+		if complaint := by.complain(); complaint != "" {
+			v.r.At(strictyaml.Child(path, "priority_by"), "%s", complaint)
+		}
+		for value, below := range by.Below {
+			v.amounts(strictyaml.Child(strictyaml.Child(path, "priority_by"), value), 0, mostPriority+1, amounts{"priority (below the highest)": below})
+		}
+	}
 	for i, l := range t.Pools {
 		in := strictyaml.Child(strictyaml.Child(path, "pools"), l.Pool)
 		v.amounts(in, 0, maxAmount, amounts{"rpm": l.RPM, "tpm": l.TPM, "itpm": l.ITPM, "otpm": l.OTPM, "concurrency": l.Concurrency})

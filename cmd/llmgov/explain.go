@@ -18,7 +18,7 @@ type explainCmd struct {
 	Request  string         `placeholder:"ID" help:"Instead of all else: a call that was refused, by its x-request-id. Only the running gateway knows. With --tenant, if several tenants use the same ids."`
 	Tokens   *int64         `placeholder:"N" help:"Tokens in all. Default: --input, and the tokens held for a call that does not bound its answer."`
 	Input    *int64         `placeholder:"N" help:"Tokens of the prompt, of those in all. Default 0."`
-	Priority string         `placeholder:"CLASS" help:"interactive or background."`
+	Priority string         `placeholder:"CLASS" help:"interactive, background, or 0 to 9."`
 	MaxWait  *time.Duration `placeholder:"DURATION" help:"The longest that the call would wait, if the policy allows as much."`
 	asking
 	JSON bool `name:"json" help:"Print one JSON object instead of a table."`

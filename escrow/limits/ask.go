@@ -15,7 +15,7 @@ type noRoom struct {
 // Its Lack names an axis to blame, and how long it takes until the limits over time have room.
 func (s *Set) Behind(c Call) (Lack, bool) {
 	cost := s.Clip(c.Cost)
-	tag := s.line.tagOf(c.Via.Team)
+	tag := s.line.tagBehind(&c)
 	if s.mayAsk(s.line.after(tag), cost) {
 		return Lack{}, false
 	}

@@ -24,7 +24,7 @@ type Forecast struct {
 // Forecast describes how limits stand for a call, and changes nothing.
 func (s *Set) Forecast(c Call) Forecast {
 	cost := s.Clip(c.Cost)
-	tag := s.line.tagOf(c.Via.Team)
+	tag := s.line.tagBehind(&c)
 	f := Forecast{Answer: s.judge(cost, &c)}
 	_, fits := s.Fits(cost)
 	if fits && len(s.line.places) == 0 {

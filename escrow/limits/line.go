@@ -23,13 +23,14 @@ type Place struct {
 	asks        bool // another process lets it in, and nothing else
 	asking      bool // it is asking now
 	team        string
+	below       int   // Call.Below
 	tag, part   int64 // its start tag, and by how much it moves its team's next
 }
 
 // Cost is the cost of the call, cut to the limits.
 func (p *Place) Cost() Cost { return p.cost }
 
-// line is the calls that wait for a Set, the next one first. Calls of one team go in the order of
+// line is the calls that wait for a Set, the next one first. Calls of one team go by their priority, and in the order of
 // their arrival. Where several teams wait, their weights decide, by start-time fair queueing as in
 // the pools (see package escrow), but over few queues and without a tree.
 type line struct {
@@ -77,6 +78,14 @@ func (l *line) wanting() (cost Cost, calls int64) {
 // tagOf is the tag that a call of a team would have.
 func (l *line) tagOf(team string) int64 { return max(l.virtual, l.teams[team].next) }
 
+// tagBehind is the tag up to which others go before a call that joins.
+func (l *line) tagBehind(c *Call) int64 {
+	if at := l.behind(c); at >= 0 {
+		return l.places[at].tag - 1
+	}
+	return l.tagOf(c.Via.Team)
+}
+
 // ahead is the cost of all that would go before a call with this tag.
 func (l *line) ahead(tag int64) Cost {
 	n := len(l.places)
@@ -101,18 +110,36 @@ func (l *line) after(tag int64) int {
 	return at
 }
 
-// join adds p, which arrives by via and takes such a part of the limits (see whole).
-func (l *line) join(p *Place, via Via, part int64) {
+// join adds p, for a call that takes such a part of the limits (see whole).
+func (l *line) join(p *Place, c *Call, part int64) {
 	if l.teams == nil {
 		l.teams = map[string]inTurn{}
 	}
-	p.team = via.Team
-	p.tag = l.tagOf(via.Team)
-	p.part = max(1, part/int64(via.Weight))
+	p.team = c.Via.Team
+	p.below = c.Below
+	p.tag = l.tagOf(p.team)
+	p.part = max(1, part/int64(c.Via.Weight))
 	l.teams[p.team] = inTurn{p.tag + p.part, l.teams[p.team].calls + 1}
-	l.places = slices.Insert(l.places, l.after(p.tag), p)
+	at := l.after(p.tag)
+	if first := l.behind(c); first >= 0 { // those wait for one turn more
+		at = first
+		p.tag = l.places[first].tag
+		for _, o := range l.places[first:] {
+			if c.passes(o) {
+				o.tag += p.part
+			}
+		}
+	}
+	l.places = slices.Insert(l.places, at, p)
 	l.cost = l.cost.Plus(p.cost, 1)
+	l.sort()
 }
+
+// passes reports whether a call that joins goes before a place, because of its priority.
+func (c *Call) passes(p *Place) bool { return p.team == c.Via.Team && p.below > c.Below }
+
+// behind is the index of the first place that a call passes; -1 if there is none.
+func (l *line) behind(c *Call) int { return slices.IndexFunc(l.places, c.passes) }
 
 // leave removes p; served says that it goes.
 func (l *line) leave(p *Place, served bool) {
@@ -143,6 +170,10 @@ func (l *line) moveUp(p *Place, at int) {
 			o.tag -= p.part
 		}
 	}
+	l.sort()
+}
+
+func (l *line) sort() {
 	byTag := func(a, b *Place) int { return cmp.Compare(a.tag, b.tag) }
 	if !slices.IsSortedFunc(l.places, byTag) {
 		slices.SortStableFunc(l.places, byTag)

@@ -9,7 +9,7 @@ import (
 )
 
 // Whatever joins a line and leaves it: calls are in the order of their tags, those of
-// one team in that of their arrival and one behind the other, and the sums are right.
+// one team in that of their priority and arrival and one behind the other, and the sums are right.
 func TestLine_OrderAndSums(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var l line
@@ -24,7 +24,8 @@ func TestLine_OrderAndSums(t *testing.T) {
 			case n == 0 || rapid.IntRange(0, 2).Draw(t, "what") == 0:
 				w := &Place{cost: Cost{1, rapid.Int64Range(0, 100).Draw(t, "cost")}}
 				arrived[w] = step
-				l.join(w, rapid.SampledFrom(ways).Draw(t, "team"), whole/rapid.Int64Range(1, 1000).Draw(t, "limit"))
+				c := Call{Via: rapid.SampledFrom(ways).Draw(t, "team"), Below: rapid.IntRange(0, 2).Draw(t, "below")}
+				l.join(w, &c, whole/rapid.Int64Range(1, 1000).Draw(t, "limit"))
 			case rapid.Bool().Draw(t, "served"):
 				l.leave(l.places[0], true)
 			default:
@@ -39,7 +40,7 @@ func TestLine_OrderAndSums(t *testing.T) {
 				if i > 0 && l.places[i-1].tag > w.tag {
 					t.Fatalf("place %d has tag %d, the one before it %d", i, w.tag, l.places[i-1].tag)
 				}
-				if o := last[w.team]; o != nil && (arrived[o] > arrived[w] || w.tag != o.tag+o.part) {
+				if o := last[w.team]; o != nil && (o.below > w.below || o.below == w.below && arrived[o] > arrived[w] || w.tag != o.tag+o.part) {
 					t.Fatalf("of one team came %d with tag %d + %d, and then %d with %d", arrived[o], o.tag, o.part, arrived[w], w.tag)
 				}
 				last[w.team] = w

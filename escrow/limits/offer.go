@@ -10,6 +10,7 @@ import (
 type Call struct {
 	Cost    Cost // not yet cut to the limits
 	Via     Via
+	Below   int // how far its priority is below the highest; of a team's calls those go first that are less far
 	MaxWait time.Duration
 	// Claim tells whether it was refused before. Keeps says that its place is kept if it is refused, and Back is how long it may wait
 	// when it comes back as told.
@@ -69,7 +70,7 @@ func (s *Set) Offer(c Call, hold *Hold) Answer {
 // judge decides whether a call that does not fit may wait in line. How long running calls will take is
 // only a guess, so that refuses no call that is ready to wait.
 func (s *Set) judge(cost Cost, c *Call) Answer {
-	tag := s.line.tagOf(c.Via.Team)
+	tag := s.line.tagBehind(c)
 	n := s.claimed(c.Claim)
 	away, calls := s.away(n)
 	a := Answer{Verdict: MayWait, Cost: cost, Coming: s.Coming(cost), Lack: s.lack(cost, tag, away, calls)}
@@ -110,7 +111,7 @@ func (s *Set) Join(p *Place, c Call) {
 	s.forget(s.claimed(c.Claim))
 	p.asked = c.Cost
 	p.cost = s.Clip(c.Cost)
-	s.line.join(p, c.Via, s.part(p.cost))
+	s.line.join(p, &c, s.part(p.cost))
 }
 
 // JoinAsking is Join for a call that goes only when another process lets it in.

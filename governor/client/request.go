@@ -53,6 +53,9 @@ type Request struct {
 
 	// Background lets interactive calls go first.
 	Background bool
+	// Header are the headers of the request for which it asks, by which its tenant's priority_by may lower its priority. A governor of this
+	// process reads them; one elsewhere is not told.
+	Header http.Header
 	// MaxWait shortens the time that the policy lets the call wait for its turn. Less than 0 does not wait.
 	MaxWait time.Duration
 

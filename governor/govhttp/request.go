@@ -166,8 +166,8 @@ func (g *governed) describe(c *call) *admission.Refusal {
 		OpenOutput: a.Answer.Open,
 		Free:       c.route.Free,
 		Stream:     a.Stream,
-		Background: a.Background,
-		Retry:      c.retry(),
+		Background: a.Background, Header: c.in.Header,
+		Retry: c.retry(),
 	}
 	if c.route.Body == dialect.JSON {
 		c.ask.Body = c.body

@@ -56,7 +56,7 @@ type (
 		Tokens   int64  `query:"tokens" minimum:"0" maximum:"1000000000" description:"In all; either this or output."`
 		Input    int64  `query:"input" minimum:"0" maximum:"1000000000"`
 		Output   int64  `query:"output" minimum:"0" maximum:"1000000000"`
-		Priority string `query:"priority" enum:"interactive,background"`
+		Priority string `query:"priority" enum:"interactive,background,0,1,2,3,4,5,6,7,8,9"`
 		MaxWait  string `query:"max_wait" description:"A duration such as 500ms."`
 		Request  string `query:"request" description:"The id of a refused call, instead of all but tenant."`
 	}

@@ -15,7 +15,7 @@ type Question struct {
 	// Tokens is what it may take in all, Input its prompt, and Output the bound of its answer. By
 	// default the prompt is empty, and the answer is bounded as that of a call without a bound.
 	Tokens, Input, Output *int64
-	// Priority is interactive, background, or empty.
+	// Priority is interactive, background, 0 to 9, or empty.
 	Priority string
 	MaxWait  *time.Duration
 }
@@ -70,8 +70,8 @@ func (q *Question) Validate() error {
 		return BadRequest("tokens says how many there are in all, so say either that or output.")
 	case q.Tokens != nil && q.Input != nil && *q.Tokens < *q.Input:
 		return BadRequest("tokens says how many there are in all, so it must not be less than input.")
-	case q.Priority != "" && q.Priority != PriorityInteractive && q.Priority != PriorityBackground:
-		return BadRequest("priority must be interactive or background, not " + strconv.Quote(text.Brief(q.Priority)) + ".")
+	case q.Priority != "" && q.Priority != PriorityInteractive && q.Priority != PriorityBackground && (len(q.Priority) > 1 || q.Priority < "0" || q.Priority > "9"):
+		return BadRequest("priority must be interactive, background or 0 to 9, not " + strconv.Quote(text.Brief(q.Priority)) + ".")
 	case q.MaxWait != nil && *q.MaxWait < 0:
 		return BadRequest("max_wait must not be negative, as " + q.MaxWait.String() + " is.")
 	}

@@ -24,11 +24,15 @@ type Ask struct {
 	Free       bool
 	Stream     bool
 	Background bool           // interactive calls go first
+	Header     Header         // of its request, for the tenant's priority_by; nil if there is none
 	MaxWait    *time.Duration // shortens the tenant's; nil does not
 	Retry      Retry
 	// Told says that the tenant's own program tells how the call ends, and can tell what it likes: see governor.Request.
 	Told bool
 }
+
+// Header are the headers of a request, by their names as net/http spells them.
+type Header map[string][]string
 
 // Prompt is how long the input of a call is.
 type Prompt struct {

@@ -1,5 +1,10 @@
 package admission
 
+import (
+	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/tenants"
+)
+
 // Estimate turns Ask into the governor's request, by the lengths that earlier calls had. It refuses a prompt
 // for which no minute of the pool, or of an upstream to which it may go, has room.
 func (c *Call) Estimate() *Refusal {
@@ -9,6 +14,9 @@ func (c *Call) Estimate() *Refusal {
 	req.Pool = c.Pool.Name
 	req.ID = c.ID
 	req.Stream = a.Stream
+	below := c.Tenant.PriorityBy.Of(a.Header)
+	req.Below = int(min(below, escrow.LowestBand))
+	a.Background = a.Background || tenants.IsBackground(below)
 	req.Background = a.Background
 	req.Told = a.Told
 	req.MaxWait = a.MaxWait

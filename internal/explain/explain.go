@@ -115,8 +115,11 @@ func explainedCall(snap *tenants.Snapshot, t *tenants.Tenant, p *tenants.Pool, r
 		Priority: adminapi.PriorityInteractive, MaxWait: t.MaxWait.Seconds(), Shadow: t.Shadow, PolicyHash: snap.Hash(),
 		TenantLimits: string(p.TenantLimits),
 	}
-	if req.Background || t.Background {
+	switch {
+	case req.Background || t.Background:
 		x.Priority = adminapi.PriorityBackground
+	case req.Below > 0:
+		x.Priority = "priority " + tenants.SpellPriority(max(int64(req.Below), t.Below))
 	}
 	if req.MaxWait != nil {
 		x.MaxWait = min(x.MaxWait, req.MaxWait.Seconds())
@@ -156,8 +159,14 @@ func unknownThere(req *governor.Request) error {
 // questioned is the governor's request for the call that is asked about.
 func questioned(q *adminapi.Question, snap *tenants.Snapshot, t *tenants.Tenant, p *tenants.Pool) *governor.Request {
 	req := &governor.Request{
-		Tenant: t.Name, Pool: p.Name, Model: q.Model, MaxWait: q.MaxWait, Background: q.Priority == adminapi.PriorityBackground,
+		Tenant: t.Name, Pool: p.Name, Model: q.Model, MaxWait: q.MaxWait,
 		Via: p.Reach(t),
+	}
+	if below, ok := tenants.BelowOf(q.Priority); ok {
+		req.Background = tenants.IsBackground(below)
+		if !req.Background {
+			req.Below = int(below)
+		}
 	}
 	if q.Input != nil {
 		req.Input = *q.Input

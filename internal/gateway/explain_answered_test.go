@@ -286,6 +286,12 @@ func TestExplain_IsWhatIsAnswered(t *testing.T) {
 			want: "refuse rate_limit_exceeded concurrency", decider: "p pool concurrency llmgov.yaml:2:26",
 		},
 		{
+			name: "slots for others, as a client says", config: `pools: {p: {models: [m], concurrency: {max: 2, interactive_reserve: 1}, ticket_wait: 0s}}`,
+			policy: `  a: {keys: [KEY(a)], priority_by: {header: x-agent-class, title: background}}`,
+			before: func(s *explainSite) { s.begin("a") }, header: []string{"x-agent-class", "title"}, query: "&priority=background",
+			want: "refuse rate_limit_exceeded concurrency", decider: "p pool concurrency llmgov.yaml:2:26",
+		},
+		{
 			name:   "others who wait",
 			config: `pools: {p: {models: [m], concurrency: 1, ticket_wait: 0s}}`, policy: "  a: {keys: [KEY(a)]}\n  b: {max_wait: 1h, keys: [KEY(b)]}",
 			before: func(s *explainSite) { s.begin("a"); s.begin("b") },

@@ -123,7 +123,7 @@ func TestExplain_Refuses(t *testing.T) {
 			{"tenant=acme&model=m&input=-1", 400, "invalid_request_error", "input must be from 0 to 1000000000, not -1."},
 			{"tenant=acme&model=m&tokens=3&output=3", 400, "invalid_request_error", "either that or output"},
 			{"tenant=acme&model=m&tokens=3&input=4", 400, "invalid_request_error", "not be less than input"},
-			{"tenant=acme&model=m&priority=low", 400, "invalid_request_error", `interactive or background, not "low".`},
+			{"tenant=acme&model=m&priority=low", 400, "invalid_request_error", `interactive, background or 0 to 9, not "low".`},
 			{"tenant=acme&model=m&max_wait=3", 400, "invalid_request_error", `such as 500ms or 3s, not "3".`},
 			{"tenant=acme&model=m&max_wait=-3s", 400, "invalid_request_error", "must not be negative"},
 			{"tenant=acne&model=m", 404, "tenant_not_found", `There is no tenant "acne"; did you mean "acme"?`},

@@ -37,6 +37,7 @@ func (h *held) ask(r *client.Request) admission.Ask {
 		Free:       r.Free,
 		Stream:     r.Stream,
 		Background: r.Background,
+		Header:     admission.Header(r.Header),
 		Retry:      admission.Retry{Key: r.Retry.Key, Attempt: attempt(r.Retry.Attempt), Once: r.Retry.Once, Digest: r.Retry.Digest},
 	}
 	if r.MaxWait != 0 {

@@ -27,6 +27,7 @@ func RequestID(h http.Header) string {
 
 // Hints reads the headers by which callers say how a call is to be treated.
 func Hints(h http.Header, a *admission.Ask) *admission.Refusal {
+	a.Header = admission.Header(h)
 	switch p := first(h, "X-Llmgov-Priority"); p {
 	case "", "interactive":
 	case "background":
