@@ -51,7 +51,7 @@ func (r *fixedMinute) ended(*foil, *foilCall, int64) {} // lengths are exact
 func (r *fixedMinute) next(*foil) time.Duration      { return r.end() }
 
 // afterwards is the same counter, moved when a call ends: a call goes as long as
-// what has ended in this minute is below the limit. So count Envoy AI Gateway (the
+// what has ended in this minute is below the limit. So count Agent Router (the
 // cost of the response), Bifrost and APISIX. Calls that wait go one by one, so that
 // those which take no time count before the next is looked at.
 type afterwards struct {

@@ -22,7 +22,7 @@ var envoyLocal = contestant{
 var envoyGlobal = contestant{
 	name: "Envoy, global",
 	setting: "`ratelimit`, the rate limit service of the Envoy project and Redis; calls are counted before, tokens when a stream is " +
-		"done (`apply_on_stream_done`), as Envoy AI Gateway does; no calls at once for a key",
+		"done (`apply_on_stream_done`), as Agent Router does; no calls at once for a key",
 	store: true,
 	open:  openEnvoy,
 	charged: func(ctx context.Context, g *gateway, t tenant) (int64, error) {
