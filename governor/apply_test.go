@@ -80,7 +80,7 @@ func walkTeams(t *testing.T, cfg Config, before func(g *Governor, i int, req Req
 			took := rng.Int64N(req.Output + 1)
 			until := time.Now().Add(time.Duration(rng.Int64N(int64(2 * time.Second))))
 			before(g, i, req)
-			l, rej := g.Acquire(t.Context(), req)
+			l, rej := Rejected(g.Acquire(t.Context(), req))
 			log = append(log, fmt.Sprint(rej))
 			if rej == nil {
 				running = append(running, end{until, l, took})
@@ -237,7 +237,7 @@ func TestApply_WhoIsGoneIsServedToTheEnd(t *testing.T) {
 		var wg sync.WaitGroup
 		for _, who := range []string{"a", "org/x"} {
 			wg.Go(func() {
-				l, rej := g.Acquire(t.Context(), Request{Tenant: who, Pool: "p", Output: 10})
+				l, rej := Rejected(g.Acquire(t.Context(), Request{Tenant: who, Pool: "p", Output: 10}))
 				if rej != nil || !l.Settle(Usage{Output: 10}) {
 					t.Errorf("a call of %s that waited was refused, or not settled: %v", who, rej)
 				}
@@ -247,7 +247,7 @@ func TestApply_WhoIsGoneIsServedToTheEnd(t *testing.T) {
 		gone := base
 		gone.Tenants = base.Tenants[1:2]
 		apply(t, g, gone)
-		if _, rej := g.Acquire(t.Context(), demand("a", 1)); rej == nil || rej.Reason != ReasonUnknown {
+		if _, rej := Rejected(g.Acquire(t.Context(), demand("a", 1))); rej == nil || rej.Reason != ReasonUnknown {
 			t.Errorf("a new call of a tenant that is gone got %v", rej)
 		}
 		running.Progress(5)
@@ -258,7 +258,7 @@ func TestApply_WhoIsGoneIsServedToTheEnd(t *testing.T) {
 			t.Error("its lease was lost")
 		}
 		wg.Wait()
-		b, rej := g.Acquire(t.Context(), demand("b", 1)) // when siblings are gone, so is what was owed to them
+		b, rej := Rejected(g.Acquire(t.Context(), demand("b", 1))) // when siblings are gone, so is what was owed to them
 		if rej != nil {
 			t.Fatal(rej)
 		}
@@ -310,7 +310,7 @@ func TestApply_WhoWaits(t *testing.T) {
 			start := time.Now()
 			wait := func(who string, tokens int64, took *time.Duration) {
 				wg.Go(func() {
-					l, rej := g.Acquire(t.Context(), demand(who, tokens))
+					l, rej := Rejected(g.Acquire(t.Context(), demand(who, tokens)))
 					if rej != nil {
 						t.Error(rej)
 					}

@@ -83,7 +83,7 @@ type callsOf struct {
 
 // take begins a call, if it is not refused.
 func (c *callsOf) take(t *testing.T, tenant string) *Rejection {
-	l, rej := c.Acquire(t.Context(), Request{Tenant: tenant, Pool: "p", Model: "m"})
+	l, rej := Rejected(c.Acquire(t.Context(), Request{Tenant: tenant, Pool: "p", Model: "m"}))
 	if rej == nil {
 		c.leases = append(c.leases, l)
 	}

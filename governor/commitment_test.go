@@ -38,7 +38,7 @@ func TestCommitments(t *testing.T) {
 			})
 			var leases []Lease
 			for range 50 {
-				lease, rej := g.Acquire(t.Context(), committed(0, 100))
+				lease, rej := Rejected(g.Acquire(t.Context(), committed(0, 100)))
 				if rej != nil {
 					if rej.Budget.Limit != 1000 || rej.RetryAfter <= 0 {
 						t.Fatalf("refused by %+v", rej)
@@ -85,7 +85,7 @@ func TestCommitmentsAreNoGuess(t *testing.T) {
 		untilReset := time.Until(time.Date(2000, 1, 2, 0, 0, 0, 0, time.UTC))
 		refused := func(output int64, reason Reason, after time.Duration, text string) {
 			t.Helper()
-			_, rej := g.Acquire(t.Context(), committed(0, output))
+			_, rej := Rejected(g.Acquire(t.Context(), committed(0, output)))
 			if rej == nil || rej.Reason != reason || rej.RetryAfter != after {
 				t.Fatalf("%d tokens: %+v", output, rej)
 			}
@@ -98,7 +98,7 @@ func TestCommitmentsAreNoGuess(t *testing.T) {
 		held := admitted(t, g, committed(0, 900))
 		refused(101, ReasonTokens, time.Minute, "This batch may take more than is left of the budget of tenant a (tokens per day: Limit 1000, Used 900, Requested 101). "+
 			"It resets at 2000-01-02T00:00:00Z. Please try again in 60.000s.")
-		call, rej := g.Acquire(t.Context(), Request{Tenant: "a/b", Pool: "p", Output: 150}) // takes what is left
+		call, rej := Rejected(g.Acquire(t.Context(), Request{Tenant: "a/b", Pool: "p", Output: 150})) // takes what is left
 		if rej != nil {
 			t.Fatal(rej)
 		}

@@ -74,7 +74,7 @@ type Pool struct {
 	// one tenant may use it is the whole minute, since there is nobody to be unfair to.
 	Burst time.Duration
 	// MaxQueue bounds how many calls may wait for the pool, and, separately, how many may wait for
-	// each tenant's own limits.
+	// each tenant's own limits. 0 lets none wait, whatever their MaxWait.
 	MaxQueue int
 	// TicketWait is how long a call that was refused, and comes back when told to, may queue if its
 	// tenant's MaxWait is zero. 0 keeps no places.
@@ -118,7 +118,8 @@ type Limits struct {
 // share is carved out of acme's, and all limits and budgets of acme hold for the two together.
 type Tenant struct {
 	Name, Tier string
-	// Weight is the tenant's claim in every pool; for a tenant in a Group, on the group's share.
+	// Weight is the tenant's claim in every pool, in thousandths: 4*escrow.WeightOne is weight 4. For a tenant in a Group it is that on the
+	// group's share.
 	Weight escrow.Weight
 	// Group, if not empty, makes all tenants that name it share GroupWeight.
 	Group       string
@@ -142,7 +143,7 @@ type Tenant struct {
 	Budgets []Budget
 	// InPool are further limits, on the tenant's calls to single pools, by the pool's name.
 	InPool map[string]Limits
-	// MaxWait is how long a call may wait in all before it is refused.
+	// MaxWait is how long a call may wait in all before it is refused. 0 does not wait.
 	MaxWait time.Duration
 	// NoCalls says that no calls come in its own name: it is there for its teams.
 	NoCalls bool

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // A governor that is Detailed tells of each call all that it is told, in order, and decides as if
@@ -18,12 +20,14 @@ func TestDetailed(t *testing.T) {
 			Tenants: []Tenant{{Name: "a", Weight: 1000, MaxWait: 10 * time.Second}},
 			Shared:  true, SharedLimits: true, Observer: log, Detailed: true,
 		})
-		ask := func(ctx context.Context) (Lease, *Rejection) { return g.Acquire(ctx, Request{Tenant: "a", Pool: "p"}) }
+		ask := func(ctx context.Context) (Lease, *Rejection) {
+			return Rejected(g.Acquire(ctx, Request{Tenant: "a", Pool: "p"}))
+		}
 		l, rej := ask(t.Context())
 		if rej != nil {
 			t.Fatal(rej)
 		}
-		gone, leaves := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		gone, leaves := testkit.Leaving(t.Context(), 20*time.Millisecond)
 		defer leaves()
 		if _, rej := ask(gone); rej == nil || rej.Reason != ReasonCancelled {
 			t.Errorf("who went away is told %v", rej)

@@ -21,14 +21,14 @@ func ExampleGovernor_Acquire() {
 		panic(err)
 	}
 
-	lease, refusal := gov.Acquire(context.Background(), governor.Request{
+	lease, err := gov.Acquire(context.Background(), governor.Request{
 		Tenant: "acme",
 		Pool:   "gpt-4o",
 		Input:  900,   // the prompt, as estimated
 		Output: 4_000, // max_tokens
 	})
-	if refusal != nil {
-		fmt.Println(refusal)
+	if err != nil {
+		fmt.Println(err)
 		return
 	}
 	defer lease.Release() // gives everything back if the call is not sent; does nothing after Settle
@@ -52,15 +52,15 @@ func ExampleLease_Progress() {
 	if err != nil {
 		panic(err)
 	}
-	lease, refusal := gov.Acquire(context.Background(), governor.Request{
+	lease, err := gov.Acquire(context.Background(), governor.Request{
 		Tenant: "acme",
 		Pool:   "claude",
 		Input:  900,
 		Output: 4_000,
 		Stream: true,
 	})
-	if refusal != nil {
-		fmt.Println(refusal)
+	if err != nil {
+		fmt.Println(err)
 		return
 	}
 
@@ -108,13 +108,13 @@ func ExampleRejection() {
 	}
 	request := governor.Request{Tenant: "acme", Pool: "gpt-4o", Input: 1_000, Output: 4_000}
 
-	lease, refusal := gov.Acquire(context.Background(), request)
+	lease, refusal := governor.Rejected(gov.Acquire(context.Background(), request))
 	if refusal != nil {
 		panic(refusal)
 	}
 	lease.Settle(governor.Usage{Input: 1_000, Output: 4_000})
 
-	_, refusal = gov.Acquire(context.Background(), request)
+	_, refusal = governor.Rejected(gov.Acquire(context.Background(), request))
 	fmt.Println(refusal)
 	fmt.Println("retry after", refusal.RetryAfter)
 	// Output:
@@ -133,7 +133,7 @@ func ExampleGovernor_Interrupt() {
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
-	lease, rej := gov.Acquire(ctx, governor.Request{Tenant: "acme", Pool: "gpt-4o", Input: 900, Output: 4096, Stream: true, Interrupt: governor.InterruptFunc(cancel)})
+	lease, rej := governor.Rejected(gov.Acquire(ctx, governor.Request{Tenant: "acme", Pool: "gpt-4o", Input: 900, Output: 4096, Stream: true, Interrupt: governor.InterruptFunc(cancel)}))
 	if rej != nil {
 		panic(rej)
 	}

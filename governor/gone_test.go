@@ -89,7 +89,7 @@ func TestApply_LimitsInAPoolAreTakenOff(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 3 {
 			wg.Go(func() {
-				l, rej := g.Acquire(t.Context(), demand("a", 1))
+				l, rej := Rejected(g.Acquire(t.Context(), demand("a", 1)))
 				if rej != nil || l.Waited > time.Second {
 					t.Errorf("a call waited %v for a limit that was taken off (%v)", l.Waited, rej)
 				}
@@ -123,7 +123,7 @@ func TestApply_APoolIsForgottenBeforeACallComes(t *testing.T) {
 		var l Lease
 		var rej *Rejection
 		var wg sync.WaitGroup
-		wg.Go(func() { l, rej = g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", Output: 1}) })
+		wg.Go(func() { l, rej = Rejected(g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", Output: 1})) })
 		synctest.Wait()
 		apply(t, g, without)
 		time.Sleep(3 * time.Minute)
@@ -204,7 +204,7 @@ func TestApply_WhoIsGoneIsToldHowLongItWaited(t *testing.T) {
 		first, _ := g.Acquire(t.Context(), demand("a", 1))
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			if _, rej := g.Acquire(t.Context(), demand("a", 1)); rej == nil || rej.Reason != ReasonUnknown || rej.Waited != time.Minute {
+			if _, rej := Rejected(g.Acquire(t.Context(), demand("a", 1))); rej == nil || rej.Reason != ReasonUnknown || rej.Waited != time.Minute {
 				t.Errorf("it got %+v, want that it is not known, after a minute", rej)
 			}
 		})

@@ -2,6 +2,7 @@ package governor
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -94,20 +95,56 @@ func (g *Governor) begin(cfg *Config) {
 
 // Acquire asks for one call: the tenant's own limits first, then the budgets, then
 // the pool's share, all or nothing. It waits for limits and share, in all up to
-// the tenant's MaxWait or what the request allows, and not longer than ctx; what a
-// budget has no room for is refused at once. The lease it returns
+// the tenant's MaxWait or what the request allows; what a
+// budget has no room for is refused at once. A deadline of ctx is a MaxWait, too: a call
+// whose turn comes later is refused at once. The lease it returns
 // must be ended by Settle or Release; the first of them counts.
+//
+// The error is a [*Rejection], which is an [ErrRefused]. If ctx has ended, it is ctx's error as well.
 //
 // It takes two uncontended locks and no allocation when nobody waits, one more for
 // each team or limit in a pool, and two more where there are budgets or a journal.
-func (g *Governor) Acquire(ctx context.Context, req Request) (Lease, *Rejection) {
+func (g *Governor) Acquire(ctx context.Context, req Request) (Lease, error) {
+	if until, ok := ctx.Deadline(); ok {
+		req.waitUntil(until)
+	}
+	lease, rej := g.acquire(ctx, &req)
+	if rej == nil {
+		return lease, nil
+	}
+	if over := endOf(ctx); over != nil {
+		rej = rej.abandoned(over)
+	}
+	return lease, rej
+}
+
+func (g *Governor) acquire(ctx context.Context, req *Request) (Lease, *Rejection) {
 	if g.line != nil {
-		return g.ask(ctx, req)
+		return g.ask(ctx, *req)
 	}
 	if g.detailed {
 		req.call = g.asked.Add(1)
 	}
-	return g.walk(ctx, &req)
+	return g.walk(ctx, req)
+}
+
+// endOf is the error of a context that has ended, which may notice its deadline a moment late.
+func endOf(ctx context.Context) error {
+	if until, ok := ctx.Deadline(); ok && ctx.Err() == nil && !time.Now().Before(until) {
+		return context.DeadlineExceeded
+	}
+	return ctx.Err()
+}
+
+// Rejected is what Acquire returned, with its error as a *Rejection, which says why; nil if there is none.
+//
+//	lease, rej := governor.Rejected(g.Acquire(ctx, req))
+func Rejected(l Lease, err error) (Lease, *Rejection) {
+	if err == nil {
+		return l, nil
+	}
+	rej, _ := errors.AsType[*Rejection](err)
+	return l, rej
 }
 
 // ownHoldCost is the most that a request may take of own limits.

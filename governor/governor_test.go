@@ -2,6 +2,7 @@ package governor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -26,7 +27,7 @@ func must(t testing.TB, cfg Config) *Governor {
 // admitted is the lease of a call that has to go.
 func admitted(t testing.TB, g *Governor, r Request) Lease {
 	t.Helper()
-	l, rej := g.Acquire(t.Context(), r)
+	l, rej := Rejected(g.Acquire(t.Context(), r))
 	if rej != nil {
 		t.Fatal(rej)
 	}
@@ -57,7 +58,7 @@ func TestI10_AllOrNone(t *testing.T) {
 				{Name: "b", Weight: 1000, RPM: 1},
 			},
 		})
-		if _, rej := g.Acquire(t.Context(), demand("a", 2_000)); rej == nil || rej.Reason != ReasonTokens || rej.Own {
+		if _, rej := Rejected(g.Acquire(t.Context(), demand("a", 2_000))); rej == nil || rej.Reason != ReasonTokens || rej.Own {
 			t.Fatalf("the pool has one second of rate at the start, yet a call of two got %v", rej)
 		}
 		if own, pool := used(g, 0); own != 0 || pool != 0 {
@@ -65,7 +66,7 @@ func TestI10_AllOrNone(t *testing.T) {
 		}
 		b := admitted(t, g, demand("b", 100))
 		_, before := used(g, 1)
-		if _, rej := g.Acquire(t.Context(), demand("b", 100)); rej == nil || rej.Reason != ReasonRequests || !rej.Own || rej.RetryAfter < 59*time.Second {
+		if _, rej := Rejected(g.Acquire(t.Context(), demand("b", 100))); rej == nil || rej.Reason != ReasonRequests || !rej.Own || rej.RetryAfter < 59*time.Second {
 			t.Fatalf("a second call of a tenant with rpm 1 got %+v", rej)
 		}
 		if _, after := used(g, 1); after != before {
@@ -95,7 +96,7 @@ func TestOwnLimitWaitsBesideTheQueue(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 5 {
 			wg.Go(func() {
-				l, rej := g.Acquire(t.Context(), demand("a", 100))
+				l, rej := Rejected(g.Acquire(t.Context(), demand("a", 100)))
 				if rej != nil {
 					t.Error(rej)
 					return
@@ -107,7 +108,7 @@ func TestOwnLimitWaitsBesideTheQueue(t *testing.T) {
 			})
 		}
 		synctest.Wait()
-		if _, rej := g.Acquire(t.Context(), demand("b", 100)); rej != nil {
+		if _, rej := Rejected(g.Acquire(t.Context(), demand("b", 100))); rej != nil {
 			t.Fatalf("b stands behind a's own limit: %v", rej)
 		}
 		wg.Wait()
@@ -136,7 +137,7 @@ func TestConcurrencyPeakIsTheLimit(t *testing.T) {
 			var running, peak, served atomic.Int64
 			start := time.Now()
 			testkit.AtOnce(200, func(_ int) {
-				l, rej := g.Acquire(t.Context(), demand("a", 10))
+				l, rej := Rejected(g.Acquire(t.Context(), demand("a", 10)))
 				if rej != nil {
 					t.Error(rej)
 					return
@@ -167,7 +168,7 @@ func TestBudgetOfTen(t *testing.T) {
 			time.Sleep(time.Minute)
 			var admitted atomic.Int64
 			testkit.AtOnce(n, func(_ int) {
-				if l, rej := g.Acquire(t.Context(), demand("a", 1000)); rej == nil {
+				if l, rej := Rejected(g.Acquire(t.Context(), demand("a", 1000))); rej == nil {
 					admitted.Add(1)
 					l.Settle(Usage{Output: 1000})
 				} else if rej.RetryAfter < time.Second {
@@ -198,12 +199,12 @@ func TestWaitEndsWhenTheCallerGoes(t *testing.T) {
 
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
-			_, rej := g.Acquire(ctx, demand("a", 1))
+			_, rej := Rejected(g.Acquire(ctx, demand("a", 1)))
 			if rej == nil || rej.Reason != ReasonCancelled || rej.Waited != time.Second {
 				t.Fatalf("got %+v", rej)
 			}
 			short := 2 * time.Second
-			_, rej = g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", MaxWait: &short})
+			_, rej = Rejected(g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", MaxWait: &short}))
 			if rej == nil || rej.Reason != ReasonConcurrency || rej.Waited != short {
 				t.Fatalf("got %+v", rej)
 			}
@@ -211,7 +212,7 @@ func TestWaitEndsWhenTheCallerGoes(t *testing.T) {
 				time.Sleep(time.Second)
 				g.Drain()
 			}()
-			_, rej = g.Acquire(t.Context(), demand("a", 1))
+			_, rej = Rejected(g.Acquire(t.Context(), demand("a", 1)))
 			if rej == nil || rej.Reason != ReasonDraining || rej.Waited != time.Second {
 				t.Fatalf("got %+v", rej)
 			}
@@ -249,10 +250,10 @@ func TestI7_StormLeavesNothingBehind(t *testing.T) {
 			rng := rand.New(rand.NewPCG(uint64(i), 7))
 			wg.Go(func() {
 				time.Sleep(time.Duration(rng.Int64N(int64(2 * time.Minute))))
-				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rng.Int64N(int64(5*time.Second))))
+				ctx, cancel := testkit.Leaving(t.Context(), time.Duration(rng.Int64N(int64(5*time.Second))))
 				defer cancel()
 				req := Request{Tenant: fmt.Sprint(rng.IntN(5)), Pool: []string{"p", "q"}[rng.IntN(2)], Input: rng.Int64N(200), Output: rng.Int64N(2000)}
-				l, rej := g.Acquire(ctx, req)
+				l, rej := Rejected(g.Acquire(ctx, req))
 				if rej != nil {
 					outcomes[rej.Reason].Add(1)
 					return
@@ -354,7 +355,7 @@ func TestAcquireDoesNotAllocate(t *testing.T) {
 	g := thousand(t)
 	ctx := t.Context()
 	if n := testkit.Allocs(t, 1000, func() {
-		l, rej := g.Acquire(ctx, Request{Tenant: "tenant-7", Pool: "p", Input: 10, Output: 10})
+		l, rej := Rejected(g.Acquire(ctx, Request{Tenant: "tenant-7", Pool: "p", Input: 10, Output: 10}))
 		if rej != nil {
 			t.Fatal(rej)
 		}
@@ -377,7 +378,7 @@ func BenchmarkAcquireSettle(b *testing.B) {
 	}
 	ctx := b.Context()
 	run := func(b *testing.B, i int) {
-		l, rej := g.Acquire(ctx, Request{Tenant: names[i%1000], Pool: "p", Input: 10, Output: 10})
+		l, rej := Rejected(g.Acquire(ctx, Request{Tenant: names[i%1000], Pool: "p", Input: 10, Output: 10}))
 		if rej != nil {
 			b.Fatal(rej)
 		}
@@ -430,10 +431,61 @@ func TestRejection_Pace(t *testing.T) {
 		})
 		req := Request{Tenant: "a", Pool: "p", Input: 900}
 		admitted(t, g, req)
-		_, rej := g.Acquire(t.Context(), req)
+		_, rej := Rejected(g.Acquire(t.Context(), req))
 		const want = "Rate limit reached for pool p on tokens per min (TPM): Limit 60000, Used 900, Requested 900. The minute has room, but it is released at a steady rate. Please try again in "
 		if rej == nil || !strings.HasPrefix(rej.Error(), want) {
 			t.Errorf("%v", rej)
+		}
+	})
+}
+
+// The error of Acquire is one that functions may hand on: nil if the call goes, and else a refusal, which is the context's error if that has ended.
+func TestAcquire_Error(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := must(t, Config{
+			Pools:   []Pool{{Name: "p", Concurrency: 1, MaxQueue: 10}},
+			Tenants: []Tenant{{Name: "a", Weight: 1000, MaxWait: time.Hour, RPM: 3}, {Name: "b", Weight: 1000, Pools: []string{}}},
+		})
+		acquire := func(ctx context.Context, req Request) (Lease, error) { return g.Acquire(ctx, req) }
+		first, err := acquire(t.Context(), demand("a", 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		gone, leave := testkit.Leaving(t.Context(), time.Second)
+		defer leave()
+		late, leave := context.WithTimeout(t.Context(), time.Second)
+		defer leave()
+		for name, c := range map[string]struct {
+			ctx   context.Context
+			req   Request
+			is    error
+			reads string
+		}{
+			"its caller goes":  {gone, demand("a", 1), context.Canceled, "went away"},
+			"its time is up":   {late, demand("a", 1), context.DeadlineExceeded, "went away"},
+			"does not wait":    {t.Context(), Request{Tenant: "a", Pool: "p", MaxWait: new(time.Duration)}, ErrRefused, "concurrent calls"},
+			"no such tenant":   {t.Context(), Request{Tenant: "z", Pool: "p"}, ErrRefused, `There is no tenant "z".`},
+			"no such pool":     {t.Context(), Request{Tenant: "a", Pool: "q"}, ErrRefused, `There is no pool "q", or tenant "a" may not use it.`},
+			"a pool of others": {t.Context(), Request{Tenant: "b", Pool: "p"}, ErrRefused, `There is no pool "p", or tenant "b" may not use it.`},
+		} {
+			_, err := acquire(c.ctx, c.req)
+			if !errors.Is(err, c.is) || !errors.Is(err, ErrRefused) || c.is == ErrRefused && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) || !strings.Contains(err.Error(), c.reads) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		first.Settle(Usage{})
+		for range 2 {
+			l, err := acquire(t.Context(), demand("a", 1))
+			if err != nil {
+				t.Fatal(err)
+			}
+			l.Settle(Usage{})
+		}
+		soon, leave := context.WithTimeout(t.Context(), 20*time.Second) // its turn comes in a minute
+		defer leave()
+		begun := time.Now()
+		if _, rej := Rejected(acquire(soon, demand("a", 1))); rej == nil || rej.Reason != ReasonRequests || rej.RetryAfter < 20*time.Second || time.Since(begun) != 0 {
+			t.Errorf("a deadline before its turn: %+v after %s", rej, time.Since(begun))
 		}
 	})
 }

@@ -24,7 +24,7 @@ func stream(t *testing.T, g *Governor, pool string, d time.Duration, interruptib
 	if interruptible {
 		req.Interrupt = InterruptFunc(cancel)
 	}
-	l, rej := g.Acquire(ctx, req)
+	l, rej := Rejected(g.Acquire(ctx, req))
 	if rej != nil {
 		t.Error(rej)
 		return 0, nil

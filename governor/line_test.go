@@ -60,7 +60,7 @@ func TestTeams_NoneFillsTheLine(t *testing.T) {
 		var refused atomic.Int64
 		for range 20 {
 			wg.Go(func() {
-				l, rej := g.Acquire(t.Context(), demand("org/x", 1))
+				l, rej := Rejected(g.Acquire(t.Context(), demand("org/x", 1)))
 				if rej != nil {
 					refused.Add(1)
 					if rej.Reason != ReasonQueueFull || rej.Tenant != "org/x" || rej.Used != 5 {
@@ -72,7 +72,7 @@ func TestTeams_NoneFillsTheLine(t *testing.T) {
 		}
 		synctest.Wait()
 		wg.Go(func() {
-			l, rej := g.Acquire(t.Context(), demand("org/y", 1))
+			l, rej := Rejected(g.Acquire(t.Context(), demand("org/y", 1)))
 			if rej != nil {
 				t.Errorf("a team that had nobody in line was refused: %v", rej)
 			}

@@ -15,7 +15,7 @@ import (
 // ask keeps workers of each tenant asking for calls of 1000 tokens for so long.
 func ask(t *testing.T, g *Governor, d time.Duration, workers map[string]int) {
 	t.Helper()
-	ctx, stop := context.WithTimeout(t.Context(), d)
+	ctx, stop := testkit.Leaving(t.Context(), d)
 	defer stop()
 	var wg sync.WaitGroup
 	for name, n := range workers {
@@ -232,7 +232,7 @@ func BenchmarkColdCall(b *testing.B) {
 			other[k]++
 		}
 		began := time.Now()
-		l, rej := g.Acquire(ctx, Request{Tenant: names[i%len(names)], Pool: "p", Model: "gpt-4o-mini", Input: 60, Output: 512})
+		l, rej := Rejected(g.Acquire(ctx, Request{Tenant: names[i%len(names)], Pool: "p", Model: "gpt-4o-mini", Input: 60, Output: 512}))
 		admitted := time.Now()
 		if rej != nil {
 			b.Fatal(rej)

@@ -28,7 +28,7 @@ func TestNewStore(t *testing.T) {
 			cfg.Pools[0].ExpectNodes = c.expect
 			g, s := shared(t, cfg)
 			s.Learns(time.Now().Add(45*time.Second), c.forgot)
-			_, rej := g.Acquire(t.Context(), Request{Tenant: "x", Pool: "p", Input: 700})
+			_, rej := Rejected(g.Acquire(t.Context(), Request{Tenant: "x", Pool: "p", Input: 700}))
 			if rej == nil || !strings.HasPrefix(rej.Error(), c.want+" Please try again in ") {
 				t.Errorf("the refusal says %v, want %s", rej, c.want)
 			}

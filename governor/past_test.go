@@ -400,10 +400,10 @@ func TestPast_NoBurst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := Config{Pools: []Pool{{Name: "p", TPM: 60_000, Burst: time.Minute}}, Tenants: []Tenant{{Name: "a", Weight: 1000}}, Past: NewPast(time.Now(), nil)}
 		g := must(t, cfg)
-		if _, rej := g.Acquire(t.Context(), demand("a", 1001)); rej == nil {
+		if _, rej := Rejected(g.Acquire(t.Context(), demand("a", 1001))); rej == nil {
 			t.Error("more than a second of the rate at once")
 		}
-		if _, rej := g.Acquire(t.Context(), demand("a", 1000)); rej != nil {
+		if _, rej := Rejected(g.Acquire(t.Context(), demand("a", 1000))); rej != nil {
 			t.Error(rej)
 		}
 	})

@@ -29,7 +29,7 @@ func TestPostpone(t *testing.T) {
 					a, _ := g.TenantState("a")
 					return a.Limits[0].Used, a.Budgets[0].Used
 				}
-				lease, rej := g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", Input: 100, Output: 400})
+				lease, rej := Rejected(g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", Input: 100, Output: 400}))
 				if rej != nil {
 					t.Fatal(rej)
 				}
@@ -42,7 +42,7 @@ func TestPostpone(t *testing.T) {
 				if tokens, spent := used(); tokens != 500 || spent != 0 {
 					t.Errorf("postponed, its limit counts %d and its budget %d, want 500 and 0", tokens, spent)
 				}
-				lease, rej = g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", Input: c.took.Input, Output: c.took.Output, Forced: true, Booked: Usage{Input: 100, Output: 400}})
+				lease, rej = Rejected(g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", Input: c.took.Input, Output: c.took.Output, Forced: true, Booked: Usage{Input: 100, Output: 400}}))
 				if rej != nil || !lease.Charge(c.took) {
 					t.Fatal("it was not charged")
 				}

@@ -37,7 +37,7 @@ func TestPriority_OfCalls(t *testing.T) {
 			for _, r := range asks {
 				r.Tenant, r.Pool = "a", "p"
 				wg.Go(func() {
-					l, rej := g.Acquire(t.Context(), r)
+					l, rej := Rejected(g.Acquire(t.Context(), r))
 					if rej != nil {
 						t.Error(rej)
 						return
@@ -75,13 +75,13 @@ func TestPriority_WaitIsItsOwn(t *testing.T) {
 			var wg sync.WaitGroup
 			for range 40 {
 				wg.Go(func() {
-					if l, rej := g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", Below: 5}); rej == nil {
+					if l, rej := Rejected(g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", Below: 5})); rej == nil {
 						l.Settle(Usage{})
 					}
 				})
 			}
 			synctest.Wait()
-			l, rej := g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", MaxWait: &c.wait})
+			l, rej := Rejected(g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", MaxWait: &c.wait}))
 			if rej != nil {
 				t.Errorf("%s: %v", name, rej)
 			}

@@ -2,6 +2,7 @@ package governor
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -45,7 +46,7 @@ func (r Reason) String() string { return reasonNames[r] }
 // Rejection is a refusal, with what it takes to explain it.
 type Rejection struct {
 	Reason Reason
-	// Own says that a limit of the tenant refused, not of the pool.
+	// Own says that a limit of the tenant refused, not of the pool; of what is unknown, that it is the tenant.
 	Own bool
 	// InPool says that it was a limit of the tenant in this pool only.
 	InPool bool
@@ -75,27 +76,41 @@ type Rejection struct {
 	Kept bool
 	// Waited is how long the call waited before it was refused.
 	Waited time.Duration
+
+	over error // of the caller's context, if that has ended
 }
+
+// ErrRefused is any call that may not begin.
+var ErrRefused = errors.New("llmgov: the call is refused")
+
+// Is makes it an ErrRefused.
+func (r *Rejection) Is(target error) bool { return target == ErrRefused }
+
+// Unwrap is the error of the caller's context, if that has ended.
+func (r *Rejection) Unwrap() error { return r.over }
 
 // Error is the message for the caller.
 func (r *Rejection) Error() string {
 	switch r.Reason {
 	case ReasonDraining:
-		return "This gateway is shutting down. Please try again."
+		return "llmgov is shutting down. Please try again."
 	case ReasonCancelled:
 		return "The caller went away."
 	case ReasonStore:
-		return "This gateway cannot keep its books at the moment. " + r.again()
+		return "llmgov cannot keep its books at the moment. " + r.again()
 	case ReasonStoreLost:
 		if r.Own {
-			return fmt.Sprintf("The limits of tenant %s are counted over all gateways, and the store that counts them does not answer at the moment. %s", r.Tenant, r.again())
+			return fmt.Sprintf("The limits of tenant %s are counted over all nodes, and the store that counts them does not answer at the moment. %s", r.Tenant, r.again())
 		}
 		if r.Store != nil {
 			return r.Store.Explain(r.Pool) + " " + r.again()
 		}
-		return fmt.Sprintf("The limits of pool %s are shared with other gateways, and the store that shares them out grants nothing at the moment. %s", r.Pool, r.again())
+		return fmt.Sprintf("The limits of pool %s are shared with other nodes, and the store that shares them out grants nothing at the moment. %s", r.Pool, r.again())
 	case ReasonUnknown:
-		return fmt.Sprintf("There is no tenant %q or no pool %q.", r.Tenant, r.Pool)
+		if r.Own {
+			return fmt.Sprintf("There is no tenant %q.", r.Tenant)
+		}
+		return fmt.Sprintf("There is no pool %q, or tenant %q may not use it.", r.Pool, r.Tenant)
 	case ReasonOverloaded:
 		return fmt.Sprintf("The queue of pool %s is full: %d calls wait. %s", r.Pool, r.Used, r.again())
 	case ReasonQueueFull:
@@ -138,7 +153,7 @@ func (r *Rejection) released() string {
 	case r.Own || r.AtUpstreams || r.Axis != axisTokens && r.Axis != axisRequests || r.Asked > r.Limit-r.Used:
 		return ""
 	case r.Granted != nil:
-		return fmt.Sprintf(" The minute has room, of which this gateway has %d a minute just now.", *r.Granted)
+		return fmt.Sprintf(" The minute has room, of which this node has %d a minute just now.", *r.Granted)
 	case r.Reason == ReasonShare:
 		return ""
 	}
@@ -152,7 +167,7 @@ func (r *Rejection) budgetError(whose string) string {
 	resets := r.Resets.Format(time.RFC3339)
 	switch {
 	case r.Elsewhere:
-		return fmt.Sprintf("Other gateways hold what is left of the budget of %s %s. %s", whose, figures, r.again())
+		return fmt.Sprintf("Other nodes hold what is left of the budget of %s %s. %s", whose, figures, r.again())
 	case r.Reason == ReasonBudget:
 		return fmt.Sprintf("The budget of %s is spent %s. It resets at %s. %s", whose, figures, resets, r.again())
 	case r.Committing:

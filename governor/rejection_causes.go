@@ -14,9 +14,9 @@ import (
 // one each for own limits, budgets and pools that fills in the figures of all their causes. A new datum of
 // refusals is a field of Rejection that a constructor fills in.
 
-// rejectUnknown refuses a call that names a tenant or a pool that does not exist.
-func rejectUnknown(tenant string) *Rejection {
-	return &Rejection{Reason: ReasonUnknown, Tenant: tenant}
+// rejectUnknown refuses a call whose tenant does not exist, or may not use its pool, or that names no pool that exists.
+func rejectUnknown(tenant string, own bool) *Rejection {
+	return &Rejection{Reason: ReasonUnknown, Own: own, Tenant: tenant}
 }
 
 // rejectDraining refuses a call because the governor drains.
@@ -205,6 +205,14 @@ func (r *Rejection) because(why cause) {
 	case lostAll:
 		*r = *rejectLost(r.Tenant)
 	}
+}
+
+// abandoned returns the refusal with the reason that the caller's context has ended with an error. The Observer has been told of r as it is.
+func (r *Rejection) abandoned(over error) *Rejection {
+	told := *r
+	told.because(gone)
+	told.over = over
+	return &told
 }
 
 // worse returns the refusal that will last longer, where a spent budget lasts longest.

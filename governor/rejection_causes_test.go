@@ -20,7 +20,7 @@ func TestRejection_AShadowsOwnBudgetIsItsTenants(t *testing.T) {
 	req := Request{Tenant: "a", Pool: "p"}
 	first, _ := g.Acquire(t.Context(), req)
 	first.Settle(Usage{})
-	l, rej := g.Acquire(t.Context(), req)
+	l, rej := Rejected(g.Acquire(t.Context(), req))
 	if rej != nil || l.Would == nil {
 		t.Fatalf("refused: %v, would have been: %v", rej, l.Would)
 	}

@@ -19,7 +19,7 @@ type Request struct {
 	Input, Output int64
 	// Price is the price of the model, for budgets in money: the highest, if that is known only at the end (Lease.Costing).
 	Price Price
-	// MaxWait, if set, shortens the tenant's MaxWait, and the pool's TicketWait; it lengthens neither.
+	// MaxWait, if set, shortens the tenant's MaxWait, and the pool's TicketWait; it lengthens neither. 0 does not wait.
 	MaxWait *time.Duration
 	// Via is the set of the pool's upstreams to which the call may go, by their index in Listed: bit 0 is the first. 0 is all. It is
 	// for pools that have Upstreams.
@@ -60,6 +60,14 @@ type Request struct {
 	Asked time.Time
 
 	call uint64 // its number, if the governor is detailed
+}
+
+// waitUntil shortens the wait to a time of the machine's clock.
+func (r *Request) waitUntil(t time.Time) {
+	left := max(0, time.Until(t))
+	if r.MaxWait == nil || left < *r.MaxWait {
+		r.MaxWait = &left
+	}
 }
 
 // Usage is the actual usage of a call, in tokens. CachedInput and AudioInput are parts of Input,

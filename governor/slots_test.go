@@ -187,7 +187,7 @@ func sharesUnder(t *testing.T, g *Governor, minutes int, workers map[string]int,
 		for worker := range n {
 			calls.Go(func() {
 				for time.Now().Before(end) {
-					l, rej := g.Acquire(t.Context(), Request{Tenant: tenant, Pool: "p", Model: "m"})
+					l, rej := Rejected(g.Acquire(t.Context(), Request{Tenant: tenant, Pool: "p", Model: "m"}))
 					if rej != nil {
 						t.Errorf("%s is refused: %v", tenant, rej)
 						return

@@ -143,7 +143,7 @@ func TestReload_NewBudgetsCountEachCallOnce(t *testing.T) {
 					return
 				default:
 				}
-				l, rej := g.Acquire(t.Context(), demand("a", 100))
+				l, rej := Rejected(g.Acquire(t.Context(), demand("a", 100)))
 				if rej != nil {
 					t.Error(rej)
 					return

@@ -117,7 +117,7 @@ func TestTimeline_Ends(t *testing.T) {
 	if !slices.Equal(log.list, want) {
 		t.Errorf("%q, want %q", log.list, want)
 	}
-	if _, rej := g.Acquire(context.Background(), Request{Tenant: "a", Pool: "p"}); rej == nil || rej.Reason != ReasonDraining {
+	if _, rej := Rejected(g.Acquire(context.Background(), Request{Tenant: "a", Pool: "p"})); rej == nil || rej.Reason != ReasonDraining {
 		t.Errorf("after a drain a call gets %v", rej)
 	}
 }

@@ -76,7 +76,7 @@ func TestTenantState_OfWhoIsThereForItsTeams(t *testing.T) {
 	if st := g.Standing("org", "p"); st.Requests.Limit != 7 || st.Requests.Remaining != 6 {
 		t.Errorf("it stands at %v, want 6 of 7 requests", st.Requests)
 	}
-	if _, rej := g.Acquire(t.Context(), demand("org", 1)); rej == nil || rej.Reason != ReasonUnknown {
+	if _, rej := Rejected(g.Acquire(t.Context(), demand("org", 1))); rej == nil || rej.Reason != ReasonUnknown {
 		t.Errorf("a call in its name got %v", rej)
 	}
 }

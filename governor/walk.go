@@ -72,9 +72,10 @@ func (w *walk) run() *Rejection {
 // once takes the call through its limits. again says that it has to be tried anew: its seat was given
 // up by a new table, or it waited for a grant of a budget.
 func (w *walk) once() (rej *Rejection, again bool) {
-	w.spot = w.g.table.Load().find(&w.req)
+	tb := w.g.table.Load()
+	w.spot = tb.find(&w.req)
 	if w.tenant == nil {
-		return rejectUnknown(w.req.Tenant), false
+		return rejectUnknown(w.req.Tenant, tb.tenants[w.req.Tenant] == nil), false
 	}
 	if w.g.Draining() {
 		return rejectDraining(w.req.Tenant), false

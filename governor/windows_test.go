@@ -33,7 +33,7 @@ func TestWindows_CallersSeeTheirOwnTime(t *testing.T) {
 			start := time.Now().Truncate(30 * time.Second).Add(40 * time.Second)
 			time.Sleep(time.Until(start))
 			ask := func() *Rejection {
-				l, rej := g.Acquire(context.Background(), Request{Tenant: "a", Pool: "p", Input: 1})
+				l, rej := Rejected(g.Acquire(context.Background(), Request{Tenant: "a", Pool: "p", Input: 1}))
 				if rej == nil {
 					l.Settle(Usage{Input: 1})
 				}
@@ -79,13 +79,13 @@ func TestLimits_DebtIsPaid(t *testing.T) {
 			all := int64(0)
 			calls := 0
 			for begin := time.Now(); time.Since(begin) < time.Hour; calls++ {
-				l, rej := g.Acquire(context.Background(), Request{Tenant: "a", Pool: "p", Output: 100})
+				l, rej := Rejected(g.Acquire(context.Background(), Request{Tenant: "a", Pool: "p", Output: 100}))
 				if rej != nil {
 					t.Fatalf("%s: %v", name, rej)
 				}
 				l.Settle(Usage{Output: 7000})
 				all += 7000
-				_, rej = g.Acquire(context.Background(), Request{Tenant: "a", Pool: "p", Output: 100})
+				_, rej = Rejected(g.Acquire(context.Background(), Request{Tenant: "a", Pool: "p", Output: 100}))
 				used := int64(7000)
 				if rej != nil && calls > 0 { // some 900 of the debt before count
 					used = max(7850, min(7900, rej.Used))

@@ -60,7 +60,7 @@ func officesOf(list []*asker) (out []*office) {
 
 // one is one call, and how it went.
 func one(a *asker, tenant string, tokens int64) (governor.Lease, *governor.Rejection) {
-	return a.Acquire(context.Background(), governor.Request{Tenant: tenant, Pool: "p", Input: tokens})
+	return governor.Rejected(a.Acquire(context.Background(), governor.Request{Tenant: tenant, Pool: "p", Input: tokens}))
 }
 
 var strict = governor.Pool{TenantLimits: governor.LimitsStrict}
@@ -568,7 +568,7 @@ func TestAsk_Forced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		list := askers(t, 2, strict, governor.Tenant{TPM: 1000})
 		for range 2 {
-			l, rej := list[0].Acquire(context.Background(), governor.Request{Tenant: "a", Pool: "p", Input: 450, Forced: true})
+			l, rej := governor.Rejected(list[0].Acquire(context.Background(), governor.Request{Tenant: "a", Pool: "p", Input: 450, Forced: true}))
 			if rej != nil || l.Waited > 0 || !l.Charge(governor.Usage{Input: 450}) {
 				t.Fatalf("waited %v, %v", l.Waited, rej)
 			}
@@ -617,7 +617,7 @@ func TestAsk_InVain(t *testing.T) {
 			t.Errorf("it says %+v", rej)
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		_, rej = list[1].Acquire(ctx, governor.Request{Tenant: "a", Pool: "p", Input: 1})
+		_, rej = governor.Rejected(list[1].Acquire(ctx, governor.Request{Tenant: "a", Pool: "p", Input: 1}))
 		if cancel(); rej == nil || rej.Reason != governor.ReasonCancelled || rej.Waited != time.Second {
 			t.Errorf("who is gone after a second: %+v", rej)
 		}

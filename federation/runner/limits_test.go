@@ -134,7 +134,7 @@ type load struct {
 }
 
 func (l *load) ask(o *office, every, run time.Duration) (*governor.Rejection, time.Duration) {
-	lease, rej := o.Acquire(context.Background(), governor.Request{Tenant: "a", Pool: "p", Input: 50, Output: 50})
+	lease, rej := governor.Rejected(o.Acquire(context.Background(), governor.Request{Tenant: "a", Pool: "p", Input: 50, Output: 50}))
 	if rej != nil {
 		time.Sleep(every)
 		return rej, rej.Waited

@@ -163,7 +163,7 @@ func (w *promiseWorld) caller(b *berth, t *governor.Tenant, caller int) {
 		req := governor.Request{Tenant: t.Name, Pool: "p", Model: "m", Input: 100, Output: int64(w.random(promiseMost - 100))}
 		req.Claim.Key = uint64(caller+1)<<32 | n
 		for time.Now().Before(w.end) {
-			lease, rej := b.Acquire(context.Background(), req)
+			lease, rej := governor.Rejected(b.Acquire(context.Background(), req))
 			if rej == nil {
 				time.Sleep(100*time.Millisecond + w.random(promiseLongest/10))
 				if w.random(20) == 0 {

@@ -62,7 +62,7 @@ func newEmbedder(t *testing.T, w *world, store runner.Store, instance string) *e
 // stream is a call that goes on until it is cut.
 func (e *embedder) stream(t *testing.T, w *world) {
 	ctx, cancel := context.WithCancelCause(w.ctx)
-	l, rej := e.gov.Acquire(ctx, governor.Request{Tenant: "a", Pool: "p", Input: 100, Output: 100, Stream: true, Interrupt: governor.InterruptFunc(cancel)})
+	l, rej := governor.Rejected(e.gov.Acquire(ctx, governor.Request{Tenant: "a", Pool: "p", Input: 100, Output: 100, Stream: true, Interrupt: governor.InterruptFunc(cancel)}))
 	if rej != nil {
 		t.Error(rej)
 		return

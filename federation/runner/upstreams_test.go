@@ -51,7 +51,7 @@ func (b *branches) join(ctx context.Context, name string) *governor.Governor {
 // call makes calls of a tenant, one after the other, until the context ends.
 func (b *branches) call(ctx context.Context, g *governor.Governor, tenant string) {
 	for ctx.Err() == nil {
-		lease, rej := g.Acquire(ctx, governor.Request{Tenant: tenant, Pool: "p", Input: 500, Output: 200})
+		lease, rej := governor.Rejected(g.Acquire(ctx, governor.Request{Tenant: tenant, Pool: "p", Input: 500, Output: 200}))
 		if rej != nil {
 			if ctx.Err() == nil {
 				b.t.Errorf("%s: %v", tenant, rej)

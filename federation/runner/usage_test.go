@@ -35,7 +35,7 @@ func TestUsage_IsOfAllGateways(t *testing.T) {
 		calls := int64(0)
 		for began := time.Now(); time.Since(began) < 35*time.Second; { // until a refusal tells of it, and before any of it leaves the minute
 			for _, b := range gateways {
-				l, rej := b.Acquire(t.Context(), governor.Request{Tenant: "a", Pool: "p", Output: 3000})
+				l, rej := governor.Rejected(b.Acquire(t.Context(), governor.Request{Tenant: "a", Pool: "p", Output: 3000}))
 				if rej == nil {
 					used += 3000
 					calls++
@@ -64,12 +64,12 @@ func TestUsage_IsOfAllGateways(t *testing.T) {
 					t.Errorf("gateway %d: %d are used by its explanation, want %d", i, c.Used, used)
 				}
 			}
-			_, rej := b.Acquire(t.Context(), governor.Request{Tenant: "b", Pool: "p", Output: 60_000})
+			_, rej := governor.Rejected(b.Acquire(t.Context(), governor.Request{Tenant: "b", Pool: "p", Output: 60_000}))
 			if rej == nil || rej.Used != used || !strings.Contains(rej.Error(), "Limit 60000") {
 				t.Errorf("gateway %d: a refusal says %v, want %d used", i, rej, used)
 			}
 		}
-		l, rej := gateways[0].Acquire(t.Context(), governor.Request{Tenant: "b", Pool: "p", Output: 100})
+		l, rej := governor.Rejected(gateways[0].Acquire(t.Context(), governor.Request{Tenant: "b", Pool: "p", Output: 100}))
 		if rej != nil {
 			t.Fatal(rej)
 		}

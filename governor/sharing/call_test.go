@@ -139,7 +139,7 @@ func TestAsked_InLine(t *testing.T) {
 		time.Sleep(time.Millisecond)
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 		defer cancel()
-		_, rej := g.Acquire(ctx, governor.Request{Tenant: "a", Pool: "p", Input: 10})
+		_, rej := governor.Rejected(g.Acquire(ctx, governor.Request{Tenant: "a", Pool: "p", Input: 10}))
 		if rej == nil || rej.Axis != "concurrency" || rej.Limit != 10 || rej.RetryAfter < askAgain {
 			t.Errorf("it says %+v", rej)
 		}
@@ -174,7 +174,7 @@ func TestAsked_Remembered(t *testing.T) {
 					case <-time.After(100 * time.Millisecond):
 					}
 				}()
-				l, rej := g.Acquire(context.Background(), governor.Request{Tenant: "a", Pool: "p", Input: tokens})
+				l, rej := governor.Rejected(g.Acquire(context.Background(), governor.Request{Tenant: "a", Pool: "p", Input: tokens}))
 				l.Release()
 				time.Sleep(200 * time.Millisecond)
 				return rej

@@ -91,7 +91,7 @@ func (d *desk) owners() int {
 
 // ask is a call of so many tokens.
 func (d *desk) ask(tenant string, tokens int64) (governor.Lease, *governor.Rejection) {
-	return d.g.Acquire(context.Background(), governor.Request{Tenant: tenant, Pool: "p", Input: tokens})
+	return governor.Rejected(d.g.Acquire(context.Background(), governor.Request{Tenant: tenant, Pool: "p", Input: tokens}))
 }
 
 // limits are the tenant's, once the desk has put in force what it was on: they are for one goroutine.
@@ -178,7 +178,7 @@ func TestCommon_LargeBudget(t *testing.T) {
 		}
 		d := openDesk(t, 10*time.Millisecond, cfg)
 		price := governor.Price{Input: 1_000_000}
-		l, rej := d.g.Acquire(t.Context(), governor.Request{Tenant: "a", Pool: "p", Input: 1000, Price: price})
+		l, rej := governor.Rejected(d.g.Acquire(t.Context(), governor.Request{Tenant: "a", Pool: "p", Input: 1000, Price: price}))
 		if rej != nil {
 			t.Fatal(rej)
 		}

@@ -93,7 +93,7 @@ const (
 )
 
 func call(g *governor.Governor) (governor.Lease, *governor.Rejection) {
-	return g.Acquire(context.Background(), governor.Request{Tenant: "a", Pool: "p", Input: 10, Output: 10})
+	return governor.Rejected(g.Acquire(context.Background(), governor.Request{Tenant: "a", Pool: "p", Input: 10, Output: 10}))
 }
 
 // TestCommon_FirstCallWaits: a call that finds no part waits as long as it takes to get one,
@@ -271,7 +271,7 @@ func TestCommon_Budget(t *testing.T) {
 		of(1, 50)
 		if _, rej := call(g); rej == nil || rej.Reason != governor.ReasonRequests || rej.Waited != grantWait || rej.Used != 51 || rej.Limit != 100 {
 			t.Errorf("beyond the part: %+v", rej)
-		} else if want := "Other gateways hold what is left of the budget of tenant a (requests per day: Limit 100, Used 51, Requested 1). Please try again in 1.000s."; rej.Error() != want {
+		} else if want := "Other nodes hold what is left of the budget of tenant a (requests per day: Limit 100, Used 51, Requested 1). Please try again in 1.000s."; rej.Error() != want {
 			t.Errorf("beyond the part, the caller is told %q", rej)
 		}
 		of(1, 99)

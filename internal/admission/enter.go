@@ -51,13 +51,16 @@ func (c *Call) identify(who Caller) *Refusal {
 	if who.Tenant != "" {
 		return c.IdentifyTenant(who.Tenant)
 	}
-	return c.Identify(who.Key, "Say whose call it is: by a key, or by the name of a tenant.")
+	if who.Key == "" {
+		return &Refusal{Status: statusUnauthorized, Code: CodeKey, Message: "The call has no tenant: name one, or give the key of one."}
+	}
+	return c.Identify(who.Key, "")
 }
 
 // choosePool takes the pool that Ask names, or that of its model.
 func (c *Call) choosePool() *Refusal {
 	if c.Ask.Pool == "" {
-		return c.Route(c.Ask.Model, c.Ask.Free)
+		return c.find(c.Ask.Model, c.Ask.Free)
 	}
 	p, ok := c.Policy.PoolNamed(c.Ask.Pool)
 	if !ok {

@@ -1,13 +1,14 @@
 package admission
 
 import (
+	"strings"
 	"time"
 )
 
 // Identify finds the tenant by its key. hint tells callers without a key where to put it.
 func (c *Call) Identify(key, hint string) *Refusal {
 	if key == "" {
-		return &Refusal{Status: statusUnauthorized, Code: CodeKey, Message: "No API key was given. " + hint}
+		return &Refusal{Status: statusUnauthorized, Code: CodeKey, Message: strings.TrimSpace("No API key was given. " + hint)}
 	}
 	t, k, ok := c.Policy.Snapshot.Lookup(key)
 	if !ok {

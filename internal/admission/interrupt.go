@@ -64,7 +64,7 @@ func (e *Early) Drained() bool { return context.Cause(e.ctx) == ErrDraining }
 // concerns this gateway, not its tenants.
 func (e *Early) CutOff() *Refusal {
 	if e.Drained() {
-		return &Refusal{Status: statusUnavailable, Code: CodeDraining, Message: "This gateway is shutting down."}
+		return &Refusal{Status: statusUnavailable, Code: CodeDraining, Message: "llmgov is shutting down."}
 	}
-	return &Refusal{Status: statusUnavailable, Code: CodeStore, Message: "This gateway had to end the call early. Please try again."}
+	return &Refusal{Status: statusUnavailable, Code: CodeStore, Message: "llmgov had to end the call early. Please try again."}
 }

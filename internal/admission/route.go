@@ -7,8 +7,16 @@ import (
 )
 
 // Route finds the pool that serves a model, and holds the tenant's account in it. If optional, a call
-// without a model is the default pool's.
+// without a model is the default pool's. A refusal is for callers that speak HTTP with a gateway.
 func (c *Call) Route(model string, optional bool) *Refusal {
+	f := c.find(model, optional)
+	if f != nil && f.Code == CodeNoModel {
+		f.Message += " GET /v1/models lists what there is."
+	}
+	return f
+}
+
+func (c *Call) find(model string, optional bool) *Refusal {
 	snap := c.Policy.Snapshot
 	if model == "" {
 		if !optional || c.Tenant.DefaultPool == "" {
@@ -55,7 +63,7 @@ func (c *Call) stale() *Refusal {
 
 // NoModel refuses a model that no pool serves.
 func NoModel(model string) *Refusal {
-	return &Refusal{Status: statusNotFound, Code: CodeNoModel, Param: "model", Message: "No pool serves the model " + quoted(model) + ". GET /v1/models lists what there is."}
+	return &Refusal{Status: statusNotFound, Code: CodeNoModel, Param: "model", Message: "No pool serves the model " + quoted(model) + "."}
 }
 
 // CannotStandIn refuses a model of another pool than the one that is asked for, given the parameter that names it.

@@ -55,7 +55,7 @@ func storm(g *governor.Governor, cfg governor.Config, lasts time.Duration) {
 					Input: r.Int64N(300), Output: r.Int64N(300), Stream: r.IntN(2) == 0, Background: r.IntN(4) == 0, Forced: r.IntN(50) == 0,
 					Claim: escrow.Claim{Key: r.Uint64N(50)},
 				}
-				one, gone := context.WithTimeout(ctx, time.Duration(r.IntN(400))*time.Millisecond)
+				one, gone := testkit.Leaving(ctx, time.Duration(r.IntN(400))*time.Millisecond)
 				l, rej := g.Acquire(one, req)
 				gone()
 				if rej != nil {
@@ -323,7 +323,7 @@ func TestReplay_CallsThatRunOn(t *testing.T) {
 		_, outcomes := recorded(t, cfg, func(g *governor.Governor) {
 			time.Sleep(time.Minute)
 			req := governor.Request{Tenant: "t", Pool: "p", Model: "m", Output: 100}
-			runsOn, rej := g.Acquire(t.Context(), req)
+			runsOn, rej := governor.Rejected(g.Acquire(t.Context(), req))
 			if rej != nil {
 				t.Fatal(rej)
 			}
@@ -332,7 +332,7 @@ func TestReplay_CallsThatRunOn(t *testing.T) {
 			runsOn.Move([]string{"b"}, governor.Usage{Output: 10}, true)
 			time.Sleep(time.Second)
 			req.Via = 0b01
-			l, rej := g.Acquire(t.Context(), req)
+			l, rej := governor.Rejected(g.Acquire(t.Context(), req))
 			if rej != nil {
 				t.Fatal(rej)
 			}

@@ -83,7 +83,7 @@ func (b *book) hold(ctx context.Context, r *response, output int64, wait *time.D
 	req.Output = output
 	req.MaxWait = wait
 	b.leaveRest()
-	lease, rej := b.terms.Governor.Acquire(ctx, req)
+	lease, rej := governor.Rejected(b.terms.Governor.Acquire(ctx, req))
 	b.mu.Lock()
 	b.asking--
 	over := b.over
@@ -133,7 +133,7 @@ func (b *book) leaveRest() {
 func (b *book) rest() {
 	req := b.request()
 	req.Forced = true // the session has had it all the time
-	lease, rej := b.terms.Governor.Acquire(context.WithoutCancel(b.call.Context()), req)
+	lease, rej := governor.Rejected(b.terms.Governor.Acquire(context.WithoutCancel(b.call.Context()), req))
 	if rej != nil {
 		return // the gateway drains, or the policy does not know the tenant any more
 	}
