@@ -64,7 +64,7 @@ func (p *Pool) Configure(now time.Time, cfg Config) {
 // ledger count it as if it had been dispatched, and produced, at that time. What
 // has left the Window by now counts nothing; a time to come counts as now. Tags,
 // floors and the level of the pace are not touched: a new pool begins with a second
-// of the rate, and owes nobody anything.
+// of the rate (but see Recalled), and owes nobody anything.
 func (p *Pool) Remember(now, at time.Time, c Cost) {
 	p.advance(now)
 	for k := range p.axes {
@@ -73,5 +73,15 @@ func (p *Pool) Remember(now, at time.Time, c Cost) {
 			continue
 		}
 		a.bookAt(at, min(c[k], MaxLimit))
+	}
+}
+
+// Recalled says that nothing was used of the last Window but what is booked. So a new pool hands out its Burst at once, as an idle one.
+func (p *Pool) Recalled(now time.Time) {
+	p.advance(now)
+	for k := range p.axes {
+		if a := &p.axes[k]; a.on && !a.pace.granted {
+			a.pace.level = max(a.pace.level, min(a.pace.burst, a.pace.limit-a.pace.ring.booked))
+		}
 	}
 }

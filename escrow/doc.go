@@ -65,7 +65,7 @@
 //	Narrow               has only some of the slots used
 //	SetUpstreams         says which upstreams stand behind the pool, if these have limits of their own
 //	Move                 sends a running call on to another of them
-//	Remember             books usage from before the pool began
+//	Remember, Recalled   book usage from before the pool began, and say that this was all of it
 //	Allow, Share         of a limit shared with other processes: how much may be handed out
 //	                     here, and how much of a node's claim counts here
 //	Bookings, Demand     report to whoever shares it out

@@ -60,7 +60,7 @@ func newPace(now time.Time, limit int64, burst time.Duration, ring *Ledger) pace
 	p := pace{ring: ring, last: now, part: WholePace}
 	p.resize(limit, burst)
 	// A pool starts with one second, not with its burst: after a restart the
-	// ring is empty because it was lost, not because the minute was idle.
+	// ring may be empty because it was lost, not because the minute was idle. See Recalled.
 	p.level = p.base
 	return p
 }

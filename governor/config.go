@@ -21,6 +21,9 @@ type Config struct {
 	Journal Journal
 	// Past is the memory of earlier processes; nil is none.
 	Past *Past
+	// Fresh says that nothing was used of the pools in the last minute but what is in Past. Pools begin with their Burst then, or if the Past is that of
+	// a process that has admitted calls, and else with one second of their rate, because an earlier process may have used the minute.
+	Fresh bool
 	// Shared says that TPM and RPM of all pools are shared with other processes. A pool then admits
 	// calls as far as somebody who knows of all processes allows; see SharedPools. The usage of a
 	// pool is known there, and not taken from Past.

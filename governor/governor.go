@@ -91,6 +91,13 @@ func (g *Governor) begin(cfg *Config) {
 		g.table.Load().remember(now, cfg.Past)
 		g.table.Load().announcePast(now)
 	}
+	if cfg.Fresh || cfg.Past.knows() {
+		for _, p := range g.pools {
+			p.mu.Lock()
+			p.escrow.Recalled(now)
+			p.mu.Unlock()
+		}
+	}
 }
 
 // Acquire asks for one call: the tenant's own limits first, then the budgets, then

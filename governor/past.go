@@ -34,6 +34,9 @@ func NewPast(now time.Time, zone *time.Location) *Past {
 	return &Past{Uses: NewUses(zone), now: now.Round(0), lived: now.Round(0), running: map[uint64]Record{}}
 }
 
+// knows reports whether it is the past of a process that has admitted calls, so that all of the last minute is in it.
+func (p *Past) knows() bool { return p != nil && p.last > 0 }
+
 // LivedUntil says that the process whose past this is had ended by that time at the latest. The
 // default is now.
 func (p *Past) LivedUntil(at time.Time) {

@@ -394,19 +394,41 @@ func TestPast_CountsAsTheProviderDoes(t *testing.T) {
 	}
 }
 
-// A restored pool begins with a second of its rate, and not with the burst of one
-// that was idle.
-func TestPast_NoBurst(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		cfg := Config{Pools: []Pool{{Name: "p", TPM: 60_000, Burst: time.Minute}}, Tenants: []Tenant{{Name: "a", Weight: 1000}}, Past: NewPast(time.Now(), nil)}
-		g := must(t, cfg)
-		if _, rej := Rejected(g.Acquire(t.Context(), demand("a", 1001))); rej == nil {
-			t.Error("more than a second of the rate at once")
-		}
-		if _, rej := Rejected(g.Acquire(t.Context(), demand("a", 1000))); rej != nil {
-			t.Error(rej)
-		}
-	})
+// A pool begins with its burst, less what the last minute has had of it, if the past is known, and with a second of its rate if not.
+func TestPast_Burst(t *testing.T) {
+	for name, c := range map[string]struct {
+		used  int64
+		ago   time.Duration // 0 is an empty journal
+		fresh bool
+		most  int64
+	}{
+		"no past":                {most: 1000},
+		"no past, but idle":      {fresh: true, most: 60_000},
+		"idle":                   {used: 30_000, ago: 2 * time.Minute, most: 60_000},
+		"used half a minute ago": {used: 40_000, ago: 30 * time.Second, most: 20_000},
+		"used up":                {used: 59_500, ago: 30 * time.Second, most: 500},
+	} {
+		testkit.Virtual(t, name, func(t *testing.T) {
+			past := NewPast(time.Now(), nil)
+			if c.ago > 0 {
+				at := time.Now().Add(-c.ago)
+				past.Read(Record{
+					Kind: RecordEnded, Call: 4, Tenant: "a", Pool: "p", Held: at, Began: at, Ended: at,
+					Booked: Charge{Pool: escrow.Cost{c.used, 1}}, Took: Charge{Pool: escrow.Cost{c.used, 1}},
+				})
+			}
+			tenants := []Tenant{{Name: "a", Weight: 1000}, {Name: "b", Weight: 1000}}
+			g := must(t, Config{Pools: []Pool{{Name: "p", TPM: 60_000, Burst: time.Minute}}, Tenants: tenants, Past: past, Fresh: c.fresh})
+			if c.most < 60_000 {
+				if _, err := g.Acquire(t.Context(), demand("a", c.most+1)); err == nil {
+					t.Errorf("%d tokens go at once", c.most+1)
+				}
+			}
+			if _, err := g.Acquire(t.Context(), demand("a", c.most)); err != nil {
+				t.Errorf("%d tokens: %v", c.most, err)
+			}
+		})
+	}
 }
 
 // Two processes never give two calls one name.

@@ -32,9 +32,9 @@ type parts struct {
 	readiness *readiness.Watch
 }
 
-// build opens the components that a policy needs. Call close afterwards, also after an error.
-func (p *parts) build(ctx context.Context, snap *tenants.Snapshot) (err error) {
-	p.Instance, err = instance.Open(instance.Options{Snapshot: snap, Log: p.log, Prompts: bpe.New()})
+// build opens the components that a policy needs; fresh is as in governor.Config. Call close afterwards, also after an error.
+func (p *parts) build(ctx context.Context, snap *tenants.Snapshot, fresh bool) (err error) {
+	p.Instance, err = instance.Open(instance.Options{Snapshot: snap, Log: p.log, Prompts: bpe.New(), Fresh: fresh})
 	if err != nil {
 		return err
 	}

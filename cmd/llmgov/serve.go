@@ -124,7 +124,7 @@ func serve(e *env, from source, demoLoad bool) (err error) {
 	defer endLog()
 	p := &parts{log: log}
 	defer func() { err = errors.Join(err, p.close()) }()
-	if err := p.build(e.ctx, snap); err != nil {
+	if err := p.build(e.ctx, snap, from.demo != nil); err != nil {
 		return err
 	}
 	data, err := listen(cfg.Listen, "--listen")

@@ -42,6 +42,8 @@ type Instance struct {
 type Options struct {
 	Snapshot *tenants.Snapshot
 	Log      *slog.Logger
+	// Fresh says that no other process has used the pools in the last minute: see governor.Config.
+	Fresh bool
 	// Prompts counts prompts while estimates are uncertain; nil does not.
 	Prompts admission.PromptCounter
 }
@@ -69,6 +71,7 @@ func (in *Instance) build(opt Options) (err error) {
 		in.Node = defaultNode()
 	}
 	rules := policy.Governor(snap)
+	rules.Fresh = opt.Fresh
 	rules.Shared = cfg.Store != notShared
 	rules.SharedLimits = rules.Shared
 	rules.SharedSlots = rules.Shared
