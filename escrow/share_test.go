@@ -375,3 +375,54 @@ func TestLeadIsGivenOnce(t *testing.T) {
 		t.Errorf("present half of the time, it received %.3f of its fluid share", part)
 	}
 }
+
+// A pool of slots alone shares them by how long they are occupied, whatever costs its calls declare, also none.
+func TestShares_SlotsAlone(t *testing.T) {
+	const leaves = 3
+	for _, cost := range []Cost{{}, {Requests: 1}, {Tokens: 50}} {
+		for _, runs := range [][leaves]int{{1, 1, 1}, {1, 1, 10}, {5, 1, 5}} {
+			p := New(t0, Config{Slots: 4, MaxQueue: 1000})
+			var nodes [leaves]NodeID
+			for i, weight := range []Weight{4, 2, 1} {
+				nodes[i] = p.Add(Root, Node{Weight: weight * WeightOne})
+			}
+			var queued, occupied [leaves]int
+			of := map[Handle]int{}
+			ends := map[int][]Handle{}
+			tick := 0
+			begin := func(h Handle) {
+				leaf := of[h]
+				run := runs[leaf] * 10
+				ends[tick+run] = append(ends[tick+run], h)
+				occupied[leaf] += run
+			}
+			for ; tick < 6000; tick++ {
+				now := t0.Add(time.Duration(tick) * 6 * time.Second)
+				for _, h := range ends[tick] {
+					p.Settle(now, h, cost)
+				}
+				for leaf := range nodes {
+					for queued[leaf] < 5 {
+						h, ans := p.Offer(now, Call{Leaf: nodes[leaf], Most: cost, MaxWait: 100 * time.Hour})
+						of[h] = leaf
+						if ans.Verdict == Admitted {
+							begin(h)
+							continue
+						}
+						queued[leaf]++
+					}
+				}
+				for _, h := range p.Pump(now, nil) {
+					queued[of[h]]--
+					begin(h)
+				}
+			}
+			all := float64(occupied[0] + occupied[1] + occupied[2])
+			for i, want := range []float64{4. / 7, 2. / 7, 1. / 7} {
+				if got := float64(occupied[i]) / all; math.Abs(got-want) > 0.03 {
+					t.Errorf("calls of %v minutes at a cost of %v: leaf %d has %.3f of the slots' time, %.3f is fair", runs, cost, i, got, want)
+				}
+			}
+		}
+	}
+}
