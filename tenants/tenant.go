@@ -31,8 +31,8 @@ type Tenant struct {
 	Bounds [][]string
 	// DefaultPool serves its routes that name no model. Left empty it becomes the config's.
 	DefaultPool string
-	// Weight is its part of a contended pool or, in a group, of the group's part, in thousandths: 1000, which 0
-	// becomes, is weight 1.
+	// Weight is in thousandths: weight 4 of a file is 4000. It is its part of a contended pool or, in a group, of the group's part. 0 becomes
+	// 1000. Programs with a policy in code have embedded.Policy, whose weights are those of files.
 	Weight int64
 	// Group is the name of its tier where the tier is a group, whose tenants have one part of a pool together. Empty
 	// for none.

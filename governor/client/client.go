@@ -1,10 +1,13 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync/atomic"
+	"time"
 
 	"github.com/llmgov/llmgov/governor/tokens"
 )
@@ -12,15 +15,33 @@ import (
 // Client asks a governor for leases. It is safe for concurrent use.
 type Client struct {
 	door       Door
+	opt        Options
 	ungoverned atomic.Int64
+	closed     atomic.Bool
+	lost       lost
+}
+
+// Options are optional.
+type Options struct {
+	// Log has leases that were forgotten, or held for longer than MaxHold. nil is slog.Default().
+	Log *slog.Logger
+	// MaxHold is the longest time from a lease to its end. One that is older has expired: it is charged by estimate, and its context ends.
+	// 0 is no bound.
+	MaxHold time.Duration
 }
 
 // New returns a Client that asks through a door. Programs have one made by package embedded or remote.
-func New(door Door) *Client { return &Client{door: door} }
+func New(door Door, opt Options) *Client {
+	opt.Log = cmp.Or(opt.Log, slog.Default())
+	return &Client{door: door, opt: opt}
+}
 
 // Ping returns nil if the governor can be reached and takes this program's calls. It is for a program's start and its probe of
 // readiness, and returns an error that is a *Refusal, or ctx's.
 func (c *Client) Ping(ctx context.Context) error {
+	if c.closed.Load() {
+		return errClosed("")
+	}
 	if p, ok := c.door.(Pinger); ok {
 		return p.Ping(ctx)
 	}
@@ -30,18 +51,28 @@ func (c *Client) Ping(ctx context.Context) error {
 // Ungoverned is how many calls have begun without a governor, because it could not be reached: see remote.Options.Open.
 func (c *Client) Ungoverned() int64 { return c.ungoverned.Load() }
 
+// Forgotten is how many leases have expired, because nobody could end them any more, or nobody had by Options.MaxHold.
+func (c *Client) Forgotten() int64 { return c.lost.found.Load() }
+
+// Stranger reports whether a key is surely nobody's. Where the governor is in another process, only Reserve can tell.
+func (c *Client) Stranger(key string) bool {
+	keys, ok := c.door.(Keyring)
+	return ok && !keys.Knows(key)
+}
+
 // Do waits until the call may begin, has fn make it, and ends its lease with the usage that fn
-// returns, even if fn panics. The function should make the call with the lease's Context, and tell a long stream's Progress.
+// returns, even if fn panics. The ctx of fn is the lease's, with which the governor can end the call. A long stream should tell the lease of
+// its Progress.
 //
 // The error is fn's, or a *Refusal if fn was not called. If the governor ended the call early, it is both. If fn's usage cannot be,
 // it is an ErrUsage too.
-func (c *Client) Do(ctx context.Context, req Request, fn func(*Lease) (Usage, error)) error {
+func (c *Client) Do(ctx context.Context, req Request, fn func(ctx context.Context, l *Lease) (Usage, error)) error {
 	l, err := c.Reserve(ctx, req)
 	if err != nil {
 		return err
 	}
 	defer l.Close() // after a panic it has not ended
-	u, err := fn(l)
+	u, err := fn(l.Context(), l)
 	wrong := l.End(ending(ctx, u, err))
 	if err == nil {
 		return wrong
@@ -56,7 +87,10 @@ func (c *Client) Do(ctx context.Context, req Request, fn func(*Lease) (Usage, er
 }
 
 // Reserve waits until the call may begin, and returns its lease, which the caller has to close. End tells
-// before that how the call ended. If ctx has ended, or ends first, the error is ctx's.
+// before that how the call ended. The wait is as long as the tenant and the request allow, and ends at ctx's deadline: a call whose turn is
+// known to come later is refused at once, with the time to come back. If ctx has ended, or ends first, the error is ctx's.
+//
+// A lease that nobody can close any more is found by the garbage collector: it ends as Expired, which is logged and counted.
 func (c *Client) Reserve(ctx context.Context, req Request) (*Lease, error) {
 	if err := req.Check(); err != nil {
 		return nil, err
@@ -64,21 +98,61 @@ func (c *Client) Reserve(ctx context.Context, req Request) (*Lease, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	if c.closed.Load() {
+		return nil, errClosed(req.ID)
+	}
 	if len(req.Body) > 0 && req.InputTokens == 0 && req.InputSize == (tokens.Size{}) {
 		req.InputSize = tokens.Measure(req.Body).Size
 	}
-	l, err := c.door.Reserve(ctx, req)
-	if err == nil && l.Grant.Ungoverned {
+	held, err := c.door.Reserve(ctx, req)
+	if err != nil {
+		return nil, c.told(ctx, err, req.ID)
+	}
+	l := NewLease(ctx, held)
+	if l.Grant.Ungoverned {
 		c.ungoverned.Add(1)
 	}
-	return l, err
+	c.watch(l)
+	return l, nil
 }
 
-// Door is the door through which the Client asks.
-func (c *Client) Door() Door { return c.door }
+// told is the error of a call that may not begin. Whoever goes by a refusal never comes back at once, or for nothing, whatever the Door says.
+func (c *Client) told(ctx context.Context, err error, id string) error {
+	r, ok := errors.AsType[*Refusal](err)
+	switch {
+	case !ok || ctx.Err() != nil:
+		return err
+	case c.closed.Load():
+		return errClosed(id)
+	case r.Final == !r.Retryable() && (r.Final || r.RetryAfter > 0):
+		return err
+	}
+	clear := *r
+	clear.Final = !r.Retryable()
+	if !clear.Final {
+		clear.RetryAfter = cmp.Or(r.RetryAfter, time.Second)
+	}
+	return &clear
+}
 
-// Close closes the Client. Calls that hold a lease may still end it.
-func (c *Client) Close() error { return c.door.Close() }
+// Shutdown refuses calls that come or wait, as ErrClosed, waits until all leases have ended, and frees what the Client has begun. When ctx
+// ends, it does not wait any longer: it ends the contexts of calls that still hold a lease, and returns ctx's error within a second or two.
+func (c *Client) Shutdown(ctx context.Context) error {
+	c.closed.Store(true)
+	err := c.door.Shutdown(ctx)
+	c.lost.stop()
+	return err
+}
+
+// Close is Shutdown without patience.
+func (c *Client) Close() error {
+	over, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := c.Shutdown(over); !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
 
 // ending is how a call ended, given what its function returned.
 func ending(ctx context.Context, u Usage, err error) End {

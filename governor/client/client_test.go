@@ -9,11 +9,13 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/llmgov/llmgov/governor/client"
 	"github.com/llmgov/llmgov/governor/tokens"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // door lets every call in, and records how each one went.
@@ -22,24 +24,25 @@ type door struct {
 	ends    []client.End
 	came    []client.Produced
 	cut     error // ends calls early
+	grant   client.Grant
 }
 
-func (d *door) Reserve(ctx context.Context, req client.Request) (*client.Lease, error) {
+func (d *door) Reserve(ctx context.Context, req client.Request) (client.Held, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	if d.refusal != nil {
 		return nil, d.refusal
 	}
-	l := &client.Lease{}
-	l.Begin(ctx, d, client.Grant{ID: req.ID, Tenant: req.Tenant, Pool: "p"})
-	return l, nil
+	d.grant = client.Grant{ID: req.ID, Tenant: req.Tenant, Pool: "p"}
+	return d, nil
 }
 
-func (d *door) Close() error               { return nil }
-func (d *door) Progress(p client.Produced) { d.came = append(d.came, p) }
-func (d *door) End(e client.End)           { d.ends = append(d.ends, e) }
-func (d *door) Show(h http.Header)         { h.Set("X-Ratelimit-Remaining-Tokens", "7") }
+func (d *door) Shutdown(context.Context) error { return nil }
+func (d *door) Grant() client.Grant            { return d.grant }
+func (d *door) Progress(p client.Produced)     { d.came = append(d.came, p) }
+func (d *door) End(e client.End)               { d.ends = append(d.ends, e) }
+func (d *door) Show(h http.Header)             { h.Set("X-Ratelimit-Remaining-Tokens", "7") }
 func (d *door) EndBy(end context.CancelCauseFunc) {
 	if d.cut != nil {
 		end(d.cut)
@@ -57,36 +60,38 @@ func TestDo_EndsInEveryWay(t *testing.T) {
 	gone, leave := context.WithCancel(t.Context())
 	for name, c := range map[string]struct {
 		ctx  context.Context
-		fn   func(*client.Lease) (client.Usage, error)
+		fn   func(context.Context, *client.Lease) (client.Usage, error)
 		want client.End
 	}{
-		"answer":    {fn: func(*client.Lease) (client.Usage, error) { return took, nil }, want: client.End{Outcome: client.Completed, Usage: took, Reported: true}},
-		"no report": {fn: func(*client.Lease) (client.Usage, error) { return client.Usage{}, nil }, want: client.End{Outcome: client.Completed}},
-		"broken":    {fn: func(*client.Lease) (client.Usage, error) { return took, errUp }, want: client.End{Outcome: client.Failed, Usage: took, Reported: true}},
-		"not sent": {fn: func(*client.Lease) (client.Usage, error) {
+		"answer":    {fn: func(context.Context, *client.Lease) (client.Usage, error) { return took, nil }, want: client.End{Outcome: client.Completed, Usage: took, Reported: true}},
+		"no report": {fn: func(context.Context, *client.Lease) (client.Usage, error) { return client.Usage{}, nil }, want: client.End{Outcome: client.Completed}},
+		"broken":    {fn: func(context.Context, *client.Lease) (client.Usage, error) { return took, errUp }, want: client.End{Outcome: client.Failed, Usage: took, Reported: true}},
+		"not sent": {fn: func(context.Context, *client.Lease) (client.Usage, error) {
 			return client.Usage{}, errors.Join(client.ErrNotSent, errUp)
 		}, want: client.End{Outcome: client.NotSent}},
-		"answered error": {fn: func(*client.Lease) (client.Usage, error) { return client.Usage{}, client.ErrAnsweredError }, want: client.End{Outcome: client.AnsweredError}},
-		"answered error, known": {fn: func(*client.Lease) (client.Usage, error) {
+		"answered error": {fn: func(context.Context, *client.Lease) (client.Usage, error) {
+			return client.Usage{}, client.ErrAnsweredError
+		}, want: client.End{Outcome: client.AnsweredError}},
+		"answered error, known": {fn: func(context.Context, *client.Lease) (client.Usage, error) {
 			return client.Usage{}, fmt.Errorf("up: %w", client.AnsweredStatus(503))
 		}, want: client.End{Outcome: client.AnsweredError, Status: 503}},
-		"answered with something else": {fn: func(*client.Lease) (client.Usage, error) {
+		"answered with something else": {fn: func(context.Context, *client.Lease) (client.Usage, error) {
 			return client.Usage{}, client.AnsweredStatus(200)
 		}, want: client.End{Outcome: client.AnsweredError}},
-		"caller left": {ctx: gone, fn: func(*client.Lease) (client.Usage, error) {
+		"caller left": {ctx: gone, fn: func(context.Context, *client.Lease) (client.Usage, error) {
 			leave()
 			return client.Usage{}, gone.Err()
 		}, want: client.End{Outcome: client.Cancelled}},
-		"progress": {fn: func(l *client.Lease) (client.Usage, error) {
+		"progress": {fn: func(_ context.Context, l *client.Lease) (client.Usage, error) {
 			l.Progress(5)
 			return client.Usage{}, errUp
 		}, want: client.End{Outcome: client.Failed, Produced: client.Produced{Tokens: 5}}},
-		"panic": {fn: func(*client.Lease) (client.Usage, error) { panic("no") }, want: client.End{Outcome: client.Cancelled}},
-		"goexit": {fn: func(*client.Lease) (client.Usage, error) {
+		"panic": {fn: func(context.Context, *client.Lease) (client.Usage, error) { panic("no") }, want: client.End{Outcome: client.Cancelled}},
+		"goexit": {fn: func(context.Context, *client.Lease) (client.Usage, error) {
 			runtime.Goexit()
 			return took, nil
 		}, want: client.End{Outcome: client.Cancelled}},
-		"ended by itself": {fn: func(l *client.Lease) (client.Usage, error) {
+		"ended by itself": {fn: func(_ context.Context, l *client.Lease) (client.Usage, error) {
 			l.End(client.End{Outcome: client.Completed, Usage: took, Reported: true})
 			l.Progress(99)
 			return client.Usage{}, errUp
@@ -102,10 +107,9 @@ func TestDo_EndsInEveryWay(t *testing.T) {
 			go func() { // because one of them ends its goroutine
 				defer close(over)
 				defer func() { _ = recover() }()
-				_ = client.New(d).Do(c.ctx, asked, func(l *client.Lease) (client.Usage, error) {
+				_ = client.New(d, client.Options{}).Do(c.ctx, asked, func(ctx context.Context, l *client.Lease) (client.Usage, error) {
 					held = l
-					l.Context()
-					return c.fn(l)
+					return c.fn(ctx, l)
 				})
 			}()
 			<-over
@@ -134,15 +138,15 @@ func TestDo_UsageThatCannotBe(t *testing.T) {
 		"outcome":                   {Outcome: 99},
 	} {
 		d := &door{}
-		err := client.New(d).Do(t.Context(), asked, func(l *client.Lease) (client.Usage, error) {
+		err := client.New(d, client.Options{}).Do(t.Context(), asked, func(_ context.Context, l *client.Lease) (client.Usage, error) {
 			l.Progress(5)
 			if end.Usage == (client.Usage{}) {
 				return took, l.End(end)
 			}
 			return end.Usage, nil
 		})
-		want := client.End{Produced: counted}
-		if param == "outcome" {
+		want := client.End{Outcome: client.Completed, Produced: counted}
+		if end.Usage == (client.Usage{}) { // nothing that it says of the outcome can be believed
 			want.Outcome = client.Cancelled
 		}
 		if len(d.ends) != 1 || d.ends[0] != want {
@@ -155,7 +159,7 @@ func TestDo_UsageThatCannotBe(t *testing.T) {
 			t.Errorf("%s: %v", param, end.Check())
 		}
 	}
-	both := client.New(&door{}).Do(t.Context(), asked, func(*client.Lease) (client.Usage, error) { return client.Usage{Input: -5}, errUp })
+	both := client.New(&door{}, client.Options{}).Do(t.Context(), asked, func(context.Context, *client.Lease) (client.Usage, error) { return client.Usage{Input: -5}, errUp })
 	if !errors.Is(both, errUp) || !errors.Is(both, client.ErrUsage) {
 		t.Errorf("a call that failed with such a usage: %v", both)
 	}
@@ -164,7 +168,7 @@ func TestDo_UsageThatCannotBe(t *testing.T) {
 // Progress that no call makes is none, or as much as can be.
 func TestLease_ProgressThatCannotBe(t *testing.T) {
 	d := &door{}
-	_ = client.New(d).Do(t.Context(), asked, func(l *client.Lease) (client.Usage, error) {
+	_ = client.New(d, client.Options{}).Do(t.Context(), asked, func(_ context.Context, l *client.Lease) (client.Usage, error) {
 		l.Progress(-7)
 		l.ProgressDeltas(math.MinInt64)
 		l.ProgressDeltas(math.MaxInt64)
@@ -177,7 +181,7 @@ func TestLease_ProgressThatCannotBe(t *testing.T) {
 
 // The context of a lease that is closed has ended, also for whoever asks for it only then.
 func TestLease_ContextAfterClose(t *testing.T) {
-	l, err := client.New(&door{}).Reserve(t.Context(), asked)
+	l, err := client.New(&door{}, client.Options{}).Reserve(t.Context(), asked)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +220,7 @@ func TestRefusal(t *testing.T) {
 // Progress of nothing is no sign that an answer has begun.
 func TestLease_NoProgress(t *testing.T) {
 	d := &door{}
-	_ = client.New(d).Do(t.Context(), asked, func(l *client.Lease) (client.Usage, error) {
+	_ = client.New(d, client.Options{}).Do(t.Context(), asked, func(_ context.Context, l *client.Lease) (client.Usage, error) {
 		l.Progress(0)
 		l.ProgressDeltas(0)
 		return took, nil
@@ -229,8 +233,8 @@ func TestLease_NoProgress(t *testing.T) {
 // A refusal is an error that can be looked into, and the end of the context is the context's own error.
 func TestDo_Refused(t *testing.T) {
 	d := &door{refusal: &client.Refusal{Status: http.StatusTooManyRequests, Code: "rate_limit_exceeded"}}
-	c := client.New(d)
-	never := func(*client.Lease) (client.Usage, error) {
+	c := client.New(d, client.Options{})
+	never := func(context.Context, *client.Lease) (client.Usage, error) {
 		t.Error("the call was made")
 		return client.Usage{}, nil
 	}
@@ -248,7 +252,7 @@ func TestDo_Refused(t *testing.T) {
 // The governor ends a call by its context, and the error says so.
 func TestDo_Interrupted(t *testing.T) {
 	d := &door{cut: &client.Refusal{Status: http.StatusServiceUnavailable, Code: "draining"}}
-	err := client.New(d).Do(t.Context(), asked, func(l *client.Lease) (client.Usage, error) {
+	err := client.New(d, client.Options{}).Do(t.Context(), asked, func(_ context.Context, l *client.Lease) (client.Usage, error) {
 		<-l.Context().Done()
 		return client.Usage{Input: 9, Output: 3}, l.Context().Err()
 	})
@@ -275,7 +279,7 @@ func TestRequest_Check(t *testing.T) {
 	} {
 		req := asked
 		spoil(&req)
-		_, err := client.New(&door{}).Reserve(t.Context(), req)
+		_, err := client.New(&door{}, client.Options{}).Reserve(t.Context(), req)
 		r, ok := errors.AsType[*client.Refusal](err)
 		if !ok || r.Status != http.StatusBadRequest || r.Param != param || r.Message == "" {
 			t.Errorf("%s: %v", param, err)
@@ -310,6 +314,64 @@ func TestRequest_Check_Size(t *testing.T) {
 		r, _ := errors.AsType[*client.Refusal](err)
 		if c.good && err != nil || !c.good && (r == nil || r.Status != http.StatusBadRequest || r.Param != "input_size") {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// The class of a refusal is found by errors.Is, and what a Door left open is decided: whoever goes by it neither spins nor waits for nothing.
+func TestReserve_Told(t *testing.T) {
+	classes := []error{client.ErrRefused, client.ErrInvalid, client.ErrUnavailable, client.ErrClosed}
+	for _, c := range []struct {
+		said  client.Refusal
+		class error
+		final bool
+		retry time.Duration
+	}{
+		{client.Refusal{Status: 400, Code: client.CodeInvalid}, client.ErrInvalid, true, 0},
+		{client.Refusal{Status: 401, Code: client.CodeKey}, nil, true, 0},
+		{client.Refusal{Status: 404, Code: client.CodeNoModel, RetryAfter: time.Hour}, nil, true, time.Hour},
+		{client.Refusal{Status: 409, Code: client.CodeRunning}, nil, false, time.Second},
+		{client.Refusal{Status: 429, Code: client.CodeRate, RetryAfter: time.Minute}, nil, false, time.Minute},
+		{client.Refusal{Status: 429, Code: client.CodeBudget, Final: true}, nil, true, 0},
+		{client.Refusal{Status: 503, Code: client.CodeUnavailable}, client.ErrUnavailable, false, time.Second},
+	} {
+		said := c.said
+		_, err := client.New(&door{refusal: &said}, client.Options{}).Reserve(t.Context(), asked)
+		r, _ := errors.AsType[*client.Refusal](err)
+		if r == nil || r.Final != c.final || r.Retryable() == c.final || r.RetryAfter != c.retry {
+			t.Errorf("%+v: %+v", c.said, r)
+		}
+		for _, class := range classes {
+			if is := class == client.ErrRefused || class == c.class; errors.Is(err, class) != is {
+				t.Errorf("%+v: %v, %t", c.said, class, !is)
+			}
+		}
+	}
+}
+
+// A Client that is closed refuses calls as such, before it asks anybody.
+func TestClose_Refuses(t *testing.T) {
+	c := client.New(&door{}, client.Options{})
+	lease := testkit.Must(c.Reserve(t.Context(), asked))(t)
+	testkit.OK(t, c.Close())
+	testkit.OK(t, lease.End(client.End{Reported: true, Usage: took}))
+	if _, err := c.Reserve(t.Context(), asked); !errors.Is(err, client.ErrClosed) || !errors.Is(err, client.ErrRefused) {
+		t.Errorf("a call: %v", err)
+	}
+	if err := c.Ping(t.Context()); !errors.Is(err, client.ErrClosed) {
+		t.Errorf("a ping: %v", err)
+	}
+}
+
+// An End that says nothing of its outcome is completed if it knows what the call took, and else broken off.
+func TestLease_EndOfUnknownOutcome(t *testing.T) {
+	for end, want := range map[client.End]client.Outcome{
+		{}: client.Cancelled, {Usage: took}: client.Cancelled, {Usage: took, Reported: true}: client.Completed, {Outcome: client.Failed}: client.Failed,
+	} {
+		d := &door{}
+		l := testkit.Must(client.New(d, client.Options{}).Reserve(t.Context(), asked))(t)
+		if err := l.End(end); err != nil || len(d.ends) != 1 || d.ends[0].Outcome != want {
+			t.Errorf("%+v: %v, %+v", end, err, d.ends)
 		}
 	}
 }

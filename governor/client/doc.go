@@ -3,8 +3,8 @@
 // the other by opening another Client.
 //
 //	err := governed.Do(ctx, client.Request{Tenant: "acme", Model: "gpt-4o", InputTokens: 900, MaxOutput: 300},
-//		func(l *client.Lease) (client.Usage, error) {
-//			answer, err := ask(l.Context())
+//		func(ctx context.Context, l *client.Lease) (client.Usage, error) {
+//			answer, err := ask(ctx)
 //			return answer.Usage, err
 //		})
 //
@@ -15,7 +15,7 @@
 // # Refusals
 //
 // A refused call's error is a [*Refusal], with the status, headers and time to come back that the gateway
-// answers with. If the context ended while the call waited, the error is the context's.
+// answers with; [ErrRefused] and its like are its classes. If the context ended while the call waited, the error is the context's.
 //
 //	if refusal, ok := errors.AsType[*client.Refusal](err); ok && refusal.Retryable() { … refusal.RetryAfter … }
 //
@@ -30,4 +30,8 @@
 //
 // A [Door] is the governor as a Client sees it. Programs open one with package embedded or remote; tests can write
 // their own in a few lines.
+//
+// # Stability
+//
+// Stable: what compiles and works with one release does so with the next.
 package client

@@ -11,10 +11,10 @@ import (
 // Door is a way to a governor. It is safe for concurrent use.
 type Door interface {
 	// Reserve waits until the call may begin. It returns what the call holds, or a *Refusal, or, if
-	// ctx has ended, ctx.Err(). The context is that of the whole call: its end does not end the lease.
-	Reserve(ctx context.Context, req Request) (*Lease, error)
-	// Close ends everything that the Door has begun. Calls that hold a lease may still end it.
-	Close() error
+	// ctx has ended, its error. The context is that of the whole call: its end does not end the lease.
+	Reserve(ctx context.Context, req Request) (Held, error)
+	// Shutdown is Client.Shutdown. Calls that hold a lease may still end it, before and after.
+	Shutdown(ctx context.Context) error
 }
 
 // Keyring is a Door that knows at once which keys there are. Servers ask it before they read a body, because strangers could send
@@ -33,6 +33,8 @@ type Pinger interface {
 // Held is what a Door keeps for one Lease. Its methods do not block for long: a Door to another process
 // speaks with it behind them.
 type Held interface {
+	// Grant is whose it is. It does not change.
+	Grant() Grant
 	// Progress says how far the call has come, and keeps it from expiring. End may overlap with it; the End of a call
 	// that has shown progress has a Produced.
 	Progress(Produced)
@@ -108,8 +110,10 @@ type Outcome int
 
 // The outcomes of calls.
 const (
+	// Unknown counts as Completed if the Usage is Reported, and else as Cancelled.
+	Unknown Outcome = iota
 	// Completed is an answer that came to its end.
-	Completed Outcome = iota
+	Completed
 	// AnsweredError is an error in place of an answer. It took no tokens.
 	AnsweredError
 	// Failed is an answer that the model server broke off.
@@ -122,7 +126,7 @@ const (
 	Expired
 )
 
-var outcomes = [...]string{"completed", "answered_error", "failed", "cancelled", "not_sent", "expired"}
+var outcomes = [...]string{"unknown", "completed", "answered_error", "failed", "cancelled", "not_sent", "expired"}
 
 func (o Outcome) String() string {
 	if o < 0 || int(o) >= len(outcomes) {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/llmgov/llmgov/governor/client"
 	"github.com/llmgov/llmgov/governor/embedded"
-	"github.com/llmgov/llmgov/tenants"
 )
 
 // A stream that breaks off, of which 40 tokens had come: these are charged, and the prompt.
@@ -16,8 +15,8 @@ func ExampleClient_Do() {
 	defer governed.Close()
 
 	err := governed.Do(context.Background(), client.Request{Tenant: "acme", Model: "gpt-4o", InputTokens: 900, MaxOutput: 300, Stream: true},
-		func(l *client.Lease) (client.Usage, error) {
-			answer, err := begin(l.Context())
+		func(ctx context.Context, l *client.Lease) (client.Usage, error) {
+			answer, err := begin(ctx)
 			if err != nil {
 				return client.Usage{}, fmt.Errorf("%w: %w", client.ErrNotSent, err) // nothing is charged
 			}
@@ -56,12 +55,10 @@ func begin(context.Context) (<-chan int64, error) {
 	return answer, nil
 }
 
-func open() *client.Client {
-	cfg := tenants.DefaultConfig()
-	pool := tenants.DefaultPool("gpt-4o", "gpt-4o")
-	pool.TPM = 300_000
-	cfg.Pools = []tenants.Pool{pool}
-	governed, err := embedded.New(context.Background(), cfg, []tenants.Tenant{{Name: "acme", Models: []string{"gpt-4o"}, Routes: tenants.RouteInference}}, embedded.Options{})
+func open() *embedded.Governor {
+	governed, err := embedded.New(context.Background(), embedded.Policy{
+		Pools: []embedded.Pool{{Name: "gpt-4o", TPM: 300_000}}, Tenants: []embedded.Tenant{{Name: "acme"}},
+	}, embedded.Options{})
 	if err != nil {
 		panic(err)
 	}

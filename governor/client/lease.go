@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"runtime"
 	"sync"
 	"time"
 )
@@ -13,15 +14,25 @@ type Lease struct {
 	// Grant is as the governor gave it.
 	Grant Grant
 
-	held Held
-	base context.Context
+	*hold // apart, because whoever ends a forgotten lease must not reach it
+}
+
+// hold is the state of a lease.
+type hold struct {
+	held   Held
+	base   context.Context
+	client *Client // nil if nobody watches
+	begun  time.Time
 
 	mu       sync.Mutex
+	watch    runtime.Cleanup         // guarded by mu
+	late     *time.Timer             // guarded by mu; nil without MaxHold
 	ctx      context.Context         // guarded by mu; nil until it is asked for
 	cancel   context.CancelCauseFunc // guarded by mu
 	produced Produced                // guarded by mu
 	ended    bool                    // guarded by mu
 	closed   bool                    // guarded by mu
+	why      error                   // guarded by mu: the cause with which it was closed
 }
 
 // Grant is whose a lease is, and how it was given.
@@ -37,33 +48,30 @@ type Grant struct {
 	Ungoverned bool
 }
 
-// Begin begins the lease of a call with the context ctx. Doors call it once.
-func (l *Lease) Begin(ctx context.Context, held Held, g Grant) {
-	l.Grant = g
-	l.held = held
-	l.base = ctx
+// NewLease is the lease of a call with the context ctx, for servers that ask a Door themselves. Nobody watches over it.
+func NewLease(ctx context.Context, held Held) *Lease {
+	return &Lease{Grant: held.Grant(), hold: &hold{held: held, base: ctx}}
 }
-
-// Held is what the Door that gave the lease keeps for it.
-func (l *Lease) Held() Held { return l.held }
 
 // Context is the context for the call. It ends with the caller's, when the lease is closed, or when the governor
 // has to end the call early: then its cause is a *Refusal.
 func (l *Lease) Context() context.Context {
-	l.mu.Lock()
-	first := l.ctx == nil
+	h := l.hold
+	h.mu.Lock()
+	first := h.ctx == nil
 	if first {
-		l.ctx, l.cancel = context.WithCancelCause(l.base)
+		h.ctx, h.cancel = context.WithCancelCause(h.base)
 	}
-	ctx := l.ctx
-	cancel := l.cancel
-	closed := l.closed
-	l.mu.Unlock()
+	ctx := h.ctx
+	cancel := h.cancel
+	closed := h.closed
+	why := h.why
+	h.mu.Unlock()
 	switch {
 	case closed:
-		cancel(nil)
+		cancel(why)
 	case first:
-		l.held.EndBy(cancel)
+		h.held.EndBy(cancel)
 	}
 	return ctx
 }
@@ -80,8 +88,7 @@ func (l *Lease) Interrupted() *Refusal {
 	return r
 }
 
-// Progress says how many tokens of output there are so far. A few times a second is enough. Long streams
-// have to, because a lease that shows no life expires.
+// Progress says how many tokens of output there are so far. A few times a second is enough. It is charged if the call breaks off.
 func (l *Lease) Progress(tokens int64) { l.progress(Produced{Tokens: tokens}) }
 
 // ProgressDeltas is Progress for streams whose pieces are counted, and not their tokens.
@@ -107,27 +114,23 @@ func (l *Lease) progress(p Produced) {
 // End ends the lease. The first End counts, and later ones do nothing. An End with a number that no call has, such as a usage less than
 // 0, ends it by estimate, and is an ErrUsage.
 func (l *Lease) End(e End) error {
+	defer runtime.KeepAlive(l) // it is not forgotten while it ends
 	param, text := e.wrong()
 	if param == "outcome" {
 		e = End{Outcome: Cancelled}
 	} else if param != "" {
 		e = End{Outcome: e.Outcome, Status: e.Status}
 	}
-	l.mu.Lock()
-	over := l.ended
-	l.ended = true
-	if e.Produced == (Produced{}) {
-		e.Produced = l.produced
+	if e.Outcome == Unknown {
+		e.Outcome = Cancelled
+		if e.Reported {
+			e.Outcome = Completed
+		}
 	}
 	if e.Outcome != AnsweredError || e.Status < 300 || e.Status > 599 {
 		e.Status = 0
 	}
-	l.mu.Unlock()
-	if over {
-		return nil
-	}
-	l.held.End(e)
-	if param != "" {
+	if l.end(e, nil) && param != "" {
 		return fmt.Errorf("%w: %s", ErrUsage, text)
 	}
 	return nil
@@ -135,19 +138,48 @@ func (l *Lease) End(e End) error {
 
 // Close ends the lease as that of a call that its caller broke off, if it has not ended, and ends Context.
 func (l *Lease) Close() {
+	defer runtime.KeepAlive(l)
 	l.mu.Lock()
-	over := l.ended
-	l.ended = true
 	l.closed = true
-	produced := l.produced
 	cancel := l.cancel
 	l.mu.Unlock()
-	if !over {
-		l.held.End(End{Outcome: Cancelled, Produced: produced})
-	}
+	l.end(End{Outcome: Cancelled}, nil)
 	if cancel != nil {
 		cancel(nil)
 	}
+}
+
+// end ends the lease, and its context if there is a reason why. It reports whether this was its end.
+func (h *hold) end(e End, why error) bool {
+	h.mu.Lock()
+	over := h.ended
+	h.ended = true
+	if e.Produced == (Produced{}) {
+		e.Produced = h.produced
+	}
+	cancel := h.cancel
+	if !over && why != nil {
+		h.closed = true
+		h.why = why
+	}
+	late := h.late
+	watch := h.watch
+	h.mu.Unlock()
+	if over {
+		return false
+	}
+	if h.client != nil {
+		watch.Stop()
+		h.client.lost.open.Add(-1)
+	}
+	if late != nil {
+		late.Stop()
+	}
+	h.held.End(e)
+	if why != nil && cancel != nil {
+		cancel(why)
+	}
+	return true
 }
 
 // Show sets the headers that show an HTTP caller where it stands.

@@ -56,8 +56,8 @@ type Request struct {
 	// Header are the headers of the request for which it asks, by which its tenant's priority_by may lower its priority. A governor of this
 	// process reads them; one elsewhere is not told.
 	Header http.Header
-	// MaxWait shortens the time that the policy lets the call wait for its turn. Less than 0 does not wait.
-	MaxWait time.Duration
+	// MaxWait shortens the time that the policy lets the call wait for its turn, which nil leaves as it is. 0 does not wait.
+	MaxWait *time.Duration
 
 	Retry Retry
 }
@@ -116,6 +116,9 @@ func (r *Request) Check() error {
 	if r.Key != "" && r.Tenant != "" {
 		return invalid("tenant", "a call has a key or the name of a tenant, not both")
 	}
+	if r.MaxWait != nil && *r.MaxWait < 0 {
+		return invalid("max_wait", "max_wait must be at least 0, not %s", *r.MaxWait)
+	}
 	return r.checkAmounts()
 }
 
@@ -162,5 +165,5 @@ func checkSize(size *tokens.Size) error {
 }
 
 func invalid(param, format string, args ...any) *Refusal {
-	return &Refusal{Status: http.StatusBadRequest, Code: "invalid_request_error", Param: param, Message: fmt.Sprintf("Bad request: "+format+".", args...)}
+	return &Refusal{Status: http.StatusBadRequest, Code: CodeInvalid, Param: param, Message: fmt.Sprintf("Bad request: "+format+".", args...), Final: true}
 }

@@ -3,20 +3,19 @@ package embedded
 import (
 	"net/http"
 
-	"github.com/llmgov/llmgov/governor/client"
 	"github.com/llmgov/llmgov/internal/admin"
 	"github.com/llmgov/llmgov/internal/adminview"
 	"github.com/llmgov/llmgov/internal/console"
 )
 
-// Admin serves the admin side of a Client's governor as a gateway does: metrics, the admin API with its explanations and
+// Admin serves the admin side of the governor as a gateway does: metrics, the admin API with its explanations and
 // events, the console, probes. A program that listens with it can be asked by llmgov explain and llmgov top.
 //
-//	go http.ListenAndServe("127.0.0.1:9090", embedded.Admin(governed))
+//	go http.ListenAndServe("127.0.0.1:9090", governed.Admin())
 //
 // The config's admin.token is asked for. Without one, callers have to come to a loopback address.
-func Admin(c *client.Client) http.Handler {
-	d := of(c)
+func (g *Governor) Admin() http.Handler {
+	d := g.door
 	d.adminOnce.Do(func() { d.admin = d.newAdmin() })
 	return d.admin
 }

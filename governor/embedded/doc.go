@@ -1,5 +1,5 @@
-// Package embedded opens a governor inside a program, from the config file that the gateway has, or from a Config
-// in code. [Open] is what most callers want; the calls are then made with the Client that it returns.
+// Package embedded opens a governor inside a program, from the config file that the gateway has, or from a Policy
+// in code. [Open] and [New] are what most callers want; the calls are then made with the Client in what they return.
 //
 //	governed, err := embedded.Open(ctx, "llmgov.yaml", embedded.Options{})
 //	if err != nil { … }
@@ -11,4 +11,8 @@
 //
 // Programs that share a store share their limits with each other and with gateways. A program that would rather
 // ask a gateway than be one more node of the store opens package remote instead.
+//
+// # Stability
+//
+// Stable: what compiles and works with one release does so with the next. Policy.Further leads to package tenants, which is not.
 package embedded

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net/http"
 	"sync"
 	"time"
 
@@ -25,81 +24,79 @@ type door struct {
 	policies *instance.Reloader // nil without files
 
 	running context.Context // ends when the parts have to
-	end     context.CancelFunc
+	stop    context.CancelFunc
 	parts   errgroup.Group
 
-	closeOnce sync.Once
-	closeErr  error // guarded by closeOnce
+	endOnce   sync.Once
+	endErr    error // guarded by endOnce
 	adminOnce sync.Once
 	admin     *admin.API // guarded by adminOnce
 }
 
-func newDoor(snap *tenants.Snapshot, opt Options) (*door, error) {
-	in, err := instance.Open(instance.Options{Snapshot: snap, Log: opt.Log})
+func newDoor(snap *tenants.Snapshot, opt Options, fresh bool) (*door, error) {
+	in, err := instance.Open(instance.Options{Snapshot: snap, Log: opt.Log, Fresh: fresh})
 	if err != nil {
 		return nil, err
 	}
 	d := &door{Door: inprocess.New(in.Admission), in: in, log: opt.Log}
-	d.running, d.end = context.WithCancel(context.Background())
+	d.running, d.stop = context.WithCancel(context.Background())
 	return d, nil
 }
 
 // start lets the parts run, and waits for the first answer of the store.
-func (d *door) start(ctx context.Context) {
+func (d *door) start(ctx context.Context, opt Options) *Governor {
 	d.parts.Go(func() error { return d.in.Run(d.running) })
 	if d.policies != nil {
 		d.parts.Go(func() error { return d.policies.Run(d.running, nil) })
 	}
 	d.in.Await(ctx)
+	return &Governor{client.New(d, client.Options{Log: opt.Log, MaxHold: opt.MaxHold}), d}
 }
 
-// of is the door of a Client that this package has returned.
-func of(c *client.Client) *door {
-	d, ok := c.Door().(*door)
-	if !ok {
-		panic("embedded: the Client's governor is not in this process")
-	}
-	return d
-}
-
-// Metrics serves a Client's metrics to Prometheus: the same as a gateway's.
-func Metrics(c *client.Client) http.Handler { return of(c).in.Metrics.Handler() }
-
-// errClosed is the cause with which Close ends calls.
+// errClosed is the cause with which Shutdown ends calls.
 var errClosed = errors.New("embedded: the client was closed")
 
-// Close implements client.Door. It refuses calls that wait, and waits for those that run, as long as the
-// policy's timeouts.drain says; then it ends their contexts, and waits for a second more.
-func (d *door) Close() error {
-	d.closeOnce.Do(func() { d.closeErr = d.close() })
-	return d.closeErr
-}
-
-func (d *door) close() error {
+// Shutdown implements client.Door.
+func (d *door) Shutdown(ctx context.Context) error {
 	d.in.Governor.Drain()
-	snap := d.in.Admission.Policy().Snapshot
-	if !d.idle(snap.Config().Timeouts.Drain) {
-		for _, p := range snap.Pools() {
+	running := func(running, _ int) bool { return running > 0 }
+	d.outlast(func(_, waiting int) bool { return waiting > 0 }, context.Background()) // they are leaving, before one gets a slot
+	var late error
+	if !d.outlast(running, ctx) {
+		late = ctx.Err()
+		for _, p := range d.in.Admission.Policy().Snapshot.Pools() {
 			d.in.Governor.Interrupt(p.Name, errClosed)
 		}
-		d.idle(time.Second)
+		soon, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		d.outlast(running, soon)
 	}
-	d.end()
-	return errors.Join(d.parts.Wait(), d.in.Close())
+	if err := d.end(); err != nil {
+		return err
+	}
+	return late
 }
 
-// idle waits until no call runs, at most for the patience.
-func (d *door) idle(patience time.Duration) bool {
+// end ends the parts.
+func (d *door) end() error {
+	d.endOnce.Do(func() {
+		d.stop()
+		d.endErr = errors.Join(d.parts.Wait(), d.in.Close())
+	})
+	return d.endErr
+}
+
+// outlast waits while there are calls, of all that run and wait, or until ctx ends, and then reports false.
+func (d *door) outlast(are func(running, waiting int) bool, ctx context.Context) bool {
 	look := time.NewTicker(5 * time.Millisecond)
 	defer look.Stop()
-	late := time.After(patience)
 	for {
-		if running, _ := d.in.Governor.Leases(); running == 0 {
+		if !are(d.in.Governor.Leases()) {
 			return true
 		}
 		select {
 		case <-look.C:
-		case <-late:
+		case <-ctx.Done():
 			return false
 		}
 	}

@@ -5,14 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/tidwall/gjson"
 	"go.uber.org/goleak"
 
 	"github.com/llmgov/llmgov/governor/client"
@@ -24,7 +27,9 @@ import (
 
 var asked = client.Request{Tenant: "acme", Model: "m", InputTokens: 60, MaxOutput: 40}
 
-func answer(*client.Lease) (client.Usage, error) { return client.Usage{Input: 50, Output: 5}, nil }
+func answer(context.Context, *client.Lease) (client.Usage, error) {
+	return client.Usage{Input: 50, Output: 5}, nil
+}
 
 // site writes a config, more of its settings, and one tenant with its limits.
 func site(t *testing.T, settings, acme string) (file string, policy func(acme string)) {
@@ -45,7 +50,7 @@ func site(t *testing.T, settings, acme string) (file string, policy func(acme st
 	return filepath.Join(dir, "llmgov.yaml"), policy
 }
 
-func open(t *testing.T, file string) *client.Client {
+func open(t *testing.T, file string) *embedded.Governor {
 	t.Helper()
 	governed := testkit.Must(embedded.Open(t.Context(), file, embedded.Options{Log: slog.New(slog.DiscardHandler), Env: []string{}}))(t)
 	return governed
@@ -76,14 +81,14 @@ func TestOpen_FollowsFiles(t *testing.T) {
 		}
 	}
 	metrics := httptest.NewRecorder()
-	embedded.Metrics(governed).ServeHTTP(metrics, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	governed.Metrics().ServeHTTP(metrics, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	if !strings.Contains(metrics.Body.String(), `llmgov_requests_total{`) {
 		t.Errorf("no metrics of calls in\n%.2000s", metrics.Body)
 	}
 	if err := governed.Close(); err != nil {
 		t.Error(err)
 	}
-	if r := refused(governed.Do(t.Context(), asked, answer)); r == nil || r.Code != "draining" {
+	if r := refused(governed.Do(t.Context(), asked, answer)); r == nil || r.Code != client.CodeClosed {
 		t.Errorf("a call after the end: %+v", r)
 	}
 }
@@ -110,7 +115,7 @@ func TestAdmin_Explains(t *testing.T) {
 	} {
 		w := httptest.NewRecorder()
 		r := httptest.NewRequest(http.MethodGet, "http://localhost"+path, http.NoBody)
-		embedded.Admin(governed).ServeHTTP(w, r)
+		governed.Admin().ServeHTTP(w, r)
 		if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), want) {
 			t.Errorf("%s: %d %.500s", path, w.Code, w.Body)
 		}
@@ -133,7 +138,7 @@ func TestOpen_BadFiles(t *testing.T) {
 // Two programs with one store share a tenant's limit, by the config alone.
 func TestOpen_SharesLimits(t *testing.T) {
 	file, _ := site(t, "store: \""+redistest.New(t).URL()+"\"\nnode: \"${NODE}\"\n", "rpm: 10}, free: {keys: ["+tenants.HashKey("sk-free").String()+"]")
-	var programs []*client.Client
+	var programs []*embedded.Governor
 	for _, node := range []string{"a", "b"} {
 		governed := testkit.Must(embedded.Open(t.Context(), file, embedded.Options{Log: slog.New(slog.DiscardHandler), Env: []string{"NODE=" + node}}))(t)
 		defer governed.Close()
@@ -170,47 +175,142 @@ func TestOpen_KeepsState(t *testing.T) {
 	}
 }
 
-// Close waits for a call that runs, and ends it when its time is up.
-func TestClose_WaitsForCalls(t *testing.T) {
-	file, _ := site(t, "timeouts: {drain: 20ms}\n", "rpm: 10")
-	governed := open(t, file)
-	lease := testkit.Must(governed.Reserve(t.Context(), asked))(t)
-	ctx := lease.Context()
-	closed := make(chan error)
-	go func() { closed <- governed.Close() }()
-	<-ctx.Done()
-	if _, ok := errors.AsType[*client.Refusal](context.Cause(ctx)); !ok {
-		t.Errorf("the call was ended because of %v", context.Cause(ctx))
-	}
-	lease.Close()
-	if err := <-closed; err != nil {
-		t.Error(err)
+// A shutdown waits for calls in flight as long as it may, and then ends their contexts; calls that wait are refused. Close does not wait.
+func TestShutdown(t *testing.T) {
+	for _, c := range []struct {
+		ends, patience time.Duration
+		late           bool
+	}{
+		{0, 10 * time.Second, false},
+		{3 * time.Second, 10 * time.Second, false},
+		{time.Hour, 10 * time.Second, true},
+		{time.Hour, 0, true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			p := policy()
+			p.Pools[0].Concurrency = 1
+			p.Tenants[0].MaxWait = time.Hour
+			governed := inCode(t, p)
+			lease := testkit.Must(governed.Reserve(t.Context(), asked))(t)
+			over := lease.Context()
+			waits := make(chan error, 1)
+			go func() { waits <- governed.Do(t.Context(), asked, answer) }()
+			go func() {
+				select {
+				case <-time.After(c.ends):
+				case <-over.Done():
+				}
+				lease.Close()
+			}()
+			synctest.Wait()
+			begun := time.Now()
+			ctx, cancel := context.WithTimeout(t.Context(), c.patience)
+			defer cancel()
+			if err := governed.Shutdown(ctx); errors.Is(err, context.DeadlineExceeded) != c.late || !c.late && err != nil {
+				t.Errorf("%+v: %v", c, err)
+			}
+			if took := time.Since(begun); took > min(c.ends, c.patience)+time.Second {
+				t.Errorf("%+v: it took %s", c, took)
+			}
+			if _, ok := errors.AsType[*client.Refusal](context.Cause(over)); ok != c.late {
+				t.Errorf("%+v: the call was ended because of %v", c, context.Cause(over))
+			}
+			if err := <-waits; c.ends > 0 && !errors.Is(err, client.ErrClosed) {
+				t.Errorf("%+v: a call that waits: %v", c, err)
+			}
+			testkit.OK(t, governed.Close())
+			if _, err := governed.Reserve(t.Context(), asked); !errors.Is(err, client.ErrClosed) {
+				t.Errorf("%+v: a call that comes: %v", c, err)
+			}
+		})
 	}
 }
 
 // A policy in code needs no files and no upstreams, and can be changed.
 func TestNew_Apply(t *testing.T) {
-	cfg, acme := inCode()
-	governed := testkit.Must(embedded.New(t.Context(), cfg, acme, embedded.Options{Log: slog.New(slog.DiscardHandler)}))(t)
+	p := policy()
+	governed := inCode(t, p)
 	defer governed.Close()
 	testkit.OK(t, governed.Do(t.Context(), asked, answer))
-	acme[0].RPM = 1
-	testkit.OK(t, embedded.Apply(governed, cfg, acme))
+	p.Tenants[0].RPM = 1
+	testkit.OK(t, governed.Apply(p))
 	_ = governed.Do(t.Context(), asked, answer)
 	if r := refused(governed.Do(t.Context(), asked, answer)); r == nil || r.Kind != "requests" {
 		t.Errorf("the second call, after the limit became one: %+v", r)
 	}
-	acme[0].RPM = -1
-	if err := embedded.Apply(governed, cfg, acme); err == nil {
+	p.Tenants[0].RPM = -1
+	if err := governed.Apply(p); err == nil {
 		t.Error("a negative limit is in force")
+	}
+	file, _ := site(t, "", "rpm: 1")
+	files := open(t, file)
+	defer files.Close()
+	if err := files.Apply(policy()); err == nil || !strings.Contains(err.Error(), "config file") {
+		t.Errorf("a policy beside the files: %v", err)
 	}
 }
 
-func inCode() (tenants.Config, []tenants.Tenant) {
-	cfg := tenants.DefaultConfig()
-	pool := tenants.DefaultPool("p")
-	pool.TPM = 600_000
-	pool.Models = []string{"m"}
-	cfg.Pools = []tenants.Pool{pool}
-	return cfg, []tenants.Tenant{{Name: "acme", Models: []string{"m"}, Routes: tenants.RouteInference}}
+// Weights in code are those of the files: 4 is 4, and none is 1.
+func TestNew_Weights(t *testing.T) {
+	p := policy()
+	p.Tenants = []embedded.Tenant{{Name: "a", Weight: 4}, {Name: "b", Weight: 0.5}, {Name: "c"}}
+	governed := inCode(t, p)
+	defer governed.Close()
+	w := httptest.NewRecorder()
+	governed.Admin().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost/api/v1/tenants", http.NoBody))
+	for i, want := range []float64{4, 0.5, 1} {
+		if got := gjson.Get(w.Body.String(), fmt.Sprintf("tenants.%d.weight", i)).Float(); got != want {
+			t.Errorf("tenant %d has weight %v, not %v", i, got, want)
+		}
+	}
+	for _, weight := range []float64{-1, 0.0001, math.NaN(), math.Inf(1), 2e6} {
+		p.Tenants[0].Weight = weight
+		if err := governed.Apply(p); err == nil || !strings.Contains(err.Error(), "weight") {
+			t.Errorf("weight %v: %v", weight, err)
+		}
+	}
+}
+
+// A program that starts finds its pools as after an idle minute: what they may lend at once goes at once.
+func TestNew_LendsItsBurst(t *testing.T) {
+	for name, c := range map[string]struct {
+		pool  embedded.Pool
+		alone bool
+		most  int // that go at once, of 50
+	}{
+		"tokens":             {embedded.Pool{Name: "m", TPM: 600_000}, false, 50},
+		"fewer tokens":       {embedded.Pool{Name: "m", TPM: 120_000}, false, 17},
+		"alone":              {embedded.Pool{Name: "m", TPM: 60_000}, true, 50},
+		"requests":           {embedded.Pool{Name: "m", RPM: 60}, false, 10},
+		"requests of an own": {embedded.Pool{Name: "m", RPM: 30}, true, 30},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			p := embedded.Policy{Pools: []embedded.Pool{c.pool}, Tenants: []embedded.Tenant{{Name: "acme", Weight: 4}, {Name: "b", Weight: 2}}}
+			if c.alone {
+				p.Tenants = p.Tenants[:1]
+			}
+			governed := inCode(t, p)
+			defer governed.Close()
+			went := 0
+			for range 50 {
+				if governed.Do(t.Context(), client.Request{Tenant: "acme", Model: "m", InputTokens: 1000, MaxOutput: 200}, func(context.Context, *client.Lease) (client.Usage, error) {
+					return client.Usage{Input: 1000, Output: 200}, nil
+				}) == nil {
+					went++
+				}
+			}
+			if went > c.most || went < c.most*9/10 {
+				t.Errorf("%s: %d went, %d may", name, went, c.most)
+			}
+		})
+	}
+}
+
+func policy() embedded.Policy {
+	return embedded.Policy{Pools: []embedded.Pool{{Name: "p", Models: []string{"m"}, TPM: 600_000}}, Tenants: []embedded.Tenant{{Name: "acme"}}}
+}
+
+func inCode(t *testing.T, p embedded.Policy) *embedded.Governor {
+	t.Helper()
+	return testkit.Must(embedded.New(t.Context(), p, embedded.Options{Log: slog.New(slog.DiscardHandler), Env: []string{}}))(t)
 }

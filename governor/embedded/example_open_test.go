@@ -26,8 +26,8 @@ func ExampleOpen() {
 
 	for range 2 {
 		err = governed.Do(context.Background(), client.Request{Tenant: "acme", Model: "gpt-4o", InputTokens: 900, MaxOutput: 300},
-			func(l *client.Lease) (client.Usage, error) {
-				answer, err := ask(l.Context())
+			func(ctx context.Context, _ *client.Lease) (client.Usage, error) {
+				answer, err := ask(ctx)
 				return client.Usage{Input: 880, Output: int64(len(answer))}, err
 			})
 		refusal, refused := errors.AsType[*client.Refusal](err)

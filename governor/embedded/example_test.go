@@ -7,19 +7,13 @@ import (
 
 	"github.com/llmgov/llmgov/governor/client"
 	"github.com/llmgov/llmgov/governor/embedded"
-	"github.com/llmgov/llmgov/tenants"
 )
 
 // A program that shares a pool of 300,000 tokens a minute between two tenants, by weight.
 func ExampleNew() {
-	cfg := tenants.DefaultConfig()
-	pool := tenants.DefaultPool("gpt-4o")
-	pool.TPM = 300_000
-	pool.Models = []string{"gpt-4o"}
-	cfg.Pools = []tenants.Pool{pool}
-	governed, err := embedded.New(context.Background(), cfg, []tenants.Tenant{
-		{Name: "acme", Weight: 4000, Models: []string{"gpt-4o"}, Routes: tenants.RouteInference},
-		{Name: "free", Weight: 1000, Models: []string{"gpt-4o"}, Routes: tenants.RouteInference, RPM: 1},
+	governed, err := embedded.New(context.Background(), embedded.Policy{
+		Pools:   []embedded.Pool{{Name: "gpt-4o", TPM: 300_000}},
+		Tenants: []embedded.Tenant{{Name: "acme", Weight: 4}, {Name: "free", Weight: 1, RPM: 1}},
 	}, embedded.Options{})
 	if err != nil {
 		fmt.Println(err)
@@ -27,7 +21,7 @@ func ExampleNew() {
 	}
 	defer governed.Close()
 
-	ask := func(l *client.Lease) (client.Usage, error) {
+	ask := func(_ context.Context, l *client.Lease) (client.Usage, error) {
 		fmt.Println("a call of", l.Grant.Tenant, "in pool", l.Grant.Pool)
 		return client.Usage{Input: 880, Output: 120}, nil // as the model server reports it
 	}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"runtime"
 	"strconv"
 	"sync"
 
@@ -36,7 +37,24 @@ func meter(c *call, l *client.Lease, resp *http.Response) {
 		m.body = streaming.NewWhole(resp.Body, streaming.WholeOptions{End: m.end})
 	}
 	m.left = context.AfterFunc(l.Context(), func() { _ = m.shut() }) // a caller that is gone reads no more, and may never close
-	resp.Body = m
+	b := &body{m}
+	client.HeldBy(l, b)
+	resp.Body = b
+}
+
+// body is what the caller has of a metered one. If it is forgotten, so is the lease.
+type body struct{ of *metered }
+
+// Read implements io.Reader.
+func (b *body) Read(p []byte) (int, error) {
+	defer runtime.KeepAlive(b)
+	return b.of.Read(p)
+}
+
+// Close implements io.Closer.
+func (b *body) Close() error {
+	defer runtime.KeepAlive(b)
+	return b.of.Close()
 }
 
 func isEventStream(h http.Header) bool {
@@ -133,7 +151,7 @@ func answerOf(c *call, f *client.Refusal) *http.Response {
 	}
 	h.Set("X-Request-Id", f.ID)
 	body := c.route.Dialect.Refuse(h, &admission.Refusal{
-		Status: f.Status, Code: f.Code, Kind: f.Kind, Param: f.Param, Message: f.Message, RetryAfter: f.RetryAfter, Final: f.Final,
+		Status: f.Status, Code: string(f.Code), Kind: f.Kind, Param: f.Param, Message: f.Message, RetryAfter: f.RetryAfter, Final: f.Final,
 	}, "")
 	return &http.Response{
 		Status: strconv.Itoa(f.Status) + " " + http.StatusText(f.Status), StatusCode: f.Status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,

@@ -13,7 +13,7 @@
 //	                                                       Lease.End ◄───────────┘ at its end, or on Close
 //
 // Calls to chat/completions, completions, responses, messages, embeddings, images, audio and moderations are governed,
-// below whatever base URL; all other requests pass. A stream of chat completions is asked for its usage, and the
+// below whatever base URL; all other requests pass, of which Options.Unknown is told. A stream of chat completions is asked for its usage, and the
 // extra chunk withheld from callers who did not ask. As with any answer, its body has to be closed.
 //
 // # Refusals
@@ -21,4 +21,8 @@
 // A refused call's error is a *client.Refusal; http.Client wraps it, and errors.As finds it. SDKs retry errors at
 // their own pace. With Options.Answer the refusal is an answer instead, with the status, headers and body that
 // the gateway would give, after whose Retry-After they come back.
+//
+// # Stability
+//
+// Stable: what compiles and works with one release does so with the next.
 package govhttp

@@ -17,20 +17,14 @@ import (
 	"github.com/llmgov/llmgov/governor/embedded"
 	"github.com/llmgov/llmgov/governor/govhttp"
 	"github.com/llmgov/llmgov/internal/mock"
-	"github.com/llmgov/llmgov/tenants"
 )
 
 // twoCalls is a governor by which acme has two calls a minute, and a model server.
 func twoCalls() (governed *client.Client, model *httptest.Server) {
-	cfg := tenants.DefaultConfig()
-	pool := tenants.DefaultPool("gpt")
-	pool.TPM = 300_000
-	pool.Models = []string{"gpt-4o"}
-	cfg.Pools = []tenants.Pool{pool}
-	governed, err := embedded.New(context.Background(), cfg, []tenants.Tenant{{
-		Name: "acme", RPM: 2, Models: []string{"gpt-4o"}, Routes: tenants.RouteInference,
-		Keys: []tenants.Key{{Hash: tenants.HashKey("sk-acme")}},
-	}}, embedded.Options{})
+	g, err := embedded.New(context.Background(), embedded.Policy{
+		Pools:   []embedded.Pool{{Name: "gpt-4o", TPM: 300_000}},
+		Tenants: []embedded.Tenant{{Name: "acme", RPM: 2, Keys: []string{"sk-acme"}}},
+	}, embedded.Options{})
 	if err != nil {
 		panic(err)
 	}
@@ -38,7 +32,7 @@ func twoCalls() (governed *client.Client, model *httptest.Server) {
 	if err != nil {
 		panic(err)
 	}
-	return governed, httptest.NewServer(server)
+	return g.Client, httptest.NewServer(server)
 }
 
 const chat = `{"model":"gpt-4o","max_tokens":5,"messages":[{"role":"user","content":"Say hello"}]}`

@@ -8,10 +8,13 @@ import (
 	"errors"
 	"io"
 	"log"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/openai/openai-go/v3"
@@ -50,7 +53,7 @@ func newStack(t *testing.T, change func(*tenants.Tenant)) *stack {
 	}
 	ctl := admissiontest.Build(t, cfg, acme)
 	s.gov = ctl.Governor()
-	s.client = client.New(inprocess.New(ctl))
+	s.client = client.New(inprocess.New(ctl), client.Options{})
 	var err error
 	s.model, err = mock.New(mock.Config{})
 	s.must(err)
@@ -560,7 +563,7 @@ func TestTransport_FirstChunkRenewsOnce(t *testing.T) {
 		return &http.Response{StatusCode: http.StatusOK, Header: head, Body: io.NopCloser(strings.NewReader(chunk + "data: [DONE]\n\n"))}, nil
 	}
 	req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/chat/completions", strings.NewReader(streamed))
-	resp := testkit.Must(govhttp.ClientMiddleware(client.New(d), govhttp.Options{})(req, stream))(t)
+	resp := testkit.Must(govhttp.ClientMiddleware(client.New(d, client.Options{}), govhttp.Options{})(req, stream))(t)
 	if _, err := io.ReadAll(resp.Body); err != nil {
 		t.Error(err)
 	}
@@ -573,17 +576,91 @@ func TestTransport_FirstChunkRenewsOnce(t *testing.T) {
 // renewals is a Door that lets every call in, and counts how often its lease is renewed.
 type renewals struct{ n int }
 
-func (d *renewals) Reserve(ctx context.Context, req client.Request) (*client.Lease, error) {
-	l := &client.Lease{}
-	l.Begin(ctx, d, client.Grant{ID: req.ID})
-	return l, nil
+func (d *renewals) Reserve(context.Context, client.Request) (client.Held, error) { return d, nil }
+
+func (d *renewals) Shutdown(context.Context) error { return nil }
+func (d *renewals) Grant() client.Grant            { return client.Grant{} }
+func (d *renewals) Progress(client.Produced)       { d.n++ }
+func (d *renewals) End(client.End)                 {}
+func (d *renewals) EndBy(context.CancelCauseFunc)  {}
+func (d *renewals) Show(http.Header)               {}
+
+// An answer whose body nobody can close any more ends its lease, and the connection of its call, whatever goes on to live of its request.
+func TestTransport_ForgottenBody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		read, write := io.Pipe()
+		stream := func(*http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: read}, nil
+		}
+		governed := client.New(&renewals{}, client.Options{Log: slog.New(slog.DiscardHandler)})
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		req := httptest.NewRequestWithContext(ctx, http.MethodPost, "/v1/chat/completions", strings.NewReader(streamed))
+		func() {
+			resp, err := govhttp.ClientMiddleware(governed, govhttp.Options{})(req, stream)
+			if err != nil || resp.StatusCode != http.StatusOK {
+				t.Fatal(err)
+			}
+		}()
+		for range 200 {
+			if governed.Forgotten() > 0 {
+				break
+			}
+			runtime.GC()
+			time.Sleep(time.Second)
+		}
+		synctest.Wait()
+		if _, err := write.Write([]byte("data: ")); err == nil || governed.Forgotten() != 1 {
+			t.Errorf("%d were found; the connection is open: %v", governed.Forgotten(), err == nil)
+		}
+		if ctx.Err() != nil {
+			t.Error("the request's context has ended")
+		}
+	})
 }
 
-func (d *renewals) Close() error                  { return nil }
-func (d *renewals) Progress(client.Produced)      { d.n++ }
-func (d *renewals) End(client.End)                {}
-func (d *renewals) EndBy(context.CancelCauseFunc) {}
-func (d *renewals) Show(http.Header)              {}
+// Requests of other routes pass, or fail, as Options.Unknown says.
+func TestUnknown(t *testing.T) {
+	errNo := errors.New("not here")
+	for name, c := range map[string]struct {
+		path    string
+		says    error
+		told    int
+		passes  bool
+		refuses bool
+	}{
+		"a route of another server":          {"/llm/generate", nil, 1, true, false},
+		"a route of another server, refused": {"/v1beta/models/gemini-2.5-pro:generateContent", errNo, 1, false, true},
+		"a governed one":                     {"/v1/chat/completions", errNo, 0, true, false},
+	} {
+		told := 0
+		opt := govhttp.Options{
+			Caller:  govhttp.Tenant("acme"),
+			Unknown: func(*http.Request) error { told++; return c.says },
+		}
+		governed := client.New(&renewals{}, client.Options{})
+		passed := 0
+		next := func(*http.Request) (*http.Response, error) {
+			passed++
+			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: http.NoBody}, nil
+		}
+		request := func() *http.Request {
+			return httptest.NewRequestWithContext(t.Context(), http.MethodPost, c.path, strings.NewReader(streamed))
+		}
+		resp, err := govhttp.ClientMiddleware(governed, opt)(request(), next)
+		if errors.Is(err, errNo) != c.refuses || (passed == 1) != c.passes || told != c.told {
+			t.Errorf("%s: %v; passed %d, told %d", name, err, passed, told)
+		}
+		if resp != nil {
+			_ = resp.Body.Close()
+		}
+		w := httptest.NewRecorder()
+		govhttp.Middleware(governed, opt)(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusAccepted) })).ServeHTTP(w, request())
+		if want := map[bool]int{true: http.StatusAccepted, false: http.StatusNotFound}[c.passes]; w.Code != want || told != 2*c.told {
+			t.Errorf("%s: served with %d, want %d; told %d", name, w.Code, want, told)
+		}
+	}
+}
 
 // The SDK reads a governed stream as it reads any, and it is charged what the model server produced.
 func TestClientMiddleware_SDKStreams(t *testing.T) {

@@ -15,6 +15,9 @@ type Options struct {
 	Caller func(*http.Request) Caller
 	// Answer makes refusals answers instead of errors. Middleware answers in any case.
 	Answer bool
+	// Unknown, if set, is told of each request that is none of the routes which are governed, and passes. If it returns an error, the
+	// request fails with that instead, and is not sent; Middleware answers it with 404.
+	Unknown func(*http.Request) error
 	// MaxBody is the largest body that is read, in bytes. 0 is 32 MiB.
 	MaxBody int64
 }

@@ -166,17 +166,13 @@ func (g *governed) describe(c *call) *admission.Refusal {
 		OpenOutput: a.Answer.Open,
 		Free:       c.route.Free,
 		Stream:     a.Stream,
-		Background: a.Background, Header: c.in.Header,
-		Retry: c.retry(),
+		Background: a.Background,
+		Header:     c.in.Header,
+		MaxWait:    a.MaxWait,
+		Retry:      c.retry(),
 	}
 	if c.route.Body == dialect.JSON {
 		c.ask.Body = c.body
-	}
-	if a.MaxWait != nil {
-		c.ask.MaxWait = *a.MaxWait
-		if c.ask.MaxWait == 0 {
-			c.ask.MaxWait = -1
-		}
 	}
 	return nil
 }

@@ -31,6 +31,11 @@ func newGoverned(c *client.Client, opt Options, caller func(*http.Request) Calle
 func (g *governed) send(r *http.Request, next func(*http.Request) (*http.Response, error)) (*http.Response, error) {
 	at, deployment := routeOf(r)
 	if at == nil {
+		if g.opt.Unknown != nil {
+			if err := g.opt.Unknown(r); err != nil {
+				return nil, err
+			}
+		}
 		return next(r)
 	}
 	c := g.begin(r, at)
@@ -97,5 +102,5 @@ func (g *governed) refused(c *call, err error) (*http.Response, error) {
 
 // refusal is a refusal as callers of this package see it.
 func refusal(id string, f *admission.Refusal) *client.Refusal {
-	return &client.Refusal{ID: id, Status: f.Status, Code: f.Code, Kind: f.Kind, Param: f.Param, Message: f.Message, RetryAfter: f.RetryAfter, Final: f.Final}
+	return &client.Refusal{ID: id, Status: f.Status, Code: client.Code(f.Code), Kind: f.Kind, Param: f.Param, Message: f.Message, RetryAfter: f.RetryAfter, Final: f.Final}
 }

@@ -28,6 +28,10 @@ func Middleware(c *client.Client, opt Options) func(http.Handler) http.Handler {
 // serve serves a request by a handler that is read from as a server would be.
 func (g *governed) serve(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	if at, _ := routeOf(r); at == nil {
+		if g.opt.Unknown != nil && g.opt.Unknown(r) != nil {
+			http.NotFound(w, r)
+			return
+		}
 		next.ServeHTTP(w, r)
 		return
 	}
@@ -81,8 +85,7 @@ func (g *governed) stranger(c *call) error {
 	if c.ask.Key == "" && c.ask.Tenant == "" {
 		return refusal(c.ask.ID, nobody)
 	}
-	keys, ok := g.client.Door().(client.Keyring)
-	if !ok || c.ask.Key == "" || keys.Knows(c.ask.Key) {
+	if c.ask.Key == "" || !g.client.Stranger(c.ask.Key) {
 		return nil
 	}
 	_, err := g.client.Reserve(c.in.Context(), client.Request{ID: c.ask.ID, Key: c.ask.Key}) // which says why

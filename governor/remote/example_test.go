@@ -21,7 +21,7 @@ func ExampleDial() {
 
 	ask := client.Request{Tenant: "acme", Model: "m", InputTokens: 900, MaxOutput: 300}
 	for range 2 {
-		err = governed.Do(context.Background(), ask, func(l *client.Lease) (client.Usage, error) {
+		err = governed.Do(context.Background(), ask, func(_ context.Context, l *client.Lease) (client.Usage, error) {
 			fmt.Println("calling the model for", l.Grant.Tenant)
 			return client.Usage{Input: 874, Output: 212}, nil
 		})

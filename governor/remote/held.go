@@ -27,7 +27,7 @@ type held struct {
 	door    *door
 	id      string
 	headers map[string]string
-	lease   client.Lease
+	grant   client.Grant
 	every   time.Duration // between two signs of life of a call that shows none
 
 	mu       sync.Mutex
@@ -118,6 +118,9 @@ func (h *held) EndBy(end context.CancelCauseFunc) {
 	}
 }
 
+// Grant implements client.Held.
+func (h *held) Grant() client.Grant { return h.grant }
+
 // Show implements client.Held.
 func (h *held) Show(header http.Header) {
 	for name, value := range h.headers {
@@ -132,11 +135,15 @@ func (h *held) End(e client.End) {
 	h.over = true
 	h.timer.Stop()
 	h.mu.Unlock()
+	h.door.mu.Lock()
+	delete(h.door.open, h)
+	h.door.mu.Unlock()
 	told := make(chan struct{})
-	h.door.ending.Go(func() {
+	go func() { // ends with tell, for which Shutdown waits
+		defer h.door.inflight.Leave()
 		defer close(told)
 		h.tell(&e)
-	})
+	}()
 	patience := time.NewTimer(endPatience)
 	defer patience.Stop()
 	select {
@@ -147,7 +154,7 @@ func (h *held) End(e client.End) {
 
 // tell tells llmgov of the end until it has heard of it, or is too long away to remember the reservation.
 func (h *held) tell(e *client.End) {
-	ctx, cancel := context.WithTimeout(context.Background(), 3*h.every)
+	ctx, cancel := context.WithTimeout(h.door.telling, 3*h.every)
 	defer cancel()
 	for {
 		var err error
@@ -161,6 +168,7 @@ func (h *held) tell(e *client.End) {
 		}
 		select {
 		case <-ctx.Done():
+			h.door.Log.Error("llmgov has not heard of the end of a call, and charges it by estimate", "id", h.grant.ID, "tenant", h.grant.Tenant, "pool", h.grant.Pool, "err", err)
 			return
 		case <-time.After(soonest):
 		}

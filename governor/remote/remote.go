@@ -2,8 +2,8 @@
 //
 //	governed, err := remote.Dial("llmgov:9091", remote.Options{Token: os.Getenv("ADMISSION_TOKEN")})
 //
-// A program that has had its own governor (package embedded) and is to share limits with others changes that line, and
-// no other: the Client is the same. Its calls wait in one line with those of all other programs and gateways.
+// A program that has had its own governor (package embedded) and is to share limits with others changes how it opens its Client, and
+// nothing else: that is the same. Its calls wait in one line with those of all other programs and gateways.
 //
 // # What differs
 //
@@ -13,6 +13,10 @@
 // ungoverned if Options say so; its Grant, Options.OnUngoverned and [client.Client.Ungoverned] tell. The first calls try for half a second;
 // later ones are told at once, until llmgov, which is looked for every five seconds, is there again. One that is frozen is noticed within 15
 // seconds. A call whose context ends first has the context's error, whatever llmgov does.
+//
+// # Stability
+//
+// Stable: what compiles and works with one release does so with the next.
 package remote
 
 import (
@@ -22,8 +26,11 @@ import (
 	"crypto/tls"
 	"fmt"
 	"log/slog"
+	"maps"
+	"math"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -42,6 +49,7 @@ import (
 
 	"github.com/llmgov/llmgov/governor/client"
 	"github.com/llmgov/llmgov/governor/remote/admissionv1"
+	"github.com/llmgov/llmgov/internal/inflight"
 )
 
 // Options are the settings of a connection. The zero Options suit a listener on this machine without a token.
@@ -56,9 +64,12 @@ type Options struct {
 	TTL time.Duration
 	// Open lets calls through, ungoverned, while llmgov cannot be reached. By default they are refused.
 	Open bool
+	// MaxHold is the longest time from a lease to its end: see client.Options. 0 is no bound.
+	MaxHold time.Duration
 	// OnUngoverned, if set, is told of each call that goes ungoverned, and why. It may be called from several goroutines at once.
 	OnUngoverned func(req client.Request, why error)
-	// Log has when llmgov could not be reached any more, and when it answered again. nil is slog.Default().
+	// Log has when llmgov could not be reached any more, when it answered again, ends of calls of which it has not heard, forgotten leases,
+	// and a token that would go over a network in clear. nil is slog.Default().
 	Log *slog.Logger
 	// Connection has further options of the connection, such as interceptors.
 	Connection []grpc.DialOption
@@ -92,7 +103,26 @@ func Dial(address string, opt Options) (*client.Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("remote: %w", err)
 	}
-	return client.New(&door{Options: opt, conn: conn, stub: admissionv1.NewAdmissionServiceClient(conn)}), nil
+	if opt.Token != "" && opt.TLS == nil && len(opt.Connection) == 0 && !onThisMachine(address) {
+		opt.Log.Warn("the token goes to llmgov in clear: set remote.Options.TLS, or have a sidecar encrypt the connection", "target", address)
+	}
+	d := &door{Options: opt, conn: conn, stub: admissionv1.NewAdmissionServiceClient(conn), open: map[*held]struct{}{}}
+	d.waiting, d.refuse = context.WithCancelCause(context.Background())
+	d.telling, d.giveUp = context.WithCancel(context.Background())
+	return client.New(d, client.Options{Log: opt.Log, MaxHold: opt.MaxHold}), nil
+}
+
+// onThisMachine reports whether an address surely leads to this machine.
+func onThisMachine(address string) bool {
+	if strings.HasPrefix(address, "unix:") || strings.HasPrefix(address, "unix-abstract:") {
+		return true
+	}
+	host, _, err := net.SplitHostPort(address[strings.LastIndex(address, "/")+1:])
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // retries repeats what may not have reached llmgov. All of its calls may be repeated.
@@ -136,6 +166,15 @@ type door struct {
 	stub   admissionv1.AdmissionServiceClient
 	ending sync.WaitGroup
 	unmet  atomic.Int64 // how many calls in a row could not be asked about
+
+	waiting context.Context // ends the calls that wait
+	refuse  context.CancelCauseFunc
+	telling context.Context // ends when nobody tells of ends any more
+	giveUp  context.CancelFunc
+
+	inflight inflight.Count // of leases whose ends were not told
+	mu       sync.Mutex
+	open     map[*held]struct{} // guarded by mu: whose calls run
 }
 
 // patient is how many calls in a row try again while llmgov cannot be reached. Later ones do not: they are told at once, until there is a
@@ -145,10 +184,33 @@ const patient = 3
 // errAway says that nobody was asked about a call, because there was no connection for calls before.
 var errAway = status.Error(codes.Unavailable, "there has been no connection for some time")
 
-// Close implements client.Door. It waits for the ends of calls that are on their way.
-func (d *door) Close() error {
+// soon is how long calls that were cut off have to tell of their ends.
+const soon = time.Second
+
+// errClosed ends calls that hold a lease when the Client is shut down.
+var errClosed = &client.Refusal{Status: http.StatusServiceUnavailable, Code: client.CodeClosed, Message: "The client was closed.", Final: true}
+
+// Shutdown implements client.Door. llmgov hears of all ends that come in time.
+func (d *door) Shutdown(ctx context.Context) error {
+	d.refuse(errClosed)
+	late := d.inflight.Drain(ctx)
+	if late != nil {
+		d.mu.Lock()
+		open := slices.Collect(maps.Keys(d.open))
+		d.mu.Unlock()
+		for _, h := range open {
+			h.interrupt(errClosed)
+		}
+		last, cancel := context.WithTimeout(context.Background(), soon)
+		defer cancel()
+		_ = d.inflight.Drain(last)
+	}
+	d.giveUp()
 	d.ending.Wait()
-	return d.conn.Close()
+	if err := d.conn.Close(); err != nil && status.Code(err) != codes.Canceled { // it may have been closed before
+		return err
+	}
+	return late
 }
 
 // Ping implements client.Pinger. It asks for a reservation that nobody has: whoever says so is there, and has taken the token.
@@ -164,11 +226,17 @@ func (d *door) Ping(ctx context.Context) error {
 }
 
 // Reserve implements client.Door.
-func (d *door) Reserve(ctx context.Context, req client.Request) (*client.Lease, error) {
+func (d *door) Reserve(ctx context.Context, req client.Request) (client.Held, error) {
 	ask := d.ask(&req)
-	answer, err := d.reserve(ctx, ask)
+	wait, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(d.waiting, cancel)()
+	answer, err := d.reserve(wait, ask)
 	if gone := callerGone(ctx, err); gone != nil {
 		return nil, gone
+	}
+	if err != nil && d.waiting.Err() != nil {
+		return nil, errClosed
 	}
 	away := err != nil && lost(err)
 	d.note(away, err)
@@ -177,22 +245,21 @@ func (d *door) Reserve(ctx context.Context, req client.Request) (*client.Lease, 
 		if d.OnUngoverned != nil {
 			d.OnUngoverned(req, refusalOf(err))
 		}
-		l := &client.Lease{}
-		l.Begin(ctx, ungoverned{}, client.Grant{ID: req.ID, Tenant: req.Tenant, Pool: req.Pool, Ungoverned: true})
-		return l, nil
+		return ungoverned{client.Grant{ID: req.ID, Tenant: req.Tenant, Pool: req.Pool, Ungoverned: true}}, nil
 	case err != nil:
 		return nil, refusalOf(err)
 	case answer.Refusal != nil:
 		return nil, refusal(answer.Refusal, answer.Headers)
 	}
-	h := &held{door: d, id: answer.ReservationId, headers: answer.Headers}
+	h := &held{door: d, id: answer.ReservationId, headers: answer.Headers, grant: client.Grant{
+		ID: cmp.Or(req.ID, answer.ReservationId), Tenant: answer.Tenant, Pool: answer.Pool, Waited: answer.Waited.AsDuration(),
+	}}
+	d.inflight.Enter(math.MaxInt64)
+	d.mu.Lock()
+	d.open[h] = struct{}{}
+	d.mu.Unlock()
 	h.begin(answer.Ttl.AsDuration())
-	id := req.ID
-	if id == "" {
-		id = answer.ReservationId
-	}
-	h.lease.Begin(ctx, h, client.Grant{ID: id, Tenant: answer.Tenant, Pool: answer.Pool, Waited: answer.Waited.AsDuration()})
-	return &h.lease, nil
+	return h, nil
 }
 
 // reserve asks llmgov, unless it could not be reached for some time.
@@ -237,14 +304,15 @@ func callerGone(ctx context.Context, err error) error {
 
 // giveBack cancels a reservation that may have been made, although no answer said so.
 func (d *door) giveBack(id string) {
-	ctx, cancel := context.WithTimeout(context.Background(), d.TTL)
+	ctx, cancel := context.WithTimeout(d.telling, d.TTL)
 	defer cancel()
 	_, _ = d.stub.Cancel(ctx, &admissionv1.CancelRequest{ReservationId: id}) // if it fails, the ttl ends it
 }
 
 // ungoverned is what is held of a call that nobody could be asked about.
-type ungoverned struct{}
+type ungoverned struct{ grant client.Grant }
 
+func (u ungoverned) Grant() client.Grant         { return u.grant }
 func (ungoverned) Progress(client.Produced)      {}
 func (ungoverned) End(client.End)                {}
 func (ungoverned) EndBy(context.CancelCauseFunc) {}

@@ -3,10 +3,12 @@ package remote_test
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"log/slog"
 	"net"
 	"net/http"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -37,7 +39,9 @@ const token = "a-token-of-sixteen-characters"
 // asked holds 100 tokens.
 var asked = client.Request{ID: "req-1", Tenant: "acme", Model: "m", InputTokens: 60, MaxOutput: 40}
 
-func answer(*client.Lease) (client.Usage, error) { return client.Usage{Input: 50, Output: 5}, nil }
+func answer(context.Context, *client.Lease) (client.Usage, error) {
+	return client.Usage{Input: 50, Output: 5}, nil
+}
 
 // world is an llmgov whose admission listener is in memory.
 type world struct {
@@ -80,7 +84,7 @@ func (w *world) serve(at net.Listener, change func(*tenants.Pool, *tenants.Tenan
 		return err
 	}
 	door := inprocess.New(admission.New(admission.Options{Snapshot: snap, Governor: w.gov, Metrics: telemetry.New()}))
-	w.inside = client.New(door)
+	w.inside = client.New(door, client.Options{Log: slog.New(slog.DiscardHandler), MaxHold: maxHold})
 	tenantOf := func(key string) (string, bool) { return "acme", key == "sk-acme" }
 	w.book = reserve.New(reserve.Options{Door: door, Tenant: tenantOf, Most: 100})
 	handler := admissionserver.New(admissionserver.Options{Token: token, Tenant: tenantOf, Log: slog.New(slog.DiscardHandler)})
@@ -145,22 +149,31 @@ func TestDial_SameAsInside(t *testing.T) {
 	broken := errors.New("broken")
 	for _, c := range []struct {
 		name string
-		fn   func(*client.Lease) (client.Usage, error)
+		fn   func(context.Context, *client.Lease) (client.Usage, error)
 		want int64
 	}{
 		{"reported", answer, 55},
-		{"broken, known", func(*client.Lease) (client.Usage, error) { return client.Usage{Input: 50, Output: 5}, broken }, 55},
-		{"broken, counted", func(l *client.Lease) (client.Usage, error) { l.Progress(7); return client.Usage{}, broken }, 67},
-		{"broken, unknown", func(*client.Lease) (client.Usage, error) { return client.Usage{}, broken }, 100},
-		{"cannot be", func(*client.Lease) (client.Usage, error) { return client.Usage{Input: -5, Output: 5}, nil }, 100},
-		{"cannot be, counted", func(l *client.Lease) (client.Usage, error) {
+		{"broken, known", func(context.Context, *client.Lease) (client.Usage, error) {
+			return client.Usage{Input: 50, Output: 5}, broken
+		}, 55},
+		{"broken, counted", func(_ context.Context, l *client.Lease) (client.Usage, error) {
+			l.Progress(7)
+			return client.Usage{}, broken
+		}, 67},
+		{"broken, unknown", func(context.Context, *client.Lease) (client.Usage, error) { return client.Usage{}, broken }, 100},
+		{"cannot be", func(context.Context, *client.Lease) (client.Usage, error) {
+			return client.Usage{Input: -5, Output: 5}, nil
+		}, 100},
+		{"cannot be, counted", func(_ context.Context, l *client.Lease) (client.Usage, error) {
 			l.Progress(-3)
 			l.Progress(7)
 			return client.Usage{Input: 1 << 62}, broken
 		}, 67},
-		{"panicked", func(*client.Lease) (client.Usage, error) { panic("no") }, 100},
-		{"not sent", func(*client.Lease) (client.Usage, error) { return client.Usage{}, client.ErrNotSent }, 0},
-		{"answered error", func(*client.Lease) (client.Usage, error) { return client.Usage{}, client.ErrAnsweredError }, 0},
+		{"panicked", func(context.Context, *client.Lease) (client.Usage, error) { panic("no") }, 100},
+		{"not sent", func(context.Context, *client.Lease) (client.Usage, error) { return client.Usage{}, client.ErrNotSent }, 0},
+		{"answered error", func(context.Context, *client.Lease) (client.Usage, error) {
+			return client.Usage{}, client.ErrAnsweredError
+		}, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			both(t, func(t *testing.T, w *world, governed *client.Client) {
@@ -194,7 +207,9 @@ func TestDial_SameAsInside(t *testing.T) {
 	})
 	t.Run("overloaded", func(t *testing.T) {
 		both(t, func(t *testing.T, w *world, governed *client.Client) {
-			_ = governed.Do(t.Context(), asked, func(*client.Lease) (client.Usage, error) { return client.Usage{}, client.AnsweredStatus(503) })
+			_ = governed.Do(t.Context(), asked, func(context.Context, *client.Lease) (client.Usage, error) {
+				return client.Usage{}, client.AnsweredStatus(503)
+			})
 			if may := w.gov.Standing("acme", "p").Concurrent.Limit; may != 1 {
 				t.Errorf("after a 503 the tenant may run %d calls, want 1", may)
 			}
@@ -220,7 +235,7 @@ func TestDial_SameAsInside(t *testing.T) {
 	})
 	t.Run("too late", func(t *testing.T) {
 		both(t, func(t *testing.T, w *world, governed *client.Client) {
-			never := func(*client.Lease) (client.Usage, error) {
+			never := func(context.Context, *client.Lease) (client.Usage, error) {
 				t.Error("it ran")
 				return client.Usage{}, nil
 			}
@@ -241,13 +256,13 @@ func TestDial_SameAsInside(t *testing.T) {
 			first := testkit.Must(governed.Reserve(t.Context(), asked))(t)
 			time.AfterFunc(3*time.Second, first.Close)
 			hurried := asked
-			hurried.MaxWait = -1
+			hurried.MaxWait = new(time.Duration(0))
 			if r := refused(governed.Do(t.Context(), hurried, answer)); r.Kind != "concurrency" {
 				t.Errorf("who does not wait: %+v", r)
 			}
-			ctx, leave := context.WithTimeout(t.Context(), time.Second)
-			defer leave()
-			if err := governed.Do(ctx, asked, answer); !errors.Is(err, context.DeadlineExceeded) {
+			ctx, leave := context.WithCancel(t.Context())
+			time.AfterFunc(time.Second, leave)
+			if err := governed.Do(ctx, asked, answer); !errors.Is(err, context.Canceled) {
 				t.Errorf("who leaves: %v", err)
 			}
 			second, err := governed.Reserve(t.Context(), asked)
@@ -260,13 +275,99 @@ func TestDial_SameAsInside(t *testing.T) {
 			acme.MaxWait = time.Minute
 		})
 	})
+	t.Run("a deadline before its turn", func(t *testing.T) {
+		both(t, func(t *testing.T, _ *world, governed *client.Client) {
+			testkit.OK(t, governed.Do(t.Context(), asked, answer))
+			begun := time.Now()
+			ctx, leave := context.WithTimeout(t.Context(), 20*time.Second)
+			defer leave()
+			if r := refused(governed.Do(ctx, asked, answer)); r.Kind != "requests" || r.RetryAfter < 20*time.Second || time.Since(begun) > time.Second {
+				t.Errorf("told after %s: %+v", time.Since(begun), r)
+			}
+			late, leave := context.WithTimeout(t.Context(), 90*time.Second)
+			defer leave()
+			testkit.OK(t, governed.Do(late, asked, answer))
+		}, func(_ *tenants.Pool, acme *tenants.Tenant) {
+			acme.RPM = 1
+			acme.MaxWait = 2 * time.Minute
+		})
+	})
+	t.Run("who goes by refusals", func(t *testing.T) {
+		for name, spoil := range map[string]func(*client.Request){
+			"unknown tenant": func(r *client.Request) { r.Tenant = "acne" },
+			"no tenant":      func(r *client.Request) { r.Tenant = "" },
+			"unknown key":    func(r *client.Request) { r.Tenant = ""; r.Key = "sk-none" },
+			"unknown model":  func(r *client.Request) { r.Model = "n" },
+			"unknown pool":   func(r *client.Request) { r.Pool = "q" },
+			"stands in":      func(r *client.Request) { r.Instead = []string{"n"} },
+			"wrong":          func(r *client.Request) { r.MaxWait = new(-time.Second) },
+			"too many":       func(*client.Request) {},
+		} {
+			both(t, func(t *testing.T, _ *world, governed *client.Client) {
+				testkit.OK(t, governed.Do(t.Context(), asked, answer))
+				req := asked
+				spoil(&req)
+				tries := 0
+				for begun := time.Now(); time.Since(begun) < 30*time.Second; tries++ {
+					err := governed.Do(t.Context(), req, answer)
+					r := refused(err)
+					if !errors.Is(err, client.ErrRefused) || r.Code == "" || strings.Contains(r.Message, "ateway") || strings.Contains(r.Message, "GET /") || r.Message != strings.TrimSpace(r.Message) {
+						t.Fatalf("%s: %v", name, err)
+					}
+					if r.Final {
+						break
+					}
+					time.Sleep(r.RetryAfter)
+				}
+				if tries > 2 {
+					t.Errorf("%s: %d tries", name, tries)
+				}
+			}, func(_ *tenants.Pool, acme *tenants.Tenant) { acme.RPM = 1 })
+		}
+	})
+	t.Run("forgotten", func(t *testing.T) {
+		both(t, func(t *testing.T, w *world, governed *client.Client) {
+			func() {
+				l := testkit.Must(governed.Reserve(t.Context(), asked))(t)
+				l.Context()
+				l.Progress(7)
+			}()
+			for range 200 { // what is found is ended a little later
+				if governed.Forgotten() > 0 {
+					break
+				}
+				runtime.GC()
+				time.Sleep(time.Second)
+			}
+			synctest.Wait()
+			if running, _ := w.gov.Leases(); running > 0 || governed.Forgotten() != 1 {
+				t.Errorf("%d run, %d were found", running, governed.Forgotten())
+			}
+		}, nil)
+	})
+	t.Run("held for too long", func(t *testing.T) {
+		both(t, func(t *testing.T, w *world, governed *client.Client) {
+			l := testkit.Must(governed.Reserve(t.Context(), asked))(t)
+			time.Sleep(maxHold - time.Second)
+			if running, _ := w.gov.Leases(); running != 1 || l.Context().Err() != nil {
+				t.Errorf("%d run: %v", running, context.Cause(l.Context()))
+			}
+			time.Sleep(2 * time.Second)
+			if r := l.Interrupted(); r == nil || r.Code != client.CodeExpired || governed.Forgotten() != 1 {
+				t.Errorf("its context: %v; %d were found", context.Cause(l.Context()), governed.Forgotten())
+			}
+			if running, _ := w.gov.Leases(); running > 0 {
+				t.Errorf("%d run", running)
+			}
+			l.Close()
+		}, nil)
+	})
 	t.Run("interrupted", func(t *testing.T) {
 		both(t, func(t *testing.T, w *world, governed *client.Client) {
-			err := governed.Do(t.Context(), asked, func(l *client.Lease) (client.Usage, error) {
-				l.Context()
+			err := governed.Do(t.Context(), asked, func(ctx context.Context, _ *client.Lease) (client.Usage, error) {
 				w.gov.Interrupt("p", errors.New("a slot was lost"))
-				<-l.Context().Done()
-				return client.Usage{}, l.Context().Err()
+				<-ctx.Done()
+				return client.Usage{}, ctx.Err()
 			})
 			if r := refused(err); r.Status != http.StatusServiceUnavailable || r.Message == "" {
 				t.Errorf("%v", err)
@@ -274,6 +375,9 @@ func TestDial_SameAsInside(t *testing.T) {
 		}, nil)
 	})
 }
+
+// maxHold is for how long programs may hold a lease.
+const maxHold = 30 * time.Minute
 
 // both runs a program with a governor inside it and with a shared one, in virtual time.
 func both(t *testing.T, program func(*testing.T, *world, *client.Client), change func(*tenants.Pool, *tenants.Tenant)) {
@@ -284,7 +388,7 @@ func both(t *testing.T, program func(*testing.T, *world, *client.Client), change
 			defer w.close(t)
 			governed := w.inside
 			if where == "shared" {
-				governed = w.dial(t, remote.Options{})
+				governed = w.dial(t, remote.Options{Log: slog.New(slog.DiscardHandler), MaxHold: maxHold})
 			}
 			program(t, w, governed)
 			synctest.Wait()
@@ -339,6 +443,71 @@ func TestDial_Dies(t *testing.T) {
 	})
 }
 
+// A shutdown waits for calls in flight as long as it may, and tells of their ends; calls that wait are refused.
+func TestShutdown(t *testing.T) {
+	for _, ends := range []time.Duration{0, 3 * time.Second, time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, func(p *tenants.Pool, acme *tenants.Tenant) {
+				p.Concurrency = 1
+				acme.MaxWait = time.Hour
+			})
+			defer w.close(t)
+			governed := w.dial(t, remote.Options{Log: slog.New(slog.DiscardHandler)})
+			lease := testkit.Must(governed.Reserve(t.Context(), asked))(t)
+			waits := make(chan error, 1)
+			go func() { waits <- governed.Do(t.Context(), asked, answer) }()
+			over := lease.Context()
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				select {
+				case <-time.After(ends):
+				case <-over.Done():
+				}
+				_ = lease.End(client.End{Reported: true, Usage: client.Usage{Input: 9, Output: 1}})
+				lease.Close()
+			}()
+			time.Sleep(time.Millisecond)
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			begun := time.Now()
+			err := governed.Shutdown(ctx)
+			if late := ends > 10*time.Second; errors.Is(err, context.DeadlineExceeded) != late || !late && err != nil {
+				t.Errorf("calls end after %s: %v", ends, err)
+			}
+			if took := time.Since(begun); took > min(ends, 10*time.Second)+1100*time.Millisecond {
+				t.Errorf("calls end after %s: it took %s", ends, took)
+			}
+			if err := <-waits; ends > 0 && !errors.Is(err, client.ErrClosed) {
+				t.Errorf("a call that waits: %v", err)
+			}
+			<-done
+			testkit.OK(t, governed.Close())
+			if _, err := governed.Reserve(t.Context(), asked); !errors.Is(err, client.ErrClosed) {
+				t.Errorf("a call that comes: %v", err)
+			}
+		})
+	}
+}
+
+// A token that goes over a network in clear is warned of.
+func TestDial_InClear(t *testing.T) {
+	for address, warns := range map[string]bool{
+		"llmgov:9091": true, "10.0.0.7:9091": true, "dns:///llmgov:9091": true, ":9091": true, "127.0.0.1:9091": false, "localhost:9091": false, "[::1]:9091": false, "dns:///localhost:9091": false,
+		"unix:///run/llmgov": false,
+	} {
+		for _, opt := range []remote.Options{{Token: "secret"}, {Token: "secret", TLS: &tls.Config{}}, {}} {
+			var log bytes.Buffer
+			opt.Log = slog.New(slog.NewTextHandler(&log, nil))
+			c := testkit.Must(remote.Dial(address, opt))(t)
+			testkit.OK(t, c.Close())
+			if want := warns && opt.Token != "" && opt.TLS == nil; strings.Contains(log.String(), "in clear") != want || strings.Contains(log.String(), "secret") {
+				t.Errorf("%s, TLS %t, token %q: %s", address, opt.TLS != nil, opt.Token, &log)
+			}
+		}
+	}
+}
+
 // If llmgov is away, calls are refused, or let through by those who chose so, who are told. After some they do not try again and again
 // any more, until it is back.
 func TestDial_Away(t *testing.T) {
@@ -357,7 +526,7 @@ func TestDial_Away(t *testing.T) {
 			const calls = 20
 			ran := 0
 			call := func() error {
-				return governed.Do(t.Context(), asked, func(l *client.Lease) (client.Usage, error) {
+				return governed.Do(t.Context(), asked, func(_ context.Context, l *client.Lease) (client.Usage, error) {
 					if l.Grant.Ungoverned {
 						ran++
 					}
@@ -424,7 +593,7 @@ func TestDial_Deadline(t *testing.T) {
 					}})
 					ctx, leave := context.WithTimeout(t.Context(), 20*time.Second)
 					defer leave()
-					err := governed.Do(ctx, asked, func(*client.Lease) (client.Usage, error) {
+					err := governed.Do(ctx, asked, func(context.Context, *client.Lease) (client.Usage, error) {
 						if mine {
 							t.Error("it ran")
 						}

@@ -25,8 +25,8 @@ func (d *door) ask(r *client.Request) *admissionv1.ReserveRequest {
 	if r.InputSize != (tokens.Size{}) {
 		ask.InputWeights = r.InputSize[:]
 	}
-	if r.MaxWait != 0 {
-		ask.MaxWait = durationpb.New(max(0, r.MaxWait))
+	if r.MaxWait != nil {
+		ask.MaxWait = durationpb.New(*r.MaxWait)
 	}
 	if r.Retry != (client.Retry{}) {
 		ask.Retry = &admissionv1.Retry{Key: r.Retry.Key, Attempt: int32(r.Retry.Attempt), Once: r.Retry.Once, Digest: r.Retry.Digest}
@@ -58,7 +58,7 @@ var outcomes = map[client.Outcome]admissionv1.Outcome{
 // refusal is a refusal as clients see it.
 func refusal(r *admissionv1.Refusal, headers map[string]string) *client.Refusal {
 	out := &client.Refusal{
-		ID: r.RequestId, Status: int(r.Status), Code: r.Code, Kind: r.Type, Param: r.Param, Message: r.Message,
+		ID: r.RequestId, Status: int(r.Status), Code: client.Code(r.Code), Kind: r.Type, Param: r.Param, Message: r.Message,
 		RetryAfter: r.RetryAfter.AsDuration(), Final: r.Final, Header: http.Header{},
 	}
 	for name, value := range headers {
@@ -79,14 +79,14 @@ func lost(err error) bool {
 // refusalOf is the refusal of a call that llmgov could not be asked about.
 func refusalOf(err error) *client.Refusal {
 	said := status.Convert(err)
-	r := &client.Refusal{Status: http.StatusServiceUnavailable, Code: "admission_unavailable", RetryAfter: time.Second, Message: "llmgov cannot be asked: " + said.Message(), Header: http.Header{}}
+	r := &client.Refusal{Status: http.StatusServiceUnavailable, Code: client.CodeUnavailable, RetryAfter: time.Second, Message: "llmgov cannot be asked: " + said.Message(), Header: http.Header{}}
 	switch said.Code() {
 	case codes.Unauthenticated:
 		r.Status = http.StatusUnauthorized
-		r.Code = "invalid_api_key"
+		r.Code = client.CodeKey
 	case codes.PermissionDenied:
 		r.Status = http.StatusForbidden
-		r.Code = "route_not_allowed"
+		r.Code = client.CodeRoute
 	default:
 		r.Header.Set("Retry-After", "1")
 		return r

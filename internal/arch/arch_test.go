@@ -69,7 +69,7 @@ var rules = []rule{
 		internal/muldiv`, "net/http log log/slog os", "an embeddable library knows no HTTP, no store and no other process: it says what it demands, and is told what it may use"},
 	{"governor/internal/penalty", "", pure, "a rule is told how calls end, and has no clock and no lock"},
 	{"governor/sharing", "governor escrow escrow/limits federation federation/claims federation/parts federation/runner", "net net/http log log/slog os sync sync/atomic context", "demands become claims, and answers grants: the governor has the locks, and the runner the store"},
-	{"governor/client", "governor governor/tokens", "log log/slog os", "a client does not know whether its governor is in this process, and builds without stores and policy files"},
+	{"governor/client", "governor governor/tokens", "log os", "a client does not know whether its governor is in this process, and builds without stores and policy files"},
 	{"governor/embedded", `governor/client internal/admin internal/adminview internal/console internal/inprocess internal/instance tenants golang.org/x/sync`, "", "a governor in a program is an instance with a door for that program, and wires nothing anew"},
 	{"governor/govhttp", `escrow governor/client streaming internal/admission internal/bearer internal/encoded internal/splice internal/gateway/describe internal/gateway/dialect
 		internal/gateway/head internal/gateway/route`, "log log/slog os", "calls over HTTP are read as the gateway reads them, and admitted by whichever governor the client has"},
@@ -145,7 +145,7 @@ var rules = []rule{
 	{"internal/rateheaders", "governor", deaf, "headers show what the governor says, by whichever door it was asked"},
 	{"internal/inprocess", "escrow governor governor/client internal/admission internal/rateheaders internal/telemetry streaming", deaf, "a call of a program is the same call as one over HTTP: it only comes by another door"},
 	{"governor/remote/admissionv1", "google.golang.org/grpc google.golang.org/protobuf", "", "a protocol is generated from its description"},
-	{"governor/remote", "governor/client governor/remote/admissionv1 governor/tokens google.golang.org/grpc google.golang.org/protobuf", "os log", "a program that asks another one has no governor of its own"},
+	{"governor/remote", "governor/client governor/remote/admissionv1 governor/tokens internal/inflight google.golang.org/grpc google.golang.org/protobuf", "os log", "a program that asks another one has no governor of its own"},
 	{"internal/reserve", "governor/client internal/admission internal/inflight internal/rateheaders", "net os log log/slog encoding/json", "reservations are kept without knowing by which protocol they are made"},
 	{"internal/reserveserver", `governor/client governor/remote/admissionv1 governor/tokens internal/admission internal/admissionserver internal/gateway/dialect
 		internal/jsonscan internal/rateheaders internal/reserve google.golang.org/grpc google.golang.org/protobuf`, deaf, "a protocol says what is asked, and the book decides"},

@@ -103,7 +103,9 @@ func openDoors(targets []*target) (list []door, closeAll func(), err error) {
 	}, func() { _ = errors.Join(shared.Close(), envoy.Close()) }, nil
 }
 
-func answered(*client.Lease) (client.Usage, error) { return client.Usage{Input: 100, Output: 20}, nil }
+func answered(context.Context, *client.Lease) (client.Usage, error) {
+	return client.Usage{Input: 100, Output: 20}, nil
+}
 
 // measureDoors goes through the doors in rounds, as measure does.
 func measureDoors(ctx context.Context, progress io.Writer, targets []*target, total time.Duration) ([]doorFigure, error) {

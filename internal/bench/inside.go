@@ -34,7 +34,7 @@ func insideDoor() (door, error) {
 	if err != nil {
 		return door{}, err
 	}
-	inside := client.New(inprocess.New(ctl))
+	inside := client.New(inprocess.New(ctl), client.Options{})
 	return door{
 		title: "Do, in a Go program",
 		govern: func(ctx context.Context, tenant int) (time.Duration, error) {

@@ -49,7 +49,7 @@ func lowers(t *testing.T, status int, configure func(*tenants.Pool)) bool {
 	fixed := func(p *tenants.Pool, _ *tenants.Tenant) { p.Concurrency = 16 }
 	cfg, list := policy(fixed)
 	ctl := admissiontest.Build(t, cfg, list...)
-	governed := client.New(inprocess.New(ctl))
+	governed := client.New(inprocess.New(ctl), client.Options{})
 	reserve := func(calls int) (leases []*client.Lease) {
 		for range calls {
 			l := testkit.Must(governed.Reserve(t.Context(), client.Request{Tenant: "acme", Model: "gpt-4o", InputTokens: 60, MaxOutput: 40}))(t)

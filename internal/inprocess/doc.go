@@ -2,9 +2,9 @@
 // (package admission). Programs open it with governor/embedded; servers of other protocols use it to admit the
 // calls that others describe to them.
 //
-//	Reserve ─► held{*admission.Call, client.Lease} ─► Enter, which waits ─► the lease, or a refusal
+//	Reserve ─► held{*admission.Call} ─► Enter, which waits ─► the lease, or a refusal
 //	             Progress ─► the call
 //	             End      ─► Answered, Fail or End; Close
 //
-// Each lease is one small allocation, because its holder may keep it. The memory of calls is used again.
+// What is held is one small allocation, because its lease may be kept. The memory of calls is used again.
 package inprocess

@@ -1,6 +1,7 @@
 package inprocess
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 
@@ -16,31 +17,31 @@ type Door struct{ ctl *admission.Controller }
 func New(ctl *admission.Controller) *Door { return &Door{ctl} }
 
 // Reserve implements client.Door.
-func (d *Door) Reserve(ctx context.Context, req client.Request) (*client.Lease, error) {
+func (d *Door) Reserve(ctx context.Context, req client.Request) (client.Held, error) {
 	return d.reserve(ctx, &req, false)
 }
 
 // ReserveTold is Reserve for a call whose end the tenant's own program tells.
-func (d *Door) ReserveTold(ctx context.Context, req client.Request) (*client.Lease, error) {
+func (d *Door) ReserveTold(ctx context.Context, req client.Request) (client.Held, error) {
 	return d.reserve(ctx, &req, true)
 }
 
-func (d *Door) reserve(ctx context.Context, req *client.Request, told bool) (*client.Lease, error) {
+func (d *Door) reserve(ctx context.Context, req *client.Request, told bool) (client.Held, error) {
 	c := calls.Get().(*admission.Call)
 	h := &held{door: d, call: c}
 	c.Early = &h.early
 	c.Begin(ctx, d.ctl, d.ctl.Policy(), req.ID)
-	ask := h.ask(req)
-	ask.Told = told
-	refused := c.Enter(admission.Caller{Key: req.Key, Tenant: req.Tenant}, ask)
+	a := ask(req)
+	a.Told = told
+	refused := c.Enter(admission.Caller{Key: req.Key, Tenant: req.Tenant}, a)
 	if refused == nil {
 		c.Send()
-		h.lease.Begin(ctx, h, grant(c))
-		return &h.lease, nil
+		h.grant = grant(c)
+		return h, nil
 	}
 	defer c.Close()
 	if refused.Status == admission.StatusClientClosed {
-		return nil, ctx.Err()
+		return nil, cmp.Or(ctx.Err(), context.DeadlineExceeded) // which the context may notice a moment later
 	}
 	r := d.refusal(c.ID, refused)
 	if c.Tenant != nil {
@@ -65,13 +66,13 @@ func (d *Door) Knows(key string) bool {
 	return ok
 }
 
-// Close implements client.Door. It closes nothing: the controller is its maker's.
-func (d *Door) Close() error { return nil }
+// Shutdown implements client.Door. It ends nothing: the controller is its maker's.
+func (d *Door) Shutdown(context.Context) error { return nil }
 
 // refusal is the refusal of a call as clients see it.
 func (d *Door) refusal(id string, f *admission.Refusal) *client.Refusal {
 	r := &client.Refusal{
-		ID: id, Status: f.Status, Code: f.Code, Kind: f.Kind, Param: f.Param, Message: f.Message,
+		ID: id, Status: f.Status, Code: client.Code(f.Code), Kind: f.Kind, Param: f.Param, Message: f.Message,
 		RetryAfter: f.RetryAfter, Final: f.Final, Header: http.Header{},
 	}
 	rateheaders.Node(r.Header, d.ctl.Node())

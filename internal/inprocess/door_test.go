@@ -25,7 +25,7 @@ func open(t testing.TB, change func(*tenants.Pool, *tenants.Tenant)) (*client.Cl
 	t.Helper()
 	cfg, list := policy(change)
 	ctl := admissiontest.Build(t, cfg, list...)
-	return client.New(inprocess.New(ctl)), ctl.Governor()
+	return client.New(inprocess.New(ctl), client.Options{}), ctl.Governor()
 }
 
 // policy is a pool with three tenants.
@@ -52,16 +52,25 @@ func tokens(gov *governor.Governor) int64 {
 func TestDoor_Charges(t *testing.T) {
 	broken := errors.New("broken")
 	for name, c := range map[string]struct {
-		fn   func(*client.Lease) (client.Usage, error)
+		fn   func(context.Context, *client.Lease) (client.Usage, error)
 		want int64
 	}{
-		"reported":        {func(*client.Lease) (client.Usage, error) { return client.Usage{Input: 50, Output: 5}, nil }, 55},
-		"broken, known":   {func(*client.Lease) (client.Usage, error) { return client.Usage{Input: 50, Output: 5}, broken }, 55},
-		"broken, counted": {func(l *client.Lease) (client.Usage, error) { l.Progress(7); return client.Usage{}, broken }, 67},
-		"broken, unknown": {func(*client.Lease) (client.Usage, error) { return client.Usage{}, broken }, 100},
-		"panicked":        {func(*client.Lease) (client.Usage, error) { panic("no") }, 100},
-		"not sent":        {func(*client.Lease) (client.Usage, error) { return client.Usage{}, client.ErrNotSent }, 0},
-		"answered error":  {func(*client.Lease) (client.Usage, error) { return client.Usage{}, client.ErrAnsweredError }, 0},
+		"reported": {func(context.Context, *client.Lease) (client.Usage, error) {
+			return client.Usage{Input: 50, Output: 5}, nil
+		}, 55},
+		"broken, known": {func(context.Context, *client.Lease) (client.Usage, error) {
+			return client.Usage{Input: 50, Output: 5}, broken
+		}, 55},
+		"broken, counted": {func(_ context.Context, l *client.Lease) (client.Usage, error) {
+			l.Progress(7)
+			return client.Usage{}, broken
+		}, 67},
+		"broken, unknown": {func(context.Context, *client.Lease) (client.Usage, error) { return client.Usage{}, broken }, 100},
+		"panicked":        {func(context.Context, *client.Lease) (client.Usage, error) { panic("no") }, 100},
+		"not sent":        {func(context.Context, *client.Lease) (client.Usage, error) { return client.Usage{}, client.ErrNotSent }, 0},
+		"answered error": {func(context.Context, *client.Lease) (client.Usage, error) {
+			return client.Usage{}, client.ErrAnsweredError
+		}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			governed, gov := open(t, func(p *tenants.Pool, _ *tenants.Tenant) { p.TPM = 600_000 })
@@ -160,7 +169,7 @@ func TestDoor_Instead(t *testing.T) {
 		req := asked
 		req.Pool = c.pool
 		req.Instead = c.instead
-		l, err := client.New(inprocess.New(ctl)).Reserve(t.Context(), req)
+		l, err := client.New(inprocess.New(ctl), client.Options{}).Reserve(t.Context(), req)
 		if r, _ := errors.AsType[*client.Refusal](err); c.status != 0 && (r == nil || r.Status != c.status) || c.status == 0 && err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -195,7 +204,9 @@ func TestDoor_Refuses(t *testing.T) {
 	}
 }
 
-func answer(*client.Lease) (client.Usage, error) { return client.Usage{Input: 50, Output: 5}, nil }
+func answer(context.Context, *client.Lease) (client.Usage, error) {
+	return client.Usage{Input: 50, Output: 5}, nil
+}
 
 // Those who may not call at all are told why.
 func TestDoor_BadInput(t *testing.T) {
@@ -222,7 +233,7 @@ func TestDoor_BadInput(t *testing.T) {
 		c.spoil(&req)
 		_, err := governed.Reserve(t.Context(), req)
 		r, ok := errors.AsType[*client.Refusal](err)
-		if !ok || r.Status != c.status || r.Code != c.code || r.Message == "" {
+		if !ok || r.Status != c.status || string(r.Code) != c.code || r.Message == "" {
 			t.Errorf("%s: %+v", name, err)
 		}
 	}
@@ -235,9 +246,9 @@ func TestDoor_BadInput(t *testing.T) {
 func TestDoor_CancelledWhileItWaits(t *testing.T) {
 	governed, gov := open(t, func(p *tenants.Pool, acme *tenants.Tenant) { p.Concurrency = 1; acme.MaxWait = time.Hour })
 	first := testkit.Must(governed.Reserve(t.Context(), asked))(t)
-	ctx, leave := context.WithTimeout(t.Context(), 10*time.Millisecond)
-	defer leave()
-	if _, err := governed.Reserve(ctx, asked); !errors.Is(err, context.DeadlineExceeded) {
+	ctx, leave := context.WithCancel(t.Context())
+	time.AfterFunc(10*time.Millisecond, leave)
+	if _, err := governed.Reserve(ctx, asked); !errors.Is(err, context.Canceled) {
 		t.Errorf("the caller that left got %v", err)
 	}
 	first.Close()
@@ -249,7 +260,7 @@ func TestDoor_CancelledWhileItWaits(t *testing.T) {
 // The governor can end a call that made its context from the lease's.
 func TestDoor_Interrupted(t *testing.T) {
 	governed, gov := open(t, nil)
-	err := governed.Do(t.Context(), asked, func(l *client.Lease) (client.Usage, error) {
+	err := governed.Do(t.Context(), asked, func(_ context.Context, l *client.Lease) (client.Usage, error) {
 		go gov.Interrupt("gpt", errors.New("a slot was lost"))
 		<-l.Context().Done()
 		return client.Usage{}, l.Context().Err()
@@ -259,13 +270,13 @@ func TestDoor_Interrupted(t *testing.T) {
 	}
 }
 
-// A call in this process allocates its lease and nothing else.
+// A call in this process allocates its lease, the context of that, and the watch over it, and nothing that grows with the call.
 func TestDoor_Allocations(t *testing.T) {
 	governed, _ := open(t, func(p *tenants.Pool, _ *tenants.Tenant) { p.TPM = 1e12 })
 	req := asked
 	ctx := t.Context()
-	if n := testkit.Allocs(t, 100, func() { _ = governed.Do(ctx, req, answer) }); n > 1 {
-		t.Errorf("%v allocations for a call, more than its lease", n)
+	if n := testkit.Allocs(t, 100, func() { _ = governed.Do(ctx, req, answer) }); n > 8 {
+		t.Errorf("%v allocations for a call, more than for its lease", n)
 	}
 }
 

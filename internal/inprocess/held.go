@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/governor"
@@ -21,13 +20,12 @@ type held struct {
 	door    *Door
 	call    *admission.Call
 	early   admission.Early
-	lease   client.Lease
-	maxWait time.Duration
+	grant   client.Grant
 	flowing atomic.Bool // the first token has come
 }
 
 // ask is a request as package admission has it.
-func (h *held) ask(r *client.Request) admission.Ask {
+func ask(r *client.Request) admission.Ask {
 	a := admission.Ask{
 		Model:      r.Model,
 		Pool:       r.Pool,
@@ -38,11 +36,8 @@ func (h *held) ask(r *client.Request) admission.Ask {
 		Stream:     r.Stream,
 		Background: r.Background,
 		Header:     admission.Header(r.Header),
+		MaxWait:    r.MaxWait,
 		Retry:      admission.Retry{Key: r.Retry.Key, Attempt: attempt(r.Retry.Attempt), Once: r.Retry.Once, Digest: r.Retry.Digest},
-	}
-	if r.MaxWait != 0 {
-		h.maxWait = max(0, r.MaxWait)
-		a.MaxWait = &h.maxWait
 	}
 	return a
 }
@@ -71,11 +66,14 @@ func (h *held) Progress(p client.Produced) {
 }
 
 // Show implements client.Held.
-func (h *held) Show(header http.Header) { h.door.show(header, &h.lease.Grant) }
+func (h *held) Show(header http.Header) { h.door.show(header, &h.grant) }
+
+// Grant implements client.Held.
+func (h *held) Grant() client.Grant { return h.grant }
 
 // EndBy implements client.Held.
 func (h *held) EndBy(end context.CancelCauseFunc) {
-	h.early.EndBy(func(error) { end(h.door.refusal(h.lease.Grant.ID, h.early.CutOff())) })
+	h.early.EndBy(func(error) { end(h.door.refusal(h.grant.ID, h.early.CutOff())) })
 }
 
 // End implements client.Held.

@@ -10,8 +10,8 @@ import (
 
 // Later returns a function that charges what a call that has ended, but was not completed, turns out to have taken
 // beyond what was charged at its end, for servers that hear of it too late. The function keeps nothing of the call itself.
-func (d *Door) Later(l *client.Lease) func(client.Usage) {
-	c := l.Held().(*held).call
+func (d *Door) Later(h client.Held) func(client.Usage) {
+	c := h.(*held).call
 	req := c.Request.Record()
 	charged := c.Ending.Usage
 	return func(u client.Usage) {

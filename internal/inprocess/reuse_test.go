@@ -7,7 +7,9 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/governor/client"
+	"github.com/llmgov/llmgov/internal/inprocess"
 	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/testkit/admissiontest"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -44,14 +46,18 @@ func TestLease_EndedReachesNoOther(t *testing.T) {
 
 // Progress that is still on its way when its call ends reaches no other call.
 func TestLease_ProgressOverlapsItsEnd(t *testing.T) {
-	governed, gov := open(t, func(p *tenants.Pool, _ *tenants.Tenant) { p.TPM = 6_000_000 })
+	cfg, list := policy(func(p *tenants.Pool, _ *tenants.Tenant) { p.TPM = 6_000_000 })
+	ctl := admissiontest.Build(t, cfg, list...)
+	door := inprocess.New(ctl)
+	stream := asked
+	stream.Stream = true
 	for range 20 {
-		first := reserve(t, governed, "first")
-		first.Progress(7)
-		first.End(completed)
-		second := reserve(t, governed, "second")
-		first.Held().Progress(client.Produced{Tokens: 9})
-		onlySecondRuns(t, gov)
+		first := testkit.Must(door.Reserve(t.Context(), stream))(t)
+		first.Progress(client.Produced{Tokens: 7})
+		first.End(client.End{Outcome: client.Completed, Usage: completed.Usage, Reported: true, Produced: client.Produced{Tokens: 7}})
+		second := reserve(t, client.New(door, client.Options{}), "second")
+		first.Progress(client.Produced{Tokens: 9})
+		onlySecondRuns(t, ctl.Governor())
 		second.End(completed)
 	}
 }

@@ -57,13 +57,22 @@ func (b *Book) Reserve(ctx context.Context, ask *Ask) (*Grant, error) {
 	if ask.Told {
 		reserve = b.Door.ReserveTold
 	}
-	lease, err := reserve(whole, ask.Call)
+	call := ask.Call
+	if until, ok := ctx.Deadline(); ok {
+		left := max(0, time.Until(until))
+		if call.MaxWait == nil || left < *call.MaxWait {
+			call.MaxWait = &left
+		}
+	}
+	held, err := reserve(whole, call)
 	stayed := stay()
 	if err != nil {
 		b.drop(r)
 		end(nil)
 		return nil, cmp.Or(ctx.Err(), err)
 	}
+	r.held = held
+	lease := client.NewLease(whole, held)
 	lease.Context()                     // so that Interrupted knows
 	if !stayed || !b.opened(r, lease) { // the answer would reach nobody
 		_ = lease.End(client.End{Outcome: client.NotSent})
@@ -126,12 +135,16 @@ var seed = maphash.MakeSeed()
 
 // digest tells calls apart.
 func digest(r *client.Request) uint64 {
+	wait := int64(-1)
+	if r.MaxWait != nil {
+		wait = int64(*r.MaxWait)
+	}
 	var h maphash.Hash
 	h.SetSeed(seed)
 	for _, text := range append([]string{r.Key, r.Tenant, r.Model, r.Pool, r.Route, r.Retry.Key}, r.Instead...) {
 		maphash.WriteComparable(&h, text)
 	}
-	for _, n := range []int64{r.InputTokens, r.MaxOutput, r.Copies, int64(r.MaxWait), int64(r.Retry.Attempt)} {
+	for _, n := range []int64{r.InputTokens, r.MaxOutput, r.Copies, wait, int64(r.Retry.Attempt)} {
 		maphash.WriteComparable(&h, n)
 	}
 	maphash.WriteComparable(&h, r.InputSize)

@@ -14,10 +14,10 @@ import (
 type Door interface {
 	client.Door
 	// ReserveTold is Reserve for a call whose end the tenant's own program tells, and is not believed more than the tenant could have taken.
-	ReserveTold(ctx context.Context, req client.Request) (*client.Lease, error)
+	ReserveTold(ctx context.Context, req client.Request) (client.Held, error)
 	// Later returns a function that charges what a call that has ended turns out to have taken beyond what was
 	// charged at its end. The function keeps nothing of the call itself.
-	Later(l *client.Lease) func(client.Usage)
+	Later(h client.Held) func(client.Usage)
 }
 
 // Options are the parts of a Book.
@@ -58,6 +58,7 @@ type reservation struct {
 	ttl    time.Duration
 	end    context.CancelCauseFunc // of the call's context
 
+	held      client.Held     // set before lease
 	lease     *client.Lease   // guarded by Book.mu; nil while it asks
 	cancelled bool            // guarded by Book.mu: while it asked
 	until     time.Time       // guarded by Book.mu

@@ -365,7 +365,7 @@ func TestReserve_BadInput(t *testing.T) {
 	if _, err := w.Reserve(t.Context(), &reserve.Ask{Call: client.Request{Tenant: "nobody", Model: "m"}}); refused(err).Status != http.StatusUnauthorized {
 		t.Errorf("unknown tenant: %v", err)
 	}
-	if _, err := w.Reserve(t.Context(), &reserve.Ask{Call: client.Request{Model: "m"}}); refused(err).Status != http.StatusUnauthorized || !strings.HasSuffix(refused(err).Message, "the name of a tenant.") {
+	if _, err := w.Reserve(t.Context(), &reserve.Ask{Call: client.Request{Model: "m"}}); refused(err).Status != http.StatusUnauthorized || !strings.HasSuffix(refused(err).Message, "name one, or give the key of one.") {
 		t.Errorf("nobody's: %v", err)
 	}
 	w.left(t)
@@ -408,9 +408,9 @@ func TestReserve_Drain(t *testing.T) {
 // slowDoor takes a second to book the end of a call.
 type slowDoor struct{ reserve.Door }
 
-func (d slowDoor) Later(l *client.Lease) func(client.Usage) {
+func (d slowDoor) Later(h client.Held) func(client.Usage) {
 	time.Sleep(time.Second)
-	return d.Door.Later(l)
+	return d.Door.Later(h)
 }
 
 // A shutdown waits for a reservation that is out of the book until its end is booked.

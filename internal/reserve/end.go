@@ -138,7 +138,7 @@ func (b *Book) close(r *reservation, g *gone, e client.End) {
 	_ = r.lease.End(e) // it was checked
 	r.end(nil)
 	if e.Outcome == client.NotSent || e.Outcome == client.Expired || e.Outcome == client.Cancelled && !e.Reported {
-		g.ends(b.Door.Later(r.lease))
+		g.ends(b.Door.Later(r.held))
 		return
 	}
 	g.ends(nil)

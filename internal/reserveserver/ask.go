@@ -68,9 +68,8 @@ func askOf(req *admissionv1.ReserveRequest) (*reserve.Ask, error) {
 	if err != nil {
 		return nil, err
 	}
-	ask.Call.MaxWait = wait
-	if limited && wait == 0 {
-		ask.Call.MaxWait = -1
+	if limited {
+		ask.Call.MaxWait = &wait
 	}
 	ask.TTL, _, err = durationOf("ttl", req.Ttl)
 	return ask, err

@@ -112,7 +112,7 @@ func refusalOf(r *client.Refusal) *admissionv1.Refusal {
 		return nil
 	}
 	out := &admissionv1.Refusal{
-		Status: int32(r.Status), Code: r.Code, Type: r.Kind, Param: r.Param, Message: r.Message, Final: r.Final, RequestId: r.ID,
+		Status: int32(r.Status), Code: string(r.Code), Type: r.Kind, Param: r.Param, Message: r.Message, Final: r.Final, RequestId: r.ID,
 	}
 	if r.RetryAfter > 0 {
 		out.RetryAfter = durationpb.New(r.RetryAfter)

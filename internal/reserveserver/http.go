@@ -69,7 +69,7 @@ func (s *httpSide) progress(r *http.Request, body []byte) (any, error) {
 	}
 	answer := progressAnswer{TTL: ttl.Seconds()}
 	if cut != nil {
-		answer.Interrupted = &interrupted{cut.Status, cut.Code, cut.Message}
+		answer.Interrupted = &interrupted{cut.Status, string(cut.Code), cut.Message}
 	}
 	return answer, nil
 }
@@ -157,5 +157,5 @@ func refuse(w http.ResponseWriter, err error) {
 	}
 	h.Set("Content-Type", "application/json")
 	w.WriteHeader(r.Status)
-	_, _ = w.Write(dialect.OpenAI.ErrorBody(&admission.Refusal{Code: r.Code, Kind: r.Kind, Param: r.Param, Message: r.Message}))
+	_, _ = w.Write(dialect.OpenAI.ErrorBody(&admission.Refusal{Code: string(r.Code), Kind: r.Kind, Param: r.Param, Message: r.Message}))
 }

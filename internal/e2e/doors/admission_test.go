@@ -36,7 +36,7 @@ var admissionHTTP = Door{
 	Open: func(t *testing.T, s *Site) Post {
 		s.Serve()
 		door := &jsonDoor{base: "http://" + s.Admission + "/v1/reservations", token: AdmissionToken, http: &http.Client{Transport: newTransport(t), Timeout: time.Minute}}
-		return reserving(t, s, client.New(door))
+		return reserving(t, s, client.New(door, client.Options{}))
 	},
 	InFlight: GoesOn,
 	Away:     Fails,
@@ -59,7 +59,7 @@ type jsonDoor struct {
 	http        *http.Client
 }
 
-func (d *jsonDoor) Close() error { return nil }
+func (d *jsonDoor) Shutdown(context.Context) error { return nil }
 
 // ask posts a body, and reads the answer into a value, or returns its refusal.
 func (d *jsonDoor) ask(ctx context.Context, path string, body, into any) error {
@@ -86,11 +86,11 @@ func (d *jsonDoor) ask(ctx context.Context, path string, body, into any) error {
 	if err := json.NewDecoder(resp.Body).Decode(&said); err != nil {
 		return fmt.Errorf("status %d: %w", resp.StatusCode, err)
 	}
-	return &client.Refusal{Status: resp.StatusCode, Code: said.Error.Code, Message: said.Error.Message, Header: resp.Header}
+	return &client.Refusal{Status: resp.StatusCode, Code: client.Code(said.Error.Code), Message: said.Error.Message, Header: resp.Header}
 }
 
 // Reserve implements client.Door.
-func (d *jsonDoor) Reserve(ctx context.Context, req client.Request) (*client.Lease, error) {
+func (d *jsonDoor) Reserve(ctx context.Context, req client.Request) (client.Held, error) {
 	id := "rsv_" + rand.Text()
 	ask := map[string]any{
 		"reservation_id": id, "key": req.Key, "model": req.Model, "input_bytes": req.InputSize.Weight() / tokens.DocumentOf(1), "max_output_tokens": req.MaxOutput, "stream": req.Stream,
@@ -106,17 +106,18 @@ func (d *jsonDoor) Reserve(ctx context.Context, req client.Request) (*client.Lea
 		}
 		return nil, err
 	}
-	l := &client.Lease{}
-	l.Begin(ctx, &jsonHeld{door: d, path: "/" + answer.ID, headers: answer.Headers}, client.Grant{ID: answer.ID})
-	return l, nil
+	return &jsonHeld{door: d, id: answer.ID, path: "/" + answer.ID, headers: answer.Headers}, nil
 }
 
 // jsonHeld is what a jsonDoor keeps for a lease.
 type jsonHeld struct {
 	door    *jsonDoor
+	id      string
 	path    string
 	headers map[string]string
 }
+
+func (h *jsonHeld) Grant() client.Grant { return client.Grant{ID: h.id} }
 
 func (h *jsonHeld) Progress(p client.Produced) {
 	_ = h.door.ask(context.Background(), h.path+"/progress", map[string]any{"output_tokens": p.Tokens, "deltas": p.Deltas}, &struct{}{})

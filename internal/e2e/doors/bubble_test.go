@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -39,6 +40,7 @@ import (
 	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/internal/testkit/admissiontest"
 	"github.com/llmgov/llmgov/internal/testkit/pipenet"
+	"github.com/llmgov/llmgov/tenants"
 )
 
 // took is what a provider counts for a call.
@@ -61,13 +63,17 @@ var inBubble = []struct {
 }{
 	{"proxy", (*bubble).proxy},
 	{"Go, embedded", func(b *bubble) sends {
-		return b.governed(testkit.Must(embedded.New(b.Context(), b.Config(), b.Tenants, embedded.Options{Log: slog.New(slog.DiscardHandler), Env: []string{}}))(b.T))
+		policy := embedded.Policy{Further: func(cfg *tenants.Config, list *[]tenants.Tenant) {
+			*cfg = b.Config()
+			*list = slices.Clone(b.Tenants)
+		}}
+		return b.governed(testkit.Must(embedded.New(b.Context(), policy, embedded.Options{Log: slog.New(slog.DiscardHandler), Env: []string{}}))(b.T).Client)
 	}},
 	{"Go, remote", func(b *bubble) sends {
 		dial := b.listen()
 		return b.governed(testkit.Must(remote.Dial("passthrough:///llmgov:9091", remote.Options{Token: AdmissionToken, Connection: []grpc.DialOption{overPipe(dial)}}))(b.T))
 	}},
-	{"reserve and commit, HTTP", func(b *bubble) sends { return b.governed(client.New(b.reservations(AdmissionToken))) }},
+	{"reserve and commit, HTTP", func(b *bubble) sends { return b.governed(client.New(b.reservations(AdmissionToken), client.Options{})) }},
 	{"reserve and commit, a tenant's key", func(b *bubble) sends { return b.told(b.reservations("a"), "key") }},
 	{"LiteLLM", func(b *bubble) sends { return b.told(b.reservations(AdmissionToken), "tenant") }},
 	{"ext_proc with bodies", func(b *bubble) sends { return b.extProc(b.dial(), false, true) }},

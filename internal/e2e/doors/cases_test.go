@@ -60,7 +60,7 @@ type said struct {
 func call(ctx context.Context, post Post, tenant, body string) said {
 	resp, err := post(ctx, tenant, body)
 	if r, ok := errors.AsType[*client.Refusal](err); ok {
-		return said{status: r.Status, code: r.Code, header: r.Header, body: r.Message}
+		return said{status: r.Status, code: string(r.Code), header: r.Header, body: r.Message}
 	}
 	if err != nil {
 		return said{err: err}

@@ -59,10 +59,10 @@ func (s *Site) embed() *client.Client {
 	})
 	s.Scrape = func() string {
 		w := httptest.NewRecorder()
-		embedded.Metrics(governed).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody))
+		governed.Metrics().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody))
 		return w.Body.String()
 	}
-	return governed
+	return governed.Client
 }
 
 // newTransport has connections of its own, so that tests can end them.

@@ -37,7 +37,7 @@ func (s *Service) refused(req *pb.RateLimitRequest, r *client.Refusal) *pb.RateL
 		h = http.Header{}
 	}
 	body := dialect.OpenAI.Refuse(h, &admission.Refusal{
-		Status: r.Status, Code: r.Code, Kind: r.Kind, Param: r.Param, Message: r.Message, RetryAfter: r.RetryAfter, Final: r.Final,
+		Status: r.Status, Code: string(r.Code), Kind: r.Kind, Param: r.Param, Message: r.Message, RetryAfter: r.RetryAfter, Final: r.Final,
 	}, s.Admission.Node())
 	return &pb.RateLimitResponse{
 		OverallCode:          pb.RateLimitResponse_OVER_LIMIT,
@@ -48,7 +48,7 @@ func (s *Service) refused(req *pb.RateLimitRequest, r *client.Refusal) *pb.RateL
 }
 
 func refusalOf(f *admission.Refusal) *client.Refusal {
-	return &client.Refusal{Status: f.Status, Code: f.Code, Kind: f.Kind, Param: f.Param, Message: f.Message, RetryAfter: f.RetryAfter, Final: f.Final}
+	return &client.Refusal{Status: f.Status, Code: client.Code(f.Code), Kind: f.Kind, Param: f.Param, Message: f.Message, RetryAfter: f.RetryAfter, Final: f.Final}
 }
 
 // statuses has one status for each descriptor, as proxies expect.

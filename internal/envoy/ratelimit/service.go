@@ -74,14 +74,14 @@ func (s *Service) reserve(ctx context.Context, req *pb.RateLimitRequest, q *ques
 	return granted(req, g), nil
 }
 
-// patience is how long the call may wait: a part of the proxy's own time, so that the answer reaches it. 0 is as long
+// patience is how long the call may wait: a part of the proxy's own time, so that the answer reaches it. nil is as long
 // as the policy lets it.
-func patience(ctx context.Context) time.Duration {
+func patience(ctx context.Context) *time.Duration {
 	until, bounded := ctx.Deadline()
 	if !bounded {
-		return 0
+		return nil
 	}
-	return max(time.Nanosecond, time.Until(until)*4/5)
+	return new(max(0, time.Until(until)*4/5))
 }
 
 // commit ends a call by what its proxy knows of it.
