@@ -22,4 +22,8 @@
 //     all of them report alike, such as a shared limit, are not.
 //
 // In queries @gateway, @pool, @tenant and @region stand for the matchers of the variables.
+//
+// # Stability
+//
+// Experimental: any release may change it.
 package dashboards

@@ -118,4 +118,8 @@
 //
 // It does not know tenants, models or HTTP, it guesses no lengths (package lengths
 // does) and it does not wait: its owner does (package governor).
+//
+// # Stability
+//
+// Experimental: any release may change it.
 package escrow

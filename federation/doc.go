@@ -90,4 +90,8 @@
 // leases of capacity, wants and a learning mode; Shue, Freedman, Shaikh, "Performance
 // Isolation and Fairness for Multi-Tenant Cloud Storage", OSDI 2012, for weights that
 // follow demand.
+//
+// # Stability
+//
+// Experimental: any release may change it.
 package federation

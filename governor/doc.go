@@ -153,4 +153,8 @@
 // governor/tokens for prompts). It imports package escrow and the packages below that and
 // the standard library, and can be embedded as it is. It speaks with no other process: package
 // sharing does.
+//
+// # Stability
+//
+// Experimental: any release may change it.
 package governor

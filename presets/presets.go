@@ -5,6 +5,10 @@
 //
 // They are texts to copy and change: no config names a preset, so the limits in force are in the operator's files, and
 // a new release changes nobody's limits. The first line of each is a comment with its purpose.
+//
+// # Stability
+//
+// Experimental: any release may change it.
 package presets
 
 import (

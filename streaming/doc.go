@@ -104,4 +104,8 @@
 // # Further reading
 //
 // The event stream format: https://html.spec.whatwg.org/multipage/server-sent-events.html.
+//
+// # Stability
+//
+// Stable: what compiles and works with one release does so with the next.
 package streaming

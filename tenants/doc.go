@@ -101,4 +101,8 @@
 // system can be trusted to tell, not even read; see seen.go.
 //
 // This package knows nothing of admission, and makes no network call.
+//
+// # Stability
+//
+// Experimental: any release may change it.
 package tenants

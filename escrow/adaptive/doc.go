@@ -99,4 +99,8 @@
 // above a base, and how much of that is wanted); Cardwell et al., "BBR", ACM Queue 14(5),
 // 2016 (rounds, and draining to measure the base); Ha, Rhee, Xu, "CUBIC", 2008 (slow
 // about the last known knee, faster behind it).
+//
+// # Stability
+//
+// Experimental: any release may change it.
 package adaptive

@@ -102,4 +102,8 @@
 //
 // The package is pure: no clock, goroutine, lock or I/O. Every verb takes the
 // time.
+//
+// # Stability
+//
+// Experimental: any release may change it.
 package budget

@@ -38,4 +38,8 @@
 // # What it is not
 //
 // It decides nothing, so it may use floats. It knows no clock, no lock and no names.
+//
+// # Stability
+//
+// Experimental: any release may change it.
 package fairness

@@ -82,4 +82,8 @@
 // models for life history data" (1990). Koenker and Bassett, "Regression
 // quantiles" (1978). Freund and Schapire, "A decision-theoretic generalization of
 // on-line learning" (1997).
+//
+// # Stability
+//
+// Experimental: any release may change it.
 package lengths

@@ -35,4 +35,8 @@
 // [Set.Advance] brings a Set to now. All other methods see it as of then.
 //
 // Floats are used in forecasts and in the order of the line, and in no ledger.
+//
+// # Stability
+//
+// Experimental: any release may change it.
 package limits

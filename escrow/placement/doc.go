@@ -10,4 +10,8 @@
 // another order, or have left the list for a while.
 //
 // Everything here is plain state. The owner of the pool has the lock, and says what time it is.
+//
+// # Stability
+//
+// Experimental: any release may change it.
 package placement

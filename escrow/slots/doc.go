@@ -21,4 +21,8 @@
 //
 // It has no clock, no lock and no queue, and talks to nobody: package governor has the lock, package federation/claims makes
 // claims of demands, and a simulation plays both.
+//
+// # Stability
+//
+// Experimental: any release may change it.
 package slots

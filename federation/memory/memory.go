@@ -1,5 +1,9 @@
 // Package memory keeps the accounts of pools, and of owners of limits, for nodes of one process: of tests, and of
 // programs that embed several governors. What it remembers ends with the process.
+//
+// # Stability
+//
+// Experimental: any release may change it.
 package memory
 
 import (

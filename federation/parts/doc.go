@@ -67,4 +67,8 @@
 // that ask (Ask) get of a period what there is, whatever others believe. And calls that still run in a
 // process that is cut off count nowhere, once their Tail is over, until the process is heard of
 // again.
+//
+// # Stability
+//
+// Experimental: any release may change it.
 package parts

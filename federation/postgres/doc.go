@@ -37,4 +37,8 @@
 //     next one says all that it said.
 //   - The tables are made when they are not there. Without the right to make them, let somebody
 //     else: the statements are Schema.
+//
+// # Stability
+//
+// Experimental: any release may change it.
 package postgres

@@ -35,4 +35,8 @@
 //     client either; the next one says all that it said. A script that the server does not
 //     have is sent whole: then nothing was run.
 //   - A replica is never asked: what it says is old, and what it is told is lost.
+//
+// # Stability
+//
+// Experimental: any release may change it.
 package redis

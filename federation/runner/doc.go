@@ -32,4 +32,8 @@
 // A node that was fenced stops for good: another process has taken its name. Its calls go on, as do
 // those of a node that is cut off: the other nodes count them for a Window. When that is over
 // somebody may be told (Config.Uncounted) and end them.
+//
+// # Stability
+//
+// Experimental: any release may change it.
 package runner

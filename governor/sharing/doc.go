@@ -19,4 +19,8 @@
 //
 // All of it belongs to the runner's goroutines: one for each pool, and one for all limits, slots and
 // budgets. No lock is held here.
+//
+// # Stability
+//
+// Experimental: any release may change it.
 package sharing

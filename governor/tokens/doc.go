@@ -10,4 +10,8 @@
 //
 // Until enough was learned of a tenant and a model (Estimator.Uncertain), package bpe can
 // count, for models whose vocabulary is public.
+//
+// # Stability
+//
+// Experimental: any release may change it.
 package tokens

@@ -14,4 +14,8 @@
 //
 // Which tenants there are, and which keys they have in policy files, is not known here: package tenants lays one over the
 // other.
+//
+// # Stability
+//
+// Experimental: any release may change it.
 package keyfile

@@ -31,4 +31,8 @@
 // than the limit, what all count together is no less than one account for all of them would. That is plain for windows. A bucket
 // drains at the part of the rate that its part is of the Capacity, so all of them drain no faster than one would; and if
 // a process is gone, its part counts whole for a Window, in which one bucket would have drained whatever was in it.
+//
+// # Stability
+//
+// Experimental: any release may change it.
 package shape

@@ -40,4 +40,8 @@
 // # Further reading
 //
 // How to count tokens with tiktoken: https://github.com/openai/openai-cookbook/blob/main/examples/How_to_count_tokens_with_tiktoken.ipynb.
+//
+// # Stability
+//
+// Experimental: any release may change it.
 package bpe
