@@ -165,5 +165,7 @@ func checkSize(size *tokens.Size) error {
 }
 
 func invalid(param, format string, args ...any) *Refusal {
-	return &Refusal{Status: http.StatusBadRequest, Code: CodeInvalid, Param: param, Message: fmt.Sprintf("Bad request: "+format+".", args...), Final: true}
+	return &Refusal{
+		Status: http.StatusBadRequest, Code: CodeInvalid, Param: param, Message: fmt.Sprintf("Bad request: "+format+".", args...), Final: true, Header: http.Header{},
+	}
 }

@@ -63,7 +63,7 @@ func serve(t *testing.T, change func(*tenants.Pool, *tenants.Tenant)) *listener 
 	cfg.Pools = []tenants.Pool{pool}
 	ctl := admissiontest.Build(t, cfg, list...)
 	book := reserve.New(reserve.Options{Door: inprocess.New(ctl), Tenant: ctl.TenantOf, Most: 100})
-	at := admissionserver.New(admissionserver.Options{Token: token, Tenant: ctl.TenantOf, Log: slog.New(slog.DiscardHandler)})
+	at := admissionserver.New(admissionserver.Options{Token: token, Tenant: ctl.TenantOf, Node: "here", Log: slog.New(slog.DiscardHandler)})
 	reserveserver.Register(at, book)
 	on := testkit.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	go func() { _ = at.Serve(on) }() // ends with Close
