@@ -1,14 +1,13 @@
 package admission
 
 import (
-	"encoding/json"
 	"time"
 
 	"github.com/llmgov/llmgov/governor/tokens"
 )
 
-// lessons are what a tenant's calls have taught, by estimator.
-type lessons map[string][]tokens.Lesson
+// Lessons are what the calls of tenants have taught of their tokens: by tenant and estimator.
+type Lessons map[string]map[string][]tokens.Lesson
 
 // all are a tenant's estimators, by the names under which they are written down.
 func (e *Estimates) all() map[string]*tokens.Estimator {
@@ -18,11 +17,11 @@ func (e *Estimates) all() map[string]*tokens.Estimator {
 	}
 }
 
-// Learned is what calls have taught of their tokens, for the next process: see Recall.
-func (c *Controller) Learned() json.RawMessage {
-	all := map[string]lessons{}
+// Learned is what calls have taught, for the next process.
+func (c *Controller) Learned() Lessons {
+	all := Lessons{}
 	for name, e := range c.Policy().learned() {
-		of := lessons{}
+		of := map[string][]tokens.Lesson{}
 		for which, estimator := range e.all() {
 			if list := estimator.Lessons(); len(list) > 0 {
 				of[which] = list
@@ -32,26 +31,14 @@ func (c *Controller) Learned() json.RawMessage {
 			all[name] = of
 		}
 	}
-	text, err := json.Marshal(all)
-	if err != nil {
-		return nil // names and numbers are always written
-	}
-	return text
+	return all
 }
 
 // Recall takes in what an earlier process had Learned of the tenants that are there. Call it before calls come.
-func (c *Controller) Recall(text json.RawMessage) error {
-	var all map[string]lessons
-	if len(text) == 0 {
-		return nil
-	}
-	if err := json.Unmarshal(text, &all); err != nil {
-		return err
-	}
+func (c *Controller) Recall(all Lessons) {
 	for name, e := range c.Policy().learned() {
 		for which, estimator := range e.all() {
 			estimator.Recall(time.Now(), all[name][which])
 		}
 	}
-	return nil
 }

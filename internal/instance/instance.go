@@ -2,6 +2,7 @@ package instance
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -101,10 +102,12 @@ func (in *Instance) build(opt Options) (err error) {
 		in.later(func() error { in.shared.store.Close(); return nil })
 	}
 	in.Admission = admission.New(admission.Options{Snapshot: snap, Governor: in.Governor, Metrics: in.Metrics, Node: in.Node, Prompts: opt.Prompts})
-	if rules.Past != nil {
-		if err := in.Admission.Recall(rules.Past.Estimates); err != nil {
+	if rules.Past != nil && rules.Past.Estimates != nil {
+		var learned admission.Lessons
+		if err := json.Unmarshal(rules.Past.Estimates, &learned); err != nil {
 			in.log.Warn("state_dir: what was learned of tokens cannot be read, and is learned anew", "dir", cfg.StateDir, "error", err)
 		}
+		in.Admission.Recall(learned)
 	}
 	in.watch(snap)
 	if in.shared != nil {
@@ -120,7 +123,7 @@ func (in *Instance) build(opt Options) (err error) {
 func (in *Instance) saved() governor.Saved {
 	s := in.Governor.Saved()
 	if in.Admission != nil {
-		s.Estimates = in.Admission.Learned()
+		s.Estimates, _ = json.Marshal(in.Admission.Learned()) // names and numbers can always be written
 	}
 	return s
 }
