@@ -4,6 +4,7 @@
 # make test-long   also the long searches, the simulations of hours, and what compares wall-clock times
 # make nightly     what takes too long for each change: lint, test-long, test-race of all packages, test-upgrade, fuzz, fuzz-readers
 # make test-clients   the contract with the SDKs for JavaScript and Python; installs Node.js and Python where it may
+# make test-agents   the recipes for coding agents, with the agents themselves; installs them (2 GB) where it may
 # make test-dashboards  each query of the dashboards and alerts, on a real Prometheus; installs it where it may
 # make test-console   the console in a real browser; installs Chromium and Node.js where it may
 # make test-api     the admin API and the admission API against their OpenAPI descriptions, by schemathesis; installs it where it may
@@ -38,7 +39,7 @@ STATICCHECK = go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # The race detector needs a C compiler.
 RACE := $(shell command -v gcc cc clang >/dev/null 2>&1 && echo -race)
 
-.PHONY: downloads build test test-race test-long nightly test-clients test-console test-dashboards test-envoy test-servers test-chart test-api test-upgrade release lint check fuzz fuzz-readers notices check-notices pin model chaos calm reloads soak storm bench versus
+.PHONY: downloads build test test-race test-long nightly test-clients test-agents test-console test-dashboards test-envoy test-servers test-chart test-api test-upgrade release lint check fuzz fuzz-readers notices check-notices pin model chaos calm reloads soak storm bench versus
 
 # Git tells the version, by the tag of the commit if it has one; without a clone, say VERSION=v1.2.3.
 build:
@@ -72,6 +73,9 @@ nightly: lint
 
 test-clients:
 	internal/testkit/clients/run.sh
+
+test-agents:
+	internal/testkit/clients/agents/run.sh
 
 test-envoy:
 	internal/e2e/doors/envoy/run.sh

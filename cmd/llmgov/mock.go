@@ -22,6 +22,7 @@ type mockCmd struct {
 	Batch           int           `placeholder:"N" help:"Batch continuously: with N calls at once each is half as fast as alone."`
 	KVCache         int64         `placeholder:"TOKENS" help:"Memory for the contexts of all calls; beyond it, the streams that came last are interrupted."`
 	OutputTokens    int           `placeholder:"N" help:"Length of an answer to a call that does not bound it; all others are as long as their bound, such as max_tokens. Default 32."`
+	MostOutput      int           `placeholder:"N" help:"The longest answer, whatever a call's bound. Default: its bound."`
 	TPM             int64         `name:"tpm" placeholder:"N" help:"Limit on tokens in a rolling minute; 429 beyond."`
 	RPM             int64         `name:"rpm" placeholder:"N" help:"Limit on requests in a rolling minute; 429 beyond."`
 	Accounting      string        `placeholder:"RULE" help:"How tokens count against tpm: admit_max, production or settle. Default admit_max."`
@@ -42,7 +43,7 @@ func (m mockCmd) Run(e *env) error {
 	s, err := mock.New(mock.Config{
 		Models: m.Model, APIKey: m.APIKey, FirstToken: m.FirstToken, TokensPerSecond: m.TokensPerSecond,
 		PrefixCache: m.PrefixCache,
-		Slots:       m.Slots, Batch: m.Batch, KVCache: m.KVCache, OutputTokens: m.OutputTokens, TPM: m.TPM, RPM: m.RPM, Accounting: m.Accounting,
+		Slots:       m.Slots, Batch: m.Batch, KVCache: m.KVCache, OutputTokens: m.OutputTokens, MostOutput: m.MostOutput, TPM: m.TPM, RPM: m.RPM, Accounting: m.Accounting,
 		ErrorRate: m.ErrorRate, HangupRate: m.HangupRate, SlowRate: m.SlowRate, SlowChunk: m.SlowChunk,
 		Usage: m.Usage, Seed: m.Seed,
 	})

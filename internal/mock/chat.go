@@ -80,7 +80,7 @@ func (c *chat) token(s *sse, choice, i int) {
 		s.buf = append(s.buf, '"')
 	} else {
 		s.buf = append(s.buf, `"tool_calls":[{"index":0,"function":{"arguments":"`...)
-		s.buf = append(s.buf, argument(choice, i, c.j.plan.natural)...)
+		s.buf = append(s.buf, c.j.call.argument(choice, i, c.j.plan.natural)...)
 		s.buf = append(s.buf, `"}}]`...)
 	}
 	s.buf = append(s.buf, `},"logprobs":null,"finish_reason":null}`...)
@@ -136,7 +136,7 @@ func (c *chat) plain(b []byte) []byte {
 		} else {
 			b = append(b, `null,"tool_calls":[{`...)
 			b = c.appendCall(b, choice)
-			b = appendArguments(b, choice, p.length, p.natural)
+			b = c.j.call.appendArguments(b, choice, p.length, p.natural)
 			b = append(b, `"}}]`...)
 		}
 		b = append(b, `,"refusal":null,"annotations":[]},"logprobs":null,"finish_reason":"`...)

@@ -59,6 +59,10 @@ type Config struct {
 	// no hook. Default 32.
 	OutputTokens int
 
+	// MostOutput is the longest answer, for clients whose bounds are far above what they expect, as those of coding agents
+	// are. Default 0: an answer is as long as its request's bound.
+	MostOutput int
+
 	// TPM and RPM are the server's own limits on tokens and requests over every rolling 60 s.
 	// Default 0: the axis is off, not measured, and without x-ratelimit headers. To
 	// measure without refusing, set a limit out of reach.
@@ -152,6 +156,7 @@ func (c Config) validate() error {
 	checkRate("ErrorRate", c.ErrorRate)
 	checkRate("HangupRate", c.HangupRate)
 	checkRate("SlowRate", c.SlowRate)
+	check(c.MostOutput >= 0 && c.MostOutput <= maxOutput, "MostOutput is %d: must be 1 to %d", c.MostOutput, maxOutput)
 	check(c.SlowChunk >= 0, "SlowChunk is %s: must not be negative", c.SlowChunk)
 	check(c.SlowRate == 0 || c.SlowChunk != 0, "SlowRate is %v but SlowChunk is 0: set the length of the pause", c.SlowRate)
 	return errors.Join(errs...)

@@ -8,14 +8,14 @@ import (
 
 func TestNewNamesEveryProblem(t *testing.T) {
 	_, err := New(Config{
-		Models: []string{""}, FirstToken: -1, TokensPerSecond: -1, Slots: -1, OutputTokens: -1, TPM: -1, RPM: -1,
+		Models: []string{""}, FirstToken: -1, TokensPerSecond: -1, Slots: -1, OutputTokens: -1, MostOutput: -1, TPM: -1, RPM: -1,
 		Accounting: "x", ErrorRate: 2, HangupRate: -1, SlowRate: 0.5, Usage: "y",
 	})
 	if err == nil {
 		t.Fatal("no error")
 	}
 	for _, name := range []string{
-		"Models[0]", "FirstToken", "TokensPerSecond", "Slots", "OutputTokens", "TPM", "RPM",
+		"Models[0]", "FirstToken", "TokensPerSecond", "Slots", "OutputTokens", "MostOutput", "TPM", "RPM",
 		"Accounting", "ErrorRate", "HangupRate", "SlowRate", "Usage",
 	} {
 		if !strings.Contains(err.Error(), "mock: "+name) {

@@ -25,8 +25,8 @@
 // one a token. It is as long as the hook says, else exactly as long as the request's bound
 // (max_completion_tokens, max_tokens or max_output_tokens), as of a model that does not know
 // when to stop, else Config.OutputTokens. An answer that the bound has ended has finish_reason
-// "length", or status "incomplete". A tool call without a hook is min(bound, OutputTokens)
-// long and whole. A call whose last message is a tool's result is answered in text.
+// "length", or status "incomplete". Config.MostOutput ends it earlier. A tool call without a hook is min(bound, OutputTokens)
+// long and whole, or runs "echo hi" if one of the tools runs commands, as those of coding agents do. A call whose last message is a tool's result is answered in text.
 //
 // With a prefix cache (Config.PrefixCache), the beginning of a prompt that an earlier one had is reported as cached, in blocks of 64
 // tokens; it is compared as JSON text. Otherwise nothing is cached, but on messages the blocks marked with cache_control are reported as if

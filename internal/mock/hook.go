@@ -58,7 +58,7 @@ func (s *Server) plan(c *call, seq uint64) plan {
 	if s.draw(seq, 2) < s.cfg.SlowRate {
 		p.pace.pause = s.cfg.SlowChunk
 	}
-	p.setLength(c, s.cfg.OutputTokens)
+	p.setLength(c, &s.cfg)
 	if s.draw(seq, 1) < s.cfg.HangupRate {
 		p.fault = faultHangup
 		p.after = p.total() / 2
@@ -72,7 +72,8 @@ func (s *Server) plan(c *call, seq uint64) plan {
 // setLength decides the length of the answer: that of the hook, else the request's bound, else
 // the server's setting. A tool call is no longer than the setting, so that its arguments are whole
 // unless the hook wants them cut.
-func (p *plan) setLength(c *call, usual int) {
+func (p *plan) setLength(c *call, cfg *Config) {
+	usual := cfg.OutputTokens
 	if !c.route.isText() {
 		p.choices = 1
 		return
@@ -83,10 +84,15 @@ func (p *plan) setLength(c *call, usual int) {
 	switch {
 	case hooked.Type == gjson.Number:
 		p.natural = min(max(0, int(hooked.Num)), maxOutput)
+	case c.callsShell():
+		p.natural = 1
 	case bound > 0 && c.callsTool():
 		p.natural = min(bound, usual)
 	case bound > 0:
 		p.natural = maxOutput + 1 // so that the bound ends it
+		if cfg.MostOutput > 0 {
+			p.natural = cfg.MostOutput
+		}
 	default:
 		p.natural = usual
 	}

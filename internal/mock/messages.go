@@ -1,7 +1,9 @@
 package mock
 
 import (
+	"cmp"
 	"strconv"
+	"strings"
 
 	"github.com/tidwall/gjson"
 )
@@ -57,7 +59,7 @@ func (m *messages) token(s *sse, choice, i int) {
 	if m.tool == "" {
 		s.buf = append(s.buf, word(choice, i)...)
 	} else {
-		s.buf = append(s.buf, argument(choice, i, m.j.plan.natural)...)
+		s.buf = append(s.buf, m.j.call.argument(choice, i, m.j.plan.natural)...)
 	}
 	s.buf = append(s.buf, `"}}`...)
 	s.close()
@@ -141,7 +143,8 @@ func (m *messages) appendInput(b []byte) []byte {
 		b = appendWords(b, 0, n-2)
 		return append(b, `"}`...)
 	}
-	return append(b, "{}"...)
+	_, arguments := m.j.call.shell()
+	return append(b, cmp.Or(strings.ReplaceAll(arguments, `\"`, `"`), "{}")...)
 }
 
 func (m *messages) reason() string {

@@ -4,7 +4,7 @@ package mock
 func (r *responses) argument(s *sse, choice, i int) {
 	r.open(s, "response.function_call_arguments.delta")
 	s.buf = append(s.buf, r.delta...)
-	s.buf = append(s.buf, argument(choice, i, r.j.plan.natural)...)
+	s.buf = append(s.buf, r.j.call.argument(choice, i, r.j.plan.natural)...)
 	s.buf = append(s.buf, '"')
 	r.close(s)
 }
@@ -15,7 +15,7 @@ func (r *responses) endCall(s *sse) {
 	s.buf = append(s.buf, `,"name":`...)
 	s.buf = append(s.buf, r.tool...)
 	s.buf = append(s.buf, `,"arguments":"`...)
-	s.buf = appendArguments(s.buf, 0, r.j.plan.length, r.j.plan.natural)
+	s.buf = r.j.call.appendArguments(s.buf, 0, r.j.plan.length, r.j.plan.natural)
 	s.buf = append(s.buf, '"')
 	r.close(s)
 }
@@ -42,7 +42,7 @@ func (r *responses) appendCall(b []byte, status string) []byte {
 	b = append(b, r.tool...)
 	b = append(b, `,"arguments":"`...)
 	if status != "in_progress" {
-		b = appendArguments(b, 0, r.j.plan.length, r.j.plan.natural)
+		b = r.j.call.appendArguments(b, 0, r.j.plan.length, r.j.plan.natural)
 	}
 	return append(b, `"}`...)
 }

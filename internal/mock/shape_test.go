@@ -57,6 +57,19 @@ func TestPlainShapes(t *testing.T) {
 			"choices.0.message.tool_calls.0.function.name":      `"look_up"`,
 			"choices.0.message.tool_calls.0.function.arguments": `"{\"text\":\" the\"}"`,
 		}},
+		{"tool that runs commands", "/v1/chat/completions", chatBody(`"max_tokens":64000,"tools":[{"type":"function","function":{"name":"look_up"}},
+			{"type":"function","function":{"name":"bash","parameters":{"properties":{"command":{"type":"string"},"why":{"type":"string"}},"required":["command","why"]}}}]`), want{
+			"choices.0.message.tool_calls.0.function.name":      `"bash"`,
+			"choices.0.message.tool_calls.0.function.arguments": `"{\"command\":\"echo hi\",\"why\":\"say hi\"}"`, "usage.completion_tokens": "1",
+		}},
+		{"responses tool that runs commands", "/v1/responses", `{"model":"m","input":"hello","tools":[{"type":"web_search"},
+			{"type":"function","name":"shell","parameters":{"properties":{"command":{"type":"array"}},"required":["command"]}}]}`, want{
+			"output.0.name": `"shell"`, "output.0.arguments": `"{\"command\":[\"sh\",\"-c\",\"echo hi\"]}"`,
+		}},
+		{"messages tool that runs commands", "/v1/messages", `{"model":"m","max_tokens":64000,"messages":[{"role":"user","content":"hello"}],"tools":[
+			{"name":"Bash","input_schema":{"properties":{"command":{"type":"string"}},"required":["command"]}}]}`, want{
+			"content.0.name": `"Bash"`, "content.0.input": `{"command":"echo hi"}`, "stop_reason": `"tool_use"`,
+		}},
 		{"tool with one token", "/v1/chat/completions", chatBody(`"max_tokens":1,` + tool), want{
 			"choices.0.message.tool_calls.0.function.arguments": `"{}"`, "choices.0.finish_reason": `"tool_calls"`,
 		}},

@@ -33,9 +33,70 @@ func last(v gjson.Result) (e gjson.Result) {
 	return e
 }
 
-// tool returns the first tool, or nothing when it is one that the provider runs itself.
+// tool returns the tool to be called: one that runs commands, else the first; nothing if it is one that the provider runs itself.
 func (c *call) tool() gjson.Result {
-	tool := first(c.tools)
+	if tool, _ := c.shell(); tool.Exists() {
+		return tool
+	}
+	return c.clients(first(c.tools))
+}
+
+// shell returns the first tool by which a coding agent runs commands, and the arguments of a call of it, escaped for a JSON string.
+func (c *call) shell() (found gjson.Result, arguments string) {
+	c.tools.ForEach(func(_, tool gjson.Result) bool {
+		tool = c.clients(tool)
+		parameters := tool.Get("parameters")
+		if c.route == routeMessages {
+			parameters = tool.Get("input_schema")
+		}
+		if arguments = commandOf(parameters); arguments != "" {
+			found = tool
+		}
+		return !found.Exists()
+	})
+	return found, arguments
+}
+
+// commandOf returns arguments that run a command, by the schema that a tool has for them; "" if it runs none.
+func commandOf(schema gjson.Result) string {
+	arguments := ""
+	schema.Get("required").ForEach(func(_, name gjson.Result) bool {
+		value := ""
+		kind := schema.Get("properties." + name.Str + ".type").Str
+		switch {
+		case kind == "string" && (name.Str == "command" || name.Str == "cmd"):
+			value = `\"echo hi\"`
+		case kind == "array" && name.Str == "command":
+			value = `[\"sh\",\"-c\",\"echo hi\"]`
+		case kind == "array" && name.Str == "commands":
+			value = `[\"echo hi\"]`
+		case arguments != "" && kind == "string":
+			value = `\"say hi\"`
+		case arguments != "" && kind == "boolean":
+			value = `false`
+		default:
+			return false
+		}
+		if arguments != "" {
+			arguments += ","
+		}
+		arguments += `\"` + name.Str + `\":` + value
+		return true
+	})
+	if arguments == "" {
+		return ""
+	}
+	return "{" + arguments + "}"
+}
+
+// callsShell reports whether the answer is a call that runs a command.
+func (c *call) callsShell() bool {
+	tool, _ := c.shell()
+	return tool.Exists() && c.callsTool()
+}
+
+// clients returns a tool without its envelope, or nothing when it is one that the provider runs itself.
+func (c *call) clients(tool gjson.Result) gjson.Result {
 	switch kind := tool.Get("type").Str; {
 	case c.route == routeChat:
 		return tool.Get("function")
@@ -55,9 +116,12 @@ func (c *call) toolName() string {
 
 // argument returns token i of n of the arguments, escaped for a JSON string. Together they are
 // the object {"text":"…"}, or {} if there is only one. Cut short they are no JSON, as at providers.
-func argument(choice, i, n int) string {
+func (c *call) argument(choice, i, n int) string {
 	switch {
 	case n == 1:
+		if _, arguments := c.shell(); arguments != "" {
+			return arguments
+		}
 		return `{}`
 	case i == 0:
 		return `{\"text\":\"`
@@ -67,9 +131,9 @@ func argument(choice, i, n int) string {
 	return word(choice, i-1)
 }
 
-func appendArguments(b []byte, choice, length, n int) []byte {
+func (c *call) appendArguments(b []byte, choice, length, n int) []byte {
 	for i := range length {
-		b = append(b, argument(choice, i, n)...)
+		b = append(b, c.argument(choice, i, n)...)
 	}
 	return b
 }

@@ -19,3 +19,5 @@ export LITELLM_LOCAL_MODEL_COST_MAP=True PYTHONDONTWRITEBYTECODE=1
 cd python
 .venv/bin/python -m pytest -q -p no:cacheprovider --disable-warnings --clients openai_sdk,anthropic_sdk,langchain_sdk,pydantic_ai_sdk,agents_sdk
 litellm/.venv/bin/python -m pytest -q -p no:cacheprovider --disable-warnings --clients litellm_sdk
+cd ../agents
+SMOKE=1 ./run.sh

@@ -31,8 +31,8 @@ export async function counted(gw, name, labels) {
 
 // eventually waits until a figure is as wanted. What it is for happens at once on
 // an idle machine; a busy one may take a hundred times as long.
-export async function eventually(what, figure, want) {
-  const last = performance.now() + 30_000;
+export async function eventually(what, figure, want, seconds = 30) {
+  const last = performance.now() + seconds * 1000;
   for (;;) {
     const got = await figure();
     if (got === want) return;
@@ -50,6 +50,7 @@ export async function hold(gw, tenant, key) {
   if (answer.status !== 200) throw new Error(`the slot of ${tenant} is not free: ${answer.status} ${await answer.text()}`);
   return async () => {
     gone.abort();
+    await answer.body.cancel().catch(() => {}); // until then it is kept: fetch ends calls whose answers nobody holds any more
     await eventually(`leases of ${tenant}`, async () => (await leases(gw, tenant)).length, 0);
   };
 }

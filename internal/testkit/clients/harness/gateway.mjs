@@ -10,23 +10,26 @@ import { join } from 'node:path';
 const upstreamKey = 'sk-upstream-must-not-leak';
 
 // start runs both, and returns when both listen. tenants is by name what each
-// may do, as a policy file says it, but for the key.
-export async function start(binary, tenants) {
+// may do, as a policy file says it, but for the key. Each pool has a model server
+// with flags of its own; upstream is the first one's address.
+export async function start(binary, tenants, pools = {
+  main: { models: ['gpt-4o', 'claude-sonnet', 'text-embedding-3-small'], flags: ['--output-tokens', '12'] },
+}) {
   const dir = mkdtempSync(join(tmpdir(), 'llmgov-clients-'));
-  const mock = new Process(binary, ['mock', '--listen', '127.0.0.1:0', '--api-key', upstreamKey, '--output-tokens', '12']);
+  const mocks = Object.values(pools).map(({ flags }) => new Process(binary, ['mock', '--listen', '127.0.0.1:0', '--api-key', upstreamKey, ...flags]));
   let serve;
   const stop = async () => {
-    const ended = [await serve?.end(), await mock.end()];
+    const ended = [await serve?.end(), ...await Promise.all(mocks.map((mock) => mock.end()))];
     rmSync(dir, { recursive: true, force: true });
     return ended.flat().filter(Boolean);
   };
   try {
-    const [, upstream] = await mock.says(/(http:\S+)\/v1,/);
-    writeConfig(dir, upstream, tenants);
+    const addresses = await Promise.all(mocks.map(async (mock) => (await mock.says(/(http:\S+)\/v1,/))[1]));
+    writeConfig(dir, addresses, pools, tenants);
     const listen = ['--listen', '127.0.0.1:0', '--admin-listen', '127.0.0.1:0'];
     serve = new Process(binary, ['serve', '-c', join(dir, 'llmgov.yaml'), ...listen]);
     const [, url, admin] = await serve.says(/listens on (http:\S+), admin on (http:\S+)/);
-    return { url, admin, upstream, stop };
+    return { url, admin, upstream: addresses[0], upstreams: addresses, stop };
   } catch (err) {
     await stop();
     throw err;
@@ -37,7 +40,7 @@ export async function start(binary, tenants) {
 export const keyOf = (tenant) => `sk-tenant-must-not-leak-${tenant}`;
 
 // YAML reads JSON, so nothing here needs a YAML writer.
-function writeConfig(dir, upstream, tenants) {
+function writeConfig(dir, addresses, pools, tenants) {
   const policies = {};
   for (const [name, rules] of Object.entries(tenants)) {
     const hash = createHash('sha256').update(keyOf(name)).digest('hex');
@@ -46,10 +49,12 @@ function writeConfig(dir, upstream, tenants) {
   mkdirSync(join(dir, 'tenants'));
   writeFileSync(join(dir, 'tenants', 'all.yaml'), JSON.stringify({ tenants: policies }));
   writeFileSync(join(dir, 'llmgov.yaml'), JSON.stringify({
-    upstreams: { mock: { base_url: `${upstream}/v1`, api_key: upstreamKey } },
+    upstreams: Object.fromEntries(Object.keys(pools).map((name, i) => [name, { base_url: `${addresses[i]}/v1`, api_key: upstreamKey }])),
     timeouts: { drain: '1s' }, // a call that was lost holds nobody up
     // All of the minute at once: pacing is not what these tests are about.
-    pools: { main: { models: ['gpt-4o', 'claude-sonnet', 'text-embedding-3-small'], rpm: 10000, tpm: 10000000, burst: '60s', concurrency: 100 } },
+    pools: Object.fromEntries(Object.entries(pools).map(([name, { models }]) => [
+      name, { models, upstream: name, rpm: 10000, tpm: 10000000, burst: '60s', concurrency: 100 },
+    ])),
   }));
 }
 
