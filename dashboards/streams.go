@@ -28,8 +28,9 @@ func streams() Dashboard {
 			query(`sum by (state) (llmgov_leases{@gateway, @pool})`, "{{state}}")).stacked(),
 		series("Kept places (tickets)", "Refused calls with a time to come back. waiting: that time has not come. due: they may come, and are served first.", "short", 8,
 			query(`sum by (state) (llmgov_tickets{@gateway, @pool})`, "{{state}}")).stacked(),
-		series("Abnormal ends", "Calls per second whose client left, and leases that were not ended in time.", "reqps", 8,
+		series("Abnormal ends", "Calls per second whose client left, whole answers whose usage could not be read, and leases that were not ended in time.", "reqps", 8,
 			query(`sum by (pool) (rate(llmgov_client_cancelled_total{@gateway, @pool}[$__rate_interval]))`, "{{pool}} cancelled"),
+			query(`sum by (pool) (rate(llmgov_usage_unread_total{@gateway, @pool}[$__rate_interval]))`, "{{pool}} without usage"),
 			query(`sum by (instance) (rate(llmgov_lease_expired_total{@gateway}[$__rate_interval]))`, "expired in {{instance}}")),
 	)
 	d.row("Tokens",

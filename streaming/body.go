@@ -275,6 +275,9 @@ func (b *Body) reportLocked(err error) func() {
 	res := Result{Deltas: b.meter.Deltas(), Events: b.events}
 	res.Usage, res.Reported = b.meter.Usage()
 	res.Cause, res.Err = b.verdictLocked(err)
+	if res.Cause == Completed && !res.Reported && res.Deltas == 0 {
+		res.Text = max(1, b.meter.texts)
+	}
 	return func() {
 		due.run(&b.opt)
 		if b.opt.End != nil {

@@ -7,6 +7,7 @@ type chunk struct {
 	choices     []byte
 	usage       []byte
 	choiceUsage []byte // of the last choice that has one
+	otherUsage  []byte // by another name, or in a wrapping
 	err         []byte
 	groq        []byte             // "x_groq"
 	timings     []byte             // llama.cpp's
@@ -37,6 +38,12 @@ func (ch *chunk) set(key, value []byte) {
 		ch.kind = unquote(value)
 	case "object":
 		ch.object = unquote(value)
+	case "usageMetadata", "usage_metadata", "token_usage":
+		ch.otherUsage = value
+	case "data", "result":
+		if usage := member(value, "usage"); usage != nil {
+			ch.otherUsage = usage
+		}
 	case "x_groq":
 		ch.groq = value
 	case "timings":

@@ -16,6 +16,8 @@ type finder struct {
 	limit     int
 	envelopes bool   // look into "response" and "message", too, in which typed events have their usage
 	found     []byte // the last usage object that was whole
+	apart     bool   // found is not in its place, and one that is replaces it
+	texts     int64  // bytes of strings that are no keys
 	kind      word   // value of "type" at the top level
 	object    word   // value of "object" there
 	// answers, errs and complains mean that there is a member with an answer, with an error, or with words as errors have them.
@@ -30,7 +32,9 @@ type finder struct {
 	noting  bool // the string is kept in a word
 	key     word
 	name    name   // of the key whose value comes next
+	wraps   bool   // the usage may stand in that value
 	capture bool   // inside the usage object
+	aside   bool   // which is not in its place
 	kept    []byte // the part of it that has come
 }
 
@@ -112,6 +116,9 @@ func (f *finder) deeper(p []byte, i int) int {
 			if end < 0 {
 				return i
 			}
+			if next := skipSpace(p, end); next == len(p) || p[next] != ':' {
+				f.texts += int64(end - i - 2)
+			}
 			i = end
 			continue
 		case '{', '[':
@@ -177,6 +184,9 @@ func (f *finder) keeper() *word {
 
 // note collects the bytes of a string that counts.
 func (f *finder) note(part []byte) {
+	if !f.isKey {
+		f.texts += int64(len(part))
+	}
 	if f.noting {
 		f.keeper().add(part)
 	}
@@ -199,9 +209,22 @@ func (f *finder) endText() {
 
 // nameOf reads a key.
 func (f *finder) nameOf(key []byte) name {
+	f.wraps = false
 	switch string(key) {
 	case "usage":
 		return usageName
+	case "usageMetadata", "usage_metadata", "token_usage", "meta":
+		if f.level == 1 && !f.envelopes {
+			return otherUsageName
+		}
+	case "response", "message", "data", "result", "x_groq":
+		if f.level == 1 && !f.envelopes {
+			f.wraps = true
+			return max(wrongNames[string(key)], wrapName)
+		}
+		if f.level == 1 && words.isEnvelope(key) {
+			return envelopeName
+		}
 	case "type":
 		if f.level == 1 {
 			return typeName
@@ -239,7 +262,7 @@ func (f *finder) valued(meant bool) {
 		return
 	}
 	switch f.name {
-	case answerName, usageName:
+	case answerName, usageName, otherUsageName:
 		f.answers = true
 	case errorName:
 		f.errs = true
@@ -288,11 +311,12 @@ func (f *finder) open(c byte) bool {
 	f.state = wantColon
 	switch {
 	case c != '{':
-	case f.name == envelopeName:
+	case f.name == envelopeName, f.wraps:
 		f.state = wantKey
 		f.level = 2
-	case f.name == usageName:
+	case f.name == usageName, f.name == otherUsageName:
 		f.capture = true
+		f.aside = f.name != usageName || f.level == 2 && !f.envelopes
 		f.kept = f.kept[:0]
 	}
 	return f.capture
@@ -335,8 +359,9 @@ func (f *finder) keep(part []byte) {
 }
 
 func (f *finder) captured() {
-	if f.capture {
+	if f.capture && (!f.aside || f.apart || len(f.found) == 0) {
 		f.found, f.kept = f.kept, f.found
+		f.apart = f.aside
 	}
 	f.capture = false
 }

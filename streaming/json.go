@@ -238,3 +238,25 @@ func escaped(text []byte) bool {
 	}
 	return n%2 == 1
 }
+
+// textsIn is how many bytes the strings of a JSON document have that are no keys; of anything else, how many it has.
+func textsIn(data []byte) (bytes int64) {
+	if len(data) == 0 || data[0] != '{' && data[0] != '[' {
+		return int64(len(data))
+	}
+	for i := 0; i < len(data); {
+		if data[i] != '"' {
+			i++
+			continue
+		}
+		end := skipString(data, i)
+		if end < 0 {
+			return bytes + int64(len(data)-i-1)
+		}
+		if next := skipSpace(data, end); next == len(data) || data[next] != ':' {
+			bytes += int64(end - i - 2)
+		}
+		i = end
+	}
+	return bytes
+}

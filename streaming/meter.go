@@ -28,7 +28,8 @@ type Meter struct {
 	counts   counts
 	reported bool // the usage tells of the output too
 	deltas   int64
-	done     bool // a terminal event was seen
+	texts    int64 // bytes of text in events before the first delta
+	done     bool  // a terminal event was seen
 	failed   bool
 	broken   bool      // a terminal event was seen which says that the answer failed
 	seen     choiceSet // choices that had a chunk
@@ -65,6 +66,9 @@ func (m *Meter) skim(in []byte) int {
 
 // read reads an event that is not like the remembered one.
 func (m *Meter) read(name, data []byte) Kind {
+	if m.deltas == 0 {
+		m.texts += textsIn(data)
+	}
 	var ch chunk
 	if !ch.read(data) {
 		return m.opaque(name)
@@ -162,7 +166,7 @@ func (m *Meter) report(ch *chunk, is role) (found bool) {
 		m.counts.addTimings(ch.timings)
 		m.reported = m.reported || m.counts.told
 	}
-	for _, usage := range [...][]byte{ch.choiceUsage, member(ch.groq, "usage"), ch.usage} {
+	for _, usage := range [...][]byte{ch.otherUsage, ch.choiceUsage, member(ch.groq, "usage"), ch.usage} {
 		found = m.reportObject(is, usage) || found
 	}
 	for _, i := range words.envelopes {

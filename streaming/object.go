@@ -1,5 +1,10 @@
 package streaming
 
+import (
+	"math"
+	"strconv"
+)
+
 // object holds the members of a usage object as written. Servers name the same count differently; doc.go lists
 // who uses which name.
 type object struct {
@@ -8,22 +13,31 @@ type object struct {
 	cacheRead, cacheWrite                    []byte
 	cachedTokens, cacheHit                   []byte
 	iterations                               []byte
+	within                                   []byte // an object with the counts, in place of counts
 }
 
 // read reports whether the object is whole.
 func (o *object) read(data []byte) bool {
+	whole := o.readMembers(data)
+	if o.within != nil && o.prompt == nil && o.input == nil && o.completion == nil && o.output == nil && o.total == nil {
+		o.readMembers(o.within)
+	}
+	return whole
+}
+
+func (o *object) readMembers(data []byte) bool {
 	c := open(data, '{')
 	for c.next() {
 		switch string(c.key) {
-		case "prompt_tokens":
+		case "prompt_tokens", "promptTokens", "promptTokenCount", "prompt_token_count":
 			o.prompt = c.value
-		case "input_tokens":
+		case "input_tokens", "inputTokens", "inputTokenCount":
 			o.input = c.value
-		case "completion_tokens":
+		case "completion_tokens", "completionTokens", "candidatesTokenCount", "candidates_token_count":
 			o.completion = c.value
-		case "output_tokens":
+		case "output_tokens", "outputTokens", "outputTokenCount":
 			o.output = c.value
-		case "total_tokens":
+		case "total_tokens", "totalTokens", "totalTokenCount", "total_token_count":
 			o.total = c.value
 		case "prompt_tokens_details", "input_tokens_details", "input_token_details":
 			o.inputDetails = c.value
@@ -33,12 +47,16 @@ func (o *object) read(data []byte) bool {
 			o.cacheRead = c.value
 		case "cache_creation_input_tokens":
 			o.cacheWrite = c.value
-		case "cached_tokens":
+		case "cached_tokens", "cachedContentTokenCount":
 			o.cachedTokens = c.value
 		case "prompt_cache_hit_tokens":
 			o.cacheHit = c.value
 		case "iterations":
 			o.iterations = c.value
+		case "tokens", "billed_units": // Cohere's, of which the first tells more
+			if isObject(c.value) && (o.within == nil || string(c.key) == "tokens") {
+				o.within = c.value
+			}
 		}
 	}
 	return c.whole()
@@ -91,15 +109,15 @@ func first(a, b int64) int64 {
 // a few must stay far below the end of int64.
 const maxTokens = 1_000_000_000_000
 
-// readTokens reads a count, or -1 for anything but a plain integer from 0 to maxTokens.
+// readTokens reads a count, or -1 for anything but a number from 0 to maxTokens. Some servers write 12.0 or "12".
 func readTokens(value []byte) int64 {
 	if len(value) == 0 || len(value) > 13 || len(value) > 1 && value[0] == '0' {
-		return -1
+		return oddTokens(value)
 	}
 	var n int64
 	for _, c := range value {
 		if c < '0' || c > '9' {
-			return -1
+			return oddTokens(value)
 		}
 		n = n*10 + int64(c-'0')
 	}
@@ -107,4 +125,20 @@ func readTokens(value []byte) int64 {
 		return -1
 	}
 	return n
+}
+
+// oddTokens reads a count that is no plain integer.
+func oddTokens(value []byte) int64 {
+	if len(value) > 2 && value[0] == '"' {
+		value = value[1 : len(value)-1]
+	}
+	const longest = 24
+	if len(value) == 0 || len(value) > longest || value[0] < '0' || value[0] > '9' || len(value) > 1 && value[0] == '0' && value[1] != '.' {
+		return -1
+	}
+	n, err := strconv.ParseFloat(string(value), 64)
+	if err != nil || n > maxTokens {
+		return -1
+	}
+	return int64(math.Ceil(n))
 }

@@ -98,6 +98,8 @@ func (w *Whole) endLocked(err error) (res Result, ends bool) {
 	}
 	if w.find.wrong() {
 		res.Events = 1
+	} else if !res.Reported && err == io.EOF {
+		res.Text = max(1, w.find.texts)
 	}
 	res.Cause, res.Err = verdict(w.find.state == behind, err == io.EOF, w.find.wrong(), false, err)
 	return res, true

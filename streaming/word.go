@@ -25,8 +25,10 @@ func (w *word) bytes() []byte {
 type name uint8
 
 const (
-	noName name = iota
+	noName   name = iota
+	wrapName      // of an object in which the usage may stand
 	usageName
+	otherUsageName // of servers that have no usage by that name
 	typeName
 	objectName
 	envelopeName

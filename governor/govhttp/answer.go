@@ -139,7 +139,7 @@ func (m *metered) end(res streaming.Result) {
 	}
 	_ = m.lease.End(client.End{
 		Outcome: outcomes[res.Cause], Usage: client.Usage(res.Usage), Reported: res.Reported,
-		Produced: client.Produced{Deltas: res.Deltas},
+		Produced: client.Produced{Tokens: admission.TokensOf(res.Text), Deltas: res.Deltas},
 	})
 }
 

@@ -13,6 +13,7 @@ type Ending struct {
 	Usage           governor.Usage
 	MicroUSD        int64          // what Usage costs
 	Estimated       bool           // the usage was counted here, not reported by the upstream
+	Unread          bool           // the answer was whole, and told no usage that could be read
 	Later           bool           // the usage is charged elsewhere, and is not known here
 	Panicked        bool           // the gateway failed
 	Last            governor.Usage // the part of Usage that the last try took

@@ -29,7 +29,10 @@ func (c *Call) OutputOf(deltas int64) int64 {
 // Metered is the usage that the upstream reported. Without a report it is the estimated prompt and the
 // deltas that were counted.
 //
-// If there are none, the upstream may have produced tokens that nobody saw: a plain answer that broke off, or the
+// A whole answer without them is taken to have as much as its text amounts to, or less if calls of its pool produce less in the time that
+// it ran.
+//
+// If there is nothing, the upstream may have produced tokens that nobody saw: a plain answer that broke off, or the
 // reasoning before the first delta of a stream. It is taken to have produced as much as calls of its
 // pool do in the time that it ran, at most its hold. A stream that the upstream itself ended
 // before its first delta has produced nothing: otherwise an outage would use up its callers' limits.
@@ -42,6 +45,7 @@ func (c *Call) Metered(res streaming.Result) governor.Usage {
 	if res.InPlace() {
 		return governor.Usage{}
 	}
+	c.Ending.Unread = res.Cause == streaming.Completed && !c.Ask.Free && !c.Ask.Answer.None && !c.Ask.Answer.Open
 	u := governor.Usage{Input: c.Request.Input}
 	if res.Usage.Input > 0 { // even a stream that broke off may have told its prompt
 		u.Input = res.Usage.Input
@@ -52,9 +56,19 @@ func (c *Call) Metered(res streaming.Result) governor.Usage {
 		u.Output = c.OutputOf(res.Deltas)
 	case c.Ask.Answer.Open && res.Cause == streaming.Completed: // providers count no tokens of such models
 	case !c.Ask.Stream || res.Cause == streaming.Completed || c.Gone(): // 0 on routes whose calls produce no output tokens
-		u.Output = c.Pool.speed.produced(time.Since(c.now.Began), c.Request.Output)
+		most := c.Request.Output
+		if res.Text > 0 {
+			most = min(most, TokensOf(res.Text))
+		}
+		u.Output = c.Pool.speed.produced(time.Since(c.now.Began), most)
 	}
 	return u
+}
+
+// TokensOf is about how many tokens a text of so many bytes has.
+func TokensOf(bytes int64) int64 {
+	const bytesPerToken = 4
+	return (bytes + bytesPerToken - 1) / bytesPerToken
 }
 
 // Guess estimates the usage of a broken call that reported none. A call that never left

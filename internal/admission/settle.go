@@ -52,6 +52,9 @@ func (c *Call) End(outcome, reason string, u governor.Usage) {
 	case telemetry.Cancelled:
 		c.Pool.Metrics.Cancelled.Inc()
 	}
+	if e.Unread {
+		c.Pool.Metrics.Unread.Inc()
+	}
 	if reason == ReasonIdle {
 		c.ctl.metrics.Expired.Inc()
 	}
@@ -98,6 +101,7 @@ func BlamesUpstream(class string) bool {
 // Postpone lets somebody else charge the call, once its work is done.
 func (c *Call) Postpone() {
 	c.Ending.Estimated = false
+	c.Ending.Unread = false
 	c.Ending.Later = true
 }
 

@@ -84,7 +84,7 @@ func (c *call) summary() summary {
 // logLine writes the call's one line at level info, without attributes that do not apply. unlogged
 // is how many calls without a valid key had no line since the last one that had.
 func (c *call) logLine(s *summary, unlogged int64, now time.Time) {
-	var room [27]slog.Attr // for all that a line can say
+	var room [28]slog.Attr // for all that a line can say
 	l := line(room[:0]).text("request_id", c.ID).text("trace_id", c.Spans.TraceID()).text("method", text.Brief(c.r.Method)).text("route", s.route)
 	if path := c.r.URL.Path; path != s.route {
 		l = l.text("path", text.Brief(path))
@@ -138,6 +138,9 @@ func (c *call) took(l line) line {
 	}
 	if e.Estimated {
 		l = append(l, slog.Bool("estimated", true))
+	}
+	if e.Unread {
+		l = l.text("usage", "unread")
 	}
 	if p := c.Request.Price; p != (governor.Price{}) {
 		l = append(l, slog.Float64("held_usd", usd(p, governor.Usage{Input: c.Request.Input, Output: c.Request.Output})), slog.Float64("usd", float64(e.MicroUSD)/1e6))

@@ -15,7 +15,7 @@ import (
 // Pool has the children of one pool.
 type Pool struct {
 	FirstToken, Duration, EstimateError prometheus.Observer
-	Cancelled                           prometheus.Counter
+	Cancelled, Unread                   prometheus.Counter
 	errors                              *prometheus.CounterVec
 }
 
@@ -27,6 +27,7 @@ func (m *Metrics) Pool(name string) *Pool {
 		Duration:      m.duration.WithLabelValues(name),
 		EstimateError: m.estimateError.WithLabelValues(name),
 		Cancelled:     m.cancelled.WithLabelValues(name),
+		Unread:        m.unread.WithLabelValues(name),
 		errors:        m.upstreamErrors.MustCurryWith(prometheus.Labels{"pool": name}),
 	}
 }

@@ -40,6 +40,7 @@ type Metrics struct {
 	duration       *prometheus.HistogramVec
 	estimateError  *prometheus.HistogramVec
 	cancelled      *prometheus.CounterVec
+	unread         *prometheus.CounterVec
 	upstreamErrors *prometheus.CounterVec
 
 	// Overhead is the time that llmgov itself adds to a request before the
@@ -65,6 +66,7 @@ func New() *Metrics {
 		duration:       native("request_duration_seconds", "Time from admission to the end of the answer.", "pool"),
 		estimateError:  histogram("estimate_error_ratio", "Tokens held divided by tokens used, of calls whose usage was reported.", []float64{.25, .5, .8, .9, 1, 1.1, 1.25, 2, 4, 10, 30, 100}, "pool"),
 		cancelled:      counter("client_cancelled_total", "Calls whose client left after admission.", "pool"),
+		unread:         counter("usage_unread_total", "Whole answers that told no usage which could be read, so that it was estimated.", "pool"),
 		upstreamErrors: counter("upstream_errors_total", "Calls that the upstream failed.", "pool", "class"),
 		Overhead: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Namespace: namespace, Name: "overhead_seconds", Help: "Time that llmgov adds before the upstream sees a request, without waiting.",
@@ -76,7 +78,7 @@ func New() *Metrics {
 		series: newSeriesTable(), policy: newPolicy(), sharing: newSharing(),
 	}
 	m.policy.register(m.registry)
-	m.registry.MustRegister(m.requests, m.tokens, m.shadowRefused, m.queueWait, m.firstToken, m.duration, m.estimateError, m.cancelled, m.upstreamErrors, m.Overhead, m.Expired,
+	m.registry.MustRegister(m.requests, m.tokens, m.shadowRefused, m.queueWait, m.firstToken, m.duration, m.estimateError, m.cancelled, m.unread, m.upstreamErrors, m.Overhead, m.Expired,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }

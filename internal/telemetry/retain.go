@@ -109,6 +109,7 @@ func (m *Metrics) forgetPoolLocked(pool string) {
 	m.duration.Delete(of)
 	m.estimateError.Delete(of)
 	m.cancelled.Delete(of)
+	m.unread.Delete(of)
 	m.upstreamErrors.DeletePartialMatch(of)
 }
 

@@ -1,8 +1,10 @@
 package streams
 
 import (
+	"bytes"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/llmgov/llmgov/internal/e2e/harness"
 	"github.com/llmgov/llmgov/internal/mock"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -126,6 +129,48 @@ func TestP28_AnswersWithoutUsageAreCharged(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// An answer of which nothing is known before, and whose usage cannot be read, is charged what its text amounts to, and not its bound. It is
+// counted and named.
+func TestAnswersOfUnknownUsage(t *testing.T) {
+	text := strings.Repeat("word ", 80) // 100 tokens
+	for name, c := range map[string]struct {
+		kind, body string
+		stream     bool
+		most       int64
+		unread     int64
+	}{
+		"no usage":          {"application/json", `{"choices":[{"message":{"role":"assistant","content":"` + text + `"}}]}`, false, 110, 1},
+		"usage null":        {"application/json", `{"choices":[{"message":{"content":"` + text + `"}}],"usage":null}`, false, 110, 1},
+		"usage in words":    {"application/json", `{"choices":[{"message":{"content":"` + text + `"}}],"usage":{"prompt_tokens":"many"}}`, false, 110, 1},
+		"a short answer":    {"application/json", `{"content":[{"type":"text","text":"no"}]}`, false, 5, 1},
+		"nothing":           {"application/json", ``, false, 1, 1},
+		"events of others":  {"text/event-stream", "data: {\"answer\":\"" + text + "\"}\n\ndata: [DONE]\n\n", true, 110, 1},
+		"events of no JSON": {"text/event-stream", "data: " + text + "\n\ndata: [DONE]\n\n", true, 110, 1},
+		"an empty stream":   {"text/event-stream", "data: [DONE]\n\n", true, 1, 1},
+		"odd numbers":       {"application/json", `{"choices":[],"usage":{"prompt_tokens":"12","completion_tokens":7.0}}`, false, 7, 0},
+		"usage in a wrap":   {"application/json", `{"result":{"usage":{"prompt_tokens":12,"completion_tokens":7}},"success":true}`, false, 7, 0},
+		"usage in an event": {"text/event-stream", "data: {\"result\":{\"usage\":{\"prompt_tokens\":12,\"completion_tokens\":7}}}\n\ndata: [DONE]\n\n", true, 7, 0},
+	} {
+		testkit.Virtual(t, name, func(t *testing.T) {
+			var log bytes.Buffer
+			s := harness.New(t, harness.World{
+				Pool: harness.Pool(1_000_000, 0, 0), Tenants: []tenants.Tenant{harness.Tenant("a", 1)},
+				Wrap: saying(c.kind, c.body), Log: slog.NewJSONHandler(&log, nil),
+			})
+			if ans := s.Call(t.Context(), "a", harness.Chat(c.stream, 4000, "")); ans.Status != http.StatusOK {
+				t.Fatalf("got %d %s", ans.Status, ans.Body)
+			}
+			synctest.Wait()
+			if out := s.Charged("a", "output"); out < 1 || out > c.most {
+				t.Errorf("%d output tokens are charged, want at most %d", out, c.most)
+			}
+			if n := s.Sum("llmgov_usage_unread_total", nil); n != c.unread || strings.Contains(log.String(), `"usage":"unread"`) != (n > 0) {
+				t.Errorf("%d answers count as unread; the log says %s", n, &log)
+			}
+		})
 	}
 }
 

@@ -45,6 +45,9 @@ func (c *call) report() {
 			said, slog.String("outcome", e.Outcome), slog.String("reason", e.Reason), slog.Int64("held", c.Request.Input+c.Request.Output),
 			slog.Int64("input", e.Usage.Input), slog.Int64("output", e.Usage.Output), slog.Bool("estimated", e.Estimated),
 		)
+		if e.Unread {
+			said = append(said, slog.String("usage", "unread"))
+		}
 	}
 	said = append(said, slog.Float64("duration_ms", float64(time.Since(c.Began).Microseconds())/1000))
 	c.s.opt.Log.LogAttrs(ctx, slog.LevelInfo, "request", said...)
