@@ -35,20 +35,21 @@ func TestAll(t *testing.T) {
 		want     string
 		fails    bool
 	}{
-		"gzip":                {"gzip", gzipped(t, text), text, false},
-		"gzip in two members": {"x-gzip", append(gzipped(t, text), gzipped(t, "x")...), text + "x", false},
-		"zstd":                {"zstd", zstded(text), text, false},
-		"zstd in two frames":  {"zstd", append(zstded(text), zstded("x")...), text + "x", false},
-		"a long window":       {"zstd", zstded(text, zstd.WithWindowSize(8<<20)), text, false},
-		"longer than it may":  {"gzip", gzipped(t, text+text), (text + text)[:6001], false},
-		"a bomb":              {"zstd", zstded(strings.Repeat("\x00", 64<<20)), strings.Repeat("\x00", 6001), false},
-		"cut gzip":            {"gzip", gzipped(t, text)[:30], "", true},
-		"cut zstd":            {"zstd", zstded(text)[:20], "", true},
-		"a wrong checksum":    {"zstd", broken, "", true},
-		"something behind":    {"gzip", append(gzipped(t, text), "x"...), "", true},
-		"another one":         {"zstd", gzipped(t, text), "", true},
-		"too long a window":   {"zstd", zstded(strings.Repeat("x", 1<<10), zstd.WithWindowSize(64<<20), zstd.WithSingleSegment(false)), strings.Repeat("x", 1<<10), false},
-		"nothing":             {"gzip", nil, "", true},
+		"gzip":                 {"gzip", gzipped(t, text), text, false},
+		"gzip in two members":  {"x-gzip", append(gzipped(t, text), gzipped(t, "x")...), text + "x", false},
+		"zstd":                 {"zstd", zstded(text), text, false},
+		"zstd in two frames":   {"zstd", append(zstded(text), zstded("x")...), text + "x", false},
+		"a long window":        {"zstd", zstded(text, zstd.WithWindowSize(8<<20)), text, false},
+		"longer than it may":   {"gzip", gzipped(t, text+text), (text + text)[:6001], false},
+		"a bomb":               {"zstd", zstded(strings.Repeat("\x00", 64<<20)), strings.Repeat("\x00", 6001), false},
+		"cut gzip":             {"gzip", gzipped(t, text)[:30], "", true},
+		"cut zstd":             {"zstd", zstded(text)[:20], "", true},
+		"a wrong checksum":     {"zstd", broken, "", true},
+		"something behind":     {"gzip", append(gzipped(t, text), "x"...), "", true},
+		"another one":          {"zstd", gzipped(t, text), "", true},
+		"too long a window":    {"zstd", []byte("\x28\xb5\x2f\xfd\x00\x80\x09\x00\x00x"), "", true},   // 64 MiB
+		"a window that may be": {"zstd", []byte("\x28\xb5\x2f\xfd\x00\x78\x09\x00\x00x"), "x", false}, // 32 MiB
+		"nothing":              {"gzip", nil, "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := All(c.encoding, c.body, 6000)

@@ -38,6 +38,8 @@ func TestReferencesOfOthersAreNotFound(t *testing.T) {
 		{"/v1/responses", `{"model":"gpt-4o","input":[{"role":"user","content":[{"type":"input_file","file_id":"{file}"}]}]}`, "file_id"},
 		{"/v1/responses", `{"model":"gpt-4o","input":"hi","previous_response_id":"{response}"}`, "previous_response_id"},
 		{"/v1/responses", `{"model":"gpt-4o","input":[{"type":"item_reference","id":"{item}"}]}`, "id"},
+		{"/v1/responses/compact", `{"model":"gpt-4o","input":[{"type":"item_reference","id":"{item}"}]}`, "id"},
+		{"/v1/responses/input_tokens", `{"model":"gpt-4o","input":[{"type":"item_reference","id":"{item}"}],"tools":[]}`, "id"},
 		{"/v1/responses", `{"model":"gpt-4o","input":"hi","tools":[{"type":"file_search","vector_store_ids":["{vector_store}"]}]}`, "vector_store_ids"},
 		{"/v1/responses", `{"model":"gpt-4o","input":"hi","tools":[{"type":"code_interpreter","container":{"type":"auto","file_ids":["{file}"]}}]}`, "file_ids"},
 		{"/v1/responses", `{"model":"gpt-4o","input":[{"id":"{item}"}]}`, "id"},

@@ -40,6 +40,7 @@ var apis = map[string]struct{ opaque, ids []string }{
 	},
 	"/completions":        {opaque: []string{`{"prompt":"x","logit_bias":@,"guided_json":@,"response_format":@}`}},
 	"/embeddings":         {opaque: []string{`{"input":"x","metadata":@}`}},
+	"/rerank":             {opaque: []string{`{"query":"x","documents":[@,"file_id"]}`}},
 	"/moderations":        {opaque: []string{`{"input":[{"type":"text","text":"file_id"}],"metadata":@}`}},
 	"/images/generations": {opaque: []string{`{"prompt":"x","metadata":@}`}},
 	"/images/edits":       {ids: []string{`{"images":[{"file_id":@}]}`, `{"mask":{"file_id":@}}`}},
