@@ -308,7 +308,7 @@ func TestDial_SameAsInside(t *testing.T) {
 				req := asked
 				spoil(&req)
 				tries := 0
-				for begun := time.Now(); time.Since(begun) < 30*time.Second; tries++ {
+				for begun := time.Now(); time.Since(begun) < 30*time.Second && tries < 100; tries++ {
 					err := governed.Do(t.Context(), req, answer)
 					r := refused(err)
 					if !errors.Is(err, client.ErrRefused) || r.Code == "" || strings.Contains(r.Message, "ateway") || strings.Contains(r.Message, "GET /") || r.Message != strings.TrimSpace(r.Message) {
@@ -474,6 +474,9 @@ func TestShutdown(t *testing.T) {
 			err := governed.Shutdown(ctx)
 			if late := ends > 10*time.Second; errors.Is(err, context.DeadlineExceeded) != late || !late && err != nil {
 				t.Errorf("calls end after %s: %v", ends, err)
+			}
+			if r, _ := context.Cause(over).(*client.Refusal); (r != nil && r.Code == client.CodeClosed) != (ends > 10*time.Second) {
+				t.Errorf("calls end after %s: the context ends by %v", ends, context.Cause(over))
 			}
 			if took := time.Since(begun); took > min(ends, 10*time.Second)+1100*time.Millisecond {
 				t.Errorf("calls end after %s: it took %s", ends, took)
