@@ -327,9 +327,9 @@ func TestUpstreams_RefusesStreamOptions(t *testing.T) {
 		tries   int64 // of two calls
 		sent    string
 	}{
-		"added":                 {refuses: "stream_options", status: 200, tries: 3, sent: `{"model":"m","stream":true,`+rest},
-		"added, under a name":   {refuses: "stream_options", model: "other", status: 200, tries: 3, sent: `{"model":"other","stream":true,`+rest},
-		"null":                  {more: `"stream_options":null,`, refuses: "include_usage", status: 200, tries: 3, sent: `{"stream_options":null,"model":"m","stream":true,`+rest},
+		"added":                 {refuses: "stream_options", status: 200, tries: 3, sent: `{"model":"m","stream":true,` + rest},
+		"added, under a name":   {refuses: "stream_options", model: "other", status: 200, tries: 3, sent: `{"model":"other","stream":true,` + rest},
+		"null":                  {more: `"stream_options":null,`, refuses: "include_usage", status: 200, tries: 3, sent: `{"stream_options":null,"model":"m","stream":true,` + rest},
 		"the caller's":          {more: `"stream_options":{"include_usage":true},`, refuses: "stream_options", status: 422, tries: 2},
 		"part of the caller's":  {more: `"stream_options":{"include_usage":false},`, refuses: "stream_options", status: 422, tries: 4},
 		"the words of a prompt": {refuses: "model", status: 422, tries: 4},
