@@ -52,12 +52,16 @@ func (r Rules) silent() int64 { return 3 * r.Beat.Milliseconds() }
 //	6  accounts of owners' limits may be written down as beats, too
 //	7  accounts may be declared new, and new ones grant slots once all expected nodes have told
 //	8  of savings that suffice for all that waits, and of what its calls may give back, each node has as much ready as it wants
+//	9  parts of owners' limits may last (parts.Claim.Lasts)
 //
 // A change of how Account.Beat or parts.Account.Beat answers needs another format, because nodes that work out an account have to agree.
-const Format = 8
+const Format = 9
 
 // FormatRestored is the first format with which accounts of owners' limits can be restored.
 const FormatRestored = 2
+
+// FormatLasting is the first format with which parts of owners' limits may last.
+const FormatLasting = 9
 
 // Beat is a node's report to the store on one pool. Times are milliseconds of the store's clock.
 // Amounts are sums, not differences: repeated, they say the same.

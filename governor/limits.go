@@ -43,6 +43,9 @@ func (o *ownLimits) configure(now time.Time, l Limits, bound int, by calledBy) {
 		o.sharing.calledBy = by
 	}
 	o.set.Configure(now, l.rules(), bound)
+	if o.sharing != nil && o.sharing.sign != nil {
+		o.sharing.all.list(o) // other processes do not know these limits yet
+	}
 	o.applyGrantsLocked()
 	o.wakeLocked() // the first in line may fit now
 }
@@ -56,6 +59,9 @@ func (l Limits) rules() limits.Limits {
 // advanceLocked brings the books to now. Grants that have expired are given up: of a budget the last
 // known usage of others is still shown.
 func (o *ownLimits) advanceLocked(now time.Time) {
+	if o.sharing != nil && o.sharing.sign != nil {
+		o.set.Prolong(o.sharing.kept, o.sharing.sign())
+	}
 	expired := o.set.Advance(now)
 	if o.sharing == nil {
 		return
@@ -115,8 +121,11 @@ type limitSharing struct {
 	all    *notices
 	handle SharedLimits // towards whoever speaks for the limits
 
-	inUse bool          // somebody speaks for the limits
-	shut  bool          // the store cannot read them, and nothing is granted
+	inUse bool // somebody speaks for the limits
+	shut  bool // the store cannot read them, and nothing is granted
+	// kept is until when grants are prolonged while there is a sign of life; a nil sign is not at all.
+	kept  time.Time
+	sign  func() time.Time
 	heard chan struct{} // closed when an answer comes, or none will; nil if nobody waits for one
 
 	// By earlier processes, until there is an answer: calls, and before them the use of long windows until a time.
@@ -194,10 +203,13 @@ func (o *ownLimits) ask() <-chan struct{} {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	c := o.sharing
-	if c == nil || c.inUse || !o.limitedLocked() {
+	if c == nil || c.inUse && c.sign == nil || !o.limitedLocked() {
 		return answered
 	}
 	o.announceLocked()
+	if c.sign != nil { // nobody asks before long
+		c.all.list(o)
+	}
 	if c.heard == nil {
 		c.heard = make(chan struct{})
 	}

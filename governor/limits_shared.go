@@ -113,6 +113,16 @@ func (s *SharedLimits) GiveUp(now time.Time) LimitsDemand {
 	return d
 }
 
+// Traffic counts all calls so far.
+func (s *SharedLimits) Traffic() limits.Traffic {
+	s.own.mu.Lock()
+	defer s.own.mu.Unlock()
+	return s.own.set.Traffic()
+}
+
+// OfTenant reports whether the limits are a tenant's, and not an upstream's.
+func (s *SharedLimits) OfTenant() bool { return s.own.freed == nil }
+
 func (o *ownLimits) demandLocked(now time.Time) LimitsDemand {
 	lacks, refuses := o.set.Asked()
 	waiting, _ := o.set.InLine()
@@ -137,12 +147,22 @@ func (s *SharedLimits) Allow(now, until time.Time, list []Grant) {
 	}
 }
 
+// Keep prolongs the grants until a time, as long as there is a sign of life: whenever they are looked at, until that is over. It holds
+// until Allow.
+func (s *SharedLimits) Keep(until time.Time, sign func() time.Time) {
+	s.own.mu.Lock()
+	defer s.own.mu.Unlock()
+	s.own.sharing.kept = until
+	s.own.sharing.sign = sign
+}
+
 func (o *ownLimits) allow(now, until time.Time, list []Grant) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.advanceLocked(now)
 	o.sharing.forget() // the answer counts them
 	o.sharing.shut = false
+	o.sharing.sign = nil
 	o.set.Renew(until)
 	for _, grant := range list {
 		o.allowLocked(grant)

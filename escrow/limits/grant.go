@@ -129,6 +129,16 @@ func (s *Set) Renew(until time.Time) {
 	s.limit()
 }
 
+// Prolong has grants that are in force expire as late as the earlier of two times, if that is later than they do.
+func (s *Set) Prolong(kept, sign time.Time) {
+	if sign.After(kept) {
+		sign = kept
+	}
+	if g := s.grants; !g.until.IsZero() && sign.After(g.until) {
+		g.until = sign
+	}
+}
+
 // Allow puts a grant in force: how much of a limit this process may use.
 func (s *Set) Allow(k Axis, amount int64) {
 	s.grants.amounts[k] = amount

@@ -52,8 +52,8 @@ type Hold struct {
 	High       int64
 	Want, Need int64
 	Limit      int64
-	// Spare, Weight, Calm, CalmUse and Tail are as in the Claim.
-	Spare, Weight, Calm, CalmUse, Tail int64
+	// Spare, Weight, Calm, CalmUse, Tail and Lasts are as in the Claim.
+	Spare, Weight, Calm, CalmUse, Tail, Lasts int64
 	// Since is from when on Need has been more than the part; 0 if it is not.
 	Since int64
 	// Marks say when Used came to be, oldest first, for a Rolling hold of a process whose beats are
@@ -180,6 +180,10 @@ func (a *Account) tell(m *Member, b *Beat) peers {
 	}
 	told := byName(m.Holds)
 	for _, h := range before {
+		if h.Lasts > 0 { // it may have used all of its part since it told
+			h.Used = h.belief()
+			h.Seen = a.Now
+		}
 		if _, there := told[h.Name]; h.Kind != Slots && !there {
 			m.Holds = append(m.Holds, Hold{Name: h.Name, Kind: h.Kind, Ends: h.Ends, Seen: h.Seen, Used: h.Used, Want: h.Used, Tail: h.Tail, Marks: h.Marks})
 		}
@@ -192,7 +196,7 @@ func (a *Account) tell(m *Member, b *Beat) peers {
 func (a *Account) told(before *Hold, c Claim) Hold {
 	h := Hold{
 		Name: c.Name, Kind: c.Kind, Ends: c.Ends, Seen: a.Now, Used: c.Used, Held: c.Held, High: c.Part, Need: c.Need,
-		Limit: c.Limit, Weight: c.Weight, Calm: c.Calm, Tail: c.Tail, Most: c.Most, Note: c.Note,
+		Limit: c.Limit, Weight: c.Weight, Calm: c.Calm, Tail: c.Tail, Lasts: c.Lasts, Most: c.Most, Note: c.Note,
 	}
 	if c.Kind == Slots && c.Tail > 0 {
 		h.Tail = max(c.Tail, ttl) // the clock may jump ahead by up to a TTL unnoticed
@@ -242,12 +246,15 @@ func (a *Account) over(h Hold) bool { return h.until() < a.Now }
 func (h *Hold) until() int64 {
 	switch h.Kind {
 	case Rolling:
-		return h.Seen + ttl + h.window()
+		return h.expires() + h.window()
 	case Period:
 		return h.Ends + window
 	}
-	return h.Seen + ttl + h.Tail
+	return h.expires() + h.Tail
 }
+
+// expires is when the part of a hold does if nothing more is told of it.
+func (h *Hold) expires() int64 { return h.Seen + ttl + h.Lasts }
 
 // window is how long use of a Rolling limit counts.
 func (h *Hold) window() int64 {
@@ -260,17 +267,20 @@ func (h *Hold) window() int64 {
 // idle reports whether a hold is empty.
 func (h Hold) idle() bool { return h.belief() == 0 && h.Want == 0 }
 
-// live reports whether the member of a hold is still heard of.
-func (a *Account) live(h *Hold) bool { return h.Seen+ttl >= a.Now }
+// live reports whether the member of a hold is still heard of, or need not be yet.
+func (a *Account) live(h *Hold) bool { return h.expires() >= a.Now }
+
+// here reports whether a member is.
+func (a *Account) here(m *Member) bool {
+	return m.Instance != heir && (m.Seen+ttl >= a.Now || slices.ContainsFunc(m.Holds, func(h Hold) bool { return a.live(&h) }))
+}
 
 // belief is the most that may count against the limit at the member of a hold.
 func (h *Hold) belief() int64 { return max(h.High, h.Used) }
 
 // Last reports whether no other process is heard of.
 func (a *Account) Last(instance string) bool {
-	return !slices.ContainsFunc(a.Members, func(m Member) bool {
-		return m.Instance != instance && m.Instance != heir && m.Seen+ttl >= a.Now
-	})
+	return !slices.ContainsFunc(a.Members, func(m Member) bool { return m.Instance != instance && a.here(&m) })
 }
 
 // Kept is for how many milliseconds an account has to be kept after it has taken in the beat, and until which time at least.

@@ -71,9 +71,18 @@ func TestSilent(t *testing.T) {
 		kind  Kind
 		until int64 // it counts
 		used  int64
-	}{{Slots, 1000 + 2500, 3}, {Rolling, 1000 + 62_500, 6}, {Period, 900_000 + 60_000, 6}} {
+		lasts int64
+	}{
+		{Slots, 1000 + 2500, 3, 0},
+		{Rolling, 1000 + 62_500, 6, 0},
+		{Period, 900_000 + 60_000, 6, 0},
+		{Slots, 1000 + 22_500, 3, 20_000},
+		{Rolling, 1000 + 82_500, 6, 20_000},
+	} {
 		a := &Account{}
-		wants(t, tell(a, 1000, "a", 1, claim(x.kind, 3, 0, 6)), Part{Part: 6, Others: 0})
+		first := claim(x.kind, 3, 0, 6)
+		first.Lasts = x.lasts
+		wants(t, tell(a, 1000, "a", 1, first), Part{Part: 6, Others: 0})
 		if a.Forget() != x.until-1000 {
 			t.Errorf("%s: it is forgotten after %d ms", x.kind, a.Forget())
 		}
@@ -172,6 +181,13 @@ func TestLeft(t *testing.T) {
 		}
 		wants(t, tell(a, 1200, "b", 1, claim(kind, 0, 0, 50)), want)
 	}
+	a := &Account{}
+	lasting := claim(Rolling, 4, 0, 6)
+	lasting.Lasts = 20_000
+	wants(t, tell(a, 1000, "a", 1, lasting), Part{Part: 6})
+	tell(a, 11_000, "a", 2) // it may have used all of its part since
+	wants(t, tell(a, 73_500, "b", 1, claim(Rolling, 0, 0, 50)), Part{Part: 4, Others: 6})
+	wants(t, tell(a, 73_501, "b", 2, claim(Rolling, 0, 0, 50)), Part{Part: 10})
 }
 
 // TestLeaves: of those who have left nothing is kept but what they used, of periods in one sum.

@@ -45,6 +45,21 @@
 // ask, an Ask that arrives twice lets nobody in twice, and a call that was let in but did not go is
 // forgotten with the next beat.
 //
+// # Parts that last
+//
+// A process that uses little of an owner's limits need not tell every second. Its claims say for how long beyond a TTL its parts are to
+// last (Claim.Lasts), and the account counts them for as long, and their use a Window beyond. So a call finds a part although nobody has
+// asked for long, and what is granted rests on the account alone, whoever joins or leaves. Three rules make that safe and useful:
+//   - The process uses such a part only while the store has answered a beat of another account within a TTL. It sends that for all owners
+//     together. If that account is lost, or was not told of for a TTL, all parts are told of again. So a part that the store has
+//     forgotten is used for no longer than one that does not last.
+//   - A later beat cuts the time that a part lasts as it is sent, because the account goes by that beat, with or without an answer.
+//   - In that other account processes leave notes of which owners' limits they lack a part, or have found a new account of. Whose parts
+//     of these last tells at once, and every second for a while.
+//
+// Parts last from the second answer on, so that a store that loses its last writes knows of them. After a loss, who tells late has still
+// been heard of for as long as its parts lasted (Claim.Lasted).
+//
 // With a claim a process may leave a note, which the account passes on to the others unread (Claim.Note). That is how
 // processes find out a limit together that nobody knows: each claims with the limit that it has heard of.
 //

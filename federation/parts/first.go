@@ -28,7 +28,7 @@ func (a *Account) Declare(now int64, incarnation string) bool {
 	a.advance(now)
 	for i := range a.Members {
 		m := &a.Members[i]
-		if m.Instance != heir && m.Seen+ttl >= a.Now || slices.ContainsFunc(m.Holds, func(h Hold) bool { return h.Kind == Slots && h.belief() > 0 }) {
+		if a.here(m) || slices.ContainsFunc(m.Holds, func(h Hold) bool { return h.Kind == Slots && h.belief() > 0 }) {
 			return false
 		}
 	}

@@ -32,9 +32,10 @@ type Holder struct {
 	epoch      int64 // of the last answer
 	sent       sent
 	parts      map[string]int64 // as last answered, less what was left since
-	until      time.Time        // when all of them expire
-	kept       map[string]kept  // as of the last answer of an account that was not learning
-	known      int64            // the epoch of that answer, heard its time, and learnt the beat that it was to
+	until      time.Time        // when all of them expire, and fresh when those would that do not last
+	fresh      time.Time
+	kept       map[string]kept // as of the last answer of an account that was not learning
+	known      int64           // the epoch of that answer, heard its time, and learnt the beat that it was to
 	heard      int64
 	learnt     int64
 	former     bool  // known is of an earlier process, and nothing is kept of it
@@ -48,6 +49,8 @@ type Holder struct {
 	again time.Time     // when it has to be told anew what has left long windows meanwhile; zero if nothing is in them
 	lost  bool          // the last beat will not be answered any more
 	lacks bool          // a call waits for more than was granted
+	short bool          // less was granted than was wanted
+	lasts bool          // all that was wanted was granted, for longer than a TTL
 	empty bool          // nothing is held or used
 }
 
@@ -56,12 +59,13 @@ type sent struct {
 	at     time.Time
 	busy   bool
 	epoch  int64
+	lasts  time.Duration // beyond a TTL
 	claims []Claim
 }
 
 // kept is what a process knows of a limit's account, in case that is lost: the Claim's fields of the same
 // names, as of the answer at a time of the account. left is what the account counts of the process if it is not told of the limit any more.
-type kept struct{ sum, gone, most, peers, had, left, at int64 }
+type kept struct{ sum, gone, most, peers, had, left, lasted, at int64 }
 
 // NewHolder returns a Holder that has told nothing. The instance has to be unused: beats that an
 // earlier Holder sent under it would count as later ones. seed sets the jitter of the beats.
@@ -104,10 +108,20 @@ func (h *Holder) Beat(now time.Time, busy bool, claims []Claim) *Beat {
 	}
 	h.tells(claims)
 	h.sent = sent{at: now, busy: busy, epoch: h.epoch, claims: claims}
+	for i := range claims {
+		lasts := time.Duration(claims[i].Lasts) * time.Millisecond
+		if i == 0 || lasts < h.sent.lasts {
+			h.sent.lasts = lasts
+		}
+	}
 	h.next = now.Add(time.Duration(float64(interval) * (0.9 + 0.2*h.rng.Float64())))
+	if until := now.Add(TTL - TTL/drift + h.sent.lasts - h.sent.lasts/drift); until.Before(h.until) {
+		h.until = until // even without an answer
+	}
 	h.quiet = false
 	h.given = false
 	h.lost = false
+	h.lasts = false
 	return &Beat{Owner: h.owner, Instance: h.instance, Seq: h.seq, Epoch: h.epoch, Known: h.known, Heard: h.heard, Claims: claims}
 }
 
@@ -136,6 +150,7 @@ func (h *Holder) tells(claims []Claim) {
 		c.Most = k.most
 		c.Peers = k.peers
 		c.Had = k.had
+		c.Lasted = k.lasted
 		if h.former {
 			c.Had = c.Used
 		}
@@ -166,7 +181,7 @@ func (h *Holder) keeps(r *Reply) {
 	}
 	for i, c := range h.sent.claims {
 		p := r.Parts[i]
-		h.kept[c.Name] = kept{sum: p.Sum, gone: p.Gone, most: p.Most, peers: p.Peers, had: max(p.Part, c.Used), left: c.left(), at: r.Now}
+		h.kept[c.Name] = kept{sum: p.Sum, gone: p.Gone, most: p.Most, peers: p.Peers, had: max(p.Part, c.Used), left: c.left(), lasted: c.Lasts, at: r.Now}
 	}
 }
 
@@ -185,11 +200,13 @@ func (h *Holder) Ask(now time.Time, claims []Claim) *Beat {
 // Answered takes in an answer, and reports whether it is valid. An answer to another beat than the
 // last is not: by the last beat the store knows that it was not taken.
 func (h *Holder) Answered(now time.Time, r *Reply) bool {
-	until := h.sent.at.Add(TTL - TTL/drift)
-	if r.Seq != h.seq || h.acked == h.seq || len(r.Parts) != len(h.sent.claims) || !now.Before(until) {
+	fresh := h.sent.at.Add(TTL - TTL/drift)
+	if r.Seq != h.seq || h.acked == h.seq || len(r.Parts) != len(h.sent.claims) || !now.Before(fresh) {
 		return false
 	}
-	h.acked, h.until, h.quiet, h.lacks, h.empty = h.seq, until, !h.sent.busy, false, true
+	h.acked, h.fresh, h.quiet, h.lacks, h.empty = h.seq, fresh, !h.sent.busy, false, true
+	h.until = fresh.Add(h.sent.lasts - h.sent.lasts/drift)
+	h.short = false
 	h.keeps(r)
 	h.again = time.Time{}
 	raised := false
@@ -204,12 +221,14 @@ func (h *Holder) Answered(now time.Time, r *Reply) bool {
 		raised = raised || part > c.Part
 		lacked = lacked || c.Need > c.Part
 		h.lacks = h.lacks || c.Need > part
+		h.short = h.short || part < c.Want
 		h.empty = h.empty && part == 0 && c.Used == 0
 		h.given = h.given || c.Expect > 0 && h.seq <= firstBeats && part < c.Want // it may be granted once all have told again
 		h.given = h.given || part < c.Part && part < c.Want || part < c.Part/2 || c.Kind == Slots && c.Used > part && !c.Passed
 		h.quiet = h.quiet && c.settled() && part <= c.Used
 		h.tellAgain(c.retell())
 	}
+	h.lasts = h.sent.lasts > 0 && !h.short && !r.Learning
 	if r.Learning { // it has to be told more
 		h.quiet = false
 		h.given = true
@@ -299,6 +318,19 @@ func (h *Holder) Part(now time.Time, name string) int64 {
 
 // Until is when the parts expire.
 func (h *Holder) Until() time.Time { return h.until }
+
+// Fresh is until when the parts may be used without another sign that the store is there.
+func (h *Holder) Fresh() time.Time { return h.fresh }
+
+// Lasts reports whether all was granted that was asked for, for longer than a TTL, so that no beat is due meanwhile.
+func (h *Holder) Lasts() bool { return h.lasts }
+
+// Short reports whether less was granted than was wanted.
+func (h *Holder) Short() bool { return h.short }
+
+// Heard reports whether the last beat was answered, by an account that knows what this process knows. If it has a part, the account knew of it
+// before the beat that comes next.
+func (h *Holder) Heard() bool { return h.seq > 0 && h.acked == h.seq && h.known == h.epoch }
 
 // Remind makes a beat due even if nothing has changed.
 func (h *Holder) Remind() { h.quiet = false }

@@ -89,6 +89,9 @@ type Claim struct {
 	// Expect is how many processes there are according to this one's configuration; 0 is unknown. An account that is new
 	// grants Slots once that many have told.
 	Expect int64
+	// Lasts is for how many milliseconds beyond a TTL the process may use its part without another beat. Lasted is that of the beat to
+	// which the last answer was that was not Learning.
+	Lasts, Lasted int64
 	// Note is for the other processes, and the account does not read it. The last one counts.
 	Note string
 	// Passed says that calls which the limit does not keep out use it as well, so that more than the part may be in use for long. It is for
@@ -125,7 +128,7 @@ func (f Failures) Unwrap() (list []error) {
 }
 
 // Part is what a process may use of a limit: no more than Part may count against it there, for a
-// TTL from when the beat was sent.
+// TTL from when the beat was sent, or as much longer as Claim.Lasts says.
 type Part struct {
 	Part int64
 	// Others is what counts against the limit in other processes; for one that is silent, all that
@@ -148,7 +151,7 @@ type Note struct {
 
 // Within is the claim with every amount cut to 0…MaxAmount.
 func (c Claim) Within() Claim {
-	for _, x := range []*int64{&c.Limit, &c.Ends, &c.Used, &c.Held, &c.Part, &c.Want, &c.Need, &c.Spare, &c.Weight, &c.Calm, &c.CalmUse, &c.Tail, &c.Sum, &c.Gone, &c.Most, &c.Peers, &c.Had, &c.Expect} {
+	for _, x := range []*int64{&c.Limit, &c.Ends, &c.Used, &c.Held, &c.Part, &c.Want, &c.Need, &c.Spare, &c.Weight, &c.Calm, &c.CalmUse, &c.Tail, &c.Sum, &c.Gone, &c.Most, &c.Peers, &c.Had, &c.Expect, &c.Lasts, &c.Lasted} {
 		*x = min(max(*x, 0), MaxAmount)
 	}
 	return c

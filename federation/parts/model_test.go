@@ -22,6 +22,7 @@ type playground struct {
 	crash, twice bool
 	losses       int   // of the account's data
 	tail         int64 // of claims on slots
+	lasts        int64
 	low          int64 // a limit that a process may have heard of instead; 0 if the limit does not move
 }
 
@@ -93,7 +94,7 @@ func (w *small) key() [32]byte {
 		fmt.Fprint(&b, w.turn, w.came, w.before)
 	}
 	for _, p := range w.procs {
-		fmt.Fprint(&b, "|", p.h.instance, p.h.seq, p.h.acked, p.h.parts, p.h.until.UnixMilli(), p.h.sent.at.UnixMilli(), p.h.sent.claims, p.h.epoch, p.h.known, p.h.heard, p.h.learnt, p.h.kept, p.used, p.excused, p.active)
+		fmt.Fprint(&b, "|", p.h.instance, p.h.seq, p.h.acked, p.h.parts, p.h.until.UnixMilli(), p.h.sent.lasts, p.h.sent.at.UnixMilli(), p.h.sent.claims, p.h.epoch, p.h.known, p.h.heard, p.h.learnt, p.h.kept, p.used, p.excused, p.active)
 		if w.g.losses > 0 {
 			fmt.Fprint(&b, p.heard)
 		}
@@ -184,7 +185,7 @@ func (w *small) process(i int, tell func(what string, next *small)) {
 		for _, limit := range w.g.limits() {
 			for _, want := range []int64{limit, 0} {
 				c := w.clone()
-				claims := []Claim{{Name: "x", Kind: w.g.kind, Limit: limit, Ends: 1e9, Used: used, Want: max(want, used), Tail: w.g.tail}}
+				claims := []Claim{{Name: "x", Kind: w.g.kind, Limit: limit, Ends: 1e9, Used: used, Want: max(want, used), Tail: w.g.tail, Lasts: w.lasts(i)}}
 				c.mail = append(c.mail, note{of: i, beat: c.procs[i].beat(c.clock(), claims)})
 				tell(fmt.Sprintf("%d wants %d of %d", i, want, limit), c)
 			}
@@ -218,6 +219,9 @@ func (w *small) process(i int, tell func(what string, next *small)) {
 		tell(fmt.Sprintf("%d is started again", i), c)
 	}
 }
+
+// lasts is for how long the next part of a process lasts: of every other beat.
+func (w *small) lasts(i int) int64 { return w.g.lasts * ((w.procs[i].h.seq + 1) % 2) }
 
 // beat makes a process's next beat.
 func (p *tiny) beat(now time.Time, claims []Claim) *Beat {
@@ -310,7 +314,7 @@ func (w *small) grantedBeyond(b *Beat, r *Reply) bool {
 	for _, m := range w.account.Members {
 		for _, h := range m.Holds {
 			sum += max(h.High, h.Used)
-			if h.Seen+ttl >= w.account.Now {
+			if h.expires() >= w.account.Now {
 				least = min(least, h.Limit)
 			}
 		}
@@ -388,6 +392,8 @@ func TestModel(t *testing.T) {
 		{name: "slots move", kind: Slots, limit: 2, low: 1, procs: 2, beats: 2},
 		{name: "rolling", kind: Rolling, limit: 1, procs: 2, beats: 2, jumps: []int64{ttl - 10, window}},
 		{name: "rolling crash", kind: Rolling, limit: 1, procs: 2, beats: 1, jumps: []int64{ttl - 10, window, 20}, crash: true},
+		{name: "rolling lasts", kind: Rolling, limit: 1, procs: 2, beats: 1, jumps: []int64{12_000, window - 9000}, lasts: 20_000},
+		{name: "slots last", kind: Slots, limit: 1, procs: 2, beats: 2, jumps: []int64{12_000}, lasts: 20_000},
 		{name: "period crash", kind: Period, limit: 1, procs: 2, beats: 2, jumps: []int64{ttl + window + 1}, crash: true},
 		{name: "two", kind: Period, limit: 2, procs: 2, beats: 2},
 		{name: "slots lost", kind: Slots, limit: 2, procs: 2, beats: 3, jumps: []int64{ttl + 1}, losses: 1, tail: 2 * ttl},

@@ -16,8 +16,8 @@ type Untold struct {
 }
 
 // Told is what one process had heard of a limit whose account was lost: at the time Heard, All processes were heard of, itself
-// among them, and those that were not had Gone.
-type Told struct{ Heard, All, Gone int64 }
+// among them, and those that were not had Gone. It counted as heard of for Lasted longer than a TTL from then on.
+type Told struct{ Heard, Lasted, All, Gone int64 }
 
 // begin numbers an account that has no Epoch. One that is empty may have been lost.
 func (a *Account) begin(now int64) {
@@ -75,7 +75,7 @@ func (a *Account) untold(c Claim, heard int64) {
 	u.Sum = max(u.Sum, sum)
 	u.Most = max(u.Most, min(c.Most+c.Had, max(c.Limit, sum)))
 	u.Had = min(u.Had+c.Had, maxSum)
-	u.Told = append(u.Told, Told{Heard: heard, All: 1 + c.Peers, Gone: c.Gone})
+	u.Told = append(u.Told, Told{Heard: heard, Lasted: c.Lasted, All: 1 + c.Peers, Gone: c.Gone})
 }
 
 // hold is what others may have of the lost account than those who have told. Their parts expire a TTL after the loss.
@@ -96,7 +96,7 @@ func (u *Untold) rest() int64 {
 	all := int64(0)
 	gone := int64(0)
 	for _, t := range u.Told {
-		if t.Heard >= last-ttl { // others may have come since the rest heard of anything, or left
+		if t.Heard+t.Lasted >= last-ttl { // others may have come since the rest heard of anything, or left
 			told++
 			all = max(all, t.All)
 			gone = max(gone, t.Gone)

@@ -251,6 +251,33 @@ func TestRestored_Moved(t *testing.T) {
 	}
 }
 
+// TestRestored_Lasting: a process whose part lasted makes up for itself, however long ago it had heard of the account.
+func TestRestored_Lasting(t *testing.T) {
+	for _, kind := range []Kind{Rolling, Slots, Period} {
+		a := &Account{}
+		here := newFellow("here")
+		lasting := newFellow("lasting")
+		tells := func(f *fellow, want, lasts, now int64) {
+			at := time.UnixMilli(now)
+			c := Claim{Name: "x", Kind: kind, Limit: 100, Ends: 900_000, Used: f.used, Want: want, Tail: window, Lasts: lasts}
+			r := a.Beat(now, f.h.Beat(at, true, []Claim{c}))
+			f.h.Answered(at, &r)
+		}
+		tells(lasting, 5, 40_000, 1000)
+		for now := int64(1000); now <= 30_000; now += 500 {
+			tells(here, 10, 0, now)
+		}
+		a = &Account{}
+		for now := int64(30_500); now <= 30_500+2*ttl; now += 250 {
+			tells(here, 100, 0, now)
+			tells(lasting, 5, 0, now+10)
+		}
+		if got := here.h.parts["x"]; got != 95 {
+			t.Errorf("%s: beside 5 that lasted it has %d of 100", kind, got)
+		}
+	}
+}
+
 // TestRestored_Before: of those who have told, who was heard of is asked of the ones that heard last. A process that was there when another, which
 // rests since, heard of it, and ended in order, is not waited for.
 func TestRestored_Before(t *testing.T) {

@@ -27,6 +27,7 @@ type world struct {
 	only    Kind  // if it is not empty, others are not wanted
 	tail    int64 // of claims on slots
 	expect  int64 // of those, too
+	lasts   int64 // of all claims
 	ahead   int64 // of the store's clock
 	forgets bool  // the store does at times, and its clock jumps ahead
 	dead    []*process
@@ -177,7 +178,7 @@ func (w *world) live(p *process) {
 		}
 	}
 	claims, busy, lacking := w.claims(p)
-	if p.h.Due(now, busy, lacking) {
+	if p.h.Due(now, busy, lacking) && (!p.h.Lasts() || w.rng.IntN(100) == 0) {
 		p.beats++
 		w.send(letter{from: p, beat: p.h.Beat(now, busy, claims)})
 	}
@@ -236,6 +237,7 @@ func (w *world) admit(p *process, kind Kind) {
 
 // claims are what a process tells.
 func (w *world) claims(p *process) (claims []Claim, busy, lacking bool) {
+	lasts := w.lasts * w.rng.Int64N(2)
 	for _, kind := range []Kind{Rolling, Slots, Period} {
 		if w.only != "" && w.only != kind {
 			continue
@@ -258,6 +260,7 @@ func (w *world) claims(p *process) (claims []Claim, busy, lacking bool) {
 			c.Spare = w.rng.Int64N(3)
 			c.Want += c.Spare
 		}
+		c.Lasts = lasts
 		claims = append(claims, c)
 	}
 	return claims, busy || len(p.running) > 0, lacking
@@ -331,6 +334,7 @@ func TestSafety(t *testing.T) {
 	worlds := testkit.Rounds(*worlds/2, *worlds)
 	for seed := range uint64(worlds) {
 		w := newWorld(seed, 2+int(seed%4))
+		w.lasts = []int64{0, 3000, 40_000, 0}[seed%4]
 		most := map[Kind]bool{}
 		for range 5000 {
 			w.step()

@@ -62,7 +62,7 @@ type list struct {
 const (
 	listHead = 5
 	// usualList has room for a beat of a tenant's five limits.
-	usualList = 700
+	usualList = 800
 )
 
 func newList() *list { return &list{text: make([]byte, listHead, usualList)} }
@@ -75,7 +75,7 @@ func (l *list) beat(b *parts.Beat) {
 		c = c.Within()
 		l.string(c.Name)
 		l.string(string(c.Kind))
-		l.ints(c.Limit, c.Ends, c.Used, c.Held, c.Part, c.Want, c.Need, c.Spare, c.Weight, c.Calm, c.CalmUse, c.Tail, c.Sum, c.Gone, c.Most, c.Peers, c.Had, c.Expect)
+		l.ints(c.Limit, c.Ends, c.Used, c.Held, c.Part, c.Want, c.Need, c.Spare, c.Weight, c.Calm, c.CalmUse, c.Tail, c.Sum, c.Gone, c.Most, c.Peers, c.Had, c.Expect, c.Lasts, c.Lasted)
 		l.string(c.Note)
 	}
 }

@@ -120,6 +120,7 @@ func (r *LimitsRunner) askFor(ctx context.Context, calls []Call) bool {
 		o.busy = true
 		o.lacking = false
 		b := o.held.Ask(now, o.Limits.(AskedLimits).GiveUp(now))
+		o.shorten()
 		b.Timed = true
 		r.withhold(b)
 		q.Beats = append(q.Beats, b)

@@ -86,6 +86,8 @@ type LimitsRunner struct {
 	asks     breaker           // for calls: a store that is too slow for these may do for beats
 	behind   breaker           // for beats of limits that calls ask for, because calls wait for these
 	far      bool              // the last of these beats took longer than calls can wait
+	presence *presence         // while some parts may last; nil otherwise
+	lasting  map[string]*owner // by hint, those whose parts last, and who have no beats meanwhile
 	roots    map[string][]Call // calls that wait to be sent, by the root of their limits
 	answers  chan answer
 	asked    chan askAnswer
@@ -101,11 +103,13 @@ type owner struct {
 	// busy says that calls run or wait, or have come; lacking that one waits for a part; asked that
 	// an answer is awaited; and alone that the limits were told that none comes.
 	busy, lacking, asked, alone bool
-	unreadable                  bool  // the store answers, but cannot read the account
-	asks                        bool  // calls ask for these limits, as of the last beat
-	asking                      bool  // the awaited answer is to calls
-	turn                        int   // beats sent so far
-	kept                        int64 // the epoch that is kept for a later process
+	unreadable                  bool      // the store answers, but cannot read the account
+	asks                        bool      // calls ask for these limits, as of the last beat
+	asking                      bool      // the awaited answer is to calls
+	turn                        int       // beats sent so far
+	kept                        int64     // the epoch that is kept for a later process
+	sign                        *sign     // on which parts that last depend; nil if none do
+	wanted                      time.Time // when another process lacked some of these limits
 }
 
 // told notes that a beat was sent. Only its answer counts from now on.
@@ -143,7 +147,7 @@ func NewLimits(c LimitsConfig) *LimitsRunner {
 		c.Keep = func(string, int64) {}
 	}
 	return &LimitsRunner{
-		cfg: c, known: map[Limits]*owner{}, inUse: map[*owner]bool{}, roots: map[string][]Call{},
+		cfg: c, known: map[Limits]*owner{}, inUse: map[*owner]bool{}, lasting: map[string]*owner{}, roots: map[string][]Call{},
 		answers: make(chan answer), asked: make(chan askAnswer),
 	}
 }
@@ -216,6 +220,9 @@ func (r *LimitsRunner) use(o *owner, now time.Time) {
 	if !r.inUse[o] {
 		r.inUse[o] = true
 		o.heard = now
+		if h := hintOf(o.Owner()); r.lasting[h] == o {
+			delete(r.lasting, h)
+		}
 	}
 }
 
@@ -234,11 +241,13 @@ func (r *LimitsRunner) remind(now time.Time) {
 		return
 	}
 	r.reminded = now
+	r.attend(now)
 	for l, o := range r.known {
 		rests := now.Sub(o.heard)
+		due := !o.held.Lasts() && o.held.Due(now, false, false) || o.held.Lasts() && rests >= tellAfter && l.(LastingLimits).Stirred()
 		switch {
 		case r.inUse[o]:
-		case o.heard.Before(r.lost), rests >= remindEvery && !o.held.Empty(), o.held.Due(now, false, false):
+		case o.heard.Before(r.lost), rests >= remindEvery && !o.held.Empty(), due:
 			r.use(o, now)
 			o.held.Remind()
 		case rests >= forgetAfter && o.held.Empty():

@@ -56,7 +56,7 @@ func (r *LimitsRunner) silent(o *owner, now time.Time) bool {
 func (r *LimitsRunner) ask(ctx context.Context, now time.Time, list []*owner, most time.Duration, tell *breaker) {
 	beats := make([]*parts.Beat, len(list))
 	for i, o := range list {
-		beats[i] = o.beat(now)
+		beats[i] = r.beatOf(o, now)
 		r.withhold(beats[i])
 	}
 	turns := turnsOf(list)
@@ -71,9 +71,9 @@ func (r *LimitsRunner) ask(ctx context.Context, now time.Time, list []*owner, mo
 	})
 }
 
-// beat makes an owner's next beat. What calls that ask have given back is given up in it: while it
+// beatOf makes an owner's next beat. What calls that ask have given back is given up in it: while it
 // still belonged to this process's part nobody else could use it before the beat after.
-func (o *owner) beat(now time.Time) (b *parts.Beat) {
+func (r *LimitsRunner) beatOf(o *owner, now time.Time) (b *parts.Beat) {
 	if o.asks && o.Limits.(AskedLimits).Gives(now) {
 		b = o.held.Ask(now, o.Limits.(AskedLimits).GiveUp(now))
 		o.busy = true
@@ -83,9 +83,11 @@ func (o *owner) beat(now time.Time) (b *parts.Beat) {
 		}
 		var claims []parts.Claim
 		claims, o.busy = o.Claims(now)
+		r.last(o, now, claims)
 		b = o.held.Beat(now, o.busy, claims)
 	}
 	o.told()
+	o.shorten()
 	o.lacking, o.asks = false, asked(o.Limits)
 	b.Timed = o.asks
 	return b
@@ -168,9 +170,13 @@ func (r *LimitsRunner) put(o *owner, a *answer, i int) bool {
 		r.lost = a.at
 	}
 	r.keep(o, a.at)
-	o.Apply(a.at, o.held.Until(), a.replies[i].Parts)
+	o.Apply(a.at, o.held.Fresh(), a.replies[i].Parts)
 	o.lacking = o.lacking || o.held.Lacks()
+	if r.presence != nil && o.Limits == Limits(r.presence) {
+		r.present(a.at)
+	}
 	switch {
+	case r.keepParts(o, &a.replies[i], a.at):
 	case !o.held.Quiet():
 	case !o.Rest(a.at):
 		o.busy = true // calls came in the meantime, and nobody else would tell of them

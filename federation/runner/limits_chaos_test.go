@@ -11,8 +11,10 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow/budget"
+	"github.com/llmgov/llmgov/federation"
 	"github.com/llmgov/llmgov/federation/memory"
 	"github.com/llmgov/llmgov/federation/parts"
+	"github.com/llmgov/llmgov/federation/runner"
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/testkit"
 )
@@ -24,6 +26,7 @@ type rough struct {
 	mu    sync.Mutex
 	rng   *rand.Rand
 	lost  map[string]bool // the last one, by who asked
+	lasts int             // claims on parts that last
 }
 
 func (r *rough) Share(ctx context.Context, beats []*parts.Beat) (replies []parts.Reply, err error) {
@@ -53,6 +56,9 @@ func (r *rough) way(beats []*parts.Beat, tell func() error) error {
 	}
 	for _, b := range beats {
 		r.lost[b.Instance+b.Owner] = lost
+		for i := range b.Claims {
+			r.lasts += int(min(b.Claims[i].Lasts, 1))
+		}
 	}
 	reached := r.rng.IntN(2) == 0
 	r.mu.Unlock()
@@ -81,13 +87,14 @@ func TestLimits_Chaos(t *testing.T) {
 	for name, modes := range map[string][]governor.LimitsMode{
 		"leased": {governor.LimitsLeased}, "strict": {governor.LimitsStrict}, "cached_deny": {governor.LimitsCachedDeny},
 		"changing": {governor.LimitsLeased, governor.LimitsStrict, governor.LimitsCachedDeny},
+		"calm":     {governor.LimitsLeased},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if len(modes) == 1 {
+			if len(modes) == 1 && name != "calm" {
 				testkit.Long(t, "simulates minutes of each mode")
 			}
 			for seed := range uint64(testkit.Rounds(1, 4)) {
-				synctest.Test(t, func(t *testing.T) { chaos(t, seed, modes) })
+				synctest.Test(t, func(t *testing.T) { chaos(t, seed, modes, name == "calm") })
 			}
 		})
 	}
@@ -125,6 +132,7 @@ type disorder struct {
 	store *rough
 	end   time.Time
 	modes []governor.LimitsMode
+	calm  bool // calls are few for most of the time
 
 	mu      sync.Mutex
 	rng     *rand.Rand
@@ -176,13 +184,17 @@ func (d *disorder) waited(so time.Duration, tenant string) {
 
 // live has a gateway serve callers, and be reloaded all the while, until it ends.
 func (d *disorder) live() {
-	o := openWith(d.t, d.store, d.config(0))
+	o := launch(d.t, d.config(0), runner.LimitsConfig{Store: d.store, Format: func() int { return federation.Format }})
 	until := time.Now().Add(time.Duration(20+d.random(100)) * time.Second)
 	var callers sync.WaitGroup
 	for range 6 {
 		callers.Go(func() {
 			for time.Now().Before(until) {
-				time.Sleep(time.Duration(d.random(400)) * time.Millisecond)
+				pause := time.Duration(d.random(400)) * time.Millisecond
+				if d.calm && time.Now().Unix()/10%4 > 0 {
+					pause *= 100
+				}
+				time.Sleep(pause)
 				d.ask(o)
 			}
 		})
@@ -214,10 +226,10 @@ func (d *disorder) check(what string, limit int64, window time.Duration, of func
 	}
 }
 
-func chaos(t *testing.T, seed uint64, modes []governor.LimitsMode) {
+func chaos(t *testing.T, seed uint64, modes []governor.LimitsMode, calm bool) {
 	time.Sleep(57 * time.Minute) // in three minutes another period begins
 	d := &disorder{
-		t: t, seed: seed, modes: modes, end: time.Now().Add(6 * time.Minute), rng: rand.New(rand.NewPCG(seed, 3)), refused: map[governor.Reason]int{},
+		t: t, seed: seed, modes: modes, calm: calm, end: time.Now().Add(6 * time.Minute), rng: rand.New(rand.NewPCG(seed, 3)), refused: map[governor.Reason]int{},
 		store: &rough{store: memory.New(memory.Config{}), rng: rand.New(rand.NewPCG(seed, 4)), lost: map[string]bool{}},
 	}
 	testkit.AtOnce(3, func(_ int) {
@@ -243,5 +255,8 @@ func chaos(t *testing.T, seed uint64, modes []governor.LimitsMode) {
 			t.Errorf("seed %d: %d of a budget of 20,000 for %v", seed, n, hour)
 		}
 	}
-	t.Logf("%d calls, refused %v, spent %v", len(d.all), d.refused, spent)
+	if calm && d.store.lasts < 100 {
+		t.Errorf("seed %d: %d claims were on parts that last", seed, d.store.lasts)
+	}
+	t.Logf("%d calls, refused %v, spent %v, lasting %d", len(d.all), d.refused, spent, d.store.lasts)
 }

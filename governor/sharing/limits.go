@@ -22,13 +22,25 @@ type Limits struct {
 	own    *governor.SharedLimits
 	claims []parts.Claim    // as last made
 	known  map[string]known // by a limit's name, how much the store believes is used here
+	more   []int64          // of each claim, what calls may take beyond what is used, if parts last
 
 	told limits.Traffic       // as of the last claims
 	at   time.Time            // when the last claims were made
 	rate [limits.Axes]float64 // cost of calls in a second, smoothed
 }
 
-var _ runner.AskedLimits = (*Limits)(nil)
+var (
+	_ runner.AskedLimits   = (*Limits)(nil)
+	_ runner.LastingLimits = (*Limits)(nil)
+)
+
+// Parts that last are for what calls of lastSeconds take, and two calls at least, if that is no more than 1/lastShare of a limit, and
+// 1/lastPeriod where it is lost for a period if the process dies.
+const (
+	lastSeconds = 15
+	lastShare   = 4
+	lastPeriod  = 64
+)
 
 // known is how much the store believes is used of a limit, in units of scale.
 type known struct{ used, scale int64 }
@@ -56,19 +68,58 @@ func (l *Limits) claim(now time.Time, d governor.LimitsDemand) (claims []parts.C
 	l.smooth(now, d.Traffic)
 	l.claims = make([]parts.Claim, 0, len(l.claims)) // the last ones may still be in transit
 	l.known = map[string]known{}
+	l.more = l.more[:0]
 	ahead := busy && d.Granted
 	for k, axis := range d.Axes {
 		if axis.Limit > 0 {
 			l.add(l.claimAxis(limits.Axis(k), axis, ahead, busy), axis.Used, 1)
+			l.more = append(l.more, l.moreOf(limits.Axis(k), axis.Last))
 		}
 	}
 	calls := l.rate[limits.Concurrency]*aheadSeconds + float64(d.Axes[limits.Concurrency].Waiting)
 	for i := range d.Budgets {
 		b := &d.Budgets[i]
 		l.add(claimBudget(b, ahead, lacks && d.Granted, calls), b.Used, b.Scale)
+		l.more = append(l.more, max(2*b.Last, int64(l.rate[limits.Concurrency]*lastSeconds*float64(b.Last)))*b.Scale)
 	}
 	return l.claims, busy
 }
+
+// Last makes the last claims ask for parts that last.
+func (l *Limits) Last(claims []parts.Claim) bool {
+	if !l.own.OfTenant() || l.own.Asks() {
+		return false
+	}
+	for i := range claims {
+		c := &claims[i]
+		most := c.Limit / lastShare
+		if c.Kind == parts.Period {
+			most = c.Limit / lastPeriod
+		}
+		if c.Need > 0 || c.Spare > 0 || l.more[i] > most {
+			return false
+		}
+	}
+	for i := range claims {
+		c := &claims[i]
+		c.Want = min(c.Limit, max(c.Want, c.Used+l.more[i]))
+	}
+	return true
+}
+
+// moreOf is what calls take of an axis while parts last, where the last one took so much. Of slots that is what they take at once.
+func (l *Limits) moreOf(k limits.Axis, last int64) int64 {
+	if k == limits.Concurrency {
+		return 1 + int64(l.rate[k]*aheadSeconds)
+	}
+	return max(2*last, int64(l.rate[k]*lastSeconds))
+}
+
+// Keep says until when the parts may be used, as long as there is a sign of life.
+func (l *Limits) Keep(until time.Time, sign func() time.Time) { l.own.Keep(until, sign) }
+
+// Stirred reports whether calls have come since the last claims.
+func (l *Limits) Stirred() bool { return l.own.Traffic() != l.told }
 
 func (l *Limits) add(c parts.Claim, used, scale int64) {
 	l.claims = append(l.claims, c)

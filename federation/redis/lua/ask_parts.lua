@@ -17,7 +17,7 @@ end
 -- in_flight tells whether calls in flight may give back something.
 local function in_flight(of)
   for i = 2, #of, 2 do
-    if of[i][HELD] > 0 and of[i][TOLD] + TTL >= now then return true end
+    if of[i][HELD] > 0 and is_live(of[i]) then return true end
   end
   return false
 end
@@ -40,7 +40,7 @@ local function wait(h, of, lack)
       add(marks[i] + 1 + floor(window_(h) / step), marks[i + 1])
       rest = rest - marks[i + 1]
     end
-    if rest > 0 and x[TOLD] + TTL >= now and x[HIGH] > x[USED] then
+    if rest > 0 and is_live(x) and x[HIGH] > x[USED] then
       soon = soon + rest
     elseif rest > 0 then
       add(floor(until_(x) / step) + 1, rest)

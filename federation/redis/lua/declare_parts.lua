@@ -4,7 +4,7 @@ if foreign then return foreign end
 for _, m in ipairs(members) do
   if m[INSTANCE] ~= '' and m[SEEN] + TTL >= now then return 0 end
   for _, h in ipairs(m[HOLDS]) do
-    if h[KIND] == 'slots' and belief(h) > 0 then return 0 end
+    if m[INSTANCE] ~= '' and is_live(h) or h[KIND] == 'slots' and belief(h) > 0 then return 0 end
   end
 end
 declared = incarnation()

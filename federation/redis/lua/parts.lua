@@ -15,13 +15,13 @@ local LIMIT, SPARE, WEIGHT, CALM, CALM_USE, TAIL = 11, 12, 13, 14, 15, 16
 local MARKS = 17
 -- MOST bounds what others may have, because it may be what the member believes; 0 is no bound.
 local MOST = 18
--- NOTE is for the other members.
-local NOTE = 19
+-- NOTE is for the other members. LASTS is for how long the part lasts beyond a TTL; it is not there in holds of earlier releases.
+local NOTE, LASTS = 19, 20
 -- All arguments come as one list, because a server and its client take longer for a hundred of them than for what is to be done.
 local args = cmsgpack.unpack(ARGV[1])
 -- Of a beat in it: the instance, seq, 1 if it has left, 1 if it is timed, how many claims, epoch, known, heard, and of each claim
--- name, kind, limit, ends, used, held, part, want, need, spare, weight, calm, calm use, tail, sum, gone, most, peers, had, expect, note.
-local HEAD, CLAIM = 8, 21
+-- name, kind, limit, ends, used, held, part, want, need, spare, weight, calm, calm use, tail, sum, gone, most, peers, had, expect, lasts, lasted, note.
+local HEAD, CLAIM = 8, 23
 -- DECLARED is for how long an account that was declared new waits for its first process (first.go).
 local DECLARED = 24 * 3600 * 1000
 
@@ -33,11 +33,15 @@ local function window_(h) return h[TAIL] > 0 and h[TAIL] or WINDOW end
 
 local function step_(h) return max(1, floor(window_(h) / 60)) end
 
+local function expires(h) return h[TOLD] + TTL + (h[LASTS] or 0) end
+
 local function until_(h)
-  if h[KIND] == 'rolling' then return h[TOLD] + TTL + window_(h) end
+  if h[KIND] == 'rolling' then return expires(h) + window_(h) end
   if h[KIND] == 'period' then return h[ENDS] + WINDOW end
-  return h[TOLD] + TTL + h[TAIL]
+  return expires(h) + h[TAIL]
 end
+
+local function is_live(h) return expires(h) >= now end
 
 local function over(h) return until_(h) < now end
 
@@ -70,7 +74,7 @@ local function untold(u)
   local last, told, all, gone = 0, 0, 0, 0
   for _, t in ipairs(u.told) do last = max(last, t[1]) end
   for _, t in ipairs(u.told) do
-    if t[1] >= last - TTL then told, all, gone = told + 1, max(all, t[2]), max(gone, t[3]) end
+    if t[1] + (t[4] or 0) >= last - TTL then told, all, gone = told + 1, max(all, t[2]), max(gone, t[3]) end
   end
   local n = max(u.most - u.had, 0)
   if told >= all then
@@ -136,11 +140,12 @@ local function tell(m, seq, at)
     spare = min(spare, want - max(need, used))
     holds[#holds + 1] = {
       args[i], args[i + 1], ends, now, used, held, part, want, need, since,
-      limit, spare, weight, calm, min(calm_use, want - spare), tail, was and was[MARKS] or false, args[i + 16], args[i + 20],
+      limit, spare, weight, calm, min(calm_use, want - spare), tail, was and was[MARKS] or false, args[i + 16], args[i + 22], args[i + 20],
     }
   end
   local told = by_name(holds)
   for _, h in ipairs(before) do
+    if (h[LASTS] or 0) > 0 then h[USED], h[TOLD] = belief(h), now end
     if h[KIND] ~= 'slots' and not told[h[NAME]] then -- it has left it
       holds[#holds + 1] = {h[NAME], h[KIND], h[ENDS], h[TOLD], h[USED], 0, 0, h[USED], 0, 0, 0, 0, 0, 0, 0, h[TAIL], h[MARKS] or false, 0}
     end
@@ -249,7 +254,7 @@ local function limit_(h, of)
   local least = h[LIMIT]
   for i = 2, #of, 2 do
     local x = of[i]
-    if x[TOLD] + TTL >= now and x[LIMIT] > 0 then least = min(least, x[LIMIT]) end
+    if is_live(x) and x[LIMIT] > 0 then least = min(least, x[LIMIT]) end
   end
   return least
 end
@@ -263,7 +268,7 @@ local function promised(m, h, of)
   end
   for i = 1, #of, 2 do
     local x = of[i + 1]
-    if of[i] ~= m and (x[MOST] or 0) > 0 and x[WANT] > x[USED] and x[TOLD] + TTL >= now then
+    if of[i] ~= m and (x[MOST] or 0) > 0 and x[WANT] > x[USED] and is_live(x) then
       most = min(most, max(x[MOST] + belief(x) - others, 0))
     end
   end
@@ -279,7 +284,7 @@ local function promise(m, h, of, limit)
     if of[i] ~= m then
       local had = belief(x)
       all, want = min(all + had, MAX_SUM), min(want + had, MAX_SUM)
-      if x[TOLD] + TTL < now or of[i][INSTANCE] == '' then
+      if not is_live(x) or of[i][INSTANCE] == '' then
         gone = min(gone + had, MAX_SUM)
       else
         here, want = here + 1, min(want + max(x[WANT] - had, 0) + max(x[WANT] - x[USED], 0), MAX_SUM)
@@ -316,7 +321,7 @@ local function grant(m, h, of, expect, reply)
   local free, avail, others, held, live = limit, limit, 0, 0, {}
   for i = 1, #of, 2 do
     local o, x = of[i], of[i + 1]
-    local counts, here = x[USED], x[TOLD] + TTL >= now
+    local counts, here = x[USED], is_live(x)
     if here then
       live[#live + 1] = x
     else

@@ -1,7 +1,7 @@
 -- Restoring the account of an owner's limits (package federation/parts, restore.go).
 --
 -- lost is {epoch, born, learning, tellers, untold}: tellers are instances, and untold are {name, kind, ends, tail, sum, most,
--- had, told}, of which told are {heard, all, gone} of each teller.
+-- had, told}, of which told are {heard, all, gone, lasted} of each teller.
 
 -- note takes in what a process knows of one limit of the account before: a claim that begins at args[i].
 local function note(i, heard)
@@ -18,7 +18,7 @@ local function note(i, heard)
   u.ends, u.tail = max(u.ends, args[i + 3]), max(u.tail, args[i + 13])
   u.most = max(u.most, min(args[i + 16] + had, max(args[i + 2], sum)))
   u.sum, u.had = max(u.sum, sum), min(u.had + had, MAX_SUM)
-  u.told[#u.told + 1] = {heard, 1 + args[i + 17], args[i + 15]}
+  u.told[#u.told + 1] = {heard, 1 + args[i + 17], args[i + 15], args[i + 21]}
 end
 
 -- recall takes in what a process knows of an account that was lost, in a beat that begins at args[at].
