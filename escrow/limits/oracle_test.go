@@ -32,6 +32,7 @@ type naive struct {
 	held  int64
 	owed  int64 // used beyond the limit, and not booked
 	rest  int64 // drained of it beside whole units
+	limit int64 // as of the last step
 }
 
 const slotLength = escrow.Window / shape.Slots
@@ -72,10 +73,23 @@ func (n *naive) correct(now time.Time, slot, by, limit int64) {
 		n.owed += by - fits
 	case slot >= current-shape.Slots:
 		n.slots[slot] += by
-		fits := max(0, min(n.owed, -by, limit-n.booked(current)-n.held))
-		n.slots[current] += fits
-		n.owed -= fits
+		n.bookOwed(current, -by, limit)
 	}
+}
+
+// raise books what is owed as more of a limit may be used here.
+func (n *naive) raise(now time.Time, limit int64) {
+	if limit > n.limit {
+		n.bookOwed(n.slot(now), n.owed, limit)
+	}
+	n.limit = limit
+}
+
+// bookOwed books up to an amount of what is owed, so far as a limit has room for it.
+func (n *naive) bookOwed(slot, most, limit int64) {
+	fits := max(0, min(n.owed, most, limit-n.booked(slot)-n.held))
+	n.slots[slot] += fits
+	n.owed -= fits
 }
 
 // bound is how many calls may wait in line.
@@ -246,6 +260,11 @@ func (m *machine) step() {
 		steps = append(steps, m.grant, m.grant, m.alone, m.admit)
 	}
 	steps[rapid.IntRange(0, len(steps)-1).Draw(m.T, "step")]()
+	for k, n := range m.o.books {
+		if n != nil {
+			n.raise(m.o.now, m.o.usable(Axis(k)))
+		}
+	}
 }
 
 func (m *machine) cost() (c Cost) {

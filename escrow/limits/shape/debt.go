@@ -56,6 +56,23 @@ func (p *paid) drain() {
 	p.end = p.end.Add(p.step)
 }
 
+// SetLimit books what was owed because too small a part of the limit was here: it is not beyond the limit of all, and counts like other use.
+func (p *paid) SetLimit(usable int64) {
+	more := usable > p.Limit()
+	p.window.SetLimit(usable)
+	if more {
+		p.bookOwed(p.owed)
+	}
+}
+
+// bookOwed books up to an amount of what is owed, so far as it fits.
+func (p *paid) bookOwed(most int64) {
+	if fits := min(p.owed, most, p.window.Room()); fits > 0 {
+		p.owed -= fits
+		p.Book(fits)
+	}
+}
+
 func (p *paid) Used() int64 { return p.window.Used() + p.owed }
 
 func (p *paid) Room() int64 { return p.window.Room() - p.owed }
@@ -73,10 +90,7 @@ func (p *paid) Correct(slot, by int64) {
 	}
 	booked := p.Booked()
 	p.window.Correct(slot, by)
-	if fits := min(p.owed, booked-p.Booked(), p.window.Room()); fits > 0 {
-		p.owed -= fits
-		p.Book(fits)
-	}
+	p.bookOwed(booked - p.Booked())
 }
 
 // Owe takes the first window after a time for a full one, in which nothing drained.
