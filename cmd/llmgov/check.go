@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/cmd/llmgov/report"
-	"github.com/llmgov/llmgov/internal/instance"
+	"github.com/llmgov/llmgov/federation/store"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -34,7 +34,7 @@ func (c checkCmd) Run(e *env) error {
 		return c.withoutConfig(e, files)
 	}
 	files = slices.DeleteFunc(files, func(f string) bool { return filepath.Clean(f) == filepath.Clean(config) })
-	snap, err := tenants.Load(config, tenants.Options{Env: e.vars, More: files, Store: instance.CheckStore})
+	snap, err := tenants.Load(config, tenants.Options{Env: e.vars, More: files, Store: store.Check})
 	if err != nil {
 		return c.printProblems(e, err)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/llmgov/llmgov/internal/objects"
 	"github.com/llmgov/llmgov/internal/readiness"
 	"github.com/llmgov/llmgov/internal/tracing"
+	"github.com/llmgov/llmgov/internal/tracing/otlp"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -45,7 +46,7 @@ func (p *parts) build(ctx context.Context, snap *tenants.Snapshot, fresh bool) (
 	if err != nil {
 		return err
 	}
-	p.tracer, err = tracing.Start(ctx, tracing.Options{Version: versionText(), Node: p.Node, Log: p.log})
+	p.tracer, err = otlp.Start(ctx, otlp.Options{Version: versionText(), Node: p.Node, Log: p.log})
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/llmgov/llmgov/cmd/llmgov/report"
+	_ "github.com/llmgov/llmgov/federation/postgres" // the stores of the product
+	_ "github.com/llmgov/llmgov/federation/redis"
+	"github.com/llmgov/llmgov/federation/store"
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/connections"
 	"github.com/llmgov/llmgov/internal/crash"
@@ -50,7 +53,7 @@ func (s serveCmd) Run(e *env) error {
 	hangup := make(chan os.Signal, 1) // before the files are read, because a signal may come right after
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
-	opt := tenants.Options{Env: e.vars, Flags: s.flags(), Store: instance.CheckStore}
+	opt := tenants.Options{Env: e.vars, Flags: s.flags(), Store: store.Check}
 	var snap *tenants.Snapshot
 	var q *quickstart
 	var err error
@@ -171,7 +174,7 @@ func serve(e *env, from source, demoLoad bool) (err error) {
 	running, ended := context.WithCancel(context.Background())
 	defer ended()
 	var group errgroup.Group
-	p.Announce(readiness.Address(admin.Addr(), instance.StoreServer(cfg.Store)))
+	p.Announce(readiness.Address(admin.Addr(), store.Server(cfg.Store)))
 	group.Go(func() error { return p.Run(running) })
 	group.Go(func() error { return p.readiness.Run(running) })
 	p.Await(ctx)

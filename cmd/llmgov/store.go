@@ -3,11 +3,11 @@ package main
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"math"
 	"strings"
 
 	"github.com/llmgov/llmgov/federation"
+	"github.com/llmgov/llmgov/federation/store"
 	"github.com/llmgov/llmgov/internal/instance"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -42,7 +42,7 @@ func (s storeNewCmd) Run(e *env) error {
 	if config == "" {
 		return &usageError{"there is no " + defaultConfig + " here; name a config with -c"}
 	}
-	opt := tenants.Options{Env: e.vars, Store: instance.CheckStore}
+	opt := tenants.Options{Env: e.vars, Store: store.Check}
 	if s.Store != "" {
 		opt.Flags = map[string]string{"store": s.Store}
 	}
@@ -54,16 +54,16 @@ func (s storeNewCmd) Run(e *env) error {
 	if address == "memory" {
 		return errors.New("llmgov: the config has no store that gateways share (store: memory), so nothing has to be declared")
 	}
-	store, err := instance.OpenStore(address, slog.New(slog.DiscardHandler))
+	at, err := store.Open(address, func(string, string) {})
 	if err != nil {
 		return fmt.Errorf("llmgov: store: %w", err)
 	}
-	defer store.Close()
+	defer at.Close()
 	var names []string
 	for _, p := range snap.Pools() {
 		names = append(names, p.Name)
 	}
-	done, err := instance.DeclareNew(e.ctx, store, names)
+	done, err := instance.DeclareNew(e.ctx, at, names)
 	if used, ok := errors.AsType[*federation.InUseError](err); ok {
 		return fmt.Errorf("llmgov: the store is in use: %w. %s%s", used, whatToDo(used), already(done))
 	}

@@ -9,6 +9,11 @@
 // decision_log. Changes of the files come into force by themselves. What a config says about listeners and upstreams
 // is for gateways, and has no effect here.
 //
+// A program links the stores that it imports, as with database/sql; store: memory needs none:
+//
+//	import _ "github.com/llmgov/llmgov/federation/redis"
+//	import _ "github.com/llmgov/llmgov/federation/postgres"
+//
 // Programs that share a store share their limits with each other and with gateways. A program that would rather
 // ask a gateway than be one more node of the store opens package remote instead.
 //

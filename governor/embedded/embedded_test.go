@@ -18,6 +18,7 @@ import (
 	"github.com/tidwall/gjson"
 	"go.uber.org/goleak"
 
+	_ "github.com/llmgov/llmgov/federation/redis"
 	"github.com/llmgov/llmgov/governor/client"
 	"github.com/llmgov/llmgov/governor/embedded"
 	"github.com/llmgov/llmgov/internal/testkit"

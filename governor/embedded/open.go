@@ -9,6 +9,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/llmgov/llmgov/federation/store"
 	"github.com/llmgov/llmgov/governor/client"
 	"github.com/llmgov/llmgov/internal/instance"
 	"github.com/llmgov/llmgov/tenants"
@@ -36,7 +37,7 @@ type Options struct {
 // The error is [tenants.Problems] if the files are wrong.
 func Open(ctx context.Context, file string, opt Options) (*Governor, error) {
 	opt = opt.complete()
-	read := tenants.Options{Env: opt.Env, Store: instance.CheckStore}
+	read := tenants.Options{Env: opt.Env, Store: store.Check}
 	snap, err := tenants.Load(file, read)
 	if err != nil {
 		return nil, err

@@ -11,7 +11,8 @@ import (
 	"sync"
 
 	"github.com/llmgov/llmgov/governor/client"
-	"github.com/llmgov/llmgov/internal/admission"
+	"github.com/llmgov/llmgov/governor/tokens"
+	"github.com/llmgov/llmgov/internal/admission/ask"
 	"github.com/llmgov/llmgov/streaming"
 )
 
@@ -139,7 +140,7 @@ func (m *metered) end(res streaming.Result) {
 	}
 	_ = m.lease.End(client.End{
 		Outcome: outcomes[res.Cause], Usage: client.Usage(res.Usage), Reported: res.Reported,
-		Produced: client.Produced{Tokens: admission.TokensOf(res.Text), Deltas: res.Deltas},
+		Produced: client.Produced{Tokens: tokens.OfText(res.Text), Deltas: res.Deltas},
 	})
 }
 
@@ -150,7 +151,7 @@ func answerOf(c *call, f *client.Refusal) *http.Response {
 		h = http.Header{}
 	}
 	h.Set("X-Request-Id", f.ID)
-	body := c.route.Dialect.Refuse(h, &admission.Refusal{
+	body := c.dialect.Refuse(h, &ask.Refusal{
 		Status: f.Status, Code: string(f.Code), Kind: f.Kind, Param: f.Param, Message: f.Message, RetryAfter: f.RetryAfter, Final: f.Final,
 	}, "")
 	return &http.Response{

@@ -12,54 +12,61 @@ import (
 
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/governor/client"
-	"github.com/llmgov/llmgov/internal/admission"
+	"github.com/llmgov/llmgov/internal/admission/ask"
 	"github.com/llmgov/llmgov/internal/encoded"
 	"github.com/llmgov/llmgov/internal/gateway/describe"
 	"github.com/llmgov/llmgov/internal/gateway/dialect"
 	"github.com/llmgov/llmgov/internal/gateway/head"
-	"github.com/llmgov/llmgov/internal/gateway/route"
 	"github.com/llmgov/llmgov/internal/splice"
 )
 
 // call is a request that was read.
 type call struct {
-	in    *http.Request
-	route *route.Route
-	body  []byte
-	head  *head.Head
-	ask   client.Request
+	in      *http.Request
+	dialect *dialect.Dialect
+	route   *dialect.Route
+	body    []byte
+	head    *head.Head
+	ask     client.Request
 	// withhold says that the caller did not ask for the usage that its stream reports.
 	withhold bool
 }
 
-// routeOf is the route of a request, and the model that its path names, if any; nil if the request is not governed.
-// The path of a base URL does not matter.
-func routeOf(r *http.Request) (found *route.Route, deployment string) {
+// routeOf is the route of a request with its dialect, and the model that its path names, if any; nil if the request is not governed.
+func routeOf(r *http.Request) (d *dialect.Dialect, at *dialect.Route, deployment string) {
+	path, deployment := pathOf(r)
+	d, at = dialect.Inference(path)
+	return d, at, deployment
+}
+
+// pathOf is the path below /v1 of a request that may be governed, and the model that its path names, if any. The path of a base
+// URL does not matter.
+func pathOf(r *http.Request) (below, deployment string) {
 	if r.Method != http.MethodPost {
-		return nil, ""
+		return "", ""
 	}
 	path := r.URL.Path
 	if _, below, ok := strings.Cut(path, "/openai/deployments/"); ok {
 		deployment, path, _ = strings.Cut(below, "/")
-		return route.Inference("/" + path), deployment
+		return "/" + path, deployment
 	}
 	if at := strings.LastIndex(path, "/v1/"); at >= 0 {
-		return route.Inference(path[at:]), ""
+		return path[at+len("/v1"):], ""
 	}
 	for _, known := range byLength {
 		if strings.HasSuffix(path, known) {
-			return route.Inference(known), ""
+			return known, ""
 		}
 	}
-	return nil, ""
+	return "", ""
 }
 
 // byLength are the paths of inference, the longest first: one may be the end of another.
-var byLength = slices.SortedFunc(slices.Values(route.ToInference()), func(a, b string) int { return len(b) - len(a) })
+var byLength = slices.SortedFunc(slices.Values(dialect.InferencePaths()), func(a, b string) int { return len(b) - len(a) })
 
 // begin is the call of a governed request, with its caller.
-func (g *governed) begin(r *http.Request, at *route.Route) *call {
-	c := &call{in: r, route: at}
+func (g *governed) begin(r *http.Request, d *dialect.Dialect, at *dialect.Route) *call {
+	c := &call{in: r, dialect: d, route: at}
 	c.ask.ID = describe.RequestID(r.Header)
 	who := g.opt.Caller(r)
 	c.ask.Key = who.Key
@@ -68,7 +75,7 @@ func (g *governed) begin(r *http.Request, at *route.Route) *call {
 }
 
 // read reads the request. The refusal is nil if it can be understood.
-func (g *governed) read(c *call, deployment string) (*admission.Refusal, error) {
+func (g *governed) read(c *call, deployment string) (*ask.Refusal, error) {
 	body, err := readBody(c.in, g.opt.MaxBody)
 	if errors.Is(err, errTooLarge) {
 		return g.tooLarge(), nil
@@ -99,8 +106,8 @@ func (g *governed) read(c *call, deployment string) (*admission.Refusal, error) 
 	return g.describe(c), nil
 }
 
-func (g *governed) tooLarge() *admission.Refusal {
-	return &admission.Refusal{Status: http.StatusRequestEntityTooLarge, Code: admission.CodeTooLarge, Message: fmt.Sprintf("The body is larger than %d bytes.", g.opt.MaxBody)}
+func (g *governed) tooLarge() *ask.Refusal {
+	return &ask.Refusal{Status: http.StatusRequestEntityTooLarge, Code: ask.CodeTooLarge, Message: fmt.Sprintf("The body is larger than %d bytes.", g.opt.MaxBody)}
 }
 
 var errTooLarge = errors.New("govhttp: body too large")
@@ -125,7 +132,7 @@ func readBody(r *http.Request, most int64) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-func (c *call) readHead(deployment string) *admission.Refusal {
+func (c *call) readHead(deployment string) *ask.Refusal {
 	var err *head.Error
 	switch c.route.Body {
 	case dialect.Form:
@@ -146,12 +153,12 @@ func (c *call) readHead(deployment string) *admission.Refusal {
 }
 
 // describe asks for the call, as the gateway would.
-func (g *governed) describe(c *call) *admission.Refusal {
-	var a admission.Ask
+func (g *governed) describe(c *call) *ask.Refusal {
+	var a ask.Ask
 	if f := describe.Hints(c.in.Header, &a); f != nil {
 		return f
 	}
-	describe.Ask(&a, &c.route.Route, c.head, 0)
+	describe.Ask(&a, c.route, c.head, 0)
 	c.ask = client.Request{
 		ID:         c.ask.ID,
 		Key:        c.ask.Key,
@@ -205,7 +212,7 @@ func (g *governed) outgoing(c *call, l *client.Lease) *http.Request {
 	body := c.body
 	if c.route.Body == dialect.JSON {
 		var edits []splice.Edit
-		edits, c.withhold = describe.Edits(&c.route.Route, c.head, l.Grant.MaxOutput)
+		edits, c.withhold = describe.Edits(c.route, c.head, l.Grant.MaxOutput)
 		body = splice.Copy(body, edits)
 	}
 	out.Body = io.NopCloser(bytes.NewReader(body))

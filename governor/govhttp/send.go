@@ -7,7 +7,7 @@ import (
 	"net/http"
 
 	"github.com/llmgov/llmgov/governor/client"
-	"github.com/llmgov/llmgov/internal/admission"
+	"github.com/llmgov/llmgov/internal/admission/ask"
 )
 
 // governed governs requests by a Client.
@@ -29,7 +29,7 @@ func newGoverned(c *client.Client, opt Options, caller func(*http.Request) Calle
 
 // send sends a request when its turn has come, and meters its answer.
 func (g *governed) send(r *http.Request, next func(*http.Request) (*http.Response, error)) (*http.Response, error) {
-	at, deployment := routeOf(r)
+	d, at, deployment := routeOf(r)
 	if at == nil {
 		if g.opt.Unknown != nil {
 			if err := g.opt.Unknown(r); err != nil {
@@ -38,7 +38,7 @@ func (g *governed) send(r *http.Request, next func(*http.Request) (*http.Respons
 		}
 		return next(r)
 	}
-	c := g.begin(r, at)
+	c := g.begin(r, d, at)
 	if err := g.stranger(c); err != nil {
 		return g.refused(c, err)
 	}
@@ -101,6 +101,6 @@ func (g *governed) refused(c *call, err error) (*http.Response, error) {
 }
 
 // refusal is a refusal as callers of this package see it.
-func refusal(id string, f *admission.Refusal) *client.Refusal {
+func refusal(id string, f *ask.Refusal) *client.Refusal {
 	return &client.Refusal{ID: id, Status: f.Status, Code: client.Code(f.Code), Kind: f.Kind, Param: f.Param, Message: f.Message, RetryAfter: f.RetryAfter, Final: f.Final}
 }

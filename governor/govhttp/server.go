@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/llmgov/llmgov/governor/client"
-	"github.com/llmgov/llmgov/internal/admission"
+	"github.com/llmgov/llmgov/internal/admission/ask"
 	"github.com/llmgov/llmgov/internal/gateway/describe"
 	"github.com/llmgov/llmgov/internal/gateway/dialect"
 	"github.com/llmgov/llmgov/internal/gateway/head"
@@ -27,7 +27,7 @@ func Middleware(c *client.Client, opt Options) func(http.Handler) http.Handler {
 
 // serve serves a request by a handler that is read from as a server would be.
 func (g *governed) serve(w http.ResponseWriter, r *http.Request, next http.Handler) {
-	if at, _ := routeOf(r); at == nil {
+	if _, at, _ := routeOf(r); at == nil {
 		if g.opt.Unknown != nil && g.opt.Unknown(r) != nil {
 			http.NotFound(w, r)
 			return
@@ -93,11 +93,11 @@ func (g *governed) stranger(c *call) error {
 }
 
 // nobody refuses a call without a caller.
-var nobody = &admission.Refusal{Status: http.StatusUnauthorized, Code: admission.CodeKey, Message: "No API key was given."}
+var nobody = &ask.Refusal{Status: http.StatusUnauthorized, Code: ask.CodeKey, Message: "No API key was given."}
 
 // severalModels refuses a body that names further models: whether its caller may use them is not known here.
-var severalModels = &admission.Refusal{
-	Status: http.StatusBadRequest, Code: admission.CodeInvalid, Param: "model",
+var severalModels = &ask.Refusal{
+	Status: http.StatusBadRequest, Code: ask.CodeInvalid, Param: "model",
 	Message: "This server governs calls of one model. Name no other ones in the body.",
 }
 

@@ -86,7 +86,7 @@ func (v *View) ShadowRefused(tenant string) int64 {
 func (v *View) Refusal(tenant string, rej *governor.Rejection) *adminapi.Refusal {
 	said := admission.Rejected(rej)
 	if t, known := v.Snapshot().TenantByName(tenant); known {
-		said = said.To(t)
+		said = admission.Heard(said, t)
 	}
 	r := &adminapi.Refusal{
 		Status: said.Status, Code: said.Code, Reason: rej.Reason.String(), Of: "pool " + rej.Pool, Axis: admission.AxisOf(rej),

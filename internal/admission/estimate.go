@@ -1,6 +1,8 @@
 package admission
 
 import (
+	"time"
+
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -41,7 +43,7 @@ func (c *Call) Estimate() *Refusal {
 	if a.Told && c.Estimates.told != nil {
 		c.Estimates = c.Estimates.told
 	}
-	a.Prompt.assume(c.Pool.DefaultMaxOutput)
+	assume(&a.Prompt, c.Pool.DefaultMaxOutput)
 	req.Input = c.promptTokens(a, c.ctl.prompts)
 	least := c.leastPrompt(a, req.Via, c.ctl.prompts)
 	a.Prompt.Body = nil // a call lasts longer than its body is needed
@@ -53,4 +55,11 @@ func (c *Call) Estimate() *Refusal {
 	}
 	req.Output = c.MostOutput(a.Model, &a.Answer)
 	return nil
+}
+
+// PromptCounter counts the tokens of prompts: Count if it can do so at once, or after waiting as long as it may; AtLeast takes its
+// time, and returns a lower bound. See package bpe.
+type PromptCounter interface {
+	Count(model string, body []byte, patience time.Duration) (tokens int64, ok bool)
+	AtLeast(model string, body []byte) int64
 }

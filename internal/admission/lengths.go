@@ -21,7 +21,7 @@ func (s *scope) price(a *Ask, via uint64) governor.Price {
 
 // assume gives a prompt of which nothing is known the size of a thing of unknown size in a prompt. What such prompts take is
 // learned as for these.
-func (p *Prompt) assume(unknown int64) {
+func assume(p *Prompt, unknown int64) {
 	if p.Tokens == 0 && p.Before == 0 && p.Size == (tokens.Size{}) {
 		p.Size[tokens.Elsewhere] = unknown * tokens.Scale
 	}
@@ -89,12 +89,12 @@ func (s *scope) MostOutput(model string, a *Answer) int64 {
 	case a.None:
 		return 0
 	case a.Bound > 0 && !a.Open:
-		return a.copies() * a.Bound
+		return a.Times() * a.Bound
 	}
-	return s.Estimates.Answers.Estimate(a.kind(model), s.sizeOf(a))
+	return s.Estimates.Answers.Estimate(a.Kind(model), s.sizeOf(a))
 }
 
 // sizeOf is the size of an answer that nothing bounds, before anything was learned of such.
 func (s *scope) sizeOf(a *Answer) tokens.Size {
-	return tokens.Size{tokens.Elsewhere: a.copies() * s.Pool.DefaultMaxOutput * tokens.Scale}
+	return tokens.Size{tokens.Elsewhere: a.Times() * s.Pool.DefaultMaxOutput * tokens.Scale}
 }

@@ -58,17 +58,11 @@ func (c *Call) Metered(res streaming.Result) governor.Usage {
 	case !c.Ask.Stream || res.Cause == streaming.Completed || c.Gone(): // 0 on routes whose calls produce no output tokens
 		most := c.Request.Output
 		if res.Text > 0 {
-			most = min(most, TokensOf(res.Text))
+			most = min(most, tokens.OfText(res.Text))
 		}
 		u.Output = c.Pool.speed.produced(time.Since(c.now.Began), most)
 	}
 	return u
-}
-
-// TokensOf is about how many tokens a text of so many bytes has.
-func TokensOf(bytes int64) int64 {
-	const bytesPerToken = 4
-	return (bytes + bytesPerToken - 1) / bytesPerToken
 }
 
 // Guess estimates the usage of a broken call that reported none. A call that never left
@@ -127,5 +121,5 @@ func (c *Call) learnAnswer(whole bool, output int64) {
 	if a.None || c.Ask.Free || a.Bound > 0 && !a.Open || !whole && output <= c.Request.Output {
 		return
 	}
-	c.Estimates.Answers.Observe(time.Now(), a.kind(c.Ask.Model), c.sizeOf(a), max(1, output))
+	c.Estimates.Answers.Observe(time.Now(), a.Kind(c.Ask.Model), c.sizeOf(a), max(1, output))
 }

@@ -1,45 +1,8 @@
 package admission
 
 import (
-	"time"
-
 	"github.com/llmgov/llmgov/governor"
-	"github.com/llmgov/llmgov/internal/policy"
 	"github.com/llmgov/llmgov/tenants"
-)
-
-// Refusal is an answer that llmgov gives itself, whatever protocol the caller speaks.
-type Refusal struct {
-	Status int // of HTTP; other protocols have theirs by the code
-	Code   string
-	Kind   string // the type of the error; "" = the code
-	Param  string // of the request, if one is to blame
-	// Message is for people.
-	Message string
-	// RetryAfter is when to come back; 0 is unknown.
-	RetryAfter time.Duration
-	// Final tells SDKs not to retry by themselves.
-	Final bool
-}
-
-// The codes of refusals. They are the reasons in metrics, too.
-const (
-	CodeInvalid      = "invalid_request_error"
-	CodeKey          = policy.CodeKey
-	CodeRoute        = "route_not_allowed"
-	CodeModel        = policy.CodeModel
-	CodeNotFound     = "not_found"
-	CodeNoModel      = policy.CodeNoModel
-	CodeTooLarge     = "request_too_large"
-	CodeRate         = "rate_limit_exceeded"
-	CodeUpstream     = "upstream_error"
-	CodeUpstreamLate = "upstream_timeout"
-	CodeDraining     = "draining"
-	CodeOverloaded   = "overloaded"
-	CodeBudget       = "insufficient_quota"
-	CodeStore        = "store_unavailable"
-	CodeRunning      = "request_in_progress"
-	CodeInternal     = "internal_error"
 )
 
 // The statuses of refusals that are decided here, as RFC 9110 has them.
@@ -84,8 +47,8 @@ func Rejected(rej *governor.Rejection) *Refusal {
 	return f
 }
 
-// To is the refusal as t hears it.
-func (f *Refusal) To(t *tenants.Tenant) *Refusal {
+// Heard is a refusal as t hears it.
+func Heard(f *Refusal, t *tenants.Tenant) *Refusal {
 	if f.Code == CodeBudget && t.Spent != 0 {
 		f.Status = int(t.Spent)
 	}

@@ -3,16 +3,19 @@
 package arch
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"go/ast"
 	"go/token"
 	"go/types"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -51,8 +54,9 @@ var rules = []rule{
 	{"federation/parts", "federation/internal/envelope internal/maxmin", pure, "the protocol is pure: what runs it, and what stores keep, are beside it"},
 	{"federation/claims", "escrow escrow/adaptive escrow/slots federation/parts internal/maxmin", pure, "demands become claims, and answers grants, whoever has the pool and whatever carries the letters"},
 	{"federation/memory", "federation federation/parts", silent, "a store in memory is a lock around accounts"},
-	{"federation/postgres", "federation federation/internal/gobs federation/parts github.com/jackc/pgx/v5", "net/http os log log/slog", "a store keeps accounts, and does not know what they are for"},
-	{"federation/redis", "federation federation/parts github.com/redis/go-redis/v9", "net/http log log/slog", "a store keeps accounts, and does not know what they are for"},
+	{"federation/store", "federation federation/runner", "net net/http os log log/slog sync sync/atomic", "a program has the stores that it links, as database/sql has it"},
+	{"federation/postgres", "federation federation/store federation/internal/gobs federation/parts github.com/jackc/pgx/v5", "net/http os log log/slog", "a store keeps accounts, and does not know what they are for"},
+	{"federation/redis", "federation federation/store federation/parts github.com/redis/go-redis/v9", "net/http log log/slog", "a store keeps accounts, and does not know what they are for"},
 	{"federation/runner", "federation federation/parts", silent, "what runs the protocol is told of pools and stores, and returns what went wrong"},
 	{"internal/testkit", "", "", "how much is tested does not depend on the subject"},
 	{"internal/testkit/pgtest", "internal/testkit", "", "a server for tests is another program"},
@@ -70,9 +74,9 @@ var rules = []rule{
 	{"governor/internal/penalty", "", pure, "a rule is told how calls end, and has no clock and no lock"},
 	{"governor/sharing", "governor escrow escrow/limits federation federation/claims federation/parts federation/runner", "net net/http log log/slog os sync sync/atomic context", "demands become claims, and answers grants: the governor has the locks, and the runner the store"},
 	{"governor/client", "governor governor/tokens", "log os", "a client does not know whether its governor is in this process, and builds without stores and policy files"},
-	{"governor/embedded", `governor/client internal/admin internal/adminview internal/console internal/inprocess internal/instance tenants golang.org/x/sync`, "", "a governor in a program is an instance with a door for that program, and wires nothing anew"},
-	{"governor/govhttp", `escrow governor/client streaming internal/admission internal/bearer internal/encoded internal/splice internal/gateway/describe internal/gateway/dialect
-		internal/gateway/head internal/gateway/route`, "log log/slog os", "calls over HTTP are read as the gateway reads them, and admitted by whichever governor the client has"},
+	{"governor/embedded", `federation/store governor/client internal/admin internal/adminview internal/console internal/inprocess internal/instance tenants golang.org/x/sync`, "", "a governor in a program is an instance with a door for that program, and wires nothing anew"},
+	{"governor/govhttp", `escrow governor/client governor/tokens streaming internal/admission/ask internal/bearer internal/encoded internal/splice internal/gateway/describe internal/gateway/dialect
+		internal/gateway/head`, "log log/slog os", "calls over HTTP are read as the gateway reads them, and admitted by whichever governor the client has"},
 	{"governor/tokens", "internal/jsonscan", "net/http os", "estimators only count"},
 	{"governor/tokens/bpe", "governor/tokens github.com/tidwall/gjson github.com/tiktoken-go/tokenizer", "net/http os", "a counter only counts, and who embeds the governor need not have its vocabularies"},
 	{"internal/cancel", "", "net net/http os log log/slog time", "a context does not know what ends with it"},
@@ -94,7 +98,8 @@ var rules = []rule{
 	{"streaming", "internal/jsonscan", "net/http", "a stream's meter knows no tenants and no stores"},
 	{"internal/mock", "internal/mock/batch github.com/tidwall/gjson github.com/coder/websocket", "", "what the product is tested against shares nothing with it"},
 	{"internal/telemetry", "governor escrow github.com/prometheus/client_golang", "", "metrics read the governor's books and nothing else"},
-	{"internal/tracing", "go.opentelemetry.io/otel github.com/go-logr/logr", "", "spans are made of what they are told, and OpenTelemetry stays behind this door"},
+	{"internal/tracing", "go.opentelemetry.io/otel", "", "spans are made of what they are told, and OpenTelemetry stays behind this door"},
+	{"internal/tracing/otlp", "internal/tracing go.opentelemetry.io/otel github.com/go-logr/logr", "", "an exporter knows nothing of calls"},
 	{"internal/strictyaml", "go.yaml.in/yaml/v3", "net net/http os", "a reader of texts knows nothing of where they come from, or what they mean"},
 	{"internal/distribution", "internal/strictyaml", "net net/http os", "a distribution is drawn from what it is given"},
 	{"internal/htmlpage", "", "net net/http os", "a page is made of its parts, and does not know what it shows"},
@@ -110,11 +115,12 @@ var rules = []rule{
 	{"internal/upstreams", "internal/affinity", "net os log log/slog context", "what is believed of upstreams is decided by what is told, at the time that is told"},
 	{"internal/splice", "", timeless, "bytes are edited without knowing whose they are"},
 	{"internal/gateway/head", `governor/tokens internal/form internal/jsonscan internal/splice internal/text github.com/cespare/xxhash/v2 github.com/tidwall/gjson`, "net os log log/slog sync sync/atomic context time", "a request is read without knowing who sent it, and what is done with it"},
-	{"internal/gateway/dialect", `governor governor/tokens internal/admission internal/gateway/head internal/rateheaders internal/upstreams tenants`, "net os log log/slog sync sync/atomic context", "a protocol is a value: what is done with it is elsewhere"},
+	{"internal/gateway/dialect", `governor governor/tokens internal/admission/ask internal/gateway/head internal/rateheaders internal/upstreams`, "net os log log/slog sync sync/atomic context", "a protocol is a value: what is done with it is elsewhere"},
 	{"internal/gateway/route", "internal/gateway/dialect internal/objects tenants", "net os log log/slog sync sync/atomic context time", "a route is found by method and path alone"},
-	{"internal/gateway/describe", "escrow internal/admission internal/encoded internal/gateway/dialect internal/gateway/head internal/splice internal/text tenants", "net os log log/slog sync sync/atomic context", "a call is described by its request alone"},
+	{"internal/gateway/describe", "escrow internal/admission/ask internal/encoded internal/gateway/dialect internal/gateway/head internal/splice internal/text", "net os log log/slog sync sync/atomic context", "a call is described by its request alone"},
+	{"internal/gateway/grants", "internal/admission internal/admission/ask internal/gateway/describe internal/gateway/head internal/text tenants", deaf, "models are compared with a policy"},
 	{"internal/envoy/extproc", `governor governor/tokens internal/admission internal/answers internal/bearer internal/encoded internal/events internal/gateway/describe
-		internal/gateway/dialect internal/gateway/head internal/gateway/route internal/inflight internal/rateheaders internal/splice
+		internal/gateway/dialect internal/gateway/grants internal/gateway/head internal/gateway/route internal/inflight internal/rateheaders internal/splice
 		internal/telemetry internal/text streaming github.com/envoyproxy/go-control-plane/envoy google.golang.org/grpc google.golang.org/protobuf`, "net os", "a proxy's call is the same call as one over HTTP: it only comes by another door"},
 	{"internal/envoy/ratelimit", `governor/client governor/tokens internal/admission internal/gateway/dialect internal/reserve github.com/envoyproxy/go-control-plane/envoy
 		google.golang.org/grpc google.golang.org/protobuf`, deaf, "descriptors become reservations, which are kept elsewhere"},
@@ -131,7 +137,7 @@ var rules = []rule{
 	{"internal/events", "governor", "net net/http os log log/slog encoding/json", "whoever listens, and however it is told: nobody slows admission down"},
 	{"internal/decisions", "governor escrow", "net net/http", "what was decided is written down as the governor tells it"},
 	{"internal/plan", "governor tenants internal/decisions internal/muldiv internal/policy", "net net/http os math/rand math/rand/v2", "a replay depends on the record and the policy, and on nothing else"},
-	{"internal/policy", "tenants governor escrow escrow/adaptive escrow/budget escrow/limits escrow/limits/shape", "net net/http os log log/slog sync context time", "rules are made of a policy, and of nothing else"},
+	{"internal/policy", "tenants governor internal/admission/ask escrow escrow/adaptive escrow/budget escrow/limits escrow/limits/shape", "net net/http os log log/slog sync context time", "rules are made of a policy, and of nothing else"},
 	{"internal/history", "", "net net/http os log log/slog encoding/json", "a history keeps what it is given, and does not know who shows it"},
 	{"internal/text", "", "net net/http os log log/slog sync context time", "a text is cut without knowing what it says"},
 	{"internal/adminapi", "internal/text", "net net/http os log log/slog context sync", "types of answers do nothing"},
@@ -151,7 +157,7 @@ var rules = []rule{
 		internal/jsonscan internal/rateheaders internal/reserve google.golang.org/grpc google.golang.org/protobuf`, deaf, "a protocol says what is asked, and the book decides"},
 	{"internal/adminview", "governor internal/adminapi internal/admission internal/explain tenants tenants/keyfile", deaf, "the admin side sees what admits calls, whichever door the calls come by"},
 	{"internal/instance", `internal/admin internal/adminapi internal/admission internal/decisions internal/durable internal/engine internal/events internal/policy internal/sampled
-		internal/telemetry federation federation/postgres federation/redis federation/runner governor governor/sharing tenants golang.org/x/sync`, "net net/http", "an instance has no listener and no gateway: whoever opens it has doors of its own"},
+		internal/telemetry federation federation/store federation/runner governor governor/sharing tenants golang.org/x/sync`, "net net/http", "an instance has no listener and no gateway: whoever opens it has doors of its own"},
 	{"internal/encoded", "github.com/klauspost/compress", "net net/http os log log/slog context time", "a body is decoded without knowing whose it is, and what it says"},
 	{"internal/intake", "", silent, "memory is handed out without knowing what arrives in it, or from where"},
 	{"internal/bearer", "", "os log log/slog sync context time", "a credential is read without knowing what it opens"},
@@ -161,12 +167,13 @@ var rules = []rule{
 	{"internal/readiness", "", "os log log/slog", "whether to leave the balancer depends on what other gateways say, and on nothing else of this one"},
 	{"internal/admin", `internal/bearer internal/crash internal/adminapi internal/text internal/connections internal/jsonscan internal/readiness internal/sampled internal/events
 		internal/history governor escrow escrow/adaptive tenants tenants/keyfile`, "", "the admin side sees the gateway through an interface of its own"},
-	{"internal/admission", `governor governor/tokens escrow escrow/lengths tenants tenants/keyfile streaming internal/policy internal/telemetry internal/tracing
+	{"internal/admission/ask", "escrow governor/tokens", pure, "words: an ask and a refusal do nothing, and link nothing"},
+	{"internal/admission", `internal/admission/ask governor governor/tokens escrow escrow/lengths tenants tenants/keyfile streaming internal/policy internal/telemetry internal/tracing
 		internal/history internal/recent internal/text`, "net net/http os log log/slog encoding/json", "the life of a call does not know by which protocol its caller speaks"},
 	{"internal/gateway", `internal/text internal/bearer internal/cancel internal/crash internal/connections internal/http1 internal/intake internal/logging
 		internal/rateheaders internal/recent internal/sampled internal/admission internal/policy governor governor/tokens escrow escrow/lengths
 		tenants tenants/keyfile streaming internal/telemetry internal/tracing internal/form internal/splice internal/gateway/head
-		internal/gateway/describe internal/gateway/dialect internal/gateway/realtime internal/gateway/relay internal/gateway/route
+		internal/gateway/describe internal/gateway/dialect internal/gateway/grants internal/gateway/realtime internal/gateway/relay internal/gateway/route
 		internal/gateway/stored internal/gateway/upstream internal/gateway/usage internal/adminview internal/objects internal/answers
 		internal/affinity internal/upstreams internal/encoded internal/events internal/history internal/adminapi github.com/tidwall/gjson github.com/coder/websocket`, "", "the request path calls no network store"},
 }
@@ -227,27 +234,52 @@ type pkg struct {
 	Doc        string
 	GoFiles    []string
 	Imports    []string
+	Standard   bool
 }
 
-func list(t *testing.T) []pkg {
+// list has the packages of the module.
+func list(t *testing.T) (own []pkg) {
 	t.Helper()
-	cmd := exec.Command("go", "list", "-json=ImportPath,Doc,GoFiles,Imports", module+"/...")
-	cmd.Dir = "../.."
-	out, err := cmd.Output()
+	for _, p := range linkable(t) {
+		if strings.HasPrefix(p.ImportPath, module) && !strings.Contains(p.ImportPath, "/testdata/") {
+			own = append(own, p)
+		}
+	}
+	return own
+}
+
+// linkable has the packages of the module, and all that they and the programs of linked import.
+func linkable(t *testing.T) []pkg {
+	t.Helper()
+	all, err := goList()
 	if err != nil {
 		t.Fatalf("go list: %v", err)
 	}
-	var all []pkg
-	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
+	return all
+}
+
+var goList = sync.OnceValues(func() (all []pkg, err error) {
+	args := []string{"list", "-deps", "-json=ImportPath,Doc,GoFiles,Imports,Standard", module + "/..."}
+	for _, l := range linked {
+		args = append(args, module+"/"+l.program)
+	}
+	cmd := exec.Command("go", args...)
+	cmd.Dir = "../.."
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, err
+	}
+	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
 		var p pkg
 		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
-			return all
+			return all, nil
 		} else if err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
 		all = append(all, p)
 	}
-}
+})
 
 // A refusal is made, and its fields are set, in governor/rejection*.go alone, so that a new datum of
 // refusals is filled in there and nowhere is forgotten.

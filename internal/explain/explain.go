@@ -83,7 +83,7 @@ func (e *Explainer) explainedNow(q *adminapi.Question) (*adminapi.Explanation, e
 	x.Upstreams = explainUpstreams(&o)
 	strict := decided(&o, decider)
 	if t, known := now.Snapshot.TenantByName(req.Tenant); known && o.Refused != nil {
-		strict.Status = admission.Rejected(o.Refused).To(t).Status
+		strict.Status = admission.Heard(admission.Rejected(o.Refused), t).Status
 	}
 	x.Decision = strict
 	if x.Shadow && (o.Refused == nil || o.Refused.Reason != governor.ReasonDraining) {

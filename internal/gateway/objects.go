@@ -9,6 +9,7 @@ import (
 	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/gateway/describe"
 	"github.com/llmgov/llmgov/internal/gateway/dialect"
+	"github.com/llmgov/llmgov/internal/gateway/grants"
 	"github.com/llmgov/llmgov/internal/gateway/head"
 	"github.com/llmgov/llmgov/internal/gateway/realtime"
 	"github.com/llmgov/llmgov/internal/gateway/stored"
@@ -112,7 +113,7 @@ func (c *call) checkReferences() *refusal {
 	case c.route.Realtime:
 		return realtime.CheckUpgrade(c.r)
 	}
-	if f := c.described().Others(c.head); f != nil {
+	if f := c.models().Others(c.head); f != nil {
 		return f
 	}
 	if c.route.Body == dialect.JSON {
@@ -127,9 +128,9 @@ func (c *call) checkReferences() *refusal {
 	return nil
 }
 
-// described is the scope in which package describe checks models.
-func (c *call) described() *describe.Scope {
-	return &describe.Scope{Snapshot: c.world.Snapshot, Tenant: c.Tenant, Pool: c.pool.Pool.Pool, MayUse: c.mayUse}
+// models is the scope in which package grants checks models.
+func (c *call) models() *grants.Scope {
+	return &grants.Scope{Snapshot: c.world.Snapshot, Tenant: c.Tenant, Pool: c.pool.Pool.Pool, MayUse: c.mayUse}
 }
 
 // checkNamed refuses a JSON body that refers to an object that the tenant may not see, or names a model
@@ -146,7 +147,7 @@ func (c *call) checkNamed() *refusal {
 		return describe.Unreadable(err)
 	}
 	if c.head.NamesDeeper() && c.mayNameDeeper() {
-		if f := c.described().Deeper(c.body); f != nil {
+		if f := c.models().Deeper(c.body); f != nil {
 			return f
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/federation"
+	"github.com/llmgov/llmgov/federation/store"
 	govsharing "github.com/llmgov/llmgov/governor/sharing"
 )
 
@@ -14,8 +15,8 @@ const heardWithin = 3500 * time.Millisecond
 // DeclareNew declares to a store that no gateway has used the pools in the last minute. It waits for a moment before, because a gateway
 // that runs may be about to tell a store that has just lost its data. A *federation.InUseError says why it was refused. done are the pools
 // that have been declared new even so.
-func DeclareNew(ctx context.Context, store Store, pools []string) (done []string, err error) {
-	if err := checkUnused(ctx, store, pools); err != nil {
+func DeclareNew(ctx context.Context, at store.Store, pools []string) (done []string, err error) {
+	if err := checkUnused(ctx, at, pools); err != nil {
 		return nil, err
 	}
 	select {
@@ -23,17 +24,17 @@ func DeclareNew(ctx context.Context, store Store, pools []string) (done []string
 		return nil, ctx.Err()
 	case <-time.After(heardWithin):
 	}
-	if err := checkUnused(ctx, store, pools); err != nil {
+	if err := checkUnused(ctx, at, pools); err != nil {
 		return nil, err
 	}
 	for _, p := range pools {
-		if err := store.Declare(ctx, p); err != nil {
+		if err := at.Declare(ctx, p); err != nil {
 			return done, err
 		}
 		done = append(done, p)
 	}
 	for _, p := range pools { // after all pools, because pools are refused more often
-		declared, err := store.DeclareOwner(ctx, govsharing.PoolOwner(p))
+		declared, err := at.DeclareOwner(ctx, govsharing.PoolOwner(p))
 		if err != nil {
 			return done, err
 		}
@@ -45,9 +46,9 @@ func DeclareNew(ctx context.Context, store Store, pools []string) (done []string
 }
 
 // checkUnused sees whether gateways are heard of that run, so that nobody has to wait to be told so.
-func checkUnused(ctx context.Context, store Store, pools []string) error {
+func checkUnused(ctx context.Context, at store.Store, pools []string) error {
 	for _, p := range pools {
-		v, err := store.Look(ctx, p)
+		v, err := at.Look(ctx, p)
 		if err != nil {
 			return err
 		}

@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/federation"
+	"github.com/llmgov/llmgov/federation/store"
 	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // unusedStore is a store in which some pools are in use, and which notes what is declared new.
 type unusedStore struct {
-	Store
+	store.Store
 	told        string // the pool of which a gateway tells, from a time on
 	from        time.Time
 	used, slots string // the pool that a gateway has just used, and the owner that has slots

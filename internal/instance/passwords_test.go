@@ -5,7 +5,9 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/llmgov/llmgov/internal/instance"
+	_ "github.com/llmgov/llmgov/federation/postgres"
+	_ "github.com/llmgov/llmgov/federation/redis"
+	"github.com/llmgov/llmgov/federation/store"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -14,7 +16,7 @@ import (
 func TestAudit_L6_PasswordsOfStoresAreNotShown(t *testing.T) {
 	const config = "upstreams: {o: {base_url: \"https://o/v1\"}}\npools: {m: {models: [m], tpm: 1}}\n"
 	const policy = "tenants: {a: {keys: [\"sha256:1111111111111111111111111111111111111111111111111111111111111111\"]}}\n"
-	for _, store := range []string{
+	for _, address := range []string{
 		"u:RAWpw123@h", "RAWpw123", "RAWpw123@h:6379", "redis:u:RAWpw123@h", "redis:/u:RAWpw123@h", "redis//u:RAWpw123@h",
 		"redis;//u:RAWpw123@h", "reddis://u:RAWpw123@h", "etcd://u:RAWpw123@h", "redis://u:RAWpw123@", "redis://u:RAWpw123@h:port",
 		"redis://u:RAWpw123@h:6379/x", "redis://u:12?RAWpw123@h", "redis://u:RAWpw123%zz@h",
@@ -25,7 +27,7 @@ func TestAudit_L6_PasswordsOfStoresAreNotShown(t *testing.T) {
 	} {
 		fsys := fstest.MapFS{
 			"a.yaml":         &fstest.MapFile{Data: []byte(config)},
-			"f.yaml":         &fstest.MapFile{Data: []byte(config + "store: '" + store + "'\n")},
+			"f.yaml":         &fstest.MapFile{Data: []byte(config + "store: '" + address + "'\n")},
 			"v.yaml":         &fstest.MapFile{Data: []byte(config + "store: '${STORE}'\n")},
 			"tenants/a.yaml": &fstest.MapFile{Data: []byte(policy)},
 		}
@@ -34,18 +36,18 @@ func TestAudit_L6_PasswordsOfStoresAreNotShown(t *testing.T) {
 			opt  tenants.Options
 		}{
 			{file: "f.yaml"},
-			{file: "v.yaml", opt: tenants.Options{Env: []string{"STORE=" + store}}},
-			{file: "a.yaml", opt: tenants.Options{Env: []string{"LLMGOV_STORE=" + store}}},
-			{file: "a.yaml", opt: tenants.Options{Flags: map[string]string{"store": store}}},
+			{file: "v.yaml", opt: tenants.Options{Env: []string{"STORE=" + address}}},
+			{file: "a.yaml", opt: tenants.Options{Env: []string{"LLMGOV_STORE=" + address}}},
+			{file: "a.yaml", opt: tenants.Options{Flags: map[string]string{"store": address}}},
 		} {
-			way.opt.Store = instance.CheckStore
+			way.opt.Store = store.Check
 			_, err := tenants.LoadFS(fsys, way.file, way.opt)
 			if err == nil {
-				t.Errorf("%q passes in %s", store, way.file)
+				t.Errorf("%q passes in %s", address, way.file)
 				continue
 			}
 			if strings.Contains(err.Error(), "pw123") {
-				t.Errorf("%q is shown: %v", store, err)
+				t.Errorf("%q is shown: %v", address, err)
 			}
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"log/slog"
 	mathrand "math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -14,9 +13,9 @@ import (
 
 	"github.com/llmgov/llmgov/federation"
 	"github.com/llmgov/llmgov/federation/runner"
+	"github.com/llmgov/llmgov/federation/store"
 	"github.com/llmgov/llmgov/governor"
 	govsharing "github.com/llmgov/llmgov/governor/sharing"
-	"github.com/llmgov/llmgov/internal/instance"
 	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/internal/testkit/redistest"
 )
@@ -44,11 +43,11 @@ func quietTenants(b *testing.B, address string, tenants, format int) {
 	}
 	gov := testkit.Must(governor.New(cfg))(b)
 	var trips, calls, late atomic.Int64
-	store := testkit.Must(instance.OpenStore(address, slog.New(slog.DiscardHandler)))(b)
-	defer store.Close()
+	at := testkit.Must(store.Open(address, func(string, string) {}))(b)
+	defer at.Close()
 	side := govsharing.New(gov)
 	limits := runner.NewLimits(runner.LimitsConfig{
-		Instance: rand.Text(), Store: store, Limits: side.Limits, Calls: side.Calls, More: side.More(),
+		Instance: rand.Text(), Store: at, Limits: side.Limits, Calls: side.Calls, More: side.More(),
 		Format: func() int { return format }, Told: func(string, time.Duration, error) { trips.Add(1) },
 	})
 	ctx, stop := context.WithCancel(context.Background())

@@ -17,9 +17,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/llmgov/llmgov/federation"
-	"github.com/llmgov/llmgov/federation/postgres"
-	"github.com/llmgov/llmgov/federation/redis"
 	"github.com/llmgov/llmgov/federation/runner"
+	"github.com/llmgov/llmgov/federation/store"
 	"github.com/llmgov/llmgov/governor"
 	govsharing "github.com/llmgov/llmgov/governor/sharing"
 	"github.com/llmgov/llmgov/internal/adminapi"
@@ -37,7 +36,7 @@ const notShared = "memory"
 type sharing struct {
 	*runner.Runner
 	limits *runner.LimitsRunner // of tenants, and of pools' slots and budgets
-	store  Store
+	store  store.Store
 	node   string
 	gov    *governor.Governor
 	side   *govsharing.Sharing // translates between the governor and the runners
@@ -68,12 +67,12 @@ func newSharing(cfg *tenants.Config, node string, gov *governor.Governor, m *tel
 	if cfg.Store == notShared {
 		return nil, nil
 	}
-	store, err := OpenStore(cfg.Store, log)
+	opened, err := store.Open(cfg.Store, func(kind, harm string) { log.Warn(harm, "store", kind) })
 	if err != nil {
 		return nil, fmt.Errorf("llmgov: store: %w", err)
 	}
 	s := &sharing{
-		store: store, node: node, gov: gov, side: govsharing.New(gov), log: log, seen: seen, said: map[string]string{}, live: map[string][]string{},
+		store: opened, node: node, gov: gov, side: govsharing.New(gov), log: log, seen: seen, said: map[string]string{}, live: map[string][]string{},
 		unreadable: map[string]adminapi.Unreadable{}, absent: absentees{last: map[string]heard{}}, warn: sampled.Gate{Every: time.Minute, Most: 20},
 	}
 	instance := rand.Text()
@@ -82,7 +81,7 @@ func newSharing(cfg *tenants.Config, node string, gov *governor.Governor, m *tel
 	}
 	s.Runner = runner.New(runner.Config{
 		Memory: s.memory, Keep: s.keep,
-		Name: node, Region: cfg.Region, Instance: instance, Store: store, Pools: s.side.Pools,
+		Name: node, Region: cfg.Region, Instance: instance, Store: opened, Pools: s.side.Pools,
 		Address: s.announced,
 		Told: func(ev runner.Event) {
 			m.StoreAsked(ev.Op, ev.Took)
@@ -91,7 +90,7 @@ func newSharing(cfg *tenants.Config, node string, gov *governor.Governor, m *tel
 		},
 	})
 	s.limits = runner.NewLimits(runner.LimitsConfig{
-		Instance: instance, Store: store, Limits: s.side.Limits, Calls: s.side.Calls, More: s.side.More(), Format: s.Format,
+		Instance: instance, Store: opened, Limits: s.side.Limits, Calls: s.side.Calls, More: s.side.More(), Format: s.Format,
 		Former: s.former, Keep: s.keepEpoch, Unreadable: s.noteUnreadable,
 		Told: func(op string, took time.Duration, _ error) { m.StoreAsked(op, took) },
 	})
@@ -105,41 +104,6 @@ func (s *sharing) announced() string {
 		return leaving
 	}
 	return s.address
-}
-
-// Store keeps the accounts of shared limits.
-type Store interface {
-	runner.Store
-	runner.LimitStore
-	// Declare takes an operator's word that no gateway has used a pool in the last minute, and DeclareOwner that none has slots
-	// of an owner; see Account.Declare of packages federation and parts.
-	Declare(ctx context.Context, pool string) error
-	DeclareOwner(ctx context.Context, owner string) (bool, error)
-	Close()
-}
-
-// CheckStore reports the mistakes in the address of a store.
-func CheckStore(address string) error {
-	if strings.HasPrefix(address, "redis") {
-		return redis.Check(address)
-	}
-	return postgres.Check(address)
-}
-
-// StoreServer is a server of the store at an address, as host:port; empty if there is none.
-func StoreServer(address string) string {
-	if strings.HasPrefix(address, "redis") {
-		return redis.Server(address)
-	}
-	return postgres.Server(address)
-}
-
-// OpenStore opens the store at an address, without connecting.
-func OpenStore(address string, log *slog.Logger) (Store, error) {
-	if strings.HasPrefix(address, "redis") {
-		return redis.Open(address, federation.DefaultRules(), func(harm string) { log.Warn(harm, "store", "redis") })
-	}
-	return postgres.Open(address, federation.DefaultRules())
 }
 
 // Run speaks with the store until ctx ends.

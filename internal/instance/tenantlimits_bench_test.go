@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"log/slog"
 	mathrand "math/rand/v2"
 	"slices"
 	"sync"
@@ -13,9 +12,9 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/federation/runner"
+	"github.com/llmgov/llmgov/federation/store"
 	"github.com/llmgov/llmgov/governor"
 	govsharing "github.com/llmgov/llmgov/governor/sharing"
-	"github.com/llmgov/llmgov/internal/instance"
 	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/internal/testkit/pgtest"
 	"github.com/llmgov/llmgov/internal/testkit/redistest"
@@ -80,16 +79,16 @@ func measureTwo(b *testing.B, address string, cfg governor.Config, callers int, 
 // measured is a gateway's governor, and what keeps its tenants' limits.
 func measured(b *testing.B, address string, cfg governor.Config, trips *atomic.Int64) (*governor.Governor, func()) {
 	gov := testkit.Must(governor.New(cfg))(b)
-	store := testkit.Must(instance.OpenStore(address, slog.New(slog.DiscardHandler)))(b)
+	at := testkit.Must(store.Open(address, func(string, string) {}))(b)
 	side := govsharing.New(gov)
 	limits := runner.NewLimits(runner.LimitsConfig{
-		Instance: rand.Text(), Store: store, Limits: side.Limits, Calls: side.Calls, More: side.More(),
+		Instance: rand.Text(), Store: at, Limits: side.Limits, Calls: side.Calls, More: side.More(),
 		Told: func(string, time.Duration, error) { trips.Add(1) },
 	})
 	ctx, stop := context.WithCancel(context.Background())
 	var group sync.WaitGroup
 	group.Go(func() { _ = limits.Run(ctx) })
-	return gov, func() { stop(); group.Wait(); store.Close() }
+	return gov, func() { stop(); group.Wait(); at.Close() }
 }
 
 // ask has so many callers at each gateway call twenty times a second, for calls of a tenth of one.

@@ -2,14 +2,8 @@ package policy
 
 import (
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/admission/ask"
 	"github.com/llmgov/llmgov/tenants"
-)
-
-// The codes of refusals that a policy alone decides, before any limit is looked at.
-const (
-	CodeKey     = "invalid_api_key"   // the tenant is not known
-	CodeNoModel = "model_not_found"   // no pool serves the model
-	CodeModel   = "model_not_allowed" // the tenant may not use it
 )
 
 // Reroute adapts a call that was made under another policy to this one: the pool that serves its
@@ -19,16 +13,16 @@ func Reroute(snap *tenants.Snapshot, req *governor.Request) (code string) {
 	t, ok := snap.TenantByName(req.Tenant)
 	switch {
 	case !ok:
-		return CodeKey
+		return ask.CodeKey
 	case req.Model == "" || req.Forced:
 		return "" // without a model, or done already, it stays with its pool
 	}
 	p, ok := snap.PoolOf(req.Model)
 	if !ok {
-		return CodeNoModel
+		return ask.CodeNoModel
 	}
 	if !t.MayUse(req.Model) {
-		return CodeModel
+		return ask.CodeModel
 	}
 	reach := p.Reach(t)
 	if reach != 0 || p.Name != req.Pool { // a set of upstreams is of one pool

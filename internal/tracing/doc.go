@@ -1,5 +1,4 @@
-// Package tracing makes the spans of calls, and exports them as the standard OTEL_*
-// variables configure.
+// Package tracing makes the spans of calls. Package otlp below it exports them.
 //
 //	POST /v1/chat/completions      server: from the first byte to the last
 //	├── admit                      asking the governor, waiting included

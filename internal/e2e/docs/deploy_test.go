@@ -15,7 +15,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/llmgov/llmgov/internal/instance"
+	_ "github.com/llmgov/llmgov/federation/postgres"
+	_ "github.com/llmgov/llmgov/federation/redis"
+	"github.com/llmgov/llmgov/federation/store"
 	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/internal/testkit/processtest"
 	"github.com/llmgov/llmgov/internal/testkit/redistest"
@@ -35,7 +37,7 @@ func TestKubernetes(t *testing.T) {
 	folder := podFiles(t, docs, pod)
 	env := podEnv(t, gateway)
 	config := folder + gateway.at("args.2").text()
-	snap := testkit.Must(tenants.Load(config, tenants.Options{Env: env, Store: instance.CheckStore}))(t)
+	snap := testkit.Must(tenants.Load(config, tenants.Options{Env: env, Store: store.Check}))(t)
 	cfg := snap.Config()
 	if len(snap.Tenants()) == 0 {
 		t.Error("no tenants")
@@ -102,7 +104,7 @@ func TestCompose(t *testing.T) {
 	}
 	from, to, _ := strings.Cut(gateway.at("volumes.0").text(), ":")
 	config := filepath.Join(deployFolder, from, gateway.at("command.2").text())
-	snap := testkit.Must(tenants.Load(config, tenants.Options{Env: append(env, "OPENAI_BASE_URL=http://127.0.0.1:1/v1"), Store: instance.CheckStore}))(t)
+	snap := testkit.Must(tenants.Load(config, tenants.Options{Env: append(env, "OPENAI_BASE_URL=http://127.0.0.1:1/v1"), Store: store.Check}))(t)
 	cfg := snap.Config()
 	if len(snap.Tenants()) == 0 {
 		t.Error("no tenants")
@@ -170,7 +172,7 @@ func TestPackage(t *testing.T) {
 			t.Errorf("the unit has no line %s", line)
 		}
 	}
-	snap := testkit.Must(tenants.Load(root+config, tenants.Options{Env: []string{"OPENAI_API_KEY=sk-x"}, Store: instance.CheckStore}))(t)
+	snap := testkit.Must(tenants.Load(root+config, tenants.Options{Env: []string{"OPENAI_API_KEY=sk-x"}, Store: store.Check}))(t)
 	if cfg := snap.Config(); !strings.HasPrefix(cfg.KeysFile, "/var/lib/llmgov/") || cfg.StateDir != "/var/lib/llmgov" {
 		t.Errorf("the service may not write to %s and %s", cfg.KeysFile, cfg.StateDir)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/llmgov/llmgov/internal/e2e/harness"
+	"github.com/llmgov/llmgov/internal/gateway/dialect"
 	"github.com/llmgov/llmgov/internal/gateway/route"
 	"github.com/llmgov/llmgov/internal/mock"
 	"github.com/llmgov/llmgov/internal/testkit"
@@ -183,7 +184,7 @@ func TestAudit_FiveTimesTheLimitAtOnce(t *testing.T) {
 			}
 		})
 	}
-	routes := route.ToInference()
+	routes := dialect.InferencePaths()
 	for _, route := range route.ToObjects() {
 		if route != realtimeRoute {
 			_, path, _ := strings.Cut(route, " /")

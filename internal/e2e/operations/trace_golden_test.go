@@ -59,7 +59,7 @@ func (c told) run(t *testing.T) string {
 		}
 		w.Tenants = append(w.Tenants, who)
 	}
-	w.Tracer = tracing.New(sdktrace.WithSpanProcessor(spans))
+	w.Tracer = tracing.New(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)))
 	w.Log = slog.NewJSONHandler(lines, nil)
 	s := harness.New(t, w)
 	if c.before != nil {

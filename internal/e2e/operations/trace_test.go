@@ -71,7 +71,7 @@ func TestTraceIsContinued(t *testing.T) {
 			w.Pool.Upstreams[0].Name = "up2"
 			w.Upstreams["up2"] = up
 			if !c.off {
-				w.Tracer = tracing.New(sdktrace.WithSpanProcessor(spans))
+				w.Tracer = tracing.New(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)))
 			}
 			s := harness.New(t, w)
 			s.Call(t.Context(), "a", harness.Chat(false, 5, ""), "Traceparent", c.traceparent, "Tracestate", "x=y", "Baggage", "user=7")
@@ -138,7 +138,7 @@ func (r *recorded) WriteHeader(int)     {}
 func TestExemplars(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := harness.World{Mock: mock.Config{FirstToken: time.Second, TokensPerSecond: 100}, Pool: harness.Pool(0, 0, 10), Tenants: []tenants.Tenant{harness.Tenant("a", 1)}}
-		w.Tracer = tracing.New()
+		w.Tracer = tracing.New(sdktrace.NewTracerProvider())
 		s := harness.New(t, w)
 		s.Call(t.Context(), "a", harness.Chat(true, 5, ""), "Traceparent", "00-"+callersTrace+"-"+callersSpan+"-01")
 		text := openMetrics(s)
@@ -185,8 +185,10 @@ func BenchmarkCall(b *testing.B) {
 	}{
 		{"silent", slog.DiscardHandler, func() *tracing.Tracer { return nil }},
 		{"logged", toNowhere, func() *tracing.Tracer { return nil }},
-		{"traced, not recorded", toNowhere, func() *tracing.Tracer { return tracing.New(sdktrace.WithSampler(sdktrace.NeverSample())) }},
-		{"recorded", toNowhere, func() *tracing.Tracer { return tracing.New(sdktrace.WithBatcher(thrown{})) }},
+		{"traced, not recorded", toNowhere, func() *tracing.Tracer {
+			return tracing.New(sdktrace.NewTracerProvider(sdktrace.WithSampler(sdktrace.NeverSample())))
+		}},
+		{"recorded", toNowhere, func() *tracing.Tracer { return tracing.New(sdktrace.NewTracerProvider(sdktrace.WithBatcher(thrown{}))) }},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			w := harness.World{Pool: harness.Pool(0, 1e9, 1000)}

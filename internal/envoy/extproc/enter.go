@@ -12,6 +12,7 @@ import (
 	"github.com/llmgov/llmgov/internal/encoded"
 	"github.com/llmgov/llmgov/internal/gateway/describe"
 	"github.com/llmgov/llmgov/internal/gateway/dialect"
+	"github.com/llmgov/llmgov/internal/gateway/grants"
 	"github.com/llmgov/llmgov/internal/gateway/head"
 	"github.com/llmgov/llmgov/internal/text"
 )
@@ -202,7 +203,7 @@ func (c *call) model() string {
 
 // describe describes the call by its body.
 func (c *call) describe() *admission.Refusal {
-	scope := describe.Scope{Snapshot: c.Policy.Snapshot, Tenant: c.Tenant, Pool: c.Pool.Pool, MayUse: c.Tenant.MayUse}
+	scope := grants.Scope{Snapshot: c.Policy.Snapshot, Tenant: c.Tenant, Pool: c.Pool.Pool, MayUse: c.Tenant.MayUse}
 	if f := scope.Others(c.head); f != nil {
 		return f
 	}
@@ -219,7 +220,7 @@ func (c *call) describe() *admission.Refusal {
 }
 
 // refers weighs the objects to which the body refers. This door does not know their sizes.
-func (c *call) refers(scope *describe.Scope) *admission.Refusal {
+func (c *call) refers(scope *grants.Scope) *admission.Refusal {
 	if c.at.Route.Dialect != dialect.Responses && !head.MayRefer(c.body) {
 		return nil
 	}

@@ -1,7 +1,7 @@
 package describe
 
 import (
-	"github.com/llmgov/llmgov/internal/admission"
+	"github.com/llmgov/llmgov/internal/admission/ask"
 	"github.com/llmgov/llmgov/internal/gateway/dialect"
 	"github.com/llmgov/llmgov/internal/gateway/head"
 	"github.com/llmgov/llmgov/internal/splice"
@@ -9,7 +9,7 @@ import (
 
 // Ask describes a call by the head of its body: prompt, longest answer, and the models that may give it. A thing of
 // unknown size in the prompt counts as unknown tokens.
-func Ask(a *admission.Ask, r *dialect.Route, h *head.Head, unknown int64) {
+func Ask(a *ask.Ask, r *dialect.Route, h *head.Head, unknown int64) {
 	a.Model = h.Model
 	a.Instead = nil
 	for _, o := range h.Others {
@@ -18,13 +18,13 @@ func Ask(a *admission.Ask, r *dialect.Route, h *head.Head, unknown int64) {
 		}
 	}
 	a.Stream = h.Stream
-	a.Prompt = admission.Prompt{Size: h.Size(unknown), Own: h.Prompt.Size, Before: h.Referred.Tokens}
+	a.Prompt = ask.Prompt{Size: h.Size(unknown), Own: h.Prompt.Size, Before: h.Referred.Tokens}
 	a.Answer = Answer(r, h)
 }
 
 // Answer is how long the answer to a call of a route may become.
-func Answer(r *dialect.Route, h *head.Head) admission.Answer {
-	return admission.Answer{Bound: h.Bound(r.Bounds), Copies: h.Copies, None: !r.Open && r.Bounds == nil, Open: r.Open, Route: r.Path}
+func Answer(r *dialect.Route, h *head.Head) ask.Answer {
+	return ask.Answer{Bound: h.Bound(r.Bounds), Copies: h.Copies, None: !r.Open && r.Bounds == nil, Open: r.Open, Route: r.Path}
 }
 
 // Edits are the changes of a body that its answer has at most so many tokens, and reports its usage. The chunk that

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
-	"github.com/llmgov/llmgov/internal/admission"
+	"github.com/llmgov/llmgov/internal/admission/ask"
 )
 
 // RequestID takes over the caller's id if it is fit for logs and headers, or makes one.
@@ -26,19 +26,19 @@ func RequestID(h http.Header) string {
 }
 
 // Hints reads the headers by which callers say how a call is to be treated.
-func Hints(h http.Header, a *admission.Ask) *admission.Refusal {
-	a.Header = admission.Header(h)
+func Hints(h http.Header, a *ask.Ask) *ask.Refusal {
+	a.Header = ask.Header(h)
 	switch p := first(h, "X-Llmgov-Priority"); p {
 	case "", "interactive":
 	case "background":
 		a.Background = true
 	default:
-		return invalid("x-llmgov-priority", "x-llmgov-priority must be interactive or background, not "+strconv.Quote(p)+".")
+		return ask.Invalid("x-llmgov-priority", "x-llmgov-priority must be interactive or background, not "+strconv.Quote(p)+".")
 	}
 	if text := first(h, "X-Llmgov-Max-Wait"); text != "" {
 		d, err := time.ParseDuration(text)
 		if err != nil || d < 0 {
-			return invalid("x-llmgov-max-wait", "x-llmgov-max-wait must be a duration such as 500ms or 3s, not "+strconv.Quote(text)+".")
+			return ask.Invalid("x-llmgov-max-wait", "x-llmgov-max-wait must be a duration such as 500ms or 3s, not "+strconv.Quote(text)+".")
 		}
 		a.MaxWait = &d
 	}
@@ -67,8 +67,4 @@ func first(h http.Header, name string) string {
 		return values[0]
 	}
 	return ""
-}
-
-func invalid(param, what string) *admission.Refusal {
-	return &admission.Refusal{Status: http.StatusBadRequest, Code: admission.CodeInvalid, Param: param, Message: what}
 }

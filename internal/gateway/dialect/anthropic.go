@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
-	"github.com/llmgov/llmgov/internal/admission"
+	"github.com/llmgov/llmgov/internal/admission/ask"
 	"github.com/llmgov/llmgov/internal/gateway/head"
 	"github.com/llmgov/llmgov/internal/upstreams"
 )
@@ -19,7 +19,7 @@ var Anthropic = &Dialect{
 		{Path: "/messages/count_tokens", Free: true},
 	},
 	ErrorBody:  anthropicBody,
-	ErrorEvent: func(f *admission.Refusal) []byte { return event("error", anthropicBody(f)) },
+	ErrorEvent: func(f *ask.Refusal) []byte { return event("error", anthropicBody(f)) },
 	RequestID:  "Request-Id",
 	ShowRate:   showAnthropicRate,
 	RatePrefix: "Anthropic-",
@@ -51,7 +51,7 @@ type anthropicDetail struct {
 	Code    string `json:"code"`
 }
 
-func anthropicBody(f *admission.Refusal) []byte {
+func anthropicBody(f *ask.Refusal) []byte {
 	return encoded(anthropicError{Type: "error", Error: anthropicDetail{
 		Type: anthropicType(f), Message: f.Message, Code: f.Code,
 	}})
@@ -59,7 +59,7 @@ func anthropicBody(f *admission.Refusal) []byte {
 
 // anthropicType is Anthropic's name for a refusal. Of those with status 503 only the ones for a full queue or memory are an
 // overload: agents end their session at the third overload, and try longer at other failures.
-func anthropicType(f *admission.Refusal) string {
+func anthropicType(f *ask.Refusal) string {
 	switch f.Status {
 	case http.StatusUnauthorized:
 		return "authentication_error"
@@ -79,7 +79,7 @@ func anthropicType(f *admission.Refusal) string {
 		return "timeout_error"
 	}
 	switch {
-	case f.Code == admission.CodeOverloaded:
+	case f.Code == ask.CodeOverloaded:
 		return "overloaded_error"
 	case f.Status >= 500:
 		return "api_error"

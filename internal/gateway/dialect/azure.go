@@ -1,16 +1,12 @@
 package dialect
 
-import (
-	"strings"
-
-	"github.com/llmgov/llmgov/tenants"
-)
+import "strings"
 
 // VersionKey is a query key that every call of Azure's SDKs has.
 const VersionKey = "api-version"
 
 var azureProvider = &Provider{
-	Kind:       tenants.Azure,
+	Kind:       "azure",
 	Convention: "azure.ai.openai",
 	KeyHeader:  "Api-Key",
 	Agents:     codex,

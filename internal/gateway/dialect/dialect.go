@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
-	"github.com/llmgov/llmgov/internal/admission"
+	"github.com/llmgov/llmgov/internal/admission/ask"
 	"github.com/llmgov/llmgov/internal/upstreams"
 )
 
@@ -16,9 +16,9 @@ type Dialect struct {
 	Routes []Route
 
 	// ErrorBody is the error object that SDKs parse.
-	ErrorBody func(*admission.Refusal) []byte
+	ErrorBody func(*ask.Refusal) []byte
 	// ErrorEvent is the event that ends a stream which broke off.
-	ErrorEvent func(*admission.Refusal) []byte
+	ErrorEvent func(*ask.Refusal) []byte
 	// RequestID is a header, beside X-Request-Id, in which SDKs look for the id of a refused call.
 	RequestID string
 
@@ -36,6 +36,28 @@ type Dialect struct {
 
 // All are the dialects.
 var All = []*Dialect{OpenAI, Responses, Anthropic}
+
+// Inference finds a route of inference and its dialect by the path below /v1; nil if there is none.
+func Inference(path string) (*Dialect, *Route) {
+	for _, d := range All {
+		for i := range d.Routes {
+			if r := &d.Routes[i]; r.Path == path {
+				return d, r
+			}
+		}
+	}
+	return nil, nil
+}
+
+// InferencePaths lists the paths of inference below /v1, such as /chat/completions.
+func InferencePaths() (list []string) {
+	for _, d := range All {
+		for _, r := range d.Routes {
+			list = append(list, r.Path)
+		}
+	}
+	return list
+}
 
 // Spoken is the dialect of a caller whose route belongs to none.
 func Spoken(h http.Header) *Dialect {

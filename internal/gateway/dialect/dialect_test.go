@@ -9,6 +9,7 @@ import (
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/tenants"
 )
 
 func TestErrorEvent(t *testing.T) {
@@ -78,6 +79,11 @@ func TestAll_AreWhole(t *testing.T) {
 		kinds[p.Kind] = true
 		if ProviderOf(p.Kind) != p {
 			t.Errorf("%q is not found by its kind", p.Kind)
+		}
+	}
+	for _, kind := range []string{tenants.OpenAI, tenants.Azure, tenants.Anthropic} {
+		if !kinds[kind] {
+			t.Errorf("policies have upstreams of kind %q, and there is no such provider", kind)
 		}
 	}
 }

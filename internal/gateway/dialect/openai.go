@@ -2,7 +2,7 @@ package dialect
 
 import (
 	"github.com/llmgov/llmgov/governor/tokens"
-	"github.com/llmgov/llmgov/internal/admission"
+	"github.com/llmgov/llmgov/internal/admission/ask"
 	"github.com/llmgov/llmgov/internal/gateway/head"
 	"github.com/llmgov/llmgov/internal/upstreams"
 )
@@ -24,7 +24,7 @@ var OpenAI = &Dialect{
 		{Path: "/audio/translations", Sounds: true, Body: Form, Files: tokens.Sound, Open: true, Operation: generate},
 	},
 	ErrorBody:  openAIBody,
-	ErrorEvent: func(f *admission.Refusal) []byte { return event("", openAIBody(f)) },
+	ErrorEvent: func(f *ask.Refusal) []byte { return event("", openAIBody(f)) },
 	RatePrefix: "X-",
 	Declared: upstreams.Headers{
 		Tokens:   "X-Ratelimit-Limit-Tokens",
@@ -62,9 +62,9 @@ type openAIDetail struct {
 	Code    string  `json:"code"`
 }
 
-func openAIBody(f *admission.Refusal) []byte { return encoded(openAIError{openAIDetails(f)}) }
+func openAIBody(f *ask.Refusal) []byte { return encoded(openAIError{openAIDetails(f)}) }
 
-func openAIDetails(f *admission.Refusal) openAIDetail {
+func openAIDetails(f *ask.Refusal) openAIDetail {
 	detail := openAIDetail{Message: f.Message, Type: f.Kind, Code: f.Code}
 	if f.Kind == "" {
 		detail.Type = f.Code
@@ -86,7 +86,7 @@ type responsesError struct {
 	Error    openAIDetail `json:"error"`
 }
 
-func responsesEvent(f *admission.Refusal) []byte {
+func responsesEvent(f *ask.Refusal) []byte {
 	e := openAIDetails(f)
 	return event("error", encoded(responsesError{Type: "error", Code: e.Code, Message: e.Message, Param: e.Param, Error: e}))
 }

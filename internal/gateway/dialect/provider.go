@@ -5,8 +5,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-
-	"github.com/llmgov/llmgov/tenants"
 )
 
 // Provider is a kind of upstream.
@@ -36,7 +34,7 @@ type Provider struct {
 var Providers = []*Provider{openAIProvider, azureProvider, anthropicProvider}
 
 var openAIProvider = &Provider{
-	Kind:       tenants.OpenAI,
+	Kind:       "openai",
 	Convention: "openai",
 	KeyHeader:  "Authorization",
 	KeyScheme:  "Bearer ",
@@ -45,7 +43,7 @@ var openAIProvider = &Provider{
 }
 
 var anthropicProvider = &Provider{
-	Kind:       tenants.Anthropic,
+	Kind:       "anthropic",
 	Convention: "anthropic",
 	KeyHeader:  "X-Api-Key",
 	Defaults:   http.Header{anthropicVersion: {"2023-06-01"}}, // for callers without a version of their own

@@ -5,13 +5,13 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
-	"github.com/llmgov/llmgov/internal/admission"
+	"github.com/llmgov/llmgov/internal/admission/ask"
 	"github.com/llmgov/llmgov/internal/rateheaders"
 )
 
 // Refuse returns the body of a refusal by a node, and sets its headers. X-Request-Id is set already, and so is what names the
 // node if node is "".
-func (d *Dialect) Refuse(h http.Header, f *admission.Refusal, node string) []byte {
+func (d *Dialect) Refuse(h http.Header, f *ask.Refusal, node string) []byte {
 	h.Set("Content-Type", "application/json")
 	rateheaders.Node(h, node)
 	rateheaders.Retry(h, f.RetryAfter, f.Final)

@@ -3,9 +3,7 @@
 package route
 
 import (
-	"maps"
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/llmgov/llmgov/internal/gateway/dialect"
@@ -48,9 +46,6 @@ var inference = func() map[string]*Route {
 
 // Inference finds a route of inference by its url, with or without /v1; nil if there is none.
 func Inference(url string) *Route { return inference[strings.TrimPrefix(url, "/v1")] }
-
-// ToInference lists the routes that call models, as "/chat/completions", below /v1.
-func ToInference() []string { return slices.Sorted(maps.Keys(inference)) }
 
 // Place is the resource that the method and path of a request name.
 type Place struct {

@@ -1,4 +1,4 @@
-package tracing
+package otlp
 
 import (
 	"bytes"
@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/tracing"
 	"go.opentelemetry.io/otel"
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	common "go.opentelemetry.io/proto/otlp/common/v1"
@@ -38,7 +39,7 @@ func setAll(t *testing.T, vars map[string]string) {
 }
 
 // start starts a Tracer, and returns what it logs.
-func start(t *testing.T) (*Tracer, *bytes.Buffer) {
+func start(t *testing.T) (*tracing.Tracer, *bytes.Buffer) {
 	t.Helper()
 	log := &bytes.Buffer{}
 	tr := testkit.Must(Start(t.Context(), Options{Version: "v1.2.3", Node: "n1", Log: slog.New(slog.NewTextHandler(log, nil))}))(t)
@@ -139,7 +140,7 @@ func TestSpansReachACollector(t *testing.T) {
 			})
 			tr, log := start(t)
 			call := tr.Begin(httptest.NewRequest(http.MethodPost, "/v1/embeddings", nil), time.Now())
-			call.End(End{Method: http.MethodPost, Route: "/v1/embeddings", Status: 200, Outcome: "ok"})
+			call.End(tracing.End{Method: http.MethodPost, Route: "/v1/embeddings", Status: 200, Outcome: "ok"})
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			if err := tr.Shutdown(ctx); err != nil {
@@ -194,29 +195,5 @@ func TestSettingsAreNotTold(t *testing.T) {
 	_, log := start(t)
 	if text := log.String(); !strings.Contains(text, "OpenTelemetry: parse headers") || strings.Contains(text, "secret") {
 		t.Errorf("it says %q", text)
-	}
-}
-
-// Without a Tracer nothing is made, down to the last allocation.
-func TestNothingCostsNothing(t *testing.T) {
-	var none *Tracer
-	r := httptest.NewRequest(http.MethodPost, "/v1/embeddings", nil)
-	now := time.Now()
-	if n := testkit.Allocs(t, 100, func() {
-		c := none.Begin(r, now)
-		c.Asked(Asked{})
-		try := c.Try(Target{})
-		try.Inject(r.Header)
-		try.Answered(200, "served", "", false)
-		try.End(Took{})
-		if c.TraceID() != "" || c.Exemplar() != "" {
-			t.Error("there is a trace")
-		}
-		c.End(End{})
-	}); n != 0 {
-		t.Errorf("%v allocations", n)
-	}
-	if err := none.Shutdown(t.Context()); err != nil {
-		t.Error(err)
 	}
 }

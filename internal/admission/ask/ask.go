@@ -1,4 +1,4 @@
-package admission
+package ask
 
 import (
 	"time"
@@ -55,10 +55,11 @@ type Answer struct {
 	Route  string // decides about the length of Open answers, together with the model
 }
 
-func (a *Answer) copies() int64 { return max(1, a.Copies) }
+// Times is the number of copies.
+func (a *Answer) Times() int64 { return max(1, a.Copies) }
 
-// kind is the name by which the lengths of answers are learned that nothing bounds. One model may serve several Open routes.
-func (a *Answer) kind(model string) string {
+// Kind is the name by which the lengths of answers are learned that nothing bounds. One model may serve several Open routes.
+func (a *Answer) Kind(model string) string {
 	if a.Open {
 		return a.Route + " " + model
 	}
@@ -73,11 +74,4 @@ type Retry struct {
 	// one Key apart that ask for different things.
 	Once   bool
 	Digest uint64
-}
-
-// PromptCounter counts the tokens of prompts: Count if it can do so at once, or after waiting as long as it may; AtLeast takes its
-// time, and returns a lower bound. See package bpe.
-type PromptCounter interface {
-	Count(model string, body []byte, patience time.Duration) (tokens int64, ok bool)
-	AtLeast(model string, body []byte) int64
 }

@@ -1,4 +1,6 @@
-package tracing
+// Package otlp exports the spans of calls by OpenTelemetry's SDK and its protocol OTLP, as the standard OTEL_* variables
+// configure. Programs that trace otherwise, or not at all, do not link it.
+package otlp
 
 import (
 	"context"
@@ -12,14 +14,9 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
-	"go.opentelemetry.io/otel/trace"
-)
 
-// Tracer makes the spans of calls. A nil Tracer makes none.
-type Tracer struct {
-	provider *sdktrace.TracerProvider
-	tracer   trace.Tracer
-}
+	"github.com/llmgov/llmgov/internal/tracing"
+)
 
 // Options describe this process.
 type Options struct {
@@ -31,7 +28,7 @@ type Options struct {
 // OTEL_TRACES_EXPORTER=otlp, else it returns nil. The environment is the process's, because
 // OpenTelemetry's own packages read no other. Unsupported settings are logged and ignored, as
 // the specification demands: a variable for all processes of a cluster must not stop a gateway.
-func Start(ctx context.Context, opt Options) (*Tracer, error) {
+func Start(ctx context.Context, opt Options) (*tracing.Tracer, error) {
 	if !wanted(opt.Log) {
 		return nil, nil
 	}
@@ -47,7 +44,7 @@ func Start(ctx context.Context, opt Options) (*Tracer, error) {
 	if err != nil {
 		opt.Log.Warn("OTEL_RESOURCE_ATTRIBUTES is partly invalid", "error", err.Error())
 	}
-	return New(sdktrace.WithResource(who), sdktrace.WithBatcher(exporter)), nil
+	return tracing.New(sdktrace.NewTracerProvider(sdktrace.WithResource(who), sdktrace.WithBatcher(exporter))), nil
 }
 
 func newExporter(ctx context.Context) (sdktrace.SpanExporter, error) {
@@ -55,20 +52,6 @@ func newExporter(ctx context.Context) (sdktrace.SpanExporter, error) {
 		return otlptracegrpc.New(ctx)
 	}
 	return otlptracehttp.New(ctx) // which reads the format, protobuf or JSON, itself
-}
-
-// New returns a Tracer with OpenTelemetry's options.
-func New(options ...sdktrace.TracerProviderOption) *Tracer {
-	p := sdktrace.NewTracerProvider(options...)
-	return &Tracer{p, p.Tracer("github.com/llmgov/llmgov", trace.WithSchemaURL(semconv.SchemaURL))}
-}
-
-// Shutdown sends the remaining spans until ctx ends, and ends the tracing.
-func (t *Tracer) Shutdown(ctx context.Context) error {
-	if t == nil {
-		return nil
-	}
-	return t.provider.Shutdown(ctx)
 }
 
 // wanted reports whether the environment configures tracing that is supported.
