@@ -78,7 +78,7 @@ var rules = []rule{
 	{"governor/govhttp", `escrow governor/client governor/tokens streaming internal/admission/ask internal/bearer internal/encoded internal/splice internal/gateway/describe internal/gateway/dialect
 		internal/gateway/head`, "log log/slog os", "calls over HTTP are read as the gateway reads them, and admitted by whichever governor the client has"},
 	{"governor/tokens", "internal/jsonscan", "net/http os", "estimators only count"},
-	{"governor/tokens/bpe", "governor/tokens github.com/tidwall/gjson github.com/tiktoken-go/tokenizer", "net/http os", "a counter only counts, and who embeds the governor need not have its vocabularies"},
+	{"governor/tokens/bpe", "governor/tokens github.com/dlclark/regexp2 github.com/tidwall/gjson github.com/tiktoken-go/tokenizer", "net/http os", "a counter only counts, and who embeds the governor need not have its vocabularies"},
 	{"internal/cancel", "", "net net/http os log log/slog time", "a context does not know what ends with it"},
 	{"internal/http1", "internal/cancel internal/socket", "os/exec log log/slog encoding/json", "a transport does not know what is said in bodies, nor who calls"},
 	{"internal/http1/plain", "internal/cancel internal/http1 internal/socket", "os/exec log/slog encoding/json", "a server does not know what is said in bodies, nor who calls"},

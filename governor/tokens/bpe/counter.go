@@ -8,14 +8,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/tiktoken-go/tokenizer/codec"
-
 	"github.com/llmgov/llmgov/governor/tokens"
 )
 
 const (
 	// maxBody is the largest body that is looked at, and maxCounted how much of its
-	// texts is counted: some 3 ms.
+	// texts is counted: some 3 ms, or 4 at worst.
 	maxBody    = 256 << 10
 	maxCounted = 16 << 10
 )
@@ -35,12 +33,12 @@ type vocabulary struct {
 	ready  chan struct{} // closed once it is loaded
 }
 
-// codecs is what a vocabulary does: *codec.Codec.
+// codecs is what a vocabulary does: *encoding.
 type codecs interface{ Count(string) (int, error) }
 
 // New returns a Counter, which has loaded nothing yet.
 func New() *Counter {
-	return newCounter(func() codecs { return codec.NewO200kBase() }, func() codecs { return codec.NewCl100kBase() })
+	return newCounter(loadO200k, loadCl100k)
 }
 
 func newCounter(o200k, cl100k func() codecs) *Counter {
