@@ -2,7 +2,8 @@
 # make test    every package's tests within three minutes; needs only Go
 # make test-race   those of packages with locks or atomics, under the race detector; needs a C compiler; CONCURRENT= has all packages
 # make test-long   also the long searches, the simulations of hours, and what compares wall-clock times
-# make nightly     what takes too long for each change: lint, test-long, test-race of all packages, test-upgrade, fuzz, fuzz-readers
+# make nightly     what takes too long for each change: lint, test-long, test-nethttp, test-race of all packages, test-upgrade, fuzz, fuzz-readers
+# make test-nethttp   the tests of whole gateways with lean_http: false, that is by net/http on both sides
 # make test-clients   the contract with the SDKs for JavaScript and Python; installs Node.js and Python where it may
 # make test-agents   the recipes for coding agents, with the agents themselves; installs them (2 GB) where it may
 # make test-dashboards  each query of the dashboards and alerts, on a real Prometheus; installs it where it may
@@ -14,6 +15,8 @@
 # make test-chart   the Helm chart, rendered and held against Kubernetes' schemas; installs what it needs where it may
 # make release VERSION=v0.1.0   binaries, packages, checksums and lists of contents in dist/; publishes nothing. VERIFY=1 builds
 #                               all of it twice, and compares
+# make lines   lines of Go by wing: production, tests and generated code
+# make weight  what the binary weighs, and by which modules
 # make check   formatting, vet, staticcheck, tests, 20 s of fuzzing each parser, and fuzz-readers
 # make fuzz-readers   what upstreams read of random bodies and forms, by other readers, for TIME=60s each; installs them where it may
 # make notices THIRD_PARTY_NOTICES, the licences of all that is linked; check-notices compares it
@@ -39,11 +42,17 @@ STATICCHECK = go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # The race detector needs a C compiler.
 RACE := $(shell command -v gcc cc clang >/dev/null 2>&1 && echo -race)
 
-.PHONY: downloads build test test-race test-long nightly test-clients test-agents test-console test-dashboards test-envoy test-servers test-chart test-api test-upgrade release lint check fuzz fuzz-readers notices check-notices pin model chaos calm reloads soak storm bench versus
+.PHONY: downloads build lines weight test test-nethttp test-race test-long nightly test-clients test-agents test-console test-dashboards test-envoy test-servers test-chart test-api test-upgrade release lint check fuzz fuzz-readers notices check-notices pin model chaos calm reloads soak storm bench versus
 
 # Git tells the version, by the tag of the commit if it has one; without a clone, say VERSION=v1.2.3.
 build:
 	CGO_ENABLED=0 go build -buildvcs=auto -trimpath -ldflags '-s -w$(if $(VERSION), -X main.version=$(VERSION))' -o bin/llmgov ./cmd/llmgov
+
+lines:
+	@.ci/lines
+
+weight:
+	@.ci/weight
 
 downloads:
 	go mod download
@@ -64,8 +73,12 @@ test-race:
 test-long:
 	.ci/test -shuffle=on -timeout 40m
 
+test-nethttp:
+	LLMGOV_LEAN_HTTP=false .ci/test -short -shuffle=on -timeout 20m -- ./internal/e2e/...
+
 nightly: lint
 	$(MAKE) test-long
+	$(MAKE) test-nethttp
 	$(MAKE) test-race CONCURRENT=
 	$(MAKE) test-upgrade
 	$(MAKE) fuzz

@@ -11,6 +11,9 @@ type Config struct {
 	H2C bool `koanf:"h2c"`
 	// Healthz says whether Listen answers GET /healthz, without a key.
 	Healthz bool `koanf:"healthz"`
+	// LeanHTTP says whether plain HTTP/1.1, of clients and to upstreams, is spoken by llmgov's own code. Otherwise net/http speaks all, at a
+	// higher cost. Default true.
+	LeanHTTP bool `koanf:"lean_http"`
 	// MaxConnections is how many connections Listen has at most; further ones wait to be accepted. Default 10,000.
 	MaxConnections int64 `koanf:"max_connections"`
 	// Admin is the listener for metrics, the console and the admin API.
@@ -172,6 +175,7 @@ func DefaultConfig() Config {
 		Listen: ":8080",
 		Admin:  Admin{Listen: "127.0.0.1:9090", UnreadyOnStoreLoss: UnreadyAlone},
 
+		LeanHTTP:       true,
 		MaxConnections: 10_000,
 		Admission:      Admission{Tenant: "key", Descriptors: "tenant=tenant key=key model=model pool=pool", MostOpen: 20_000},
 

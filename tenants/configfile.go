@@ -22,6 +22,7 @@ var configShape = shape[configFile]{
 		settingField("listen"),
 		settingField("h2c"),
 		settingField("healthz"),
+		settingField("lean_http"),
 		settingField("max_connections"),
 		{
 			Name: "admin", About: "The listener for metrics and the admin API.",

@@ -23,6 +23,7 @@ const fullConfig = `
 listen: "127.0.0.1:8080"
 h2c: true
 healthz: true
+lean_http: false
 max_connections: 500
 admin: {listen: "[::1]:9090", token: "${TOKEN:-t0k-of-sixteen-characters}", unready_on_store_loss: always}
 admission: {listen: "127.0.0.1:9091", token: "a-token-of-sixteen-characters", tenant: header x-team, descriptors: tenant=team, most_open: 30}
@@ -180,7 +181,7 @@ func TestLoad_Precedence(t *testing.T) {
 // TestLoad_EveryEnvironmentName sets every setting by its variable.
 func TestLoad_EveryEnvironmentName(t *testing.T) {
 	s := testkit.Must(loadSections(map[string]string{"env": strings.Join([]string{
-		"LLMGOV_LISTEN=:1", "LLMGOV_ADMIN_LISTEN=:2", "LLMGOV_ADMIN_TOKEN=t23456789012345x", "LLMGOV_H2C=true", "LLMGOV_HEALTHZ=true", "LLMGOV_MAX_CONNECTIONS=99", "LLMGOV_NODE=n", "LLMGOV_REGION=r",
+		"LLMGOV_LISTEN=:1", "LLMGOV_ADMIN_LISTEN=:2", "LLMGOV_ADMIN_TOKEN=t23456789012345x", "LLMGOV_H2C=true", "LLMGOV_HEALTHZ=true", "LLMGOV_LEAN_HTTP=false", "LLMGOV_MAX_CONNECTIONS=99", "LLMGOV_NODE=n", "LLMGOV_REGION=r",
 		"LLMGOV_STORE=memory", "LLMGOV_DEFAULT_POOL=main", "LLMGOV_TIMEOUTS_READ_HEADER=1s",
 		"LLMGOV_TIMEOUTS_UPSTREAM_HEADER=2s", "LLMGOV_TIMEOUTS_STREAM_IDLE=3s", "LLMGOV_TIMEOUTS_DRAIN=4s",
 		"LLMGOV_STATE_DIR=/state", "LLMGOV_KEYS_FILE=k.yaml", "LLMGOV_TIMEZONE=Asia/Tokyo", "LLMGOV_MAX_BODY=1MiB", "LLMGOV_BODY_MEMORY_PROCESS=8MiB", "LLMGOV_BODY_MEMORY_TENANT=2MiB",
@@ -199,6 +200,7 @@ func TestLoad_EveryEnvironmentName(t *testing.T) {
 	want.Timezone = "Asia/Tokyo"
 	want.DecisionLog = DecisionLog{"d.jsonl", 2 << 10, 7}
 	want.H2C = true
+	want.LeanHTTP = false
 	want.Healthz = true
 	want.MaxConnections = 99
 	want.BodyMemory = BodyMemory{8 << 20, 2 << 20}

@@ -39,6 +39,10 @@ var settings = []setting{
 		get: func(c *Config) any { return c.Healthz }, parse: typed(parseSwitch),
 	},
 	{
+		key: "lean_http", about: "Whether llmgov speaks plain HTTP/1.1 itself, at less cost. false leaves all to Go's net/http, on both sides.", kind: strictyaml.BoolKind,
+		get: func(c *Config) any { return c.LeanHTTP }, parse: typed(parseSwitch),
+	},
+	{
 		key: "max_connections", about: "How many connections clients may have; further ones wait to be accepted.", kind: strictyaml.WholeKind(leastConnections, maxConnections),
 		get: func(c *Config) any { return c.MaxConnections }, parse: typed(parseConnections),
 	},

@@ -24,7 +24,6 @@ import (
 	"github.com/llmgov/llmgov/internal/connections"
 	"github.com/llmgov/llmgov/internal/crash"
 	"github.com/llmgov/llmgov/internal/gateway"
-	"github.com/llmgov/llmgov/internal/http1/plain"
 	"github.com/llmgov/llmgov/internal/instance"
 	"github.com/llmgov/llmgov/internal/logging"
 	"github.com/llmgov/llmgov/internal/readiness"
@@ -153,23 +152,24 @@ func serve(e *env, from source, demoLoad bool) (err error) {
 	policies := instance.NewReloader(files, snap, p.Admission.Apply, p.Metrics, p.log)
 	data = p.bounded(data, cfg)
 	admin = connections.New(admin, adminConnections)
-	dataServer := plain.New(newServer(p.gateway, p.log, cfg.Timeouts.ReadHeader))
+	settings := newServer(p.gateway, p.log, cfg.Timeouts.ReadHeader)
 	if cfg.H2C {
-		speakHTTP2(dataServer.Server)
+		speakHTTP2(settings)
 	}
-	dataServer.MaxHeaderBytes = 4 * gateway.MaxHeader // so that the gateway explains the refusal
+	settings.MaxHeaderBytes = 4 * gateway.MaxHeader // so that the gateway explains the refusal
 	var played *demo
 	if demoLoad {
 		played = &demo{from: from.demo}
 	}
 	adminAPI, adminServer := p.adminSide(cfg, func() { end(errAskedToStop) }, policies, played)
 	if cfg.Healthz {
-		dataServer.Handler = withHealth(p.gateway, adminAPI.Unready)
+		settings.Handler = withHealth(p.gateway, adminAPI.Unready)
 	}
 
 	base, cut := context.WithCancelCause(context.Background())
 	defer cut(nil)
-	dataServer.BaseContext = func(net.Listener) context.Context { return base }
+	settings.BaseContext = func(net.Listener) context.Context { return base }
+	dataServer := gateway.NewServer(settings, cfg.LeanHTTP)
 
 	running, ended := context.WithCancel(context.Background())
 	defer ended()

@@ -170,7 +170,7 @@ var rules = []rule{
 	{"internal/admission/ask", "escrow governor/tokens", pure, "words: an ask and a refusal do nothing, and link nothing"},
 	{"internal/admission", `internal/admission/ask governor governor/tokens escrow escrow/lengths tenants tenants/keyfile streaming internal/policy internal/telemetry internal/tracing
 		internal/history internal/recent internal/text`, "net net/http os log log/slog encoding/json", "the life of a call does not know by which protocol its caller speaks"},
-	{"internal/gateway", `internal/text internal/bearer internal/cancel internal/crash internal/connections internal/http1 internal/intake internal/logging
+	{"internal/gateway", `internal/text internal/bearer internal/cancel internal/crash internal/connections internal/http1 internal/http1/plain internal/intake internal/logging
 		internal/rateheaders internal/recent internal/sampled internal/admission internal/policy governor governor/tokens escrow escrow/lengths
 		tenants tenants/keyfile streaming internal/telemetry internal/tracing internal/form internal/splice internal/gateway/head
 		internal/gateway/describe internal/gateway/dialect internal/gateway/grants internal/gateway/realtime internal/gateway/relay internal/gateway/route

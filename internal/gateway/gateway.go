@@ -16,6 +16,7 @@ import (
 	"github.com/llmgov/llmgov/internal/gateway/realtime"
 	"github.com/llmgov/llmgov/internal/gateway/stored"
 	"github.com/llmgov/llmgov/internal/http1"
+	"github.com/llmgov/llmgov/internal/http1/plain"
 	"github.com/llmgov/llmgov/internal/intake"
 	"github.com/llmgov/llmgov/internal/objects"
 	"github.com/llmgov/llmgov/internal/sampled"
@@ -52,10 +53,26 @@ type Gateway struct {
 	unkept    http.RoundTripper // transport, but on a new connection each time
 }
 
-// NewTransport is an HTTP transport fit for many streams to few hosts. Each call says how long its answer may take.
-func NewTransport() *http1.Transport {
+// Server is an http.Server, or like one.
+type Server interface {
+	Serve(net.Listener) error
+	Shutdown(context.Context) error
+	Close() error
+}
+
+// NewServer is a server of the data side with these settings: net/http's, or if it is lean one around it that serves plain requests.
+func NewServer(settings *http.Server, lean bool) Server {
+	if lean {
+		return plain.New(settings)
+	}
+	return settings
+}
+
+// NewTransport is an HTTP transport fit for many streams to few hosts. Each call says how long its answer may take. Unless it is lean,
+// net/http's carries all requests.
+func NewTransport(lean bool) *http1.Transport {
 	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
-	return http1.New(&http.Transport{
+	t := http1.New(&http.Transport{
 		Proxy:               http.ProxyFromEnvironment,
 		DialContext:         dialer.DialContext,
 		ForceAttemptHTTP2:   true,
@@ -70,6 +87,8 @@ func NewTransport() *http1.Transport {
 		// A dead HTTP/2 connection would take every later call with it.
 		HTTP2: &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 15 * time.Second},
 	})
+	t.NetHTTP = !lean
+	return t
 }
 
 // withoutKept is a transport that opens a connection for each call.

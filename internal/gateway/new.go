@@ -54,7 +54,7 @@ func New(opt Options) (*Gateway, error) {
 	g.View = adminview.New(g.admission)
 	g.metrics.WatchUpstreams(g.upstreamStates)
 	if g.transport == nil {
-		g.transport = NewTransport()
+		g.transport = NewTransport(snap.Config().LeanHTTP)
 	}
 	g.unkept = withoutKept(g.transport)
 	g.batches.Again(g.objects, g.gov, g.admission.Policy())

@@ -14,6 +14,9 @@ import (
 type Transport struct {
 	*http.Transport // carries what this one does not
 
+	// NetHTTP leaves all requests to net/http's Transport, which must not change once the Transport is used.
+	NetHTTP bool
+
 	idle idle
 }
 
@@ -35,7 +38,9 @@ func New(settings *http.Transport) *Transport {
 func (t *Transport) WithoutKept() *Transport {
 	settings := t.Clone()
 	settings.DisableKeepAlives = true
-	return New(settings)
+	unkept := New(settings)
+	unkept.NetHTTP = t.NetHTTP
+	return unkept
 }
 
 // CloseIdleConnections closes the connections that are not in use, and until the next request those that come out of use.
@@ -77,7 +82,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 // whose host or method is none is left to net/http, which says why. Line ends in headers become spaces (Request.Write).
 func (t *Transport) carries(r *http.Request) bool {
 	switch {
-	case r.URL == nil || r.URL.Scheme != "http" || r.URL.Host == "" || r.Header == nil:
+	case t.NetHTTP, r.URL == nil || r.URL.Scheme != "http" || r.URL.Host == "" || r.Header == nil:
 		return false
 	case !plain(r.URL.Host) || !plain(r.Method):
 		return false

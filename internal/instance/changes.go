@@ -19,6 +19,7 @@ var atStart = []struct {
 	{"listen", func(c *tenants.Config) any { return c.Listen }},
 	{"h2c", func(c *tenants.Config) any { return c.H2C }},
 	{"healthz", func(c *tenants.Config) any { return c.Healthz }},
+	{"lean_http", func(c *tenants.Config) any { return c.LeanHTTP }},
 	{"max_connections", func(c *tenants.Config) any { return c.MaxConnections }},
 	{"admin.listen", func(c *tenants.Config) any { return c.Admin.Listen }},
 	{"admin.token", func(c *tenants.Config) any { return c.Admin.Token }},

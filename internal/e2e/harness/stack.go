@@ -15,7 +15,6 @@ import (
 	"github.com/llmgov/llmgov/internal/admin"
 	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/gateway"
-	"github.com/llmgov/llmgov/internal/http1/plain"
 	"github.com/llmgov/llmgov/internal/mock"
 	"github.com/llmgov/llmgov/internal/policy"
 	"github.com/llmgov/llmgov/internal/telemetry"
@@ -32,7 +31,7 @@ type Stack struct {
 	Metrics  *telemetry.Metrics
 	log      *slog.Logger
 	Client   *http.Client
-	Server   *plain.Server
+	Server   gateway.Server
 	Cut      context.CancelCauseFunc // of all calls in flight
 	Unseen   atomic.Int64            // calls whose clients left without a byte
 	closers  []func()
@@ -60,7 +59,7 @@ func Start(t *testing.T, w World) *Stack {
 	s.Serve(&http.Server{Handler: s.Mock, Protocols: w.protocols()}, upstream)
 
 	cfg := w.Config()
-	transport := gateway.NewTransport()
+	transport := gateway.NewTransport(cfg.LeanHTTP)
 	transport.DialContext = s.dialer(w, upstream)
 	transport.Protocols = w.protocols()
 	s.closers = append(s.closers, transport.CloseIdleConnections)
@@ -74,10 +73,10 @@ func Start(t *testing.T, w World) *Stack {
 	front := pipenet.Listen()
 	base, cut := context.WithCancelCause(context.Background())
 	s.Cut = cut
-	s.Server = plain.New(&http.Server{
+	s.Server = gateway.NewServer(&http.Server{
 		Handler: gw, Protocols: w.protocols(), ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0),
 		BaseContext: func(net.Listener) context.Context { return base },
-	})
+	}, cfg.LeanHTTP)
 	s.Serve(s.Server, front)
 	clientSide := &http.Transport{DialContext: front.Dial, MaxIdleConnsPerHost: 256, DisableCompression: true, Protocols: w.protocols()}
 	s.Client = &http.Client{Transport: clientSide}

@@ -11,6 +11,7 @@ import (
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/mock"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/internal/tracing"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -72,6 +73,7 @@ func (w World) Config() tenants.Config {
 	cfg.Pools = []tenants.Pool{w.Pool}
 	cfg.Prices = w.Prices
 	cfg.Timezone = w.Timezone
+	cfg.LeanHTTP = testkit.LeanHTTP()
 	if w.StreamIdle > 0 {
 		cfg.Timeouts.StreamIdle = w.StreamIdle
 	}

@@ -18,7 +18,6 @@ import (
 	"github.com/llmgov/llmgov/internal/connections"
 	"github.com/llmgov/llmgov/internal/e2e/harness"
 	"github.com/llmgov/llmgov/internal/gateway"
-	"github.com/llmgov/llmgov/internal/http1/plain"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/internal/testkit/pipenet"
@@ -262,7 +261,7 @@ func TestAudit_A6_ConnectionsOfOneTenant(t *testing.T) {
 		defer s.Close()
 		door := pipenet.Listen()
 		counted := connections.New(door, connections.Limits{All: 12, Tenants: 8, Strangers: 3, Grace: time.Second})
-		s.Serve(plain.New(&http.Server{Handler: s.Gateway, ConnContext: connections.Context}), counted)
+		s.Serve(gateway.NewServer(&http.Server{Handler: s.Gateway, ConnContext: connections.Context}, testkit.LeanHTTP()), counted)
 		call := func(tenant, method, path, body string) (int, string) {
 			transport := &http.Transport{DialContext: door.Dial} // for a connection of its own, which stays
 			t.Cleanup(transport.CloseIdleConnections)

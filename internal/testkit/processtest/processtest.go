@@ -14,6 +14,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // Patience is for what a process does at once on an idle machine: a busy one may take a hundred times as long.
@@ -121,6 +123,9 @@ func (c Command) Launch() (*Process, error) {
 	defer errs.Close()
 	p.cmd.Dir = c.Dir
 	p.cmd.Env = append([]string{"PATH=" + os.Getenv("PATH")}, c.Env...)
+	if !testkit.LeanHTTP() {
+		p.cmd.Env = append([]string{"LLMGOV_LEAN_HTTP=false"}, p.cmd.Env...)
+	}
 	p.cmd.Stdout = out
 	p.cmd.Stderr = errs
 	if err := p.cmd.Start(); err != nil {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/llmgov/llmgov/internal/connections"
 	"github.com/llmgov/llmgov/internal/gateway"
-	"github.com/llmgov/llmgov/internal/http1/plain"
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // Front is a server for callers, with the settings of llmgov's serve command.
@@ -38,10 +38,10 @@ func ServeCalls(t *testing.T, h http.Handler) *Front {
 	return &Front{Listener: l, URL: "http://" + l.Addr().String()}
 }
 
-func newFrontServer(h http.Handler) *plain.Server {
+func newFrontServer(h http.Handler) gateway.Server {
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
-	return plain.New(&http.Server{
+	return gateway.NewServer(&http.Server{
 		Handler:           h,
 		ReadHeaderTimeout: Patience,
 		IdleTimeout:       2 * time.Minute,
@@ -49,5 +49,5 @@ func newFrontServer(h http.Handler) *plain.Server {
 		Protocols:         &protocols,
 		ConnContext:       connections.Context,
 		ErrorLog:          slog.NewLogLogger(slog.DiscardHandler, 0),
-	})
+	}, testkit.LeanHTTP())
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/llmgov/llmgov/internal/mock"
 	"github.com/llmgov/llmgov/internal/objects"
 	"github.com/llmgov/llmgov/internal/telemetry"
+	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -119,7 +120,7 @@ func New(t *testing.T, w World) *Stack {
 	if w.Config != nil {
 		w.Config(&cfg)
 	}
-	transport := gateway.NewTransport()
+	transport := gateway.NewTransport(testkit.LeanHTTP())
 	transport.TLSClientConfig = w.TLS
 	t.Cleanup(transport.CloseIdleConnections)
 	log := &logBuffer{}

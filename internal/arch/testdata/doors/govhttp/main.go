@@ -9,7 +9,7 @@ import (
 )
 
 func main() {
-	var door client.Door
-	sdk := &http.Client{Transport: govhttp.Transport(client.New(door), nil, govhttp.Options{Caller: govhttp.Tenant("acme")})}
+	var governed *client.Client // of embedded or remote
+	sdk := &http.Client{Transport: govhttp.Transport(governed, nil, govhttp.Options{Caller: govhttp.Tenant("acme")})}
 	_, _ = sdk.Get("http://localhost")
 }
