@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"io"
-	"mime"
 	"net/http"
 	"runtime"
 	"strconv"
@@ -26,7 +25,7 @@ func meter(c *call, l *client.Lease, resp *http.Response) {
 	case resp.StatusCode/100 != 2:
 		_ = l.End(client.End{Outcome: client.AnsweredError, Status: resp.StatusCode})
 		m.body = resp.Body
-	case isEventStream(resp.Header):
+	case streaming.IsEventStream(resp.Header):
 		resp.Header.Del("Content-Length") // withholding changes it
 		resp.ContentLength = -1
 		m.body = streaming.NewBody(resp.Body, streaming.Options{
@@ -56,12 +55,6 @@ func (b *body) Read(p []byte) (int, error) {
 func (b *body) Close() error {
 	defer runtime.KeepAlive(b)
 	return b.of.Close()
-}
-
-func isEventStream(h http.Header) bool {
-	kind, _, err := mime.ParseMediaType(h.Get("Content-Type"))
-	encoding := h.Get("Content-Encoding")
-	return err == nil && kind == "text/event-stream" && (encoding == "" || encoding == "identity")
 }
 
 // metered is the body of an answer that holds a lease.

@@ -215,11 +215,7 @@ func (g *governed) outgoing(c *call, l *client.Lease) *http.Request {
 		edits, c.withhold = describe.Edits(c.route, c.head, l.Grant.MaxOutput)
 		body = splice.Copy(body, edits)
 	}
-	out.Body = io.NopCloser(bytes.NewReader(body))
-	out.ContentLength = int64(len(body))
-	out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
-	out.TransferEncoding = nil
-	out.Header.Del("Content-Length")
+	setBody(out, body)
 	if g.serves || len(out.Header["Accept-Encoding"]) > 0 { // otherwise net/http decodes what it asks for itself
 		out.Header.Set("Accept-Encoding", "identity") // usage must be readable
 	}

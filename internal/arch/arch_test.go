@@ -95,7 +95,7 @@ var rules = []rule{
 	{"dashboards", "", "net net/http os", "dashboards are texts that are made of names, and what writes them is elsewhere"},
 	{"cmd/llmgov/report", "tenants internal/adminapi", "net net/http os", "a report is text made of a policy or of an answer, and whoever got these is elsewhere"},
 	{"cmd/llmgov/litellm", "tenants tenants/keyfile go.yaml.in/yaml/v3", "net net/http os", "an import turns one text into others, and writes nothing"},
-	{"streaming", "internal/jsonscan", "net/http", "a stream's meter knows no tenants and no stores"},
+	{"streaming", "internal/jsonscan", "", "a stream's meter knows no tenants and no stores"},
 	{"internal/mock", "internal/mock/batch github.com/tidwall/gjson github.com/coder/websocket", "", "what the product is tested against shares nothing with it"},
 	{"internal/telemetry", "governor escrow github.com/prometheus/client_golang", "", "metrics read the governor's books and nothing else"},
 	{"internal/tracing", "go.opentelemetry.io/otel", "", "spans are made of what they are told, and OpenTelemetry stays behind this door"},
