@@ -17,6 +17,11 @@
 // Programs that share a store share their limits with each other and with gateways. A program that would rather
 // ask a gateway than be one more node of the store opens package remote instead.
 //
+// # Tests
+//
+// A governor runs in a bubble of testing/synctest, in which a day takes milliseconds: see TestExample_ADayInVirtualTime. It is opened and
+// closed inside the bubble.
+//
 // # Stability
 //
 // Stable: what compiles and works with one release does so with the next. Policy.Further leads to package tenants, which is not.

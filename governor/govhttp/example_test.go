@@ -16,7 +16,6 @@ import (
 	"github.com/llmgov/llmgov/governor/client"
 	"github.com/llmgov/llmgov/governor/embedded"
 	"github.com/llmgov/llmgov/governor/govhttp"
-	"github.com/llmgov/llmgov/internal/mock"
 )
 
 // twoCalls is a governor by which acme has two calls a minute, and a model server.
@@ -28,11 +27,12 @@ func twoCalls() (governed *client.Client, model *httptest.Server) {
 	if err != nil {
 		panic(err)
 	}
-	server, err := mock.New(mock.Config{})
-	if err != nil {
-		panic(err)
+	answers := func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":"Hello, how are you?"},"finish_reason":"stop"}],`+
+			`"usage":{"prompt_tokens":9,"completion_tokens":5,"total_tokens":14}}`)
 	}
-	return g.Client, httptest.NewServer(server)
+	return g.Client, httptest.NewServer(http.HandlerFunc(answers))
 }
 
 const chat = `{"model":"gpt-4o","max_tokens":5,"messages":[{"role":"user","content":"Say hello"}]}`
