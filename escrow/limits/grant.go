@@ -190,8 +190,8 @@ func (s *Set) Admit(c Cost) (h Hold) {
 		g.amounts[k] += s.Amount(k, c)
 	}
 	g.traffic.Admitted++
-	s.limit()
 	s.count(c, &h)
+	s.limit() // the room is the call's, and nothing that was owed takes it
 	return h
 }
 
