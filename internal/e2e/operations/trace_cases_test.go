@@ -35,6 +35,9 @@ func toldCases() map[string]told {
 		"plain": {call: func(s *harness.Stack) {
 			s.Call(s.T.Context(), "a", harness.Chat(false, 50, `,"mock":{"output_tokens":20}`))
 		}},
+		"usage unread": {call: func(s *harness.Stack) {
+			s.Call(s.T.Context(), "a", harness.Chat(false, 50, `,"mock":{"output_tokens":20,"usage":"absent"}`))
+		}},
 		"streamed": {
 			world: harness.World{Mock: mock.Config{FirstToken: 300 * time.Millisecond, TokensPerSecond: 50}},
 			call: func(s *harness.Stack) {
