@@ -173,3 +173,167 @@ func TestRestrict_Ends(t *testing.T) {
 		}
 	}
 }
+
+// A pool narrowed below what runs dispatches nothing until fewer run, goes on when it is
+// widened, keeps its shares and charges meanwhile, and lets background calls begin while as few
+// run as it is told. Mutations seen: charges by the narrowed number (a call's cost moves); the
+// reserve of the configuration (no background call ever goes).
+func TestNarrow(t *testing.T) {
+	now := t0
+	p := New(now, Config{Slots: 8, InteractiveReserve: 4, MaxQueue: 10})
+	leaf := p.Add(Root, Node{Weight: WeightOne})
+	offer := func(background bool) (Handle, Verdict) {
+		h, ans := p.Offer(now, Call{Leaf: leaf, Most: Cost{0, 1}, MaxWait: time.Minute, Background: background})
+		return h, ans.Verdict
+	}
+	var runs []Handle
+	for range 6 {
+		h, v := offer(false)
+		if v != Admitted {
+			t.Fatalf("with %d of 8 running a call is %v", len(runs), v)
+		}
+		runs = append(runs, h)
+	}
+	moved := p.nodes[leaf].finish
+	p.Narrow(4, BackgroundSlots{Most: 2, Free: 2})
+	if got := p.State(now).Slots; got != 4 {
+		t.Fatalf("State has %d slots, want 4", got)
+	}
+	if p.HasSlot(leaf, false) {
+		t.Fatal("a pool narrowed to 4 has a slot beside 6")
+	}
+	waits, v := offer(false)
+	if v != Queued {
+		t.Fatalf("with 6 of 4 running a call is %v", v)
+	}
+	for i, want := range []int{0, 0, 1} { // 5, 4 and 3 run
+		p.Settle(now, runs[i], Cost{0, 1})
+		if out := p.Pump(now, nil); len(out) != want {
+			t.Fatalf("with %d left of 4 %d calls go, want %d", 5-i, len(out), want)
+		}
+	}
+	if !p.Running(waits) {
+		t.Fatal("another call went than the one that waited")
+	}
+	behind, _ := offer(false)
+	p.Narrow(5, BackgroundSlots{Most: 3, Free: 2})
+	if out := p.Pump(now, nil); len(out) != 1 || out[0] != behind {
+		t.Fatalf("when it is widened %v goes, want %v", out, behind)
+	}
+	for _, h := range append(runs[3:], waits, behind) {
+		p.Settle(now, h, Cost{0, 1})
+	}
+
+	p.Narrow(4, BackgroundSlots{Most: 2, Free: 2})
+	for n, want := range []Verdict{Admitted, Admitted, Queued} {
+		if _, v := offer(true); v != want {
+			t.Errorf("with %d of 4 running a background call is %v, want %v", n, v, want)
+		}
+	}
+	if p.Configure(now, Config{Slots: 8, MaxQueue: 10}); p.State(now).Slots != 8 {
+		t.Error("Configure has left it narrowed")
+	}
+
+	if p.Narrow(0, BackgroundSlots{}); p.HasSlot(leaf, false) || p.HasSlot(leaf, true) {
+		t.Error("a pool narrowed to nothing has a slot")
+	}
+
+	q := New(now, Config{Slots: 8, MaxQueue: 10})
+	q.Narrow(1, BackgroundSlots{Most: 1, Free: 0})
+	other := q.Add(Root, Node{Weight: WeightOne})
+	for range 6 {
+		q.Force(now, Call{Leaf: other, Most: Cost{0, 1}}, true)
+	}
+	if q.nodes[other].finish != moved {
+		t.Errorf("six calls move the tag by %d in a narrowed pool, and by %d else", q.nodes[other].finish, moved)
+	}
+}
+
+// Before the end of a hold nothing goes, and who asks is told when; then those who
+// waited go in fair order, at the pool's rate and not with a burst. Catches: a hold
+// that Next does not know (nobody is ever dispatched); waits that are told without
+// it; a burst behind it, which the provider refuses again.
+func TestThrottle_Hold(t *testing.T) {
+	p := New(t0, Config{TPM: 60_000, RPM: 60_000, Burst: 30 * time.Second, MaxQueue: 1000})
+	a := p.Add(Root, Node{Weight: WeightOne})
+	b := p.Add(Root, Node{Weight: WeightOne})
+	now := t0.Add(time.Hour) // its burst is full
+	until := now.Add(20 * time.Second)
+	p.Throttle(now, WholePace, until)
+	if _, ans := p.Offer(now, Call{Leaf: a, Most: Cost{100, 1}}); ans.Verdict != TooLong || ans.Wait != 20*time.Second {
+		t.Fatalf("who does not wait is answered %+v, want TooLong for 20 s", ans)
+	}
+	if _, ans := p.Offer(now, Call{Leaf: a, Most: Cost{100, 1}, MaxWait: 10 * time.Second}); ans.Verdict != TooLong {
+		t.Fatalf("who waits 10 s is answered %+v, want TooLong", ans)
+	}
+	for range 40 {
+		for _, leaf := range []NodeID{a, a, a, b} { // a asks more often
+			if _, ans := p.Offer(now, Call{Leaf: leaf, Most: Cost{100, 1}, MaxWait: time.Minute}); ans.Verdict != Queued {
+				t.Fatalf("who waits a minute is answered %+v", ans)
+			}
+		}
+	}
+	if out := p.Pump(now, nil); len(out) != 0 {
+		t.Fatalf("%d calls go during the hold", len(out))
+	}
+	if at, ok := p.Next(); !ok || !at.Equal(until) {
+		t.Fatalf("Next is %v, %v; want the end of the hold", at, ok)
+	}
+	if out := p.Pump(until.Add(-time.Millisecond), nil); len(out) != 0 {
+		t.Fatalf("%d calls go a moment before the hold ends", len(out))
+	}
+	out := p.Pump(until, nil)
+	if len(out) != 10 { // one second of 60,000 a minute
+		t.Fatalf("%d calls go at the end of the hold, want 10", len(out))
+	}
+	byLeaf := map[NodeID]int{}
+	for _, h := range out {
+		byLeaf[p.entries[h.Slot].leaf]++
+	}
+	if byLeaf[a] != 5 || byLeaf[b] != 5 {
+		t.Errorf("of them %d are of the one and %d of the other, want 5 each", byLeaf[a], byLeaf[b])
+	}
+	if err := p.Check(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A pool of which a part is gone hands out the rest, by the same shares, and what was
+// used stays used: nothing stalls until it has left the minute. Catches: a limit that
+// is lowered instead (what the other part has used blocks for most of a minute); a
+// part that is lost when the limit changes.
+func TestThrottle_Part(t *testing.T) {
+	cfg := Config{TPM: 600_000, Burst: 10 * time.Second, MaxQueue: 1000}
+	w := newWorld(t, 1, cfg, 2000, 1000)
+	for _, p := range w.tenants {
+		p.workers = 16
+	}
+	w.run(3 * Window)
+	w.pool.Throttle(w.now, WholePace/4, time.Time{})
+	for i, span := range []time.Duration{Window / 2, 2 * Window} {
+		from := w.now
+		w.run(span)
+		got := w.received(from)
+		if of := (got[0] + got[1]) / span.Minutes() / 150_000; of < 0.9 || of > 1.1 {
+			t.Errorf("span %d: %.3f of a quarter of the limit is handed out", i, of)
+		}
+		if r := got[0] / got[1]; r < 1.8 || r > 2.2 {
+			t.Errorf("span %d: shares of %.3f to 1, want 2 to 1", i, r)
+		}
+	}
+	cfg.TPM = 1_200_000
+	w.pool.Configure(w.now, cfg)
+	w.run(Window)
+	from := w.now
+	w.run(2 * Window)
+	if got := w.received(from); (got[0]+got[1])/2 < 270_000 || (got[0]+got[1])/2 > 330_000 {
+		t.Errorf("with twice the limit %.0f a minute is handed out, want 300,000", (got[0]+got[1])/2)
+	}
+	w.pool.Throttle(w.now, WholePace, time.Time{})
+	w.run(Window)
+	from = w.now
+	w.run(2 * Window)
+	if got := w.received(from); (got[0]+got[1])/2 < 1_150_000 || w.rollingMax() > 1_200_000 {
+		t.Errorf("the whole again: %.0f a minute, the fullest minute has %d", (got[0]+got[1])/2, w.rollingMax())
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -449,3 +450,120 @@ func TestUpstreams_Machine(t *testing.T) {
 
 // Home is where a conversation is said to be, and else where its calls go first.
 func (u *outlets) Home(_ time.Time, _ Mask, of uint64) int { return u.homes[of] }
+
+// swap puts two upstreams in each other's place.
+func (u *outlets) swap(p *Pool) {
+	slices.Reverse(u.list)
+	for slot, x := range u.of {
+		x.upstream = 1 - x.upstream
+		u.of[slot] = x
+	}
+	p.SetUpstreams(u, Moved{To: []int{1, 0}, All: 3})
+}
+
+// When upstreams change their places, one that returns to an upstream gets its share of that, as in TestUpstreams_Return: how far the
+// calls of each had come is known of the upstream, not of its place.
+func TestSetUpstreams_Return(t *testing.T) {
+	w := longPassedOver(t)
+	w.upstreams.swap(w.p)
+	w.old.call.Via = 2
+	w.back.call.Via = 2
+	w.checkReturn(t)
+	if err := w.p.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Values that are kept by upstream follow these.
+func TestMoved(t *testing.T) {
+	m := Moved{To: []int{2, -1, 0}, All: 0b1111}
+	for before, now := range map[Mask]Mask{0: 0b1111, 0b001: 0b100, 0b010: 0b1111, 0b011: 0b100, 0b101: 0b101, 0b1000: 0b1111} {
+		if got := m.mask(before); got != now {
+			t.Errorf("%b is at %b, want %b", before, got, now)
+		}
+	}
+	if got := inPlace(&m, []int{7, 8, 9}, -1); !slices.Equal(got, []int{9, -1, 7}) {
+		t.Errorf("values are %v", got)
+	}
+	if got := inPlace(&m, []int{7, 8}, -1); !slices.Equal(got, []int{-1, -1, 7}) {
+		t.Errorf("values are %v", got)
+	}
+}
+
+// homely is a pool before two upstreams with a slot each, in which so many calls run, and a leaf of which calls of some conversations wait.
+// Conversations 10 and above are at home at the second upstream.
+type homely struct {
+	*testing.T
+	p       *Pool
+	running [2]Handle
+	calls   []Handle
+}
+
+func newHomely(t *testing.T, conversations ...uint64) *homely {
+	u := newOutlets(t, 1_000_000, 1_000_000)
+	u.homes = map[uint64]int{}
+	for _, o := range u.list {
+		o.slots = 1
+	}
+	w := &homely{T: t, p: New(t0, Config{TPM: 2_000_000, Burst: time.Minute, Slots: 10, MaxQueue: 100})}
+	w.p.SetUpstreams(u, Moved{})
+	leaf := w.p.Add(Root, Node{Weight: WeightOne})
+	for i := range w.running {
+		w.running[i], _ = w.p.Offer(t0, Call{Leaf: leaf, Most: Cost{100, 1}, Via: Mask(0).With(i)})
+	}
+	for _, of := range conversations {
+		if of >= 10 {
+			u.homes[of] = 1
+		}
+		h, ans := w.p.Offer(t0, Call{Leaf: leaf, Most: Cost{100, 1}, Via: 3, MaxWait: time.Hour, Conversation: of})
+		if ans.Verdict != Queued {
+			t.Fatalf("a call is %v", ans.Verdict)
+		}
+		w.calls = append(w.calls, h)
+	}
+	return w
+}
+
+// free has the call end that runs at an upstream, and returns which of the calls that wait goes there.
+func (w *homely) free(upstream int) int {
+	w.p.Settle(t0, w.running[upstream], Cost{100, 1})
+	goes := w.p.Pump(t0, nil)
+	if err := w.p.Check(); err != nil {
+		w.Error(err)
+	}
+	if len(goes) != 1 || w.p.At(goes[0]) != upstream {
+		w.Fatalf("%v go when upstream %d is free", goes, upstream)
+	}
+	w.running[upstream] = goes[0]
+	return slices.Index(w.calls, goes[0])
+}
+
+// TestHome: of a leaf's calls that wait the first goes that is at home where a slot is free, and the first of all if none is.
+func TestHome(t *testing.T) {
+	w := newHomely(t, 10, 11, 1, 12, 2)
+	for _, step := range []struct{ free, goes int }{{0, 2}, {1, 0}, {0, 4}, {0, 1}, {0, 3}} {
+		if got := w.free(step.free); got != step.goes {
+			t.Fatalf("when upstream %d is free call %d goes, want %d", step.free, got, step.goes)
+		}
+	}
+}
+
+// TestHome_Bounded: no call is passed by more than a few, nor from far behind, and those of no conversation go in order.
+func TestHome_Bounded(t *testing.T) {
+	w := newHomely(t, append([]uint64{10, 11}, slices.Repeat([]uint64{1}, 20)...)...)
+	var order []int
+	for range 12 {
+		order = append(order, w.free(0))
+	}
+	if want := []int{2, 3, 4, 5, 6, 7, 8, 9, 0, 1, 10, 11}; !slices.Equal(order, want) {
+		t.Errorf("calls go in the order %v, want %v", order, want)
+	}
+	w = newHomely(t, append(slices.Repeat([]uint64{10}, homeLook), 1)...)
+	if got := w.free(0); got != 0 {
+		t.Errorf("behind %d others call %d goes first", homeLook, got)
+	}
+	w = newHomely(t, 0, 1)
+	if got := w.free(0); got != 0 {
+		t.Errorf("before a call of no conversation call %d goes", got)
+	}
+}

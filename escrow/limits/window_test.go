@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/limits/shape"
 )
 
@@ -204,4 +205,110 @@ func TestSet_GrantEndsWithItsWindow(t *testing.T) {
 	if _, fits := s.Fits(Cost{Tokens: 1}); fits || s.ShareName(firstWindow) == name {
 		t.Errorf("the next window has the grant of the last, by the name of %s", name)
 	}
+}
+
+// A call that does not fit fits when the forecast says so, and no earlier, if nobody else comes.
+func TestForecast_IsWhenThereIsRoom(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		now := time.Unix(1_000_000, 0)
+		s := New(false, nil)
+		var limits Limits
+		for k := range limits.Minute {
+			limits.Minute[k] = rapid.SampledFrom([]int64{0, 5, 30, 100}).Draw(t, "limit")
+		}
+		early := time.Duration(1)
+		for k, kind := range rapid.SliceOfN(rapid.IntRange(0, int(shape.GCRA)), 0, 2).Draw(t, "windows") {
+			rule := shape.Rule{Kind: shape.Kind(kind), Amount: rapid.SampledFrom([]int64{5, 60}).Draw(t, "amount"), Per: 30 * time.Second}
+			limits.Windows = append(limits.Windows, Window{Axis(k), rule})
+			if rule.Kind.Bucket() {
+				early = 2 * rule.Per / 1e6 // it counts in ticks
+			}
+		}
+		s.Configure(now, limits, 10)
+		draw := func() (c Call) {
+			for k := range c.Cost {
+				c.Cost[k] = rapid.Int64Range(0, 40).Draw(t, "cost")
+			}
+			c.Via = Via{Team: "x", Weight: escrow.WeightOne}
+			return c
+		}
+		for range rapid.IntRange(0, 20).Draw(t, "calls") {
+			now = now.Add(time.Duration(rapid.IntRange(0, 9_000).Draw(t, "ms")) * time.Millisecond)
+			s.Advance(now)
+			s.Offer(draw(), new(Hold))
+		}
+		s.Advance(now)
+		call := draw()
+		f := s.Forecast(call)
+		wait := time.Duration(0)
+		for _, w := range f.Waits {
+			wait = max(wait, w)
+		}
+		if (f.Answer.Verdict == Admitted) != (wait == 0) {
+			t.Fatalf("the verdict is %d, and the wait %v", f.Answer.Verdict, wait)
+		}
+		if wait == 0 {
+			return
+		}
+		s.Advance(now.Add(wait - early))
+		if _, fits := s.Fits(f.Answer.Cost); fits {
+			t.Fatalf("%v fits before %v have passed", call.Cost, wait)
+		}
+		s.Advance(now.Add(wait))
+		if lacks, fits := s.Fits(f.Answer.Cost); !fits {
+			t.Fatalf("after %v %v does not fit: it lacks %v", wait, call.Cost, lacks)
+		}
+	})
+}
+
+// Whatever joins a line and leaves it: calls are in the order of their tags, those of
+// one team in that of their priority and arrival and one behind the other, and the sums are right.
+func TestLine_OrderAndSums(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var l line
+		ways := []Via{
+			{Team: "x", Weight: escrow.WeightOne},
+			{Team: "y", Weight: 3 * escrow.WeightOne},
+			{Team: "z", Weight: 1},
+		}
+		arrived := map[*Place]int{}
+		for step := range rapid.IntRange(1, 60).Draw(t, "steps") {
+			switch n := len(l.places); {
+			case n == 0 || rapid.IntRange(0, 2).Draw(t, "what") == 0:
+				w := &Place{cost: Cost{1, rapid.Int64Range(0, 100).Draw(t, "cost")}}
+				arrived[w] = step
+				c := Call{Via: rapid.SampledFrom(ways).Draw(t, "team"), Below: rapid.IntRange(0, 2).Draw(t, "below")}
+				l.join(w, &c, whole/rapid.Int64Range(1, 1000).Draw(t, "limit"))
+			case rapid.Bool().Draw(t, "served"):
+				l.leave(l.places[0], true)
+			default:
+				l.leave(l.places[rapid.IntRange(0, n-1).Draw(t, "who")], false)
+			}
+			var sum Cost
+			counts := map[string]int{}
+			last := map[string]*Place{}
+			for i, w := range l.places {
+				sum = sum.Plus(w.cost, 1)
+				counts[w.team]++
+				if i > 0 && l.places[i-1].tag > w.tag {
+					t.Fatalf("place %d has tag %d, the one before it %d", i, w.tag, l.places[i-1].tag)
+				}
+				if o := last[w.team]; o != nil && (o.below > w.below || o.below == w.below && arrived[o] > arrived[w] || w.tag != o.tag+o.part) {
+					t.Fatalf("of one team came %d with tag %d + %d, and then %d with %d", arrived[o], o.tag, o.part, arrived[w], w.tag)
+				}
+				last[w.team] = w
+			}
+			if sum != l.cost {
+				t.Fatalf("the calls cost %v, the line says %v", sum, l.cost)
+			}
+			for team, turn := range l.teams {
+				if turn.calls != counts[team] {
+					t.Fatalf("%d calls of %s wait, the line says %d", counts[team], team, turn.calls)
+				}
+				if w := last[team]; w != nil && turn.next != w.tag+w.part {
+					t.Fatalf("the next of %s would start at %d, want %d", team, turn.next, w.tag+w.part)
+				}
+			}
+		}
+	})
 }

@@ -2,12 +2,19 @@ package placement
 
 import (
 	"crypto/sha256"
+	"flag"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/escrow/limits"
+	"github.com/llmgov/llmgov/internal/affinity"
+	"github.com/llmgov/llmgov/internal/testkit/mutation"
 )
 
 // playground is a small world, in which all that can happen is tried: gateways that share the limits of two upstreams place
@@ -155,5 +162,129 @@ func TestTurns_NoCatchingUp(t *testing.T) {
 		if small := begin(40); small < 10 || small > 11 {
 			t.Errorf("with weights of %d and %d, the small one gets %d of 40 calls, want 10", unit, 3*unit, small)
 		}
+	}
+}
+
+// mutants are the rules one by one, each of which TestModel was seen to miss when it was broken.
+var mutants = []mutation.Mutant{
+	{Rule: "a call is booked at its upstream", File: "books.go", Old: "hold: u.Limits.Book(now, CostOf(c), b.holds)", New: "hold: u.Limits.Book(now, limits.Cost{}, b.holds)"},
+	{Rule: "and at no other", File: "books.go", Old: "	u := b.List[index]\n", New: "	u := b.List[(index+1)%len(b.List)]\n"},
+	{Rule: "what a call took counts where it ran", File: "books.go", Old: "u.Limits.Settle(now, &c.hold, CostOf(actual), ran)", New: "b.List[0].Limits.Settle(now, &c.hold, CostOf(actual), ran)"},
+	{Rule: "a call that ends gives back what it did not take", File: "books.go", Old: "CostOf(actual), ran)", New: "CostOf(escrow.Cost{escrow.Tokens: 1}), ran)"},
+	{Rule: "and keeps what it took", File: "books.go", Old: "CostOf(actual), ran)", New: "limits.Cost{}, ran)"},
+	{Rule: "what is counted late counts until a call ends", File: "account.go", Old: "	if holds {", New: "	if false && holds {"},
+	{Rule: "also after a reload", File: "change.go", Old: "next := &Books[L]{holds: c.Holds}", New: "next := &Books[L]{holds: c.Holds && b == nil}"},
+	{Rule: "an upstream without room gets no call", File: "account.go", Old: "return axis, !fits", New: "return axis, fits && false"},
+	{Rule: "one that is closed gets none", File: "upstream.go", Old: "	if now.Before(u.Closed) {\n		return limits.Tokens, true\n	}\n", New: ""},
+	{Rule: "a call goes only where it may", File: "books.go", Old: "for left := among; left != 0; left &= left - 1 {", New: "for left := escrow.Mask(1)<<len(b.List) - 1; left != 0; left &= left - 1 {"},
+	{Rule: "calls are known after a reload", File: "change.go", Old: "next.calls = b.calls", New: "_ = b.calls"},
+	{Rule: "limits are known after a reload", File: "change.go", Old: "u := b.named(spec.Name)", New: "u := (*Upstream[L])(nil)"},
+	{Rule: "also of an upstream that was left out for a while", File: "change.go", Old: "b.gone = append(b.gone, u)", New: "_ = u"},
+	{Rule: "calls that wait keep their upstreams when the list is another", File: "change.go", Old: "at = slices.Index(b.List, u)", New: "at = slices.Index(before.List, u)"},
+	{Rule: "of several only those that are left", File: "change.go", Old: "m.To = append(m.To, at)", New: "m.To = append(m.To, min(at, -1))"},
+}
+
+// TestMutants breaks each rule, in the source itself, and runs the search that has to fail.
+// Without -mutants it only sees that the source is as the table says.
+func TestMutants(t *testing.T) {
+	for i := range mutants {
+		mutants[i].Test = "TestModel"
+	}
+	mutation.Run(t, *tryMutants, mutants)
+}
+
+var (
+	wholeSearch = flag.Bool("whole", false, "search the small worlds to the end, or until there are very many states")
+	tryMutants  = flag.Bool("mutants", false, "break each rule in turn, and see a test fail")
+)
+
+var t0 = time.Date(2026, 1, 5, 12, 0, 0, 0, time.UTC)
+
+// booksOf are the books of some upstreams, in whose limits nothing is used.
+func booksOf(list []Spec) *Books[Account] {
+	open := func(string) Account { return Account{limits.New(false, nil)} }
+	b := (*Books[Account])(nil).Next(t0, Config{Upstreams: list}, open)
+	for _, u := range b.List {
+		u.Limits.Configure(t0, limits.Limits{Minute: limits.Cost{limits.Tokens: u.TPM}, Concurrency: u.Concurrency}, 0)
+	}
+	return b
+}
+
+// specs are up to 8 upstreams of up to 3 orders, with limits on tokens and calls.
+func specs(t *rapid.T) (list []Spec) {
+	for i, order := range rapid.SliceOfN(rapid.Int64Range(0, 2), 1, 8).Draw(t, "orders") {
+		list = append(list, Spec{
+			Name: "up" + strconv.Itoa(i), Order: order, Weight: rapid.Int64Range(1, 5).Draw(t, "weight"),
+			TPM: rapid.Int64Range(0, 10).Draw(t, "tpm") * 1000, Concurrency: rapid.Int64Range(0, 3).Draw(t, "concurrency"),
+		})
+	}
+	return list
+}
+
+// A call of a conversation goes where there is room if there is room at all, and to no higher order than others go: first come those
+// of the lowest order, whatever the conversation would rather have.
+func TestAffinity_TakesNothingFromOrdersAndRoom(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		b := booksOf(specs(t))
+		all := b.Mask(0)
+		cost := escrow.Cost{escrow.Tokens: rapid.Int64Range(1, 3000).Draw(t, "tokens"), escrow.Requests: 1}
+		for slot := range uint32(rapid.IntRange(1, 30).Draw(t, "calls")) {
+			of := affinity.ConversationOf("acme", rapid.Uint64Range(0, 3).Draw(t, "conversation"))
+			other, room := b.Choose(t0, all, cost, 0)
+			at, ok := b.Choose(t0, all, cost, uint64(of))
+			if ok != room {
+				t.Fatalf("with a conversation there is room: %v, without: %v", ok, room)
+			}
+			if !ok {
+				return
+			}
+			if b.List[at].Order != b.List[other].Order {
+				t.Fatalf("it goes to order %d, others to %d", b.List[at].Order, b.List[other].Order)
+			}
+			if _, lacks := b.List[at].lacks(t0, CostOf(cost)); lacks {
+				t.Fatalf("it goes to upstream %d, which has no room", at)
+			}
+			b.Begin(t0, slot, at, cost)
+		}
+	})
+}
+
+// While its upstream has room, a conversation stays there, call after call, at all gateways; when that is full it goes on elsewhere, and
+// comes back.
+func TestAffinity_Stays(t *testing.T) {
+	list := []Spec{{Name: "a", Weight: 1, Concurrency: 1}, {Name: "b", Weight: 1, Concurrency: 1}, {Name: "c", Weight: 1, Concurrency: 1}}
+	one := booksOf(list)
+	other := booksOf([]Spec{list[2], list[0], list[1]})
+	cost := escrow.Cost{escrow.Tokens: 10, escrow.Requests: 1}
+	homes := map[string]bool{}
+	for id := range uint64(20) {
+		of := uint64(affinity.ConversationOf("acme", id))
+		goesTo := func(b *Books[Account], slot uint32) string {
+			at, ok := b.Choose(t0, b.Mask(0), cost, of)
+			if !ok {
+				t.Fatal("there is room, and none is found")
+			}
+			b.Begin(t0, slot, at, cost)
+			return b.List[at].Name
+		}
+		home := goesTo(one, 1)
+		homes[home] = true
+		if full := goesTo(one, 2); full == home {
+			t.Errorf("conversation %d goes to %s, which is full", id, full)
+		}
+		one.End(t0, 1, cost)
+		one.End(t0, 2, cost)
+		for range 3 {
+			a := goesTo(one, 1)
+			one.End(t0, 1, cost)
+			b := goesTo(other, 1)
+			other.End(t0, 1, cost)
+			if a != home || b != home {
+				t.Errorf("conversation %d goes to %s, then to %s, at another gateway to %s", id, home, a, b)
+			}
+		}
+	}
+	if len(homes) != 3 {
+		t.Errorf("20 conversations go to %d upstreams of 3", len(homes))
 	}
 }
