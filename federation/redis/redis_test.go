@@ -2,15 +2,18 @@ package redis
 
 import (
 	"context"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/llmgov/llmgov/federation"
+	"github.com/llmgov/llmgov/federation/parts"
 	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/internal/testkit/redistest"
 	"github.com/llmgov/llmgov/internal/testkit/storetest"
@@ -108,4 +111,168 @@ func beat(t testing.TB, s *Store, b *federation.Beat) federation.Reply {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	return testkit.Must(s.Beat(ctx, "p", b))(t)
+}
+
+// TestFormat_EarlierRelease: a member that was written without its format, as earlier releases do, counts as one of format 1.
+func TestFormat_EarlierRelease(t *testing.T) {
+	t.Parallel()
+	s := open(t, redistest.New(t).URL())
+	ctx := context.Background()
+	beat := func(node string, seq int64) int {
+		t.Helper()
+		r := testkit.Must(s.Beat(ctx, "p", &federation.Beat{Node: node, Instance: node, Join: true, Seq: seq, Format: 2}))(t)
+		return r.Format
+	}
+	beat("a", 1)
+	if got := beat("b", 1); got != 2 {
+		t.Errorf("among nodes of format 2 it is %d", got)
+	}
+	member := testkit.Must(s.client.HGet(ctx, key("p"), "n:b").Result())(t)
+	testkit.OK(t, s.client.HSet(ctx, key("p"), "n:b", member[:len(member)-12]).Err())
+	if got := beat("a", 2); got != 1 {
+		t.Errorf("beside a node that names none it is %d", got)
+	}
+	if got := beat("b", 2); got != 2 {
+		t.Errorf("when that node names it again it is %d", got)
+	}
+}
+
+// TestFirstRelease: accounts that the first release wrote go on, and what its gateways have used counts.
+func TestFirstRelease(t *testing.T) {
+	t.Parallel()
+	text := testkit.Must(os.ReadFile("testdata/first.json"))(t)
+	var written struct {
+		Pool   map[string][]byte
+		Limits []byte
+	}
+	testkit.OK(t, json.Unmarshal(text, &written))
+	s := open(t, redistest.New(t).URL())
+	s.use(saidServer, saidClock)
+	do(t, s, "HSET", "said", "now", 1_700_000_000_500, "incarnation", "first")
+	for field, value := range written.Pool {
+		do(t, s, "HSET", key("p"), field, value)
+	}
+	do(t, s, "SET", partsKey("acme"), written.Limits)
+	ctx := context.Background()
+	r, err := s.Beat(ctx, "p", &federation.Beat{
+		Node: "a", Instance: "a", Seq: 3, Acked: 2, Epoch: 1_700_000_000_000, Sent: 1_700_000_000_400, Joined: 1_700_000_000_000, Expect: 2,
+		Limits: federation.Amounts{600_000, 600}, Held: federation.Amounts{300, 1}, Format: federation.Format,
+	})
+	if err != nil || r.Status != federation.Granted || r.Used != (federation.Amounts{14_600, 16}) || r.Format != 1 {
+		t.Errorf("%s, used %v, format %d, %v", r.Status, r.Used, r.Format, err)
+	}
+	replies, err := s.Share(ctx, []*parts.Beat{{Owner: "acme", Instance: "a", Seq: 2, Claims: []parts.Claim{
+		{Name: "minute", Kind: parts.Rolling, Limit: 100, Used: 10, Part: 20, Want: 20},
+		{Name: "month", Kind: parts.Period, Limit: 1000, Ends: 1_800_000_000_000, Used: 30, Part: 40, Want: 40},
+		{Name: "slots", Kind: parts.Slots, Limit: 8, Used: 2, Part: 2, Want: 3, Tail: 4000},
+	}}})
+	if err != nil || len(replies[0].Parts) != 3 {
+		t.Fatalf("%+v, %v", replies, err)
+	}
+	for i, want := range []int64{10, 30, 2} {
+		if got := replies[0].Parts[i].Others; got != want {
+			t.Errorf("others have used %d of limit %d, want %d", got, i, want)
+		}
+	}
+}
+
+// TestDigest_Impossible: what no memory can have made is as good as no digest.
+func TestDigest_Impossible(t *testing.T) {
+	t.Parallel()
+	const rest = "version = 1, epoch = 5, turn = 1, now = 100000, limits = {100, 10}, may = {1, 1}, refundable = {1, 1}, gone = {from = 0, used = {{}, {}}}"
+	s := open(t, redistest.New(t).URL())
+	for what, digest := range map[string]string{
+		"a digest":                   "held = {1, 1}, booked = {from = 399, used = {{1, 2}, {1, 1}}}",
+		"less than nothing":          "held = {-1, 1}, booked = {from = 399, used = {{1, 2}, {1, 1}}}",
+		"more than can be":           "held = {1e300, 1}, booked = {from = 399, used = {{1, 2}, {1, 1}}}",
+		"no number":                  "held = {0/0, 1}, booked = {from = 399, used = {{1, 2}, {1, 1}}}",
+		"nothing held":               "booked = {from = 399, used = {{1, 2}, {1, 1}}}",
+		"less than nothing used":     "held = {1, 1}, booked = {from = 399, used = {{1, -2}, {1, 1}}}",
+		"slots of one axis only":     "held = {1, 1}, booked = {from = 399, used = {{1, 2}, {1}}}",
+		"slots far ahead":            "held = {1, 1}, booked = {from = 399000, used = {{1, 2}, {1, 1}}}",
+		"something else than a book": "held = {1, 1}, booked = 7",
+	} {
+		do(t, s, "FLUSHALL")
+		text := do(t, s, "EVAL", "return cmsgpack.pack({"+rest+", "+digest+"})", 0).(string)
+		b := &federation.Beat{
+			Node: "n", Instance: "n", Join: true, Seq: 1, Epoch: 5, Limits: federation.Amounts{100, 10},
+			Copy: &federation.Copy{Digest: []byte(text)},
+		}
+		r, err := s.Beat(context.Background(), "p", b)
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		if taken := r.Until-r.Now == 2500; taken != (what == "a digest") {
+			t.Errorf("%s: it is taken: %v", what, taken)
+		}
+	}
+}
+
+func TestParse(t *testing.T) {
+	for _, c := range []struct {
+		url   string
+		hosts string
+		want  address
+	}{
+		{"redis://h", "h:6379", address{}},
+		{"redis://u:p%40@h:1/2", "h:1", address{user: "u", password: "p@", db: 2}},
+		{"redis://:p@h/", "h:6379", address{password: "p"}},
+		{"redis://a,b:7", "a:6379 b:7", address{cluster: true}},
+		{"redis://a:1,b:7", "a:1 b:7", address{cluster: true}},
+		{"redis://u:p@h?cluster=true", "h:6379", address{user: "u", password: "p", cluster: true}},
+		{"redis://[::1]:5", "[::1]:5", address{}},
+		{"redis://[::1]", "[::1]:6379", address{}},
+		{"redis+sentinel://u:p@a,b:7/3?master=m&sentinel_user=x&sentinel_password=y", "a:26379 b:7", address{
+			user: "u", password: "p", db: 3, sentinel: true, master: "m", sentinelUser: "x", sentinelPassword: "y",
+		}},
+	} {
+		got, err := parse(c.url)
+		if err != nil {
+			t.Errorf("%s: %v", c.url, err)
+			continue
+		}
+		if hosts := strings.Fields(c.hosts); !slices.Equal(got.hosts, hosts) {
+			t.Errorf("%s: hosts %v, want %v", c.url, got.hosts, hosts)
+		}
+		got.hosts = nil
+		if !equal(got, &c.want) {
+			t.Errorf("%s: %+v, want %+v", c.url, got, c.want)
+		}
+	}
+	for _, scheme := range []string{"rediss", "rediss+sentinel"} {
+		if a, err := parse(scheme + "://h?server_name=x" + map[string]string{"rediss+sentinel": "&master=m"}[scheme]); err != nil || a.tls == nil || a.tls.ServerName != "x" {
+			t.Errorf("%s: %+v, %v", scheme, a, err)
+		}
+	}
+}
+
+func equal(a, b *address) bool {
+	return a.user == b.user && a.password == b.password && a.db == b.db && a.cluster == b.cluster && a.sentinel == b.sentinel &&
+		a.master == b.master && a.sentinelUser == b.sentinelUser && a.sentinelPassword == b.sentinelPassword && a.tls == nil
+}
+
+// TestURL: what is wrong with an address is said without its password.
+func TestURL(t *testing.T) {
+	for url, want := range map[string]string{
+		"redis://u:secret@h:port":          "not a URL",
+		"http://u:secret@h":                "http:// is not a scheme",
+		"redis://u:secret@":                "a host is missing",
+		"redis://u:secret@a,,b":            "a host is missing",
+		"redis://u:secret@h/x":             "/x is not the number of a database",
+		"redis://u:secret@h/-1":            "/-1 is not the number of a database",
+		"redis://u:12/secret@h":            "has an @ behind its host",
+		"redis://u:12?secret@h":            "has an @ behind its host",
+		"redis://u:secret@a,b/1":           "database 0 only",
+		"redis+sentinel://u:secret@h":      "belong together",
+		"redis://u:secret@h?master=m":      "belong together",
+		"redis://u:secret@h?ca=x":          "?ca= says nothing in this address",
+		"rediss://u:secret@h?ca=/none":     "/none: no such file",
+		"rediss://u:secret@h?cert=/none":   "/none: no such file",
+		"redis://u:secret@h?pool_size=100": "?pool_size= says nothing",
+	} {
+		_, err := Open(url, federation.DefaultRules(), nil)
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: got %v, want %q", url, err, want)
+		}
+	}
 }
