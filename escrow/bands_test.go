@@ -212,6 +212,28 @@ func TestBands_Burst(t *testing.T) {
 	}
 }
 
+// stepBands runs a world of sources in these bands for a step, and ends the test if one alone of them begins calls in slots that its band
+// keeps out of, and has not risen.
+func stepBands(t *testing.T, w *sim, seed uint64, below []int) {
+	t.Helper()
+	before := make([]int, len(below))
+	for i, s := range w.sources {
+		before[i] = s.calls
+		s.worst = 0
+	}
+	w.run(w.dt)
+	var began []int
+	for i, s := range w.sources {
+		if s.calls > before[i] {
+			began = append(began, i)
+		}
+	}
+	// in a step calls end before any begins, so that all who began are among those who run
+	if running := w.p.InFlight(); len(began) == 1 && w.sources[began[0]].worst < riseAfter && running > w.p.room[below[began[0]]] {
+		t.Fatalf("seed %d: a call %d bands below the highest began, and %d slots are in use", seed, below[began[0]], running)
+	}
+}
+
 // TestBands_Rules: whatever comes, no call begins in slots that its band keeps out of, unless it has risen, and no slot stays free for which
 // a call waits that may have it.
 func TestBands_Rules(t *testing.T) {
@@ -227,26 +249,13 @@ func TestBands_Rules(t *testing.T) {
 			s.rate = float64(slots) / float64(len(below)) * (0.5 + 2*rng.Float64())
 		}
 		for range 1500 {
-			before := make([]int, len(below))
-			for i, s := range w.sources {
-				before[i] = s.calls
-				s.worst = 0
-			}
-			w.run(w.dt)
+			stepBands(t, w, seed, below)
 			running := w.p.InFlight()
 			top := LowestBand // of those that wait
-			var began []int
 			for i, s := range w.sources {
 				if s.waiting > 0 {
 					top = min(top, below[i])
 				}
-				if s.calls > before[i] {
-					began = append(began, i)
-				}
-			}
-			// in a step calls end before any begins, so that all who began are among those who run
-			if len(began) == 1 && w.sources[began[0]].worst < riseAfter && running > w.p.room[below[began[0]]] {
-				t.Fatalf("seed %d: a call %d bands below the highest began, and %d of %d slots are in use", seed, below[began[0]], running, slots)
 			}
 			for i, s := range w.sources {
 				if s.waiting > 0 && below[i] == top && running < w.p.room[top] {
@@ -451,29 +460,14 @@ func TestBands_UpstreamRules(t *testing.T) {
 			s.rate = float64(slots) / float64(len(below)) * (0.5 + 2*rng.Float64())
 		}
 		for range 1000 {
-			before := make([]int, len(below))
-			for i, s := range w.sources {
-				before[i] = s.calls
-				s.worst = 0
-			}
-			w.run(w.dt)
-			var began []int
-			for i, s := range w.sources {
-				if s.calls > before[i] {
-					began = append(began, i)
-				}
-			}
-			running := w.p.InFlight()
-			if len(began) == 1 && w.sources[began[0]].worst < riseAfter && running > w.p.room[below[began[0]]] {
-				t.Fatalf("seed %d: a call %d bands below the highest began, and %d of %d slots are in use", seed, below[began[0]], running, slots)
-			}
+			stepBands(t, w, seed, below)
 			for _, s := range w.sources {
 				if s.waiting == 0 {
 					continue
 				}
 				e := &w.p.entries[w.p.head(s.leaf, true)]
 				if _, could := w.p.finds(w.now, e); could {
-					t.Fatalf("seed %d: a call %d bands below the highest waits that could begin at %03b, and %d of %d slots are in use", seed, w.p.nodes[s.leaf].claim.Below, e.via, running, slots)
+					t.Fatalf("seed %d: a call %d bands below the highest waits that could begin at %03b, and %d of %d slots are in use", seed, w.p.nodes[s.leaf].claim.Below, e.via, w.p.InFlight(), slots)
 				}
 			}
 		}

@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // A limit that changes under a flood changes what passes, and nothing else: what was
@@ -23,9 +25,7 @@ func TestConfigureUnderLoad(t *testing.T) {
 			t.Fatalf("limit %d: %d used and %d waiting, before it was %d and %d", limit,
 				after.Axes[Tokens].Used, after.Waiting, before.Axes[Tokens].Used, before.Waiting)
 		}
-		if err := w.pool.Check(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.OK(t, w.pool.Check())
 		w.run(2 * Window)
 		from := w.now
 		w.log = nil

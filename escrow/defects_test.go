@@ -434,9 +434,7 @@ func returnAgainst(t *testing.T, acc Accounting, took int64, run time.Duration) 
 			}
 		}
 	}
-	if err := p.Check(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, p.Check())
 	return got
 }
 

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 // TestAllowance_Envelope: a shared pool never hands out more than its allowances say, and
@@ -36,9 +38,7 @@ func TestAllowance_Envelope(t *testing.T) {
 			if took := spent() - before; took > 0 && (!now.Before(a.Until) || spent()-a.Spent > may) {
 				t.Fatalf("at %v: %d spent since the allowance %+v, which is %d by now", now.Sub(t0), spent()-a.Spent, a, may)
 			}
-			if err := p.Check(); err != nil {
-				t.Fatal(err)
-			}
+			testkit.OK(t, p.Check())
 		}
 	})
 }

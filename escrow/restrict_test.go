@@ -69,41 +69,30 @@ func TestRestrict_Upstreams(t *testing.T) {
 	leaf := p.Add(Root, Node{Weight: WeightOne})
 	other := p.Add(Root, Node{Weight: WeightOne})
 	patience := time.Duration(0)
-	offer := func(leaf NodeID, via Mask) Verdict {
+	offer := func(what string, leaf NodeID, via Mask, want Verdict) {
+		t.Helper()
 		_, ans := p.Offer(t0, Call{Leaf: leaf, Most: Cost{100, 1}, Via: via, MaxWait: patience})
 		p.Pump(t0, nil)
 		testkit.OK(t, p.Check())
-		return ans.Verdict
+		if ans.Verdict != want {
+			t.Errorf("%s is %v, want %v", what, ans.Verdict, want)
+		}
 	}
 	p.Restrict(leaf, 0, 2, t0.Add(time.Hour))
 	for range 6 {
-		if v := offer(leaf, 3); v != Admitted {
-			t.Errorf("a call that may use the other is %v", v)
-		}
+		offer("a call that may use the other", leaf, 3, Admitted)
 	}
 	if u.list[0].calls != 2 || u.list[1].calls != 4 {
 		t.Errorf("%d and %d calls went to the upstreams, want 2 and 4", u.list[0].calls, u.list[1].calls)
 	}
-	if v := offer(leaf, 1); v != TooLong {
-		t.Errorf("a call that may not use the other is %v", v)
-	}
-	if v := offer(leaf, 2); v != Admitted {
-		t.Errorf("after it, one that goes to the other is %v", v)
-	}
-	if v := offer(other, 1); v != Admitted {
-		t.Errorf("a call of another leaf is %v", v)
-	}
+	offer("a call that may not use the other", leaf, 1, TooLong)
+	offer("after it, one that goes to the other", leaf, 2, Admitted)
+	offer("a call of another leaf", other, 1, Admitted)
 	u.list[1].slots = u.list[1].running
 	patience = time.Hour
-	if v := offer(leaf, 3); v != Queued {
-		t.Errorf("with the other full, a call that may use both is %v", v)
-	}
-	if v := offer(other, 2); v != Queued {
-		t.Errorf("with the other full, a call of another leaf to it is %v", v)
-	}
-	if v := offer(other, 1); v != Admitted {
-		t.Errorf("beside these, a call of another leaf is %v", v)
-	}
+	offer("with the other full, a call that may use both", leaf, 3, Queued)
+	offer("with the other full, a call of another leaf to it", other, 2, Queued)
+	offer("beside these, a call of another leaf", other, 1, Admitted)
 }
 
 // TestRestrict_Rules: whatever comes, no call begins beyond its leaf's bound, and no slot stays free that a call below it waits for.
@@ -168,9 +157,7 @@ func TestRestrict_Ends(t *testing.T) {
 		if !p.Running(h) {
 			t.Errorf("%s: at the end of the restriction a call waits on", what)
 		}
-		if err := p.Check(); err != nil {
-			t.Error(err)
-		}
+		testkit.OK(t, p.Check())
 	}
 }
 
@@ -293,9 +280,7 @@ func TestThrottle_Hold(t *testing.T) {
 	if byLeaf[a] != 5 || byLeaf[b] != 5 {
 		t.Errorf("of them %d are of the one and %d of the other, want 5 each", byLeaf[a], byLeaf[b])
 	}
-	if err := p.Check(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, p.Check())
 }
 
 // A pool of which a part is gone hands out the rest, by the same shares, and what was

@@ -329,9 +329,7 @@ func TestLeadIsWhatCountsInShares(t *testing.T) {
 	if want := p.lead / 10; p.lead == 0 || back < want*99/100 || back > want*101/100 {
 		t.Errorf("who returns starts %d back, want %d of a lead of %d", back, want, p.lead)
 	}
-	if err := p.Check(); err != nil {
-		t.Error(err)
-	}
+	testkit.OK(t, p.Check())
 }
 
 // What is told beyond what there is, or below nothing, changes nothing.

@@ -469,9 +469,7 @@ func TestSetUpstreams_Return(t *testing.T) {
 	w.old.call.Via = 2
 	w.back.call.Via = 2
 	w.checkReturn(t)
-	if err := w.p.Check(); err != nil {
-		t.Error(err)
-	}
+	testkit.OK(t, w.p.Check())
 }
 
 // Values that are kept by upstream follow these.
@@ -528,9 +526,7 @@ func newHomely(t *testing.T, conversations ...uint64) *homely {
 func (w *homely) free(upstream int) int {
 	w.p.Settle(t0, w.running[upstream], Cost{100, 1})
 	goes := w.p.Pump(t0, nil)
-	if err := w.p.Check(); err != nil {
-		w.Error(err)
-	}
+	testkit.OK(w, w.p.Check())
 	if len(goes) != 1 || w.p.At(goes[0]) != upstream {
 		w.Fatalf("%v go when upstream %d is free", goes, upstream)
 	}

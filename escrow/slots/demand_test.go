@@ -30,8 +30,11 @@ func TestDemand_ExcuseBackground(t *testing.T) {
 	}
 }
 
+// now is when all of these tests happen.
+var now = time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC)
+
 // lowestBand is a pool of 20 slots, and one side of it, with a leaf that leaves 6 of them free.
-func lowestBand(now time.Time) (p *escrow.Pool, s *Side, leaf escrow.NodeID) {
+func lowestBand() (p *escrow.Pool, s *Side, leaf escrow.NodeID) {
 	p = escrow.New(now, escrow.Config{Slots: 20, MaxQueue: 100, HoldBack: 300_000})
 	leaf = p.Add(escrow.Root, escrow.Node{Weight: escrow.WeightOne, Below: escrow.LowestBand})
 	s = New(p, true)
@@ -41,7 +44,7 @@ func lowestBand(now time.Time) (p *escrow.Pool, s *Side, leaf escrow.NodeID) {
 }
 
 // offer offers calls of a leaf to a pool, and lets begin what may.
-func offer(p *escrow.Pool, now time.Time, leaf escrow.NodeID, calls int) {
+func offer(p *escrow.Pool, leaf escrow.NodeID, calls int) {
 	for range calls {
 		p.Offer(now, escrow.Call{Leaf: leaf, Most: escrow.Cost{0, 1}, MaxWait: time.Hour})
 		p.Pump(now, nil)
@@ -51,10 +54,9 @@ func offer(p *escrow.Pool, now time.Time, leaf escrow.NodeID, calls int) {
 // TestSide_RoomWithoutSlot: calls of a lower band that lack a slot are demand on the room of their band, too. Else the room would be gone when
 // the slot comes.
 func TestSide_RoomWithoutSlot(t *testing.T) {
-	now := time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC)
-	p, s, leaf := lowestBand(now)
+	p, s, leaf := lowestBand()
 	s.Allow(now, now.Add(time.Hour), &Grant{Slots: 2, Open: 2, Bands: []BandGrant{{Below: escrow.LowestBand, Slots: 3}}})
-	offer(p, now, leaf, 5)
+	offer(p, leaf, 5)
 	if d := s.Demand(now, 0); d.Waiting != 3 || d.Bands[0].Waiting != 3 {
 		t.Errorf("3 calls lack a slot, and the demand is of %d, and of %d on room", d.Waiting, d.Bands[0].Waiting)
 	}
@@ -62,10 +64,9 @@ func TestSide_RoomWithoutSlot(t *testing.T) {
 
 // TestSide_HeldBack: of the calls of a tenant that are held back, one is demand on the slots, so that it finds one when it has risen.
 func TestSide_HeldBack(t *testing.T) {
-	now := time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC)
-	p, s, leaf := lowestBand(now)
+	p, s, leaf := lowestBand()
 	s.Allow(now, now.Add(time.Hour), &Grant{Slots: 2, Open: 2, Others: 18, Bands: []BandGrant{{Below: escrow.LowestBand, Slots: 2}}})
-	offer(p, now, leaf, 7)
+	offer(p, leaf, 7)
 	if d := s.Demand(now, 0); d.Waiting != 1 || d.Stakes[0].Queued != 1 {
 		t.Errorf("5 calls are held back, and the demand is of %d, %d of its tenant", d.Waiting, d.Stakes[0].Queued)
 	}
@@ -73,10 +74,9 @@ func TestSide_HeldBack(t *testing.T) {
 
 // TestSide_RoomBesideSlot: calls that are held back are demand on the room of their band, also while slots are free.
 func TestSide_RoomBesideSlot(t *testing.T) {
-	now := time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC)
-	p, s, leaf := lowestBand(now)
+	p, s, leaf := lowestBand()
 	s.Allow(now, now.Add(time.Hour), &Grant{Slots: 4, Open: 4, Others: 16, Bands: []BandGrant{{Below: escrow.LowestBand, Slots: 2}}})
-	offer(p, now, leaf, 7)
+	offer(p, leaf, 7)
 	if d := s.Demand(now, 0); d.Running != 2 || d.Bands[0].Waiting != 5 {
 		t.Errorf("2 of 7 calls may run, %d do, and the demand on room is of %d", d.Running, d.Bands[0].Waiting)
 	}
@@ -85,7 +85,6 @@ func TestSide_RoomBesideSlot(t *testing.T) {
 // TestSide_Restricted: calls that a restriction of their leaf keeps waiting, or turns away, are no demand on the slots that other
 // processes have; those of others are.
 func TestSide_Restricted(t *testing.T) {
-	now := time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC)
 	p := escrow.New(now, escrow.Config{Slots: 20, MaxQueue: 100})
 	leaf := p.Add(escrow.Root, escrow.Node{Weight: escrow.WeightOne})
 	other := p.Add(escrow.Root, escrow.Node{Weight: escrow.WeightOne})
@@ -132,7 +131,6 @@ func TestSide_KeptByTwoRules(t *testing.T) {
 		"a band and a soft cap":        {Rules{Slots: 20, SoftCapPPM: 100_000, HoldBackPPM: 500_000}, false},
 	} {
 		t.Run(what, func(t *testing.T) {
-			now := time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC)
 			p := escrow.New(now, escrow.Config{Slots: 20, MaxQueue: 100, HoldBack: c.rules.HoldBackPPM, SoftCap: c.rules.SoftCapPPM})
 			group := p.Add(escrow.Root, escrow.Node{Weight: escrow.WeightOne})
 			kept := p.Add(group, escrow.Node{Weight: escrow.WeightOne, Capped: true, Below: escrow.LowestBand})
@@ -141,13 +139,13 @@ func TestSide_KeptByTwoRules(t *testing.T) {
 			s.Configure(c.rules)
 			s.Plant([]Node{{ID: group, Path: "g", Top: true}, {ID: kept, Path: "g/a", Name: "a", Leaf: true}, {ID: other, Path: "g/b", Name: "b", Leaf: true}})
 			s.Allow(now, now.Add(time.Hour), &Grant{Slots: 12, Open: 12})
-			offer(p, now, kept, 3)
-			offer(p, now, other, 9)
+			offer(p, kept, 3)
+			offer(p, other, 9)
 			if c.restrict {
 				p.Restrict(kept, 0, 1, now.Add(time.Hour))
 			}
-			offer(p, now, kept, 4)
-			offer(p, now, other, 5)
+			offer(p, kept, 4)
+			offer(p, other, 5)
 			if d := s.Demand(now, 0); d.Waiting != 5 || d.Stakes[0].Queued != 5 {
 				t.Errorf("the demand is of %d calls that wait, %d of them in the group; want the 5 that lack a slot", d.Waiting, d.Stakes[0].Queued)
 			}
@@ -158,7 +156,6 @@ func TestSide_KeptByTwoRules(t *testing.T) {
 // TestSide_Use: processes tell each other whose calls run and whose lack a slot, and know from that who wants more than its share: not who
 // has what it wants, and leaves the others a part of its share.
 func TestSide_Use(t *testing.T) {
-	now := time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC)
 	p := escrow.New(now, escrow.Config{Slots: 20, MaxQueue: 100, HoldBack: 300_000})
 	chat := p.Add(escrow.Root, escrow.Node{Weight: 6 * escrow.WeightOne})
 	tools := p.Add(escrow.Root, escrow.Node{Weight: 2 * escrow.WeightOne})
@@ -171,8 +168,8 @@ func TestSide_Use(t *testing.T) {
 		{ID: batch, Path: "our batch", Weight: 2 * escrow.WeightOne, Top: true, Leaf: true},
 	})
 	s.Allow(now, now.Add(time.Hour), &Grant{Slots: 4, Open: 4, Bands: []BandGrant{{Below: escrow.LowestBand, Slots: 4}}})
-	offer(p, now, tools, 1)
-	offer(p, now, batch, 5)
+	offer(p, tools, 1)
+	offer(p, batch, 5)
 	const note = "3 our batch\nwaits 2 our batch\n1 tools\n"
 	if d := s.Demand(now, 0); d.Note != note {
 		t.Errorf("it tells %q, want %q", d.Note, note)
