@@ -61,9 +61,7 @@ func TestPartsLog_OneRoundTrip(t *testing.T) {
 	t.Parallel()
 	direct := place(t)
 	near := sharers(t, direct, 1)[0]
-	if _, err := share(near, "first", "near", 1); err != nil { // which makes the table
-		t.Fatal(err)
-	}
+	testkit.Must(share(near, "first", "near", 1))(t) // which makes the table
 	s, way := far(t, direct)
 	s.fleet.hear(time.Now(), true)
 	hold(t, s, 1)
@@ -88,25 +86,19 @@ func TestPartsLog_OfAccount(t *testing.T) {
 	t.Parallel()
 	direct := place(t)
 	near := open(t, direct)
-	if part, err := share(near, "o", "early", 1); err != nil || part != 10 {
-		t.Fatal(part, err)
-	}
+	has(t, near, "o", "early", 1, 10)
 	s, way := far(t, direct)
 	s.fleet.hear(time.Now(), true)
 	hold(t, s, 1)
 	way.take()
-	if part, err := share(s, "o", "far", 1); err != nil || part != 0 {
-		t.Errorf("of what another has all there is %d, %v", part, err)
-	}
+	has(t, s, "o", "far", 1, 0)
 	if got := way.take(); got != 2 {
 		t.Errorf("it takes %d round trips", got)
 	}
 	if !bytes.HasSuffix(rowOf(t, near, "o"), mark) {
 		t.Error("it is no log")
 	}
-	if _, err := share(s, "o", "far", 2); err != nil {
-		t.Error(err)
-	}
+	testkit.Must(share(s, "o", "far", 2))(t)
 	if got := way.take(); got != 1 {
 		t.Errorf("the next beat takes %d round trips", got)
 	}
@@ -187,9 +179,7 @@ func TestPartsLog_Damaged(t *testing.T) {
 		t.Errorf("the log has %d bytes after one beat, and %d after more", once, n)
 	}
 	exec(t, s, "DELETE FROM llmgov_parts WHERE owner = 'o'")
-	if part, err := share(s, "o", "b", 3); err != nil || part != 10 {
-		t.Errorf("after it was deleted there is %d, %v", part, err)
-	}
+	has(t, s, "o", "b", 3, 10)
 }
 
 // TestPartsLog_EarlierRelease: a gateway that knows no logs has an error at one, so it is granted nothing of it. As soon as a pool's account says that it is
@@ -199,9 +189,7 @@ func TestPartsLog_EarlierRelease(t *testing.T) {
 	url := place(t)
 	s := sharers(t, url, 1)[0]
 	for _, owner := range []string{"busy", "rests"} {
-		if part, err := share(s, owner, "new", 1); err != nil || part != 10 {
-			t.Fatal(part, err)
-		}
+		has(t, s, owner, "new", 1, 10)
 		if _, err := parts.Decode(rowOf(t, s, owner)); !errors.Is(err, parts.ErrEncoding) {
 			t.Fatalf("a gateway that knows no logs reads %v", err)
 		}
@@ -407,22 +395,24 @@ func share(s *Store, owner, instance string, seq int64) (int64, error) {
 	return r[0].Parts[0].Part, nil
 }
 
+// has checks the answer to share.
+func has(t *testing.T, s *Store, owner, instance string, seq, want int64) {
+	t.Helper()
+	if got, err := share(s, owner, instance, seq); err != nil || got != want {
+		t.Fatalf("%s has %d of %s, %v; want %d", instance, got, owner, err, want)
+	}
+}
+
 // TestParts_Life: an owner's row is deleted when nothing counts any more. The table is made when it is not there; who may not make it is told.
 func TestParts_Life(t *testing.T) {
 	t.Parallel()
 	url := place(t)
 	s := open(t, url)
-	wants := func(owner, instance string, seq, want int64) {
-		t.Helper()
-		if got, err := share(s, owner, instance, seq); err != nil || got != want {
-			t.Fatalf("%s has %d of %s, %v; want %d", instance, got, owner, err, want)
-		}
-	}
 	s.clock = "1000000::bigint"
-	wants("p", "a", 1, 10)
-	wants("p", "b", 1, 0)
+	has(t, s, "p", "a", 1, 10)
+	has(t, s, "p", "b", 1, 0)
 	s.clock = "1122600::bigint"
-	wants("q", "b", 1, 10)
+	has(t, s, "q", "b", 1, 10)
 	var left string
 	if err := s.db.QueryRow(context.Background(), "SELECT string_agg(owner, ' ') FROM llmgov_parts").Scan(&left); err != nil || left != "q" {
 		t.Errorf("there are rows of %q, %v", left, err)
@@ -433,13 +423,11 @@ func TestParts_Life(t *testing.T) {
 		t.Errorf("of another release: %v", err)
 	}
 	exec(t, s, "DROP TABLE llmgov_parts")
-	wants("q", "b", 2, 10)
+	has(t, s, "q", "b", 2, 10)
 	name, as := guest(t, s, url)
 	exec(t, s, "GRANT SELECT, INSERT, UPDATE, DELETE ON llmgov_parts TO "+name)
 	other := open(t, as)
-	if _, err := share(other, "r", "b", 2); err != nil {
-		t.Error(err)
-	}
+	testkit.Must(share(other, "r", "b", 2))(t)
 	if _, err := other.Beat(context.Background(), "p", join("z")); err == nil || !strings.Contains(err.Error(), "cannot make the table llmgov_pools") {
 		t.Errorf("without the right to make the table: %v", err)
 	}

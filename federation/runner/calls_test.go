@@ -63,6 +63,16 @@ func one(a *asker, tenant string, tokens int64) (governor.Lease, *governor.Rejec
 	return governor.Rejected(a.Acquire(context.Background(), governor.Request{Tenant: tenant, Pool: "p", Input: tokens}))
 }
 
+// goes is a call of tenant a that is let in.
+func goes(t *testing.T, a *asker, tokens int64) governor.Lease {
+	t.Helper()
+	l, rej := one(a, "a", tokens)
+	if rej != nil {
+		t.Fatal(rej)
+	}
+	return l
+}
+
 var strict = governor.Pool{TenantLimits: governor.LimitsStrict}
 
 // TestAsk_Exact: three gateways admit exactly what one would: all of a minute in the first
@@ -133,11 +143,7 @@ func TestAsk_RetryAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		list := askers(t, 2, strict, governor.Tenant{RPM: 20, TPM: 20_000})
 		for range 20 {
-			l, rej := one(list[0], "a", 500)
-			if rej != nil {
-				t.Fatal(rej)
-			}
-			l.Settle(governor.Usage{Input: 500})
+			goes(t, list[0], 500).Settle(governor.Usage{Input: 500})
 		}
 		time.Sleep(50 * time.Second)
 		_, rej := one(list[1], "a", 1)
@@ -260,9 +266,7 @@ func TestAsk_Late(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		for range 3 {
-			if _, rej := one(list[1], "a", 1000); rej != nil {
-				t.Error(rej)
-			}
+			goes(t, list[1], 1000)
 		}
 	})
 }
@@ -298,9 +302,7 @@ func TestAsk_Crash(t *testing.T) {
 		tenant := governor.Tenant{Concurrency: 3, RPM: 5, Budgets: []governor.Budget{{Unit: governor.UnitRequests, Limit: 7, Per: budget.Month}}}
 		list := askers(t, 2, strict, tenant)
 		for range 3 {
-			if _, rej := one(list[0], "a", 1); rej != nil {
-				t.Fatal(rej)
-			}
+			goes(t, list[0], 1)
 		}
 		list[0].way.lost.Store(true) // it tells nothing any more
 		list[0].stop()
@@ -313,15 +315,11 @@ func TestAsk_Crash(t *testing.T) {
 		refusedFor(governor.ReasonConcurrency)
 		time.Sleep(2600 * time.Millisecond)
 		for range 2 {
-			if _, rej := one(list[1], "a", 1); rej != nil {
-				t.Error(rej)
-			}
+			goes(t, list[1], 1)
 		}
 		refusedFor(governor.ReasonRequests)
 		time.Sleep(65 * time.Second)
-		if _, rej := one(list[1], "a", 1); rej != nil {
-			t.Error(rej)
-		}
+		goes(t, list[1], 1)
 		refusedFor(governor.ReasonConcurrency)
 	})
 }
@@ -434,9 +432,7 @@ func TestAsk_Team(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		list := askers(t, 2, strict, governor.Tenant{RPM: 2}, governor.Tenant{Name: "a/b", RPM: 2, Shadow: false})
 		for range 2 {
-			if _, rej := one(list[0], "a", 1); rej != nil {
-				t.Fatal(rej)
-			}
+			goes(t, list[0], 1)
 		}
 		for i := range 5 {
 			_, rej := one(list[i%2], "a/b", 1)
@@ -455,10 +451,7 @@ func TestAsk_Team(t *testing.T) {
 func TestAsk_CachedDeny(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		list := askers(t, 2, governor.Pool{TenantLimits: governor.LimitsCachedDeny}, governor.Tenant{TPM: 1000})
-		l, rej := one(list[0], "a", 1000)
-		if rej != nil {
-			t.Fatal(rej)
-		}
+		l := goes(t, list[0], 1000)
 		refused := 0
 		for range 2000 {
 			if _, rej := one(list[1], "a", 100); rej != nil && rej.RetryAfter > 30*time.Second && rej.Used == 1000 {
@@ -471,7 +464,7 @@ func TestAsk_CachedDeny(t *testing.T) {
 		}
 		l.Settle(governor.Usage{Input: 100})
 		began := time.Now()
-		for rej = (&governor.Rejection{}); rej != nil && time.Since(began) < time.Minute; time.Sleep(10 * time.Millisecond) {
+		for rej := (&governor.Rejection{}); rej != nil && time.Since(began) < time.Minute; time.Sleep(10 * time.Millisecond) {
 			_, rej = one(list[1], "a", 100)
 		}
 		if took := time.Since(began); took > 1300*time.Millisecond {
@@ -577,9 +570,7 @@ func TestAsk_Forced(t *testing.T) {
 		if _, rej := one(list[1], "a", 101); rej == nil || rej.Used != 900 {
 			t.Errorf("at another gateway: %+v", rej)
 		}
-		if _, rej := one(list[1], "a", 100); rej != nil {
-			t.Error(rej)
-		}
+		goes(t, list[1], 100)
 		if n := list[0].way.asks.Load(); n > 0 {
 			t.Errorf("asked %d times", n)
 		}
@@ -591,15 +582,9 @@ func TestAsk_Leaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tenant := governor.Tenant{Concurrency: 2, Budgets: []governor.Budget{{Unit: governor.UnitTokens, Limit: 1000, Per: budget.Month}}}
 		list := askers(t, 2, strict, tenant)
-		l, rej := one(list[0], "a", 700)
-		if rej != nil {
-			t.Fatal(rej)
-		}
-		l.Settle(governor.Usage{Input: 600})
+		goes(t, list[0], 700).Settle(governor.Usage{Input: 600})
 		list[0].stop()
-		if _, rej := one(list[1], "a", 401); rej != nil { // it goes with what is left
-			t.Error(rej)
-		}
+		goes(t, list[1], 401) // with what is left
 		if _, rej := one(list[1], "a", 1); rej == nil || rej.Used != 1000 {
 			t.Errorf("it says %+v", rej)
 		}
@@ -623,11 +608,7 @@ func TestAsk_InVain(t *testing.T) {
 		}
 		l.Settle(governor.Usage{Input: 1})
 		time.Sleep(time.Second)
-		l, rej = one(list[1], "a", 1)
-		if rej != nil {
-			t.Fatal(rej)
-		}
-		l.Settle(governor.Usage{Input: 1})
+		goes(t, list[1], 1).Settle(governor.Usage{Input: 1})
 		_, rej = one(list[1], "a", 1)
 		if rej == nil || rej.Reason != governor.ReasonRequests || rej.Waited > 20*time.Millisecond || rej.RetryAfter < 50*time.Second {
 			t.Errorf("a minute is too long to wait for: %+v", rej)

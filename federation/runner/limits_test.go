@@ -377,24 +377,14 @@ func TestLimits_StoreLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &shares{away: 5 * time.Millisecond}
 		list := offices(t, 2, store, governor.Tenant{Concurrency: 4})
-		var l load
-		l.flood(list, 6, 5*time.Second, 10*time.Millisecond, 200*time.Millisecond)
-		if n := l.atOnce(); n != 4 {
-			t.Errorf("%d at once, of 4", n)
-		}
-		store.lost.Store(true)
-		time.Sleep(5 * time.Second)
-		l = load{}
-		l.flood(list, 6, 10*time.Second, 10*time.Millisecond, 200*time.Millisecond)
-		if n := l.atOnce(); n != 8 {
-			t.Errorf("without the store %d at once, of 4 in each of two", n)
-		}
-		store.lost.Store(false)
-		time.Sleep(5 * time.Second)
-		l = load{}
-		l.flood(list, 6, 10*time.Second, 10*time.Millisecond, 200*time.Millisecond)
-		if n := l.atOnce(); n != 4 {
-			t.Errorf("with the store back %d at once, of 4", n)
+		for i, want := range []int{4, 8, 4} {
+			store.lost.Store(i == 1)
+			time.Sleep(5 * time.Second)
+			var l load
+			l.flood(list, 6, 10*time.Second, 10*time.Millisecond, 200*time.Millisecond)
+			if n := l.atOnce(); n != want {
+				t.Errorf("store lost %v: %d at once, want %d", i == 1, n, want)
+			}
 		}
 	})
 }

@@ -134,12 +134,22 @@ func (s *server) over(d time.Duration) (r service) {
 	return r
 }
 
+// meanwhile runs a test in virtual time, with a fleet of so many slots at the most whose callers go on until ctx ends: when run returns.
+func meanwhile(t *testing.T, limit int, run func(ctx context.Context, f *fleet, callers *sync.WaitGroup)) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, end := context.WithCancel(t.Context())
+		var callers sync.WaitGroup
+		run(ctx, newFleet(t, limit), &callers)
+		end()
+		callers.Wait()
+	})
+}
+
 // adaptiveFleet runs gateways in front of one server, with an adaptive limit. rates are the calls that come to each
 // per second.
 func adaptiveFleet(t *testing.T, law adaptive.Law, slots int, rates []float64, run func(f *fleet, s *server)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 256)
+	meanwhile(t, 256, func(ctx context.Context, f *fleet, group *sync.WaitGroup) {
 		s := &server{slots: slots, rng: mathrand.New(mathrand.NewPCG(7, 1)), upTo: time.Now()}
 		edit := func(p *governor.Pool) {
 			p.Adaptive = law
@@ -150,16 +160,18 @@ func adaptiveFleet(t *testing.T, law adaptive.Law, slots int, rates []float64, r
 				p.MinConcurrency = 0
 			}
 		}
-		ctx, end := context.WithCancel(t.Context())
-		var group sync.WaitGroup
 		for _, rate := range rates {
 			b := f.join(f.config(edit))
-			group.Go(func() { f.come(ctx, &group, b, s, rate) })
+			group.Go(func() { f.come(ctx, group, b, s, rate) })
 		}
 		run(f, s)
-		end()
-		group.Wait()
 	})
+}
+
+// gradient gives a pool an adaptive limit.
+func gradient(p *governor.Pool) {
+	p.Adaptive = adaptive.Gradient
+	p.MinConcurrency = 4
 }
 
 // come has so many calls a second come to a gateway.
@@ -295,10 +307,7 @@ func TestAdaptiveFleet_Scenes(t *testing.T) {
 		f.berths[0].way.cut.Store(false)
 		look("it is back", time.Minute, 34, 54)
 		look("after a minute", time.Minute, 43, 54)
-		joined := f.join(f.config(func(p *governor.Pool) {
-			p.Adaptive = adaptive.Gradient
-			p.MinConcurrency = 4
-		}))
+		joined := f.join(f.config(gradient))
 		look("one joins", 20*time.Second, 42, 55)
 		if limits := f.limits(); slices.Max(limits)-slices.Min(limits) > 16 { // it began with 4 by itself
 			t.Errorf("their limits are %v", limits)
@@ -329,10 +338,7 @@ func (f *fleet) stream(ctx context.Context, group *sync.WaitGroup, b *berth, cal
 
 // TestAdaptiveFleet_GrowsBesideWithheld: a limit of which a part is withheld for gateways that are cut off grows, too.
 func TestAdaptiveFleet_GrowsBesideWithheld(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 200)
-		ctx, end := context.WithCancel(t.Context())
-		var group sync.WaitGroup
+	meanwhile(t, 200, func(ctx context.Context, f *fleet, group *sync.WaitGroup) {
 		for range 2 {
 			b := f.join(f.config(func(p *governor.Pool) {
 				p.Adaptive = adaptive.Gradient
@@ -340,38 +346,30 @@ func TestAdaptiveFleet_GrowsBesideWithheld(t *testing.T) {
 				p.OnLoss = governor.LossLocal
 				p.LocalPPM = 200_000
 			}))
-			f.stream(ctx, &group, b, 40, false)
+			f.stream(ctx, group, b, 40, false)
 		}
 		time.Sleep(time.Minute)
 		if limits := f.limits(); limits[0]+limits[1] < 50 {
 			t.Errorf("the slots are %v, and nothing waits upstream", limits)
 		}
-		end()
-		group.Wait()
 	})
 }
 
 // TestAdaptiveFleet_BackgroundAlone: background calls alone raise the limit, beside a reserve.
 func TestAdaptiveFleet_BackgroundAlone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 100)
-		ctx, end := context.WithCancel(t.Context())
-		var group sync.WaitGroup
+	meanwhile(t, 100, func(ctx context.Context, f *fleet, group *sync.WaitGroup) {
 		for range 3 {
 			b := f.join(f.config(func(p *governor.Pool) {
-				p.Adaptive = adaptive.Gradient
-				p.MinConcurrency = 4
+				gradient(p)
 				p.InteractiveReserve = 8
 			}))
-			f.stream(ctx, &group, b, 25, true)
+			f.stream(ctx, group, b, 25, true)
 		}
 		time.Sleep(time.Minute)
 		limits := f.limits()
 		if limits[0]+limits[1]+limits[2] < 40 {
 			t.Errorf("the slots are %v, and nothing waits upstream", limits)
 		}
-		end()
-		group.Wait()
 	})
 }
 
@@ -397,40 +395,21 @@ func (f *fleet) keepsRunning(d time.Duration) {
 // TestAdaptiveFleet_BecomesAdaptive: where gateways change one after the other from a fixed limit to one that moves, calls
 // go on as they do.
 func TestAdaptiveFleet_BecomesAdaptive(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 48)
-		var group sync.WaitGroup
-		list := f.joinAll(4, nil)
-		for _, b := range list {
-			f.flood(&group, b, "a", 30, 30*time.Second, 2*time.Second)
-		}
+	withFleet(t, 48, 4, nil, func(t *testing.T, f *fleet, list []*berth, group *sync.WaitGroup) {
+		f.floodAll(group, list, "a", 30, 30*time.Second, 2*time.Second)
 		time.Sleep(10 * time.Second)
-		testkit.OK(t, list[0].Apply(f.config(func(p *governor.Pool) {
-			p.Adaptive = adaptive.Gradient
-			p.MinConcurrency = 4
-		})))
+		testkit.OK(t, list[0].Apply(f.config(gradient)))
 		f.keepsRunning(3 * time.Second)
-		group.Wait()
-		f.safe()
 	})
 }
 
 // TestAdaptiveFleet_JoinsFixed: a gateway with an adaptive limit that starts beside others without leaves them what runs.
 func TestAdaptiveFleet_JoinsFixed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 48)
-		var group sync.WaitGroup
-		for _, b := range f.joinAll(3, nil) {
-			f.flood(&group, b, "a", 30, 30*time.Second, 2*time.Second)
-		}
+	withFleet(t, 48, 3, nil, func(_ *testing.T, f *fleet, list []*berth, group *sync.WaitGroup) {
+		f.floodAll(group, list, "a", 30, 30*time.Second, 2*time.Second)
 		time.Sleep(10 * time.Second)
-		f.join(f.config(func(p *governor.Pool) {
-			p.Adaptive = adaptive.Gradient
-			p.MinConcurrency = 4
-		}))
+		f.join(f.config(gradient))
 		f.keepsRunning(10 * time.Second)
-		group.Wait()
-		f.safe()
 	})
 }
 
@@ -478,19 +457,15 @@ func (s *batcher) look() {
 // has in the mean, after a minute and a half.
 func engineFleet(t *testing.T, gateways int, reads func(gateway int) bool) (mean float64) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 256)
+	meanwhile(t, 256, func(ctx context.Context, f *fleet, group *sync.WaitGroup) {
 		s := &batcher{holds: 40}
-		ctx, end := context.WithCancel(t.Context())
-		var group sync.WaitGroup
 		for i := range gateways {
 			b := f.join(f.config(func(p *governor.Pool) {
-				p.Adaptive = adaptive.Gradient
-				p.MinConcurrency = 4
+				gradient(p)
 				p.MaxQueue = 100
 			}))
 			group.Go(func() {
-				f.each(ctx, &group, 40/float64(gateways), func() {
+				f.each(ctx, group, 40/float64(gateways), func() {
 					if lease, rej := b.Acquire(ctx, governor.Request{Tenant: "a", Pool: "p", Model: "m", Stream: true, Input: 100, Output: 1000}); rej == nil {
 						s.serve(lease)
 					}
@@ -510,8 +485,6 @@ func engineFleet(t *testing.T, gateways int, reads func(gateway int) bool) (mean
 		}
 		mean = s.had / s.looks
 		t.Logf("%d gateways: %.1f calls at a server that holds %d; limits %v", gateways, mean, s.holds, f.limits())
-		end()
-		group.Wait()
 	})
 	return mean
 }
@@ -550,15 +523,12 @@ func TestAdaptiveFleet_Engine(t *testing.T) {
 // its own gateway, and how long they take in all. Calls wait for it as long as for ours.
 func failsafe(t *testing.T, rates []float64, run func(s *server)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 256)
+	meanwhile(t, 256, func(ctx context.Context, f *fleet, group *sync.WaitGroup) {
 		s := &server{slots: knee, rng: mathrand.New(mathrand.NewPCG(7, 1)), upTo: time.Now()}
-		ctx, end := context.WithCancel(t.Context())
-		var group sync.WaitGroup
 		for _, rate := range rates {
 			limiter := adaptivelimiter.NewBuilder[any]().WithLimits(4, 256, 4).Build()
 			group.Go(func() {
-				f.each(ctx, &group, rate, func() {
+				f.each(ctx, group, rate, func() {
 					permit, err := limiter.AcquirePermitWithMaxWait(ctx, 5*time.Second)
 					if err == nil {
 						s.call(func() {})
@@ -568,8 +538,6 @@ func failsafe(t *testing.T, rates []float64, run func(s *server)) {
 			})
 		}
 		run(s)
-		end()
-		group.Wait()
 	})
 }
 

@@ -211,6 +211,13 @@ func (f *fleet) flood(group *sync.WaitGroup, b *berth, tenant string, callers in
 	}
 }
 
+// floodAll floods each of some gateways.
+func (f *fleet) floodAll(group *sync.WaitGroup, list []*berth, tenant string, callers int, d, run time.Duration) {
+	for _, b := range list {
+		f.flood(group, b, tenant, callers, d, run)
+	}
+}
+
 // background has callers at a gateway that each run one background call of tenant b after the other for a duration. Each call runs for
 // least, and up to a second more.
 func (f *fleet) background(group *sync.WaitGroup, b *berth, callers int, d, least time.Duration) {

@@ -4,12 +4,12 @@ import (
 	"context"
 	"crypto/rand"
 	mathrand "math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/llmgov/llmgov/escrow/adaptive"
 	"github.com/llmgov/llmgov/federation/memory"
 	"github.com/llmgov/llmgov/federation/runner"
 	"github.com/llmgov/llmgov/governor"
@@ -20,9 +20,7 @@ import (
 func TestSlots(t *testing.T) {
 	for _, n := range []int{8, 1, 3}[:testkit.Rounds(1, 3)] {
 		withFleet(t, 24, n, nil, func(t *testing.T, f *fleet, list []*berth, group *sync.WaitGroup) {
-			for _, b := range list {
-				f.flood(group, b, "a", 40, time.Minute, time.Second)
-			}
+			f.floodAll(group, list, "a", 40, time.Minute, time.Second)
 			f.watch(5*time.Second, 50*time.Second)
 			used := f.seen().busy.Seconds() / 50 / 24
 			t.Logf("%d gateways: at most %d of 24 at once, %.1f %% used", n, f.seen().most, 100*used)
@@ -109,34 +107,30 @@ func TestSlots_Moved(t *testing.T) {
 		}
 		f.flood(group, list[1], "c", 60, 20*time.Second, time.Second)
 		began := time.Now()
-		for f.at(list[1]) < 12 && time.Since(began) < 10*time.Second {
-			time.Sleep(10 * time.Millisecond)
+		moved := func(b *berth, to int, within time.Duration) {
+			t.Helper()
+			since := time.Now()
+			for f.at(b) < to && time.Since(since) < 10*time.Second {
+				time.Sleep(10 * time.Millisecond)
+			}
+			if t.Logf("%d after %v", to, time.Since(since)); time.Since(since) > within {
+				t.Errorf("after %v it runs %d of 24, want %d", time.Since(since), f.at(b), to)
+			}
 		}
-		if t.Logf("half after %v", time.Since(began)); time.Since(began) > 4*time.Second {
-			t.Errorf("after %v the second runs %d of 24", time.Since(began), f.at(list[1]))
-		}
+		moved(list[1], 12, 4*time.Second)
 		time.Sleep(time.Until(began.Add(20 * time.Second)))
 		for f.at(list[1]) > 0 {
 			time.Sleep(10 * time.Millisecond)
 		}
-		began = time.Now()
-		for f.at(list[0]) < 24 && time.Since(began) < 10*time.Second {
-			time.Sleep(10 * time.Millisecond)
-		}
-		if t.Logf("all after %v", time.Since(began)); time.Since(began) > 2*time.Second {
-			t.Errorf("after %v the first runs %d of 24", time.Since(began), f.at(list[0]))
-		}
+		moved(list[0], 24, 2*time.Second)
 	})
 }
 
 // TestSlots_Impatient: calls that may not wait are served where slots are free, wherever these
 // lie: from the store within a round trip.
 func TestSlots_Impatient(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 24)
-		list := f.joinAll(3, nil)
+	withFleet(t, 24, 3, nil, func(t *testing.T, f *fleet, list []*berth, group *sync.WaitGroup) {
 		time.Sleep(5 * time.Second)
-		var group sync.WaitGroup
 		for range 16 {
 			group.Go(func() { f.call(list[1], "now", false, time.Second) })
 		}
@@ -144,7 +138,6 @@ func TestSlots_Impatient(t *testing.T) {
 		if len(f.seen().refused) > 0 || f.seen().waited > 250*time.Millisecond {
 			t.Errorf("of 16 calls where 24 are free: refused %v, waited %v", f.seen().refused, f.seen().waited)
 		}
-		f.safe()
 	})
 }
 
@@ -152,9 +145,7 @@ func TestSlots_Impatient(t *testing.T) {
 func TestSlots_Crash(t *testing.T) {
 	withFleet(t, 24, 3, nil, func(t *testing.T, f *fleet, list []*berth, group *sync.WaitGroup) {
 		var dead sync.WaitGroup
-		for _, b := range list[1:] {
-			f.flood(group, b, "b", 40, time.Minute, 2*time.Second)
-		}
+		f.floodAll(group, list[1:], "b", 40, time.Minute, 2*time.Second)
 		f.flood(&dead, list[0], "b", 40, 20*time.Second, 2*time.Second)
 		time.Sleep(20 * time.Second)
 		list[0].way.cut.Store(true) // its calls run on, as they may with the provider
@@ -182,9 +173,7 @@ func TestSlots_CutOff(t *testing.T) {
 			f := newFleet(t, 24)
 			list := f.joinAll(3, edit)
 			var group sync.WaitGroup
-			for _, b := range list {
-				f.flood(&group, b, "b", 40, 90*time.Second, 2*time.Second)
-			}
+			f.floodAll(&group, list, "b", 40, 90*time.Second, 2*time.Second)
 			time.Sleep(20 * time.Second)
 			list[0].way.cut.Store(true)
 			time.Sleep(15 * time.Second)
@@ -218,14 +207,9 @@ func TestSlots_CutOff(t *testing.T) {
 // than there are slots, though all learn at another time that it is back.
 func TestSlots_Lost(t *testing.T) {
 	for seed := range uint64(testkit.Rounds(1, 12)) {
-		synctest.Test(t, func(t *testing.T) {
-			f := newFleet(t, 24)
+		withFleet(t, 24, 8, nil, func(_ *testing.T, f *fleet, list []*berth, group *sync.WaitGroup) {
 			f.rng = mathrand.New(mathrand.NewPCG(seed, 9))
-			list := f.joinAll(8, nil)
-			var group sync.WaitGroup
-			for _, b := range list {
-				f.flood(&group, b, "b", 30, 60*time.Second, 50*time.Second)
-			}
+			f.floodAll(group, list, "b", 30, 60*time.Second, 50*time.Second)
 			time.Sleep(30 * time.Second)
 			for _, b := range list {
 				b.way.cut.Store(true)
@@ -236,8 +220,6 @@ func TestSlots_Lost(t *testing.T) {
 				b.way.parts.Store(fresh)
 				b.way.cut.Store(false)
 			}
-			group.Wait()
-			f.safe()
 		})
 	}
 }
@@ -246,13 +228,9 @@ func TestSlots_Lost(t *testing.T) {
 // gateway has read it, and all calls go on; what is raised holds when all have.
 func TestSlots_Lowered(t *testing.T) {
 	withFleet(t, 24, 3, nil, func(t *testing.T, f *fleet, list []*berth, group *sync.WaitGroup) {
-		for _, b := range list {
-			f.flood(group, b, "b", 40, 90*time.Second, time.Second)
-		}
+		f.floodAll(group, list, "b", 40, 90*time.Second, time.Second)
 		apply := func(b *berth, limit int64) {
-			if err := b.Apply(f.config(func(p *governor.Pool) { p.Concurrency = limit })); err != nil {
-				t.Error(err)
-			}
+			testkit.OK(t, b.Apply(f.config(func(p *governor.Pool) { p.Concurrency = limit })))
 		}
 		time.Sleep(10 * time.Second)
 		apply(list[0], 12)
@@ -363,10 +341,7 @@ func TestSlots_Adaptive(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFleet(t, 24)
 			for range n {
-				f.join(f.config(func(p *governor.Pool) {
-					p.Adaptive = adaptive.Gradient
-					p.MinConcurrency = 4
-				}))
+				f.join(f.config(gradient))
 			}
 			time.Sleep(6 * time.Second)
 			var group sync.WaitGroup
@@ -388,14 +363,9 @@ func TestSlots_Adaptive(t *testing.T) {
 
 // TestSlots_Fenced: who is fenced begins no call and holds no slot, however many ask there, and says why.
 func TestSlots_Fenced(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 24)
-		list := f.joinAll(2, nil)
-		var group sync.WaitGroup
-		for _, b := range list {
-			f.flood(&group, b, "b", 40, time.Minute, time.Second)
-			f.flood(&group, b, "now", 4, time.Minute, time.Second)
-		}
+	withFleet(t, 24, 2, nil, func(t *testing.T, f *fleet, list []*berth, group *sync.WaitGroup) {
+		f.floodAll(group, list, "b", 40, time.Minute, time.Second)
+		f.floodAll(group, list, "now", 4, time.Minute, time.Second)
 		time.Sleep(10 * time.Second)
 		ctx, end := context.WithCancel(t.Context())
 		for range 2 { // the second fences the first
@@ -414,9 +384,7 @@ func TestSlots_Fenced(t *testing.T) {
 		if rej == nil || rej.Reason != governor.ReasonStoreLost {
 			t.Errorf("refused by %v, want it said that it is fenced", rej)
 		}
-		f.safe()
 		end()
-		group.Wait()
 	})
 }
 
@@ -457,14 +425,14 @@ type riot struct {
 	end    time.Time
 	group  sync.WaitGroup
 	live   []*berth
-	quit   map[*berth]chan struct{} // closed when nobody asks there any more
+	quit   map[*berth]context.CancelFunc // has nobody ask there any more
 	asking map[*berth]*sync.WaitGroup
 }
 
 func runRiot(t *testing.T, seed uint64) {
 	f := newFleet(t, 20)
 	f.rng = mathrand.New(mathrand.NewPCG(seed, 9))
-	w := &riot{fleet: f, end: time.Now().Add(4 * time.Minute), quit: map[*berth]chan struct{}{}, asking: map[*berth]*sync.WaitGroup{}}
+	w := &riot{fleet: f, end: time.Now().Add(4 * time.Minute), quit: map[*berth]context.CancelFunc{}, asking: map[*berth]*sync.WaitGroup{}}
 	w.edit = func(p *governor.Pool) {
 		p.Concurrency = 20
 		if seed%3 == 1 {
@@ -500,15 +468,11 @@ func runRiot(t *testing.T, seed uint64) {
 			for _, x := range w.live {
 				cfg := f.config(w.edit)
 				cfg.Pools[0].Concurrency = 8
-				if err := x.Apply(cfg); err != nil {
-					t.Error(err)
-				}
+				testkit.OK(t, x.Apply(cfg))
 				time.Sleep(f.random(3 * time.Second))
 			}
 			for _, x := range w.live {
-				if err := x.Apply(f.config(w.edit)); err != nil {
-					t.Error(err)
-				}
+				testkit.OK(t, x.Apply(f.config(w.edit)))
 				time.Sleep(f.random(3 * time.Second))
 			}
 		case 5: // the store forgets all, when all that run can tell it
@@ -541,19 +505,14 @@ func runRiot(t *testing.T, seed uint64) {
 // begin begins a gateway, with callers.
 func (w *riot) begin() {
 	b := w.join(w.config(w.edit))
-	quit := make(chan struct{})
+	ctx, quit := context.WithCancel(context.Background())
 	asking := &sync.WaitGroup{}
 	w.quit[b] = quit
 	w.asking[b] = asking
 	w.live = append(w.live, b)
 	for i := range 16 {
 		asking.Go(func() {
-			for time.Now().Before(w.end) {
-				select {
-				case <-quit:
-					return
-				default:
-				}
+			for ctx.Err() == nil && time.Now().Before(w.end) {
 				if w.call(b, []string{"a", "b", "now"}[i%3], i%5 == 0, 500*time.Millisecond+w.random(time.Second)) != nil {
 					time.Sleep(w.random(time.Second))
 				}
@@ -564,10 +523,6 @@ func (w *riot) begin() {
 
 // die has nobody ask a gateway any more.
 func (w *riot) die(b *berth) {
-	close(w.quit[b])
-	for i, x := range w.live {
-		if x == b {
-			w.live = append(w.live[:i:i], w.live[i+1:]...)
-		}
-	}
+	w.quit[b]()
+	w.live = slices.DeleteFunc(w.live, func(x *berth) bool { return x == b })
 }

@@ -2,8 +2,12 @@ package runner_test
 
 import (
 	"context"
+	"crypto/rand"
+	"fmt"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,7 +15,9 @@ import (
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/budget"
 	"github.com/llmgov/llmgov/federation/memory"
+	"github.com/llmgov/llmgov/federation/runner"
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/governor/sharing"
 	"github.com/llmgov/llmgov/internal/testkit"
 )
 
@@ -155,4 +161,273 @@ func TestReload_NewBudgetsCountWhatAllGatewaysUsed(t *testing.T) {
 			group.Wait()
 		})
 	}
+}
+
+// branches are gateways that share a pool of two upstreams with limits of their own.
+type branches struct {
+	t     *testing.T
+	store *memory.Store
+
+	mu   sync.Mutex
+	used map[string][]letIn // by upstream
+	got  map[string]int64   // by tenant
+}
+
+// join starts a gateway.
+func (b *branches) join(ctx context.Context, name string) *governor.Governor {
+	g := testkit.Must(governor.New(governor.Config{
+		Shared: true, SharedLimits: true,
+		Pools: []governor.Pool{{
+			Name: "p", TPM: 480_000, Burst: 10 * time.Second, MaxQueue: 10_000,
+			Upstreams: []governor.Upstream{{Name: "ptu", Weight: 1, TPM: 120_000}, {Name: "paid", Weight: 1, Order: 1, TPM: 360_000}},
+		}},
+		Tenants: []governor.Tenant{
+			{Name: "a", Weight: 3 * escrow.WeightOne, MaxWait: time.Hour},
+			{Name: "b", Weight: escrow.WeightOne, MaxWait: time.Hour},
+		},
+	}))(b.t)
+	side := sharing.New(g)
+	pools := runner.New(runner.Config{Name: name, Region: "r", Instance: name, Store: b.store, Pools: side.Pools})
+	limits := runner.NewLimits(runner.LimitsConfig{Instance: rand.Text(), Store: b.store, More: side.More(), Limits: side.Limits, Calls: side.Calls})
+	go func() { _ = pools.Run(ctx) }()
+	go func() { _ = limits.Run(ctx) }()
+	<-pools.First()
+	return g
+}
+
+// call makes calls of a tenant, one after the other, until the context ends.
+func (b *branches) call(ctx context.Context, g *governor.Governor, tenant string) {
+	for ctx.Err() == nil {
+		lease, rej := governor.Rejected(g.Acquire(ctx, governor.Request{Tenant: tenant, Pool: "p", Input: 500, Output: 200}))
+		if rej != nil {
+			if ctx.Err() == nil {
+				b.t.Errorf("%s: %v", tenant, rej)
+			}
+			return
+		}
+		now := time.Now()
+		b.mu.Lock()
+		b.used[lease.Upstream()] = append(b.used[lease.Upstream()], letIn{now, now, 700})
+		b.got[tenant] += 700
+		b.mu.Unlock()
+		time.Sleep(300 * time.Millisecond)
+		lease.Settle(governor.Usage{Input: 500, Output: 200})
+	}
+}
+
+// in is the amount that was used of an upstream from a time on, and the most in any minute.
+func (b *branches) in(upstream string, from time.Time) (since, most int64) {
+	sum := int64(0)
+	first := 0
+	list := b.used[upstream]
+	for _, x := range list {
+		if x.began.After(from) {
+			since += x.cost
+		}
+		sum += x.cost
+		for x.began.Sub(list[first].began) >= time.Minute {
+			sum -= list[first].cost
+			first++
+		}
+		most = max(most, sum)
+	}
+	return since, most
+}
+
+// Gateways that share upstreams' limits never exceed one together, use the first of them before the next, and share both by
+// weight; also after one of the gateways dies.
+func TestUpstreams_Shared(t *testing.T) {
+	for _, gateways := range []int{1, 3} {
+		testkit.Virtual(t, fmt.Sprint(gateways), func(t *testing.T) {
+			b := &branches{t: t, store: memory.New(memory.Config{Fresh: true}), used: map[string][]letIn{}, got: map[string]int64{}}
+			ctx, stop := context.WithCancel(t.Context())
+			var callers sync.WaitGroup
+			for i := range gateways {
+				g := b.join(ctx, fmt.Sprint("n", i))
+				for _, tenant := range []string{"a", "b"} {
+					for range 24 {
+						callers.Go(func() { b.call(ctx, g, tenant) })
+					}
+				}
+			}
+			time.Sleep(3 * time.Minute)
+			from := time.Now()
+			b.mu.Lock()
+			clear(b.got)
+			b.mu.Unlock()
+			minutes := int64(testkit.Rounds(2, 5))
+			time.Sleep(time.Duration(minutes) * time.Minute)
+			stop()
+			callers.Wait()
+			first, mostFirst := b.in("ptu", from)
+			spare, mostSpare := b.in("paid", from)
+			ratio := float64(b.got["a"]) / float64(b.got["b"])
+			t.Logf("%.3f and %.3f used, %d and %d at most in a minute, shares %.2f : 1", float64(first)/float64(120_000*minutes), float64(spare)/float64(360_000*minutes), mostFirst, mostSpare, ratio)
+			if mostFirst > 120_000 || mostSpare > 360_000 {
+				t.Errorf("%d and %d tokens in a minute", mostFirst, mostSpare)
+			}
+			if first*100 < 95*120_000*minutes || spare*100 < 93*360_000*minutes {
+				t.Error("too little of it")
+			}
+			if ratio < 2.8 || ratio > 3.2 {
+				t.Errorf("shares of %.2f : 1, want 3", ratio)
+			}
+		})
+	}
+}
+
+// settled is one pool of which calls count when they end.
+func settled() governor.Config {
+	return governor.Config{
+		Shared:  true,
+		Pools:   []governor.Pool{{Name: "p", TPM: limit, Burst: 10 * time.Second, MaxQueue: 100, Accounting: escrow.Settled}},
+		Tenants: []governor.Tenant{{Name: "a", Weight: escrow.WeightOne, MaxWait: 10 * time.Second}},
+	}
+}
+
+// embedder is a process that ends its streams when they count with nobody else any more.
+type embedder struct {
+	gov       *governor.Governor
+	run       *runner.Runner
+	net       *network
+	ended     atomic.Int64
+	mu        sync.Mutex
+	uncounted []lapse // guarded by mu
+}
+
+// lapse is what it was told, and when.
+type lapse struct {
+	after time.Duration
+	cause error
+}
+
+func newEmbedder(t *testing.T, w *world, store runner.Store, instance string) *embedder {
+	gov := testkit.Must(governor.New(settled()))(t)
+	began := time.Now()
+	e := &embedder{gov: gov, net: &network{Store: store, delay: time.Millisecond}}
+	e.run = runner.New(runner.Config{
+		Name: "n", Instance: instance, Store: e.net, Pools: poolsOf(gov),
+		Uncounted: func(pool string, cause error) {
+			e.mu.Lock()
+			e.uncounted = append(e.uncounted, lapse{time.Since(began), cause})
+			e.mu.Unlock()
+			gov.Interrupt(pool, cause)
+		},
+	})
+	w.group.Go(func() { _ = e.run.Run(w.ctx) })
+	<-e.run.First()
+	return e
+}
+
+// stream is a call that goes on until it is cut.
+func (e *embedder) stream(t *testing.T, w *world) {
+	ctx, cancel := context.WithCancelCause(w.ctx)
+	l, rej := governor.Rejected(e.gov.Acquire(ctx, governor.Request{Tenant: "a", Pool: "p", Input: 100, Output: 100, Stream: true, Interrupt: governor.InterruptFunc(cancel)}))
+	if rej != nil {
+		t.Error(rej)
+		return
+	}
+	w.group.Go(func() {
+		<-ctx.Done()
+		if l.Break(governor.Usage{Input: 100, Output: 50}) && context.Cause(ctx) != context.Canceled {
+			e.ended.Add(1)
+		}
+	})
+}
+
+// wants is how many streams were cut, and what was told, a beat sooner or later.
+func (e *embedder) wants(t *testing.T, when string, ended int64, told ...lapse) {
+	t.Helper()
+	synctest.Wait()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.ended.Load() != ended || !slices.EqualFunc(e.uncounted, told, func(a, b lapse) bool {
+		return a.cause == b.cause && (a.after-b.after).Abs() < 2*time.Second
+	}) {
+		t.Errorf("%s: %d streams were cut, want %d; %v was told, want %v", when, e.ended.Load(), ended, e.uncounted, told)
+	}
+}
+
+// TestUncounted_Fenced: the streams of a process that was fenced go on as long as they count
+// with others, and are then ended by who wants that.
+func TestUncounted_Fenced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memory.New(memory.Config{Fresh: true})
+		w := newWorldOf(t, store, settled())
+		old := newEmbedder(t, w, store, "old")
+		for range 20 {
+			old.stream(t, w)
+		}
+		time.Sleep(100 * time.Second)
+		old.wants(t, "all is well", 0)
+		young := newEmbedder(t, w, store, "young")
+		time.Sleep(58 * time.Second)
+		if !old.run.Fenced() {
+			t.Fatal("it is not fenced")
+		}
+		old.wants(t, "58 s after it was fenced", 0)
+		time.Sleep(3 * time.Second)
+		old.wants(t, "61 s after it was fenced", 20, lapse{160 * time.Second, runner.ErrFenced})
+		time.Sleep(5 * time.Minute)
+		old.wants(t, "minutes after it was fenced", 20, lapse{160 * time.Second, runner.ErrFenced})
+		young.wants(t, "minutes after it came", 0)
+	})
+}
+
+// TestUncounted_CutOff: so are those of a process that is cut off for as long; once each time,
+// and never where others hear of it in between.
+func TestUncounted_CutOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memory.New(memory.Config{Fresh: true})
+		w := newWorldOf(t, store, settled())
+		e := newEmbedder(t, w, store, "i")
+		lose := func(d time.Duration) {
+			e.stream(t, w)
+			e.net.cut.Store(true)
+			time.Sleep(d)
+			e.net.cut.Store(false)
+			time.Sleep(10 * time.Second)
+		}
+		lose(50 * time.Second)
+		lose(50 * time.Second)
+		e.wants(t, "twice cut off for 50 s", 0)
+		lose(5 * time.Minute)
+		first := lapse{3 * time.Minute, runner.ErrCutOff}
+		e.wants(t, "cut off for minutes", 3, first)
+		lose(70 * time.Second)
+		e.wants(t, "cut off again", 4, first, lapse{490 * time.Second, runner.ErrCutOff})
+	})
+}
+
+// TestUncounted_Held: until it is told, the store counts what runs: of a limit that one holds
+// whole, another gets nothing.
+func TestUncounted_Held(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memory.New(memory.Config{Fresh: true})
+		w := newWorldOf(t, store, settled())
+		old := newEmbedder(t, w, store, "old")
+		const streams, each = 2000, 200
+		for range streams {
+			old.stream(t, w)
+			time.Sleep(30 * time.Millisecond)
+		}
+		young := newEmbedder(t, w, store, "young")
+		began := time.Now()
+		admitted := int64(0)
+		for old.ended.Load() == 0 && time.Since(began) < 2*time.Minute {
+			l, rej := young.gov.Acquire(w.ctx, governor.Request{Tenant: "a", Pool: "p", Input: each})
+			if rej == nil {
+				admitted += each
+				l.Settle(governor.Usage{Input: each})
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+		if admitted > limit-streams*each || admitted < (limit-streams*each)*9/10 {
+			t.Errorf("beside streams that hold %d of %d another process was let have %d", streams*each, limit, admitted)
+		}
+		synctest.Wait()
+		if n := old.ended.Load(); n != streams {
+			t.Errorf("%d streams were cut, want %d", n, streams)
+		}
+	})
 }
