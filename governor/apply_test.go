@@ -258,11 +258,7 @@ func TestApply_WhoIsGoneIsServedToTheEnd(t *testing.T) {
 			t.Error("its lease was lost")
 		}
 		wg.Wait()
-		b, rej := Rejected(g.Acquire(t.Context(), demand("b", 1))) // when siblings are gone, so is what was owed to them
-		if rej != nil {
-			t.Fatal(rej)
-		}
-		b.Settle(Usage{})
+		admitted(t, g, demand("b", 1)).Settle(Usage{}) // when siblings are gone, so is what was owed to them
 		p := g.table.Load().inOrder.pools[0]
 		if n := len(p.claims.retired); n != 0 {
 			t.Errorf("%d nodes of who is gone are in the tree still", n)
@@ -375,17 +371,12 @@ func TestApply_Storm(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	g := must(t, random(rng))
 	var went, refused, applied atomic.Int64
-	stop := make(chan struct{})
+	var stop atomic.Bool
 	var wg sync.WaitGroup
 	for i := range 16 {
 		rng := rand.New(rand.NewPCG(9, uint64(i)))
 		wg.Go(func() {
-			for {
-				select {
-				case <-stop:
-					return
-				default:
-				}
+			for !stop.Load() {
 				who := []string{"a", "b", "org", "org/x", "org/x/1", "org/y", "g1", "g2"}[rng.IntN(8)]
 				l, rej := g.Acquire(t.Context(), Request{Tenant: who, Pool: "pq"[rng.IntN(2):][:1], Output: rng.Int64N(3000)})
 				if rej != nil {
@@ -406,7 +397,7 @@ func TestApply_Storm(t *testing.T) {
 		apply(t, g, random(rng))
 		applied.Add(1)
 	}
-	close(stop)
+	stop.Store(true)
 	wg.Wait()
 	t.Logf("%d calls went and %d were refused while %d configurations were put in force", went.Load(), refused.Load(), applied.Load())
 	if running, waiting := g.Leases(); running+waiting != 0 || went.Load() == 0 {
@@ -599,16 +590,11 @@ func TestApply_PoolsThatAreGoneAreForgottenByTenants(t *testing.T) {
 // Whoever looks while a tenant moves sees what holds for it whole.
 func TestExplain_WhileTenantsMove(t *testing.T) {
 	g := must(t, many(2, 1, 0))
-	stop := make(chan struct{})
+	var stop atomic.Bool
 	var wg sync.WaitGroup
 	for range 2 {
 		wg.Go(func() {
-			for {
-				select {
-				case <-stop:
-					return
-				default:
-				}
+			for !stop.Load() {
 				o, ok := g.Explain(Request{Tenant: "tenant-1", Pool: "p0", Output: 1})
 				if !ok || len(o.Checks) != 6 {
 					t.Errorf("of six limits it saw %d (%v)", len(o.Checks), ok)
@@ -619,7 +605,7 @@ func TestExplain_WhileTenantsMove(t *testing.T) {
 	for i := range 300 {
 		testkit.OK(t, g.Apply(many(2, 1, i%2)))
 	}
-	close(stop)
+	stop.Store(true)
 	wg.Wait()
 }
 

@@ -40,8 +40,13 @@ func runs(t *testing.T, g *Governor, tenant string, calls int) (leases []Lease) 
 	return leases
 }
 
-// mayRun is how many calls a tenant may run, as its callers are told.
-func mayRun(g *Governor, tenant string) int64 { return g.Standing(tenant, "p").Concurrent.Limit }
+// mayRun checks how many calls a tenant may run, as its callers are told.
+func mayRun(t *testing.T, g *Governor, tenant string, want int64, when string) {
+	t.Helper()
+	if got := g.Standing(tenant, "p").Concurrent.Limit; got != want {
+		t.Errorf("%s tenant %s may run %d, want %d", when, tenant, got, want)
+	}
+}
 
 // TestPerTenant_Walk: failures halve how many calls a tenant may run, at most once for all that ran together; refusals lower nothing,
 // successes at the limit raise it, and a failure counts for five minutes. Teams and tenants each have their own number.
@@ -54,9 +59,7 @@ func TestPerTenant_Walk(t *testing.T) {
 			l.Failed()
 			l.Break(Usage{})
 		}
-		if got := mayRun(g, "heavy"); got != 4 {
-			t.Errorf("after 8 calls failed together it may run %d, want 4", got)
-		}
+		mayRun(t, g, "heavy", 4, "after 8 calls failed together")
 		second := runs(t, g, "heavy", 4)
 		for range 50 {
 			_, rej := Rejected(g.Acquire(t.Context(), Request{Tenant: "heavy", Pool: "p", Model: "m"}))
@@ -86,28 +89,20 @@ func TestPerTenant_Walk(t *testing.T) {
 		l := <-waits
 		l.Settle(Usage{})
 		for _, other := range []string{"heavy/team", "light"} {
-			if got := mayRun(g, other); got != 20 {
-				t.Errorf("%s may run %d, want 20", other, got)
-			}
+			mayRun(t, g, other, 20, "after another's calls failed")
 		}
 		for range 4 { // each at the limit
 			second[0].Settle(Usage{Input: 1, Output: 1})
 			second = append(second[1:], runs(t, g, "heavy", 1)...)
 		}
-		if got := mayRun(g, "heavy"); got != 5 {
-			t.Errorf("after 4 successes it may run %d, want 5", got)
-		}
+		mayRun(t, g, "heavy", 5, "after 4 successes")
 		for _, l := range second {
 			l.Settle(Usage{}) // errors of its own
 		}
-		if got := mayRun(g, "heavy"); got != 5 {
-			t.Errorf("after errors of its own it may run %d, want 5", got)
-		}
+		mayRun(t, g, "heavy", 5, "after errors of its own")
 		time.Sleep(5 * time.Minute)
 		runs(t, g, "heavy", 1)[0].Settle(Usage{Input: 1})
-		if got := mayRun(g, "heavy"); got != 20 {
-			t.Errorf("five minutes later it may run %d, want 20", got)
-		}
+		mayRun(t, g, "heavy", 20, "five minutes later")
 	})
 }
 
@@ -167,9 +162,7 @@ func TestPerTenant_Returns(t *testing.T) {
 		for _, c := range []Config{without, cfg} {
 			testkit.OK(t, g.Apply(c))
 		}
-		if got := mayRun(g, "a"); got != 20 {
-			t.Errorf("it may run %d, want 20", got)
-		}
+		mayRun(t, g, "a", 20, "with its pool back")
 	})
 }
 
@@ -180,14 +173,10 @@ func TestPerTenant_Reload(t *testing.T) {
 		for _, l := range runs(t, g, "light", 2) {
 			l.Failed()
 		}
-		if got := mayRun(g, "light"); got != 1 {
-			t.Fatalf("it may run %d, want 1", got)
-		}
+		mayRun(t, g, "light", 1, "after 2 calls failed")
 		cfg := Config{Pools: []Pool{{Name: "p", Concurrency: 20, MaxQueue: 1000}}, Tenants: []Tenant{{Name: "light", Weight: 1000}}}
 		testkit.OK(t, g.Apply(cfg))
-		if got := mayRun(g, "light"); got != 20 {
-			t.Errorf("without per_tenant it may run %d, want 20", got)
-		}
+		mayRun(t, g, "light", 20, "without per_tenant")
 		cfg.Pools[0] = Pool{Name: "p", TPM: 1000, PerTenant: true}
 		if err := g.Apply(cfg); err == nil || !strings.Contains(err.Error(), "Concurrency") {
 			t.Errorf("per tenant without a limit on concurrent calls: %v", err)

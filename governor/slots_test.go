@@ -221,11 +221,7 @@ func TestReserve_Explain(t *testing.T) {
 		g := reserveSite(t)
 		calls := callsOf{Governor: g}
 		defer calls.settle()
-		for range 16 {
-			if rej := calls.take(t, "batch"); rej != nil {
-				t.Fatal(rej)
-			}
-		}
+		calls.fill(t, slices.Repeat([]string{"batch"}, 16)...)
 		o, _ := g.Explain(Request{Tenant: "batch", Pool: "p", Model: "m"})
 		i := slices.IndexFunc(o.Checks, func(c Check) bool { return c.Axis == axisBackground })
 		if i < 0 || o.Checks[i].Limit != 16 || o.Checks[i].Used != 16 || o.Checks[i].Wait == 0 {
@@ -249,20 +245,14 @@ func TestReserve_Wakes(t *testing.T) {
 			},
 		})
 		calls := callsOf{Governor: g}
-		for _, tenant := range []string{"chat", "batch", "chat", "batch", "chat", "batch"} {
-			if rej := calls.take(t, tenant); rej != nil {
-				t.Fatal(rej)
-			}
-		}
+		calls.fill(t, "chat", "batch", "chat", "batch", "chat", "batch")
 		got := make(chan Lease, 1)
 		go func() {
 			l, _ := g.Acquire(t.Context(), Request{Tenant: "batch", Pool: "p", Model: "m"})
 			got <- l
 		}()
 		synctest.Wait()
-		if rej := calls.take(t, "chat"); rej != nil { // of 7 calls that run 3 are the batch's now
-			t.Fatal(rej)
-		}
+		calls.fill(t, "chat") // of 7 calls that run 3 are the batch's now
 		synctest.Wait()
 		if len(got) != 1 {
 			t.Error("a call waits that its tenant's share and the reserve have room for")
@@ -314,11 +304,7 @@ func TestSoftCap_Explained(t *testing.T) {
 		g := softCapSite(t)
 		calls := callsOf{Governor: g}
 		defer calls.settle()
-		for n := range 12 {
-			if rej := calls.take(t, "heavy/team"); rej != nil {
-				t.Fatalf("with %d of 20 slots in use: %v", n, rej)
-			}
-		}
+		calls.fill(t, slices.Repeat([]string{"heavy/team"}, 12)...)
 		rej := calls.take(t, "heavy/team")
 		if rej == nil || rej.Limit != 12 || rej.Used != 12 || rej.Reason != ReasonConcurrency || !strings.Contains(rej.Error(), "soft_cap") {
 			t.Fatalf("at the cap a call gets %+v", rej)
@@ -328,9 +314,7 @@ func TestSoftCap_Explained(t *testing.T) {
 		if i < 0 || o.Checks[i].Limit != 12 || o.Checks[i].Used != 12 || o.Refused == nil || !o.Checks[i].Of(o.Refused) {
 			t.Errorf("at the cap the checks are %+v, refused by %+v", o.Checks, o.Refused)
 		}
-		if rej = calls.take(t, "light"); rej != nil {
-			t.Errorf("beside a tenant at its cap another is refused: %v", rej)
-		}
+		calls.fill(t, "light")
 	})
 }
 
@@ -427,11 +411,7 @@ func TestBands_Explained(t *testing.T) {
 		g := bandsSite(t)
 		calls := callsOf{Governor: g}
 		defer calls.settle()
-		for n := range 15 {
-			if rej := calls.take(t, "trial"); rej != nil {
-				t.Fatalf("with %d of 20 slots in use: %v", n, rej)
-			}
-		}
+		calls.fill(t, slices.Repeat([]string{"trial"}, 15)...)
 		rej := calls.take(t, "trial")
 		if rej == nil || rej.Limit != 15 || rej.Used != 15 || rej.Reason != ReasonConcurrency || !strings.Contains(rej.Error(), "hold_back") {
 			t.Fatalf("in the last slots a call gets %+v: %v", rej, rej)
@@ -441,11 +421,7 @@ func TestBands_Explained(t *testing.T) {
 		if i < 0 || o.Checks[i].Limit != 15 || o.Checks[i].Used != 15 || o.Refused == nil || !o.Checks[i].Of(o.Refused) {
 			t.Errorf("in the last slots the checks are %+v, refused by %+v", o.Checks, o.Refused)
 		}
-		for range 5 {
-			if rej = calls.take(t, "chat"); rej != nil {
-				t.Errorf("a call of the highest band is refused: %v", rej)
-			}
-		}
+		calls.fill(t, slices.Repeat([]string{"chat"}, 5)...)
 	})
 }
 
@@ -489,9 +465,102 @@ func (c *callsOf) take(t *testing.T, tenant string) *Rejection {
 	return rej
 }
 
+// fill begins a call of each of these tenants, none of which is to be refused.
+func (c *callsOf) fill(t *testing.T, tenants ...string) {
+	t.Helper()
+	for _, tenant := range tenants {
+		if rej := c.take(t, tenant); rej != nil {
+			t.Fatalf("with %d slots in use a call of %s: %v", len(c.leases), tenant, rej)
+		}
+	}
+}
+
 // settle ends them all.
 func (c *callsOf) settle() {
 	for _, l := range c.leases {
 		l.Settle(Usage{Output: 1})
+	}
+}
+
+// TestPriority_OfCalls: of a tenant's calls that wait, those of higher priorities go first, and of one priority whoever came first: at the tenant's
+// own limits and in the pool's queue. No call goes before others because it says that its priority is above its tenant's.
+func TestPriority_OfCalls(t *testing.T) {
+	slot := Config{Pools: []Pool{{Name: "p", MaxQueue: 100}}, Tenants: []Tenant{{Name: "a", Weight: 1000, MaxWait: time.Hour, Concurrency: 1}}}
+	pool := Config{Pools: []Pool{{Name: "p", MaxQueue: 100, Concurrency: 1}}, Tenants: []Tenant{{Name: "a", Weight: 1000, MaxWait: time.Hour}}}
+	minute := Config{Pools: []Pool{{Name: "p", MaxQueue: 100}}, Tenants: []Tenant{{Name: "a", Weight: 1000, MaxWait: time.Hour, RPM: 1}}}
+	asks := []Request{{ID: "auxiliary", Below: 8}, {ID: "subagent", Below: 5}, {ID: "batch", Background: true}, {ID: "subagent 2", Below: 5}, {ID: "main"}}
+	for name, c := range map[string]struct {
+		cfg   Config
+		below int
+		want  []string
+	}{
+		"own slot":         {slot, 0, []string{"main", "subagent", "subagent 2", "auxiliary", "batch"}},
+		"own minute":       {minute, 0, []string{"main", "subagent", "subagent 2", "auxiliary", "batch"}},
+		"pool":             {pool, 0, []string{"main", "subagent", "subagent 2", "auxiliary", "batch"}},
+		"own slot, from 4": {slot, 5, []string{"subagent", "subagent 2", "main", "auxiliary", "batch"}},
+		"pool, from 4":     {pool, 5, []string{"subagent", "subagent 2", "main", "auxiliary", "batch"}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			cfg := c.cfg
+			cfg.Tenants = slices.Clone(cfg.Tenants)
+			cfg.Tenants[0].Below = c.below
+			g := must(t, cfg)
+			first := admitted(t, g, Request{Tenant: "a", Pool: "p"})
+			var order []string
+			var wg sync.WaitGroup
+			for _, r := range asks {
+				r.Tenant, r.Pool = "a", "p"
+				wg.Go(func() {
+					l, rej := Rejected(g.Acquire(t.Context(), r))
+					if rej != nil {
+						t.Error(rej)
+						return
+					}
+					order = append(order, r.ID)
+					time.Sleep(time.Second)
+					l.Settle(Usage{})
+				})
+				synctest.Wait()
+				time.Sleep(time.Millisecond)
+			}
+			first.Settle(Usage{})
+			wg.Wait()
+			if !slices.Equal(order, c.want) {
+				t.Errorf("%s: they went in the order %q, want %q", name, order, c.want)
+			}
+		})
+	}
+}
+
+// TestPriority_WaitIsItsOwn: a call that goes before those that wait is not refused for the time that these will take.
+func TestPriority_WaitIsItsOwn(t *testing.T) {
+	tenant := Tenant{Name: "a", Weight: 1000, MaxWait: time.Hour}
+	limited := tenant
+	limited.RPM = 1
+	for name, c := range map[string]struct {
+		cfg  Config
+		wait time.Duration
+	}{
+		"own":  {Config{Pools: []Pool{{Name: "p", MaxQueue: 100}}, Tenants: []Tenant{limited}}, 90 * time.Second},
+		"pool": {Config{Pools: []Pool{{Name: "p", MaxQueue: 100, RPM: 10}}, Tenants: []Tenant{tenant}}, 20 * time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			g := must(t, c.cfg)
+			var wg sync.WaitGroup
+			for range 40 {
+				wg.Go(func() {
+					if l, rej := Rejected(g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", Below: 5})); rej == nil {
+						l.Settle(Usage{})
+					}
+				})
+			}
+			synctest.Wait()
+			l, rej := Rejected(g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", MaxWait: &c.wait}))
+			if rej != nil {
+				t.Errorf("%s: %v", name, rej)
+			}
+			l.Settle(Usage{})
+			wg.Wait()
+		})
 	}
 }

@@ -181,17 +181,12 @@ func TestTeams_ComeAndGo(t *testing.T) {
 		var got [4]atomic.Int64
 		var lost atomic.Int64
 		ctx := t.Context()
-		stop := make(chan struct{})
+		var stop atomic.Bool
 		var wg sync.WaitGroup
 		for i, who := range []string{"a", "b", "b/x", "b/y"} {
 			for range 8 {
 				wg.Go(func() {
-					for {
-						select {
-						case <-stop:
-							return
-						default:
-						}
+					for !stop.Load() {
 						l, rej := Rejected(g.Acquire(ctx, demand(who, 1000)))
 						if rej != nil {
 							if rej.Reason != ReasonUnknown || i < 2 {
@@ -227,7 +222,7 @@ func TestTeams_ComeAndGo(t *testing.T) {
 				}
 			}
 		}
-		close(stop)
+		stop.Store(true)
 		wg.Wait()
 		if n := lost.Load(); n != 0 {
 			t.Errorf("%d calls were refused or lost", n)

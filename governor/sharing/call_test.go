@@ -71,10 +71,7 @@ func TestAsked_Books(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := inStore(t, governor.LimitsStrict)
 		go decideNext(g, "", 0)
-		l, rej := call(g)
-		if rej != nil {
-			t.Fatal(rej)
-		}
+		l := goes(t, g)
 		synctest.Wait() // the answer is put in force whole
 		s := limitsOf(g)
 		claims, busy := s.Claims(time.Now())

@@ -94,6 +94,16 @@ func (d *desk) ask(tenant string, tokens int64) (governor.Lease, *governor.Rejec
 	return governor.Rejected(d.g.Acquire(context.Background(), governor.Request{Tenant: tenant, Pool: "p", Input: tokens}))
 }
 
+// goes is a call of tenant a that is let in.
+func (d *desk) goes(t *testing.T, tokens int64) governor.Lease {
+	t.Helper()
+	l, rej := d.ask("a", tokens)
+	if rej != nil {
+		t.Fatal(rej)
+	}
+	return l
+}
+
 // limits are the tenant's, once the desk has put in force what it was on: they are for one goroutine.
 func (d *desk) limits(tenant string) *Limits {
 	synctest.Wait()
@@ -118,11 +128,7 @@ func TestCommon_AfterRest(t *testing.T) {
 			tenant.Name = "a"
 			tenant.Weight = 1000
 			d := openDesk(t, 10*time.Millisecond, governor.Config{Tenants: []governor.Tenant{tenant}})
-			l, rej := d.ask("a", 10)
-			if rej != nil {
-				t.Fatal(rej)
-			}
-			l.Release()
+			d.goes(t, 10).Release()
 			d.answers(func(c parts.Claim) parts.Part { return parts.Part{Part: c.Used, Others: c.Limit - c.Used} })
 			time.Sleep(time.Minute + time.Second)
 			d.answer(d.limits("a"))
@@ -131,7 +137,7 @@ func TestCommon_AfterRest(t *testing.T) {
 			}
 			d.answers(asked)
 			time.Sleep(time.Hour)
-			l, rej = d.ask("a", 10)
+			l, rej := d.ask("a", 10)
 			if rej != nil || l.Waited != d.away {
 				t.Errorf("after an hour: waited %v: %v", l.Waited, rej)
 			}
@@ -148,11 +154,7 @@ func TestCommon_LimitComesBack(t *testing.T) {
 			Tenants: []governor.Tenant{{Name: "a", Weight: 1000, RPM: 1000, TPM: 1000, Concurrency: 10}},
 		}
 		d := openDesk(t, 10*time.Millisecond, cfg)
-		l, rej := d.ask("a", 10)
-		if rej != nil {
-			t.Fatal(rej)
-		}
-		l.Release()
+		d.goes(t, 10).Release()
 		reload := func(tpm, concurrency int64) {
 			t.Helper()
 			cfg.Tenants[0].TPM = tpm

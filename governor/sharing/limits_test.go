@@ -55,6 +55,13 @@ func answer(t *testing.T, g *governor.Governor, s *Limits, part, others int64) *
 	return s
 }
 
+// answerNext answers the next call that waits for a part.
+func answerNext(t *testing.T, g *governor.Governor, s *Limits, part, others int64) {
+	t.Helper()
+	<-g.MoreShared()
+	answer(t, g, s, part, others)
+}
+
 // answering answers, until the test ends, whenever the tenant's limits are told of, as often as that happens: a call may be noticed
 // twice. It returns how often they were.
 func answering(t *testing.T, g *governor.Governor, part int64) *atomic.Int64 {
@@ -96,6 +103,16 @@ func call(g *governor.Governor) (governor.Lease, *governor.Rejection) {
 	return governor.Rejected(g.Acquire(context.Background(), governor.Request{Tenant: "a", Pool: "p", Input: 10, Output: 10}))
 }
 
+// goes is a call that is let in.
+func goes(t *testing.T, g *governor.Governor) governor.Lease {
+	t.Helper()
+	l, rej := call(g)
+	if rej != nil {
+		t.Fatal(rej)
+	}
+	return l
+}
+
 // TestCommon_FirstCallWaits: a call that finds no part waits as long as it takes to get one,
 // though its tenant waits for nothing.
 func TestCommon_FirstCallWaits(t *testing.T) {
@@ -128,17 +145,10 @@ func TestCommon_FirstCallWaits(t *testing.T) {
 func TestCommon_Parts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := inCommon(t)
-		go func() {
-			<-g.MoreShared()
-			answer(t, g, nil, 200, 0)
-		}()
-		l, rej := call(g)
-		if rej != nil {
-			t.Fatal(rej)
-		}
-		defer l.Release()
+		go answerNext(t, g, nil, 200, 0)
+		defer goes(t, g).Release()
 		s := answer(t, g, limitsOf(g), 1, 4)
-		_, rej = call(g)
+		_, rej := call(g)
 		if rej == nil || rej.Waited != grantWait || rej.RetryAfter < grantRetry {
 			t.Fatalf("a second call in a part of one: waited %v, retry %v: %v", rej.Waited, rej.RetryAfter, rej)
 		}
@@ -174,9 +184,7 @@ func TestCommon_NobodyAnswers(t *testing.T) {
 		s := New(g).Limits()[0]
 		s.Alone(time.Now(), false)
 		for range 10 {
-			if _, rej := call(g); rej != nil {
-				t.Fatal(rej)
-			}
+			goes(t, g)
 		}
 		if _, rej := call(g); rej == nil || rej.Reason != governor.ReasonConcurrency || rej.Used != 10 {
 			t.Errorf("beyond its own limit: %+v", rej)
@@ -189,22 +197,15 @@ func TestCommon_NobodyAnswers(t *testing.T) {
 func TestCommon_Expires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := inCommon(t)
-		go func() {
-			<-g.MoreShared()
-			answer(t, g, nil, 200, 4)
-		}()
-		if _, rej := call(g); rej != nil {
-			t.Fatal(rej)
-		}
+		go answerNext(t, g, nil, 200, 4)
+		goes(t, g)
 		s := limitsOf(g)
 		s.Alone(time.Now(), false) // an answer was lost
 		if st := g.Standing("a", "p"); st.Requests.Remaining != 55 {
 			t.Errorf("alone while it has a part: %+v", st)
 		}
 		time.Sleep(2400 * time.Millisecond)
-		if _, rej := call(g); rej != nil {
-			t.Fatal(rej)
-		}
+		goes(t, g)
 		time.Sleep(100 * time.Millisecond)
 		if _, rej := call(g); rej == nil || rej.Waited != grantWait {
 			t.Errorf("with parts that have expired: %+v", rej)
@@ -217,10 +218,7 @@ func TestCommon_Expires(t *testing.T) {
 func TestCommon_OldNews(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := inCommon(t)
-		go func() {
-			<-g.MoreShared()
-			answer(t, g, nil, 0, 100)
-		}()
+		go answerNext(t, g, nil, 0, 100)
 		if _, rej := call(g); rej == nil || rej.Reason != governor.ReasonRequests {
 			t.Fatalf("beside others who used all: %+v", rej)
 		}
@@ -229,10 +227,7 @@ func TestCommon_OldNews(t *testing.T) {
 			answer(t, g, limitsOf(g), 0, 100)
 		}
 		time.Sleep(time.Minute)
-		go func() {
-			<-g.MoreShared()
-			answer(t, g, limitsOf(g), 100, 0)
-		}()
+		go answerNext(t, g, limitsOf(g), 100, 0)
 		if l, rej := call(g); rej != nil {
 			t.Errorf("a minute later: waited %v, %v", l.Waited, rej)
 		}
@@ -244,17 +239,9 @@ func TestCommon_OldNews(t *testing.T) {
 func TestCommon_Budget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := inCommon(t)
-		var s *Limits
-		serve := func(part, others int64) {
-			<-g.MoreShared()
-			answer(t, g, s, part, others)
-		}
-		go serve(200, 0)
-		l, rej := call(g)
-		if rej != nil {
-			t.Fatal(rej)
-		}
-		s = limitsOf(g)
+		go answerNext(t, g, nil, 200, 0)
+		l := goes(t, g)
+		s := limitsOf(g)
 		l.Settle(governor.Usage{Input: 10, Output: 10})
 		of := func(part, others int64) {
 			now := time.Now()
@@ -282,7 +269,7 @@ func TestCommon_Budget(t *testing.T) {
 		for len(g.MoreShared()) > 0 {
 			<-g.MoreShared()
 		}
-		go serve(200, 0)
+		go answerNext(t, g, s, 200, 0)
 		if _, rej := call(g); rej != nil {
 			t.Errorf("the next day: %+v", rej)
 		}
@@ -304,10 +291,7 @@ func TestCommon_Rest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := inCommon(t)
 		told := answering(t, g, 200)
-		l, rej := call(g)
-		if rej != nil {
-			t.Fatal(rej)
-		}
+		l := goes(t, g)
 		synctest.Wait() // the answer is put in force whole
 		s := limitsOf(g)
 		if s.Claims(time.Now()); s.Rest(time.Now()) {
@@ -318,11 +302,7 @@ func TestCommon_Rest(t *testing.T) {
 			t.Error("it does not rest for one call of sixty")
 		}
 		for range 9 {
-			l, rej = call(g)
-			if rej != nil {
-				t.Fatal(rej)
-			}
-			l.Settle(governor.Usage{Input: 10, Output: 10})
+			goes(t, g).Settle(governor.Usage{Input: 10, Output: 10})
 		}
 		synctest.Wait()
 		if s.Claims(time.Now()); s.Rest(time.Now()) {
@@ -348,15 +328,8 @@ func TestCommon_Rest(t *testing.T) {
 func TestCommon_SpentStaysSpent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := inCommon(t)
-		go func() {
-			<-g.MoreShared()
-			answer(t, g, nil, 200, 3)
-		}()
-		if l, rej := call(g); rej != nil {
-			t.Fatal(rej)
-		} else {
-			l.Settle(governor.Usage{Input: 10, Output: 10})
-		}
+		go answerNext(t, g, nil, 200, 3)
+		goes(t, g).Settle(governor.Usage{Input: 10, Output: 10})
 		s := limitsOf(g)
 		answer(t, g, s, 200, 99)
 		time.Sleep(3 * time.Second)
@@ -519,9 +492,7 @@ func TestCommon_Explain(t *testing.T) {
 		if d.owners() > 0 {
 			t.Error("to ask was told to other processes")
 		}
-		if _, rej := d.ask("a", 1000); rej != nil {
-			t.Fatal(rej)
-		}
+		d.goes(t, 1000)
 		if o := explain(5000); o.Refused != nil || o.Wait > grantWait {
 			t.Errorf("of a larger one: refused %v, wait %v", o.Refused, o.Wait)
 		}
