@@ -15,7 +15,6 @@ import (
 
 	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/answers"
-	"github.com/llmgov/llmgov/internal/gateway/dialect"
 	"github.com/llmgov/llmgov/internal/gateway/relay"
 	"github.com/llmgov/llmgov/internal/text"
 	"github.com/llmgov/llmgov/internal/upstreams"
@@ -42,7 +41,7 @@ func (c *call) verdict(resp *http.Response, err error) upstreams.Outcome {
 	t.status = resp.StatusCode
 	c.tries.why = text.Brief(resp.Status)
 	t.Refused = t.status/100 != 2 || t.foreign
-	c.tries.said = upstreams.Read(resp.Header, dialect.DeclaredLimits)
+	c.tries.said = t.up.Provider.Limits.Read(resp.Header)
 	switch {
 	case admission.Fails(t.status):
 		return c.judgeError(resp, keepError(resp))
@@ -176,7 +175,7 @@ func (streamError) Error() string { return "the stream was reset" }
 // itself says nothing of other calls, and an unpaid bill is not helped by coming back.
 func (c *call) judgeError(resp *http.Response, body []byte) upstreams.Outcome {
 	detail := gjson.GetBytes(body, "error")
-	retry := upstreams.ReadRetry(resp.Header, dialect.DeclaredLimits, time.Now())
+	retry := c.try.up.Provider.Limits.Retry(resp.Header, messageOf(resp.StatusCode, body), time.Now())
 	switch resp.StatusCode {
 	case http.StatusTooManyRequests:
 		if ofAccount(detail) {
@@ -202,6 +201,16 @@ func (c *call) judgeError(resp *http.Response, body []byte) upstreams.Outcome {
 	}
 	c.tries.said.Retry = retry
 	return upstreams.Busy
+}
+
+// messageOf is the text of a 429, which may say when to come back, where servers put it.
+func messageOf(status int, body []byte) string {
+	for _, path := range [...]string{"error.message", "message", "0.error.message", "error"} {
+		if text := gjson.GetBytes(body, path); status == http.StatusTooManyRequests && text.Type == gjson.String {
+			return text.Str
+		}
+	}
+	return ""
 }
 
 // apart reports whether the call is of those that providers limit apart: they count tokens, or are to objects.

@@ -38,7 +38,7 @@
 // nobody can shut a pool for all others by calls that make it fail, or that last too long. An
 // upstream that does not answer at all is not used.
 //
-// A busy upstream gets no calls of the [Scope] that it has refused for the time that it asks for, five minutes at most. Without a
+// A busy upstream gets no calls of the [Scope] that it has refused for the time that it asks for, ten minutes at most. Without a
 // time it is a second, and twice as long each time it is busy again, up to half a minute. While all scopes pause of which calls
 // came in the last minute, it is busy as a whole.
 //
@@ -51,6 +51,6 @@
 // that work are busy, the whole pool is cut until one may be called or probed. If none works,
 // nothing is cut, so that calls fail at once.
 //
-// The package has no clock: all methods take the time. Of HTTP it knows only the headers in
-// Read.
+// The package has no clock: all methods take the time. Of HTTP it knows only the headers that a
+// [Reader] reads.
 package upstreams

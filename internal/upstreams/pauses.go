@@ -10,8 +10,8 @@ import (
 type Scope struct{ Model, Class string }
 
 const (
-	// longestCool bounds the pause that an upstream can ask for.
-	longestCool = 5 * time.Minute
+	// longestCool bounds the pause that an upstream can ask for: after it a call is the second sign.
+	longestCool = 10 * time.Minute
 	// firstCool and lastCool bound pauses without a time.
 	firstCool = time.Second
 	lastCool  = 30 * time.Second

@@ -1,8 +1,6 @@
 package upstreams
 
 import (
-	"math"
-	"net/http"
 	"slices"
 	"testing"
 	"time"
@@ -247,7 +245,7 @@ func TestBreaker_Half(t *testing.T) {
 	}
 }
 
-// Who is busy is left alone as long as it says, or ever longer, and five minutes at most.
+// Who is busy is left alone as long as it says, or ever longer, and ten minutes at most without a second sign.
 func TestCool(t *testing.T) {
 	for name, c := range map[string]struct {
 		told []time.Duration // each when the pause before is over
@@ -257,7 +255,8 @@ func TestCool(t *testing.T) {
 		"not said":  {[]time.Duration{0}, time.Second},
 		"again":     {[]time.Duration{0, 0, 0}, 4 * time.Second},
 		"for ever":  {make([]time.Duration, 9), 30 * time.Second},
-		"a day":     {[]time.Duration{24 * time.Hour}, 5 * time.Minute},
+		"a day":     {[]time.Duration{24 * time.Hour}, 10 * time.Minute},
+		"two signs": {[]time.Duration{time.Hour, time.Hour}, 10 * time.Minute},
 		"no moment": {[]time.Duration{time.Microsecond}, 50 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -399,65 +398,6 @@ func TestNew_Remembers(t *testing.T) {
 		if got := b.Members[i].State(t0).Busy; got != want {
 			t.Errorf("%s is busy: %v, want %v", b.Members[i].Name, got, want)
 		}
-	}
-}
-
-// families are two ways of declaring limits.
-var families = []Headers{
-	{
-		Tokens: "X-Ratelimit-Limit-Tokens", Requests: "X-Ratelimit-Limit-Requests",
-		Resets: []Reset{{"X-Ratelimit-Remaining-Requests", "X-Ratelimit-Reset-Requests"}, {"X-Ratelimit-Remaining-Tokens", "X-Ratelimit-Reset-Tokens"}},
-	},
-	{
-		Tokens: "Anthropic-Ratelimit-Tokens-Limit", Requests: "Anthropic-Ratelimit-Requests-Limit",
-		Resets: []Reset{{"Anthropic-Ratelimit-Input-Tokens-Remaining", "Anthropic-Ratelimit-Input-Tokens-Reset"}},
-	},
-}
-
-func TestReadRetry(t *testing.T) {
-	for _, c := range []struct {
-		header []string
-		want   time.Duration
-	}{
-		{nil, 0},
-		{[]string{"Retry-After", "3"}, 3 * time.Second},
-		{[]string{"Retry-After", "1.5"}, 1500 * time.Millisecond},
-		{[]string{"Retry-After", "-3"}, 0},
-		{[]string{"Retry-After", "NaN"}, 0},
-		{[]string{"Retry-After", "1e300"}, 24 * time.Hour},
-		{[]string{"Retry-After", "Mon, 05 Jan 2026 12:00:20 GMT"}, 20 * time.Second},
-		{[]string{"Retry-After", "Mon, 05 Jan 2026 11:00:00 GMT"}, 0},
-		{[]string{"Retry-After", "Monday, 05-Jan-26 12:00:20 GMT"}, 20 * time.Second},
-		{[]string{"Retry-After", "Mon Jan  5 12:00:20 2026"}, 20 * time.Second},
-		{[]string{"Retry-After", "Mon, 05 Jan 9999 12:00:20 GMT"}, math.MaxInt64},
-		{[]string{"Retry-After", "-Inf", "Retry-After-Ms", "NaN"}, 0},
-		{[]string{"Retry-After", "3", "Retry-After-Ms", "-1"}, 3 * time.Second},
-		{[]string{"Retry-After-Ms", "+Inf"}, 24 * time.Hour},
-		{[]string{"Retry-After", "99999999999999999999h"}, 0},
-		{[]string{"Retry-After", "3", "Retry-After-Ms", "250"}, 250 * time.Millisecond},
-		{[]string{"X-Ratelimit-Remaining-Tokens", "0", "X-Ratelimit-Reset-Tokens", "6m0s", "X-Ratelimit-Remaining-Requests", "0", "X-Ratelimit-Reset-Requests", "20ms"}, 6 * time.Minute},
-		{[]string{"X-Ratelimit-Remaining-Tokens", "7", "X-Ratelimit-Reset-Tokens", "6m0s"}, 0},
-		{[]string{"X-Ratelimit-Remaining-Requests", "0", "X-Ratelimit-Reset-Requests", "12"}, 12 * time.Second},
-		{[]string{"Anthropic-Ratelimit-Input-Tokens-Remaining", "0", "Anthropic-Ratelimit-Input-Tokens-Reset", "2026-01-05T12:00:30Z"}, 30 * time.Second},
-	} {
-		h := http.Header{}
-		for i := 0; i+1 < len(c.header); i += 2 {
-			h.Set(c.header[i], c.header[i+1])
-		}
-		if got := ReadRetry(h, families, t0); got != c.want {
-			t.Errorf("%v is %v, want %v", c.header, got, c.want)
-		}
-	}
-}
-
-func TestRead(t *testing.T) {
-	h := http.Header{"X-Ratelimit-Limit-Tokens": {"30000"}, "Anthropic-Ratelimit-Requests-Limit": {"50"}}
-	if got := Read(h, families); got != (Told{Tokens: 30_000, Requests: 50}) {
-		t.Errorf("got %+v", got)
-	}
-	h = http.Header{"X-Ratelimit-Limit-Tokens": {"-1"}, "X-Ratelimit-Limit-Requests": {"many"}}
-	if got := Read(h, families); got != (Told{}) {
-		t.Errorf("got %+v", got)
 	}
 }
 

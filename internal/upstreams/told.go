@@ -1,6 +1,8 @@
 package upstreams
 
 import (
+	"cmp"
+	"math"
 	"net/http"
 	"strconv"
 	"strings"
@@ -11,73 +13,228 @@ import (
 type Told struct {
 	// Tokens and Requests are its limits a minute; 0 is none.
 	Tokens, Requests int64
-	// Retry is the wait before a retry; 0 is none. Only ReadRetry reads it.
+	// Retry is the wait before a retry; 0 is none. Only [Reader.Retry] reads it.
 	Retry time.Duration
 }
 
-// Headers are those in which a family of servers declares its limits, in the canonical form.
-type Headers struct {
-	Tokens   string // the limit a minute
-	Requests string
-	Resets   []Reset
+// Unit is what a limit counts.
+type Unit int
+
+const (
+	// Other is a unit that pools have no limits of: only the wait for more of it is read.
+	Other Unit = iota
+	Tokens
+	Requests
+)
+
+// Count is a limit that an upstream counts by itself, with the names of its headers in their canonical form.
+type Count struct {
+	Unit   Unit
+	Limit  string // in each window
+	Window int64  // in seconds, if Period says nothing; 0 is a minute
+	Period string // its seconds, which some servers say
+	// Left is how much is left, and Reset when there is more: a time, or a wait.
+	Left, Reset string
 }
 
-// Reset is a pair of headers: the remaining amount, and the time of its reset.
-type Reset struct{ Remaining, At string }
+// Reader is how a kind of upstream declares its limits. Beside its own headers it reads the IETF's RateLimit and
+// RateLimit-Policy (draft-ietf-httpapi-ratelimit-headers-11).
+type Reader struct {
+	Counts []Count
+	// Elsewhere is a header of answers of another deployment, whose limits say nothing of the one that was called.
+	Elsewhere string
+}
 
-// Read reads the limits that an answer declares. The first of the families of headers holds.
-func Read(h http.Header, families []Headers) (t Told) {
-	for _, f := range families {
-		if t.Tokens == 0 {
-			t.Tokens = count(h[f.Tokens])
+// OpenAI, Azure and Anthropic are the readers by kind. OpenAI's is also that of all servers without a kind of their own.
+var (
+	OpenAI    = Reader{Counts: append(append(openAI(0), others...), anthropic...)}
+	Azure     = Reader{Counts: append(openAI(10), Count{Reset: "X-Rate-Limit-Reset-Tokens"}), Elsewhere: "X-Ms-Spillover-From-Deployment"}
+	Anthropic = Reader{Counts: anthropic}
+)
+
+// openAI are the counts under OpenAI's names, with the window of requests.
+func openAI(window int64) []Count {
+	return []Count{
+		{Requests, "X-Ratelimit-Limit-Requests", window, "X-Ratelimit-Renewalperiod-Requests", "X-Ratelimit-Remaining-Requests", "X-Ratelimit-Reset-Requests"},
+		{Tokens, "X-Ratelimit-Limit-Tokens", 0, "X-Ratelimit-Renewalperiod-Tokens", "X-Ratelimit-Remaining-Tokens", "X-Ratelimit-Reset-Tokens"},
+	}
+}
+
+// others are OpenAI's limits of a project, and those of servers that speak as OpenAI does.
+var others = []Count{
+	{Tokens, "X-Ratelimit-Limit-Project-Tokens", 0, "", "X-Ratelimit-Remaining-Project-Tokens", "X-Ratelimit-Reset-Project-Tokens"},
+	{Requests, "X-Ratelimit-Limit-Req-Minute", 0, "", "X-Ratelimit-Remaining-Req-Minute", "X-Ratelimit-Reset-Req-Minute"}, // Mistral
+	{Requests, "X-Ratelimit-Limit-Requests-Minute", 0, "", "X-Ratelimit-Remaining-Requests-Minute", "X-Ratelimit-Reset-Requests-Minute"},
+	{Tokens, "X-Ratelimit-Limit-Tokens-Minute", 0, "", "X-Ratelimit-Remaining-Tokens-Minute", "X-Ratelimit-Reset-Tokens-Minute"},
+	{Left: "X-Ratelimit-Remaining-Requests-Day", Reset: "X-Ratelimit-Reset-Requests-Day"}, // Cerebras
+	{Left: "X-Ratelimit-Remaining", Reset: "X-Ratelimit-Reset"},                           // OpenRouter, Together, Envoy
+	{Left: "Ratelimit-Remaining", Reset: "Ratelimit-Reset"},                               // the IETF's drafts up to 06
+}
+
+// anthropic are Anthropic's counts. Those of its priority tier are left out: a call beyond them is served without priority.
+var anthropic = []Count{
+	{Requests, "Anthropic-Ratelimit-Requests-Limit", 0, "", "Anthropic-Ratelimit-Requests-Remaining", "Anthropic-Ratelimit-Requests-Reset"},
+	{Tokens, "Anthropic-Ratelimit-Tokens-Limit", 0, "", "Anthropic-Ratelimit-Tokens-Remaining", "Anthropic-Ratelimit-Tokens-Reset"},
+	{Left: "Anthropic-Ratelimit-Input-Tokens-Remaining", Reset: "Anthropic-Ratelimit-Input-Tokens-Reset"},
+	{Left: "Anthropic-Ratelimit-Output-Tokens-Remaining", Reset: "Anthropic-Ratelimit-Output-Tokens-Reset"},
+	{Left: "Anthropic-Ratelimit-Unified-Status", Reset: "Anthropic-Ratelimit-Unified-Reset"}, // of subscriptions
+}
+
+// Read reads the limits that an answer declares: of several of a unit, the lowest.
+func (r *Reader) Read(h http.Header) (t Told) {
+	if r.Elsewhere != "" && h[r.Elsewhere] != nil {
+		return t
+	}
+	for i := range r.Counts {
+		c := &r.Counts[i]
+		if limit := h[c.Limit]; limit != nil {
+			t.lower(c.Unit, number(limit), cmp.Or(number(h[c.Period]), c.Window))
 		}
-		if t.Requests == 0 {
-			t.Requests = count(h[f.Requests])
+	}
+	if policies := h["Ratelimit-Policy"]; policies != nil && t == (Told{}) {
+		for _, p := range items(policies) {
+			if w := p.n["w"]; w > 0 {
+				t.lower(p.unit(), p.n["q"], w)
+			}
 		}
 	}
 	return t
 }
 
-// count reads a header that is a number; 0 if it is none.
-func count(values []string) int64 {
+// lower lowers a limit to n a window of some seconds, of which 0 is a minute; n of 0 is none. Of a longer window as much may come in
+// one minute.
+func (t *Told) lower(of Unit, n, window int64) {
+	limit := &t.Requests
+	if of == Tokens {
+		limit = &t.Tokens
+	}
+	if of == Other || n <= 0 {
+		return
+	}
+	if n = min(n, 1_000_000_000_000); window > 0 && window < 60 {
+		n = n * 60 / window
+	}
+	if *limit == 0 || n < *limit {
+		*limit = n
+	}
+}
+
+// number reads a header that is a positive number; 0 if it is none.
+func number(values []string) int64 {
 	if len(values) == 0 {
 		return 0
 	}
-	n, err := strconv.ParseInt(values[0], 10, 64)
-	if err != nil || n <= 0 {
+	n, err := strconv.ParseFloat(strings.TrimSpace(values[0]), 64)
+	if err != nil || !(n > 0) {
 		return 0
 	}
-	return min(n, 1_000_000_000_000)
+	return int64(min(n, 1_000_000_000_000))
 }
 
-// ReadRetry is the wait that a refusal asks for, or 0: in milliseconds, in seconds or as a
-// date, else the reset of an amount of which nothing remains.
-func ReadRetry(h http.Header, families []Headers, now time.Time) time.Duration {
-	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 {
-		return span(ms * float64(time.Millisecond))
+// item is one of an IETF field: a policy of q in w seconds, or what is left of one, r, with more in t seconds.
+type item struct {
+	name, qu string
+	n        map[string]int64
+}
+
+// items reads an IETF field. What it does not know is left out.
+func items(values []string) (list []item) {
+	for _, member := range strings.Split(strings.ToLower(strings.Join(values, ",")), ",") {
+		name, params, _ := strings.Cut(member, ";")
+		i := item{name: name, n: map[string]int64{}}
+		for _, p := range strings.Split(params, ";") {
+			key, value, _ := strings.Cut(strings.TrimSpace(p), "=")
+			if n, err := strconv.ParseInt(value, 10, 64); err == nil {
+				i.n[key] = n
+			} else if key == "qu" {
+				i.qu = strings.Trim(value, `"`)
+			}
+		}
+		list = append(list, i)
+	}
+	return list
+}
+
+// unit is what a policy counts: as it says, else by its name requests or tokens.
+func (i *item) unit() Unit {
+	said := cmp.Or(i.qu, i.name)
+	switch {
+	case strings.Contains(said, "input") || strings.Contains(said, "output"):
+		return Other
+	case strings.Contains(said, "token"):
+		return Tokens
+	case i.qu == "" || i.qu == "requests":
+		return Requests
+	}
+	return Other
+}
+
+const (
+	// longestMeant is the longest wait that can be meant. Beyond it a clock is wrong, or a unit.
+	longestMeant = 31 * 24 * time.Hour
+	// longestHint bounds waits that only a text asks for.
+	longestHint = time.Minute
+)
+
+// Retry is the wait that a refusal asks for, or 0: in milliseconds, in seconds or as a date, else the reset of an amount of which
+// nothing remains, else what its text says. Dates are read by the upstream's own clock, if the answer tells it.
+func (r *Reader) Retry(h http.Header, text string, now time.Time) time.Duration {
+	if at, err := http.ParseTime(h.Get("Date")); err == nil {
+		now = at
+	}
+	for _, name := range [...]string{"Retry-After-Ms", "X-Ms-Retry-After-Ms"} {
+		if d := meant(float64(number(h[name])) / 1000); d > 0 {
+			return d
+		}
 	}
 	if d := after(h.Get("Retry-After"), now); d > 0 {
 		return d
 	}
 	longest := time.Duration(0)
-	for _, f := range families {
-		for _, r := range f.Resets {
-			if left, err := strconv.ParseInt(h.Get(r.Remaining), 10, 64); err == nil && left <= 0 {
-				longest = max(longest, after(h.Get(r.At), now))
-			}
+	for i := range r.Counts {
+		if c := &r.Counts[i]; usedUp(h[c.Left]) {
+			longest = max(longest, after(h.Get(c.Reset), now))
 		}
 	}
-	return longest
+	for _, i := range items(h["Ratelimit"]) {
+		if left, said := i.n["r"]; said && left == 0 {
+			longest = max(longest, meant(float64(i.n["t"])))
+		}
+	}
+	if longest > 0 {
+		return longest
+	}
+	return min(hint(text), longestHint)
 }
 
-// after reads a number of seconds, a duration such as 6m0s, or a date.
+// usedUp reports whether nothing is left. Servers say -1 of what they do not limit; some say only when there is more.
+func usedUp(left []string) bool {
+	if len(left) == 0 {
+		return true
+	}
+	n, err := strconv.ParseFloat(left[0], 64)
+	return err == nil && n <= 0 && n != -1 || left[0] == "rejected"
+}
+
+// meant is a wait in seconds, or 0 if it cannot be meant.
+func meant(s float64) time.Duration {
+	if !(s > 0 && s <= longestMeant.Seconds()) {
+		return 0
+	}
+	return time.Duration(math.Round(s * float64(time.Second)))
+}
+
+// after reads a number of seconds, a duration such as 6m0s, a date, or a number of seconds or milliseconds since 1970.
 func after(text string, now time.Time) time.Duration {
 	text = strings.TrimSpace(text)
-	if s, err := strconv.ParseFloat(text, 64); err == nil {
-		return span(s * float64(time.Second))
-	}
-	if d, err := time.ParseDuration(text); err == nil {
-		return max(0, d)
+	if s, rest := lasting(text); rest == "" {
+		switch {
+		case s >= 1e12:
+			s = s/1000 - float64(now.UnixMilli())/1000
+		case s >= 1e9:
+			s -= float64(now.UnixMilli()) / 1000
+		}
+		return meant(s)
 	}
 	at, err := http.ParseTime(text)
 	if err != nil {
@@ -86,13 +243,52 @@ func after(text string, now time.Time) time.Duration {
 	if err != nil {
 		return 0
 	}
-	return max(0, at.Sub(now))
+	return meant(at.Sub(now).Seconds())
 }
 
-// span is a number of nanoseconds, cut to the range of durations.
-func span(ns float64) time.Duration {
-	if !(ns > 0) {
+// lasting reads a duration at the beginning of a text, such as 1.5, 6m0s or 8 hours 24 minutes, in seconds, and returns the rest.
+func lasting(text string) (s float64, rest string) {
+	for {
+		unit := strings.TrimLeft(text, "0123456789.")
+		n, err := strconv.ParseFloat(strings.TrimRight(text[:len(text)-len(unit)], "."), 64)
+		if err != nil {
+			return s, text
+		}
+		unit = strings.TrimPrefix(unit, " ")
+		rest := strings.TrimLeft(unit, "abcdefghijklmnopqrstuvwxyz")
+		switch unit = unit[:len(unit)-len(rest)]; {
+		case strings.HasPrefix(unit, "ms") || strings.HasPrefix(unit, "milli"):
+			n /= 1000
+		case unit == "" || unit[0] == 's':
+		case unit[0] == 'm':
+			n *= 60
+		case unit[0] == 'h':
+			n *= 3600
+		case unit[0] == 'd':
+			n *= 24 * 3600
+		default:
+			return s, text
+		}
+		s += n
+		text = strings.TrimPrefix(rest, " ")
+	}
+}
+
+// hint is the wait that the text of a refusal asks for, or follows from the figures in it as OpenAI writes them; 0 is none.
+func hint(text string) time.Duration {
+	text = strings.ToLower(text)
+	for _, words := range [...]string{"try again in ", "retry in ", "retry after ", "try again after ", "please wait "} {
+		if i := strings.LastIndex(text, words); i >= 0 {
+			s, _ := lasting(text[i+len(words):])
+			return meant(s)
+		}
+	}
+	_, rest, _ := strings.Cut(text, ": limit ")
+	limit, rest := lasting(rest)
+	used, rest := lasting(strings.TrimPrefix(rest, ", used "))
+	requested, _ := lasting(strings.TrimLeft(strings.TrimPrefix(rest, ", requested"), " ~"))
+	if limit <= 0 || !strings.Contains(text, "per min") {
 		return 0
 	}
-	return time.Duration(min(ns, float64(24*time.Hour)))
+	return meant((used + requested - limit) / limit * 60)
 }

@@ -72,7 +72,7 @@ func TestAgents_Answers(t *testing.T) {
 		{502, []string{"X-Should-Retry", "true"}, map[string]string{"X-Should-Retry": ""}},
 		{400, []string{"X-Should-Retry", "false", "X-Codex-Turn-State", "s"}, map[string]string{"X-Should-Retry": "false", "X-Codex-Turn-State": "s"}},
 		{429, []string{"Retry-After", "3600"}, map[string]string{"Retry-After": "3600"}},
-		{429, []string{"Retry-After-Ms", "400000", "Retry-After", "400"}, map[string]string{"Retry-After": "400", "Retry-After-Ms": "400000"}},
+		{429, []string{"Retry-After-Ms", "700000", "Retry-After", "700"}, map[string]string{"Retry-After": "700", "Retry-After-Ms": "700000"}},
 		{529, []string{"Retry-After", "7200"}, map[string]string{"Retry-After": "7200"}},
 		{503, []string{"Retry-After", "30"}, map[string]string{"Retry-After": "30"}},
 	} {

@@ -604,15 +604,31 @@ func TestUpstreams_BusyIsWaitedFor(t *testing.T) {
 func TestUpstreams_BusyIsPassedOn(t *testing.T) {
 	for name, c := range map[string]struct {
 		header []string
+		body   string
 		ms     int
 	}{
-		"seconds": {[]string{"Retry-After", "7"}, 7000},
-		"ms":      {[]string{"Retry-After", "1", "Retry-After-Ms", "350"}, 350},
-		"reset":   {[]string{"X-Ratelimit-Remaining-Tokens", "0", "X-Ratelimit-Reset-Tokens", "1m2s", "X-Ratelimit-Remaining-Requests", "5", "X-Ratelimit-Reset-Requests", "1h"}, 59_999},
-		"nothing": {nil, 1000},
+		"seconds": {[]string{"Retry-After", "7"}, "", 7000},
+		"ms":      {[]string{"Retry-After", "1", "Retry-After-Ms", "350"}, "", 350},
+		"reset":   {[]string{"X-Ratelimit-Remaining-Tokens", "0", "X-Ratelimit-Reset-Tokens", "1m2s", "X-Ratelimit-Remaining-Requests", "5", "X-Ratelimit-Reset-Requests", "1h"}, "", 59_999},
+		"unknown": {[]string{"X-Ratelimit-Remaining-Tokens", "-1", "X-Ratelimit-Reset-Tokens", "1m2s"}, "", 1000},
+		"clock":   {[]string{"Retry-After", "Fri, 05 Jan 2046 12:00:20 GMT"}, "", 1000},
+		"text":    {nil, `{"error":{"message":"upstream says 429: Please try again in 6.5s.","code":"c"}}`, 6500},
+		"list":    {nil, `[{"error":{"code":429,"message":"upstream says 429. Please retry in 5.25s."}}]`, 5250},
+		"both":    {[]string{"Retry-After", "7"}, `{"message":"upstream says 429. Try again in 9 seconds."}`, 7000},
+		"nothing": {nil, "", 1000},
 	} {
 		testkit.Virtual(t, name, func(t *testing.T) {
-			s := harness.New(t, harness.World{Pool: harness.PoolAt("up1"), Tenants: []tenants.Tenant{harness.Tenant("a", 1)}, Upstreams: map[string]http.Handler{"up1": harness.Status(429, c.header...)}})
+			up := harness.Status(429, c.header...)
+			if c.body != "" {
+				up = func(w http.ResponseWriter, _ *http.Request) {
+					for i := 0; i+1 < len(c.header); i += 2 {
+						w.Header().Set(c.header[i], c.header[i+1])
+					}
+					w.WriteHeader(429)
+					_, _ = io.WriteString(w, c.body)
+				}
+			}
+			s := harness.New(t, harness.World{Pool: harness.PoolAt("up1"), Tenants: []tenants.Tenant{harness.Tenant("a", 1)}, Upstreams: map[string]http.Handler{"up1": up}})
 			ans := s.Call(t.Context(), "a", harness.Chat(true, 5, ""))
 			if ms, _ := strconv.Atoi(ans.Header.Get("Retry-After-Ms")); ans.Status != 429 || ms != c.ms || ans.Header.Get("Retry-After") == "" || !strings.Contains(ans.Body, "upstream says 429") {
 				t.Errorf("%d %v %s", ans.Status, ans.Header, ans.Body)
@@ -761,6 +777,33 @@ func TestUpstreams_DeclaredLimits(t *testing.T) {
 			t.Errorf("five minutes after it was said last the limit is %d", limit())
 		}
 	})
+}
+
+// Azure counts requests in ten seconds: a pool of what it grants a minute keeps all of it, and a lower limit is the sixfold of what is said.
+func TestUpstreams_DeclaredByAzure(t *testing.T) {
+	for said, want := range map[string]int64{"20": 120, "15": 90, "-1": 120} {
+		testkit.Virtual(t, said, func(t *testing.T) {
+			w := harness.World{Pool: harness.PoolAt("azure"), Tenants: []tenants.Tenant{harness.Tenant("a", 1)}, Upstreams: map[string]http.Handler{
+				"azure": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+					w.Header().Set("X-Ratelimit-Limit-Requests", said)
+					_, _ = io.WriteString(w, `{"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":1}}`)
+				}),
+			}}
+			w.Pool.RPM = 120
+			w.Pool.HeadroomPPM = 0
+			w.Tune = func(cfg *tenants.Config) { cfg.Upstreams[1].Kind = tenants.Azure }
+			s := harness.New(t, w)
+			for range 4 {
+				if ans := s.Call(t.Context(), "a", harness.Chat(false, 5, "")); ans.Status != 200 {
+					t.Errorf("%d %s", ans.Status, ans.Body)
+				}
+				time.Sleep(time.Second)
+			}
+			if got := s.Governor.State().Pools[0].Axes[escrow.Requests].Limit; got != want {
+				t.Errorf("the limit is %d, want %d", got, want)
+			}
+		})
+	}
 }
 
 // Over a storm of failures what is charged is what was produced, and nothing is held

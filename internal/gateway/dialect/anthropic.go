@@ -8,7 +8,6 @@ import (
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/admission/ask"
 	"github.com/llmgov/llmgov/internal/gateway/head"
-	"github.com/llmgov/llmgov/internal/upstreams"
 )
 
 // Anthropic is the dialect of messages.
@@ -23,17 +22,7 @@ var Anthropic = &Dialect{
 	RequestID:  "Request-Id",
 	ShowRate:   showAnthropicRate,
 	RatePrefix: "Anthropic-",
-	Declared: upstreams.Headers{
-		Tokens:   "Anthropic-Ratelimit-Tokens-Limit",
-		Requests: "Anthropic-Ratelimit-Requests-Limit",
-		Resets: []upstreams.Reset{
-			{Remaining: "Anthropic-Ratelimit-Requests-Remaining", At: "Anthropic-Ratelimit-Requests-Reset"},
-			{Remaining: "Anthropic-Ratelimit-Tokens-Remaining", At: "Anthropic-Ratelimit-Tokens-Reset"},
-			{Remaining: "Anthropic-Ratelimit-Input-Tokens-Remaining", At: "Anthropic-Ratelimit-Input-Tokens-Reset"},
-			{Remaining: "Anthropic-Ratelimit-Output-Tokens-Remaining", At: "Anthropic-Ratelimit-Output-Tokens-Reset"},
-		},
-	},
-	Passed: []string{anthropicVersion, "Anthropic-Beta", "Anthropic-Dangerous-Direct-Browser-Access"},
+	Passed:     []string{anthropicVersion, "Anthropic-Beta", "Anthropic-Dangerous-Direct-Browser-Access"},
 }
 
 const anthropicVersion = "Anthropic-Version"

@@ -1,6 +1,10 @@
 package dialect
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/llmgov/llmgov/internal/upstreams"
+)
 
 // VersionKey is a query key that every call of Azure's SDKs has.
 const VersionKey = "api-version"
@@ -13,6 +17,7 @@ var azureProvider = &Provider{
 	Speaks:     []*Dialect{OpenAI, Responses},
 	Lacks:      map[string]bool{"/moderations": true, "/rerank": true, "/images/variations": true},
 	Place:      placeAzure,
+	Limits:     &upstreams.Azure,
 	Lists:      false, // it lists the models that could be deployed, and not its deployments, which are called
 }
 

@@ -7,7 +7,6 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/admission/ask"
-	"github.com/llmgov/llmgov/internal/upstreams"
 )
 
 // Dialect is a protocol in which callers ask for inference.
@@ -25,9 +24,7 @@ type Dialect struct {
 	// ShowRate shows the rest of a limit, beside the headers that all answers have. It is nil if the
 	// SDKs read these.
 	ShowRate func(h http.Header, axis Axis, q governor.Quota, now time.Time)
-	// Declared are the headers in which servers declare their own limits, and RatePrefix begins those that
-	// are renamed for the caller.
-	Declared   upstreams.Headers
+	// RatePrefix begins the headers about a server's own limits, which are renamed for the caller.
 	RatePrefix string
 
 	// Passed are the request headers of the dialect that reach the upstream.
@@ -66,16 +63,6 @@ func Spoken(h http.Header) *Dialect {
 	}
 	return OpenAI
 }
-
-// DeclaredLimits are the headers in which servers of all dialects declare their limits.
-var DeclaredLimits = func() (list []upstreams.Headers) {
-	for _, d := range All {
-		if d.Declared.Tokens != "" {
-			list = append(list, d.Declared)
-		}
-	}
-	return list
-}()
 
 // RatePrefixes begin the headers about limits.
 var RatePrefixes = func() (list []string) {

@@ -4,7 +4,6 @@ import (
 	"github.com/llmgov/llmgov/governor/tokens"
 	"github.com/llmgov/llmgov/internal/admission/ask"
 	"github.com/llmgov/llmgov/internal/gateway/head"
-	"github.com/llmgov/llmgov/internal/upstreams"
 )
 
 // OpenAI is the dialect of chat completions and of the routes beside them.
@@ -26,15 +25,7 @@ var OpenAI = &Dialect{
 	ErrorBody:  openAIBody,
 	ErrorEvent: func(f *ask.Refusal) []byte { return event("", openAIBody(f)) },
 	RatePrefix: "X-",
-	Declared: upstreams.Headers{
-		Tokens:   "X-Ratelimit-Limit-Tokens",
-		Requests: "X-Ratelimit-Limit-Requests",
-		Resets: []upstreams.Reset{
-			{Remaining: "X-Ratelimit-Remaining-Requests", At: "X-Ratelimit-Reset-Requests"},
-			{Remaining: "X-Ratelimit-Remaining-Tokens", At: "X-Ratelimit-Reset-Tokens"},
-		},
-	},
-	Passed: []string{"Openai-Beta", "X-Client-Request-Id", "Http-Referer", "X-Title"}, // the last two are OpenRouter's attribution
+	Passed:     []string{"Openai-Beta", "X-Client-Request-Id", "Http-Referer", "X-Title"}, // the last two are OpenRouter's attribution
 }
 
 const generate = "generate_content"

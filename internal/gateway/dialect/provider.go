@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/llmgov/llmgov/internal/upstreams"
 )
 
 // Provider is a kind of upstream.
@@ -25,6 +27,8 @@ type Provider struct {
 	// Place finds where its routes begin, given the base_url without a slash at its end.
 	Place func(*Address)
 
+	// Limits is how it declares its limits.
+	Limits *upstreams.Reader
 	// Lists reports whether it lists the models that can be called, when asked with ListQuery.
 	Lists     bool
 	ListQuery url.Values
@@ -39,6 +43,7 @@ var openAIProvider = &Provider{
 	KeyHeader:  "Authorization",
 	KeyScheme:  "Bearer ",
 	Agents:     append([]string{"X-Openrouter-", "X-Session-Affinity", "X-Opencode-", "X-Grok-Conv-Id"}, codex...),
+	Limits:     &upstreams.OpenAI,
 	Lists:      true,
 }
 
@@ -54,6 +59,7 @@ var anthropicProvider = &Provider{
 			a.Base.Path = "/v1"
 		}
 	},
+	Limits:    &upstreams.Anthropic,
 	Lists:     true,
 	ListQuery: url.Values{"limit": {"1000"}}, // the default is twenty
 }
