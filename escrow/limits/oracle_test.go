@@ -32,7 +32,7 @@ type naive struct {
 	held  int64
 	owed  int64 // used beyond the limit, and not booked
 	rest  int64 // drained of it beside whole units
-	limit int64 // as of the last step
+	under int64 // the least limit under which any of it came to be owed
 }
 
 const slotLength = escrow.Window / shape.Slots
@@ -67,7 +67,9 @@ func (n *naive) correct(now time.Time, slot, by, limit int64) {
 	case by > 0:
 		if n.owed == 0 {
 			n.rest = 0
+			n.under = limit
 		}
+		n.under = min(n.under, limit)
 		fits := min(by, max(0, limit-n.booked(current)-n.owed))
 		n.slots[current] += fits
 		n.owed += by - fits
@@ -79,10 +81,10 @@ func (n *naive) correct(now time.Time, slot, by, limit int64) {
 
 // raise books what is owed as more of a limit may be used here.
 func (n *naive) raise(now time.Time, limit int64) {
-	if limit > n.limit {
+	if limit > n.under {
 		n.bookOwed(n.slot(now), n.owed, limit)
+		n.under = limit
 	}
-	n.limit = limit
 }
 
 // bookOwed books up to an amount of what is owed, so far as a limit has room for it.

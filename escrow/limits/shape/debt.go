@@ -1,6 +1,7 @@
 package shape
 
 import (
+	"math"
 	"time"
 
 	"github.com/llmgov/llmgov/internal/muldiv"
@@ -25,6 +26,7 @@ type paid struct {
 	end   time.Time     // of the present step
 	owed  int64
 	rest  int64 // has drained beside whole units, in parts of a unit: so many as there are steps
+	under int64 // the least limit under which any of it came to be owed
 }
 
 func newPaid(end time.Time, per time.Duration, steps int64, w window) *paid {
@@ -58,10 +60,10 @@ func (p *paid) drain() {
 
 // SetLimit books what was owed because too small a part of the limit was here: it is not beyond the limit of all, and counts like other use.
 func (p *paid) SetLimit(usable int64) {
-	more := usable > p.Limit()
 	p.window.SetLimit(usable)
-	if more {
+	if usable > p.under {
 		p.bookOwed(p.owed)
+		p.under = usable
 	}
 }
 
@@ -82,7 +84,9 @@ func (p *paid) Correct(slot, by int64) {
 	if by > 0 {
 		if p.owed == 0 {
 			p.rest = 0
+			p.under = math.MaxInt64
 		}
+		p.under = min(p.under, p.Limit())
 		over := max(0, by-max(0, p.Limit()-p.Booked()-p.owed))
 		p.owed += over
 		p.window.Correct(slot, by-over)
@@ -97,6 +101,7 @@ func (p *paid) Correct(slot, by int64) {
 func (p *paid) Owe(at time.Time, amount int64) {
 	per := p.step * time.Duration(p.steps)
 	drained := muldiv.Floor(p.Limit(), int64(max(0, p.end.Sub(at)-per)), int64(per))
+	p.under = math.MaxInt64 // as far as is known it was beyond the limit of all
 	p.owed += max(0, amount-drained)
 }
 
