@@ -9,6 +9,7 @@ import (
 	"testing/fstest"
 	"time"
 
+	"github.com/llmgov/llmgov/internal/adminapi"
 	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -109,5 +110,130 @@ pools:
 		`{"name":"p","weight":2,"order":1,"models":{"mini":"mini-us","o3":"think"}},{"name":"q","weight":5,"order":2}]`
 	if string(text) != wantJSON {
 		t.Errorf("got  %s\nwant %s", text, wantJSON)
+	}
+}
+
+// TestCheck_LimitsThatOneCallFills: a limit that a call without max_tokens fills is noted once, with its place, however many have it.
+func TestCheck_LimitsThatOneCallFills(t *testing.T) {
+	key := func(name string) string { return tenants.HashKey(name).String() }
+	for what, c := range map[string]struct {
+		pool, policy string
+		want         []string // how each note begins
+	}{
+		"a tier's": {
+			"tpm: 300000", "tiers: {free: {tpm: 4000}}\ntenants: {a: {tier: free, keys: [" + key("a") + "]}, b: {tier: free, keys: [" + key("b") + "]}}",
+			[]string{"tenants/a.yaml:1: tpm 4,000 is filled by one call without max_tokens, which is held at 4,096 (default_max_output of pool a)"},
+		},
+		"with room":             {"tpm: 300000", "tenants: {a: {tpm: 4097, keys: [" + key("a") + "]}}", nil},
+		"bounded answers":       {"tpm: 300000", "tenants: {a: {tpm: 4000, max_output_tokens: 1024, keys: [" + key("a") + "]}}", nil},
+		"of prompts":            {"tpm: 300000", "tenants: {a: {itpm: 4000, keys: [" + key("a") + "]}}", nil},
+		"bounded, and less":     {"tpm: 300000", "tenants: {a: {otpm: 1024, max_output_tokens: 1024, keys: [" + key("a") + "]}}", []string{"tenants/a.yaml:1: otpm 1,024 is filled by one call without max_tokens, which is held at 1,024"}},
+		"the pool's default":    {"tpm: 300000, default_max_output: 500", "tenants: {a: {tpm: 4000, keys: [" + key("a") + "]}}", nil},
+		"the pool":              {"tpm: 4096", "tenants: {a: {keys: [" + key("a") + "]}}", []string{"llmgov.yaml:2: tpm 4,096"}},
+		"a department and team": {"tpm: 300000", "tenants: {a: {tpm: 200, keys: [], teams: {x: {keys: [" + key("a") + "]}}}}", []string{"tenants/a.yaml:1: tpm 200"}},
+		"in one pool":           {"tpm: 300000", "tenants: {a: {pools: {a: {tpm: 200}}, keys: [" + key("a") + "]}}", []string{"tenants/a.yaml:1: tpm 200"}},
+		"over an hour":          {"tpm: 300000", "tenants: {a: {limits: [{tokens: 4000, per: 1h}], keys: [" + key("a") + "]}}", []string{"tenants/a.yaml:1: tokens 4,000"}},
+		"a budget":              {"tpm: 300000", "tenants: {a: {budgets: [{tokens: 4000, per: day}], keys: [" + key("a") + "]}}", []string{"tenants/a.yaml:1: tokens 4,000"}},
+	} {
+		r := reportOf(t, oneUpstream+"pools: {a: {models: [a], "+c.pool+"}}\n", c.policy+"\n")
+		var got []string
+		for _, n := range r.Notes {
+			if strings.Contains(n, "is filled by") {
+				got = append(got, n)
+			}
+		}
+		if len(got) != len(c.want) {
+			t.Errorf("%s: notes %q, want %q", what, got, c.want)
+			continue
+		}
+		for i, want := range c.want {
+			if !strings.HasPrefix(got[i], want) {
+				t.Errorf("%s: note %q, want %q", what, got[i], want)
+			}
+		}
+	}
+}
+
+// A limit that moves is told as it is now, with what it may come to.
+func TestAdaptiveLimitIsExplained(t *testing.T) {
+	l := adminapi.ExplainedLimit{Of: "p", Kind: "pool", Pool: "p", Key: "concurrency", Axis: "concurrency", Limit: 32, Most: 256}
+	if got := valueOf(&l); got != "32 (adaptive, up to 256)" {
+		t.Errorf("it is told as %q", got)
+	}
+}
+
+// Used and asked may be less than the limit, and the call wait all the same: that is said.
+func TestPaceIsExplained(t *testing.T) {
+	for _, c := range []struct {
+		name       string
+		kind       string
+		left, wait float64
+		want       bool
+	}{
+		{"a pool's pace", "pool", 500, 14, true},
+		{"a pool that is full", "pool", 100, 14, false},
+		{"a pool with room now", "pool", 500, 0, false},
+		{"a tenant's own", "limit", 500, 14, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			used := 0.0
+			decides := 0
+			a := &Answer{Explanation: &adminapi.Explanation{
+				Pool: "p", Decision: &adminapi.Decision{Outcome: "refuse", Limit: &decides},
+				Limits: []adminapi.ExplainedLimit{{Of: "p", Kind: c.kind, Pool: "p", Key: "tpm", Asked: 400, Used: &used, Left: &c.left, Wait: &c.wait}},
+			}}
+			var out strings.Builder
+			testkit.OK(t, a.Write(&out))
+			if got := strings.Contains(out.String(), "\nNote: pool p has room in its minute"); got != c.want {
+				t.Errorf("noted %v, want %v:\n%s", got, c.want, out.String())
+			}
+		})
+	}
+}
+
+// A wait is rounded up: who comes back too early is refused again.
+func TestSeconds(t *testing.T) {
+	for s, want := range map[float64]string{
+		0: "-", 0.0001: "0.1s", 0.5: "0.5s", 1.01: "1.1s", 9.99: "10.0s", 10: "10s", 59.1: "60s", 119.2: "120s", 120: "2m0s", 3661.5: "1h1m2s",
+	} {
+		if got := seconds(s); got != want {
+			t.Errorf("%v is %s, want %s", s, got, want)
+		}
+	}
+}
+
+// What explain shows of a limit over another time: of a bucket it is not the amount in the time, but as much as it lets go at once.
+func TestValueOf_Windows(t *testing.T) {
+	for axis, want := range map[string]string{
+		"tokens per 5h":                "1200 tokens per 5h",
+		"tokens per 5h fixed_window":   "1200 tokens per 5h fixed_window",
+		"tokens per 5h gcra":           "1200 at once of tokens per 5h gcra",
+		"requests per 5h token_bucket": "1200 at once of requests per 5h token_bucket",
+	} {
+		if got := valueOf(&adminapi.ExplainedLimit{Of: "t", Kind: adminapi.KindLimit, Axis: axis, Limit: 1200}); got != want {
+			t.Errorf("of %s it is %q, want %q", axis, got, want)
+		}
+	}
+}
+
+// An upstream that has room and is not chosen has a reason, too: which comes first depends on the one that is.
+func TestUpstreamsWithRoom(t *testing.T) {
+	list := []adminapi.ExplainedUpstream{{Name: "a"}, {Name: "b"}, {Name: "c", Order: 1}}
+	for i := range list {
+		list[i].State = adminapi.UpstreamRoom
+	}
+	for chosen, want := range map[string]string{
+		"a": "the call goes here; has room; it is the turn of a; has room; comes after order 0",
+		"c": "has room, but earlier calls wait for it; has room, but earlier calls wait for it; the call goes here",
+		"":  "has room; has room; has room",
+	} {
+		a := &Answer{Explanation: &adminapi.Explanation{Upstreams: list, Decision: &adminapi.Decision{Upstream: chosen}}}
+		var got []string
+		for i := range list {
+			got = append(got, a.stateOf(&list[i]))
+		}
+		if text := strings.Join(got, "; "); text != want {
+			t.Errorf("with %q chosen: %s", chosen, text)
+		}
 	}
 }
