@@ -1,6 +1,7 @@
 package doors
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/http"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -169,5 +171,26 @@ func (s *Site) atRest(t *testing.T) {
 		if time.Now().After(until) {
 			t.Fatalf("%d leases are left, and the model server works on %d calls", s.leases(), s.Model.Stats().Running)
 		}
+	}
+}
+
+// proxy is llmgov as the proxy of its callers.
+var proxy = Door{
+	Name:     "proxy",
+	Open:     func(_ *testing.T, s *Site) Post { return postTo(http.DefaultClient, s.Serve()) },
+	InFlight: BreaksOff,
+	Away:     Fails,
+}
+
+// postTo posts calls to a server, with the tenant's key.
+func postTo(c *http.Client, base string) Post {
+	return func(ctx context.Context, tenant, body string) (*http.Response, error) {
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, base+"/v1/chat/completions", strings.NewReader(body))
+		if err != nil {
+			return nil, err
+		}
+		req.Header.Set("Authorization", "Bearer "+KeyOf(tenant))
+		req.Header.Set("Content-Type", "application/json")
+		return c.Do(req)
 	}
 }

@@ -1,3 +1,5 @@
+// Package operations tests the gateway as its operator sees it: reloads, usage, traces, crashes and
+// the admin API.
 package operations
 
 import (
@@ -19,8 +21,11 @@ import (
 	"github.com/llmgov/llmgov/internal/e2e/harness"
 	"github.com/llmgov/llmgov/internal/mock"
 	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/testkit/leaktest"
 	"github.com/llmgov/llmgov/tenants"
 )
+
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // The scale of TestReloadsUnderLoad; make reloads is the large one.
 var (
