@@ -1,13 +1,17 @@
 package relay
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/llmgov/llmgov/streaming"
 )
 
 // pieces is a body of some reads, which notes into what room each of them is made.
@@ -128,5 +132,157 @@ func TestCopy_Pauses(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// silent is a body that says nothing until it is interrupted.
+type silent struct {
+	interrupted chan error
+	whole       bool
+}
+
+// Read implements io.Reader.
+func (s *silent) Read([]byte) (int, error) { return 0, <-s.interrupted }
+
+// Close implements io.Closer.
+func (*silent) Close() error { return nil }
+
+// Whole is found by Idle.
+func (s *silent) Whole() bool { return s.whole }
+
+// Of a body that has not come whole the silence ends, whether or not it can tell.
+func TestIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		knows := &silent{interrupted: make(chan error, 1)}
+		knowsNot := struct{ io.ReadCloser }{knows}
+		for _, body := range []io.ReadCloser{knows, knowsNot} {
+			began := time.Now()
+			watched := Idle(body, time.Minute, func(err error) { knows.interrupted <- err })
+			if _, err := watched.Read(nil); !errors.Is(err, streaming.ErrIdle) || time.Since(began) != time.Minute {
+				t.Errorf("%v after %v", err, time.Since(began))
+			}
+			_ = watched.Close()
+		}
+	})
+}
+
+// A body that has come whole needs no timer.
+func TestIdle_Whole(t *testing.T) {
+	body := &silent{whole: true}
+	if Idle(body, time.Minute, func(error) { t.Error("interrupted") }) != io.ReadCloser(body) {
+		t.Error("it is watched")
+	}
+	other := Idle(io.NopCloser(strings.NewReader("")), time.Minute, func(error) {})
+	defer other.Close()
+	if _, watched := other.(*idleBody); !watched {
+		t.Error("another is not watched")
+	}
+}
+
+// Silence is counted anew for each read.
+func TestIdle_SilentLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		interrupted := make(chan error, 1)
+		rest := &silent{interrupted: interrupted}
+		body := struct {
+			io.Reader
+			io.Closer
+		}{io.MultiReader(strings.NewReader("a"), rest), rest}
+		watched := Idle(body, time.Minute, func(err error) { interrupted <- err })
+		defer watched.Close()
+		_, _ = watched.Read(make([]byte, 1))
+		time.Sleep(time.Hour) // with the client
+		began := time.Now()
+		if _, err := watched.Read(make([]byte, 1)); !errors.Is(err, streaming.ErrIdle) || time.Since(began) != time.Minute {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+	})
+}
+
+// A client that takes its time between two reads is no silence of the upstream.
+func TestIdle_SlowClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		text := strings.NewReader("ab")
+		watched := Idle(io.NopCloser(text), time.Minute, func(error) { t.Error("interrupted") })
+		defer watched.Close()
+		for text.Len() > 0 {
+			n, err := watched.Read(make([]byte, 1))
+			if n != 1 || err != nil {
+				t.Errorf("%d, %v", n, err)
+			}
+			time.Sleep(time.Hour)
+		}
+	})
+}
+
+// client is one that has a connection.
+type client struct {
+	http.ResponseWriter
+	deadline time.Time // of the connection
+	set      int       // how often it was
+}
+
+// Write implements http.ResponseWriter.
+func (c *client) Write(p []byte) (int, error) { return len(p), nil }
+
+// WriteHeader implements http.ResponseWriter.
+func (*client) WriteHeader(int) {}
+
+// SetWriteDeadline is found by http.ResponseController.
+func (c *client) SetWriteDeadline(t time.Time) error {
+	c.deadline = t
+	c.set++
+	return nil
+}
+
+// keeping is a client that knows the deadline of its connection.
+type keeping struct{ client }
+
+// WriteDeadline is found by Reset.
+func (k *keeping) WriteDeadline() time.Time { return k.deadline }
+
+// A client has its patience, whatever calls were before on the connection, and a quarter or a half more. Its deadline moves only if that
+// is needed.
+func TestWriter_Deadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &keeping{}
+		var w Writer
+		for i, call := range []struct {
+			after, patience, hurry time.Duration
+			set                    int
+		}{
+			{0, time.Minute, time.Hour, 1},
+			{0, time.Minute, time.Hour, 1},
+			{15 * time.Second, time.Minute, time.Hour, 1},
+			{time.Second, time.Minute, time.Hour, 2},
+			{0, time.Minute, 10 * time.Second, 3}, // a refusal
+			{0, time.Minute, time.Hour, 4},
+			{0, 30 * time.Second, time.Hour, 5}, // another policy
+			{time.Hour, 30 * time.Second, time.Hour, 6},
+		} {
+			time.Sleep(call.after)
+			w.Reset(c, call.patience)
+			w.Hurry(call.hurry)
+			_, _ = w.Write([]byte("a"))
+			w.End(time.Now())
+			patience := min(call.patience, call.hurry)
+			if left := time.Until(c.deadline); c.set != call.set || left < patience*5/4 || left > patience*3/2 {
+				t.Errorf("call %d: set %d times, %s are left", i, c.set, left)
+			}
+		}
+	})
+}
+
+// A client that does not know of its connection gets a deadline for each call.
+func TestWriter_DeadlineOfEachCall(t *testing.T) {
+	c := &client{}
+	var w Writer
+	for range 2 {
+		w.Reset(c, time.Minute)
+		_, _ = w.Write([]byte("a"))
+		w.End(time.Now())
+	}
+	if c.set != 2 {
+		t.Errorf("set %d times", c.set)
 	}
 }
