@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
-
 	"github.com/llmgov/llmgov/internal/adminapi"
 	"github.com/llmgov/llmgov/internal/events"
 	"github.com/llmgov/llmgov/internal/testkit"
@@ -33,5 +33,22 @@ func TestOpenAPI_Routes(t *testing.T) {
 	slices.Sort(routes)
 	if diff := cmp.Diff(routes, described); diff != "" {
 		t.Errorf("routes (-there +described):\n%s", diff)
+	}
+}
+
+// A question is the same after its way through a query.
+func TestQuestion_Values(t *testing.T) {
+	n := int64(12)
+	m := int64(0)
+	d := 1500 * time.Millisecond
+	for _, q := range []*adminapi.Question{
+		{Tenant: "a/b", Model: "x&y=z"},
+		{Tenant: "a", Model: "m", Tokens: &n, Input: &m, Priority: "background", MaxWait: &d},
+		{Tenant: "a", Model: "m", Output: &n},
+	} {
+		got := testkit.Must(readQuestion(q.Values()))(t)
+		if diff := cmp.Diff(q, got); diff != "" {
+			t.Errorf("(-asked +read):\n%s", diff)
+		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/tenants"
 )
 
 // Of all that come at once with one name, exactly one is in; who was not let in ends
@@ -57,5 +58,27 @@ func TestNoAttemptAllocatesNothing(t *testing.T) {
 	var lease governor.Lease
 	if n := testkit.Allocs(t, 100, func() { none.runs(lease) }); n != 0 {
 		t.Errorf("a call without an Idempotency-Key makes %v allocations for it", n)
+	}
+}
+
+// Values of placeholders are put in once: the id of a request cannot bring in others.
+func TestUpstreamHeaders(t *testing.T) {
+	pool := &tenants.Pool{Headers: []tenants.Header{
+		{Name: "X-Llm-D-Inference-Fairness-Id", Value: "{tenant}"},
+		{Name: "X-Llm-D-Inference-Objective", Value: "{tier}-{priority}"},
+		{Name: "X-Trace", Value: "llmgov/{request_id}"},
+	}}
+	c := &Call{ID: "{tenant}"}
+	c.Pool = &Pool{Pool: pool}
+	c.Tenant = &tenants.Tenant{Name: "acme/search", Tier: "pro"}
+	for _, background := range []bool{false, true} {
+		c.Ask.Background = background
+		got := ""
+		c.UpstreamHeaders(func(name, value string) { got += fmt.Sprintln(name, value) })
+		priority := map[bool]string{false: "interactive", true: "background"}[background]
+		want := "X-Llm-D-Inference-Fairness-Id acme/search\nX-Llm-D-Inference-Objective pro-" + priority + "\nX-Trace llmgov/{tenant}\n"
+		if got != want {
+			t.Errorf("set %q, not %q", got, want)
+		}
 	}
 }

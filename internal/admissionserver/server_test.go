@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -11,17 +12,18 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/llmgov/llmgov/internal/connections"
+	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/testkit/pipenet"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
-
-	"github.com/llmgov/llmgov/internal/connections"
-	"github.com/llmgov/llmgov/internal/testkit"
 )
 
 const token = "a-token-of-sixteen-characters"
@@ -284,4 +286,25 @@ func TestAudit_A6_TenantsKeepPlacesForTheToken(t *testing.T) {
 	if got := get(token); got != http.StatusNotFound {
 		t.Errorf("by HTTP there is %d", got)
 	}
+}
+
+// A client that has sent too little to say which server it wants does not keep a server that is closed.
+func TestServer_CloseUnsorted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := pipenet.Listen()
+		s := New(Options{Log: slog.New(slog.DiscardHandler)})
+		served := make(chan error, 1)
+		go func() { served <- s.Serve(l) }()
+		conn := testkit.Must(l.Dial(t.Context(), "", ""))(t)
+		testkit.Must(io.WriteString(conn, preface[:2]))(t)
+		synctest.Wait()
+		began := time.Now()
+		s.Close()
+		if err := <-served; err != nil || time.Since(began) > 0 {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+		if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+			t.Error(err)
+		}
+	})
 }

@@ -2,9 +2,13 @@ package logging
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"testing"
@@ -129,4 +133,104 @@ func TestBatch_EndsWithoutAReader(t *testing.T) {
 		}
 		_ = r.Close()
 	})
+}
+
+// Every record has the line that slog gives it, byte for byte.
+func TestJSON_WritesTheLinesOfSlog(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	var got, want bytes.Buffer
+	quick := JSON(&got)
+	slow := slog.NewJSONHandler(&want, nil)
+	for range 20_000 {
+		r := randomRecord(random)
+		got.Reset()
+		want.Reset()
+		testkit.OK(t, errors.Join(quick.Handle(context.Background(), r), slow.Handle(context.Background(), r)))
+		if got.String() != want.String() {
+			t.Fatalf("\n got %swant %s", &got, &want)
+		}
+	}
+}
+
+// With attributes and groups of its own, a handler goes on as slog's.
+func TestJSON_WithAttributesAndGroups(t *testing.T) {
+	var got, want bytes.Buffer
+	for out, h := range map[*bytes.Buffer]slog.Handler{&got: JSON(&got), &want: slog.NewJSONHandler(&want, nil)} {
+		r := slog.NewRecord(time.Unix(1, 0), slog.LevelWarn, "m", 0)
+		r.AddAttrs(slog.Int("n", 1))
+		_ = h.WithAttrs([]slog.Attr{slog.String("a", "b")}).WithGroup("g").Handle(context.Background(), r)
+		if out.Len() == 0 {
+			t.Error("no line")
+		}
+	}
+	if got.String() != want.String() {
+		t.Errorf("\n got %swant %s", &got, &want)
+	}
+}
+
+// A plain line takes no memory.
+func TestJSON_PlainLinesAllocateNothing(t *testing.T) {
+	h := JSON(io.Discard)
+	r := slog.NewRecord(time.Now(), slog.LevelInfo, "request", 0)
+	r.AddAttrs(slog.String("tenant", "acme"), slog.Int("status", 200), slog.Float64("duration_ms", 1.25), slog.Bool("stream", true))
+	if n := testkit.Allocs(t, 100, func() { _ = h.Handle(context.Background(), r) }); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+// A line is that of a record with its attributes, and takes no memory if it is plain, however many there are.
+func TestLine(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	var got, want bytes.Buffer
+	quick := JSON(&got).(*jsonLines)
+	slow := slog.NewJSONHandler(&want, nil)
+	for range 20_000 {
+		r := randomRecord(random)
+		var attrs []slog.Attr
+		r.Attrs(func(a slog.Attr) bool {
+			attrs = append(attrs, a)
+			return true
+		})
+		got.Reset()
+		want.Reset()
+		wrote, err := quick.line(r.Time, r.Level, r.Message, attrs)
+		testkit.OK(t, errors.Join(err, slow.Handle(context.Background(), r)))
+		if wrote && got.String() != want.String() || !wrote && got.Len() > 0 {
+			t.Fatalf("\n got %swant %s", &got, &want)
+		}
+	}
+	for name, h := range map[string]slog.Handler{"plain": quick, "slog's": slog.NewJSONHandler(&got, nil)} {
+		for _, msg := range []string{"request", `"quoted"`} {
+			got.Reset()
+			if err := Line(context.Background(), h, time.Now(), slog.LevelInfo, msg, []slog.Attr{slog.Int("n", 1)}); err != nil || !bytes.HasSuffix(got.Bytes(), []byte(`,"n":1}`+"\n")) {
+				t.Errorf("%s, %s: %s %v", name, msg, &got, err)
+			}
+		}
+	}
+	many := make([]slog.Attr, 20)
+	for i := range many {
+		many[i] = slog.Int("n", i)
+	}
+	h := JSON(io.Discard)
+	if n := testkit.Allocs(t, 100, func() { _ = Line(context.Background(), h, time.Now(), slog.LevelInfo, "request", many) }); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func randomRecord(random *rand.Rand) slog.Record {
+	texts := []string{"", "request", "a b", `quoted "x"`, `back\slash`, "tab\t", "é", "\x7f", "<&>", "\xff", "\u2028"}
+	text := func() string { return texts[random.IntN(len(texts))] }
+	at := time.Unix(random.Int64N(4e9), random.Int64N(1e9)).In([]*time.Location{time.UTC, time.FixedZone("", 5400)}[random.IntN(2)])
+	r := slog.NewRecord([]time.Time{at, at.Truncate(time.Second), {}}[random.IntN(3)], slog.Level(random.IntN(12)-4), text(), 0)
+	for range random.IntN(9) {
+		number := []float64{0, 1.5, 1e-7, 1e-6, 1e21, 1e20, -0.25, math.Inf(1), math.NaN(), math.Copysign(0, -1), random.ExpFloat64()}[random.IntN(11)]
+		r.AddAttrs([]slog.Attr{
+			slog.String(text(), text()), slog.Int64("n", random.Int64()-random.Int64()), slog.Float64(text(), number),
+			slog.Bool("b", random.IntN(2) > 0), slog.Duration("d", time.Second), slog.Time("t", at), slog.Uint64("u", random.Uint64()),
+			slog.Any("any", []string{"x"}), slog.Any("error", errors.New(text())), slog.Group("g", "a", 1),
+			{},
+			slog.Any("nil", nil),
+		}[random.IntN(12)])
+	}
+	return r
 }

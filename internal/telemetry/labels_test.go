@@ -8,14 +8,14 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
 // TestOthers: who comes when there are series enough is counted with others, and has
@@ -213,4 +213,190 @@ func TestOthers_Name(t *testing.T) {
 	if got := seriesOf(t, m); !slices.Contains(got, "pool=p tenant=other tier=free") || !slices.Contains(got, "pool=p tenant=other tier=pro") {
 		t.Errorf("without room for anybody there are %v", got)
 	}
+}
+
+// seriesOf lists whom there are series of.
+func seriesOf(t *testing.T, m *Metrics) []string {
+	t.Helper()
+	families := testkit.Must(m.Registry().Gather())(t)
+	var out []string
+	for _, f := range families {
+		if !strings.HasPrefix(f.GetName(), namespace+"_") {
+			continue
+		}
+		for _, series := range f.GetMetric() {
+			var parts []string
+			for _, l := range series.GetLabel() {
+				switch l.GetName() {
+				case "tenant", "tier", "pool":
+					parts = append(parts, l.GetName()+"="+l.GetValue())
+				}
+			}
+			if len(parts) > 0 {
+				out = append(out, strings.Join(parts, " "))
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+func mustHave(t *testing.T, m *Metrics, when string, want ...string) {
+	t.Helper()
+	if got := seriesOf(t, m); !slices.Equal(got, want) {
+		t.Errorf("%s there are the series\n  %s\nwant\n  %s", when, strings.Join(got, "\n  "), strings.Join(want, "\n  "))
+	}
+}
+
+// touch makes every series of a tenant in a pool that there can be.
+func touch(m *Metrics, a *Account, p *Pool) {
+	a.Refused(governor.ReasonTokens)
+	a.ShadowRefused(governor.ReasonStore)
+	a.Ended(Failed, "truncated", governor.Usage{Input: 5, CachedInput: 1, Output: 4, Reasoning: 1}, 20)
+	m.Turned(a.named.tenant, a.named.tier, a.named.pool, "model_not_allowed")
+	m.Turned(a.named.tenant, a.named.tier, "", "invalid_request_error")
+	p.UpstreamError("503")
+}
+
+// TestRetain takes away who goes, whole, and leaves the values of who stays.
+func TestRetain(t *testing.T) {
+	m := New()
+	p := m.Pool("p")
+	stays := m.Account("stays", "pro", "p")
+	goes := m.Account("goes", "free", "p")
+	m.Retain([]string{"p"}, map[string][]string{"stays": {"p"}, "goes": {"p"}})
+	for _, a := range []*Account{stays, goes} {
+		if !a.Hold() {
+			t.Fatal("an account that the policy knows cannot be held")
+		}
+		touch(m, a, p)
+		a.Release()
+	}
+	m.Retain([]string{"p"}, map[string][]string{"stays": {"p"}})
+	left := []string{"pool=p", "pool=p tenant=stays tier=pro", "pool=p tier=pro", "pool= tenant=stays tier=pro"}
+	slices.Sort(left)
+	mustHave(t, m, "without the one", left...)
+	if goes.Hold() {
+		t.Error("an account whose series are gone can be held")
+	}
+	m.Turned("goes", "free", "", "model_not_allowed")
+	m.Turned("stays", "pro", "elsewhere", "model_not_allowed")
+	touch(m, stays, p)
+	mustHave(t, m, "after late refusals", left...)
+	if again := m.Account("stays", "pro", "p"); again != stays {
+		t.Error("who stays has another account")
+	}
+	m.Retain(nil, nil)
+	mustHave(t, m, "without anybody")
+}
+
+// TestRetain_InFlight keeps the series for a call that still counts in them, unless
+// the tenant comes back before it ends.
+func TestRetain_InFlight(t *testing.T) {
+	m := New()
+	all := map[string][]string{"acme": {"p"}}
+	a := m.Account("acme", "pro", "p")
+	p := m.Pool("p")
+	m.Retain([]string{"p"}, all)
+	for _, back := range []bool{true, false} {
+		a.Hold()
+		m.Retain(nil, nil)
+		touch(m, a, p)
+		if got := seriesOf(t, m); !slices.Contains(got, "pool=p tenant=acme tier=pro") {
+			t.Errorf("a call in flight counts nowhere: %v", got)
+		}
+		if back {
+			if m.Account("acme", "pro", "p") != a {
+				t.Error("who came back before the last call has ended has another account")
+			}
+		}
+		a.Release() // also in between
+		if back {
+			m.Retain([]string{"p"}, all)
+		}
+		if got := seriesOf(t, m); back != (len(got) > 0) {
+			t.Errorf("after the last call, back=%v: %v", back, got)
+		}
+	}
+}
+
+// TestRetain_Tier keeps what was counted in the tier before as long as the tenant is
+// there, since the sum over tiers must not go back.
+func TestRetain_Tier(t *testing.T) {
+	m := New()
+	for _, tier := range []string{"free", "pro"} {
+		m.Account("acme", tier, "p")
+		m.Retain([]string{"p"}, map[string][]string{"acme": {"p"}})
+	}
+	mustHave(t, m, "after the change of tier", "pool=p tenant=acme tier=free", "pool=p tenant=acme tier=pro", "pool=p tier=free", "pool=p tier=pro")
+	m.Retain([]string{"p"}, map[string][]string{"acme": nil})
+	mustHave(t, m, "without access")
+}
+
+// TestRetain_Races: whatever meets, no series is left behind, and no account is held
+// whose series are gone.
+func TestRetain_Races(t *testing.T) {
+	m := New()
+	var now sync.Mutex // as the gateway's: policies come one after the other
+	testkit.AtOnce(4, func(n int) {
+		for i := range 2000 {
+			now.Lock()
+			a := m.Account("acme", "pro", "p")
+			p := m.Pool("p")
+			reaches := map[string][]string{"acme": {"p"}}
+			if (i+n)%2 == 0 {
+				reaches = nil
+			}
+			m.Retain([]string{"p"}, reaches)
+			now.Unlock()
+			if a.Hold() {
+				touch(m, a, p)
+				a.Release()
+			}
+		}
+	})
+	m.Retain(nil, nil)
+	mustHave(t, m, "at the end")
+	if n := len(m.series.accounts) + len(m.series.users) + len(m.series.turned); n != 0 {
+		t.Errorf("%d entries are left behind: %+v", n, m.series.users)
+	}
+}
+
+// TestPolicy has one revision, the last.
+func TestPolicy(t *testing.T) {
+	m := New()
+	for _, step := range []struct {
+		do   func()
+		good float64
+	}{
+		{func() { m.PolicyInForce("a", at(1)) }, 1},
+		{func() { m.PolicyRead(false) }, 0},
+		{func() { m.PolicyRead(true) }, 1},
+		{func() { m.PolicyRead(false) }, 0},
+		{func() { m.PolicyInForce("b", at(2)) }, 1},
+	} {
+		step.do()
+		checkGauge(t, m, "llmgov_policy_reload_success", "", step.good)
+	}
+	checkGauge(t, m, "llmgov_policy_revision_info", "b", 1)
+	checkGauge(t, m, "llmgov_policy_reload_timestamp_seconds", "", 2)
+}
+
+func at(second int64) time.Time { return time.Unix(second, 0) }
+
+// checkGauge wants a gauge to have one series, with this hash and value.
+func checkGauge(t *testing.T, m *Metrics, name, hash string, want float64) {
+	t.Helper()
+	families := testkit.Must(m.Registry().Gather())(t)
+	for _, f := range families {
+		if f.GetName() != name {
+			continue
+		}
+		one := f.GetMetric()[0]
+		if got := one.GetGauge().GetValue(); len(f.GetMetric()) != 1 || got != want || hash != "" && one.GetLabel()[0].GetValue() != hash {
+			t.Errorf("%s is %v, want one series of %v, %q", name, f.GetMetric(), want, hash)
+		}
+		return
+	}
+	t.Errorf("there is no %s", name)
 }
