@@ -92,16 +92,13 @@ func serve(t *testing.T, token string, tenants bool) (addr string, log *logged) 
 // ask calls whoami by gRPC, addressed to a host.
 func ask(t *testing.T, addr, host, credential, service string) codes.Code {
 	t.Helper()
-	conn, err := grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithAuthority(host))
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := testkit.Must(grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithAuthority(host)))(t)
 	defer conn.Close()
 	ctx := t.Context()
 	if credential != "" {
 		ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+credential)
 	}
-	_, err = grpc_health_v1.NewHealthClient(conn).Check(ctx, &grpc_health_v1.HealthCheckRequest{Service: service})
+	_, err := grpc_health_v1.NewHealthClient(conn).Check(ctx, &grpc_health_v1.HealthCheckRequest{Service: service})
 	return status.Code(err)
 }
 

@@ -70,11 +70,7 @@ func written(t *testing.T, n int) (path string, b []byte, records []governor.Rec
 		r := randomRecord(rng)
 		records = append(records, r)
 		starts = append(starts, len(b))
-		var err error
-		b, err = appendFrame(b, &r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b = testkit.Must(appendFrame(b, &r))(t)
 	}
 	return filepath.Join(t.TempDir(), "segment"), b, records, append(starts, len(b))
 }

@@ -90,9 +90,7 @@ func TestUpstreams_Log(t *testing.T) {
 	t.Parallel()
 	w := worldOf(t, twoUpstreams)
 	var log bytes.Buffer
-	if err := writeLog(&log, w.plan, &w.trace); err != nil {
-		t.Fatal(err)
-	}
+	testkit.OK(t, writeLog(&log, w.plan, &w.trace))
 	admits := strings.Count(log.String(), `"ev":"admit"`)
 	named := strings.Count(log.String(), `"upstream":"x"`) + strings.Count(log.String(), `"upstream":"y"`)
 	if admits == 0 || named != admits {

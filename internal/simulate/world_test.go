@@ -208,12 +208,9 @@ tenants: [{name: a, load: {kind: open, requests_per_second: 1}}]
 }
 
 func TestRunIsCancelled(t *testing.T) {
-	s, err := scenario.Find("s5")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := testkit.Must(scenario.Find("s5"))(t)
 	ctx, cancel := context.WithCancel(context.Background())
-	_, err = Run(ctx, s, Options{Progress: func(done float64) { cancel() }})
+	_, err := Run(ctx, s, Options{Progress: func(done float64) { cancel() }})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want %v", err, context.Canceled)
 	}

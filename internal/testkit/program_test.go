@@ -39,11 +39,7 @@ func TestMain(m *testing.M) {
 // it is free.
 func TestProgram_TakenPort(t *testing.T) {
 	listen := func(port int) net.Listener {
-		l, err := net.Listen("tcp", local(port))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return l
+		return Must(net.Listen("tcp", local(port)))(t)
 	}
 	pid := func(p *Program) (pid int) {
 		c, err := net.Dial("tcp", local(p.Port()))
@@ -110,10 +106,7 @@ func TestPort_StaysReserved(t *testing.T) {
 
 // A port on which something listens is not given out.
 func TestPort_IsFree(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
 	if port := l.Addr().(*net.TCPAddr).Port; reserve(t, port) {
 		t.Errorf("port %d is in use, and was given out", port)

@@ -146,28 +146,22 @@ func TestKeyFile_ManyWriters(t *testing.T) {
 // TestKeyFile_Links: a link stays one, also when what it leads to is not there yet, and the file keeps its permissions.
 func TestKeyFile_Links(t *testing.T) {
 	dir := t.TempDir()
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	must(os.MkdirAll(filepath.Join(dir, "volume", "deep"), 0o755))
-	must(os.Symlink("volume/deep", filepath.Join(dir, "d")))
-	must(os.Symlink("d/one.yaml", filepath.Join(dir, "k.yaml")))
-	must(os.Symlink("../real.yaml", filepath.Join(dir, "volume", "deep", "one.yaml")))
+	testkit.OK(t, os.MkdirAll(filepath.Join(dir, "volume", "deep"), 0o755))
+	testkit.OK(t, os.Symlink("volume/deep", filepath.Join(dir, "d")))
+	testkit.OK(t, os.Symlink("d/one.yaml", filepath.Join(dir, "k.yaml")))
+	testkit.OK(t, os.Symlink("../real.yaml", filepath.Join(dir, "volume", "deep", "one.yaml")))
 	f := New(filepath.Join(dir, "k.yaml"))
 	real := filepath.Join(dir, "volume", "real.yaml")
-	must(f.Add(entryOf("acme", "a")))
-	must(os.Chmod(real, 0o664))
-	must(f.Add(entryOf("acme", "b")))
+	testkit.OK(t, f.Add(entryOf("acme", "a")))
+	testkit.OK(t, os.Chmod(real, 0o664))
+	testkit.OK(t, f.Add(entryOf("acme", "b")))
 	if got, err := New(real).List(); err != nil || len(got.Keys) != 2 {
 		t.Errorf("behind the links: %v, %v", got, err)
 	}
 	if info, err := os.Stat(real); err != nil || info.Mode().Perm() != 0o664 {
 		t.Errorf("permissions: %v, %v", info, err)
 	}
-	must(os.Symlink("loop.yaml", filepath.Join(dir, "loop.yaml")))
+	testkit.OK(t, os.Symlink("loop.yaml", filepath.Join(dir, "loop.yaml")))
 	if err := New(filepath.Join(dir, "loop.yaml")).Add(entryOf("acme", "a")); err == nil || !strings.Contains(err.Error(), "links") {
 		t.Errorf("in a loop: %v", err)
 	}

@@ -246,10 +246,7 @@ func follow(t *testing.T, doc string, ports map[string]string) (dir, out string)
 	dir = t.TempDir()
 	script, shown := recipe(t, doc, dir, ports)
 
-	printed, err := os.Create(filepath.Join(dir, "printed"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	printed := testkit.Must(os.Create(filepath.Join(dir, "printed")))(t)
 	defer printed.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
@@ -260,7 +257,7 @@ func follow(t *testing.T, doc string, ports map[string]string) (dir, out string)
 	bash.Stderr = printed
 	bash.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // with all that it leaves in the background
 	testkit.OK(t, bash.Start())
-	err = bash.Wait()
+	err := bash.Wait()
 	_ = syscall.Kill(-bash.Process.Pid, syscall.SIGKILL)
 	out = read(t, printed.Name())
 	if err != nil {

@@ -55,12 +55,7 @@ const firstPart = 4000
 // newSite makes a site with one pool, given its limits, and tenants, given theirs.
 func newSite(t *testing.T, pool string, limits map[string]string) *Site {
 	t.Helper()
-	s := &Site{t: t, Dir: t.TempDir(), Lasts: 15 * time.Second}
-	var err error
-	s.Model, err = mock.New(mock.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := &Site{t: t, Dir: t.TempDir(), Lasts: 15 * time.Second, Model: testkit.Must(mock.New(mock.Config{}))(t)}
 	model := httptest.NewServer(http.HandlerFunc(s.serveModel))
 	t.Cleanup(func() {
 		model.CloseClientConnections()

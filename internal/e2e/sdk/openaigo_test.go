@@ -101,10 +101,7 @@ func TestOpenAIGo(t *testing.T) {
 }
 
 func testAIChat(t *testing.T, s *sockets.Stack, c *openai.Client) {
-	plain, err := c.Chat.Completions.New(t.Context(), aiChat(nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	plain := testkit.Must(c.Chat.Completions.New(t.Context(), aiChat(nil)))(t)
 	text := plain.Choices[0].Message.Content
 	if text == "" || plain.Usage.TotalTokens == 0 {
 		t.Fatalf("a plain answer of %q, usage %s", text, plain.Usage.RawJSON())
@@ -125,7 +122,7 @@ func testAIChat(t *testing.T, s *sockets.Stack, c *openai.Client) {
 		t.Errorf("charged %d output tokens for a stream whose usage was withheld, want %d", got, want)
 	}
 
-	chunks, err = aiStream(t.Context(), c, aiChat(func(p *openai.ChatCompletionNewParams) {
+	chunks, err := aiStream(t.Context(), c, aiChat(func(p *openai.ChatCompletionNewParams) {
 		p.StreamOptions.IncludeUsage = param.NewOpt(true)
 	}))
 	if err != nil || len(chunks) == 0 {

@@ -24,17 +24,14 @@ func TestBadFiles(t *testing.T) {
 		t.Fatalf("no corpus: %v", err)
 	}
 	for _, file := range files {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := testkit.Must(os.ReadFile(file))(t)
 		var want []string
 		for line := range strings.Lines(string(data)) {
 			if text, ok := strings.CutPrefix(line, "# want "); ok {
 				want = append(want, strings.TrimSpace(text))
 			}
 		}
-		_, err = Parse(file, data)
+		_, err := Parse(file, data)
 		problems, ok := errors.AsType[strictyaml.Problems](err)
 		if !ok {
 			t.Errorf("%s: got %v, want Problems", file, err)
