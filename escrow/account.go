@@ -3,7 +3,7 @@ package escrow
 import (
 	"time"
 
-	"github.com/llmgov/llmgov/internal/muldiv"
+	"github.com/llmgov/llmgov/internal/lib/muldiv"
 )
 
 // WholeMinute is the virtual cost of one Window of a pool, in which Account is told.

@@ -3,7 +3,7 @@ package escrow
 import (
 	"time"
 
-	"github.com/llmgov/llmgov/internal/muldiv"
+	"github.com/llmgov/llmgov/internal/lib/muldiv"
 )
 
 // Priority bands keep slots free for bursts of the tenants that matter most (Config.HoldBack). The calls of a leaf that is

@@ -4,7 +4,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/muldiv"
+	"github.com/llmgov/llmgov/internal/lib/muldiv"
 )
 
 // calendarSlots is how finely a calendar's minute is cut: a quarter of a second,

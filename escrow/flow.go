@@ -3,7 +3,7 @@ package escrow
 import (
 	"time"
 
-	"github.com/llmgov/llmgov/internal/muldiv"
+	"github.com/llmgov/llmgov/internal/lib/muldiv"
 )
 
 // flowStretch is over how long a flow is averaged at least, in µs: a provider's minute. A tenant that

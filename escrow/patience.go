@@ -4,7 +4,7 @@ import (
 	"math/bits"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/muldiv"
+	"github.com/llmgov/llmgov/internal/lib/muldiv"
 )
 
 // patience is how long the callers of a leaf stay away and still come back. A worker comes back after

@@ -3,7 +3,7 @@ package escrow
 import (
 	"time"
 
-	"github.com/llmgov/llmgov/internal/muldiv"
+	"github.com/llmgov/llmgov/internal/lib/muldiv"
 )
 
 // farTurn is the length of a wait up to which its prediction is believed.

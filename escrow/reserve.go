@@ -1,6 +1,6 @@
 package escrow
 
-import "github.com/llmgov/llmgov/internal/muldiv"
+import "github.com/llmgov/llmgov/internal/lib/muldiv"
 
 // Background calls may take only some of a pool's slots, so that interactive calls find the rest free. Two
 // rules say which:

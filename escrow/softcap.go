@@ -1,6 +1,6 @@
 package escrow
 
-import "github.com/llmgov/llmgov/internal/muldiv"
+import "github.com/llmgov/llmgov/internal/lib/muldiv"
 
 // A soft cap keeps one claimant (Node.Capped) from taking all slots before others come. Up to half of the slots
 // are lent to whoever asks. From then on a claimant that runs as many calls as the

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/muldiv"
+	"github.com/llmgov/llmgov/internal/lib/muldiv"
 	"github.com/llmgov/llmgov/internal/testkit"
 )
 

@@ -3,7 +3,7 @@ package escrow
 import (
 	"time"
 
-	"github.com/llmgov/llmgov/internal/muldiv"
+	"github.com/llmgov/llmgov/internal/lib/muldiv"
 )
 
 // Window is the length of every rolling limit: the provider's minute.

@@ -7,7 +7,7 @@ import (
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/lengths"
 	"github.com/llmgov/llmgov/escrow/limits"
-	"github.com/llmgov/llmgov/internal/muldiv"
+	"github.com/llmgov/llmgov/internal/lib/muldiv"
 )
 
 // Of some calls nobody knows more than the tenant's own program tells (Request.Told), which can tell what it likes. In the limits and budgets

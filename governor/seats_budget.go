@@ -6,7 +6,7 @@ import (
 
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/budget"
-	"github.com/llmgov/llmgov/internal/muldiv"
+	"github.com/llmgov/llmgov/internal/lib/muldiv"
 )
 
 // What each tenant's seat has of its pool's budgets, by weight.

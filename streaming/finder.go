@@ -3,7 +3,7 @@ package streaming
 import (
 	"bytes"
 
-	"github.com/llmgov/llmgov/internal/jsonscan"
+	"github.com/llmgov/llmgov/internal/lib/jsonscan"
 )
 
 var byteOrderMark = []byte("\ufeff")

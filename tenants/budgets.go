@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/llmgov/llmgov/internal/strictyaml"
+	"github.com/llmgov/llmgov/internal/lib/strictyaml"
 )
 
 // Unit is the unit of a budget.

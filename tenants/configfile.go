@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/strictyaml"
+	"github.com/llmgov/llmgov/internal/lib/strictyaml"
 )
 
 // configFile holds the values of the config file, before the layers above it.

@@ -39,7 +39,7 @@
 //
 // # Two books
 //
-// Each load keeps two books. The tree of a file knows where everything is written; the walk over it (internal/strictyaml)
+// Each load keeps two books. The tree of a file knows where everything is written; the walk over it (internal/lib/strictyaml)
 // reads each value, and alone judges whether it is valid, because whoever has to fix a file wants
 // file:line:col. koanf knows which layer wins: it is handed values that are already typed, merges them and decodes
 // the result into [Config]. So koanf never sees text, and there is no second, weaker set of rules. Where a value

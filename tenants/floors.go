@@ -3,7 +3,7 @@ package tenants
 import (
 	"slices"
 
-	"github.com/llmgov/llmgov/internal/strictyaml"
+	"github.com/llmgov/llmgov/internal/lib/strictyaml"
 )
 
 // floors checks that each floor can be kept: somewhere at all, within its parent's, and in each pool together with the

@@ -4,7 +4,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/llmgov/llmgov/internal/strictyaml"
+	"github.com/llmgov/llmgov/internal/lib/strictyaml"
 )
 
 // policy gathers the tiers and tenants of all policy files. Tenants wait until every file was seen, since their tiers may come later.

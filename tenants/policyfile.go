@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/strictyaml"
+	"github.com/llmgov/llmgov/internal/lib/strictyaml"
 )
 
 // The shapes of a policy file. A tenant's keys are a tier's, and those that only one of many can have.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/llmgov/llmgov/internal/strictyaml"
+	"github.com/llmgov/llmgov/internal/lib/strictyaml"
 )
 
 // Header is a header that upstreams get with each call of a pool. Its value may contain the placeholders {tenant},

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/strictyaml"
+	"github.com/llmgov/llmgov/internal/lib/strictyaml"
 )
 
 var poolShape = shape[Pool]{

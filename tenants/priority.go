@@ -3,7 +3,7 @@ package tenants
 import (
 	"strconv"
 
-	"github.com/llmgov/llmgov/internal/strictyaml"
+	"github.com/llmgov/llmgov/internal/lib/strictyaml"
 )
 
 // A priority is a word, or a number: the higher, the fewer slots of a pool with hold_back calls leave free.

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/llmgov/llmgov/internal/strictyaml"
+	"github.com/llmgov/llmgov/internal/lib/strictyaml"
 )
 
 const dialect = "https://json-schema.org/draft/2020-12/schema"

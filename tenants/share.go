@@ -3,7 +3,7 @@ package tenants
 import (
 	"slices"
 
-	"github.com/llmgov/llmgov/internal/maxmin"
+	"github.com/llmgov/llmgov/internal/lib/maxmin"
 	"github.com/llmgov/llmgov/tenants/internal/glob"
 )
 

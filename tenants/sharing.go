@@ -3,7 +3,7 @@ package tenants
 import (
 	"encoding/json"
 
-	"github.com/llmgov/llmgov/internal/strictyaml"
+	"github.com/llmgov/llmgov/internal/lib/strictyaml"
 )
 
 // The bounds of the withheld part: at least a thousandth, since less is none, and at most nine tenths.

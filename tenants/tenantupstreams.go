@@ -3,7 +3,7 @@ package tenants
 import (
 	"slices"
 
-	"github.com/llmgov/llmgov/internal/strictyaml"
+	"github.com/llmgov/llmgov/internal/lib/strictyaml"
 )
 
 // A tenant's calls may go to some upstreams only: to what it has paid for, or to a region.

@@ -3,7 +3,7 @@ package tenants
 import (
 	"slices"
 
-	"github.com/llmgov/llmgov/internal/strictyaml"
+	"github.com/llmgov/llmgov/internal/lib/strictyaml"
 )
 
 // An upstream of a pool may have limits of its own. A pool that does not have the same limit itself then has their sum.

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/strictyaml"
+	"github.com/llmgov/llmgov/internal/lib/strictyaml"
 )
 
 // Shape is how use counts against a limit over time.

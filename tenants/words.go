@@ -3,7 +3,7 @@ package tenants
 import (
 	"slices"
 
-	"github.com/llmgov/llmgov/internal/strictyaml"
+	"github.com/llmgov/llmgov/internal/lib/strictyaml"
 )
 
 // words are all words that a value may be.

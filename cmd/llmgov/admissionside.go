@@ -6,10 +6,10 @@ import (
 	"net"
 
 	"github.com/llmgov/llmgov/internal/admissionserver"
-	"github.com/llmgov/llmgov/internal/connections"
 	"github.com/llmgov/llmgov/internal/envoy/extproc"
 	"github.com/llmgov/llmgov/internal/envoy/ratelimit"
 	"github.com/llmgov/llmgov/internal/inprocess"
+	"github.com/llmgov/llmgov/internal/lib/connections"
 	"github.com/llmgov/llmgov/internal/reserve"
 	"github.com/llmgov/llmgov/internal/reserveserver"
 	"github.com/llmgov/llmgov/tenants"

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/internal/distribution"
+	"github.com/llmgov/llmgov/internal/lib/strictyaml"
 	"github.com/llmgov/llmgov/internal/load"
-	"github.com/llmgov/llmgov/internal/strictyaml"
 )
 
 type loadCmd struct {

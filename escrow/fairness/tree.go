@@ -1,6 +1,6 @@
 package fairness
 
-import "github.com/llmgov/llmgov/internal/maxmin"
+import "github.com/llmgov/llmgov/internal/lib/maxmin"
 
 // Root is the node that all others of a Tree are below.
 const Root = 0

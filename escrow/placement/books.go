@@ -8,7 +8,7 @@ import (
 
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/limits"
-	"github.com/llmgov/llmgov/internal/affinity"
+	"github.com/llmgov/llmgov/internal/lib/affinity"
 )
 
 // Books are a pool's upstreams, as its escrow.Pool asks for them. Nil are those of a pool whose upstreams have no limits of

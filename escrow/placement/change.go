@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
-	"github.com/llmgov/llmgov/internal/affinity"
+	"github.com/llmgov/llmgov/internal/lib/affinity"
 )
 
 // Config says which upstreams a pool has.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/limits"
-	"github.com/llmgov/llmgov/internal/affinity"
+	"github.com/llmgov/llmgov/internal/lib/affinity"
 	"github.com/llmgov/llmgov/internal/testkit/mutation"
 )
 

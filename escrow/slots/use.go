@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/llmgov/llmgov/escrow"
-	"github.com/llmgov/llmgov/internal/maxmin"
+	"github.com/llmgov/llmgov/internal/lib/maxmin"
 )
 
 // Processes that share the slots of a pool with a hold-back tell each other whose calls run there, and whose lack a slot. The calls of a

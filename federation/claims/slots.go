@@ -7,7 +7,7 @@ import (
 	"github.com/llmgov/llmgov/escrow/adaptive"
 	"github.com/llmgov/llmgov/escrow/slots"
 	"github.com/llmgov/llmgov/federation/parts"
-	"github.com/llmgov/llmgov/internal/maxmin"
+	"github.com/llmgov/llmgov/internal/lib/maxmin"
 )
 
 // Slots makes claims on the slots of one pool. The zero value has made none.

@@ -3,7 +3,7 @@ package parts
 import (
 	"slices"
 
-	"github.com/llmgov/llmgov/internal/maxmin"
+	"github.com/llmgov/llmgov/internal/lib/maxmin"
 )
 
 // grant answers a claim: with what its process should have, but no more than all others leave.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/governor"
-	"github.com/llmgov/llmgov/internal/maxmin"
+	"github.com/llmgov/llmgov/internal/lib/maxmin"
 	"github.com/llmgov/llmgov/internal/testkit"
 )
 

@@ -4,7 +4,7 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/llmgov/llmgov/internal/bearer"
+	"github.com/llmgov/llmgov/internal/lib/bearer"
 )
 
 // Options say how calls are governed.

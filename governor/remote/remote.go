@@ -49,7 +49,7 @@ import (
 
 	"github.com/llmgov/llmgov/governor/client"
 	"github.com/llmgov/llmgov/governor/remote/admissionv1"
-	"github.com/llmgov/llmgov/internal/inflight"
+	"github.com/llmgov/llmgov/internal/lib/inflight"
 )
 
 // Options are the settings of a connection. The zero Options suit a listener on this machine without a token.

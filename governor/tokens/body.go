@@ -3,7 +3,7 @@ package tokens
 import (
 	"bytes"
 
-	"github.com/llmgov/llmgov/internal/jsonscan"
+	"github.com/llmgov/llmgov/internal/lib/jsonscan"
 )
 
 // Body is what the JSON body of a call tells of the size of its prompt.

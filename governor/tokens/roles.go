@@ -1,6 +1,6 @@
 package tokens
 
-import "github.com/llmgov/llmgov/internal/jsonscan"
+import "github.com/llmgov/llmgov/internal/lib/jsonscan"
 
 // role is what the value of a member is to the size of a prompt.
 type role uint8

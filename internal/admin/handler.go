@@ -8,13 +8,13 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/internal/adminapi"
-	"github.com/llmgov/llmgov/internal/bearer"
-	"github.com/llmgov/llmgov/internal/connections"
 	"github.com/llmgov/llmgov/internal/crash"
 	"github.com/llmgov/llmgov/internal/history"
+	"github.com/llmgov/llmgov/internal/lib/bearer"
+	"github.com/llmgov/llmgov/internal/lib/connections"
+	"github.com/llmgov/llmgov/internal/lib/sampled"
+	"github.com/llmgov/llmgov/internal/lib/text"
 	"github.com/llmgov/llmgov/internal/readiness"
-	"github.com/llmgov/llmgov/internal/sampled"
-	"github.com/llmgov/llmgov/internal/text"
 )
 
 // described are the routes behind the token that adminapi.OpenAPI describes.

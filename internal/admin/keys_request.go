@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/internal/adminapi"
-	"github.com/llmgov/llmgov/internal/jsonscan"
+	"github.com/llmgov/llmgov/internal/lib/jsonscan"
 	"github.com/llmgov/llmgov/tenants"
 	"github.com/llmgov/llmgov/tenants/keyfile"
 )

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/internal/adminapi"
-	"github.com/llmgov/llmgov/internal/bearer"
+	"github.com/llmgov/llmgov/internal/lib/bearer"
 )
 
 // peerHeader shows that another gateway asks, by a proof that it has the admin token: whoever can write to the store can have it ask

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/text"
+	"github.com/llmgov/llmgov/internal/lib/text"
 )
 
 // Question asks what a call would meet, without making the call.

@@ -1,7 +1,7 @@
 package admission
 
 import (
-	"github.com/llmgov/llmgov/internal/text"
+	"github.com/llmgov/llmgov/internal/lib/text"
 	"github.com/llmgov/llmgov/tenants"
 )
 

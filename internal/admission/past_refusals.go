@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
-	"github.com/llmgov/llmgov/internal/recent"
+	"github.com/llmgov/llmgov/internal/lib/recent"
 	"github.com/llmgov/llmgov/tenants"
 )
 

@@ -3,7 +3,7 @@ package admission
 import (
 	"strconv"
 
-	"github.com/llmgov/llmgov/internal/text"
+	"github.com/llmgov/llmgov/internal/lib/text"
 )
 
 // Route finds the pool that serves a model, and holds the tenant's account in it. If optional, a call

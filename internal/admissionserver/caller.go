@@ -4,9 +4,9 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/llmgov/llmgov/internal/bearer"
-	"github.com/llmgov/llmgov/internal/connections"
-	"github.com/llmgov/llmgov/internal/text"
+	"github.com/llmgov/llmgov/internal/lib/bearer"
+	"github.com/llmgov/llmgov/internal/lib/connections"
+	"github.com/llmgov/llmgov/internal/lib/text"
 )
 
 // Caller is whoever sent a request. Without a Key it is trusted to name any tenant.

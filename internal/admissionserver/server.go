@@ -14,11 +14,11 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/keepalive"
 
-	"github.com/llmgov/llmgov/internal/bearer"
-	"github.com/llmgov/llmgov/internal/connections"
 	"github.com/llmgov/llmgov/internal/crash"
+	"github.com/llmgov/llmgov/internal/lib/bearer"
+	"github.com/llmgov/llmgov/internal/lib/connections"
+	"github.com/llmgov/llmgov/internal/lib/sampled"
 	"github.com/llmgov/llmgov/internal/rateheaders"
-	"github.com/llmgov/llmgov/internal/sampled"
 )
 
 // Options are the parts of a Server.

@@ -10,7 +10,7 @@ import (
 
 	"google.golang.org/grpc/credentials"
 
-	"github.com/llmgov/llmgov/internal/connections"
+	"github.com/llmgov/llmgov/internal/lib/connections"
 )
 
 // preface begins every connection of HTTP/2, and no request of HTTP/1.1.

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/tap"
 
-	"github.com/llmgov/llmgov/internal/bearer"
+	"github.com/llmgov/llmgov/internal/lib/bearer"
 )
 
 // tap finds out who calls by gRPC, before anything of the call is read.

@@ -13,7 +13,7 @@ import (
 	"runtime/pprof"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/http1/plain"
+	"github.com/llmgov/llmgov/internal/lib/http1/plain"
 )
 
 // serve is a child: it serves its role until in ends, and answers each line on

@@ -7,7 +7,7 @@ import (
 	"io/fs"
 	"net/http"
 
-	"github.com/llmgov/llmgov/internal/htmlpage"
+	"github.com/llmgov/llmgov/internal/lib/htmlpage"
 )
 
 //go:embed assets

@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
-	"github.com/llmgov/llmgov/internal/text"
+	"github.com/llmgov/llmgov/internal/lib/text"
 )
 
 // Signals are a server's own figures of its load.

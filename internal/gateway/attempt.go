@@ -7,9 +7,9 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/admission"
-	"github.com/llmgov/llmgov/internal/affinity"
 	"github.com/llmgov/llmgov/internal/gateway/describe"
-	"github.com/llmgov/llmgov/internal/http1"
+	"github.com/llmgov/llmgov/internal/lib/affinity"
+	"github.com/llmgov/llmgov/internal/lib/http1"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/internal/upstreams"
 	"github.com/llmgov/llmgov/tenants"

@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/internal/admission"
-	"github.com/llmgov/llmgov/internal/bearer"
-	"github.com/llmgov/llmgov/internal/connections"
 	"github.com/llmgov/llmgov/internal/gateway/realtime"
-	"github.com/llmgov/llmgov/internal/text"
+	"github.com/llmgov/llmgov/internal/lib/bearer"
+	"github.com/llmgov/llmgov/internal/lib/connections"
+	"github.com/llmgov/llmgov/internal/lib/text"
 )
 
 // MaxHeader is how many bytes of headers a request may have. A server around a Gateway should

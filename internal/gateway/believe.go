@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/lib/text"
 	"github.com/llmgov/llmgov/internal/telemetry"
-	"github.com/llmgov/llmgov/internal/text"
 	"github.com/llmgov/llmgov/internal/upstreams"
 )
 

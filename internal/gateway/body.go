@@ -6,11 +6,11 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/internal/admission"
-	"github.com/llmgov/llmgov/internal/encoded"
 	"github.com/llmgov/llmgov/internal/gateway/describe"
 	"github.com/llmgov/llmgov/internal/gateway/dialect"
 	"github.com/llmgov/llmgov/internal/gateway/head"
-	"github.com/llmgov/llmgov/internal/text"
+	"github.com/llmgov/llmgov/internal/lib/encoded"
+	"github.com/llmgov/llmgov/internal/lib/text"
 )
 
 // readBody reads the query, the whole body and its head.

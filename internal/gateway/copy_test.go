@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/internal/gateway/relay"
-	"github.com/llmgov/llmgov/internal/http1"
+	"github.com/llmgov/llmgov/internal/lib/http1"
 	"github.com/llmgov/llmgov/internal/testkit"
 )
 

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
-	"github.com/llmgov/llmgov/internal/affinity"
+	"github.com/llmgov/llmgov/internal/lib/affinity"
 	"github.com/llmgov/llmgov/internal/upstreams"
 )
 

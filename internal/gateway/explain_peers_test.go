@@ -8,7 +8,7 @@ import (
 
 	"github.com/llmgov/llmgov/internal/admin"
 	"github.com/llmgov/llmgov/internal/adminapi"
-	"github.com/llmgov/llmgov/internal/bearer"
+	"github.com/llmgov/llmgov/internal/lib/bearer"
 )
 
 // peerSite is one of several gateways with a tenant that may call once a minute.

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/internal/admission"
-	"github.com/llmgov/llmgov/internal/cancel"
 	"github.com/llmgov/llmgov/internal/gateway/dialect"
 	"github.com/llmgov/llmgov/internal/gateway/stored"
+	"github.com/llmgov/llmgov/internal/lib/cancel"
 	"github.com/llmgov/llmgov/internal/telemetry"
 )
 

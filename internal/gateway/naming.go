@@ -3,7 +3,7 @@ package gateway
 import (
 	"github.com/llmgov/llmgov/internal/gateway/dialect"
 	"github.com/llmgov/llmgov/internal/intake"
-	"github.com/llmgov/llmgov/internal/splice"
+	"github.com/llmgov/llmgov/internal/lib/splice"
 )
 
 // How a call's model is named: by its caller, by an alias's target, and by each upstream.

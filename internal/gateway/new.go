@@ -9,8 +9,8 @@ import (
 	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/events"
 	"github.com/llmgov/llmgov/internal/intake"
+	"github.com/llmgov/llmgov/internal/lib/sampled"
 	"github.com/llmgov/llmgov/internal/objects"
-	"github.com/llmgov/llmgov/internal/sampled"
 	"github.com/llmgov/llmgov/internal/tracing"
 )
 

@@ -12,8 +12,8 @@ import (
 	"github.com/llmgov/llmgov/internal/gateway/route"
 	"github.com/llmgov/llmgov/internal/gateway/stored"
 	"github.com/llmgov/llmgov/internal/gateway/upstream"
+	"github.com/llmgov/llmgov/internal/lib/text"
 	"github.com/llmgov/llmgov/internal/objects"
-	"github.com/llmgov/llmgov/internal/text"
 )
 
 // A batch is a file of calls that the upstream makes later, by itself. So the calls

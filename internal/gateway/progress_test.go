@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
-	"github.com/llmgov/llmgov/internal/affinity"
+	"github.com/llmgov/llmgov/internal/lib/affinity"
 	"github.com/llmgov/llmgov/internal/logging"
 	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/internal/testkit/admissiontest"

@@ -18,8 +18,8 @@ import (
 	"github.com/llmgov/llmgov/internal/crash"
 	"github.com/llmgov/llmgov/internal/gateway/head"
 	"github.com/llmgov/llmgov/internal/gateway/realtime"
+	"github.com/llmgov/llmgov/internal/lib/text"
 	"github.com/llmgov/llmgov/internal/telemetry"
-	"github.com/llmgov/llmgov/internal/text"
 	"github.com/llmgov/llmgov/internal/upstreams"
 )
 

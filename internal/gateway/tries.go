@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/affinity"
-	"github.com/llmgov/llmgov/internal/cancel"
+	"github.com/llmgov/llmgov/internal/lib/affinity"
+	"github.com/llmgov/llmgov/internal/lib/cancel"
 	"github.com/llmgov/llmgov/internal/upstreams"
 )
 

@@ -15,12 +15,12 @@ import (
 
 	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/answers"
-	"github.com/llmgov/llmgov/internal/cancel"
-	"github.com/llmgov/llmgov/internal/encoded"
-	"github.com/llmgov/llmgov/internal/form"
 	"github.com/llmgov/llmgov/internal/gateway/stored"
 	"github.com/llmgov/llmgov/internal/gateway/upstream"
-	"github.com/llmgov/llmgov/internal/http1"
+	"github.com/llmgov/llmgov/internal/lib/cancel"
+	"github.com/llmgov/llmgov/internal/lib/encoded"
+	"github.com/llmgov/llmgov/internal/lib/form"
+	"github.com/llmgov/llmgov/internal/lib/http1"
 	"github.com/llmgov/llmgov/internal/tracing"
 	"github.com/llmgov/llmgov/internal/upstreams"
 )

@@ -23,7 +23,7 @@ import (
 	govsharing "github.com/llmgov/llmgov/governor/sharing"
 	"github.com/llmgov/llmgov/internal/adminapi"
 	"github.com/llmgov/llmgov/internal/durable"
-	"github.com/llmgov/llmgov/internal/sampled"
+	"github.com/llmgov/llmgov/internal/lib/sampled"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/tenants"
 )

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/strictyaml"
+	"github.com/llmgov/llmgov/internal/lib/strictyaml"
 )
 
 // Limit is a condition under which a run counts as failed, such as p99>2s.

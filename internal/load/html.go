@@ -8,7 +8,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
-	"github.com/llmgov/llmgov/internal/htmlpage"
+	"github.com/llmgov/llmgov/internal/lib/htmlpage"
 )
 
 //go:embed assets/report.html

@@ -8,7 +8,7 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/decisions"
-	"github.com/llmgov/llmgov/internal/muldiv"
+	"github.com/llmgov/llmgov/internal/lib/muldiv"
 )
 
 // Policy decides a record again.

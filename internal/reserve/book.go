@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor/client"
-	"github.com/llmgov/llmgov/internal/inflight"
+	"github.com/llmgov/llmgov/internal/lib/inflight"
 )
 
 // Door is the governor as a Book sees it.

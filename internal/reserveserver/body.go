@@ -9,7 +9,7 @@ import (
 	"github.com/llmgov/llmgov/governor/client"
 	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/admissionserver"
-	"github.com/llmgov/llmgov/internal/jsonscan"
+	"github.com/llmgov/llmgov/internal/lib/jsonscan"
 )
 
 // bodyPatience is the time that a client has to send its body.

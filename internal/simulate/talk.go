@@ -3,7 +3,7 @@ package simulate
 import (
 	"slices"
 
-	"github.com/llmgov/llmgov/internal/affinity"
+	"github.com/llmgov/llmgov/internal/lib/affinity"
 )
 
 // talk is a conversation of a worker: each call begins with all that was said before.

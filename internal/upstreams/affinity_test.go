@@ -8,7 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/llmgov/llmgov/internal/affinity"
+	"github.com/llmgov/llmgov/internal/lib/affinity"
 )
 
 // conversations are many of them.

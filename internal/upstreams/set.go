@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/affinity"
+	"github.com/llmgov/llmgov/internal/lib/affinity"
 )
 
 // Most is the largest number of upstreams of a pool.

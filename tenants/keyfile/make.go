@@ -7,7 +7,7 @@ import (
 	"math"
 	"strings"
 
-	"github.com/llmgov/llmgov/internal/strictyaml"
+	"github.com/llmgov/llmgov/internal/lib/strictyaml"
 )
 
 // NewKey makes an API key with 192 random bits. label is a part of it, so that people can tell keys apart; see

@@ -3,7 +3,7 @@ package keyfile
 import (
 	"time"
 
-	"github.com/llmgov/llmgov/internal/strictyaml"
+	"github.com/llmgov/llmgov/internal/lib/strictyaml"
 )
 
 // The shapes of a key file.

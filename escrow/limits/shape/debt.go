@@ -4,7 +4,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/muldiv"
+	"github.com/llmgov/llmgov/internal/lib/muldiv"
 )
 
 // window is an account whose use counts for a time, and then no more.

@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/internal/admin"
-	"github.com/llmgov/llmgov/internal/connections"
 	"github.com/llmgov/llmgov/internal/e2e/harness"
 	"github.com/llmgov/llmgov/internal/gateway"
+	"github.com/llmgov/llmgov/internal/lib/connections"
 	"github.com/llmgov/llmgov/internal/telemetry"
 	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/internal/testkit/pipenet"

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/internal/e2e/harness"
-	"github.com/llmgov/llmgov/internal/http1"
+	"github.com/llmgov/llmgov/internal/lib/http1"
 	"github.com/llmgov/llmgov/internal/mock"
 	"github.com/llmgov/llmgov/tenants"
 )

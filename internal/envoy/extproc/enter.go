@@ -8,13 +8,13 @@ import (
 
 	"github.com/llmgov/llmgov/governor/tokens"
 	"github.com/llmgov/llmgov/internal/admission"
-	"github.com/llmgov/llmgov/internal/bearer"
-	"github.com/llmgov/llmgov/internal/encoded"
 	"github.com/llmgov/llmgov/internal/gateway/describe"
 	"github.com/llmgov/llmgov/internal/gateway/dialect"
 	"github.com/llmgov/llmgov/internal/gateway/grants"
 	"github.com/llmgov/llmgov/internal/gateway/head"
-	"github.com/llmgov/llmgov/internal/text"
+	"github.com/llmgov/llmgov/internal/lib/bearer"
+	"github.com/llmgov/llmgov/internal/lib/encoded"
+	"github.com/llmgov/llmgov/internal/lib/text"
 )
 
 // enter takes the call from its headers to its lease. The error is one of the stream.

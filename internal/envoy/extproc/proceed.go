@@ -7,7 +7,7 @@ import (
 
 	"github.com/llmgov/llmgov/internal/gateway/describe"
 	"github.com/llmgov/llmgov/internal/gateway/dialect"
-	"github.com/llmgov/llmgov/internal/splice"
+	"github.com/llmgov/llmgov/internal/lib/splice"
 )
 
 // keys are the headers in which callers send their keys, and hints those that are for llmgov. They end here.

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/internal/events"
+	"github.com/llmgov/llmgov/internal/lib/text"
 	"github.com/llmgov/llmgov/internal/telemetry"
-	"github.com/llmgov/llmgov/internal/text"
 )
 
 // showFailure lets those who follow the events know of a call that failed.

@@ -14,7 +14,7 @@ import (
 	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/events"
 	"github.com/llmgov/llmgov/internal/gateway/head"
-	"github.com/llmgov/llmgov/internal/inflight"
+	"github.com/llmgov/llmgov/internal/lib/inflight"
 )
 
 // Options are the parts of a Service.

@@ -6,9 +6,9 @@ import (
 	"strconv"
 
 	"github.com/llmgov/llmgov/internal/admission/ask"
-	"github.com/llmgov/llmgov/internal/encoded"
 	"github.com/llmgov/llmgov/internal/gateway/head"
-	"github.com/llmgov/llmgov/internal/text"
+	"github.com/llmgov/llmgov/internal/lib/encoded"
+	"github.com/llmgov/llmgov/internal/lib/text"
 )
 
 // MayNameDeeper reports whether a body of inference may name models below its top level: items of images that are

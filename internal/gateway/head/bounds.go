@@ -3,7 +3,7 @@ package head
 import (
 	"strconv"
 
-	"github.com/llmgov/llmgov/internal/splice"
+	"github.com/llmgov/llmgov/internal/lib/splice"
 )
 
 // Bound is the most tokens that one answer may have by the bounds of these names; 0 if the body does not

@@ -6,7 +6,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
-	"github.com/llmgov/llmgov/internal/jsonscan"
+	"github.com/llmgov/llmgov/internal/lib/jsonscan"
 )
 
 // Conversation identifies the conversation to which a body belongs, by hashes; 0 is not known. It only decides where

@@ -8,7 +8,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/llmgov/llmgov/internal/splice"
+	"github.com/llmgov/llmgov/internal/lib/splice"
 )
 
 // The kinds of events of a client that decide about responses.

@@ -1,8 +1,8 @@
 package head
 
 import (
-	"github.com/llmgov/llmgov/internal/jsonscan"
-	"github.com/llmgov/llmgov/internal/text"
+	"github.com/llmgov/llmgov/internal/lib/jsonscan"
+	"github.com/llmgov/llmgov/internal/lib/text"
 )
 
 // finder finds the ids to which a body refers, from its tokens. It allocates only for what it finds.

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/llmgov/llmgov/governor/tokens"
-	"github.com/llmgov/llmgov/internal/form"
+	"github.com/llmgov/llmgov/internal/lib/form"
 )
 
 // readForm reads a multipart body and its governed fields, each of which may be there at most once, and

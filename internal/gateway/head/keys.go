@@ -4,7 +4,7 @@ import (
 	"slices"
 	"unsafe"
 
-	"github.com/llmgov/llmgov/internal/jsonscan"
+	"github.com/llmgov/llmgov/internal/lib/jsonscan"
 )
 
 // oneOf adds a governed key to those that were seen. It refuses a key that is there already, or differs

@@ -3,7 +3,7 @@ package head
 import (
 	"github.com/tidwall/gjson"
 
-	"github.com/llmgov/llmgov/internal/splice"
+	"github.com/llmgov/llmgov/internal/lib/splice"
 )
 
 // Deploy takes the model from the path of the request. The body may only repeat it.

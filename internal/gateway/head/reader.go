@@ -2,7 +2,7 @@ package head
 
 import (
 	"github.com/llmgov/llmgov/governor/tokens"
-	"github.com/llmgov/llmgov/internal/jsonscan"
+	"github.com/llmgov/llmgov/internal/lib/jsonscan"
 )
 
 // Reader reads bodies, one after the other, each once for all that is to be known of it. Its memory is

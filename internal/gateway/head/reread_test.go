@@ -11,8 +11,8 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/llmgov/llmgov/governor/tokens"
-	"github.com/llmgov/llmgov/internal/jsonscan"
-	"github.com/llmgov/llmgov/internal/text"
+	"github.com/llmgov/llmgov/internal/lib/jsonscan"
+	"github.com/llmgov/llmgov/internal/lib/text"
 )
 
 // maxDepth is how deeply brackets may nest.

@@ -3,7 +3,7 @@ package head
 import (
 	"github.com/tidwall/gjson"
 
-	"github.com/llmgov/llmgov/internal/splice"
+	"github.com/llmgov/llmgov/internal/lib/splice"
 )
 
 // readAudio reads the audio settings of a session.

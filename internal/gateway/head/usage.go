@@ -1,6 +1,6 @@
 package head
 
-import "github.com/llmgov/llmgov/internal/splice"
+import "github.com/llmgov/llmgov/internal/lib/splice"
 
 // AskForUsage makes a stream report its usage. It reports whether the client did not ask for that,
 // so that the extra chunk is to be withheld.

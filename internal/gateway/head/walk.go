@@ -1,6 +1,6 @@
 package head
 
-import "github.com/llmgov/llmgov/internal/jsonscan"
+import "github.com/llmgov/llmgov/internal/lib/jsonscan"
 
 // References lists the ids to which the body refers. The error is that of a reference that cannot be read.
 func (h *Head) References() ([]Reference, *Error) { return h.references, h.unreferable }

@@ -3,7 +3,7 @@ package head
 import (
 	"unicode/utf8"
 
-	"github.com/llmgov/llmgov/internal/jsonscan"
+	"github.com/llmgov/llmgov/internal/lib/jsonscan"
 )
 
 // WellFormed refuses bodies that JSON readers would read differently, or cannot bear.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/llmgov/llmgov/internal/jsonscan"
+	"github.com/llmgov/llmgov/internal/lib/jsonscan"
 	"github.com/llmgov/llmgov/internal/testkit"
 )
 

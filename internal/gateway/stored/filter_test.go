@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"github.com/llmgov/llmgov/internal/admission"
-	"github.com/llmgov/llmgov/internal/form"
 	"github.com/llmgov/llmgov/internal/gateway/head"
 	"github.com/llmgov/llmgov/internal/gateway/route"
+	"github.com/llmgov/llmgov/internal/lib/form"
 	"github.com/llmgov/llmgov/internal/testkit"
 	"pgregory.net/rapid"
 )

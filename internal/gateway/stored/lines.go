@@ -6,10 +6,10 @@ import (
 	"strings"
 
 	"github.com/llmgov/llmgov/internal/admission"
-	"github.com/llmgov/llmgov/internal/form"
 	"github.com/llmgov/llmgov/internal/gateway/head"
 	"github.com/llmgov/llmgov/internal/gateway/route"
-	"github.com/llmgov/llmgov/internal/splice"
+	"github.com/llmgov/llmgov/internal/lib/form"
+	"github.com/llmgov/llmgov/internal/lib/splice"
 )
 
 // maxCalls bounds a batch, because checking many short lines takes much longer than sending them.

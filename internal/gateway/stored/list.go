@@ -12,8 +12,8 @@ import (
 
 	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/gateway/head"
+	"github.com/llmgov/llmgov/internal/lib/text"
 	"github.com/llmgov/llmgov/internal/objects"
-	"github.com/llmgov/llmgov/internal/text"
 )
 
 const (

@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/internal/lib/strictyaml"
 	"github.com/llmgov/llmgov/internal/simulate"
 	"github.com/llmgov/llmgov/internal/simulate/scenario"
-	"github.com/llmgov/llmgov/internal/strictyaml"
 )
 
 // text is a figure as people read it; "–" where it does not apply.

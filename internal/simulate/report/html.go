@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/llmgov/llmgov/internal/htmlpage"
+	"github.com/llmgov/llmgov/internal/lib/htmlpage"
 	"github.com/llmgov/llmgov/internal/simulate"
 )
 

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/strictyaml"
+	"github.com/llmgov/llmgov/internal/lib/strictyaml"
 )
 
 // event reads one entry of events.

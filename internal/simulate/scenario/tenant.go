@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
-	"github.com/llmgov/llmgov/internal/strictyaml"
+	"github.com/llmgov/llmgov/internal/lib/strictyaml"
 )
 
 // tenants reads a list of siblings.

@@ -3,7 +3,7 @@ package scenario
 import (
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/placement"
-	"github.com/llmgov/llmgov/internal/strictyaml"
+	"github.com/llmgov/llmgov/internal/lib/strictyaml"
 )
 
 // upstreams reads a pool's upstreams with limits of their own.

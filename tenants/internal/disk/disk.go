@@ -7,7 +7,7 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/llmgov/llmgov/internal/strictyaml"
+	"github.com/llmgov/llmgov/internal/lib/strictyaml"
 )
 
 // ReadPlain is ReadLimited of regular files alone: somebody may have put a pipe there, for which it would wait for ever.

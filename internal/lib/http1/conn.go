@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/socket"
+	"github.com/llmgov/llmgov/internal/lib/socket"
 )
 
 // conn is a connection to a server, for one request at a time.

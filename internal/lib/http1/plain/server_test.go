@@ -18,8 +18,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/cancel"
-	"github.com/llmgov/llmgov/internal/socket"
+	"github.com/llmgov/llmgov/internal/lib/cancel"
+	"github.com/llmgov/llmgov/internal/lib/socket"
 	"github.com/llmgov/llmgov/internal/testkit"
 )
 

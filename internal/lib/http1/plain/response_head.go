@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/http1"
+	"github.com/llmgov/llmgov/internal/lib/http1"
 )
 
 // beginHead gathers what the handler says of the answer, as it is now: what it does to its headers later has no effect.

@@ -5,7 +5,7 @@ import (
 	"io"
 	"sync"
 
-	"github.com/llmgov/llmgov/internal/socket"
+	"github.com/llmgov/llmgov/internal/lib/socket"
 )
 
 // readerBuffer holds what comes of a stream while others are served. A reader with as much room, such as the gateway has for long answers, needs

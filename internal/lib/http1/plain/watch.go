@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/cancel"
+	"github.com/llmgov/llmgov/internal/lib/cancel"
 )
 
 // watchAfter is how long somebody listens before the client is watched. Short calls are over by then.

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/socket"
+	"github.com/llmgov/llmgov/internal/lib/socket"
 )
 
 // Body is a request's body in memory, which can write itself.

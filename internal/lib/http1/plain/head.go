@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/llmgov/llmgov/internal/http1"
+	"github.com/llmgov/llmgov/internal/lib/http1"
 )
 
 // head is that of a plain request:

@@ -6,7 +6,7 @@ import (
 	"io"
 	"slices"
 
-	"github.com/llmgov/llmgov/internal/splice"
+	"github.com/llmgov/llmgov/internal/lib/splice"
 )
 
 // Encoded is a form as it is sent.

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/cancel"
+	"github.com/llmgov/llmgov/internal/lib/cancel"
 )
 
 // exchange is a request on a connection, and the body of its answer. Streams last, so it does not hold the request.

@@ -12,8 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/cancel"
-	"github.com/llmgov/llmgov/internal/socket"
+	"github.com/llmgov/llmgov/internal/lib/cancel"
+	"github.com/llmgov/llmgov/internal/lib/socket"
 )
 
 // conn is a connection to a client, which serves one request at a time.

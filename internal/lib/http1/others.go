@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/cancel"
+	"github.com/llmgov/llmgov/internal/lib/cancel"
 )
 
 // byOther sends a request by net/http's Transport. The time for the head of the answer begins when all of the request has left. Until
