@@ -103,7 +103,7 @@ test-dashboards:
 	dashboards/check.sh
 
 test-api:
-	internal/admin/description/run.sh
+	internal/ops/admin/description/run.sh
 
 test-chart:
 	docs/deploy/helm/check.sh
@@ -116,7 +116,7 @@ release:
 	.ci/release '$(VERSION)' $(if $(VERIFY),--twice)
 
 test-console:
-	internal/console/run.sh
+	internal/ops/console/run.sh
 
 lint:
 	@out=$$($(GOFUMPT) -l .) && if [ -n "$$out" ]; then echo "not formatted, run: $(GOFUMPT) -w ."; echo "$$out"; exit 1; fi

@@ -7,7 +7,7 @@ import (
 	"net/http"
 	neturl "net/url"
 
-	"github.com/llmgov/llmgov/internal/adminapi"
+	"github.com/llmgov/llmgov/internal/ops/adminapi"
 )
 
 // saidError is the error that a gateway answered instead of an explanation.

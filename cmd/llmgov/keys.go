@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/cmd/llmgov/report"
-	"github.com/llmgov/llmgov/internal/adminapi"
+	"github.com/llmgov/llmgov/internal/ops/adminapi"
 	"github.com/llmgov/llmgov/tenants"
 	"github.com/llmgov/llmgov/tenants/keyfile"
 )

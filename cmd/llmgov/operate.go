@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/llmgov/llmgov/cmd/llmgov/report"
-	"github.com/llmgov/llmgov/internal/adminapi"
+	"github.com/llmgov/llmgov/internal/ops/adminapi"
 )
 
 type reloadCmd struct{ asking }

@@ -10,15 +10,15 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor/tokens/bpe"
-	"github.com/llmgov/llmgov/internal/admin"
-	"github.com/llmgov/llmgov/internal/adminapi"
-	"github.com/llmgov/llmgov/internal/console"
 	"github.com/llmgov/llmgov/internal/gateway"
 	"github.com/llmgov/llmgov/internal/instance"
 	"github.com/llmgov/llmgov/internal/objects"
-	"github.com/llmgov/llmgov/internal/readiness"
-	"github.com/llmgov/llmgov/internal/tracing"
-	"github.com/llmgov/llmgov/internal/tracing/otlp"
+	"github.com/llmgov/llmgov/internal/ops/admin"
+	"github.com/llmgov/llmgov/internal/ops/adminapi"
+	"github.com/llmgov/llmgov/internal/ops/console"
+	"github.com/llmgov/llmgov/internal/ops/readiness"
+	"github.com/llmgov/llmgov/internal/ops/tracing"
+	"github.com/llmgov/llmgov/internal/ops/tracing/otlp"
 	"github.com/llmgov/llmgov/tenants"
 )
 

@@ -3,7 +3,7 @@ package main
 import (
 	"fmt"
 
-	"github.com/llmgov/llmgov/internal/decisions"
+	"github.com/llmgov/llmgov/internal/ops/decisions"
 	"github.com/llmgov/llmgov/internal/plan"
 	"github.com/llmgov/llmgov/tenants"
 )

@@ -21,12 +21,12 @@ import (
 	_ "github.com/llmgov/llmgov/federation/redis"
 	"github.com/llmgov/llmgov/federation/store"
 	"github.com/llmgov/llmgov/governor"
-	"github.com/llmgov/llmgov/internal/crash"
 	"github.com/llmgov/llmgov/internal/gateway"
 	"github.com/llmgov/llmgov/internal/instance"
 	"github.com/llmgov/llmgov/internal/lib/connections"
-	"github.com/llmgov/llmgov/internal/logging"
-	"github.com/llmgov/llmgov/internal/readiness"
+	"github.com/llmgov/llmgov/internal/ops/crash"
+	"github.com/llmgov/llmgov/internal/ops/logging"
+	"github.com/llmgov/llmgov/internal/ops/readiness"
 	"github.com/llmgov/llmgov/tenants"
 )
 

@@ -13,8 +13,8 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/admission"
-	"github.com/llmgov/llmgov/internal/crash"
-	"github.com/llmgov/llmgov/internal/tracing"
+	"github.com/llmgov/llmgov/internal/ops/crash"
+	"github.com/llmgov/llmgov/internal/ops/tracing"
 )
 
 // mostGrace is the longest time that load balancers are assumed to need to drop a gateway that is not ready.

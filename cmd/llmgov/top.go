@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/llmgov/llmgov/internal/top"
+	"github.com/llmgov/llmgov/internal/ops/top"
 )
 
 type topCmd struct {

@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/llmgov/llmgov/governor/client"
-	"github.com/llmgov/llmgov/internal/admin"
 	"github.com/llmgov/llmgov/internal/inprocess"
 	"github.com/llmgov/llmgov/internal/instance"
+	"github.com/llmgov/llmgov/internal/ops/admin"
 	"github.com/llmgov/llmgov/tenants"
 )
 

@@ -4,8 +4,8 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
-	"github.com/llmgov/llmgov/internal/telemetry"
-	"github.com/llmgov/llmgov/internal/tracing"
+	"github.com/llmgov/llmgov/internal/ops/telemetry"
+	"github.com/llmgov/llmgov/internal/ops/tracing"
 )
 
 // Acquire asks the governor for a lease, and waits for it. Most callers want Admit, which uses it.

@@ -2,7 +2,7 @@ package admission
 
 import (
 	"github.com/llmgov/llmgov/governor"
-	"github.com/llmgov/llmgov/internal/telemetry"
+	"github.com/llmgov/llmgov/internal/ops/telemetry"
 	"github.com/llmgov/llmgov/streaming"
 )
 

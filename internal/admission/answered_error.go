@@ -4,7 +4,7 @@ import (
 	"strconv"
 
 	"github.com/llmgov/llmgov/governor"
-	"github.com/llmgov/llmgov/internal/telemetry"
+	"github.com/llmgov/llmgov/internal/ops/telemetry"
 )
 
 // AnsweredError ends a call that its upstream answered with an error, given the error's status of HTTP; 0 is unknown, and says nothing

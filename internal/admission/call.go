@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
-	"github.com/llmgov/llmgov/internal/tracing"
+	"github.com/llmgov/llmgov/internal/ops/tracing"
 )
 
 // Call is the life of one governed call. Begin begins it and Close ends it; between them its methods

@@ -1,7 +1,7 @@
 package admission
 
 import (
-	"github.com/llmgov/llmgov/internal/telemetry"
+	"github.com/llmgov/llmgov/internal/ops/telemetry"
 	"github.com/llmgov/llmgov/tenants"
 )
 

@@ -10,8 +10,8 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/llmgov/llmgov/internal/crash"
 	"github.com/llmgov/llmgov/internal/lib/connections"
+	"github.com/llmgov/llmgov/internal/ops/crash"
 )
 
 // gRPC runs handlers in goroutines of its own, in which nobody recovers.

@@ -15,9 +15,9 @@ var linked = []struct {
 	bytes   int64
 	not     string // prefixes of packages, without that of this module
 }{
-	{"internal/arch/testdata/doors/govhttp", 15, 8e6, nowhere + " tenants internal/telemetry github.com/prometheus google.golang.org go.opentelemetry.io go.etcd.io"},
-	{"internal/arch/testdata/doors/embedded", 80, 16e6, nowhere + " federation/redis federation/postgres google.golang.org/grpc go.opentelemetry.io/otel/sdk internal/tracing/otlp"},
-	{"internal/arch/testdata/doors/remote", 115, 13e6, nowhere + " tenants internal/telemetry github.com/prometheus go.opentelemetry.io/otel/sdk go.etcd.io"},
+	{"internal/arch/testdata/doors/govhttp", 15, 8e6, nowhere + " tenants internal/ops/telemetry github.com/prometheus google.golang.org go.opentelemetry.io go.etcd.io"},
+	{"internal/arch/testdata/doors/embedded", 80, 16e6, nowhere + " federation/redis federation/postgres google.golang.org/grpc go.opentelemetry.io/otel/sdk internal/ops/tracing/otlp"},
+	{"internal/arch/testdata/doors/remote", 115, 13e6, nowhere + " tenants internal/ops/telemetry github.com/prometheus go.opentelemetry.io/otel/sdk go.etcd.io"},
 	{"cmd/llmgov", 325, 50e6, "internal/bench internal/versus internal/readers internal/testkit internal/e2e"},
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/llmgov/llmgov/internal/policy"
 
 	"github.com/llmgov/llmgov/governor"
-	"github.com/llmgov/llmgov/internal/adminapi"
+	"github.com/llmgov/llmgov/internal/ops/adminapi"
 	"github.com/llmgov/llmgov/tenants"
 )
 

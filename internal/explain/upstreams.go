@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/llmgov/llmgov/governor"
-	"github.com/llmgov/llmgov/internal/adminapi"
+	"github.com/llmgov/llmgov/internal/ops/adminapi"
 )
 
 // explainUpstreams lists the upstreams of a call's pool in the order in which they are tried.

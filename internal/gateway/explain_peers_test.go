@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/llmgov/llmgov/internal/admin"
-	"github.com/llmgov/llmgov/internal/adminapi"
 	"github.com/llmgov/llmgov/internal/lib/bearer"
+	"github.com/llmgov/llmgov/internal/ops/admin"
+	"github.com/llmgov/llmgov/internal/ops/adminapi"
 )
 
 // peerSite is one of several gateways with a tenant that may call once a minute.

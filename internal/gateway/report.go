@@ -7,8 +7,8 @@ import (
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/lib/text"
-	"github.com/llmgov/llmgov/internal/logging"
-	"github.com/llmgov/llmgov/internal/telemetry"
+	"github.com/llmgov/llmgov/internal/ops/logging"
+	"github.com/llmgov/llmgov/internal/ops/telemetry"
 )
 
 // summary is how a call ended, in the words of the metrics; its log line and its span say the same.

@@ -3,12 +3,12 @@ package gateway
 import (
 	"net/http"
 
-	"github.com/llmgov/llmgov/internal/crash"
 	"github.com/llmgov/llmgov/internal/gateway/describe"
 	"github.com/llmgov/llmgov/internal/gateway/relay"
 	"github.com/llmgov/llmgov/internal/gateway/route"
 	"github.com/llmgov/llmgov/internal/gateway/stored"
 	"github.com/llmgov/llmgov/internal/lib/connections"
+	"github.com/llmgov/llmgov/internal/ops/crash"
 	"github.com/llmgov/llmgov/streaming"
 )
 

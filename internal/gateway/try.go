@@ -21,7 +21,7 @@ import (
 	"github.com/llmgov/llmgov/internal/lib/encoded"
 	"github.com/llmgov/llmgov/internal/lib/form"
 	"github.com/llmgov/llmgov/internal/lib/http1"
-	"github.com/llmgov/llmgov/internal/tracing"
+	"github.com/llmgov/llmgov/internal/ops/tracing"
 	"github.com/llmgov/llmgov/internal/upstreams"
 )
 

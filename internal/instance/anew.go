@@ -6,7 +6,7 @@ import (
 
 	"github.com/llmgov/llmgov/federation"
 	"github.com/llmgov/llmgov/governor"
-	"github.com/llmgov/llmgov/internal/adminapi"
+	"github.com/llmgov/llmgov/internal/ops/adminapi"
 )
 
 // anewFor is how long it is said that budgets began anew.

@@ -8,9 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/admin"
-	"github.com/llmgov/llmgov/internal/adminapi"
-	"github.com/llmgov/llmgov/internal/telemetry"
+	"github.com/llmgov/llmgov/internal/ops/admin"
+	"github.com/llmgov/llmgov/internal/ops/adminapi"
+	"github.com/llmgov/llmgov/internal/ops/telemetry"
 	"github.com/llmgov/llmgov/tenants"
 )
 

@@ -2,7 +2,7 @@ package plan
 
 import (
 	"github.com/llmgov/llmgov/governor"
-	"github.com/llmgov/llmgov/internal/decisions"
+	"github.com/llmgov/llmgov/internal/ops/decisions"
 	"github.com/llmgov/llmgov/internal/policy"
 	"github.com/llmgov/llmgov/tenants"
 )

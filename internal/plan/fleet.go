@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
-	"github.com/llmgov/llmgov/internal/decisions"
+	"github.com/llmgov/llmgov/internal/ops/decisions"
 )
 
 // together makes one run of those of gateways that share limits, as if one had decided all of

@@ -9,7 +9,7 @@ import (
 
 	"github.com/llmgov/llmgov/escrow/budget"
 	"github.com/llmgov/llmgov/governor"
-	"github.com/llmgov/llmgov/internal/decisions"
+	"github.com/llmgov/llmgov/internal/ops/decisions"
 	"github.com/llmgov/llmgov/internal/testkit"
 )
 

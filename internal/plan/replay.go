@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
-	"github.com/llmgov/llmgov/internal/decisions"
 	"github.com/llmgov/llmgov/internal/lib/muldiv"
+	"github.com/llmgov/llmgov/internal/ops/decisions"
 )
 
 // Policy decides a record again.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/decisions"
+	"github.com/llmgov/llmgov/internal/ops/decisions"
 )
 
 // Report is the difference that a candidate would have made, against what the log's own policy comes to when

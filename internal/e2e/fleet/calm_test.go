@@ -14,10 +14,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/decisions"
 	"github.com/llmgov/llmgov/internal/distribution"
 	"github.com/llmgov/llmgov/internal/load"
 	"github.com/llmgov/llmgov/internal/mock"
+	"github.com/llmgov/llmgov/internal/ops/decisions"
 	"github.com/llmgov/llmgov/internal/testkit/processtest"
 )
 

@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
-	"github.com/llmgov/llmgov/internal/telemetry"
+	"github.com/llmgov/llmgov/internal/ops/telemetry"
 )
 
 // Charged sums llmgov_tokens_total over a kind and tenant; an empty tenant is all.

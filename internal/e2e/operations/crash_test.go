@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
-	"github.com/llmgov/llmgov/internal/admin"
-	"github.com/llmgov/llmgov/internal/crash"
 	"github.com/llmgov/llmgov/internal/e2e/harness"
-	"github.com/llmgov/llmgov/internal/logging"
+	"github.com/llmgov/llmgov/internal/ops/admin"
+	"github.com/llmgov/llmgov/internal/ops/crash"
+	"github.com/llmgov/llmgov/internal/ops/logging"
 	"github.com/llmgov/llmgov/tenants"
 )
 

@@ -21,8 +21,8 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/llmgov/llmgov/internal/e2e/harness"
+	"github.com/llmgov/llmgov/internal/ops/tracing"
 	"github.com/llmgov/llmgov/internal/testkit"
-	"github.com/llmgov/llmgov/internal/tracing"
 )
 
 // Of each way that a call can end, its spans and its one log line say all that there is to

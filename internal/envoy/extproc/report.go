@@ -4,9 +4,9 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/events"
 	"github.com/llmgov/llmgov/internal/lib/text"
-	"github.com/llmgov/llmgov/internal/telemetry"
+	"github.com/llmgov/llmgov/internal/ops/events"
+	"github.com/llmgov/llmgov/internal/ops/telemetry"
 )
 
 // showFailure lets those who follow the events know of a call that failed.

@@ -6,7 +6,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/llmgov/llmgov/internal/admission"
-	"github.com/llmgov/llmgov/internal/telemetry"
+	"github.com/llmgov/llmgov/internal/ops/telemetry"
 )
 
 // side is the side from which a session was ended.

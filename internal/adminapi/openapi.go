@@ -1,9 +1,0 @@
-package adminapi
-
-import _ "embed"
-
-// OpenAPI describes the admin API for programs, as OpenAPI 3.1. It is made from the types of this package:
-// go test ./internal/adminapi -update.
-//
-//go:embed openapi.json
-var OpenAPI []byte

@@ -1,0 +1,193 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/gateway"
+	"github.com/llmgov/llmgov/internal/ops/adminapi"
+	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/testkit/admissiontest"
+	"github.com/llmgov/llmgov/tenants"
+	"github.com/llmgov/llmgov/tenants/keyfile"
+)
+
+// changing finds the files bad, and puts another policy in force meanwhile.
+type changing struct {
+	t      *testing.T
+	change func()
+	done   sync.WaitGroup
+}
+
+// Reload implements Policies.
+func (c *changing) Reload(ctx context.Context) (adminapi.Reloaded, error) {
+	if ctx.Err() != nil {
+		c.t.Error("the reload ends with who asked for it")
+	}
+	c.done.Go(c.change)
+	return adminapi.Reloaded{}, tenants.Problems{{File: "b.yaml", What: "is bad"}}
+}
+
+// Status implements Policies.
+func (c *changing) Status() adminapi.PolicyStatus { return adminapi.PolicyStatus{} }
+
+// newKeysGateway serves two tenants.
+func newKeysGateway(t *testing.T) *gateway.Gateway {
+	t.Helper()
+	cfg := tenants.DefaultConfig()
+	cfg.Upstreams = []tenants.Upstream{{Name: "u", BaseURL: "http://127.0.0.1:1/v1"}}
+	cfg.Pools = []tenants.Pool{tenants.DefaultPool("p", "m")}
+	var list []tenants.Tenant
+	for _, name := range []string{"acme", "bob"} {
+		list = append(list, tenants.Tenant{Name: name, Weight: 1000, Keys: []tenants.Key{{Hash: tenants.HashKey(name)}}})
+	}
+	gw := testkit.Must(gateway.New(gateway.Options{Admission: admissiontest.Build(t, cfg, list...), Log: slog.New(slog.DiscardHandler)}))(t)
+	return gw
+}
+
+// A policy that comes while a change of keys is taken over stays in force. That who asked has gone ends nothing.
+func TestKeys_PolicyChangesMeanwhile(t *testing.T) {
+	gw := newKeysGateway(t)
+	c := &changing{t: t}
+	side := New(gw, Options{Policies: c, Metrics: http.NotFoundHandler()})
+	file := keyfile.New(filepath.Join(t.TempDir(), "llmgov.keys.yaml"))
+	for rpm := range int64(100) {
+		list := slices.Clone(gw.Snapshot().Tenants())
+		list[0].RPM = rpm + 1
+		cfg := *gw.Snapshot().Config()
+		next := testkit.Must(tenants.Build(cfg, list))(t)
+		c.change = func() {
+			if err := gw.Apply(next); err != nil {
+				t.Error(err)
+			}
+		}
+		ctx, gone := context.WithCancel(t.Context())
+		gone()
+		testkit.OK(t, side.takeOver(ctx, file))
+		c.done.Wait()
+		if got := gw.Snapshot().Tenants()[0].RPM; got != rpm+1 {
+			t.Fatalf("in force is a policy with rpm %d, after one with %d came", got, rpm+1)
+		}
+	}
+}
+
+// Whatever is wrong is listed, errors first.
+func TestConditions(t *testing.T) {
+	at := time.Unix(1_800_000_000, 0)
+	later := at.Add(time.Minute)
+	soon := time.Now().Add(5 * time.Second)
+	down := func(name string, since *time.Time) adminapi.Upstream {
+		return adminapi.Upstream{Name: name, Since: since}
+	}
+	for name, tc := range map[string]struct {
+		view       adminapi.Snapshot
+		notReady   error
+		unreadable []adminapi.Unreadable
+		want       []string
+	}{
+		"all well": {view: adminapi.Snapshot{Pools: []adminapi.Pool{{Name: "p", Upstreams: []adminapi.Upstream{down("u", nil)}}}, Policy: &adminapi.PolicyStatus{Success: true}}},
+		"one upstream": {
+			view: adminapi.Snapshot{Pools: []adminapi.Pool{{Name: "p", Upstreams: []adminapi.Upstream{down("u", &at)}}}},
+			want: []string{"error upstream_down p/u since 0: Upstream u of pool p is down."},
+		},
+		"one that refuses connections": {
+			view: adminapi.Snapshot{Pools: []adminapi.Pool{{Name: "p", Upstreams: []adminapi.Upstream{{Name: "u", Since: &at, Cause: "connection refused", Until: &soon}}}}},
+			want: []string{"error upstream_down p/u since 0: Upstream u of pool p is down: connection refused; next probe in 5 s."},
+		},
+		"both, each with its cause": {
+			view: adminapi.Snapshot{Pools: []adminapi.Pool{{Name: "p", Upstreams: []adminapi.Upstream{
+				{Name: "u", Since: &at, Cause: "500 Internal Server Error"}, {Name: "v", Since: &at, Cause: "connection refused"},
+			}}}},
+			want: []string{"error upstream_down p/ since 0: All 2 upstreams of pool p are down. u: 500 Internal Server Error; v: connection refused."},
+		},
+		"one of two": {
+			view: adminapi.Snapshot{Pools: []adminapi.Pool{{Name: "p", Upstreams: []adminapi.Upstream{down("u", &at), down("v", nil)}}}},
+			want: []string{"warning upstream_down p/u since 0: Upstream u of pool p is down. Others serve its calls."},
+		},
+		"both, since the second went down": {
+			view: adminapi.Snapshot{Pools: []adminapi.Pool{{Name: "p", Upstreams: []adminapi.Upstream{down("u", &at), down("v", &later)}}}},
+			want: []string{"error upstream_down p/ since 60: All 2 upstreams of pool p are down."},
+		},
+		"store lost": {
+			view: adminapi.Snapshot{Pools: []adminapi.Pool{
+				{Name: "p", Sharing: &adminapi.Sharing{Error: "timeout", FailingSince: &later}},
+				{Name: "q", Sharing: &adminapi.Sharing{Error: "timeout", FailingSince: &at, Degraded: "local"}},
+				{Name: "r", Sharing: &adminapi.Sharing{Degraded: "learning", LearningSeconds: 8.2, Learning: "Nothing is granted."}},
+				{Name: "s", Sharing: &adminapi.Sharing{}},
+			}},
+			want: []string{
+				"error store_lost / since 0: The store does not answer for pools p, q: timeout. Failure mode in force: local.",
+				"warning store_learning /: Nothing is granted. At most 9 s are left.",
+			},
+		},
+		"accounts that cannot be read": {
+			unreadable: []adminapi.Unreadable{
+				{Owner: "a", Since: later, Error: "damaged; DEL 'a'"},
+				{Owner: "b in p", Since: at, Error: "damaged; DEL 'b'"},
+				{Owner: "c", Since: later},
+				{Owner: "d", Since: later},
+				{Owner: "pool p", Since: later},
+				{Owner: "x", Since: later},
+			},
+			want: []string{"error store_unreadable / since 0: The store's accounts of these limits cannot be read: a, b in p, c, d, pool p, 1 more. " +
+				"Nothing is granted of them, unless on_store_loss is open. damaged; DEL 'b'."},
+		},
+		"files, restart, draining, not ready": {
+			view: adminapi.Snapshot{Draining: true, Policy: &adminapi.PolicyStatus{
+				FailingSince: &at, NeedsRestart: []string{"listen", "store"},
+				Problems: []adminapi.Problem{{File: "tenants/a.yaml", Line: 2, Column: 5, Message: `unknown key "tmp"`}, {Message: "more"}},
+			}},
+			notReady: errors.New("state_dir cannot be written"),
+			want: []string{
+				"error not_ready /: This gateway is not ready: state_dir cannot be written.",
+				`error policy_invalid / since 0: tenants/a.yaml:2:5: unknown key "tmp" (and 1 more). The previous policy stays in force.`,
+				"warning restart_needed /: Restart this gateway to apply listen, store.",
+				"warning draining /: This gateway is draining: no new calls should be sent to it, and it ends when its calls have.",
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, c := range conditionsOf(&tc.view, tc.notReady, tc.unreadable) {
+				since := ""
+				if c.Since != nil {
+					since = fmt.Sprint(" since ", c.Since.Unix()-at.Unix())
+				}
+				got = append(got, fmt.Sprintf("%s %s %s/%s%s: %s", c.Severity, c.Kind, c.Pool, c.Upstream, since, c.Message))
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A pool whose upstreams declare lower limits says which apply, whether each upstream has its own or not.
+func TestLowerLimits(t *testing.T) {
+	pool := func(name string, cuts ...governor.Cut) governor.PoolState {
+		return governor.PoolState{Config: governor.Pool{Name: name, TPM: 300_000, RPM: 600}, Cuts: cuts}
+	}
+	var got []string
+	for _, c := range lowerLimits([]governor.PoolState{
+		pool("as configured"), pool("down", governor.Cut{Part: 500_000}), pool("tokens", governor.Cut{TPM: 100_000}, governor.Cut{TPM: 50_000}),
+		pool("both", governor.Cut{RPM: 100, Upstream: "a"}, governor.Cut{TPM: 1, Upstream: "b"}),
+	}) {
+		got = append(got, fmt.Sprintf("%s %s %s: %s", c.Severity, c.Kind, c.Pool, c.Message))
+	}
+	if diff := cmp.Diff([]string{
+		"warning limit_lower_than_configured tokens: The upstreams of pool tokens declare lower limits than are configured, and these are kept to: tpm 150000 instead of 300000.",
+		"warning limit_lower_than_configured both: The upstreams of pool both declare lower limits than are configured, and these are kept to: tpm 299999 instead of 300000, rpm 500 instead of 600.",
+	}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

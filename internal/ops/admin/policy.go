@@ -1,0 +1,42 @@
+package admin
+
+import (
+	"github.com/llmgov/llmgov/internal/ops/adminapi"
+	"github.com/llmgov/llmgov/tenants"
+)
+
+// policyOf shows a policy.
+func policyOf(snap *tenants.Snapshot) adminapi.Policy {
+	v := adminapi.Policy{Hash: snap.Hash(), Pools: []adminapi.PolicyPool{}}
+	pools := snap.Pools()
+	for i := range pools {
+		p := &pools[i]
+		pv := adminapi.PolicyPool{
+			Name:    p.Name,
+			Models:  p.Models,
+			Limits:  limitList(snap.PoolLimits(p)),
+			Tenants: []adminapi.PolicyTenant{},
+		}
+		for _, s := range snap.Shares(p) {
+			t := s.Tenant
+			pv.Tenants = append(pv.Tenants, adminapi.PolicyTenant{
+				Name:   t.Name,
+				Tier:   t.Tier,
+				Group:  t.Group,
+				Share:  s.Part,
+				Limits: limitList(snap.Limits(t, p)),
+			})
+		}
+		v.Pools = append(v.Pools, pv)
+	}
+	return v
+}
+
+// limitList shows limits. It is never nil, because JSON must show an empty list as [].
+func limitList(limits []tenants.Limit) []adminapi.PolicyLimit {
+	out := make([]adminapi.PolicyLimit, 0, len(limits))
+	for _, l := range limits {
+		out = append(out, adminapi.PolicyLimit(l))
+	}
+	return out
+}

@@ -1,0 +1,35 @@
+package admin
+
+import (
+	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/internal/ops/adminapi"
+)
+
+// tenants shows all tenants and teams.
+func (a *API) tenants() []adminapi.Tenant {
+	out := []adminapi.Tenant{}
+	snap := a.gateway.Snapshot()
+	for _, t := range a.Governor.State().Tenants {
+		known, ok := snap.TenantByName(t.Config.Name)
+		if !ok {
+			continue // a policy is being taken over
+		}
+		v := adminapi.Tenant{
+			Name: t.Config.Name, Tier: t.Config.Tier, Group: t.Config.Group,
+			Weight: inOnes(t.Config.Weight), GroupWeight: inOnes(t.Config.GroupWeight),
+			MaxWaitSeconds: t.Config.MaxWait.Seconds(), Shadow: t.Config.Shadow, ShadowRefused: a.gateway.ShadowRefused(known.Name),
+			Limits: []adminapi.Limit{}, Running: t.Running, Waiting: t.InLine, Queued: t.Queued,
+			Budgets: budgetViews(t.Budgets),
+		}
+		if known.Parent >= 0 {
+			v.Parent = snap.Tenants()[known.Parent].Name
+		}
+		for _, l := range t.Limits {
+			v.Limits = append(v.Limits, adminapi.Limit(l))
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
+func inOnes(w escrow.Weight) float64 { return float64(w) / float64(escrow.WeightOne) }

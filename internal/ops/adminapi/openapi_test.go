@@ -1,0 +1,210 @@
+package adminapi
+
+import (
+	"encoding/json"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"net/http"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/swaggest/jsonschema-go"
+	"github.com/swaggest/openapi-go"
+	"github.com/swaggest/openapi-go/openapi31"
+
+	"github.com/llmgov/llmgov/internal/testkit"
+)
+
+// operation is one route of the admin side, as its description has it.
+type operation struct {
+	route   string // method and path
+	id      string
+	summary string
+	asks    any // query, path and body; nil if there is none
+	gives   map[int]any
+}
+
+// plainText is an answer that is no JSON.
+type plainText struct{}
+
+type (
+	keysQuery struct {
+		Tenant string `query:"tenant" description:"Only the keys of this tenant."`
+	}
+	keyPath struct {
+		ID string `path:"id" description:"The key's id, or sha256: and its whole hash."`
+	}
+	newKey struct {
+		Tenant    string `json:"tenant" description:"Whose key it becomes."`
+		Name      string `json:"name,omitempty" description:"Shown in lists."`
+		Expires   string `json:"expires,omitempty" format:"date-time" description:"When it expires; never by default."`
+		ExpiresIn string `json:"expires_in,omitempty" description:"A duration until it expires, such as 720h."`
+		Hash      string `json:"hash,omitempty" pattern:"^sha256:[0-9a-f]{64}$" description:"The hash of a key that exists already."`
+	}
+	historyQuery struct {
+		Pool   string   `query:"pool" required:"true"`
+		Tenant []string `query:"tenant" explode:"true" description:"By default, those that received most."`
+	}
+	explainQuery struct {
+		Tenant   string `query:"tenant"`
+		Model    string `query:"model"`
+		Tokens   int64  `query:"tokens" minimum:"0" maximum:"1000000000" description:"In all; either this or output."`
+		Input    int64  `query:"input" minimum:"0" maximum:"1000000000"`
+		Output   int64  `query:"output" minimum:"0" maximum:"1000000000"`
+		Priority string `query:"priority" enum:"interactive,background,0,1,2,3,4,5,6,7,8,9"`
+		MaxWait  string `query:"max_wait" description:"A duration such as 500ms."`
+		Request  string `query:"request" description:"The id of a refused call, instead of all but tenant."`
+	}
+	eventsQuery struct {
+		Tenant      []string `query:"tenant" explode:"true" description:"With its teams."`
+		Pool        []string `query:"pool" explode:"true"`
+		Kind        []string `query:"kind" explode:"true"`
+		LastEventID string   `header:"Last-Event-ID" description:"Continue after this event."`
+	}
+)
+
+// operations are all routes that are not for people alone.
+var operations = []operation{
+	{"GET /livez", "live", "Whether the process lives.", nil, map[int]any{200: plainText{}, 503: plainText{}}},
+	{"GET /readyz", "ready", "Whether calls can be admitted.", nil, map[int]any{200: plainText{}, 503: plainText{}}},
+	{"GET /metrics", "metrics", "Metrics in Prometheus' text format.", nil, map[int]any{200: plainText{}}},
+	{"GET /version", "version", "The version.", nil, map[int]any{200: Version{}}},
+	{"GET /api/openapi.json", "description", "This description.", nil, map[int]any{200: map[string]any{}}},
+	{"GET /api/v1/snapshot", "snapshot", "The present state of the gateway and its pools.", nil, map[int]any{200: Snapshot{}}},
+	{"GET /api/v1/tenants", "tenants", "All tenants and teams with their limits and use.", nil, map[int]any{200: TenantList{}}},
+	{"GET /api/v1/fairness", "fairness", "How fairly each pool was shared in the last minute.", nil, map[int]any{200: FairnessList{}}},
+	{"GET /api/v1/history", "history", "The last hour of a pool.", historyQuery{}, map[int]any{200: History{}, 400: ErrorAnswer{}, 404: ErrorAnswer{}}},
+	{"GET /api/v1/policy", "policy", "The policy in force, and where each limit is set.", nil, map[int]any{200: Policy{}}},
+	{"GET /api/v1/leases", "leases", "All admitted calls that have not ended.", nil, map[int]any{200: LeaseList{}}},
+	{"POST /api/v1/reload", "reload", "Read the files now.", nil, map[int]any{200: Reloaded{}, 409: ProblemList{}, 422: ProblemList{}, 503: ProblemList{}}},
+	{"POST /api/v1/drain", "drain", "Stop gracefully.", nil, map[int]any{202: nil}},
+	{"GET /api/v1/explain", "explain", "What a call would meet now, or why one was refused.", explainQuery{}, map[int]any{200: Explanation{}, 400: ErrorAnswer{}, 403: ErrorAnswer{}, 404: ErrorAnswer{}, 409: ErrorAnswer{}}},
+	{"GET /api/v1/events", "events", "A stream of decisions as they are made, as server-sent events whose data are Event.", eventsQuery{}, map[int]any{200: Event{}, 400: ErrorAnswer{}, 404: ErrorAnswer{}}},
+	{"GET /api/v1/keys", "keys", "Keys of one tenant, or all.", keysQuery{}, map[int]any{200: KeyList{}}},
+	{"POST /api/v1/keys", "createKey", "Make a key, or have one accepted by its hash.", newKey{}, map[int]any{201: CreatedKey{}, 400: ErrorAnswer{}, 404: ErrorAnswer{}, 409: ErrorAnswer{}, 500: ErrorAnswer{}}},
+	{"DELETE /api/v1/keys/{id}", "revokeKey", "Revoke a key.", keyPath{}, map[int]any{200: RevokedKey{}, 404: ErrorAnswer{}, 409: ErrorAnswer{}, 500: ErrorAnswer{}}},
+}
+
+// The description that the gateway serves is that of the types by which it answers.
+func TestOpenAPI(t *testing.T) {
+	got := describe(t)
+	const file = "openapi.json"
+	if *update {
+		testkit.OK(t, os.WriteFile(file, got, 0o600))
+	}
+	if diff := cmp.Diff(string(OpenAPI), string(got)); diff != "" {
+		t.Errorf("openapi.json is not up to date, run: go test ./internal/ops/adminapi -update\n%s", diff)
+	}
+}
+
+// describe returns the description of all operations.
+func describe(t *testing.T) []byte {
+	t.Helper()
+	r := openapi31.NewReflector()
+	comments := fieldComments(t)
+	r.DefaultOptions = append(r.DefaultOptions, jsonschema.InterceptSchema(func(p jsonschema.InterceptSchemaParams) (bool, error) {
+		if p.Processed && p.Value.IsValid() {
+			describeFields(p.Schema, p.Value.Type(), comments)
+		}
+		return false, nil
+	}))
+	r.Spec.Info.Title = "llmgov admin API"
+	r.Spec.Info.Version = "v1"
+	r.Spec.SetHTTPBearerTokenSecurity("token", "", "The admin token; without one, only this machine may ask.")
+	for _, o := range operations {
+		addOperation(t, r, o)
+	}
+	text := testkit.Must(json.MarshalIndent(r.Spec, "", "  "))(t)
+	return append(text, '\n')
+}
+
+func addOperation(t *testing.T, r *openapi31.Reflector, o operation) {
+	t.Helper()
+	method, path, _ := strings.Cut(o.route, " ")
+	c := testkit.Must(r.NewOperationContext(method, path))(t)
+	c.SetID(o.id)
+	c.SetSummary(o.summary)
+	if o.asks != nil {
+		c.AddReqStructure(o.asks)
+	}
+	open := path == "/livez" || path == "/readyz"
+	if !open {
+		c.AddSecurity("token")
+		addText(c, http.StatusUnauthorized)
+		addText(c, http.StatusForbidden)
+	}
+	for status, answer := range o.gives {
+		switch {
+		case answer == plainText{}:
+			addText(c, status)
+		case path == "/api/v1/events" && status == http.StatusOK:
+			c.AddRespStructure(answer, openapi.WithHTTPStatus(status), openapi.WithContentType("text/event-stream"))
+		default:
+			c.AddRespStructure(answer, openapi.WithHTTPStatus(status))
+		}
+	}
+	testkit.OK(t, r.AddOperation(c))
+	if method == http.MethodPost && o.asks != nil {
+		r.Spec.Paths.MapOfPathItemValues[path].Post.RequestBody.RequestBody.WithRequired(true)
+	}
+}
+
+func addText(c openapi.OperationContext, status int) {
+	c.AddRespStructure("", openapi.WithHTTPStatus(status), openapi.WithContentType("text/plain"))
+}
+
+// describeFields gives the fields of a struct their comments, and says which are always there.
+func describeFields(schema *jsonschema.Schema, of reflect.Type, comments map[string]string) {
+	for of.Kind() == reflect.Pointer {
+		of = of.Elem()
+	}
+	if of.Kind() != reflect.Struct {
+		return
+	}
+	for _, field := range reflect.VisibleFields(of) {
+		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
+		property := schema.Properties[name].TypeObject
+		if property == nil {
+			continue
+		}
+		if comment := comments[of.Name()+"."+field.Name]; comment != "" && property.Description == nil && property.Ref == nil {
+			property.WithDescription(comment)
+		}
+		if !strings.Contains(options, "omit") {
+			schema.Required = append(schema.Required, name)
+		}
+	}
+}
+
+// fieldComments returns the comments of fields by TYPE.FIELD.
+func fieldComments(t *testing.T) map[string]string {
+	t.Helper()
+	comments := map[string]string{}
+	files := testkit.Must(filepath.Glob("*.go"))(t)
+	for _, name := range files {
+		f := testkit.Must(parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments))(t)
+		ast.Inspect(f, func(n ast.Node) bool {
+			spec, ok := n.(*ast.TypeSpec)
+			if !ok {
+				return true
+			}
+			body, ok := spec.Type.(*ast.StructType)
+			if !ok {
+				return true
+			}
+			for _, field := range body.Fields.List {
+				text := field.Doc.Text() + field.Comment.Text()
+				for _, id := range field.Names {
+					comments[spec.Name.Name+"."+id.Name] = strings.Join(strings.Fields(text), " ")
+				}
+			}
+			return true
+		})
+	}
+	return comments
+}
