@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/cmd/llmgov/report"
-	"github.com/llmgov/llmgov/internal/explain"
 	"github.com/llmgov/llmgov/internal/ops/adminapi"
+	"github.com/llmgov/llmgov/internal/run/explain"
 	"github.com/llmgov/llmgov/tenants"
 )
 

@@ -11,7 +11,6 @@ import (
 
 	"github.com/llmgov/llmgov/governor/tokens/bpe"
 	"github.com/llmgov/llmgov/internal/gateway"
-	"github.com/llmgov/llmgov/internal/instance"
 	"github.com/llmgov/llmgov/internal/objects"
 	"github.com/llmgov/llmgov/internal/ops/admin"
 	"github.com/llmgov/llmgov/internal/ops/adminapi"
@@ -19,6 +18,7 @@ import (
 	"github.com/llmgov/llmgov/internal/ops/readiness"
 	"github.com/llmgov/llmgov/internal/ops/tracing"
 	"github.com/llmgov/llmgov/internal/ops/tracing/otlp"
+	"github.com/llmgov/llmgov/internal/run/instance"
 	"github.com/llmgov/llmgov/tenants"
 )
 

@@ -22,11 +22,11 @@ import (
 	"github.com/llmgov/llmgov/federation/store"
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/gateway"
-	"github.com/llmgov/llmgov/internal/instance"
 	"github.com/llmgov/llmgov/internal/lib/connections"
 	"github.com/llmgov/llmgov/internal/ops/crash"
 	"github.com/llmgov/llmgov/internal/ops/logging"
 	"github.com/llmgov/llmgov/internal/ops/readiness"
+	"github.com/llmgov/llmgov/internal/run/instance"
 	"github.com/llmgov/llmgov/tenants"
 )
 

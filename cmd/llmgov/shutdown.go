@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/llmgov/llmgov/governor"
-	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/ops/crash"
 	"github.com/llmgov/llmgov/internal/ops/tracing"
+	"github.com/llmgov/llmgov/internal/run/admission"
 )
 
 // mostGrace is the longest time that load balancers are assumed to need to drop a gateway that is not ready.

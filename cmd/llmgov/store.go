@@ -8,7 +8,7 @@ import (
 
 	"github.com/llmgov/llmgov/federation"
 	"github.com/llmgov/llmgov/federation/store"
-	"github.com/llmgov/llmgov/internal/instance"
+	"github.com/llmgov/llmgov/internal/run/instance"
 	"github.com/llmgov/llmgov/tenants"
 )
 

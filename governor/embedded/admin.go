@@ -3,9 +3,9 @@ package embedded
 import (
 	"net/http"
 
-	"github.com/llmgov/llmgov/internal/adminview"
 	"github.com/llmgov/llmgov/internal/ops/admin"
 	"github.com/llmgov/llmgov/internal/ops/console"
+	"github.com/llmgov/llmgov/internal/run/adminview"
 )
 
 // Admin serves the admin side of the governor as a gateway does: metrics, the admin API with its explanations and

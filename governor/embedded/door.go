@@ -11,8 +11,8 @@ import (
 
 	"github.com/llmgov/llmgov/governor/client"
 	"github.com/llmgov/llmgov/internal/inprocess"
-	"github.com/llmgov/llmgov/internal/instance"
 	"github.com/llmgov/llmgov/internal/ops/admin"
+	"github.com/llmgov/llmgov/internal/run/instance"
 	"github.com/llmgov/llmgov/tenants"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/llmgov/llmgov/federation/store"
 	"github.com/llmgov/llmgov/governor/client"
-	"github.com/llmgov/llmgov/internal/instance"
+	"github.com/llmgov/llmgov/internal/run/instance"
 	"github.com/llmgov/llmgov/tenants"
 )
 

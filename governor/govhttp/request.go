@@ -12,12 +12,12 @@ import (
 
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/governor/client"
-	"github.com/llmgov/llmgov/internal/admission/ask"
 	"github.com/llmgov/llmgov/internal/gateway/describe"
 	"github.com/llmgov/llmgov/internal/gateway/dialect"
 	"github.com/llmgov/llmgov/internal/gateway/head"
 	"github.com/llmgov/llmgov/internal/lib/encoded"
 	"github.com/llmgov/llmgov/internal/lib/splice"
+	"github.com/llmgov/llmgov/internal/run/admission/ask"
 )
 
 // call is a request that was read.

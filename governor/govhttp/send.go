@@ -7,7 +7,7 @@ import (
 	"net/http"
 
 	"github.com/llmgov/llmgov/governor/client"
-	"github.com/llmgov/llmgov/internal/admission/ask"
+	"github.com/llmgov/llmgov/internal/run/admission/ask"
 )
 
 // governed governs requests by a Client.

@@ -7,10 +7,10 @@ import (
 	"strings"
 
 	"github.com/llmgov/llmgov/governor/client"
-	"github.com/llmgov/llmgov/internal/admission/ask"
 	"github.com/llmgov/llmgov/internal/gateway/describe"
 	"github.com/llmgov/llmgov/internal/gateway/dialect"
 	"github.com/llmgov/llmgov/internal/gateway/head"
+	"github.com/llmgov/llmgov/internal/run/admission/ask"
 )
 
 // Middleware governs the calls that a handler serves: another gateway's, or a model server's. Refusals are answered in

@@ -18,7 +18,7 @@ import (
 	"github.com/llmgov/llmgov/internal/lib/connections"
 	"github.com/llmgov/llmgov/internal/lib/sampled"
 	"github.com/llmgov/llmgov/internal/ops/crash"
-	"github.com/llmgov/llmgov/internal/rateheaders"
+	"github.com/llmgov/llmgov/internal/run/rateheaders"
 )
 
 // Options are the parts of a Server.

@@ -62,7 +62,7 @@ var rules = []rule{
 	{"internal/testkit/pgtest", "internal/testkit", "", "a server for tests is another program"},
 	{"internal/testkit/redistest", "internal/testkit", "", "a server for tests is another program"},
 	{"internal/testkit/pipenet", "", "", "a network for tests knows nothing of what runs over it"},
-	{"internal/testkit/admissiontest", "governor internal/admission internal/policy internal/ops/telemetry tenants", "", "tests of doors share one way to what they stand before"},
+	{"internal/testkit/admissiontest", "governor internal/run/admission internal/run/policy internal/ops/telemetry tenants", "", "tests of doors share one way to what they stand before"},
 	{"internal/testkit/processtest", "internal/mock internal/testkit", "", "the process that is tested is another program, and so is the model server behind it"},
 	{"internal/testkit/leaktest", "go.uber.org/goleak", "", "fails packages whose tests leave goroutines behind"},
 	{"internal/testkit/doctable", "", "", "a table on a page is text, whatever suite it is of"},
@@ -74,8 +74,8 @@ var rules = []rule{
 	{"governor/internal/penalty", "", pure, "a rule is told how calls end, and has no clock and no lock"},
 	{"governor/sharing", "governor escrow escrow/limits federation federation/claims federation/parts federation/runner", "net net/http log log/slog os sync sync/atomic context", "demands become claims, and answers grants: the governor has the locks, and the runner the store"},
 	{"governor/client", "governor governor/tokens", "log os", "a client does not know whether its governor is in this process, and builds without stores and policy files"},
-	{"governor/embedded", `federation/store governor/client internal/ops/admin internal/adminview internal/ops/console internal/inprocess internal/instance tenants golang.org/x/sync`, "", "a governor in a program is an instance with a door for that program, and wires nothing anew"},
-	{"governor/govhttp", `escrow governor/client governor/tokens streaming internal/admission/ask internal/lib/bearer internal/lib/encoded internal/lib/splice internal/gateway/describe internal/gateway/dialect
+	{"governor/embedded", `federation/store governor/client internal/ops/admin internal/run/adminview internal/ops/console internal/inprocess internal/run/instance tenants golang.org/x/sync`, "", "a governor in a program is an instance with a door for that program, and wires nothing anew"},
+	{"governor/govhttp", `escrow governor/client governor/tokens streaming internal/run/admission/ask internal/lib/bearer internal/lib/encoded internal/lib/splice internal/gateway/describe internal/gateway/dialect
 		internal/gateway/head`, "log log/slog os", "calls over HTTP are read as the gateway reads them, and admitted by whichever governor the client has"},
 	{"governor/tokens", "internal/lib/jsonscan", "net/http os", "estimators only count"},
 	{"governor/tokens/bpe", "governor/tokens github.com/dlclark/regexp2 github.com/tidwall/gjson github.com/tiktoken-go/tokenizer", "net/http os", "a counter only counts, and who embeds the governor need not have its vocabularies"},
@@ -110,71 +110,71 @@ var rules = []rule{
 	{"internal/simulate/scenario", "escrow escrow/adaptive escrow/placement internal/distribution internal/lib/strictyaml", "net net/http sync context", "a scenario says what is asked for, and plays nothing"},
 	{"internal/simulate/report", "internal/simulate internal/simulate/scenario escrow internal/lib/htmlpage internal/lib/strictyaml", "net net/http os", "a report shows a result, and computes none"},
 	{"internal/ops/top", "internal/ops/adminapi charm.land/bubbletea/v2 charm.land/lipgloss/v2 github.com/charmbracelet/x/ansi", silent, "a picture is made of what it is told, and asks through a function"},
-	{"internal/durable", "governor go.etcd.io/bbolt", "net net/http", "what is kept on disk knows the governor's records, and not what they are for"},
+	{"internal/run/durable", "governor go.etcd.io/bbolt", "net net/http", "what is kept on disk knows the governor's records, and not what they are for"},
 	{"internal/lib/affinity", "", timeless, "a choice by a hash"},
 	{"internal/upstreams", "internal/lib/affinity", "net os log log/slog context", "what is believed of upstreams is decided by what is told, at the time that is told"},
 	{"internal/lib/splice", "", timeless, "bytes are edited without knowing whose they are"},
 	{"internal/gateway/head", `governor/tokens internal/lib/form internal/lib/jsonscan internal/lib/splice internal/lib/text github.com/cespare/xxhash/v2 github.com/tidwall/gjson`, "net os log log/slog sync sync/atomic context time", "a request is read without knowing who sent it, and what is done with it"},
-	{"internal/gateway/dialect", `governor governor/tokens internal/admission/ask internal/gateway/head internal/rateheaders internal/upstreams`, "net os log log/slog sync sync/atomic context", "a protocol is a value: what is done with it is elsewhere"},
+	{"internal/gateway/dialect", `governor governor/tokens internal/run/admission/ask internal/gateway/head internal/run/rateheaders internal/upstreams`, "net os log log/slog sync sync/atomic context", "a protocol is a value: what is done with it is elsewhere"},
 	{"internal/gateway/route", "internal/gateway/dialect internal/objects tenants", "net os log log/slog sync sync/atomic context time", "a route is found by method and path alone"},
-	{"internal/gateway/describe", "escrow internal/admission/ask internal/lib/encoded internal/gateway/dialect internal/gateway/head internal/lib/splice internal/lib/text", "net os log log/slog sync sync/atomic context", "a call is described by its request alone"},
-	{"internal/gateway/grants", "internal/admission internal/admission/ask internal/gateway/describe internal/gateway/head internal/lib/text tenants", deaf, "models are compared with a policy"},
-	{"internal/envoy/extproc", `governor governor/tokens internal/admission internal/answers internal/lib/bearer internal/lib/encoded internal/ops/events internal/gateway/describe
-		internal/gateway/dialect internal/gateway/grants internal/gateway/head internal/gateway/route internal/lib/inflight internal/rateheaders internal/lib/splice
+	{"internal/gateway/describe", "escrow internal/run/admission/ask internal/lib/encoded internal/gateway/dialect internal/gateway/head internal/lib/splice internal/lib/text", "net os log log/slog sync sync/atomic context", "a call is described by its request alone"},
+	{"internal/gateway/grants", "internal/run/admission internal/run/admission/ask internal/gateway/describe internal/gateway/head internal/lib/text tenants", deaf, "models are compared with a policy"},
+	{"internal/envoy/extproc", `governor governor/tokens internal/run/admission internal/answers internal/lib/bearer internal/lib/encoded internal/ops/events internal/gateway/describe
+		internal/gateway/dialect internal/gateway/grants internal/gateway/head internal/gateway/route internal/lib/inflight internal/run/rateheaders internal/lib/splice
 		internal/ops/telemetry internal/lib/text streaming github.com/envoyproxy/go-control-plane/envoy google.golang.org/grpc google.golang.org/protobuf`, "net os", "a proxy's call is the same call as one over HTTP: it only comes by another door"},
-	{"internal/envoy/ratelimit", `governor/client governor/tokens internal/admission internal/gateway/dialect internal/reserve github.com/envoyproxy/go-control-plane/envoy
+	{"internal/envoy/ratelimit", `governor/client governor/tokens internal/run/admission internal/gateway/dialect internal/reserve github.com/envoyproxy/go-control-plane/envoy
 		google.golang.org/grpc google.golang.org/protobuf`, deaf, "descriptors become reservations, which are kept elsewhere"},
-	{"internal/explain", "governor internal/ops/adminapi internal/admission internal/policy internal/lib/text tenants", deaf, "an explanation asks the governor and changes nothing"},
+	{"internal/run/explain", "governor internal/ops/adminapi internal/run/admission internal/run/policy internal/lib/text tenants", deaf, "an explanation asks the governor and changes nothing"},
 	{"internal/gateway/relay", "streaming", deaf, "an answer is passed on whatever it says, and whoever it is for"},
-	{"internal/gateway/usage", "governor internal/admission tenants", silent, "a view is read from books, and whoever asks for it is elsewhere"},
+	{"internal/gateway/usage", "governor internal/run/admission tenants", silent, "a view is read from books, and whoever asks for it is elsewhere"},
 	{"internal/gateway/upstream", `internal/answers internal/gateway/dialect internal/gateway/route internal/objects tenants github.com/tidwall/gjson`, deaf, "a provider is reached without knowing for whom"},
-	{"internal/gateway/stored", `governor governor/tokens internal/admission internal/lib/form internal/gateway/head internal/gateway/route internal/objects internal/lib/splice
+	{"internal/gateway/stored", `governor governor/tokens internal/run/admission internal/lib/form internal/gateway/head internal/gateway/route internal/objects internal/lib/splice
 		internal/ops/telemetry internal/lib/text streaming tenants github.com/tidwall/gjson`, deaf, "objects are recorded and charged without sending anything: the call asks the upstream"},
-	{"internal/gateway/realtime", `governor governor/tokens internal/admission internal/gateway/head internal/ops/telemetry internal/lib/text streaming github.com/tidwall/gjson
+	{"internal/gateway/realtime", `governor governor/tokens internal/run/admission internal/gateway/head internal/ops/telemetry internal/lib/text streaming github.com/tidwall/gjson
 		github.com/coder/websocket`, deaf, "a session sees the call by which it was opened through an interface"},
 	{"internal/lib/form", "internal/lib/splice internal/lib/text", "net net/http mime/multipart os log log/slog context time", "a form is bytes, and what its fields decide is elsewhere"},
 	{"internal/objects", "go.etcd.io/bbolt", "net net/http", "who made what is kept without knowing what it is for"},
 	{"internal/ops/events", "governor", "net net/http os log log/slog encoding/json", "whoever listens, and however it is told: nobody slows admission down"},
 	{"internal/ops/decisions", "governor escrow", "net net/http", "what was decided is written down as the governor tells it"},
-	{"internal/plan", "governor tenants internal/ops/decisions internal/lib/muldiv internal/policy", "net net/http os math/rand math/rand/v2", "a replay depends on the record and the policy, and on nothing else"},
-	{"internal/policy", "tenants governor internal/admission/ask escrow escrow/adaptive escrow/budget escrow/limits escrow/limits/shape", "net net/http os log log/slog sync context time", "rules are made of a policy, and of nothing else"},
+	{"internal/plan", "governor tenants internal/ops/decisions internal/lib/muldiv internal/run/policy", "net net/http os math/rand math/rand/v2", "a replay depends on the record and the policy, and on nothing else"},
+	{"internal/run/policy", "tenants governor internal/run/admission/ask escrow escrow/adaptive escrow/budget escrow/limits escrow/limits/shape", "net net/http os log log/slog sync context time", "rules are made of a policy, and of nothing else"},
 	{"internal/ops/history", "", "net net/http os log log/slog encoding/json", "a history keeps what it is given, and does not know who shows it"},
 	{"internal/lib/text", "", "net net/http os log log/slog sync context time", "a text is cut without knowing what it says"},
 	{"internal/ops/adminapi", "internal/lib/text", "net net/http os log log/slog context sync", "types of answers do nothing"},
 	{"internal/lib/connections", "", "net/http os log log/slog", "connections are counted without knowing what is sent on them"},
 	{"internal/ops/logging", "", "net net/http os", "lines are gathered without knowing what they say, or where they go"},
 	{"internal/mock/batch", "", silent, "a batch is simulated without knowing how calls come"},
-	{"internal/engine", "internal/lib/text github.com/prometheus/client_model github.com/prometheus/common golang.org/x/sync", "", "servers are read without knowing which limits go by what they say"},
+	{"internal/run/engine", "internal/lib/text github.com/prometheus/client_model github.com/prometheus/common golang.org/x/sync", "", "servers are read without knowing which limits go by what they say"},
 	{"internal/lib/inflight", "", "net net/http os log log/slog time", "calls are counted without knowing by which door they came"},
 	{"internal/lib/sampled", "", silent, "what may be logged is decided without logging it"},
 	{"internal/lib/recent", "", "net net/http os log log/slog time", "a memory does not know what it remembers"},
-	{"internal/rateheaders", "governor", deaf, "headers show what the governor says, by whichever door it was asked"},
-	{"internal/inprocess", "escrow governor governor/client internal/admission internal/rateheaders internal/ops/telemetry streaming", deaf, "a call of a program is the same call as one over HTTP: it only comes by another door"},
+	{"internal/run/rateheaders", "governor", deaf, "headers show what the governor says, by whichever door it was asked"},
+	{"internal/inprocess", "escrow governor governor/client internal/run/admission internal/run/rateheaders internal/ops/telemetry streaming", deaf, "a call of a program is the same call as one over HTTP: it only comes by another door"},
 	{"governor/remote/admissionv1", "google.golang.org/grpc google.golang.org/protobuf", "", "a protocol is generated from its description"},
 	{"governor/remote", "governor/client governor/remote/admissionv1 governor/tokens internal/lib/inflight google.golang.org/grpc google.golang.org/protobuf", "os log", "a program that asks another one has no governor of its own"},
-	{"internal/reserve", "governor/client internal/admission internal/lib/inflight internal/rateheaders", "net os log log/slog encoding/json", "reservations are kept without knowing by which protocol they are made"},
-	{"internal/reserveserver", `governor/client governor/remote/admissionv1 governor/tokens internal/admission internal/admissionserver internal/gateway/dialect
-		internal/lib/jsonscan internal/rateheaders internal/reserve google.golang.org/grpc google.golang.org/protobuf`, deaf, "a protocol says what is asked, and the book decides"},
-	{"internal/adminview", "governor internal/ops/adminapi internal/admission internal/explain tenants tenants/keyfile", deaf, "the admin side sees what admits calls, whichever door the calls come by"},
-	{"internal/instance", `internal/ops/admin internal/ops/adminapi internal/admission internal/ops/decisions internal/durable internal/engine internal/ops/events internal/policy internal/lib/sampled
+	{"internal/reserve", "governor/client internal/run/admission internal/lib/inflight internal/run/rateheaders", "net os log log/slog encoding/json", "reservations are kept without knowing by which protocol they are made"},
+	{"internal/reserveserver", `governor/client governor/remote/admissionv1 governor/tokens internal/run/admission internal/admissionserver internal/gateway/dialect
+		internal/lib/jsonscan internal/run/rateheaders internal/reserve google.golang.org/grpc google.golang.org/protobuf`, deaf, "a protocol says what is asked, and the book decides"},
+	{"internal/run/adminview", "governor internal/ops/adminapi internal/run/admission internal/run/explain tenants tenants/keyfile", deaf, "the admin side sees what admits calls, whichever door the calls come by"},
+	{"internal/run/instance", `internal/ops/admin internal/ops/adminapi internal/run/admission internal/ops/decisions internal/run/durable internal/run/engine internal/ops/events internal/run/policy internal/lib/sampled
 		internal/ops/telemetry federation federation/store federation/runner governor governor/sharing tenants golang.org/x/sync`, "net net/http", "an instance has no listener and no gateway: whoever opens it has doors of its own"},
 	{"internal/lib/encoded", "github.com/klauspost/compress", "net net/http os log log/slog context time", "a body is decoded without knowing whose it is, and what it says"},
 	{"internal/intake", "", silent, "memory is handed out without knowing what arrives in it, or from where"},
 	{"internal/lib/bearer", "", "os log log/slog sync context time", "a credential is read without knowing what it opens"},
 	{"internal/ops/crash", "", deaf, "a panic is judged by its stack alone"},
-	{"internal/admissionserver", `internal/lib/bearer internal/lib/connections internal/ops/crash internal/rateheaders internal/lib/sampled internal/lib/text golang.org/x/sync google.golang.org/grpc
+	{"internal/admissionserver", `internal/lib/bearer internal/lib/connections internal/ops/crash internal/run/rateheaders internal/lib/sampled internal/lib/text golang.org/x/sync google.golang.org/grpc
 		google.golang.org/protobuf`, "os", "a listener knows who calls, and not what is asked of its services"},
 	{"internal/ops/readiness", "", "os log log/slog", "whether to leave the balancer depends on what other gateways say, and on nothing else of this one"},
 	{"internal/ops/admin", `internal/lib/bearer internal/ops/crash internal/ops/adminapi internal/lib/text internal/lib/connections internal/lib/jsonscan internal/ops/readiness internal/lib/sampled internal/ops/events
 		internal/ops/history governor escrow escrow/adaptive tenants tenants/keyfile`, "", "the admin side sees the gateway through an interface of its own"},
-	{"internal/admission/ask", "escrow governor/tokens", pure, "words: an ask and a refusal do nothing, and link nothing"},
-	{"internal/admission", `internal/admission/ask governor governor/tokens escrow escrow/lengths tenants tenants/keyfile streaming internal/policy internal/ops/telemetry internal/ops/tracing
+	{"internal/run/admission/ask", "escrow governor/tokens", pure, "words: an ask and a refusal do nothing, and link nothing"},
+	{"internal/run/admission", `internal/run/admission/ask governor governor/tokens escrow escrow/lengths tenants tenants/keyfile streaming internal/run/policy internal/ops/telemetry internal/ops/tracing
 		internal/ops/history internal/lib/recent internal/lib/text`, "net net/http os log log/slog encoding/json", "the life of a call does not know by which protocol its caller speaks"},
 	{"internal/gateway", `internal/lib/text internal/lib/bearer internal/lib/cancel internal/ops/crash internal/lib/connections internal/lib/http1 internal/lib/http1/plain internal/intake internal/ops/logging
-		internal/rateheaders internal/lib/recent internal/lib/sampled internal/admission internal/policy governor governor/tokens escrow escrow/lengths
+		internal/run/rateheaders internal/lib/recent internal/lib/sampled internal/run/admission internal/run/policy governor governor/tokens escrow escrow/lengths
 		tenants tenants/keyfile streaming internal/ops/telemetry internal/ops/tracing internal/lib/form internal/lib/splice internal/gateway/head
 		internal/gateway/describe internal/gateway/dialect internal/gateway/grants internal/gateway/realtime internal/gateway/relay internal/gateway/route
-		internal/gateway/stored internal/gateway/upstream internal/gateway/usage internal/adminview internal/objects internal/answers
+		internal/gateway/stored internal/gateway/upstream internal/gateway/usage internal/run/adminview internal/objects internal/answers
 		internal/lib/affinity internal/upstreams internal/lib/encoded internal/ops/events internal/ops/history internal/ops/adminapi github.com/tidwall/gjson github.com/coder/websocket`, "", "the request path calls no network store"},
 }
 

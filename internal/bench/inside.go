@@ -6,10 +6,10 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/governor/client"
-	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/inprocess"
 	"github.com/llmgov/llmgov/internal/ops/telemetry"
-	"github.com/llmgov/llmgov/internal/policy"
+	"github.com/llmgov/llmgov/internal/run/admission"
+	"github.com/llmgov/llmgov/internal/run/policy"
 )
 
 // newController is what admits calls, by a policy with a limit on every axis.

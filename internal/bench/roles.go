@@ -16,11 +16,11 @@ import (
 	"github.com/llmgov/llmgov/internal/envoy/ratelimit"
 	"github.com/llmgov/llmgov/internal/gateway"
 	"github.com/llmgov/llmgov/internal/inprocess"
-	"github.com/llmgov/llmgov/internal/instance"
 	"github.com/llmgov/llmgov/internal/mock"
 	"github.com/llmgov/llmgov/internal/ops/logging"
 	"github.com/llmgov/llmgov/internal/reserve"
 	"github.com/llmgov/llmgov/internal/reserveserver"
+	"github.com/llmgov/llmgov/internal/run/instance"
 	"github.com/llmgov/llmgov/tenants"
 )
 

@@ -9,7 +9,7 @@ import (
 	"github.com/llmgov/llmgov/internal/answers"
 	"github.com/llmgov/llmgov/internal/gateway/dialect"
 	"github.com/llmgov/llmgov/internal/gateway/stored"
-	"github.com/llmgov/llmgov/internal/rateheaders"
+	"github.com/llmgov/llmgov/internal/run/rateheaders"
 	"github.com/llmgov/llmgov/streaming"
 )
 

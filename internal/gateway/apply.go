@@ -3,7 +3,7 @@ package gateway
 import (
 	"slices"
 
-	"github.com/llmgov/llmgov/internal/admission"
+	"github.com/llmgov/llmgov/internal/run/admission"
 	"github.com/llmgov/llmgov/tenants"
 )
 

@@ -5,11 +5,11 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/gateway/realtime"
 	"github.com/llmgov/llmgov/internal/lib/bearer"
 	"github.com/llmgov/llmgov/internal/lib/connections"
 	"github.com/llmgov/llmgov/internal/lib/text"
+	"github.com/llmgov/llmgov/internal/run/admission"
 )
 
 // MaxHeader is how many bytes of headers a request may have. A server around a Gateway should

@@ -5,12 +5,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/gateway/describe"
 	"github.com/llmgov/llmgov/internal/gateway/dialect"
 	"github.com/llmgov/llmgov/internal/gateway/head"
 	"github.com/llmgov/llmgov/internal/lib/encoded"
 	"github.com/llmgov/llmgov/internal/lib/text"
+	"github.com/llmgov/llmgov/internal/run/admission"
 )
 
 // readBody reads the query, the whole body and its head.

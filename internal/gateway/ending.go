@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
-	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/ops/crash"
 	"github.com/llmgov/llmgov/internal/ops/events"
 	"github.com/llmgov/llmgov/internal/ops/telemetry"
+	"github.com/llmgov/llmgov/internal/run/admission"
 	"github.com/llmgov/llmgov/streaming"
 )
 

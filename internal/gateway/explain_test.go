@@ -10,8 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/llmgov/llmgov/internal/admission"
-	"github.com/llmgov/llmgov/internal/explain"
+	"github.com/llmgov/llmgov/internal/run/admission"
+	"github.com/llmgov/llmgov/internal/run/explain"
 
 	"github.com/google/go-cmp/cmp"
 

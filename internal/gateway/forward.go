@@ -10,11 +10,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/gateway/dialect"
 	"github.com/llmgov/llmgov/internal/gateway/stored"
 	"github.com/llmgov/llmgov/internal/lib/cancel"
 	"github.com/llmgov/llmgov/internal/ops/telemetry"
+	"github.com/llmgov/llmgov/internal/run/admission"
 )
 
 // forward passes the call on, and returns the answer to be passed back.

@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
-	"github.com/llmgov/llmgov/internal/adminview"
-	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/gateway/realtime"
 	"github.com/llmgov/llmgov/internal/gateway/stored"
 	"github.com/llmgov/llmgov/internal/intake"
@@ -22,6 +20,8 @@ import (
 	"github.com/llmgov/llmgov/internal/ops/events"
 	"github.com/llmgov/llmgov/internal/ops/telemetry"
 	"github.com/llmgov/llmgov/internal/ops/tracing"
+	"github.com/llmgov/llmgov/internal/run/adminview"
+	"github.com/llmgov/llmgov/internal/run/admission"
 )
 
 // Gateway is the data side: an http.Handler that governs and forwards calls.

@@ -3,7 +3,7 @@ package gateway
 import (
 	"time"
 
-	"github.com/llmgov/llmgov/internal/rateheaders"
+	"github.com/llmgov/llmgov/internal/run/rateheaders"
 )
 
 // showOwn sets the headers that every answer has.

@@ -5,8 +5,8 @@ import (
 	"net/http"
 	"strconv"
 
-	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/gateway/describe"
+	"github.com/llmgov/llmgov/internal/run/admission"
 )
 
 // digestSeed keeps callers from making calls that collide.

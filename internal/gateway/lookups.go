@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
-	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/gateway/usage"
+	"github.com/llmgov/llmgov/internal/run/admission"
 )
 
 // How often a tenant may ask for what llmgov answers itself.

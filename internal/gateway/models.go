@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/gateway/dialect"
 	"github.com/llmgov/llmgov/internal/gateway/upstream"
+	"github.com/llmgov/llmgov/internal/run/admission"
 )
 
 type modelObject struct {

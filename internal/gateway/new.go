@@ -5,13 +5,13 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/adminview"
-	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/intake"
 	"github.com/llmgov/llmgov/internal/lib/sampled"
 	"github.com/llmgov/llmgov/internal/objects"
 	"github.com/llmgov/llmgov/internal/ops/events"
 	"github.com/llmgov/llmgov/internal/ops/tracing"
+	"github.com/llmgov/llmgov/internal/run/adminview"
+	"github.com/llmgov/llmgov/internal/run/admission"
 )
 
 // Options are the parts that a Gateway is made of.

@@ -7,9 +7,9 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/gateway/stored"
 	"github.com/llmgov/llmgov/internal/objects"
+	"github.com/llmgov/llmgov/internal/run/admission"
 )
 
 // checkBackground refuses answers that come later where nobody could be charged for them.

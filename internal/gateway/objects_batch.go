@@ -6,7 +6,6 @@ import (
 	"strconv"
 
 	"github.com/llmgov/llmgov/governor/tokens"
-	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/gateway/describe"
 	"github.com/llmgov/llmgov/internal/gateway/head"
 	"github.com/llmgov/llmgov/internal/gateway/route"
@@ -14,6 +13,7 @@ import (
 	"github.com/llmgov/llmgov/internal/gateway/upstream"
 	"github.com/llmgov/llmgov/internal/lib/text"
 	"github.com/llmgov/llmgov/internal/objects"
+	"github.com/llmgov/llmgov/internal/run/admission"
 )
 
 // A batch is a file of calls that the upstream makes later, by itself. So the calls

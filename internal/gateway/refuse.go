@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/gateway/dialect"
+	"github.com/llmgov/llmgov/internal/run/admission"
 )
 
 // refusal is an answer that llmgov gives itself.

@@ -13,7 +13,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/answers"
 	"github.com/llmgov/llmgov/internal/gateway/stored"
 	"github.com/llmgov/llmgov/internal/gateway/upstream"
@@ -22,6 +21,7 @@ import (
 	"github.com/llmgov/llmgov/internal/lib/form"
 	"github.com/llmgov/llmgov/internal/lib/http1"
 	"github.com/llmgov/llmgov/internal/ops/tracing"
+	"github.com/llmgov/llmgov/internal/run/admission"
 	"github.com/llmgov/llmgov/internal/upstreams"
 )
 

@@ -6,8 +6,8 @@ import (
 	"net/http"
 
 	"github.com/llmgov/llmgov/governor/client"
-	"github.com/llmgov/llmgov/internal/admission"
-	"github.com/llmgov/llmgov/internal/rateheaders"
+	"github.com/llmgov/llmgov/internal/run/admission"
+	"github.com/llmgov/llmgov/internal/run/rateheaders"
 )
 
 // Door is a client.Door to a controller in this process.

@@ -5,7 +5,7 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/governor/client"
-	"github.com/llmgov/llmgov/internal/admission"
+	"github.com/llmgov/llmgov/internal/run/admission"
 )
 
 // Later returns a function that charges what a call that has ended, but was not completed, turns out to have taken

@@ -3,7 +3,7 @@ package plan
 import (
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/ops/decisions"
-	"github.com/llmgov/llmgov/internal/policy"
+	"github.com/llmgov/llmgov/internal/run/policy"
 	"github.com/llmgov/llmgov/tenants"
 )
 

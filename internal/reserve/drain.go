@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor/client"
-	"github.com/llmgov/llmgov/internal/admission"
+	"github.com/llmgov/llmgov/internal/run/admission"
 )
 
 // Drain waits until all reservations have ended and their ends are booked, or ctx has ended.

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor/client"
-	"github.com/llmgov/llmgov/internal/admission"
-	"github.com/llmgov/llmgov/internal/rateheaders"
+	"github.com/llmgov/llmgov/internal/run/admission"
+	"github.com/llmgov/llmgov/internal/run/rateheaders"
 )
 
 // invalid refuses a request that is wrong by itself.

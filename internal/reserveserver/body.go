@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor/client"
-	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/admissionserver"
 	"github.com/llmgov/llmgov/internal/lib/jsonscan"
+	"github.com/llmgov/llmgov/internal/run/admission"
 )
 
 // bodyPatience is the time that a client has to send its body.

@@ -13,8 +13,8 @@ import (
 	"github.com/llmgov/llmgov/governor/client"
 	"github.com/llmgov/llmgov/governor/remote/admissionv1"
 	"github.com/llmgov/llmgov/internal/admissionserver"
-	"github.com/llmgov/llmgov/internal/rateheaders"
 	"github.com/llmgov/llmgov/internal/reserve"
+	"github.com/llmgov/llmgov/internal/run/rateheaders"
 )
 
 // grpcSide implements admissionv1.AdmissionServiceServer.

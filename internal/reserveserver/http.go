@@ -7,10 +7,10 @@ import (
 	"net/http"
 
 	"github.com/llmgov/llmgov/governor/client"
-	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/admissionserver"
 	"github.com/llmgov/llmgov/internal/gateway/dialect"
 	"github.com/llmgov/llmgov/internal/reserve"
+	"github.com/llmgov/llmgov/internal/run/admission"
 )
 
 // OpenAPI describes the routes for programs, as OpenAPI 3.1. It is made from the types of this package:

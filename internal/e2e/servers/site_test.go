@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/engine"
+	"github.com/llmgov/llmgov/internal/run/engine"
 	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/internal/testkit/processtest"
 	"github.com/llmgov/llmgov/tenants"

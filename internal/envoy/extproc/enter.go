@@ -7,7 +7,6 @@ import (
 	"strconv"
 
 	"github.com/llmgov/llmgov/governor/tokens"
-	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/gateway/describe"
 	"github.com/llmgov/llmgov/internal/gateway/dialect"
 	"github.com/llmgov/llmgov/internal/gateway/grants"
@@ -15,6 +14,7 @@ import (
 	"github.com/llmgov/llmgov/internal/lib/bearer"
 	"github.com/llmgov/llmgov/internal/lib/encoded"
 	"github.com/llmgov/llmgov/internal/lib/text"
+	"github.com/llmgov/llmgov/internal/run/admission"
 )
 
 // enter takes the call from its headers to its lease. The error is one of the stream.

@@ -11,10 +11,10 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/gateway/head"
 	"github.com/llmgov/llmgov/internal/lib/inflight"
 	"github.com/llmgov/llmgov/internal/ops/events"
+	"github.com/llmgov/llmgov/internal/run/admission"
 )
 
 // Options are the parts of a Service.

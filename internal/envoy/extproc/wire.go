@@ -5,7 +5,7 @@ import (
 
 	pb "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
 
-	"github.com/llmgov/llmgov/internal/admission"
+	"github.com/llmgov/llmgov/internal/run/admission"
 )
 
 // wire is a stream of messages, each of which has to be answered before the next one comes.

@@ -12,8 +12,8 @@ import (
 
 	"github.com/llmgov/llmgov/governor/client"
 	"github.com/llmgov/llmgov/governor/tokens"
-	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/reserve"
+	"github.com/llmgov/llmgov/internal/run/admission"
 )
 
 // ttl is how long the end of a call may take to be heard. A proxy reports nothing in between.

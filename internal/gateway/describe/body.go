@@ -1,10 +1,10 @@
 package describe
 
 import (
-	"github.com/llmgov/llmgov/internal/admission/ask"
 	"github.com/llmgov/llmgov/internal/gateway/dialect"
 	"github.com/llmgov/llmgov/internal/gateway/head"
 	"github.com/llmgov/llmgov/internal/lib/splice"
+	"github.com/llmgov/llmgov/internal/run/admission/ask"
 )
 
 // Ask describes a call by the head of its body: prompt, longest answer, and the models that may give it. A thing of

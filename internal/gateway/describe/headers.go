@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
-	"github.com/llmgov/llmgov/internal/admission/ask"
+	"github.com/llmgov/llmgov/internal/run/admission/ask"
 )
 
 // RequestID takes over the caller's id if it is fit for logs and headers, or makes one.

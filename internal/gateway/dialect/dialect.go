@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
-	"github.com/llmgov/llmgov/internal/admission/ask"
+	"github.com/llmgov/llmgov/internal/run/admission/ask"
 )
 
 // Dialect is a protocol in which callers ask for inference.

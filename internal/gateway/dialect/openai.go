@@ -2,8 +2,8 @@ package dialect
 
 import (
 	"github.com/llmgov/llmgov/governor/tokens"
-	"github.com/llmgov/llmgov/internal/admission/ask"
 	"github.com/llmgov/llmgov/internal/gateway/head"
+	"github.com/llmgov/llmgov/internal/run/admission/ask"
 )
 
 // OpenAI is the dialect of chat completions and of the routes beside them.

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
-	"github.com/llmgov/llmgov/internal/admission/ask"
-	"github.com/llmgov/llmgov/internal/rateheaders"
+	"github.com/llmgov/llmgov/internal/run/admission/ask"
+	"github.com/llmgov/llmgov/internal/run/rateheaders"
 )
 
 // Refuse returns the body of a refusal by a node, and sets its headers. X-Request-Id is set already, and so is what names the

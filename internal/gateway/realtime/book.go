@@ -9,8 +9,8 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/governor/tokens"
-	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/gateway/head"
+	"github.com/llmgov/llmgov/internal/run/admission"
 )
 
 // book has the leases of a session. Each response is a call with a lease of its own, held at the most

@@ -5,8 +5,8 @@ import (
 
 	"github.com/coder/websocket"
 
-	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/ops/telemetry"
+	"github.com/llmgov/llmgov/internal/run/admission"
 )
 
 // side is the side from which a session was ended.

@@ -6,8 +6,8 @@ import (
 
 	"github.com/coder/websocket"
 
-	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/gateway/head"
+	"github.com/llmgov/llmgov/internal/run/admission"
 )
 
 // clientSide passes on the messages of the client.

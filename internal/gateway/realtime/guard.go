@@ -5,9 +5,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/gateway/head"
 	"github.com/llmgov/llmgov/internal/lib/text"
+	"github.com/llmgov/llmgov/internal/run/admission"
 )
 
 // guard checks the messages of a client.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/llmgov/llmgov/internal/admission"
+	"github.com/llmgov/llmgov/internal/run/admission"
 )
 
 // passed are the subprotocols that are passed between client and upstream. Others are hints about

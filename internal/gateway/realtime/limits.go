@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
-	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/gateway/head"
+	"github.com/llmgov/llmgov/internal/run/admission"
 )
 
 // The names of the bound on the length of responses, the second one in the beta of the API.

@@ -5,11 +5,11 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/gateway/head"
 	"github.com/llmgov/llmgov/internal/gateway/route"
 	"github.com/llmgov/llmgov/internal/lib/form"
 	"github.com/llmgov/llmgov/internal/lib/splice"
+	"github.com/llmgov/llmgov/internal/run/admission"
 )
 
 // maxCalls bounds a batch, because checking many short lines takes much longer than sending them.

@@ -7,8 +7,8 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/llmgov/llmgov/governor"
-	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/objects"
+	"github.com/llmgov/llmgov/internal/run/admission"
 )
 
 // owe records that an object is to be charged when it is done.

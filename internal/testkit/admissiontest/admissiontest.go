@@ -5,9 +5,9 @@ import (
 	"testing"
 
 	"github.com/llmgov/llmgov/governor"
-	"github.com/llmgov/llmgov/internal/admission"
 	"github.com/llmgov/llmgov/internal/ops/telemetry"
-	"github.com/llmgov/llmgov/internal/policy"
+	"github.com/llmgov/llmgov/internal/run/admission"
+	"github.com/llmgov/llmgov/internal/run/policy"
 	"github.com/llmgov/llmgov/tenants"
 )
 

@@ -8,8 +8,8 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/llmgov/llmgov/internal/admission"
-	"github.com/llmgov/llmgov/internal/policy"
+	"github.com/llmgov/llmgov/internal/run/admission"
+	"github.com/llmgov/llmgov/internal/run/policy"
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/ops/adminapi"

@@ -7,7 +7,7 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/ops/telemetry"
-	"github.com/llmgov/llmgov/internal/policy"
+	"github.com/llmgov/llmgov/internal/run/policy"
 	"github.com/llmgov/llmgov/tenants"
 	"github.com/llmgov/llmgov/tenants/keyfile"
 )

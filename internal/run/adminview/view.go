@@ -4,9 +4,9 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
-	"github.com/llmgov/llmgov/internal/admission"
-	"github.com/llmgov/llmgov/internal/explain"
 	"github.com/llmgov/llmgov/internal/ops/adminapi"
+	"github.com/llmgov/llmgov/internal/run/admission"
+	"github.com/llmgov/llmgov/internal/run/explain"
 	"github.com/llmgov/llmgov/tenants"
 	"github.com/llmgov/llmgov/tenants/keyfile"
 )

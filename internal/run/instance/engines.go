@@ -5,9 +5,9 @@ import (
 	"slices"
 
 	"github.com/llmgov/llmgov/governor"
-	"github.com/llmgov/llmgov/internal/engine"
 	"github.com/llmgov/llmgov/internal/ops/adminapi"
 	"github.com/llmgov/llmgov/internal/ops/telemetry"
+	"github.com/llmgov/llmgov/internal/run/engine"
 	"github.com/llmgov/llmgov/tenants"
 )
 

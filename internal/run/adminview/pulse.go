@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/admission"
+	"github.com/llmgov/llmgov/internal/run/admission"
 )
 
 // stuckAfter is how long a pool's lock may be waited for before the pool is taken to be stuck: less than

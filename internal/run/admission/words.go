@@ -1,6 +1,6 @@
 package admission
 
-import "github.com/llmgov/llmgov/internal/admission/ask"
+import "github.com/llmgov/llmgov/internal/run/admission/ask"
 
 // What doors ask for, and hear: see package ask.
 type (

@@ -21,10 +21,10 @@ import (
 	"github.com/llmgov/llmgov/federation/store"
 	"github.com/llmgov/llmgov/governor"
 	govsharing "github.com/llmgov/llmgov/governor/sharing"
-	"github.com/llmgov/llmgov/internal/durable"
 	"github.com/llmgov/llmgov/internal/lib/sampled"
 	"github.com/llmgov/llmgov/internal/ops/adminapi"
 	"github.com/llmgov/llmgov/internal/ops/telemetry"
+	"github.com/llmgov/llmgov/internal/run/durable"
 	"github.com/llmgov/llmgov/tenants"
 )
 

@@ -131,7 +131,7 @@ func TestRestart_EverySettingIsDecided(t *testing.T) {
 	if !slices.Equal(all, decided) {
 		t.Errorf("the settings are\n%q, decided are\n%q", all, decided)
 	}
-	text := testkit.Must(os.ReadFile("../../docs/configuration.md"))(t)
+	text := testkit.Must(os.ReadFile("../../../docs/configuration.md"))(t)
 	doc := string(text)
 	for i, mark := range []string{"| in force at once |", "| needs a restart |"} {
 		_, row, _ := strings.Cut(doc, mark)

@@ -2,7 +2,7 @@ package policy
 
 import (
 	"github.com/llmgov/llmgov/governor"
-	"github.com/llmgov/llmgov/internal/admission/ask"
+	"github.com/llmgov/llmgov/internal/run/admission/ask"
 	"github.com/llmgov/llmgov/tenants"
 )
 

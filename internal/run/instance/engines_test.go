@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
-	"github.com/llmgov/llmgov/internal/engine"
-	"github.com/llmgov/llmgov/internal/policy"
+	"github.com/llmgov/llmgov/internal/run/engine"
+	"github.com/llmgov/llmgov/internal/run/policy"
 	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/tenants"
 )
