@@ -10,14 +10,14 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor/tokens/bpe"
-	"github.com/llmgov/llmgov/internal/gateway"
-	"github.com/llmgov/llmgov/internal/objects"
 	"github.com/llmgov/llmgov/internal/ops/admin"
 	"github.com/llmgov/llmgov/internal/ops/adminapi"
 	"github.com/llmgov/llmgov/internal/ops/console"
 	"github.com/llmgov/llmgov/internal/ops/readiness"
 	"github.com/llmgov/llmgov/internal/ops/tracing"
 	"github.com/llmgov/llmgov/internal/ops/tracing/otlp"
+	"github.com/llmgov/llmgov/internal/proxy/gateway"
+	"github.com/llmgov/llmgov/internal/proxy/objects"
 	"github.com/llmgov/llmgov/internal/run/instance"
 	"github.com/llmgov/llmgov/tenants"
 )

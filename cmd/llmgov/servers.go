@@ -8,8 +8,8 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/gateway"
 	"github.com/llmgov/llmgov/internal/lib/connections"
+	"github.com/llmgov/llmgov/internal/proxy/gateway"
 	"github.com/llmgov/llmgov/tenants"
 )
 

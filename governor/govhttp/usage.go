@@ -5,10 +5,10 @@ import (
 	"io"
 	"net/http"
 
-	"github.com/llmgov/llmgov/internal/gateway/describe"
-	"github.com/llmgov/llmgov/internal/gateway/dialect"
-	"github.com/llmgov/llmgov/internal/gateway/head"
 	"github.com/llmgov/llmgov/internal/lib/splice"
+	"github.com/llmgov/llmgov/internal/proxy/gateway/describe"
+	"github.com/llmgov/llmgov/internal/proxy/gateway/dialect"
+	"github.com/llmgov/llmgov/internal/proxy/gateway/head"
 	"github.com/llmgov/llmgov/streaming"
 )
 

@@ -75,8 +75,8 @@ var rules = []rule{
 	{"governor/sharing", "governor escrow escrow/limits federation federation/claims federation/parts federation/runner", "net net/http log log/slog os sync sync/atomic context", "demands become claims, and answers grants: the governor has the locks, and the runner the store"},
 	{"governor/client", "governor governor/tokens", "log os", "a client does not know whether its governor is in this process, and builds without stores and policy files"},
 	{"governor/embedded", `federation/store governor/client internal/ops/admin internal/run/adminview internal/ops/console internal/inprocess internal/run/instance tenants golang.org/x/sync`, "", "a governor in a program is an instance with a door for that program, and wires nothing anew"},
-	{"governor/govhttp", `escrow governor/client governor/tokens streaming internal/run/admission/ask internal/lib/bearer internal/lib/encoded internal/lib/splice internal/gateway/describe internal/gateway/dialect
-		internal/gateway/head`, "log log/slog os", "calls over HTTP are read as the gateway reads them, and admitted by whichever governor the client has"},
+	{"governor/govhttp", `escrow governor/client governor/tokens streaming internal/run/admission/ask internal/lib/bearer internal/lib/encoded internal/lib/splice internal/proxy/gateway/describe internal/proxy/gateway/dialect
+		internal/proxy/gateway/head`, "log log/slog os", "calls over HTTP are read as the gateway reads them, and admitted by whichever governor the client has"},
 	{"governor/tokens", "internal/lib/jsonscan", "net/http os", "estimators only count"},
 	{"governor/tokens/bpe", "governor/tokens github.com/dlclark/regexp2 github.com/tidwall/gjson github.com/tiktoken-go/tokenizer", "net/http os", "a counter only counts, and who embeds the governor need not have its vocabularies"},
 	{"internal/lib/cancel", "", "net net/http os log log/slog time", "a context does not know what ends with it"},
@@ -86,7 +86,7 @@ var rules = []rule{
 	{"internal/lib/jsonscan", "golang.org/x/sys/cpu", timeless, "a scanner reads bytes, and does not know what they are for"},
 	{"internal/lib/muldiv", "", timeless, "arithmetic"},
 	{"internal/lib/maxmin", "", timeless, "a division is arithmetic: measures, ledgers and policies all use it"},
-	{"internal/answers", "", "net os log log/slog sync sync/atomic context time", "what may be passed on is decided by the answer alone"},
+	{"internal/proxy/answers", "", "net os log log/slog sync sync/atomic context time", "what may be passed on is decided by the answer alone"},
 	{"tenants", `presets tenants/keyfile tenants/internal/disk tenants/internal/glob internal/lib/maxmin internal/lib/strictyaml github.com/knadh/koanf`, "net/http", "policies do not know who enforces them"},
 	{"tenants/keyfile", "internal/lib/strictyaml tenants/internal/disk", "net net/http log log/slog", "a file of keys does not know whose they may be"},
 	{"tenants/internal/glob", "", "net net/http os log log/slog sync context time", "patterns are texts"},
@@ -112,28 +112,28 @@ var rules = []rule{
 	{"internal/ops/top", "internal/ops/adminapi charm.land/bubbletea/v2 charm.land/lipgloss/v2 github.com/charmbracelet/x/ansi", silent, "a picture is made of what it is told, and asks through a function"},
 	{"internal/run/durable", "governor go.etcd.io/bbolt", "net net/http", "what is kept on disk knows the governor's records, and not what they are for"},
 	{"internal/lib/affinity", "", timeless, "a choice by a hash"},
-	{"internal/upstreams", "internal/lib/affinity", "net os log log/slog context", "what is believed of upstreams is decided by what is told, at the time that is told"},
+	{"internal/proxy/upstreams", "internal/lib/affinity", "net os log log/slog context", "what is believed of upstreams is decided by what is told, at the time that is told"},
 	{"internal/lib/splice", "", timeless, "bytes are edited without knowing whose they are"},
-	{"internal/gateway/head", `governor/tokens internal/lib/form internal/lib/jsonscan internal/lib/splice internal/lib/text github.com/cespare/xxhash/v2 github.com/tidwall/gjson`, "net os log log/slog sync sync/atomic context time", "a request is read without knowing who sent it, and what is done with it"},
-	{"internal/gateway/dialect", `governor governor/tokens internal/run/admission/ask internal/gateway/head internal/run/rateheaders internal/upstreams`, "net os log log/slog sync sync/atomic context", "a protocol is a value: what is done with it is elsewhere"},
-	{"internal/gateway/route", "internal/gateway/dialect internal/objects tenants", "net os log log/slog sync sync/atomic context time", "a route is found by method and path alone"},
-	{"internal/gateway/describe", "escrow internal/run/admission/ask internal/lib/encoded internal/gateway/dialect internal/gateway/head internal/lib/splice internal/lib/text", "net os log log/slog sync sync/atomic context", "a call is described by its request alone"},
-	{"internal/gateway/grants", "internal/run/admission internal/run/admission/ask internal/gateway/describe internal/gateway/head internal/lib/text tenants", deaf, "models are compared with a policy"},
-	{"internal/envoy/extproc", `governor governor/tokens internal/run/admission internal/answers internal/lib/bearer internal/lib/encoded internal/ops/events internal/gateway/describe
-		internal/gateway/dialect internal/gateway/grants internal/gateway/head internal/gateway/route internal/lib/inflight internal/run/rateheaders internal/lib/splice
+	{"internal/proxy/gateway/head", `governor/tokens internal/lib/form internal/lib/jsonscan internal/lib/splice internal/lib/text github.com/cespare/xxhash/v2 github.com/tidwall/gjson`, "net os log log/slog sync sync/atomic context time", "a request is read without knowing who sent it, and what is done with it"},
+	{"internal/proxy/gateway/dialect", `governor governor/tokens internal/run/admission/ask internal/proxy/gateway/head internal/run/rateheaders internal/proxy/upstreams`, "net os log log/slog sync sync/atomic context", "a protocol is a value: what is done with it is elsewhere"},
+	{"internal/proxy/gateway/route", "internal/proxy/gateway/dialect internal/proxy/objects tenants", "net os log log/slog sync sync/atomic context time", "a route is found by method and path alone"},
+	{"internal/proxy/gateway/describe", "escrow internal/run/admission/ask internal/lib/encoded internal/proxy/gateway/dialect internal/proxy/gateway/head internal/lib/splice internal/lib/text", "net os log log/slog sync sync/atomic context", "a call is described by its request alone"},
+	{"internal/proxy/gateway/grants", "internal/run/admission internal/run/admission/ask internal/proxy/gateway/describe internal/proxy/gateway/head internal/lib/text tenants", deaf, "models are compared with a policy"},
+	{"internal/envoy/extproc", `governor governor/tokens internal/run/admission internal/proxy/answers internal/lib/bearer internal/lib/encoded internal/ops/events internal/proxy/gateway/describe
+		internal/proxy/gateway/dialect internal/proxy/gateway/grants internal/proxy/gateway/head internal/proxy/gateway/route internal/lib/inflight internal/run/rateheaders internal/lib/splice
 		internal/ops/telemetry internal/lib/text streaming github.com/envoyproxy/go-control-plane/envoy google.golang.org/grpc google.golang.org/protobuf`, "net os", "a proxy's call is the same call as one over HTTP: it only comes by another door"},
-	{"internal/envoy/ratelimit", `governor/client governor/tokens internal/run/admission internal/gateway/dialect internal/reserve github.com/envoyproxy/go-control-plane/envoy
+	{"internal/envoy/ratelimit", `governor/client governor/tokens internal/run/admission internal/proxy/gateway/dialect internal/reserve github.com/envoyproxy/go-control-plane/envoy
 		google.golang.org/grpc google.golang.org/protobuf`, deaf, "descriptors become reservations, which are kept elsewhere"},
 	{"internal/run/explain", "governor internal/ops/adminapi internal/run/admission internal/run/policy internal/lib/text tenants", deaf, "an explanation asks the governor and changes nothing"},
-	{"internal/gateway/relay", "streaming", deaf, "an answer is passed on whatever it says, and whoever it is for"},
-	{"internal/gateway/usage", "governor internal/run/admission tenants", silent, "a view is read from books, and whoever asks for it is elsewhere"},
-	{"internal/gateway/upstream", `internal/answers internal/gateway/dialect internal/gateway/route internal/objects tenants github.com/tidwall/gjson`, deaf, "a provider is reached without knowing for whom"},
-	{"internal/gateway/stored", `governor governor/tokens internal/run/admission internal/lib/form internal/gateway/head internal/gateway/route internal/objects internal/lib/splice
+	{"internal/proxy/gateway/relay", "streaming", deaf, "an answer is passed on whatever it says, and whoever it is for"},
+	{"internal/proxy/gateway/usage", "governor internal/run/admission tenants", silent, "a view is read from books, and whoever asks for it is elsewhere"},
+	{"internal/proxy/gateway/upstream", `internal/proxy/answers internal/proxy/gateway/dialect internal/proxy/gateway/route internal/proxy/objects tenants github.com/tidwall/gjson`, deaf, "a provider is reached without knowing for whom"},
+	{"internal/proxy/gateway/stored", `governor governor/tokens internal/run/admission internal/lib/form internal/proxy/gateway/head internal/proxy/gateway/route internal/proxy/objects internal/lib/splice
 		internal/ops/telemetry internal/lib/text streaming tenants github.com/tidwall/gjson`, deaf, "objects are recorded and charged without sending anything: the call asks the upstream"},
-	{"internal/gateway/realtime", `governor governor/tokens internal/run/admission internal/gateway/head internal/ops/telemetry internal/lib/text streaming github.com/tidwall/gjson
+	{"internal/proxy/gateway/realtime", `governor governor/tokens internal/run/admission internal/proxy/gateway/head internal/ops/telemetry internal/lib/text streaming github.com/tidwall/gjson
 		github.com/coder/websocket`, deaf, "a session sees the call by which it was opened through an interface"},
 	{"internal/lib/form", "internal/lib/splice internal/lib/text", "net net/http mime/multipart os log log/slog context time", "a form is bytes, and what its fields decide is elsewhere"},
-	{"internal/objects", "go.etcd.io/bbolt", "net net/http", "who made what is kept without knowing what it is for"},
+	{"internal/proxy/objects", "go.etcd.io/bbolt", "net net/http", "who made what is kept without knowing what it is for"},
 	{"internal/ops/events", "governor", "net net/http os log log/slog encoding/json", "whoever listens, and however it is told: nobody slows admission down"},
 	{"internal/ops/decisions", "governor escrow", "net net/http", "what was decided is written down as the governor tells it"},
 	{"internal/plan", "governor tenants internal/ops/decisions internal/lib/muldiv internal/run/policy", "net net/http os math/rand math/rand/v2", "a replay depends on the record and the policy, and on nothing else"},
@@ -153,13 +153,13 @@ var rules = []rule{
 	{"governor/remote/admissionv1", "google.golang.org/grpc google.golang.org/protobuf", "", "a protocol is generated from its description"},
 	{"governor/remote", "governor/client governor/remote/admissionv1 governor/tokens internal/lib/inflight google.golang.org/grpc google.golang.org/protobuf", "os log", "a program that asks another one has no governor of its own"},
 	{"internal/reserve", "governor/client internal/run/admission internal/lib/inflight internal/run/rateheaders", "net os log log/slog encoding/json", "reservations are kept without knowing by which protocol they are made"},
-	{"internal/reserveserver", `governor/client governor/remote/admissionv1 governor/tokens internal/run/admission internal/admissionserver internal/gateway/dialect
+	{"internal/reserveserver", `governor/client governor/remote/admissionv1 governor/tokens internal/run/admission internal/admissionserver internal/proxy/gateway/dialect
 		internal/lib/jsonscan internal/run/rateheaders internal/reserve google.golang.org/grpc google.golang.org/protobuf`, deaf, "a protocol says what is asked, and the book decides"},
 	{"internal/run/adminview", "governor internal/ops/adminapi internal/run/admission internal/run/explain tenants tenants/keyfile", deaf, "the admin side sees what admits calls, whichever door the calls come by"},
 	{"internal/run/instance", `internal/ops/admin internal/ops/adminapi internal/run/admission internal/ops/decisions internal/run/durable internal/run/engine internal/ops/events internal/run/policy internal/lib/sampled
 		internal/ops/telemetry federation federation/store federation/runner governor governor/sharing tenants golang.org/x/sync`, "net net/http", "an instance has no listener and no gateway: whoever opens it has doors of its own"},
 	{"internal/lib/encoded", "github.com/klauspost/compress", "net net/http os log log/slog context time", "a body is decoded without knowing whose it is, and what it says"},
-	{"internal/intake", "", silent, "memory is handed out without knowing what arrives in it, or from where"},
+	{"internal/proxy/intake", "", silent, "memory is handed out without knowing what arrives in it, or from where"},
 	{"internal/lib/bearer", "", "os log log/slog sync context time", "a credential is read without knowing what it opens"},
 	{"internal/ops/crash", "", deaf, "a panic is judged by its stack alone"},
 	{"internal/admissionserver", `internal/lib/bearer internal/lib/connections internal/ops/crash internal/run/rateheaders internal/lib/sampled internal/lib/text golang.org/x/sync google.golang.org/grpc
@@ -170,12 +170,12 @@ var rules = []rule{
 	{"internal/run/admission/ask", "escrow governor/tokens", pure, "words: an ask and a refusal do nothing, and link nothing"},
 	{"internal/run/admission", `internal/run/admission/ask governor governor/tokens escrow escrow/lengths tenants tenants/keyfile streaming internal/run/policy internal/ops/telemetry internal/ops/tracing
 		internal/ops/history internal/lib/recent internal/lib/text`, "net net/http os log log/slog encoding/json", "the life of a call does not know by which protocol its caller speaks"},
-	{"internal/gateway", `internal/lib/text internal/lib/bearer internal/lib/cancel internal/ops/crash internal/lib/connections internal/lib/http1 internal/lib/http1/plain internal/intake internal/ops/logging
+	{"internal/proxy/gateway", `internal/lib/text internal/lib/bearer internal/lib/cancel internal/ops/crash internal/lib/connections internal/lib/http1 internal/lib/http1/plain internal/proxy/intake internal/ops/logging
 		internal/run/rateheaders internal/lib/recent internal/lib/sampled internal/run/admission internal/run/policy governor governor/tokens escrow escrow/lengths
-		tenants tenants/keyfile streaming internal/ops/telemetry internal/ops/tracing internal/lib/form internal/lib/splice internal/gateway/head
-		internal/gateway/describe internal/gateway/dialect internal/gateway/grants internal/gateway/realtime internal/gateway/relay internal/gateway/route
-		internal/gateway/stored internal/gateway/upstream internal/gateway/usage internal/run/adminview internal/objects internal/answers
-		internal/lib/affinity internal/upstreams internal/lib/encoded internal/ops/events internal/ops/history internal/ops/adminapi github.com/tidwall/gjson github.com/coder/websocket`, "", "the request path calls no network store"},
+		tenants tenants/keyfile streaming internal/ops/telemetry internal/ops/tracing internal/lib/form internal/lib/splice internal/proxy/gateway/head
+		internal/proxy/gateway/describe internal/proxy/gateway/dialect internal/proxy/gateway/grants internal/proxy/gateway/realtime internal/proxy/gateway/relay internal/proxy/gateway/route
+		internal/proxy/gateway/stored internal/proxy/gateway/upstream internal/proxy/gateway/usage internal/run/adminview internal/proxy/objects internal/proxy/answers
+		internal/lib/affinity internal/proxy/upstreams internal/lib/encoded internal/ops/events internal/ops/history internal/ops/adminapi github.com/tidwall/gjson github.com/coder/websocket`, "", "the request path calls no network store"},
 }
 
 // free may import everything: they wire, or only test.

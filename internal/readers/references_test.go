@@ -11,9 +11,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/llmgov/llmgov/internal/gateway"
-	"github.com/llmgov/llmgov/internal/gateway/head"
-	"github.com/llmgov/llmgov/internal/objects"
+	"github.com/llmgov/llmgov/internal/proxy/gateway"
+	"github.com/llmgov/llmgov/internal/proxy/gateway/head"
+	"github.com/llmgov/llmgov/internal/proxy/objects"
 	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/internal/testkit/admissiontest"
 	"github.com/llmgov/llmgov/tenants"

@@ -15,7 +15,7 @@ import (
 	"testing"
 
 	"github.com/llmgov/llmgov/internal/e2e/harness/sockets"
-	store "github.com/llmgov/llmgov/internal/objects"
+	store "github.com/llmgov/llmgov/internal/proxy/objects"
 	"github.com/llmgov/llmgov/internal/testkit"
 )
 

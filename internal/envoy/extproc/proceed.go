@@ -5,9 +5,9 @@ import (
 
 	pb "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
 
-	"github.com/llmgov/llmgov/internal/gateway/describe"
-	"github.com/llmgov/llmgov/internal/gateway/dialect"
 	"github.com/llmgov/llmgov/internal/lib/splice"
+	"github.com/llmgov/llmgov/internal/proxy/gateway/describe"
+	"github.com/llmgov/llmgov/internal/proxy/gateway/dialect"
 )
 
 // keys are the headers in which callers send their keys, and hints those that are for llmgov. They end here.

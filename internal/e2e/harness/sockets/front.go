@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/gateway"
 	"github.com/llmgov/llmgov/internal/lib/connections"
+	"github.com/llmgov/llmgov/internal/proxy/gateway"
 	"github.com/llmgov/llmgov/internal/testkit"
 )
 

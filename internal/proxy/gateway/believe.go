@@ -1,0 +1,95 @@
+package gateway
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/lib/text"
+	"github.com/llmgov/llmgov/internal/ops/telemetry"
+	"github.com/llmgov/llmgov/internal/proxy/upstreams"
+)
+
+// noteEvents tells the governor and the log of changes of an upstream.
+func (g *Gateway) noteEvents(p *poolSide, m *upstreams.Member, of upstreams.Scope, e upstreams.Events) {
+	g.believe(p)
+	about := []any{slog.String("pool", p.Name), slog.String("upstream", m.Name)}
+	now := time.Now()
+	if e.Opened {
+		g.log.Warn("upstream fails, and is left out", append(about, slog.Float64("probed_in_seconds", m.State(now).Retry.Sub(now).Seconds()))...)
+	}
+	if e.Closed {
+		g.log.Info("upstream works again", about...)
+	}
+	if e.Paused {
+		g.log.Warn("upstream asks for a pause", append(about, slog.String("model", text.Brief(of.Model)), slog.String("class", of.Class), slog.Float64("seconds", e.Until.Sub(now).Seconds()))...)
+	}
+}
+
+// believe tells the governor which part of a pool is missing because of its upstreams.
+func (g *Gateway) believe(p *poolSide) {
+	g.believing.Lock()
+	defer g.believing.Unlock()
+	g.believeLocked(p)
+}
+
+func (g *Gateway) believeLocked(p *poolSide) {
+	p, there := g.world.Load().poolNamed(p.Name)
+	if !there {
+		return // the call has outlived its pool
+	}
+	var cuts []governor.Cut
+	tpm := int64(0)
+	rpm := int64(0)
+	for _, c := range p.set.Cuts(time.Now(), p.TPM, p.RPM) {
+		cuts = append(cuts, governor.Cut(c))
+		tpm = tpm + c.TPM
+		rpm = rpm + c.RPM
+	}
+	g.gov.Throttle(p.Name, cuts)
+	declared := ""
+	if tpm > 0 || rpm > 0 {
+		declared = fmt.Sprint(tpm, " ", rpm)
+	}
+	if declared != g.declared[p.Name] {
+		g.declared[p.Name] = declared
+		g.log.Info("limits that upstreams declare", "pool", p.Name, "tpm_below_configured", tpm, "rpm_below_configured", rpm)
+	}
+}
+
+// upstreamStates are the gateway's beliefs about all upstreams, for the metrics.
+func (g *Gateway) upstreamStates() []telemetry.UpstreamState {
+	var out []telemetry.UpstreamState
+	now := time.Now()
+	for _, p := range g.world.Load().pools {
+		own := g.gov.Upstreams(p.Name)
+		for _, m := range p.set.Members {
+			s := m.State(now)
+			one := telemetry.UpstreamState{Pool: p.Name, Upstream: m.Name, Up: s.Up, Busy: s.Busy, Tries: map[string]int64{}}
+			for i, n := range m.Tries() {
+				one.Tries[upstreams.Outcome(i).String()] = n
+			}
+			for _, u := range own {
+				if u.Name == m.Name {
+					one.Limit = byAxis(u.Limits())
+					one.Used = byAxis(u.Used)
+					one.Tokens = u.Tokens
+				}
+			}
+			out = append(out, one)
+		}
+	}
+	return out
+}
+
+// byAxis are limits, or their use, by the axes of the metrics, without those that are 0.
+func byAxis(l governor.Limits) map[string]int64 {
+	out := map[string]int64{}
+	for axis, n := range map[string]int64{"tokens": l.TPM, "requests": l.RPM, "concurrency": l.Concurrency} {
+		if n > 0 {
+			out[axis] = n
+		}
+	}
+	return out
+}

@@ -1,0 +1,62 @@
+// Package grants refuses bodies that name further models than the one that their caller is let in for, if the caller is
+// not granted these, or another pool limits them.
+package grants
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/llmgov/llmgov/internal/lib/text"
+	"github.com/llmgov/llmgov/internal/proxy/gateway/describe"
+	"github.com/llmgov/llmgov/internal/proxy/gateway/head"
+	"github.com/llmgov/llmgov/internal/run/admission"
+	"github.com/llmgov/llmgov/internal/run/admission/ask"
+	"github.com/llmgov/llmgov/tenants"
+)
+
+// Scope is whose call it is, and in which pool.
+type Scope struct {
+	Snapshot *tenants.Snapshot
+	Tenant   *tenants.Tenant
+	Pool     *tenants.Pool
+	MayUse   func(model string) bool
+}
+
+// Others refuses further models at the top level of a body that the caller is not granted, or that another pool
+// limits.
+func (s *Scope) Others(h *head.Head) *ask.Refusal {
+	for _, o := range h.Others {
+		p, served := s.Snapshot.PoolOf(o.Model)
+		switch {
+		case o.Instead && !served:
+			return admission.NoModel(o.Model)
+		case !s.MayUse(o.Model):
+			return admission.NotGranted(s.Tenant.Name, o.Param, o.Model)
+		case s.Snapshot.RealModel(o.Model) != o.Model, s.Pool.Renames(o.Model):
+			return ask.Invalid(o.Param, strconv.Quote(text.Brief(o.Model))+" is another name of a model here, which the provider does not know. Name the model itself.")
+		case o.Instead && p.Index != s.Pool.Index:
+			return admission.CannotStandIn(o.Param, o.Model)
+		}
+	}
+	if h.FallsBack && len(h.Others) == 0 {
+		return ask.Invalid("route", "With route: \"fallback\" the provider chooses a model. Name in models which ones it may use.")
+	}
+	return nil
+}
+
+// Deeper refuses a body that names a model below its top level that the tenant may not use.
+func (s *Scope) Deeper(body []byte) *ask.Refusal {
+	deeper := ""
+	_, err := head.Walk(body, func(key, text string, depth int) {
+		if depth > 1 && strings.EqualFold(key, "model") && text != "{" && !s.MayUse(text) {
+			deeper = text
+		}
+	})
+	if err != nil {
+		return describe.Unreadable(err)
+	}
+	if deeper != "" {
+		return admission.NotGranted(s.Tenant.Name, "model", deeper)
+	}
+	return nil
+}

@@ -1,0 +1,307 @@
+package gateway
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/llmgov/llmgov/internal/lib/text"
+	"github.com/llmgov/llmgov/internal/proxy/answers"
+	"github.com/llmgov/llmgov/internal/proxy/gateway/relay"
+	"github.com/llmgov/llmgov/internal/proxy/upstreams"
+	"github.com/llmgov/llmgov/internal/run/admission"
+	"github.com/llmgov/llmgov/streaming"
+)
+
+// verdict is the state of an upstream as its answer, or the absence of one, shows it.
+func (c *call) verdict(resp *http.Response, err error) upstreams.Outcome {
+	t := c.try
+	c.tries.said = upstreams.Told{}
+	c.tries.why = reasonOf(err)
+	switch {
+	case err != nil && (c.Gone() || c.Cut()):
+		return upstreams.Abandoned
+	case err != nil && c.stale(err):
+		return upstreams.Stale
+	case err != nil:
+		return upstreams.Silent
+	}
+	t.Sent.Store(true)
+	if resp.StatusCode/100 == 2 && !c.route.ToObjects() && !isEventStream(resp.Header) && !isEncoded(resp.Header) {
+		c.lookInto(resp)
+	}
+	t.status = resp.StatusCode
+	c.tries.why = text.Brief(resp.Status)
+	t.Refused = t.status/100 != 2 || t.foreign
+	c.tries.said = t.up.Provider.Limits.Read(resp.Header)
+	switch {
+	case admission.Fails(t.status):
+		return c.judgeError(resp, keepError(resp))
+	case t.status == http.StatusSwitchingProtocols: // a session, or stored.ErrUnreadable
+		return upstreams.Served
+	}
+	lacks := t.status/100 == 4 && c.judgeRefusal(resp)
+	if t.amended && t.status/100 == 2 && !t.up.Unasked(t.model) {
+		t.up.LeaveUnasked(t.model)
+		c.g.log.Info("upstream takes no stream_options, so the usage of its streams is estimated unless they tell it", "pool", c.pool.Name, "upstream", t.up.Name, "model", text.Brief(t.model))
+	}
+	switch {
+	case t.status/100 == 4 && c.refusesAsking(resp):
+		return upstreams.Amended
+	case t.account, t.withheld(resp) != nil:
+		return upstreams.Failed
+	case lacks:
+		return upstreams.Lacking
+	}
+	return upstreams.Served
+}
+
+// reasonOf is an error of the network without the addresses in it; "" for nil.
+func reasonOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	if op, ok := errors.AsType[*net.OpError](err); ok {
+		err = op.Err
+	}
+	if call, ok := errors.AsType[*os.SyscallError](err); ok {
+		err = call.Err
+	}
+	return text.Brief(err.Error())
+}
+
+// accountCodes are those of errors that say that an account is not served, whatever it asks: it has no credit, or calls from where it
+// may not. No caller can provoke them.
+var accountCodes = map[string]bool{
+	"insufficient_quota": true, "billing_hard_limit_reached": true, "billing_not_active": true, "account_deactivated": true,
+	"exceeded_current_quota_error": true, "Arrearage": true, "insufficient_balance": true, "unsupported_country_region_territory": true,
+}
+
+// ofAccount reports whether an error has one of accountCodes.
+func ofAccount(detail gjson.Result) bool {
+	return accountCodes[detail.Get("code").Str] || accountCodes[detail.Get("type").Str]
+}
+
+// noCredit begins what Anthropic says of the same, under a code of its own for bad requests.
+const noCredit = "Your credit balance is too low"
+
+// judgeRefusal notes what a status of 400 and above says of the upstream, and reports whether it lacks what the call names.
+func (c *call) judgeRefusal(resp *http.Response) (lacks bool) {
+	t := c.try
+	searched, _ := resp.Body.(*answers.Body)
+	detail := gjson.GetBytes(c.begins(resp), "error")
+	code := detail.Get("code").Str
+	t.leaked = searched != nil && searched.Found()
+	t.account = ofAccount(detail) || strings.HasPrefix(detail.Get("message").Str, noCredit)
+	return t.status == http.StatusNotFound && (code == "DeploymentNotFound" || code == "model_not_found")
+}
+
+// refusesAsking reports whether a refusal is about stream_options, which the caller did not send. What is added is left out of the
+// upstream's later calls only if this one is then served: the words may also be the caller's own.
+func (c *call) refusesAsking(resp *http.Response) bool {
+	if c.asked.end == 0 || c.try.unasked {
+		return false
+	}
+	said := c.begins(resp)
+	return bytes.Contains(said, []byte("stream_options")) || bytes.Contains(said, []byte("include_usage"))
+}
+
+// lookInto looks into an answer that is not labelled as a stream. A stream is labelled as one, and an error gets the status that it
+// should have had.
+func (c *call) lookInto(resp *http.Response) {
+	beginning := c.begins(resp)
+	switch nature := streaming.Look(beginning); {
+	case nature == streaming.Wrong:
+		resp.StatusCode = http.StatusBadGateway
+		if code := gjson.GetBytes(beginning, "error.code").Int(); code >= 400 && code < 600 {
+			resp.StatusCode = int(code)
+		}
+		resp.Status = "error under " + resp.Status
+	case c.route.Sounds: // which are sent as they are, texts of them, too
+		c.try.foreign = nature == streaming.Foreign && kindOf(resp.Header) == "text/html"
+	case nature == streaming.Events:
+		resp.Header["Content-Type"] = eventStream
+	default:
+		c.try.foreign = nature == streaming.Foreign
+	}
+}
+
+// bounded is a body that is broken off if its upstream falls silent.
+func (c *call) bounded(body io.ReadCloser) io.ReadCloser {
+	return relay.Idle(body, c.world.Snapshot.Config().Timeouts.StreamIdle, c.tries.interrupt)
+}
+
+// begins reads the beginning of an answer, to be read again.
+func (c *call) begins(resp *http.Response) []byte {
+	if resp.Body != &c.begun {
+		c.begun.Begin(c.bounded(resp.Body), resp.ContentLength)
+		resp.Body = &c.begun
+	}
+	return c.begun.Beginning()
+}
+
+var eventStream = []string{"text/event-stream"}
+
+// staleWithin is how soon it shows that a connection was closed when a call was sent: in a round trip.
+const staleWithin = time.Second
+
+// stale reports whether a connection that was kept from an earlier call was lost at once. The upstream
+// has most likely closed it, as servers do after some idle seconds, just when this call was sent. The
+// call is sent once more, but not again after that: an upstream that closes every connection fails, and
+// so does one that resets a stream of HTTP/2, whose connection goes on.
+func (c *call) stale(err error) bool {
+	return c.try.reused && !c.tries.afresh && c.mayRepeat(upstreams.Stale) && c.try.classOf(err) != admission.ReasonTimeout &&
+		time.Since(c.try.Began) < staleWithin && !errors.As(err, new(streamError))
+}
+
+// streamError is the form in which errors.As returns net/http's own type for a reset stream of HTTP/2.
+type streamError struct {
+	StreamID uint32
+	Code     uint32
+	Cause    error
+}
+
+func (streamError) Error() string { return "the stream was reset" }
+
+// judgeError is the state of an upstream as an error answer shows it. A refusal of a call that is too large by
+// itself says nothing of other calls, and an unpaid bill is not helped by coming back.
+func (c *call) judgeError(resp *http.Response, body []byte) upstreams.Outcome {
+	detail := gjson.GetBytes(body, "error")
+	retry := c.try.up.Provider.Limits.Retry(resp.Header, messageOf(resp.StatusCode, body), time.Now())
+	switch resp.StatusCode {
+	case http.StatusTooManyRequests:
+		if ofAccount(detail) {
+			return upstreams.Failed
+		}
+		if c.tooLarge(resp, detail.Get("message").Str) {
+			return upstreams.Served
+		}
+	case statusOverloaded, statusCapacity:
+	case http.StatusServiceUnavailable:
+		if retry == 0 {
+			return upstreams.Failed
+		}
+	default:
+		return upstreams.Failed
+	}
+	if c.apart() {
+		return upstreams.Lacking
+	}
+	c.try.busy = true
+	if limitsAccount(detail) {
+		c.try.scope = upstreams.Scope{}
+	}
+	c.tries.said.Retry = retry
+	return upstreams.Busy
+}
+
+// messageOf is the text of a 429, which may say when to come back, where servers put it.
+func messageOf(status int, body []byte) string {
+	for _, path := range [...]string{"error.message", "message", "0.error.message", "error"} {
+		if text := gjson.GetBytes(body, path); status == http.StatusTooManyRequests && text.Type == gjson.String {
+			return text.Str
+		}
+	}
+	return ""
+}
+
+// apart reports whether the call is of those that providers limit apart: they count tokens, or are to objects.
+func (c *call) apart() bool { return c.route.Free || c.route.ToObjects() && !c.route.Realtime }
+
+const (
+	statusOverloaded = 529 // Anthropic's
+	statusCapacity   = 498 // Groq's, of a tier that is served with what others leave
+)
+
+// largeCalls begin what providers say of calls that are too large by themselves, or of a kind that the account has not bought.
+var largeCalls = []string{"Request too large", "Extra usage is required for long context", "The long context beta is not"}
+
+// tooLarge reports whether a call is refused because it is too large by itself, which says nothing of others.
+func (c *call) tooLarge(resp *http.Response, message string) bool {
+	if most := c.tries.said.Tokens; resp.Header.Get("X-Should-Retry") == "false" || most > 0 && c.Request.Input > most {
+		return true
+	}
+	return slices.ContainsFunc(largeCalls, func(begin string) bool { return strings.HasPrefix(message, begin) })
+}
+
+// accountWords are those of refusals that are about all calls of an account, in lower case. Others are about a model, even if they
+// mention the account, as nearly all do.
+var accountWords = []string{
+	"your account's rate limit", "limit for your account", "limit of your account", "limit for this account", "account rate limit", "account-level",
+	"trial key", "across all models", "per account", "by your account",
+}
+
+// limitsAccount reports whether a refusal is about all calls of the account.
+func limitsAccount(detail gjson.Result) bool {
+	for _, name := range [...]string{"code", "type"} {
+		if strings.HasPrefix(strings.ToLower(detail.Get(name).Str), "account") {
+			return true
+		}
+	}
+	said := strings.ToLower(text.Brief(detail.Get("message").Str))
+	return slices.ContainsFunc(accountWords, func(word string) bool { return strings.Contains(said, word) })
+}
+
+const (
+	// mostError bounds how much of an error is looked at.
+	mostError = 64 << 10
+	// errorPatience bounds how long it is waited for, since the call may go elsewhere.
+	errorPatience = 2 * time.Second
+)
+
+// keepError reads an error answer and keeps it to be passed on, so that it holds no connection
+// while the call waits. A part that does not come in time is left out.
+func keepError(resp *http.Response) []byte {
+	body := resp.Body
+	late := time.AfterFunc(errorPatience, func() { _ = body.Close() })
+	text, err := io.ReadAll(io.LimitReader(body, mostError))
+	rest := io.Reader(body)
+	if late.Stop(); err != nil {
+		rest = http.NoBody
+		resp.ContentLength = -1
+		resp.Header.Del("Content-Length")
+	}
+	resp.Body = &kept{io.MultiReader(bytes.NewReader(text), rest), body}
+	return text
+}
+
+// kept is a body whose beginning has been read.
+type kept struct {
+	io.Reader
+	io.Closer
+}
+
+// tell reports the outcome of a try to the pool, and to the governor if that changes the capacity of the pool.
+func (c *call) tell(said upstreams.Outcome) {
+	t := c.try
+	t.told = true
+	m := c.pool.set.Members[t.index]
+	events := m.Report(time.Now(), upstreams.Result{
+		Outcome: said, Began: t.Began, Probe: t.probe, Told: c.tries.said, Model: c.head.Model, Scope: t.scope, Cause: c.tries.why,
+	})
+	if t.busy {
+		c.tries.paused = events.Until
+		c.tries.comeBack = time.Until(events.Until)
+		t.whole = m.State(time.Now()).Busy
+	}
+	t.probe = false
+	if events.Any() {
+		c.g.noteEvents(c.pool, m, t.scope, events)
+	}
+}
+
+// giveUp ends the last try.
+func (c *call) giveUp() {
+	if c.try.up != nil && !c.try.told {
+		c.tell(upstreams.Abandoned)
+	}
+	c.try.leave()
+}

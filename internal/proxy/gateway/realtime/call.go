@@ -1,0 +1,76 @@
+package realtime
+
+import (
+	"context"
+	"time"
+
+	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/governor/tokens"
+	"github.com/llmgov/llmgov/internal/ops/telemetry"
+	"github.com/llmgov/llmgov/internal/proxy/gateway/head"
+	"github.com/llmgov/llmgov/internal/run/admission"
+)
+
+// Call is the governed call by which a session was opened. Its methods may be called by several goroutines.
+type Call interface {
+	// Context ends when the server is shut down.
+	Context() context.Context
+	// Revoked refuses to go on with a key that could not open the session any more.
+	Revoked() *admission.Refusal
+	// CheckModel refuses a model that the tenant may not use.
+	CheckModel(model string) *admission.Refusal
+	// CheckReference refuses an object that the tenant may not see.
+	CheckReference(head.Reference) *admission.Refusal
+	// Hide masks the upstream's key.
+	Hide(text []byte)
+
+	// Upstream is the name of the upstream of the session.
+	Upstream() string
+	// EstimatePrompt is how many tokens something that was said has.
+	EstimatePrompt(tokens.Size) int64
+	// MostOutput is how many tokens a response may have that nothing bounds, and LearnOutput learns from one.
+	MostOutput() int64
+	LearnOutput(governor.Usage)
+	// EstimateOutput is how many tokens so many deltas are.
+	EstimateOutput(deltas int64) int64
+	// Charge books usage for which there is no lease. It reports false if that cannot be booked.
+	Charge(governor.Usage) bool
+	// FirstToken notes that the first part of an answer has come.
+	FirstToken()
+
+	// EndBy sets the function by which the governor ends the session early.
+	EndBy(func(cause error))
+	// Cut is the refusal of a call that was ended early, and the cause.
+	Cut() (*admission.Refusal, error)
+	// Rejected notes that an event of the gateway's own was refused by the upstream.
+	Rejected(event, message string)
+	// Panicked notes a panic. It is called by deferred functions.
+	Panicked(cause any)
+	// Settle ends the call. It is called once.
+	Settle(End)
+}
+
+// Terms are the terms on which a session was admitted.
+type Terms struct {
+	Governor *governor.Governor
+	Account  *telemetry.Account
+	Request  governor.Request // of the session itself
+	Lease    governor.Lease   // of the session at rest; the session owns it from here on
+
+	Model     string
+	MaxOutput int64 // the most tokens that a response may have; 0 is no limit
+	Shadow    bool  // limits are not enforced
+	Patience  time.Duration
+}
+
+// End is how a session ended.
+type End struct {
+	Lease   governor.Lease // of the session, or of its last response; it is left to the call
+	Usage   governor.Usage // to be charged with it
+	Total   governor.Usage // of the whole session
+	Outcome string         // a metric's
+	Reason  string         // a metric's; "" is none
+	Failure error          // for the log
+	Broken  bool           // the upstream broke off
+	Idle    bool           // nothing was said for too long
+}

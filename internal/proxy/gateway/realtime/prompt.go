@@ -1,0 +1,32 @@
+package realtime
+
+import (
+	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/governor/tokens"
+	"github.com/llmgov/llmgov/internal/proxy/gateway/head"
+)
+
+// soundBytes is the length of one token of audio in base64: a tenth of a second of 24,000 two-byte
+// samples a second.
+const soundBytes = 6400
+
+// prompt is the conversation so far, which is the prompt of the next response.
+type prompt struct {
+	heard int64       // tokens that the upstream has counted
+	said  tokens.Size // since then
+}
+
+// add adds an event of the client.
+func (p *prompt) add(e *head.Event) {
+	if e.Kind == head.EventAppend {
+		p.said[tokens.Sound] += int64(len(e.Text)) * tokens.Scale / soundBytes
+		return
+	}
+	p.said = p.said.Plus(tokens.Measure(e.Text).Size)
+}
+
+// counted takes over the usage of a response: the next prompt has all of that.
+func (p *prompt) counted(u governor.Usage) {
+	p.heard = u.Input + u.Output
+	p.said = tokens.Size{}
+}

@@ -1,0 +1,171 @@
+package realtime
+
+import (
+	"context"
+	"io"
+	"testing"
+
+	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/escrow/budget"
+	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/governor/tokens"
+	"github.com/llmgov/llmgov/internal/ops/telemetry"
+	"github.com/llmgov/llmgov/internal/proxy/gateway/head"
+	"github.com/llmgov/llmgov/internal/run/admission"
+	"github.com/llmgov/llmgov/internal/testkit"
+)
+
+// testCall is a call of a tenant that may use everything.
+type testCall struct {
+	ends []End
+	most int64 // of answers
+}
+
+func (*testCall) Context() context.Context                         { return context.Background() }
+func (*testCall) Revoked() *admission.Refusal                      { return nil }
+func (*testCall) CheckModel(string) *admission.Refusal             { return nil }
+func (*testCall) CheckReference(head.Reference) *admission.Refusal { return nil }
+func (*testCall) Upstream() string                                 { return "" }
+func (*testCall) Hide([]byte)                                      {}
+func (*testCall) EstimatePrompt(size tokens.Size) int64            { return size.Least() }
+func (c *testCall) MostOutput() int64                              { return c.most }
+func (c *testCall) LearnOutput(u governor.Usage)                   { c.most = u.Output }
+func (*testCall) EstimateOutput(deltas int64) int64                { return deltas }
+func (*testCall) Charge(governor.Usage) bool                       { return true }
+func (*testCall) FirstToken()                                      {}
+func (*testCall) EndBy(func(error))                                {}
+func (*testCall) Cut() (*admission.Refusal, error)                 { return &admission.Refusal{}, nil }
+func (*testCall) Rejected(string, string)                          {}
+func (*testCall) Panicked(any)                                     {}
+
+// Settle charges as the gateway does.
+func (c *testCall) Settle(e End) {
+	c.ends = append(c.ends, e)
+	e.Lease.Break(e.Usage)
+}
+
+// site is a session at a governor of its own.
+type site struct {
+	*Session
+	t    *testing.T
+	call *testCall
+	gov  *governor.Governor
+}
+
+func newSite(t *testing.T) *site {
+	t.Helper()
+	gov := testkit.Must(governor.New(governor.Config{
+		Pools: []governor.Pool{{Name: "p", Concurrency: 100, MaxQueue: 100}},
+		Tenants: []governor.Tenant{{
+			Name: "acme", Weight: escrow.WeightOne,
+			Budgets: []governor.Budget{{Unit: governor.UnitTokens, Limit: 1_000_000, Per: budget.Day}},
+		}},
+	}))(t)
+	req := governor.Request{Tenant: "acme", Pool: "p", ID: "id"}
+	lease, rej := governor.Rejected(gov.Acquire(t.Context(), req))
+	if rej != nil {
+		t.Fatal(rej)
+	}
+	call := &testCall{most: 100}
+	s := New(call, Terms{
+		Governor: gov, Account: telemetry.New().Account("acme", "t", "p"), Request: req, Lease: lease,
+		Model: "m",
+	}, nil)
+	return &site{s, t, call, gov}
+}
+
+// hear meters an event of the upstream.
+func (s *site) hear(kind, text string) {
+	s.t.Helper()
+	if f := s.sides.upstream.meter(s.t.Context(), kind, []byte(text)); f != nil {
+		s.t.Fatal(f.Message)
+	}
+}
+
+func (s *site) used() int64 {
+	st, _ := s.gov.TenantState("acme")
+	return st.Budgets[0].Used
+}
+
+// A response that a hang-up leaves unfinished is charged by estimate, and not once more
+// if its end comes from the upstream while the session is being closed.
+func TestRealtimeIsSettledOnce(t *testing.T) {
+	s := newSite(t)
+	s.hear("response.created", `{"type":"response.created","response":{"id":"r"}}`)
+	for range 10 {
+		s.hear("response.output_text.delta", `{"type":"response.output_text.delta","delta":"a"}`)
+	}
+	s.settle(cause{ofClient, io.EOF})
+	settled := s.used()
+	s.hear("response.done", `{"type":"response.done","response":{"usage":{"input_tokens":700,"output_tokens":500,"total_tokens":1200}}}`)
+	if now := s.used(); settled < 10 || now != settled {
+		t.Errorf("a response of 10 deltas took %d when its client hung up, and %d after its end came", settled, now)
+	}
+	if st, _ := s.gov.TenantState("acme"); st.Running != 0 || len(s.call.ends) != 1 {
+		t.Errorf("%d leases are left, the call was settled %d times", st.Running, len(s.call.ends))
+	}
+}
+
+// A response that nothing bounds is held at what such responses took; one with a bound teaches nothing.
+//
+// Seen to fail with: the pool's default for each.
+func TestBook_LearnsAnswers(t *testing.T) {
+	s := newSite(t)
+	create := func(bound, id string) (held int64) {
+		e, f := head.ReadEvent([]byte(`{"type":"response.create","response":{` + bound + `}}`))
+		if f != nil {
+			t.Fatal(f)
+		}
+		if f := s.book.ask(t.Context(), e); f != nil {
+			t.Fatal(f.Message)
+		}
+		for _, l := range s.gov.State().Pools[0].Leases {
+			held += l.Held
+		}
+		s.hear("response.created", `{"type":"response.created","response":{"id":"`+id+`"}}`)
+		s.hear("response.done", `{"type":"response.done","response":{"id":"`+id+`","usage":{"input_tokens":1,"output_tokens":7000,"total_tokens":7001}}}`)
+		return held
+	}
+	first := create("", "a")
+	bounded := create(`"max_output_tokens":50`, "b")
+	s.call.most = 100
+	create(`"max_output_tokens":50`, "c")
+	if first < 100 || first > 150 || bounded < 7050 || bounded > 7100 || s.call.most != 100 {
+		t.Errorf("held are %d, and %d with a bound; learned is %d", first, bounded, s.call.most)
+	}
+	create("", "d")
+	if again := create("", "e"); again < 14_000 {
+		t.Errorf("after one of 7000 tokens %d are held for a prompt of 7000 and the next", again)
+	}
+}
+
+// A session and its responses have one slot, whatever comes in which order.
+func TestBook_OneSlot(t *testing.T) {
+	s := newSite(t)
+	running := func(when string, want int64) {
+		t.Helper()
+		if st, _ := s.gov.TenantState("acme"); st.Running != want {
+			t.Errorf("%s: %d leases, want %d", when, st.Running, want)
+		}
+	}
+	ask := func(id string) {
+		t.Helper()
+		if f := s.book.ask(t.Context(), &head.Event{Text: []byte("{}"), Kind: head.EventCreate, ID: id}); f != nil {
+			t.Fatal(f.Message)
+		}
+	}
+	running("at rest", 1)
+	ask("a")
+	running("asked for a response", 1)
+	s.hear("error", `{"type":"error","error":{"event_id":"a"}}`)
+	running("which was refused", 1)
+	ask("b")
+	s.hear("response.created", `{"type":"response.created","response":{"id":"r"}}`)
+	s.hear("response.done", `{"type":"response.done","response":{"id":"r","usage":{"input_tokens":7,"output_tokens":5}}}`)
+	running("another one has ended", 1)
+	s.settle(cause{ofGateway, errDrained})
+	running("it is over", 0)
+	if used := s.used(); used != 12 {
+		t.Errorf("%d tokens are charged, want 12", used)
+	}
+}

@@ -1,0 +1,62 @@
+package stored
+
+import (
+	"cmp"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/proxy/objects"
+	"github.com/llmgov/llmgov/streaming"
+)
+
+// Background responses and batches go on after their call has been answered, and report their usage only
+// when they are done. Their maker is charged then, when an answer of the upstream first shows that they are.
+
+// MaxUnseen is how many background responses or batches a tenant may have made without seeing their
+// end. After that, the gateway looks after one of them itself for each that is made.
+var MaxUnseen = map[objects.Kind]int{objects.Response: 16, objects.Batch: 0}
+
+// ended are the states of objects that do not go on.
+var ended = map[string]bool{"completed": true, "incomplete": true, "failed": true, "cancelled": true, "expired": true}
+
+// HasEnded reports whether an object does not go on.
+func HasEnded(shown gjson.Result) bool { return ended[shown.Get("status").Str] }
+
+// End is the end of an object, as far as it is known.
+type End struct {
+	Model    string // that it names; "" is none
+	Usage    governor.Usage
+	Reported bool // the usage
+}
+
+// ReadEnd reads the end of an object that an answer shows. ok is false if it goes on.
+func ReadEnd(shown gjson.Result) (end End, ok bool) {
+	if !HasEnded(shown) {
+		return End{}, false
+	}
+	usage, reported := streaming.ReadUsage([]byte(shown.Get("usage").Raw))
+	return End{Model: shown.Get("model").Str, Usage: governor.Usage(usage), Reported: reported}, true
+}
+
+// Collect has an object charged that is done. If it does not report its usage, that is the prompt, and the
+// part that was streamed of it, which is known when the stream ends.
+func Collect(store *objects.Store, key objects.Key, end End, charge func(objects.Debt, governor.Usage) bool) error {
+	return store.Collect(key, func(d *objects.Debt) bool {
+		u := end.Usage
+		switch {
+		case !end.Reported && d.Kind == objects.Batch:
+			u = governor.Usage{}
+		case !end.Reported && d.Streams:
+			d.Untold = true
+			return false
+		case !end.Reported:
+			u = governor.Usage{Input: d.Input, Output: d.Output}
+		}
+		owed := *d
+		if d.Kind == objects.Batch { // it may name the model that its calls asked for
+			owed.Model = cmp.Or(end.Model, d.Model)
+		}
+		return charge(owed, u)
+	})
+}

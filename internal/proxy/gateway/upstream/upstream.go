@@ -1,0 +1,69 @@
+// Package upstream reaches one provider: its address, the key by which the gateway authenticates there, which is
+// masked in answers, and the models that it lists. The choice among upstreams is package upstreams'.
+package upstream
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/llmgov/llmgov/internal/proxy/answers"
+	"github.com/llmgov/llmgov/internal/proxy/gateway/dialect"
+	"github.com/llmgov/llmgov/internal/proxy/gateway/route"
+	"github.com/llmgov/llmgov/internal/proxy/objects"
+	"github.com/llmgov/llmgov/tenants"
+)
+
+// Upstream is a provider to which calls go.
+type Upstream struct {
+	Name     string
+	Provider *dialect.Provider
+	Address  dialect.Address
+	Secrets  answers.Secrets // the key, as it must not come back
+
+	key   []string // the header by which the gateway authenticates there; nil without a key
+	shelf *shelf   // the models that it lists
+
+	unasked *unasked
+}
+
+// Identity is the same for the same upstream in the policies before and after a reload, even under
+// another name.
+func (u *Upstream) Identity() string {
+	return fmt.Sprint(u.Provider.Kind, u.Address.String(), u.key)
+}
+
+// New resolves the upstreams of a configuration, by name.
+func New(list []tenants.Upstream) (map[string]*Upstream, error) {
+	byName := map[string]*Upstream{}
+	for _, u := range list {
+		provider := dialect.ProviderOf(u.Kind)
+		address, err := provider.Address(u.BaseURL)
+		if err != nil {
+			return nil, fmt.Errorf("gateway: upstream %s: %w", u.Name, err)
+		}
+		up := &Upstream{Name: u.Name, Provider: provider, Address: address, key: provider.Key(u.APIKey), shelf: &shelf{}, unasked: &unasked{}}
+		if u.APIKey != "" {
+			up.Secrets = answers.NewSecrets(u.APIKey)
+		}
+		byName[u.Name] = up
+	}
+	return byName, nil
+}
+
+// Serves reports whether the upstream has a route for a model.
+func (u *Upstream) Serves(r *route.Route, model string) bool {
+	return u.Provider.Has(r.Dialect, r.Path) && (!u.Address.InPath(r.Path) || objects.IsID(model))
+}
+
+// RoundTrip sends a request to the upstream. Its key is masked in the body that comes back.
+func (u *Upstream) RoundTrip(through http.RoundTripper, r *http.Request) (*http.Response, error) {
+	resp, err := through.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	resp.Body = answers.NewBody(resp.Body, u.Secrets)
+	return resp, nil
+}
+
+// Sign sets the headers that are only for this upstream.
+func (u *Upstream) Sign(h http.Header) { u.Provider.Sign(h, u.key) }
