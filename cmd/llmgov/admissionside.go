@@ -5,13 +5,13 @@ import (
 	"errors"
 	"net"
 
-	"github.com/llmgov/llmgov/internal/admissionserver"
-	"github.com/llmgov/llmgov/internal/envoy/extproc"
-	"github.com/llmgov/llmgov/internal/envoy/ratelimit"
-	"github.com/llmgov/llmgov/internal/inprocess"
+	"github.com/llmgov/llmgov/internal/doors/admissionserver"
+	"github.com/llmgov/llmgov/internal/doors/envoy/extproc"
+	"github.com/llmgov/llmgov/internal/doors/envoy/ratelimit"
+	"github.com/llmgov/llmgov/internal/doors/inprocess"
+	"github.com/llmgov/llmgov/internal/doors/reserve"
+	"github.com/llmgov/llmgov/internal/doors/reserveserver"
 	"github.com/llmgov/llmgov/internal/lib/connections"
-	"github.com/llmgov/llmgov/internal/reserve"
-	"github.com/llmgov/llmgov/internal/reserveserver"
 	"github.com/llmgov/llmgov/tenants"
 )
 

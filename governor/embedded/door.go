@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/llmgov/llmgov/governor/client"
-	"github.com/llmgov/llmgov/internal/inprocess"
+	"github.com/llmgov/llmgov/internal/doors/inprocess"
 	"github.com/llmgov/llmgov/internal/ops/admin"
 	"github.com/llmgov/llmgov/internal/run/instance"
 	"github.com/llmgov/llmgov/tenants"

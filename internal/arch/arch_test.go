@@ -74,7 +74,7 @@ var rules = []rule{
 	{"governor/internal/penalty", "", pure, "a rule is told how calls end, and has no clock and no lock"},
 	{"governor/sharing", "governor escrow escrow/limits federation federation/claims federation/parts federation/runner", "net net/http log log/slog os sync sync/atomic context", "demands become claims, and answers grants: the governor has the locks, and the runner the store"},
 	{"governor/client", "governor governor/tokens", "log os", "a client does not know whether its governor is in this process, and builds without stores and policy files"},
-	{"governor/embedded", `federation/store governor/client internal/ops/admin internal/run/adminview internal/ops/console internal/inprocess internal/run/instance tenants golang.org/x/sync`, "", "a governor in a program is an instance with a door for that program, and wires nothing anew"},
+	{"governor/embedded", `federation/store governor/client internal/ops/admin internal/run/adminview internal/ops/console internal/doors/inprocess internal/run/instance tenants golang.org/x/sync`, "", "a governor in a program is an instance with a door for that program, and wires nothing anew"},
 	{"governor/govhttp", `escrow governor/client governor/tokens streaming internal/run/admission/ask internal/lib/bearer internal/lib/encoded internal/lib/splice internal/proxy/gateway/describe internal/proxy/gateway/dialect
 		internal/proxy/gateway/head`, "log log/slog os", "calls over HTTP are read as the gateway reads them, and admitted by whichever governor the client has"},
 	{"governor/tokens", "internal/lib/jsonscan", "net/http os", "estimators only count"},
@@ -119,10 +119,10 @@ var rules = []rule{
 	{"internal/proxy/gateway/route", "internal/proxy/gateway/dialect internal/proxy/objects tenants", "net os log log/slog sync sync/atomic context time", "a route is found by method and path alone"},
 	{"internal/proxy/gateway/describe", "escrow internal/run/admission/ask internal/lib/encoded internal/proxy/gateway/dialect internal/proxy/gateway/head internal/lib/splice internal/lib/text", "net os log log/slog sync sync/atomic context", "a call is described by its request alone"},
 	{"internal/proxy/gateway/grants", "internal/run/admission internal/run/admission/ask internal/proxy/gateway/describe internal/proxy/gateway/head internal/lib/text tenants", deaf, "models are compared with a policy"},
-	{"internal/envoy/extproc", `governor governor/tokens internal/run/admission internal/proxy/answers internal/lib/bearer internal/lib/encoded internal/ops/events internal/proxy/gateway/describe
+	{"internal/doors/envoy/extproc", `governor governor/tokens internal/run/admission internal/proxy/answers internal/lib/bearer internal/lib/encoded internal/ops/events internal/proxy/gateway/describe
 		internal/proxy/gateway/dialect internal/proxy/gateway/grants internal/proxy/gateway/head internal/proxy/gateway/route internal/lib/inflight internal/run/rateheaders internal/lib/splice
 		internal/ops/telemetry internal/lib/text streaming github.com/envoyproxy/go-control-plane/envoy google.golang.org/grpc google.golang.org/protobuf`, "net os", "a proxy's call is the same call as one over HTTP: it only comes by another door"},
-	{"internal/envoy/ratelimit", `governor/client governor/tokens internal/run/admission internal/proxy/gateway/dialect internal/reserve github.com/envoyproxy/go-control-plane/envoy
+	{"internal/doors/envoy/ratelimit", `governor/client governor/tokens internal/run/admission internal/proxy/gateway/dialect internal/doors/reserve github.com/envoyproxy/go-control-plane/envoy
 		google.golang.org/grpc google.golang.org/protobuf`, deaf, "descriptors become reservations, which are kept elsewhere"},
 	{"internal/run/explain", "governor internal/ops/adminapi internal/run/admission internal/run/policy internal/lib/text tenants", deaf, "an explanation asks the governor and changes nothing"},
 	{"internal/proxy/gateway/relay", "streaming", deaf, "an answer is passed on whatever it says, and whoever it is for"},
@@ -149,12 +149,12 @@ var rules = []rule{
 	{"internal/lib/sampled", "", silent, "what may be logged is decided without logging it"},
 	{"internal/lib/recent", "", "net net/http os log log/slog time", "a memory does not know what it remembers"},
 	{"internal/run/rateheaders", "governor", deaf, "headers show what the governor says, by whichever door it was asked"},
-	{"internal/inprocess", "escrow governor governor/client internal/run/admission internal/run/rateheaders internal/ops/telemetry streaming", deaf, "a call of a program is the same call as one over HTTP: it only comes by another door"},
+	{"internal/doors/inprocess", "escrow governor governor/client internal/run/admission internal/run/rateheaders internal/ops/telemetry streaming", deaf, "a call of a program is the same call as one over HTTP: it only comes by another door"},
 	{"governor/remote/admissionv1", "google.golang.org/grpc google.golang.org/protobuf", "", "a protocol is generated from its description"},
 	{"governor/remote", "governor/client governor/remote/admissionv1 governor/tokens internal/lib/inflight google.golang.org/grpc google.golang.org/protobuf", "os log", "a program that asks another one has no governor of its own"},
-	{"internal/reserve", "governor/client internal/run/admission internal/lib/inflight internal/run/rateheaders", "net os log log/slog encoding/json", "reservations are kept without knowing by which protocol they are made"},
-	{"internal/reserveserver", `governor/client governor/remote/admissionv1 governor/tokens internal/run/admission internal/admissionserver internal/proxy/gateway/dialect
-		internal/lib/jsonscan internal/run/rateheaders internal/reserve google.golang.org/grpc google.golang.org/protobuf`, deaf, "a protocol says what is asked, and the book decides"},
+	{"internal/doors/reserve", "governor/client internal/run/admission internal/lib/inflight internal/run/rateheaders", "net os log log/slog encoding/json", "reservations are kept without knowing by which protocol they are made"},
+	{"internal/doors/reserveserver", `governor/client governor/remote/admissionv1 governor/tokens internal/run/admission internal/doors/admissionserver internal/proxy/gateway/dialect
+		internal/lib/jsonscan internal/run/rateheaders internal/doors/reserve google.golang.org/grpc google.golang.org/protobuf`, deaf, "a protocol says what is asked, and the book decides"},
 	{"internal/run/adminview", "governor internal/ops/adminapi internal/run/admission internal/run/explain tenants tenants/keyfile", deaf, "the admin side sees what admits calls, whichever door the calls come by"},
 	{"internal/run/instance", `internal/ops/admin internal/ops/adminapi internal/run/admission internal/ops/decisions internal/run/durable internal/run/engine internal/ops/events internal/run/policy internal/lib/sampled
 		internal/ops/telemetry federation federation/store federation/runner governor governor/sharing tenants golang.org/x/sync`, "net net/http", "an instance has no listener and no gateway: whoever opens it has doors of its own"},
@@ -162,7 +162,7 @@ var rules = []rule{
 	{"internal/proxy/intake", "", silent, "memory is handed out without knowing what arrives in it, or from where"},
 	{"internal/lib/bearer", "", "os log log/slog sync context time", "a credential is read without knowing what it opens"},
 	{"internal/ops/crash", "", deaf, "a panic is judged by its stack alone"},
-	{"internal/admissionserver", `internal/lib/bearer internal/lib/connections internal/ops/crash internal/run/rateheaders internal/lib/sampled internal/lib/text golang.org/x/sync google.golang.org/grpc
+	{"internal/doors/admissionserver", `internal/lib/bearer internal/lib/connections internal/ops/crash internal/run/rateheaders internal/lib/sampled internal/lib/text golang.org/x/sync google.golang.org/grpc
 		google.golang.org/protobuf`, "os", "a listener knows who calls, and not what is asked of its services"},
 	{"internal/ops/readiness", "", "os log log/slog", "whether to leave the balancer depends on what other gateways say, and on nothing else of this one"},
 	{"internal/ops/admin", `internal/lib/bearer internal/ops/crash internal/ops/adminapi internal/lib/text internal/lib/connections internal/lib/jsonscan internal/ops/readiness internal/lib/sampled internal/ops/events

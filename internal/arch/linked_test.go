@@ -22,7 +22,7 @@ var linked = []struct {
 }
 
 // nowhere is linked by the binary alone.
-const nowhere = "governor/tokens/bpe internal/envoy github.com/envoyproxy github.com/jackc github.com/redis internal/proxy/gateway/upstream internal/mock internal/simulate internal/load internal/testkit"
+const nowhere = "governor/tokens/bpe internal/doors/envoy github.com/envoyproxy github.com/jackc github.com/redis internal/proxy/gateway/upstream internal/mock internal/simulate internal/load internal/testkit"
 
 // A program links what the door needs that it names, and neither stores, exporters nor vocabularies beside.
 func TestLinked_IsWhatADoorNeeds(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/governor/client"
-	"github.com/llmgov/llmgov/internal/inprocess"
+	"github.com/llmgov/llmgov/internal/doors/inprocess"
 	"github.com/llmgov/llmgov/internal/ops/telemetry"
 	"github.com/llmgov/llmgov/internal/run/admission"
 	"github.com/llmgov/llmgov/internal/run/policy"

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor/client"
-	"github.com/llmgov/llmgov/internal/admissionserver"
+	"github.com/llmgov/llmgov/internal/doors/admissionserver"
 	"github.com/llmgov/llmgov/internal/lib/jsonscan"
 	"github.com/llmgov/llmgov/internal/run/admission"
 )

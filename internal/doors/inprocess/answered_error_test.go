@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/llmgov/llmgov/governor/client"
-	"github.com/llmgov/llmgov/internal/inprocess"
+	"github.com/llmgov/llmgov/internal/doors/inprocess"
 	"github.com/llmgov/llmgov/internal/run/admission"
 	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/internal/testkit/admissiontest"

@@ -81,6 +81,6 @@ func TestOpenAPI(t *testing.T) {
 		testkit.OK(t, os.WriteFile("openapi.json", text, 0o644))
 	}
 	if diff := cmp.Diff(string(OpenAPI), string(text)); diff != "" && !*update {
-		t.Errorf("openapi.json is not up to date, run: go test ./internal/reserveserver -update\n%s", diff)
+		t.Errorf("openapi.json is not up to date, run: go test ./internal/doors/reserveserver -update\n%s", diff)
 	}
 }

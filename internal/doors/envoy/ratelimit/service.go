@@ -12,7 +12,7 @@ import (
 
 	"github.com/llmgov/llmgov/governor/client"
 	"github.com/llmgov/llmgov/governor/tokens"
-	"github.com/llmgov/llmgov/internal/reserve"
+	"github.com/llmgov/llmgov/internal/doors/reserve"
 	"github.com/llmgov/llmgov/internal/run/admission"
 )
 

@@ -22,7 +22,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/llmgov/llmgov/governor"
-	"github.com/llmgov/llmgov/internal/envoy/extproc"
+	"github.com/llmgov/llmgov/internal/doors/envoy/extproc"
 	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/internal/testkit/admissiontest"
 	"github.com/llmgov/llmgov/tenants"

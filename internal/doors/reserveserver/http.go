@@ -7,14 +7,14 @@ import (
 	"net/http"
 
 	"github.com/llmgov/llmgov/governor/client"
-	"github.com/llmgov/llmgov/internal/admissionserver"
+	"github.com/llmgov/llmgov/internal/doors/admissionserver"
+	"github.com/llmgov/llmgov/internal/doors/reserve"
 	"github.com/llmgov/llmgov/internal/proxy/gateway/dialect"
-	"github.com/llmgov/llmgov/internal/reserve"
 	"github.com/llmgov/llmgov/internal/run/admission"
 )
 
 // OpenAPI describes the routes for programs, as OpenAPI 3.1. It is made from the types of this package:
-// go test ./internal/reserveserver -update.
+// go test ./internal/doors/reserveserver -update.
 //
 //go:embed openapi.json
 var OpenAPI []byte

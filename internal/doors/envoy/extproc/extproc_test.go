@@ -19,7 +19,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/structpb"
 
-	"github.com/llmgov/llmgov/internal/envoy/extproc"
+	"github.com/llmgov/llmgov/internal/doors/envoy/extproc"
 	"github.com/llmgov/llmgov/internal/ops/events"
 	"github.com/llmgov/llmgov/internal/run/admission"
 	"github.com/llmgov/llmgov/internal/testkit"

@@ -9,8 +9,8 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/llmgov/llmgov/governor/client"
+	"github.com/llmgov/llmgov/internal/doors/reserve"
 	"github.com/llmgov/llmgov/internal/proxy/gateway/dialect"
-	"github.com/llmgov/llmgov/internal/reserve"
 	"github.com/llmgov/llmgov/internal/run/admission"
 )
 

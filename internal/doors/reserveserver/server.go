@@ -6,8 +6,8 @@ import (
 
 	"github.com/llmgov/llmgov/governor/client"
 	"github.com/llmgov/llmgov/governor/remote/admissionv1"
-	"github.com/llmgov/llmgov/internal/admissionserver"
-	"github.com/llmgov/llmgov/internal/reserve"
+	"github.com/llmgov/llmgov/internal/doors/admissionserver"
+	"github.com/llmgov/llmgov/internal/doors/reserve"
 )
 
 // Register serves the reservations of a book at a listener.

@@ -14,9 +14,9 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/governor/client"
-	"github.com/llmgov/llmgov/internal/envoy/ratelimit"
-	"github.com/llmgov/llmgov/internal/inprocess"
-	"github.com/llmgov/llmgov/internal/reserve"
+	"github.com/llmgov/llmgov/internal/doors/envoy/ratelimit"
+	"github.com/llmgov/llmgov/internal/doors/inprocess"
+	"github.com/llmgov/llmgov/internal/doors/reserve"
 	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/internal/testkit/admissiontest"
 	"github.com/llmgov/llmgov/tenants"

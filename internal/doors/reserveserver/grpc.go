@@ -12,8 +12,8 @@ import (
 
 	"github.com/llmgov/llmgov/governor/client"
 	"github.com/llmgov/llmgov/governor/remote/admissionv1"
-	"github.com/llmgov/llmgov/internal/admissionserver"
-	"github.com/llmgov/llmgov/internal/reserve"
+	"github.com/llmgov/llmgov/internal/doors/admissionserver"
+	"github.com/llmgov/llmgov/internal/doors/reserve"
 	"github.com/llmgov/llmgov/internal/run/rateheaders"
 )
 

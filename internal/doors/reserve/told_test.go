@@ -9,7 +9,7 @@ import (
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/governor/client"
 	"github.com/llmgov/llmgov/governor/tokens"
-	"github.com/llmgov/llmgov/internal/reserve"
+	"github.com/llmgov/llmgov/internal/doors/reserve"
 	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/tenants"
 )
