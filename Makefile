@@ -135,7 +135,7 @@ fuzz:
 	done
 
 fuzz-readers:
-	TIME=$(or $(TIME),60s) internal/readers/run.sh
+	TIME=$(or $(TIME),60s) internal/lab/readers/run.sh
 
 notices:
 	.ci/notices > THIRD_PARTY_NOTICES.new
@@ -173,10 +173,10 @@ storm:
 
 bench:
 	@missed=0; \
-		go run ./internal/bench $(if $(CHECK),-check) || missed=1; \
-		go run ./internal/bench $(if $(CHECK),-check) -redis || missed=1; \
+		go run ./internal/lab/bench $(if $(CHECK),-check) || missed=1; \
+		go run ./internal/lab/bench $(if $(CHECK),-check) -redis || missed=1; \
 		exit $$missed
 	go test -run '^$$' -bench . -benchmem ./escrow/... ./governor/... ./federation ./federation/runner ./tenants ./streaming
 
 versus:
-	internal/versus/run.sh $(ARGS)
+	internal/lab/versus/run.sh $(ARGS)

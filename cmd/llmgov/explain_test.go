@@ -11,7 +11,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/llmgov/llmgov/internal/mock"
+	"github.com/llmgov/llmgov/internal/lab/mock"
 )
 
 // model: starts the simulated model server; $OPENAI_BASE_URL says where.

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/distribution"
+	"github.com/llmgov/llmgov/internal/lab/distribution"
+	"github.com/llmgov/llmgov/internal/lab/load"
 	"github.com/llmgov/llmgov/internal/lib/strictyaml"
-	"github.com/llmgov/llmgov/internal/load"
 )
 
 type loadCmd struct {

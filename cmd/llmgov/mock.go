@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/mock"
+	"github.com/llmgov/llmgov/internal/lab/mock"
 	"github.com/llmgov/llmgov/tenants"
 )
 

@@ -3,8 +3,8 @@ package main
 import (
 	"fmt"
 
+	"github.com/llmgov/llmgov/internal/lab/plan"
 	"github.com/llmgov/llmgov/internal/ops/decisions"
-	"github.com/llmgov/llmgov/internal/plan"
 	"github.com/llmgov/llmgov/tenants"
 )
 

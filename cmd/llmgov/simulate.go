@@ -7,9 +7,9 @@ import (
 	"io"
 	"os"
 
-	"github.com/llmgov/llmgov/internal/simulate"
-	simreport "github.com/llmgov/llmgov/internal/simulate/report"
-	"github.com/llmgov/llmgov/internal/simulate/scenario"
+	"github.com/llmgov/llmgov/internal/lab/simulate"
+	simreport "github.com/llmgov/llmgov/internal/lab/simulate/report"
+	"github.com/llmgov/llmgov/internal/lab/simulate/scenario"
 )
 
 type simulateCmd struct {

@@ -25,7 +25,7 @@ import (
 	"github.com/llmgov/llmgov/governor/client"
 	"github.com/llmgov/llmgov/governor/govhttp"
 	"github.com/llmgov/llmgov/internal/doors/inprocess"
-	"github.com/llmgov/llmgov/internal/mock"
+	"github.com/llmgov/llmgov/internal/lab/mock"
 	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/internal/testkit/admissiontest"
 	"github.com/llmgov/llmgov/tenants"

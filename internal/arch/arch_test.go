@@ -63,7 +63,7 @@ var rules = []rule{
 	{"internal/testkit/redistest", "internal/testkit", "", "a server for tests is another program"},
 	{"internal/testkit/pipenet", "", "", "a network for tests knows nothing of what runs over it"},
 	{"internal/testkit/admissiontest", "governor internal/run/admission internal/run/policy internal/ops/telemetry tenants", "", "tests of doors share one way to what they stand before"},
-	{"internal/testkit/processtest", "internal/mock internal/testkit", "", "the process that is tested is another program, and so is the model server behind it"},
+	{"internal/testkit/processtest", "internal/lab/mock internal/testkit", "", "the process that is tested is another program, and so is the model server behind it"},
 	{"internal/testkit/leaktest", "go.uber.org/goleak", "", "fails packages whose tests leave goroutines behind"},
 	{"internal/testkit/doctable", "", "", "a table on a page is text, whatever suite it is of"},
 	{"internal/testkit/mutation", "", "", "what is broken and tested is another program"},
@@ -96,19 +96,19 @@ var rules = []rule{
 	{"cmd/llmgov/report", "tenants internal/ops/adminapi", "net net/http os", "a report is text made of a policy or of an answer, and whoever got these is elsewhere"},
 	{"cmd/llmgov/litellm", "tenants tenants/keyfile go.yaml.in/yaml/v3", "net net/http os", "an import turns one text into others, and writes nothing"},
 	{"streaming", "internal/lib/jsonscan", "", "a stream's meter knows no tenants and no stores"},
-	{"internal/mock", "internal/mock/batch github.com/tidwall/gjson github.com/coder/websocket", "", "what the product is tested against shares nothing with it"},
+	{"internal/lab/mock", "internal/lab/mock/batch github.com/tidwall/gjson github.com/coder/websocket", "", "what the product is tested against shares nothing with it"},
 	{"internal/ops/telemetry", "governor escrow github.com/prometheus/client_golang", "", "metrics read the governor's books and nothing else"},
 	{"internal/ops/tracing", "go.opentelemetry.io/otel", "", "spans are made of what they are told, and OpenTelemetry stays behind this door"},
 	{"internal/ops/tracing/otlp", "internal/ops/tracing go.opentelemetry.io/otel github.com/go-logr/logr", "", "an exporter knows nothing of calls"},
 	{"internal/lib/strictyaml", "go.yaml.in/yaml/v3", "net net/http os", "a reader of texts knows nothing of where they come from, or what they mean"},
-	{"internal/distribution", "internal/lib/strictyaml", "net net/http os", "a distribution is drawn from what it is given"},
+	{"internal/lab/distribution", "internal/lib/strictyaml", "net net/http os", "a distribution is drawn from what it is given"},
 	{"internal/lib/htmlpage", "", "net net/http os", "a page is made of its parts, and does not know what it shows"},
 	{"internal/ops/console", "internal/lib/htmlpage", "os encoding/json", "the console is files for a browser; all that it shows comes from the admin side"},
-	{"internal/load", `streaming internal/lib/strictyaml internal/distribution internal/lib/htmlpage github.com/tidwall/gjson github.com/HdrHistogram/hdrhistogram-go`, "os", "a load generator sees the gateway as its clients do, from outside"},
-	{"internal/simulate", `escrow escrow/adaptive escrow/lengths escrow/limits escrow/placement escrow/fairness escrow/slots federation internal/lib/affinity
-		federation/claims federation/parts internal/simulate/scenario golang.org/x/sync`, "net net/http os", "a simulation drives the core alone: no governor, no clock"},
-	{"internal/simulate/scenario", "escrow escrow/adaptive escrow/placement internal/distribution internal/lib/strictyaml", "net net/http sync context", "a scenario says what is asked for, and plays nothing"},
-	{"internal/simulate/report", "internal/simulate internal/simulate/scenario escrow internal/lib/htmlpage internal/lib/strictyaml", "net net/http os", "a report shows a result, and computes none"},
+	{"internal/lab/load", `streaming internal/lib/strictyaml internal/lab/distribution internal/lib/htmlpage github.com/tidwall/gjson github.com/HdrHistogram/hdrhistogram-go`, "os", "a load generator sees the gateway as its clients do, from outside"},
+	{"internal/lab/simulate", `escrow escrow/adaptive escrow/lengths escrow/limits escrow/placement escrow/fairness escrow/slots federation internal/lib/affinity
+		federation/claims federation/parts internal/lab/simulate/scenario golang.org/x/sync`, "net net/http os", "a simulation drives the core alone: no governor, no clock"},
+	{"internal/lab/simulate/scenario", "escrow escrow/adaptive escrow/placement internal/lab/distribution internal/lib/strictyaml", "net net/http sync context", "a scenario says what is asked for, and plays nothing"},
+	{"internal/lab/simulate/report", "internal/lab/simulate internal/lab/simulate/scenario escrow internal/lib/htmlpage internal/lib/strictyaml", "net net/http os", "a report shows a result, and computes none"},
 	{"internal/ops/top", "internal/ops/adminapi charm.land/bubbletea/v2 charm.land/lipgloss/v2 github.com/charmbracelet/x/ansi", silent, "a picture is made of what it is told, and asks through a function"},
 	{"internal/run/durable", "governor go.etcd.io/bbolt", "net net/http", "what is kept on disk knows the governor's records, and not what they are for"},
 	{"internal/lib/affinity", "", timeless, "a choice by a hash"},
@@ -136,14 +136,14 @@ var rules = []rule{
 	{"internal/proxy/objects", "go.etcd.io/bbolt", "net net/http", "who made what is kept without knowing what it is for"},
 	{"internal/ops/events", "governor", "net net/http os log log/slog encoding/json", "whoever listens, and however it is told: nobody slows admission down"},
 	{"internal/ops/decisions", "governor escrow", "net net/http", "what was decided is written down as the governor tells it"},
-	{"internal/plan", "governor tenants internal/ops/decisions internal/lib/muldiv internal/run/policy", "net net/http os math/rand math/rand/v2", "a replay depends on the record and the policy, and on nothing else"},
+	{"internal/lab/plan", "governor tenants internal/ops/decisions internal/lib/muldiv internal/run/policy", "net net/http os math/rand math/rand/v2", "a replay depends on the record and the policy, and on nothing else"},
 	{"internal/run/policy", "tenants governor internal/run/admission/ask escrow escrow/adaptive escrow/budget escrow/limits escrow/limits/shape", "net net/http os log log/slog sync context time", "rules are made of a policy, and of nothing else"},
 	{"internal/ops/history", "", "net net/http os log log/slog encoding/json", "a history keeps what it is given, and does not know who shows it"},
 	{"internal/lib/text", "", "net net/http os log log/slog sync context time", "a text is cut without knowing what it says"},
 	{"internal/ops/adminapi", "internal/lib/text", "net net/http os log log/slog context sync", "types of answers do nothing"},
 	{"internal/lib/connections", "", "net/http os log log/slog", "connections are counted without knowing what is sent on them"},
 	{"internal/ops/logging", "", "net net/http os", "lines are gathered without knowing what they say, or where they go"},
-	{"internal/mock/batch", "", silent, "a batch is simulated without knowing how calls come"},
+	{"internal/lab/mock/batch", "", silent, "a batch is simulated without knowing how calls come"},
 	{"internal/run/engine", "internal/lib/text github.com/prometheus/client_model github.com/prometheus/common golang.org/x/sync", "", "servers are read without knowing which limits go by what they say"},
 	{"internal/lib/inflight", "", "net net/http os log log/slog time", "calls are counted without knowing by which door they came"},
 	{"internal/lib/sampled", "", silent, "what may be logged is decided without logging it"},
@@ -179,7 +179,7 @@ var rules = []rule{
 }
 
 // free may import everything: they wire, or only test.
-var free = map[string]bool{"cmd/llmgov": true, "internal/arch": true, "internal/bench": true, "internal/readers": true, "internal/versus": true}
+var free = map[string]bool{"cmd/llmgov": true, "internal/arch": true, "internal/lab/bench": true, "internal/lab/readers": true, "internal/lab/versus": true}
 
 // below these folders packages may import everything.
 var freeFolders = []string{"internal/e2e"}

@@ -18,11 +18,11 @@ var linked = []struct {
 	{"internal/arch/testdata/doors/govhttp", 15, 8e6, nowhere + " tenants internal/ops/telemetry github.com/prometheus google.golang.org go.opentelemetry.io go.etcd.io"},
 	{"internal/arch/testdata/doors/embedded", 80, 16e6, nowhere + " federation/redis federation/postgres google.golang.org/grpc go.opentelemetry.io/otel/sdk internal/ops/tracing/otlp"},
 	{"internal/arch/testdata/doors/remote", 115, 13e6, nowhere + " tenants internal/ops/telemetry github.com/prometheus go.opentelemetry.io/otel/sdk go.etcd.io"},
-	{"cmd/llmgov", 325, 50e6, "internal/bench internal/versus internal/readers internal/testkit internal/e2e"},
+	{"cmd/llmgov", 325, 50e6, "internal/lab/bench internal/lab/versus internal/lab/readers internal/testkit internal/e2e"},
 }
 
 // nowhere is linked by the binary alone.
-const nowhere = "governor/tokens/bpe internal/doors/envoy github.com/envoyproxy github.com/jackc github.com/redis internal/proxy/gateway/upstream internal/mock internal/simulate internal/load internal/testkit"
+const nowhere = "governor/tokens/bpe internal/doors/envoy github.com/envoyproxy github.com/jackc github.com/redis internal/proxy/gateway/upstream internal/lab/mock internal/lab/simulate internal/lab/load internal/testkit"
 
 // A program links what the door needs that it names, and neither stores, exporters nor vocabularies beside.
 func TestLinked_IsWhatADoorNeeds(t *testing.T) {

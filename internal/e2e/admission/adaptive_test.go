@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/internal/e2e/harness"
-	"github.com/llmgov/llmgov/internal/mock"
-	"github.com/llmgov/llmgov/internal/plan"
+	"github.com/llmgov/llmgov/internal/lab/mock"
+	"github.com/llmgov/llmgov/internal/lab/plan"
 	"github.com/llmgov/llmgov/internal/run/instance"
 	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/tenants"

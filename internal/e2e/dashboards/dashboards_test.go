@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/dashboards"
-	"github.com/llmgov/llmgov/internal/mock"
+	"github.com/llmgov/llmgov/internal/lab/mock"
 	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/internal/testkit/pgtest"
 	"github.com/llmgov/llmgov/internal/testkit/processtest"

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/load"
+	"github.com/llmgov/llmgov/internal/lab/load"
 )
 
 // balancer sends calls to gateways as a load balancer does: to one that is ready and has the fewest open calls, and to another one

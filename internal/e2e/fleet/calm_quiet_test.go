@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/distribution"
-	"github.com/llmgov/llmgov/internal/load"
-	"github.com/llmgov/llmgov/internal/mock"
+	"github.com/llmgov/llmgov/internal/lab/distribution"
+	"github.com/llmgov/llmgov/internal/lab/load"
+	"github.com/llmgov/llmgov/internal/lab/mock"
 	"github.com/llmgov/llmgov/internal/testkit/processtest"
 )
 

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/distribution"
-	"github.com/llmgov/llmgov/internal/load"
+	"github.com/llmgov/llmgov/internal/lab/distribution"
+	"github.com/llmgov/llmgov/internal/lab/load"
 	"github.com/llmgov/llmgov/internal/testkit/processtest"
 )
 

@@ -5,8 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/llmgov/llmgov/internal/lab/plan"
 	"github.com/llmgov/llmgov/internal/ops/decisions"
-	"github.com/llmgov/llmgov/internal/plan"
 	"github.com/llmgov/llmgov/tenants"
 )
 

@@ -18,7 +18,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/llmgov/llmgov/internal/e2e/harness"
-	"github.com/llmgov/llmgov/internal/mock"
+	"github.com/llmgov/llmgov/internal/lab/mock"
 	"github.com/llmgov/llmgov/internal/ops/tracing"
 	"github.com/llmgov/llmgov/internal/proxy/gateway"
 	"github.com/llmgov/llmgov/internal/testkit"

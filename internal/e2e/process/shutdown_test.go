@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/llmgov/llmgov/internal/mock"
+	"github.com/llmgov/llmgov/internal/lab/mock"
 	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/internal/testkit/processtest"
 )

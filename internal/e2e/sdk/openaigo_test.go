@@ -19,7 +19,7 @@ import (
 	"github.com/openai/openai-go/v3/shared"
 
 	"github.com/llmgov/llmgov/internal/e2e/harness/sockets"
-	"github.com/llmgov/llmgov/internal/mock"
+	"github.com/llmgov/llmgov/internal/lab/mock"
 	"github.com/llmgov/llmgov/internal/testkit"
 	"github.com/llmgov/llmgov/tenants"
 )

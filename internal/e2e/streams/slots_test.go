@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/internal/e2e/harness"
+	"github.com/llmgov/llmgov/internal/lab/mock"
 	"github.com/llmgov/llmgov/internal/lib/http1"
-	"github.com/llmgov/llmgov/internal/mock"
 	"github.com/llmgov/llmgov/tenants"
 )
 

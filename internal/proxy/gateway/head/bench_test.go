@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// question is the chat request of 0.4 KB of internal/bench.
+// question is the chat request of 0.4 KB of internal/lab/bench.
 const question = `{"model":"gpt-4o-mini","temperature":0.7,"max_tokens":100,"stream":false,"user":"u-1","messages":[` +
 	`{"role":"system","content":"You are helpful."},{"role":"user","content":"How long is a piece of string, and does it depend on where I cut it? ` +
 	`Please answer in a few words, because the answer is read aloud, and give no sources. Do not ask me back."}],"mock":{"output_tokens":20}}`

@@ -67,7 +67,7 @@ export const anthropic = {
 };
 
 // The model server tells of marked blocks as if they were cached: 'be brief' are
-// two tokens that are read, 'hello' two that are written (internal/mock/doc.go).
+// two tokens that are read, 'hello' two that are written (internal/lab/mock/doc.go).
 const cached = {
   ...request,
   system: [{ type: 'text', text: 'be brief', cache_control: { type: 'ephemeral' } }],

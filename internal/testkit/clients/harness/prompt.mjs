@@ -1,5 +1,5 @@
 // What is asked, and what the model server answers to it: by its rules
-// (internal/mock/doc.go) words from a list, one a token.
+// (internal/lab/mock/doc.go) words from a list, one a token.
 
 export const prompt = 'Say something.';
 export const promptTokens = { chat: 11, responses: 4 };

@@ -1,5 +1,5 @@
 // wire makes a fetch for a client: the real one, which keeps each attempt, and
-// puts the model server's hook (internal/mock/doc.go) into bodies.
+// puts the model server's hook (internal/lab/mock/doc.go) into bodies.
 export function wire({ hook, onAnswer } = {}) {
   const attempts = [];
   const send = async (input, init) => {

@@ -1,4 +1,4 @@
-"""What is asked, and what the model server answers to it by its rules (internal/mock/doc.go): words from a list, one a token."""
+"""What is asked, and what the model server answers to it by its rules (internal/lab/mock/doc.go): words from a list, one a token."""
 
 PROMPT = "Say something."
 PROMPT_TOKENS = {"chat": 11, "responses": 4}

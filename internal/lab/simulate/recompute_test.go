@@ -1,0 +1,309 @@
+package simulate
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/llmgov/llmgov/internal/lab/simulate/scenario"
+	"github.com/llmgov/llmgov/internal/testkit"
+)
+
+// logLine is a line of the log, as anybody would read it.
+type logLine struct {
+	Seed    int
+	T       float64
+	Ev      string
+	Tenant  string
+	ID      int
+	Tokens  float64
+	Input   float64
+	Seconds float64
+	Worker  bool
+	Retry   float64 `json:"retry_after"`
+}
+
+func readLog(t *testing.T, data []byte) []logLine {
+	t.Helper()
+	var lines []logLine
+	for dec := json.NewDecoder(bytes.NewReader(data)); dec.More(); {
+		var l logLine
+		testkit.OK(t, dec.Decode(&l))
+		lines = append(lines, l)
+	}
+	return lines
+}
+
+// recomputed is a second, dumb program for the same figures: it knows the log,
+// the limit and the weights, and shares no code with the first.
+func recomputed(lines []logLine, limit, duration, warmup float64, weights map[string]float64) map[string]float64 {
+	out := map[string]float64{}
+	firstUse := map[int]float64{}
+	firstOffer := map[int]float64{}
+	tenant := map[int]string{}
+	told := map[int]float64{}
+	returned := map[int]float64{}
+	var offers, refused, kept, broken float64
+	var waits, late []float64
+	windows := make([]map[string]float64, int((duration-warmup)/60))
+	for k := range windows {
+		windows[k] = map[string]float64{}
+	}
+	asked := map[int]bool{}
+	beats := 0.0
+	for _, l := range lines {
+		switch l.Ev {
+		case "beat":
+			if l.T >= warmup {
+				beats++
+			}
+		case "offer":
+			if _, again := firstOffer[l.ID]; !again {
+				firstOffer[l.ID] = l.T
+				tenant[l.ID] = l.Tenant
+				asked[l.ID] = l.T >= warmup
+			}
+			if asked[l.ID] {
+				offers++
+			}
+			if at, ok := told[l.ID]; ok && l.T >= at-1e-9 {
+				returned[l.ID] = l.T
+			}
+		case "admit":
+			if l.T >= warmup {
+				waits = append(waits, l.T-firstOffer[l.ID])
+			}
+			if at, ok := returned[l.ID]; ok && at >= warmup {
+				kept++
+				late = append(late, l.T-at)
+			}
+		case "refuse":
+			if asked[l.ID] {
+				refused++
+			}
+			if at, ok := returned[l.ID]; ok && at >= warmup {
+				broken++
+			}
+			delete(returned, l.ID)
+			delete(told, l.ID)
+			if l.Retry > 0 {
+				told[l.ID] = l.T + l.Retry
+			}
+		case "use":
+			if _, again := firstUse[l.ID]; !again {
+				firstUse[l.ID] = l.T
+			}
+			at := l.T
+			if l.Tokens < 0 {
+				at = firstUse[l.ID]
+			}
+			if k := int(math.Floor((at - warmup) / 60)); k >= 0 && k < len(windows) {
+				windows[k][l.Tenant] += l.Tokens
+				out["utilization"] += l.Tokens / (limit * (duration - warmup) / 60)
+			}
+		}
+	}
+	out["store_round_trips_per_1000"] = 1000 * beats / float64(len(waits))
+	slices.Sort(waits)
+	slices.Sort(late)
+	out["wait_p50_seconds"] = waits[int(0.5*float64(len(waits)-1))]
+	out["wait_p99_seconds"] = waits[int(0.99*float64(len(waits)-1))]
+	out["refused"] = refused / offers
+	if kept+broken > 0 {
+		out["promise_kept"] = kept / (kept + broken)
+		out["promise_late_p95_seconds"] = late[int(0.95*float64(len(late)-1))]
+	}
+	out["rolling_max"] = dumbRolling(lines, firstUse) / limit
+	if weights != nil {
+		out["misallocation"] = dumbMisallocation(lines, windows, limit, duration, warmup, weights)
+	}
+	return out
+}
+
+// dumbRolling sums, at every use, all uses of the 60 s before. What was given
+// back by then is taken off what it is given back of.
+func dumbRolling(lines []logLine, firstUse map[int]float64) float64 {
+	var uses []logLine
+	for _, l := range lines {
+		if l.Ev == "use" {
+			uses = append(uses, l)
+		}
+	}
+	most := 0.0
+	for i := range uses {
+		sum := 0.0
+		for k := i; k >= 0 && uses[k].T > uses[i].T-60; k-- {
+			if uses[k].Tokens > 0 || firstUse[uses[k].ID] > uses[i].T-60 {
+				sum += uses[k].Tokens
+			}
+		}
+		most = max(most, sum)
+	}
+	return most
+}
+
+// dumbMisallocation steps a fluid server of its own through time. Tenants with
+// workers always want more.
+func dumbMisallocation(lines []logLine, windows []map[string]float64, limit, duration, warmup float64, weights map[string]float64) float64 {
+	const dt, patience = 0.05, 15.0
+	type piece struct {
+		left, until float64
+		begun       bool
+	}
+	queues := map[string][]*piece{}
+	endless := map[string]bool{}
+	seen := map[int]bool{}
+	fluid := make([]map[string]float64, len(windows))
+	for k := range fluid {
+		fluid[k] = map[string]float64{}
+	}
+	next := 0
+	spare := 0.0
+	for step := 0; float64(step)*dt < duration-1e-9; step++ {
+		now := float64(step) * dt
+		for ; next < len(lines) && lines[next].T < now+dt-1e-12; next++ {
+			l := lines[next]
+			if l.Ev != "offer" || seen[l.ID] {
+				continue
+			}
+			seen[l.ID] = true
+			if l.Worker {
+				endless[l.Tenant] = true
+				continue
+			}
+			queues[l.Tenant] = append(queues[l.Tenant], &piece{left: l.Tokens, until: l.T + patience})
+		}
+		wants := map[string]float64{}
+		for name := range weights {
+			for _, p := range queues[name] {
+				if p.begun || p.until >= now {
+					wants[name] += p.left
+				}
+			}
+			if endless[name] {
+				wants[name] = 1e12
+			}
+		}
+		capacity := limit/60*dt + spare
+		level := 0.0
+		high := 1e12
+		for range 100 {
+			mid := (level + high) / 2
+			all := 0.0
+			for name, w := range weights {
+				all += min(wants[name], w*mid)
+			}
+			if all < capacity {
+				level = mid
+			} else {
+				high = mid
+			}
+		}
+		used := 0.0
+		for name, w := range weights {
+			x := min(wants[name], w*level)
+			used += x
+			if k := int(math.Floor((now - warmup + 1e-9) / 60)); k >= 0 && k < len(fluid) {
+				fluid[k][name] += x
+			}
+			for _, p := range queues[name] {
+				if (p.begun || p.until >= now) && x > 1e-9 && p.left > 0 {
+					y := min(x, p.left)
+					p.left = p.left - y
+					x = x - y
+					p.begun = true
+				}
+			}
+		}
+		spare = min(capacity-used, limit/60)
+	}
+	mean := 0.0
+	for k := range windows {
+		off := 0.0
+		all := 0.0
+		for name := range weights {
+			off += math.Abs(windows[k][name] - fluid[k][name])
+			all += fluid[k][name]
+		}
+		mean += off / 2 / all / float64(len(windows))
+	}
+	return mean
+}
+
+func TestFiguresFollowFromTheLog(t *testing.T) {
+	for i, c := range []struct {
+		name    string
+		change  func(*scenario.Scenario)
+		weights map[string]float64
+	}{
+		{"s2", nil, map[string]float64{"a": 4, "b": 2, "c": 1, "d": 1}},
+		{"s2-deny", nil, map[string]float64{"a": 4, "b": 2, "c": 1, "d": 1}},
+		{"reservation", func(s *scenario.Scenario) { s.Pool.TPM = 60_000 }, nil},
+		{"d2", nil, nil},
+		// The most is booked at admission, and given back at the end.
+		{"reservation", func(s *scenario.Scenario) {
+			s.Pool.TPM = 200_000
+			s.Pool.Accounting = 0
+		}, nil},
+	} {
+		if testing.Short() && i > 0 {
+			break // the others take minutes
+		}
+		s := testkit.Must(scenario.Find(c.name))(t)
+		s.Duration = s.Warmup + 4*60e9
+		s.Warmup = s.Warmup + 60e9
+		if c.change != nil {
+			c.change(&s)
+		}
+		var log, result bytes.Buffer
+		res := testkit.Must(Run(context.Background(), s, Options{Seeds: []uint64{5}, Log: &log}))(t)
+		testkit.OK(t, WriteJSON(&result, res))
+		var told map[string]any
+		testkit.OK(t, json.Unmarshal(result.Bytes(), &told))
+		want := recomputed(readLog(t, log.Bytes()), float64(s.Pool.TPM), s.Duration.Seconds(), s.Warmup.Seconds(), c.weights)
+		if _, ok := want["promise_kept"]; ok != (s.Refuse == scenario.DenyHinted) {
+			t.Errorf("%s: the log tells of promises: %v", c.name, ok)
+		}
+		for key, x := range want {
+			got, ok := told[key].(float64)
+			// The oracle's sums are taken in another order, and its shares by bisection.
+			if !ok || math.Abs(got-x) > 1e-6 {
+				t.Errorf("%s: %s is %v in JSON and %g by the log", c.name, key, told[key], x)
+			}
+		}
+	}
+}
+
+// documented are the names that scripts rely on.
+var documented = []string{
+	"utilization", "misallocation", "misallocation_max", "long_run_deviation", "jain", "rolling_max",
+	"first_admission_seconds_max", "wait_p50_seconds", "wait_p99_seconds", "refused", "promise_kept",
+	"promise_late_p95_seconds", "store_round_trips_per_1000", "tenants",
+}
+
+func TestJSONHasTheDocumentedNames(t *testing.T) {
+	var b bytes.Buffer
+	testkit.OK(t, WriteJSON(&b, run(t, "s3", Options{Seeds: []uint64{1, 2}})))
+	var got map[string]any
+	testkit.OK(t, json.Unmarshal(b.Bytes(), &got))
+	for _, key := range documented {
+		if _, ok := got[key]; !ok {
+			t.Errorf("no %s in the JSON object", key)
+		}
+	}
+	if got["promise_kept"] != nil {
+		t.Errorf("promise_kept is %v where nobody was promised anything, want null", got["promise_kept"])
+	}
+	tenant, _ := got["tenants"].([]any)[0].(map[string]any)
+	for _, key := range []string{"name", "entitled", "received", "wait_p99_seconds"} {
+		if _, ok := tenant[key]; !ok {
+			t.Errorf("no %s in a tenant", key)
+		}
+	}
+	if n := len(got["per_seed"].([]any)); n != 2 {
+		t.Errorf("figures of %d seeds, want 2", n)
+	}
+}

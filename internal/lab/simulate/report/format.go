@@ -1,0 +1,99 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/internal/lab/simulate"
+	"github.com/llmgov/llmgov/internal/lab/simulate/scenario"
+	"github.com/llmgov/llmgov/internal/lib/strictyaml"
+)
+
+// text is a figure as people read it; "–" where it does not apply.
+func text(u simulate.Unit, v simulate.Value) string {
+	x := float64(v)
+	switch {
+	case !v.Known():
+		return "–"
+	case math.IsInf(x, 0):
+		return "never"
+	case u == simulate.Ratio:
+		return strconv.FormatFloat(100*x, 'f', 2, 64) + " %"
+	case u == simulate.Seconds:
+		return strconv.FormatFloat(x, 'f', 2, 64) + " s"
+	case u == simulate.Count:
+		return thousands(int64(math.Round(x)))
+	default:
+		return strconv.FormatFloat(x, 'f', 4, 64)
+	}
+}
+
+// thousands writes 600,000.
+func thousands(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// setting is the scenario in one line.
+func setting(r *simulate.Result) string {
+	s := &r.Scenario
+	var parts []string
+	seeds := make([]string, len(r.Seeds))
+	for i, x := range r.Seeds {
+		seeds[i] = strconv.FormatUint(x, 10)
+	}
+	parts = append(parts, fmt.Sprintf("%s after a warm-up of %s", strictyaml.SpellDuration(s.Duration-s.Warmup), strictyaml.SpellDuration(s.Warmup)))
+	word := "seeds"
+	if len(seeds) == 1 {
+		word = "seed"
+	}
+	parts = append(parts, word+" "+strings.Join(seeds, " "))
+	if s.Pool.TPM > 0 {
+		parts = append(parts, thousands(s.Pool.TPM)+" tokens/min")
+		parts = append(parts, map[escrow.Accounting]string{
+			escrow.AdmitMax: "booked when admitted", escrow.Production: "counted when produced", escrow.Settled: "counted at the end",
+		}[s.Pool.Accounting])
+		if s.Estimates == scenario.Learned {
+			parts = append(parts, "lengths learned")
+		}
+	}
+	if s.Pool.RPM > 0 {
+		parts = append(parts, thousands(s.Pool.RPM)+" requests/min")
+	}
+	if s.Pool.Concurrency > 0 {
+		parts = append(parts, thousands(s.Pool.Concurrency)+" slots")
+	}
+	if n := len(r.Scenario.Nodes); n > 0 {
+		parts = append(parts, fmt.Sprint(n, " nodes"))
+	}
+	parts = append(parts, map[scenario.Refuse]string{
+		scenario.Wait: "callers wait", scenario.Deny: "callers are refused and back off", scenario.DenyHinted: "callers are refused and come back when told",
+	}[s.Refuse])
+	return strings.Join(parts, " · ")
+}
+
+// wrap breaks a text into lines of at most so many characters.
+func wrap(text string, width int) []string {
+	var lines []string
+	line := ""
+	for _, word := range strings.Fields(text) {
+		if line != "" && len([]rune(line))+1+len([]rune(word)) > width {
+			lines = append(lines, line)
+			line = ""
+		}
+		if line != "" {
+			line += " "
+		}
+		line += word
+	}
+	if line != "" {
+		lines = append(lines, line)
+	}
+	return lines
+}

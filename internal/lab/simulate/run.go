@@ -1,0 +1,170 @@
+package simulate
+
+import (
+	"context"
+	"io"
+	"runtime"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/llmgov/llmgov/internal/lab/simulate/scenario"
+)
+
+// Options of Run. The zero value runs the scenario's own seeds.
+type Options struct {
+	// Seeds to run, instead of the scenario's.
+	Seeds []uint64
+	// Progress is called now and then with how much is done, 0 to 1, from one
+	// goroutine at a time.
+	Progress func(done float64)
+	// Log gets every event of every seed as JSON lines, seed by seed.
+	Log io.Writer
+	// CheckEvery, when positive, looks at the pool's own books after every so many
+	// steps, and fails the run when they are wrong. They are always looked at
+	// at the end.
+	CheckEvery int
+
+	// gate, in tests, takes the place of the production pool of a single node.
+	gate func(scenario.Pool) gate
+}
+
+// Result is the outcome of Run.
+type Result struct {
+	Scenario scenario.Scenario
+	Seeds    []uint64
+	// Figures are over all seeds: the mean, or the largest if the figure is a maximum.
+	// Least and Most are the extremes over seeds; PerSeed is by seed.
+	Figures, Least, Most Figures
+	PerSeed              []Figures
+	// Tenants are means over seeds.
+	Tenants []TenantFigures
+	// Charts are of the first seed.
+	Charts Charts
+}
+
+// Run plays a scenario once for every seed, as many at a time as there are
+// processors. The same scenario and seeds give the same result and the same log.
+func Run(ctx context.Context, s scenario.Scenario, o Options) (Result, error) {
+	seeds := o.Seeds
+	if len(seeds) == 0 {
+		seeds = s.Seeds
+	}
+	if o.gate == nil {
+		o.gate = alone
+	}
+	res := Result{Scenario: s, Seeds: seeds, PerSeed: make([]Figures, len(seeds))}
+	tenants := make([][]TenantFigures, len(seeds))
+	progress := newProgress(o.Progress, len(seeds), s.Duration)
+	logs := newLogQueue(o.Log, len(seeds))
+
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	for i, seed := range seeds {
+		g.Go(func() error {
+			p := newPlan(&s, seed)
+			w := newWorld(p, o.gate)
+			if err := w.run(ctx, o.CheckEvery, func(at time.Duration) { progress.report(i, at) }); err != nil {
+				return err
+			}
+			a := newAudit(p, &w.trace)
+			res.PerSeed[i], tenants[i] = a.figures()
+			if i == 0 {
+				res.Charts = a.charts(tenants[i])
+			}
+			progress.report(i, s.Duration)
+			return logs.write(ctx, i, p, &w.trace)
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return Result{}, err
+	}
+	res.Figures, res.Least, res.Most = combine(res.PerSeed)
+	res.Tenants = meanTenants(tenants)
+	return res, nil
+}
+
+// progress adds up how far each seed is.
+type progress struct {
+	tell func(float64)
+	mu   sync.Mutex
+	at   []time.Duration // guarded by mu
+	all  time.Duration
+}
+
+func newProgress(tell func(float64), seeds int, each time.Duration) *progress {
+	return &progress{tell: tell, at: make([]time.Duration, seeds), all: each * time.Duration(seeds)}
+}
+
+func (p *progress) report(seed int, at time.Duration) {
+	if p.tell == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.at[seed] = at
+	sum := time.Duration(0)
+	for _, x := range p.at {
+		sum += x
+	}
+	p.tell(float64(sum) / float64(p.all))
+}
+
+// meanTenants averages each leaf's figures over seeds.
+func meanTenants(seeds [][]TenantFigures) []TenantFigures {
+	out := append([]TenantFigures(nil), seeds[0]...)
+	for i := range out {
+		for _, of := range []func(*TenantFigures) *Value{
+			func(t *TenantFigures) *Value { return &t.Entitled },
+			func(t *TenantFigures) *Value { return &t.Received },
+			func(t *TenantFigures) *Value { return &t.WaitP50 },
+			func(t *TenantFigures) *Value { return &t.WaitP99 },
+			func(t *TenantFigures) *Value { return &t.Refused },
+			func(t *TenantFigures) *Value { return &t.Admitted },
+		} {
+			sum := Value(0)
+			n := 0
+			for _, s := range seeds {
+				if v := *of(&s[i]); v.Known() {
+					sum = sum + v
+					n = n + 1
+				}
+			}
+			*of(&out[i]) = none
+			if n > 0 {
+				*of(&out[i]) = sum / Value(n)
+			}
+		}
+	}
+	return out
+}
+
+// logQueue writes the seeds' logs in the order of the seeds. A seed that ends
+// early waits for its turn; seeds begin in order, so the one before always ends.
+type logQueue struct {
+	out  io.Writer
+	turn []chan struct{} // closed when the seed before has written
+}
+
+func newLogQueue(out io.Writer, seeds int) *logQueue {
+	q := &logQueue{out: out, turn: make([]chan struct{}, seeds+1)}
+	for i := range q.turn {
+		q.turn[i] = make(chan struct{})
+	}
+	close(q.turn[0])
+	return q
+}
+
+func (q *logQueue) write(ctx context.Context, seed int, p *plan, t *Trace) error {
+	if q.out == nil {
+		return nil
+	}
+	select {
+	case <-q.turn[seed]:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer close(q.turn[seed+1])
+	return writeLog(q.out, p, t)
+}
