@@ -74,7 +74,7 @@ test-long:
 	.ci/test -shuffle=on -timeout 40m
 
 test-nethttp:
-	LLMGOV_LEAN_HTTP=false .ci/test -short -shuffle=on -timeout 20m -- ./internal/e2e/...
+	LLMGOV_LEAN_HTTP=false .ci/test -short -shuffle=on -timeout 20m -- ./internal/test/e2e/...
 
 nightly: lint
 	$(MAKE) test-long
@@ -85,19 +85,19 @@ nightly: lint
 	$(MAKE) fuzz-readers
 
 test-clients:
-	internal/testkit/clients/run.sh
+	internal/test/testkit/clients/run.sh
 
 test-agents:
-	internal/testkit/clients/agents/run.sh
+	internal/test/testkit/clients/agents/run.sh
 
 test-envoy:
-	internal/e2e/doors/envoy/run.sh
+	internal/test/e2e/doors/envoy/run.sh
 
 test-litellm:
-	internal/e2e/doors/litellm/run.sh
+	internal/test/e2e/doors/litellm/run.sh
 
 test-servers:
-	internal/e2e/servers/run.sh
+	internal/test/e2e/servers/run.sh
 
 test-dashboards:
 	dashboards/check.sh
@@ -110,7 +110,7 @@ test-chart:
 
 test-upgrade:
 	@set -e; previous=$$(mktemp -d); trap 'rm -rf "$$previous"' EXIT; .ci/previous "$$previous/llmgov"; \
-		LLMGOV_PREVIOUS="$$previous/llmgov" .ci/test -run '^TestUpgrade' -count 1 -v -- ./internal/e2e/fleet ./internal/e2e/process
+		LLMGOV_PREVIOUS="$$previous/llmgov" .ci/test -run '^TestUpgrade' -count 1 -v -- ./internal/test/e2e/fleet ./internal/test/e2e/process
 
 release:
 	.ci/release '$(VERSION)' $(if $(VERIFY),--twice)
@@ -156,20 +156,20 @@ model:
 	go test -run '^TestMutants$$' -count 1 -timeout 60m -v ./escrow/placement -mutants
 
 chaos:
-	go test -run '^(TestChaos|TestSameFlood)' -count 1 -timeout 90m -v ./internal/e2e/fleet -chaos
+	go test -run '^(TestChaos|TestSameFlood)' -count 1 -timeout 90m -v ./internal/test/e2e/fleet -chaos
 	go test -run '^TestRefusals_' -count 1 ./federation/runner -promise-worlds 1000
 
 calm:
-	go test -run '^TestCalm' -count 1 -timeout 60m -v ./internal/e2e/fleet -calm $(or $(FOR),60s)
+	go test -run '^TestCalm' -count 1 -timeout 60m -v ./internal/test/e2e/fleet -calm $(or $(FOR),60s)
 
 reloads:
-	go test -run TestReloadsUnderLoad -count 1 -v ./internal/e2e/operations -reloads 200 -call-rate 500
+	go test -run TestReloadsUnderLoad -count 1 -v ./internal/test/e2e/operations -reloads 200 -call-rate 500
 
 soak:
-	go test -run '^TestSoak$$' -count 1 -timeout 0 -v ./internal/e2e/fleet -soak $(or $(FOR),30m)
+	go test -run '^TestSoak$$' -count 1 -timeout 0 -v ./internal/test/e2e/fleet -soak $(or $(FOR),30m)
 
 storm:
-	CGO_ENABLED=$(if $(RACE),1,0) go test $(RACE) -run TestStreamsEndEveryWay -count 1 -v ./internal/e2e/streams -streams 10000
+	CGO_ENABLED=$(if $(RACE),1,0) go test $(RACE) -run TestStreamsEndEveryWay -count 1 -v ./internal/test/e2e/streams -streams 10000
 
 bench:
 	@missed=0; \

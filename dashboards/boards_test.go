@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/llmgov/llmgov/dashboards"
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 // eachPanel calls check with every panel of every board.

@@ -17,4 +17,4 @@ fi
 go test .
 promtool check config testdata/export/prometheus/prometheus.yml
 promtool test rules testdata/alerts.test.yml
-CI=true go test -run '^TestDashboards$' -count 1 -timeout 10m -v ../internal/e2e/dashboards -prometheus
+CI=true go test -run '^TestDashboards$' -count 1 -timeout 10m -v ../internal/test/e2e/dashboards -prometheus

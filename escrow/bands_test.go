@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 // TestBands: the lower the band of a tenant, the more slots its calls leave free. Those of higher bands find them at once, past all that

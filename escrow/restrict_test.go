@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 // TestRestrict: a restricted leaf begins no more calls than it may, however often it asks; others find all other slots, and nobody waits

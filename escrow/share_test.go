@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 // Three siblings at each level wait all along; estimates are wrong by up to three

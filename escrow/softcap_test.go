@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 // TestSoftCap: up to half of the slots are lent to whoever asks. A claimant beyond that runs as many calls as its cap,

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/internal/lib/maxmin"
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 // claim is a node of a random tree, for the fluid oracle.

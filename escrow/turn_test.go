@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/internal/lib/muldiv"
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 // crowdedPool is a pool of which a heavy tenant wants more than it gets, and keeps only few calls

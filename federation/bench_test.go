@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 // BenchmarkBeat is what one beat costs an account of so many nodes that all beat once a

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 var seeds = flag.Int("seeds", 2, "how many seeds the random simulation tries")

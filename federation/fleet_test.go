@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 var t0 = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/llmgov/llmgov/escrow"
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 // fellow is a node and what it has used, whose beats arrive or get lost.

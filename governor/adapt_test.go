@@ -12,7 +12,7 @@ import (
 
 	"github.com/llmgov/llmgov/escrow/adaptive"
 	"github.com/llmgov/llmgov/escrow/slots"
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 // server has so many slots, and lets who finds none wait without a word.

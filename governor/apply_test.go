@@ -15,7 +15,7 @@ import (
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/budget"
 	"github.com/llmgov/llmgov/escrow/limits"
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 // healthy fails the test unless all books of a governor agree.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/budget"
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 // tellers has a pool with budgets in all units, and a tenant org with a team that tells of its calls. All prices are a dollar a million tokens.

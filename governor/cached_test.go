@@ -13,7 +13,7 @@ import (
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/budget"
 	"github.com/llmgov/llmgov/escrow/limits"
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 // cachedWorld is two equal tenants of which "kept" has nine tenths of each prompt in

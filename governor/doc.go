@@ -127,7 +127,7 @@
 // No lock is taken twice, except that Apply takes those of all pools at once. None is held while
 // waiting, or while an Observer, an Interrupt or a Journal is called; only on a timeline the Journal is
 // asked within the instant, because its answer is part of the decision. A lock that is given back is not
-// taken again in the same step. A test (internal/arch) reads this list and holds the code against it.
+// taken again in the same step. A test (internal/test/arch) reads this list and holds the code against it.
 //
 // There are five timers for each pool, and no goroutines of this package's own.
 //

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow/budget"
-	"github.com/llmgov/llmgov/internal/testkit"
-	"github.com/llmgov/llmgov/internal/testkit/leaktest"
+	"github.com/llmgov/llmgov/internal/test/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit/leaktest"
 )
 
 func TestMain(m *testing.M) { leaktest.Main(m) }

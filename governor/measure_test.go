@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 // ask keeps workers of each tenant asking for calls of 1000 tokens for so long.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow/slots"
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 // outageConfig has a tenant that waits long, for the pool or for its own limit.

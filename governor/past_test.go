@@ -15,7 +15,7 @@ import (
 	"github.com/llmgov/llmgov/escrow/budget"
 	"github.com/llmgov/llmgov/escrow/limits"
 	"github.com/llmgov/llmgov/escrow/limits/shape"
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 // The tests below were seen to fail with: nothing remembered; everything booked a slot

@@ -14,7 +14,7 @@ import (
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/adaptive"
 	"github.com/llmgov/llmgov/escrow/slots"
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 // Three tenants whose calls run for 1, 10 and 60 seconds in the mean, with long

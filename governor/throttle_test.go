@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 // Of a pool that is cut whole nothing is to be had until then: who does not wait is told

@@ -11,7 +11,7 @@ import (
 
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/governor/internal/penalty"
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 // reloads is a pool that is reloaded between calls, and beside it a memory of the same calls that knows upstreams by their names alone.

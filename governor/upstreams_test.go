@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/llmgov/llmgov/escrow"
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 func twoUpstreams() Config {

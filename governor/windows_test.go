@@ -13,7 +13,7 @@ import (
 	"github.com/llmgov/llmgov/escrow/budget"
 	"github.com/llmgov/llmgov/escrow/limits"
 	"github.com/llmgov/llmgov/escrow/limits/shape"
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 // TestWindows_CallersSeeTheirOwnTime: the refusal, when to come back, and what is left are those of the window that is full, beside

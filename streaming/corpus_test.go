@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 // stream is an answer of testdata, an event stream (.sse) or a plain one (.json), with all that should be known of

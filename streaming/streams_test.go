@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/llmgov/llmgov/internal/testkit/leaktest"
+	"github.com/llmgov/llmgov/internal/test/testkit/leaktest"
 )
 
 // play runs a stream through a Body and compares all that comes of it.

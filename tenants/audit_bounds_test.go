@@ -11,7 +11,7 @@ import (
 	"testing/fstest"
 
 	"github.com/llmgov/llmgov/internal/lib/strictyaml"
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 	"github.com/llmgov/llmgov/tenants/keyfile"
 	"go.yaml.in/yaml/v3"
 )

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 	"github.com/llmgov/llmgov/tenants/keyfile"
 )
 

@@ -18,7 +18,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/llmgov/llmgov/internal/testkit/processtest"
+	"github.com/llmgov/llmgov/internal/test/testkit/processtest"
 )
 
 // The test binary is llmgov when it is called so: what runs in the tests is the

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 // Seen to fail with: strings.Clone in keyOf.

@@ -14,7 +14,7 @@ import (
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/limits"
 	"github.com/llmgov/llmgov/internal/lib/affinity"
-	"github.com/llmgov/llmgov/internal/testkit/mutation"
+	"github.com/llmgov/llmgov/internal/test/testkit/mutation"
 )
 
 // playground is a small world, in which all that can happen is tried: gateways that share the limits of two upstreams place

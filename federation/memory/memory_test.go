@@ -8,8 +8,8 @@ import (
 
 	"github.com/llmgov/llmgov/federation"
 	"github.com/llmgov/llmgov/federation/parts"
-	"github.com/llmgov/llmgov/internal/testkit"
-	"github.com/llmgov/llmgov/internal/testkit/storetest"
+	"github.com/llmgov/llmgov/internal/test/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit/storetest"
 )
 
 func TestStore(t *testing.T) {

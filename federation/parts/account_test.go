@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 // claim is of a limit of 10 that is hungry, or not, of one.

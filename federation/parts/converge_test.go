@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 // calm is a world in which nothing is lost, and who is hungry stays so.

@@ -4,7 +4,7 @@ import (
 	"flag"
 	"testing"
 
-	"github.com/llmgov/llmgov/internal/testkit/mutation"
+	"github.com/llmgov/llmgov/internal/test/testkit/mutation"
 )
 
 // mutant is a rule that is broken in the source: what stands there, what does instead, and

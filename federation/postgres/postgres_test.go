@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/federation"
-	"github.com/llmgov/llmgov/internal/testkit"
-	"github.com/llmgov/llmgov/internal/testkit/pgtest"
-	"github.com/llmgov/llmgov/internal/testkit/storetest"
+	"github.com/llmgov/llmgov/internal/test/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit/pgtest"
+	"github.com/llmgov/llmgov/internal/test/testkit/storetest"
 )
 
 // TestMain has more tests run in parallel than there are processors, because they wait for the server.

@@ -16,7 +16,7 @@ import (
 
 	"github.com/llmgov/llmgov/federation"
 	"github.com/llmgov/llmgov/federation/parts"
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 // counter is a way to a server that counts round trips: how often a client asks for an answer. How its bytes and those of the

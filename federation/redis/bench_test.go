@@ -10,8 +10,8 @@ import (
 
 	"github.com/llmgov/llmgov/federation"
 	"github.com/llmgov/llmgov/federation/parts"
-	"github.com/llmgov/llmgov/internal/testkit"
-	"github.com/llmgov/llmgov/internal/testkit/redistest"
+	"github.com/llmgov/llmgov/internal/test/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit/redistest"
 )
 
 // BenchmarkBeat: what a beat takes of the server's processor, in microseconds, of a pool whose

@@ -15,9 +15,9 @@ import (
 
 	"github.com/llmgov/llmgov/federation"
 	"github.com/llmgov/llmgov/federation/parts"
-	"github.com/llmgov/llmgov/internal/testkit"
-	"github.com/llmgov/llmgov/internal/testkit/redistest"
-	"github.com/llmgov/llmgov/internal/testkit/storetest"
+	"github.com/llmgov/llmgov/internal/test/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit/redistest"
+	"github.com/llmgov/llmgov/internal/test/testkit/storetest"
 )
 
 // TestMain has more tests run in parallel than there are processors, because most of them wait for servers that find out about

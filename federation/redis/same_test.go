@@ -12,9 +12,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/llmgov/llmgov/federation"
-	"github.com/llmgov/llmgov/internal/testkit"
-	"github.com/llmgov/llmgov/internal/testkit/redistest"
-	"github.com/llmgov/llmgov/internal/testkit/storetest"
+	"github.com/llmgov/llmgov/internal/test/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit/redistest"
+	"github.com/llmgov/llmgov/internal/test/testkit/storetest"
 )
 
 // TestSame: whatever beats come, the scripts answer what an Account does, and show the same.

@@ -11,7 +11,7 @@ import (
 	"github.com/llmgov/llmgov/federation/memory"
 	"github.com/llmgov/llmgov/federation/runner"
 	"github.com/llmgov/llmgov/governor"
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 // BenchmarkAdmission is how long a call takes to be admitted and settled in a pool that is

@@ -10,7 +10,7 @@ import (
 	"github.com/llmgov/llmgov/federation/memory"
 	"github.com/llmgov/llmgov/federation/parts"
 	"github.com/llmgov/llmgov/governor"
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 // far is a store that takes so long to answer, in nanoseconds.

@@ -11,7 +11,7 @@ import (
 	"github.com/llmgov/llmgov/escrow/budget"
 	"github.com/llmgov/llmgov/federation/memory"
 	"github.com/llmgov/llmgov/governor"
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 // asker is a gateway whose calls ask, with a way of its own to the store.

@@ -16,7 +16,7 @@ import (
 	"github.com/llmgov/llmgov/federation/parts"
 	"github.com/llmgov/llmgov/federation/runner"
 	"github.com/llmgov/llmgov/governor"
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 // quietly starts gateways of tenants that last.

@@ -12,7 +12,7 @@ import (
 	"github.com/llmgov/llmgov/federation/memory"
 	"github.com/llmgov/llmgov/federation/runner"
 	"github.com/llmgov/llmgov/governor"
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 // tide counts the calls that run at once, at any gateway.

@@ -16,7 +16,7 @@ import (
 	"github.com/llmgov/llmgov/federation/runner"
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/governor/sharing"
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 var promiseWorlds = flag.Int("promise-worlds", 12, "how many random worlds of refusals there are")

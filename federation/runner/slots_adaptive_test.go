@@ -15,7 +15,7 @@ import (
 
 	"github.com/llmgov/llmgov/escrow/adaptive"
 	"github.com/llmgov/llmgov/governor"
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 // server serves as many calls at once as it has slots; the others wait in their order.

@@ -11,7 +11,7 @@ import (
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/lib/maxmin"
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 // withBands runs a test with gateways that share 24 slots, of which calls of tenant c, in the lowest band, leave 6 free.

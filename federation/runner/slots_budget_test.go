@@ -9,7 +9,7 @@ import (
 
 	"github.com/llmgov/llmgov/escrow/budget"
 	"github.com/llmgov/llmgov/governor"
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 // budgeted has a pool with a budget of so many requests a month, and room for all else.

@@ -13,7 +13,7 @@ import (
 	"github.com/llmgov/llmgov/federation/memory"
 	"github.com/llmgov/llmgov/federation/runner"
 	"github.com/llmgov/llmgov/governor"
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 // TestSlots: gateways run as many calls at once as their pool may, never more, and hardly less.

@@ -15,7 +15,7 @@ import (
 	"github.com/llmgov/llmgov/federation/runner"
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/governor/sharing"
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 // damaged is a store that cannot read some accounts.

@@ -18,7 +18,7 @@ import (
 	"github.com/llmgov/llmgov/federation/runner"
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/governor/sharing"
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 // TestUsage_IsOfAllGateways: refusals, rate headers, explanations and the state tell what all

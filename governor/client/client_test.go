@@ -15,7 +15,7 @@ import (
 
 	"github.com/llmgov/llmgov/governor/client"
 	"github.com/llmgov/llmgov/governor/tokens"
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 // door lets every call in, and records how each one went.

@@ -21,8 +21,8 @@ import (
 	_ "github.com/llmgov/llmgov/federation/redis"
 	"github.com/llmgov/llmgov/governor/client"
 	"github.com/llmgov/llmgov/governor/embedded"
-	"github.com/llmgov/llmgov/internal/testkit"
-	"github.com/llmgov/llmgov/internal/testkit/redistest"
+	"github.com/llmgov/llmgov/internal/test/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit/redistest"
 	"github.com/llmgov/llmgov/tenants"
 )
 

@@ -26,8 +26,8 @@ import (
 	"github.com/llmgov/llmgov/governor/govhttp"
 	"github.com/llmgov/llmgov/internal/doors/inprocess"
 	"github.com/llmgov/llmgov/internal/lab/mock"
-	"github.com/llmgov/llmgov/internal/testkit"
-	"github.com/llmgov/llmgov/internal/testkit/admissiontest"
+	"github.com/llmgov/llmgov/internal/test/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit/admissiontest"
 	"github.com/llmgov/llmgov/tenants"
 )
 

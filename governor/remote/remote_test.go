@@ -29,8 +29,8 @@ import (
 	"github.com/llmgov/llmgov/internal/ops/telemetry"
 	"github.com/llmgov/llmgov/internal/run/admission"
 	"github.com/llmgov/llmgov/internal/run/policy"
-	"github.com/llmgov/llmgov/internal/testkit"
-	"github.com/llmgov/llmgov/internal/testkit/pipenet"
+	"github.com/llmgov/llmgov/internal/test/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit/pipenet"
 	"github.com/llmgov/llmgov/tenants"
 )
 

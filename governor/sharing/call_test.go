@@ -9,7 +9,7 @@ import (
 
 	"github.com/llmgov/llmgov/federation/parts"
 	"github.com/llmgov/llmgov/governor"
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 // askAgain is after how long a call asks again at the earliest.

@@ -10,7 +10,7 @@ import (
 	"github.com/llmgov/llmgov/escrow/budget"
 	"github.com/llmgov/llmgov/federation/parts"
 	"github.com/llmgov/llmgov/governor"
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 // desk answers for all limits of a governor, some way away.

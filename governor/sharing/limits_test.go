@@ -12,7 +12,7 @@ import (
 	"github.com/llmgov/llmgov/escrow/budget"
 	"github.com/llmgov/llmgov/federation/parts"
 	"github.com/llmgov/llmgov/governor"
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 // limitedTenant has a limit of each kind.

@@ -14,7 +14,7 @@ import (
 	"github.com/llmgov/llmgov/federation"
 	"github.com/llmgov/llmgov/federation/parts"
 	"github.com/llmgov/llmgov/governor"
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 // sharedConfig has a group, a tenant with teams, and one like the group.

@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/llmgov/llmgov/internal/lib/jsonscan"
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 // prose is of n bytes and of base64 digits alone, and a model reads it well.

@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/llmgov/llmgov/internal/lib/strictyaml"
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 var madeAt = time.Date(2026, 5, 6, 7, 8, 9, 0, time.UTC)

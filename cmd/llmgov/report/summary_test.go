@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/internal/ops/adminapi"
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 	"github.com/llmgov/llmgov/tenants"
 )
 

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/llmgov/llmgov/escrow"
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 // use is an amount that was used at a time. booked is what it was booked at, and slot where.

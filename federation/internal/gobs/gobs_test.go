@@ -9,7 +9,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 // written is a value of every kind that accounts and beats have.

@@ -16,7 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/llmgov/llmgov/governor/tokens"
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 // loaded is a counter that has its vocabularies.

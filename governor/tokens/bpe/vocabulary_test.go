@@ -10,7 +10,7 @@ import (
 	"github.com/tiktoken-go/tokenizer/codec"
 	"pgregory.net/rapid"
 
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 var update = flag.Bool("update", false, "write the vocabularies anew")

@@ -13,8 +13,8 @@ import (
 	"github.com/llmgov/llmgov/governor/client"
 	sizes "github.com/llmgov/llmgov/governor/tokens"
 	"github.com/llmgov/llmgov/internal/doors/inprocess"
-	"github.com/llmgov/llmgov/internal/testkit"
-	"github.com/llmgov/llmgov/internal/testkit/admissiontest"
+	"github.com/llmgov/llmgov/internal/test/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit/admissiontest"
 	"github.com/llmgov/llmgov/tenants"
 )
 

@@ -10,7 +10,7 @@ import (
 	"github.com/llmgov/llmgov/governor/client"
 	"github.com/llmgov/llmgov/governor/tokens"
 	"github.com/llmgov/llmgov/internal/doors/reserve"
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 	"github.com/llmgov/llmgov/tenants"
 )
 

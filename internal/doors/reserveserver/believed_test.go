@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/llmgov/llmgov/governor/remote/admissionv1"
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 	"github.com/llmgov/llmgov/tenants"
 )
 

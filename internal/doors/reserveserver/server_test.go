@@ -28,8 +28,8 @@ import (
 	"github.com/llmgov/llmgov/internal/doors/reserve"
 	"github.com/llmgov/llmgov/internal/doors/reserveserver"
 	"github.com/llmgov/llmgov/internal/run/admission"
-	"github.com/llmgov/llmgov/internal/testkit"
-	"github.com/llmgov/llmgov/internal/testkit/admissiontest"
+	"github.com/llmgov/llmgov/internal/test/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit/admissiontest"
 	"github.com/llmgov/llmgov/tenants"
 )
 

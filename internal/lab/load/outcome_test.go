@@ -15,7 +15,7 @@ import (
 
 	"github.com/llmgov/llmgov/internal/lab/distribution"
 	"github.com/llmgov/llmgov/internal/lab/mock"
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 // streamOf answers with these events and ends the connection properly.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/llmgov/llmgov/internal/lab/distribution"
 	"github.com/llmgov/llmgov/internal/lib/strictyaml"
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 func expand(text string) (string, error) {

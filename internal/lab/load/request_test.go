@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/llmgov/llmgov/internal/lab/mock"
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 // Bodies are JSON that says what was drawn, and prompts are as long as they ought to be.

@@ -15,9 +15,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/llmgov/llmgov/internal/lab/distribution"
 	"github.com/llmgov/llmgov/internal/lab/mock"
-	"github.com/llmgov/llmgov/internal/testkit"
-	"github.com/llmgov/llmgov/internal/testkit/leaktest"
-	"github.com/llmgov/llmgov/internal/testkit/pipenet"
+	"github.com/llmgov/llmgov/internal/test/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit/leaktest"
+	"github.com/llmgov/llmgov/internal/test/testkit/pipenet"
 	"pgregory.net/rapid"
 )
 

@@ -12,9 +12,9 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/llmgov/llmgov/internal/testkit"
-	"github.com/llmgov/llmgov/internal/testkit/leaktest"
-	"github.com/llmgov/llmgov/internal/testkit/pipenet"
+	"github.com/llmgov/llmgov/internal/test/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit/leaktest"
+	"github.com/llmgov/llmgov/internal/test/testkit/pipenet"
 )
 
 func TestMain(m *testing.M) { leaktest.Main(m) }

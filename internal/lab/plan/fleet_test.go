@@ -11,7 +11,7 @@ import (
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/ops/decisions"
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 // logOf is a log of such lines.

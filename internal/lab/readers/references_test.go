@@ -14,8 +14,8 @@ import (
 	"github.com/llmgov/llmgov/internal/proxy/gateway"
 	"github.com/llmgov/llmgov/internal/proxy/gateway/head"
 	"github.com/llmgov/llmgov/internal/proxy/objects"
-	"github.com/llmgov/llmgov/internal/testkit"
-	"github.com/llmgov/llmgov/internal/testkit/admissiontest"
+	"github.com/llmgov/llmgov/internal/test/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit/admissiontest"
 	"github.com/llmgov/llmgov/tenants"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/llmgov/llmgov/escrow/adaptive"
 	"github.com/llmgov/llmgov/internal/lab/simulate/scenario"
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 // TestAdaptive_Goals: an adaptive limit has as many calls in flight as the server serves at once, and does nearly as much as

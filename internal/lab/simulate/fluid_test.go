@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/llmgov/llmgov/internal/lab/simulate/scenario"
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 // fluidOf is what the oracle gives each leaf in each minute.

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/internal/lab/simulate/scenario"
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 // goal is what a named scenario must reach; 0 is no goal. within is how much of it is

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/internal/lab/simulate/scenario"
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 // ideal is a scheduler that knows what the fluid oracle will give everybody, and whose callers are always

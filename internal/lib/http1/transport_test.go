@@ -15,7 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 // What is not plain HTTP/1.1 to the host itself goes by net/http: TLS, proxies, switches of protocols, and what it refuses.

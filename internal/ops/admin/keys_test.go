@@ -16,8 +16,8 @@ import (
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/ops/adminapi"
 	"github.com/llmgov/llmgov/internal/proxy/gateway"
-	"github.com/llmgov/llmgov/internal/testkit"
-	"github.com/llmgov/llmgov/internal/testkit/admissiontest"
+	"github.com/llmgov/llmgov/internal/test/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit/admissiontest"
 	"github.com/llmgov/llmgov/tenants"
 	"github.com/llmgov/llmgov/tenants/keyfile"
 )

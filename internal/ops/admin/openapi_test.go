@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/llmgov/llmgov/internal/ops/adminapi"
 	"github.com/llmgov/llmgov/internal/ops/events"
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 // The routes that are described are those that there are.

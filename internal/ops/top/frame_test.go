@@ -17,7 +17,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/llmgov/llmgov/internal/ops/adminapi"
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 // Frames, as they are in testdata. UPDATE_FRAMES=1 writes them anew, to be read as a diff.

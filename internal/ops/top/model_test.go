@@ -15,7 +15,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/llmgov/llmgov/internal/ops/adminapi"
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 // Whole lists are asked for where they are looked at, and only if the snapshot has not all.

@@ -21,8 +21,8 @@ import (
 	"github.com/llmgov/llmgov/internal/ops/admin"
 	"github.com/llmgov/llmgov/internal/ops/adminapi"
 	"github.com/llmgov/llmgov/internal/ops/events"
-	"github.com/llmgov/llmgov/internal/testkit"
-	"github.com/llmgov/llmgov/internal/testkit/admissiontest"
+	"github.com/llmgov/llmgov/internal/test/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit/admissiontest"
 	"github.com/llmgov/llmgov/tenants"
 )
 

@@ -16,7 +16,7 @@ import (
 
 	"github.com/llmgov/llmgov/internal/lib/http1"
 	"github.com/llmgov/llmgov/internal/proxy/gateway/relay"
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 // countingListener counts the writes of its connections.

@@ -23,8 +23,8 @@ import (
 	"github.com/llmgov/llmgov/internal/ops/adminapi"
 	"github.com/llmgov/llmgov/internal/proxy/gateway/head"
 	"github.com/llmgov/llmgov/internal/run/admission"
-	"github.com/llmgov/llmgov/internal/testkit"
-	"github.com/llmgov/llmgov/internal/testkit/admissiontest"
+	"github.com/llmgov/llmgov/internal/test/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit/admissiontest"
 	"github.com/llmgov/llmgov/tenants"
 )
 

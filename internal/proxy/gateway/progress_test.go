@@ -14,8 +14,8 @@ import (
 	"github.com/llmgov/llmgov/internal/lib/affinity"
 	"github.com/llmgov/llmgov/internal/ops/logging"
 	"github.com/llmgov/llmgov/internal/proxy/upstreams"
-	"github.com/llmgov/llmgov/internal/testkit"
-	"github.com/llmgov/llmgov/internal/testkit/admissiontest"
+	"github.com/llmgov/llmgov/internal/test/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit/admissiontest"
 	"github.com/llmgov/llmgov/tenants"
 )
 

@@ -10,7 +10,7 @@ import (
 	"github.com/llmgov/llmgov/internal/proxy/gateway/dialect"
 	"github.com/llmgov/llmgov/internal/proxy/gateway/route"
 	"github.com/llmgov/llmgov/internal/run/admission"
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 	"github.com/llmgov/llmgov/tenants"
 )
 

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/internal/ops/logging"
-	"github.com/llmgov/llmgov/internal/testkit"
-	"github.com/llmgov/llmgov/internal/testkit/admissiontest"
+	"github.com/llmgov/llmgov/internal/test/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit/admissiontest"
 	"github.com/llmgov/llmgov/tenants"
 )
 

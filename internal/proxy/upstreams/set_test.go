@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/llmgov/llmgov/internal/lib/affinity"
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 var t0 = time.Date(2026, 1, 5, 12, 0, 0, 0, time.UTC)

@@ -19,8 +19,8 @@ import (
 	"github.com/llmgov/llmgov/escrow/adaptive"
 	"github.com/llmgov/llmgov/escrow/budget"
 	"github.com/llmgov/llmgov/governor"
-	"github.com/llmgov/llmgov/internal/testkit"
-	"github.com/llmgov/llmgov/internal/testkit/leaktest"
+	"github.com/llmgov/llmgov/internal/test/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit/leaktest"
 )
 
 func TestMain(m *testing.M) { leaktest.Main(m) }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/governor"
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 // TestLengthsOutliveAKill: calls that may take far more than they do are let in after a restart as before it, in a pool that counts what is

@@ -8,7 +8,7 @@ import (
 	"github.com/llmgov/llmgov/escrow/limits"
 	"github.com/llmgov/llmgov/escrow/limits/shape"
 	"github.com/llmgov/llmgov/governor"
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 // longWindow is a tenant with a limit of 1,000 tokens in five hours.

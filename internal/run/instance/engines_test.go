@@ -14,7 +14,7 @@ import (
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/run/engine"
 	"github.com/llmgov/llmgov/internal/run/policy"
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 	"github.com/llmgov/llmgov/tenants"
 )
 

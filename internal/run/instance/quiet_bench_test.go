@@ -16,8 +16,8 @@ import (
 	"github.com/llmgov/llmgov/federation/store"
 	"github.com/llmgov/llmgov/governor"
 	govsharing "github.com/llmgov/llmgov/governor/sharing"
-	"github.com/llmgov/llmgov/internal/testkit"
-	"github.com/llmgov/llmgov/internal/testkit/redistest"
+	"github.com/llmgov/llmgov/internal/test/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit/redistest"
 )
 
 // BenchmarkQuietTenants measures what calls cost of tenants that call now and then, 200 a second at one gateway: alone, with beats each

@@ -16,7 +16,7 @@ import (
 	"github.com/llmgov/llmgov/federation"
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/ops/telemetry"
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 	"github.com/llmgov/llmgov/tenants"
 )
 

@@ -21,7 +21,7 @@ import (
 	govsharing "github.com/llmgov/llmgov/governor/sharing"
 	"github.com/llmgov/llmgov/internal/lib/sampled"
 	"github.com/llmgov/llmgov/internal/ops/adminapi"
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 // lossy is a store that can be lost.

@@ -15,9 +15,9 @@ import (
 	"github.com/llmgov/llmgov/federation/store"
 	"github.com/llmgov/llmgov/governor"
 	govsharing "github.com/llmgov/llmgov/governor/sharing"
-	"github.com/llmgov/llmgov/internal/testkit"
-	"github.com/llmgov/llmgov/internal/testkit/pgtest"
-	"github.com/llmgov/llmgov/internal/testkit/redistest"
+	"github.com/llmgov/llmgov/internal/test/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit/pgtest"
+	"github.com/llmgov/llmgov/internal/test/testkit/redistest"
 )
 
 // BenchmarkTenantLimits measures, for each way to keep tenants' own limits together, how often the

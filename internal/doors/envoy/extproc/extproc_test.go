@@ -22,7 +22,7 @@ import (
 	"github.com/llmgov/llmgov/internal/doors/envoy/extproc"
 	"github.com/llmgov/llmgov/internal/ops/events"
 	"github.com/llmgov/llmgov/internal/run/admission"
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 	"github.com/llmgov/llmgov/tenants"
 )
 

@@ -17,8 +17,8 @@ import (
 	"github.com/llmgov/llmgov/internal/doors/envoy/ratelimit"
 	"github.com/llmgov/llmgov/internal/doors/inprocess"
 	"github.com/llmgov/llmgov/internal/doors/reserve"
-	"github.com/llmgov/llmgov/internal/testkit"
-	"github.com/llmgov/llmgov/internal/testkit/admissiontest"
+	"github.com/llmgov/llmgov/internal/test/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit/admissiontest"
 	"github.com/llmgov/llmgov/tenants"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/llmgov/llmgov/internal/lab/simulate"
 	"github.com/llmgov/llmgov/internal/lab/simulate/scenario"
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 func TestTableFitsATerminal(t *testing.T) {

@@ -20,7 +20,7 @@ import (
 
 	"github.com/llmgov/llmgov/internal/lib/cancel"
 	"github.com/llmgov/llmgov/internal/lib/socket"
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 // inBubble runs a test in virtual time with one connection to a server.

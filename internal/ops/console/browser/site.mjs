@@ -12,7 +12,7 @@ import { join } from 'node:path';
 
 import { chromium } from 'playwright-core';
 
-import { Process } from '../../../testkit/clients/harness/gateway.mjs';
+import { Process } from '../../../test/testkit/clients/harness/gateway.mjs';
 
 const binary = process.env.LLMGOV;
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/internal/ops/tracing"
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 	"go.opentelemetry.io/otel"
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	common "go.opentelemetry.io/proto/otlp/common/v1"

@@ -8,7 +8,7 @@ import (
 
 	"github.com/llmgov/llmgov/internal/lib/jsonscan"
 	"github.com/llmgov/llmgov/internal/proxy/objects"
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 	"github.com/tidwall/gjson"
 )
 

@@ -8,7 +8,7 @@ import (
 	"unicode"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 	"github.com/tidwall/gjson"
 )
 

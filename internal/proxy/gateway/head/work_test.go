@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/llmgov/llmgov/internal/lib/jsonscan"
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 // nested wraps the text in the middle depth times.

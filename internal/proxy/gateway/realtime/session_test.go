@@ -12,7 +12,7 @@ import (
 	"github.com/llmgov/llmgov/internal/ops/telemetry"
 	"github.com/llmgov/llmgov/internal/proxy/gateway/head"
 	"github.com/llmgov/llmgov/internal/run/admission"
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 // testCall is a call of a tenant that may use everything.

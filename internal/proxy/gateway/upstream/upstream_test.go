@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/llmgov/llmgov/internal/proxy/gateway/route"
-	"github.com/llmgov/llmgov/internal/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 	"github.com/llmgov/llmgov/tenants"
 )
 

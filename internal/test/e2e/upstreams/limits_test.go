@@ -1,0 +1,355 @@
+package upstreams
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/llmgov/llmgov/internal/lab/mock"
+	"github.com/llmgov/llmgov/internal/lab/plan"
+	"github.com/llmgov/llmgov/internal/ops/decisions"
+	"github.com/llmgov/llmgov/internal/test/e2e/harness"
+	"github.com/llmgov/llmgov/internal/test/testkit"
+	"github.com/llmgov/llmgov/tenants"
+)
+
+// limitedWorld is a pool of 200k tokens a minute provisioned and 600k on demand, each with its limit, and three tenants: of
+// weights 3 and 1, and one that may only use what is provisioned.
+type limitedWorld struct {
+	*harness.Stack
+	harness.World
+	provisioned, onDemand *harness.Upstream
+
+	mu   sync.Mutex
+	seen map[int]int
+	got  map[string]int64
+}
+
+func newLimitedWorld(t *testing.T) *limitedWorld {
+	w := &limitedWorld{seen: map[int]int{}, got: map[string]int64{}}
+	w.provisioned = harness.NewUpstream(t, mock.Config{TPM: 200_000})
+	w.onDemand = harness.NewUpstream(t, mock.Config{TPM: 600_000})
+	p := harness.Pool(0, 0, 0)
+	p.HeadroomPPM = 0
+	p.Upstreams = []tenants.PoolUpstream{{Name: "paid", Weight: 3, Order: 1, TPM: 600_000}, {Name: "ptu", Weight: 1, TPM: 200_000}}
+	var who []tenants.Tenant
+	for _, name := range []string{"big", "small", "only"} {
+		who = append(who, harness.Tenant(name, 1))
+		who[len(who)-1].MaxWait = 10 * time.Minute
+	}
+	who[0].Weight = 3000
+	who[2].Upstreams = []string{"ptu"}
+	w.World = harness.World{Pool: p, Tenants: who, Upstreams: map[string]http.Handler{"ptu": w.provisioned, "paid": w.onDemand}}
+	w.Stack = harness.New(t, w.World)
+	return w
+}
+
+// run has callers of tenants call all the time.
+func (w *limitedWorld) run(t *testing.T, d time.Duration, tenants ...string) {
+	body := `{"model":"m","messages":[{"role":"user","content":"` + strings.Repeat("word ", 900) + `"}],"max_tokens":100,"mock":{"output_tokens":100}}`
+	end := time.Now().Add(d)
+	var callers sync.WaitGroup
+	for _, tenant := range tenants {
+		for range 20 {
+			callers.Go(func() {
+				for time.Now().Before(end) {
+					status := w.Call(t.Context(), tenant, body).Status
+					w.mu.Lock()
+					w.seen[status]++
+					w.got[tenant]++
+					w.mu.Unlock()
+				}
+			})
+		}
+	}
+	callers.Wait()
+}
+
+// used is the part of a limit that an upstream has served in so many minutes.
+func used(u *harness.Upstream, tpm, minutes int) float64 {
+	st := u.Mock.Stats()
+	return float64(st.TokensProduced) / float64(tpm*minutes)
+}
+
+// Upstreams with limits of their own refuse nobody, the first is used whole before the next is touched, and shares are by weight
+// over both.
+func TestUpstreams_LimitsOfTheirOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newLimitedWorld(t)
+		const minutes = 4
+		w.run(t, minutes*time.Minute, "big", "small")
+		first := used(w.provisioned, 200_000, minutes)
+		spare := used(w.onDemand, 600_000, minutes)
+		t.Logf("used %.3f of what is provisioned, %.3f on demand; %v", first, spare, w.got)
+		if first < .99 || spare < .98 {
+			t.Errorf("of what is provisioned %.3f are used, and %.3f on demand", first, spare)
+		}
+		if n := w.provisioned.Mock.Stats().Refused + w.onDemand.Mock.Stats().Refused; n > 0 || len(w.seen) != 1 || w.seen[http.StatusOK] == 0 {
+			t.Errorf("upstreams refused %d calls, callers saw %v", n, w.seen)
+		}
+		if ratio := float64(w.got["big"]) / float64(w.got["small"]); ratio < 2.85 || ratio > 3.15 {
+			t.Errorf("calls %v: ratio %.2f, want 3", w.got, ratio)
+		}
+	})
+}
+
+// A tenant that may only use one upstream waits for that alone, and does not keep others from another one.
+func TestUpstreams_OnlyOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newLimitedWorld(t)
+		const minutes = 4
+		w.run(t, minutes*time.Minute, "small", "only")
+		first := used(w.provisioned, 200_000, minutes)
+		spare := used(w.onDemand, 600_000, minutes)
+		if first < .99 || spare < .98 {
+			t.Errorf("of what is provisioned %.3f are used, and %.3f on demand", first, spare)
+		}
+		if ratio := float64(w.got["small"]) / float64(w.got["only"]); ratio < 2.8 || ratio > 3.6 {
+			t.Errorf("calls %v: ratio %.2f, want 3", w.got, ratio)
+		}
+		if n := w.provisioned.Mock.Stats().Refused + w.onDemand.Mock.Stats().Refused; n > 0 || len(w.seen) != 1 {
+			t.Errorf("upstreams refused %d calls, callers saw %v", n, w.seen)
+		}
+	})
+}
+
+// When one upstream is lost, calls go to the other within its limit, and back when it works again.
+func TestUpstreams_OneLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newLimitedWorld(t)
+		w.run(t, time.Minute, "big", "small")
+		w.provisioned.AnswerWith(harness.Status(http.StatusInternalServerError))
+		before := w.onDemand.Mock.Stats()
+		minutes := testkit.Rounds(1, 3)
+		w.run(t, time.Duration(minutes)*time.Minute, "big", "small")
+		after := w.onDemand.Mock.Stats()
+		if part := float64(after.TokensProduced-before.TokensProduced) / (600_000 * float64(minutes)); part < .97 {
+			t.Errorf("the other one is used to %.3f", part)
+		}
+		w.provisioned.AnswerWith(nil)
+		w.run(t, 2*time.Minute, "big", "small") // it is probed once a minute
+		idle := w.provisioned.Mock.Stats()
+		w.run(t, time.Duration(minutes)*time.Minute, "big", "small")
+		again := w.provisioned.Mock.Stats()
+		if part := float64(again.TokensProduced-idle.TokensProduced) / (200_000 * float64(minutes)); part < .95 {
+			t.Errorf("the one that is back is used to %.3f", part)
+		}
+		if n := again.Refused + w.onDemand.Mock.Stats().Refused; n > 0 {
+			t.Errorf("upstreams refused %d calls, callers saw %v", n, w.seen)
+		}
+		t.Logf("callers saw %v", w.seen)
+	})
+}
+
+// A call that began before its pool's upstreams stood in another order goes on at the other one, not at the same again.
+func TestUpstreams_LimitsReordered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newLimitedWorld(t)
+		time.Sleep(time.Minute)
+		reordered := make(chan struct{})
+		w.provisioned.AnswerWith(func(rw http.ResponseWriter, _ *http.Request) {
+			<-reordered
+			rw.WriteHeader(http.StatusInternalServerError)
+		})
+		status := make(chan int, 1)
+		go func() { status <- w.Call(t.Context(), "big", harness.Chat(false, 5, "")).Status }()
+		synctest.Wait()
+		slices.Reverse(w.Pool.Upstreams)
+		snap := testkit.Must(tenants.Build(w.Config(), w.Tenants))(t)
+		w.Apply(snap)
+		close(reordered)
+		if got := <-status; got != http.StatusOK || w.provisioned.Calls.Load() != 1 || w.onDemand.Calls.Load() != 1 {
+			t.Errorf("status %d after %d calls of one and %d of the other, want 200, 1 and 1", got, w.provisioned.Calls.Load(), w.onDemand.Calls.Load())
+		}
+	})
+}
+
+// A call that waits while all upstreams that it may use are replaced goes where it is counted then: at a new one, not at one that has left.
+func TestUpstreams_LimitsReplaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newLimitedWorld(t)
+		w.Pool.Concurrency = 10
+		list := w.Tenants[:2] // not the one that may only use what leaves
+		put := func(upstream string) {
+			w.Pool.Upstreams = []tenants.PoolUpstream{{Name: upstream, Weight: 1, Concurrency: 1}}
+			snap := testkit.Must(tenants.Build(w.Config(), list))(t)
+			w.Apply(snap)
+		}
+		put("ptu")
+		time.Sleep(time.Minute)
+		replaced := make(chan struct{})
+		w.provisioned.AnswerWith(func(rw http.ResponseWriter, r *http.Request) {
+			<-replaced
+			w.provisioned.Mock.ServeHTTP(rw, r)
+		})
+		var callers sync.WaitGroup
+		for range 2 {
+			callers.Go(func() {
+				if ans := w.Call(t.Context(), "big", harness.Chat(false, 5, "")); ans.Status != http.StatusOK {
+					t.Errorf("status %d: %s", ans.Status, ans.Body)
+				}
+			})
+		}
+		synctest.Wait()
+		put("paid")
+		synctest.Wait()
+		if old, now := w.provisioned.Calls.Load(), w.onDemand.Calls.Load(); old != 1 || now != 1 {
+			t.Errorf("%d calls are at the upstream that has left, and %d at the new one, want 1 and 1", old, now)
+		}
+		close(replaced)
+		callers.Wait()
+	})
+}
+
+// A call that is larger than what is provisioned has in a minute goes to what is on demand. A tenant that may not go there is told at
+// once that its prompt is too large.
+func TestUpstreams_LimitsTooSmall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newLimitedWorld(t)
+		time.Sleep(time.Minute)
+		w.Pool.Upstreams[1].TPM = 20_000
+		snap := testkit.Must(tenants.Build(w.Config(), w.Tenants))(t)
+		w.Apply(snap)
+		began := time.Now()
+		prompt := strings.Repeat("word ", 200_000)
+		body := `{"model":"m","messages":[{"role":"user","content":"` + prompt + `"}],"max_tokens":5}`
+		if ans := w.Call(t.Context(), "big", body); ans.Status != http.StatusOK || w.provisioned.Calls.Load() != 0 || w.onDemand.Calls.Load() != 1 {
+			t.Errorf("status %d after %d calls of the one and %d of the other, want 200, 0 and 1: %s",
+				ans.Status, w.provisioned.Calls.Load(), w.onDemand.Calls.Load(), ans.Body)
+		}
+		ans := w.Call(t.Context(), "only", body)
+		const why = "more than any upstream of pool p to which it may go has in a minute (20000)"
+		if ans.Status != http.StatusRequestEntityTooLarge || !strings.Contains(ans.Body, why) || time.Since(began) > time.Minute {
+			t.Errorf("status %d after %v: %s", ans.Status, time.Since(began), ans.Body)
+		}
+	})
+}
+
+// A tenant that may only use one upstream waits while this has asked for a pause.
+func TestUpstreams_OnlyOnePauses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newLimitedWorld(t)
+		time.Sleep(time.Minute)
+		began := time.Now()
+		w.provisioned.AnswerWith(func(rw http.ResponseWriter, _ *http.Request) {
+			w.provisioned.AnswerWith(nil)
+			rw.Header().Set("Retry-After", "5")
+			rw.WriteHeader(http.StatusTooManyRequests)
+		})
+		ans := w.Call(t.Context(), "only", harness.Chat(false, 5, ""))
+		if waited := time.Since(began); ans.Status != http.StatusOK || waited < 5*time.Second {
+			t.Errorf("status %d after %v, want 200 after 5s: %s", ans.Status, waited, ans.Body)
+		}
+		if n := w.onDemand.Calls.Load(); n > 0 {
+			t.Errorf("%d calls went where the tenant may not go", n)
+		}
+	})
+}
+
+// With 200k tokens a minute provisioned and 600k on demand, callers that want more than both together see no refusal of
+// either. What is provisioned is used whole, and refuses a call or two a minute, which go on to the other.
+func TestUpstreams_SpillsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		provisioned := harness.NewUpstream(t, mock.Config{TPM: 200_000})
+		onDemand := harness.NewUpstream(t, mock.Config{TPM: 600_000})
+		p := harness.Pool(800_000, 0, 0)
+		p.Upstreams = []tenants.PoolUpstream{{Name: "ptu", Weight: 1}, {Name: "paid", Weight: 3, Order: 1}}
+		who := harness.Tenant("a", 1)
+		who.MaxWait = time.Minute
+		s := harness.New(t, harness.World{Pool: p, Tenants: []tenants.Tenant{who}, Upstreams: map[string]http.Handler{"ptu": provisioned, "paid": onDemand}})
+		body := `{"model":"m","messages":[{"role":"user","content":"` + strings.Repeat("word ", 1900) + `"}],"max_tokens":100,"mock":{"output_tokens":100}}`
+		const minutes = 3
+		end := time.Now().Add(minutes * time.Minute)
+		var mu sync.Mutex
+		seen := map[int]int{}
+		testkit.AtOnce(40, func(_ int) {
+			for time.Now().Before(end) {
+				status := s.Call(t.Context(), "a", body).Status
+				mu.Lock()
+				seen[status]++
+				mu.Unlock()
+			}
+		})
+		used := func(u *harness.Upstream, tpm float64) float64 {
+			st := u.Mock.Stats()
+			return float64(st.TokensProduced) / (tpm * minutes)
+		}
+		first := used(provisioned, 200_000)
+		spare := used(onDemand, 600_000)
+		refused := provisioned.Mock.Stats().Refused
+		t.Logf("of what is provisioned %.0f %% are used, with %d refusals, and %.0f %% on demand", first*100, refused, spare*100)
+		if len(seen) != 1 || seen[http.StatusOK] == 0 {
+			t.Errorf("callers saw %v", seen)
+		}
+		if first < .99 || spare < .65 {
+			t.Errorf("of what is provisioned %.2f are used, and %.2f on demand, want .99 and .65", first, spare)
+		}
+		if n := onDemand.Mock.Stats().Refused; refused == 0 || refused > 4*minutes || n > 0 {
+			t.Errorf("what is provisioned refused %d calls in %d minutes, and %d were refused on demand", refused, minutes, n)
+		}
+	})
+}
+
+// The decision log names the upstream of each call whose pool's upstreams have limits, and what it costs; decided again, everything comes
+// out as it was: where calls went, moved and waited, and when a budget in money was spent.
+func TestUpstreams_Replayed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := harness.Pool(0, 0, 0)
+		p.Upstreams = []tenants.PoolUpstream{
+			{Name: "ptu", Weight: 1, TPM: 20_000, Concurrency: 3, Price: &tenants.Price{}},
+			{Name: "paid", Weight: 1, Order: 1, TPM: 60_000, Concurrency: 4},
+			{Name: "other", Weight: 1, Order: 1, TPM: 60_000, Concurrency: 4},
+		}
+		var who []tenants.Tenant
+		for _, name := range []string{"all", "only", "poor"} {
+			who = append(who, harness.Tenant(name, 1))
+			who[len(who)-1].MaxWait = 20 * time.Second
+		}
+		who[1].Upstreams = []string{"ptu"}
+		who[2].Budgets = []tenants.Budget{{Unit: tenants.MicroUSD, Limit: 20_000, Per: tenants.Day}}
+		handlers := map[string]http.Handler{}
+		for _, u := range p.Upstreams {
+			handlers[u.Name] = harness.NewUpstream(t, mock.Config{ErrorRate: 0.05, FirstToken: 300 * time.Millisecond, TokensPerSecond: 200})
+		}
+		w := harness.World{
+			Pool: p, Tenants: who, Upstreams: handlers,
+			Prices: []tenants.ModelPrice{{Model: "*", Price: tenants.Price{Input: 1e6, CachedInput: 1e6, Output: 2e6}}},
+		}
+		log := w.Record(t)
+		s := harness.New(t, w)
+		testkit.AtOnce(12, func(i int) {
+			r := rand.New(rand.NewPCG(uint64(i), 3))
+			for range 20 {
+				s.Call(t.Context(), who[i%3].Name, harness.Chat(r.IntN(2) == 0, 100+r.IntN(1500), ""), "x-llmgov-session", fmt.Sprint(r.IntN(5)))
+				time.Sleep(time.Duration(r.IntN(1000)) * time.Millisecond)
+			}
+		})
+		record := log.End(s)
+		at := map[string]int{}
+		outcomes := map[plan.Outcome]int{}
+		for _, c := range record.Runs[0].Calls {
+			at[c.Upstream]++
+			outcomes[c.Decided.Outcome]++
+		}
+		moved := 0
+		for line, err := range decisions.Read(decisions.Files(log.Path)) {
+			if err == nil && line.Kind == decisions.Moved {
+				moved++
+			}
+		}
+		t.Logf("calls by upstream: %v, %v, %d moved", at, outcomes, moved)
+		if at["ptu"] == 0 || at["paid"] == 0 || at["other"] == 0 || at[""] != outcomes[plan.Refused] || moved == 0 {
+			t.Errorf("calls by upstream: %v, of %v, %d moved", at, outcomes, moved)
+		}
+		report := harness.DecidedAgain(t, record, s.Gateway.Snapshot())
+		if !report.Exact || len(report.Flips) > 0 {
+			t.Errorf("of %d calls %d come out otherwise, and %d by the same policy", report.Calls, report.Differ, len(report.Flips))
+		}
+	})
+}

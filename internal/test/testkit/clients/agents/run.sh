@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Runs docs/clients.md's recipes with the coding agents themselves: installs what is missing, builds llmgov, and tests. AGENTS are the names of
+# those that are run, with commas; by default all. Arguments go to node. The agents' packages take 2 GB, and are for Linux on x86-64.
+set -euo pipefail
+cd "$(dirname "$0")"
+target=test-agents
+source ../../../../../.ci/tools.sh
+
+# The smoke of test-clients is a turn of the two that have no dependencies.
+if [ -n "${SMOKE:-}" ]; then
+	export npm_config_omit=optional AGENTS="Claude Code,opencode"
+	set -- --test-name-pattern='a turn with a tool'
+elif [ ! -d node_modules/cline ]; then
+	rm -f node_modules/.installed
+fi
+npm_packages
+case ",${AGENTS:-aider}," in
+*,aider,*) python_packages python ;;
+esac
+[ -n "${LLMGOV:-}" ] || build_llmgov ../../../../..
+node --test-force-exit --test-reporter=spec "$@" agents.test.mjs
