@@ -17,6 +17,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 const module = "github.com/llmgov/llmgov"
@@ -178,7 +180,86 @@ var rules = []rule{
 		internal/lib/affinity internal/proxy/upstreams internal/lib/encoded internal/ops/events internal/ops/history internal/ops/adminapi github.com/tidwall/gjson github.com/coder/websocket`, "", "the request path calls no network store"},
 }
 
-// free may import everything: they wire, or only test.
+// wings are the parts of the house, from the foundation up: each may import what stands before it. The rooms are the packages outside
+// internal/ that a program may import, and embedding has those that open a whole instance in such a program.
+var wings = []string{"lib", "rooms", "ops", "run", "proxy", "doors", "embedding", "lab", "cmd", "test"}
+
+// wingOf is the wing of a package by its path in the module; "" if it has none.
+func wingOf(room string) string {
+	first, rest, _ := strings.Cut(room, "/")
+	switch {
+	case first == "internal":
+		wing, _, _ := strings.Cut(rest, "/")
+		if slices.Contains(wings, wing) && wing != "rooms" && wing != "embedding" {
+			return wing
+		}
+		return ""
+	case first == "cmd":
+		return first
+	case room == "governor/embedded" || room == "governor/govhttp":
+		return "embedding"
+	}
+	return "rooms"
+}
+
+// mustNot says why a package of one wing must not import one of another; "" if it may.
+func mustNot(from, to string) string {
+	switch {
+	case from == "" || to == "":
+		return "one of them is in no wing: packages of internal/ stand in " + strings.Join(wings, ", ")
+	case slices.Index(wings, to) > slices.Index(wings, from):
+		return "nothing imports upward: " + to + " stands above " + from
+	case (to == "cmd" || to == "test") && from != to:
+		return "nobody but " + to + " imports " + to
+	case to == "embedding" && from != to:
+		return "only programs of others are to use it"
+	}
+	return ""
+}
+
+func TestWings(t *testing.T) {
+	readme := string(testkit.Must(os.ReadFile("../../README.md"))(t))
+	for _, p := range list(t) {
+		room := strings.TrimPrefix(p.ImportPath, module+"/")
+		from := wingOf(room)
+		if strings.HasPrefix(room, "internal/") && !strings.Contains(readme, "| `"+from+"` |") {
+			t.Errorf("internal/README.md has no line for %q, the wing of %s", from, room)
+		}
+		for _, path := range p.Imports {
+			to, own := strings.CutPrefix(path, module+"/")
+			if why := mustNot(from, wingOf(to)); own && why != "" {
+				t.Errorf("%s imports %s, but %s", room, to, why)
+			}
+		}
+	}
+	for _, c := range []struct {
+		from, to string
+		may      bool
+	}{
+		{"internal/lib/http1", "internal/lib/socket", true},
+		{"internal/lib/http1", "streaming", false},
+		{"streaming", "internal/lib/jsonscan", true},
+		{"governor", "internal/run/admission", false},
+		{"governor/govhttp", "internal/proxy/gateway/head", true},
+		{"internal/ops/admin", "internal/run/admission", false},
+		{"internal/proxy/gateway", "internal/doors/reserve", false},
+		{"internal/doors/envoy/extproc", "internal/proxy/gateway/head", true},
+		{"internal/lab/bench", "internal/proxy/gateway", true},
+		{"internal/proxy/gateway", "internal/lab/mock", false},
+		{"cmd/llmgov", "internal/lab/mock", true},
+		{"cmd/llmgov", "internal/test/testkit", false},
+		{"internal/lab/versus", "cmd/llmgov/report", false},
+		{"internal/test/testkit/processtest", "internal/lab/mock", true},
+		{"cmd/llmgov", "internal/mock", false},
+		{"internal/rooms/x", "governor", false},
+	} {
+		if why := mustNot(wingOf(c.from), wingOf(c.to)); (why == "") != c.may {
+			t.Errorf("%s → %s: may %v, want %v (%s)", c.from, c.to, why == "", c.may, why)
+		}
+	}
+}
+
+// free may import everything below them: they wire, or only test.
 var free = map[string]bool{"cmd/llmgov": true, "internal/test/arch": true, "internal/lab/bench": true, "internal/lab/readers": true, "internal/lab/versus": true}
 
 // below these folders packages may import everything.
