@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -238,8 +240,9 @@ func TestSchema_Parts(t *testing.T) {
 	}
 }
 
-// TestSchema_Describes: each key says what it is; those of token_weights are named by what they weigh.
+// TestSchema_Describes: each key says what it is, and is on docs/configuration.md; those of token_weights are named by what they weigh.
 func TestSchema_Describes(t *testing.T) {
+	page := string(testkit.Must(os.ReadFile("../docs/configuration.md"))(t))
 	for _, kind := range []string{"config", "policy"} {
 		text, _ := Schema(kind)
 		var root map[string]any
@@ -250,6 +253,10 @@ func TestSchema_Describes(t *testing.T) {
 			about, _ := property["description"].(string)
 			if !strings.HasSuffix(about, ".") && !strings.Contains(path, "token_weights.") {
 				t.Errorf("%s%s has the description %q", kind, path, about)
+			}
+			key := path[strings.LastIndex(path, ".")+1:]
+			if !regexp.MustCompile("(?m)(^|[\\s{`.#])" + regexp.QuoteMeta(key) + "(`|:)").MatchString(page) {
+				t.Errorf("docs/configuration.md does not have %s of %s%s", key, kind, path)
 			}
 		})
 		if n < 15 {

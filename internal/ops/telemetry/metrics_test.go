@@ -1,7 +1,6 @@
 package telemetry
 
 import (
-	"maps"
 	"os"
 	"regexp"
 	"slices"
@@ -68,22 +67,39 @@ func TestMetricsAreCleanToPrometheus(t *testing.T) {
 	}
 }
 
-// The document names every metric there is, and no other.
+// The document has every metric there is with its labels, and no other.
 func TestMetricsAreDocumented(t *testing.T) {
 	m, _ := busy(t)
 	families := testkit.Must(m.Registry().Gather())(t)
-	have := map[string]bool{}
+	have := map[string]string{}
 	for _, f := range families {
-		if strings.HasPrefix(f.GetName(), namespace+"_") {
-			have[f.GetName()] = true
+		if !strings.HasPrefix(f.GetName(), namespace+"_") {
+			continue
+		}
+		var labels []string
+		for _, l := range f.GetMetric()[0].GetLabel() {
+			labels = append(labels, l.GetName())
+		}
+		slices.Sort(labels)
+		have[f.GetName()] = strings.Join(labels, ", ")
+	}
+	doc := string(testkit.Must(os.ReadFile("../../../docs/api.md"))(t))
+	name, values := regexp.MustCompile(namespace+`_[a-z_]+`), regexp.MustCompile(`\([^)]*\)`)
+	named := map[string]string{}
+	for _, elsewhere := range name.FindAllString(doc, -1) {
+		named[elsewhere] = "not in the table"
+	}
+	for _, row := range regexp.MustCompile("(?m)^\\| (`"+namespace+"_[^|]*) \\|([^|]*)\\|").FindAllStringSubmatch(doc, -1) {
+		labels := strings.Split(strings.TrimSpace(values.ReplaceAllString(row[2], "")), ",")
+		for i := range labels {
+			labels[i] = strings.TrimSpace(labels[i])
+		}
+		slices.Sort(labels)
+		for _, metric := range name.FindAllString(row[1], -1) {
+			named[metric] = strings.Join(labels, ", ")
 		}
 	}
-	doc := testkit.Must(os.ReadFile("../../../docs/api.md"))(t)
-	named := map[string]bool{}
-	for _, name := range regexp.MustCompile(namespace+`_[a-z_]+`).FindAllString(string(doc), -1) {
-		named[name] = true
-	}
-	if diff := cmp.Diff(slices.Sorted(maps.Keys(have)), slices.Sorted(maps.Keys(named))); diff != "" {
+	if diff := cmp.Diff(have, named); diff != "" {
 		t.Errorf("docs/api.md (-registered +documented):\n%s", diff)
 	}
 }
