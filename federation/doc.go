@@ -41,7 +41,7 @@
 // What several nodes lose against one is what is in transit: one slot in 241; what is given
 // back, which the store learns up to a beat later; and under accounting by production about
 // what may be handed out during the life of a grant, since that is counted before it is
-// produced. docs/architecture.md has the figures, and llmgov simulate (d1 to d4) makes them.
+// produced. docs/decisions/033-nodes-tell-the-store-their-demand-and-get-grants.md has the figures, and llmgov simulate (d1 to d4) makes them.
 //
 // # Why the limit holds
 //

@@ -56,19 +56,16 @@ func TestPoliciesDoc(t *testing.T) {
 	}
 }
 
-// TestDocs_IndexListsEveryPage: docs/README.md has each page of the documentation, and no page that does not exist.
+// TestDocs_IndexListsEveryPage: each folder's README.md has each of its pages. Where its links lead is seen below.
 func TestDocs_IndexListsEveryPage(t *testing.T) {
-	index := read(t, "../../../../docs/README.md")
-	pages := testkit.Must(filepath.Glob("../../../../docs/*.md"))(t)
-	for _, page := range pages {
-		name := filepath.Base(page)
-		if name != "README.md" && !strings.Contains(index, "| ["+name+"]("+name+") |") {
-			t.Errorf("docs/README.md does not list %s", name)
-		}
-	}
-	for _, link := range regexp.MustCompile(`\]\(([^)#]+)`).FindAllStringSubmatch(index, -1) {
-		if _, err := os.Stat(filepath.Join("../../../../docs", link[1])); err != nil {
-			t.Errorf("docs/README.md: %v", err)
+	for folder, entry := range map[string]string{"docs": "| [%[1]s](%[1]s) |", "docs/decisions": "](%s)"} {
+		index := read(t, "../../../../"+folder+"/README.md")
+		pages := testkit.Must(filepath.Glob("../../../../" + folder + "/*.md"))(t)
+		for _, page := range pages {
+			name := filepath.Base(page)
+			if name != "README.md" && !strings.Contains(index, fmt.Sprintf(entry, name)) {
+				t.Errorf("%s/README.md does not list %s", folder, name)
+			}
 		}
 	}
 }
@@ -76,7 +73,7 @@ func TestDocs_IndexListsEveryPage(t *testing.T) {
 // TestDocs_LinksLead: each link of a page to a file or a heading of this repository leads there.
 func TestDocs_LinksLead(t *testing.T) {
 	var pages []string
-	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md", "docs/*/*/*.md"} {
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md", "docs/*/*/*.md", "internal/*.md", "internal/*/*/*.md"} {
 		found := testkit.Must(filepath.Glob("../../../../" + pattern))(t)
 		pages = append(pages, found...)
 	}
@@ -104,6 +101,24 @@ func TestDocs_LinksLead(t *testing.T) {
 	}
 }
 
+// TestDocs_NamedFilesExist: the files and folders that pages about the code name are there.
+func TestDocs_NamedFilesExist(t *testing.T) {
+	named := 0
+	for _, pattern := range []string{"docs/architecture.md", "docs/decisions/*.md", "internal/*.md", "CONTRIBUTING.md"} {
+		for _, page := range testkit.Must(filepath.Glob("../../../../" + pattern))(t) {
+			for _, path := range ofTheCode.FindAllStringSubmatch(read(t, page), -1) {
+				named++
+				if _, err := os.Stat("../../../../" + strings.TrimSuffix(path[1], "/...")); err != nil {
+					t.Errorf("%s: %v", page, err)
+				}
+			}
+		}
+	}
+	if named < 150 {
+		t.Errorf("found %d files and folders", named)
+	}
+}
+
 func TestMain(m *testing.M) { processtest.Main(m) }
 
 // read is the text of a file.
@@ -113,6 +128,7 @@ func read(t *testing.T, file string) string {
 }
 
 var (
+	ofTheCode   = regexp.MustCompile("`((?:cmd|dashboards|escrow|federation|governor|internal|streaming|tenants)/[^`\\s{(A-Z]*)`")
 	linkTarget  = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	codeBlock   = regexp.MustCompile("(?s)```.*?```")
 	headingLine = regexp.MustCompile(`(?m)^#+ (.*)$`)
