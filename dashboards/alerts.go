@@ -9,7 +9,7 @@ const (
 	info     = "info"
 )
 
-// Each alert has a section of its own name in docs/operations.md.
+// Each alert has a section of its own name in docs/alerts.md.
 func alerts() []Group {
 	return []Group{
 		{Name: "llmgov gateways", Rules: gatewayAlerts()},

@@ -177,25 +177,25 @@ func TestLinksLeadSomewhere(t *testing.T) {
 
 // Each alert says enough to act on, and its section is there.
 func TestAlertsAreExplained(t *testing.T) {
-	text := testkit.Must(os.ReadFile("../docs/operations.md"))(t)
+	text := testkit.Must(os.ReadFile("../docs/alerts.md"))(t)
 	_, sections, _ := strings.Cut(string(text), "\n## Alerts\n")
 	var names []string
 	for _, r := range alerts() {
 		names = append(names, r.Alert)
-		if r.Summary == "" || r.Description == "" || r.Severity == "" || !strings.HasSuffix(r.Runbook(), "/docs/operations.md#"+strings.ToLower(r.Alert)) {
+		if r.Summary == "" || r.Description == "" || r.Severity == "" || !strings.HasSuffix(r.Runbook(), "/docs/alerts.md#"+strings.ToLower(r.Alert)) {
 			t.Errorf("%s: %+v", r.Alert, r)
 		}
 		_, section, found := strings.Cut(sections, "\n### "+r.Alert+"\n")
 		section, _, _ = strings.Cut(section, "\n### ")
 		for _, part := range []string{"**Means.**", "**Look at.**", "**Do.**"} {
 			if !found || !strings.Contains(section, part) {
-				t.Errorf("docs/operations.md has no %s under %s", part, r.Alert)
+				t.Errorf("docs/alerts.md has no %s under %s", part, r.Alert)
 			}
 		}
 	}
 	for _, m := range regexp.MustCompile(`(?m)^### (Llmgov\w+)$`).FindAllStringSubmatch(sections, -1) {
 		if !slices.Contains(names, m[1]) {
-			t.Errorf("docs/operations.md explains %s, which is no alert", m[1])
+			t.Errorf("docs/alerts.md explains %s, which is no alert", m[1])
 		}
 	}
 }

@@ -9,7 +9,7 @@
 // tests check facts that an editor does not: that each metric is registered, that each query is
 // answered with data by a real Prometheus that scrapes a real gateway under load, that each
 // alert has a case in which it fires, one in which it does not, and a section of
-// docs/operations.md that says how to react.
+// docs/alerts.md that says how to react.
 //
 // # Rules
 //

@@ -5,7 +5,7 @@ func overview() Dashboard {
 	d := dashboard("overview", "Overview", "What all gateways do at the moment: calls, tokens, pools, tenants and upstreams.", tenants())
 	d.row("At a glance", glance()...)
 	d.row("Alerts",
-		alertTable("Firing or pending", "Alerts of llmgov that fire or are about to. docs/operations.md has a section for each. Empty without the exported rules.", 5))
+		alertTable("Firing or pending", "Alerts of llmgov that fire or are about to. docs/alerts.md has a section for each. Empty without the exported rules.", 5))
 	d.row("Pools", poolPanels()...)
 	d.row("Tenants", tenantPanels()...)
 	d.folded("Upstreams", upstreamPanels()...)

@@ -26,7 +26,7 @@ type Group struct {
 
 // Runbook is the address of the section on the alert's meaning and remedies.
 func (r Rule) Runbook() string {
-	return "https://github.com/llmgov/llmgov/blob/main/docs/operations.md#" + strings.ToLower(r.Alert)
+	return "https://github.com/llmgov/llmgov/blob/main/docs/alerts.md#" + strings.ToLower(r.Alert)
 }
 
 // Names of recordings: labels, metric and operation.
