@@ -29,7 +29,7 @@ func (c *call) use(p *poolSide) *refusal { return c.routed(c.Use(p.Pool)) }
 // routed finds the upstreams of the pool that was chosen.
 func (c *call) routed(f *refusal) *refusal {
 	if f == admission.Stale {
-		return c.again(c.choosePool)
+		return c.restart(c.choosePool)
 	}
 	if c.Pool != nil {
 		c.pool = c.world.pools[c.Pool.Index]
@@ -86,7 +86,7 @@ func (c *call) describe() {
 	c.tries.of = c.conversation()
 	c.tries.scope = c.scope()
 	if c.pool.set.Use(time.Now(), c.tries.scope) {
-		c.g.believe(c.pool)
+		c.g.tellHealth(c.pool)
 	}
 	a.Via = uint64(c.tries.may)
 	a.Conversation = uint64(c.tries.of)
@@ -106,7 +106,7 @@ func (c *call) scope() upstreams.Scope {
 func (c *call) acquire(edits []splice.Edit) *refusal {
 	f := c.Admit()
 	if f == admission.Stale {
-		return c.again(c.choosePool, c.checkReferences, c.admit)
+		return c.restart(c.choosePool, c.checkReferences, c.admit)
 	}
 	if f != nil && c.Rejection == nil { // the governor was not asked
 		return f

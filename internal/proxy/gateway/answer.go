@@ -31,7 +31,7 @@ func (c *call) takeOver(resp *http.Response) error {
 		if c.shows() {
 			resp.Body = stored.WatchEvents(resp.Body, watcher{c})
 		}
-		opt := c.hears
+		opt := c.callbacks
 		opt.WithholdUsage = c.withhold
 		opt.Idle = idle
 		opt.Interrupt = c.tries.interrupt
@@ -40,7 +40,7 @@ func (c *call) takeOver(resp *http.Response) error {
 		c.answer = resp.Body
 		c.timed = true
 	default:
-		c.whole.Reset(resp.Body, streaming.WholeOptions{End: c.hears.End})
+		c.whole.Reset(resp.Body, streaming.WholeOptions{End: c.callbacks.End})
 		resp.Body = &c.whole
 		if c.shows() {
 			resp.Body = stored.WatchAnswer(resp.Body, watcher{c})

@@ -20,22 +20,22 @@ func (g *Gateway) prepare(next *admission.Policy) (install func(), err error) {
 	}
 	return func() {
 		g.intake.SetBounds(bodyBounds(next.Snapshot))
-		g.believing.Lock()
-		defer g.believing.Unlock()
+		g.telling.Lock()
+		defer g.telling.Unlock()
 		g.world.Store(w)
 		if before == nil {
 			return
 		}
 		for _, p := range w.pools {
-			g.believeLocked(p) // there may be other upstreams, or weights
+			g.tellHealthLocked(p) // there may be other upstreams, or weights
 		}
 	}, nil
 }
 
-// again begins a call anew in the policy that is in force now: between the call's first look at its
+// restart begins a call anew in the policy that is in force now: between the call's first look at its
 // world and its admission the tenant lost its access to the pool, or the pool was renamed. A tenant
 // that is gone is told so; all others must not notice.
-func (c *call) again(steps ...func() *refusal) *refusal {
+func (c *call) restart(steps ...func() *refusal) *refusal {
 	c.world = c.g.world.Load()
 	c.Renew(c.world.Policy)
 	c.pool = nil

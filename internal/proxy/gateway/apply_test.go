@@ -176,7 +176,7 @@ func TestApply_InBetween(t *testing.T) {
 	g := newGateway(t, before, answerOK)
 	after := rules{tenants: before.tenants, pools: map[string]string{"q": "m"}}.snapshot(t)
 	status, body := ask(g, func() {
-		g.believing.Lock() // which taking over the policy waits for
+		g.telling.Lock() // which taking over the policy waits for
 		go func() {
 			if err := g.Apply(after); err != nil {
 				t.Error(err)
@@ -187,7 +187,7 @@ func TestApply_InBetween(t *testing.T) {
 			runtime.Gosched()
 		}
 		go func() {
-			defer g.believing.Unlock()
+			defer g.telling.Unlock()
 			for range 1000 { // the call goes on meanwhile
 				runtime.Gosched()
 			}

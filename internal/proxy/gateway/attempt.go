@@ -111,7 +111,7 @@ func (c *call) send() (*http.Response, error) {
 		if errors.Is(err, http1.ErrNotSent) {
 			c.try.Sent.Store(false)
 		}
-		said := c.judge(resp, err)
+		said := c.classify(resp, err)
 		c.tell(said)
 		if said == upstreams.Served || said == upstreams.Abandoned || !c.tryAgain(said, resp, err) {
 			return resp, err
@@ -202,7 +202,7 @@ func (c *call) admitAnew(ready time.Time) bool {
 	if !c.MayReadmit(ready) {
 		return false
 	}
-	c.g.believe(c.pool) // whoever knew it first may be on the way to tell the governor
+	c.g.tellHealth(c.pool) // whoever knew it first may be on the way to tell the governor
 	if c.pool.set.Held(time.Now(), c.tries.may) {
 		ready = time.Time{}
 	}

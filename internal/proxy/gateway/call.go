@@ -51,14 +51,14 @@ type call struct {
 	shown        bool              // the rate headers are set
 	begun        relay.Begun       // the answer, if it is not labelled as a stream,
 	whole        streaming.Whole   // and is none
-	hears        streaming.Options // the functions by which a stream tells the call of itself; used again
+	callbacks    streaming.Options // the functions by which a stream tells the call of itself; used again
 	whileWaiting func()            // is showAdmitted; used again
 	timed        bool              // it is a stream, whose timer may know w for longer than the call lasts
 }
 
-// lasting are the parts of a call that others may know for longer than the call lasts: the governor, the transport, net/http.
+// outliving are the parts of a call that others may know for longer than the call lasts: the governor, the transport, net/http.
 // Their memory is not used again.
-type lasting struct {
+type outliving struct {
 	early admission.Early
 	first try
 	id    [1]string // a header
@@ -68,7 +68,7 @@ type lasting struct {
 var calls = sync.Pool{New: func() any { return new(call) }}
 
 // reuse lets another call have the memory of one that has ended. The governor, the transport and timers never know more
-// than parts that are objects of their own; see lasting.
+// than parts that are objects of their own; see outliving.
 func (c *call) reuse() {
 	if c.keepsObjects() {
 		return
@@ -83,7 +83,7 @@ func (c *call) clear() {
 	if c.timed {
 		w = nil
 	}
-	*c = call{w: w, hears: c.hears, whileWaiting: c.whileWaiting}
+	*c = call{w: w, callbacks: c.callbacks, whileWaiting: c.whileWaiting}
 }
 
 // keepsObjects reports whether the call has to do with objects that an upstream keeps. Those who watch them may know it for

@@ -25,11 +25,11 @@
 //
 // A call is tried at one upstream after the other until there is an answer to pass on
 // (send), and admitted anew if all of them have asked for a pause. The state of upstreams is kept by package
-// upstreams, and the governor is told of it (believe).
+// upstreams, and the governor is told of it (tellHealth).
 //
 // Answers of the gateway's own (models, usage) go no further than authenticate. A list
 // of models has those that the policy names, and those that upstreams list for its
-// patterns (shelf).
+// patterns (modelList in upstream).
 //
 // # Rules
 //

@@ -170,7 +170,7 @@ func TestExplain_WhileAPolicyIsTakenOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newExplainSite(t, roomyPool, `  a: {keys: [KEY(a)]}`)
 		next := newExplainSite(t, roomyPool, `  b: {keys: [KEY(b)]}`).gateway
-		s.gateway.believing.Lock() // which taking over the policy waits for
+		s.gateway.telling.Lock() // which taking over the policy waits for
 		go func() {
 			if err := s.gateway.Apply(next.Snapshot()); err != nil {
 				t.Error(err)
@@ -185,7 +185,7 @@ func TestExplain_WhileAPolicyIsTakenOver(t *testing.T) {
 		for range 1000 {
 			runtime.Gosched() // so that it comes in between
 		}
-		s.gateway.believing.Unlock()
+		s.gateway.telling.Unlock()
 		if w := <-answer; w.Code != http.StatusNotFound {
 			t.Errorf("%d: %s", w.Code, w.Body)
 		}

@@ -110,8 +110,8 @@ func (c *call) outgoing() *http.Request {
 		out.GetBody = func() (io.ReadCloser, error) { return c.readAgain(t), nil }
 	}
 	t.within = c.headWithin(c.head.Stream)
-	t.witness = witness{Context: c.tries.ctx, try: t, waits: c.whileWaiting}
-	return out.WithContext(&t.witness)
+	t.sentSignal = sentSignal{Context: c.tries.ctx, try: t, waits: c.whileWaiting}
+	return out.WithContext(&t.sentSignal)
 }
 
 // headWithin is how long the upstream may take to begin its answer: a stream or session, or another one.

@@ -35,10 +35,10 @@ type Gateway struct {
 	log       *slog.Logger
 	world     atomic.Pointer[world]
 
-	// believing is held while the governor is told about a pool's upstreams. declared are their
+	// telling is held while the governor is told about a pool's upstreams. declared are their
 	// limits as the log last said them, by pool.
-	believing sync.Mutex
-	declared  map[string]string
+	telling  sync.Mutex
+	declared map[string]string
 
 	objects *objects.Store
 	batches stored.Holds

@@ -89,7 +89,7 @@ func (c *call) ask(ctx context.Context, method, path string, query url.Values) (
 	}
 	r.Header = c.upstreamHeader(c.r.Header)
 	resp, err := c.try.up.RoundTrip(c.g.transport, r)
-	said := c.judge(resp, err)
+	said := c.classify(resp, err)
 	if err != nil && ctx.Err() != nil {
 		said = upstreams.Abandoned // it was not waited for
 	}

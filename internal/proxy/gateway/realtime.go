@@ -82,9 +82,9 @@ func (c *call) dialRealtime() (*websocket.Conn, error) {
 			resp.Body = answers.NewBody(resp.Body, c.try.up.Secrets)
 		}
 		if resp != nil {
-			said = c.judge(resp, nil)
+			said = c.classify(resp, nil)
 		} else {
-			said = c.judge(nil, err)
+			said = c.classify(nil, err)
 		}
 		c.tell(said)
 		switch {

@@ -39,7 +39,7 @@ func (g *Gateway) begin(rw http.ResponseWriter, r *http.Request) *call {
 	c.r = r
 	c.tries.interrupt = func(error) {} // nothing was sent yet
 	c.stored = stored.Ledger{Call: &c.Call, Store: g.objects, Holds: &g.batches}
-	l := &lasting{}
+	l := &outliving{}
 	c.Early = &l.early
 	c.tries.first = &l.first
 	c.try = c.tries.first
@@ -48,9 +48,9 @@ func (g *Gateway) begin(rw http.ResponseWriter, r *http.Request) *call {
 	if c.w == nil {
 		c.w = new(relay.Writer)
 	}
-	if c.hears.End == nil {
+	if c.callbacks.End == nil {
 		c.whileWaiting = c.showAdmitted
-		c.hears = streaming.Options{ErrorEvent: c.brokeOff, First: c.NoteFirst, Progress: c.Progress, End: c.answered}
+		c.callbacks = streaming.Options{ErrorEvent: c.brokeOff, First: c.NoteFirst, Progress: c.Progress, End: c.answered}
 	}
 	c.w.Reset(rw, c.world.Snapshot.Config().Timeouts.StreamIdle)
 	// Until the body is here. net/http drains it even if nobody reads it.

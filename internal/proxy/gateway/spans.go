@@ -20,9 +20,9 @@ func (c *call) spanOfTry(t *try) *tracing.Try {
 	})
 }
 
-// judge is verdict, noted in the span of the try. A try that came to nothing
+// classify is verdict, noted in the span of the try. A try that came to nothing
 // ends with that.
-func (c *call) judge(resp *http.Response, err error) upstreams.Outcome {
+func (c *call) classify(resp *http.Response, err error) upstreams.Outcome {
 	said := c.verdict(resp, err)
 	if c.Spans == nil {
 		return said

@@ -17,7 +17,7 @@ type tries struct {
 	pinned bool           // no others can, because these have the objects to which it refers
 	been   upstreams.Mask // the upstreams where it was since it was last admitted
 	count  int            // in all
-	first  *try           // a part of lasting, because the transport may know of it
+	first  *try           // a part of outliving, because the transport may know of it
 	afresh bool           // it was sent once more, because its connection was lost
 	amend  bool           // what was added to it is left out where it was refused
 

@@ -39,19 +39,19 @@ type try struct {
 	unasked, amended bool
 	span             *tracing.Try
 
-	url      url.URL
-	witness  witness
-	within   time.Duration // for the head of the answer
-	reused   bool          // the connection is kept from an earlier call
-	bodySent atomic.Bool   // the upstream has got all of it
-	reader   bytes.Reader  // of the body
-	form     *form.Encoded // that the body is, if it is one
-	status   int
-	busy     bool // the answer says to come back later,
-	whole    bool // with all calls of the pool
-	leaked   bool // the answer is an error that contains the upstream's key,
-	account  bool // or says that the upstream serves no call of this account
-	foreign  bool // the answer is none to what was asked
+	url        url.URL
+	sentSignal sentSignal
+	within     time.Duration // for the head of the answer
+	reused     bool          // the connection is kept from an earlier call
+	bodySent   atomic.Bool   // the upstream has got all of it
+	reader     bytes.Reader  // of the body
+	form       *form.Encoded // that the body is, if it is one
+	status     int
+	busy       bool // the answer says to come back later,
+	whole      bool // with all calls of the pool
+	leaked     bool // the answer is an error that contains the upstream's key,
+	account    bool // or says that the upstream serves no call of this account
+	foreign    bool // the answer is none to what was asked
 }
 
 // leave ends the try for its upstream, which counts the calls in flight there.
@@ -62,9 +62,9 @@ func (t *try) leave() {
 	}
 }
 
-// witness is a context by which transports note how far a try has got: an [http1.Witness], and for others one with a trace. It
+// sentSignal is a context by which transports note how far a try has got: an [http1.Witness], and for others one with a trace. It
 // keeps the room that the context of all tries has for a function.
-type witness struct {
+type sentSignal struct {
 	*cancel.Context
 	try    *try
 	waits  func() // of the call, while it lasts
@@ -72,10 +72,10 @@ type witness struct {
 	traced context.Context // the same for whoever asks for values
 }
 
-var _ http1.Witness = (*witness)(nil)
+var _ http1.Witness = (*sentSignal)(nil)
 
 // Value implements context.Context.
-func (w *witness) Value(key any) any {
+func (w *sentSignal) Value(key any) any {
 	w.once.Do(func() {
 		trace := &httptrace.ClientTrace{GotConn: w.GotConn, WroteHeaders: w.WroteHeaders, WroteRequest: w.WroteRequest}
 		w.traced = httptrace.WithClientTrace(w.Context, trace)
@@ -84,21 +84,21 @@ func (w *witness) Value(key any) any {
 }
 
 // GotConn implements http1.Witness.
-func (w *witness) GotConn(info httptrace.GotConnInfo) { w.try.reused = info.Reused }
+func (w *sentSignal) GotConn(info httptrace.GotConnInfo) { w.try.reused = info.Reused }
 
 // WroteHeaders implements http1.Witness.
-func (w *witness) WroteHeaders() { w.try.Sent.Store(true) }
+func (w *sentSignal) WroteHeaders() { w.try.Sent.Store(true) }
 
 // WroteRequest implements http1.Witness.
-func (w *witness) WroteRequest(info httptrace.WroteRequestInfo) {
+func (w *sentSignal) WroteRequest(info httptrace.WroteRequestInfo) {
 	w.try.bodySent.Store(info.Err == nil)
 }
 
 // Waits implements http1.Witness.
-func (w *witness) Waits() { w.waits() }
+func (w *sentSignal) Waits() { w.waits() }
 
 // HeadWithin implements http1.Witness.
-func (w *witness) HeadWithin() time.Duration { return w.try.within }
+func (w *sentSignal) HeadWithin() time.Duration { return w.try.within }
 
 var (
 	// errUpstreamKey is the upstream refusing the operator's key, which is no

@@ -20,8 +20,8 @@ type Upstream struct {
 	Address  dialect.Address
 	Secrets  answers.Secrets // the key, as it must not come back
 
-	key   []string // the header by which the gateway authenticates there; nil without a key
-	shelf *shelf   // the models that it lists
+	key       []string   // the header by which the gateway authenticates there; nil without a key
+	modelList *modelList // the models that it lists
 
 	unasked *unasked
 }
@@ -41,7 +41,7 @@ func New(list []tenants.Upstream) (map[string]*Upstream, error) {
 		if err != nil {
 			return nil, fmt.Errorf("gateway: upstream %s: %w", u.Name, err)
 		}
-		up := &Upstream{Name: u.Name, Provider: provider, Address: address, key: provider.Key(u.APIKey), shelf: &shelf{}, unasked: &unasked{}}
+		up := &Upstream{Name: u.Name, Provider: provider, Address: address, key: provider.Key(u.APIKey), modelList: &modelList{}, unasked: &unasked{}}
 		if u.APIKey != "" {
 			up.Secrets = answers.NewSecrets(u.APIKey)
 		}

@@ -21,10 +21,10 @@ const (
 	shelfModels  = 5000 // of an upstream; more are left out
 )
 
-// shelf is the list of models that an upstream says it has, by which patterns in pools are listed
+// modelList is the list of models that an upstream says it has, by which patterns in pools are listed
 // by name. The upstream is asked when somebody wants to know, one question at a time, and the last
 // answer is kept.
-type shelf struct {
+type modelList struct {
 	mu     sync.Mutex
 	models []string // nil if it was never heard
 	due    time.Time
@@ -35,7 +35,7 @@ type shelf struct {
 // LookUp asks the upstream if it is time to. The returned channel is closed when there is something
 // to see; nil means that there is nothing to wait for.
 func (u *Upstream) LookUp(through http.RoundTripper) <-chan struct{} {
-	s := u.shelf
+	s := u.modelList
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
@@ -60,7 +60,7 @@ func (u *Upstream) fill(through http.RoundTripper) {
 	ctx, cancel := context.WithTimeout(context.Background(), shelfTimeout)
 	defer cancel()
 	models, err := u.askModels(ctx, through)
-	s := u.shelf
+	s := u.modelList
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.due = time.Now().Add(shelfRetry)
@@ -74,7 +74,7 @@ func (u *Upstream) fill(through http.RoundTripper) {
 
 // Models is the last answer.
 func (u *Upstream) Models() []string {
-	s := u.shelf
+	s := u.modelList
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.models
@@ -120,6 +120,6 @@ func idsIn(list gjson.Result) []string {
 
 // Keep takes over what was learned of the same upstream before a reload.
 func (u *Upstream) Keep(before *Upstream) {
-	u.shelf = before.shelf
+	u.modelList = before.modelList
 	u.unasked = before.unasked
 }

@@ -78,7 +78,7 @@ func (c *call) move(others upstreams.Mask, lost governor.Usage, sent bool) upstr
 func (c *call) tryAt(there upstreams.Mask) upstreams.Choice {
 	ch := c.pool.set.Choose(time.Now(), there, c.tries.scope, affinity.None)
 	if ch.Probe {
-		c.g.believe(c.pool)
+		c.g.tellHealth(c.pool)
 	}
 	return ch
 }

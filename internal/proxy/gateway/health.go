@@ -13,7 +13,7 @@ import (
 
 // noteEvents tells the governor and the log of changes of an upstream.
 func (g *Gateway) noteEvents(p *poolSide, m *upstreams.Member, of upstreams.Scope, e upstreams.Events) {
-	g.believe(p)
+	g.tellHealth(p)
 	about := []any{slog.String("pool", p.Name), slog.String("upstream", m.Name)}
 	now := time.Now()
 	if e.Opened {
@@ -27,14 +27,14 @@ func (g *Gateway) noteEvents(p *poolSide, m *upstreams.Member, of upstreams.Scop
 	}
 }
 
-// believe tells the governor which part of a pool is missing because of its upstreams.
-func (g *Gateway) believe(p *poolSide) {
-	g.believing.Lock()
-	defer g.believing.Unlock()
-	g.believeLocked(p)
+// tellHealth tells the governor which part of a pool is missing because of its upstreams.
+func (g *Gateway) tellHealth(p *poolSide) {
+	g.telling.Lock()
+	defer g.telling.Unlock()
+	g.tellHealthLocked(p)
 }
 
-func (g *Gateway) believeLocked(p *poolSide) {
+func (g *Gateway) tellHealthLocked(p *poolSide) {
 	p, there := g.world.Load().poolNamed(p.Name)
 	if !there {
 		return // the call has outlived its pool

@@ -44,7 +44,7 @@ func (c *call) verdict(resp *http.Response, err error) upstreams.Outcome {
 	c.tries.said = t.up.Provider.Limits.Read(resp.Header)
 	switch {
 	case admission.Fails(t.status):
-		return c.judgeError(resp, keepError(resp))
+		return c.classifyError(resp, keepError(resp))
 	case t.status == http.StatusSwitchingProtocols: // a session, or stored.ErrUnreadable
 		return upstreams.Served
 	}
@@ -171,9 +171,9 @@ type streamError struct {
 
 func (streamError) Error() string { return "the stream was reset" }
 
-// judgeError is the state of an upstream as an error answer shows it. A refusal of a call that is too large by
+// classifyError is the state of an upstream as an error answer shows it. A refusal of a call that is too large by
 // itself says nothing of other calls, and an unpaid bill is not helped by coming back.
-func (c *call) judgeError(resp *http.Response, body []byte) upstreams.Outcome {
+func (c *call) classifyError(resp *http.Response, body []byte) upstreams.Outcome {
 	detail := gjson.GetBytes(body, "error")
 	retry := c.try.up.Provider.Limits.Retry(resp.Header, messageOf(resp.StatusCode, body), time.Now())
 	switch resp.StatusCode {
