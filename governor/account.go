@@ -151,7 +151,7 @@ func (a *account) used(now time.Time) int64 {
 // guess bars anybody from the rest of a budget until its reset. That exceeds the budget by at most
 // one call. It does not apply to the rest of a grant, because there is more elsewhere; nor to a
 // commitment, which is no guess.
-func (a *account) hold(now time.Time, member budget.MemberID, b *tab) (held, budget.Answer) {
+func (a *account) hold(now time.Time, member budget.MemberID, b *holds) (held, budget.Answer) {
 	a.advance(now)
 	asked := a.units(b.spend[a.Unit])
 	c := min(asked, a.limit())

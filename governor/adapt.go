@@ -27,7 +27,7 @@ func (p *pool) resume(now time.Time, limit int64) {
 // seeLocked notes the state of the pool as a call is dispatched. Calls that name no model are
 // skipped: they are no work for a model, and their latency says nothing. Nor does that of calls of which their tenants tell.
 func (p *pool) seeLocked(st *leaseState) {
-	if st.course.kind.Model != "" && st.tab.belief.by == "" {
+	if st.course.kind.Model != "" && st.holds.belief.by == "" {
 		st.sight = p.slots.See(st.leaf, st.background)
 	}
 }
@@ -95,7 +95,7 @@ func (l Lease) noteFailed(how EventKind) {
 		return
 	}
 	st := &p.leases[l.handle.Slot]
-	l.g.queueDetail(Event{Kind: how, Call: st.tab.asked})
+	l.g.queueDetail(Event{Kind: how, Call: st.holds.asked})
 	if how == EventFailed {
 		p.failedLocked(now, l.handle, st)
 		return

@@ -15,7 +15,7 @@ const askWait = 50 * time.Millisecond
 
 // consults reports whether calls to a pool ask the store before they go.
 func (g *Governor) consults(p *poolView) bool {
-	return g.notices != nil && p.cfg.TenantLimits != LimitsLeased
+	return g.changes != nil && p.cfg.TenantLimits != LimitsLeased
 }
 
 // consulted is the outcome of a SharedCall.
@@ -33,14 +33,14 @@ const (
 // store. It goes if all limits that hold for it have room, and is booked against all of them or
 // none.
 type SharedCall struct {
-	tab    *tab
+	holds  *holds
 	spend  Spend
 	limits []*SharedLimits
 
 	decided chan struct{} // closed with the decision
 	most    time.Time     // until when calls that asked before it may extend its wait
 
-	mu    sync.Mutex // guards the fields below, and tab until the decision
+	mu    sync.Mutex // guards the fields below, and holds until the decision
 	state consulted
 	since time.Time // since when it is its turn: when it asked, or the calls before it were last answered
 	given []Take    // costs with which the store let it in
@@ -64,9 +64,9 @@ func (t *Take) OfBudget() bool { return t.budget != nil }
 
 // consult asks the store and waits for the answer, at most askWait once it is the call's turn. Its
 // turn comes no later than most.
-func (g *Governor) consult(ctx context.Context, b *tab, s Spend, most time.Time) *SharedCall {
+func (g *Governor) consult(ctx context.Context, b *holds, s Spend, most time.Time) *SharedCall {
 	now := g.clock.Now()
-	c := &SharedCall{tab: b, spend: s, decided: make(chan struct{}), since: now, most: most}
+	c := &SharedCall{holds: b, spend: s, decided: make(chan struct{}), since: now, most: most}
 	for i := range b.chain {
 		if b.chain[i].own.speaks() {
 			c.limits = append(c.limits, &b.chain[i].own.sharing.handle)
@@ -76,7 +76,7 @@ func (g *Governor) consult(ctx context.Context, b *tab, s Spend, most time.Time)
 		c.Let(now, nil)
 		return c
 	}
-	g.notices.askFor(c)
+	g.changes.askFor(c)
 	for wait := askWait; wait > 0; wait = c.lateAt().Sub(g.clock.Now()) {
 		if g.hears(ctx, c, wait) {
 			return c
@@ -155,9 +155,9 @@ func (c *SharedCall) Takes(s *SharedLimits) []Take {
 	if c.state != asking {
 		return nil
 	}
-	for i := range c.tab.chain {
-		if k := &c.tab.chain[i]; k.own == s.own {
-			return k.takes(c.tab.cost, &c.spend)
+	for i := range c.holds.chain {
+		if k := &c.holds.chain[i]; k.own == s.own {
+			return k.takes(c.holds.cost, &c.spend)
 		}
 	}
 	return nil
@@ -190,7 +190,7 @@ func (c *SharedCall) Let(now time.Time, given []Take) bool {
 		return false
 	}
 	c.given = given
-	c.tab.let(now, c.spend, c.amountOf)
+	c.holds.let(now, c.spend, c.amountOf)
 	c.decide(letIn)
 	return true
 }

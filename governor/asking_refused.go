@@ -18,7 +18,7 @@ func (c *SharedCall) outcome() consulted {
 func (c *SharedCall) refusal(now time.Time) lacking {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	k := &c.tab.chain[0]
+	k := &c.holds.chain[0]
 	t := Take{axis: limits.Requests}
 	if c.lacks != nil {
 		t = *c.lacks
@@ -35,7 +35,7 @@ func (c *SharedCall) refusal(now time.Time) lacking {
 		a.noRoom.remember(now, a.units(c.spend[a.Unit]), rej.RetryAfter)
 		return lacking{k, rej, rej.RetryAfter}
 	}
-	cost := o.set.Clip(c.tab.cost)
+	cost := o.set.Clip(c.holds.cost)
 	if t.axis == limits.Concurrency || o.set.Drains(t.axis) { // the store knows no rates
 		wait = max(o.set.WaitOn(t.axis, cost), time.Millisecond)
 	}

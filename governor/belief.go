@@ -44,7 +44,7 @@ func (t *belief) cost(c limits.Cost) limits.Cost {
 // bound bounds a call of which its tenant tells by what its pool and the limits of its chain let a call take, and by what is left of their
 // budgets.
 func (w *walk) bound() {
-	b := w.tab
+	b := w.holds
 	cost := b.cost
 	cost[limits.Tokens] = min(cost[limits.Tokens], w.pool.cfg.largest())
 	left := Spend{maxUse, 1, maxUse}
@@ -122,7 +122,7 @@ func (l *Lease) keepRest(r Record) {
 // believedLocked bounds a cost on the pool's limits by what a running call is believed.
 func (p *pool) believedLocked(h escrow.Handle, cost escrow.Cost) escrow.Cost {
 	if p.escrow.Running(h) {
-		cost[escrow.Tokens] = p.leases[h.Slot].tab.belief.tokens(cost[escrow.Tokens])
+		cost[escrow.Tokens] = p.leases[h.Slot].holds.belief.tokens(cost[escrow.Tokens])
 	}
 	return cost
 }

@@ -11,7 +11,7 @@ import (
 // is refused if one has no room.
 
 // holdSharesLocked holds the expected cost of a call in all the pool's budgets, or in none.
-func (p *pool) holdSharesLocked(now time.Time, st *seat, b *tab) *Rejection {
+func (p *pool) holdSharesLocked(now time.Time, st *seat, b *holds) *Rejection {
 	var rej *Rejection
 	member := func(i int) budget.MemberID { return st.members[i] }
 	b.shares, rej = holdAll(now, p.shares, b.shares, member, b)
@@ -25,7 +25,7 @@ func (p *pool) holdSharesLocked(now time.Time, st *seat, b *tab) *Rejection {
 }
 
 // settleSharesLocked settles the holds of a call in the pool's budgets.
-func (p *pool) settleSharesLocked(now time.Time, b *tab, s Spend) {
+func (p *pool) settleSharesLocked(now time.Time, b *holds, s Spend) {
 	for _, h := range b.shares {
 		h.settle(now, h, s)
 	}
@@ -35,7 +35,7 @@ func (p *pool) settleSharesLocked(now time.Time, b *tab, s Spend) {
 // holdAll holds the expected cost of a call in all accounts, or in none, and appends the holds to out.
 // Of several refusals it returns the worst. A shadow holds as much as it can, and its refusal is
 // only noted.
-func holdAll(now time.Time, accounts []*account, out []held, member func(i int) budget.MemberID, b *tab) ([]held, *Rejection) {
+func holdAll(now time.Time, accounts []*account, out []held, member func(i int) budget.MemberID, b *holds) ([]held, *Rejection) {
 	var worst *Rejection
 	before := len(out)
 	for i, a := range accounts {

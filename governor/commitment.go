@@ -25,7 +25,7 @@ const commitRetry = time.Minute
 // its seat was given up by a new table.
 func (w *walk) commit() (rej *Rejection, again bool) {
 	w.open(limits.Cost{})
-	b := w.tab
+	b := w.holds
 	b.price = w.req.Price
 	b.exact = true
 	rej, _ = w.g.spendFrom(b, w.now, w.pool.most(&w.req))
@@ -36,7 +36,7 @@ func (w *walk) commit() (rej *Rejection, again bool) {
 		w.leave()
 		return rej, again
 	}
-	c := &commitment{state: leaseState{seat: w.access.seat, id: w.req.ID, tab: b, input: w.req.Input, since: w.now}}
+	c := &commitment{state: leaseState{seat: w.access.seat, id: w.req.ID, holds: b, input: w.req.Input, since: w.now}}
 	c.state.course.kind = kindOf(w.tenant, &w.req)
 	w.lease = Lease{g: w.g, pool: w.pool.pool, commitment: c, Would: b.would}
 	return nil, false
@@ -51,7 +51,7 @@ func (p *poolView) most(req *Request) Spend {
 }
 
 // commitShares holds the most that a commitment may take of the pool's budgets. gone says that the seat was given up.
-func (p *pool) commitShares(now time.Time, at *seat, b *tab) (rej *Rejection, gone bool) {
+func (p *pool) commitShares(now time.Time, at *seat, b *holds) (rej *Rejection, gone bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if at.gone {
@@ -66,7 +66,7 @@ func (c *commitment) end(l *Lease, u Usage, how Ending) bool {
 		return false
 	}
 	st := &c.state
-	b := st.tab
+	b := st.holds
 	g := l.g
 	p := l.pool
 	now := g.clock.Now()
@@ -92,7 +92,7 @@ func (g *Governor) keepCommitment(now time.Time, p *pool, st *leaseState, spent 
 	if g.journal == nil || spent == (Spend{}) {
 		return
 	}
-	b := st.tab
+	b := st.holds
 	b.call = g.calls.Add(1)
 	held := Charge{Spend: b.spend}
 	err := g.journal.Append(Record{

@@ -119,9 +119,9 @@
 //	SharedCall.mu           a call that asks the store
 //	pool.mu                 a pool's books
 //	ownLimits.mu            a tenant's limits, or an upstream's
-//	notices.mu              the list of shared limits that have come into use
+//	changes.mu              the list of shared limits that have come into use
 //	tally.mu                the usage of budgets by calls
-//	outbox.mu               events that are to be delivered
+//	eventQueue.mu           events that are to be delivered
 //	timeline.reading        the time of a timeline
 //
 // No lock is taken twice, except that Apply takes those of all pools at once. None is held while
@@ -140,7 +140,7 @@
 // An Observer is told of each decision and each end, of configurations and of cuts, as
 // values. Whatever shows, counts or writes down what happens does it from there; this package
 // does not. Of what happens under a lock an event is queued, and delivered when the lock is free
-// (outbox.go). A governor that is Recorded lives on a timeline (timeline.go), so that what its
+// (eventqueue.go). A governor that is Recorded lives on a timeline (timeline.go), so that what its
 // Observer is told is enough to make the same decisions again: one lock covers everything,
 // each call walks as a coroutine, and no two things happen at the same time. That is not possible
 // with other processes: what they leave of a limit comes from outside, and calls wait for it within

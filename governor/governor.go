@@ -16,16 +16,16 @@ type Governor struct {
 	zone    *time.Location
 	journal Journal  // nil = it forgets
 	shared  bool     // the pools' limits
-	notices *notices // for whoever speaks with other processes; nil = nothing is shared
+	changes *changes // for whoever speaks with other processes; nil = nothing is shared
 	table   atomic.Pointer[table]
 	tally   *tally
 	calls   atomic.Uint64 // the last call's number in the journal
 	asked   atomic.Uint64 // how many calls have asked, if it is detailed
-	tabs    sync.Pool     // of *tab
+	spare   sync.Pool     // of *holds
 
 	sharedLimits, sharedSlots bool
 
-	events   *outbox
+	events   *eventQueue
 	detailed bool      // somebody listens, to all that is told
 	line     *timeline // nil = it is not recorded
 
@@ -43,8 +43,8 @@ func New(cfg Config) (*Governor, error) {
 		return nil, err
 	}
 	g := &Governor{
-		clock: cfg.Clock, zone: cfg.Zone, journal: cfg.Journal, shared: cfg.Shared, events: newOutbox(cfg.Observer), drained: make(chan struct{}),
-		tabs:  sync.Pool{New: func() any { return &tab{} }},
+		clock: cfg.Clock, zone: cfg.Zone, journal: cfg.Journal, shared: cfg.Shared, events: newEventQueue(cfg.Observer), drained: make(chan struct{}),
+		spare: sync.Pool{New: func() any { return &holds{} }},
 		pools: map[string]*pool{}, tenants: map[string]*tenant{},
 	}
 	if g.clock == nil {
@@ -54,9 +54,9 @@ func New(cfg Config) (*Governor, error) {
 	g.sharedLimits = cfg.SharedLimits
 	g.sharedSlots = cfg.SharedSlots
 	if cfg.SharedLimits || cfg.SharedSlots {
-		g.notices = newNotices()
+		g.changes = newChanges()
 		if cfg.Past != nil {
-			g.notices.past = newTally(g.zone, cfg.Past)
+			g.changes.past = newTally(g.zone, cfg.Past)
 		}
 	}
 	if cfg.Recorded {

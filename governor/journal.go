@@ -53,7 +53,7 @@ type Charge struct {
 // it its lease. If that fails the call is taken back whole: a call that nobody will remember must not reach
 // the provider.
 func (w *walk) keepStart(began time.Time, h escrow.Handle, booked escrow.Cost) *Rejection {
-	b := w.tab
+	b := w.holds
 	w.lease = Lease{g: w.g, pool: w.pool.pool, handle: h, before: w.req.Booked.bounded(), Would: b.would}
 	if w.g.journal == nil {
 		return nil
@@ -75,7 +75,7 @@ func (w *walk) keepStart(began time.Time, h escrow.Handle, booked escrow.Cost) *
 // keepEnd journals the end of a call. If that fails the admission stands, and after a restart the
 // call counts at its booked cost.
 func (g *Governor) keepEnd(now time.Time, p *pool, st *leaseState, booked, took Charge) {
-	b := st.tab
+	b := st.holds
 	if b.call == 0 {
 		return
 	}
@@ -89,7 +89,7 @@ func (g *Governor) keepEnd(now time.Time, p *pool, st *leaseState, booked, took 
 // the zero Record if it has not. The record includes a margin, so that few records are
 // written. Where the provider counts the most at admission, the journal knows already.
 func (p *pool) grownLocked(st *leaseState) Record {
-	b := st.tab
+	b := st.holds
 	if b.call == 0 || p.rules.Accounting == escrow.AdmitMax {
 		return Record{}
 	}

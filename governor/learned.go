@@ -118,8 +118,8 @@ func (p *pool) progressLocked(now time.Time, h escrow.Handle, st *leaseState) {
 		expect := p.outputs.Reach(&st.course.output, st.output)
 		told.Taken = p.rules.Weights.cost(Usage{Input: st.input, Output: st.output})
 		told.Expect = p.rules.Weights.cost(Usage{Input: st.input, Output: expect})
-		told.Taken = st.tab.belief.tokens(told.Taken)
-		told.Expect = st.tab.belief.tokens(told.Expect)
+		told.Taken = st.holds.belief.tokens(told.Taken)
+		told.Expect = st.holds.belief.tokens(told.Expect)
 		told.Speed = p.speedLocked()
 	}
 	if p.rules.Concurrency > 0 {
@@ -184,7 +184,7 @@ func (p *pool) learnLocked(now time.Time, st *leaseState, u Usage, whole bool) {
 	ran := now.Sub(st.since)
 	p.outputs.End(&st.course.output, output, whole)
 	p.runs.End(&st.course.run, ran.Milliseconds(), whole)
-	if st.tab.belief.by != "" {
+	if st.holds.belief.by != "" {
 		return
 	}
 	l := &p.learned

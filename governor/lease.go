@@ -96,7 +96,7 @@ func (l *Lease) endNow(u Usage, requests int64, how Ending) bool {
 	if how == EndPostponed && p.escrow.Running(l.handle) {
 		postponed := &p.leases[l.handle.Slot]
 		cost = booked
-		actual = postponed.tab.cost
+		actual = postponed.holds.cost
 		fair = w.fair(Usage{Input: postponed.input, Output: p.outputs.Expect(&postponed.course.output)})
 	}
 	st, ok := p.endLocked(now, l.handle, taking{cost, fair, u, how == EndSettled})
@@ -106,7 +106,7 @@ func (l *Lease) endNow(u Usage, requests int64, how Ending) bool {
 	}
 	p.endedLocked(now, &st, u, how)
 	l.g.stirLocked(p, now)
-	b := st.tab
+	b := st.holds
 	spent := l.spent(u, requests, b.price)
 	believed := b.belief.spend(spent)
 	b.ended = l.g.tally.note(now, st.seat, p.name, believed, spent.less(believed))
@@ -173,7 +173,7 @@ func (l Lease) progress(output int64) {
 	}
 	st.flowing = true
 	st.output = output
-	l.g.queueDetail(Event{Kind: EventProgress, Call: st.tab.asked, Usage: Usage{Output: output}})
+	l.g.queueDetail(Event{Kind: EventProgress, Call: st.holds.asked, Usage: Usage{Output: output}})
 	p.progressLocked(now, l.handle, st)
 	grown := p.grownLocked(st)
 	if p.escrow.Waiting() > 0 { // this may tell when there will be room

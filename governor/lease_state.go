@@ -12,7 +12,7 @@ import (
 type leaseState struct {
 	*seat  // its tenant's; nil if there is no call
 	id     string
-	tab    *tab
+	holds  *holds
 	input  int64
 	course course
 	waiter *waiter // nil once it is dispatched

@@ -23,7 +23,7 @@ type ownLimits struct {
 
 // newOwnLimits makes limits that limit nothing yet. all is nil if they are not shared with other
 // processes.
-func newOwnLimits(owner, pool string, all *notices) *ownLimits {
+func newOwnLimits(owner, pool string, all *changes) *ownLimits {
 	o := &ownLimits{owner: owner, pool: pool}
 	if all == nil {
 		o.set = *limits.New(false, nil)
@@ -118,7 +118,7 @@ func (o *ownLimits) idle(now time.Time) bool {
 // limitSharing connects own limits with those who speak for them with other processes. The lock of the
 // limits guards it.
 type limitSharing struct {
-	all    *notices
+	all    *changes
 	handle SharedLimits // towards whoever speaks for the limits
 
 	inUse bool // somebody speaks for the limits

@@ -53,10 +53,10 @@ type Grant struct {
 // SharedLimits returns the limits that have come into use, or of which a call lacks a grant, since it
 // was last called. The same limits are always the same pointer. It is for one goroutine.
 func (g *Governor) SharedLimits() (list []*SharedLimits) {
-	if g.notices == nil {
+	if g.changes == nil {
 		return nil
 	}
-	for _, o := range g.notices.take() {
+	for _, o := range g.changes.take() {
 		list = append(list, &o.sharing.handle)
 	}
 	return list

@@ -33,7 +33,7 @@ func newInLine() *inLine {
 // join holds a call's cost, in hold, if it fits. If not, it returns a place in the line, in which the call is
 // to wait, or a refusal. A shadow is always held, and the refusal only returned. If the call lacks
 // only a grant it may wait until may.least, whatever its MaxWait is.
-func (k *link) join(now time.Time, b *tab, may waits, claim escrow.Claim, hold *limits.Hold) (*inLine, *Rejection) {
+func (k *link) join(now time.Time, b *holds, may waits, claim escrow.Claim, hold *limits.Hold) (*inLine, *Rejection) {
 	o := k.own
 	o.mu.Lock()
 	defer o.mu.Unlock()

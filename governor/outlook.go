@@ -95,7 +95,7 @@ func (p *prospect) once(o *Outlook) bool {
 		o.Refused = rejectDraining(p.req.Tenant)
 	}
 	cost := p.pool.ownHoldCost(&p.req)
-	p.tab = &tab{spend: p.pool.expected(p.tenant, &p.req, true)}
+	p.holds = &holds{spend: p.pool.expected(p.tenant, &p.req, true)}
 	for i := range p.access.chain {
 		p.access.chain[i].foretell(p.now, limits.Call{Cost: cost, Below: p.tenant.below(&p.req), MaxWait: p.maxWait}, p.g.consults(p.pool), o)
 	}
@@ -118,9 +118,9 @@ func (p *prospect) foretellBudgets(i int, o *Outlook) {
 	own.mu.Lock()
 	defer own.mu.Unlock()
 	if i == 0 {
-		p.tab.meanRun = own.set.MeanRun()
+		p.holds.meanRun = own.set.MeanRun()
 	}
-	o.spend(p.now, own.caps, p.tab, nobody, budgetsOf{tenant: own.owner})
+	o.spend(p.now, own.caps, p.holds, nobody, budgetsOf{tenant: own.owner})
 }
 
 // refuse keeps the first refusal: the one that the call would get.
@@ -179,7 +179,7 @@ func (own *ownLimits) checksLocked(f *limits.Forecast, longest time.Duration, o 
 type budgetsOf struct{ tenant, pool string }
 
 // spend adds the answers of budgets.
-func (o *Outlook) spend(now time.Time, accounts []*account, b *tab, member func(i int) budget.MemberID, of budgetsOf) {
+func (o *Outlook) spend(now time.Time, accounts []*account, b *holds, member func(i int) budget.MemberID, of budgetsOf) {
 	var worst *Rejection
 	for i, a := range accounts {
 		c := Check{Pool: of.pool, Axis: a.Name(), Budget: a.Budget, Limit: a.Limit, Used: a.usedByAll(now) * a.scale, Asked: b.spend[a.Unit]}
@@ -216,7 +216,7 @@ func (p *prospect) foretellPool(o *Outlook) bool {
 	pool.lookLocked(true)
 	defer pool.lookLocked(false)
 	member := func(i int) budget.MemberID { return seat.members[i] }
-	o.spend(p.now, pool.shares, p.tab, member, budgetsOf{p.tenant.name, pool.name})
+	o.spend(p.now, pool.shares, p.holds, member, budgetsOf{p.tenant.name, pool.name})
 	call := escrow.Call{
 		Leaf: seat.leaf, Background: p.req.Background || p.tenant.cfg.Background, Below: p.tenant.below(&p.req),
 		Most: escrow.Cost{pool.rules.Weights.most(p.req.Input, p.req.Output), 1}, MaxWait: p.maxWait,

@@ -100,10 +100,10 @@ func (s *SharedSlots) Recalls(now time.Time) bool {
 
 // before is what earlier processes used of a pool's budget in the present period, by tenant, unless it is counted already.
 func (s *SharedSlots) before(now time.Time, a *account) map[string]int64 {
-	if a.recalled || s.g.notices.past == nil {
+	if a.recalled || s.g.changes.past == nil {
 		return nil
 	}
-	used, _ := s.g.notices.past.ofPool(now, s.p.name, a.Budget)
+	used, _ := s.g.changes.past.ofPool(now, s.p.name, a.Budget)
 	return used
 }
 

@@ -216,7 +216,7 @@ func (w *crowd) call(ctx context.Context, g *Governor, tenant string, most int64
 		end = 0
 	}
 	l.pool.mu.Lock()
-	name := l.pool.leases[l.handle.Slot].tab.call
+	name := l.pool.leases[l.handle.Slot].holds.call
 	l.pool.mu.Unlock()
 	if end == 0 {
 		l.Release()

@@ -30,13 +30,13 @@ type pool struct {
 	shares     []*account // the pool's budgets
 	learned
 	upstreams *upstreamBooks // nil if they have no limits of their own
-	notices   *notices       // for their limits; nil if these are not shared
+	changes   *changes       // for their limits; nil if these are not shared
 	freed     func()         // pumps the pool, whose lock must be free
 	slots     *slots.Side    // calls at once
 
 	rates   rates       // what may be handed out of limits that are shared
 	outage  outage      // nothing may be handed out of them
-	grants  *poolGrants // notices of slots and budgets that are divided; nil if they are not
+	grants  *poolGrants // changes of slots and budgets that are divided; nil if they are not
 	measure measure     // has a lock of its own
 	claims  claims
 	seats   map[*tenant]*seat

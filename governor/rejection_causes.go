@@ -145,8 +145,8 @@ func (a *account) rejection(now time.Time, member budget.MemberID, s Spend, ans 
 	return rej
 }
 
-// refusal explains why a budget has no room for the spending of a tab.
-func (b *tab) refusal(now time.Time, a *account, member budget.MemberID, ans budget.Answer) *Rejection {
+// refusal explains why a budget has no room for the spending of a call.
+func (b *holds) refusal(now time.Time, a *account, member budget.MemberID, ans budget.Answer) *Rejection {
 	if b.exact && a.usedByAll(now)+a.units(b.spend[a.Unit]) > a.limit() {
 		return a.rejectCommitment(now, b.spend[a.Unit])
 	}

@@ -6,10 +6,10 @@ import (
 	"github.com/llmgov/llmgov/escrow/slots"
 )
 
-// poolGrants are a pool's notices to whoever divides its slots and budgets over processes (Config.SharedSlots). The grants of slots
+// poolGrants are a pool's changes for whoever divides its slots and budgets over processes (Config.SharedSlots). The grants of slots
 // are with the pool's slots, and those of budgets with the budgets. The pool's lock guards it.
 type poolGrants struct {
-	all    *notices
+	all    *changes
 	handle SharedSlots
 	slots  *slots.Side // the pool's
 
@@ -40,10 +40,10 @@ func (l *poolGrants) hear() {
 
 // shareSlots has the pool's slots and budgets divided over processes, if the governor's are.
 func (p *pool) shareSlots(g *Governor) {
-	if g.notices == nil || !g.sharedSlots {
+	if g.changes == nil || !g.sharedSlots {
 		return
 	}
-	p.grants = &poolGrants{all: g.notices}
+	p.grants = &poolGrants{all: g.changes}
 	p.grants.handle = SharedSlots{g: g, p: p}
 }
 

@@ -20,10 +20,10 @@ type SlotsDemand struct {
 // called. Those of the same pool are always the same pointer. It is for one goroutine; see
 // MoreShared.
 func (g *Governor) SharedSlots() (list []*SharedSlots) {
-	if g.notices == nil {
+	if g.changes == nil {
 		return nil
 	}
-	for _, p := range g.notices.takePools() {
+	for _, p := range g.changes.takePools() {
 		list = append(list, &p.grants.handle)
 	}
 	return list

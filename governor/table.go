@@ -57,7 +57,7 @@ type tenant struct {
 	over *ownLimits            // over all pools
 	in   map[string]*ownLimits // in single pools; for Apply alone
 	left time.Time             // when a configuration first lacked it; for Apply alone
-	all  *notices              // for its limits; nil if these are not shared
+	all  *changes              // for its limits; nil if these are not shared
 }
 
 // seat is a tenant's place in a pool. The pool's lock guards it.
@@ -81,7 +81,7 @@ type seat struct {
 	measured *fairness.Leaf
 }
 
-func newTenant(name string, all *notices) *tenant {
+func newTenant(name string, all *changes) *tenant {
 	return &tenant{name: name, over: newOwnLimits(name, "", all), in: map[string]*ownLimits{}, all: all}
 }
 
@@ -134,12 +134,12 @@ func (g *Governor) apply(now time.Time, cfg Config, r *recall) {
 	}
 }
 
-// tenantNotices are the notices for tenants' limits; nil where these are not shared.
-func (g *Governor) tenantNotices() *notices {
+// tenantChanges are the changes for tenants' limits; nil where these are not shared.
+func (g *Governor) tenantChanges() *changes {
 	if !g.sharedLimits {
 		return nil
 	}
-	return g.notices
+	return g.changes
 }
 
 // newTable finds or makes the pools and tenants of a configuration. Those of a known name keep
@@ -151,7 +151,7 @@ func (g *Governor) newTable(now time.Time, cfg Config) *table {
 		if p == nil {
 			p = newPool(pc.Name)
 			p.shareSlots(g)
-			p.notices = g.tenantNotices()
+			p.changes = g.tenantChanges()
 			p.freed = func() { g.pumpNow(p) }
 			g.pools[pc.Name] = p
 		}
@@ -165,7 +165,7 @@ func (g *Governor) newTable(now time.Time, cfg Config) *table {
 	for i, tc := range cfg.Tenants {
 		t := g.tenants[tc.Name]
 		if t == nil {
-			t = newTenant(tc.Name, g.tenantNotices())
+			t = newTenant(tc.Name, g.tenantChanges())
 			g.tenants[tc.Name] = t
 		}
 		v := &tenantView{tenant: t, cfg: tc, index: i, access: make([]access, len(cfg.Pools))}

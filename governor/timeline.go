@@ -21,7 +21,7 @@ import (
 type timeline struct {
 	clock  Clock // the real one
 	origin time.Time
-	events *outbox // delivered after each instant
+	events *eventQueue // delivered after each instant
 
 	mu     sync.Mutex // held throughout an instant
 	agenda agenda
@@ -38,7 +38,7 @@ type timeline struct {
 	now     time.Time
 }
 
-func newTimeline(clock Clock, events *outbox) *timeline {
+func newTimeline(clock Clock, events *eventQueue) *timeline {
 	now := clock.Now()
 	return &timeline{clock: clock, origin: now, events: events, now: now, parked: map[*fiber]struct{}{}}
 }

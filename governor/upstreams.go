@@ -33,7 +33,7 @@ func (p *poolView) configureUpstreamsLocked(now time.Time) {
 		cfg.Upstreams = append(cfg.Upstreams, placement.Spec(u))
 	}
 	p.upstreams = old.Next(now, cfg, func(name string) upstreamLimits {
-		own := newOwnLimits("upstream "+name, p.name, p.notices)
+		own := newOwnLimits("upstream "+name, p.name, p.changes)
 		own.freed = p.freed
 		return upstreamLimits{own}
 	})

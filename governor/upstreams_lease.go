@@ -83,7 +83,7 @@ func (l Lease) move(among []string, spent Usage, sent bool) (name string, ok boo
 	name = p.upstreamLocked(l.handle)
 	if ok {
 		l.g.queueDetail(Event{
-			Kind: EventMoved, Call: p.leases[l.handle.Slot].tab.asked, Usage: spent, Sent: sent,
+			Kind: EventMoved, Call: p.leases[l.handle.Slot].holds.asked, Usage: spent, Sent: sent,
 			Upstream: name, Upstreams: among,
 		})
 	}

@@ -18,7 +18,7 @@ type walk struct {
 	spot // as of the table by which the call goes
 	may  waits
 
-	tab   *tab
+	holds *holds
 	lease Lease // once the call is admitted
 }
 
@@ -96,25 +96,25 @@ func (w *walk) once() (rej *Rejection, again bool) {
 		return rej, again
 	}
 	if w.g.journal != nil {
-		w.tab.call = w.g.calls.Add(1)
+		w.holds.call = w.g.calls.Add(1)
 	}
-	w.tab.price = w.req.Price
+	w.holds.price = w.req.Price
 	return w.enterPool()
 }
 
-// open gives the call its tab, with the cost that it holds of limits: nothing if it is over already. leave takes it back.
+// open gives the call its holds, with the cost that it holds of limits: nothing if it is over already. leave takes it back.
 func (w *walk) open(c limits.Cost) {
 	if w.req.Forced {
 		c = limits.Cost{}
 	}
-	w.tab = w.g.open(w.access, c, w.tenant.cfg.Shadow || w.req.Forced)
-	w.tab.free = w.tenant.cfg.Shadow
-	w.tab.asked = w.req.call
+	w.holds = w.g.open(w.access, c, w.tenant.cfg.Shadow || w.req.Forced)
+	w.holds.free = w.tenant.cfg.Shadow
+	w.holds.asked = w.req.call
 }
 
 // leave gives everything back that the call holds of limits and budgets. Its holds of the pool's
 // budgets have to be given back before.
-func (w *walk) leave() { w.g.leave(w.now, w.tab, limits.Cost{}, Spend{}, 0) }
+func (w *walk) leave() { w.g.leave(w.now, w.holds, limits.Cost{}, Spend{}, 0) }
 
 // enterTenant holds the call's cost of its tenant's own limits and budgets, and of those above it if it
 // is a team. again says that it has waited for a grant of a budget.
@@ -123,7 +123,7 @@ func (w *walk) enterTenant() (rej *Rejection, again bool) {
 	spend := Spend{}
 	if w.g.consults(w.pool) && !w.req.Forced { // the store lets it in, and books its budgets, too
 		if spends {
-			spend = w.tab.belief.spend(w.pool.expected(w.tenant, &w.req, false))
+			spend = w.holds.belief.spend(w.pool.expected(w.tenant, &w.req, false))
 		}
 		rej = w.enterAsking(spend)
 		if rej != nil {
@@ -135,8 +135,8 @@ func (w *walk) enterTenant() (rej *Rejection, again bool) {
 	if rej != nil || !spends {
 		return rej, false
 	}
-	spend = w.tab.belief.spend(w.pool.expected(w.tenant, &w.req, false))
-	rej, short := w.g.spendFrom(w.tab, w.now, spend)
+	spend = w.holds.belief.spend(w.pool.expected(w.tenant, &w.req, false))
+	rej, short := w.g.spendFrom(w.holds, w.now, spend)
 	if rej != nil {
 		w.leave()
 		return rej, short && w.now.Before(later(w.may.until, w.may.least))
@@ -148,7 +148,7 @@ func (w *walk) enterTenant() (rej *Rejection, again bool) {
 // in the line there, not in the pool's queue, and blocks no other tenant; its costs on the other
 // limits are meanwhile held, not booked.
 func (w *walk) enter() *Rejection {
-	b := w.tab
+	b := w.holds
 	var h limits.Hold
 	for i := range b.chain {
 		k := &b.chain[i]

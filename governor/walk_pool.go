@@ -21,7 +21,7 @@ func (w *walk) enterPool() (rej *Rejection, again bool) {
 		return nil, true
 	}
 	call := w.callLocked()
-	if !w.tab.shadow && !w.req.Forced {
+	if !w.holds.shadow && !w.req.Forced {
 		rej = p.refusalInOutageLocked(w.now, w.tenant.name, &call)
 		if rej != nil {
 			p.mu.Unlock()
@@ -29,7 +29,7 @@ func (w *walk) enterPool() (rej *Rejection, again bool) {
 			return rej, false
 		}
 	}
-	rej = p.holdSharesLocked(w.now, seat, w.tab)
+	rej = p.holdSharesLocked(w.now, seat, w.holds)
 	if rej != nil {
 		grant := w.awaitGrantLocked(rej)
 		p.mu.Unlock()
@@ -60,7 +60,7 @@ func (w *walk) enterPool() (rej *Rejection, again bool) {
 		return w.queue(queued{handle: h, waiter: st.waiter, call: call}, w.now.Add(patience)), false
 	}
 	rej = p.rejectionLocked(w.now, w.tenant.tenant, &call, ans)
-	p.settleSharesLocked(w.now, w.tab, Spend{})
+	p.settleSharesLocked(w.now, w.holds, Spend{})
 	p.mu.Unlock()
 	w.leave()
 	return rej, false
@@ -71,7 +71,7 @@ func (w *walk) callLocked() escrow.Call {
 	p := w.pool.pool
 	call := escrow.Call{
 		Leaf: w.access.seat.leaf, Background: w.req.Background || w.tenant.cfg.Background, Below: w.may.below,
-		Most:    escrow.Cost{w.tab.belief.tokens(p.rules.Weights.most(w.req.Input, w.req.Output)), 1},
+		Most:    escrow.Cost{w.holds.belief.tokens(p.rules.Weights.most(w.req.Input, w.req.Output)), 1},
 		MaxWait: w.may.until.Sub(w.now), Claim: w.req.Claim, Via: p.upstreams.MaskOf(w.req.Listed, w.req.Via), Conversation: w.req.Conversation,
 	}
 	p.slots.Expire(w.now)
@@ -96,7 +96,7 @@ func (w *walk) awaitGrantLocked(rej *Rejection) *waiter {
 // stateLocked is the state of the call with its expectations.
 func (w *walk) stateLocked(call *escrow.Call) leaseState {
 	return leaseState{
-		seat: w.access.seat, id: w.req.ID, tab: w.tab, input: w.req.Input,
+		seat: w.access.seat, id: w.req.ID, holds: w.holds, input: w.req.Input,
 		course: w.pool.expectLocked(w.tenant, w.access.seat, &w.req, call),
 		stream: w.req.Stream, background: call.Background, interrupt: w.req.Interrupt,
 	}
@@ -105,7 +105,7 @@ func (w *walk) stateLocked(call *escrow.Call) leaseState {
 // offerLocked offers the call to the escrow, and notes if it found no slot.
 func (w *walk) offerLocked(call *escrow.Call) (escrow.Handle, escrow.Answer) {
 	p := w.pool.pool
-	h, ans := p.offerLocked(w.now, *call, w.tab, w.tenant.tenant, w.req.Forced)
+	h, ans := p.offerLocked(w.now, *call, w.holds, w.tenant.tenant, w.req.Forced)
 	if ans.Verdict != escrow.Admitted && p.slots.Lacks(w.now, call, ans.Verdict == escrow.Queued) {
 		p.grants.askForMoreLocked()
 	}
@@ -127,7 +127,7 @@ func (w *walk) startLocked(h escrow.Handle, st *leaseState) escrow.Cost {
 // offerLocked offers a call to the escrow. Work that is done already is booked in any case, as debt.
 // The call of a shadow goes in any case too, and no place is kept for it, since it will not come
 // back.
-func (p *pool) offerLocked(now time.Time, call escrow.Call, b *tab, t *tenant, done bool) (escrow.Handle, escrow.Answer) {
+func (p *pool) offerLocked(now time.Time, call escrow.Call, b *holds, t *tenant, done bool) (escrow.Handle, escrow.Answer) {
 	switch {
 	case done:
 		return p.escrow.Force(now, call, true), escrow.Answer{Verdict: escrow.Admitted}
@@ -159,7 +159,7 @@ type queued struct {
 // their minute begins when the call does.
 func (w *walk) queue(q queued, deadline time.Time) *Rejection {
 	p := w.pool.pool
-	w.tab.suspend(w.now)
+	w.holds.suspend(w.now)
 	for {
 		why := w.park(q.waiter, deadline)
 		w.now = w.g.clock.Now()
@@ -172,7 +172,7 @@ func (w *walk) queue(q queued, deadline time.Time) *Rejection {
 			began := st.since
 			booked := p.escrow.CostOf(int(q.handle.Slot))
 			p.wakeAndUnlock()
-			w.tab.resume(w.now)
+			w.holds.resume(w.now)
 			return w.keepStart(began, q.handle, booked)
 		}
 		if why == woken {
@@ -200,7 +200,7 @@ func (w *walk) quitLocked(q *queued, st *leaseState, why cause) *Rejection {
 	}
 	*st = leaseState{}
 	rej := p.rejectionLocked(w.now, w.tenant.tenant, &q.call, ans)
-	p.settleSharesLocked(w.now, w.tab, Spend{})
+	p.settleSharesLocked(w.now, w.holds, Spend{})
 	rej.because(why)
 	return rej
 }

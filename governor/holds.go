@@ -7,9 +7,9 @@ import (
 	"github.com/llmgov/llmgov/escrow/limits"
 )
 
-// tab lists the holds of one call beside the pool's share: of limits and budgets, of its tenant and of
+// holds are those of one call beside the pool's share: of limits and budgets, of its tenant and of
 // those above it. It belongs to its call, and to whoever ends that.
-type tab struct {
+type holds struct {
 	chain  []link        // the limits that hold for it, its own tenant's first
 	holds  []limits.Hold // in each link of chain, as far as the call has come
 	cost   limits.Cost   // as asked for
@@ -33,29 +33,29 @@ type tab struct {
 	meanRun time.Duration
 }
 
-// open gives a call its tab. leave takes it back.
-func (g *Governor) open(a *access, c limits.Cost, shadow bool) *tab {
-	b := g.tabs.Get().(*tab)
-	*b = tab{chain: a.chain, cost: c, shadow: shadow, holds: b.holds[:0], caps: b.caps[:0], shares: b.shares[:0]}
+// open gives a call its holds. leave takes it back.
+func (g *Governor) open(a *access, c limits.Cost, shadow bool) *holds {
+	b := g.spare.Get().(*holds)
+	*b = holds{chain: a.chain, cost: c, shadow: shadow, holds: b.holds[:0], caps: b.caps[:0], shares: b.shares[:0]}
 	return b
 }
 
 // note keeps the first reason for which a shadow would have been refused.
-func (b *tab) note(rej *Rejection) {
+func (b *holds) note(rej *Rejection) {
 	if b.would == nil {
 		b.would = rej
 	}
 }
 
 // suspend turns bookings into holds while the call waits.
-func (b *tab) suspend(now time.Time) {
+func (b *holds) suspend(now time.Time) {
 	for i := range b.holds {
 		b.chain[i].own.suspend(now, &b.holds[i])
 	}
 }
 
 // resume books the holds as the call starts.
-func (b *tab) resume(now time.Time) {
+func (b *holds) resume(now time.Time) {
 	for i := range b.holds {
 		b.chain[i].own.resume(now, &b.holds[i])
 	}
@@ -63,7 +63,7 @@ func (b *tab) resume(now time.Time) {
 
 // spendFrom holds the expected cost of a call in its tenants' budgets, all or none. short says
 // that a refused call may go if it waits for a grant.
-func (g *Governor) spendFrom(b *tab, now time.Time, s Spend) (rej *Rejection, short bool) {
+func (g *Governor) spendFrom(b *holds, now time.Time, s Spend) (rej *Rejection, short bool) {
 	b.spend = s
 	b.at = now
 	for i := range b.chain {
@@ -82,9 +82,9 @@ func (g *Governor) spendFrom(b *tab, now time.Time, s Spend) (rej *Rejection, sh
 	return nil, false
 }
 
-// leave ends a call's tab with the actual cost on limits and in budgets, and wakes the first in each
+// leave ends a call's holds with the actual cost on limits and in budgets, and wakes the first in each
 // line. Its holds of the pool's budgets have to be settled before.
-func (g *Governor) leave(now time.Time, b *tab, actual limits.Cost, spent Spend, ran time.Duration) {
+func (g *Governor) leave(now time.Time, b *holds, actual limits.Cost, spent Spend, ran time.Duration) {
 	caps := b.caps
 	reached := len(b.holds)
 	if b.exact { // a commitment holds nothing of limits, but of their budgets
@@ -117,12 +117,12 @@ func (g *Governor) leave(now time.Time, b *tab, actual limits.Cost, spent Spend,
 	clear(b.holds)
 	clear(b.caps)
 	clear(b.shares)
-	g.tabs.Put(b)
+	g.spare.Put(b)
 }
 
 // let books a call that was let in against all limits that hold for it: its cost, and of each
 // budget what given says. What it takes is added to the grants.
-func (b *tab) let(now time.Time, s Spend, given func(*account) int64) {
+func (b *holds) let(now time.Time, s Spend, given func(*account) int64) {
 	b.spend = s
 	b.at = now
 	for i := len(b.holds); i < len(b.chain); i++ {
@@ -135,7 +135,7 @@ func (b *tab) let(now time.Time, s Spend, given func(*account) int64) {
 }
 
 // letLocked books a call against the next limits of its chain, which are locked.
-func (b *tab) letLocked(now time.Time, o *ownLimits, given func(*account) int64) {
+func (b *holds) letLocked(now time.Time, o *ownLimits, given func(*account) int64) {
 	if len(b.holds) == 0 {
 		b.meanRun = o.set.MeanRun()
 	}

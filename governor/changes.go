@@ -18,9 +18,9 @@ type Shared interface {
 
 var _ Shared = (*Governor)(nil)
 
-// notices are for whoever speaks with other processes: which limits of tenants and pools have come into
+// changes are for whoever speaks with other processes: which limits of tenants and pools have come into
 // use or lack a grant (Config.SharedLimits, Config.SharedSlots), and which calls ask.
-type notices struct {
+type changes struct {
 	more chan struct{} // holds an element when something below waits to be taken
 	past *tally        // what earlier processes used; nil is unknown
 
@@ -30,11 +30,11 @@ type notices struct {
 	asking []*SharedCall       // calls that asked since they were last taken
 }
 
-func newNotices() *notices {
-	return &notices{more: make(chan struct{}, 1), listed: map[*ownLimits]bool{}, pools: map[*pool]bool{}}
+func newChanges() *changes {
+	return &changes{more: make(chan struct{}, 1), listed: map[*ownLimits]bool{}, pools: map[*pool]bool{}}
 }
 
-func (n *notices) list(o *ownLimits) {
+func (n *changes) list(o *ownLimits) {
 	n.mu.Lock()
 	n.listed[o] = true
 	n.mu.Unlock()
@@ -42,7 +42,7 @@ func (n *notices) list(o *ownLimits) {
 }
 
 // listPool lists a pool whose slots or budgets are shared.
-func (n *notices) listPool(p *pool) {
+func (n *changes) listPool(p *pool) {
 	n.mu.Lock()
 	n.pools[p] = true
 	n.mu.Unlock()
@@ -50,14 +50,14 @@ func (n *notices) listPool(p *pool) {
 }
 
 // tell wakes whoever takes what is listed.
-func (n *notices) tell() {
+func (n *changes) tell() {
 	select {
 	case n.more <- struct{}{}:
 	default: // there is one already
 	}
 }
 
-func (n *notices) askFor(call *SharedCall) {
+func (n *changes) askFor(call *SharedCall) {
 	n.mu.Lock()
 	n.asking = append(n.asking, call)
 	n.mu.Unlock()
@@ -65,7 +65,7 @@ func (n *notices) askFor(call *SharedCall) {
 }
 
 // takeCalls hands over the calls that ask.
-func (n *notices) takeCalls() []*SharedCall {
+func (n *changes) takeCalls() []*SharedCall {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	list := n.asking
@@ -74,13 +74,13 @@ func (n *notices) takeCalls() []*SharedCall {
 }
 
 // take hands over the listed limits, and takePools the listed pools.
-func (n *notices) take() []*ownLimits {
+func (n *changes) take() []*ownLimits {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return taken(n.listed)
 }
 
-func (n *notices) takePools() []*pool {
+func (n *changes) takePools() []*pool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return taken(n.pools)
@@ -97,17 +97,17 @@ func taken[T comparable](listed map[T]bool) (list []T) {
 
 // SharedCalls returns the calls that have asked whether they may go since it was last called.
 func (g *Governor) SharedCalls() []*SharedCall {
-	if g.notices == nil {
+	if g.changes == nil {
 		return nil
 	}
-	return g.notices.takeCalls()
+	return g.changes.takeCalls()
 }
 
 // MoreShared returns a channel that holds an element when SharedLimits, SharedCalls or SharedSlots has
 // something to return. It is nil if nothing is shared.
 func (g *Governor) MoreShared() <-chan struct{} {
-	if g.notices == nil {
+	if g.changes == nil {
 		return nil
 	}
-	return g.notices.more
+	return g.changes.more
 }

@@ -29,13 +29,13 @@ func (p *pool) unansweredLocked(now time.Time) bool {
 // alone decides on a call that nobody has answered, by the pool's OnLoss. Closed refuses it. Open
 // lets it go while this process by itself stays within the whole limits, and local while it stays
 // within its part of the withheld share. The known usage of budgets by others stays.
-func (e *inquiry) alone(w *walk) *Rejection {
+func (e *storeCall) alone(w *walk) *Rejection {
 	w.pool.mu.Lock()
 	rules := &w.pool.cfg
 	nodes := max(w.pool.cfg.ExpectNodes, w.pool.rates.nodes)
 	w.pool.mu.Unlock()
 	part := func(limit int64) int64 { return rules.ownPart(limit, nodes) }
-	b := w.tab
+	b := w.holds
 	b.spend = e.spend
 	b.at = w.now
 	for i := range b.chain {
@@ -57,7 +57,7 @@ func (e *inquiry) alone(w *walk) *Rejection {
 
 // letAlone books a call against the next limits of its chain if it fits within the given parts of
 // its limits. Otherwise it returns the refusal.
-func (b *tab) letAlone(now time.Time, o *ownLimits, part func(limit int64) int64) *Rejection {
+func (b *holds) letAlone(now time.Time, o *ownLimits, part func(limit int64) int64) *Rejection {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.advanceLocked(now)

@@ -13,8 +13,8 @@ const (
 	askSeldom = time.Second
 )
 
-// inquiry is a call that the store has to let in, on its way through its limits. See enterAsking.
-type inquiry struct {
+// storeCall is a call that the store has to let in, on its way through its limits. See enterAsking.
+type storeCall struct {
 	spend    Spend
 	deadline time.Time // until when it may wait for room in a limit
 
@@ -33,12 +33,12 @@ type inquiry struct {
 // the store's answer, or sooner if there is as far as is known here. Those behind it for whom there
 // is room as well ask at the same time.
 func (w *walk) enterAsking(s Spend) *Rejection {
-	e := inquiry{spend: s, deadline: w.may.until, pause: askAgain}
+	e := storeCall{spend: s, deadline: w.may.until, pause: askAgain}
 	most := later(e.deadline, w.now.Add(grantWait))
 	for {
 		lack := e.ahead(w)
 		if lack.rej == nil {
-			c := w.g.consult(w.ctx, w.tab, s, most)
+			c := w.g.consult(w.ctx, w.holds, s, most)
 			w.now = w.g.clock.Now()
 			w.g.noteAnswered(w.pool, w.now, c)
 			switch c.outcome() {
@@ -55,7 +55,7 @@ func (w *walk) enterAsking(s Spend) *Rejection {
 			e.pause = min(2*e.pause, askSeldom)
 			e.again = w.now.Add(e.pause)
 		}
-		if w.tab.shadow {
+		if w.holds.shadow {
 			e.force(w, e.cannotWait(w, lack))
 			return nil
 		}
@@ -81,9 +81,9 @@ type lacking struct {
 
 // ahead says why a call need not ask: others wait in line before it for one of its limits, or,
 // under cached_deny, a limit is known to have no room.
-func (e *inquiry) ahead(w *walk) lacking {
-	for i := range w.tab.chain {
-		k := &w.tab.chain[i]
+func (e *storeCall) ahead(w *walk) lacking {
+	for i := range w.holds.chain {
+		k := &w.holds.chain[i]
 		rej, wait := e.aheadAt(w, k)
 		if rej != nil {
 			return lacking{k, rej, wait}
@@ -93,14 +93,14 @@ func (e *inquiry) ahead(w *walk) lacking {
 }
 
 // aheadAt is ahead for one link.
-func (e *inquiry) aheadAt(w *walk, k *link) (*Rejection, time.Duration) {
+func (e *storeCall) aheadAt(w *walk, k *link) (*Rejection, time.Duration) {
 	o := k.own
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.advanceLocked(w.now)
-	c := o.set.Clip(w.tab.cost)
+	c := o.set.Clip(w.holds.cost)
 	if k != e.in {
-		lack, behind := o.set.Behind(limits.Call{Cost: w.tab.cost, Via: k.via, Below: w.may.below})
+		lack, behind := o.set.Behind(limits.Call{Cost: w.holds.cost, Via: k.via, Below: w.may.below})
 		if behind {
 			wait := max(lack.Wait, o.set.WaitOn(lack.Axis, c), askAgain)
 			return o.rejectLimitLocked(lack.Axis, c, wait), lack.Wait
@@ -113,7 +113,7 @@ func (e *inquiry) aheadAt(w *walk, k *link) (*Rejection, time.Duration) {
 }
 
 // cannotWait is cannotWaitLocked for callers without the lock.
-func (e *inquiry) cannotWait(w *walk, l lacking) *Rejection {
+func (e *storeCall) cannotWait(w *walk, l lacking) *Rejection {
 	l.link.own.mu.Lock()
 	defer l.link.own.mu.Unlock()
 	return e.cannotWaitLocked(w, l)
@@ -121,7 +121,7 @@ func (e *inquiry) cannotWait(w *walk, l lacking) *Rejection {
 
 // cannotWaitLocked returns the refusal if a call cannot wait for room: it may not wait that long, or the
 // line is full. It is nil if the call may wait.
-func (e *inquiry) cannotWaitLocked(w *walk, l lacking) *Rejection {
+func (e *storeCall) cannotWaitLocked(w *walk, l lacking) *Rejection {
 	left := e.deadline.Sub(w.now)
 	switch {
 	case left <= 0 || l.rej.Budget.Limit > 0:
@@ -138,7 +138,7 @@ func (e *inquiry) cannotWaitLocked(w *walk, l lacking) *Rejection {
 
 // stand puts a call into the line of the limit that it lacks, or keeps it there. It returns a
 // refusal if the call cannot wait.
-func (e *inquiry) stand(w *walk, l lacking) *Rejection {
+func (e *storeCall) stand(w *walk, l lacking) *Rejection {
 	k := l.link
 	if e.in != k {
 		e.quit(false)
@@ -161,12 +161,12 @@ func (e *inquiry) stand(w *walk, l lacking) *Rejection {
 	}
 	e.in = k
 	e.place = newInLine()
-	o.set.JoinAsking(&e.place.place, limits.Call{Cost: w.tab.cost, Via: k.via, Below: w.may.below})
+	o.set.JoinAsking(&e.place.place, limits.Call{Cost: w.holds.cost, Via: k.via, Below: w.may.below})
 	return nil
 }
 
 // await waits until it is the call's turn to ask.
-func (e *inquiry) await(w *walk) cause {
+func (e *storeCall) await(w *walk) cause {
 	o := e.in.own
 	for {
 		w.now = w.g.clock.Now()
@@ -201,7 +201,7 @@ func (e *inquiry) await(w *walk) cause {
 }
 
 // begin marks the call as asking, and wakes the next in line, for whom there may be room too.
-func (e *inquiry) begin() {
+func (e *storeCall) begin() {
 	o := e.in.own
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -211,8 +211,8 @@ func (e *inquiry) begin() {
 
 // hasRoom reports whether all limits have room for the call, as far as is known here.
 func (w *walk) hasRoom() bool {
-	for i := range w.tab.chain {
-		if !w.tab.chain[i].own.hasRoom(w.now, w.tab.cost) {
+	for i := range w.holds.chain {
+		if !w.holds.chain[i].own.hasRoom(w.now, w.holds.cost) {
 			return false
 		}
 	}
@@ -228,12 +228,12 @@ func (o *ownLimits) hasRoom(now time.Time, c limits.Cost) bool {
 
 // end ends a call's wait without success, and returns the refusal: by its reason for waiting, or
 // because the caller went or the governor drains.
-func (e *inquiry) end(w *walk, why cause) *Rejection {
+func (e *storeCall) end(w *walk, why cause) *Rejection {
 	e.quit(false)
 	rej := e.why
 	switch {
 	case rej == nil: // it waited for the store's answer
-		rej = rejectUnanswered(w.tab.chain[0].own.owner)
+		rej = rejectUnanswered(w.holds.chain[0].own.owner)
 	case rej.Axis != axisConcurrency: // for slots the guess is as good as before
 		rej.retryIn(max(e.room.Sub(w.now), askAgain))
 	}
@@ -245,7 +245,7 @@ func (e *inquiry) end(w *walk, why cause) *Rejection {
 }
 
 // quit takes the call out of the line in which it stands, if any. served says that it goes.
-func (e *inquiry) quit(served bool) {
+func (e *storeCall) quit(served bool) {
 	if e.in == nil {
 		return
 	}
@@ -255,15 +255,15 @@ func (e *inquiry) quit(served bool) {
 }
 
 // force books the call of a shadow. rej is why it would have been refused, or nil.
-func (e *inquiry) force(w *walk, rej *Rejection) {
+func (e *storeCall) force(w *walk, rej *Rejection) {
 	if rej != nil {
-		w.tab.note(rej)
+		w.holds.note(rej)
 	}
-	w.tab.let(w.now, e.spend, w.tab.expected)
+	w.holds.let(w.now, e.spend, w.holds.expected)
 }
 
 // expected is the expected cost of the call in a budget, in the units of its books.
-func (b *tab) expected(a *account) int64 { return min(a.units(b.spend[a.Unit]), a.limit()) }
+func (b *holds) expected(a *account) int64 { return min(a.units(b.spend[a.Unit]), a.limit()) }
 
 func earlier(a, b time.Time) time.Time {
 	if a.Before(b) {

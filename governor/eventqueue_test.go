@@ -24,7 +24,7 @@ func (k *keyhole) Observe(e Event) {
 		return // it is not made yet
 	}
 	k.try(e, "applying", &k.g.applying)
-	k.try(e, "outbox", &k.g.events.mu)
+	k.try(e, "eventQueue", &k.g.events.mu)
 	for _, p := range k.g.pools {
 		k.try(e, "pool", &p.mu)
 		k.try(e, "measure", &p.measure.mu)
@@ -111,7 +111,7 @@ func TestOutbox_ASlowObserverStopsNoPool(t *testing.T) {
 func TestOutbox_InOrder(t *testing.T) {
 	const goroutines, each = 8, 500
 	var got, want []uint64
-	o := newOutbox(observes(func(e Event) { got = append(got, e.Call) }))
+	o := newEventQueue(observes(func(e Event) { got = append(got, e.Call) }))
 	var mu sync.Mutex // the lock under which events happen
 	testkit.AtOnce(goroutines, func(_ int) {
 		for range each {
@@ -150,7 +150,7 @@ func TestOutbox_AnEndComesAfterItsProgress(t *testing.T) {
 
 // A queue that has room already takes no memory.
 func TestOutbox_AllocatesNothing(t *testing.T) {
-	o := newOutbox(observes(func(Event) {}))
+	o := newEventQueue(observes(func(Event) {}))
 	e := Event{Kind: EventProgress}
 	if n := testkit.Allocs(t, 100, func() { o.add(e); o.deliver() }); n > 0 {
 		t.Errorf("%v allocations an event", n)

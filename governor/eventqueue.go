@@ -5,13 +5,13 @@ import (
 	"sync/atomic"
 )
 
-// outbox delivers events to the Observer, in order and while no lock of the governor is held.
+// eventQueue delivers events to the Observer, in order and while no lock of the governor is held.
 //
 // An event that happens under a lock is queued under it. It is delivered as soon as the lock is free:
 // by the goroutine that queued it, or by one that delivers before. A goroutine that queues an event
 // does not go on until it is delivered, so the queue is never longer than there are goroutines in
 // the governor, and nothing is lost. On a timeline an instant is delivered as a whole, after it.
-type outbox struct {
+type eventQueue struct {
 	observer Observer // nil = nobody listens
 
 	mu    sync.Mutex // guards queue
@@ -25,16 +25,16 @@ type outbox struct {
 	batch []Event
 }
 
-func newOutbox(o Observer) *outbox {
-	return &outbox{observer: o, turn: make(chan struct{}, 1)}
+func newEventQueue(o Observer) *eventQueue {
+	return &eventQueue{observer: o, turn: make(chan struct{}, 1)}
 }
 
 // listened reports whether there is an Observer.
-func (o *outbox) listened() bool { return o.observer != nil }
+func (o *eventQueue) listened() bool { return o.observer != nil }
 
 // add queues an event, if anybody listens. Call it under the lock under which the event happens, and
 // deliver after it.
-func (o *outbox) add(e Event) {
+func (o *eventQueue) add(e Event) {
 	if !o.listened() {
 		return
 	}
@@ -45,7 +45,7 @@ func (o *outbox) add(e Event) {
 }
 
 // deliver returns when all events are delivered that were queued before. Call it without a lock.
-func (o *outbox) deliver() {
+func (o *eventQueue) deliver() {
 	if o.pending.Load() == 0 {
 		return
 	}
@@ -60,7 +60,7 @@ func (o *outbox) deliver() {
 }
 
 // takeQueue makes the queue the batch.
-func (o *outbox) takeQueue() {
+func (o *eventQueue) takeQueue() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.queue, o.batch = o.batch[:0], o.queue
