@@ -9,7 +9,7 @@ import pytest
 from harness.gateway import key_of
 from harness.prompt import TEXT
 
-PAGE = (pathlib.Path(__file__).parents[4] / "docs" / "clients.md").read_text()
+PAGE = (pathlib.Path(__file__).parents[5] / "docs" / "clients.md").read_text()
 BLOCKS = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 PACKAGES = ["openai", "anthropic", "langchain-openai", "pydantic-ai-slim", "openai-agents", "litellm"]
 
