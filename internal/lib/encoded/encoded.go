@@ -7,6 +7,7 @@ package encoded
 import (
 	"bytes"
 	"compress/gzip"
+	"fmt"
 	"io"
 	"runtime"
 	"strings"
@@ -20,6 +21,15 @@ const Known = "gzip or zstd"
 
 // mostWindow is how far back a zstd frame may refer, which is memory of its decoder.
 const mostWindow = 32 << 20
+
+const (
+	// mostRatio is how many times as long as its encoding a body may be, beyond small: JSON is three to twenty times as long. So to
+	// decode a body takes the processor for no longer than to receive it.
+	mostRatio = 64
+	small     = 64 << 10
+)
+
+var errRatio = fmt.Errorf("it is more than %d times as long as what was sent", mostRatio)
 
 // Of is the encoding by the values of a Content-Encoding; "" is none. It is not known if it is another one than gzip or zstd, or
 // if there are several.
@@ -66,18 +76,23 @@ func Read(encoding string, body []byte, read func(io.Reader) error) error {
 	if err := d.Reset(bytes.NewReader(body)); err != nil {
 		return &Broken{encoding, err}
 	}
-	return read(&reader{d, encoding})
+	return read(&reader{d, encoding, mostRatio*int64(len(body)) + small})
 }
 
 type reader struct {
 	decoder
 	encoding string
+	left     int64 // of what it may become
 }
 
 // Read implements io.Reader.
 func (r *reader) Read(p []byte) (int, error) {
 	n, err := r.decoder.Read(p)
-	if err != nil && err != io.EOF {
+	r.left -= int64(n)
+	switch {
+	case r.left < 0:
+		err = &Broken{r.encoding, errRatio}
+	case err != nil && err != io.EOF:
 		err = &Broken{r.encoding, err}
 	}
 	return n, err

@@ -64,6 +64,17 @@ func TestAll(t *testing.T) {
 	}
 }
 
+// TestAll_Ratio: few bytes that become many are given up as soon as they are more than text is.
+func TestAll_Ratio(t *testing.T) {
+	for encoding, body := range map[string][]byte{"gzip": gzipped(t, strings.Repeat("\x00", 8<<20)), "zstd": zstded(strings.Repeat("\x00", 8<<20))} {
+		all, err := All(encoding, body, 8<<20)
+		broken, ok := errors.AsType[*Broken](err)
+		if !ok || broken.Cause != errRatio || len(all) > 2<<20 {
+			t.Errorf("%s: %d bytes, %v", encoding, len(all), err)
+		}
+	}
+}
+
 func TestOf(t *testing.T) {
 	for _, c := range []struct {
 		values []string

@@ -85,7 +85,7 @@ func (c *call) describe() {
 	}
 	c.tries.of = c.conversation()
 	c.tries.scope = c.scope()
-	if c.pool.set.Use(time.Now(), c.tries.scope) {
+	if !c.apart() && c.pool.set.Use(time.Now(), c.tries.scope) {
 		c.g.tellHealth(c.pool)
 	}
 	a.Via = uint64(c.tries.may)

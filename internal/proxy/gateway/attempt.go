@@ -82,7 +82,7 @@ func (c *call) noneReady(ch upstreams.Choice) *refusal {
 // goTo begins a try, at the upstream that was chosen for it.
 func (c *call) goTo(t *try, index int, probe bool) {
 	c.try.leave()
-	amend := c.tries.amend && c.try.index == index
+	amend := c.tries.amend && c.try.up == c.pool.upstreams[index]
 	c.tries.amend = false
 	t.member = c.pool.set.Members[index]
 	t.up = c.pool.upstreams[index]

@@ -77,10 +77,12 @@ func (ps pauses) forget() {
 	delete(ps, first)
 }
 
-// served notes that a call was served.
+// served notes that a call was served, of a scope and so of all calls.
 func (ps pauses) served(s Scope) {
-	if p := ps[s]; p != nil {
-		p.last = 0
+	for _, of := range []Scope{s, {}} {
+		if p := ps[of]; p != nil {
+			p.last = 0
+		}
 	}
 }
 

@@ -487,6 +487,23 @@ func TestScopes(t *testing.T) {
 	}
 }
 
+// TestScopes_Served: a call that is served ends the growth of pauses without a time, those of the account, too.
+func TestScopes_Served(t *testing.T) {
+	s := setOf(1)
+	m := s.Members[0]
+	chat := Scope{Model: "m"}
+	now := t0
+	for range 5 {
+		m.Report(now, Result{Outcome: Busy})
+		now = now.Add(time.Minute)
+	}
+	m.Report(now, Result{Outcome: Served, Scope: chat})
+	m.Report(now, Result{Outcome: Busy})
+	if at := m.State(now).Retry; !at.Equal(now.Add(firstCool)) {
+		t.Errorf("it pauses for %v", at.Sub(now))
+	}
+}
+
 // Whoever names ever new models has none forgotten that others use, and costs a bounded memory.
 func TestScopes_Many(t *testing.T) {
 	s := setOf(1)

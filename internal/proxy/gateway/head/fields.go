@@ -60,12 +60,13 @@ func (h *Head) readBackground(v gjson.Result) *Error {
 	return nil
 }
 
-// usualTiers are those that are limited as calls that name none.
-var usualTiers = map[string]bool{"auto": true, "default": true, "standard": true, "standard_only": true, "on_demand": true, "normal": true}
+// tiersApart are those that providers limit apart from calls that name none. Any other word is no tier here: an upstream that does not
+// know it serves the call as usual, and a caller who makes words up would pass its pauses.
+var tiersApart = map[string]bool{"flex": true, "fast": true}
 
 // readTier reads a tier of service. Speech has a speed that is a number.
 func (h *Head) readTier(v gjson.Result) *Error {
-	if tier, ok := nameIn(v); ok && !usualTiers[tier] {
+	if tier, ok := nameIn(v); ok && tiersApart[tier] {
 		h.Tier = tier
 	}
 	return nil

@@ -219,6 +219,8 @@ func TestUpstreams_RefusalsApart(t *testing.T) {
 		"another route":        {path: "/v1/embeddings", body: `{"model":"m","input":"x"}`, again: 429},
 		"a third model":        {path: "/v1/responses", body: `{"model":"n","input":"x","store":false}`, again: 429},
 		"flex":                 {path: "/v1/chat/completions", body: `{"model":"m","service_tier":"flex","messages":[]}`, again: 429},
+		"a made-up tier":       {path: "/v1/chat/completions", body: `{"model":"m","service_tier":"x1","messages":[]}`, stops: true, again: 429},
+		"a tier that shares":   {path: "/v1/chat/completions", body: `{"model":"m","service_tier":"priority","messages":[]}`, stops: true, again: 429},
 		"overloaded":           {path: "/v1/completions", body: `{"model":"n","prompt":"x"}`, mood: harness.Status(529, "Retry-After", "60"), again: 429},
 		"loading":              {path: "/v1/completions", body: `{"model":"n","prompt":"x"}`, mood: harness.Status(503, "Retry-After", "60"), again: 429},
 		"capacity":             {path: "/v1/chat/completions", body: `{"model":"m","service_tier":"flex","messages":[]}`, mood: harness.Status(498, "Retry-After", "60"), again: 429},
@@ -568,6 +570,11 @@ func TestUpstreams_BusyIsWaitedFor(t *testing.T) {
 		hasty := harness.Tenant("hasty", 1)
 		patient.MaxWait = 3 * time.Minute
 		s := harness.New(t, harness.World{Mock: mock.Config{RPM: 10}, Pool: harness.Pool(0, 0, 100), Tenants: []tenants.Tenant{patient, hasty}})
+		// Whoever counts tokens, which nothing pauses, keeps nobody from being waited for.
+		count, _ := http.NewRequestWithContext(t.Context(), "POST", "http://gateway/v1/messages/count_tokens", strings.NewReader(`{"model":"m","messages":[{"role":"user","content":"x"}]}`))
+		count.Header.Set("Authorization", "Bearer hasty")
+		harness.ReadAll(testkit.Must(s.Client.Do(count))(t))
+		s.Mock.ResetStats()
 		var all sync.WaitGroup
 		began := time.Now()
 		for range 25 {
