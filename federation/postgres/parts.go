@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/llmgov/llmgov/federation"
 	"github.com/llmgov/llmgov/federation/parts"
 )
 
@@ -18,9 +19,10 @@ type ownerAccount struct {
 	reply parts.Reply
 }
 
-// unread is the first byte of the account at the beginning of a log. No account begins with it, so a gateway that knows no logs leaves the row
-// alone, and has an error.
-const unread = 0xff
+// unread is the first byte of the account at the beginning of a log. No account begins with it, nor does a log of another format (up to 8 they
+// begin with 0xff), so a gateway that knows no such logs leaves the row alone, and has an error: it would take the account at the beginning
+// for all that was used.
+const unread = 0x80 + federation.Format
 
 func (a *ownerAccount) encode() ([]byte, error) {
 	text, err := a.Encode()

@@ -193,6 +193,13 @@ func TestPartsLog_EarlierRelease(t *testing.T) {
 		if _, err := parts.Decode(rowOf(t, s, owner)); !errors.Is(err, parts.ErrEncoding) {
 			t.Fatalf("a gateway that knows no logs reads %v", err)
 		}
+		for _, first := range []byte{0xff, unread - 1} { // of logs of formats up to 8, and of the one before
+			row := bytes.ReplaceAll(rowOf(t, s, owner), mark, []byte("\xffllmgov log 8\xff"))
+			row[0] = first
+			if _, err := s.owners.read(row); !errors.Is(err, parts.ErrEncoding) {
+				t.Fatalf("of a log of another format it reads %v", err)
+			}
+		}
 	}
 
 	old := *join("old")
