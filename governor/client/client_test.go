@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"net/http"
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -25,6 +27,7 @@ type door struct {
 	came    []client.Produced
 	cut     error // ends calls early
 	grant   client.Grant
+	ending  func() // is called at each end
 }
 
 func (d *door) Reserve(ctx context.Context, req client.Request) (client.Held, error) {
@@ -41,8 +44,14 @@ func (d *door) Reserve(ctx context.Context, req client.Request) (client.Held, er
 func (d *door) Shutdown(context.Context) error { return nil }
 func (d *door) Grant() client.Grant            { return d.grant }
 func (d *door) Progress(p client.Produced)     { d.came = append(d.came, p) }
-func (d *door) End(e client.End)               { d.ends = append(d.ends, e) }
 func (d *door) Show(h http.Header)             { h.Set("X-Ratelimit-Remaining-Tokens", "7") }
+func (d *door) End(e client.End) {
+	d.ends = append(d.ends, e)
+	if d.ending != nil {
+		d.ending()
+	}
+}
+
 func (d *door) EndBy(end context.CancelCauseFunc) {
 	if d.cut != nil {
 		end(d.cut)
@@ -50,7 +59,7 @@ func (d *door) EndBy(end context.CancelCauseFunc) {
 }
 
 var (
-	asked = client.Request{Tenant: "acme", Model: "m", InputTokens: 10, MaxOutput: 20}
+	asked = client.Request{ID: "req-1", Tenant: "acme", Model: "m", InputTokens: 10, MaxOutput: 20}
 	took  = client.Usage{Input: 9, Output: 12}
 	errUp = errors.New("model server is down")
 )
@@ -360,6 +369,55 @@ func TestClose_Refuses(t *testing.T) {
 	}
 	if err := c.Ping(t.Context()); !errors.Is(err, client.ErrClosed) {
 		t.Errorf("a ping: %v", err)
+	}
+}
+
+// The watch goes on while there are leases, also past one that was found and has ended meanwhile, until the Client is closed.
+func TestForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &door{}
+		c := client.New(d, client.Options{Log: slog.New(slog.DiscardHandler)})
+		reserve := func() *client.Lease { return testkit.Must(c.Reserve(t.Context(), asked))(t) }
+		looked := func(want int64) {
+			t.Helper()
+			time.Sleep(time.Minute)
+			if got := c.Forgotten(); got != want {
+				t.Errorf("%d leases were found, want %d", got, want)
+			}
+		}
+		ended, open, last := reserve(), reserve(), reserve()
+		client.Forget(ended)
+		ended.Close()
+		client.Forget(open)
+		looked(1)
+		late := reserve()
+		client.Forget(last)
+		looked(2)
+		for _, l := range []*client.Lease{open, last} {
+			l.Context()
+			r := l.Interrupted()
+			if r == nil || r.Code != client.CodeExpired || r.ID != asked.ID || r.Message == "" {
+				t.Errorf("a lease that has expired: %+v", r)
+				continue
+			}
+			r.Message = ""
+		}
+		other := reserve()
+		d.ending = func() { testkit.OK(t, c.Close()) } // while it looks
+		client.Forget(late)
+		looked(3)
+		d.ending = nil
+		client.Forget(other)
+		looked(3)
+		other.Close()
+	})
+}
+
+// A lease may be older than MaxHold as soon as it is made: for the race detector.
+func TestReserve_MaxHoldOverAtOnce(t *testing.T) {
+	for range 100 {
+		c := client.New(&door{}, client.Options{MaxHold: 1, Log: slog.New(slog.DiscardHandler)})
+		testkit.Must(c.Reserve(t.Context(), asked))(t).Close()
 	}
 }
 

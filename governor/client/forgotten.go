@@ -16,20 +16,23 @@ type lost struct {
 	open  atomic.Int64 // leases that are watched
 	found atomic.Int64
 
-	mu    sync.Mutex
-	list  []*hold     // guarded by mu
-	timer *time.Timer // guarded by mu; nil before the first lease
+	mu      sync.Mutex
+	list    []*hold     // guarded by mu
+	timer   *time.Timer // guarded by mu; nil before the first lease
+	stopped bool        // guarded by mu
 }
 
 // watch has the lease end by itself if nobody can end it any more, or it is held for too long.
 func (c *Client) watch(l *Lease) {
 	h := l.hold
+	h.mu.Lock() // MaxHold may be over at once
 	h.client = c
 	h.begun = time.Now()
 	h.watch = runtime.AddCleanup(l, (*hold).unreachable, h)
 	if c.opt.MaxHold > 0 {
 		h.late = time.AfterFunc(c.opt.MaxHold, func() { h.expire("was held for longer than MaxHold") })
 	}
+	h.mu.Unlock()
 	if c.lost.open.Add(1) == 1 {
 		c.lost.begin()
 	}
@@ -59,29 +62,32 @@ func (h *hold) unreachable() {
 func (o *lost) begin() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.timer == nil {
+	switch {
+	case o.stopped:
+	case o.timer == nil:
 		o.timer = time.AfterFunc(lookEvery, o.look)
-		return
+	default:
+		o.timer.Reset(lookEvery)
 	}
-	o.timer.Reset(lookEvery)
 }
 
 func (o *lost) look() {
 	o.mu.Lock()
 	found := o.list
 	o.list = nil
-	if o.open.Load() > int64(len(found)) {
-		o.timer.Reset(lookEvery)
-	}
 	o.mu.Unlock()
 	for _, h := range found {
 		h.expire("was forgotten: nobody can end it any more. Close each one")
+	}
+	if o.open.Load() > 0 {
+		o.begin()
 	}
 }
 
 func (o *lost) stop() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.stopped = true
 	if o.timer != nil {
 		o.timer.Stop()
 	}
@@ -89,11 +95,11 @@ func (o *lost) stop() {
 
 // expire ends the lease in place of its holder.
 func (h *hold) expire(why string) {
-	if !h.end(End{Outcome: Expired}, errExpired) {
+	g := h.held.Grant()
+	if !h.end(End{Outcome: Expired}, errExpired(g.ID)) {
 		return
 	}
 	c := h.client
 	c.lost.found.Add(1)
-	g := h.held.Grant()
 	c.opt.Log.Error("a lease "+why, "id", g.ID, "tenant", g.Tenant, "pool", g.Pool, "held", time.Since(h.begun))
 }

@@ -87,7 +87,9 @@ func errClosed(id string) *Refusal {
 }
 
 // errExpired ends a call whose lease has expired.
-var errExpired = &Refusal{Status: http.StatusGatewayTimeout, Code: CodeExpired, Message: "The lease has expired: it was held for too long.", Final: true}
+func errExpired(id string) *Refusal {
+	return &Refusal{ID: id, Status: http.StatusGatewayTimeout, Code: CodeExpired, Message: "The lease has expired: it was held for too long.", Final: true}
+}
 
 // Error implements error.
 func (r *Refusal) Error() string {
