@@ -64,13 +64,14 @@ func (h *held) Progress(p client.Produced) {
 func (h *held) beat() {
 	h.mu.Lock()
 	p := h.produced
+	h.over = h.over || h.door.telling.Err() != nil
 	over := h.over
 	h.sent = time.Now()
 	h.mu.Unlock()
 	if over {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), beatPatience)
+	ctx, cancel := context.WithTimeout(h.door.telling, beatPatience)
 	defer cancel()
 	answer, err := h.door.stub.Progress(ctx, &admissionv1.ProgressRequest{ReservationId: h.id, OutputTokens: p.Tokens, Deltas: p.Deltas})
 	if err == nil && answer.Interrupted != nil {
@@ -163,7 +164,7 @@ func (h *held) tell(e *client.End) {
 		} else {
 			_, err = h.door.stub.Commit(ctx, commit(h.id, e))
 		}
-		if err == nil || !lost(err) {
+		if err == nil || !lost(err) && ctx.Err() == nil {
 			return
 		}
 		select {

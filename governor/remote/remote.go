@@ -107,7 +107,7 @@ func Dial(address string, opt Options) (*client.Client, error) {
 		opt.Log.Warn("the token goes to llmgov in clear: set remote.Options.TLS, or have a sidecar encrypt the connection", "target", address)
 	}
 	d := &door{Options: opt, conn: conn, stub: admissionv1.NewAdmissionServiceClient(conn), open: map[*held]struct{}{}}
-	d.waiting, d.refuse = context.WithCancelCause(context.Background())
+	d.waiting, d.refuse = context.WithCancel(context.Background())
 	d.telling, d.giveUp = context.WithCancel(context.Background())
 	return client.New(d, client.Options{Log: opt.Log, MaxHold: opt.MaxHold}), nil
 }
@@ -162,17 +162,16 @@ func (token) RequireTransportSecurity() bool { return false }
 // door implements client.Door, and client.Pinger.
 type door struct {
 	Options
-	conn   *grpc.ClientConn
-	stub   admissionv1.AdmissionServiceClient
-	ending sync.WaitGroup
-	unmet  atomic.Int64 // how many calls in a row could not be asked about
+	conn  *grpc.ClientConn
+	stub  admissionv1.AdmissionServiceClient
+	unmet atomic.Int64 // how many calls in a row could not be asked about
 
 	waiting context.Context // ends the calls that wait
-	refuse  context.CancelCauseFunc
+	refuse  context.CancelFunc
 	telling context.Context // ends when nobody tells of ends any more
 	giveUp  context.CancelFunc
 
-	inflight inflight.Count // of leases whose ends were not told
+	inflight inflight.Count // of calls that ask, leases whose ends were not told, and reservations that are given back
 	mu       sync.Mutex
 	open     map[*held]struct{} // guarded by mu: whose calls run
 }
@@ -187,26 +186,27 @@ var errAway = status.Error(codes.Unavailable, "there has been no connection for 
 // soon is how long calls that were cut off have to tell of their ends.
 const soon = time.Second
 
-// errClosed ends calls that hold a lease when the Client is shut down.
-var errClosed = &client.Refusal{Status: http.StatusServiceUnavailable, Code: client.CodeClosed, Message: "The client was closed.", Final: true}
+// errClosed ends a call that waits, or holds a lease, when the Client is shut down.
+func errClosed(id string) *client.Refusal {
+	return &client.Refusal{ID: id, Status: http.StatusServiceUnavailable, Code: client.CodeClosed, Message: "The client was closed.", Final: true}
+}
 
 // Shutdown implements client.Door. llmgov hears of all ends that come in time.
 func (d *door) Shutdown(ctx context.Context) error {
-	d.refuse(errClosed)
+	d.refuse()
 	late := d.inflight.Drain(ctx)
 	if late != nil {
 		d.mu.Lock()
 		open := slices.Collect(maps.Keys(d.open))
 		d.mu.Unlock()
 		for _, h := range open {
-			h.interrupt(errClosed)
+			h.interrupt(errClosed(h.grant.ID))
 		}
 		last, cancel := context.WithTimeout(context.Background(), soon)
 		defer cancel()
 		_ = d.inflight.Drain(last)
 	}
 	d.giveUp()
-	d.ending.Wait()
 	if err := d.conn.Close(); err != nil && status.Code(err) != codes.Canceled { // it may have been closed before
 		return err
 	}
@@ -227,6 +227,8 @@ func (d *door) Ping(ctx context.Context) error {
 
 // Reserve implements client.Door.
 func (d *door) Reserve(ctx context.Context, req client.Request) (client.Held, error) {
+	d.inflight.Enter(math.MaxInt64)
+	defer d.inflight.Leave()
 	ask := d.ask(&req)
 	wait, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -236,7 +238,7 @@ func (d *door) Reserve(ctx context.Context, req client.Request) (client.Held, er
 		return nil, gone
 	}
 	if err != nil && d.waiting.Err() != nil {
-		return nil, errClosed
+		return nil, errClosed(req.ID)
 	}
 	away := err != nil && lost(err)
 	d.note(away, err)
@@ -254,22 +256,37 @@ func (d *door) Reserve(ctx context.Context, req client.Request) (client.Held, er
 	h := &held{door: d, id: answer.ReservationId, headers: answer.Headers, grant: client.Grant{
 		ID: cmp.Or(req.ID, answer.ReservationId), Tenant: answer.Tenant, Pool: answer.Pool, Waited: answer.Waited.AsDuration(),
 	}}
-	d.inflight.Enter(math.MaxInt64)
-	d.mu.Lock()
-	d.open[h] = struct{}{}
-	d.mu.Unlock()
+	if !d.opened(h) {
+		d.giveBack(h.id)
+		return nil, errClosed(req.ID)
+	}
 	h.begin(answer.Ttl.AsDuration())
 	return h, nil
 }
 
-// reserve asks llmgov, unless it could not be reached for some time.
+// opened notes that a call has its lease. It reports false if the Client was shut down before.
+func (d *door) opened(h *held) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.waiting.Err() != nil {
+		return false
+	}
+	d.inflight.Enter(math.MaxInt64)
+	d.open[h] = struct{}{}
+	return true
+}
+
+// reserve asks llmgov, unless the Client is shut down, or llmgov could not be reached for some time.
 func (d *door) reserve(ctx context.Context, ask *admissionv1.ReserveRequest) (*admissionv1.ReserveResponse, error) {
+	if err := d.waiting.Err(); err != nil {
+		return nil, err
+	}
 	if d.unmet.Load() >= patient && d.conn.GetState() == connectivity.TransientFailure && ctx.Err() == nil {
 		return nil, errAway
 	}
 	answer, err := d.stub.Reserve(ctx, ask)
 	if err != nil {
-		d.ending.Go(func() { d.giveBack(ask.ReservationId) })
+		d.giveBack(ask.ReservationId)
 	}
 	return answer, err
 }
@@ -302,11 +319,15 @@ func callerGone(ctx context.Context, err error) error {
 	return nil
 }
 
-// giveBack cancels a reservation that may have been made, although no answer said so.
+// giveBack cancels, behind the call, a reservation that may have been made, and that no call has.
 func (d *door) giveBack(id string) {
-	ctx, cancel := context.WithTimeout(d.telling, d.TTL)
-	defer cancel()
-	_, _ = d.stub.Cancel(ctx, &admissionv1.CancelRequest{ReservationId: id}) // if it fails, the ttl ends it
+	d.inflight.Enter(math.MaxInt64)
+	go func() { // ends within the ttl, or with telling
+		defer d.inflight.Leave()
+		ctx, cancel := context.WithTimeout(d.telling, d.TTL)
+		defer cancel()
+		_, _ = d.stub.Cancel(ctx, &admissionv1.CancelRequest{ReservationId: id}) // if it fails, the ttl ends it
+	}()
 }
 
 // ungoverned is what is held of a call that nobody could be asked about.

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -493,6 +494,88 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
+// A shutdown waits also for calls that ask: a reservation that was made although its call is refused is given back.
+func TestShutdown_WhileCallsAsk(t *testing.T) {
+	for _, answer := range []error{nil, status.Error(codes.Unavailable, "the answer was lost")} {
+		for _, patience := range []time.Duration{0, 10 * time.Second} {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, nil)
+				defer w.close(t)
+				governed := w.dial(t, remote.Options{Open: true, Log: slog.New(slog.DiscardHandler), Connection: []grpc.DialOption{
+					grpc.WithUnaryInterceptor(func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+						err := invoke(ctx, method, req, reply, conn, opts...)
+						if strings.HasSuffix(method, "/Reserve") {
+							time.Sleep(time.Second)
+							err = answer
+						}
+						return err
+					}),
+				}})
+				asks := make(chan error, 1)
+				go func() {
+					_, err := governed.Reserve(t.Context(), asked)
+					asks <- err
+				}()
+				time.Sleep(500 * time.Millisecond)
+				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				defer cancel()
+				if err := governed.Shutdown(ctx); (err != nil) != (patience == 0) {
+					t.Errorf("answer %v, patience %s: %v", answer, patience, err)
+				}
+				if n := w.book.Open(); n > 0 {
+					t.Errorf("answer %v, patience %s: %d reservations are open", answer, patience, n)
+				}
+				if err := <-asks; !errors.Is(err, client.ErrClosed) {
+					t.Errorf("answer %v, patience %s: a call: %v", answer, patience, err)
+				}
+				time.Sleep(time.Hour) // whatever is left expires
+			})
+		}
+	}
+}
+
+// After a shutdown that did not wait, nothing is sent any more, and an end that nobody heard of is logged.
+func TestShutdown_LeasesLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		defer w.close(t)
+		var log bytes.Buffer
+		var sent atomic.Int64
+		governed := w.dial(t, remote.Options{Log: slog.New(slog.NewTextHandler(&log, nil)), Connection: []grpc.DialOption{
+			grpc.WithUnaryInterceptor(func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+				sent.Add(1)
+				return invoke(ctx, method, req, reply, conn, opts...)
+			}),
+		}})
+		var left []*client.Lease
+		for _, id := range []string{"req-1", "req-2"} {
+			req := asked
+			req.ID = id
+			l := testkit.Must(governed.Reserve(t.Context(), req))(t)
+			l.Context()
+			left = append(left, l)
+		}
+		testkit.OK(t, governed.Close())
+		before := sent.Load()
+		time.Sleep(10 * time.Minute)
+		left[0].Progress(5)
+		time.Sleep(10 * time.Minute)
+		if n := sent.Load() - before; n > 0 {
+			t.Errorf("%d signs of life were sent", n)
+		}
+		for i, id := range []string{"req-1", "req-2"} {
+			if r := left[i].Interrupted(); r == nil || r.Code != client.CodeClosed || r.ID != id {
+				t.Errorf("%s was ended by %+v", id, r)
+			}
+			left[i].Close()
+			synctest.Wait()
+			if !strings.Contains(log.String(), "not heard of the end of a call") || !strings.Contains(log.String(), id) {
+				t.Errorf("%s: the log has %q", id, &log)
+			}
+		}
+	})
+}
+
 // A token that goes over a network in clear is warned of.
 func TestDial_InClear(t *testing.T) {
 	for address, warns := range map[string]bool{
@@ -585,9 +668,9 @@ func TestDial_Deadline(t *testing.T) {
 					w := newWorld(t, nil)
 					defer w.close(t)
 					governed := w.dial(t, remote.Options{Open: open, Log: slog.New(slog.DiscardHandler), Connection: []grpc.DialOption{
-						grpc.WithUnaryInterceptor(func(ctx context.Context, _ string, _, _ any, _ *grpc.ClientConn, _ grpc.UnaryInvoker, _ ...grpc.CallOption) error {
+						grpc.WithUnaryInterceptor(func(ctx context.Context, method string, _, _ any, _ *grpc.ClientConn, _ grpc.UnaryInvoker, _ ...grpc.CallOption) error {
 							until, ok := ctx.Deadline()
-							if !ok {
+							if !ok || !strings.HasSuffix(method, "/Reserve") {
 								return nil
 							}
 							time.Sleep(time.Until(until) - early)
