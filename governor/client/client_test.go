@@ -294,6 +294,25 @@ func TestRequest_Check(t *testing.T) {
 			t.Errorf("%s: %v", param, err)
 		}
 	}
+	for param, field := range map[string]func(*client.Request) *string{
+		"id":        func(r *client.Request) *string { return &r.ID },
+		"key":       func(r *client.Request) *string { r.Tenant = ""; return &r.Key },
+		"tenant":    func(r *client.Request) *string { return &r.Tenant },
+		"model":     func(r *client.Request) *string { return &r.Model },
+		"instead":   func(r *client.Request) *string { r.Instead = []string{"good", ""}; return &r.Instead[1] },
+		"pool":      func(r *client.Request) *string { return &r.Pool },
+		"route":     func(r *client.Request) *string { return &r.Route },
+		"retry.key": func(r *client.Request) *string { return &r.Retry.Key },
+	} {
+		for text, good := range map[string]bool{"\xff": false, "caf\xe9": false, "half of \xe2\x82": false, "\xed\xa0\x80": false, "\xc0\xaf": false, "café €": param != "id"} {
+			req := asked
+			*field(&req) = text
+			err := req.Check()
+			if r, _ := errors.AsType[*client.Refusal](err); (err == nil) != good || !good && (r.Code != client.CodeInvalid || r.Param != param) {
+				t.Errorf("%s %q: %v", param, text, err)
+			}
+		}
+	}
 	if err := asked.Check(); err != nil {
 		t.Errorf("a good request: %v", err)
 	}

@@ -4,12 +4,13 @@ import (
 	"fmt"
 	"net/http"
 	"time"
+	"unicode/utf8"
 
 	"github.com/llmgov/llmgov/governor/tokens"
 )
 
 // Request asks for one call. Its zero values are unknown or have no effect, except where they say
-// otherwise.
+// otherwise. Its texts are UTF-8.
 type Request struct {
 	// ID names the call in explanations and lists of leases.
 	ID string
@@ -98,16 +99,16 @@ func (r *Request) Check() error {
 		{"route", r.Route, maxName},
 		{"retry.key", r.Retry.Key, maxName},
 	} {
-		if len(name.value) > name.most {
-			return invalid(name.param, "%s has %d bytes, more than %d", name.param, len(name.value), name.most)
+		if wrong := wrongText(name.value, name.most); wrong != "" {
+			return invalid(name.param, "%s %s", name.param, wrong)
 		}
 	}
 	if len(r.Instead) > maxInstead {
 		return invalid("instead", "instead has %d models, more than %d", len(r.Instead), maxInstead)
 	}
 	for _, model := range r.Instead {
-		if len(model) > maxName {
-			return invalid("instead", "a model of instead has %d bytes, more than %d", len(model), maxName)
+		if wrong := wrongText(model, maxName); wrong != "" {
+			return invalid("instead", "a model of instead %s", wrong)
 		}
 	}
 	if !visible(r.ID) {
@@ -120,6 +121,17 @@ func (r *Request) Check() error {
 		return invalid("max_wait", "max_wait must be at least 0, not %s", *r.MaxWait)
 	}
 	return r.checkAmounts()
+}
+
+// wrongText says what no text of a request may be; "" if this one is none of that. A Door may send it in a protocol that has UTF-8 alone.
+func wrongText(s string, most int) string {
+	switch {
+	case len(s) > most:
+		return fmt.Sprintf("has %d bytes, more than %d", len(s), most)
+	case !utf8.ValidString(s):
+		return "has bytes that are not UTF-8"
+	}
+	return ""
 }
 
 // visible reports whether all characters are visible ones of ASCII.

@@ -24,6 +24,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -36,6 +37,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
@@ -44,6 +46,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/status"
 
@@ -85,6 +88,9 @@ func Dial(address string, opt Options) (*client.Client, error) {
 	opt.Log = cmp.Or(opt.Log, slog.Default())
 	if opt.TTL == 0 {
 		opt.TTL = time.Minute
+	}
+	if strings.ContainsFunc(opt.Token, unicode.IsControl) {
+		return nil, errors.New("remote: Token holds a control character, such as the end of the line of the file that it was read from: remove it")
 	}
 	if opt.TTL < time.Second || opt.TTL > time.Hour {
 		return nil, fmt.Errorf("remote: TTL is %s, not from 1s to 1h", opt.TTL)
@@ -215,7 +221,7 @@ func (d *door) Shutdown(ctx context.Context) error {
 
 // Ping implements client.Pinger. It asks for a reservation that nobody has: whoever says so is there, and has taken the token.
 func (d *door) Ping(ctx context.Context) error {
-	_, err := d.stub.Progress(ctx, &admissionv1.ProgressRequest{ReservationId: "rsv_" + rand.Text()})
+	_, err := d.stub.Progress(bare(ctx), &admissionv1.ProgressRequest{ReservationId: "rsv_" + rand.Text()})
 	if forgotten(err) {
 		return nil
 	}
@@ -230,7 +236,7 @@ func (d *door) Reserve(ctx context.Context, req client.Request) (client.Held, er
 	d.inflight.Enter(math.MaxInt64)
 	defer d.inflight.Leave()
 	ask := d.ask(&req)
-	wait, cancel := context.WithCancel(ctx)
+	wait, cancel := context.WithCancel(bare(ctx))
 	defer cancel()
 	defer context.AfterFunc(d.waiting, cancel)()
 	answer, err := d.reserve(wait, ask)
@@ -263,6 +269,10 @@ func (d *door) Reserve(ctx context.Context, req client.Request) (client.Held, er
 	h.begin(answer.Ttl.AsDuration())
 	return h, nil
 }
+
+// bare is a context without what a program sends to others by gRPC. That is not for llmgov, and what gRPC cannot send would look as if
+// llmgov were away.
+func bare(ctx context.Context) context.Context { return metadata.NewOutgoingContext(ctx, nil) }
 
 // opened notes that a call has its lease. It reports false if the Client was shut down before.
 func (d *door) opened(h *held) bool {

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"runtime"
 	"strings"
 	"sync"
@@ -18,10 +19,12 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/governor/client"
+	"github.com/llmgov/llmgov/governor/govhttp"
 	"github.com/llmgov/llmgov/governor/remote"
 	"github.com/llmgov/llmgov/internal/doors/admissionserver"
 	"github.com/llmgov/llmgov/internal/doors/inprocess"
@@ -576,6 +579,42 @@ func TestShutdown_LeasesLeft(t *testing.T) {
 	})
 }
 
+// A call that cannot be sent is wrong: it does not look as if llmgov were away, which would let it through for whoever has no key.
+func TestDial_OpensToNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		defer w.close(t)
+		governed := w.dial(t, remote.Options{Open: true, Log: slog.New(slog.DiscardHandler)})
+		for name, spoil := range map[string]func(*http.Request){
+			"key":               func(r *http.Request) { r.Header.Set("Authorization", "Bearer \xff") },
+			"key of Anthropic":  func(r *http.Request) { r.Header.Del("Authorization"); r.Header.Set("X-Api-Key", "sk-\xe9") },
+			"key of a retry":    func(r *http.Request) { r.Header.Set("Idempotency-Key", "\xc3(") },
+			"model of the path": func(r *http.Request) { r.URL.Path = "/openai/deployments/\xff/chat/completions" },
+			"good":              func(r *http.Request) { r.Header.Set("X-Other", "\xff") },
+		} {
+			r := httptest.NewRequest(http.MethodPost, "/openai/deployments/m/chat/completions", strings.NewReader(`{"messages": []}`))
+			r.Header.Set("Authorization", "Bearer sk-acme")
+			spoil(r)
+			served := false
+			answer := httptest.NewRecorder()
+			govhttp.Middleware(governed, govhttp.Options{})(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { served = true })).ServeHTTP(answer, r)
+			if good := name == "good"; served != good || !good && answer.Code != http.StatusBadRequest || governed.Ungoverned() > 0 {
+				t.Errorf("%s: served %t, status %d, %d ungoverned: %s", name, served, answer.Code, governed.Ungoverned(), answer.Body)
+			}
+		}
+		for _, value := range []string{"caf\xe9", "two\nlines"} {
+			ctx := metadata.AppendToOutgoingContext(t.Context(), "x-of-the-program", value)
+			testkit.OK(t, governed.Ping(ctx))
+			stranger := asked
+			stranger.Tenant = "acne"
+			if r := refused(governed.Do(ctx, stranger, answer)); r.Code != client.CodeKey {
+				t.Errorf("a context that sends %q: %+v", value, r)
+			}
+		}
+		testkit.OK(t, governed.Close())
+	})
+}
+
 // A token that goes over a network in clear is warned of.
 func TestDial_InClear(t *testing.T) {
 	for address, warns := range map[string]bool{
@@ -726,8 +765,10 @@ func TestDial_WrongToken(t *testing.T) {
 		}
 		_ = governed.Close()
 	})
-	if _, err := remote.Dial("llmgov:9091", remote.Options{TTL: time.Millisecond}); err == nil {
-		t.Error("a ttl of a millisecond was accepted")
+	for option, opt := range map[string]remote.Options{"TTL": {TTL: time.Millisecond}, "Token": {Token: token + "\n"}} {
+		if _, err := remote.Dial("llmgov:9091", opt); err == nil || !strings.Contains(err.Error(), option) || strings.Contains(err.Error(), token) {
+			t.Errorf("a wrong %s: %v", option, err)
+		}
 	}
 }
 
