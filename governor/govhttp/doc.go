@@ -12,8 +12,9 @@
 //	                                                                             │ metered as it is read
 //	                                                       Lease.End ◄───────────┘ at its end, or on Close
 //
-// Calls to chat/completions, completions, responses, messages, embeddings, images, audio and moderations are governed,
-// below whatever base URL; all other requests pass, of which Options.Unknown is told. A stream of chat completions is asked for its usage, and the
+// Calls to chat/completions, completions, responses, messages, embeddings, rerank, images, audio and moderations are governed,
+// below whatever base URL, however untidy their path, and under other methods than POST if they have a body. All other requests
+// pass, of which Options.Unknown is told: also messages below an id, such as a thread's, which are none for a model. A stream of chat completions is asked for its usage, and the
 // extra chunk withheld from callers who did not ask. As with any answer, its body has to be closed.
 //
 // # Refusals

@@ -158,15 +158,29 @@ func TestTransport_FindsCalls(t *testing.T) {
 		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: http.NoBody}, nil
 	}), govhttp.Options{Caller: govhttp.Tenant("acme")})}
 	for path, governed := range map[string]bool{
-		"/v1/chat/completions":                                   true,
-		"/openai/v1/chat/completions":                            true,
-		"/v1beta/openai/chat/completions":                        true,
-		"/openai/deployments/gpt/chat/completions?api-version=1": true,
-		"/api/v1/completions":                                    true,
-		"/v1/messages":                                           true,
-		"/v1/threads/thread_1/messages":                          false,
-		"/v1/files":                                              false,
-		"/chat/completions/other":                                false,
+		"/v1/chat/completions":                                          true,
+		"/openai/v1/chat/completions":                                   true,
+		"/v1beta/openai/chat/completions":                               true,
+		"/openai/deployments/gpt/chat/completions?api-version=1":        true,
+		"/api/v1/completions":                                           true,
+		"/v1/messages":                                                  true,
+		"/v1/acc/gw/openai/chat/completions":                            true,
+		"/v1/acc/gw/openai/responses":                                   true,
+		"/v1/acc/gw/anthropic/v1/messages":                              true,
+		"/v1/projects/p/locations/l/endpoints/openapi/chat/completions": true,
+		"/openai/deployments/gpt/v1/../chat/completions/?api-version=1": true,
+		"/v1/chat/completions/":                                         true,
+		"//v1//embeddings//":                                            true,
+		"/v1/x/../responses":                                            true,
+		"/v1/./messages":                                                true,
+		"/v1/x/%2e%2e/completions":                                      true,
+		"/v1/threads/thread_1/messages":                                 false,
+		"/v1/threads/thread_1/messages/":                                false,
+		"/openai/threads/thread_1/messages?api-version=1":               false,
+		"/v1/messages/batches":                                          false,
+		"/v1/files":                                                     false,
+		"/chat/completions/other":                                       false,
+		"/v1/chat/completions/../files":                                 false,
 	} {
 		before := s.gov.Standing("acme", "p").Requests.Remaining
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://provider"+path, strings.NewReader(`{"model":"gpt","messages":[]}`))
@@ -503,7 +517,7 @@ func TestMiddleware_Panics(t *testing.T) {
 	}
 }
 
-// Callers are refused in their own words: those without a key, and those that name models which nobody has checked.
+// Callers that name models which nobody has checked are refused, in their own words.
 func TestMiddleware_Refuses(t *testing.T) {
 	s := newStack(t, nil)
 	never := func(http.ResponseWriter, *http.Request) { t.Error("the handler was called") }
@@ -513,32 +527,37 @@ func TestMiddleware_Refuses(t *testing.T) {
 	if text, _ := io.ReadAll(resp.Body); resp.StatusCode != http.StatusBadRequest || !strings.Contains(string(text), "one model") {
 		t.Errorf("several models: %d %s", resp.StatusCode, text)
 	}
-	w := httptest.NewRecorder()
-	r := httptest.NewRequest(http.MethodPost, "/v1/chat/completions", strings.NewReader(streamed))
-	r.Header.Set("Authorization", "Bearer sk-wrong")
-	govhttp.Middleware(s.client, govhttp.Options{})(http.HandlerFunc(never)).ServeHTTP(w, r)
-	if w.Code != http.StatusUnauthorized || !strings.Contains(w.Body.String(), "invalid_api_key") {
-		t.Errorf("an unknown key: %d %s", w.Code, w.Body)
-	}
 }
 
-// A call without a key, or with a wrong one, is refused before its body is read: whoever sends it may have any number of large ones.
+// A call without a key, or with a wrong one, is refused before its body is read, however its path is written: whoever sends it may have any number
+// of large ones.
 func TestMiddleware_StrangersUnread(t *testing.T) {
 	s := newStack(t, func(acme *tenants.Tenant) {
 		acme.Keys = append(acme.Keys, tenants.Key{Hash: tenants.HashKey("sk-old"), Expires: time.Now().Add(-time.Hour)})
 	})
 	never := func(http.ResponseWriter, *http.Request) { t.Error("the handler was called") }
-	for key, says := range map[string]string{"": "No API key", "sk-wrong": "not known here", "sk-old": "expired"} {
+	const chat = "POST /v1/chat/completions"
+	for _, c := range []struct{ call, key, says string }{
+		{chat, "", "No API key"},
+		{chat, "sk-wrong", "not known here"},
+		{chat, "sk-old", "expired"},
+		{"POST /v1/chat/completions/", "", "No API key"},
+		{"POST /v1//embeddings", "", "No API key"},
+		{"POST /v1/x/../messages", "", "No API key"},
+		{"POST /v1/team/gateway/responses", "", "No API key"},
+		{"PUT /v1/chat/completions", "", "No API key"},
+	} {
 		body := &untouched{Reader: strings.NewReader(streamed)}
-		r := httptest.NewRequest(http.MethodPost, "/v1/chat/completions", body)
-		r.Header.Set("Authorization", "Bearer "+key)
+		method, path, _ := strings.Cut(c.call, " ")
+		r := httptest.NewRequest(method, path, body)
+		r.Header.Set("Authorization", "Bearer "+c.key)
 		w := httptest.NewRecorder()
 		govhttp.Middleware(s.client, govhttp.Options{})(http.HandlerFunc(never)).ServeHTTP(w, r)
-		if w.Code != http.StatusUnauthorized || !strings.Contains(w.Body.String(), "invalid_api_key") || !strings.Contains(w.Body.String(), says) {
-			t.Errorf("key %q: %d %s", key, w.Code, w.Body)
+		if w.Code != http.StatusUnauthorized || !strings.Contains(w.Body.String(), "invalid_api_key") || !strings.Contains(w.Body.String(), c.says) {
+			t.Errorf("%s, key %q: %d %s", c.call, c.key, w.Code, w.Body)
 		}
 		if body.reads > 0 {
-			t.Errorf("key %q: the body was read %d times", key, body.reads)
+			t.Errorf("%s, key %q: the body was read %d times", c.call, c.key, body.reads)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"hash/fnv"
 	"io"
 	"net/http"
+	"path"
 	"slices"
 	"strings"
 
@@ -34,31 +35,32 @@ type call struct {
 
 // routeOf is the route of a request with its dialect, and the model that its path names, if any; nil if the request is not governed.
 func routeOf(r *http.Request) (d *dialect.Dialect, at *dialect.Route, deployment string) {
-	path, deployment := pathOf(r)
-	d, at = dialect.Inference(path)
+	below, deployment := pathOf(r)
+	d, at = dialect.Inference(below)
 	return d, at, deployment
 }
 
 // pathOf is the path below /v1 of a request that may be governed, and the model that its path names, if any. The path of a base
-// URL does not matter.
+// URL does not matter. A path is cleaned, because servers may do that, and a body under another method counts, because handlers may
+// look at none.
 func pathOf(r *http.Request) (below, deployment string) {
-	if r.Method != http.MethodPost {
+	if r.Method != http.MethodPost && r.ContentLength == 0 {
 		return "", ""
 	}
-	path := r.URL.Path
-	if _, below, ok := strings.Cut(path, "/openai/deployments/"); ok {
-		deployment, path, _ = strings.Cut(below, "/")
-		return "/" + path, deployment
-	}
-	if at := strings.LastIndex(path, "/v1/"); at >= 0 {
-		return path[at+len("/v1"):], ""
-	}
+	clean := path.Clean("/" + r.URL.Path)
 	for _, known := range byLength {
-		if strings.HasSuffix(path, known) {
-			return known, ""
+		base, ok := strings.CutSuffix(clean, known)
+		if ok && (known != "/messages" || !ofThread(base)) {
+			_, deployment, _ = strings.Cut(base, "/openai/deployments/")
+			return known, deployment
 		}
 	}
 	return "", ""
+}
+
+// ofThread reports whether messages below a base are those of a thread, or of another thing with an id, and none for a model.
+func ofThread(base string) bool {
+	return !strings.HasSuffix(base, "/v1") && (strings.Contains(base, "/v1/") || strings.Contains(base, "/threads/"))
 }
 
 // byLength are the paths of inference, the longest first: one may be the end of another.
