@@ -2,6 +2,7 @@ package durable
 
 import (
 	"log/slog"
+	"math"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	bolt "go.etcd.io/bbolt"
 
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/escrow/lengths"
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/test/testkit"
 )
@@ -73,4 +75,37 @@ func lengthsOutlive(t *testing.T, learned string, want int) {
 		list[i].Release()
 	}
 	g.stop(t)
+}
+
+// What was learned and cannot be written is logged, and keeps nothing from being saved that is promised.
+func TestSave_WithoutWhatWasLearned(t *testing.T) {
+	for what, pools := range map[string]governor.Saved{
+		"no JSON":   {Estimates: []byte("{")},
+		"no number": {Lengths: map[string]governor.Lengths{"p": {Outputs: []lengths.Lesson{{Bins: [][3]float64{{math.NaN()}}}}}}},
+	} {
+		dir := t.TempDir()
+		var said strings.Builder
+		s := testkit.Must(openSaved(dir, filepath.Join(dir, "books.db"), slog.New(slog.NewTextHandler(&said, nil))))(t)
+		taught := governor.Saved{Lengths: map[string]governor.Lengths{"p": {Speed: 7}}}
+		testkit.OK(t, s.save(1, nil, taught))
+		who := governor.Owner{Tenant: "a"}
+		var use governor.Use
+		use.Used[0][0] = 5
+		if err := s.save(2, map[governor.Owner]governor.Use{who: use}, pools); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		past := governor.NewPast(time.Now(), time.UTC)
+		since := testkit.Must(s.load(past))(t)
+		if since != 2 || past.Lengths["p"].Speed != 7 {
+			t.Errorf("%s: saved as of segment %d, with %v", what, since, past.Lengths)
+		}
+		uses := past.State().Uses
+		if len(uses) != 1 || uses[0].Owner != who {
+			t.Errorf("%s: the usage is %v", what, uses)
+		}
+		if !strings.Contains(said.String(), "cannot be written") {
+			t.Errorf("%s: the log says %q", what, said.String())
+		}
+		testkit.OK(t, s.db.Close())
+	}
 }

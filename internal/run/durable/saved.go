@@ -132,7 +132,8 @@ func (s *saved) load(past *governor.Past) (since uint64, err error) {
 	return since, nil
 }
 
-// save writes the changed books, and the number of the segment at whose beginning they are valid.
+// save writes the changed books, and the number of the segment at whose beginning they are valid. What was learned and cannot be
+// written is logged, and left as it was.
 func (s *saved) save(since uint64, changed map[governor.Owner]governor.Use, pools governor.Saved) error {
 	shares, err := json.Marshal(pools.Shares)
 	if err != nil {
@@ -148,7 +149,7 @@ func (s *saved) save(since uint64, changed map[governor.Owner]governor.Use, pool
 	}
 	taught, err := json.Marshal(learned{learnedFormat, pools.Lengths, pools.Estimates})
 	if err != nil {
-		return err
+		s.log.Warn("state_dir: what was learned of calls cannot be written, and stays as it was saved before", "file", s.db.Path(), "error", err)
 	}
 	return s.db.Update(func(tx *bolt.Tx) error {
 		meta, err := tx.CreateBucketIfNotExists(bucketMeta)
@@ -165,13 +166,17 @@ func (s *saved) save(since uint64, changed map[governor.Owner]governor.Use, pool
 				return err
 			}
 		}
+		if taught != nil {
+			if err := meta.Put(keyLearned, taught); err != nil {
+				return err
+			}
+		}
 		return errors.Join(
 			meta.Put(keyFormat, binary.LittleEndian.AppendUint64(nil, format)),
 			meta.Put(keySince, binary.LittleEndian.AppendUint64(nil, since)),
 			meta.Put(keyShares, shares),
 			meta.Put(keyLimits, limits),
 			meta.Put(keyWindows, used),
-			meta.Put(keyLearned, taught),
 		)
 	})
 }
