@@ -252,6 +252,30 @@ func TestBook_AtIsTheIndex(t *testing.T) {
 	}
 }
 
+// Of many kinds those are written down on which others build, and of these the ones that have seen most calls.
+func TestLessons_Bounded(t *testing.T) {
+	b := New(Config{Enough: 1})
+	for i := range int64(200) {
+		for range i + 1 {
+			s := b.Start(Kind{Tenant: fmt.Sprint(i), Tier: "pro", Model: "m"}, 100)
+			b.End(&s, 10, true)
+		}
+	}
+	list := b.Lessons()
+	if len(list) != mostLessons {
+		t.Fatalf("%d kinds are written down, of %d", len(list), len(b.index))
+	}
+	for i, l := range list {
+		want := Lesson{Level: 0, Whole: int64(202 - i)} // of the tenants that came most
+		if i < 2 {
+			want = Lesson{Level: uint8(2 - i), Whole: 200 * 201 / 2}
+		}
+		if l.Level != want.Level || l.Whole != want.Whole || len(l.Bins) == 0 {
+			t.Errorf("%d is %+v, want level %d and %d completions", i, l, want.Level, want.Whole)
+		}
+	}
+}
+
 // TestRecall: what a Book tells is expected by the next one as by itself, at all levels, through JSON. Calls that run count as cut off, and
 // what no Book can have learned is left out.
 func TestRecall(t *testing.T) {

@@ -17,26 +17,31 @@ type Lesson struct {
 	Bins [][3]float64
 }
 
-// mostLessons bounds what is written down.
-const mostLessons = 512
+// mostLessons bounds what is written down, and how long calls wait meanwhile.
+const mostLessons = 64
 
-// Lessons are what the Book has learned of the kinds of which it knows enough: at most 512, those first on which others build.
-// Calls that run count as cut off.
+// Lessons are what the Book has learned of the kinds of which it knows enough: at most 64, those first on which others build, and then
+// those with the most completions. Calls that run count as cut off. O(kinds).
 func (b *Book) Lessons() (list []Lesson) {
 	for _, i := range b.index {
-		if n := &b.nodes[i]; n.whole >= b.cfg.Enough {
-			list = append(list, Lesson{Kind: n.key.kind, Level: n.key.level, Most: n.most, Whole: n.whole})
+		n := &b.nodes[i]
+		if n.whole < b.cfg.Enough {
+			continue
+		}
+		l := Lesson{Kind: n.key.kind, Level: n.key.level, Most: n.most, Whole: n.whole}
+		if at, _ := slices.BinarySearchFunc(list, l, inOrder); at < mostLessons { // few of many are: a sort would take longer
+			list = slices.Insert(list[:min(len(list), mostLessons-1)], at, l)
 		}
 	}
-	slices.SortFunc(list, func(x, y Lesson) int {
-		return cmp.Or(cmp.Compare(y.Level, x.Level), cmp.Compare(y.Whole, x.Whole), cmp.Compare(x.Kind.Model, y.Kind.Model),
-			cmp.Compare(x.Kind.Tier, y.Kind.Tier), cmp.Compare(x.Kind.Tenant, y.Kind.Tenant), cmp.Compare(x.Most, y.Most))
-	})
-	list = list[:min(len(list), mostLessons)]
 	for i := range list {
 		list[i].Bins = b.nodes[b.index[list[i].key()]].counts()
 	}
 	return list
+}
+
+func inOrder(x, y Lesson) int {
+	return cmp.Or(cmp.Compare(y.Level, x.Level), cmp.Compare(y.Whole, x.Whole), cmp.Compare(x.Kind.Model, y.Kind.Model),
+		cmp.Compare(x.Kind.Tier, y.Kind.Tier), cmp.Compare(x.Kind.Tenant, y.Kind.Tenant), cmp.Compare(x.Most, y.Most))
 }
 
 func (l *Lesson) key() key {
