@@ -236,7 +236,7 @@ func (c *call) refers(scope *grants.Scope) *admission.Refusal {
 }
 
 // bytesPerToken guesses how long a prompt is of which only the bytes are known. What a tenant's calls take
-// corrects it.
+// corrects it. The bytes of a compressed one say nothing.
 const bytesPerToken = 4
 
 // describeByMetadata describes the call by the proxy's metadata, which has neither its text nor the number of its
@@ -248,7 +248,8 @@ func (c *call) describeByMetadata() {
 	a.Stream = c.info.GetStream().GetValue()
 	a.Free = r.Free
 	guess := count(c.info.GetEstimatedInputTokens())
-	if n, err := strconv.ParseInt(c.header.Get("Content-Length"), 10, 64); err == nil && n > 0 {
+	encoding, _ := encoded.Of(c.header["Content-Encoding"])
+	if n, err := strconv.ParseInt(c.header.Get("Content-Length"), 10, 64); err == nil && n > 0 && encoding == "" {
 		guess = min(n, mostTokens) / bytesPerToken
 	}
 	a.Prompt = admission.Prompt{Size: tokens.TextOf(guess * tokens.Scale)}

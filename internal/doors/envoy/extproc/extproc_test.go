@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/structpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/llmgov/llmgov/internal/doors/envoy/extproc"
 	"github.com/llmgov/llmgov/internal/ops/events"
@@ -289,6 +290,35 @@ func TestProcess_Charges(t *testing.T) {
 				t.Errorf("charged %d tokens, %d is right", got, c.want)
 			}
 		})
+	}
+}
+
+// A prompt of which the proxy shows no text is held by the length of the body, unless it comes compressed: then by the proxy's estimate, or as one
+// of which nothing is known.
+func TestProcess_HoldsByMetadata(t *testing.T) {
+	const unknown = 5000
+	w := newWorld(t, func(s *setting) { s.pool.DefaultMaxOutput, s.pool.TPM = unknown, 60_000_000 })
+	for _, c := range []struct {
+		encoding  string
+		estimated uint64
+		want      int64
+	}{
+		{"", 60, 1000},
+		{"identity", 60, 1000},
+		{"gzip", 1500, 1500},
+		{"zstd", 0, unknown},
+		{"br", 0, unknown},
+		{"gzip, zstd", 0, unknown},
+	} {
+		before := w.settled()
+		info := chatInfo(40)
+		info.EstimatedInputTokens = wrapperspb.UInt64(c.estimated)
+		p := w.call()
+		p.ask(described(info, "content-length", "4000", "content-encoding", c.encoding))
+		p.leave() // without an answer it is charged what was held
+		if got := w.settled() - before; got != c.want+40 {
+			t.Errorf("%q, estimated at %d: %d tokens are held, %d is right", c.encoding, c.estimated, got, c.want+40)
+		}
 	}
 }
 
