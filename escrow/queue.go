@@ -5,12 +5,14 @@ func (t *tree) enqueue(n int32) {
 	e := &t.entries[n]
 	e.state = entryQueued
 	list := &t.nodes[e.leaf].calls[e.class]
-	after := list.tail
-	if after >= 0 && e.goesBefore(&t.entries[after]) {
-		after = -1
-		for next := list.head; !e.goesBefore(&t.entries[next]); next = t.entries[next].next {
-			after = next
+	after, before := list.tail, list.head // from both ends: few calls are of other priorities, before or behind the rest
+	for after >= 0 && e.goesBefore(&t.entries[after]) {
+		after = t.entries[after].prev
+		if e.goesBefore(&t.entries[before]) {
+			after = t.entries[before].prev
+			break
 		}
+		before = t.entries[before].next
 	}
 	t.link(list, n, after)
 	t.count(e, 1)
