@@ -51,10 +51,12 @@ func (s *Set) Owe(u *WindowUse) {
 		if a == nil || s.Name(Axis(k)) != u.Name {
 			continue
 		}
+		a.SetLimit(s.limits[k]) // at which it was paid off meanwhile, although nothing may be granted yet
 		for _, b := range u.Bookings {
 			if b.Owed {
 				a.Owe(b.At, b.Amount)
 			}
 		}
 	}
+	s.limit()
 }
