@@ -31,9 +31,15 @@ func (a *Account) begin(now int64) {
 }
 
 // putBack drops an account that does not know of its own last answer to a process: it is an older one, which somebody has put back, and what
-// was told since is lost.
+// was told since is lost. Others may have told the older one meanwhile. A member is forgotten no sooner than a TTL after that answer.
 func (a *Account) putBack(b *Beat) {
-	if b.Known > 0 && b.Known == a.Epoch && b.Heard > a.Now {
+	last := max(0, a.Now-ttl-1)
+	for _, m := range a.Members {
+		if m.Instance == b.Instance {
+			last = m.Seen
+		}
+	}
+	if b.Known > 0 && b.Known == a.Epoch && b.Heard > last {
 		*a = Account{server: a.server}
 	}
 }

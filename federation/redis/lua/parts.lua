@@ -417,8 +417,16 @@ local function incarnation()
   return name
 end
 
--- load puts in place what is kept of an owner, as of now. It drops what does not know of its own last answer to who sends the beat at args[at], if
--- there is one: somebody has put that back.
+-- put_back reports whether what is kept does not know of its own last answer to who sends the beat at args[at]: somebody has put that back.
+local function put_back(kept, at)
+  local last = max(0, kept[2] - TTL - 1)
+  for _, m in ipairs(kept[4]) do
+    if m[INSTANCE] == args[at] then last = m[SEEN] end
+  end
+  return args[at + 6] == kept[5].epoch and args[at + 7] > last
+end
+
+-- load puts in place what is kept of an owner, as of now. It drops what was put back, if there is a beat at args[at].
 local function load(key, at)
   now, began, members, lost, declared = 0, 0, {}, {born = 0, tellers = {}, untold = {}}, nil
   local was
@@ -426,8 +434,7 @@ local function load(key, at)
   if blob then
     local kept = cmsgpack.unpack(blob)
     if type(kept) ~= 'table' or kept[1] ~= VERSION then return redis.error_reply('FOREIGN it is no account of version ' .. VERSION) end
-    local put_back = at and kept[5] and args[at + 6] == kept[5].epoch and args[at + 7] > kept[2]
-    if not put_back then now, began, members, lost, was = kept[2], kept[3], kept[4], kept[5] or lost, kept[6] end
+    if not (at and kept[5] and put_back(kept, at)) then now, began, members, lost, was = kept[2], kept[3], kept[4], kept[5] or lost, kept[6] end
   end
   local clock_ = clock()
   if was and was == incarnation() then began = 1 elseif was or now == 0 or clock_ - now > TTL then began = clock_ end

@@ -59,9 +59,9 @@ func (w *crowd) knows(b *parts.Beat) *parts.Beat {
 	switch {
 	case b.Instance == "i" || w.rng.IntN(3) == 0:
 		b.Known = 5
-	case w.rng.IntN(20) == 0: // of which the account does not know
+	case w.rng.IntN(6) == 0: // of which the account, or its member, may not know
 		b.Known = m.epoch
-		b.Heard = math.MaxInt32 * 1000
+		b.Heard = []int64{math.MaxInt32 * 1000, w.oracle(b.Owner).Now - w.rng.Int64N(4000)}[w.rng.IntN(2)]
 	}
 	for i := range b.Claims {
 		c := &b.Claims[i]
