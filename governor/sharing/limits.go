@@ -34,11 +34,13 @@ var (
 	_ runner.LastingLimits = (*Limits)(nil)
 )
 
-// Parts that last are for what calls of lastSeconds take, and two calls at least, if that is no more than 1/lastShare of a limit, and
-// 1/lastPeriod where it is lost for a period if the process dies.
+// Parts that last are for what calls of lastSeconds take, and two calls at least, if that is no more than 1/lastShare of a limit, and 1/lastAll with
+// what is used: that is lost to others for so long if the process dies. Of a period it is lost to the end, so it is 1/lastPeriod at most beside what
+// is used.
 const (
 	lastSeconds = 15
 	lastShare   = 4
+	lastAll     = 2
 	lastPeriod  = 64
 )
 
@@ -92,11 +94,11 @@ func (l *Limits) Last(claims []parts.Claim) bool {
 	}
 	for i := range claims {
 		c := &claims[i]
-		most := c.Limit / lastShare
+		most := min(c.Used+c.Limit/lastShare, c.Limit/lastAll)
 		if c.Kind == parts.Period {
-			most = c.Limit / lastPeriod
+			most = c.Used + c.Limit/lastPeriod
 		}
-		if c.Need > 0 || c.Spare > 0 || l.more[i] > most {
+		if c.Need > 0 || c.Spare > 0 || max(c.Want, c.Used+l.more[i]) > most {
 			return false
 		}
 	}

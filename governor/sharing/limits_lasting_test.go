@@ -59,10 +59,14 @@ func TestLasting_Claims(t *testing.T) {
 			{func(_ *parts.Claim, more *int64) { *more = 26 }, false, 0},
 			{func(c *parts.Claim, _ *int64) { c.Need = 6 }, false, 0},
 			{func(c *parts.Claim, _ *int64) { c.Spare = 1 }, false, 0},
-			{func(c *parts.Claim, _ *int64) { c.Used, c.Want = 90, 90 }, true, 100},
+			{func(c *parts.Claim, _ *int64) { c.Used = 30 }, true, 50},
+			{func(c *parts.Claim, _ *int64) { c.Used = 31 }, false, 0},
+			{func(c *parts.Claim, more *int64) { c.Want, *more = 31, 1 }, false, 0},
+			{func(c *parts.Claim, more *int64) { c.Want, *more = 30, 1 }, true, 30},
+			{func(c *parts.Claim, more *int64) { c.Kind, c.Used, c.Want, *more = parts.Slots, 50, 50, 1 }, false, 0},
 			{func(c *parts.Claim, _ *int64) { c.Kind = parts.Period }, false, 0},
-			{func(c *parts.Claim, more *int64) { c.Kind, *more = parts.Period, 1 }, true, 7},
-			{func(c *parts.Claim, more *int64) { c.Want, *more = 40, 1 }, true, 40},
+			{func(c *parts.Claim, more *int64) { c.Kind, c.Used, c.Want, *more = parts.Period, 90, 90, 1 }, true, 91},
+			{func(c *parts.Claim, more *int64) { c.Kind, c.Want, *more = parts.Period, 6, 1 }, true, 6},
 		} {
 			l := &Limits{own: answer(t, inCommonAsked(t), nil, 50, 0).own, more: []int64{20}}
 			c := []parts.Claim{{Name: "x", Kind: parts.Rolling, Limit: 100, Used: 5, Want: 7}}
