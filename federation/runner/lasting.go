@@ -165,7 +165,6 @@ func (r *LimitsRunner) last(o *owner, now time.Time, claims []parts.Claim) {
 func (o *owner) shorten() {
 	if o.sign != nil {
 		o.Limits.(LastingLimits).Keep(o.held.Until(), o.sign.get)
-		o.sign = nil
 	}
 }
 

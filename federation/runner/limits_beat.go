@@ -50,7 +50,7 @@ func (r *LimitsRunner) askBatches(ctx context.Context, now time.Time, due []*own
 // silent reports whether nobody has answered for as long as parts hold. Until then calls are told
 // to come back: otherwise each moment without the store would give each gateway all of the limits.
 func (r *LimitsRunner) silent(o *owner, now time.Time) bool {
-	return now.Sub(o.heard) >= parts.TTL || now.Sub(r.heard) >= parts.TTL
+	return now.Sub(o.heard) >= parts.TTL && !now.Before(o.held.Until()) || now.Sub(r.heard) >= parts.TTL
 }
 
 func (r *LimitsRunner) ask(ctx context.Context, now time.Time, list []*owner, most time.Duration, tell *breaker) {
@@ -171,6 +171,7 @@ func (r *LimitsRunner) put(o *owner, a *answer, i int) bool {
 	}
 	r.keep(o, a.at)
 	o.Apply(a.at, o.held.Fresh(), a.replies[i].Parts)
+	o.sign = nil
 	o.lacking = o.lacking || o.held.Lacks()
 	if r.presence != nil && o.Limits == Limits(r.presence) {
 		r.present(a.at)
