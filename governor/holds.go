@@ -111,6 +111,9 @@ func (g *Governor) leave(now time.Time, b *holds, actual limits.Cost, spent Spen
 			caps = caps[1:]
 		}
 		o.bookEndedLocked(now, b.ended, b.caps, s)
+		if c := o.sharing; c != nil && c.sign != nil && o.overdrawnLocked() {
+			c.all.list(o) // others may be granted what was taken, and nobody asks before long
+		}
 		o.wakeLocked()
 		o.mu.Unlock()
 	}

@@ -247,6 +247,12 @@ func (o *ownLimits) askAhead(now time.Time, c limits.Cost) {
 	}
 }
 
+// overdrawnLocked reports whether more counts here than was granted, because calls took more than they were held at.
+func (o *ownLimits) overdrawnLocked() bool {
+	k, fits := o.set.Fits(limits.Cost{})
+	return !fits && k < limits.Concurrency || slices.ContainsFunc(o.caps, func(a *account) bool { return a.cap.Counted() > a.granted })
+}
+
 // dropLocked leaves this process without any grant.
 func (o *ownLimits) dropLocked() {
 	o.set.Drop()
