@@ -58,7 +58,7 @@ type presence struct {
 	turn   int
 	lacks  map[string]time.Time // by hint, since when
 	hints  []string             // of others, as of the last answer
-	lost   bool                 // as of the last answer, there was a sign before and is none now
+	until  time.Time            // when what that granted expires; zero if it granted nothing
 	sought int                  // of lacks, as of the last claims
 }
 
@@ -92,12 +92,9 @@ func (p *presence) Apply(_, until time.Time, list []parts.Part) {
 			p.hints = append(p.hints, text[:hint])
 		}
 	}
-	p.lost = list[0].Part == 0 && p.sign.until.Load() != nil
-	switch {
-	case p.lost:
-		p.sign = &sign{}
-	case list[0].Part > 0:
-		p.sign.until.Store(&until)
+	p.until = time.Time{}
+	if list[0].Part > 0 {
+		p.until = until
 	}
 }
 
@@ -169,13 +166,14 @@ func (o *owner) shorten() {
 }
 
 // keepParts keeps parts that last, as of an answer that is in force, and reports whether there are any. Where some are lacking, it has the
-// others hear of it. So it does where an account is new: nobody else may have told of the parts that they have.
+// others hear of it. So it does where an account is new: nobody else may have told of the parts that they have. Of nothing none need last: limits of
+// which nothing is used are forgotten.
 func (r *LimitsRunner) keepParts(o *owner, answer *parts.Reply, now time.Time) bool {
 	l, ok := o.Limits.(LastingLimits)
 	if !ok || r.presence == nil {
 		return false
 	}
-	if o.held.Lasts() && !o.lacking {
+	if o.held.Lasts() && !o.lacking && !o.held.Empty() {
 		o.sign = r.presence.sign
 		l.Keep(o.held.Until(), o.sign.get)
 		delete(r.inUse, o)
@@ -192,9 +190,16 @@ func (r *LimitsRunner) keepParts(o *owner, answer *parts.Reply, now time.Time) b
 	return false
 }
 
-// present takes in the answer to the beat for parts that last.
+// present takes in the answer to the beat for parts that last. An account that has yet to learn of this process may grant, but was lost.
 func (r *LimitsRunner) present(now time.Time) {
-	if r.presence.lost {
+	p := r.presence
+	good := !p.until.IsZero() && !r.known[p].held.Learns()
+	switch {
+	case good:
+		until := p.until
+		p.sign.until.Store(&until)
+	case !p.sign.get().IsZero():
+		p.sign = &sign{}
 		r.lost = now
 		r.tellAll(now)
 	}
