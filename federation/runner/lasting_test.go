@@ -102,7 +102,7 @@ type cable struct {
 	*library
 	cut   atomic.Bool
 	deaf  atomic.Bool // the answers to beats of that tenant are lost
-	beats int
+	beats atomic.Int64
 }
 
 func (c *cable) Share(ctx context.Context, beats []*parts.Beat) (replies []parts.Reply, err error) {
@@ -116,7 +116,7 @@ func (c *cable) Share(ctx context.Context, beats []*parts.Beat) (replies []parts
 		store := &c.all
 		if b.Owner == "a" {
 			store = &c.one
-			c.beats++
+			c.beats.Add(1)
 		}
 		r, err := store.Load().Share(ctx, []*parts.Beat{b})
 		if err != nil {
@@ -187,8 +187,8 @@ func TestLimits_Last(t *testing.T) {
 				}
 				ask(pair[1], map[bool]string{true: "a", false: "b"}[tt.came])
 			}
-			if quiet.beats > 12 {
-				t.Errorf("there were %d beats", quiet.beats)
+			if n := quiet.beats.Load(); n > 12 {
+				t.Errorf("there were %d beats", n)
 			}
 			if tt.happens != nil {
 				tt.happens(quiet)
