@@ -76,7 +76,7 @@ func (p *Pool) Remember(now, at time.Time, c Cost) {
 	}
 }
 
-// Recalled says that nothing was used of the last Window but what is booked. So a new pool hands out its Burst at once, as an idle one.
+// Recalled tells the pool that its bookings are all use of the last Window. So a new pool hands out its Burst at once, as an idle one.
 func (p *Pool) Recalled(now time.Time) {
 	p.advance(now)
 	for k := range p.axes {

@@ -89,7 +89,7 @@ func (l *Ledger) SetLimit(limit int64) { l.limit = limit }
 // Used is the amount that counts against the limit: booked in the last window, and held.
 func (l *Ledger) Used() int64 { return l.booked + l.held }
 
-// Booked is what was booked in the last window.
+// Booked is the sum of bookings in the last window, without holds.
 func (l *Ledger) Booked() int64 { return l.booked }
 
 // Clone is a ledger with the same bookings and holds, and of its own.

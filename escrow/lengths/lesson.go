@@ -6,22 +6,22 @@ import (
 	"slices"
 )
 
-// Lesson is what a Book has learned of one kind at one level, as a value that can be written down.
+// Lesson is a Book's knowledge of one kind at one level, as a value that can be written down.
 type Lesson struct {
 	Kind  Kind
 	Level uint8 // 0 is a tenant's, 1 its tier's, 2 its model's
 	Most  int64 // greatest of its calls
 	Whole int64 // completions ever seen
-	// Bins are, from the shortest lengths on, those that came to the bin less those that came to the next one, those that
-	// ended there, and the sum of their lengths. All are faded.
+	// Bins are faded counts, from the shortest lengths on: calls that came to the bin less those that came to the next one, calls that
+	// ended there, and the sum of the lengths of these.
 	Bins [][3]float64
 }
 
-// mostLessons bounds what is written down, and how long calls wait meanwhile.
+// mostLessons is the longest list of Lessons: the pool's lock is held while they are copied.
 const mostLessons = 64
 
-// Lessons are what the Book has learned of the kinds of which it knows enough: at most 64, those first on which others build, and then
-// those with the most completions. Calls that run count as cut off. O(kinds).
+// Lessons are the Book's knowledge of kinds that have Enough completions: at most 64, first the levels on which others build, and
+// then the kinds with the most completions. Calls that run count as cut off. O(kinds).
 func (b *Book) Lessons() (list []Lesson) {
 	for _, i := range b.index {
 		n := &b.nodes[i]
@@ -63,7 +63,7 @@ func (n *node) counts() [][3]float64 {
 	return bins
 }
 
-// Recall takes in what an earlier Book has learned, of kinds of which this one knows nothing. It leaves out what no Book can have learned.
+// Recall takes in the Lessons of an earlier Book for kinds that this one has not met. A Lesson that no Book can have learned is left out.
 func (b *Book) Recall(list []Lesson) {
 	for i := range list {
 		l := &list[i]
@@ -89,7 +89,10 @@ func (b *Book) recall(i int32, l *Lesson) {
 	n.reach(len(l.Bins) - 1)
 	n.top = len(l.Bins) - 1
 	for at, counts := range l.Bins {
-		n.bins[at].last, n.bins[at].ended, n.bins[at].sum = counts[0], counts[1], counts[2]
+		b := &n.bins[at]
+		b.last = counts[0]
+		b.ended = counts[1]
+		b.sum = counts[2]
 		n.mass += counts[1]
 		n.entries += counts[0] * float64(at+1)
 	}

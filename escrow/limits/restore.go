@@ -7,7 +7,7 @@ import (
 	"github.com/llmgov/llmgov/escrow/limits/shape"
 )
 
-// WindowUse is what counts of a limit: of one of the minute only what is owed, because who remembers calls remembers the rest.
+// WindowUse is the use that counts against a limit, to be saved. Of a limit of the minute it is debt alone, because a journal of calls has the rest.
 type WindowUse struct {
 	Name     string // of the limit
 	Bookings []shape.Booking

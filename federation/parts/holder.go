@@ -204,7 +204,11 @@ func (h *Holder) Answered(now time.Time, r *Reply) bool {
 	if r.Seq != h.seq || h.acked == h.seq || len(r.Parts) != len(h.sent.claims) || !now.Before(fresh) {
 		return false
 	}
-	h.acked, h.fresh, h.quiet, h.lacks, h.empty = h.seq, fresh, !h.sent.busy, false, true
+	h.acked = h.seq
+	h.fresh = fresh
+	h.quiet = !h.sent.busy
+	h.lacks = false
+	h.empty = true
 	h.until = fresh.Add(h.sent.lasts - h.sent.lasts/drift)
 	h.short = false
 	h.keeps(r)

@@ -203,7 +203,7 @@ func (r *LimitsRunner) present(now time.Time) {
 		r.lost = now
 		r.tellAll(now)
 	}
-	for _, h := range slices.Compact(slices.Sorted(slices.Values(r.presence.hints))) {
+	for _, h := range slices.Compact(slices.Sorted(slices.Values(p.hints))) {
 		if o := r.lasting[h]; o != nil {
 			r.tellOf(o, now)
 		}

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Lesson is what an Estimator has learned of a model, as a value that can be written down.
+// Lesson is an Estimator's knowledge of a model, as a value that can be written down.
 type Lesson struct {
 	Model    string
 	Beyond   int64                `json:",omitempty"`
@@ -14,10 +14,10 @@ type Lesson struct {
 	Ratios   [Elsewhere + 1]int64 // in millionths; 0 is unknown
 }
 
-// mostLessons bounds what is written down: names of models come from callers.
+// mostLessons is the longest list of Lessons, because names of models come from callers.
 const mostLessons = 64
 
-// Lessons are what was learned of models, at most 64 of them, by name.
+// Lessons are the Estimator's knowledge of the 64 models with the most reports.
 func (e *Estimator) Lessons() (list []Lesson) {
 	for name, m := range e.all() {
 		l := Lesson{Model: name, Beyond: m.beyond.value.Load(), Reported: m.reported.Load()}

@@ -49,7 +49,8 @@ func (c *call) shell() (found gjson.Result, arguments string) {
 		if c.route == routeMessages {
 			parameters = tool.Get("input_schema")
 		}
-		if arguments = commandOf(parameters); arguments != "" {
+		arguments = commandOf(parameters)
+		if arguments != "" {
 			found = tool
 		}
 		return !found.Exists()

@@ -111,7 +111,8 @@ func (t *Told) lower(of Unit, n, window int64) {
 	if of == Other || n <= 0 {
 		return
 	}
-	if n = min(n, 1_000_000_000_000); window > 0 && window < 60 {
+	n = min(n, 1_000_000_000_000)
+	if window > 0 && window < 60 {
 		n = n * 60 / window
 	}
 	if *limit == 0 || n < *limit {
