@@ -46,6 +46,12 @@ func gatewayAlerts() []Rule {
 			Description: "It was told to stop, and still waits for calls to end. After timeouts.drain it cuts them.",
 		},
 		{
+			Alert: "LlmgovCertificateExpires", For: time.Hour, Severity: warning,
+			Expr:        `llmgov_tls_certificate_expires_timestamp_seconds - time() < 7 * 86400`,
+			Summary:     "The certificate of {{ $labels.listener }} at gateway {{ $labels.instance }} expires in {{ $value | humanizeDuration }}",
+			Description: "Nothing has renewed its files so far, or what is there cannot be used: then the log says why. After that time clients refuse to connect.",
+		},
+		{
 			Alert: "LlmgovKeysRejected", For: 10 * time.Minute, Severity: info,
 			Expr:        `sum by (job) (rate(llmgov_requests_total{reason="invalid_api_key"}[5m])) > 1`,
 			Summary:     "{{ $value | humanize }} calls a second come with unknown keys",

@@ -16,6 +16,8 @@ type Config struct {
 	LeanHTTP bool `koanf:"lean_http"`
 	// MaxConnections is how many connections Listen has at most; further ones wait to be accepted. Default 10,000.
 	MaxConnections int64 `koanf:"max_connections"`
+	// TLS is spoken at all listeners that have none of their own.
+	TLS TLS `koanf:"tls"`
 	// Admin is the listener for metrics, the console and the admin API.
 	Admin Admin `koanf:"admin"`
 	// Admission is the listener for other gateways and programs that ask before they call a model themselves.
@@ -67,6 +69,34 @@ type Admin struct {
 	// UnreadyOnStoreLoss says when /readyz fails because the gateway is cut off from its store: UnreadyAlone, which is
 	// the default, UnreadyAlways or UnreadyNever.
 	UnreadyOnStoreLoss string `koanf:"unready_on_store_loss"`
+	// TLS is spoken there. In a Snapshot it is that of the Config, if it was left out.
+	TLS TLS `koanf:"tls"`
+}
+
+// TLS names the files of a listener's certificate, in PEM. A relative one is below the working directory. They are followed: what changes in
+// them holds for the connections made after that.
+type TLS struct {
+	// Cert is the certificate, followed by those between it and its root. Empty, the default, is without TLS; of the admin and the admission
+	// listener it is as for all, and NoTLS is without TLS.
+	Cert string `koanf:"cert"`
+	// Key is its private key.
+	Key string `koanf:"key"`
+	// ClientCA has the roots of clients' certificates. Unless it is empty, which is the default, clients must present one.
+	ClientCA string `koanf:"client_ca"`
+}
+
+// NoTLS is a TLS.Cert by which a listener has none, although others have.
+const NoTLS = "none"
+
+// or is t, or that of all listeners where it says nothing.
+func (t TLS) or(all TLS) TLS {
+	switch t.Cert {
+	case "":
+		return all
+	case NoTLS:
+		return TLS{}
+	}
+	return t
 }
 
 // The values of Admin.UnreadyOnStoreLoss.
@@ -92,6 +122,8 @@ type Admission struct {
 	// MostOpen is how many reservations may be open, in all. A tenant may have as many as there are places left.
 	// Default 20,000.
 	MostOpen int64 `koanf:"most_open"`
+	// TLS is spoken there. In a Snapshot it is that of the Config, if it was left out.
+	TLS TLS `koanf:"tls"`
 }
 
 // BodyMemory bounds the memory of request bodies, from before they are read until the upstream has them.

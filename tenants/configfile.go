@@ -24,6 +24,7 @@ var configShape = shape[configFile]{
 		settingField("healthz"),
 		settingField("lean_http"),
 		settingField("max_connections"),
+		tlsField("tls"),
 		{
 			Name: "admin", About: "The listener for metrics and the admin API.",
 			Kind: func() schema { return adminShape.Schema(&configFile{}) },
@@ -79,10 +80,10 @@ var configShape = shape[configFile]{
 
 var (
 	adminShape = shape[configFile]{Fields: []field[configFile]{
-		settingField("admin.listen"), settingField("admin.token"), settingField("admin.unready_on_store_loss"),
+		settingField("admin.listen"), settingField("admin.token"), settingField("admin.unready_on_store_loss"), tlsField("admin.tls"),
 	}}
 	admissionShape = shape[configFile]{Fields: []field[configFile]{
-		settingField("admission.listen"), settingField("admission.token"), settingField("admission.tenant"), settingField("admission.descriptors"), settingField("admission.most_open"),
+		settingField("admission.listen"), settingField("admission.token"), settingField("admission.tenant"), settingField("admission.descriptors"), settingField("admission.most_open"), tlsField("admission.tls"),
 	}}
 	bodyMemoryShape = shape[configFile]{Fields: []field[configFile]{
 		settingField("body_memory.process"), settingField("body_memory.tenant"),
@@ -95,6 +96,16 @@ var (
 		settingField("timeouts.stream_idle"), settingField("timeouts.drain"),
 	}}
 )
+
+// tlsField reads the TLS of one listener, or of all.
+func tlsField(key string) field[configFile] {
+	s := shape[configFile]{Fields: []field[configFile]{settingField(key + ".cert"), settingField(key + ".key"), settingField(key + ".client_ca")}}
+	return field[configFile]{
+		Name: key[strings.LastIndexByte(key, '.')+1:], About: "The certificate of the listener, or of all that have none of their own; followed when its files change.",
+		Kind: func() schema { return s.Schema(&configFile{}) },
+		Read: func(v value, c *configFile) { s.Read(v, c) },
+	}
+}
 
 // settingField reads a setting with the parser that all its layers share.
 func settingField(key string) field[configFile] {

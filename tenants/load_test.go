@@ -112,7 +112,7 @@ func TestLoad_Everything(t *testing.T) {
 	s := testkit.Must(LoadFS(fsys, "etc/llmgov.yaml", Options{Env: []string{"OPENAI_API_KEY=sk-$x", "TPM=300000"}}))(t)
 	one := TokenWeights{1000, 1000, 1000, 1000, 1000}
 	wantConfig := Config{
-		Listen: "127.0.0.1:8080", H2C: true, Healthz: true, MaxConnections: 500, Admin: Admin{"[::1]:9090", "t0k-of-sixteen-characters", UnreadyAlways}, Admission: Admission{"127.0.0.1:9091", "a-token-of-sixteen-characters", "header x-team", "tenant=team", 30}, Node: "n1", Region: "eu", Store: "memory",
+		Listen: "127.0.0.1:8080", H2C: true, Healthz: true, MaxConnections: 500, Admin: Admin{Listen: "[::1]:9090", Token: "t0k-of-sixteen-characters", UnreadyOnStoreLoss: UnreadyAlways}, Admission: Admission{Listen: "127.0.0.1:9091", Token: "a-token-of-sixteen-characters", Tenant: "header x-team", Descriptors: "tenant=team", MostOpen: 30}, Node: "n1", Region: "eu", Store: "memory",
 		DefaultPool: "org/small", StateDir: "/var/lib/llmgov", Timezone: "Europe/Berlin",
 		Timeouts: Timeouts{time.Second, 2 * time.Minute, 7 * time.Minute, 90 * time.Second, 0},
 		MaxBody:  512 << 10, BodyMemory: BodyMemory{3 << 20, 1 << 20}, DecisionLog: DecisionLog{"log/d.jsonl", 1_000_000_000, 0}, Policies: []string{"policies/*.yaml", "/common/base.yaml"},
@@ -190,7 +190,7 @@ func TestLoad_EveryEnvironmentName(t *testing.T) {
 	}, "\n")}))(t)
 	want := DefaultConfig()
 	want.Listen = ":1"
-	want.Admin = Admin{":2", "t23456789012345x", UnreadyAlone}
+	want.Admin = Admin{Listen: ":2", Token: "t23456789012345x", UnreadyOnStoreLoss: UnreadyAlone}
 	want.Node = "n"
 	want.Region = "r"
 	want.DefaultPool = "main"

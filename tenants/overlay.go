@@ -66,12 +66,32 @@ func layer(r *report, base Config, file map[string]any, opt Options) Config {
 
 	merged := Config{Upstreams: base.Upstreams, Pools: base.Pools, Prices: base.Prices}
 	must(k.Unmarshal("", &merged))
+	merged.Admin.TLS = pairedTLS(r, "admin.tls", merged.Admin.TLS).or(merged.TLS)
+	merged.Admission.TLS = pairedTLS(r, "admission.tls", merged.Admission.TLS).or(merged.TLS)
+	merged.TLS = pairedTLS(r, "tls", merged.TLS)
 	if merged.Store != base.Store && opt.Store != nil {
 		if err := opt.Store(merged.Store); err != nil {
 			r.At("store", "%v", err)
 		}
 	}
 	return merged
+}
+
+// pairedTLS complains about half of what TLS needs.
+func pairedTLS(r *report, key string, t TLS) TLS {
+	at := func(name string) string {
+		return strictyaml.Child(strings.ReplaceAll(key, ".", strictyaml.PathSep), name)
+	}
+	switch {
+	case t.Cert == NoTLS:
+	case t.Cert != "" && t.Key == "":
+		r.At(at("cert"), "%s has no key beside it; set %s.key to the file of its private key", r.Shown(at("cert"), t.Cert), key)
+	case t.Cert == "" && t.Key != "":
+		r.At(at("key"), "%s has no certificate beside it; set %s.cert", r.Shown(at("key"), t.Key), key)
+	case t.Cert == "" && t.ClientCA != "":
+		r.At(at("client_ca"), "%s asks for clients' certificates without TLS; set %s.cert and %s.key", r.Shown(at("client_ca"), t.ClientCA), key, key)
+	}
+	return t
 }
 
 // environ is the layer of the environment.

@@ -25,7 +25,25 @@ type setting struct {
 	secret bool // never shown
 }
 
-var settings = []setting{
+var settings = slices.Concat(general, tlsSettings("tls.", func(c *Config) *TLS { return &c.TLS }),
+	tlsSettings("admin.tls.", func(c *Config) *TLS { return &c.Admin.TLS }), tlsSettings("admission.tls.", func(c *Config) *TLS { return &c.Admission.TLS }))
+
+// tlsSettings are those of one listener's TLS, or of all listeners'.
+func tlsSettings(prefix string, of func(*Config) *TLS) []setting {
+	file := func(name, about string, at func(*TLS) *string) setting {
+		return setting{
+			key: prefix + name, about: about, kind: strictyaml.TextKind(`^(\S(.*\S)?)?$`),
+			get: func(c *Config) any { return *at(of(c)) }, parse: typed(parsePEM),
+		}
+	}
+	return []setting{
+		file("cert", "The file of the certificate and those between it and its root, in PEM. Left empty: without TLS, or as all listeners.", func(t *TLS) *string { return &t.Cert }),
+		file("key", "The file of its private key.", func(t *TLS) *string { return &t.Key }),
+		file("client_ca", "The file of the roots of certificates that clients must present. Left empty, they need none.", func(t *TLS) *string { return &t.ClientCA }),
+	}
+}
+
+var general = []setting{
 	{
 		key: "listen", about: "Where tenants call, host:port. Port 0 picks a free one.", kind: listenKind,
 		get: func(c *Config) any { return c.Listen }, parse: typed(parseListen),
@@ -252,6 +270,12 @@ func parseMostOpen(text string) (int64, string) {
 func parseKeysFile(text string) (string, string) {
 	text, complaint := parseDir(text)
 	return text, strings.Replace(complaint, "a folder, such as /var/lib/llmgov", "a file, such as llmgov.keys.yaml", 1)
+}
+
+// parsePEM reads the name of a file, by the rule for folders.
+func parsePEM(text string) (string, string) {
+	text, complaint := parseDir(text)
+	return text, strings.Replace(complaint, "a folder, such as /var/lib/llmgov", "a file, such as /etc/llmgov/tls.crt", 1)
 }
 
 // parseLogPath reads the name of a file, by the rule for folders.

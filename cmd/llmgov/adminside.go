@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/llmgov/llmgov/internal/lib/certs"
 	"github.com/llmgov/llmgov/internal/ops/adminapi"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -24,7 +25,10 @@ const askPatience = 10 * time.Second
 const maxAnswer = 64 << 20
 
 // adminSide is the admin side of a running gateway.
-type adminSide struct{ where, token string }
+type adminSide struct {
+	where, token string
+	client       *http.Client
+}
 
 // asking are the flags of a command that asks a running gateway.
 type asking struct {
@@ -71,17 +75,23 @@ func loadAdmin(e *env, config string) (tenants.Admin, error) {
 
 // adminSideOf is the admin side at the given address, else the one in the config.
 func adminSideOf(given string, cfg tenants.Admin) (*adminSide, error) {
-	where := ""
-	err := error(nil)
-	if given == "" {
-		where, err = adminOf(cfg.Listen)
-	} else {
-		where, err = adminAt(given)
+	side := &adminSide{token: cfg.Token, client: http.DefaultClient}
+	var err error
+	if given != "" {
+		side.where, err = adminAt(given)
+		return side, err
 	}
+	side.where, err = adminOf(cfg.Listen)
+	if err != nil || cfg.TLS.Cert == "" {
+		return side, err
+	}
+	config, err := certs.Client(certs.Files(cfg.TLS))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("admin.tls: %w; name the gateway with --admin instead", err)
 	}
-	return &adminSide{where: where, token: cfg.Token}, nil
+	side.where = strings.Replace(side.where, "http:", "https:", 1)
+	side.client = &http.Client{Transport: &http.Transport{TLSClientConfig: config}}
+	return side, nil
 }
 
 // read reads a path, and decodes the answer.
@@ -116,7 +126,7 @@ func (a *adminSide) send(ctx context.Context, method, path string, body []byte) 
 	if a.token != "" {
 		req.Header.Set("Authorization", "Bearer "+a.token)
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := a.client.Do(req)
 	if err != nil {
 		return 0, nil, fmt.Errorf("no gateway answers at %s (%w)", a.where, cause(err))
 	}

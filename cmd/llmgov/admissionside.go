@@ -11,6 +11,7 @@ import (
 	"github.com/llmgov/llmgov/internal/doors/inprocess"
 	"github.com/llmgov/llmgov/internal/doors/reserve"
 	"github.com/llmgov/llmgov/internal/doors/reserveserver"
+	"github.com/llmgov/llmgov/internal/lib/certs"
 	"github.com/llmgov/llmgov/internal/lib/connections"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -26,6 +27,7 @@ const mostAround = 64 << 10
 type admissionSide struct {
 	net.Listener
 	*admissionserver.Server
+	over    *certs.Watched
 	book    *reserve.Book
 	proxies *extproc.Service
 }
@@ -34,6 +36,11 @@ type admissionSide struct {
 func (p *parts) newAdmissionSide(cfg *tenants.Config) (*admissionSide, error) {
 	if cfg.Admission.Listen == "" {
 		return nil, nil
+	}
+	// Clients of gRPC know no HTTP/1.1, which the others are to speak.
+	over, err := p.certificate("admission.tls", cfg.Admission.TLS, "http/1.1", "h2")
+	if err != nil {
+		return nil, err
 	}
 	l, err := listen(cfg.Admission.Listen, "admission.listen")
 	if err != nil {
@@ -47,7 +54,7 @@ func (p *parts) newAdmissionSide(cfg *tenants.Config) (*admissionSide, error) {
 	proxies.Register(h)
 	names, _ := ratelimit.ParseNames(cfg.Admission.Descriptors) // which the config has checked
 	ratelimit.New(ratelimit.Options{Names: names, Book: book, Admission: p.Admission}).Register(h)
-	return &admissionSide{Listener: connections.New(l, admissionConnections), Server: h, book: book, proxies: proxies}, nil
+	return &admissionSide{Listener: over.Listener(connections.New(l, admissionConnections)), over: over, Server: h, book: book, proxies: proxies}, nil
 }
 
 // drain waits until all reservations, and the calls of proxies, have ended, or ctx has.
@@ -80,5 +87,5 @@ func (a *admissionSide) address() string {
 	if a == nil {
 		return ""
 	}
-	return ", admission on " + url(a.Listener.Addr())
+	return ", admission on " + url(a.Listener, a.over)
 }

@@ -60,7 +60,7 @@ func (m mockCmd) Run(e *env) error {
 	}
 	server := newServer(s, slog.New(logFormat(e)(e.stderr)), 10*time.Second)
 	context.AfterFunc(e.ctx, func() { _ = server.Close() })
-	fmt.Fprintf(e.stdout, "The simulated model server listens on %s/v1, counters at %s/_stats\n", url(l.Addr()), url(l.Addr()))
+	fmt.Fprintf(e.stdout, "The simulated model server listens on %s/v1, counters at %s/_stats\n", url(l, nil), url(l, nil))
 	return ignoreClosed(server.Serve(l))
 }
 

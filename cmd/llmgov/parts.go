@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor/tokens/bpe"
+	"github.com/llmgov/llmgov/internal/lib/certs"
 	"github.com/llmgov/llmgov/internal/ops/admin"
 	"github.com/llmgov/llmgov/internal/ops/adminapi"
 	"github.com/llmgov/llmgov/internal/ops/console"
@@ -25,10 +26,13 @@ import (
 // parts are the components of a gateway that serves.
 type parts struct {
 	*instance.Instance
-	log     *slog.Logger
-	tracer  *tracing.Tracer
-	gateway *gateway.Gateway
-	owners  *objects.Store
+	log      *slog.Logger
+	tracer   *tracing.Tracer
+	gateway  *gateway.Gateway
+	owners   *objects.Store
+	adminTLS *certs.Watched
+	// peers asks other gateways.
+	peers *http.Client
 	// readiness decides whether calls should come here while the store is lost.
 	readiness *readiness.Watch
 }
@@ -39,8 +43,13 @@ func (p *parts) build(ctx context.Context, snap *tenants.Snapshot, fresh bool) (
 	if err != nil {
 		return err
 	}
+	p.adminTLS, err = p.certificate("admin.tls", snap.Config().Admin.TLS, "http/1.1")
+	if err != nil {
+		return err
+	}
+	p.peers = readiness.NewClient(p.adminTLS.Dial)
 	p.readiness = readiness.New(readiness.Config{
-		Rule: readiness.Rule(snap.Config().Admin.UnreadyOnStoreLoss), CutOff: p.CutOff, Reached: p.Reached, Others: p.Others,
+		Rule: readiness.Rule(snap.Config().Admin.UnreadyOnStoreLoss), CutOff: p.CutOff, Reached: p.Reached, Others: p.Others, Client: p.peers,
 	})
 	p.owners, err = objects.Open(snap.Config().StateDir, p.log)
 	if err != nil {
@@ -74,6 +83,7 @@ func (p *parts) adminSide(cfg *tenants.Config, drain func(), policies *instance.
 		Sharing:    p.Sharing,
 		Unreadable: p.Unreadable,
 		Peers:      p.Peers,
+		PeerClient: p.peers,
 		Conditions: func(now time.Time) []adminapi.Condition {
 			return append(p.Conditions(now), p.gateway.Conditions(now)...)
 		},

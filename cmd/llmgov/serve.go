@@ -129,6 +129,10 @@ func serve(e *env, from source, demoLoad bool) (err error) {
 	if err := p.build(e.ctx, snap, from.demo != nil); err != nil {
 		return err
 	}
+	dataTLS, err := p.certificate("tls", cfg.TLS, "h2", "http/1.1")
+	if err != nil {
+		return err
+	}
 	data, err := listen(cfg.Listen, "--listen")
 	if err != nil {
 		return err
@@ -150,11 +154,11 @@ func serve(e *env, from source, demoLoad bool) (err error) {
 		return errors.Join(err, data.Close(), admin.Close())
 	}
 	policies := instance.NewReloader(files, snap, p.Admission.Apply, p.Metrics, p.log)
-	data = p.bounded(data, cfg)
-	admin = connections.New(admin, adminConnections)
+	data = dataTLS.Listener(p.bounded(data, cfg))
+	admin = p.adminTLS.Listener(connections.New(admin, adminConnections))
 	settings := newServer(p.gateway, p.log, cfg.Timeouts.ReadHeader)
-	if cfg.H2C {
-		speakHTTP2(settings)
+	if cfg.H2C || dataTLS != nil {
+		speakHTTP2(settings, cfg.H2C)
 	}
 	settings.MaxHeaderBytes = 4 * gateway.MaxHeader // so that the gateway explains the refusal
 	var played *demo
@@ -169,7 +173,7 @@ func serve(e *env, from source, demoLoad bool) (err error) {
 	base, cut := context.WithCancelCause(context.Background())
 	defer cut(nil)
 	settings.BaseContext = func(net.Listener) context.Context { return base }
-	dataServer := gateway.NewServer(settings, cfg.LeanHTTP)
+	dataServer := gateway.NewServer(settings, cfg.LeanHTTP && dataTLS == nil)
 
 	running, ended := context.WithCancel(context.Background())
 	defer ended()
@@ -201,9 +205,9 @@ func serve(e *env, from source, demoLoad bool) (err error) {
 	group.Go(func() error { return policies.Run(ctx, from.hangup) })
 	group.Go(func() error { return adminAPI.Run(running) })
 	if played != nil {
-		group.Go(func() error { played.play(ctx, url(data.Addr())); return nil })
+		group.Go(func() error { played.play(ctx, url(data, dataTLS)); return nil })
 	}
-	greet(e, p.Governor, snap, from.demo, data.Addr(), admin.Addr(), admissions.address())
+	greet(e, p.Governor, snap, from.demo, url(data, dataTLS), url(admin, p.adminTLS), admissions.address())
 	return group.Wait()
 }
 
@@ -227,10 +231,10 @@ func isTerminal(w io.Writer) bool {
 
 // greet prints the addresses once llmgov listens, in quickstart mode with a
 // first call to try. With files it writes JSON lines wherever the log does, because both often go to one place.
-func greet(e *env, gov *governor.Governor, snap *tenants.Snapshot, q *quickstart, data, admin net.Addr, admissions string) {
-	lines := []string{fmt.Sprintf("llmgov listens on %s, admin on %s%s", url(data), url(admin), admissions)}
+func greet(e *env, gov *governor.Governor, snap *tenants.Snapshot, q *quickstart, data, admin, admissions string) {
+	lines := []string{fmt.Sprintf("llmgov listens on %s, admin on %s%s", data, admin, admissions)}
 	if q != nil {
-		fmt.Fprint(e.stdout, lines[0]+"\n"+q.welcome(url(data), url(admin))) // in one write, because programs wait for it
+		fmt.Fprint(e.stdout, lines[0]+"\n"+q.welcome(data, admin)) // in one write, because programs wait for it
 		return
 	}
 	var names []string

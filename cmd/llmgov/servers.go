@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/llmgov/llmgov/internal/lib/certs"
 	"github.com/llmgov/llmgov/internal/lib/connections"
 	"github.com/llmgov/llmgov/internal/proxy/gateway"
 	"github.com/llmgov/llmgov/tenants"
@@ -27,9 +28,11 @@ func newServer(h http.Handler, log *slog.Logger, readHeader time.Duration) *http
 	}
 }
 
-// speakHTTP2 lets clients speak HTTP/2 without TLS, too. Its bounds keep small how much one connection can hold.
-func speakHTTP2(s *http.Server) {
-	s.Protocols.SetUnencryptedHTTP2(true)
+// speakHTTP2 lets clients speak HTTP/2, over TLS by its handshake and without TLS by prior knowledge. Its bounds keep small how much one
+// connection can hold.
+func speakHTTP2(s *http.Server, plain bool) {
+	s.Protocols.SetHTTP2(true)
+	s.Protocols.SetUnencryptedHTTP2(plain)
 	s.HTTP2 = &http.HTTP2Config{
 		MaxConcurrentStreams:          100,
 		MaxReceiveBufferPerStream:     64 << 10,
@@ -80,6 +83,21 @@ func listen(addr, flag string) (net.Listener, error) {
 	return l, nil
 }
 
+// certificate reads the TLS of a listener, by its key in the config; nil is without. protocols are those of ALPN, the best first.
+func (p *parts) certificate(key string, files tenants.TLS, protocols ...string) (*certs.Watched, error) {
+	if files.Cert == "" {
+		return nil, nil
+	}
+	watched, err := certs.Watch(certs.Files(files), protocols, func(err error) {
+		p.log.Error("changed files of a certificate cannot be used; the one before stays in force", "listener", key, "error", err)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("llmgov: %s: %w", key, err)
+	}
+	p.Metrics.WatchCertificate(key, watched.Expires)
+	return watched, nil
+}
+
 func ignoreClosed(err error) error {
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
@@ -87,14 +105,18 @@ func ignoreClosed(err error) error {
 	return err
 }
 
-// url is the URL of an address on this machine.
-func url(a net.Addr) string {
+// url is the URL of a listener on this machine.
+func url(l net.Listener, over *certs.Watched) string {
+	a := l.Addr()
 	host, port, err := net.SplitHostPort(a.String())
 	if err != nil {
 		return a.String()
 	}
 	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
 		host = "localhost"
+	}
+	if over != nil {
+		return "https://" + net.JoinHostPort(host, port)
 	}
 	return "http://" + net.JoinHostPort(host, port)
 }

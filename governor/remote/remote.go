@@ -60,7 +60,7 @@ type Options struct {
 	// Token is the listener's admission.token, with which calls may name any tenant; or the key of a tenant, for calls
 	// of that one alone.
 	Token string
-	// TLS, if set, is for a listener behind a TLS terminator; nil speaks HTTP/2 without TLS.
+	// TLS, if set, is for a listener with TLS (admission.tls), or behind something that ends it; nil speaks HTTP/2 without TLS.
 	TLS *tls.Config
 	// TTL is how long llmgov keeps the reservation of a program that has died: 1 s to 1 h. 0 is a minute. With the key of a tenant it is
 	// at most timeouts.stream_idle of llmgov's config.

@@ -3,6 +3,7 @@ package connections
 import (
 	"container/list"
 	"context"
+	"crypto/tls"
 	"net"
 	"strings"
 	"sync"
@@ -147,6 +148,9 @@ type key struct{}
 
 // Context is for http.Server.ConnContext: it lets Known find the connection.
 func Context(ctx context.Context, c net.Conn) context.Context {
+	if secured, is := c.(*tls.Conn); is {
+		c = secured.NetConn()
+	}
 	if c, ok := c.(*Conn); ok {
 		return context.WithValue(ctx, key{}, c)
 	}

@@ -77,6 +77,8 @@ type Options struct {
 	Unreadable func() []adminapi.Unreadable
 	// Conditions returns more of what is wrong than the state shows; it may be nil.
 	Conditions func(now time.Time) []adminapi.Condition
+	// PeerClient asks other gateways. It follows no redirects.
+	PeerClient *http.Client
 	// Peers returns the other gateways with the same store; it may be nil.
 	Peers func() []adminapi.Peer
 	// Engine returns the load of an upstream's server, from memory, or nil if it is not read. It may be nil.

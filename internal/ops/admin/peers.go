@@ -28,11 +28,6 @@ const (
 	mostExplanation = 1 << 20
 )
 
-var peersClient = &http.Client{
-	Transport:     &http.Transport{DisableKeepAlives: true},
-	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-}
-
 // fromPeer reports whether a gateway with the same token asks for an explanation. It may ask for nothing else.
 func fromPeer(own bearer.Token, r *http.Request) bool {
 	return r.Method == http.MethodGet && r.URL.Path == "/api/v1/explain" && own.Proves(r.Header.Get(peerHeader), r.URL.RequestURI())
@@ -87,7 +82,7 @@ func (a *API) askPeer(ctx context.Context, p adminapi.Peer, uri string) (*admina
 		return nil, err
 	}
 	req.Header.Set(peerHeader, bearer.NewToken(a.Token).Proof(uri))
-	resp, err := peersClient.Do(req)
+	resp, err := a.PeerClient.Do(req)
 	if err != nil {
 		return nil, fmt.Errorf("%s does not answer (%w)", p.Address, errors.Unwrap(err))
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -28,7 +29,7 @@ type Config struct {
 	Reached func() bool
 	// Others returns the addresses of other gateways' admin sides, as host:port.
 	Others func() []string
-	// Client asks them; nil is one of its own, which follows no redirects.
+	// Client asks them; nil is NewClient(nil).
 	Client *http.Client
 }
 
@@ -46,13 +47,18 @@ type Watch struct {
 	alone atomic.Bool // this gateway is cut off, and another is not
 }
 
+// NewClient returns a client that asks other gateways, by connections that dial makes; nil makes them without TLS. It follows no redirects.
+func NewClient(dial func(ctx context.Context, network, address string) (net.Conn, error)) *http.Client {
+	return &http.Client{
+		Transport:     &http.Transport{DisableKeepAlives: true, DialContext: dial},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
 // New returns a watch that finds no others before Run.
 func New(c Config) *Watch {
 	if c.Client == nil {
-		c.Client = &http.Client{
-			Transport:     &http.Transport{DisableKeepAlives: true},
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		}
+		c.Client = NewClient(nil)
 	}
 	return &Watch{cfg: c}
 }

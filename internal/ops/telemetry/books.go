@@ -48,6 +48,14 @@ func (m *Metrics) WatchConnections(count func() (open, strangers int, closed int
 	}, func() float64 { _, _, closed := count(); return float64(closed) }))
 }
 
+// WatchCertificate registers when the certificate of a listener expires.
+func (m *Metrics) WatchCertificate(listener string, expires func() time.Time) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Namespace: namespace, Name: "tls_certificate_expires_timestamp_seconds", Help: "When the certificate of a listener expires, in seconds since 1970.",
+		ConstLabels: prometheus.Labels{"listener": listener},
+	}, func() float64 { return float64(expires().Unix()) }))
+}
+
 func number(yes bool) float64 {
 	if yes {
 		return 1

@@ -37,6 +37,7 @@ func busy(t *testing.T) (*Metrics, *governor.Governor) {
 	m.WatchStore(func() bool { return true })
 	m.WatchDraining(g.Draining)
 	m.WatchConnections(func() (int, int, int64) { return 3, 2, 1 })
+	m.WatchCertificate("tls", func() time.Time { return time.Unix(1, 0) })
 	m.WatchBodies(func() int64 { return 1 })
 	m.WatchSharing(g.State, func(string) map[string]float64 { return map[string]float64{"eu": 1} }, func() int { return 1 })
 	m.StoreAsked("beat", time.Millisecond)

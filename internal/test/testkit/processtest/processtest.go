@@ -213,7 +213,7 @@ func (p *Process) Key(t testing.TB, tenant string) string {
 	return key
 }
 
-var firstLine = regexp.MustCompile(`llmgov listens on (http://\S+), admin on (http://[^\s,]+)(?:, admission on (http://\S+))?[ \n]`)
+var firstLine = regexp.MustCompile(`llmgov listens on (https?://\S+), admin on (https?://[^\s,]+)(?:, admission on (https?://\S+))?[ \n]`)
 
 // Listening waits until a gateway says where it listens.
 func (p *Process) Listening() error {
