@@ -63,6 +63,7 @@
 // A value that was refused is remembered ([report.refused]), so that the value put in its stead starts no second
 // complaint.
 //
+// An api_key, a token and the store may be file:NAME, and are what is in that file, which is followed like the config.
 // `${VAR}` and `${VAR:-default}` are expanded in the config file alone, inside scalar values and after parsing, so a value
 // can never grow into structure; `$$` is a dollar sign. Policy files and key files are read as written, and `${` in them
 // is a problem: their authors must not read the gateway's environment. Messages show a value as it is written, never what

@@ -90,6 +90,9 @@ func (l *loader) look(globs []string) sum {
 	if l.keyFile != "" {
 		l.lookAt(l.keyFile)
 	}
+	for _, name := range l.secretFiles {
+		l.lookAt(name)
+	}
 	if globs != nil {
 		for _, name := range l.files(globs) {
 			l.lookAt(name)
@@ -108,13 +111,10 @@ func (l *loader) lookAt(name string) {
 
 // keyFileOf is where the loader has the key file: by default beside the config file, and named after it.
 func (l *loader) keyFileOf(setting string) string {
-	switch {
-	case setting == "":
+	if setting == "" {
 		return strings.TrimSuffix(l.config, path.Ext(l.config)) + ".keys.yaml"
-	case path.IsAbs(filepath.ToSlash(setting)):
-		return path.Clean(strings.TrimLeft(filepath.ToSlash(setting), "/"))
 	}
-	return path.Join(path.Dir(l.config), filepath.ToSlash(setting))
+	return l.beside(setting)
 }
 
 // findKeys notes where the keys made at run time are.

@@ -50,6 +50,7 @@ func load(l *loader) (*Snapshot, error) {
 	base.Pools = file.pools
 	base.Prices = file.prices
 	cfg := layer(l.r, base, file.settings, l.opt)
+	l.secrets(&cfg)
 	l.findKeys(cfg.KeysFile)
 	l.readKeys()
 	list := l.policies(&cfg)
@@ -100,9 +101,10 @@ func LoadAdmin(name string, opt Options) (Admin, error) {
 			return Admin{}, l.r.Err()
 		}
 	}
-	r := strictyaml.NewReport()
-	cfg := layer(r, DefaultConfig(), file.settings, opt)
-	return cfg.Admin, r.Err()
+	l.r = strictyaml.NewReport()
+	cfg := layer(l.r, DefaultConfig(), file.settings, opt)
+	l.secret(&cfg.Admin.Token, strictyaml.Child("admin", "token"), parseToken)
+	return cfg.Admin, l.r.Err()
 }
 
 // Alone checks policy files without a config: each by itself, and that no name is defined twice. Names that

@@ -29,6 +29,8 @@ type loader struct {
 	clock  func() time.Time // the wall's, as that of file systems
 	r      *report
 
+	secretFiles []string // that the config named when it was last read
+
 	policySize volume // of the policy files that were read so far
 	configMode fs.FileMode
 

@@ -69,7 +69,7 @@ var general = []setting{
 		get: func(c *Config) any { return c.Admin.Listen }, parse: typed(parseListen),
 	},
 	{
-		key: "admin.token", about: "What callers of the admin side present. Best \"${NAME}\".", kind: strictyaml.TextKind(tokenPattern),
+		key: "admin.token", about: "What callers of the admin side present. Best \"${NAME}\" or \"file:/run/secrets/name\".", kind: strictyaml.TextKind(tokenPattern),
 		get: func(c *Config) any { return c.Admin.Token }, parse: typed(parseToken), secret: true,
 	},
 	{
@@ -82,7 +82,7 @@ var general = []setting{
 		get: func(c *Config) any { return c.Admission.Listen }, parse: typed(parseNoListen),
 	},
 	{
-		key: "admission.token", about: "What callers present that may reserve for any tenant; others present a tenant's key. Best \"${NAME}\".", kind: strictyaml.TextKind(tokenPattern),
+		key: "admission.token", about: "What callers present that may reserve for any tenant; others present a tenant's key. Best \"${NAME}\" or \"file:/run/secrets/name\".", kind: strictyaml.TextKind(tokenPattern),
 		get: func(c *Config) any { return c.Admission.Token }, parse: typed(parseToken), secret: true,
 	},
 	{
@@ -198,13 +198,13 @@ func parseOptionalName(text string) (string, string) {
 const leastToken = 16
 
 // tokenPattern matches an admin token, or none.
-const tokenPattern = `^([!-~]{16,})?$`
+const tokenPattern = `^(file:\S+|[!-~]{16,})?$`
 
 func parseToken(text string) (string, string) {
 	if complaint := checkSecret(text); complaint != "" {
 		return text, complaint
 	}
-	if text != "" && len(text) < leastToken {
+	if text != "" && len(text) < leastToken && !strings.HasPrefix(text, inFile) {
 		return "", "is shorter than " + strconv.Itoa(leastToken) + " characters; make one with: openssl rand -hex 24"
 	}
 	return text, ""
@@ -317,7 +317,7 @@ func parseTimezone(text string) (string, string) {
 func parseBody(text string) (int64, string) { return strictyaml.ParseSize(text, 1<<10, maxBodyBytes) }
 
 // storePattern matches addresses of stores.
-const storePattern = `^(memory|(postgres(ql)?|rediss?(\+sentinel)?)://\S+)$`
+const storePattern = `^(memory|file:\S+|(postgres(ql)?|rediss?(\+sentinel)?)://\S+)$`
 
 const goodStores = "write memory, postgres://user:password@host/database or redis://user:password@host:6379"
 
@@ -326,7 +326,7 @@ var storeSchemes = []string{"postgres", "postgresql", "redis", "rediss", "redis+
 
 // parseStore shows at most a known scheme of an address that it refuses, since anything else may be a password.
 func parseStore(text string) (string, string) {
-	if text == "memory" {
+	if text == "memory" || strings.HasPrefix(text, inFile) {
 		return text, ""
 	}
 	scheme, _, isURL := strings.Cut(text, "://")

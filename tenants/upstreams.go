@@ -18,7 +18,7 @@ var upstreamShape = shape[Upstream]{
 			Read: func(v value, u *Upstream) { u.BaseURL = readBaseURL(v) },
 		},
 		{
-			Name: "api_key", About: "What is sent to the provider as its key. Best \"${NAME}\".",
+			Name: "api_key", About: "What is sent to the provider as its key. Best \"${NAME}\" or \"file:/run/secrets/name\".",
 			Kind: strictyaml.TextKind(secretPattern), Read: func(v value, u *Upstream) { u.APIKey = readSecret(v) },
 			Start: func(u *Upstream) any { return u.APIKey },
 		},

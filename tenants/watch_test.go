@@ -471,3 +471,19 @@ func (s *site) same() {
 	default:
 	}
 }
+
+// TestWatch_Secret: a secret in a file of its own is followed, too.
+func TestWatch_Secret(t *testing.T) {
+	onBoth(t, func(t *testing.T, k knobs) {
+		s := newSite(t, k, func(s *site) {
+			s.write("run/key", "sk-1\n")
+			s.write("llmgov.yaml", strings.Replace(goodConfig, "}", ", api_key: \"file:run/key\"}", 1))
+		})
+		s.overwrite("run/key", "sk-2\n")
+		if ev := s.next(); ev.Err != nil || ev.Snapshot.Config().Upstreams[0].APIKey != "sk-2" {
+			t.Errorf("after the file of a key has changed: %v, %v", ev.Snapshot, ev.Err)
+		}
+		s.remove("run/key")
+		s.bad("cannot be read")
+	})
+}

@@ -153,7 +153,13 @@ func serve(e *env, from source, demoLoad bool) (err error) {
 		admissions.close()
 		return errors.Join(err, data.Close(), admin.Close())
 	}
-	policies := instance.NewReloader(files, snap, p.Admission.Apply, p.Metrics, p.log)
+	policies := instance.NewReloader(files, snap, func(s *tenants.Snapshot) error {
+		err := p.Admission.Apply(s)
+		if token := s.Config().Admission.Token; err == nil && token != "" && admissions != nil {
+			admissions.SetToken(token)
+		}
+		return err
+	}, p.Metrics, p.log)
 	data = dataTLS.Listener(p.bounded(data, cfg))
 	admin = p.adminTLS.Listener(connections.New(admin, adminConnections))
 	settings := newServer(p.gateway, p.log, cfg.Timeouts.ReadHeader)

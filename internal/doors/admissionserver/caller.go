@@ -46,12 +46,13 @@ type request struct{ credential, host, path string }
 // caller finds out who sent a request. It asks for the address only to log it.
 func (s *Server) caller(r request, remote func() string) (Caller, *fault) {
 	credential := r.credential
+	token := s.token.Load()
 	switch {
-	case s.token.Is(credential):
+	case token.Is(credential):
 		return Caller{}, nil
-	case s.token.None() && !bearer.Local(r.host):
+	case token.None() && !bearer.Local(r.host):
 		return Caller{}, &fault{http.StatusForbidden, "without an admission.token, call this listener as localhost or by its loopback address"}
-	case s.token.None() && credential == "":
+	case token.None() && credential == "":
 		return Caller{}, nil
 	}
 	tenant, ok := s.tenant(credential)

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -37,7 +38,7 @@ type Options struct {
 // Server serves the listener. Services are registered before it serves.
 type Server struct {
 	Node   string // as in Options
-	token  bearer.Token
+	token  atomic.Pointer[bearer.Token]
 	tenant func(key string) (name string, ok bool)
 	log    *slog.Logger
 	now    func() time.Time
@@ -71,9 +72,10 @@ const (
 // New returns a Server without services.
 func New(opt Options) *Server {
 	s := &Server{
-		Node: opt.Node, token: bearer.NewToken(opt.Token), tenant: opt.Tenant, log: opt.Log, now: time.Now,
+		Node: opt.Node, tenant: opt.Tenant, log: opt.Log, now: time.Now,
 		wrong: sampled.Gate{Every: time.Minute, Most: 5}, routes: http.NewServeMux(), open: map[string]bool{},
 	}
+	s.SetToken(opt.Token)
 	s.base, s.cut = context.WithCancelCause(context.Background())
 	s.grpc = grpc.NewServer(
 		grpc.Creds(plain{}),
@@ -109,6 +111,12 @@ func (s *Server) Serve(l net.Listener) error {
 	group.Go(func() error { return ignoreClosed(s.http.Serve(both.http)) })
 	group.Go(func() error { return ignoreClosed(s.grpc.Serve(both.grpc)) })
 	return group.Wait()
+}
+
+// SetToken changes the token of callers who may name any tenant.
+func (s *Server) SetToken(text string) {
+	token := bearer.NewToken(text)
+	s.token.Store(&token)
 }
 
 // Cut ends the contexts of all streams of gRPC, with a cause.

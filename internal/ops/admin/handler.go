@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -158,8 +159,8 @@ func (a *API) withToken(token string, next http.Handler) http.Handler {
 		})
 	}
 	wrong := sampled.Gate{Every: time.Minute, Most: 5}
-	own := bearer.NewToken(token)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		own := a.token()
 		if !own.Is(bearer.Credential(r.Header)) && !fromPeer(own, r) {
 			w.Header().Set("WWW-Authenticate", `Bearer realm="llmgov admin"`)
 			http.Error(w, "the admin token is missing or wrong", http.StatusUnauthorized)
@@ -171,6 +172,11 @@ func (a *API) withToken(token string, next http.Handler) http.Handler {
 		connections.Known(r.Context(), "")
 		next.ServeHTTP(w, by(actorToken, r))
 	})
+}
+
+// token is the token of now: it may be changed while the gateway runs, but not be taken away.
+func (a *API) token() bearer.Token {
+	return bearer.NewToken(cmp.Or(a.gateway.Snapshot().Config().Admin.Token, a.Token))
 }
 
 // New returns the admin side of a gateway, which began now.

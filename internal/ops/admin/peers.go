@@ -81,7 +81,7 @@ func (a *API) askPeer(ctx context.Context, p adminapi.Peer, uri string) (*admina
 	if err != nil {
 		return nil, err
 	}
-	req.Header.Set(peerHeader, bearer.NewToken(a.Token).Proof(uri))
+	req.Header.Set(peerHeader, a.token().Proof(uri))
 	resp, err := a.PeerClient.Do(req)
 	if err != nil {
 		return nil, fmt.Errorf("%s does not answer (%w)", p.Address, errors.Unwrap(err))

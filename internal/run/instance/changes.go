@@ -31,10 +31,10 @@ var atStart = []struct {
 	{"admission.tls.key", func(c *tenants.Config) any { return c.Admission.TLS.Key }},
 	{"admission.tls.client_ca", func(c *tenants.Config) any { return c.Admission.TLS.ClientCA }},
 	{"admin.listen", func(c *tenants.Config) any { return c.Admin.Listen }},
-	{"admin.token", func(c *tenants.Config) any { return c.Admin.Token }},
+	{"admin.token", func(c *tenants.Config) any { return c.Admin.Token != "" }}, // another one is in force at once
 	{"admin.unready_on_store_loss", func(c *tenants.Config) any { return c.Admin.UnreadyOnStoreLoss }},
 	{"admission.listen", func(c *tenants.Config) any { return c.Admission.Listen }},
-	{"admission.token", func(c *tenants.Config) any { return c.Admission.Token }},
+	{"admission.token", func(c *tenants.Config) any { return c.Admission.Token != "" }},
 	{"admission.tenant", func(c *tenants.Config) any { return c.Admission.Tenant }},
 	{"admission.descriptors", func(c *tenants.Config) any { return c.Admission.Descriptors }},
 	{"admission.most_open", func(c *tenants.Config) any { return c.Admission.MostOpen }},
