@@ -11,7 +11,6 @@ import (
 func TestNothingAllocates(t *testing.T) {
 	b := New(Config{})
 	teach(b, someKind, 4096, 300, 100)
-	hedge := NewHedge(0, &Follow{}, NewPinball(.5, 4096), b.Mean(someKind, 4096))
 	n := int64(0)
 	for name, f := range map[string]func(){
 		"call": func() {
@@ -25,7 +24,6 @@ func TestNothingAllocates(t *testing.T) {
 		},
 		"quantile": func() { b.Quantile(someKind, 4096, .95) },
 		"unknown":  func() { b.Quantile(Kind{Model: "x"}, 4096, .95) },
-		"hedge":    func() { hedge.Hint(70); hedge.Predict(); hedge.Observe(80) },
 	} {
 		if got := testkit.Allocs(t, 2000, f); got != 0 {
 			t.Errorf("%s: %d allocations", name, got)
@@ -87,20 +85,6 @@ func BenchmarkReach(b *testing.B) {
 	}
 }
 
-// BenchmarkReachSame is a turn in which the call stays in its bin.
-func BenchmarkReachSame(b *testing.B) {
-	book, calls, at, _ := crowd(1000)
-	b.ReportAllocs()
-	i := 0
-	for b.Loop() {
-		i++
-		if i == len(calls) {
-			i = 0
-		}
-		book.Reach(&calls[i], at[i])
-	}
-}
-
 // BenchmarkCall is a call that is not watched: Start, Expect, End.
 func BenchmarkCall(b *testing.B) {
 	for _, tenants := range []int{1, 1000} {
@@ -120,14 +104,6 @@ func BenchmarkCall(b *testing.B) {
 				book.End(&s, l.draw(r), true)
 			}
 		})
-	}
-}
-
-func BenchmarkQuantile(b *testing.B) {
-	book, _, _, kinds := crowd(1)
-	b.ReportAllocs()
-	for b.Loop() {
-		book.Quantile(kinds[0], laws[1].most, .95)
 	}
 }
 

@@ -70,18 +70,12 @@
 // How long the longest calls get is not known before some have got there, which
 // takes as long as they take: until then they are thought to go on to their most.
 //
-// Pinball and Hedge are two other ways to learn a length, which a Book can be
-// compared with: a few bytes for one quantile, and a mixture of what others
-// predict. Neither knows of calls that still run.
-//
 // # Further reading
 //
 // Kaplan and Meier, "Nonparametric estimation from incomplete observations"
 // (1958). Mantel, "Evaluation of survival data and two new rank order statistics"
 // (1966). Hjort, "Nonparametric Bayes estimators based on beta processes in
-// models for life history data" (1990). Koenker and Bassett, "Regression
-// quantiles" (1978). Freund and Schapire, "A decision-theoretic generalization of
-// on-line learning" (1997).
+// models for life history data" (1990).
 //
 // # Stability
 //
