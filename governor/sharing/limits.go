@@ -10,7 +10,7 @@ import (
 )
 
 // Beyond present usage and waiting calls, claims ask for the cost of aheadSeconds at the present rate, and
-// for no less than the cost of the last call. TestSizing compares this with other rules.
+// for no less than the cost of the last call. docs/federation-protocol.md compares this with other rules.
 const aheadSeconds = 3
 
 // A process asks in advance for at least 1/capShare of the rest of a budget. That is kept small,
