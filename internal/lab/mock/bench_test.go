@@ -32,48 +32,6 @@ func inProcess(tb testing.TB, cfg Config, body string) func() {
 	}
 }
 
-func BenchmarkChat(b *testing.B) {
-	serve := inProcess(b, Config{}, chatBody(""))
-	b.ReportAllocs()
-	for b.Loop() {
-		serve()
-	}
-}
-
-func BenchmarkChatLimited(b *testing.B) {
-	serve := inProcess(b, Config{TPM: 1 << 50, RPM: 1 << 50}, chatBody(""))
-	b.ReportAllocs()
-	for b.Loop() {
-		serve()
-	}
-}
-
-func BenchmarkStreamChunk(b *testing.B) {
-	const chunks = 1000
-	serve := inProcess(b, Config{}, chatBody(`"stream":true,"max_tokens":1000`))
-	b.ReportAllocs()
-	n := 0
-	for b.Loop() {
-		if n%chunks == 0 { // one call in a thousand pays for a thousand chunks
-			serve()
-		}
-		n++
-	}
-}
-
-// BenchmarkChatSocket is a call over loopback, client included.
-func BenchmarkChatSocket(b *testing.B) {
-	hs := httptest.NewServer(mustNew(b, Config{}))
-	defer hs.Close()
-	c := hs.Client()
-	b.ReportAllocs()
-	for b.Loop() {
-		resp := testkit.Must(c.Post(hs.URL+"/v1/chat/completions", "application/json", strings.NewReader(chatBody(""))))(b)
-		io.Copy(io.Discard, resp.Body)
-		resp.Body.Close()
-	}
-}
-
 // TestAllocations: a chunk costs none, and a call only its headers and the copy of its body.
 func TestAllocations(t *testing.T) {
 	plain := testkit.Allocs(t, 500, inProcess(t, Config{}, chatBody("")))

@@ -13,28 +13,6 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestRollingMinuteEdge fills the limit at t=0 and asks again one nanosecond before and
-// exactly when it has left.
-func TestRollingMinuteEdge(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := inBubble(t, Config{TPM: 40})
-		if got := r.chat(`"max_tokens":32`); got.status != 200 {
-			t.Fatalf("first request: %d %s", got.status, got.body)
-		}
-		time.Sleep(minute - 1)
-		if got := r.chat(`"max_tokens":1`); got.status != 429 {
-			t.Errorf("1 ns before the minute is over: %d, want 429", got.status)
-		}
-		time.Sleep(time.Nanosecond)
-		if got := r.chat(`"max_tokens":32`); got.status != 200 {
-			t.Errorf("when the minute is over: %d %s, want 200", got.status, got.body)
-		}
-		if st := r.s.Stats(); st.WindowTokensPeak != 40 || st.WindowTokens != 40 {
-			t.Errorf("window %d, peak %d, want 40 and 40", st.WindowTokens, st.WindowTokensPeak)
-		}
-	})
-}
-
 // TestLimitIsTheLimit: what fills it exactly goes, one token more does not.
 func TestLimitIsTheLimit(t *testing.T) {
 	for _, tt := range []struct {
@@ -193,42 +171,6 @@ func TestRefundOfCancelled(t *testing.T) {
 				})
 			})
 		}
-	}
-}
-
-func TestWindowEdges(t *testing.T) {
-	var w window
-	w.add(0, 10)
-	w.add(time.Second, 5)
-	steps := []struct {
-		at  time.Duration
-		sum int64
-	}{
-		{time.Second, 15},
-		{minute - 1, 15},
-		{minute, 5}, // (now-60s, now]: what is a minute old to the nanosecond counts no more
-		{minute + time.Second - 1, 5},
-		{minute + time.Second, 0},
-	}
-	for _, st := range steps {
-		w.expire(st.at)
-		if w.sum != st.sum {
-			t.Errorf("sum at %s = %d, want %d", st.at, w.sum, st.sum)
-		}
-	}
-	if w.peak != 15 {
-		t.Errorf("peak = %d, want 15", w.peak)
-	}
-}
-
-// TestWindowReduceGone gives back an entry that has left: nothing must change.
-func TestWindowReduceGone(t *testing.T) {
-	var w window
-	ref := w.add(0, 10)
-	w.add(30*time.Second, 7)
-	w.reduce(minute, ref, 4)
-	if w.sum != 7 {
-		t.Errorf("sum = %d, want 7", w.sum)
 	}
 }
 

@@ -1,18 +1,14 @@
 package process
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
-	"github.com/llmgov/llmgov/internal/test/testkit"
 	"github.com/llmgov/llmgov/internal/test/testkit/processtest"
 	"github.com/llmgov/llmgov/tenants"
-	"github.com/llmgov/llmgov/tenants/keyfile"
 )
 
 // soon waits until a key gets a status.
@@ -83,51 +79,5 @@ func TestKeys_TwoProcesses(t *testing.T) {
 	})
 	if strings.Contains(one.Log()+two.Log(), made.Key) {
 		t.Error("the key is in a log")
-	}
-}
-
-// Several processes write the same file at the same time, and nothing is lost.
-func TestKeys_ManyProcesses(t *testing.T) {
-	t.Parallel()
-	dir := newFolder(t, upstream(t), "rpm: 600000", "")
-	const each = 6
-	var mu sync.Mutex
-	made := map[string]aKey{}
-	var wg sync.WaitGroup
-	start := processtest.Command{Args: []string{"serve", "-c", filepath.Join(dir, config)}}
-	processes := processtest.ServeAll(t, start, start, start)
-	for _, p := range processes {
-		for range 2 {
-			wg.Go(func() {
-				for range each {
-					var k aKey
-					answer := processtest.Ask(t, http.MethodPost, p.Admin+"/api/v1/keys", "", `{"tenant":"a"}`)
-					if err := json.Unmarshal([]byte(answer.Body), &k); answer.Status != http.StatusCreated || err != nil {
-						t.Errorf("%d %s: %v", answer.Status, answer.Body, err)
-						return
-					}
-					mu.Lock()
-					made[k.Hash] = k
-					mu.Unlock()
-				}
-			})
-		}
-	}
-	wg.Wait()
-	got := testkit.Must(keyfile.New(filepath.Join(dir, "llmgov.keys.yaml")).List())(t)
-	for _, k := range got.Keys {
-		delete(made, k.Hash.String())
-	}
-	if len(got.Keys) != len(processes)*2*each || len(made) != 0 {
-		t.Errorf("%d keys in the file, %d are lost", len(got.Keys), len(made))
-	}
-}
-
-// In quickstart mode there is no file to keep keys beside.
-func TestKeys_Quickstart(t *testing.T) {
-	p := processtest.Quickstart(t)
-	answer := processtest.Ask(t, http.MethodPost, p.Admin+"/api/v1/keys", "", `{"tenant":"pro"}`)
-	if answer.Status != http.StatusConflict || !strings.Contains(answer.Body, `"no_config_file"`) {
-		t.Errorf("status %d, %s", answer.Status, answer.Body)
 	}
 }
