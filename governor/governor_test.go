@@ -121,68 +121,6 @@ func TestOwnLimitWaitsBesideTheQueue(t *testing.T) {
 	})
 }
 
-// All of 200 calls are served in turn when they may wait, and never more than
-// the limit at once; of the pool's slots and of the tenant's own.
-func TestConcurrencyPeakIsTheLimit(t *testing.T) {
-	for _, own := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			cfg := Config{
-				Pools:   []Pool{{Name: "p", Concurrency: 8, MaxQueue: 1000}},
-				Tenants: []Tenant{{Name: "a", Weight: 1000, MaxWait: time.Hour}},
-			}
-			if own {
-				cfg.Pools[0].Concurrency = 100
-				cfg.Tenants[0].Concurrency = 8
-			}
-			g := must(t, cfg)
-			var running, peak, served atomic.Int64
-			start := time.Now()
-			testkit.AtOnce(200, func(_ int) {
-				l, rej := Rejected(g.Acquire(t.Context(), demand("a", 10)))
-				if rej != nil {
-					t.Error(rej)
-					return
-				}
-				n := running.Add(1)
-				for p := peak.Load(); n > p && !peak.CompareAndSwap(p, n); p = peak.Load() {
-				}
-				time.Sleep(time.Second)
-				running.Add(-1)
-				served.Add(1)
-				l.Settle(Usage{Output: 10})
-			})
-			if peak.Load() != 8 || served.Load() != 200 || time.Since(start) != 25*time.Second {
-				t.Errorf("own %v: peak %d, served %d in %v; want 8, 200, 25s", own, peak.Load(), served.Load(), time.Since(start))
-			}
-		})
-	}
-}
-
-// A budget worth ten calls, idle for a minute, asked for by many at once.
-func TestBudgetOfTen(t *testing.T) {
-	for _, n := range []int{50, 200} {
-		synctest.Test(t, func(t *testing.T) {
-			g := must(t, Config{
-				Pools:   []Pool{{Name: "p", TPM: 10_000, HeadroomPPM: 10_000, Burst: time.Minute, MaxQueue: 1000}},
-				Tenants: []Tenant{{Name: "a", Weight: 1000}},
-			})
-			time.Sleep(time.Minute)
-			var admitted atomic.Int64
-			testkit.AtOnce(n, func(_ int) {
-				if l, rej := Rejected(g.Acquire(t.Context(), demand("a", 1000))); rej == nil {
-					admitted.Add(1)
-					l.Settle(Usage{Output: 1000})
-				} else if rej.RetryAfter < time.Second {
-					t.Errorf("told to come back after %v, when nothing can be free", rej.RetryAfter)
-				}
-			})
-			if a := admitted.Load(); a < 8 || a > 10 {
-				t.Errorf("%d at once: %d admitted, want 8 to 10", n, a)
-			}
-		})
-	}
-}
-
 func TestWaitEndsWhenTheCallerGoes(t *testing.T) {
 	for name, cfg := range map[string]Config{
 		"own limit": {

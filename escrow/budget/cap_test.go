@@ -352,14 +352,3 @@ func TestPeriodsTileTime(t *testing.T) {
 		}
 	})
 }
-
-func TestParsePeriod(t *testing.T) {
-	for _, p := range []Period{Hour, Day, Week, Month} {
-		if got, err := ParsePeriod(p.String()); got != p || err != nil {
-			t.Errorf("ParsePeriod(%q) = %v, %v", p.String(), got, err)
-		}
-	}
-	if _, err := ParsePeriod("year"); err == nil || err.Error() != `budget: "year" is not a period: use hour, day, week or month` {
-		t.Errorf("ParsePeriod(year): %v", err)
-	}
-}

@@ -25,16 +25,6 @@ func (p Period) String() string {
 	return periodNames[p]
 }
 
-// ParsePeriod reads "hour", "day", "week" or "month".
-func ParsePeriod(s string) (Period, error) {
-	for i, name := range periodNames {
-		if s == name {
-			return Period(i), nil
-		}
-	}
-	return 0, fmt.Errorf("budget: %q is not a period: use hour, day, week or month", s)
-}
-
 // Bounds returns the period that now is in: from start, until just before end.
 // A nil loc is UTC.
 //

@@ -279,12 +279,3 @@ func TestDoor_Allocations(t *testing.T) {
 		t.Errorf("%v allocations for a call, more than for its lease", n)
 	}
 }
-
-func BenchmarkDo(b *testing.B) {
-	governed, _ := open(b, func(p *tenants.Pool, _ *tenants.Tenant) { p.TPM = 1e12 })
-	ctx := b.Context()
-	b.ReportAllocs()
-	for b.Loop() {
-		testkit.OK(b, governed.Do(ctx, asked, answer))
-	}
-}

@@ -217,34 +217,6 @@ func TestReserve_StreamCancelled(t *testing.T) {
 	}
 }
 
-// Nobody else's id leads to a reservation, or tells that it is there.
-func TestReserve_SomebodyElses(t *testing.T) {
-	w := newWorld(t, 10, nil)
-	w.reserve(t, "r")
-	for what, err := range map[string]error{
-		"commit":   second(w.Commit("other", "r", reported(1, 1))),
-		"cancel":   second(w.Commit("other", "r", cancelled)),
-		"progress": third(w.Progress("other", "r", client.Produced{})),
-		"unknown":  second(w.Commit("", "s", reported(1, 1))),
-	} {
-		if r := refused(err); r.Status != http.StatusNotFound {
-			t.Errorf("%s: %+v", what, r)
-		}
-	}
-	w.reserve(t, "o")
-	own, err := w.Reserve(t.Context(), &reserve.Ask{Owner: "other", ID: "o", Call: client.Request{Key: "sk-other", Model: "m"}})
-	if err != nil || own.Lease.Grant.Tenant != "other" {
-		t.Errorf("the same id of somebody else: %+v, %v", own, err)
-	}
-	commit(t, w, reported(50, 5), true)
-	for _, owner := range []string{"", "other"} {
-		if _, err := w.Commit(owner, "o", cancelled); err != nil {
-			t.Error(err)
-		}
-	}
-	w.left(t)
-}
-
 func second[A, B any](_ A, b B) B        { return b }
 func third[A, B, C any](_ A, _ B, c C) C { return c }
 
@@ -345,43 +317,6 @@ func TestReserve_Flood(t *testing.T) {
 		time.Sleep(61 * time.Second)
 		w.left(t)
 	})
-}
-
-// What is wrong by itself reaches no governor.
-func TestReserve_BadInput(t *testing.T) {
-	w := newWorld(t, 10, nil)
-	for param, spoil := range map[string]func(*reserve.Ask){
-		"reservation_id": func(a *reserve.Ask) { a.ID = "two words" },
-		"ttl":            func(a *reserve.Ask) { a.TTL = time.Millisecond },
-		"input_tokens":   func(a *reserve.Ask) { a.Call.InputTokens = -1 },
-		"max_output":     func(a *reserve.Ask) { a.Call.MaxOutput = 1 << 60 },
-	} {
-		a := &reserve.Ask{Call: asked}
-		spoil(a)
-		if _, err := w.Reserve(t.Context(), a); refused(err).Status != http.StatusBadRequest || refused(err).Param != param {
-			t.Errorf("%s: %v", param, err)
-		}
-	}
-	if _, err := w.Reserve(t.Context(), &reserve.Ask{Call: client.Request{Tenant: "nobody", Model: "m"}}); refused(err).Status != http.StatusUnauthorized {
-		t.Errorf("unknown tenant: %v", err)
-	}
-	if _, err := w.Reserve(t.Context(), &reserve.Ask{Call: client.Request{Model: "m"}}); refused(err).Status != http.StatusUnauthorized || !strings.HasSuffix(refused(err).Message, "name one, or give the key of one.") {
-		t.Errorf("nobody's: %v", err)
-	}
-	w.left(t)
-	for i, e := range []client.End{reported(-1, 0), reported(0, 1<<60), {Usage: client.Usage{Reasoning: -5}}, {Produced: client.Produced{Deltas: -1}}, {Outcome: 77}} {
-		id := fmt.Sprint("bad-", i)
-		w.reserve(t, id)
-		if _, err := w.Commit("", id, e); refused(err).Status != http.StatusBadRequest {
-			t.Errorf("%+v: %v", e, err)
-		}
-		w.left(t) // it is over all the same
-	}
-	w.reserve(t, "r")
-	if _, _, err := w.Progress("", "r", client.Produced{Tokens: -1}); refused(err).Status != http.StatusBadRequest {
-		t.Errorf("progress: %v", err)
-	}
-	commit(t, w, cancelled, true)
 }
 
 // A shutdown waits for calls that are under way, and learns how they end.
@@ -602,23 +537,4 @@ func follow(t *testing.T, steps []step) string {
 		}
 	}
 	return ""
-}
-
-// Many reserve at the same time: the book's lock is held for a small part of that.
-func BenchmarkReserve(b *testing.B) {
-	w := newWorld(b, 100_000, nil)
-	b.ReportAllocs()
-	b.RunParallel(func(pb *testing.PB) {
-		for pb.Next() {
-			g, err := w.Reserve(b.Context(), &reserve.Ask{Call: asked})
-			if err != nil {
-				b.Error(err)
-				return
-			}
-			if _, err := w.Commit("", g.ID, reported(50, 5)); err != nil {
-				b.Error(err)
-				return
-			}
-		}
-	})
 }

@@ -128,16 +128,6 @@ func TestGoals(t *testing.T) {
 	}
 }
 
-// A thousand tenants for five minutes are to take some seconds, oracles and all.
-func BenchmarkThousandTenants(b *testing.B) {
-	s := testkit.Must(scenario.Find("s5"))(b)
-	b.ReportAllocs()
-	for b.Loop() {
-		testkit.Must(Run(b.Context(), s, Options{Seeds: []uint64{1}}))(b)
-	}
-	b.ReportMetric(s.Duration.Seconds()*float64(b.N)/b.Elapsed().Seconds(), "virtual-s/s")
-}
-
 // TestMonday_PromisesInSmallPools: four minutes of the scenario, with its cold start. TestGoals has all of it.
 func TestMonday_PromisesInSmallPools(t *testing.T) {
 	for name, worst := range map[string]Value{"monday": 0.03, "monday-3m": 0.015, "monday-60k": 0.13} {

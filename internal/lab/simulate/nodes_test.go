@@ -31,38 +31,6 @@ func play(t *testing.T, text string) Result {
 	return res
 }
 
-// A flood is admitted as far as the limit goes, through however many nodes it comes; and
-// what the store is asked depends on their number, not on the load.
-func TestNodes_HoweverMany(t *testing.T) {
-	testkit.Long(t, "simulates minutes of many gateways")
-	t.Parallel()
-	for _, limit := range []string{"tpm: 6000000", "tpm: 0, rpm: 6000"} {
-		one := Value(0)
-		for _, n := range []int{1, 2, 4, 8} {
-			res := play(t, nodesOf(n)+`
-duration: 4m
-pool: {`+limit+`}
-tenants:
-  - {name: a, weight: 3, load: {kind: backlogged, workers: 400}}
-  - {name: b, weight: 1, load: {kind: open, tokens_per_second: 200000}}
-`)
-			f := res.Figures
-			if n == 1 {
-				one = f.Utilization
-			}
-			if f.Utilization < 0.985 || math.Abs(float64(f.Utilization/one-1)) > 0.01 {
-				t.Errorf("%s: through %d nodes %.4f of the limit was used, through one %.4f", limit, n, f.Utilization, one)
-			}
-			if beats := f.StoreRoundTrips * f.Admitted / 1000 / 180 / Value(n); beats > 1.1 {
-				t.Errorf("%s: each of %d nodes asks the store %.2f times a second", limit, n, beats)
-			}
-			if f.MisallocationOfUsed > 0.003 {
-				t.Errorf("%s: through %d nodes %.4f of what was used went to others than it should", limit, n, f.MisallocationOfUsed)
-			}
-		}
-	}
-}
-
 // Teams of one tenant at different nodes share what is the tenant's by their weights, as
 // if they were at one.
 func TestNodes_TeamsApart(t *testing.T) {
@@ -157,28 +125,6 @@ tenants:
 	}
 }
 
-// One node becomes eight, and they become one again: the limit is kept and used, but for
-// what seven that crash may have used of their grants, which counts for a Window.
-func TestNodes_ComeAndGo(t *testing.T) {
-	testkit.Long(t, "simulates minutes of many gateways")
-	t.Parallel()
-	events := "events:\n"
-	for n := 2; n <= 8; n++ {
-		events += fmt.Sprintf("  - {at: 0s, crash: n%d, for: 120s}\n  - {at: 240s, crash: n%d, for: 10m}\n", n, n)
-	}
-	res := play(t, nodesOf(8)+`
-duration: 6m
-pool: {tpm: 6000000}
-tenants:
-  - {name: a, weight: 3, load: {kind: backlogged, workers: 800}}
-  - {name: b, weight: 1, load: {kind: open, tokens_per_second: 80000}}
-  - {name: c, weight: 1, load: {kind: open, tokens_per_second: 5000}}
-`+events)
-	if f := res.Figures; f.Utilization < 0.97 || f.MisallocationMax > 0.05 {
-		t.Errorf("%.4f of the limit was used; in the worst minute %.4f went to others than it should", f.Utilization, f.MisallocationMax)
-	}
-}
-
 // worldOf plays a scenario, and leaves what happened.
 func worldOf(t *testing.T, text string) *world {
 	t.Helper()
@@ -242,45 +188,6 @@ events:
 	}
 }
 
-// A node that is cut off uses what it was granted, and then nothing; others have its part.
-// When it is back, it has it again.
-func TestNodes_PartitionedNodeStops(t *testing.T) {
-	t.Parallel()
-	w := worldOf(t, `
-duration: 5m
-pool: {tpm: 6000000}
-nodes: {near: 1ms, far: 50ms}
-tenants:
-  - {name: a, nodes: [near], load: {kind: backlogged, workers: 300}}
-  - {name: b, nodes: [far], load: {kind: backlogged, workers: 300}}
-events:
-  - {at: 120s, partition: far, for: 60s}
-`)
-	used := func(node int32, from, to time.Duration) (sum float64) {
-		for _, e := range w.trace.Events {
-			if e.Kind == Used && w.trace.Requests[e.Request].Node == node && e.At >= from && e.At < to {
-				sum += float64(e.Tokens)
-			}
-		}
-		return sum / (to - from).Seconds() / 100_000
-	}
-	for _, c := range []struct {
-		node     int32
-		from, to time.Duration
-		least    float64
-		most     float64
-	}{
-		{1, 60, 120, 0.47, 0.51},
-		{1, 123, 180, 0, 0}, // a grant lasts 2.5 s
-		{0, 130, 180, 0.93, 1},
-		{1, 245, 300, 0.47, 0.51}, // a Window later nothing is left of it
-	} {
-		if got := used(c.node, c.from*time.Second, c.to*time.Second); got < c.least || got > c.most {
-			t.Errorf("%s used %.3f of the limit from %v s to %v s, want %v to %v", w.Nodes[c.node].Name, got, int(c.from), int(c.to), c.least, c.most)
-		}
-	}
-}
-
 // Requests come by the parts of their tenant, which wander where they rotate.
 func TestNodes_PartsOfRequests(t *testing.T) {
 	testkit.Long(t, "simulates minutes of many gateways")
@@ -306,28 +213,6 @@ tenants:
 		near(0, 0.2)
 		// The mean over a quarter of a turn of (1 + 0.9 cos)/2.
 		near(1, 0.5+0.9/math.Pi*[]float64{1, -1, -1, 1}[quarter])
-	}
-}
-
-// TestNodes_Bands: over three nodes, beside a tenant that uses less than its share, a background team in the lowest band has its entitlement
-// within 3 %, and so have those above it.
-func TestNodes_Bands(t *testing.T) {
-	res := play(t, nodesOf(3)+`
-duration: 5m
-warmup: 1m
-pool: {tpm: 0, concurrency: 60, interactive_reserve: 6, hold_back: 0.3}
-service: {mean: 1s, sigma: 1, max: 10s}
-estimates: learned
-tenants:
-  - {name: chat, weight: 6, priority: 9, load: {kind: backlogged, workers: 120}}
-  - {name: tools, weight: 2, priority: 5, load: {kind: onoff, on: 20s, off: 20s, requests_per_second: 6}}
-  - {name: batch, weight: 2, priority: background, load: {kind: backlogged, workers: 180}}
-`)
-	for _, x := range res.Tenants {
-		t.Logf("%s: entitled to %.2f %%, received %.2f %%", x.Name, 100*x.Entitled, 100*x.Received)
-		if off := float64(x.Received/x.Entitled - 1); math.Abs(off) > 0.03 {
-			t.Errorf("%s received %+.1f %% of what it is entitled to", x.Name, 100*off)
-		}
 	}
 }
 

@@ -89,12 +89,3 @@ func TestNobodyWaitsForReaders(t *testing.T) {
 		}
 	})
 }
-
-func BenchmarkObserve(b *testing.B) {
-	ring := NewRing(4096)
-	e := numbered(1)
-	b.ReportAllocs()
-	for b.Loop() {
-		ring.Observe(e)
-	}
-}

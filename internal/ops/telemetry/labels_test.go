@@ -3,7 +3,6 @@ package telemetry
 import (
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -143,63 +142,6 @@ func TestManyTenants(t *testing.T) {
 	few, _ := scrape(t, crowdOf(t, MaxAccounts/2))
 	if one := float64(few) / (MaxAccounts / 2); float64(series) > one*(MaxAccounts+50) {
 		t.Errorf("a tenant has %.1f series, and 10,000 have %d, though only %d are to", one, series, MaxAccounts)
-	}
-}
-
-func BenchmarkScrape(b *testing.B) {
-	for _, n := range []int{100, 1000, 10_000} {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			m := crowdOf(b, n)
-			series := 0
-			for b.Loop() {
-				series, _ = scrape(b, m)
-			}
-			b.ReportMetric(float64(series), "series")
-		})
-	}
-}
-
-// BenchmarkMetric is what one metric costs the request that it counts, and Request what
-// all of a plain stream's do.
-func BenchmarkMetric(b *testing.B) {
-	m := New()
-	p := m.Pool("p")
-	a := m.Account("acme", "pro", "p")
-	a.Refused(governor.ReasonShare)
-	rng := rand.New(rand.NewPCG(1, 2))
-	times := make([]float64, 1024)
-	for i := range times {
-		times[i] = rng.ExpFloat64()
-	}
-	n := 0
-	next := func() float64 { n++; return times[n%len(times)] }
-	for _, c := range []struct {
-		name string
-		do   func()
-	}{
-		{"counter", func() { a.ok.Inc() }},
-		{"counter of tokens", func() { a.input.Add(100) }},
-		{"counter by reason", func() { a.Refused(governor.ReasonShare) }},
-		{"classic histogram", func() { m.Overhead.Observe(next() / 1e4) }},
-		{"native and classic histogram", func() { p.Duration.Observe(next()) }},
-		{"hold and release", func() { a.Hold(); a.Release() }},
-		{"request", func() {
-			a.Hold()
-			a.Admitted(500, time.Millisecond, "")
-			m.Overhead.Observe(next() / 1e4)
-			p.FirstToken.Observe(next())
-			p.Duration.Observe(next())
-			p.EstimateError.Observe(next())
-			a.Ended(OK, "", governor.Usage{Input: 100, Output: 50}, 500)
-			a.Release()
-		}},
-	} {
-		b.Run(strings.ReplaceAll(c.name, " ", "_"), func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				c.do()
-			}
-		})
 	}
 }
 

@@ -220,15 +220,6 @@ func TestFrame_CostIsOfWhatIsSeen(t *testing.T) {
 	}
 }
 
-func BenchmarkTake(b *testing.B) {
-	s := newBench(crowd(10_000), 200, 60).keys("tab")
-	msg := s.poll()()
-	for b.Loop() {
-		s.Update(msg)
-		_ = s.frame()
-	}
-}
-
 func TestTexts(t *testing.T) {
 	for n, want := range map[int64]string{0: "0", 7: "7", 999: "999", 1000: "1k", 1234: "1.2k", 9949: "9.9k", 9950: "10k", 99_999: "100k", 213_400: "213k", 999_499: "999k", 999_500: "1M", 1_188_000: "1.2M", -1500: "-1.5k"} {
 		if got := short(n); got != want {

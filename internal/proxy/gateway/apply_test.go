@@ -222,25 +222,6 @@ func TestApply_Refused(t *testing.T) {
 	}
 }
 
-// What was learned lives on, by the names of tenants and pools.
-func TestApply_KeepsWhatWasLearned(t *testing.T) {
-	g := newGateway(t, before, answerOK)
-	for range 40 {
-		if status, body := ask(g, nil); status != 200 {
-			t.Fatalf("status %d: %s", status, body)
-		}
-	}
-	was := g.world.Load()
-	testkit.OK(t, g.Apply(rules{tenants: map[string]string{"aaron": "m", "acme": "m"}, pools: map[string]string{"a": "x", "p": "m"}}.snapshot(t)))
-	w := g.world.Load()
-	if w.Estimates(1) != was.Estimates(0) {
-		t.Error("estimates are others")
-	}
-	if w.Account(1, 1) != was.Account(0, 0) {
-		t.Error("the account is another one")
-	}
-}
-
 // Another address and key of an upstream are for calls that come from then on.
 func TestApply_Upstream(t *testing.T) {
 	var asked []string

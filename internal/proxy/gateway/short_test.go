@@ -46,14 +46,6 @@ func TestShortCall_Allocates(t *testing.T) {
 	}
 }
 
-func BenchmarkShortCall(b *testing.B) {
-	once := shortCall(b)
-	b.ReportAllocs()
-	for b.Loop() {
-		once()
-	}
-}
-
 // aKey is that of the only tenant of governedBy.
 const aKey = "llmg_000000000000000000000001"
 

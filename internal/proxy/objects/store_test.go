@@ -2,7 +2,6 @@ package objects
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -44,43 +43,6 @@ func TestVisible(t *testing.T) {
 			t.Errorf("what %q made is visible to %q: %t, want %t", tt.owner, tt.to, got, tt.want)
 		}
 	}
-}
-
-// Owners are the same before and after a restart, of what may be lost too when the end
-// is in order.
-func TestOwnersOutliveARestart(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "state")
-	s := open(t, dir)
-	for i, kind := range []Kind{File, Batch, Response, Part} {
-		key := Key{"up", fmt.Sprint("id-", i)}
-		if i%2 == 0 {
-			s.OwnSoon(key, Entry{Kind: kind, Owner: "acme"})
-		} else if err := s.Own(ctx, key, Entry{Kind: kind, Owner: "acme/search"}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	testkit.OK(t, s.Own(ctx, Key{"up", "gone"}, Entry{Kind: File, Owner: "acme"}))
-	testkit.OK(t, s.Forget(Key{"up", "gone"}))
-	check := func(s *Store) {
-		t.Helper()
-		for i, want := range []string{"acme", "acme/search", "acme", "acme/search"} {
-			if e, ok := s.Owner(Key{"up", fmt.Sprint("id-", i)}); !ok || e.Owner != want {
-				t.Errorf("id-%d belongs to %q, want %q", i, e.Owner, want)
-			}
-			if _, ok := s.Owner(Key{"other", fmt.Sprint("id-", i)}); ok {
-				t.Errorf("id-%d is also known at an upstream that never had it", i)
-			}
-		}
-		if _, ok := s.Owner(Key{"up", "gone"}); ok {
-			t.Error("what was forgotten is back")
-		}
-		if !s.Any("up", Batch, "acme") || s.Any("up", Batch, "b") || s.Any("up", Job, "acme") {
-			t.Error("Any is wrong about who has which kind")
-		}
-	}
-	check(s)
-	testkit.OK(t, s.Close())
-	check(open(t, dir))
 }
 
 // What is owned for good is on disk when Own returns: another reader of the file, as of

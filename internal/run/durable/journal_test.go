@@ -620,36 +620,3 @@ func TestDiskFull(t *testing.T) {
 		})
 	}
 }
-
-// BenchmarkAcquireSettle is what a call costs with a journal on a real disk.
-func BenchmarkAcquireSettle(b *testing.B) {
-	cfg := governor.Config{
-		Pools:   []governor.Pool{{Name: "p", TPM: 1e12, RPM: 1e12, MaxQueue: 10, Burst: time.Minute}},
-		Tenants: []governor.Tenant{{Name: "a", Weight: 1000, TPM: 1e12, Budgets: []governor.Budget{{Unit: governor.UnitTokens, Limit: 1e12, Per: budget.Day}}}},
-	}
-	for _, kept := range []bool{false, true} {
-		b.Run(fmt.Sprintf("journal=%v", kept), func(b *testing.B) {
-			if kept {
-				j, past, err := Open(options(b.TempDir()))
-				if err != nil {
-					b.Fatal(err)
-				}
-				cfg.Journal = j
-				cfg.Past = past
-				ctx, cancel := context.WithCancel(b.Context())
-				done := make(chan struct{})
-				go func() { defer close(done); _ = j.Run(ctx, func() governor.Saved { return governor.Saved{} }) }()
-				defer func() { cancel(); <-done; _ = j.Close(governor.Saved{}) }()
-			}
-			g := testkit.Must(governor.New(cfg))(b)
-			b.ReportAllocs()
-			for b.Loop() {
-				l, rej := governor.Rejected(g.Acquire(b.Context(), governor.Request{Tenant: "a", Pool: "p", Input: 10, Output: 10}))
-				if rej != nil {
-					b.Fatal(rej)
-				}
-				l.Settle(governor.Usage{Input: 10, Output: 5})
-			}
-		})
-	}
-}
