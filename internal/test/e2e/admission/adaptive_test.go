@@ -75,62 +75,6 @@ func flood(s *harness.Stack, rate float64, lasts time.Duration) (served, refused
 	return ok.Load(), no.Load()
 }
 
-// The whole stack before a server with 16 slots, asked for half as much again as it can do:
-// the limit is near its knee, what is done is what it can do, and few calls wait upstream. The
-// metric and the header tell the limit as it is.
-func TestAdaptive_FindsTheKnee(t *testing.T) {
-	testkit.Long(t, "simulates minutes of a whole stack")
-	for _, law := range []tenants.Law{tenants.Gradient, tenants.AIMD} {
-		synctest.Test(t, func(t *testing.T) {
-			const slots = 16
-			w := adaptiveWorld(law, slots)
-			s := harness.New(t, w)
-			rate := 1.5 * slots / 4.0
-			flood(s, rate, 2*time.Minute)
-			var limits, queued []int64
-			done := make(chan struct{})
-			var watch sync.WaitGroup
-			watch.Go(func() {
-				for {
-					select {
-					case <-done:
-						return
-					case <-time.After(time.Second):
-						limits = append(limits, s.Sum("llmgov_concurrency_limit", map[string]string{"pool": "p"}))
-						queued = append(queued, s.Mock.Stats().Queued)
-					}
-				}
-			})
-			const minutes = 6
-			served, refused := flood(s, rate, minutes*time.Minute)
-			close(done)
-			watch.Wait()
-			near := 0
-			waits := int64(0)
-			for i, limit := range limits {
-				if limit >= slots*3/4 && limit <= slots*5/4 {
-					near++
-				}
-				waits += queued[i]
-			}
-			best := slots / 4.0 * 60 * minutes
-			t.Logf("%s: near for %d of %d s, %.2f wait upstream, %d served of %.0f, %d refused", law, near, len(limits), float64(waits)/float64(len(limits)), served, best, refused)
-			if near < len(limits)*8/10 {
-				t.Errorf("%s: the limit is near the knee of %d for %d s of %d: %v", law, slots, near, len(limits), limits)
-			}
-			if float64(served) < 0.9*best {
-				t.Errorf("%s: %d calls are served, the server can do %.0f", law, served, best)
-			}
-			if part := float64(waits) / float64(len(limits)) / slots; part > 0.15 {
-				t.Errorf("%s: %.0f %% of its slots wait upstream", law, 100*part)
-			}
-			if refused < served/5 {
-				t.Errorf("%s: only %d calls were refused", law, refused)
-			}
-		})
-	}
-}
-
 // A server that refuses is asked for less, by each of its ways to do so; one that fails otherwise is
 // not. A caller's own mistakes are no sign of anything.
 func TestAdaptive_Overload(t *testing.T) {
