@@ -99,26 +99,6 @@ func TestUpstreams_LimitsOfTheirOwn(t *testing.T) {
 	})
 }
 
-// A tenant that may only use one upstream waits for that alone, and does not keep others from another one.
-func TestUpstreams_OnlyOne(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newLimitedWorld(t)
-		const minutes = 4
-		w.run(t, minutes*time.Minute, "small", "only")
-		first := used(w.provisioned, 200_000, minutes)
-		spare := used(w.onDemand, 600_000, minutes)
-		if first < .99 || spare < .98 {
-			t.Errorf("of what is provisioned %.3f are used, and %.3f on demand", first, spare)
-		}
-		if ratio := float64(w.got["small"]) / float64(w.got["only"]); ratio < 2.8 || ratio > 3.6 {
-			t.Errorf("calls %v: ratio %.2f, want 3", w.got, ratio)
-		}
-		if n := w.provisioned.Mock.Stats().Refused + w.onDemand.Mock.Stats().Refused; n > 0 || len(w.seen) != 1 {
-			t.Errorf("upstreams refused %d calls, callers saw %v", n, w.seen)
-		}
-	})
-}
-
 // When one upstream is lost, calls go to the other within its limit, and back when it works again.
 func TestUpstreams_OneLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

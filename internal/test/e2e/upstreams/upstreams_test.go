@@ -24,58 +24,6 @@ import (
 	"github.com/llmgov/llmgov/tenants"
 )
 
-func TestUpstreams_Weights(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := harness.NewUpstream(t, mock.Config{})
-		c := harness.NewUpstream(t, mock.Config{})
-		s := harness.New(t, harness.World{Pool: harness.PoolOf(5, 3, 2), Tenants: []tenants.Tenant{harness.Tenant("a", 1)}, Upstreams: map[string]http.Handler{"up1": b, "up2": c}})
-		for i := range 200 {
-			if ans := s.Call(t.Context(), "a", harness.Chat(i%2 == 0, 5, "")); ans.Status != 200 {
-				t.Fatalf("call %d: %d %s", i, ans.Status, ans.Body)
-			}
-		}
-		a := s.Mock.Stats().Completed
-		if b, c := b.Calls.Load(), c.Calls.Load(); a != 100 || b != 60 || c != 40 {
-			t.Errorf("%d, %d and %d of 200 calls went to weights 5, 3 and 2", a, b, c)
-		}
-	})
-}
-
-// On demand gets calls only while what is provisioned asks for a pause, and the call that was refused there.
-func TestUpstreams_Order(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		onDemand := harness.NewUpstream(t, mock.Config{})
-		provisioned := harness.NewUpstream(t, mock.Config{})
-		p := harness.PoolOf(1)
-		p.Upstreams = []tenants.PoolUpstream{{Name: "up1", Weight: 3, Order: 1}, {Name: "up2", Weight: 1}}
-		s := harness.New(t, harness.World{Pool: p, Tenants: []tenants.Tenant{harness.Tenant("a", 1)}, Upstreams: map[string]http.Handler{"up1": onDemand, "up2": provisioned}})
-		calls := func(wantFirst, wantSpare int64) {
-			t.Helper()
-			first := provisioned.Calls.Load()
-			spare := onDemand.Calls.Load()
-			for i := range 20 {
-				if ans := s.Call(t.Context(), "a", harness.Chat(i%2 == 0, 5, "")); ans.Status != 200 {
-					t.Fatalf("call %d: %d %s", i, ans.Status, ans.Body)
-				}
-			}
-			first = provisioned.Calls.Load() - first
-			spare = onDemand.Calls.Load() - spare
-			if first != wantFirst || spare != wantSpare {
-				t.Errorf("%d calls went to what is provisioned and %d on demand, want %d and %d", first, spare, wantFirst, wantSpare)
-			}
-		}
-		calls(20, 0)
-		provisioned.AnswerWith(harness.Status(429, "Retry-After", "60"))
-		calls(1, 20)
-		provisioned.AnswerWith(nil)
-		time.Sleep(time.Minute)
-		calls(20, 0)
-		if n := s.Sum("llmgov_upstream_tries_total", map[string]string{"upstream": "up1", "outcome": "served"}); n != 20 {
-			t.Errorf("the metric has %d calls on demand, want 20", n)
-		}
-	})
-}
-
 // A tenant's calls go only to the upstreams that it may reach, whatever becomes of them there, and count in the same pool.
 func TestUpstreams_OfATenant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
