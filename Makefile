@@ -156,7 +156,7 @@ model:
 	go test -run '^TestMutants$$' -count 1 -timeout 60m -v ./escrow/placement -mutants
 
 chaos:
-	go test -run '^(TestChaos|TestSameFlood)' -count 1 -timeout 90m -v ./internal/test/e2e/fleet -chaos
+	go test -run '^TestChaos' -count 1 -timeout 90m -v ./internal/test/e2e/fleet -chaos
 	go test -run '^TestRefusals_' -count 1 ./federation/runner -promise-worlds 1000
 
 calm:
@@ -176,7 +176,7 @@ bench:
 		go run ./internal/lab/bench $(if $(CHECK),-check) || missed=1; \
 		go run ./internal/lab/bench $(if $(CHECK),-check) -redis || missed=1; \
 		exit $$missed
-	go test -run '^$$' -bench . -benchmem ./escrow/... ./governor/... ./federation ./federation/runner ./tenants ./streaming
+	go test -run '^$$' -bench . -benchmem ./escrow/... ./governor/... ./federation/runner ./tenants ./streaming
 
 versus:
 	internal/lab/versus/run.sh $(ARGS)

@@ -251,33 +251,3 @@ func TestAllocs_Lookups(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkLookup(b *testing.B) {
-	s, key := large(b, 10_000)
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, _, ok := s.Lookup(key); !ok {
-			b.Fatal("not found")
-		}
-	}
-}
-
-func BenchmarkPoolOf(b *testing.B) {
-	s, _ := large(b, 1)
-	b.ReportAllocs()
-	for b.Loop() {
-		s.PoolOf("claude-sonnet")
-	}
-}
-
-func BenchmarkLoad10000(b *testing.B) {
-	var policy strings.Builder
-	policy.WriteString("tiers: {pro: {weight: 2, rpm: 60}}\ntenants:\n")
-	for i := range 10_000 {
-		fmt.Fprintf(&policy, "  t%05d: {tier: pro, keys: [%s], models: [\"gpt-*\"]}\n", i, HashKey(fmt.Sprint(i)))
-	}
-	sections := map[string]string{"tenants/a.yaml": policy.String()}
-	for b.Loop() {
-		testkit.Must(loadSections(sections))(b)
-	}
-}

@@ -259,14 +259,6 @@ func TestForeign(t *testing.T) {
 	}
 }
 
-// TestURL: what is wrong with an address is said without its password.
-func TestURL(t *testing.T) {
-	_, err := Open("postgres://u:secret@h:port/db", federation.DefaultRules())
-	if err == nil || strings.Contains(err.Error(), "secret") {
-		t.Errorf("got %v", err)
-	}
-}
-
 // BenchmarkBeat: what a beat takes, of three nodes with so many tenants that ask.
 func BenchmarkBeat(b *testing.B) {
 	url := place(b)

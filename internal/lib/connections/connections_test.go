@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
-
-	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -223,57 +221,6 @@ func TestAudit_M2_StrangersGiveWay(t *testing.T) {
 		}
 		if err := <-ended; !errors.Is(err, net.ErrClosed) {
 			t.Errorf("the listener ended with %v", err)
-		}
-	})
-}
-
-// A tenant that takes all connections it can get gives its idle ones to others, and gets no more than its part while all of them have
-// calls. Those that have shown a token stay.
-func TestAudit_A6_TenantsDivideConnections(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		in := &pipes{conns: make(chan net.Conn, 16), closed: make(chan struct{})}
-		l := New(in, Limits{All: 8, Tenants: 5, Strangers: 2, Grace: time.Second})
-		defer l.Close()
-		accept := func() (client net.Conn, ctx context.Context) {
-			client = in.dial()
-			c := testkit.Must(l.Accept())(t)
-			return client, Context(t.Context(), c)
-		}
-		isClosed := func(c net.Conn) bool {
-			_ = c.SetReadDeadline(time.Now().Add(time.Millisecond))
-			_, err := c.Read(make([]byte, 1))
-			return errors.Is(err, io.EOF)
-		}
-		token, ctx := accept()
-		Known(ctx, "")
-		var all []net.Conn
-		take := func(tenant string) (end func(), ok bool) {
-			c, ctx := accept()
-			all = append(all, c)
-			call := Begin(ctx)
-			ok = Known(ctx, tenant)
-			if !ok {
-				_ = call.Close()
-			}
-			return call.End, ok
-		}
-		var ends []func()
-		for i := range 6 {
-			end, ok := take([]string{"a", "a/team"}[i%2])
-			if ok != (i < 5) {
-				t.Errorf("with calls on %d connections, another one: %v", i, ok)
-			}
-			ends = append(ends, end)
-		}
-		endB, ok := take("b")
-		if !ok {
-			t.Error("b gets none, because a has calls on all")
-		}
-		endB()
-		ends[1]()
-		time.Sleep(1001 * time.Millisecond)
-		if _, ok := take("b"); !ok || !isClosed(all[1]) || isClosed(all[0]) || isClosed(token) {
-			t.Error("the idle connection of a was not closed for one of b")
 		}
 	})
 }

@@ -250,26 +250,6 @@ func TestApply_Zone(t *testing.T) {
 	}
 }
 
-// The upstream gets its own name of a model, and every other byte as it came.
-func TestRealModel(t *testing.T) {
-	got := ""
-	g := newGateway(t, rules{tenants: before.tenants, pools: map[string]string{"p": "m=real-model"}}, func(r *http.Request) (*http.Response, error) {
-		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			return nil, err
-		}
-		got = string(body)
-		if r.ContentLength != int64(len(body)) {
-			t.Errorf("Content-Length %d of %d bytes", r.ContentLength, len(body))
-		}
-		r.Body = http.NoBody
-		return answerOK(r)
-	})
-	if status, body := ask(g, nil); status != 200 || got != `{"model":"real-model","max_tokens":9}` {
-		t.Errorf("status %d, the upstream got %s: %s", status, got, body)
-	}
-}
-
 // Calls and policies meet at random: who is in all policies is always served, also
 // when its pool has another name each time.
 func TestApply_Races(t *testing.T) {

@@ -133,13 +133,3 @@ func TestTracing_CollectorHangs(t *testing.T) {
 		t.Errorf("it says %s", text)
 	}
 }
-
-// Without any of its variables nothing of tracing is there.
-func TestTracing_Off(t *testing.T) {
-	p := traced(t)
-	hello(t, p, "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
-	p.End(t, syscall.SIGINT, 0) // without a grace
-	if text := p.Log(); strings.Contains(text, "trace") {
-		t.Errorf("it says %s", text)
-	}
-}
