@@ -94,7 +94,7 @@ func TestBudget_OfATenant(t *testing.T) {
 		if rej == nil || rej.Reason != ReasonBudget || rej.Budget.Unit != UnitRequests || rej.RetryAfter != 23*time.Hour {
 			t.Errorf("the sixth call of a day of five got %+v", rej)
 		}
-		want := "The budget of tenant a is spent (requests per day: Limit 5, Used 5, Requested 1). It resets at 2000-01-02T00:00:00Z. Please try again in 23h0m0s."
+		want := "The budget of tenant a is spent (requests per day: Limit 5, Used 5, Requested 1). It resets at 2000-01-02T00:00:00Z (in 23h0m)."
 		if rej.Error() != want {
 			t.Errorf("got  %s\nwant %s", rej.Error(), want)
 		}

@@ -118,7 +118,7 @@ func ExampleRejection() {
 	fmt.Println(refusal)
 	fmt.Println("retry after", refusal.RetryAfter)
 	// Output:
-	// The budget of tenant acme is spent (tokens per hour: Limit 5000, Used 5000, Requested 5000). It resets at 2026-03-02T13:00:00Z. Please try again in 1h0m0s.
+	// The budget of tenant acme is spent (tokens per hour: Limit 5000, Used 5000, Requested 5000). It resets at 2026-03-02T13:00:00Z (in 1h0m).
 	// retry after 1h0m0s
 }
 

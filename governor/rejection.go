@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
@@ -119,13 +120,7 @@ func (r *Rejection) Error() string {
 	if r.Reason == ReasonThrottled {
 		return fmt.Sprintf("The provider of pool %s has asked for a pause. %s", r.Pool, r.again())
 	}
-	whose := "pool " + r.Pool
-	if r.Own {
-		whose = "tenant " + r.Tenant
-		if r.InPool {
-			whose += " in pool " + r.Pool
-		}
-	}
+	whose := r.whose()
 	if r.Budget.Limit > 0 {
 		return r.budgetError(whose)
 	}
@@ -145,6 +140,34 @@ func (r *Rejection) Error() string {
 			r.Pool, r.Tenant, titleOf(r.Axis), r.Limit, r.Used, r.Asked)
 	}
 	return what + r.released() + " " + r.again()
+}
+
+// Brief is Error of a spent budget without its figures, in which some agents find statuses: 25000 has a 500 in it.
+func (r *Rejection) Brief() string { return r.spent("(" + r.Budget.Name() + ")") }
+
+// spent is the message of a spent budget. Nothing in it invites to try again, which agents would do, whatever the status.
+func (r *Rejection) spent(figures string) string {
+	return fmt.Sprintf("The budget of %s is spent %s. It resets at %s (in %s).", r.whose(), figures, r.Resets.Format(time.RFC3339), span(r.RetryAfter))
+}
+
+// span is a time in two units: days and hours, or hours and minutes.
+func span(d time.Duration) string {
+	const day = 24 * time.Hour
+	if days := d / day; days > 0 {
+		return fmt.Sprintf("%dd%dh", days, d%day/time.Hour)
+	}
+	return strings.TrimSuffix((d + time.Minute - 1).Truncate(time.Minute).String(), "0s")
+}
+
+// whose is what the limit is of.
+func (r *Rejection) whose() string {
+	switch {
+	case !r.Own:
+		return "pool " + r.Pool
+	case r.InPool:
+		return "tenant " + r.Tenant + " in pool " + r.Pool
+	}
+	return "tenant " + r.Tenant
 }
 
 // released says why a pool's rate refuses a call although the minute has room for it.
@@ -169,7 +192,7 @@ func (r *Rejection) budgetError(whose string) string {
 	case r.Elsewhere:
 		return fmt.Sprintf("Other nodes hold what is left of the budget of %s %s. %s", whose, figures, r.again())
 	case r.Reason == ReasonBudget:
-		return fmt.Sprintf("The budget of %s is spent %s. It resets at %s. %s", whose, figures, resets, r.again())
+		return r.spent(figures)
 	case r.Committing:
 		return fmt.Sprintf("This batch may take more than is left of the budget of %s %s. It resets at %s. %s", whose, figures, resets, r.again())
 	case r.Reason == ReasonShare:

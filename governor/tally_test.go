@@ -293,7 +293,7 @@ func TestCommitmentsAreNoGuess(t *testing.T) {
 		call.Settle(Usage{Output: 100})
 		held.Charge(Usage{Output: 900})
 		refused(1, ReasonBudget, untilReset, "The budget of tenant a is spent (tokens per day: Limit 1000, Used 1000, Requested 1). "+
-			"It resets at 2000-01-02T00:00:00Z. Please try again in 24h0m0s.")
+			"It resets at 2000-01-02T00:00:00Z (in 1d0h).")
 	})
 }
 

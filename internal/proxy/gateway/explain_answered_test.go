@@ -251,7 +251,7 @@ func TestExplain_IsWhatIsAnswered(t *testing.T) {
 		{
 			name: "own budget, spent with 402", config: roomyPool, policy: "  a:\n    spent: 402\n    budgets: [{requests: 1, per: week}]\n    teams: {x: {keys: [KEY(a)]}, y: {keys: [KEY(b)]}}",
 			before: func(s *explainSite) { s.done("b") }, query: "&tenant=a/x",
-			want: "refuse insufficient_quota insufficient_quota", decider: "a budget requests per week tenants/a.yaml:4:15",
+			want: "refuse insufficient_quota invalid_request_error", decider: "a budget requests per week tenants/a.yaml:4:15",
 		},
 		{
 			name:   "a budget in dollars",

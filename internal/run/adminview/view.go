@@ -84,10 +84,8 @@ func (v *View) ShadowRefused(tenant string) int64 {
 
 // Refusal shows the answer to a rejection of a tenant's call.
 func (v *View) Refusal(tenant string, rej *governor.Rejection) *adminapi.Refusal {
-	said := admission.Rejected(rej)
-	if t, known := v.Snapshot().TenantByName(tenant); known {
-		said = admission.Heard(said, t)
-	}
+	t, _ := v.Snapshot().TenantByName(tenant)
+	said := admission.Rejected(rej, t)
 	r := &adminapi.Refusal{
 		Status: said.Status, Code: said.Code, Reason: rej.Reason.String(), Of: "pool " + rej.Pool, Axis: admission.AxisOf(rej),
 		Limit: rej.Limit, Used: rej.Used, Asked: rej.Asked, RetryAfter: rej.RetryAfter.Seconds(), Kept: rej.Kept, Message: said.Message,

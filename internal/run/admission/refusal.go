@@ -19,8 +19,8 @@ const (
 	StatusClientClosed = 499
 )
 
-// Rejected is the refusal for a rejection by the governor.
-func Rejected(rej *governor.Rejection) *Refusal {
+// Rejected is the refusal of a call of t for a rejection by the governor; nil is of nobody's in particular.
+func Rejected(rej *governor.Rejection, t *tenants.Tenant) *Refusal {
 	f := &Refusal{Status: statusTooMany, Code: CodeRate, Message: rej.Error(), RetryAfter: rej.RetryAfter}
 	switch rej.Reason {
 	case governor.ReasonQueueFull:
@@ -28,6 +28,11 @@ func Rejected(rej *governor.Rejection) *Refusal {
 	case governor.ReasonBudget:
 		f.Code = CodeBudget
 		f.Final = true
+		if t != nil && t.Spent != 0 {
+			f.Status = int(t.Spent)
+			f.Kind = CodeInvalid
+			f.Message = rej.Brief()
+		}
 	case governor.ReasonStore, governor.ReasonStoreLost:
 		f.Status = statusUnavailable
 		f.Code = CodeStore
@@ -43,14 +48,6 @@ func Rejected(rej *governor.Rejection) *Refusal {
 		f.Status = StatusClientClosed
 	default:
 		f.Kind = rej.Reason.String()
-	}
-	return f
-}
-
-// Heard is a refusal as t hears it.
-func Heard(f *Refusal, t *tenants.Tenant) *Refusal {
-	if f.Code == CodeBudget && t.Spent != 0 {
-		f.Status = int(t.Spent)
 	}
 	return f
 }

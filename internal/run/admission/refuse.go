@@ -21,7 +21,7 @@ func (c *Call) rejected(rej *governor.Rejection) *Refusal {
 	c.Rejection = rej
 	c.remind(rej, false)
 	c.Account.Refused(rej.Reason)
-	return Heard(Rejected(rej), c.Tenant)
+	return Rejected(rej, c.Tenant)
 }
 
 // Retract refuses a call that was admitted but not sent, as if it had not been admitted.
@@ -37,7 +37,7 @@ func (c *Call) remind(rej *governor.Rejection, shadow bool) {
 		return
 	}
 	c.ctl.remember(&PastRefusal{
-		ID: c.ID, At: time.Now(), Snapshot: c.Policy.explains, Tenant: c.Tenant.Name, Request: c.Request, Said: Heard(Rejected(rej), c.Tenant), Shadow: shadow,
+		ID: c.ID, At: time.Now(), Snapshot: c.Policy.explains, Tenant: c.Tenant.Name, Request: c.Request, Said: Rejected(rej, c.Tenant), Shadow: shadow,
 		Rejected: rej, Outlook: c.ctl.gov.Reasons(c.Request, rej),
 	})
 }

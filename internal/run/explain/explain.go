@@ -81,10 +81,8 @@ func (e *Explainer) explainedNow(q *adminapi.Question) (*adminapi.Explanation, e
 	var decider *int
 	x.Limits, decider = explainLimits(now.Snapshot, &o)
 	x.Upstreams = explainUpstreams(&o)
-	strict := decided(&o, decider)
-	if t, known := now.Snapshot.TenantByName(req.Tenant); known && o.Refused != nil {
-		strict.Status = admission.Heard(admission.Rejected(o.Refused), t).Status
-	}
+	t, _ := now.Snapshot.TenantByName(req.Tenant)
+	strict := decided(&o, t, decider)
 	x.Decision = strict
 	if x.Shadow && (o.Refused == nil || o.Refused.Reason != governor.ReasonDraining) {
 		x.Decision = &adminapi.Decision{Outcome: adminapi.OutcomeAdmit, Upstream: o.Upstream}

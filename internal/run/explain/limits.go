@@ -134,11 +134,11 @@ func written(snap *tenants.Snapshot, c *governor.Check) (key, from string) {
 	return key, from
 }
 
-// decided is the outcome of a call with such an outlook.
-func decided(o *governor.Outlook, decider *int) *adminapi.Decision {
+// decided is the outcome of a call of t with such an outlook.
+func decided(o *governor.Outlook, t *tenants.Tenant, decider *int) *adminapi.Decision {
 	switch {
 	case o.Refused != nil:
-		return refusedWith(admission.Rejected(o.Refused), decider)
+		return refusedWith(admission.Rejected(o.Refused, t), decider)
 	case o.Wait > 0:
 		return &adminapi.Decision{Outcome: adminapi.OutcomeWait, Wait: o.Wait.Seconds(), Limit: decider}
 	}

@@ -62,7 +62,7 @@ func (b *book) ask(ctx context.Context, e *head.Event) *admission.Refusal {
 		return tooMany("This session has " + strconv.Itoa(mostOpen) + " responses that have not ended. Wait for one of them to end.")
 	}
 	if rej := b.hold(ctx, r, output, b.terms.Request.MaxWait); rej != nil {
-		return admission.Rejected(rej)
+		return admission.Rejected(rej, nil)
 	}
 	return nil
 }
@@ -176,7 +176,7 @@ func (b *book) begun(ctx context.Context, id string) *admission.Refusal {
 	b.open = append(b.open, r) // its usage is charged when it ends
 	b.barred = true
 	b.mu.Unlock()
-	return admission.Rejected(rej)
+	return admission.Rejected(rej, nil)
 }
 
 // deltasApart is how many deltas lie between two reports to the governor.

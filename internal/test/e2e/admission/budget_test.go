@@ -45,7 +45,7 @@ func TestBudgetIsSpent(t *testing.T) {
 			t.Errorf("Retry-After: %s, want five hours", got)
 		}
 		want := fmt.Sprintf("The budget of tenant a is spent (tokens per day: Limit 2800, Used %d, Requested ", in+out)
-		if !strings.Contains(refusal.Body, want) || !strings.Contains(refusal.Body, "It resets at 2000-01-02T00:00:00+09:00.") {
+		if !strings.Contains(refusal.Body, want) || !strings.Contains(refusal.Body, "It resets at 2000-01-02T00:00:00+09:00 (in 5h0m).") {
 			t.Errorf("%s", refusal.Body)
 		}
 		if !strings.Contains(log.String(), `"reason":"budget","axis":"tokens per day"`) {

@@ -252,7 +252,7 @@ func each(n int, do func(*rand.Rand)) int {
 }
 
 func refusalSaysAll(t *testing.T, d *Door) {
-	s := newSite(t, "tpm: 100000000", map[string]string{"once": "rpm: 1"})
+	s := newSite(t, "tpm: 100000000", map[string]string{"once": "rpm: 1", "spent": "budgets: [{requests: 1, per: month}], spent: 402"})
 	post := d.Open(t, s)
 	if first := call(t.Context(), post, "once", chat(5, false, "")); first.status != http.StatusOK {
 		t.Fatalf("the first call: %+v", first)
@@ -273,7 +273,13 @@ func refusalSaysAll(t *testing.T, d *Door) {
 	if unknown := call(t.Context(), post, "nobody", chat(5, false, "")); unknown.status != http.StatusUnauthorized {
 		t.Errorf("an unknown key: %+v", unknown)
 	}
-	if n := s.Model.Stats().Requests; n != 1 {
+	call(t.Context(), post, "spent", chat(5, false, ""))
+	// Agents find statuses and invitations in texts, and come back by them.
+	if end := call(t.Context(), post, "spent", chat(5, false, "")); end.code != "insufficient_quota" || end.header.Get("X-Should-Retry") != "false" ||
+		!strings.Contains(end.body, "The budget of tenant spent is spent (requests per month). It resets at ") || strings.Contains(end.body, "try again") {
+		t.Errorf("a spent budget: %+v", end)
+	}
+	if n := s.Model.Stats().Requests; n != 2 {
 		t.Errorf("%d calls reached the model server", n)
 	}
 }
