@@ -67,11 +67,13 @@ func (c *Client) Stranger(key string) bool {
 // The error is fn's, or a *Refusal if fn was not called. If the governor ended the call early, it is both. If fn's usage cannot be,
 // it is an ErrUsage too.
 func (c *Client) Do(ctx context.Context, req Request, fn func(ctx context.Context, l *Lease) (Usage, error)) error {
-	l, err := c.Reserve(ctx, req)
+	held, err := c.ask(ctx, req)
 	if err != nil {
 		return err
 	}
-	defer l.Close() // after a panic it has not ended
+	l := NewLease(ctx, held)
+	c.keep(l.hold)
+	defer l.Close() // after a panic it has not ended, and so it is never forgotten
 	u, err := fn(l.Context(), l)
 	wrong := l.End(ending(ctx, u, err))
 	if err == nil {
@@ -92,6 +94,18 @@ func (c *Client) Do(ctx context.Context, req Request, fn func(ctx context.Contex
 //
 // A lease that nobody can close any more is found by the garbage collector: it ends as Expired, which is logged and counted.
 func (c *Client) Reserve(ctx context.Context, req Request) (*Lease, error) {
+	held, err := c.ask(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	l := &Lease{Grant: held.Grant(), hold: &hold{held: held, base: ctx}}
+	c.keep(l.hold)
+	c.watch(l)
+	return l, nil
+}
+
+// ask waits until the call may begin.
+func (c *Client) ask(ctx context.Context, req Request) (Held, error) {
 	if err := req.Check(); err != nil {
 		return nil, err
 	}
@@ -108,12 +122,10 @@ func (c *Client) Reserve(ctx context.Context, req Request) (*Lease, error) {
 	if err != nil {
 		return nil, c.told(ctx, err, req.ID)
 	}
-	l := NewLease(ctx, held)
-	if l.Grant.Ungoverned {
+	if held.Grant().Ungoverned {
 		c.ungoverned.Add(1)
 	}
-	c.watch(l)
-	return l, nil
+	return held, nil
 }
 
 // told is the error of a call that may not begin. Whoever goes by a refusal never comes back at once, or for nothing, whatever the Door says.

@@ -22,17 +22,26 @@ type lost struct {
 	stopped bool        // guarded by mu
 }
 
-// watch has the lease end by itself if nobody can end it any more, or it is held for too long.
-func (c *Client) watch(l *Lease) {
-	h := l.hold
+// keep has a lease end by itself if it is held for too long.
+func (c *Client) keep(h *hold) {
 	h.mu.Lock() // MaxHold may be over at once
+	defer h.mu.Unlock()
 	h.client = c
 	h.begun = time.Now()
-	h.watch = runtime.AddCleanup(l, (*hold).unreachable, h)
 	if c.opt.MaxHold > 0 {
 		h.late = time.AfterFunc(c.opt.MaxHold, func() { h.expire("was held for longer than MaxHold") })
 	}
-	h.mu.Unlock()
+}
+
+// watch has the lease end by itself if nobody can end it any more.
+func (c *Client) watch(l *Lease) {
+	h := l.hold
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.ended { // by MaxHold
+		return
+	}
+	h.watch = runtime.AddCleanup(l, (*hold).unreachable, h)
 	if c.lost.open.Add(1) == 1 {
 		c.lost.begin()
 	}
@@ -43,7 +52,7 @@ func HeldBy[T any](l *Lease, holder *T) {
 	h := l.hold
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.client == nil || h.ended {
+	if h.watch == (runtime.Cleanup{}) || h.ended {
 		return
 	}
 	h.watch.Stop()

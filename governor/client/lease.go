@@ -14,18 +14,18 @@ type Lease struct {
 	// Grant is as the governor gave it.
 	Grant Grant
 
-	*hold // apart, because whoever ends a forgotten lease must not reach it
+	*hold // apart if the lease is watched, because whoever ends a forgotten one must not reach it
 }
 
 // hold is the state of a lease.
 type hold struct {
 	held   Held
 	base   context.Context
-	client *Client // nil if nobody watches
+	client *Client // nil if no Client keeps it
 	begun  time.Time
 
 	mu       sync.Mutex
-	watch    runtime.Cleanup         // guarded by mu
+	watch    runtime.Cleanup         // guarded by mu; zero if nobody watches
 	late     *time.Timer             // guarded by mu; nil without MaxHold
 	ctx      context.Context         // guarded by mu; nil until it is asked for
 	cancel   context.CancelCauseFunc // guarded by mu
@@ -50,7 +50,12 @@ type Grant struct {
 
 // NewLease is the lease of a call with the context ctx, for servers that ask a Door themselves. Nobody watches over it.
 func NewLease(ctx context.Context, held Held) *Lease {
-	return &Lease{Grant: held.Grant(), hold: &hold{held: held, base: ctx}}
+	whole := &struct {
+		Lease
+		of hold
+	}{of: hold{held: held, base: ctx}}
+	whole.Lease = Lease{Grant: held.Grant(), hold: &whole.of}
+	return &whole.Lease
 }
 
 // Context is the context for the call. It ends with the caller's, when the lease is closed, or when the governor
@@ -168,7 +173,7 @@ func (h *hold) end(e End, why error) bool {
 	if over {
 		return false
 	}
-	if h.client != nil {
+	if watch != (runtime.Cleanup{}) {
 		watch.Stop()
 		h.client.lost.open.Add(-1)
 	}
