@@ -18,7 +18,7 @@ const (
 	soonest = time.Second
 	// beatPatience is how long a sign of life may take.
 	beatPatience = 10 * time.Second
-	// endPatience is how long a call waits until llmgov has heard of its end. Beyond that it is told behind it.
+	// endPatience is how long a call waits until llmgov has heard of its end, which beyond that is told later.
 	endPatience = time.Second
 )
 
@@ -67,8 +67,12 @@ func (h *held) beat() {
 	h.over = h.over || h.door.telling.Err() != nil
 	over := h.over
 	h.sent = time.Now()
+	deaf := h.door.disconnected()
+	if deaf && !over {
+		h.timer.Reset(soonest)
+	}
 	h.mu.Unlock()
-	if over {
+	if over || deaf {
 		return
 	}
 	ctx, cancel := context.WithTimeout(h.door.telling, beatPatience)
@@ -129,49 +133,27 @@ func (h *held) Show(header http.Header) {
 	}
 }
 
-// End implements client.Held. The end is told even if that takes long, and until then the caller has the time of
-// endPatience: usually its next call finds room that this one leaves.
+// End implements client.Held. For as long as endPatience the caller waits until llmgov has heard of it: usually its next call finds room that
+// this one leaves.
 func (h *held) End(e client.End) {
 	h.mu.Lock()
 	h.over = true
 	h.timer.Stop()
 	h.mu.Unlock()
-	h.door.mu.Lock()
-	delete(h.door.open, h)
-	h.door.mu.Unlock()
-	told := make(chan struct{})
-	go func() { // ends with tell, for which Shutdown waits
-		defer h.door.inflight.Leave()
-		defer close(told)
-		h.tell(&e)
-	}()
-	patience := time.NewTimer(endPatience)
-	defer patience.Stop()
-	select {
-	case <-told:
-	case <-patience.C:
+	d := h.door
+	d.mu.Lock()
+	delete(d.open, h)
+	d.mu.Unlock()
+	of := ending{id: h.id, End: e, grant: h.grant, until: time.Now().Add(3 * h.every)}
+	if d.disconnected() {
+		d.tellLater(of)
+		return
 	}
-}
-
-// tell tells llmgov of the end until it has heard of it, or is too long away to remember the reservation.
-func (h *held) tell(e *client.End) {
-	ctx, cancel := context.WithTimeout(h.door.telling, 3*h.every)
+	ctx, cancel := context.WithTimeout(d.telling, endPatience)
 	defer cancel()
-	for {
-		var err error
-		if e.Outcome == client.NotSent {
-			_, err = h.door.stub.Cancel(ctx, &admissionv1.CancelRequest{ReservationId: h.id})
-		} else {
-			_, err = h.door.stub.Commit(ctx, commit(h.id, e))
-		}
-		if err == nil || !lost(err) && ctx.Err() == nil {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			h.door.Log.Error("llmgov has not heard of the end of a call, and charges it by estimate", "id", h.grant.ID, "tenant", h.grant.Tenant, "pool", h.grant.Pool, "err", err)
-			return
-		case <-time.After(soonest):
-		}
+	if err := d.send(ctx, &of); !lost(err) {
+		d.told(&of, err)
+		return
 	}
+	d.tellLater(of)
 }

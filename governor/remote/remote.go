@@ -11,7 +11,7 @@
 // llmgov, this package keeps it alive, however seldom the call itself shows Progress. If the program dies, the call is
 // charged by estimate when its TTL ends. If llmgov cannot be reached, a call is refused with the status 503, or goes
 // ungoverned if Options say so; its Grant, Options.OnUngoverned and [client.Client.Ungoverned] tell. The first calls try for half a second;
-// later ones are told at once, until llmgov, which is looked for every five seconds, is there again. One that is frozen is noticed within 15
+// later ones are told at once, until llmgov, which is looked for every second, is there again. One that is frozen is noticed within 20
 // seconds. A call whose context ends first has the context's error, whatever llmgov does.
 //
 // # Stability
@@ -103,7 +103,7 @@ func Dial(address string, opt Options) (*client.Client, error) {
 		grpc.WithTransportCredentials(security),
 		grpc.WithPerRPCCredentials(token(opt.Token)),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 5 * time.Second}), // llmgov may be frozen
-		grpc.WithConnectParams(grpc.ConnectParams{Backoff: reconnect, MinConnectTimeout: reconnect.MaxDelay}),
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: reconnect, MinConnectTimeout: connectPatience}),
 		grpc.WithDefaultServiceConfig(retries),
 	}, opt.Connection...)...)
 	if err != nil {
@@ -136,7 +136,10 @@ const retries = `{"methodConfig": [{"name": [{"service": "llmgov.admission.v1.Ad
 	"maxAttempts": 4, "initialBackoff": "0.05s", "maxBackoff": "1s", "backoffMultiplier": 3, "retryableStatusCodes": ["UNAVAILABLE"]}}]}`
 
 // reconnect is how often a lost llmgov is looked for.
-var reconnect = backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 5 * time.Second}
+var reconnect = backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second}
+
+// connectPatience is how long a connection may take to be made.
+const connectPatience = 5 * time.Second
 
 // checkAddress refuses what gRPC would take, and never reach.
 func checkAddress(address string) error {
@@ -180,6 +183,8 @@ type door struct {
 	inflight inflight.Count // of calls that ask, leases whose ends were not told, and reservations that are given back
 	mu       sync.Mutex
 	open     map[*held]struct{} // guarded by mu: whose calls run
+	untold   []ending           // guarded by mu: which nobody tells yet
+	busy     int                // guarded by mu: how many tellers there are
 }
 
 // patient is how many calls in a row try again while llmgov cannot be reached. Later ones do not: they are told at once, until there is a
@@ -291,7 +296,7 @@ func (d *door) reserve(ctx context.Context, ask *admissionv1.ReserveRequest) (*a
 	if err := d.waiting.Err(); err != nil {
 		return nil, err
 	}
-	if d.unmet.Load() >= patient && d.conn.GetState() == connectivity.TransientFailure && ctx.Err() == nil {
+	if d.unmet.Load() >= patient && d.disconnected() && ctx.Err() == nil {
 		return nil, errAway
 	}
 	answer, err := d.stub.Reserve(ctx, ask)
@@ -300,6 +305,9 @@ func (d *door) reserve(ctx context.Context, ask *admissionv1.ReserveRequest) (*a
 	}
 	return answer, err
 }
+
+// disconnected reports whether there is no connection, though one was looked for.
+func (d *door) disconnected() bool { return d.conn.GetState() == connectivity.TransientFailure }
 
 // note notes whether llmgov was away when it was asked about a call.
 func (d *door) note(away bool, why error) {
@@ -327,17 +335,6 @@ func callerGone(ctx context.Context, err error) error {
 		return context.DeadlineExceeded
 	}
 	return nil
-}
-
-// giveBack cancels, behind the call, a reservation that may have been made, and that no call has.
-func (d *door) giveBack(id string) {
-	d.inflight.Enter(math.MaxInt64)
-	go func() { // ends within the ttl, or with telling
-		defer d.inflight.Leave()
-		ctx, cancel := context.WithTimeout(d.telling, d.TTL)
-		defer cancel()
-		_, _ = d.stub.Cancel(ctx, &admissionv1.CancelRequest{ReservationId: id}) // if it fails, the ttl ends it
-	}()
 }
 
 // ungoverned is what is held of a call that nobody could be asked about.

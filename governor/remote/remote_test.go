@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -52,18 +53,72 @@ type world struct {
 	gov    *governor.Governor
 	inside *client.Client // by the door of a program that has the governor inside it
 	book   *reserve.Book
-	net    *pipenet.Listener
+	*pipenet.Listener
 	server *admissionserver.Server
 
 	mu    sync.Mutex
-	conns []net.Conn // guarded by mu: of clients
-	dead  bool       // guarded by mu: cannot be reached
+	conns []net.Conn    // guarded by mu: of clients
+	dead  bool          // guarded by mu: cannot be reached
+	still chan struct{} // guarded by mu: closed when it runs again; nil while it runs
+}
+
+// Accept makes the world the listener of its server, which can be stopped as a process is.
+func (w *world) Accept() (net.Conn, error) {
+	c, err := w.Listener.Accept()
+	return stopped{c, w}, err
+}
+
+type stopped struct {
+	net.Conn
+	w *world
+}
+
+func (c stopped) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	c.w.goOn()
+	return n, err
+}
+
+func (c stopped) Write(b []byte) (int, error) {
+	c.w.goOn()
+	return c.Conn.Write(b)
+}
+
+// goOn waits until the server runs.
+func (w *world) goOn() {
+	w.mu.Lock()
+	still := w.still
+	w.mu.Unlock()
+	if still != nil {
+		<-still
+	}
+}
+
+// freeze stops the server as SIGSTOP does: its connections are open, also new ones, and nothing comes of them.
+func (w *world) freeze() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.still = make(chan struct{})
+}
+
+func (w *world) thaw() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	close(w.still)
+	w.still = nil
+}
+
+// kill ends the server as SIGKILL does: it forgets all.
+func (w *world) kill() {
+	w.cut(true)
+	w.book.Close()
+	w.server.Close()
 }
 
 func newWorld(t *testing.T, change func(*tenants.Pool, *tenants.Tenant)) *world {
 	t.Helper()
-	w := &world{net: pipenet.Listen()}
-	testkit.OK(t, w.serve(w.net, change))
+	w := &world{Listener: pipenet.Listen()}
+	testkit.OK(t, w.serve(w, change))
 	return w
 }
 
@@ -90,7 +145,7 @@ func (w *world) serve(at net.Listener, change func(*tenants.Pool, *tenants.Tenan
 	door := inprocess.New(admission.New(admission.Options{Snapshot: snap, Governor: w.gov, Metrics: telemetry.New()}))
 	w.inside = client.New(door, client.Options{Log: slog.New(slog.DiscardHandler), MaxHold: maxHold})
 	tenantOf := func(key string) (string, bool) { return "acme", key == "sk-acme" }
-	w.book = reserve.New(reserve.Options{Door: door, Tenant: tenantOf, Most: 100})
+	w.book = reserve.New(reserve.Options{Door: door, Tenant: tenantOf, Most: 1000})
 	handler := admissionserver.New(admissionserver.Options{Token: token, Tenant: tenantOf, Log: slog.New(slog.DiscardHandler)})
 	reserveserver.Register(handler, w.book)
 	go func() { _ = handler.Serve(at) }()
@@ -117,7 +172,7 @@ func (w *world) dial(t *testing.T, opt remote.Options) *client.Client {
 		if w.dead {
 			return nil, errors.New("no route to host")
 		}
-		c, err := w.net.Dial(ctx, "", "")
+		c, err := w.Listener.Dial(ctx, "", "")
 		w.conns = append(w.conns, c)
 		return c, err
 	}))
@@ -133,6 +188,13 @@ func (w *world) cut(forGood bool) {
 		_ = c.Close()
 	}
 	w.conns = nil
+}
+
+// join has an llmgov that was cut off back.
+func (w *world) join() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.dead = false
 }
 
 func (w *world) used() int64 {
@@ -433,9 +495,7 @@ func TestDial_Dies(t *testing.T) {
 		if got := charged(); got != 100 {
 			t.Errorf("charged %d tokens, %d is right", got, 100)
 		}
-		w.mu.Lock()
-		w.dead = false
-		w.mu.Unlock()
+		w.join()
 		lease.End(client.End{Usage: client.Usage{Input: 90, Output: 80}, Reported: true}) // it was only cut off
 		time.Sleep(20 * time.Second)
 		if got := charged(); got != 170 {
@@ -633,68 +693,131 @@ func TestDial_InClear(t *testing.T) {
 	}
 }
 
-// If llmgov is away, calls are refused, or let through by those who chose so, who are told. After some they do not try again and again
-// any more, until it is back.
-func TestDial_Away(t *testing.T) {
-	for _, open := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(t, nil)
-			defer w.close(t)
-			w.cut(true)
-			var log bytes.Buffer
-			var told []error
-			governed := w.dial(t, remote.Options{
-				Open:         open,
-				OnUngoverned: func(_ client.Request, why error) { told = append(told, why) },
-				Log:          slog.New(slog.NewTextHandler(&log, nil)),
+// Of an llmgov that is away for a minute, or stands still, calls learn soon, and after some at once: they are refused, or let through by
+// those who chose so, who are told. None goes ungoverned before or after. However many end meanwhile, few goroutines tell of it; when
+// llmgov is back it hears of all, and nothing is left held.
+func TestDial_Outage(t *testing.T) {
+	for name, c := range map[string]struct {
+		down, up     func(*world)
+		from, notice time.Duration
+		forgets      bool
+	}{
+		"not there yet": {func(w *world) { w.cut(true) }, (*world).join, 0, time.Second, false},
+		"cut off":       {func(w *world) { w.cut(true) }, (*world).join, 20 * time.Second, time.Second, false},
+		"killed": {(*world).kill, func(w *world) {
+			w.Listener = pipenet.Listen()
+			if err := w.serve(w, nil); err != nil {
+				panic(err)
+			}
+			w.join()
+		}, 20 * time.Second, time.Second, true},
+		"frozen": {(*world).freeze, (*world).thaw, 20 * time.Second, 21 * time.Second, false},
+	} {
+		for _, open := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, open %t", name, open), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { outage(t, c.down, c.up, c.from, c.notice, open, c.forgets) })
 			})
-			const calls = 20
-			ran := 0
-			call := func() error {
-				return governed.Do(t.Context(), asked, func(_ context.Context, l *client.Lease) (client.Usage, error) {
-					if l.Grant.Ungoverned {
-						ran++
-					}
-					return client.Usage{Input: 50, Output: 5}, nil
-				})
+		}
+	}
+}
+
+// outage has llmgov away for a minute.
+func outage(t *testing.T, down, up func(*world), from, notice time.Duration, open, forgets bool) {
+	const each, runs, long = time.Second, 2 * time.Second, 90
+	w := newWorld(t, nil)
+	defer w.close(t)
+	var log bytes.Buffer
+	var told atomic.Int64
+	governed := w.dial(t, remote.Options{
+		Open:         open,
+		OnUngoverned: func(client.Request, error) { told.Add(1) },
+		Log:          slog.New(slog.NewTextHandler(&log, nil)),
+		TTL:          5 * time.Minute, // nothing expires in time to be overlooked
+	})
+	begun := time.Now()
+	until := from + time.Minute
+	var leases []*client.Lease
+	for from > 0 && len(leases) < 90 {
+		leases = append(leases, testkit.Must(governed.Reserve(t.Context(), asked))(t))
+	}
+	go func() { // ends with the outage
+		time.Sleep(from)
+		down(w)
+		time.Sleep(until - 10*time.Second - time.Since(begun))
+		if r := refused(governed.Ping(t.Context())); r.Status != http.StatusServiceUnavailable {
+			t.Errorf("a ping of nobody: %+v", r)
+		}
+		before := runtime.NumGoroutine()
+		at := time.Now()
+		for _, l := range leases {
+			testkit.OK(t, l.End(client.End{Reported: true, Usage: client.Usage{Input: 50, Output: 5}}))
+		}
+		if took, more := time.Since(at), runtime.NumGoroutine()-before; took > 0 || more > 70 {
+			t.Errorf("%d ends took %s and %d goroutines", len(leases), took, more)
+		}
+		time.Sleep(until - time.Since(begun))
+		up(w)
+	}()
+	var calls sync.WaitGroup
+	var ungoverned atomic.Int64
+	for i := range int(long * time.Second / each) {
+		calls.Go(func() {
+			time.Sleep(time.Duration(i) * each)
+			ctx := t.Context()
+			hurried := i%2 == 1
+			if hurried {
+				var leave context.CancelFunc
+				ctx, leave = context.WithTimeout(ctx, 5*time.Second)
+				defer leave()
 			}
-			begun := time.Now()
-			for range calls {
-				if r := refused(call()); !open && (r.Status != http.StatusServiceUnavailable || r.Code != "admission_unavailable" || r.Header.Get("Retry-After") == "") {
-					t.Errorf("%+v", r)
+			at := time.Since(begun)
+			answered := time.Duration(-1)
+			free := false
+			err := governed.Do(ctx, asked, func(_ context.Context, l *client.Lease) (client.Usage, error) {
+				answered = time.Since(begun)
+				free = l.Grant.Ungoverned
+				time.Sleep(runs)
+				return client.Usage{Input: 50, Output: 5}, nil
+			})
+			over := time.Since(begun)
+			if free {
+				ungoverned.Add(1)
+			}
+			if answered < 0 {
+				answered = over
+			} else if over-answered > runs+1100*time.Millisecond {
+				t.Errorf("a call at %s ended after %s", at, over-answered)
+			}
+			switch waited := answered - at; {
+			case at < from || at >= until+2*time.Second:
+				if err != nil || free || waited > 10*time.Millisecond {
+					t.Errorf("a call at %s, when llmgov is there: after %s ungoverned %t, %v", at, waited, free, err)
 				}
-			}
-			if took := time.Since(begun); took > 4*time.Second {
-				t.Errorf("%d calls took %s to be told", calls, took)
-			}
-			want := 0
-			if open {
-				want = calls
-			}
-			if ran != want || len(told) != want || governed.Ungoverned() != int64(want) {
-				t.Errorf("open %t: %d calls of %d ran, %d were told of, %d are counted", open, ran, calls, len(told), governed.Ungoverned())
-			}
-			if r := refused(governed.Ping(t.Context())); r.Status != http.StatusServiceUnavailable {
-				t.Errorf("a ping of nobody: %+v", r)
-			}
-			w.mu.Lock()
-			w.dead = false
-			w.mu.Unlock()
-			time.Sleep(6 * time.Second)
-			if err := governed.Ping(t.Context()); err != nil {
-				t.Errorf("a ping of llmgov: %v", err)
-			}
-			if err := call(); err != nil || ran != want || w.used() != 55 {
-				t.Errorf("a call when llmgov is back: %v, %d ungoverned, %d charged", err, ran, w.used())
-			}
-			if n := strings.Count(log.String(), "\n"); n != 2 {
-				t.Errorf("%d lines, not one of the loss and one of the return:\n%s", n, &log)
-			}
-			if err := governed.Close(); err != nil {
-				t.Error(err)
+			case at >= until:
+			case at < from+notice && hurried && errors.Is(err, context.DeadlineExceeded):
+				if waited != 5*time.Second {
+					t.Errorf("a call at %s was told after %s that its 5s are over", at, waited)
+				}
+			case free != open || (err == nil) != open || !open && (!errors.Is(err, client.ErrUnavailable) || refused(err).Header.Get("Retry-After") == ""):
+				t.Errorf("a call at %s: ungoverned %t, %v", at, free, err)
+			case waited > notice || at > from+notice+4*each && waited > 0:
+				t.Errorf("a call at %s was told after %s", at, waited)
 			}
 		})
 	}
+	calls.Wait()
+	if n := governed.Ungoverned(); n != ungoverned.Load() || n != told.Load() || (n > 0) != open {
+		t.Errorf("%d calls went ungoverned, %d were told of, %d are counted", ungoverned.Load(), told.Load(), n)
+	}
+	testkit.OK(t, governed.Ping(t.Context()))
+	if running, waiting := w.gov.Leases(); running+waiting+w.book.Open() > 0 {
+		t.Errorf("%d run, %d wait, %d reservations", running, waiting, w.book.Open())
+	}
+	loss, unheard := strings.Count(log.String(), "cannot be asked")+strings.Count(log.String(), "answers again"), strings.Count(log.String(), "end of a call")
+	if loss != 2 || forgets && unheard < len(leases) || unheard > 0 && !forgets {
+		t.Errorf("%d lines of the loss and the return, %d of ends:\n%.3000s", loss, unheard, &log)
+	}
+	testkit.OK(t, governed.Close())
 }
 
 // The deadline of a call that waits is its own, even where the connection notices it first: no reason to let it through. A call that
