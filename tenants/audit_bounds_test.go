@@ -29,9 +29,8 @@ var hostile = []struct {
 		write("a", "tenants: {r: {keys: [], teams: "+strings.Repeat("{"+strings.Repeat("t", 100)+": {keys: [], teams: ", 8)+
 			"{"+many(8000, ", ", "l%d: {keys: []}")+"}"+strings.Repeat("}}", 8)+"}}\n")
 	}},
-	{name: "many tenants", want: "there are more than 20000 tenants and teams", files: func(write func(name, text string)) {
-		write("a", "tenants: {"+many(10_000, ", ", "a%d: {keys: []}")+"}\n")
-		write("b", "tenants: {"+many(10_001, ", ", "b%d: {keys: []}")+"}\n")
+	{name: "many tenants", want: "there are more than the 20000 tenants and teams that a policy file may have; split it", files: func(write func(name, text string)) {
+		write("a", "tenants: {"+many(20_001, ", ", "a%d: {keys: []}")+"}\n")
 	}},
 	{name: "many tiers", want: "there are more than 200 tiers", files: func(write func(name, text string)) {
 		write("a", "tiers: {"+many(20_000, ", ", "a%d: {}")+"}\n")
@@ -46,13 +45,11 @@ var hostile = []struct {
 		list := many(240, ", ", "a%d*")
 		write("a", "tenants: {a: {keys: [], models: ["+list+"], teams: {"+many(180, ", ", "b%d: {keys: [], models: ["+strings.ReplaceAll(list, "%", "%%")+"]}")+"}}}\n")
 	}},
-	{name: "many values", want: "hold more than the 400000 lines and values", files: func(write func(name, text string)) {
+	{name: "many values", want: "file holds more than the 400000 lines and values that a policy file may have; split it", files: func(write func(name, text string)) {
 		write("a", "tenants: {a: {keys: [], models: ["+strings.Repeat("a,", 400_000)+"]}}\n")
 	}},
-	{name: "many bytes", want: "larger than the 16 MiB that they may have together", files: func(write func(name, text string)) {
-		for i := range 5 {
-			write(fmt.Sprint("f", i), "#"+strings.Repeat("x", 4<<20-100)+"\n"+fmt.Sprintf("tenants: {t%d: {keys: []}}\n", i))
-		}
+	{name: "many bytes", want: "larger than the 4 MiB that a policy file may have; split it", files: func(write func(name, text string)) {
+		write("a", "#"+strings.Repeat("x", 4<<20)+"\ntenants: {t: {keys: []}}\n")
 	}},
 	{name: "many files", want: "there are 10001 policy files, more than the 10000", files: func(write func(name, text string)) {
 		for i := range 10_001 {
@@ -105,13 +102,13 @@ func allocated() uint64 {
 	return m.TotalAlloc
 }
 
-// TestAudit_M8_ReloadCountsFilesThatAreRemembered: files that are not parsed again count as much as those that are.
+// TestAudit_M8_ReloadCountsFilesThatAreRemembered: tenants of files that are not read again count as much as those that are.
 func TestAudit_M8_ReloadCountsFilesThatAreRemembered(t *testing.T) {
-	fsys := files(map[string]string{"llmgov.yaml": goodConfig, "tenants/a.yaml": "tenants: {" + many(50_000/4, ", ", "a%d: {keys: []}") + "}\n"})
+	fsys := files(map[string]string{"llmgov.yaml": goodConfig + "max_tenants: 3\n", "tenants/a.yaml": "tenants: {" + many(3, ", ", "a%d: {keys: []}") + "}\n"})
 	l := &loader{fsys: fsys, config: "llmgov.yaml", shown: "llmgov.yaml"}
 	testkit.Must(load(l))(t)
-	fsys["tenants/b.yaml"] = &fstest.MapFile{Data: []byte("tenants: {b: {keys: [], models: [" + strings.Repeat("a,", 375_000) + "]}}\n")}
-	if _, err := load(l); err == nil || !strings.Contains(err.Error(), "hold more than the 400000 lines and values") {
+	fsys["tenants/b.yaml"] = &fstest.MapFile{Data: []byte("tenants: {b: {keys: []}}\n")}
+	if _, err := load(l); err == nil || !strings.Contains(err.Error(), "tenants/b.yaml:1:11: there are more than 3 tenants and teams") {
 		t.Errorf("got %.300v", err)
 	}
 }

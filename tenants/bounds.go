@@ -1,19 +1,23 @@
 package tenants
 
-import "bytes"
+import (
+	"bytes"
 
-// The bounds of policy files. A gateway reads files of many authors, again at each change, in the memory of its pod.
-// So the sum of all files is bounded, far above a sensible one, and not only each file.
+	"github.com/llmgov/llmgov/internal/lib/strictyaml"
+)
+
+// The bounds of policy files. A gateway reads files of many authors, again at each change, in the memory of its pod. So what one
+// author can do, in a file, is bounded. How much all of them may say is the operator's to set, with max_tenants in the config.
 const (
-	// maxPolicyBytes bounds one policy file, and maxAllPolicyBytes all of them together.
-	maxPolicyBytes    = 4 << 20
-	maxAllPolicyBytes = 16 << 20
-	maxPolicyFiles    = 10_000
-	// maxMarks bounds the marks of all policy files (see marks). A parsed value takes some 500 bytes while it is read.
+	// maxPolicyBytes bounds a policy file.
+	maxPolicyBytes = 4 << 20
+	maxPolicyFiles = 10_000
+	// maxMarks bounds the marks of a policy file (see marks). A parsed value takes some 500 bytes while its file is read.
 	maxMarks = 400_000
-	// maxTenants bounds tenants and teams together.
-	maxTenants = 20_000
-	maxTiers   = 200
+	// maxFileTenants bounds the tenants and teams of a file together, and maxMaxTenants what max_tenants may allow all files.
+	maxFileTenants = 20_000
+	maxMaxTenants  = 10_000_000
+	maxTiers       = 200
 	// maxTeamDepth is how many teams may stand in each other, and maxPath how long the name is that leads to one.
 	maxTeamDepth = 16
 	maxPath      = 512
@@ -35,29 +39,16 @@ func marks(data []byte) int {
 	return n
 }
 
-// volumeOf is that of one file.
-func volumeOf(data []byte) volume { return volume{bytes: len(data), marks: marks(data)} }
-
-// volume is how much the policy files of one load hold.
-type volume struct {
-	bytes int
-	marks int
-}
-
-// add counts a file in, and reports one that is too much.
-func (u *volume) add(r *report, name string, file volume) bool {
-	u.bytes += file.bytes
-	u.marks += file.marks
+// parsePolicy parses a policy file, unless it is too much.
+func parsePolicy(r *report, name string, data []byte) *document {
 	at := place{File: name, Line: 1, Col: 1}
 	switch {
-	case file.bytes > maxPolicyBytes:
+	case len(data) > maxPolicyBytes:
 		r.Add(at, "file is larger than the %d MiB that a policy file may have; split it", maxPolicyBytes>>20)
-	case u.bytes > maxAllPolicyBytes:
-		r.Add(at, "with this file the policy files are larger than the %d MiB that they may have together", maxAllPolicyBytes>>20)
-	case u.marks > maxMarks:
-		r.Add(at, "with this file the policy files hold more than the %d lines and values that they may have together", maxMarks)
+	case marks(data) > maxMarks:
+		r.Add(at, "file holds more than the %d lines and values that a policy file may have; split it", maxMarks)
 	default:
-		return true
+		return strictyaml.Parse(r, strictyaml.File{Name: name, Data: data, Expand: strictyaml.NoVariables})
 	}
-	return false
+	return nil
 }

@@ -90,7 +90,7 @@ func compile(r *report, cfg Config, list []Tenant) (*Snapshot, error) {
 	s := newSnapshot(cfg, list)
 	s.scopes = c.scopes
 	s.unwise = append(c.idleEngines(), c.misplaced()...)
-	s.origins = newOrigins(r.Places)
+	s.origins = newOrigins(r)
 	return s, nil
 }
 

@@ -16,9 +16,12 @@ type compiler struct {
 }
 
 // missing reports whether a required part is absent and not just refused: then it has a place.
-func (c *compiler) missing(path string, n int) bool {
-	_, written := c.r.Places[path]
-	return n == 0 && !written
+func (c *compiler) missing(path string, n int) bool { return n == 0 && !c.written(path) }
+
+// written reports whether a path is in the files.
+func (c *compiler) written(path string) bool {
+	_, ok := c.r.Written(path)
+	return ok
 }
 
 func poolNames(pools []Pool) []string {

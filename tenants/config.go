@@ -52,6 +52,9 @@ type Config struct {
 	// [Build] takes tenants instead and does not look at them.
 	Policies []string `koanf:"policies"`
 
+	// MaxTenants is how many tenants and teams the policy files may have together. Default 200,000.
+	MaxTenants int64 `koanf:"max_tenants"`
+
 	// Upstreams are the providers, sorted by name in a Snapshot.
 	Upstreams []Upstream `koanf:"-"`
 	// Pools are the shared capacities, sorted by name in a Snapshot.
@@ -209,6 +212,7 @@ func DefaultConfig() Config {
 
 		LeanHTTP:       true,
 		MaxConnections: 10_000,
+		MaxTenants:     200_000,
 		Admission:      Admission{Tenant: "key", Descriptors: "tenant=tenant key=key model=model pool=pool", MostOpen: 20_000},
 
 		Region:   "local",

@@ -75,6 +75,7 @@ var configShape = shape[configFile]{
 			Kind: strictyaml.ListOf(strictyaml.TextKind(`.`), 0, false), Read: readPolicies,
 			Start: func(*configFile) any { return DefaultConfig().Policies },
 		},
+		settingField("max_tenants"),
 	},
 }
 

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/llmgov/llmgov/internal/lib/strictyaml"
 	"github.com/llmgov/llmgov/tenants/internal/disk"
 	"github.com/llmgov/llmgov/tenants/keyfile"
 )
@@ -30,41 +29,14 @@ func (l *loader) files(globs []string) []string {
 	return names
 }
 
-// policyFile reads one policy file, or returns the document that it read before.
-func (l *loader) policyFile(name string) *document {
-	shown := l.show(name)
-	if old, same := l.same(name); same && old.doc != nil && old.doc.Name == shown {
-		l.sums[name] = old.sum
-		return l.counted(old)
-	}
-	data, err := l.readFile(name)
+// policyFile gets the text of a policy file.
+func (l *loader) policyFile(f *policyFile) bool {
+	data, err := l.readFile(f.path)
 	if err != nil {
-		l.r.Add(place{File: shown}, "cannot be read: %v; fix or remove it", disk.Reason(err))
-		return nil
+		l.r.Add(place{File: f.name}, "cannot be read: %v; fix or remove it", disk.Reason(err))
 	}
-	if old := l.seen[name]; old.doc != nil && old.doc.Name == shown {
-		return l.counted(old)
-	}
-	if !l.policySize.add(l.r, shown, volumeOf(data)) {
-		return nil
-	}
-	before := len(l.r.Problems)
-	doc := strictyaml.Parse(l.r, strictyaml.File{Name: shown, Data: data, Expand: strictyaml.NoVariables})
-	if len(l.r.Problems) == before {
-		file := l.seen[name]
-		file.doc = doc
-		file.size = volumeOf(data)
-		l.seen[name] = file
-	}
-	return doc
-}
-
-// counted is a policy file that was parsed before, or nil if it is too much beside the others.
-func (l *loader) counted(file seenFile) *document {
-	if !l.policySize.add(l.r, file.doc.Name, file.size) {
-		return nil
-	}
-	return file.doc
+	f.data = data
+	return err == nil
 }
 
 // readFile reads at most one byte more than a file may have, for parse to refuse, and remembers its digest.

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"path"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/llmgov/llmgov/internal/lib/strictyaml"
@@ -60,21 +61,45 @@ func load(l *loader) (*Snapshot, error) {
 		return nil, err
 	}
 	snap.exposed = append(exposed(l.r, &snap.cfg, l.shown, l.configMode), blank(l.r, &snap.cfg)...)
+	snap.loaded = &handover{}
+	snap.loaded.loader.Store(l)
 	return snap.withKeys(l.keys), nil
 }
 
 // policies reads all policy files in the order of their names.
 func (l *loader) policies(cfg *Config) []Tenant {
-	p := newPolicy(l.r, &terms{zone: location(cfg.Timezone), pools: poolNames(cfg.Pools)})
+	p := newPolicy(&terms{zone: location(cfg.Timezone), pools: poolNames(cfg.Pools)})
+	var files []*policyFile
+	partial := false
 	for _, name := range l.files(cfg.Policies) {
-		doc := l.policyFile(name)
-		if doc == nil {
-			p.partial = true
+		f := p.file(name, l.show(name), nil)
+		if old, same := l.same(name); same && old.tenants != nil && old.shown == f.name {
+			l.sums[name] = old.sum
+		} else if !l.policyFile(f) {
+			partial = true
 			continue
 		}
-		p.readFile(strictyaml.Root(l.r, doc))
+		files = append(files, f)
 	}
-	return p.readTenants()
+	under := p.readTiersOf(files)
+	for _, f := range files {
+		old := l.seen[f.path]
+		switch {
+		case old.tenants != nil && old.shown == f.name && old.under == under:
+			f.sheet = old.sheet
+			f.data = nil
+		case f.data == nil && f.waiting == nil && old.tenants != nil:
+			l.policyFile(f)
+		}
+	}
+	readAll(files)
+	for _, f := range files {
+		if old := l.seen[f.path]; len(f.r.Problems)+len(f.tierless.Problems) == 0 && !f.tiered {
+			old.sheet = sheet{f.tenants, f.places, f.name, under}
+			l.seen[f.path] = old
+		}
+	}
+	return gather(l.r, files, partial, cfg.MaxTenants)
 }
 
 // LoadAdmin reads of a config file only where its gateway's admin side is. Whatever else is wrong in the files is left
@@ -112,21 +137,22 @@ func LoadAdmin(name string, opt Options) (Admin, error) {
 func Alone(names []string, opt Options) (tiers, list int, err error) {
 	l := &loader{fsys: disk.FS{}, opt: opt}
 	l.begin()
-	p := newPolicy(l.r, &terms{zone: time.UTC})
-	p.partial = true // tiers may be in files that were not named
+	p := newPolicy(&terms{zone: time.UTC})
+	var files []*policyFile
 	for _, name := range names {
 		data, err := l.readFile(name)
 		if err != nil {
 			l.r.Add(place{File: filepath.ToSlash(name)}, "cannot be read: %v; name a policy file", disk.Reason(err))
 			continue
 		}
-		if !l.policySize.add(l.r, filepath.ToSlash(name), volumeOf(data)) {
-			continue
-		}
-		if doc := strictyaml.Parse(l.r, strictyaml.File{Name: filepath.ToSlash(name), Data: data, Expand: strictyaml.NoVariables}); doc != nil {
-			p.readFile(strictyaml.Root(l.r, doc))
+		files = append(files, p.file(name, filepath.ToSlash(name), data))
+	}
+	p.readTiersOf(files)
+	readAll(files)
+	for _, t := range gather(l.r, files, true, maxMaxTenants) { // tiers may be in files that were not named
+		if !strings.Contains(t.Name, teamSep) {
+			list++
 		}
 	}
-	p.readTenants()
-	return len(p.tiers), len(p.waiting), l.r.Err()
+	return len(p.tiers), list, l.r.Err()
 }

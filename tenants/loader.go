@@ -31,7 +31,6 @@ type loader struct {
 
 	secretFiles []string // that the config named when it was last read
 
-	policySize volume // of the policy files that were read so far
 	configMode fs.FileMode
 
 	keyFile  string      // as the config last named it; empty before the first load
@@ -71,7 +70,6 @@ func (l *loader) begin() {
 	l.rooted = map[string]bool{}
 	l.globs = nil
 	l.sums = map[string]sum{}
-	l.policySize = volume{}
 	if l.seen == nil {
 		l.seen = map[string]seenFile{}
 	}
@@ -101,9 +99,7 @@ type seenFile struct {
 	// stamp tells this content from any other while trusted lasts; the zero stamp does not.
 	stamp   disk.Stamp
 	trusted time.Time
-	// doc is the file parsed, if there was nothing wrong with that, and size is how much it holds.
-	doc  *document
-	size volume
+	sheet   // of a policy file in which there was nothing wrong; has no tenants if there is none
 }
 
 // sum is a digest of one file, or of all that one load has read.

@@ -1,56 +1,94 @@
 package tenants
 
 import (
+	"maps"
 	"slices"
 	"strings"
+	"unique"
 
 	"github.com/llmgov/llmgov/internal/lib/strictyaml"
 )
 
-// origins remembers where the values of tiers, tenants and pools are written, for [Snapshot.Origin]. It
-// holds one entry a written key, and no request looks at it.
-type origins map[string]place
-
-// newOrigins picks those places out of all that a load has seen: kind, name, key, and the entries of budgets.
-func newOrigins(places map[string]place) origins {
-	o := origins{}
-	for path, at := range places {
-		kind, rest, _ := strings.Cut(path, strictyaml.PathSep)
-		if kind != "tiers" && kind != "tenants" && kind != "pools" {
-			continue
-		}
-		_, key, ok := strings.Cut(rest, strictyaml.PathSep)
-		for ok && strings.HasPrefix(key, "teams"+strictyaml.PathSep) {
-			_, key, ok = strings.Cut(key[len("teams"+strictyaml.PathSep):], strictyaml.PathSep)
-		}
-		if ok && decides(key) {
-			o[path] = at
-		}
-	}
-	return o
+// places are where a tenant's keys and values are written, sorted by their paths below it. Thousands of tenants write the same
+// keys, so these are kept once.
+type places struct {
+	tenant, file string
+	list         []mark
 }
 
-// decides reports whether a path below a tier, a tenant or a pool is that of a value which decides about calls: a key,
-// or an entry of one of these.
-func decides(path string) bool {
-	key, rest, deeper := strings.Cut(path, strictyaml.PathSep)
-	if !deeper {
-		return true
+type mark struct {
+	key       unique.Handle[string] // "" is the tenant itself
+	line, col int32
+}
+
+// ofTenants begins the paths of tenants.
+const ofTenants = "tenants" + strictyaml.PathSep
+
+// placesOf are the places of a file's tenants, of all that were found in it.
+func placesOf(file string, found map[string]place) []*places {
+	byName := map[string]*places{}
+	for path, at := range found {
+		name, key, ok := cutTenant(path)
+		if !ok {
+			continue
+		}
+		p := byName[name]
+		if p == nil {
+			p = &places{tenant: name, file: file}
+			byName[name] = p
+		}
+		p.list = append(p.list, mark{unique.Make(key), int32(at.Line), int32(at.Col)})
 	}
-	switch key {
-	case "budgets", "limits", "concurrency":
-		return !strings.Contains(rest, strictyaml.PathSep)
-	case "pools":
-		_, limit, _ := strings.Cut(rest, strictyaml.PathSep)
-		return limit != "" && decides(limit)
+	list := slices.Collect(maps.Values(byName))
+	for _, p := range list {
+		p.list = slices.Clip(p.list)
+		slices.SortFunc(p.list, func(a, b mark) int { return strings.Compare(a.key.Value(), b.key.Value()) })
 	}
-	return false
+	slices.SortFunc(list, func(a, b *places) int { return strings.Compare(a.tenant, b.tenant) })
+	return list
+}
+
+// cutTenant takes a path apart: the name of its tenant, and what stands below that.
+func cutTenant(path string) (name, key string, ok bool) {
+	path, ok = strings.CutPrefix(path, ofTenants)
+	name, key, _ = strings.Cut(path, strictyaml.PathSep)
+	return name, key, ok
+}
+
+// placeOf finds a path among the places of tenants.
+func placeOf(list []*places, path string) (place, bool) {
+	name, key, ok := cutTenant(path)
+	if !ok {
+		return place{}, false
+	}
+	i, ok := slices.BinarySearchFunc(list, name, func(p *places, name string) int { return strings.Compare(p.tenant, name) })
+	if !ok {
+		return place{}, false
+	}
+	p := list[i]
+	i, ok = slices.BinarySearchFunc(p.list, key, func(m mark, key string) int { return strings.Compare(m.key.Value(), key) })
+	if !ok {
+		return place{}, false
+	}
+	return place{File: p.file, Line: int(p.list[i].line), Col: int(p.list[i].col)}, true
+}
+
+// origins are where the values of tiers, tenants and pools are written, for [Snapshot.Origin]. No request looks at them.
+type origins struct{ *report }
+
+// newOrigins keeps of a load what it needs for that.
+func newOrigins(r *report) origins {
+	kept := maps.Clone(r.Places)
+	maps.DeleteFunc(kept, func(path string, _ place) bool {
+		return !strings.HasPrefix(path, "tiers"+strictyaml.PathSep) && !strings.HasPrefix(path, "pools"+strictyaml.PathSep)
+	})
+	return origins{&report{Places: kept, More: r.More}}
 }
 
 // first is the place of the first path that is written, or "".
 func (o origins) first(paths ...string) string {
 	for _, path := range paths {
-		if at, written := o[path]; written {
+		if at, ok := o.Written(path); ok {
 			return at.String()
 		}
 	}

@@ -134,15 +134,6 @@ priority interactive
 	}
 }
 
-// TestOrigins_Lean keeps no place but of what decides: no keys, no models, no settings.
-func TestOrigins_Lean(t *testing.T) {
-	s := testkit.Must(loadSections(map[string]string{"tenants/a.yaml": "tenants: {a: {rpm: 1, keys: [\"" + key1 + "\"]}}\n"}))(t)
-	want := 2 + 2 // pools.main.{models,tpm}, tenants.a.{rpm,keys}
-	if len(s.origins) != want {
-		t.Errorf("%d places are kept, want %d: %v", len(s.origins), want, s.origins)
-	}
-}
-
 // TestMore loads policy files that no glob finds, beside those that one does.
 func TestMore(t *testing.T) {
 	dir := t.TempDir()
@@ -185,7 +176,8 @@ func TestAlone(t *testing.T) {
 	c := write("c.yaml", "tenants:\n  acme: {rmp: 5}\n")
 	_, _, err := Alone([]string{a, c, "absent.yaml"}, Options{})
 	want := "absent.yaml: cannot be read: no such file or directory; name a policy file\n" +
-		"c.yaml:2:3: tenant \"acme\" is defined twice; the other is at a.yaml:1:11, remove one"
+		"c.yaml:2:3: tenant \"acme\" is defined twice; the other is at a.yaml:1:11, remove one\n" +
+		"c.yaml:2:10: unknown key \"rmp\"; did you mean \"rpm\"?"
 	if err == nil || err.Error() != want {
 		t.Errorf("got\n%v\nwant\n%s", err, want)
 	}

@@ -1,29 +1,48 @@
 package tenants
 
 import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
 	"maps"
+	"runtime"
 	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
 
 	"github.com/llmgov/llmgov/internal/lib/strictyaml"
 )
 
-// policy gathers the tiers and tenants of all policy files. Tenants wait until every file was seen, since their tiers may come later.
+// policy is what policy files have in common while they are read: the tiers, which tenants of all of them may name.
 type policy struct {
-	r        *report
-	terms    *terms
-	tiers    map[string]draft // a tier is a tenant without a name; Source is where it is defined
-	defined  map[string]place // tenants by name
-	waiting  []entry          // tenants yet to be read
-	tenants  []Tenant
-	shadow   *shade // the shadow of the file that is being read; nil if it says nothing
-	overfull bool   // there are too many tenants, which has been reported
-	partial  bool   // a file could not be read at all, so a name that is missing may be in it
+	terms *terms
+	tiers map[string]draft // a tier is a tenant without a name; Source is where it is defined
 }
 
-// entry is a tenant as its file has it.
-type entry struct {
-	pair
-	shadow *shade
+// policyFile is a policy file while it is read. Files that define no tier are read side by side.
+type policyFile struct {
+	*policy
+	path string // in the loader's file system
+	name string // as the user named it
+	data []byte // until it is parsed
+	r    *report
+
+	waiting  []pair // tenants yet to be read
+	shadow   *shade // of the file's tenants; nil if it says nothing
+	overfull bool   // there are too many tenants, which has been reported
+	tiered   bool   // it may define tiers
+	unread   bool   // it could not be read at all, so what is missing may be in it
+	tierless report // tenants whose tiers are missing
+	sheet
+}
+
+// sheet is what a policy file says of tenants. A loader keeps it until the file changes, or what else it depends on.
+type sheet struct {
+	tenants []Tenant
+	places  []*places // of the tenants that are no teams, sorted by their names
+	shown   string    // the file's name in it
+	under   sum       // of the tiers and terms under which it was read
 }
 
 // shade is a file's word on the shadow of its tenants.
@@ -32,137 +51,239 @@ type shade struct {
 	at place
 }
 
-func newPolicy(r *report, of *terms) *policy {
-	return &policy{r: r, terms: of, tiers: map[string]draft{}, defined: map[string]place{}}
+func newPolicy(of *terms) *policy { return &policy{terms: of, tiers: map[string]draft{}} }
+
+func (p *policy) file(path, name string, data []byte) *policyFile {
+	r := strictyaml.NewReport()
+	return &policyFile{policy: p, path: path, name: name, data: data, r: r, tierless: report{Places: r.Places}}
 }
 
-// readFile reads one policy file.
-func (p *policy) readFile(root value) {
-	first := len(p.waiting)
-	p.shadow = nil
-	policyShape.Read(root, p)
-	if p.shadow != nil && first == len(p.waiting) {
-		p.r.Add(p.shadow.at, "shadow: does nothing in a file that defines no tenant; write it in theirs, or in a tier")
+// definesTiers reports whether a file may define tiers: whether the word is in its text, or could be in it in an escaped form.
+func (f *policyFile) definesTiers() bool {
+	return bytes.Contains(f.data, []byte("tiers")) || bytes.IndexByte(f.data, '\\') >= 0
+}
+
+// readTiersOf reads the files that may define tiers, all but their tenants, and answers a digest of what all tenants depend on.
+func (p *policy) readTiersOf(files []*policyFile) sum {
+	h := sha256.New()
+	fmt.Fprintf(h, "%s %q", p.terms.zone, p.terms.pools)
+	for _, f := range files {
+		if f.data == nil || !f.definesTiers() {
+			continue
+		}
+		f.tiered = true
+		fmt.Fprintf(h, "%q %q", f.name, f.data)
+		f.open()
 	}
-	for i := range p.waiting[first:] {
-		p.waiting[first+i].shadow = p.shadow
+	return sum(h.Sum(nil))
+}
+
+// open parses the file, and reads all but its tenants.
+func (f *policyFile) open() {
+	doc := parsePolicy(f.r, f.name, f.data)
+	f.data = nil
+	f.unread = doc == nil
+	if f.unread {
+		return
+	}
+	policyShape.Read(strictyaml.Root(f.r, doc), f)
+	if f.shadow != nil && len(f.waiting) == 0 {
+		f.r.Add(f.shadow.at, "shadow: does nothing in a file that defines no tenant; write it in theirs, or in a tier")
 	}
 }
 
-func (p *policy) readTiers(v value) {
+// readAll reads the tenants of all files, now that all tiers are known.
+func readAll(files []*policyFile) {
+	sideBySide(len(files), func(i int) { files[i].read() })
+}
+
+// sideBySide does n things on all processors, and waits for them.
+func sideBySide(n int, do func(i int)) {
+	var next atomic.Int64
+	var group sync.WaitGroup
+	for range min(n, runtime.GOMAXPROCS(0)) {
+		group.Go(func() {
+			for i := next.Add(1); i <= int64(n); i = next.Add(1) {
+				do(int(i - 1))
+			}
+		})
+	}
+	group.Wait()
+}
+
+// read reads the file's tenants, unless its sheet is known.
+func (f *policyFile) read() {
+	if f.tenants != nil {
+		return
+	}
+	if f.data != nil {
+		f.open()
+	}
+	f.readTenants()
+	f.waiting = nil
+	f.places = placesOf(f.name, f.r.Places)
+}
+
+// gather puts the files' tenants into one list, of which r is told what is wrong with them.
+// partial says that some were not read, so tiers that are missing may be in them.
+func gather(r *report, files []*policyFile, partial bool, most int64) (list []Tenant) {
+	n := 0
+	for _, f := range files {
+		n += len(f.tenants)
+		partial = partial || f.unread
+	}
+	list = make([]Tenant, 0, n)
+	all := make([]*places, 0, n)
+	defined := make(map[string]*Tenant, n)
+	for _, f := range files {
+		all = append(all, f.places...)
+		problems := f.r.Problems
+		if !partial {
+			problems = append(problems, f.tierless.Problems...)
+		}
+		for _, p := range problems {
+			r.Add(place{File: p.File, Line: p.Line, Col: p.Col}, "%s", p.What)
+		}
+		maps.Copy(r.Refused, f.r.Refused)
+		for path, at := range f.r.Places {
+			if !strings.HasPrefix(path, ofTenants) {
+				r.Places[path] = at
+			}
+		}
+		twice := false
+		for i := range f.tenants {
+			t := &f.tenants[i]
+			if !strings.Contains(t.Name, teamSep) {
+				first := defined[t.Name]
+				twice = first != nil
+				if twice {
+					r.Add(f.at(t.Name), "tenant %s is defined twice; the other is at %s, remove one", strictyaml.Show(t.Name), first.Source)
+				}
+				defined[t.Name] = t
+			}
+			if twice {
+				continue
+			}
+			if int64(len(list)) >= most {
+				r.Add(f.at(t.Name), "there are more than %d tenants and teams, as many as max_tenants allows; raise it in the config", most)
+				return list
+			}
+			list = append(list, *t)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *places) int { return strings.Compare(a.tenant, b.tenant) })
+	r.More = func(path string) (place, bool) { return placeOf(all, path) }
+	return list
+}
+
+// at is where one of the file's tenants, or a tenant of its team, is defined.
+func (f *policyFile) at(name string) place {
+	name, _, _ = strings.Cut(name, teamSep)
+	at, _ := placeOf(f.places, ofTenants+name)
+	return at
+}
+
+func (f *policyFile) readTiers(v value) {
 	list, _ := v.Pairs()
 	for _, entry := range list {
-		if len(p.tiers) >= maxTiers {
-			p.r.Add(entry.At, "there are more than %d tiers, which is as many as are supported", maxTiers)
+		if len(f.tiers) >= maxTiers {
+			f.r.Add(entry.At, "there are more than %d tiers, which is as many as are supported", maxTiers)
 			return
 		}
 		checkKeyName(entry)
-		if first, dup := p.tiers[entry.Key]; dup {
-			p.r.Add(entry.At, "tier %s is defined twice; the other is at %s, remove one", strictyaml.Show(entry.Key), first.Source)
+		if first, dup := f.tiers[entry.Key]; dup {
+			f.r.Add(entry.At, "tier %s is defined twice; the other is at %s, remove one", strictyaml.Show(entry.Key), first.Source)
 			continue
 		}
-		tier := newDraft(p.terms)
+		tier := newDraft(f.terms)
 		tier.Source = entry.At.String()
 		tierShape.Read(entry.Value, &tier)
-		p.checkTier(entry.Value, &tier)
-		p.tiers[entry.Key] = tier
+		f.checkTier(entry.Value, &tier)
+		tier.Tier = entry.Key
+		tier.groupRefused = f.r.Refused[strictyaml.Child(entry.Path, "group")]
+		f.tiers[entry.Key] = tier
 	}
 }
 
-func (p *policy) keepTenants(v value) {
-	list, _ := v.Pairs()
-	for _, e := range list {
-		if first, dup := p.defined[e.Key]; dup {
-			p.r.Add(e.At, "tenant %s is defined twice; the other is at %s, remove one", strictyaml.Show(e.Key), first)
-			p.r.Places[e.Path] = first
-			continue
+func (f *policyFile) readTenants() {
+	for _, e := range f.waiting {
+		if f.r.Full() || f.tierless.Full() || f.crowded(e) {
+			return
 		}
-		p.defined[e.Key] = e.At
-		p.waiting = append(p.waiting, entry{pair: e})
-	}
-}
-
-// readTenants reads the tenants of all files, now that all tiers are known.
-func (p *policy) readTenants() []Tenant {
-	for _, entry := range p.waiting {
-		if p.r.Full() || p.crowded(entry.pair) {
-			return p.tenants
-		}
-		checkTenantName(entry.pair)
-		list, ok := entry.Pairs()
+		checkTenantName(e)
+		list, ok := e.Pairs()
 		if !ok {
 			continue
 		}
-		t, tierKnown := p.template(list)
-		t.Name = entry.Key
-		t.Source = entry.At.String()
-		if entry.shadow != nil && !strictyaml.Has(list, "shadow") {
-			t.Shadow = entry.shadow.on
-			p.r.Places[strictyaml.Child(entry.Path, "shadow")] = entry.shadow.at
+		t, tierKnown := f.template(list)
+		t.Name = e.Key
+		t.Source = e.At.String()
+		if f.shadow != nil && !strictyaml.Has(list, "shadow") {
+			t.Shadow = f.shadow.on
+			f.r.Places[strictyaml.Child(e.Path, "shadow")] = f.shadow.at
 		}
 		tenantShape.ReadPairs(list, &t)
 		if tierKnown {
-			p.checkMember(entry.Value, &t)
+			f.checkMember(e.Value, &t)
 		}
-		p.keep(&t)
+		f.keep(&t)
 	}
-	return p.tenants
 }
 
 // crowded reports the tenant or team that is one too many.
-func (p *policy) crowded(e pair) bool {
-	if len(p.tenants) < maxTenants {
+func (f *policyFile) crowded(e pair) bool {
+	if len(f.tenants) < maxFileTenants {
 		return false
 	}
-	if !p.overfull {
-		p.r.Add(e.At, "there are more than %d tenants and teams, which is as many as are supported", maxTenants)
+	if !f.overfull {
+		f.r.Add(e.At, "there are more than the %d tenants and teams that a policy file may have; split it", maxFileTenants)
 	}
-	p.overfull = true
+	f.overfull = true
 	return true
 }
 
 // template is the draft to start from: a copy of the tier that the pairs name, or the defaults. known is false when
 // they name a tier that is not there.
-func (p *policy) template(list []pair) (t draft, known bool) {
+func (f *policyFile) template(list []pair) (t draft, known bool) {
 	i := slices.IndexFunc(list, func(e pair) bool { return e.Key == "tier" })
 	if i < 0 {
-		return newDraft(p.terms), true
+		return newDraft(f.terms), true
 	}
 	name := list[i].Value.Named()
-	if tier, ok := p.tiers[name]; ok {
-		tier.Tier = name
+	if tier, ok := f.tiers[name]; ok {
 		return tier, true
 	}
-	if name != strictyaml.Unreadable && !p.partial {
-		list[i].Problem("there is no tier %s; %s", strictyaml.Show(name), strictyaml.Advise(name, slices.Collect(maps.Keys(p.tiers))))
+	if name != strictyaml.Unreadable {
+		f.r.Refused[list[i].Path] = true
+		f.tierless.At(list[i].Path, "there is no tier %s; %s", strictyaml.Show(name), strictyaml.Advise(name, slices.Collect(maps.Keys(f.tiers))))
 	}
-	return newDraft(p.terms), false
+	return newDraft(f.terms), false
 }
 
 // checkTier complains about a tenant_weight in a tier whose tenants share nothing.
-func (p *policy) checkTier(v value, tier *draft) {
+func (f *policyFile) checkTier(v value, tier *draft) {
 	path := strictyaml.Child(v.Path, "tenant_weight")
-	if _, written := p.r.Places[path]; written && !tier.group && !p.r.Refused[strictyaml.Child(v.Path, "group")] {
-		p.r.At(path, "does nothing in a tier that is not a group; write weight instead, or group: true")
+	if _, written := f.r.Places[path]; written && !tier.group && !f.r.Refused[strictyaml.Child(v.Path, "group")] {
+		f.r.At(path, "does nothing in a tier that is not a group; write weight instead, or group: true")
 	}
 }
 
 // checkMember complains about the weight of a tenant that belongs to the other kind of tier.
-func (p *policy) checkMember(v value, t *draft) {
+func (f *policyFile) checkMember(v value, t *draft) {
 	own := strictyaml.Child(v.Path, "tenant_weight")
 	shared := strictyaml.Child(v.Path, "weight")
-	if _, written := p.r.Places[own]; written && !t.group && !p.r.Refused[strictyaml.Child(strictyaml.Child("tiers", t.Tier), "group")] {
-		p.r.At(own, "does nothing, since the tenant is in no tier with group: true; write weight instead")
+	if _, written := f.r.Places[own]; written && !t.group && !f.tiers[t.Tier].groupRefused {
+		f.r.At(own, "does nothing, since the tenant is in no tier with group: true; write weight instead")
 	}
-	if _, written := p.r.Places[shared]; written && t.group {
-		p.r.At(shared, "belongs to the group and is said in its tier, %s; write tenant_weight instead", strictyaml.Show(t.Tier))
+	if _, written := f.r.Places[shared]; written && t.group {
+		f.r.At(shared, "belongs to the group and is said in its tier, %s; write tenant_weight instead", strictyaml.Show(t.Tier))
 	}
 }
 
 // keep adds a finished draft and reads its teams.
-func (p *policy) keep(d *draft) {
-	p.tenants = append(p.tenants, d.tenant())
+func (f *policyFile) keep(d *draft) {
+	f.tenants = append(f.tenants, d.tenant())
 	for _, e := range d.teams {
-		p.readTeam(d, e)
+		f.readTeam(d, e)
 	}
 }

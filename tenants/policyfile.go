@@ -9,18 +9,18 @@ import (
 
 // The shapes of a policy file. A tenant's keys are a tier's, and those that only one of many can have.
 var (
-	policyShape = shape[policy]{Fields: []field[policy]{
+	policyShape = shape[policyFile]{Fields: []field[policyFile]{
 		{
-			Name: "tiers", About: "Templates for tenants, by name.", Read: func(v value, p *policy) { p.readTiers(v) },
+			Name: "tiers", About: "Templates for tenants, by name.", Read: func(v value, f *policyFile) { f.readTiers(v) },
 			Kind: strictyaml.MapOf(anyName, func() schema { start := newDraft(nil); return tierShape.Schema(&start) }, 0),
 		},
 		{
-			Name: "tenants", About: "Who may call, by name.", Read: func(v value, p *policy) { p.keepTenants(v) },
+			Name: "tenants", About: "Who may call, by name.", Read: func(v value, f *policyFile) { f.waiting, _ = v.Pairs() },
 			Kind: strictyaml.MapOf(tenantName, func() schema { return tenantShape.Schema(nil) }, 0),
 		},
 		{
 			Name: "shadow", About: "What all tenants of this file have for shadow that do not say it themselves.", Kind: strictyaml.BoolKind,
-			Read: func(v value, p *policy) { p.shadow = &shade{v.Bool(), v.Report.Place(v.Path)} },
+			Read: func(v value, f *policyFile) { f.shadow = &shade{v.Bool(), v.Report.Place(v.Path)} },
 		},
 	}, Also: schema{"dependentSchemas": schema{"shadow": schema{ // of whom, else?
 		"required": []any{"tenants"}, "properties": schema{"tenants": schema{"minProperties": 1}},

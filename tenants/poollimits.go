@@ -86,8 +86,8 @@ func (c *compiler) poolLimits(t *Tenant) {
 // unreachedLimits reports an entry that is t's own; at is the pool's index, or -1 where there is none.
 func (c *compiler) unreachedLimits(t *Tenant, pool string, at int) {
 	path := strictyaml.Child(strictyaml.Child(t.path(), "pools"), pool)
-	_, own := c.r.Places[path]
-	_, tiers := c.r.Places[strictyaml.Child(strictyaml.Child(strictyaml.Child("tiers", t.Tier), "pools"), pool)]
+	own := c.written(path)
+	tiers := c.written(strictyaml.Child(strictyaml.Child(strictyaml.Child("tiers", t.Tier), "pools"), pool))
 	switch {
 	case tiers && !own || !c.grantKnown(t):
 	case at < 0:

@@ -91,10 +91,10 @@ func (c *compiler) grantKnown(t *Tenant) bool {
 func (c *compiler) origin(t *Tenant, key string) string {
 	own := strictyaml.Child(t.path(), key)
 	tier := strictyaml.Child(strictyaml.Child("tiers", t.Tier), key)
-	if _, written := c.r.Places[own]; written || t.Tier == "" || t.Parent >= 0 {
+	if c.written(own) || t.Tier == "" || t.Parent >= 0 {
 		return own
 	}
-	if _, written := c.r.Places[tier]; written {
+	if c.written(tier) {
 		return tier
 	}
 	return own

@@ -28,7 +28,7 @@ func (l *loader) same(name string) (seenFile, bool) {
 	return old, err == nil && disk.StampOf(info) == old.stamp
 }
 
-// remember notes the content of a file, which info was of before it was read. The document of the same content stays.
+// remember notes the content of a file, which info was of before it was read. The sheet of the same content stays.
 func (l *loader) remember(name string, info fs.FileInfo, of sum) {
 	now := l.clock()
 	next := seenFile{sum: of, trusted: now.Add(mostTrusted)}
@@ -38,8 +38,7 @@ func (l *loader) remember(name string, info fs.FileInfo, of sum) {
 		}
 	}
 	if old := l.seen[name]; old.sum == of {
-		next.doc = old.doc
-		next.size = old.size
+		next.sheet = old.sheet
 	}
 	l.seen[name] = next
 }

@@ -62,7 +62,11 @@ var general = []setting{
 	},
 	{
 		key: "max_connections", about: "How many connections clients may have; further ones wait to be accepted.", kind: strictyaml.WholeKind(leastConnections, maxConnections),
-		get: func(c *Config) any { return c.MaxConnections }, parse: typed(parseConnections),
+		get: func(c *Config) any { return c.MaxConnections }, parse: whole(leastConnections, maxConnections),
+	},
+	{
+		key: "max_tenants", about: "How many tenants and teams the policy files may have together. Each takes some 4 KB.", kind: strictyaml.WholeKind(1, maxMaxTenants),
+		get: func(c *Config) any { return c.MaxTenants }, parse: whole(1, maxMaxTenants),
 	},
 	{
 		key: "admin.listen", about: "Where operators look. Without a token, on loopback only.", kind: listenKind,
@@ -95,7 +99,7 @@ var general = []setting{
 	},
 	{
 		key: "admission.most_open", about: "How many reservations may be open in all; a tenant may have as many as there are places left.", kind: strictyaml.WholeKind(1, maxOpen),
-		get: func(c *Config) any { return c.Admission.MostOpen }, parse: typed(parseMostOpen),
+		get: func(c *Config) any { return c.Admission.MostOpen }, parse: whole(1, maxOpen),
 	},
 	{
 		key: "node", about: "This process's name, unique among gateways that share a store. Left empty: host name and process id.", kind: strictyaml.TextKind(`^\S*$`),
@@ -230,12 +234,15 @@ func parseSwitch(text string) (bool, string) {
 // leastConnections leaves room for clients beside those without a key.
 const leastConnections = 16
 
-func parseConnections(text string) (int64, string) {
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || n < leastConnections || n > maxConnections {
-		return 0, fmt.Sprintf("is out of range; write a whole number from %d to %d", leastConnections, maxConnections)
-	}
-	return n, ""
+// whole parses a whole number.
+func whole(least, most int64) func(string) (any, string) {
+	return typed(func(text string) (int64, string) {
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || n < least || n > most {
+			return 0, fmt.Sprintf("is out of range; write a whole number from %d to %d", least, most)
+		}
+		return n, ""
+	})
 }
 
 // sourcePattern matches where the calls of a proxy name their tenant.
@@ -256,14 +263,6 @@ func parseDescriptors(text string) (string, string) {
 		return "", "names no entries; write them as in tenant=tenant key=key model=model pool=pool"
 	}
 	return text, ""
-}
-
-func parseMostOpen(text string) (int64, string) {
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || n < 1 || n > maxOpen {
-		return 0, "is out of range; write a whole number from 1 to " + strconv.Itoa(maxOpen)
-	}
-	return n, ""
 }
 
 // parseKeysFile reads the name of a file, by the rule for folders.

@@ -5,9 +5,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"io"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/llmgov/llmgov/tenants/keyfile"
@@ -30,7 +30,11 @@ type Snapshot struct {
 	hash    string
 	full    [sha256.Size]byte
 	runtime runtimeKeys
+	loaded  *handover // nil in a snapshot that was made in code
 }
+
+// handover is the loader of a snapshot, until somebody takes it, who then loads only what has changed.
+type handover struct{ loader atomic.Pointer[loader] }
 
 // newSnapshot freezes parts that were found to fit. It owns them from here on.
 func newSnapshot(cfg Config, list []Tenant) *Snapshot {
@@ -78,19 +82,13 @@ func digests(cfg Config, list []Tenant) (policy string, full [sha256.Size]byte) 
 	all := sha256.New()
 	published.Write(encode(shared))
 	all.Write(encode(cfg))
-	encodeList(io.MultiWriter(published, all), list)
-	return hex.EncodeToString(published.Sum(nil)), [sha256.Size]byte(all.Sum(nil))
-}
-
-// encodeList writes tenants as encode does, one after the other, because values that many of them share take much room in JSON.
-func encodeList(w io.Writer, list []Tenant) {
-	opening := "["
-	for i := range list {
-		_, _ = io.WriteString(w, opening)
-		_, _ = w.Write(encode(&list[i]))
-		opening = ","
+	sums := make([]sum, len(list))
+	sideBySide(len(list), func(i int) { sums[i] = sha256.Sum256(encode(&list[i])) })
+	for i := range sums {
+		published.Write(sums[i][:])
+		all.Write(sums[i][:])
 	}
-	_, _ = io.WriteString(w, "]")
+	return hex.EncodeToString(published.Sum(nil)), [sha256.Size]byte(all.Sum(nil))
 }
 
 func encode(part any) []byte {

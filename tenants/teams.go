@@ -36,13 +36,13 @@ var teamShape = shape[draft]{
 
 var keysOrTeams = schema{"anyOf": []any{schema{"required": []any{"keys"}}, schema{"required": []any{"teams"}}}}
 
-func (p *policy) readTeam(parent *draft, e pair) {
-	if p.r.Full() || p.crowded(e) {
+func (f *policyFile) readTeam(parent *draft, e pair) {
+	if f.r.Full() || f.crowded(e) {
 		return
 	}
 	name := parent.Name + teamSep + e.Key
 	if complaint := checkTeamPath(name); complaint != "" {
-		p.r.Add(e.At, "team %s %s", strictyaml.Show(e.Key), complaint)
+		f.r.Add(e.At, "team %s %s", strictyaml.Show(e.Key), complaint)
 		return
 	}
 	checkTenantName(e)
@@ -54,11 +54,11 @@ func (p *policy) readTeam(parent *draft, e pair) {
 	t.Name = name
 	t.Source = e.At.String()
 	teamShape.ReadPairs(list, &t)
-	if priority := strictyaml.Child(e.Path, "priority"); parent.Background && !t.Background && !p.r.Refused[priority] {
-		p.r.At(priority, "%s cannot hold below %s, which is background; remove it, or make that interactive", priorityOf(&t.Tenant), strictyaml.Show(parent.Name))
+	if priority := strictyaml.Child(e.Path, "priority"); parent.Background && !t.Background && !f.r.Refused[priority] {
+		f.r.At(priority, "%s cannot hold below %s, which is background; remove it, or make that interactive", priorityOf(&t.Tenant), strictyaml.Show(parent.Name))
 		t.Background = true
 	}
-	p.keep(&t)
+	f.keep(&t)
 }
 
 // checkTeamPath complains about the path to a team.

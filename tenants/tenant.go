@@ -123,6 +123,7 @@ const (
 type draft struct {
 	Tenant
 	group        bool   // as a tier: its tenants are one node
+	groupRefused bool   // what it says of that was refused
 	tenantWeight int64  // the weight inside of the group; 0 is not said
 	teams        []pair // yet to be read
 	terms        *terms

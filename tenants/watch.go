@@ -42,6 +42,11 @@ func Watch(ctx context.Context, name string, from *Snapshot, opt Options) (*Watc
 	if err != nil {
 		return nil, err
 	}
+	if from != nil && from.loaded != nil {
+		if used := from.loaded.loader.Swap(nil); used != nil {
+			l = used
+		}
+	}
 	return watch(ctx, l, from, knobs{poll: 800 * time.Millisecond, settle: 100 * time.Millisecond, events: true}), nil
 }
 
@@ -92,6 +97,10 @@ type watching struct {
 func watch(ctx context.Context, l *loader, from *Snapshot, k knobs) *Watcher {
 	w := &Watcher{events: make(chan Event), asked: make(chan chan Event), done: make(chan struct{})}
 	s := &watching{knobs: k, loader: l, last: Event{Snapshot: from}, good: from, dirs: disk.NewFolders(k.events)}
+	if l.r != nil { // it has loaded from
+		s.loaded = l.sum()
+		s.globs = l.globs
+	}
 	go w.run(ctx, s)
 	return w
 }
@@ -101,7 +110,9 @@ func (w *Watcher) run(ctx context.Context, s *watching) {
 	defer close(w.events)
 	defer s.dirs.Close()
 	s.dirs.Follow(s.loader.folders(s.globs))
-	s.load()
+	if s.loaded == (sum{}) {
+		s.load()
+	}
 	due := time.Now()
 	for {
 		timer := time.NewTimer(time.Until(due))
@@ -200,6 +211,7 @@ func (s *watching) load() {
 		}
 		s.pending = append(s.pending, s.last)
 	case first && known.Snapshot != nil && known.Snapshot.Equal(snap):
+		s.last = known
 	default:
 		s.pending = []Event{s.last}
 		s.good = snap

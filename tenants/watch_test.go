@@ -221,20 +221,33 @@ func TestWatch_Busy(t *testing.T) {
 	}
 }
 
-// TestWatch_Since reports first what has changed since the snapshot in force was loaded.
+// TestWatch_Since reports first what has changed since the snapshot in force was loaded, and reads nothing else again; a second watch
+// from the same snapshot reads all.
 func TestWatch_Since(t *testing.T) {
-	s := newSite(t, byEvents, nil)
-	from, err := Load(s.path("llmgov.yaml"), Options{})
-	s.must(err)
+	s := newSite(t, byEvents, func(s *site) { s.write("tenants/b.yaml", "tenants: {bob: {rpm: 7, keys: ["+key2+"]}}\n") })
+	from := testkit.Must(Load(s.path("llmgov.yaml"), Options{}))(t)
 	s.write("tenants/a.yaml", policyOf("acme", 2))
-	l, err := newLoader(s.path("llmgov.yaml"), Options{})
-	s.must(err)
-	ctx, end := context.WithCancel(t.Context())
-	second := &site{t: t, dir: s.dir, Watcher: watch(ctx, l, from, byEvents), end: end}
-	second.wants("acme:2")
-	end()
-	for range second.Events() {
-		t.Error("an event after the end")
+	l := from.loaded.loader.Load()
+	at := l.show(l.config)
+	read := map[string]*Tenant{}
+	for name, file := range l.seen {
+		if file.tenants != nil {
+			read[name] = &file.tenants[0]
+		}
+	}
+	for again := range 2 {
+		ctx, end := context.WithCancel(t.Context())
+		second := &site{t: t, dir: s.dir, Watcher: testkit.Must(Watch(ctx, at, from, Options{}))(t), end: end}
+		second.wants("acme:2 bob:7")
+		end()
+		for range second.Events() {
+			t.Error("an event after the end")
+		}
+		for name, file := range l.seen {
+			if again == 0 && file.tenants != nil && (&file.tenants[0] == read[name]) != (file.tenants[0].Name == "bob") {
+				t.Errorf("%s was read again, or not", name)
+			}
+		}
 	}
 }
 

@@ -46,6 +46,8 @@ func (ps Problems) Error() string {
 type Report struct {
 	Problems Problems
 	Places   map[string]Place
+	// More finds places that are not in Places, if it is not nil.
+	More func(path string) (Place, bool)
 	// Typed holds the texts of values before ${…} was expanded in them, by path.
 	Typed map[string]string
 	// Refused are paths of values in whose stead a reader answered something else. Checks of how things fit pass over
@@ -130,10 +132,19 @@ func (r *Report) Describe(path, format string, args ...any) Problem {
 	return Problem{File: at.File, Line: at.Line, Col: at.Col, What: what}
 }
 
+// Written is where path is written; ok is false if it is not.
+func (r *Report) Written(path string) (at Place, ok bool) {
+	at, ok = r.Places[path]
+	if !ok && r.More != nil {
+		return r.More(path)
+	}
+	return at, ok
+}
+
 // Place is where path is written or, if it is absent, the nearest path around it.
 func (r *Report) Place(path string) Place {
 	for {
-		if p, ok := r.Places[path]; ok {
+		if p, ok := r.Written(path); ok {
 			return p
 		}
 		cut := strings.LastIndex(path, PathSep)
