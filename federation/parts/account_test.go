@@ -32,23 +32,6 @@ func wants(t *testing.T, got []Part, want ...Part) {
 	}
 }
 
-// TestTaken: who was alone has a smaller part once another comes, which gets the rest when the
-// first has said that it knows.
-func TestTaken(t *testing.T) {
-	for _, kind := range []Kind{Rolling, Slots} {
-		a := &Account{}
-		wants(t, tell(a, 1000, "a", 1, claim(kind, 0, 0, 50)), Part{Part: 10, Others: 0})
-		wants(t, tell(a, 1100, "b", 1, claim(kind, 0, 0, 50)), Part{Part: 0, Others: 0})
-		wants(t, tell(a, 2000, "a", 2, claim(kind, 3, 10, 50)), Part{Part: 5, Others: 0})
-		wants(t, tell(a, 2100, "b", 2, claim(kind, 0, 0, 50)), Part{Part: 0, Others: 3})
-		wants(t, tell(a, 2200, "a", 3, claim(kind, 7, 5, 50)), Part{Part: 5, Others: 0})
-		wants(t, tell(a, 2300, "b", 3, claim(kind, 0, 0, 50)), Part{Part: 3, Others: 7})
-		wants(t, tell(a, 2400, "a", 4, claim(kind, 2, 5, 2)), Part{Part: 2, Others: 0})
-		wants(t, tell(a, 2500, "a", 5, claim(kind, 2, 2, 2)), Part{Part: 2, Others: 0})
-		wants(t, tell(a, 2600, "b", 4, claim(kind, 3, 3, 50)), Part{Part: 8, Others: 2})
-	}
-}
-
 // TestTaken_Period: of a period what is not used is divided, so that who used little is due no more
 // than there is, and keeps nothing that others could use.
 func TestTaken_Period(t *testing.T) {

@@ -57,17 +57,6 @@ func (w *world) parts() (s string) {
 	return s
 }
 
-// TestAlone: who is alone has all there is after a few beats.
-func TestAlone(t *testing.T) {
-	for _, kind := range []Kind{Rolling, Slots, Period} {
-		w := calm(1, 40, kind)
-		p := w.procs[0]
-		if n := w.until(t, 2, func() bool { return p.h.Part(w.clock(p), w.name(p, kind)) == 40 }); n > 3 {
-			t.Errorf("%s: it took %d beats", kind, n)
-		}
-	}
-}
-
 // TestEven: where all are hungry, all get the same. One that had everything gives it up
 // as what it uses ends; so here it has not used it.
 func TestEven(t *testing.T) {

@@ -19,7 +19,6 @@
 //  5. The number of reservations, open or asking, is bounded. A tenant may have as many as there are places
 //     left, so that one that never commits leaves room for others. As many that have ended are remembered.
 //
-// One lock guards the book. It is held for a few map operations, and waited for as little as the pool's
-// (BenchmarkReserve): the governor is asked, and calls are ended, outside of it. Whoever takes a reservation out of the book, be it Commit, Cancel or its timer, is the one who
-// ends it.
+// One lock guards the book. It is held for a few map operations: the governor is asked, and calls are ended, outside of it. Whoever takes a
+// reservation out of the book, be it Commit, Cancel or its timer, is the one who ends it.
 package reserve

@@ -38,20 +38,15 @@ func readLog(t *testing.T, data []byte) []logLine {
 }
 
 // recomputed is a second, dumb program for the same figures: it knows the log,
-// the limit and the weights, and shares no code with the first.
-func recomputed(lines []logLine, limit, duration, warmup float64, weights map[string]float64) map[string]float64 {
+// and the limit, and shares no code with the first. Fluid shares have a dumb program of their own: see dumbFluid.
+func recomputed(lines []logLine, limit, duration, warmup float64) map[string]float64 {
 	out := map[string]float64{}
 	firstUse := map[int]float64{}
 	firstOffer := map[int]float64{}
-	tenant := map[int]string{}
 	told := map[int]float64{}
 	returned := map[int]float64{}
 	var offers, refused, kept, broken float64
 	var waits, late []float64
-	windows := make([]map[string]float64, int((duration-warmup)/60))
-	for k := range windows {
-		windows[k] = map[string]float64{}
-	}
 	asked := map[int]bool{}
 	beats := 0.0
 	for _, l := range lines {
@@ -63,7 +58,6 @@ func recomputed(lines []logLine, limit, duration, warmup float64, weights map[st
 		case "offer":
 			if _, again := firstOffer[l.ID]; !again {
 				firstOffer[l.ID] = l.T
-				tenant[l.ID] = l.Tenant
 				asked[l.ID] = l.T >= warmup
 			}
 			if asked[l.ID] {
@@ -100,8 +94,7 @@ func recomputed(lines []logLine, limit, duration, warmup float64, weights map[st
 			if l.Tokens < 0 {
 				at = firstUse[l.ID]
 			}
-			if k := int(math.Floor((at - warmup) / 60)); k >= 0 && k < len(windows) {
-				windows[k][l.Tenant] += l.Tokens
+			if at >= warmup && at < duration {
 				out["utilization"] += l.Tokens / (limit * (duration - warmup) / 60)
 			}
 		}
@@ -117,9 +110,6 @@ func recomputed(lines []logLine, limit, duration, warmup float64, weights map[st
 		out["promise_late_p95_seconds"] = late[int(0.95*float64(len(late)-1))]
 	}
 	out["rolling_max"] = dumbRolling(lines, firstUse) / limit
-	if weights != nil {
-		out["misallocation"] = dumbMisallocation(lines, windows, limit, duration, warmup, weights)
-	}
 	return out
 }
 
@@ -145,109 +135,20 @@ func dumbRolling(lines []logLine, firstUse map[int]float64) float64 {
 	return most
 }
 
-// dumbMisallocation steps a fluid server of its own through time. Tenants with
-// workers always want more.
-func dumbMisallocation(lines []logLine, windows []map[string]float64, limit, duration, warmup float64, weights map[string]float64) float64 {
-	const dt, patience = 0.05, 15.0
-	type piece struct {
-		left, until float64
-		begun       bool
-	}
-	queues := map[string][]*piece{}
-	endless := map[string]bool{}
-	seen := map[int]bool{}
-	fluid := make([]map[string]float64, len(windows))
-	for k := range fluid {
-		fluid[k] = map[string]float64{}
-	}
-	next := 0
-	spare := 0.0
-	for step := 0; float64(step)*dt < duration-1e-9; step++ {
-		now := float64(step) * dt
-		for ; next < len(lines) && lines[next].T < now+dt-1e-12; next++ {
-			l := lines[next]
-			if l.Ev != "offer" || seen[l.ID] {
-				continue
-			}
-			seen[l.ID] = true
-			if l.Worker {
-				endless[l.Tenant] = true
-				continue
-			}
-			queues[l.Tenant] = append(queues[l.Tenant], &piece{left: l.Tokens, until: l.T + patience})
-		}
-		wants := map[string]float64{}
-		for name := range weights {
-			for _, p := range queues[name] {
-				if p.begun || p.until >= now {
-					wants[name] += p.left
-				}
-			}
-			if endless[name] {
-				wants[name] = 1e12
-			}
-		}
-		capacity := limit/60*dt + spare
-		level := 0.0
-		high := 1e12
-		for range 100 {
-			mid := (level + high) / 2
-			all := 0.0
-			for name, w := range weights {
-				all += min(wants[name], w*mid)
-			}
-			if all < capacity {
-				level = mid
-			} else {
-				high = mid
-			}
-		}
-		used := 0.0
-		for name, w := range weights {
-			x := min(wants[name], w*level)
-			used += x
-			if k := int(math.Floor((now - warmup + 1e-9) / 60)); k >= 0 && k < len(fluid) {
-				fluid[k][name] += x
-			}
-			for _, p := range queues[name] {
-				if (p.begun || p.until >= now) && x > 1e-9 && p.left > 0 {
-					y := min(x, p.left)
-					p.left = p.left - y
-					x = x - y
-					p.begun = true
-				}
-			}
-		}
-		spare = min(capacity-used, limit/60)
-	}
-	mean := 0.0
-	for k := range windows {
-		off := 0.0
-		all := 0.0
-		for name := range weights {
-			off += math.Abs(windows[k][name] - fluid[k][name])
-			all += fluid[k][name]
-		}
-		mean += off / 2 / all / float64(len(windows))
-	}
-	return mean
-}
-
 func TestFiguresFollowFromTheLog(t *testing.T) {
 	for i, c := range []struct {
-		name    string
-		change  func(*scenario.Scenario)
-		weights map[string]float64
+		name   string
+		change func(*scenario.Scenario)
 	}{
-		{"s2", nil, map[string]float64{"a": 4, "b": 2, "c": 1, "d": 1}},
-		{"s2-deny", nil, map[string]float64{"a": 4, "b": 2, "c": 1, "d": 1}},
-		{"reservation", func(s *scenario.Scenario) { s.Pool.TPM = 60_000 }, nil},
-		{"d2", nil, nil},
+		{"s2", nil},
+		{"s2-deny", nil},
+		{"reservation", func(s *scenario.Scenario) { s.Pool.TPM = 60_000 }},
+		{"d2", nil},
 		// The most is booked at admission, and given back at the end.
 		{"reservation", func(s *scenario.Scenario) {
 			s.Pool.TPM = 200_000
 			s.Pool.Accounting = 0
-		}, nil},
+		}},
 	} {
 		if testing.Short() && i > 0 {
 			break // the others take minutes
@@ -263,13 +164,13 @@ func TestFiguresFollowFromTheLog(t *testing.T) {
 		testkit.OK(t, WriteJSON(&result, res))
 		var told map[string]any
 		testkit.OK(t, json.Unmarshal(result.Bytes(), &told))
-		want := recomputed(readLog(t, log.Bytes()), float64(s.Pool.TPM), s.Duration.Seconds(), s.Warmup.Seconds(), c.weights)
+		want := recomputed(readLog(t, log.Bytes()), float64(s.Pool.TPM), s.Duration.Seconds(), s.Warmup.Seconds())
 		if _, ok := want["promise_kept"]; ok != (s.Refuse == scenario.DenyHinted) {
 			t.Errorf("%s: the log tells of promises: %v", c.name, ok)
 		}
 		for key, x := range want {
 			got, ok := told[key].(float64)
-			// The oracle's sums are taken in another order, and its shares by bisection.
+			// The oracle's sums are taken in another order.
 			if !ok || math.Abs(got-x) > 1e-6 {
 				t.Errorf("%s: %s is %v in JSON and %g by the log", c.name, key, told[key], x)
 			}

@@ -21,7 +21,7 @@ func ConversationOf(tenant string, id uint64) Conversation {
 
 // An upstream is sent conversations until it has more than its part of the calls in flight, by weight, by a quarter and one
 // call. With a larger quarter, calls queue at one upstream while others have slots; without the one call, conversations
-// move without need while few calls run (TestAffinity_Measured).
+// move without need while few calls run.
 const (
 	mostNumerator   = 5
 	mostDenominator = 4

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
-	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -20,31 +19,27 @@ func TestOngoing_OneAtATime(t *testing.T) {
 	const names = 8
 	var in [names]atomic.Int64
 	var let atomic.Int64
-	var wg sync.WaitGroup
-	for w := range 32 {
-		wg.Go(func() {
-			rng := rand.New(rand.NewPCG(uint64(w), 1))
-			for range 2000 {
-				n := rng.IntN(names)
-				a := &ongoingCall{name: ongoingName{fmt.Sprint(n / 2), fmt.Sprint(n % 2)}, asks: uint64(n)}
-				first := s.begin(a)
-				if first == nil {
-					if now := in[n].Add(1); now != 1 {
-						t.Errorf("%d are in at once", now)
-					}
-					let.Add(1)
-					runtime.Gosched()
-					in[n].Add(-1)
-				} else if first.asks != a.asks {
-					t.Errorf("%v is in the way of %v", first.name, a.name)
+	testkit.AtOnce(32, func(w int) {
+		rng := rand.New(rand.NewPCG(uint64(w), 1))
+		for range 2000 {
+			n := rng.IntN(names)
+			a := &ongoingCall{name: ongoingName{fmt.Sprint(n / 2), fmt.Sprint(n % 2)}, asks: uint64(n)}
+			first := s.begin(a)
+			if first == nil {
+				if now := in[n].Add(1); now != 1 {
+					t.Errorf("%d are in at once", now)
 				}
-				s.end(a)
-				s.end(a)
-				s.end(nil)
+				let.Add(1)
+				runtime.Gosched()
+				in[n].Add(-1)
+			} else if first.asks != a.asks {
+				t.Errorf("%v is in the way of %v", first.name, a.name)
 			}
-		})
-	}
-	wg.Wait()
+			s.end(a)
+			s.end(a)
+			s.end(nil)
+		}
+	})
 	if len(s.byName) != 0 || let.Load() < names {
 		t.Errorf("%d are left, %d were let in", len(s.byName), let.Load())
 	}

@@ -247,39 +247,35 @@ func TestOwnLimits_NoAgentStarves(t *testing.T) {
 		var mu sync.Mutex
 		most := 0
 		calls := 0
-		var all sync.WaitGroup
-		for agent := range 6 {
-			all.Go(func() {
-				for call := range 8 {
-					for retry := 0; ; retry++ {
-						header := []string{}
-						if agent%3 > 0 {
-							header = append(header, "X-Stainless-Retry-Count", strconv.Itoa(retry))
-						}
-						length := 700
-						if call == 7 {
-							length = 3700
-						}
-						ans := s.Call(t.Context(), "a", harness.Chat(false, 5, fmt.Sprintf(`,"mock":{"first_token_ms":%d}`, length)), header...)
-						if ans.Status == http.StatusOK {
-							mu.Lock()
-							most = max(most, retry)
-							calls++
-							mu.Unlock()
-							break
-						}
-						ms, err := strconv.Atoi(ans.Header.Get("Retry-After-Ms"))
-						if err != nil || retry > 50 {
-							t.Errorf("agent %d, try %d: %d %s", agent, retry, ans.Status, ans.Body)
-							return
-						}
-						time.Sleep(time.Duration(ms)*time.Millisecond + harness.RandomPause(1, 10))
+		testkit.AtOnce(6, func(agent int) {
+			for call := range 8 {
+				for retry := 0; ; retry++ {
+					header := []string{}
+					if agent%3 > 0 {
+						header = append(header, "X-Stainless-Retry-Count", strconv.Itoa(retry))
 					}
-					time.Sleep(harness.RandomPause(10, 60))
+					length := 700
+					if call == 7 {
+						length = 3700
+					}
+					ans := s.Call(t.Context(), "a", harness.Chat(false, 5, fmt.Sprintf(`,"mock":{"first_token_ms":%d}`, length)), header...)
+					if ans.Status == http.StatusOK {
+						mu.Lock()
+						most = max(most, retry)
+						calls++
+						mu.Unlock()
+						break
+					}
+					ms, err := strconv.Atoi(ans.Header.Get("Retry-After-Ms"))
+					if err != nil || retry > 50 {
+						t.Errorf("agent %d, try %d: %d %s", agent, retry, ans.Status, ans.Body)
+						return
+					}
+					time.Sleep(time.Duration(ms)*time.Millisecond + harness.RandomPause(1, 10))
 				}
-			})
-		}
-		all.Wait()
+				time.Sleep(harness.RandomPause(10, 60))
+			}
+		})
 		t.Logf("of %d calls none was refused more than %d times", calls, most)
 		if most > 6 || calls != 48 {
 			t.Errorf("a call was refused %d times; %d calls were served", most, calls)

@@ -80,16 +80,12 @@ func call(ctx context.Context, post Post, tenant, body string) said {
 func atOnce(ctx context.Context, n int, make func(i int) said) map[int]int {
 	var mu sync.Mutex
 	statuses := map[int]int{}
-	var group sync.WaitGroup
-	for i := range n {
-		group.Go(func() {
-			s := make(i)
-			mu.Lock()
-			defer mu.Unlock()
-			statuses[s.status]++
-		})
-	}
-	group.Wait()
+	testkit.AtOnce(n, func(i int) {
+		s := make(i)
+		mu.Lock()
+		defer mu.Unlock()
+		statuses[s.status]++
+	})
 	return statuses
 }
 
@@ -238,16 +234,12 @@ func randomEnds(t *testing.T, d *Door) {
 // each does n things by 40 callers, each with random numbers of its own.
 func each(n int, do func(*rand.Rand)) int {
 	const callers = 40
-	var group sync.WaitGroup
-	for i := range callers {
-		group.Go(func() {
-			rnd := rand.New(rand.NewPCG(1, uint64(i)))
-			for range n / callers {
-				do(rnd)
-			}
-		})
-	}
-	group.Wait()
+	testkit.AtOnce(callers, func(i int) {
+		rnd := rand.New(rand.NewPCG(1, uint64(i)))
+		for range n / callers {
+			do(rnd)
+		}
+	})
 	return n / callers * callers
 }
 

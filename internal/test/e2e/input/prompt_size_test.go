@@ -10,6 +10,7 @@ import (
 
 	"github.com/llmgov/llmgov/internal/lab/mock"
 	"github.com/llmgov/llmgov/internal/test/e2e/harness"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -17,16 +18,12 @@ import (
 func atOnce(s *harness.Stack, calls int, path, body string, header ...string) map[int]int {
 	var mu sync.Mutex
 	statuses := map[int]int{}
-	var all sync.WaitGroup
-	for range calls {
-		all.Go(func() {
-			a := s.CallTo(s.T.Context(), path, "a", body, header...)
-			mu.Lock()
-			defer mu.Unlock()
-			statuses[a.Status]++
-		})
-	}
-	all.Wait()
+	testkit.AtOnce(calls, func(_ int) {
+		a := s.CallTo(s.T.Context(), path, "a", body, header...)
+		mu.Lock()
+		defer mu.Unlock()
+		statuses[a.Status]++
+	})
 	return statuses
 }
 

@@ -76,17 +76,21 @@ const (
 	goroutines = 2 // a stream's own, and one that watches for the client going
 )
 
-// An idle stream has a goroutine of its own, and one that watches for the client going. The transport of HTTP/2 adds one. The bounds leave room
-// for Go, which begins stacks with 2 or with 4 KB, as large as those are that there are.
+// An idle stream has a goroutine of its own, and one that watches for the client going. The transport of HTTP/2 adds one. A prompt
+// is held by no stream, but memory of some is kept to be used again. The bounds leave room for Go, which begins stacks with 2 or with 4 KB, as large
+// as those are that there are.
 func TestIdleStream(t *testing.T) {
 	unframed := idle
 	unframed.come = event
+	long := idle
+	long.body = strings.Replace(prompt, "{", `{"stream":true,"max_tokens":100,`, 1)
 	for name, c := range map[string]struct {
 		stream
 		upstream func(t *testing.T, most int) *upstream
 		most     holding
 	}{
 		"HTTP/1.1": {idle, newUpstream, holding{32 * kb, goroutines}},
+		"a prompt": {long, newUpstream, holding{promptBytes / 2, goroutines}},
 		"HTTP/2":   {unframed, newHTTP2Upstream, holding{40 * kb, goroutines + 1}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -49,18 +49,14 @@ func limited(t *testing.T, edit func(a *tenants.Tenant), m mock.Config) *harness
 // refused with a 429.
 func atOnce(s *harness.Stack, n int, body string) int64 {
 	var served atomic.Int64
-	var wg sync.WaitGroup
-	for range n {
-		wg.Go(func() {
-			switch a := s.Call(s.T.Context(), "a", body); {
-			case a.Status == http.StatusOK && a.Err == nil:
-				served.Add(1)
-			case a.Status != http.StatusTooManyRequests || a.Header.Get("Retry-After") == "":
-				s.T.Errorf("%d %v %v: %s", a.Status, a.Err, a.Header, a.Body)
-			}
-		})
-	}
-	wg.Wait()
+	testkit.AtOnce(n, func(_ int) {
+		switch a := s.Call(s.T.Context(), "a", body); {
+		case a.Status == http.StatusOK && a.Err == nil:
+			served.Add(1)
+		case a.Status != http.StatusTooManyRequests || a.Header.Get("Retry-After") == "":
+			s.T.Errorf("%d %v %v: %s", a.Status, a.Err, a.Header, a.Body)
+		}
+	})
 	return served.Load()
 }
 

@@ -659,15 +659,11 @@ func TestUpstreams_LongerPause(t *testing.T) {
 		who.MaxWait = time.Minute
 		s := harness.New(t, harness.World{Pool: harness.PoolAt("up1"), Tenants: []tenants.Tenant{who}, Upstreams: map[string]http.Handler{"up1": up}})
 		began := time.Now()
-		var all sync.WaitGroup
-		for range 2 {
-			all.Go(func() {
-				if ans := s.Call(t.Context(), "a", harness.Chat(false, 5, "")); ans.Status != 200 || ans.Header.Get("X-Llmgov-Queue-Ms") == "" {
-					t.Errorf("%d %v %s", ans.Status, ans.Header, ans.Body)
-				}
-			})
-		}
-		all.Wait()
+		testkit.AtOnce(2, func(_ int) {
+			if ans := s.Call(t.Context(), "a", harness.Chat(false, 5, "")); ans.Status != 200 || ans.Header.Get("X-Llmgov-Queue-Ms") == "" {
+				t.Errorf("%d %v %s", ans.Status, ans.Header, ans.Body)
+			}
+		})
 		if d := time.Since(began); d != 20500*time.Millisecond || n.Load() != 4 {
 			t.Errorf("served after %v and %d tries, want 20.5 s and 4", d, n.Load())
 		}
