@@ -54,7 +54,7 @@ func Parse(body []byte, contentType string) (*Form, *Error) {
 		return nil, problem
 	}
 	delimiter := []byte("--" + boundary)
-	rest, begins := bytes.CutPrefix(body, delimiter)
+	rest, begins := bytes.CutPrefix(bytes.TrimPrefix(body, crlf), delimiter) // Unity's form begins with a line end
 	if !begins {
 		return nil, bad("The form must begin with the boundary %q that the Content-Type names.", "--"+boundary)
 	}
@@ -89,7 +89,7 @@ func Parse(body []byte, contentType string) (*Form, *Error) {
 
 // close checks what follows the closing boundary.
 func (f *Form) close(tail []byte) *Error {
-	if len(tail) > 0 && !bytes.Equal(tail, crlf) {
+	if len(bytes.TrimPrefix(bytes.TrimPrefix(tail, crlf), crlf)) > 0 { // older clients of Ruby write two
 		return bad("The form goes on behind its closing boundary.")
 	}
 	if len(f.Parts) == 0 {
@@ -136,7 +136,7 @@ func readPart(raw []byte) (Part, *Error) {
 		problem = bad("The field %q is not valid UTF-8.", part.Name)
 	}
 	if problem == nil {
-		problem = h.check(part.IsFile())
+		problem = h.check(part.IsFile(), content)
 	}
 	if problem != nil {
 		problem.Field = part.Name

@@ -1,6 +1,7 @@
 package form
 
 import (
+	"bytes"
 	"mime"
 	"slices"
 	"strings"
@@ -28,9 +29,7 @@ type headers struct {
 // so are all that are not known.
 func readHeaders(block string) (headers, *Error) {
 	var h headers
-	if !utf8.ValidString(block) {
-		return h, bad("The headers of a part are not valid UTF-8.")
-	}
+	block = strings.ToValidUTF8(block, "?") // which can be part of a filename alone
 	seen := map[string]bool{}
 	for line := range strings.SplitSeq(block, "\r\n") {
 		name, value, ok := strings.Cut(line, ":")
@@ -65,7 +64,7 @@ func (h *headers) read(name, value string) *Error {
 		}
 		h.kind = kind
 		h.params = params
-	case "content-length": // it is where the next boundary is
+	case "content-length", "content-id", "mime-version": // it is where the next boundary is, and refers to nothing
 	case "content-transfer-encoding":
 		switch strings.ToLower(value) {
 		case "7bit", "8bit", "binary": // as it is
@@ -88,7 +87,7 @@ func (h *headers) readDisposition(value string) *Error {
 		var key, said string
 		key, rest, more = strings.Cut(rest, "=")
 		if more {
-			said, rest, more = cutValue(rest)
+			said, rest, more = cutValue(rest, strings.TrimSpace(strings.ToLower(key)) == "filename")
 		}
 		if !more {
 			return bad("The Content-Disposition %q cannot be read.", text.Brief(value))
@@ -113,12 +112,7 @@ func (h *headers) readDisposition(value string) *Error {
 // extend takes the extended filename, of which the plain one is an approximation.
 func (h *headers) extend() *Error {
 	_, params, err := mime.ParseMediaType("x/x; filename*=" + h.extended)
-	name := strings.Map(func(r rune) rune {
-		if isControl(r) || strings.ContainsRune(`"\`, r) {
-			return '_'
-		}
-		return r
-	}, params["filename"])
+	name := plain(params["filename"])
 	switch {
 	case err == nil && name != "" && utf8.ValidString(name):
 	case h.filed: // in a charset that is not read
@@ -128,6 +122,16 @@ func (h *headers) extend() *Error {
 	}
 	h.filed = false
 	return h.param("filename", name)
+}
+
+// plain is a filename without what would have to be escaped.
+func plain(filename string) string {
+	return strings.Map(func(r rune) rune {
+		if isControl(r) || strings.ContainsRune(`"\`, r) {
+			return '_'
+		}
+		return r
+	}, filename)
 }
 
 // param takes one parameter of the Content-Disposition over.
@@ -155,8 +159,8 @@ func (h *headers) param(key, said string) *Error {
 	return nil
 }
 
-// check refuses types that change what the content says.
-func (h *headers) check(file bool) *Error {
+// check refuses types that change what the content says. In the charsets that Java's clients name it is ASCII.
+func (h *headers) check(file bool, content []byte) *Error {
 	if strings.HasPrefix(h.kind, "multipart/") {
 		return bad("A part of the type %s is not supported.", text.Brief(h.kind))
 	}
@@ -166,6 +170,10 @@ func (h *headers) check(file bool) *Error {
 	switch strings.ToLower(h.params["charset"]) {
 	case "", "utf-8", "utf8", "us-ascii":
 		return nil
+	case "iso-8859-1", "windows-1252":
+		if !bytes.ContainsFunc(content, func(r rune) bool { return r >= utf8.RuneSelf }) {
+			return nil
+		}
 	}
 	return bad("The charset %q of a field is not supported. Send UTF-8.", text.Brief(h.params["charset"]))
 }
@@ -178,12 +186,20 @@ func (h *headers) fileType() string {
 	return "application/octet-stream"
 }
 
-// cutValue cuts a quoted string or a token off s. A backslash in a quoted string is read in different
-// ways.
-func cutValue(s string) (value, rest string, ok bool) {
+// cutValue cuts a quoted string or a token off s. A backslash in a quoted string is read in different ways: it may be in a filename, in which
+// nobody can find another parameter.
+func cutValue(s string, filename bool) (value, rest string, ok bool) {
 	if quoted, isQuoted := strings.CutPrefix(s, `"`); isQuoted {
 		value, rest, ok = strings.Cut(quoted, `"`)
-		return value, rest, ok && !strings.Contains(value, `\`)
+		for ok && strings.HasSuffix(value, `\`) && !strings.HasSuffix(value, `\\`) {
+			var more string
+			more, rest, ok = strings.Cut(rest, `"`)
+			value += more
+		}
+		if strings.Contains(value, `\`) {
+			return plain(value), rest, ok && filename && !strings.Contains(value, ";")
+		}
+		return value, rest, ok
 	}
 	end := strings.IndexAny(s, "; ")
 	if end < 0 {
