@@ -1,6 +1,7 @@
 package head
 
 import (
+	"math"
 	"strconv"
 	"strings"
 
@@ -36,11 +37,12 @@ func (h *Head) readStream(v gjson.Result) *Error {
 // readBound reads a bound. Nothing is held at 0 tokens, with which a cache is filled or a prompt is scored, but at 1; and -1, as llama.cpp
 // has it, is none.
 func (h *Head) readBound(b Bound, v gjson.Result) (err *Error) {
-	switch f := &h.bounds[b]; v.Raw {
-	case "0":
+	n, isNumber := number(v)
+	switch f := &h.bounds[b]; {
+	case isNumber && n == 0:
 		*f = fieldAt(v)
 		f.value = 1
-	case "-1":
+	case isNumber && n == -1:
 		*f = fieldAt(v)
 	default:
 		*f, err = readCount(boundKeys[b], v)
@@ -124,7 +126,17 @@ func (h *Head) readCopies(name string, v gjson.Result) *Error {
 	return err
 }
 
-// readCount reads a whole number from 1 on. null counts as not given.
+// number is the value of a number, of which readers keep the text alone.
+func number(v gjson.Result) (float64, bool) {
+	if v.Type != gjson.Number {
+		return 0, false
+	}
+	n, err := strconv.ParseFloat(v.Raw, 64)
+	return n, err == nil
+}
+
+// readCount reads a whole number from 1 on, also one with zeros behind a point or an exponent, as writers of doubles have it. null
+// counts as not given.
 func readCount(name string, v gjson.Result) (field, *Error) {
 	f := fieldAt(v)
 	if v.Type == gjson.Null {
@@ -133,11 +145,11 @@ func readCount(name string, v gjson.Result) (field, *Error) {
 	if v.Type != gjson.Number {
 		return f, bad(name, "%s must be a whole number, not %s.", name, show(v))
 	}
-	n, err := strconv.ParseInt(v.Raw, 10, 64)
-	if err != nil || n < 1 || n > maxCount {
+	n, _ := number(v)
+	if n < 1 || n > maxCount || n != math.Trunc(n) {
 		return f, bad(name, "%s must be a whole number from 1 to %d, not %s.", name, maxCount, show(v))
 	}
-	f.value = n
+	f.value = int64(n)
 	return f, nil
 }
 

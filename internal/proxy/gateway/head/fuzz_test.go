@@ -228,10 +228,10 @@ func checkstreamOptions(t *testing.T, body []byte, h *Head, raw string) {
 // bound is count, but for 0, which is held at 1, and -1, which is none.
 func bound(t *testing.T, name, raw string) int64 {
 	t.Helper()
-	switch raw {
-	case "0":
+	switch v, err := strconv.ParseFloat(raw, 64); {
+	case err == nil && v == 0:
 		return 1
-	case "-1":
+	case v == -1:
 		return 0
 	}
 	return count(t, name, raw)
@@ -243,8 +243,9 @@ func count(t *testing.T, name, raw string) int64 {
 	if raw == "" || raw == "null" {
 		return 0
 	}
-	n, err := strconv.ParseInt(raw, 10, 64)
-	if err != nil || n < 1 || n > maxCount {
+	v, err := strconv.ParseFloat(raw, 64)
+	n := int64(v)
+	if err != nil || n < 1 || n > maxCount || float64(n) != v {
 		t.Fatalf("accepted %s: %s", name, raw)
 	}
 	return n

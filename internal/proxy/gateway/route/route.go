@@ -85,8 +85,8 @@ func (p *Place) Name() string {
 	return p.Route.Name
 }
 
-// Find finds the place that a request is for. Slashes that clients write twice or at the end, because their base URL ends in one, do
-// not matter, but on routes to objects, where an id could be missing between them.
+// Find finds the place that a request is for. Slashes that clients write twice or at the end, and a second /v1, because their base URL ends
+// in one, do not matter, but on routes to objects, where an id could be missing between them.
 func Find(r *http.Request) Place {
 	path := tidy(r.URL.Path)
 	at := find(r, path)
@@ -106,13 +106,16 @@ func find(r *http.Request, path string) Place {
 	return findBelow(r, strings.TrimPrefix(path, "/v1"))
 }
 
-// tidy is a path without slashes that say nothing.
+// tidy is a path without slashes and a second /v1 that say nothing.
 func tidy(path string) string {
 	for strings.Contains(path, "//") {
 		path = strings.ReplaceAll(path, "//", "/")
 	}
 	if len(path) > 1 {
 		path = strings.TrimSuffix(path, "/")
+	}
+	if again, ok := strings.CutPrefix(path, "/v1/v1/"); ok {
+		path = "/v1/" + again
 	}
 	return path
 }

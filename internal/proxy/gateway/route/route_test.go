@@ -68,6 +68,8 @@ func TestFindObject(t *testing.T) {
 		{"PUT", "/v1/chat/completions", ""},
 		{"POST", "//v1/chat/completions", "/chat/completions"},
 		{"POST", "/v1//messages/", "/messages"},
+		{"POST", "/v1/v1/messages", "/messages"},
+		{"GET", "/v1/v1/files/file-1", ""},
 		{"POST", "//v1///chat//completions//", "/chat/completions"},
 		{"POST", "/v1/messages//count_tokens", "/messages/count_tokens"},
 		{"POST", "/openai//deployments/d/chat/completions/", "/chat/completions"},
