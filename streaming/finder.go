@@ -21,7 +21,8 @@ type finder struct {
 	kind      word   // value of "type" at the top level
 	object    word   // value of "object" there
 	// answers, errs and complains mean that there is a member with an answer, with an error, or with words as errors have them.
-	answers, errs, complains bool
+	// filled answers are not empty lists, which stand beside errors, too.
+	answers, filled, errs, complains bool
 
 	state   place
 	depth   int  // open brackets
@@ -74,7 +75,7 @@ func (f *finder) feed(p []byte) {
 				i = end - 1
 			}
 		case '{', '[':
-			if f.open(c) {
+			if f.open(c, i+1 < len(p) && p[i+1] == c+2) {
 				from = i
 			}
 		case '}', ']':
@@ -264,6 +265,7 @@ func (f *finder) valued(meant bool) {
 	switch f.name {
 	case answerName, usageName, otherUsageName:
 		f.answers = true
+		f.filled = true
 	case errorName:
 		f.errs = true
 	case complaintName:
@@ -276,7 +278,7 @@ func (f *finder) valued(meant bool) {
 func (f *finder) wrong() bool {
 	object := string(f.object.bytes())
 	switch {
-	case f.answers, object != "" && object != "error":
+	case f.filled, f.answers && !f.errs, object != "" && object != "error":
 		return false
 	case f.errs, object == "error", string(f.kind.bytes()) == "error":
 		return true
@@ -294,7 +296,7 @@ func (f *finder) scalar() {
 }
 
 // open passes an opening bracket and reports whether it is that of the usage object.
-func (f *finder) open(c byte) bool {
+func (f *finder) open(c byte, empty bool) bool {
 	f.depth++
 	if f.depth == 1 {
 		f.state = foreign
@@ -307,7 +309,9 @@ func (f *finder) open(c byte) bool {
 	if f.state != nameValue {
 		return false
 	}
+	filled := f.filled
 	f.valued(true)
+	f.filled = filled || f.filled && !empty
 	f.state = wantColon
 	switch {
 	case c != '{':

@@ -132,6 +132,7 @@ func TestLook(t *testing.T) {
 		`{"errors":["x"],"success":false,"result":null}`:    Wrong,
 		`{"error_code":336003,"error_msg":"x"}`:             Wrong,
 		`{"base_resp":{"status_code":1004},"choices":null}`: Wrong,
+		`{"id":"x","choices":[],"error":{"code":1}}`:        Wrong,
 		`{"error":null,"choices":[]}`:                       Plain,
 		`{"error":{"code":1},"choices":[{}]}`:               Plain,
 		`{"error":{"code":1},"usage":{"prompt_tokens":1}}`:  Plain,

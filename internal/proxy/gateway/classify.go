@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -83,6 +84,7 @@ func reasonOf(err error) string {
 var accountCodes = map[string]bool{
 	"insufficient_quota": true, "billing_hard_limit_reached": true, "billing_not_active": true, "account_deactivated": true,
 	"exceeded_current_quota_error": true, "Arrearage": true, "insufficient_balance": true, "unsupported_country_region_territory": true,
+	"organization_restricted": true, "1113": true, // Groq's, and Zhipu's of an empty balance
 }
 
 // ofAccount reports whether an error has one of accountCodes.
@@ -90,18 +92,23 @@ func ofAccount(detail gjson.Result) bool {
 	return accountCodes[detail.Get("code").Str] || accountCodes[detail.Get("type").Str]
 }
 
-// noCredit begins what Anthropic says of the same, under a code of its own for bad requests.
-const noCredit = "Your credit balance is too low"
+// noCredit begin what Anthropic, OpenRouter, xAI, Fireworks and Azure say of the same, under codes of their own or those of bad requests.
+var noCredit = regexp.MustCompile(`^(?i)(your credit balance is too low|key limit exceeded|your (newly created )?team .*credits|account \S+ is suspended|access denied due to virtual network)`)
+
+// noModel begins what Anthropic, vLLM and Ollama say of a model that they do not have.
+var noModel = regexp.MustCompile(`^(?i)(the )?model\b`)
 
 // judgeRefusal notes what a status of 400 and above says of the upstream, and reports whether it lacks what the call names.
 func (c *call) judgeRefusal(resp *http.Response) (lacks bool) {
 	t := c.try
 	searched, _ := resp.Body.(*answers.Body)
-	detail := gjson.GetBytes(c.begins(resp), "error")
+	body := c.begins(resp)
+	detail := gjson.GetBytes(body, "error")
 	code := detail.Get("code").Str
+	said := messageOf(body)
 	t.leaked = searched != nil && searched.Found()
-	t.account = ofAccount(detail) || strings.HasPrefix(detail.Get("message").Str, noCredit)
-	return t.status == http.StatusNotFound && (code == "DeploymentNotFound" || code == "model_not_found")
+	t.account = ofAccount(detail) || noCredit.MatchString(said)
+	return t.status == http.StatusNotFound && (code == "DeploymentNotFound" || code == "model_not_found" || noModel.MatchString(said))
 }
 
 // refusesAsking reports whether a refusal is about stream_options, which the caller did not send. What is added is left out of the
@@ -130,7 +137,7 @@ func (c *call) lookInto(resp *http.Response) {
 	case nature == streaming.Events:
 		resp.Header["Content-Type"] = eventStream
 	default:
-		c.try.foreign = nature == streaming.Foreign
+		c.try.foreign = nature == streaming.Foreign || len(beginning) > 0 && c.begun.Whole() && !gjson.ValidBytes(bytes.TrimPrefix(beginning, []byte("\ufeff")))
 	}
 }
 
@@ -175,7 +182,11 @@ func (streamError) Error() string { return "the stream was reset" }
 // itself says nothing of other calls, and an unpaid bill is not helped by coming back.
 func (c *call) classifyError(resp *http.Response, body []byte) upstreams.Outcome {
 	detail := gjson.GetBytes(body, "error")
-	retry := c.try.up.Provider.Limits.Retry(resp.Header, messageOf(resp.StatusCode, body), time.Now())
+	said := ""
+	if resp.StatusCode == http.StatusTooManyRequests {
+		said = messageOf(body)
+	}
+	retry := c.try.up.Provider.Limits.Retry(resp.Header, said, time.Now())
 	switch resp.StatusCode {
 	case http.StatusTooManyRequests:
 		if ofAccount(detail) {
@@ -203,10 +214,10 @@ func (c *call) classifyError(resp *http.Response, body []byte) upstreams.Outcome
 	return upstreams.Busy
 }
 
-// messageOf is the text of a 429, which may say when to come back, where servers put it.
-func messageOf(status int, body []byte) string {
+// messageOf is the text of an error, where servers put it.
+func messageOf(body []byte) string {
 	for _, path := range [...]string{"error.message", "message", "0.error.message", "error"} {
-		if text := gjson.GetBytes(body, path); status == http.StatusTooManyRequests && text.Type == gjson.String {
+		if text := gjson.GetBytes(body, path); text.Type == gjson.String {
 			return text.Str
 		}
 	}

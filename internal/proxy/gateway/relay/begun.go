@@ -10,6 +10,7 @@ type Begun struct {
 	io.ReadCloser        // the rest
 	piece         []byte // with the beginning
 	at, end       int    // what of it is to be read again
+	whole         bool   // nothing comes behind it
 	err           error  // that came behind it
 }
 
@@ -25,7 +26,11 @@ func (b *Begun) Begin(body io.ReadCloser, length int64) {
 			break
 		}
 	}
+	b.whole = b.err == io.EOF || int64(b.end) == length
 }
+
+// Whole reports whether the beginning is all of the answer.
+func (b *Begun) Whole() bool { return b.whole }
 
 // Beginning is what was read, as long as nothing of it is read again.
 func (b *Begun) Beginning() []byte { return b.piece[:b.end] }
