@@ -11,6 +11,7 @@ import (
 
 	"github.com/llmgov/llmgov/governor/client"
 	"github.com/llmgov/llmgov/governor/tokens"
+	"github.com/llmgov/llmgov/internal/proxy/upstreams"
 	"github.com/llmgov/llmgov/internal/run/admission/ask"
 	"github.com/llmgov/llmgov/streaming"
 )
@@ -29,7 +30,7 @@ func meter(c *call, l *client.Lease, resp *http.Response) {
 		resp.Header.Del("Content-Length") // withholding changes it
 		resp.ContentLength = -1
 		m.body = streaming.NewBody(resp.Body, streaming.Options{
-			WithholdUsage: c.withhold,
+			WithholdUsage: c.added&upstreams.AddedUsage != 0,
 			Progress:      l.ProgressDeltas,
 			End:           m.end,
 		})

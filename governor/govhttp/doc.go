@@ -15,7 +15,7 @@
 // Calls to chat/completions, completions, responses, messages, embeddings, rerank, images, audio and moderations are governed,
 // below whatever base URL, however untidy their path, and under other methods than POST if they have a body. All other requests
 // pass, of which Options.Unknown is told: also messages below an id, such as a thread's, which are none for a model. A stream of chat completions is asked for its usage, and the
-// extra chunk withheld from callers who did not ask. As with any answer, its body has to be closed.
+// extra chunk withheld from callers who did not ask. What a server refuses of what was added is left out: the request is sent once more, and later ones without it. As with any answer, its body has to be closed.
 //
 // # Refusals
 //

@@ -493,6 +493,60 @@ func TestMiddleware_Streams(t *testing.T) {
 	}
 }
 
+// What a model server refuses of what was added to a call is left out, and of later calls from the beginning.
+func TestRefusedAddition(t *testing.T) {
+	for name, post := range map[string]func(*stack, http.HandlerFunc) func(body string) (*http.Response, error){
+		"sent": func(s *stack, h http.HandlerFunc) func(string) (*http.Response, error) {
+			s.server.Config.Handler = h
+			c := s.http(govhttp.Options{})
+			return func(body string) (*http.Response, error) { return s.post(s.t.Context(), c, "/v1/chat/completions", body) }
+		},
+		"served": func(s *stack, h http.HandlerFunc) func(string) (*http.Response, error) {
+			middle := govhttp.Middleware(s.client, govhttp.Options{})(h)
+			return func(body string) (*http.Response, error) {
+				r := httptest.NewRequest(http.MethodPost, "/v1/chat/completions", strings.NewReader(body))
+				r.Header.Set("X-Api-Key", "sk-acme")
+				w := httptest.NewRecorder()
+				middle.ServeHTTP(w, r)
+				return w.Result(), nil
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStack(t, nil)
+			var calls atomic.Int64
+			post := post(s, func(w http.ResponseWriter, r *http.Request) {
+				calls.Add(1)
+				body, _ := io.ReadAll(r.Body)
+				if strings.Contains(string(body), "stream_options") {
+					w.WriteHeader(http.StatusUnprocessableEntity)
+					_, _ = io.WriteString(w, `{"detail":[{"loc":["body","stream_options"],"msg":"Extra inputs are not permitted"}]}`)
+					return
+				}
+				w.Header().Set("Content-Type", "text/event-stream")
+				_, _ = io.WriteString(w, "data: {\"choices\":[{\"delta\":{\"content\":\"a\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n")
+			})
+			for _, want := range []struct {
+				body          string
+				status, calls int64
+			}{
+				{streamed, 200, 2},
+				{streamed, 200, 3},
+				{strings.Replace(streamed, "{", `{"stream_options":{"include_usage":true},`, 1), 422, 4},
+			} {
+				resp, err := post(want.body)
+				s.must(err)
+				_, err = io.ReadAll(resp.Body)
+				s.must(err)
+				s.must(resp.Body.Close())
+				if int64(resp.StatusCode) != want.status || calls.Load() != want.calls {
+					t.Errorf("%s: %d after %d calls, want %d and %d", want.body, resp.StatusCode, calls.Load(), want.status, want.calls)
+				}
+			}
+		})
+	}
+}
+
 // A handler that panics breaks off its answer and holds nothing.
 func TestMiddleware_Panics(t *testing.T) {
 	for name, h := range map[string]http.HandlerFunc{

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// handled lets a handler answer a request as a server behind a RoundTripper would. It serves one request, in a
-// goroutine that wait waits for.
+// handled lets a handler answer a request as a server behind a RoundTripper would. It serves one request at a
+// time, in a goroutine that wait waits for.
 type handled struct {
 	handler  http.Handler
 	done     chan struct{} // closed when the handler has returned; nil before it began
@@ -15,6 +15,9 @@ type handled struct {
 }
 
 func (h *handled) roundTrip(r *http.Request) (*http.Response, error) {
+	if h.done != nil {
+		<-h.done // it is asked once more, after an answer that was closed
+	}
 	read, write := io.Pipe()
 	w := &pipeWriter{pipe: write, header: http.Header{}, begun: make(chan struct{})}
 	h.done = make(chan struct{})

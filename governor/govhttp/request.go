@@ -18,6 +18,7 @@ import (
 	"github.com/llmgov/llmgov/internal/proxy/gateway/describe"
 	"github.com/llmgov/llmgov/internal/proxy/gateway/dialect"
 	"github.com/llmgov/llmgov/internal/proxy/gateway/head"
+	"github.com/llmgov/llmgov/internal/proxy/upstreams"
 	"github.com/llmgov/llmgov/internal/run/admission/ask"
 )
 
@@ -29,8 +30,8 @@ type call struct {
 	body    []byte
 	head    *head.Head
 	ask     client.Request
-	// withhold says that the caller did not ask for the usage that its stream reports.
-	withhold bool
+	// added is what the body has that the caller did not send, and without what it lacks because it was refused.
+	added, without upstreams.Addition
 }
 
 // routeOf is the route of a request with its dialect, and the model that its path names, if any; nil if the request is not governed.
@@ -214,14 +215,33 @@ func (g *governed) outgoing(c *call, l *client.Lease) *http.Request {
 	body := c.body
 	if c.route.Body == dialect.JSON {
 		var edits []splice.Edit
-		edits, c.withhold = describe.Edits(c.route, c.head, l.Grant.MaxOutput)
+		h := *c.head // another body may have to be made
+		edits, c.added = describe.Edits(c.route, &h, l.Grant.MaxOutput, c.without)
 		body = splice.Copy(body, edits)
 	}
 	setBody(out, body)
 	if g.serves || len(out.Header["Accept-Encoding"]) > 0 { // otherwise net/http decodes what it asks for itself
 		out.Header.Set("Accept-Encoding", "identity") // usage must be readable
 	}
-	c.body = nil // a call lasts longer than its body is needed
-	c.ask.Body = nil
 	return out
 }
+
+// refuses returns what of the additions an answer refuses, which is still to be read.
+func (c *call) refuses(resp *http.Response) upstreams.Addition {
+	if resp.StatusCode/100 != 4 || c.added == 0 || resp.Body == nil {
+		return 0
+	}
+	said, _ := io.ReadAll(io.LimitReader(resp.Body, mostError)) // whatever fails does so once more
+	rest := resp.Body
+	resp.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(said), rest), rest}
+	return c.added.Named(said)
+}
+
+// mostError bounds how much of an error is looked at.
+const mostError = 64 << 10
+
+// server stands for who serves the call's model.
+func (c *call) server() string { return c.in.URL.Host + " " + c.head.Model }

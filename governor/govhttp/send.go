@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"time"
 
 	"github.com/llmgov/llmgov/governor/client"
+	"github.com/llmgov/llmgov/internal/proxy/upstreams"
 	"github.com/llmgov/llmgov/internal/run/admission/ask"
 )
 
@@ -15,6 +17,8 @@ type governed struct {
 	client *client.Client
 	opt    Options
 	serves bool // calls of others
+
+	additions upstreams.Additions
 }
 
 func newGoverned(c *client.Client, opt Options, caller func(*http.Request) Caller) *governed {
@@ -59,7 +63,7 @@ func (g *governed) send(r *http.Request, next func(*http.Request) (*http.Respons
 			lease.Close()
 		}
 	}()
-	resp, err := next(g.outgoing(c, lease))
+	resp, err := g.exchange(c, lease, next)
 	if err != nil {
 		_ = lease.End(client.End{Outcome: unanswered(r, err)})
 		return g.refused(c, because(lease, err))
@@ -70,6 +74,28 @@ func (g *governed) send(r *http.Request, next func(*http.Request) (*http.Respons
 	}
 	meter(c, lease, resp)
 	return resp, nil
+}
+
+// exchange sends a call, and once more without what its server refuses of what was added to it. Nothing was produced before that.
+func (g *governed) exchange(c *call, lease *client.Lease, next func(*http.Request) (*http.Response, error)) (*http.Response, error) {
+	c.without = g.additions.Refused(time.Now(), c.server())
+	for amended := false; ; amended = true {
+		resp, err := next(g.outgoing(c, lease))
+		if err != nil {
+			return nil, err
+		}
+		refused := c.refuses(resp)
+		if refused == 0 {
+			if amended && resp.StatusCode/100 == 2 {
+				g.additions.Refuse(time.Now(), c.server(), c.without)
+			}
+			c.body = nil // a call lasts longer than its body is needed
+			c.ask.Body = nil
+			return resp, nil
+		}
+		_ = resp.Body.Close()
+		c.without |= refused
+	}
 }
 
 // unanswered is how a call ended that has no answer.

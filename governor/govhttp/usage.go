@@ -9,6 +9,7 @@ import (
 	"github.com/llmgov/llmgov/internal/proxy/gateway/describe"
 	"github.com/llmgov/llmgov/internal/proxy/gateway/dialect"
 	"github.com/llmgov/llmgov/internal/proxy/gateway/head"
+	"github.com/llmgov/llmgov/internal/proxy/upstreams"
 	"github.com/llmgov/llmgov/streaming"
 )
 
@@ -28,7 +29,9 @@ func AskForUsage(r *http.Request) (*http.Request, error) {
 	withheld := false
 	if h, wrong := head.Read(body); wrong == nil {
 		var edits []splice.Edit
-		edits, withheld = describe.Edits(at, h, 0)
+		var added upstreams.Addition
+		edits, added = describe.Edits(at, h, 0, 0)
+		withheld = added != 0
 		body = splice.Copy(body, edits)
 	}
 	ctx := r.Context()

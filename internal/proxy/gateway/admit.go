@@ -57,15 +57,18 @@ func (c *call) admit() *refusal {
 
 // edits are the changes of the body that the upstream gets.
 func (c *call) edits() []splice.Edit {
-	edits, withhold := describe.Edits(&c.route.Route, c.head, c.Tenant.MaxOutputTokens)
-	c.withhold = withhold
+	edits, what := describe.Edits(&c.route.Route, c.head, c.Tenant.MaxOutputTokens, 0)
+	c.withhold = what&upstreams.AddedUsage != 0
 	last := len(edits) - 1
 	edits = c.rename(edits)
-	c.asked = asked{}
-	if withhold {
+	c.added = [2]added{}
+	if c.withhold {
 		e := edits[last]
-		start := splice.Place(edits, last)
-		c.asked = asked{start, start + len(e.Text), string(c.body[e.Start:e.End])}
+		c.added[0] = addedAt(upstreams.AddedUsage, edits, last, string(c.body[e.Start:e.End]))
+		last--
+	}
+	if what&upstreams.AddedBound != 0 {
+		c.added[1] = addedAt(upstreams.AddedBound, edits, last, strings.Replace(edits[last].Text, "max_completion_tokens", "max_tokens", 1))
 	}
 	return edits
 }

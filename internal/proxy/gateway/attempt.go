@@ -82,15 +82,17 @@ func (c *call) noneReady(ch upstreams.Choice) *refusal {
 // goTo begins a try, at the upstream that was chosen for it.
 func (c *call) goTo(t *try, index int, probe bool) {
 	c.try.leave()
-	amend := c.tries.amend && c.try.up == c.pool.upstreams[index]
-	c.tries.amend = false
+	if c.tries.amend != 0 && c.try.up == c.pool.upstreams[index] {
+		t.amended = c.tries.amend
+		t.without = c.try.without
+	}
+	c.tries.amend = 0
 	t.member = c.pool.set.Members[index]
 	t.up = c.pool.upstreams[index]
 	t.index = index
 	t.model = c.pool.Upstreams[index].ModelName(c.realModel())
 	t.scope = c.tries.scope
-	t.amended = amend
-	t.unasked = c.asked.end > 0 && (amend || t.up.Unasked(t.model))
+	t.without |= c.additions() & (t.amended | t.up.Additions.Refused(time.Now(), t.model))
 	t.probe = probe
 	c.BeginTry(&t.Try, t.up.Name)
 	c.try = t

@@ -41,7 +41,7 @@ type call struct {
 	head     *head.Head
 	room     head.Head // for the head of a JSON body
 	named    naming    // the model, in what is sent
-	asked    asked     // where that asks for the usage of a stream
+	added    [2]added  // to the body
 	withhold bool      // the client did not ask for the usage chunk
 
 	try          *try // on its way

@@ -50,12 +50,12 @@ func (c *call) verdict(resp *http.Response, err error) upstreams.Outcome {
 		return upstreams.Served
 	}
 	lacks := t.status/100 == 4 && c.judgeRefusal(resp)
-	if t.amended && t.status/100 == 2 && !t.up.Unasked(t.model) {
-		t.up.LeaveUnasked(t.model)
-		c.g.log.Info("upstream takes no stream_options, so the usage of its streams is estimated unless they tell it", "pool", c.pool.Name, "upstream", t.up.Name, "model", text.Brief(t.model))
+	if t.amended != 0 && t.status/100 == 2 && t.up.Additions.Refuse(time.Now(), t.model, t.without) {
+		c.g.log.Info("upstream refuses what is added to calls, so they go without it until the next reload, or for a day",
+			"pool", c.pool.Name, "upstream", t.up.Name, "model", text.Brief(t.model), "usage_of_streams", t.without&upstreams.AddedUsage != 0, "max_completion_tokens", t.without&upstreams.AddedBound != 0)
 	}
 	switch {
-	case t.status/100 == 4 && c.refusesAsking(resp):
+	case t.status/100 == 4 && c.refusesAddition(resp):
 		return upstreams.Amended
 	case t.account, t.withheld(resp) != nil:
 		return upstreams.Failed
@@ -111,14 +111,14 @@ func (c *call) judgeRefusal(resp *http.Response) (lacks bool) {
 	return t.status == http.StatusNotFound && (code == "DeploymentNotFound" || code == "model_not_found" || noModel.MatchString(said))
 }
 
-// refusesAsking reports whether a refusal is about stream_options, which the caller did not send. What is added is left out of the
-// upstream's later calls only if this one is then served: the words may also be the caller's own.
-func (c *call) refusesAsking(resp *http.Response) bool {
-	if c.asked.end == 0 || c.try.unasked {
-		return false
+// refusesAddition reports whether a refusal is about what the caller did not send. It is left out of the upstream's later calls only if
+// this one is then served: the words may also be the caller's own.
+func (c *call) refusesAddition(resp *http.Response) bool {
+	left := c.additions() &^ c.try.without
+	if left != 0 {
+		c.tries.amend = left.Named(c.begins(resp))
 	}
-	said := c.begins(resp)
-	return bytes.Contains(said, []byte("stream_options")) || bytes.Contains(said, []byte("include_usage"))
+	return c.tries.amend != 0
 }
 
 // lookInto looks into an answer that is not labelled as a stream. A stream is labelled as one, and an error gets the status that it

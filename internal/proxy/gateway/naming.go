@@ -4,6 +4,7 @@ import (
 	"github.com/llmgov/llmgov/internal/lib/splice"
 	"github.com/llmgov/llmgov/internal/proxy/gateway/dialect"
 	"github.com/llmgov/llmgov/internal/proxy/intake"
+	"github.com/llmgov/llmgov/internal/proxy/upstreams"
 )
 
 // How a call's model is named: by its caller, by an alias's target, and by each upstream.
@@ -41,26 +42,39 @@ func (c *call) rename(edits []splice.Edit) []splice.Edit {
 	return edits
 }
 
-// asked is where a JSON body asks for the usage of a stream, and what stood there; its zero value, that nothing was added.
-type asked struct {
+// added is where a JSON body has an addition, and what stands there for upstreams that refuse it; its zero value, that nothing was added.
+type added struct {
+	what       upstreams.Addition
 	start, end int
-	was        string
+	instead    string
 }
 
-// variant is a JSON body for one upstream, which has a name of its own for the model, or takes no stream_options. Its parts are not put
+func addedAt(what upstreams.Addition, edits []splice.Edit, i int, instead string) added {
+	start := splice.Place(edits, i)
+	return added{what, start, start + len(edits[i].Text), instead}
+}
+
+// additions are what was added to the body.
+func (c *call) additions() upstreams.Addition { return c.added[0].what | c.added[1].what }
+
+// variant is a JSON body for one upstream, which has a name of its own for the model, or refuses what was added. Its parts are not put
 // together, because a second body would be memory that nobody counts.
 type variant [][]byte
 
 // varies reports whether the upstream of a try gets another body than c.body.
-func (c *call) varies(t *try) bool { return len(c.body) > 0 && (t.model != c.named.name || t.unasked) }
+func (c *call) varies(t *try) bool {
+	return len(c.body) > 0 && (t.model != c.named.name || t.without != 0)
+}
 
 func (c *call) variant(t *try) (parts variant) {
 	var edits []splice.Edit
 	if t.model != c.named.name {
 		edits = append(edits, splice.Edit{Start: c.named.start, End: c.named.end, Text: c.head.Rename(t.model).Text})
 	}
-	if t.unasked {
-		edits = append(edits, splice.Edit{Start: c.asked.start, End: c.asked.end, Text: c.asked.was})
+	for _, a := range c.added {
+		if a.what&t.without != 0 {
+			edits = append(edits, splice.Edit{Start: a.start, End: a.end, Text: a.instead})
+		}
 	}
 	splice.Sort(edits)
 	at := 0

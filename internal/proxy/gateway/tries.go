@@ -14,12 +14,12 @@ type tries struct {
 	may    upstreams.Mask // the upstreams that can serve the call
 	scope  upstreams.Scope
 	of     affinity.Conversation
-	pinned bool           // no others can, because these have the objects to which it refers
-	been   upstreams.Mask // the upstreams where it was since it was last admitted
-	count  int            // in all
-	first  *try           // a part of outliving, because the transport may know of it
-	afresh bool           // it was sent once more, because its connection was lost
-	amend  bool           // what was added to it is left out where it was refused
+	pinned bool               // no others can, because these have the objects to which it refers
+	been   upstreams.Mask     // the upstreams where it was since it was last admitted
+	count  int                // in all
+	first  *try               // a part of outliving, because the transport may know of it
+	afresh bool               // it was sent once more, because its connection was lost
+	amend  upstreams.Addition // is left out where it was refused
 
 	said upstreams.Told // by the last answer
 	why  string         // the last answer or its absence is a failure
@@ -55,8 +55,7 @@ func (t *tries) pin(to upstreams.Mask) bool {
 // again reports whether a call is sent to the same upstream once more.
 func (t *tries) again(said upstreams.Outcome) bool {
 	t.afresh = t.afresh || said == upstreams.Stale
-	t.amend = said == upstreams.Amended
-	return said == upstreams.Stale || t.amend
+	return said == upstreams.Stale || said == upstreams.Amended
 }
 
 // next chooses an upstream where the call was not, or, if only the connection was lost or something added was refused, the same one.

@@ -35,8 +35,8 @@ type try struct {
 	scope  upstreams.Scope   // what a pause is of
 	probe  bool              // to be told to the upstream's breaker
 	told   bool              // its outcome was told to the pool
-	// unasked means that the body does not ask for the usage of a stream; amended, that it did before, which the upstream refused.
-	unasked, amended bool
+	// without are the additions that the body goes without, and amended those of them that the upstream has refused just before.
+	without, amended upstreams.Addition
 	span             *tracing.Try
 
 	url        url.URL

@@ -78,7 +78,7 @@ var rules = []rule{
 	{"governor/client", "governor governor/tokens", "log os", "a client does not know whether its governor is in this process, and builds without stores and policy files"},
 	{"governor/embedded", `federation/store governor/client internal/ops/admin internal/run/adminview internal/ops/console internal/doors/inprocess internal/run/instance tenants golang.org/x/sync`, "", "a governor in a program is an instance with a door for that program, and wires nothing anew"},
 	{"governor/govhttp", `escrow governor/client governor/tokens streaming internal/run/admission/ask internal/lib/bearer internal/lib/encoded internal/lib/splice internal/proxy/gateway/describe internal/proxy/gateway/dialect
-		internal/proxy/gateway/head`, "log log/slog os", "calls over HTTP are read as the gateway reads them, and admitted by whichever governor the client has"},
+		internal/proxy/gateway/head internal/proxy/upstreams`, "log log/slog os", "calls over HTTP are read as the gateway reads them, and admitted by whichever governor the client has"},
 	{"governor/tokens", "internal/lib/jsonscan", "net/http os", "estimators only count"},
 	{"governor/tokens/bpe", "governor/tokens github.com/dlclark/regexp2 github.com/tidwall/gjson github.com/tiktoken-go/tokenizer", "net/http os", "a counter only counts, and who embeds the governor need not have its vocabularies"},
 	{"internal/lib/cancel", "", "net net/http os log log/slog time", "a context does not know what ends with it"},
@@ -119,17 +119,17 @@ var rules = []rule{
 	{"internal/proxy/gateway/head", `governor/tokens internal/lib/form internal/lib/jsonscan internal/lib/splice internal/lib/text github.com/cespare/xxhash/v2 github.com/tidwall/gjson`, "net os log log/slog sync sync/atomic context time", "a request is read without knowing who sent it, and what is done with it"},
 	{"internal/proxy/gateway/dialect", `governor governor/tokens internal/run/admission/ask internal/proxy/gateway/head internal/run/rateheaders internal/proxy/upstreams`, "net os log log/slog sync sync/atomic context", "a protocol is a value: what is done with it is elsewhere"},
 	{"internal/proxy/gateway/route", "internal/proxy/gateway/dialect internal/proxy/objects tenants", "net os log log/slog sync sync/atomic context time", "a route is found by method and path alone"},
-	{"internal/proxy/gateway/describe", "escrow internal/run/admission/ask internal/lib/encoded internal/proxy/gateway/dialect internal/proxy/gateway/head internal/lib/splice internal/lib/text", "net os log log/slog sync sync/atomic context", "a call is described by its request alone"},
+	{"internal/proxy/gateway/describe", "escrow internal/run/admission/ask internal/lib/encoded internal/proxy/gateway/dialect internal/proxy/gateway/head internal/lib/splice internal/lib/text internal/proxy/upstreams", "net os log log/slog sync sync/atomic context", "a call is described by its request alone"},
 	{"internal/proxy/gateway/grants", "internal/run/admission internal/run/admission/ask internal/proxy/gateway/describe internal/proxy/gateway/head internal/lib/text tenants", deaf, "models are compared with a policy"},
 	{"internal/doors/envoy/extproc", `governor governor/tokens internal/run/admission internal/proxy/answers internal/lib/bearer internal/lib/encoded internal/ops/events internal/proxy/gateway/describe
 		internal/proxy/gateway/dialect internal/proxy/gateway/grants internal/proxy/gateway/head internal/proxy/gateway/route internal/lib/inflight internal/run/rateheaders internal/lib/splice
-		internal/ops/telemetry internal/lib/text streaming github.com/envoyproxy/go-control-plane/envoy google.golang.org/grpc google.golang.org/protobuf`, "net os", "a proxy's call is the same call as one over HTTP: it only comes by another door"},
+		internal/ops/telemetry internal/lib/text internal/proxy/upstreams streaming github.com/envoyproxy/go-control-plane/envoy google.golang.org/grpc google.golang.org/protobuf`, "net os", "a proxy's call is the same call as one over HTTP: it only comes by another door"},
 	{"internal/doors/envoy/ratelimit", `governor/client governor/tokens internal/run/admission internal/proxy/gateway/dialect internal/doors/reserve github.com/envoyproxy/go-control-plane/envoy
 		google.golang.org/grpc google.golang.org/protobuf`, deaf, "descriptors become reservations, which are kept elsewhere"},
 	{"internal/run/explain", "governor internal/ops/adminapi internal/run/admission internal/run/policy internal/lib/text tenants", deaf, "an explanation asks the governor and changes nothing"},
 	{"internal/proxy/gateway/relay", "streaming", deaf, "an answer is passed on whatever it says, and whoever it is for"},
 	{"internal/proxy/gateway/usage", "governor internal/run/admission tenants", silent, "a view is read from books, and whoever asks for it is elsewhere"},
-	{"internal/proxy/gateway/upstream", `internal/proxy/answers internal/proxy/gateway/dialect internal/proxy/gateway/route internal/proxy/objects tenants github.com/tidwall/gjson`, deaf, "a provider is reached without knowing for whom"},
+	{"internal/proxy/gateway/upstream", `internal/proxy/answers internal/proxy/gateway/dialect internal/proxy/gateway/route internal/proxy/objects internal/proxy/upstreams tenants github.com/tidwall/gjson`, deaf, "a provider is reached without knowing for whom"},
 	{"internal/proxy/gateway/stored", `governor governor/tokens internal/run/admission internal/lib/form internal/proxy/gateway/head internal/proxy/gateway/route internal/proxy/objects internal/lib/splice
 		internal/ops/telemetry internal/lib/text streaming tenants github.com/tidwall/gjson`, deaf, "objects are recorded and charged without sending anything: the call asks the upstream"},
 	{"internal/proxy/gateway/realtime", `governor governor/tokens internal/run/admission internal/proxy/gateway/head internal/ops/telemetry internal/lib/text streaming github.com/tidwall/gjson

@@ -13,6 +13,7 @@ import (
 	"github.com/llmgov/llmgov/internal/proxy/gateway/dialect"
 	"github.com/llmgov/llmgov/internal/proxy/gateway/head"
 	"github.com/llmgov/llmgov/internal/proxy/gateway/route"
+	"github.com/llmgov/llmgov/internal/proxy/upstreams"
 	"github.com/llmgov/llmgov/internal/run/admission"
 	"github.com/llmgov/llmgov/internal/run/rateheaders"
 )
@@ -31,7 +32,8 @@ type call struct {
 	sent     sentBody
 	body     []byte // of the request, until it may go on
 	head     *head.Head
-	withhold bool // the client did not ask for the usage chunk
+	added    upstreams.Addition // to the body
+	mayLearn bool               // an error can name what was added only of its own accord
 
 	status  int  // of the answer, once its headers have come
 	events  bool // the answer is labelled as an event stream that can be read

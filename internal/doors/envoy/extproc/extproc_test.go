@@ -101,6 +101,36 @@ func TestProcess_ByBody(t *testing.T) {
 	}
 }
 
+// What a model server refuses of what was added is left out of the model's later calls, unless the call named it itself.
+func TestProcess_RefusedAddition(t *testing.T) {
+	w := newWorld(t, func(s *setting) { s.acme.MaxOutputTokens = 30 })
+	unbound := strings.Replace(chat, `"max_tokens":`, `"x":`, 1)
+	for _, c := range []struct{ sends, refuses, gets string }{
+		{chat, "", "stream_options"},
+		{strings.Replace(chat, `{`, `{"x":"stream_options",`, 1), "stream_options", "stream_options"},
+		{strings.Replace(chat, `{`, `{"x":"stream\u005foptions",`, 1), "stream_options", "stream_options"},
+		{chat, "stream_options", "stream_options"},
+		{unbound, "", "max_completion_tokens"},
+		{unbound, "max_completion_tokens", "max_completion_tokens"},
+		{unbound, "", `{"max_tokens":30`},
+	} {
+		p := w.call()
+		p.ask(opened("/v1/chat/completions", buffered))
+		if sent := p.ask(body(c.sends)).GetRequestBody().GetResponse().GetBodyMutation().GetBody(); !strings.Contains(string(sent), c.gets) {
+			t.Errorf("%s becomes %s", c.sends, sent)
+		}
+		p.ask(answered("400", "application/json"))
+		p.ask(part(`{"error":{"message":"Unrecognized request argument supplied: `+c.refuses+`"}}`, true))
+		p.leave()
+	}
+	p := w.call()
+	p.ask(opened("/v1/chat/completions", buffered))
+	if sent := p.ask(body(unbound)).GetRequestBody().GetResponse().GetBodyMutation().GetBody(); strings.Contains(string(sent), "stream_options") {
+		t.Errorf("it is asked again: %s", sent)
+	}
+	p.leave()
+}
+
 // A plain answer is passed on as it is, and charged by its usage.
 func TestProcess_PlainAnswer(t *testing.T) {
 	w := newWorld(t, nil)

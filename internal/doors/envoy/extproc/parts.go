@@ -3,18 +3,21 @@ package extproc
 import (
 	"io"
 	"sync"
+	"time"
 
 	pb "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
 
+	"github.com/llmgov/llmgov/internal/proxy/upstreams"
 	"github.com/llmgov/llmgov/streaming"
 )
 
 // pass passes on the parts of an answer, beginning with that of m, and meters them.
 func (c *call) pass(m *pb.ProcessingRequest) error {
 	if c.Ending.Done { // an error
+		c.learn(m.GetResponseBody().GetBody())
 		return c.wire.send(responseBody(nil))
 	}
-	p := &parts{wire: c.wire, edits: c.withhold}
+	p := &parts{wire: c.wire, edits: c.withholds()}
 	p.take(m.GetResponseBody())
 	err := p.copy(c.metered(p))
 	if err != nil {
@@ -25,6 +28,16 @@ func (c *call) pass(m *pb.ProcessingRequest) error {
 	}
 	c.trailed(p.trailers)
 	return c.wire.send(responseTrailers())
+}
+
+// withholds reports whether the client did not ask for the usage chunk.
+func (c *call) withholds() bool { return c.added&upstreams.AddedUsage != 0 }
+
+// learn notes what of the additions an error refuses: this call cannot be sent once more, but later ones go without it.
+func (c *call) learn(said []byte) {
+	if refused := c.added.Named(said); c.mayLearn && c.status/100 == 4 && refused != 0 {
+		c.s.refused.Refuse(time.Now(), c.modelServer(), refused)
+	}
 }
 
 // metered meters an answer as the gateway does.
@@ -39,7 +52,7 @@ func (c *call) metered(p *parts) io.ReadCloser {
 	if !c.events && (c.encoded || streaming.Look(p.rest) != streaming.Events) {
 		return streaming.NewWhole(p, streaming.WholeOptions{End: end})
 	}
-	return streaming.NewBody(p, streaming.Options{WithholdUsage: c.withhold, First: c.NoteFirst, Progress: c.Progress, End: end})
+	return streaming.NewBody(p, streaming.Options{WithholdUsage: c.withholds(), First: c.NoteFirst, Progress: c.Progress, End: end})
 }
 
 // parts reads an answer that comes in messages. Each is answered, with all that was read of it, when the next one is

@@ -1,7 +1,9 @@
 package extproc
 
 import (
+	"bytes"
 	"net/http"
+	"time"
 
 	pb "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
 
@@ -49,13 +51,17 @@ func (c *call) outgoing() *pb.HeaderMutation {
 	return mutation(set, remove)
 }
 
+// modelServer stands for where the proxy sends calls of a model.
+func (c *call) modelServer() string { return c.Pool.Name + " " + c.head.Model }
+
 // edited is the body that the model server gets, if it is another than came.
 func (c *call) edited() (body []byte, changed bool) {
 	if c.at.Route.Body != dialect.JSON {
 		return c.body, c.decoded
 	}
-	edits, withhold := describe.Edits(&c.at.Route.Route, c.head, c.Tenant.MaxOutputTokens)
-	c.withhold = withhold
+	edits, added := describe.Edits(&c.at.Route.Route, c.head, c.Tenant.MaxOutputTokens, c.s.refused.Refused(time.Now(), c.modelServer()))
+	c.added = added
+	c.mayLearn = added != 0 && !bytes.Contains(c.body, []byte(`\u`)) && added.Named(c.body) == 0
 	if real := c.Policy.Snapshot.RealModel(c.head.Model); real != c.head.Model && !c.head.Deployed {
 		edits = append(edits, c.head.Rename(real))
 	}

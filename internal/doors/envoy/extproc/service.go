@@ -14,6 +14,7 @@ import (
 	"github.com/llmgov/llmgov/internal/lib/inflight"
 	"github.com/llmgov/llmgov/internal/ops/events"
 	"github.com/llmgov/llmgov/internal/proxy/gateway/head"
+	"github.com/llmgov/llmgov/internal/proxy/upstreams"
 	"github.com/llmgov/llmgov/internal/run/admission"
 )
 
@@ -33,6 +34,7 @@ type Service struct {
 	opt     Options
 	bodies  atomic.Int64 // bytes of bodies whose calls wait
 	readers sync.Pool    // of *head.Reader
+	refused upstreams.Additions
 }
 
 // New returns a Service.

@@ -4,6 +4,7 @@ import (
 	"github.com/llmgov/llmgov/internal/lib/splice"
 	"github.com/llmgov/llmgov/internal/proxy/gateway/dialect"
 	"github.com/llmgov/llmgov/internal/proxy/gateway/head"
+	"github.com/llmgov/llmgov/internal/proxy/upstreams"
 	"github.com/llmgov/llmgov/internal/run/admission/ask"
 )
 
@@ -27,14 +28,29 @@ func Answer(r *dialect.Route, h *head.Head) ask.Answer {
 	return ask.Answer{Bound: h.Bound(r.Bounds), Copies: h.Copies, None: !r.Open && r.Bounds == nil, Open: r.Open, Route: r.Path}
 }
 
-// Edits are the changes of a body that its answer has at most so many tokens, and reports its usage. The chunk that
-// reports it is to be withheld if the client did not ask for it.
-func Edits(r *dialect.Route, h *head.Head, most int64) (edits []splice.Edit, withhold bool) {
+// olderBounds are the bounds of chat where servers do not know the newer one.
+var olderBounds = []head.Bound{head.MaxTokens, head.MaxCompletionTokens}
+
+// Edits are the changes of a body that its answer has at most so many tokens, and reports its usage, without what its server refuses.
+// Those that add something come last: a bound, and then the usage, of which the chunk that reports it is to be withheld.
+func Edits(r *dialect.Route, h *head.Head, most int64, without upstreams.Addition) (edits []splice.Edit, added upstreams.Addition) {
 	if r.Bounds != nil && most > 0 {
-		edits = h.Clamp(edits, r.Bounds, most)
+		names := r.Bounds
+		newer := names[0] == head.MaxCompletionTokens
+		if newer && without&upstreams.AddedBound != 0 {
+			names = olderBounds
+		}
+		if newer && h.Bound(names) == 0 {
+			added |= upstreams.AddedBound &^ without
+		}
+		edits = h.Clamp(edits, names, most)
 	}
-	if r.Chunked && h.Stream {
-		return h.AskForUsage(edits)
+	if r.Chunked && h.Stream && without&upstreams.AddedUsage == 0 {
+		var asks bool
+		edits, asks = h.AskForUsage(edits)
+		if asks {
+			added |= upstreams.AddedUsage
+		}
 	}
-	return edits, false
+	return edits, added
 }

@@ -119,7 +119,4 @@ func idsIn(list gjson.Result) []string {
 }
 
 // Keep takes over what was learned of the same upstream before a reload.
-func (u *Upstream) Keep(before *Upstream) {
-	u.modelList = before.modelList
-	u.unasked = before.unasked
-}
+func (u *Upstream) Keep(before *Upstream) { u.modelList = before.modelList }

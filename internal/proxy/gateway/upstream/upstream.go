@@ -10,6 +10,7 @@ import (
 	"github.com/llmgov/llmgov/internal/proxy/gateway/dialect"
 	"github.com/llmgov/llmgov/internal/proxy/gateway/route"
 	"github.com/llmgov/llmgov/internal/proxy/objects"
+	"github.com/llmgov/llmgov/internal/proxy/upstreams"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -23,7 +24,7 @@ type Upstream struct {
 	key       []string   // the header by which the gateway authenticates there; nil without a key
 	modelList *modelList // the models that it lists
 
-	unasked *unasked
+	Additions upstreams.Additions // that it has refused, since the policy was read
 }
 
 // Identity is the same for the same upstream in the policies before and after a reload, even under
@@ -41,7 +42,7 @@ func New(list []tenants.Upstream) (map[string]*Upstream, error) {
 		if err != nil {
 			return nil, fmt.Errorf("gateway: upstream %s: %w", u.Name, err)
 		}
-		up := &Upstream{Name: u.Name, Provider: provider, Address: address, key: provider.Key(u.APIKey), modelList: &modelList{}, unasked: &unasked{}}
+		up := &Upstream{Name: u.Name, Provider: provider, Address: address, key: provider.Key(u.APIKey), modelList: &modelList{}}
 		if u.APIKey != "" {
 			up.Secrets = answers.NewSecrets(u.APIKey)
 		}

@@ -2,6 +2,7 @@ package upstreams
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -276,18 +277,23 @@ func TestUpstreams_RefusesStreamOptions(t *testing.T) {
 	const rest = `"max_tokens":50,"messages":[{"role":"user","content":"a"}]}`
 	for name, c := range map[string]struct {
 		more    string // in the body
+		rest    string // of it, if it is another
 		refuses string // bodies that contain this
 		model   string // by which the upstream knows it, if by another name
 		status  int
-		tries   int64 // of two calls
+		tries   int64 // of three calls, the last one after a day
 		sent    string
 	}{
-		"added":                 {refuses: "stream_options", status: 200, tries: 3, sent: `{"model":"m","stream":true,` + rest},
-		"added, under a name":   {refuses: "stream_options", model: "other", status: 200, tries: 3, sent: `{"model":"other","stream":true,` + rest},
-		"null":                  {more: `"stream_options":null,`, refuses: "include_usage", status: 200, tries: 3, sent: `{"stream_options":null,"model":"m","stream":true,` + rest},
-		"the caller's":          {more: `"stream_options":{"include_usage":true},`, refuses: "stream_options", status: 422, tries: 2},
-		"part of the caller's":  {more: `"stream_options":{"include_usage":false},`, refuses: "stream_options", status: 422, tries: 4},
-		"the words of a prompt": {refuses: "model", status: 422, tries: 4},
+		"added":                 {refuses: "stream_options", status: 200, tries: 5, sent: `{"model":"m","stream":true,` + rest},
+		"added, under a name":   {refuses: "stream_options", model: "other", status: 200, tries: 5, sent: `{"model":"other","stream":true,` + rest},
+		"null":                  {more: `"stream_options":null,`, refuses: "include_usage", status: 200, tries: 5, sent: `{"stream_options":null,"model":"m","stream":true,` + rest},
+		"the caller's":          {more: `"stream_options":{"include_usage":true},`, refuses: "stream_options", status: 422, tries: 3},
+		"part of the caller's":  {more: `"stream_options":{"include_usage":false},`, refuses: "stream_options", status: 422, tries: 6},
+		"the words of a prompt": {refuses: "model", status: 422, tries: 6},
+		"a bound": {
+			rest: `"messages":[{"role":"user","content":"a"}]}`, refuses: "max_completion_tokens", status: 200, tries: 5,
+			sent: `{"max_tokens":50,"stream_options":{"include_usage":true},"model":"m","stream":true,"messages":[{"role":"user","content":"a"}]}`,
+		},
 	} {
 		for _, limited := range []int64{0, 1000} {
 			testkit.Virtual(t, fmt.Sprint(name, " ", limited), func(t *testing.T) {
@@ -299,7 +305,11 @@ func TestUpstreams_RefusesStreamOptions(t *testing.T) {
 					r.Body = io.NopCloser(bytes.NewReader(b))
 					if strings.Contains(last, c.refuses) {
 						up.Calls.Add(1)
-						saying(http.StatusUnprocessableEntity, refusal)(w, r)
+						told := refusal
+						if c.rest != "" {
+							told = strings.Replace(told, "stream_options", c.refuses, 1)
+						}
+						saying(http.StatusUnprocessableEntity, told)(w, r)
 						return
 					}
 					up.ServeHTTP(w, r)
@@ -309,10 +319,13 @@ func TestUpstreams_RefusesStreamOptions(t *testing.T) {
 				if c.model != "" {
 					p.Upstreams[0].Models = map[string]string{"m": c.model}
 				}
-				s := harness.New(t, harness.World{Pool: p, Tenants: []tenants.Tenant{harness.Tenant("a", 1)}, Upstreams: map[string]http.Handler{"up1": strict}})
+				who := harness.Tenant("a", 1)
+				who.MaxOutputTokens = 50
+				s := harness.New(t, harness.World{Pool: p, Tenants: []tenants.Tenant{who}, Upstreams: map[string]http.Handler{"up1": strict}})
 				defer s.Close()
-				for range 2 {
-					ans := s.Call(t.Context(), "a", `{`+c.more+`"model":"m","stream":true,`+rest)
+				for i := range 3 {
+					time.Sleep(time.Duration(i) * 12 * time.Hour)
+					ans := s.Call(t.Context(), "a", `{`+c.more+`"model":"m","stream":true,`+cmp.Or(c.rest, rest))
 					if ans.Status != c.status || c.status == 200 && (last != c.sent || !strings.HasSuffix(ans.Body, "data: [DONE]\n\n") || strings.Contains(ans.Body, `"usage":{`)) {
 						t.Errorf("got %d %s; the upstream got %s", ans.Status, ans.Body, last)
 					}
