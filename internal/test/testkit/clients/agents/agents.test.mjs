@@ -16,8 +16,8 @@ import { recipes } from './recipes.mjs';
 const agents = {
   'Claude Code': { spent: /budget of tenant \S+ is spent/ },
   Codex: { spent: /quota/i },
-  opencode: { policy: { spent: 402 } }, // it sleeps until the reset, because the message says when to try again
-  aider: { tools: false, spent: /budget of tenant \S+ is spent/ },
+  opencode: { policy: { spent: 402 }, spent: /budget of tenant \S+ is spent/ },
+  aider: { tools: false, policy: { spent: 402 }, spent: /budget of tenant \S+ is spent/ },
   Continue: { policy: { spent: 402 }, spent: /budget of tenant \S+ is spent/ },
   Cline: { policy: { spent: 402 }, spent: /budget of tenant \S+ is spent/ },
 };
