@@ -104,7 +104,6 @@ func (m *Measurer) Reset(body []byte) {
 // Body is the result, once all tokens were taken in.
 func (m *Measurer) Body() Body {
 	m.weigh(len(m.body))
-	m.out.Size = m.out.framed()
 	m.body = nil
 	return m.out
 }

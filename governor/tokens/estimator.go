@@ -12,8 +12,9 @@ import (
 // lock, and allocates nothing for a model of which it has reports.
 //
 // What a caller sends decides what is learned, so a ratio rises at once and sinks slowly, and
-// no ratio makes less of a text than its Sure part. What one tenant sends spoils nobody else's estimates: who is
-// new starts from the median of all (Peers).
+// no ratio makes less of a text than its characters have for sure. Texts of letters, of digits and of other scripts differ by
+// a factor of three and more, so each text goes by the ratio of the class that it mostly consists of. What one tenant sends spoils
+// nobody else's estimates: who is new starts from the median of all (Peers).
 //
 // The zero Estimator has learned nothing, and has no peers. It can be part of something larger.
 type Estimator struct {
@@ -39,7 +40,7 @@ type model struct {
 	beyond level
 	// reported counts reports on prompts of text, and doubted how often Uncertain was answered with yes.
 	reported, doubted atomic.Int64
-	ratios            [Elsewhere + 1]level // tokens per Scale units of weight, in millionths
+	ratios            [kinds]level // tokens per Scale units of weight, in millionths; of texts, by the class that they mostly consist of
 }
 
 const (
@@ -55,9 +56,20 @@ const (
 	maxDoubts = 64
 )
 
-// least are the smallest ratios that are believed, by kind. What is weighed by its length could
+// believed are the smallest and the largest ratios that are believed, by kind. What is weighed by its length could
 // otherwise be made to weigh nothing: by many documents without text, and then one full of it.
-var least = [Elsewhere + 1]int64{Text: minRatio, Image: unit / 32, Sound: minRatio, Document: minRatio, Elsewhere: unit / 256}
+var believed = func() (r [kinds]struct{ least, most int64 }) {
+	for k := range r {
+		r[k].least = minRatio
+		r[k].most = maxFileRatio
+	}
+	for _, k := range classes {
+		r[k].most = maxRatio
+	}
+	r[Image].least = unit / 32
+	r[Elsewhere].least = unit / 256
+	return r
+}()
 
 // NewEstimator returns an Estimator that has learned nothing. peers may be nil.
 func NewEstimator(peers *Peers) *Estimator { return &Estimator{peers: peers} }
@@ -89,7 +101,11 @@ func (e *Estimator) text(own *model, name string, s Size) int64 {
 	if w == 0 {
 		return 0
 	}
-	return max(estimate(w, e.ratio(own, name, Text)), estimate(s[Sure], unit))
+	n := estimate(w, e.ratio(own, name, s.mostly()))
+	if e.evenly {
+		return n
+	}
+	return max(n, estimate(s.sure(), unit))
 }
 
 // ratio is what was learned of a kind, here or by the peers.
@@ -151,7 +167,7 @@ func (e *Estimator) observeText(now time.Time, name string, s Size, actual int64
 	}
 	m.beyond.learnLocked(now, 0, telling, e.evenly)
 	m.reported.Add(1)
-	m.ratios[Text].learnLocked(now, max(sample, minRatio), weight, e.evenly)
+	m.ratios[s.mostly()].learnLocked(now, max(sample, minRatio), weight, e.evenly)
 }
 
 // observeFiles learns from a prompt that is not all text. How long its text is is believed to be
@@ -175,7 +191,7 @@ func (e *Estimator) observeFiles(now time.Time, name string, s Size, actual int6
 	for k := Image; k <= Elsewhere; k++ {
 		if s[k] > 0 {
 			sample := int64(float64(ratios[k]) * float64(left) / max(1, guess))
-			sample = min(max(sample, least[k]), maxFileRatio)
+			sample = min(max(sample, believed[k].least), believed[k].most)
 			m.ratios[k].learnLocked(now, sample, s[k], e.evenly)
 			hidden -= estimate(s[k], sample)
 		}

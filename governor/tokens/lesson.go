@@ -9,9 +9,9 @@ import (
 // Lesson is an Estimator's knowledge of a model, as a value that can be written down.
 type Lesson struct {
 	Model    string
-	Beyond   int64                `json:",omitempty"`
-	Reported int64                `json:",omitempty"`
-	Ratios   [Elsewhere + 1]int64 // in millionths; 0 is unknown
+	Beyond   int64        `json:",omitempty"`
+	Reported int64        `json:",omitempty"`
+	Ratios   [kinds]int64 // in millionths; 0 is unknown
 }
 
 // mostLessons is the longest list of Lessons, because names of models come from callers.
@@ -40,12 +40,8 @@ func (e *Estimator) Recall(now time.Time, list []Lesson) {
 		m.reported.Store(max(0, l.Reported))
 		m.beyond.recallLocked(now, l.Beyond, maxBeyond)
 		for k, ratio := range l.Ratios {
-			if ratio >= least[k] {
-				most := int64(maxFileRatio)
-				if Kind(k) == Text {
-					most = maxRatio
-				}
-				m.ratios[k].recallLocked(now, ratio, most)
+			if ratio >= believed[k].least {
+				m.ratios[k].recallLocked(now, ratio, believed[k].most)
 			}
 		}
 		e.mu.Unlock()

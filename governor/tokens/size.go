@@ -4,7 +4,7 @@ package tokens
 type Kind uint8
 
 const (
-	// Text is weighed by its bytes.
+	// Text is weighed by its bytes. In texts whose characters are known it is their letters.
 	Text Kind = iota
 	// Image is a picture, in the body or by its address.
 	Image
@@ -16,14 +16,15 @@ const (
 	// Elsewhere is text of which nothing tells the length: a document by its address, a stored
 	// prompt, what a tool of the provider finds.
 	Elsewhere
-	// Sure is the part of a text's weight that no ratio makes less of: the fewest tokens that texts of its characters
-	// are taken to have, whatever texts before it had.
-	Sure
+	// Digits, Punctuation, Scripts (all characters that are not ASCII) and Blanks are text as well, weighed apart.
+	Digits
+	Punctuation
+	Scripts
+	Blanks
 	kinds
 )
 
-// Size is how large a prompt is: the weight of its parts by kind, in units of 1/Scale token. All of a text is the sum of
-// Text and Sure.
+// Size is how large a prompt is: the weight of its parts by kind, in units of 1/Scale token.
 type Size [kinds]int64
 
 // Plus is the sum of two sizes.
@@ -35,7 +36,33 @@ func (s Size) Plus(o Size) Size {
 }
 
 // Text is the weight of its text.
-func (s Size) Text() int64 { return s[Text] + s[Sure] }
+func (s Size) Text() (sum int64) {
+	for _, k := range classes {
+		sum += s[k]
+	}
+	return sum
+}
+
+// sure is the part of a text's weight that no ratio makes less of: the fewest tokens that texts of its characters
+// are taken to have, whatever texts before it had. What frames a short one, keys and brackets, is none of it.
+func (s Size) sure() int64 {
+	sum := -int64(framing)
+	for _, k := range classes {
+		sum += s[k] * weights[k].sure / weights[k].likely
+	}
+	return max(0, sum)
+}
+
+// mostly is the class that has most of the text's weight.
+func (s Size) mostly() Kind {
+	most := Text
+	for _, k := range classes {
+		if s[k] > s[most] {
+			most = k
+		}
+	}
+	return most
+}
 
 // IsText reports whether it is all text.
 func (s Size) IsText() bool { return s.Text() == s.Weight() }
@@ -66,19 +93,8 @@ func SoundOf(bytes int64) int64 { return bytes * Scale / 200 }
 // DocumentOf is what a file of so many bytes weighs that is known by its length alone: as prose.
 func DocumentOf(bytes int64) int64 { return bytes * letterWeight }
 
-// TextOf is the size of a text of which only the weight is known: half of it is sure.
-func TextOf(weight int64) Size { return Size{Text: weight - weight/2, Sure: weight / 2} }
-
-// framing is how much of a body's weight is not sure, because keys and brackets become few tokens, or none.
+// framing is how much of a text is not sure, because keys and brackets become few tokens, or none.
 const framing = 16 * Scale
-
-// framed is the size of a body with that weight of text.
-func (s Size) framed() Size {
-	frame := min(s[Sure], framing)
-	s[Sure] -= frame
-	s[Text] += frame
-	return s
-}
 
 // Least is the fewest tokens that a prompt can have: those of its text, by the smallest ratio that
 // is believed. How many tokens files have is only guessed, and no prompt is refused for a guess.

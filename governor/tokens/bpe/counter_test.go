@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -155,30 +156,43 @@ func exact(t testing.TB, model string, body []byte) int64 {
 	return n
 }
 
-// The first estimate of a fresh tenant, by bytes and by this package, beside the count of
-// the whole text.
-func TestCorpus(t *testing.T) {
-	files, err := filepath.Glob("../testdata/*.json")
-	if err != nil || len(files) < 15 {
-		t.Fatalf("%d files, %v", len(files), err)
-	}
-	c := loaded()
-	t.Logf("%-14s %8s %8s %9s %9s", "prompt", "bytes", "tokens", "by bytes", "counted")
+// sent is a prompt of the corpus.
+type sent struct {
+	name, model string
+	body        []byte
+	size        tokens.Size
+	has         int64
+}
+
+func corpus(t *testing.T) (list []sent) {
+	files := testkit.Must(filepath.Glob("../testdata/*.json"))(t)
 	for _, file := range files {
 		body := testkit.Must(os.ReadFile(file))(t)
 		model := gjson.GetBytes(body, "model").Str
-		want := exact(t, model, body)
-		guess := tokens.NewEstimator(nil).Estimate(model, tokens.Measure(body).Size)
-		got, ok := c.Count(model, body, 0)
-		off := func(n int64) float64 { return float64(n-want) / float64(want) * 100 }
-		name := strings.TrimSuffix(filepath.Base(file), ".json")
-		t.Logf("%-14s %8d %8d %+8.1f%% %+8.1f%%", name, len(body), want, off(guess), off(got))
+		list = append(list, sent{strings.TrimSuffix(filepath.Base(file), ".json"), model, body, tokens.Measure(body).Size, exact(t, model, body)})
+	}
+	if len(list) < 15 {
+		t.Fatalf("%d files", len(list))
+	}
+	return list
+}
+
+// The first estimate of a fresh tenant, by bytes and by this package, beside the count of
+// the whole text.
+func TestCorpus(t *testing.T) {
+	c := loaded()
+	t.Logf("%-14s %8s %8s %9s %9s", "prompt", "bytes", "tokens", "by bytes", "counted")
+	for _, p := range corpus(t) {
+		guess := tokens.NewEstimator(nil).Estimate(p.model, p.size)
+		got, ok := c.Count(p.model, p.body, 0)
+		off := func(n int64) float64 { return float64(n-p.has) / float64(p.has) * 100 }
+		t.Logf("%-14s %8d %8d %+8.1f%% %+8.1f%%", p.name, len(p.body), p.has, off(guess), off(got))
 		most := 2.0
-		if len(body) > maxCounted { // a sample
+		if len(p.body) > maxCounted { // a sample
 			most = 6
 		}
 		if !ok || off(got) > most || off(got) < -most {
-			t.Errorf("%s: counted %d, %v, of %d tokens", name, got, ok, want)
+			t.Errorf("%s: counted %d, %v, of %d tokens", p.name, got, ok, p.has)
 		}
 	}
 }
@@ -297,6 +311,30 @@ func TestNobodyWaits(t *testing.T) {
 	})
 }
 
+// Of an hour's calls of a tenant that sends texts of many kinds, hardly more is held than they take, and of each kind no less.
+//
+// Seen to fail with: one ratio for texts of all kinds (1.43).
+func TestMixedTraffic(t *testing.T) {
+	list := slices.DeleteFunc(corpus(t), func(p sent) bool { return p.name == "long" }) // which by itself is most of the tokens
+	e := tokens.NewEstimator(nil)
+	r := rand.New(rand.NewPCG(1, 2))
+	now := time.Unix(0, 0)
+	held := int64(0)
+	took := int64(0)
+	for n := range 1200 {
+		p := list[r.IntN(len(list))]
+		if n >= 600 {
+			held += e.Estimate("m", p.size)
+			took += p.has
+		}
+		now = now.Add(6 * time.Second)
+		e.Observe(now, "m", p.size, p.has)
+	}
+	if part := float64(held) / float64(took); part < 1 || part > 1.25 {
+		t.Errorf("%.2f times is held what calls take", part)
+	}
+}
+
 // A text has no more than ten times the tokens that it is held at when estimates have been trained as far down as can be. So much may pass at
 // once, before its usage is reported, where a model's vocabulary is not public; o200k stands for those.
 //
@@ -316,7 +354,11 @@ func TestFirstBurstIsBounded(t *testing.T) {
 		}
 		body := testkit.Must(json.Marshal(map[string]any{"messages": []any{map[string]any{"role": "user", "content": text.String()}}}))(t)
 		e := tokens.NewEstimator(nil)
-		e.Observe(time.Now(), "m", tokens.TextOf(1000*tokens.Scale), 1)
+		for _, class := range []tokens.Kind{tokens.Text, tokens.Digits, tokens.Punctuation, tokens.Scripts, tokens.Blanks} {
+			var cheap tokens.Size
+			cheap[class] = 1000 * tokens.Scale
+			e.Observe(time.Now(), "m", cheap, 1)
+		}
 		if has, held := exact(t, "gpt-4o", body), e.Estimate("m", tokens.Measure(body).Size); has > 10*held {
 			t.Errorf("%s: %d tokens in a text that is held at %d", name, has, held)
 		}

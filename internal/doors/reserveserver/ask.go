@@ -85,7 +85,7 @@ func weigh(size *tokens.Size, req *admissionv1.ReserveRequest) error {
 	case len(req.InputWeights) > 0:
 		copy(size[:], req.InputWeights)
 	default:
-		*size = tokens.TextOf(tokens.DocumentOf(req.InputBytes))
+		size[tokens.Text] = tokens.DocumentOf(req.InputBytes)
 	}
 	return nil
 }

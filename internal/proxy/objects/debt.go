@@ -23,7 +23,7 @@ type Debt struct {
 	// already, like Input; of a batch, budgets hold both.
 	Bound int64
 	// Size is a response's prompt as package tokens weighs it, beside Before tokens of earlier calls.
-	Size   [6]int64
+	Size   [9]int64
 	Before int64
 	Made   time.Time
 

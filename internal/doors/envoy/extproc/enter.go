@@ -252,7 +252,7 @@ func (c *call) describeByMetadata() {
 	if n, err := strconv.ParseInt(c.header.Get("Content-Length"), 10, 64); err == nil && n > 0 && encoding == "" {
 		guess = min(n, mostTokens) / bytesPerToken
 	}
-	a.Prompt = admission.Prompt{Size: tokens.TextOf(guess * tokens.Scale)}
+	a.Prompt = admission.Prompt{Size: tokens.Size{tokens.Text: guess * tokens.Scale}}
 	a.Answer = admission.Answer{Bound: count(c.info.GetMaxOutputTokens()), None: !r.Open && r.Bounds == nil, Open: r.Open, Route: r.Path}
 	a.Retry = c.retry()
 }

@@ -61,7 +61,7 @@ func (s *Service) ShouldRateLimit(ctx context.Context, req *pb.RateLimitRequest)
 // reserve lets a call begin, or not.
 func (s *Service) reserve(ctx context.Context, req *pb.RateLimitRequest, q *question) (*pb.RateLimitResponse, error) {
 	ask := &reserve.Ask{Owner: owner, TTL: ttl, Call: client.Request{
-		Tenant: q.tenant, Key: q.key, Model: q.model, Pool: q.pool, InputSize: tokens.TextOf(q.counts[countInput] * tokens.Scale), MaxOutput: q.counts[countOutput],
+		Tenant: q.tenant, Key: q.key, Model: q.model, Pool: q.pool, InputSize: tokens.Size{tokens.Text: q.counts[countInput] * tokens.Scale}, MaxOutput: q.counts[countOutput],
 		MaxWait: patience(ctx),
 	}}
 	g, err := s.Book.Reserve(ctx, ask)

@@ -48,6 +48,6 @@ func (h *Head) WeighFiles(kind tokens.Kind) {
 	case tokens.Sound:
 		size[tokens.Sound] += tokens.SoundOf(h.bytes)
 	default:
-		*size = size.Plus(tokens.TextOf(tokens.DocumentOf(h.bytes)))
+		size[tokens.Text] += tokens.DocumentOf(h.bytes)
 	}
 }
