@@ -116,7 +116,9 @@ func (c *Client) ask(ctx context.Context, req Request) (Held, error) {
 		return nil, errClosed(req.ID)
 	}
 	if len(req.Body) > 0 && req.InputTokens == 0 && req.InputSize == (tokens.Size{}) {
-		req.InputSize = tokens.Measure(req.Body).Size
+		m := tokens.Measure(req.Body)
+		req.InputSize = m.Size
+		req.InputSize[tokens.Elsewhere] += (m.Unseen + int64(len(m.Files))) * tokens.Unknown * tokens.Scale
 	}
 	held, err := c.door.Reserve(ctx, req)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/governor/client"
+	"github.com/llmgov/llmgov/governor/tokens"
 	"github.com/llmgov/llmgov/internal/lib/encoded"
 	"github.com/llmgov/llmgov/internal/lib/splice"
 	"github.com/llmgov/llmgov/internal/proxy/gateway/describe"
@@ -161,7 +162,7 @@ func (g *governed) describe(c *call) *ask.Refusal {
 	if f := describe.Hints(c.in.Header, &a); f != nil {
 		return f
 	}
-	describe.Ask(&a, c.route, c.head, 0)
+	describe.Ask(&a, c.route, c.head, tokens.Unknown)
 	c.ask = client.Request{
 		ID:         c.ask.ID,
 		Key:        c.ask.Key,

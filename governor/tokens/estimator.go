@@ -170,6 +170,25 @@ func (e *Estimator) observeText(now time.Time, name string, s Size, actual int64
 	m.ratios[s.mostly()].learnLocked(now, max(sample, minRatio), weight, e.evenly)
 }
 
+// Unreported learns that a prompt of that size was sent of which nobody will say how many tokens it had, as when its caller broke off.
+// Ratios go back up to what they would be if this tenant had taught nothing, or cheap prompts whose usage is reported would make room for
+// dear ones whose usage never is.
+func (e *Estimator) Unreported(now time.Time, name string, s Size) {
+	m := e.find(name)
+	if m == nil {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for k, weight := range s.gathered() {
+		l := &m.ratios[k]
+		untaught := e.peers.ratio(name, Kind(k))
+		if has := l.value.Load(); weight > 0 && has > 0 && has < untaught {
+			l.learnLocked(now, untaught, weight, e.evenly)
+		}
+	}
+}
+
 // observeFiles learns from a prompt that is not all text. How long its text is is believed to be
 // known; what is left is divided among the files as it was estimated. What is more than these can have is hidden.
 func (e *Estimator) observeFiles(now time.Time, name string, s Size, actual int64) {

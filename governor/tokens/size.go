@@ -64,6 +64,17 @@ func (s Size) mostly() Kind {
 	return most
 }
 
+// gathered has all of the text in the class that it mostly consists of, by whose ratio it goes.
+func (s Size) gathered() Size {
+	text := s.Text()
+	mostly := s.mostly()
+	for _, k := range classes {
+		s[k] = 0
+	}
+	s[mostly] = text
+	return s
+}
+
 // IsText reports whether it is all text.
 func (s Size) IsText() bool { return s.Text() == s.Weight() }
 
@@ -92,6 +103,9 @@ func SoundOf(bytes int64) int64 { return bytes * Scale / 200 }
 
 // DocumentOf is what a file of so many bytes weighs that is known by its length alone: as prose.
 func DocumentOf(bytes int64) int64 { return bytes * letterWeight }
+
+// Unknown is how many tokens a thing of unknown size is assumed to have by whoever does not know its pool's default_max_output.
+const Unknown = 4096
 
 // framing is how much of a text is not sure, because keys and brackets become few tokens, or none.
 const framing = 16 * Scale

@@ -88,7 +88,7 @@ func (s *scope) MostOutput(model string, a *Answer) int64 {
 	switch {
 	case a.None:
 		return 0
-	case a.Bound > 0 && !a.Open:
+	case !a.Unbounded():
 		return a.Times() * a.Bound
 	}
 	return s.Estimates.Answers.Estimate(a.Kind(model), s.sizeOf(a))

@@ -34,7 +34,7 @@ func (c *Call) OutputOf(deltas int64) int64 {
 //
 // If there is nothing, the upstream may have produced tokens that nobody saw: a plain answer that broke off, or the
 // reasoning before the first delta of a stream. It is taken to have produced as much as calls of its
-// pool do in the time that it ran, at most its hold. A stream that the upstream itself ended
+// pool do in the time that it ran, at most its bound. A stream that the upstream itself ended
 // before its first delta has produced nothing: otherwise an outage would use up its callers' limits.
 func (c *Call) Metered(res streaming.Result) governor.Usage {
 	if res.Reported {
@@ -46,10 +46,13 @@ func (c *Call) Metered(res streaming.Result) governor.Usage {
 		return governor.Usage{}
 	}
 	c.Ending.Unread = res.Cause == streaming.Completed && !c.Ask.Free && !c.Ask.Answer.None && !c.Ask.Answer.Open
+	byCaller := c.Gone() || c.Ask.Told || res.Cause == streaming.Completed // it may have chosen to await no usage
 	u := governor.Usage{Input: c.Request.Input}
 	if res.Usage.Input > 0 { // even a stream that broke off may have told its prompt
 		u.Input = res.Usage.Input
 		u.CachedInput = res.Usage.CachedInput
+	} else if byCaller && !c.Ask.Free {
+		c.Estimates.Prompts.Unreported(time.Now(), c.Ask.Model, c.Ask.Prompt.Size)
 	}
 	switch {
 	case res.Deltas > 0:
@@ -57,6 +60,9 @@ func (c *Call) Metered(res streaming.Result) governor.Usage {
 	case c.Ask.Answer.Open && res.Cause == streaming.Completed: // providers count no tokens of such models
 	case !c.Ask.Stream || res.Cause == streaming.Completed || c.Gone(): // 0 on routes whose calls produce no output tokens
 		most := c.Request.Output
+		if byCaller && c.Ask.Answer.Unbounded() { // the hold is but what earlier answers had
+			most = max(most, c.sizeOf(&c.Ask.Answer)[tokens.Elsewhere]/tokens.Scale)
+		}
 		if res.Text > 0 {
 			most = min(most, tokens.OfText(res.Text))
 		}
@@ -118,7 +124,7 @@ func (p *Policy) LearnMore(tenant, pool, model string, prompt Prompt, took, more
 // nothing is charged no output, so that hardly any is held for the next ones either.
 func (c *Call) learnAnswer(whole bool, output int64) {
 	a := &c.Ask.Answer
-	if a.None || c.Ask.Free || a.Bound > 0 && !a.Open || !whole && output <= c.Request.Output {
+	if c.Ask.Free || !a.Unbounded() || !whole && output <= c.Request.Output {
 		return
 	}
 	c.Estimates.Answers.Observe(time.Now(), a.Kind(c.Ask.Model), c.sizeOf(a), max(1, output))

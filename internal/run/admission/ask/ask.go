@@ -58,6 +58,9 @@ type Answer struct {
 // Times is the number of copies.
 func (a *Answer) Times() int64 { return max(1, a.Copies) }
 
+// Unbounded reports whether it has tokens, and nothing in the call bounds them.
+func (a *Answer) Unbounded() bool { return !a.None && (a.Bound == 0 || a.Open) }
+
 // Kind is the name by which the lengths of answers are learned that nothing bounds. One model may serve several Open routes.
 func (a *Answer) Kind(model string) string {
 	if a.Open {

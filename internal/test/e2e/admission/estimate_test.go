@@ -231,18 +231,18 @@ func (d *dialectServer) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // In every dialect, what a stream that was cut off, or whose client went, is charged is
 // what was produced: the deltas that came, by how many tokens a delta has, which the
-// first whole stream told.
+// first whole streams told. Three tenants have them: what breaks off by its caller teaches no less than what is assumed of a new one.
 func TestBrokenStreamsOfEachDialect(t *testing.T) {
 	for _, d := range oneTokenStreams {
 		testkit.Virtual(t, d.path[4:], func(t *testing.T) {
 			server := &dialectServer{begin: d.begin, token: d.token, end: d.end}
 			s := harness.New(t, harness.World{
-				Pool: harness.Pool(0, 0, 1000), Tenants: []tenants.Tenant{harness.Tenant("a", 1)},
+				Pool: harness.Pool(0, 0, 1000), Tenants: []tenants.Tenant{harness.Tenant("a", 1), harness.Tenant("b", 1), harness.Tenant("c", 1)},
 				Wrap: func(http.RoundTripper) http.RoundTripper { return server },
 			})
-			ask := func(breaksAfter, leavesAfter int) {
+			ask := func(as string, breaksAfter, leavesAfter int) {
 				req := testkit.Must(http.NewRequestWithContext(t.Context(), http.MethodPost, "http://gateway"+d.path, strings.NewReader(d.body)))(t)
-				req.Header.Set("Authorization", "Bearer a")
+				req.Header.Set("Authorization", "Bearer "+as)
 				req.Header.Set("X-Title", fmt.Sprintf("%04d", breaksAfter))
 				resp, err := s.Client.Do(req)
 				if err != nil || resp.StatusCode != http.StatusOK {
@@ -256,10 +256,12 @@ func TestBrokenStreamsOfEachDialect(t *testing.T) {
 				_ = resp.Body.Close()
 				synctest.Wait()
 			}
-			ask(0, 0) // a whole one, which calibrates
+			for _, tenant := range []string{"c", "b", "a"} {
+				ask(tenant, 0, 0) // a whole one, which calibrates
+			}
 			for i := 1; i < 40; i += 3 {
-				ask(i, 0)
-				ask(0, i)
+				ask("a", i, 0)
+				ask("a", 0, i)
 			}
 			s.CheckIdle()
 			in := s.Charged("", "input")

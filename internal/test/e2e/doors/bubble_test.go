@@ -36,6 +36,7 @@ import (
 	"github.com/llmgov/llmgov/internal/doors/inprocess"
 	"github.com/llmgov/llmgov/internal/doors/reserve"
 	"github.com/llmgov/llmgov/internal/doors/reserveserver"
+	"github.com/llmgov/llmgov/internal/lib/http1"
 	"github.com/llmgov/llmgov/internal/test/e2e/harness"
 	"github.com/llmgov/llmgov/internal/test/testkit"
 	"github.com/llmgov/llmgov/internal/test/testkit/admissiontest"
@@ -51,6 +52,15 @@ type bubble struct {
 	*testing.T
 	harness.World
 	provide func(body string) took // takes as long as the call
+	broken  string                 // the body of calls that their callers break off before any usage
+}
+
+// patience is how long the caller of a body stays.
+func (b *bubble) patience(body string) (context.Context, context.CancelFunc) {
+	if body == b.broken {
+		return context.WithTimeout(b.Context(), dearRuns/2)
+	}
+	return context.WithCancel(b.Context())
 }
 
 // sends makes a tenant's call of a path below /v1, and reports whether it was served.
@@ -58,29 +68,30 @@ type sends func(path, body string) bool
 
 // inBubble are the doors. Programs that speak for their tenants do so as their own do: LiteLLM, and Envoy's filters.
 var inBubble = []struct {
-	name string
-	open func(*bubble) sends
+	name  string
+	open  func(*bubble) sends
+	blind bool // it is told no more of a prompt than its length
 }{
-	{"proxy", (*bubble).proxy},
+	{"proxy", (*bubble).proxy, false},
 	{"Go, embedded", func(b *bubble) sends {
 		policy := embedded.Policy{Further: func(cfg *tenants.Config, list *[]tenants.Tenant) {
 			*cfg = b.Config()
 			*list = slices.Clone(b.Tenants)
 		}}
 		return b.governed(testkit.Must(embedded.New(b.Context(), policy, embedded.Options{Log: slog.New(slog.DiscardHandler), Env: []string{}}))(b.T).Client)
-	}},
+	}, false},
 	{"Go, remote", func(b *bubble) sends {
 		dial := b.listen()
 		return b.governed(testkit.Must(remote.Dial("passthrough:///llmgov:9091", remote.Options{Token: AdmissionToken, Connection: []grpc.DialOption{overPipe(dial)}}))(b.T))
-	}},
-	{"reserve and commit, HTTP", func(b *bubble) sends { return b.governed(client.New(b.reservations(AdmissionToken), client.Options{})) }},
-	{"reserve and commit, a tenant's key", func(b *bubble) sends { return b.told(b.reservations("a"), "key") }},
-	{"LiteLLM", func(b *bubble) sends { return b.told(b.reservations(AdmissionToken), "tenant") }},
-	{"ext_proc with bodies", func(b *bubble) sends { return b.extProc(b.dial(), false, true) }},
-	{"ext_proc with metadata", func(b *bubble) sends { return b.extProc(b.dial(), true, true) }},
-	{"ext_proc with metadata, in chunks", func(b *bubble) sends { return b.extProc(b.dial(), true, false) }},
-	{"rate limit service", func(b *bubble) sends { return b.rateLimit(b.dial(), 0) }},
-	{"rate limit service, told of prompts", func(b *bubble) sends { return b.rateLimit(b.dial(), 4) }},
+	}, false},
+	{"reserve and commit, HTTP", func(b *bubble) sends { return b.governed(client.New(b.reservations(AdmissionToken), client.Options{})) }, false},
+	{"reserve and commit, a tenant's key", func(b *bubble) sends { return b.told(b.reservations("a"), "key") }, true},
+	{"LiteLLM", func(b *bubble) sends { return b.told(b.reservations(AdmissionToken), "tenant") }, true},
+	{"ext_proc with bodies", func(b *bubble) sends { return b.extProc(b.dial(), false, true) }, false},
+	{"ext_proc with metadata", func(b *bubble) sends { return b.extProc(b.dial(), true, true) }, true},
+	{"ext_proc with metadata, in chunks", func(b *bubble) sends { return b.extProc(b.dial(), true, false) }, true},
+	{"rate limit service", func(b *bubble) sends { return b.rateLimit(b.dial(), 0) }, true},
+	{"rate limit service, told of prompts", func(b *bubble) sends { return b.rateLimit(b.dial(), 4) }, true},
 }
 
 // answers is the provider as the model server of programs that call it by HTTP.
@@ -89,8 +100,16 @@ func (b *bubble) answers(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	if w, by := r.Context().(http1.Witness); by { // the gateway
+		w.WroteHeaders()
+		_ = r.Context().Done() // from when on it looks whether its caller is still there
+	}
+	answer := b.provide(string(body)).answer()
+	if err := r.Context().Err(); err != nil {
+		return nil, err
+	}
 	return &http.Response{
-		StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(b.provide(string(body)).answer())), Request: r,
+		StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(answer)), Request: r,
 	}, nil
 }
 
@@ -102,7 +121,11 @@ func (u took) answer() string {
 func (b *bubble) proxy() sends {
 	b.Wrap = func(http.RoundTripper) http.RoundTripper { return harness.RoundTripperFunc(b.answers) }
 	s := harness.New(b.T, b.World)
-	return func(path, body string) bool { return s.CallTo(b.Context(), path, "a", body).Status == http.StatusOK }
+	return func(path, body string) bool {
+		ctx, end := b.patience(body)
+		defer end()
+		return s.CallTo(ctx, path, "a", body).Status == http.StatusOK || ctx.Err() != nil
+	}
 }
 
 // governed is a program whose HTTP client is governed.
@@ -111,12 +134,14 @@ func (b *bubble) governed(by *client.Client) sends {
 	opt := govhttp.Options{Caller: func(r *http.Request) govhttp.Caller { return govhttp.ByKey(r) }}
 	c := &http.Client{Transport: govhttp.Transport(by, harness.RoundTripperFunc(b.answers), opt)}
 	return func(path, body string) bool {
-		req := testkit.Must(http.NewRequestWithContext(b.Context(), http.MethodPost, "http://model/v1"+path, strings.NewReader(body)))(b.T)
+		ctx, end := b.patience(body)
+		defer end()
+		req := testkit.Must(http.NewRequestWithContext(ctx, http.MethodPost, "http://model/v1"+path, strings.NewReader(body)))(b.T)
 		req.Header.Set("Authorization", "Bearer a")
 		req.Header.Set("Content-Type", "application/json")
 		resp, err := c.Do(req)
 		if err != nil {
-			return false
+			return ctx.Err() != nil
 		}
 		defer resp.Body.Close()
 		_, _ = io.Copy(io.Discard, resp.Body)
@@ -183,6 +208,9 @@ func (b *bubble) told(d *jsonDoor, by string) sends {
 		}
 		u := b.provide(body)
 		end := map[string]any{"outcome": "completed", "usage": map[string]any{"input_tokens": u.input, "output_tokens": u.output}}
+		if body == b.broken {
+			end = map[string]any{"outcome": "cancelled"}
+		}
 		testkit.OK(b.T, d.ask(b.Context(), "/"+held.ID+"/commit", end, &struct{}{}))
 		return true
 	}
@@ -224,6 +252,9 @@ func (b *bubble) extProc(conn *grpc.ClientConn, byMetadata, length bool) sends {
 			return false
 		}
 		u := b.provide(body)
+		if body == b.broken {
+			return true
+		}
 		ask(&extprocv3.ProcessingRequest{Request: &extprocv3.ProcessingRequest_ResponseHeaders{ResponseHeaders: &extprocv3.HttpHeaders{Headers: headers(":status", "200", "content-type", "application/json")}}})
 		last := &extprocv3.ProcessingRequest{Request: &extprocv3.ProcessingRequest_ResponseBody{ResponseBody: &extprocv3.HttpBody{Body: []byte(u.answer()), EndOfStream: true}}}
 		if byMetadata {
@@ -275,6 +306,10 @@ func (b *bubble) rateLimit(conn *grpc.ClientConn, bytes int) sends {
 		}
 		lease := r.RequestHeadersToAdd[0].Value
 		u := b.provide(body)
+		if body == b.broken {
+			ask(count(0, "llmgov_lease", lease, "llmgov_count", "status"))
+			return true
+		}
 		ask(count(200, "llmgov_lease", lease, "llmgov_count", "status"), count(u.input, "llmgov_lease", lease, "llmgov_count", "input"), count(u.output, "llmgov_lease", lease, "llmgov_count", "output"))
 		return true
 	}
