@@ -12,7 +12,7 @@ type Call struct {
 	Below int
 
 	// Most is the most that the call may take, which AdmitMax books. Of more than a
-	// whole minute, a minute is booked (Pool.Clamp).
+	// whole minute, a minute is booked (Pool.Clamp). A pool of Slots alone needs none: it shares them by how long calls have them.
 	Most Cost
 	// Input is how many of the tokens count as soon as the call starts: those of the
 	// prompt.

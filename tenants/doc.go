@@ -1,4 +1,6 @@
-// Package tenants turns one config file and the policy files beside it into one immutable [Snapshot].
+// Package tenants turns one config file and the policy files beside it into one immutable [Snapshot]. Most callers want [Load] or
+// [Watch], and [Build] for a [Config] and a list of [Tenant] in code. A program that governs its own calls needs none of these: see Policy in
+// package embedded.
 //
 // # The files
 //

@@ -11,7 +11,8 @@ import (
 )
 
 // Tenant is one customer of the gateway, with its tier's template already laid under it, or a team of one. In a
-// [Snapshot] it is read-only. When making one in code, give it Name and Keys.
+// [Snapshot] it is read-only. When making one in code, give it Name and Keys; one whose callers have no keys is easier made as an
+// embedded.Tenant.
 type Tenant struct {
 	// Name is that of the tenant; of a team it is the path to it: "acme/search". It is unique.
 	Name string
@@ -57,7 +58,7 @@ type Tenant struct {
 	RPM, TPM, ITPM, OTPM, Concurrency int64
 	// Windows are further limits, over other times and in other shapes; see [Window].
 	Windows []Window `json:",omitempty"`
-	// MaxWait is how long a call may wait before it is refused. 0 refuses at once.
+	// MaxWait is how long a call may wait before it is refused. 0 refuses at once, also what could go 10 ms later: some seconds suit most.
 	MaxWait time.Duration
 	// MaxOutputTokens cuts the output a call may ask for. 0 is no limit.
 	MaxOutputTokens int64

@@ -158,7 +158,8 @@ func (c *Client) Shutdown(ctx context.Context) error {
 	return err
 }
 
-// Close is Shutdown without patience.
+// Close is a Shutdown whose ctx has ended: it refuses calls that come or wait, ends the contexts of those that hold a lease, and returns
+// within a second or two.
 func (c *Client) Close() error {
 	over, cancel := context.WithCancel(context.Background())
 	cancel()

@@ -13,7 +13,8 @@ type Options struct {
 	// [ByKey] for those that it serves. Middleware refuses a request whose Caller is empty without reading its body,
 	// and one with a wrong key if the Client's governor is in this process.
 	Caller func(*http.Request) Caller
-	// Answer makes refusals answers instead of errors. Middleware answers in any case.
+	// Answer makes refusals answers instead of errors. An SDK then goes by their Retry-After itself, and sleeps for up to a minute inside
+	// the call, unless it is told not to retry or the call's context ends. Middleware answers in any case.
 	Answer bool
 	// Unknown, if set, is told of each request that is none of the routes which are governed, and passes. If it returns an error, the
 	// request fails with that instead, and is not sent; Middleware answers it with 404.

@@ -2,18 +2,18 @@ package remote_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"net"
+	"os"
 
 	"github.com/llmgov/llmgov/governor/client"
 	"github.com/llmgov/llmgov/governor/remote"
-	"github.com/llmgov/llmgov/tenants"
 )
 
 // A program asks a running llmgov before it calls a model, and tells it afterwards what the call took.
 func ExampleDial() {
-	address := llmgov() // such as "llmgov:9091"
-	governed, err := remote.Dial(address, remote.Options{Token: token})
+	address := os.Getenv("LLMGOV_ADMISSION") // such as llmgov:9091
+	governed, err := remote.Dial(address, remote.Options{Token: os.Getenv("ADMISSION_TOKEN")})
 	if err != nil {
 		panic(err)
 	}
@@ -25,24 +25,11 @@ func ExampleDial() {
 			fmt.Println("calling the model for", l.Grant.Tenant)
 			return client.Usage{Input: 874, Output: 212}, nil
 		})
-		if err != nil {
-			fmt.Println(refused(err).Code)
+		if refusal, ok := errors.AsType[*client.Refusal](err); ok {
+			fmt.Println(refusal.Code)
 		}
 	}
 	// Output:
 	// calling the model for acme
 	// rate_limit_exceeded
-}
-
-// llmgov starts one in which acme may make one call a minute, and returns its address.
-func llmgov() string {
-	at, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		panic(err)
-	}
-	var w world
-	if err := w.serve(at, func(_ *tenants.Pool, acme *tenants.Tenant) { acme.RPM = 1 }); err != nil {
-		panic(err)
-	}
-	return at.Addr().String()
 }

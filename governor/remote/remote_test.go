@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"runtime"
 	"strings"
 	"sync"
@@ -40,6 +41,21 @@ import (
 )
 
 const token = "a-token-of-sixteen-characters"
+
+// TestMain starts an llmgov for examples, in which acme may make one call a minute.
+func TestMain(m *testing.M) {
+	at, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		panic(err)
+	}
+	var w world
+	if err := w.serve(at, func(_ *tenants.Pool, acme *tenants.Tenant) { acme.RPM = 1 }); err != nil {
+		panic(err)
+	}
+	_ = os.Setenv("LLMGOV_ADMISSION", at.Addr().String())
+	_ = os.Setenv("ADMISSION_TOKEN", token)
+	m.Run()
+}
 
 // asked holds 100 tokens.
 var asked = client.Request{ID: "req-1", Tenant: "acme", Model: "m", InputTokens: 60, MaxOutput: 40}
