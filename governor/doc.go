@@ -118,6 +118,7 @@
 //	measure.mu              the meter of a pool's shares
 //	SharedCall.mu           a call that asks the store
 //	pool.mu                 a pool's books
+//	tenant.mu               whether a tenant's limits are made
 //	ownLimits.mu            a tenant's limits, or an upstream's
 //	changes.mu              the list of shared limits that have come into use
 //	tally.mu                the usage of budgets by calls

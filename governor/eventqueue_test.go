@@ -30,7 +30,10 @@ func (k *keyhole) Observe(e Event) {
 		k.try(e, "measure", &p.measure.mu)
 	}
 	for _, t := range k.g.tenants {
-		k.try(e, "ownLimits", &t.over.mu)
+		k.try(e, "tenant", &t.mu)
+		if t.over != nil {
+			k.try(e, "ownLimits", &t.over.mu)
+		}
 	}
 	if k.g.line != nil {
 		k.try(e, "timeline", &k.g.line.mu)

@@ -89,7 +89,7 @@ func (g *Governor) begin(cfg *Config) {
 	g.apply(now, *cfg, r)
 	if cfg.Past != nil {
 		g.table.Load().remember(now, cfg.Past)
-		g.table.Load().announcePast(now)
+		g.table.Load().announcePast(now, cfg.Past)
 	}
 	if cfg.Fresh || cfg.Past.knows() {
 		for _, p := range g.pools {

@@ -34,9 +34,9 @@ type holds struct {
 }
 
 // open gives a call its holds. leave takes it back.
-func (g *Governor) open(a *access, c limits.Cost, shadow bool) *holds {
+func (g *Governor) open(now time.Time, at spot, c limits.Cost, shadow bool) *holds {
 	b := g.spare.Get().(*holds)
-	*b = holds{chain: a.chain, cost: c, shadow: shadow, holds: b.holds[:0], caps: b.caps[:0], shares: b.shares[:0]}
+	*b = holds{chain: at.tenant.chain(now, at.pool), cost: c, shadow: shadow, holds: b.holds[:0], caps: b.caps[:0], shares: b.shares[:0]}
 	return b
 }
 

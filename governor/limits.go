@@ -181,8 +181,8 @@ func (g *Governor) Refresh(ctx context.Context, tenant string) {
 		return
 	}
 	var heard []<-chan struct{}
-	for i := range v.access {
-		for _, k := range v.access[i].chain {
+	for _, p := range v.table.inOrder.pools {
+		for _, k := range v.chain(g.clock.Now(), p) {
 			heard = append(heard, k.own.ask())
 		}
 	}

@@ -176,8 +176,8 @@ type TenantShare struct {
 	KeptOutBy escrow.Rule
 }
 
-// sharesLocked lists the shares of all that may use the pool, in the table's order.
-func (p *poolView) sharesLocked(now time.Time, tb *table, f fairness.Figures, v *claimsView) []TenantShare {
+// sharesLocked lists the shares of those of a list that may use the pool.
+func (p *poolView) sharesLocked(now time.Time, list []*tenantView, f fairness.Figures, v *claimsView) []TenantShare {
 	oldest := map[*tenant]time.Duration{}
 	for slot := range p.leases {
 		if st := &p.leases[slot]; st.waiter != nil {
@@ -185,7 +185,7 @@ func (p *poolView) sharesLocked(now time.Time, tb *table, f fairness.Figures, v 
 		}
 	}
 	var out []TenantShare
-	for _, t := range tb.inOrder.tenants {
+	for _, t := range list {
 		st := t.access[p.index].seat
 		if st == nil || st.gone {
 			continue

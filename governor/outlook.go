@@ -96,10 +96,11 @@ func (p *prospect) once(o *Outlook) bool {
 	}
 	cost := p.pool.ownHoldCost(&p.req)
 	p.holds = &holds{spend: p.pool.expected(p.tenant, &p.req, true)}
-	for i := range p.access.chain {
-		p.access.chain[i].foretell(p.now, limits.Call{Cost: cost, Below: p.tenant.below(&p.req), MaxWait: p.maxWait}, p.g.consults(p.pool), o)
+	p.holds.chain = p.tenant.chain(p.now, p.pool)
+	for i := range p.holds.chain {
+		p.holds.chain[i].foretell(p.now, limits.Call{Cost: cost, Below: p.tenant.below(&p.req), MaxWait: p.maxWait}, p.g.consults(p.pool), o)
 	}
-	for i := range p.access.chain {
+	for i := range p.holds.chain {
 		p.foretellBudgets(i, o)
 	}
 	there := p.foretellPool(o)
@@ -114,7 +115,7 @@ func (p *prospect) once(o *Outlook) bool {
 
 // foretellBudgets adds the answers of the budgets of the i-th link.
 func (p *prospect) foretellBudgets(i int, o *Outlook) {
-	own := p.access.chain[i].own
+	own := p.holds.chain[i].own
 	own.mu.Lock()
 	defer own.mu.Unlock()
 	if i == 0 {

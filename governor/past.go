@@ -128,12 +128,8 @@ func (tb *table) rememberCall(now time.Time, r *Record) {
 		p.escrow.Remember(now, ended, late)
 		p.rememberUpstreams(now, began, ended, first, r.Took.Pool)
 	}
-	name := r.Tenant
-	for tb.tenants[name] == nil && name != "" {
-		name = teamOf(name) // a team that is gone counts in its parent
-	}
-	if v := tb.tenants[name]; v != nil {
-		chain := v.chainTo(r.Pool)
+	if v := tb.known(r.Tenant); v != nil {
+		chain := v.chainTo(now, r.Pool)
 		if r.Pool == "" { // it counts for this tenant alone
 			chain = chain[:1]
 		}
@@ -141,6 +137,14 @@ func (tb *table) rememberCall(now time.Time, r *Record) {
 			k.own.remember(began, ended, &r.Booked.Own, &r.Took.Own)
 		}
 	}
+}
+
+// known is a tenant of the past; a team that is gone counts in its parent.
+func (tb *table) known(name string) *tenantView {
+	for tb.tenants[name] == nil && name != "" {
+		name = teamOf(name)
+	}
+	return tb.tenants[name]
 }
 
 // costs are the parts of the cost of a call that has ended, in its pool, that count from its beginning and from its end.

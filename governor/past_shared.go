@@ -10,13 +10,15 @@ import (
 // are no more. A store that has lost its data is told of it by this process, as its own.
 
 // announcePast has somebody speak for the limits of which earlier processes used something, also if no calls come.
-func (tb *table) announcePast(now time.Time) {
+func (tb *table) announcePast(now time.Time, past *Past) {
+	for who := range past.Uses.rows {
+		for v := tb.known(who.Tenant); v != nil; v = v.parent {
+			v.own(now, "")
+		}
+	}
 	for _, v := range tb.inOrder.tenants {
-		v.over.announcePast(now)
-		for i := range v.access {
-			for _, k := range v.access[i].chain {
-				k.own.announcePast(now)
-			}
+		for _, o := range v.made() {
+			o.announcePast(now)
 		}
 	}
 }

@@ -49,7 +49,7 @@ func (g *Governor) Saved() Saved {
 		p.mu.Unlock()
 	}
 	for _, v := range tb.inOrder.tenants {
-		for _, o := range v.ownLimits() {
+		for _, o := range v.made() {
 			o.mu.Lock()
 			o.advanceLocked(now)
 			uses := o.set.WindowUses()
@@ -62,19 +62,6 @@ func (g *Governor) Saved() Saved {
 	return s
 }
 
-// ownLimits are all of a tenant's: over all pools, and in single ones.
-func (v *tenantView) ownLimits() []*ownLimits {
-	list := []*ownLimits{v.over}
-	for _, a := range v.access {
-		for _, k := range a.chain {
-			if k.own.owner == v.name && k.own.pool != "" {
-				list = append(list, k.own)
-			}
-		}
-	}
-	return list
-}
-
 // restoreWindows books what an earlier process had used of limits over long times.
 func (tb *table) restoreWindows(now time.Time, past *Past) {
 	until := onClock(now, past.At)
@@ -84,7 +71,8 @@ func (tb *table) restoreWindows(now time.Time, past *Past) {
 		if v == nil {
 			continue
 		}
-		for _, o := range v.ownLimits() {
+		v.own(now, "")
+		for _, o := range v.made() {
 			if o.pool == w.Pool {
 				o.restore(now, w.onClock(now), until)
 			}

@@ -44,14 +44,15 @@ func (g *Governor) Standing(tenant, pool string) Standing {
 	if v == nil {
 		return st
 	}
-	if p != nil && v.access[p.index].chain != nil {
-		for _, k := range v.access[p.index].chain {
+	if p != nil && v.present(p) {
+		for _, k := range v.chain(now, p) {
 			k.own.tighten(now, &st)
 		}
 		return st
 	}
 	for ; v != nil; v = v.parent {
-		v.over.tighten(now, &st)
+		over, _ := v.own(now, "")
+		over.tighten(now, &st)
 	}
 	return st
 }

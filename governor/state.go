@@ -29,9 +29,10 @@ type PoolState struct {
 	// how many tokens may still be handed out before the grant expires.
 	Degraded string
 	Grant    int64
-	// Shares are those of all tenants that may use the pool. Jain and Deviation say how fairly it
+	// Members is how many tenants and teams may use the pool, and Shares are those of all that were asked for. Jain and Deviation say how fairly it
 	// was shared in the last minute (see fairness.Figures), and Unused how many tokens it could
 	// have handed out so far while calls waited for them.
+	Members         int
 	Shares          []TenantShare
 	Jain, Deviation float64
 	Unused          int64
@@ -94,17 +95,22 @@ type State struct {
 	Gone []LeaseInfo
 }
 
-// State copies the books. Each pool and tenant is consistent in itself, but not with the others.
-func (g *Governor) State() State {
+// State copies the books: all, or those of some tenants only, because there may be very many. Each pool and tenant is consistent in itself, but
+// not with the others.
+func (g *Governor) State(only ...func(tenant string) bool) State {
 	g.look()
 	tb := g.table.Load()
 	now := g.clock.Now()
 	var s State
-	for _, t := range tb.inOrder.tenants {
+	list := tb.inOrder.tenants
+	for _, some := range only {
+		list = slices.DeleteFunc(slices.Clone(list), func(v *tenantView) bool { return !some(v.name) })
+	}
+	for _, t := range list {
 		s.Tenants = append(s.Tenants, t.state(now))
 	}
 	for _, p := range tb.inOrder.pools {
-		s.Pools = append(s.Pools, p.state(now, tb, s.Tenants))
+		s.Pools = append(s.Pools, p.state(now, list, s.Tenants))
 	}
 	for _, p := range tb.gone {
 		p.mu.Lock()
@@ -115,7 +121,7 @@ func (g *Governor) State() State {
 }
 
 // state copies a pool's books, and adds the figures of each tenant to the tenants.
-func (p *poolView) state(now time.Time, tb *table, tenants []TenantState) PoolState {
+func (p *poolView) state(now time.Time, list []*tenantView, tenants []TenantState) PoolState {
 	figures, view := p.measure.figures()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -136,8 +142,9 @@ func (p *poolView) state(now time.Time, tb *table, tenants []TenantState) PoolSt
 	ps.Jain = figures.Jain
 	ps.Deviation = figures.Deviation
 	ps.Unused = p.escrow.Unused(now)
-	ps.Shares = p.sharesLocked(now, tb, figures, view)
-	for i, v := range tb.inOrder.tenants {
+	ps.Members = len(p.seats)
+	ps.Shares = p.sharesLocked(now, list, figures, view)
+	for i, v := range list {
 		p.addToLocked(&tenants[i], now, v.access[p.index].seat)
 	}
 	return ps
@@ -194,13 +201,15 @@ func (p *pool) infoLocked(now time.Time, slot int, st *leaseState) LeaseInfo {
 
 func (v *tenantView) state(now time.Time) TenantState {
 	ts := TenantState{Config: v.cfg, Queued: map[string]int{}}
-	v.over.state(now, &ts)
-	for i := range v.access {
-		for _, k := range v.access[i].chain {
-			if k.own.owner == v.name && k.own.pool != "" {
-				k.own.state(now, &ts)
-			}
-		}
+	list := v.made()
+	if list == nil { // as they would be made
+		unused := *v
+		unused.tenant = &tenant{name: v.name, since: v.since, view: &unused}
+		unused.own(now, "")
+		list = unused.made()
+	}
+	for _, o := range list {
+		o.state(now, &ts)
 	}
 	return ts
 }
@@ -221,6 +230,17 @@ func (o *ownLimits) state(now time.Time, ts *TenantState) {
 			ts.Limits = append(ts.Limits, LimitState{o.set.Name(k), o.pool, limit, o.set.Used(k)})
 		}
 	}
+}
+
+// Called reports whether a tenant has called since the process began, or a team of it, or its limits were asked for.
+func (g *Governor) Called(tenant string) bool {
+	v := g.table.Load().tenants[tenant]
+	if v == nil {
+		return false
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.over != nil
 }
 
 // Leases counts the calls that run and those that wait, over all pools, even those that no

@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
@@ -16,6 +18,9 @@ import (
 // table is a configuration with the state of its pools and tenants. It is immutable, but for what
 // its pools and tenants point to, which lives on from one table to the next.
 type table struct {
+	zone    *time.Location
+	at      time.Time // when it was made
+	recall  *recall   // with which its tenants' limits begin
 	pools   map[string]*poolView
 	tenants map[string]*tenantView
 	inOrder struct {
@@ -36,6 +41,7 @@ type poolView struct {
 // tenantView is a tenant, or a team, as a table has it.
 type tenantView struct {
 	*tenant
+	table  *table
 	access []access // by pool
 	// budgeted says that it, or a tenant above it, has budgets.
 	budgeted bool
@@ -47,17 +53,22 @@ type tenantView struct {
 
 // access is how a tenant reaches a pool.
 type access struct {
-	seat  *seat  // nil where it may not use the pool
-	chain []link // also for tenants that are only there for their teams
+	seat  *seat                  // nil where it may not use the pool
+	chain atomic.Pointer[[]link] // nil before the first call; see tenantView.chain
 }
 
 // tenant is the state of a tenant or team, which lives on from table to table.
 type tenant struct {
-	name string
+	name  string
+	since time.Time // when a configuration first had it
+	left  time.Time // when a configuration first lacked it; for Apply alone
+	all   *changes  // for its limits; nil if these are not shared
+
+	mu   sync.Mutex
+	view *tenantView // of the last table that has it
+	// Its limits are made when the first call comes, because of many tenants most do not call. They are never given up.
 	over *ownLimits            // over all pools
-	in   map[string]*ownLimits // in single pools; for Apply alone
-	left time.Time             // when a configuration first lacked it; for Apply alone
-	all  *changes              // for its limits; nil if these are not shared
+	in   map[string]*ownLimits // in single pools
 }
 
 // seat is a tenant's place in a pool. The pool's lock guards it.
@@ -79,10 +90,6 @@ type seat struct {
 	failing []failing
 	// measured is the leaf of the meter; see measure.
 	measured *fairness.Leaf
-}
-
-func newTenant(name string, all *changes) *tenant {
-	return &tenant{name: name, over: newOwnLimits(name, "", all), in: map[string]*ownLimits{}, all: all}
 }
 
 // teamOf is the name of the owner of a team; "" for a tenant.
@@ -119,8 +126,9 @@ func (g *Governor) applyNow(cfg *Config) {
 // one finds its new seat.
 func (g *Governor) apply(now time.Time, cfg Config, r *recall) {
 	tb := g.newTable(now, cfg)
+	tb.recall = r
 	for _, v := range tb.inOrder.tenants {
-		v.configure(now, tb, g.zone, r)
+		v.configure()
 	}
 	for _, p := range tb.inOrder.pools {
 		p.mu.Lock()
@@ -145,7 +153,7 @@ func (g *Governor) tenantChanges() *changes {
 // newTable finds or makes the pools and tenants of a configuration. Those of a known name keep
 // their state.
 func (g *Governor) newTable(now time.Time, cfg Config) *table {
-	tb := &table{pools: map[string]*poolView{}, tenants: map[string]*tenantView{}}
+	tb := &table{zone: g.zone, at: now, pools: map[string]*poolView{}, tenants: make(map[string]*tenantView, len(cfg.Tenants))}
 	for i, pc := range cfg.Pools {
 		p := g.pools[pc.Name]
 		if p == nil {
@@ -162,13 +170,16 @@ func (g *Governor) newTable(now time.Time, cfg Config) *table {
 		tb.pools[pc.Name] = v
 		tb.inOrder.pools = append(tb.inOrder.pools, v)
 	}
+	views := make([]tenantView, len(cfg.Tenants))
+	accesses := make([]access, len(cfg.Tenants)*len(cfg.Pools))
 	for i, tc := range cfg.Tenants {
 		t := g.tenants[tc.Name]
 		if t == nil {
-			t = newTenant(tc.Name, g.tenantChanges())
+			t = &tenant{name: tc.Name, since: now, all: g.tenantChanges()}
 			g.tenants[tc.Name] = t
 		}
-		v := &tenantView{tenant: t, cfg: tc, index: i, access: make([]access, len(cfg.Pools))}
+		v := &views[i]
+		*v = tenantView{tenant: t, table: tb, cfg: tc, index: i, access: accesses[i*len(cfg.Pools) : (i+1)*len(cfg.Pools)]}
 		tb.tenants[tc.Name] = v
 		tb.inOrder.tenants = append(tb.inOrder.tenants, v)
 	}
@@ -205,20 +216,30 @@ func (g *Governor) forget(now time.Time, tb *table) {
 		switch {
 		case tb.tenants[name] != nil:
 			t.left = time.Time{}
-			maps.DeleteFunc(t.in, func(pool string, _ *ownLimits) bool { return g.pools[pool] == nil })
 		case t.left.IsZero():
 			t.left = now
-		case now.Sub(t.left) > 2*escrow.Window && t.over.idle(now):
+		case now.Sub(t.left) > 2*escrow.Window && t.idle(now):
 			delete(g.tenants, name)
 		}
 	}
 }
 
 // configure puts the table's limits and budgets in force for a tenant.
-func (v *tenantView) configure(now time.Time, tb *table, zone *time.Location, r *recall) {
+func (v *tenantView) configure() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.view = v
+	if v.over != nil {
+		maps.DeleteFunc(v.in, func(pool string, _ *ownLimits) bool { return !v.table.has(pool) })
+		v.configureLocked(v.table.at, v.table.at)
+	}
+}
+
+// configureLocked is configure at now. A limit that begins does so as of since.
+func (v *tenantView) configureLocked(since, now time.Time) {
 	bound := 0
 	by := calledBy{}
-	for i, p := range tb.inOrder.pools {
+	for _, p := range v.table.inOrder.pools {
 		if !v.present(p) {
 			continue
 		}
@@ -226,29 +247,86 @@ func (v *tenantView) configure(now time.Time, tb *table, zone *time.Location, r 
 		bound = max(bound, p.cfg.MaxQueue)
 		closed := p.cfg.OnLoss != LossOpen
 		by = calledBy{by.asking || !granted, by.granted || granted, by.closed || closed}
-		v.access[i].chain = v.chainTo(p.name)
-		if o := v.in[p.name]; o != nil { // even if it has no limits any more: calls may wait in it
-			o.configure(now, v.cfg.InPool[p.name], p.cfg.MaxQueue, calledBy{!granted, granted, closed})
+		if o := v.ownInLocked(p.name); o != nil { // even if it has no limits any more: calls may wait in it
+			o.configure(since, v.cfg.InPool[p.name], p.cfg.MaxQueue, calledBy{!granted, granted, closed})
 		}
 	}
-	v.over.configure(now, v.cfg.limits(), bound, by)
-	v.over.configureCaps(now, v.cfg.Budgets, zone, r)
+	v.over.configure(since, v.cfg.limits(), bound, by)
+	v.over.configureCaps(now, v.cfg.Budgets, v.table.zone, v.table.recall)
 }
 
-// chainTo lists the limits that hold for the tenant's calls to a pool: in the pool and over all
-// pools, its own and those of the tenants above it.
-func (v *tenantView) chainTo(pool string) []link {
+// ownInLocked are a tenant's limits in a pool; nil if it has none there, and had none.
+func (v *tenantView) ownInLocked(pool string) *ownLimits {
+	if _, limited := v.cfg.InPool[pool]; limited && v.in[pool] == nil {
+		v.in[pool] = newOwnLimits(v.name, pool, v.all)
+	}
+	return v.in[pool]
+}
+
+// has reports whether a pool is there, or was until lately.
+func (tb *table) has(name string) bool {
+	return tb.pools[name] != nil || slices.ContainsFunc(tb.gone, func(p *pool) bool { return p.name == name })
+}
+
+// own returns a tenant's limits over all pools and, if it has any, in one pool. They are made if this is the first call.
+func (v *tenantView) own(now time.Time, pool string) (over, in *ownLimits) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.over == nil {
+		v.over = newOwnLimits(v.name, "", v.all)
+		v.in = map[string]*ownLimits{}
+		v.view.configureLocked(v.since, now) // as if it had been made then
+	}
+	return v.over, v.ownInLocked(pool)
+}
+
+// made are all of a tenant's limits in force: over all pools, and in single ones. There are none before the first call.
+func (v *tenantView) made() (list []*ownLimits) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.over == nil {
+		return nil
+	}
+	list = append(list, v.over)
+	for _, p := range v.table.inOrder.pools {
+		if _, limited := v.cfg.InPool[p.name]; limited && v.present(p) {
+			list = append(list, v.ownInLocked(p.name))
+		}
+	}
+	return list
+}
+
+// idle reports whether no call of the tenant runs or waits, and nothing that was used of a budget counts any more.
+func (t *tenant) idle(now time.Time) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.over == nil || t.over.idle(now)
+}
+
+// chain lists the limits that hold for the tenant's calls to a pool: in the pool and over all pools, its own and those of the tenants
+// above it. There are none in a pool to which neither it nor its teams call.
+func (v *tenantView) chain(now time.Time, p *poolView) []link {
+	if c := v.access[p.index].chain.Load(); c != nil {
+		return *c
+	}
+	if !v.present(p) {
+		return nil
+	}
+	c := v.chainTo(now, p.name)
+	v.access[p.index].chain.Store(&c)
+	return c
+}
+
+func (v *tenantView) chainTo(now time.Time, pool string) []link {
 	var chain []link
 	via := limits.Via{Team: v.name, Weight: escrow.WeightOne}
 	for ; v != nil; v = v.parent {
 		via.Shared = len(v.teams) > 0
+		over, in := v.own(now, pool)
 		if _, limited := v.cfg.InPool[pool]; limited {
-			if v.in[pool] == nil { // it may belong to a parent that is configured later
-				v.in[pool] = newOwnLimits(v.name, pool, v.all)
-			}
-			chain = append(chain, link{v.in[pool], via})
+			chain = append(chain, link{in, via})
 		}
-		chain = append(chain, link{v.over, via})
+		chain = append(chain, link{over, via})
 		via.Team = v.name
 		via.Weight = v.cfg.Weight
 	}

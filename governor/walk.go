@@ -107,7 +107,7 @@ func (w *walk) open(c limits.Cost) {
 	if w.req.Forced {
 		c = limits.Cost{}
 	}
-	w.holds = w.g.open(w.access, c, w.tenant.cfg.Shadow || w.req.Forced)
+	w.holds = w.g.open(w.now, w.spot, c, w.tenant.cfg.Shadow || w.req.Forced)
 	w.holds.free = w.tenant.cfg.Shadow
 	w.holds.asked = w.req.call
 }

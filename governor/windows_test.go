@@ -118,7 +118,7 @@ func TestTenantState(t *testing.T) {
 			Tenants: []Tenant{
 				{Name: "a", Weight: 1000, RPM: 5, Concurrency: 9, Budgets: perDay, MaxWait: time.Minute},
 				{Name: "b", Weight: 1000, Pools: []string{"p"}, MaxWait: time.Minute},
-				{Name: "idle", Weight: 1000, TPM: 7},
+				{Name: "idle", Weight: 1000, TPM: 7, RPM: 3, Budgets: perDay, InPool: map[string]Limits{"q": {TPM: 5, Concurrency: 1}}},
 			},
 		}))(t)
 		time.Sleep(time.Minute)
@@ -141,6 +141,19 @@ func TestTenantState(t *testing.T) {
 				t.Errorf("%s: (-of all +of one)\n%s", want.Config.Name, diff)
 			}
 			queued += got.Queued["p"]
+		}
+		for _, name := range []string{"a", "b", "idle"} { // limits of who never called are shown, and not made
+			if called := name != "idle"; g.Called(name) != called || (g.tenants[name].over != nil) != called {
+				t.Errorf("%s has called: %v; its limits are made: %v", name, g.Called(name), g.tenants[name].over != nil)
+			}
+		}
+		if s := g.State(g.Called); len(s.Tenants) != 2 || len(s.Pools[0].Shares) != 2 || s.Pools[0].Members != 3 {
+			t.Errorf("the state of callers has %d tenants and %d of %d shares, want 2, and 2 of 3", len(s.Tenants), len(s.Pools[0].Shares), s.Pools[0].Members)
+		}
+		before, _ := g.TenantState("idle")
+		g.Standing("idle", "q") // which makes them
+		if after, _ := g.TenantState("idle"); len(after.Limits) != 4 || !g.Called("idle") || !cmp.Equal(before, after) {
+			t.Errorf("idle is %+v, and when its limits are made %+v", before, after)
 		}
 		if queued != 1 {
 			t.Errorf("%d calls wait, want 1: the test sees too little", queued)

@@ -52,6 +52,8 @@ type Config struct {
 	// [Build] takes tenants instead and does not look at them.
 	Policies []string `koanf:"policies"`
 
+	// Metrics bounds the series of tenants.
+	Metrics Metrics `koanf:"metrics"`
 	// MaxTenants is how many tenants and teams the policy files may have together. Default 200,000.
 	MaxTenants int64 `koanf:"max_tenants"`
 
@@ -196,6 +198,7 @@ const (
 	maxTimeout     = 24 * time.Hour
 	maxBodyBytes   = 16 << 30
 	maxConnections = 1_000_000
+	maxIdle        = 31 * 24 * time.Hour
 	maxOpen        = 1_000_000
 	maxQueue       = 10_000_000
 	maxNodes       = 1000
@@ -213,6 +216,7 @@ func DefaultConfig() Config {
 		LeanHTTP:       true,
 		MaxConnections: 10_000,
 		MaxTenants:     200_000,
+		Metrics:        Metrics{Tenants: 2000, Idle: time.Hour},
 		Admission:      Admission{Tenant: "key", Descriptors: "tenant=tenant key=key model=model pool=pool", MostOpen: 20_000},
 
 		Region:   "local",
@@ -227,6 +231,14 @@ func DefaultConfig() Config {
 		DecisionLog: DecisionLog{MaxSize: 100 << 20, Keep: 5},
 		Policies:    []string{"tenants/*.yaml"},
 	}
+}
+
+// Metrics bounds the series of tenants in /metrics.
+type Metrics struct {
+	// Tenants is how many have series of their own, counted once for each pool; the others have them together. Default 2,000.
+	Tenants int64 `koanf:"tenants"`
+	// Idle is how long after its last call a tenant has none any more. Default an hour.
+	Idle time.Duration `koanf:"idle"`
 }
 
 // microUSD is one US dollar in the unit that money is kept in.

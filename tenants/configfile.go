@@ -76,6 +76,11 @@ var configShape = shape[configFile]{
 			Start: func(*configFile) any { return DefaultConfig().Policies },
 		},
 		settingField("max_tenants"),
+		{
+			Name: "metrics", About: "How many series /metrics has of tenants.",
+			Kind: func() schema { return metricsShape.Schema(&configFile{}) },
+			Read: func(v value, c *configFile) { metricsShape.Read(v, c) },
+		},
 	},
 }
 
@@ -88,6 +93,9 @@ var (
 	}}
 	bodyMemoryShape = shape[configFile]{Fields: []field[configFile]{
 		settingField("body_memory.process"), settingField("body_memory.tenant"),
+	}}
+	metricsShape = shape[configFile]{Fields: []field[configFile]{
+		settingField("metrics.tenants"), settingField("metrics.idle"),
 	}}
 	decisionLogShape = shape[configFile]{Fields: []field[configFile]{
 		settingField("decision_log.path"), settingField("decision_log.max_size"), settingField("decision_log.keep"),

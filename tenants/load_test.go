@@ -61,6 +61,7 @@ body_memory: {process: 3MiB, tenant: 1MiB}
 decision_log: {path: log/d.jsonl, max_size: 1GB, keep: 0}
 policies: [policies/*.yaml, /common/base.yaml]
 max_tenants: 300
+metrics: {tenants: 30, idle: 5m}
 `
 
 const fullPolicy = `
@@ -113,7 +114,7 @@ func TestLoad_Everything(t *testing.T) {
 	s := testkit.Must(LoadFS(fsys, "etc/llmgov.yaml", Options{Env: []string{"OPENAI_API_KEY=sk-$x", "TPM=300000"}}))(t)
 	one := TokenWeights{1000, 1000, 1000, 1000, 1000}
 	wantConfig := Config{
-		Listen: "127.0.0.1:8080", H2C: true, Healthz: true, MaxConnections: 500, MaxTenants: 300, Admin: Admin{Listen: "[::1]:9090", Token: "t0k-of-sixteen-characters", UnreadyOnStoreLoss: UnreadyAlways}, Admission: Admission{Listen: "127.0.0.1:9091", Token: "a-token-of-sixteen-characters", Tenant: "header x-team", Descriptors: "tenant=team", MostOpen: 30}, Node: "n1", Region: "eu", Store: "memory",
+		Listen: "127.0.0.1:8080", H2C: true, Healthz: true, MaxConnections: 500, MaxTenants: 300, Metrics: Metrics{30, 5 * time.Minute}, Admin: Admin{Listen: "[::1]:9090", Token: "t0k-of-sixteen-characters", UnreadyOnStoreLoss: UnreadyAlways}, Admission: Admission{Listen: "127.0.0.1:9091", Token: "a-token-of-sixteen-characters", Tenant: "header x-team", Descriptors: "tenant=team", MostOpen: 30}, Node: "n1", Region: "eu", Store: "memory",
 		DefaultPool: "org/small", StateDir: "/var/lib/llmgov", Timezone: "Europe/Berlin",
 		Timeouts: Timeouts{time.Second, 2 * time.Minute, 7 * time.Minute, 90 * time.Second, 0},
 		MaxBody:  512 << 10, BodyMemory: BodyMemory{3 << 20, 1 << 20}, DecisionLog: DecisionLog{"log/d.jsonl", 1_000_000_000, 0}, Policies: []string{"policies/*.yaml", "/common/base.yaml"},
@@ -182,7 +183,7 @@ func TestLoad_Precedence(t *testing.T) {
 // TestLoad_EveryEnvironmentName sets every setting by its variable.
 func TestLoad_EveryEnvironmentName(t *testing.T) {
 	s := testkit.Must(loadSections(map[string]string{"env": strings.Join([]string{
-		"LLMGOV_LISTEN=:1", "LLMGOV_ADMIN_LISTEN=:2", "LLMGOV_ADMIN_TOKEN=t23456789012345x", "LLMGOV_H2C=true", "LLMGOV_HEALTHZ=true", "LLMGOV_LEAN_HTTP=false", "LLMGOV_MAX_CONNECTIONS=99", "LLMGOV_MAX_TENANTS=100", "LLMGOV_NODE=n", "LLMGOV_REGION=r",
+		"LLMGOV_LISTEN=:1", "LLMGOV_ADMIN_LISTEN=:2", "LLMGOV_ADMIN_TOKEN=t23456789012345x", "LLMGOV_H2C=true", "LLMGOV_HEALTHZ=true", "LLMGOV_LEAN_HTTP=false", "LLMGOV_MAX_CONNECTIONS=99", "LLMGOV_MAX_TENANTS=100", "LLMGOV_METRICS_TENANTS=10", "LLMGOV_METRICS_IDLE=2m", "LLMGOV_NODE=n", "LLMGOV_REGION=r",
 		"LLMGOV_STORE=memory", "LLMGOV_DEFAULT_POOL=main", "LLMGOV_TIMEOUTS_READ_HEADER=1s",
 		"LLMGOV_TIMEOUTS_UPSTREAM_HEADER=2s", "LLMGOV_TIMEOUTS_STREAM_IDLE=3s", "LLMGOV_TIMEOUTS_DRAIN=4s",
 		"LLMGOV_STATE_DIR=/state", "LLMGOV_KEYS_FILE=k.yaml", "LLMGOV_TIMEZONE=Asia/Tokyo", "LLMGOV_MAX_BODY=1MiB", "LLMGOV_BODY_MEMORY_PROCESS=8MiB", "LLMGOV_BODY_MEMORY_TENANT=2MiB",
@@ -205,6 +206,7 @@ func TestLoad_EveryEnvironmentName(t *testing.T) {
 	want.Healthz = true
 	want.MaxConnections = 99
 	want.MaxTenants = 100
+	want.Metrics = Metrics{10, 2 * time.Minute}
 	want.BodyMemory = BodyMemory{8 << 20, 2 << 20}
 	want.MaxBody = 1 << 20
 	want.Policies = []string{"tenants/a.yaml"}

@@ -69,6 +69,16 @@ var general = []setting{
 		get: func(c *Config) any { return c.MaxTenants }, parse: whole(1, maxMaxTenants),
 	},
 	{
+		key: "metrics.tenants", about: "How many tenants have series of their own in /metrics, counted once for each pool. The others have them together.", kind: strictyaml.WholeKind(0, maxMaxTenants),
+		get: func(c *Config) any { return c.Metrics.Tenants }, parse: whole(0, maxMaxTenants),
+	},
+	{
+		key: "metrics.idle", about: "How long after its last call a tenant has no series any more.", kind: strictyaml.DurationKind,
+		get: func(c *Config) any { return c.Metrics.Idle }, parse: typed(func(text string) (time.Duration, string) {
+			return strictyaml.ParseDuration(text, time.Minute, maxIdle)
+		}),
+	},
+	{
 		key: "admin.listen", about: "Where operators look. Without a token, on loopback only.", kind: listenKind,
 		get: func(c *Config) any { return c.Admin.Listen }, parse: typed(parseListen),
 	},

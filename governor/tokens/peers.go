@@ -19,6 +19,20 @@ const (
 // Are says whose estimators they are.
 func (p *Peers) Are(list []*Estimator) { p.list.Store(&list) }
 
+// Join adds an estimator, while there are few. One that joins along with Are may be left out.
+func (p *Peers) Join(e *Estimator) {
+	for {
+		old := p.list.Load()
+		list := []*Estimator{e}
+		if old != nil {
+			list = append(slices.Clip(*old), e)
+		}
+		if len(list) > mostAsked || p.list.CompareAndSwap(old, &list) {
+			return
+		}
+	}
+}
+
 func (p *Peers) all() []*Estimator {
 	if p == nil {
 		return nil

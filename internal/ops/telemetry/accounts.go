@@ -1,29 +1,42 @@
 package telemetry
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"time"
 
-// Account finds or resolves the children of a tenant in a pool, and keeps them until
-// Retain leaves them out. Calls hold them while they count.
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Account finds or makes the account of a tenant in a pool. Its series are there until no call has come for the time of Bound, and again
+// with the next call. Calls hold it while they count.
 func (m *Metrics) Account(tenant, tier, pool string) *Account {
 	l := &m.series
 	w := labels{tenant, tier, pool}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if a := l.accounts[w]; a != nil {
-		a.gone.Store(false)
-		return a
+	a := l.accounts[w]
+	if a == nil {
+		a = &Account{metrics: m, named: w}
+		a.used.Store(time.Now().Unix())
+		l.accounts[w] = a
+		m.showLocked(a)
 	}
-	label := l.labelLocked(w)
+	a.gone.Store(!l.reaches(tenant, pool))
+	return a
+}
+
+// showLocked gives an account its series.
+func (m *Metrics) showLocked(a *Account) {
+	l := &m.series
+	label := l.labelLocked(a.named)
 	c := l.children[label]
 	if c == nil {
 		c = m.newChildren(label)
 		l.children[label] = c
 	}
 	c.accounts++
-	a := &Account{children: c, metrics: m, named: w}
-	l.accounts[w] = a
+	a.children = c
+	a.quiet = false
 	l.countLocked(a, 1)
-	return a
 }
 
 func (m *Metrics) newChildren(w labels) *children {

@@ -9,9 +9,12 @@ import (
 	"github.com/llmgov/llmgov/governor"
 )
 
+// State copies a governor's books: governor.Governor.State.
+type State func(only ...func(tenant string) bool) governor.State
+
 // books reads the governor's books at scrape time.
 type books struct {
-	state  func() governor.State
+	state  State
 	series *seriesTable
 }
 
@@ -72,7 +75,7 @@ func (m *Metrics) WatchDecisionLog(lost func() uint64) {
 
 // Watch registers the gauges that are read from a governor's books, and the first policy in
 // force.
-func (m *Metrics) Watch(state func() governor.State, policyHash string) {
+func (m *Metrics) Watch(state State, policyHash string) {
 	m.registry.MustRegister(&books{state, &m.series})
 	m.PolicyInForce(policyHash, time.Now())
 }
@@ -110,8 +113,9 @@ func (b *books) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (b *books) Collect(ch chan<- prometheus.Metric) {
-	s := b.state()
-	w := writer{ch: ch, crowd: b.series.crowd(), others: map[otherSeries]float64{}}
+	crowd := b.series.crowd()
+	s := b.state(crowd.has)
+	w := writer{ch: ch, crowd: crowd, others: map[otherSeries]float64{}}
 	inflight := map[[2]string]int64{}
 	spent := fullest{}
 	for i := range s.Pools {

@@ -43,6 +43,8 @@ type Account struct {
 	metrics *Metrics
 	named   labels       // as in the policy
 	calls   atomic.Int64 // in flight; see closed
+	used    atomic.Int64 // when the last call ended, in seconds
+	quiet   bool         // it has no series; guarded by seriesTable.mu
 	gone    atomic.Bool  // removed from the policy
 	shadows atomic.Int64 // counted in shadowed
 	refused atomic.Int64

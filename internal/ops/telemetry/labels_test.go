@@ -3,12 +3,14 @@ package telemetry
 import (
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
@@ -46,9 +48,9 @@ func TestOthers(t *testing.T) {
 			m.Turned(name, "pro", "p", "model_not_allowed")
 			all[name].Release()
 		}
-		m.Retain([]string{"p"}, reaches)
+		m.Retain([]string{"p"}, reachOf(reaches))
 	}
-	m.Retain([]string{"p"}, reaches)
+	m.Retain([]string{"p"}, reachOf(reaches))
 	take()
 	mustHave(t, m, "with room for two",
 		"pool= tenant=a", "pool= tenant=b", "pool= tenant=other",
@@ -82,9 +84,17 @@ llmgov_limit{axis="tokens",pool="p",tenant=""} 60000
 	if got := all["c"].children.labels.tenant; got != "c" {
 		t.Errorf("when there is room c counts as %s", got)
 	}
-	m.Retain(nil, nil)
+	m.Retain(nil, reachOf(nil))
 	if n := len(m.series.accounts) + len(m.series.children) + len(m.series.users) + len(m.series.others) + len(m.series.turned); n != 0 {
 		t.Errorf("%d entries are left behind: %+v", n, m.series.users)
+	}
+}
+
+// reachOf is a policy of these tenants, each with its pools.
+func reachOf(list map[string][]string) Reach {
+	return func(tenant, pool string) bool {
+		pools, there := list[tenant]
+		return there && (pool == "" || slices.Contains(pools, pool))
 	}
 }
 
@@ -102,7 +112,7 @@ func crowdOf(t testing.TB, n int) *Metrics {
 	m := New()
 	m.Watch(g.State, "abc")
 	p := m.Pool("p")
-	m.Retain([]string{"p"}, reaches)
+	m.Retain([]string{"p"}, reachOf(reaches))
 	for i := range tenants {
 		a := m.Account(tenants[i].Name, "pro", "p")
 		touch(m, a, p)
@@ -206,7 +216,7 @@ func TestRetain(t *testing.T) {
 	p := m.Pool("p")
 	stays := m.Account("stays", "pro", "p")
 	goes := m.Account("goes", "free", "p")
-	m.Retain([]string{"p"}, map[string][]string{"stays": {"p"}, "goes": {"p"}})
+	m.Retain([]string{"p"}, reachOf(map[string][]string{"stays": {"p"}, "goes": {"p"}}))
 	for _, a := range []*Account{stays, goes} {
 		if !a.Hold() {
 			t.Fatal("an account that the policy knows cannot be held")
@@ -214,7 +224,7 @@ func TestRetain(t *testing.T) {
 		touch(m, a, p)
 		a.Release()
 	}
-	m.Retain([]string{"p"}, map[string][]string{"stays": {"p"}})
+	m.Retain([]string{"p"}, reachOf(map[string][]string{"stays": {"p"}}))
 	left := []string{"pool=p", "pool=p tenant=stays tier=pro", "pool=p tier=pro", "pool= tenant=stays tier=pro"}
 	slices.Sort(left)
 	mustHave(t, m, "without the one", left...)
@@ -228,7 +238,7 @@ func TestRetain(t *testing.T) {
 	if again := m.Account("stays", "pro", "p"); again != stays {
 		t.Error("who stays has another account")
 	}
-	m.Retain(nil, nil)
+	m.Retain(nil, reachOf(nil))
 	mustHave(t, m, "without anybody")
 }
 
@@ -239,27 +249,90 @@ func TestRetain_InFlight(t *testing.T) {
 	all := map[string][]string{"acme": {"p"}}
 	a := m.Account("acme", "pro", "p")
 	p := m.Pool("p")
-	m.Retain([]string{"p"}, all)
+	m.Retain([]string{"p"}, reachOf(all))
 	for _, back := range []bool{true, false} {
 		a.Hold()
-		m.Retain(nil, nil)
+		m.Retain(nil, reachOf(nil))
 		touch(m, a, p)
 		if got := seriesOf(t, m); !slices.Contains(got, "pool=p tenant=acme tier=pro") {
 			t.Errorf("a call in flight counts nowhere: %v", got)
 		}
 		if back {
+			m.Expect(reachOf(all))
 			if m.Account("acme", "pro", "p") != a {
 				t.Error("who came back before the last call has ended has another account")
 			}
 		}
 		a.Release() // also in between
 		if back {
-			m.Retain([]string{"p"}, all)
+			m.Retain([]string{"p"}, reachOf(all))
 		}
 		if got := seriesOf(t, m); back != (len(got) > 0) {
 			t.Errorf("after the last call, back=%v: %v", back, got)
 		}
 	}
+}
+
+// TestQuiet: who has not called for an hour has no series, but keeps its counts, and has series again with its next call. Whoever has a call
+// in flight, or a team that calls, keeps them.
+func TestQuiet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := New()
+		all := map[string][]string{"gone": {"p"}, "org": {"p"}, "org/team": {"p"}, "slow": {"p"}, "never": {"p"}}
+		var tenants []governor.Tenant
+		for _, name := range slices.Sorted(maps.Keys(all)) {
+			tenants = append(tenants, governor.Tenant{Name: name, Weight: escrow.WeightOne, RPM: 60})
+		}
+		g := testkit.Must(governor.New(governor.Config{Pools: []governor.Pool{{Name: "p", TPM: 60_000}}, Tenants: tenants}))(t)
+		m.Watch(g.State, "abc")
+		m.Retain([]string{"p"}, reachOf(all))
+		accounts := map[string]*Account{}
+		for _, name := range []string{"gone", "org/team", "slow"} {
+			accounts[name] = m.Account(name, "pro", "p")
+			accounts[name].Hold()
+			accounts[name].Refused(governor.ReasonTokens)
+			m.Turned(name, "pro", "p", "model_not_allowed")
+		}
+		shown := func(when, want string) {
+			t.Helper()
+			m.hush(time.Now())
+			names := map[string]bool{}
+			for _, s := range seriesOf(t, m) {
+				if _, name, of := strings.Cut(s, "tenant="); of {
+					name, _, _ = strings.Cut(name, " ")
+					names[name] = name != ""
+				}
+			}
+			delete(names, "")
+			if got := strings.Join(slices.Sorted(maps.Keys(names)), " "); got != want {
+				t.Errorf("%s there are series of %q, want %q", when, got, want)
+			}
+		}
+		shown("at first", "gone org org/team slow")
+		accounts["gone"].Release()
+		accounts["org/team"].Release()
+		time.Sleep(time.Hour)
+		shown("after an hour", "gone org org/team slow")
+		accounts["org/team"].Hold()
+		accounts["org/team"].Release()
+		time.Sleep(time.Minute)
+		shown("a minute later", "org org/team slow")
+		m.Bound(MaxAccounts, 2*time.Minute)
+		shown("two minutes after a call", "org org/team slow")
+		time.Sleep(2 * time.Minute)
+		shown("with a bound of two minutes", "slow")
+		if a := accounts["gone"]; m.Account("gone", "pro", "p") != a || a.Refusals() != 1 || !a.Hold() {
+			t.Error("the account of who was quiet is another, or cannot be held")
+		}
+		shown("with another call", "gone slow")
+		for _, a := range accounts {
+			a.Release()
+		}
+		m.Retain(nil, reachOf(nil))
+		if n := len(m.series.accounts) + len(m.series.children) + len(m.series.users) + len(m.series.turned); n != 0 {
+			t.Errorf("%d entries are left behind: %+v", n, m.series.users)
+		}
+	})
 }
 
 // TestRetain_Tier keeps what was counted in the tier before as long as the tenant is
@@ -268,10 +341,10 @@ func TestRetain_Tier(t *testing.T) {
 	m := New()
 	for _, tier := range []string{"free", "pro"} {
 		m.Account("acme", tier, "p")
-		m.Retain([]string{"p"}, map[string][]string{"acme": {"p"}})
+		m.Retain([]string{"p"}, reachOf(map[string][]string{"acme": {"p"}}))
 	}
 	mustHave(t, m, "after the change of tier", "pool=p tenant=acme tier=free", "pool=p tenant=acme tier=pro", "pool=p tier=free", "pool=p tier=pro")
-	m.Retain([]string{"p"}, map[string][]string{"acme": nil})
+	m.Retain([]string{"p"}, reachOf(map[string][]string{"acme": nil}))
 	mustHave(t, m, "without access")
 }
 
@@ -289,7 +362,7 @@ func TestRetain_Races(t *testing.T) {
 			if (i+n)%2 == 0 {
 				reaches = nil
 			}
-			m.Retain([]string{"p"}, reaches)
+			m.Retain([]string{"p"}, reachOf(reaches))
 			now.Unlock()
 			if a.Hold() {
 				touch(m, a, p)
@@ -297,7 +370,7 @@ func TestRetain_Races(t *testing.T) {
 			}
 		}
 	})
-	m.Retain(nil, nil)
+	m.Retain(nil, reachOf(nil))
 	mustHave(t, m, "at the end")
 	if n := len(m.series.accounts) + len(m.series.users) + len(m.series.turned); n != 0 {
 		t.Errorf("%d entries are left behind: %+v", n, m.series.users)

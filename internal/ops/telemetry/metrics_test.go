@@ -117,7 +117,7 @@ func TestMetricsOfOneAlone(t *testing.T) {
 	state.Pools[1].Axes[escrow.Tokens].Used = 400
 	state.Pools[2].Axes[escrow.Tokens].Used = 1100 // a limit that was lowered
 	m := New()
-	m.WatchSingle(func() governor.State { return state }, "eu")
+	m.WatchSingle(func(...func(string) bool) governor.State { return state }, "eu")
 	want := `# HELP llmgov_grant_tokens Tokens that may still be granted to calls: by the grant in force, until it expires; in a single gateway the rest of the minute.
 # TYPE llmgov_grant_tokens gauge
 llmgov_grant_tokens{pool="busy"} 600

@@ -32,7 +32,7 @@ func (m *Metrics) StoreAsked(op string, took time.Duration) {
 
 // WatchSharing registers the metrics of shared limits. regions returns each region's part of a
 // pool's usage in the last minute, and unreadable how many accounts of limits the store cannot read.
-func (m *Metrics) WatchSharing(state func() governor.State, regions func(pool string) map[string]float64, unreadable func() int) {
+func (m *Metrics) WatchSharing(state State, regions func(pool string) map[string]float64, unreadable func() int) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Namespace: namespace, Name: "store_unreadable_accounts", Help: "Accounts of limits in the store that cannot be read. Nothing is granted of them.",
 	}, func() float64 { return float64(unreadable()) }))
@@ -45,7 +45,7 @@ func (m *Metrics) WatchSharing(state func() governor.State, regions func(pool st
 
 // WatchSingle registers the same for a single gateway: it may grant the whole rest of a pool's
 // minute, and all usage is in its region.
-func (m *Metrics) WatchSingle(state func() governor.State, region string) {
+func (m *Metrics) WatchSingle(state State, region string) {
 	m.watchSharing(&shares{
 		state: state,
 		grant: func(p *governor.PoolState) int64 {
@@ -74,7 +74,7 @@ var (
 
 // shares reads the state of sharing at scrape time, without the store.
 type shares struct {
-	state func() governor.State
+	state State
 	grant func(*governor.PoolState) int64
 	used  func(*governor.PoolState) map[string]float64 // its part by region
 }
@@ -88,7 +88,7 @@ func (s *shares) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (s *shares) Collect(ch chan<- prometheus.Metric) {
-	pools := s.state().Pools
+	pools := s.state(func(string) bool { return false }).Pools
 	for i := range pools {
 		p := &pools[i]
 		name := p.Config.Name

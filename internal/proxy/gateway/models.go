@@ -99,7 +99,7 @@ func (c *call) listed() map[string]string {
 // patterned are the pools with patterns that the tenant may use.
 func (c *call) patterned() (open []*poolSide) {
 	for i, p := range c.world.pools {
-		if c.world.Account(c.Tenant.Index, i) != nil && slices.ContainsFunc(p.Models, func(m string) bool { return strings.Contains(m, "*") }) {
+		if c.world.Reaches(c.Tenant.Index, i) && slices.ContainsFunc(p.Models, func(m string) bool { return strings.Contains(m, "*") }) {
 			open = append(open, p)
 		}
 	}

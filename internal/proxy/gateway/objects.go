@@ -76,7 +76,7 @@ func (c *call) chooseHome() *refusal {
 	}
 	for _, isDefault := range []bool{true, false} {
 		for _, p := range c.world.pools {
-			if (p.Name == c.Tenant.DefaultPool) == isDefault && c.world.Account(c.Tenant.Index, p.Index) != nil && c.seesAll(p) {
+			if (p.Name == c.Tenant.DefaultPool) == isDefault && c.world.Reaches(c.Tenant.Index, p.Index) && c.seesAll(p) {
 				if f := c.use(p); f != nil {
 					return f
 				}

@@ -58,7 +58,7 @@ func (v *View) Counts(tenant, pool string) (refused, failed int64) {
 	if !known || !there {
 		return 0, 0 // a policy is being taken over
 	}
-	account := policy.Account(t.Index, p.Index)
+	account := policy.Counted(t.Index, p.Index)
 	if account == nil {
 		return 0, 0
 	}
@@ -75,7 +75,7 @@ func (v *View) ShadowRefused(tenant string) int64 {
 	}
 	n := int64(0)
 	for i := range policy.Pools {
-		if account := policy.Account(t.Index, i); account != nil {
+		if account := policy.Counted(t.Index, i); account != nil {
 			n += account.ShadowRefusals()
 		}
 	}

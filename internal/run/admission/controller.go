@@ -56,6 +56,7 @@ func New(opt Options) *Controller {
 		refused: newPast(),
 	}
 	p := newPolicy(opt.Snapshot, opt.Metrics, nil)
+	c.boundMetrics(opt.Snapshot)
 	c.used.follow(opt.Snapshot)
 	c.policy.Store(p)
 	c.explainLocked(p) // nobody else knows of c yet
@@ -148,11 +149,18 @@ func (c *Controller) applyLocked(snap *tenants.Snapshot) error {
 	for _, install := range installs {
 		install()
 	}
+	c.metrics.Expect(next.reach)
 	c.policy.Store(next)
 	c.explainLocked(next)
+	c.boundMetrics(snap)
 	next.retain(c.metrics)
 	c.metrics.PolicyInForce(snap.Hash(), time.Now())
 	return nil
+}
+
+func (c *Controller) boundMetrics(snap *tenants.Snapshot) {
+	cfg := &snap.Config().Metrics
+	c.metrics.Bound(int(cfg.Tenants), cfg.Idle)
 }
 
 // prepareLocked has all followers prepare for the next policy.

@@ -20,7 +20,8 @@ func (e *Estimates) all() map[string]*tokens.Estimator {
 // Learned is what calls have taught, for the next process.
 func (c *Controller) Learned() Lessons {
 	all := Lessons{}
-	for name, e := range c.Policy().learned() {
+	for name, l := range c.Policy().learned() {
+		e := l.Load()
 		of := map[string][]tokens.Lesson{}
 		for which, estimator := range e.all() {
 			if list := estimator.Lessons(); len(list) > 0 {
@@ -36,9 +37,12 @@ func (c *Controller) Learned() Lessons {
 
 // Recall takes in what an earlier process had Learned of the tenants that are there. Call it before calls come.
 func (c *Controller) Recall(all Lessons) {
-	for name, e := range c.Policy().learned() {
-		for which, estimator := range e.all() {
-			estimator.Recall(time.Now(), all[name][which])
+	p := c.Policy()
+	for name, lessons := range all {
+		if t, known := p.Snapshot.TenantByName(name); known {
+			for which, estimator := range p.Estimates(t.Index).all() {
+				estimator.Recall(time.Now(), lessons[which])
+			}
 		}
 	}
 }

@@ -111,7 +111,7 @@ func (p *Policy) LearnMore(tenant, pool, model string, prompt Prompt, took, more
 	if !known || !there {
 		return
 	}
-	s := scope{Estimates: p.estimates[t.Index], Pool: in}
+	s := scope{Estimates: p.Estimates(t.Index), Pool: in}
 	if more.Input > 0 {
 		s.Estimates.Prompts.Observe(time.Now(), model, prompt.Size, took.Input-prompt.Before)
 	}

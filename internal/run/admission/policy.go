@@ -3,6 +3,7 @@ package admission
 import (
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"github.com/llmgov/llmgov/governor/tokens"
 	"github.com/llmgov/llmgov/internal/ops/history"
@@ -18,10 +19,20 @@ type Policy struct {
 
 	// explains is the first snapshot of the same hash: refusals are explained by it, so that they do not keep one for each change of keys.
 	explains  *tenants.Snapshot
-	accounts  [][]*telemetry.Account // by tenant and pool; nil if the tenant may not use the pool
-	estimates []*Estimates           // by tenant
-	peers     *peers                 // of all tenants, for new ones
+	metrics   *telemetry.Metrics
+	places    []inPool   // by tenant and pool
+	estimates []*learner // by tenant
+	peers     *peers     // of all tenants, for new ones
 }
+
+// inPool is a tenant in a pool. Its account is made when the first call comes, because of many tenants most do not call.
+type inPool struct {
+	reaches bool
+	account atomic.Pointer[telemetry.Account]
+}
+
+// learner is what calls of a tenant have taught; nil before the first.
+type learner struct{ atomic.Pointer[Estimates] }
 
 // Pool is a pool as calls see it.
 type Pool struct {
@@ -54,7 +65,7 @@ type peers struct{ prompts, deltas tokens.Peers }
 // newPolicy resolves a snapshot. Whatever calls have taught under the policy before is kept, by the
 // names of tenants and pools; before is nil for the first policy.
 func newPolicy(snap *tenants.Snapshot, m *telemetry.Metrics, before *Policy) *Policy {
-	p := &Policy{Snapshot: snap, explains: snap, peers: &peers{}}
+	p := &Policy{Snapshot: snap, explains: snap, metrics: m, peers: &peers{}}
 	if before != nil && before.explains.Hash() == snap.Hash() {
 		p.explains = before.explains
 	}
@@ -67,21 +78,23 @@ func newPolicy(snap *tenants.Snapshot, m *telemetry.Metrics, before *Policy) *Po
 	}
 	learned := before.learned()
 	list := snap.Tenants()
+	p.estimates = make([]*learner, len(list))
+	p.places = make([]inPool, len(list)*len(pools))
+	var heard []*Estimates
 	for i := range list {
 		t := &list[i]
 		e := learned[t.Name]
 		if e == nil {
-			e = newEstimates(p.peers)
-			e.told = newEstimates(p.peers)
+			e = &learner{}
+		} else {
+			heard = append(heard, e.Load())
 		}
-		p.estimates = append(p.estimates, e)
-		row := make([]*telemetry.Account, len(pools))
+		p.estimates[i] = e
 		for _, j := range snap.PoolsOf(t) {
-			row[j] = m.Account(t.Name, t.Tier, pools[j].Name)
+			p.place(i, j).reaches = true
 		}
-		p.accounts = append(p.accounts, row)
 	}
-	p.peers.are(p.estimates)
+	p.peers.are(heard)
 	return p
 }
 
@@ -107,7 +120,7 @@ func longestInput(of *tenants.Pool, tpm int64) int64 {
 	return tpm * 1000 / of.TokenWeights.Input
 }
 
-// newEstimates makes the estimates of a tenant of whom nothing is known.
+// newEstimates makes estimates of which nothing is known.
 func newEstimates(p *peers) *Estimates {
 	e := &Estimates{}
 	e.Prompts.Follow(&p.prompts)
@@ -126,14 +139,16 @@ func (p *peers) are(list []*Estimates) {
 	p.deltas.Are(deltas)
 }
 
-// learned are the estimates of all tenants, by name.
-func (p *Policy) learned() map[string]*Estimates {
+// learned are the estimates of all tenants that have called, by name.
+func (p *Policy) learned() map[string]*learner {
+	all := map[string]*learner{}
 	if p == nil {
-		return nil
+		return all
 	}
-	all := map[string]*Estimates{}
 	for i, t := range p.Snapshot.Tenants() {
-		all[t.Name] = p.estimates[i]
+		if p.estimates[i].Load() != nil {
+			all[t.Name] = p.estimates[i]
+		}
 	}
 	return all
 }
@@ -150,12 +165,42 @@ func (p *Policy) PoolNamed(name string) (*Pool, bool) {
 	return p.Pools[i], true
 }
 
-// Account is where the calls of a tenant to a pool are counted, given the indices of both in the
-// snapshot; nil if the tenant may use no model of the pool.
-func (p *Policy) Account(tenant, pool int) *telemetry.Account { return p.accounts[tenant][pool] }
+func (p *Policy) place(tenant, pool int) *inPool { return &p.places[tenant*len(p.Pools)+pool] }
+
+// Reaches reports whether a tenant may use a model of a pool, given the indices of both in the snapshot.
+func (p *Policy) Reaches(tenant, pool int) bool { return p.place(tenant, pool).reaches }
+
+// Account is where the calls of a tenant to a pool are counted; nil if it does not reach the pool.
+func (p *Policy) Account(tenant, pool int) *telemetry.Account {
+	at := p.place(tenant, pool)
+	a := at.account.Load()
+	if a == nil && at.reaches {
+		t := &p.Snapshot.Tenants()[tenant]
+		a = p.metrics.Account(t.Name, t.Tier, p.Pools[pool].Name)
+		at.account.Store(a)
+	}
+	return a
+}
+
+// Counted is the Account if any call has come; nil if not.
+func (p *Policy) Counted(tenant, pool int) *telemetry.Account {
+	return p.place(tenant, pool).account.Load()
+}
 
 // Estimates are those of a tenant, given its index in the snapshot.
-func (p *Policy) Estimates(tenant int) *Estimates { return p.estimates[tenant] }
+func (p *Policy) Estimates(tenant int) *Estimates {
+	at := p.estimates[tenant]
+	if e := at.Load(); e != nil {
+		return e
+	}
+	e := newEstimates(p.peers)
+	e.told = newEstimates(p.peers)
+	if at.CompareAndSwap(nil, e) {
+		p.peers.prompts.Join(&e.Prompts)
+		p.peers.deltas.Join(&e.Deltas)
+	}
+	return at.Load()
+}
 
 // TooLong refuses a prompt that by itself exceeds a minute of the pool, or of each of the upstreams to which it may go
 // (Request.Via).
@@ -198,17 +243,18 @@ func (p *Pool) mostInput(via uint64) int64 {
 // retain drops the metrics of tenants and pools that the policy does not have.
 func (p *Policy) retain(m *telemetry.Metrics) {
 	pools := []string{}
-	reaches := map[string][]string{}
 	for _, pool := range p.Pools {
 		pools = append(pools, pool.Name)
 	}
-	for i, t := range p.Snapshot.Tenants() {
-		reaches[t.Name] = nil
-		for j, account := range p.accounts[i] {
-			if account != nil {
-				reaches[t.Name] = append(reaches[t.Name], pools[j])
-			}
-		}
+	m.Retain(pools, p.reach)
+}
+
+// reach implements telemetry.Reach.
+func (p *Policy) reach(tenant, pool string) bool {
+	t, known := p.Snapshot.TenantByName(tenant)
+	if !known || pool == "" {
+		return known
 	}
-	m.Retain(pools, reaches)
+	in, there := p.PoolNamed(pool)
+	return there && p.Reaches(t.Index, in.Index)
 }

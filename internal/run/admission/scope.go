@@ -18,7 +18,7 @@ type scope struct {
 // identified takes over the tenant.
 func (s *scope) identified(t *tenants.Tenant) {
 	s.Tenant = t
-	s.Estimates = s.Policy.estimates[t.Index]
+	s.Estimates = s.Policy.Estimates(t.Index)
 }
 
 // leave gives the account back.

@@ -106,7 +106,7 @@ func TestReloader_Refused(t *testing.T) {
 // Each setting is read at the start, or whenever it is needed: a new one must be
 // decided on.
 func TestRestart_EverySettingIsDecided(t *testing.T) {
-	live := []string{"default_pool", "keys_file", "policies", "max_tenants", "max_body", "body_memory.process", "body_memory.tenant", "timeouts.upstream_header", "timeouts.upstream_answer", "timeouts.stream_idle", "timeouts.drain"}
+	live := []string{"default_pool", "keys_file", "policies", "max_tenants", "metrics.tenants", "metrics.idle", "max_body", "body_memory.process", "body_memory.tenant", "timeouts.upstream_header", "timeouts.upstream_answer", "timeouts.stream_idle", "timeouts.drain"}
 	decided := slices.Clone(live)
 	for _, s := range atStart {
 		decided = append(decided, s.key)

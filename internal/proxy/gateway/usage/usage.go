@@ -114,7 +114,7 @@ func (b Books) Of(t *tenants.Tenant, key *tenants.Key) *View {
 		v.Output = &t.MaxOutputTokens
 	}
 	for i, p := range b.Policy.Pools {
-		if b.Policy.Account(t.Index, i) == nil {
+		if !b.Policy.Reaches(t.Index, i) {
 			continue // it may use none of its models
 		}
 		v.Pools = append(v.Pools, poolView{
@@ -144,7 +144,7 @@ func (b Books) above(team *tenants.Tenant, name string) aboveView {
 		Tenant: name, Running: st.Running, Limits: limitsOf(st, ""), Budgets: budgetsOf(st, ""), Pools: []abovePoolView{},
 	}
 	for i, p := range b.Policy.Pools {
-		if limits := limitsOf(st, p.Name); len(limits) > 0 && b.Policy.Account(team.Index, i) != nil {
+		if limits := limitsOf(st, p.Name); len(limits) > 0 && b.Policy.Reaches(team.Index, i) {
 			v.Pools = append(v.Pools, abovePoolView{p.Name, limits})
 		}
 	}
