@@ -15,7 +15,7 @@ const snapshotTop = 100
 
 // fairnessOf lists at most so many tenants: those with the largest demand or usage.
 func fairnessOf(p *governor.PoolState, most int) adminapi.Fairness {
-	v := adminapi.Fairness{Jain: p.Jain, Deviation: p.Deviation, Unused: p.Unused, TenantsTotal: len(p.Shares), Tenants: []adminapi.Share{}}
+	v := adminapi.Fairness{Jain: p.Jain, Deviation: p.Deviation, Unused: p.Unused, TenantsTotal: p.Members, Tenants: []adminapi.Share{}}
 	order := make([]int, len(p.Shares))
 	for i := range order {
 		order[i] = i
@@ -51,13 +51,13 @@ func activity(s *governor.TenantShare) float64 {
 	return max(s.Demand, s.Received, s.Entitled) + float64(s.Running+s.Queued)/1e6
 }
 
-// fairness is that of all pools, with all tenants.
-func (a *API) fairness() []adminapi.PoolFairness {
+// fairness is that of all pools.
+func (a *API) fairness(which *page) []adminapi.PoolFairness {
 	out := []adminapi.PoolFairness{}
-	s := a.Governor.State()
+	s := a.Governor.State(a.shown(which)...)
 	for i := range s.Pools {
 		p := &s.Pools[i]
-		out = append(out, adminapi.PoolFairness{Name: p.Config.Name, Fairness: fairnessOf(p, len(p.Shares))})
+		out = append(out, adminapi.PoolFairness{Name: p.Config.Name, Fairness: fairnessOf(p, cmp.Or(which.limit, len(p.Shares)))})
 	}
 	return out
 }

@@ -25,16 +25,12 @@ func (a *API) described() map[string]http.HandlerFunc {
 		"GET /version":          func(w http.ResponseWriter, _ *http.Request) { respond(w, adminapi.Version{Version: a.Version}) },
 		"GET /api/openapi.json": openAPI,
 		"GET /api/v1/snapshot":  func(w http.ResponseWriter, _ *http.Request) { respond(w, a.snapshot()) },
-		"GET /api/v1/tenants": func(w http.ResponseWriter, _ *http.Request) {
-			respond(w, adminapi.TenantList{Tenants: a.tenants()})
-		},
-		"GET /api/v1/fairness": func(w http.ResponseWriter, _ *http.Request) {
-			respond(w, adminapi.FairnessList{Pools: a.fairness()})
-		},
-		"GET /api/v1/history": answering(a.showHistory),
-		"GET /api/v1/policy":  func(w http.ResponseWriter, _ *http.Request) { respond(w, policyOf(a.gateway.Snapshot())) },
+		"GET /api/v1/tenants":   paged(func(p page) any { return a.tenants(&p) }),
+		"GET /api/v1/fairness":  paged(func(p page) any { return adminapi.FairnessList{Pools: a.fairness(&p)} }),
+		"GET /api/v1/history":   answering(a.showHistory),
+		"GET /api/v1/policy":    paged(func(p page) any { return policyOf(a.gateway.Snapshot(), &p) }),
 		"GET /api/v1/leases": func(w http.ResponseWriter, _ *http.Request) {
-			respond(w, adminapi.LeaseList{Leases: leaseViews(a.Governor.State())})
+			respond(w, adminapi.LeaseList{Leases: leaseViews(a.Governor.State(nobody))})
 		},
 		"POST /api/v1/reload":      a.reload,
 		"POST /api/v1/drain":       a.drain,
@@ -47,6 +43,20 @@ func (a *API) described() map[string]http.HandlerFunc {
 		routes["GET /api/v1/events"] = answering(a.followEvents)
 	}
 	return routes
+}
+
+// nobody reads a governor's state without tenants.
+func nobody(string) bool { return false }
+
+// paged answers with a page of tenants.
+func paged(answer func(page) any) http.HandlerFunc {
+	return answering(func(w http.ResponseWriter, r *http.Request) error {
+		p, err := readPage(r.URL.Query())
+		if err == nil {
+			respond(w, answer(p))
+		}
+		return err
+	})
 }
 
 // openAPI answers GET /api/openapi.json.

@@ -24,7 +24,7 @@ func (a *API) Run(ctx context.Context) error { return a.history.Run(ctx) }
 func (a *API) readings() []history.Reading {
 	var out []history.Reading
 	snap := a.gateway.Snapshot()
-	s := a.Governor.State()
+	s := a.Governor.State(a.shown(&page{})...)
 	for i := range s.Pools {
 		p := &s.Pools[i]
 		if !hasPool(snap, p.Config.Name) {
@@ -84,7 +84,7 @@ func (a *API) showHistory(rw http.ResponseWriter, r *http.Request) error {
 
 // axisOf is the axis of a pool's first limit.
 func (a *API) axisOf(pool string) string {
-	s := a.Governor.State()
+	s := a.Governor.State(nobody)
 	for i := range s.Pools {
 		if s.Pools[i].Config.Name == pool {
 			return firstLimit(&s.Pools[i]).Axis

@@ -6,7 +6,7 @@ import (
 )
 
 // policyOf shows a policy.
-func policyOf(snap *tenants.Snapshot) adminapi.Policy {
+func policyOf(snap *tenants.Snapshot, which *page) adminapi.Policy {
 	v := adminapi.Policy{Hash: snap.Hash(), Pools: []adminapi.PolicyPool{}}
 	pools := snap.Pools()
 	for i := range pools {
@@ -19,6 +19,9 @@ func policyOf(snap *tenants.Snapshot) adminapi.Policy {
 		}
 		for _, s := range snap.Shares(p) {
 			t := s.Tenant
+			if !which.has(t) || which.limit > 0 && len(pv.Tenants) >= which.limit {
+				continue
+			}
 			pv.Tenants = append(pv.Tenants, adminapi.PolicyTenant{
 				Name:   t.Name,
 				Tier:   t.Tier,

@@ -31,7 +31,7 @@ func (a *API) snapshot() adminapi.Snapshot {
 		v.Policy = &status
 	}
 	now := time.Now()
-	s := a.Governor.State()
+	s := a.Governor.State(a.shown(&page{})...)
 	for i := range s.Pools {
 		p := &s.Pools[i]
 		pv, ok := a.gateway.Pool(p.Config.Name, now)

@@ -5,11 +5,12 @@ import (
 	"github.com/llmgov/llmgov/internal/ops/adminapi"
 )
 
-// tenants shows all tenants and teams.
-func (a *API) tenants() []adminapi.Tenant {
+// tenants shows tenants and teams.
+func (a *API) tenants(p *page) adminapi.TenantList {
 	out := []adminapi.Tenant{}
 	snap := a.gateway.Snapshot()
-	for _, t := range a.Governor.State().Tenants {
+	names, total, next := p.of(snap.Tenants())
+	for _, t := range a.Governor.State(func(name string) bool { return names[name] }).Tenants {
 		known, ok := snap.TenantByName(t.Config.Name)
 		if !ok {
 			continue // a policy is being taken over
@@ -29,7 +30,7 @@ func (a *API) tenants() []adminapi.Tenant {
 		}
 		out = append(out, v)
 	}
-	return out
+	return adminapi.TenantList{Tenants: out, Total: total, Next: next}
 }
 
 func inOnes(w escrow.Weight) float64 { return float64(w) / float64(escrow.WeightOne) }

@@ -19,7 +19,9 @@ type Tenant struct {
 	Budgets        []Budget       `json:"budgets"` // own, then parts of pools'
 }
 
-// TenantList has all tenants and teams.
+// TenantList has tenants and teams, sorted by name.
 type TenantList struct {
 	Tenants []Tenant `json:"tenants"`
+	Total   int      `json:"total"`          // on all pages
+	Next    string   `json:"next,omitempty"` // the after of the next page; left out on the last
 }

@@ -8,8 +8,18 @@ import { changed, happened, sampled, state } from './state.js';
 
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 const paths = { tenants: 'api/v1/tenants', fairness: 'api/v1/fairness', leases: 'api/v1/leases', policy: 'api/v1/policy', keys: 'api/v1/keys' };
+const page = 1000; // tenants of one answer
+const asked = {}; // by what is needed, where it was asked for
 
-// needs tells what the view wants to be asked for.
+// pathOf asks for the tenant whose page it is, or for those that the filter is of where there are too many to have all.
+function pathOf(name, tenant) {
+  if (name === 'leases') return paths[name];
+  if (tenant) return `${paths[name]}?tenant=${encodeURIComponent(tenant)}`;
+  if (name === 'keys' || (state.snapshot?.tenants ?? 0) <= page) return paths[name];
+  return `${paths[name]}?limit=${page}&q=${encodeURIComponent(state.filter.trim())}`;
+}
+
+// needs tells what the view wants to be asked for, and of which tenant.
 export async function poll(needs) {
   for (let turn = 0; ; turn++) {
     if (!document.hidden && !state.paused) {
@@ -20,7 +30,8 @@ export async function poll(needs) {
         sampled(snapshot);
         state.problem = '';
         state.problemSince = null;
-        for (const name of needs()) if (turn % 2 === 0 || !state.answers[name]) await refresh(name);
+        const { names, tenant } = needs();
+        for (const name of names) if (turn % 2 === 0 || asked[name] !== pathOf(name, tenant)) await refresh(name, tenant);
       } catch (error) {
         state.problem = error.status ? error.message : 'The gateway does not answer';
         state.problemSince ??= Date.now();
@@ -35,14 +46,17 @@ let named = ''; // the policy whose tenants are known, and have colours
 
 async function nameTenants(policy) {
   if (policy === named) return;
-  const { tenants } = await get(paths.tenants);
+  const { tenants } = await get(`${paths.tenants}?limit=${page}`);
   state.tenants = new Set(tenants.map((t) => t.name));
   assign([...state.tenants]);
   named = policy;
 }
 
-export async function refresh(name) {
-  state.answers[name] = await get(paths[name]);
+export async function refresh(name, tenant) {
+  const path = pathOf(name, tenant);
+  const answer = await get(path);
+  asked[name] = path;
+  state.answers[name] = answer;
   changed();
 }
 

@@ -49,7 +49,8 @@ function draw() {
 // arrive begins a view with fresh answers, at its top, and with the keyboard. A filter that somebody
 // types into keeps that, because keys come faster than the browser tells of a new address.
 function arrive(view) {
-  for (const name of view.needs) refresh(name).catch(() => {}); // else the next poll will
+  const { name, of } = route();
+  for (const one of view.needs) refresh(one, name === 'tenant' && of).catch(() => {}); // else the next poll will
   scrollTo(0, 0);
   if (document.activeElement !== filter()) main.focus({ preventScroll: true });
 }
@@ -81,7 +82,7 @@ function filterKey(e) {
   }
   if (e.key !== 'Enter') return;
   const wanted = state.filter.trim();
-  const hash = state.tenants.has(wanted) ? toTenant(wanted) : isRequest(wanted) ? toRequest(wanted) : route().name === 'overview' ? '#/tenants' : '';
+  const hash = state.tenants.has(wanted) ? toTenant(wanted) : isRequest(wanted) ? toRequest(wanted) : route().name === 'overview' || state.snapshot?.tenants > state.tenants.size ? '#/tenants' : '';
   if (!hash) return;
   if (hash !== '#/tenants') state.filter = '';
   e.target.blur();
@@ -138,5 +139,5 @@ document.querySelector('.skip').onclick = (e) => {
 };
 document.addEventListener('visibilitychange', changed);
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', changed);
-poll(() => views[route().name].needs);
+poll(() => ({ names: views[route().name].needs, tenant: route().name === 'tenant' && route().of }));
 follow();

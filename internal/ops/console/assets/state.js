@@ -5,7 +5,7 @@ const drawEvery = 200; // milliseconds; who types or clicks is drawn at once
 
 export const state = {
   snapshot: null, // null until the first came
-  tenants: new Set(), // names of all that the policy has
+  tenants: new Set(), // names that the policy has, of very many the first
   answers: {}, // of what views need besides: tenants, fairness, leases, policy, keys
   events: [], // the oldest first
   lost: 0,

@@ -1,7 +1,7 @@
 // All tenants in each pool: what they have, and what they are entitled to.
 
 import { h } from '../dom.js';
-import { duration, percent, plural, short } from '../format.js';
+import { duration, full, percent, plural, short } from '../format.js';
 import { colourOf, loading, matches, poolChoice, scaleOf, shareBar, shareLegend, tenantLink, toTenant } from '../parts.js';
 import { drawNow, refusedLately, state } from '../state.js';
 import { table } from '../table.js';
@@ -25,8 +25,10 @@ export function view() {
     for (const t of p.tenants) if (matches(t.name, several && p.name)) rows.push({ ...t, pool: p.name, scale, refused: refused.get(`${p.name}\n${t.name}`) ?? 0 });
   }
   rows.sort(order);
+  const total = Math.max(0, ...pools.map((p) => p.tenants_total));
+  const more = pools.some((p) => p.tenants.length < p.tenants_total) && h('span', { class: 'soft' }, ` of ${full(total)}; filter by name to find others`);
   return [
-    h('div', { class: 'bar-tools' }, h('span', { class: 'count' }, several ? plural(rows.length, 'row') : plural(rows.length, 'tenant')),
+    h('div', { class: 'bar-tools' }, h('span', { class: 'count' }, several ? plural(rows.length, 'row') : plural(rows.length, 'tenant'), more),
       pools.length > 0 && shareLegend(several ? 0 : scaleOf(pools[0].tenants)), poolChoice((p) => { state.pool = p; drawNow(); })),
     h('section', { class: 'panel list' }, table({
       name: 'Tenants', rows, columns: columns(several), keyOf: (r) => `${r.pool}\n${r.name}`, open: (r) => toTenant(r.name),
