@@ -45,13 +45,12 @@ func (p *Pool) Mark(n int64) { p.mark = n }
 func (p *Pool) Account(i NodeID) Account {
 	n := &p.nodes[i]
 	a := Account{Received: n.received, Waiting: n.backlog, Kept: n.promised}
-	switch by, _ := p.KeptOut(i); by {
-	case ByReserve:
-		a.Waiting -= n.later
-		a.Kept = min(a.Kept, a.Waiting)
-	case BySoftCap, ByHoldBack, ByRestriction:
+	if by, _ := p.KeptOut(i); by != nil {
 		a.Waiting = 0
-		a.Kept = 0
+		if by.Of == Background {
+			a.Waiting = n.backlog - n.later
+		}
+		a.Kept = min(a.Kept, a.Waiting)
 	}
 	if int(i) < len(p.told) {
 		a.Turned = p.told[i].turned
@@ -63,33 +62,6 @@ func (p *Pool) Account(i NodeID) Account {
 		a.Debt = muldiv.Floor(ahead, int64(n.weight), int64(WeightOne))
 	}
 	return a
-}
-
-// Rule is a rule of slots that keeps calls of a leaf waiting, whether or not slots are free.
-type Rule int
-
-const (
-	NoRule Rule = iota
-	ByReserve
-	BySoftCap
-	ByHoldBack
-	ByRestriction
-)
-
-// KeptOut is the rule that keeps calls of a leaf waiting, and how many. It keeps kept places out as well, which are not counted.
-func (p *Pool) KeptOut(i NodeID) (by Rule, calls int) {
-	n := &p.nodes[i]
-	switch {
-	case p.WaitsRestricted(i):
-		return ByRestriction, int(n.waiting())
-	case p.Capped(i):
-		return BySoftCap, int(n.waiting())
-	case p.WaitsBack(i):
-		return ByHoldBack, int(n.waiting())
-	case n.later > 0 && p.reserved(i):
-		return ByReserve, int(n.queued[background])
-	}
-	return NoRule, 0
 }
 
 // TokensOf is a virtual cost as tokens: 0 in a pool without a limit of these.
@@ -143,10 +115,7 @@ func (p *Pool) leave(e *entry) {
 
 // turnAway takes in that a call goes away unserved.
 func (p *Pool) turnAway(e *entry) {
-	if p.Capped(e.leaf) || p.heldBack(e) || p.restricts(e) {
-		return
-	}
-	if e.class == interactive || !p.reserved(e.leaf) {
+	if by, _ := p.keptBy(e.leaf, e.class, e); by == nil {
 		p.toldOf(e.leaf).turned += e.virtual
 	}
 }

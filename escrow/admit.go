@@ -160,14 +160,14 @@ func (p *Pool) queue(e *entry, ticket int32) Handle {
 // background calls for which no slot is open stand before nobody, nor do those of a node that stands aside.
 func (p *Pool) behind(class rank) bool {
 	root := &p.nodes[Root]
-	return root.ready[interactive] > 0 || root.ready[background] > 0 && (class == background || p.hasSlot(Root, background))
+	return root.ready[interactive] > 0 || root.ready[background] > 0 && (class == background || p.opens())
 }
 
 // goesFirst reports whether a new call of leaf i would be served before all that
 // wait. They wait because there is too little for the first of them; for
 // the new one there is enough. Of equal tags it does not go first.
 func (p *Pool) goesFirst(i NodeID, class rank) bool {
-	open := p.hasSlot(Root, background)
+	open := p.opens()
 	if l := &p.nodes[i]; l.queued[interactive] > 0 || class == background && l.waiting() > 0 || p.dueFloor(open) != Root {
 		return false
 	}

@@ -1,6 +1,7 @@
 package escrow
 
 import (
+	"slices"
 	"time"
 
 	"github.com/llmgov/llmgov/internal/lib/muldiv"
@@ -26,22 +27,6 @@ const LowestBand = 9
 
 // riseAfter is how long a call waits for each band that it rises.
 const riseAfter = 250 * time.Millisecond
-
-// Room is how many of the slots may be in use when a call of each band begins, by how far that is below the highest.
-type Room [LowestBand + 1]int64
-
-// RoomOf is the room in some slots, if calls of the lowest band leave holdBack millionths of them free: at least one, but not all.
-func RoomOf(slots, holdBack int64) (room Room) {
-	free := max(0, min(muldiv.Ceil(slots, holdBack, wholeSlots), slots-1))
-	for below := range room {
-		room[below] = slots - ceilDiv(free*int64(below), LowestBand)
-	}
-	return room
-}
-
-// ShareRoom has calls held back by such a room, and not by that of the slots that may be used here, until Narrow or Configure:
-// the slots are shared with other processes, whose calls take room as well. Call Pump afterwards.
-func (p *Pool) ShareRoom(room Room) { p.room = room }
 
 // Elsewhere is what runs in other processes that share the slots.
 type Elsewhere struct {
@@ -79,46 +64,62 @@ func (e *Elsewhere) owes(i NodeID, w Weight, running, here int64) bool {
 	return calls > 0 && muldiv.Floor(running, int64(max(0, weight)), int64(w)) <= calls
 }
 
-// HeldBack reports whether a new call of a leaf would find no slot because it keeps out of the last ones.
-func (p *Pool) HeldBack(leaf NodeID) bool {
-	return leaf != Root && p.keepsOut(p.nodes[leaf].claim.Below)
-}
-
-// keepsOut reports whether calls so far below the highest band may not begin now.
-func (p *Pool) keepsOut(below int) bool {
-	return p.cfg.HoldBack > 0 && below > 0 && p.running >= p.room[below]
-}
-
-// heldBack is HeldBack of a call that may have waited. It begins in the room of any band that it has been in: shared slots may leave a
-// band less room here than a lower one.
-func (p *Pool) heldBack(e *entry) bool {
-	if p.cfg.HoldBack == 0 {
-		return false
+// owed reports whether a leaf has less than its share of the slots in use: if the leaf, or a node above it,
+// runs fewer calls by weight than its siblings and it do on average. O(depth).
+func (p *Pool) owed(i NodeID) bool {
+	for p.nodes[i].inner != nil {
+		second, ok := p.firstBelow(i, background)
+		if !ok {
+			return false
+		}
+		i = NodeID(second.id)
 	}
-	for below := p.below(e); below <= p.nodes[e.leaf].claim.Below; below++ {
-		if !p.keepsOut(below) {
+	for ; i != Root; i = p.nodes[i].parent {
+		nd := &p.nodes[i]
+		if nd.parent == Root && p.elsewhere != nil {
+			return p.elsewhere.owes(i, nd.claim.Weight, int64(nd.running)+p.elsewhere.Running[i], p.running)
+		}
+		up := &p.nodes[nd.parent]
+		all := int64(up.running)
+		if nd.parent == Root {
+			all = p.running
+		}
+		if muldiv.Floor(int64(nd.running), int64(up.busy), int64(nd.weight)) < all {
+			return true
+		}
+	}
+	return false
+}
+
+// rises reports whether calls that the rule keeps waiting rise.
+func (r *Rule) rises() bool { return r != nil && r.Of == Lower }
+
+// hasRoom reports whether calls so far below the highest band may begin beside so many.
+func (r *Rule) hasRoom(running int64, below int) bool { return below == 0 || running < r.Most[below] }
+
+// keepsOut reports whether a rule of lower bands keeps a call out of the last slots. It begins in the room of any band that it has been in:
+// shared slots may leave a band less room here than a lower one.
+func (p *Pool) keepsOut(r *Rule, leaf NodeID, e *entry) bool {
+	from := p.nodes[leaf].claim.Below
+	to := from
+	if e != nil && from > 0 && p.mayRise(r, leaf) {
+		to = max(0, from-int((p.now-e.asked.at)/e.rises()))
+	}
+	for below := to; below <= from; below++ {
+		if r.hasRoom(p.running, below) {
 			return false
 		}
 	}
 	return true
 }
 
-// below is how far below the highest band a call still is.
-func (p *Pool) below(e *entry) int {
-	from := p.nodes[e.leaf].claim.Below
-	if from == 0 || !p.mayRise(e.leaf) {
-		return from
-	}
-	return max(0, from-int((p.now-e.asked.at)/e.rises()))
-}
-
 // mayRise reports whether the calls that wait at a leaf rise.
-func (p *Pool) mayRise(leaf NodeID) bool {
+func (p *Pool) mayRise(r *Rule, leaf NodeID) bool {
 	if p.elsewhere != nil { // turns here are no shares of the slots in use anywhere
 		return p.owed(leaf)
 	}
 	for below := range p.nodes[leaf].claim.Below {
-		if p.crowded && p.bands[below] > 0 && !p.stuck.has(below) && !p.keepsOut(below) {
+		if p.crowded && p.bands[below] > 0 && !p.stuck.has(below) && r.hasRoom(p.running, below) {
 			return true
 		}
 	}
@@ -135,25 +136,22 @@ func (e *entry) rises() int64 {
 }
 
 // ripensAt is when a call that is held back need not be any more, if nothing else changes; the zero time is never.
-func (p *Pool) ripensAt(e *entry) time.Time {
-	if !p.mayRise(e.leaf) {
+func (p *Pool) ripensAt(r *Rule, e *entry) time.Time {
+	if !p.mayRise(r, e.leaf) {
 		return time.Time{}
 	}
 	from := p.nodes[e.leaf].claim.Below
 	to := from
-	for to > 0 && p.running >= p.room[to] {
+	for !r.hasRoom(p.running, to) {
 		to--
 	}
 	return p.start.Add(time.Duration(e.asked.at+int64(from-to)*e.rises()) * time.Microsecond)
 }
 
-// letPass has the leaf of a call that is held back stand aside until the end of Pump, if a call waits that is of a higher band, or has
-// risen to one, and finds a slot.
-func (p *Pool) letPass(e *entry, open bool) bool {
-	if p.running >= p.slots || !p.heldBack(e) {
-		return false
-	}
-	p.wakeAt(p.ripensAt(e))
+// letPass has the leaf of a call that is held back by a rule stand aside until the end of Pump, if a call waits that is of a higher band,
+// or has risen to one, and finds a slot.
+func (p *Pool) letPass(by *Rule, e *entry, open bool) bool {
+	p.wakeAt(p.ripensAt(by, e))
 	if !p.passing && !p.slotBelow(Root, open) {
 		return false
 	}
@@ -172,11 +170,11 @@ func (p *Pool) slotBelow(i NodeID, open bool) bool {
 			return false
 		}
 		e := &p.entries[n]
-		if p.heldBack(e) {
-			p.wakeAt(p.ripensAt(e))
-			return false
+		by, _ := p.keptBy(i, e.class, e)
+		if by.rises() {
+			p.wakeAt(p.ripensAt(by, e))
 		}
-		return p.hasSlot(i, e.class)
+		return by == nil && p.Free()
 	}
 	for r, h := range nd.lanes.each() {
 		if r == absent || r == background && !open {
@@ -194,7 +192,7 @@ func (p *Pool) slotBelow(i NodeID, open bool) bool {
 // WaitingBefore is how many calls wait that a new one of a leaf does not pass, if slots are all that lacks.
 func (p *Pool) WaitingBefore(leaf NodeID) (calls int64) {
 	for below, n := range p.bands {
-		if p.cfg.HoldBack == 0 || below <= p.nodes[leaf].claim.Below {
+		if !p.Banded() || below <= p.nodes[leaf].claim.Below {
 			calls += int64(n)
 		}
 	}
@@ -253,7 +251,7 @@ func (s bandSet) has(below int) bool { return s&(1<<below) != 0 }
 func (p *Pool) findStuck(now time.Time) {
 	p.stuck = 0
 	p.stuckVia = 0
-	if p.cfg.HoldBack == 0 || p.upstreams == nil {
+	if p.upstreams == nil || !p.Banded() {
 		return
 	}
 	finds := bandSet(0)
@@ -280,23 +278,9 @@ func (t *tree) countVia(i NodeID, below int, by int64) {
 	}
 }
 
-// WaitsBack reports whether the calls that wait at a leaf are held back by its band: all of them, if the first is.
-func (p *Pool) WaitsBack(i NodeID) bool {
-	first := p.firstWaiting(i)
-	if first == nil {
-		return p.HeldBack(i)
-	}
-	return p.heldBack(first)
-}
-
-// WaitsForSlot reports whether the calls that wait at a leaf lack a slot, or are held back by its band, but not by its soft cap: all of
-// them, if the first does.
-func (p *Pool) WaitsForSlot(i NodeID) bool {
-	first := p.firstWaiting(i)
-	if first == nil {
-		return p.HeldBack(i)
-	}
-	return p.heldBack(first) || !p.hasSlot(i, first.class) && !p.Capped(i)
+// Banded reports whether calls of lower bands keep out of the last slots.
+func (p *Pool) Banded() bool {
+	return slices.ContainsFunc(p.rules, func(r Rule) bool { return r.Of == Lower })
 }
 
 // firstWaiting is the first call that waits at a leaf, interactive ones before background ones; nil if none does.

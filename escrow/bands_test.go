@@ -137,13 +137,13 @@ func TestBands_SharedRoom(t *testing.T) {
 	for below := 1; below <= LowestBand; below++ {
 		room[below] = 5
 	}
-	p.ShareRoom(room)
+	p.Bind(0, Bounds{Most: room})
 	h, _ := p.Offer(now, Call{Leaf: low, Most: Cost{0, 1}, MaxWait: time.Hour})
 	p.Pump(now, nil)
 	now = now.Add(time.Second) // it has risen by four
 	p.Pump(now, nil)
 	room[9] = 10
-	p.ShareRoom(room)
+	p.Bind(0, Bounds{Most: room})
 	p.Pump(now, nil)
 	if at, ok := p.Next(); ok && !at.After(now) {
 		t.Errorf("Pump is due at once again, at %v", at.Sub(now))
@@ -229,7 +229,7 @@ func stepBands(t *testing.T, w *sim, seed uint64, below []int) {
 		}
 	}
 	// in a step calls end before any begins, so that all who began are among those who run
-	if running := w.p.InFlight(); len(began) == 1 && w.sources[began[0]].worst < riseAfter && running > w.p.room[below[began[0]]] {
+	if running := w.p.InFlight(); len(began) == 1 && w.sources[began[0]].worst < riseAfter && running > w.p.rules[0].Most[below[began[0]]] {
 		t.Fatalf("seed %d: a call %d bands below the highest began, and %d slots are in use", seed, below[began[0]], running)
 	}
 }
@@ -258,7 +258,7 @@ func TestBands_Rules(t *testing.T) {
 				}
 			}
 			for i, s := range w.sources {
-				if s.waiting > 0 && below[i] == top && running < w.p.room[top] {
+				if s.waiting > 0 && below[i] == top && running < w.p.rules[0].Most[top] {
 					t.Fatalf("seed %d: %d calls %d bands below the highest wait, and %d of %d slots are in use", seed, s.waiting, top, running, slots)
 				}
 			}

@@ -6,7 +6,7 @@ import "time"
 type Call struct {
 	Leaf NodeID
 	// Background calls go after the interactive ones of their leaf, and never take the last
-	// Config.InteractiveReserve slots: see BackgroundSlots.
+	// Config.InteractiveReserve slots: see Rule.
 	Background bool
 	// Below is how far its priority is below the highest. Of its leaf's calls of its class those go first that are less far.
 	Below int

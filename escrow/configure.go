@@ -16,11 +16,8 @@ func (p *Pool) Configure(now time.Time, cfg Config) {
 	sameRule := cfg.Accounting == p.cfg.Accounting
 	p.cfg = cfg
 	p.minute = cfg.TPM
-	p.slots = cfg.Slots
-	p.soon = cfg.Slots
-	p.forBackground = cfg.backgroundSlots()
-	p.softCaps = nil
-	p.room = RoomOf(cfg.Slots, cfg.HoldBack)
+	p.rules = cfg.Rules()
+	p.Narrow(cfg.Slots)
 	for k := range p.axes {
 		a := &p.axes[k]
 		switch limit := cfg.limit(Axis(k)); {

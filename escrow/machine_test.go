@@ -19,7 +19,7 @@ func naiveNext(p *Pool, open bool) (NodeID, bool) {
 	can := make([]bool, len(p.nodes))
 	for n := range p.entries {
 		e := &p.entries[n]
-		if e.state != entryQueued || e.class == background && !open || p.cappedBy(e.leaf) != Root || naivelyPassed(p, e, open) || p.restricts(e) {
+		if e.state != entryQueued || e.class == background && !open || keptApart(p, e) || naivelyPassed(p, e, open) {
 			continue
 		}
 		for i := e.leaf; i != Root; i = p.nodes[i].parent {
@@ -59,6 +59,12 @@ func naiveNext(p *Pool, open bool) (NodeID, bool) {
 	return at, true
 }
 
+// keptApart reports whether a node is at a bound of its own that keeps a call waiting.
+func keptApart(p *Pool, e *entry) bool {
+	_, at := p.keptBy(e.leaf, e.class, e)
+	return at != Root
+}
+
 // naivelyPassed reports whether a call and all that its leaf could have served in its place are passed over.
 func naivelyPassed(p *Pool, e *entry, open bool) bool {
 	for class, list := range p.nodes[e.leaf].calls {
@@ -88,13 +94,9 @@ func (m *machine) pump() {
 	m.steps++
 	for {
 		m.p.letReturn()
-		open := !m.p.reserved(Root)
-		m.p.park(open)
-		got, floored, has := m.p.next(open) // it unparks
-		for has && (m.p.clearAway(got, floored) || m.clearRestricted(got, open)) {
-			open = !m.p.reserved(Root)
-			m.p.park(open)
-			got, floored, has = m.p.next(open)
+		open, got, floored, has := m.next() // it unparks
+		for has && m.p.clearAway(m.keptAt(got, open), floored) {
+			open, got, floored, has = m.next()
 		}
 		want, ok := naiveNext(m.p, open)
 		if ok != has || ok && got != want {
@@ -125,13 +127,19 @@ func (m *machine) pump() {
 	}
 }
 
-// clearRestricted has the leaf that is next stand aside if it is at its bounds.
-func (m *machine) clearRestricted(leaf NodeID, open bool) bool {
-	if !m.p.restricts(&m.p.entries[m.p.head(leaf, open)]) {
-		return false
-	}
-	m.p.stepAside(leaf)
-	return true
+// next is the leaf that is next, as Pump finds it.
+func (m *machine) next() (open bool, leaf, floored NodeID, ok bool) {
+	reserved := m.p.reserved(Root)
+	m.p.park(reserved)
+	leaf, floored, ok = m.p.next(reserved == nil)
+	return reserved == nil, leaf, floored, ok
+}
+
+// keptAt is the node that keeps the leaf that is next from beginning a call, at a bound of its own.
+func (m *machine) keptAt(leaf NodeID, open bool) NodeID {
+	e := &m.p.entries[m.p.head(leaf, open)]
+	_, at := m.p.keptBy(leaf, e.class, e)
+	return at
 }
 
 func (m *machine) offer(c Call) {
@@ -264,16 +272,21 @@ func (m *machine) step(d draw) {
 		m.now = m.now.Add(time.Duration(pick(d, "dt", d.n("ms", 0, 500), d.n("ms", 0, 20_000))) * time.Millisecond)
 	case 11:
 		slots := d.n("slots", 0, m.p.cfg.Slots)
-		m.p.Narrow(slots, BackgroundSlots{Most: d.n("most in the background", 0, slots), Free: d.n("left free", 0, slots)})
-		if room := m.p.room; d.n("room shared", 0, 2) == 2 {
-			room[d.n("below", 1, LowestBand)] = d.n("room", 0, slots)
-			m.p.ShareRoom(room)
-		}
-		if d.n("soft caps shared", 0, 1) == 1 {
-			m.p.ShareSoftCaps(&SoftCaps{
-				Lent: d.n("lent", 0, slots), Others: d.n("others", 0, slots),
-				Most: map[NodeID]int64{m.leaves[0]: d.n("most", 0, slots), m.inner[0]: d.n("most", 0, slots)},
-			})
+		m.p.Narrow(slots)
+		for n, r := range m.p.rules {
+			b := r.Bounds
+			b.Most[0] = d.n("most", 0, slots)
+			if d.n("shared", 0, 1) == 0 {
+				continue
+			}
+			switch r.Of {
+			case Lower:
+				b.Most[d.n("below", 1, LowestBand)] = d.n("room", 0, slots)
+			case Claimants:
+				b.Lent = d.n("lent", 0, slots)
+				b.Each = map[NodeID]int64{m.leaves[0]: d.n("most", 0, slots), m.inner[0]: d.n("most", 0, slots)}
+			}
+			m.p.Bind(n, b)
 		}
 	case 12:
 		m.p.Restrict(pick(d, "leaf", m.leaves...), 0, d.n("most", 0, 3), m.now.Add(time.Duration(d.n("s", 0, 60))*time.Second))

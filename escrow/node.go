@@ -73,7 +73,7 @@ type node struct {
 	backlog int64
 	booked  Cost
 	queued  [classes]int32
-	// ready are those of queued that are below no node that stands aside, and aside says that this one does: see softcap.go.
+	// ready are those of queued that are below no node that stands aside, and aside says that this one does: see aside.go.
 	ready [classes]int32
 	aside bool
 	// promised is the virtual cost of the kept places below, and passed how far

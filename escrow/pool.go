@@ -85,7 +85,7 @@ func (c Config) Validate() error {
 // Pool is not safe for concurrent use: its owner serialises calls.
 //
 // After any verb that may free capacity, or that leaves a call waiting, call Pump; also after one that begins a
-// call while background calls wait, which may have less than their share then (BackgroundSlots).
+// call while background calls wait, which may have less than their share then (Rule).
 // After Pump arm a timer for Next, and call Pump when it fires.
 type Pool struct {
 	cfg   Config
@@ -113,15 +113,13 @@ type Pool struct {
 	running int64
 	refunds int64 // tokens expected back from running calls
 
-	forBackground BackgroundSlots // of slots
-	background    int64           // calls of running
-	softCaps      *SoftCaps       // nil if the soft cap is a part of slots
-	room          Room            // of slots, by band
-	stuck         bandSet         // bands of which all calls that wait find no upstream, as of the last Pump
-	stuckVia      Mask            // upstreams for which these wait
-	crowded       bool            // all slots were in use at the end of the last Pump
-	elsewhere     *Elsewhere      // nil if this process is alone
-	yielding      bool            // all calls that the last Pump left waiting are held back by their bands
+	rules      []Rule     // of slots
+	background int64      // calls of running
+	stuck      bandSet    // bands of which all calls that wait find no upstream, as of the last Pump
+	stuckVia   Mask       // upstreams for which these wait
+	crowded    bool       // all slots were in use at the end of the last Pump
+	elsewhere  *Elsewhere // nil if this process is alone
+	yielding   bool       // all calls that the last Pump left waiting are held back by their bands
 
 	meanRun time.Duration // of ended calls; 0 before the first
 	freed   int64         // when a slot was freed last, or taken while all were free
@@ -135,7 +133,8 @@ func New(now time.Time, cfg Config) *Pool {
 	if err := cfg.Validate(); err != nil {
 		panic("escrow: BUG: " + err.Error())
 	}
-	p := &Pool{cfg: cfg, start: now, part: WholePace, slots: cfg.Slots, forBackground: cfg.backgroundSlots(), room: RoomOf(cfg.Slots, cfg.HoldBack), tree: newTree()}
+	p := &Pool{cfg: cfg, start: now, part: WholePace, rules: cfg.Rules(), tree: newTree()}
+	p.Narrow(cfg.Slots)
 	p.minute = cfg.TPM
 	for k := range p.axes {
 		p.axes[k] = newAxis(now, Axis(k), cfg)
@@ -221,5 +220,6 @@ func (p *Pool) fits(now time.Time, e *entry) (Axis, bool) {
 			return Axis(k), false
 		}
 	}
-	return Slots, p.hasSlot(e.leaf, e.class) && !p.heldBack(e) && !p.restricts(e)
+	by, _ := p.keptBy(e.leaf, e.class, e)
+	return Slots, by == nil && p.Free()
 }

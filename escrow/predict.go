@@ -54,12 +54,12 @@ func (p *Pool) predict(now time.Time, e *entry, coming time.Duration) (rolling, 
 	if p.refunds > 0 && rolling > p.meanRun {
 		rolling = min(rolling, max(p.meanRun, p.rolling(now, e, ahead, p.refunds)))
 	}
-	if p.restricts(e) {
-		slot = p.ownSlotWait(e.leaf)
-	} else if !p.hasSlot(e.leaf, e.class) {
-		slot = p.slotWait(e.leaf)
-	} else if p.heldBack(e) {
-		slot = max(p.ripensAt(e).Sub(now), p.slotWait(e.leaf))
+	by, at := p.keptBy(e.leaf, e.class, e)
+	if by != nil || !p.Free() {
+		slot = p.slotWait(at)
+	}
+	if by.rises() && p.Free() {
+		slot = max(slot, p.ripensAt(by, e).Sub(now))
 	}
 	return rolling, slot
 }
@@ -313,13 +313,16 @@ func (a *axisBooks) waitBehind(now time.Time, e *entry, ahead, refund int64) tim
 }
 
 // slotWait guesses how long until a slot frees for one more: the mean run of past
-// calls, shared by the slots that there soon are, for each that waits and this one. At a soft
-// cap, of those that wait and run below it.
-func (p *Pool) slotWait(leaf NodeID) time.Duration {
-	if i := p.cappedBy(leaf); i != Root {
-		return p.ownSlotWait(i)
+// calls, shared by the slots that there soon are, for each that waits and this one. At a node that is at a bound
+// of its own, of those that wait and run below it.
+func (p *Pool) slotWait(at NodeID) time.Duration {
+	waiting := p.waiting()
+	of := p.soon
+	if nd := &p.nodes[at]; at != Root {
+		waiting = nd.waiting()
+		of = int64(nd.running)
 	}
-	return p.doubted(time.Duration(p.waiting()+1) * p.usualRun() / time.Duration(max(1, p.soon)))
+	return p.doubted(time.Duration(waiting+1) * p.usualRun() / time.Duration(max(1, of)))
 }
 
 // longestDoubt bounds how long a caller is sent away because nobody knows when a slot frees.
@@ -333,10 +336,4 @@ func (p *Pool) doubted(guess time.Duration) time.Duration {
 		silent = time.Duration(p.now-p.freed) * time.Microsecond
 	}
 	return max(guess, min(silent, longestDoubt), time.Millisecond)
-}
-
-// ownSlotWait guesses how long until one of a node's own calls frees a slot for one more of them.
-func (p *Pool) ownSlotWait(i NodeID) time.Duration {
-	nd := &p.nodes[i]
-	return p.doubted(time.Duration(nd.waiting()+1) * p.usualRun() / time.Duration(max(1, nd.running)))
 }

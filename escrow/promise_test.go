@@ -469,13 +469,13 @@ func TestExpect_PromisesGoByTheSlotsThatThereSoonAre(t *testing.T) {
 			now = now.Add(time.Second)
 			p.Settle(now, h, Cost{0, 1})
 		}
-		p.Narrow(0, BackgroundSlots{})
+		p.Narrow(0)
 		for range 5 {
 			p.Offer(now, call)
 		}
-		p.Narrow(c.narrow, BackgroundSlots{Most: c.narrow})
+		p.Narrow(c.narrow)
 		p.Expect(c.expect)
-		if got := p.slotWait(leaf).Round(time.Millisecond); got != c.waits.Round(time.Millisecond) {
+		if got := p.slotWait(Root).Round(time.Millisecond); got != c.waits.Round(time.Millisecond) {
 			t.Errorf("narrowed to %d, with %d expected, the promise is %v, want %v", c.narrow, c.expect, got, c.waits)
 		}
 	}

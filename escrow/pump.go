@@ -17,8 +17,9 @@ func (p *Pool) Pump(now time.Time, out []Handle) []Handle {
 	p.findStuck(now)
 	defer p.endPump()
 	for {
-		open := !p.reserved(Root)
-		p.park(open)
+		reserved := p.reserved(Root)
+		p.park(reserved)
+		open := reserved == nil
 		leaf, floored, ok := p.next(open)
 		if !ok {
 			if p.waiting() > 0 {
@@ -28,29 +29,26 @@ func (p *Pool) Pump(now time.Time, out []Handle) []Handle {
 			}
 			return out
 		}
-		if p.clearAway(leaf, floored) {
-			continue
-		}
 		n := p.head(leaf, open)
 		e := &p.entries[n]
-		if p.restricts(e) {
-			p.stepAside(leaf)
+		by, at := p.keptBy(leaf, e.class, e)
+		if p.clearAway(at, floored) {
 			continue
 		}
 		lacks, ok := p.fits(now, e)
-		if !ok && lacks == Slots && p.letPass(e, open) {
+		p.yielding = !ok && lacks == Slots && by.rises()
+		if p.yielding && p.Free() && p.letPass(by, e, open) {
 			continue
 		}
 		if !ok {
 			p.blocked = lacks
-			p.yielding = lacks == Slots && p.heldBack(e)
 			if lacks != Slots || e.class == interactive && !p.yielding {
 				p.first = e.cost
 			}
 			if lacks == Tokens {
 				p.idle.largest = max(p.idle.largest, e.cost[Tokens])
 			}
-			p.wakeAt(p.headReadyAt(now, e))
+			p.wakeAt(p.headReadyAt(now, e, by))
 			p.passed = everywhere
 			return out
 		}
@@ -94,13 +92,13 @@ func (p *Pool) wakeAt(at time.Time) {
 
 // headReadyAt is when to look again for a head that did not fit. The zero time
 // means: only when something is settled or cancelled.
-func (p *Pool) headReadyAt(now time.Time, e *entry) time.Time {
-	if !p.hasSlot(e.leaf, e.class) {
+func (p *Pool) headReadyAt(now time.Time, e *entry, by *Rule) time.Time {
+	if !p.Free() || by != nil && !by.rises() {
 		return time.Time{}
 	}
 	at := p.held
-	if p.heldBack(e) {
-		ripe := p.ripensAt(e)
+	if by != nil {
+		ripe := p.ripensAt(by, e)
 		if ripe.IsZero() {
 			return ripe
 		}

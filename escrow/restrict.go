@@ -89,15 +89,6 @@ func (p *Pool) restricts(e *entry) bool {
 	return shut != 0 && p.reach(e.via)&^shut == 0
 }
 
-// WaitsRestricted reports whether the calls that wait at a leaf are kept waiting by that: all of them, if the first is.
-func (p *Pool) WaitsRestricted(i NodeID) bool {
-	nd := &p.nodes[i]
-	if nd.restricted == nil || nd.waiting() == 0 {
-		return false
-	}
-	return p.restricts(&p.entries[p.head(i, p.open)])
-}
-
 // reach is the upstreams that a mask of a call stands for.
 func (p *Pool) reach(via Mask) Mask {
 	if p.upstreams == nil {

@@ -182,11 +182,11 @@ func TestNarrow(t *testing.T) {
 		runs = append(runs, h)
 	}
 	moved := p.nodes[leaf].finish
-	p.Narrow(4, BackgroundSlots{Most: 2, Free: 2})
+	p.Narrow(4)
 	if got := p.State(now).Slots; got != 4 {
 		t.Fatalf("State has %d slots, want 4", got)
 	}
-	if p.HasSlot(leaf, false) {
+	if p.Free() {
 		t.Fatal("a pool narrowed to 4 has a slot beside 6")
 	}
 	waits, v := offer(false)
@@ -203,7 +203,7 @@ func TestNarrow(t *testing.T) {
 		t.Fatal("another call went than the one that waited")
 	}
 	behind, _ := offer(false)
-	p.Narrow(5, BackgroundSlots{Most: 3, Free: 2})
+	p.Narrow(5)
 	if out := p.Pump(now, nil); len(out) != 1 || out[0] != behind {
 		t.Fatalf("when it is widened %v goes, want %v", out, behind)
 	}
@@ -211,7 +211,7 @@ func TestNarrow(t *testing.T) {
 		p.Settle(now, h, Cost{0, 1})
 	}
 
-	p.Narrow(4, BackgroundSlots{Most: 2, Free: 2})
+	p.Narrow(4)
 	for n, want := range []Verdict{Admitted, Admitted, Queued} {
 		if _, v := offer(true); v != want {
 			t.Errorf("with %d of 4 running a background call is %v, want %v", n, v, want)
@@ -221,12 +221,12 @@ func TestNarrow(t *testing.T) {
 		t.Error("Configure has left it narrowed")
 	}
 
-	if p.Narrow(0, BackgroundSlots{}); p.HasSlot(leaf, false) || p.HasSlot(leaf, true) {
+	if p.Narrow(0); p.Free() {
 		t.Error("a pool narrowed to nothing has a slot")
 	}
 
 	q := New(now, Config{Slots: 8, MaxQueue: 10})
-	q.Narrow(1, BackgroundSlots{Most: 1, Free: 0})
+	q.Narrow(1)
 	other := q.Add(Root, Node{Weight: WeightOne})
 	for range 6 {
 		q.Force(now, Call{Leaf: other, Most: Cost{0, 1}}, true)

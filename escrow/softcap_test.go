@@ -111,7 +111,7 @@ func TestSoftCap_Rules(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 19))
 		slots := 2 + rng.Int64N(30)
 		w := newSim(t, seed, Config{Slots: slots, SoftCap: 50_000 + rng.Int64N(900_000)})
-		most := w.p.capSlots(Root)
+		most := w.p.rules[0].Most[0]
 		tenants := 1 + rng.IntN(5)
 		for range tenants {
 			s := w.leaf(Root, Node{Weight: WeightOne, Capped: true}, 1)
@@ -253,7 +253,7 @@ func TestReserve_None(t *testing.T) {
 		start := time.Unix(0, 0)
 		p := New(start, Config{Slots: 2, MaxQueue: 10})
 		leaf := p.Add(Root, Node{Weight: WeightOne})
-		p.Narrow(c.narrow, BackgroundSlots{Most: c.narrow})
+		p.Narrow(c.narrow)
 		for range c.narrow {
 			p.Offer(start, Call{Leaf: leaf, Background: true, Most: Cost{100, 1}})
 		}
@@ -288,17 +288,18 @@ func TestReserve_Soon(t *testing.T) {
 		{"reserved slots", 1, 5},
 	} {
 		t.Run(c.what, func(t *testing.T) {
-			w := newSim(t, 1, Config{Slots: 10})
+			w := newSim(t, 1, Config{Slots: 10, InteractiveReserve: 1})
 			chat := w.leaf(Root, Node{Weight: WeightOne}, 1)
 			batch := w.leaf(Root, Node{Weight: WeightOne}, 1)
 			batch.call.Background = true
+			w.p.Bind(1, Bounds{Most: Room{10}})
 			for _, s := range w.sources {
 				s.keep = 20
 				s.run = w.lognormal(time.Second)
 			}
-			w.p.Narrow(10, BackgroundSlots{Most: 1, Soon: c.soon})
+			w.p.Bind(0, Bounds{Most: Room{1}, Soon: c.soon})
 			w.run(time.Minute)
-			w.p.Narrow(10, BackgroundSlots{Most: 10, Soon: 10})
+			w.p.Bind(0, Bounds{Most: Room{10}})
 			w.run(10 * time.Second)
 			w.reset()
 			w.run(20 * time.Second)

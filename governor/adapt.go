@@ -12,8 +12,8 @@ import (
 // slotRules are the rules of the pool's slots.
 func (p *pool) slotRules() slots.Rules {
 	return slots.Rules{
-		Slots: p.rules.Concurrency, Adaptive: p.rules.Adaptive, Least: p.rules.MinConcurrency, Reserve: p.rules.InteractiveReserve,
-		SoftCapPPM: p.rules.SoftCapPPM, HoldBackPPM: p.rules.HoldBackPPM, Loss: p.rules.loss(max(p.rates.nodes, p.rules.ExpectNodes)),
+		Slots: p.rules.Concurrency, Adaptive: p.rules.Adaptive, Least: p.rules.MinConcurrency,
+		Loss: p.rules.loss(max(p.rates.nodes, p.rules.ExpectNodes)),
 	}
 }
 

@@ -182,6 +182,18 @@ func (p Pool) escrow(burst time.Duration) escrow.Config {
 	}
 }
 
+// SlotRules are the keys of the rules of the pool's slots.
+func (p Pool) SlotRules() (keys []string) {
+	cfg := p.escrow(0)
+	for _, r := range cfg.Rules() {
+		keys = append(keys, r.Name)
+	}
+	if p.PerTenant {
+		keys = append(keys, escrow.PerTenant)
+	}
+	return slices.Compact(keys)
+}
+
 // usable is a limit less the headroom, but at least 1.
 func (p Pool) usable(limit int64) int64 {
 	if limit <= 0 || limit > escrow.MaxLimit {

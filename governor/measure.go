@@ -173,7 +173,7 @@ type TenantShare struct {
 	OldestWait      time.Duration
 	// KeptOut is how many of the queued calls a rule of slots keeps waiting: they are in no demand, and so in no entitlement.
 	KeptOut   int
-	KeptOutBy escrow.Rule
+	KeptOutBy string // its key; "" if none does
 }
 
 // sharesLocked lists the shares of those of a list that may use the pool.
@@ -195,7 +195,10 @@ func (p *poolView) sharesLocked(now time.Time, list []*tenantView, f fairness.Fi
 			Tenant: t.name, Weight: t.cfg.Weight, Debt: p.escrow.TokensOf(p.escrow.Account(st.leaf).Debt),
 			Queued: node.Queued, Running: node.Running, OldestWait: oldest[t.tenant],
 		}
-		s.KeptOutBy, s.KeptOut = p.escrow.KeptOut(st.leaf)
+		if by, calls := p.escrow.KeptOut(st.leaf); by != nil {
+			s.KeptOut = calls
+			s.KeptOutBy = by.Name
+		}
 		if v != nil {
 			if i, ok := v.index[t.tenant]; ok {
 				s.LeafFigures = f.Leaves[i]

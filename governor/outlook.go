@@ -265,38 +265,13 @@ func (o *Outlook) checkPoolLocked(now time.Time, p *pool, call *escrow.Call, ans
 		return
 	}
 	slots := Check{Pool: p.name, Axis: axisConcurrency, Limit: limit, Used: used, Asked: 1, Wait: waits(escrow.Slots), Room: p.roomLocked(now)}
-	if call.Background && p.rules.InteractiveReserve > 0 {
-		reserve := Check{Pool: p.name, Axis: axisBackground, Asked: 1}
-		reserve.Limit, reserve.Used = p.slots.Background()
-		if p.escrow.HasSlot(call.Leaf, false) { // a slot is free, but not for this call
-			reserve.Wait = slots.Wait
+	for _, s := range p.slots.Standings(call) {
+		rule := Check{Pool: p.name, Axis: ruleAxis(s.Rule), Limit: s.Limit, Used: s.Used, Asked: 1}
+		if s.Keeps { // a slot is free, but not for this call
+			rule.Wait = slots.Wait
 			slots.Wait = 0
 		}
-		o.Checks = append(o.Checks, reserve)
-	}
-	if most, has := p.escrow.Restriction(call); most > 0 {
-		own := Check{Pool: p.name, Axis: axisPerTenant, Limit: most, Used: has, Asked: 1}
-		if p.escrow.Restricts(call) {
-			own.Wait = slots.Wait
-			slots.Wait = 0
-		}
-		o.Checks = append(o.Checks, own)
-	}
-	if most, all := p.slots.HoldBack(call.Leaf); most > 0 {
-		room := Check{Pool: p.name, Axis: axisHoldBack, Limit: most, Used: all, Asked: 1}
-		if p.slots.KeptOut(call.Leaf) {
-			room.Wait = slots.Wait
-			slots.Wait = 0
-		}
-		o.Checks = append(o.Checks, room)
-	}
-	if most, has := p.slots.SoftCap(call.Leaf); most > 0 {
-		own := Check{Pool: p.name, Axis: axisSoftCap, Limit: most, Used: has, Asked: 1}
-		if p.escrow.Capped(call.Leaf) {
-			own.Wait = slots.Wait
-			slots.Wait = 0
-		}
-		o.Checks = append(o.Checks, own)
+		o.Checks = append(o.Checks, rule)
 	}
 	o.Checks = append(o.Checks, slots)
 }

@@ -230,10 +230,18 @@ const (
 	axisOutput      = "output_tokens"
 	axisConcurrency = "concurrency"
 	axisBackground  = "background"
-	axisSoftCap     = "soft_cap"
-	axisHoldBack    = "hold_back"
-	axisPerTenant   = "per_tenant"
+	axisSoftCap     = escrow.SoftCap
+	axisHoldBack    = escrow.HoldBack
+	axisPerTenant   = escrow.PerTenant
 )
+
+// ruleAxis is the axis of a rule of slots.
+func ruleAxis(rule string) string {
+	if rule == escrow.InteractiveReserve {
+		return axisBackground
+	}
+	return rule
+}
 
 // titleOf is an axis as messages name it. Those of other windows than a minute are named by their windows.
 func titleOf(axis string) string { return cmp.Or(axisTitle[axis], axis) }
@@ -244,6 +252,7 @@ var axisTitle = map[string]string{
 	axisInput:       "input tokens per min (ITPM)",
 	axisOutput:      "output tokens per min (OTPM)",
 	axisConcurrency: "concurrent calls (concurrency)",
+	axisBackground:  "concurrent background calls (interactive_reserve)",
 	axisSoftCap:     "concurrent calls of one tenant (soft_cap)",
 	axisHoldBack:    "concurrent calls beside which its priority may begin more (hold_back)",
 	axisPerTenant:   "concurrent calls of a tenant whose recent calls failed at the upstream (per_tenant)",

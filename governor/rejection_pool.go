@@ -1,37 +1,28 @@
 package governor
 
 import (
+	"slices"
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/limits"
+	"github.com/llmgov/llmgov/escrow/slots"
 )
 
 // How a pool explains that a call does not go.
 
 // rejectionLocked explains the escrow's answer to a call.
 func (p *pool) rejectionLocked(now time.Time, t *tenant, call *escrow.Call, ans escrow.Answer) *Rejection {
-	leaf := call.Leaf
 	s := p.booksLocked(now)
 	rej := &Rejection{
 		Tenant: t.name, Pool: p.name, Axis: ans.Axis.String(),
 		RetryAfter: max(ans.Wait, time.Millisecond), Kept: ans.Ticket,
 	}
-	if ans.Axis == escrow.Slots && p.escrow.Restricts(call) {
-		rej.Axis = axisPerTenant
-		rej.Limit, rej.Used = p.escrow.Restriction(call)
-		rej.Asked = 1
-	} else if ans.Axis == escrow.Slots && p.escrow.Capped(leaf) {
-		rej.Axis = axisSoftCap
-		rej.Limit, rej.Used = p.slots.SoftCap(leaf)
-		rej.Asked = 1
-	} else if ans.Axis == escrow.Slots && p.slots.KeptOut(leaf) {
-		rej.Axis = axisHoldBack
-		rej.Limit, rej.Used = p.slots.HoldBack(leaf)
-		rej.Asked = 1
-	} else if ans.Axis == escrow.Slots {
+	kept := false // by a rule of slots
+	if ans.Axis == escrow.Slots {
 		rej.Limit, rej.Used = p.slots.InUse()
 		rej.Asked = 1
+		kept = rej.byRule(p.slots.Standings(call))
 	} else {
 		a := s.Axes[ans.Axis]
 		rej.Limit = a.Limit
@@ -59,13 +50,25 @@ func (p *pool) rejectionLocked(now time.Time, t *tenant, call *escrow.Call, ans 
 		rej.Used = int64(s.Waiting)
 	case ans.Verdict == escrow.LeafFull:
 		rej.Reason = ReasonQueueFull
-		rej.Used = int64(p.escrow.Node(leaf).Queued)
-	case ans.Behind && rej.Axis != axisHoldBack && rej.Axis != axisPerTenant:
+		rej.Used = int64(p.escrow.Node(call.Leaf).Queued)
+	case ans.Behind && !kept:
 		rej.Reason = ReasonShare
 	default:
 		rej.Reason = axisReasons[ans.Axis]
 	}
 	return rej
+}
+
+// byRule makes a refusal one by the rule of slots that keeps the call from beginning. It reports false, and changes nothing, if none does.
+func (r *Rejection) byRule(rules []slots.Standing) bool {
+	i := slices.IndexFunc(rules, func(s slots.Standing) bool { return s.Keeps })
+	if i < 0 {
+		return false
+	}
+	r.Axis = ruleAxis(rules[i].Rule)
+	r.Limit = rules[i].Limit
+	r.Used = rules[i].Used
+	return true
 }
 
 // axisReasons are the reasons for refusing a call that a limit of the pool has no room for.

@@ -350,12 +350,12 @@ func TestSoftCap_Adaptive(t *testing.T) {
 func TestKeptOut(t *testing.T) {
 	for name, c := range map[string]struct {
 		pool Pool
-		by   escrow.Rule
+		by   string
 	}{
-		"interactive_reserve": {Pool{InteractiveReserve: 2}, escrow.ByReserve},
-		"soft_cap":            {Pool{SoftCapPPM: 500_000}, escrow.BySoftCap},
-		"hold_back":           {Pool{HoldBackPPM: 500_000}, escrow.ByHoldBack},
-		"none":                {Pool{}, escrow.NoRule},
+		"interactive_reserve": {Pool{InteractiveReserve: 2}, escrow.InteractiveReserve},
+		"soft_cap":            {Pool{SoftCapPPM: 500_000}, escrow.SoftCap},
+		"hold_back":           {Pool{HoldBackPPM: 500_000}, escrow.HoldBack},
+		"none":                {Pool{}, ""},
 	} {
 		testkit.Virtual(t, name, func(t *testing.T) {
 			c.pool.Name = "p"
@@ -379,13 +379,13 @@ func TestKeptOut(t *testing.T) {
 			shares := g.State().Pools[0].Shares
 			s := shares[slices.IndexFunc(shares, func(s TenantShare) bool { return s.Tenant == "night" })]
 			want := TenantShare{Queued: 5, Running: 2, KeptOut: 5}
-			if c.by == escrow.NoRule {
+			if c.by == "" {
 				want = TenantShare{Queued: 3, Running: 4}
 			}
 			if s.Queued != want.Queued || s.Running != want.Running || s.KeptOut != want.KeptOut || s.KeptOutBy != c.by {
-				t.Errorf("%d run, %d wait, %d of them for rule %d; want %+v for rule %d", s.Running, s.Queued, s.KeptOut, s.KeptOutBy, want, c.by)
+				t.Errorf("%d run, %d wait, %d of them for rule %q; want %+v for rule %q", s.Running, s.Queued, s.KeptOut, s.KeptOutBy, want, c.by)
 			}
-			if s.Demand != s.Received && c.by != escrow.NoRule {
+			if s.Demand != s.Received && c.by != "" {
 				t.Errorf("they are demand: it asks for %.4f of the pool, and received %.4f", s.Demand, s.Received)
 			}
 		})

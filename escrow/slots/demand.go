@@ -27,8 +27,7 @@ type Demand struct {
 	// ones were refused for want of a slot and may come back.
 	Waiting, Background, Returning int64
 	Stakes                         []Stake
-	Bands                          []BandDemand
-	SoftCap                        SoftCapDemand
+	Bounds                         []BoundDemand
 }
 
 // Stake is the usage and demand of slots here of a group, or of a tenant in none.
@@ -52,8 +51,8 @@ func (s *Side) Demand(now time.Time, oldest time.Duration) Demand {
 	d.Slots = s.Limit()
 	d.Together = s.Together()
 	d.Most = d.Together
-	d.Reserved = s.rules.Reserve > 0
-	d.ForBackground = s.forBackground(d.Together).Most
+	d.Reserved = s.reserves()
+	d.ForBackground = s.forBackground(d.Together)
 	d.Adaptive = s.Limiter != nil
 	if s.Limiter != nil {
 		s.tell(now, &d)
@@ -72,9 +71,7 @@ func (s *Side) Demand(now time.Time, oldest time.Duration) Demand {
 			Returning: s.returning(x.ID, int64(n.Running)), path: x.Path,
 		})
 	}
-	kept := s.excuseKept(&d)
-	s.demandBands(&d)
-	s.demandSoftCap(&d, kept)
+	s.demandBounds(&d)
 	return d
 }
 
@@ -93,11 +90,11 @@ func (s *Side) tell(now time.Time, d *Demand) {
 func (s *Side) lacking() (waiting, background int64) {
 	first, later := s.pool.Queued()
 	open := int64(later)
-	if s.Limiter == nil && s.rules.Reserve > 0 {
+	if s.Limiter == nil && s.reserves() {
 		open = min(open, max(0, s.grant.Open-s.pool.InBackground()))
 		background = int64(later) - open
 	}
-	if s.pool.HasSlot(escrow.Root, false) {
+	if s.pool.Free() {
 		return 0, background
 	}
 	return int64(first) + open, background
@@ -107,25 +104,24 @@ func (s *Side) lacking() (waiting, background int64) {
 // soft caps they would count in.
 func (s *Side) excuseKept(d *Demand) (kept map[escrow.NodeID]int64) {
 	kept = map[escrow.NodeID]int64{}
-	room := escrow.RoomOf(d.Together, s.rules.HoldBackPPM)
 	for _, x := range s.nodes {
 		if !x.Leaf {
 			continue
 		}
 		n := s.pool.Node(x.ID)
 		calls := int64(n.Queued)
+		by, _ := s.pool.KeptOut(x.ID)
 		switch {
-		case calls == 0:
+		case by == nil:
 			continue
-		case s.pool.WaitsRestricted(x.ID):
-		case s.pool.WaitsBack(x.ID): // room for some may be elsewhere, and one needs a slot when it has risen
-			calls -= min(calls, max(1, room[n.Below]-d.Running-s.grant.Others))
+		case by.Name == escrow.PerTenant:
+		case by.Of == escrow.Lower: // room for some may be elsewhere, and one needs a slot when it has risen
+			calls -= min(calls, max(1, by.Sized(d.Together).Most[n.Below]-d.Running-s.grant.Others))
 		default:
 			continue
 		}
 		d.excuse(s.pool.Top(x.ID), calls, int64(n.Later))
-		tenant, _, _ := s.pool.SoftCap(x.ID)
-		kept[tenant] += calls
+		kept[s.pool.Claimant(x.ID)] += calls
 	}
 	return kept
 }

@@ -38,9 +38,14 @@ func lowestBand() (p *escrow.Pool, s *Side, leaf escrow.NodeID) {
 	p = escrow.New(now, escrow.Config{Slots: 20, MaxQueue: 100, HoldBack: 300_000})
 	leaf = p.Add(escrow.Root, escrow.Node{Weight: escrow.WeightOne, Below: escrow.LowestBand})
 	s = New(p, true)
-	s.Configure(Rules{Slots: 20, HoldBackPPM: 300_000})
+	s.Configure(Rules{Slots: 20})
 	s.Plant([]Node{{ID: leaf, Path: "a", Top: true, Leaf: true}})
 	return p, s, leaf
+}
+
+// lowestRoom is the grant of so many slots in which calls of the lowest band may begin.
+func lowestRoom(slots int64) []BoundGrant {
+	return []BoundGrant{{Bound: Bound{Rule: escrow.HoldBack, Below: escrow.LowestBand}, Slots: slots}}
 }
 
 // offer offers calls of a leaf to a pool, and lets begin what may.
@@ -55,17 +60,17 @@ func offer(p *escrow.Pool, leaf escrow.NodeID, calls int) {
 // the slot comes.
 func TestSide_RoomWithoutSlot(t *testing.T) {
 	p, s, leaf := lowestBand()
-	s.Allow(now, now.Add(time.Hour), &Grant{Slots: 2, Open: 2, Bands: []BandGrant{{Below: escrow.LowestBand, Slots: 3}}})
+	s.Allow(now, now.Add(time.Hour), &Grant{Slots: 2, Open: 2, Bounds: lowestRoom(3)})
 	offer(p, leaf, 5)
-	if d := s.Demand(now, 0); d.Waiting != 3 || d.Bands[0].Waiting != 3 {
-		t.Errorf("3 calls lack a slot, and the demand is of %d, and of %d on room", d.Waiting, d.Bands[0].Waiting)
+	if d := s.Demand(now, 0); d.Waiting != 3 || d.Bounds[0].Waiting != 3 {
+		t.Errorf("3 calls lack a slot, and the demand is of %d, and of %d on room", d.Waiting, d.Bounds[0].Waiting)
 	}
 }
 
 // TestSide_HeldBack: of the calls of a tenant that are held back, one is demand on the slots, so that it finds one when it has risen.
 func TestSide_HeldBack(t *testing.T) {
 	p, s, leaf := lowestBand()
-	s.Allow(now, now.Add(time.Hour), &Grant{Slots: 2, Open: 2, Others: 18, Bands: []BandGrant{{Below: escrow.LowestBand, Slots: 2}}})
+	s.Allow(now, now.Add(time.Hour), &Grant{Slots: 2, Open: 2, Others: 18, Bounds: lowestRoom(2)})
 	offer(p, leaf, 7)
 	if d := s.Demand(now, 0); d.Waiting != 1 || d.Stakes[0].Queued != 1 {
 		t.Errorf("5 calls are held back, and the demand is of %d, %d of its tenant", d.Waiting, d.Stakes[0].Queued)
@@ -75,10 +80,10 @@ func TestSide_HeldBack(t *testing.T) {
 // TestSide_RoomBesideSlot: calls that are held back are demand on the room of their band, also while slots are free.
 func TestSide_RoomBesideSlot(t *testing.T) {
 	p, s, leaf := lowestBand()
-	s.Allow(now, now.Add(time.Hour), &Grant{Slots: 4, Open: 4, Others: 16, Bands: []BandGrant{{Below: escrow.LowestBand, Slots: 2}}})
+	s.Allow(now, now.Add(time.Hour), &Grant{Slots: 4, Open: 4, Others: 16, Bounds: lowestRoom(2)})
 	offer(p, leaf, 7)
-	if d := s.Demand(now, 0); d.Running != 2 || d.Bands[0].Waiting != 5 {
-		t.Errorf("2 of 7 calls may run, %d do, and the demand on room is of %d", d.Running, d.Bands[0].Waiting)
+	if d := s.Demand(now, 0); d.Running != 2 || d.Bounds[0].Waiting != 5 {
+		t.Errorf("2 of 7 calls may run, %d do, and the demand on room is of %d", d.Running, d.Bounds[0].Waiting)
 	}
 }
 
@@ -123,20 +128,20 @@ func TestSide_Restricted(t *testing.T) {
 // taken out of the demand once, and no calls of others in their group with them.
 func TestSide_KeptByTwoRules(t *testing.T) {
 	for what, c := range map[string]struct {
-		rules    Rules
+		pool     escrow.Config
 		restrict bool
 	}{
-		"a restriction and a band":     {Rules{Slots: 20, HoldBackPPM: 500_000}, true},
-		"a restriction and a soft cap": {Rules{Slots: 20, SoftCapPPM: 100_000}, true},
-		"a band and a soft cap":        {Rules{Slots: 20, SoftCapPPM: 100_000, HoldBackPPM: 500_000}, false},
+		"a restriction and a band":     {escrow.Config{HoldBack: 500_000}, true},
+		"a restriction and a soft cap": {escrow.Config{SoftCap: 100_000}, true},
+		"a band and a soft cap":        {escrow.Config{SoftCap: 100_000, HoldBack: 500_000}, false},
 	} {
 		t.Run(what, func(t *testing.T) {
-			p := escrow.New(now, escrow.Config{Slots: 20, MaxQueue: 100, HoldBack: c.rules.HoldBackPPM, SoftCap: c.rules.SoftCapPPM})
+			p := escrow.New(now, escrow.Config{Slots: 20, MaxQueue: 100, HoldBack: c.pool.HoldBack, SoftCap: c.pool.SoftCap})
 			group := p.Add(escrow.Root, escrow.Node{Weight: escrow.WeightOne})
 			kept := p.Add(group, escrow.Node{Weight: escrow.WeightOne, Capped: true, Below: escrow.LowestBand})
 			other := p.Add(group, escrow.Node{Weight: escrow.WeightOne})
 			s := New(p, true)
-			s.Configure(c.rules)
+			s.Configure(Rules{Slots: 20})
 			s.Plant([]Node{{ID: group, Path: "g", Top: true}, {ID: kept, Path: "g/a", Name: "a", Leaf: true}, {ID: other, Path: "g/b", Name: "b", Leaf: true}})
 			s.Allow(now, now.Add(time.Hour), &Grant{Slots: 12, Open: 12})
 			offer(p, kept, 3)
@@ -161,13 +166,13 @@ func TestSide_Use(t *testing.T) {
 	tools := p.Add(escrow.Root, escrow.Node{Weight: 2 * escrow.WeightOne})
 	batch := p.Add(escrow.Root, escrow.Node{Weight: 2 * escrow.WeightOne, Below: escrow.LowestBand})
 	s := New(p, true)
-	s.Configure(Rules{Slots: 20, HoldBackPPM: 300_000})
+	s.Configure(Rules{Slots: 20})
 	s.Plant([]Node{
 		{ID: chat, Path: "chat", Weight: 6 * escrow.WeightOne, Top: true, Leaf: true},
 		{ID: tools, Path: "tools", Weight: 2 * escrow.WeightOne, Top: true, Leaf: true},
 		{ID: batch, Path: "our batch", Weight: 2 * escrow.WeightOne, Top: true, Leaf: true},
 	})
-	s.Allow(now, now.Add(time.Hour), &Grant{Slots: 4, Open: 4, Bands: []BandGrant{{Below: escrow.LowestBand, Slots: 4}}})
+	s.Allow(now, now.Add(time.Hour), &Grant{Slots: 4, Open: 4, Bounds: lowestRoom(4)})
 	offer(p, tools, 1)
 	offer(p, batch, 5)
 	const note = "3 our batch\nwaits 2 our batch\n1 tools\n"

@@ -14,9 +14,8 @@ type Grant struct {
 	Slots, Open, Others, OthersBackground int64
 	// Notes are those of other processes.
 	Notes []adaptive.Note
-	Bands []BandGrant
-	// SoftCap is nil if there is none.
-	SoftCap *SoftCapGrant
+	// Bounds are as they were claimed.
+	Bounds []BoundGrant
 }
 
 // Allow puts a grant in force until the given time; nil leaves the one before. Call escrow.Pool.Pump afterwards.
@@ -80,30 +79,24 @@ func (s *Side) Lost() bool { return s.shared && s.rules.Slots > 0 && s.until.IsZ
 // Own is how many slots the pool allows itself when nobody answers.
 func (s *Side) Own() int64 { return s.rules.Loss.Own(s.Limit()) }
 
-// usable is how many of the given slots may be used here, and how many of these by background calls.
-func (s *Side) usable(slots int64) (most int64, forBackground escrow.BackgroundSlots) {
+// usable is how many of the given slots may be used here.
+func (s *Side) usable(slots int64) int64 {
 	switch {
 	case s.fenced:
-		return 0, escrow.BackgroundSlots{}
+		return 0
 	case s.alone && s.until.IsZero():
-		most = min(slots, s.Own())
-	default:
-		most = min(slots, s.grant.Slots)
-		if s.Limiter == nil {
-			limit, used := s.backgroundAnywhere()
-			soon := limit - used + s.pool.InBackground()
-			return most, escrow.BackgroundSlots{Most: min(most, s.grant.Open), Soon: soon}
-		}
+		return min(slots, s.Own())
 	}
-	return most, s.forBackground(most)
+	return min(slots, s.grant.Slots)
 }
 
 // Coming reports whether a call lacks nothing but a grant that no process has, as far as is known.
 func (s *Side) Coming(call *escrow.Call) bool {
-	if !s.shared || s.alone || s.fenced || s.pool.HasSlot(call.Leaf, call.Background) || s.pool.Restricts(call) {
+	if !s.shared || s.alone || s.fenced {
 		return false
 	}
-	if (s.pool.Capped(call.Leaf) || s.pool.HeldBack(call.Leaf)) && !s.roomComing(call.Leaf) {
+	by := s.pool.Keeps(call.Leaf, call.Background)
+	if by == nil && s.pool.Free() || s.pool.Restricts(call) || by != nil && by.Of != escrow.Background && !s.roomComing(by, call.Leaf) {
 		return false
 	}
 	limit, used := s.InUse()

@@ -19,11 +19,12 @@ type turnedAway struct {
 // regular time. queued says that the call waits; else it was refused. One that only a restriction, its tenant's soft cap or its band
 // keeps waiting lacks no slot.
 func (s *Side) Lacks(now time.Time, call *escrow.Call, queued bool) (ask bool) {
-	if s.pool.HasSlot(call.Leaf, call.Background) || s.pool.Restricts(call) {
+	by := s.pool.Keeps(call.Leaf, call.Background)
+	if by == nil && s.pool.Free() || s.pool.Restricts(call) {
 		return false
 	}
-	if s.pool.Capped(call.Leaf) || s.pool.HeldBack(call.Leaf) {
-		return s.shared && s.roomComing(call.Leaf)
+	if by != nil && by.Of != escrow.Background {
+		return s.shared && s.roomComing(by, call.Leaf)
 	}
 	if s.Limiter != nil && s.full(call.Leaf, call.Background) {
 		s.Limiter.Lacked(now)

@@ -15,11 +15,7 @@ type Rules struct {
 	// Adaptive is the law by which the limit moves, from Least on.
 	Adaptive adaptive.Law
 	Least    int64
-	// Reserve is how many slots background calls leave free.
-	Reserve int64
-	// SoftCapPPM and HoldBackPPM are escrow.Config.SoftCap and escrow.Config.HoldBack.
-	SoftCapPPM, HoldBackPPM int64
-	Loss                    Loss
+	Loss     Loss
 }
 
 // Loss is the rule for the time in which nobody says what a process may use.
@@ -110,14 +106,13 @@ func (s *Side) Plant(nodes []Node) {
 // fit now.
 func (s *Side) Narrow() {
 	slots := s.Limit()
-	forBackground := s.forBackground(slots)
 	if s.shared {
-		slots, forBackground = s.usable(slots)
+		slots = s.usable(slots)
 	}
-	s.pool.Narrow(slots, forBackground)
+	s.pool.Narrow(slots)
 	if s.shared {
-		s.shareRoom(slots)
-		s.pool.ShareSoftCaps(s.softCaps())
+		s.bind(slots)
+		s.shareUse()
 		s.pool.Expect(s.Limit() - s.grant.Others)
 	}
 }
@@ -143,8 +138,7 @@ func (s *Side) InUse() (limit, used int64) { return s.Limit(), s.pool.InFlight()
 // because each process reserves slots of its own then.
 func (s *Side) Background() (limit, used int64) {
 	if s.shared && s.Limiter != nil {
-		_, here := s.usable(s.Limit())
-		return here.Most, s.pool.InBackground()
+		return s.forBackground(s.usable(s.Limit())), s.pool.InBackground()
 	}
 	return s.backgroundAnywhere()
 }
@@ -154,23 +148,27 @@ func (s *Side) backgroundAnywhere() (limit, used int64) {
 	if s.Limiter == nil {
 		used += s.grant.OthersBackground
 	}
-	return s.forBackground(s.Limit()).Most, used
+	return s.forBackground(s.Limit()), used
 }
 
-// forBackground is how many of so many slots background calls may take. If these are fewer than configured, the interactive reserve
-// shrinks to at most half of them: a large reserve would otherwise leave background calls nothing.
-func (s *Side) forBackground(slots int64) escrow.BackgroundSlots {
-	reserve := s.rules.Reserve
-	if slots < s.rules.Slots {
-		reserve = min(reserve, slots/2)
+// forBackground is how many of so many slots background calls may take.
+func (s *Side) forBackground(slots int64) int64 {
+	rules := s.pool.Rules()
+	for n := range rules {
+		if rules[n].Of == escrow.Background {
+			return rules[n].Sized(slots).Most[0]
+		}
 	}
-	return escrow.BackgroundSlots{Most: slots - reserve, Free: reserve}
+	return slots
 }
+
+// reserves reports whether background calls leave slots free.
+func (s *Side) reserves() bool { return s.forBackground(s.rules.Slots) < s.rules.Slots }
 
 // full reports whether the limit on calls at once keeps a further call from being dispatched. An adaptive one does not if the only
 // reason is that other processes have slots that they do not use.
 func (s *Side) full(leaf escrow.NodeID, background bool) bool {
-	if !s.pool.Full(leaf, background) {
+	if s.pool.Free() && s.pool.Keeps(leaf, background) == nil {
 		return false
 	}
 	if !s.shared {
@@ -178,7 +176,7 @@ func (s *Side) full(leaf escrow.NodeID, background bool) bool {
 	}
 	_, used := s.InUse()
 	limit := s.Together()
-	if background && s.rules.Reserve > 0 {
+	if background && s.reserves() {
 		limit -= limit / 2 // as much may be reserved in each process
 	}
 	return used >= limit-limit/8

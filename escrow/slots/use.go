@@ -67,6 +67,15 @@ func (s *Side) hearUse() map[escrow.NodeID]use {
 	return heard
 }
 
+// shareUse has shares of the slots in use be those of all processes, where calls of lower bands keep out of some.
+func (s *Side) shareUse() {
+	var e *escrow.Elsewhere
+	if s.pool.Banded() && !s.until.IsZero() {
+		e = s.elsewhere()
+	}
+	s.pool.ShareElsewhere(e)
+}
+
 // elsewhere is what others run, and which nodes want more than their share of the slots in use anywhere.
 func (s *Side) elsewhere() *escrow.Elsewhere {
 	heard := s.hearUse()

@@ -12,9 +12,8 @@ import (
 
 // Slots makes claims on the slots of one pool. The zero value has made none.
 type Slots struct {
-	claims  []parts.Claim       // as last made
-	bands   []slots.BandDemand  // behind those on the room of bands
-	softCap slots.SoftCapDemand // behind those on the soft cap
+	claims []parts.Claim       // as last made
+	bounds []slots.BoundDemand // behind the last of them
 }
 
 // A pool's slots are claimed twice: all of them, and, under the name background, those that
@@ -29,8 +28,7 @@ const (
 // Of returns the claims of a demand. A pool without slots has none.
 func (s *Slots) Of(d *slots.Demand) []parts.Claim {
 	s.claims = make([]parts.Claim, 0, len(s.claims)) // the last ones may still be in transit
-	s.bands = nil
-	s.softCap = slots.SoftCapDemand{}
+	s.bounds = nil
 	if d.Slots > 0 {
 		s.claimSlots(*d)
 	}
@@ -58,8 +56,26 @@ func (s *Slots) claimSlots(d slots.Demand) {
 		want(&c, d.Background, ahead, c.Limit)
 		s.claims = append(s.claims, c)
 	}
-	s.claimBands(&d)
-	s.claimSoftCap(&d)
+	s.bounds = d.Bounds
+	for i := range d.Bounds {
+		s.claims = append(s.claims, boundClaim(&d, &d.Bounds[i]))
+	}
+}
+
+// boundClaim is the claim on what a rule of slots leaves. It has no weights, so that processes that want more
+// get equal parts: whose turn it is among tenants shows in the claim on all slots.
+func boundClaim(d *slots.Demand, b *slots.BoundDemand) parts.Claim {
+	c := parts.Claim{Name: b.Name, Kind: parts.Slots, Limit: b.Limit, Used: b.Used, Tail: d.Tail.Milliseconds(), Passed: true}
+	waits := b.Waiting
+	if d.Fenced {
+		waits = 0
+	}
+	ahead := int64(0)
+	if slotsAhead(d) > 0 {
+		ahead = min(b.Ahead, aheadOf(b.Limit, b.Used))
+	}
+	want(&c, waits, ahead, b.Limit)
+	return c
 }
 
 // slotsClaim is a claim on slots without amounts. waiting says that calls lack these slots.
@@ -137,9 +153,9 @@ func (s *Slots) Grant(list []parts.Part) (grant *slots.Grant) {
 		}
 	}
 	if grant != nil && len(list) == len(s.claims) {
-		capped := len(list) - s.softCapClaims()
-		grant.Bands = s.bandGrants(list[capped-len(s.bands) : capped])
-		grant.SoftCap = s.softCapGrant(list[capped:])
+		for i, part := range list[len(list)-len(s.bounds):] {
+			grant.Bounds = append(grant.Bounds, slots.BoundGrant{Bound: s.bounds[i].Bound, Slots: part.Part, Others: part.Others})
+		}
 	}
 	return grant
 }

@@ -187,19 +187,15 @@ func valueOf(l *adminapi.ExplainedLimit) string {
 	if strings.Contains(l.Axis, " per ") {
 		return amount(l.Limit) + " " + l.Axis // such as tokens per 5h
 	}
-	if l.Axis == "background" {
-		return amount(l.Limit) + " background calls"
-	}
-	if l.Axis == "soft_cap" {
-		return amount(l.Limit) + " calls of one tenant"
-	}
-	if l.Axis == "per_tenant" {
-		return amount(l.Limit) + " calls of a tenant whose recent calls failed"
-	}
-	if l.Axis == "hold_back" {
-		return amount(l.Limit) + " calls beside its own priority"
-	}
-	return amount(l.Limit)
+	return amount(l.Limit) + ofRules[l.Axis]
+}
+
+// ofRules says of what the limits of rules of slots are, by axis.
+var ofRules = map[string]string{
+	"background": " background calls",
+	"soft_cap":   " calls of one tenant",
+	"per_tenant": " calls of a tenant whose recent calls failed",
+	"hold_back":  " calls beside its own priority",
 }
 
 func amount(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }

@@ -37,7 +37,8 @@ func (f *fluid) holdBack(dt float64) {
 		return
 	}
 	slot := dt / escrow.Window.Seconds() / float64(f.Pool.Concurrency) // for a step, in minutes of the pool
-	room := escrow.RoomOf(f.Pool.Concurrency, f.Pool.HoldBackPPM)
+	rule := escrow.Rule{Of: escrow.Lower, FreePPM: f.Pool.HoldBackPPM}
+	room := rule.Sized(f.Pool.Concurrency).Most
 	higher := 0.0
 	weights := 0.0
 	for below := range room {

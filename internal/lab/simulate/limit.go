@@ -19,8 +19,7 @@ func newLimit(p *scenario.Pool, pool gate, shared bool) *limit {
 	}
 	l := &limit{slots.New(pool.(*escrow.Pool), shared)}
 	l.Configure(slots.Rules{
-		Slots: p.Concurrency, Adaptive: p.Adaptive, Least: p.MinConcurrency, Reserve: p.InteractiveReserve,
-		SoftCapPPM: p.SoftCapPPM, HoldBackPPM: p.HoldBackPPM,
+		Slots: p.Concurrency, Adaptive: p.Adaptive, Least: p.MinConcurrency,
 	})
 	l.Narrow()
 	return l

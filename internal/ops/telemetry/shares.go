@@ -37,6 +37,7 @@ func collectShares(w *writer, p *governor.PoolState) {
 	if tokens {
 		w.write(descUnused, prometheus.CounterValue, float64(p.Unused), pool)
 	}
+	rules := p.Config.SlotRules()
 	for i := range p.Shares {
 		s := &p.Shares[i]
 		w.gauge(descEntitled, share(s.Entitled), s.Tenant, pool)
@@ -46,30 +47,18 @@ func collectShares(w *writer, p *governor.PoolState) {
 			w.counter(descLent, s.Lent, s.Tenant, pool)
 			w.gauge(descDebt, float64(s.Debt), s.Tenant, pool)
 		}
-		collectKeptOut(w, &p.Config, s)
+		collectKeptOut(w, p.Config.Name, rules, s)
 	}
 }
 
 // collectKeptOut writes how many calls of a tenant each rule of the pool's slots keeps waiting.
-func collectKeptOut(w *writer, p *governor.Pool, s *governor.TenantShare) {
-	for _, rule := range []struct {
-		key string
-		on  bool
-		by  escrow.Rule
-	}{
-		{"interactive_reserve", p.InteractiveReserve > 0, escrow.ByReserve},
-		{"soft_cap", p.SoftCapPPM > 0, escrow.BySoftCap},
-		{"hold_back", p.HoldBackPPM > 0, escrow.ByHoldBack},
-		{"per_tenant", p.PerTenant, escrow.ByRestriction},
-	} {
-		if !rule.on {
-			continue
-		}
+func collectKeptOut(w *writer, pool string, rules []string, s *governor.TenantShare) {
+	for _, rule := range rules {
 		calls := 0
-		if s.KeptOutBy == rule.by {
+		if s.KeptOutBy == rule {
 			calls = s.KeptOut
 		}
-		w.gauge(descKeptOut, float64(calls), s.Tenant, p.Name, rule.key)
+		w.gauge(descKeptOut, float64(calls), s.Tenant, pool, rule)
 	}
 }
 
