@@ -72,7 +72,7 @@ func (p *Pool) forecast(now time.Time, e *entry) Answer {
 // answer decides on a call, which may have come back to a ticket.
 func (p *Pool) answer(now time.Time, c *Call, e *entry, ticket int32) Answer {
 	lacks, fits := p.finds(now, e)
-	behind := p.behind(e.class) && (!fits || !p.goesFirst(c.Leaf, e.class) && !p.beside(now, e) && !p.passes(now, e))
+	behind := p.behind(e.class) && (!fits || !p.goesFirst(c.Leaf, e.class) && !p.beside(now, e))
 	if fits && !behind {
 		return Answer{Verdict: Admitted, Upstream: e.upstream}
 	}

@@ -102,8 +102,8 @@ func (r *Rule) hasRoom(running int64, below int) bool { return below == 0 || run
 func (p *Pool) keepsOut(r *Rule, leaf NodeID, e *entry) bool {
 	from := p.nodes[leaf].claim.Below
 	to := from
-	if e != nil && from > 0 && p.mayRise(r, leaf) {
-		to = max(0, from-int((p.now-e.asked.at)/e.rises()))
+	if e != nil && e.state == entryQueued && from > 0 && p.mayRise(r, leaf) {
+		to = max(0, from-p.risen(leaf))
 	}
 	for below := to; below <= from; below++ {
 		if r.hasRoom(p.running, below) {
@@ -111,6 +111,17 @@ func (p *Pool) keepsOut(r *Rule, leaf NodeID, e *entry) bool {
 		}
 	}
 	return true
+}
+
+// risen is how many bands the calls that wait at a leaf have risen: as many as one of those has that are next.
+func (p *Pool) risen(leaf NodeID) (bands int) {
+	for _, list := range p.nodes[leaf].calls {
+		if list.head >= 0 {
+			e := &p.entries[list.head]
+			bands = max(bands, int((p.now-e.asked.at)/e.rises()))
+		}
+	}
+	return bands
 }
 
 // mayRise reports whether the calls that wait at a leaf rise.
@@ -146,47 +157,6 @@ func (p *Pool) ripensAt(r *Rule, e *entry) time.Time {
 		to--
 	}
 	return p.start.Add(time.Duration(e.asked.at+int64(from-to)*e.rises()) * time.Microsecond)
-}
-
-// letPass has the leaf of a call that is held back by a rule stand aside until the end of Pump, if a call waits that is of a higher band,
-// or has risen to one, and finds a slot.
-func (p *Pool) letPass(by *Rule, e *entry, open bool) bool {
-	p.wakeAt(p.ripensAt(by, e))
-	if !p.passing && !p.slotBelow(Root, open) {
-		return false
-	}
-	p.passing = true
-	p.hide(e.leaf)
-	return true
-}
-
-// slotBelow reports whether a call that is next at a leaf below a node finds a slot. If none does, it has Pump called when the first does by
-// rising. O(leaves that wait).
-func (p *Pool) slotBelow(i NodeID, open bool) bool {
-	nd := &p.nodes[i]
-	if nd.inner == nil {
-		n := p.head(i, open)
-		if n < 0 { // it is passed over
-			return false
-		}
-		e := &p.entries[n]
-		by, _ := p.keptBy(i, e.class, e)
-		if by.rises() {
-			p.wakeAt(p.ripensAt(by, e))
-		}
-		return by == nil && p.Free()
-	}
-	for r, h := range nd.lanes.each() {
-		if r == absent || r == background && !open {
-			continue
-		}
-		for _, x := range h {
-			if p.slotBelow(NodeID(x.id), open) {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // WaitingBefore is how many calls wait that a new one of a leaf does not pass, if slots are all that lacks.
@@ -225,22 +195,6 @@ func (t *tree) countBandsBelow(i NodeID, by int32) {
 	}
 }
 
-// waitsAbove reports whether calls wait that came less far below the highest band than that, and would take the next slot.
-func (p *Pool) waitsAbove(below int) bool {
-	for at, calls := range p.bands[:below] {
-		if calls > 0 && !p.stuck.has(at) {
-			return true
-		}
-	}
-	return false
-}
-
-// passes reports whether a new call that fits passes all that wait: because these are held back, and of lower bands, or wait for
-// other upstreams.
-func (p *Pool) passes(now time.Time, e *entry) bool {
-	return p.yielding && !p.waitsAbove(p.nodes[e.leaf].claim.Below+1) && p.place(now, e, p.stuckVia)
-}
-
 // bandSet is a set of bands, by how far they are below the highest.
 type bandSet uint16
 
@@ -250,7 +204,6 @@ func (s bandSet) has(below int) bool { return s&(1<<below) != 0 }
 // of those that may use the same ones. O(sets of upstreams · bands).
 func (p *Pool) findStuck(now time.Time) {
 	p.stuck = 0
-	p.stuckVia = 0
 	if p.upstreams == nil || !p.Banded() {
 		return
 	}
@@ -260,9 +213,7 @@ func (p *Pool) findStuck(now time.Time) {
 		p.stuck |= 1 << v.below
 		if _, ok := p.upstreams.Choose(now, v.via, v.mean(), 0); ok {
 			finds |= 1 << v.below
-			continue
 		}
-		p.stuckVia |= v.via
 	}
 	p.stuck &^= finds
 }

@@ -19,7 +19,7 @@ func naiveNext(p *Pool, open bool) (NodeID, bool) {
 	can := make([]bool, len(p.nodes))
 	for n := range p.entries {
 		e := &p.entries[n]
-		if e.state != entryQueued || e.class == background && !open || keptApart(p, e) || naivelyPassed(p, e, open) {
+		if e.state != entryQueued || e.class == background && !open || naivelyPassed(p, e, open) || p.asideFor(&p.entries[p.head(e.leaf, open)]) != Root {
 			continue
 		}
 		for i := e.leaf; i != Root; i = p.nodes[i].parent {
@@ -59,12 +59,6 @@ func naiveNext(p *Pool, open bool) (NodeID, bool) {
 	return at, true
 }
 
-// keptApart reports whether a node is at a bound of its own that keeps a call waiting.
-func keptApart(p *Pool, e *entry) bool {
-	_, at := p.keptBy(e.leaf, e.class, e)
-	return at != Root
-}
-
 // naivelyPassed reports whether a call and all that its leaf could have served in its place are passed over.
 func naivelyPassed(p *Pool, e *entry, open bool) bool {
 	for class, list := range p.nodes[e.leaf].calls {
@@ -95,7 +89,7 @@ func (m *machine) pump() {
 	for {
 		m.p.letReturn()
 		open, got, floored, has := m.next() // it unparks
-		for has && m.p.clearAway(m.keptAt(got, open), floored) {
+		for has && m.p.clearAway(&m.p.entries[m.p.head(got, open)], floored) {
 			open, got, floored, has = m.next()
 		}
 		want, ok := naiveNext(m.p, open)
@@ -133,13 +127,6 @@ func (m *machine) next() (open bool, leaf, floored NodeID, ok bool) {
 	m.p.park(reserved)
 	leaf, floored, ok = m.p.next(reserved == nil)
 	return reserved == nil, leaf, floored, ok
-}
-
-// keptAt is the node that keeps the leaf that is next from beginning a call, at a bound of its own.
-func (m *machine) keptAt(leaf NodeID, open bool) NodeID {
-	e := &m.p.entries[m.p.head(leaf, open)]
-	_, at := m.p.keptBy(leaf, e.class, e)
-	return at
 }
 
 func (m *machine) offer(c Call) {

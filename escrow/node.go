@@ -76,6 +76,8 @@ type node struct {
 	// ready are those of queued that are below no node that stands aside, and aside says that this one does: see aside.go.
 	ready [classes]int32
 	aside bool
+	// makesUp says that it keeps its tag when it comes back.
+	makesUp bool
 	// promised is the virtual cost of the kept places below, and passed how far
 	// the node's tag has been moved past the first of them, as nothing waited.
 	promised, passed int64

@@ -100,10 +100,9 @@ type Pool struct {
 
 	upstreams Upstreams // nil if they have no limits of their own
 	// passed is the upstreams for which calls waited that the last Pump passed over; everywhere if others wait as well.
-	passed  Mask
-	parked  bool     // background calls that wait for slots are left after the last Pump
-	hidden  []NodeID // in Pump
-	passing bool     // in Pump: a call is known to wait that finds a slot past those that are held back
+	passed Mask
+	parked bool     // background calls that wait for slots are left after the last Pump
+	hidden []NodeID // in Pump
 
 	part int64     // of the rate that is handed out; see Throttle
 	held time.Time // until when nothing is; zero for no hold
@@ -116,10 +115,8 @@ type Pool struct {
 	rules      []Rule     // of slots
 	background int64      // calls of running
 	stuck      bandSet    // bands of which all calls that wait find no upstream, as of the last Pump
-	stuckVia   Mask       // upstreams for which these wait
 	crowded    bool       // all slots were in use at the end of the last Pump
 	elsewhere  *Elsewhere // nil if this process is alone
-	yielding   bool       // all calls that the last Pump left waiting are held back by their bands
 
 	meanRun time.Duration // of ended calls; 0 before the first
 	freed   int64         // when a slot was freed last, or taken while all were free

@@ -12,8 +12,6 @@ func (p *Pool) Pump(now time.Time, out []Handle) []Handle {
 	p.letReturn()
 	p.passed = 0
 	p.parked = false
-	p.yielding = false
-	p.passing = false
 	p.findStuck(now)
 	defer p.endPump()
 	for {
@@ -25,30 +23,24 @@ func (p *Pool) Pump(now time.Time, out []Handle) []Handle {
 			if p.waiting() > 0 {
 				p.blocked = Slots
 				p.parked = true
-				p.yielding = len(p.hidden) > 0 && p.passed == 0
 			}
 			return out
 		}
 		n := p.head(leaf, open)
 		e := &p.entries[n]
-		by, at := p.keptBy(leaf, e.class, e)
-		if p.clearAway(at, floored) {
+		if p.clearAway(e, floored) {
 			continue
 		}
 		lacks, ok := p.fits(now, e)
-		p.yielding = !ok && lacks == Slots && by.rises()
-		if p.yielding && p.Free() && p.letPass(by, e, open) {
-			continue
-		}
 		if !ok {
 			p.blocked = lacks
-			if lacks != Slots || e.class == interactive && !p.yielding {
+			if lacks != Slots || e.class == interactive {
 				p.first = e.cost
 			}
 			if lacks == Tokens {
 				p.idle.largest = max(p.idle.largest, e.cost[Tokens])
 			}
-			p.wakeAt(p.headReadyAt(now, e, by))
+			p.wakeAt(p.headReadyAt(now, e))
 			p.passed = everywhere
 			return out
 		}
@@ -62,7 +54,6 @@ func (p *Pool) Pump(now time.Time, out []Handle) []Handle {
 			}
 			return out
 		}
-		p.passing = false
 		n = p.preferHome(now, n)
 		e = &p.entries[n]
 		p.dequeue(n)
@@ -92,18 +83,11 @@ func (p *Pool) wakeAt(at time.Time) {
 
 // headReadyAt is when to look again for a head that did not fit. The zero time
 // means: only when something is settled or cancelled.
-func (p *Pool) headReadyAt(now time.Time, e *entry, by *Rule) time.Time {
-	if !p.Free() || by != nil && !by.rises() {
+func (p *Pool) headReadyAt(now time.Time, e *entry) time.Time {
+	if by, _ := p.keptBy(e.leaf, e.class, e); by != nil || !p.Free() {
 		return time.Time{}
 	}
 	at := p.held
-	if by != nil {
-		ripe := p.ripensAt(by, e)
-		if ripe.IsZero() {
-			return ripe
-		}
-		at = later(at, ripe)
-	}
 	for k := range p.axes {
 		a := &p.axes[k]
 		if !a.on {

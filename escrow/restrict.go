@@ -75,15 +75,7 @@ func (p *Pool) Restriction(c *Call) (most, running int64) {
 	return most, running
 }
 
-// Restricts reports whether that keeps a new call from beginning: its leaf runs as many as it may at each upstream that it may use.
-func (p *Pool) Restricts(c *Call) bool {
-	if p.nodes[c.Leaf].restricted == nil {
-		return false
-	}
-	e := p.entryOf(c)
-	return p.restricts(&e)
-}
-
+// restricts reports whether that keeps a call from beginning: its leaf runs as many as it may at each upstream that the call may use.
 func (p *Pool) restricts(e *entry) bool {
 	shut := p.shut(e.leaf)
 	return shut != 0 && p.reach(e.via)&^shut == 0

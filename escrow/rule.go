@@ -129,14 +129,13 @@ func (p *Pool) Expect(slots int64) { p.soon = max(p.slots, slots) }
 // Free reports whether a slot is free, whoever may have it.
 func (p *Pool) Free() bool { return p.cfg.Slots == 0 || p.running < p.slots }
 
-// Keeps is the rule that keeps a new call of a leaf from beginning, whether or not a slot is free; nil if none does. It does not ask
-// for restrictions: see Restricts.
-func (p *Pool) Keeps(leaf NodeID, ofBackground bool) *Rule {
-	class := interactive
-	if ofBackground {
-		class = background
+// Keeps is the rule that keeps a new call from beginning, whether or not a slot is free; nil if none does.
+func (p *Pool) Keeps(c *Call) *Rule {
+	if p.rules == nil && p.nodes[c.Leaf].restricted == nil {
+		return nil
 	}
-	by, _ := p.keptBy(leaf, class, nil)
+	e := p.entryOf(c)
+	by, _ := p.keptBy(e.leaf, e.class, &e)
 	return by
 }
 
@@ -157,7 +156,7 @@ func (p *Pool) KeptOut(i NodeID) (by *Rule, calls int) {
 }
 
 // keptBy is the first rule that keeps a call of a leaf from beginning, whether or not a slot is free; nil if none does. If that counts the
-// slots of a single node, it says of which, else Root. e is the call, or nil for one that comes now and could go to any upstream.
+// slots of a single node, it says of which, else Root. e is the call, or nil for any that comes now.
 // O(rules · depth).
 func (p *Pool) keptBy(leaf NodeID, class rank, e *entry) (by *Rule, at NodeID) {
 	if e != nil && p.restricts(e) {

@@ -312,7 +312,7 @@ func TestAdaptive_SharedWait(t *testing.T) {
 			g := must(t, Config{Shared: true, SharedSlots: true, SharedLimits: true, Pools: []Pool{p}, Tenants: []Tenant{{Name: "a", Weight: 1000}}})
 			s := g.SharedSlots()[0]
 			s.Claim(time.Now())
-			allow := func() { s.Allow(time.Now(), time.Now().Add(time.Hour), &slots.Grant{Slots: 4, Open: 4}, nil) }
+			allow := func() { s.Allow(time.Now(), time.Now().Add(time.Hour), &slots.Grant{Slots: 4}, nil) }
 			allow()
 			var leases []Lease
 			for range 2 {

@@ -191,7 +191,7 @@ func TestOutage_OfSlots(t *testing.T) {
 		g := must(t, cfg)
 		shared := g.SharedSlots()[0]
 		began := time.Now()
-		shared.Allow(began, began.Add(GrantLasts), &slots.Grant{Slots: 1, Open: 1}, nil)
+		shared.Allow(began, began.Add(GrantLasts), &slots.Grant{Slots: 1}, nil)
 		running, _ := g.Acquire(t.Context(), Request{Tenant: "waits", Pool: "p"})
 		time.AfterFunc(GrantLasts, func() { shared.Alone(time.Now()) })
 		_, rej := Rejected(g.Acquire(t.Context(), Request{Tenant: "waits", Pool: "p"}))
@@ -199,7 +199,7 @@ func TestOutage_OfSlots(t *testing.T) {
 			t.Errorf("got %+v, cut off: %v", rej, g.CutOff())
 		}
 		running.Settle(Usage{})
-		shared.Allow(time.Now(), time.Now().Add(GrantLasts), &slots.Grant{Slots: 1, Open: 1}, nil)
+		shared.Allow(time.Now(), time.Now().Add(GrantLasts), &slots.Grant{Slots: 1}, nil)
 		lease, rej := Rejected(g.Acquire(t.Context(), Request{Tenant: "waits", Pool: "p"}))
 		if rej != nil || g.CutOff() {
 			t.Errorf("with a grant: %v, cut off: %v", rej, g.CutOff())

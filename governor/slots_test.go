@@ -272,7 +272,7 @@ func TestReserve_ExplainAdaptive(t *testing.T) {
 		})
 		s := g.SharedSlots()[0]
 		s.Claim(time.Now())
-		s.Allow(time.Now(), time.Now().Add(time.Hour), &slots.Grant{Slots: 4, Open: 4, Others: 16}, nil)
+		s.Allow(time.Now(), time.Now().Add(time.Hour), &slots.Grant{Slots: 4, Others: 16}, nil)
 		for range 2 {
 			l := admitted(t, g, Request{Tenant: "batch", Pool: "p", Model: "m"})
 			defer l.Settle(Usage{Output: 1})

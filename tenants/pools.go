@@ -164,7 +164,6 @@ func readConcurrency(v value, p *Pool) {
 	p.Concurrency = 1
 	list, _ := v.Pairs()
 	known := concurrencyShape.ReadPairs(list, p)
-	reserve := strictyaml.Child(v.Path, "interactive_reserve")
 	switch {
 	case known && !strictyaml.Has(list, "max") && !strictyaml.Has(list, "adaptive"):
 		v.Problem("has no max; write one, such as {max: 64}")
@@ -173,21 +172,13 @@ func readConcurrency(v value, p *Pool) {
 			p.Concurrency = mostFound
 		}
 		p.beginAt()
-		if complaint := checkLeast(p); complaint != "" {
-			least := strictyaml.Child(v.Path, "min")
-			v.Report.At(least, "%s %s", v.Report.ShownNumber(least, p.MinConcurrency), complaint)
-		}
-		if complaint := checkReserve(p); complaint != "" {
-			v.Report.At(reserve, "%s %s", v.Report.ShownNumber(reserve, p.InteractiveReserve), complaint)
-		}
-		if complaint := checkSoftCap(p); complaint != "" {
-			v.Report.At(strictyaml.Child(v.Path, "soft_cap"), "%s", complaint)
-		}
-		if complaint := checkHoldBack(p); complaint != "" {
-			v.Report.At(strictyaml.Child(v.Path, "hold_back"), "%s", complaint)
-		}
-		if complaint := checkPerTenant(p); complaint != "" {
-			v.Report.At(strictyaml.Child(v.Path, "per_tenant"), "%s", complaint)
+		for _, c := range p.slotComplaints() {
+			path := strictyaml.Child(v.Path, c.key)
+			if c.number == 0 {
+				v.Report.At(path, "%s", c.text)
+				continue
+			}
+			v.Report.At(path, "%s %s", v.Report.ShownNumber(path, c.number), c.text)
 		}
 		return
 	}
@@ -199,38 +190,38 @@ func readConcurrency(v value, p *Pool) {
 	p.MinConcurrency = 0
 }
 
-// checkSoftCap complains about a soft cap of a limit that has to be found out, or that is too small for it.
-func checkSoftCap(p *Pool) string {
-	switch {
-	case p.SoftCapPPM == 0:
-		return ""
-	case p.Adaptive != "":
-		return "is of a fixed limit only, because a tenant at its cap would keep an adaptive one from rising; remove adaptive or soft_cap"
-	case p.Concurrency <= 1:
-		return "does nothing with a max of 1, because a tenant may always have one call; raise max, or remove it"
-	}
-	return ""
+// slotComplaint is what is wrong with the value of a key of concurrency: with its number, or as a whole.
+type slotComplaint struct {
+	key    string
+	number int64
+	text   string
 }
 
-// checkHoldBack complains about a hold-back from a limit that has to be found out, or that is too small for it.
-func checkHoldBack(p *Pool) string {
-	switch {
-	case p.HoldBackPPM == 0:
-		return ""
-	case p.Adaptive != "":
-		return "is of a fixed limit only, because calls that are held back would keep an adaptive one from rising; remove adaptive or hold_back"
-	case p.Concurrency <= 1:
-		return "does nothing with a max of 1, because a call that left it free could never begin; raise max, or remove it"
+// slotComplaints are what is wrong with the rules of a pool's slots.
+func (p *Pool) slotComplaints() []slotComplaint {
+	list := []slotComplaint{
+		{"min", p.MinConcurrency, checkLeast(p)},
+		{"interactive_reserve", p.InteractiveReserve, checkReserve(p)},
+		{"soft_cap", 0, p.checkPart(p.SoftCapPPM, "soft_cap", "a tenant at its cap", "a tenant may always have one call")},
+		{"hold_back", 0, p.checkPart(p.HoldBackPPM, "hold_back", "calls that are held back", "a call that left it free could never begin")},
 	}
-	return ""
+	if p.PerTenant && p.Concurrency <= 1 {
+		list = append(list, slotComplaint{"per_tenant", 0, "has nothing to lower, because the pool's max is 1; raise max or remove per_tenant"})
+	}
+	return slices.DeleteFunc(list, func(c slotComplaint) bool { return c.text == "" })
 }
 
-// checkPerTenant complains about limits of single tenants that cannot be below the pool's.
-func checkPerTenant(p *Pool) string {
-	if !p.PerTenant || p.Concurrency > 1 {
+// checkPart complains about a rule of a part of the slots if their limit has to be found out, or is too small for it.
+func (p *Pool) checkPart(part int64, key, kept, small string) string {
+	switch {
+	case part == 0:
 		return ""
+	case p.Adaptive != "":
+		return "is of a fixed limit only, because " + kept + " would keep an adaptive one from rising; remove adaptive or " + key
+	case p.Concurrency <= 1:
+		return "does nothing with a max of 1, because " + small + "; raise max, or remove it"
 	}
-	return "has nothing to lower, because the pool's max is 1; raise max or remove per_tenant"
+	return ""
 }
 
 // bareLaw is the law that was probably meant by a word in place of the number or mapping.

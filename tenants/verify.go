@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -101,25 +102,16 @@ func (v *verifier) pool(p *Pool) {
 	}
 	v.amounts(path, 0, maxAmount, amounts{"interactive_reserve": p.InteractiveReserve})
 	v.amounts(path, 0, maxSoftCapPPM, amounts{"soft_cap (millionths)": p.SoftCapPPM})
-	if complaint := checkSoftCap(p); complaint != "" {
-		v.r.At(strictyaml.Child(path, "soft_cap"), "%s", complaint)
-	}
 	v.amounts(path, 0, maxHoldBackPPM, amounts{"hold_back (millionths)": p.HoldBackPPM})
-	if complaint := checkHoldBack(p); complaint != "" {
-		v.r.At(strictyaml.Child(path, "hold_back"), "%s", complaint)
-	}
-	if complaint := checkPerTenant(p); complaint != "" {
-		v.r.At(strictyaml.Child(path, "per_tenant"), "%s", complaint)
-	}
-	if complaint := checkReserve(p); complaint != "" && p.InteractiveReserve > 0 {
-		v.r.At(strictyaml.Child(path, "interactive_reserve"), "%d %s", p.InteractiveReserve, complaint)
-	}
 	if p.Adaptive != "" {
 		laws.verify(v.r, strictyaml.Child(path, "adaptive"), p.Adaptive)
 	}
 	v.amounts(path, 0, maxAmount, amounts{"min": p.MinConcurrency})
-	if complaint := checkLeast(p); complaint != "" && p.MinConcurrency > 0 {
-		v.r.At(strictyaml.Child(path, "min"), "%d %s", p.MinConcurrency, complaint)
+	for _, c := range p.slotComplaints() {
+		if c.number != 0 {
+			c.text = strconv.FormatInt(c.number, 10) + " " + c.text
+		}
+		v.r.At(strictyaml.Child(path, c.key), "%s", c.text)
 	}
 	v.duration(strictyaml.Child(path, "ticket_wait"), p.TicketWait, maxTicketWait)
 	v.duration(strictyaml.Child(path, "upstream_header"), p.UpstreamHeader, maxTimeout)

@@ -26,8 +26,9 @@ type BoundDemand struct {
 	// Name is that by which other processes know it.
 	Name string
 	// Limit is how many slots may be in use in all processes. Used are in use here, Waiting calls lack one of them, and up to Ahead are
-	// wanted in advance.
+	// wanted in advance. Weighted says that processes that want more have parts by the weights of the Stakes.
 	Limit, Used, Waiting, Ahead int64
+	Weighted                    bool
 }
 
 // BoundGrant is how many slots a bound leaves here, and how many are in use in other processes.
@@ -44,11 +45,16 @@ func (s *Side) demandBounds(d *Demand) {
 	kept := s.excuseKept(d)
 	rules := s.pool.Rules()
 	for n := range rules {
-		switch rules[n].Of {
-		case escrow.Lower:
-			s.demandBands(d, &rules[n])
-		case escrow.Claimants:
-			s.demandTenants(d, &rules[n], kept)
+		switch r := &rules[n]; {
+		case r.Of == escrow.Lower:
+			s.demandBands(d, r)
+		case r.Of == escrow.Claimants:
+			s.demandTenants(d, r, kept)
+		case r.Own && s.Limiter == nil: // else each process leaves slots free of its own
+			d.Bounds = append(d.Bounds, BoundDemand{
+				Bound: Bound{Rule: r.Name}, Name: "background", Limit: r.Sized(d.Together).Most[0],
+				Used: s.pool.InBackground(), Waiting: d.Background, Ahead: math.MaxInt64, Weighted: true,
+			})
 		}
 	}
 }
@@ -137,14 +143,15 @@ func (s *Side) bind(slots int64) {
 // slots here.
 func (s *Side) granted(r *escrow.Rule, slots int64) escrow.Bounds {
 	b := r.Bounds
-	if r.Of == escrow.Background {
-		s.grantBackground(r, slots, &b)
-		return b
-	}
 	var banded [escrow.LowestBand + 1]bool
 	for _, g := range s.grant.Bounds {
 		switch {
 		case g.Rule != r.Name:
+		case r.Of == escrow.Background && r.Own:
+			b.Most[0] = g.Slots
+			b.Soon = s.forBackground(s.Limit()) - g.Others
+		case r.Of == escrow.Background:
+			b.Most[0] = slots
 		case g.Below > 0:
 			b.Most[g.Below] = g.Slots
 			banded[g.Below] = true
@@ -166,20 +173,6 @@ func (s *Side) granted(r *escrow.Rule, slots int64) escrow.Bounds {
 	return b
 }
 
-// grantBackground fills in the bounds of background calls. Each process leaves slots free of its own if the limit is adaptive, or nobody
-// answers.
-func (s *Side) grantBackground(r *escrow.Rule, slots int64, b *escrow.Bounds) {
-	switch {
-	case s.fenced || s.Limiter != nil || s.alone && s.until.IsZero():
-	case r.Own:
-		limit, used := s.backgroundAnywhere()
-		b.Most[0] = min(slots, s.grant.Open)
-		b.Soon = limit - used + s.pool.InBackground()
-	default:
-		b.Most[0] = slots
-	}
-}
-
 // Standing is how a rule of slots stands to a call.
 type Standing struct {
 	Rule string
@@ -191,16 +184,12 @@ type Standing struct {
 
 // Standings are those of all rules that are of a call, the ones first that are asked first.
 func (s *Side) Standings(call *escrow.Call) (list []Standing) {
-	by := s.pool.Keeps(call.Leaf, call.Background)
-	if most, running := s.pool.Restriction(call); most > 0 {
-		restricts := s.pool.Restricts(call)
-		list = append(list, Standing{escrow.PerTenant, most, running, restricts})
-		if restricts {
-			by = nil
-		}
+	by := s.pool.Keeps(call)
+	if by == nil || by.Of != escrow.Claimants && !s.pool.Free() { // then it is a slot that lacks
+		by = &escrow.Rule{}
 	}
-	if by != nil && by.Of != escrow.Claimants && !s.pool.Free() { // so it is not the rule that lacks
-		by = nil
+	if most, running := s.pool.Restriction(call); most > 0 {
+		list = append(list, Standing{escrow.PerTenant, most, running, by.Name == escrow.PerTenant})
 	}
 	rules := s.pool.Rules()
 	for n := range rules {
@@ -209,7 +198,7 @@ func (s *Side) Standings(call *escrow.Call) (list []Standing) {
 			continue
 		}
 		if limit, used, is := s.bound(r, call.Leaf, call.Background); is {
-			list = append(list, Standing{r.Name, limit, used, by != nil && by.Name == r.Name})
+			list = append(list, Standing{r.Name, limit, used, by.Name == r.Name})
 		}
 	}
 	return list
@@ -235,10 +224,16 @@ func (s *Side) bound(r *escrow.Rule, leaf escrow.NodeID, background bool) (limit
 	return limit, int64(s.pool.Node(tenant).Running) + s.grant.elsewhere(Bound{Rule: r.Name, Tenant: tenant}), tenant != escrow.Root
 }
 
-// roomComing reports whether one more call of a leaf that a rule keeps waiting may be granted room, or be lent a slot.
+// roomComing reports whether one more call of a leaf that a rule keeps waiting, or none, may be granted room, or be lent a slot.
 func (s *Side) roomComing(by *escrow.Rule, leaf escrow.NodeID) bool {
+	if by == nil || by.Of == escrow.Background {
+		return true
+	}
 	limit, used, _ := s.bound(by, leaf, false)
-	if by.Of == escrow.Lower {
+	switch {
+	case by.Name == escrow.PerTenant:
+		return false
+	case by.Of == escrow.Lower:
 		return used < limit
 	}
 	_, all := s.InUse()

@@ -13,16 +13,12 @@ type Demand struct {
 	Configured, Fenced bool
 	// Slots is how many calls may run at once, and Together how many
 	// of these all processes may use that are not cut off. Most of those could be used here at all.
-	// If some are Reserved for interactive calls, background calls may take ForBackground of them. If the
-	// limit is Adaptive, each process reserves slots of its own; the slots are then those that the processes
-	// have found out, of which they tell each other by Note.
-	Slots, Together, Most, ForBackground int64
-	Reserved, Adaptive                   bool
-	Note                                 string
-	// Running is how many calls run here, RunningBackground how many of these are background calls, and
-	// Tail how long they may go on running if this process is heard of no more.
-	Running, RunningBackground int64
-	Tail                       time.Duration
+	// Of an adaptive limit they are those that the processes have found out, of which they tell each other by Note.
+	Slots, Together, Most int64
+	Note                  string
+	// Running is how many calls run here, and Tail how long they may go on running if this process is heard of no more.
+	Running int64
+	Tail    time.Duration
 	// Waiting calls lack a slot. Background ones lack one that background calls may use. Returning
 	// ones were refused for want of a slot and may come back.
 	Waiting, Background, Returning int64
@@ -51,14 +47,10 @@ func (s *Side) Demand(now time.Time, oldest time.Duration) Demand {
 	d.Slots = s.Limit()
 	d.Together = s.Together()
 	d.Most = d.Together
-	d.Reserved = s.reserves()
-	d.ForBackground = s.forBackground(d.Together)
-	d.Adaptive = s.Limiter != nil
 	if s.Limiter != nil {
 		s.tell(now, &d)
 	}
 	d.Tail = s.longest.tail(now, oldest)
-	d.RunningBackground = s.pool.InBackground()
 	d.Waiting, d.Background = s.lacking()
 	d.Returning = s.allReturning(now)
 	for _, x := range s.nodes {
@@ -90,8 +82,8 @@ func (s *Side) tell(now time.Time, d *Demand) {
 func (s *Side) lacking() (waiting, background int64) {
 	first, later := s.pool.Queued()
 	open := int64(later)
-	if s.Limiter == nil && s.reserves() {
-		open = min(open, max(0, s.grant.Open-s.pool.InBackground()))
+	if r := s.reserve(); r != nil && s.Limiter == nil {
+		open = min(open, max(0, r.Most[0]-s.pool.InBackground()))
 		background = int64(later) - open
 	}
 	if s.pool.Free() {

@@ -60,7 +60,7 @@ func offer(p *escrow.Pool, leaf escrow.NodeID, calls int) {
 // the slot comes.
 func TestSide_RoomWithoutSlot(t *testing.T) {
 	p, s, leaf := lowestBand()
-	s.Allow(now, now.Add(time.Hour), &Grant{Slots: 2, Open: 2, Bounds: lowestRoom(3)})
+	s.Allow(now, now.Add(time.Hour), &Grant{Slots: 2, Bounds: lowestRoom(3)})
 	offer(p, leaf, 5)
 	if d := s.Demand(now, 0); d.Waiting != 3 || d.Bounds[0].Waiting != 3 {
 		t.Errorf("3 calls lack a slot, and the demand is of %d, and of %d on room", d.Waiting, d.Bounds[0].Waiting)
@@ -70,7 +70,7 @@ func TestSide_RoomWithoutSlot(t *testing.T) {
 // TestSide_HeldBack: of the calls of a tenant that are held back, one is demand on the slots, so that it finds one when it has risen.
 func TestSide_HeldBack(t *testing.T) {
 	p, s, leaf := lowestBand()
-	s.Allow(now, now.Add(time.Hour), &Grant{Slots: 2, Open: 2, Others: 18, Bounds: lowestRoom(2)})
+	s.Allow(now, now.Add(time.Hour), &Grant{Slots: 2, Others: 18, Bounds: lowestRoom(2)})
 	offer(p, leaf, 7)
 	if d := s.Demand(now, 0); d.Waiting != 1 || d.Stakes[0].Queued != 1 {
 		t.Errorf("5 calls are held back, and the demand is of %d, %d of its tenant", d.Waiting, d.Stakes[0].Queued)
@@ -80,7 +80,7 @@ func TestSide_HeldBack(t *testing.T) {
 // TestSide_RoomBesideSlot: calls that are held back are demand on the room of their band, also while slots are free.
 func TestSide_RoomBesideSlot(t *testing.T) {
 	p, s, leaf := lowestBand()
-	s.Allow(now, now.Add(time.Hour), &Grant{Slots: 4, Open: 4, Others: 16, Bounds: lowestRoom(2)})
+	s.Allow(now, now.Add(time.Hour), &Grant{Slots: 4, Others: 16, Bounds: lowestRoom(2)})
 	offer(p, leaf, 7)
 	if d := s.Demand(now, 0); d.Running != 2 || d.Bounds[0].Waiting != 5 {
 		t.Errorf("2 of 7 calls may run, %d do, and the demand on room is of %d", d.Running, d.Bounds[0].Waiting)
@@ -96,7 +96,7 @@ func TestSide_Restricted(t *testing.T) {
 	s := New(p, true)
 	s.Configure(Rules{Slots: 20})
 	s.Plant([]Node{{ID: leaf, Path: "a", Top: true, Leaf: true}, {ID: other, Path: "b", Top: true, Leaf: true}})
-	s.Allow(now, now.Add(time.Hour), &Grant{Slots: 4, Open: 4})
+	s.Allow(now, now.Add(time.Hour), &Grant{Slots: 4})
 	offer := func(call escrow.Call) (ask bool) {
 		_, ans := p.Offer(now, call)
 		p.Pump(now, nil)
@@ -143,7 +143,7 @@ func TestSide_KeptByTwoRules(t *testing.T) {
 			s := New(p, true)
 			s.Configure(Rules{Slots: 20})
 			s.Plant([]Node{{ID: group, Path: "g", Top: true}, {ID: kept, Path: "g/a", Name: "a", Leaf: true}, {ID: other, Path: "g/b", Name: "b", Leaf: true}})
-			s.Allow(now, now.Add(time.Hour), &Grant{Slots: 12, Open: 12})
+			s.Allow(now, now.Add(time.Hour), &Grant{Slots: 12})
 			offer(p, kept, 3)
 			offer(p, other, 9)
 			if c.restrict {
@@ -172,14 +172,14 @@ func TestSide_Use(t *testing.T) {
 		{ID: tools, Path: "tools", Weight: 2 * escrow.WeightOne, Top: true, Leaf: true},
 		{ID: batch, Path: "our batch", Weight: 2 * escrow.WeightOne, Top: true, Leaf: true},
 	})
-	s.Allow(now, now.Add(time.Hour), &Grant{Slots: 4, Open: 4, Bounds: lowestRoom(4)})
+	s.Allow(now, now.Add(time.Hour), &Grant{Slots: 4, Bounds: lowestRoom(4)})
 	offer(p, tools, 1)
 	offer(p, batch, 5)
 	const note = "3 our batch\nwaits 2 our batch\n1 tools\n"
 	if d := s.Demand(now, 0); d.Note != note {
 		t.Errorf("it tells %q, want %q", d.Note, note)
 	}
-	s.Allow(now, now.Add(time.Hour), &Grant{Slots: 4, Open: 4, Others: 16, Notes: []adaptive.Note{
+	s.Allow(now, now.Add(time.Hour), &Grant{Slots: 4, Others: 16, Notes: []adaptive.Note{
 		{Text: "13 chat\nwaits 9 chat\n1 gone\nwaits 1 gone\nwaits much chat\nwaits\n"},
 		{Text: "1 our batch\n1 tools\nwaits 1 tools\n"},
 	}})

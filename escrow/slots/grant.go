@@ -9,9 +9,8 @@ import (
 
 // Grant is how many of a pool's slots a process may use.
 type Grant struct {
-	// Slots is how many calls may run here, and Open how many of these may be background calls.
-	// Others is how many run in other processes, and OthersBackground how many of these are background calls.
-	Slots, Open, Others, OthersBackground int64
+	// Slots is how many calls may run here, and Others how many run in other processes.
+	Slots, Others int64
 	// Notes are those of other processes.
 	Notes []adaptive.Note
 	// Bounds are as they were claimed.
@@ -95,8 +94,8 @@ func (s *Side) Coming(call *escrow.Call) bool {
 	if !s.shared || s.alone || s.fenced {
 		return false
 	}
-	by := s.pool.Keeps(call.Leaf, call.Background)
-	if by == nil && s.pool.Free() || s.pool.Restricts(call) || by != nil && by.Of != escrow.Background && !s.roomComing(by, call.Leaf) {
+	by := s.pool.Keeps(call)
+	if by == nil && s.pool.Free() || !s.roomComing(by, call.Leaf) {
 		return false
 	}
 	limit, used := s.InUse()

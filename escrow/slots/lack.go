@@ -19,8 +19,8 @@ type turnedAway struct {
 // regular time. queued says that the call waits; else it was refused. One that only a restriction, its tenant's soft cap or its band
 // keeps waiting lacks no slot.
 func (s *Side) Lacks(now time.Time, call *escrow.Call, queued bool) (ask bool) {
-	by := s.pool.Keeps(call.Leaf, call.Background)
-	if by == nil && s.pool.Free() || s.pool.Restricts(call) {
+	by := s.pool.Keeps(call)
+	if by == nil && s.pool.Free() {
 		return false
 	}
 	if by != nil && by.Of != escrow.Background {

@@ -1,6 +1,7 @@
 package slots
 
 import (
+	"slices"
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
@@ -144,31 +145,31 @@ func (s *Side) Background() (limit, used int64) {
 }
 
 func (s *Side) backgroundAnywhere() (limit, used int64) {
-	used = s.pool.InBackground()
-	if s.Limiter == nil {
-		used += s.grant.OthersBackground
+	return s.forBackground(s.Limit()), s.pool.InBackground() + s.grant.elsewhere(Bound{Rule: escrow.InteractiveReserve})
+}
+
+// reserve is the rule by which background calls leave slots free; nil if they need not.
+func (s *Side) reserve() *escrow.Rule {
+	rules := s.pool.Rules()
+	i := slices.IndexFunc(rules, func(r escrow.Rule) bool { return r.Of == escrow.Background })
+	if i < 0 {
+		return nil
 	}
-	return s.forBackground(s.Limit()), used
+	return &rules[i]
 }
 
 // forBackground is how many of so many slots background calls may take.
 func (s *Side) forBackground(slots int64) int64 {
-	rules := s.pool.Rules()
-	for n := range rules {
-		if rules[n].Of == escrow.Background {
-			return rules[n].Sized(slots).Most[0]
-		}
+	if r := s.reserve(); r != nil {
+		return r.Sized(slots).Most[0]
 	}
 	return slots
 }
 
-// reserves reports whether background calls leave slots free.
-func (s *Side) reserves() bool { return s.forBackground(s.rules.Slots) < s.rules.Slots }
-
 // full reports whether the limit on calls at once keeps a further call from being dispatched. An adaptive one does not if the only
 // reason is that other processes have slots that they do not use.
 func (s *Side) full(leaf escrow.NodeID, background bool) bool {
-	if s.pool.Free() && s.pool.Keeps(leaf, background) == nil {
+	if s.pool.Free() && s.pool.Keeps(&escrow.Call{Leaf: leaf, Background: background}) == nil {
 		return false
 	}
 	if !s.shared {
@@ -176,7 +177,7 @@ func (s *Side) full(leaf escrow.NodeID, background bool) bool {
 	}
 	_, used := s.InUse()
 	limit := s.Together()
-	if background && s.reserves() {
+	if background && s.reserve() != nil {
 		limit -= limit / 2 // as much may be reserved in each process
 	}
 	return used >= limit-limit/8

@@ -16,14 +16,8 @@ type Slots struct {
 	bounds []slots.BoundDemand // behind the last of them
 }
 
-// A pool's slots are claimed twice: all of them, and, under the name background, those that
-// background calls may take. Of the latter only background calls count. So background calls never take the
-// slots of the interactive reserve, and interactive calls that fill all others keep no background call out
-// whose turn it is.
-const (
-	all        = "concurrency"
-	background = "background"
-)
+// all is the name of the claim on all of a pool's slots.
+const all = "concurrency"
 
 // Of returns the claims of a demand. A pool without slots has none.
 func (s *Slots) Of(d *slots.Demand) []parts.Claim {
@@ -42,30 +36,33 @@ func (s *Slots) claimSlots(d slots.Demand) {
 		d.Background = 0
 		d.Returning = 0
 	}
-	ahead := slotsAhead(&d)
-	c := slotsClaim(&d, all, d.Waiting > 0)
+	c := stakes(&d, d.Waiting > 0)
+	c.Name = all
+	c.Kind = parts.Slots
+	c.Tail = d.Tail.Milliseconds()
 	c.Limit = d.Together
 	c.Used = d.Running
 	c.Note = d.Note
-	want(&c, d.Waiting+d.Returning, ahead, d.Most)
+	want(&c, d.Waiting+d.Returning, slotsAhead(&d), d.Most)
 	s.claims = append(s.claims, c)
-	if d.Reserved && !d.Adaptive {
-		c = slotsClaim(&d, background, d.Waiting > 0 || d.Background > 0)
-		c.Used = d.RunningBackground
-		c.Limit = d.ForBackground
-		want(&c, d.Background, ahead, c.Limit)
-		s.claims = append(s.claims, c)
-	}
 	s.bounds = d.Bounds
 	for i := range d.Bounds {
 		s.claims = append(s.claims, boundClaim(&d, &d.Bounds[i]))
 	}
 }
 
-// boundClaim is the claim on what a rule of slots leaves. It has no weights, so that processes that want more
+// boundClaim is the claim on what a rule of slots leaves. If it has no weights, processes that want more
 // get equal parts: whose turn it is among tenants shows in the claim on all slots.
-func boundClaim(d *slots.Demand, b *slots.BoundDemand) parts.Claim {
-	c := parts.Claim{Name: b.Name, Kind: parts.Slots, Limit: b.Limit, Used: b.Used, Tail: d.Tail.Milliseconds(), Passed: true}
+func boundClaim(d *slots.Demand, b *slots.BoundDemand) (c parts.Claim) {
+	if b.Weighted {
+		c = stakes(d, d.Waiting > 0 || b.Waiting > 0)
+	}
+	c.Name = b.Name
+	c.Kind = parts.Slots
+	c.Tail = d.Tail.Milliseconds()
+	c.Limit = b.Limit
+	c.Used = b.Used
+	c.Passed = !b.Weighted
 	waits := b.Waiting
 	if d.Fenced {
 		waits = 0
@@ -75,15 +72,6 @@ func boundClaim(d *slots.Demand, b *slots.BoundDemand) parts.Claim {
 		ahead = min(b.Ahead, aheadOf(b.Limit, b.Used))
 	}
 	want(&c, waits, ahead, b.Limit)
-	return c
-}
-
-// slotsClaim is a claim on slots without amounts. waiting says that calls lack these slots.
-func slotsClaim(d *slots.Demand, name string, waiting bool) parts.Claim {
-	c := stakes(d, waiting)
-	c.Name = name
-	c.Kind = parts.Slots
-	c.Tail = d.Tail.Milliseconds()
 	return c
 }
 
@@ -142,15 +130,8 @@ func stakes(d *slots.Demand, waiting bool) (c parts.Claim) {
 // Grant is the grant in the answers to the last claims; nil if there is none on all slots.
 func (s *Slots) Grant(list []parts.Part) (grant *slots.Grant) {
 	list = list[:min(len(list), len(s.claims))]
-	for i, part := range list {
-		switch s.claims[i].Name {
-		case background:
-			grant.Open = part.Part
-			grant.OthersBackground = part.Others
-		case all:
-			grant = &slots.Grant{Slots: part.Part, Others: part.Others, Notes: notes(part.Notes)}
-			grant.Open = grant.Slots // unless those of background calls are claimed separately
-		}
+	if len(s.bounds) < len(s.claims) && len(list) > 0 {
+		grant = &slots.Grant{Slots: list[0].Part, Others: list[0].Others, Notes: notes(list[0].Notes)}
 	}
 	if grant != nil && len(list) == len(s.claims) {
 		for i, part := range list[len(list)-len(s.bounds):] {
