@@ -1,6 +1,9 @@
 package escrow
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // Moved says where upstreams stand in another list of them.
 type Moved struct {
@@ -46,7 +49,7 @@ func inPlace[T any](m *Moved, before []T, none T) (now []T) {
 }
 
 // SetUpstreams puts another list of upstreams in force, whose limits are set; nil is none. moved is where those before stand in
-// it. A running call counts where it began, or nowhere if that has left. All restrictions end. Call Pump afterwards.
+// it. A running call counts where it began, or nowhere if that has left, and restrictions hold on at the upstreams that stay. Call Pump afterwards.
 func (p *Pool) SetUpstreams(u Upstreams, moved Moved) {
 	p.upstreams = u
 	p.parted = u != nil
@@ -54,7 +57,10 @@ func (p *Pool) SetUpstreams(u Upstreams, moved Moved) {
 	p.full = inPlace(&moved, p.full, neverFull)
 	for i := range p.nodes {
 		nd := &p.nodes[i]
-		nd.restricted = nil
+		nd.restricted = slices.DeleteFunc(nd.restricted, func(r restriction) bool { return u == nil || moved.index(r.upstream) < 0 })
+		for k := range nd.restricted {
+			nd.restricted[k].upstream = moved.index(nd.restricted[k].upstream)
+		}
 		nd.via = moved.mask(nd.via)
 		if nd.inner != nil {
 			nd.levels = inPlace(&moved, nd.levels, level{low: math.MaxInt64, before: math.MaxInt64})

@@ -3,10 +3,12 @@ package escrow
 import (
 	"slices"
 	"time"
+
+	"github.com/llmgov/llmgov/escrow/penalty"
 )
 
-// A leaf may be restricted: then no more than some of its calls run at one upstream (Restrict), whoever else has slots there. Its owner
-// knows why, and until when. A call that finds no upstream open to it keeps its leaf aside, as one does at a soft cap: it keeps nobody
+// A leaf may be restricted: then no more than some of its calls run at one upstream, whoever else has slots there, because that has failed
+// some of them (package penalty). A call that finds no upstream open to it keeps its leaf aside, as one does at a soft cap: it keeps nobody
 // else waiting, and the leaf does not catch up later on slots that were not for it.
 //
 // A pool without Upstreams has one, 0.
@@ -16,12 +18,13 @@ type restriction struct {
 	upstream      int
 	most, running int64
 	until         time.Time
+	law           penalty.Limit
 }
 
 // Restrict bounds how many calls of a leaf run at an upstream until a time; 0 is no bound. Those that run go on. Call Pump afterwards.
 func (p *Pool) Restrict(leaf NodeID, upstream int, most int64, until time.Time) {
 	l := &p.nodes[leaf].leaf
-	i := slices.IndexFunc(l.restricted, func(r restriction) bool { return r.upstream == upstream })
+	i := l.restrictedAt(upstream)
 	switch {
 	case i >= 0 && most > 0:
 		l.restricted[i].most = most
@@ -29,18 +32,53 @@ func (p *Pool) Restrict(leaf NodeID, upstream int, most int64, until time.Time) 
 	case i >= 0:
 		l.restricted = slices.Delete(l.restricted, i, i+1)
 	case most > 0:
-		l.restricted = append(l.restricted, restriction{upstream, most, p.RunningAt(leaf, upstream), until})
+		l.restricted = append(l.restricted, restriction{upstream: upstream, most: most, running: p.countRunning(leaf, upstream), until: until})
 	}
 }
 
-// RunningAt is how many calls of a leaf run at an upstream. Of a leaf that is not restricted there it costs O(calls).
-func (p *Pool) RunningAt(leaf NodeID, upstream int) (calls int64) {
-	for _, r := range p.nodes[leaf].restricted {
-		if r.upstream == upstream {
-			return r.running
-		}
+// Forgive ends all restrictions of a leaf. Call Pump afterwards.
+func (p *Pool) Forgive(leaf NodeID) { p.nodes[leaf].restricted = nil }
+
+// Failed notes that the upstream failed a running call, which began at a time: its leaf may run fewer calls there for a while. Call Pump
+// afterwards.
+func (p *Pool) Failed(now time.Time, h Handle, began time.Time) {
+	p.judged(now, h, true, func(law *penalty.Limit, running int64) { law.Failed(now, began, running) })
+}
+
+// Succeeded notes that a running call comes to its end, at an upstream where so many calls may run: its leaf may run more there again. Call
+// Pump afterwards.
+func (p *Pool) Succeeded(now time.Time, h Handle, all int64) {
+	p.judged(now, h, false, func(law *penalty.Limit, running int64) { law.Succeeded(now, running, all) })
+}
+
+// judged changes the restriction of a running call's leaf at its upstream. If there is none, it begins one if that may be.
+func (p *Pool) judged(now time.Time, h Handle, begins bool, judge func(law *penalty.Limit, running int64)) {
+	upstream := p.At(h)
+	if upstream < 0 {
+		return
 	}
-	return p.countRunning(leaf, upstream)
+	leaf := p.entries[h.Slot].leaf
+	l := &p.nodes[leaf].leaf
+	i := l.restrictedAt(upstream)
+	if i < 0 && !begins {
+		return
+	}
+	r := restriction{}
+	if i >= 0 {
+		r = l.restricted[i]
+	} else {
+		r.running = p.countRunning(leaf, upstream)
+	}
+	judge(&r.law, r.running)
+	p.Restrict(leaf, upstream, r.law.Most(now), r.law.Ends())
+	if i = l.restrictedAt(upstream); i >= 0 {
+		l.restricted[i].law = r.law
+	}
+}
+
+// restrictedAt is the index of the restriction at an upstream; -1 if there is none.
+func (l *leaf) restrictedAt(upstream int) int {
+	return slices.IndexFunc(l.restricted, func(r restriction) bool { return r.upstream == upstream })
 }
 
 // countRunning counts the calls of a leaf that run at an upstream.
@@ -57,7 +95,7 @@ func (t *tree) countRunning(leaf NodeID, upstream int) (calls int64) {
 // Restriction is how many calls of a call's leaf may run at the upstreams that the call may use, and how many do. Both are 0 if the leaf is
 // not restricted at each of them.
 func (p *Pool) Restriction(c *Call) (most, running int64) {
-	if p.nodes[c.Leaf].restricted == nil {
+	if len(p.nodes[c.Leaf].restricted) == 0 {
 		return 0, 0
 	}
 	e := p.entryOf(c)

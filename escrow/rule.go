@@ -131,7 +131,7 @@ func (p *Pool) Free() bool { return p.cfg.Slots == 0 || p.running < p.slots }
 
 // Keeps is the rule that keeps a new call from beginning, whether or not a slot is free; nil if none does.
 func (p *Pool) Keeps(c *Call) *Rule {
-	if p.rules == nil && p.nodes[c.Leaf].restricted == nil {
+	if p.rules == nil && len(p.nodes[c.Leaf].restricted) == 0 {
 		return nil
 	}
 	e := p.entryOf(c)

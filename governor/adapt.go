@@ -97,7 +97,9 @@ func (l Lease) noteFailed(how EventKind) {
 	st := &p.leases[l.handle.Slot]
 	l.g.queueDetail(Event{Kind: how, Call: st.holds.asked})
 	if how == EventFailed {
-		p.failedLocked(now, l.handle, st)
+		if p.blamesLocked(st) {
+			p.escrow.Failed(now, l.handle, st.since)
+		}
 		return
 	}
 	if how == EventOverloaded {

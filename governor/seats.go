@@ -28,7 +28,9 @@ func (p *poolView) configureLocked(now time.Time, tb *table, zone *time.Location
 	}
 	p.slots.Configure(p.slotRules())
 	if !p.rules.PerTenant {
-		p.forgiveLocked()
+		for _, seat := range p.seats {
+			p.escrow.Forgive(seat.leaf)
+		}
 	}
 	p.configureUpstreamsLocked(now)
 	p.limitLocked(now)
@@ -80,7 +82,7 @@ func (p *poolView) seatLocked(now time.Time, tb *table) {
 		case st == nil:
 			st = &seat{tenant: v.tenant, leaf: leaf, measured: fairness.NewLeaf(p.escrow.Account(leaf))}
 		case st.leaf != leaf:
-			p.forgiveSeatLocked(st) // because the leaf may be another seat's later
+			p.escrow.Forgive(st.leaf) // because the leaf may be another seat's later
 			st.gone = true
 			st = &seat{tenant: v.tenant, leaf: leaf, members: st.members, cached: st.cached, measured: fairness.NewLeaf(p.escrow.Account(leaf))}
 		}
@@ -89,7 +91,7 @@ func (p *poolView) seatLocked(now time.Time, tb *table) {
 		v.access[p.index].seat = st
 	}
 	for _, st := range slices.SortedFunc(maps.Values(old), func(a, b *seat) int { return cmp.Compare(a.leaf, b.leaf) }) {
-		p.forgiveSeatLocked(st)
+		p.escrow.Forgive(st.leaf)
 		st.gone = true
 		for i, m := range st.members {
 			p.shares[i].split.Remove(now, m)

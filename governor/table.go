@@ -86,8 +86,6 @@ type seat struct {
 	// cached is the part of the tenant's prompts, in millionths, that came from a cache: a moving
 	// average.
 	cached int64
-	// failing are the upstreams that have failed its calls of late.
-	failing []failing
 	// measured is the leaf of the meter; see measure.
 	measured *fairness.Leaf
 }

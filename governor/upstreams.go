@@ -43,11 +43,6 @@ func (p *poolView) configureUpstreamsLocked(now time.Time) {
 		p.escrow.SetUpstreams(p.upstreams, p.upstreams.Since(old))
 	case old != nil:
 		p.escrow.SetUpstreams(nil, p.upstreams.Since(old))
-	default:
-		return
-	}
-	for _, seat := range p.seats {
-		p.restrictLocked(now, seat)
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/llmgov/llmgov/escrow"
-	"github.com/llmgov/llmgov/governor/internal/penalty"
+	"github.com/llmgov/llmgov/escrow/penalty"
 	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 

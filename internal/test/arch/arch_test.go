@@ -41,7 +41,7 @@ const (
 )
 
 var rules = []rule{
-	{"escrow", "internal/lib/muldiv", pure, "the core is pure: no clock, goroutine, lock or I/O"},
+	{"escrow", "escrow/penalty internal/lib/muldiv", pure, "the core is pure: no clock, goroutine, lock or I/O"},
 	{"escrow/lengths", "", timeless, "an estimator is told what happened, and knows no clock"},
 	{"escrow/adaptive", "", pure, "an estimator is told what happened and when, and has no clock"},
 	{"escrow/budget", "", pure, "the core is pure: no clock, goroutine, lock or I/O"},
@@ -71,9 +71,9 @@ var rules = []rule{
 	{"internal/test/testkit/mutation", "", "", "what is broken and tested is another program"},
 	{"internal/test/testkit/storetest", `federation federation/parts federation/runner internal/test/testkit github.com/anishathalye/porcupine github.com/google/go-cmp/cmp`, silent, "a suite sees stores as their callers do"},
 	{"internal/test/testkit/wallclock", "", "", "the process whose clock is stepped is another program"},
-	{"governor", `escrow escrow/adaptive escrow/lengths escrow/budget escrow/fairness escrow/limits escrow/placement escrow/slots governor/internal/penalty
+	{"governor", `escrow escrow/adaptive escrow/lengths escrow/budget escrow/fairness escrow/limits escrow/placement escrow/slots
 		internal/lib/muldiv`, "net/http log log/slog os", "an embeddable library knows no HTTP, no store and no other process: it says what it demands, and is told what it may use"},
-	{"governor/internal/penalty", "", pure, "a rule is told how calls end, and has no clock and no lock"},
+	{"escrow/penalty", "", pure, "a rule is told how calls end, and has no clock and no lock"},
 	{"governor/sharing", "governor escrow escrow/limits federation federation/claims federation/parts federation/runner", "net net/http log log/slog os sync sync/atomic context", "demands become claims, and answers grants: the governor has the locks, and the runner the store"},
 	{"governor/client", "governor governor/tokens", "log os", "a client does not know whether its governor is in this process, and builds without stores and policy files"},
 	{"governor/embedded", `federation/store governor/client internal/ops/admin internal/run/adminview internal/ops/console internal/doors/inprocess internal/run/instance tenants golang.org/x/sync`, "", "a governor in a program is an instance with a door for that program, and wires nothing anew"},

@@ -15,4 +15,8 @@
 // decrease doubles how many successes an increase takes, up to 16 times, and each increase beyond the number that failed halves it.
 //
 // The number is forgotten when it has come back to all that anybody may run, or when no call has failed for a while ([Memory]).
+//
+// # Stability
+//
+// Experimental: any release may change it.
 package penalty
