@@ -81,6 +81,7 @@ func compile(r *report, cfg Config, list []Tenant) (*Snapshot, error) {
 	c.models()
 	c.prices()
 	c.tenantList()
+	c.identity()
 	c.floors()
 	c.priorities()
 	c.usdBudgets()

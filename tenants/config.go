@@ -61,6 +61,8 @@ type Config struct {
 	Upstreams []Upstream `koanf:"-"`
 	// Pools are the shared capacities, sorted by name in a Snapshot.
 	Pools []Pool `koanf:"-"`
+	// Identity says whose tokens count as keys.
+	Identity Identity `koanf:"-"`
 	// Prices are the costs of models' tokens, sorted by model in a Snapshot. [Snapshot.Price] finds one.
 	Prices []ModelPrice `koanf:"-"`
 }

@@ -14,6 +14,7 @@ type configFile struct {
 	upstreams []Upstream
 	pools     []Pool
 	prices    []ModelPrice
+	identity  Identity
 }
 
 // configShape is the config file's root. Its settings all read the same way, from the settings table.
@@ -52,6 +53,10 @@ var configShape = shape[configFile]{
 		{
 			Name: "prices", About: "What tokens of models cost, by name or pattern. Budgets in usd need them.", Read: readPrices,
 			Kind: strictyaml.MapOf(anyName, func() schema { return priceShape.Schema(nil) }, 0),
+		},
+		{
+			Name: "identity", About: "The identity providers whose tokens callers may present in place of keys.", Read: readIdentity,
+			Kind: func() schema { return identityShape.Schema(&Identity{}) },
 		},
 		settingField("timezone"),
 		{

@@ -50,8 +50,10 @@ func load(l *loader) (*Snapshot, error) {
 	base.Upstreams = file.upstreams
 	base.Pools = file.pools
 	base.Prices = file.prices
+	base.Identity = file.identity
 	cfg := layer(l.r, base, file.settings, l.opt)
 	l.secrets(&cfg)
+	l.publicKeys(&cfg)
 	l.findKeys(cfg.KeysFile)
 	l.readKeys()
 	list := l.policies(&cfg)

@@ -64,7 +64,7 @@ func layer(r *report, base Config, file map[string]any, opt Options) Config {
 	must(k.Load(environ(r, opt.Env), nil))
 	must(k.Load(confmap.Provider(flags(r, opt.Flags), strictyaml.PathSep), nil))
 
-	merged := Config{Upstreams: base.Upstreams, Pools: base.Pools, Prices: base.Prices}
+	merged := Config{Upstreams: base.Upstreams, Pools: base.Pools, Prices: base.Prices, Identity: base.Identity}
 	must(k.Unmarshal("", &merged))
 	merged.Admin.TLS = pairedTLS(r, "admin.tls", merged.Admin.TLS).or(merged.TLS)
 	merged.Admission.TLS = pairedTLS(r, "admission.tls", merged.Admission.TLS).or(merged.TLS)

@@ -43,8 +43,11 @@ func (s *Snapshot) withKeys(keys runtimeKeys) *Snapshot {
 }
 
 // Callable reports, by [Tenant.Index], which tenants have a key: the others are there for their teams, or until they
-// get one.
+// get one. With an identity provider all may be called for.
 func (s *Snapshot) Callable() []bool {
+	if len(s.cfg.Identity.Issuers) > 0 {
+		return slices.Repeat([]bool{true}, len(s.tenants))
+	}
 	list := make([]bool, len(s.tenants))
 	for _, slot := range s.byKey.slots {
 		if slot.used {

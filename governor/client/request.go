@@ -82,6 +82,7 @@ const (
 	maxCopies  = 4096
 	maxID      = 128
 	maxName    = 256
+	maxKey     = 16 << 10 // of a token of an identity provider
 	maxInstead = 64
 )
 
@@ -92,7 +93,7 @@ func (r *Request) Check() error {
 		most         int
 	}{
 		{"id", r.ID, maxID},
-		{"key", r.Key, maxName},
+		{"key", r.Key, maxKey},
 		{"tenant", r.Tenant, maxName},
 		{"model", r.Model, maxName},
 		{"pool", r.Pool, maxName},

@@ -111,7 +111,7 @@ func (p poolReport) cells(t rowsReport) (tier, share, tpm string) {
 	if tier == "" {
 		tier = "-"
 	}
-	if t.Keys == 0 { // only its teams call
+	if t.Keys == 0 && t.Share == 0 { // only its teams call
 		return tier, "-", "-"
 	}
 	tpm = "-"

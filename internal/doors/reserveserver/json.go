@@ -12,7 +12,7 @@ import (
 // reserveRequest is the body of POST /v1/reservations. admission.proto explains its fields.
 type reserveRequest struct {
 	ReservationID   string     `json:"reservation_id,omitempty" maxLength:"128" pattern:"^[!-~]*$" description:"Names the reservation, so that a request whose answer was lost can be repeated. Left out, one is made."`
-	Key             string     `json:"key,omitempty" maxLength:"256" description:"An API key of the tenant that asks; or tenant; or neither, if the bearer token is such a key."`
+	Key             string     `json:"key,omitempty" maxLength:"16384" description:"An API key of the tenant that asks, or a token; or tenant; or neither, if the bearer token is such a key."`
 	Tenant          string     `json:"tenant,omitempty" maxLength:"256" description:"The name of the tenant that asks, for callers with the listener's token."`
 	Model           string     `json:"model,omitempty" maxLength:"256" description:"The model. A call has a model, or a pool in which it is counted, or both."`
 	Pool            string     `json:"pool,omitempty" maxLength:"256"`

@@ -23,7 +23,9 @@ type Controller struct {
 	prompts PromptCounter // may be nil
 	ongoing ongoing
 	refused *past
-	leaves  atomic.Bool
+	// tokenRefused is as in Options, and never nil.
+	tokenRefused func(error)
+	leaves       atomic.Bool
 
 	// applying is held while a policy is taken over. Meanwhile the governor knows the new policy,
 	// but policy is still the old one.
@@ -45,6 +47,8 @@ type Options struct {
 	Metrics  *telemetry.Metrics
 	// Node is the name of this process; "" is none.
 	Node string
+	// TokenRefused is told why a token of an identity provider does not count, which callers are not; nil is not.
+	TokenRefused func(error)
 	// Prompts counts prompts while estimates are uncertain; nil does not.
 	Prompts PromptCounter
 }
@@ -53,7 +57,10 @@ type Options struct {
 func New(opt Options) *Controller {
 	c := &Controller{
 		gov: opt.Governor, metrics: opt.Metrics, node: opt.Node, zone: opt.Snapshot.Location(), prompts: opt.Prompts,
-		refused: newPast(),
+		refused: newPast(), tokenRefused: opt.TokenRefused,
+	}
+	if c.tokenRefused == nil {
+		c.tokenRefused = func(error) {}
 	}
 	p := newPolicy(opt.Snapshot, opt.Metrics, nil)
 	c.boundMetrics(opt.Snapshot)

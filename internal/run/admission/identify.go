@@ -1,8 +1,12 @@
 package admission
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"time"
+
+	"github.com/llmgov/llmgov/internal/run/identity"
 )
 
 // Identify finds the tenant by its key. hint tells callers without a key where to put it.
@@ -12,7 +16,7 @@ func (c *Call) Identify(key, hint string) *Refusal {
 	}
 	t, k, ok := c.Policy.Snapshot.Lookup(key)
 	if !ok {
-		return &Refusal{Status: statusUnauthorized, Code: CodeKey, Message: "The API key is not known here."}
+		return c.identifyToken(key)
 	}
 	if k.Expired(c.Began) {
 		return &Refusal{Status: statusUnauthorized, Code: CodeKey, Message: "The API key expired at " + k.Expires.UTC().Format(time.RFC3339) + "."}
@@ -21,6 +25,23 @@ func (c *Call) Identify(key, hint string) *Refusal {
 	c.Key = k
 	c.identified(t)
 	return nil
+}
+
+// identifyToken finds the tenant of a token of an identity provider. What is wrong with one is for the log: it would tell a stranger how to make another.
+func (c *Call) identifyToken(token string) *Refusal {
+	t, k, err := c.Policy.identity.Who(context.Background(), c.Policy.Snapshot, token)
+	switch {
+	case err == nil:
+		c.Key = k
+		c.identified(t)
+		return nil
+	case errors.Is(err, identity.ErrNoToken):
+		return &Refusal{Status: statusUnauthorized, Code: CodeKey, Message: "The API key is not known here."}
+	case errors.Is(err, identity.ErrExpired):
+		return &Refusal{Status: statusUnauthorized, Code: CodeKey, Message: "The token has expired. Get another one from whoever issued it."}
+	}
+	c.ctl.tokenRefused(err)
+	return &Refusal{Status: statusUnauthorized, Code: CodeKey, Message: "The token is not accepted here. The gateway's log says why."}
 }
 
 // IdentifyTenant takes the name of the tenant from somebody who is trusted to know it, such as another
@@ -34,10 +55,18 @@ func (c *Call) IdentifyTenant(name string) *Refusal {
 	return nil
 }
 
-// TenantOf finds the tenant of a key that has not expired.
+// TenantOf finds the tenant of a key, or of a token, that has not expired.
 func (c *Controller) TenantOf(key string) (name string, ok bool) {
-	t, k, ok := c.Policy().Snapshot.Lookup(key)
-	if !ok || k.Expired(time.Now()) {
+	p := c.Policy()
+	t, k, ok := p.Snapshot.Lookup(key)
+	if ok {
+		return t.Name, !k.Expired(time.Now())
+	}
+	t, _, err := p.identity.Who(context.Background(), p.Snapshot, key)
+	if err != nil {
+		if !errors.Is(err, identity.ErrNoToken) {
+			c.tokenRefused(err)
+		}
 		return "", false
 	}
 	return t.Name, true

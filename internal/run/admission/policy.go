@@ -8,6 +8,7 @@ import (
 	"github.com/llmgov/llmgov/governor/tokens"
 	"github.com/llmgov/llmgov/internal/ops/history"
 	"github.com/llmgov/llmgov/internal/ops/telemetry"
+	"github.com/llmgov/llmgov/internal/run/identity"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -17,6 +18,7 @@ type Policy struct {
 	Snapshot *tenants.Snapshot
 	Pools    []*Pool // as the snapshot has them
 
+	identity *identity.Checker // of tokens; nil if there is no identity provider
 	// explains is the first snapshot of the same hash: refusals are explained by it, so that they do not keep one for each change of keys.
 	explains  *tenants.Snapshot
 	metrics   *telemetry.Metrics
@@ -69,9 +71,12 @@ func newPolicy(snap *tenants.Snapshot, m *telemetry.Metrics, before *Policy) *Po
 	if before != nil && before.explains.Hash() == snap.Hash() {
 		p.explains = before.explains
 	}
+	var tokens *identity.Checker
 	if before != nil {
 		p.peers = before.peers
+		tokens = before.identity
 	}
+	p.identity = identity.New(snap.Config().Identity, tokens)
 	pools := snap.Pools()
 	for i := range pools {
 		p.Pools = append(p.Pools, newPool(&pools[i], m, before))

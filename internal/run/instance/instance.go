@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/lib/sampled"
 	"github.com/llmgov/llmgov/internal/ops/adminapi"
 	"github.com/llmgov/llmgov/internal/ops/decisions"
 	"github.com/llmgov/llmgov/internal/ops/events"
@@ -101,7 +102,7 @@ func (in *Instance) build(opt Options) (err error) {
 	if in.shared != nil {
 		in.later(func() error { in.shared.store.Close(); return nil })
 	}
-	in.Admission = admission.New(admission.Options{Snapshot: snap, Governor: in.Governor, Metrics: in.Metrics, Node: in.Node, Prompts: opt.Prompts})
+	in.Admission = admission.New(admission.Options{Snapshot: snap, Governor: in.Governor, Metrics: in.Metrics, Node: in.Node, TokenRefused: tokenRefused(opt.Log), Prompts: opt.Prompts})
 	if rules.Past != nil && rules.Past.Estimates != nil {
 		var learned admission.Lessons
 		if err := json.Unmarshal(rules.Past.Estimates, &learned); err != nil {
@@ -197,6 +198,16 @@ func (in *Instance) Announce(address string) {
 
 // Conditions are what is wrong with the gateways that share the store, and with what it remembers.
 func (in *Instance) Conditions(now time.Time) []adminapi.Condition { return in.shared.conditions(now) }
+
+// tokenRefused logs why tokens are refused, of which anybody can send many.
+func tokenRefused(log *slog.Logger) func(error) {
+	gate := &sampled.Gate{Every: time.Minute, Most: 5}
+	return func(err error) {
+		if unlogged, ok := gate.Pass(time.Now()); ok {
+			log.Warn("a token was refused", "error", err, "unlogged", unlogged)
+		}
+	}
+}
 
 // Peers returns the other gateways of the same store.
 func (in *Instance) Peers() []adminapi.Peer { return in.shared.peers() }

@@ -147,6 +147,7 @@ var rules = []rule{
 	{"internal/lib/connections", "", "net/http os log log/slog", "connections are counted without knowing what is sent on them"},
 	{"internal/ops/logging", "", "net net/http os", "lines are gathered without knowing what they say, or where they go"},
 	{"internal/lab/mock/batch", "", silent, "a batch is simulated without knowing how calls come"},
+	{"internal/run/identity", "tenants internal/lib/text github.com/coreos/go-oidc/v3 github.com/go-jose/go-jose/v4", "", "a token is checked without knowing what its call is"},
 	{"internal/run/engine", "internal/lib/text github.com/prometheus/client_model github.com/prometheus/common golang.org/x/sync", "", "servers are read without knowing which limits go by what they say"},
 	{"internal/lib/inflight", "", "net net/http os log log/slog time", "calls are counted without knowing by which door they came"},
 	{"internal/lib/sampled", "", silent, "what may be logged is decided without logging it"},
@@ -171,7 +172,7 @@ var rules = []rule{
 	{"internal/ops/admin", `internal/lib/bearer internal/ops/crash internal/ops/adminapi internal/lib/text internal/lib/connections internal/lib/jsonscan internal/ops/readiness internal/lib/sampled internal/ops/events
 		internal/ops/history governor escrow escrow/adaptive tenants tenants/keyfile`, "", "the admin side sees the gateway through an interface of its own"},
 	{"internal/run/admission/ask", "escrow governor/tokens", pure, "words: an ask and a refusal do nothing, and link nothing"},
-	{"internal/run/admission", `internal/run/admission/ask governor governor/tokens escrow escrow/lengths tenants tenants/keyfile streaming internal/run/policy internal/ops/telemetry internal/ops/tracing
+	{"internal/run/admission", `internal/run/identity internal/run/admission/ask governor governor/tokens escrow escrow/lengths tenants tenants/keyfile streaming internal/run/policy internal/ops/telemetry internal/ops/tracing
 		internal/ops/history internal/lib/recent internal/lib/text`, "net net/http os log log/slog encoding/json", "the life of a call does not know by which protocol its caller speaks"},
 	{"internal/proxy/gateway", `internal/lib/text internal/lib/bearer internal/lib/cancel internal/ops/crash internal/lib/connections internal/lib/http1 internal/lib/http1/plain internal/proxy/intake internal/ops/logging
 		internal/run/rateheaders internal/lib/recent internal/lib/sampled internal/run/admission internal/run/policy governor governor/tokens escrow escrow/lengths

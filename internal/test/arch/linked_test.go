@@ -16,7 +16,7 @@ var linked = []struct {
 	not     string // prefixes of packages, without that of this module
 }{
 	{"internal/test/arch/testdata/doors/govhttp", 15, 8e6, nowhere + " tenants internal/ops/telemetry github.com/prometheus google.golang.org go.opentelemetry.io go.etcd.io"},
-	{"internal/test/arch/testdata/doors/embedded", 80, 16e6, nowhere + " federation/redis federation/postgres google.golang.org/grpc go.opentelemetry.io/otel/sdk internal/ops/tracing/otlp"},
+	{"internal/test/arch/testdata/doors/embedded", 86, 16e6, nowhere + " federation/redis federation/postgres google.golang.org/grpc go.opentelemetry.io/otel/sdk internal/ops/tracing/otlp"},
 	{"internal/test/arch/testdata/doors/remote", 115, 13e6, nowhere + " tenants internal/ops/telemetry github.com/prometheus go.opentelemetry.io/otel/sdk go.etcd.io"},
 	{"cmd/llmgov", 325, 50e6, "internal/lab/bench internal/lab/versus internal/lab/readers internal/test/testkit internal/test/e2e"},
 }

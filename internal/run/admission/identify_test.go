@@ -1,0 +1,65 @@
+package admission_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+
+	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/ops/telemetry"
+	"github.com/llmgov/llmgov/internal/run/admission"
+	"github.com/llmgov/llmgov/internal/run/policy"
+	"github.com/llmgov/llmgov/internal/test/testkit"
+	"github.com/llmgov/llmgov/tenants"
+)
+
+// TestIdentify_Token: wherever a key counts a token does, beside keys; what is wrong with one is told to the operator alone.
+func TestIdentify_Token(t *testing.T) {
+	private := testkit.Must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
+	key := jose.JSONWebKey{Key: private, KeyID: "1", Algorithm: "ES256"}
+	signer := testkit.Must(jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: key}, nil))(t)
+	token := func(org string, last time.Duration) string {
+		claims := testkit.Must(json.Marshal(map[string]any{"iss": "https://id", "aud": "llmgov", "sub": "ann", "org": org, "exp": time.Now().Add(last).Unix()}))(t)
+		return testkit.Must(testkit.Must(signer.Sign(claims))(t).CompactSerialize())(t)
+	}
+	cfg := tenants.DefaultConfig()
+	cfg.Upstreams = []tenants.Upstream{{Name: "up", BaseURL: "http://up/v1"}}
+	pool := tenants.DefaultPool("p")
+	pool.Models = []string{"*"}
+	pool.TPM = 1000
+	cfg.Pools = []tenants.Pool{pool}
+	keys := string(testkit.Must(json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{key.Public()}}))(t))
+	cfg.Identity = tenants.Identity{Tenant: "{org}", Issuers: []tenants.Issuer{{Issuer: "https://id", Audience: "llmgov", JWKS: "keys.json", Keys: keys, Algorithms: []string{"ES256"}}}}
+	snap := testkit.Must(tenants.Build(cfg, []tenants.Tenant{{Name: "acme"}, {Name: "beta", Keys: []tenants.Key{{Hash: tenants.HashKey("sk-1")}}}}))(t)
+	told := 0
+	ctl := admission.New(admission.Options{
+		Snapshot: snap, Governor: testkit.Must(governor.New(policy.Governor(snap)))(t), Metrics: telemetry.New(), TokenRefused: func(error) { told++ },
+	})
+	for _, c := range []struct {
+		name, credential, tenant string
+		told                     int
+	}{
+		{"a key", "sk-1", "beta", 0},
+		{"an unknown key", "sk-2", "", 0},
+		{"a token", token("acme", time.Hour), "acme", 0},
+		{"a token that is over", token("acme", -time.Hour), "", 0},
+		{"a token of nobody", token("none", time.Hour), "", 1},
+	} {
+		told = 0
+		var call admission.Call
+		call.Begin(t.Context(), ctl, ctl.Policy(), "req-1")
+		refused := call.Identify(c.credential, "")
+		call.Close()
+		if got := call.Tenant; (refused == nil) != (c.tenant != "") || got != nil && got.Name != c.tenant || told != c.told {
+			t.Errorf("%s: tenant %v, refused %v, told %d times; want %q", c.name, got, refused, told, c.tenant)
+		}
+		if name, ok := ctl.TenantOf(c.credential); name != c.tenant || ok != (c.tenant != "") {
+			t.Errorf("%s: TenantOf finds %q, want %q", c.name, name, c.tenant)
+		}
+	}
+}

@@ -1,0 +1,267 @@
+package identity
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+
+	"github.com/llmgov/llmgov/internal/test/testkit"
+	"github.com/llmgov/llmgov/tenants"
+)
+
+const spacing = 50 * time.Millisecond
+
+// provider is an identity provider: it has keys, and can be asked for them.
+type provider struct {
+	*httptest.Server
+	asked atomic.Int64 // for its keys
+
+	mu   sync.Mutex
+	keys []jose.JSONWebKey
+}
+
+func newProvider(t *testing.T) *provider {
+	p := &provider{}
+	mux := http.NewServeMux()
+	mux.HandleFunc("/.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintf(w, `{"issuer": %q, "jwks_uri": %q}`, p.URL, p.URL+"/keys")
+	})
+	mux.HandleFunc("/keys", func(w http.ResponseWriter, _ *http.Request) {
+		p.asked.Add(1)
+		_, _ = w.Write(p.published())
+	})
+	p.Server = httptest.NewServer(mux)
+	t.Cleanup(p.Close)
+	p.rotate(t)
+	return p
+}
+
+// rotate makes a new key, by which tokens are signed from now on, and withdraws the one before the last.
+func (p *provider) rotate(t *testing.T) {
+	key := testkit.Must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.keys = append(p.keys[max(0, len(p.keys)-1):], jose.JSONWebKey{Key: key, KeyID: fmt.Sprint(time.Now().UnixNano()), Algorithm: "ES256"})
+}
+
+func (p *provider) published() []byte {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var set jose.JSONWebKeySet
+	for _, k := range p.keys {
+		set.Keys = append(set.Keys, k.Public())
+	}
+	data, _ := json.Marshal(set)
+	return data
+}
+
+// token signs claims, with iss, aud and exp unless they say otherwise.
+func (p *provider) token(t *testing.T, claims map[string]any) string {
+	t.Helper()
+	p.mu.Lock()
+	key := p.keys[len(p.keys)-1]
+	p.mu.Unlock()
+	return sign(t, jose.SigningKey{Algorithm: jose.ES256, Key: key}, p.claims(claims))
+}
+
+func (p *provider) claims(more map[string]any) map[string]any {
+	all := map[string]any{"iss": p.URL, "aud": []string{"other", "llmgov"}, "sub": "ann", "exp": time.Now().Add(time.Hour).Unix(), "org": "acme"}
+	for name, value := range more {
+		all[name] = value
+	}
+	return all
+}
+
+func sign(t *testing.T, by jose.SigningKey, claims map[string]any) string {
+	t.Helper()
+	signer := testkit.Must(jose.NewSigner(by, nil))(t)
+	signed := testkit.Must(signer.Sign(testkit.Must(json.Marshal(claims))(t)))(t)
+	return testkit.Must(signed.CompactSerialize())(t)
+}
+
+func policy(t *testing.T) *tenants.Snapshot {
+	t.Helper()
+	cfg := tenants.DefaultConfig()
+	cfg.Upstreams = []tenants.Upstream{{Name: "up", BaseURL: "http://up/v1"}}
+	pool := tenants.DefaultPool("p")
+	pool.Models = []string{"*"}
+	pool.TPM = 1000
+	cfg.Pools = []tenants.Pool{pool}
+	var list []tenants.Tenant
+	for i, name := range []string{"acme", "acme/search", "acme/ads", "beta", "guests"} {
+		list = append(list, tenants.Tenant{Name: name, Keys: []tenants.Key{{Hash: tenants.HashKey(fmt.Sprint("key-", i))}}})
+	}
+	return testkit.Must(tenants.Build(cfg, list))(t)
+}
+
+func config(p *provider) tenants.Identity {
+	return tenants.Identity{
+		Issuers: []tenants.Issuer{{Issuer: p.URL, Audience: "llmgov", Algorithms: []string{"RS256", "ES256"}, Leeway: time.Minute}},
+		Tenant:  "{org}", Team: "{groups}",
+	}
+}
+
+// TestWho: a token's claims name its tenant and its team, whichever comes first in the policy; without a team the tenant itself.
+func TestWho(t *testing.T) {
+	p := newProvider(t)
+	snap := policy(t)
+	nested := config(p)
+	nested.Tenant = "{realm.org}"
+	pointed := config(p)
+	pointed.Tenant = "{kubernetes.io.namespace}"
+	around := config(p)
+	around.Tenant = "a{org}"
+	guests := config(p)
+	guests.Default = "guests"
+	for _, c := range []struct {
+		config tenants.Identity
+		claims map[string]any
+		want   string
+	}{
+		{config(p), nil, "acme"},
+		{config(p), map[string]any{"groups": []string{"search", "x", "ads"}}, "acme/ads"},
+		{config(p), map[string]any{"groups": "search"}, "acme/search"},
+		{config(p), map[string]any{"groups": []any{7, "x", ""}}, "acme"},
+		{config(p), map[string]any{"org": []string{"none", "guests", "beta"}}, "beta"},
+		{config(p), map[string]any{"org": "none"}, ""},
+		{config(p), map[string]any{"org": map[string]any{"acme": true}}, ""},
+		{config(p), map[string]any{"org": nil}, ""},
+		{nested, map[string]any{"realm": map[string]any{"org": "beta"}}, "beta"},
+		{nested, map[string]any{"realm": "beta"}, ""},
+		{pointed, map[string]any{"kubernetes.io": map[string]any{"namespace": "beta"}}, "beta"},
+		{around, map[string]any{"org": "cme"}, "acme"},
+		{guests, map[string]any{"org": "none"}, "guests"},
+		{guests, nil, "acme"},
+	} {
+		who, key, err := New(c.config, nil).Who(t.Context(), snap, p.token(t, c.claims))
+		switch {
+		case c.want == "" && err == nil:
+			t.Errorf("%v by %q: tenant %s, want none", c.claims, c.config.Tenant, who.Name)
+		case c.want != "" && (err != nil || who.Name != c.want || key.Name != "ann" || key.Expires.IsZero()):
+			t.Errorf("%v by %q: %v, %v, %v; want %s", c.claims, c.config.Tenant, who, key, err, c.want)
+		}
+	}
+}
+
+// TestWho_Refuses: a token that is not of the issuer, for somebody else, over or forged is refused, also beside a valid one that was seen.
+func TestWho_Refuses(t *testing.T) {
+	p := newProvider(t)
+	other := newProvider(t)
+	snap := policy(t)
+	c := newChecker(config(p), spacing, time.Now)
+	good := p.token(t, nil)
+	testkit.Must(c.check(t.Context(), good))(t)
+	head, rest, _ := strings.Cut(good, ".")
+	body, signature, _ := strings.Cut(rest, ".")
+	part := func(claims string) string { return base64.RawURLEncoding.EncodeToString([]byte(claims)) }
+	changed := part(strings.Replace(string(testkit.Must(base64.RawURLEncoding.DecodeString(body))(t)), "acme", "beta", 1))
+	public := testkit.Must(json.Marshal(p.keys[0].Public()))(t)
+	for name, token := range map[string]string{
+		"a key":                          "sk-1",
+		"another issuer":                 other.token(t, nil),
+		"another issuer's key":           other.token(t, map[string]any{"iss": p.URL}),
+		"another audience":               p.token(t, map[string]any{"aud": "wiki"}),
+		"no audience":                    p.token(t, map[string]any{"aud": []string{}}),
+		"over":                           p.token(t, map[string]any{"exp": time.Now().Add(-2 * time.Minute).Unix()}),
+		"endless":                        p.token(t, map[string]any{"exp": nil}),
+		"not yet":                        p.token(t, map[string]any{"nbf": time.Now().Add(time.Hour).Unix()}),
+		"no algorithm":                   part(`{"alg":"none"}`) + "." + body + ".",
+		"no signature":                   head + "." + body + ".",
+		"changed claims":                 head + "." + changed + "." + signature,
+		"a secret that is no secret":     sign(t, jose.SigningKey{Algorithm: jose.HS256, Key: public}, p.claims(nil)),
+		"an algorithm that does not fit": part(`{"alg":"RS256"}`) + "." + body + "." + signature,
+		"too long":                       p.token(t, map[string]any{"pad": strings.Repeat("x", mostToken)}),
+	} {
+		if who, _, err := c.Who(t.Context(), snap, token); err == nil {
+			t.Errorf("%s: is %s", name, who.Name)
+		}
+	}
+	if _, _, err := c.Who(t.Context(), snap, good); err != nil {
+		t.Errorf("the valid token: %v", err)
+	}
+	if _, _, err := (*Checker)(nil).Who(t.Context(), snap, good); !errors.Is(err, ErrNoToken) {
+		t.Errorf("without issuers: %v", err)
+	}
+}
+
+// TestWho_Ends: a token that was seen is over at its end and the leeway, and not before.
+func TestWho_Ends(t *testing.T) {
+	p := newProvider(t)
+	now := time.Now()
+	c := newChecker(config(p), spacing, func() time.Time { return now })
+	token := p.token(t, map[string]any{"exp": now.Add(10 * time.Minute).Unix()})
+	for after, ok := range map[time.Duration]bool{0: true, 10*time.Minute + 58*time.Second: true, 11*time.Minute + time.Second: false} {
+		now = time.Now().Add(after)
+		if _, err := c.check(t.Context(), token); (err == nil) != ok || !ok && !errors.Is(err, ErrExpired) {
+			t.Errorf("after %s: %v, want %t", after, err, ok)
+		}
+	}
+}
+
+// TestWho_Rotation: tokens by a new key are good at once, however many come, and keys that nobody has make the provider be asked seldom.
+func TestWho_Rotation(t *testing.T) {
+	p := newProvider(t)
+	c := newChecker(config(p), spacing, time.Now)
+	testkit.Must(c.check(t.Context(), p.token(t, nil)))(t)
+	began := time.Now()
+	before := p.asked.Load()
+	p.rotate(t)
+	forged := sign(t, jose.SigningKey{Algorithm: jose.ES256, Key: jose.JSONWebKey{Key: testkit.Must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t), KeyID: "none"}}, p.claims(nil))
+	var calls sync.WaitGroup
+	for i := range 20 {
+		calls.Go(func() {
+			if i%2 == 0 {
+				if _, err := c.check(t.Context(), p.token(t, map[string]any{"n": i})); err != nil {
+					t.Errorf("a token by the new key: %v", err)
+				}
+				return
+			}
+			for range 3 {
+				if _, err := c.check(t.Context(), forged); err == nil {
+					t.Error("a token by a key that nobody has is good")
+				}
+			}
+		})
+	}
+	calls.Wait()
+	if asked, most := p.asked.Load()-before, int64(time.Since(began)/spacing)+1; asked > most {
+		t.Errorf("the provider was asked %d times in %s, want at most %d", asked, time.Since(began), most)
+	}
+}
+
+// TestNew: a reload that changes nothing for tokens keeps what is known of them; keys from a file need no provider.
+func TestNew(t *testing.T) {
+	p := newProvider(t)
+	c := New(config(p), nil)
+	if New(config(p), c) != c {
+		t.Error("a reload without a change has another checker")
+	}
+	file := config(p)
+	file.Issuers[0].JWKS = "keys.json"
+	file.Issuers[0].Keys = string(p.published())
+	token := p.token(t, nil)
+	p.Close()
+	other := New(file, c)
+	if other == c {
+		t.Error("a reload with a change has the same checker")
+	}
+	if _, err := other.check(t.Context(), token); err != nil {
+		t.Errorf("with keys from a file: %v", err)
+	}
+	if New(tenants.Identity{}, c) != nil {
+		t.Error("without issuers there is a checker")
+	}
+}
