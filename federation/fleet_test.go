@@ -23,7 +23,6 @@ type fleet struct {
 	mail    []letter
 	used    []use
 	beats   int
-	ran     func(leaf int, cost int64) // what is done with what went
 	axis    escrow.Axis
 	pumped  func(site int, h escrow.Handle) // a call that waited goes
 }
@@ -35,7 +34,6 @@ type site struct {
 	leaves []escrow.NodeID
 	tree   []Claim
 	limits Amounts
-	queued map[escrow.Handle]int // leaves
 }
 
 type letter struct {
@@ -50,15 +48,11 @@ type use struct {
 	cost int64
 }
 
-func newFleet(limit int64, weights []escrow.Weight, delays ...time.Duration) *fleet {
-	return newFleetOf(escrow.Tokens, limit, weights, delays...)
-}
-
-// newFleetOf is one whose limit is of an axis.
-func newFleetOf(k escrow.Axis, limit int64, weights []escrow.Weight, delays ...time.Duration) *fleet {
+// newFleet is one whose limit is of an axis.
+func newFleet(k escrow.Axis, limit int64, weights []escrow.Weight, delays ...time.Duration) *fleet {
 	f := &fleet{axis: k, rng: rand.New(rand.NewPCG(1, 2)), account: NewAccount(DefaultRules(), 1_000_000, Options{Fresh: true})}
 	for i, d := range delays {
-		s := &site{delay: d, queued: map[escrow.Handle]int{}}
+		s := &site{delay: d}
 		s.limits[k] = limit
 		s.pool = escrow.New(t0, escrow.Config{TPM: s.limits[escrow.Tokens], RPM: s.limits[escrow.Requests], Burst: 10 * time.Second, MaxQueue: 100_000, Shared: true, TicketWait: 10 * time.Second})
 		s.node = NewNode(Config{Name: fmt.Sprint("n", i), Region: "r", Instance: fmt.Sprint("i", i), Rules: DefaultRules(), Seed: uint64(i)})
@@ -68,11 +62,6 @@ func newFleetOf(k escrow.Axis, limit int64, weights []escrow.Weight, delays ...t
 			s.tree = append(s.tree, Claim{ID: id, Path: fmt.Sprint("t", j), Parent: -1, Weight: w, Leaf: true})
 		}
 		f.sites = append(f.sites, s)
-	}
-	f.pumped = func(i int, h escrow.Handle) {
-		leaf := f.sites[i].queued[h]
-		delete(f.sites[i].queued, h)
-		f.went(i, leaf, h)
 	}
 	return f
 }
@@ -133,26 +122,6 @@ func (f *fleet) do(i int, commands []Command) {
 	}
 }
 
-// went settles a call at once with what it was booked at.
-func (f *fleet) went(i, leaf int, h escrow.Handle) {
-	s := f.sites[i]
-	cost := s.pool.CostOf(int(h.Slot))
-	f.used = append(f.used, use{f.now, cost[0]})
-	f.ran(leaf, cost[0])
-	s.pool.Settle(t0.Add(f.now), h, cost)
-}
-
-func (f *fleet) offer(i, leaf int, tokens int64) {
-	s := f.sites[i]
-	h, a := s.pool.Offer(t0.Add(f.now), escrow.Call{Leaf: s.leaves[leaf], Most: Amounts{tokens, 1}, MaxWait: time.Hour})
-	switch a.Verdict {
-	case escrow.Admitted:
-		f.went(i, leaf, h)
-	case escrow.Queued:
-		s.queued[h] = leaf
-	}
-}
-
 // peak is the largest rolling minute, as a part of the limit.
 func (f *fleet) peak(limit int64) float64 {
 	sum := int64(0)
@@ -167,46 +136,6 @@ func (f *fleet) peak(limit int64) float64 {
 		most = max(most, sum)
 	}
 	return float64(most) / float64(limit)
-}
-
-func TestFleet_Saturated(t *testing.T) {
-	const limit = 6_000_000
-	minutes := testkit.Rounds(1, 3)
-	f := newFleet(limit, []escrow.Weight{1000, 3000}, time.Millisecond, 18*time.Millisecond, 35*time.Millisecond, 55*time.Millisecond)
-	var got [2]int64 // by tenant
-	f.ran = func(leaf int, cost int64) {
-		if f.now > time.Minute {
-			got[leaf] += cost
-		}
-	}
-	for f.now < time.Duration(1+minutes)*time.Minute {
-		for i := range f.sites {
-			for leaf := range 2 {
-				for f.rng.Float64() < 0.2*float64(1+i) {
-					f.offer(i, leaf, 200+f.rng.Int64N(1800))
-				}
-			}
-		}
-		f.step()
-	}
-	used := float64(got[0]+got[1]) / float64(minutes) / limit
-	share := float64(got[1]) / float64(got[0]+got[1])
-	t.Logf("use %.4f of the limit, share %.4f, peak %.4f, %.1f beats a second", used, share, f.peak(limit), float64(f.beats)/f.now.Seconds())
-	if peak := f.peak(limit); peak > 1 {
-		t.Errorf("a rolling minute used %.4f of the limit", peak)
-	}
-	if used < 0.985 {
-		t.Errorf("only %.4f of the limit was used, with calls waiting everywhere", used)
-	}
-	if level := f.account.Fill[0].Level; level > limit/60 {
-		t.Errorf("there is a burst of %d left of a limit that is all used", level)
-	}
-	if most := 1.2 * 4 * f.now.Seconds(); float64(f.beats) > most {
-		t.Errorf("%d beats, of which %.0f would be plenty: what waits has been told", f.beats, most)
-	}
-	if share < 0.74 || share > 0.76 {
-		t.Errorf("the tenant of weight 3 beside one of weight 1 got %.4f, not 0.75", share)
-	}
 }
 
 // everywhere makes a party for each tenant at each site.
@@ -298,7 +227,7 @@ func TestFleet_Manners(t *testing.T) {
 				testkit.Long(t, "simulates minutes of each manner")
 			}
 			const ms = time.Millisecond
-			f := newFleet(limit, weights, ms, 18*ms, 35*ms, 55*ms)
+			f := newFleet(escrow.Tokens, limit, weights, ms, 18*ms, 35*ms, 55*ms)
 			if c.placeless {
 				for _, s := range f.sites {
 					s.pool.Configure(t0, escrow.Config{TPM: limit, Burst: 10 * time.Second, MaxQueue: 100_000, Shared: true})
@@ -321,6 +250,12 @@ func TestFleet_Manners(t *testing.T) {
 			}
 			if used := all * callCost * 60 / limit; used < 0.985 {
 				t.Errorf("only %.4f of the limit was used", used)
+			}
+			if level := f.account.Fill[escrow.Tokens].Level; level > limit/60 {
+				t.Errorf("there is a burst of %d left of a limit that is all used", level)
+			}
+			if most := 1.2 * 4 * w.now.Seconds(); float64(w.beats) > most {
+				t.Errorf("%d beats, of which %.0f would be plenty: what waits has been told", w.beats, most)
 			}
 			due := all - c.light
 			of := escrow.Weight(15_000)
@@ -347,7 +282,7 @@ func TestFleet_SameFlood(t *testing.T) {
 	for axis, limit := range []int64{600_000, 1200} {
 		one := 0.0
 		for _, n := range []int{1, 2, 8, 4}[:testkit.Rounds(3, 4)] {
-			f := newFleetOf(escrow.Axis(axis), limit, []escrow.Weight{1000, 3000}, make([]time.Duration, n)...)
+			f := newFleet(escrow.Axis(axis), limit, []escrow.Weight{1000, 3000}, make([]time.Duration, n)...)
 			var parties []party
 			for site := range n {
 				f.sites[site].delay = 2 * time.Millisecond

@@ -49,6 +49,50 @@ func (f *fellow) arrives(a *Account, ms int64, now time.Time, grant Envelope, he
 	return r
 }
 
+// forgetful is a store that loses its data, and the time.
+type forgetful struct {
+	rules   Rules
+	expect  int // how many nodes share it, as these say
+	now     time.Time
+	ahead   time.Duration // by which the store's clock was put forward
+	account *Account
+}
+
+func newForgetful(expect int) *forgetful {
+	s := &forgetful{rules: DefaultRules(), expect: expect, now: t0}
+	s.account = NewAccount(s.rules, s.ms(), Options{Fresh: true})
+	return s
+}
+
+// ms is the store's own time.
+func (s *forgetful) ms() int64 { return 10_000_000 + (s.now.Sub(t0) + s.ahead).Milliseconds() }
+
+// beat has a node report, and gives it the reply.
+func (s *forgetful) beat(f *fellow) Reply {
+	f.tell(s.now)
+	f.beat.Expect = s.expect
+	return f.arrives(s.account, s.ms(), s.now, Envelope{}, true)
+}
+
+// use has nodes report for some seconds, in each of which they use so much.
+func (s *forgetful) use(seconds int, costs []int64, list ...*fellow) {
+	for range seconds {
+		s.now = s.now.Add(time.Second)
+		for i, f := range list {
+			if costs[i] > 0 {
+				f.report.Bookings = append(f.report.Bookings, escrow.Booking{End: s.now, Cost: costs[i]})
+			}
+			s.beat(f)
+		}
+	}
+}
+
+// forget has the store come back without its data after a while.
+func (s *forgetful) forget(away time.Duration) {
+	s.now = s.now.Add(away)
+	s.account = NewAccount(s.rules, s.ms(), Options{})
+}
+
 // TestContained: of what a node says that a digest contains of it, the digest contains that much, whichever of its beats and
 // answers arrived.
 func TestContained(t *testing.T) {
@@ -121,50 +165,36 @@ func checkContained(t *rapid.T, a *Account, f, other *fellow, now time.Time) {
 // TestRestored: a memory that is new grants again, before a Window has passed, if one node is there that has heard of the one
 // before: not more than is left.
 func TestRestored(t *testing.T) {
-	rules := DefaultRules()
-	a := NewAccount(rules, 1_000_000, Options{Fresh: true})
-	now := t0
-	ms := func() int64 { return 1_000_000 + now.Sub(t0).Milliseconds() }
-	s := newFellow("survivor", rules)
-	dead := newFellow("dead", rules)
-	beat := func(f *fellow) Reply {
-		f.tell(now)
-		return f.arrives(a, ms(), now, Envelope{}, true)
-	}
-	for range 30 {
-		now = now.Add(time.Second)
-		dead.report.Bookings = append(dead.report.Bookings, escrow.Booking{End: now, Cost: 3})
-		beat(dead)
-		beat(s)
-	}
-	now = now.Add(time.Second)
-	a = NewAccount(rules, ms(), Options{})
-	if r := beat(s); r.Status != Resend {
+	s := newForgetful(0)
+	survivor := newFellow("survivor", s.rules)
+	s.use(30, []int64{3, 0}, newFellow("dead", s.rules), survivor)
+	s.forget(time.Second)
+	if r := s.beat(survivor); r.Status != Resend {
 		t.Fatalf("%s, want %s", r.Status, Resend)
 	}
-	lost := now
+	lost := s.now
 	for {
-		r := beat(s)
+		r := s.beat(survivor)
 		if r.Status == Granted {
 			break
 		}
 		if len(r.Digest) > 0 {
 			t.Fatal("a memory that is learning gave a digest")
 		}
-		now = now.Add(250 * time.Millisecond)
+		s.now = s.now.Add(250 * time.Millisecond)
 	}
-	if took := now.Sub(lost); took > 3*time.Second {
+	if took := s.now.Sub(lost); took > 3*time.Second {
 		t.Errorf("nothing was granted for %v", took)
 	}
 	// The dead node had used 90 in the half minute before, and may have used the other 10.
-	if used := a.used()[0]; used != 100 {
+	if used := s.account.used()[0]; used != 100 {
 		t.Errorf("%d count as used, want 100", used)
 	}
-	now = now.Add(rules.Window)
-	beat(s)
-	now = now.Add(2 * time.Second)
-	beat(s)
-	if a.Before != nil || a.Members["survivor"].Copy != nil {
+	s.now = s.now.Add(s.rules.Window)
+	s.beat(survivor)
+	s.now = s.now.Add(2 * time.Second)
+	s.beat(survivor)
+	if s.account.Before != nil || s.account.Members["survivor"].Copy != nil {
 		t.Error("copies are kept beyond their use")
 	}
 }
@@ -180,41 +210,29 @@ func TestRestored_Late(t *testing.T) {
 		{expect: 4, dead: 1, want: 100},
 		{want: 100},
 	} {
-		rules := DefaultRules()
-		a := NewAccount(rules, 1_000_000, Options{Fresh: true})
-		now := t0
+		s := newForgetful(x.expect)
 		var all []*fellow
 		for _, name := range []string{"a", "b", "c", "d"} {
-			all = append(all, newFellow(name, rules))
+			all = append(all, newFellow(name, s.rules))
 		}
-		beat := func(f *fellow) Reply {
-			f.tell(now).Expect = x.expect
-			return f.arrives(a, 1_000_000+now.Sub(t0).Milliseconds(), now, Envelope{}, true)
-		}
-		for range 20 {
-			now = now.Add(time.Second)
-			for _, f := range all {
-				f.report.Bookings = append(f.report.Bookings, escrow.Booking{End: now, Cost: 1})
-				beat(f)
-			}
-		}
-		a = NewAccount(rules, a.Now, Options{})
+		s.use(20, []int64{1, 1, 1, 1}, all...)
+		s.forget(0)
 		for range 16 {
-			now = now.Add(250 * time.Millisecond)
-			beat(all[0])
+			s.now = s.now.Add(250 * time.Millisecond)
+			s.beat(all[0])
 		}
-		if used := a.used()[0]; used != 100 {
+		if used := s.account.used()[0]; used != 100 {
 			t.Errorf("expecting %d, %d count as used when one has told, want 100", x.expect, used)
 		}
 		for _, late := range all[1 : 4-x.dead] {
-			now = now.Add(3 * time.Second)
+			s.now = s.now.Add(3 * time.Second)
 			for range 2 {
-				if beat(late).Status == Granted && a.used()[0] > 100 {
-					t.Errorf("expecting %d, %d count as used when %s has told", x.expect, a.used()[0], late.node.cfg.Name)
+				if s.beat(late).Status == Granted && s.account.used()[0] > 100 {
+					t.Errorf("expecting %d, %d count as used when %s has told", x.expect, s.account.used()[0], late.node.cfg.Name)
 				}
 			}
 		}
-		if used := a.used()[0]; used != x.want {
+		if used := s.account.used()[0]; used != x.want {
 			t.Errorf("expecting %d, %d dead: %d count as used when all have told, want %d", x.expect, x.dead, used, x.want)
 		}
 	}
@@ -223,43 +241,29 @@ func TestRestored_Late(t *testing.T) {
 // TestRestored_Clock: usage that a digest tells of counts until a Window has passed since then, whatever the new store's clock
 // shows.
 func TestRestored_Clock(t *testing.T) {
-	rules := DefaultRules()
 	for _, ahead := range []time.Duration{-time.Hour, -3 * time.Second, 0, time.Second, time.Hour} {
-		a := NewAccount(rules, 10_000_000, Options{Fresh: true})
-		now := t0
-		clock := int64(10_000_000)
-		ms := func() int64 { return clock + now.Sub(t0).Milliseconds() }
-		s := newFellow("survivor", rules)
-		dead := newFellow("dead", rules)
-		beat := func(f *fellow) {
-			f.tell(now)
-			f.arrives(a, ms(), now, Envelope{}, true)
+		s := newForgetful(0)
+		survivor := newFellow("survivor", s.rules)
+		s.use(30, []int64{3, 0}, newFellow("dead", s.rules), survivor)
+		last := s.now
+		s.ahead = ahead
+		s.forget(0)
+		for s.now.Before(last.Add(3 * time.Second)) {
+			s.beat(survivor)
+			s.now = s.now.Add(250 * time.Millisecond)
 		}
-		for range 30 {
-			now = now.Add(time.Second)
-			dead.report.Bookings = append(dead.report.Bookings, escrow.Booking{End: now, Cost: 3})
-			beat(dead)
-			beat(s)
-		}
-		last := now
-		clock += ahead.Milliseconds()
-		a = NewAccount(rules, ms(), Options{})
-		for now.Before(last.Add(3 * time.Second)) {
-			beat(s)
-			now = now.Add(250 * time.Millisecond)
-		}
-		for now.Before(last.Add(rules.Window)) {
+		for s.now.Before(last.Add(s.rules.Window)) {
 			// All that may have been granted since the digest was made counts too, at the latest until a Window after that.
-			own := 100 - max(0, int64(now.Sub(last)/time.Second)-29)*3
-			if used := a.used()[0]; used < min(100, own) {
-				t.Fatalf("clock %v ahead, %v after the last use: %d count, want %d", ahead, now.Sub(last), used, own)
+			own := 100 - max(0, int64(s.now.Sub(last)/time.Second)-29)*3
+			if used := s.account.used()[0]; used < min(100, own) {
+				t.Fatalf("clock %v ahead, %v after the last use: %d count, want %d", ahead, s.now.Sub(last), used, own)
 			}
-			now = now.Add(time.Second)
-			beat(s)
+			s.now = s.now.Add(time.Second)
+			s.beat(survivor)
 		}
-		now = now.Add(5 * time.Second)
-		beat(s)
-		if used := a.used()[0]; used != 0 {
+		s.now = s.now.Add(5 * time.Second)
+		s.beat(survivor)
+		if used := s.account.used()[0]; used != 0 {
 			t.Errorf("clock %v ahead: %d count more than a Window later", ahead, used)
 		}
 	}
@@ -305,67 +309,54 @@ func TestSince(t *testing.T) {
 
 // TestRestored_Plans: what a node gave back may have been granted to others, even if it has planned as much for later.
 func TestRestored_Plans(t *testing.T) {
-	rules := DefaultRules()
-	a := NewAccount(rules, 1_000_000, Options{Fresh: true})
-	at := func(s float64) time.Time { return t0.Add(time.Duration(s * float64(time.Second))) }
-	ms := func(now time.Time) int64 { return 1_000_000 + now.Sub(t0).Milliseconds() }
-	b := newFellow("b", rules)
-	c := newFellow("c", rules)
-	beat := func(f *fellow, now time.Time, heard bool) Reply {
-		f.tell(now)
-		return f.arrives(a, ms(now), now, Envelope{}, heard)
-	}
-	beat(b, at(0), true)
-	c.report.Bookings = []escrow.Booking{{End: at(1), Cost: 50}}
-	beat(c, at(1), true)
-	for second := 2.0; second <= 50.5; second += 0.5 {
-		if second == 10 {
-			b.report.Bookings = []escrow.Booking{{End: at(10), Cost: 50}}
+	s := newForgetful(0)
+	at := func(second float64) time.Time { return t0.Add(time.Duration(second * float64(time.Second))) }
+	b := newFellow("b", s.rules)
+	c := newFellow("c", s.rules)
+	s.beat(b)
+	s.now = at(1)
+	c.report.Bookings = []escrow.Booking{{End: s.now, Cost: 50}}
+	s.beat(c)
+	for s.now = at(2); s.now.Before(at(51)); s.now = s.now.Add(time.Second / 2) {
+		if s.now.Equal(at(10)) {
+			b.report.Bookings = []escrow.Booking{{End: s.now, Cost: 50}}
 		}
-		beat(c, at(second), true)
-		beat(b, at(second), true)
+		s.beat(c)
+		s.beat(b)
 	}
 	b.report.Bookings = []escrow.Booking{{End: at(85), Cost: 50, Planned: true}}
-	beat(b, at(51), false) // now c may be granted 50, and dies
-	a = NewAccount(rules, ms(at(51.5)), Options{})
-	now := at(51.5)
-	for ; now.Before(at(72)); now = now.Add(250 * time.Millisecond) {
-		beat(b, now, true)
+	b.tell(s.now)
+	b.arrives(s.account, s.ms(), s.now, Envelope{}, false) // now c may be granted 50, and dies
+	s.forget(time.Second / 2)
+	for ; s.now.Before(at(72)); s.now = s.now.Add(250 * time.Millisecond) {
+		s.beat(b)
 	}
-	if got := a.cut(a.Members["b"], 0, 100, Envelope{100, 0, 3000}); got.Level > 0 {
-		t.Errorf("at %v another %d may be used, beside 50 that are planned and 50 that the dead may have used", now.Sub(t0), got.Level)
+	if got := s.account.cut(s.account.Members["b"], 0, 100, Envelope{100, 0, 3000}); got.Level > 0 {
+		t.Errorf("at %v another %d may be used, beside 50 that are planned and 50 that the dead may have used", s.now.Sub(t0), got.Level)
 	}
 }
 
 // TestRestored_Twice: a node that has told a memory in between brings no copy of the one before, for what it gave back since
 // may have been granted.
 func TestRestored_Twice(t *testing.T) {
-	rules := DefaultRules()
-	now := t0
-	ms := func() int64 { return 1_000_000 + now.Sub(t0).Milliseconds() }
-	b := newFellow("b", rules)
-	a := NewAccount(rules, ms(), Options{Fresh: true})
-	beat := func() Reply {
-		b.tell(now)
-		return b.arrives(a, ms(), now, Envelope{}, true)
-	}
-	b.report.Bookings = []escrow.Booking{{End: now, Cost: 50}}
-	beat()
-	now = now.Add(time.Second)
-	beat()
+	s := newForgetful(0)
+	b := newFellow("b", s.rules)
+	b.report.Bookings = []escrow.Booking{{End: s.now, Cost: 50}}
+	s.beat(b)
+	s.now = s.now.Add(time.Second)
+	s.beat(b)
 	for loss := range 2 {
-		a = NewAccount(rules, ms(), Options{})
-		if r := beat(); r.Status != Resend {
+		s.forget(0)
+		if r := s.beat(b); r.Status != Resend {
 			t.Fatalf("%s, want %s", r.Status, Resend)
 		}
-		brings := b.tell(now).Copy != nil
-		if brings != (loss == 0) {
+		s.beat(b)
+		if brings := b.beat.Copy != nil; brings != (loss == 0) {
 			t.Errorf("after loss %d the node brings a copy: %t", loss+1, brings)
 		}
-		b.arrives(a, ms(), now, Envelope{}, true)
 		b.report.Bookings = nil
-		now = now.Add(250 * time.Millisecond)
-		beat()
+		s.now = s.now.Add(250 * time.Millisecond)
+		s.beat(b)
 	}
 }
 
@@ -427,36 +418,6 @@ func TestJournal_AllRestarted(t *testing.T) {
 	}
 }
 
-// forgetful is a store that loses its data, and the time.
-type forgetful struct {
-	rules   Rules
-	expect  int // how many nodes share it, as these say
-	now     time.Time
-	account *Account
-}
-
-func newForgetful(expect int) *forgetful {
-	s := &forgetful{rules: DefaultRules(), expect: expect, now: t0}
-	s.account = NewAccount(s.rules, s.ms(), Options{Fresh: true})
-	return s
-}
-
-// ms is the store's own time.
-func (s *forgetful) ms() int64 { return 1_000_000 + s.now.Sub(t0).Milliseconds() }
-
-// beat has a node report, and gives it the reply.
-func (s *forgetful) beat(f *fellow) Reply {
-	f.tell(s.now)
-	f.beat.Expect = s.expect
-	return f.arrives(s.account, s.ms(), s.now, Envelope{}, true)
-}
-
-// forget has the store come back without its data after a while.
-func (s *forgetful) forget(away time.Duration) {
-	s.now = s.now.Add(away)
-	s.account = NewAccount(s.rules, s.ms(), Options{})
-}
-
 // restartedWith is a fellow that begins with what an earlier process kept, and with its journal.
 func restartedWith(t *testing.T, f *fellow, name string, journal []escrow.Booking, r Rules) *fellow {
 	t.Helper()
@@ -509,62 +470,43 @@ func restarted(t *testing.T, f *fellow, name string, r Rules) *fellow {
 // TestMemory_AllRestarted: if all processes end, and the store loses its data, one that kept what it knew has the account
 // restored: what was used counts, and grants flow again after a TTL. That as many have come back as there were says nothing.
 func TestMemory_AllRestarted(t *testing.T) {
-	rules := DefaultRules()
-	a := NewAccount(rules, 1_000_000, Options{Fresh: true})
-	now := t0
-	ms := func() int64 { return 1_000_000 + now.Sub(t0).Milliseconds() }
-	f := newFellow("f", rules)
-	other := newFellow("other", rules)
-	beat := func(f *fellow) Reply {
-		f.tell(now)
-		f.beat.Expect = 2
-		return f.arrives(a, ms(), now, Envelope{}, true)
-	}
-	for range 30 {
-		now = now.Add(time.Second)
-		other.report.Bookings = append(other.report.Bookings, escrow.Booking{End: now, Cost: 2})
-		beat(other)
-		f.report.Bookings = append(f.report.Bookings, escrow.Booking{End: now, Cost: 1})
-		beat(f)
-	}
-	again := restarted(t, f, "f", rules)
-	fresh := newFellow("other", rules)
-	fresh.node = NewNode(Config{Name: "other", Instance: "other again", Rules: rules})
-	now = now.Add(5 * time.Second)
-	a = NewAccount(rules, ms(), Options{})
-	began := now
+	s := newForgetful(2)
+	f := newFellow("f", s.rules)
+	s.use(30, []int64{2, 1}, newFellow("other", s.rules), f)
+	again := restarted(t, f, "f", s.rules)
+	fresh := newFellow("other", s.rules)
+	fresh.node = NewNode(Config{Name: "other", Instance: "other again", Rules: s.rules})
+	s.forget(5 * time.Second)
+	began := s.now
 	for {
-		beat(fresh)
-		if beat(again).Status == Granted {
+		s.beat(fresh)
+		if s.beat(again).Status == Granted {
 			break
 		}
-		now = now.Add(250 * time.Millisecond)
+		s.now = s.now.Add(250 * time.Millisecond)
 	}
-	if took := now.Sub(began); took < rules.TTL || took > 3*time.Second {
+	if took := s.now.Sub(began); took < s.rules.TTL || took > 3*time.Second {
 		t.Errorf("nothing was granted for %v", took)
 	}
-	if used := a.used()[0]; used != 100 { // 90 were, and the rest may have been
+	if used := s.account.used()[0]; used != 100 { // 90 were, and the rest may have been
 		t.Errorf("%d count as used, want 100", used)
 	}
 }
 
 // TestMemory_Kept: if the store has lost nothing, what an earlier process kept is of no importance.
 func TestMemory_Kept(t *testing.T) {
-	rules := DefaultRules()
-	a := NewAccount(rules, 1_000_000, Options{Fresh: true})
-	f := newFellow("f", rules)
-	for ms := int64(0); ms < 3000; ms += 1000 {
-		now := t0.Add(time.Duration(ms) * time.Millisecond)
-		f.tell(now)
-		f.arrives(a, 1_000_000+ms, now, Envelope{}, true)
+	s := newForgetful(0)
+	f := newFellow("f", s.rules)
+	for range 3 {
+		s.beat(f)
+		s.now = s.now.Add(time.Second)
 	}
-	again := restarted(t, f, "f", rules)
-	now := t0.Add(5 * time.Second)
-	again.tell(now)
-	if r := again.arrives(a, 1_005_000, now, Envelope{}, true); r.Status != Granted || again.beat.Copy != nil {
+	again := restarted(t, f, "f", s.rules)
+	s.now = s.now.Add(2 * time.Second)
+	if r := s.beat(again); r.Status != Granted || again.beat.Copy != nil {
 		t.Errorf("it is answered %s, and brings a copy: %v", r.Status, again.beat.Copy != nil)
 	}
-	again.tell(now.Add(time.Second))
+	again.tell(s.now.Add(time.Second))
 	if again.beat.Full || again.beat.Copy != nil {
 		t.Error("it tells everything")
 	}
