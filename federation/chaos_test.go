@@ -194,7 +194,7 @@ func (c *chaos) step() {
 		c.offer(h)
 		c.progress(h)
 		now := c.at(h)
-		if !h.stopped && h.node.Due(now, Pressure{h.pool.Demand(escrow.Root).WaitingUnits, Amounts{500, 1}, h.holding(now)}) {
+		if !h.stopped && h.node.Due(now, Pressure{h.pool.Demand(escrow.Root).WaitingUnits, Amounts{500, 1}, holdings(h.pool, now)}) {
 			c.do(i, h.node.Step(now, h.report(now)))
 		}
 		if h.stopped {
@@ -272,22 +272,10 @@ func (c *chaos) do(i int, commands []Command) {
 	}
 }
 
-func (h *host) holding(now time.Time) (o [axes]Holding) {
-	for k := range o {
-		a, left := h.pool.Allowed(now, escrow.Axis(k))
-		o[k] = Holding{left, a.Rate, a.Until}
-	}
-	return o
-}
-
 func (h *host) report(now time.Time) *Report {
-	r := &Report{Limits: Amounts{h.limit}, Burst: Amounts{h.limit / 6}, Largest: Amounts{8000, 1}, Holding: h.holding(now)}
+	r := &Report{Limits: Amounts{h.limit}, Burst: Amounts{h.limit / 6}, Largest: Amounts{8000, 1}, Holding: holdings(h.pool, now), Tree: Asked(h.pool, h.tree)}
 	r.Spent[0] = h.pool.Spent(escrow.Tokens)
 	r.Held = h.pool.Bookings(now, func(b escrow.Booking) { r.Bookings = append(r.Bookings, b) })
-	for _, claim := range h.tree {
-		claim.Demand = h.pool.Demand(claim.ID)
-		r.Tree = append(r.Tree, claim)
-	}
 	return r
 }
 

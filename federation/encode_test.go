@@ -151,34 +151,31 @@ func TestRestored_Age(t *testing.T) {
 // TestRestored_Raised: a limit that is raised after an account was restored holds a Window later. The others may have used the
 // difference before, if the node that told had not heard of it.
 func TestRestored_Raised(t *testing.T) {
-	rules := DefaultRules()
-	now := t0
-	ms := func() int64 { return 1_000_000 + now.Sub(t0).Milliseconds() }
-	a := NewAccount(rules, ms(), Options{Fresh: true})
-	f := newFellow("f", rules)
+	s := newForgetful(0)
+	f := newFellow("f", s.rules)
 	beat := func() {
-		f.tell(now)
-		f.arrives(a, ms(), now, Envelope{}, true)
-		now = now.Add(250 * time.Millisecond)
+		s.beat(f)
+		s.now = s.now.Add(250 * time.Millisecond)
 	}
 	beat()
 	beat()
-	a = NewAccount(rules, ms(), Options{})
-	began := now
-	for now.Before(began.Add(3 * time.Second)) {
+	s.forget(0)
+	a := s.account
+	began := s.now
+	for s.now.Before(began.Add(3 * time.Second)) {
 		beat()
 	}
 	if a.limit(0) != 100 || a.Now < a.Learning {
 		t.Fatalf("the limit is %d, and it learns until %d", a.limit(0), a.Learning-a.Now)
 	}
 	f.report.Limits[0] = 300
-	for now.Before(began.Add(rules.TTL + rules.Window - time.Second)) {
+	for s.now.Before(began.Add(s.rules.TTL + s.rules.Window - time.Second)) {
 		beat()
 		if got := a.limit(0); got != 100 {
-			t.Fatalf("%v after the loss the limit is %d", now.Sub(began), got)
+			t.Fatalf("%v after the loss the limit is %d", s.now.Sub(began), got)
 		}
 	}
-	for now.Before(began.Add(rules.TTL + rules.Window + time.Second)) {
+	for s.now.Before(began.Add(s.rules.TTL + s.rules.Window + time.Second)) {
 		beat()
 	}
 	if got := a.limit(0); got != 300 {

@@ -190,9 +190,7 @@ func TestMark(t *testing.T) {
 		{6000, 0, nil},
 	} {
 		h.Used = step.used
-		if true {
-			h.mark(step.now)
-		}
+		h.mark(step.now)
 		if !slices.Equal(h.Marks, step.want) {
 			t.Errorf("at %d: %v, want %v", step.now, h.Marks, step.want)
 		}

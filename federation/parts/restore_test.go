@@ -13,17 +13,22 @@ type fellow struct {
 
 func newFellow(name string) *fellow { return &fellow{h: NewHolder("o", name, 1)} }
 
-// beat tells an account, and hears the answer.
-func (f *fellow) beat(a *Account, kind Kind, now int64) Reply {
+// wants is a claim of some of a limit of 100.
+func (f *fellow) wants(kind Kind, want, tail int64) Claim {
+	return Claim{Name: "x", Kind: kind, Limit: 100, Ends: 900_000, Used: f.used, Want: want, Tail: tail}
+}
+
+// tells tells an account, and hears the answer.
+func (f *fellow) tells(a *Account, now int64, c Claim) Reply {
 	at := time.UnixMilli(now)
-	c := claim(kind, f.used, 0, 100)
-	c.Limit = 100
-	if kind == Slots {
-		c.Tail = 4000
-	}
 	r := a.Beat(now, f.h.Beat(at, true, []Claim{c}))
 	f.h.Answered(at, &r)
 	return r
+}
+
+// beat tells an account that all is wanted.
+func (f *fellow) beat(a *Account, kind Kind, now int64) Reply {
+	return f.tells(a, now, f.wants(kind, 100, map[Kind]int64{Slots: 4000}[kind]))
 }
 
 // lostAfter is an account that was lost 9 s after another began, of which two processes had half each.
@@ -196,12 +201,7 @@ func TestRestored_Resting(t *testing.T) {
 		here := newFellow("here")
 		gone := newFellow("gone")
 		rests := newFellow("rests")
-		tells := func(f *fellow, want, now int64) {
-			at := time.UnixMilli(now)
-			c := Claim{Name: "x", Kind: kind, Limit: 100, Ends: 900_000, Used: f.used, Want: want, Tail: 4000}
-			r := a.Beat(now, f.h.Beat(at, true, []Claim{c}))
-			f.h.Answered(at, &r)
-		}
+		tells := func(f *fellow, want, now int64) { f.tells(a, now, f.wants(kind, want, 4000)) }
 		tells(rests, 5, 1000)
 		rests.used = 5
 		tells(rests, 5, 1100)
@@ -229,12 +229,7 @@ func TestRestored_Moved(t *testing.T) {
 		a := &Account{}
 		one := newFellow("one")
 		two := newFellow("two")
-		tells := func(f *fellow, want, now int64) {
-			at := time.UnixMilli(now)
-			c := Claim{Name: "x", Kind: kind, Limit: 100, Ends: 900_000, Used: f.used, Want: want, Tail: window}
-			r := a.Beat(now, f.h.Beat(at, true, []Claim{c}))
-			f.h.Answered(at, &r)
-		}
+		tells := func(f *fellow, want, now int64) { f.tells(a, now, f.wants(kind, want, window)) }
 		for now := int64(1000); now <= 10_000; now += 500 {
 			tells(one, 60, now)
 			tells(two, 40, now+100)
@@ -258,10 +253,9 @@ func TestRestored_Lasting(t *testing.T) {
 		here := newFellow("here")
 		lasting := newFellow("lasting")
 		tells := func(f *fellow, want, lasts, now int64) {
-			at := time.UnixMilli(now)
-			c := Claim{Name: "x", Kind: kind, Limit: 100, Ends: 900_000, Used: f.used, Want: want, Tail: window, Lasts: lasts}
-			r := a.Beat(now, f.h.Beat(at, true, []Claim{c}))
-			f.h.Answered(at, &r)
+			c := f.wants(kind, want, window)
+			c.Lasts = lasts
+			f.tells(a, now, c)
 		}
 		tells(lasting, 5, 40_000, 1000)
 		for now := int64(1000); now <= 30_000; now += 500 {
@@ -286,20 +280,13 @@ func TestRestored_Before(t *testing.T) {
 		here := newFellow("here")
 		left := newFellow("left")
 		rests := newFellow("rests")
-		beat := func(f *fellow, want int64) []Claim {
-			return []Claim{{Name: "x", Kind: kind, Limit: 100, Ends: 900_000, Used: f.used, Want: want, Tail: window}}
-		}
-		tells := func(f *fellow, want, now int64) {
-			at := time.UnixMilli(now)
-			r := a.Beat(now, f.h.Beat(at, true, beat(f, want)))
-			f.h.Answered(at, &r)
-		}
+		tells := func(f *fellow, want, now int64) { f.tells(a, now, f.wants(kind, want, window)) }
 		for now := int64(1000); now <= 3000; now += 500 {
 			tells(here, 10, now)
 			tells(left, 10, now+50)
 		}
 		tells(rests, 0, 3100)
-		a.Beat(4000, left.h.Leave(time.UnixMilli(4000), beat(left, 0)))
+		a.Beat(4000, left.h.Leave(time.UnixMilli(4000), []Claim{left.wants(kind, 0, window)}))
 		for now := int64(4500); now <= 12_000; now += 500 {
 			tells(here, 10, now)
 		}
@@ -343,18 +330,13 @@ func TestRestored_Left(t *testing.T) {
 	a := &Account{}
 	here := newFellow("here")
 	left := newFellow("left")
-	claims := func(used, want int64) []Claim {
-		return []Claim{{Name: "x", Kind: Period, Limit: 100, Ends: 900_000, Used: used, Want: want}}
-	}
-	tells := func(want, now int64) {
-		r := a.Beat(now, here.h.Beat(time.UnixMilli(now), true, claims(0, want)))
-		here.h.Answered(time.UnixMilli(now), &r)
-	}
+	tells := func(want, now int64) { here.tells(a, now, here.wants(Period, want, 0)) }
 	for now := int64(1000); now <= 4000; now += 500 {
 		tells(10, now)
 		left.beat(a, Period, now+100)
 	}
-	a.Beat(4400, left.h.Leave(time.UnixMilli(4400), claims(30, 30)))
+	left.used = 30
+	a.Beat(4400, left.h.Leave(time.UnixMilli(4400), []Claim{left.wants(Period, 30, 0)}))
 	tells(10, 4500)
 	a = &Account{}
 	for now := int64(5000); now <= 5000+2*ttl; now += 250 {
