@@ -499,7 +499,9 @@ func TestRefusedAddition(t *testing.T) {
 		"sent": func(s *stack, h http.HandlerFunc) func(string) (*http.Response, error) {
 			s.server.Config.Handler = h
 			c := s.http(govhttp.Options{})
-			return func(body string) (*http.Response, error) { return s.post(s.t.Context(), c, "/v1/chat/completions", body) }
+			return func(body string) (*http.Response, error) {
+				return s.post(s.t.Context(), c, "/v1/chat/completions", body)
+			}
 		},
 		"served": func(s *stack, h http.HandlerFunc) func(string) (*http.Response, error) {
 			middle := govhttp.Middleware(s.client, govhttp.Options{})(h)

@@ -186,10 +186,6 @@ func (s *site) write(name, text string) {
 	processtest.Write(s.T, s.dir, map[string]string{name: text})
 }
 
-func (s *site) rename(from, to string) { s.Helper(); s.must(os.Rename(s.path(from), s.path(to))) }
-
-func (s *site) remove(name string) { s.Helper(); s.must(os.RemoveAll(s.path(name))) }
-
 // ask reads an answer of the admin side.
 func (s *site) ask(method, path string, into any) (status int) {
 	s.Helper()
