@@ -334,14 +334,16 @@ func recipe(t *testing.T, doc, dir string, ports map[string]string) (script, sho
 	return script, shown
 }
 
-// waitUntilReady is what a reader does between starting gateways and using them. Of gateways that share a limit the page says that
-// their logs tell when they have a part of it.
+// waitUntilReady is what a reader does between starting gateways and using them. By then the simulated provider is there, which answers
+// some status. Of gateways that share a limit the page says that their logs tell when they have a part of it.
 func waitUntilReady(ports map[string]string) string {
+	const provider = `until curl -s -o /dev/null localhost:8090; do sleep 0.1; done
+`
 	const one = `until curl -sf -o /dev/null -H "Authorization: Bearer $ADMIN_TOKEN" localhost:9090/api/v1/snapshot; do sleep 0.1; done
 `
 	if ports["9091"] == "" {
-		return one
+		return provider + one
 	}
-	return one + strings.Replace(one, "9090", "9091", 1) + `for log in one.log two.log; do until grep -q 'limits are shared out by the store' $log; do sleep 0.1; done; done
+	return provider + one + strings.Replace(one, "9090", "9091", 1) + `for log in one.log two.log; do until grep -q 'limits are shared out by the store' $log; do sleep 0.1; done; done
 `
 }
