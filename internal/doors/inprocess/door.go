@@ -76,7 +76,7 @@ func (d *Door) refusal(id string, f *admission.Refusal) *client.Refusal {
 		RetryAfter: f.RetryAfter, Final: f.Final, Header: http.Header{},
 	}
 	rateheaders.Node(r.Header, d.ctl.Node())
-	rateheaders.Retry(r.Header, f.RetryAfter, f.Final)
+	rateheaders.Retry(r.Header, f.Status, f.RetryAfter, f.Final)
 	return r
 }
 

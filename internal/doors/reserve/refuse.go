@@ -80,6 +80,6 @@ func (b *Book) nextEndLocked(tenant string) time.Duration {
 // comeBack shows when to come back in the headers, too.
 func comeBack(r *client.Refusal) *client.Refusal {
 	r.Header = http.Header{}
-	rateheaders.Retry(r.Header, r.RetryAfter, r.Final)
+	rateheaders.Retry(r.Header, r.Status, r.RetryAfter, r.Final)
 	return r
 }

@@ -74,7 +74,7 @@ func (c *call) showComeBack(said http.Header) {
 	sooner := time.Now().Add(c.tries.comeBack).Before(c.tries.paused)
 	later := said.Get("Retry-After") != "" && c.tries.said.Retry > c.tries.comeBack+time.Second
 	if c.try.busy && (sooner || !later) {
-		rateheaders.Retry(c.w.Header(), c.tries.comeBack, false)
+		rateheaders.Retry(c.w.Header(), c.try.status, c.tries.comeBack, false)
 	}
 }
 

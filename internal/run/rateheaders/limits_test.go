@@ -1,6 +1,7 @@
 package rateheaders
 
 import (
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -48,12 +49,17 @@ func TestRetry(t *testing.T) {
 		{3 * time.Hour, true, "10800", "10800000", ""},
 	} {
 		h := http.Header{}
-		Retry(h, tt.in, tt.final)
+		Retry(h, http.StatusTooManyRequests, tt.in, tt.final)
 		if s, ms, turn := h.Get("Retry-After"), h.Get("Retry-After-Ms"), h.Get("X-Llmgov-Turn-Ms"); s != tt.seconds || ms != tt.ms || turn != tt.turn {
 			t.Errorf("%v, final %v: %q, %q, turn %q; want %q, %q, %q", tt.in, tt.final, s, ms, turn, tt.seconds, tt.ms, tt.turn)
 		}
 		if got := h.Get("X-Should-Retry") == "false"; got != tt.final {
 			t.Errorf("%v, final %v: x-should-retry false is %v", tt.in, tt.final, got)
 		}
+	}
+	h := http.Header{}
+	Retry(h, http.StatusPaymentRequired, 3*time.Hour, true)
+	if want := (http.Header{"X-Should-Retry": {"false"}, "X-Llmgov-Turn-Ms": {"10800000"}}); !maps.EqualFunc(h, want, slices.Equal) {
+		t.Errorf("a 402 says %v", h)
 	}
 }

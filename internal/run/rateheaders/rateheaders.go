@@ -76,8 +76,9 @@ func (l *quotas) set(text string) {
 
 // Retry tells when to come back, if that is known. It is rounded up, since a call that comes
 // back too early is refused again. A final refusal tells SDKs not to retry by themselves; another one
-// tells at most [governor.LongestTold], and its turn in a header of its own where that is later.
-func Retry(h http.Header, d time.Duration, final bool) {
+// tells at most [governor.LongestTold], and its turn in a header of its own where that is later. With a 402 there is that header alone,
+// because agents sleep for as long as Retry-After says.
+func Retry(h http.Header, status int, d time.Duration, final bool) {
 	if final {
 		h.Set("x-should-retry", "false")
 	}
@@ -85,9 +86,12 @@ func Retry(h http.Header, d time.Duration, final bool) {
 		return
 	}
 	ms := (d + time.Millisecond - 1).Truncate(time.Millisecond)
-	if !final && ms > governor.LongestTold {
+	if status == http.StatusPaymentRequired || !final && ms > governor.LongestTold {
 		h.Set("X-Llmgov-Turn-Ms", strconv.FormatInt(ms.Milliseconds(), 10))
 		ms = governor.LongestTold
+	}
+	if status == http.StatusPaymentRequired {
+		return
 	}
 	h.Set("retry-after-ms", strconv.FormatInt(ms.Milliseconds(), 10))
 	h.Set("Retry-After", strconv.FormatInt(int64((ms+time.Second-1)/time.Second), 10))

@@ -14,7 +14,7 @@ import (
 func (d *Dialect) Refuse(h http.Header, f *ask.Refusal, node string) []byte {
 	h.Set("Content-Type", "application/json")
 	rateheaders.Node(h, node)
-	rateheaders.Retry(h, f.RetryAfter, f.Final)
+	rateheaders.Retry(h, f.Status, f.RetryAfter, f.Final)
 	if d.RequestID != "" {
 		h.Set(d.RequestID, h.Get("X-Request-Id"))
 	}
