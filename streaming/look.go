@@ -38,3 +38,26 @@ func Look(beginning []byte) Nature {
 
 // eventFields begin the lines of event streams, also those of comments.
 var eventFields = [][]byte{[]byte("data:"), []byte("event:"), []byte("id:"), []byte("retry:"), []byte(":")}
+
+// FirstError is the data of the error with which an event stream begins, before anything of its answer; nil if it begins otherwise. Of an
+// answer that was begun and failed, as those of Responses tell, it is no error of the stream.
+func FirstError(beginning []byte) []byte {
+	var scan Scanner
+	var m Meter
+	scan.Feed(beginning)
+	for {
+		ev, ok := scan.Next()
+		if !ok {
+			return nil
+		}
+		m.Observe(ev.Name, ev.Data)
+		switch {
+		case m.Failed() && member(ev.Data, "response") == nil:
+			return ev.Data
+		case ev.Error != nil:
+			return ev.Error
+		case m.Failed(), m.done, m.deltas > 0:
+			return nil
+		}
+	}
+}

@@ -36,7 +36,7 @@ func (c *call) verdict(resp *http.Response, err error) upstreams.Outcome {
 		return upstreams.Silent
 	}
 	t.Sent.Store(true)
-	if resp.StatusCode/100 == 2 && !c.route.ToObjects() && !isEventStream(resp.Header) && !isEncoded(resp.Header) {
+	if resp.StatusCode/100 == 2 && !c.route.ToObjects() && !isEncoded(resp.Header) {
 		c.lookInto(resp)
 	}
 	t.status = resp.StatusCode
@@ -121,17 +121,28 @@ func (c *call) refusesAddition(resp *http.Response) bool {
 	return c.tries.amend != 0
 }
 
-// lookInto looks into an answer that is not labelled as a stream. A stream is labelled as one, and an error gets the status that it
-// should have had.
+// lookInto looks into an answer. A stream is labelled as one, and an error gets the status that it should have had. A stream that is
+// labelled is looked into, and so begins for its client with its first event, only where another upstream could have the call.
 func (c *call) lookInto(resp *http.Response) {
+	labelled := isEventStream(resp.Header)
+	if labelled && c.tries.may&^c.tries.been == 0 {
+		return
+	}
 	beginning := c.begins(resp)
-	switch nature := streaming.Look(beginning); {
+	nature := streaming.Look(beginning)
+	if failure := streaming.FirstError(beginning); gjson.ValidBytes(failure) {
+		beginning = bytes.Clone(failure)
+		_ = resp.Body.Close()
+		resp.Body = io.NopCloser(bytes.NewReader(beginning))
+		resp.ContentLength = int64(len(beginning))
+		resp.Header["Content-Type"] = contentJSON
+		nature = streaming.Wrong
+	}
+	switch {
 	case nature == streaming.Wrong:
-		resp.StatusCode = http.StatusBadGateway
-		if code := gjson.GetBytes(beginning, "error.code").Int(); code >= 400 && code < 600 {
-			resp.StatusCode = int(code)
-		}
+		resp.StatusCode = statusOf(gjson.GetBytes(beginning, "error"))
 		resp.Status = "error under " + resp.Status
+	case labelled && !bytes.HasPrefix(bytes.TrimSpace(beginning), []byte("<")):
 	case c.route.Sounds: // which are sent as they are, texts of them, too
 		c.try.foreign = nature == streaming.Foreign && kindOf(resp.Header) == "text/html"
 	case nature == streaming.Events:
@@ -139,6 +150,22 @@ func (c *call) lookInto(resp *http.Response) {
 	default:
 		c.try.foreign = nature == streaming.Foreign || len(beginning) > 0 && c.begun.Whole() && !gjson.ValidBytes(bytes.TrimPrefix(beginning, []byte("\ufeff")))
 	}
+}
+
+// statusOf is the status that an error under status 200 should have had.
+func statusOf(detail gjson.Result) int {
+	if code := detail.Get("code").Int(); code >= 400 && code < 600 {
+		return int(code)
+	}
+	switch detail.Get("type").Str {
+	case "invalid_request_error":
+		return http.StatusBadRequest
+	case "rate_limit_error":
+		return http.StatusTooManyRequests
+	case "overloaded_error":
+		return statusOverloaded
+	}
+	return http.StatusBadGateway
 }
 
 // bounded is a body that is broken off if its upstream falls silent.

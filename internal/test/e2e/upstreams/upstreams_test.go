@@ -100,6 +100,10 @@ func TestUpstreams_FailOver(t *testing.T) {
 		"busy in place of an answer":  {mood: saying(200, `{"error":{"code":429}}`), class: "429"},
 		"error beside no answer":      {mood: saying(200, `{"id":"x","choices":[],"error":{"message":"x","code":500}}`), class: "500"},
 		"half of an answer":           {mood: saying(200, `{"id":"x","choi`), class: "unreadable"},
+		"error as a stream":           {mood: events(": PROCESSING\n\ndata: {\"error\":{\"message\":\"Provider returned error\",\"code\":502}}\n\n"), class: "502"},
+		"error behind a role":         {mood: events("data: {\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\"}}]}\n\ndata: {\"error\":{\"type\":\"overloaded_error\"}}\n\n"), class: "529"},
+		"error in llama.cpp's field":  {mood: events("error: {\"code\":500,\"message\":\"x\"}\n\n"), class: "502"},
+		"page as a stream":            {mood: events("<html>maintenance</html>"), class: "unreadable"},
 		"page":                        {mood: saying(200, `<html>maintenance</html>`), class: "unreadable"},
 		"no model":                    {mood: saying(404, `{"error":{"code":"model_not_found"}}`), class: "404"},
 		"no model at vLLM":            {mood: saying(404, `{"object":"error","message":"The model `+"`m`"+` does not exist.","type":"NotFoundError","code":404}`), class: "404"},
@@ -144,6 +148,14 @@ func TestUpstreams_FailOver(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// events answers every call with a stream.
+func events(text string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, text)
 	}
 }
 
@@ -392,6 +404,8 @@ func TestUpstreams_NoFailOver(t *testing.T) {
 		"too large":     {body: harness.Chat(false, 50, ``), mood: harness.Status(429, "X-Should-Retry", "false"), status: 429},
 		"not there":     {body: harness.Chat(false, 50, ``), mood: harness.Status(501), status: 501},
 		"quotes":        {body: harness.Chat(false, 50, ``), mood: saying(400, `{"error":{"code":"x","message":"No such tool: Your credit balance is too low"}}`), status: 400},
+		"wrong stream":  {body: harness.Chat(true, 50, ``), mood: events("data: {\"error\":{\"type\":\"invalid_request_error\"}}\n\n"), status: 400},
+		"failed stream": {path: "/v1/responses", body: `{"model":"m","input":"x","stream":true}`, mood: events("data: {\"type\":\"response.failed\",\"response\":{\"error\":{\"code\":\"x\"}}}\n\n"), status: 200},
 		"wrong call":    {body: harness.Chat(false, 50, ``), mood: saying(200, `{"error":{"code":400}}`), status: 400},
 		"failed answer": {path: "/v1/responses", body: `{"model":"m","input":"x"}`, mood: saying(200, `{"object":"response","error":{"code":"x"},"output":[]}`), status: 200},
 		"no object":     {body: harness.Chat(false, 50, ``), mood: saying(404, `{"error":{"code":"not_found"}}`), status: 404},
