@@ -46,7 +46,7 @@ func (c *Call) Metered(res streaming.Result) governor.Usage {
 		return governor.Usage{}
 	}
 	c.Ending.Unread = res.Cause == streaming.Completed && !c.Ask.Free && !c.Ask.Answer.None && !c.Ask.Answer.Open
-	byCaller := c.Gone() || c.Ask.Told || res.Cause == streaming.Completed // it may have chosen to await no usage
+	byCaller := c.Gone() || c.Ask.Told // it may have chosen to await no usage
 	u := governor.Usage{Input: c.Request.Input}
 	if res.Usage.Input > 0 { // even a stream that broke off may have told its prompt
 		u.Input = res.Usage.Input
