@@ -92,7 +92,7 @@ func (g *governed) read(c *call, deployment string) (*ask.Refusal, error) {
 		return describe.Encoded(encoding), nil
 	}
 	if encoding != "" {
-		body, err = encoded.All(encoding, body, g.opt.MaxBody)
+		body, err = encoded.All(c.ask.Tenant+c.ask.Key, encoding, body, g.opt.MaxBody)
 		if broken, ok := errors.AsType[*encoded.Broken](err); ok {
 			return describe.Garbled(broken), nil
 		}

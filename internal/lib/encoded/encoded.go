@@ -1,7 +1,7 @@
 // Package encoded reads bodies of requests that come compressed, as agents send long conversations.
 //
 // A body is decoded once all of it is there, so that no slow sender holds a decoder, and as many bodies at once as there are
-// processors. How long it may become is up to whoever reads it: a few kilobytes may stand for gigabytes.
+// processors, of which one sender has half at most. How long it may become is up to whoever reads it: a few kilobytes may stand for gigabytes.
 package encoded
 
 import (
@@ -63,14 +63,49 @@ func (b *Broken) Error() string {
 // Unwrap is for errors.Is.
 func (b *Broken) Unwrap() error { return b.Cause }
 
-// places bounds how many bodies are decoded at once.
+// places bounds how many bodies are decoded at once, in the order in which they came.
 var places = make(chan struct{}, runtime.GOMAXPROCS(0))
 
-// Read passes a body to read as it was before it was encoded, and returns the error of read. The reader fails with a [Broken]. read
-// must not wait for anybody.
-func Read(encoding string, body []byte, read func(io.Reader) error) error {
+// lines are where bodies wait before that, by whose they are: whoever sends many keeps no more than half of the places from others.
+var lines = struct {
+	sync.Mutex
+	of map[string]*line // guarded by Mutex
+}{of: map[string]*line{}}
+
+type line struct {
+	places chan struct{}
+	users  int // guarded by lines.Mutex
+}
+
+func enter(whose string) *line {
+	lines.Lock()
+	l := lines.of[whose]
+	if l == nil {
+		l = &line{places: make(chan struct{}, max(1, cap(places)/2))}
+		lines.of[whose] = l
+	}
+	l.users++
+	lines.Unlock()
+	l.places <- struct{}{}
 	places <- struct{}{}
-	defer func() { <-places }()
+	return l
+}
+
+func (l *line) leave(whose string) {
+	<-places
+	<-l.places
+	lines.Lock()
+	defer lines.Unlock()
+	l.users--
+	if l.users == 0 {
+		delete(lines.of, whose)
+	}
+}
+
+// Read passes somebody's body to read as it was before it was encoded, and returns the error of read. The reader fails with a [Broken].
+// read must not wait for anybody.
+func Read(whose, encoding string, body []byte, read func(io.Reader) error) error {
+	defer enter(whose).leave(whose)
 	d := decoders[encoding].Get().(decoder)
 	defer decoders[encoding].Put(d)
 	if err := d.Reset(bytes.NewReader(body)); err != nil {
@@ -117,8 +152,8 @@ var decoders = map[string]*sync.Pool{
 }
 
 // All is the body as it was, unless that is longer than most: then it is only the beginning of it, and a byte longer.
-func All(encoding string, body []byte, most int64) (all []byte, err error) {
-	err = Read(encoding, body, func(r io.Reader) (err error) {
+func All(whose, encoding string, body []byte, most int64) (all []byte, err error) {
+	err = Read(whose, encoding, body, func(r io.Reader) (err error) {
 		all, err = io.ReadAll(io.LimitReader(r, most+1))
 		return err
 	})

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"compress/gzip"
 	"errors"
+	"io"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
@@ -52,12 +54,12 @@ func TestAll(t *testing.T) {
 		"nothing":              {"gzip", nil, "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := All(c.encoding, c.body, 6000)
+			got, err := All("a", c.encoding, c.body, 6000)
 			broken := (*Broken)(nil)
 			if errors.As(err, &broken) != c.fails || err == nil && string(got) != c.want {
 				t.Errorf("got %d bytes, %v", len(got), err)
 			}
-			if again, err := All(c.encoding, map[bool][]byte{true: zstded("y"), false: gzipped(t, "y")}[c.encoding == "zstd"], 9); string(again) != "y" {
+			if again, err := All("a", c.encoding, map[bool][]byte{true: zstded("y"), false: gzipped(t, "y")}[c.encoding == "zstd"], 9); string(again) != "y" {
 				t.Errorf("behind it another one is read as %q, %v", again, err)
 			}
 		})
@@ -67,11 +69,40 @@ func TestAll(t *testing.T) {
 // TestAll_Ratio: few bytes that become many are given up as soon as they are more than text is.
 func TestAll_Ratio(t *testing.T) {
 	for encoding, body := range map[string][]byte{"gzip": gzipped(t, strings.Repeat("\x00", 8<<20)), "zstd": zstded(strings.Repeat("\x00", 8<<20))} {
-		all, err := All(encoding, body, 8<<20)
+		all, err := All("a", encoding, body, 8<<20)
 		broken, ok := errors.AsType[*Broken](err)
 		if !ok || broken.Cause != errRatio || len(all) > 2<<20 {
 			t.Errorf("%s: %d bytes, %v", encoding, len(all), err)
 		}
+	}
+}
+
+// TestRead_Fair: however many bodies one sender has, another one's is decoded beside them.
+func TestRead_Fair(t *testing.T) {
+	defer func(before chan struct{}) { places = before }(places)
+	places = make(chan struct{}, 4)
+	body := gzipped(t, "x")
+	var all sync.WaitGroup
+	began := make(chan struct{}, 100)
+	last := make(chan struct{})
+	for range cap(began) {
+		all.Go(func() {
+			_ = Read("many", "gzip", body, func(io.Reader) error { began <- struct{}{}; <-last; return nil })
+		})
+	}
+	for range cap(places) / 2 {
+		<-began
+	}
+	for range 10 {
+		testkit.OK(t, Read("few", "gzip", body, func(io.Reader) error { return nil }))
+	}
+	if n := len(began); n != 0 {
+		t.Errorf("%d more bodies of one sender than half of the places", n)
+	}
+	close(last)
+	all.Wait()
+	if len(lines.of) != 0 {
+		t.Errorf("%d lines are left of senders who have gone", len(lines.of))
 	}
 }
 

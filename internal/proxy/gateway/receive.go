@@ -64,7 +64,7 @@ func (c *call) decode(encoding string) *refusal {
 	var body []byte
 	err := c.g.intake.Ask(c.r.Context(), &memory, intake.Ask{Tenant: c.Tenant.Name, Bytes: min(limit, intake.Small)})
 	if err == nil {
-		err = encoded.Read(encoding, c.body, func(r io.Reader) (err error) {
+		err = encoded.Read(c.Tenant.Name, encoding, c.body, func(r io.Reader) (err error) {
 			body, err = memory.Read(c.r.Context(), r, -1, limit)
 			return err
 		})

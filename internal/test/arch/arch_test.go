@@ -121,7 +121,7 @@ var rules = []rule{
 	{"internal/proxy/gateway/route", "internal/proxy/gateway/dialect internal/proxy/objects tenants", "net os log log/slog sync sync/atomic context time", "a route is found by method and path alone"},
 	{"internal/proxy/gateway/describe", "escrow internal/run/admission/ask internal/lib/encoded internal/proxy/gateway/dialect internal/proxy/gateway/head internal/lib/splice internal/lib/text internal/proxy/upstreams", "net os log log/slog sync sync/atomic context", "a call is described by its request alone"},
 	{"internal/proxy/gateway/grants", "internal/run/admission internal/run/admission/ask internal/proxy/gateway/describe internal/proxy/gateway/head internal/lib/text tenants", deaf, "models are compared with a policy"},
-	{"internal/doors/envoy/extproc", `governor governor/tokens internal/run/admission internal/proxy/answers internal/lib/bearer internal/lib/encoded internal/ops/events internal/proxy/gateway/describe
+	{"internal/doors/envoy/extproc", `governor governor/tokens internal/run/admission internal/proxy/answers internal/proxy/intake internal/lib/bearer internal/lib/encoded internal/ops/events internal/proxy/gateway/describe
 		internal/proxy/gateway/dialect internal/proxy/gateway/grants internal/proxy/gateway/head internal/proxy/gateway/route internal/lib/inflight internal/run/rateheaders internal/lib/splice
 		internal/ops/telemetry internal/lib/text internal/proxy/upstreams streaming github.com/envoyproxy/go-control-plane/envoy google.golang.org/grpc google.golang.org/protobuf`, "net os", "a proxy's call is the same call as one over HTTP: it only comes by another door"},
 	{"internal/doors/envoy/ratelimit", `governor/client governor/tokens internal/run/admission internal/proxy/gateway/dialect internal/doors/reserve github.com/envoyproxy/go-control-plane/envoy
@@ -162,7 +162,7 @@ var rules = []rule{
 	{"internal/run/adminview", "governor internal/ops/adminapi internal/run/admission internal/run/explain tenants tenants/keyfile", deaf, "the admin side sees what admits calls, whichever door the calls come by"},
 	{"internal/run/instance", `internal/ops/admin internal/ops/adminapi internal/run/admission internal/ops/decisions internal/run/durable internal/run/engine internal/ops/events internal/run/policy internal/lib/sampled
 		internal/ops/telemetry federation federation/store federation/runner governor governor/sharing tenants golang.org/x/sync`, "net net/http", "an instance has no listener and no gateway: whoever opens it has doors of its own"},
-	{"internal/lib/encoded", "github.com/klauspost/compress", "net net/http os log log/slog context time", "a body is decoded without knowing whose it is, and what it says"},
+	{"internal/lib/encoded", "github.com/klauspost/compress", "net net/http os log log/slog context time", "a body is decoded without knowing what it says"},
 	{"internal/proxy/intake", "", silent, "memory is handed out without knowing what arrives in it, or from where"},
 	{"internal/lib/bearer", "", "os log log/slog sync context time", "a credential is read without knowing what it opens"},
 	{"internal/ops/crash", "", deaf, "a panic is judged by its stack alone"},

@@ -13,6 +13,7 @@ import (
 	"github.com/llmgov/llmgov/internal/proxy/gateway/dialect"
 	"github.com/llmgov/llmgov/internal/proxy/gateway/head"
 	"github.com/llmgov/llmgov/internal/proxy/gateway/route"
+	"github.com/llmgov/llmgov/internal/proxy/intake"
 	"github.com/llmgov/llmgov/internal/proxy/upstreams"
 	"github.com/llmgov/llmgov/internal/run/admission"
 	"github.com/llmgov/llmgov/internal/run/rateheaders"
@@ -30,7 +31,8 @@ type call struct {
 	metadata *corev3.Metadata
 	info     *aiv3.RequestInfo // nil if there is a body, or nothing
 	sent     sentBody
-	body     []byte // of the request, until it may go on
+	body     []byte       // of the request, until it may go on
+	memory   intake.Claim // of body
 	head     *head.Head
 	added    upstreams.Addition // to the body
 	mayLearn bool               // an error can name what was added only of its own accord

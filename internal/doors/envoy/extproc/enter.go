@@ -14,6 +14,7 @@ import (
 	"github.com/llmgov/llmgov/internal/proxy/gateway/dialect"
 	"github.com/llmgov/llmgov/internal/proxy/gateway/grants"
 	"github.com/llmgov/llmgov/internal/proxy/gateway/head"
+	"github.com/llmgov/llmgov/internal/proxy/intake"
 	"github.com/llmgov/llmgov/internal/run/admission"
 )
 
@@ -125,7 +126,7 @@ func (c *call) readBody(body []byte) *admission.Refusal {
 		return describe.Encoded(encoding)
 	case encoding != "" && int64(len(body)) <= cfg.MaxBody:
 		c.decoded = true
-		all, err := encoded.All(encoding, body, cfg.MaxBody)
+		all, err := encoded.All(c.Tenant.Name, encoding, body, cfg.MaxBody)
 		if broken, ok := errors.AsType[*encoded.Broken](err); ok {
 			return describe.Garbled(broken)
 		}
@@ -135,7 +136,8 @@ func (c *call) readBody(body []byte) *admission.Refusal {
 		return &admission.Refusal{Status: http.StatusRequestEntityTooLarge, Code: admission.CodeTooLarge, Message: "The body is larger than " + strconv.FormatInt(cfg.MaxBody, 10) + " bytes."}
 	}
 	c.body = body
-	if c.s.bodies.Add(int64(len(body))) > cfg.BodyMemory.Process {
+	c.s.memory.SetBounds(intake.Bounds(cfg.BodyMemory))
+	if err := c.s.memory.Ask(c.wire.cut, &c.memory, intake.Ask{Tenant: c.Tenant.Name, Bytes: int64(len(body))}); err != nil {
 		return overloaded("Bodies of calls fill the memory that this gateway has for them.")
 	}
 	if err := c.readHead(); err != nil {
@@ -170,7 +172,7 @@ func (c *call) readHead() (err *head.Error) {
 
 // forgetBody drops the body once it is not needed any more.
 func (c *call) forgetBody() {
-	c.s.bodies.Add(-int64(len(c.body)))
+	c.memory.Release()
 	c.body = nil
 }
 

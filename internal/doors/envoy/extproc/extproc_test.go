@@ -458,6 +458,29 @@ func TestProcess_Bounded(t *testing.T) {
 	}
 }
 
+// A tenant whose calls wait has no more memory for their bodies than its part, whatever others leave free.
+func TestProcess_MemoryByTenant(t *testing.T) {
+	w := newWorld(t, func(s *setting) {
+		s.pool.Concurrency = 1
+		s.acme.MaxWait = time.Hour
+		s.config.MaxBody = 256 << 10
+		s.config.BodyMemory = tenants.BodyMemory{Process: 1 << 20, Tenant: 256 << 10}
+	})
+	w.call().ask(described(chatInfo(40)))
+	large := body(`{"model":"gpt-4o","max_tokens":5,"input":"` + strings.Repeat("a", 150<<10) + `"}`)
+	waits := w.call()
+	waits.ask(opened("/v1/responses", buffered))
+	testkit.OK(t, waits.stream.Send(large))
+	for waiting := 0; waiting == 0; {
+		_, waiting = w.gov.Leases()
+	}
+	second := w.call()
+	second.ask(opened("/v1/responses", buffered))
+	if r := second.ask(large).GetImmediateResponse(); !strings.Contains(string(r.GetBody()), "fill the memory") {
+		t.Errorf("more of a tenant's bodies than its part: %v", r)
+	}
+}
+
 // An answer that another filter has given passes.
 func TestProcess_LocalReply(t *testing.T) {
 	w := newWorld(t, nil)

@@ -4,7 +4,6 @@ import (
 	"io"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 
 	pb "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
 	"google.golang.org/grpc"
@@ -14,6 +13,7 @@ import (
 	"github.com/llmgov/llmgov/internal/lib/inflight"
 	"github.com/llmgov/llmgov/internal/ops/events"
 	"github.com/llmgov/llmgov/internal/proxy/gateway/head"
+	"github.com/llmgov/llmgov/internal/proxy/intake"
 	"github.com/llmgov/llmgov/internal/proxy/upstreams"
 	"github.com/llmgov/llmgov/internal/run/admission"
 )
@@ -32,14 +32,14 @@ type Service struct {
 	pb.UnimplementedExternalProcessorServer
 	inflight.Count
 	opt     Options
-	bodies  atomic.Int64 // bytes of bodies whose calls wait
-	readers sync.Pool    // of *head.Reader
+	memory  *intake.Intake // of bodies whose calls wait
+	readers sync.Pool      // of *head.Reader
 	refused upstreams.Additions
 }
 
 // New returns a Service.
 func New(opt Options) *Service {
-	return &Service{opt: opt, readers: sync.Pool{New: func() any { return new(head.Reader) }}}
+	return &Service{opt: opt, memory: intake.New(intake.Bounds{}), readers: sync.Pool{New: func() any { return new(head.Reader) }}}
 }
 
 // Register registers the service. Whoever calls it may name any tenant.
