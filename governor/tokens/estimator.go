@@ -1,6 +1,7 @@
 package tokens
 
 import (
+	"cmp"
 	"maps"
 	"sync"
 	"sync/atomic"
@@ -109,7 +110,10 @@ func (e *Estimator) text(own *model, name string, s Size) int64 {
 }
 
 // ratio is what was learned of a kind, here or by the peers.
-func (e *Estimator) ratio(own *model, name string, k Kind) int64 {
+func (e *Estimator) ratio(own *model, name string, k Kind) int64 { return cmp.Or(e.learned(own, name, k), unit) }
+
+// learned is such a ratio, or 0 if nothing was learned.
+func (e *Estimator) learned(own *model, name string, k Kind) int64 {
 	if own != nil {
 		if ppm := own.ratios[k].value.Load(); ppm > 0 {
 			return ppm
@@ -117,6 +121,9 @@ func (e *Estimator) ratio(own *model, name string, k Kind) int64 {
 	}
 	return e.peers.ratio(name, k)
 }
+
+// Knows reports whether anything was learned of a kind, here or by the peers.
+func (e *Estimator) Knows(name string, k Kind) bool { return e.learned(e.find(name), name, k) > 0 }
 
 // Uncertain reports whether it pays to count a model's next prompt, which costs far more
 // than to estimate it: while few reports have come to this estimator itself. What others
@@ -182,7 +189,7 @@ func (e *Estimator) Unreported(now time.Time, name string, s Size) {
 	defer e.mu.Unlock()
 	for k, weight := range s.gathered() {
 		l := &m.ratios[k]
-		untaught := e.peers.ratio(name, Kind(k))
+		untaught := cmp.Or(e.peers.ratio(name, Kind(k)), unit)
 		if has := l.value.Load(); weight > 0 && has > 0 && has < untaught {
 			l.learnLocked(now, untaught, weight, e.evenly)
 		}

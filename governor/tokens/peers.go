@@ -44,10 +44,10 @@ func (p *Peers) all() []*Estimator {
 	return (*list)[:min(len(*list), mostAsked)]
 }
 
-// ratio is the median of what was learned of a kind. What lies elsewhere is each tenant's own.
+// ratio is the median of what was learned of a kind, and 0 if too few know. What lies elsewhere is each tenant's own.
 func (p *Peers) ratio(name string, k Kind) int64 {
 	if k == Elsewhere {
-		return unit
+		return 0
 	}
 	var voices [mostVoices]int64
 	n := 0
@@ -58,7 +58,7 @@ func (p *Peers) ratio(name string, k Kind) int64 {
 		}
 	}
 	if n < fewestVoices {
-		return unit
+		return 0
 	}
 	slices.Sort(voices[:n])
 	return voices[n/2]

@@ -12,8 +12,8 @@ type Lessons map[string]map[string][]tokens.Lesson
 // all are a tenant's estimators, by the names under which they are written down.
 func (e *Estimates) all() map[string]*tokens.Estimator {
 	return map[string]*tokens.Estimator{
-		"prompts": &e.Prompts, "deltas": &e.Deltas, "answers": &e.Answers,
-		"told prompts": &e.told.Prompts, "told deltas": &e.told.Deltas, "told answers": &e.told.Answers,
+		"prompts": &e.Prompts, "deltas": &e.Deltas, "answers": &e.Answers, "speeds": &e.Speeds,
+		"told prompts": &e.told.Prompts, "told deltas": &e.told.Deltas, "told answers": &e.told.Answers, "told speeds": &e.told.Speeds,
 	}
 }
 

@@ -171,6 +171,45 @@ func TestLife_Ends(t *testing.T) {
 	}
 }
 
+// An answer whose caller leaves is charged by its time, as fast as nearly all of the tenant's are: neither its slow ones nor those of
+// others make that less.
+//
+// Seen to fail with: an average; one for all tenants.
+func TestLife_LeftByCaller(t *testing.T) {
+	testkit.Virtual(t, "", func(t *testing.T) {
+		ctl := newController(t, before)
+		answer := func(tenant string, lasts time.Duration, output int64) {
+			c := new(Call)
+			c.Begin(t.Context(), ctl, ctl.Policy(), "id")
+			if f := c.Enter(Caller{Key: tenant}, Ask{Model: "m", Prompt: Prompt{Tokens: 1}, Answer: Answer{Bound: 50}}); f != nil {
+				t.Fatalf("refused: %+v", f)
+			}
+			c.Send()
+			time.Sleep(lasts)
+			c.Complete(governor.Usage{})
+			c.learn(streaming.Result{Reported: true, Usage: streaming.Usage{Output: output}})
+			c.Close()
+		}
+		answer("acme", 10*time.Second, 1000)
+		for range 100 {
+			answer("acme", time.Second, 1)
+			answer("other", time.Second, 1)
+		}
+		ctx, leave := context.WithCancel(t.Context())
+		c := begin(t, ctx, ctl, Ask{Model: "m", Prompt: Prompt{Tokens: 1}, Answer: Answer{Bound: 4000}})
+		time.Sleep(10 * time.Second)
+		leave()
+		c.Close()
+		if n := c.Ending.Usage.Output; n < 850 || n > 1000 {
+			t.Errorf("an answer of ten seconds is charged %d tokens, at 100 a second", n)
+		}
+		c.Ask.Model = "never asked for"
+		if n := c.produced(10*time.Second, 4000); n != c.Ending.Usage.Output {
+			t.Errorf("one of a model that is new to the tenant is taken to have %d", n)
+		}
+	})
+}
+
 // A call that takes no tokens is a request, and nothing else.
 func TestLife_Free(t *testing.T) {
 	ctl := newController(t, before)

@@ -29,12 +29,12 @@ func (c *Call) OutputOf(deltas int64) int64 {
 // Metered is the usage that the upstream reported. Without a report it is the estimated prompt and the
 // deltas that were counted.
 //
-// A whole answer without them is taken to have as much as its text amounts to, or less if calls of its pool produce less in the time that
+// A whole answer without them is taken to have as much as its text amounts to, or less if calls of its tenant and model produce less in the time that
 // it ran.
 //
 // If there is nothing, the upstream may have produced tokens that nobody saw: a plain answer that broke off, or the
-// reasoning before the first delta of a stream. It is taken to have produced as much as calls of its
-// pool do in the time that it ran, at most its bound. A stream that the upstream itself ended
+// reasoning before the first delta of a stream. It is taken to have produced as much as calls of its tenant and
+// model do in the time that it ran, at most its bound. A stream that the upstream itself ended
 // before its first delta has produced nothing: otherwise an outage would use up its callers' limits.
 func (c *Call) Metered(res streaming.Result) governor.Usage {
 	if res.Reported {
@@ -66,9 +66,25 @@ func (c *Call) Metered(res streaming.Result) governor.Usage {
 		if res.Text > 0 {
 			most = min(most, tokens.OfText(res.Text))
 		}
-		u.Output = c.Pool.speed.produced(time.Since(c.now.Began), most)
+		u.Output = c.produced(time.Since(c.now.Began), most)
 	}
 	return u
+}
+
+// produced estimates how much an answer had after some time, by how fast nearly all of the tenant's calls of the model are, and until there are
+// any, those of all models; at most the bound.
+func (c *Call) produced(d time.Duration, bound int64) int64 {
+	for _, model := range [...]string{c.Ask.Model, ""} {
+		if speeds := &c.Estimates.Speeds; speeds.Knows(model, tokens.Document) {
+			return min(bound, speeds.Estimate(model, lasting(d)))
+		}
+	}
+	return bound
+}
+
+// lasting is the size of what is known by its time alone: as that of a document, of which it has an eighth of a token to 256 in 50 ms.
+func lasting(d time.Duration) tokens.Size {
+	return tokens.Size{tokens.Document: d.Milliseconds() * tokens.Scale / 50}
 }
 
 // Guess estimates the usage of a broken call that reported none. A call that never left
@@ -95,10 +111,12 @@ func (c *Call) learn(res streaming.Result) {
 	}
 	u := res.Usage
 	c.Estimates.Deltas.Observe(time.Now(), c.Ask.Model, tokens.Size{tokens.Text: res.Deltas * tokens.Scale}, u.Output)
+	for _, model := range [...]string{c.Ask.Model, ""} {
+		c.Estimates.Speeds.Observe(time.Now(), model, lasting(c.ran()-c.now.Began.Sub(c.Admitted)), u.Output)
+	}
 	if c.Ask.Told {
 		return
 	}
-	c.Pool.speed.observe(u.Output, c.ran()-c.now.Began.Sub(c.Admitted))
 	if took := u.Input + u.Output; took > 0 {
 		c.Pool.Metrics.EstimateError.Observe(float64(c.Request.Input+c.Request.Output) / float64(took))
 	}

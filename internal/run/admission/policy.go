@@ -47,7 +47,6 @@ type Pool struct {
 	inputMax  int64
 	inputsMax []int64
 	names     []string // of its upstreams
-	speed     *speed
 }
 
 // Listed are the names of the pool's upstreams, as a Request.Via numbers them.
@@ -58,11 +57,12 @@ type Estimates struct {
 	Prompts tokens.Estimator // the weight of a body → input tokens
 	Deltas  tokens.Estimator // deltas of a stream → output tokens
 	Answers tokens.Estimator // answers that nothing bounds → output tokens
+	Speeds  tokens.Estimator // the time of a call at its upstream → output tokens
 	told    *Estimates       // of calls of which the tenant tells (Ask.Told), which are no peers of others'
 }
 
 // peers are from whom a tenant's estimates start.
-type peers struct{ prompts, deltas tokens.Peers }
+type peers struct{ prompts, deltas, speeds tokens.Peers }
 
 // newPolicy resolves a snapshot. Whatever calls have taught under the policy before is kept, by the
 // names of tenants and pools; before is nil for the first policy.
@@ -104,10 +104,9 @@ func newPolicy(snap *tenants.Snapshot, m *telemetry.Metrics, before *Policy) *Po
 }
 
 func newPool(of *tenants.Pool, m *telemetry.Metrics, before *Policy) *Pool {
-	p := &Pool{Pool: of, Metrics: m.Pool(of.Name), Failures: &history.Minute{}, speed: &speed{}}
+	p := &Pool{Pool: of, Metrics: m.Pool(of.Name), Failures: &history.Minute{}}
 	if old, there := before.PoolNamed(of.Name); there {
 		p.Failures = old.Failures
-		p.speed = old.speed
 	}
 	p.inputMax = longestInput(of, of.TPM)
 	for i := range of.Upstreams {
@@ -131,17 +130,20 @@ func newEstimates(p *peers) *Estimates {
 	e.Prompts.Follow(&p.prompts)
 	e.Deltas.Follow(&p.deltas)
 	e.Deltas.Evenly()
+	e.Speeds.Follow(&p.speeds)
 	return e
 }
 
 func (p *peers) are(list []*Estimates) {
-	var prompts, deltas []*tokens.Estimator
+	var prompts, deltas, speeds []*tokens.Estimator
 	for _, e := range list {
 		prompts = append(prompts, &e.Prompts)
 		deltas = append(deltas, &e.Deltas)
+		speeds = append(speeds, &e.Speeds)
 	}
 	p.prompts.Are(prompts)
 	p.deltas.Are(deltas)
+	p.speeds.Are(speeds)
 }
 
 // learned are the estimates of all tenants that have called, by name.
@@ -203,6 +205,7 @@ func (p *Policy) Estimates(tenant int) *Estimates {
 	if at.CompareAndSwap(nil, e) {
 		p.peers.prompts.Join(&e.Prompts)
 		p.peers.deltas.Join(&e.Deltas)
+		p.peers.speeds.Join(&e.Speeds)
 	}
 	return at.Load()
 }
