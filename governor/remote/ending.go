@@ -84,7 +84,7 @@ func (d *door) send(ctx context.Context, e *ending) (err error) {
 // told notes that no more is told of an end.
 func (d *door) told(e *ending, err error) {
 	if err != nil && !e.nobodys() {
-		d.Log.Error("llmgov has not heard of the end of a call, and charges it by estimate", "id", e.grant.ID, "tenant", e.grant.Tenant, "pool", e.grant.Pool, "err", err)
+		d.Log.Error("llmgov has not heard of the end of a call: if it knows of the call, it charges it by estimate", "id", e.grant.ID, "tenant", e.grant.Tenant, "pool", e.grant.Pool, "err", err)
 	}
 	d.inflight.Leave()
 }
