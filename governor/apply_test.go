@@ -1,6 +1,7 @@
 package governor
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -493,6 +494,55 @@ func BenchmarkApply(b *testing.B) {
 			g := must(b, flat)
 			for i := 0; b.Loop(); i++ {
 				testkit.OK(b, g.Apply([]Config{other, flat}[i%2]))
+			}
+		})
+	}
+}
+
+// BenchmarkCrowd has a thousand to a hundred thousand tenants: what a call costs when all have called, what a configuration in which one of
+// them has changed, and for how long at most a call that comes meanwhile takes.
+func BenchmarkCrowd(b *testing.B) {
+	for _, n := range []int{1000, 10_000, 100_000} {
+		cfg := many(n, 1, 0)
+		for i := range cfg.Tenants {
+			cfg.Tenants[i].RPM = 1e9
+			cfg.Tenants[i].TPM = 1e9
+		}
+		cfg.Pools[0].TPM = escrow.MaxLimit
+		cfg.Pools[0].RPM = 0
+		cfg.Pools[0].Concurrency = 0
+		g := must(b, cfg)
+		call := func(i int) {
+			l := admitted(b, g, Request{Tenant: cfg.Tenants[i%n].Name, Pool: "p0", Input: 10, Output: 10})
+			l.Settle(Usage{Input: 10, Output: 5})
+		}
+		b.Run(fmt.Sprint("apply/", n), func(b *testing.B) {
+			var longest atomic.Int64
+			ctx, stop := context.WithCancel(b.Context())
+			var wg sync.WaitGroup
+			wg.Go(func() {
+				for i := 0; ctx.Err() == nil; i++ {
+					began := time.Now()
+					call(i % 100)
+					longest.Store(max(longest.Load(), int64(time.Since(began))))
+					time.Sleep(100 * time.Microsecond)
+				}
+			})
+			for i := 0; b.Loop(); i++ {
+				cfg.Tenants[n/2].Weight = escrow.Weight(1000 + i%2)
+				testkit.OK(b, g.Apply(cfg))
+			}
+			stop()
+			wg.Wait()
+			b.ReportMetric(float64(longest.Load())/1e6, "longest-ms")
+		})
+		for i := range n {
+			call(i)
+		}
+		b.Run(fmt.Sprint("call/", n), func(b *testing.B) {
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				call(i * 7919)
 			}
 		})
 	}

@@ -20,6 +20,7 @@ type claims struct {
 	present map[claimName]*claim // of the configuration
 	retired []*claim             // of earlier ones, to be removed once nothing is lost by it
 	sweep   int                  // index in retired of the next to be looked at
+	round   int                  // of plans; for Apply alone
 
 	// If the pool's limits are shared: the tree as other processes are told of it, and how much of each
 	// claim counts here, by path.
@@ -38,7 +39,8 @@ type claim struct {
 	up   escrow.NodeID
 	node escrow.Node
 	ppm  int64
-	kept bool // the configuration being applied still has it
+	// round is that of the last plan that keeps it as it is; for Apply alone.
+	round int
 }
 
 // place is where a claim hangs, and tells it from its siblings.
@@ -62,48 +64,131 @@ const (
 	callsClaim // a tenant's own calls
 )
 
-// plant makes the tree that the table describes. Claims that have moved, or that the table
-// does not have any more, are retired: their calls finish where they are.
-func (c *claims) plant(p *poolView, tb *table) {
-	retired := make(map[place]*claim, len(c.retired))
-	for _, old := range c.retired {
-		retired[old.place()] = old
+// plan is how a pool's tree and seats differ from what a table wants. It is made without the pool's lock, because tables may have very many
+// tenants: only an Apply changes what it reads.
+type plan struct {
+	burst time.Duration
+	nodes []*wish // to be made, moved or changed; parents first
+	gone  []*claim
+	seats []*tenantView // who needs a seat, or another one
+	left  []*seat
+}
+
+// wish is a node that is to be made, moved or changed.
+type wish struct {
+	name  claimName
+	above bough
+	node  escrow.Node
+	id    escrow.NodeID // once it is there
+}
+
+// bough is a node that is there or, if new is not nil, will be.
+type bough struct {
+	id  escrow.NodeID
+	new *wish
+}
+
+func (b bough) node() escrow.NodeID {
+	if b.new != nil {
+		return b.new.id
 	}
+	return b.id
+}
+
+// plan compares the tree that the table describes with the one that is there.
+func (p *poolView) plan(tb *table) *plan {
+	pl := &plan{burst: tb.burst(p)}
+	p.claims.round++
 	for _, v := range tb.inOrder.tenants {
 		if v.parent != nil || !v.present(p) {
 			continue
 		}
-		up := escrow.Root
+		up := bough{id: escrow.Root}
 		if v.cfg.Group != "" {
-			up = c.put(retired, claimName{groupClaim, v.cfg.Group}, escrow.Root, escrow.Node{Weight: v.cfg.GroupWeight})
+			up = p.claims.want(pl, claimName{groupClaim, v.cfg.Group}, up, escrow.Node{Weight: v.cfg.GroupWeight})
 		}
-		c.plantTenant(retired, p, v, up)
+		p.planTenant(pl, v, up)
 	}
-	for name, old := range c.present {
-		if !old.kept {
-			delete(c.present, name)
-			retired[old.place()] = old
+	for _, c := range p.claims.present {
+		if c.round != p.claims.round {
+			pl.gone = append(pl.gone, c)
 		}
-		old.kept = false
 	}
-	c.retired = slices.SortedFunc(maps.Values(retired), func(a, b *claim) int { return cmp.Compare(a.id, b.id) }) // a map has no order
+	for _, st := range p.seats {
+		if st.round != p.claims.round {
+			pl.left = append(pl.left, st)
+		}
+	}
+	slices.SortFunc(pl.left, func(a, b *seat) int { return cmp.Compare(a.leaf, b.leaf) }) // a map has no order
+	return pl
 }
 
-func (c *claims) plantTenant(retired map[place]*claim, p *poolView, v *tenantView, up escrow.NodeID) {
+func (p *poolView) planTenant(pl *plan, v *tenantView, up bough) {
 	node := escrow.Node{Weight: v.cfg.Weight, Floor: v.cfg.Floor, Credit: v.cfg.Credit, Capped: v.parent == nil, Below: v.cfg.below()}
 	if !slices.ContainsFunc(v.teams, func(t *tenantView) bool { return t.present(p) }) {
-		c.put(retired, claimName{callsClaim, v.name}, up, node)
+		p.planSeat(pl, v, p.claims.want(pl, claimName{callsClaim, v.name}, up, node))
 		return
 	}
-	id := c.put(retired, claimName{tenantClaim, v.name}, up, node)
+	inner := p.claims.want(pl, claimName{tenantClaim, v.name}, up, node)
 	if v.calls(p) {
-		c.put(retired, claimName{callsClaim, v.name}, id, escrow.Node{Weight: escrow.WeightOne, Below: v.cfg.below()})
+		p.planSeat(pl, v, p.claims.want(pl, claimName{callsClaim, v.name}, inner, escrow.Node{Weight: escrow.WeightOne, Below: v.cfg.below()}))
 	}
 	for _, team := range v.teams {
 		if team.present(p) {
-			c.plantTenant(retired, p, team, id)
+			p.planTenant(pl, team, inner)
 		}
 	}
+}
+
+// planSeat keeps the seat of a tenant whose leaf stays.
+func (p *poolView) planSeat(pl *plan, v *tenantView, leaf bough) {
+	st := p.seats[v.tenant]
+	if st == nil || leaf.new != nil || st.leaf != leaf.id {
+		pl.seats = append(pl.seats, v)
+		return
+	}
+	st.round = p.claims.round
+	v.access[p.index].seat = st
+}
+
+// want plans a node, unless it is there as it should be.
+func (c *claims) want(pl *plan, name claimName, up bough, node escrow.Node) bough {
+	x := c.present[name]
+	stays := x != nil && up.new == nil && x.up == up.id
+	if stays {
+		x.round = c.round
+		if x.node == node {
+			return bough{id: x.id}
+		}
+	}
+	w := &wish{name: name, above: up, node: node}
+	pl.nodes = append(pl.nodes, w)
+	if stays {
+		return bough{id: x.id}
+	}
+	return bough{new: w}
+}
+
+// plant makes the tree that was planned. Claims that have moved, or that the table
+// does not have any more, are retired: their calls finish where they are.
+func (c *claims) plant(pl *plan) {
+	if len(pl.nodes)+len(pl.gone) == 0 {
+		return
+	}
+	retired := make(map[place]*claim, len(c.retired))
+	for _, old := range c.retired {
+		retired[old.place()] = old
+	}
+	for _, w := range pl.nodes {
+		w.id = c.put(retired, w.name, w.above.node(), w.node)
+	}
+	for _, old := range pl.gone {
+		if c.present[old.name] == old {
+			delete(c.present, old.name)
+			retired[old.place()] = old
+		}
+	}
+	c.retired = slices.SortedFunc(maps.Values(retired), func(a, b *claim) int { return cmp.Compare(a.id, b.id) }) // a map has no order
 }
 
 // put hangs a node into the tree. It keeps the node that is there, even if that was retired
@@ -125,7 +210,6 @@ func (c *claims) put(retired map[place]*claim, name claimName, up escrow.NodeID,
 		c.escrow.Update(x.id, node)
 		x.node = node
 	}
-	x.kept = true
 	c.present[name] = x
 	return x.id
 }

@@ -39,8 +39,27 @@ type claimsView struct {
 	index  map[*tenant]int // into leaves
 }
 
-// viewLocked makes the pool's claimsView anew, after claims or seats have changed.
+// review makes the pool's claimsView anew after an Apply. Only shares, which others grant, change at other times.
+func (p *pool) review(shared bool) {
+	if shared {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.viewLocked()
+		return
+	}
+	v := p.newView()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.measure.view = v
+}
+
+// viewLocked makes the pool's claimsView anew, after shares have changed.
 func (p *pool) viewLocked() {
+	p.measure.view = p.newView()
+	p.measure.reshared = false
+}
+
+func (p *pool) newView() *claimsView {
 	v := &claimsView{tree: fairness.NewTree(), index: map[*tenant]int{}}
 	below := map[escrow.NodeID][]*claim{}
 	seats := map[escrow.NodeID]*seat{}
@@ -72,8 +91,7 @@ func (p *pool) viewLocked() {
 		}
 	}
 	grow(escrow.Root, fairness.Root)
-	p.measure.view = v
-	p.measure.reshared = false
+	return v
 }
 
 // stirLocked notes that calls came or ended, and starts measuring the pool unless it runs.

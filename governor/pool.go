@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/escrow/fairness"
 	"github.com/llmgov/llmgov/escrow/slots"
 )
 
@@ -45,7 +46,7 @@ type pool struct {
 func newPool(name string) *pool {
 	return &pool{
 		name: name, learned: newLearned(), claims: claims{present: map[claimName]*claim{}}, seats: map[*tenant]*seat{},
-		outage: outage{begun: make(chan struct{})},
+		outage: outage{begun: make(chan struct{})}, measure: measure{view: &claimsView{tree: fairness.NewTree()}},
 	}
 }
 

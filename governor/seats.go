@@ -1,9 +1,6 @@
 package governor
 
 import (
-	"cmp"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
@@ -11,10 +8,11 @@ import (
 	"github.com/llmgov/llmgov/escrow/slots"
 )
 
-// configureLocked puts a table's configuration of the pool in force. Call pumpAndUnlock afterwards.
-func (p *poolView) configureLocked(now time.Time, tb *table, zone *time.Location, r *recall, shared bool) {
-	rules := p.cfg.escrow(tb.burst(p))
+// configureLocked puts a table's configuration of the pool in force, by its plan. Call pumpAndUnlock afterwards.
+func (p *poolView) configureLocked(now time.Time, tb *table, pl *plan, zone *time.Location, r *recall, shared bool) {
+	rules := p.cfg.escrow(pl.burst)
 	rules.Shared = shared
+	forgives := p.rules.PerTenant && !p.cfg.PerTenant
 	p.rules = p.cfg
 	p.base = rules
 	if p.escrow == nil {
@@ -27,20 +25,19 @@ func (p *poolView) configureLocked(now time.Time, tb *table, zone *time.Location
 		}
 	}
 	p.slots.Configure(p.slotRules())
-	if !p.rules.PerTenant {
+	if forgives {
 		for _, seat := range p.seats {
 			p.escrow.Forgive(seat.leaf)
 		}
 	}
 	p.configureUpstreamsLocked(now)
 	p.limitLocked(now)
-	p.claims.plant(p, tb)
+	p.claims.plant(pl)
 	if shared {
 		p.claims.list()
 		p.slots.Plant(p.claims.tree.slotNodes())
 	}
-	p.seatLocked(now, tb)
-	p.viewLocked()
+	p.seatLocked(now, pl)
 	p.splitLocked(now, tb, zone, r)
 	p.announceLocked()
 }
@@ -61,6 +58,9 @@ func (tb *table) burst(p *poolView) time.Duration {
 		if v.calls(p) {
 			users++
 		}
+		if users > 1 {
+			break
+		}
 	}
 	if users == 1 {
 		return escrow.Window
@@ -68,29 +68,26 @@ func (tb *table) burst(p *poolView) time.Duration {
 	return p.cfg.Burst
 }
 
-// seatLocked gives the tenants their seats. Those whose leaf is the same keep their seats.
-func (p *poolView) seatLocked(now time.Time, tb *table) {
-	old := p.seats
-	p.seats = make(map[*tenant]*seat, len(old))
-	for _, v := range tb.inOrder.tenants {
-		if !v.calls(p) {
-			continue
-		}
+// seatLocked gives seats to those tenants that have none at their leaves, and takes those of tenants that have left.
+func (p *poolView) seatLocked(now time.Time, pl *plan) {
+	for _, v := range pl.seats {
 		leaf := p.claims.present[claimName{callsClaim, v.name}].id
-		st := old[v.tenant]
-		switch {
-		case st == nil:
-			st = &seat{tenant: v.tenant, leaf: leaf, measured: fairness.NewLeaf(p.escrow.Account(leaf))}
-		case st.leaf != leaf:
-			p.escrow.Forgive(st.leaf) // because the leaf may be another seat's later
-			st.gone = true
-			st = &seat{tenant: v.tenant, leaf: leaf, members: st.members, cached: st.cached, measured: fairness.NewLeaf(p.escrow.Account(leaf))}
+		old := p.seats[v.tenant]
+		st := &seat{tenant: v.tenant, leaf: leaf, round: p.claims.round, measured: fairness.NewLeaf(p.escrow.Account(leaf))}
+		if old != nil {
+			p.escrow.Forgive(old.leaf) // because the leaf may be another seat's later
+			old.gone = true
+			st.members = old.members
+			st.cached = old.cached
 		}
-		delete(old, v.tenant)
 		p.seats[v.tenant] = st
 		v.access[p.index].seat = st
 	}
-	for _, st := range slices.SortedFunc(maps.Values(old), func(a, b *seat) int { return cmp.Compare(a.leaf, b.leaf) }) {
+	for _, st := range pl.left {
+		if p.seats[st.tenant] != st {
+			continue
+		}
+		delete(p.seats, st.tenant)
 		p.escrow.Forgive(st.leaf)
 		st.gone = true
 		for i, m := range st.members {

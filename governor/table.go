@@ -75,6 +75,7 @@ type tenant struct {
 type seat struct {
 	tenant *tenant
 	leaf   escrow.NodeID
+	round  int // as a claim's
 	// gone says that the leaf is given up. A call that comes to it by an old table has to look in
 	// the new one.
 	gone bool
@@ -128,15 +129,22 @@ func (g *Governor) apply(now time.Time, cfg Config, r *recall) {
 	for _, v := range tb.inOrder.tenants {
 		v.configure()
 	}
+	plans := make([]*plan, len(tb.inOrder.pools))
+	for i, p := range tb.inOrder.pools {
+		plans[i] = p.plan(tb)
+	}
 	for _, p := range tb.inOrder.pools {
 		p.mu.Lock()
 	}
-	for _, p := range tb.inOrder.pools {
-		p.configureLocked(now, tb, g.zone, r, g.shared)
+	for i, p := range tb.inOrder.pools {
+		p.configureLocked(now, tb, plans[i], g.zone, r, g.shared)
 	}
 	g.table.Store(tb)
 	for _, p := range tb.inOrder.pools {
 		g.pumpAndUnlock(p.pool, now)
+	}
+	for _, p := range tb.inOrder.pools {
+		p.review(g.shared)
 	}
 }
 
