@@ -29,6 +29,7 @@ type Snapshot struct {
 	unwise  []string   // settings of upstreams, as a person reads it
 	hash    string
 	full    [sha256.Size]byte
+	sums    []sum // of the tenants
 	runtime runtimeKeys
 	loaded  *handover // nil in a snapshot that was made in code
 }
@@ -53,7 +54,7 @@ func newSnapshot(cfg Config, list []Tenant) *Snapshot {
 	for i := range list {
 		s.byName[list[i].Name] = i
 	}
-	s.hash, s.full = digests(cfg, list)
+	s.hash, s.full, s.sums = digests(cfg, list)
 	s.runtime.policy = s.byKey
 	s.runtime.full = s.full
 	return s
@@ -69,7 +70,7 @@ func location(name string) *time.Location {
 }
 
 // digests are of the policy, for people and metrics, and of everything, for [Snapshot.Equal].
-func digests(cfg Config, list []Tenant) (policy string, full [sha256.Size]byte) {
+func digests(cfg Config, list []Tenant) (policy string, full [sha256.Size]byte, sums []sum) {
 	shared := Config{
 		DefaultPool: cfg.DefaultPool, Timezone: cfg.Timezone, Timeouts: cfg.Timeouts, MaxBody: cfg.MaxBody,
 		Pools: cfg.Pools, Prices: cfg.Prices,
@@ -82,13 +83,18 @@ func digests(cfg Config, list []Tenant) (policy string, full [sha256.Size]byte) 
 	all := sha256.New()
 	published.Write(encode(shared))
 	all.Write(encode(cfg))
-	sums := make([]sum, len(list))
-	sideBySide(len(list), func(i int) { sums[i] = sha256.Sum256(encode(&list[i])) })
+	sums = make([]sum, len(list))
+	sideBySide(len(list), func(i int) {
+		t := list[i]
+		t.Index = 0 // which follow from the names of all
+		t.Parent = 0
+		sums[i] = sha256.Sum256(encode(&t))
+	})
 	for i := range sums {
 		published.Write(sums[i][:])
 		all.Write(sums[i][:])
 	}
-	return hex.EncodeToString(published.Sum(nil)), [sha256.Size]byte(all.Sum(nil))
+	return hex.EncodeToString(published.Sum(nil)), [sha256.Size]byte(all.Sum(nil)), sums
 }
 
 func encode(part any) []byte {
@@ -117,6 +123,26 @@ func (s *Snapshot) Hash() string { return s.hash }
 
 // Equal reports whether two snapshots say the same, secrets and addresses included; only places may differ.
 func (s *Snapshot) Equal(o *Snapshot) bool { return s.full == o.full }
+
+// Since counts the tenants and teams that were added, removed and changed since another snapshot; places do not count.
+func (s *Snapshot) Since(before *Snapshot) (added, removed, changed int) {
+	at := 0
+	for i := range s.tenants {
+		for at < len(before.tenants) && before.tenants[at].Name < s.tenants[i].Name {
+			at++
+			removed++
+		}
+		switch {
+		case at == len(before.tenants) || before.tenants[at].Name != s.tenants[i].Name:
+			added++
+			continue
+		case before.sums[at] != s.sums[i]:
+			changed++
+		}
+		at++
+	}
+	return added, removed + len(before.tenants) - at, changed
+}
 
 // Lookup finds an API key, and whose it is. Whether it has expired is for who has a clock. It allocates nothing.
 func (s *Snapshot) Lookup(key string) (*Tenant, *Key, bool) {

@@ -128,6 +128,11 @@ func (s *Snapshot) Keys() []KeyInfo {
 	return list
 }
 
+// HasKey reports whether a key is of a policy file or was made at run time, be it revoked.
+func (s *Snapshot) HasKey(h KeyHash) bool {
+	return s.byKey.has(&h) || s.runtime.policy.has(&h) || slices.ContainsFunc(s.runtime.Revoked, func(k keyfile.Revoked) bool { return k.Hash == h })
+}
+
 // ofPolicy finds whose key a hash is in the policy files.
 func (s *Snapshot) ofPolicy(h KeyHash) (tenant string, ok bool) {
 	slot := s.runtime.policy.slot(&h)

@@ -251,3 +251,25 @@ func TestAllocs_Lookups(t *testing.T) {
 		}
 	}
 }
+
+// TestSince counts what has changed by name, wherever it stands: not places, and not the order of what stays.
+func TestSince(t *testing.T) {
+	of := func(policy string) *Snapshot {
+		return testkit.Must(loadSections(map[string]string{"tenants/a.yaml": "# " + policy + "\n\ntenants: {keep: {keys: [], teams: {x: {keys: []}}}, " + policy + "}\n"}))(t)
+	}
+	for _, c := range []struct {
+		before, after           string
+		added, removed, changed int
+	}{
+		{"b: {rpm: 1, keys: []}", "b: {keys: [], rpm: 1}", 0, 0, 0},
+		{"b: {rpm: 1, keys: []}", "b: {rpm: 2, keys: []}", 0, 0, 1},
+		{"b: {keys: []}", "a: {keys: []}, b: {keys: []}, z: {keys: []}", 2, 0, 0},
+		{"a: {keys: []}, b: {keys: []}, z: {keys: []}", "b: {rpm: 5, keys: []}", 0, 2, 1},
+		{"m: {keys: []}", "n: {keys: []}, o: {keys: []}", 2, 1, 0},
+	} {
+		added, removed, changed := of(c.after).Since(of(c.before))
+		if added != c.added || removed != c.removed || changed != c.changed {
+			t.Errorf("%s → %s: %d added, %d removed, %d changed", c.before, c.after, added, removed, changed)
+		}
+	}
+}

@@ -62,49 +62,35 @@ func restartFor(start, now *tenants.Config) []string {
 	return out
 }
 
-// differences count the differences between two policies, for the log.
-func differences(before, after *tenants.Snapshot) []any {
-	out := count("tenants", before.Tenants(), after.Tenants(), func(t tenants.Tenant) (string, any) {
-		// its parent is in its name
-		t.Source = ""
-		t.Index = 0
-		t.Parent = 0
-		return t.Name, t
-	})
-	return append(out, count("pools", before.Pools(), after.Pools(), func(p tenants.Pool) (string, any) {
-		p.Index = 0
-		return p.Name, p
-	})...)
-}
-
-// count is the number of a kind that were added, removed and changed, without zeros.
-func count[T any](kind string, before, after []T, plain func(T) (name string, what any)) []any {
-	was := map[string]any{}
-	for _, one := range before {
-		name, what := plain(one)
-		was[name] = what
+// differences count the differences between two policies, for the log, without zeros.
+func differences(before, after *tenants.Snapshot) (out []any) {
+	add := func(kind string, added, removed, changed int) {
+		for what, n := range []int{added, removed, changed} {
+			if n > 0 {
+				out = append(out, kind+[]string{"_added", "_removed", "_changed"}[what], n)
+			}
+		}
 	}
-	added := 0
-	changed := 0
-	for _, one := range after {
-		name, what := plain(one)
-		old, known := was[name]
-		delete(was, name)
+	added, removed, changed := after.Since(before)
+	add("tenants", added, removed, changed)
+	was := map[string]tenants.Pool{}
+	for _, p := range before.Pools() {
+		p.Index = 0
+		was[p.Name] = p
+	}
+	added = 0
+	changed = 0
+	for _, p := range after.Pools() {
+		p.Index = 0
+		old, known := was[p.Name]
+		delete(was, p.Name)
 		switch {
 		case !known:
 			added++
-		case !reflect.DeepEqual(old, what):
+		case !reflect.DeepEqual(old, p):
 			changed++
 		}
 	}
-	var out []any
-	for _, n := range []struct {
-		what string
-		n    int
-	}{{"added", added}, {"removed", len(was)}, {"changed", changed}} {
-		if n.n > 0 {
-			out = append(out, kind+"_"+n.what, n.n)
-		}
-	}
+	add("pools", added, len(was), changed)
 	return out
 }
