@@ -102,8 +102,10 @@ func (r *Rule) hasRoom(running int64, below int) bool { return below == 0 || run
 func (p *Pool) keepsOut(r *Rule, leaf NodeID, e *entry) bool {
 	from := p.nodes[leaf].claim.Below
 	to := from
-	if e != nil && e.state == entryQueued && from > 0 && p.mayRise(r, leaf) {
-		to = max(0, from-p.risen(leaf))
+	if e != nil && e.state == entryQueued && from > 0 {
+		if risen := p.risen(leaf); risen > 0 && p.mayRise(r, leaf) {
+			to = max(0, from-risen)
+		}
 	}
 	for below := to; below <= from; below++ {
 		if r.hasRoom(p.running, below) {

@@ -307,7 +307,7 @@ func TestBands_Aside(t *testing.T) {
 				offer(low, 0)
 			}
 			if cfg.SoftCap == 0 {
-				p.Restrict(high, 0, 1, now.Add(time.Hour))
+				p.restrict(high, 0, 1, now.Add(time.Hour))
 			}
 			offer(high, time.Hour)
 			offer(low, time.Hour)

@@ -276,7 +276,7 @@ func (m *machine) step(d draw) {
 			m.p.Bind(n, b)
 		}
 	case 12:
-		m.p.Restrict(pick(d, "leaf", m.leaves...), 0, d.n("most", 0, 3), m.now.Add(time.Duration(d.n("s", 0, 60))*time.Second))
+		m.p.restrict(pick(d, "leaf", m.leaves...), 0, d.n("most", 0, 3), m.now.Add(time.Duration(d.n("s", 0, 60))*time.Second))
 	case 10:
 		if c, owes := m.call(d), d.n("owes", 0, 1) == 0; owes || m.p.Foretell(m.now, c).Verdict != Admitted {
 			m.running = append(m.running, m.p.Force(m.now, c, owes))

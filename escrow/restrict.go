@@ -21,58 +21,46 @@ type restriction struct {
 	law           penalty.Limit
 }
 
-// Restrict bounds how many calls of a leaf run at an upstream until a time; 0 is no bound. Those that run go on. Call Pump afterwards.
-func (p *Pool) Restrict(leaf NodeID, upstream int, most int64, until time.Time) {
-	l := &p.nodes[leaf].leaf
-	i := l.restrictedAt(upstream)
-	switch {
-	case i >= 0 && most > 0:
-		l.restricted[i].most = most
-		l.restricted[i].until = until
-	case i >= 0:
-		l.restricted = slices.Delete(l.restricted, i, i+1)
-	case most > 0:
-		l.restricted = append(l.restricted, restriction{upstream: upstream, most: most, running: p.countRunning(leaf, upstream), until: until})
-	}
-}
-
 // Forgive ends all restrictions of a leaf. Call Pump afterwards.
 func (p *Pool) Forgive(leaf NodeID) { p.nodes[leaf].restricted = nil }
 
 // Failed notes that the upstream failed a running call, which began at a time: its leaf may run fewer calls there for a while. Call Pump
 // afterwards.
 func (p *Pool) Failed(now time.Time, h Handle, began time.Time) {
-	p.judged(now, h, true, func(law *penalty.Limit, running int64) { law.Failed(now, began, running) })
-}
-
-// Succeeded notes that a running call comes to its end, at an upstream where so many calls may run: its leaf may run more there again. Call
-// Pump afterwards.
-func (p *Pool) Succeeded(now time.Time, h Handle, all int64) {
-	p.judged(now, h, false, func(law *penalty.Limit, running int64) { law.Succeeded(now, running, all) })
-}
-
-// judged changes the restriction of a running call's leaf at its upstream. If there is none, it begins one if that may be.
-func (p *Pool) judged(now time.Time, h Handle, begins bool, judge func(law *penalty.Limit, running int64)) {
 	upstream := p.At(h)
 	if upstream < 0 {
 		return
 	}
 	leaf := p.entries[h.Slot].leaf
 	l := &p.nodes[leaf].leaf
-	i := l.restrictedAt(upstream)
-	if i < 0 && !begins {
+	if l.restrictedAt(upstream) < 0 {
+		l.restricted = append(l.restricted, restriction{upstream: upstream, running: p.countRunning(leaf, upstream)})
+	}
+	l.judge(now, upstream, func(r *restriction) { r.law.Failed(now, began, r.running) })
+}
+
+// Succeeded notes that a running call comes to its end, at an upstream where so many calls may run: its leaf may run more there again. Call
+// Pump afterwards.
+func (p *Pool) Succeeded(now time.Time, h Handle, all int64) {
+	upstream := p.At(h)
+	if upstream < 0 {
 		return
 	}
-	r := restriction{}
-	if i >= 0 {
-		r = l.restricted[i]
-	} else {
-		r.running = p.countRunning(leaf, upstream)
+	l := &p.nodes[p.entries[h.Slot].leaf].leaf
+	if l.restrictedAt(upstream) >= 0 {
+		l.judge(now, upstream, func(r *restriction) { r.law.Succeeded(now, r.running, all) })
 	}
-	judge(&r.law, r.running)
-	p.Restrict(leaf, upstream, r.law.Most(now), r.law.Ends())
-	if i = l.restrictedAt(upstream); i >= 0 {
-		l.restricted[i].law = r.law
+}
+
+// judge changes the restriction at an upstream, and ends it if its law does.
+func (l *leaf) judge(now time.Time, upstream int, by func(r *restriction)) {
+	i := l.restrictedAt(upstream)
+	r := &l.restricted[i]
+	by(r)
+	r.most = r.law.Most(now)
+	r.until = r.law.Ends()
+	if r.most == 0 {
+		l.restricted = slices.Delete(l.restricted, i, i+1)
 	}
 }
 

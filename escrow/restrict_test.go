@@ -2,11 +2,21 @@ package escrow
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/llmgov/llmgov/internal/test/testkit"
 )
+
+// restrict bounds how many calls of a leaf run at an upstream until a time, as failures do; 0 is no bound.
+func (p *Pool) restrict(leaf NodeID, upstream int, most int64, until time.Time) {
+	l := &p.nodes[leaf].leaf
+	l.restricted = slices.DeleteFunc(l.restricted, func(r restriction) bool { return r.upstream == upstream })
+	if most > 0 {
+		l.restricted = append(l.restricted, restriction{upstream: upstream, most: most, running: p.countRunning(leaf, upstream), until: until})
+	}
+}
 
 // TestRestrict: a restricted leaf begins no more calls than it may, however often it asks; others find all other slots, and nobody waits
 // behind the calls that it keeps waiting. When one of its own ends, the next goes.
@@ -26,7 +36,7 @@ func TestRestrict(t *testing.T) {
 		h, _ := offer(heavy, 0)
 		runs = append(runs, h)
 	}
-	p.Restrict(heavy, 0, 3, now.Add(time.Hour))
+	p.restrict(heavy, 0, 3, now.Add(time.Hour))
 	if most, running := p.Restriction(&Call{Leaf: heavy}); most != 3 || running != 6 {
 		t.Errorf("it may run %d and runs %d, want 3 and 6", most, running)
 	}
@@ -55,7 +65,7 @@ func TestRestrict(t *testing.T) {
 			t.Errorf("when %d of its 6 have ended, that the call that waits runs is %v", i+1, !goes)
 		}
 	}
-	p.Restrict(heavy, 0, 0, now)
+	p.restrict(heavy, 0, 0, now)
 	if _, ans = offer(heavy, 0); ans.Verdict != Admitted {
 		t.Errorf("without a bound, a call is %v", ans.Verdict)
 	}
@@ -78,7 +88,7 @@ func TestRestrict_Upstreams(t *testing.T) {
 			t.Errorf("%s is %v, want %v", what, ans.Verdict, want)
 		}
 	}
-	p.Restrict(leaf, 0, 2, t0.Add(time.Hour))
+	p.restrict(leaf, 0, 2, t0.Add(time.Hour))
 	for range 6 {
 		offer("a call that may use the other", leaf, 3, Admitted)
 	}
@@ -114,7 +124,7 @@ func TestRestrict_Rules(t *testing.T) {
 			for i, s := range w.sources {
 				if step%100 == 0 {
 					most[i] = rng.Int64N(slots/2 + 1)
-					w.p.Restrict(s.leaf, 0, most[i], t0.Add(time.Hour))
+					w.p.restrict(s.leaf, 0, most[i], t0.Add(time.Hour))
 				}
 				before[i] = s.calls
 			}
@@ -145,7 +155,7 @@ func TestRestrict_Ends(t *testing.T) {
 		p.Offer(t0, Call{Leaf: leaf, Most: Cost{100, 1}, Via: 2})
 		p.Offer(t0, Call{Leaf: leaf, Most: Cost{100, 1}, Via: 1})
 		end := t0.Add(time.Minute)
-		p.Restrict(leaf, 0, 1, end)
+		p.restrict(leaf, 0, 1, end)
 		h, _ := p.Offer(t0, Call{Leaf: leaf, Most: Cost{100, 1}, Via: via, MaxWait: time.Hour})
 		for _, now := range []time.Time{t0, t0.Add(time.Second)} {
 			p.Pump(now, nil)

@@ -48,12 +48,13 @@ func lowestRoom(slots int64) []BoundGrant {
 	return []BoundGrant{{Bound: Bound{Rule: escrow.HoldBack, Below: escrow.LowestBand}, Slots: slots}}
 }
 
-// offer offers calls of a leaf to a pool, and lets begin what may.
-func offer(p *escrow.Pool, leaf escrow.NodeID, calls int) {
+// offer offers calls of a leaf to a pool, lets begin what may, and returns the last of them.
+func offer(p *escrow.Pool, leaf escrow.NodeID, calls int) (last escrow.Handle) {
 	for range calls {
-		p.Offer(now, escrow.Call{Leaf: leaf, Most: escrow.Cost{0, 1}, MaxWait: time.Hour})
+		last, _ = p.Offer(now, escrow.Call{Leaf: leaf, Most: escrow.Cost{0, 1}, MaxWait: time.Hour})
 		p.Pump(now, nil)
 	}
+	return last
 }
 
 // TestSide_RoomWithoutSlot: calls of a lower band that lack a slot are demand on the room of their band, too. Else the room would be gone when
@@ -97,16 +98,20 @@ func TestSide_Restricted(t *testing.T) {
 	s.Configure(Rules{Slots: 20})
 	s.Plant([]Node{{ID: leaf, Path: "a", Top: true, Leaf: true}, {ID: other, Path: "b", Top: true, Leaf: true}})
 	s.Allow(now, now.Add(time.Hour), &Grant{Slots: 4})
+	var last escrow.Handle
 	offer := func(call escrow.Call) (ask bool) {
-		_, ans := p.Offer(now, call)
+		h, ans := p.Offer(now, call)
 		p.Pump(now, nil)
+		if call.Leaf == leaf && p.Running(h) {
+			last = h
+		}
 		return ans.Verdict != escrow.Admitted && s.Lacks(now, &call, ans.Verdict == escrow.Queued)
 	}
 	for range 2 {
 		offer(escrow.Call{Leaf: leaf, Most: escrow.Cost{0, 1}})
 		offer(escrow.Call{Leaf: other, Most: escrow.Cost{0, 1}})
 	}
-	p.Restrict(leaf, 0, 2, now.Add(time.Hour))
+	p.Failed(now, last, now)
 	restricted := escrow.Call{Leaf: leaf, Most: escrow.Cost{0, 1}, MaxWait: time.Hour}
 	if s.Coming(&restricted) {
 		t.Error("a slot is said to come for a call that could not use it")
@@ -144,10 +149,10 @@ func TestSide_KeptByTwoRules(t *testing.T) {
 			s.Configure(Rules{Slots: 20})
 			s.Plant([]Node{{ID: group, Path: "g", Top: true}, {ID: kept, Path: "g/a", Name: "a", Leaf: true}, {ID: other, Path: "g/b", Name: "b", Leaf: true}})
 			s.Allow(now, now.Add(time.Hour), &Grant{Slots: 12})
-			offer(p, kept, 3)
+			last := offer(p, kept, 3)
 			offer(p, other, 9)
 			if c.restrict {
-				p.Restrict(kept, 0, 1, now.Add(time.Hour))
+				p.Failed(now, last, now) // of 3, so that 1 may run
 			}
 			offer(p, kept, 4)
 			offer(p, other, 5)

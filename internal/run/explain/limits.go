@@ -88,11 +88,12 @@ func explainLimit(snap *tenants.Snapshot, c *governor.Check) adminapi.ExplainedL
 	return l
 }
 
-// limitKeys are the keys of the axes in files.
+// limitKeys are the keys of the axes in files, where they are others.
 var limitKeys = map[string]string{
-	"requests": "rpm", "tokens": "tpm", "input_tokens": "itpm", "output_tokens": "otpm", "concurrency": "concurrency",
-	"background": "interactive_reserve", "soft_cap": "soft_cap", "hold_back": "hold_back", "per_tenant": "per_tenant",
+	"requests": "rpm", "tokens": "tpm", "input_tokens": "itpm", "output_tokens": "otpm", "background": "interactive_reserve",
 }
+
+func limitKey(axis string) string { return cmp.Or(limitKeys[axis], axis) }
 
 // written is the key of a limit in files, and where it is written.
 func written(snap *tenants.Snapshot, c *governor.Check) (key, from string) {
@@ -100,7 +101,7 @@ func written(snap *tenants.Snapshot, c *governor.Check) (key, from string) {
 	var budgets []tenants.Budget
 	var windows []tenants.Window
 	in := "" // the key of the limits in one pool
-	key = limitKeys[c.Axis]
+	key = limitKey(c.Axis)
 	pools := snap.Pools()
 	at := slices.IndexFunc(pools, func(p tenants.Pool) bool { return p.Name == c.Pool })
 	if t, ok := snap.TenantByName(c.Tenant); ok {

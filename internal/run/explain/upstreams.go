@@ -14,7 +14,7 @@ func explainUpstreams(o *governor.Outlook) (list []adminapi.ExplainedUpstream) {
 		u := &o.Upstreams[i]
 		list = append(list, adminapi.ExplainedUpstream{
 			Name: u.Name, Order: u.Order, State: u.Standing.String(),
-			Key: limitKeys[u.Lacks.Axis], Limit: float64(u.Lacks.Limit), Used: float64(u.Lacks.Used), Asked: float64(u.Lacks.Asked),
+			Key: limitKey(u.Lacks.Axis), Limit: float64(u.Lacks.Limit), Used: float64(u.Lacks.Used), Asked: float64(u.Lacks.Asked),
 			Wait: u.Lacks.Wait.Seconds(),
 		})
 	}
