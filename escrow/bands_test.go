@@ -124,6 +124,32 @@ func TestBands_PassEachOther(t *testing.T) {
 	}
 }
 
+// TestBands_MakesUp: a leaf that let others pass begins where it stood, and not where a newcomer would.
+func TestBands_MakesUp(t *testing.T) {
+	now := t0
+	p := New(now, Config{RPM: 6000, Slots: 10, HoldBack: 500_000, MaxQueue: 10})
+	high := p.Add(Root, Node{Weight: WeightOne})
+	low := p.Add(Root, Node{Weight: WeightOne, Below: LowestBand})
+	var runs []Handle
+	for range 5 {
+		h, _ := p.Offer(now, Call{Leaf: high, Most: Cost{0, 1}})
+		runs = append(runs, h)
+	}
+	waits, _ := p.Offer(now, Call{Leaf: low, Most: Cost{0, 1}, MaxWait: time.Hour})
+	p.Pump(now, nil)
+	stood := p.nodes[low].finish
+	for range 20 {
+		h, _ := p.Offer(now, Call{Leaf: high, Most: Cost{0, 1}})
+		p.Settle(now, h, Cost{0, 1})
+		p.Pump(now, nil)
+	}
+	p.Settle(now, runs[0], Cost{0, 1})
+	p.Pump(now, nil)
+	if moved := p.nodes[low].finish - stood; !p.Running(waits) || moved != p.entries[waits.Slot].virtual {
+		t.Errorf("after 20 calls of another leaf it runs: %v, and its tag has moved by %d, want its call's %d", p.Running(waits), moved, p.entries[waits.Slot].virtual)
+	}
+}
+
 // TestBands_SharedRoom: where slots are shared, a band may have less room here than a lower one. A call that has risen to it may begin in the
 // room of its own all the same, and Pump is never due at once again.
 func TestBands_SharedRoom(t *testing.T) {

@@ -18,59 +18,6 @@ func (p *Pool) restrict(leaf NodeID, upstream int, most int64, until time.Time) 
 	}
 }
 
-// TestRestrict: a restricted leaf begins no more calls than it may, however often it asks; others find all other slots, and nobody waits
-// behind the calls that it keeps waiting. When one of its own ends, the next goes.
-func TestRestrict(t *testing.T) {
-	now := t0
-	p := New(now, Config{Slots: 10, MaxQueue: 100})
-	heavy := p.Add(Root, Node{Weight: 9 * WeightOne})
-	light := p.Add(Root, Node{Weight: WeightOne})
-	offer := func(leaf NodeID, wait time.Duration) (Handle, Answer) {
-		h, ans := p.Offer(now, Call{Leaf: leaf, Most: Cost{0, 1}, MaxWait: wait})
-		p.Pump(now, nil)
-		testkit.OK(t, p.Check())
-		return h, ans
-	}
-	var runs []Handle
-	for range 6 {
-		h, _ := offer(heavy, 0)
-		runs = append(runs, h)
-	}
-	p.restrict(heavy, 0, 3, now.Add(time.Hour))
-	if most, running := p.Restriction(&Call{Leaf: heavy}); most != 3 || running != 6 {
-		t.Errorf("it may run %d and runs %d, want 3 and 6", most, running)
-	}
-	waits, ans := offer(heavy, time.Hour)
-	if ans.Verdict != Queued {
-		t.Fatalf("at its bound, a call is %v", ans.Verdict)
-	}
-	if a := p.Account(heavy); a.Waiting != 0 {
-		t.Errorf("a call that waits at the bound is demand: %+v", a)
-	}
-	if _, ans = offer(heavy, 0); ans.Verdict != TooLong || ans.Wait <= 0 {
-		t.Errorf("at its bound, a call that does not wait is %+v", ans)
-	}
-	if turned := p.Account(heavy).Turned; turned != 0 {
-		t.Errorf("a call that the bound turned away is demand: %d", turned)
-	}
-	for range 4 {
-		if _, ans = offer(light, 0); ans.Verdict != Admitted {
-			t.Errorf("beside it, another's call is %v", ans.Verdict)
-		}
-	}
-	for i, goes := range []bool{false, false, false, true} {
-		p.Settle(now, runs[i], Cost{0, 1})
-		p.Pump(now, nil)
-		if p.Running(waits) != goes {
-			t.Errorf("when %d of its 6 have ended, that the call that waits runs is %v", i+1, !goes)
-		}
-	}
-	p.restrict(heavy, 0, 0, now)
-	if _, ans = offer(heavy, 0); ans.Verdict != Admitted {
-		t.Errorf("without a bound, a call is %v", ans.Verdict)
-	}
-}
-
 // TestRestrict_Upstreams: a leaf is restricted at one upstream, and goes to the others. Only if none is open to a call it waits, and
 // calls of its leaf that may use others are not held up by what came last.
 func TestRestrict_Upstreams(t *testing.T) {

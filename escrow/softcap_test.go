@@ -60,47 +60,78 @@ func TestSoftCap(t *testing.T) {
 	}
 }
 
-// TestSoftCap_HeadOfQueue: calls that wait at their soft cap keep nobody else waiting, nor turn anybody away, and are no demand.
-func TestSoftCap_HeadOfQueue(t *testing.T) {
-	now := t0
-	p := New(now, Config{Slots: 20, SoftCap: 500_000, MaxQueue: 100})
-	team := p.Add(Root, Node{Weight: WeightOne, Capped: true})
-	a := p.Add(team, Node{Weight: WeightOne})
-	b := p.Add(team, Node{Weight: WeightOne})
-	other := p.Add(Root, Node{Weight: WeightOne, Capped: true})
-	offer := func(leaf NodeID, wait time.Duration) (Handle, Verdict) {
-		h, ans := p.Offer(now, Call{Leaf: leaf, Most: Cost{0, 1}, MaxWait: wait})
-		p.Pump(now, nil)
-		return h, ans.Verdict
-	}
-	var first Handle
-	for n := range 10 {
-		h, v := offer([]NodeID{a, b}[n%2], 0)
-		if v != Admitted {
-			t.Fatalf("with %d of 20 slots in use a call is %v", n, v)
-		}
-		first = h
-	}
-	waits, v := offer(a, time.Hour)
-	if v != Queued {
-		t.Fatalf("beyond the cap, a call is %v", v)
-	}
-	if d := p.Account(a); d.Waiting != 0 {
-		t.Errorf("a call that waits at the cap is demand: %+v", d)
-	}
-	if _, v = offer(other, 0); v != Admitted {
-		t.Errorf("beside a call that waits at its cap, another tenant's is %v", v)
-	}
-	if _, v = offer(b, 0); v != TooLong {
-		t.Errorf("a call of another team at the same cap is %v", v)
-	}
-	if turned := p.Account(b).Turned; turned != 0 {
-		t.Errorf("a call that the cap turned away is demand: %d", turned)
-	}
-	p.Settle(now, first, Cost{0, 1})
-	p.Pump(now, nil)
-	if !p.Running(waits) {
-		t.Error("when one of its own has ended, the call that waits does not go")
+// TestAside: calls that wait at a bound of their own, a soft cap or a restriction, keep nobody else waiting, nor turn anybody away, and are no
+// demand. They go once so many of their own have ended that they are below it.
+func TestAside(t *testing.T) {
+	for what, c := range map[string]struct {
+		cap      int64
+		restrict int64
+		runs     int // calls beyond the bound
+	}{
+		"soft cap":    {cap: 500_000},
+		"restriction": {restrict: 7, runs: 3},
+	} {
+		t.Run(what, func(t *testing.T) {
+			now := t0
+			p := New(now, Config{Slots: 20, SoftCap: c.cap, MaxQueue: 100})
+			team := p.Add(Root, Node{Weight: 9 * WeightOne, Capped: true})
+			a := p.Add(team, Node{Weight: WeightOne})
+			b := a // at the same bound
+			if c.cap > 0 {
+				b = p.Add(team, Node{Weight: WeightOne})
+			}
+			other := p.Add(Root, Node{Weight: WeightOne, Capped: true})
+			offer := func(leaf NodeID, wait time.Duration) (Handle, Answer) {
+				h, ans := p.Offer(now, Call{Leaf: leaf, Most: Cost{0, 1}, MaxWait: wait})
+				p.Pump(now, nil)
+				testkit.OK(t, p.Check())
+				return h, ans
+			}
+			var runs []Handle
+			for n := range 10 {
+				h, ans := offer([]NodeID{a, b}[n%2], 0)
+				if ans.Verdict != Admitted {
+					t.Fatalf("with %d of 20 slots in use a call is %v", n, ans.Verdict)
+				}
+				runs = append(runs, h)
+			}
+			if c.restrict > 0 {
+				p.restrict(a, 0, c.restrict, now.Add(time.Hour))
+				if most, running := p.Restriction(&Call{Leaf: a}); most != c.restrict || running != 10 {
+					t.Errorf("it may run %d and runs %d, want %d and 10", most, running, c.restrict)
+				}
+			}
+			waits, ans := offer(a, time.Hour)
+			if ans.Verdict != Queued {
+				t.Fatalf("at its bound, a call is %v", ans.Verdict)
+			}
+			if d := p.Account(a); d.Waiting != 0 {
+				t.Errorf("a call that waits at the bound is demand: %+v", d)
+			}
+			if _, ans = offer(b, 0); ans.Verdict != TooLong || ans.Wait <= 0 {
+				t.Errorf("at the same bound, a call that does not wait is %+v", ans)
+			}
+			if turned := p.Account(b).Turned; turned != 0 {
+				t.Errorf("a call that the bound turned away is demand: %d", turned)
+			}
+			for range 4 {
+				if _, ans = offer(other, 0); ans.Verdict != Admitted {
+					t.Errorf("beside it, another's call is %v", ans.Verdict)
+				}
+			}
+			for i := range c.runs + 1 {
+				p.Settle(now, runs[i], Cost{0, 1})
+				p.Pump(now, nil)
+				if p.Running(waits) != (i == c.runs) {
+					t.Errorf("when %d of its 10 have ended, that the call that waits runs is %v", i+1, i != c.runs)
+				}
+			}
+			if p.restrict(a, 0, 0, now); c.restrict > 0 {
+				if _, ans = offer(a, 0); ans.Verdict != Admitted {
+					t.Errorf("without a bound, a call is %v", ans.Verdict)
+				}
+			}
+		})
 	}
 }
 

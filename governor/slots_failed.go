@@ -36,12 +36,3 @@ func (p *pool) blamesLocked(st *leaseState) bool {
 	seat := p.present(st.seat)
 	return seat != nil && seat.leaf == st.leaf
 }
-
-// restrictionLocked is how many calls a tenant may run if failures have left it less than the pool at each upstream, and how many it does;
-// 0 if they have not.
-func (p *poolView) restrictionLocked(v *tenantView) (may, runs int64) {
-	if v == nil || v.access[p.index].seat == nil {
-		return 0, 0
-	}
-	return p.escrow.Restriction(&escrow.Call{Leaf: v.access[p.index].seat.leaf, Via: p.upstreams.Mask(0)})
-}

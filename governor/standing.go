@@ -32,14 +32,16 @@ func (g *Governor) Standing(tenant, pool string) Standing {
 		p.slots.Expire(now)
 		s := p.booksLocked(now)
 		slots, running := p.slots.InUse()
-		may, runs := p.restrictionLocked(v)
+		if v != nil && v.access[p.index].seat != nil {
+			may, runs := p.escrow.Restriction(&escrow.Call{Leaf: v.access[p.index].seat.leaf, Via: p.upstreams.Mask(0)})
+			st.Concurrent.tighten(may, runs, 0)
+		}
 		p.mu.Unlock()
 		tokens := s.Axes[escrow.Tokens]
 		requests := s.Axes[escrow.Requests]
 		st.Tokens.tighten(tokens.Limit, tokens.Used, tokens.FullAt.Sub(now))
 		st.Requests.tighten(requests.Limit, requests.Used, requests.FullAt.Sub(now))
 		st.Concurrent.tighten(slots, running, 0)
-		st.Concurrent.tighten(may, runs, 0)
 	}
 	if v == nil {
 		return st
