@@ -3,7 +3,6 @@ package runner
 import (
 	"encoding/base64"
 	"hash/fnv"
-	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -57,7 +56,7 @@ type presence struct {
 	sign   *sign
 	turn   int
 	lacks  map[string]time.Time // by hint, since when
-	hints  []string             // of others, as of the last answer
+	hints  map[string]bool      // of others, as of the last answer
 	until  time.Time            // when what that granted expires; zero if it granted nothing
 	sought int                  // of lacks, as of the last claims
 }
@@ -86,10 +85,10 @@ func (p *presence) Claims(now time.Time) ([]parts.Claim, bool) {
 }
 
 func (p *presence) Apply(_, until time.Time, list []parts.Part) {
-	p.hints = p.hints[:0]
+	p.hints = map[string]bool{}
 	for _, n := range list[1].Notes {
 		for text := n.Text; len(text) >= hint; text = text[hint:] {
-			p.hints = append(p.hints, text[:hint])
+			p.hints[text[:hint]] = true
 		}
 	}
 	p.until = time.Time{}
@@ -136,7 +135,7 @@ func (r *LimitsRunner) attend(now time.Time) {
 
 // tellAll makes all parts that last be told of, and no longer last.
 func (r *LimitsRunner) tellAll(now time.Time) {
-	for _, o := range r.lasting {
+	for o := range r.lasting {
 		r.tellOf(o, now)
 	}
 }
@@ -177,7 +176,7 @@ func (r *LimitsRunner) keepParts(o *owner, answer *parts.Reply, now time.Time) b
 		o.sign = r.presence.sign
 		l.Keep(o.held.Until(), o.sign.get)
 		delete(r.inUse, o)
-		r.lasting[hintOf(o.Owner())] = o
+		r.lasting[o] = true
 		return true
 	}
 	if o.held.Short() || answer.Now-answer.Epoch <= parts.TTL.Milliseconds() {
@@ -203,8 +202,11 @@ func (r *LimitsRunner) present(now time.Time) {
 		r.lost = now
 		r.tellAll(now)
 	}
-	for _, h := range slices.Compact(slices.Sorted(slices.Values(p.hints))) {
-		if o := r.lasting[h]; o != nil {
+	if len(p.hints) == 0 {
+		return
+	}
+	for o := range r.lasting {
+		if p.hints[hintOf(o.Owner())] {
 			r.tellOf(o, now)
 		}
 	}

@@ -87,7 +87,7 @@ type LimitsRunner struct {
 	behind   breaker           // for beats of limits that calls ask for, because calls wait for these
 	far      bool              // the last of these beats took longer than calls can wait
 	presence *presence         // while some parts may last; nil otherwise
-	lasting  map[string]*owner // by hint, those whose parts last, and who have no beats meanwhile
+	lasting  map[*owner]bool   // those whose parts last, and who have no beats meanwhile
 	roots    map[string][]Call // calls that wait to be sent, by the root of their limits
 	answers  chan answer
 	asked    chan askAnswer
@@ -147,7 +147,7 @@ func NewLimits(c LimitsConfig) *LimitsRunner {
 		c.Keep = func(string, int64) {}
 	}
 	return &LimitsRunner{
-		cfg: c, known: map[Limits]*owner{}, inUse: map[*owner]bool{}, lasting: map[string]*owner{}, roots: map[string][]Call{},
+		cfg: c, known: map[Limits]*owner{}, inUse: map[*owner]bool{}, lasting: map[*owner]bool{}, roots: map[string][]Call{},
 		answers: make(chan answer), asked: make(chan askAnswer),
 	}
 }
@@ -220,9 +220,7 @@ func (r *LimitsRunner) use(o *owner, now time.Time) {
 	if !r.inUse[o] {
 		r.inUse[o] = true
 		o.heard = now
-		if h := hintOf(o.Owner()); r.lasting[h] == o {
-			delete(r.lasting, h)
-		}
+		delete(r.lasting, o)
 	}
 }
 

@@ -17,8 +17,8 @@ func TestPresence(t *testing.T) {
 	r.presence = newPresence()
 	self := &owner{Limits: r.presence, held: parts.NewHolder("all", "i", 1)}
 	r.known[r.presence] = self
-	kept := &owner{Limits: newPresence(), held: parts.NewHolder("a", "i", 1)}
-	other := &owner{Limits: newPresence(), held: parts.NewHolder("b", "i", 1)}
+	kept := &owner{Limits: &named{owner: "kept"}, held: parts.NewHolder("a", "i", 1)}
+	other := &owner{Limits: &named{owner: "other"}, held: parts.NewHolder("b", "i", 1)}
 	answered := func(second int, part int64, notes ...parts.Note) time.Time {
 		now := began.Add(time.Duration(second) * time.Second)
 		r.presence.Apply(now, now.Add(2*time.Second), []parts.Part{{Part: part}, {Notes: notes}})
@@ -31,8 +31,8 @@ func TestPresence(t *testing.T) {
 	}
 	now := answered(1, 1)
 	first := r.presence.sign
-	r.lasting = map[string]*owner{"kept....": kept, "other...": other}
-	answered(2, 1, parts.Note{Text: "nobody..other..."})
+	r.lasting = map[*owner]bool{kept: true, other: true}
+	answered(2, 1, parts.Note{Text: "nobody.." + hintOf("other")})
 	if got := first.get(); got != now.Add(3*time.Second) || r.inUse[kept] || !r.inUse[other] {
 		t.Errorf("the sign is good until %v; in use are %v", got, r.inUse)
 	}
@@ -53,6 +53,14 @@ func TestPresence(t *testing.T) {
 		t.Errorf("an account that grants before it has learnt is lost at %v, and the sign is good until %v", r.lost, second.get())
 	}
 }
+
+// named are limits of an owner.
+type named struct {
+	still
+	owner string
+}
+
+func (n *named) Owner() string { return n.owner }
 
 // lively are limits whose parts may last.
 type lively struct{ still }
