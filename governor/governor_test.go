@@ -168,6 +168,49 @@ func TestWaitEndsWhenTheCallerGoes(t *testing.T) {
 	}
 }
 
+// TestPause: calls that wait for a time count in their pool's queue, and end as those in it do.
+func TestPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := must(t, Config{
+			Pools:   []Pool{{Name: "p", Concurrency: 1, MaxQueue: 2}},
+			Tenants: []Tenant{{Name: "a", Weight: 1000, MaxWait: time.Hour}},
+		})
+		testkit.Must(g.Acquire(t.Context(), demand("a", 1)))(t)
+		go func() { _, _ = g.Acquire(t.Context(), demand("a", 1)) }()
+		synctest.Wait()
+		req := demand("a", 1)
+		leaves, leave := context.WithCancel(t.Context())
+		for _, c := range []struct {
+			until  time.Duration
+			during func()
+			want   Reason
+			after  time.Duration
+		}{
+			{2 * time.Second, nil, 0, 2 * time.Second},
+			{time.Hour, leave, ReasonCancelled, time.Second},
+			{time.Hour, func() {
+				if rej := g.Pause(t.Context(), &req, time.Now().Add(time.Second)); rej == nil || rej.Reason != ReasonOverloaded || rej.Used != 2 {
+					t.Errorf("beside one that waits and one that pauses: %+v", rej)
+				}
+				g.Drain()
+			}, ReasonDraining, time.Second},
+		} {
+			ctx := t.Context()
+			if c.want == ReasonCancelled {
+				ctx = leaves
+			}
+			if c.during != nil {
+				time.AfterFunc(time.Second, c.during)
+			}
+			began := time.Now()
+			rej := g.Pause(ctx, &req, began.Add(c.until))
+			if (rej == nil) != (c.want == 0) || rej != nil && rej.Reason != c.want || time.Since(began) != c.after {
+				t.Errorf("after %v: %+v", time.Since(began), rej)
+			}
+		}
+	})
+}
+
 // Thousands of calls that end every way there is, against small limits: when
 // all is over nothing is held, nothing waits, and a minute later nothing counts.
 func TestI7_StormLeavesNothingBehind(t *testing.T) {

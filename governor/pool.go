@@ -39,6 +39,7 @@ type pool struct {
 	outage  outage      // nothing may be handed out of them
 	grants  *poolGrants // changes of slots and budgets that are divided; nil if they are not
 	measure measure     // has a lock of its own
+	paused  int         // calls that wait for a time; see Governor.Pause
 	claims  claims
 	seats   map[*tenant]*seat
 }

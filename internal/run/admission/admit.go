@@ -75,8 +75,8 @@ func (c *Call) Readmit(at time.Time) *governor.Rejection {
 	waited := c.Lease.Waited + max(0, time.Until(at))
 	c.entry.only.waits()
 	c.payLost(c.Lease)
-	if !c.sleep(at) {
-		return &governor.Rejection{Reason: governor.ReasonCancelled}
+	if rej := c.ctl.gov.Pause(c.ctx, &c.Request, at); rej != nil {
+		return rej
 	}
 	left := c.waitLeft()
 	req := c.Request
@@ -88,18 +88,6 @@ func (c *Call) Readmit(at time.Time) *governor.Rejection {
 	lease.Waited += waited
 	c.holds(lease, time.Now())
 	return nil
-}
-
-// sleep waits for a time, holding nothing. It reports false if the caller goes away before.
-func (c *Call) sleep(until time.Time) bool {
-	timer := time.NewTimer(time.Until(until))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-c.ctx.Done():
-		return false
-	}
 }
 
 // unknown refuses a call whose tenant the governor does not know in its pool: the policy has changed, or somebody
