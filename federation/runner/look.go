@@ -8,7 +8,7 @@ import (
 
 // lookEvery is how often the account of a pool is read, for those who want to see it, and to learn
 // how many nodes there are. It is longer than an answer is waited for.
-const lookEvery = 5 * time.Second
+const lookEvery = 2 * time.Second
 
 // looks are the reads of one pool's account. No beat waits for them.
 type looks struct {

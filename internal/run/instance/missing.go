@@ -14,8 +14,9 @@ import (
 const leaving = "leaving"
 
 const (
-	// missedAfter is how long nothing is heard of a gateway that is missing, and missedFor how long that is said.
-	missedAfter = 10 * time.Second
+	// missedAfter is how long nothing is heard of a gateway that is missing, while the store answers this one: longer than a beat takes that
+	// comes after the longest pause. Its grants have expired by then. missedFor is how long that is said.
+	missedAfter = 4 * time.Second
 	missedFor   = 10 * time.Minute
 )
 
@@ -28,6 +29,7 @@ type heard struct {
 // absentees remembers the other gateways by their names, longer than the store does.
 type absentees struct {
 	looked time.Time
+	back   time.Time // when the store answered again after an error: others may have to wait to hear of that
 	last   map[string]heard
 }
 
@@ -52,7 +54,7 @@ func (a *absentees) missing() (list []adminapi.Condition) {
 		for _, other := range a.last {
 			replaced = replaced || h.address != "" && other.address == h.address && other.at.After(h.at)
 		}
-		if h.address == leaving || replaced || a.looked.Sub(h.at) < missedAfter {
+		if h.address == leaving || replaced || min(a.looked.Sub(h.at), a.looked.Sub(a.back)) < missedAfter {
 			continue
 		}
 		list = append(list, adminapi.Condition{

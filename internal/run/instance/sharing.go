@@ -192,6 +192,9 @@ func (s *sharing) logBeat(ev runner.Event) {
 	s.mu.Lock()
 	before := s.said[ev.Pool]
 	s.said[ev.Pool] = now
+	if before == "lost" && ev.Err == nil {
+		s.absent.back = time.Now()
+	}
 	s.mu.Unlock()
 	if now == before {
 		return

@@ -117,20 +117,26 @@ func TestMissing(t *testing.T) {
 		later []federation.NodeView // as of the second look
 		at    int64                 // of the second look, in seconds; 0 is none
 		want  string
+		back  int64 // when the store was back after a loss, in seconds; 0 is long ago
 	}{
-		"all beat":             {[]federation.NodeView{node("one", "a:1", 1), node("two", "b:1", 1)}, []federation.NodeView{node("one", "a:1", 60), node("two", "b:1", 59)}, 60, ""},
-		"killed":               {[]federation.NodeView{node("two", "b:1", 1)}, []federation.NodeView{node("two", "b:1", 1)}, 11, "two"},
-		"killed a moment ago":  {[]federation.NodeView{node("two", "b:1", 1)}, []federation.NodeView{node("two", "b:1", 1)}, 10, ""},
-		"forgotten by now":     {[]federation.NodeView{node("two", "b:1", 1)}, nil, 300, "two"},
-		"without an address":   {[]federation.NodeView{node("two", "", 1), node("three", "", 1)}, []federation.NodeView{node("three", "", 30)}, 30, "two"},
-		"long ago":             {[]federation.NodeView{node("two", "b:1", 1)}, nil, 602, ""},
-		"stopped":              {[]federation.NodeView{node("two", "leaving", 1)}, nil, 60, ""},
-		"another at its place": {[]federation.NodeView{node("two-77", "b:1", 1)}, []federation.NodeView{node("two-88", "b:1", 59)}, 60, ""},
-		"back":                 {[]federation.NodeView{node("two", "b:1", 1)}, []federation.NodeView{node("two", "b:1", 59)}, 60, ""},
-		"this one":             {[]federation.NodeView{node("one", "a:1", 1)}, []federation.NodeView{node("one", "a:1", 1)}, 60, ""},
-		"nothing is seen":      {[]federation.NodeView{node("two", "b:1", 1)}, nil, 0, ""},
+		"all beat":             {[]federation.NodeView{node("one", "a:1", 1), node("two", "b:1", 1)}, []federation.NodeView{node("one", "a:1", 60), node("two", "b:1", 59)}, 60, "", 0},
+		"killed":               {[]federation.NodeView{node("two", "b:1", 1)}, []federation.NodeView{node("two", "b:1", 1)}, 5, "two", 0},
+		"killed a moment ago":  {[]federation.NodeView{node("two", "b:1", 1)}, []federation.NodeView{node("two", "b:1", 1)}, 4, "", 0},
+		"forgotten by now":     {[]federation.NodeView{node("two", "b:1", 1)}, nil, 300, "two", 0},
+		"without an address":   {[]federation.NodeView{node("two", "", 1), node("three", "", 1)}, []federation.NodeView{node("three", "", 30)}, 30, "two", 0},
+		"long ago":             {[]federation.NodeView{node("two", "b:1", 1)}, nil, 602, "", 0},
+		"stopped":              {[]federation.NodeView{node("two", "leaving", 1)}, nil, 60, "", 0},
+		"another at its place": {[]federation.NodeView{node("two-77", "b:1", 1)}, []federation.NodeView{node("two-88", "b:1", 59)}, 60, "", 0},
+		"back":                 {[]federation.NodeView{node("two", "b:1", 1)}, []federation.NodeView{node("two", "b:1", 59)}, 60, "", 0},
+		"this one":             {[]federation.NodeView{node("one", "a:1", 1)}, []federation.NodeView{node("one", "a:1", 1)}, 60, "", 0},
+		"nothing is seen":      {[]federation.NodeView{node("two", "b:1", 1)}, nil, 0, "", 0},
+		"the store was away":   {[]federation.NodeView{node("two", "b:1", 1)}, []federation.NodeView{node("two", "b:1", 1)}, 12, "", 9},
+		"and is back for long": {[]federation.NodeView{node("two", "b:1", 1)}, []federation.NodeView{node("two", "b:1", 1)}, 13, "two", 9},
 	} {
 		a := absentees{last: map[string]heard{}}
+		if c.back > 0 {
+			a.back = began.Add(time.Duration(c.back) * time.Second)
+		}
 		a.look(began.Add(time.Second), "one", federation.View{Now: 1_001_000, Nodes: c.nodes})
 		if c.at > 0 {
 			a.look(began.Add(time.Duration(c.at)*time.Second), "one", federation.View{Now: 1_000_000 + c.at*1000, Nodes: c.later})
