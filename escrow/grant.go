@@ -17,8 +17,9 @@ type Allowance struct {
 	Level, Rate int64
 	// Spent is Pool.Spent as of Since.
 	Spent int64
-	// Spare is how much more may come with the next allowance, as of Since, because nobody uses it.
-	Spare int64
+	// Spare is how much more may come, as of Since, because nobody uses it: Saved of it with the next allowance, and the rest at the rate of
+	// the limit.
+	Spare, Saved int64
 }
 
 // Left is the amount that may still be handed out at now, given Pool.Spent as of now. It is
@@ -50,17 +51,21 @@ const usualFades = 32
 // grantsMove is how long it takes until an allowance comes that was asked for.
 const grantsMove = 250 * time.Millisecond
 
-// grantWait predicts when an allowance comes for a call: within the time that it may wait, because a call is let wait for it.
-func grantWait(e *entry) time.Duration {
-	if e.maxWait <= 0 {
-		return grantsMove
+// grantWait predicts when so much comes for a call that nobody uses: with the next allowance within the time that it may wait, because a
+// call is let wait for that, and later at the rate of the limit.
+func (p *pace) grantWait(e *entry, later int64) time.Duration {
+	wait := grantsMove
+	if e.maxWait > 0 {
+		wait = min(wait, e.maxWait)
 	}
-	return min(grantsMove, e.maxWait)
+	return max(wait, p.refillTime(later, p.limit*p.scale))
 }
 
-// comes reports whether so much more than the level may come with the next allowance.
-func (p *pace) comes(lack int64) bool {
-	return p.granted && lack > 0 && lack <= p.allowance.Spare-(p.spent-p.allowance.Spent) && p.last.Before(p.allowance.Until)
+// comes reports whether so much more than the level may come because nobody uses it, and how much of that not with the next allowance.
+func (p *pace) comes(lack int64) (later int64, ok bool) {
+	used := p.spent - p.allowance.Spent
+	ok = p.granted && lack > 0 && lack <= p.allowance.Spare-used && p.last.Before(p.allowance.Until)
+	return max(0, lack-max(0, p.allowance.Saved-used)), ok
 }
 
 // GrantComes reports whether a call lacks nothing of the rolling axes but what may come with the next allowance.
@@ -71,7 +76,7 @@ func (p *Pool) GrantComes(now time.Time, c *Call) bool {
 	for k := range p.axes {
 		a := &p.axes[k]
 		if lack := e.cost[k] - a.pace.level; a.on && lack > 0 {
-			if !a.pace.comes(lack) {
+			if later, comes := a.pace.comes(lack); !comes || later > 0 {
 				return false
 			}
 			lacks = true

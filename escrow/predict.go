@@ -246,9 +246,9 @@ func (a *axisBooks) waitAlone(now time.Time, e *entry, refund int64) time.Durati
 	sim := a.pace
 	sim.level = min(sim.burst, sim.level+sim.back(refund))
 	moves := time.Duration(0)
-	if lack := c - sim.level; lack > 0 && sim.comes(lack) {
+	if later, comes := sim.comes(c - sim.level); comes {
 		sim.level = c
-		moves = grantWait(e)
+		moves = sim.grantWait(e, later)
 	}
 	if sim.granted {
 		sim.rate = sim.coming()
@@ -296,8 +296,9 @@ func (a *axisBooks) planFree(now time.Time, e *entry) time.Duration {
 func (a *axisBooks) waitBehind(now time.Time, e *entry, ahead, refund int64) time.Duration {
 	c := e.cost[a.axis]
 	wait := time.Duration(0)
-	if lack := ahead + a.pace.need(c) - a.pace.level - a.pace.back(refund); a.pace.comes(lack) {
-		wait = grantWait(e)
+	lack := ahead + a.pace.need(c) - a.pace.level - a.pace.back(refund)
+	if later, comes := a.pace.comes(lack); comes {
+		wait = a.pace.grantWait(e, later)
 	} else if lack > 0 {
 		wait = a.pace.refillTime(lack, max(1, a.pace.coming()))
 	}

@@ -53,9 +53,10 @@ func (r Rules) silent() int64 { return 3 * r.Beat.Milliseconds() }
 //	7  accounts may be declared new, and new ones grant slots once all expected nodes have told
 //	8  of savings that suffice for all that waits, and of what its calls may give back, each node has as much ready as it wants
 //	9  parts of owners' limits may last (parts.Claim.Lasts)
+//	10 savings are divided so that whole calls can go, and what nobody asks for by heads so far as little is used
 //
 // A change of how Account.Beat or parts.Account.Beat answers needs another format, because nodes that work out an account have to agree.
-const Format = 9
+const Format = 10
 
 // FormatRestored is the first format with which accounts of owners' limits can be restored.
 const FormatRestored = 2

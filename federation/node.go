@@ -218,22 +218,24 @@ func (n *Node) answered(now time.Time, r *Reply) []Command {
 		left := time.Duration(e.Left) * time.Millisecond
 		n.allowed[k] = escrow.Allowance{
 			Since: n.sent.at.Add(-n.carried(k, e.Rate)), Until: n.sent.at.Add(left - left/drift),
-			Level: e.Level, Rate: e.Rate, Spent: n.sent.spent[k], Spare: n.spare(k, r),
+			Level: e.Level, Rate: e.Rate, Spent: n.sent.spent[k],
 		}
+		n.allowed[k].Spare, n.allowed[k].Saved = n.spare(k, r)
 		out = append(out, Allow{escrow.Axis(k), n.allowed[k]})
 	}
 	return append(out, others)
 }
 
-// spare is how much more may come with the next grant: nothing if this one knew of calls that wait, and others want it, too. Less than two
-// seconds of a limit are always on their way.
-func (n *Node) spare(k int, r *Reply) int64 {
-	if r.Level >= 0 && n.sent.waiting[k] > 0 {
-		return 0
-	}
+// spare is how much more may come than is granted, and how much of it with the next grant: nothing if this one knew of calls that
+// wait, and others want it, too. Less than two seconds of a limit are always on their way.
+func (n *Node) spare(k int, r *Reply) (spare, saved int64) {
 	limit := n.sent.limits[k]
 	moving := int64(2 * float64(limit) / n.cfg.Rules.Window.Seconds())
-	return max(0, limit-r.Used[k]-moving)
+	spare = max(0, limit-r.Used[k]-moving)
+	if r.Level >= 0 && n.sent.waiting[k] > 0 {
+		return spare, 0
+	}
+	return spare, spare
 }
 
 // others is the usage of other nodes, according to an answer to the last beat.

@@ -14,6 +14,7 @@ type idler struct {
 	ready, waiting int64
 	back           int64 // what its calls may give back
 	burst          int64
+	use            float64 // what its callers use
 	last           Reply
 }
 
@@ -25,6 +26,7 @@ func (x *idler) beat(a *Account, now int64) int64 {
 	x.last = a.Beat(now, "", 0, &Beat{
 		Node: x.name, Instance: x.name, Join: x.seq == 1, Seq: x.seq, Acked: x.seq - 1, Epoch: x.last.Epoch, Sent: now, Joined: 1, Format: Format,
 		Limits: Amounts{idlersLimit}, Burst: Amounts{x.burst}, Ready: Amounts{x.ready}, Waiting: Amounts{x.waiting}, Refundable: Amounts{x.back}, Holding: x.last.Grant,
+		Curve: []Point{{1, [axes]float64{x.use}}},
 	})
 	return x.last.Grant[0].Level
 }
@@ -60,6 +62,58 @@ func TestReady(t *testing.T) {
 	y.last.Grant[0].Level = 0 // it has used it
 	if got := y.beat(a, now); got > 0 {
 		t.Errorf("beside a queue that takes all, another %d are ready", got)
+	}
+}
+
+// TestReady_Even: of what nobody asks for a node has as much as its callers use, and the rest is divided by heads. So who used an idle pool last
+// has no more of it.
+func TestReady_Even(t *testing.T) {
+	for _, use := range []float64{0, 0.01, 120_000, 240_000} {
+		a := NewAccount(DefaultRules(), 1_000_000, Options{Fresh: true})
+		x := &idler{name: "x", use: use}
+		y := &idler{name: "y"}
+		for range 2 {
+			x.beat(a, 1_001_000)
+			y.beat(a, 1_001_000)
+		}
+		all := a.steady(0)
+		spare := all - use
+		got, other := float64(x.last.Grant[0].Rate), float64(y.last.Grant[0].Rate)
+		if other < spare*spare/all/2-2 || got+other < all-4 || got+other > all+4 {
+			t.Errorf("of %.0f one that uses %.0f has %.0f, and another %.0f", all, use, got, other)
+		}
+	}
+}
+
+// TestReady_Whole: if more waits than is saved, some nodes get all that waits there, and not each a part that is less than a call.
+func TestReady_Whole(t *testing.T) {
+	a := NewAccount(DefaultRules(), 1_000_000, Options{Fresh: true})
+	var nodes []*idler
+	for _, name := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} {
+		nodes = append(nodes, &idler{name: name, burst: 50_000})
+	}
+	now := int64(1_000_000)
+	for ; now < 1_015_000; now += 1000 {
+		for _, n := range nodes {
+			n.beat(a, now)
+		}
+	}
+	whole := 0
+	for _, n := range nodes {
+		n.waiting = 9000
+		n.use = 540_000 // as what could go within a beat
+	}
+	for range 4 {
+		now += 250
+		whole = 0
+		for _, n := range nodes {
+			if n.beat(a, now) >= n.waiting {
+				whole++
+			}
+		}
+	}
+	if whole < 4 || whole > 5 { // of 50,000, but for a second
+		t.Errorf("at %d of 8 nodes all that waits can go", whole)
 	}
 }
 

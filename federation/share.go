@@ -147,9 +147,9 @@ func (m *Member) ahead(r Rules, k int, now int64) int64 {
 	return e.within(r, m.Parts[k], now-m.Sent)
 }
 
-// portion is a node's part of an axis at a level: what its callers use then, and of what
-// nobody asks for, half by that and half by heads, so that who begins to ask finds
-// something.
+// portion is a node's part of an axis at a level: what its callers use then, and a part of what
+// nobody asks for. That is divided as the whole is, which counts by heads so far as nobody asks for
+// it: a pool that is hardly used lies ready evenly, whoever used it last.
 func (a *Account) portion(of *Member, k int, level, capacity float64) float64 {
 	sum := 0.0
 	live := 0
@@ -161,11 +161,7 @@ func (a *Account) portion(of *Member, k int, level, capacity float64) float64 {
 	}
 	own := at(of.Curve, level, k)
 	spare := max(0, capacity-sum)
-	part := spare / float64(live)
-	if sum > 0 {
-		part = part/2 + float64(spare/2*(own/sum))
-	}
-	return own + part
+	return own + float64(spare/max(1, capacity)*(own+spare/float64(live)))
 }
 
 // room is how much of a limit is neither used nor about to be.
@@ -192,7 +188,8 @@ func (a *Account) saved(k int) int64 {
 
 // level is the amount that a node may use at once if nothing is saved: its rest, up to the amount that it would have
 // ready and a moment of its rate; and if that is not enough for what waits, of what the pool has left
-// over.
+// over beside the calls that are about to go elsewhere: all that waits, if that leaves a second, or else the
+// node's part of it. A part that is less than a call lets nothing go.
 func (a *Account) level(of *Member, k int, rate int64, part float64) int64 {
 	had := min(max(0, of.Holding[k].Level), of.Ready[k]+rate/240)
 	if of.Holding[k].Left <= 0 {
@@ -200,13 +197,16 @@ func (a *Account) level(of *Member, k int, rate int64, part float64) int64 {
 	}
 	spare := a.Fill[k].Level - had
 	for _, m := range a.Members {
-		if m != of && a.live(m) {
-			spare -= max(0, m.Grant[k].Level)
+		if m != of && a.live(m) && m.Grant[k].Level >= m.Waiting[k] {
+			spare -= m.Waiting[k] // it is about to use it
 		}
 	}
-	if a.Level >= 0 { // others want it, too
-		spare = whole(float64(max(0, spare)) * part)
+	want := of.Waiting[k] - had
+	if want > spare-a.limit(k)*1000/a.Rules.window() {
+		want -= rate * a.Rules.Beat.Milliseconds() / a.Rules.window()
+		if a.Level >= 0 { // others want it, too
+			spare = whole(float64(max(0, spare)) * part)
+		}
 	}
-	want := of.Waiting[k] - had - rate*a.Rules.Beat.Milliseconds()/a.Rules.window()
 	return had + max(0, min(want, spare))
 }

@@ -230,21 +230,22 @@ func TestShared_LearningPromises(t *testing.T) {
 // that does not bring it, the refusal says how little is granted here, and to come back soon.
 func TestShared_Spare(t *testing.T) {
 	for name, c := range map[string]struct {
-		spare  int64
-		grant  bool
-		waited time.Duration
-		retry  time.Duration
+		spare, saved int64
+		grant        bool
+		waited       time.Duration
+		retry        time.Duration
 	}{
-		"the next grant brings it": {50_000, true, 100 * time.Millisecond, 0},
-		"the next grant does not":  {50_000, false, 250 * time.Millisecond, time.Second},
-		"the pool has no room":     {0, false, 0, time.Hour},
+		"the next grant brings it":    {50_000, 50_000, true, 100 * time.Millisecond, 0},
+		"the next grant does not":     {50_000, 50_000, false, 250 * time.Millisecond, time.Second},
+		"others want what is granted": {50_000, 0, false, 0, 5 * time.Second},
+		"the pool has no room":        {0, 0, false, 0, time.Hour},
 	} {
 		testkit.Virtual(t, name, func(t *testing.T) {
 			g, s := shared(t, sharedConfig())
 			now := time.Now()
 			s.Demand(now)
 			rpm := escrow.Allowance{Since: now, Until: now.Add(time.Minute), Level: 100}
-			tpm := escrow.Allowance{Since: now, Until: now.Add(time.Minute), Rate: 136, Spare: c.spare}
+			tpm := escrow.Allowance{Since: now, Until: now.Add(time.Minute), Rate: 136, Spare: c.spare, Saved: c.saved}
 			s.Allow(now, PoolGrant{Allowances: [2]*escrow.Allowance{&tpm, &rpm}})
 			if c.grant {
 				time.AfterFunc(100*time.Millisecond, func() { allow(s, 10_000) })

@@ -47,9 +47,7 @@ end
 -- portion is a node's part of an axis at a level at which it uses so much, and all so much.
 local function portion(own, all, capacity)
   local spare = max(0, capacity - all)
-  local part = spare / heads
-  if all > 0 then part = part / 2 + spare / 2 * (own / all) end
-  return own + part
+  return own + spare / max(1, capacity) * (own + spare / heads)
 end
 
 -- saved are the savings, so far as there is room for them, beyond a second and all that waits.
@@ -61,11 +59,14 @@ end
 local function atOnce(of, k, rate, part)
   local had = min(max(0, of.holding[k][LEVEL]), of.ready[k] + floor(rate / 240))
   if of.holding[k][LEFT] <= 0 then had = 0 end
-  local spare = account.fill[k].level - had - sums[k].granted -- it has no grant of its own yet
-  if account.level >= 0 then -- others want it, too
-    spare = whole(max(0, spare) * part)
+  local spare = account.fill[k].level - had - sums[k].goes -- it has no grant of its own yet
+  local want = of.waiting[k] - had
+  if want > spare - floor(sums[k].limit * 1000 / WINDOW) then
+    want = want - floor(rate * BEAT / WINDOW)
+    if account.level >= 0 then -- others want it, too
+      spare = whole(max(0, spare) * part)
+    end
   end
-  local want = of.waiting[k] - had - floor(rate * BEAT / WINDOW)
   return had + max(0, min(want, spare))
 end
 

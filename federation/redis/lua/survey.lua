@@ -4,14 +4,14 @@
 local function live(m) return account.now - m.seen <= SILENT end
 
 -- sums are of each axis: its limit (Account.limit), the highest that any member knows (Account.highestLimits), the largest
--- burst, what is held, what may be refunded, what live members may use at once
--- and what waits there, and what all may use.
+-- burst, what is held, what may be refunded, what waits at live members
+-- and how much of that is about to go, and what all may use.
 local sums
 
 local function survey()
   sums = {}
   for k = 1, AXES do
-    local limit, reserve, burst, held, granted, waiting = 0, 0, 0, 0, 0, 0
+    local limit, reserve, burst, held, goes, waiting = 0, 0, 0, 0, 0, 0
     local highest, refundable, may = 0, 0, 0
     for _, name in ipairs(account.names) do
       local m = members[name]
@@ -24,12 +24,13 @@ local function survey()
           if limit == 0 or known < limit then limit = known end
           reserve = max(reserve, m.reserve[k])
         end
-        granted, waiting = granted + max(0, m.grant[k][LEVEL]), waiting + m.waiting[k]
+        waiting = waiting + m.waiting[k]
+        if m.grant[k][LEVEL] >= m.waiting[k] then goes = goes + m.waiting[k] end
       end
     end
     limit = max(limit - reserve, min(limit, 1))
     local capped = account.capped and account.capped[k] or 0
     if capped > 0 and account.now < account.capEnds then limit = min(limit, capped) end
-    sums[k] = {limit = limit, burst = burst, held = held, granted = granted, waiting = waiting, highest = highest, refundable = refundable, may = may}
+    sums[k] = {limit = limit, burst = burst, held = held, goes = goes, waiting = waiting, highest = highest, refundable = refundable, may = may}
   end
 end
