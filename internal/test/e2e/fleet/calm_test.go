@@ -314,8 +314,9 @@ func (c *calm) read(p *processtest.Process, since time.Time, figures func(row st
 			f.waits = append(f.waits, time.Duration(line.Waited))
 			if line.Kind == decisions.Refused {
 				f.refused++
-				if w := line.Why; w.Used+w.Asked <= w.Limit {
+				if w := line.Why; w.Limit > 0 && w.Used+w.Asked <= w.Limit {
 					f.withRoom++
+					c.t.Logf("%s: refused with room, %v after the start of its gateway: %+v", p.Dir, at.Sub(began), *w)
 				}
 			}
 		}
