@@ -215,7 +215,10 @@ func (n *Node) answered(now time.Time, r *Reply) []Command {
 		return append(out, others)
 	}
 	for k, e := range r.Grant {
-		left := time.Duration(e.Left) * time.Millisecond
+		left := n.cfg.Rules.TTL
+		if e != (Envelope{}) { // that nothing is granted now is an answer as well, and what may come is known as long
+			left = time.Duration(e.Left) * time.Millisecond
+		}
 		n.allowed[k] = escrow.Allowance{
 			Since: n.sent.at.Add(-n.carried(k, e.Rate)), Until: n.sent.at.Add(left - left/drift),
 			Level: e.Level, Rate: e.Rate, Spent: n.sent.spent[k],

@@ -151,7 +151,13 @@ func TestReady_Wanted(t *testing.T) {
 	beat := func(level float64) int64 {
 		now = now.Add(2 * time.Second)
 		b := n.Step(now, report)[0].(Send).Beat
-		n.Step(now, &Reply{Status: Granted, Instance: "n", Seq: b.Seq, Epoch: 1, Level: level})
+		for _, c := range n.Step(now, &Reply{Status: Granted, Instance: "n", Seq: b.Seq, Epoch: 1, Level: level}) {
+			if allow, is := c.(Allow); is && allow.Axis == escrow.Tokens {
+				if a := allow.Allowance; a.Until.Sub(now) < n.cfg.Rules.TTL*99/100 || a.Level != 0 || a.Rate != 0 || a.Spare != idlersLimit-10_000 {
+					t.Errorf("an answer that grants nothing allows %+v", a)
+				}
+			}
+		}
 		return b.Ready[escrow.Tokens]
 	}
 	if got := beat(1); got != 5000 {
