@@ -77,7 +77,7 @@ type Options struct {
 	Unreadable func() []adminapi.Unreadable
 	// Conditions returns more of what is wrong than the state shows; it may be nil.
 	Conditions func(now time.Time) []adminapi.Condition
-	// PeerClient asks other gateways. It follows no redirects.
+	// PeerClient asks other gateways; nil is readiness.NewClient(nil).
 	PeerClient *http.Client
 	// Peers returns the other gateways with the same store; it may be nil.
 	Peers func() []adminapi.Peer

@@ -191,6 +191,9 @@ func (a *API) token() bearer.Token {
 
 // New returns the admin side of a gateway, which began now.
 func New(gateway Gateway, opt Options) *API {
+	if opt.PeerClient == nil {
+		opt.PeerClient = readiness.NewClient(nil)
+	}
 	a := &API{Options: opt, gateway: gateway, zone: gateway.Snapshot().Location(), started: time.Now()}
 	a.history = history.NewRecorder(a.readings)
 	a.Handler = a.routes()
