@@ -87,6 +87,7 @@ func (g *Governor) begin(cfg *Config) {
 		r.shares = cfg.Past.Shares
 	}
 	g.apply(now, *cfg, r)
+	g.review()
 	if cfg.Past != nil {
 		g.table.Load().remember(now, cfg.Past)
 		g.table.Load().announcePast(now, cfg.Past)

@@ -39,7 +39,7 @@ type claimsView struct {
 	index  map[*tenant]int // into leaves
 }
 
-// review makes the pool's claimsView anew after an Apply. Only shares, which others grant, change at other times.
+// review makes the pool's claimsView anew. Only shares, which others grant, change at other times.
 func (p *pool) review(shared bool) {
 	if shared {
 		p.mu.Lock()

@@ -118,6 +118,7 @@ func (g *Governor) applyNow(cfg *Config) {
 	now := g.clock.Now()
 	g.events.add(Event{Kind: EventApplied, At: now, Revision: cfg.Revision, Config: cfg})
 	g.apply(now, *cfg, &recall{tally: g.tally})
+	g.review()
 }
 
 // apply makes a new table. Limits that fall hold from here on, those that rise once their pool is
@@ -143,7 +144,11 @@ func (g *Governor) apply(now time.Time, cfg Config, r *recall) {
 	for _, p := range tb.inOrder.pools {
 		g.pumpAndUnlock(p.pool, now)
 	}
-	for _, p := range tb.inOrder.pools {
+}
+
+// review makes the views of all pools' meters anew after an apply.
+func (g *Governor) review() {
+	for _, p := range g.table.Load().inOrder.pools {
 		p.review(g.shared)
 	}
 }
