@@ -64,7 +64,7 @@ func (p *pace) grantWait(e *entry, later int64) time.Duration {
 // comes reports whether so much more than the level may come because nobody uses it, and how much of that not with the next allowance.
 func (p *pace) comes(lack int64) (later int64, ok bool) {
 	used := p.spent - p.allowance.Spent
-	ok = p.granted && lack > 0 && lack <= p.allowance.Spare-used && p.last.Before(p.allowance.Until)
+	ok = p.granted && lack > 0 && lack <= p.allowance.Spare-used
 	return max(0, lack-max(0, p.allowance.Saved-used)), ok
 }
 

@@ -237,6 +237,7 @@ func TestShared_Spare(t *testing.T) {
 	}{
 		"the next grant brings it":    {50_000, 50_000, true, 100 * time.Millisecond, 0},
 		"the next grant does not":     {50_000, 50_000, false, 250 * time.Millisecond, time.Second},
+		"a late one brings it":        {50_000, 50_000, true, 100 * time.Millisecond, 0},
 		"others want what is granted": {50_000, 0, false, 0, 5 * time.Second},
 		"the pool has no room":        {0, 0, false, 0, time.Hour},
 	} {
@@ -246,6 +247,9 @@ func TestShared_Spare(t *testing.T) {
 			s.Demand(now)
 			rpm := escrow.Allowance{Since: now, Until: now.Add(time.Minute), Level: 100}
 			tpm := escrow.Allowance{Since: now, Until: now.Add(time.Minute), Rate: 136, Spare: c.spare, Saved: c.saved}
+			if name == "a late one brings it" {
+				tpm.Until = now
+			}
 			s.Allow(now, PoolGrant{Allowances: [2]*escrow.Allowance{&tpm, &rpm}})
 			if c.grant {
 				time.AfterFunc(100*time.Millisecond, func() { allow(s, 10_000) })
