@@ -339,14 +339,12 @@ const calmLong, calmTooLong = 100 * time.Millisecond, 500 * time.Millisecond
 // calmRestarts are the rows with the calls while gateways are restarted.
 const calmRestarts = "two restarts, up to 60 %, "
 
-// calmMissed are the rows that do not reach the aims: of calls that declare 4,096 tokens, where one gateway alone gets them, 10 to 20 % wait; in
-// restarts some calls in a thousand are refused that the minute has room for. So are single ones at eight gateways.
+// calmMissed are the rows in which more calls wait than the aims allow: of those that declare 4,096 tokens, where one gateway alone gets them, or while
+// gateways are restarted, 10 to 20 %.
 var calmMissed = map[string]bool{
 	"40 %, max_tokens 4096, another floods one gateway": true,
 	calmRestarts + "max_tokens 4096":                    true,
 	calmRestarts + "no max_tokens":                      true,
-	"80 %, no max_tokens":                               true, // beyond what is asked for
-	"80 %, small":                                       true,
 }
 
 // report writes the table, and fails where figures miss their aims.
@@ -363,7 +361,7 @@ func (t calmTable) report(to *testing.T) {
 	for _, row := range rows {
 		mark := ""
 		if calmMissed[row] {
-			mark = " (not judged)"
+			mark = " (waits are not judged)"
 		}
 		fmt.Fprintf(&b, "| %s%s | %v | %v | %v | %v | %v |\n", row, mark, t[row][0], t[row][1], t[row][2], t[row][3], t[row][8])
 		t.judge(to, row)
@@ -379,11 +377,14 @@ func loadAverage() string {
 // judge compares a row with its aims: two in a hundred calls may wait long, at eight gateways five, beyond those that do at one
 // without a store, and one in a hundred too long. Chance may add three deviations.
 func (t calmTable) judge(to *testing.T, row string) {
-	if calmMissed[row] {
-		return
-	}
 	for n, f := range t[row] {
 		if n == 1 {
+			continue
+		}
+		if f.withRoom > 0 {
+			to.Errorf("%s, %d gateways: %d calls were refused though the minute had room for them", row, n, f.withRoom)
+		}
+		if calmMissed[row] {
 			continue
 		}
 		calls := float64(len(f.waits))
@@ -398,9 +399,6 @@ func (t calmTable) judge(to *testing.T, row string) {
 			if most := part*calls + 3*math.Sqrt(part*calls); float64(f.over(aim.wait)) > most {
 				to.Errorf("%s, %d gateways: %d of %.0f calls waited for more than %v, and at most %.0f may", row, n, f.over(aim.wait), calls, aim.wait, most)
 			}
-		}
-		if f.withRoom > 0 && n < 8 {
-			to.Errorf("%s, %d gateways: %d calls were refused though the minute had room for them", row, n, f.withRoom)
 		}
 	}
 }
