@@ -20,7 +20,7 @@ func (g *Governor) Pause(ctx context.Context, req *Request, until time.Time) *Re
 		p.paused++
 	}
 	p.mu.Unlock()
-	rej := &Rejection{Reason: ReasonOverloaded, Tenant: req.Tenant, Pool: req.Pool, Used: int64(waiting)}
+	rej := rejectCrowded(req, waiting)
 	if full {
 		return rej
 	}

@@ -19,6 +19,11 @@ func rejectUnknown(tenant string, own bool) *Rejection {
 	return &Rejection{Reason: ReasonUnknown, Own: own, Tenant: tenant}
 }
 
+// rejectCrowded refuses a call where as many wait for its pool as may.
+func rejectCrowded(req *Request, waiting int) *Rejection {
+	return &Rejection{Reason: ReasonOverloaded, Tenant: req.Tenant, Pool: req.Pool, Used: int64(waiting)}
+}
+
 // rejectDraining refuses a call because the governor drains.
 func rejectDraining(tenant string) *Rejection {
 	return &Rejection{Reason: ReasonDraining, Tenant: tenant, RetryAfter: drainRetry}

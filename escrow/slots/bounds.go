@@ -122,13 +122,16 @@ func (s *Side) demandTenants(d *Demand, r *escrow.Rule, kept map[escrow.NodeID]i
 	d.Bounds = append(append(d.Bounds, lent), tenants[:min(len(tenants), mostCapped)]...)
 }
 
-// elsewhere is how many slots that count in a bound are in use in other processes, as far as is known.
-func (g *Grant) elsewhere(b Bound) int64 {
+// of is what is granted of a bound; nothing if no grant says anything of it.
+func (g *Grant) of(b Bound) BoundGrant {
 	if i := slices.IndexFunc(g.Bounds, func(x BoundGrant) bool { return x.Bound == b }); i >= 0 {
-		return g.Bounds[i].Others
+		return g.Bounds[i]
 	}
-	return 0
+	return BoundGrant{Bound: b}
 }
+
+// elsewhere is how many slots that count in a bound are in use in other processes, as far as is known.
+func (g *Grant) elsewhere(b Bound) int64 { return g.of(b).Others }
 
 // bind has the rules hold as granted, in a pool that has just been narrowed to some slots.
 func (s *Side) bind(slots int64) {

@@ -83,7 +83,7 @@ func (s *Side) lacking() (waiting, background int64) {
 	first, later := s.pool.Queued()
 	open := int64(later)
 	if r := s.reserve(); r != nil && s.Limiter == nil {
-		open = min(open, max(0, r.Most[0]-s.pool.InBackground()))
+		open = min(open, max(0, s.grant.of(Bound{Rule: r.Name}).Slots-s.pool.InBackground()))
 		background = int64(later) - open
 	}
 	if s.pool.Free() {

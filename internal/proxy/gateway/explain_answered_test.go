@@ -283,7 +283,7 @@ func TestExplain_IsWhatIsAnswered(t *testing.T) {
 		{
 			name: "slots for others", config: `pools: {p: {models: [m], concurrency: {max: 2, interactive_reserve: 1}, ticket_wait: 0s}}`, policy: `  a: {keys: [KEY(a)]}`,
 			before: func(s *explainSite) { s.begin("a") }, header: []string{"x-llmgov-priority", "background"}, query: "&priority=background",
-			want: "refuse rate_limit_exceeded concurrency", decider: "p pool concurrency llmgov.yaml:2:26",
+			want: "refuse rate_limit_exceeded concurrency", decider: "p pool background llmgov.yaml:2:69",
 		},
 		{
 			name: "slots for others, as a client says", config: `pools: {p: {models: [m], concurrency: {max: 2, interactive_reserve: 1}, ticket_wait: 0s}}`,
