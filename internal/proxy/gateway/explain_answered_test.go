@@ -289,7 +289,7 @@ func TestExplain_IsWhatIsAnswered(t *testing.T) {
 			name: "slots for others, as a client says", config: `pools: {p: {models: [m], concurrency: {max: 2, interactive_reserve: 1}, ticket_wait: 0s}}`,
 			policy: `  a: {keys: [KEY(a)], priority_by: {header: x-agent-class, title: background}}`,
 			before: func(s *explainSite) { s.begin("a") }, header: []string{"x-agent-class", "title"}, query: "&priority=background",
-			want: "refuse rate_limit_exceeded concurrency", decider: "p pool concurrency llmgov.yaml:2:26",
+			want: "refuse rate_limit_exceeded concurrency", decider: "p pool background llmgov.yaml:2:69",
 		},
 		{
 			name:   "others who wait",
