@@ -110,7 +110,9 @@ func (e *Estimator) text(own *model, name string, s Size) int64 {
 }
 
 // ratio is what was learned of a kind, here or by the peers.
-func (e *Estimator) ratio(own *model, name string, k Kind) int64 { return cmp.Or(e.learned(own, name, k), unit) }
+func (e *Estimator) ratio(own *model, name string, k Kind) int64 {
+	return cmp.Or(e.learned(own, name, k), unit)
+}
 
 // learned is such a ratio, or 0 if nothing was learned.
 func (e *Estimator) learned(own *model, name string, k Kind) int64 {
