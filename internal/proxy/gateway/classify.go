@@ -130,7 +130,11 @@ func (c *call) lookInto(resp *http.Response) {
 	}
 	beginning := c.begins(resp)
 	nature := streaming.Look(beginning)
-	if failure := streaming.FirstError(beginning); gjson.ValidBytes(failure) {
+	var failure []byte
+	if labelled || nature == streaming.Events {
+		failure = streaming.FirstError(beginning)
+	}
+	if gjson.ValidBytes(failure) {
 		beginning = bytes.Clone(failure)
 		_ = resp.Body.Close()
 		resp.Body = io.NopCloser(bytes.NewReader(beginning))

@@ -68,7 +68,6 @@ func TestInput_Routes(t *testing.T) {
 		{"GET", "/v1/chat/completions", ``, 404, "not_found"},
 		{"DELETE", "/v1/models/gpt-4o", ``, 404, "not_found"},
 		{"PUT", "/v1/embeddings", `{}`, 404, "not_found"},
-		{"POST", "/v1/v1/chat/completions", sockets.Chat(``), 404, "not_found"},
 		{"POST", "/v2/chat/completions", sockets.Chat(``), 404, "not_found"},
 		{"GET", "/v1//files/", ``, 404, "not_found"},
 		{"POST", "/v1/chat/../organization/x", sockets.Chat(``), 404, "not_found"},
