@@ -66,7 +66,7 @@ func (p *Pool) Account(i NodeID) Account {
 
 // TokensOf is a virtual cost as tokens: 0 in a pool without a limit of these.
 func (p *Pool) TokensOf(virtual int64) int64 {
-	return signedMulDiv(virtual, p.cfg.TPM, tagUnit)
+	return signedMulDiv(virtual, p.cfg.Tokens(), tagUnit)
 }
 
 // told counts the demand of a leaf's callers, and the refunds of their calls. It is no part of the

@@ -7,11 +7,11 @@ import "time"
 // Usage is counted in one of three ways, and most of the work
 // with an axis has a branch for each:
 //
-//   - cal: tokens under Production. Booked as they are produced, and planned.
-//   - ledger, which is pace.ring as well: requests, and tokens under AdmitMax. A
-//     call is booked when it is dispatched, so the two count the same.
-//   - ledger, apart from pace.ring: tokens under Settled. Held while a call runs,
-//     booked when it ends.
+//   - cal: tokens and output under Production. Booked as they are produced, and planned.
+//   - ledger, which is pace.ring as well: requests, input under Production, and all under
+//     AdmitMax. A call is booked when it is dispatched, so the two count the same.
+//   - ledger, apart from pace.ring: tokens, input and output under Settled. Held while a call
+//     runs, booked when it ends.
 type axisBooks struct {
 	on     bool
 	axis   Axis
@@ -26,14 +26,14 @@ type axisBooks struct {
 
 // newAxis returns the books of an axis of which nothing has been taken.
 func newAxis(now time.Time, k Axis, cfg Config) axisBooks {
-	limit := cfg.limit(k)
+	limit := cfg.Minute()[k]
 	if limit == 0 {
 		return axisBooks{}
 	}
 	a := axisBooks{on: true, axis: k, limit: limit}
 	ring := NewLedger(now, limit, paceSlots)
 	switch {
-	case k != Tokens || cfg.Accounting == AdmitMax:
+	case k == Requests, cfg.Accounting == AdmitMax, cfg.Accounting == Production && k == Input:
 		a.ledger = ring
 	case cfg.Accounting == Production:
 		a.cal = newCalendar(now, limit)
@@ -54,7 +54,8 @@ func (a *axisBooks) apart() bool { return a.ledger != a.pace.ring }
 // hasRoom reports whether the account, whatever the pace says, has room for a call.
 func (a *axisBooks) hasRoom(now time.Time, e *entry) bool {
 	if a.cal != nil {
-		return a.cal.fits(now, e.input*grain, (e.expect-e.input)*grain, e.perSlot())
+		atOnce, later := e.planned(a.axis)
+		return a.cal.fits(now, atOnce*grain, later*grain, e.perSlot())
 	}
 	return a.ledger.Room() >= e.cost[a.axis]
 }

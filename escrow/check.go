@@ -9,7 +9,8 @@ import (
 // changes nothing. Tests and fuzzers call it after every step; it costs O(everything).
 func (p *Pool) Check() error {
 	sums := make([]node, len(p.nodes)) // of the entries, by node
-	var running, later, refunds, held, coming int64
+	var running, later int64
+	var refunds, held, coming Cost
 	var bands [LowestBand + 1]int32
 	var via viaCount
 	places := 0
@@ -23,13 +24,16 @@ func (p *Pool) Check() error {
 			if e.class == background {
 				later++
 			}
-			refunds += e.refund()
-			if p.axes[Tokens].era != e.eras[Tokens] {
-				break // it is in other books
-			}
-			held += e.held
-			if a := p.axes[Tokens].cal; a != nil {
-				coming += e.plan.upTo(e.plan.to) - e.plan.upTo(a.ledger.cur)
+			refunds = refunds.plus(e.refund())
+			for k := range p.axes {
+				in := &e.books[k]
+				if p.axes[k].era != in.era {
+					continue // it is in other books
+				}
+				held[k] += in.held
+				if c := p.axes[k].cal; c != nil {
+					coming[k] += in.plan.upTo(in.plan.to) - in.plan.upTo(c.ledger.cur)
+				}
 			}
 		case entryTicket:
 			places++
@@ -53,7 +57,7 @@ func (p *Pool) Check() error {
 		}
 	}
 	if running != p.running || refunds != p.refunds {
-		return fmt.Errorf("escrow: I7: %d calls run and %d tokens are due back, the pool counts %d and %d", running, refunds, p.running, p.refunds)
+		return fmt.Errorf("escrow: I7: %d calls run and %d are due back, the pool counts %d and %d", running, refunds, p.running, p.refunds)
 	}
 	if later != p.background {
 		return fmt.Errorf("escrow: I7: %d background calls run, the pool counts %d", later, p.background)
@@ -71,7 +75,7 @@ func (p *Pool) Check() error {
 	}
 	for k := range p.axes {
 		if a := &p.axes[k]; a.on {
-			if err := a.check(Axis(k), held, coming); err != nil {
+			if err := a.check(Axis(k), held[k], coming[k]); err != nil {
 				return err
 			}
 		}
@@ -188,9 +192,6 @@ func (a *axisBooks) check(k Axis, held, coming int64) error {
 	l, _ := a.booked()
 	if a.cal != nil && a.cal.ahead != coming {
 		return fmt.Errorf("escrow: I7: running calls plan %d grains, the calendar has %d", coming, a.cal.ahead)
-	}
-	if a.cal != nil || k != Tokens || !a.apart() {
-		held = 0 // booked, not held
 	}
 	if l.held != held {
 		return fmt.Errorf("escrow: I7: running calls hold %d %s, the ledger %d", held, k, l.held)

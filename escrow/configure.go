@@ -20,8 +20,8 @@ func (p *Pool) Configure(now time.Time, cfg Config) {
 	p.Narrow(cfg.Slots)
 	for k := range p.axes {
 		a := &p.axes[k]
-		switch limit := cfg.limit(Axis(k)); {
-		case a.on && limit > 0 && (sameRule || Axis(k) != Tokens):
+		switch limit := cfg.Minute()[k]; {
+		case a.on && limit > 0 && (sameRule || Axis(k) == Requests):
 			a.resize(limit, cfg)
 		case a.on || limit > 0:
 			old := *a

@@ -122,7 +122,7 @@ func TestI8_ThePlaceIsKeptWhereNobodyElseWaits(t *testing.T) {
 		t.Fatalf("%+v", back)
 	}
 	in := p.nodes[Root].inner
-	own := p.nodes[b].over(p.virtualCost(1000, 1, 0))
+	own := p.nodes[b].over(p.virtualCost(Cost{1000, 1}, 0))
 	if got, want := p.nodes[b].finish, max(kept, p.virtualOf(in)-own); got > want {
 		t.Errorf("I8: back at tag %d, want at most %d: the kept place %d, by no more than its own cost before virtual time %d", got, want, kept, p.virtualOf(in))
 	}

@@ -49,16 +49,11 @@ type entry struct {
 	// Of a running call.
 	floored    NodeID // whose floor it was served for, or Root
 	dispatched time.Time
-	mark       int64               // Pool.mark then
-	raised     int64               // of virtual, since then
-	slots      Cost                // slot of each axis's ring of dispatches that it was booked in
-	eras       [rollingAxes]uint32 // of the books that it is in
-	held       int64               // tokens, under Settled
-	taken      int64               // tokens that are booked, under Production
-	plan       plan                // of the rest, under Production
-	inputSlot  int64               // of the calendar, in which input was booked
-	upstream   int                 // as place chose it; -1 if it has left the list
-	elsewhere  int64               // tokens that it took of upstreams that it has left
+	mark       int64 // Pool.mark then
+	raised     int64 // of virtual, since then
+	books      [Rolling]inBooks
+	upstream   int  // as place chose it; -1 if it has left the list
+	elsewhere  Cost // tokens that it took of upstreams that it has left
 
 	// Of a ticket, and of a call that has come back to one.
 	length uint8     // of the promise: see patience
@@ -70,6 +65,16 @@ type entry struct {
 	due      int64     // from when on it has come as told, in µs of the pool
 	key      uint64    // Claim.Key, 0 for none
 	at       int32     // position in tickets.ends
+}
+
+// inBooks is where a running call stands in the books of one axis.
+type inBooks struct {
+	era   uint32 // of the books
+	slot  int64  // of the ring of dispatches in which it was booked
+	held  int64  // in a ledger that is apart
+	taken int64  // booked in a calendar
+	plan  plan   // of the rest, in a calendar
+	begun int64  // slot of the calendar in which its input was booked
 }
 
 // put stores a new entry.

@@ -104,7 +104,13 @@ func (p *Pool) Allowed(now time.Time, k Axis) (a Allowance, left int64) {
 func (p *Pool) Head() Cost { return p.first }
 
 // Largest is the largest call of late. It counts for half after 35 s.
-func (p *Pool) Largest() Cost { return Cost{p.axes[Tokens].pace.largest, 1} }
+func (p *Pool) Largest() (c Cost) {
+	for k := range p.axes {
+		c[k] = p.axes[k].pace.largest
+	}
+	c[Requests] = 1
+	return c
+}
 
 // share decides whether the level follows an allowance from now on, or the string.
 func (p *pace) share(shared bool) {
@@ -284,9 +290,7 @@ func (p *Pool) letGo(e *entry) {
 	}
 	a := p.asked(e.leaf)
 	a.served += e.virtual
-	for k := range a.units {
-		a.units[k] += e.expected(Axis(k))
-	}
+	a.units = a.units.plus(e.expected())
 }
 
 // sentAway notes a call that a leaf is refused, in a shared pool. A caller with a key, or one that comes
@@ -297,9 +301,7 @@ func (p *Pool) sentAway(c *Call, e *entry, ticket int32, kept bool) {
 	}
 	a := p.asked(e.leaf)
 	a.call = e.virtual
-	for k := range a.callUnits {
-		a.callUnits[k] = e.expected(Axis(k))
-	}
+	a.callUnits = e.expected()
 	if !kept {
 		a.away += e.virtual
 	}

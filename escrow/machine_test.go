@@ -183,6 +183,8 @@ func drawConfig(d draw) Config {
 	cfg := Config{
 		TPM:        pick(d, "tpm", int64(0), 6_000, 600_000),
 		RPM:        pick(d, "rpm", int64(0), 60, 10_000),
+		ITPM:       pick(d, "itpm", int64(0), 0, 3_000, 300_000),
+		OTPM:       pick(d, "otpm", int64(0), 0, 3_000, 300_000),
 		Slots:      pick(d, "slots", int64(0), 1, 5),
 		Burst:      time.Duration(d.n("burst", 0, 60)) * time.Second,
 		Accounting: Accounting(d.n("accounting", 0, 2)),
@@ -226,7 +228,7 @@ func (m *machine) step(d draw) {
 		m.offer(m.call(d))
 		return
 	case 3, 4:
-		if h, ok := take(d, &m.running); ok && !m.p.SettleFair(m.now, h, Cost{d.n("actual", 0, 30_000), 1}, d.n("fair", 0, 30_000)) {
+		if h, ok := take(d, &m.running); ok && !m.p.SettleFair(m.now, h, drawCost(d), d.n("fair", 0, 30_000)) {
 			m.fatal("a running call could not be settled")
 		}
 	case 5:
@@ -288,11 +290,16 @@ func (m *machine) step(d draw) {
 func (m *machine) call(d draw) Call {
 	return Call{
 		Leaf: pick(d, "leaf", m.leaves...), Background: d.n("background", 0, 3) == 0,
-		Most: Cost{d.n("cost", 0, 20_000), 1}, Input: d.n("input", 0, 3000), Expect: d.n("expect", 0, 20_000),
+		Most: drawCost(d), Input: d.n("input", 0, 3000), Expect: d.n("expect", 0, 20_000),
 		Fair: d.n("fair", 0, 20_000), Speed: d.n("speed", 0, 200), Run: time.Duration(d.n("run", 0, 100)) * time.Second,
 		MaxWait: pick(d, "wait", 0, time.Second, 10*time.Minute),
 		Claim:   Claim{uint64(d.n("key", 0, 5)), Retry(d.n("retry", 0, 2))},
 	}
+}
+
+// drawCost is a cost whose axes need not go together.
+func drawCost(d draw) Cost {
+	return Cost{Tokens: d.n("tokens", 0, 20_000), Requests: 1, Input: d.n("input", 0, 5_000), Output: d.n("output", 0, 20_000)}
 }
 
 func take(d draw, from *[]Handle) (Handle, bool) {
@@ -342,13 +349,13 @@ func TestRebaseKeepsTheOrder(t *testing.T) {
 }
 
 func TestNoAllocations(t *testing.T) {
-	p := New(t0, Config{TPM: 600_000_000, RPM: 6_000_000, Slots: 10, MaxQueue: 10})
+	p := New(t0, Config{TPM: 600_000_000, RPM: 6_000_000, ITPM: 600_000_000, OTPM: 600_000_000, Slots: 10, MaxQueue: 10})
 	leaf := p.Add(p.Add(Root, Node{Weight: WeightOne}), Node{Weight: WeightOne})
 	now := t0
 	if n := testkit.Allocs(t, 1000, func() {
 		now = now.Add(time.Millisecond)
-		h, _ := p.Offer(now, Call{Leaf: leaf, Most: Cost{100, 1}})
-		p.Settle(now, h, Cost{50, 1})
+		h, _ := p.Offer(now, Call{Leaf: leaf, Most: Cost{100, 1, 20, 80}})
+		p.Settle(now, h, Cost{50, 1, 20, 30})
 	}); n != 0 {
 		t.Errorf("offer and settle allocate %v times", n)
 	}

@@ -26,9 +26,9 @@ const (
 
 // Config describes a pool. The zero value of a limit turns its axis off.
 type Config struct {
-	// TPM and RPM are tokens and requests a rolling minute, headroom already taken
-	// off.
-	TPM, RPM int64
+	// TPM, RPM, ITPM and OTPM are tokens, requests, input tokens and output tokens a rolling
+	// minute, headroom already taken off.
+	TPM, RPM, ITPM, OTPM int64
 	// Slots is how many calls may run at once, and InteractiveReserve how many of
 	// them background calls never take. Narrow has fewer of them used.
 	Slots, InteractiveReserve int64
@@ -40,7 +40,7 @@ type Config struct {
 	// Burst is how much unused rate an idle pool may hand out at once, 0 to a
 	// minute. It is never less than one second.
 	Burst time.Duration
-	// Accounting is the provider's rule. It is of tokens only: a request counts when
+	// Accounting is the provider's rule. It is of tokens of all kinds: a request counts when
 	// its call is admitted.
 	Accounting Accounting
 	// MaxQueue bounds how many calls may wait; 0 means that none may. As many places
@@ -56,11 +56,12 @@ type Config struct {
 
 // Validate reports the first field that is out of range.
 func (c Config) Validate() error {
+	for k, limit := range c.Minute() {
+		if limit < 0 || limit > MaxLimit {
+			return fmt.Errorf("escrow: %s a minute %d is not in 0…%d", Axis(k), limit, MaxLimit)
+		}
+	}
 	switch {
-	case c.TPM < 0 || c.TPM > MaxLimit:
-		return fmt.Errorf("escrow: tokens a minute %d is not in 0…%d", c.TPM, MaxLimit)
-	case c.RPM < 0 || c.RPM > MaxLimit:
-		return fmt.Errorf("escrow: requests a minute %d is not in 0…%d", c.RPM, MaxLimit)
 	case c.Slots < 0 || c.Slots > MaxLimit:
 		return fmt.Errorf("escrow: slots %d is not in 0…%d", c.Slots, MaxLimit)
 	case c.InteractiveReserve < 0 || c.InteractiveReserve > 0 && c.InteractiveReserve >= c.Slots:
@@ -90,7 +91,7 @@ func (c Config) Validate() error {
 type Pool struct {
 	cfg   Config
 	start time.Time
-	axes  [rollingAxes]axisBooks
+	axes  [Rolling]axisBooks
 	tree
 	tickets tickets
 	asks    []ask  // by leaf, of a shared pool: see Demand
@@ -110,7 +111,7 @@ type Pool struct {
 	slots   int64 // of cfg.Slots, that may be used; see Narrow
 	soon    int64 // that may be used soon; see Expect
 	running int64
-	refunds int64 // tokens expected back from running calls
+	refunds Cost // expected back from running calls
 
 	rules      []Rule     // of slots
 	background int64      // calls of running
@@ -139,12 +140,17 @@ func New(now time.Time, cfg Config) *Pool {
 	return p
 }
 
-// limit is that of a rolling axis, in units a Window; 0 is none.
-func (c Config) limit(k Axis) int64 {
-	if k == Tokens {
+// Minute are the limits of the rolling axes, in units a Window; 0 is none.
+func (c *Config) Minute() Cost {
+	return Cost{Tokens: c.TPM, Requests: c.RPM, Input: c.ITPM, Output: c.OTPM}
+}
+
+// Tokens are those of a minute, of whichever kind: TPM, or without one ITPM and OTPM together.
+func (c *Config) Tokens() int64 {
+	if c.TPM > 0 {
 		return c.TPM
 	}
-	return c.RPM
+	return c.ITPM + c.OTPM
 }
 
 // Add hangs a node under a parent: Root, another node with children, or a leaf that

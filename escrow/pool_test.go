@@ -312,6 +312,9 @@ func snapshotOf(p *Pool) any {
 	c := *p
 	out := []any{c.running, c.nodes, *c.nodes[Root].inner, c.tickets}
 	for k := range c.axes {
+		if !c.axes[k].on {
+			continue
+		}
 		pc := c.axes[k].pace
 		pc.ring = nil
 		out = append(out, pc, *c.axes[k].ledger)

@@ -50,8 +50,8 @@ func (p *Pool) predict(now time.Time, e *entry, coming time.Duration) (rolling, 
 	if p.nodes[Root].backlog > 0 {
 		ahead = p.ahead(e, coming)
 	}
-	rolling = p.rolling(now, e, ahead, 0)
-	if p.refunds > 0 && rolling > p.meanRun {
+	rolling = p.rolling(now, e, ahead, Cost{})
+	if p.refunds != (Cost{}) && rolling > p.meanRun {
 		rolling = min(rolling, max(p.meanRun, p.rolling(now, e, ahead, p.refunds)))
 	}
 	by, at := p.keptBy(e.leaf, e.class, e)
@@ -67,24 +67,20 @@ func (p *Pool) predict(now time.Time, e *entry, coming time.Duration) (rolling, 
 // surely reports whether a call is served within wait even if everything that waits goes before it.
 // So most calls are queued without looking at the calls ahead of them.
 func (p *Pool) surely(now time.Time, e *entry, wait time.Duration) bool {
-	return wait > 0 && p.rolling(now, e, p.nodes[Root].booked, 0) <= wait
+	return wait > 0 && p.rolling(now, e, p.nodes[Root].booked, Cost{}) <= wait
 }
 
 // rolling is the wait for the rolling axes, with so much going before the call and so
-// many tokens given back.
-func (p *Pool) rolling(now time.Time, e *entry, ahead Cost, refund int64) time.Duration {
+// much given back.
+func (p *Pool) rolling(now time.Time, e *entry, ahead, refund Cost) time.Duration {
 	wait := time.Duration(0)
 	for k := range p.axes {
-		back := int64(0)
-		if Axis(k) == Tokens {
-			back = refund
-		}
 		switch a := &p.axes[k]; {
 		case !a.on:
 		case ahead[k] == 0:
-			wait = max(wait, a.waitAlone(now, e, back))
+			wait = max(wait, a.waitAlone(now, e, refund[k]))
 		default:
-			wait = max(wait, a.waitBehind(now, e, ahead[k], back))
+			wait = max(wait, a.waitBehind(now, e, ahead[k], refund[k]))
 		}
 	}
 	if p.upstreams != nil {
@@ -288,7 +284,8 @@ func (a *axisBooks) planFree(now time.Time, e *entry) time.Duration {
 	if a.cal == nil {
 		return 0
 	}
-	return max(0, a.cal.freeAt(e.input*grain, (e.expect-e.input)*grain, e.perSlot()).Sub(now))
+	atOnce, later := e.planned(a.axis)
+	return max(0, a.cal.freeAt(atOnce*grain, later*grain, e.perSlot()).Sub(now))
 }
 
 // waitBehind is how long a call waits for its turn behind so much: until all of it

@@ -44,10 +44,10 @@ func (p *Pool) price(e *entry) {
 	if e.expect <= 0 || e.expect > e.cost[Tokens] {
 		e.expect = e.cost[Tokens]
 	}
-	if p.cfg.Accounting != AdmitMax {
-		e.cost[Tokens] = e.expect
-	}
 	e.input = min(max(e.asked.input, 0), e.expect)
+	if p.cfg.Accounting != AdmitMax {
+		e.cost = e.expected()
+	}
 	e.fair = e.asked.fair
 	if e.fair <= 0 || e.fair > e.expect {
 		e.fair = e.expect
@@ -57,14 +57,16 @@ func (p *Pool) price(e *entry) {
 
 // moves is the virtual cost by which an entry moves tags. A call that takes nothing of any axis still
 // moves one, and its kept place shows.
-func (p *Pool) moves(e *entry) int64 { return max(1, p.virtualCost(e.fair, e.cost[Requests], e.run)) }
+func (p *Pool) moves(e *entry) int64 {
+	return max(1, p.virtualCost(e.expected().counting(e.fair), e.run))
+}
 
 // paces is the same of all that the books count, as the lead does.
 func (p *Pool) paces(e *entry) int64 {
 	if e.fair == e.expect || e.forced {
 		return e.virtual
 	}
-	return max(1, p.virtualCost(e.expect, e.cost[Requests], e.run))
+	return max(1, p.virtualCost(e.expected(), e.run))
 }
 
 // Clamp cuts a cost to the pool's limits. A call estimated above a whole
@@ -81,12 +83,12 @@ func (p *Pool) Clamp(c Cost) Cost {
 }
 
 // virtualCost is a call's dominant share of the pool's minute, in tag units: of
-// its tokens, its requests, and the time it occupies a slot.
-func (p *Pool) virtualCost(tokens, requests int64, run time.Duration) int64 {
+// each rolling axis, and the time it occupies a slot.
+func (p *Pool) virtualCost(c Cost, run time.Duration) int64 {
 	v := int64(0)
-	for k, c := range [rollingAxes]int64{tokens, requests} {
-		if p.axes[k].on {
-			v = max(v, muldiv.Ceil(c, tagUnit, p.axes[k].limit))
+	for k := range p.axes {
+		if a := &p.axes[k]; a.on {
+			v = max(v, muldiv.Ceil(c[k], tagUnit, a.limit))
 		}
 	}
 	if p.cfg.Slots > 0 {
@@ -122,12 +124,24 @@ func (e *entry) perSlot() int64 {
 }
 
 // expected is the part of a call's cost that it will probably take.
-func (e *entry) expected(k Axis) int64 {
-	if k == Tokens {
-		return e.expect
-	}
-	return e.cost[k]
+func (e *entry) expected() Cost {
+	c := e.after(e.expect)
+	c[Output] = min(c[Output], e.cost[Output])
+	return c
 }
 
-// refund is how many tokens a call will probably give back when it ends.
-func (e *entry) refund() int64 { return e.cost[Tokens] - e.expect }
+// after is what a call has taken once it has taken so many tokens: those of its input come first.
+func (e *entry) after(tokens int64) Cost {
+	return Cost{Tokens: tokens, Requests: e.cost[Requests], Input: min(e.cost[Input], e.input), Output: max(0, tokens-e.input)}
+}
+
+// planned is what a call takes of an axis at once, and what it will take while it runs, in a calendar.
+func (e *entry) planned(k Axis) (atOnce, later int64) {
+	if k == Tokens {
+		atOnce = e.input
+	}
+	return atOnce, e.expected()[k] - atOnce
+}
+
+// refund is what a call will probably give back when it ends.
+func (e *entry) refund() Cost { return e.cost.less(e.expected()) }

@@ -292,7 +292,7 @@ func TestI8_ThePlaceIsTheCallsOwn(t *testing.T) {
 		t.Fatal("nothing went past the place, so the test shows nothing")
 	}
 	p.Offer(now, Call{Leaf: 2, Most: Cost{3000, 1}, Claim: Claim{Key: 7}})
-	own := p.nodes[2].over(p.virtualCost(3000, 1, 0))
+	own := p.nodes[2].over(p.virtualCost(Cost{3000, 1}, 0))
 	if got, want := p.nodes[2].finish, max(kept, passed-own); got != want {
 		t.Errorf("I8: back at tag %d, want %d", got, want)
 	}

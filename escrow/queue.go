@@ -52,8 +52,9 @@ func (t *tree) count(e *entry, by int64) {
 	for i := e.leaf; ; i = t.nodes[i].parent {
 		nd := &t.nodes[i]
 		nd.backlog += by * e.virtual
-		nd.booked[Tokens] += by * e.cost[Tokens]
-		nd.booked[Requests] += by * e.cost[Requests]
+		for k := range nd.booked {
+			nd.booked[k] += by * e.cost[k]
+		}
 		if e.state == entryTicket {
 			nd.promised += by * e.virtual
 		} else {

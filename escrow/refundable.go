@@ -9,7 +9,7 @@ func (p *Pool) Refundable() (most Cost) {
 			continue
 		}
 		for k := range p.axes {
-			if a := &p.axes[k]; a.on && a.era == e.eras[k] {
+			if a := &p.axes[k]; a.on && a.era == e.books[k].era {
 				most[k] += a.refundable(e)
 			}
 		}
@@ -20,7 +20,9 @@ func (p *Pool) Refundable() (most Cost) {
 func (a *axisBooks) refundable(e *entry) int64 {
 	switch {
 	case a.cal != nil:
-		return e.input + ceilDiv(e.plan.upTo(e.plan.to), grain)
+		atOnce, _ := e.planned(a.axis)
+		plan := &e.books[a.axis].plan
+		return atOnce + ceilDiv(plan.upTo(plan.to), grain)
 	case a.apart():
 		return 0 // it is held
 	}

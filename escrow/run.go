@@ -25,26 +25,33 @@ func (p *Pool) begin(now time.Time, n int32) {
 		p.upstreams.Begin(now, uint32(n), e.upstream, e.cost)
 	}
 	p.countAt(e.leaf, e.upstream, 1)
-	p.refunds += e.refund()
+	p.refunds = p.refunds.plus(e.refund())
+	expected := e.expected()
 	for k := range p.axes {
-		a := &p.axes[k]
-		if !a.on {
-			continue
+		if a := &p.axes[k]; a.on {
+			a.begin(now, e, expected[k])
 		}
-		e.eras[k] = a.era
-		a.pace.take(e.cost[k], e.expected(Axis(k)))
-		a.pace.ring.Book(e.cost[k])
-		e.slots[k] = a.pace.ring.Slot()
-		switch {
-		case a.cal != nil:
-			a.cal.ledger.Book(e.input * grain)
-			e.taken = e.input
-			e.inputSlot = a.cal.ledger.cur
-			e.plan = a.cal.lay(now, (e.expect-e.input)*grain, e.perSlot())
-		case a.apart():
-			a.ledger.Hold(e.cost[k])
-			e.held = e.cost[k]
-		}
+	}
+}
+
+// begin books, plans or holds a call that starts, and is expected to take so much.
+func (a *axisBooks) begin(now time.Time, e *entry, expected int64) {
+	cost := e.cost[a.axis]
+	in := &e.books[a.axis]
+	in.era = a.era
+	a.pace.take(cost, expected)
+	a.pace.ring.Book(cost)
+	in.slot = a.pace.ring.Slot()
+	switch {
+	case a.cal != nil:
+		atOnce, later := e.planned(a.axis)
+		a.cal.ledger.Book(atOnce * grain)
+		in.taken = atOnce
+		in.begun = a.cal.ledger.cur
+		in.plan = a.cal.lay(now, later*grain, e.perSlot())
+	case a.apart():
+		a.ledger.Hold(cost)
+		in.held = cost
 	}
 }
 
@@ -77,8 +84,15 @@ func (p *Pool) Progress(now time.Time, h Handle, told Progress) {
 	if told.Speed > 0 {
 		e.speed = told.Speed
 	}
-	if a := &p.axes[Tokens]; a.on && a.era == e.eras[Tokens] && told.Taken > 0 {
-		a.progress(now, e, min(told.Taken, MaxLimit), min(told.Expect, MaxLimit))
+	if told.Taken <= 0 {
+		return
+	}
+	taken := e.after(min(told.Taken, MaxLimit))
+	expect := e.after(min(told.Expect, MaxLimit))
+	for k := range p.axes {
+		if a := &p.axes[k]; a.on && a.era == e.books[k].era {
+			a.progress(now, e, taken[k], expect[k])
+		}
 	}
 }
 
@@ -104,18 +118,19 @@ func (p *Pool) runsOn(e *entry, run time.Duration) {
 // progress books the usage of a call, if that is booked while it runs, and plans
 // or holds the rest.
 func (a *axisBooks) progress(now time.Time, e *entry, taken, expect int64) {
-	taken = max(taken, e.taken)
+	in := &e.books[a.axis]
+	taken = max(taken, in.taken)
 	rest := max(0, expect-taken)
 	switch {
 	case a.cal != nil:
-		a.cal.replace(e.plan, (taken-e.taken)*grain)
-		a.cal.lift(e.plan)
-		e.taken = taken
-		e.plan = a.cal.lay(now, rest*grain, e.perSlot())
+		a.cal.replace(in.plan, (taken-in.taken)*grain)
+		a.cal.lift(in.plan)
+		in.taken = taken
+		in.plan = a.cal.lay(now, rest*grain, e.perSlot())
 	case a.apart():
-		if more := taken + rest - e.held; more > 0 {
+		if more := taken + rest - in.held; more > 0 {
 			a.ledger.Hold(more)
-			e.held += more
+			in.held += more
 		}
 	}
 }
@@ -143,13 +158,15 @@ func (p *Pool) SettleFair(now time.Time, h Handle, actual Cost, fair int64) bool
 	e := &p.entries[n]
 	for k := range p.axes {
 		actual[k] = min(max(actual[k], 0), MaxLimit)
-		if a := &p.axes[k]; a.on && a.era == e.eras[k] {
+		if a := &p.axes[k]; a.on && a.era == e.books[k].era {
 			a.settle(e, actual[k])
 		}
 	}
 	if p.upstreams != nil {
 		here := actual
-		here[Tokens] = max(0, here[Tokens]-e.elsewhere)
+		for k := range here {
+			here[k] = max(0, here[k]-e.elsewhere[k])
+		}
 		p.upstreams.End(now, h.Slot, here)
 	}
 	run := max(0, now.Sub(e.dispatched))
@@ -160,15 +177,15 @@ func (p *Pool) SettleFair(now time.Time, h Handle, actual Cost, fair int64) bool
 	took := int64(0)
 	booked := int64(0)
 	if !e.forced {
-		took = p.virtualCost(min(max(fair, 0), actual[Tokens]), actual[Requests], run)
-		booked = p.virtualCost(actual[Tokens], actual[Requests], run)
+		took = p.virtualCost(actual.counting(fair), run)
+		booked = p.virtualCost(actual, run)
 	}
 	p.running--
 	p.freed = p.now
 	if e.class == background {
 		p.background--
 	}
-	p.refunds -= e.refund()
+	p.refunds = p.refunds.less(e.refund())
 	leaf := e.leaf
 	p.countAt(leaf, e.upstream, -1)
 	p.ended(leaf)
@@ -189,20 +206,22 @@ func (p *Pool) noteIdle() {
 
 // settle corrects the books of one axis to the true cost of a call.
 func (a *axisBooks) settle(e *entry, actual int64) {
+	in := &e.books[a.axis]
 	d := actual - e.cost[a.axis]
-	a.pace.correct(d, actual-e.expected(a.axis))
-	a.pace.ring.Correct(e.slots[a.axis], d)
+	a.pace.correct(d, actual-e.expected()[a.axis])
+	a.pace.ring.Correct(in.slot, d)
 	switch {
 	case a.cal != nil:
-		a.cal.replace(e.plan, max(0, actual-e.taken)*grain)
-		a.cal.lift(e.plan)
+		a.cal.replace(in.plan, max(0, actual-in.taken)*grain)
+		a.cal.lift(in.plan)
 		// Tokens booked as taken that were not: of the input, which was booked at the
 		// start, it can be taken back. The rest stays, on the side of the limit.
-		if over := e.taken - actual; over > 0 {
-			a.cal.ledger.Correct(e.inputSlot, -min(over, e.input)*grain)
+		if over := in.taken - actual; over > 0 {
+			atOnce, _ := e.planned(a.axis)
+			a.cal.ledger.Correct(in.begun, -min(over, atOnce)*grain)
 		}
 	case a.apart():
-		a.ledger.Drop(e.held)
+		a.ledger.Drop(in.held)
 		a.ledger.Book(actual)
 	}
 }

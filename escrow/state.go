@@ -15,8 +15,8 @@ type AxisState struct {
 
 // State is a copy of a pool's books, for headers, metrics and the console.
 type State struct {
-	Axes    [rollingAxes]AxisState // by Tokens and Requests
-	Slots   int64                  // that may be used; 0 = no limit
+	Axes    [Rolling]AxisState // by Axis
+	Slots   int64              // that may be used; 0 = no limit
 	Running int64
 	Waiting int
 	Tickets int // kept places

@@ -27,36 +27,51 @@ const MaxWeight Weight = 1_000_000 * WeightOne
 // Axis names one dimension of a pool's capacity.
 type Axis int
 
-// The axes of a pool. Tokens and Requests are spent over a rolling Window;
-// Slots are occupied while a call runs.
+// The axes of a pool. Slots are occupied while a call runs; all others are spent over a rolling
+// Window. Tokens are those of input and output together.
 const (
 	Tokens Axis = iota
 	Requests
+	Input
+	Output
 	Slots
 
-	rollingAxes = int(Slots) // Tokens and Requests
+	// Rolling is how many axes are spent over a rolling Window.
+	Rolling = int(Slots)
 )
 
-// String names the axis as metrics and messages do.
-func (a Axis) String() string {
-	switch a {
-	case Tokens:
-		return "tokens"
-	case Requests:
-		return "requests"
-	default:
-		return "concurrency"
-	}
-}
+var axisNames = [...]string{Tokens: "tokens", Requests: "requests", Input: "input_tokens", Output: "output_tokens", Slots: "concurrency"}
 
-// Cost is the use of each rolling axis by one call, indexed by Tokens and
-// Requests. Every call also takes one slot.
-type Cost [rollingAxes]int64
+// String names the axis as metrics and messages do.
+func (a Axis) String() string { return axisNames[a] }
+
+var axisKeys = [...]string{Tokens: "tpm", Requests: "rpm", Input: "itpm", Output: "otpm", Slots: "concurrency"}
+
+// Key names the limit on the axis as files do.
+func (a Axis) Key() string { return axisKeys[a] }
+
+// Cost is the use of each rolling axis by one call, indexed by Axis. Every call also takes one slot.
+type Cost [Rolling]int64
 
 func (c Cost) plus(d Cost) Cost {
 	for k := range c {
 		c[k] += d[k]
 	}
+	return c
+}
+
+func (c Cost) less(d Cost) Cost {
+	for k := range c {
+		c[k] -= d[k]
+	}
+	return c
+}
+
+// counting is a cost of which only so many tokens count in a share. Those that do not are of the input.
+func (c Cost) counting(fair int64) Cost {
+	fair = min(max(fair, 0), c[Tokens])
+	c[Input] = max(0, c[Input]-(c[Tokens]-fair))
+	c[Tokens] = fair
 	return c
 }
 

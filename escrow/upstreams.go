@@ -72,7 +72,8 @@ func (p *Pool) Move(now time.Time, h Handle, among Mask, spent Cost) (upstream i
 	p.countAt(e.leaf, e.upstream, -1)
 	p.countAt(e.leaf, upstream, 1)
 	e.upstream = upstream
-	e.elsewhere += spent[Tokens]
+	spent[Requests] = 0 // it is one request everywhere
+	e.elsewhere = e.elsewhere.plus(spent)
 	return upstream, true
 }
 

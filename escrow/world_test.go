@@ -189,6 +189,7 @@ type source struct {
 	keep    int     // calls that it keeps waiting
 	rate    float64 // calls a second that it offers
 	cost    int64
+	most    Cost                 // of a call; zero is cost and one request
 	call    Call                 // Leaf, Most and MaxWait are filled in
 	took    func(int64) int64    // what a call really takes; nil: its cost
 	run     func() time.Duration // how long it runs; nil: it ends at once
@@ -201,6 +202,14 @@ type source struct {
 	first time.Time     // when the first was dispatched since reset
 	worst time.Duration // the longest wait
 	open  int           // running
+}
+
+// shaped is the cost of a call of so many tokens.
+func (s *source) shaped(tokens int64) Cost {
+	if s.most != (Cost{}) {
+		return s.most
+	}
+	return Cost{tokens, 1}
 }
 
 type waiter struct {
@@ -249,7 +258,7 @@ func (w *sim) begin(h Handle, s *source, since time.Time) {
 	}
 	s.worst = max(s.worst, w.now.Sub(since))
 	if s.run == nil {
-		w.p.Settle(w.now, h, Cost{took, 1})
+		w.p.Settle(w.now, h, s.shaped(took))
 		return
 	}
 	s.open++
@@ -274,7 +283,7 @@ func (w *sim) pump() {
 func (w *sim) offer(s *source) Answer {
 	c := s.call
 	c.Leaf = s.leaf
-	c.Most = Cost{s.cost, 1}
+	c.Most = s.shaped(s.cost)
 	if c.MaxWait == 0 {
 		c.MaxWait = 1000 * time.Hour
 	}
@@ -299,7 +308,7 @@ func (w *sim) run(d time.Duration) {
 				still = append(still, e)
 				continue
 			}
-			w.p.Settle(w.now, e.h, Cost{e.took, 1})
+			w.p.Settle(w.now, e.h, e.s.shaped(e.took))
 			e.s.slots += w.now.Sub(e.since)
 			e.s.open--
 		}

@@ -194,7 +194,7 @@ func (c *chaos) step() {
 		c.offer(h)
 		c.progress(h)
 		now := c.at(h)
-		if !h.stopped && h.node.Due(now, Pressure{h.pool.Demand(escrow.Root).WaitingUnits, Amounts{500, 1}, holdings(h.pool, now)}) {
+		if !h.stopped && h.node.Due(now, Pressure{firstOf(h.pool.Demand(escrow.Root).WaitingUnits), Amounts{500, 1}, holdings(h.pool, now)}) {
 			c.do(i, h.node.Step(now, h.report(now)))
 		}
 		if h.stopped {
@@ -275,7 +275,7 @@ func (c *chaos) do(i int, commands []Command) {
 func (h *host) report(now time.Time) *Report {
 	r := &Report{Limits: Amounts{h.limit}, Burst: Amounts{h.limit / 6}, Largest: Amounts{8000, 1}, Holding: holdings(h.pool, now), Tree: Asked(h.pool, h.tree)}
 	r.Spent[0] = h.pool.Spent(escrow.Tokens)
-	r.Held = h.pool.Bookings(now, func(b escrow.Booking) { r.Bookings = append(r.Bookings, b) })
+	r.Held = firstOf(h.pool.Bookings(now, func(b escrow.Booking) { r.Bookings = append(r.Bookings, b) }))
 	return r
 }
 
@@ -295,7 +295,7 @@ func (c *chaos) offer(h *host) {
 		most *= 5
 	}
 	j := &job{actual: 1 + c.rng.Int64N(most)}
-	j.call = escrow.Call{Leaf: h.leaf, Most: Amounts{most, 1}, Input: most / 10, MaxWait: time.Hour, Speed: 50 + c.rng.Int64N(500)}
+	j.call = escrow.Call{Leaf: h.leaf, Most: escrow.Cost{most, 1}, Input: most / 10, MaxWait: time.Hour, Speed: 50 + c.rng.Int64N(500)}
 	if c.accounting == escrow.Production {
 		j.actual = most
 		if c.over >= 0 && c.rng.IntN(8) == 0 {
@@ -343,7 +343,7 @@ func (c *chaos) ended(h *host, j *job) bool {
 	} else if c.now < j.ends {
 		return false
 	}
-	h.pool.Settle(c.at(h), j.handle, Amounts{j.actual, 1})
+	h.pool.Settle(c.at(h), j.handle, escrow.Cost{j.actual, 1})
 	switch c.accounting {
 	case escrow.AdmitMax:
 		c.back(j.entry, j.entry.cost-min(j.actual, j.entry.cost))

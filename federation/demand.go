@@ -134,8 +134,8 @@ func (ds *demands) tell(now time.Time, r Rules, tree []Claim) (curve []Point, li
 	return f.curve(), list, under
 }
 
-// answered takes in the demand of all nodes, and the water level.
-func (ds *demands) answered(r *Reply, tree []Claim) []Command {
+// answered takes in the demand of all nodes, and the water level. beyond is that of the pool's other accounts.
+func (ds *demands) answered(r *Reply, tree []Claim, beyond float64) []Command {
 	for _, d := range ds.leaves {
 		d.others = 0
 	}
@@ -148,6 +148,9 @@ func (ds *demands) answered(r *Reply, tree []Claim) []Command {
 	level := r.Level
 	if level < 0 {
 		level = math.Inf(1)
+	}
+	if beyond > 0 {
+		level = min(level, beyond)
 	}
 	var out []Command
 	f := newForest(ds.leaves, tree)

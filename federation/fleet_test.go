@@ -414,7 +414,7 @@ func (c *crowd) turn(x *caller) {
 		x.at = time.Hour
 		return
 	}
-	call := escrow.Call{Leaf: s.leaves[x.leaf], Most: Amounts{callCost, 1}, MaxWait: x.wait}
+	call := escrow.Call{Leaf: s.leaves[x.leaf], Most: escrow.Cost{callCost, 1}, MaxWait: x.wait}
 	if x.count {
 		call.Claim.Retry = escrow.RetryFirst + escrow.Retry(min(x.tries, 1))
 	}

@@ -6,10 +6,12 @@ import (
 	"github.com/llmgov/llmgov/escrow"
 )
 
-// Amounts are tokens and requests, indexed by escrow.Tokens and escrow.Requests.
-type Amounts = escrow.Cost
+// Amounts are of the two axes that an account keeps: a pool's tokens and requests, or another pair of its axes, which has an
+// account of its own. A pool's limits hold if those of each of its accounts do, and each unit of weight gets what the account
+// has for it that has least (Report.Level). So a store knows nothing of axes, and of most pools it keeps no more than two.
+type Amounts [axes]int64
 
-const axes = len(Amounts{})
+const axes = 2
 
 // MaxLimit bounds every limit that is shared, so that no product of a limit and a time
 // exceeds 2⁵³: stores whose only numbers are floats compute the same as Go.

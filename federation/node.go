@@ -61,6 +61,7 @@ type outstanding struct {
 	limits  Amounts
 	waiting Amounts
 	tree    []Claim
+	level   float64 // Report.Level
 
 	refundable Amounts
 	holding    [axes]Envelope
@@ -150,7 +151,7 @@ func (n *Node) beat(now time.Time, r *Report) []Command {
 		}
 	}
 	n.sent = outstanding{
-		seq: n.seq, at: now, spent: r.Spent, parts: n.parts(now), held: r.Held, limits: r.Limits, waiting: b.Waiting, tree: r.Tree,
+		seq: n.seq, at: now, spent: r.Spent, parts: n.parts(now), held: r.Held, limits: r.Limits, waiting: b.Waiting, tree: r.Tree, level: r.Level,
 		refundable: r.Refundable, holding: b.Holding,
 	}
 	if n.joined { // before that nothing can have been used
@@ -208,8 +209,8 @@ func (n *Node) answered(now time.Time, r *Reply) []Command {
 		n.kept = kept{} // it was counted by the slots of before
 		n.replace()
 	}
-	out := n.demands.answered(r, n.sent.tree)
-	others := Others{n.others(r)}
+	out := n.demands.answered(r, n.sent.tree, n.sent.level)
+	others := Others{n.others(r), max(0, r.Level)}
 	if r.Status == Learning || now.Before(n.wary) {
 		n.next = n.last.Add(n.cfg.Rules.Eager) // it ends as soon as all have told enough
 		return append(out, others)

@@ -19,15 +19,17 @@ type Report struct {
 	Refundable Amounts
 	// Largest is the largest call of late.
 	Largest Amounts
-	// Tree is all nodes of the pool's tree below its root, parents first.
+	// Tree is all nodes of the pool's tree below its root, parents first. Costs in its Demands are of the account's axes.
 	Tree []Claim
+	// Level is the least that the pool's other accounts have for each unit of weight; 0 is no bound.
+	Level float64
 }
 
 // waiting is the cost of the calls that wait at all leaves, and of those that are about to come back to their places.
 func (r *Report) waiting() (sum Amounts) {
 	for _, c := range r.Tree {
 		if c.Leaf {
-			sum = plus(sum, c.Demand.WaitingUnits)
+			sum = plus(sum, firstOf(c.Demand.WaitingUnits))
 		}
 	}
 	return sum
@@ -75,7 +77,11 @@ type (
 	}
 	// Others is the usage of other nodes that counts against the limits, as of the last beat. It is
 	// for people: the allowances regard it already.
-	Others struct{ Used Amounts }
+	Others struct {
+		Used Amounts
+		// Level is Reply.Level, or 0 if all demand can be met.
+		Level float64
+	}
 	// Stop says that another process has taken this one's name. Allowances in force
 	// may not be used any more, and nothing else will come.
 	Stop struct{}

@@ -1,6 +1,7 @@
 package governor
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -46,7 +47,9 @@ func (t *belief) cost(c limits.Cost) limits.Cost {
 func (w *walk) bound() {
 	b := w.holds
 	cost := b.cost
-	cost[limits.Tokens] = min(cost[limits.Tokens], w.pool.cfg.largest())
+	for k, most := range w.pool.cfg.largest() {
+		cost[k] = min(cost[k], most)
+	}
 	left := Spend{maxUse, 1, maxUse}
 	if !b.shadow { // limits that are not enforced bound nothing
 		for i := range b.chain {
@@ -63,23 +66,17 @@ func (w *walk) bound() {
 	b.belief.most = b.belief.spend(Spend{cost[limits.Tokens], 1, usd})
 }
 
-// largest is how many tokens the largest call of a pool may take: a minute of the pool, and of its largest upstream.
-func (c *Pool) largest() int64 {
-	most := maxUse
-	if c.TPM > 0 {
-		most = c.TPM
-	}
-	if len(c.Upstreams) == 0 {
-		return most
-	}
-	at := int64(0)
-	for i := range c.Upstreams {
-		if c.Upstreams[i].TPM == 0 {
-			return most
+// largest is what the largest call of a pool may take: a minute of the pool, and of its largest upstream.
+func (c *Pool) largest() (most limits.Cost) {
+	bounded := func(limit int64) int64 { return cmp.Or(limit, maxUse) }
+	for k, limit := range c.minute() {
+		at := int64(0)
+		for i := range c.Upstreams {
+			at = max(at, bounded(c.Upstreams[i].Limits().Minute[k]))
 		}
-		at = max(at, c.Upstreams[i].TPM)
+		most[k] = min(bounded(limit), bounded(at))
 	}
-	return min(most, at)
+	return most
 }
 
 // bound lowers a cost to that of the largest call that fits into empty limits, and left to what is left of budgets. A budget of which nothing
@@ -120,9 +117,9 @@ func (l *Lease) keepRest(r Record) {
 }
 
 // believedLocked bounds a cost on the pool's limits by what a running call is believed.
-func (p *pool) believedLocked(h escrow.Handle, cost escrow.Cost) escrow.Cost {
+func (p *pool) believedLocked(h escrow.Handle, cost limits.Cost) limits.Cost {
 	if p.escrow.Running(h) {
-		cost[escrow.Tokens] = p.leases[h.Slot].holds.belief.tokens(cost[escrow.Tokens])
+		return p.leases[h.Slot].holds.belief.cost(cost)
 	}
 	return cost
 }

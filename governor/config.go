@@ -7,6 +7,7 @@ import (
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/adaptive"
 	"github.com/llmgov/llmgov/escrow/limits"
+	"github.com/llmgov/llmgov/escrow/placement"
 )
 
 // Config is all that a Governor needs to know.
@@ -24,7 +25,7 @@ type Config struct {
 	// Fresh says that nothing was used of the pools in the last minute but what is in Past. Pools begin with their Burst then, or if the Past is that of
 	// a process that has admitted calls, and else with one second of their rate, because an earlier process may have used the minute.
 	Fresh bool
-	// Shared says that TPM and RPM of all pools are shared with other processes. A pool then admits
+	// Shared says that the rolling minutes of all pools are shared with other processes. A pool then admits
 	// calls as far as somebody who knows of all processes allows; see SharedPools. The usage of a
 	// pool is known there, and not taken from Past.
 	Shared bool
@@ -53,9 +54,9 @@ type Config struct {
 // Pool describes one shared upstream capacity. A limit of 0 means no limit.
 type Pool struct {
 	Name string
-	// TPM and RPM are tokens and requests in a rolling minute; Concurrency is how many calls may
-	// run at once.
-	TPM, RPM, Concurrency int64
+	// TPM, RPM, ITPM and OTPM are tokens, requests, input tokens and output tokens in a rolling minute; Concurrency is how many
+	// calls may run at once.
+	TPM, RPM, ITPM, OTPM, Concurrency int64
 	// InteractiveReserve is how many of Concurrency's slots background calls leave free.
 	InteractiveReserve int64
 	// SoftCapPPM is how many of the slots one tenant, with its teams, may have once half of them are in use, in millionths; 0 is
@@ -69,7 +70,7 @@ type Pool struct {
 	MinConcurrency int64
 	// PerTenant lets a tenant whose calls the upstream fails run fewer of them at once for a time (Lease.Failed). It needs Concurrency.
 	PerTenant bool
-	// HeadroomPPM is the part of TPM and RPM left unused, in millionths.
+	// HeadroomPPM is the part of rolling minutes left unused, in millionths, in whole units: 1 % of ten requests is none.
 	HeadroomPPM int64
 	// Accounting is how the provider counts.
 	Accounting escrow.Accounting
@@ -165,11 +166,21 @@ func (t *Tenant) below() int {
 	return t.Below
 }
 
+// Minute are the pool's limits of a rolling minute.
+func (p *Pool) Minute() escrow.Cost { return placement.PoolCost(p.minute()) }
+
+// minute are the same, as other limits have them.
+func (p *Pool) minute() limits.Cost {
+	return limits.Cost{limits.Tokens: p.TPM, limits.Requests: p.RPM, limits.Input: p.ITPM, limits.Output: p.OTPM}
+}
+
 // escrow is the pool's scheduler configuration, with headroom taken off.
 func (p Pool) escrow(burst time.Duration) escrow.Config {
 	return escrow.Config{
 		TPM:        p.usable(p.TPM),
 		RPM:        p.usable(p.RPM),
+		ITPM:       p.usable(p.ITPM),
+		OTPM:       p.usable(p.OTPM),
 		Slots:      p.Concurrency,
 		Burst:      burst,
 		Accounting: p.Accounting,
@@ -194,13 +205,12 @@ func (p Pool) SlotRules() (keys []string) {
 	return slices.Compact(keys)
 }
 
-// usable is a limit less the headroom, but at least 1.
+// usable is a limit less the headroom.
 func (p Pool) usable(limit int64) int64 {
 	if limit <= 0 || limit > escrow.MaxLimit {
 		return limit // for Validate to judge
 	}
-	// limit ≤ 10¹² and the factor ≤ 10⁶, so the product fits.
-	return max(1, limit*(1_000_000-p.HeadroomPPM)/1_000_000)
+	return limit - limit*p.HeadroomPPM/1_000_000 // limit ≤ 10¹² and the factor ≤ 10⁶, so the product fits
 }
 
 func (t *Tenant) limits() Limits {

@@ -155,9 +155,8 @@ func Rejected(l Lease, err error) (Lease, *Rejection) {
 	return l, rej
 }
 
-// ownHoldCost is the most that a request may take of own limits.
-func (p *poolView) ownHoldCost(req *Request) limits.Cost {
-	w := &p.cfg.Weights
+// holdCost is the most that a request may take of limits.
+func (w *TokenWeights) holdCost(req *Request) limits.Cost {
 	return limits.Cost{
 		limits.Requests: 1,
 		limits.Tokens:   w.most(req.Input, req.Output),
@@ -166,8 +165,7 @@ func (p *poolView) ownHoldCost(req *Request) limits.Cost {
 	}
 }
 
-// ownCost is the cost of a usage on own limits. It is weighed like the pool's cost, so that both
-// count alike.
+// ownCost is the cost of a usage on limits, those of pools (placement.PoolCost) and tenants alike.
 func (w *TokenWeights) ownCost(u Usage, requests int64) limits.Cost {
 	return limits.Cost{
 		limits.Requests: requests,

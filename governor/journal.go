@@ -49,6 +49,12 @@ type Charge struct {
 	Spend Spend
 }
 
+// split fills in the parts of the pool's tokens, which journals do not keep: the input, and the rest.
+func (c *Charge) split() {
+	c.Pool[escrow.Input] = min(c.Own[limits.Input], c.Pool[escrow.Tokens])
+	c.Pool[escrow.Output] = c.Pool[escrow.Tokens] - c.Pool[escrow.Input]
+}
+
 // keepStart journals the admission of the call, which began then and is booked at so much, and gives
 // it its lease. If that fails the call is taken back whole: a call that nobody will remember must not reach
 // the provider.

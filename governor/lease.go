@@ -5,6 +5,7 @@ import (
 
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/limits"
+	"github.com/llmgov/llmgov/escrow/placement"
 )
 
 // Lease is all that one call holds. It ends exactly once, by the first call of Settle, Break,
@@ -89,8 +90,8 @@ func (l *Lease) endNow(u Usage, requests int64, how Ending) bool {
 	p.mu.Lock()
 	w := &p.rules.Weights
 	p.endsLocked(now, l.handle, u, how)
-	cost, actual := l.tookLocked(u, requests)
-	cost = p.believedLocked(l.handle, cost)
+	actual := l.tookLocked(u, requests)
+	cost := placement.PoolCost(p.believedLocked(l.handle, actual))
 	booked := p.escrow.CostOf(int(l.handle.Slot))
 	fair := w.fair(u)
 	if how == EndPostponed && p.escrow.Running(l.handle) {
@@ -132,19 +133,18 @@ func (l *Lease) endNow(u Usage, requests int64, how Ending) bool {
 	return true
 }
 
-// tookLocked is the cost of a usage on the pool's and on tenants' rolling limits.
-func (l *Lease) tookLocked(u Usage, requests int64) (escrow.Cost, limits.Cost) {
+// tookLocked is the cost of a usage on rolling limits, those of the pool and of tenants alike.
+func (l *Lease) tookLocked(u Usage, requests int64) limits.Cost {
 	w := &l.pool.rules.Weights
-	cost := escrow.Cost{w.cost(u), requests}
-	own := w.ownCost(u, requests)
+	cost := w.ownCost(u, requests)
 	if l.before == (Usage{}) {
-		return cost, own
+		return cost
 	}
-	cost[escrow.Tokens] = max(0, cost[escrow.Tokens]-w.most(l.before.Input, l.before.Output))
-	own[limits.Tokens] = max(0, own[limits.Tokens]-w.most(l.before.Input, l.before.Output))
-	own[limits.Input] = max(0, own[limits.Input]-w.most(l.before.Input, 0))
-	own[limits.Output] = max(0, own[limits.Output]-w.most(0, l.before.Output))
-	return cost, own
+	booked := w.holdCost(&Request{Input: l.before.Input, Output: l.before.Output})
+	for k := limits.Tokens; k <= limits.Output; k++ {
+		cost[k] = max(0, cost[k]-booked[k])
+	}
+	return cost
 }
 
 // Progress tells how many tokens the call has produced so far. Calling it a few times a second is

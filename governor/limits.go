@@ -36,13 +36,13 @@ func newOwnLimits(owner, pool string, all *changes) *ownLimits {
 }
 
 // configure changes the limits while calls run and wait.
-func (o *ownLimits) configure(now time.Time, l Limits, bound int, by calledBy) {
+func (o *ownLimits) configure(now time.Time, l limits.Limits, bound int, by calledBy) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.sharing != nil {
 		o.sharing.calledBy = by
 	}
-	o.set.Configure(now, l.rules(), bound)
+	o.set.Configure(now, l, bound)
 	if o.sharing != nil && o.sharing.sign != nil {
 		o.sharing.all.list(o) // other processes do not know these limits yet
 	}

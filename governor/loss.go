@@ -1,6 +1,7 @@
 package governor
 
 import (
+	"slices"
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
@@ -12,7 +13,17 @@ import (
 // cutOffLocked reports whether the pool has not been told of late how much it may hand out. To be
 // told "nothing for now" is an answer, too.
 func (p *pool) cutOffLocked(now time.Time) bool {
-	return p.set.Shared && (p.set.TPM > 0 || p.set.RPM > 0) && now.Sub(p.rates.allowed) >= GrantLasts
+	for pair := range pairs {
+		if p.pairCutOffLocked(now, pair) {
+			return true
+		}
+	}
+	return false
+}
+
+// pairCutOffLocked reports the same of the limits of a pair.
+func (p *pool) pairCutOffLocked(now time.Time, pair int) bool {
+	return p.set.Shared && p.ratedLocked(pair) && now.Sub(p.rates.allowed[pair]) >= GrantLasts
 }
 
 // GrantLasts is how long an answer counts: as long as a grant.
@@ -23,12 +34,15 @@ func (p *pool) dryLocked(now time.Time) bool {
 	if p.slots.Lost() && p.slots.Own() == 0 {
 		return true
 	}
-	if !p.cutOffLocked(now) {
-		return false
-	}
-	for k, limit := range [...]int64{escrow.Tokens: p.set.TPM, escrow.Requests: p.set.RPM} {
-		if a, _ := p.escrow.Allowed(now, escrow.Axis(k)); limit > 0 && (a.Rate == 0 || !now.Before(a.Until)) {
-			return true
+	minute := p.set.Minute()
+	for pair, axes := range pairs {
+		if !p.pairCutOffLocked(now, pair) {
+			continue
+		}
+		for _, k := range axes {
+			if a, _ := p.escrow.Allowed(now, k); minute[k] > 0 && (a.Rate == 0 || !now.Before(a.Until)) {
+				return true
+			}
 		}
 	}
 	return false
@@ -49,7 +63,7 @@ func (p *pool) offerDryLocked(now time.Time, call escrow.Call) (escrow.Handle, e
 // before that ends: longer than it takes to notice that a beat was not answered.
 const aloneFor, aloneAgain = 2200 * time.Millisecond, 2 * time.Second
 
-// Alone tells a pool that no answers come, and how many nodes there were when that was last known;
+// Alone tells a pool that no answers come about these axes, and how many nodes there were when that was last known;
 // 0 if it never was. Once the pool is cut off it allows itself as much as its configuration says for that
 // case. Call it again and again.
 func (s *SharedPool) Alone(now time.Time, nodes int) {
@@ -65,32 +79,38 @@ func (s *SharedPool) Alone(now time.Time, nodes int) {
 		p.slots.Narrow()
 	}
 	p.noteOutageLocked(now)
-	if !p.cutOffLocked(now) || now.Before(p.rates.aloneUntil.Add(-aloneAgain)) {
+	until := &p.rates.aloneUntil[s.pair]
+	if !p.pairCutOffLocked(now, s.pair) || now.Before(until.Add(-aloneAgain)) {
 		p.mu.Unlock()
 		return
 	}
 	nodes = max(nodes, p.rules.ExpectNodes)
-	was := p.rates.aloneUntil
-	p.rates.aloneUntil = time.Time{}
-	for k, limit := range [...]int64{escrow.Tokens: p.set.TPM, escrow.Requests: p.set.RPM} {
-		rate := p.leftLocked(now, p.aloneRate(limit, nodes))
+	was := *until
+	*until = time.Time{}
+	for _, k := range pairs[s.pair] {
+		rate := p.leftLocked(now, p.aloneRate(p.set.Minute()[k], nodes))
 		if rate == 0 {
 			continue
 		}
-		a, left := p.escrow.Allowed(now, escrow.Axis(k))
-		if spent := p.escrow.Spent(escrow.Axis(k)); was.IsZero() { // nothing is left of the grant, except debt
+		a, left := p.escrow.Allowed(now, k)
+		if spent := p.escrow.Spent(k); was.IsZero() { // nothing is left of the grant, except debt
 			left = min(0, a.Left(a.Until.Add(-1), spent))
 		} else if !now.Before(was) {
 			left = a.Left(was.Add(-1), spent)
 		}
-		p.rates.aloneUntil = now.Add(aloneFor)
+		*until = now.Add(aloneFor)
 		// A second's worth may be used at once, as calls are indivisible. Together with the rate
 		// (see aloneRate) that is no more than this node's part in any minute.
-		p.escrow.Allow(now, escrow.Axis(k), escrow.Allowance{
-			Since: now, Until: p.rates.aloneUntil, Level: min(left, rate/60), Rate: rate, Spent: p.escrow.Spent(escrow.Axis(k)),
+		p.escrow.Allow(now, k, escrow.Allowance{
+			Since: now, Until: *until, Level: min(left, rate/60), Rate: rate, Spent: p.escrow.Spent(k),
 		})
 	}
 	s.g.pumpAndUnlock(p, now)
+}
+
+// helpsItselfLocked reports whether allowances are in force that the pool gave itself.
+func (p *pool) helpsItselfLocked(now time.Time) bool {
+	return slices.ContainsFunc(p.rates.aloneUntil[:], now.Before)
 }
 
 // aloneRate is the rate that this process allows itself of a limit while it is cut off as one of so
@@ -129,7 +149,7 @@ func (c *Pool) loss(nodes int) slots.Loss {
 
 // Together is the pool as all processes that share it have it together: without the withheld part.
 func (c Pool) Together() Pool {
-	for _, limit := range []*int64{&c.TPM, &c.RPM, &c.Concurrency} {
+	for _, limit := range []*int64{&c.TPM, &c.RPM, &c.ITPM, &c.OTPM, &c.Concurrency} {
 		if *limit > 0 {
 			*limit = max(1, *limit-c.withheld(*limit))
 		}
@@ -146,7 +166,7 @@ const lossRetry = time.Second
 // lossLastsLocked is how long a loss lasts, as far as that is known. Learning takes as long as the store says,
 // unless it ends as soon as the expected nodes have reported.
 func (p *pool) lossLastsLocked(now time.Time) time.Duration {
-	if p.learnsLocked(now) && p.cutOffLocked(now) && !now.Before(p.rates.aloneUntil) && p.rules.ExpectNodes == 0 {
+	if p.learnsLocked(now) && p.cutOffLocked(now) && !p.helpsItselfLocked(now) && p.rules.ExpectNodes == 0 {
 		return max(lossRetry, p.rates.learning.Sub(now))
 	}
 	return lossRetry
@@ -191,7 +211,7 @@ func (p *pool) degradedLocked(now time.Time) string {
 		return rule
 	case !p.cutOffLocked(now) && !p.slots.Lost():
 		return ""
-	case now.Before(p.rates.aloneUntil), !p.cutOffLocked(now) && p.slots.IsAlone() && p.slots.Own() > 0:
+	case p.helpsItselfLocked(now), !p.cutOffLocked(now) && p.slots.IsAlone() && p.slots.Own() > 0:
 		return rule
 	case p.cutOffLocked(now) && p.learnsLocked(now):
 		return modeLearning

@@ -143,7 +143,7 @@ func (g *Governor) measurePool(p *pool) {
 
 // sampleLocked copies the scheduler's counters.
 func (p *pool) sampleLocked(now time.Time, into []escrow.Account) fairness.Sample {
-	s := fairness.Sample{Since: p.measure.since, Burst: p.set.Burst, TPM: p.set.TPM, Leaves: into}
+	s := fairness.Sample{Since: p.measure.since, Burst: p.set.Burst, TPM: p.set.Tokens(), Leaves: into}
 	if st := p.escrow.State(now); st.Held.IsZero() {
 		s.Part = float64(st.Part) / Whole
 	}

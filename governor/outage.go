@@ -48,11 +48,11 @@ func (p *pool) lostAllLocked(now time.Time) bool {
 	if p.slots.IsAlone() && p.slots.Lost() && p.slots.Own() == 0 {
 		return true
 	}
-	if !p.cutOffLocked(now) || p.learnsLocked(now) || p.rates.fresh() {
+	if !p.cutOffLocked(now) || p.learnsLocked(now) || p.freshLocked() {
 		return false
 	}
 	nodes := max(p.rates.nodes, p.rules.ExpectNodes)
-	for _, limit := range []int64{p.set.TPM, p.set.RPM} {
+	for _, limit := range p.set.Minute() {
 		if limit > 0 && p.rules.ownPart(limit, nodes) == 0 {
 			return true
 		}
@@ -63,7 +63,12 @@ func (p *pool) lostAllLocked(now time.Time) bool {
 // expectGrantLocked looks for an outage when the rates that have just been granted expire.
 func (g *Governor) expectGrantLocked(p *pool, now time.Time) {
 	p.noteOutageLocked(now)
-	expires := p.rates.allowed.Add(GrantLasts).Sub(now)
+	expires := time.Duration(GrantLasts)
+	for i, allowed := range p.rates.allowed {
+		if p.ratedLocked(i) && !allowed.IsZero() {
+			expires = min(expires, allowed.Add(GrantLasts).Sub(now))
+		}
+	}
 	if p.outage.timer != nil {
 		p.outage.timer.Reset(expires)
 		return

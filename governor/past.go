@@ -49,12 +49,15 @@ func (p *Past) LivedUntil(at time.Time) {
 // Read adds a record, but for its usage of budgets, which is for Uses.
 func (p *Past) Read(r Record) {
 	p.last = max(p.last, r.Call)
+	r.Booked.split()
+	r.Took.split()
 	switch r.Kind {
 	case RecordAdmitted, RecordRunning:
 		p.running[r.Call] = r
 	case RecordGrown:
 		if began, ok := p.running[r.Call]; ok {
 			began.Booked.Pool[escrow.Tokens] = max(began.Booked.Pool[escrow.Tokens], r.Booked.Pool[escrow.Tokens])
+			began.Booked.split()
 			p.running[r.Call] = began
 		}
 	case RecordEnded:
@@ -153,17 +156,18 @@ func (r *Record) costs(accounting escrow.Accounting) (first, late escrow.Cost) {
 		first[k] = min(r.Booked.Pool[k], r.Took.Pool[k])
 		late[k] = r.Took.Pool[k] - first[k]
 	}
-	if accounting != escrow.AdmitMax {
-		first[escrow.Tokens] = 0
-		late[escrow.Tokens] = r.Took.Pool[escrow.Tokens]
+	if accounting == escrow.AdmitMax {
+		return first, late
 	}
-	return first, late
+	late = r.Took.Pool
+	late[escrow.Requests] -= first[escrow.Requests]
+	return escrow.Cost{escrow.Requests: first[escrow.Requests]}, late
 }
 
 // pastSlot is the time over which Bookings add up costs.
 const pastSlot = 250 * time.Millisecond
 
-// PoolBookings are the costs of pools' calls, by pool, in the order of time.
+// PoolBookings are the costs of pools' calls, by account (SharedPool.Name), in the order of time. Axes are those of the account, by index.
 type PoolBookings map[string][]escrow.Booking
 
 // Bookings are the costs of pools' calls, for whoever shares their limits out. They are those that a pool of this process alone would
@@ -171,7 +175,17 @@ type PoolBookings map[string][]escrow.Booking
 func (p *Past) Bookings(pools []Pool) PoolBookings {
 	all := PoolBookings{}
 	for i := range pools {
-		all[pools[i].Name] = p.bookings(pools[i].Name, pools[i].Accounting)
+		list := p.bookings(pools[i].Name, pools[i].Accounting)
+		for pair, axes := range pairs {
+			own := []escrow.Booking{}
+			for _, b := range list {
+				if at := slices.Index(axes[:], b.Axis); at >= 0 {
+					b.Axis = escrow.Axis(at)
+					own = append(own, b)
+				}
+			}
+			all[accountOf(pools[i].Name, pair)] = own
+		}
 	}
 	return all
 }

@@ -373,9 +373,12 @@ func TestPast_CountsAsTheProviderDoes(t *testing.T) {
 			now := time.Now().Round(0)
 			past.Read(Record{
 				Kind: RecordEnded, Call: 4, Tenant: "1", Pool: "p", Held: now, Began: now.Add(-30 * time.Second), Ended: now.Add(-10 * time.Second),
-				Booked: Charge{Pool: escrow.Cost{500, 1}, Own: limits.Cost{limits.Tokens: 500}}, Took: Charge{Pool: escrow.Cost{700, 1}, Own: limits.Cost{limits.Tokens: 700}},
+				Booked: Charge{Pool: escrow.Cost{500, 1}, Own: limits.Cost{limits.Tokens: 500, limits.Input: 100}},
+				Took:   Charge{Pool: escrow.Cost{700, 1}, Own: limits.Cost{limits.Tokens: 700, limits.Input: 100}},
 			})
 			cfg := crowdConfig(accounting)
+			cfg.Pools[0].ITPM = 100_000
+			cfg.Pools[0].OTPM = 100_000
 			cfg.Past = past
 			g := must(t, cfg)
 			for i, after := range []time.Duration{0, 29 * time.Second, 31 * time.Second, 51 * time.Second} {
@@ -383,6 +386,10 @@ func TestPast_CountsAsTheProviderDoes(t *testing.T) {
 				s := g.State()
 				if got := s.Pools[0].Axes[escrow.Tokens].Used; got != want[i] {
 					t.Errorf("accounting %d: %v after the start the pool counts %d, want %d", accounting, after, got, want[i])
+				}
+				input := s.Pools[0].Axes[escrow.Input].Used
+				if output := s.Pools[0].Axes[escrow.Output].Used; input+output != want[i] || i == 0 && input != 100 {
+					t.Errorf("accounting %d: %v after the start the pool counts %d of input and %d of output", accounting, after, input, output)
 				}
 				if got, own := s.Tenants[1].Limits[0].Used, []int64{700, 700, 200, 0}[i]; got != own {
 					t.Errorf("%v after the start the tenant counts %d, want %d", after, got, own)

@@ -1,6 +1,8 @@
 package governor
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
@@ -12,9 +14,12 @@ const MaxShared = int64(1e11)
 // SharedPool is a pool whose limits are shared with other processes (Config.Shared), as seen by
 // whoever shares them out: it reads usage and demand, and puts grants
 // in force. It is for one goroutine.
+//
+// It is of two of the pool's axes. Other processes know these by its Name. A pool with limits on more has another one for these.
 type SharedPool struct {
 	g    *Governor
-	name string
+	name string // the pool's
+	pair int    // index in pairs
 
 	// As of the last Demand; grants apply to these alone.
 	pool *pool
@@ -24,17 +29,20 @@ type SharedPool struct {
 	leaves []escrow.Demand // scratch
 }
 
-// PoolDemand is the usage and the demand of a pool.
+// PoolDemand is the usage and the demand of a pool. Amounts are of the two axes of the SharedPool, as are, by index, those in
+// Bookings and Leaves.
 type PoolDemand struct {
 	// Limits are those of the configuration, less cuts and headroom. Of these Reserve is never granted.
 	// Burst is how much of them may be used at once, as time.
-	Limits, Reserve escrow.Cost
+	Limits, Reserve [2]int64
 	Burst           time.Duration
 	// Spent is of escrow.Pool.Spent, Bookings and Held are of escrow.Pool.Bookings.
-	Spent, Held escrow.Cost
+	Spent, Held [2]int64
 	Bookings    []escrow.Booking
 	// Largest is the largest call of late.
-	Largest escrow.Cost
+	Largest [2]int64
+	// Level is the lowest PoolGrant.Level of the pool's other axes; 0 is none.
+	Level float64
 	// Tree is the tree of the configuration, and Leaves are the demands of its leaves, in its order,
 	// until the next Demand.
 	Tree   []PoolNode
@@ -45,20 +53,22 @@ type PoolDemand struct {
 // PoolPressure is how much a pool lacks.
 type PoolPressure struct {
 	// Waiting is the cost of all calls in the queue, and Head that of the first.
-	Waiting, Head escrow.Cost
+	Waiting, Head [2]int64
 	// Allowed are the allowances in force, and Left is the rest of them.
 	Allowed [2]escrow.Allowance
-	Left    escrow.Cost
+	Left    [2]int64
 }
 
-// PoolGrant is how much a pool may hand out.
+// PoolGrant is how much a pool may hand out of the two axes of a SharedPool.
 type PoolGrant struct {
 	// Allowances are by axis; nil leaves one as it is.
 	Allowances [2]*escrow.Allowance
 	// Shares are how much of nodes counts here.
 	Shares []NodeShare
 	// Others is the usage of the rolling minute by other processes; nil if that is not said.
-	Others *escrow.Cost
+	Others *[2]int64
+	// Level is how much there is for each unit of weight, as a virtual cost a minute; 0 is as much as anybody asks for.
+	Level float64
 }
 
 // NodeShare is how much of a node counts in this process, in millionths.
@@ -75,30 +85,63 @@ func (g *Governor) SharedPools() []*SharedPool {
 	}
 	var out []*SharedPool
 	tb := g.table.Load()
+	add := func(p *pool) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		for pair := range pairs {
+			if pair == 0 || p.ratedLocked(pair) {
+				out = append(out, &SharedPool{g: g, name: p.name, pair: pair})
+			}
+		}
+	}
 	for _, p := range tb.inOrder.pools {
-		out = append(out, &SharedPool{g: g, name: p.name})
+		add(p.pool)
 	}
 	for _, p := range tb.gone {
-		out = append(out, &SharedPool{g: g, name: p.name})
+		add(p)
 	}
 	return out
 }
 
-// Name is the pool's name.
-func (s *SharedPool) Name() string { return s.name }
+// Name is that of the account which processes that share the limits have: the pool's name, for the first pair of its axes.
+func (s *SharedPool) Name() string { return accountOf(s.name, s.pair) }
+
+func accountOf(pool string, pair int) string {
+	if pair == 0 {
+		return pool
+	}
+	return pool + beforeAxes + pairs[pair][0].String() + " " + pairs[pair][1].String()
+}
+
+// beforeAxes is in no name of a pool.
+const beforeAxes = ", "
+
+// Accounts are the names of all accounts that a pool may have.
+func Accounts(pool string) (names []string) {
+	for pair := range pairs {
+		names = append(names, accountOf(pool, pair))
+	}
+	return names
+}
+
+// PoolOf is the name of the pool of which an account is (SharedPool.Name).
+func PoolOf(account string) string {
+	pool, _, _ := strings.Cut(account, beforeAxes)
+	return pool
+}
 
 // find returns the pool of that name, or nil.
 func (s *SharedPool) find() *pool { return s.g.poolOf(s.name) }
 
-// Rated reports whether a pool has a limit on tokens or requests a minute.
+// Rated reports whether a pool, or that of an account, has a limit on anything a minute.
 func (g *Governor) Rated(pool string) bool {
-	p := g.poolOf(pool)
+	p := g.poolOf(PoolOf(pool))
 	if p == nil {
 		return false
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.set.TPM > 0 || p.set.RPM > 0
+	return p.set.Minute() != escrow.Cost{}
 }
 
 // Expect is how many nodes there are according to the configuration; 0 if it does not say.
@@ -123,24 +166,32 @@ func (s *SharedPool) Pressure(now time.Time) (PoolPressure, bool) {
 	gone := s.g.table.Load().pools[s.name] == nil
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.set.TPM == 0 && p.set.RPM == 0 && (p.grants == nil || p.set.Slots == 0) || gone && p.quietLocked(now) {
+	shares := p.ratedLocked(s.pair)
+	if s.pair == 0 { // it has the shares of tenants, too
+		shares = p.set.Minute() != escrow.Cost{} || p.grants != nil && p.set.Slots > 0
+	}
+	if !shares || gone && p.quietLocked(now) {
 		return PoolPressure{}, false
 	}
-	return p.pressureLocked(now), true
+	return s.pressureLocked(now, p), true
 }
 
-func (p *pool) pressureLocked(now time.Time) PoolPressure {
-	d := PoolPressure{Waiting: p.escrow.Demand(escrow.Root).WaitingUnits, Head: p.escrow.Head()}
-	for k := range d.Allowed {
-		d.Allowed[k], d.Left[k] = p.escrow.Allowed(now, escrow.Axis(k))
+func (s *SharedPool) pressureLocked(now time.Time, p *pool) PoolPressure {
+	d := PoolPressure{Waiting: s.of(p.escrow.Demand(escrow.Root).WaitingUnits), Head: s.of(p.escrow.Head())}
+	for i, k := range pairs[s.pair] {
+		d.Allowed[i], d.Left[i] = p.escrow.Allowed(now, k)
 	}
 	return d
 }
 
+// of are the amounts of a cost.
+func (s *SharedPool) of(c escrow.Cost) [2]int64 { return amounts(s.pair, c) }
+
 // quietLocked reports whether nothing runs or waits, and nothing was used in the last minute.
 func (p *pool) quietLocked(now time.Time) bool {
 	st := p.escrow.State(now)
-	return st.Running == 0 && st.Waiting == 0 && st.Axes[escrow.Tokens].Used == 0 && st.Axes[escrow.Requests].Used == 0
+	used := slices.ContainsFunc(st.Axes[:], func(a escrow.AxisState) bool { return a.Used != 0 })
+	return st.Running == 0 && st.Waiting == 0 && !used
 }
 
 // Demand reads the usage and the demand of the pool as of now. It returns false if there is no
@@ -156,22 +207,42 @@ func (s *SharedPool) Demand(now time.Time) (PoolDemand, bool) {
 	defer p.mu.Unlock()
 	s.era = p.rates.era
 	s.tree = p.claims.tree
-	d.Limits = escrow.Cost{escrow.Tokens: p.set.TPM, escrow.Requests: p.set.RPM}
-	d.Reserve = escrow.Cost{p.rules.withheld(p.set.TPM), p.rules.withheld(p.set.RPM)}
+	axes := pairs[s.pair]
+	d.Limits = s.of(p.set.Minute())
 	d.Burst = p.set.Burst
-	d.PoolPressure = p.pressureLocked(now)
-	d.Largest = p.escrow.Largest()
-	d.Held = p.escrow.Bookings(now, func(b escrow.Booking) { d.Bookings = append(d.Bookings, b) })
-	for k := range d.Spent {
-		d.Spent[k] = p.escrow.Spent(escrow.Axis(k))
+	d.PoolPressure = s.pressureLocked(now, p)
+	d.Largest = s.of(p.escrow.Largest())
+	d.Held = s.of(p.escrow.Bookings(now, func(b escrow.Booking) {
+		if at := slices.Index(axes[:], b.Axis); at >= 0 {
+			b.Axis = escrow.Axis(at)
+			d.Bookings = append(d.Bookings, b)
+		}
+	}))
+	for i, k := range axes {
+		d.Reserve[i] = p.rules.withheld(d.Limits[i])
+		d.Spent[i] = p.escrow.Spent(k)
+	}
+	for pair, level := range p.rates.levels {
+		if pair != s.pair && level > 0 && (d.Level == 0 || level < d.Level) {
+			d.Level = level
+		}
 	}
 	d.Tree = s.tree.told
 	s.leaves = s.leaves[:0]
 	for _, id := range s.tree.leaves {
-		s.leaves = append(s.leaves, p.escrow.Demand(id))
+		s.leaves = append(s.leaves, s.demandOf(p.escrow.Demand(id)))
 	}
 	d.Leaves = s.leaves
 	return d, true
+}
+
+// demandOf is a demand whose costs are of the two axes.
+func (s *SharedPool) demandOf(d escrow.Demand) escrow.Demand {
+	for _, c := range []*escrow.Cost{&d.Units, &d.WaitingUnits, &d.CallUnits} {
+		two := s.of(*c)
+		*c = escrow.Cost{two[0], two[1]}
+	}
+	return d
 }
 
 // shareStride is how many shares are put in force in one hold of the lock, because a pool may have
@@ -185,6 +256,9 @@ func (s *SharedPool) Allow(now time.Time, grant PoolGrant) {
 		return
 	}
 	shares := grant.Shares
+	if s.pair != 0 { // the demand is the same, and so is the level
+		shares = nil
+	}
 	for len(shares) > shareStride {
 		s.shareSome(shares[:shareStride])
 		shares = shares[shareStride:]
@@ -193,15 +267,18 @@ func (s *SharedPool) Allow(now time.Time, grant PoolGrant) {
 	s.shareLocked(shares)
 	for k, allowance := range grant.Allowances {
 		if allowance != nil && p.rates.era == s.era { // otherwise Spent counts from another beginning
-			p.rates.allowed = allowance.Since
-			p.rates.learning = time.Time{}
-			p.rates.aloneUntil = time.Time{}
+			p.rates.allowed[s.pair] = allowance.Since
+			p.rates.aloneUntil[s.pair] = time.Time{}
 			p.rates.alone = false
-			p.escrow.Allow(now, escrow.Axis(k), p.cutLocked(now, *allowance))
+			p.escrow.Allow(now, pairs[s.pair][k], p.cutLocked(now, *allowance))
 		}
 	}
+	if !p.cutOffLocked(now) {
+		p.rates.learning = time.Time{}
+	}
 	if grant.Others != nil {
-		p.rates.elsewhere = elsewhere{*grant.Others, now}
+		p.rates.elsewhere[s.pair] = elsewhere{*grant.Others, now}
+		p.rates.levels[s.pair] = grant.Level
 	}
 	if grant.Allowances != [2]*escrow.Allowance{} {
 		s.g.expectGrantLocked(p, now)
@@ -231,12 +308,12 @@ func (s *SharedPool) Stop(now time.Time) {
 	}
 	p.mu.Lock()
 	p.rates.learning = time.Time{}
-	p.rates.allowed = time.Time{}
+	clear(p.rates.allowed[:])
 	p.rates.alone = true
 	if p.grants != nil {
 		p.slots.Fence()
 	}
-	for _, k := range []escrow.Axis{escrow.Tokens, escrow.Requests} {
+	for k := range escrow.Axis(escrow.Rolling) {
 		p.escrow.Allow(now, k, escrow.Allowance{Since: now, Until: now, Spent: p.escrow.Spent(k)})
 	}
 	p.noteOutageLocked(now)

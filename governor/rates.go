@@ -9,9 +9,10 @@ import (
 // rates are the grants of a pool's limits on tokens and requests, if these are shared. The pool's lock
 // guards them.
 type rates struct {
-	era       int       // counts up when reports begin to count anew
-	allowed   time.Time // when the allowances last granted began
-	elsewhere elsewhere
+	era       int                   // counts up when reports begin to count anew
+	allowed   [len(pairs)]time.Time // when the allowances last granted began
+	levels    [len(pairs)]float64   // PoolGrant.Level
+	elsewhere [len(pairs)]elsewhere
 	// learning is until when nothing will be granted, and learned is when that was last said.
 	learning, learned time.Time
 	// forgot says that those who grant nothing had data before.
@@ -19,15 +20,31 @@ type rates struct {
 	// alone says that nobody answers.
 	alone bool
 	// aloneUntil is until when allowances that the pool gave itself are in force.
-	aloneUntil time.Time
+	aloneUntil [len(pairs)]time.Time
 	// unanswered is when the last call that asked the store got no answer; zero if it got one.
 	unanswered time.Time
 	// nodes is how many nodes there were when that was last known.
 	nodes int
 }
 
-// fresh reports whether nothing is known yet: there was no grant so far, and nobody has failed to answer.
-func (r *rates) fresh() bool { return r.allowed.IsZero() && !r.alone }
+// pairs are the axes of which other processes keep one account together.
+var pairs = [...][2]escrow.Axis{{escrow.Tokens, escrow.Requests}, {escrow.Input, escrow.Output}}
+
+// amounts are those of a pair in a cost.
+func amounts(pair int, c escrow.Cost) [2]int64 { return [2]int64{c[pairs[pair][0]], c[pairs[pair][1]]} }
+
+// ratedLocked reports whether the pool has a limit on one of a pair.
+func (p *pool) ratedLocked(pair int) bool { return amounts(pair, p.set.Minute()) != [2]int64{} }
+
+// freshLocked reports whether nothing is known yet: of some limits there was no grant so far, and nobody has failed to answer.
+func (p *pool) freshLocked() bool {
+	for i, allowed := range p.rates.allowed {
+		if p.ratedLocked(i) && allowed.IsZero() {
+			return !p.rates.alone
+		}
+	}
+	return false
+}
 
 // learnsLocked reports whether those who share the limits out answer, and grant nothing yet because they do not
 // know earlier usage.
@@ -35,9 +52,9 @@ func (p *pool) learnsLocked(now time.Time) bool {
 	return now.Before(p.rates.learning) && now.Sub(p.rates.learned) < GrantLasts
 }
 
-// elsewhere is how much of a pool's rolling minute other processes have used, as of the last beat.
+// elsewhere is how much of a pair of a pool's rolling minutes other processes have used, as of the last beat.
 type elsewhere struct {
-	used escrow.Cost
+	used [2]int64
 	at   time.Time
 }
 
@@ -45,14 +62,16 @@ type elsewhere struct {
 // for a minute, that has left the minute.
 func (p *pool) booksLocked(now time.Time) escrow.State {
 	s := p.escrow.State(now)
-	gone := p.rates.elsewhere.at.Add(escrow.Window)
-	if !p.set.Shared || !now.Before(gone) {
-		return s
-	}
-	for k, used := range p.rates.elsewhere.used {
-		if used > 0 && s.Axes[k].On {
-			s.Axes[k].Used += used
-			s.Axes[k].FullAt = later(s.Axes[k].FullAt, gone)
+	for i, e := range p.rates.elsewhere {
+		gone := e.at.Add(escrow.Window)
+		if !p.set.Shared || !now.Before(gone) {
+			continue
+		}
+		for k, used := range e.used {
+			if a := &s.Axes[pairs[i][k]]; used > 0 && a.On {
+				a.Used += used
+				a.FullAt = later(a.FullAt, gone)
+			}
 		}
 	}
 	return s

@@ -72,7 +72,10 @@ func (r *Rejection) byRule(rules []slots.Standing) bool {
 }
 
 // axisReasons are the reasons for refusing a call that a limit of the pool has no room for.
-var axisReasons = [...]Reason{escrow.Tokens: ReasonTokens, escrow.Requests: ReasonRequests, escrow.Slots: ReasonConcurrency}
+var axisReasons = [...]Reason{
+	escrow.Tokens: ReasonTokens, escrow.Requests: ReasonRequests, escrow.Input: ReasonTokens, escrow.Output: ReasonTokens,
+	escrow.Slots: ReasonConcurrency,
+}
 
 // lostLocked makes a refusal say that the pool is cut off. Its time is that of the loss: when the
 // limits would have room says nothing while nothing may be used of them.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/limits"
+	"github.com/llmgov/llmgov/escrow/placement"
 )
 
 // Quota is one axis as a caller sees it: the limit on it that leaves least.
@@ -15,8 +16,23 @@ type Quota struct {
 }
 
 // Standing is where a tenant stands in a pool. An axis without a limit has a
-// Limit of 0.
-type Standing struct{ Requests, Tokens, Concurrent Quota }
+// Limit of 0. Tokens are of all kinds: input and output, which are there by themselves as well, and both together.
+type Standing struct{ Requests, Tokens, Input, Output, Concurrent Quota }
+
+// tighten replaces the quotas of a kind of cost by another limit if that leaves less.
+func (st *Standing) tighten(kind limits.Axis, limit, used int64, reset time.Duration) {
+	if kind == limits.Requests {
+		st.Requests.tighten(limit, used, reset)
+		return
+	}
+	st.Tokens.tighten(limit, used, reset)
+	switch kind {
+	case limits.Input:
+		st.Input.tighten(limit, used, reset)
+	case limits.Output:
+		st.Output.tighten(limit, used, reset)
+	}
+}
 
 // Standing reports, for each axis, the limit that leaves least: of the tenant, of those above it,
 // and of the pool. Without a pool's name it reports limits over all pools. Unknown names have
@@ -37,10 +53,10 @@ func (g *Governor) Standing(tenant, pool string) Standing {
 			st.Concurrent.tighten(may, runs, 0)
 		}
 		p.mu.Unlock()
-		tokens := s.Axes[escrow.Tokens]
-		requests := s.Axes[escrow.Requests]
-		st.Tokens.tighten(tokens.Limit, tokens.Used, tokens.FullAt.Sub(now))
-		st.Requests.tighten(requests.Limit, requests.Used, requests.FullAt.Sub(now))
+		for k, of := range placement.Axes {
+			a := s.Axes[of]
+			st.tighten(limits.Axis(k), a.Limit, a.Used, a.FullAt.Sub(now))
+		}
 		st.Concurrent.tighten(slots, running, 0)
 	}
 	if v == nil {
@@ -68,11 +84,7 @@ func (o *ownLimits) tighten(now time.Time, st *Standing) {
 		if o.set.Limit(k) == 0 {
 			continue
 		}
-		quota := &st.Tokens
-		if o.set.Kind(k) == limits.Requests {
-			quota = &st.Requests
-		}
-		quota.tighten(o.set.Limit(k), o.set.Used(k), o.set.FullAt(k).Sub(now))
+		st.tighten(o.set.Kind(k), o.set.Limit(k), o.set.Used(k), o.set.FullAt(k).Sub(now))
 	}
 	st.Concurrent.tighten(o.set.Limit(limits.Concurrency), o.set.Used(limits.Concurrency), 0)
 }

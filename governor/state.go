@@ -6,6 +6,7 @@ import (
 
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/limits"
+	"github.com/llmgov/llmgov/escrow/placement"
 )
 
 // PoolState is a copy of a pool's books.
@@ -38,13 +39,17 @@ type PoolState struct {
 	Unused          int64
 }
 
-// Below is by how much the pool's limits are lower than configured, because its upstreams declare lower ones.
-func (p *PoolState) Below() (tpm, rpm int64) {
+// Below is by how much the pool's limits of a minute are lower than configured, because its upstreams declare lower ones.
+func (p *PoolState) Below() (less escrow.Cost) {
 	for _, c := range p.Cuts {
-		tpm += c.TPM
-		rpm += c.RPM
+		for k, by := range placement.PoolCost(c.less()) {
+			less[k] += by
+		}
 	}
-	return min(tpm, p.Config.TPM), min(rpm, p.Config.RPM)
+	for k, limit := range p.Config.Minute() {
+		less[k] = min(less[k], limit)
+	}
+	return less
 }
 
 // LeaseInfo describes one lease, or a call that waits for one.

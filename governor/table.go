@@ -259,10 +259,10 @@ func (v *tenantView) configureLocked(since, now time.Time) {
 		closed := p.cfg.OnLoss != LossOpen
 		by = calledBy{by.asking || !granted, by.granted || granted, by.closed || closed}
 		if o := v.ownInLocked(p.name); o != nil { // even if it has no limits any more: calls may wait in it
-			o.configure(since, v.cfg.InPool[p.name], p.cfg.MaxQueue, calledBy{!granted, granted, closed})
+			o.configure(since, v.cfg.InPool[p.name].rules(), p.cfg.MaxQueue, calledBy{!granted, granted, closed})
 		}
 	}
-	v.over.configure(since, v.cfg.limits(), bound, by)
+	v.over.configure(since, v.cfg.limits().rules(), bound, by)
 	v.over.configureCaps(now, v.cfg.Budgets, v.table.zone, v.table.recall)
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/escrow/limits"
 )
 
 // Whole is all of a pool's rate, in the millionths in which Cut.Part is given.
@@ -17,9 +18,9 @@ type Cut struct {
 	// no call waits for what the missing part had used. If nothing is left of the rate, nothing is
 	// admitted until a cut ends that matters; calls that can wait do so in fair order.
 	Part int64
-	// TPM and RPM are taken off the limits themselves, before headroom is. Of a limit at least 1 is
+	// TPM, RPM, ITPM and OTPM are taken off the limits themselves, before headroom is. Of a limit at least 1 is
 	// left.
-	TPM, RPM int64
+	TPM, RPM, ITPM, OTPM int64
 	// Upstream, if set, is the one of Pool.Upstreams that all of this is about: with TPM or RPM, its limits, else all of it.
 	Upstream string
 	Until    time.Time
@@ -75,18 +76,18 @@ func (g *Governor) throttleLocked(p *pool, now time.Time) {
 
 // limitLocked puts in force the limits that the cuts leave.
 func (p *pool) limitLocked(now time.Time) {
-	rules := p.base
-	tpm := p.rules.TPM
-	rpm := p.rules.RPM
+	minute := p.rules.minute()
 	for _, c := range p.cuts {
 		if c.Upstream == "" {
-			tpm = lowered(tpm, c.TPM)
-			rpm = lowered(rpm, c.RPM)
+			c.lower(&minute)
 		}
 	}
 	p.limitUpstreamsLocked(now)
-	rules.TPM = p.rules.usable(tpm)
-	rules.RPM = p.rules.usable(rpm)
+	rules := p.base
+	rules.TPM = p.rules.usable(minute[limits.Tokens])
+	rules.RPM = p.rules.usable(minute[limits.Requests])
+	rules.ITPM = p.rules.usable(minute[limits.Input])
+	rules.OTPM = p.rules.usable(minute[limits.Output])
 	if rules != p.set {
 		p.escrow.Configure(now, rules)
 		p.set = rules
@@ -98,12 +99,21 @@ func (p *pool) limitLocked(now time.Time) {
 	}
 }
 
-// lowered is a limit less by; 0, no limit, stays 0.
-func lowered(limit, by int64) int64 {
-	if limit == 0 || by <= 0 {
-		return limit
+// less is what the cut takes off limits.
+func (c *Cut) less() limits.Cost {
+	return limits.Cost{limits.Tokens: c.TPM, limits.Requests: c.RPM, limits.Input: c.ITPM, limits.Output: c.OTPM}
+}
+
+// lowers reports whether the cut is of limits.
+func (c *Cut) lowers() bool { return c.less() != limits.Cost{} }
+
+// lower takes the cut off limits; 0, no limit, stays 0.
+func (c *Cut) lower(minute *limits.Cost) {
+	for k, by := range c.less() {
+		if minute[k] > 0 && by > 0 {
+			minute[k] = max(1, minute[k]-by)
+		}
 	}
-	return max(1, limit-by)
 }
 
 // remaining is the part of the rate that cuts leave, and zero. If they leave nothing, it is the

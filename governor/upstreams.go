@@ -9,17 +9,7 @@ import (
 
 // Upstream is one of a pool's upstreams with its own limits, of which 0 is no limit. Calls go to those of the lowest Order
 // that have room for them, there by Weight.
-type Upstream struct {
-	Name          string
-	Weight, Order int64
-
-	TPM, RPM, Concurrency int64
-}
-
-// Limits are the upstream's own.
-func (u *Upstream) Limits() Limits {
-	return Limits{TPM: u.TPM, RPM: u.RPM, Concurrency: u.Concurrency}
-}
+type Upstream = placement.Spec
 
 // upstreamBooks are a pool's upstreams. The pool's lock guards them; their limits have locks of their own, because whoever
 // shares them with other processes reads them.
@@ -28,10 +18,7 @@ type upstreamBooks = placement.Books[upstreamLimits]
 // configureUpstreamsLocked puts the upstreams of a configuration in force. Call limitLocked afterwards.
 func (p *poolView) configureUpstreamsLocked(now time.Time) {
 	old := p.upstreams
-	cfg := placement.Config{Holds: p.cfg.Accounting != escrow.AdmitMax}
-	for _, u := range p.cfg.Upstreams {
-		cfg.Upstreams = append(cfg.Upstreams, placement.Spec(u))
-	}
+	cfg := placement.Config{Upstreams: p.cfg.Upstreams, Holds: p.cfg.Accounting != escrow.AdmitMax}
 	p.upstreams = old.Next(now, cfg, func(name string) upstreamLimits {
 		own := newOwnLimits("upstream "+name, p.name, p.changes)
 		own.freed = p.freed
@@ -52,20 +39,20 @@ func (p *pool) limitUpstreamsLocked(now time.Time) {
 		return
 	}
 	for _, u := range p.upstreams.List {
-		tpm := u.TPM
-		rpm := u.RPM
+		own := u.Spec.Limits()
 		u.Closed = time.Time{}
 		for _, c := range p.cuts {
 			switch {
 			case c.Upstream != u.Name:
-			case c.TPM > 0 || c.RPM > 0:
-				tpm = lowered(tpm, c.TPM)
-				rpm = lowered(rpm, c.RPM)
+			case c.lowers():
+				c.lower(&own.Minute)
 			case c.Until.After(u.Closed):
 				u.Closed = c.Until
 			}
 		}
-		own := Limits{TPM: p.rules.usable(tpm), RPM: p.rules.usable(rpm), Concurrency: u.Concurrency}
+		for k, limit := range own.Minute {
+			own.Minute[k] = p.rules.usable(limit)
+		}
 		u.Limits.configure(now, own, 0, calledBy{granted: true, closed: true})
 	}
 }

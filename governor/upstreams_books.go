@@ -53,11 +53,11 @@ func (u upstreamLimits) Settle(now time.Time, h *limits.Hold, actual limits.Cost
 	u.account().Settle(now, h, actual, ran)
 }
 
-// Largest implements placement.Limits.
-func (u upstreamLimits) Largest() int64 {
+// Clip implements placement.Limits.
+func (u upstreamLimits) Clip(c limits.Cost) limits.Cost {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return u.account().Largest()
+	return u.set.Clip(c)
 }
 
 // Idle implements placement.Limits.

@@ -3,15 +3,15 @@ package governor
 import (
 	"slices"
 
-	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/limits"
+	"github.com/llmgov/llmgov/escrow/placement"
 )
 
 // UpstreamUse is the use of one of a pool's upstreams.
 type UpstreamUse struct {
 	Upstream
 	// Used is what counts against its limits now.
-	Used Limits
+	Used limits.Limits
 	// Calls and Tokens are the sums of all calls that ended there.
 	Calls, Tokens int64
 }
@@ -31,10 +31,12 @@ func (g *Governor) Upstreams(pool string) (list []UpstreamUse) {
 	for _, u := range v.upstreams.List {
 		u.Limits.mu.Lock()
 		u.Limits.advanceLocked(now)
-		set := &u.Limits.set
-		used := Limits{RPM: set.Used(limits.Requests), TPM: set.Used(limits.Tokens), Concurrency: set.Used(limits.Concurrency)}
+		used := limits.Limits{Concurrency: u.Limits.set.Used(limits.Concurrency)}
+		for k := range used.Minute {
+			used.Minute[k] = u.Limits.set.Used(limits.Axis(k))
+		}
 		u.Limits.mu.Unlock()
-		list = append(list, UpstreamUse{Upstream: Upstream(u.Spec), Used: used, Calls: u.Ended, Tokens: u.Tokens})
+		list = append(list, UpstreamUse{Upstream: u.Spec, Used: used, Calls: u.Ended, Tokens: u.Tokens})
 	}
 	return list
 }
@@ -75,11 +77,12 @@ func (l Lease) move(among []string, spent Usage, sent bool) (name string, ok boo
 		p.mu.Unlock()
 		return "", false
 	}
-	cost := escrow.Cost{escrow.Tokens: p.rules.Weights.cost(spent.bounded())}
+	requests := int64(0)
 	if sent {
-		cost[escrow.Requests] = 1
+		requests = 1
 	}
-	_, ok = p.escrow.Move(now, l.handle, p.upstreams.Named(among), cost)
+	cost := p.rules.Weights.ownCost(spent.bounded(), requests)
+	_, ok = p.escrow.Move(now, l.handle, p.upstreams.Named(among), placement.PoolCost(cost))
 	name = p.upstreamLocked(l.handle)
 	if ok {
 		l.g.queueDetail(Event{

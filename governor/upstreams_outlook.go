@@ -68,14 +68,21 @@ func (p *prospect) upstreamLocked(index int, via escrow.Mask, of escrow.Choices)
 	books := p.pool.pool.upstreams
 	u := books.List[index]
 	standing, axis := books.Standing(p.now, index, via, of)
-	out := UpstreamOutlook{Upstream: Upstream(u.Spec), Standing: standing}
+	out := UpstreamOutlook{Upstream: u.Spec, Standing: standing}
+	cost := placement.CostOf(of.Cost)
 	switch standing {
 	case placement.TooSmall:
-		out.Lacks = u.Limits.check(p.now, limits.Tokens, placement.CostOf(of.Cost))
-		out.Lacks.Asked = of.Cost[escrow.Tokens]
+		axis = limits.Tokens
+		for k, part := range u.Limits.Clip(cost) {
+			if part < cost[k] {
+				axis = limits.Axis(k)
+			}
+		}
+		out.Lacks = u.Limits.check(p.now, axis, cost)
+		out.Lacks.Asked = cost[axis]
 		out.Lacks.Wait = 0
 	case placement.Full:
-		out.Lacks = u.Limits.check(p.now, axis, placement.CostOf(of.Cost))
+		out.Lacks = u.Limits.check(p.now, axis, cost)
 	case placement.Closed:
 		out.Lacks.Wait = u.Closed.Sub(p.now)
 	}

@@ -150,17 +150,17 @@ func (w *reloads) left(names []string) (left []string) {
 func (w *reloads) able(names []string) (able []string) {
 	most := int64(0)
 	for _, name := range names {
-		most = max(most, w.find(name).takes())
+		most = max(most, takes(w.find(name)))
 	}
 	for _, name := range names {
-		if w.find(name).takes() == most {
+		if takes(w.find(name)) == most {
 			able = append(able, name)
 		}
 	}
 	return able
 }
 
-func (u *Upstream) takes() int64 {
+func takes(u *Upstream) int64 {
 	if u.TPM == 0 {
 		return tokensEach
 	}
@@ -208,7 +208,7 @@ func (w *reloads) settleDown() {
 			continue
 		}
 		c.upstream = c.lease.Upstream()
-		c.takes = w.find(c.upstream).takes()
+		c.takes = takes(w.find(c.upstream))
 		at = append(at, c.upstream)
 		allowed := w.able(c.may)
 		if c.tenant == "b" { // it may have begun to wait here when it had waited in its own line
@@ -338,7 +338,7 @@ func (w *reloads) move(c *reloadCall) {
 		c.upstream = name
 		c.nowhere = false
 		c.there = w.clock.now
-		c.takes = w.find(name).takes()
+		c.takes = takes(w.find(name))
 	}
 }
 
@@ -348,7 +348,7 @@ func (w *reloads) hasRoom(tenant, name string) bool {
 	const quarter = 250 * time.Millisecond // in which time is counted
 	most := w.most(tenant, name)
 	return w.running(name) < u.Concurrency &&
-		(u.TPM == 0 || w.tokens(u, escrow.Window+quarter)+u.takes() <= u.TPM) &&
+		(u.TPM == 0 || w.tokens(u, escrow.Window+quarter)+takes(u) <= u.TPM) &&
 		(most == 0 || w.runningOf(tenant, name) < most)
 }
 

@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/escrow/limits"
 	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
@@ -31,7 +32,7 @@ func twoUpstreams() Config {
 // use is the tokens in use of a pool's upstreams.
 func use(g *Governor) (list []int64) {
 	for _, u := range g.Upstreams("p") {
-		list = append(list, u.Used.TPM)
+		list = append(list, u.Used.Minute[limits.Tokens])
 	}
 	return list
 }
@@ -138,11 +139,11 @@ func TestUpstreams_ComeBack(t *testing.T) {
 			cfg.Pools[0].Upstreams = list
 			testkit.OK(t, g.Apply(cfg))
 		}
-		if u := g.Upstreams("p")[0].Used; u.TPM != 6_000 || u.Concurrency != 1 {
+		if u := g.Upstreams("p")[0].Used; u.Minute[limits.Tokens] != 6_000 || u.Concurrency != 1 {
 			t.Errorf("%+v is used, want 6,000 tokens, and one call", u)
 		}
 		running.Settle(Usage{Output: 1_000})
-		if u := g.Upstreams("p")[0].Used; u.TPM != 6_000 || u.Concurrency != 0 {
+		if u := g.Upstreams("p")[0].Used; u.Minute[limits.Tokens] != 6_000 || u.Concurrency != 0 {
 			t.Errorf("%+v is used at the end, want 6,000 tokens, and no call", u)
 		}
 		cfg.Pools[0].Upstreams = both[1:]

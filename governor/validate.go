@@ -103,7 +103,7 @@ func (c *Pool) check(f *faults, shared bool) {
 	if c.LocalPPM < 0 || c.LocalPPM >= 1_000_000 {
 		f.add("pool %s: a withheld part of %d ppm is not in 0…999999", c.Name, c.LocalPPM)
 	}
-	if limit := max(c.TPM, c.RPM); shared && limit > MaxShared {
+	if limit := max(c.TPM, c.RPM, c.ITPM, c.OTPM); shared && limit > MaxShared {
 		f.add("pool %s: limit %d is more than can be shared, %d", c.Name, limit, MaxShared)
 	}
 	c.checkUpstreams(f)
@@ -121,7 +121,7 @@ func (c *Pool) checkUpstreams(f *faults) {
 			f.add("pool %s: upstream name %q is empty or taken", c.Name, u.Name)
 		}
 		names[u.Name] = true
-		if min(u.Weight, u.TPM, u.RPM, u.Concurrency) < 0 || max(u.TPM, u.RPM, u.Concurrency) > escrow.MaxLimit {
+		if min(u.Weight, u.TPM, u.RPM, u.ITPM, u.OTPM, u.Concurrency) < 0 || max(u.TPM, u.RPM, u.ITPM, u.OTPM, u.Concurrency) > escrow.MaxLimit {
 			f.add("pool %s: a limit of upstream %s is not in 0…%d", c.Name, u.Name, escrow.MaxLimit)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/escrow/placement"
 )
 
 // How a call goes through its pool: its budgets, and the queue for its share.
@@ -71,7 +72,7 @@ func (w *walk) callLocked() escrow.Call {
 	p := w.pool.pool
 	call := escrow.Call{
 		Leaf: w.access.seat.leaf, Background: w.req.Background || w.tenant.cfg.Background, Below: w.may.below,
-		Most:    escrow.Cost{w.holds.belief.tokens(p.rules.Weights.most(w.req.Input, w.req.Output)), 1},
+		Most:    placement.PoolCost(w.holds.belief.cost(p.rules.Weights.holdCost(&w.req))),
 		MaxWait: w.may.until.Sub(w.now), Claim: w.req.Claim, Via: p.upstreams.MaskOf(w.req.Listed, w.req.Via), Conversation: w.req.Conversation,
 	}
 	p.slots.Expire(w.now)

@@ -105,17 +105,12 @@ func (c *compiler) teamFloors(t *Tenant, p *Pool, teams floorSum) {
 // floorSum reports floors that do not fit into a pool.
 func (c *compiler) floorSum(p *Pool, s floorSum) {
 	path := strictyaml.Child("pools", p.Name)
-	if s.tokens <= p.usableTPM() || c.r.Refused[strictyaml.Child(path, "tpm")] || c.r.Refused[strictyaml.Child(path, "headroom")] {
+	if s.tokens <= p.UsableTPM() || c.r.Refused[strictyaml.Child(path, "tpm")] || c.r.Refused[strictyaml.Child(path, "headroom")] {
 		return
 	}
 	c.r.At(c.origin(s.largest, "floor_tpm"),
 		"the floors in pool %s (tenants: %d) add up to %d, but its tpm less headroom is %d; lower floors, this one is the largest, or raise tpm",
-		strictyaml.Show(p.Name), s.floors, s.tokens, p.usableTPM())
-}
-
-// usableTPM is the pool's tokens a minute less its headroom, rounded down, but never less than one.
-func (p *Pool) usableTPM() int64 {
-	return max(1, p.TPM*(1_000_000-p.HeadroomPPM)/1_000_000)
+		strictyaml.Show(p.Name), s.floors, s.tokens, p.UsableTPM())
 }
 
 // Floors is the sum of tokens a minute that p owes in any case: the floors of its tenants, and of teams where no parent has

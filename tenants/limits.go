@@ -35,9 +35,9 @@ func (s *Snapshot) Limits(t *Tenant, p *Pool) []Limit {
 	}
 	l.amount("floor_tpm", t.FloorTPM)
 	for _, a := range axes {
-		s.axis(&l, t, a.key, a.of)
+		s.axis(&l, t, a.key, func(t *Tenant) int64 { return a.of(t.everywhere()) })
 	}
-	for _, a := range poolAxes {
+	for _, a := range axes {
 		s.axis(&l, t, strictyaml.Child(strictyaml.Child("pools", p.Name), a.key), func(t *Tenant) int64 { return a.of(t.LimitsIn(p)) })
 	}
 	s.windows(&l, t, "limits", func(t *Tenant) []Window { return t.Windows })
@@ -69,29 +69,17 @@ func (s *Snapshot) Limits(t *Tenant, p *Pool) []Limit {
 	return l.list
 }
 
-// The limits of rolling minutes and calls at once: over all pools, and in one.
-var (
-	axes = []struct {
-		key string
-		of  func(*Tenant) int64
-	}{
-		{"rpm", func(t *Tenant) int64 { return t.RPM }},
-		{"tpm", func(t *Tenant) int64 { return t.TPM }},
-		{"itpm", func(t *Tenant) int64 { return t.ITPM }},
-		{"otpm", func(t *Tenant) int64 { return t.OTPM }},
-		{"concurrency", func(t *Tenant) int64 { return t.Concurrency }},
-	}
-	poolAxes = []struct {
-		key string
-		of  func(PoolLimits) int64
-	}{
-		{"rpm", func(l PoolLimits) int64 { return l.RPM }},
-		{"tpm", func(l PoolLimits) int64 { return l.TPM }},
-		{"itpm", func(l PoolLimits) int64 { return l.ITPM }},
-		{"otpm", func(l PoolLimits) int64 { return l.OTPM }},
-		{"concurrency", func(l PoolLimits) int64 { return l.Concurrency }},
-	}
-)
+// axes are a tenant's limits of rolling minutes and calls at once, over all pools or in one.
+var axes = []struct {
+	key string
+	of  func(PoolLimits) int64
+}{
+	{"rpm", func(l PoolLimits) int64 { return l.RPM }},
+	{"tpm", func(l PoolLimits) int64 { return l.TPM }},
+	{"itpm", func(l PoolLimits) int64 { return l.ITPM }},
+	{"otpm", func(l PoolLimits) int64 { return l.OTPM }},
+	{"concurrency", func(l PoolLimits) int64 { return l.Concurrency }},
+}
 
 // axis adds t's own limit, and its parents' strictest where that is stricter.
 func (s *Snapshot) axis(l *lister, t *Tenant, key string, of func(*Tenant) int64) {
@@ -153,9 +141,9 @@ func (s *Snapshot) parents(t *Tenant) iter.Seq[*Tenant] {
 // PoolLimits lists the capacity of p, and how it counts.
 func (s *Snapshot) PoolLimits(p *Pool) []Limit {
 	l := lister{from: func(key string) string { return s.PoolOrigin(p, key) }}
-	l.amount("tpm", p.TPM)
-	l.amount("rpm", p.RPM)
-	l.amount("concurrency", p.Concurrency)
+	for _, c := range capacities {
+		l.amount(c.key, *c.pool(p))
+	}
 	if p.Adaptive != "" {
 		l.add("adaptive", string(p.Adaptive), s.PoolOrigin(p, strictyaml.Child("concurrency", "adaptive")))
 		l.add("min", number(p.MinConcurrency), s.PoolOrigin(p, strictyaml.Child("concurrency", "min")))
@@ -185,12 +173,30 @@ func (s *Snapshot) PoolLimits(p *Pool) []Limit {
 	return l.list
 }
 
-// UsableTPM is the pool's tokens a minute less its headroom, rounded down; 0 where tpm is off.
-func (p *Pool) UsableTPM() int64 {
-	if p.TPM == 0 {
+// UsableTPM is the pool's tokens a minute less its headroom; 0 where tpm is off.
+func (p *Pool) UsableTPM() int64 { return p.usable(p.TPM) }
+
+// usable is a limit of a minute less the headroom.
+func (p *Pool) usable(limit int64) int64 {
+	if limit == 0 {
 		return 0
 	}
-	return p.usableTPM()
+	return max(1, limit-limit*p.HeadroomPPM/1_000_000) // less than one only of what has been refused
+}
+
+// WholeLimits notes limits so small that a headroom that is written down, and is in whole units, leaves all of them.
+func (s *Snapshot) WholeLimits(p *Pool) (notes []string) {
+	if s.PoolOrigin(p, "headroom") == "" {
+		return nil
+	}
+	for _, c := range capacities {
+		limit := *c.pool(p)
+		if c.key != "concurrency" && limit > 0 && p.HeadroomPPM > 0 && p.usable(limit) == limit {
+			notes = append(notes, "pool "+p.Name+": headroom "+strictyaml.SpellDecimal(p.HeadroomPPM, 6)+" leaves all of "+c.key+" "+
+				strconv.FormatInt(limit, 10)+", of which it is less than one; lower "+c.key+" to leave some of it unused")
+		}
+	}
+	return notes
 }
 
 // lister gathers limits.

@@ -44,9 +44,9 @@ type Pool struct {
 	Affinity Affinity
 	// Headers are those that upstreams get beside the call's own; sorted by name.
 	Headers []Header
-	// TPM, RPM and Concurrency are the limits on tokens and requests in a rolling minute and on calls in flight.
-	// 0 turns an axis off; at least one must be on.
-	TPM, RPM, Concurrency int64
+	// TPM, RPM, ITPM, OTPM and Concurrency are the limits on tokens, requests, input tokens and output tokens in a rolling minute,
+	// and on calls in flight. 0 turns an axis off; at least one must be on.
+	TPM, RPM, ITPM, OTPM, Concurrency int64
 	// InteractiveReserve is how many of Concurrency's slots background calls leave free: less than Concurrency. 0, the
 	// default, is none.
 	InteractiveReserve int64

@@ -27,9 +27,11 @@ var poolShape = shape[Pool]{
 			Name: "headers", About: "Headers for the upstreams, by name. In their values {tenant}, {tier}, {priority} and {request_id} stand for those of the call.",
 			Kind: headersKind, Read: func(v value, p *Pool) { readHeaders(v, p) },
 		},
-		strictyaml.AmountField("tpm", "Tokens in a rolling 60 s. 0 is off; one of tpm, rpm and concurrency must be on.", 0, maxAmount,
+		strictyaml.AmountField("tpm", "Tokens in a rolling 60 s, input and output together. 0 is off; one of tpm, rpm, itpm, otpm and concurrency must be on.", 0, maxAmount,
 			func(p *Pool) *int64 { return &p.TPM }),
 		strictyaml.AmountField("rpm", "Requests in a rolling 60 s. 0 is off.", 0, maxAmount, func(p *Pool) *int64 { return &p.RPM }),
+		strictyaml.AmountField("itpm", "Input tokens in a rolling 60 s, where the provider counts them apart. 0 is off.", 0, maxAmount, func(p *Pool) *int64 { return &p.ITPM }),
+		strictyaml.AmountField("otpm", "Output tokens in a rolling 60 s, where the provider counts them apart. 0 is off.", 0, maxAmount, func(p *Pool) *int64 { return &p.OTPM }),
 		{
 			Name: "concurrency", About: "Calls at once; 0 is off. Or a mapping that says more about it.",
 			Kind: concurrencyKind, Read: func(v value, p *Pool) { readConcurrency(v, p) },
@@ -47,7 +49,7 @@ var poolShape = shape[Pool]{
 		},
 		strictyaml.AmountField("default_max_output", "What is held for an answer without a bound, and for each thing of unknown size that a prompt refers to, in tokens.", 1, maxAmount,
 			func(p *Pool) *int64 { return &p.DefaultMaxOutput }),
-		strictyaml.DecimalField("headroom", "The part of tpm and rpm that is left unused.", strictyaml.Decimals{Places: 6, Most: maxHeadroomPPM},
+		strictyaml.DecimalField("headroom", "The part of tpm, rpm, itpm and otpm that is left unused, in whole tokens and requests.", strictyaml.Decimals{Places: 6, Most: maxHeadroomPPM},
 			func(p *Pool) *int64 { return &p.HeadroomPPM }),
 		{
 			Name: "burst", About: "How much unused rate the idle pool hands out at once, as a time up to 1m.",

@@ -20,7 +20,7 @@ var storeLossField = field[Pool]{
 
 var localShape = shape[StoreLoss]{
 	Fields: []field[StoreLoss]{{
-		Name: "local", About: "The part of tpm and rpm that those who are cut off have together.", Kind: strictyaml.FractionKind(6, minLocalPPM, maxLocalPPM),
+		Name: "local", About: "The part of tpm, rpm, itpm and otpm that those who are cut off have together.", Kind: strictyaml.FractionKind(6, minLocalPPM, maxLocalPPM),
 		Read: func(v value, l *StoreLoss) {
 			l.Rule = StoreLossLocal
 			l.LocalPPM = v.Decimal(6, minLocalPPM, maxLocalPPM, minLocalPPM)

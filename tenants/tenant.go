@@ -89,7 +89,12 @@ type PoolLimits struct {
 
 // unlimited reports whether there is no limit.
 func (l PoolLimits) unlimited() bool {
-	return l.RPM == 0 && l.TPM == 0 && l.ITPM == 0 && l.OTPM == 0 && l.Concurrency == 0 && len(l.Windows) == 0
+	return max(l.RPM, l.TPM, l.ITPM, l.OTPM, l.Concurrency) == 0 && len(l.Windows) == 0
+}
+
+// everywhere are the tenant's limits over all pools.
+func (t *Tenant) everywhere() PoolLimits {
+	return PoolLimits{RPM: t.RPM, TPM: t.TPM, ITPM: t.ITPM, OTPM: t.OTPM, Concurrency: t.Concurrency, Windows: t.Windows}
 }
 
 // Key is an API key, by its hash: of a policy file, or made at run time.

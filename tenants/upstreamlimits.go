@@ -10,20 +10,29 @@ import (
 
 // UpstreamsLimited reports whether any of the pool's upstreams has a limit of its own.
 func (p *Pool) UpstreamsLimited() bool {
-	return slices.ContainsFunc(p.Upstreams, func(u PoolUpstream) bool { return u.TPM > 0 || u.RPM > 0 || u.Concurrency > 0 })
+	return slices.ContainsFunc(p.Upstreams, func(u PoolUpstream) bool {
+		return slices.ContainsFunc(capacities, func(c capacity) bool { return *c.of(&u) > 0 })
+	})
 }
 
-// upstreamAxis is a limit that both a pool and its upstreams may have.
-type upstreamAxis struct {
+// Limited reports whether the pool has any limit.
+func (p *Pool) Limited() bool {
+	return slices.ContainsFunc(capacities, func(c capacity) bool { return *c.pool(p) > 0 })
+}
+
+// capacity is a limit that both a pool and its upstreams may have.
+type capacity struct {
 	key  string
 	pool func(*Pool) *int64
-	of   func(*PoolUpstream) int64
+	of   func(*PoolUpstream) *int64
 }
 
-var upstreamAxes = []upstreamAxis{
-	{"tpm", func(p *Pool) *int64 { return &p.TPM }, func(u *PoolUpstream) int64 { return u.TPM }},
-	{"rpm", func(p *Pool) *int64 { return &p.RPM }, func(u *PoolUpstream) int64 { return u.RPM }},
-	{"concurrency", func(p *Pool) *int64 { return &p.Concurrency }, func(u *PoolUpstream) int64 { return u.Concurrency }},
+var capacities = []capacity{
+	{"tpm", func(p *Pool) *int64 { return &p.TPM }, func(u *PoolUpstream) *int64 { return &u.TPM }},
+	{"rpm", func(p *Pool) *int64 { return &p.RPM }, func(u *PoolUpstream) *int64 { return &u.RPM }},
+	{"itpm", func(p *Pool) *int64 { return &p.ITPM }, func(u *PoolUpstream) *int64 { return &u.ITPM }},
+	{"otpm", func(p *Pool) *int64 { return &p.OTPM }, func(u *PoolUpstream) *int64 { return &u.OTPM }},
+	{"concurrency", func(p *Pool) *int64 { return &p.Concurrency }, func(u *PoolUpstream) *int64 { return &u.Concurrency }},
 }
 
 // upstreamLimits gives a pool the limits that follow from its upstreams', and checks that they go together with the rest.
@@ -31,11 +40,11 @@ func (c *compiler) upstreamLimits(p *Pool, path string) {
 	if !p.UpstreamsLimited() {
 		return
 	}
-	for _, axis := range upstreamAxes {
+	for _, axis := range capacities {
 		sum := int64(0)
 		without := -1
 		for i := range p.Upstreams {
-			limit := axis.of(&p.Upstreams[i])
+			limit := *axis.of(&p.Upstreams[i])
 			sum += limit
 			if limit == 0 {
 				without = i

@@ -150,6 +150,8 @@ var poolUpstreamShape = shape[PoolUpstream]{
 			func(u *PoolUpstream) *int64 { return &u.Order }),
 		strictyaml.AmountField("tpm", "Its own tokens in a rolling 60 s. 0 is no limit.", 0, maxAmount, func(u *PoolUpstream) *int64 { return &u.TPM }),
 		strictyaml.AmountField("rpm", "Its own requests in a rolling 60 s. 0 is no limit.", 0, maxAmount, func(u *PoolUpstream) *int64 { return &u.RPM }),
+		strictyaml.AmountField("itpm", "Its own input tokens in a rolling 60 s. 0 is no limit.", 0, maxAmount, func(u *PoolUpstream) *int64 { return &u.ITPM }),
+		strictyaml.AmountField("otpm", "Its own output tokens in a rolling 60 s. 0 is no limit.", 0, maxAmount, func(u *PoolUpstream) *int64 { return &u.OTPM }),
 		strictyaml.AmountField("concurrency", "Calls at once there. 0 is no limit.", 0, maxAmount, func(u *PoolUpstream) *int64 { return &u.Concurrency }),
 		{
 			Name: "models", About: "The upstream's own names of models, such as {gpt-4o: my-deployment}.",

@@ -76,7 +76,9 @@ func (v *verifier) name(kind, name string) string {
 
 func (v *verifier) pool(p *Pool) {
 	path := v.name("pools", p.Name)
-	v.amounts(path, 0, maxAmount, amounts{"tpm": p.TPM, "rpm": p.RPM, "concurrency": p.Concurrency})
+	for _, c := range capacities {
+		v.amounts(path, 0, maxAmount, amounts{c.key: *c.pool(p)})
+	}
 	v.amounts(path, 1, maxAmount, amounts{"default_max_output": p.DefaultMaxOutput})
 	v.amounts(path, 0, maxHeadroomPPM, amounts{"headroom (millionths)": p.HeadroomPPM})
 	v.amounts(path, 1, maxQueue, amounts{"max_queue": int64(p.MaxQueue)})
@@ -136,7 +138,9 @@ func (v *verifier) pool(p *Pool) {
 func (v *verifier) poolUpstream(path string, u *PoolUpstream) {
 	v.amounts(path, 0, maxUpstreamWeight, amounts{"weight": u.Weight})
 	v.amounts(path, 0, maxOrder, amounts{"order": u.Order})
-	v.amounts(path, 0, maxAmount, amounts{"tpm": u.TPM, "rpm": u.RPM, "concurrency": u.Concurrency})
+	for _, c := range capacities {
+		v.amounts(path, 0, maxAmount, amounts{c.key: *c.of(u)})
+	}
 	if u.Price != nil {
 		v.amounts(strictyaml.Child(path, "price"), 0, maxPrice, amounts{"input": u.Price.Input, "cached_input": u.Price.CachedInput, "output": u.Price.Output})
 	}

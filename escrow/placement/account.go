@@ -47,8 +47,5 @@ func (a Account) Settle(now time.Time, h *limits.Hold, actual limits.Cost, ran t
 	a.Set.Settle(h, actual, ran)
 }
 
-// Largest implements Limits.
-func (a Account) Largest() int64 { return a.Limit(limits.Tokens) }
-
 // Idle implements Limits.
 func (a Account) Idle() bool { return a.Set.Idle() }

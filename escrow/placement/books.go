@@ -34,9 +34,25 @@ type call[L Limits] struct {
 
 var _ escrow.Upstreams = (*Books[Account])(nil)
 
-// CostOf is a cost of a pool as the limits of upstreams count it.
-func CostOf(c escrow.Cost) limits.Cost {
-	return limits.Cost{limits.Requests: c[escrow.Requests], limits.Tokens: c[escrow.Tokens]}
+// Axes are the axes of pools, by those of other limits.
+var Axes = [limits.Kinds]escrow.Axis{
+	limits.Requests: escrow.Requests, limits.Tokens: escrow.Tokens, limits.Input: escrow.Input, limits.Output: escrow.Output,
+}
+
+// CostOf is a cost of a pool as other limits count it.
+func CostOf(c escrow.Cost) (own limits.Cost) {
+	for k, of := range Axes {
+		own[k] = c[of]
+	}
+	return own
+}
+
+// PoolCost is a cost as a pool counts it.
+func PoolCost(own limits.Cost) (c escrow.Cost) {
+	for k, of := range Axes {
+		c[of] = own[k]
+	}
+	return c
 }
 
 // Able are those of some upstreams that take the whole of a call, or, if there are none, those that take most of it.
@@ -124,11 +140,8 @@ func (b *Books[L]) Lack(now time.Time, among escrow.Mask, c escrow.Cost) (escrow
 			return
 		}
 		at := u.roomAt(now, cost)
-		if lacked != limits.Concurrency && axis == escrow.Slots {
-			axis = escrow.Tokens
-			if lacked == limits.Requests {
-				axis = escrow.Requests
-			}
+		if int(lacked) < limits.Kinds && axis == escrow.Slots {
+			axis = Axes[lacked]
 		}
 		if !at.IsZero() && (first.IsZero() || at.Before(first)) {
 			first = at
@@ -143,8 +156,7 @@ func (b *Books[L]) Wait(now time.Time, among escrow.Mask, c, ahead escrow.Cost) 
 	limit := limits.Cost{}
 	open := false
 	b.Each(among, func(_ int, u *Upstream[L]) {
-		limit[limits.Tokens] += u.TPM
-		limit[limits.Requests] += u.RPM
+		limit = limit.Plus(u.Spec.Limits().Minute, 1)
 	})
 	b.Each(among, func(_ int, u *Upstream[L]) {
 		if now.Before(u.Closed) {
@@ -153,7 +165,7 @@ func (b *Books[L]) Wait(now time.Time, among escrow.Mask, c, ahead escrow.Cost) 
 		open = true
 		total := CostOf(c)
 		before := CostOf(ahead)
-		for k, own := range (limits.Cost{limits.Tokens: u.TPM, limits.Requests: u.RPM}) {
+		for k, own := range u.Spec.Limits().Minute {
 			if own > 0 {
 				total[k] += int64(float64(before[k]) * float64(own) / float64(limit[k]))
 			}

@@ -15,7 +15,13 @@ type Spec struct {
 	Name          string
 	Weight, Order int64
 
-	TPM, RPM, Concurrency int64
+	TPM, RPM, ITPM, OTPM, Concurrency int64
+}
+
+// Limits are the upstream's own.
+func (s *Spec) Limits() limits.Limits {
+	minute := limits.Cost{limits.Tokens: s.TPM, limits.Requests: s.RPM, limits.Input: s.ITPM, limits.Output: s.OTPM}
+	return limits.Limits{Minute: minute, Concurrency: s.Concurrency}
 }
 
 // Limits are the limits of one upstream. A cost that exceeds a limit by itself counts as the whole limit.
@@ -31,8 +37,8 @@ type Limits interface {
 	Book(now time.Time, c limits.Cost, holds bool) limits.Hold
 	// Settle replaces what was booked by the actual cost. ran is 0 for a call that never ran.
 	Settle(now time.Time, h *limits.Hold, actual limits.Cost, ran time.Duration)
-	// Largest is how many tokens the largest call has that the limits have room for once they are idle; 0 is any number.
-	Largest() int64
+	// Clip is the part of a cost that the limits have room for once they are idle.
+	Clip(c limits.Cost) limits.Cost
 	// Idle reports whether no call is booked that has not ended.
 	Idle() bool
 }
@@ -55,12 +61,10 @@ type Upstream[L Limits] struct {
 // step is by how much a call moves the upstream's turn.
 func (u *Upstream[L]) step() float64 { return 1 / float64(max(u.Weight, 1)) }
 
-// takes is how many tokens of a call the limits have room for once they are idle.
+// takes is how much of a call's tokens of all kinds the limits have room for once they are idle.
 func (u *Upstream[L]) takes(c escrow.Cost) int64 {
-	if most := u.Limits.Largest(); most > 0 {
-		return min(most, c[escrow.Tokens])
-	}
-	return c[escrow.Tokens]
+	part := u.Limits.Clip(CostOf(c))
+	return part[limits.Tokens] + part[limits.Input] + part[limits.Output]
 }
 
 // lacks reports whether an upstream has no room for a call, and of which axis.

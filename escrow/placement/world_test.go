@@ -10,17 +10,30 @@ import (
 	"github.com/llmgov/llmgov/escrow/limits"
 )
 
-// axes are those that upstreams of a small world have limits on.
-var axes = []limits.Axis{limits.Tokens, limits.Concurrency}
+// limited are the axes on which upstreams of a small world have limits.
+var limited = []limits.Axis{limits.Tokens, limits.Output, limits.Concurrency}
 
-// catalog are the upstreams of a small world, by their names. One has no limit on calls.
+// catalog are the upstreams of a small world, by their names. One has no limit on calls, and the other limits output alone.
 var catalog = map[string]Spec{
 	"a": {Name: "a", Weight: 1, TPM: 2},
-	"b": {Name: "b", Weight: 1, Order: 1, TPM: 2, Concurrency: 1},
+	"b": {Name: "b", Weight: 1, Order: 1, OTPM: 2, Concurrency: 1},
 }
 
 func limitsOf(u *Spec) [limits.Axes]int64 {
-	return [limits.Axes]int64{limits.Tokens: u.TPM, limits.Concurrency: u.Concurrency}
+	return [limits.Axes]int64{limits.Tokens: u.TPM, limits.Output: u.OTPM, limits.Concurrency: u.Concurrency}
+}
+
+// minuteOf is the axis on which an upstream has a limit of a minute, and that limit.
+func minuteOf(u *Spec) (k limits.Axis, limit int64) {
+	if u.OTPM > 0 {
+		return limits.Output, u.OTPM
+	}
+	return limits.Tokens, u.TPM
+}
+
+// taking is the cost of a call, or of none, that took so many tokens, all of them output.
+func taking(tokens, requests int64) escrow.Cost {
+	return escrow.Cost{escrow.Tokens: tokens, escrow.Requests: requests, escrow.Output: tokens}
 }
 
 // small is a state of a playground.
@@ -81,8 +94,13 @@ func newSmall(g *playground) *small {
 	for name, u := range catalog { // all parts are with the first gateway, but for a token
 		w.gateways[0].has[name] = limitsOf(&u)
 		if g.gateways > 1 {
-			w.gateways[0].has[name] = [limits.Axes]int64{limits.Tokens: u.TPM - 1, limits.Concurrency: u.Concurrency}
-			w.gateways[1].has[name] = [limits.Axes]int64{limits.Tokens: 1}
+			k, limit := minuteOf(&u)
+			first := [limits.Axes]int64{limits.Concurrency: u.Concurrency}
+			second := [limits.Axes]int64{}
+			first[k] = limit - 1
+			second[k] = 1
+			w.gateways[0].has[name] = first
+			w.gateways[1].has[name] = second
 		}
 	}
 	for _, p := range w.gateways {
@@ -109,7 +127,7 @@ func (w *small) load(p *smallGateway, list string) {
 	before := p.books
 	p.books = before.Next(w.now, config, func(string) Account { return Account{limits.New(true, nil)} })
 	for _, u := range p.books.List {
-		u.Limits.Configure(w.now, limits.Limits{Minute: limits.Cost{limits.Tokens: u.TPM}, Concurrency: u.Concurrency}, 0)
+		u.Limits.Configure(w.now, u.Spec.Limits(), 0)
 	}
 	p.list = list
 	for _, c := range w.all {
@@ -126,7 +144,7 @@ func (w *small) grant(p *smallGateway) {
 	for _, u := range p.books.List {
 		u.Limits.Advance(w.now)
 		u.Limits.Renew(w.now.Add(time.Hour))
-		for _, k := range axes {
+		for _, k := range limited {
 			u.Limits.Allow(k, p.has[u.Name][k])
 		}
 	}
@@ -220,7 +238,7 @@ func (w *small) offer(p *smallGateway, via string) {
 	}
 	c.via = allowed(via, p.list)
 	h, answer := p.pool.Offer(w.now, escrow.Call{
-		Leaf: p.leaf, Most: escrow.Cost{escrow.Tokens: 1, escrow.Requests: 1}, Via: p.books.Mask(uint64(mask)), MaxWait: time.Hour,
+		Leaf: p.leaf, Most: taking(1, 1), Via: p.books.Mask(uint64(mask)), MaxWait: time.Hour,
 	})
 	c.handle = h
 	w.all = append(w.all, c)
@@ -289,7 +307,7 @@ func (w *small) settle(c *smallCall, took int64) {
 	w.spend(c, took)
 	c.upstream = ""
 	c.ended = true
-	if !c.of.pool.Settle(w.now, c.handle, escrow.Cost{escrow.Tokens: c.vain + took, escrow.Requests: 1}) {
+	if !c.of.pool.Settle(w.now, c.handle, taking(c.vain+took, 1)) {
 		w.broken = "a call that runs is unknown"
 	}
 }
@@ -302,7 +320,7 @@ func (w *small) move(c *smallCall, spent int64) {
 			others = others.With(i)
 		}
 	}
-	if _, ok := p.pool.Move(w.now, c.handle, others, escrow.Cost{escrow.Tokens: spent, escrow.Requests: 1}); !ok {
+	if _, ok := p.pool.Move(w.now, c.handle, others, taking(spent, 1)); !ok {
 		return
 	}
 	w.spend(c, spent)
@@ -327,7 +345,7 @@ func (w *small) exchange(p *smallGateway, greedy bool) {
 		u.Limits.Advance(w.now)
 		all := limitsOf(&u.Spec)
 		has := p.has[u.Name]
-		for _, k := range axes {
+		for _, k := range limited {
 			has[k] = u.Limits.UsedHere(k)
 			if free := all[k] - w.others(p, u.Name, k); greedy && all[k] > 0 {
 				has[k] = max(has[k], free)
@@ -357,7 +375,9 @@ func (w *small) others(p *smallGateway, name string, k limits.Axis) (sum int64) 
 func (w *small) lose(at int) {
 	p := w.gateways[at]
 	for name, has := range p.has {
-		w.gone = append(w.gone, held{name, limits.Tokens, has[limits.Tokens], w.now.Add(escrow.Window + time.Second)})
+		u := catalog[name]
+		k, _ := minuteOf(&u)
+		w.gone = append(w.gone, held{name, k, has[k], w.now.Add(escrow.Window + time.Second)})
 	}
 	slices.SortFunc(w.gone, func(a, b held) int { return strings.Compare(a.upstream, b.upstream) })
 	for _, c := range w.all {
@@ -379,7 +399,8 @@ func (w *small) wrong() string {
 		return w.broken
 	}
 	for name, u := range catalog {
-		if tokens, running := w.use(name, escrow.Window); tokens > u.TPM || u.Concurrency > 0 && running > u.Concurrency {
+		_, limit := minuteOf(&u)
+		if tokens, running := w.use(name, escrow.Window); tokens > limit || u.Concurrency > 0 && running > u.Concurrency {
 			return fmt.Sprintf("%s has %d tokens and %d calls", name, tokens, running)
 		}
 	}
@@ -423,12 +444,13 @@ func (w *small) use(name string, within time.Duration) (tokens, running int64) {
 // hasRoom reports whether an upstream has room for a call, by its provider if there is one gateway, else by the gateway's books.
 func (w *small) hasRoom(p *smallGateway, u *Upstream[Account]) bool {
 	if len(w.gateways) > 1 {
-		_, lacks := u.lacks(w.now, limits.Cost{limits.Tokens: 1})
+		_, lacks := u.lacks(w.now, CostOf(taking(1, 0)))
 		return !lacks
 	}
 	const quarter = 250 * time.Millisecond // in which time is counted
+	_, limit := minuteOf(&u.Spec)
 	tokens, running := w.use(u.Name, escrow.Window+quarter)
-	return p.shut != u.Name && tokens < u.TPM && (u.Concurrency == 0 || running < u.Concurrency)
+	return p.shut != u.Name && tokens < limit && (u.Concurrency == 0 || running < u.Concurrency)
 }
 
 // waits tells of a call that waits while an upstream has room for it. It may be the first in line only: others wait behind it.
@@ -465,7 +487,8 @@ func (w *small) key() string {
 		for _, u := range slices.Concat(p.books.List, p.books.gone) {
 			u.Limits.Advance(w.now)
 			fmt.Fprint(&b, " ", u.Name, p.has[u.Name], u.turn, u.running, u.left.Sub(t0))
-			fmt.Fprint(&b, u.Limits.UsedHere(limits.Tokens), u.Limits.Running(), u.Limits.FullAt(limits.Tokens).Sub(t0))
+			k, _ := minuteOf(&u.Spec)
+			fmt.Fprint(&b, u.Limits.UsedHere(k), u.Limits.Running(), u.Limits.FullAt(k).Sub(t0))
 		}
 	}
 	return b.String()

@@ -72,8 +72,11 @@ func (s *Store) Close() {
 	_ = s.client.Close()
 }
 
-// key is a pool's. What is in braces decides on the node of a cluster, and has to be the whole name.
-func key(pool string) string { return "llmgov:{" + url.QueryEscape(pool) + "}" }
+// key is an account's. What is in braces decides on the node of a cluster: all accounts of a pool are on one, and are lost together.
+func key(account string) string {
+	pool, axes, _ := strings.Cut(account, ", ")
+	return "llmgov:{" + url.QueryEscape(pool) + "}" + url.QueryEscape(axes)
+}
 
 // Beat implements runner.Store.
 func (s *Store) Beat(ctx context.Context, pool string, b *federation.Beat) (federation.Reply, error) {

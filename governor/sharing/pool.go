@@ -9,14 +9,14 @@ import (
 	"github.com/llmgov/llmgov/governor"
 )
 
-// Pool speaks for the rates of one pool. It is for one goroutine.
+// Pool speaks for the rates of one pool, or of two of its axes (governor.SharedPool). It is for one goroutine.
 type Pool struct {
 	shared *governor.SharedPool
 }
 
 var _ runner.Pool = (*Pool)(nil)
 
-// Name is the pool's name, by which other processes know it.
+// Name is that by which other processes know it.
 func (p *Pool) Name() string { return p.shared.Name() }
 
 // Expect is how many nodes there are according to the configuration; 0 if it does not say.
@@ -54,6 +54,7 @@ func (p *Pool) Report(now time.Time) *federation.Report {
 		return r
 	}
 	r.Limits = d.Limits
+	r.Level = d.Level
 	r.Reserve = d.Reserve
 	r.Spent = d.Spent
 	r.Held = d.Held
@@ -90,7 +91,9 @@ func (p *Pool) Apply(now time.Time, commands []federation.Command) {
 		case federation.Share:
 			grant.Shares = append(grant.Shares, governor.NodeShare{ID: c.ID, PPM: c.PPM})
 		case federation.Others:
-			grant.Others = &c.Used
+			used := [2]int64(c.Used)
+			grant.Others = &used
+			grant.Level = c.Level
 		case federation.Stop:
 			p.shared.Stop(now)
 			return

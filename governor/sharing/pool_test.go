@@ -65,7 +65,7 @@ func TestShared_Report(t *testing.T) {
 	if got := paths(r); !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	if r.Limits != (escrow.Cost{59_400, 594}) || r.Burst != (escrow.Cost{9900, 99}) {
+	if r.Limits != (federation.Amounts{59_400, 594}) || r.Burst != (federation.Amounts{9900, 99}) {
 		t.Errorf("limits %v, burst %v", r.Limits, r.Burst)
 	}
 	allow(s, 5000)
@@ -74,11 +74,11 @@ func TestShared_Report(t *testing.T) {
 		t.Fatal(rej)
 	}
 	r = s.Report(time.Now())
-	sum := escrow.Cost{}
+	sum := federation.Amounts{}
 	for _, b := range r.Bookings {
 		sum[b.Axis] += b.Cost
 	}
-	if sum != (escrow.Cost{700, 1}) || r.Spent != (escrow.Cost{700, 1}) || r.Largest != (escrow.Cost{700, 1}) || r.Holding[0].Left != 4300 {
+	if sum != (federation.Amounts{700, 1}) || r.Spent != (federation.Amounts{700, 1}) || r.Largest != (federation.Amounts{700, 1}) || r.Holding[0].Left != 4300 {
 		t.Errorf("booked %v, spent %v, largest %v, left %d", sum, r.Spent, r.Largest, r.Holding[0].Left)
 	}
 	for _, c := range r.Tree {

@@ -90,6 +90,7 @@ func New(config string, snap *tenants.Snapshot, now time.Time) *Policy {
 		}
 		r.Pools = append(r.Pools, pr)
 		r.unlimited(p)
+		r.Notes = append(r.Notes, snap.WholeLimits(p)...)
 		r.filled(snap, p, seen)
 		r.agents(snap, p, seen)
 		r.unreached(snap, p)
@@ -152,8 +153,8 @@ func (r *Policy) unreached(snap *tenants.Snapshot, p *tenants.Pool) {
 
 // unlimited notes a pool that has nothing to share.
 func (r *Policy) unlimited(p *tenants.Pool) {
-	if p.TPM == 0 && p.RPM == 0 && p.Concurrency == 0 {
-		r.Notes = append(r.Notes, "pool "+p.Name+": has no limit, so there is nothing to share; set tpm, rpm or concurrency")
+	if !p.Limited() {
+		r.Notes = append(r.Notes, "pool "+p.Name+": has no limit, so there is nothing to share; set tpm, rpm, itpm, otpm or concurrency")
 	}
 }
 
@@ -199,7 +200,7 @@ func (r *Policy) unexpected(snap *tenants.Snapshot) {
 	}
 	var names []string
 	for _, p := range snap.Pools() {
-		if p.ExpectNodes == 0 && p.TPM+p.RPM+p.Concurrency > 0 {
+		if p.ExpectNodes == 0 && p.Limited() {
 			names = append(names, p.Name)
 		}
 	}

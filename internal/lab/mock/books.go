@@ -9,25 +9,24 @@ import (
 // every reading of Stats is of one instant and its figures add up.
 type books struct {
 	accounting string
-	tpm, rpm   int64
+	limits     [axes]int64
 	slotLimit  int64
 	start      time.Time
 
-	mu       sync.Mutex
-	counts   Stats  // guarded by mu; only the counters: stats reads windows and gauges elsewhere
-	tokens   window // guarded by mu
-	requests window // guarded by mu
-	slots    slots  // guarded by mu
+	mu      sync.Mutex
+	counts  Stats        // guarded by mu; only the counters: stats reads windows and gauges elsewhere
+	windows [axes]window // guarded by mu
+	slots   slots        // guarded by mu
 }
 
 // ticket is the entry of one request in the books. Its owner sets only prompt and bound.
 type ticket struct {
 	prompt, bound int64 // tokens of the prompt; the most that all choices together may produce
 
-	cached   int64  // tokens of the prompt that were cached
-	produced int64  // output tokens so far
-	booked   int64  // amount of the entry in the token window
-	entry    uint64 // reference of that entry
+	cached   int64        // tokens of the prompt that were cached
+	produced int64        // output tokens so far
+	booked   int64        // amount of the entry in the token window
+	entries  [axes]uint64 // references of the entries in the windows
 	admitted bool
 	running  bool // holds a slot
 	ended    bool
@@ -51,11 +50,13 @@ func (o outcome) String() string {
 // now returns the time since the start. It must be called under the lock, so that no entry of a
 // window comes before the one added last.
 func (b *books) now() time.Duration {
-	if b.tpm == 0 && b.rpm == 0 {
+	if b.unlimited() {
 		return 0 // because nobody needs it, and reading a clock costs time
 	}
 	return time.Since(b.start)
 }
+
+func (b *books) unlimited() bool { return b.limits == [axes]int64{} }
 
 func (b *books) arrive() {
 	b.mu.Lock()
@@ -75,24 +76,27 @@ func (b *books) admit(t *ticket) verdict {
 	t.admitted = true
 	b.counts.Admitted++
 	b.counts.PromptTokens += t.prompt
-	if b.rpm > 0 {
-		b.requests.add(now, 1)
+	for k, need := range b.needs(t) {
+		if b.limits[k] == 0 || axis(k) == axisOutput || axis(k) == axisTokens && b.accounting == Settle {
+			continue
+		}
+		t.entries[k] = b.windows[k].add(now, need)
+		if axis(k) == axisTokens {
+			t.booked = need
+		}
 	}
-	if b.tpm > 0 && b.accounting != Settle {
-		t.booked = b.needs(t)
-		t.entry = b.tokens.add(now, t.booked)
-	}
-	if b.tpm > 0 || b.rpm > 0 {
-		v.levels = b.levelsLocked(now)
-	}
+	v.levels = b.levelsLocked(now)
 	return v
 }
 
-// cache counts n tokens of a prompt that were cached.
-func (b *books) cache(n int64) {
+// cache counts the tokens of a prompt that were cached. They are no input.
+func (b *books) cache(t *ticket) {
 	b.mu.Lock()
-	b.counts.CachedTokens += n
-	b.mu.Unlock()
+	defer b.mu.Unlock()
+	b.counts.CachedTokens += t.cached
+	if b.limits[axisInput] > 0 {
+		b.windows[axisInput].reduce(b.now(), t.entries[axisInput], t.cached)
+	}
 }
 
 // produce counts n output tokens produced now.
@@ -101,8 +105,11 @@ func (b *books) produce(t *ticket, n int64) {
 	defer b.mu.Unlock()
 	t.produced += n
 	b.counts.OutputTokens += n
-	if b.tpm > 0 && b.accounting == Production {
-		b.tokens.add(b.now(), n)
+	if b.limits[axisTokens] > 0 && b.accounting == Production {
+		b.windows[axisTokens].add(b.now(), n)
+	}
+	if b.limits[axisOutput] > 0 {
+		b.windows[axisOutput].add(b.now(), n)
 	}
 }
 
@@ -120,7 +127,7 @@ func (b *books) end(t *ticket, o outcome) bool {
 		b.releaseLocked()
 	}
 	b.countLocked(o)
-	if t.admitted && b.tpm > 0 {
+	if t.admitted && b.limits[axisTokens] > 0 {
 		b.settleLocked(b.now(), t)
 	}
 	return true
@@ -129,9 +136,9 @@ func (b *books) end(t *ticket, o outcome) bool {
 func (b *books) settleLocked(now time.Duration, t *ticket) {
 	switch b.accounting {
 	case AdmitMax:
-		b.tokens.reduce(now, t.entry, t.booked-t.prompt-t.produced)
+		b.windows[axisTokens].reduce(now, t.entries[axisTokens], t.booked-t.prompt-t.produced)
 	case Settle:
-		b.tokens.add(now, t.prompt+t.produced)
+		b.windows[axisTokens].add(now, t.prompt+t.produced)
 	}
 }
 
@@ -152,7 +159,7 @@ func (b *books) countLocked(o outcome) {
 
 // levels returns the usage of the limits now.
 func (b *books) levels() levels {
-	if b.tpm == 0 && b.rpm == 0 {
+	if b.unlimited() {
 		return levels{}
 	}
 	b.mu.Lock()
@@ -160,34 +167,34 @@ func (b *books) levels() levels {
 	return b.levelsLocked(b.now())
 }
 
-// needs returns the number of tokens that must fit into the window for a request to be admitted.
-func (b *books) needs(t *ticket) int64 {
+// needs returns the amounts that must fit into the windows for a request to be admitted. Output counts when it is produced, as at
+// Anthropic.
+func (b *books) needs(t *ticket) [axes]int64 {
+	tokens := t.prompt
 	if b.accounting == AdmitMax {
-		return t.prompt + t.bound
+		tokens += t.bound
 	}
-	return t.prompt
+	return [axes]int64{axisRequests: 1, axisTokens: tokens, axisInput: t.prompt, axisOutput: 1}
 }
 
 // judgeLocked decides on t without changing anything but the passing of time.
 func (b *books) judgeLocked(now time.Duration, t *ticket) verdict {
 	v := verdict{levels: b.levelsLocked(now)}
-	need := b.needs(t)
-	if b.tpm > 0 && need > b.tpm {
-		v.axis = axisTokens
-		v.requested = need
-		v.tooLarge = true
-		return v
-	}
-	if b.rpm > 0 {
-		v.axis = axisRequests
-		v.requested = 1
-		v.wait = b.requests.wait(now, b.requests.sum+1-b.rpm)
-	}
-	if b.tpm > 0 {
-		if wait := b.tokens.wait(now, b.tokens.sum+need-b.tpm); wait > v.wait {
-			v.axis = axisTokens
+	for k, need := range b.needs(t) {
+		limit := b.limits[k]
+		if limit == 0 {
+			continue
+		}
+		w := &b.windows[k]
+		wait := w.wait(now, w.sum+need-limit)
+		if need > limit || wait > v.wait {
+			v.axis = axis(k)
 			v.requested = need
 			v.wait = wait
+		}
+		if need > limit {
+			v.tooLarge = true
+			return v
 		}
 	}
 	v.ok = v.wait == 0
@@ -198,17 +205,19 @@ func (b *books) stats() Stats {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := b.now()
-	b.tokens.expire(now)
-	b.requests.expire(now)
+	tokens := &b.windows[axisTokens]
+	requests := &b.windows[axisRequests]
+	tokens.expire(now)
+	requests.expire(now)
 	st := b.counts
 	st.Running = b.slots.running
 	st.PeakRunning = b.slots.peak
 	st.Queued = int64(b.slots.queue.Len())
 	st.TokensProduced = st.PromptTokens + st.OutputTokens
-	st.WindowTokens = b.tokens.sum
-	st.WindowTokensPeak = b.tokens.peak
-	st.WindowRequests = b.requests.sum
-	st.WindowRequestsPeak = b.requests.peak
+	st.WindowTokens = tokens.sum
+	st.WindowTokensPeak = tokens.peak
+	st.WindowRequests = requests.sum
+	st.WindowRequestsPeak = requests.peak
 	return st
 }
 
@@ -216,10 +225,10 @@ func (b *books) reset() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := b.now()
-	b.tokens.expire(now)
-	b.requests.expire(now)
 	b.counts = Stats{}
 	b.slots.peak = b.slots.running
-	b.tokens.peak = b.tokens.sum
-	b.requests.peak = b.requests.sum
+	for k := range b.windows {
+		b.windows[k].expire(now)
+		b.windows[k].peak = b.windows[k].sum
+	}
 }

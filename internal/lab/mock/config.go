@@ -68,6 +68,10 @@ type Config struct {
 	// measure without refusing, set a limit out of reach.
 	TPM, RPM int64
 
+	// ITPM and OTPM are such limits on input and output apart, as Anthropic has them: cached tokens are no input, and output
+	// counts when it is produced, whatever the request's bound. Default 0.
+	ITPM, OTPM int64
+
 	// Accounting is the way in which tokens count against TPM. Default "admit_max".
 	//
 	//	admit_max   prompt and largest output are booked at admission; at the end the tokens
@@ -146,6 +150,8 @@ func (c Config) validate() error {
 	check(c.OutputTokens >= 0 && c.OutputTokens <= maxOutput, "OutputTokens is %d: must be 1 to %d", c.OutputTokens, maxOutput)
 	check(c.TPM >= 0, "TPM is %d: must be 0 (off) or positive", c.TPM)
 	check(c.RPM >= 0, "RPM is %d: must be 0 (off) or positive", c.RPM)
+	check(c.ITPM >= 0, "ITPM is %d: must be 0 (off) or positive", c.ITPM)
+	check(c.OTPM >= 0, "OTPM is %d: must be 0 (off) or positive", c.OTPM)
 	check(c.Accounting == AdmitMax || c.Accounting == Production || c.Accounting == Settle,
 		"Accounting is %q: must be admit_max, production or settle", c.Accounting)
 	check(c.Usage == UsageChunk || c.Usage == UsageFinish || c.Usage == UsageEach || c.Usage == UsageAbsent,

@@ -6,13 +6,25 @@ import (
 	"time"
 )
 
-// axis is a limited resource: requests or tokens.
+// axis is a limited resource. Tokens are those of input and output together.
 type axis uint8
 
 const (
 	axisRequests axis = iota
 	axisTokens
+	axisInput
+	axisOutput
+
+	axes = iota
 )
+
+// axisNames are what refusals and headers call an axis.
+var axisNames = [axes]struct{ kind, unit, header string }{
+	{"requests", "requests per min (RPM)", "Requests"},
+	{"tokens", "tokens per min (TPM)", "Tokens"},
+	{"tokens", "input tokens per min (ITPM)", "Input-Tokens"},
+	{"tokens", "output tokens per min (OTPM)", "Output-Tokens"},
+}
 
 // level is the usage of one axis at an instant. A zero limit means the axis is off.
 type level struct {
@@ -22,42 +34,34 @@ type level struct {
 
 func (l level) remaining() int64 { return max(0, l.limit-l.used) }
 
-// levels are both axes at one instant, as in the headers of an answer.
-type levels struct{ requests, tokens level }
+// levels are all axes at one instant, as in the headers of an answer.
+type levels [axes]level
 
 // verdict is the decision on one request.
 type verdict struct {
 	ok        bool
 	levels    levels        // after an admission, before a refusal
-	axis      axis          // the axis that refuses: of two, the one with the longer wait
+	axis      axis          // the axis that refuses: of several, the one with the longest wait
 	requested int64         // the request's amount on that axis
 	tooLarge  bool          // the amount exceeds the limit, so waiting does not help
 	wait      time.Duration // until enough has left the window
 }
 
 func (b *books) levelsLocked(now time.Duration) (l levels) {
-	if b.rpm > 0 {
-		l.requests = level{b.rpm, 0, b.requests.empty(now)}
-		l.requests.used = b.requests.sum // after empty has let the old ones go
-	}
-	if b.tpm > 0 {
-		l.tokens = level{b.tpm, 0, b.tokens.empty(now)}
-		l.tokens.used = b.tokens.sum
+	for k, limit := range b.limits {
+		if limit > 0 {
+			l[k] = level{limit, 0, b.windows[k].empty(now)}
+			l[k].used = b.windows[k].sum // after empty has let the old ones go
+		}
 	}
 	return l
 }
 
 // err words a refusal as OpenAI does.
 func (v verdict) err(model string) *apiError {
-	kind := "requests"
-	unit := "requests per min (RPM)"
-	l := v.levels.requests
-	if v.axis == axisTokens {
-		kind = "tokens"
-		unit = "tokens per min (TPM)"
-		l = v.levels.tokens
-	}
-	e := &apiError{status: 429, kind: kind, code: "rate_limit_exceeded"}
+	unit := axisNames[v.axis].unit
+	l := v.levels[v.axis]
+	e := &apiError{status: 429, kind: axisNames[v.axis].kind, code: "rate_limit_exceeded"}
 	if v.tooLarge {
 		e.message = fmt.Sprintf("Request too large for %s on %s: Limit %d, Requested %d. "+
 			"The input or output tokens must be reduced in order to run successfully.", model, unit, l.limit, v.requested)
@@ -70,16 +74,21 @@ func (v verdict) err(model string) *apiError {
 	return e
 }
 
-// set writes the x-ratelimit headers of the axes that are on.
+// set writes the headers of the axes that are on: those of input and output as Anthropic names them, the others as OpenAI does.
 func (l levels) set(h *header) {
-	if l.requests.limit > 0 {
-		h.set("X-Ratelimit-Limit-Requests", strconv.FormatInt(l.requests.limit, 10))
-		h.set("X-Ratelimit-Remaining-Requests", strconv.FormatInt(l.requests.remaining(), 10))
-		h.set("X-Ratelimit-Reset-Requests", roundUp(l.requests.reset).String())
-	}
-	if l.tokens.limit > 0 {
-		h.set("X-Ratelimit-Limit-Tokens", strconv.FormatInt(l.tokens.limit, 10))
-		h.set("X-Ratelimit-Remaining-Tokens", strconv.FormatInt(l.tokens.remaining(), 10))
-		h.set("X-Ratelimit-Reset-Tokens", roundUp(l.tokens.reset).String())
+	for k, of := range l {
+		if of.limit == 0 {
+			continue
+		}
+		name := axisNames[k].header
+		limit, left, reset := "X-Ratelimit-Limit-"+name, "X-Ratelimit-Remaining-"+name, "X-Ratelimit-Reset-"+name
+		empty := roundUp(of.reset).String()
+		if axis(k) >= axisInput {
+			limit, left, reset = "Anthropic-Ratelimit-"+name+"-Limit", "Anthropic-Ratelimit-"+name+"-Remaining", "Anthropic-Ratelimit-"+name+"-Reset"
+			empty = time.Now().Add(of.reset).UTC().Format(time.RFC3339)
+		}
+		h.set(limit, strconv.FormatInt(of.limit, 10))
+		h.set(left, strconv.FormatInt(of.remaining(), 10))
+		h.set(reset, empty)
 	}
 }

@@ -74,5 +74,5 @@ func (j *job) cachePrompt() {
 		return
 	}
 	j.ticket.cached = j.ticket.prompt * int64(p.take(text)) / int64(len(text))
-	j.s.books.cache(j.ticket.cached)
+	j.s.books.cache(&j.ticket)
 }

@@ -36,8 +36,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s := &Server{cfg: cfg}
 	s.books.accounting = cfg.Accounting
-	s.books.tpm = cfg.TPM
-	s.books.rpm = cfg.RPM
+	s.books.limits = [axes]int64{axisRequests: cfg.RPM, axisTokens: cfg.TPM, axisInput: cfg.ITPM, axisOutput: cfg.OTPM}
 	s.books.slotLimit = int64(cfg.Slots)
 	s.books.start = time.Now()
 	if cfg.Batch > 0 || cfg.KVCache > 0 {

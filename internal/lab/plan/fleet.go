@@ -173,8 +173,9 @@ func (s *cuts) take(r *Run, l *decisions.Line) (out []decisions.Cut) {
 	for _, o := range s.runs {
 		for _, c := range pool[o] {
 			c.Part = partOf(c.Part, gateways)
-			c.TPM = partOf(c.TPM, gateways)
-			c.RPM = partOf(c.RPM, gateways)
+			for _, less := range []*int64{&c.TPM, &c.RPM, &c.ITPM, &c.OTPM} {
+				*less = partOf(*less, gateways)
+			}
 			out = append(out, c)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/ops/adminapi"
 )
@@ -101,13 +102,12 @@ func reasons(p *adminapi.Pool) string {
 func lowerLimits(pools []governor.PoolState) (list []adminapi.Condition) {
 	for i := range pools {
 		p := &pools[i]
-		tpm, rpm := p.Below()
 		var less []string
-		if tpm > 0 {
-			less = append(less, fmt.Sprintf("tpm %d instead of %d", p.Config.TPM-tpm, p.Config.TPM))
-		}
-		if rpm > 0 {
-			less = append(less, fmt.Sprintf("rpm %d instead of %d", p.Config.RPM-rpm, p.Config.RPM))
+		configured := p.Config.Minute()
+		for k, by := range p.Below() {
+			if by > 0 {
+				less = append(less, fmt.Sprintf("%s %d instead of %d", escrow.Axis(k).Key(), configured[k]-by, configured[k]))
+			}
 		}
 		if len(less) > 0 {
 			list = append(list, adminapi.Condition{

@@ -51,6 +51,8 @@ func viewEvent(e *events.Event, refusal func(string, *governor.Rejection) *admin
 				RateRatio: float64(c.Part) / governor.Whole,
 				TPM:       c.TPM,
 				RPM:       c.RPM,
+				ITPM:      c.ITPM,
+				OTPM:      c.OTPM,
 				Until:     c.Until.UTC(),
 			})
 		}

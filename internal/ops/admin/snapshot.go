@@ -101,10 +101,10 @@ func adaptiveOf(p *governor.PoolState) *adminapi.Adaptive {
 	return &adminapi.Adaptive{Law: p.Config.Adaptive.String(), Min: p.Config.MinConcurrency, Max: p.Config.Concurrency, Room: p.Room}
 }
 
-// limitsOf lists a pool's limits: on tokens, requests and concurrent calls.
+// limitsOf lists a pool's limits: those of a rolling minute, and on concurrent calls.
 func limitsOf(p *governor.PoolState) []adminapi.Limit {
 	out := []adminapi.Limit{}
-	for _, axis := range []escrow.Axis{escrow.Tokens, escrow.Requests} {
+	for axis := range escrow.Slots {
 		if a := p.Axes[axis]; a.On {
 			out = append(out, adminapi.Limit{Axis: axis.String(), Limit: a.Limit, Used: a.Used})
 		}

@@ -73,5 +73,7 @@ type Cut struct {
 	RateRatio float64   `json:"rate_ratio"`
 	TPM       int64     `json:"tpm"`
 	RPM       int64     `json:"rpm"`
+	ITPM      int64     `json:"itpm"`
+	OTPM      int64     `json:"otpm"`
 	Until     time.Time `json:"until"`
 }

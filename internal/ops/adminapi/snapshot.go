@@ -71,9 +71,11 @@ type Upstream struct {
 	Since *time.Time `json:"down_since"`
 	// Cause is why it fails, such as "connection refused"; left out while it is up or busy.
 	Cause string `json:"down_cause,omitempty"`
-	// TPM and RPM are the limits that it declared of late; null if it did not.
-	TPM *int64 `json:"declared_tpm"`
-	RPM *int64 `json:"declared_rpm"`
+	// TPM, RPM, ITPM and OTPM are the limits that it declared of late; null if it did not.
+	TPM  *int64 `json:"declared_tpm"`
+	RPM  *int64 `json:"declared_rpm"`
+	ITPM *int64 `json:"declared_itpm"`
+	OTPM *int64 `json:"declared_otpm"`
 	// Engine is the load of its server; nil if the config does not say how to read it, or it was not read yet.
 	Engine *Engine `json:"engine,omitempty"`
 }

@@ -96,7 +96,6 @@ var (
 	descBelow = desc("limit_below_configured", "By how much a pool's limit is lower than configured, because its upstreams declare a lower one.", "pool", "axis")
 
 	leaseStates      = []string{"waiting", "running", "streaming"}
-	poolAxes         = []escrow.Axis{escrow.Tokens, escrow.Requests}
 	noTenant, noPool = "", ""
 )
 
@@ -170,9 +169,8 @@ func collectPool(w *writer, p *governor.PoolState) {
 		rate = 0
 	}
 	gauge(descRate, rate, name)
-	tpm, rpm := p.Below()
-	below := escrow.Cost{escrow.Tokens: tpm, escrow.Requests: rpm}
-	for _, axis := range poolAxes {
+	below := p.Below()
+	for axis := range escrow.Slots {
 		if a := p.Axes[axis]; a.On {
 			gauge(descBelow, float64(below[axis]), name, axis.String())
 			gauge(descLimit, float64(a.Limit), noTenant, name, axis.String())

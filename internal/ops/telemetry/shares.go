@@ -31,7 +31,7 @@ func describeShares(ch chan<- *prometheus.Desc) {
 // pool without a limit on tokens.
 func collectShares(w *writer, p *governor.PoolState) {
 	pool := p.Config.Name
-	tokens := p.Axes[escrow.Tokens].On
+	tokens := p.Axes[escrow.Tokens].On || p.Axes[escrow.Input].On || p.Axes[escrow.Output].On
 	w.write(descJain, prometheus.GaugeValue, p.Jain, pool)
 	w.write(descDeviation, prometheus.GaugeValue, p.Deviation, pool)
 	if tokens {

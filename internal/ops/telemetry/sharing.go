@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -53,11 +54,8 @@ func (m *Metrics) WatchSingle(state State, region string) {
 			return max(0, tokens.Limit-tokens.Used)
 		},
 		used: func(p *governor.PoolState) map[string]float64 {
-			counts := p.Axes[escrow.Tokens]
-			if !counts.On {
-				counts = p.Axes[escrow.Requests]
-			}
-			return map[string]float64{region: number(counts.Used > 0)}
+			used := slices.ContainsFunc(p.Axes[:], func(a escrow.AxisState) bool { return a.Used > 0 })
+			return map[string]float64{region: number(used)}
 		},
 	})
 }

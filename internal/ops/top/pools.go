@@ -28,10 +28,27 @@ func usedOf(p *adminapi.Pool, axis string) string {
 }
 
 // fullest is the usage of the rolling limit that is fullest.
-func fullest(p *adminapi.Pool) float64 {
-	_, tokens, _ := used(p, "tokens")
-	_, requests, _ := used(p, "requests")
-	return max(tokens, requests)
+func fullest(p *adminapi.Pool) (most float64) {
+	for _, a := range p.Limits {
+		if _, part, _ := used(p, a.Axis); a.Axis != "concurrency" {
+			most = max(most, part)
+		}
+	}
+	return most
+}
+
+// tokensOf is the usage of the limit on tokens, or without one that on input or output, whichever is fuller.
+func tokensOf(p *adminapi.Pool) string {
+	_, input, _ := used(p, "input_tokens")
+	_, output, some := used(p, "output_tokens")
+	_, _, both := used(p, "tokens")
+	switch {
+	case both:
+		return usedOf(p, "tokens")
+	case some && output >= input:
+		return usedOf(p, "output_tokens")
+	}
+	return usedOf(p, "input_tokens")
 }
 
 // rateOf is the part of its rate that a pool uses.
@@ -69,7 +86,7 @@ func poolList(g Glyphs) *list[adminapi.Pool] {
 		columns: []column[P]{
 			{title: "POOL", width: 10, name: true, text: func(p *P) string { return p.Name }},
 			{title: "MINUTE", width: 8, rank: 4, bar: func(p *P, w int, g Glyphs) string { return g.bar(fullest(p), -1, w) }, tone: func(*P) tone { return bar }},
-			{title: "TOKENS", width: 9, right: true, text: func(p *P) string { return usedOf(p, "tokens") }},
+			{title: "TOKENS", width: 9, right: true, text: tokensOf},
 			{title: "REQUESTS", width: 9, right: true, rank: 6, text: func(p *P) string { return usedOf(p, "requests") }},
 			{title: "RUN", width: 7, right: true, rank: 3, text: func(p *P) string {
 				if _, _, ok := used(p, "concurrency"); ok {

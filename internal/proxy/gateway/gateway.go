@@ -20,6 +20,7 @@ import (
 	"github.com/llmgov/llmgov/internal/proxy/gateway/stored"
 	"github.com/llmgov/llmgov/internal/proxy/intake"
 	"github.com/llmgov/llmgov/internal/proxy/objects"
+	"github.com/llmgov/llmgov/internal/proxy/upstreams"
 	"github.com/llmgov/llmgov/internal/run/adminview"
 	"github.com/llmgov/llmgov/internal/run/admission"
 )
@@ -38,7 +39,7 @@ type Gateway struct {
 	// telling is held while the governor is told about a pool's upstreams. declared are their
 	// limits as the log last said them, by pool.
 	telling  sync.Mutex
-	declared map[string]string
+	declared map[string]upstreams.Told
 
 	objects *objects.Store
 	batches stored.Holds

@@ -1,10 +1,10 @@
 package gateway
 
 import (
-	"fmt"
 	"log/slog"
 	"time"
 
+	"github.com/llmgov/llmgov/escrow/limits"
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/lib/text"
 	"github.com/llmgov/llmgov/internal/ops/telemetry"
@@ -40,21 +40,19 @@ func (g *Gateway) tellHealthLocked(p *poolSide) {
 		return // the call has outlived its pool
 	}
 	var cuts []governor.Cut
-	tpm := int64(0)
-	rpm := int64(0)
-	for _, c := range p.set.Cuts(time.Now(), p.TPM, p.RPM) {
+	var below upstreams.Told
+	for _, c := range p.set.Cuts(time.Now(), upstreams.Told{Tokens: p.TPM, Requests: p.RPM, Input: p.ITPM, Output: p.OTPM}) {
 		cuts = append(cuts, governor.Cut(c))
-		tpm = tpm + c.TPM
-		rpm = rpm + c.RPM
+		below.Tokens += c.TPM
+		below.Requests += c.RPM
+		below.Input += c.ITPM
+		below.Output += c.OTPM
 	}
 	g.gov.Throttle(p.Name, cuts)
-	declared := ""
-	if tpm > 0 || rpm > 0 {
-		declared = fmt.Sprint(tpm, " ", rpm)
-	}
-	if declared != g.declared[p.Name] {
-		g.declared[p.Name] = declared
-		g.log.Info("limits that upstreams declare", "pool", p.Name, "tpm_below_configured", tpm, "rpm_below_configured", rpm)
+	if below != g.declared[p.Name] {
+		g.declared[p.Name] = below
+		g.log.Info("limits that upstreams declare", "pool", p.Name, "tpm_below_configured", below.Tokens, "rpm_below_configured", below.Requests,
+			"itpm_below_configured", below.Input, "otpm_below_configured", below.Output)
 	}
 }
 
@@ -84,12 +82,15 @@ func (g *Gateway) upstreamStates() []telemetry.UpstreamState {
 }
 
 // byAxis are limits, or their use, by the axes of the metrics, without those that are 0.
-func byAxis(l governor.Limits) map[string]int64 {
+func byAxis(l limits.Limits) map[string]int64 {
 	out := map[string]int64{}
-	for axis, n := range map[string]int64{"tokens": l.TPM, "requests": l.RPM, "concurrency": l.Concurrency} {
+	for k, n := range l.Minute {
 		if n > 0 {
-			out[axis] = n
+			out[limits.Axis(k).String()] = n
 		}
+	}
+	if l.Concurrency > 0 {
+		out[limits.Concurrency.String()] = l.Concurrency
 	}
 	return out
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/llmgov/llmgov/internal/ops/tracing"
 	"github.com/llmgov/llmgov/internal/proxy/intake"
 	"github.com/llmgov/llmgov/internal/proxy/objects"
+	"github.com/llmgov/llmgov/internal/proxy/upstreams"
 	"github.com/llmgov/llmgov/internal/run/adminview"
 	"github.com/llmgov/llmgov/internal/run/admission"
 )
@@ -33,7 +34,7 @@ type Options struct {
 func New(opt Options) (*Gateway, error) {
 	g := &Gateway{
 		gov: opt.Admission.Governor(), metrics: opt.Admission.Metrics(), admission: opt.Admission, tracer: opt.Tracer, log: opt.Log, objects: opt.Objects,
-		events: opt.Events, transport: opt.Transport, declared: map[string]string{},
+		events: opt.Events, transport: opt.Transport, declared: map[string]upstreams.Told{},
 		lookups: lookups{due: map[string]time.Time{}},
 	}
 	var err error

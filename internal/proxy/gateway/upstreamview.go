@@ -56,13 +56,19 @@ func (p *poolSide) upstreamViews(now time.Time) []adminapi.Upstream {
 			v.Since = &s.Since
 			v.Cause = s.Cause
 		}
-		if s.Tokens > 0 {
-			v.TPM = &s.Tokens
-		}
-		if s.Requests > 0 {
-			v.RPM = &s.Requests
-		}
+		v.TPM = declared(s.Declared.Tokens)
+		v.RPM = declared(s.Declared.Requests)
+		v.ITPM = declared(s.Declared.Input)
+		v.OTPM = declared(s.Declared.Output)
 		out = append(out, v)
 	}
 	return out
+}
+
+// declared is a limit that an upstream declared; nil if it did not.
+func declared(limit int64) *int64 {
+	if limit == 0 {
+		return nil
+	}
+	return &limit
 }

@@ -88,7 +88,7 @@ func newSet(p *tenants.Pool, byName map[string]*upstream.Upstream, before *upstr
 		list = append(list, u)
 		specs = append(specs, upstreams.Spec{
 			Name: u.Name, Weight: m.Weight, Order: m.Order, Identity: u.Identity(),
-			Limited: p.UpstreamsLimited(), TPM: m.TPM, RPM: m.RPM,
+			Limited: p.UpstreamsLimited(), Own: upstreams.Told{Tokens: m.TPM, Requests: m.RPM, Input: m.ITPM, Output: m.OTPM},
 		})
 	}
 	return list, upstreams.New(specs, before)

@@ -4,8 +4,8 @@ import "time"
 
 // Cut is a temporary reduction of a pool; see governor.Cut.
 type Cut struct {
-	Part     int64
-	TPM, RPM int64
+	Part                 int64
+	TPM, RPM, ITPM, OTPM int64
 	// Upstream is the member that it is of, if members have limits of their own.
 	Upstream string
 	Until    time.Time
@@ -19,7 +19,7 @@ const whole = 1_000_000
 const brokenFor = 10 * time.Minute
 
 // Cuts are the reductions of a pool with these limits (0 is none).
-func (s *Set) Cuts(now time.Time, tpm, rpm int64) []Cut {
+func (s *Set) Cuts(now time.Time, pool Told) []Cut {
 	total := int64(0)
 	for _, m := range s.Members {
 		total += m.Weight
@@ -58,12 +58,17 @@ func (s *Set) Cuts(now time.Time, tpm, rpm int64) []Cut {
 			}
 			cuts = append(cuts, Cut{Part: part, Upstream: name, Until: until})
 		}
-		less := Cut{TPM: lacks(tpm, part, said.tokens), RPM: lacks(rpm, part, said.requests), Upstream: name, Until: said.at.Add(limitsLast)}
+		of := pool
 		if s.limited {
-			less.TPM = lacks(m.tpm, whole, said.tokens)
-			less.RPM = lacks(m.rpm, whole, said.requests)
+			of = m.own
+			part = whole
 		}
-		if less.TPM > 0 || less.RPM > 0 {
+		less := Cut{
+			TPM: lacks(of.Tokens, part, said.Tokens), RPM: lacks(of.Requests, part, said.Requests),
+			ITPM: lacks(of.Input, part, said.Input), OTPM: lacks(of.Output, part, said.Output),
+			Upstream: name, Until: said.at.Add(limitsLast),
+		}
+		if max(less.TPM, less.RPM, less.ITPM, less.OTPM) > 0 {
 			cuts = append(cuts, less)
 		}
 	}

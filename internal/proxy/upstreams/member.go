@@ -81,7 +81,7 @@ type Member struct {
 	Order  int64 // those of the lowest go first
 	seed   uint64
 
-	tpm, rpm int64 // its own limits
+	own Told // its own limits
 
 	*state
 }
@@ -102,13 +102,10 @@ type state struct {
 
 // limits are those that an upstream has declared for a model; 0 is none.
 type limits struct {
-	tokens, requests int64
-	at               time.Time
-	said             int // answers in a row that declared them, up to agreeing
+	Told // but for Retry
+	at   time.Time
+	said int // answers in a row that declared them, up to agreeing
 }
-
-// agrees reports whether an answer declares the same limits.
-func (l limits) agrees(t Told) bool { return l.tokens == t.Tokens && l.requests == t.Requests }
 
 // readiness is whether a call may go to an upstream, else the time at which it may.
 type readiness struct {
@@ -168,12 +165,13 @@ func (s *state) Report(now time.Time, r Result) (e Events) {
 // declareLocked remembers the limits that an answer declares. It reports whether the limits that
 // count may have changed.
 func (s *state) declareLocked(now time.Time, r Result) bool {
-	if r.Told.Tokens == 0 && r.Told.Requests == 0 {
+	r.Told.Retry = 0
+	if r.Told == (Told{}) {
 		return false
 	}
 	old, known := s.limits[r.Model]
 	said := 1
-	if old.agrees(r.Told) {
+	if old.Told == r.Told {
 		if old.said == agreeing && now.Sub(old.at) < limitsFresh {
 			return false
 		}
@@ -185,7 +183,7 @@ func (s *state) declareLocked(now time.Time, r Result) bool {
 	if !known && len(s.limits) >= mostModels {
 		s.forgetOldestLocked()
 	}
-	s.limits[r.Model] = limits{tokens: r.Told.Tokens, requests: r.Told.Requests, at: now, said: said}
+	s.limits[r.Model] = limits{Told: r.Told, at: now, said: said}
 	return said == agreeing || old.said == agreeing
 }
 
@@ -207,8 +205,10 @@ func (s *state) largestLocked(now time.Time) (most limits) {
 		if now.Sub(l.at) >= limitsLast || l.said < agreeing {
 			continue
 		}
-		most.tokens = max(most.tokens, l.tokens)
-		most.requests = max(most.requests, l.requests)
+		most.Tokens = max(most.Tokens, l.Tokens)
+		most.Requests = max(most.Requests, l.Requests)
+		most.Input = max(most.Input, l.Input)
+		most.Output = max(most.Output, l.Output)
 		if l.at.After(most.at) {
 			most.at = l.at
 		}

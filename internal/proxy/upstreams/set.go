@@ -21,9 +21,9 @@ type Spec struct {
 	Weight   int64
 	Order    int64
 	Identity string
-	// Limited says that it is one of several of which some have limits of their own. TPM and RPM are its; 0 is none.
-	Limited  bool
-	TPM, RPM int64
+	// Limited says that it is one of several of which some have limits of their own. Own are its; 0 is none.
+	Limited bool
+	Own     Told
 }
 
 // Set is a pool's upstreams. It is safe for concurrent use.
@@ -51,7 +51,7 @@ func New(list []Spec, before *Set) *Set {
 		s.uses = before.uses
 	}
 	for i, spec := range list {
-		m := &Member{Name: spec.Name, Weight: spec.Weight, Order: spec.Order, tpm: spec.TPM, rpm: spec.RPM, seed: affinity.SeedOf(spec.Name)}
+		m := &Member{Name: spec.Name, Weight: spec.Weight, Order: spec.Order, own: spec.Own, seed: affinity.SeedOf(spec.Name)}
 		if before != nil {
 			for _, old := range before.Members {
 				if old.Name == spec.Name && old.identity == spec.Identity {
@@ -273,8 +273,8 @@ type State struct {
 	Retry time.Time
 	// Busy is whether it asked for a pause of all calls in use until Retry.
 	Busy bool
-	// Tokens and Requests are its declared limits a minute; 0 is none.
-	Tokens, Requests int64
+	// Declared are its declared limits; 0 is none.
+	Declared Told
 }
 
 // State is the health of the member.
@@ -290,7 +290,7 @@ func (s *state) State(now time.Time) State {
 	return State{
 		Since: since, Cause: s.breaker.cause,
 		Up: !s.breaker.open, Probing: s.breaker.open && !now.Before(s.breaker.until),
-		Retry: r.at, Busy: r.cooled, Tokens: l.tokens, Requests: l.requests,
+		Retry: r.at, Busy: r.cooled, Declared: l.Told,
 	}
 }
 

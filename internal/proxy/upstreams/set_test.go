@@ -347,7 +347,7 @@ func TestCuts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := setOf(1, 2, 3)
 			c.do(s)
-			if diff := cmp.Diff(c.want, s.Cuts(t0, 600_000, 10_000)); diff != "" {
+			if diff := cmp.Diff(c.want, s.Cuts(t0, Told{Tokens: 600_000, Requests: 10_000})); diff != "" {
 				t.Errorf("cuts (-want +got):\n%s", diff)
 			}
 		})
@@ -378,7 +378,7 @@ func TestAudit_L3_DeclaredLimits(t *testing.T) {
 	} {
 		news := m.Report(t0, Result{Told: Told{Tokens: step.told}}).Limits
 		lacking := int64(0)
-		for _, cut := range s.Cuts(t0, 600_000, 0) {
+		for _, cut := range s.Cuts(t0, Told{Tokens: 600_000}) {
 			lacking += cut.TPM
 		}
 		if news != step.news || lacking != step.lacking {

@@ -11,8 +11,8 @@ import (
 
 // Told are the upstream's limits in the headers of an answer.
 type Told struct {
-	// Tokens and Requests are its limits a minute; 0 is none.
-	Tokens, Requests int64
+	// Tokens, Requests, Input and Output are its limits on tokens, requests, input tokens and output tokens a minute; 0 is none.
+	Tokens, Requests, Input, Output int64
 	// Retry is the wait before a retry; 0 is none. Only [Reader.Retry] reads it.
 	Retry time.Duration
 }
@@ -25,6 +25,8 @@ const (
 	Other Unit = iota
 	Tokens
 	Requests
+	Input
+	Output
 )
 
 // Count is a limit that an upstream counts by itself, with the names of its headers in their canonical form.
@@ -75,8 +77,8 @@ var others = []Count{
 var anthropic = []Count{
 	{Requests, "Anthropic-Ratelimit-Requests-Limit", 0, "", "Anthropic-Ratelimit-Requests-Remaining", "Anthropic-Ratelimit-Requests-Reset"},
 	{Tokens, "Anthropic-Ratelimit-Tokens-Limit", 0, "", "Anthropic-Ratelimit-Tokens-Remaining", "Anthropic-Ratelimit-Tokens-Reset"},
-	{Left: "Anthropic-Ratelimit-Input-Tokens-Remaining", Reset: "Anthropic-Ratelimit-Input-Tokens-Reset"},
-	{Left: "Anthropic-Ratelimit-Output-Tokens-Remaining", Reset: "Anthropic-Ratelimit-Output-Tokens-Reset"},
+	{Input, "Anthropic-Ratelimit-Input-Tokens-Limit", 0, "", "Anthropic-Ratelimit-Input-Tokens-Remaining", "Anthropic-Ratelimit-Input-Tokens-Reset"},
+	{Output, "Anthropic-Ratelimit-Output-Tokens-Limit", 0, "", "Anthropic-Ratelimit-Output-Tokens-Remaining", "Anthropic-Ratelimit-Output-Tokens-Reset"},
 	{Left: "Anthropic-Ratelimit-Unified-Status", Reset: "Anthropic-Ratelimit-Unified-Reset"}, // of subscriptions
 }
 
@@ -104,13 +106,10 @@ func (r *Reader) Read(h http.Header) (t Told) {
 // lower lowers a limit to n a window of some seconds, of which 0 is a minute; n of 0 is none. Of a longer window as much may come in
 // one minute.
 func (t *Told) lower(of Unit, n, window int64) {
-	limit := &t.Requests
-	if of == Tokens {
-		limit = &t.Tokens
-	}
 	if of == Other || n <= 0 {
 		return
 	}
+	limit := [...]*int64{Tokens: &t.Tokens, Requests: &t.Requests, Input: &t.Input, Output: &t.Output}[of]
 	n = min(n, 1_000_000_000_000)
 	if window > 0 && window < 60 {
 		n = n * 60 / window
@@ -160,8 +159,10 @@ func items(values []string) (list []item) {
 func (i *item) unit() Unit {
 	said := cmp.Or(i.qu, i.name)
 	switch {
-	case strings.Contains(said, "input") || strings.Contains(said, "output"):
-		return Other
+	case strings.Contains(said, "input"):
+		return Input
+	case strings.Contains(said, "output"):
+		return Output
 	case strings.Contains(said, "token"):
 		return Tokens
 	case i.qu == "" || i.qu == "requests":

@@ -22,13 +22,13 @@ func headers(lines string) http.Header {
 // the answer is a refusal. Times without a Date are moved to t0, some amounts are set to used up so that there is a wait, and where a
 // source shows names or one value alone, the others are made up in its form.
 var posted = []struct {
-	source   string
-	from     Reader
-	lines    string
-	text     string
-	tokens   int64
-	requests int64
-	retry    time.Duration
+	source                  string
+	from                    Reader
+	lines                   string
+	text                    string
+	tokens                  int64
+	requests, input, output int64
+	retry                   time.Duration
 }{
 	// OpenAI
 	{source: "https://community.openai.com/t/how-to-get-rate-limit-reset-time-for-response-api/1268905", from: OpenAI, lines: `
@@ -168,7 +168,7 @@ var posted = []struct {
 		anthropic-ratelimit-requests-reset: 2025-02-24T20:37:51Z
 		anthropic-ratelimit-output-tokens-limit: 80000
 		anthropic-ratelimit-output-tokens-remaining: 80000
-		anthropic-ratelimit-output-tokens-reset: 2025-02-24T20:38:03Z`, requests: 4000},
+		anthropic-ratelimit-output-tokens-reset: 2025-02-24T20:38:03Z`, requests: 4000, output: 80_000},
 	{source: "https://rdrr.io/cran/tidyllm/src/tests/testthat/claude/api.anthropic.com/v1/messages-e050b5-POST.R", from: Anthropic, lines: `
 		date: Thu, 21 Aug 2025 12:41:00 GMT
 		anthropic-ratelimit-input-tokens-limit: 80000
@@ -178,7 +178,7 @@ var posted = []struct {
 		anthropic-ratelimit-output-tokens-remaining: 16000
 		anthropic-ratelimit-output-tokens-reset: 2025-08-21T12:41:00Z
 		anthropic-ratelimit-requests-limit: 1000
-		anthropic-ratelimit-tokens-limit: 96000`, tokens: 96_000, requests: 1000, retry: 9 * time.Second},
+		anthropic-ratelimit-tokens-limit: 96000`, tokens: 96_000, requests: 1000, input: 80_000, output: 16_000, retry: 9 * time.Second},
 	{source: "https://docs.anthropic.com/en/api/rate-limits (priority tier)", from: Anthropic, lines: `
 		anthropic-priority-input-tokens-limit: 10000
 		anthropic-priority-input-tokens-remaining: 0
@@ -269,13 +269,13 @@ var posted = []struct {
 		RateLimit: "peer";r=0;t=1
 		RateLimit-Policy: "peer";q=10;w=1, "auth";q=6000;w=60`, requests: 600, retry: time.Second},
 	{source: "tokens of a prompt are no limit of all tokens, and no window is no rate", from: OpenAI, lines: `
-		RateLimit-Policy: "input-tokens";q=10;w=60, "tokens";q=5, "parallel";q=4;qu="concurrent-requests";w=60`},
+		RateLimit-Policy: "input-tokens";q=10;w=60, "tokens";q=5, "parallel";q=4;qu="concurrent-requests";w=60`, input: 10},
 }
 
 func TestReader_AsPosted(t *testing.T) {
 	for _, c := range posted {
 		h := headers(c.lines)
-		if got, want := c.from.Read(h), (Told{Tokens: c.tokens, Requests: c.requests}); got != want {
+		if got, want := c.from.Read(h), (Told{Tokens: c.tokens, Requests: c.requests, Input: c.input, Output: c.output}); got != want {
 			t.Errorf("%s: the limits are %+v, want %+v", c.source, got, want)
 		}
 		if got := c.from.Retry(h, c.text, t0); got.Round(time.Microsecond) != c.retry.Round(time.Microsecond) {

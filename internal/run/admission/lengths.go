@@ -58,7 +58,7 @@ const largePart = 16
 
 // isLarge reports whether a prompt of so many tokens is a large part of a minute of its tenant, or of the pool.
 func (s *scope) isLarge(n int64) bool {
-	for _, most := range [...]int64{s.Tenant.TPM, s.Tenant.ITPM, s.Pool.TPM} {
+	for _, most := range [...]int64{s.Tenant.TPM, s.Tenant.ITPM, s.Pool.TPM, s.Pool.ITPM} {
 		if most > 0 && n >= most/largePart {
 			return true
 		}

@@ -108,18 +108,21 @@ func newPool(of *tenants.Pool, m *telemetry.Metrics, before *Policy) *Pool {
 	if old, there := before.PoolNamed(of.Name); there {
 		p.Failures = old.Failures
 	}
-	p.inputMax = longestInput(of, of.TPM)
+	p.inputMax = longestInput(of, of.TPM, of.ITPM)
 	for i := range of.Upstreams {
-		p.inputsMax = append(p.inputsMax, longestInput(of, of.Upstreams[i].TPM))
+		p.inputsMax = append(p.inputsMax, longestInput(of, of.Upstreams[i].TPM, of.Upstreams[i].ITPM))
 		p.names = append(p.names, of.Upstreams[i].Name)
 	}
 	return p
 }
 
-// longestInput is how long a prompt may be in a pool that is no more than some tokens a minute; 0 is no limit.
-func longestInput(of *tenants.Pool, tpm int64) int64 {
+// longestInput is how long a prompt may be in a pool that is no more than some tokens and input tokens a minute; 0 is no limit.
+func longestInput(of *tenants.Pool, tpm, itpm int64) int64 {
 	if of.TokenWeights.Input == 0 {
 		return 0
+	}
+	if tpm == 0 || itpm > 0 && itpm < tpm {
+		tpm = itpm
 	}
 	return tpm * 1000 / of.TokenWeights.Input
 }

@@ -85,8 +85,11 @@ func appendText(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
+// kept are the parts of a charge that are written down. The pool's input and output follow from its tokens and from Own (governor.Past.Read).
+func kept(c *governor.Charge) [3][]int64 { return [...][]int64{c.Pool[:2], c.Own[:], c.Spend[:]} }
+
 func appendCharge(b []byte, c *governor.Charge) []byte {
-	for _, list := range [...][]int64{c.Pool[:], c.Own[:], c.Spend[:]} {
+	for _, list := range kept(c) {
 		for _, n := range list {
 			b = binary.AppendVarint(b, n)
 		}
@@ -167,7 +170,7 @@ func (in *reader) text() string {
 func (in *reader) time() time.Time { return time.Unix(0, in.varint()) }
 
 func (in *reader) charge(c *governor.Charge) {
-	for _, list := range [...][]int64{c.Pool[:], c.Own[:], c.Spend[:]} {
+	for _, list := range kept(c) {
 		for i := range list {
 			list[i] = in.varint()
 		}

@@ -25,7 +25,7 @@ import (
 func randomRecord(rng *rand.Rand) governor.Record {
 	at := func() time.Time { return time.Unix(0, rng.Int64()-rng.Int64()) }
 	charge := func() (c governor.Charge) {
-		for _, list := range [][]int64{c.Pool[:], c.Own[:], c.Spend[:]} {
+		for _, list := range kept(&c) {
 			for i := range list {
 				list[i] = rng.Int64() >> rng.IntN(64)
 			}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/llmgov/llmgov/federation"
 	"github.com/llmgov/llmgov/federation/store"
+	"github.com/llmgov/llmgov/governor"
 	govsharing "github.com/llmgov/llmgov/governor/sharing"
 )
 
@@ -28,8 +29,10 @@ func DeclareNew(ctx context.Context, at store.Store, pools []string) (done []str
 		return nil, err
 	}
 	for _, p := range pools {
-		if err := at.Declare(ctx, p); err != nil {
-			return done, err
+		for _, account := range governor.Accounts(p) {
+			if err := at.Declare(ctx, account); err != nil {
+				return done, err
+			}
 		}
 		done = append(done, p)
 	}

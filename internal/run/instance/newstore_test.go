@@ -9,6 +9,7 @@ import (
 
 	"github.com/llmgov/llmgov/federation"
 	"github.com/llmgov/llmgov/federation/store"
+	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
@@ -32,7 +33,9 @@ func (s *unusedStore) Declare(_ context.Context, pool string) error {
 	if pool == s.used {
 		return &federation.InUseError{Pool: pool, Node: "n"}
 	}
-	s.declared = append(s.declared, pool)
+	if governor.PoolOf(pool) == pool { // its other accounts go with it
+		s.declared = append(s.declared, pool)
+	}
 	return nil
 }
 

@@ -369,16 +369,25 @@ func ago(t time.Time) float64 {
 // lookFor is the time for which a look at all gateways is shown: one look may fail, not two.
 const lookFor = 15 * time.Second
 
+// counted is the state of the first of a pool's accounts that has a limit, and of which axis that is; else the last one's.
+func (s *sharing) counted(pool string) (st runner.State, axis int) {
+	for _, account := range governor.Accounts(pool) {
+		st, _ = s.State(account)
+		for k, limit := range st.View.Limits {
+			if limit > 0 {
+				return st, k
+			}
+		}
+	}
+	return st, 0
+}
+
 // regions are the regions' parts of a pool's usage in the last minute: of its tokens, if these are
 // limited. They are nil if unknown, such as while the store is lost.
 func (s *sharing) regions(pool string) map[string]float64 {
-	st, _ := s.State(pool)
+	st, axis := s.counted(pool)
 	if time.Since(st.Looked) > lookFor {
 		return nil
-	}
-	axis := 0
-	if st.View.Limits[0] == 0 {
-		axis = 1
 	}
 	parts := map[string]float64{}
 	sum := int64(0)

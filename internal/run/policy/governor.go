@@ -34,6 +34,8 @@ func pool(p *tenants.Pool) governor.Pool {
 		Name:               p.Name,
 		TPM:                p.TPM,
 		RPM:                p.RPM,
+		ITPM:               p.ITPM,
+		OTPM:               p.OTPM,
 		Concurrency:        p.Concurrency,
 		InteractiveReserve: p.InteractiveReserve,
 		SoftCapPPM:         p.SoftCapPPM,
@@ -73,7 +75,9 @@ func poolUpstreams(p *tenants.Pool) (list []governor.Upstream) {
 		return nil
 	}
 	for _, u := range p.Upstreams {
-		list = append(list, governor.Upstream{Name: u.Name, Weight: u.Weight, Order: u.Order, TPM: u.TPM, RPM: u.RPM, Concurrency: u.Concurrency})
+		list = append(list, governor.Upstream{
+			Name: u.Name, Weight: u.Weight, Order: u.Order, TPM: u.TPM, RPM: u.RPM, ITPM: u.ITPM, OTPM: u.OTPM, Concurrency: u.Concurrency,
+		})
 	}
 	return list
 }

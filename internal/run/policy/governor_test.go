@@ -27,6 +27,8 @@ pools:
     models: [m]
     tpm: 1000000
     rpm: 1000
+    itpm: 800000
+    otpm: 200000
     concurrency: {max: 20, min: 2, adaptive: gradient, interactive_reserve: 3, per_tenant: true}
     accounting: production
     token_weights: {input: 2, cached_input: 0.5, output: 3, reasoning: 4, audio: 5}
@@ -38,7 +40,7 @@ pools:
     on_store_loss: {local: 0.1}
     tenant_limits: strict
     expect_nodes: 3
-  q: {models: [other], rpm: 10, upstreams: [{name: u, weight: 2, order: 1, tpm: 1, rpm: 2, concurrency: 3}], tpm: 1, concurrency: {max: 3, soft_cap: 0.5, hold_back: 0.1}}
+  q: {models: [other], rpm: 10, upstreams: [{name: u, weight: 2, order: 1, tpm: 1, rpm: 2, itpm: 3, otpm: 4, concurrency: 3}], tpm: 1, concurrency: {max: 3, soft_cap: 0.5, hold_back: 0.1}}
 `
 
 const everybody = `

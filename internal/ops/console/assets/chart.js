@@ -18,7 +18,7 @@ export const rangeChoice = () => h('div', { class: 'ranges', role: 'group', 'ari
 export function poolChart(pool, names) {
   const sorted = [...names].sort();
   const colours = coloursOf(sorted);
-  const unit = { tokens: 'tokens a minute', requests: 'requests a minute' }[pool.limits[0]?.axis] ?? 'concurrent calls';
+  const unit = { tokens: 'tokens a minute', requests: 'requests a minute', input_tokens: 'input tokens a minute', output_tokens: 'output tokens a minute' }[pool.limits[0]?.axis] ?? 'concurrent calls';
   const { points: list, ...times } = points(pool.name);
   return figure(`Use of pool ${pool.name}`, `Used, in ${unit}`, times, (el) => {
     const stack = sorted.map(() => []);

@@ -81,6 +81,9 @@ type Axis string
 const (
 	Requests Axis = "Requests"
 	Tokens   Axis = "Tokens"
+
+	InputTokens  Axis = "Input-Tokens"
+	OutputTokens Axis = "Output-Tokens"
 )
 
 // event is an event of a stream, with its name if it has one.

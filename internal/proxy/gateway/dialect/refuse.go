@@ -28,10 +28,12 @@ func (d *Dialect) Show(h http.Header, gov *governor.Governor, tenant, pool strin
 		return
 	}
 	now := time.Now()
-	if st.Requests.Limit != 0 {
-		d.ShowRate(h, Requests, st.Requests, now)
-	}
-	if st.Tokens.Limit != 0 {
-		d.ShowRate(h, Tokens, st.Tokens, now)
+	for _, axis := range [...]struct {
+		name  Axis
+		quota governor.Quota
+	}{{Requests, st.Requests}, {Tokens, st.Tokens}, {InputTokens, st.Input}, {OutputTokens, st.Output}} {
+		if axis.quota.Limit != 0 {
+			d.ShowRate(h, axis.name, axis.quota, now)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package upstreams
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"slices"
@@ -330,6 +331,101 @@ func TestUpstreams_Replayed(t *testing.T) {
 		report := harness.DecidedAgain(t, record, s.Gateway.Snapshot())
 		if !report.Exact || len(report.Flips) > 0 {
 			t.Errorf("of %d calls %d come out otherwise, and %d by the same policy", report.Calls, report.Differ, len(report.Flips))
+		}
+	})
+}
+
+// A provider that limits input and output apart refuses nobody, whether the limits are the pool's or its upstreams'. Tenants with long
+// prompts, long answers and both have dominant shares by weight, the tighter limit is used up, and headers show both.
+func TestUpstreams_InputAndOutputApart(t *testing.T) {
+	t.Run("of the pool", func(t *testing.T) { runApart(t, false, .99) })
+	if !testing.Short() {
+		t.Run("of its upstreams", func(t *testing.T) { runApart(t, true, .97) }) // a call that has ended counts a whole minute more
+	}
+}
+
+func runApart(t *testing.T, each bool, least float64) {
+	synctest.Test(t, func(t *testing.T) {
+		const itpm, otpm, minutes = 800_000, 240_000, 2
+		p := harness.Pool(0, 0, 0)
+		p.HeadroomPPM = 0
+		p.Accounting = tenants.Production
+		server := mock.Config{ITPM: itpm, OTPM: otpm, TokensPerSecond: 100}
+		if each {
+			server.ITPM = itpm / 2
+			server.OTPM = otpm / 2
+			for _, name := range []string{"first", "second"} {
+				p.Upstreams = append(p.Upstreams, tenants.PoolUpstream{Name: name, Weight: 1, ITPM: itpm / 2, OTPM: otpm / 2})
+			}
+		} else {
+			p.ITPM = itpm
+			p.OTPM = otpm
+			p.Upstreams = []tenants.PoolUpstream{{Name: "first"}}
+		}
+		servers := []*harness.Upstream{harness.NewUpstream(t, server), harness.NewUpstream(t, server)}
+		var who []tenants.Tenant
+		for i, weight := range []int64{4, 2, 1} {
+			who = append(who, harness.Tenant(fmt.Sprint(i), weight))
+			who[i].MaxWait = time.Hour
+		}
+		s := harness.New(t, harness.World{Pool: p, Tenants: who, Upstreams: map[string]http.Handler{"first": servers[0], "second": servers[1]}})
+
+		var mu sync.Mutex
+		var shares [3]float64
+		var callers sync.WaitGroup
+		began := time.Now()
+		ended := func() bool { return time.Since(began) > (2+minutes)*time.Minute }
+		for tenant, c := range []struct{ words, input, output int }{{1500, 1882, 60}, {100, 132, 300}, {800, 1007, 150}} {
+			body := fmt.Sprintf(`{"model":"m","messages":[{"role":"user","content":%q}],"max_tokens":%d,"mock":{"output_tokens":%d}}`,
+				strings.Repeat("word ", c.words), c.output, c.output)
+			share := max(float64(c.input)/itpm, float64(c.output)/otpm) / float64(int(4)>>tenant)
+			for range 60 {
+				callers.Go(func() {
+					for !ended() {
+						a := s.Call(t.Context(), fmt.Sprint(tenant), body)
+						if a.Status != http.StatusOK || !strings.Contains(a.Body, fmt.Sprintf(`"prompt_tokens":%d,"completion_tokens":%d,`, c.input, c.output)) {
+							t.Errorf("status %d: %s", a.Status, a.Body)
+						}
+						mu.Lock()
+						if time.Since(began) > 2*time.Minute && !ended() {
+							shares[tenant] += share
+						}
+						mu.Unlock()
+					}
+				})
+			}
+		}
+		sum := func() (st mock.Stats) {
+			for _, u := range servers {
+				one := u.Mock.Stats()
+				st.PromptTokens += one.PromptTokens
+				st.OutputTokens += one.OutputTokens
+				st.Refused += one.Refused
+			}
+			return st
+		}
+		time.Sleep(2 * time.Minute)
+		before := sum()
+		time.Sleep(minutes * time.Minute)
+		after := sum()
+		callers.Wait()
+		input := float64(after.PromptTokens-before.PromptTokens) / (itpm * minutes)
+		output := float64(after.OutputTokens-before.OutputTokens) / (otpm * minutes)
+		t.Logf("dominant shares for a unit of weight %.4f, %.4f of the input and %.4f of the output are used", shares, input, output)
+		if max(input, output) < least || after.Refused > 0 {
+			t.Errorf("%.4f of the input and %.4f of the output are used, and the servers refused %d calls", input, output, after.Refused)
+		}
+		mean := (shares[0] + shares[1] + shares[2]) / 3
+		for tenant, share := range shares {
+			if math.Abs(share/mean-1) > .01 {
+				t.Errorf("tenant %d has %.3f of its dominant share", tenant, share/mean)
+			}
+		}
+		h := s.CallTo(t.Context(), "/messages", "0", `{"model":"m","max_tokens":5,"messages":[{"role":"user","content":"hello"}]}`).Header
+		for axis, limit := range map[string]string{"Input": "800000", "Output": "240000"} {
+			if got := h.Get("Anthropic-Ratelimit-" + axis + "-Tokens-Limit"); got != limit {
+				t.Errorf("the limit on %s is %q by the headers, want %s", axis, got, limit)
+			}
 		}
 	})
 }
