@@ -153,10 +153,10 @@ func (c *Controller) applyLocked(snap *tenants.Snapshot) error {
 		return err
 	}
 	c.used.follow(snap)
+	c.metrics.Expect(next.reach) // before the followers let calls begin with it
 	for _, install := range installs {
 		install()
 	}
-	c.metrics.Expect(next.reach)
 	c.policy.Store(next)
 	c.explainLocked(next)
 	c.boundMetrics(snap)
