@@ -23,6 +23,7 @@ type measure struct {
 	// The pool's lock guards the fields below.
 	view     *claimsView // of the pool's claims
 	reshared bool        // shares have changed, but view has not yet
+	stale    bool        // claims have changed, and view may have nodes that are gone
 	timer    Timer       // nil before the first measurement
 	running  bool        // the timer runs, or its function does
 	stirred  bool        // calls came or ended since the last measurement
@@ -51,12 +52,14 @@ func (p *pool) review(shared bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.measure.view = v
+	p.measure.stale = false
 }
 
 // viewLocked makes the pool's claimsView anew, after shares have changed.
 func (p *pool) viewLocked() {
 	p.measure.view = p.newView()
 	p.measure.reshared = false
+	p.measure.stale = false
 }
 
 func (p *pool) newView() *claimsView {
@@ -120,6 +123,11 @@ func (g *Governor) measurePool(p *pool) {
 	defer m.mu.Unlock()
 	now := g.clock.Now()
 	p.mu.Lock()
+	if p.measure.stale { // an Apply is about to make it anew
+		p.measure.timer.Reset(measureEvery)
+		p.mu.Unlock()
+		return
+	}
 	p.measure.stirred = false
 	if p.measure.reshared {
 		p.viewLocked()

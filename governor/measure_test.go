@@ -341,3 +341,31 @@ func TestFloorsGoBeforeWeights(t *testing.T) {
 			map[string]float64{"small": 0.3, "large": 0.7 * 2000 / 3900, "other": 0.7 * 1900 / 3900})
 	})
 }
+
+// TestShares_Apply: a pool that is measured while an Apply has changed its claims, but not yet made the meter's view anew, is not asked for
+// nodes that are gone.
+func TestShares_Apply(t *testing.T) {
+	for _, shared := range []bool{true, false} { // without a grant, so that there never was a call
+		synctest.Test(t, func(t *testing.T) {
+			cfg := Config{Shared: shared, Pools: []Pool{{Name: "p", TPM: 600_000}}, Tenants: []Tenant{{Name: "a", Weight: 1000}, {Name: "b", Weight: 1000}}}
+			g := must(t, cfg)
+			l, rej := g.Acquire(t.Context(), demand("b", 1000))
+			if (rej == nil) == shared {
+				t.Fatal(rej)
+			}
+			if rej == nil {
+				l.Settle(Usage{Output: 1000})
+			}
+			time.Sleep(measureEvery / 2)
+			p := g.pools["p"]
+			cfg.Tenants = cfg.Tenants[:1]
+			g.apply(time.Now(), cfg, &recall{tally: g.tally})
+			time.Sleep(measureEvery)
+			g.review()
+			time.Sleep(measureEvery)
+			if got, _ := p.measure.figures(); len(got.Leaves) != 1 {
+				t.Errorf("measured are %+v", got.Leaves)
+			}
+		})
+	}
+}

@@ -38,6 +38,7 @@ func (p *poolView) configureLocked(now time.Time, tb *table, pl *plan, zone *tim
 		p.slots.Plant(p.claims.tree.slotNodes())
 	}
 	p.seatLocked(now, pl)
+	p.measure.stale = true
 	p.splitLocked(now, tb, zone, r)
 	p.announceLocked()
 }
