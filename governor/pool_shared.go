@@ -223,7 +223,7 @@ func (s *SharedPool) Demand(now time.Time) (PoolDemand, bool) {
 		d.Spent[i] = p.escrow.Spent(k)
 	}
 	for pair, level := range p.rates.levels {
-		if pair != s.pair && level > 0 && (d.Level == 0 || level < d.Level) {
+		if pair != s.pair && p.ratedLocked(pair) && level > 0 && (d.Level == 0 || level < d.Level) {
 			d.Level = level
 		}
 	}

@@ -271,3 +271,26 @@ func TestShared_Spare(t *testing.T) {
 		})
 	}
 }
+
+// TestShared_Level: what there is for each unit of weight on other axes counts while the pool has limits on these.
+func TestShared_Level(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := sharedConfig()
+		cfg.Pools[0].OTPM = 1000
+		g, s := shared(t, cfg)
+		if d := demanded(s); d.Level != 0 {
+			t.Errorf("nobody has said anything yet, and the level is %v", d.Level)
+		}
+		others := g.SharedPools()[1]
+		demanded(others)
+		others.Allow(time.Now(), PoolGrant{Others: &[2]int64{}, Level: 7})
+		if d := demanded(s); d.Level != 7 {
+			t.Errorf("the level of the output is 7, told is %v", d.Level)
+		}
+		cfg.Pools[0].OTPM = 0
+		testkit.OK(t, g.Apply(cfg))
+		if d := demanded(s); d.Level != 0 {
+			t.Errorf("nothing limits the output any more, and the level is still %v", d.Level)
+		}
+	})
+}
