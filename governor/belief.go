@@ -17,8 +17,9 @@ import (
 
 // belief is how far it is believed what a call took. The zero belief believes all.
 type belief struct {
-	by   string // the tenant; "" is believed
-	most Spend  // what the books of others get, at most
+	by   string      // the tenant; "" is believed
+	most Spend       // what the books of others get, at most
+	each limits.Cost // the same, of their limits
 }
 
 // spend is the part of a spend that the books of others get.
@@ -36,8 +37,11 @@ func (t *belief) tokens(n int64) int64 { return t.spend(Spend{UnitTokens: n})[Un
 
 // cost is the part of a cost that the limits of others get.
 func (t *belief) cost(c limits.Cost) limits.Cost {
+	if t.by == "" {
+		return c
+	}
 	for k := limits.Tokens; k <= limits.Output; k++ {
-		c[k] = t.tokens(c[k])
+		c[k] = min(t.tokens(c[k]), t.each[k])
 	}
 	return c
 }
@@ -62,7 +66,7 @@ func (w *walk) bound() {
 		usd = muldiv.Floor(usd, cost[limits.Tokens], b.cost[limits.Tokens])
 	}
 	b.cost = cost
-	b.belief = belief{by: w.tenant.name, most: left}
+	b.belief = belief{by: w.tenant.name, most: left, each: cost}
 	b.belief.most = b.belief.spend(Spend{cost[limits.Tokens], 1, usd})
 }
 

@@ -278,3 +278,17 @@ func TestAsked_Bounded(t *testing.T) {
 		})
 	}
 }
+
+// TestTold_ByAxis: whoever tells of its own calls takes of a limit on output no more than the output that it asked for.
+func TestTold_ByAxis(t *testing.T) {
+	testkit.Virtual(t, "", func(t *testing.T) {
+		cfg := tellers(escrow.AdmitMax)
+		cfg.Pools[0].TPM = 0
+		cfg.Pools[0].ITPM = 2_000_000
+		cfg.Pools[0].OTPM = 50_000
+		cfg.Pools[0].Burst = time.Minute
+		g := must(t, cfg)
+		admitted(t, g, tell(30_000, 1)).Settle(Usage{Input: 1, Output: absurd})
+		admitted(t, g, Request{Tenant: "solo", Pool: "p", Model: "m", Input: 1, Output: 40_000})
+	})
+}

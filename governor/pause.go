@@ -9,7 +9,7 @@ import (
 // for its pool, and its wait ends with what ends theirs.
 func (g *Governor) Pause(ctx context.Context, req *Request, until time.Time) *Rejection {
 	w := walk{g: g, ctx: ctx, spot: g.table.Load().find(req)}
-	if w.tenant == nil {
+	if w.tenant == nil || !until.After(g.clock.Now()) {
 		return nil // as it is told when it asks
 	}
 	p := w.pool.pool
