@@ -291,7 +291,8 @@ func first(policy *tenants.Snapshot, names []string) (found *tenants.Tenant) {
 	return found
 }
 
-// spaced lets an issuer be asked at most once in every so long for each address, whatever tokens come. Whoever asks earlier waits.
+// spaced lets an issuer be asked at most once in every so long for each address, whatever tokens come. Whoever asks earlier waits, unless the
+// turn is too late for that: turns that nobody takes would keep the issuer from being asked for as long as tokens come.
 type spaced struct {
 	every time.Duration
 
@@ -306,6 +307,10 @@ func (s *spaced) RoundTrip(r *http.Request) (*http.Response, error) {
 	turn := time.Now()
 	if next := s.last[at].Add(s.every); turn.Before(next) {
 		turn = next
+	}
+	if end, ends := r.Context().Deadline(); ends && !turn.Before(end) {
+		s.mu.Unlock()
+		return nil, context.DeadlineExceeded
 	}
 	s.last[at] = turn
 	s.mu.Unlock()

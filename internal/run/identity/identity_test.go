@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -263,5 +264,28 @@ func TestNew(t *testing.T) {
 	}
 	if New(tenants.Identity{}, c) != nil {
 		t.Error("without issuers there is a checker")
+	}
+}
+
+// Calls that come while the issuer does not answer wait for each other, and most of them for too long.
+func TestSpaced_Late(t *testing.T) {
+	p := newProvider(t)
+	s := &spaced{every: time.Second, last: map[string]time.Time{}}
+	ask := func(patience time.Duration) error {
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		resp, err := s.RoundTrip(testkit.Must(http.NewRequestWithContext(ctx, http.MethodGet, p.URL+"/keys", nil))(t))
+		if err == nil {
+			_ = resp.Body.Close()
+		}
+		return err
+	}
+	for range 100 {
+		if err := ask(0); err == nil {
+			t.Fatal("a request was sent whose time was over")
+		}
+	}
+	if err := ask(5 * time.Second); err != nil {
+		t.Error("requests that came too late took the turn of the next one:", err)
 	}
 }
