@@ -33,6 +33,7 @@ func LoadFS(fsys fs.FS, name string, opt Options) (*Snapshot, error) {
 
 func load(l *loader) (*Snapshot, error) {
 	l.begin()
+	l.secretFiles = nil // who looks for changes looks at no more than was read
 	l.r.Places[""] = place{File: l.shown, Line: 1, Col: 1}
 	data, err := l.readFile(l.config)
 	if err != nil {

@@ -14,7 +14,6 @@ const inFile = "file:"
 
 // secrets puts the contents of files in the places of their names. The files are followed like the config.
 func (l *loader) secrets(cfg *Config) {
-	l.secretFiles = l.secretFiles[:0]
 	l.secret(&cfg.Admin.Token, strictyaml.Child("admin", "token"), parseToken)
 	l.secret(&cfg.Admission.Token, strictyaml.Child("admission", "token"), parseToken)
 	l.secret(&cfg.Store, "store", func(text string) (string, string) {

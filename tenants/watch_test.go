@@ -498,5 +498,8 @@ func TestWatch_Secret(t *testing.T) {
 		}
 		s.remove("run/key")
 		s.bad("cannot be read")
+		s.overwrite("llmgov.yaml", "\ta: b") // in which no secret is found
+		s.bad("a tab")
+		s.quiet(3)
 	})
 }
