@@ -48,13 +48,18 @@ func headerBytes(r *http.Request) int {
 	return n
 }
 
-// authenticate finds the tenant by its key.
-func (c *call) authenticate() *refusal {
+// credential is the key or token of the caller; "" is none.
+func (c *call) credential() string {
 	key := bearer.Credential(c.r.Header)
 	if key == "" && c.route != nil && c.route.Realtime {
-		key = realtime.Key(c.r.Header)
+		return realtime.Key(c.r.Header)
 	}
-	if f := c.Identify(key, "Send it as \"Authorization: Bearer KEY\", \"x-api-key\" or \"api-key\"."); f != nil {
+	return key
+}
+
+// authenticate finds the tenant by its key.
+func (c *call) authenticate() *refusal {
+	if f := c.Identify(c.credential(), "Send it as \"Authorization: Bearer KEY\", \"x-api-key\" or \"api-key\"."); f != nil {
 		return f
 	}
 	if !connections.Known(c.r.Context(), c.Tenant.Name) {

@@ -131,8 +131,8 @@ func (r realtimeCall) Upstream() string { return r.c.try.up.Name }
 // Revoked implements realtime.Call.
 func (r realtimeCall) Revoked() *admission.Refusal {
 	c := r.c
-	t, k, ok := c.g.world.Load().Snapshot.LookupHash(c.Key.Hash)
-	if ok && !k.Expired(time.Now()) && t.Name == c.Tenant.Name && t.Routes.Has(c.route.Grant) && t.MayUse(c.head.Model) {
+	t, k, err := c.g.world.Load().Whose(c.credential())
+	if err == nil && !k.Expired(time.Now()) && t.Name == c.Tenant.Name && t.Routes.Has(c.route.Grant) && t.MayUse(c.head.Model) {
 		return nil
 	}
 	return &refusal{Status: http.StatusUnauthorized, Code: admission.CodeKey, Message: "The API key may not use this any more."}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/internal/run/identity"
+	"github.com/llmgov/llmgov/tenants"
 )
 
 // Identify finds the tenant by its key. hint tells callers without a key where to put it.
@@ -55,19 +56,22 @@ func (c *Call) IdentifyTenant(name string) *Refusal {
 	return nil
 }
 
+// Whose finds the tenant of a key, which may have expired, or of a token. Of a text that is neither, the error is identity.ErrNoToken.
+func (p *Policy) Whose(key string) (*tenants.Tenant, *tenants.Key, error) {
+	if t, k, ok := p.Snapshot.Lookup(key); ok {
+		return t, k, nil
+	}
+	return p.identity.Who(context.Background(), p.Snapshot, key)
+}
+
 // TenantOf finds the tenant of a key, or of a token, that has not expired.
 func (c *Controller) TenantOf(key string) (name string, ok bool) {
-	p := c.Policy()
-	t, k, ok := p.Snapshot.Lookup(key)
-	if ok {
-		return t.Name, !k.Expired(time.Now())
-	}
-	t, _, err := p.identity.Who(context.Background(), p.Snapshot, key)
+	t, k, err := c.Policy().Whose(key)
 	if err != nil {
 		if !errors.Is(err, identity.ErrNoToken) {
 			c.tokenRefused(err)
 		}
 		return "", false
 	}
-	return t.Name, true
+	return t.Name, !k.Expired(time.Now())
 }
