@@ -92,7 +92,10 @@ func (l *loader) policies(cfg *Config) []Tenant {
 			f.sheet = old.sheet
 			f.data = nil
 		case f.data == nil && f.waiting == nil && old.tenants != nil:
-			l.policyFile(f)
+			if l.policyFile(f) && f.definesTiers() { // since the look at it
+				f.tiered = true
+				f.open()
+			}
 		}
 	}
 	readAll(files)
