@@ -66,9 +66,9 @@ func layer(r *report, base Config, file map[string]any, opt Options) Config {
 
 	merged := Config{Upstreams: base.Upstreams, Pools: base.Pools, Prices: base.Prices, Identity: base.Identity}
 	must(k.Unmarshal("", &merged))
+	merged.TLS = pairedTLS(r, "tls", merged.TLS).or(TLS{})
 	merged.Admin.TLS = pairedTLS(r, "admin.tls", merged.Admin.TLS).or(merged.TLS)
 	merged.Admission.TLS = pairedTLS(r, "admission.tls", merged.Admission.TLS).or(merged.TLS)
-	merged.TLS = pairedTLS(r, "tls", merged.TLS)
 	if merged.Store != base.Store && opt.Store != nil && !strings.HasPrefix(merged.Store, inFile) {
 		if err := opt.Store(merged.Store); err != nil {
 			r.At("store", "%v", err)

@@ -219,7 +219,7 @@ func (i *issuer) ready(ctx context.Context) (*oidc.IDTokenVerifier, error) {
 	return i.verifier, nil
 }
 
-// static are the keys of a file. Unlike oidc.StaticKeySet it takes that which the token names first.
+// static are the keys of a file.
 func static(set jose.JSONWebKeySet) oidc.KeySet {
 	keys := &oidc.StaticKeySet{}
 	for _, k := range set.Keys {
