@@ -59,7 +59,7 @@ func (p *Pool) Account(i NodeID) Account {
 		a.RefundedLate = p.told[i].late
 	}
 	if ahead := n.finish - p.virtualOf(p.nodes[n.parent].inner); ahead > 0 {
-		a.Debt = muldiv.Floor(ahead, int64(n.weight), int64(WeightOne))
+		a.Debt = muldiv.Floor(ahead, n.weight, weightOne)
 	}
 	return a
 }

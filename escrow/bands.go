@@ -51,17 +51,18 @@ func (p *Pool) ShareElsewhere(e *Elsewhere) { p.elsewhere = e }
 // run, and how many of all run here. It does if it has less than its weight makes of all, or no more than that of what those have that want
 // more as well: others leave them the rest. If it has as much as these, turns decide who has the next; or it would only ever have its
 // share or less.
-func (e *Elsewhere) owes(i NodeID, w Weight, running, here int64) bool {
-	if muldiv.Floor(running, int64(max(e.Busy, w)), int64(w)) < here+e.All {
+func (e *Elsewhere) owes(i NodeID, of Weight, running, here int64) bool {
+	w := of.Thousandths()
+	if muldiv.Floor(running, max(e.Busy.Thousandths(), w), w) < here+e.All {
 		return true
 	}
 	calls := e.Wants.Calls
-	weight := e.Wants.Weight
+	weight := e.Wants.Weight.Thousandths()
 	if own, wants := e.Wanting[i]; wants {
 		calls -= own
 		weight -= w
 	}
-	return calls > 0 && muldiv.Floor(running, int64(max(0, weight)), int64(w)) <= calls
+	return calls > 0 && muldiv.Floor(running, max(0, weight), w) <= calls
 }
 
 // owed reports whether a leaf has less than its share of the slots in use: if the leaf, or a node above it,
@@ -84,7 +85,7 @@ func (p *Pool) owed(i NodeID) bool {
 		if nd.parent == Root {
 			all = p.running
 		}
-		if muldiv.Floor(int64(nd.running), int64(up.busy), int64(nd.weight)) < all {
+		if muldiv.Floor(int64(nd.running), up.busy, nd.weight) < all {
 			return true
 		}
 	}

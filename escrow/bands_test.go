@@ -16,7 +16,7 @@ func TestBands(t *testing.T) {
 	now := t0
 	p := New(now, Config{Slots: 20, HoldBack: 200_000, MaxQueue: 100})
 	for _, c := range []struct{ below, runs int }{{9, 16}, {5, 17}, {3, 18}, {1, 19}, {0, 20}} {
-		leaf := p.Add(Root, Node{Weight: WeightOne, Below: c.below})
+		leaf := p.Add(Root, Node{Weight: 1, Below: c.below})
 		for range 30 {
 			wait := time.Duration(0)
 			if c.below > 0 && p.InFlight() == int64(c.runs) {
@@ -55,8 +55,8 @@ func TestBands_Aged(t *testing.T) {
 		t.Run(c.what, func(t *testing.T) {
 			now := t0
 			p := New(now, Config{Slots: 20, HoldBack: 50_000, MaxQueue: 100})
-			high := p.Add(Root, Node{Weight: WeightOne})
-			low := p.Add(Root, Node{Weight: WeightOne, Below: c.below})
+			high := p.Add(Root, Node{Weight: 1})
+			low := p.Add(Root, Node{Weight: 1, Below: c.below})
 			for range 19 {
 				p.Offer(now, Call{Leaf: high, Most: Cost{0, 1}})
 			}
@@ -94,9 +94,9 @@ func TestBands_PassEachOther(t *testing.T) {
 		t.Run(c.what, func(t *testing.T) {
 			now := t0
 			p := New(now, Config{Slots: 12, HoldBack: 500_000, MaxQueue: 100})
-			high := p.Add(Root, Node{Weight: WeightOne})
-			first := p.Add(Root, Node{Weight: WeightOne, Below: LowestBand})
-			risen := p.Add(Root, Node{Weight: WeightOne, Below: LowestBand})
+			high := p.Add(Root, Node{Weight: 1})
+			first := p.Add(Root, Node{Weight: 1, Below: LowestBand})
+			risen := p.Add(Root, Node{Weight: 1, Below: LowestBand})
 			for range 20 { // so that its turn comes last
 				h, _ := p.Offer(now, Call{Leaf: risen, Most: Cost{0, 1}})
 				p.Settle(now, h, Cost{0, 1})
@@ -128,8 +128,8 @@ func TestBands_PassEachOther(t *testing.T) {
 func TestBands_MakesUp(t *testing.T) {
 	now := t0
 	p := New(now, Config{RPM: 6000, Slots: 10, HoldBack: 500_000, MaxQueue: 10})
-	high := p.Add(Root, Node{Weight: WeightOne})
-	low := p.Add(Root, Node{Weight: WeightOne, Below: LowestBand})
+	high := p.Add(Root, Node{Weight: 1})
+	low := p.Add(Root, Node{Weight: 1, Below: LowestBand})
 	var runs []Handle
 	for range 5 {
 		h, _ := p.Offer(now, Call{Leaf: high, Most: Cost{0, 1}})
@@ -155,8 +155,8 @@ func TestBands_MakesUp(t *testing.T) {
 func TestBands_SharedRoom(t *testing.T) {
 	now := t0
 	p := New(now, Config{Slots: 20, HoldBack: 500_000, MaxQueue: 100})
-	high := p.Add(Root, Node{Weight: WeightOne})
-	low := p.Add(Root, Node{Weight: WeightOne, Below: 9})
+	high := p.Add(Root, Node{Weight: 1})
+	low := p.Add(Root, Node{Weight: 1, Below: 9})
 	for range 8 {
 		p.Offer(now, Call{Leaf: high, Most: Cost{0, 1}})
 	}
@@ -184,7 +184,7 @@ func TestBands_SharedRoom(t *testing.T) {
 func TestBands_LongRun(t *testing.T) {
 	w := newSim(t, 1, Config{Slots: 20, HoldBack: 200_000})
 	for n, below := range []int{0, 5, 9, 9} {
-		s := w.leaf(Root, Node{Weight: Weight(1+n%2) * WeightOne, Below: below}, 1)
+		s := w.leaf(Root, Node{Weight: Weight(1 + n%2), Below: below}, 1)
 		s.keep = 80
 		s.run = func() time.Duration { return time.Second/2 + time.Duration(w.rng.Int64N(int64(time.Second))) }
 	}
@@ -204,9 +204,9 @@ func TestBands_LongRun(t *testing.T) {
 // calls rose only up to its part of all slots.
 func TestBands_Unused(t *testing.T) {
 	w := newSim(t, 1, Config{Slots: 20, HoldBack: 300_000})
-	high := w.leaf(Root, Node{Weight: 3 * WeightOne}, 1)
-	low := w.leaf(Root, Node{Weight: WeightOne, Below: LowestBand}, 1)
-	small := w.leaf(Root, Node{Weight: WeightOne, Below: 4}, 1)
+	high := w.leaf(Root, Node{Weight: 3}, 1)
+	low := w.leaf(Root, Node{Weight: 1, Below: LowestBand}, 1)
+	small := w.leaf(Root, Node{Weight: 1, Below: 4}, 1)
 	high.keep = 60
 	low.keep = 60
 	small.rate = 1
@@ -225,10 +225,10 @@ func TestBands_Unused(t *testing.T) {
 // all, however long those of the lowest have waited.
 func TestBands_Burst(t *testing.T) {
 	w := newSim(t, 1, Config{Slots: 40, HoldBack: 250_000})
-	low := w.leaf(Root, Node{Weight: WeightOne, Below: LowestBand}, 1)
+	low := w.leaf(Root, Node{Weight: 1, Below: LowestBand}, 1)
 	low.run = w.lognormal(time.Second)
 	low.keep = 50
-	high := w.leaf(Root, Node{Weight: WeightOne}, 1)
+	high := w.leaf(Root, Node{Weight: 1}, 1)
 	high.run = func() time.Duration { return 2 * time.Second }
 	high.call.MaxWait = time.Nanosecond
 	w.run(time.Minute)
@@ -279,7 +279,7 @@ func TestBands_Rules(t *testing.T) {
 		below := make([]int, 1+rng.IntN(5))
 		for i := range below {
 			below[i] = rng.IntN(LowestBand + 1)
-			s := w.leaf(Root, Node{Weight: Weight(1+rng.IntN(4)) * WeightOne, Below: below[i]}, 1)
+			s := w.leaf(Root, Node{Weight: Weight(1 + rng.IntN(4)), Below: below[i]}, 1)
 			s.run = func() time.Duration { return time.Second/2 + time.Duration(w.rng.Int64N(int64(time.Second/2))) }
 			s.rate = float64(slots) / float64(len(below)) * (0.5 + 2*rng.Float64())
 		}
@@ -315,9 +315,9 @@ func TestBands_Aside(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			now := t0
 			p := New(now, cfg)
-			high := p.Add(Root, Node{Weight: WeightOne, Capped: true})
-			low := p.Add(Root, Node{Weight: WeightOne, Below: LowestBand})
-			burst := p.Add(Root, Node{Weight: WeightOne})
+			high := p.Add(Root, Node{Weight: 1, Capped: true})
+			low := p.Add(Root, Node{Weight: 1, Below: LowestBand})
+			burst := p.Add(Root, Node{Weight: 1})
 			offer := func(leaf NodeID, wait time.Duration) Answer {
 				_, ans := p.Offer(now, Call{Leaf: leaf, Most: Cost{0, 1}, MaxWait: wait})
 				p.Pump(now, nil)
@@ -370,12 +370,12 @@ func TestBands_Elsewhere(t *testing.T) {
 		{"nobody wants more", nil, 4, 3, false},
 	} {
 		t.Run(c.what, func(t *testing.T) {
-			e := Elsewhere{All: 17, Busy: 10 * WeightOne, Wanting: c.wanting}
+			e := Elsewhere{All: 17, Busy: 10, Wanting: c.wanting}
 			for i, calls := range c.wanting {
 				e.Wants.Calls += calls
-				e.Wants.Weight += map[NodeID]Weight{low: 2, high: 6, small: 2}[i] * WeightOne
+				e.Wants.Weight += map[NodeID]Weight{low: 2, high: 6, small: 2}[i]
 			}
-			if got := e.owes(low, 2*WeightOne, c.running, c.here); got != c.want {
+			if got := e.owes(low, 2, c.running, c.here); got != c.want {
 				t.Errorf("with %d calls it has less than its share: %v", c.running, got)
 			}
 		})
@@ -392,9 +392,9 @@ func TestBands_FullUpstream(t *testing.T) {
 			u := newOutlets(t, 1000, 1000)
 			u.list[0].slots = 2
 			p.SetUpstreams(u, Moved{})
-			high := p.Add(Root, Node{Weight: WeightOne})
-			low := p.Add(Root, Node{Weight: WeightOne, Below: LowestBand})
-			burst := p.Add(Root, Node{Weight: WeightOne})
+			high := p.Add(Root, Node{Weight: 1})
+			low := p.Add(Root, Node{Weight: 1, Below: LowestBand})
+			burst := p.Add(Root, Node{Weight: 1})
 			runs := map[NodeID][]Handle{}
 			offer := func(leaf NodeID, via Mask, wait time.Duration) Answer {
 				h, ans := p.Offer(now, Call{Leaf: leaf, Most: Cost{0, 1}, MaxWait: wait, Via: via})
@@ -438,7 +438,7 @@ func TestBands_FullUpstream(t *testing.T) {
 			inUse(10, "a burst has come")
 			p.Settle(now, runs[burst][0], Cost{0, 1})
 			inUse(9, "a call of the burst has ended")
-			p.Update(high, Node{Weight: WeightOne, Below: 3})
+			p.Update(high, Node{Weight: 1, Below: 3})
 			inUse(9, "the priority of those that wait has changed")
 		})
 	}
@@ -448,9 +448,9 @@ func TestBands_FullUpstream(t *testing.T) {
 func TestBands_FullUpstreamSmall(t *testing.T) {
 	p := New(t0, Config{TPM: 1_000_000, Slots: 10, HoldBack: 500_000, MaxQueue: 100})
 	p.SetUpstreams(newOutlets(t, 1000, 10_000), Moved{})
-	high := p.Add(Root, Node{Weight: WeightOne})
-	low := p.Add(Root, Node{Weight: WeightOne, Below: LowestBand})
-	small := p.Add(Root, Node{Weight: 1})
+	high := p.Add(Root, Node{Weight: 1})
+	low := p.Add(Root, Node{Weight: 1, Below: LowestBand})
+	small := p.Add(Root, Node{Weight: 0.001})
 	offer := func(leaf NodeID, via Mask, cost int64, wait time.Duration) Verdict {
 		_, ans := p.Offer(t0, Call{Leaf: leaf, Most: Cost{cost, 1}, MaxWait: wait, Via: via})
 		p.Pump(t0, nil)
@@ -489,7 +489,7 @@ func TestBands_UpstreamRules(t *testing.T) {
 		below := make([]int, 2+rng.IntN(4))
 		for i := range below {
 			below[i] = rng.IntN(LowestBand + 1)
-			s := w.leaf(Root, Node{Weight: Weight(1+rng.IntN(4)) * WeightOne, Below: below[i]}, 1)
+			s := w.leaf(Root, Node{Weight: Weight(1 + rng.IntN(4)), Below: below[i]}, 1)
 			s.call.Via = Mask(1 + rng.IntN(7))
 			s.run = func() time.Duration { return time.Second/2 + time.Duration(w.rng.Int64N(int64(time.Second/2))) }
 			s.rate = float64(slots) / float64(len(below)) * (0.5 + 2*rng.Float64())

@@ -15,7 +15,7 @@ func BenchmarkDecision(b *testing.B) {
 			p := New(t0, Config{TPM: MaxLimit, MaxQueue: 3 * n})
 			now := t0
 			for i := range n {
-				p.Add(Root, Node{Weight: Weight(1000 + i%7000)})
+				p.Add(Root, Node{Weight: Weight(1000+i%7000) / 1000})
 			}
 			p.axes[Tokens].pace.level = -1 // so that all wait
 			for i := range n {
@@ -48,7 +48,7 @@ func decide(b *testing.B, p *Pool, now time.Time) {
 // BenchmarkFastPath is one call that nobody stands before.
 func BenchmarkFastPath(b *testing.B) {
 	p := New(t0, Config{TPM: MaxLimit, RPM: MaxLimit, Slots: 1000, MaxQueue: 10})
-	leaf := p.Add(Root, Node{Weight: WeightOne})
+	leaf := p.Add(Root, Node{Weight: 1})
 	now := t0
 	b.ReportAllocs()
 	for b.Loop() {
@@ -74,11 +74,11 @@ func waitingTree(n int) (*Pool, time.Time) {
 	p.axes[Tokens].pace.level = -1
 	side := max(2, int(math.Cbrt(float64(n))))
 	for i, left := 0, n; left > 0; i++ {
-		org := p.Add(Root, Node{Weight: Weight(1000 + i%7000)})
+		org := p.Add(Root, Node{Weight: Weight(1000+i%7000) / 1000})
 		for j := 0; j < side && left > 0; j++ {
-			team := p.Add(org, Node{Weight: Weight(1000 + j%7000)})
+			team := p.Add(org, Node{Weight: Weight(1000+j%7000) / 1000})
 			for k := 0; k < side && left > 0; k++ {
-				leaf := p.Add(team, Node{Weight: Weight(1000 + k%7000)})
+				leaf := p.Add(team, Node{Weight: Weight(1000+k%7000) / 1000})
 				p.Offer(t0, Call{Leaf: leaf, Most: Cost{int64(100 + left%900), 1}, MaxWait: 1000 * time.Hour})
 				left--
 			}
@@ -109,7 +109,7 @@ func BenchmarkRefusalBehind(b *testing.B) {
 func BenchmarkProgress(b *testing.B) {
 	const streams = 10_000
 	p := New(t0, Config{TPM: 100_000_000, Burst: Window, Accounting: Production, MaxQueue: 10})
-	leaf := p.Add(p.Add(Root, Node{Weight: WeightOne}), Node{Weight: WeightOne})
+	leaf := p.Add(p.Add(Root, Node{Weight: 1}), Node{Weight: 1})
 	now := t0.Add(5 * time.Minute)
 	var open []Handle
 	for range streams {
@@ -153,13 +153,13 @@ func BenchmarkCalendarFits(b *testing.B) {
 // BenchmarkAddRemove is a tenant that comes and goes among 10,000 others.
 func BenchmarkAddRemove(b *testing.B) {
 	p := New(t0, Config{TPM: MaxLimit, MaxQueue: 10})
-	org := p.Add(Root, Node{Weight: WeightOne})
+	org := p.Add(Root, Node{Weight: 1})
 	for range 10_000 {
-		p.Add(org, Node{Weight: WeightOne})
+		p.Add(org, Node{Weight: 1})
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if !p.Remove(t0, p.Add(org, Node{Weight: WeightOne})) {
+		if !p.Remove(t0, p.Add(org, Node{Weight: 1})) {
 			b.Fatal("it cannot go")
 		}
 	}
@@ -186,7 +186,7 @@ func fullUpstreams(t testing.TB, n int) (*Pool, time.Time) {
 	u := newOutlets(t, 1000, 1000)
 	p.SetUpstreams(u, Moved{})
 	for i := range n + 1 {
-		p.Add(Root, Node{Weight: Weight(1000 + i%7000)})
+		p.Add(Root, Node{Weight: Weight(1000+i%7000) / 1000})
 	}
 	now := t0.Add(Window)
 	for _, o := range u.list {

@@ -240,8 +240,8 @@ func streams(t *testing.T, seed uint64, cfg Config, length, input, speed int64, 
 	cfg.Accounting = Production
 	cfg.MaxQueue = 1000
 	p := New(t0, cfg)
-	org := p.Add(Root, Node{Weight: WeightOne, Floor: cfg.TPM / 20})
-	leaves := []NodeID{p.Add(Root, Node{Weight: 3 * WeightOne}), p.Add(org, Node{Weight: WeightOne}), p.Add(org, Node{Weight: 2 * WeightOne})}
+	org := p.Add(Root, Node{Weight: 1, Floor: cfg.TPM / 20})
+	leaves := []NodeID{p.Add(Root, Node{Weight: 3}), p.Add(org, Node{Weight: 1}), p.Add(org, Node{Weight: 2})}
 	truth := newProvider()
 	var live []*stream
 	waits := map[Handle]*stream{}
@@ -350,7 +350,7 @@ func TestI1_ProductionBurstAtTheEndOfASlot(t *testing.T) {
 	for _, off := range []time.Duration{0, 120, 240, 249} {
 		const tpm = 60_000
 		p := New(t0, Config{TPM: tpm, Burst: Window, Accounting: Production, MaxQueue: 10})
-		leaf := p.Add(Root, Node{Weight: WeightOne})
+		leaf := p.Add(Root, Node{Weight: 1})
 		now := t0.Add(5*time.Minute + off*time.Millisecond)
 		truth := newProvider()
 		var live []*stream
@@ -406,7 +406,7 @@ func TestI1_ProductionAllAtOnce(t *testing.T) {
 	const tpm = 60_000
 	r := rand.New(rand.NewPCG(1, 2))
 	p := New(t0, Config{TPM: tpm, Accounting: Production, MaxQueue: 10})
-	leaf := p.Add(Root, Node{Weight: WeightOne})
+	leaf := p.Add(Root, Node{Weight: 1})
 	truth := newProvider()
 	worst := int64(0)
 	now := t0
@@ -436,7 +436,7 @@ func TestI1_ProductionAllAtOnce(t *testing.T) {
 func TestI1_ProductionExcessIsBounded(t *testing.T) {
 	const tpm = 60_000
 	p := New(t0, Config{TPM: tpm, Burst: Window, Accounting: Production, MaxQueue: 10})
-	leaf := p.Add(Root, Node{Weight: WeightOne})
+	leaf := p.Add(Root, Node{Weight: 1})
 	now := t0.Add(5 * time.Minute)
 	truth := newProvider()
 	var live []*stream

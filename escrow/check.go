@@ -148,7 +148,7 @@ func (p *Pool) checkNode(i NodeID, sum *node) error {
 	if n.inner == nil {
 		return nil
 	}
-	busy := Weight(0)
+	busy := int64(0)
 	for c := range p.nodes {
 		if child := &p.nodes[c]; NodeID(c) != Root && child.parent == i && child.running > 0 {
 			busy += child.weight

@@ -13,7 +13,7 @@ import (
 // for the new limit (used falls to 0); the pace left as it was (a lowered limit is
 // exceeded); costs not weighed anew (a call above the new limit blocks for ever).
 func TestConfigureUnderLoad(t *testing.T) {
-	w := newWorld(t, 1, Config{TPM: 600_000, RPM: 6000, Burst: 10 * time.Second, MaxQueue: 1000}, 2000, 1000)
+	w := newWorld(t, 1, Config{TPM: 600_000, RPM: 6000, Burst: 10 * time.Second, MaxQueue: 1000}, 2, 1)
 	for _, p := range w.tenants {
 		p.workers = 16
 	}
@@ -53,7 +53,7 @@ func TestConfigureAccounting(t *testing.T) {
 	for from := AdmitMax; from <= Settled; from++ {
 		for to := AdmitMax; to <= Settled; to++ {
 			p := New(t0, Config{TPM: 60_000, Burst: time.Minute, Accounting: from, MaxQueue: 10})
-			leaf := p.Add(Root, Node{Weight: WeightOne})
+			leaf := p.Add(Root, Node{Weight: 1})
 			now := t0.Add(5 * time.Minute)
 			done, _ := p.Offer(now, Call{Leaf: leaf, Most: Cost{10_000, 1}})
 			p.Settle(now, done, Cost{8000, 1})
@@ -81,7 +81,7 @@ func TestConfigureAccounting(t *testing.T) {
 // What waits, and would never fit a limit that was lowered, still goes in its turn.
 func TestConfigureLetsLargeCallsGo(t *testing.T) {
 	p := New(t0, Config{TPM: 60_000, MaxQueue: 10})
-	leaf := p.Add(Root, Node{Weight: WeightOne})
+	leaf := p.Add(Root, Node{Weight: 1})
 	p.Offer(t0, Call{Leaf: leaf, Most: Cost{50_000, 1}})
 	h, ans := p.Offer(t0, Call{Leaf: leaf, Most: Cost{50_000, 1}, MaxWait: time.Hour})
 	if ans.Verdict != Queued {
@@ -103,8 +103,8 @@ func TestConfigureLetsLargeCallsGo(t *testing.T) {
 func TestI8_ThePlaceIsKeptWhereNobodyElseWaits(t *testing.T) {
 	now := t0
 	p := New(now, Config{TPM: 60_000, MaxQueue: 100, TicketWait: 10 * time.Second})
-	a := p.Add(Root, Node{Weight: WeightOne})
-	b := p.Add(Root, Node{Weight: WeightOne})
+	a := p.Add(Root, Node{Weight: 1})
+	b := p.Add(Root, Node{Weight: 1})
 	for range 60 {
 		p.Offer(now, Call{Leaf: a, Most: Cost{1000, 1}, MaxWait: time.Hour})
 		p.Pump(now, nil)
@@ -135,7 +135,7 @@ func TestI8_ThePlaceIsKeptWhereNobodyElseWaits(t *testing.T) {
 func TestConfigureWeighsWhatWasAsked(t *testing.T) {
 	cfg := Config{TPM: 100, Accounting: Production, MaxQueue: 10}
 	p := New(t0, cfg)
-	leaf := p.Add(Root, Node{Weight: WeightOne})
+	leaf := p.Add(Root, Node{Weight: 1})
 	p.axes[Tokens].pace.level = -1 // so that it waits
 	h, ans := p.Offer(t0, Call{Leaf: leaf, Most: Cost{5000, 1}, Expect: 3000, Input: 2000, MaxWait: time.Hour})
 	if ans.Verdict != Queued {
@@ -158,7 +158,7 @@ func TestConfigureWeighsWhatWasAsked(t *testing.T) {
 func TestConfigureOwesNothingForWhatWasExpected(t *testing.T) {
 	cfg := Config{TPM: 60_000, MaxQueue: 10}
 	p := New(t0, cfg)
-	leaf := p.Add(Root, Node{Weight: WeightOne})
+	leaf := p.Add(Root, Node{Weight: 1})
 	h, ans := p.Offer(t0, Call{Leaf: leaf, Most: Cost{1000, 1}})
 	if ans.Verdict != Admitted {
 		t.Fatalf("%+v", ans)
@@ -191,7 +191,7 @@ func TestConfigureKeepsTheHeapsInOrder(t *testing.T) {
 		p := New(t0, cfg)
 		p.axes[Tokens].pace.level = -1
 		for range 40 {
-			leaf := p.Add(Root, Node{Weight: WeightOne})
+			leaf := p.Add(Root, Node{Weight: 1})
 			p.Offer(t0, Call{Leaf: leaf, Most: Cost{rng.Int64N(1000), rng.Int64N(1000)}, MaxWait: time.Hour})
 		}
 		cfg.TPM = 600_000
@@ -208,7 +208,7 @@ func TestConfigureKeepsTheHeapsInOrder(t *testing.T) {
 // Catches: a tag that is moved to the new weight while what goes back of it is not.
 func TestI8_ThePlaceKeepsItsWorthAsWeightsChange(t *testing.T) {
 	p := New(t0, Config{TPM: 60_000, MaxQueue: 100, TicketWait: 10 * time.Second})
-	leaf := p.Add(Root, Node{Weight: WeightOne})
+	leaf := p.Add(Root, Node{Weight: 1})
 	p.axes[Tokens].pace.level = -1 // so that it is refused
 	if _, ans := p.Offer(t0, Call{Leaf: leaf, Most: Cost{1000, 1}}); !ans.Ticket {
 		t.Fatalf("%+v", ans)
@@ -216,7 +216,7 @@ func TestI8_ThePlaceKeepsItsWorthAsWeightsChange(t *testing.T) {
 	nd := &p.nodes[leaf]
 	nd.finish += nd.over(nd.promised)
 	nd.passed += nd.over(nd.promised)
-	p.Update(leaf, Node{Weight: WeightOne / 2})
+	p.Update(leaf, Node{Weight: 0.5})
 	if nd.passed != nd.over(nd.promised) {
 		t.Errorf("I8: %d goes back, the place is worth %d", nd.passed, nd.over(nd.promised))
 	}

@@ -15,9 +15,9 @@ import (
 // Catches: virtual time moved to the tag of a call that went for its floor.
 func TestI4_ReturnBesideAFloor(t *testing.T) {
 	w := newSim(t, 1, Config{TPM: 600_000})
-	floored := w.leaf(Root, Node{Weight: 100, Floor: 300_000}, 1000)
-	busy := w.leaf(Root, Node{Weight: WeightOne}, 1000)
-	back := w.leaf(Root, Node{Weight: WeightOne}, 1000)
+	floored := w.leaf(Root, Node{Weight: 0.1, Floor: 300_000}, 1000)
+	busy := w.leaf(Root, Node{Weight: 1}, 1000)
+	back := w.leaf(Root, Node{Weight: 1}, 1000)
 	floored.keep = 8
 	busy.keep = 8
 	w.run(5 * time.Minute)
@@ -37,9 +37,9 @@ func TestI4_ReturnBesideAFloor(t *testing.T) {
 // Catches: floors paid by the estimate and never corrected.
 func TestFloorIsPaidByWhatCallsTake(t *testing.T) {
 	w := newSim(t, 1, Config{TPM: 600_000})
-	liar := w.leaf(Root, Node{Weight: WeightOne, Floor: 100_000}, 100)
+	liar := w.leaf(Root, Node{Weight: 1, Floor: 100_000}, 100)
 	liar.took = func(int64) int64 { return 1000 }
-	other := w.leaf(Root, Node{Weight: 9 * WeightOne}, 1000)
+	other := w.leaf(Root, Node{Weight: 9}, 1000)
 	liar.keep = 8
 	other.keep = 8
 	w.run(time.Minute)
@@ -54,8 +54,8 @@ func TestFloorIsPaidByWhatCallsTake(t *testing.T) {
 // axes.
 func TestFloorWhereRequestsAreShort(t *testing.T) {
 	w := newSim(t, 1, Config{TPM: 600_000, RPM: 600})
-	floored := w.leaf(Root, Node{Weight: WeightOne, Floor: 100_000}, 100)
-	other := w.leaf(Root, Node{Weight: 9 * WeightOne}, 100)
+	floored := w.leaf(Root, Node{Weight: 1, Floor: 100_000}, 100)
+	other := w.leaf(Root, Node{Weight: 9}, 100)
 	floored.keep = 8
 	other.keep = 8
 	w.run(time.Minute)
@@ -73,8 +73,8 @@ func TestFloorWhereRequestsAreShort(t *testing.T) {
 func TestParkedBackgroundDoesNotCatchUp(t *testing.T) {
 	const slots, reserve = 6, 3
 	w := newSim(t, 1, Config{TPM: 600_000, Slots: slots, InteractiveReserve: reserve})
-	a := w.leaf(Root, Node{Weight: WeightOne}, 20)
-	b := w.leaf(Root, Node{Weight: WeightOne}, 20)
+	a := w.leaf(Root, Node{Weight: 1}, 20)
+	b := w.leaf(Root, Node{Weight: 1}, 20)
 	b.call.Background = true
 	b.keep, b.run = 4, w.lognormal(time.Second)
 	for range 100 {
@@ -110,15 +110,15 @@ func TestParkedBackgroundDoesNotCatchUp(t *testing.T) {
 // Catches: scaling a tag without a bound.
 func TestWeightsOfTheWholeRange(t *testing.T) {
 	p := New(t0, Config{TPM: 1000, MaxQueue: 10})
-	i := p.Add(Root, Node{Weight: MaxWeight})
+	i := p.Add(Root, Node{Weight: 1})
 	for _, tag := range []int64{maxAhead, -maxAhead} {
 		p.nodes[Root].virtual = rebaseAt - 1
 		p.nodes[i].finish = p.nodes[Root].virtual + tag
-		p.Update(i, Node{Weight: 1})
+		p.Update(i, Node{Weight: 0.001})
 		if d := p.nodes[i].finish - p.nodes[Root].virtual; (d > 0) != (tag > 0) || d > maxAhead || d < -maxAhead {
 			t.Errorf("a tag %d from virtual time is %d from it under a smaller weight", tag, d)
 		}
-		p.Update(i, Node{Weight: MaxWeight})
+		p.Update(i, Node{Weight: 1})
 	}
 }
 
@@ -129,17 +129,17 @@ func TestWeightsOfTheWholeRange(t *testing.T) {
 // go.
 func TestNodesComeAndGo(t *testing.T) {
 	w := newSim(t, 1, Config{TPM: 600_000_000, MaxQueue: 1000})
-	busy := w.leaf(Root, Node{Weight: WeightOne}, 100_000)
+	busy := w.leaf(Root, Node{Weight: 1}, 100_000)
 	busy.keep = 20
 	w.run(time.Second)
-	org := w.p.Add(Root, Node{Weight: WeightOne})
+	org := w.p.Add(Root, Node{Weight: 1})
 	var there []NodeID
 	for k := range 100_000 {
 		parent := Root
 		if k%2 == 0 {
 			parent = org
 		}
-		i := w.p.Add(parent, Node{Weight: WeightOne})
+		i := w.p.Add(parent, Node{Weight: 1})
 		switch h, ans := w.p.Offer(w.now, Call{Leaf: i, Most: Cost{100, 1}, MaxWait: time.Minute}); ans.Verdict {
 		case Admitted:
 			w.p.Settle(w.now, h, Cost{100, 1})
@@ -182,8 +182,8 @@ func TestNodesComeAndGo(t *testing.T) {
 // Catches: an inner node without children that takes calls nobody finds.
 func TestLastChildGoes(t *testing.T) {
 	p := New(t0, Config{TPM: 600_000, MaxQueue: 10})
-	org := p.Add(Root, Node{Weight: WeightOne})
-	if team := p.Add(org, Node{Weight: WeightOne}); !p.Remove(t0, team) {
+	org := p.Add(Root, Node{Weight: 1})
+	if team := p.Add(org, Node{Weight: 1}); !p.Remove(t0, team) {
 		t.Fatal("an idle leaf cannot go")
 	}
 	p.Offer(t0, Call{Leaf: org, Most: Cost{10_000, 1}})
@@ -199,8 +199,8 @@ func TestLastChildGoes(t *testing.T) {
 // Catches: kept places told by their cost alone.
 func TestFreeTicketKeepsItsNode(t *testing.T) {
 	p := New(t0, Config{TPM: 6000, MaxQueue: 10, TicketWait: 10 * time.Second})
-	a := p.Add(Root, Node{Weight: WeightOne})
-	b := p.Add(Root, Node{Weight: WeightOne})
+	a := p.Add(Root, Node{Weight: 1})
+	b := p.Add(Root, Node{Weight: 1})
 	p.Offer(t0, Call{Leaf: b, Most: Cost{1000, 1}, MaxWait: time.Hour})
 	p.Pump(t0, nil)
 	if _, ans := p.Offer(t0, Call{Leaf: a, Most: Cost{0, 1}}); !ans.Ticket {
@@ -216,7 +216,7 @@ func TestFreeTicketKeepsItsNode(t *testing.T) {
 // Catches: the run of a call that ended before it began.
 func TestTimeRunsBack(t *testing.T) {
 	p := New(t0, Config{TPM: 600_000, RPM: 600, Slots: 4, MaxQueue: 10, TicketWait: time.Second})
-	a := p.Add(Root, Node{Weight: WeightOne})
+	a := p.Add(Root, Node{Weight: 1})
 	h, _ := p.Offer(t0.Add(time.Minute), Call{Leaf: a, Most: Cost{600, 1}})
 	p.Progress(t0, h, Progress{Taken: 10, Expect: 20, Run: time.Second})
 	p.Settle(t0, h, Cost{600, 1})
@@ -236,7 +236,7 @@ func TestTimeRunsBack(t *testing.T) {
 // Catches: no prediction where the whole queue would be served in time.
 func TestFullQueueTellsATime(t *testing.T) {
 	p := New(t0, Config{TPM: 600_000, MaxQueue: 4})
-	a := p.Add(Root, Node{Weight: WeightOne})
+	a := p.Add(Root, Node{Weight: 1})
 	for range 8 {
 		_, ans := p.Offer(t0, Call{Leaf: a, Most: Cost{9000, 1}, MaxWait: time.Hour})
 		if (ans.Verdict == LeafFull || ans.Verdict == PoolFull) && ans.Wait < 2*time.Second {
@@ -251,7 +251,7 @@ func TestFullQueueTellsATime(t *testing.T) {
 func TestRebaseOfTagsFarBack(t *testing.T) {
 	p := New(t0, Config{TPM: 1000, MaxQueue: 100})
 	for k := range 12 {
-		p.Add(Root, Node{Weight: Weight(12 - k)})
+		p.Add(Root, Node{Weight: Weight(12-k) / 1000})
 	}
 	p.axes[Tokens].pace.level = -1
 	for i := NodeID(12); i > 0; i-- {
@@ -319,7 +319,7 @@ func TestCalendarFreeAt(t *testing.T) {
 func TestI5_NobodyStarves(t *testing.T) {
 	w := newSim(t, 1, Config{TPM: 600_000, RPM: 600, Slots: 50, InteractiveReserve: 5})
 	w.dt = 20 * time.Millisecond
-	for i, n := range []Node{{Weight: 1000}, {Weight: 500}, {Weight: 5000}, {Weight: 1000, Floor: 200_000}, {Weight: 10, Floor: 100_000}} {
+	for i, n := range []Node{{Weight: 1}, {Weight: 0.5}, {Weight: 5}, {Weight: 1, Floor: 200_000}, {Weight: 0.01, Floor: 100_000}} {
 		s := w.leaf(Root, n, []int64{100, 4000, 100, 20, 8000}[i])
 		s.keep = 5
 		b := &source{leaf: s.leaf, cost: s.cost, keep: 2, call: Call{Background: true}}
@@ -342,15 +342,15 @@ func TestI5_NobodyStarves(t *testing.T) {
 // Catches: an update that leaves the nodes above as they stood.
 func TestUpdateKeepsTheOrderAbove(t *testing.T) {
 	p := New(t0, Config{TPM: 600_000, MaxQueue: 10})
-	org := p.Add(Root, Node{Weight: WeightOne})
-	heavy := p.Add(org, Node{Weight: WeightOne})
-	light := p.Add(org, Node{Weight: WeightOne})
-	other := p.Add(Root, Node{Weight: WeightOne})
+	org := p.Add(Root, Node{Weight: 1})
+	heavy := p.Add(org, Node{Weight: 1})
+	light := p.Add(org, Node{Weight: 1})
+	other := p.Add(Root, Node{Weight: 1})
 	p.axes[Tokens].pace.level = -1
 	for leaf, c := range map[NodeID]int64{heavy: 9000, light: 100, other: 500} {
 		p.Offer(t0, Call{Leaf: leaf, Most: Cost{c, 1}, MaxWait: time.Hour})
 	}
-	p.Update(light, Node{Weight: 1})
+	p.Update(light, Node{Weight: 0.001})
 	if first, _, _ := p.next(true); first != other {
 		t.Errorf("leaf %d is first, want %d", first, other)
 	}
@@ -361,7 +361,7 @@ func TestUpdateKeepsTheOrderAbove(t *testing.T) {
 func idlePool(cfg Config, leaves int) (*Pool, time.Time) {
 	p := New(t0, cfg)
 	for range leaves {
-		p.Add(Root, Node{Weight: WeightOne})
+		p.Add(Root, Node{Weight: 1})
 	}
 	return p, t0.Add(5 * time.Minute)
 }
@@ -533,7 +533,7 @@ func BenchmarkRefusal(b *testing.B) {
 
 // A tenant that returns has no claim on the time that it was away.
 func TestReturningIsNoCredit(t *testing.T) {
-	w := newWorld(t, 1, Config{TPM: 600_000, Burst: 10 * time.Second, MaxQueue: 1000}, 1000, 1000)
+	w := newWorld(t, 1, Config{TPM: 600_000, Burst: 10 * time.Second, MaxQueue: 1000}, 1, 1)
 	w.tenants[0].workers = 8
 	w.run(5 * Window)
 	w.tenants[1].workers = 8

@@ -12,8 +12,8 @@ import (
 func ExamplePool() {
 	start := time.Date(2026, time.March, 2, 12, 0, 0, 0, time.UTC)
 	pool := escrow.New(start, escrow.Config{TPM: 60_000, MaxQueue: 100})
-	acme := pool.Add(escrow.Root, escrow.Node{Weight: 2 * escrow.WeightOne})
-	zeta := pool.Add(escrow.Root, escrow.Node{Weight: escrow.WeightOne})
+	acme := pool.Add(escrow.Root, escrow.Node{Weight: 2})
+	zeta := pool.Add(escrow.Root, escrow.Node{Weight: 1})
 
 	cost := escrow.Cost{escrow.Tokens: 1_000, escrow.Requests: 1}
 	served := make(map[escrow.NodeID]int)

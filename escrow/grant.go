@@ -259,7 +259,7 @@ const shareWhole = 1_000_000
 // scaled is the claim as it counts at a share of ppm millionths.
 func (n Node) scaled(ppm int64) Node {
 	if ppm < shareWhole {
-		n.Weight = max(1, Weight(muldiv.Ceil(int64(n.Weight), ppm, shareWhole)))
+		n.Weight = max(MinWeight, Weight(muldiv.Ceil(n.Weight.Thousandths(), ppm, shareWhole))/weightOne)
 		n.Floor = n.Floor * ppm / shareWhole // at most a limit, so the product fits
 	}
 	return n

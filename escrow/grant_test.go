@@ -15,7 +15,7 @@ func TestAllowance_Envelope(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := t0
 		p := New(now, Config{TPM: 600_000, MaxQueue: 100, Shared: true})
-		leaf := p.Add(Root, Node{Weight: WeightOne})
+		leaf := p.Add(Root, Node{Weight: 1})
 		var a Allowance
 		spent := func() int64 { return p.Spent(Tokens) }
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
@@ -47,7 +47,7 @@ func TestAllowance_Envelope(t *testing.T) {
 // wait, and a new allowance lets them go.
 func TestAllowance_Needed(t *testing.T) {
 	p := New(t0, Config{TPM: 60_000, MaxQueue: 10, Shared: true})
-	leaf := p.Add(Root, Node{Weight: WeightOne})
+	leaf := p.Add(Root, Node{Weight: 1})
 	h, ans := p.Offer(t0, Call{Leaf: leaf, Most: Cost{100, 1}, MaxWait: 5 * time.Second})
 	if ans.Verdict != Queued {
 		t.Fatalf("got %+v, want the call to wait for an allowance", ans)
@@ -72,7 +72,7 @@ func TestAllowance_Promise(t *testing.T) {
 	for _, waiting := range []int{0, 1} {
 		for _, rate := range []int64{0, 1, 60} {
 			p := New(t0, Config{TPM: 60_000, MaxQueue: 10, Shared: true})
-			leaf := p.Add(Root, Node{Weight: WeightOne})
+			leaf := p.Add(Root, Node{Weight: 1})
 			p.Allow(t0, Tokens, Allowance{Since: t0, Until: t0.Add(2 * time.Second), Rate: rate})
 			for range waiting {
 				p.Offer(t0, Call{Leaf: leaf, Most: Cost{100, 1}, MaxWait: time.Hour})
@@ -89,7 +89,7 @@ func TestAllowance_Promise(t *testing.T) {
 // it takes: a debt would be another process's.
 func TestAllowance_LargeCall(t *testing.T) {
 	p := New(t0, Config{TPM: 60_000, MaxQueue: 10, Shared: true}) // a burst of a second: 1000
-	leaf := p.Add(Root, Node{Weight: WeightOne})
+	leaf := p.Add(Root, Node{Weight: 1})
 	p.Allow(t0, Tokens, Allowance{Since: t0, Until: t0.Add(time.Minute), Level: 2000, Rate: 60_000})
 	_, ans := p.Offer(t0, Call{Leaf: leaf, Most: Cost{5000, 1}, MaxWait: time.Hour})
 	if ans.Verdict != Queued {
@@ -106,17 +106,17 @@ func TestAllowance_LargeCall(t *testing.T) {
 // TestShare: a share scales what weighs and what is owed, and is undone whole.
 func TestShare(t *testing.T) {
 	p := New(t0, Config{TPM: 60_000, MaxQueue: 10})
-	a := p.Add(Root, Node{Weight: 3 * WeightOne, Floor: 1000})
+	a := p.Add(Root, Node{Weight: 3, Floor: 1000})
 	p.Share(a, 250_000)
 	if got := p.nodes[a]; got.weight != 750 || got.floor != 250 {
 		t.Errorf("a quarter of weight 3 and a floor of 1000 is %d and %d", got.weight, got.floor)
 	}
-	p.Update(a, Node{Weight: 2 * WeightOne})
+	p.Update(a, Node{Weight: 2})
 	if got := p.nodes[a].weight; got != 500 {
 		t.Errorf("a quarter of weight 2 is %d", got)
 	}
 	p.Share(a, shareWhole)
-	if got := p.Node(a).Node; got.Weight != 2*WeightOne || p.nodes[a].weight != 2*WeightOne {
+	if got := p.Node(a).Node; got.Weight != 2 || p.nodes[a].weight != 2000 {
 		t.Errorf("the whole of weight 2 is %+v", got)
 	}
 }
@@ -134,7 +134,7 @@ func TestDemand(t *testing.T) {
 		"each with a key":           {[]Claim{{Key: 1}, {Key: 2}, {Key: 3}}, 0},
 	} {
 		p := New(t0, Config{TPM: 60_000, MaxQueue: 10, TicketWait: 10 * time.Second, Shared: true})
-		leaf := p.Add(Root, Node{Weight: WeightOne})
+		leaf := p.Add(Root, Node{Weight: 1})
 		for _, claim := range c.claim {
 			if _, ans := p.Offer(t0, Call{Leaf: leaf, Most: Cost{1000, 1}, Claim: claim}); !ans.Ticket {
 				t.Fatalf("%s: got %+v, want a place kept", name, ans)
@@ -146,7 +146,7 @@ func TestDemand(t *testing.T) {
 	}
 
 	p := New(t0, Config{TPM: 60_000, MaxQueue: 10, Shared: true}) // and no places
-	leaf := p.Add(Root, Node{Weight: WeightOne})
+	leaf := p.Add(Root, Node{Weight: 1})
 	p.Offer(t0, Call{Leaf: leaf, Most: Cost{1000, 1}})
 	if d := p.Demand(leaf); d.Away != one || d.Call != one || d.CallUnits != (Cost{1000, 1}) || d.Waiting != 0 {
 		t.Errorf("of a call that was refused for good %+v is asked for", d)
@@ -164,7 +164,7 @@ func TestDemand(t *testing.T) {
 func TestDemand_Due(t *testing.T) {
 	const one = 1000
 	p := New(t0, Config{TPM: 60_000, MaxQueue: 10, TicketWait: 10 * time.Second, Shared: true})
-	leaf := p.Add(Root, Node{Weight: WeightOne})
+	leaf := p.Add(Root, Node{Weight: 1})
 	p.Allow(t0, Tokens, Allowance{Since: t0, Until: t0.Add(time.Hour), Rate: 12_000}) // a call each 5 s
 	_, ans := p.Offer(t0, Call{Leaf: leaf, Most: Cost{one, 1}, Claim: Claim{Key: 1}})
 	if !ans.Ticket || ans.Wait != 5*time.Second {
@@ -191,7 +191,7 @@ func TestDemand_Due(t *testing.T) {
 // its allowance had grown to before: not when there would be one from now on.
 func TestAllowance_Next(t *testing.T) {
 	p := New(t0, Config{RPM: 600, MaxQueue: 10, Shared: true})
-	leaf := p.Add(Root, Node{Weight: WeightOne})
+	leaf := p.Add(Root, Node{Weight: 1})
 	p.Allow(t0, Requests, Allowance{Since: t0, Until: t0.Add(time.Minute), Rate: 400}) // one each 150 ms
 	p.Offer(t0, Call{Leaf: leaf, Most: Cost{0, 1}, MaxWait: time.Hour})
 	for _, ms := range []int{20, 60, 110, 140} {
@@ -209,7 +209,7 @@ func TestAllowance_Next(t *testing.T) {
 // largest of late took, also where the pool has had no allowance for a while.
 func TestShared_HeadAndLargest(t *testing.T) {
 	p := New(t0, Config{TPM: 6_000_000, Burst: time.Minute, MaxQueue: 10, Shared: true})
-	leaf := p.Add(Root, Node{Weight: WeightOne})
+	leaf := p.Add(Root, Node{Weight: 1})
 	offer := func(tokens int64) {
 		p.Offer(t0, Call{Leaf: leaf, Most: Cost{tokens, 1}, MaxWait: time.Hour})
 	}
@@ -244,7 +244,7 @@ func TestRefundable(t *testing.T) {
 		now := t0
 		kind := rapid.SampledFrom([]Accounting{AdmitMax, Production, Settled}).Draw(t, "accounting")
 		p := New(now, Config{TPM: 600_000, RPM: 6000, MaxQueue: 100, Accounting: kind})
-		leaf := p.Add(Root, Node{Weight: WeightOne})
+		leaf := p.Add(Root, Node{Weight: 1})
 		booked := func() (sum Cost) {
 			p.Bookings(now, func(b Booking) { sum[b.Axis] += b.Cost })
 			return sum

@@ -213,7 +213,7 @@ func newMachine(d draw, fatal func(string, ...any)) *machine {
 
 func (m *machine) node(d draw) Node {
 	return Node{
-		Weight: pick(d, "weight", Weight(1), 500, 1000, 7000, MaxWeight),
+		Weight: pick(d, "weight", Weight(0.001), 0.5, 1, 7, 1000000),
 		Floor:  pick(d, "floor", int64(0), 0, 0, 60, 2000),
 		Credit: pick(d, "credit", 0, 0, 10*time.Second),
 		Capped: d.n("capped", 0, 2) > 0,
@@ -331,8 +331,8 @@ func TestInvariantsUnderAnySequence(t *testing.T) {
 // Tags are shifted back before they overflow, and nobody's turn changes by it.
 func TestRebaseKeepsTheOrder(t *testing.T) {
 	p := New(t0, Config{TPM: 1000, MaxQueue: 100})
-	a := p.Add(Root, Node{Weight: 1})
-	b := p.Add(Root, Node{Weight: 1})
+	a := p.Add(Root, Node{Weight: 0.001})
+	b := p.Add(Root, Node{Weight: 0.001})
 	p.nodes[Root].virtual = rebaseAt - 1
 	p.nodes[a].finish = rebaseAt + 5
 	p.nodes[b].finish = rebaseAt + 3
@@ -350,7 +350,7 @@ func TestRebaseKeepsTheOrder(t *testing.T) {
 
 func TestNoAllocations(t *testing.T) {
 	p := New(t0, Config{TPM: 600_000_000, RPM: 6_000_000, ITPM: 600_000_000, OTPM: 600_000_000, Slots: 10, MaxQueue: 10})
-	leaf := p.Add(p.Add(Root, Node{Weight: WeightOne}), Node{Weight: WeightOne})
+	leaf := p.Add(p.Add(Root, Node{Weight: 1}), Node{Weight: 1})
 	now := t0
 	if n := testkit.Allocs(t, 1000, func() {
 		now = now.Add(time.Millisecond)

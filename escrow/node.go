@@ -12,7 +12,7 @@ const Root NodeID = 0
 // Node describes a claim on its parent's share. A node without children is a
 // leaf, where calls are offered.
 type Node struct {
-	// Weight is 1 (a thousandth) to MaxWeight.
+	// Weight is MinWeight to MaxWeight.
 	Weight Weight
 	// Floor is how many tokens a minute the node gets before weights count; 0 is
 	// none. The floors of a pool are to sum to less than its limit.
@@ -48,7 +48,7 @@ type node struct {
 	parent NodeID
 	claim  Node  // as it was described
 	share  int64 // of the claim, in millionths, that counts here: see Pool.Share
-	weight Weight
+	weight int64 // in thousandths
 	floor  int64 // tokens a minute
 	credit time.Duration
 
@@ -113,8 +113,8 @@ var noCalls = leaf{calls: [classes]entryList{{-1, -1}, {-1, -1}}, tickets: entry
 // inner is the part of a node that only those with children have.
 type inner struct {
 	children int32
-	weights  Weight // of all children
-	busy     Weight // of those that run calls
+	weights  int64 // of all children, in thousandths
+	busy     int64 // of those that run calls
 	lanes    lanes
 	// virtual is the start tag of the last child served: the time of the fluid
 	// system below this node. Children that return start here, not in the past.
@@ -134,7 +134,7 @@ type inner struct {
 	epoch   uint64
 	through int64
 	paced   int64
-	leading Weight
+	leading int64
 }
 
 // waiting says how many calls wait below.

@@ -33,7 +33,7 @@ func poisson(r *rand.Rand, mean float64) int {
 func TestSharesOfTheWholeLimit(t *testing.T) {
 	const limit = 600_000
 	for seed := uint64(1); seed <= 3; seed++ {
-		w := newWorld(t, seed, Config{TPM: limit, Burst: 10 * time.Second, MaxQueue: 10_000}, 4000, 2000, 1000, 1000)
+		w := newWorld(t, seed, Config{TPM: limit, Burst: 10 * time.Second, MaxQueue: 10_000}, 4, 2, 1, 1)
 		for i := range 3 {
 			w.tenants[i].workers = 16
 		}
@@ -76,7 +76,7 @@ func firstOf(w *world, tenant int, since time.Time) time.Duration {
 func TestModerateLoadWaitsForNothing(t *testing.T) {
 	const limit = 600_000
 	for seed := uint64(1); seed <= 3; seed++ {
-		w := newWorld(t, seed, Config{TPM: limit, Burst: 10 * time.Second, MaxQueue: 10_000}, 1000, 1000, 1000, 1000)
+		w := newWorld(t, seed, Config{TPM: limit, Burst: 10 * time.Second, MaxQueue: 10_000}, 1, 1, 1, 1)
 		for _, p := range w.tenants {
 			p.rate = 0.6 * limit / 60 / 1000 / 4
 		}
@@ -102,7 +102,7 @@ func mean(d []time.Duration) time.Duration {
 func TestIdlePoolServesItsBurst(t *testing.T) {
 	const limit = 600_000
 	for _, burst := range []time.Duration{0, time.Second, 10 * time.Second, 30 * time.Second, time.Minute} {
-		w := newWorld(t, 1, Config{TPM: limit, Burst: burst, MaxQueue: 10_000}, 1000)
+		w := newWorld(t, 1, Config{TPM: limit, Burst: burst, MaxQueue: 10_000}, 1)
 		w.tenants[0].cost = func(*rand.Rand) int64 { return 1000 }
 		w.run(2 * Window)
 		for range 700 {
@@ -129,7 +129,7 @@ func TestI1_I2_RollingLimitAndWorkConservation(t *testing.T) {
 	for seed := range uint64(testkit.Rounds(12, 60)) {
 		limit := []int64{30_000, 600_000, 6_000_000, 10_000_000_000}[seed%4]
 		burst := []time.Duration{0, 1, 5, 10, 20, 30}[seed%6] * time.Second
-		w := newWorld(t, seed, Config{TPM: limit, Burst: burst, MaxQueue: 100_000}, 1000, 3000)
+		w := newWorld(t, seed, Config{TPM: limit, Burst: burst, MaxQueue: 100_000}, 1, 3)
 		size := float64(limit) / 600
 		for _, p := range w.tenants {
 			p.cost = func(r *rand.Rand) int64 { return 1 + r.Int64N(int64(2*size)) }
@@ -215,7 +215,7 @@ func (s *shortfall) seconds() float64 { return s.worst }
 
 // A tenant that declares a third of what it takes gains nothing by it.
 func TestSettleCorrectsTheTag(t *testing.T) {
-	w := newWorld(t, 1, Config{TPM: 600_000, Burst: 10 * time.Second, MaxQueue: 1000}, 1000, 1000)
+	w := newWorld(t, 1, Config{TPM: 600_000, Burst: 10 * time.Second, MaxQueue: 1000}, 1, 1)
 	for _, p := range w.tenants {
 		p.workers = 8
 	}
@@ -232,7 +232,7 @@ func TestSettleCorrectsTheTag(t *testing.T) {
 // Three tenants with calls of 100, 1000 and 8000 tokens under both a token and
 // a request limit: dominant shares are equal.
 func TestI12_DominantSharesEqual(t *testing.T) {
-	w := newWorld(t, 1, Config{TPM: 600_000, RPM: 600, MaxQueue: 1000}, 1000, 1000, 1000)
+	w := newWorld(t, 1, Config{TPM: 600_000, RPM: 600, MaxQueue: 1000}, 1, 1, 1)
 	for i, c := range []int64{100, 1000, 8000} {
 		w.tenants[i].cost = func(*rand.Rand) int64 { return c }
 		w.tenants[i].workers = 16
@@ -257,7 +257,7 @@ func TestI12_DominantSharesEqual(t *testing.T) {
 func TestI7_SettleTwice(t *testing.T) {
 	for _, acc := range []Accounting{AdmitMax, Production, Settled} {
 		p := New(t0, Config{TPM: 60_000, RPM: 600, Slots: 2, Accounting: acc})
-		leaf := p.Add(Root, Node{Weight: WeightOne})
+		leaf := p.Add(Root, Node{Weight: 1})
 		h, ans := p.Offer(t0, Call{Leaf: leaf, Most: Cost{500, 1}, MaxWait: 0})
 		if ans.Verdict != Admitted {
 			t.Fatalf("verdict %v", ans.Verdict)
@@ -283,8 +283,8 @@ func TestI7_SettleTwice(t *testing.T) {
 // A refusal leaves no trace but the passing of time.
 func TestI10_RefusalLeavesThePoolAsItWas(t *testing.T) {
 	p := New(t0, Config{TPM: 60_000, RPM: 600, Slots: 3, MaxQueue: 4})
-	a := p.Add(Root, Node{Weight: WeightOne})
-	b := p.Add(Root, Node{Weight: 3 * WeightOne})
+	a := p.Add(Root, Node{Weight: 1})
+	b := p.Add(Root, Node{Weight: 3})
 	p.Offer(t0, Call{Leaf: a, Most: Cost{900, 1}, MaxWait: 0})
 	p.Offer(t0, Call{Leaf: b, Most: Cost{900, 1}, MaxWait: time.Minute})
 	p.Pump(t0, nil)
@@ -326,7 +326,7 @@ func snapshotOf(p *Pool) any {
 // the start's first second must not come back each minute: whenever an idle
 // tenant returns, it is served within half a second.
 func TestI4_NoEchoOfTheStart(t *testing.T) {
-	w := newWorld(t, 1, Config{TPM: 600_000, Burst: 10 * time.Second, MaxQueue: 1000}, 4000, 2000, 1000, 1000)
+	w := newWorld(t, 1, Config{TPM: 600_000, Burst: 10 * time.Second, MaxQueue: 1000}, 4, 2, 1, 1)
 	for i, p := range w.tenants {
 		p.cost = func(*rand.Rand) int64 { return 1000 }
 		if i < 3 {
@@ -350,8 +350,8 @@ func TestI4_NoEchoOfTheStart(t *testing.T) {
 func TestAccount(t *testing.T) {
 	const tpm = 60_000
 	p := New(t0, Config{TPM: tpm, MaxQueue: 1, TicketWait: 10 * time.Second})
-	a := p.Add(Root, Node{Weight: WeightOne})
-	b := p.Add(Root, Node{Weight: WeightOne})
+	a := p.Add(Root, Node{Weight: 1})
+	b := p.Add(Root, Node{Weight: 1})
 	want := func(what string, leaf NodeID, received, waiting, turned int64) {
 		t.Helper()
 		got := p.Account(leaf)
@@ -408,7 +408,7 @@ func TestAccount(t *testing.T) {
 	if !p.Remove(t0.Add(time.Hour), b) {
 		t.Fatal("the leaf cannot be removed")
 	}
-	if c := p.Add(Root, Node{Weight: WeightOne}); c != b {
+	if c := p.Add(Root, Node{Weight: 1}); c != b {
 		t.Fatalf("the leaf's number was not used again: %d", c)
 	}
 	want("who comes after it", b, 0, 0, 0)
@@ -420,7 +420,7 @@ func TestUnused(t *testing.T) {
 	for seed := range uint64(testkit.Rounds(9, 24)) {
 		limit := []int64{30_000, 600_000, 6_000_000}[seed%3]
 		cfg := Config{TPM: limit, Burst: []time.Duration{0, 10, 30}[seed/3%3] * time.Second, MaxQueue: 100_000, Accounting: Accounting(seed / 9 % 3)}
-		w := newWorld(t, seed, cfg, 1000, 3000)
+		w := newWorld(t, seed, cfg, 1, 3)
 		size := limit / 600
 		for _, p := range w.tenants {
 			p.cost = func(r *rand.Rand) int64 { return 1 + r.Int64N(2*size) }
@@ -443,7 +443,7 @@ func TestUnused(t *testing.T) {
 // A pool that nobody asks anything of for a while has nothing unused.
 func TestUnused_Idle(t *testing.T) {
 	p := New(t0, Config{TPM: 60_000, MaxQueue: 10})
-	leaf := p.Add(Root, Node{Weight: WeightOne})
+	leaf := p.Add(Root, Node{Weight: 1})
 	p.Offer(t0, Call{Leaf: leaf, Most: Cost{100, 1}})
 	if got := p.Unused(t0.Add(time.Hour)); got != 0 {
 		t.Errorf("%d tokens are unused after an idle hour", got)
@@ -461,7 +461,7 @@ func TestUnused_NobodyPumps(t *testing.T) {
 		{"half of the rate is", func(p *Pool) { p.Throttle(t0, WholePace/2, time.Time{}) }, 15_000 - 1000 - 2000},
 	} {
 		p := New(t0, Config{TPM: 60_000, MaxQueue: 10})
-		leaf := p.Add(Root, Node{Weight: WeightOne})
+		leaf := p.Add(Root, Node{Weight: 1})
 		p.Offer(t0, Call{Leaf: leaf, Most: Cost{900, 1}})
 		c.do(p)
 		p.Offer(t0, Call{Leaf: leaf, Most: Cost{2000, 1}, MaxWait: time.Hour})

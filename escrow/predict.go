@@ -198,7 +198,7 @@ func (w *walk) siblings(i NodeID, tail int64) (need int64, sum Cost) {
 		}
 	}
 	if light > 0 && weights > 0 {
-		light = min(light, muldiv.Ceil(max(0, tail-w.virtualOf(p)), int64(weights), int64(WeightOne)))
+		light = min(light, muldiv.Ceil(max(0, tail-w.virtualOf(p)), weights, weightOne))
 		need += light
 		sum = sum.plus(w.nodes[Root].bookedFor(light))
 	}
@@ -211,7 +211,7 @@ func (w *walk) siblings(i NodeID, tail int64) (need int64, sum Cost) {
 func (w *walk) until(j NodeID, tail int64) (need int64, sum Cost) {
 	nd := &w.nodes[j]
 	first := w.headCost(j)
-	need = muldiv.Ceil(max(0, tail-w.keptTag(j)), int64(nd.weight), int64(WeightOne))
+	need = muldiv.Ceil(max(0, tail-w.keptTag(j)), nd.weight, weightOne)
 	if need < first {
 		need = first
 	} else {

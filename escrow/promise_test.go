@@ -14,7 +14,7 @@ import (
 func ticketPool(t *testing.T) (p *Pool, now time.Time) {
 	p = New(t0, Config{TPM: 600_000, MaxQueue: 100, TicketWait: 10 * time.Second})
 	for range 3 {
-		p.Add(Root, Node{Weight: WeightOne})
+		p.Add(Root, Node{Weight: 1})
 	}
 	now = t0.Add(time.Minute)
 	p.Offer(now, Call{Leaf: 1, Most: Cost{10_000, 1}})
@@ -150,9 +150,9 @@ func TestI8_FarmingTicketsGainsNothing(t *testing.T) {
 		"comes once in twenty seconds": func(k int) bool { return k%40 == 39 },
 	} {
 		w := newSim(t, 1, Config{TPM: 600_000, Burst: 10 * time.Second, MaxQueue: 400, TicketWait: 10 * time.Second})
-		honest := w.leaf(Root, Node{Weight: WeightOne}, 1000)
+		honest := w.leaf(Root, Node{Weight: 1}, 1000)
 		honest.keep = 8
-		farmer := w.leaf(Root, Node{Weight: WeightOne}, 1000)
+		farmer := w.leaf(Root, Node{Weight: 1}, 1000)
 		farmer.call.Claim = Claim{Retry: RetryFirst}
 		probe := &source{leaf: farmer.leaf, cost: 4000, call: Call{MaxWait: -1, Claim: Claim{Retry: RetryFirst}}}
 		w.run(time.Minute)
@@ -186,16 +186,16 @@ func TestPromisesAreKept(t *testing.T) {
 	for _, acc := range []Accounting{AdmitMax, Production, Settled} {
 		for _, floor := range []int64{0, 150_000} {
 			w := newSim(t, uint64(acc), Config{TPM: 600_000, Accounting: acc, MaxQueue: 1000, TicketWait: 10 * time.Second})
-			org := w.p.Add(Root, Node{Weight: WeightOne})
-			deep := w.p.Add(org, Node{Weight: WeightOne})
+			org := w.p.Add(Root, Node{Weight: 1})
+			deep := w.p.Add(org, Node{Weight: 1})
 			for _, s := range []*source{
-				w.leaf(Root, Node{Weight: WeightOne, Floor: floor}, 1500), w.leaf(org, Node{Weight: WeightOne}, 900), w.leaf(deep, Node{Weight: WeightOne}, 700),
+				w.leaf(Root, Node{Weight: 1, Floor: floor}, 1500), w.leaf(org, Node{Weight: 1}, 900), w.leaf(deep, Node{Weight: 1}, 700),
 			} {
 				s.keep = 4
 				s.call.Speed = 500
 				s.call.Run = time.Second
 			}
-			asker := w.leaf(deep, Node{Weight: WeightOne}, 1000)
+			asker := w.leaf(deep, Node{Weight: 1}, 1000)
 			asker.call.Speed = 500
 			w.run(2 * time.Minute)
 			refused := 0
@@ -244,13 +244,13 @@ func TestPromisesAreKept(t *testing.T) {
 // Catches: plans that Settle does not lift.
 func TestPromiseOfStreamsIsNotTooLong(t *testing.T) {
 	w := newSim(t, 3, Config{TPM: 600_000, Accounting: Production, MaxQueue: 1000})
-	long := w.leaf(Root, Node{Weight: WeightOne}, 3000)
+	long := w.leaf(Root, Node{Weight: 1}, 3000)
 	long.keep = 3
 	long.call.Speed = 60
 	long.call.Input = 0
 	long.run = func() time.Duration { return 50 * time.Second }
 	w.run(5 * time.Minute)
-	back := w.leaf(Root, Node{Weight: WeightOne}, 3000)
+	back := w.leaf(Root, Node{Weight: 1}, 3000)
 	back.call.Speed = 60
 	worst := time.Duration(0)
 	for range 20 {
@@ -351,7 +351,7 @@ func TestRetryAfterIsTrue(t *testing.T) {
 			Burst: time.Duration(rapid.IntRange(0, 60).Draw(t, "burst")) * time.Second,
 		}
 		p := New(t0, cfg)
-		leaf := p.Add(Root, Node{Weight: WeightOne})
+		leaf := p.Add(Root, Node{Weight: 1})
 		now := t0
 		for range rapid.IntRange(1, 40).Draw(t, "calls") {
 			now = now.Add(time.Duration(rapid.Int64Range(0, int64(15*time.Second)).Draw(t, "gap")))
@@ -400,7 +400,7 @@ func clonePool(p *Pool) *Pool {
 func TestSlotWait_IsDoubted(t *testing.T) {
 	now := t0
 	p := New(now, Config{Slots: 2, MaxQueue: 10})
-	leaf := p.Add(Root, Node{Weight: WeightOne})
+	leaf := p.Add(Root, Node{Weight: 1})
 	call := Call{Leaf: leaf, Most: Cost{1, 1}}
 	offer := func() (Handle, Answer) { return p.Offer(now, call) }
 	for range 50 { // calls run for a millisecond
@@ -438,7 +438,7 @@ func TestSettle_NothingButTime(t *testing.T) {
 	} {
 		now := t0
 		p := New(now, Config{Slots: 4, TPM: 1000, MaxQueue: 10})
-		leaf := p.Add(Root, Node{Weight: WeightOne})
+		leaf := p.Add(Root, Node{Weight: 1})
 		h := p.Force(now, Call{Leaf: leaf, Most: Cost{10, 1}}, true)
 		now = now.Add(c.ran)
 		p.Settle(now, h, Cost{})
@@ -462,7 +462,7 @@ func TestExpect_PromisesGoByTheSlotsThatThereSoonAre(t *testing.T) {
 	} {
 		now := time.Unix(1e9, 0)
 		p := New(now, Config{Slots: 8, MaxQueue: 10})
-		leaf := p.Add(Root, Node{Weight: WeightOne})
+		leaf := p.Add(Root, Node{Weight: 1})
 		call := Call{Leaf: leaf, Most: Cost{0, 1}, MaxWait: time.Hour}
 		for range 100 { // so that a call's run is known
 			h, _ := p.Offer(now, call)
@@ -496,7 +496,7 @@ func TestToLookChangesNothing(t *testing.T) {
 		seen := New(now, cfg)
 		var leaves []NodeID
 		for range 6 {
-			n := Node{Weight: WeightOne * Weight(rapid.IntRange(1, 4).Draw(t, "weight"))}
+			n := Node{Weight: Weight(rapid.IntRange(1, 4).Draw(t, "weight"))}
 			leaves = append(leaves, quiet.Add(Root, n))
 			seen.Add(Root, n)
 		}

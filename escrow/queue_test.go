@@ -12,7 +12,7 @@ func TestEnqueue_Order(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 50 {
 		p := New(t0, Config{TPM: MaxLimit})
-		leaf := p.Add(Root, Node{Weight: WeightOne})
+		leaf := p.Add(Root, Node{Weight: 1})
 		var want []int32
 		for range 40 {
 			n := p.put(entry{leaf: leaf, below: int8(rng.IntN(3)), back: rng.IntN(3) == 0, next: -1, prev: -1})
@@ -46,7 +46,7 @@ func TestEnqueue_Order(t *testing.T) {
 func TestEnqueue_LooksAtFew(t *testing.T) {
 	for _, c := range []struct{ one, many, next int8 }{{9, 0, 0}, {0, 9, 0}, {0, 9, 9}} {
 		p := New(t0, Config{TPM: MaxLimit})
-		leaf := p.Add(Root, Node{Weight: WeightOne})
+		leaf := p.Add(Root, Node{Weight: 1})
 		add := func(below int8) { p.enqueue(p.put(entry{leaf: leaf, below: below, next: -1, prev: -1})) }
 		add(c.one)
 		for range 100 {

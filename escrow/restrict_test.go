@@ -23,8 +23,8 @@ func (p *Pool) restrict(leaf NodeID, upstream int, most int64, until time.Time) 
 func TestRestrict_Upstreams(t *testing.T) {
 	w, u := simOf(t, 1, 600_000, 600_000)
 	p := w.p
-	leaf := p.Add(Root, Node{Weight: WeightOne})
-	other := p.Add(Root, Node{Weight: WeightOne})
+	leaf := p.Add(Root, Node{Weight: 1})
+	other := p.Add(Root, Node{Weight: 1})
 	patience := time.Duration(0)
 	offer := func(what string, leaf NodeID, via Mask, want Verdict) {
 		t.Helper()
@@ -61,7 +61,7 @@ func TestRestrict_Rules(t *testing.T) {
 		tenants := 1 + rng.IntN(5)
 		most := make([]int64, tenants)
 		for range tenants {
-			s := w.leaf(Root, Node{Weight: WeightOne}, 1)
+			s := w.leaf(Root, Node{Weight: 1}, 1)
 			s.run = func() time.Duration { return time.Second/2 + time.Duration(w.rng.Int64N(int64(time.Second/2))) }
 			s.keep = rng.IntN(20)
 			s.rate = float64(slots) / float64(tenants) * rng.Float64()
@@ -98,7 +98,7 @@ func TestRestrict_Ends(t *testing.T) {
 		w, u := simOf(t, 1, 600_000, 600_000)
 		p := w.p
 		u.list[1].slots = 1
-		leaf := p.Add(Root, Node{Weight: WeightOne})
+		leaf := p.Add(Root, Node{Weight: 1})
 		p.Offer(t0, Call{Leaf: leaf, Most: Cost{100, 1}, Via: 2})
 		p.Offer(t0, Call{Leaf: leaf, Most: Cost{100, 1}, Via: 1})
 		end := t0.Add(time.Minute)
@@ -125,7 +125,7 @@ func TestRestrict_Ends(t *testing.T) {
 func TestNarrow(t *testing.T) {
 	now := t0
 	p := New(now, Config{Slots: 8, InteractiveReserve: 4, MaxQueue: 10})
-	leaf := p.Add(Root, Node{Weight: WeightOne})
+	leaf := p.Add(Root, Node{Weight: 1})
 	offer := func(background bool) (Handle, Verdict) {
 		h, ans := p.Offer(now, Call{Leaf: leaf, Most: Cost{0, 1}, MaxWait: time.Minute, Background: background})
 		return h, ans.Verdict
@@ -184,7 +184,7 @@ func TestNarrow(t *testing.T) {
 
 	q := New(now, Config{Slots: 8, MaxQueue: 10})
 	q.Narrow(1)
-	other := q.Add(Root, Node{Weight: WeightOne})
+	other := q.Add(Root, Node{Weight: 1})
 	for range 6 {
 		q.Force(now, Call{Leaf: other, Most: Cost{0, 1}}, true)
 	}
@@ -199,8 +199,8 @@ func TestNarrow(t *testing.T) {
 // it; a burst behind it, which the provider refuses again.
 func TestThrottle_Hold(t *testing.T) {
 	p := New(t0, Config{TPM: 60_000, RPM: 60_000, Burst: 30 * time.Second, MaxQueue: 1000})
-	a := p.Add(Root, Node{Weight: WeightOne})
-	b := p.Add(Root, Node{Weight: WeightOne})
+	a := p.Add(Root, Node{Weight: 1})
+	b := p.Add(Root, Node{Weight: 1})
 	now := t0.Add(time.Hour) // its burst is full
 	until := now.Add(20 * time.Second)
 	p.Throttle(now, WholePace, until)
@@ -246,7 +246,7 @@ func TestThrottle_Hold(t *testing.T) {
 // part that is lost when the limit changes.
 func TestThrottle_Part(t *testing.T) {
 	cfg := Config{TPM: 600_000, Burst: 10 * time.Second, MaxQueue: 1000}
-	w := newWorld(t, 1, cfg, 2000, 1000)
+	w := newWorld(t, 1, cfg, 2, 1)
 	for _, p := range w.tenants {
 		p.workers = 16
 	}

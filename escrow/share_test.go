@@ -23,9 +23,9 @@ func TestI3_SiblingsAtEachLevel(t *testing.T) {
 		var by [3][]*source // of the subtree of each child of the root
 		weights := []float64{1, 2, 5}
 		for i, a := range weights {
-			org := w.p.Add(Root, Node{Weight: Weight(a * 1000)})
+			org := w.p.Add(Root, Node{Weight: Weight(a)})
 			for _, b := range weights {
-				s := w.leaf(org, Node{Weight: Weight(b * 1000)}, 300)
+				s := w.leaf(org, Node{Weight: Weight(b)}, 300)
 				s.keep = 12
 				s.took = func(c int64) int64 { return 1 + w.rng.Int64N(3*c) }
 				s.run = func() time.Duration { return time.Duration(w.rng.IntN(2000)) * time.Millisecond }
@@ -71,13 +71,13 @@ func TestI4_ReturnAtAnyDepth(t *testing.T) {
 				w := newSim(t, uint64(depth), Config{TPM: limit, Burst: burst})
 				at := Root
 				for d := 1; d < depth; d++ {
-					w.leaf(at, Node{Weight: 3000}, most).keep = 4
-					at = w.p.Add(at, Node{Weight: WeightOne})
+					w.leaf(at, Node{Weight: 3}, most).keep = 4
+					at = w.p.Add(at, Node{Weight: 1})
 				}
-				w.leaf(at, Node{Weight: WeightOne}, most).keep = 4
+				w.leaf(at, Node{Weight: 1}, most).keep = 4
 				var back []*source
 				for range 1 + ties {
-					back = append(back, w.leaf(at, Node{Weight: WeightOne}, 500))
+					back = append(back, w.leaf(at, Node{Weight: 1}, 500))
 				}
 				w.run(3*time.Minute + 7*time.Second)
 				lead := max(0, w.p.axes[Tokens].pace.lead-limit/60)
@@ -109,8 +109,8 @@ func TestI11_NoTrickGains(t *testing.T) {
 	honest := func(name string, trick func(w *sim, org NodeID) []*source, flap bool) {
 		w := newSim(t, 5, Config{TPM: limit, Burst: 10 * time.Second})
 		w.dt = 20 * time.Millisecond
-		cheat := w.p.Add(Root, Node{Weight: WeightOne, Credit: 2 * time.Second})
-		other := w.leaf(w.p.Add(Root, Node{Weight: WeightOne, Credit: 2 * time.Second}), Node{Weight: WeightOne}, 1000)
+		cheat := w.p.Add(Root, Node{Weight: 1, Credit: 2 * time.Second})
+		other := w.leaf(w.p.Add(Root, Node{Weight: 1, Credit: 2 * time.Second}), Node{Weight: 1}, 1000)
 		other.keep = 8
 		tricks := trick(w, cheat)
 		w.run(time.Minute)
@@ -139,7 +139,7 @@ func TestI11_NoTrickGains(t *testing.T) {
 	}
 	declare := func(declared, takes int64) func(*sim, NodeID) []*source {
 		return func(w *sim, org NodeID) []*source {
-			s := w.leaf(org, Node{Weight: WeightOne}, declared)
+			s := w.leaf(org, Node{Weight: 1}, declared)
 			s.keep = 8
 			s.took = func(int64) int64 { return takes }
 			return []*source{s}
@@ -151,7 +151,7 @@ func TestI11_NoTrickGains(t *testing.T) {
 	honest("comes and goes, and declares a tenth", declare(100, 1000), true)
 	many := func(w *sim, org NodeID) (all []*source) {
 		for range 16 {
-			s := w.leaf(org, Node{Weight: WeightOne, Credit: time.Second}, 1000)
+			s := w.leaf(org, Node{Weight: 1, Credit: time.Second}, 1000)
 			s.keep = 4
 			all = append(all, s)
 		}
@@ -186,11 +186,11 @@ func TestLeadMakesReturnersWhole(t *testing.T) {
 		ids := map[string]NodeID{}
 		leaves := map[string]*source{}
 		for _, o := range []string{"org1", "org2"} {
-			ids[o] = w.p.Add(Root, Node{Weight: Weight(weights[o] * 1000)})
+			ids[o] = w.p.Add(Root, Node{Weight: Weight(weights[o])})
 		}
-		leaves["org3"] = w.leaf(Root, Node{Weight: 2000}, 1000)
+		leaves["org3"] = w.leaf(Root, Node{Weight: 2}, 1000)
 		for _, l := range []string{"x", "y", "z", "u", "v"} {
-			leaves[l] = w.leaf(ids[org[l]], Node{Weight: Weight(weights[l] * 1000)}, 1000)
+			leaves[l] = w.leaf(ids[org[l]], Node{Weight: Weight(weights[l])}, 1000)
 		}
 		w.run(5 * time.Minute)
 		for _, l := range c.bursts {
@@ -256,8 +256,8 @@ func TestLeadAfterABurst(t *testing.T) {
 		{600_000, 100, 1, .97}, {600_000, 250, 1, .93}, {600_000, 100, 4, .95}, {600_000, 250, 4, .90}, {30_000, 20, 1, .97},
 	} {
 		w := newSim(t, 1, Config{TPM: c.limit, Burst: 10 * time.Second})
-		a := w.leaf(Root, Node{Weight: WeightOne}, 1000)
-		b := w.leaf(Root, Node{Weight: Weight(c.weight * 1000)}, 1000)
+		a := w.leaf(Root, Node{Weight: 1}, 1000)
+		b := w.leaf(Root, Node{Weight: Weight(c.weight)}, 1000)
 		w.run(2 * time.Minute)
 		for range c.calls {
 			w.offer(a)
@@ -285,7 +285,7 @@ func TestI12_SlotSeconds(t *testing.T) {
 		w := newSim(t, 2, Config{Slots: 32})
 		w.dt = 50 * time.Millisecond
 		for i, mean := range []time.Duration{time.Second, 10 * time.Second, time.Minute} {
-			s := w.leaf(Root, Node{Weight: Weight(weights[i] * 1000)}, 1)
+			s := w.leaf(Root, Node{Weight: Weight(weights[i])}, 1)
 			s.keep, s.run, s.call.Run = 40, w.lognormal(mean), mean
 		}
 		w.run(5 * time.Minute)
@@ -338,7 +338,7 @@ func dominantShares(t *testing.T, d draw, accounting Accounting) {
 		return share
 	}
 	for i := range 3 {
-		weight := Weight(1000 << i)
+		weight := Weight(int(1) << i)
 		s := w.leaf(Root, Node{Weight: weight}, 0)
 		in := d.n("input", 20, 2000)
 		out := d.n("output", 20, 1000)
@@ -383,8 +383,8 @@ func dominantShares(t *testing.T, d draw, accounting Accounting) {
 // Catches: the heavier first.
 func TestI4_LightCallsFirst(t *testing.T) {
 	p := New(t0, Config{TPM: 600_000, MaxQueue: 10})
-	heavy := p.Add(Root, Node{Weight: WeightOne})
-	light := p.Add(Root, Node{Weight: WeightOne})
+	heavy := p.Add(Root, Node{Weight: 1})
+	light := p.Add(Root, Node{Weight: 1})
 	p.axes[Tokens].pace.level = -1
 	p.Offer(t0, Call{Leaf: heavy, Most: Cost{9000, 1}, MaxWait: time.Hour})
 	p.Offer(t0, Call{Leaf: light, Most: Cost{100, 1}, MaxWait: time.Hour})
@@ -398,8 +398,8 @@ func TestI4_LightCallsFirst(t *testing.T) {
 // Catches: a lead that the settles do not lower.
 func TestLeadIsWhatCallsTook(t *testing.T) {
 	w := newSim(t, 1, Config{TPM: 600_000, Burst: 10 * time.Second})
-	a := w.leaf(Root, Node{Weight: WeightOne}, 1000)
-	b := w.leaf(Root, Node{Weight: WeightOne}, 1000)
+	a := w.leaf(Root, Node{Weight: 1}, 1000)
+	b := w.leaf(Root, Node{Weight: 1}, 1000)
 	w.run(2 * time.Minute)
 	a.took = func(int64) int64 { return 50 }
 	a.run = func() time.Duration { return 200 * time.Millisecond }
@@ -425,8 +425,8 @@ func TestLeadIsWhatCallsTook(t *testing.T) {
 func TestLeadIsGivenOnce(t *testing.T) {
 	const limit = 600_000
 	w := newSim(t, 1, Config{TPM: limit, Burst: 10 * time.Second})
-	a := w.leaf(Root, Node{Weight: WeightOne}, 1000)
-	b := w.leaf(Root, Node{Weight: WeightOne}, 1000)
+	a := w.leaf(Root, Node{Weight: 1}, 1000)
+	b := w.leaf(Root, Node{Weight: 1}, 1000)
 	w.run(2 * time.Minute)
 	for range 100 {
 		w.offer(a)
@@ -455,7 +455,7 @@ func TestShares_SlotsAlone(t *testing.T) {
 			p := New(t0, Config{Slots: 4, MaxQueue: 1000})
 			var nodes [leaves]NodeID
 			for i, weight := range []Weight{4, 2, 1} {
-				nodes[i] = p.Add(Root, Node{Weight: weight * WeightOne})
+				nodes[i] = p.Add(Root, Node{Weight: weight})
 			}
 			var queued, occupied [leaves]int
 			of := map[Handle]int{}
@@ -524,15 +524,15 @@ func perMinute(w *sim, s ...*source) (rates []float64) {
 func TestFloorIsALeastShare(t *testing.T) {
 	const limit = 600_000
 	w := newSim(t, 1, Config{TPM: limit})
-	small := w.leaf(Root, Node{Weight: 100, Floor: 100_000}, 500) // floor above share
-	big := w.leaf(Root, Node{Weight: 4000, Floor: 60_000}, 1000)  // share above floor
-	org := w.p.Add(Root, Node{Weight: 100, Floor: 90_000})        // floor of an inner node
-	a := w.leaf(org, Node{Weight: 1000}, 700)
-	b := w.leaf(org, Node{Weight: 2000}, 700)
-	deep := w.p.Add(Root, Node{Weight: 1000})
-	inner := w.leaf(deep, Node{Weight: 10, Floor: 40_000}, 400) // floor below an inner node
-	rest := w.leaf(deep, Node{Weight: 1000}, 1000)
-	later := w.leaf(Root, Node{Weight: 100, Floor: 50_000}, 600) // floor of background calls
+	small := w.leaf(Root, Node{Weight: 0.1, Floor: 100_000}, 500) // floor above share
+	big := w.leaf(Root, Node{Weight: 4, Floor: 60_000}, 1000)     // share above floor
+	org := w.p.Add(Root, Node{Weight: 0.1, Floor: 90_000})        // floor of an inner node
+	a := w.leaf(org, Node{Weight: 1}, 700)
+	b := w.leaf(org, Node{Weight: 2}, 700)
+	deep := w.p.Add(Root, Node{Weight: 1})
+	inner := w.leaf(deep, Node{Weight: 0.01, Floor: 40_000}, 400) // floor below an inner node
+	rest := w.leaf(deep, Node{Weight: 1}, 1000)
+	later := w.leaf(Root, Node{Weight: 0.1, Floor: 50_000}, 600) // floor of background calls
 	later.call.Background = true
 	for _, s := range w.sources {
 		s.keep = 8
@@ -555,10 +555,10 @@ func TestFloorIsALeastShare(t *testing.T) {
 // Catches: a payment that does not reach the floors above.
 func TestFloorWithinAFloor(t *testing.T) {
 	w := newSim(t, 1, Config{TPM: 600_000})
-	org := w.p.Add(Root, Node{Weight: 1, Floor: 60_000})
-	a := w.leaf(org, Node{Weight: WeightOne, Floor: 60_000}, 500)
-	b := w.leaf(org, Node{Weight: WeightOne}, 500)
-	other := w.leaf(Root, Node{Weight: 1000 * WeightOne}, 1000)
+	org := w.p.Add(Root, Node{Weight: 0.001, Floor: 60_000})
+	a := w.leaf(org, Node{Weight: 1, Floor: 60_000}, 500)
+	b := w.leaf(org, Node{Weight: 1}, 500)
+	other := w.leaf(Root, Node{Weight: 1}, 1000)
 	a.keep = 8
 	b.keep = 8
 	other.keep = 8
@@ -573,11 +573,11 @@ func TestFloorWithinAFloor(t *testing.T) {
 // Catches: no least share.
 func TestBackgroundHasALeastShare(t *testing.T) {
 	w := newSim(t, 1, Config{TPM: 600_000})
-	s := w.leaf(Root, Node{Weight: WeightOne}, 300)
+	s := w.leaf(Root, Node{Weight: 1}, 300)
 	s.keep = 8
 	b := &source{leaf: s.leaf, cost: 1700, keep: 3, call: Call{Background: true}}
 	w.sources = append(w.sources, b)
-	other := w.leaf(Root, Node{Weight: WeightOne}, 1000)
+	other := w.leaf(Root, Node{Weight: 1}, 1000)
 	other.keep = 4
 	w.run(time.Minute)
 	r := perMinute(w, s, b, other)
@@ -597,8 +597,8 @@ func TestCreditIsBounded(t *testing.T) {
 	const limit = 600_000
 	part := func(credit time.Duration) float64 {
 		w := newSim(t, 1, Config{TPM: limit})
-		a := w.leaf(Root, Node{Weight: WeightOne}, 500)
-		b := w.leaf(Root, Node{Weight: WeightOne, Credit: credit}, 500)
+		a := w.leaf(Root, Node{Weight: 1}, 500)
+		b := w.leaf(Root, Node{Weight: 1, Credit: credit}, 500)
 		a.keep = 8
 		w.run(5 * time.Minute)
 		w.reset()
@@ -621,8 +621,8 @@ func TestCreditIsBounded(t *testing.T) {
 // Catches: tags left as they are when the weight changes.
 func TestWeightsChangeLive(t *testing.T) {
 	w := newSim(t, 1, Config{TPM: 600_000})
-	a := w.leaf(Root, Node{Weight: WeightOne}, 1000)
-	b := w.leaf(Root, Node{Weight: WeightOne}, 1000)
+	a := w.leaf(Root, Node{Weight: 1}, 1000)
+	b := w.leaf(Root, Node{Weight: 1}, 1000)
 	a.keep = 4
 	b.keep = 4
 	w.run(time.Minute)
@@ -630,14 +630,14 @@ func TestWeightsChangeLive(t *testing.T) {
 	a.took = func(c int64) int64 { a.took = nil; return c + 60_000 }
 	w.run(time.Second)
 	w.reset()
-	w.p.Update(a.leaf, Node{Weight: 4 * WeightOne})
+	w.p.Update(a.leaf, Node{Weight: 4})
 	w.run(5 * time.Minute)
 	// of the sum S, a is to have (S+60,000)·4/5 - 60,000
 	sum := float64(a.got + b.got)
 	if want := (sum+60_000)*4/5 - 60_000; math.Abs(float64(a.got)-want) > 4000 {
 		t.Errorf("with its debt and four times the weight it got %d, want %.0f", a.got, want)
 	}
-	if p := w.p.nodes[Root].inner; p.weights != 5*WeightOne {
+	if p := w.p.nodes[Root].inner; p.weights != 5000 {
 		t.Errorf("the weights sum to %d", p.weights)
 	}
 }
@@ -647,8 +647,8 @@ func TestWeightsChangeLive(t *testing.T) {
 // Catches: Remove without a look at the tag.
 func TestRemoveKeepsDebt(t *testing.T) {
 	w := newSim(t, 1, Config{TPM: 600_000})
-	a := w.leaf(Root, Node{Weight: WeightOne}, 1000)
-	b := w.leaf(Root, Node{Weight: WeightOne}, 1000)
+	a := w.leaf(Root, Node{Weight: 1}, 1000)
+	b := w.leaf(Root, Node{Weight: 1}, 1000)
 	a.keep = 1
 	b.keep = 4
 	w.run(time.Minute)

@@ -25,8 +25,8 @@ func TestSoftCap(t *testing.T) {
 		t.Run(c.what, func(t *testing.T) {
 			now := t0
 			p := New(now, Config{Slots: 20, SoftCap: c.cap, MaxQueue: 100})
-			hog := p.Add(Root, Node{Weight: WeightOne, Capped: true})
-			other := p.Add(Root, Node{Weight: WeightOne, Capped: true})
+			hog := p.Add(Root, Node{Weight: 1, Capped: true})
+			other := p.Add(Root, Node{Weight: 1, Capped: true})
 			var runs []Handle
 			ask := func(leaf NodeID, times int) (admitted int) {
 				for range times {
@@ -74,13 +74,13 @@ func TestAside(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			now := t0
 			p := New(now, Config{Slots: 20, SoftCap: c.cap, MaxQueue: 100})
-			team := p.Add(Root, Node{Weight: 9 * WeightOne, Capped: true})
-			a := p.Add(team, Node{Weight: WeightOne})
+			team := p.Add(Root, Node{Weight: 9, Capped: true})
+			a := p.Add(team, Node{Weight: 1})
 			b := a // at the same bound
 			if c.cap > 0 {
-				b = p.Add(team, Node{Weight: WeightOne})
+				b = p.Add(team, Node{Weight: 1})
 			}
-			other := p.Add(Root, Node{Weight: WeightOne, Capped: true})
+			other := p.Add(Root, Node{Weight: 1, Capped: true})
 			offer := func(leaf NodeID, wait time.Duration) (Handle, Answer) {
 				h, ans := p.Offer(now, Call{Leaf: leaf, Most: Cost{0, 1}, MaxWait: wait})
 				p.Pump(now, nil)
@@ -145,7 +145,7 @@ func TestSoftCap_Rules(t *testing.T) {
 		most := w.p.rules[0].Most[0]
 		tenants := 1 + rng.IntN(5)
 		for range tenants {
-			s := w.leaf(Root, Node{Weight: WeightOne, Capped: true}, 1)
+			s := w.leaf(Root, Node{Weight: 1, Capped: true}, 1)
 			s.run = func() time.Duration { return time.Second/2 + time.Duration(w.rng.Int64N(int64(time.Second/2))) }
 			if rng.IntN(2) == 0 {
 				s.keep = 1 + rng.IntN(20)
@@ -187,8 +187,8 @@ func TestSoftCap_Rules(t *testing.T) {
 func TestSoftCap_NoCatchingUp(t *testing.T) {
 	cfg := Config{Slots: 20, SoftCap: 500_000, MaxQueue: 1000}
 	w := newSim(t, 1, cfg)
-	heavy := w.leaf(Root, Node{Weight: 9 * WeightOne, Capped: true}, 1)
-	light := w.leaf(Root, Node{Weight: WeightOne}, 1)
+	heavy := w.leaf(Root, Node{Weight: 9, Capped: true}, 1)
+	light := w.leaf(Root, Node{Weight: 1}, 1)
 	for _, s := range w.sources {
 		s.run = w.lognormal(time.Second)
 		s.keep = 30
@@ -219,15 +219,15 @@ func TestReserve_BackgroundHasItsShare(t *testing.T) {
 		weight Weight
 		want   float64 // slots
 	}{
-		{"interactive calls wait", 20, 0, 4 * WeightOne, 20. / 5},
-		{"and weigh much", 20, 0, 24 * WeightOne, 20. / 25},
-		{"they find slots at once", 0, 18.2, 4 * WeightOne, 20. / 5},
-		{"background weighs more than it may take", 20, 0, WeightOne / 9, 16},
+		{"interactive calls wait", 20, 0, 4, 20. / 5},
+		{"and weigh much", 20, 0, 24, 20. / 25},
+		{"they find slots at once", 0, 18.2, 4, 20. / 5},
+		{"background weighs more than it may take", 20, 0, 0.111, 16},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			w := newSim(t, 1, Config{Slots: 20, InteractiveReserve: 4})
 			chat := w.leaf(Root, Node{Weight: c.weight}, 1)
-			batch := w.leaf(Root, Node{Weight: WeightOne}, 1)
+			batch := w.leaf(Root, Node{Weight: 1}, 1)
 			chat.run = w.lognormal(time.Second)
 			batch.run = w.lognormal(time.Second)
 			batch.call.Background = true
@@ -250,8 +250,8 @@ func TestReserve_BackgroundHasItsShare(t *testing.T) {
 func TestReserve_BurstsFindSlots(t *testing.T) {
 	const slots, reserve = 20, 4
 	w := newSim(t, 1, Config{Slots: slots, InteractiveReserve: reserve})
-	chat := w.leaf(Root, Node{Weight: WeightOne}, 1)
-	batch := w.leaf(Root, Node{Weight: WeightOne}, 1)
+	chat := w.leaf(Root, Node{Weight: 1}, 1)
+	batch := w.leaf(Root, Node{Weight: 1}, 1)
 	batch.call.Background = true
 	batch.run = w.lognormal(time.Second)
 	batch.keep = 8
@@ -283,7 +283,7 @@ func TestReserve_None(t *testing.T) {
 	}{{"all slots in use by background calls", 2}, {"no slot may be used", 0}} {
 		start := time.Unix(0, 0)
 		p := New(start, Config{Slots: 2, MaxQueue: 10})
-		leaf := p.Add(Root, Node{Weight: WeightOne})
+		leaf := p.Add(Root, Node{Weight: 1})
 		p.Narrow(c.narrow)
 		for range c.narrow {
 			p.Offer(start, Call{Leaf: leaf, Background: true, Most: Cost{100, 1}})
@@ -320,8 +320,8 @@ func TestReserve_Soon(t *testing.T) {
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			w := newSim(t, 1, Config{Slots: 10, InteractiveReserve: 1})
-			chat := w.leaf(Root, Node{Weight: WeightOne}, 1)
-			batch := w.leaf(Root, Node{Weight: WeightOne}, 1)
+			chat := w.leaf(Root, Node{Weight: 1}, 1)
+			batch := w.leaf(Root, Node{Weight: 1}, 1)
 			batch.call.Background = true
 			w.p.Bind(1, Bounds{Most: Room{10}})
 			for _, s := range w.sources {

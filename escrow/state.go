@@ -76,7 +76,7 @@ type NodeState struct {
 // Node reports one node. Of Root, Running is not counted: see State.
 func (p *Pool) Node(i NodeID) NodeState {
 	n := &p.nodes[i]
-	return NodeState{n.claim, n.weight, int(n.waiting()), int(n.running), int(n.queued[background])}
+	return NodeState{n.claim, Weight(n.weight) / weightOne, int(n.waiting()), int(n.running), int(n.queued[background])}
 }
 
 // Running reports whether h names a running call.

@@ -30,11 +30,11 @@ func (t *tree) startTag(i NodeID) int64 {
 	back := int64(0)
 	if root := t.nodes[Root].inner; t.lead > 0 && nd.epoch != t.epoch && p.epoch == t.epoch && p.leading > 0 {
 		lead := muldiv.Ceil(t.lead, p.through, max(1, root.paced))
-		back = muldiv.Ceil(lead, int64(WeightOne), int64(p.leading))
+		back = muldiv.Ceil(lead, weightOne, p.leading)
 	}
 	if nd.credit > 0 {
 		credit := muldiv.Ceil(int64(nd.credit/time.Microsecond), tagUnit, windowMicros)
-		back = max(back, muldiv.Ceil(credit, int64(WeightOne), int64(p.weights)))
+		back = max(back, muldiv.Ceil(credit, weightOne, p.weights))
 	}
 	return max(t.fluid(nd.parent, nd.via)-back, nd.finish)
 }
@@ -69,13 +69,13 @@ func (t *tree) meanOf(p *inner, tag int64) int64 {
 	mean := int64(0)
 	for _, h := range p.lanes.each() {
 		for _, x := range h {
-			weights += int64(t.nodes[x.id].weight)
+			weights += t.nodes[x.id].weight
 		}
 	}
 	for _, h := range p.lanes.each() {
 		for _, x := range h {
 			nd := &t.nodes[x.id]
-			mean += signedMulDiv(nd.finish-nd.redeemable()-tag, int64(nd.weight), weights)
+			mean += signedMulDiv(nd.finish-nd.redeemable()-tag, nd.weight, weights)
 		}
 	}
 	return mean
@@ -249,5 +249,5 @@ func (t *tree) rebase(parent NodeID) {
 
 // over is a virtual cost over the node's weight: how far it moves a tag.
 func (n *node) over(cost int64) int64 {
-	return signedMulDiv(cost, int64(WeightOne), int64(n.weight))
+	return signedMulDiv(cost, weightOne, n.weight)
 }

@@ -43,7 +43,7 @@ type tree struct {
 }
 
 func newTree() tree {
-	return tree{nodes: []node{{weight: WeightOne, stands: nowhere, floors: nowhere, inner: &inner{}}}, free: -1, epoch: 1}
+	return tree{nodes: []node{{weight: weightOne, stands: nowhere, floors: nowhere, inner: &inner{}}}, free: -1, epoch: 1}
 }
 
 // add hangs a node under a parent.
@@ -72,7 +72,7 @@ func (t *tree) add(parent NodeID, n Node) NodeID {
 // describe gives node i its weight, floor and credit. Debt, and the service that it may catch
 // up, stay the same in cost.
 func (t *tree) describe(i NodeID, n Node) {
-	if n.Weight < 1 || n.Weight > MaxWeight || n.Floor < 0 || n.Credit < 0 || n.Below < 0 || n.Below > LowestBand {
+	if !n.Weight.Valid() || n.Floor < 0 || n.Credit < 0 || n.Below < 0 || n.Below > LowestBand {
 		panic("escrow: BUG: a node's weight, floor, credit or band is out of range")
 	}
 	nd := &t.nodes[i]
@@ -84,17 +84,18 @@ func (t *tree) describe(i NodeID, n Node) {
 	nd.claim = n
 	t.countBands(i, 1)
 	n = n.scaled(nd.share)
+	weight := n.Weight.Thousandths()
 	p := t.nodes[nd.parent].inner
-	p.weights += n.Weight - nd.weight
+	p.weights += weight - nd.weight
 	if nd.running > 0 {
-		p.busy += n.Weight - nd.weight
+		p.busy += weight - nd.weight
 	}
-	if v := t.virtualOf(p); nd.weight > 0 && nd.weight != n.Weight {
-		nd.finish = v + max(-maxAhead, min(signedMulDiv(nd.finish-v, int64(nd.weight), int64(n.Weight)), maxAhead))
+	if v := t.virtualOf(p); nd.weight > 0 && nd.weight != weight {
+		nd.finish = v + max(-maxAhead, min(signedMulDiv(nd.finish-v, nd.weight, weight), maxAhead))
 		p.latest = max(p.latest, nd.finish)
-		nd.passed = min(signedMulDiv(nd.passed, int64(nd.weight), int64(n.Weight)), maxAhead)
+		nd.passed = min(signedMulDiv(nd.passed, nd.weight, weight), maxAhead)
 	}
-	nd.weight = n.Weight
+	nd.weight = weight
 	nd.floor = n.Floor
 	nd.credit = n.Credit
 	t.restandUp(i)

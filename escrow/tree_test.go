@@ -60,7 +60,7 @@ func TestI6_TreesAgainstTheFluidServer(t *testing.T) {
 		r := w.rng
 		var grow func(parent NodeID, depth int) *claim
 		grow = func(parent NodeID, depth int) *claim {
-			n := Node{Weight: Weight(1+r.IntN(8)) * WeightOne}
+			n := Node{Weight: Weight(1 + r.IntN(8))}
 			c := &claim{weight: float64(n.Weight)}
 			if depth == 3 || depth > 1 && r.IntN(4) == 0 {
 				c.src = w.leaf(parent, n, 1+r.Int64N(most))
@@ -154,9 +154,9 @@ func TestI1_RollingLimitOfTrees(t *testing.T) {
 		at := Root
 		for range 6 {
 			if r.IntN(2) == 0 {
-				at = p.Add(at, Node{Weight: Weight(1 + r.IntN(5000))})
+				at = p.Add(at, Node{Weight: Weight(1+r.IntN(5000)) / 1000})
 			}
-			leaves = append(leaves, p.Add(at, Node{Weight: Weight(1 + r.IntN(5000)), Floor: r.Int64N(cfg.TPM / 20)}))
+			leaves = append(leaves, p.Add(at, Node{Weight: Weight(1+r.IntN(5000)) / 1000, Floor: r.Int64N(cfg.TPM / 20)}))
 		}
 		type run struct {
 			h      Handle

@@ -12,9 +12,9 @@ import (
 // waiting: it always has the next one. A light tenant of an eighth of its weight asks beside it.
 func crowdedPool(t *testing.T) (w *sim, light *source) {
 	w = newSim(t, 1, Config{TPM: 600_000, MaxQueue: 1000, TicketWait: 10 * time.Second})
-	heavy := w.leaf(Root, Node{Weight: 8 * WeightOne}, 1000)
+	heavy := w.leaf(Root, Node{Weight: 8}, 1000)
 	heavy.keep = 2
-	light = w.leaf(Root, Node{Weight: WeightOne}, 1000)
+	light = w.leaf(Root, Node{Weight: 1}, 1000)
 	light.call = Call{MaxWait: -1, Claim: Claim{Retry: RetryFirst}}
 	w.run(90 * time.Second)
 	return w, light
@@ -151,9 +151,9 @@ func TestPromise_CallersOfWhomNobodyKnows(t *testing.T) {
 // TestPlaces_OneTenantLeavesSomeFree: a flood of refused calls does not take all places of a pool.
 func TestPlaces_OneTenantLeavesSomeFree(t *testing.T) {
 	w := newSim(t, 1, Config{TPM: 600_000, MaxQueue: 100, TicketWait: 10 * time.Second})
-	w.leaf(Root, Node{Weight: WeightOne}, 1000).keep = 2
-	flood := w.leaf(Root, Node{Weight: WeightOne}, 100)
-	other := w.leaf(Root, Node{Weight: WeightOne}, 100)
+	w.leaf(Root, Node{Weight: 1}, 1000).keep = 2
+	flood := w.leaf(Root, Node{Weight: 1}, 100)
+	other := w.leaf(Root, Node{Weight: 1}, 100)
 	w.run(time.Minute)
 	for _, s := range []*source{flood, other} {
 		s.call = Call{MaxWait: -1, Claim: Claim{Retry: RetryFirst}}
@@ -247,10 +247,10 @@ func TestPromise_TeamIsToldWhatATenantIs(t *testing.T) {
 	for _, tokens := range []int64{1000, 20_000} {
 		told := func(teams int) time.Duration {
 			p := New(t0, Config{TPM: 600_000, MaxQueue: 100, TicketWait: 10 * time.Second})
-			busy := p.Add(Root, Node{Weight: WeightOne})
-			leaf := p.Add(Root, Node{Weight: WeightOne})
+			busy := p.Add(Root, Node{Weight: 1})
+			leaf := p.Add(Root, Node{Weight: 1})
 			for range teams {
-				leaf = p.Add(leaf, Node{Weight: WeightOne})
+				leaf = p.Add(leaf, Node{Weight: 1})
 			}
 			for range 50 {
 				p.Offer(t0, Call{Leaf: busy, Most: Cost{2000, 1}, MaxWait: time.Hour})
@@ -268,7 +268,7 @@ func TestPromise_TeamIsToldWhatATenantIs(t *testing.T) {
 // begun before a turn goes before it, and no other one.
 func TestPromise_CountsTheCallThatSpansTheTurnOnce(t *testing.T) {
 	p := New(t0, Config{TPM: 600_000, MaxQueue: 100})
-	leaf := p.Add(Root, Node{Weight: WeightOne})
+	leaf := p.Add(Root, Node{Weight: 1})
 	for range 20 {
 		p.Offer(t0, Call{Leaf: leaf, Most: Cost{3000, 1}, MaxWait: time.Hour})
 	}
@@ -306,8 +306,8 @@ func TestFlow(t *testing.T) {
 func TestLeadIsWhatCountsInShares(t *testing.T) {
 	now := time.Unix(0, 0)
 	p := New(now, Config{TPM: 600_000, Burst: Window, MaxQueue: 10})
-	a := p.Add(Root, Node{Weight: WeightOne})
-	b := p.Add(Root, Node{Weight: WeightOne})
+	a := p.Add(Root, Node{Weight: 1})
+	b := p.Add(Root, Node{Weight: 1})
 	take := func(tokens int64) {
 		h, ans := p.Offer(now, Call{Leaf: a, Most: Cost{tokens, 1}, Fair: tokens / 10})
 		if ans.Verdict != Admitted {
@@ -343,7 +343,7 @@ func TestFairIsAPartOfTheCost(t *testing.T) {
 		{1000, -1, 0},
 	} {
 		p := New(now, Config{TPM: 600_000, MaxQueue: 10})
-		a := p.Add(Root, Node{Weight: WeightOne})
+		a := p.Add(Root, Node{Weight: 1})
 		h, _ := p.Offer(now, Call{Leaf: a, Most: Cost{1000, 1}, Fair: tt.expected})
 		p.SettleFair(now, h, Cost{1000, 1}, tt.told)
 		if got, want := p.nodes[a].finish, muldiv.Ceil(tt.want, tagUnit, 600_000); got != want {

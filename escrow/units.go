@@ -1,6 +1,7 @@
 package escrow
 
 import (
+	"math"
 	"time"
 
 	"github.com/llmgov/llmgov/internal/lib/muldiv"
@@ -13,16 +14,24 @@ const Window = time.Minute
 // product in this package can overflow an int64.
 const MaxLimit = int64(1e12)
 
-// Weight is a node's claim relative to its siblings, in thousandths: weight
-// 2.5 is Weight(2500). It is a fixed-point integer so that shares are exact
-// and the same on every machine.
-type Weight int64
+// Weight is a node's claim relative to its siblings: one of 2.5 gets two and a half times as much as one of 1. It counts in whole
+// thousandths, so that shares are exact and the same on every machine.
+type Weight float64
 
-// WeightOne is the weight of a tenant that names none.
-const WeightOne Weight = 1000
+// MinWeight and MaxWeight bound weights to what tags can carry.
+const (
+	MinWeight Weight = 0.001
+	MaxWeight Weight = 1_000_000
+)
 
-// MaxWeight is the largest weight that tags can carry.
-const MaxWeight Weight = 1_000_000 * WeightOne
+// Thousandths is the weight as it counts.
+func (w Weight) Thousandths() int64 { return int64(math.Round(float64(w) * weightOne)) }
+
+// Valid reports whether a node may have the weight.
+func (w Weight) Valid() bool { return w >= MinWeight && w <= MaxWeight }
+
+// weightOne is weight 1 in thousandths.
+const weightOne = 1000
 
 // Axis names one dimension of a pool's capacity.
 type Axis int

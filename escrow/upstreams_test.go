@@ -134,7 +134,7 @@ func simOf(t testing.TB, seed uint64, limits ...int64) (*sim, *outlets) {
 // The first upstream is used up before the next is touched, and shares are by weight over both.
 func TestUpstreams_FirstTheFirst(t *testing.T) {
 	w, u := simOf(t, 1, 200_000, 600_000)
-	for _, weight := range []Weight{4000, 2000, 1000} {
+	for _, weight := range []Weight{4, 2, 1} {
 		s := w.leaf(Root, Node{Weight: weight}, 700)
 		s.keep = 8
 		s.call.Via = 3
@@ -168,9 +168,9 @@ func TestUpstreams_Beside(t *testing.T) {
 	w := newSim(t, 1, Config{TPM: 10_000_000})
 	u := newOutlets(t, 10_000, 10_000)
 	w.p.SetUpstreams(u, Moved{})
-	first := w.leaf(Root, Node{Weight: WeightOne}, 3_000)
+	first := w.leaf(Root, Node{Weight: 1}, 3_000)
 	first.call.Via = 1
-	both := w.leaf(Root, Node{Weight: WeightOne}, 1_000)
+	both := w.leaf(Root, Node{Weight: 1}, 1_000)
 	both.call.Via = 3
 	both.call.MaxWait = -1
 	w.now = w.now.Add(10 * time.Minute)
@@ -197,10 +197,10 @@ func TestUpstreams_Beside(t *testing.T) {
 // A large call is not starved by small ones that could use its upstream.
 func TestUpstreams_Large(t *testing.T) {
 	w, _ := simOf(t, 1, 100_000, 100_000)
-	large := w.leaf(Root, Node{Weight: WeightOne}, 60_000)
+	large := w.leaf(Root, Node{Weight: 1}, 60_000)
 	large.call.Via = 1
 	large.keep = 1
-	small := w.leaf(Root, Node{Weight: WeightOne}, 500)
+	small := w.leaf(Root, Node{Weight: 1}, 500)
 	small.call.Via = 3
 	small.keep = 8
 	w.run(20 * Window)
@@ -219,13 +219,13 @@ type passedOver struct {
 func longPassedOver(t *testing.T) *passedOver {
 	t.Helper()
 	w, u := simOf(t, 1, 60_000, 600_000)
-	old := w.leaf(Root, Node{Weight: 3000}, 500)
+	old := w.leaf(Root, Node{Weight: 3}, 500)
 	old.call.Via = 1
 	old.keep = 8
-	wide := w.leaf(Root, Node{Weight: WeightOne}, 500)
+	wide := w.leaf(Root, Node{Weight: 1}, 500)
 	wide.call.Via = 3
 	wide.keep = 8
-	back := w.leaf(Root, Node{Weight: WeightOne}, 500)
+	back := w.leaf(Root, Node{Weight: 1}, 500)
 	back.call.Via = 1
 	w.run(20 * Window)
 	return &passedOver{sim: w, upstreams: u, old: old, wide: wide, back: back}
@@ -248,7 +248,7 @@ func (w *passedOver) checkReturn(t *testing.T) {
 func TestUpstreams_Return(t *testing.T) {
 	w := longPassedOver(t)
 	w.checkReturn(t)
-	other := w.leaf(Root, Node{Weight: WeightOne}, 500)
+	other := w.leaf(Root, Node{Weight: 1}, 500)
 	other.call.Via = 2
 	other.keep = 8
 	w.reset()
@@ -314,14 +314,14 @@ func TestUpstreams_Fair(t *testing.T) {
 		var via []Mask
 		text := fmt.Sprint(limits)
 		for range 2 + r.IntN(4) {
-			weight := Weight(1000 + r.IntN(4000))
+			weight := Weight(1000+r.IntN(4000)) / 1000
 			mask := Mask(1 + r.IntN(1<<len(limits)-1))
 			weights = append(weights, weight)
 			via = append(via, mask)
 			s := w.leaf(Root, Node{Weight: weight}, 200+r.Int64N(600))
 			s.call.Via = mask
 			s.keep = 20
-			text += fmt.Sprintf(" %d via %b", weight, mask)
+			text += fmt.Sprintf(" %v via %b", weight, mask)
 		}
 		w.run(3 * Window)
 		w.reset()
@@ -364,8 +364,8 @@ func TestUpstreams_Machine(t *testing.T) {
 		u.list[1].slots = 3
 		p := New(t0, Config{TPM: 100_000, Slots: 12, InteractiveReserve: 2, Burst: 10 * time.Second, MaxQueue: 100, TicketWait: time.Second})
 		p.SetUpstreams(u, Moved{})
-		group := p.Add(Root, Node{Weight: WeightOne})
-		leaves := []NodeID{p.Add(group, Node{Weight: 2000}), p.Add(group, Node{Weight: 1000}), p.Add(Root, Node{Weight: 1500, Floor: 5000})}
+		group := p.Add(Root, Node{Weight: 1})
+		leaves := []NodeID{p.Add(group, Node{Weight: 2}), p.Add(group, Node{Weight: 1}), p.Add(Root, Node{Weight: 1.5, Floor: 5000})}
 		var running, waiting []Handle
 		now := t0
 		for range 400 {
@@ -505,7 +505,7 @@ func newHomely(t *testing.T, conversations ...uint64) *homely {
 	}
 	w := &homely{T: t, p: New(t0, Config{TPM: 2_000_000, Burst: time.Minute, Slots: 10, MaxQueue: 100})}
 	w.p.SetUpstreams(u, Moved{})
-	leaf := w.p.Add(Root, Node{Weight: WeightOne})
+	leaf := w.p.Add(Root, Node{Weight: 1})
 	for i := range w.running {
 		w.running[i], _ = w.p.Offer(t0, Call{Leaf: leaf, Most: Cost{100, 1}, Via: Mask(0).With(i)})
 	}

@@ -107,8 +107,8 @@ func (c *chaos) start(h *host) {
 	h.queued = map[escrow.Handle]*job{}
 	h.inside = nil
 	h.pool = escrow.New(c.at(h), escrow.Config{TPM: h.limit, Burst: 10 * time.Second, MaxQueue: 50, Shared: true, Accounting: c.accounting})
-	h.leaf = h.pool.Add(escrow.Root, escrow.Node{Weight: escrow.WeightOne})
-	h.tree = []Claim{{ID: h.leaf, Path: "t", Parent: -1, Weight: escrow.WeightOne, Leaf: true}}
+	h.leaf = h.pool.Add(escrow.Root, escrow.Node{Weight: 1})
+	h.tree = []Claim{{ID: h.leaf, Path: "t", Parent: -1, Weight: 1, Leaf: true}}
 	h.node = NewNode(Config{Name: h.name, Instance: h.instance, Rules: DefaultRules(), Seed: c.seed})
 	c.note("%s begins as %s", h.name, h.instance)
 }

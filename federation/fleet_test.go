@@ -155,7 +155,7 @@ func everywhere(f func(site, leaf int) party) (all []party) {
 // of them, each tenant gets from all nodes together what it is due by weight.
 func TestFleet_Manners(t *testing.T) {
 	const limit = 3_000_000
-	weights := []escrow.Weight{8000, 4000, 2000, 1000}
+	weights := []escrow.Weight{8, 4, 2, 1}
 	alike := func(m manner) []party {
 		return everywhere(func(site, leaf int) party { return party{n: 20, manner: m} })
 	}
@@ -258,7 +258,7 @@ func TestFleet_Manners(t *testing.T) {
 				t.Errorf("%d beats, of which %.0f would be plenty: what waits has been told", w.beats, most)
 			}
 			due := all - c.light
-			of := escrow.Weight(15_000)
+			of := escrow.Weight(15)
 			if c.light > 0 {
 				of -= weights[0]
 			}
@@ -282,7 +282,7 @@ func TestFleet_SameFlood(t *testing.T) {
 	for axis, limit := range []int64{600_000, 1200} {
 		one := 0.0
 		for _, n := range []int{1, 2, 8, 4}[:testkit.Rounds(3, 4)] {
-			f := newFleet(escrow.Axis(axis), limit, []escrow.Weight{1000, 3000}, make([]time.Duration, n)...)
+			f := newFleet(escrow.Axis(axis), limit, []escrow.Weight{1, 3}, make([]time.Duration, n)...)
 			var parties []party
 			for site := range n {
 				f.sites[site].delay = 2 * time.Millisecond

@@ -30,7 +30,7 @@ func newForest(leaves map[string]*demand, tree []Claim) *forest {
 	f := &forest{branches: make([]branch, len(tree))}
 	for i, c := range tree {
 		b := &f.branches[i]
-		b.weight = float64(c.Weight) / 1000
+		b.weight = float64(c.Weight)
 		b.leaf = c.Leaf
 		if c.Parent < 0 {
 			f.roots = append(f.roots, i)

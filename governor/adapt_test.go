@@ -50,9 +50,9 @@ func TestAdaptive_LoudAndPolite(t *testing.T) {
 	testkit.Long(t, "simulates half an hour")
 	synctest.Test(t, func(t *testing.T) {
 		const slots = 20
-		cfg := Config{Pools: []Pool{adaptivePool()}, Tenants: []Tenant{{Name: "loud", Weight: 1000}}}
+		cfg := Config{Pools: []Pool{adaptivePool()}, Tenants: []Tenant{{Name: "loud", Weight: 1}}}
 		for _, name := range []string{"a", "b", "c"} {
-			cfg.Tenants = append(cfg.Tenants, Tenant{Name: name, Weight: 1000, MaxWait: 10 * time.Second})
+			cfg.Tenants = append(cfg.Tenants, Tenant{Name: name, Weight: 1, MaxWait: 10 * time.Second})
 		}
 		g := must(t, cfg)
 		ctx, stop := context.WithCancel(t.Context())
@@ -118,7 +118,7 @@ func TestAdaptive_LoudAndPolite(t *testing.T) {
 // sent, or that are charged and no calls, teach nothing.
 func TestAdaptive_LearnsFromCallsOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := must(t, Config{Pools: []Pool{adaptivePool()}, Tenants: []Tenant{{Name: "a", Weight: 1000}}})
+		g := must(t, Config{Pools: []Pool{adaptivePool()}, Tenants: []Tenant{{Name: "a", Weight: 1}}})
 		p := g.table.Load().pools["p"]
 		take := func(req Request) Lease {
 			req.Tenant = "a"
@@ -162,7 +162,7 @@ func TestAdaptive_LearnsFromCallsOnly(t *testing.T) {
 // have to come to their end first.
 func TestAdaptive_BeginsAtWhatRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cfg := Config{Pools: []Pool{adaptivePool()}, Tenants: []Tenant{{Name: "a", Weight: 1000}}}
+		cfg := Config{Pools: []Pool{adaptivePool()}, Tenants: []Tenant{{Name: "a", Weight: 1}}}
 		pool := &cfg.Pools[0]
 		law := pool.Adaptive
 		pool.Adaptive = adaptive.Fixed
@@ -185,7 +185,7 @@ func TestAdaptive_BeginsAtWhatRuns(t *testing.T) {
 // the upstream lowers it.
 func TestAdaptive_Reload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cfg := Config{Pools: []Pool{adaptivePool()}, Tenants: []Tenant{{Name: "a", Weight: 1000, MaxWait: time.Minute}}}
+		cfg := Config{Pools: []Pool{adaptivePool()}, Tenants: []Tenant{{Name: "a", Weight: 1, MaxWait: time.Minute}}}
 		cfg.Pools[0].MinConcurrency = 40
 		g := must(t, cfg)
 		with := func(change func(*Pool)) {
@@ -274,7 +274,7 @@ func TestAdaptive_BackgroundAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := must(t, Config{
 			Pools:   []Pool{{Name: "p", Concurrency: 64, Adaptive: adaptive.Gradient, MinConcurrency: 4, InteractiveReserve: 8, MaxQueue: 1000}},
-			Tenants: []Tenant{{Name: "batch", Weight: 1000, MaxWait: time.Hour, Background: true}},
+			Tenants: []Tenant{{Name: "batch", Weight: 1, MaxWait: time.Hour, Background: true}},
 		})
 		end := time.Now().Add(3 * time.Minute)
 		upstream := make(server, 200)
@@ -309,7 +309,7 @@ func TestAdaptive_SharedWait(t *testing.T) {
 				p.Adaptive = adaptive.Fixed
 				p.MinConcurrency = 0
 			}
-			g := must(t, Config{Shared: true, SharedSlots: true, SharedLimits: true, Pools: []Pool{p}, Tenants: []Tenant{{Name: "a", Weight: 1000}}})
+			g := must(t, Config{Shared: true, SharedSlots: true, SharedLimits: true, Pools: []Pool{p}, Tenants: []Tenant{{Name: "a", Weight: 1}}})
 			s := g.SharedSlots()[0]
 			s.Claim(time.Now())
 			allow := func() { s.Allow(time.Now(), time.Now().Add(time.Hour), &slots.Grant{Slots: 4}, nil) }
@@ -342,7 +342,7 @@ func TestAdaptive_SharedWait(t *testing.T) {
 
 // TestAdaptive_AfterARestart: a process goes on with the limit that the one before it saved, within its own bounds.
 func TestAdaptive_AfterARestart(t *testing.T) {
-	cfg := Config{Pools: []Pool{adaptivePool()}, Tenants: []Tenant{{Name: "a", Weight: 1000}}}
+	cfg := Config{Pools: []Pool{adaptivePool()}, Tenants: []Tenant{{Name: "a", Weight: 1}}}
 	before := must(t, cfg)
 	before.table.Load().pools["p"].resume(time.Now(), 48)
 	past := NewPast(time.Now(), nil)

@@ -46,13 +46,13 @@ func small() Config {
 			{Name: "q", TPM: 60_000, Burst: 10 * time.Second, MaxQueue: 100, Accounting: escrow.Production},
 		},
 		Tenants: []Tenant{
-			{Name: "a", Weight: 2000, TPM: 40_000, Budgets: []Budget{{UnitTokens, 5e4, budget.Hour}}},
-			{Name: "b", Weight: 1000, RPM: 100, Concurrency: 5, InPool: map[string]Limits{"p": {TPM: 20_000}}},
-			{Name: "org", Weight: 1000, TPM: 30_000},
-			{Name: "org/x", Weight: 3000, Credit: time.Second},
-			{Name: "org/y", Weight: 1000, Floor: 1000},
-			{Name: "g1", Weight: 1000, Group: "g", GroupWeight: 1000},
-			{Name: "g2", Weight: 1000, Group: "g", GroupWeight: 1000},
+			{Name: "a", Weight: 2, TPM: 40_000, Budgets: []Budget{{UnitTokens, 5e4, budget.Hour}}},
+			{Name: "b", Weight: 1, RPM: 100, Concurrency: 5, InPool: map[string]Limits{"p": {TPM: 20_000}}},
+			{Name: "org", Weight: 1, TPM: 30_000},
+			{Name: "org/x", Weight: 3, Credit: time.Second},
+			{Name: "org/y", Weight: 1, Floor: 1000},
+			{Name: "g1", Weight: 1, Group: "g", GroupWeight: 1},
+			{Name: "g2", Weight: 1, Group: "g", GroupWeight: 1},
 		},
 	}
 }
@@ -145,8 +145,8 @@ func TestApply_NothingIsForgotten(t *testing.T) {
 		base := Config{
 			Pools: []Pool{{Name: "p", TPM: 60_000, Burst: time.Minute, MaxQueue: 10}, {Name: "q", TPM: 60_000, MaxQueue: 10}},
 			Tenants: []Tenant{
-				{Name: "a", Weight: 1000, TPM: 40_000, Budgets: []Budget{{UnitTokens, 1e6, budget.Day}}},
-				{Name: "b", Weight: 1000},
+				{Name: "a", Weight: 1, TPM: 40_000, Budgets: []Budget{{UnitTokens, 1e6, budget.Day}}},
+				{Name: "b", Weight: 1},
 			},
 		}
 		with := func(edit func(*Config)) Config {
@@ -173,9 +173,9 @@ func TestApply_NothingIsForgotten(t *testing.T) {
 			}),
 			"the budget's books change units": with(func(c *Config) { c.Tenants[0].Budgets = []Budget{{UnitTokens, 1e15, budget.Day}} }),
 			"another weight, group and pool": with(func(c *Config) {
-				c.Tenants[0].Weight = 5
+				c.Tenants[0].Weight = 0.005
 				c.Tenants[0].Group = "g"
-				c.Tenants[0].GroupWeight = 7
+				c.Tenants[0].GroupWeight = 0.007
 			}),
 			"production": with(func(c *Config) { c.Pools[0].Accounting = escrow.Production }),
 			"away": with(func(c *Config) {
@@ -227,10 +227,10 @@ func TestApply_WhoIsGoneIsServedToTheEnd(t *testing.T) {
 		base := Config{
 			Pools: []Pool{{Name: "p", Concurrency: 1, MaxQueue: 10}},
 			Tenants: []Tenant{
-				{Name: "a", Weight: 1000, MaxWait: time.Hour, Group: "g", GroupWeight: 1000},
-				{Name: "b", Weight: 1000},
-				{Name: "org", Weight: 1000},
-				{Name: "org/x", Weight: 1000, MaxWait: time.Hour, Concurrency: 2},
+				{Name: "a", Weight: 1, MaxWait: time.Hour, Group: "g", GroupWeight: 1},
+				{Name: "b", Weight: 1},
+				{Name: "org", Weight: 1},
+				{Name: "org/x", Weight: 1, MaxWait: time.Hour, Concurrency: 2},
 			},
 		}
 		g := must(t, base)
@@ -297,7 +297,7 @@ func TestApply_WhoWaits(t *testing.T) {
 			base := func() Config {
 				return Config{
 					Pools:   []Pool{{Name: "p", TPM: 60_000, MaxQueue: 10}},
-					Tenants: []Tenant{{Name: "a", Weight: 1000, TPM: 1000, MaxWait: time.Hour}, {Name: "b", Weight: 1000, MaxWait: time.Hour}},
+					Tenants: []Tenant{{Name: "a", Weight: 1, TPM: 1000, MaxWait: time.Hour}, {Name: "b", Weight: 1, MaxWait: time.Hour}},
 				}
 			}
 			g := must(t, base())
@@ -350,7 +350,7 @@ func TestApply_Storm(t *testing.T) {
 		}
 		for _, name := range []string{"a", "b", "org", "org/x", "org/x/1", "org/y", "g1", "g2"} {
 			tc := Tenant{
-				Name: name, Weight: escrow.Weight(pick(1, 1000, 5000)), TPM: pick(0, 0, 1e6), RPM: pick(0, 0, 10_000), Concurrency: pick(0, 0, 7),
+				Name: name, Weight: escrow.Weight(pick(1, 1000, 5000)) / 1000, TPM: pick(0, 0, 1e6), RPM: pick(0, 0, 10_000), Concurrency: pick(0, 0, 7),
 				MaxWait: time.Duration(pick(0, 0, int64(time.Second))), Floor: pick(0, 10), Background: rng.IntN(4) == 0, NoCalls: rng.IntN(8) == 0, Shadow: rng.IntN(8) == 0,
 			}
 			if rng.IntN(3) == 0 {
@@ -361,7 +361,7 @@ func TestApply_Storm(t *testing.T) {
 			}
 			if name[0] == 'g' && rng.IntN(2) == 0 {
 				tc.Group = "g"
-				tc.GroupWeight = 2000
+				tc.GroupWeight = 2
 			}
 			if up := teamOf(name); rng.IntN(6) > 0 && (up == "" || len(cfg.Tenants) > 0 && hasTenant(cfg, up)) {
 				cfg.Tenants = append(cfg.Tenants, tc)
@@ -440,10 +440,10 @@ func many(n, pools, groups int) Config {
 		cfg.Pools = append(cfg.Pools, Pool{Name: fmt.Sprintf("p%d", i), TPM: 1e9, RPM: 1e6, Concurrency: 1e5, MaxQueue: 1000, Burst: time.Minute})
 	}
 	for i := range n {
-		tc := Tenant{Name: fmt.Sprintf("tenant-%d", i), Weight: 1000, RPM: 1e4, TPM: 1e6, Concurrency: 100, MaxWait: time.Second}
+		tc := Tenant{Name: fmt.Sprintf("tenant-%d", i), Weight: 1, RPM: 1e4, TPM: 1e6, Concurrency: 100, MaxWait: time.Second}
 		if groups > 0 {
 			tc.Group = fmt.Sprintf("g%d", i%groups)
-			tc.GroupWeight = 1000
+			tc.GroupWeight = 1
 		}
 		cfg.Tenants = append(cfg.Tenants, tc)
 	}
@@ -554,7 +554,7 @@ func TestApply_LimitsInAPoolAreTakenOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := Config{
 			Pools:   []Pool{{Name: "p", TPM: 60_000, MaxQueue: 10}},
-			Tenants: []Tenant{{Name: "a", Weight: 1000, MaxWait: time.Hour, InPool: map[string]Limits{"p": {Concurrency: 1}}}},
+			Tenants: []Tenant{{Name: "a", Weight: 1, MaxWait: time.Hour, InPool: map[string]Limits{"p": {Concurrency: 1}}}},
 		}
 		g := must(t, cfg)
 		first, _ := g.Acquire(t.Context(), demand("a", 1))
@@ -569,7 +569,7 @@ func TestApply_LimitsInAPoolAreTakenOff(t *testing.T) {
 			})
 		}
 		synctest.Wait()
-		cfg.Tenants = []Tenant{{Name: "a", Weight: 1000, MaxWait: time.Hour}}
+		cfg.Tenants = []Tenant{{Name: "a", Weight: 1, MaxWait: time.Hour}}
 		apply(t, g, cfg)
 		time.Sleep(10 * time.Minute)
 		first.Settle(Usage{})
@@ -584,8 +584,8 @@ func TestApply_APoolIsForgottenBeforeACallComes(t *testing.T) {
 		with := Config{
 			Pools: []Pool{{Name: "p", Concurrency: 1, MaxQueue: 10}, {Name: "q", TPM: 100_000, MaxQueue: 10}},
 			Tenants: []Tenant{
-				{Name: "a", Weight: 1000, MaxWait: time.Hour, Concurrency: 1},
-				{Name: "b", Weight: 1000},
+				{Name: "a", Weight: 1, MaxWait: time.Hour, Concurrency: 1},
+				{Name: "b", Weight: 1},
 			},
 		}
 		without := with
@@ -623,7 +623,7 @@ func TestApply_PoolsThatAreGoneAreForgottenByTenants(t *testing.T) {
 			name := fmt.Sprintf("p%d", i)
 			return Config{
 				Pools:   []Pool{{Name: name, TPM: 1000}},
-				Tenants: []Tenant{{Name: "a", Weight: 1000, InPool: map[string]Limits{name: {TPM: 5}}}},
+				Tenants: []Tenant{{Name: "a", Weight: 1, InPool: map[string]Limits{name: {TPM: 5}}}},
 			}
 		}
 		g := must(t, renamed(0))
@@ -665,7 +665,7 @@ func TestApply_WhoIsGoneIsToldHowLongItWaited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := Config{
 			Pools:   []Pool{{Name: "p", TPM: 60_000, MaxQueue: 10}},
-			Tenants: []Tenant{{Name: "a", Weight: 1000, MaxWait: time.Hour, Concurrency: 1}, {Name: "b", Weight: 1000}},
+			Tenants: []Tenant{{Name: "a", Weight: 1, MaxWait: time.Hour, Concurrency: 1}, {Name: "b", Weight: 1}},
 		}
 		g := must(t, cfg)
 		first, _ := g.Acquire(t.Context(), demand("a", 1))

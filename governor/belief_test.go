@@ -20,10 +20,10 @@ func tellers(accounting escrow.Accounting) Config {
 			Budgets: []Budget{monthly(UnitTokens, 1e9), monthly(UnitMicroUSD, 1e9)},
 		}},
 		Tenants: []Tenant{
-			{Name: "org", Weight: 1000, TPM: 900_000, Budgets: []Budget{monthly(UnitTokens, 1e8)}},
-			{Name: "org/teller", Weight: 1000, TPM: 60_000, Budgets: []Budget{monthly(UnitTokens, 1e7), monthly(UnitMicroUSD, 20_000)}},
-			{Name: "org/sibling", Weight: 1000},
-			{Name: "solo", Weight: 1000},
+			{Name: "org", Weight: 1, TPM: 900_000, Budgets: []Budget{monthly(UnitTokens, 1e8)}},
+			{Name: "org/teller", Weight: 1, TPM: 60_000, Budgets: []Budget{monthly(UnitTokens, 1e7), monthly(UnitMicroUSD, 20_000)}},
+			{Name: "org/sibling", Weight: 1},
+			{Name: "solo", Weight: 1},
 		},
 		Zone: time.UTC,
 	}
@@ -240,7 +240,7 @@ func (c *countedClock) Now() time.Time {
 func TestAcquire_BelievesWhenItIsAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // in which no timer of the governor reads the clock meanwhile
 		clock := &countedClock{}
-		g := must(t, Config{Clock: clock, Pools: []Pool{{Name: "p", TPM: 1000}}, Tenants: []Tenant{{Name: "a", Weight: 1000}}})
+		g := must(t, Config{Clock: clock, Pools: []Pool{{Name: "p", TPM: 1000}}, Tenants: []Tenant{{Name: "a", Weight: 1}}})
 		for asked, want := range map[time.Time]int{{}: 1, time.Now(): 0} {
 			before := clock.reads
 			lease := admitted(t, g, Request{Tenant: "a", Pool: "p", Input: 1, Asked: asked})
@@ -258,7 +258,7 @@ func TestAsked_Bounded(t *testing.T) {
 	for what, by := range map[string]time.Duration{"now": 0, "in two minutes": 2 * time.Minute, "two minutes ago": -2 * time.Minute} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				g := must(t, Config{Pools: []Pool{{Name: "p", RPM: 1000, MaxQueue: 1}}, Tenants: []Tenant{{Name: "a", Weight: 1000, RPM: 1}}})
+				g := must(t, Config{Pools: []Pool{{Name: "p", RPM: 1000, MaxQueue: 1}}, Tenants: []Tenant{{Name: "a", Weight: 1, RPM: 1}}})
 				time.Sleep(5 * time.Minute)
 				served := 0
 				for n := range 3 {

@@ -58,7 +58,7 @@ func TestBudget_OfATenant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := must(t, Config{
 			Pools:   []Pool{wide("p"), wide("q")},
-			Tenants: []Tenant{{Name: "a", Weight: 1000, Budgets: []Budget{{UnitTokens, 10_000, budget.Hour}, {UnitRequests, 5, budget.Day}}}},
+			Tenants: []Tenant{{Name: "a", Weight: 1, Budgets: []Budget{{UnitTokens, 10_000, budget.Hour}, {UnitRequests, 5, budget.Day}}}},
 		})
 		start := time.Now() // midnight, UTC
 		time.Sleep(10 * time.Minute)
@@ -114,7 +114,7 @@ func TestBudget_HeldRestPromisesWhatComesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const held, day = 100, 10_000
 		for name, took := range map[string]int64{"nothing comes back": held, "half comes back": held / 2} {
-			g := must(t, Config{Pools: []Pool{wide("p")}, Tenants: []Tenant{{Name: "a", Weight: 1000, Budgets: []Budget{{UnitTokens, day, budget.Day}}}}})
+			g := must(t, Config{Pools: []Pool{wide("p")}, Tenants: []Tenant{{Name: "a", Weight: 1, Budgets: []Budget{{UnitTokens, day, budget.Day}}}}})
 			hold := func() (Lease, *Rejection) { return Rejected(g.Acquire(t.Context(), demand("a", held))) }
 			end := func(l Lease) { l.Settle(Usage{Output: took}) }
 			for range 15 { // fewer than it takes to learn lengths, so each is held at what it declares
@@ -151,7 +151,7 @@ func TestBudget_HeldRestPromisesWhatComesBack(t *testing.T) {
 // In the last seconds of a budget nobody is sent back again and again to a rest that others use up.
 func TestBudget_LastSecondsCallNobodyBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := must(t, Config{Pools: []Pool{wide("p")}, Tenants: []Tenant{{Name: "a", Weight: 1000, Budgets: []Budget{{UnitTokens, 1_000_000, budget.Day}}}}})
+		g := must(t, Config{Pools: []Pool{wide("p")}, Tenants: []Tenant{{Name: "a", Weight: 1, Budgets: []Budget{{UnitTokens, 1_000_000, budget.Day}}}}})
 		rng := rand.New(rand.NewPCG(4, 7))
 		var mu sync.Mutex
 		random := func(n int64) int64 {
@@ -192,7 +192,7 @@ func TestBudget_LastSecondsCallNobodyBack(t *testing.T) {
 // what it takes is debt.
 func TestBudget_LargerThanAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := must(t, Config{Pools: []Pool{wide("p")}, Tenants: []Tenant{{Name: "a", Weight: 1000, Budgets: []Budget{{UnitTokens, 1000, budget.Hour}}}}})
+		g := must(t, Config{Pools: []Pool{wide("p")}, Tenants: []Tenant{{Name: "a", Weight: 1, Budgets: []Budget{{UnitTokens, 1000, budget.Hour}}}}})
 		l := admitted(t, g, demand("a", 5000))
 		if _, rej := Rejected(g.Acquire(t.Context(), demand("a", 1))); rej == nil {
 			t.Error("a second call beside one that holds all")
@@ -209,8 +209,8 @@ func TestBudget_LargerThanAll(t *testing.T) {
 // of the pool's; and it refuses nobody after a restart, when all lengths are forgotten.
 func TestBudget_AGuessBarsNobody(t *testing.T) {
 	for name, cfg := range map[string]Config{
-		"own":  {Pools: []Pool{wide("p")}, Tenants: []Tenant{{Name: "a", Weight: 1000, Budgets: []Budget{{UnitTokens, 20_000, budget.Day}}}}},
-		"part": {Pools: []Pool{wide("p", Budget{UnitTokens, 40_000, budget.Day})}, Tenants: []Tenant{{Name: "a", Weight: 1000}, {Name: "b", Weight: 1000}}},
+		"own":  {Pools: []Pool{wide("p")}, Tenants: []Tenant{{Name: "a", Weight: 1, Budgets: []Budget{{UnitTokens, 20_000, budget.Day}}}}},
+		"part": {Pools: []Pool{wide("p", Budget{UnitTokens, 40_000, budget.Day})}, Tenants: []Tenant{{Name: "a", Weight: 1}, {Name: "b", Weight: 1}}},
 	} {
 		testkit.Virtual(t, name, func(t *testing.T) {
 			m := &memory{left: 1 << 30}
@@ -246,8 +246,8 @@ func TestI10_BudgetsAllOrNone(t *testing.T) {
 		g := must(t, Config{
 			Pools: []Pool{{Name: "p", TPM: 60_000, MaxQueue: 10, Budgets: []Budget{{UnitTokens, 1e6, budget.Day}, {UnitTokens, 1200, budget.Hour}}}},
 			Tenants: []Tenant{
-				{Name: "a", Weight: 1000, TPM: 1e6, Budgets: []Budget{{UnitTokens, 1e6, budget.Day}, {UnitMicroUSD, 900, budget.Hour}, {UnitTokens, 5000, budget.Month}}},
-				{Name: "b", Weight: 1000, Pools: []string{}},
+				{Name: "a", Weight: 1, TPM: 1e6, Budgets: []Budget{{UnitTokens, 1e6, budget.Day}, {UnitMicroUSD, 900, budget.Hour}, {UnitTokens, 5000, budget.Month}}},
+				{Name: "b", Weight: 1, Pools: []string{}},
 			},
 		})
 		check := func(what string, rej *Rejection, reason Reason, own bool, tokens int64) {
@@ -291,10 +291,10 @@ func TestBudget_OfAPool(t *testing.T) {
 		g := must(t, Config{
 			Pools: []Pool{wide("p", Budget{UnitRequests, 1200, budget.Hour})},
 			Tenants: []Tenant{
-				{Name: "big", Weight: 3000},
-				{Name: "x", Weight: 1000, Group: "free", GroupWeight: 1000},
-				{Name: "y", Weight: 3000, Group: "free", GroupWeight: 1000},
-				{Name: "elsewhere", Weight: 9000, Pools: []string{}},
+				{Name: "big", Weight: 3},
+				{Name: "x", Weight: 1, Group: "free", GroupWeight: 1},
+				{Name: "y", Weight: 3, Group: "free", GroupWeight: 1},
+				{Name: "elsewhere", Weight: 9, Pools: []string{}},
 			},
 		})
 		take := func(tenant string) (n int, rej *Rejection) {
@@ -358,7 +358,7 @@ func TestBudget_FollowsTheCalendar(t *testing.T) {
 			g := must(t, Config{
 				Zone:    berlin,
 				Pools:   []Pool{wide("p")},
-				Tenants: []Tenant{{Name: "a", Weight: 1000, Budgets: []Budget{{UnitRequests, 7, per}}}},
+				Tenants: []Tenant{{Name: "a", Weight: 1, Budgets: []Budget{{UnitRequests, 7, per}}}},
 			})
 			got := map[string]int{}
 			for end := time.Date(2000, 11, 15, 0, 0, 0, 0, berlin); time.Now().Before(end); time.Sleep(20 * time.Minute) {
@@ -400,7 +400,7 @@ func TestBudget_OfAThousandMillionDollars(t *testing.T) {
 		price := Price{Output: 1e10} // $10,000 a million
 		g := must(t, Config{
 			Pools:   []Pool{wide("p", Budget{UnitMicroUSD, MaxBudget, budget.Month})},
-			Tenants: []Tenant{{Name: "a", Weight: 1000, Budgets: []Budget{{UnitMicroUSD, MaxBudget - 1, budget.Month}}}},
+			Tenants: []Tenant{{Name: "a", Weight: 1, Budgets: []Budget{{UnitMicroUSD, MaxBudget - 1, budget.Month}}}},
 		})
 		l := admitted(t, g, Request{Tenant: "a", Pool: "p", Output: 1, Price: Price{Output: 1_000_000}})
 		l.Settle(Usage{Output: 1})
@@ -443,7 +443,7 @@ func TestBudget_StormAddsUp(t *testing.T) {
 		}}
 		for i := range 4 {
 			cfg.Tenants = append(cfg.Tenants, Tenant{
-				Name: fmt.Sprint(i), Weight: escrow.Weight(1000 * (i + 1)), RPM: 400, MaxWait: time.Duration(i) * 700 * time.Millisecond,
+				Name: fmt.Sprint(i), Weight: escrow.Weight(i + 1), RPM: 400, MaxWait: time.Duration(i) * 700 * time.Millisecond,
 				Budgets: []Budget{{UnitTokens, 600_000, budget.Day}, {UnitMicroUSD, 1e9, budget.Month}, {UnitRequests, 1e6, budget.Hour}},
 			})
 		}
@@ -525,7 +525,7 @@ func TestBudget_StormAddsUp(t *testing.T) {
 
 func TestBudgets_DoNotAllocate(t *testing.T) {
 	day := []Budget{{UnitTokens, 1e12, budget.Day}, {UnitMicroUSD, 1e15, budget.Month}}
-	g := must(t, Config{Pools: []Pool{wide("p", day...)}, Tenants: []Tenant{{Name: "a", Weight: 1000, Budgets: day}, {Name: "b", Weight: 1000}}})
+	g := must(t, Config{Pools: []Pool{wide("p", day...)}, Tenants: []Tenant{{Name: "a", Weight: 1, Budgets: day}, {Name: "b", Weight: 1}}})
 	ctx := t.Context()
 	if n := testkit.Allocs(t, 1000, func() {
 		l, rej := Rejected(g.Acquire(ctx, Request{Tenant: "a", Pool: "p", Input: 10, Output: 10, Price: Price{1, 1, 1}}))
@@ -541,7 +541,7 @@ func TestBudgets_DoNotAllocate(t *testing.T) {
 func TestBudgets_Validate(t *testing.T) {
 	_, err := New(Config{
 		Pools:   []Pool{wide("p", Budget{UnitTokens, 0, budget.Day}, Budget{UnitTokens, 5, budget.Day})},
-		Tenants: []Tenant{{Name: "a", Weight: 1, Budgets: []Budget{{Unit(7), 1, budget.Day}, {UnitMicroUSD, 2e15, budget.Month}}}},
+		Tenants: []Tenant{{Name: "a", Weight: 0.001, Budgets: []Budget{{Unit(7), 1, budget.Day}, {UnitMicroUSD, 2e15, budget.Month}}}},
 	})
 	want := `governor: pool p: budget of tokens per day: 0 is not in 1…1000000000000000
 governor: pool p: budget of tokens per day is there twice

@@ -22,8 +22,8 @@ func cachedWorld(w TokenWeights) Config {
 	return Config{
 		Pools: []Pool{{Name: "p", TPM: 600_000, Burst: 10 * time.Second, MaxQueue: 1000, Weights: w}},
 		Tenants: []Tenant{
-			{Name: "kept", Weight: 1000, MaxWait: time.Hour},
-			{Name: "fresh", Weight: 1000, MaxWait: time.Hour},
+			{Name: "kept", Weight: 1, MaxWait: time.Hour},
+			{Name: "fresh", Weight: 1, MaxWait: time.Hour},
 		},
 	}
 }
@@ -57,13 +57,13 @@ func TestCachedInputCountsInNoShare(t *testing.T) {
 		w           TokenWeights
 		kept, fresh float64 // of what the pool books
 	}{
-		{"cached_input: 1", TokenWeights{1000, 1000, 1000, 1000, 1000}, 11. / 13, 2. / 13},
-		{"cached_input: 0", TokenWeights{1000, 0, 1000, 1000, 1000}, 1. / 2, 1. / 2},
+		{"cached_input: 1", TokenWeights{1, 1, 1, 1, 1}, 11. / 13, 2. / 13},
+		{"cached_input: 0", TokenWeights{1, 0, 1, 1, 1}, 1. / 2, 1. / 2},
 	} {
 		testkit.Virtual(t, tt.name, func(t *testing.T) {
 			g := must(t, cachedWorld(tt.w))
 			kept, fresh := keptAndFresh(t, g)
-			cost := tt.w.cost(Usage{Input: 1000, CachedInput: 900, Output: 100})
+			cost := g.pools["p"].weights.cost(Usage{Input: 1000, CachedInput: 900, Output: 100})
 			booked := [2]float64{float64(kept * cost), float64(fresh * 1100)}
 			all := booked[0] + booked[1]
 			t.Logf("%.4f of the limit is used", all/6_000_000)
@@ -97,7 +97,7 @@ func keptAndFresh(t *testing.T, g *Governor) (kept, fresh int64) {
 // Catches: floors paid by what counts in shares.
 func TestCachedInputStretchesNoFloor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cfg := cachedWorld(TokenWeights{1000, 1000, 1000, 1000, 1000})
+		cfg := cachedWorld(TokenWeights{1, 1, 1, 1, 1})
 		cfg.Tenants[0].Floor = 150_000
 		cfg.Tenants[1].Floor = 150_000
 		g := must(t, cfg)
@@ -116,7 +116,7 @@ func TestCachedInputStretchesNoFloor(t *testing.T) {
 // limit: the other is not starved.
 func TestCachedFloorBelowTheShareStarvesNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cfg := cachedWorld(TokenWeights{1000, 1000, 1000, 1000, 1000})
+		cfg := cachedWorld(TokenWeights{1, 1, 1, 1, 1})
 		cfg.Tenants[0].Floor = 150_000
 		g := must(t, cfg)
 		kept, fresh := keptAndFresh(t, g)
@@ -137,7 +137,7 @@ func TestCachedFloorBelowTheShareStarvesNobody(t *testing.T) {
 func TestI11_MixedPromptsGainNothing(t *testing.T) {
 	for _, run := range []time.Duration{2 * time.Second, 20 * time.Second, 60 * time.Second} {
 		testkit.Virtual(t, run.String(), func(t *testing.T) {
-			g := must(t, cachedWorld(TokenWeights{1000, 0, 1000, 1000, 1000}))
+			g := must(t, cachedWorld(TokenWeights{1, 0, 1, 1, 1}))
 			ctx, stop := context.WithCancel(t.Context())
 			var wg sync.WaitGroup
 			var mixed, plain atomic.Int64
@@ -173,7 +173,7 @@ func TestI11_MixedPromptsGainNothing(t *testing.T) {
 }
 
 func TestTokenWeights(t *testing.T) {
-	w := TokenWeights{Input: 1000, CachedInput: 100, Output: 4000, Reasoning: 2000, Audio: 8000}
+	w := (&TokenWeights{Input: 1, CachedInput: 0.1, Output: 4, Reasoning: 2, Audio: 8}).counts()
 	for _, tt := range []struct {
 		name       string
 		u          Usage
@@ -208,15 +208,15 @@ func TestTokenWeights(t *testing.T) {
 			t.Errorf("%s: own limits count %v, want %v", tt.name, own, want)
 		}
 	}
-	if got := new(TokenWeights).cost(Usage{Input: 1000, CachedInput: 600, Output: 100, Reasoning: 50}); got != 1100 {
+	if got := new(tokenWeights).cost(Usage{Input: 1000, CachedInput: 600, Output: 100, Reasoning: 50}); got != 1100 {
 		t.Errorf("unweighted cost %d, want 1100", got)
 	}
 }
 
 // Weights by which each token is one cost as much as none.
 func TestWeights_Even(t *testing.T) {
-	even := TokenWeights{1000, 1000, 1000, 1000, 1000}
-	none := TokenWeights{}
+	even := tokenWeights{1000, 1000, 1000, 1000, 1000}
+	none := tokenWeights{}
 	rapid.Check(t, func(t *rapid.T) {
 		u := drawUsage(t)
 		if even.cost(u) != none.cost(u) || even.fair(u) != none.fair(u) || even.most(u.Input, u.Output) != none.most(u.Input, u.Output) {
@@ -241,8 +241,8 @@ func drawUsage(t *rapid.T) Usage {
 func TestWeightsAgainstTokenByToken(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		weight := rapid.Int64Range(0, 20_000)
-		w := TokenWeights{weight.Draw(t, "w in"), weight.Draw(t, "w cached"), weight.Draw(t, "w out"), weight.Draw(t, "w reasoning"), weight.Draw(t, "w audio")}
-		if w == (TokenWeights{}) {
+		w := tokenWeights{weight.Draw(t, "w in"), weight.Draw(t, "w cached"), weight.Draw(t, "w out"), weight.Draw(t, "w reasoning"), weight.Draw(t, "w audio")}
+		if w == (tokenWeights{}) {
 			t.Skip("that is no weights at all")
 		}
 		u := drawUsage(t)
@@ -289,8 +289,8 @@ func TestWeightsAgainstTokenByToken(t *testing.T) {
 // input, cached input and output, whatever the weights.
 func TestBudgetsCountKinds(t *testing.T) {
 	g := must(t, Config{
-		Pools: []Pool{{Name: "p", TPM: 1e9, Weights: TokenWeights{Input: 1000, CachedInput: 0, Output: 2000, Reasoning: 3000, Audio: 5000}}},
-		Tenants: []Tenant{{Name: "a", Weight: 1000, Budgets: []Budget{
+		Pools: []Pool{{Name: "p", TPM: 1e9, Weights: TokenWeights{Input: 1, CachedInput: 0, Output: 2, Reasoning: 3, Audio: 5}}},
+		Tenants: []Tenant{{Name: "a", Weight: 1, Budgets: []Budget{
 			{Unit: UnitTokens, Limit: 1e9, Per: budget.Day}, {Unit: UnitMicroUSD, Limit: 1e9, Per: budget.Day},
 		}}},
 	})
@@ -311,7 +311,7 @@ func TestBudgetsOnly(t *testing.T) {
 	for _, accounting := range []escrow.Accounting{escrow.AdmitMax, escrow.Production, escrow.Settled} {
 		g := must(t, Config{
 			Pools:   []Pool{{Name: "p", TPM: 6000, RPM: 60, Concurrency: 4, MaxQueue: 10, Accounting: accounting, Budgets: perDay}},
-			Tenants: []Tenant{{Name: "a", Weight: 1000, TPM: 500, ITPM: 500, OTPM: 500, RPM: 5, Budgets: perDay}, {Name: "b", Weight: 1000}},
+			Tenants: []Tenant{{Name: "a", Weight: 1, TPM: 500, ITPM: 500, OTPM: 500, RPM: 5, Budgets: perDay}, {Name: "b", Weight: 1}},
 		})
 		u := Usage{Input: 100_000, CachedInput: 50_000, Output: 40_000}
 		lease := admitted(t, g, Request{Tenant: "a", Pool: "p", Input: u.Input, Output: u.Output, Forced: true, BudgetsOnly: true})

@@ -131,7 +131,7 @@ func (p *poolView) planTenant(pl *plan, v *tenantView, up bough) {
 	}
 	inner := p.claims.want(pl, claimName{tenantClaim, v.name}, up, node)
 	if v.calls(p) {
-		p.planSeat(pl, v, p.claims.want(pl, claimName{callsClaim, v.name}, inner, escrow.Node{Weight: escrow.WeightOne, Below: v.cfg.below()}))
+		p.planSeat(pl, v, p.claims.want(pl, claimName{callsClaim, v.name}, inner, escrow.Node{Weight: 1, Below: v.cfg.below()}))
 	}
 	for _, team := range v.teams {
 		if team.present(p) {

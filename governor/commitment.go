@@ -45,7 +45,7 @@ func (w *walk) commit() (rej *Rejection, again bool) {
 // most is the most that a request may take of budgets. A spent budget also bars work that declares no
 // tokens.
 func (p *poolView) most(req *Request) Spend {
-	tokens := p.cfg.Weights.most(req.Input, req.Output)
+	tokens := p.weights.most(req.Input, req.Output)
 	usd := req.Price.MicroUSD(Usage{Input: req.Input, Output: req.Output})
 	return Spend{UnitTokens: max(1, tokens), UnitMicroUSD: usd}
 }

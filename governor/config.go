@@ -101,9 +101,8 @@ type Pool struct {
 	TenantLimits LimitsMode
 }
 
-// TokenWeights is the cost of a token of each kind, in thousandths. The zero value counts each token
-// as one.
-type TokenWeights struct{ Input, CachedInput, Output, Reasoning, Audio int64 }
+// TokenWeights is the cost of a token of each kind, in whole thousandths: 0.1 is a tenth of a token. The zero value counts each token as one.
+type TokenWeights struct{ Input, CachedInput, Output, Reasoning, Audio float64 }
 
 // Limits are a tenant's own; 0 is no limit. RPM, TPM, ITPM and OTPM are requests, tokens, input
 // tokens and output tokens in a rolling minute, Concurrency is calls at once.
@@ -122,10 +121,10 @@ type Limits struct {
 // share is carved out of acme's, and all limits and budgets of acme hold for the two together.
 type Tenant struct {
 	Name, Tier string
-	// Weight is the tenant's claim in every pool, in thousandths: 4*escrow.WeightOne is weight 4. For a tenant in a Group it is that on the
-	// group's share.
+	// Weight is the tenant's claim in every pool, beside those of others: a tenant of weight 4 gets twice as much as one of 2. 0 is 1. For a
+	// tenant in a Group it is that on the group's share.
 	Weight escrow.Weight
-	// Group, if not empty, makes all tenants that name it share GroupWeight.
+	// Group, if not empty, makes all tenants that name it share GroupWeight, of which 0 is 1.
 	Group       string
 	GroupWeight escrow.Weight
 	// Floor is how many tokens a minute the tenant gets of each pool before weights count.

@@ -55,7 +55,7 @@ func TestOutbox_NoLockIsHeld(t *testing.T) {
 			k := &keyhole{kinds: map[EventKind]bool{}}
 			cfg := Config{
 				Pools:    []Pool{{Name: "p", RPM: 600, Concurrency: 2}},
-				Tenants:  []Tenant{{Name: "a", Weight: 1000, TPM: 1000}},
+				Tenants:  []Tenant{{Name: "a", Weight: 1, TPM: 1000}},
 				Observer: k, Detailed: true, Recorded: recorded,
 			}
 			g := must(t, cfg)
@@ -90,7 +90,7 @@ func TestOutbox_ASlowObserverStopsNoPool(t *testing.T) {
 	out := make(chan struct{})
 	g := must(t, Config{
 		Pools:   []Pool{{Name: "p", RPM: 600}},
-		Tenants: []Tenant{{Name: "a", Weight: 1000}},
+		Tenants: []Tenant{{Name: "a", Weight: 1}},
 		Observer: observes(func(Event) {
 			in <- struct{}{}
 			<-out
@@ -139,7 +139,7 @@ func TestOutbox_AnEndComesAfterItsProgress(t *testing.T) {
 	log := &told{since: time.Unix(0, 0)}
 	g := must(t, Config{
 		Pools:    []Pool{{Name: "p", RPM: 600}},
-		Tenants:  []Tenant{{Name: "a", Weight: 1000}},
+		Tenants:  []Tenant{{Name: "a", Weight: 1}},
 		Observer: log, Detailed: true,
 	})
 	l := admitted(t, g, Request{Tenant: "a", Pool: "p"})
@@ -178,7 +178,7 @@ func TestDetailed(t *testing.T) {
 		log := &told{since: time.Now()}
 		g := must(t, Config{
 			Pools:   []Pool{{Name: "p", Concurrency: 1, MaxQueue: 9}},
-			Tenants: []Tenant{{Name: "a", Weight: 1000, MaxWait: 10 * time.Second}},
+			Tenants: []Tenant{{Name: "a", Weight: 1, MaxWait: 10 * time.Second}},
 			Shared:  true, SharedLimits: true, Observer: log, Detailed: true,
 		})
 		ask := func(ctx context.Context) (Lease, *Rejection) {

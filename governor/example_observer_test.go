@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"os"
 
-	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/governor"
 )
 
@@ -35,7 +34,7 @@ func ExampleObserver() {
 	}}
 	gov, err := governor.New(governor.Config{
 		Pools:    []governor.Pool{{Name: "gpt-4o", TPM: 300_000, MaxQueue: 100}},
-		Tenants:  []governor.Tenant{{Name: "acme", Weight: escrow.WeightOne, RPM: 1}},
+		Tenants:  []governor.Tenant{{Name: "acme", RPM: 1}},
 		Observer: logged{slog.New(slog.NewTextHandler(os.Stdout, withoutTime))},
 	})
 	if err != nil {

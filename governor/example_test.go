@@ -15,7 +15,7 @@ import (
 func ExampleGovernor_Acquire() {
 	gov, err := governor.New(governor.Config{
 		Pools:   []governor.Pool{{Name: "gpt-4o", TPM: 300_000, Concurrency: 8, MaxQueue: 100}},
-		Tenants: []governor.Tenant{{Name: "acme", Weight: escrow.WeightOne, TPM: 10_000, MaxWait: time.Second}},
+		Tenants: []governor.Tenant{{Name: "acme", TPM: 10_000, MaxWait: time.Second}},
 	})
 	if err != nil {
 		panic(err)
@@ -47,7 +47,7 @@ func ExampleGovernor_Acquire() {
 func ExampleLease_Progress() {
 	gov, err := governor.New(governor.Config{
 		Pools:   []governor.Pool{{Name: "claude", TPM: 300_000, MaxQueue: 100, Accounting: escrow.Production}},
-		Tenants: []governor.Tenant{{Name: "acme", Weight: escrow.WeightOne}},
+		Tenants: []governor.Tenant{{Name: "acme"}},
 	})
 	if err != nil {
 		panic(err)
@@ -98,7 +98,6 @@ func ExampleRejection() {
 		Pools: []governor.Pool{{Name: "gpt-4o", TPM: 300_000, MaxQueue: 100}},
 		Tenants: []governor.Tenant{{
 			Name:    "acme",
-			Weight:  escrow.WeightOne,
 			Budgets: []governor.Budget{{Unit: governor.UnitTokens, Limit: 5_000, Per: budget.Hour}},
 		}},
 		Clock: noon{},
@@ -126,7 +125,7 @@ func ExampleRejection() {
 func ExampleGovernor_Interrupt() {
 	gov, err := governor.New(governor.Config{
 		Pools:   []governor.Pool{{Name: "gpt-4o", TPM: 300_000, MaxQueue: 100}},
-		Tenants: []governor.Tenant{{Name: "acme", Weight: escrow.WeightOne}},
+		Tenants: []governor.Tenant{{Name: "acme"}},
 	})
 	if err != nil {
 		panic(err)

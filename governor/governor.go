@@ -156,7 +156,7 @@ func Rejected(l Lease, err error) (Lease, *Rejection) {
 }
 
 // holdCost is the most that a request may take of limits.
-func (w *TokenWeights) holdCost(req *Request) limits.Cost {
+func (w *tokenWeights) holdCost(req *Request) limits.Cost {
 	return limits.Cost{
 		limits.Requests: 1,
 		limits.Tokens:   w.most(req.Input, req.Output),
@@ -166,7 +166,7 @@ func (w *TokenWeights) holdCost(req *Request) limits.Cost {
 }
 
 // ownCost is the cost of a usage on limits, those of pools (placement.PoolCost) and tenants alike.
-func (w *TokenWeights) ownCost(u Usage, requests int64) limits.Cost {
+func (w *tokenWeights) ownCost(u Usage, requests int64) limits.Cost {
 	return limits.Cost{
 		limits.Requests: requests,
 		limits.Tokens:   w.cost(u),

@@ -55,8 +55,8 @@ func TestI10_AllOrNone(t *testing.T) {
 		g := must(t, Config{
 			Pools: []Pool{{Name: "p", TPM: 60_000, Burst: 10 * time.Second, MaxQueue: 10}},
 			Tenants: []Tenant{
-				{Name: "a", Weight: 1000, TPM: 40_000},
-				{Name: "b", Weight: 1000, RPM: 1},
+				{Name: "a", Weight: 1, TPM: 40_000},
+				{Name: "b", Weight: 1, RPM: 1},
 			},
 		})
 		if _, rej := Rejected(g.Acquire(t.Context(), demand("a", 2_000))); rej == nil || rej.Reason != ReasonTokens || rej.Own {
@@ -87,8 +87,8 @@ func TestOwnLimitWaitsBesideTheQueue(t *testing.T) {
 		g := must(t, Config{
 			Pools: []Pool{{Name: "p", TPM: 600_000, Burst: 10 * time.Second, MaxQueue: 10}},
 			Tenants: []Tenant{
-				{Name: "a", Weight: 1000, RPM: 2, MaxWait: 3 * time.Minute},
-				{Name: "b", Weight: 1000},
+				{Name: "a", Weight: 1, RPM: 2, MaxWait: 3 * time.Minute},
+				{Name: "b", Weight: 1},
 			},
 		})
 		start := time.Now()
@@ -125,11 +125,11 @@ func TestWaitEndsWhenTheCallerGoes(t *testing.T) {
 	for name, cfg := range map[string]Config{
 		"own limit": {
 			Pools:   []Pool{{Name: "p", Concurrency: 10, MaxQueue: 10}},
-			Tenants: []Tenant{{Name: "a", Weight: 1000, Concurrency: 1, MaxWait: time.Hour}},
+			Tenants: []Tenant{{Name: "a", Weight: 1, Concurrency: 1, MaxWait: time.Hour}},
 		},
 		"pool": {
 			Pools:   []Pool{{Name: "p", Concurrency: 1, MaxQueue: 10}},
-			Tenants: []Tenant{{Name: "a", Weight: 1000, MaxWait: time.Hour}},
+			Tenants: []Tenant{{Name: "a", Weight: 1, MaxWait: time.Hour}},
 		},
 	} {
 		testkit.Virtual(t, name, func(t *testing.T) {
@@ -173,7 +173,7 @@ func TestPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := must(t, Config{
 			Pools:   []Pool{{Name: "p", Concurrency: 1, MaxQueue: 2}},
-			Tenants: []Tenant{{Name: "a", Weight: 1000, MaxWait: time.Hour}},
+			Tenants: []Tenant{{Name: "a", Weight: 1, MaxWait: time.Hour}},
 		})
 		testkit.Must(g.Acquire(t.Context(), demand("a", 1)))(t)
 		go func() { _, _ = g.Acquire(t.Context(), demand("a", 1)) }()
@@ -221,7 +221,7 @@ func TestI7_StormLeavesNothingBehind(t *testing.T) {
 		}}
 		for i := range 5 {
 			cfg.Tenants = append(cfg.Tenants, Tenant{
-				Name: fmt.Sprint(i), Weight: 1000, TPM: 900_000, RPM: 400, OTPM: 600_000,
+				Name: fmt.Sprint(i), Weight: 1, TPM: 900_000, RPM: 400, OTPM: 600_000,
 				Concurrency: int64(2 + i), MaxWait: time.Duration(i) * 700 * time.Millisecond,
 			})
 		}
@@ -304,14 +304,14 @@ func TestValidate(t *testing.T) {
 	_, err := New(Config{
 		Shared: true, Recorded: true,
 		Pools:   []Pool{{Name: "p", TPM: -1}, {Name: "p", HeadroomPPM: 1_000_000}},
-		Tenants: []Tenant{{Name: "", Weight: 1}, {Name: "a", Pools: []string{"nowhere"}, RPM: -5}},
+		Tenants: []Tenant{{Name: "", Weight: 0.001}, {Name: "a", Weight: -1, Pools: []string{"nowhere"}, RPM: -5}},
 	})
 	want := `governor: Shared and Recorded do not go together: what others leave of a limit is not told to the Observer
 governor: pool p: escrow: tokens a minute -1 is not in 0…1000000000000
 governor: pool name "p" is empty or taken
 governor: pool p: headroom of 1000000 ppm is not in 0…999999
 governor: tenant name "" is empty or taken
-governor: tenant a: weight 0 is not in 1…1000000000
+governor: tenant a: weight -1 is not in 0.001…1000000
 governor: tenant a: limit -5 is not in 0…1000000000000
 governor: tenant a: there is no pool "nowhere"`
 	if err == nil || err.Error() != want {
@@ -328,7 +328,7 @@ func thousand(tb testing.TB) *Governor { return must(tb, thousandConfig()) }
 func thousandConfig() Config {
 	cfg := Config{Pools: []Pool{{Name: "p", TPM: 1e12, RPM: 1e12, Concurrency: 1e6, MaxQueue: 1000, Burst: time.Minute}}}
 	for i := range 1000 {
-		cfg.Tenants = append(cfg.Tenants, Tenant{Name: fmt.Sprintf("tenant-%d", i), Weight: 1000, RPM: 1e9, TPM: 1e12, Concurrency: 1e6, MaxWait: time.Second})
+		cfg.Tenants = append(cfg.Tenants, Tenant{Name: fmt.Sprintf("tenant-%d", i), Weight: 1, RPM: 1e9, TPM: 1e12, Concurrency: 1e6, MaxWait: time.Second})
 	}
 	return cfg
 }
@@ -409,7 +409,7 @@ func TestRejection_Pace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := must(t, Config{
 			Pools:   []Pool{{Name: "p", TPM: 60_000, MaxQueue: 10}},
-			Tenants: []Tenant{{Name: "a", Weight: 1000}, {Name: "b", Weight: 1000}},
+			Tenants: []Tenant{{Name: "a", Weight: 1}, {Name: "b", Weight: 1}},
 		})
 		req := Request{Tenant: "a", Pool: "p", Input: 900}
 		admitted(t, g, req)
@@ -426,7 +426,7 @@ func TestAcquire_Error(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := must(t, Config{
 			Pools:   []Pool{{Name: "p", Concurrency: 1, MaxQueue: 10}},
-			Tenants: []Tenant{{Name: "a", Weight: 1000, MaxWait: time.Hour, RPM: 3}, {Name: "b", Weight: 1000, Pools: []string{}}},
+			Tenants: []Tenant{{Name: "a", Weight: 1, MaxWait: time.Hour, RPM: 3}, {Name: "b", Weight: 1, Pools: []string{}}},
 		})
 		acquire := func(ctx context.Context, req Request) (Lease, error) { return g.Acquire(ctx, req) }
 		first, err := acquire(t.Context(), demand("a", 1))
@@ -477,7 +477,7 @@ func TestRejection_AShadowsOwnBudgetIsItsTenants(t *testing.T) {
 	g := must(t, Config{
 		Pools: []Pool{{Name: "p", RPM: 600}},
 		Tenants: []Tenant{{
-			Name: "a", Weight: 1000, Shadow: true,
+			Name: "a", Weight: 1, Shadow: true,
 			Budgets: []Budget{{Unit: UnitRequests, Per: budget.Hour, Limit: 1}},
 		}},
 	})

@@ -99,7 +99,7 @@ func (p *pool) grownLocked(st *leaseState) Record {
 	if b.call == 0 || p.rules.Accounting == escrow.AdmitMax {
 		return Record{}
 	}
-	taken := b.belief.tokens(p.rules.Weights.cost(Usage{Input: st.input, Output: st.output}))
+	taken := b.belief.tokens(p.weights.cost(Usage{Input: st.input, Output: st.output}))
 	if taken <= b.logged {
 		return Record{}
 	}

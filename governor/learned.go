@@ -73,9 +73,9 @@ func kindOf(v *tenantView, req *Request) lengths.Kind {
 func (p *pool) expectLocked(v *tenantView, at *seat, req *Request, call *escrow.Call) course {
 	c := course{kind: kindOf(v, req), most: req.Output}
 	output := p.outputs.ExpectAt(&at.places.outputs, c.kind, req.Output)
-	call.Input = p.rules.Weights.cost(Usage{Input: req.Input})
-	call.Expect = p.rules.Weights.cost(Usage{Input: req.Input, Output: output})
-	call.Fair = max(1, p.rules.Weights.fair(Usage{Input: req.Input, CachedInput: at.expectCached(req.Input), Output: output}))
+	call.Input = p.weights.cost(Usage{Input: req.Input})
+	call.Expect = p.weights.cost(Usage{Input: req.Input, Output: output})
+	call.Fair = max(1, p.weights.fair(Usage{Input: req.Input, CachedInput: at.expectCached(req.Input), Output: output}))
 	call.Speed = p.speedLocked()
 	if p.rules.Concurrency > 0 {
 		call.Run = p.boundRun(p.runs.ExpectAt(&at.places.runs, c.kind, longestRun.Milliseconds()), 0)
@@ -97,7 +97,7 @@ func (l *learned) boundRun(expected int64, age time.Duration) time.Duration {
 
 // speedLocked is the cost of one second of output.
 func (p *pool) speedLocked() int64 {
-	return max(1, p.rules.Weights.cost(Usage{Output: p.speed})/1000)
+	return max(1, p.weights.cost(Usage{Output: p.speed})/1000)
 }
 
 // startLocked begins a call's course, at its dispatch.
@@ -116,8 +116,8 @@ func (p *pool) progressLocked(now time.Time, h escrow.Handle, st *leaseState) {
 	var told escrow.Progress
 	if st.flowing {
 		expect := p.outputs.Reach(&st.course.output, st.output)
-		told.Taken = p.rules.Weights.cost(Usage{Input: st.input, Output: st.output})
-		told.Expect = p.rules.Weights.cost(Usage{Input: st.input, Output: expect})
+		told.Taken = p.weights.cost(Usage{Input: st.input, Output: st.output})
+		told.Expect = p.weights.cost(Usage{Input: st.input, Output: expect})
 		told.Taken = st.holds.belief.tokens(told.Taken)
 		told.Expect = st.holds.belief.tokens(told.Expect)
 		told.Speed = p.speedLocked()

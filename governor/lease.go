@@ -88,7 +88,7 @@ func (l *Lease) endNow(u Usage, requests int64, how Ending) bool {
 	p := l.pool
 	now := l.g.clock.Now()
 	p.mu.Lock()
-	w := &p.rules.Weights
+	w := &p.weights
 	p.endsLocked(now, l.handle, u, how)
 	actual := l.tookLocked(u, requests)
 	cost := placement.PoolCost(p.believedLocked(l.handle, actual))
@@ -135,7 +135,7 @@ func (l *Lease) endNow(u Usage, requests int64, how Ending) bool {
 
 // tookLocked is the cost of a usage on rolling limits, those of the pool and of tenants alike.
 func (l *Lease) tookLocked(u Usage, requests int64) limits.Cost {
-	w := &l.pool.rules.Weights
+	w := &l.pool.weights
 	cost := w.ownCost(u, requests)
 	if l.before == (Usage{}) {
 		return cost

@@ -77,7 +77,7 @@ func (p *pool) newView() *claimsView {
 		slices.SortFunc(below[up], func(a, b *claim) int { return cmp.Compare(a.id, b.id) })
 		for _, c := range below[up] {
 			node := 0
-			weight := float64(c.node.Weight) * float64(c.ppm) / wholeClaim
+			weight := float64(c.node.Weight.Thousandths()) * float64(c.ppm) / wholeClaim
 			if st := seats[c.id]; st != nil {
 				node = v.tree.Leaf(at, weight)
 				v.index[st.tenant] = len(v.leaves)

@@ -9,7 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
@@ -47,12 +46,12 @@ func sharesOf(g *Governor) (PoolState, map[string]TenantShare) {
 // some leave, when others come into the policy, and when nobody asks any more.
 func TestShares(t *testing.T) {
 	base := []Tenant{
-		{Name: "pro", Weight: 2000, MaxWait: time.Hour},
-		{Name: "f1", Weight: 1000, Group: "free", GroupWeight: 1000, MaxWait: time.Hour},
-		{Name: "f2", Weight: 1000, Group: "free", GroupWeight: 1000, MaxWait: time.Hour},
-		{Name: "org", Weight: 2000, MaxWait: time.Hour},
-		{Name: "org/a", Weight: 3000, MaxWait: time.Hour},
-		{Name: "small", Weight: 1, Floor: 60_000, MaxWait: time.Hour},
+		{Name: "pro", Weight: 2, MaxWait: time.Hour},
+		{Name: "f1", Weight: 1, Group: "free", GroupWeight: 1, MaxWait: time.Hour},
+		{Name: "f2", Weight: 1, Group: "free", GroupWeight: 1, MaxWait: time.Hour},
+		{Name: "org", Weight: 2, MaxWait: time.Hour},
+		{Name: "org/a", Weight: 3, MaxWait: time.Hour},
+		{Name: "small", Weight: 0.001, Floor: 60_000, MaxWait: time.Hour},
 	}
 	cfg := Config{Pools: []Pool{{Name: "p", TPM: 600_000, Burst: 10 * time.Second, MaxQueue: 1000}}, Tenants: base}
 	synctest.Test(t, func(t *testing.T) {
@@ -89,7 +88,7 @@ func TestShares(t *testing.T) {
 			t.Errorf("pro lent %.0f and borrowed %.0f in three minutes", lent, by["pro"].Borrowed)
 		}
 
-		cfg.Tenants = append(base[:len(base):len(base)], Tenant{Name: "new", Weight: 2000, MaxWait: time.Hour})
+		cfg.Tenants = append(base[:len(base):len(base)], Tenant{Name: "new", Weight: 2, MaxWait: time.Hour})
 		testkit.OK(t, g.Apply(cfg))
 		was := by["pro"].Lent
 		all["new"] = 8
@@ -118,7 +117,7 @@ func TestShares_Calls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := must(t, Config{
 			Pools:   []Pool{{Name: "p", TPM: 60_000, MaxQueue: 10}},
-			Tenants: []Tenant{{Name: "a", Weight: escrow.WeightOne, MaxWait: time.Hour}, {Name: "b", Weight: escrow.WeightOne, MaxWait: time.Hour}},
+			Tenants: []Tenant{{Name: "a", Weight: 1, MaxWait: time.Hour}, {Name: "b", Weight: 1, MaxWait: time.Hour}},
 		})
 		l := admitted(t, g, demand("a", 1000))
 		ctx, stop := context.WithCancel(t.Context())
@@ -158,7 +157,7 @@ func TestShares_ColdStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := must(t, Config{
 			Pools:   []Pool{{Name: "p", TPM: tpm, Burst: 10 * time.Second, MaxQueue: 1000}},
-			Tenants: []Tenant{{Name: "a", Weight: 2000, MaxWait: time.Hour}, {Name: "b", Weight: 1000, MaxWait: time.Hour}},
+			Tenants: []Tenant{{Name: "a", Weight: 2, MaxWait: time.Hour}, {Name: "b", Weight: 1, MaxWait: time.Hour}},
 		})
 		ctx, stop := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
@@ -313,9 +312,9 @@ func near(t *testing.T, got map[string]float64, want map[string]float64) {
 // they leave goes to the others.
 func TestGroupsShareOneWeight(t *testing.T) {
 	cfg := Config{Pools: []Pool{{Name: "p", TPM: 600_000, Burst: 10 * time.Second, MaxQueue: 1000}}}
-	cfg.Tenants = append(cfg.Tenants, Tenant{Name: "pro", Weight: 2000, MaxWait: time.Hour})
+	cfg.Tenants = append(cfg.Tenants, Tenant{Name: "pro", Weight: 2, MaxWait: time.Hour})
 	for _, name := range []string{"f1", "f2", "f3"} {
-		cfg.Tenants = append(cfg.Tenants, Tenant{Name: name, Weight: 1000, Group: "free", GroupWeight: 1000, MaxWait: time.Hour})
+		cfg.Tenants = append(cfg.Tenants, Tenant{Name: name, Weight: 1, Group: "free", GroupWeight: 1, MaxWait: time.Hour})
 	}
 	synctest.Test(t, func(t *testing.T) {
 		near(t, flood(t, cfg, map[string]int{"pro": 8, "f1": 8, "f2": 8, "f3": 8}),
@@ -331,9 +330,9 @@ func TestFloorsGoBeforeWeights(t *testing.T) {
 	cfg := Config{
 		Pools: []Pool{{Name: "p", TPM: 600_000, Burst: 10 * time.Second, MaxQueue: 1000}},
 		Tenants: []Tenant{
-			{Name: "small", Weight: 100, Floor: 180_000, MaxWait: time.Hour},
-			{Name: "large", Weight: 2000, Floor: 60_000, MaxWait: time.Hour},
-			{Name: "other", Weight: 1900, MaxWait: time.Hour},
+			{Name: "small", Weight: 0.1, Floor: 180_000, MaxWait: time.Hour},
+			{Name: "large", Weight: 2, Floor: 60_000, MaxWait: time.Hour},
+			{Name: "other", Weight: 1.9, MaxWait: time.Hour},
 		},
 	}
 	synctest.Test(t, func(t *testing.T) {
@@ -347,7 +346,7 @@ func TestFloorsGoBeforeWeights(t *testing.T) {
 func TestShares_Apply(t *testing.T) {
 	for _, shared := range []bool{true, false} { // without a grant, so that there never was a call
 		synctest.Test(t, func(t *testing.T) {
-			cfg := Config{Shared: shared, Pools: []Pool{{Name: "p", TPM: 600_000}}, Tenants: []Tenant{{Name: "a", Weight: 1000}, {Name: "b", Weight: 1000}}}
+			cfg := Config{Shared: shared, Pools: []Pool{{Name: "p", TPM: 600_000}}, Tenants: []Tenant{{Name: "a"}, {Name: "b"}}}
 			g := must(t, cfg)
 			l, rej := g.Acquire(t.Context(), demand("b", 1000))
 			if (rej == nil) == shared {

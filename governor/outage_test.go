@@ -15,8 +15,8 @@ import (
 func outageConfig() Config {
 	cfg := sharedConfig()
 	cfg.Tenants = []Tenant{
-		{Name: "waits", Weight: 1000, MaxWait: 10 * time.Minute},
-		{Name: "narrow", Weight: 1000, MaxWait: 10 * time.Minute, RPM: 1},
+		{Name: "waits", Weight: 1, MaxWait: 10 * time.Minute},
+		{Name: "narrow", Weight: 1, MaxWait: 10 * time.Minute, RPM: 1},
 	}
 	return cfg
 }

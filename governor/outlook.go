@@ -95,7 +95,7 @@ func (p *prospect) once(o *Outlook) bool {
 	if p.g.Draining() && o.Refused == nil {
 		o.Refused = rejectDraining(p.req.Tenant)
 	}
-	cost := p.pool.cfg.Weights.holdCost(&p.req)
+	cost := p.pool.weights.holdCost(&p.req)
 	p.holds = &holds{spend: p.pool.expected(p.tenant, &p.req, true)}
 	p.holds.chain = p.tenant.chain(p.now, p.pool)
 	for i := range p.holds.chain {
@@ -221,7 +221,7 @@ func (p *prospect) foretellPool(o *Outlook) bool {
 	o.spend(p.now, pool.shares, p.holds, member, budgetsOf{p.tenant.name, pool.name})
 	call := escrow.Call{
 		Leaf: seat.leaf, Background: p.req.Background || p.tenant.cfg.Background, Below: p.tenant.below(&p.req),
-		Most: placement.PoolCost(pool.rules.Weights.holdCost(&p.req)), MaxWait: p.maxWait,
+		Most: placement.PoolCost(pool.weights.holdCost(&p.req)), MaxWait: p.maxWait,
 		Via: pool.upstreams.MaskOf(p.req.Listed, p.req.Via), Conversation: p.req.Conversation,
 	}
 	o.Run = pool.remainingLocked(pool.expectLocked(p.tenant, seat, &p.req, &call), 0, 0, float64(pool.speed)/1000)

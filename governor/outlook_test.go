@@ -51,9 +51,9 @@ func TestExplain_Waits(t *testing.T) {
 		g := must(t, Config{
 			Pools: []Pool{{Name: "p", TPM: 60_000, MaxQueue: 10}},
 			Tenants: []Tenant{
-				{Name: "org", Weight: 1000, RPM: 1},
-				{Name: "org/x", Weight: 1000, MaxWait: time.Hour, InPool: map[string]Limits{"p": {TPM: 500}}},
-				{Name: "b", Weight: 1000, MaxWait: 10 * time.Second},
+				{Name: "org", Weight: 1, RPM: 1},
+				{Name: "org/x", Weight: 1, MaxWait: time.Hour, InPool: map[string]Limits{"p": {TPM: 500}}},
+				{Name: "b", Weight: 1, MaxWait: 10 * time.Second},
 			},
 		})
 		l, _ := g.Acquire(t.Context(), demand("org/x", 400))
@@ -102,7 +102,7 @@ func TestRemaining(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			g := must(t, Config{
 				Pools:   []Pool{{Name: "p", TPM: 10_000_000, Concurrency: slots, MaxQueue: 10}},
-				Tenants: []Tenant{{Name: "a", Weight: 1000}},
+				Tenants: []Tenant{{Name: "a", Weight: 1}},
 			})
 			req := demand("a", 1000)
 			near := func(what string, got, want time.Duration) {
@@ -180,7 +180,7 @@ func recordedPool(t *testing.T) (*Governor, *late, *told) {
 	log := &told{since: clock.now}
 	g := must(t, Config{
 		Pools:   []Pool{{Name: "p", RPM: 600, MaxQueue: 100}},
-		Tenants: []Tenant{{Name: "a", Weight: 1000, MaxWait: 10 * time.Second}, {Name: "b", Weight: 1000, MaxWait: 10 * time.Second}},
+		Tenants: []Tenant{{Name: "a", Weight: 1, MaxWait: 10 * time.Second}, {Name: "b", Weight: 1, MaxWait: 10 * time.Second}},
 		Clock:   clock, Observer: log, Recorded: true,
 	})
 	t.Cleanup(g.Drain)
@@ -268,9 +268,9 @@ func played(t *testing.T, seed uint64, looked bool) []string {
 			{Name: "q", TPM: 20_011, MaxQueue: 9},
 		},
 		Tenants: []Tenant{
-			{Name: "a", Weight: 1000, MaxWait: 10 * time.Second, TPM: 30_001, RPM: 111, Credit: 10 * time.Second},
-			{Name: "b", Weight: 3000, MaxWait: 3 * time.Second, Floor: 5000, Concurrency: 3},
-			{Name: "c", Weight: 700, MaxWait: 20 * time.Second, Background: true, Budgets: []Budget{{Unit: UnitTokens, Per: budget.Hour, Limit: 40_000}}},
+			{Name: "a", Weight: 1, MaxWait: 10 * time.Second, TPM: 30_001, RPM: 111, Credit: 10 * time.Second},
+			{Name: "b", Weight: 3, MaxWait: 3 * time.Second, Floor: 5000, Concurrency: 3},
+			{Name: "c", Weight: 0.7, MaxWait: 20 * time.Second, Background: true, Budgets: []Budget{{Unit: UnitTokens, Per: budget.Hour, Limit: 40_000}}},
 		},
 		Clock: clock, Observer: log, Recorded: true,
 	})

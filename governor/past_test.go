@@ -43,7 +43,7 @@ func TestPast_OfAProcessLongGone(t *testing.T) {
 		m := &memory{left: 1 << 30}
 		cfg := Config{
 			Pools:   []Pool{{Name: "p", TPM: 60_000, Burst: 10 * time.Second, MaxQueue: 100, Accounting: escrow.Production}},
-			Tenants: []Tenant{{Name: "a", Weight: 1000}}, Journal: m,
+			Tenants: []Tenant{{Name: "a", Weight: 1}}, Journal: m,
 		}
 		g := must(t, cfg)
 		time.Sleep(time.Minute)
@@ -252,7 +252,7 @@ func crowdConfig(a escrow.Accounting) Config {
 	}
 	for i := range 3 {
 		cfg.Tenants = append(cfg.Tenants, Tenant{
-			Name: fmt.Sprint(i), Weight: 1000, MaxWait: 5 * time.Second, TPM: []int64{0, 3000, 0}[i],
+			Name: fmt.Sprint(i), Weight: 1, MaxWait: 5 * time.Second, TPM: []int64{0, 3000, 0}[i],
 			Budgets: []Budget{{UnitTokens, 1e9, budget.Day}},
 		})
 	}
@@ -425,7 +425,7 @@ func TestPast_Burst(t *testing.T) {
 					Booked: Charge{Pool: escrow.Cost{c.used, 1}}, Took: Charge{Pool: escrow.Cost{c.used, 1}},
 				})
 			}
-			tenants := []Tenant{{Name: "a", Weight: 1000}, {Name: "b", Weight: 1000}}
+			tenants := []Tenant{{Name: "a", Weight: 1}, {Name: "b", Weight: 1}}
 			g := must(t, Config{Pools: []Pool{{Name: "p", TPM: 60_000, Burst: time.Minute}}, Tenants: tenants, Past: past, Fresh: c.fresh})
 			if c.most < 60_000 {
 				if _, err := g.Acquire(t.Context(), demand("a", c.most+1)); err == nil {
@@ -490,7 +490,7 @@ func TestSaved_Windows(t *testing.T) {
 		window := []limits.Window{{Of: limits.Tokens, Rule: shape.Rule{Amount: 1000, Per: 5 * time.Hour}}}
 		cfg := Config{
 			Pools:   []Pool{{Name: "p", TPM: 1_000_000, MaxQueue: 10}},
-			Tenants: []Tenant{{Name: "a", Weight: 1000, Windows: window, InPool: map[string]Limits{"p": {Windows: window}}}},
+			Tenants: []Tenant{{Name: "a", Weight: 1, Windows: window, InPool: map[string]Limits{"p": {Windows: window}}}},
 		}
 		before := must(t, cfg)
 		for range 3 {
@@ -536,7 +536,7 @@ func TestSaved_JustAsked(t *testing.T) {
 		window := []limits.Window{{Of: limits.Tokens, Rule: shape.Rule{Amount: 1000, Per: 5 * time.Hour}}}
 		cfg := Config{
 			Pools:   []Pool{{Name: "p", TPM: 1_000_000, MaxQueue: 10}},
-			Tenants: []Tenant{{Name: "a", Weight: 1000, Windows: window}}, Journal: journal,
+			Tenants: []Tenant{{Name: "a", Weight: 1, Windows: window}}, Journal: journal,
 		}
 		before := must(t, cfg)
 		call := func(asked time.Time) {

@@ -15,15 +15,16 @@ type pool struct {
 	name string
 	left time.Time // when a configuration first lacked it; for Apply alone
 
-	mu     sync.Mutex
-	rules  Pool          // as configured
-	base   escrow.Config // the same, for the escrow
-	set    escrow.Config // base less what cuts take away; in force
-	cuts   []Cut
-	thaw   Timer // when the next cut ends; nil before the first
-	escrow *escrow.Pool
-	leases []leaseState    // by the slot of their escrow handles
-	out    []escrow.Handle // scratch of pumpLocked
+	mu      sync.Mutex
+	rules   Pool          // as configured
+	weights tokenWeights  // of rules
+	base    escrow.Config // the same, for the escrow
+	set     escrow.Config // base less what cuts take away; in force
+	cuts    []Cut
+	thaw    Timer // when the next cut ends; nil before the first
+	escrow  *escrow.Pool
+	leases  []leaseState    // by the slot of their escrow handles
+	out     []escrow.Handle // scratch of pumpLocked
 	// dispatched calls are to be woken when the lock is free; see wakeAndUnlock.
 	dispatched []*waiter
 	timer      Timer

@@ -18,11 +18,11 @@ func sharedConfig() Config {
 		Shared: true,
 		Pools:  []Pool{{Name: "p", TPM: 60_000, RPM: 600, HeadroomPPM: 10_000, Burst: 10 * time.Second, MaxQueue: 100}},
 		Tenants: []Tenant{
-			{Name: "x", Weight: 2000, Group: "free", GroupWeight: 1000},
-			{Name: "free", Weight: 3000},
-			{Name: "acme", Weight: 4000},
-			{Name: "acme/search", Weight: 1000},
-			{Name: "acme/search/deep", Weight: 5000},
+			{Name: "x", Weight: 2, Group: "free", GroupWeight: 1},
+			{Name: "free", Weight: 3},
+			{Name: "acme", Weight: 4},
+			{Name: "acme/search", Weight: 1},
+			{Name: "acme/search/deep", Weight: 5},
 		},
 	}
 }

@@ -82,9 +82,17 @@ func (u Usage) Plus(o Usage) Usage {
 	}
 }
 
+// tokenWeights are TokenWeights in thousandths.
+type tokenWeights struct{ Input, CachedInput, Output, Reasoning, Audio int64 }
+
+func (w *TokenWeights) counts() tokenWeights {
+	of := func(w float64) int64 { return escrow.Weight(w).Thousandths() }
+	return tokenWeights{of(w.Input), of(w.CachedInput), of(w.Output), of(w.Reasoning), of(w.Audio)}
+}
+
 // cost weighs a usage, each token by the weight of its kind. It rounds up once, at the end, against
 // the requester. Parts that exceed their whole are cut.
-func (w *TokenWeights) cost(u Usage) int64 {
+func (w *tokenWeights) cost(u Usage) int64 {
 	if w.none() {
 		return u.Input + u.Output
 	}
@@ -92,11 +100,11 @@ func (w *TokenWeights) cost(u Usage) int64 {
 }
 
 // none reports whether there are no weights, so that each token counts as one.
-func (w *TokenWeights) none() bool {
+func (w *tokenWeights) none() bool {
 	return w.Input|w.CachedInput|w.Output|w.Reasoning|w.Audio == 0
 }
 
-func (w *TokenWeights) weigh(u *Usage) int64 {
+func (w *tokenWeights) weigh(u *Usage) int64 {
 	cached := min(u.CachedInput, u.Input)
 	reasoning := min(u.Reasoning, u.Output)
 	audioIn := min(u.AudioInput, u.Input-cached)
@@ -109,14 +117,14 @@ func (w *TokenWeights) weigh(u *Usage) int64 {
 // fair is the part of a usage's cost that counts in the tenant's share: all but cached input, which took
 // nothing from anybody, whatever the provider counts it as. So tenants gain from keeping their
 // prompts alike.
-func (w *TokenWeights) fair(u Usage) int64 {
+func (w *tokenWeights) fair(u Usage) int64 {
 	u.Input -= min(u.CachedInput, u.Input)
 	u.CachedInput = 0
 	return w.cost(u)
 }
 
 // most is the most that a call of so many tokens can cost, whatever kinds they turn out to be.
-func (w *TokenWeights) most(input, output int64) int64 {
+func (w *tokenWeights) most(input, output int64) int64 {
 	if w.none() {
 		return input + output
 	}
@@ -179,7 +187,7 @@ func (s Spend) less(o Spend) Spend {
 
 // spend is the cost of a usage in budgets.
 func (p *pool) spend(u Usage, requests int64, price Price) Spend {
-	return Spend{p.rules.Weights.cost(u), requests, price.MicroUSD(u)}
+	return Spend{p.weights.cost(u), requests, price.MicroUSD(u)}
 }
 
 // expected is the expected cost of a call in budgets. looks says that nothing comes of the

@@ -14,6 +14,7 @@ func (p *poolView) configureLocked(now time.Time, tb *table, pl *plan, zone *tim
 	rules.Shared = shared
 	forgives := p.rules.PerTenant && !p.cfg.PerTenant
 	p.rules = p.cfg
+	p.pool.weights = p.weights
 	p.base = rules
 	if p.escrow == nil {
 		p.escrow = escrow.New(now, rules)

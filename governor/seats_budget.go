@@ -63,10 +63,10 @@ func (tb *table) parts(p *poolView) []int64 {
 		case v.parent != nil || !v.present(p):
 		case v.cfg.Group == "":
 			top = append(top, v)
-			sum += int64(v.cfg.Weight)
+			sum += v.cfg.Weight.Thousandths()
 		default:
 			if groups[v.cfg.Group] == nil {
-				sum += int64(v.cfg.GroupWeight)
+				sum += v.cfg.GroupWeight.Thousandths()
 			}
 			groups[v.cfg.Group] = append(groups[v.cfg.Group], v)
 		}
@@ -75,9 +75,9 @@ func (tb *table) parts(p *poolView) []int64 {
 	for _, members := range groups {
 		in := int64(0)
 		for _, v := range members {
-			in += int64(v.cfg.Weight)
+			in += v.cfg.Weight.Thousandths()
 		}
-		share(p, out, members, partOf(budget.MaxWeight, int64(members[0].cfg.GroupWeight), sum), in)
+		share(p, out, members, partOf(budget.MaxWeight, members[0].cfg.GroupWeight.Thousandths(), sum), in)
 	}
 	return out
 }
@@ -86,20 +86,21 @@ func (tb *table) parts(p *poolView) []int64 {
 // teams what is theirs.
 func share(p *poolView, out []int64, siblings []*tenantView, part, sum int64) {
 	for _, v := range siblings {
-		own := partOf(part, int64(v.cfg.Weight), sum)
+		own := partOf(part, v.cfg.Weight.Thousandths(), sum)
 		teams := []*tenantView(nil)
 		in := int64(0)
 		for _, t := range v.teams {
 			if t.present(p) {
 				teams = append(teams, t)
-				in += int64(t.cfg.Weight)
+				in += t.cfg.Weight.Thousandths()
 			}
 		}
 		if v.calls(p) {
 			out[v.index] = own
 			if len(teams) > 0 {
-				in += int64(escrow.WeightOne)
-				out[v.index] = partOf(own, int64(escrow.WeightOne), in)
+				calls := escrow.Weight(1).Thousandths()
+				out[v.index] = partOf(own, calls, in+calls)
+				in += calls
 			}
 		}
 		share(p, out, teams, own, in)

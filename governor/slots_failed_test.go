@@ -20,9 +20,9 @@ func perTenantSite(t *testing.T, change func(*Pool)) *Governor {
 	return must(t, Config{
 		Pools: []Pool{p},
 		Tenants: []Tenant{
-			{Name: "heavy", Weight: 9000},
-			{Name: "heavy/team", Weight: 1000},
-			{Name: "light", Weight: 1000, MaxWait: time.Hour},
+			{Name: "heavy", Weight: 9},
+			{Name: "heavy/team", Weight: 1},
+			{Name: "light", Weight: 1, MaxWait: time.Hour},
 		},
 	})
 }
@@ -152,7 +152,7 @@ func TestPerTenant_Upstreams(t *testing.T) {
 // TestPerTenant_Returns: a tenant that loses a pool, and gets it back while its calls still run there, begins anew.
 func TestPerTenant_Returns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cfg := Config{Pools: []Pool{{Name: "p", Concurrency: 20, PerTenant: true, MaxQueue: 10}}, Tenants: []Tenant{{Name: "a", Weight: 1000}, {Name: "b", Weight: 1000}}}
+		cfg := Config{Pools: []Pool{{Name: "p", Concurrency: 20, PerTenant: true, MaxQueue: 10}}, Tenants: []Tenant{{Name: "a", Weight: 1}, {Name: "b", Weight: 1}}}
 		g := must(t, cfg)
 		for _, l := range runs(t, g, "a", 4) {
 			l.Failed()
@@ -174,7 +174,7 @@ func TestPerTenant_Reload(t *testing.T) {
 			l.Failed()
 		}
 		mayRun(t, g, "light", 1, "after 2 calls failed")
-		cfg := Config{Pools: []Pool{{Name: "p", Concurrency: 20, MaxQueue: 1000}}, Tenants: []Tenant{{Name: "light", Weight: 1000}}}
+		cfg := Config{Pools: []Pool{{Name: "p", Concurrency: 20, MaxQueue: 1000}}, Tenants: []Tenant{{Name: "light", Weight: 1}}}
 		testkit.OK(t, g.Apply(cfg))
 		mayRun(t, g, "light", 20, "without per_tenant")
 		cfg.Pools[0] = Pool{Name: "p", TPM: 1000, PerTenant: true}

@@ -28,7 +28,7 @@ func TestSlotsAreSharedBySeconds(t *testing.T) {
 		cfg := Config{Pools: []Pool{{Name: "p", Concurrency: slots, MaxQueue: 1000}}}
 		names := []string{"a", "b", "c"}
 		for _, name := range names {
-			cfg.Tenants = append(cfg.Tenants, Tenant{Name: name, Weight: 1000, MaxWait: time.Hour})
+			cfg.Tenants = append(cfg.Tenants, Tenant{Name: name, Weight: 1, MaxWait: time.Hour})
 		}
 		g := must(t, cfg)
 		ctx, stop := context.WithCancel(t.Context())
@@ -104,7 +104,7 @@ func TestSlots_AtFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := must(t, Config{
 			Pools:   []Pool{{Name: "p", Concurrency: 28, MaxQueue: 1000}},
-			Tenants: []Tenant{{Name: "few", Weight: 3000, MaxWait: 20 * time.Second}, {Name: "many", Weight: 1000, MaxWait: 20 * time.Second}},
+			Tenants: []Tenant{{Name: "few", Weight: 3, MaxWait: 20 * time.Second}, {Name: "many", Weight: 1, MaxWait: 20 * time.Second}},
 		})
 		var mu sync.Mutex
 		rng := rand.New(rand.NewPCG(5, 5))
@@ -153,8 +153,8 @@ func reserveSite(t *testing.T) *Governor {
 	return must(t, Config{
 		Pools: []Pool{{Name: "p", Concurrency: 20, InteractiveReserve: 4, MaxQueue: 1000}},
 		Tenants: []Tenant{
-			{Name: "chat", Weight: 4000, MaxWait: time.Hour},
-			{Name: "batch", Weight: 1000, MaxWait: time.Hour, Background: true},
+			{Name: "chat", Weight: 4, MaxWait: time.Hour},
+			{Name: "batch", Weight: 1, MaxWait: time.Hour, Background: true},
 		},
 	})
 }
@@ -240,8 +240,8 @@ func TestReserve_Wakes(t *testing.T) {
 		g := must(t, Config{
 			Pools: []Pool{{Name: "p", Concurrency: 10, InteractiveReserve: 4, MaxQueue: 1000}},
 			Tenants: []Tenant{
-				{Name: "chat", Weight: 1000},
-				{Name: "batch", Weight: 1000, MaxWait: time.Hour, Background: true},
+				{Name: "chat", Weight: 1},
+				{Name: "batch", Weight: 1, MaxWait: time.Hour, Background: true},
 			},
 		})
 		calls := callsOf{Governor: g}
@@ -268,7 +268,7 @@ func TestReserve_ExplainAdaptive(t *testing.T) {
 		g := must(t, Config{
 			Shared: true, SharedSlots: true,
 			Pools:   []Pool{{Name: "p", Concurrency: 64, Adaptive: adaptive.Gradient, MinConcurrency: 20, InteractiveReserve: 8, MaxQueue: 1000}},
-			Tenants: []Tenant{{Name: "batch", Weight: 1000, Background: true}},
+			Tenants: []Tenant{{Name: "batch", Weight: 1, Background: true}},
 		})
 		s := g.SharedSlots()[0]
 		s.Claim(time.Now())
@@ -291,9 +291,9 @@ func softCapSite(t *testing.T) *Governor {
 	return must(t, Config{
 		Pools: []Pool{{Name: "p", Concurrency: 20, SoftCapPPM: 600_000, MaxQueue: 1000}},
 		Tenants: []Tenant{
-			{Name: "heavy", Weight: 9000, MaxWait: time.Hour},
-			{Name: "heavy/team", Weight: 1000},
-			{Name: "light", Weight: 1000, MaxWait: time.Hour},
+			{Name: "heavy", Weight: 9, MaxWait: time.Hour},
+			{Name: "heavy/team", Weight: 1},
+			{Name: "light", Weight: 1, MaxWait: time.Hour},
 		},
 	})
 }
@@ -339,7 +339,7 @@ func TestSoftCap_EntitledIsReceived(t *testing.T) {
 func TestSoftCap_Adaptive(t *testing.T) {
 	p := adaptivePool()
 	p.SoftCapPPM = 500_000
-	_, err := New(Config{Pools: []Pool{p}, Tenants: []Tenant{{Name: "a", Weight: 1000}}})
+	_, err := New(Config{Pools: []Pool{p}, Tenants: []Tenant{{Name: "a", Weight: 1}}})
 	if err == nil || !strings.Contains(err.Error(), "soft cap") {
 		t.Errorf("got %v", err)
 	}
@@ -361,7 +361,7 @@ func TestKeptOut(t *testing.T) {
 			c.pool.Name = "p"
 			c.pool.Concurrency = 4
 			c.pool.MaxQueue = 10
-			g := must(t, Config{Pools: []Pool{c.pool}, Tenants: []Tenant{{Name: "night", Weight: 1000, MaxWait: time.Hour, Background: true}}})
+			g := must(t, Config{Pools: []Pool{c.pool}, Tenants: []Tenant{{Name: "night", Weight: 1, MaxWait: time.Hour, Background: true}}})
 			ctx, stop := context.WithCancel(t.Context())
 			var calls sync.WaitGroup
 			defer calls.Wait()
@@ -398,9 +398,9 @@ func bandsSite(t *testing.T) *Governor {
 	return must(t, Config{
 		Pools: []Pool{{Name: "p", Concurrency: 20, HoldBackPPM: 250_000, MaxQueue: 1000}},
 		Tenants: []Tenant{
-			{Name: "chat", Weight: 3000, MaxWait: time.Hour},
-			{Name: "batch", Weight: 1000, MaxWait: time.Hour, Background: true},
-			{Name: "trial", Weight: 1000, Below: 9},
+			{Name: "chat", Weight: 3, MaxWait: time.Hour},
+			{Name: "batch", Weight: 1, MaxWait: time.Hour, Background: true},
+			{Name: "trial", Weight: 1, Below: 9},
 		},
 	})
 }
@@ -485,9 +485,9 @@ func (c *callsOf) settle() {
 // TestPriority_OfCalls: of a tenant's calls that wait, those of higher priorities go first, and of one priority whoever came first: at the tenant's
 // own limits and in the pool's queue. No call goes before others because it says that its priority is above its tenant's.
 func TestPriority_OfCalls(t *testing.T) {
-	slot := Config{Pools: []Pool{{Name: "p", MaxQueue: 100}}, Tenants: []Tenant{{Name: "a", Weight: 1000, MaxWait: time.Hour, Concurrency: 1}}}
-	pool := Config{Pools: []Pool{{Name: "p", MaxQueue: 100, Concurrency: 1}}, Tenants: []Tenant{{Name: "a", Weight: 1000, MaxWait: time.Hour}}}
-	minute := Config{Pools: []Pool{{Name: "p", MaxQueue: 100}}, Tenants: []Tenant{{Name: "a", Weight: 1000, MaxWait: time.Hour, RPM: 1}}}
+	slot := Config{Pools: []Pool{{Name: "p", MaxQueue: 100}}, Tenants: []Tenant{{Name: "a", Weight: 1, MaxWait: time.Hour, Concurrency: 1}}}
+	pool := Config{Pools: []Pool{{Name: "p", MaxQueue: 100, Concurrency: 1}}, Tenants: []Tenant{{Name: "a", Weight: 1, MaxWait: time.Hour}}}
+	minute := Config{Pools: []Pool{{Name: "p", MaxQueue: 100}}, Tenants: []Tenant{{Name: "a", Weight: 1, MaxWait: time.Hour, RPM: 1}}}
 	asks := []Request{{ID: "auxiliary", Below: 8}, {ID: "subagent", Below: 5}, {ID: "batch", Background: true}, {ID: "subagent 2", Below: 5}, {ID: "main"}}
 	for name, c := range map[string]struct {
 		cfg   Config
@@ -534,7 +534,7 @@ func TestPriority_OfCalls(t *testing.T) {
 
 // TestPriority_WaitIsItsOwn: a call that goes before those that wait is not refused for the time that these will take.
 func TestPriority_WaitIsItsOwn(t *testing.T) {
-	tenant := Tenant{Name: "a", Weight: 1000, MaxWait: time.Hour}
+	tenant := Tenant{Name: "a", Weight: 1, MaxWait: time.Hour}
 	limited := tenant
 	limited.RPM = 1
 	for name, c := range map[string]struct {

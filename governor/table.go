@@ -1,6 +1,7 @@
 package governor
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -33,9 +34,10 @@ type table struct {
 // poolView is a pool as a table has it.
 type poolView struct {
 	*pool
-	cfg   Pool
-	index int
-	names []string // of cfg.Upstreams
+	cfg     Pool
+	weights tokenWeights // of cfg
+	index   int
+	names   []string // of cfg.Upstreams
 }
 
 // tenantView is a tenant, or a team, as a table has it.
@@ -174,7 +176,7 @@ func (g *Governor) newTable(now time.Time, cfg Config) *table {
 			p.freed = func() { g.pumpNow(p) }
 			g.pools[pc.Name] = p
 		}
-		v := &poolView{pool: p, cfg: pc, index: i}
+		v := &poolView{pool: p, cfg: pc, weights: pc.Weights.counts(), index: i}
 		for _, u := range pc.Upstreams {
 			v.names = append(v.names, u.Name)
 		}
@@ -185,6 +187,10 @@ func (g *Governor) newTable(now time.Time, cfg Config) *table {
 	accesses := make([]access, len(cfg.Tenants)*len(cfg.Pools))
 	for i, tc := range cfg.Tenants {
 		t := g.tenants[tc.Name]
+		tc.Weight = cmp.Or(tc.Weight, 1)
+		if tc.Group != "" {
+			tc.GroupWeight = cmp.Or(tc.GroupWeight, 1)
+		}
 		if t == nil {
 			t = &tenant{name: tc.Name, since: now, all: g.tenantChanges()}
 			g.tenants[tc.Name] = t
@@ -330,7 +336,7 @@ func (v *tenantView) chain(now time.Time, p *poolView) []link {
 
 func (v *tenantView) chainTo(now time.Time, pool string) []link {
 	var chain []link
-	via := limits.Via{Team: v.name, Weight: escrow.WeightOne}
+	via := limits.Via{Team: v.name, Weight: 1}
 	for ; v != nil; v = v.parent {
 		via.Shared = len(v.teams) > 0
 		over, in := v.own(now, pool)

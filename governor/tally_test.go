@@ -22,7 +22,7 @@ func TestReload_NewBudgetsCountWhatWasUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := Config{
 			Pools:   []Pool{wide("p"), wide("q")},
-			Tenants: []Tenant{{Name: "a", Weight: 1000}, {Name: "a/team", Weight: 1000}, {Name: "b", Weight: 1000}},
+			Tenants: []Tenant{{Name: "a", Weight: 1}, {Name: "a/team", Weight: 1}, {Name: "b", Weight: 1}},
 		}
 		g := must(t, cfg)
 		time.Sleep(90 * time.Minute)
@@ -75,7 +75,7 @@ func TestReload_NewBudgetsCountWhatWasUsed(t *testing.T) {
 func TestReload_NewBudgetsCountWhatTheJournalKnows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		journal := &memory{left: -1}
-		cfg := Config{Pools: []Pool{wide("p")}, Tenants: []Tenant{{Name: "a", Weight: 1000}}, Journal: journal}
+		cfg := Config{Pools: []Pool{wide("p")}, Tenants: []Tenant{{Name: "a", Weight: 1}}, Journal: journal}
 		for range 2 {
 			g := must(t, cfg)
 			l := admitted(t, g, demand("a", 300))
@@ -98,7 +98,7 @@ func TestReload_NewBudgetsCountWhatTheJournalKnows(t *testing.T) {
 func TestReload_ReplacedBudgetsCountRunningCallsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := (*Governor)(nil)
-		cfg := Config{Pools: []Pool{wide("p")}, Tenants: []Tenant{{Name: "a", Weight: 1000}}}
+		cfg := Config{Pools: []Pool{wide("p")}, Tenants: []Tenant{{Name: "a", Weight: 1}}}
 		var l Lease
 		for i, limit := range []int64{1e11, 1e14, 1e11} {
 			list := []Budget{{UnitMicroUSD, limit, budget.Month}}
@@ -122,7 +122,7 @@ func TestReload_ReplacedBudgetsCountRunningCallsOnce(t *testing.T) {
 // each call once.
 func TestReload_NewBudgetsCountEachCallOnce(t *testing.T) {
 	const callers, rounds = 16, 40
-	cfg := Config{Pools: []Pool{wide("p")}, Tenants: []Tenant{{Name: "a", Weight: 1000}}}
+	cfg := Config{Pools: []Pool{wide("p")}, Tenants: []Tenant{{Name: "a", Weight: 1}}}
 	cfg.Pools[0].Concurrency = callers / 2
 	cfg.Tenants[0].MaxWait = time.Minute
 	with := func(limit int64) Config {
@@ -225,7 +225,7 @@ func TestCommitments(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := must(t, Config{
 				Pools:   []Pool{{Name: "p", TPM: 10, RPM: 1, Concurrency: 1, Budgets: c.pool}},
-				Tenants: []Tenant{{Name: "a", Weight: 1000, Budgets: c.parent}, {Name: "a/b", Weight: 1000, TPM: 10, Budgets: c.team, Concurrency: 1}},
+				Tenants: []Tenant{{Name: "a", Weight: 1, Budgets: c.parent}, {Name: "a/b", Weight: 1, TPM: 10, Budgets: c.team, Concurrency: 1}},
 			})
 			var leases []Lease
 			for range 50 {
@@ -271,7 +271,7 @@ func TestCommitmentsAreNoGuess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := must(t, Config{
 			Pools:   []Pool{{Name: "p", TPM: 1_000_000}},
-			Tenants: []Tenant{{Name: "a", Weight: 1000, Budgets: []Budget{{Unit: UnitTokens, Limit: 1000, Per: budget.Day}}}, {Name: "a/b", Weight: 1000}},
+			Tenants: []Tenant{{Name: "a", Weight: 1, Budgets: []Budget{{Unit: UnitTokens, Limit: 1000, Per: budget.Day}}}, {Name: "a/b", Weight: 1}},
 		})
 		untilReset := time.Until(time.Date(2000, 1, 2, 0, 0, 0, 0, time.UTC))
 		refused := func(output int64, reason Reason, after time.Duration, text string) {
@@ -305,7 +305,7 @@ func TestCommitmentsOverMidnight(t *testing.T) {
 			journal := &memory{left: -1}
 			cfg := Config{
 				Pools: []Pool{{Name: "p", TPM: 1_000_000}}, Journal: journal,
-				Tenants: []Tenant{{Name: "a", Weight: 1000, Budgets: []Budget{{Unit: UnitTokens, Limit: 1000, Per: budget.Day}, {Unit: UnitTokens, Limit: 10_000, Per: budget.Month}}}, {Name: "a/b", Weight: 1000}},
+				Tenants: []Tenant{{Name: "a", Weight: 1, Budgets: []Budget{{Unit: UnitTokens, Limit: 1000, Per: budget.Day}, {Unit: UnitTokens, Limit: 10_000, Per: budget.Month}}}, {Name: "a/b", Weight: 1}},
 			}
 			g := must(t, cfg)
 			lease := admitted(t, g, committed(0, 500))
@@ -328,7 +328,7 @@ func TestCommitmentsAfterACrash(t *testing.T) {
 	journal := &memory{left: -1}
 	cfg := Config{
 		Pools: []Pool{{Name: "p", TPM: 1_000_000}}, Journal: journal,
-		Tenants: []Tenant{{Name: "a", Weight: 1000, Budgets: []Budget{{Unit: UnitTokens, Limit: 1000, Per: budget.Day}}}, {Name: "a/b", Weight: 1000}},
+		Tenants: []Tenant{{Name: "a", Weight: 1, Budgets: []Budget{{Unit: UnitTokens, Limit: 1000, Per: budget.Day}}}, {Name: "a/b", Weight: 1}},
 	}
 	for range 2 {
 		g := must(t, cfg)
@@ -350,7 +350,7 @@ func TestPostpone(t *testing.T) {
 				perDay := []Budget{{Unit: UnitTokens, Limit: 10_000, Per: budget.Day}}
 				g := must(t, Config{
 					Pools:   []Pool{{Name: "p", TPM: 6000, Burst: time.Minute, MaxQueue: 10, Accounting: accounting}},
-					Tenants: []Tenant{{Name: "a", Weight: 1000, TPM: 5000, Budgets: perDay}},
+					Tenants: []Tenant{{Name: "a", Weight: 1, TPM: 5000, Budgets: perDay}},
 				})
 				time.Sleep(time.Minute)
 				used := func() (tokens, spent int64) {

@@ -20,13 +20,13 @@ func TestTeams_ShareWhatTheirTenantHas(t *testing.T) {
 	cfg := Config{
 		Pools: []Pool{{Name: "p", TPM: 600_000, MaxQueue: 1000, Burst: 10 * time.Second}},
 		Tenants: []Tenant{
-			{Name: "solo", Weight: 1000, MaxWait: time.Hour},
-			{Name: "org", Weight: 2000, MaxWait: time.Hour},
-			{Name: "org/x", Weight: 3000, MaxWait: time.Hour},
-			{Name: "org/y", Weight: 2000, MaxWait: time.Hour, NoCalls: true},
-			{Name: "org/y/1", Weight: 1000, MaxWait: time.Hour},
-			{Name: "org/y/2", Weight: 4000, MaxWait: time.Hour},
-			{Name: "org/idle", Weight: 9000},
+			{Name: "solo", Weight: 1, MaxWait: time.Hour},
+			{Name: "org", Weight: 2, MaxWait: time.Hour},
+			{Name: "org/x", Weight: 3, MaxWait: time.Hour},
+			{Name: "org/y", Weight: 2, MaxWait: time.Hour, NoCalls: true},
+			{Name: "org/y/1", Weight: 1, MaxWait: time.Hour},
+			{Name: "org/y/2", Weight: 4, MaxWait: time.Hour},
+			{Name: "org/idle", Weight: 9},
 		},
 	}
 	synctest.Test(t, func(t *testing.T) {
@@ -45,9 +45,9 @@ func TestTeams_ShareTheirTenantsLimit(t *testing.T) {
 	cfg := Config{
 		Pools: []Pool{{Name: "p", TPM: 600_000, MaxQueue: 1000, Burst: 10 * time.Second}},
 		Tenants: []Tenant{
-			{Name: "org", Weight: 1000, TPM: 60_000, MaxWait: time.Hour},
-			{Name: "org/x", Weight: 3000, MaxWait: time.Hour},
-			{Name: "org/y", Weight: 1000, MaxWait: time.Hour},
+			{Name: "org", Weight: 1, TPM: 60_000, MaxWait: time.Hour},
+			{Name: "org/x", Weight: 3, MaxWait: time.Hour},
+			{Name: "org/y", Weight: 1, MaxWait: time.Hour},
 		},
 	}
 	synctest.Test(t, func(t *testing.T) {
@@ -82,7 +82,7 @@ func TestTeams_AllThatIsAboveHolds(t *testing.T) {
 		testkit.Virtual(t, name, func(t *testing.T) {
 			cfg := Config{
 				Pools:   []Pool{{Name: "p", TPM: 60_000, RPM: 6000, MaxQueue: 10}, {Name: "q", TPM: 60_000, MaxQueue: 10}},
-				Tenants: []Tenant{{Name: "org", Weight: 1000, NoCalls: true}, {Name: "org/x", Weight: 1000, NoCalls: true}, {Name: "org/x/1", Weight: 1000}, {Name: "org/x/2", Weight: 1000}},
+				Tenants: []Tenant{{Name: "org", Weight: 1, NoCalls: true}, {Name: "org/x", Weight: 1, NoCalls: true}, {Name: "org/x/1", Weight: 1}, {Name: "org/x/2", Weight: 1}},
 			}
 			c.edit(&cfg)
 			g := must(t, cfg)
@@ -136,7 +136,7 @@ func TestTeams_WaitAboveHoldsBelow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := must(t, Config{
 			Pools:   []Pool{{Name: "p", TPM: 60_000, MaxQueue: 10}},
-			Tenants: []Tenant{{Name: "org", Weight: 1000, Concurrency: 1}, {Name: "org/x", Weight: 1000, RPM: 2, MaxWait: time.Hour}},
+			Tenants: []Tenant{{Name: "org", Weight: 1, Concurrency: 1}, {Name: "org/x", Weight: 1, RPM: 2, MaxWait: time.Hour}},
 		})
 		first, _ := g.Acquire(t.Context(), demand("org", 1))
 		var wg sync.WaitGroup
@@ -171,7 +171,7 @@ func TestTeams_ComeAndGo(t *testing.T) {
 		with := func(names ...string) Config {
 			cfg := Config{Pools: []Pool{{Name: "p", TPM: 600_000, MaxQueue: 1000, Burst: 10 * time.Second}}}
 			for _, name := range names {
-				cfg.Tenants = append(cfg.Tenants, Tenant{Name: name, Weight: 1000, MaxWait: time.Hour})
+				cfg.Tenants = append(cfg.Tenants, Tenant{Name: name, Weight: 1, MaxWait: time.Hour})
 			}
 			return cfg
 		}
@@ -236,7 +236,7 @@ func TestForcedIsBooked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := must(t, Config{
 			Pools:   []Pool{{Name: "p", TPM: 60_000, Concurrency: 1, MaxQueue: 10, Burst: time.Minute}},
-			Tenants: []Tenant{{Name: "a", Weight: 1000, TPM: 1000, RPM: 1, Concurrency: 1, Budgets: []Budget{{UnitTokens, 400, budget.Day}}}},
+			Tenants: []Tenant{{Name: "a", Weight: 1, TPM: 1000, RPM: 1, Concurrency: 1, Budgets: []Budget{{UnitTokens, 400, budget.Day}}}},
 		})
 		time.Sleep(5 * time.Minute)
 		running := admitted(t, g, demand("a", 0))
@@ -272,7 +272,7 @@ func TestForcedIsBooked(t *testing.T) {
 func TestForcedIsOfTheShare(t *testing.T) {
 	cfg := Config{
 		Pools:   []Pool{{Name: "p", TPM: 60_000, MaxQueue: 100, Burst: 10 * time.Second}},
-		Tenants: []Tenant{{Name: "a", Weight: 1000, MaxWait: time.Hour}, {Name: "b", Weight: 1000, MaxWait: time.Hour}},
+		Tenants: []Tenant{{Name: "a", Weight: 1, MaxWait: time.Hour}, {Name: "b", Weight: 1, MaxWait: time.Hour}},
 	}
 	synctest.Test(t, func(t *testing.T) {
 		g := must(t, cfg)
@@ -338,7 +338,7 @@ func TestShadow(t *testing.T) {
 		testkit.Virtual(t, name, func(t *testing.T) {
 			cfg := Config{
 				Pools:   []Pool{{Name: "p", TPM: 60_000, MaxQueue: 10, Burst: time.Minute}},
-				Tenants: []Tenant{{Name: "a", Weight: 1000, Shadow: true}, {Name: "b", Weight: 1000}},
+				Tenants: []Tenant{{Name: "a", Weight: 1, Shadow: true}, {Name: "b", Weight: 1}},
 			}
 			c.edit(&cfg)
 			g := must(t, cfg)
@@ -390,8 +390,8 @@ func TestState_LimitsInAPoolOfWhoDoesNotCall(t *testing.T) {
 		g := must(t, Config{
 			Pools: []Pool{{Name: "p", TPM: 60_000, MaxQueue: 10}},
 			Tenants: []Tenant{
-				{Name: "org", Weight: 1000, RPM: 9, InPool: map[string]Limits{"p": {Concurrency: 3}}, NoCalls: true},
-				{Name: "org/x", Weight: 1000},
+				{Name: "org", Weight: 1, RPM: 9, InPool: map[string]Limits{"p": {Concurrency: 3}}, NoCalls: true},
+				{Name: "org/x", Weight: 1},
 			},
 		})
 		l := admitted(t, g, demand("org/x", 10))
@@ -409,7 +409,7 @@ func TestShadow_KeepsNoPlaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := must(t, Config{
 			Pools:   []Pool{{Name: "p", RPM: 60, MaxQueue: 5, TicketWait: 10 * time.Second}},
-			Tenants: []Tenant{{Name: "a", Weight: 1000, Shadow: true}, {Name: "b", Weight: 1000}},
+			Tenants: []Tenant{{Name: "a", Weight: 1, Shadow: true}, {Name: "b", Weight: 1}},
 		})
 		for range 10 {
 			l := admitted(t, g, demand("a", 1))
@@ -431,9 +431,9 @@ func TestShadow_OwesNoTurns(t *testing.T) {
 		cfg := Config{
 			Pools: []Pool{{Name: "p", RPM: 600, MaxQueue: 100}},
 			Tenants: []Tenant{
-				{Name: "a", Weight: 1000, MaxWait: time.Hour, Shadow: true, Group: "g", GroupWeight: 1000},
-				{Name: "sibling", Weight: 1000, MaxWait: time.Hour, Group: "g", GroupWeight: 1000},
-				{Name: "other", Weight: 1000, MaxWait: time.Hour},
+				{Name: "a", Weight: 1, MaxWait: time.Hour, Shadow: true, Group: "g", GroupWeight: 1},
+				{Name: "sibling", Weight: 1, MaxWait: time.Hour, Group: "g", GroupWeight: 1},
+				{Name: "other", Weight: 1, MaxWait: time.Hour},
 			},
 		}
 		g := must(t, cfg)
@@ -480,9 +480,9 @@ func twoTeams(bound int, wait time.Duration) Config {
 	return Config{
 		Pools: []Pool{{Name: "p", TPM: 60_000, MaxQueue: bound}},
 		Tenants: []Tenant{
-			{Name: "org", Weight: 1000, Concurrency: 1},
-			{Name: "org/x", Weight: 1000, MaxWait: time.Hour},
-			{Name: "org/y", Weight: 1000, MaxWait: wait},
+			{Name: "org", Weight: 1, Concurrency: 1},
+			{Name: "org/x", Weight: 1, MaxWait: time.Hour},
+			{Name: "org/y", Weight: 1, MaxWait: wait},
 		},
 	}
 }

@@ -20,7 +20,7 @@ func TestThrottle_All(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := Config{
 			Pools:   []Pool{{Name: "p", TPM: 600_000, Burst: 10 * time.Second, MaxQueue: 1000, TicketWait: 10 * time.Second}},
-			Tenants: []Tenant{{Name: "many", Weight: 1000, MaxWait: time.Minute}, {Name: "few", Weight: 1000, MaxWait: time.Minute}, {Name: "none", Weight: 1000}},
+			Tenants: []Tenant{{Name: "many", Weight: 1, MaxWait: time.Minute}, {Name: "few", Weight: 1, MaxWait: time.Minute}, {Name: "none", Weight: 1}},
 		}
 		g := must(t, cfg)
 		time.Sleep(5 * time.Minute)
@@ -96,7 +96,7 @@ func TestThrottle_Parts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := must(t, Config{
 			Pools:   []Pool{{Name: "p", TPM: 600_000, RPM: 100, HeadroomPPM: 10_000, MaxQueue: 1000}},
-			Tenants: []Tenant{{Name: "a", Weight: 1000}},
+			Tenants: []Tenant{{Name: "a", Weight: 1}},
 		})
 		now := time.Now()
 		g.Throttle("p", []Cut{
@@ -126,7 +126,7 @@ func TestThrottle_SumIsAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := must(t, Config{
 			Pools:   []Pool{{Name: "p", TPM: 600_000, MaxQueue: 1000}},
-			Tenants: []Tenant{{Name: "a", Weight: 1000, MaxWait: time.Minute}},
+			Tenants: []Tenant{{Name: "a", Weight: 1, MaxWait: time.Minute}},
 		})
 		now := time.Now()
 		g.Throttle("p", []Cut{{Part: 750_000, Until: now.Add(30 * time.Second)}, {Part: 250_000, Until: now.Add(7 * time.Second)}})
@@ -181,7 +181,7 @@ func interruptGovernor(t *testing.T) *Governor {
 			{Name: "other", Concurrency: 200, MaxQueue: 100},
 			{Name: "full", Concurrency: 1, MaxQueue: 100},
 		},
-		Tenants: []Tenant{{Name: "a", Weight: escrow.WeightOne, MaxWait: time.Hour}},
+		Tenants: []Tenant{{Name: "a", Weight: 1, MaxWait: time.Hour}},
 	})
 }
 
@@ -258,7 +258,7 @@ func TestInterrupt_Gone(t *testing.T) {
 		synctest.Wait()
 		testkit.OK(t, g.Apply(Config{
 			Pools:   []Pool{{Name: "p", Concurrency: 200, TPM: 1e6, Burst: time.Minute, MaxQueue: 100}},
-			Tenants: []Tenant{{Name: "a", Weight: escrow.WeightOne, MaxWait: time.Hour}},
+			Tenants: []Tenant{{Name: "a", Weight: 1, MaxWait: time.Hour}},
 		}))
 		if n := g.Interrupt("other", nil); n != 1 {
 			t.Errorf("%d calls were asked to end", n)

@@ -16,7 +16,7 @@ import (
 
 // No count from outside can overflow a book.
 func TestAbsurdCountsAreBounded(t *testing.T) {
-	g := must(t, Config{Pools: []Pool{{Name: "p", TPM: 60_000, MaxQueue: 10}}, Tenants: []Tenant{{Name: "a", Weight: 1000, TPM: 1000}}})
+	g := must(t, Config{Pools: []Pool{{Name: "p", TPM: 60_000, MaxQueue: 10}}, Tenants: []Tenant{{Name: "a", Weight: 1, TPM: 1000}}})
 	admitted := 0
 	for range 100 {
 		if _, rej := g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", Input: 10, Output: math.MaxInt64}); rej == nil {
@@ -36,8 +36,8 @@ func TestAbsurdCountsAreBounded(t *testing.T) {
 func TestWeightsHoldTheMost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := must(t, Config{
-			Pools:   []Pool{{Name: "p", TPM: 60_000, Burst: time.Minute, Weights: TokenWeights{Input: 1000, CachedInput: 1000, Output: 1000, Reasoning: 4000, Audio: 1000}}},
-			Tenants: []Tenant{{Name: "a", Weight: 1000}},
+			Pools:   []Pool{{Name: "p", TPM: 60_000, Burst: time.Minute, Weights: TokenWeights{Input: 1, CachedInput: 1, Output: 1, Reasoning: 4, Audio: 1}}},
+			Tenants: []Tenant{{Name: "a", Weight: 1}},
 		})
 		time.Sleep(3 * time.Minute)
 		var leases []Lease
@@ -64,8 +64,8 @@ func TestLineWakesWhenAHoldIsBooked(t *testing.T) {
 		g := must(t, Config{
 			Pools: []Pool{{Name: "p", Concurrency: 1, MaxQueue: 10}, {Name: "q", Concurrency: 9, MaxQueue: 10}},
 			Tenants: []Tenant{
-				{Name: "a", Weight: 1000, RPM: 1, MaxWait: 10 * time.Minute},
-				{Name: "b", Weight: 1000},
+				{Name: "a", Weight: 1, RPM: 1, MaxWait: 10 * time.Minute},
+				{Name: "b", Weight: 1},
 			},
 		})
 		other, _ := g.Acquire(t.Context(), demand("b", 1))
@@ -111,7 +111,7 @@ func (c *slowClock) Now() time.Time {
 func TestLineIsNotOvertakenByTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clock := &slowClock{}
-		g := must(t, Config{Clock: clock, Pools: []Pool{{Name: "p", MaxQueue: 10}}, Tenants: []Tenant{{Name: "a", Weight: 1000, RPM: 2, MaxWait: 10 * time.Minute}}})
+		g := must(t, Config{Clock: clock, Pools: []Pool{{Name: "p", MaxQueue: 10}}, Tenants: []Tenant{{Name: "a", Weight: 1, RPM: 2, MaxWait: 10 * time.Minute}}})
 		g.Acquire(t.Context(), demand("a", 1))
 		second, _ := g.Acquire(t.Context(), demand("a", 1))
 		start := time.Now()
@@ -142,7 +142,7 @@ func TestLineIsNotOvertakenByTime(t *testing.T) {
 func TestTurnAtTheDeadline(t *testing.T) {
 	for range 30 {
 		synctest.Test(t, func(t *testing.T) {
-			g := must(t, Config{Pools: []Pool{{Name: "p", TPM: 60_000, MaxQueue: 10}}, Tenants: []Tenant{{Name: "a", Weight: 1000, MaxWait: time.Hour}, {Name: "b", Weight: 1}}})
+			g := must(t, Config{Pools: []Pool{{Name: "p", TPM: 60_000, MaxQueue: 10}}, Tenants: []Tenant{{Name: "a", Weight: 1, MaxWait: time.Hour}, {Name: "b", Weight: 0.001}}})
 			time.Sleep(5 * time.Minute)
 			l, _ := g.Acquire(t.Context(), demand("a", 1000))
 			l.Settle(Usage{Output: 1000})
@@ -165,7 +165,7 @@ func TestTurnAtTheDeadline(t *testing.T) {
 // A refusal names a limit that there is, and a drain a time that makes sense.
 func TestReasonsArePossible(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := must(t, Config{Pools: []Pool{{Name: "p", MaxQueue: 10, Concurrency: 9}}, Tenants: []Tenant{{Name: "a", Weight: 1000, TPM: 1000, MaxWait: 10 * time.Minute}}})
+		g := must(t, Config{Pools: []Pool{{Name: "p", MaxQueue: 10, Concurrency: 9}}, Tenants: []Tenant{{Name: "a", Weight: 1, TPM: 1000, MaxWait: 10 * time.Minute}}})
 		l, _ := g.Acquire(t.Context(), demand("a", 1000))
 		var wg sync.WaitGroup
 		wg.Go(func() {
@@ -198,7 +198,7 @@ func TestReasonsArePossible(t *testing.T) {
 // refused for a whole minute.
 func TestOwnPredictionKnowsRefunds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := must(t, Config{Pools: []Pool{{Name: "p", Concurrency: 1000, MaxQueue: 100}}, Tenants: []Tenant{{Name: "a", Weight: 1000, TPM: 60_000, MaxWait: 10 * time.Second}}})
+		g := must(t, Config{Pools: []Pool{{Name: "p", Concurrency: 1000, MaxQueue: 100}}, Tenants: []Tenant{{Name: "a", Weight: 1, TPM: 60_000, MaxWait: 10 * time.Second}}})
 		for range 3 {
 			var leases []Lease
 			for range 13 {
@@ -226,7 +226,7 @@ func TestOwnPredictionKnowsRefunds(t *testing.T) {
 // nothing behind. The instant is made by hand: the caller goes while the pool is
 // locked, and the dispatch happens under that lock.
 func TestDispatchedToOneWhoHasGone(t *testing.T) {
-	g := must(t, Config{Pools: []Pool{{Name: "p", Concurrency: 1, MaxQueue: 10}}, Tenants: []Tenant{{Name: "a", Weight: 1000, MaxWait: time.Hour}}})
+	g := must(t, Config{Pools: []Pool{{Name: "p", Concurrency: 1, MaxQueue: 10}}, Tenants: []Tenant{{Name: "a", Weight: 1, MaxWait: time.Hour}}})
 	p := g.table.Load().pools["p"]
 	for range 20 {
 		first, _ := g.Acquire(t.Context(), demand("a", 1))
@@ -265,7 +265,7 @@ func TestMaxWaitIsForBoth(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := must(t, Config{
 			Pools:   []Pool{{Name: "p", Concurrency: 1, MaxQueue: 10}, {Name: "q", Concurrency: 9, MaxQueue: 10}},
-			Tenants: []Tenant{{Name: "a", Weight: 1000, Concurrency: 1, MaxWait: 5 * time.Second}, {Name: "b", Weight: 1000}},
+			Tenants: []Tenant{{Name: "a", Weight: 1, Concurrency: 1, MaxWait: 5 * time.Second}, {Name: "b", Weight: 1}},
 		})
 		own, _ := g.Acquire(t.Context(), Request{Tenant: "a", Pool: "q", Output: 1})
 		slot, _ := g.Acquire(t.Context(), demand("b", 1))
@@ -287,7 +287,7 @@ func TestMaxWaitIsForBoth(t *testing.T) {
 // When the head of the queue goes, what it blocked goes on.
 func TestACancelledHeadUnblocksTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := must(t, Config{Pools: []Pool{{Name: "p", TPM: 60_000, MaxQueue: 10, Burst: 10 * time.Second}}, Tenants: []Tenant{{Name: "a", Weight: 1000, MaxWait: time.Hour}, {Name: "b", Weight: 1000, MaxWait: time.Hour}}})
+		g := must(t, Config{Pools: []Pool{{Name: "p", TPM: 60_000, MaxQueue: 10, Burst: 10 * time.Second}}, Tenants: []Tenant{{Name: "a", Weight: 1, MaxWait: time.Hour}, {Name: "b", Weight: 1, MaxWait: time.Hour}}})
 		time.Sleep(time.Minute)
 		l, _ := g.Acquire(t.Context(), demand("a", 9000))
 		ctx, cancel := context.WithCancel(t.Context())
@@ -314,7 +314,7 @@ func TestConfigReachesTheBooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := must(t, Config{
 			Pools:   []Pool{{Name: "p", TPM: 60_000, HeadroomPPM: 10_000, Accounting: 1, Burst: time.Second}, {Name: "q", TPM: 60_000, Burst: time.Second}},
-			Tenants: []Tenant{{Name: "a", Weight: 1000}, {Name: "b", Weight: 1000, Pools: []string{"q"}}},
+			Tenants: []Tenant{{Name: "a", Weight: 1}, {Name: "b", Weight: 1, Pools: []string{"q"}}},
 		})
 		if limit := g.State().Pools[0].Axes[0].Limit; limit != 59_400 {
 			t.Errorf("the limit less its headroom is %d, want 59400", limit)
@@ -337,7 +337,7 @@ func TestConfigReachesTheBooks(t *testing.T) {
 // Under production, what a running call has produced is booked as it comes.
 func TestProgressBooksProduction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := must(t, Config{Pools: []Pool{{Name: "p", TPM: 60_000, Accounting: 1, Burst: time.Minute, MaxQueue: 10}}, Tenants: []Tenant{{Name: "a", Weight: 1000, MaxWait: time.Hour}}})
+		g := must(t, Config{Pools: []Pool{{Name: "p", TPM: 60_000, Accounting: 1, Burst: time.Minute, MaxQueue: 10}}, Tenants: []Tenant{{Name: "a", Weight: 1, MaxWait: time.Hour}}})
 		time.Sleep(5 * time.Minute)
 		l, _ := g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", Input: 10_000, Output: 50_000})
 		time.Sleep(30 * time.Second)
@@ -363,7 +363,7 @@ func TestForcedCallsTeachNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := must(t, Config{
 			Pools:   []Pool{{Name: "p", TPM: 10_000_000, Concurrency: 2, MaxQueue: 10}},
-			Tenants: []Tenant{{Name: "a", Weight: 1000}},
+			Tenants: []Tenant{{Name: "a", Weight: 1}},
 		})
 		req := Request{Tenant: "a", Pool: "p", Model: "m", Input: 10, Output: 64}
 		for range 60 {
@@ -395,7 +395,7 @@ func TestForcedCallsTeachNothing(t *testing.T) {
 func TestSpeedStaysPositive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, output := range []int64{1, 1e9, 1e10, 3e10, 1e11, 1e12, 1 << 62} {
-			g := must(t, Config{Pools: []Pool{{Name: "p", TPM: 10_000_000}}, Tenants: []Tenant{{Name: "a", Weight: 1000}}})
+			g := must(t, Config{Pools: []Pool{{Name: "p", TPM: 10_000_000}}, Tenants: []Tenant{{Name: "a", Weight: 1}}})
 			l := admitted(t, g, Request{Tenant: "a", Pool: "p"})
 			time.Sleep(time.Second)
 			l.Settle(Usage{Output: output})

@@ -92,8 +92,8 @@ func (w *reloads) config() Config {
 	return Config{
 		Pools: []Pool{{Name: "p", Concurrency: slotsOfPool, PerTenant: true, MaxQueue: 1000, Upstreams: slices.Clone(w.list)}},
 		Tenants: []Tenant{
-			{Name: "a", Weight: 1000, MaxWait: 100 * time.Hour},
-			{Name: "b", Weight: 1000, MaxWait: 100 * time.Hour, InPool: map[string]Limits{"p": {Concurrency: ownSlots}}},
+			{Name: "a", Weight: 1, MaxWait: 100 * time.Hour},
+			{Name: "b", Weight: 1, MaxWait: 100 * time.Hour, InPool: map[string]Limits{"p": {Concurrency: ownSlots}}},
 		},
 	}
 }

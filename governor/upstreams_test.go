@@ -25,7 +25,7 @@ func twoUpstreams() Config {
 			Name: "p", TPM: 4_000_000, Burst: time.Minute, MaxQueue: 100,
 			Upstreams: []Upstream{{Name: "ptu", Weight: 1, TPM: 10_000, Concurrency: 3}, {Name: "paid", Weight: 1, Order: 1, TPM: 30_000}},
 		}},
-		Tenants: []Tenant{{Name: "a", Weight: 1000, MaxWait: 5 * time.Minute}},
+		Tenants: []Tenant{{Name: "a", Weight: 1, MaxWait: 5 * time.Minute}},
 	}
 }
 
@@ -285,9 +285,9 @@ func drawDestinations(t *rapid.T) destinations {
 			Accounting: escrow.Accounting(rapid.IntRange(0, 2).Draw(t, "accounting")),
 		}},
 		Tenants: []Tenant{
-			{Name: "a", Weight: 1000, MaxWait: 10 * time.Minute},
-			{Name: "b", Weight: 3000, MaxWait: 10 * time.Minute, TPM: 9_000},
-			{Name: "shadow", Weight: 1000, Shadow: true, TPM: 5_000},
+			{Name: "a", Weight: 1, MaxWait: 10 * time.Minute},
+			{Name: "b", Weight: 3, MaxWait: 10 * time.Minute, TPM: 9_000},
+			{Name: "shadow", Weight: 1, Shadow: true, TPM: 5_000},
 		},
 	}}
 	upstreams := rapid.IntRange(1, 4).Draw(t, "upstreams")

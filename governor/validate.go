@@ -1,6 +1,7 @@
 package governor
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -16,7 +17,7 @@ import (
 // Validate finds all mistakes of a configuration at once.
 
 // maxTokenWeight keeps weighed counts within an int64.
-const maxTokenWeight = 1_000_000
+const maxTokenWeight = 1000
 
 // Validate reports everything that is wrong.
 func (c Config) Validate() error {
@@ -73,9 +74,9 @@ func (c *Config) checkSharing(f *faults) {
 
 // check finds the mistakes of a pool, whose limits are shared with other processes or not.
 func (c *Pool) check(f *faults, shared bool) {
-	for _, weight := range []int64{c.Weights.Input, c.Weights.CachedInput, c.Weights.Output, c.Weights.Reasoning, c.Weights.Audio} {
-		if weight < 0 || weight > maxTokenWeight {
-			f.add("pool %s: token weight %d is not in 0…%d", c.Name, weight, maxTokenWeight)
+	for _, weight := range []float64{c.Weights.Input, c.Weights.CachedInput, c.Weights.Output, c.Weights.Reasoning, c.Weights.Audio} {
+		if !(weight >= 0 && weight <= maxTokenWeight) {
+			f.add("pool %s: token weight %v is not in 0…%d", c.Name, weight, maxTokenWeight)
 		}
 	}
 	if c.HeadroomPPM < 0 || c.HeadroomPPM >= 1_000_000 {
@@ -129,14 +130,14 @@ func (c *Pool) checkUpstreams(f *faults) {
 
 // check finds the mistakes of a tenant of a configuration with these pools.
 func (t *Tenant) check(f *faults, pools map[string]bool) {
-	if t.Weight < 1 || t.Weight > escrow.MaxWeight {
-		f.add("tenant %s: weight %d is not in 1…%d", t.Name, t.Weight, escrow.MaxWeight)
+	if !cmp.Or(t.Weight, 1).Valid() {
+		f.add("tenant %s: weight %v is not in %v…%.0f", t.Name, t.Weight, escrow.MinWeight, escrow.MaxWeight)
 	}
 	if t.Below < 0 || t.Below > escrow.LowestBand {
 		f.add("tenant %s: %d bands below the highest is not in 0…%d", t.Name, t.Below, escrow.LowestBand)
 	}
-	if t.Group != "" && (t.GroupWeight < 1 || t.GroupWeight > escrow.MaxWeight) {
-		f.add("tenant %s: weight %d of group %s is not in 1…%d", t.Name, t.GroupWeight, t.Group, escrow.MaxWeight)
+	if t.Group != "" && !cmp.Or(t.GroupWeight, 1).Valid() {
+		f.add("tenant %s: weight %v of group %s is not in %v…%.0f", t.Name, t.GroupWeight, t.Group, escrow.MinWeight, escrow.MaxWeight)
 	}
 	if t.Credit < 0 || t.Credit > escrow.Window {
 		f.add("tenant %s: credit %v is not in 0…%v", t.Name, t.Credit, escrow.Window)

@@ -87,7 +87,7 @@ func (w *walk) once() (rej *Rejection, again bool) {
 		return w.commit()
 	}
 	w.may = w.tenant.waitsOf(w.pool, &w.req, w.began)
-	w.open(w.pool.cfg.Weights.holdCost(&w.req))
+	w.open(w.pool.weights.holdCost(&w.req))
 	if w.req.Told {
 		w.bound()
 	}

@@ -72,7 +72,7 @@ func (w *walk) callLocked() escrow.Call {
 	p := w.pool.pool
 	call := escrow.Call{
 		Leaf: w.access.seat.leaf, Background: w.req.Background || w.tenant.cfg.Background, Below: w.may.below,
-		Most:    placement.PoolCost(w.holds.belief.cost(p.rules.Weights.holdCost(&w.req))),
+		Most:    placement.PoolCost(w.holds.belief.cost(p.weights.holdCost(&w.req))),
 		MaxWait: w.may.until.Sub(w.now), Claim: w.req.Claim, Via: p.upstreams.MaskOf(w.req.Listed, w.req.Via), Conversation: w.req.Conversation,
 	}
 	p.slots.Expire(w.now)

@@ -31,7 +31,7 @@ func TestWindows_CallersSeeTheirOwnTime(t *testing.T) {
 			w := limits.Window{Of: limits.Requests, Rule: shape.Rule{Kind: x.kind, Amount: 10, Per: 30 * time.Second}}
 			g := testkit.Must(New(Config{
 				Pools:   []Pool{{Name: "p", Concurrency: 100, MaxQueue: 10}},
-				Tenants: []Tenant{{Name: "a", Weight: 1000, RPM: 60, Windows: []limits.Window{w}}},
+				Tenants: []Tenant{{Name: "a", Weight: 1, RPM: 60, Windows: []limits.Window{w}}},
 			}))(t)
 			start := time.Now().Truncate(30 * time.Second).Add(40 * time.Second)
 			time.Sleep(time.Until(start))
@@ -77,7 +77,7 @@ func TestLimits_DebtIsPaid(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			own.Name = "a"
-			own.Weight = 1000
+			own.Weight = 1
 			g := testkit.Must(New(Config{Pools: []Pool{{Name: "p", Concurrency: 100, MaxQueue: 10}}, Tenants: []Tenant{own}}))(t)
 			all := int64(0)
 			calls := 0
@@ -116,9 +116,9 @@ func TestTenantState(t *testing.T) {
 				{Name: "q", RPM: 10, MaxQueue: 10},
 			},
 			Tenants: []Tenant{
-				{Name: "a", Weight: 1000, RPM: 5, Concurrency: 9, Budgets: perDay, MaxWait: time.Minute},
-				{Name: "b", Weight: 1000, Pools: []string{"p"}, MaxWait: time.Minute},
-				{Name: "idle", Weight: 1000, TPM: 7, RPM: 3, Budgets: perDay, InPool: map[string]Limits{"q": {TPM: 5, Concurrency: 1}}},
+				{Name: "a", Weight: 1, RPM: 5, Concurrency: 9, Budgets: perDay, MaxWait: time.Minute},
+				{Name: "b", Weight: 1, Pools: []string{"p"}, MaxWait: time.Minute},
+				{Name: "idle", Weight: 1, TPM: 7, RPM: 3, Budgets: perDay, InPool: map[string]Limits{"q": {TPM: 5, Concurrency: 1}}},
 			},
 		}))(t)
 		time.Sleep(time.Minute)
@@ -171,8 +171,8 @@ func TestTenantState_OfWhoIsThereForItsTeams(t *testing.T) {
 	g := must(t, Config{
 		Pools: []Pool{{Name: "p", TPM: 1000, MaxQueue: 10}},
 		Tenants: []Tenant{
-			{Name: "org", Weight: 1000, NoCalls: true, InPool: map[string]Limits{"p": {RPM: 7}}},
-			{Name: "org/x", Weight: 1000},
+			{Name: "org", Weight: 1, NoCalls: true, InPool: map[string]Limits{"p": {RPM: 7}}},
+			{Name: "org/x", Weight: 1},
 		},
 	})
 	admitted(t, g, demand("org/x", 1))

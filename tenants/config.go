@@ -206,7 +206,7 @@ const (
 	maxNodes       = 1000
 	maxLogSize     = 1 << 40
 	maxLogsKept    = 1000
-	maxTokenWeight = 1000 * 1000
+	maxTokenWeight = 1000
 )
 
 // DefaultConfig is the config of an empty file, if that could do without pools and upstreams.

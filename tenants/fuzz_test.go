@@ -157,7 +157,7 @@ func checkSnapshot(t *testing.T, s *Snapshot) {
 	for i, tn := range s.Tenants() {
 		checkTeam(t, s, &tn)
 		got, ok := s.TenantByName(tn.Name)
-		if tn.Index != i || !ok || got.Index != i || len(tn.Models) == 0 || tn.Weight < 1 || tn.Source == "" {
+		if tn.Index != i || !ok || got.Index != i || len(tn.Models) == 0 || tn.Weight < 0.001 || tn.Source == "" {
 			t.Errorf("tenant %+v", tn)
 		}
 		if (tn.Group == "") != (tn.GroupWeight == 0) || tn.Group != "" && tn.Group != tn.Tier || tn.GroupWeight < 0 {

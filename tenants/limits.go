@@ -28,10 +28,10 @@ type Limit struct {
 func (s *Snapshot) Limits(t *Tenant, p *Pool) []Limit {
 	l := lister{from: func(key string) string { return s.Origin(t, key) }}
 	if t.Group != "" {
-		l.decimal("group_weight", "weight", t.GroupWeight, 3)
-		l.decimal("tenant_weight", "tenant_weight", t.Weight, 3)
+		l.decimal("group_weight", "weight", thousandths(t.GroupWeight), 3)
+		l.decimal("tenant_weight", "tenant_weight", thousandths(t.Weight), 3)
 	} else {
-		l.decimal("weight", "weight", t.Weight, 3)
+		l.decimal("weight", "weight", thousandths(t.Weight), 3)
 	}
 	l.amount("floor_tpm", t.FloorTPM)
 	for _, a := range axes {

@@ -112,7 +112,7 @@ func TestLoad_Everything(t *testing.T) {
 			"budgets: [{usd: 1, per: day}]}}\ntenants: {solo: {keys: [" + key3 + "]}}\n",
 	})
 	s := testkit.Must(LoadFS(fsys, "etc/llmgov.yaml", Options{Env: []string{"OPENAI_API_KEY=sk-$x", "TPM=300000"}}))(t)
-	one := TokenWeights{1000, 1000, 1000, 1000, 1000}
+	one := TokenWeights{1, 1, 1, 1, 1}
 	wantConfig := Config{
 		Listen: "127.0.0.1:8080", H2C: true, Healthz: true, MaxConnections: 500, MaxTenants: 300, Metrics: Metrics{30, 5 * time.Minute}, Admin: Admin{Listen: "[::1]:9090", Token: "t0k-of-sixteen-characters", UnreadyOnStoreLoss: UnreadyAlways}, Admission: Admission{Listen: "127.0.0.1:9091", Token: "a-token-of-sixteen-characters", Tenant: "header x-team", Descriptors: "tenant=team", MostOpen: 30}, Node: "n1", Region: "eu", Store: "memory",
 		DefaultPool: "org/small", StateDir: "/var/lib/llmgov", Timezone: "Europe/Berlin",
@@ -125,7 +125,7 @@ func TestLoad_Everything(t *testing.T) {
 		Pools: []Pool{{
 			Name: "gpt-4.1", Index: 0, Models: []string{"gpt-4.1", "gpt-4.1-*-x"}, Upstreams: []PoolUpstream{{Name: "openai", Weight: 1}},
 			TPM: 300000, RPM: 5000, Concurrency: 64, InteractiveReserve: 8, SoftCapPPM: 250_000, Accounting: Production,
-			TokenWeights:     TokenWeights{1000, 250, 1000, 1000, 2500},
+			TokenWeights:     TokenWeights{1, 0.25, 1, 1, 2.5},
 			DefaultMaxOutput: 2048, HeadroomPPM: 25000, Burst: 0, BurstSet: true, MaxQueue: 7, TenantLimits: LimitsLeased, Affinity: AffinitySession,
 			Budgets: []Budget{{Tokens, 5_000_000, Day}, {MicroUSD, 12_340_000, Month}},
 		}, {
@@ -140,14 +140,14 @@ func TestLoad_Everything(t *testing.T) {
 	}
 	wantTenants := []Tenant{{
 		Name: "acme", Tier: "pro", Parent: -1, Index: 0, Routes: DefaultRoutes, Keys: []Key{{Hash: hash(t, key1)}, {Hash: hash(t, key2)}},
-		Models: []string{"gpt-4*", "llama"}, DefaultPool: "gpt-4.1", Weight: 6000, RPM: 6, TPM: 7, ITPM: 5, OTPM: 4,
+		Models: []string{"gpt-4*", "llama"}, DefaultPool: "gpt-4.1", Weight: 6, RPM: 6, TPM: 7, ITPM: 5, OTPM: 4,
 		Concurrency: 3, MaxWait: 1500 * time.Millisecond, MaxOutputTokens: 99, Background: true,
 		PriorityBy: &PriorityBy{Header: "X-Class", Below: map[string]int64{"main": 0, "side job": 5, "title": 10}},
 		FloorTPM:   7, Credit: 5 * time.Second, Budgets: []Budget{{Requests, 9, Hour}, {Tokens, 8, Week}, {MicroUSD, 10_000, Week}},
 		Source: "etc/policies/acme.yaml:3:3",
 	}, {
 		Name: "solo", Parent: -1, Index: 1, Routes: DefaultRoutes, Keys: []Key{{Hash: hash(t, key3)}}, Models: []string{"*"}, DefaultPool: "org/small",
-		Weight: 1000, Source: "/common/base.yaml:2:11",
+		Weight: 1, Source: "/common/base.yaml:2:11",
 	}}
 	if diff := cmp.Diff(wantTenants, s.Tenants()); diff != "" {
 		t.Errorf("tenants (-want +got):\n%s", diff)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
@@ -148,7 +149,7 @@ func TestMore(t *testing.T) {
 		testkit.OK(t, os.WriteFile(name, []byte(text), 0o644))
 	}
 	s := testkit.Must(Load("llmgov.yaml", Options{More: []string{filepath.Join(dir, "new/c.yaml"), "./new/b.yaml", "tenants/a.yaml"}}))(t)
-	if len(s.Tenants()) != 2 || s.Tenants()[1].Source != "./new/b.yaml:1:11" || s.Tenants()[1].Weight != 2000 {
+	if len(s.Tenants()) != 2 || s.Tenants()[1].Source != "./new/b.yaml:1:11" || s.Tenants()[1].Weight != 2 {
 		t.Errorf("tenants %+v", s.Tenants())
 	}
 	for _, more := range []string{"new/b.yaml", "absent.yaml"} {

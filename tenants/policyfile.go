@@ -57,8 +57,7 @@ var (
 
 // commonFields are the keys that a tier has, and so a tenant, which overrides them, and a team.
 var commonFields = []field[draft]{
-	strictyaml.DecimalField("weight", "Claim on a contended pool, relative to others.", strictyaml.Decimals{Places: 3, Least: 1, Most: maxWeight, Fallback: defaultWeight},
-		func(t *draft) *int64 { return &t.Weight }),
+	weightField("weight", "Claim on a contended pool, relative to others.", minWeight, maxWeight, func(t *draft) *float64 { return &t.Weight }),
 	limitField("rpm", "Own requests in a rolling minute.", func(t *draft) *int64 { return &t.RPM }),
 	limitField("tpm", "Own tokens in a rolling minute.", func(t *draft) *int64 { return &t.TPM }),
 	limitField("itpm", "Own input tokens in a rolling minute.", func(t *draft) *int64 { return &t.ITPM }),
@@ -119,7 +118,4 @@ var ownFields = []field[draft]{
 	},
 }
 
-var memberWeightField = field[draft]{
-	Name: "tenant_weight", About: "Claim inside of the group. Left out, it is 1.", Kind: strictyaml.FractionKind(3, 1, maxWeight),
-	Read: func(v value, t *draft) { t.tenantWeight = v.Decimal(3, 1, maxWeight, defaultWeight) },
-}
+var memberWeightField = weightField("tenant_weight", "Claim inside of the group.", minWeight, maxWeight, func(t *draft) *float64 { return &t.tenantWeight })

@@ -25,8 +25,8 @@ const (
 	AIMD Law = "aimd"
 )
 
-// TokenWeights are the costs of a token of each kind, in thousandths: 1000 is one token.
-type TokenWeights struct{ Input, CachedInput, Output, Reasoning, Audio int64 }
+// TokenWeights are the costs of a token of each kind, in tokens: whole thousandths.
+type TokenWeights struct{ Input, CachedInput, Output, Reasoning, Audio float64 }
 
 // Pool is one shared upstream capacity. Start from [DefaultPool] when making one in code.
 type Pool struct {
@@ -64,7 +64,7 @@ type Pool struct {
 	PerTenant bool
 	// Accounting is AdmitMax when left empty.
 	Accounting Accounting
-	// TokenWeights are all 1000 when left all zero.
+	// TokenWeights are all 1 when left all zero.
 	TokenWeights TokenWeights
 	// DefaultMaxOutput is the assumed maximum of a call that declares none, in tokens. 0 becomes 4096.
 	DefaultMaxOutput int64
@@ -150,7 +150,7 @@ func (p *Pool) fill() {
 		p.TenantLimits = LimitsLeased
 	}
 	if p.TokenWeights == (TokenWeights{}) {
-		p.TokenWeights = TokenWeights{1000, 1000, 1000, 1000, 1000}
+		p.TokenWeights = TokenWeights{1, 1, 1, 1, 1}
 	}
 	p.beginAt()
 	if p.DefaultMaxOutput == 0 {

@@ -1,7 +1,9 @@
 package tenants
 
 import (
+	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -92,26 +94,36 @@ var poolTimeouts = shape[Pool]{Fields: []field[Pool]{
 
 var weightShape = shape[TokenWeights]{
 	Fields: []field[TokenWeights]{
-		weightField("input", func(w *TokenWeights) *int64 { return &w.Input }),
-		weightField("cached_input", func(w *TokenWeights) *int64 { return &w.CachedInput }),
-		weightField("output", func(w *TokenWeights) *int64 { return &w.Output }),
-		weightField("reasoning", func(w *TokenWeights) *int64 { return &w.Reasoning }),
-		weightField("audio", func(w *TokenWeights) *int64 { return &w.Audio }),
+		weightField("input", "", 0, maxTokenWeight, func(w *TokenWeights) *float64 { return &w.Input }),
+		weightField("cached_input", "", 0, maxTokenWeight, func(w *TokenWeights) *float64 { return &w.CachedInput }),
+		weightField("output", "", 0, maxTokenWeight, func(w *TokenWeights) *float64 { return &w.Output }),
+		weightField("reasoning", "", 0, maxTokenWeight, func(w *TokenWeights) *float64 { return &w.Reasoning }),
+		weightField("audio", "", 0, maxTokenWeight, func(w *TokenWeights) *float64 { return &w.Audio }),
 	},
 	Also: schema{"not": schema{
 		"required": []any{"input", "cached_input", "output", "reasoning", "audio"}, "additionalProperties": schema{"const": 0},
 	}},
 }
 
-func weightField(kind string, at func(*TokenWeights) *int64) field[TokenWeights] {
-	return strictyaml.DecimalField(kind, "", strictyaml.Decimals{Places: 3, Most: maxTokenWeight, Fallback: 1000}, at)
+// weightField is a number of up to three decimals.
+func weightField[T any](key, about string, least, most float64, at func(*T) *float64) field[T] {
+	return field[T]{
+		Name: key, About: about, Kind: strictyaml.FractionKind(3, thousandths(least), thousandths(most)),
+		Read: func(v value, into *T) {
+			*at(into) = float64(v.Decimal(3, thousandths(least), thousandths(most), thousandths(defaultWeight))) / 1000
+		},
+		Start: func(from *T) any { return json.Number(strictyaml.SpellDecimal(thousandths(*at(from)), 3)) },
+	}
 }
+
+// thousandths is how a weight is read and written.
+func thousandths(weight float64) int64 { return int64(math.Round(weight * 1000)) }
 
 func readTokenWeights(v value, w *TokenWeights) {
 	weightShape.Read(v, w)
 	if *w == (TokenWeights{}) {
 		v.Problem("all are 0, so no token would count; give at least one a weight")
-		w.Input = 1000
+		w.Input = 1
 	}
 }
 

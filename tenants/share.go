@@ -71,7 +71,7 @@ func (s *Snapshot) claims(p *Pool) (nodes, top []*claim) {
 		default:
 			g := groups[t.Group]
 			if g == nil {
-				g = &claim{weight: float64(t.GroupWeight), most: float64(max(p.UsableTPM(), 1))}
+				g = &claim{weight: float64(thousandths(t.GroupWeight)), most: float64(max(p.UsableTPM(), 1))}
 				groups[t.Group] = g
 				top = append(top, g)
 			}
@@ -92,7 +92,7 @@ type claim struct {
 }
 
 func newClaim(t *Tenant, p *Pool, keys bool) *claim {
-	c := &claim{keys: keys, weight: float64(t.Weight), most: float64(max(p.UsableTPM(), 1))}
+	c := &claim{keys: keys, weight: float64(thousandths(t.Weight)), most: float64(max(p.UsableTPM(), 1))}
 	if p.TPM > 0 {
 		for _, tpm := range []int64{t.TPM, t.LimitsIn(p).TPM} {
 			if tpm > 0 {
@@ -114,7 +114,7 @@ func (c *claim) bound() bool {
 		return c.keys
 	}
 	if c.keys {
-		c.own = &claim{keys: true, weight: defaultWeight, most: c.most}
+		c.own = &claim{keys: true, weight: float64(thousandths(defaultWeight)), most: c.most}
 		c.members = append(c.members, c.own)
 	}
 	least := 0.0

@@ -10,9 +10,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
 	"github.com/llmgov/llmgov/internal/test/testkit"
 	"github.com/llmgov/llmgov/tenants/keyfile"
-	"pgregory.net/rapid"
 )
 
 // sharesOf loads a policy beside a pool of 1000 tokens a minute without headroom and shows the shares in it.
@@ -196,7 +197,7 @@ func TestTemplate_Override(t *testing.T) {
 		tn.Source = ""
 		return tn
 	}
-	plain := Tenant{Name: "acme", Parent: -1, Routes: DefaultRoutes, Tier: "pro", Models: []string{"*"}, DefaultPool: "main", Weight: 1000}
+	plain := Tenant{Name: "acme", Parent: -1, Routes: DefaultRoutes, Tier: "pro", Models: []string{"*"}, DefaultPool: "main", Weight: 1}
 	with := func(edit func(*Tenant)) Tenant {
 		tn := plain
 		edit(&tn)
@@ -224,24 +225,24 @@ func TestTemplate_Override(t *testing.T) {
 		{"pools: {main: {tpm: 5, rpm: 6}}", ", pools: {main: {rpm: 1, itpm: 7}}", with(func(t *Tenant) { t.Pools = []PoolLimits{{Pool: "main", RPM: 1, TPM: 5, ITPM: 7}} })},
 		{"shadow: true", "", with(func(t *Tenant) { t.Shadow = true })},
 		{"shadow: true", ", shadow: false", plain},
-		{"weight: 3, group: false", "", with(func(t *Tenant) { t.Weight = 3000 })},
+		{"weight: 3, group: false", "", with(func(t *Tenant) { t.Weight = 3 })},
 		{"group: true", "", with(func(t *Tenant) {
 			t.Group = "pro"
-			t.GroupWeight = 1000
+			t.GroupWeight = 1
 		})},
 		{"group: true, weight: 3", "", with(func(t *Tenant) {
 			t.Group = "pro"
-			t.GroupWeight = 3000
+			t.GroupWeight = 3
 		})},
 		{"tenant_weight: 0.5, weight: 3, group: true", "", with(func(t *Tenant) {
 			t.Group = "pro"
-			t.GroupWeight = 3000
-			t.Weight = 500
+			t.GroupWeight = 3
+			t.Weight = 0.5
 		})},
 		{"weight: 3, group: true, tenant_weight: 2", ", tenant_weight: 4", with(func(t *Tenant) {
 			t.Group = "pro"
-			t.GroupWeight = 3000
-			t.Weight = 4000
+			t.GroupWeight = 3
+			t.Weight = 4
 		})},
 	} {
 		if diff := cmp.Diff(c.want, from(c.tier, c.own)); diff != "" {
@@ -321,10 +322,10 @@ func TestBuild_TemplateProblems(t *testing.T) {
 		of("b", func(t *Tenant) { t.Budgets = []Budget{{Tokens, 1, Day}, {Tokens, 2, Day}} }),
 		of("c", func(t *Tenant) {
 			t.Group = "g"
-			t.GroupWeight = 5
+			t.GroupWeight = 0.005
 		}),
 		of("d", func(t *Tenant) { t.Group = "g" }),
-		of("e", func(t *Tenant) { t.GroupWeight = 5 }),
+		of("e", func(t *Tenant) { t.GroupWeight = 0.005 }),
 		of("f", func(t *Tenant) { t.FloorTPM = 991 }),
 	})
 	problems, ok := errors.AsType[Problems](err)
@@ -347,8 +348,8 @@ func TestBuild_TemplateProblems(t *testing.T) {
 		"tenants.a.floor_tpm: -1 is out of range",
 		"tenants.a.credit: 1h0m0s is out of range; use 0s to 1m",
 		"tenants.b.budgets[1]: tokens per day is also limited at an earlier entry; keep one",
-		`tenants.d.group: "g" has a weight of 1000 here and of 5 elsewhere; give it one`,
-		"tenants.e.group: is empty, so a group weight of 5 does nothing",
+		`tenants.d.group: "g" has a weight of 1 here and of 0.005 elsewhere; give it one`,
+		"tenants.e.group: is empty, so a group weight of 0.005 does nothing",
 		`tenants.f.floor_tpm: the floors in pool "A" (tenants: 1) add up to 991, but its tpm less headroom is 990;`,
 	} {
 		if !strings.Contains(problems.Error(), want) {
@@ -362,7 +363,7 @@ func TestBuild_Group(t *testing.T) {
 	a := tenant("a", "k")
 	a.Group = "g"
 	s := mustBuild(t, configOf([]string{"m"}), a)
-	if got := s.Tenants()[0]; got.GroupWeight != 1000 || got.Weight != 1000 {
-		t.Errorf("weights %d of group, %d in it; want 1000 each", got.GroupWeight, got.Weight)
+	if got := s.Tenants()[0]; got.GroupWeight != 1 || got.Weight != 1 {
+		t.Errorf("weights %v of group, %v in it; want 1 each", got.GroupWeight, got.Weight)
 	}
 }

@@ -174,7 +174,7 @@ func TestBuild_Problems(t *testing.T) {
 	cfg.Pools[0].Accounting = "x"
 	cfg.Pools[1].Name = "A"
 	_, err := Build(cfg, []Tenant{
-		{Name: "a/b", Weight: -1, MaxWait: -1, Models: []string{}},
+		{Name: "a/b", Weight: -0.001, MaxWait: -1, Models: []string{}},
 		{Name: "c", Keys: []Key{{}}, RPM: -1},
 		{Name: "c", Keys: []Key{{Hash: HashKey("k")}, {Hash: HashKey("k")}}, DefaultPool: "Z"},
 	})

@@ -7,9 +7,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
 	"github.com/llmgov/llmgov/internal/test/testkit"
 	"github.com/llmgov/llmgov/tenants/internal/glob"
-	"pgregory.net/rapid"
 )
 
 const teamConfig = `upstreams: {o: {base_url: "http://o"}}
@@ -57,7 +58,7 @@ func TestTeams_Inherit(t *testing.T) {
 	all := RouteInference | RouteModels | RouteFiles
 	team := func(name string, parent, index int, edit func(*Tenant)) Tenant {
 		tn := Tenant{
-			Name: name, Parent: parent, Index: index, Tier: "pro", Models: grant, DefaultPool: "side", Weight: 1000, Credit: 5 * time.Second,
+			Name: name, Parent: parent, Index: index, Tier: "pro", Models: grant, DefaultPool: "side", Weight: 1, Credit: 5 * time.Second,
 			MaxWait: 2 * time.Second, MaxOutputTokens: 100, Routes: all, Shadow: true,
 		}
 		edit(&tn)
@@ -65,7 +66,7 @@ func TestTeams_Inherit(t *testing.T) {
 	}
 	want := []Tenant{
 		team("acme", -1, 0, func(t *Tenant) {
-			t.Weight = 2000
+			t.Weight = 2
 			t.RPM = 60
 			t.TPM = 500
 			t.FloorTPM = 300
@@ -78,7 +79,7 @@ func TestTeams_Inherit(t *testing.T) {
 			t.Routes = RouteInference
 		}),
 		team("acme/search", 0, 2, func(t *Tenant) {
-			t.Weight = 3000
+			t.Weight = 3
 			t.TPM = 400
 			t.MaxOutputTokens = 50
 			t.DefaultPool = "main"
@@ -214,7 +215,7 @@ func TestBuild_Teams(t *testing.T) {
 		t.Errorf("team %+v", got)
 	}
 	search.Group = "g"
-	search.GroupWeight = 1000
+	search.GroupWeight = 1
 	_, err := Build(cfg, []Tenant{search, tenant("a//b", "4")})
 	for _, want := range []string{
 		`tenants.acme/search: there is no "acme" that it could be a team of`, "tenants.acme/search.group: a team is in no group", `tenants: name "a//b" is not a name`,

@@ -1,7 +1,6 @@
 package tenants
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -32,15 +31,14 @@ type Tenant struct {
 	Bounds [][]string
 	// DefaultPool serves its routes that name no model. Left empty it becomes the config's.
 	DefaultPool string
-	// Weight is in thousandths: weight 4 of a file is 4000. It is its part of a contended pool or, in a group, of the group's part. 0 becomes
-	// 1000. Programs with a policy in code have embedded.Policy, whose weights are those of files.
-	Weight int64
+	// Weight is its part of a contended pool or, in a group, of the group's part, beside those of others: 0.001 to 1,000,000, in whole
+	// thousandths. 0 becomes 1.
+	Weight float64
 	// Group is the name of its tier where the tier is a group, whose tenants have one part of a pool together. Empty
 	// for none.
 	Group string
-	// GroupWeight is the group's part of a contended pool, in thousandths, the same in all its tenants; 0 becomes 1000.
-	// It is 0 without a group.
-	GroupWeight int64
+	// GroupWeight is the group's part of a contended pool, the same in all its tenants; 0 becomes 1. It is 0 without a group.
+	GroupWeight float64
 	// Background says that its calls go after interactive ones.
 	Background bool
 	// Below is how many bands its calls are below the highest, 0 to 9, in a pool with a HoldBackPPM: those of priority 0 are 9 below.
@@ -119,8 +117,9 @@ func (t *Tenant) path() string {
 
 // The bounds of a policy's values.
 const (
-	defaultWeight = 1000
-	maxWeight     = 1_000_000 * 1000
+	defaultWeight = 1.0
+	minWeight     = 0.001
+	maxWeight     = 1_000_000
 	maxMaxWait    = time.Hour
 	maxCredit     = time.Minute
 )
@@ -128,10 +127,10 @@ const (
 // draft is a tier or a tenant while it is read, with values that a Tenant does not keep, because they follow from its tier.
 type draft struct {
 	Tenant
-	group        bool   // as a tier: its tenants are one node
-	groupRefused bool   // what it says of that was refused
-	tenantWeight int64  // the weight inside of the group; 0 is not said
-	teams        []pair // yet to be read
+	group        bool    // as a tier: its tenants are one node
+	groupRefused bool    // what it says of that was refused
+	tenantWeight float64 // the weight inside of the group
+	teams        []pair  // yet to be read
 	terms        *terms
 }
 
@@ -141,14 +140,16 @@ type terms struct {
 	pools []string       // the names of all pools; empty when they are not known
 }
 
-func newDraft(of *terms) draft { return draft{Tenant: Tenant{Weight: defaultWeight}, terms: of} }
+func newDraft(of *terms) draft {
+	return draft{Tenant: Tenant{Weight: defaultWeight}, tenantWeight: defaultWeight, terms: of}
+}
 
 // tenant is the finished draft: in a group, the draft's weight is the group's.
 func (d *draft) tenant() Tenant {
 	if d.group {
 		d.Group = d.Tier
 		d.GroupWeight = d.Weight
-		d.Weight = cmp.Or(d.tenantWeight, defaultWeight)
+		d.Weight = d.tenantWeight
 	}
 	return d.Tenant
 }

@@ -83,7 +83,7 @@ func (v *verifier) pool(p *Pool) {
 	v.amounts(path, 0, maxHeadroomPPM, amounts{"headroom (millionths)": p.HeadroomPPM})
 	v.amounts(path, 1, maxQueue, amounts{"max_queue": int64(p.MaxQueue)})
 	w := p.TokenWeights
-	v.amounts(strictyaml.Child(path, "token_weights"), 0, maxTokenWeight, amounts{
+	v.weights(strictyaml.Child(path, "token_weights"), 0, maxTokenWeight, weights{
 		"input": w.Input, "cached_input": w.CachedInput, "output": w.Output, "reasoning": w.Reasoning, "audio": w.Audio,
 	})
 	v.duration(strictyaml.Child(path, "burst"), p.Burst, maxBurst)
@@ -153,7 +153,7 @@ func (v *verifier) poolUpstream(path string, u *PoolUpstream) {
 
 func (v *verifier) tenant(t *Tenant) {
 	path := v.tenantName(t.Name)
-	v.amounts(path, 1, maxWeight, amounts{"weight (thousandths)": t.Weight})
+	v.weights(path, minWeight, maxWeight, weights{"weight": t.Weight})
 	v.amounts(path, 0, maxAmount, amounts{
 		"rpm": t.RPM, "tpm": t.TPM, "itpm": t.ITPM, "otpm": t.OTPM, "concurrency": t.Concurrency,
 		"max_output_tokens": t.MaxOutputTokens, "floor_tpm": t.FloorTPM,
@@ -260,23 +260,33 @@ func (v *verifier) prices(list []ModelPrice) {
 
 // groups checks that all tenants of a group say the same about it.
 func (v *verifier) groups(list []Tenant) {
-	weight := map[string]int64{}
+	weight := weights{}
 	for _, t := range list {
 		path := strictyaml.Child(strictyaml.Child("tenants", t.Name), "group")
 		if t.Group == "" {
 			if t.GroupWeight != 0 {
-				v.r.At(path, "is empty, so a group weight of %d does nothing; set both or none", t.GroupWeight)
+				v.r.At(path, "is empty, so a group weight of %v does nothing; set both or none", t.GroupWeight)
 			}
 			continue
 		}
 		if complaint := strictyaml.CheckName(t.Group); complaint != "" {
 			v.r.At(path, "%s %s", strictyaml.Show(t.Group), complaint)
 		}
-		v.amounts(path, 1, maxWeight, amounts{"weight (thousandths)": t.GroupWeight})
+		v.weights(path, minWeight, maxWeight, weights{"weight": t.GroupWeight})
 		if w, known := weight[t.Group]; known && w != t.GroupWeight {
-			v.r.At(path, "%s has a weight of %d here and of %d elsewhere; give it one", strictyaml.Show(t.Group), t.GroupWeight, w)
+			v.r.At(path, "%s has a weight of %v here and of %v elsewhere; give it one", strictyaml.Show(t.Group), t.GroupWeight, w)
 		}
 		weight[t.Group] = t.GroupWeight
+	}
+}
+
+type weights map[string]float64
+
+func (v *verifier) weights(path string, least, most float64, list weights) {
+	for key, w := range list {
+		if !(w >= least && w <= most) {
+			v.r.At(strictyaml.Child(path, key), "%v is out of range; use %v to %.0f", w, least, most)
+		}
 	}
 }
 

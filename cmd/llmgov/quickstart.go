@@ -24,9 +24,9 @@ type quickstart struct {
 
 // demoTenants are in the order of their weights.
 var demoTenants = []tenants.Tenant{
-	{Name: "free", Tier: "free", Weight: 1000, RPM: 60, MaxWait: 2 * time.Second, MaxOutputTokens: 1024, Concurrency: 4},
-	{Name: "pro", Tier: "pro", Weight: 2000, RPM: 600, MaxWait: 5 * time.Second},
-	{Name: "enterprise", Tier: "enterprise", Weight: 4000, MaxWait: 10 * time.Second},
+	{Name: "free", Tier: "free", Weight: 1, RPM: 60, MaxWait: 2 * time.Second, MaxOutputTokens: 1024, Concurrency: 4},
+	{Name: "pro", Tier: "pro", Weight: 2, RPM: 600, MaxWait: 5 * time.Second},
+	{Name: "enterprise", Tier: "enterprise", Weight: 4, MaxWait: 10 * time.Second},
 }
 
 const demoTPM = 600_000
@@ -103,7 +103,7 @@ func (q *quickstart) welcome(data, admin string) string {
 	}
 	fmt.Fprintf(&b, "Three tenants share it by weight:\n\n")
 	for _, t := range demoTenants {
-		fmt.Fprintf(&b, "  %-11s weight %d   %s\n", t.Name, t.Weight/1000, q.keys[t.Name])
+		fmt.Fprintf(&b, "  %-11s weight %v   %s\n", t.Name, t.Weight, q.keys[t.Name])
 	}
 	fmt.Fprintf(&b, "\nTry it:\n\n")
 	curl := func(flags, path, body string) {

@@ -322,7 +322,7 @@ func TestMeter_FairPool(t *testing.T) {
 				testkit.Long(t, "simulates minutes")
 			}
 			r := newRig(t, c.cfg)
-			c.do(r, r.flat(4000, 2000, 1000))
+			c.do(r, r.flat(4, 2, 1))
 			r.check(c.what, 0.998, 0.05, c.entitled...)
 			t.Logf("%+v", r.m.Figures())
 		})
@@ -446,7 +446,7 @@ func TestMeter_UnfairPool(t *testing.T) {
 // to.
 func TestMeter_Tree(t *testing.T) {
 	r := newRig(t, escrow.Config{TPM: 600_000})
-	org := r.p.Add(escrow.Root, escrow.Node{Weight: 3000})
+	org := r.p.Add(escrow.Root, escrow.Node{Weight: 3})
 	tree := NewTree()
 	orgNode := tree.Inner(Root, 3)
 	var leaves []*Leaf
@@ -456,13 +456,13 @@ func TestMeter_Tree(t *testing.T) {
 		upNode int
 		node   escrow.Node
 	}{
-		{org, orgNode, escrow.Node{Weight: 3000}},
-		{org, orgNode, escrow.Node{Weight: 1000, Floor: 180_000}},
-		{escrow.Root, Root, escrow.Node{Weight: 1000}},
-		{escrow.Root, Root, escrow.Node{Weight: 1, Floor: 60_000}},
+		{org, orgNode, escrow.Node{Weight: 3}},
+		{org, orgNode, escrow.Node{Weight: 1, Floor: 180_000}},
+		{escrow.Root, Root, escrow.Node{Weight: 1}},
+		{escrow.Root, Root, escrow.Node{Weight: 0.001, Floor: 60_000}},
 	} {
 		r.callers = append(r.callers, &caller{leaf: r.p.Add(x.up, x.node), cost: 200, keep: 500})
-		n := tree.Leaf(x.upNode, float64(x.node.Weight)/1000)
+		n := tree.Leaf(x.upNode, float64(x.node.Weight))
 		if x.node.Floor > 0 {
 			floors = append(floors, Floor{n, escrow.WholeMinute * x.node.Floor / 600_000})
 		}

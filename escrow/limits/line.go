@@ -118,7 +118,7 @@ func (l *line) join(p *Place, c *Call, part int64) {
 	p.team = c.Via.Team
 	p.below = c.Below
 	p.tag = l.tagOf(p.team)
-	p.part = max(1, part/int64(c.Via.Weight))
+	p.part = max(1, part/c.Via.Weight.Thousandths())
 	l.teams[p.team] = inTurn{p.tag + p.part, l.teams[p.team].calls + 1}
 	at := l.after(p.tag)
 	if first := l.behind(c); first >= 0 { // those wait for one turn more

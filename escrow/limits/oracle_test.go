@@ -316,7 +316,7 @@ func (m *machine) configure() {
 func (m *machine) offer() {
 	call := Call{
 		Cost:    m.cost(),
-		Via:     Via{Team: rapid.SampledFrom([]string{"x", "y"}).Draw(m.T, "team"), Weight: escrow.WeightOne, Shared: true},
+		Via:     Via{Team: rapid.SampledFrom([]string{"x", "y"}).Draw(m.T, "team"), Weight: 1, Shared: true},
 		MaxWait: rapid.SampledFrom([]time.Duration{0, time.Second, time.Hour}).Draw(m.T, "max wait"),
 	}
 	cost := m.o.clip(call.Cost)

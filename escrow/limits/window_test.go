@@ -7,7 +7,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/limits/shape"
 )
 
@@ -229,7 +228,7 @@ func TestForecast_IsWhenThereIsRoom(t *testing.T) {
 			for k := range c.Cost {
 				c.Cost[k] = rapid.Int64Range(0, 40).Draw(t, "cost")
 			}
-			c.Via = Via{Team: "x", Weight: escrow.WeightOne}
+			c.Via = Via{Team: "x", Weight: 1}
 			return c
 		}
 		for range rapid.IntRange(0, 20).Draw(t, "calls") {
@@ -267,9 +266,9 @@ func TestLine_OrderAndSums(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var l line
 		ways := []Via{
-			{Team: "x", Weight: escrow.WeightOne},
-			{Team: "y", Weight: 3 * escrow.WeightOne},
-			{Team: "z", Weight: 1},
+			{Team: "x", Weight: 1},
+			{Team: "y", Weight: 3},
+			{Team: "z", Weight: 0.001},
 		}
 		arrived := map[*Place]int{}
 		for step := range rapid.IntRange(1, 60).Draw(t, "steps") {

@@ -113,7 +113,7 @@ func newSmall(g *playground) *small {
 func (w *small) open() *smallGateway {
 	p := &smallGateway{has: map[string][limits.Axes]int64{}}
 	p.pool = escrow.New(w.now, escrow.Config{Slots: 100, MaxQueue: 10})
-	p.leaf = p.pool.Add(escrow.Root, escrow.Node{Weight: escrow.WeightOne})
+	p.leaf = p.pool.Add(escrow.Root, escrow.Node{Weight: 1})
 	w.load(p, "ab")
 	return p
 }

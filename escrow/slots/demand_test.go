@@ -36,7 +36,7 @@ var now = time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC)
 // lowestBand is a pool of 20 slots, and one side of it, with a leaf that leaves 6 of them free.
 func lowestBand() (p *escrow.Pool, s *Side, leaf escrow.NodeID) {
 	p = escrow.New(now, escrow.Config{Slots: 20, MaxQueue: 100, HoldBack: 300_000})
-	leaf = p.Add(escrow.Root, escrow.Node{Weight: escrow.WeightOne, Below: escrow.LowestBand})
+	leaf = p.Add(escrow.Root, escrow.Node{Weight: 1, Below: escrow.LowestBand})
 	s = New(p, true)
 	s.Configure(Rules{Slots: 20})
 	s.Plant([]Node{{ID: leaf, Path: "a", Top: true, Leaf: true}})
@@ -92,8 +92,8 @@ func TestSide_RoomBesideSlot(t *testing.T) {
 // processes have; those of others are.
 func TestSide_Restricted(t *testing.T) {
 	p := escrow.New(now, escrow.Config{Slots: 20, MaxQueue: 100})
-	leaf := p.Add(escrow.Root, escrow.Node{Weight: escrow.WeightOne})
-	other := p.Add(escrow.Root, escrow.Node{Weight: escrow.WeightOne})
+	leaf := p.Add(escrow.Root, escrow.Node{Weight: 1})
+	other := p.Add(escrow.Root, escrow.Node{Weight: 1})
 	s := New(p, true)
 	s.Configure(Rules{Slots: 20})
 	s.Plant([]Node{{ID: leaf, Path: "a", Top: true, Leaf: true}, {ID: other, Path: "b", Top: true, Leaf: true}})
@@ -142,9 +142,9 @@ func TestSide_KeptByTwoRules(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			p := escrow.New(now, escrow.Config{Slots: 20, MaxQueue: 100, HoldBack: c.pool.HoldBack, SoftCap: c.pool.SoftCap})
-			group := p.Add(escrow.Root, escrow.Node{Weight: escrow.WeightOne})
-			kept := p.Add(group, escrow.Node{Weight: escrow.WeightOne, Capped: true, Below: escrow.LowestBand})
-			other := p.Add(group, escrow.Node{Weight: escrow.WeightOne})
+			group := p.Add(escrow.Root, escrow.Node{Weight: 1})
+			kept := p.Add(group, escrow.Node{Weight: 1, Capped: true, Below: escrow.LowestBand})
+			other := p.Add(group, escrow.Node{Weight: 1})
 			s := New(p, true)
 			s.Configure(Rules{Slots: 20})
 			s.Plant([]Node{{ID: group, Path: "g", Top: true}, {ID: kept, Path: "g/a", Name: "a", Leaf: true}, {ID: other, Path: "g/b", Name: "b", Leaf: true}})
@@ -167,15 +167,15 @@ func TestSide_KeptByTwoRules(t *testing.T) {
 // has what it wants, and leaves the others a part of its share.
 func TestSide_Use(t *testing.T) {
 	p := escrow.New(now, escrow.Config{Slots: 20, MaxQueue: 100, HoldBack: 300_000})
-	chat := p.Add(escrow.Root, escrow.Node{Weight: 6 * escrow.WeightOne})
-	tools := p.Add(escrow.Root, escrow.Node{Weight: 2 * escrow.WeightOne})
-	batch := p.Add(escrow.Root, escrow.Node{Weight: 2 * escrow.WeightOne, Below: escrow.LowestBand})
+	chat := p.Add(escrow.Root, escrow.Node{Weight: 6})
+	tools := p.Add(escrow.Root, escrow.Node{Weight: 2})
+	batch := p.Add(escrow.Root, escrow.Node{Weight: 2, Below: escrow.LowestBand})
 	s := New(p, true)
 	s.Configure(Rules{Slots: 20})
 	s.Plant([]Node{
-		{ID: chat, Path: "chat", Weight: 6 * escrow.WeightOne, Top: true, Leaf: true},
-		{ID: tools, Path: "tools", Weight: 2 * escrow.WeightOne, Top: true, Leaf: true},
-		{ID: batch, Path: "our batch", Weight: 2 * escrow.WeightOne, Top: true, Leaf: true},
+		{ID: chat, Path: "chat", Weight: 6, Top: true, Leaf: true},
+		{ID: tools, Path: "tools", Weight: 2, Top: true, Leaf: true},
+		{ID: batch, Path: "our batch", Weight: 2, Top: true, Leaf: true},
 	})
 	s.Allow(now, now.Add(time.Hour), &Grant{Slots: 4, Bounds: lowestRoom(4)})
 	offer(p, tools, 1)
@@ -193,7 +193,7 @@ func TestSide_Use(t *testing.T) {
 		t.Errorf("elsewhere %v run, %d in all; want %v", e.Running, e.All, want)
 	}
 	// of 19 slots that are known to be in use tools wants 3, less than its fifth
-	if want := map[escrow.NodeID]int64{chat: 13, batch: 4}; !maps.Equal(e.Wanting, want) || e.Wants.Calls != 17 || e.Wants.Weight != 8*escrow.WeightOne {
+	if want := map[escrow.NodeID]int64{chat: 13, batch: 4}; !maps.Equal(e.Wanting, want) || e.Wants.Calls != 17 || e.Wants.Weight != 8 {
 		t.Errorf("%v want more, %+v in all; want %v", e.Wanting, e.Wants, want)
 	}
 }

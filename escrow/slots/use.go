@@ -96,7 +96,7 @@ func (s *Side) elsewhere() *escrow.Elsewhere {
 			e.Busy += x.Weight
 		}
 		if u != (use{}) {
-			claims = append(claims, maxmin.Claim{ID: i, Weight: float64(x.Weight), Demand: float64(u.running + u.lacking)})
+			claims = append(claims, maxmin.Claim{ID: i, Weight: float64(x.Weight.Thousandths()), Demand: float64(u.running + u.lacking)})
 		}
 		inUse += u.running
 	}

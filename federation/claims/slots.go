@@ -110,7 +110,7 @@ func stakes(d *slots.Demand, waiting bool) (c parts.Claim) {
 			demand += x.Queued
 		}
 		if demand > 0 {
-			list = append(list, maxmin.Claim{ID: len(list), Weight: float64(x.Weight), Demand: float64(demand)})
+			list = append(list, maxmin.Claim{ID: len(list), Weight: float64(x.Weight.Thousandths()), Demand: float64(demand)})
 		}
 	}
 	maxmin.Divide(float64(known), list)

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/federation/memory"
 	"github.com/llmgov/llmgov/federation/runner"
 	"github.com/llmgov/llmgov/governor"
@@ -26,7 +25,7 @@ func BenchmarkAdmission(b *testing.B) {
 		gov := testkit.Must(governor.New(governor.Config{
 			Shared:  true,
 			Pools:   []governor.Pool{{Name: "p", TPM: 60_000_000_000, Burst: time.Minute, MaxQueue: 1000, OnLoss: governor.LossOpen}},
-			Tenants: []governor.Tenant{{Name: "a", Weight: escrow.WeightOne, MaxWait: time.Second}},
+			Tenants: []governor.Tenant{{Name: "a", Weight: 1, MaxWait: time.Second}},
 		}))(b)
 		run := runner.New(runner.Config{Name: "n", Instance: fmt.Sprint(i), Store: net, Pools: poolsOf(gov)})
 		ctx, stop := context.WithCancel(context.Background())

@@ -58,7 +58,7 @@ func farOffices(t *testing.T, store far, tenants ...governor.Tenant) (list []*of
 
 // waits is a tenant of four calls at once that waits for a second.
 func waits(name string) governor.Tenant {
-	return governor.Tenant{Name: name, Weight: 1000, Concurrency: 4, MaxWait: time.Second}
+	return governor.Tenant{Name: name, Weight: 1, Concurrency: 4, MaxWait: time.Second}
 }
 
 // TestAsk_TooFar: a store that answers too late for calls that ask serves those all the same that hold parts: no
@@ -67,7 +67,7 @@ func TestAsk_TooFar(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := farStore()
 		store.takes.Store(int64(400 * time.Millisecond))
-		list := farOffices(t, store, waits("a"), governor.Tenant{Name: "b", Weight: 1000, Concurrency: 4})
+		list := farOffices(t, store, waits("a"), governor.Tenant{Name: "b", Weight: 1, Concurrency: 4})
 		end := time.Now().Add(time.Minute)
 		for _, o := range list {
 			go func() {

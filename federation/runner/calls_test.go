@@ -43,7 +43,7 @@ func askConfig(pool governor.Pool, list ...governor.Tenant) governor.Config {
 	pool.Concurrency = 10_000
 	pool.MaxQueue = 1000
 	for i := range list {
-		list[i].Weight = 1000
+		list[i].Weight = 1
 		if list[i].Name == "" {
 			list[i].Name = "a"
 		}

@@ -43,7 +43,7 @@ func TestLimits_Quiet(t *testing.T) {
 		var tenants []governor.Tenant
 		for i := range n {
 			tenants = append(tenants, governor.Tenant{
-				Name: fmt.Sprint("t", i), Weight: 1, RPM: 600, TPM: 100_000, Concurrency: 20,
+				Name: fmt.Sprint("t", i), Weight: 0.001, RPM: 600, TPM: 100_000, Concurrency: 20,
 				Budgets: []governor.Budget{{Unit: governor.UnitTokens, Limit: 100_000_000, Per: budget.Month}},
 			})
 		}
@@ -165,7 +165,7 @@ func TestLimits_Last(t *testing.T) {
 			for _, s := range []*cable{quiet, {library: store}} {
 				pair = append(pair, launch(t, governor.Config{
 					SharedLimits: true, Pools: []governor.Pool{{Name: "p", Concurrency: 10_000, MaxQueue: 1000}},
-					Tenants: []governor.Tenant{{Name: "a", Weight: 1, RPM: limit}, {Name: "b", Weight: 1, RPM: limit}},
+					Tenants: []governor.Tenant{{Name: "a", Weight: 0.001, RPM: limit}, {Name: "b", Weight: 0.001, RPM: limit}},
 				}, runner.LimitsConfig{Store: s, Format: func() int { return federation.Format }}))
 			}
 			var began []time.Time
@@ -237,7 +237,7 @@ func TestLimits_Unanswered(t *testing.T) {
 		quiet := &cable{library: store}
 		o := launch(t, governor.Config{
 			SharedLimits: true, Pools: []governor.Pool{{Name: "p", Concurrency: 10_000, MaxQueue: 1000}},
-			Tenants: []governor.Tenant{{Name: "a", Weight: 1, RPM: limit}},
+			Tenants: []governor.Tenant{{Name: "a", Weight: 0.001, RPM: limit}},
 		}, runner.LimitsConfig{Store: quiet, Format: func() int { return federation.Format }})
 		ask := func(n int) (let int) {
 			for range n {

@@ -108,12 +108,12 @@ const (
 func chaosTenants(round int) []governor.Tenant {
 	all := []governor.Tenant{
 		{
-			Name: "a", Weight: 1000, RPM: 90, Concurrency: 9, MaxWait: maxWait,
+			Name: "a", Weight: 1, RPM: 90, Concurrency: 9, MaxWait: maxWait,
 			Budgets: []governor.Budget{{Unit: governor.UnitTokens, Limit: 20_000, Per: budget.Hour}},
 			InPool:  map[string]governor.Limits{"p": {TPM: 9000}},
 		},
-		{Name: "a/x", Weight: 1000, RPM: 60, MaxWait: maxWait},
-		{Name: "a/y", Weight: 1000, Concurrency: 5, MaxWait: maxWait, Budgets: []governor.Budget{{Unit: governor.UnitRequests, Limit: 150, Per: budget.Hour}}},
+		{Name: "a/x", Weight: 1, RPM: 60, MaxWait: maxWait},
+		{Name: "a/y", Weight: 1, Concurrency: 5, MaxWait: maxWait, Budgets: []governor.Budget{{Unit: governor.UnitRequests, Limit: 150, Per: budget.Hour}}},
 	}
 	if round%3 == 1 { // what nobody looks at comes and goes
 		all[0].TPM = 5000

@@ -64,7 +64,7 @@ func flushed(t *testing.T, mode governor.LimitsMode, seed uint64) {
 		o := openWith(t, store, governor.Config{
 			SharedLimits: true,
 			Pools:        []governor.Pool{{Name: "p", Concurrency: 10_000, MaxQueue: 1000, TenantLimits: mode}},
-			Tenants:      []governor.Tenant{{Name: "a", Weight: 1000, Concurrency: 6, MaxWait: 2 * time.Second}},
+			Tenants:      []governor.Tenant{{Name: "a", Weight: 1, Concurrency: 6, MaxWait: 2 * time.Second}},
 		})
 		for range 6 {
 			pause := rand.New(rand.NewPCG(seed, rng.Uint64()))
@@ -121,9 +121,9 @@ func flushedIdle(t *testing.T, mode governor.LimitsMode) {
 			SharedLimits: true,
 			Pools:        []governor.Pool{{Name: "p", Concurrency: 10_000, MaxQueue: 1000, TenantLimits: mode}},
 			Tenants: []governor.Tenant{
-				{Name: "a", Weight: 1000, Concurrency: 6, MaxWait: 200 * time.Millisecond},
-				{Name: "b", Weight: 1000, Concurrency: 6, MaxWait: 200 * time.Millisecond},
-				{Name: "c", Weight: 1000, Concurrency: 6, MaxWait: 200 * time.Millisecond},
+				{Name: "a", Weight: 1, Concurrency: 6, MaxWait: 200 * time.Millisecond},
+				{Name: "b", Weight: 1, Concurrency: 6, MaxWait: 200 * time.Millisecond},
+				{Name: "c", Weight: 1, Concurrency: 6, MaxWait: 200 * time.Millisecond},
 			},
 		})
 	}
@@ -242,9 +242,9 @@ func (f *folder) open(t *testing.T, store *shares, mode governor.LimitsMode) *of
 			Budgets: []governor.Budget{{Unit: governor.UnitRequests, Limit: 180, Per: budget.Day}},
 		}},
 		Tenants: []governor.Tenant{
-			{Name: "a", Weight: 1000, Budgets: []governor.Budget{{Unit: governor.UnitRequests, Limit: 60, Per: budget.Day}}, MaxWait: time.Second},
-			{Name: "b", Weight: 1000, MaxWait: time.Second},
-			{Name: "c", Weight: 1000, RPM: 20, MaxWait: time.Second},
+			{Name: "a", Weight: 1, Budgets: []governor.Budget{{Unit: governor.UnitRequests, Limit: 60, Per: budget.Day}}, MaxWait: time.Second},
+			{Name: "b", Weight: 1, MaxWait: time.Second},
+			{Name: "c", Weight: 1, RPM: 20, MaxWait: time.Second},
 		},
 	}, runner.LimitsConfig{Store: store, Former: f.former, Keep: f.keep})
 }

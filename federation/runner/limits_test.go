@@ -82,7 +82,7 @@ func officesIn(t *testing.T, n int, store *shares, tenant governor.Tenant, mode 
 	t.Helper()
 	store.store.Store(memory.New(memory.Config{}))
 	tenant.Name = "a"
-	tenant.Weight = 1000
+	tenant.Weight = 1
 	list := make([]*office, n)
 	for i := range list {
 		list[i] = open(t, store, tenant, mode)
@@ -238,7 +238,7 @@ func TestLimits_Debt(t *testing.T) {
 			store := &shares{}
 			store.store.Store(memory.New(memory.Config{}))
 			tt.tenant.Name = "a"
-			tt.tenant.Weight = 1
+			tt.tenant.Weight = 0.001
 			list := quietly(t, 2, store, new(atomic.Int64), tt.tenant)
 			ask := func(o *office) (lease governor.Lease, ok bool) {
 				lease, rej := o.Acquire(t.Context(), governor.Request{Tenant: "a", Pool: "p", Input: 10})

@@ -119,7 +119,7 @@ func (w *promiseWorld) randomConfig() governor.Config {
 	cfg := governor.Config{Pools: []governor.Pool{p}}
 	for _, name := range []string{"a", "b"} {
 		cfg.Tenants = append(cfg.Tenants, governor.Tenant{
-			Name: name, Weight: escrow.Weight(oneOf(rng, 1, 4)) * escrow.WeightOne, MaxWait: oneOf(rng, 0, 0, 2*time.Second),
+			Name: name, Weight: escrow.Weight(oneOf(rng, 1, 4)), MaxWait: oneOf(rng, 0, 0, 2*time.Second),
 			TPM: oneOf(rng, int64(0), 0, 20_000), RPM: oneOf(rng, int64(0), 0, 60), Concurrency: oneOf(rng, int64(0), 0, 4),
 			Budgets: budgets(100),
 		})

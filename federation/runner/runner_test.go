@@ -74,8 +74,8 @@ func config(maxWait time.Duration) governor.Config {
 		Shared: true,
 		Pools:  []governor.Pool{{Name: "p", TPM: limit, Burst: 10 * time.Second, MaxQueue: 10_000}, {Name: "slots", Concurrency: 3}},
 		Tenants: []governor.Tenant{
-			{Name: "a", Weight: escrow.WeightOne, MaxWait: maxWait},
-			{Name: "b", Weight: 3 * escrow.WeightOne, MaxWait: maxWait},
+			{Name: "a", Weight: 1, MaxWait: maxWait},
+			{Name: "b", Weight: 3, MaxWait: maxWait},
 		},
 	}
 }
@@ -487,7 +487,7 @@ func TestRun_Reload(t *testing.T) {
 				})
 			}
 		}
-		apply(func(c *governor.Config) { c.Tenants[1].Weight = escrow.WeightOne })
+		apply(func(c *governor.Config) { c.Tenants[1].Weight = 1 })
 		began = time.Now()
 		w.flood(30*time.Second, 12)
 		if used, share := w.between(began.Add(10*time.Second), began.Add(30*time.Second)); share < 0.48 || share > 0.52 || used < limit/3*95/100 {

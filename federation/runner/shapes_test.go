@@ -51,7 +51,7 @@ func runShapes(t *testing.T, otpm int64, at [][]int) {
 			{Name: "p", RPM: rpm, ITPM: itpm, OTPM: otpm, Burst: 10 * time.Second, MaxQueue: 10_000, ExpectNodes: len(at[0])},
 		}}
 		for k := range shapes {
-			cfg.Tenants = append(cfg.Tenants, governor.Tenant{Name: fmt.Sprint(k), Weight: escrow.Weight(weights[k]) * escrow.WeightOne, MaxWait: time.Hour})
+			cfg.Tenants = append(cfg.Tenants, governor.Tenant{Name: fmt.Sprint(k), Weight: escrow.Weight(weights[k]) * 1, MaxWait: time.Hour})
 		}
 		g := testkit.Must(governor.New(cfg))(t)
 		side := sharing.New(g)

@@ -12,7 +12,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/federation/memory"
 	"github.com/llmgov/llmgov/federation/parts"
 	"github.com/llmgov/llmgov/federation/runner"
@@ -111,10 +110,10 @@ func (f *fleet) config(edit func(*governor.Pool)) governor.Config {
 	return governor.Config{
 		Shared: true, SharedSlots: true, Pools: []governor.Pool{p},
 		Tenants: []governor.Tenant{
-			{Name: "a", Weight: 3 * escrow.WeightOne, MaxWait: 20 * time.Second},
-			{Name: "b", Weight: escrow.WeightOne, MaxWait: 20 * time.Second},
-			{Name: "c", Weight: escrow.WeightOne, MaxWait: 20 * time.Second},
-			{Name: "now", Weight: escrow.WeightOne},
+			{Name: "a", Weight: 3, MaxWait: 20 * time.Second},
+			{Name: "b", Weight: 1, MaxWait: 20 * time.Second},
+			{Name: "c", Weight: 1, MaxWait: 20 * time.Second},
+			{Name: "now", Weight: 1},
 		},
 	}
 }

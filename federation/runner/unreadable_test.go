@@ -109,7 +109,7 @@ func TestUnreadable(t *testing.T) {
 				limits := governor.Limits{RPM: 10}
 				tenant := func(name string) governor.Tenant {
 					return governor.Tenant{
-						Name: name, Weight: 1000, RPM: 10, MaxWait: 5 * time.Second, InPool: map[string]governor.Limits{"p": limits},
+						Name: name, Weight: 1, RPM: 10, MaxWait: 5 * time.Second, InPool: map[string]governor.Limits{"p": limits},
 						Budgets: []governor.Budget{{Unit: governor.UnitRequests, Limit: 1000, Per: budget.Month}},
 					}
 				}

@@ -29,7 +29,7 @@ func TestUsage_IsOfAllGateways(t *testing.T) {
 		cfg := governor.Config{
 			Shared: true, SharedSlots: true,
 			Pools:   []governor.Pool{{Name: "p", TPM: limit, RPM: 1000, Burst: 50 * time.Second, MaxQueue: 100}},
-			Tenants: []governor.Tenant{{Name: "a", Weight: escrow.WeightOne, MaxWait: 5 * time.Second}, {Name: "b", Weight: escrow.WeightOne}},
+			Tenants: []governor.Tenant{{Name: "a", Weight: 1, MaxWait: 5 * time.Second}, {Name: "b", Weight: 1}},
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		var group sync.WaitGroup
@@ -113,7 +113,7 @@ func TestReload_NewBudgetsCountWhatAllGatewaysUsed(t *testing.T) {
 				cfg := governor.Config{
 					Shared: true, SharedSlots: true, SharedLimits: true,
 					Pools:   []governor.Pool{{Name: "p", TPM: 1e6, Burst: 10 * time.Second, MaxQueue: 100}},
-					Tenants: []governor.Tenant{{Name: "a", Weight: escrow.WeightOne, MaxWait: time.Second}},
+					Tenants: []governor.Tenant{{Name: "a", Weight: 1, MaxWait: time.Second}},
 				}
 				if name == "strict" {
 					cfg.Pools[0].TenantLimits = governor.LimitsStrict
@@ -182,8 +182,8 @@ func (b *branches) join(ctx context.Context, name string) *governor.Governor {
 			Upstreams: []governor.Upstream{{Name: "ptu", Weight: 1, TPM: 120_000}, {Name: "paid", Weight: 1, Order: 1, TPM: 360_000}},
 		}},
 		Tenants: []governor.Tenant{
-			{Name: "a", Weight: 3 * escrow.WeightOne, MaxWait: time.Hour},
-			{Name: "b", Weight: escrow.WeightOne, MaxWait: time.Hour},
+			{Name: "a", Weight: 3, MaxWait: time.Hour},
+			{Name: "b", Weight: 1, MaxWait: time.Hour},
 		},
 	}))(b.t)
 	side := sharing.New(g)
@@ -281,7 +281,7 @@ func settled() governor.Config {
 	return governor.Config{
 		Shared:  true,
 		Pools:   []governor.Pool{{Name: "p", TPM: limit, Burst: 10 * time.Second, MaxQueue: 100, Accounting: escrow.Settled}},
-		Tenants: []governor.Tenant{{Name: "a", Weight: escrow.WeightOne, MaxWait: 10 * time.Second}},
+		Tenants: []governor.Tenant{{Name: "a", Weight: 1, MaxWait: 10 * time.Second}},
 	}
 }
 

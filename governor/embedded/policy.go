@@ -2,8 +2,6 @@ package embedded
 
 import (
 	"crypto/rand"
-	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -73,12 +71,8 @@ func (p *Policy) build() (*tenants.Snapshot, error) {
 	list := make([]tenants.Tenant, len(p.Tenants))
 	for i := range p.Tenants {
 		t := &p.Tenants[i]
-		weight, err := thousandths(t.Weight)
-		if err != nil {
-			return nil, fmt.Errorf("embedded: tenant %s: %w", t.Name, err)
-		}
 		list[i] = tenants.Tenant{
-			Name: t.Name, Weight: weight, Models: t.Models, RPM: t.RPM, TPM: t.TPM, Concurrency: t.Concurrency, MaxWait: t.MaxWait,
+			Name: t.Name, Weight: t.Weight, Models: t.Models, RPM: t.RPM, TPM: t.TPM, Concurrency: t.Concurrency, MaxWait: t.MaxWait,
 			Routes: tenants.DefaultRoutes,
 		}
 		for _, key := range t.Keys {
@@ -89,18 +83,6 @@ func (p *Policy) build() (*tenants.Snapshot, error) {
 		p.Further(&cfg, &list)
 	}
 	return tenants.Build(cfg, keyed(list))
-}
-
-// thousandths is a weight as package tenants has it; 0 is none.
-func thousandths(weight float64) (int64, error) {
-	if weight == 0 {
-		return 0, nil
-	}
-	n := math.Round(weight * 1000)
-	if !(n >= 1 && n <= 1e9) {
-		return 0, fmt.Errorf("the weight must be from 0.001 to 1000000, not %v", weight)
-	}
-	return int64(n), nil
 }
 
 // keyed gives tenants that could not be called by anybody a key that nobody knows. Those that have teams need none.

@@ -129,7 +129,7 @@ func TestAsked_InLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := testkit.Must(governor.New(governor.Config{
 			SharedLimits: true, Pools: []governor.Pool{{Name: "p", Concurrency: 1000, MaxQueue: 100, TenantLimits: governor.LimitsStrict}},
-			Tenants: []governor.Tenant{{Name: "a", Weight: 1000, MaxWait: 40 * time.Millisecond, Concurrency: 10}},
+			Tenants: []governor.Tenant{{Name: "a", Weight: 1, MaxWait: 40 * time.Millisecond, Concurrency: 10}},
 		}))(t)
 		go decideNext(g, "concurrency", 0)
 		go call(g)

@@ -126,7 +126,7 @@ func TestCommon_AfterRest(t *testing.T) {
 	} {
 		testkit.Virtual(t, name, func(t *testing.T) {
 			tenant.Name = "a"
-			tenant.Weight = 1000
+			tenant.Weight = 1
 			d := openDesk(t, 10*time.Millisecond, governor.Config{Tenants: []governor.Tenant{tenant}})
 			d.goes(t, 10).Release()
 			d.answers(func(c parts.Claim) parts.Part { return parts.Part{Part: c.Used, Others: c.Limit - c.Used} })
@@ -151,7 +151,7 @@ func TestCommon_LimitComesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := governor.Config{
 			Pools:   []governor.Pool{{Name: "p", Concurrency: 1000, MaxQueue: 100}},
-			Tenants: []governor.Tenant{{Name: "a", Weight: 1000, RPM: 1000, TPM: 1000, Concurrency: 10}},
+			Tenants: []governor.Tenant{{Name: "a", Weight: 1, RPM: 1000, TPM: 1000, Concurrency: 10}},
 		}
 		d := openDesk(t, 10*time.Millisecond, cfg)
 		d.goes(t, 10).Release()
@@ -176,7 +176,7 @@ func TestCommon_LargeBudget(t *testing.T) {
 		const limit = 100 * budget.MaxLimit
 		cfg := governor.Config{
 			Pools:   []governor.Pool{{Name: "p", Concurrency: 1000, MaxQueue: 100}},
-			Tenants: []governor.Tenant{{Name: "a", Weight: 1000, Budgets: []governor.Budget{{Unit: governor.UnitMicroUSD, Limit: limit, Per: budget.Month}}}},
+			Tenants: []governor.Tenant{{Name: "a", Weight: 1, Budgets: []governor.Budget{{Unit: governor.UnitMicroUSD, Limit: limit, Per: budget.Month}}}},
 		}
 		d := openDesk(t, 10*time.Millisecond, cfg)
 		price := governor.Price{Input: 1_000_000}
@@ -204,8 +204,8 @@ func TestCommon_Chain(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			d := openDesk(t, away, governor.Config{
 				Tenants: []governor.Tenant{
-					{Name: "a", Weight: 1000, RPM: 10, InPool: map[string]governor.Limits{"p": {RPM: 10}}},
-					{Name: "a/b", Weight: 1000, Concurrency: 10, InPool: map[string]governor.Limits{"p": {TPM: 1000}}},
+					{Name: "a", Weight: 1, RPM: 10, InPool: map[string]governor.Limits{"p": {RPM: 10}}},
+					{Name: "a/b", Weight: 1, Concurrency: 10, InPool: map[string]governor.Limits{"p": {TPM: 1000}}},
 				},
 			})
 			l, rej := d.ask("a/b", 10)
@@ -223,7 +223,7 @@ func TestCommon_Chain(t *testing.T) {
 // when a call would end of which none runs; and finds it.
 func TestCommon_NoSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := openDesk(t, 2*grantWait, governor.Config{Tenants: []governor.Tenant{{Name: "a", Weight: 1000, Concurrency: 10}}})
+		d := openDesk(t, 2*grantWait, governor.Config{Tenants: []governor.Tenant{{Name: "a", Weight: 1, Concurrency: 10}}})
 		_, rej := d.ask("a", 10)
 		if rej == nil || rej.Reason != governor.ReasonConcurrency || rej.RetryAfter != grantRetry {
 			t.Fatalf("without an answer: %+v", rej)
@@ -238,7 +238,7 @@ func TestCommon_NoSlot(t *testing.T) {
 // TestCommon_Unlimited: of who has no limits nothing is told.
 func TestCommon_Unlimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := openDesk(t, 0, governor.Config{Tenants: []governor.Tenant{{Name: "a", Weight: 1000}, {Name: "b", Weight: 1000, RPM: 1}}})
+		d := openDesk(t, 0, governor.Config{Tenants: []governor.Tenant{{Name: "a", Weight: 1}, {Name: "b", Weight: 1, RPM: 1}}})
 		for _, name := range []string{"a", "b"} {
 			if _, rej := d.ask(name, 10); rej != nil {
 				t.Fatal(rej)

@@ -18,7 +18,7 @@ import (
 // limitedTenant has a limit of each kind.
 func limitedTenant() governor.Tenant {
 	return governor.Tenant{
-		Name: "a", Weight: 1000, RPM: 60, TPM: 10_000, Concurrency: 10,
+		Name: "a", Weight: 1, RPM: 60, TPM: 10_000, Concurrency: 10,
 		Budgets: []governor.Budget{{Unit: governor.UnitRequests, Limit: 100, Per: budget.Day}},
 	}
 }
@@ -383,7 +383,7 @@ func TestCommon_Refresh(t *testing.T) {
 
 // daily has a budget of so many tokens a day.
 func daily(tokens int64) governor.Tenant {
-	return governor.Tenant{Name: "a", Weight: 1000, Budgets: []governor.Budget{{Unit: governor.UnitTokens, Limit: tokens, Per: budget.Day}}}
+	return governor.Tenant{Name: "a", Weight: 1, Budgets: []governor.Budget{{Unit: governor.UnitTokens, Limit: tokens, Per: budget.Day}}}
 }
 
 // TestCommon_LargerCall: a call that takes more of a budget than those before it waits for a

@@ -23,11 +23,11 @@ func sharedConfig() governor.Config {
 		Shared: true,
 		Pools:  []governor.Pool{{Name: "p", TPM: 60_000, RPM: 600, HeadroomPPM: 10_000, Burst: 10 * time.Second, MaxQueue: 100}},
 		Tenants: []governor.Tenant{
-			{Name: "x", Weight: 2000, Group: "free", GroupWeight: 1000},
-			{Name: "free", Weight: 3000},
-			{Name: "acme", Weight: 4000},
-			{Name: "acme/search", Weight: 1000},
-			{Name: "acme/search/deep", Weight: 5000},
+			{Name: "x", Weight: 2, Group: "free", GroupWeight: 1},
+			{Name: "free", Weight: 3},
+			{Name: "acme", Weight: 4},
+			{Name: "acme/search", Weight: 1},
+			{Name: "acme/search/deep", Weight: 5},
 		},
 	}
 }
@@ -48,7 +48,7 @@ func paths(r *federation.Report) (out []string) {
 		if c.Parent >= i {
 			kind = "BEFORE ITS PARENT"
 		}
-		out = append(out, fmt.Sprintf("%s %d %s", c.Path, c.Weight, kind))
+		out = append(out, fmt.Sprintf("%s %v %s", c.Path, c.Weight, kind))
 	}
 	slices.Sort(out)
 	return out
@@ -59,8 +59,8 @@ func TestShared_Report(t *testing.T) {
 	g, s := shared(t, sharedConfig())
 	r := s.Report(time.Now())
 	want := []string{
-		"(free) 1000 node", "(free)/x 2000 leaf", "acme 4000 node", "acme/(calls) 1000 leaf", "acme/search 1000 node",
-		"acme/search/(calls) 1000 leaf", "acme/search/deep 5000 leaf", "free 3000 leaf",
+		"(free) 1 node", "(free)/x 2 leaf", "acme 4 node", "acme/(calls) 1 leaf", "acme/search 1 node",
+		"acme/search/(calls) 1 leaf", "acme/search/deep 5 leaf", "free 3 leaf",
 	}
 	if got := paths(r); !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -119,7 +119,7 @@ func BenchmarkReport(b *testing.B) {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			cfg := governor.Config{Shared: true, Pools: []governor.Pool{{Name: "p", TPM: 1e9, Burst: 10 * time.Second, MaxQueue: 100}}}
 			for i := range n {
-				cfg.Tenants = append(cfg.Tenants, governor.Tenant{Name: fmt.Sprint("t", i), Weight: 1000})
+				cfg.Tenants = append(cfg.Tenants, governor.Tenant{Name: fmt.Sprint("t", i), Weight: 1})
 			}
 			g := testkit.Must(governor.New(cfg))(b)
 			s := New(g).Pools()[0].(*Pool)
@@ -152,9 +152,9 @@ func TestSharedSlots_Stakes(t *testing.T) {
 			SharedSlots: true,
 			Pools:       []governor.Pool{{Name: "p", Concurrency: 8, MaxQueue: 100}},
 			Tenants: []governor.Tenant{
-				{Name: "calm", Weight: 1000, MaxWait: time.Hour},
-				{Name: "busy", Weight: 1000, MaxWait: time.Hour},
-				{Name: "large", Weight: 2000, MaxWait: time.Hour},
+				{Name: "calm", Weight: 1, MaxWait: time.Hour},
+				{Name: "busy", Weight: 1, MaxWait: time.Hour},
+				{Name: "large", Weight: 2, MaxWait: time.Hour},
 			},
 		}))(t)
 		ctx, stop := context.WithCancel(t.Context())
@@ -212,7 +212,7 @@ func TestSharedSlots_WithheldReserve(t *testing.T) {
 					Name: "p", Concurrency: c.slots, InteractiveReserve: c.reserve, MaxQueue: 9,
 					OnLoss: governor.LossLocal, LocalPPM: c.localPPM,
 				}},
-				Tenants: []governor.Tenant{{Name: "batch", Weight: 1000, Background: true, MaxWait: time.Hour}},
+				Tenants: []governor.Tenant{{Name: "batch", Weight: 1, Background: true, MaxWait: time.Hour}},
 			}))(t)
 			admitted := make(chan governor.Lease, 1)
 			go func() {

@@ -13,9 +13,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
 	"github.com/llmgov/llmgov/internal/test/testkit"
 	"github.com/llmgov/llmgov/tenants"
-	"pgregory.net/rapid"
 )
 
 var update = flag.Bool("update", false, "write what configs come to into testdata")
@@ -116,7 +117,7 @@ func TestConvert_Meaning(t *testing.T) {
 		t.Error("a name is served that nobody could ask for")
 	}
 	team, _ := s.TenantByName("Search-Team")
-	if team.TPM != 100_000 || team.RPM != 600 || team.Concurrency != 16 || team.GroupWeight != 90_000 ||
+	if team.TPM != 100_000 || team.RPM != 600 || team.Concurrency != 16 || team.GroupWeight != 90 ||
 		team.MayUse("claude") || !team.MayUse("gpt-4o") {
 		t.Errorf("the team is %+v", team)
 	}

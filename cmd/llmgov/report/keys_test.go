@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/llmgov/llmgov/internal/test/testkit"
 	"github.com/llmgov/llmgov/tenants"
 	"github.com/llmgov/llmgov/tenants/keyfile"
@@ -65,8 +66,8 @@ func TestReport_RuntimeKeys(t *testing.T) {
 	snap := testkit.Must(tenants.Build(cfg, []tenants.Tenant{
 		{Name: "acme", Keys: key("a"), Models: []string{"m"}},
 		{Name: "bob", Keys: key("b"), Models: []string{"m"}},
-		{Name: "dora", Keys: key("d"), Weight: 2000},
-		{Name: "dora/team", Keys: key("t"), Weight: 2000},
+		{Name: "dora", Keys: key("d"), Weight: 2},
+		{Name: "dora/team", Keys: key("t"), Weight: 2},
 	}))(t)
 	own := keyfile.Entry{Key: key("run")[0], Tenant: "dora"}
 	for _, c := range []struct {

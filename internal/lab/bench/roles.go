@@ -137,7 +137,7 @@ func measured(upstream, store string) (*tenants.Snapshot, error) {
 	for i := range list {
 		list[i] = tenants.Tenant{
 			Name: tenantName(i), Tier: "bench",
-			Weight: int64(1+i%4) * 1000,
+			Weight: float64(1 + i%4),
 			RPM:    tenantLimit, TPM: tenantLimit, ITPM: tenantLimit, OTPM: tenantLimit, Concurrency: 100,
 			MaxWait: 10 * time.Minute, MaxOutputTokens: clamp,
 			Keys: []tenants.Key{{Hash: tenants.HashKey(key(i))}},

@@ -19,7 +19,7 @@ var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 func slots(n int64) *decisions.Policy {
 	return &decisions.Policy{
 		Hash: fmt.Sprint(n), Pools: []governor.Pool{{Name: "p", Concurrency: n, MaxQueue: 9}},
-		Tenants: []governor.Tenant{{Name: "a", Weight: 1000}},
+		Tenants: []governor.Tenant{{Name: "a", Weight: 1}},
 	}
 }
 

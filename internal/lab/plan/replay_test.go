@@ -29,12 +29,12 @@ func busyConfig(accounting escrow.Accounting) governor.Config {
 			{Name: "q", TPM: 300_000, RPM: 3000, MaxQueue: 20, Accounting: accounting, TicketWait: time.Second, Budgets: []governor.Budget{{Unit: governor.UnitTokens, Limit: 200_000, Per: budget.Hour}}},
 		},
 		Tenants: []governor.Tenant{
-			{Name: "a", Weight: 4000, MaxWait: 2 * time.Second, TPM: 400_000},
-			{Name: "a/x", Weight: 3000, MaxWait: 3 * time.Second, RPM: 600},
-			{Name: "a/y", Weight: 1000, Background: true, MaxWait: time.Second},
-			{Name: "b", Weight: 2000, RPM: 900, Concurrency: 4, MaxWait: time.Second, Floor: 10_000},
-			{Name: "c", Weight: 1000, Shadow: true, RPM: 60, InPool: map[string]governor.Limits{"p": {Concurrency: 1}}},
-			{Name: "d", Weight: 1000, Group: "g", GroupWeight: 1000, Budgets: []governor.Budget{{Unit: governor.UnitRequests, Limit: 50, Per: budget.Day}}},
+			{Name: "a", Weight: 4, MaxWait: 2 * time.Second, TPM: 400_000},
+			{Name: "a/x", Weight: 3, MaxWait: 3 * time.Second, RPM: 600},
+			{Name: "a/y", Weight: 1, Background: true, MaxWait: time.Second},
+			{Name: "b", Weight: 2, RPM: 900, Concurrency: 4, MaxWait: time.Second, Floor: 10_000},
+			{Name: "c", Weight: 1, Shadow: true, RPM: 60, InPool: map[string]governor.Limits{"p": {Concurrency: 1}}},
+			{Name: "d", Weight: 1, Group: "g", GroupWeight: 1, Budgets: []governor.Budget{{Unit: governor.UnitRequests, Limit: 50, Per: budget.Day}}},
 		},
 	}
 }
@@ -318,7 +318,7 @@ func TestReplay_CallsThatRunOn(t *testing.T) {
 				Name: "p", TPM: 60_000, Accounting: escrow.Production,
 				Upstreams: []governor.Upstream{{Name: "a", Weight: 1, Concurrency: 1}, {Name: "b", Weight: 1, Order: 1, Concurrency: 5}},
 			}},
-			Tenants: []governor.Tenant{{Name: "t", Weight: 1000}},
+			Tenants: []governor.Tenant{{Name: "t", Weight: 1}},
 		}
 		_, outcomes := recorded(t, cfg, func(g *governor.Governor) {
 			time.Sleep(time.Minute)

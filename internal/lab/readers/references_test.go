@@ -150,7 +150,7 @@ func newFront(t testing.TB) *front {
 	pool.Upstreams = []tenants.PoolUpstream{{Name: "up"}}
 	cfg.Pools = []tenants.Pool{pool}
 	tenant := tenants.Tenant{
-		Name: "acme", Weight: 1, Keys: []tenants.Key{{Hash: tenants.HashKey("key")}},
+		Name: "acme", Weight: 0.001, Keys: []tenants.Key{{Hash: tenants.HashKey("key")}},
 		Models: []string{granted}, DefaultPool: "main", MaxOutputTokens: most, Routes: tenants.RouteInference | tenants.RouteFiles,
 	}
 	f.gateway = testkit.Must(gateway.New(gateway.Options{

@@ -5,7 +5,6 @@ import (
 	"sort"
 	"time"
 
-	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/internal/lab/simulate/scenario"
 )
 
@@ -77,7 +76,7 @@ func (a *audit) callers(f *Figures) []TenantFigures {
 		slices.Sort(waits[i])
 		list[i] = TenantFigures{
 			Name:     l.Path,
-			Weight:   float64(l.Weight) / float64(escrow.WeightOne),
+			Weight:   float64(l.Weight),
 			Entitled: Value(a.entitled.total(i) / windows),
 			Received: Value(a.got.total(i) / windows),
 			WaitP50:  quantile(waits[i], 0.5),

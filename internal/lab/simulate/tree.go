@@ -40,10 +40,10 @@ func (t *Tree) grow(parent int, tenants []scenario.Tenant, above string) {
 		x := &tenants[i]
 		path := above + x.Name
 		if len(x.Teams) > 0 {
-			t.grow(t.Inner(parent, float64(x.Weight)), x.Teams, path+"/")
+			t.grow(t.Inner(parent, float64(x.Weight.Thousandths())), x.Teams, path+"/")
 			continue
 		}
-		t.Leaf(parent, float64(x.Weight))
+		t.Leaf(parent, float64(x.Weight.Thousandths()))
 		t.Leaves = append(t.Leaves, Leaf{Path: path, Tenant: x})
 	}
 }

@@ -28,7 +28,7 @@ func fairnessOf(p *governor.PoolState, most int) adminapi.Fairness {
 	for _, i := range order {
 		s := &p.Shares[i]
 		v.Tenants = append(v.Tenants, adminapi.Share{
-			Name: s.Tenant, Weight: inOnes(s.Weight), Guaranteed: s.Guaranteed,
+			Name: s.Tenant, Weight: float64(s.Weight), Guaranteed: s.Guaranteed,
 			Entitled: s.Entitled, Received: s.Received, Demand: s.Demand,
 			Running: s.Running, Queued: s.Queued, OldestWait: s.OldestWait.Seconds(),
 			Debt: s.Debt, Borrowed: int64(s.Borrowed), Lent: int64(s.Lent),

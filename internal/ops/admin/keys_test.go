@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/ops/adminapi"
 	"github.com/llmgov/llmgov/internal/proxy/gateway"
@@ -49,7 +50,7 @@ func newKeysGateway(t *testing.T) *gateway.Gateway {
 	cfg.Pools = []tenants.Pool{tenants.DefaultPool("p", "m")}
 	var list []tenants.Tenant
 	for _, name := range []string{"acme", "bob"} {
-		list = append(list, tenants.Tenant{Name: name, Weight: 1000, Keys: []tenants.Key{{Hash: tenants.HashKey(name)}}})
+		list = append(list, tenants.Tenant{Name: name, Weight: 1, Keys: []tenants.Key{{Hash: tenants.HashKey(name)}}})
 	}
 	gw := testkit.Must(gateway.New(gateway.Options{Admission: admissiontest.Build(t, cfg, list...), Log: slog.New(slog.DiscardHandler)}))(t)
 	return gw

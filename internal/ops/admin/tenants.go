@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/internal/ops/adminapi"
 )
 
@@ -17,7 +16,7 @@ func (a *API) tenants(p *page) adminapi.TenantList {
 		}
 		v := adminapi.Tenant{
 			Name: t.Config.Name, Tier: t.Config.Tier, Group: t.Config.Group,
-			Weight: inOnes(t.Config.Weight), GroupWeight: inOnes(t.Config.GroupWeight),
+			Weight: float64(t.Config.Weight), GroupWeight: float64(t.Config.GroupWeight),
 			MaxWaitSeconds: t.Config.MaxWait.Seconds(), Shadow: t.Config.Shadow, ShadowRefused: a.gateway.ShadowRefused(known.Name),
 			Limits: []adminapi.Limit{}, Running: t.Running, Waiting: t.InLine, Queued: t.Queued,
 			Budgets: budgetViews(t.Budgets),
@@ -32,5 +31,3 @@ func (a *API) tenants(p *page) adminapi.TenantList {
 	}
 	return adminapi.TenantList{Tenants: out, Total: total, Next: next}
 }
-
-func inOnes(w escrow.Weight) float64 { return float64(w) / float64(escrow.WeightOne) }

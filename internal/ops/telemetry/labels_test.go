@@ -13,10 +13,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/test/testkit"
-	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
 // TestOthers: who comes when there are series enough is counted with others, and has
@@ -28,7 +29,7 @@ func TestOthers(t *testing.T) {
 	var tenants []governor.Tenant
 	reaches := map[string][]string{}
 	for _, name := range []string{"a", "b", "c", Other} {
-		tenants = append(tenants, governor.Tenant{Name: name, Tier: "pro", Weight: escrow.WeightOne, RPM: 60})
+		tenants = append(tenants, governor.Tenant{Name: name, Tier: "pro", Weight: 1, RPM: 60})
 		reaches[name] = []string{"p"}
 	}
 	g := testkit.Must(governor.New(governor.Config{Pools: []governor.Pool{{Name: "p", TPM: 60_000}}, Tenants: tenants}))(t)
@@ -105,7 +106,7 @@ func crowdOf(t testing.TB, n int) *Metrics {
 	reaches := map[string][]string{}
 	for i := range n {
 		name := fmt.Sprintf("tenant-%05d", i)
-		tenants = append(tenants, governor.Tenant{Name: name, Tier: "pro", Weight: escrow.Weight(1000 + i%7), RPM: 600, TPM: 60_000, Concurrency: 16})
+		tenants = append(tenants, governor.Tenant{Name: name, Tier: "pro", Weight: escrow.Weight(1000+i%7) / 1000, RPM: 600, TPM: 60_000, Concurrency: 16})
 		reaches[name] = []string{"p"}
 	}
 	g := testkit.Must(governor.New(governor.Config{Pools: []governor.Pool{{Name: "p", TPM: 1e9, MaxQueue: 1000}}, Tenants: tenants}))(t)
@@ -281,7 +282,7 @@ func TestQuiet(t *testing.T) {
 		all := map[string][]string{"gone": {"p"}, "org": {"p"}, "org/team": {"p"}, "slow": {"p"}, "never": {"p"}}
 		var tenants []governor.Tenant
 		for _, name := range slices.Sorted(maps.Keys(all)) {
-			tenants = append(tenants, governor.Tenant{Name: name, Weight: escrow.WeightOne, RPM: 60})
+			tenants = append(tenants, governor.Tenant{Name: name, Weight: 1, RPM: 60})
 		}
 		g := testkit.Must(governor.New(governor.Config{Pools: []governor.Pool{{Name: "p", TPM: 60_000}}, Tenants: tenants}))(t)
 		m.Watch(g.State, "abc")

@@ -22,7 +22,7 @@ func busy(t *testing.T) (*Metrics, *governor.Governor) {
 	t.Helper()
 	g := testkit.Must(governor.New(governor.Config{
 		Pools: []governor.Pool{{Name: "p", TPM: 60_000, RPM: 600, Concurrency: 4, HoldBackPPM: 500_000, MaxQueue: 10, Burst: time.Minute, TicketWait: time.Second}},
-		Tenants: []governor.Tenant{{Name: "acme", Tier: "pro", Weight: escrow.WeightOne, TPM: 9000, Concurrency: 2, Budgets: []governor.Budget{
+		Tenants: []governor.Tenant{{Name: "acme", Tier: "pro", Weight: 1, TPM: 9000, Concurrency: 2, Budgets: []governor.Budget{
 			{Unit: governor.UnitTokens, Limit: 1000, Per: budget.Day}, {Unit: governor.UnitRequests, Limit: 10, Per: budget.Day},
 		}}},
 	}))(t)

@@ -34,7 +34,7 @@ func TestFirstChunkRenewsLeaseOnce(t *testing.T) {
 	cfg := tenants.DefaultConfig()
 	cfg.Upstreams = []tenants.Upstream{{Name: "mock", BaseURL: "http://mock/v1"}}
 	cfg.Pools = []tenants.Pool{tenants.DefaultPool("bench", "*")}
-	snap := testkit.Must(tenants.Build(cfg, []tenants.Tenant{{Name: "acme", Weight: 1000, Keys: []tenants.Key{{Hash: tenants.HashKey(aKey)}}}}))(t)
+	snap := testkit.Must(tenants.Build(cfg, []tenants.Tenant{{Name: "acme", Weight: 1, Keys: []tenants.Key{{Hash: tenants.HashKey(aKey)}}}}))(t)
 	var seen renewals
 	ctl := admissiontest.New(t, snap, func(rules *governor.Config) {
 		rules.Observer = &seen
@@ -64,7 +64,7 @@ func TestPausedCallsAreNotInFlight(t *testing.T) {
 	cfg.Upstreams = []tenants.Upstream{{Name: "fails", BaseURL: "http://fails/v1"}, {Name: "pauses", BaseURL: "http://pauses/v1"}}
 	cfg.Pools = []tenants.Pool{tenants.DefaultPool("both", "*")}
 	cfg.Pools[0].Upstreams = []tenants.PoolUpstream{{Name: "fails", Weight: 1}, {Name: "pauses", Weight: 1}}
-	ctl := admissiontest.Build(t, cfg, tenants.Tenant{Name: "acme", Weight: 1000, Keys: []tenants.Key{{Hash: tenants.HashKey(aKey)}}})
+	ctl := admissiontest.Build(t, cfg, tenants.Tenant{Name: "acme", Weight: 1, Keys: []tenants.Key{{Hash: tenants.HashKey(aKey)}}})
 	g := testkit.Must(New(Options{Admission: ctl, Log: slog.New(logging.JSON(io.Discard)), Transport: &answering{}}))(t)
 	pool, _ := g.world.Load().poolNamed("both")
 	fails := pool.set.Members[0]

@@ -37,7 +37,7 @@ func TestRename_Form(t *testing.T) {
 	cfg.Pools = []tenants.Pool{tenants.DefaultPool("p")}
 	cfg.Pools[0].Concurrency = 1
 	cfg.Pools[0].Aliases = []tenants.Alias{{Name: "fast", Model: "whisper-large"}}
-	aliased := testkit.Must(tenants.Build(cfg, []tenants.Tenant{{Name: "t", Weight: 1, Keys: []tenants.Key{{Hash: tenants.HashKey("k")}}}}))(t)
+	aliased := testkit.Must(tenants.Build(cfg, []tenants.Tenant{{Name: "t", Weight: 0.001, Keys: []tenants.Key{{Hash: tenants.HashKey("k")}}}}))(t)
 	for name, parts := range map[string][]string{
 		"alone":                            {model, "fast"},
 		"first":                            {model, "fast", prompt, "fast"},

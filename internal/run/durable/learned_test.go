@@ -30,7 +30,7 @@ func lengthsOutlive(t *testing.T, learned string, want int) {
 	opt.Log = slog.New(slog.NewTextHandler(&said, nil))
 	cfg := governor.Config{
 		Pools:   []governor.Pool{{Name: "p", TPM: 200_000, Accounting: escrow.Production, Burst: time.Minute, MaxQueue: 100}},
-		Tenants: []governor.Tenant{{Name: "a", Weight: 1000}},
+		Tenants: []governor.Tenant{{Name: "a", Weight: 1}},
 	}
 	admit := func(g *life) (leases []governor.Lease) {
 		for range 12 {

@@ -39,7 +39,7 @@ func BenchmarkQuietTenants(b *testing.B) {
 func quietTenants(b *testing.B, address string, tenants, format int) {
 	cfg := governor.Config{SharedLimits: format > 0, Pools: []governor.Pool{{Name: "p", Concurrency: 1e6, MaxQueue: 10}}}
 	for i := range tenants {
-		cfg.Tenants = append(cfg.Tenants, governor.Tenant{Name: fmt.Sprint("t", i), Weight: 1, RPM: 600, TPM: 200_000})
+		cfg.Tenants = append(cfg.Tenants, governor.Tenant{Name: fmt.Sprint("t", i), Weight: 0.001, RPM: 600, TPM: 200_000})
 	}
 	gov := testkit.Must(governor.New(cfg))(b)
 	var trips, calls, late atomic.Int64

@@ -13,7 +13,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/federation"
 	"github.com/llmgov/llmgov/federation/memory"
 	"github.com/llmgov/llmgov/federation/runner"
@@ -53,7 +52,7 @@ func TestSharing_Regions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gov := testkit.Must(governor.New(governor.Config{
 			Shared: true, Pools: []governor.Pool{{Name: "p", TPM: 1000, Burst: time.Second, MaxQueue: 10}},
-			Tenants: []governor.Tenant{{Name: "a", Weight: escrow.WeightOne}},
+			Tenants: []governor.Tenant{{Name: "a", Weight: 1}},
 		}))(t)
 		store := &lossy{Store: memory.New(memory.Config{Fresh: true})}
 		s := &sharing{gov: gov, log: slog.New(slog.DiscardHandler)}

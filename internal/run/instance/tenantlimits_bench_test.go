@@ -49,9 +49,9 @@ func measureLimits(b *testing.B, address, mode string) {
 	cfg := governor.Config{SharedLimits: true, Pools: []governor.Pool{{Name: "p", Concurrency: 1e6, MaxQueue: 10, TenantLimits: limitsModes[mode]}}}
 	run := rand.Text()[:8]
 	for i := range 10 {
-		cfg.Tenants = append(cfg.Tenants, governor.Tenant{Name: fmt.Sprint("t", i, run), Weight: 1000, RPM: 100_000, TPM: 1e9, Concurrency: 1000})
+		cfg.Tenants = append(cfg.Tenants, governor.Tenant{Name: fmt.Sprint("t", i, run), Weight: 1, RPM: 100_000, TPM: 1e9, Concurrency: 1000})
 	}
-	cfg.Tenants = append(cfg.Tenants, governor.Tenant{Name: "full" + run, Weight: 1000, RPM: 40, TPM: 1e9})
+	cfg.Tenants = append(cfg.Tenants, governor.Tenant{Name: "full" + run, Weight: 1, RPM: 40, TPM: 1e9})
 	const d = 10 * time.Second
 	took, admitted, _, trips := measureTwo(b, address, cfg, 10, d, func(i int) string { return fmt.Sprint("t", i, run) })
 	b.ReportMetric(float64(trips)*1000/float64(admitted), "trips/1000admitted")

@@ -59,7 +59,7 @@ func pool(p *tenants.Pool) governor.Pool {
 }
 
 // even are the weights by which each token counts as one.
-var even = tenants.TokenWeights{Input: 1000, CachedInput: 1000, Output: 1000, Reasoning: 1000, Audio: 1000}
+var even = tenants.TokenWeights{Input: 1, CachedInput: 1, Output: 1, Reasoning: 1, Audio: 1}
 
 // weights are the governor's token weights. Even ones are its zero value, because it need not weigh by that.
 func weights(w tenants.TokenWeights) governor.TokenWeights {

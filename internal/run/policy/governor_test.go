@@ -93,7 +93,7 @@ func TestGovernorIsGivenEveryField(t *testing.T) {
 	cfg.Tenants[0].Below = cfg.Tenants[2].Below // because a background tenant has no number
 	filled(t, "pool", reflect.ValueOf(cfg.Pools[0]))
 	filled(t, "tenant", reflect.ValueOf(cfg.Tenants[0]))
-	if team := cfg.Tenants[1]; team.NoCalls || team.Name != "acme/search" || team.Weight != 4000 {
+	if team := cfg.Tenants[1]; team.NoCalls || team.Name != "acme/search" || team.Weight != 4 {
 		t.Errorf("the team is %+v", team)
 	}
 	if got := cfg.Tenants[0].Pools; len(got) != 1 || got[0] != "p" {
@@ -123,10 +123,10 @@ var zeroMeansSomething = map[string]bool{"pool.Budgets[0].Unit": true}
 
 // Weights by which each token counts as one are the governor's zero, by which it need not weigh.
 func TestEvenWeightsAreNone(t *testing.T) {
-	if got := weights(tenants.TokenWeights{Input: 1000, CachedInput: 1000, Output: 1000, Reasoning: 1000, Audio: 1000}); got != (governor.TokenWeights{}) {
+	if got := weights(tenants.TokenWeights{Input: 1, CachedInput: 1, Output: 1, Reasoning: 1, Audio: 1}); got != (governor.TokenWeights{}) {
 		t.Errorf("even weights are %+v", got)
 	}
-	if got := weights(tenants.TokenWeights{Input: 1000}); got != (governor.TokenWeights{Input: 1000}) {
+	if got := weights(tenants.TokenWeights{Input: 1}); got != (governor.TokenWeights{Input: 1}) {
 		t.Errorf("other weights are %+v", got)
 	}
 }
@@ -186,7 +186,7 @@ func TestRerouteToAnotherPool(t *testing.T) {
 	pool := tenants.DefaultPool("new", "m")
 	pool.Upstreams = []tenants.PoolUpstream{{Name: "a", Weight: 1}, {Name: "b", Weight: 1}}
 	cfg.Pools = []tenants.Pool{pool}
-	snap := testkit.Must(tenants.Build(cfg, []tenants.Tenant{{Name: "t", Tier: "standard", Weight: 1000, Keys: []tenants.Key{{Hash: tenants.HashKey("t")}}}}))(t)
+	snap := testkit.Must(tenants.Build(cfg, []tenants.Tenant{{Name: "t", Tier: "standard", Weight: 1, Keys: []tenants.Key{{Hash: tenants.HashKey("t")}}}}))(t)
 	for from, want := range map[string]uint64{"old": 0, "new": 0b10} {
 		req := governor.Request{Tenant: "t", Pool: from, Model: "m", Via: 0b10}
 		if code := Reroute(snap, &req); code != "" || req.Pool != "new" || req.Via != want {

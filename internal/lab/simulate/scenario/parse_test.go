@@ -12,7 +12,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/internal/lib/strictyaml"
 	"github.com/llmgov/llmgov/internal/test/testkit"
 )
@@ -62,7 +61,7 @@ func TestDefaults(t *testing.T) {
 		Pool:     Pool{TPM: 600_000, Burst: 10 * time.Second, MaxQueue: 10_000, TicketWait: 10 * time.Second},
 		Patience: 15 * time.Second,
 		Tenants: []Tenant{{
-			Name: "a", Weight: escrow.WeightOne, Load: Load{Kind: Backlogged, Workers: 3, Start: -1},
+			Name: "a", Weight: 1, Load: Load{Kind: Backlogged, Workers: 3, Start: -1},
 			Work: Work{Cost: Dist{Mean: 1000, Sigma: 0.8, Min: 1, Max: 8000}},
 		}},
 		Source: s.Source,
@@ -120,7 +119,7 @@ events:
 	if want := 0.5 * 1_000_000 / 60; sum < want-1e-6 || sum > want+1e-6 {
 		t.Errorf("all of the zipf ask for %g tokens a second, want %g", sum, want)
 	}
-	if org.Weight != 2500 || org.FloorTPM != 100 || org.Credit != 2*time.Second || !org.Teams[0].Background {
+	if org.Weight != 2.5 || org.FloorTPM != 100 || org.Credit != 2*time.Second || !org.Teams[0].Background {
 		t.Errorf("org is %+v", org)
 	}
 	x := org.Teams[0].Spread

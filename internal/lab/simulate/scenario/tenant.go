@@ -33,7 +33,7 @@ func (p *parser) tenants(v value, above string) []Tenant {
 
 // tenant reads one entry, which stands for many when it is a zipf.
 func (p *parser) tenant(v value, above string) []Tenant {
-	t := Tenant{Weight: escrow.WeightOne, Work: p.work, Spread: p.where, Via: p.may}
+	t := Tenant{Weight: 1, Work: p.work, Spread: p.where, Via: p.may}
 	own := Work{Cost: p.work.Cost}
 	var teams, zipf value
 	readers := map[string]func(value){
@@ -140,10 +140,9 @@ func (t *Tenant) priority(v value) {
 
 // weight reads a number of up to three decimals.
 func weight(v value, into *escrow.Weight) {
-	one := float64(escrow.WeightOne)
-	w := float64(*into) / one
-	v.Number(&w, 1/one, float64(escrow.MaxWeight)/one)
-	*into = escrow.Weight(math.Round(w * one))
+	w := float64(*into)
+	v.Number(&w, float64(escrow.MinWeight), float64(escrow.MaxWeight))
+	*into = escrow.Weight(math.Round(w*1000) / 1000)
 }
 
 var loadWords = map[string]LoadKind{"open": Open, "backlogged": Backlogged, "onoff": OnOff, "absent": Absent}
@@ -213,7 +212,7 @@ func (p *parser) zipf(v value, like Tenant, above string) []Tenant {
 		"load":     func(v value) { v.Number(&load, 1e-6, 1000) },
 		"weights": func(v value) {
 			v.Each(func(v value) {
-				w := escrow.WeightOne
+				w := escrow.Weight(1)
 				weight(v, &w)
 				weights = append(weights, w)
 			})
@@ -226,7 +225,7 @@ func (p *parser) zipf(v value, like Tenant, above string) []Tenant {
 		v.Problem("needs a pool with tpm, of which load is a multiple")
 	}
 	if len(weights) == 0 {
-		weights = []escrow.Weight{escrow.WeightOne}
+		weights = []escrow.Weight{1}
 	}
 	sum := 0.0
 	for k := range count {

@@ -5,7 +5,6 @@ import (
 	"io"
 	"testing"
 
-	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/budget"
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/governor/tokens"
@@ -57,7 +56,7 @@ func newSite(t *testing.T) *site {
 	gov := testkit.Must(governor.New(governor.Config{
 		Pools: []governor.Pool{{Name: "p", Concurrency: 100, MaxQueue: 100}},
 		Tenants: []governor.Tenant{{
-			Name: "acme", Weight: escrow.WeightOne,
+			Name: "acme", Weight: 1,
 			Budgets: []governor.Budget{{Unit: governor.UnitTokens, Limit: 1_000_000, Per: budget.Day}},
 		}},
 	}))(t)

@@ -118,7 +118,7 @@ func (b Books) Of(t *tenants.Tenant, key *tenants.Key) *View {
 			continue // it may use none of its models
 		}
 		v.Pools = append(v.Pools, poolView{
-			Name: p.Name, Weight: float64(t.Weight) / 1000, ShareTPM: b.Shares[t.Index][i], FloorTPM: t.FloorTPM,
+			Name: p.Name, Weight: t.Weight, ShareTPM: b.Shares[t.Index][i], FloorTPM: t.FloorTPM,
 			Queued: st.Queued[p.Name], Limits: limitsOf(st, p.Name), Budgets: budgetsOf(st, p.Name),
 		})
 	}

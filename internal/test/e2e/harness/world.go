@@ -60,7 +60,7 @@ func Pool(tpm, rpm, concurrency int64) tenants.Pool {
 
 // Tenant has its name as its key.
 func Tenant(name string, weight int64) tenants.Tenant {
-	return tenants.Tenant{Name: name, Tier: "t", Weight: weight * 1000, Keys: []tenants.Key{{Hash: tenants.HashKey(name)}}}
+	return tenants.Tenant{Name: name, Tier: "t", Weight: float64(weight), Keys: []tenants.Key{{Hash: tenants.HashKey(name)}}}
 }
 
 // Config has the world's pool, in front of the model server.

@@ -66,7 +66,7 @@ func toldCases() map[string]told {
 			call:   func(s *harness.Stack) { s.Call(s.T.Context(), "hasty", harness.Chat(false, 50, "")) },
 		},
 		"refused in shadow": {
-			world: harness.World{Tenants: []tenants.Tenant{{Name: "shady", Weight: 1000, Shadow: true, TPM: 20, Keys: []tenants.Key{{Hash: tenants.HashKey("shady")}}}}},
+			world: harness.World{Tenants: []tenants.Tenant{{Name: "shady", Weight: 1, Shadow: true, TPM: 20, Keys: []tenants.Key{{Hash: tenants.HashKey("shady")}}}}},
 			before: func(s *harness.Stack) {
 				s.Call(s.T.Context(), "shady", harness.Chat(false, 50, `,"mock":{"output_tokens":50}`))
 			},
@@ -124,14 +124,14 @@ func toldCases() map[string]told {
 		"no model": {call: func(s *harness.Stack) { s.Call(s.T.Context(), "a", `{"messages":[]}`) }},
 		"models":   {call: func(s *harness.Stack) { s.Get("/v1/models", "a") }},
 		"list": {
-			world: harness.World{Tenants: []tenants.Tenant{{Name: "keeper", Weight: 1000, Routes: tenants.RouteVectorStores, DefaultPool: "p", Keys: []tenants.Key{{Hash: tenants.HashKey("keeper")}}}}},
+			world: harness.World{Tenants: []tenants.Tenant{{Name: "keeper", Weight: 1, Routes: tenants.RouteVectorStores, DefaultPool: "p", Keys: []tenants.Key{{Hash: tenants.HashKey("keeper")}}}}},
 			before: func(s *harness.Stack) {
 				s.CallTo(s.T.Context(), "/vector_stores", "keeper", `{"name":"piece of string"}`)
 			},
 			call: func(s *harness.Stack) { s.Get("/v1/vector_stores", "keeper") },
 		},
 		"realtime": {
-			world: harness.World{Tenants: []tenants.Tenant{{Name: "talker", Weight: 1000, Routes: tenants.RouteRealtime, Keys: []tenants.Key{{Hash: tenants.HashKey("talker")}}}}},
+			world: harness.World{Tenants: []tenants.Tenant{{Name: "talker", Weight: 1, Routes: tenants.RouteRealtime, Keys: []tenants.Key{{Hash: tenants.HashKey("talker")}}}}},
 			call: func(s *harness.Stack) {
 				conn, _, err := websocket.Dial(s.T.Context(), "http://gateway/v1/realtime?model=m", &websocket.DialOptions{
 					HTTPClient: s.Client, HTTPHeader: http.Header{"Authorization": {"Bearer talker"}},

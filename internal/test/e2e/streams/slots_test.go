@@ -224,17 +224,17 @@ func TestP35_WhatRemainsFallsByWhatWasTaken(t *testing.T) {
 // others.
 func TestP36_CachedTokensCountAsThePoolSays(t *testing.T) {
 	const said = `{"choices":[],"usage":{"prompt_tokens":1000,"completion_tokens":10,"total_tokens":1010,"prompt_tokens_details":{"cached_tokens":800}}}`
-	for weight, want := range map[int64]int64{0: 210, 100: 290, 1000: 1010} {
+	for weight, want := range map[float64]int64{0: 210, 0.1: 290, 1: 1010} {
 		synctest.Test(t, func(t *testing.T) {
 			p := harness.Pool(100_000, 0, 0)
-			p.TokenWeights = tenants.TokenWeights{Input: 1000, CachedInput: weight, Output: 1000, Reasoning: 1000, Audio: 1000}
+			p.TokenWeights = tenants.TokenWeights{Input: 1, CachedInput: weight, Output: 1, Reasoning: 1, Audio: 1}
 			a := harness.Tenant("a", 1)
 			a.TPM = 50_000
 			s := harness.New(t, harness.World{Pool: p, Tenants: []tenants.Tenant{a}, Wrap: saying("application/json", said)})
 			s.Call(t.Context(), "a", harness.Chat(false, 10, ""))
 			st := s.Governor.State()
 			if ofPool, own := st.Pools[0].Axes[0].Used, st.Tenants[0].Limits[0].Used; ofPool != want || own != want {
-				t.Errorf("with a weight of %d they count %d in the pool and %d in the tenant's minute, want %d", weight, ofPool, own, want)
+				t.Errorf("with a weight of %v they count %d in the pool and %d in the tenant's minute, want %d", weight, ofPool, own, want)
 			}
 			if got := s.Charged("a", "cached_input"); got != 800 {
 				t.Errorf("%d cached tokens are told", got)

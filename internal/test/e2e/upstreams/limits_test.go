@@ -44,7 +44,7 @@ func newLimitedWorld(t *testing.T) *limitedWorld {
 		who = append(who, harness.Tenant(name, 1))
 		who[len(who)-1].MaxWait = 10 * time.Minute
 	}
-	who[0].Weight = 3000
+	who[0].Weight = 3
 	who[2].Upstreams = []string{"ptu"}
 	w.World = harness.World{Pool: p, Tenants: who, Upstreams: map[string]http.Handler{"ptu": w.provisioned, "paid": w.onDemand}}
 	w.Stack = harness.New(t, w.World)

@@ -64,7 +64,7 @@ func Key(tenant string) string { return KeyPrefix + tenant }
 // Tenant has limits on each axis, so that a leak shows.
 func Tenant(name string, edit func(*tenants.Tenant)) tenants.Tenant {
 	t := tenants.Tenant{
-		Name: name, Tier: "t", Weight: 1000, Keys: []tenants.Key{{Hash: tenants.HashKey(Key(name))}},
+		Name: name, Tier: "t", Weight: 1, Keys: []tenants.Key{{Hash: tenants.HashKey(Key(name))}},
 		TPM: 1_000_000, RPM: 1000, Concurrency: 64,
 	}
 	if edit != nil {
