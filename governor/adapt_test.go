@@ -146,7 +146,7 @@ func TestAdaptive_LearnsFromCallsOnly(t *testing.T) {
 		for range 4 {
 			leases = append(leases, take(Request{Model: "m"}))
 		}
-		if _, rej := Rejected(g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", Model: "m"})); rej == nil || rej.Limit != 4 || rej.Reason != ReasonConcurrency {
+		if _, rej := Refused(g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", Model: "m"})); rej == nil || rej.Limit != 4 || rej.Reason != ReasonConcurrency {
 			t.Errorf("a fifth call is refused by %+v, want a limit of 4", rej)
 		}
 		if st := g.Standing("a", "p"); st.Concurrent.Limit != 4 || st.Concurrent.Remaining != 0 {
@@ -236,7 +236,7 @@ func TestAdaptive_Reload(t *testing.T) {
 			leases = append(leases, l)
 		}
 		wg.Go(func() {
-			l, rej := Rejected(g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", Model: "m"}))
+			l, rej := Refused(g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", Model: "m"}))
 			if rej != nil {
 				t.Errorf("who waits for a limit that rises is refused: %v", rej)
 			}
@@ -282,7 +282,7 @@ func TestAdaptive_BackgroundAlone(t *testing.T) {
 		for range 100 {
 			calls.Go(func() {
 				for time.Now().Before(end) {
-					l, rej := Rejected(g.Acquire(t.Context(), Request{Tenant: "batch", Pool: "p", Model: "m", Input: 100, Output: 1000, Stream: true}))
+					l, rej := Refused(g.Acquire(t.Context(), Request{Tenant: "batch", Pool: "p", Model: "m", Input: 100, Output: 1000, Stream: true}))
 					if rej != nil {
 						t.Error(rej)
 						return
@@ -328,7 +328,7 @@ func TestAdaptive_SharedWait(t *testing.T) {
 					l.Settle(Usage{Output: 1})
 				}
 			}
-			_, rej := Rejected(g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", Model: "m"}))
+			_, rej := Refused(g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", Model: "m"}))
 			wait[most] = rej.RetryAfter
 			for _, l := range leases[4:] {
 				l.Settle(Usage{Output: 1})

@@ -81,7 +81,7 @@ func walkTeams(t *testing.T, cfg Config, before func(g *Governor, i int, req Req
 			took := rng.Int64N(req.Output + 1)
 			until := time.Now().Add(time.Duration(rng.Int64N(int64(2 * time.Second))))
 			before(g, i, req)
-			l, rej := Rejected(g.Acquire(t.Context(), req))
+			l, rej := Refused(g.Acquire(t.Context(), req))
 			log = append(log, fmt.Sprint(rej))
 			if rej == nil {
 				running = append(running, end{until, l, took})
@@ -238,7 +238,7 @@ func TestApply_WhoIsGoneIsServedToTheEnd(t *testing.T) {
 		var wg sync.WaitGroup
 		for _, who := range []string{"a", "org/x"} {
 			wg.Go(func() {
-				l, rej := Rejected(g.Acquire(t.Context(), Request{Tenant: who, Pool: "p", Output: 10}))
+				l, rej := Refused(g.Acquire(t.Context(), Request{Tenant: who, Pool: "p", Output: 10}))
 				if rej != nil || !l.Settle(Usage{Output: 10}) {
 					t.Errorf("a call of %s that waited was refused, or not settled: %v", who, rej)
 				}
@@ -248,7 +248,7 @@ func TestApply_WhoIsGoneIsServedToTheEnd(t *testing.T) {
 		gone := base
 		gone.Tenants = base.Tenants[1:2]
 		apply(t, g, gone)
-		if _, rej := Rejected(g.Acquire(t.Context(), demand("a", 1))); rej == nil || rej.Reason != ReasonUnknown {
+		if _, rej := Refused(g.Acquire(t.Context(), demand("a", 1))); rej == nil || rej.Reason != ReasonUnknown {
 			t.Errorf("a new call of a tenant that is gone got %v", rej)
 		}
 		running.Progress(5)
@@ -307,7 +307,7 @@ func TestApply_WhoWaits(t *testing.T) {
 			start := time.Now()
 			wait := func(who string, tokens int64, took *time.Duration) {
 				wg.Go(func() {
-					l, rej := Rejected(g.Acquire(t.Context(), demand(who, tokens)))
+					l, rej := Refused(g.Acquire(t.Context(), demand(who, tokens)))
 					if rej != nil {
 						t.Error(rej)
 					}
@@ -561,7 +561,7 @@ func TestApply_LimitsInAPoolAreTakenOff(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 3 {
 			wg.Go(func() {
-				l, rej := Rejected(g.Acquire(t.Context(), demand("a", 1)))
+				l, rej := Refused(g.Acquire(t.Context(), demand("a", 1)))
 				if rej != nil || l.Waited > time.Second {
 					t.Errorf("a call waited %v for a limit that was taken off (%v)", l.Waited, rej)
 				}
@@ -593,9 +593,9 @@ func TestApply_APoolIsForgottenBeforeACallComes(t *testing.T) {
 		g := must(t, with)
 		first, _ := g.Acquire(t.Context(), Request{Tenant: "a", Pool: "q", Output: 1})
 		var l Lease
-		var rej *Rejection
+		var rej *Refusal
 		var wg sync.WaitGroup
-		wg.Go(func() { l, rej = Rejected(g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", Output: 1})) })
+		wg.Go(func() { l, rej = Refused(g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", Output: 1})) })
 		synctest.Wait()
 		apply(t, g, without)
 		time.Sleep(3 * time.Minute)
@@ -671,7 +671,7 @@ func TestApply_WhoIsGoneIsToldHowLongItWaited(t *testing.T) {
 		first, _ := g.Acquire(t.Context(), demand("a", 1))
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			if _, rej := Rejected(g.Acquire(t.Context(), demand("a", 1))); rej == nil || rej.Reason != ReasonUnknown || rej.Waited != time.Minute {
+			if _, rej := Refused(g.Acquire(t.Context(), demand("a", 1))); rej == nil || rej.Reason != ReasonUnknown || rej.Waited != time.Minute {
 				t.Errorf("it got %+v, want that it is not known, after a minute", rej)
 			}
 		})

@@ -40,19 +40,19 @@ func (c *SharedCall) refusal(now time.Time) lacking {
 		wait = max(o.set.WaitOn(t.axis, cost), time.Millisecond)
 	}
 	o.set.Deny(t.axis, cost, wait)
-	return lacking{k, o.rejectLimitLocked(t.axis, cost, max(wait, askAgain)), wait}
+	return lacking{k, o.refuseLimitLocked(t.axis, cost, max(wait, askAgain)), wait}
 }
 
 // refusal explains why a budget has no room for a call, by the usage of all processes: it is spent, or
 // held by calls in flight, or is granted to other processes that do not use it.
-func (a *account) refusal(now time.Time, s Spend, meanRun time.Duration) *Rejection {
+func (a *account) refusal(now time.Time, s Spend, meanRun time.Duration) *Refusal {
 	c := min(a.units(s[a.Unit]), a.limit())
 	used := a.usedByAll(now)
 	inFlight := a.inFlight()
 	if used-inFlight >= a.limit() || used+c > a.limit() && inFlight > 0 {
-		return a.ifAsked().rejection(now, nobody(0), s, budget.Answer{}, meanRun)
+		return a.ifAsked().refusalOf(now, nobody(0), s, budget.Answer{}, meanRun)
 	}
-	return a.rejectElsewhere(now, c)
+	return a.refuseElsewhere(now, c)
 }
 
 // noRoom remembers that a budget had no room for an amount, and until when that is expected to last.
@@ -71,12 +71,12 @@ func (n *noRoom) remember(now time.Time, amount int64, wait time.Duration) {
 
 // remembersLocked returns the refusal of a call that need not ask: a limit had no room, was
 // expected to have none until later, and by all news since still has none.
-func (o *ownLimits) remembersLocked(now time.Time, c limits.Cost, s Spend) (*Rejection, time.Duration) {
+func (o *ownLimits) remembersLocked(now time.Time, c limits.Cost, s Spend) (*Refusal, time.Duration) {
 	if !o.set.Current() {
 		return nil, 0
 	}
 	if lack, denied := o.set.Denied(c); denied {
-		return o.rejectLimitLocked(lack.Axis, c, max(lack.Wait, askAgain)), lack.Wait
+		return o.refuseLimitLocked(lack.Axis, c, max(lack.Wait, askAgain)), lack.Wait
 	}
 	for _, a := range o.caps {
 		a.advance(now)

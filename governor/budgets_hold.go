@@ -11,8 +11,8 @@ import (
 // is refused if one has no room.
 
 // holdSharesLocked holds the expected cost of a call in all the pool's budgets, or in none.
-func (p *pool) holdSharesLocked(now time.Time, st *seat, b *holds) *Rejection {
-	var rej *Rejection
+func (p *pool) holdSharesLocked(now time.Time, st *seat, b *holds) *Refusal {
+	var rej *Refusal
 	member := func(i int) budget.MemberID { return st.members[i] }
 	b.shares, rej = holdAll(now, p.shares, b.shares, member, b)
 	if rej != nil {
@@ -35,8 +35,8 @@ func (p *pool) settleSharesLocked(now time.Time, b *holds, s Spend) {
 // holdAll holds the expected cost of a call in all accounts, or in none, and appends the holds to out.
 // Of several refusals it returns the worst. A shadow holds as much as it can, and its refusal is
 // only noted.
-func holdAll(now time.Time, accounts []*account, out []held, member func(i int) budget.MemberID, b *holds) ([]held, *Rejection) {
-	var worst *Rejection
+func holdAll(now time.Time, accounts []*account, out []held, member func(i int) budget.MemberID, b *holds) ([]held, *Refusal) {
+	var worst *Refusal
 	before := len(out)
 	for i, a := range accounts {
 		h, ans := a.hold(now, member(i), b)

@@ -63,7 +63,7 @@ func TestBudget_OfATenant(t *testing.T) {
 		start := time.Now() // midnight, UTC
 		time.Sleep(10 * time.Minute)
 		first := admitted(t, g, demand("a", 6000))
-		_, rej := Rejected(g.Acquire(t.Context(), Request{Tenant: "a", Pool: "q", Output: 5000}))
+		_, rej := Refused(g.Acquire(t.Context(), Request{Tenant: "a", Pool: "q", Output: 5000}))
 		if rej == nil || rej.Reason != ReasonTokens || rej.RetryAfter > time.Second || rej.Used != 6000 || rej.Limit != 10_000 {
 			t.Fatalf("while 6000 of 10000 are held, 5000 more got %+v", rej)
 		}
@@ -72,11 +72,11 @@ func TestBudget_OfATenant(t *testing.T) {
 			t.Fatalf("7000 were taken, the budget says %+v", b)
 		}
 		// Nothing is in flight: what is left is for one that may take more.
-		second, rej := Rejected(g.Acquire(t.Context(), Request{Tenant: "a", Pool: "q", Output: 3001}))
+		second, rej := Refused(g.Acquire(t.Context(), Request{Tenant: "a", Pool: "q", Output: 3001}))
 		if rej != nil {
 			t.Fatalf("the last 3000 got %v", rej)
 		}
-		_, rej = Rejected(g.Acquire(t.Context(), demand("a", 1)))
+		_, rej = Refused(g.Acquire(t.Context(), demand("a", 1)))
 		if rej == nil || rej.Reason != ReasonTokens {
 			t.Fatalf("while the last 3000 are held, one more got %+v", rej)
 		}
@@ -90,7 +90,7 @@ func TestBudget_OfATenant(t *testing.T) {
 			l := admitted(t, g, demand("a", 10))
 			l.Settle(Usage{Output: 10})
 		}
-		_, rej = Rejected(g.Acquire(t.Context(), demand("a", 10)))
+		_, rej = Refused(g.Acquire(t.Context(), demand("a", 10)))
 		if rej == nil || rej.Reason != ReasonBudget || rej.Budget.Unit != UnitRequests || rej.RetryAfter != 23*time.Hour {
 			t.Errorf("the sixth call of a day of five got %+v", rej)
 		}
@@ -115,7 +115,7 @@ func TestBudget_HeldRestPromisesWhatComesBack(t *testing.T) {
 		const held, day = 100, 10_000
 		for name, took := range map[string]int64{"nothing comes back": held, "half comes back": held / 2} {
 			g := must(t, Config{Pools: []Pool{wide("p")}, Tenants: []Tenant{{Name: "a", Weight: 1, Budgets: []Budget{{UnitTokens, day, budget.Day}}}}})
-			hold := func() (Lease, *Rejection) { return Rejected(g.Acquire(t.Context(), demand("a", held))) }
+			hold := func() (Lease, *Refusal) { return Refused(g.Acquire(t.Context(), demand("a", held))) }
 			end := func(l Lease) { l.Settle(Usage{Output: took}) }
 			for range 15 { // fewer than it takes to learn lengths, so each is held at what it declares
 				l, _ := hold()
@@ -164,7 +164,7 @@ func TestBudget_LastSecondsCallNobodyBack(t *testing.T) {
 		testkit.AtOnce(callers, func(_ int) {
 			for {
 				tokens := 500 + random(1000)
-				l, rej := Rejected(g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", Model: "m", Input: tokens}))
+				l, rej := Refused(g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", Model: "m", Input: tokens}))
 				if rej != nil && rej.RetryAfter > time.Minute {
 					return
 				}
@@ -194,11 +194,11 @@ func TestBudget_LargerThanAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := must(t, Config{Pools: []Pool{wide("p")}, Tenants: []Tenant{{Name: "a", Weight: 1, Budgets: []Budget{{UnitTokens, 1000, budget.Hour}}}}})
 		l := admitted(t, g, demand("a", 5000))
-		if _, rej := Rejected(g.Acquire(t.Context(), demand("a", 1))); rej == nil {
+		if _, rej := Refused(g.Acquire(t.Context(), demand("a", 1))); rej == nil {
 			t.Error("a second call beside one that holds all")
 		}
 		l.Settle(Usage{Output: 4000})
-		if _, rej := Rejected(g.Acquire(t.Context(), demand("a", 1))); rej == nil || rej.Reason != ReasonBudget {
+		if _, rej := Refused(g.Acquire(t.Context(), demand("a", 1))); rej == nil || rej.Reason != ReasonBudget {
 			t.Errorf("with 4000 of 1000 used: %+v", rej)
 		}
 	})
@@ -217,14 +217,14 @@ func TestBudget_AGuessBarsNobody(t *testing.T) {
 			cfg.Journal = m
 			g := must(t, cfg)
 			n := 0
-			rej := (*Rejection)(nil)
+			rej := (*Refusal)(nil)
 			for range 100 {
 				if n%15 == 14 {
 					cfg.Past = m.past(nil)
 					g = must(t, cfg)
 				}
 				var l Lease
-				l, rej = Rejected(g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", Model: "m", Input: 100, Output: 16_000}))
+				l, rej = Refused(g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", Model: "m", Input: 100, Output: 16_000}))
 				if rej != nil {
 					break
 				}
@@ -250,7 +250,7 @@ func TestI10_BudgetsAllOrNone(t *testing.T) {
 				{Name: "b", Weight: 1, Pools: []string{}},
 			},
 		})
-		check := func(what string, rej *Rejection, reason Reason, own bool, tokens int64) {
+		check := func(what string, rej *Refusal, reason Reason, own bool, tokens int64) {
 			t.Helper()
 			if rej == nil || rej.Reason != reason || rej.Own != own {
 				t.Errorf("%s: %+v", what, rej)
@@ -269,16 +269,16 @@ func TestI10_BudgetsAllOrNone(t *testing.T) {
 		req := func(n int64) Request {
 			return Request{Tenant: "a", Pool: "p", Output: n, Price: price}
 		}
-		_, rej := Rejected(g.Acquire(t.Context(), req(6000)))
+		_, rej := Refused(g.Acquire(t.Context(), req(6000)))
 		check("more than any budget", rej, ReasonTokens, false, 0)
-		_, rej = Rejected(g.Acquire(t.Context(), req(1100)))
+		_, rej = Refused(g.Acquire(t.Context(), req(1100)))
 		check("more than the pool's second", rej, ReasonTokens, false, 0)
 		time.Sleep(10 * time.Minute)
 		l := admitted(t, g, req(400))
-		_, rej = Rejected(g.Acquire(t.Context(), req(600))) // 1000 of 900 µ$, while 400 are held
+		_, rej = Refused(g.Acquire(t.Context(), req(600))) // 1000 of 900 µ$, while 400 are held
 		check("beside a call in flight", rej, ReasonTokens, true, 400)
 		l.Settle(Usage{Output: 900})
-		_, rej = Rejected(g.Acquire(t.Context(), req(600)))
+		_, rej = Refused(g.Acquire(t.Context(), req(600)))
 		check("of a spent budget", rej, ReasonBudget, true, 900)
 	})
 }
@@ -297,9 +297,9 @@ func TestBudget_OfAPool(t *testing.T) {
 				{Name: "elsewhere", Weight: 9, Pools: []string{}},
 			},
 		})
-		take := func(tenant string) (n int, rej *Rejection) {
+		take := func(tenant string) (n int, rej *Refusal) {
 			for {
-				l, rej := Rejected(g.Acquire(t.Context(), demand(tenant, 10)))
+				l, rej := Refused(g.Acquire(t.Context(), demand(tenant, 10)))
 				if rej != nil {
 					return n, rej
 				}
@@ -370,7 +370,7 @@ func TestBudget_FollowsTheCalendar(t *testing.T) {
 				case budget.Month:
 					name = now.Format("2006-01")
 				}
-				l, rej := Rejected(g.Acquire(t.Context(), demand("a", 10)))
+				l, rej := Refused(g.Acquire(t.Context(), demand("a", 10)))
 				if rej == nil {
 					got[name]++
 					l.Settle(Usage{Output: 10})
@@ -407,8 +407,8 @@ func TestBudget_OfAThousandMillionDollars(t *testing.T) {
 		if b := g.State().Tenants[0].Budgets[0]; b.Used < 1 {
 			t.Error("a millionth of a dollar counts nothing")
 		}
-		ask := func(n int64) *Rejection {
-			l, rej := Rejected(g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", Output: n, Price: price}))
+		ask := func(n int64) *Refusal {
+			l, rej := Refused(g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", Output: n, Price: price}))
 			if rej == nil {
 				l.Settle(Usage{Output: n})
 			}
@@ -461,7 +461,7 @@ func TestBudget_StormAddsUp(t *testing.T) {
 				time.Sleep(time.Duration(rng.Int64N(int64(4 * time.Minute))))
 				who := rng.IntN(4)
 				pool := rng.IntN(2)
-				l, rej := Rejected(g.Acquire(t.Context(), Request{Tenant: fmt.Sprint(who), Pool: "pq"[pool : pool+1], Output: rng.Int64N(2000), Price: price}))
+				l, rej := Refused(g.Acquire(t.Context(), Request{Tenant: fmt.Sprint(who), Pool: "pq"[pool : pool+1], Output: rng.Int64N(2000), Price: price}))
 				if rej != nil {
 					mu.Lock()
 					reasons[rej.Reason]++
@@ -528,7 +528,7 @@ func TestBudgets_DoNotAllocate(t *testing.T) {
 	g := must(t, Config{Pools: []Pool{wide("p", day...)}, Tenants: []Tenant{{Name: "a", Weight: 1, Budgets: day}, {Name: "b", Weight: 1}}})
 	ctx := t.Context()
 	if n := testkit.Allocs(t, 1000, func() {
-		l, rej := Rejected(g.Acquire(ctx, Request{Tenant: "a", Pool: "p", Input: 10, Output: 10, Price: Price{1, 1, 1}}))
+		l, rej := Refused(g.Acquire(ctx, Request{Tenant: "a", Pool: "p", Input: 10, Output: 10, Price: Price{1, 1, 1}}))
 		if rej != nil {
 			t.Fatal(rej)
 		}

@@ -23,7 +23,7 @@ const commitRetry = time.Minute
 
 // commit holds the most that a Request that is BudgetsOnly may take of all budgets, or of none. again says that
 // its seat was given up by a new table.
-func (w *walk) commit() (rej *Rejection, again bool) {
+func (w *walk) commit() (rej *Refusal, again bool) {
 	w.open(limits.Cost{})
 	b := w.holds
 	b.price = w.req.Price
@@ -51,7 +51,7 @@ func (p *poolView) most(req *Request) Spend {
 }
 
 // commitShares holds the most that a commitment may take of the pool's budgets. gone says that the seat was given up.
-func (p *pool) commitShares(now time.Time, at *seat, b *holds) (rej *Rejection, gone bool) {
+func (p *pool) commitShares(now time.Time, at *seat, b *holds) (rej *Refusal, gone bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if at.gone {

@@ -2,7 +2,7 @@
 // concurrency, of the tenant and of the pool, all or nothing.
 //
 // Most callers need [New] and these methods. [Governor.Acquire] reserves room for a call,
-// waits for its turn if necessary, or returns a [Rejection] that says when to come back.
+// waits for its turn if necessary, or returns a [Refusal] that says when to come back.
 // [Lease.Settle] ends the call with the tokens that it took; a stream reports its output by
 // [Lease.Progress] meanwhile. [Lease.Break] ends a call that was cut off, [Lease.Release]
 // one that was never sent: defer Release, because it does nothing once the lease has ended.

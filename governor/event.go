@@ -58,7 +58,7 @@ type Event struct {
 	// Waited is how long an admitted or refused call had waited.
 	Waited time.Duration
 	// Refused is why a call was refused; for a shadow, why it would have been.
-	Refused *Rejection
+	Refused *Refusal
 	// Ending, Usage and Ran are set for an end: how the call ended, what it took, and how long it
 	// ran.
 	Ending Ending
@@ -138,7 +138,7 @@ func (g *Governor) tellStart(cfg *Config) {
 }
 
 // tellDecision reports the decision on a call that came at began.
-func (g *Governor) tellDecision(req *Request, began time.Time, l *Lease, rej *Rejection) {
+func (g *Governor) tellDecision(req *Request, began time.Time, l *Lease, rej *Refusal) {
 	e := Event{Kind: EventAdmitted, Call: req.call, Request: req.Record(), Waited: l.Waited, Refused: l.Would}
 	if rej != nil {
 		e.Kind = EventRefused

@@ -181,8 +181,8 @@ func TestDetailed(t *testing.T) {
 			Tenants: []Tenant{{Name: "a", Weight: 1, MaxWait: 10 * time.Second}},
 			Shared:  true, SharedLimits: true, Observer: log, Detailed: true,
 		})
-		ask := func(ctx context.Context) (Lease, *Rejection) {
-			return Rejected(g.Acquire(ctx, Request{Tenant: "a", Pool: "p"}))
+		ask := func(ctx context.Context) (Lease, *Refusal) {
+			return Refused(g.Acquire(ctx, Request{Tenant: "a", Pool: "p"}))
 		}
 		l, rej := ask(t.Context())
 		if rej != nil {

@@ -87,13 +87,13 @@ func ExampleLease_Progress() {
 	// tokens produced: 4
 }
 
-// noon is a clock that stands still, so that ExampleRejection prints the same times whenever it runs.
+// noon is a clock that stands still, so that ExampleRefusal prints the same times whenever it runs.
 type noon struct{ governor.SystemClock }
 
 func (noon) Now() time.Time { return time.Date(2026, time.March, 2, 12, 0, 0, 0, time.UTC) }
 
 // A refusal says which limit refused, and when to come back.
-func ExampleRejection() {
+func ExampleRefusal() {
 	gov, err := governor.New(governor.Config{
 		Pools: []governor.Pool{{Name: "gpt-4o", TPM: 300_000, MaxQueue: 100}},
 		Tenants: []governor.Tenant{{
@@ -107,13 +107,13 @@ func ExampleRejection() {
 	}
 	request := governor.Request{Tenant: "acme", Pool: "gpt-4o", Input: 1_000, Output: 4_000}
 
-	lease, refusal := governor.Rejected(gov.Acquire(context.Background(), request))
+	lease, refusal := governor.Refused(gov.Acquire(context.Background(), request))
 	if refusal != nil {
 		panic(refusal)
 	}
 	lease.Settle(governor.Usage{Input: 1_000, Output: 4_000})
 
-	_, refusal = governor.Rejected(gov.Acquire(context.Background(), request))
+	_, refusal = governor.Refused(gov.Acquire(context.Background(), request))
 	fmt.Println(refusal)
 	fmt.Println("retry after", refusal.RetryAfter)
 	// Output:
@@ -132,7 +132,7 @@ func ExampleGovernor_Interrupt() {
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
-	lease, rej := governor.Rejected(gov.Acquire(ctx, governor.Request{Tenant: "acme", Pool: "gpt-4o", Input: 900, Output: 4096, Stream: true, Interrupt: governor.InterruptFunc(cancel)}))
+	lease, rej := governor.Refused(gov.Acquire(ctx, governor.Request{Tenant: "acme", Pool: "gpt-4o", Input: 900, Output: 4096, Stream: true, Interrupt: governor.InterruptFunc(cancel)}))
 	if rej != nil {
 		panic(rej)
 	}

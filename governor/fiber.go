@@ -83,7 +83,7 @@ func (t *timeline) drain() {
 // Ask is Acquire for callers that do not block, on a governor that is Recorded. done is called with
 // the decision, at once or later, within an instant; it must not ask the governor for anything.
 // leave says that the caller went away; if the call still waits, done is called for it as well.
-func (g *Governor) Ask(req Request, done func(Lease, *Rejection)) (leave func()) {
+func (g *Governor) Ask(req Request, done func(Lease, *Refusal)) (leave func()) {
 	t := g.line
 	f := &fiber{line: g.line}
 	t.instant(func() {
@@ -109,9 +109,9 @@ func (g *Governor) Ask(req Request, done func(Lease, *Rejection)) (leave func())
 }
 
 // ask is Acquire on a timeline.
-func (g *Governor) ask(ctx context.Context, req Request) (lease Lease, rej *Rejection) {
+func (g *Governor) ask(ctx context.Context, req Request) (lease Lease, rej *Refusal) {
 	decided := make(chan struct{})
-	leave := g.Ask(req, func(l Lease, r *Rejection) {
+	leave := g.Ask(req, func(l Lease, r *Refusal) {
 		lease = l
 		rej = r
 		close(decided)

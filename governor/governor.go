@@ -108,7 +108,7 @@ func (g *Governor) begin(cfg *Config) {
 // whose turn comes later is refused at once. The lease it returns
 // must be ended by Settle or Release; the first of them counts.
 //
-// The error is a [*Rejection], which is an [ErrRefused]. If ctx has ended, it is ctx's error as well.
+// The error is a [*Refusal], which is an [ErrRefused]. If ctx has ended, it is ctx's error as well.
 //
 // It takes two uncontended locks and no allocation when nobody waits, one more for
 // each team or limit in a pool, and two more where there are budgets or a journal.
@@ -126,7 +126,7 @@ func (g *Governor) Acquire(ctx context.Context, req Request) (Lease, error) {
 	return lease, rej
 }
 
-func (g *Governor) acquire(ctx context.Context, req *Request) (Lease, *Rejection) {
+func (g *Governor) acquire(ctx context.Context, req *Request) (Lease, *Refusal) {
 	if g.line != nil {
 		return g.ask(ctx, *req)
 	}
@@ -144,14 +144,14 @@ func endOf(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Rejected is what Acquire returned, with its error as a *Rejection, which says why; nil if there is none.
+// Refused is what Acquire returned, with its error as a *Refusal, which says why; nil if there is none.
 //
-//	lease, rej := governor.Rejected(g.Acquire(ctx, req))
-func Rejected(l Lease, err error) (Lease, *Rejection) {
+//	lease, rej := governor.Refused(g.Acquire(ctx, req))
+func Refused(l Lease, err error) (Lease, *Refusal) {
 	if err == nil {
 		return l, nil
 	}
-	rej, _ := errors.AsType[*Rejection](err)
+	rej, _ := errors.AsType[*Refusal](err)
 	return l, rej
 }
 

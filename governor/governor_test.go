@@ -28,7 +28,7 @@ func must(t testing.TB, cfg Config) *Governor {
 // admitted is the lease of a call that has to go.
 func admitted(t testing.TB, g *Governor, r Request) Lease {
 	t.Helper()
-	l, rej := Rejected(g.Acquire(t.Context(), r))
+	l, rej := Refused(g.Acquire(t.Context(), r))
 	if rej != nil {
 		t.Fatal(rej)
 	}
@@ -59,7 +59,7 @@ func TestI10_AllOrNone(t *testing.T) {
 				{Name: "b", Weight: 1, RPM: 1},
 			},
 		})
-		if _, rej := Rejected(g.Acquire(t.Context(), demand("a", 2_000))); rej == nil || rej.Reason != ReasonTokens || rej.Own {
+		if _, rej := Refused(g.Acquire(t.Context(), demand("a", 2_000))); rej == nil || rej.Reason != ReasonTokens || rej.Own {
 			t.Fatalf("the pool has one second of rate at the start, yet a call of two got %v", rej)
 		}
 		if own, pool := used(g, 0); own != 0 || pool != 0 {
@@ -67,7 +67,7 @@ func TestI10_AllOrNone(t *testing.T) {
 		}
 		b := admitted(t, g, demand("b", 100))
 		_, before := used(g, 1)
-		if _, rej := Rejected(g.Acquire(t.Context(), demand("b", 100))); rej == nil || rej.Reason != ReasonRequests || !rej.Own || rej.RetryAfter < 59*time.Second {
+		if _, rej := Refused(g.Acquire(t.Context(), demand("b", 100))); rej == nil || rej.Reason != ReasonRequests || !rej.Own || rej.RetryAfter < 59*time.Second {
 			t.Fatalf("a second call of a tenant with rpm 1 got %+v", rej)
 		}
 		if _, after := used(g, 1); after != before {
@@ -97,7 +97,7 @@ func TestOwnLimitWaitsBesideTheQueue(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 5 {
 			wg.Go(func() {
-				l, rej := Rejected(g.Acquire(t.Context(), demand("a", 100)))
+				l, rej := Refused(g.Acquire(t.Context(), demand("a", 100)))
 				if rej != nil {
 					t.Error(rej)
 					return
@@ -109,7 +109,7 @@ func TestOwnLimitWaitsBesideTheQueue(t *testing.T) {
 			})
 		}
 		synctest.Wait()
-		if _, rej := Rejected(g.Acquire(t.Context(), demand("b", 100))); rej != nil {
+		if _, rej := Refused(g.Acquire(t.Context(), demand("b", 100))); rej != nil {
 			t.Fatalf("b stands behind a's own limit: %v", rej)
 		}
 		wg.Wait()
@@ -138,12 +138,12 @@ func TestWaitEndsWhenTheCallerGoes(t *testing.T) {
 
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
-			_, rej := Rejected(g.Acquire(ctx, demand("a", 1)))
+			_, rej := Refused(g.Acquire(ctx, demand("a", 1)))
 			if rej == nil || rej.Reason != ReasonCancelled || rej.Waited != time.Second {
 				t.Fatalf("got %+v", rej)
 			}
 			short := 2 * time.Second
-			_, rej = Rejected(g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", MaxWait: &short}))
+			_, rej = Refused(g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", MaxWait: &short}))
 			if rej == nil || rej.Reason != ReasonConcurrency || rej.Waited != short {
 				t.Fatalf("got %+v", rej)
 			}
@@ -151,7 +151,7 @@ func TestWaitEndsWhenTheCallerGoes(t *testing.T) {
 				time.Sleep(time.Second)
 				g.Drain()
 			}()
-			_, rej = Rejected(g.Acquire(t.Context(), demand("a", 1)))
+			_, rej = Refused(g.Acquire(t.Context(), demand("a", 1)))
 			if rej == nil || rej.Reason != ReasonDraining || rej.Waited != time.Second {
 				t.Fatalf("got %+v", rej)
 			}
@@ -235,7 +235,7 @@ func TestI7_StormLeavesNothingBehind(t *testing.T) {
 				ctx, cancel := testkit.Leaving(t.Context(), time.Duration(rng.Int64N(int64(5*time.Second))))
 				defer cancel()
 				req := Request{Tenant: fmt.Sprint(rng.IntN(5)), Pool: []string{"p", "q"}[rng.IntN(2)], Input: rng.Int64N(200), Output: rng.Int64N(2000)}
-				l, rej := Rejected(g.Acquire(ctx, req))
+				l, rej := Refused(g.Acquire(ctx, req))
 				if rej != nil {
 					outcomes[rej.Reason].Add(1)
 					return
@@ -337,7 +337,7 @@ func TestAcquireDoesNotAllocate(t *testing.T) {
 	g := thousand(t)
 	ctx := t.Context()
 	if n := testkit.Allocs(t, 1000, func() {
-		l, rej := Rejected(g.Acquire(ctx, Request{Tenant: "tenant-7", Pool: "p", Input: 10, Output: 10}))
+		l, rej := Refused(g.Acquire(ctx, Request{Tenant: "tenant-7", Pool: "p", Input: 10, Output: 10}))
 		if rej != nil {
 			t.Fatal(rej)
 		}
@@ -360,7 +360,7 @@ func BenchmarkAcquireSettle(b *testing.B) {
 	}
 	ctx := b.Context()
 	run := func(b *testing.B, i int) {
-		l, rej := Rejected(g.Acquire(ctx, Request{Tenant: names[i%1000], Pool: "p", Input: 10, Output: 10}))
+		l, rej := Refused(g.Acquire(ctx, Request{Tenant: names[i%1000], Pool: "p", Input: 10, Output: 10}))
 		if rej != nil {
 			b.Fatal(rej)
 		}
@@ -405,7 +405,7 @@ func BenchmarkAcquireSettle(b *testing.B) {
 }
 
 // A refusal of a pool that has used little of its minute says why.
-func TestRejection_Pace(t *testing.T) {
+func TestRefusal_Pace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := must(t, Config{
 			Pools:   []Pool{{Name: "p", TPM: 60_000, MaxQueue: 10}},
@@ -413,7 +413,7 @@ func TestRejection_Pace(t *testing.T) {
 		})
 		req := Request{Tenant: "a", Pool: "p", Input: 900}
 		admitted(t, g, req)
-		_, rej := Rejected(g.Acquire(t.Context(), req))
+		_, rej := Refused(g.Acquire(t.Context(), req))
 		const want = "Rate limit reached for pool p on tokens per min (TPM): Limit 60000, Used 900, Requested 900. The minute has room, but it is released at a steady rate. Please try again in "
 		if rej == nil || !strings.HasPrefix(rej.Error(), want) {
 			t.Errorf("%v", rej)
@@ -466,14 +466,14 @@ func TestAcquire_Error(t *testing.T) {
 		soon, leave := context.WithTimeout(t.Context(), 20*time.Second) // its turn comes in a minute
 		defer leave()
 		begun := time.Now()
-		if _, rej := Rejected(acquire(soon, demand("a", 1))); rej == nil || rej.Reason != ReasonRequests || rej.RetryAfter < 20*time.Second || time.Since(begun) != 0 {
+		if _, rej := Refused(acquire(soon, demand("a", 1))); rej == nil || rej.Reason != ReasonRequests || rej.RetryAfter < 20*time.Second || time.Since(begun) != 0 {
 			t.Errorf("a deadline before its turn: %+v after %s", rej, time.Since(begun))
 		}
 	})
 }
 
 // The refusal that a shadow would have got by its tenant's own budget names the tenant, as every other's.
-func TestRejection_AShadowsOwnBudgetIsItsTenants(t *testing.T) {
+func TestRefusal_AShadowsOwnBudgetIsItsTenants(t *testing.T) {
 	g := must(t, Config{
 		Pools: []Pool{{Name: "p", RPM: 600}},
 		Tenants: []Tenant{{
@@ -484,7 +484,7 @@ func TestRejection_AShadowsOwnBudgetIsItsTenants(t *testing.T) {
 	req := Request{Tenant: "a", Pool: "p"}
 	first, _ := g.Acquire(t.Context(), req)
 	first.Settle(Usage{})
-	l, rej := Rejected(g.Acquire(t.Context(), req))
+	l, rej := Refused(g.Acquire(t.Context(), req))
 	if rej != nil || l.Would == nil {
 		t.Fatalf("refused: %v, would have been: %v", rej, l.Would)
 	}
@@ -493,17 +493,17 @@ func TestRejection_AShadowsOwnBudgetIsItsTenants(t *testing.T) {
 	}
 }
 
-// TestRejection_Spread: calls that an outage refuses in one moment come back over a second, each at its own time, and soon. No other
+// TestRefusal_Spread: calls that an outage refuses in one moment come back over a second, each at its own time, and soon. No other
 // refusal changes.
-func TestRejection_Spread(t *testing.T) {
+func TestRefusal_Spread(t *testing.T) {
 	for _, c := range []struct {
-		rej         *Rejection
+		rej         *Refusal
 		least, most time.Duration
 		spread      bool
 	}{
-		{rejectLost("a"), 500 * time.Millisecond, 1500 * time.Millisecond, true},
-		{&Rejection{Reason: ReasonStoreLost, RetryAfter: 40 * time.Second}, 40 * time.Second, 41 * time.Second, true},
-		{rejectDraining("a"), drainRetry, drainRetry, false},
+		{refuseLost("a"), 500 * time.Millisecond, 1500 * time.Millisecond, true},
+		{&Refusal{Reason: ReasonStoreLost, RetryAfter: 40 * time.Second}, 40 * time.Second, 41 * time.Second, true},
+		{refuseDraining("a"), drainRetry, drainRetry, false},
 	} {
 		promised := c.rej.RetryAfter
 		tenths := map[int64]int{}

@@ -16,9 +16,9 @@ type holds struct {
 	caps   []held        // of tenants' budgets, in the order of chain
 	shares []held        // of the pool's budgets
 
-	shadow bool       // it goes whatever the limits say,
-	would  *Rejection // and would have been refused
-	free   bool       // they are not enforced, so nothing beyond them is owed
+	shadow bool     // it goes whatever the limits say,
+	would  *Refusal // and would have been refused
+	free   bool     // they are not enforced, so nothing beyond them is owed
 
 	belief belief
 	asked  uint64 // the call's number, if the governor is detailed
@@ -41,7 +41,7 @@ func (g *Governor) open(now time.Time, at spot, c limits.Cost, shadow bool) *hol
 }
 
 // note keeps the first reason for which a shadow would have been refused.
-func (b *holds) note(rej *Rejection) {
+func (b *holds) note(rej *Refusal) {
 	if b.would == nil {
 		b.would = rej
 	}
@@ -63,7 +63,7 @@ func (b *holds) resume(now time.Time) {
 
 // spendFrom holds the expected cost of a call in its tenants' budgets, all or none. short says
 // that a refused call may go if it waits for a grant.
-func (g *Governor) spendFrom(b *holds, now time.Time, s Spend) (rej *Rejection, short bool) {
+func (g *Governor) spendFrom(b *holds, now time.Time, s Spend) (rej *Refusal, short bool) {
 	b.spend = s
 	b.at = now
 	for i := range b.chain {

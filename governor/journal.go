@@ -58,7 +58,7 @@ func (c *Charge) split() {
 // keepStart journals the admission of the call, which began then and is booked at so much, and gives
 // it its lease. If that fails the call is taken back whole: a call that nobody will remember must not reach
 // the provider.
-func (w *walk) keepStart(began time.Time, h escrow.Handle, booked escrow.Cost) *Rejection {
+func (w *walk) keepStart(began time.Time, h escrow.Handle, booked escrow.Cost) *Refusal {
 	b := w.holds
 	w.lease = Lease{g: w.g, pool: w.pool.pool, handle: h, before: w.req.Booked.bounded(), Would: b.would}
 	if w.g.journal == nil {
@@ -75,7 +75,7 @@ func (w *walk) keepStart(began time.Time, h escrow.Handle, booked escrow.Cost) *
 	b.call = 0
 	w.lease.endNow(Usage{}, 0, EndReleased)
 	w.lease = Lease{}
-	return rejectUnkept(w.tenant.name, w.pool.name)
+	return refuseUnkept(w.tenant.name, w.pool.name)
 }
 
 // keepEnd journals the end of a call. If that fails the admission stands, and after a restart the

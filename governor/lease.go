@@ -22,7 +22,7 @@ type Lease struct {
 	Waited time.Duration
 	// Would is why a shadow's call would have been refused; nil if it would not, or for other
 	// calls.
-	Would *Rejection
+	Would *Refusal
 }
 
 // cost is what a call costs in money, if whoever ends its lease knows.

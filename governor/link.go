@@ -33,7 +33,7 @@ func newInLine() *inLine {
 // join holds a call's cost, in hold, if it fits. If not, it returns a place in the line, in which the call is
 // to wait, or a refusal. A shadow is always held, and the refusal only returned. If the call lacks
 // only a grant it may wait until may.least, whatever its MaxWait is.
-func (k *link) join(now time.Time, b *holds, may waits, claim escrow.Claim, hold *limits.Hold) (*inLine, *Rejection) {
+func (k *link) join(now time.Time, b *holds, may waits, claim escrow.Claim, hold *limits.Hold) (*inLine, *Refusal) {
 	o := k.own
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -46,7 +46,7 @@ func (k *link) join(now time.Time, b *holds, may waits, claim escrow.Claim, hold
 	if ans.Verdict == limits.Admitted {
 		return nil, nil
 	}
-	var rej *Rejection
+	var rej *Refusal
 	if ans.Verdict == limits.Refused {
 		rej = o.refuseLocked(now, k, &call, &ans)
 	}
@@ -83,7 +83,7 @@ func (o *ownLimits) takeLocked(w *inLine, mayGo bool) (limits.Hold, bool) {
 }
 
 // quitLocked takes the call of w out of the line, and returns why it did not go.
-func (o *ownLimits) quitLocked(now time.Time, k *link, w *inLine, gone bool) *Rejection {
+func (o *ownLimits) quitLocked(now time.Time, k *link, w *inLine, gone bool) *Refusal {
 	o.set.Quit(&w.place, false)
 	o.wakeLocked()
 	ans := limits.Answer{Cost: w.place.Cost(), Lack: o.set.LackAt(&w.place)}
@@ -93,9 +93,9 @@ func (o *ownLimits) quitLocked(now time.Time, k *link, w *inLine, gone bool) *Re
 }
 
 // refuseLocked refuses a call, and keeps its place.
-func (o *ownLimits) refuseLocked(now time.Time, k *link, call *limits.Call, ans *limits.Answer) *Rejection {
+func (o *ownLimits) refuseLocked(now time.Time, k *link, call *limits.Call, ans *limits.Answer) *Refusal {
 	o.set.Keep(*call, ans)
-	return o.rejectLackLocked(now, ans.Cost, ans.Lack, k.via).keeps(ans.Kept)
+	return o.refuseLackLocked(now, ans.Cost, ans.Lack, k.via).keeps(ans.Kept)
 }
 
 // quit takes w out of the line; served says that its call goes.

@@ -232,7 +232,7 @@ func BenchmarkColdCall(b *testing.B) {
 			other[k]++
 		}
 		began := time.Now()
-		l, rej := Rejected(g.Acquire(ctx, Request{Tenant: names[i%len(names)], Pool: "p", Model: "gpt-4o-mini", Input: 60, Output: 512}))
+		l, rej := Refused(g.Acquire(ctx, Request{Tenant: names[i%len(names)], Pool: "p", Model: "gpt-4o-mini", Input: 60, Output: 512}))
 		admitted := time.Now()
 		if rej != nil {
 			b.Fatal(rej)

@@ -96,12 +96,12 @@ func (g *Governor) CutOff() bool {
 
 // refusalInOutageLocked returns the refusal of a call that may wait for so long, if the pool admits nothing
 // in that time; else nil.
-func (p *pool) refusalInOutageLocked(now time.Time, tenant string, call *escrow.Call) *Rejection {
+func (p *pool) refusalInOutageLocked(now time.Time, tenant string, call *escrow.Call) *Refusal {
 	tooLong := p.lossLastsLocked(now) > max(call.MaxWait, lossRetry)
 	if !p.outage.on() && !(tooLong && p.dryLocked(now)) {
 		return nil
 	}
-	rej := rejectLost(tenant)
+	rej := refuseLost(tenant)
 	p.lostLocked(now, rej)
 	return rej
 }

@@ -25,13 +25,13 @@ func outageConfig() Config {
 type refusedOf struct {
 	group sync.WaitGroup
 	mu    sync.Mutex
-	list  []*Rejection
+	list  []*Refusal
 }
 
 func (r *refusedOf) call(t *testing.T, g *Governor, tenant string, n int) {
 	for range n {
 		r.group.Go(func() {
-			lease, rej := Rejected(g.Acquire(t.Context(), Request{Tenant: tenant, Pool: "p", Input: 100}))
+			lease, rej := Refused(g.Acquire(t.Context(), Request{Tenant: tenant, Pool: "p", Input: 100}))
 			lease.Settle(Usage{Input: 100})
 			if rej == nil {
 				return
@@ -72,7 +72,7 @@ func TestOutage_RefusesAtOnce(t *testing.T) {
 		allow(s, 0)
 		time.Sleep(GrantLasts)
 		synctest.Wait()
-		_, rej := Rejected(g.Acquire(t.Context(), Request{Tenant: "waits", Pool: "p", Input: 100}))
+		_, rej := Refused(g.Acquire(t.Context(), Request{Tenant: "waits", Pool: "p", Input: 100}))
 		if rej == nil || rej.Reason != ReasonStoreLost || rej.Waited != 0 || rej.RetryAfter != lossRetry {
 			t.Errorf("got %+v", rej)
 		}
@@ -83,7 +83,7 @@ func TestOutage_RefusesAtOnce(t *testing.T) {
 			t.Error("the governor does not say that it is cut off")
 		}
 		allow(s, 1000)
-		lease, rej := Rejected(g.Acquire(t.Context(), Request{Tenant: "waits", Pool: "p", Input: 100}))
+		lease, rej := Refused(g.Acquire(t.Context(), Request{Tenant: "waits", Pool: "p", Input: 100}))
 		if rej != nil || g.CutOff() {
 			t.Errorf("with a grant: %v, cut off: %v", rej, g.CutOff())
 		}
@@ -106,7 +106,7 @@ func TestOutage_EndsWithItsLimits(t *testing.T) {
 		cfg.Pools[0].RPM = 0
 		cfg.Pools[0].Concurrency = 0
 		testkit.OK(t, g.Apply(cfg))
-		lease, rej := Rejected(g.Acquire(t.Context(), Request{Tenant: "waits", Pool: "p", Input: 100}))
+		lease, rej := Refused(g.Acquire(t.Context(), Request{Tenant: "waits", Pool: "p", Input: 100}))
 		if rej != nil || g.CutOff() {
 			t.Errorf("without limits: %v, cut off: %v", rej, g.CutOff())
 		}
@@ -148,7 +148,7 @@ func TestOutage_CallsWaitForAStoreThatLearns(t *testing.T) {
 				time.AfterFunc(GrantLasts, func() { s.Alone(time.Now(), 2) })
 			}
 			wait := time.Minute
-			lease, rej := Rejected(g.Acquire(t.Context(), Request{Tenant: "waits", Pool: "p", Input: 100, MaxWait: &wait}))
+			lease, rej := Refused(g.Acquire(t.Context(), Request{Tenant: "waits", Pool: "p", Input: 100, MaxWait: &wait}))
 			if waited := time.Since(began); waited != c.waits || (rej != nil) != (c.promise > 0) {
 				t.Fatalf("waited %v: %v", waited, rej)
 			}
@@ -194,13 +194,13 @@ func TestOutage_OfSlots(t *testing.T) {
 		shared.Allow(began, began.Add(GrantLasts), &slots.Grant{Slots: 1}, nil)
 		running, _ := g.Acquire(t.Context(), Request{Tenant: "waits", Pool: "p"})
 		time.AfterFunc(GrantLasts, func() { shared.Alone(time.Now()) })
-		_, rej := Rejected(g.Acquire(t.Context(), Request{Tenant: "waits", Pool: "p"}))
+		_, rej := Refused(g.Acquire(t.Context(), Request{Tenant: "waits", Pool: "p"}))
 		if rej == nil || rej.Reason != ReasonStoreLost || rej.Waited != GrantLasts || !g.CutOff() {
 			t.Errorf("got %+v, cut off: %v", rej, g.CutOff())
 		}
 		running.Settle(Usage{})
 		shared.Allow(time.Now(), time.Now().Add(GrantLasts), &slots.Grant{Slots: 1}, nil)
-		lease, rej := Rejected(g.Acquire(t.Context(), Request{Tenant: "waits", Pool: "p"}))
+		lease, rej := Refused(g.Acquire(t.Context(), Request{Tenant: "waits", Pool: "p"}))
 		if rej != nil || g.CutOff() {
 			t.Errorf("with a grant: %v, cut off: %v", rej, g.CutOff())
 		}
@@ -229,7 +229,7 @@ func TestNewStore(t *testing.T) {
 			cfg.Pools[0].ExpectNodes = c.expect
 			g, s := shared(t, cfg)
 			s.Learns(time.Now().Add(45*time.Second), c.forgot)
-			_, rej := Rejected(g.Acquire(t.Context(), Request{Tenant: "x", Pool: "p", Input: 700}))
+			_, rej := Refused(g.Acquire(t.Context(), Request{Tenant: "x", Pool: "p", Input: 700}))
 			if rej == nil || !strings.HasPrefix(rej.Error(), c.want+" Please try again in ") {
 				t.Errorf("the refusal says %v, want %s", rej, c.want)
 			}

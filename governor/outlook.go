@@ -16,7 +16,7 @@ type Outlook struct {
 	Checks []Check
 	// Refused is why the call would be refused; nil if it would not, and then it would go after
 	// Wait, the longest of its waits.
-	Refused *Rejection
+	Refused *Refusal
 	Wait    time.Duration
 	// Run is how long the call is expected to run once it goes; 0 if nothing is known of calls like it.
 	Run time.Duration
@@ -93,7 +93,7 @@ func (p *prospect) once(o *Outlook) bool {
 		p.maxWait = min(p.maxWait, *p.req.MaxWait)
 	}
 	if p.g.Draining() && o.Refused == nil {
-		o.Refused = rejectDraining(p.req.Tenant)
+		o.Refused = refuseDraining(p.req.Tenant)
 	}
 	cost := p.pool.weights.holdCost(&p.req)
 	p.holds = &holds{spend: p.pool.expected(p.tenant, &p.req, true)}
@@ -126,7 +126,7 @@ func (p *prospect) foretellBudgets(i int, o *Outlook) {
 }
 
 // refuse keeps the first refusal: the one that the call would get.
-func (o *Outlook) refuse(rej *Rejection) {
+func (o *Outlook) refuse(rej *Refusal) {
 	if o.Refused == nil {
 		o.Refused = rej
 	}
@@ -156,9 +156,9 @@ func (k *link) foretell(now time.Time, c limits.Call, asks bool, o *Outlook) {
 	case asks && coming && waiting == 0:
 	case asks && !coming && (c.MaxWait <= 0 || f.Rolling > c.MaxWait):
 		axis := own.set.Blame(f.Answer.Cost)
-		o.refuse(own.rejectLimitLocked(axis, f.Answer.Cost, max(own.set.WaitOn(axis, f.Total), askAgain)))
+		o.refuse(own.refuseLimitLocked(axis, f.Answer.Cost, max(own.set.WaitOn(axis, f.Total), askAgain)))
 	case f.Answer.Verdict == limits.Refused:
-		o.refuse(own.rejectLackLocked(now, f.Answer.Cost, f.Answer.Lack, k.via))
+		o.refuse(own.refuseLackLocked(now, f.Answer.Cost, f.Answer.Lack, k.via))
 	default:
 		wait := max(f.Rolling, f.Waits[limits.Concurrency])
 		o.Wait = max(o.Wait, min(longest, wait)) // waits of several limits overlap
@@ -182,7 +182,7 @@ type budgetsOf struct{ tenant, pool string }
 
 // spend adds the answers of budgets.
 func (o *Outlook) spend(now time.Time, accounts []*account, b *holds, member func(i int) budget.MemberID, of budgetsOf) {
-	var worst *Rejection
+	var worst *Refusal
 	for i, a := range accounts {
 		c := Check{Pool: of.pool, Axis: a.Name(), Budget: a.Budget, Limit: a.Limit, Used: a.usedByAll(now) * a.scale, Asked: b.spend[a.Unit]}
 		if of.pool == "" {
@@ -194,7 +194,7 @@ func (o *Outlook) spend(now time.Time, accounts []*account, b *holds, member fun
 		}
 		a = a.ifAsked() // as if the store had been asked for a grant
 		if _, ans := a.hold(now, member(i), b); !ans.OK {
-			rej := a.rejection(now, member(i), b.spend, ans, b.meanRun)
+			rej := a.refusalOf(now, member(i), b.spend, ans, b.meanRun)
 			rej.of(of.tenant)
 			c.Wait = rej.RetryAfter
 			worst = worst.worse(rej)
@@ -240,7 +240,7 @@ func (p *prospect) foretellPool(o *Outlook) bool {
 	case escrow.Queued:
 		o.Wait = max(o.Wait, ans.Wait, there, time.Millisecond) // even if nothing is known of how long
 	default:
-		o.refuse(pool.rejectionLocked(p.now, p.tenant.tenant, &call, ans))
+		o.refuse(pool.refusalLocked(p.now, p.tenant.tenant, &call, ans))
 	}
 	return true
 }
@@ -280,7 +280,7 @@ func (o *Outlook) checkPoolLocked(now time.Time, p *pool, call *escrow.Call, ans
 // Reasons tells how all limits stand that hold for a call that has just been refused. The limit
 // that refused it is shown as it stood then. It changes nothing, and costs little more than the
 // refusal did.
-func (g *Governor) Reasons(req Request, rej *Rejection) Outlook {
+func (g *Governor) Reasons(req Request, rej *Refusal) Outlook {
 	o, _ := newProspect(g, req).explain(Outlook{Refused: rej, decided: true})
 	if rej.Reason == ReasonQueueFull || rej.Reason == ReasonOverloaded {
 		return o // rej's figures are those of the queue
@@ -297,7 +297,7 @@ func (g *Governor) Reasons(req Request, rej *Rejection) Outlook {
 }
 
 // Of reports whether rej is a refusal by this limit.
-func (c *Check) Of(rej *Rejection) bool {
+func (c *Check) Of(rej *Refusal) bool {
 	of := ""
 	pool := rej.Pool
 	if rej.Own {

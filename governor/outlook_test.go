@@ -185,7 +185,7 @@ func recordedPool(t *testing.T) (*Governor, *late, *told) {
 	})
 	t.Cleanup(g.Drain)
 	for range 10 {
-		g.Ask(Request{Tenant: "a", Pool: "p"}, func(Lease, *Rejection) {})
+		g.Ask(Request{Tenant: "a", Pool: "p"}, func(Lease, *Refusal) {})
 	}
 	log.list = nil
 	return g, clock, log
@@ -201,7 +201,7 @@ func TestTimeline_WhatIsDueComesFirst(t *testing.T) {
 	} {
 		g, clock, log := recordedPool(t)
 		for range 3 {
-			g.Ask(Request{Tenant: "a", Pool: "p"}, func(Lease, *Rejection) {})
+			g.Ask(Request{Tenant: "a", Pool: "p"}, func(Lease, *Refusal) {})
 		}
 		clock.now = clock.now.Add(5 * time.Second)
 		notice(g, clock)
@@ -217,7 +217,7 @@ func TestTimeline_EachHasItsInstant(t *testing.T) {
 	g, _, _ := recordedPool(t)
 	before := g.line.told
 	for range 3 {
-		g.Ask(Request{Tenant: "b", Pool: "p"}, func(Lease, *Rejection) {})
+		g.Ask(Request{Tenant: "b", Pool: "p"}, func(Lease, *Refusal) {})
 		if !g.line.told.After(before) {
 			t.Fatalf("something is told at %v, behind %v", g.line.told, before)
 		}
@@ -230,7 +230,7 @@ func TestTimeline_Ends(t *testing.T) {
 	g, clock, log := recordedPool(t)
 	var leave []func()
 	for range 3 {
-		leave = append(leave, g.Ask(Request{Tenant: "b", Pool: "p"}, func(_ Lease, rej *Rejection) {
+		leave = append(leave, g.Ask(Request{Tenant: "b", Pool: "p"}, func(_ Lease, rej *Refusal) {
 			if rej == nil {
 				t.Error("a call was let go whose turn it was not")
 			}
@@ -248,7 +248,7 @@ func TestTimeline_Ends(t *testing.T) {
 	if !slices.Equal(log.list, want) {
 		t.Errorf("%q, want %q", log.list, want)
 	}
-	if _, rej := Rejected(g.Acquire(context.Background(), Request{Tenant: "a", Pool: "p"})); rej == nil || rej.Reason != ReasonDraining {
+	if _, rej := Refused(g.Acquire(context.Background(), Request{Tenant: "a", Pool: "p"})); rej == nil || rej.Reason != ReasonDraining {
 		t.Errorf("after a drain a call gets %v", rej)
 	}
 }
@@ -299,7 +299,7 @@ func played(t *testing.T, seed uint64, looked bool) []string {
 				ID: fmt.Sprint(i), Tenant: string('a' + rune(rng.IntN(3))), Pool: []string{"p", "p", "q"}[rng.IntN(3)],
 				Input: rng.Int64N(800), Output: rng.Int64N(900), Stream: rng.IntN(2) == 0,
 			}
-			g.Ask(req, func(l Lease, rej *Rejection) {
+			g.Ask(req, func(l Lease, rej *Refusal) {
 				if rej == nil {
 					leases = append(leases, l)
 				}

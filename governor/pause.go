@@ -7,7 +7,7 @@ import (
 
 // Pause waits for a time until which a call can go nowhere, without holding anything. The call counts among the MaxQueue that may wait
 // for its pool, and its wait ends with what ends theirs.
-func (g *Governor) Pause(ctx context.Context, req *Request, until time.Time) *Rejection {
+func (g *Governor) Pause(ctx context.Context, req *Request, until time.Time) *Refusal {
 	w := walk{g: g, ctx: ctx, spot: g.table.Load().find(req)}
 	if w.tenant == nil || !until.After(g.clock.Now()) {
 		return nil // as it is told when it asks
@@ -20,7 +20,7 @@ func (g *Governor) Pause(ctx context.Context, req *Request, until time.Time) *Re
 		p.paused++
 	}
 	p.mu.Unlock()
-	rej := rejectCrowded(req, waiting)
+	rej := refuseCrowded(req, waiting)
 	if full {
 		return rej
 	}

@@ -162,7 +162,7 @@ func TestShared_CutRetry(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		for range 5 {
 			s.Alone(time.Now(), 2)
-			_, rej := Rejected(g.Acquire(t.Context(), Request{Tenant: "free", Pool: "p", Input: 10, Output: 10}))
+			_, rej := Refused(g.Acquire(t.Context(), Request{Tenant: "free", Pool: "p", Input: 10, Output: 10}))
 			if rej == nil || rej.Reason != ReasonStoreLost || rej.Waited != 0 || rej.Kept {
 				t.Fatalf("got %+v", rej)
 			}
@@ -218,7 +218,7 @@ func TestShared_LearningPromises(t *testing.T) {
 			cfg.Pools[0].ExpectNodes = expect
 			g, s := shared(t, cfg)
 			s.Learns(time.Now().Add(45*time.Second), false)
-			_, rej := Rejected(g.Acquire(t.Context(), Request{Tenant: "x", Pool: "p", Input: 700}))
+			_, rej := Refused(g.Acquire(t.Context(), Request{Tenant: "x", Pool: "p", Input: 700}))
 			if rej == nil || rej.Reason != ReasonStoreLost || rej.RetryAfter != want {
 				t.Errorf("with %d nodes expected the promise is %v, want %v", expect, rej, want)
 			}
@@ -254,7 +254,7 @@ func TestShared_Spare(t *testing.T) {
 			if c.grant {
 				time.AfterFunc(100*time.Millisecond, func() { allow(s, 10_000) })
 			}
-			lease, rej := Rejected(g.Acquire(t.Context(), Request{Tenant: "free", Pool: "p", Input: 500, Output: 4000}))
+			lease, rej := Refused(g.Acquire(t.Context(), Request{Tenant: "free", Pool: "p", Input: 500, Output: 4000}))
 			if waited := time.Since(now); waited != c.waited {
 				t.Errorf("it waited for %v, want %v", waited, c.waited)
 			}

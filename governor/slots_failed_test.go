@@ -31,7 +31,7 @@ func perTenantSite(t *testing.T, change func(*Pool)) *Governor {
 func runs(t *testing.T, g *Governor, tenant string, calls int) (leases []Lease) {
 	t.Helper()
 	for len(leases) < calls {
-		l, rej := Rejected(g.Acquire(t.Context(), Request{Tenant: tenant, Pool: "p", Model: "m", Input: 1}))
+		l, rej := Refused(g.Acquire(t.Context(), Request{Tenant: tenant, Pool: "p", Model: "m", Input: 1}))
 		if rej != nil {
 			t.Fatalf("beside %d calls: %v", len(leases), rej)
 		}
@@ -62,7 +62,7 @@ func TestPerTenant_Walk(t *testing.T) {
 		mayRun(t, g, "heavy", 4, "after 8 calls failed together")
 		second := runs(t, g, "heavy", 4)
 		for range 50 {
-			_, rej := Rejected(g.Acquire(t.Context(), Request{Tenant: "heavy", Pool: "p", Model: "m"}))
+			_, rej := Refused(g.Acquire(t.Context(), Request{Tenant: "heavy", Pool: "p", Model: "m"}))
 			if rej == nil || rej.Reason != ReasonConcurrency || rej.Limit != 4 || rej.Used != 4 || !strings.Contains(rej.Error(), "Recent calls of tenant heavy failed") {
 				t.Fatalf("at its limit it gets %+v", rej)
 			}
@@ -80,7 +80,7 @@ func TestPerTenant_Walk(t *testing.T) {
 			waits <- l
 		}()
 		synctest.Wait()
-		if _, rej := Rejected(g.Acquire(t.Context(), Request{Tenant: "heavy", Pool: "p", Model: "m"})); rej == nil || rej.Reason != ReasonConcurrency {
+		if _, rej := Refused(g.Acquire(t.Context(), Request{Tenant: "heavy", Pool: "p", Model: "m"})); rej == nil || rej.Reason != ReasonConcurrency {
 			t.Errorf("at its limit, while another's calls wait, it gets %+v", rej)
 		}
 		for _, l := range rest {
@@ -137,7 +137,7 @@ func TestPerTenant_Upstreams(t *testing.T) {
 			t.Errorf("calls of another tenant go to %v", got)
 		}
 		small := Request{Tenant: "heavy", Pool: "p", Model: "m", Via: 0b01}
-		if _, rej := Rejected(g.Acquire(t.Context(), small)); rej == nil || rej.Axis != axisPerTenant || rej.Limit != 2 {
+		if _, rej := Refused(g.Acquire(t.Context(), small)); rej == nil || rej.Axis != axisPerTenant || rej.Limit != 2 {
 			t.Errorf("a call that may use no other gets %+v", rej)
 		}
 		if o, _ := g.Explain(small); o.Refused == nil || o.Refused.Axis != axisPerTenant {
@@ -194,7 +194,7 @@ func TestPerTenant_Forgotten(t *testing.T) {
 		long[0].Break(Usage{})
 		patient := time.Hour
 		began := time.Now()
-		l, rej := Rejected(g.Acquire(t.Context(), Request{Tenant: "light", Pool: "p", Model: "m", MaxWait: &patient}))
+		l, rej := Refused(g.Acquire(t.Context(), Request{Tenant: "light", Pool: "p", Model: "m", MaxWait: &patient}))
 		if rej != nil || time.Since(began) != 5*time.Minute {
 			t.Errorf("beside a call that runs on, another one goes after %v, %v; want it to after five minutes", time.Since(began), rej)
 		}

@@ -190,7 +190,7 @@ func sharesUnder(t *testing.T, g *Governor, minutes int, workers map[string]int,
 		for worker := range n {
 			calls.Go(func() {
 				for time.Now().Before(end) {
-					l, rej := Rejected(g.Acquire(t.Context(), Request{Tenant: tenant, Pool: "p", Model: "m"}))
+					l, rej := Refused(g.Acquire(t.Context(), Request{Tenant: tenant, Pool: "p", Model: "m"}))
 					if rej != nil {
 						t.Errorf("%s is refused: %v", tenant, rej)
 						return
@@ -457,8 +457,8 @@ type callsOf struct {
 }
 
 // take begins a call, if it is not refused.
-func (c *callsOf) take(t *testing.T, tenant string) *Rejection {
-	l, rej := Rejected(c.Acquire(t.Context(), Request{Tenant: tenant, Pool: "p", Model: "m"}))
+func (c *callsOf) take(t *testing.T, tenant string) *Refusal {
+	l, rej := Refused(c.Acquire(t.Context(), Request{Tenant: tenant, Pool: "p", Model: "m"}))
 	if rej == nil {
 		c.leases = append(c.leases, l)
 	}
@@ -511,7 +511,7 @@ func TestPriority_OfCalls(t *testing.T) {
 			for _, r := range asks {
 				r.Tenant, r.Pool = "a", "p"
 				wg.Go(func() {
-					l, rej := Rejected(g.Acquire(t.Context(), r))
+					l, rej := Refused(g.Acquire(t.Context(), r))
 					if rej != nil {
 						t.Error(rej)
 						return
@@ -549,13 +549,13 @@ func TestPriority_WaitIsItsOwn(t *testing.T) {
 			var wg sync.WaitGroup
 			for range 40 {
 				wg.Go(func() {
-					if l, rej := Rejected(g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", Below: 5})); rej == nil {
+					if l, rej := Refused(g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", Below: 5})); rej == nil {
 						l.Settle(Usage{})
 					}
 				})
 			}
 			synctest.Wait()
-			l, rej := Rejected(g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", MaxWait: &c.wait}))
+			l, rej := Refused(g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", MaxWait: &c.wait}))
 			if rej != nil {
 				t.Errorf("%s: %v", name, rej)
 			}

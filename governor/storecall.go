@@ -23,7 +23,7 @@ type storeCall struct {
 	next  time.Time     // when it asks again even if nothing has changed
 	again time.Time     // before that it does not ask again
 	pause time.Duration // between two questions; doubles each time
-	why   *Rejection    // reason for waiting, as a refusal
+	why   *Refusal      // reason for waiting, as a refusal
 	room  time.Time     // when there will be room, according to why
 }
 
@@ -32,7 +32,7 @@ type storeCall struct {
 // lacks, and holds nothing meanwhile. The first in a line asks again when there should be room by
 // the store's answer, or sooner if there is as far as is known here. Those behind it for whom there
 // is room as well ask at the same time.
-func (w *walk) enterAsking(s Spend) *Rejection {
+func (w *walk) enterAsking(s Spend) *Refusal {
 	e := storeCall{spend: s, deadline: w.may.until, pause: askAgain}
 	most := later(e.deadline, w.now.Add(grantWait))
 	for {
@@ -75,7 +75,7 @@ func (w *walk) enterAsking(s Spend) *Rejection {
 // room; 0 if that is unknown.
 type lacking struct {
 	link *link
-	rej  *Rejection
+	rej  *Refusal
 	wait time.Duration
 }
 
@@ -93,7 +93,7 @@ func (e *storeCall) ahead(w *walk) lacking {
 }
 
 // aheadAt is ahead for one link.
-func (e *storeCall) aheadAt(w *walk, k *link) (*Rejection, time.Duration) {
+func (e *storeCall) aheadAt(w *walk, k *link) (*Refusal, time.Duration) {
 	o := k.own
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -103,7 +103,7 @@ func (e *storeCall) aheadAt(w *walk, k *link) (*Rejection, time.Duration) {
 		lack, behind := o.set.Behind(limits.Call{Cost: w.holds.cost, Via: k.via, Below: w.may.below})
 		if behind {
 			wait := max(lack.Wait, o.set.WaitOn(lack.Axis, c), askAgain)
-			return o.rejectLimitLocked(lack.Axis, c, wait), lack.Wait
+			return o.refuseLimitLocked(lack.Axis, c, wait), lack.Wait
 		}
 	}
 	if w.pool.cfg.TenantLimits == LimitsCachedDeny && e.place == nil {
@@ -113,7 +113,7 @@ func (e *storeCall) aheadAt(w *walk, k *link) (*Rejection, time.Duration) {
 }
 
 // cannotWait is cannotWaitLocked for callers without the lock.
-func (e *storeCall) cannotWait(w *walk, l lacking) *Rejection {
+func (e *storeCall) cannotWait(w *walk, l lacking) *Refusal {
 	l.link.own.mu.Lock()
 	defer l.link.own.mu.Unlock()
 	return e.cannotWaitLocked(w, l)
@@ -121,7 +121,7 @@ func (e *storeCall) cannotWait(w *walk, l lacking) *Rejection {
 
 // cannotWaitLocked returns the refusal if a call cannot wait for room: it may not wait that long, or the
 // line is full. It is nil if the call may wait.
-func (e *storeCall) cannotWaitLocked(w *walk, l lacking) *Rejection {
+func (e *storeCall) cannotWaitLocked(w *walk, l lacking) *Refusal {
 	left := e.deadline.Sub(w.now)
 	switch {
 	case left <= 0 || l.rej.Budget.Limit > 0:
@@ -138,7 +138,7 @@ func (e *storeCall) cannotWaitLocked(w *walk, l lacking) *Rejection {
 
 // stand puts a call into the line of the limit that it lacks, or keeps it there. It returns a
 // refusal if the call cannot wait.
-func (e *storeCall) stand(w *walk, l lacking) *Rejection {
+func (e *storeCall) stand(w *walk, l lacking) *Refusal {
 	k := l.link
 	if e.in != k {
 		e.quit(false)
@@ -228,12 +228,12 @@ func (o *ownLimits) hasRoom(now time.Time, c limits.Cost) bool {
 
 // end ends a call's wait without success, and returns the refusal: by its reason for waiting, or
 // because the caller went or the governor drains.
-func (e *storeCall) end(w *walk, why cause) *Rejection {
+func (e *storeCall) end(w *walk, why cause) *Refusal {
 	e.quit(false)
 	rej := e.why
 	switch {
 	case rej == nil: // it waited for the store's answer
-		rej = rejectUnanswered(w.holds.chain[0].own.owner)
+		rej = refuseUnanswered(w.holds.chain[0].own.owner)
 	case rej.Axis != axisConcurrency: // for slots the guess is as good as before
 		rej.retryIn(max(e.room.Sub(w.now), askAgain))
 	}
@@ -255,7 +255,7 @@ func (e *storeCall) quit(served bool) {
 }
 
 // force books the call of a shadow. rej is why it would have been refused, or nil.
-func (e *storeCall) force(w *walk, rej *Rejection) {
+func (e *storeCall) force(w *walk, rej *Refusal) {
 	if rej != nil {
 		w.holds.note(rej)
 	}

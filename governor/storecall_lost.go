@@ -29,7 +29,7 @@ func (p *pool) unansweredLocked(now time.Time) bool {
 // alone decides on a call that nobody has answered, by the pool's OnLoss. Closed refuses it. Open
 // lets it go while this process by itself stays within the whole limits, and local while it stays
 // within its part of the withheld share. The known usage of budgets by others stays.
-func (e *storeCall) alone(w *walk) *Rejection {
+func (e *storeCall) alone(w *walk) *Refusal {
 	w.pool.mu.Lock()
 	rules := &w.pool.cfg
 	nodes := max(w.pool.cfg.ExpectNodes, w.pool.rates.nodes)
@@ -44,7 +44,7 @@ func (e *storeCall) alone(w *walk) *Rejection {
 			continue
 		}
 		if rules.OnLoss != LossOpen {
-			rej = rejectOwnLost(rej.Tenant)
+			rej = refuseOwnLost(rej.Tenant)
 		}
 		if !b.shadow {
 			return rej
@@ -57,7 +57,7 @@ func (e *storeCall) alone(w *walk) *Rejection {
 
 // letAlone books a call against the next limits of its chain if it fits within the given parts of
 // its limits. Otherwise it returns the refusal.
-func (b *holds) letAlone(now time.Time, o *ownLimits, part func(limit int64) int64) *Rejection {
+func (b *holds) letAlone(now time.Time, o *ownLimits, part func(limit int64) int64) *Refusal {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.advanceLocked(now)
@@ -69,9 +69,9 @@ func (b *holds) letAlone(now time.Time, o *ownLimits, part func(limit int64) int
 }
 
 // aloneLocked returns why a call does not fit within the given parts of the limits; nil if it does.
-func (o *ownLimits) aloneLocked(now time.Time, c limits.Cost, s Spend, part func(limit int64) int64) *Rejection {
+func (o *ownLimits) aloneLocked(now time.Time, c limits.Cost, s Spend, part func(limit int64) int64) *Refusal {
 	if k, beyond := o.set.Beyond(c, part); beyond {
-		return o.rejectLimitLocked(k, c, max(o.set.WaitOn(k, c), askAgain))
+		return o.refuseLimitLocked(k, c, max(o.set.WaitOn(k, c), askAgain))
 	}
 	for _, a := range o.caps {
 		if a.usedByAll(now)+a.units(s[a.Unit]) > part(a.limit()) {

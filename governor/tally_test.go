@@ -144,7 +144,7 @@ func TestReload_NewBudgetsCountEachCallOnce(t *testing.T) {
 	for range callers {
 		group.Go(func() {
 			for !stop.Load() {
-				l, rej := Rejected(g.Acquire(t.Context(), demand("a", 100)))
+				l, rej := Refused(g.Acquire(t.Context(), demand("a", 100)))
 				if rej != nil {
 					t.Error(rej)
 					return
@@ -229,7 +229,7 @@ func TestCommitments(t *testing.T) {
 			})
 			var leases []Lease
 			for range 50 {
-				lease, rej := Rejected(g.Acquire(t.Context(), committed(0, 100)))
+				lease, rej := Refused(g.Acquire(t.Context(), committed(0, 100)))
 				if rej != nil {
 					if rej.Budget.Limit != 1000 || rej.RetryAfter <= 0 {
 						t.Fatalf("refused by %+v", rej)
@@ -276,7 +276,7 @@ func TestCommitmentsAreNoGuess(t *testing.T) {
 		untilReset := time.Until(time.Date(2000, 1, 2, 0, 0, 0, 0, time.UTC))
 		refused := func(output int64, reason Reason, after time.Duration, text string) {
 			t.Helper()
-			_, rej := Rejected(g.Acquire(t.Context(), committed(0, output)))
+			_, rej := Refused(g.Acquire(t.Context(), committed(0, output)))
 			if rej == nil || rej.Reason != reason || rej.RetryAfter != after {
 				t.Fatalf("%d tokens: %+v", output, rej)
 			}
@@ -367,7 +367,7 @@ func TestPostpone(t *testing.T) {
 				if tokens, spent := used(); tokens != 500 || spent != 0 {
 					t.Errorf("postponed, its limit counts %d and its budget %d, want 500 and 0", tokens, spent)
 				}
-				lease, rej := Rejected(g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", Input: c.took.Input, Output: c.took.Output, Forced: true, Booked: Usage{Input: 100, Output: 400}}))
+				lease, rej := Refused(g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", Input: c.took.Input, Output: c.took.Output, Forced: true, Booked: Usage{Input: 100, Output: 400}}))
 				if rej != nil || !lease.Charge(c.took) {
 					t.Fatal("it was not charged")
 				}

@@ -87,11 +87,11 @@ func TestTeams_AllThatIsAboveHolds(t *testing.T) {
 			c.edit(&cfg)
 			g := must(t, cfg)
 			time.Sleep(time.Minute)
-			var rej *Rejection
+			var rej *Refusal
 			var leases []Lease
 			for _, who := range []string{"org/x/1", "org/x/2", "org/x/1"} {
 				var l Lease
-				l, rej = Rejected(g.Acquire(t.Context(), demand(who, 100)))
+				l, rej = Refused(g.Acquire(t.Context(), demand(who, 100)))
 				if rej == nil {
 					leases = append(leases, l)
 				}
@@ -187,7 +187,7 @@ func TestTeams_ComeAndGo(t *testing.T) {
 			for range 8 {
 				wg.Go(func() {
 					for !stop.Load() {
-						l, rej := Rejected(g.Acquire(ctx, demand(who, 1000)))
+						l, rej := Refused(g.Acquire(ctx, demand(who, 1000)))
 						if rej != nil {
 							if rej.Reason != ReasonUnknown || i < 2 {
 								lost.Add(1)
@@ -243,7 +243,7 @@ func TestForcedIsBooked(t *testing.T) {
 		for range 3 {
 			r := demand("a", 700)
 			r.Forced = true
-			l, rej := Rejected(g.Acquire(t.Context(), r))
+			l, rej := Refused(g.Acquire(t.Context(), r))
 			if rej != nil || !l.Charge(Usage{Output: 700}) {
 				t.Fatal(rej)
 			}
@@ -345,7 +345,7 @@ func TestShadow(t *testing.T) {
 			time.Sleep(5 * time.Minute)
 			var leases []Lease
 			for range 2 {
-				l, rej := Rejected(g.Acquire(t.Context(), demand(cfg.Tenants[0].Name, 400)))
+				l, rej := Refused(g.Acquire(t.Context(), demand(cfg.Tenants[0].Name, 400)))
 				if rej != nil || l.Waited != 0 {
 					t.Fatalf("a shadow waited %v, or was refused: %v", l.Waited, rej)
 				}
@@ -415,7 +415,7 @@ func TestShadow_KeepsNoPlaces(t *testing.T) {
 			l := admitted(t, g, demand("a", 1))
 			l.Settle(Usage{})
 		}
-		if _, rej := Rejected(g.Acquire(t.Context(), demand("b", 1))); rej == nil || !rej.Kept {
+		if _, rej := Refused(g.Acquire(t.Context(), demand("b", 1))); rej == nil || !rej.Kept {
 			t.Errorf("behind a shadow's calls b got %v, want that its place is kept", rej)
 		}
 		if n := g.State().Pools[0].Tickets; n != 1 {
@@ -444,7 +444,7 @@ func TestShadow_OwesNoTurns(t *testing.T) {
 			for range 4 {
 				wg.Go(func() {
 					for time.Now().Before(ends) {
-						l, rej := Rejected(g.Acquire(t.Context(), demand(who, 1)))
+						l, rej := Refused(g.Acquire(t.Context(), demand(who, 1)))
 						if rej != nil {
 							t.Error(rej)
 						}
@@ -465,7 +465,7 @@ func TestShadow_OwesNoTurns(t *testing.T) {
 		cfg.Tenants = append([]Tenant{}, cfg.Tenants...)
 		cfg.Tenants[0].Shadow = false
 		apply(t, g, cfg)
-		l, rej := Rejected(g.Acquire(t.Context(), demand("a", 1)))
+		l, rej := Refused(g.Acquire(t.Context(), demand("a", 1)))
 		if rej != nil || l.Waited > 5*time.Second {
 			t.Errorf("its first call as a shadow no more waited %v (%v)", l.Waited, rej)
 		}
@@ -527,7 +527,7 @@ func TestTeams_NoneFillsTheLine(t *testing.T) {
 		var refused atomic.Int64
 		for range 20 {
 			wg.Go(func() {
-				l, rej := Rejected(g.Acquire(t.Context(), demand("org/x", 1)))
+				l, rej := Refused(g.Acquire(t.Context(), demand("org/x", 1)))
 				if rej != nil {
 					refused.Add(1)
 					if rej.Reason != ReasonQueueFull || rej.Tenant != "org/x" || rej.Used != 5 {
@@ -539,7 +539,7 @@ func TestTeams_NoneFillsTheLine(t *testing.T) {
 		}
 		synctest.Wait()
 		wg.Go(func() {
-			l, rej := Rejected(g.Acquire(t.Context(), demand("org/y", 1)))
+			l, rej := Refused(g.Acquire(t.Context(), demand("org/y", 1)))
 			if rej != nil {
 				t.Errorf("a team that had nobody in line was refused: %v", rej)
 			}

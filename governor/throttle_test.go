@@ -28,7 +28,7 @@ func TestThrottle_All(t *testing.T) {
 		g.Throttle("p", []Cut{{Part: Whole, Until: until}})
 		g.Throttle("nowhere", []Cut{{Part: Whole, Until: until}})
 
-		_, rej := Rejected(g.Acquire(t.Context(), demand("none", 100)))
+		_, rej := Refused(g.Acquire(t.Context(), demand("none", 100)))
 		if rej == nil || rej.Reason != ReasonThrottled || rej.RetryAfter != 20*time.Second {
 			t.Fatalf("who does not wait got %+v, want to be told 20 s", rej)
 		}
@@ -42,7 +42,7 @@ func TestThrottle_All(t *testing.T) {
 		)
 		ask := func(tenant string) {
 			all.Go(func() {
-				l, rej := Rejected(g.Acquire(t.Context(), demand(tenant, 2_000)))
+				l, rej := Refused(g.Acquire(t.Context(), demand(tenant, 2_000)))
 				if rej != nil {
 					t.Errorf("%s: %v", tenant, rej)
 					return
@@ -68,7 +68,7 @@ func TestThrottle_All(t *testing.T) {
 		testkit.OK(t, g.Apply(cfg))
 		gone, leave := context.WithCancel(t.Context())
 		all.Go(func() {
-			if _, rej := Rejected(g.Acquire(gone, demand("few", 100))); rej == nil || rej.Reason != ReasonCancelled {
+			if _, rej := Refused(g.Acquire(gone, demand("few", 100))); rej == nil || rej.Reason != ReasonCancelled {
 				t.Errorf("who went away got %v", rej)
 			}
 		})
@@ -130,7 +130,7 @@ func TestThrottle_SumIsAll(t *testing.T) {
 		})
 		now := time.Now()
 		g.Throttle("p", []Cut{{Part: 750_000, Until: now.Add(30 * time.Second)}, {Part: 250_000, Until: now.Add(7 * time.Second)}})
-		l, rej := Rejected(g.Acquire(t.Context(), demand("a", 100)))
+		l, rej := Refused(g.Acquire(t.Context(), demand("a", 100)))
 		if rej != nil || time.Since(now) != 7*time.Second {
 			t.Fatalf("admitted after %v (%v), want 7 s", time.Since(now), rej)
 		}
@@ -152,7 +152,7 @@ func stream(t *testing.T, g *Governor, pool string, d time.Duration, interruptib
 	if interruptible {
 		req.Interrupt = InterruptFunc(cancel)
 	}
-	l, rej := Rejected(g.Acquire(ctx, req))
+	l, rej := Refused(g.Acquire(ctx, req))
 	if rej != nil {
 		t.Error(rej)
 		return 0, nil

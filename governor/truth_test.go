@@ -71,7 +71,7 @@ func TestLineWakesWhenAHoldIsBooked(t *testing.T) {
 		other, _ := g.Acquire(t.Context(), demand("b", 1))
 		var wg sync.WaitGroup
 		wg.Go(func() { // waits for the pool, with its own limit held
-			l, rej := Rejected(g.Acquire(t.Context(), demand("a", 1)))
+			l, rej := Refused(g.Acquire(t.Context(), demand("a", 1)))
 			if rej != nil {
 				t.Error(rej)
 			}
@@ -84,7 +84,7 @@ func TestLineWakesWhenAHoldIsBooked(t *testing.T) {
 			other.Settle(Usage{})
 		})
 		start := time.Now()
-		l, rej := Rejected(g.Acquire(t.Context(), Request{Tenant: "a", Pool: "q", Output: 1}))
+		l, rej := Refused(g.Acquire(t.Context(), Request{Tenant: "a", Pool: "q", Output: 1}))
 		if waited := time.Since(start); rej != nil || waited > 63*time.Second {
 			t.Errorf("served after %v (%v), want a minute after the hold was booked", waited, rej)
 		}
@@ -149,13 +149,13 @@ func TestTurnAtTheDeadline(t *testing.T) {
 			req := demand("a", 500)
 			none := time.Duration(0)
 			req.MaxWait = &none
-			_, rej := Rejected(g.Acquire(t.Context(), req))
+			_, rej := Refused(g.Acquire(t.Context(), req))
 			if rej == nil {
 				t.Fatal("the pool should have nothing left")
 			}
 			wait := rej.RetryAfter
 			req.MaxWait = &wait
-			if _, rej := Rejected(g.Acquire(t.Context(), req)); rej != nil {
+			if _, rej := Refused(g.Acquire(t.Context(), req)); rej != nil {
 				t.Errorf("refused at the instant of its turn: %v", rej)
 			}
 		})
@@ -175,14 +175,14 @@ func TestReasonsArePossible(t *testing.T) {
 		synctest.Wait()
 		none := time.Duration(0)
 		l.Settle(Usage{Output: 10}) // wakes the line, which has not yet run
-		if _, rej := Rejected(g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", Output: 5, MaxWait: &none})); rej != nil && rej.Limit == 0 {
+		if _, rej := Refused(g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", Output: 5, MaxWait: &none})); rej != nil && rej.Limit == 0 {
 			t.Errorf("refused for a limit that there is not: %v", rej)
 		}
 		wg.Wait()
 
 		held, _ := g.Acquire(t.Context(), demand("a", 490))
 		wg.Go(func() {
-			_, rej := Rejected(g.Acquire(t.Context(), demand("a", 900)))
+			_, rej := Refused(g.Acquire(t.Context(), demand("a", 900)))
 			if rej == nil || rej.Reason != ReasonDraining || rej.RetryAfter != drainRetry {
 				t.Errorf("a drain told a waiting call %+v", rej)
 			}
@@ -211,7 +211,7 @@ func TestOwnPredictionKnowsRefunds(t *testing.T) {
 			}
 		}
 		testkit.AtOnce(20, func(_ int) {
-			l, rej := Rejected(g.Acquire(t.Context(), demand("a", 4096)))
+			l, rej := Refused(g.Acquire(t.Context(), demand("a", 4096)))
 			if rej != nil {
 				t.Errorf("ready to wait 10 s for calls of one: %v", rej)
 				return
@@ -275,7 +275,7 @@ func TestMaxWaitIsForBoth(t *testing.T) {
 			own.Settle(Usage{})
 		})
 		start := time.Now()
-		_, rej := Rejected(g.Acquire(t.Context(), demand("a", 1)))
+		_, rej := Refused(g.Acquire(t.Context(), demand("a", 1)))
 		if waited := time.Since(start); rej == nil || waited != 5*time.Second || rej.Waited != waited {
 			t.Errorf("refused after %v, and told %v", waited, rej.Waited)
 		}
@@ -296,7 +296,7 @@ func TestACancelledHeadUnblocksTheQueue(t *testing.T) {
 		synctest.Wait()
 		start := time.Now()
 		wg.Go(func() {
-			small, rej := Rejected(g.Acquire(t.Context(), demand("a", 500)))
+			small, rej := Refused(g.Acquire(t.Context(), demand("a", 500)))
 			if rej != nil || time.Since(start) > 2*time.Second {
 				t.Errorf("served after %v (%v)", time.Since(start), rej)
 			}
@@ -321,8 +321,8 @@ func TestConfigReachesTheBooks(t *testing.T) {
 		}
 		time.Sleep(5 * time.Minute)
 		for pool, want := range map[string]bool{"p": true, "q": false} { // alone in p
-			l, rej := Rejected(g.Acquire(t.Context(), Request{Tenant: "a", Pool: pool, Output: 30_000}))
-			_, more := Rejected(g.Acquire(t.Context(), Request{Tenant: "a", Pool: pool, Output: 20_000}))
+			l, rej := Refused(g.Acquire(t.Context(), Request{Tenant: "a", Pool: pool, Output: 30_000}))
+			_, more := Refused(g.Acquire(t.Context(), Request{Tenant: "a", Pool: pool, Output: 20_000}))
 			if rej != nil || (more == nil) != want {
 				t.Errorf("pool %s: half its minute at once: %v, and a third more: %v", pool, rej, more)
 			}

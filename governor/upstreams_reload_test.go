@@ -185,7 +185,7 @@ func (w *reloads) ask() {
 	}
 	c.may = w.left(c.names)
 	w.calls = append(w.calls, c)
-	w.g.Ask(req, func(l Lease, rej *Rejection) {
+	w.g.Ask(req, func(l Lease, rej *Refusal) {
 		if rej != nil {
 			if rej.Reason != ReasonDraining {
 				w.Fatalf("a call is refused: %v", rej)

@@ -42,11 +42,11 @@ func TestUpstreams_Move(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := must(t, twoUpstreams())
 		time.Sleep(time.Minute)
-		l, rej := Rejected(g.Acquire(t.Context(), demand("a", 8_000)))
+		l, rej := Refused(g.Acquire(t.Context(), demand("a", 8_000)))
 		if rej != nil || l.Upstream() != "ptu" {
 			t.Fatalf("at %q, %v", l.Upstream(), rej)
 		}
-		second, rej := Rejected(g.Acquire(t.Context(), demand("a", 4_000)))
+		second, rej := Refused(g.Acquire(t.Context(), demand("a", 4_000)))
 		if rej != nil || second.Upstream() != "paid" {
 			t.Fatalf("at %q, %v; the first has no room", second.Upstream(), rej)
 		}
@@ -82,7 +82,7 @@ func TestUpstreams_Apply(t *testing.T) {
 		go func() {
 			req := demand("a", 2_000)
 			req.Via = 0b10
-			l, rej := Rejected(g.Acquire(context.Background(), req))
+			l, rej := Refused(g.Acquire(context.Background(), req))
 			if rej != nil {
 				t.Error(rej)
 			}
@@ -101,7 +101,7 @@ func TestUpstreams_Apply(t *testing.T) {
 		}
 		cfg.Pools[0].Upstreams = nil
 		testkit.OK(t, g.Apply(cfg))
-		if l, rej := Rejected(g.Acquire(t.Context(), demand("a", 50_000))); rej != nil || l.Upstream() != "" {
+		if l, rej := Refused(g.Acquire(t.Context(), demand("a", 50_000))); rej != nil || l.Upstream() != "" {
 			t.Errorf("without upstreams it is at %q, %v", l.Upstream(), rej)
 		}
 	})
@@ -164,7 +164,7 @@ func placed(t *testing.T, cfg Config, req Request) (name string) {
 	synctest.Test(t, func(t *testing.T) {
 		g := must(t, cfg)
 		time.Sleep(time.Minute)
-		l, rej := Rejected(g.Acquire(t.Context(), req))
+		l, rej := Refused(g.Acquire(t.Context(), req))
 		if rej != nil {
 			t.Error(rej)
 		}
@@ -216,7 +216,7 @@ func TestUpstreams_LargerMoves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := must(t, twoUpstreams())
 		time.Sleep(time.Minute)
-		l, rej := Rejected(g.Acquire(t.Context(), demand("a", 20_000)))
+		l, rej := Refused(g.Acquire(t.Context(), demand("a", 20_000)))
 		if rej != nil || l.Upstream() != "paid" {
 			t.Fatalf("at %q, %v", l.Upstream(), rej)
 		}
@@ -255,7 +255,7 @@ func TestUpstreams_RefusedByUpstreams(t *testing.T) {
 		defer l.Settle(Usage{})
 		now := time.Duration(0)
 		req.MaxWait = &now
-		_, rej := Rejected(g.Acquire(t.Context(), req))
+		_, rej := Refused(g.Acquire(t.Context(), req))
 		const want = "Requested 8000. The pool has room, but the upstreams to which this call may go have none. Please try again in "
 		if rej == nil || !strings.Contains(rej.Error(), want) {
 			t.Errorf("it is told %v", rej)

@@ -23,7 +23,7 @@ type walk struct {
 }
 
 // walk takes a call through its limits, and reports the decision. It cuts the amounts of the request to their bounds.
-func (g *Governor) walk(ctx context.Context, req *Request) (Lease, *Rejection) {
+func (g *Governor) walk(ctx context.Context, req *Request) (Lease, *Refusal) {
 	req.Input = bounded(req.Input)
 	req.Output = bounded(req.Output)
 	req.Price = req.Price.bounded()
@@ -55,7 +55,7 @@ func (g *Governor) beginning(req *Request) time.Time {
 }
 
 // run walks until the call is decided.
-func (w *walk) run() *Rejection {
+func (w *walk) run() *Refusal {
 	for {
 		rej, again := w.once()
 		if !again {
@@ -71,14 +71,14 @@ func (w *walk) run() *Rejection {
 
 // once takes the call through its limits. again says that it has to be tried anew: its seat was given
 // up by a new table, or it waited for a grant of a budget.
-func (w *walk) once() (rej *Rejection, again bool) {
+func (w *walk) once() (rej *Refusal, again bool) {
 	tb := w.g.table.Load()
 	w.spot = tb.find(&w.req)
 	if w.tenant == nil {
-		return rejectUnknown(w.req.Tenant, tb.tenants[w.req.Tenant] == nil), false
+		return refuseUnknown(w.req.Tenant, tb.tenants[w.req.Tenant] == nil), false
 	}
 	if w.g.Draining() {
-		return rejectDraining(w.req.Tenant), false
+		return refuseDraining(w.req.Tenant), false
 	}
 	if w.req.Listed == nil {
 		w.req.Listed = w.pool.names
@@ -118,7 +118,7 @@ func (w *walk) leave() { w.g.leave(w.now, w.holds, limits.Cost{}, Spend{}, 0) }
 
 // enterTenant holds the call's cost of its tenant's own limits and budgets, and of those above it if it
 // is a team. again says that it has waited for a grant of a budget.
-func (w *walk) enterTenant() (rej *Rejection, again bool) {
+func (w *walk) enterTenant() (rej *Refusal, again bool) {
 	spends := w.g.journal != nil || len(w.pool.cfg.Budgets) > 0 || w.tenant.budgeted
 	spend := Spend{}
 	if w.g.consults(w.pool) && !w.req.Forced { // the store lets it in, and books its budgets, too
@@ -147,7 +147,7 @@ func (w *walk) enterTenant() (rej *Rejection, again bool) {
 // enter holds the call's cost of every link of its chain, all or none. If one has no room the call waits
 // in the line there, not in the pool's queue, and blocks no other tenant; its costs on the other
 // limits are meanwhile held, not booked.
-func (w *walk) enter() *Rejection {
+func (w *walk) enter() *Refusal {
 	b := w.holds
 	var h limits.Hold
 	for i := range b.chain {
@@ -173,7 +173,7 @@ func (w *walk) enter() *Rejection {
 }
 
 // standInLine waits until a call is first in line and fits.
-func (w *walk) standInLine(k *link, place *inLine) (limits.Hold, *Rejection) {
+func (w *walk) standInLine(k *link, place *inLine) (limits.Hold, *Refusal) {
 	o := k.own
 	why := woken
 	deadline := later(w.may.until, place.least)

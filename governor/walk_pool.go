@@ -12,7 +12,7 @@ import (
 // enterPool asks the pool to admit the call, whose own limits are held already. If the pool refuses, it
 // gives these back. again says that the seat is gone, or that a grant of a budget has come, and that the
 // call has to be tried anew.
-func (w *walk) enterPool() (rej *Rejection, again bool) {
+func (w *walk) enterPool() (rej *Refusal, again bool) {
 	p := w.pool.pool
 	seat := w.access.seat
 	p.mu.Lock()
@@ -60,7 +60,7 @@ func (w *walk) enterPool() (rej *Rejection, again bool) {
 		patience := min(ans.Patience, max(call.MaxWait, w.may.back.Sub(w.now)))
 		return w.queue(queued{handle: h, waiter: st.waiter, call: call}, w.now.Add(patience)), false
 	}
-	rej = p.rejectionLocked(w.now, w.tenant.tenant, &call, ans)
+	rej = p.refusalLocked(w.now, w.tenant.tenant, &call, ans)
 	p.settleSharesLocked(w.now, w.holds, Spend{})
 	p.mu.Unlock()
 	w.leave()
@@ -84,7 +84,7 @@ func (w *walk) callLocked() escrow.Call {
 
 // awaitGrantLocked returns the waiter of a call that was refused and may wait for a grant of a budget;
 // nil if it may not.
-func (w *walk) awaitGrantLocked(rej *Rejection) *waiter {
+func (w *walk) awaitGrantLocked(rej *Refusal) *waiter {
 	p := w.pool.pool
 	if !rej.Elsewhere || !w.now.Before(w.may.least) || p.slots.IsAlone() {
 		return nil
@@ -144,7 +144,7 @@ func (p *pool) offerLocked(now time.Time, call escrow.Call, b *holds, t *tenant,
 		return p.escrow.Offer(now, call)
 	case escrow.Queued: // it would have gone when its turn came
 	default:
-		b.note(p.rejectionLocked(now, t, &call, ans))
+		b.note(p.refusalLocked(now, t, &call, ans))
 	}
 	return p.escrow.Force(now, call, false), escrow.Answer{Verdict: escrow.Admitted}
 }
@@ -158,7 +158,7 @@ type queued struct {
 
 // queue waits until the call is dispatched. Meanwhile its own limits are held rather than booked, so that
 // their minute begins when the call does.
-func (w *walk) queue(q queued, deadline time.Time) *Rejection {
+func (w *walk) queue(q queued, deadline time.Time) *Refusal {
 	p := w.pool.pool
 	w.holds.suspend(w.now)
 	for {
@@ -188,7 +188,7 @@ func (w *walk) queue(q queued, deadline time.Time) *Rejection {
 }
 
 // quitLocked takes the call out of the queue, and returns the refusal.
-func (w *walk) quitLocked(q *queued, st *leaseState, why cause) *Rejection {
+func (w *walk) quitLocked(q *queued, st *leaseState, why cause) *Refusal {
 	p := w.pool.pool
 	var ans escrow.Answer
 	switch {
@@ -200,7 +200,7 @@ func (w *walk) quitLocked(q *queued, st *leaseState, why cause) *Rejection {
 		p.escrow.Cancel(w.now, q.handle)
 	}
 	*st = leaseState{}
-	rej := p.rejectionLocked(w.now, w.tenant.tenant, &q.call, ans)
+	rej := p.refusalLocked(w.now, w.tenant.tenant, &q.call, ans)
 	p.settleSharesLocked(w.now, w.holds, Spend{})
 	rej.because(why)
 	return rej

@@ -35,8 +35,8 @@ func TestWindows_CallersSeeTheirOwnTime(t *testing.T) {
 			}))(t)
 			start := time.Now().Truncate(30 * time.Second).Add(40 * time.Second)
 			time.Sleep(time.Until(start))
-			ask := func() *Rejection {
-				l, rej := Rejected(g.Acquire(context.Background(), Request{Tenant: "a", Pool: "p", Input: 1}))
+			ask := func() *Refusal {
+				l, rej := Refused(g.Acquire(context.Background(), Request{Tenant: "a", Pool: "p", Input: 1}))
 				if rej == nil {
 					l.Settle(Usage{Input: 1})
 				}
@@ -82,13 +82,13 @@ func TestLimits_DebtIsPaid(t *testing.T) {
 			all := int64(0)
 			calls := 0
 			for begin := time.Now(); time.Since(begin) < time.Hour; calls++ {
-				l, rej := Rejected(g.Acquire(context.Background(), Request{Tenant: "a", Pool: "p", Output: 100}))
+				l, rej := Refused(g.Acquire(context.Background(), Request{Tenant: "a", Pool: "p", Output: 100}))
 				if rej != nil {
 					t.Fatalf("%s: %v", name, rej)
 				}
 				l.Settle(Usage{Output: 7000})
 				all += 7000
-				_, rej = Rejected(g.Acquire(context.Background(), Request{Tenant: "a", Pool: "p", Output: 100}))
+				_, rej = Refused(g.Acquire(context.Background(), Request{Tenant: "a", Pool: "p", Output: 100}))
 				used := int64(7000)
 				if rej != nil && calls > 0 { // some 900 of the debt before count
 					used = max(7850, min(7900, rej.Used))
@@ -183,7 +183,7 @@ func TestTenantState_OfWhoIsThereForItsTeams(t *testing.T) {
 	if st := g.Standing("org", "p"); st.Requests.Limit != 7 || st.Requests.Remaining != 6 {
 		t.Errorf("it stands at %v, want 6 of 7 requests", st.Requests)
 	}
-	if _, rej := Rejected(g.Acquire(t.Context(), demand("org", 1))); rej == nil || rej.Reason != ReasonUnknown {
+	if _, rej := Refused(g.Acquire(t.Context(), demand("org", 1))); rej == nil || rej.Reason != ReasonUnknown {
 		t.Errorf("a call in its name got %v", rej)
 	}
 }

@@ -43,7 +43,7 @@ func BenchmarkAdmission(b *testing.B) {
 	for i := range b.N {
 		for k, gov := range governors {
 			began := time.Now()
-			l, rej := governor.Rejected(gov.Acquire(context.Background(), governor.Request{Tenant: "a", Pool: "p", Input: 100, Output: 100}))
+			l, rej := governor.Refused(gov.Acquire(context.Background(), governor.Request{Tenant: "a", Pool: "p", Input: 100, Output: 100}))
 			if rej != nil {
 				b.Fatalf("store %d, call %d: %v", k, i, rej)
 			}

@@ -72,7 +72,7 @@ func TestAsk_TooFar(t *testing.T) {
 		for _, o := range list {
 			go func() {
 				for time.Now().Before(end) {
-					_, rej := governor.Rejected(o.Acquire(context.Background(), governor.Request{Tenant: "b", Pool: "q", Input: 10}))
+					_, rej := governor.Refused(o.Acquire(context.Background(), governor.Request{Tenant: "b", Pool: "q", Input: 10}))
 					if rej == nil || rej.Reason != governor.ReasonStoreLost {
 						t.Errorf("a call that asks: %v", rej)
 					}
@@ -99,7 +99,7 @@ func TestAsk_SlowerThanCallsWait(t *testing.T) {
 			store := farStore()
 			list := farOffices(t, store, waits("a"))
 			for _, o := range list {
-				lease, rej := governor.Rejected(o.Acquire(context.Background(), governor.Request{Tenant: "a", Pool: "q", Input: 10}))
+				lease, rej := governor.Refused(o.Acquire(context.Background(), governor.Request{Tenant: "a", Pool: "q", Input: 10}))
 				if rej != nil {
 					t.Fatal(rej)
 				}

@@ -59,8 +59,8 @@ func officesOf(list []*asker) (out []*office) {
 }
 
 // one is one call, and how it went.
-func one(a *asker, tenant string, tokens int64) (governor.Lease, *governor.Rejection) {
-	return governor.Rejected(a.Acquire(context.Background(), governor.Request{Tenant: tenant, Pool: "p", Input: tokens}))
+func one(a *asker, tenant string, tokens int64) (governor.Lease, *governor.Refusal) {
+	return governor.Refused(a.Acquire(context.Background(), governor.Request{Tenant: tenant, Pool: "p", Input: tokens}))
 }
 
 // goes is a call of tenant a that is let in.
@@ -118,7 +118,7 @@ func TestAsk_OneRoundTrip(t *testing.T) {
 		if n := list[0].way.asks.Load(); n != 20 {
 			t.Errorf("20 calls took %d round trips", n)
 		}
-		done := make(chan *governor.Rejection)
+		done := make(chan *governor.Refusal)
 		for range 40 {
 			go func() {
 				l, rej := one(list[0], "a/b", 100)
@@ -464,7 +464,7 @@ func TestAsk_CachedDeny(t *testing.T) {
 		}
 		l.Settle(governor.Usage{Input: 100})
 		began := time.Now()
-		for rej := (&governor.Rejection{}); rej != nil && time.Since(began) < time.Minute; time.Sleep(10 * time.Millisecond) {
+		for rej := (&governor.Refusal{}); rej != nil && time.Since(began) < time.Minute; time.Sleep(10 * time.Millisecond) {
 			_, rej = one(list[1], "a", 100)
 		}
 		if took := time.Since(began); took > 1300*time.Millisecond {
@@ -561,7 +561,7 @@ func TestAsk_Forced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		list := askers(t, 2, strict, governor.Tenant{TPM: 1000})
 		for range 2 {
-			l, rej := governor.Rejected(list[0].Acquire(context.Background(), governor.Request{Tenant: "a", Pool: "p", Input: 450, Forced: true}))
+			l, rej := governor.Refused(list[0].Acquire(context.Background(), governor.Request{Tenant: "a", Pool: "p", Input: 450, Forced: true}))
 			if rej != nil || l.Waited > 0 || !l.Charge(governor.Usage{Input: 450}) {
 				t.Fatalf("waited %v, %v", l.Waited, rej)
 			}
@@ -602,7 +602,7 @@ func TestAsk_InVain(t *testing.T) {
 			t.Errorf("it says %+v", rej)
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		_, rej = governor.Rejected(list[1].Acquire(ctx, governor.Request{Tenant: "a", Pool: "p", Input: 1}))
+		_, rej = governor.Refused(list[1].Acquire(ctx, governor.Request{Tenant: "a", Pool: "p", Input: 1}))
 		if cancel(); rej == nil || rej.Reason != governor.ReasonCancelled || rej.Waited != time.Second {
 			t.Errorf("who is gone after a second: %+v", rej)
 		}

@@ -170,7 +170,7 @@ func TestLimits_Last(t *testing.T) {
 			}
 			var began []time.Time
 			ask := func(o *office, tenant string) (let, waited bool) {
-				lease, rej := governor.Rejected(o.Acquire(t.Context(), governor.Request{Tenant: tenant, Pool: "p", Input: 1}))
+				lease, rej := governor.Refused(o.Acquire(t.Context(), governor.Request{Tenant: tenant, Pool: "p", Input: 1}))
 				if rej != nil {
 					return false, rej.Waited > 0
 				}

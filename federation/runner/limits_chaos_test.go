@@ -159,7 +159,7 @@ func (d *disorder) config(round int) governor.Config {
 func (d *disorder) ask(o *office) {
 	tenant := []string{"a", "a/x", "a/y"}[d.random(3)]
 	tokens := 1 + d.random(600)
-	lease, rej := governor.Rejected(o.Acquire(context.Background(), governor.Request{Tenant: tenant, Pool: "p", Input: tokens}))
+	lease, rej := governor.Refused(o.Acquire(context.Background(), governor.Request{Tenant: tenant, Pool: "p", Input: tokens}))
 	if rej != nil {
 		d.waited(rej.Waited, tenant)
 		d.mu.Lock()

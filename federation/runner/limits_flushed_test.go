@@ -70,7 +70,7 @@ func flushed(t *testing.T, mode governor.LimitsMode, seed uint64) {
 			pause := rand.New(rand.NewPCG(seed, rng.Uint64()))
 			callers.Go(func() {
 				for time.Now().Before(end) {
-					lease, rej := governor.Rejected(o.Acquire(context.Background(), governor.Request{Tenant: "a", Pool: "p", Input: 1}))
+					lease, rej := governor.Refused(o.Acquire(context.Background(), governor.Request{Tenant: "a", Pool: "p", Input: 1}))
 					if rej != nil {
 						time.Sleep(min(max(rej.RetryAfter, 50*time.Millisecond), 500*time.Millisecond))
 						continue

@@ -136,8 +136,8 @@ type load struct {
 	used []letIn
 }
 
-func (l *load) ask(o *office, every, run time.Duration) (*governor.Rejection, time.Duration) {
-	lease, rej := governor.Rejected(o.Acquire(context.Background(), governor.Request{Tenant: "a", Pool: "p", Input: 50, Output: 50}))
+func (l *load) ask(o *office, every, run time.Duration) (*governor.Refusal, time.Duration) {
+	lease, rej := governor.Refused(o.Acquire(context.Background(), governor.Request{Tenant: "a", Pool: "p", Input: 50, Output: 50}))
 	if rej != nil {
 		time.Sleep(every)
 		return rej, rej.Waited
@@ -360,7 +360,7 @@ func TestLimits_RetryAfter(t *testing.T) {
 		list := offices(t, 2, &shares{away: 5 * time.Millisecond}, governor.Tenant{RPM: 20})
 		var l load
 		began := time.Now()
-		var rej *governor.Rejection
+		var rej *governor.Refusal
 		for i := 0; rej == nil || len(l.used) < 20; i++ {
 			rej, _ = l.ask(list[i%2], 100*time.Millisecond, 10*time.Millisecond)
 		}

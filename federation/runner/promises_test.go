@@ -163,7 +163,7 @@ func (w *promiseWorld) caller(b *berth, t *governor.Tenant, caller int) {
 		req := governor.Request{Tenant: t.Name, Pool: "p", Model: "m", Input: 100, Output: int64(w.random(promiseMost - 100))}
 		req.Claim.Key = uint64(caller+1)<<32 | n
 		for time.Now().Before(w.end) {
-			lease, rej := governor.Rejected(b.Acquire(context.Background(), req))
+			lease, rej := governor.Refused(b.Acquire(context.Background(), req))
 			if rej == nil {
 				time.Sleep(100*time.Millisecond + w.random(promiseLongest/10))
 				if w.random(20) == 0 {
@@ -179,7 +179,7 @@ func (w *promiseWorld) caller(b *berth, t *governor.Tenant, caller int) {
 }
 
 // check compares a promise with what the limit that refused needs at most.
-func (w *promiseWorld) check(t *governor.Tenant, rej *governor.Rejection) {
+func (w *promiseWorld) check(t *governor.Tenant, rej *governor.Refusal) {
 	least, most := w.needs(t, rej)
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -200,7 +200,7 @@ func (w *promiseWorld) served(t *governor.Tenant, wants int64) int64 {
 }
 
 // needs is the least and the most that a refusal may promise.
-func (w *promiseWorld) needs(t *governor.Tenant, rej *governor.Rejection) (least, most time.Duration) {
+func (w *promiseWorld) needs(t *governor.Tenant, rej *governor.Refusal) (least, most time.Duration) {
 	const second = time.Second
 	callers := int64(promiseCallers * len(w.gateways))
 	outstanding := map[string]int64{"requests": callers, "tokens": callers * promiseMost}

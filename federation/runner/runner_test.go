@@ -143,8 +143,8 @@ func (w *world) end() {
 }
 
 // call is one call of so many tokens, which ends at once.
-func (w *world) call(s *site, tenant string, tokens int64) *governor.Rejection {
-	l, rej := governor.Rejected(s.gov.Acquire(context.Background(), governor.Request{Tenant: tenant, Pool: "p", Input: tokens}))
+func (w *world) call(s *site, tenant string, tokens int64) *governor.Refusal {
+	l, rej := governor.Refused(s.gov.Acquire(context.Background(), governor.Request{Tenant: tenant, Pool: "p", Input: tokens}))
 	if rej != nil {
 		return rej
 	}
@@ -373,7 +373,7 @@ func TestRun_Fenced(t *testing.T) {
 		if rej := old.call(old.sites[0], "a", 10); rej == nil {
 			t.Error("who is fenced has admitted a call")
 		}
-		if _, rej := governor.Rejected(gov.Acquire(t.Context(), governor.Request{Tenant: "a", Pool: "p", Input: 10})); rej != nil {
+		if _, rej := governor.Refused(gov.Acquire(t.Context(), governor.Request{Tenant: "a", Pool: "p", Input: 10})); rej != nil {
 			t.Error(rej)
 		}
 	})

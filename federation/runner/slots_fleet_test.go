@@ -157,8 +157,8 @@ func (f *fleet) joinAll(n int, edit func(*governor.Pool)) []*berth {
 }
 
 // call is one call, which runs so long.
-func (f *fleet) call(b *berth, tenant string, background bool, run time.Duration) *governor.Rejection {
-	lease, rej := governor.Rejected(b.Acquire(context.Background(), governor.Request{Tenant: tenant, Pool: "p", Model: "m", Input: 10, Output: 10, Background: background}))
+func (f *fleet) call(b *berth, tenant string, background bool, run time.Duration) *governor.Refusal {
+	lease, rej := governor.Refused(b.Acquire(context.Background(), governor.Request{Tenant: tenant, Pool: "p", Model: "m", Input: 10, Output: 10, Background: background}))
 	f.mu.Lock()
 	if rej != nil {
 		f.refused[rej.Reason]++

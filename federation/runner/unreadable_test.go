@@ -126,7 +126,7 @@ func TestUnreadable(t *testing.T) {
 					for n := range 48 {
 						g, who := list[n/2%2], []string{"a", "b"}[n%2]
 						calls.Go(func() {
-							l, rej := governor.Rejected(g.Acquire(t.Context(), governor.Request{Tenant: who, Pool: "p", Input: 1}))
+							l, rej := governor.Refused(g.Acquire(t.Context(), governor.Request{Tenant: who, Pool: "p", Input: 1}))
 							mu.Lock()
 							defer mu.Unlock()
 							switch {

@@ -43,7 +43,7 @@ func TestUsage_IsOfAllGateways(t *testing.T) {
 		calls := int64(0)
 		for began := time.Now(); time.Since(began) < 35*time.Second; { // until a refusal tells of it, and before any of it leaves the minute
 			for _, b := range gateways {
-				l, rej := governor.Rejected(b.Acquire(t.Context(), governor.Request{Tenant: "a", Pool: "p", Output: 3000}))
+				l, rej := governor.Refused(b.Acquire(t.Context(), governor.Request{Tenant: "a", Pool: "p", Output: 3000}))
 				if rej == nil {
 					used += 3000
 					calls++
@@ -72,12 +72,12 @@ func TestUsage_IsOfAllGateways(t *testing.T) {
 					t.Errorf("gateway %d: %d are used by its explanation, want %d", i, c.Used, used)
 				}
 			}
-			_, rej := governor.Rejected(b.Acquire(t.Context(), governor.Request{Tenant: "b", Pool: "p", Output: 60_000}))
+			_, rej := governor.Refused(b.Acquire(t.Context(), governor.Request{Tenant: "b", Pool: "p", Output: 60_000}))
 			if rej == nil || rej.Used != used || !strings.Contains(rej.Error(), "Limit 60000") {
 				t.Errorf("gateway %d: a refusal says %v, want %d used", i, rej, used)
 			}
 		}
-		l, rej := governor.Rejected(gateways[0].Acquire(t.Context(), governor.Request{Tenant: "b", Pool: "p", Output: 100}))
+		l, rej := governor.Refused(gateways[0].Acquire(t.Context(), governor.Request{Tenant: "b", Pool: "p", Output: 100}))
 		if rej != nil {
 			t.Fatal(rej)
 		}
@@ -198,7 +198,7 @@ func (b *branches) join(ctx context.Context, name string) *governor.Governor {
 // call makes calls of a tenant, one after the other, until the context ends.
 func (b *branches) call(ctx context.Context, g *governor.Governor, tenant string) {
 	for ctx.Err() == nil {
-		lease, rej := governor.Rejected(g.Acquire(ctx, governor.Request{Tenant: tenant, Pool: "p", Input: 500, Output: 200}))
+		lease, rej := governor.Refused(g.Acquire(ctx, governor.Request{Tenant: tenant, Pool: "p", Input: 500, Output: 200}))
 		if rej != nil {
 			if ctx.Err() == nil {
 				b.t.Errorf("%s: %v", tenant, rej)
@@ -322,7 +322,7 @@ func newEmbedder(t *testing.T, w *world, store runner.Store, instance string) *e
 // stream is a call that goes on until it is cut.
 func (e *embedder) stream(t *testing.T, w *world) {
 	ctx, cancel := context.WithCancelCause(w.ctx)
-	l, rej := governor.Rejected(e.gov.Acquire(ctx, governor.Request{Tenant: "a", Pool: "p", Input: 100, Output: 100, Stream: true, Interrupt: governor.InterruptFunc(cancel)}))
+	l, rej := governor.Refused(e.gov.Acquire(ctx, governor.Request{Tenant: "a", Pool: "p", Input: 100, Output: 100, Stream: true, Interrupt: governor.InterruptFunc(cancel)}))
 	if rej != nil {
 		t.Error(rej)
 		return

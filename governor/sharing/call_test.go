@@ -136,7 +136,7 @@ func TestAsked_InLine(t *testing.T) {
 		time.Sleep(time.Millisecond)
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 		defer cancel()
-		_, rej := governor.Rejected(g.Acquire(ctx, governor.Request{Tenant: "a", Pool: "p", Input: 10}))
+		_, rej := governor.Refused(g.Acquire(ctx, governor.Request{Tenant: "a", Pool: "p", Input: 10}))
 		if rej == nil || rej.Axis != "concurrency" || rej.Limit != 10 || rej.RetryAfter < askAgain {
 			t.Errorf("it says %+v", rej)
 		}
@@ -162,7 +162,7 @@ func TestAsked_Remembered(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			g := inStore(t, mode)
 			n := 0
-			ask := func(tokens int64, lacks string, others int64) *governor.Rejection {
+			ask := func(tokens int64, lacks string, others int64) *governor.Refusal {
 				go func() {
 					select {
 					case <-g.MoreShared():
@@ -171,7 +171,7 @@ func TestAsked_Remembered(t *testing.T) {
 					case <-time.After(100 * time.Millisecond):
 					}
 				}()
-				l, rej := governor.Rejected(g.Acquire(context.Background(), governor.Request{Tenant: "a", Pool: "p", Input: tokens}))
+				l, rej := governor.Refused(g.Acquire(context.Background(), governor.Request{Tenant: "a", Pool: "p", Input: tokens}))
 				l.Release()
 				time.Sleep(200 * time.Millisecond)
 				return rej

@@ -90,8 +90,8 @@ func (d *desk) owners() int {
 }
 
 // ask is a call of so many tokens.
-func (d *desk) ask(tenant string, tokens int64) (governor.Lease, *governor.Rejection) {
-	return governor.Rejected(d.g.Acquire(context.Background(), governor.Request{Tenant: tenant, Pool: "p", Input: tokens}))
+func (d *desk) ask(tenant string, tokens int64) (governor.Lease, *governor.Refusal) {
+	return governor.Refused(d.g.Acquire(context.Background(), governor.Request{Tenant: tenant, Pool: "p", Input: tokens}))
 }
 
 // goes is a call of tenant a that is let in.
@@ -180,7 +180,7 @@ func TestCommon_LargeBudget(t *testing.T) {
 		}
 		d := openDesk(t, 10*time.Millisecond, cfg)
 		price := governor.Price{Input: 1_000_000}
-		l, rej := governor.Rejected(d.g.Acquire(t.Context(), governor.Request{Tenant: "a", Pool: "p", Input: 1000, Price: price}))
+		l, rej := governor.Refused(d.g.Acquire(t.Context(), governor.Request{Tenant: "a", Pool: "p", Input: 1000, Price: price}))
 		if rej != nil {
 			t.Fatal(rej)
 		}

@@ -99,8 +99,8 @@ const (
 	grantRetry = time.Second
 )
 
-func call(g *governor.Governor) (governor.Lease, *governor.Rejection) {
-	return governor.Rejected(g.Acquire(context.Background(), governor.Request{Tenant: "a", Pool: "p", Input: 10, Output: 10}))
+func call(g *governor.Governor) (governor.Lease, *governor.Refusal) {
+	return governor.Refused(g.Acquire(context.Background(), governor.Request{Tenant: "a", Pool: "p", Input: 10, Output: 10}))
 }
 
 // goes is a call that is let in.
@@ -276,7 +276,7 @@ func TestCommon_Budget(t *testing.T) {
 	})
 }
 
-func rej99(t *testing.T, g *governor.Governor) *governor.Rejection {
+func rej99(t *testing.T, g *governor.Governor) *governor.Refusal {
 	t.Helper()
 	_, rej := call(g)
 	if rej == nil {

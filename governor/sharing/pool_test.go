@@ -69,7 +69,7 @@ func TestShared_Report(t *testing.T) {
 		t.Errorf("limits %v, burst %v", r.Limits, r.Burst)
 	}
 	allow(s, 5000)
-	l, rej := governor.Rejected(g.Acquire(context.Background(), governor.Request{Tenant: "x", Pool: "p", Input: 700}))
+	l, rej := governor.Refused(g.Acquire(context.Background(), governor.Request{Tenant: "x", Pool: "p", Input: 700}))
 	if rej != nil {
 		t.Fatal(rej)
 	}

@@ -166,7 +166,7 @@ func (v *replay) ask(c *replayed) {
 	c.asked = req
 	v.asked++
 	v.byCall[v.asked] = c
-	c.leave = v.gov.Ask(req, func(l governor.Lease, _ *governor.Rejection) { c.lease = l })
+	c.leave = v.gov.Ask(req, func(l governor.Lease, _ *governor.Refusal) { c.lease = l })
 }
 
 // left is told that a caller has gone away, if it waits still.

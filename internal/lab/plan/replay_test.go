@@ -323,7 +323,7 @@ func TestReplay_CallsThatRunOn(t *testing.T) {
 		_, outcomes := recorded(t, cfg, func(g *governor.Governor) {
 			time.Sleep(time.Minute)
 			req := governor.Request{Tenant: "t", Pool: "p", Model: "m", Output: 100}
-			runsOn, rej := governor.Rejected(g.Acquire(t.Context(), req))
+			runsOn, rej := governor.Refused(g.Acquire(t.Context(), req))
 			if rej != nil {
 				t.Fatal(rej)
 			}
@@ -332,7 +332,7 @@ func TestReplay_CallsThatRunOn(t *testing.T) {
 			runsOn.Move([]string{"b"}, governor.Usage{Output: 10}, true)
 			time.Sleep(time.Second)
 			req.Via = 0b01
-			l, rej := governor.Rejected(g.Acquire(t.Context(), req))
+			l, rej := governor.Refused(g.Acquire(t.Context(), req))
 			if rej != nil {
 				t.Fatal(rej)
 			}

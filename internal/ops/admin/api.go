@@ -41,8 +41,8 @@ type Gateway interface {
 	// was refused; the tenant may be empty. Errors may be *adminapi.Fault.
 	Explain(q *adminapi.Question) (*adminapi.Explanation, error)
 	ExplainRefusal(request, tenant string) (*adminapi.Explanation, error)
-	// Refusal is the answer for a rejection.
-	Refusal(tenant string, rej *governor.Rejection) *adminapi.Refusal
+	// Refusal is the answer for a refusal.
+	Refusal(tenant string, rej *governor.Refusal) *adminapi.Refusal
 
 	// Live answers GET /livez.
 	Live(w http.ResponseWriter, r *http.Request)

@@ -6,8 +6,8 @@ import (
 	"github.com/llmgov/llmgov/internal/ops/events"
 )
 
-// viewEvent shows an event. refusal explains rejections.
-func viewEvent(e *events.Event, refusal func(string, *governor.Rejection) *adminapi.Refusal) *adminapi.Event {
+// viewEvent shows an event. refusal explains refusals.
+func viewEvent(e *events.Event, refusal func(string, *governor.Refusal) *adminapi.Refusal) *adminapi.Event {
 	req := &e.Request
 	v := &adminapi.Event{
 		Time: e.At.UTC(), Kind: e.Kind(), Tenant: req.Tenant, Pool: req.Pool, Model: req.Model, Request: req.ID, Stream: req.Stream,

@@ -175,7 +175,7 @@ func (a *API) resumeAt(id string) (from uint64, foreign bool) {
 
 // eventStream writes server-sent events; after an error it writes nothing more.
 type eventStream struct {
-	refusal func(string, *governor.Rejection) *adminapi.Refusal
+	refusal func(string, *governor.Refusal) *adminapi.Refusal
 	w       http.ResponseWriter
 	control *http.ResponseController
 	buf     []byte

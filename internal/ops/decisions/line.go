@@ -225,8 +225,8 @@ func (a *Ask) Of() governor.Request {
 	return r
 }
 
-// WhyOf is the form of a rejection in lines; may be nil.
-func WhyOf(rej *governor.Rejection) *Why {
+// WhyOf is the form of a refusal in lines; may be nil.
+func WhyOf(rej *governor.Refusal) *Why {
 	if rej == nil {
 		return nil
 	}

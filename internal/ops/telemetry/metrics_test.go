@@ -154,7 +154,7 @@ llmgov_tokens_total{kind="refunded",pool="p",tenant="acme",tier="pro"} 350
 // The gauges are the governor's own books, and are there at zero, too.
 func TestBooksAreTheGovernors(t *testing.T) {
 	m, g := busy(t)
-	l, rej := governor.Rejected(g.Acquire(t.Context(), governor.Request{Tenant: "acme", Pool: "p", Output: 700}))
+	l, rej := governor.Refused(g.Acquire(t.Context(), governor.Request{Tenant: "acme", Pool: "p", Output: 700}))
 	if rej != nil {
 		t.Fatal(rej)
 	}

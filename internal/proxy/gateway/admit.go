@@ -111,12 +111,12 @@ func (c *call) acquire(edits []splice.Edit) *refusal {
 	if f == admission.Stale {
 		return c.restart(c.choosePool, c.checkReferences, c.admit)
 	}
-	if f != nil && c.Rejection == nil { // the governor was not asked
+	if f != nil && c.Cause == nil { // the governor was not asked
 		return f
 	}
 	if f != nil {
 		c.showStanding()
-		c.showQueued(c.Rejection.Waited)
+		c.showQueued(c.Cause.Waited)
 		return f
 	}
 	memory, start := c.memory.Around(c.body)

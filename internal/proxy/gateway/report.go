@@ -65,7 +65,7 @@ func (c *call) summary() summary {
 	if would := c.Lease.Would; would != nil {
 		s.axis = admission.AxisOf(would)
 	}
-	switch rej := c.Rejection; {
+	switch rej := c.Cause; {
 	case c.Ending.Done:
 		s.outcome = c.Ending.Outcome
 		s.reason = c.Ending.Reason

@@ -82,10 +82,10 @@ func (v *View) ShadowRefused(tenant string) int64 {
 	return n
 }
 
-// Refusal shows the answer to a rejection of a tenant's call.
-func (v *View) Refusal(tenant string, rej *governor.Rejection) *adminapi.Refusal {
+// Refusal shows the answer to a refusal of a tenant's call.
+func (v *View) Refusal(tenant string, rej *governor.Refusal) *adminapi.Refusal {
 	t, _ := v.Snapshot().TenantByName(tenant)
-	said := admission.Rejected(rej, t)
+	said := admission.RefusalOf(rej, t)
 	r := &adminapi.Refusal{
 		Status: said.Status, Code: said.Code, Reason: rej.Reason.String(), Of: "pool " + rej.Pool, Axis: admission.AxisOf(rej),
 		Limit: rej.Limit, Used: rej.Used, Asked: rej.Asked, RetryAfter: rej.RetryAfter.Seconds(), Kept: rej.Kept, Message: said.Message,

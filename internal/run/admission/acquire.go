@@ -9,12 +9,12 @@ import (
 )
 
 // Acquire asks the governor for a lease, and waits for it. Most callers want Admit, which uses it.
-func (c *Call) Acquire(req *governor.Request) (governor.Lease, *governor.Rejection) {
+func (c *Call) Acquire(req *governor.Request) (governor.Lease, *governor.Refusal) {
 	if c.Spans == nil {
-		return governor.Rejected(c.ctl.gov.Acquire(c.ctx, *req))
+		return governor.Refused(c.ctl.gov.Acquire(c.ctx, *req))
 	}
 	asked := tracing.Asked{Began: time.Now(), Tenant: req.Tenant, Pool: req.Pool, Held: req.Input + req.Output, Outcome: "admitted"}
-	lease, rej := governor.Rejected(c.ctl.gov.Acquire(c.ctx, *req))
+	lease, rej := governor.Refused(c.ctl.gov.Acquire(c.ctx, *req))
 	why := lease.Would
 	asked.Waited = lease.Waited
 	asked.Shadow = why != nil

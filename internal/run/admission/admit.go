@@ -11,8 +11,8 @@ func (c *Call) HasWaited(d time.Duration) { c.entry.waited += d }
 
 // Waited is how long the call has waited in all.
 func (c *Call) Waited() time.Duration {
-	if c.Rejection != nil {
-		return c.entry.waited + c.Rejection.Waited
+	if c.Cause != nil {
+		return c.entry.waited + c.Cause.Waited
 	}
 	return max(c.Lease.Waited, c.entry.waited)
 }
@@ -34,7 +34,7 @@ func (c *Call) Admit() *Refusal {
 		return c.unknown()
 	}
 	if rej != nil {
-		return c.rejected(rej)
+		return c.refused(rej)
 	}
 	lease.Waited += c.entry.waited
 	c.holds(lease, c.entry.asked.Add(lease.Waited))
@@ -70,7 +70,7 @@ func (c *Call) waitLeft() time.Duration { return c.MaxWait() - time.Since(c.entr
 
 // Readmit gives the lease back whole and asks for another, not before a time, with the rest of the wait. It returns nil if
 // the call was admitted anew. The zero time is now: while all of a pool pauses, it admits nobody, and then in fair order.
-func (c *Call) Readmit(at time.Time) *governor.Rejection {
+func (c *Call) Readmit(at time.Time) *governor.Refusal {
 	c.entry.turns++
 	waited := c.Lease.Waited + max(0, time.Until(at))
 	c.entry.only.waits()

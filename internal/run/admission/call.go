@@ -26,10 +26,10 @@ type Call struct {
 	Request governor.Request // made of Ask
 	entry   entry
 
-	Lease     governor.Lease
-	Admitted  time.Time           // zero if it was not
-	Rejection *governor.Rejection // by the governor, which has counted it
-	Turned    *Refusal            // by llmgov
+	Lease    governor.Lease
+	Admitted time.Time         // zero if it was not
+	Cause    *governor.Refusal // by the governor, which has counted it
+	Turned   *Refusal          // by llmgov
 
 	Ending  Ending
 	Failure error // for the log

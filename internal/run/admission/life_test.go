@@ -246,11 +246,11 @@ func TestLife_Waits(t *testing.T) {
 		var fourth Call
 		fourth.Begin(t.Context(), ctl, ctl.Policy(), "late")
 		f := fourth.Enter(Caller{Key: "acme"}, short)
-		if f == nil || f.Status != 429 || fourth.Rejection == nil {
+		if f == nil || f.Status != 429 || fourth.Cause == nil {
 			t.Errorf("refused %+v", f)
 		}
 		fourth.Close()
-		if past := ctl.PastRefusals("late"); len(past) != 1 || past[0].Rejected != fourth.Rejection || past[0].Request.Interrupt != nil { // by which the call and its body would be kept
+		if past := ctl.PastRefusals("late"); len(past) != 1 || past[0].Refused != fourth.Cause || past[0].Request.Interrupt != nil { // by which the call and its body would be kept
 			t.Errorf("remembered %v", past)
 		}
 		second.Close()

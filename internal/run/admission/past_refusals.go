@@ -25,10 +25,10 @@ type PastRefusal struct {
 	Request  governor.Request
 	Said     *Refusal // the answer, or the one that it would have been:
 	Shadow   bool     // the call went all the same
-	// Rejected is the governor's reason, and Outlook is how all limits stood; they are nil if
+	// Refused is the governor's reason, and Outlook is how all limits stood; they are nil if
 	// something else was wrong with the call.
-	Rejected *governor.Rejection
-	Outlook  governor.Outlook
+	Refused *governor.Refusal
+	Outlook governor.Outlook
 }
 
 // past are the last refusals, by tenant and id.

@@ -19,8 +19,8 @@ const (
 	StatusClientClosed = 499
 )
 
-// Rejected is the refusal of a call of t for a rejection by the governor; nil is of nobody's in particular.
-func Rejected(rej *governor.Rejection, t *tenants.Tenant) *Refusal {
+// RefusalOf is the governor's refusal as a call of t hears it; nil is of nobody's in particular.
+func RefusalOf(rej *governor.Refusal, t *tenants.Tenant) *Refusal {
 	f := &Refusal{Status: statusTooMany, Code: CodeRate, Message: rej.Error(), RetryAfter: rej.RetryAfter}
 	switch rej.Reason {
 	case governor.ReasonQueueFull:
@@ -53,7 +53,7 @@ func Rejected(rej *governor.Rejection, t *tenants.Tenant) *Refusal {
 }
 
 // AxisOf is the axis of the limit that refused, or the name of the budget.
-func AxisOf(rej *governor.Rejection) string {
+func AxisOf(rej *governor.Refusal) string {
 	if rej.Budget.Limit > 0 {
 		return rej.Budget.Name()
 	}

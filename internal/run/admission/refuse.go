@@ -7,45 +7,45 @@ import (
 )
 
 // Refused notes that llmgov refuses the call, and remembers why for those who ask later. The governor's
-// rejections are remembered already.
+// refusals are remembered already.
 func (c *Call) Refused(f *Refusal) {
 	c.Turned = f
-	if c.Tenant != nil && c.Rejection == nil {
+	if c.Tenant != nil && c.Cause == nil {
 		c.ctl.remember(&PastRefusal{ID: c.ID, At: time.Now(), Snapshot: c.Policy.explains, Tenant: c.Tenant.Name, Request: c.Request, Said: f})
 	}
 }
 
-// rejected takes over a rejection.
-func (c *Call) rejected(rej *governor.Rejection) *Refusal {
+// refused takes over a refusal.
+func (c *Call) refused(rej *governor.Refusal) *Refusal {
 	rej = rej.Spread(c.ID)
-	c.Rejection = rej
+	c.Cause = rej
 	c.remind(rej, false)
 	c.Account.Refused(rej.Reason)
-	return Rejected(rej, c.Tenant)
+	return RefusalOf(rej, c.Tenant)
 }
 
 // Retract refuses a call that was admitted but not sent, as if it had not been admitted.
-func (c *Call) Retract(rej *governor.Rejection) *Refusal {
+func (c *Call) Retract(rej *governor.Refusal) *Refusal {
 	c.Lease.Release()
 	c.Admitted = time.Time{}
-	return c.rejected(rej)
+	return c.refused(rej)
 }
 
 // remind remembers why the governor refused the call, or would have.
-func (c *Call) remind(rej *governor.Rejection, shadow bool) {
+func (c *Call) remind(rej *governor.Refusal, shadow bool) {
 	if rej.Reason == governor.ReasonCancelled {
 		return
 	}
 	c.ctl.remember(&PastRefusal{
-		ID: c.ID, At: time.Now(), Snapshot: c.Policy.explains, Tenant: c.Tenant.Name, Request: c.Request, Said: Rejected(rej, c.Tenant), Shadow: shadow,
-		Rejected: rej, Outlook: c.ctl.gov.Reasons(c.Request, rej),
+		ID: c.ID, At: time.Now(), Snapshot: c.Policy.explains, Tenant: c.Tenant.Name, Request: c.Request, Said: RefusalOf(rej, c.Tenant), Shadow: shadow,
+		Refused: rej, Outlook: c.ctl.gov.Reasons(c.Request, rej),
 	})
 }
 
 // countTurned counts a call that llmgov turned away before the governor was asked. The governor
 // counts its own refusals.
 func (c *Call) countTurned() {
-	if c.Turned == nil || c.Ending.Done || c.Rejection != nil {
+	if c.Turned == nil || c.Ending.Done || c.Cause != nil {
 		return
 	}
 	tenant, tier, pool := c.names()

@@ -124,7 +124,7 @@ func (c *Call) Book(req governor.Request, account *telemetry.Account, u governor
 		req.Output = 0
 	}
 	req.Forced = true
-	lease, rej := governor.Rejected(c.ctl.gov.Acquire(context.WithoutCancel(c.ctx), req))
+	lease, rej := governor.Refused(c.ctl.gov.Acquire(context.WithoutCancel(c.ctx), req))
 	if rej != nil {
 		return false
 	}

@@ -246,7 +246,7 @@ func TestRotation(t *testing.T) {
 		cfg := config()
 		cfg.Pools[0].Accounting = escrow.Settled
 		g := begin(t, options(dir), cfg)
-		long, rej := governor.Rejected(g.Acquire(t.Context(), governor.Request{Tenant: "a", Pool: "p", Output: 900}))
+		long, rej := governor.Refused(g.Acquire(t.Context(), governor.Request{Tenant: "a", Pool: "p", Output: 900}))
 		if rej != nil {
 			t.Fatal(rej)
 		}
@@ -291,7 +291,7 @@ func TestRestartLoop(t *testing.T) {
 			if got := used(g, 0); got[0] != int64(n) {
 				t.Fatalf("life %d: the budget counts %v", n, got)
 			}
-			l, rej := governor.Rejected(g.Acquire(t.Context(), governor.Request{Tenant: "a", Pool: "p", Output: 1}))
+			l, rej := governor.Refused(g.Acquire(t.Context(), governor.Request{Tenant: "a", Pool: "p", Output: 1}))
 			if rej != nil {
 				t.Fatal(rej)
 			}
@@ -382,7 +382,7 @@ func TestCleanEnd(t *testing.T) {
 		cfg := config()
 		g := begin(t, options(dir), cfg)
 		for range 3 {
-			l, rej := governor.Rejected(g.Acquire(t.Context(), governor.Request{Tenant: "a", Pool: "p", Input: 100, Output: 200, Price: price}))
+			l, rej := governor.Refused(g.Acquire(t.Context(), governor.Request{Tenant: "a", Pool: "p", Input: 100, Output: 200, Price: price}))
 			if rej != nil {
 				t.Fatal(rej)
 			}
@@ -407,7 +407,7 @@ func TestCleanEnd(t *testing.T) {
 		}
 		// After a clean end the books alone know the budgets.
 		g = begin(t, options(dir), cfg)
-		l, rej := governor.Rejected(g.Acquire(t.Context(), governor.Request{Tenant: "a", Pool: "p", Input: 100, Output: 200, Price: price}))
+		l, rej := governor.Refused(g.Acquire(t.Context(), governor.Request{Tenant: "a", Pool: "p", Input: 100, Output: 200, Price: price}))
 		if rej != nil {
 			t.Fatal(rej)
 		}
@@ -568,7 +568,7 @@ func TestDiskFull(t *testing.T) {
 			}
 			g := begin(t, opt, config())
 			req := governor.Request{Tenant: "a", Pool: "p", Output: 100}
-			before, rej := governor.Rejected(g.Acquire(t.Context(), req))
+			before, rej := governor.Refused(g.Acquire(t.Context(), req))
 			if rej != nil {
 				t.Fatal(rej)
 			}
@@ -578,7 +578,7 @@ func TestDiskFull(t *testing.T) {
 			}
 			admitted := 0
 			for range 5 {
-				l, rej := governor.Rejected(g.Acquire(t.Context(), req))
+				l, rej := governor.Refused(g.Acquire(t.Context(), req))
 				if rej == nil {
 					admitted++
 					l.Release()
@@ -599,7 +599,7 @@ func TestDiskFull(t *testing.T) {
 			}
 
 			d.set(-1, nil)
-			l, rej := governor.Rejected(g.Acquire(t.Context(), req))
+			l, rej := governor.Refused(g.Acquire(t.Context(), req))
 			if rej != nil || !g.j.Up() {
 				t.Fatalf("with room again: %v", rej)
 			}

@@ -81,7 +81,7 @@ func TestDebtOutlivesAKill(t *testing.T) {
 		opt := options(t.TempDir())
 		g := begin(t, opt, cfg)
 		began := time.Now()
-		l, rej := governor.Rejected(g.Acquire(t.Context(), governor.Request{Tenant: "a", Pool: "p", Model: "m", Input: 10}))
+		l, rej := governor.Refused(g.Acquire(t.Context(), governor.Request{Tenant: "a", Pool: "p", Model: "m", Input: 10}))
 		if rej != nil {
 			t.Fatal(rej)
 		}

@@ -139,7 +139,7 @@ func written(snap *tenants.Snapshot, c *governor.Check) (key, from string) {
 func decided(o *governor.Outlook, t *tenants.Tenant, decider *int) *adminapi.Decision {
 	switch {
 	case o.Refused != nil:
-		return refusedWith(admission.Rejected(o.Refused, t), decider)
+		return refusedWith(admission.RefusalOf(o.Refused, t), decider)
 	case o.Wait > 0:
 		return &adminapi.Decision{Outcome: adminapi.OutcomeWait, Wait: o.Wait.Seconds(), Limit: decider}
 	}

@@ -36,8 +36,8 @@ func TestLimits_Order(t *testing.T) {
 		own("concurrency", 4, 4, 0, 0),
 	}
 	snap := snapshot(t)
-	refused := func(axis string) *governor.Rejection {
-		return &governor.Rejection{Own: true, Tenant: "acme", Pool: "p", Axis: axis}
+	refused := func(axis string) *governor.Refusal {
+		return &governor.Refusal{Own: true, Tenant: "acme", Pool: "p", Axis: axis}
 	}
 	for _, tc := range []struct {
 		name    string

@@ -51,11 +51,11 @@ func explainRefusal(p *admission.PastRefusal) *adminapi.Explanation {
 	}
 	x.Request = p.ID
 	x.At = &p.At
-	if p.Rejected == nil {
+	if p.Refused == nil {
 		x.Decision = refusedWith(p.Said, nil)
 		return x
 	}
-	x.Waited = p.Rejected.Waited.Seconds()
+	x.Waited = p.Refused.Waited.Seconds()
 	var decider *int
 	x.Limits, decider = explainLimits(p.Snapshot, &p.Outlook)
 	x.Upstreams = explainUpstreams(&p.Outlook)

@@ -62,7 +62,7 @@ func (b *book) ask(ctx context.Context, e *head.Event) *admission.Refusal {
 		return tooMany("This session has " + strconv.Itoa(mostOpen) + " responses that have not ended. Wait for one of them to end.")
 	}
 	if rej := b.hold(ctx, r, output, b.terms.Request.MaxWait); rej != nil {
-		return admission.Rejected(rej, nil)
+		return admission.RefusalOf(rej, nil)
 	}
 	return nil
 }
@@ -72,7 +72,7 @@ func tooMany(message string) *admission.Refusal {
 }
 
 // hold exchanges the session's lease for one of a response.
-func (b *book) hold(ctx context.Context, r *response, output int64, wait *time.Duration) *governor.Rejection {
+func (b *book) hold(ctx context.Context, r *response, output int64, wait *time.Duration) *governor.Refusal {
 	r.unbounded = output == 0
 	if r.unbounded {
 		output = b.call.MostOutput()
@@ -83,7 +83,7 @@ func (b *book) hold(ctx context.Context, r *response, output int64, wait *time.D
 	req.Output = output
 	req.MaxWait = wait
 	b.leaveRest()
-	lease, rej := governor.Rejected(b.terms.Governor.Acquire(ctx, req))
+	lease, rej := governor.Refused(b.terms.Governor.Acquire(ctx, req))
 	b.mu.Lock()
 	b.asking--
 	over := b.over
@@ -133,7 +133,7 @@ func (b *book) leaveRest() {
 func (b *book) rest() {
 	req := b.request()
 	req.Forced = true // the session has had it all the time
-	lease, rej := governor.Rejected(b.terms.Governor.Acquire(context.WithoutCancel(b.call.Context()), req))
+	lease, rej := governor.Refused(b.terms.Governor.Acquire(context.WithoutCancel(b.call.Context()), req))
 	if rej != nil {
 		return // the gateway drains, or the policy does not know the tenant any more
 	}
@@ -176,7 +176,7 @@ func (b *book) begun(ctx context.Context, id string) *admission.Refusal {
 	b.open = append(b.open, r) // its usage is charged when it ends
 	b.barred = true
 	b.mu.Unlock()
-	return admission.Rejected(rej, nil)
+	return admission.RefusalOf(rej, nil)
 }
 
 // deltasApart is how many deltas lie between two reports to the governor.

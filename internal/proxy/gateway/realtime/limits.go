@@ -72,5 +72,5 @@ func (b *book) spent() *admission.Refusal {
 	if !known || b.terms.Shadow || o.Refused == nil || o.Refused.Reason != governor.ReasonBudget {
 		return nil
 	}
-	return admission.Rejected(o.Refused, nil)
+	return admission.RefusalOf(o.Refused, nil)
 }

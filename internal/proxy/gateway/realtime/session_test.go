@@ -61,7 +61,7 @@ func newSite(t *testing.T) *site {
 		}},
 	}))(t)
 	req := governor.Request{Tenant: "acme", Pool: "p", ID: "id"}
-	lease, rej := governor.Rejected(gov.Acquire(t.Context(), req))
+	lease, rej := governor.Refused(gov.Acquire(t.Context(), req))
 	if rej != nil {
 		t.Fatal(rej)
 	}

@@ -97,7 +97,7 @@ func (h *Holds) Again(store *objects.Store, gov *governor.Governor, p *admission
 			BudgetsOnly: true, Forced: true,
 		}
 		req.Price = priceOf(p, key, &d)
-		lease, rej := governor.Rejected(gov.Acquire(context.Background(), req))
+		lease, rej := governor.Refused(gov.Acquire(context.Background(), req))
 		if rej == nil { // else the policy does not have its maker or pool any more
 			h.Put(key, lease)
 		}

@@ -10,39 +10,39 @@ import (
 	"github.com/llmgov/llmgov/escrow/limits"
 )
 
-// Refusals are made in the files rejection*.go, and nowhere else: by one constructor for each cause, and
+// Refusals are made in the files refusal*.go, and nowhere else: by one constructor for each cause, and
 // one each for own limits, budgets and pools that fills in the figures of all their causes. A new datum of
-// refusals is a field of Rejection that a constructor fills in.
+// refusals is a field of Refusal that a constructor fills in.
 
-// rejectUnknown refuses a call whose tenant does not exist, or may not use its pool, or that names no pool that exists.
-func rejectUnknown(tenant string, own bool) *Rejection {
-	return &Rejection{Reason: ReasonUnknown, Own: own, Tenant: tenant}
+// refuseUnknown refuses a call whose tenant does not exist, or may not use its pool, or that names no pool that exists.
+func refuseUnknown(tenant string, own bool) *Refusal {
+	return &Refusal{Reason: ReasonUnknown, Own: own, Tenant: tenant}
 }
 
-// rejectCrowded refuses a call where as many wait for its pool as may.
-func rejectCrowded(req *Request, waiting int) *Rejection {
-	return &Rejection{Reason: ReasonOverloaded, Tenant: req.Tenant, Pool: req.Pool, Used: int64(waiting)}
+// refuseCrowded refuses a call where as many wait for its pool as may.
+func refuseCrowded(req *Request, waiting int) *Refusal {
+	return &Refusal{Reason: ReasonOverloaded, Tenant: req.Tenant, Pool: req.Pool, Used: int64(waiting)}
 }
 
-// rejectDraining refuses a call because the governor drains.
-func rejectDraining(tenant string) *Rejection {
-	return &Rejection{Reason: ReasonDraining, Tenant: tenant, RetryAfter: drainRetry}
+// refuseDraining refuses a call because the governor drains.
+func refuseDraining(tenant string) *Refusal {
+	return &Refusal{Reason: ReasonDraining, Tenant: tenant, RetryAfter: drainRetry}
 }
 
-// rejectUnkept refuses a call because the journal cannot be written.
-func rejectUnkept(tenant, pool string) *Rejection {
-	return &Rejection{Reason: ReasonStore, Tenant: tenant, Pool: pool, RetryAfter: storeRetry}
+// refuseUnkept refuses a call because the journal cannot be written.
+func refuseUnkept(tenant, pool string) *Refusal {
+	return &Refusal{Reason: ReasonStore, Tenant: tenant, Pool: pool, RetryAfter: storeRetry}
 }
 
-// rejectUnanswered refuses a call whose wait for the store's answer was broken off. The reason is given
+// refuseUnanswered refuses a call whose wait for the store's answer was broken off. The reason is given
 // by because.
-func rejectUnanswered(owner string) *Rejection {
-	return &Rejection{Own: true, Tenant: owner}
+func refuseUnanswered(owner string) *Refusal {
+	return &Refusal{Own: true, Tenant: owner}
 }
 
-// rejectLost refuses a call because its pool can admit nothing until the store answers again.
-func rejectLost(tenant string) *Rejection {
-	return &Rejection{Reason: ReasonStoreLost, Tenant: tenant, RetryAfter: lossRetry}
+// refuseLost refuses a call because its pool can admit nothing until the store answers again.
+func refuseLost(tenant string) *Refusal {
+	return &Refusal{Reason: ReasonStoreLost, Tenant: tenant, RetryAfter: lossRetry}
 }
 
 // lossSpread is the time over which calls come back that are refused because the store is lost.
@@ -51,7 +51,7 @@ const lossSpread = time.Second
 // Spread returns the refusal with another time to come back, if the store is lost. All calls that waited are refused in the same moment,
 // and would come back in the same one. How much later depends on the call's name alone. If it is not known when the loss ends,
 // half of the calls come back sooner instead.
-func (r *Rejection) Spread(call string) *Rejection {
+func (r *Refusal) Spread(call string) *Refusal {
 	if r.Reason != ReasonStoreLost {
 		return r
 	}
@@ -66,9 +66,9 @@ func (r *Rejection) Spread(call string) *Rejection {
 	return &spread
 }
 
-// rejectOwnLost refuses a call because the store that counts its tenant's limits does not answer, or cannot read them.
-func rejectOwnLost(owner string) *Rejection {
-	return &Rejection{Reason: ReasonStoreLost, Own: true, Tenant: owner, RetryAfter: lossRetry}
+// refuseOwnLost refuses a call because the store that counts its tenant's limits does not answer, or cannot read them.
+func refuseOwnLost(owner string) *Refusal {
+	return &Refusal{Reason: ReasonStoreLost, Own: true, Tenant: owner, RetryAfter: lossRetry}
 }
 
 // limitReasons are the reasons for refusing a call by an own limit, by its axis.
@@ -80,17 +80,17 @@ var limitReasons = [limits.Axes]Reason{
 	limits.Concurrency: ReasonConcurrency,
 }
 
-// rejectLimitLocked refuses a call by an own limit.
-func (o *ownLimits) rejectLimitLocked(k limits.Axis, asked limits.Cost, wait time.Duration) *Rejection {
-	return &Rejection{
+// refuseLimitLocked refuses a call by an own limit.
+func (o *ownLimits) refuseLimitLocked(k limits.Axis, asked limits.Cost, wait time.Duration) *Refusal {
+	return &Refusal{
 		Reason: limitReasons[o.set.Kind(k)], Own: true, Tenant: o.owner, InPool: o.pool != "", RetryAfter: wait,
 		Axis: o.set.Name(k), Limit: o.set.Limit(k), Used: o.set.Used(k), Asked: o.set.Amount(k, asked),
 	}
 }
 
-// rejectLackLocked refuses a call of a cost, which comes by via, because of a lack.
-func (o *ownLimits) rejectLackLocked(now time.Time, cost limits.Cost, lack limits.Lack, via limits.Via) *Rejection {
-	rej := o.rejectAxisLocked(now, cost, lack)
+// refuseLackLocked refuses a call of a cost, which comes by via, because of a lack.
+func (o *ownLimits) refuseLackLocked(now time.Time, cost limits.Cost, lack limits.Lack, via limits.Via) *Refusal {
+	rej := o.refuseAxisLocked(now, cost, lack)
 	if lack.Full {
 		rej.byLine(lack, via)
 	}
@@ -99,7 +99,7 @@ func (o *ownLimits) rejectLackLocked(now time.Time, cost limits.Cost, lack limit
 
 // byLine makes of a refusal by an own limit one by its line, if that, or a team's share of it, is full.
 // It returns nil if the call may wait.
-func (r *Rejection) byLine(lack limits.Lack, via limits.Via) *Rejection {
+func (r *Refusal) byLine(lack limits.Lack, via limits.Via) *Refusal {
 	if !lack.Full {
 		return nil
 	}
@@ -111,23 +111,23 @@ func (r *Rejection) byLine(lack limits.Lack, via limits.Via) *Rejection {
 	return r
 }
 
-func (o *ownLimits) rejectAxisLocked(now time.Time, cost limits.Cost, lack limits.Lack) *Rejection {
+func (o *ownLimits) refuseAxisLocked(now time.Time, cost limits.Cost, lack limits.Lack) *Refusal {
 	if o.sharing != nil && o.sharing.shut {
-		return rejectOwnLost(o.owner)
+		return refuseOwnLost(o.owner)
 	}
 	if lack.Axis != limits.Budget {
-		return o.rejectLimitLocked(lack.Axis, cost, lack.Wait)
+		return o.refuseLimitLocked(lack.Axis, cost, lack.Wait)
 	}
 	a := o.caps[slices.IndexFunc(o.caps, (*account).lacksGrant)]
-	return a.rejectElsewhere(now, max(1, a.last))
+	return a.refuseElsewhere(now, max(1, a.last))
 }
 
-// rejection explains why a budget did not let a call in, by the event that has to come first:
+// refusal explains why a budget did not let a call in, by the event that has to come first:
 //   - The budget is spent: the call may come back in the next period.
 //   - Calls in flight are in the way: when they end, after meanRun on average, they give back the rest of
 //     their holds. If that will not suffice, the call may come back in the next period.
 //   - The rest is reserved for others, whose claims fade with time.
-func (a *account) rejection(now time.Time, member budget.MemberID, s Spend, ans budget.Answer, meanRun time.Duration) *Rejection {
+func (a *account) refusalOf(now time.Time, member budget.MemberID, s Spend, ans budget.Answer, meanRun time.Duration) *Refusal {
 	asked := s[a.Unit]
 	c := min(a.units(asked), a.limit())
 	used := a.usedByAll(now)
@@ -135,49 +135,49 @@ func (a *account) rejection(now time.Time, member budget.MemberID, s Spend, ans 
 	untilReset := a.ends.Sub(now)
 	switch {
 	case a.short():
-		return a.rejectElsewhere(now, c)
+		return a.refuseElsewhere(now, c)
 	case used-inFlight >= a.limit():
-		return a.reject(ReasonBudget, used-inFlight, asked, untilReset)
+		return a.refuse(ReasonBudget, used-inFlight, asked, untilReset)
 	case used+c > a.limit() && inFlight > 0:
 		wait := untilReset
 		if used-a.comesBack()+c <= a.limit() {
 			wait = min(cmp.Or(meanRun, time.Second), untilReset)
 		}
-		return a.reject(unitReasons[a.Unit], used, asked, wait)
+		return a.refuse(unitReasons[a.Unit], used, asked, wait)
 	}
-	rej := a.reject(ReasonShare, a.split.UsedBy(now, member), asked, ans.RetryAt.Sub(now))
+	rej := a.refuse(ReasonShare, a.split.UsedBy(now, member), asked, ans.RetryAt.Sub(now))
 	rej.Limit = ans.Ceiling * a.scale
 	return rej
 }
 
 // refusal explains why a budget has no room for the spending of a call.
-func (b *holds) refusal(now time.Time, a *account, member budget.MemberID, ans budget.Answer) *Rejection {
+func (b *holds) refusal(now time.Time, a *account, member budget.MemberID, ans budget.Answer) *Refusal {
 	if b.exact && a.usedByAll(now)+a.units(b.spend[a.Unit]) > a.limit() {
-		return a.rejectCommitment(now, b.spend[a.Unit])
+		return a.refuseCommitment(now, b.spend[a.Unit])
 	}
-	return a.rejection(now, member, b.spend, ans, b.meanRun)
+	return a.refusalOf(now, member, b.spend, ans, b.meanRun)
 }
 
-// rejectCommitment refuses work that may take more than is left of a budget: until the next period or, if
+// refuseCommitment refuses work that may take more than is left of a budget: until the next period or, if
 // calls in flight are in its way, until some of their holds may have been given back.
-func (a *account) rejectCommitment(now time.Time, asked int64) *Rejection {
+func (a *account) refuseCommitment(now time.Time, asked int64) *Refusal {
 	used := a.usedByAll(now)
 	settled := used - a.inFlight()
 	wait := a.ends.Sub(now)
 	if settled >= a.limit() {
-		return a.reject(ReasonBudget, settled, asked, wait)
+		return a.refuse(ReasonBudget, settled, asked, wait)
 	}
 	if settled+a.units(asked) <= a.limit() {
 		wait = min(wait, commitRetry)
 	}
-	rej := a.reject(unitReasons[a.Unit], used, asked, wait)
+	rej := a.refuse(unitReasons[a.Unit], used, asked, wait)
 	rej.Committing = true
 	return rej
 }
 
-// rejectElsewhere refuses a call that has to wait because too little of a budget is granted to this process.
-func (a *account) rejectElsewhere(now time.Time, c int64) *Rejection {
-	rej := a.reject(unitReasons[a.Unit], a.usedByAll(now), c*a.scale, limits.GrantRetry)
+// refuseElsewhere refuses a call that has to wait because too little of a budget is granted to this process.
+func (a *account) refuseElsewhere(now time.Time, c int64) *Refusal {
+	rej := a.refuse(unitReasons[a.Unit], a.usedByAll(now), c*a.scale, limits.GrantRetry)
 	rej.Elsewhere = true
 	return rej
 }
@@ -186,9 +186,9 @@ func (a *account) rejectElsewhere(now time.Time, c int64) *Rejection {
 // spent.
 var unitReasons = [units]Reason{UnitTokens: ReasonTokens, UnitRequests: ReasonRequests, UnitMicroUSD: ReasonTokens}
 
-// reject refuses a call by a budget, of which so much is used, in the books' units.
-func (a *account) reject(why Reason, used, asked int64, wait time.Duration) *Rejection {
-	rej := &Rejection{
+// refuse refuses a call by a budget, of which so much is used, in the books' units.
+func (a *account) refuse(why Reason, used, asked int64, wait time.Duration) *Refusal {
+	rej := &Refusal{
 		Reason: why, Budget: a.Budget, Resets: a.ends, RetryAfter: max(wait, time.Millisecond),
 		Limit: a.Limit, Used: used * a.scale, Asked: asked,
 	}
@@ -200,7 +200,7 @@ func (a *account) reject(why Reason, used, asked int64, wait time.Duration) *Rej
 }
 
 // because overrides the reason of a refusal if the wait was broken off.
-func (r *Rejection) because(why cause) {
+func (r *Refusal) because(why cause) {
 	switch why {
 	case gone:
 		r.Reason = ReasonCancelled
@@ -208,12 +208,12 @@ func (r *Rejection) because(why cause) {
 		r.Reason = ReasonDraining
 		r.RetryAfter = drainRetry
 	case lostAll:
-		*r = *rejectLost(r.Tenant)
+		*r = *refuseLost(r.Tenant)
 	}
 }
 
 // abandoned returns the refusal with the reason that the caller's context has ended with an error. The Observer has been told of r as it is.
-func (r *Rejection) abandoned(over error) *Rejection {
+func (r *Refusal) abandoned(over error) *Refusal {
 	told := *r
 	told.because(gone)
 	told.over = over
@@ -221,7 +221,7 @@ func (r *Rejection) abandoned(over error) *Rejection {
 }
 
 // worse returns the refusal that will last longer, where a spent budget lasts longest.
-func (r *Rejection) worse(o *Rejection) *Rejection {
+func (r *Refusal) worse(o *Refusal) *Refusal {
 	if r == nil || o.Reason == ReasonBudget && r.Reason != ReasonBudget || (o.Reason == ReasonBudget) == (r.Reason == ReasonBudget) && o.RetryAfter > r.RetryAfter {
 		return o
 	}
@@ -229,7 +229,7 @@ func (r *Rejection) worse(o *Rejection) *Rejection {
 }
 
 // after adds to how long the call waited before it was refused. There may be no refusal.
-func (r *Rejection) after(waited time.Duration) *Rejection {
+func (r *Refusal) after(waited time.Duration) *Refusal {
 	if r != nil {
 		r.Waited += waited
 	}
@@ -237,20 +237,20 @@ func (r *Rejection) after(waited time.Duration) *Rejection {
 }
 
 // inPool names the pool to which the call was made. There may be no refusal.
-func (r *Rejection) inPool(name string) {
+func (r *Refusal) inPool(name string) {
 	if r != nil {
 		r.Pool = name
 	}
 }
 
 // of names the tenant whose call was refused by a budget of its pool.
-func (r *Rejection) of(tenant string) { r.Tenant = tenant }
+func (r *Refusal) of(tenant string) { r.Tenant = tenant }
 
 // keeps says whether the call's place is kept.
-func (r *Rejection) keeps(place bool) *Rejection {
+func (r *Refusal) keeps(place bool) *Refusal {
 	r.Kept = place
 	return r
 }
 
 // retryIn changes when the call may come back.
-func (r *Rejection) retryIn(wait time.Duration) { r.RetryAfter = wait }
+func (r *Refusal) retryIn(wait time.Duration) { r.RetryAfter = wait }

@@ -11,7 +11,7 @@ import (
 	"github.com/llmgov/llmgov/escrow"
 )
 
-// Why a call was refused, for programs (Reason, Rejection) and for people (Error).
+// Why a call was refused, for programs (Reason, Refusal) and for people (Error).
 
 // Reason says why a call was refused. It is a metric label.
 type Reason int
@@ -44,8 +44,8 @@ var reasonNames = [NumReasons]string{
 
 func (r Reason) String() string { return reasonNames[r] }
 
-// Rejection is a refusal, with what it takes to explain it.
-type Rejection struct {
+// Refusal is a refusal, with what it takes to explain it.
+type Refusal struct {
 	Reason Reason
 	// Own says that a limit of the tenant refused, not of the pool; of what is unknown, that it is the tenant.
 	Own bool
@@ -85,13 +85,13 @@ type Rejection struct {
 var ErrRefused = errors.New("llmgov: the call is refused")
 
 // Is makes it an ErrRefused.
-func (r *Rejection) Is(target error) bool { return target == ErrRefused }
+func (r *Refusal) Is(target error) bool { return target == ErrRefused }
 
 // Unwrap is the error of the caller's context, if that has ended.
-func (r *Rejection) Unwrap() error { return r.over }
+func (r *Refusal) Unwrap() error { return r.over }
 
 // Error is the message for the caller.
-func (r *Rejection) Error() string {
+func (r *Refusal) Error() string {
 	switch r.Reason {
 	case ReasonDraining:
 		return "llmgov is shutting down. Please try again."
@@ -143,10 +143,10 @@ func (r *Rejection) Error() string {
 }
 
 // Brief is Error of a spent budget without its figures, in which some agents find statuses: 25000 has a 500 in it.
-func (r *Rejection) Brief() string { return r.spent("(" + r.Budget.Name() + ")") }
+func (r *Refusal) Brief() string { return r.spent("(" + r.Budget.Name() + ")") }
 
 // spent is the message of a spent budget. Nothing in it invites to try again, which agents would do, whatever the status.
-func (r *Rejection) spent(figures string) string {
+func (r *Refusal) spent(figures string) string {
 	return fmt.Sprintf("The budget of %s is spent %s. It resets at %s (in %s).", r.whose(), figures, r.Resets.Format(time.RFC3339), span(r.RetryAfter))
 }
 
@@ -160,7 +160,7 @@ func span(d time.Duration) string {
 }
 
 // whose is what the limit is of.
-func (r *Rejection) whose() string {
+func (r *Refusal) whose() string {
 	switch {
 	case !r.Own:
 		return "pool " + r.Pool
@@ -171,7 +171,7 @@ func (r *Rejection) whose() string {
 }
 
 // released says why a pool's rate refuses a call although the minute has room for it.
-func (r *Rejection) released() string {
+func (r *Refusal) released() string {
 	switch {
 	case r.Own || r.AtUpstreams || r.Axis != axisTokens && r.Axis != axisRequests || r.Asked > r.Limit-r.Used:
 		return ""
@@ -184,7 +184,7 @@ func (r *Rejection) released() string {
 }
 
 // budgetError is the message about a budget.
-func (r *Rejection) budgetError(whose string) string {
+func (r *Refusal) budgetError(whose string) string {
 	b := r.Budget
 	figures := fmt.Sprintf("(%s: Limit %s, Used %s, Requested %s)", b.Name(), b.amount(r.Limit), b.amount(r.Used), b.amount(r.Asked))
 	resets := r.Resets.Format(time.RFC3339)
@@ -202,7 +202,7 @@ func (r *Rejection) budgetError(whose string) string {
 	}
 }
 
-func (r *Rejection) again() string {
+func (r *Refusal) again() string {
 	when := "Please try again in " + strconv.FormatFloat(max(r.RetryAfter, time.Millisecond).Seconds(), 'f', 3, 64) + "s"
 	if r.RetryAfter >= 2*time.Minute { // nobody wants that to the millisecond
 		when = "Please try again in " + (r.RetryAfter + time.Second - 1).Truncate(time.Second).String()

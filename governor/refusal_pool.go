@@ -11,10 +11,10 @@ import (
 
 // How a pool explains that a call does not go.
 
-// rejectionLocked explains the escrow's answer to a call.
-func (p *pool) rejectionLocked(now time.Time, t *tenant, call *escrow.Call, ans escrow.Answer) *Rejection {
+// refusalLocked explains the escrow's answer to a call.
+func (p *pool) refusalLocked(now time.Time, t *tenant, call *escrow.Call, ans escrow.Answer) *Refusal {
 	s := p.booksLocked(now)
-	rej := &Rejection{
+	rej := &Refusal{
 		Tenant: t.name, Pool: p.name, Axis: ans.Axis.String(),
 		RetryAfter: max(ans.Wait, time.Millisecond), Kept: ans.Ticket,
 	}
@@ -60,7 +60,7 @@ func (p *pool) rejectionLocked(now time.Time, t *tenant, call *escrow.Call, ans 
 }
 
 // byRule makes a refusal one by the rule of slots that keeps the call from beginning. It reports false, and changes nothing, if none does.
-func (r *Rejection) byRule(rules []slots.Standing) bool {
+func (r *Refusal) byRule(rules []slots.Standing) bool {
 	i := slices.IndexFunc(rules, func(s slots.Standing) bool { return s.Keeps })
 	if i < 0 {
 		return false
@@ -79,7 +79,7 @@ var axisReasons = [...]Reason{
 
 // lostLocked makes a refusal say that the pool is cut off. Its time is that of the loss: when the
 // limits would have room says nothing while nothing may be used of them.
-func (p *pool) lostLocked(now time.Time, rej *Rejection) {
+func (p *pool) lostLocked(now time.Time, rej *Refusal) {
 	rej.Reason = ReasonStoreLost
 	rej.Kept = false
 	rej.RetryAfter = p.lossLastsLocked(now)
