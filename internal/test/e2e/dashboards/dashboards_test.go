@@ -84,7 +84,7 @@ var formats = []question{
 // needNotBe are alerts on what must not be: no traffic brings it about for sure. What they
 // say when it is so nevertheless is in dashboards/testdata/alerts.test.yml.
 var needNotBe = []string{
-	"LlmgovTenantStarved", "LlmgovPoolUnfair", "LlmgovUnusedWhileWaiting", "LlmgovStoreSlow", "LlmgovStoreUnreadable", "LlmgovLimitLowerThanConfigured",
+	"LlmgovTenantStarved", "LlmgovPoolUnfair", "LlmgovUnusedWhileWaiting", "LlmgovStoreSlow", "LlmgovStoreUnreadable", "LlmgovLimitLowerThanConfigured", "LlmgovCertificateExpires",
 }
 
 // provoked are questions that have an answer only then.
