@@ -114,7 +114,7 @@ var noCalls = leaf{calls: [classes]entryList{{-1, -1}, {-1, -1}}, tickets: entry
 type inner struct {
 	children int32
 	weights  int64 // of all children, in thousandths
-	busy     int64 // of those that run calls
+	busy     int64 // weights of the children that run calls
 	lanes    lanes
 	// virtual is the start tag of the last child served: the time of the fluid
 	// system below this node. Children that return start here, not in the past.

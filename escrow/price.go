@@ -130,12 +130,12 @@ func (e *entry) expected() Cost {
 	return c
 }
 
-// after is what a call has taken once it has taken so many tokens: those of its input come first.
+// after is the cost of a call up to so many tokens, of which those of its input come first.
 func (e *entry) after(tokens int64) Cost {
 	return Cost{Tokens: tokens, Requests: e.cost[Requests], Input: min(e.cost[Input], e.input), Output: max(0, tokens-e.input)}
 }
 
-// planned is what a call takes of an axis at once, and what it will take while it runs, in a calendar.
+// planned is a call's cost on an axis: the part that it takes at once, and the part that it takes while it runs, in a calendar.
 func (e *entry) planned(k Axis) (atOnce, later int64) {
 	if k == Tokens {
 		atOnce = e.input

@@ -12,8 +12,8 @@ type Lesson struct {
 	Level uint8 // 0 is a tenant's, 1 its tier's, 2 its model's
 	Most  int64 // greatest of its calls
 	Whole int64 // completions ever seen
-	// Bins are faded counts, from the shortest lengths on: calls that came to the bin less those that came to the next one, calls that
-	// ended there, and the sum of the lengths of these.
+	// Bins are faded counts, from the shortest lengths on. The first number of a bin is calls that came to it less those that came to the
+	// next one, the second calls that ended in it, and the third the sum of the lengths of these.
 	Bins [][3]float64
 }
 

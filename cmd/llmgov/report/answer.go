@@ -190,7 +190,7 @@ func valueOf(l *adminapi.ExplainedLimit) string {
 	return amount(l.Limit) + ofRules[l.Axis]
 }
 
-// ofRules says of what the limits of rules of slots are, by axis.
+// ofRules are the calls that a limit by a rule of slots is of, by the name of the rule.
 var ofRules = map[string]string{
 	"background": " background calls",
 	"soft_cap":   " calls of one tenant",

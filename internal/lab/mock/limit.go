@@ -81,14 +81,14 @@ func (l levels) set(h *header) {
 			continue
 		}
 		name := axisNames[k].header
-		limit, left, reset := "X-Ratelimit-Limit-"+name, "X-Ratelimit-Remaining-"+name, "X-Ratelimit-Reset-"+name
+		header := func(what string) string { return "X-Ratelimit-" + what + "-" + name }
 		empty := roundUp(of.reset).String()
 		if axis(k) >= axisInput {
-			limit, left, reset = "Anthropic-Ratelimit-"+name+"-Limit", "Anthropic-Ratelimit-"+name+"-Remaining", "Anthropic-Ratelimit-"+name+"-Reset"
+			header = func(what string) string { return "Anthropic-Ratelimit-" + name + "-" + what }
 			empty = time.Now().Add(of.reset).UTC().Format(time.RFC3339)
 		}
-		h.set(limit, strconv.FormatInt(of.limit, 10))
-		h.set(left, strconv.FormatInt(of.remaining(), 10))
-		h.set(reset, empty)
+		h.set(header("Limit"), strconv.FormatInt(of.limit, 10))
+		h.set(header("Remaining"), strconv.FormatInt(of.remaining(), 10))
+		h.set(header("Reset"), empty)
 	}
 }
