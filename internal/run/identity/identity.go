@@ -193,9 +193,9 @@ func (i *issuer) ready(ctx context.Context) (*oidc.IDTokenVerifier, error) {
 		return i.verifier, nil
 	}
 	config := &oidc.Config{ClientID: i.Audience, SupportedSigningAlgs: i.Algorithms, Now: func() time.Time { return i.now().Add(-i.Leeway) }}
-	lasting := oidc.ClientContext(context.Background(), i.client) // its keys are asked for later, too
 	switch {
 	case i.ByURL():
+		lasting := oidc.ClientContext(context.Background(), i.client) // its keys are asked for later, too
 		i.verifier = oidc.NewVerifier(i.Issuer.Issuer, oidc.NewRemoteKeySet(lasting, i.JWKS), config)
 	case i.JWKS != "":
 		var set jose.JSONWebKeySet
@@ -208,13 +208,7 @@ func (i *issuer) ready(ctx context.Context) (*oidc.IDTokenVerifier, error) {
 		if err != nil {
 			return nil, err
 		}
-		var at struct {
-			Keys string `json:"jwks_uri"`
-		}
-		if err := provider.Claims(&at); err != nil {
-			return nil, err
-		}
-		i.verifier = oidc.NewVerifier(i.Issuer.Issuer, oidc.NewRemoteKeySet(lasting, at.Keys), config)
+		i.verifier = provider.Verifier(config)
 	}
 	return i.verifier, nil
 }
