@@ -207,8 +207,10 @@ func (e *Estimator) observeFiles(now time.Time, name string, s Size, actual int6
 	guess := 0.0
 	var ratios [Elsewhere + 1]int64
 	for k := Image; k <= Elsewhere; k++ {
-		ratios[k] = e.ratio(m, name, k)
-		guess += float64(s[k]) / Scale * float64(ratios[k]) / unit
+		if s[k] > 0 {
+			ratios[k] = e.ratio(m, name, k)
+			guess += float64(s[k]) / Scale * float64(ratios[k]) / unit
+		}
 	}
 	if float64(left) < guess && guess < float64(text)/2 {
 		return // it may as well be the text that is shorter than it was believed to be
