@@ -713,21 +713,23 @@ func TestDial_InClear(t *testing.T) {
 // those who chose so, who are told. None goes ungoverned before or after. However many end meanwhile, few goroutines tell of it; when
 // llmgov is back it hears of all, and nothing is left held.
 func TestDial_Outage(t *testing.T) {
+	const between = 19900 * time.Millisecond // two calls, of which one comes each second
 	for name, c := range map[string]struct {
 		down, up     func(*world)
 		from, notice time.Duration
 		forgets      bool
 	}{
 		"not there yet": {func(w *world) { w.cut(true) }, (*world).join, 0, time.Second, false},
-		"cut off":       {func(w *world) { w.cut(true) }, (*world).join, 20 * time.Second, time.Second, false},
+		"cut off":       {func(w *world) { w.cut(true) }, (*world).join, between, time.Second, false},
 		"killed": {(*world).kill, func(w *world) {
 			w.Listener = pipenet.Listen()
 			if err := w.serve(w, nil); err != nil {
 				panic(err)
 			}
 			w.join()
-		}, 20 * time.Second, time.Second, true},
-		"frozen": {(*world).freeze, (*world).thaw, 20 * time.Second, 21 * time.Second, false},
+		}, between, time.Second, true},
+		// Keepalive notices after 15s, a new connection has 5s, and the pauses between tries are of random length.
+		"frozen": {(*world).freeze, (*world).thaw, between, 22 * time.Second, false},
 	} {
 		for _, open := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, open %t", name, open), func(t *testing.T) {
