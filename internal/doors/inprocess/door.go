@@ -7,6 +7,7 @@ import (
 
 	"github.com/llmgov/llmgov/governor/client"
 	"github.com/llmgov/llmgov/internal/run/admission"
+	"github.com/llmgov/llmgov/internal/run/admission/ask"
 	"github.com/llmgov/llmgov/internal/run/rateheaders"
 )
 
@@ -31,7 +32,7 @@ func (d *Door) reserve(ctx context.Context, req *client.Request, told bool) (cli
 	h := &held{door: d, call: c}
 	c.Early = &h.early
 	c.Begin(ctx, d.ctl, d.ctl.Policy(), req.ID)
-	a := ask(req)
+	a := askOf(req)
 	a.Told = told
 	refused := c.Enter(admission.Caller{Key: req.Key, Tenant: req.Tenant}, a)
 	if refused == nil {
@@ -70,7 +71,7 @@ func (d *Door) Knows(key string) bool {
 func (d *Door) Shutdown(context.Context) error { return nil }
 
 // refusal is the refusal of a call as clients see it.
-func (d *Door) refusal(id string, f *admission.Refusal) *client.Refusal {
+func (d *Door) refusal(id string, f *ask.Refusal) *client.Refusal {
 	r := &client.Refusal{
 		ID: id, Status: f.Status, Code: client.Code(f.Code), Kind: f.Kind, Param: f.Param, Message: f.Message,
 		RetryAfter: f.RetryAfter, Final: f.Final, Header: http.Header{},

@@ -11,6 +11,7 @@ import (
 	"github.com/llmgov/llmgov/governor/client"
 	"github.com/llmgov/llmgov/internal/ops/telemetry"
 	"github.com/llmgov/llmgov/internal/run/admission"
+	"github.com/llmgov/llmgov/internal/run/admission/ask"
 	"github.com/llmgov/llmgov/streaming"
 )
 
@@ -24,20 +25,20 @@ type held struct {
 	flowing atomic.Bool // the first token has come
 }
 
-// ask is a request as package admission has it.
-func ask(r *client.Request) admission.Ask {
-	a := admission.Ask{
+// askOf is a request as package admission has it.
+func askOf(r *client.Request) ask.Ask {
+	a := ask.Ask{
 		Model:      r.Model,
 		Pool:       r.Pool,
 		Instead:    r.Instead,
-		Prompt:     admission.Prompt{Tokens: r.InputTokens, Size: r.InputSize, Own: r.InputSize, Body: r.Body},
-		Answer:     admission.Answer{Bound: r.MaxOutput, Copies: r.Copies, None: r.NoOutput, Open: r.OpenOutput, Route: r.Route},
+		Prompt:     ask.Prompt{Tokens: r.InputTokens, Size: r.InputSize, Own: r.InputSize, Body: r.Body},
+		Answer:     ask.Answer{Bound: r.MaxOutput, Copies: r.Copies, None: r.NoOutput, Open: r.OpenOutput, Route: r.Route},
 		Free:       r.Free,
 		Stream:     r.Stream,
 		Background: r.Background,
-		Header:     admission.Header(r.Header),
+		Header:     ask.Header(r.Header),
 		MaxWait:    r.MaxWait,
-		Retry:      admission.Retry{Key: r.Retry.Key, Attempt: attempt(r.Retry.Attempt), Once: r.Retry.Once, Digest: r.Retry.Digest},
+		Retry:      ask.Retry{Key: r.Retry.Key, Attempt: attempt(r.Retry.Attempt), Once: r.Retry.Once, Digest: r.Retry.Digest},
 	}
 	return a
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/governor/client"
 	"github.com/llmgov/llmgov/internal/run/admission"
+	"github.com/llmgov/llmgov/internal/run/admission/ask"
 )
 
 // Later returns a function that charges what a call that has ended, but was not completed, turns out to have taken
@@ -39,7 +40,7 @@ func (d *Door) charge(req governor.Request, u governor.Usage) {
 }
 
 // use finds the account of a request.
-func use(c *admission.Call, req *governor.Request) *admission.Refusal {
+func use(c *admission.Call, req *governor.Request) *ask.Refusal {
 	if f := c.IdentifyTenant(req.Tenant); f != nil {
 		return f
 	}

@@ -6,14 +6,14 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor/client"
-	"github.com/llmgov/llmgov/internal/run/admission"
+	"github.com/llmgov/llmgov/internal/run/admission/ask"
 	"github.com/llmgov/llmgov/internal/run/rateheaders"
 )
 
 // invalid refuses a request that is wrong by itself.
 func invalid(param, format string, args ...any) *client.Refusal {
 	return &client.Refusal{
-		Status: http.StatusBadRequest, Code: admission.CodeInvalid, Param: param, Message: "Bad request: " + fmt.Sprintf(format, args...) + ".",
+		Status: http.StatusBadRequest, Code: ask.CodeInvalid, Param: param, Message: "Bad request: " + fmt.Sprintf(format, args...) + ".",
 		Header: http.Header{},
 	}
 }
@@ -21,7 +21,7 @@ func invalid(param, format string, args ...any) *client.Refusal {
 // unknown refuses an id that the caller has no reservation by.
 func unknown(id string) *client.Refusal {
 	return &client.Refusal{
-		Status: http.StatusNotFound, Code: admission.CodeNotFound, Param: "reservation_id", Header: http.Header{},
+		Status: http.StatusNotFound, Code: ask.CodeNotFound, Param: "reservation_id", Header: http.Header{},
 		Message: fmt.Sprintf("There is no reservation %.200q of yours. It may have ended more than %s ago, or be at another gateway: send all calls of a reservation to the one that made it.", id, remembered),
 	}
 }
@@ -29,7 +29,7 @@ func unknown(id string) *client.Refusal {
 // ended refuses to renew a reservation that has ended.
 func ended(id string) *client.Refusal {
 	return &client.Refusal{
-		Status: http.StatusConflict, Code: admission.CodeNotFound, Param: "reservation_id", Header: http.Header{},
+		Status: http.StatusConflict, Code: ask.CodeNotFound, Param: "reservation_id", Header: http.Header{},
 		Message: fmt.Sprintf("Reservation %s has ended. Commit what the call took all the same: it is counted.", id),
 	}
 }
@@ -37,7 +37,7 @@ func ended(id string) *client.Refusal {
 // running refuses a Reserve while another one by the same id waits.
 func running(id string) *client.Refusal {
 	r := &client.Refusal{
-		Status: http.StatusConflict, Code: admission.CodeRunning, Param: "reservation_id", RetryAfter: time.Second,
+		Status: http.StatusConflict, Code: ask.CodeRunning, Param: "reservation_id", RetryAfter: time.Second,
 		Message: fmt.Sprintf("Reservation %s is being made. Please try again in 1s.", id),
 	}
 	return comeBack(r)
@@ -45,10 +45,10 @@ func running(id string) *client.Refusal {
 
 // fullLocked refuses a tenant that has as many reservations as there are places left.
 func (b *Book) fullLocked(tenant string, free int) *client.Refusal {
-	r := &client.Refusal{Status: http.StatusTooManyRequests, Code: admission.CodeRate, Kind: "concurrency", RetryAfter: b.nextEndLocked(tenant)}
+	r := &client.Refusal{Status: http.StatusTooManyRequests, Code: ask.CodeRate, Kind: "concurrency", RetryAfter: b.nextEndLocked(tenant)}
 	if free == 0 {
 		r.Status = http.StatusServiceUnavailable
-		r.Code = admission.CodeOverloaded
+		r.Code = ask.CodeOverloaded
 		r.Kind = ""
 	}
 	r.Message = fmt.Sprintf("Tenant %s has %d open reservations, and there is room for %d more of all tenants together. Commit or cancel those that have ended.",

@@ -9,7 +9,7 @@ import (
 	"github.com/llmgov/llmgov/governor/client"
 	"github.com/llmgov/llmgov/internal/doors/admissionserver"
 	"github.com/llmgov/llmgov/internal/lib/jsonscan"
-	"github.com/llmgov/llmgov/internal/run/admission"
+	"github.com/llmgov/llmgov/internal/run/admission/ask"
 )
 
 // bodyPatience is the time that a client has to send its body.
@@ -26,7 +26,7 @@ func read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 		return nil, invalid("", "the body could not be read")
 	case len(body) > admissionserver.MostRequest:
 		return nil, &client.Refusal{
-			Status: http.StatusRequestEntityTooLarge, Code: admission.CodeTooLarge, Message: "The body has more than 64 KiB.", Header: http.Header{},
+			Status: http.StatusRequestEntityTooLarge, Code: ask.CodeTooLarge, Message: "The body has more than 64 KiB.", Header: http.Header{},
 		}
 	}
 	return body, nil

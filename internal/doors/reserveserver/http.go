@@ -11,6 +11,7 @@ import (
 	"github.com/llmgov/llmgov/internal/doors/reserve"
 	"github.com/llmgov/llmgov/internal/proxy/gateway/dialect"
 	"github.com/llmgov/llmgov/internal/run/admission"
+	"github.com/llmgov/llmgov/internal/run/admission/ask"
 )
 
 // OpenAPI describes the routes for programs, as OpenAPI 3.1. It is made from the types of this package:
@@ -157,5 +158,5 @@ func refuse(w http.ResponseWriter, err error) {
 	}
 	h.Set("Content-Type", "application/json")
 	w.WriteHeader(r.Status)
-	_, _ = w.Write(dialect.OpenAI.ErrorBody(&admission.Refusal{Code: string(r.Code), Kind: r.Kind, Param: r.Param, Message: r.Message}))
+	_, _ = w.Write(dialect.OpenAI.ErrorBody(&ask.Refusal{Code: string(r.Code), Kind: r.Kind, Param: r.Param, Message: r.Message}))
 }

@@ -78,7 +78,7 @@ func (s *keysSite) write(name, text string) {
 	testkit.OK(s.t, os.WriteFile(full, []byte(text), 0o600))
 }
 
-// ask sends a request to the admin side. header is pairs of names and values.
+// askMeanwhile sends a request to the admin side. header is pairs of names and values.
 func (s *keysSite) ask(method, path, body string, header ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, "http://localhost"+path, strings.NewReader(body))
 	for i := 0; i+1 < len(header); i += 2 {

@@ -13,6 +13,7 @@ import (
 	"github.com/llmgov/llmgov/internal/proxy/gateway/dialect"
 	"github.com/llmgov/llmgov/internal/proxy/upstreams"
 	"github.com/llmgov/llmgov/internal/run/admission"
+	"github.com/llmgov/llmgov/internal/run/admission/ask"
 )
 
 // choosePool finds the pool that serves the model.
@@ -134,7 +135,7 @@ func (c *call) servedByNone() *refusal {
 		}
 	}
 	return &refusal{
-		Status: http.StatusNotFound, Code: admission.CodeNotFound,
+		Status: http.StatusNotFound, Code: ask.CodeNotFound,
 		Message: "Pool " + c.pool.Name + " has no upstream that serves " + c.r.Method + " " + text.Brief(c.r.URL.Path) + " for " + strconv.Quote(text.Brief(c.head.Model)) +
 			": it has " + strings.Join(kinds, ", ") + ".",
 	}

@@ -98,8 +98,8 @@ func (b *bodyAfter) Read(p []byte) (int, error) {
 	return b.Reader.Read(p)
 }
 
-// ask sends acme's call for m, and does something while its body is read.
-func ask(g *Gateway, meanwhile func()) (status int, body string) {
+// askMeanwhile sends acme's call for m, and does something while its body is read.
+func askMeanwhile(g *Gateway, meanwhile func()) (status int, body string) {
 	r := httptest.NewRequest(http.MethodPost, "/v1/chat/completions", &bodyAfter{meanwhile, strings.NewReader(`{"model":"m","max_tokens":9}`)})
 	r.Header.Set("Authorization", "Bearer acme")
 	w := httptest.NewRecorder()
@@ -153,7 +153,7 @@ func TestApply_MeanwhileABodyComes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := newGateway(t, before, answerOK)
-			status, body := ask(g, func() {
+			status, body := askMeanwhile(g, func() {
 				for _, r := range c.after {
 					if err := g.Apply(r.snapshot(t)); err != nil {
 						t.Error(err)
@@ -175,7 +175,7 @@ func TestApply_MeanwhileABodyComes(t *testing.T) {
 func TestApply_InBetween(t *testing.T) {
 	g := newGateway(t, before, answerOK)
 	after := rules{tenants: before.tenants, pools: map[string]string{"q": "m"}}.snapshot(t)
-	status, body := ask(g, func() {
+	status, body := askMeanwhile(g, func() {
 		g.telling.Lock() // which taking over the policy waits for
 		go func() {
 			if err := g.Apply(after); err != nil {
@@ -207,7 +207,7 @@ func TestApply_Refused(t *testing.T) {
 	if err := g.Apply(bad); err == nil || !strings.Contains(err.Error(), "headroom") {
 		t.Errorf("Apply: %v", err)
 	}
-	if status, body := ask(g, nil); status != 200 || g.Snapshot() != had {
+	if status, body := askMeanwhile(g, nil); status != 200 || g.Snapshot() != had {
 		t.Errorf("status %d: %s", status, body)
 	}
 	families := testkit.Must(g.metrics.Registry().Gather())(t)
@@ -230,12 +230,12 @@ func TestApply_Upstream(t *testing.T) {
 		return answerOK(r)
 	})
 	after := rules{tenants: before.tenants, pools: before.pools, upstream: "other"}
-	ask(g, func() {
+	askMeanwhile(g, func() {
 		if err := g.Apply(after.snapshot(t)); err != nil {
 			t.Error(err)
 		}
 	})
-	ask(g, nil)
+	askMeanwhile(g, nil)
 	if want := []string{"upstream Bearer key-of-upstream", "other Bearer key-of-other"}; !slices.Equal(asked, want) {
 		t.Errorf("asked %q, want %q", asked, want)
 	}
@@ -265,7 +265,7 @@ func TestApply_Races(t *testing.T) {
 		go func() {
 			defer func() { done <- struct{}{} }()
 			for range 500 {
-				if status, body := ask(g, nil); status != 200 {
+				if status, body := askMeanwhile(g, nil); status != 200 {
 					t.Errorf("status %d: %s", status, body)
 					return
 				}

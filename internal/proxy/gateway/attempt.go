@@ -12,6 +12,7 @@ import (
 	"github.com/llmgov/llmgov/internal/proxy/gateway/describe"
 	"github.com/llmgov/llmgov/internal/proxy/upstreams"
 	"github.com/llmgov/llmgov/internal/run/admission"
+	"github.com/llmgov/llmgov/internal/run/admission/ask"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -68,13 +69,13 @@ func (c *call) noneReady(ch upstreams.Choice) *refusal {
 	if ch.Busy {
 		c.Fail("busy", noUsage)
 		return &refusal{
-			Status: http.StatusTooManyRequests, Code: admission.CodeRate, Kind: governor.ReasonRequests.String(), RetryAfter: left,
+			Status: http.StatusTooManyRequests, Code: ask.CodeRate, Kind: governor.ReasonRequests.String(), RetryAfter: left,
 			Message: "The upstreams of pool " + c.pool.Name + " have asked for a pause." + again,
 		}
 	}
 	c.Fail("unavailable", noUsage)
 	return &refusal{
-		Status: http.StatusServiceUnavailable, Code: admission.CodeUpstream, RetryAfter: left,
+		Status: http.StatusServiceUnavailable, Code: ask.CodeUpstream, RetryAfter: left,
 		Message: "The upstreams of pool " + c.pool.Name + " did not answer of late." + again,
 	}
 }

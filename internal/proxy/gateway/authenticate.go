@@ -9,7 +9,7 @@ import (
 	"github.com/llmgov/llmgov/internal/lib/connections"
 	"github.com/llmgov/llmgov/internal/lib/text"
 	"github.com/llmgov/llmgov/internal/proxy/gateway/realtime"
-	"github.com/llmgov/llmgov/internal/run/admission"
+	"github.com/llmgov/llmgov/internal/run/admission/ask"
 )
 
 // MaxHeader is how many bytes of headers a request may have. A server around a Gateway should
@@ -21,18 +21,18 @@ const MaxHeader = 64 << 10
 func (c *call) unfit() *refusal {
 	if n := headerBytes(c.r); n > MaxHeader {
 		return &refusal{
-			Status: http.StatusRequestHeaderFieldsTooLarge, Code: admission.CodeTooLarge,
+			Status: http.StatusRequestHeaderFieldsTooLarge, Code: ask.CodeTooLarge,
 			Message: "The headers have " + strconv.Itoa(n) + " bytes, more than " + strconv.Itoa(MaxHeader) + ". Send what is long in the body.",
 		}
 	}
 	if c.at.Wrong && c.route != nil && realtime.Asked(c.r.Header) { // agents go on without a websocket at once
 		return &refusal{
-			Status: http.StatusUpgradeRequired, Code: admission.CodeInvalid,
+			Status: http.StatusUpgradeRequired, Code: ask.CodeInvalid,
 			Message: c.route.Name + " is no websocket here. Send a POST.",
 		}
 	}
 	if c.at.Wrong {
-		return &refusal{Status: http.StatusNotFound, Code: admission.CodeNotFound, Message: "There is no route " + c.r.Method + " " + text.Brief(c.r.URL.Path) + "."}
+		return &refusal{Status: http.StatusNotFound, Code: ask.CodeNotFound, Message: "There is no route " + c.r.Method + " " + text.Brief(c.r.URL.Path) + "."}
 	}
 	return nil
 }
@@ -65,7 +65,7 @@ func (c *call) authenticate() *refusal {
 	if !connections.Known(c.r.Context(), c.Tenant.Name) {
 		c.closeAfter()
 		return &refusal{
-			Status: http.StatusServiceUnavailable, Code: admission.CodeOverloaded, RetryAfter: time.Second,
+			Status: http.StatusServiceUnavailable, Code: ask.CodeOverloaded, RetryAfter: time.Second,
 			Message: "Tenant " + c.Tenant.Name + " has its part of this gateway's connections, and none of them is idle. " + comeAgain(time.Second),
 		}
 	}
@@ -77,5 +77,5 @@ func (c *call) granted() *refusal {
 	if c.Tenant.Routes.Has(c.at.Grant()) {
 		return nil
 	}
-	return &refusal{Status: http.StatusForbidden, Code: admission.CodeRoute, Message: "Tenant " + c.Tenant.Name + " is not granted " + c.r.Method + " " + text.Brief(c.r.URL.Path) + ". Whoever runs this gateway can add " + c.at.Grant().String() + " to its routes."}
+	return &refusal{Status: http.StatusForbidden, Code: ask.CodeRoute, Message: "Tenant " + c.Tenant.Name + " is not granted " + c.r.Method + " " + text.Brief(c.r.URL.Path) + ". Whoever runs this gateway can add " + c.at.Grant().String() + " to its routes."}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/llmgov/llmgov/internal/proxy/gateway/describe"
 	"github.com/llmgov/llmgov/internal/proxy/gateway/dialect"
 	"github.com/llmgov/llmgov/internal/proxy/gateway/head"
-	"github.com/llmgov/llmgov/internal/run/admission"
+	"github.com/llmgov/llmgov/internal/run/admission/ask"
 )
 
 // readBody reads the query, the whole body and its head.
@@ -98,9 +98,9 @@ func (c *call) readHead() *refusal {
 }
 
 func invalid(param, what string) *refusal {
-	return &refusal{Status: http.StatusBadRequest, Code: admission.CodeInvalid, Param: param, Message: what}
+	return &refusal{Status: http.StatusBadRequest, Code: ask.CodeInvalid, Param: param, Message: what}
 }
 
 func tooLarge(limit int64) *refusal {
-	return &refusal{Status: http.StatusRequestEntityTooLarge, Code: admission.CodeTooLarge, Message: "The body is larger than " + text.Bytes(limit) + "."}
+	return &refusal{Status: http.StatusRequestEntityTooLarge, Code: ask.CodeTooLarge, Message: "The body is larger than " + text.Bytes(limit) + "."}
 }

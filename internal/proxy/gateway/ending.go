@@ -11,6 +11,7 @@ import (
 	"github.com/llmgov/llmgov/internal/ops/events"
 	"github.com/llmgov/llmgov/internal/ops/telemetry"
 	"github.com/llmgov/llmgov/internal/run/admission"
+	"github.com/llmgov/llmgov/internal/run/admission/ask"
 	"github.com/llmgov/llmgov/streaming"
 )
 
@@ -36,12 +37,12 @@ func (c *call) showFailure() {
 
 // brokeOff is the event for the client if the upstream breaks off in mid-stream.
 func (c *call) brokeOff(err error) []byte {
-	f := &refusal{Code: admission.CodeUpstream, Message: "The upstream " + c.try.up.Name + " broke off the stream."}
+	f := &refusal{Code: ask.CodeUpstream, Message: "The upstream " + c.try.up.Name + " broke off the stream."}
 	switch {
 	case c.Cut():
 		f = c.CutOff()
 	case err == streaming.ErrIdle:
-		f.Code = admission.CodeUpstreamLate
+		f.Code = ask.CodeUpstreamLate
 		f.Message = "The upstream " + c.try.up.Name + " sent nothing for too long."
 	}
 	f.Status = http.StatusBadGateway
@@ -68,7 +69,7 @@ func (c *call) finish() {
 		c.g.log.Error("panic", "request_id", c.ID, "cause", fmt.Sprint(cause), "stack", string(debug.Stack()))
 		crash.Ends(cause)
 		if c.w.Status == 0 {
-			c.refuse(&refusal{Status: http.StatusInternalServerError, Code: admission.CodeInternal, Message: "The gateway failed. The request id helps whoever runs it to find out why."})
+			c.refuse(&refusal{Status: http.StatusInternalServerError, Code: ask.CodeInternal, Message: "The gateway failed. The request id helps whoever runs it to find out why."})
 			broken = false
 		}
 	}

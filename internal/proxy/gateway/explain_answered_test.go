@@ -22,7 +22,7 @@ import (
 	"github.com/llmgov/llmgov/internal/ops/admin"
 	"github.com/llmgov/llmgov/internal/ops/adminapi"
 	"github.com/llmgov/llmgov/internal/proxy/gateway/head"
-	"github.com/llmgov/llmgov/internal/run/admission"
+	"github.com/llmgov/llmgov/internal/run/admission/ask"
 	"github.com/llmgov/llmgov/internal/test/testkit"
 	"github.com/llmgov/llmgov/internal/test/testkit/admissiontest"
 	"github.com/llmgov/llmgov/tenants"
@@ -388,7 +388,7 @@ func (s *explainSite) explainedAfterwards(foretold *adminapi.Explanation, got sa
 		s.t.Errorf("afterwards it was by %q, not %q", got, want)
 	}
 	want := foretold.Limits
-	if foretold.Decision.Code == admission.CodeTooLarge {
+	if foretold.Decision.Code == ask.CodeTooLarge {
 		want = []adminapi.ExplainedLimit{} // the governor was not asked
 	}
 	if foretold.WithoutShadow == nil { // a shadow counts itself by then

@@ -10,12 +10,12 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/llmgov/llmgov/internal/run/admission"
 	"github.com/llmgov/llmgov/internal/run/explain"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/llmgov/llmgov/internal/ops/adminapi"
+	"github.com/llmgov/llmgov/internal/run/admission/ask"
 	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
@@ -65,7 +65,7 @@ prices: {m: {input: 1, output: 1000}}`, `  org:
 		if x.Decision.Outcome != adminapi.OutcomeAdmit || x.Decision.Limit != nil {
 			t.Errorf("a shadow gets %+v", x.Decision)
 		}
-		if d := x.WithoutShadow; d == nil || d.Outcome != adminapi.OutcomeRefuse || d.Code != admission.CodeBudget || *d.Limit != 0 {
+		if d := x.WithoutShadow; d == nil || d.Outcome != adminapi.OutcomeRefuse || d.Code != ask.CodeBudget || *d.Limit != 0 {
 			t.Errorf("without shadow %+v", d)
 		}
 		x.Limits = nil

@@ -15,6 +15,7 @@ import (
 	"github.com/llmgov/llmgov/internal/proxy/gateway/dialect"
 	"github.com/llmgov/llmgov/internal/proxy/gateway/stored"
 	"github.com/llmgov/llmgov/internal/run/admission"
+	"github.com/llmgov/llmgov/internal/run/admission/ask"
 )
 
 // forward passes the call on, and returns the answer to be passed back.
@@ -195,7 +196,7 @@ func (c *call) forgetBody() {
 func (c *call) unanswered(err error) *refusal {
 	name := c.try.up.Name
 	c.Failure = err
-	f := &refusal{Status: http.StatusBadGateway, Code: admission.CodeUpstream}
+	f := &refusal{Status: http.StatusBadGateway, Code: ask.CodeUpstream}
 	class := c.try.classOf(err)
 	switch {
 	case c.Gone():
@@ -206,8 +207,8 @@ func (c *call) unanswered(err error) *refusal {
 		c.End(telemetry.Failed, f.Code, c.Guess()) // which is no failure of the upstream
 		return f
 	case errors.Is(err, stored.ErrNotKept):
-		c.End(telemetry.Failed, admission.CodeStore, noUsage)
-		return &refusal{Status: http.StatusServiceUnavailable, Code: admission.CodeStore, Message: "This gateway cannot keep whose the object is at the moment, so it was not made. Please try again."}
+		c.End(telemetry.Failed, ask.CodeStore, noUsage)
+		return &refusal{Status: http.StatusServiceUnavailable, Code: ask.CodeStore, Message: "This gateway cannot keep whose the object is at the moment, so it was not made. Please try again."}
 	case errors.Is(err, stored.ErrUnreadable):
 		f.Message = "The upstream " + name + " answered with something else than what was asked for."
 	case errors.Is(err, errRedirected):
@@ -219,7 +220,7 @@ func (c *call) unanswered(err error) *refusal {
 	case class == admission.ReasonTimeout:
 		f.Message = "The upstream " + name + " did not answer in time."
 		f.Status = http.StatusGatewayTimeout
-		f.Code = admission.CodeUpstreamLate
+		f.Code = ask.CodeUpstreamLate
 	default:
 		f.Message = "The upstream " + name + " failed before it answered."
 	}

@@ -6,7 +6,7 @@ import (
 	"strconv"
 
 	"github.com/llmgov/llmgov/internal/proxy/gateway/describe"
-	"github.com/llmgov/llmgov/internal/run/admission"
+	"github.com/llmgov/llmgov/internal/run/admission/ask"
 )
 
 // digestSeed keeps callers from making calls that collide.
@@ -14,8 +14,8 @@ var digestSeed = maphash.MakeSeed()
 
 // retry is how the call is recognized that was made before: by its Idempotency-Key, or by the count of
 // retries that Stainless SDKs (openai, anthropic) send.
-func (c *call) retry() admission.Retry {
-	r := admission.Retry{Key: c.r.Header.Get("Idempotency-Key"), Attempt: describe.Attempt(c.r.Header)}
+func (c *call) retry() ask.Retry {
+	r := ask.Retry{Key: c.r.Header.Get("Idempotency-Key"), Attempt: describe.Attempt(c.r.Header)}
 	if r.Key != "" && c.r.Method == http.MethodPost {
 		r.Once = true
 		r.Digest = c.asks()

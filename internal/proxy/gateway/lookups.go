@@ -8,7 +8,7 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/proxy/gateway/usage"
-	"github.com/llmgov/llmgov/internal/run/admission"
+	"github.com/llmgov/llmgov/internal/run/admission/ask"
 )
 
 // How often a tenant may ask for what llmgov answers itself.
@@ -49,7 +49,7 @@ func (c *call) serveLookup() {
 	switch wait := c.g.lookups.take(c.Tenant.Name, c.Began); {
 	case wait > 0:
 		c.refuse(&refusal{
-			Status: http.StatusTooManyRequests, Code: admission.CodeRate, Kind: governor.ReasonRequests.String(), RetryAfter: wait,
+			Status: http.StatusTooManyRequests, Code: ask.CodeRate, Kind: governor.ReasonRequests.String(), RetryAfter: wait,
 			Message: "Tenant " + c.Tenant.Name + " asks for models and usage more than 10 times a second. " + comeAgain(wait),
 		})
 	case c.at.Usage:

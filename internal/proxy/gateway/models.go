@@ -12,7 +12,7 @@ import (
 
 	"github.com/llmgov/llmgov/internal/proxy/gateway/dialect"
 	"github.com/llmgov/llmgov/internal/proxy/gateway/upstream"
-	"github.com/llmgov/llmgov/internal/run/admission"
+	"github.com/llmgov/llmgov/internal/run/admission/ask"
 )
 
 type modelObject struct {
@@ -48,7 +48,7 @@ func (c *call) serveModels() {
 	if id != "" {
 		p, ok := c.world.Snapshot.PoolOf(id)
 		if !ok || !c.Tenant.MayUse(id) {
-			c.refuse(&refusal{Status: http.StatusNotFound, Code: admission.CodeNoModel, Param: "model", Message: "There is no model " + strconv.Quote(id) + " for tenant " + c.Tenant.Name + "."})
+			c.refuse(&refusal{Status: http.StatusNotFound, Code: ask.CodeNoModel, Param: "model", Message: "There is no model " + strconv.Quote(id) + " for tenant " + c.Tenant.Name + "."})
 			return
 		}
 		c.writeJSON(c.model(id, p.Name))

@@ -17,6 +17,7 @@ import (
 	"github.com/llmgov/llmgov/internal/proxy/objects"
 	"github.com/llmgov/llmgov/internal/proxy/upstreams"
 	"github.com/llmgov/llmgov/internal/run/admission"
+	"github.com/llmgov/llmgov/internal/run/admission/ask"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -57,14 +58,14 @@ func (c *call) pin(id string) bool {
 }
 
 func noObject(param, id string) *refusal {
-	return &refusal{Status: http.StatusNotFound, Code: admission.CodeNotFound, Param: param, Message: "There is no object with the id " + strconv.Quote(text.Brief(id)) + "."}
+	return &refusal{Status: http.StatusNotFound, Code: ask.CodeNotFound, Param: param, Message: "There is no object with the id " + strconv.Quote(text.Brief(id)) + "."}
 }
 
 // chooseHome finds the pool of a call to objects: the one whose upstream has them all, with the
 // tenant's default pool first; or the default for new objects and lists.
 func (c *call) chooseHome() *refusal {
 	if c.head.Model != "" && !c.Tenant.MayUse(c.head.Model) {
-		return &refusal{Status: http.StatusForbidden, Code: admission.CodeModel, Param: "model", Message: "Tenant " + c.Tenant.Name + " may not use the model " + strconv.Quote(c.head.Model) + "."}
+		return &refusal{Status: http.StatusForbidden, Code: ask.CodeModel, Param: "model", Message: "Tenant " + c.Tenant.Name + " may not use the model " + strconv.Quote(c.head.Model) + "."}
 	}
 	if len(c.at.IDs) == 0 {
 		for _, p := range c.world.pools {

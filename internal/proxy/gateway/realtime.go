@@ -21,6 +21,7 @@ import (
 	"github.com/llmgov/llmgov/internal/proxy/gateway/realtime"
 	"github.com/llmgov/llmgov/internal/proxy/upstreams"
 	"github.com/llmgov/llmgov/internal/run/admission"
+	"github.com/llmgov/llmgov/internal/run/admission/ask"
 )
 
 // serveRealtime passes a session on in both directions, while its lease lives.
@@ -129,17 +130,17 @@ func (r realtimeCall) Context() context.Context { return r.c.r.Context() }
 func (r realtimeCall) Upstream() string { return r.c.try.up.Name }
 
 // Revoked implements realtime.Call.
-func (r realtimeCall) Revoked() *admission.Refusal {
+func (r realtimeCall) Revoked() *ask.Refusal {
 	c := r.c
 	t, k, err := c.g.world.Load().Whose(c.credential())
 	if err == nil && !k.Expired(time.Now()) && t.Name == c.Tenant.Name && t.Routes.Has(c.route.Grant) && t.MayUse(c.head.Model) {
 		return nil
 	}
-	return &refusal{Status: http.StatusUnauthorized, Code: admission.CodeKey, Message: "The API key may not use this any more."}
+	return &refusal{Status: http.StatusUnauthorized, Code: ask.CodeKey, Message: "The API key may not use this any more."}
 }
 
 // CheckModel implements realtime.Call.
-func (r realtimeCall) CheckModel(model string) *admission.Refusal {
+func (r realtimeCall) CheckModel(model string) *ask.Refusal {
 	if r.c.mayUse(model) {
 		return nil
 	}
@@ -147,7 +148,7 @@ func (r realtimeCall) CheckModel(model string) *admission.Refusal {
 }
 
 // CheckReference implements realtime.Call.
-func (r realtimeCall) CheckReference(ref head.Reference) *admission.Refusal {
+func (r realtimeCall) CheckReference(ref head.Reference) *ask.Refusal {
 	if r.c.sees(r.c.try.up.Name, ref.ID) {
 		return nil
 	}
@@ -164,12 +165,12 @@ func (r realtimeCall) EstimatePrompt(size tokens.Size) int64 {
 
 // MostOutput implements realtime.Call.
 func (r realtimeCall) MostOutput() int64 {
-	return r.c.MostOutput(r.c.head.Model, &admission.Answer{})
+	return r.c.MostOutput(r.c.head.Model, &ask.Answer{})
 }
 
 // LearnOutput implements realtime.Call.
 func (r realtimeCall) LearnOutput(u governor.Usage) {
-	r.c.Policy.LearnMore(r.c.Tenant.Name, r.c.Pool.Name, r.c.head.Model, admission.Prompt{}, u, governor.Usage{Output: u.Output})
+	r.c.Policy.LearnMore(r.c.Tenant.Name, r.c.Pool.Name, r.c.head.Model, ask.Prompt{}, u, governor.Usage{Output: u.Output})
 }
 
 // EstimateOutput implements realtime.Call.
@@ -185,7 +186,7 @@ func (r realtimeCall) FirstToken() { r.c.NoteFirst() }
 func (r realtimeCall) EndBy(end func(cause error)) { r.c.EndBy(end) }
 
 // Cut implements realtime.Call.
-func (r realtimeCall) Cut() (*admission.Refusal, error) {
+func (r realtimeCall) Cut() (*ask.Refusal, error) {
 	return r.c.CutOff(), r.c.Why()
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/llmgov/llmgov/internal/proxy/gateway/describe"
 	"github.com/llmgov/llmgov/internal/proxy/gateway/dialect"
 	"github.com/llmgov/llmgov/internal/proxy/intake"
-	"github.com/llmgov/llmgov/internal/run/admission"
+	"github.com/llmgov/llmgov/internal/run/admission/ask"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -141,7 +141,7 @@ func (c *call) notReceived(err error, limit int64) *refusal {
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return &refusal{
-			Status: http.StatusRequestTimeout, Code: admission.CodeInvalid,
+			Status: http.StatusRequestTimeout, Code: ask.CodeInvalid,
 			Message: "The body came too slowly: each " + text.Bytes(lap) + " within " + lapTime.String() + ", and all of it within " + bodyTimeout.String() + ".",
 		}
 	}
@@ -159,12 +159,12 @@ func (c *call) noMemory(full *intake.Refused) *refusal {
 	again := " " + comeAgain(full.RetryAfter)
 	if full.Process {
 		return &refusal{
-			Status: http.StatusServiceUnavailable, Code: admission.CodeOverloaded, RetryAfter: full.RetryAfter,
+			Status: http.StatusServiceUnavailable, Code: ask.CodeOverloaded, RetryAfter: full.RetryAfter,
 			Message: "Bodies of calls fill the memory that this gateway has for them (" + text.Bytes(m.Process) + ")." + again,
 		}
 	}
 	f := &refusal{
-		Status: http.StatusTooManyRequests, Code: admission.CodeRate, Kind: governor.ReasonConcurrency.String(), RetryAfter: full.RetryAfter,
+		Status: http.StatusTooManyRequests, Code: ask.CodeRate, Kind: governor.ReasonConcurrency.String(), RetryAfter: full.RetryAfter,
 		Message: "Bodies of calls of tenant " + c.Tenant.Name + " fill its memory for them (" + text.Bytes(m.Tenant) + ")." + again,
 	}
 	if full.Readers {

@@ -8,10 +8,11 @@ import (
 
 	"github.com/llmgov/llmgov/internal/proxy/gateway/dialect"
 	"github.com/llmgov/llmgov/internal/run/admission"
+	"github.com/llmgov/llmgov/internal/run/admission/ask"
 )
 
 // refusal is an answer that llmgov gives itself.
-type refusal = admission.Refusal
+type refusal = ask.Refusal
 
 // refusalPatience bounds how long a client may take to read a refusal, which fits into one packet.
 const refusalPatience = 5 * time.Second

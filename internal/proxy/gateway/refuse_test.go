@@ -10,6 +10,7 @@ import (
 	"github.com/llmgov/llmgov/internal/proxy/gateway/dialect"
 	"github.com/llmgov/llmgov/internal/proxy/gateway/route"
 	"github.com/llmgov/llmgov/internal/run/admission"
+	"github.com/llmgov/llmgov/internal/run/admission/ask"
 	"github.com/llmgov/llmgov/internal/test/testkit"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -19,7 +20,7 @@ func TestRefusal_RequestID(t *testing.T) {
 	for d, want := range map[*dialect.Dialect]string{dialect.OpenAI: "", dialect.Responses: "", dialect.Anthropic: "req_1"} {
 		w := httptest.NewRecorder()
 		w.Header().Set("X-Request-Id", "req_1")
-		f := refusal{Status: 429, Code: admission.CodeRate, Message: "Later."}
+		f := refusal{Status: 429, Code: ask.CodeRate, Message: "Later."}
 		writeRefusal(w, &f, d, "")
 		if got := w.Header().Get("Request-Id"); got != want {
 			t.Errorf("%s: request-id %q, want %q", d.Name, got, want)

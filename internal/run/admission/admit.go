@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/run/admission/ask"
 )
 
 // HasWaited notes that the call waited before it asks the governor, for example for memory.
@@ -19,7 +20,7 @@ func (c *Call) Waited() time.Duration {
 
 // Admit asks the governor for a lease, and waits for it. Afterwards the call has a lease, or is
 // refused, or is Stale.
-func (c *Call) Admit() *Refusal {
+func (c *Call) Admit() *ask.Refusal {
 	if f := c.refuseDuplicate(); f != nil {
 		return f
 	}
@@ -92,9 +93,9 @@ func (c *Call) Readmit(at time.Time) *governor.Refusal {
 
 // unknown refuses a call whose tenant the governor does not know in its pool: the policy has changed, or somebody
 // trusted has named a tenant in whose name nobody calls.
-func (c *Call) unknown() *Refusal {
+func (c *Call) unknown() *ask.Refusal {
 	if c.outdated() {
 		return Stale
 	}
-	return &Refusal{Status: statusForbidden, Code: CodeKey, Message: "Tenant " + c.Tenant.Name + " has no key, so nobody calls in its name. Give it one, even if no caller uses it."}
+	return &ask.Refusal{Status: statusForbidden, Code: ask.CodeKey, Message: "Tenant " + c.Tenant.Name + " has no key, so nobody calls in its name. Give it one, even if no caller uses it."}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/ops/tracing"
+	"github.com/llmgov/llmgov/internal/run/admission/ask"
 )
 
 // Call is the life of one governed call. Begin begins it and Close ends it; between them its methods
@@ -22,14 +23,14 @@ type Call struct {
 	*Early // how it is over before its answer is
 	tries  // its ways to upstreams
 
-	Ask     Ask
+	Ask     ask.Ask
 	Request governor.Request // made of Ask
 	entry   entry
 
 	Lease    governor.Lease
 	Admitted time.Time         // zero if it was not
 	Cause    *governor.Refusal // by the governor, which has counted it
-	Turned   *Refusal          // by llmgov
+	Turned   *ask.Refusal      // by llmgov
 
 	Ending  Ending
 	Failure error // for the log
@@ -52,7 +53,7 @@ func (c *Call) Begin(ctx context.Context, ctl *Controller, p *Policy, id string)
 // Stale is returned by Route, Use and Admit if another policy came into force while the call was on
 // its way, and the governor does not know its tenant in its pool any more. The call has to begin again:
 // see Renew.
-var Stale = &Refusal{Status: statusUnavailable, Code: CodeInternal, Message: "The policy has changed."}
+var Stale = &ask.Refusal{Status: statusUnavailable, Code: ask.CodeInternal, Message: "The policy has changed."}
 
 // Renew lets a stale call begin again with the policy in force, so that a tenant that is in both
 // policies notices nothing: after it come Identify, Route, Estimate and Admit.

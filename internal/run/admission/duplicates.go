@@ -3,10 +3,12 @@ package admission
 import (
 	"fmt"
 	"time"
+
+	"github.com/llmgov/llmgov/internal/run/admission/ask"
 )
 
 // refuseDuplicate refuses a call while another one with its key has not ended.
-func (c *Call) refuseDuplicate() *Refusal {
+func (c *Call) refuseDuplicate() *ask.Refusal {
 	r := &c.Ask.Retry
 	if r.Key == "" || !r.Once || c.entry.only != nil {
 		return nil
@@ -18,14 +20,14 @@ func (c *Call) refuseDuplicate() *Refusal {
 		return nil
 	}
 	if first.asks != a.asks {
-		return &Refusal{
-			Status: statusBadRequest, Code: CodeInvalid, Param: "idempotency-key",
+		return &ask.Refusal{
+			Status: statusBadRequest, Code: ask.CodeInvalid, Param: "idempotency-key",
 			Message: "A call with this Idempotency-Key and another path, query or body is still running. Use a key for one call and its retries only.",
 		}
 	}
 	left := max(time.Second, c.remaining(first))
-	return &Refusal{
-		Status: statusConflict, Code: CodeRunning, RetryAfter: left,
+	return &ask.Refusal{
+		Status: statusConflict, Code: ask.CodeRunning, RetryAfter: left,
 		Message: fmt.Sprintf("A call with this Idempotency-Key is still running. Please try again in %.3fs.", left.Seconds()),
 	}
 }

@@ -4,12 +4,13 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/internal/run/admission/ask"
 	"github.com/llmgov/llmgov/tenants"
 )
 
 // Estimate turns Ask into the governor's request, by the lengths that earlier calls had. It refuses a prompt
 // for which no minute of the pool, or of an upstream to which it may go, has room.
-func (c *Call) Estimate() *Refusal {
+func (c *Call) Estimate() *ask.Refusal {
 	a := &c.Ask
 	req := &c.Request
 	req.Tenant = c.Tenant.Name

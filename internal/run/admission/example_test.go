@@ -7,6 +7,7 @@ import (
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/ops/telemetry"
 	"github.com/llmgov/llmgov/internal/run/admission"
+	"github.com/llmgov/llmgov/internal/run/admission/ask"
 	"github.com/llmgov/llmgov/internal/run/policy"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -18,8 +19,8 @@ func ExampleCall() {
 	var call admission.Call
 	call.Begin(context.Background(), ctl, ctl.Policy(), "req-1")
 	defer call.Close() // whatever happens, nothing stays held
-	ask := admission.Ask{Model: "gpt-4o", Prompt: admission.Prompt{Tokens: 900}, Answer: admission.Answer{Bound: 300}}
-	if refused := call.Enter(admission.Caller{Tenant: "acme"}, ask); refused != nil {
+	a := ask.Ask{Model: "gpt-4o", Prompt: ask.Prompt{Tokens: 900}, Answer: ask.Answer{Bound: 300}}
+	if refused := call.Enter(admission.Caller{Tenant: "acme"}, a); refused != nil {
 		fmt.Println(refused.Status, refused.Message)
 		return
 	}

@@ -6,21 +6,22 @@ import (
 	"strings"
 	"time"
 
+	"github.com/llmgov/llmgov/internal/run/admission/ask"
 	"github.com/llmgov/llmgov/internal/run/identity"
 	"github.com/llmgov/llmgov/tenants"
 )
 
 // Identify finds the tenant by its key. hint tells callers without a key where to put it.
-func (c *Call) Identify(key, hint string) *Refusal {
+func (c *Call) Identify(key, hint string) *ask.Refusal {
 	if key == "" {
-		return &Refusal{Status: statusUnauthorized, Code: CodeKey, Message: strings.TrimSpace("No API key was given. " + hint)}
+		return &ask.Refusal{Status: statusUnauthorized, Code: ask.CodeKey, Message: strings.TrimSpace("No API key was given. " + hint)}
 	}
 	t, k, ok := c.Policy.Snapshot.Lookup(key)
 	if !ok {
 		return c.identifyToken(key)
 	}
 	if k.Expired(c.Began) {
-		return &Refusal{Status: statusUnauthorized, Code: CodeKey, Message: "The API key expired at " + k.Expires.UTC().Format(time.RFC3339) + "."}
+		return &ask.Refusal{Status: statusUnauthorized, Code: ask.CodeKey, Message: "The API key expired at " + k.Expires.UTC().Format(time.RFC3339) + "."}
 	}
 	c.ctl.MarkUsed(k.Hash, c.Began)
 	c.Key = k
@@ -29,7 +30,7 @@ func (c *Call) Identify(key, hint string) *Refusal {
 }
 
 // identifyToken finds the tenant of a token of an identity provider. What is wrong with one is for the log: it would tell a stranger how to make another.
-func (c *Call) identifyToken(token string) *Refusal {
+func (c *Call) identifyToken(token string) *ask.Refusal {
 	t, k, err := c.Policy.identity.Who(context.Background(), c.Policy.Snapshot, token)
 	switch {
 	case err == nil:
@@ -37,20 +38,20 @@ func (c *Call) identifyToken(token string) *Refusal {
 		c.identified(t)
 		return nil
 	case errors.Is(err, identity.ErrNoToken):
-		return &Refusal{Status: statusUnauthorized, Code: CodeKey, Message: "The API key is not known here."}
+		return &ask.Refusal{Status: statusUnauthorized, Code: ask.CodeKey, Message: "The API key is not known here."}
 	case errors.Is(err, identity.ErrExpired):
-		return &Refusal{Status: statusUnauthorized, Code: CodeKey, Message: "The token has expired. Get another one from whoever issued it."}
+		return &ask.Refusal{Status: statusUnauthorized, Code: ask.CodeKey, Message: "The token has expired. Get another one from whoever issued it."}
 	}
 	c.ctl.tokenRefused(err)
-	return &Refusal{Status: statusUnauthorized, Code: CodeKey, Message: "The token is not accepted here. The gateway's log says why."}
+	return &ask.Refusal{Status: statusUnauthorized, Code: ask.CodeKey, Message: "The token is not accepted here. The gateway's log says why."}
 }
 
 // IdentifyTenant takes the name of the tenant from somebody who is trusted to know it, such as another
 // gateway or the program itself.
-func (c *Call) IdentifyTenant(name string) *Refusal {
+func (c *Call) IdentifyTenant(name string) *ask.Refusal {
 	t, ok := c.Policy.Snapshot.TenantByName(name)
 	if !ok {
-		return &Refusal{Status: statusUnauthorized, Code: CodeKey, Message: "There is no tenant " + quoted(name) + "."}
+		return &ask.Refusal{Status: statusUnauthorized, Code: ask.CodeKey, Message: "There is no tenant " + quoted(name) + "."}
 	}
 	c.identified(t)
 	return nil

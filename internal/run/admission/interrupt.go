@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"sync"
+
+	"github.com/llmgov/llmgov/internal/run/admission/ask"
 )
 
 // ErrDraining is the cause with which callers' contexts are cancelled to cut off the calls that a drain
@@ -62,9 +64,9 @@ func (e *Early) Drained() bool { return context.Cause(e.ctx) == ErrDraining }
 
 // CutOff is the refusal of a call that was cut off. Why the governor did it is only logged, because it
 // concerns this gateway, not its tenants.
-func (e *Early) CutOff() *Refusal {
+func (e *Early) CutOff() *ask.Refusal {
 	if e.Drained() {
-		return &Refusal{Status: statusUnavailable, Code: CodeDraining, Message: "llmgov is shutting down."}
+		return &ask.Refusal{Status: statusUnavailable, Code: ask.CodeDraining, Message: "llmgov is shutting down."}
 	}
-	return &Refusal{Status: statusUnavailable, Code: CodeStore, Message: "llmgov had to end the call early. Please try again."}
+	return &ask.Refusal{Status: statusUnavailable, Code: ask.CodeStore, Message: "llmgov had to end the call early. Please try again."}
 }

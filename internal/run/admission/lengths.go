@@ -5,10 +5,11 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/governor/tokens"
+	"github.com/llmgov/llmgov/internal/run/admission/ask"
 )
 
 // price is the price of the call's tokens: as high as that of the dearest model that may answer it, at the dearest upstream of some.
-func (s *scope) price(a *Ask, via uint64) governor.Price {
+func (s *scope) price(a *ask.Ask, via uint64) governor.Price {
 	dearest := s.Policy.Snapshot.DearestPrice(s.Pool.Pool, via, a.Model)
 	for _, model := range a.Instead {
 		price := s.Policy.Snapshot.DearestPrice(s.Pool.Pool, via, model)
@@ -21,7 +22,7 @@ func (s *scope) price(a *Ask, via uint64) governor.Price {
 
 // assume gives a prompt of which nothing is known the size of a thing of unknown size in a prompt. What such prompts take is
 // learned as for these.
-func assume(p *Prompt, unknown int64) {
+func assume(p *ask.Prompt, unknown int64) {
 	if p.Tokens == 0 && p.Before == 0 && p.Size == (tokens.Size{}) {
 		p.Size[tokens.Elsewhere] = unknown * tokens.Scale
 	}
@@ -29,7 +30,7 @@ func assume(p *Prompt, unknown int64) {
 
 // promptTokens is how many tokens the prompt has: by the estimates or, while
 // these are uncertain and where an error would count most, by counting, if that is possible at once.
-func (s *scope) promptTokens(a *Ask, counter PromptCounter) int64 {
+func (s *scope) promptTokens(a *ask.Ask, counter PromptCounter) int64 {
 	p := &a.Prompt
 	if p.Tokens > 0 {
 		return p.Tokens
@@ -69,7 +70,7 @@ func (s *scope) isLarge(n int64) bool {
 // leastPrompt is how many tokens the prompt has at the least. It does not rely on the estimate: no
 // call may be refused for ever because of a guess. Only prompts that may be too large for the pool
 // are counted.
-func (s *scope) leastPrompt(a *Ask, via uint64, counter PromptCounter) int64 {
+func (s *scope) leastPrompt(a *ask.Ask, via uint64, counter PromptCounter) int64 {
 	p := &a.Prompt
 	if p.Tokens > 0 {
 		return p.Tokens
@@ -84,7 +85,7 @@ func (s *scope) leastPrompt(a *Ask, via uint64, counter PromptCounter) int64 {
 
 // MostOutput is how many tokens an answer may have: by the call's own bound, else as much as nearly all of the tenant's calls of its kind
 // have taken of late, and the pool's default while nothing is known.
-func (s *scope) MostOutput(model string, a *Answer) int64 {
+func (s *scope) MostOutput(model string, a *ask.Answer) int64 {
 	switch {
 	case a.None:
 		return 0
@@ -95,6 +96,6 @@ func (s *scope) MostOutput(model string, a *Answer) int64 {
 }
 
 // sizeOf is the size of an answer that nothing bounds, before anything was learned of such.
-func (s *scope) sizeOf(a *Answer) tokens.Size {
+func (s *scope) sizeOf(a *ask.Answer) tokens.Size {
 	return tokens.Size{tokens.Elsewhere: a.Times() * s.Pool.DefaultMaxOutput * tokens.Scale}
 }

@@ -10,15 +10,16 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/ops/telemetry"
+	"github.com/llmgov/llmgov/internal/run/admission/ask"
 	"github.com/llmgov/llmgov/internal/test/testkit"
 	"github.com/llmgov/llmgov/streaming"
 )
 
 // asked is a stream of acme's that is held at 100 + 50 tokens.
-var asked = Ask{Model: "m", Stream: true, Prompt: Prompt{Tokens: 100}, Answer: Answer{Bound: 50}}
+var asked = ask.Ask{Model: "m", Stream: true, Prompt: ask.Prompt{Tokens: 100}, Answer: ask.Answer{Bound: 50}}
 
 // begin begins a call that has been admitted and sent.
-func begin(t *testing.T, ctx context.Context, ctl *Controller, ask Ask) *Call {
+func begin(t *testing.T, ctx context.Context, ctl *Controller, ask ask.Ask) *Call {
 	t.Helper()
 	c := new(Call)
 	c.Begin(ctx, ctl, ctl.Policy(), "id")
@@ -137,11 +138,11 @@ func TestLife_Ends(t *testing.T) {
 		{"ended by the governor", func(c *Call, _ context.CancelCauseFunc) {
 			c.Interrupt(gone)
 			c.Answered(streaming.Result{Cause: streaming.ClientGone, Deltas: 12})
-		}, telemetry.Failed, CodeStore, 112},
+		}, telemetry.Failed, ask.CodeStore, 112},
 		{"ended by a drain", func(c *Call, leave context.CancelCauseFunc) {
 			leave(ErrDraining)
 			c.Answered(streaming.Result{Cause: streaming.ClientGone, Deltas: 12})
-		}, telemetry.Failed, CodeDraining, 112},
+		}, telemetry.Failed, ask.CodeDraining, 112},
 		{"charged elsewhere", func(c *Call, _ context.CancelCauseFunc) {
 			c.Postpone()
 			c.AnsweredWith(streaming.Result{Cause: streaming.Completed}, governor.Usage{})
@@ -181,7 +182,7 @@ func TestLife_LeftByCaller(t *testing.T) {
 		answer := func(tenant string, lasts time.Duration, output int64) {
 			c := new(Call)
 			c.Begin(t.Context(), ctl, ctl.Policy(), "id")
-			if f := c.Enter(Caller{Key: tenant}, Ask{Model: "m", Prompt: Prompt{Tokens: 1}, Answer: Answer{Bound: 50}}); f != nil {
+			if f := c.Enter(Caller{Key: tenant}, ask.Ask{Model: "m", Prompt: ask.Prompt{Tokens: 1}, Answer: ask.Answer{Bound: 50}}); f != nil {
 				t.Fatalf("refused: %+v", f)
 			}
 			c.Send()
@@ -196,7 +197,7 @@ func TestLife_LeftByCaller(t *testing.T) {
 			answer("other", time.Second, 1)
 		}
 		ctx, leave := context.WithCancel(t.Context())
-		c := begin(t, ctx, ctl, Ask{Model: "m", Prompt: Prompt{Tokens: 1}, Answer: Answer{Bound: 4000}})
+		c := begin(t, ctx, ctl, ask.Ask{Model: "m", Prompt: ask.Prompt{Tokens: 1}, Answer: ask.Answer{Bound: 4000}})
 		time.Sleep(10 * time.Second)
 		leave()
 		c.Close()
@@ -213,7 +214,7 @@ func TestLife_LeftByCaller(t *testing.T) {
 // A call that takes no tokens is a request, and nothing else.
 func TestLife_Free(t *testing.T) {
 	ctl := newController(t, before)
-	c := begin(t, t.Context(), ctl, Ask{Model: "m", Free: true, Prompt: Prompt{Tokens: 100}, Answer: Answer{None: true}})
+	c := begin(t, t.Context(), ctl, ask.Ask{Model: "m", Free: true, Prompt: ask.Prompt{Tokens: 100}, Answer: ask.Answer{None: true}})
 	if c.Request.Input+c.Request.Output != 0 {
 		t.Errorf("held at %d + %d tokens", c.Request.Input, c.Request.Output)
 	}
@@ -264,15 +265,15 @@ func TestLife_Refused(t *testing.T) {
 	ctl := newController(t, before)
 	for _, tt := range []struct {
 		who    Caller
-		ask    Ask
+		ask    ask.Ask
 		status int
 		code   string
 	}{
-		{Caller{}, asked, 401, CodeKey},
-		{Caller{Key: "nobody"}, asked, 401, CodeKey},
-		{Caller{Tenant: "nobody"}, asked, 401, CodeKey},
-		{Caller{Tenant: "acme"}, Ask{}, 400, CodeInvalid},
-		{Caller{Tenant: "acme"}, Ask{Model: "x"}, 404, CodeNoModel},
+		{Caller{}, asked, 401, ask.CodeKey},
+		{Caller{Key: "nobody"}, asked, 401, ask.CodeKey},
+		{Caller{Tenant: "nobody"}, asked, 401, ask.CodeKey},
+		{Caller{Tenant: "acme"}, ask.Ask{}, 400, ask.CodeInvalid},
+		{Caller{Tenant: "acme"}, ask.Ask{Model: "x"}, 404, ask.CodeNoModel},
 	} {
 		var c Call
 		c.Begin(t.Context(), ctl, ctl.Policy(), "id")
@@ -289,19 +290,19 @@ func TestLife_Refused(t *testing.T) {
 func TestLife_OneCallForAKey(t *testing.T) {
 	ctl := newController(t, before)
 	once := asked
-	once.Retry = Retry{Key: "k", Once: true, Digest: 1}
+	once.Retry = ask.Retry{Key: "k", Once: true, Digest: 1}
 	c := begin(t, t.Context(), ctl, once)
-	enter := func(digest uint64) *Refusal {
+	enter := func(digest uint64) *ask.Refusal {
 		var again Call
 		defer again.Close()
 		once.Retry.Digest = digest
 		again.Begin(t.Context(), ctl, ctl.Policy(), "id")
 		return again.Enter(Caller{Key: "acme"}, once)
 	}
-	if f := enter(1); f == nil || f.Code != CodeRunning || f.RetryAfter <= 0 {
+	if f := enter(1); f == nil || f.Code != ask.CodeRunning || f.RetryAfter <= 0 {
 		t.Errorf("the same call again: %+v", f)
 	}
-	if f := enter(2); f == nil || f.Code != CodeInvalid {
+	if f := enter(2); f == nil || f.Code != ask.CodeInvalid {
 		t.Errorf("another call: %+v", f)
 	}
 	c.Complete(governor.Usage{})
@@ -320,11 +321,11 @@ func TestLife_RefusedCallForAKey(t *testing.T) {
 		second := begin(t, t.Context(), ctl, asked)
 		once := asked
 		once.MaxWait = new(time.Duration)
-		once.Retry = Retry{Key: "k", Once: true}
+		once.Retry = ask.Retry{Key: "k", Once: true}
 		for range 2 {
 			var c Call
 			c.Begin(t.Context(), ctl, ctl.Policy(), "id")
-			if f := c.Enter(Caller{Key: "acme"}, once); f == nil || f.Code != CodeRate {
+			if f := c.Enter(Caller{Key: "acme"}, once); f == nil || f.Code != ask.CodeRate {
 				t.Errorf("%+v", f)
 			}
 			c.Close()
@@ -353,9 +354,9 @@ var renamed = rules{tenants: before.tenants, pools: map[string]string{"q": "m"}}
 
 // A call whose pool is renamed before it is admitted begins again, however far it has come, and notices nothing.
 func TestLife_PolicyChanges(t *testing.T) {
-	steps := []func(*Call) *Refusal{
-		func(c *Call) *Refusal { return c.Identify("acme", "") },
-		func(c *Call) *Refusal { return c.Route("m", false) },
+	steps := []func(*Call) *ask.Refusal{
+		func(c *Call) *ask.Refusal { return c.Identify("acme", "") },
+		func(c *Call) *ask.Refusal { return c.Route("m", false) },
 		(*Call).Estimate,
 		(*Call).Admit,
 	}

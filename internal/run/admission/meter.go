@@ -6,6 +6,7 @@ import (
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/governor/tokens"
 	"github.com/llmgov/llmgov/internal/ops/telemetry"
+	"github.com/llmgov/llmgov/internal/run/admission/ask"
 	"github.com/llmgov/llmgov/streaming"
 )
 
@@ -123,7 +124,7 @@ func (c *Call) learn(res streaming.Result) {
 }
 
 // LearnMore learns from a call for whose end nobody waited that it took more than was held: of its answer, because nothing bounded that.
-func (p *Policy) LearnMore(tenant, pool, model string, prompt Prompt, took, more governor.Usage) {
+func (p *Policy) LearnMore(tenant, pool, model string, prompt ask.Prompt, took, more governor.Usage) {
 	t, known := p.Snapshot.TenantByName(tenant)
 	in, there := p.PoolNamed(pool)
 	if !known || !there {
@@ -134,7 +135,7 @@ func (p *Policy) LearnMore(tenant, pool, model string, prompt Prompt, took, more
 		s.Estimates.Prompts.Observe(time.Now(), model, prompt.Size, took.Input-prompt.Before)
 	}
 	if more.Output > 0 {
-		s.Estimates.Answers.Observe(time.Now(), model, s.sizeOf(&Answer{}), took.Output)
+		s.Estimates.Answers.Observe(time.Now(), model, s.sizeOf(&ask.Answer{}), took.Output)
 	}
 }
 

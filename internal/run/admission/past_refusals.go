@@ -6,6 +6,7 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/lib/recent"
+	"github.com/llmgov/llmgov/internal/run/admission/ask"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -23,8 +24,8 @@ type PastRefusal struct {
 	Snapshot *tenants.Snapshot // Policy.explains
 	Tenant   string
 	Request  governor.Request
-	Said     *Refusal // the answer, or the one that it would have been:
-	Shadow   bool     // the call went all the same
+	Said     *ask.Refusal // the answer, or the one that it would have been:
+	Shadow   bool         // the call went all the same
 	// Refused is the governor's reason, and Outlook is how all limits stood; they are nil if
 	// something else was wrong with the call.
 	Refused *governor.Refusal

@@ -3,6 +3,8 @@ package admission
 import (
 	"fmt"
 	"testing"
+
+	"github.com/llmgov/llmgov/internal/run/admission/ask"
 )
 
 // TestPastRefusals_Policies: a refusal keeps the policy that it was decided by in memory, so those of the last few policies are
@@ -20,7 +22,7 @@ func TestPastRefusals_Policies(t *testing.T) {
 		t.Helper()
 		c := new(Call)
 		c.Begin(t.Context(), ctl, ctl.Policy(), id)
-		f := c.Enter(Caller{Key: "acme"}, Ask{Model: "unknown"})
+		f := c.Enter(Caller{Key: "acme"}, ask.Ask{Model: "unknown"})
 		if f == nil {
 			t.Fatal("the call was admitted")
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/llmgov/llmgov/governor/tokens"
 	"github.com/llmgov/llmgov/internal/ops/history"
 	"github.com/llmgov/llmgov/internal/ops/telemetry"
+	"github.com/llmgov/llmgov/internal/run/admission/ask"
 	"github.com/llmgov/llmgov/internal/run/identity"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -216,7 +217,7 @@ func (p *Policy) Estimates(tenant int) *Estimates {
 
 // TooLong refuses a prompt that by itself exceeds a minute of the pool, or of each of the upstreams to which it may go
 // (Request.Via).
-func (p *Pool) TooLong(input int64, via uint64) *Refusal {
+func (p *Pool) TooLong(input int64, via uint64) *ask.Refusal {
 	switch most := p.mostInput(via); {
 	case most == 0 || input <= most:
 		return nil
@@ -227,9 +228,9 @@ func (p *Pool) TooLong(input int64, via uint64) *Refusal {
 	}
 }
 
-func tooLong(input int64, limited string, most int64) *Refusal {
-	return &Refusal{
-		Status: statusTooLarge, Code: CodeTooLarge,
+func tooLong(input int64, limited string, most int64) *ask.Refusal {
+	return &ask.Refusal{
+		Status: statusTooLarge, Code: ask.CodeTooLarge,
 		Message: fmt.Sprintf("The prompt has at least %d tokens, more than %s has in a minute (%d).", input, limited, most),
 	}
 }

@@ -2,6 +2,7 @@ package admission
 
 import (
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/run/admission/ask"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -20,28 +21,28 @@ const (
 )
 
 // RefusalOf is the governor's refusal as a call of t hears it; nil is of nobody's in particular.
-func RefusalOf(rej *governor.Refusal, t *tenants.Tenant) *Refusal {
-	f := &Refusal{Status: statusTooMany, Code: CodeRate, Message: rej.Error(), RetryAfter: rej.RetryAfter}
+func RefusalOf(rej *governor.Refusal, t *tenants.Tenant) *ask.Refusal {
+	f := &ask.Refusal{Status: statusTooMany, Code: ask.CodeRate, Message: rej.Error(), RetryAfter: rej.RetryAfter}
 	switch rej.Reason {
 	case governor.ReasonQueueFull:
 		f.Kind = governor.ReasonShare.String()
 	case governor.ReasonBudget:
-		f.Code = CodeBudget
+		f.Code = ask.CodeBudget
 		f.Final = true
 		if t != nil && t.Spent != 0 {
 			f.Status = int(t.Spent)
-			f.Kind = CodeInvalid
+			f.Kind = ask.CodeInvalid
 			f.Message = rej.Brief()
 		}
 	case governor.ReasonStore, governor.ReasonStoreLost:
 		f.Status = statusUnavailable
-		f.Code = CodeStore
+		f.Code = ask.CodeStore
 	case governor.ReasonOverloaded:
 		f.Status = statusUnavailable
-		f.Code = CodeOverloaded
+		f.Code = ask.CodeOverloaded
 	case governor.ReasonDraining:
 		f.Status = statusUnavailable
-		f.Code = CodeDraining
+		f.Code = ask.CodeDraining
 	case governor.ReasonThrottled: // SDKs know no such type
 		f.Kind = governor.ReasonRequests.String()
 	case governor.ReasonCancelled:

@@ -4,11 +4,12 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/run/admission/ask"
 )
 
 // Refused notes that llmgov refuses the call, and remembers why for those who ask later. The governor's
 // refusals are remembered already.
-func (c *Call) Refused(f *Refusal) {
+func (c *Call) Refused(f *ask.Refusal) {
 	c.Turned = f
 	if c.Tenant != nil && c.Cause == nil {
 		c.ctl.remember(&PastRefusal{ID: c.ID, At: time.Now(), Snapshot: c.Policy.explains, Tenant: c.Tenant.Name, Request: c.Request, Said: f})
@@ -16,7 +17,7 @@ func (c *Call) Refused(f *Refusal) {
 }
 
 // refused takes over a refusal.
-func (c *Call) refused(rej *governor.Refusal) *Refusal {
+func (c *Call) refused(rej *governor.Refusal) *ask.Refusal {
 	rej = rej.Spread(c.ID)
 	c.Cause = rej
 	c.remind(rej, false)
@@ -25,7 +26,7 @@ func (c *Call) refused(rej *governor.Refusal) *Refusal {
 }
 
 // Retract refuses a call that was admitted but not sent, as if it had not been admitted.
-func (c *Call) Retract(rej *governor.Refusal) *Refusal {
+func (c *Call) Retract(rej *governor.Refusal) *ask.Refusal {
 	c.Lease.Release()
 	c.Admitted = time.Time{}
 	return c.refused(rej)

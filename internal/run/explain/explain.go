@@ -13,6 +13,7 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/ops/adminapi"
+	"github.com/llmgov/llmgov/internal/run/admission/ask"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -130,10 +131,10 @@ func notAsked(err *tenants.AskError) *adminapi.Fault {
 	e := &adminapi.Fault{Status: http.StatusNotFound, Code: "tenant_not_found", Message: sentence(err.What)}
 	switch err.Kind {
 	case tenants.ErrNoModel:
-		e.Code = admission.CodeNoModel
+		e.Code = ask.CodeNoModel
 	case tenants.ErrNoGrant:
 		e.Status = http.StatusForbidden
-		e.Code = admission.CodeModel
+		e.Code = ask.CodeModel
 	case tenants.ErrNoKeys:
 		e.Status = http.StatusConflict
 		e.Code = "tenant_without_keys"

@@ -10,6 +10,7 @@ import (
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/ops/adminapi"
 	"github.com/llmgov/llmgov/internal/run/admission"
+	"github.com/llmgov/llmgov/internal/run/admission/ask"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -147,7 +148,7 @@ func decided(o *governor.Outlook, t *tenants.Tenant, decider *int) *adminapi.Dec
 }
 
 // refusedWith is the answer that the caller would get.
-func refusedWith(f *admission.Refusal, decider *int) *adminapi.Decision {
+func refusedWith(f *ask.Refusal, decider *int) *adminapi.Decision {
 	again := (f.RetryAfter + time.Millisecond - 1).Truncate(time.Millisecond)
 	return &adminapi.Decision{
 		Outcome: adminapi.OutcomeRefuse, Status: f.Status, Code: f.Code, Type: cmp.Or(f.Kind, f.Code), Message: f.Message,

@@ -121,18 +121,18 @@ var rules = []rule{
 	{"internal/proxy/gateway/route", "internal/proxy/gateway/dialect internal/proxy/objects tenants", "net os log log/slog sync sync/atomic context time", "a route is found by method and path alone"},
 	{"internal/proxy/gateway/describe", "escrow internal/run/admission/ask internal/lib/encoded internal/proxy/gateway/dialect internal/proxy/gateway/head internal/lib/splice internal/lib/text internal/proxy/upstreams", "net os log log/slog sync sync/atomic context", "a call is described by its request alone"},
 	{"internal/proxy/gateway/grants", "internal/run/admission internal/run/admission/ask internal/proxy/gateway/describe internal/proxy/gateway/head internal/lib/text tenants", deaf, "models are compared with a policy"},
-	{"internal/doors/envoy/extproc", `governor governor/tokens internal/run/admission internal/proxy/answers internal/proxy/intake internal/lib/bearer internal/lib/encoded internal/ops/events internal/proxy/gateway/describe
+	{"internal/doors/envoy/extproc", `governor governor/tokens internal/run/admission internal/run/admission/ask internal/proxy/answers internal/proxy/intake internal/lib/bearer internal/lib/encoded internal/ops/events internal/proxy/gateway/describe
 		internal/proxy/gateway/dialect internal/proxy/gateway/grants internal/proxy/gateway/head internal/proxy/gateway/route internal/lib/inflight internal/run/rateheaders internal/lib/splice
 		internal/ops/telemetry internal/lib/text internal/proxy/upstreams streaming github.com/envoyproxy/go-control-plane/envoy google.golang.org/grpc google.golang.org/protobuf`, "net os", "a proxy's call is the same call as one over HTTP: it only comes by another door"},
-	{"internal/doors/envoy/ratelimit", `governor/client governor/tokens internal/run/admission internal/proxy/gateway/dialect internal/doors/reserve github.com/envoyproxy/go-control-plane/envoy
+	{"internal/doors/envoy/ratelimit", `governor/client governor/tokens internal/run/admission internal/run/admission/ask internal/proxy/gateway/dialect internal/doors/reserve github.com/envoyproxy/go-control-plane/envoy
 		google.golang.org/grpc google.golang.org/protobuf`, deaf, "descriptors become reservations, which are kept elsewhere"},
-	{"internal/run/explain", "governor internal/ops/adminapi internal/run/admission internal/run/policy internal/lib/text tenants", deaf, "an explanation asks the governor and changes nothing"},
+	{"internal/run/explain", "governor internal/ops/adminapi internal/run/admission internal/run/admission/ask internal/run/policy internal/lib/text tenants", deaf, "an explanation asks the governor and changes nothing"},
 	{"internal/proxy/gateway/relay", "streaming", deaf, "an answer is passed on whatever it says, and whoever it is for"},
 	{"internal/proxy/gateway/usage", "governor internal/run/admission tenants", silent, "a view is read from books, and whoever asks for it is elsewhere"},
 	{"internal/proxy/gateway/upstream", `internal/proxy/answers internal/proxy/gateway/dialect internal/proxy/gateway/route internal/proxy/objects internal/proxy/upstreams tenants github.com/tidwall/gjson`, deaf, "a provider is reached without knowing for whom"},
-	{"internal/proxy/gateway/stored", `governor governor/tokens internal/run/admission internal/lib/form internal/proxy/gateway/head internal/proxy/gateway/route internal/proxy/objects internal/lib/splice
+	{"internal/proxy/gateway/stored", `governor governor/tokens internal/run/admission internal/run/admission/ask internal/lib/form internal/proxy/gateway/head internal/proxy/gateway/route internal/proxy/objects internal/lib/splice
 		internal/ops/telemetry internal/lib/text streaming tenants github.com/tidwall/gjson`, deaf, "objects are recorded and charged without sending anything: the call asks the upstream"},
-	{"internal/proxy/gateway/realtime", `governor governor/tokens internal/run/admission internal/proxy/gateway/head internal/ops/telemetry internal/lib/text streaming github.com/tidwall/gjson
+	{"internal/proxy/gateway/realtime", `governor governor/tokens internal/run/admission internal/run/admission/ask internal/proxy/gateway/head internal/ops/telemetry internal/lib/text streaming github.com/tidwall/gjson
 		github.com/coder/websocket`, deaf, "a session sees the call by which it was opened through an interface"},
 	{"internal/lib/form", "internal/lib/splice internal/lib/text", "net net/http mime/multipart os log log/slog context time", "a form is bytes, and what its fields decide is elsewhere"},
 	{"internal/proxy/objects", "go.etcd.io/bbolt", "net net/http", "who made what is kept without knowing what it is for"},
@@ -153,11 +153,11 @@ var rules = []rule{
 	{"internal/lib/sampled", "", silent, "what may be logged is decided without logging it"},
 	{"internal/lib/recent", "", "net net/http os log log/slog time", "a memory does not know what it remembers"},
 	{"internal/run/rateheaders", "governor", deaf, "headers show what the governor says, by whichever door it was asked"},
-	{"internal/doors/inprocess", "escrow governor governor/client internal/run/admission internal/run/rateheaders internal/ops/telemetry streaming", deaf, "a call of a program is the same call as one over HTTP: it only comes by another door"},
+	{"internal/doors/inprocess", "escrow governor governor/client internal/run/admission internal/run/admission/ask internal/run/rateheaders internal/ops/telemetry streaming", deaf, "a call of a program is the same call as one over HTTP: it only comes by another door"},
 	{"governor/remote/admissionv1", "google.golang.org/grpc google.golang.org/protobuf", "", "a protocol is generated from its description"},
 	{"governor/remote", "governor/client governor/remote/admissionv1 governor/tokens internal/lib/inflight google.golang.org/grpc google.golang.org/protobuf", "os log", "a program that asks another one has no governor of its own"},
-	{"internal/doors/reserve", "governor/client internal/run/admission internal/lib/inflight internal/run/rateheaders", "net os log log/slog encoding/json", "reservations are kept without knowing by which protocol they are made"},
-	{"internal/doors/reserveserver", `governor/client governor/remote/admissionv1 governor/tokens internal/run/admission internal/doors/admissionserver internal/proxy/gateway/dialect
+	{"internal/doors/reserve", "governor/client internal/run/admission internal/run/admission/ask internal/lib/inflight internal/run/rateheaders", "net os log log/slog encoding/json", "reservations are kept without knowing by which protocol they are made"},
+	{"internal/doors/reserveserver", `governor/client governor/remote/admissionv1 governor/tokens internal/run/admission internal/run/admission/ask internal/doors/admissionserver internal/proxy/gateway/dialect
 		internal/lib/jsonscan internal/run/rateheaders internal/doors/reserve google.golang.org/grpc google.golang.org/protobuf`, deaf, "a protocol says what is asked, and the book decides"},
 	{"internal/run/adminview", "governor internal/ops/adminapi internal/run/admission internal/run/explain tenants tenants/keyfile", deaf, "the admin side sees what admits calls, whichever door the calls come by"},
 	{"internal/run/instance", `internal/ops/admin internal/ops/adminapi internal/run/admission internal/ops/decisions internal/run/durable internal/run/engine internal/ops/events internal/run/policy internal/lib/sampled
@@ -175,7 +175,7 @@ var rules = []rule{
 	{"internal/run/admission", `internal/run/identity internal/run/admission/ask governor governor/tokens escrow escrow/lengths tenants tenants/keyfile streaming internal/run/policy internal/ops/telemetry internal/ops/tracing
 		internal/ops/history internal/lib/recent internal/lib/text`, "net net/http os log log/slog encoding/json", "the life of a call does not know by which protocol its caller speaks"},
 	{"internal/proxy/gateway", `internal/lib/text internal/lib/bearer internal/lib/cancel internal/ops/crash internal/lib/connections internal/lib/http1 internal/lib/http1/plain internal/proxy/intake internal/ops/logging
-		internal/run/rateheaders internal/lib/recent internal/lib/sampled internal/run/admission internal/run/policy governor governor/tokens escrow escrow/lengths escrow/limits
+		internal/run/rateheaders internal/lib/recent internal/lib/sampled internal/run/admission internal/run/admission/ask internal/run/policy governor governor/tokens escrow escrow/lengths escrow/limits
 		tenants tenants/keyfile streaming internal/ops/telemetry internal/ops/tracing internal/lib/form internal/lib/splice internal/proxy/gateway/head
 		internal/proxy/gateway/describe internal/proxy/gateway/dialect internal/proxy/gateway/grants internal/proxy/gateway/realtime internal/proxy/gateway/relay internal/proxy/gateway/route
 		internal/proxy/gateway/stored internal/proxy/gateway/upstream internal/proxy/gateway/usage internal/run/adminview internal/proxy/objects internal/proxy/answers

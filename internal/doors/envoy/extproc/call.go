@@ -16,6 +16,7 @@ import (
 	"github.com/llmgov/llmgov/internal/proxy/intake"
 	"github.com/llmgov/llmgov/internal/proxy/upstreams"
 	"github.com/llmgov/llmgov/internal/run/admission"
+	"github.com/llmgov/llmgov/internal/run/admission/ask"
 	"github.com/llmgov/llmgov/internal/run/rateheaders"
 )
 
@@ -106,7 +107,7 @@ func (c *call) show(h http.Header) {
 }
 
 // refuse lets the proxy answer with a refusal of llmgov's own.
-func (c *call) refuse(f *admission.Refusal) error {
+func (c *call) refuse(f *ask.Refusal) error {
 	c.Refused(f)
 	c.status = f.Status
 	if f.Status == admission.StatusClientClosed {
@@ -118,11 +119,11 @@ func (c *call) refuse(f *admission.Refusal) error {
 	return c.wire.send(immediate(f.Status, h, body))
 }
 
-func overloaded(what string) *admission.Refusal {
-	return &admission.Refusal{Status: http.StatusServiceUnavailable, Code: admission.CodeOverloaded, Message: what + " Please try again."}
+func overloaded(what string) *ask.Refusal {
+	return &ask.Refusal{Status: http.StatusServiceUnavailable, Code: ask.CodeOverloaded, Message: what + " Please try again."}
 }
 
 // unfit refuses what the proxy's configuration has got wrong. Its operator has to see that.
-func unfit(what string) *admission.Refusal {
-	return &admission.Refusal{Status: http.StatusInternalServerError, Code: admission.CodeInternal, Message: what}
+func unfit(what string) *ask.Refusal {
+	return &ask.Refusal{Status: http.StatusInternalServerError, Code: ask.CodeInternal, Message: what}
 }

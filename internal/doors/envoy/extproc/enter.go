@@ -16,10 +16,11 @@ import (
 	"github.com/llmgov/llmgov/internal/proxy/gateway/head"
 	"github.com/llmgov/llmgov/internal/proxy/intake"
 	"github.com/llmgov/llmgov/internal/run/admission"
+	"github.com/llmgov/llmgov/internal/run/admission/ask"
 )
 
 // enter takes the call from its headers to its lease. The error is one of the stream.
-func (c *call) enter() (*admission.Refusal, error) {
+func (c *call) enter() (*ask.Refusal, error) {
 	if f := c.identify(); f != nil {
 		return f, nil
 	}
@@ -42,41 +43,41 @@ func (c *call) enter() (*admission.Refusal, error) {
 }
 
 // identify finds the tenant, who must be granted the route.
-func (c *call) identify() *admission.Refusal {
+func (c *call) identify() *ask.Refusal {
 	if f := c.identifyTenant(); f != nil {
 		return f
 	}
 	if c.at.Route == nil || c.at.Wrong || c.at.Route.ToObjects() {
-		return &admission.Refusal{
-			Status: http.StatusNotFound, Code: admission.CodeNotFound,
+		return &ask.Refusal{
+			Status: http.StatusNotFound, Code: ask.CodeNotFound,
 			Message: text.Brief(c.url.Path) + " is no route of inference, which is all that a proxy's calls are governed on. Whoever runs the proxy can leave external processing out on other routes.",
 		}
 	}
 	if grant := c.at.Grant(); !c.Tenant.Routes.Has(grant) {
-		return &admission.Refusal{
-			Status: http.StatusForbidden, Code: admission.CodeRoute,
+		return &ask.Refusal{
+			Status: http.StatusForbidden, Code: ask.CodeRoute,
 			Message: "Tenant " + c.Tenant.Name + " is not granted " + text.Brief(c.url.Path) + ". Whoever runs this gateway can add " + grant.String() + " to its routes.",
 		}
 	}
 	return nil
 }
 
-func (c *call) identifyTenant() *admission.Refusal {
+func (c *call) identifyTenant() *ask.Refusal {
 	from := &c.s.opt.Tenant
 	if from.isKey() {
 		return c.Identify(bearer.Credential(c.header), "Send it as \"Authorization: Bearer KEY\", \"x-api-key\" or \"api-key\".")
 	}
 	name := from.tenant(c.header, c.metadata)
 	if name == "" {
-		return &admission.Refusal{
-			Status: http.StatusUnauthorized, Code: admission.CodeKey, Message: "The proxy does not say which tenant asks: there is no " + from.String() + ".",
+		return &ask.Refusal{
+			Status: http.StatusUnauthorized, Code: ask.CodeKey, Message: "The proxy does not say which tenant asks: there is no " + from.String() + ".",
 		}
 	}
 	return c.IdentifyTenant(name)
 }
 
 // readHeaders reads the caller's hints, and refuses a query that says anything that belongs into the body.
-func (c *call) readHeaders() *admission.Refusal {
+func (c *call) readHeaders() *ask.Refusal {
 	if c.url.RawQuery != "" {
 		values, err := head.ReadQuery(c.url.RawQuery)
 		if err == nil {
@@ -91,7 +92,7 @@ func (c *call) readHeaders() *admission.Refusal {
 }
 
 // receive gets the description of the call: its body, or the metadata about it.
-func (c *call) receive() (*admission.Refusal, error) {
+func (c *call) receive() (*ask.Refusal, error) {
 	if c.sent != bodyWhole {
 		c.info = infoOf(c.metadata)
 	}
@@ -118,7 +119,7 @@ func (c *call) receive() (*admission.Refusal, error) {
 }
 
 // readBody reads the head of the body.
-func (c *call) readBody(body []byte) *admission.Refusal {
+func (c *call) readBody(body []byte) *ask.Refusal {
 	cfg := c.Policy.Snapshot.Config()
 	encoding, known := encoded.Of(c.header["Content-Encoding"])
 	switch {
@@ -133,7 +134,7 @@ func (c *call) readBody(body []byte) *admission.Refusal {
 		body = all
 	}
 	if int64(len(body)) > cfg.MaxBody {
-		return &admission.Refusal{Status: http.StatusRequestEntityTooLarge, Code: admission.CodeTooLarge, Message: "The body is larger than " + strconv.FormatInt(cfg.MaxBody, 10) + " bytes."}
+		return &ask.Refusal{Status: http.StatusRequestEntityTooLarge, Code: ask.CodeTooLarge, Message: "The body is larger than " + strconv.FormatInt(cfg.MaxBody, 10) + " bytes."}
 	}
 	c.body = body
 	c.s.memory.SetBounds(intake.Bounds(cfg.BodyMemory))
@@ -177,7 +178,7 @@ func (c *call) forgetBody() {
 }
 
 // admit takes the call from its description to its lease.
-func (c *call) admit() *admission.Refusal {
+func (c *call) admit() *ask.Refusal {
 	if f := c.Route(c.model(), c.at.Route.AnyModel); f != nil {
 		return f
 	}
@@ -204,7 +205,7 @@ func (c *call) model() string {
 }
 
 // describe describes the call by its body.
-func (c *call) describe() *admission.Refusal {
+func (c *call) describe() *ask.Refusal {
 	scope := grants.Scope{Snapshot: c.Policy.Snapshot, Tenant: c.Tenant, Pool: c.Pool.Pool, MayUse: c.Tenant.MayUse}
 	if f := scope.Others(c.head); f != nil {
 		return f
@@ -222,7 +223,7 @@ func (c *call) describe() *admission.Refusal {
 }
 
 // refers weighs the objects to which the body refers. This door does not know their sizes.
-func (c *call) refers(scope *grants.Scope) *admission.Refusal {
+func (c *call) refers(scope *grants.Scope) *ask.Refusal {
 	if c.at.Route.Dialect != dialect.Responses && !head.MayRefer(c.body) {
 		return nil
 	}
@@ -254,8 +255,8 @@ func (c *call) describeByMetadata() {
 	if n, err := strconv.ParseInt(c.header.Get("Content-Length"), 10, 64); err == nil && n > 0 && encoding == "" {
 		guess = min(n, mostTokens) / bytesPerToken
 	}
-	a.Prompt = admission.Prompt{Size: tokens.Size{tokens.Text: guess * tokens.Scale}}
-	a.Answer = admission.Answer{Bound: count(c.info.GetMaxOutputTokens()), None: !r.Open && r.Bounds == nil, Open: r.Open, Route: r.Path}
+	a.Prompt = ask.Prompt{Size: tokens.Size{tokens.Text: guess * tokens.Scale}}
+	a.Answer = ask.Answer{Bound: count(c.info.GetMaxOutputTokens()), None: !r.Open && r.Bounds == nil, Open: r.Open, Route: r.Path}
 	a.Retry = c.retry()
 }
 
@@ -264,8 +265,8 @@ var digestSeed = maphash.MakeSeed()
 
 // retry is how the call is recognized that was made before. Without its body, calls with one key cannot be told
 // apart, so others may run.
-func (c *call) retry() admission.Retry {
-	r := admission.Retry{Key: c.header.Get("Idempotency-Key"), Attempt: describe.Attempt(c.header)}
+func (c *call) retry() ask.Retry {
+	r := ask.Retry{Key: c.header.Get("Idempotency-Key"), Attempt: describe.Attempt(c.header)}
 	if r.Key != "" && c.body != nil {
 		r.Once = true
 		r.Digest = maphash.Bytes(digestSeed, c.body) ^ maphash.String(digestSeed, c.url.Path+"?"+c.url.RawQuery)

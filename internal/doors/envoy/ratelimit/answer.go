@@ -11,7 +11,7 @@ import (
 	"github.com/llmgov/llmgov/governor/client"
 	"github.com/llmgov/llmgov/internal/doors/reserve"
 	"github.com/llmgov/llmgov/internal/proxy/gateway/dialect"
-	"github.com/llmgov/llmgov/internal/run/admission"
+	"github.com/llmgov/llmgov/internal/run/admission/ask"
 )
 
 // leaseHeader brings the id of a lease to the end of its call.
@@ -36,7 +36,7 @@ func (s *Service) refused(req *pb.RateLimitRequest, r *client.Refusal) *pb.RateL
 	if h == nil {
 		h = http.Header{}
 	}
-	body := dialect.OpenAI.Refuse(h, &admission.Refusal{
+	body := dialect.OpenAI.Refuse(h, &ask.Refusal{
 		Status: r.Status, Code: string(r.Code), Kind: r.Kind, Param: r.Param, Message: r.Message, RetryAfter: r.RetryAfter, Final: r.Final,
 	}, s.Admission.Node())
 	return &pb.RateLimitResponse{
@@ -47,7 +47,7 @@ func (s *Service) refused(req *pb.RateLimitRequest, r *client.Refusal) *pb.RateL
 	}
 }
 
-func refusalOf(f *admission.Refusal) *client.Refusal {
+func refusalOf(f *ask.Refusal) *client.Refusal {
 	return &client.Refusal{Status: f.Status, Code: client.Code(f.Code), Kind: f.Kind, Param: f.Param, Message: f.Message, RetryAfter: f.RetryAfter, Final: f.Final}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/llmgov/llmgov/governor/tokens"
 	"github.com/llmgov/llmgov/internal/doors/reserve"
 	"github.com/llmgov/llmgov/internal/run/admission"
+	"github.com/llmgov/llmgov/internal/run/admission/ask"
 )
 
 // ttl is how long the end of a call may take to be heard. A proxy reports nothing in between.
@@ -112,8 +113,8 @@ func (s *Service) charge(ctx context.Context, req *pb.RateLimitRequest, q *quest
 	c.Begin(ctx, s.Admission, s.Admission.Policy(), "")
 	defer c.Close()
 	now := time.Duration(0)
-	f := c.Enter(admission.Caller{Key: q.key, Tenant: q.tenant}, admission.Ask{
-		Model: q.model, Pool: q.pool, Prompt: admission.Prompt{Tokens: max(1, total)}, Answer: admission.Answer{None: true}, MaxWait: &now,
+	f := c.Enter(admission.Caller{Key: q.key, Tenant: q.tenant}, ask.Ask{
+		Model: q.model, Pool: q.pool, Prompt: ask.Prompt{Tokens: max(1, total)}, Answer: ask.Answer{None: true}, MaxWait: &now,
 	})
 	used := client.Usage{Input: total}
 	switch {

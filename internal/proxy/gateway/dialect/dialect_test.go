@@ -7,13 +7,13 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
-	"github.com/llmgov/llmgov/internal/run/admission"
+	"github.com/llmgov/llmgov/internal/run/admission/ask"
 	"github.com/llmgov/llmgov/internal/test/testkit"
 	"github.com/llmgov/llmgov/tenants"
 )
 
 func TestErrorEvent(t *testing.T) {
-	f := admission.Refusal{Status: 502, Code: admission.CodeUpstream, Message: "It broke off."}
+	f := ask.Refusal{Status: 502, Code: ask.CodeUpstream, Message: "It broke off."}
 	const detail = `{"message":"It broke off.","type":"upstream_error","param":null,"code":"upstream_error"}`
 	for _, tt := range []struct {
 		name string
@@ -38,19 +38,19 @@ func TestAnthropicType(t *testing.T) {
 		code   string
 		want   string
 	}{
-		{503, admission.CodeDraining, "api_error"},
-		{503, admission.CodeStore, "api_error"},
-		{503, admission.CodeUpstream, "api_error"},
-		{503, admission.CodeOverloaded, "overloaded_error"},
-		{502, admission.CodeUpstream, "api_error"},
-		{504, admission.CodeUpstreamLate, "timeout_error"},
-		{500, admission.CodeInternal, "api_error"},
-		{429, admission.CodeRate, "rate_limit_error"},
-		{402, admission.CodeBudget, "billing_error"},
-		{400, admission.CodeInvalid, "invalid_request_error"},
-		{426, admission.CodeInvalid, "invalid_request_error"},
+		{503, ask.CodeDraining, "api_error"},
+		{503, ask.CodeStore, "api_error"},
+		{503, ask.CodeUpstream, "api_error"},
+		{503, ask.CodeOverloaded, "overloaded_error"},
+		{502, ask.CodeUpstream, "api_error"},
+		{504, ask.CodeUpstreamLate, "timeout_error"},
+		{500, ask.CodeInternal, "api_error"},
+		{429, ask.CodeRate, "rate_limit_error"},
+		{402, ask.CodeBudget, "billing_error"},
+		{400, ask.CodeInvalid, "invalid_request_error"},
+		{426, ask.CodeInvalid, "invalid_request_error"},
 	} {
-		if got := anthropicType(&admission.Refusal{Status: tt.status, Code: tt.code}); got != tt.want {
+		if got := anthropicType(&ask.Refusal{Status: tt.status, Code: tt.code}); got != tt.want {
 			t.Errorf("%d %s is %s, want %s", tt.status, tt.code, got, tt.want)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/llmgov/llmgov/governor/tokens"
 	"github.com/llmgov/llmgov/internal/proxy/gateway/head"
 	"github.com/llmgov/llmgov/internal/run/admission"
+	"github.com/llmgov/llmgov/internal/run/admission/ask"
 )
 
 // book has the leases of a session. Each response is a call with a lease of its own, held at the most
@@ -48,7 +49,7 @@ func newBook(call Call, terms *Terms) *book {
 }
 
 // ask acquires a lease for a response that is asked for. It waits as long as the tenant may.
-func (b *book) ask(ctx context.Context, e *head.Event) *admission.Refusal {
+func (b *book) ask(ctx context.Context, e *head.Event) *ask.Refusal {
 	r := &response{ask: e.ID}
 	output, bounded := e.Bound()
 	b.mu.Lock()
@@ -67,8 +68,8 @@ func (b *book) ask(ctx context.Context, e *head.Event) *admission.Refusal {
 	return nil
 }
 
-func tooMany(message string) *admission.Refusal {
-	return &admission.Refusal{Status: http.StatusTooManyRequests, Code: admission.CodeRate, Message: message}
+func tooMany(message string) *ask.Refusal {
+	return &ask.Refusal{Status: http.StatusTooManyRequests, Code: ask.CodeRate, Message: message}
 }
 
 // hold exchanges the session's lease for one of a response.
@@ -154,7 +155,7 @@ var noWait time.Duration
 
 // begun notes that a response has begun. One that nobody asked for, because the server has
 // detected that the user stopped speaking, needs a lease now; without room for it the refusal says why.
-func (b *book) begun(ctx context.Context, id string) *admission.Refusal {
+func (b *book) begun(ctx context.Context, id string) *ask.Refusal {
 	b.mu.Lock()
 	if r := b.open.asked(""); r != nil {
 		r.id = id

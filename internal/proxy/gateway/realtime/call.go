@@ -8,7 +8,7 @@ import (
 	"github.com/llmgov/llmgov/governor/tokens"
 	"github.com/llmgov/llmgov/internal/ops/telemetry"
 	"github.com/llmgov/llmgov/internal/proxy/gateway/head"
-	"github.com/llmgov/llmgov/internal/run/admission"
+	"github.com/llmgov/llmgov/internal/run/admission/ask"
 )
 
 // Call is the governed call by which a session was opened. Its methods may be called by several goroutines.
@@ -16,11 +16,11 @@ type Call interface {
 	// Context ends when the server is shut down.
 	Context() context.Context
 	// Revoked refuses to go on with a key that could not open the session any more.
-	Revoked() *admission.Refusal
+	Revoked() *ask.Refusal
 	// CheckModel refuses a model that the tenant may not use.
-	CheckModel(model string) *admission.Refusal
+	CheckModel(model string) *ask.Refusal
 	// CheckReference refuses an object that the tenant may not see.
-	CheckReference(head.Reference) *admission.Refusal
+	CheckReference(head.Reference) *ask.Refusal
 	// Hide masks the upstream's key.
 	Hide(text []byte)
 
@@ -41,7 +41,7 @@ type Call interface {
 	// EndBy sets the function by which the governor ends the session early.
 	EndBy(func(cause error))
 	// Cut is the refusal of a call that was ended early, and the cause.
-	Cut() (*admission.Refusal, error)
+	Cut() (*ask.Refusal, error)
 	// Rejected notes that an event of the gateway's own was refused by the upstream.
 	Rejected(event, message string)
 	// Panicked notes a panic. It is called by deferred functions.

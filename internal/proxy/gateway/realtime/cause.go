@@ -6,7 +6,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/llmgov/llmgov/internal/ops/telemetry"
-	"github.com/llmgov/llmgov/internal/run/admission"
+	"github.com/llmgov/llmgov/internal/run/admission/ask"
 )
 
 // side is the side from which a session was ended.
@@ -38,10 +38,10 @@ func (c cause) end(call Call) End {
 	case c.from == ofUpstream && errors.Is(c.err, errRefusedEvent):
 		return End{Outcome: telemetry.Cancelled, Failure: c.err}
 	case errors.Is(c.err, errDrained):
-		return End{Outcome: telemetry.Failed, Reason: admission.CodeDraining}
+		return End{Outcome: telemetry.Failed, Reason: ask.CodeDraining}
 	case errors.Is(c.err, errEndedEarly):
 		_, cause := call.Cut()
-		return End{Outcome: telemetry.Failed, Reason: admission.CodeStore, Failure: cause}
+		return End{Outcome: telemetry.Failed, Reason: ask.CodeStore, Failure: cause}
 	case c.from == ofUpstream && code == -1:
 		return End{Outcome: telemetry.Failed, Reason: "truncated", Failure: c.err, Broken: true}
 	case c.from == ofClient && code == -1:

@@ -7,7 +7,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/llmgov/llmgov/internal/proxy/gateway/head"
-	"github.com/llmgov/llmgov/internal/run/admission"
+	"github.com/llmgov/llmgov/internal/run/admission/ask"
 )
 
 // clientSide passes on the messages of the client.
@@ -74,7 +74,7 @@ func (c *clientSide) passOne(ctx context.Context, said message) error {
 }
 
 // limit applies the tenant's limits to an event of the client, and returns why it is not passed on.
-func (c *clientSide) limit(ctx context.Context, e *head.Event) *admission.Refusal {
+func (c *clientSide) limit(ctx context.Context, e *head.Event) *ask.Refusal {
 	c.book.clamp(e)
 	c.turns.take(e)
 	switch e.Kind {
@@ -91,7 +91,7 @@ func (c *clientSide) limit(ctx context.Context, e *head.Event) *admission.Refusa
 const tellEvery = time.Second
 
 // holdBack tells the client that an event is not passed on. After a spent budget the session ends.
-func (c *clientSide) holdBack(ctx context.Context, kind string, f *admission.Refusal) error {
+func (c *clientSide) holdBack(ctx context.Context, kind string, f *ask.Refusal) error {
 	now := time.Now()
 	if kind == head.EventAppend && now.Sub(c.told) < tellEvery {
 		return nil

@@ -7,7 +7,7 @@ import (
 
 	"github.com/llmgov/llmgov/internal/lib/text"
 	"github.com/llmgov/llmgov/internal/proxy/gateway/head"
-	"github.com/llmgov/llmgov/internal/run/admission"
+	"github.com/llmgov/llmgov/internal/run/admission/ask"
 )
 
 // guard checks the messages of a client.
@@ -19,7 +19,7 @@ type guard struct {
 // check reads an event of the client, whichever kind of frame it came in. It refuses
 // events that servers read differently, that continue with another model than the one that was admitted, or
 // that refer to objects of others.
-func (g guard) check(event []byte) (*head.Event, *admission.Refusal) {
+func (g guard) check(event []byte) (*head.Event, *ask.Refusal) {
 	if f := g.call.Revoked(); f != nil {
 		return nil, f
 	}
@@ -31,8 +31,8 @@ func (g guard) check(event []byte) (*head.Event, *admission.Refusal) {
 }
 
 // checkMembers checks the models and objects that an event names, wherever they stand in it.
-func (g guard) checkMembers(event []byte) *admission.Refusal {
-	var f *admission.Refusal
+func (g guard) checkMembers(event []byte) *ask.Refusal {
+	var f *ask.Refusal
 	found, err := head.Walk(event, func(key, value string, depth int) {
 		if f == nil {
 			f = g.checkMember(key, value, depth)
@@ -51,7 +51,7 @@ func (g guard) checkMembers(event []byte) *admission.Refusal {
 
 // checkMember checks a member of an event. Depth 1 is the event itself, 2 its session or response. Deeper
 // ones have models of their own, for example for transcription.
-func (g guard) checkMember(key, value string, depth int) *admission.Refusal {
+func (g guard) checkMember(key, value string, depth int) *ask.Refusal {
 	switch {
 	case strings.EqualFold(key, "model"):
 		if value == g.model || depth > 2 && value == "{" {
@@ -67,6 +67,6 @@ func (g guard) checkMember(key, value string, depth int) *admission.Refusal {
 	return nil
 }
 
-func invalid(param, message string) *admission.Refusal {
-	return &admission.Refusal{Status: http.StatusBadRequest, Code: admission.CodeInvalid, Param: param, Message: message}
+func invalid(param, message string) *ask.Refusal {
+	return &ask.Refusal{Status: http.StatusBadRequest, Code: ask.CodeInvalid, Param: param, Message: message}
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/llmgov/llmgov/internal/run/admission"
+	"github.com/llmgov/llmgov/internal/run/admission/ask"
 )
 
 // passed are the subprotocols that are passed between client and upstream. Others are hints about
@@ -50,12 +50,12 @@ func Key(h http.Header) string {
 func Asked(h http.Header) bool { return strings.EqualFold(h.Get("Upgrade"), "websocket") }
 
 // CheckUpgrade refuses a request that is no websocket handshake.
-func CheckUpgrade(r *http.Request) *admission.Refusal {
+func CheckUpgrade(r *http.Request) *ask.Refusal {
 	if r.ProtoMajor == 1 && Asked(r.Header) {
 		return nil
 	}
-	return &admission.Refusal{
-		Status: http.StatusUpgradeRequired, Code: admission.CodeInvalid,
+	return &ask.Refusal{
+		Status: http.StatusUpgradeRequired, Code: ask.CodeInvalid,
 		Message: "This route is a websocket: ask for it with HTTP/1.1 and Upgrade: websocket.",
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/proxy/gateway/head"
 	"github.com/llmgov/llmgov/internal/run/admission"
+	"github.com/llmgov/llmgov/internal/run/admission/ask"
 )
 
 // The names of the bound on the length of responses, the second one in the beta of the API.
@@ -43,7 +44,7 @@ func (b *book) clamp(e *head.Event) {
 // start a response. While a response runs it passes, so that the user can interrupt: the
 // limit may be used up by the lease of that very response. It does not if a response had to be
 // cancelled since there was room.
-func (b *book) overLimit() *admission.Refusal {
+func (b *book) overLimit() *ask.Refusal {
 	if b.terms.Shadow {
 		return nil
 	}
@@ -65,7 +66,7 @@ func (b *book) overLimit() *admission.Refusal {
 }
 
 // spent reports why a budget has no room for anything more; nil if it has.
-func (b *book) spent() *admission.Refusal {
+func (b *book) spent() *ask.Refusal {
 	req := b.request()
 	req.Model = b.terms.Model
 	o, known := b.terms.Governor.Explain(req)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/coder/websocket"
 
-	"github.com/llmgov/llmgov/internal/run/admission"
+	"github.com/llmgov/llmgov/internal/run/admission/ask"
 	"github.com/llmgov/llmgov/streaming"
 )
 
@@ -58,17 +58,17 @@ func (l *line) instruct(ctx context.Context, kind, id, member string) error {
 }
 
 // refuse tells the client why something is not done. After a spent budget the session ends.
-func (l *line) refuse(ctx context.Context, f *admission.Refusal) error {
+func (l *line) refuse(ctx context.Context, f *ask.Refusal) error {
 	err := l.toClient(ctx, websocket.MessageText, errorEvent(f))
-	if err == nil && f.Code == admission.CodeBudget {
+	if err == nil && f.Code == ask.CodeBudget {
 		return errRefusedEvent
 	}
 	return err
 }
 
 // errorEvent is a refusal as an event.
-func errorEvent(f *admission.Refusal) []byte {
-	kind := admission.CodeInvalid
+func errorEvent(f *ask.Refusal) []byte {
+	kind := ask.CodeInvalid
 	if f.Status >= http.StatusInternalServerError {
 		kind = "server_error"
 	}

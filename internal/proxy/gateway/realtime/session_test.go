@@ -10,7 +10,7 @@ import (
 	"github.com/llmgov/llmgov/governor/tokens"
 	"github.com/llmgov/llmgov/internal/ops/telemetry"
 	"github.com/llmgov/llmgov/internal/proxy/gateway/head"
-	"github.com/llmgov/llmgov/internal/run/admission"
+	"github.com/llmgov/llmgov/internal/run/admission/ask"
 	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
@@ -20,22 +20,22 @@ type testCall struct {
 	most int64 // of answers
 }
 
-func (*testCall) Context() context.Context                         { return context.Background() }
-func (*testCall) Revoked() *admission.Refusal                      { return nil }
-func (*testCall) CheckModel(string) *admission.Refusal             { return nil }
-func (*testCall) CheckReference(head.Reference) *admission.Refusal { return nil }
-func (*testCall) Upstream() string                                 { return "" }
-func (*testCall) Hide([]byte)                                      {}
-func (*testCall) EstimatePrompt(size tokens.Size) int64            { return size.Least() }
-func (c *testCall) MostOutput() int64                              { return c.most }
-func (c *testCall) LearnOutput(u governor.Usage)                   { c.most = u.Output }
-func (*testCall) EstimateOutput(deltas int64) int64                { return deltas }
-func (*testCall) Charge(governor.Usage) bool                       { return true }
-func (*testCall) FirstToken()                                      {}
-func (*testCall) EndBy(func(error))                                {}
-func (*testCall) Cut() (*admission.Refusal, error)                 { return &admission.Refusal{}, nil }
-func (*testCall) Rejected(string, string)                          {}
-func (*testCall) Panicked(any)                                     {}
+func (*testCall) Context() context.Context                   { return context.Background() }
+func (*testCall) Revoked() *ask.Refusal                      { return nil }
+func (*testCall) CheckModel(string) *ask.Refusal             { return nil }
+func (*testCall) CheckReference(head.Reference) *ask.Refusal { return nil }
+func (*testCall) Upstream() string                           { return "" }
+func (*testCall) Hide([]byte)                                {}
+func (*testCall) EstimatePrompt(size tokens.Size) int64      { return size.Least() }
+func (c *testCall) MostOutput() int64                        { return c.most }
+func (c *testCall) LearnOutput(u governor.Usage)             { c.most = u.Output }
+func (*testCall) EstimateOutput(deltas int64) int64          { return deltas }
+func (*testCall) Charge(governor.Usage) bool                 { return true }
+func (*testCall) FirstToken()                                {}
+func (*testCall) EndBy(func(error))                          {}
+func (*testCall) Cut() (*ask.Refusal, error)                 { return &ask.Refusal{}, nil }
+func (*testCall) Rejected(string, string)                    {}
+func (*testCall) Panicked(any)                               {}
 
 // Settle charges as the gateway does.
 func (c *testCall) Settle(e End) {

@@ -8,7 +8,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/llmgov/llmgov/internal/proxy/gateway/head"
-	"github.com/llmgov/llmgov/internal/run/admission"
+	"github.com/llmgov/llmgov/internal/run/admission/ask"
 )
 
 // upstreamSide meters the messages of the upstream, and passes them on.
@@ -129,7 +129,7 @@ func (u *upstreamSide) isAnswer(kind string, text []byte) bool {
 
 // meter takes in an event of the upstream. It returns a refusal if the event began a response for which
 // the limits have no room.
-func (u *upstreamSide) meter(ctx context.Context, kind string, text []byte) *admission.Refusal {
+func (u *upstreamSide) meter(ctx context.Context, kind string, text []byte) *ask.Refusal {
 	get := func(path string) gjson.Result { return gjson.GetBytes(text, path) }
 	switch {
 	case kind == "response.created":
@@ -154,7 +154,7 @@ func (u *upstreamSide) meter(ctx context.Context, kind string, text []byte) *adm
 }
 
 // stop cancels a response for which there is no room, and tells the client.
-func (u *upstreamSide) stop(ctx context.Context, kind string, text []byte, f *admission.Refusal) error {
+func (u *upstreamSide) stop(ctx context.Context, kind string, text []byte, f *ask.Refusal) error {
 	if kind == "response.created" {
 		member := ""
 		if id := gjson.GetBytes(text, "response.id").Str; id != "" {

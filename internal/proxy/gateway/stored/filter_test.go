@@ -6,12 +6,14 @@ import (
 	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/llmgov/llmgov/internal/lib/form"
 	"github.com/llmgov/llmgov/internal/proxy/gateway/head"
 	"github.com/llmgov/llmgov/internal/proxy/gateway/route"
 	"github.com/llmgov/llmgov/internal/run/admission"
+	"github.com/llmgov/llmgov/internal/run/admission/ask"
 	"github.com/llmgov/llmgov/internal/test/testkit"
-	"pgregory.net/rapid"
 )
 
 // account is an upstream's list with the semantics of OpenAI's cursors.
@@ -145,18 +147,18 @@ func TestFilterGivesUp(t *testing.T) {
 // testChecker is a tenant that may use the model m and sees the object f.
 type testChecker struct{ calls []string }
 
-func (*testChecker) CheckModel(model string) *admission.Refusal {
+func (*testChecker) CheckModel(model string) *ask.Refusal {
 	if model == "m" {
 		return nil
 	}
 	return admission.NotGranted("acme", "", model)
 }
 
-func (*testChecker) CheckReference(ref head.Reference) *admission.Refusal {
+func (*testChecker) CheckReference(ref head.Reference) *ask.Refusal {
 	if ref.ID == "f" {
 		return nil
 	}
-	return &admission.Refusal{Message: "There is no " + ref.ID + "."}
+	return &ask.Refusal{Message: "There is no " + ref.ID + "."}
 }
 
 func (c *testChecker) AddCall(h *head.Head, to *route.Route, _ []head.Reference) {

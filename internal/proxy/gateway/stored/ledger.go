@@ -10,6 +10,7 @@ import (
 	"github.com/llmgov/llmgov/internal/ops/telemetry"
 	"github.com/llmgov/llmgov/internal/proxy/objects"
 	"github.com/llmgov/llmgov/internal/run/admission"
+	"github.com/llmgov/llmgov/internal/run/admission/ask"
 	"github.com/llmgov/llmgov/streaming"
 )
 
@@ -133,7 +134,7 @@ func (l *Ledger) charge(key objects.Key, d objects.Debt, u governor.Usage) bool 
 	if d.Kind == objects.Response && d.Bound > 0 { // see Lease.Postpone
 		req.Booked = governor.Usage{Input: d.Input, Output: d.Bound}
 		if more := (governor.Usage{Input: u.Input - d.Input, Output: u.Output - d.Bound}); more.Input > 0 || more.Output > 0 {
-			c.Policy.LearnMore(tenant, pool, d.Model, admission.Prompt{Size: d.Size, Before: d.Before}, u, more)
+			c.Policy.LearnMore(tenant, pool, d.Model, ask.Prompt{Size: d.Size, Before: d.Before}, u, more)
 		}
 	}
 	req.Price = priceOf(c.Policy, key, &d)

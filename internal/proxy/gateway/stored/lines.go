@@ -9,7 +9,7 @@ import (
 	"github.com/llmgov/llmgov/internal/lib/splice"
 	"github.com/llmgov/llmgov/internal/proxy/gateway/head"
 	"github.com/llmgov/llmgov/internal/proxy/gateway/route"
-	"github.com/llmgov/llmgov/internal/run/admission"
+	"github.com/llmgov/llmgov/internal/run/admission/ask"
 )
 
 // maxCalls bounds a batch, because checking many short lines takes much longer than sending them.
@@ -19,9 +19,9 @@ const maxCalls = 100_000
 // Checker is the call by which a file of calls is uploaded.
 type Checker interface {
 	// CheckModel refuses a model that the tenant may not use. Otherwise the batch asks for it.
-	CheckModel(model string) *admission.Refusal
+	CheckModel(model string) *ask.Refusal
 	// CheckReference refuses an object that the tenant may not see.
-	CheckReference(head.Reference) *admission.Refusal
+	CheckReference(head.Reference) *ask.Refusal
 	// AddCall adds a call to the batch, which refers to objects. Its route is nil if it names none.
 	AddCall(h *head.Head, to *route.Route, found []head.Reference)
 }
@@ -35,7 +35,7 @@ type File struct {
 }
 
 // Check checks the lines of each part of a form that may be the file, and lowers their bounds.
-func (f File) Check(sent *form.Form) *admission.Refusal {
+func (f File) Check(sent *form.Form) *ask.Refusal {
 	for i := range sent.Parts {
 		part := &sent.Parts[i]
 		if !part.IsFile() && !strings.EqualFold(part.Name, "file") {
@@ -48,7 +48,7 @@ func (f File) Check(sent *form.Form) *admission.Refusal {
 	return nil
 }
 
-func (f File) checkLines(part *form.Part) *admission.Refusal {
+func (f File) checkLines(part *form.Part) *ask.Refusal {
 	n := 0
 	at := 0
 	for line := range bytes.Lines(part.Content) {
@@ -75,7 +75,7 @@ func (f File) checkLines(part *form.Part) *admission.Refusal {
 }
 
 // checkLine checks one call of a file: its models, and the objects that it refers to. It returns its edits.
-func (f File) checkLine(line []byte) ([]splice.Edit, *admission.Refusal) {
+func (f File) checkLine(line []byte) ([]splice.Edit, *ask.Refusal) {
 	if len(line) == 0 {
 		return nil, nil
 	}
@@ -109,7 +109,7 @@ func (f File) checkLine(line []byte) ([]splice.Edit, *admission.Refusal) {
 }
 
 // walk walks through a line for ids of objects and, wherever a server may look for them, models.
-func (f File) walk(line []byte) (found []head.Reference, refusal *admission.Refusal) {
+func (f File) walk(line []byte) (found []head.Reference, refusal *ask.Refusal) {
 	found, err := head.Walk(line, func(key, value string, depth int) {
 		switch {
 		case refusal != nil || depth > 2: // deeper down keys are the caller's own, as in schemas
@@ -126,7 +126,7 @@ func (f File) walk(line []byte) (found []head.Reference, refusal *admission.Refu
 }
 
 // govern checks the call of a line, and lowers the bounds of its answer to the tenant's.
-func (f File) govern(l *head.Line) ([]splice.Edit, *admission.Refusal) {
+func (f File) govern(l *head.Line) ([]splice.Edit, *ask.Refusal) {
 	if l.Head == nil {
 		return nil, nil
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/llmgov/llmgov/internal/lib/text"
 	"github.com/llmgov/llmgov/internal/proxy/gateway/head"
 	"github.com/llmgov/llmgov/internal/proxy/objects"
-	"github.com/llmgov/llmgov/internal/run/admission"
+	"github.com/llmgov/llmgov/internal/run/admission/ask"
 )
 
 const (
@@ -34,7 +34,7 @@ type Page struct {
 
 // ReadPage reads a query for a list of objects of a kind. Its cursor has to be checked: another tenant's would
 // reveal its position.
-func ReadPage(query url.Values, kind objects.Kind) (Page, *admission.Refusal) {
+func ReadPage(query url.Values, kind objects.Kind) (Page, *ask.Refusal) {
 	p := Page{After: query.Get("after"), Before: query.Get("before"), Limit: 20}
 	most := 100
 	if kind == objects.File {
@@ -128,12 +128,12 @@ func (l *List) Each(f func(id, raw string) error) error {
 }
 
 // TooLong refuses an answer if nothing was found in a list that was too long to be read to its end.
-func (l *List) TooLong() *admission.Refusal {
+func (l *List) TooLong() *ask.Refusal {
 	if !l.short || len(l.items) > 0 {
 		return nil
 	}
-	return &admission.Refusal{
-		Status: http.StatusServiceUnavailable, Code: admission.CodeOverloaded,
+	return &ask.Refusal{
+		Status: http.StatusServiceUnavailable, Code: ask.CodeOverloaded,
 		Message: "None of your objects is among the first of this account's list, and it was too long to be read to its end. Ask for them by their ids.",
 	}
 }
@@ -157,6 +157,6 @@ func (l *List) JSON() []byte {
 	return append(strconv.AppendBool(b, l.more), '}')
 }
 
-func invalid(param, message string) *admission.Refusal {
-	return &admission.Refusal{Status: http.StatusBadRequest, Code: admission.CodeInvalid, Param: param, Message: message}
+func invalid(param, message string) *ask.Refusal {
+	return &ask.Refusal{Status: http.StatusBadRequest, Code: ask.CodeInvalid, Param: param, Message: message}
 }

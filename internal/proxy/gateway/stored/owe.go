@@ -9,6 +9,7 @@ import (
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/proxy/objects"
 	"github.com/llmgov/llmgov/internal/run/admission"
+	"github.com/llmgov/llmgov/internal/run/admission/ask"
 )
 
 // owe records that an object is to be charged when it is done.
@@ -55,7 +56,7 @@ func (l *Ledger) OweResponse(ctx context.Context, upstream string, response gjso
 
 // HoldBatch holds the most that a batch may take that is to be created. It never waits. A call that is refused
 // here counts as if it had not been admitted.
-func (l *Ledger) HoldBatch() *admission.Refusal {
+func (l *Ledger) HoldBatch() *ask.Refusal {
 	l.Holds.Forget(l.Store)
 	c := l.Call
 	req := governor.Request{
