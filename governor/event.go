@@ -83,21 +83,19 @@ type Event struct {
 	Past *PastState
 }
 
-// Ending is how a lease ended.
+// Ending is how a lease ended. The zero Ending is that of none that has.
 type Ending uint8
 
 // See the methods of Lease.
 const (
-	EndSettled Ending = iota
+	EndSettled Ending = iota + 1
 	EndBroken
 	EndCharged
 	EndReleased
 	EndPostponed
-
-	NumEndings = int(iota)
 )
 
-var endingNames = [NumEndings]string{"settled", "broken", "charged", "released", "postponed"}
+var endingNames = [...]string{"", "settled", "broken", "charged", "released", "postponed"}
 
 func (e Ending) String() string { return endingNames[e] }
 

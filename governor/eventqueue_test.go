@@ -15,11 +15,14 @@ import (
 type keyhole struct {
 	g     *Governor
 	kinds map[EventKind]bool
-	held  []string // the locks that were not free, with the event that came then
+	held  []string // the locks that were not free, with the event that came then, and endings of calls that had not ended
 }
 
 func (k *keyhole) Observe(e Event) {
 	k.kinds[e.Kind] = true
+	if (e.Ending != 0) != (e.Kind == EventEnded) {
+		k.held = append(k.held, "an ending: "+e.Ending.String()+" at "+e.Kind.String())
+	}
 	if k.g == nil {
 		return // it is not made yet
 	}

@@ -33,8 +33,8 @@ func ExampleSplit() {
 	midnight := time.Date(2026, time.March, 2, 0, 0, 0, 0, time.UTC)
 	noon := midnight.Add(12 * time.Hour)
 	day := budget.NewSplit(budget.Config{Limit: 2_400, Period: budget.Day})
-	search := day.Add(midnight, "search", budget.WeightOne)
-	research := day.Add(midnight, "research", budget.WeightOne)
+	search := day.Add(midnight, "search", 1)
+	research := day.Add(midnight, "research", 1)
 
 	hold, answer := day.Hold(midnight, search, 1_200)
 	fmt.Println("its share:", answer.OK)

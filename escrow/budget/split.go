@@ -7,12 +7,8 @@ import (
 )
 
 const (
-	// WeightOne is the weight of a member that names none: weights are counted
-	// in thousandths.
-	WeightOne = int64(1000)
-
-	// MaxWeight is the largest weight of a member.
-	MaxWeight = 1_000_000 * WeightOne
+	// MaxWeight is the largest weight of a member, and 1 the least. Weights are whole, and count against each other alone.
+	MaxWeight = int64(1_000_000_000)
 
 	// MaxWeights is the largest sum of the weights of a Split.
 	MaxWeights = int64(1) << 43
@@ -100,7 +96,7 @@ func (s *Split) Clone() *Split {
 	return &c
 }
 
-// Add adds a member of the given weight in thousandths. It counts as present
+// Add adds a member of the given weight. It counts as present
 // until it has been silent for a whole period. A name that was removed in this
 // period, or is known from Restore, gets its books back; a name that is a member
 // already only gets the weight.

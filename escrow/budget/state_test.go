@@ -146,9 +146,9 @@ func FuzzRestore(f *testing.F) {
 		}
 		now := t0.Add(time.Duration(seconds%(400*86400)) * time.Second)
 		s := NewSplit(Config{Limit: 1000, Period: Day})
-		a := s.Add(now, "a", WeightOne)
+		a := s.Add(now, "a", 1)
 		s.Restore(now, st)
-		s.Add(now, "b", 2*WeightOne)
+		s.Add(now, "b", 2)
 		for range 3 {
 			testkit.OK(t, s.Check())
 			s.Hold(now, a, 7)
