@@ -215,7 +215,7 @@ func sharesUnder(t *testing.T, g *Governor, minutes int, workers map[string]int,
 	return means
 }
 
-// TestReserve_Explain: the outlook of a background call shows how many of these may run.
+// TestReserve_Explain: the forecast of a background call shows how many of these may run.
 func TestReserve_Explain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := reserveSite(t)
@@ -262,7 +262,7 @@ func TestReserve_Wakes(t *testing.T) {
 	})
 }
 
-// TestReserve_ExplainAdaptive: the reserve of an adaptive limit is each process's own, and so is what the outlook shows of it.
+// TestReserve_ExplainAdaptive: the reserve of an adaptive limit is each process's own, and so is what the forecast shows of it.
 func TestReserve_ExplainAdaptive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := must(t, Config{

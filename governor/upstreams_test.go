@@ -412,7 +412,7 @@ func (r *destinationRun) call(ctx context.Context, req Request) {
 }
 
 // ask explains a call, or only brings the books up to date, as whoever asks does.
-func (r *destinationRun) ask(req Request) Outlook {
+func (r *destinationRun) ask(req Request) Forecast {
 	if r.asks {
 		o, _ := r.g.Explain(req)
 		return o
@@ -421,7 +421,7 @@ func (r *destinationRun) ask(req Request) Outlook {
 	at.pool.mu.Lock()
 	defer at.pool.mu.Unlock()
 	at.pool.escrow.Foretell(time.Now(), escrow.Call{Leaf: at.access.seat.leaf, Most: escrow.Cost{1, 1}, Via: 1})
-	return Outlook{}
+	return Forecast{}
 }
 
 // The upstream that is named for a call is the one where the same call then goes, and to ask changes nothing, whatever the pool and its

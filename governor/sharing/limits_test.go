@@ -478,7 +478,7 @@ func TestCommon_Explain(t *testing.T) {
 		tenant.TPM = 10_000
 		tenant.Concurrency = 3
 		d := openDesk(t, 10*time.Millisecond, governor.Config{Tenants: []governor.Tenant{tenant}})
-		explain := func(tokens int64) governor.Outlook {
+		explain := func(tokens int64) governor.Forecast {
 			o, ok := d.g.Explain(governor.Request{Tenant: "a", Pool: "p", Input: tokens})
 			if !ok {
 				t.Fatal("no such tenant")

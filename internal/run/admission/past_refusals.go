@@ -26,10 +26,10 @@ type PastRefusal struct {
 	Request  governor.Request
 	Said     *ask.Refusal // the answer, or the one that it would have been:
 	Shadow   bool         // the call went all the same
-	// Refused is the governor's reason, and Outlook is how all limits stood; they are nil if
+	// Refused is the governor's reason, and Forecast is how all limits stood; they are nil if
 	// something else was wrong with the call.
-	Refused *governor.Refusal
-	Outlook governor.Outlook
+	Refused  *governor.Refusal
+	Forecast governor.Forecast
 }
 
 // past are the last refusals, by tenant and id.

@@ -39,7 +39,7 @@ func (c *Call) remind(rej *governor.Refusal, shadow bool) {
 	}
 	c.ctl.remember(&PastRefusal{
 		ID: c.ID, At: time.Now(), Snapshot: c.Policy.explains, Tenant: c.Tenant.Name, Request: c.Request, Said: RefusalOf(rej, c.Tenant), Shadow: shadow,
-		Refused: rej, Outlook: c.ctl.gov.Reasons(c.Request, rej),
+		Refused: rej, Forecast: c.ctl.gov.Reasons(c.Request, rej),
 	})
 }
 

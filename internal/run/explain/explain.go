@@ -41,7 +41,7 @@ func Files(snap *tenants.Snapshot, q *adminapi.Question) (*adminapi.Explanation,
 	for i := range o.Checks {
 		o.Checks[i].Wait = 0 // a pool that has just begun waits for its pace
 	}
-	x.Limits, _ = explainLimits(snap, &governor.Outlook{Checks: o.Checks})
+	x.Limits, _ = explainLimits(snap, &governor.Forecast{Checks: o.Checks})
 	for i := range x.Limits {
 		l := &x.Limits[i]
 		l.Used = nil

@@ -17,7 +17,7 @@ import (
 // explainLimits lists the limits, the strictest first: those in the way by how long that takes,
 // then the others by how often the call would still fit. decider is the index of the one that
 // decides, if any.
-func explainLimits(snap *tenants.Snapshot, o *governor.Outlook) (list []adminapi.ExplainedLimit, decider *int) {
+func explainLimits(snap *tenants.Snapshot, o *governor.Forecast) (list []adminapi.ExplainedLimit, decider *int) {
 	checks := slices.Clone(o.Checks)
 	slices.SortStableFunc(checks, func(a, b governor.Check) int {
 		return cmp.Or(
@@ -56,7 +56,7 @@ func scarcity(c *governor.Check) float64 {
 
 // decides reports whether the call would be refused by c or, if it would not be refused, would wait
 // for c.
-func decides(o *governor.Outlook, c *governor.Check) bool {
+func decides(o *governor.Forecast, c *governor.Check) bool {
 	rej := o.Refused
 	if rej == nil {
 		return o.Wait > 0 && c.Wait > 0
@@ -136,8 +136,8 @@ func written(snap *tenants.Snapshot, c *governor.Check) (key, from string) {
 	return key, from
 }
 
-// decided is the outcome of a call of t with such an outlook.
-func decided(o *governor.Outlook, t *tenants.Tenant, decider *int) *adminapi.Decision {
+// decided is the outcome of a call of t with such a forecast.
+func decided(o *governor.Forecast, t *tenants.Tenant, decider *int) *adminapi.Decision {
 	switch {
 	case o.Refused != nil:
 		return refusedWith(admission.RefusalOf(o.Refused, t), decider)

@@ -40,18 +40,18 @@ func TestLimits_Order(t *testing.T) {
 		return &governor.Refusal{Own: true, Tenant: "acme", Pool: "p", Axis: axis}
 	}
 	for _, tc := range []struct {
-		name    string
-		outlook governor.Outlook
-		order   string
-		decider int // -1 is none
+		name     string
+		forecast governor.Forecast
+		order    string
+		decider  int // -1 is none
 	}{
-		{"nothing decides", governor.Outlook{}, "output_tokens input_tokens requests tokens concurrency", -1},
-		{"it waits", governor.Outlook{Wait: time.Minute}, "output_tokens input_tokens requests tokens concurrency", 0},
-		{"the first refuses, another takes longer", governor.Outlook{Refused: refused("input_tokens")}, "output_tokens input_tokens requests tokens concurrency", 1},
-		{"refused without a time", governor.Outlook{Refused: refused("tokens")}, "output_tokens input_tokens tokens requests concurrency", 2},
+		{"nothing decides", governor.Forecast{}, "output_tokens input_tokens requests tokens concurrency", -1},
+		{"it waits", governor.Forecast{Wait: time.Minute}, "output_tokens input_tokens requests tokens concurrency", 0},
+		{"the first refuses, another takes longer", governor.Forecast{Refused: refused("input_tokens")}, "output_tokens input_tokens requests tokens concurrency", 1},
+		{"refused without a time", governor.Forecast{Refused: refused("tokens")}, "output_tokens input_tokens tokens requests concurrency", 2},
 	} {
-		tc.outlook.Checks = checks
-		list, decider := explainLimits(snap, &tc.outlook)
+		tc.forecast.Checks = checks
+		list, decider := explainLimits(snap, &tc.forecast)
 		var order []string
 		for _, l := range list {
 			order = append(order, l.Axis)

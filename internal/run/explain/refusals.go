@@ -57,8 +57,8 @@ func explainRefusal(p *admission.PastRefusal) *adminapi.Explanation {
 	}
 	x.Waited = p.Refused.Waited.Seconds()
 	var decider *int
-	x.Limits, decider = explainLimits(p.Snapshot, &p.Outlook)
-	x.Upstreams = explainUpstreams(&p.Outlook)
+	x.Limits, decider = explainLimits(p.Snapshot, &p.Forecast)
+	x.Upstreams = explainUpstreams(&p.Forecast)
 	x.Decision = refusedWith(p.Said, decider)
 	if p.Shadow {
 		x.Decision, x.WithoutShadow = &adminapi.Decision{Outcome: adminapi.OutcomeAdmit}, x.Decision

@@ -9,7 +9,7 @@ import (
 )
 
 // explainUpstreams lists the upstreams of a call's pool in the order in which they are tried.
-func explainUpstreams(o *governor.Outlook) (list []adminapi.ExplainedUpstream) {
+func explainUpstreams(o *governor.Forecast) (list []adminapi.ExplainedUpstream) {
 	for i := range o.Upstreams {
 		u := &o.Upstreams[i]
 		list = append(list, adminapi.ExplainedUpstream{

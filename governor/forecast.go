@@ -10,8 +10,8 @@ import (
 	"github.com/llmgov/llmgov/escrow/placement"
 )
 
-// Outlook describes the limits that a call would meet now.
-type Outlook struct {
+// Forecast describes the limits that a call would meet now.
+type Forecast struct {
 	// Checks are the limits that hold for the call, in the order in which they are asked.
 	Checks []Check
 	// Refused is why the call would be refused; nil if it would not, and then it would go after
@@ -24,7 +24,7 @@ type Outlook struct {
 	// Upstream is where the call would go now, if the pool's upstreams have limits of their own; "" if it would not go now.
 	// Upstreams are all of them, in the order of the configuration.
 	Upstream  string
-	Upstreams []UpstreamOutlook
+	Upstreams []UpstreamForecast
 
 	decided bool // the decision is known; only how the limits stand is asked
 }
@@ -46,12 +46,12 @@ type Check struct {
 
 // Explain describes the limits that a call would meet now, and changes nothing. It reports false if the tenant or
 // the pool does not exist, or the tenant may not use the pool.
-func (g *Governor) Explain(req Request) (Outlook, bool) {
+func (g *Governor) Explain(req Request) (Forecast, bool) {
 	g.look()
 	p := newProspect(g, req)
-	o, known := p.explain(Outlook{})
+	o, known := p.explain(Forecast{})
 	if !known {
-		return Outlook{}, false
+		return Forecast{}, false
 	}
 	return o, true
 }
@@ -69,9 +69,9 @@ func newProspect(g *Governor, req Request) *prospect {
 	return &prospect{walk: walk{g: g, req: req}}
 }
 
-// explain asks all limits about the call, and adds their answers to an outlook. It returns that
+// explain asks all limits about the call, and adds their answers to a forecast. It returns that
 // as it is, and false, if nothing is known of the tenant or the pool.
-func (p *prospect) explain(begin Outlook) (Outlook, bool) {
+func (p *prospect) explain(begin Forecast) (Forecast, bool) {
 	for {
 		o := begin
 		p.spot = p.g.table.Load().find(&p.req)
@@ -86,7 +86,7 @@ func (p *prospect) explain(begin Outlook) (Outlook, bool) {
 
 // once asks all limits. It reports false if the tenant's seat was just given up, and everything has to be
 // asked anew.
-func (p *prospect) once(o *Outlook) bool {
+func (p *prospect) once(o *Forecast) bool {
 	p.now = p.g.clock.Now()
 	p.maxWait = p.tenant.cfg.MaxWait
 	if p.req.MaxWait != nil {
@@ -115,7 +115,7 @@ func (p *prospect) once(o *Outlook) bool {
 }
 
 // foretellBudgets adds the answers of the budgets of the i-th link.
-func (p *prospect) foretellBudgets(i int, o *Outlook) {
+func (p *prospect) foretellBudgets(i int, o *Forecast) {
 	own := p.holds.chain[i].own
 	own.mu.Lock()
 	defer own.mu.Unlock()
@@ -126,7 +126,7 @@ func (p *prospect) foretellBudgets(i int, o *Outlook) {
 }
 
 // refuse keeps the first refusal: the one that the call would get.
-func (o *Outlook) refuse(rej *Refusal) {
+func (o *Forecast) refuse(rej *Refusal) {
 	if o.Refused == nil {
 		o.Refused = rej
 	}
@@ -134,7 +134,7 @@ func (o *Outlook) refuse(rej *Refusal) {
 
 // foretell adds the answers of own limits. asks says that such a call asks the store, which is not
 // asked for this.
-func (k *link) foretell(now time.Time, c limits.Call, asks bool, o *Outlook) {
+func (k *link) foretell(now time.Time, c limits.Call, asks bool, o *Forecast) {
 	own := k.own
 	own.mu.Lock()
 	defer own.mu.Unlock()
@@ -166,7 +166,7 @@ func (k *link) foretell(now time.Time, c limits.Call, asks bool, o *Outlook) {
 }
 
 // checksLocked adds the limits as a call would meet them, none with a wait longer than longest.
-func (own *ownLimits) checksLocked(f *limits.Forecast, longest time.Duration, o *Outlook) {
+func (own *ownLimits) checksLocked(f *limits.Forecast, longest time.Duration, o *Forecast) {
 	for k := range limits.Axis(limits.Axes) {
 		if limit := own.set.Limit(k); limit > 0 {
 			o.Checks = append(o.Checks, Check{
@@ -181,7 +181,7 @@ func (own *ownLimits) checksLocked(f *limits.Forecast, longest time.Duration, o 
 type budgetsOf struct{ tenant, pool string }
 
 // spend adds the answers of budgets.
-func (o *Outlook) spend(now time.Time, accounts []*account, b *holds, member func(i int) budget.MemberID, of budgetsOf) {
+func (o *Forecast) spend(now time.Time, accounts []*account, b *holds, member func(i int) budget.MemberID, of budgetsOf) {
 	var worst *Refusal
 	for i, a := range accounts {
 		c := Check{Pool: of.pool, Axis: a.Name(), Budget: a.Budget, Limit: a.Limit, Used: a.usedByAll(now) * a.scale, Asked: b.spend[a.Unit]}
@@ -207,7 +207,7 @@ func (o *Outlook) spend(now time.Time, accounts []*account, b *holds, member fun
 }
 
 // foretellPool adds the answer of the pool. It reports false if the seat was given up.
-func (p *prospect) foretellPool(o *Outlook) bool {
+func (p *prospect) foretellPool(o *Forecast) bool {
 	pool := p.pool.pool
 	seat := p.access.seat
 	pool.mu.Lock()
@@ -246,7 +246,7 @@ func (p *prospect) foretellPool(o *Outlook) bool {
 }
 
 // checkPoolLocked adds the limits of a pool, which is locked, as the call would meet them.
-func (o *Outlook) checkPoolLocked(now time.Time, p *pool, call *escrow.Call, ans *escrow.Answer) {
+func (o *Forecast) checkPoolLocked(now time.Time, p *pool, call *escrow.Call, ans *escrow.Answer) {
 	waits := func(k escrow.Axis) time.Duration {
 		if ans.Verdict != escrow.Admitted && ans.Axis == k {
 			return ans.Wait
@@ -280,8 +280,8 @@ func (o *Outlook) checkPoolLocked(now time.Time, p *pool, call *escrow.Call, ans
 // Reasons tells how all limits stand that hold for a call that has just been refused. The limit
 // that refused it is shown as it stood then. It changes nothing, and costs little more than the
 // refusal did.
-func (g *Governor) Reasons(req Request, rej *Refusal) Outlook {
-	o, _ := newProspect(g, req).explain(Outlook{Refused: rej, decided: true})
+func (g *Governor) Reasons(req Request, rej *Refusal) Forecast {
+	o, _ := newProspect(g, req).explain(Forecast{Refused: rej, decided: true})
 	if rej.Reason == ReasonQueueFull || rej.Reason == ReasonOverloaded {
 		return o // rej's figures are those of the queue
 	}

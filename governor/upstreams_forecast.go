@@ -9,8 +9,8 @@ import (
 	"github.com/llmgov/llmgov/escrow/placement"
 )
 
-// UpstreamOutlook is how one of a pool's upstreams, which have limits of their own, stands to a call.
-type UpstreamOutlook struct {
+// UpstreamForecast is how one of a pool's upstreams, which have limits of their own, stands to a call.
+type UpstreamForecast struct {
 	Upstream
 	Standing placement.Standing
 	// Lacks is the limit that has no room for the call, or is smaller than it. It has no Axis if the Standing is for
@@ -18,8 +18,8 @@ type UpstreamOutlook struct {
 	Lacks Check
 }
 
-// goes reports whether the call of an outlook goes at once: that of a shadow does whatever the limits say.
-func (p *prospect) goes(o *Outlook) bool {
+// goes reports whether the call of a forecast goes at once: that of a shadow does whatever the limits say.
+func (p *prospect) goes(o *Forecast) bool {
 	if p.tenant.cfg.Shadow {
 		return o.Refused == nil || o.Refused.Reason != ReasonDraining
 	}
@@ -28,7 +28,7 @@ func (p *prospect) goes(o *Outlook) bool {
 
 // foretellUpstreamsLocked adds how the pool's upstreams stand to a call, and where it goes if its pool lets it go now. If they are
 // what the call waits for, rather than the pool's own limits, it returns how long until the first has room, as far as it is known.
-func (p *prospect) foretellUpstreamsLocked(call *escrow.Call, ans escrow.Answer, o *Outlook) (lacking time.Duration) {
+func (p *prospect) foretellUpstreamsLocked(call *escrow.Call, ans escrow.Answer, o *Forecast) (lacking time.Duration) {
 	pool := p.pool.pool
 	if pool.upstreams == nil {
 		return 0
@@ -53,7 +53,7 @@ func (p *prospect) foretellUpstreamsLocked(call *escrow.Call, ans escrow.Answer,
 }
 
 // waits is how long it takes until the upstream has room for the call, as far as it is known.
-func (u *UpstreamOutlook) waits() time.Duration {
+func (u *UpstreamForecast) waits() time.Duration {
 	switch u.Standing {
 	case placement.HasRoom:
 		return 0
@@ -64,11 +64,11 @@ func (u *UpstreamOutlook) waits() time.Duration {
 }
 
 // upstreamLocked is how the index-th upstream stands to a call that may use those of via.
-func (p *prospect) upstreamLocked(index int, via escrow.Mask, of escrow.Choices) UpstreamOutlook {
+func (p *prospect) upstreamLocked(index int, via escrow.Mask, of escrow.Choices) UpstreamForecast {
 	books := p.pool.pool.upstreams
 	u := books.List[index]
 	standing, axis := books.Standing(p.now, index, via, of)
-	out := UpstreamOutlook{Upstream: u.Spec, Standing: standing}
+	out := UpstreamForecast{Upstream: u.Spec, Standing: standing}
 	cost := placement.CostOf(of.Cost)
 	switch standing {
 	case placement.TooSmall:
