@@ -261,7 +261,7 @@ func TestApply_WhoIsGoneIsServedToTheEnd(t *testing.T) {
 		wg.Wait()
 		admitted(t, g, demand("b", 1)).Settle(Usage{}) // when siblings are gone, so is what was owed to them
 		p := g.table.Load().inOrder.pools[0]
-		if n := len(p.claims.retired); n != 0 {
+		if n := len(p.tree.retired); n != 0 {
 			t.Errorf("%d nodes of who is gone are in the tree still", n)
 		}
 		healthy(t, g)
@@ -465,11 +465,11 @@ func TestApply_ManyGoWithCalls(t *testing.T) {
 	leafOf := func(tenant string) any { return g.table.Load().tenants[tenant].access[0].seat.leaf }
 	before := leafOf("tenant-7")
 	apply(t, g, many(n, 1, 10))
-	if got := len(p.claims.retired); got != n {
+	if got := len(p.tree.retired); got != n {
 		t.Errorf("%d nodes wait for the end of their calls, want %d", got, n)
 	}
 	apply(t, g, many(n, 1, 0))
-	if got := len(p.claims.retired); leafOf("tenant-7") != before || got < n+10-sweepStride {
+	if got := len(p.tree.retired); leafOf("tenant-7") != before || got < n+10-sweepStride {
 		t.Errorf("who came back has node %v, not its own %v; and %d of groups are there, want %d or more: only a few are looked at", leafOf("tenant-7"), before, got, n+10-sweepStride)
 	}
 	apply(t, g, many(1, 1, 0))
@@ -480,7 +480,7 @@ func TestApply_ManyGoWithCalls(t *testing.T) {
 		l := admitted(t, g, Request{Tenant: "tenant-0", Pool: "p0", Output: 10})
 		l.Settle(Usage{Output: 1})
 	}
-	if got := len(p.claims.retired); got != 0 {
+	if got := len(p.tree.retired); got != 0 {
 		t.Errorf("%d nodes of who is gone are in the tree still", got)
 	}
 	healthy(t, g)

@@ -17,22 +17,22 @@ const measureEvery = time.Second
 type measure struct {
 	mu      sync.Mutex
 	meter   *fairness.Meter
-	planted *claimsView // of the claims that the meter has now
+	planted *treeView // of the tree that the meter has now
 	sample  []escrow.Account
 
 	// The pool's lock guards the fields below.
-	view     *claimsView // of the pool's claims
-	reshared bool        // shares have changed, but view has not yet
-	stale    bool        // claims have changed, and view may have nodes that are gone
-	timer    Timer       // nil before the first measurement
-	running  bool        // the timer runs, or its function does
-	stirred  bool        // calls came or ended since the last measurement
-	since    time.Time   // when measuring began
-	from     time.Time   // when it began for the first time
+	view     *treeView // of the pool's tree
+	reshared bool      // shares have changed, but view has not yet
+	stale    bool      // the tree has changed, and view may have nodes that are gone
+	timer    Timer     // nil before the first measurement
+	running  bool      // the timer runs, or its function does
+	stirred  bool      // calls came or ended since the last measurement
+	since    time.Time // when measuring began
+	from     time.Time // when it began for the first time
 }
 
-// claimsView is a pool's tree as its meter sees it. It is immutable.
-type claimsView struct {
+// treeView is a pool's tree as its meter sees it. It is immutable.
+type treeView struct {
 	tree   *fairness.Tree
 	leaves []*fairness.Leaf
 	floors []fairness.Floor
@@ -40,7 +40,7 @@ type claimsView struct {
 	index  map[*tenant]int // into leaves
 }
 
-// review makes the pool's claimsView anew. Only shares, which others grant, change at other times.
+// review makes the pool's treeView anew. Only shares, which others grant, change at other times.
 func (p *pool) review(shared bool) {
 	if shared {
 		p.mu.Lock()
@@ -55,18 +55,18 @@ func (p *pool) review(shared bool) {
 	p.measure.stale = false
 }
 
-// viewLocked makes the pool's claimsView anew, after shares have changed.
+// viewLocked makes the pool's treeView anew, after shares have changed.
 func (p *pool) viewLocked() {
 	p.measure.view = p.newView()
 	p.measure.reshared = false
 	p.measure.stale = false
 }
 
-func (p *pool) newView() *claimsView {
-	v := &claimsView{tree: fairness.NewTree(), index: map[*tenant]int{}}
-	below := map[escrow.NodeID][]*claim{}
+func (p *pool) newView() *treeView {
+	v := &treeView{tree: fairness.NewTree(), index: map[*tenant]int{}}
+	below := map[escrow.NodeID][]*node{}
 	seats := map[escrow.NodeID]*seat{}
-	for _, c := range p.claims.present {
+	for _, c := range p.tree.present {
 		below[c.up] = append(below[c.up], c)
 	}
 	for _, st := range p.seats {
@@ -74,10 +74,10 @@ func (p *pool) newView() *claimsView {
 	}
 	var grow func(up escrow.NodeID, at int)
 	grow = func(up escrow.NodeID, at int) {
-		slices.SortFunc(below[up], func(a, b *claim) int { return cmp.Compare(a.id, b.id) })
+		slices.SortFunc(below[up], func(a, b *node) int { return cmp.Compare(a.id, b.id) })
 		for _, c := range below[up] {
 			node := 0
-			weight := float64(c.node.Weight.Thousandths()) * float64(c.ppm) / wholeClaim
+			weight := float64(c.cfg.Weight.Thousandths()) * float64(c.ppm) / wholeNode
 			if st := seats[c.id]; st != nil {
 				node = v.tree.Leaf(at, weight)
 				v.index[st.tenant] = len(v.leaves)
@@ -87,8 +87,8 @@ func (p *pool) newView() *claimsView {
 				node = v.tree.Inner(at, weight)
 				grow(c.id, node)
 			}
-			if c.node.Floor > 0 && p.base.TPM > 0 {
-				part := float64(c.node.Floor) / float64(p.base.TPM)
+			if c.cfg.Floor > 0 && p.base.TPM > 0 {
+				part := float64(c.cfg.Floor) / float64(p.base.TPM)
 				v.floors = append(v.floors, fairness.Floor{Node: node, Virtual: int64(part * float64(escrow.WholeMinute))})
 			}
 		}
@@ -164,8 +164,8 @@ func (p *pool) sampleLocked(now time.Time, into []escrow.Account) fairness.Sampl
 // markLocked marks the calls that are dispatched until the pool is looked at again.
 func (p *pool) markLocked(now time.Time) { p.escrow.Mark(fairness.Mark(now.Sub(p.measure.from))) }
 
-// plant gives the meter a view of the pool's claims.
-func (m *measure) plant(v *claimsView, since time.Time) {
+// plant gives the meter a view of the pool's tree.
+func (m *measure) plant(v *treeView, since time.Time) {
 	if m.meter == nil {
 		m.meter = fairness.NewMeter(since)
 	}
@@ -176,7 +176,7 @@ func (m *measure) plant(v *claimsView, since time.Time) {
 }
 
 // figures are those of the pool's last measurement, and the view that they belong to.
-func (m *measure) figures() (fairness.Figures, *claimsView) {
+func (m *measure) figures() (fairness.Figures, *treeView) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.meter == nil {
@@ -203,7 +203,7 @@ type TenantShare struct {
 }
 
 // sharesLocked lists the shares of those of a list that may use the pool.
-func (p *poolView) sharesLocked(now time.Time, list []*tenantView, f fairness.Figures, v *claimsView) []TenantShare {
+func (p *poolView) sharesLocked(now time.Time, list []*tenantView, f fairness.Figures, v *treeView) []TenantShare {
 	oldest := map[*tenant]time.Duration{}
 	for slot := range p.leases {
 		if st := &p.leases[slot]; st.waiter != nil {

@@ -341,7 +341,7 @@ func TestFloorsGoBeforeWeights(t *testing.T) {
 	})
 }
 
-// TestShares_Apply: a pool that is measured while an Apply has changed its claims, but not yet made the meter's view anew, is not asked for
+// TestShares_Apply: a pool that is measured while an Apply has changed its tree, but not yet made the meter's view anew, is not asked for
 // nodes that are gone.
 func TestShares_Apply(t *testing.T) {
 	for _, shared := range []bool{true, false} { // without a grant, so that there never was a call

@@ -41,14 +41,14 @@ type pool struct {
 	grants  *poolGrants // changes of slots and budgets that are divided; nil if they are not
 	measure measure     // has a lock of its own
 	paused  int         // calls that wait for a time; see Governor.Pause
-	claims  claims
+	tree    tree
 	seats   map[*tenant]*seat
 }
 
 func newPool(name string) *pool {
 	return &pool{
-		name: name, learned: newLearned(), claims: claims{present: map[claimName]*claim{}}, seats: map[*tenant]*seat{},
-		outage: outage{begun: make(chan struct{})}, measure: measure{view: &claimsView{tree: fairness.NewTree()}},
+		name: name, learned: newLearned(), tree: tree{present: map[nodeName]*node{}}, seats: map[*tenant]*seat{},
+		outage: outage{begun: make(chan struct{})}, measure: measure{view: &treeView{tree: fairness.NewTree()}},
 	}
 }
 
@@ -67,7 +67,7 @@ func (g *Governor) pumpNow(p *pool) {
 
 // pumpLocked is pumpAndUnlock for callers that hold the lock longer. Call wakeAndUnlock in the end.
 func (g *Governor) pumpLocked(p *pool, now time.Time) {
-	p.claims.removeRetired(now)
+	p.tree.removeRetired(now)
 	p.slots.Expire(now)
 	p.out = p.escrow.Pump(now, p.out[:0])
 	for _, h := range p.out {

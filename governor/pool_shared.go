@@ -206,7 +206,7 @@ func (s *SharedPool) Demand(now time.Time) (PoolDemand, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s.era = p.rates.era
-	s.tree = p.claims.tree
+	s.tree = p.tree.shared
 	axes := pairs[s.pair]
 	d.Limits = s.of(p.set.Minute())
 	d.Burst = p.set.Burst
@@ -294,7 +294,7 @@ func (s *SharedPool) shareSome(list []NodeShare) {
 
 func (s *SharedPool) shareLocked(list []NodeShare) {
 	for _, x := range list {
-		if s.pool.claims.share(s.tree.paths[x.ID], x.PPM) {
+		if s.pool.tree.share(s.tree.paths[x.ID], x.PPM) {
 			s.pool.measure.reshared = true
 		}
 	}

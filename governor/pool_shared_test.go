@@ -62,7 +62,7 @@ func TestShared_Apply(t *testing.T) {
 	g, s := shared(t, cfg)
 	ppm := func(path string) int64 {
 		p := s.find()
-		return p.claims.tree.nodes[p.claims.tree.index[path]].ppm
+		return p.tree.shared.nodes[p.tree.shared.index[path]].ppm
 	}
 	id := func(d PoolDemand, path string) escrow.NodeID {
 		return d.Tree[slices.IndexFunc(d.Tree, func(n PoolNode) bool { return n.Path == path })].ID
@@ -81,7 +81,7 @@ func TestShared_Apply(t *testing.T) {
 		},
 		Allowances: tokensOnly(escrow.Allowance{Since: time.Now(), Until: time.Now().Add(time.Minute), Level: 50}),
 	})
-	if ppm("free") != 250_000 || ppm("acme/search") != 90_000 || ppm("acme") != wholeClaim {
+	if ppm("free") != 250_000 || ppm("acme/search") != 90_000 || ppm("acme") != wholeNode {
 		t.Errorf("free %d, acme/search %d, acme %d", ppm("free"), ppm("acme/search"), ppm("acme"))
 	}
 	if d := demanded(s); d.Left[0] != 50 {
@@ -98,7 +98,7 @@ func TestShared_Apply(t *testing.T) {
 	}
 
 	testkit.OK(t, g.Apply(sharedConfig()))
-	if got := ppm("acme/search/deep"); got != wholeClaim {
+	if got := ppm("acme/search/deep"); got != wholeNode {
 		t.Errorf("who comes back has a share of %d", got)
 	}
 	if err := g.table.Load().pools["p"].escrow.Check(); err != nil {

@@ -19,7 +19,7 @@ func (p *poolView) configureLocked(now time.Time, tb *table, pl *plan, zone *tim
 	if p.escrow == nil {
 		p.escrow = escrow.New(now, rules)
 		p.set = rules
-		p.claims.escrow = p.escrow
+		p.tree.escrow = p.escrow
 		p.slots = slots.New(p.escrow, p.grants != nil)
 		if p.grants != nil {
 			p.grants.slots = p.slots
@@ -33,10 +33,10 @@ func (p *poolView) configureLocked(now time.Time, tb *table, pl *plan, zone *tim
 	}
 	p.configureUpstreamsLocked(now)
 	p.limitLocked(now)
-	p.claims.plant(pl)
+	p.tree.plant(pl)
 	if shared {
-		p.claims.list()
-		p.slots.Plant(p.claims.tree.slotNodes())
+		p.tree.list()
+		p.slots.Plant(p.tree.shared.slotNodes())
 	}
 	p.seatLocked(now, pl)
 	p.measure.stale = true
@@ -73,9 +73,9 @@ func (tb *table) burst(p *poolView) time.Duration {
 // seatLocked gives seats to those tenants that have none at their leaves, and takes those of tenants that have left.
 func (p *poolView) seatLocked(now time.Time, pl *plan) {
 	for _, v := range pl.seats {
-		leaf := p.claims.present[claimName{callsClaim, v.name}].id
+		leaf := p.tree.present[nodeName{callsNode, v.name}].id
 		old := p.seats[v.tenant]
-		st := &seat{tenant: v.tenant, leaf: leaf, round: p.claims.round, measured: fairness.NewLeaf(p.escrow.Account(leaf))}
+		st := &seat{tenant: v.tenant, leaf: leaf, round: p.tree.round, measured: fairness.NewLeaf(p.escrow.Account(leaf))}
 		if old != nil {
 			p.escrow.Forgive(old.leaf) // because the leaf may be another seat's later
 			old.gone = true

@@ -130,11 +130,11 @@ func (a *account) memberName(tenant string) string { return a.periodName() + " o
 
 // sort lists the pool's seats by name, if they have changed.
 func (t *turns) sort(p *pool) {
-	if t.orderOf == p.claims.tree {
+	if t.orderOf == p.tree.shared {
 		return
 	}
 	t.order = t.order[:0]
-	t.orderOf = p.claims.tree
+	t.orderOf = p.tree.shared
 	for _, st := range p.seats {
 		t.order = append(t.order, st)
 	}

@@ -77,7 +77,7 @@ type tenant struct {
 type seat struct {
 	tenant *tenant
 	leaf   escrow.NodeID
-	round  int // as a claim's
+	round  int // as a node's
 	// gone says that the leaf is given up. A call that comes to it by an old table has to look in
 	// the new one.
 	gone bool
