@@ -310,7 +310,7 @@ func TestDial_SameAsInside(t *testing.T) {
 				t.Errorf("granted %+v, shown %v", g, h)
 			}
 			r := refused(governed.Do(t.Context(), asked, answer))
-			if r.ID != "req-1" || r.Status != 429 || r.Code != "rate_limit_exceeded" || r.Kind != "requests" || r.RetryAfter <= 0 || r.Header.Get("Retry-After") == "" || r.Header.Get("X-Ratelimit-Remaining-Requests") != "0" {
+			if r.ID != "req-1" || r.Status != 429 || r.Code != "rate_limit_exceeded" || r.Kind != "requests" || r.RetryAfter <= 0 || r.Header.Get("Retry-After") == "" || r.Header.Get("X-Ratelimit-Remaining-Requests") != "0" || r.Header.Get("X-Request-Id") != "req-1" {
 				t.Errorf("refused %+v", r)
 			}
 		}, func(_ *tenants.Pool, acme *tenants.Tenant) { acme.RPM = 1 })

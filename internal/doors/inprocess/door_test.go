@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/governor/client"
@@ -46,46 +45,6 @@ func policy(change func(*tenants.Pool, *tenants.Tenant)) (tenants.Config, []tena
 
 func tokens(gov *governor.Governor) int64 {
 	return gov.Standing("acme", "gpt").Tokens.Limit - gov.Standing("acme", "gpt").Tokens.Remaining
-}
-
-// Each end of a call charges what the same end charges over HTTP.
-func TestDoor_Charges(t *testing.T) {
-	broken := errors.New("broken")
-	for name, c := range map[string]struct {
-		fn   func(context.Context, *client.Lease) (client.Usage, error)
-		want int64
-	}{
-		"reported": {func(context.Context, *client.Lease) (client.Usage, error) {
-			return client.Usage{Input: 50, Output: 5}, nil
-		}, 55},
-		"broken, known": {func(context.Context, *client.Lease) (client.Usage, error) {
-			return client.Usage{Input: 50, Output: 5}, broken
-		}, 55},
-		"broken, counted": {func(_ context.Context, l *client.Lease) (client.Usage, error) {
-			l.Progress(7)
-			return client.Usage{}, broken
-		}, 67},
-		"broken, unknown": {func(context.Context, *client.Lease) (client.Usage, error) { return client.Usage{}, broken }, 100},
-		"panicked":        {func(context.Context, *client.Lease) (client.Usage, error) { panic("no") }, 100},
-		"not sent":        {func(context.Context, *client.Lease) (client.Usage, error) { return client.Usage{}, client.ErrNotSent }, 0},
-		"answered error": {func(context.Context, *client.Lease) (client.Usage, error) {
-			return client.Usage{}, client.ErrAnsweredError
-		}, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			governed, gov := open(t, func(p *tenants.Pool, _ *tenants.Tenant) { p.TPM = 600_000 })
-			func() {
-				defer func() { _ = recover() }()
-				_ = governed.Do(t.Context(), asked, c.fn)
-			}()
-			if got := tokens(gov); got != c.want {
-				t.Errorf("charged %d tokens, %d is right", got, c.want)
-			}
-			if n, _ := gov.Leases(); n > 0 {
-				t.Errorf("%d leases are left", n)
-			}
-		})
-	}
 }
 
 // TestDoor_Holds: a call is held by whatever is known of its prompt, and one of which nothing is known as one that refers to something of
@@ -182,28 +141,6 @@ func TestDoor_Instead(t *testing.T) {
 	}
 }
 
-// A refusal says as much as over HTTP: status, code, time to come back, and where the tenant stands.
-func TestDoor_Refuses(t *testing.T) {
-	governed, _ := open(t, func(_ *tenants.Pool, acme *tenants.Tenant) { acme.RPM = 1 })
-	testkit.OK(t, governed.Do(t.Context(), asked, answer))
-	err := governed.Do(t.Context(), asked, answer)
-	r, ok := errors.AsType[*client.Refusal](err)
-	if !ok {
-		t.Fatalf("the second call of a minute: %v", err)
-	}
-	if r.Status != http.StatusTooManyRequests || r.Code != "rate_limit_exceeded" || r.Kind != "requests" || r.RetryAfter <= 0 || r.RetryAfter > 2*time.Minute {
-		t.Errorf("refused: %+v", r)
-	}
-	for name, want := range map[string]string{"X-Ratelimit-Limit-Requests": "1", "X-Ratelimit-Remaining-Requests": "0", "X-Request-Id": "req-1"} {
-		if got := r.Header.Get(name); got != want {
-			t.Errorf("%s: %s, not %s", name, got, want)
-		}
-	}
-	if r.Header.Get("Retry-After") == "" {
-		t.Error("no Retry-After")
-	}
-}
-
 func answer(context.Context, *client.Lease) (client.Usage, error) {
 	return client.Usage{Input: 50, Output: 5}, nil
 }
@@ -239,34 +176,6 @@ func TestDoor_BadInput(t *testing.T) {
 	}
 	if n, _ := gov.Leases(); n > 0 {
 		t.Errorf("%d leases are left", n)
-	}
-}
-
-// A caller that goes while it waits gets its context's error, and holds nothing.
-func TestDoor_CancelledWhileItWaits(t *testing.T) {
-	governed, gov := open(t, func(p *tenants.Pool, acme *tenants.Tenant) { p.Concurrency = 1; acme.MaxWait = time.Hour })
-	first := testkit.Must(governed.Reserve(t.Context(), asked))(t)
-	ctx, leave := context.WithCancel(t.Context())
-	time.AfterFunc(10*time.Millisecond, leave)
-	if _, err := governed.Reserve(ctx, asked); !errors.Is(err, context.Canceled) {
-		t.Errorf("the caller that left got %v", err)
-	}
-	first.Close()
-	if n, _ := gov.Leases(); n > 0 {
-		t.Errorf("%d leases are left", n)
-	}
-}
-
-// The governor can end a call that made its context from the lease's.
-func TestDoor_Interrupted(t *testing.T) {
-	governed, gov := open(t, nil)
-	err := governed.Do(t.Context(), asked, func(_ context.Context, l *client.Lease) (client.Usage, error) {
-		go gov.Interrupt("gpt", errors.New("a slot was lost"))
-		<-l.Context().Done()
-		return client.Usage{}, l.Context().Err()
-	})
-	if r, ok := errors.AsType[*client.Refusal](err); !ok || r.Status != http.StatusServiceUnavailable {
-		t.Errorf("interrupted: %v", err)
 	}
 }
 
