@@ -58,10 +58,12 @@ func TestSharesOfAHandMadeTrace(t *testing.T) {
 	var s script
 	const second = time.Second
 	s.ask(0, 10*second, 0, 6000) // in the warm-up: for rolling sums only
-	s.ask(0, 80*second, 2*second, 3000)
+	refunded := s.ask(0, 80*second, 2*second, 3500)
 	s.ask(1, 80*second, 4*second, 2400)
 	s.ask(0, 150*second, 0, 4000)
 	s.ask(1, 150*second, 6*second, 2000)
+	s.add(130*second, Used, refunded, -500) // of what it took in the second minute
+	s.Beats = []Told{{At: 50 * second}, {At: 70 * second}, {At: 90 * second}}
 	p := newPlan(parsed(t, twoWorkers), 1)
 	f, tenants := newAudit(p, &s.Trace).figures()
 
@@ -75,6 +77,7 @@ func TestSharesOfAHandMadeTrace(t *testing.T) {
 	near(t, "rolling_max", f.RollingMax, 1)
 	near(t, "wait_p50_seconds", f.WaitP50, 2)
 	near(t, "wait_p99_seconds", f.WaitP99, 4)
+	near(t, "store_round_trips_per_1000", f.StoreRoundTrips, 2000.0/4)
 	near(t, "promise_kept", f.PromiseKept, math.NaN())
 	near(t, "a's entitled", tenants[0].Entitled, 8000.0/12000)
 	near(t, "a's received", tenants[0].Received, 7000.0/12000)
@@ -95,6 +98,9 @@ func TestPromisesOfAHandMadeTrace(t *testing.T) {
 	}
 	s.add(74500*time.Millisecond, Admitted, 0, 10)
 	s.refuse(1, 74*second, second)
+	s.Requests = append(s.Requests, Request{At: 10 * second, Tokens: 10}) // in the warm-up
+	s.add(10*second, Offered, 3, 10)
+	s.refuse(3, 10*second, 0)
 	s.add(73*second, Admitted, 2, 10)
 	sc := parsed(t, twoWorkers)
 	sc.Refuse = scenario.DenyHinted
