@@ -8,5 +8,5 @@ source ../../../../../.ci/tools.sh
 
 python_packages .
 export LITELLM=$PWD/.venv/bin/litellm
-[ $# -gt 0 ] || set -- -v -run 'TestDoors/LiteLLM|TestLiteLLM'
+[ $# -gt 0 ] || set -- -v -run TestDoors/LiteLLM
 go test -timeout 15m "$@" ..
