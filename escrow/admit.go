@@ -193,14 +193,31 @@ func (p *Pool) goesFirst(i NodeID, class rank) bool {
 // Source: Choudhury, Hahne, "Dynamic queue length thresholds for shared-memory
 // packet switches", IEEE/ACM Transactions on Networking 6(2), 1998.
 func (p *Pool) queueRoom(i NodeID) Verdict {
-	left := int32(min(int64(p.cfg.MaxQueue), 1<<30)) - p.waiting()
+	left := int32(min(int64(p.cfg.MaxQueue), 1<<30)) - p.waiting() - p.paused
 	switch {
 	case left <= 0:
 		return PoolFull
-	case p.nodes[i].waiting() >= left:
+	case p.nodes[i].waiting()+p.nodes[i].paused >= left:
 		return LeafFull
 	}
 	return Queued
+}
+
+// Pause has a call take a place in the queue of a leaf that waits for a time, and for nothing of the pool, until it is to Resume. It answers
+// Queued, or PoolFull or LeafFull if there is no place.
+func (p *Pool) Pause(leaf NodeID) Verdict {
+	v := p.queueRoom(leaf)
+	if v == Queued {
+		p.paused++
+		p.nodes[leaf].paused++
+	}
+	return v
+}
+
+// Resume gives back the place of a call that was to Pause.
+func (p *Pool) Resume(leaf NodeID) {
+	p.paused--
+	p.nodes[leaf].paused--
 }
 
 // Cancel withdraws a call that still waits. It reports false, and changes nothing,

@@ -102,7 +102,8 @@ type leaf struct {
 	// background ones waited, less backgroundShare-1 times what was of these.
 	yielded int64
 	// later is the virtual cost of the background calls that wait, tickets included.
-	later int64
+	later  int64
+	paused int32 // calls: see Pool.Pause
 	// restricted are its bounds at upstreams; nil but for few leaves: see Restrict.
 	restricted []restriction
 }

@@ -111,7 +111,8 @@ type Pool struct {
 	slots   int64 // of cfg.Slots, that may be used; see Narrow
 	soon    int64 // that may be used soon; see Expect
 	running int64
-	refunds Cost // expected back from running calls
+	paused  int32 // calls; see Pause
+	refunds Cost  // expected back from running calls
 
 	rules      []Rule     // of slots
 	background int64      // calls of running

@@ -18,7 +18,7 @@ type State struct {
 	Axes    [Rolling]AxisState // by Axis
 	Slots   int64              // that may be used; 0 = no limit
 	Running int64
-	Waiting int
+	Waiting int // those that pause included
 	Tickets int // kept places
 	// Part is how much of the rate is handed out, in parts of WholePace, and Held is
 	// until when nothing is; zero for no hold. See Throttle.
@@ -29,7 +29,7 @@ type State struct {
 // State reports the books as of now. O(1) but for FullAt, which walks slots.
 func (p *Pool) State(now time.Time) State {
 	p.advance(now)
-	s := State{Slots: p.slots, Running: p.running, Waiting: int(p.waiting()), Tickets: p.Tickets(), Part: p.part, Held: p.held}
+	s := State{Slots: p.slots, Running: p.running, Waiting: int(p.waiting() + p.paused), Tickets: p.Tickets(), Part: p.part, Held: p.held}
 	for k := range p.axes {
 		a := &p.axes[k]
 		if !a.on {
@@ -71,12 +71,14 @@ type NodeState struct {
 	Counts Weight
 	// Queued and Running are calls below the node, and Later those of Queued that are background calls.
 	Queued, Running, Later int
+	// Waiting is Queued, and, of a leaf, the calls that pause.
+	Waiting int
 }
 
 // Node reports one node. Of Root, Running is not counted: see State.
 func (p *Pool) Node(i NodeID) NodeState {
 	n := &p.nodes[i]
-	return NodeState{n.claim, Weight(n.weight) / weightOne, int(n.waiting()), int(n.running), int(n.queued[background])}
+	return NodeState{n.claim, Weight(n.weight) / weightOne, int(n.waiting()), int(n.running), int(n.queued[background]), int(n.waiting() + n.paused)}
 }
 
 // Running reports whether h names a running call.

@@ -109,7 +109,7 @@ func (t *tree) remove(i NodeID) bool {
 	up := &t.nodes[nd.parent]
 	p := up.inner
 	debt := nd.finish > t.virtualOf(p) && (nd.parent == Root || up.standing() != none || up.running > 0)
-	if nd.inner != nil && nd.children > 0 || nd.stands.rank != none || nd.running > 0 || debt {
+	if nd.inner != nil && nd.children > 0 || nd.stands.rank != none || nd.running > 0 || nd.paused > 0 || debt {
 		return false
 	}
 	p.weights -= nd.weight

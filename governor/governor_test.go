@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"runtime"
 	"strings"
@@ -168,47 +169,83 @@ func TestWaitEndsWhenTheCallerGoes(t *testing.T) {
 	}
 }
 
-// TestPause: calls that wait for a time count in their pool's queue, and end as those in it do.
+// TestPause: calls that can go nowhere for a time have their places in their pool's queue, of which one tenant has no more than another
+// leaves, and end as those in it do.
 func TestPause(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := must(t, Config{
-			Pools:   []Pool{{Name: "p", Concurrency: 1, MaxQueue: 2}},
-			Tenants: []Tenant{{Name: "a", Weight: 1, MaxWait: time.Hour}},
-		})
-		testkit.Must(g.Acquire(t.Context(), demand("a", 1)))(t)
-		go func() { _, _ = g.Acquire(t.Context(), demand("a", 1)) }()
-		synctest.Wait()
-		req := demand("a", 1)
-		leaves, leave := context.WithCancel(t.Context())
-		for _, c := range []struct {
-			until  time.Duration
-			during func()
-			want   Reason
-			after  time.Duration
-		}{
-			{2 * time.Second, nil, 0, 2 * time.Second},
-			{time.Hour, leave, ReasonCancelled, time.Second},
-			{time.Hour, func() {
-				if rej := g.Pause(t.Context(), &req, time.Now().Add(time.Second)); rej == nil || rej.Reason != ReasonOverloaded || rej.Used != 2 {
-					t.Errorf("beside one that waits and one that pauses: %+v", rej)
-				}
-				g.Drain()
-			}, ReasonDraining, time.Second},
-		} {
-			ctx := t.Context()
-			if c.want == ReasonCancelled {
-				ctx = leaves
-			}
-			if c.during != nil {
-				time.AfterFunc(time.Second, c.during)
-			}
+	for _, recorded := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			var told []Event
+			g := must(t, Config{
+				Pools:    []Pool{{Name: "p", Concurrency: 1, MaxQueue: 6}},
+				Tenants:  []Tenant{{Name: "a", Weight: 1, MaxWait: time.Hour}, {Name: "b", Weight: 1, MaxWait: time.Hour}},
+				Observer: observes(func(e Event) { told = append(told, e) }), Recorded: recorded,
+			})
+			late := demand("a", 1)
+			late.Pause = time.Second
 			began := time.Now()
-			rej := g.Pause(ctx, &req, began.Add(c.until))
-			if (rej == nil) != (c.want == 0) || rej != nil && rej.Reason != c.want || time.Since(began) != c.after {
-				t.Errorf("after %v: %+v", time.Since(began), rej)
+			runs := testkit.Must(g.Acquire(t.Context(), late))(t)
+			if runs.Waited != time.Second || time.Since(began) != time.Second {
+				t.Errorf("after %v a call is admitted that paused for 1s, and waited %v", time.Since(began), runs.Waited)
 			}
-		}
-	})
+			ask := func(ctx context.Context, tenant string, pause time.Duration) *Refusal {
+				req := demand(tenant, 1)
+				req.Pause = pause
+				_, rej := Refused(g.Acquire(ctx, req))
+				return rej
+			}
+			ends := map[Reason]int{}
+			var mu sync.Mutex
+			waits := func(ctx context.Context, tenant string, pause time.Duration) {
+				go func() {
+					rej := ask(ctx, tenant, pause)
+					mu.Lock()
+					defer mu.Unlock()
+					ends[rej.Reason]++
+				}()
+				synctest.Wait()
+			}
+			leaves, leave := context.WithCancel(t.Context())
+			waits(leaves, "a", 30*time.Minute)
+			waits(t.Context(), "a", 0)
+			waits(t.Context(), "a", 30*time.Minute)
+			for _, pause := range []time.Duration{0, time.Minute} {
+				if rej := ask(t.Context(), "a", pause); rej == nil || rej.Reason != ReasonQueueFull || rej.Used != 3 || pause > 0 && rej.RetryAfter != pause {
+					t.Errorf("the fourth of a, which pauses for %v: %+v", pause, rej)
+				}
+			}
+			waits(t.Context(), "b", 30*time.Minute)
+			waits(t.Context(), "b", 0)
+			if rej := ask(t.Context(), "b", time.Minute); rej == nil || rej.Reason != ReasonQueueFull || rej.Pool != "p" {
+				t.Errorf("the third of b: %+v", rej)
+			}
+			if _, waiting := g.Leases(); waiting != 5 {
+				t.Errorf("%d wait, want 5", waiting)
+			}
+			leave()
+			synctest.Wait()
+			began = time.Now()
+			g.Drain()
+			synctest.Wait()
+			mu.Lock()
+			if want := (map[Reason]int{ReasonCancelled: 1, ReasonDraining: 4}); !maps.Equal(ends, want) || time.Since(began) != 0 {
+				t.Errorf("they ended as %v, want %v", ends, want)
+			}
+			mu.Unlock()
+			refused := 0
+			for _, e := range told {
+				if e.Kind == EventRefused {
+					refused++
+				}
+			}
+			if refused != 8 {
+				t.Errorf("%d refusals were told, want 8", refused)
+			}
+			runs.Release()
+			if running, waiting := g.Leases(); running+waiting != 0 {
+				t.Errorf("%d run and %d wait at the end", running, waiting)
+			}
+		})
+	}
 }
 
 // Thousands of calls that end every way there is, against small limits: when

@@ -219,7 +219,7 @@ func (p *poolView) sharesLocked(now time.Time, list []*tenantView, f fairness.Fi
 		node := p.escrow.Node(st.leaf)
 		s := TenantShare{
 			Tenant: t.name, Weight: t.cfg.Weight, Debt: p.escrow.TokensOf(p.escrow.Account(st.leaf).Debt),
-			Queued: node.Queued, Running: node.Running, OldestWait: oldest[t.tenant],
+			Queued: node.Waiting, Running: node.Running, OldestWait: oldest[t.tenant],
 		}
 		if by, calls := p.escrow.KeptOut(st.leaf); by != nil {
 			s.KeptOut = calls

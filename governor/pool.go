@@ -40,7 +40,6 @@ type pool struct {
 	outage  outage      // nothing may be handed out of them
 	grants  *poolGrants // changes of slots and budgets that are divided; nil if they are not
 	measure measure     // has a lock of its own
-	paused  int         // calls that wait for a time; see Governor.Pause
 	tree    tree
 	seats   map[*tenant]*seat
 }

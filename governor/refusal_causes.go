@@ -19,11 +19,6 @@ func refuseUnknown(tenant string, own bool) *Refusal {
 	return &Refusal{Reason: ReasonUnknown, Own: own, Tenant: tenant}
 }
 
-// refuseCrowded refuses a call where as many wait for its pool as may.
-func refuseCrowded(req *Request, waiting int) *Refusal {
-	return &Refusal{Reason: ReasonOverloaded, Tenant: req.Tenant, Pool: req.Pool, Used: int64(waiting)}
-}
-
 // refuseDraining refuses a call because the governor drains.
 func refuseDraining(tenant string) *Refusal {
 	return &Refusal{Reason: ReasonDraining, Tenant: tenant, RetryAfter: drainRetry}

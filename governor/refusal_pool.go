@@ -50,7 +50,7 @@ func (p *pool) refusalLocked(now time.Time, t *tenant, call *escrow.Call, ans es
 		rej.Used = int64(s.Waiting)
 	case ans.Verdict == escrow.LeafFull:
 		rej.Reason = ReasonQueueFull
-		rej.Used = int64(p.escrow.Node(call.Leaf).Queued)
+		rej.Used = int64(p.escrow.Node(call.Leaf).Waiting)
 	case ans.Behind && !kept:
 		rej.Reason = ReasonShare
 	default:

@@ -160,7 +160,7 @@ func (p *poolView) addToLocked(ts *TenantState, now time.Time, st *seat) {
 	if st == nil || st.gone {
 		return
 	}
-	ts.Queued[p.name] = p.escrow.Node(st.leaf).Queued
+	ts.Queued[p.name] = p.escrow.Node(st.leaf).Waiting
 	for i, a := range p.shares {
 		a.advance(now)
 		ts.Budgets = append(ts.Budgets, BudgetState{

@@ -30,7 +30,7 @@ func (v *tenantView) waitsOf(p *poolView, req *Request, began time.Time) waits {
 		}
 		return began.Add(d)
 	}
-	w := waits{until: bounded(v.cfg.MaxWait), least: bounded(grantWait), keeps: p.cfg.TicketWait > 0, below: v.below(req)}
+	w := waits{until: bounded(v.cfg.MaxWait), least: bounded(req.Pause + grantWait), keeps: p.cfg.TicketWait > 0, below: v.below(req)}
 	w.back = w.until
 	if v.cfg.MaxWait == 0 {
 		w.back = bounded(p.cfg.TicketWait)

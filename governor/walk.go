@@ -70,7 +70,7 @@ func (w *walk) run() *Refusal {
 }
 
 // once takes the call through its limits. again says that it has to be tried anew: its seat was given
-// up by a new table, or it waited for a grant of a budget.
+// up by a new table, or it waited for a grant of a budget, or for a time.
 func (w *walk) once() (rej *Refusal, again bool) {
 	tb := w.g.table.Load()
 	w.spot = tb.find(&w.req)
@@ -85,6 +85,9 @@ func (w *walk) once() (rej *Refusal, again bool) {
 	}
 	if w.req.BudgetsOnly {
 		return w.commit()
+	}
+	if until := w.began.Add(w.req.Pause); w.now.Before(until) {
+		return w.pause(until)
 	}
 	w.may = w.tenant.waitsOf(w.pool, &w.req, w.began)
 	w.open(w.pool.weights.holdCost(&w.req))

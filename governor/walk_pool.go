@@ -67,6 +67,32 @@ func (w *walk) enterPool() (rej *Refusal, again bool) {
 	return rej, false
 }
 
+// pause waits until the call can go anywhere, in the pool's queue and without holding anything. Then the call has to be tried anew.
+func (w *walk) pause(until time.Time) (rej *Refusal, again bool) {
+	p := w.pool.pool
+	call := escrow.Call{Leaf: w.access.seat.leaf}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if w.access.seat.gone {
+		return nil, true
+	}
+	ans := escrow.Answer{Verdict: p.escrow.Pause(call.Leaf), Wait: until.Sub(w.now)}
+	why := woken
+	if ans.Verdict == escrow.Queued {
+		p.mu.Unlock()
+		why = w.park(newWaiter(), until)
+		p.mu.Lock()
+		p.escrow.Resume(call.Leaf)
+		w.now = w.g.clock.Now()
+	}
+	if why == timedOut {
+		return nil, true
+	}
+	rej = p.refusalLocked(w.now, w.tenant.tenant, &call, ans)
+	rej.because(why)
+	return rej, false
+}
+
 // callLocked is the call as the escrow is asked to admit it.
 func (w *walk) callLocked() escrow.Call {
 	p := w.pool.pool

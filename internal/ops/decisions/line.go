@@ -96,6 +96,7 @@ type Ask struct {
 	Output      int64          `json:"output"`
 	Price       governor.Price `json:"price,omitzero"`
 	MaxWait     *int64         `json:"max_wait,omitempty"` // nanoseconds
+	Pause       time.Duration  `json:"pause,omitempty"`    // nanoseconds
 	Stream      bool           `json:"stream,omitempty"`
 	Background  bool           `json:"background,omitempty"`
 	Below       int            `json:"below,omitempty"` // how far its priority is below the highest
@@ -203,7 +204,7 @@ func policyOf(e *governor.Event) *Policy {
 func askOf(r *governor.Request) *Ask {
 	a := &Ask{
 		Request: r.ID, Tenant: r.Tenant, Pool: r.Pool, Model: r.Model, Input: r.Input, Output: r.Output, Price: r.Price,
-		Stream: r.Stream, Background: r.Background, Below: r.Below, Claim: r.Claim, Forced: r.Forced, BudgetsOnly: r.BudgetsOnly, Booked: Usage(r.Booked), Told: r.Told, Conversation: r.Conversation,
+		Pause: r.Pause, Stream: r.Stream, Background: r.Background, Below: r.Below, Claim: r.Claim, Forced: r.Forced, BudgetsOnly: r.BudgetsOnly, Booked: Usage(r.Booked), Told: r.Told, Conversation: r.Conversation,
 	}
 	if r.MaxWait != nil {
 		wait := int64(*r.MaxWait)
@@ -216,7 +217,7 @@ func askOf(r *governor.Request) *Ask {
 func (a *Ask) Of() governor.Request {
 	r := governor.Request{
 		ID: a.Request, Tenant: a.Tenant, Pool: a.Pool, Model: a.Model, Input: a.Input, Output: a.Output, Price: a.Price,
-		Stream: a.Stream, Background: a.Background, Below: a.Below, Claim: a.Claim, Forced: a.Forced, BudgetsOnly: a.BudgetsOnly, Booked: governor.Usage(a.Booked), Told: a.Told, Conversation: a.Conversation,
+		Pause: a.Pause, Stream: a.Stream, Background: a.Background, Below: a.Below, Claim: a.Claim, Forced: a.Forced, BudgetsOnly: a.BudgetsOnly, Booked: governor.Usage(a.Booked), Told: a.Told, Conversation: a.Conversation,
 	}
 	if a.MaxWait != nil {
 		wait := time.Duration(*a.MaxWait)

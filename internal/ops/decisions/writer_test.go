@@ -324,7 +324,7 @@ func TestAsk_IsReadAgain(t *testing.T) {
 	req := governor.Request{
 		Tenant: "a", Pool: "p", Model: "m", ID: "i", Input: 1, Output: 2, Price: governor.Price{Input: 3}, MaxWait: &wait,
 		Stream: true, Background: true, Claim: escrow.Claim{Key: 1<<64 - 1}, Forced: true, BudgetsOnly: true,
-		Booked: governor.Usage{Input: 4, Output: 5}, Told: true, Conversation: 6, Below: 7,
+		Booked: governor.Usage{Input: 4, Output: 5}, Told: true, Conversation: 6, Below: 7, Pause: time.Second,
 	}
 	v := reflect.ValueOf(req)
 	for i := range v.NumField() {

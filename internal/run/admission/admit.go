@@ -73,15 +73,13 @@ func (c *Call) waitLeft() time.Duration { return c.MaxWait() - time.Since(c.entr
 // the call was admitted anew. The zero time is now: while all of a pool pauses, it admits nobody, and then in fair order.
 func (c *Call) Readmit(at time.Time) *governor.Refusal {
 	c.entry.turns++
-	waited := c.Lease.Waited + max(0, time.Until(at))
+	waited := c.Lease.Waited
 	c.entry.only.waits()
 	c.payLost(c.Lease)
-	if rej := c.ctl.gov.Pause(c.ctx, &c.Request, at); rej != nil {
-		return rej
-	}
 	left := c.waitLeft()
 	req := c.Request
 	req.MaxWait = &left
+	req.Pause = max(0, time.Until(at))
 	lease, rej := c.Acquire(&req)
 	if rej != nil {
 		return rej
