@@ -105,6 +105,7 @@ func (l *line) leave(whose string) {
 // Read passes somebody's body to read as it was before it was encoded, and returns the error of read. The reader fails with a [Broken].
 // read must not wait for anybody.
 func Read(whose, encoding string, body []byte, read func(io.Reader) error) error {
+	whose, _, _ = strings.Cut(whose, "/") // a tenant's teams have its places
 	defer enter(whose).leave(whose)
 	d := decoders[encoding].Get().(decoder)
 	defer decoders[encoding].Put(d)

@@ -85,9 +85,9 @@ func TestRead_Fair(t *testing.T) {
 	var all sync.WaitGroup
 	began := make(chan struct{}, 100)
 	last := make(chan struct{})
-	for range cap(began) {
+	for i := range cap(began) {
 		all.Go(func() {
-			_ = Read("many", "gzip", body, func(io.Reader) error { began <- struct{}{}; <-last; return nil })
+			_ = Read([]string{"many", "many/a", "many/b/c"}[i%3], "gzip", body, func(io.Reader) error { began <- struct{}{}; <-last; return nil })
 		})
 	}
 	for range cap(places) / 2 {

@@ -2,6 +2,7 @@ package intake
 
 import (
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -21,17 +22,25 @@ type book struct {
 	bounds  Bounds
 	used    int64
 	tenants map[string]*account
-	waiting []*account // those with a line
-	growing *entry     // the body that holds memory and waits for more; nil if none does
-	turn    uint64     // of the entry that asked last
+	totals  map[string]*total // of tenants with all their teams
+	waiting []*account        // those with a line
+	growing *entry            // the body that holds memory and waits for more; nil if none does
+	turn    uint64            // of the entry that asked last
 	// held is the mean time for which memory was held lately.
 	held time.Duration
 }
 
-// account is one tenant's part of the book.
+// total is what a tenant and all its teams have.
+type total struct {
+	name     string
+	used     int64
+	accounts int
+}
+
+// account is one tenant's, or team's, part of the book.
 type account struct {
 	name    string
-	used    int64
+	total   *total
 	readers int
 	entries int      // that have memory or wait for it
 	line    []*entry // those without memory that wait for it
@@ -60,14 +69,19 @@ const (
 )
 
 func newBook(bounds Bounds) *book {
-	return &book{bounds: bounds, tenants: map[string]*account{}}
+	return &book{bounds: bounds, tenants: map[string]*account{}, totals: map[string]*total{}}
 }
 
 // open makes an entry that has nothing yet.
 func (b *book) open(tenant string, readers int) *entry {
 	a := b.tenants[tenant]
 	if a == nil {
-		a = &account{name: tenant}
+		whole, _, _ := strings.Cut(tenant, "/")
+		if b.totals[whole] == nil {
+			b.totals[whole] = &total{name: whole}
+		}
+		a = &account{name: tenant, total: b.totals[whole]}
+		a.total.accounts++
 		b.tenants[tenant] = a
 	}
 	a.entries++
@@ -93,7 +107,7 @@ func (b *book) obstacle(e *entry, more int64) cause {
 	switch {
 	case !e.reading && e.most > 0 && e.of.readers >= e.most:
 		return readersFull
-	case e.of.used+more > b.bounds.Tenant:
+	case e.of.total.used+more > b.bounds.Tenant:
 		return tenantFull
 	case b.used+more > b.bounds.large():
 		return processFull
@@ -201,8 +215,8 @@ func (b *book) next(newcomer *entry) *entry {
 
 // before reports whether e has its turn before o: its tenant has less, or as much and it came first.
 func (e *entry) before(o *entry) bool {
-	if e.of.used != o.of.used {
-		return e.of.used < o.of.used
+	if e.of.total.used != o.of.total.used {
+		return e.of.total.used < o.of.total.used
 	}
 	return e.turn < o.turn
 }
@@ -214,7 +228,7 @@ func (b *book) grant(e *entry, more int64, now time.Time) {
 		e.since = now
 	}
 	e.has += more
-	e.of.used += more
+	e.of.total.used += more
 	b.used += more
 }
 
@@ -229,7 +243,7 @@ func (b *book) arrived(e *entry) {
 // shrink takes bytes back that an entry does not need.
 func (b *book) shrink(e *entry, by int64) {
 	e.has -= by
-	e.of.used -= by
+	e.of.total.used -= by
 	b.used -= by
 }
 
@@ -243,6 +257,10 @@ func (b *book) close(e *entry, now time.Time) {
 	e.of.entries--
 	if e.of.entries == 0 {
 		delete(b.tenants, e.of.name)
+		e.of.total.accounts--
+		if e.of.total.accounts == 0 {
+			delete(b.totals, e.of.total.name)
+		}
 	}
 }
 

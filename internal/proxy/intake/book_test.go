@@ -14,13 +14,15 @@ const mib = 1 << 20
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // Steps are asked one after the other: +a8 asks for 8 MiB for tenant a, ^a1+4 lets the first body of a
-// grow by 4, -a1 gives the first body of a back. After each comes what has happened.
+// grow by 4, -a1 gives the first body of a back; A is a team of a. After each comes what has happened.
 func TestBook(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		steps string
 	}{
 		{"a tenant's bound", "+a20 ok; +a20 waits tenant; +b20 ok; -a1 serves a2"},
+		{"a tenant's bound holds for its teams together", "+a20 ok; +A20 waits tenant; +b20 ok; +A4 waits tenant; -a1 serves A1 A2"},
+		{"a tenant with teams comes after one that has less", "+a10 ok; +A10 ok; +b30 ok; +c30 ok; +e10 ok; +A12 waits process; +d30 waits process; -b1 serves d1"},
 		{"the process's bound", "+a30 ok; +b30 ok; +c30 ok; +d30 waits process; -a1 serves d1"},
 		{"least first", "+a10 ok; +a10 ok; +b30 ok; +c30 ok; +e10 ok; +a12 waits process; +d30 waits process; -b1 serves d1; -c1 serves a3"},
 		{"nobody overtakes a large one", "+a30 ok; +b30 ok; +c30 ok; +d30 waits process; +e10 waits process; -a1 serves d1; -b1 serves e1"},
@@ -72,7 +74,11 @@ func (w *table) do(t *testing.T, step string) string {
 }
 
 func (w *table) ask(tenant string, bytes int64) string {
-	e := w.open(tenant, w.readers)
+	owner := strings.ToLower(tenant)
+	if owner != tenant {
+		owner += "/team"
+	}
+	e := w.open(owner, w.readers)
 	w.count[tenant]++
 	name := fmt.Sprint(tenant, w.count[tenant])
 	w.entries[name] = e
@@ -150,7 +156,7 @@ func (w *table) check(t interface {
 	readers := map[string]int{}
 	for _, e := range w.entries {
 		used += e.has
-		of[e.of.name] += e.has
+		of[e.of.total.name] += e.has
 		if e.reading {
 			readers[e.of.name]++
 		}
@@ -159,8 +165,8 @@ func (w *table) check(t interface {
 		t.Fatalf("%d bytes are booked, %d are held, %d are allowed", w.used, used, w.bounds.large())
 	}
 	for name, a := range w.tenants {
-		if of[name] != a.used || a.used > w.bounds.Tenant || readers[name] != a.readers || w.readers > 0 && a.readers > w.readers {
-			t.Fatalf("%s: %d bytes and %d readers are booked, %d and %d are held", name, a.used, a.readers, of[name], readers[name])
+		if used := a.total.used; of[a.total.name] != used || used > w.bounds.Tenant || readers[name] != a.readers || w.readers > 0 && a.readers > w.readers {
+			t.Fatalf("%s: %d bytes and %d readers are booked, %d and %d are held", name, used, a.readers, of[a.total.name], readers[name])
 		}
 	}
 	if next := w.next(nil); next != nil {
@@ -191,7 +197,7 @@ func TestBookProperties(t *testing.T) {
 			w.give(name)
 			w.check(t)
 		}
-		if w.used != 0 || len(w.tenants) != 0 || len(w.waiting) != 0 || w.growing != nil {
+		if w.used != 0 || len(w.tenants)+len(w.totals) != 0 || len(w.waiting) != 0 || w.growing != nil {
 			t.Fatalf("the empty book says %+v", w.book)
 		}
 	})
@@ -207,7 +213,7 @@ func (w *table) random(t *rapid.T) {
 	what := rapid.IntRange(0, 4).Draw(t, "what")
 	switch {
 	case what < 2 || len(w.names) == 0:
-		w.ask(rapid.SampledFrom([]string{"a", "b", "c", "d", "e"}).Draw(t, "tenant"), rapid.Int64Range(1, 40).Draw(t, "bytes"))
+		w.ask(rapid.SampledFrom([]string{"a", "A", "b", "c", "d", "e"}).Draw(t, "tenant"), rapid.Int64Range(1, 40).Draw(t, "bytes"))
 	case what == 2 && len(idle) > 0:
 		w.more(w.entries[rapid.SampledFrom(idle).Draw(t, "who")], rapid.Int64Range(1, 16).Draw(t, "more"))
 	case what == 3 && len(idle) > 0:
