@@ -25,10 +25,10 @@ func (a *API) described() map[string]http.HandlerFunc {
 		"GET /version":          func(w http.ResponseWriter, _ *http.Request) { respond(w, adminapi.Version{Version: a.Version}) },
 		"GET /api/openapi.json": openAPI,
 		"GET /api/v1/snapshot":  func(w http.ResponseWriter, _ *http.Request) { respond(w, a.snapshot()) },
-		"GET /api/v1/tenants":   paged(func(p page) any { return a.tenants(&p) }),
-		"GET /api/v1/fairness":  paged(func(p page) any { return adminapi.FairnessList{Pools: a.fairness(&p)} }),
+		"GET /api/v1/tenants":   paged(ofPages, func(p page) any { return a.tenants(&p) }),
+		"GET /api/v1/fairness":  paged(ofOne, func(p page) any { return adminapi.FairnessList{Pools: a.fairness(&p)} }),
 		"GET /api/v1/history":   answering(a.showHistory),
-		"GET /api/v1/policy":    paged(func(p page) any { return policyOf(a.gateway.Snapshot(), &p) }),
+		"GET /api/v1/policy":    paged(ofOne, func(p page) any { return policyOf(a.gateway.Snapshot(), &p) }),
 		"GET /api/v1/leases": func(w http.ResponseWriter, _ *http.Request) {
 			respond(w, adminapi.LeaseList{Leases: leaseViews(a.Governor.State(nobody))})
 		},
@@ -49,9 +49,9 @@ func (a *API) described() map[string]http.HandlerFunc {
 func nobody(string) bool { return false }
 
 // paged answers with a page of tenants.
-func paged(answer func(page) any) http.HandlerFunc {
+func paged(known []string, answer func(page) any) http.HandlerFunc {
 	return answering(func(w http.ResponseWriter, r *http.Request) error {
-		p, err := readPage(r.URL.Query())
+		p, err := readPage(r.URL.Query(), known)
 		if err == nil {
 			respond(w, answer(p))
 		}

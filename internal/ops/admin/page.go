@@ -2,6 +2,7 @@ package admin
 
 import (
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,10 +22,19 @@ type page struct {
 	limit  int // 0 is none
 }
 
-// readPage reads a page from the query of a URL.
-func readPage(query url.Values) (p page, err error) {
+// The parameters of an answer that has pages, and of another.
+var (
+	ofPages = []string{"tenant", "q", "limit", "after"}
+	ofOne   = ofPages[:3]
+)
+
+// readPage reads a page from the query of a URL, of which there are some parameters.
+func readPage(query url.Values, known []string) (p page, err error) {
 	for name, values := range query {
 		value := values[0]
+		if !slices.Contains(known, name) {
+			return page{}, adminapi.BadRequest("There is no parameter " + strconv.Quote(text.Brief(name)) + "; there are " + strings.Join(known, ", ") + ".")
+		}
 		switch name {
 		case "tenant":
 			p.tenant = value
@@ -37,8 +47,6 @@ func readPage(query url.Values) (p page, err error) {
 			if err != nil || p.limit < 1 || p.limit > maxPage {
 				return page{}, adminapi.BadRequest("limit must be from 1 to " + strconv.Itoa(maxPage) + ", not " + strconv.Quote(text.Brief(value)) + ".")
 			}
-		default:
-			return page{}, adminapi.BadRequest("There is no parameter " + strconv.Quote(text.Brief(name)) + "; there are tenant, q, limit and after.")
 		}
 	}
 	return p, nil

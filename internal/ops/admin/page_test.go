@@ -33,9 +33,9 @@ func TestPage(t *testing.T) {
 		"limit=0":                            `limit must be from 1 to 10000, not "0".`,
 		"limit=10001":                        `limit must be from 1 to 10000, not "10001".`,
 		"limit=many":                         `limit must be from 1 to 10000, not "many".`,
-		"pool=p":                             `There is no parameter "pool"; there are tenant, q, limit and after.`,
+		"pool=p":                             `There is no parameter "pool"; there are tenant, q, limit, after.`,
 	} {
-		p, err := readPage(testkit.Must(url.ParseQuery(query))(t))
+		p, err := readPage(testkit.Must(url.ParseQuery(query))(t), ofPages)
 		got := ""
 		if err != nil {
 			got = err.Error()

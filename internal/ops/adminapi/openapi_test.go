@@ -46,11 +46,14 @@ type (
 		ExpiresIn string `json:"expires_in,omitempty" description:"A duration until it expires, such as 720h."`
 		Hash      string `json:"hash,omitempty" pattern:"^sha256:[0-9a-f]{64}$" description:"The hash of a key that exists already."`
 	}
-	pageQuery struct {
+	oneQuery struct {
 		Tenant string `query:"tenant" description:"Only this tenant, with its teams."`
 		Query  string `query:"q" description:"Only tenants with this in their names or tiers."`
 		Limit  int    `query:"limit" minimum:"1" maximum:"10000" description:"At most so many: in the order of names or, of shares, the most active."`
-		After  string `query:"after" description:"Of /api/v1/tenants, only those after this name: the next of the page before."`
+	}
+	pageQuery struct {
+		oneQuery
+		After string `query:"after" description:"Only those after this name: the next of the page before."`
 	}
 	historyQuery struct {
 		Pool   string   `query:"pool" required:"true"`
@@ -83,9 +86,9 @@ var operations = []operation{
 	{"GET /api/openapi.json", "description", "This description.", nil, map[int]any{200: map[string]any{}}},
 	{"GET /api/v1/snapshot", "snapshot", "The present state of the gateway and its pools.", nil, map[int]any{200: Snapshot{}}},
 	{"GET /api/v1/tenants", "tenants", "Tenants and teams with their limits and use.", pageQuery{}, map[int]any{200: TenantList{}, 400: ErrorAnswer{}}},
-	{"GET /api/v1/fairness", "fairness", "How fairly each pool was shared in the last minute.", pageQuery{}, map[int]any{200: FairnessList{}, 400: ErrorAnswer{}}},
+	{"GET /api/v1/fairness", "fairness", "How fairly each pool was shared in the last minute.", oneQuery{}, map[int]any{200: FairnessList{}, 400: ErrorAnswer{}}},
 	{"GET /api/v1/history", "history", "The last hour of a pool.", historyQuery{}, map[int]any{200: History{}, 400: ErrorAnswer{}, 404: ErrorAnswer{}}},
-	{"GET /api/v1/policy", "policy", "The policy in force, and where each limit is set.", pageQuery{}, map[int]any{200: Policy{}, 400: ErrorAnswer{}}},
+	{"GET /api/v1/policy", "policy", "The policy in force, and where each limit is set.", oneQuery{}, map[int]any{200: Policy{}, 400: ErrorAnswer{}}},
 	{"GET /api/v1/leases", "leases", "All admitted calls that have not ended.", nil, map[int]any{200: LeaseList{}}},
 	{"POST /api/v1/reload", "reload", "Read the files now.", nil, map[int]any{200: Reloaded{}, 409: ProblemList{}, 422: ProblemList{}, 503: ProblemList{}}},
 	{"POST /api/v1/drain", "drain", "Stop gracefully.", nil, map[int]any{202: nil}},
