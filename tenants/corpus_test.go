@@ -100,7 +100,7 @@ func loadSections(sections map[string]string) (*Snapshot, error) {
 	}
 	fsys := fstest.MapFS{}
 	for name, text := range files {
-		if strings.HasSuffix(name, ".yaml") {
+		if strings.HasSuffix(name, ".yaml") || strings.HasSuffix(name, ".json") {
 			fsys[name] = &fstest.MapFile{Data: []byte(text)}
 		}
 	}

@@ -1,6 +1,9 @@
 package tenants
 
 import (
+	"bytes"
+	"cmp"
+	"encoding/json"
 	"net/url"
 	"path/filepath"
 	"regexp"
@@ -186,9 +189,43 @@ func (l *loader) publicKeys(cfg *Config) {
 		data, err := l.readFile(file)
 		if err != nil {
 			l.r.At(strictyaml.Child(strictyaml.Item(strictyaml.Child("identity", "issuers"), i), "jwks"), "%s cannot be read: %v; name a file with the issuer's public keys", strictyaml.Show(filepath.ToSlash(one.JWKS)), disk.Reason(err))
+			continue
 		}
 		one.Keys = string(data)
+		if at, complaint := checkKeys(data); complaint != "" {
+			before := data[:at]
+			line := bytes.Count(before, []byte("\n"))
+			l.r.Add(place{File: l.show(file), Line: line + 1, Col: len(before) - bytes.LastIndexByte(before, '\n')}, "%s; write the issuer's public keys as a JSON Web Key Set", complaint)
+		}
 	}
+}
+
+// usableKeys are the kinds and curves of keys by which tokens can be checked.
+var usableKeys = map[[2]string]bool{
+	{"RSA", ""}: true, {"EC", "P-256"}: true, {"EC", "P-384"}: true, {"EC", "P-521"}: true, {"OKP", "Ed25519"}: true,
+}
+
+// checkKeys finds what is wrong with a set of public keys (RFC 7517), and where. Of its keys one must be usable.
+func checkKeys(data []byte) (at int64, complaint string) {
+	var set struct {
+		Keys []json.RawMessage `json:"keys"`
+	}
+	switch err := json.Unmarshal(data, &set).(type) {
+	case nil:
+	case *json.SyntaxError:
+		return max(0, err.Offset-1), "is no JSON: " + err.Error()
+	case *json.UnmarshalTypeError:
+		return max(0, err.Offset-1), cmp.Or(err.Field, "it") + " is a JSON " + err.Value
+	default:
+		return 0, err.Error()
+	}
+	for _, key := range set.Keys {
+		var k struct{ Kty, Crv, D string }
+		if json.Unmarshal(key, &k) == nil && k.D == "" && usableKeys[[2]string{k.Kty, k.Crv}] {
+			return 0, ""
+		}
+	}
+	return 0, "has no public RSA, EC or Ed25519 key"
 }
 
 // identity checks that the default tenant is there.

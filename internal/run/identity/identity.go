@@ -198,11 +198,7 @@ func (i *issuer) ready(ctx context.Context) (*oidc.IDTokenVerifier, error) {
 		lasting := oidc.ClientContext(context.Background(), i.client) // its keys are asked for later, too
 		i.verifier = oidc.NewVerifier(i.Issuer.Issuer, oidc.NewRemoteKeySet(lasting, i.JWKS), config)
 	case i.JWKS != "":
-		var set jose.JSONWebKeySet
-		if err := json.Unmarshal([]byte(i.Keys), &set); err != nil {
-			return nil, fmt.Errorf("%s: %w", i.JWKS, err)
-		}
-		i.verifier = oidc.NewVerifier(i.Issuer.Issuer, static(set), config)
+		i.verifier = oidc.NewVerifier(i.Issuer.Issuer, static(i.Keys), config)
 	default:
 		provider, err := oidc.NewProvider(ctx, i.Issuer.Issuer)
 		if err != nil {
@@ -213,11 +209,14 @@ func (i *issuer) ready(ctx context.Context) (*oidc.IDTokenVerifier, error) {
 	return i.verifier, nil
 }
 
-// static are the keys of a file.
-func static(set jose.JSONWebKeySet) oidc.KeySet {
+// static are the keys of a file. Those of kinds that are not known are ignored (RFC 7517, 5).
+func static(file string) oidc.KeySet {
+	var set struct{ Keys []json.RawMessage }
+	_ = json.Unmarshal([]byte(file), &set) // the loader has read it
 	keys := &oidc.StaticKeySet{}
-	for _, k := range set.Keys {
-		if k.IsPublic() && k.Valid() {
+	for _, data := range set.Keys {
+		var k jose.JSONWebKey
+		if json.Unmarshal(data, &k) == nil && k.IsPublic() && k.Valid() {
 			keys.PublicKeys = append(keys.PublicKeys, k.Key)
 		}
 	}

@@ -252,7 +252,8 @@ func TestNew(t *testing.T) {
 	}
 	file := config(p)
 	file.Issuers[0].JWKS = "keys.json"
-	file.Issuers[0].Keys = string(p.published())
+	odd := `{"keys": [{"kty": "EC", "crv": "secp256k1", "alg": "ES256K", "x": "AA", "y": "AA"}, {"kty": "oct", "k": "AA"}, {"kty": "AKP"}, 7,`
+	file.Issuers[0].Keys = strings.Replace(string(p.published()), `{"keys":[`, odd, 1)
 	token := p.token(t, nil)
 	p.Close()
 	other := New(file, c)
