@@ -238,7 +238,7 @@ func (c *call) refuses(resp *http.Response) upstreams.Addition {
 		io.Reader
 		io.Closer
 	}{io.MultiReader(bytes.NewReader(said), rest), rest}
-	return c.added.Named(said)
+	return c.added.RefusedBy(said, upstreams.WordsIn(c.body))
 }
 
 // mostError bounds how much of an error is looked at.

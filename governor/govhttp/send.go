@@ -78,7 +78,7 @@ func (g *governed) send(r *http.Request, next func(*http.Request) (*http.Respons
 
 // exchange sends a call, and once more without what its server refuses of what was added to it. Nothing was produced before that.
 func (g *governed) exchange(c *call, lease *client.Lease, next func(*http.Request) (*http.Response, error)) (*http.Response, error) {
-	c.without = g.additions.Refused(time.Now(), c.server())
+	c.without = g.additions.Refused(time.Now(), lease.Grant.Tenant, c.server())
 	for amended := false; ; amended = true {
 		resp, err := next(g.outgoing(c, lease))
 		if err != nil {
@@ -87,7 +87,7 @@ func (g *governed) exchange(c *call, lease *client.Lease, next func(*http.Reques
 		refused := c.refuses(resp)
 		if refused == 0 {
 			if amended && resp.StatusCode/100 == 2 {
-				g.additions.Refuse(time.Now(), c.server(), c.without)
+				g.additions.Refuse(time.Now(), lease.Grant.Tenant, c.server(), c.without)
 			}
 			c.body = nil // a call lasts longer than its body is needed
 			c.ask.Body = nil

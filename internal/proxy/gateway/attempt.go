@@ -37,7 +37,7 @@ func (c *call) firstTry() *refusal {
 // tryAnswering sends the call to an upstream that does not work but answers, if there is one.
 func (c *call) tryAnswering(none upstreams.Choice) *refusal {
 	there, _ := c.counted()
-	i, ok := c.pool.set.Answering(time.Now(), there, c.tries.scope)
+	i, ok := c.pool.set.Answering(time.Now(), there, c.tries.scope, c.Tenant.Name)
 	if !ok {
 		return c.noneReady(none)
 	}
@@ -93,7 +93,7 @@ func (c *call) goTo(t *try, index int, probe bool) {
 	t.index = index
 	t.model = c.pool.Upstreams[index].ModelName(c.realModel())
 	t.scope = c.tries.scope
-	t.without |= c.additions() & (t.amended | t.up.Additions.Refused(time.Now(), t.model))
+	t.without |= c.additions() & (t.amended | t.up.Additions.Refused(time.Now(), c.Tenant.Name, t.model))
 	t.probe = probe
 	c.BeginTry(&t.Try, t.up.Name)
 	c.try = t

@@ -50,9 +50,9 @@ func (c *call) verdict(resp *http.Response, err error) upstreams.Outcome {
 		return upstreams.Served
 	}
 	lacks := t.status/100 == 4 && c.judgeRefusal(resp)
-	if t.amended != 0 && t.status/100 == 2 && t.up.Additions.Refuse(time.Now(), t.model, t.without) {
-		c.g.log.Info("upstream refuses what is added to calls, so they go without it until the next reload, or for a day",
-			"pool", c.pool.Name, "upstream", t.up.Name, "model", text.Brief(t.model), "usage_of_streams", t.without&upstreams.AddedUsage != 0, "max_completion_tokens", t.without&upstreams.AddedBound != 0)
+	if t.amended != 0 && t.status/100 == 2 && t.up.Additions.Refuse(time.Now(), c.Tenant.Name, t.model, t.without) {
+		c.g.log.Info("upstream refuses what is added to calls, so those of the tenant go without it until the next reload, or for a day",
+			"tenant", c.Tenant.Name, "pool", c.pool.Name, "upstream", t.up.Name, "model", text.Brief(t.model), "usage_of_streams", t.without&upstreams.AddedUsage != 0, "max_completion_tokens", t.without&upstreams.AddedBound != 0)
 	}
 	switch {
 	case t.status/100 == 4 && c.refusesAddition(resp):
@@ -112,11 +112,12 @@ func (c *call) judgeRefusal(resp *http.Response) (lacks bool) {
 }
 
 // refusesAddition reports whether a refusal is about what the caller did not send. It is left out of the upstream's later calls only if
-// this one is then served: the words may also be the caller's own.
+// this one is then served.
 func (c *call) refusesAddition(resp *http.Response) bool {
 	left := c.additions() &^ c.try.without
 	if left != 0 {
-		c.tries.amend = left.Named(c.begins(resp))
+		came := c.variant(&try{model: c.named.name, without: c.additions()})
+		c.tries.amend = left.RefusedBy(c.begins(resp), upstreams.WordsIn(came...))
 	}
 	return c.tries.amend != 0
 }
@@ -327,7 +328,7 @@ func (c *call) tell(said upstreams.Outcome) {
 	t.told = true
 	m := c.pool.set.Members[t.index]
 	events := m.Report(time.Now(), upstreams.Result{
-		Outcome: said, Began: t.Began, Probe: t.probe, Told: c.tries.said, Model: c.head.Model, Scope: t.scope, Cause: c.tries.why,
+		Outcome: said, Began: t.Began, Probe: t.probe, Told: c.tries.said, Model: c.head.Model, Tenant: c.Tenant.Name, Scope: t.scope, Cause: c.tries.why,
 	})
 	if t.busy {
 		c.tries.paused = events.Until

@@ -3,6 +3,8 @@ package upstreams
 import (
 	"bytes"
 	"maps"
+	"regexp"
+	"strings"
 	"sync"
 	"time"
 )
@@ -16,57 +18,113 @@ const (
 	AddedBound                      // max_completion_tokens, in whose place older servers have max_tokens
 )
 
-// Named are those of a that a text names.
-func (a Addition) Named(text []byte) (named Addition) {
-	if bytes.Contains(text, []byte("stream_options")) || bytes.Contains(text, []byte("include_usage")) {
-		named |= AddedUsage
-	}
-	if bytes.Contains(text, []byte("max_completion_tokens")) {
-		named |= AddedBound
-	}
-	return a & named
+var additions = [...]Addition{AddedUsage, AddedBound}
+
+// Words is a set of the words by which errors refuse additions.
+type Words uint8
+
+// word is one of them. A member of that name without a value, or of which a body is cut off, says nothing.
+type word struct {
+	text   []byte
+	of     Addition
+	member *regexp.Regexp
 }
 
-// Additions are what servers of models have refused. The zero value is ready to use, by any goroutine.
+var words = [...]word{wordOf("stream_options", AddedUsage), wordOf("include_usage", AddedUsage), wordOf("max_completion_tokens", AddedBound)}
+
+func wordOf(text string, of Addition) word {
+	return word{[]byte(text), of, regexp.MustCompile(`"` + text + `"\s*:\s*(null|$)`)}
+}
+
+// escapedLetter is a letter in a form in which nobody needs to write it.
+var escapedLetter = regexp.MustCompile(`\\u00[4-7]`)
+
+// WordsIn are those in what a caller sent, which errors may repeat; all of them if that cannot be told.
+func WordsIn(sent ...[]byte) (said Words) {
+	for _, part := range sent {
+		escapes := escapedLetter.Match(part)
+		for i, w := range words {
+			if n := bytes.Count(part, w.text); escapes || n > 0 && n > len(w.member.FindAllIndex(part, -1)) {
+				said |= 1 << i
+			}
+		}
+	}
+	return said
+}
+
+// RefusedBy are those of a that an error refuses: it has a word of theirs which the caller had not sent.
+func (a Addition) RefusedBy(text []byte, sent Words) (refused Addition) {
+	for i, w := range words {
+		if sent&(1<<i) == 0 && bytes.Contains(text, w.text) {
+			refused |= w.of
+		}
+	}
+	return a & refused
+}
+
+// Additions are what servers of models have refused. A tenant can provoke that by what it sends, so its calls alone go without an addition
+// until another tenant's was refused, too. The zero value is ready to use, by any goroutine.
 type Additions struct {
 	mu      sync.Mutex
-	refused map[string]refusal // guarded by mu: by model
+	refused map[refusable]refusal // guarded by mu
+}
+
+// refusable is one addition to the calls of a model.
+type refusable struct {
+	model string
+	what  Addition
 }
 
 type refusal struct {
-	what  Addition
+	by    string // a tenant, with all its teams
+	all   bool   // others, too
 	until time.Time
 }
 
 const (
-	// mostRefused bounds the models that are remembered.
+	// mostRefused bounds the refusals that are remembered.
 	mostRefused = 256
 	// refusedFor is how long a refusal is believed: servers are replaced by newer ones.
 	refusedFor = 24 * time.Hour
 )
 
-// Refused are the additions that calls of a model go without.
-func (a *Additions) Refused(now time.Time, model string) Addition {
+// Refused are the additions that a tenant's calls of a model go without.
+func (a *Additions) Refused(now time.Time, tenant, model string) (what Addition) {
+	tenant = withTeams(tenant)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if f := a.refused[model]; now.Before(f.until) {
-		return f.what
+	for _, one := range additions {
+		if f := a.refused[refusable{model, one}]; now.Before(f.until) && (f.all || f.by == tenant) {
+			what |= one
+		}
 	}
-	return 0
+	return what
 }
 
-// Refuse notes that additions to a call of a model were refused. It reports whether that is news.
-func (a *Additions) Refuse(now time.Time, model string, what Addition) bool {
+// Refuse notes that additions to a tenant's call of a model were refused. It reports whether that is news.
+func (a *Additions) Refuse(now time.Time, tenant, model string, what Addition) (news bool) {
+	tenant = withTeams(tenant)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	maps.DeleteFunc(a.refused, func(_ string, f refusal) bool { return !now.Before(f.until) })
-	before := a.refused[model].what
-	if before&what == what || len(a.refused) >= mostRefused {
-		return false
-	}
+	full := len(a.refused) >= mostRefused
+	maps.DeleteFunc(a.refused, func(_ refusable, f refusal) bool { return !now.Before(f.until) || full && !f.all })
 	if a.refused == nil {
-		a.refused = map[string]refusal{}
+		a.refused = map[refusable]refusal{}
 	}
-	a.refused[model] = refusal{before | what, now.Add(refusedFor)}
-	return true
+	for _, one := range additions {
+		at := refusable{model, one}
+		f, known := a.refused[at]
+		if what&one == 0 || known && (f.all || f.by == tenant) || len(a.refused) >= mostRefused {
+			continue
+		}
+		a.refused[at] = refusal{tenant, known, now.Add(refusedFor)}
+		news = true
+	}
+	return news
+}
+
+// withTeams is the tenant for whom what all its teams do counts together.
+func withTeams(tenant string) string {
+	tenant, _, _ = strings.Cut(tenant, "/")
+	return tenant
 }

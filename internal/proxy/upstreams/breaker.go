@@ -25,6 +25,8 @@ type breaker struct {
 	answers bool          // it still answers, perhaps with errors, or some calls only
 	worked  time.Time     // of the last served call, roughly
 	cause   string        // of the failure that opened it, or kept it open
+	blamed  string        // the tenant whose calls failed
+	several bool          // others' calls failed, too
 }
 
 // ready reports whether a call may go, and whether it would be a probe.
@@ -48,10 +50,15 @@ func (b *breaker) abandoned(now time.Time) {
 // record records the outcome of a call. It reports whether the breaker opened or closed, or
 // a probe failed.
 func (b *breaker) record(now time.Time, works bool, r Result) (changed bool) {
+	if !b.open {
+		b.expire(now)
+	}
+	if !works {
+		b.blame(withTeams(r.Tenant))
+	}
 	if b.open {
 		return !r.Began.Before(b.since) && b.recordOpen(now, works, r)
 	}
-	b.expire(now)
 	if works {
 		b.good[b.at%slots]++
 		return false
@@ -70,6 +77,20 @@ func (b *breaker) record(now time.Time, works bool, r Result) (changed bool) {
 	b.pause = firstPause
 	b.failed(now, r)
 	return true
+}
+
+// blame notes whose call failed.
+func (b *breaker) blame(tenant string) {
+	if b.blamed == "" {
+		b.blamed = tenant
+	}
+	b.several = b.several || b.blamed != tenant
+}
+
+// answersTo reports whether calls of a tenant may find it working although it is open: it still answers, or one tenant's calls alone have failed,
+// which may be of its own making.
+func (b *breaker) answersTo(tenant string) bool {
+	return b.answers || b.open && !b.several && b.blamed != withTeams(tenant)
 }
 
 // recordOpen is record for a call that began since the breaker opened. Only probes close

@@ -34,9 +34,9 @@
 // twice as long each time a probe fails, up to a minute. Then a real call is the probe, and
 // another one after the same time if it has not ended by then; its success closes the
 // breaker. An upstream whose breaker is open but that still answers, perhaps with errors or
-// only some calls, is used if there is no other: its own answer says more than ours, and
-// nobody can shut a pool for all others by calls that make it fail, or that last too long. An
-// upstream that does not answer at all is not used.
+// only some calls, is used if there is no other: its own answer says more than ours. So is one that
+// has failed a single tenant's calls, by all other tenants: nobody can shut a pool for others by calls that make
+// it fail, or that last too long. An upstream that does not answer at all is not used.
 //
 // A busy upstream gets no calls of the [Scope] that it has refused for the time that it asks for, ten minutes at most. Without a
 // time it is a second, and twice as long each time it is busy again, up to half a minute. While all scopes pause of which calls

@@ -43,6 +43,7 @@ type Result struct {
 	Probe   bool      // of the Choice
 	Told    Told
 	Model   string // the model that declared limits are for
+	Tenant  string // whose call it is
 	Scope   Scope  // the calls that a pause is of
 	Cause   string // of a failure
 }
@@ -111,7 +112,6 @@ type limits struct {
 type readiness struct {
 	ok, probe bool
 	cooled    bool // it is busy; else it does not work
-	answers   bool // it does not work, but answers
 	at        time.Time
 }
 
@@ -124,7 +124,7 @@ func (s *state) readyLocked(now time.Time, of Scope) readiness {
 	case ok:
 		return readiness{ok: true, probe: probe}
 	}
-	return readiness{answers: s.breaker.answers, at: s.breaker.until}
+	return readiness{at: s.breaker.until}
 }
 
 // Leave ends a call for which the upstream was chosen.

@@ -242,15 +242,16 @@ func (s *Set) Pause(now time.Time, among Mask, scope Scope) (at time.Time, only 
 	return at, only
 }
 
-// Answering picks a member that does not work but answers, of the lowest order. The call is in flight there until it Leaves.
-func (s *Set) Answering(now time.Time, among Mask, scope Scope) (i int, ok bool) {
+// Answering picks a member that does not work but answers to a tenant, of the lowest order. The call is in flight there until it Leaves.
+func (s *Set) Answering(now time.Time, among Mask, scope Scope, tenant string) (i int, ok bool) {
 	best := -1
 	for i := range s.each(among) {
 		m := s.Members[i]
 		m.mu.Lock()
 		r := m.readyLocked(now, scope)
+		answers := !r.ok && !r.cooled && m.breaker.answersTo(tenant)
 		m.mu.Unlock()
-		if r.answers && (best < 0 || m.Order < s.Members[best].Order) {
+		if answers && (best < 0 || m.Order < s.Members[best].Order) {
 			best = i
 		}
 	}

@@ -1,6 +1,7 @@
 package upstreams
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -233,7 +234,7 @@ func TestBreaker_Half(t *testing.T) {
 	for i := range 6000 { // a minute
 		now := t0.Add(time.Duration(i) * 10 * time.Millisecond)
 		c := s.Choose(now, s.All(), Scope{}, affinity.None)
-		if _, ok := s.Answering(now, s.All(), Scope{}); !ok && !c.OK {
+		if _, ok := s.Answering(now, s.All(), Scope{}, ""); !ok && !c.OK {
 			t.Fatalf("call %d goes nowhere", i)
 		}
 		if s.Members[0].Report(now.Add(time.Millisecond), Result{Outcome: []Outcome{Served, Silent}[i/7%2], Began: now, Probe: c.Probe}).Opened {
@@ -514,5 +515,41 @@ func TestScopes_Many(t *testing.T) {
 	}
 	if len(s.uses.at) != mostScopes || len(s.Members[0].pauses) != mostScopes {
 		t.Errorf("%d uses and %d pauses are kept", len(s.uses.at), len(s.Members[0].pauses))
+	}
+}
+
+// What a tenant's calls were refused is left out of its own calls alone, until another tenant's were.
+func TestAdditions(t *testing.T) {
+	a := &Additions{}
+	both := AddedUsage | AddedBound
+	for i, c := range []struct {
+		tenant, model string
+		refused       Addition
+		news          bool
+		after         map[string]Addition
+	}{
+		{"a", "m", AddedUsage, true, map[string]Addition{"a": AddedUsage, "a/team": AddedUsage, "b": 0}},
+		{"a/team", "m", AddedUsage, false, map[string]Addition{"a": AddedUsage, "b": 0}},
+		{"b", "m", AddedBound, true, map[string]Addition{"a": AddedUsage, "b": AddedBound, "c": 0}},
+		{"c", "m", both, true, map[string]Addition{"a": both, "b": both, "d": both}},
+		{"d", "m", both, false, map[string]Addition{"d": both}},
+	} {
+		if news := a.Refuse(t0, c.tenant, c.model, c.refused); news != c.news {
+			t.Errorf("step %d: news %t", i, news)
+		}
+		for tenant, want := range c.after {
+			if got := a.Refused(t0.Add(refusedFor-1), tenant, c.model); got != want {
+				t.Errorf("step %d: %s goes without %b, want %b", i, tenant, got, want)
+			}
+		}
+	}
+	for i := range 3 * mostRefused { // one tenant cannot keep others from being believed
+		a.Refuse(t0, "a", fmt.Sprint(i), both)
+	}
+	if !a.Refuse(t0, "b", "new", both) || a.Refused(t0, "d", "m") != both || len(a.refused) > mostRefused {
+		t.Errorf("after many models %d refusals are remembered", len(a.refused))
+	}
+	if got := a.Refused(t0.Add(refusedFor), "a", "m"); got != 0 {
+		t.Errorf("a day later %b", got)
 	}
 }

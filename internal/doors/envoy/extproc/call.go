@@ -36,7 +36,7 @@ type call struct {
 	memory   intake.Claim // of body
 	head     *head.Head
 	added    upstreams.Addition // to the body
-	mayLearn bool               // an error can name what was added only of its own accord
+	said     upstreams.Words    // in the body as it came
 
 	status  int  // of the answer, once its headers have come
 	events  bool // the answer is labelled as an event stream that can be read

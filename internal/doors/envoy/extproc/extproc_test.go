@@ -123,12 +123,14 @@ func TestProcess_RefusedAddition(t *testing.T) {
 		p.ask(part(`{"error":{"message":"Unrecognized request argument supplied: `+c.refuses+`"}}`, true))
 		p.leave()
 	}
-	p := w.call()
-	p.ask(opened("/v1/chat/completions", buffered))
-	if sent := p.ask(body(unbound)).GetRequestBody().GetResponse().GetBodyMutation().GetBody(); strings.Contains(string(sent), "stream_options") {
-		t.Errorf("it is asked again: %s", sent)
+	for key, asked := range map[string]bool{"sk-acme": false, "sk-other": true} { // another tenant has not provoked it
+		p := w.call()
+		p.ask(opened("/v1/chat/completions", buffered, "authorization", "Bearer "+key))
+		if sent := p.ask(body(unbound)).GetRequestBody().GetResponse().GetBodyMutation().GetBody(); strings.Contains(string(sent), "stream_options") != asked {
+			t.Errorf("with %s the model server gets %s", key, sent)
+		}
+		p.leave()
 	}
-	p.leave()
 }
 
 // A plain answer is passed on as it is, and charged by its usage.

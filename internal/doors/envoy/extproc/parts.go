@@ -35,8 +35,8 @@ func (c *call) withholds() bool { return c.added&upstreams.AddedUsage != 0 }
 
 // learn notes what of the additions an error refuses: this call cannot be sent once more, but later ones go without it.
 func (c *call) learn(said []byte) {
-	if refused := c.added.Named(said); c.mayLearn && c.status/100 == 4 && refused != 0 {
-		c.s.refused.Refuse(time.Now(), c.modelServer(), refused)
+	if refused := c.added.RefusedBy(said, c.said); c.status/100 == 4 && refused != 0 {
+		c.s.refused.Refuse(time.Now(), c.Tenant.Name, c.modelServer(), refused)
 	}
 }
 

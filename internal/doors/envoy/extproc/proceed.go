@@ -1,7 +1,6 @@
 package extproc
 
 import (
-	"bytes"
 	"net/http"
 	"time"
 
@@ -10,6 +9,7 @@ import (
 	"github.com/llmgov/llmgov/internal/lib/splice"
 	"github.com/llmgov/llmgov/internal/proxy/gateway/describe"
 	"github.com/llmgov/llmgov/internal/proxy/gateway/dialect"
+	"github.com/llmgov/llmgov/internal/proxy/upstreams"
 )
 
 // keys are the headers in which callers send their keys, and hints those that are for llmgov. They end here.
@@ -59,9 +59,11 @@ func (c *call) edited() (body []byte, changed bool) {
 	if c.at.Route.Body != dialect.JSON {
 		return c.body, c.decoded
 	}
-	edits, added := describe.Edits(&c.at.Route.Route, c.head, c.Tenant.MaxOutputTokens, c.s.refused.Refused(time.Now(), c.modelServer()))
+	edits, added := describe.Edits(&c.at.Route.Route, c.head, c.Tenant.MaxOutputTokens, c.s.refused.Refused(time.Now(), c.Tenant.Name, c.modelServer()))
 	c.added = added
-	c.mayLearn = added != 0 && !bytes.Contains(c.body, []byte(`\u`)) && added.Named(c.body) == 0
+	if added != 0 {
+		c.said = upstreams.WordsIn(c.body)
+	}
 	if real := c.Policy.Snapshot.RealModel(c.head.Model); real != c.head.Model && !c.head.Deployed {
 		edits = append(edits, c.head.Rename(real))
 	}

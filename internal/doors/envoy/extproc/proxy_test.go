@@ -57,7 +57,10 @@ func newWorld(t *testing.T, change func(*setting)) *world {
 		change(&s)
 	}
 	s.config.Pools = []tenants.Pool{s.pool}
-	s.opt.Admission = admissiontest.Build(t, s.config, s.acme)
+	other := s.acme
+	other.Name = "other"
+	other.Keys = []tenants.Key{{Hash: tenants.HashKey("sk-other")}}
+	s.opt.Admission = admissiontest.Build(t, s.config, s.acme, other)
 	service := extproc.New(s.opt)
 	w := &world{t: t, gov: s.opt.Admission.Governor(), service: service}
 	base, cut := context.WithCancelCause(context.Background())

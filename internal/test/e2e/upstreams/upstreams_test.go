@@ -296,12 +296,14 @@ func TestUpstreams_RefusesStreamOptions(t *testing.T) {
 		tries   int64 // of three calls, the last one after a day
 		sent    string
 	}{
-		"added":                 {refuses: "stream_options", status: 200, tries: 5, sent: `{"model":"m","stream":true,` + rest},
-		"added, under a name":   {refuses: "stream_options", model: "other", status: 200, tries: 5, sent: `{"model":"other","stream":true,` + rest},
-		"null":                  {more: `"stream_options":null,`, refuses: "include_usage", status: 200, tries: 5, sent: `{"stream_options":null,"model":"m","stream":true,` + rest},
-		"the caller's":          {more: `"stream_options":{"include_usage":true},`, refuses: "stream_options", status: 422, tries: 3},
-		"part of the caller's":  {more: `"stream_options":{"include_usage":false},`, refuses: "stream_options", status: 422, tries: 6},
-		"the words of a prompt": {refuses: "model", status: 422, tries: 6},
+		"added":                {refuses: "stream_options", status: 200, tries: 5, sent: `{"model":"m","stream":true,` + rest},
+		"added, under a name":  {refuses: "stream_options", model: "other", status: 200, tries: 5, sent: `{"model":"other","stream":true,` + rest},
+		"null":                 {more: `"stream_options":null,`, refuses: "include_usage", status: 200, tries: 5, sent: `{"stream_options":null,"model":"m","stream":true,` + rest},
+		"the caller's":         {more: `"stream_options":{"include_usage":true},`, refuses: "stream_options", status: 422, tries: 3},
+		"part of the caller's": {more: `"stream_options":{"include_usage":false},`, refuses: "stream_options", status: 422, tries: 3},
+		"words of no addition": {refuses: "model", status: 422, tries: 6},
+		"words of a prompt":    {more: `"user":"https://x/stream_options",`, refuses: "model", status: 422, tries: 3},
+		"in other letters":     {more: `"user":"https://x/\u0073tream_options",`, refuses: "model", status: 422, tries: 3},
 		"a bound": {
 			rest: `"messages":[{"role":"user","content":"a"}]}`, refuses: "max_completion_tokens", status: 200, tries: 5,
 			sent: `{"max_tokens":50,"stream_options":{"include_usage":true},"model":"m","stream":true,"messages":[{"role":"user","content":"a"}]}`,
