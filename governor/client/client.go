@@ -6,34 +6,46 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"sync/atomic"
 	"time"
 
+	"github.com/llmgov/llmgov/governor/client/internal/implement"
 	"github.com/llmgov/llmgov/governor/tokens"
 )
 
 // Client asks a governor for leases. It is safe for concurrent use.
 type Client struct {
-	door       Door
-	opt        Options
+	door       door
+	log        *slog.Logger
+	maxHold    time.Duration
 	ungoverned atomic.Int64
 	closed     atomic.Bool
 	lost       lost
 }
 
-// Options are optional.
-type Options struct {
-	// Log has leases that were forgotten, or held for longer than MaxHold. nil is slog.Default().
-	Log *slog.Logger
-	// MaxHold is the longest time from a lease to its end. One that is older has expired: it is charged by estimate, and its context ends.
-	// 0 is no bound.
-	MaxHold time.Duration
+// door and held are doors.Door and doors.Held. They are no names of their own, so that both packages have the same types.
+type (
+	door = interface {
+		Reserve(context.Context, Request) (held, error)
+		Shutdown(context.Context) error
+	}
+	held = interface {
+		Grant() Grant
+		Progress(Produced)
+		End(End)
+		EndBy(context.CancelCauseFunc)
+		Show(http.Header)
+	}
+)
+
+func init() {
+	implement.Client = newClient
+	implement.Lease = newLease
 }
 
-// New returns a Client that asks through a door. Programs have one made by package embedded or remote.
-func New(door Door, opt Options) *Client {
-	opt.Log = cmp.Or(opt.Log, slog.Default())
-	return &Client{door: door, opt: opt}
+func newClient(d door, log *slog.Logger, maxHold time.Duration) *Client {
+	return &Client{door: d, log: cmp.Or(log, slog.Default()), maxHold: maxHold}
 }
 
 // Ping returns nil if the governor can be reached and takes this program's calls. It is for a program's start and its probe of
@@ -42,7 +54,7 @@ func (c *Client) Ping(ctx context.Context) error {
 	if c.closed.Load() {
 		return errClosed("")
 	}
-	if p, ok := c.door.(Pinger); ok {
+	if p, ok := c.door.(interface{ Ping(context.Context) error }); ok {
 		return p.Ping(ctx)
 	}
 	return ctx.Err()
@@ -51,12 +63,12 @@ func (c *Client) Ping(ctx context.Context) error {
 // Ungoverned is how many calls have begun without a governor, because it could not be reached: see remote.Options.Open.
 func (c *Client) Ungoverned() int64 { return c.ungoverned.Load() }
 
-// Forgotten is how many leases have expired, because nobody could end them any more, or nobody had by Options.MaxHold.
+// Forgotten is how many leases have expired, because nobody could end them any more, or nobody had by the MaxHold of embedded.Options or remote.Options.
 func (c *Client) Forgotten() int64 { return c.lost.found.Load() }
 
 // Stranger reports whether a key is surely nobody's. Where the governor is in another process, only Reserve can tell.
 func (c *Client) Stranger(key string) bool {
-	keys, ok := c.door.(Keyring)
+	keys, ok := c.door.(interface{ Knows(key string) bool })
 	return ok && !keys.Knows(key)
 }
 
@@ -71,7 +83,7 @@ func (c *Client) Do(ctx context.Context, req Request, fn func(ctx context.Contex
 	if err != nil {
 		return err
 	}
-	l := NewLease(ctx, held)
+	l := newLease(ctx, held)
 	c.keep(l.hold)
 	defer l.Close() // after a panic it has not ended, and so it is never forgotten
 	u, err := fn(l.Context(), l)
@@ -105,7 +117,7 @@ func (c *Client) Reserve(ctx context.Context, req Request) (*Lease, error) {
 }
 
 // ask waits until the call may begin.
-func (c *Client) ask(ctx context.Context, req Request) (Held, error) {
+func (c *Client) ask(ctx context.Context, req Request) (held, error) {
 	if err := req.Check(); err != nil {
 		return nil, err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/llmgov/llmgov/governor/client"
+	"github.com/llmgov/llmgov/governor/client/doors"
 	"github.com/llmgov/llmgov/governor/tokens"
 	"github.com/llmgov/llmgov/internal/test/testkit"
 )
@@ -30,7 +31,7 @@ type door struct {
 	ending  func() // is called at each end
 }
 
-func (d *door) Reserve(ctx context.Context, req client.Request) (client.Held, error) {
+func (d *door) Reserve(ctx context.Context, req client.Request) (doors.Held, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -116,7 +117,7 @@ func TestDo_EndsInEveryWay(t *testing.T) {
 			go func() { // because one of them ends its goroutine
 				defer close(over)
 				defer func() { _ = recover() }()
-				_ = client.New(d, client.Options{}).Do(c.ctx, asked, func(ctx context.Context, l *client.Lease) (client.Usage, error) {
+				_ = doors.Open(d, doors.Options{}).Do(c.ctx, asked, func(ctx context.Context, l *client.Lease) (client.Usage, error) {
 					held = l
 					return c.fn(ctx, l)
 				})
@@ -147,7 +148,7 @@ func TestDo_UsageThatCannotBe(t *testing.T) {
 		"outcome":                   {Outcome: 99},
 	} {
 		d := &door{}
-		err := client.New(d, client.Options{}).Do(t.Context(), asked, func(_ context.Context, l *client.Lease) (client.Usage, error) {
+		err := doors.Open(d, doors.Options{}).Do(t.Context(), asked, func(_ context.Context, l *client.Lease) (client.Usage, error) {
 			l.Progress(5)
 			if end.Usage == (client.Usage{}) {
 				return took, l.End(end)
@@ -168,7 +169,7 @@ func TestDo_UsageThatCannotBe(t *testing.T) {
 			t.Errorf("%s: %v", param, end.Check())
 		}
 	}
-	both := client.New(&door{}, client.Options{}).Do(t.Context(), asked, func(context.Context, *client.Lease) (client.Usage, error) { return client.Usage{Input: -5}, errUp })
+	both := doors.Open(&door{}, doors.Options{}).Do(t.Context(), asked, func(context.Context, *client.Lease) (client.Usage, error) { return client.Usage{Input: -5}, errUp })
 	if !errors.Is(both, errUp) || !errors.Is(both, client.ErrUsage) {
 		t.Errorf("a call that failed with such a usage: %v", both)
 	}
@@ -177,7 +178,7 @@ func TestDo_UsageThatCannotBe(t *testing.T) {
 // Progress that no call makes is none, or as much as can be.
 func TestLease_ProgressThatCannotBe(t *testing.T) {
 	d := &door{}
-	_ = client.New(d, client.Options{}).Do(t.Context(), asked, func(_ context.Context, l *client.Lease) (client.Usage, error) {
+	_ = doors.Open(d, doors.Options{}).Do(t.Context(), asked, func(_ context.Context, l *client.Lease) (client.Usage, error) {
 		l.Progress(-7)
 		l.ProgressDeltas(math.MinInt64)
 		l.ProgressDeltas(math.MaxInt64)
@@ -190,7 +191,7 @@ func TestLease_ProgressThatCannotBe(t *testing.T) {
 
 // The context of a lease that is closed has ended, also for whoever asks for it only then.
 func TestLease_ContextAfterClose(t *testing.T) {
-	l, err := client.New(&door{}, client.Options{}).Reserve(t.Context(), asked)
+	l, err := doors.Open(&door{}, doors.Options{}).Reserve(t.Context(), asked)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -229,7 +230,7 @@ func TestRefusal(t *testing.T) {
 // Progress of nothing is no sign that an answer has begun.
 func TestLease_NoProgress(t *testing.T) {
 	d := &door{}
-	_ = client.New(d, client.Options{}).Do(t.Context(), asked, func(_ context.Context, l *client.Lease) (client.Usage, error) {
+	_ = doors.Open(d, doors.Options{}).Do(t.Context(), asked, func(_ context.Context, l *client.Lease) (client.Usage, error) {
 		l.Progress(0)
 		l.ProgressDeltas(0)
 		return took, nil
@@ -242,7 +243,7 @@ func TestLease_NoProgress(t *testing.T) {
 // A refusal is an error that can be looked into, and the end of the context is the context's own error.
 func TestDo_Refused(t *testing.T) {
 	d := &door{refusal: &client.Refusal{Status: http.StatusTooManyRequests, Code: "rate_limit_exceeded"}}
-	c := client.New(d, client.Options{})
+	c := doors.Open(d, doors.Options{})
 	never := func(context.Context, *client.Lease) (client.Usage, error) {
 		t.Error("the call was made")
 		return client.Usage{}, nil
@@ -261,7 +262,7 @@ func TestDo_Refused(t *testing.T) {
 // The governor ends a call by its context, and the error says so.
 func TestDo_Interrupted(t *testing.T) {
 	d := &door{cut: &client.Refusal{Status: http.StatusServiceUnavailable, Code: "draining"}}
-	err := client.New(d, client.Options{}).Do(t.Context(), asked, func(_ context.Context, l *client.Lease) (client.Usage, error) {
+	err := doors.Open(d, doors.Options{}).Do(t.Context(), asked, func(_ context.Context, l *client.Lease) (client.Usage, error) {
 		<-l.Context().Done()
 		return client.Usage{Input: 9, Output: 3}, l.Context().Err()
 	})
@@ -288,7 +289,7 @@ func TestRequest_Check(t *testing.T) {
 	} {
 		req := asked
 		spoil(&req)
-		_, err := client.New(&door{}, client.Options{}).Reserve(t.Context(), req)
+		_, err := doors.Open(&door{}, doors.Options{}).Reserve(t.Context(), req)
 		r, ok := errors.AsType[*client.Refusal](err)
 		if !ok || r.Status != http.StatusBadRequest || r.Param != param || r.Message == "" {
 			t.Errorf("%s: %v", param, err)
@@ -364,7 +365,7 @@ func TestReserve_Told(t *testing.T) {
 		{client.Refusal{Status: 503, Code: client.CodeUnavailable}, client.ErrUnavailable, false, time.Second},
 	} {
 		said := c.said
-		_, err := client.New(&door{refusal: &said}, client.Options{}).Reserve(t.Context(), asked)
+		_, err := doors.Open(&door{refusal: &said}, doors.Options{}).Reserve(t.Context(), asked)
 		r, _ := errors.AsType[*client.Refusal](err)
 		if r == nil || r.Final != c.final || r.Retryable() == c.final || r.RetryAfter != c.retry {
 			t.Errorf("%+v: %+v", c.said, r)
@@ -379,7 +380,7 @@ func TestReserve_Told(t *testing.T) {
 
 // A Client that is closed refuses calls as such, before it asks anybody.
 func TestClose_Refuses(t *testing.T) {
-	c := client.New(&door{}, client.Options{})
+	c := doors.Open(&door{}, doors.Options{})
 	lease := testkit.Must(c.Reserve(t.Context(), asked))(t)
 	testkit.OK(t, c.Close())
 	testkit.OK(t, lease.End(client.End{Reported: true, Usage: took}))
@@ -395,7 +396,7 @@ func TestClose_Refuses(t *testing.T) {
 func TestForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &door{}
-		c := client.New(d, client.Options{Log: slog.New(slog.DiscardHandler)})
+		c := doors.Open(d, doors.Options{Log: slog.New(slog.DiscardHandler)})
 		reserve := func() *client.Lease { return testkit.Must(c.Reserve(t.Context(), asked))(t) }
 		looked := func(want int64) {
 			t.Helper()
@@ -435,7 +436,7 @@ func TestForgotten(t *testing.T) {
 // A lease may be older than MaxHold as soon as it is made: for the race detector.
 func TestReserve_MaxHoldOverAtOnce(t *testing.T) {
 	for range 100 {
-		c := client.New(&door{}, client.Options{MaxHold: 1, Log: slog.New(slog.DiscardHandler)})
+		c := doors.Open(&door{}, doors.Options{MaxHold: 1, Log: slog.New(slog.DiscardHandler)})
 		testkit.Must(c.Reserve(t.Context(), asked))(t).Close()
 	}
 }
@@ -446,7 +447,7 @@ func TestLease_EndOfUnknownOutcome(t *testing.T) {
 		{}: client.Cancelled, {Usage: took}: client.Cancelled, {Usage: took, Reported: true}: client.Completed, {Outcome: client.Failed}: client.Failed,
 	} {
 		d := &door{}
-		l := testkit.Must(client.New(d, client.Options{}).Reserve(t.Context(), asked))(t)
+		l := testkit.Must(doors.Open(d, doors.Options{}).Reserve(t.Context(), asked))(t)
 		if err := l.End(end); err != nil || len(d.ends) != 1 || d.ends[0].Outcome != want {
 			t.Errorf("%+v: %v, %+v", end, err, d.ends)
 		}

@@ -26,10 +26,9 @@
 // it ran. [ErrNotSent] and [ErrAnsweredError] say that there is nothing to charge. An [AnsweredStatus] says also
 // whether the server is overloaded, for limits that move by that.
 //
-// # Doors
+// # Tests
 //
-// A [Door] is the governor as a Client sees it. Programs open one with package embedded or remote; tests can write
-// their own in a few lines.
+// Code that takes a Client is tested without a governor by a fake one of a few lines: see package doors.
 //
 // # Stability
 //

@@ -28,8 +28,8 @@ func (c *Client) keep(h *hold) {
 	defer h.mu.Unlock()
 	h.client = c
 	h.begun = time.Now()
-	if c.opt.MaxHold > 0 {
-		h.late = time.AfterFunc(c.opt.MaxHold, func() { h.expire("was held for longer than MaxHold") })
+	if c.maxHold > 0 {
+		h.late = time.AfterFunc(c.maxHold, func() { h.expire("was held for longer than MaxHold") })
 	}
 }
 
@@ -110,5 +110,5 @@ func (h *hold) expire(why string) {
 	}
 	c := h.client
 	c.lost.found.Add(1)
-	c.opt.Log.Error("a lease "+why, "id", g.ID, "tenant", g.Tenant, "pool", g.Pool, "held", time.Since(h.begun))
+	c.log.Error("a lease "+why, "id", g.ID, "tenant", g.Tenant, "pool", g.Pool, "held", time.Since(h.begun))
 }

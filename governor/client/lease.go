@@ -19,7 +19,7 @@ type Lease struct {
 
 // hold is the state of a lease.
 type hold struct {
-	held   Held
+	held   held
 	base   context.Context
 	client *Client // nil if no Client keeps it
 	begun  time.Time
@@ -48,8 +48,8 @@ type Grant struct {
 	Ungoverned bool
 }
 
-// NewLease is the lease of a call with the context ctx, for servers that ask a Door themselves. Nobody watches over it.
-func NewLease(ctx context.Context, held Held) *Lease {
+// newLease is a lease that nobody watches over.
+func newLease(ctx context.Context, held held) *Lease {
 	whole := &struct {
 		Lease
 		of hold

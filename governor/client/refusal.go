@@ -51,7 +51,7 @@ const (
 	CodeDraining    Code = "draining"            // the governor shuts down
 	CodeUnavailable Code = "admission_unavailable"
 	CodeClosed      Code = "client_closed"
-	CodeExpired     Code = "lease_expired" // see Options.MaxHold
+	CodeExpired     Code = "lease_expired" // see MaxHold of embedded.Options
 )
 
 // Classes of refusals, for errors.Is. errors.As finds the *Refusal with its Code.

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/llmgov/llmgov/governor/client"
+	"github.com/llmgov/llmgov/governor/client/doors"
 	"github.com/llmgov/llmgov/internal/doors/inprocess"
 	"github.com/llmgov/llmgov/internal/ops/admin"
 	"github.com/llmgov/llmgov/internal/run/instance"
@@ -50,13 +50,13 @@ func (d *door) start(ctx context.Context, opt Options) *Governor {
 		d.parts.Go(func() error { return d.policies.Run(d.running, nil) })
 	}
 	d.in.Await(ctx)
-	return &Governor{client.New(d, client.Options{Log: opt.Log, MaxHold: opt.MaxHold}), d}
+	return &Governor{doors.Open(d, doors.Options{Log: opt.Log, MaxHold: opt.MaxHold}), d}
 }
 
 // errClosed is the cause with which Shutdown ends calls.
 var errClosed = errors.New("embedded: the client was closed")
 
-// Shutdown implements client.Door.
+// Shutdown implements doors.Door.
 func (d *door) Shutdown(ctx context.Context) error {
 	d.in.Governor.Drain()
 	running := func(running, _ int) bool { return running > 0 }

@@ -25,7 +25,8 @@ type Governor struct {
 type Options struct {
 	// Log has reloads, forgotten leases, and trouble with the store and the disk. nil is slog.Default().
 	Log *slog.Logger
-	// MaxHold is the longest time from a lease to its end: see client.Options. 0 is no bound.
+	// MaxHold is the longest time from a lease to its end. One that is older has expired: it is charged by estimate, and its context ends.
+	// 0 is no bound.
 	MaxHold time.Duration
 	// Env is the environment that overrides settings and fills ${…} in files. nil is the process's.
 	Env []string

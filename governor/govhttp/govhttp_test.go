@@ -23,6 +23,7 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/governor/client"
+	"github.com/llmgov/llmgov/governor/client/doors"
 	"github.com/llmgov/llmgov/governor/govhttp"
 	"github.com/llmgov/llmgov/internal/doors/inprocess"
 	"github.com/llmgov/llmgov/internal/lab/mock"
@@ -54,7 +55,7 @@ func newStack(t *testing.T, change func(*tenants.Tenant)) *stack {
 	}
 	ctl := admissiontest.Build(t, cfg, acme)
 	s.gov = ctl.Governor()
-	s.client = client.New(inprocess.New(ctl), client.Options{})
+	s.client = doors.Open(inprocess.New(ctl), doors.Options{})
 	var err error
 	s.model, err = mock.New(mock.Config{})
 	s.must(err)
@@ -639,7 +640,7 @@ func TestTransport_FirstChunkRenewsOnce(t *testing.T) {
 		return &http.Response{StatusCode: http.StatusOK, Header: head, Body: io.NopCloser(strings.NewReader(chunk + "data: [DONE]\n\n"))}, nil
 	}
 	req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/chat/completions", strings.NewReader(streamed))
-	resp := testkit.Must(govhttp.ClientMiddleware(client.New(d, client.Options{}), govhttp.Options{})(req, stream))(t)
+	resp := testkit.Must(govhttp.ClientMiddleware(doors.Open(d, doors.Options{}), govhttp.Options{})(req, stream))(t)
 	if _, err := io.ReadAll(resp.Body); err != nil {
 		t.Error(err)
 	}
@@ -652,7 +653,7 @@ func TestTransport_FirstChunkRenewsOnce(t *testing.T) {
 // renewals is a Door that lets every call in, and counts how often its lease is renewed.
 type renewals struct{ n int }
 
-func (d *renewals) Reserve(context.Context, client.Request) (client.Held, error) { return d, nil }
+func (d *renewals) Reserve(context.Context, client.Request) (doors.Held, error) { return d, nil }
 
 func (d *renewals) Shutdown(context.Context) error { return nil }
 func (d *renewals) Grant() client.Grant            { return client.Grant{} }
@@ -668,7 +669,7 @@ func TestTransport_ForgottenBody(t *testing.T) {
 		stream := func(*http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: body}, nil
 		}
-		governed := client.New(&renewals{}, client.Options{Log: slog.New(slog.DiscardHandler)})
+		governed := doors.Open(&renewals{}, doors.Options{Log: slog.New(slog.DiscardHandler)})
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		req := httptest.NewRequestWithContext(ctx, http.MethodPost, "/v1/chat/completions", strings.NewReader(streamed))
@@ -720,7 +721,7 @@ func TestUnknown(t *testing.T) {
 			Caller:  govhttp.Tenant("acme"),
 			Unknown: func(*http.Request) error { told++; return c.says },
 		}
-		governed := client.New(&renewals{}, client.Options{})
+		governed := doors.Open(&renewals{}, doors.Options{})
 		passed := 0
 		next := func(*http.Request) (*http.Response, error) {
 			passed++

@@ -22,7 +22,7 @@ const (
 	endPatience = time.Second
 )
 
-// held is a reservation. It implements client.Held. One timer sends all of its signs of life.
+// held is a reservation. It implements doors.Held. One timer sends all of its signs of life.
 type held struct {
 	door    *door
 	id      string
@@ -48,7 +48,7 @@ func (h *held) begin(ttl time.Duration) {
 	h.timer = time.AfterFunc(h.every, h.beat)
 }
 
-// Progress implements client.Held.
+// Progress implements doors.Held.
 func (h *held) Progress(p client.Produced) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -112,7 +112,7 @@ func (h *held) interrupt(why *client.Refusal) {
 	}
 }
 
-// EndBy implements client.Held.
+// EndBy implements doors.Held.
 func (h *held) EndBy(end context.CancelCauseFunc) {
 	h.mu.Lock()
 	h.end = end
@@ -123,17 +123,17 @@ func (h *held) EndBy(end context.CancelCauseFunc) {
 	}
 }
 
-// Grant implements client.Held.
+// Grant implements doors.Held.
 func (h *held) Grant() client.Grant { return h.grant }
 
-// Show implements client.Held.
+// Show implements doors.Held.
 func (h *held) Show(header http.Header) {
 	for name, value := range h.headers {
 		header.Set(name, value)
 	}
 }
 
-// End implements client.Held. For as long as endPatience the caller waits until llmgov has heard of it: usually its next call finds room that
+// End implements doors.Held. For as long as endPatience the caller waits until llmgov has heard of it: usually its next call finds room that
 // this one leaves.
 func (h *held) End(e client.End) {
 	h.mu.Lock()

@@ -52,6 +52,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/llmgov/llmgov/governor/client"
+	"github.com/llmgov/llmgov/governor/client/doors"
 	"github.com/llmgov/llmgov/governor/remote/admissionv1"
 	"github.com/llmgov/llmgov/internal/lib/inflight"
 )
@@ -68,7 +69,8 @@ type Options struct {
 	TTL time.Duration
 	// Open lets calls through, ungoverned, while llmgov cannot be reached. By default they are refused.
 	Open bool
-	// MaxHold is the longest time from a lease to its end: see client.Options. 0 is no bound.
+	// MaxHold is the longest time from a lease to its end. One that is older has expired: it is charged by estimate, and its context ends.
+	// 0 is no bound.
 	MaxHold time.Duration
 	// OnUngoverned, if set, is told of each call that goes ungoverned, and why. It may be called from several goroutines at once.
 	OnUngoverned func(req client.Request, why error)
@@ -116,7 +118,7 @@ func Dial(address string, opt Options) (*client.Client, error) {
 	d := &door{Options: opt, conn: conn, stub: admissionv1.NewAdmissionServiceClient(conn), open: map[*held]struct{}{}}
 	d.waiting, d.refuse = context.WithCancel(context.Background())
 	d.telling, d.giveUp = context.WithCancel(context.Background())
-	return client.New(d, client.Options{Log: opt.Log, MaxHold: opt.MaxHold}), nil
+	return doors.Open(d, doors.Options{Log: opt.Log, MaxHold: opt.MaxHold}), nil
 }
 
 // onThisMachine reports whether an address surely leads to this machine.
@@ -169,7 +171,7 @@ func (t token) GetRequestMetadata(context.Context, ...string) (map[string]string
 // RequireTransportSecurity implements credentials.PerRPCCredentials.
 func (token) RequireTransportSecurity() bool { return false }
 
-// door implements client.Door, and client.Pinger.
+// door implements doors.Door, and doors.Pinger.
 type door struct {
 	Options
 	conn  *grpc.ClientConn
@@ -203,7 +205,7 @@ func errClosed(id string) *client.Refusal {
 	return &client.Refusal{ID: id, Status: http.StatusServiceUnavailable, Code: client.CodeClosed, Message: "The client was closed.", Final: true}
 }
 
-// Shutdown implements client.Door. llmgov hears of all ends that come in time.
+// Shutdown implements doors.Door. llmgov hears of all ends that come in time.
 func (d *door) Shutdown(ctx context.Context) error {
 	d.refuse()
 	late := d.inflight.Drain(ctx)
@@ -225,7 +227,7 @@ func (d *door) Shutdown(ctx context.Context) error {
 	return late
 }
 
-// Ping implements client.Pinger. It asks for a reservation that nobody has: whoever says so is there, and has taken the token.
+// Ping implements doors.Pinger. It asks for a reservation that nobody has: whoever says so is there, and has taken the token.
 func (d *door) Ping(ctx context.Context) error {
 	_, err := d.stub.Progress(bare(ctx), &admissionv1.ProgressRequest{ReservationId: "rsv_" + rand.Text()})
 	if forgotten(err) {
@@ -237,8 +239,8 @@ func (d *door) Ping(ctx context.Context) error {
 	return refusalOf(err)
 }
 
-// Reserve implements client.Door.
-func (d *door) Reserve(ctx context.Context, req client.Request) (client.Held, error) {
+// Reserve implements doors.Door.
+func (d *door) Reserve(ctx context.Context, req client.Request) (doors.Held, error) {
 	d.inflight.Enter(math.MaxInt64)
 	defer d.inflight.Leave()
 	ask := d.ask(&req)

@@ -26,6 +26,7 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/governor/client"
+	"github.com/llmgov/llmgov/governor/client/doors"
 	"github.com/llmgov/llmgov/governor/govhttp"
 	"github.com/llmgov/llmgov/governor/remote"
 	"github.com/llmgov/llmgov/internal/doors/admissionserver"
@@ -159,7 +160,7 @@ func (w *world) serve(at net.Listener, change func(*tenants.Pool, *tenants.Tenan
 		return err
 	}
 	door := inprocess.New(admission.New(admission.Options{Snapshot: snap, Governor: w.gov, Metrics: telemetry.New()}))
-	w.inside = client.New(door, client.Options{Log: slog.New(slog.DiscardHandler), MaxHold: maxHold})
+	w.inside = doors.Open(door, doors.Options{Log: slog.New(slog.DiscardHandler), MaxHold: maxHold})
 	tenantOf := func(key string) (string, bool) { return "acme", key == "sk-acme" }
 	w.book = reserve.New(reserve.Options{Door: door, Tenant: tenantOf, Most: 1000})
 	handler := admissionserver.New(admissionserver.Options{Token: token, Tenant: tenantOf, Log: slog.New(slog.DiscardHandler)})

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/llmgov/llmgov/governor/client"
+	"github.com/llmgov/llmgov/governor/client/doors"
 	"github.com/llmgov/llmgov/internal/doors/inprocess"
 	"github.com/llmgov/llmgov/internal/run/admission"
 	"github.com/llmgov/llmgov/internal/test/testkit"
@@ -49,7 +50,7 @@ func lowers(t *testing.T, status int, configure func(*tenants.Pool)) bool {
 	fixed := func(p *tenants.Pool, _ *tenants.Tenant) { p.Concurrency = 16 }
 	cfg, list := policy(fixed)
 	ctl := admissiontest.Build(t, cfg, list...)
-	governed := client.New(inprocess.New(ctl), client.Options{})
+	governed := doors.Open(inprocess.New(ctl), doors.Options{})
 	reserve := func(calls int) (leases []*client.Lease) {
 		for range calls {
 			l := testkit.Must(governed.Reserve(t.Context(), client.Request{Tenant: "acme", Model: "gpt-4o", InputTokens: 60, MaxOutput: 40}))(t)

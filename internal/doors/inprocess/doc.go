@@ -1,4 +1,4 @@
-// Package inprocess is the door to a governor in the same process: client.Door over the life of a call
+// Package inprocess is the door to a governor in the same process: doors.Door over the life of a call
 // (package admission). Programs open it with governor/embedded; servers of other protocols use it to admit the
 // calls that others describe to them.
 //

@@ -6,28 +6,29 @@ import (
 	"net/http"
 
 	"github.com/llmgov/llmgov/governor/client"
+	"github.com/llmgov/llmgov/governor/client/doors"
 	"github.com/llmgov/llmgov/internal/run/admission"
 	"github.com/llmgov/llmgov/internal/run/admission/ask"
 	"github.com/llmgov/llmgov/internal/run/rateheaders"
 )
 
-// Door is a client.Door to a controller in this process.
+// Door is a doors.Door to a controller in this process.
 type Door struct{ ctl *admission.Controller }
 
 // New returns a Door to ctl.
 func New(ctl *admission.Controller) *Door { return &Door{ctl} }
 
-// Reserve implements client.Door.
-func (d *Door) Reserve(ctx context.Context, req client.Request) (client.Held, error) {
+// Reserve implements doors.Door.
+func (d *Door) Reserve(ctx context.Context, req client.Request) (doors.Held, error) {
 	return d.reserve(ctx, &req, false)
 }
 
 // ReserveTold is Reserve for a call whose end the tenant's own program tells.
-func (d *Door) ReserveTold(ctx context.Context, req client.Request) (client.Held, error) {
+func (d *Door) ReserveTold(ctx context.Context, req client.Request) (doors.Held, error) {
 	return d.reserve(ctx, &req, true)
 }
 
-func (d *Door) reserve(ctx context.Context, req *client.Request, told bool) (client.Held, error) {
+func (d *Door) reserve(ctx context.Context, req *client.Request, told bool) (doors.Held, error) {
 	c := calls.Get().(*admission.Call)
 	h := &held{door: d, call: c}
 	c.Early = &h.early
@@ -61,13 +62,13 @@ func grant(c *admission.Call) client.Grant {
 	return g
 }
 
-// Knows implements client.Keyring.
+// Knows implements doors.Keyring.
 func (d *Door) Knows(key string) bool {
 	_, ok := d.ctl.TenantOf(key)
 	return ok
 }
 
-// Shutdown implements client.Door. It ends nothing: the controller is its maker's.
+// Shutdown implements doors.Door. It ends nothing: the controller is its maker's.
 func (d *Door) Shutdown(context.Context) error { return nil }
 
 // refusal is the refusal of a call as clients see it.

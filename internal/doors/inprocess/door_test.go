@@ -10,6 +10,7 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/governor/client"
+	"github.com/llmgov/llmgov/governor/client/doors"
 	sizes "github.com/llmgov/llmgov/governor/tokens"
 	"github.com/llmgov/llmgov/internal/doors/inprocess"
 	"github.com/llmgov/llmgov/internal/test/testkit"
@@ -24,7 +25,7 @@ func open(t testing.TB, change func(*tenants.Pool, *tenants.Tenant)) (*client.Cl
 	t.Helper()
 	cfg, list := policy(change)
 	ctl := admissiontest.Build(t, cfg, list...)
-	return client.New(inprocess.New(ctl), client.Options{}), ctl.Governor()
+	return doors.Open(inprocess.New(ctl), doors.Options{}), ctl.Governor()
 }
 
 // policy is a pool with three tenants.
@@ -128,7 +129,7 @@ func TestDoor_Instead(t *testing.T) {
 		req := asked
 		req.Pool = c.pool
 		req.Instead = c.instead
-		l, err := client.New(inprocess.New(ctl), client.Options{}).Reserve(t.Context(), req)
+		l, err := doors.Open(inprocess.New(ctl), doors.Options{}).Reserve(t.Context(), req)
 		if r, _ := errors.AsType[*client.Refusal](err); c.status != 0 && (r == nil || r.Status != c.status) || c.status == 0 && err != nil {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/llmgov/llmgov/streaming"
 )
 
-// held is a lease with its call. It implements client.Held. Whoever has a lease may use it long after its end, so
+// held is a lease with its call. It implements doors.Held. Whoever has a lease may use it long after its end, so
 // only End, which is called once, and Progress, which is not called after it, use the call; see close.
 type held struct {
 	door    *Door
@@ -54,7 +54,7 @@ func attempt(n int) escrow.Retry {
 	return escrow.RetryAgain
 }
 
-// Progress implements client.Held.
+// Progress implements doors.Held.
 func (h *held) Progress(p client.Produced) {
 	if h.call.Ask.Stream && h.flowing.CompareAndSwap(false, true) {
 		h.call.NoteFirst()
@@ -66,18 +66,18 @@ func (h *held) Progress(p client.Produced) {
 	h.call.Progress(p.Deltas)
 }
 
-// Show implements client.Held.
+// Show implements doors.Held.
 func (h *held) Show(header http.Header) { h.door.show(header, &h.grant) }
 
-// Grant implements client.Held.
+// Grant implements doors.Held.
 func (h *held) Grant() client.Grant { return h.grant }
 
-// EndBy implements client.Held.
+// EndBy implements doors.Held.
 func (h *held) EndBy(end context.CancelCauseFunc) {
 	h.early.EndBy(func(error) { end(h.door.refusal(h.grant.ID, h.early.CutOff())) })
 }
 
-// End implements client.Held.
+// End implements doors.Held.
 func (h *held) End(e client.End) {
 	defer h.close(&e)
 	switch e.Outcome {

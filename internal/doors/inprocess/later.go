@@ -5,13 +5,14 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/governor/client"
+	"github.com/llmgov/llmgov/governor/client/doors"
 	"github.com/llmgov/llmgov/internal/run/admission"
 	"github.com/llmgov/llmgov/internal/run/admission/ask"
 )
 
 // Later returns a function that charges what a call that has ended, but was not completed, turns out to have taken
 // beyond what was charged at its end, for servers that hear of it too late. The function keeps nothing of the call itself.
-func (d *Door) Later(h client.Held) func(client.Usage) {
+func (d *Door) Later(h doors.Held) func(client.Usage) {
 	c := h.(*held).call
 	req := c.Request.Record()
 	charged := c.Ending.Usage

@@ -7,6 +7,7 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/governor/client"
+	"github.com/llmgov/llmgov/governor/client/doors"
 	"github.com/llmgov/llmgov/internal/doors/inprocess"
 	"github.com/llmgov/llmgov/internal/test/testkit"
 	"github.com/llmgov/llmgov/internal/test/testkit/admissiontest"
@@ -55,7 +56,7 @@ func TestLease_ProgressOverlapsItsEnd(t *testing.T) {
 		first := testkit.Must(door.Reserve(t.Context(), stream))(t)
 		first.Progress(client.Produced{Tokens: 7})
 		first.End(client.End{Outcome: client.Completed, Usage: completed.Usage, Reported: true, Produced: client.Produced{Tokens: 7}})
-		second := reserve(t, client.New(door, client.Options{}), "second")
+		second := reserve(t, doors.Open(door, doors.Options{}), "second")
 		first.Progress(client.Produced{Tokens: 9})
 		onlySecondRuns(t, ctl.Governor())
 		second.End(completed)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor/client"
+	"github.com/llmgov/llmgov/governor/client/doors"
 )
 
 // Ask asks for a reservation.
@@ -72,7 +73,7 @@ func (b *Book) Reserve(ctx context.Context, ask *Ask) (*Grant, error) {
 		return nil, cmp.Or(ctx.Err(), err)
 	}
 	r.held = held
-	lease := client.NewLease(whole, held)
+	lease := doors.NewLease(whole, held)
 	lease.Context()                     // so that Interrupted knows
 	if !stayed || !b.opened(r, lease) { // the answer would reach nobody
 		_ = lease.End(client.End{Outcome: client.NotSent})

@@ -7,17 +7,18 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor/client"
+	"github.com/llmgov/llmgov/governor/client/doors"
 	"github.com/llmgov/llmgov/internal/lib/inflight"
 )
 
 // Door is the governor as a Book sees it.
 type Door interface {
-	client.Door
+	doors.Door
 	// ReserveTold is Reserve for a call whose end the tenant's own program tells, and is not believed more than the tenant could have taken.
-	ReserveTold(ctx context.Context, req client.Request) (client.Held, error)
+	ReserveTold(ctx context.Context, req client.Request) (doors.Held, error)
 	// Later returns a function that charges what a call that has ended turns out to have taken beyond what was
 	// charged at its end. The function keeps nothing of the call itself.
-	Later(h client.Held) func(client.Usage)
+	Later(h doors.Held) func(client.Usage)
 }
 
 // Options are the parts of a Book.
@@ -58,7 +59,7 @@ type reservation struct {
 	ttl    time.Duration
 	end    context.CancelCauseFunc // of the call's context
 
-	held      client.Held     // set before lease
+	held      doors.Held      // set before lease
 	lease     *client.Lease   // guarded by Book.mu; nil while it asks
 	cancelled bool            // guarded by Book.mu: while it asked
 	until     time.Time       // guarded by Book.mu

@@ -15,6 +15,7 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/governor/client"
+	"github.com/llmgov/llmgov/governor/client/doors"
 	"github.com/llmgov/llmgov/internal/doors/inprocess"
 	"github.com/llmgov/llmgov/internal/doors/reserve"
 	"github.com/llmgov/llmgov/internal/test/testkit"
@@ -343,7 +344,7 @@ func TestReserve_Drain(t *testing.T) {
 // slowDoor takes a second to book the end of a call.
 type slowDoor struct{ reserve.Door }
 
-func (d slowDoor) Later(h client.Held) func(client.Usage) {
+func (d slowDoor) Later(h doors.Held) func(client.Usage) {
 	time.Sleep(time.Second)
 	return d.Door.Later(h)
 }

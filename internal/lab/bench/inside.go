@@ -6,6 +6,7 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/governor/client"
+	"github.com/llmgov/llmgov/governor/client/doors"
 	"github.com/llmgov/llmgov/internal/doors/inprocess"
 	"github.com/llmgov/llmgov/internal/ops/telemetry"
 	"github.com/llmgov/llmgov/internal/run/admission"
@@ -34,7 +35,7 @@ func insideDoor() (door, error) {
 	if err != nil {
 		return door{}, err
 	}
-	inside := client.New(inprocess.New(ctl), client.Options{})
+	inside := doors.Open(inprocess.New(ctl), doors.Options{})
 	return door{
 		title: "Do, in a Go program",
 		govern: func(ctx context.Context, tenant int) (time.Duration, error) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor/client"
+	"github.com/llmgov/llmgov/governor/client/doors"
 	"github.com/llmgov/llmgov/governor/govhttp"
 	"github.com/llmgov/llmgov/governor/remote"
 	"github.com/llmgov/llmgov/governor/tokens"
@@ -36,7 +37,7 @@ var admissionHTTP = Door{
 	Open: func(t *testing.T, s *Site) Post {
 		s.Serve()
 		door := &jsonDoor{base: "http://" + s.Admission + "/v1/reservations", token: AdmissionToken, http: &http.Client{Transport: newTransport(t), Timeout: time.Minute}}
-		return reserving(t, s, client.New(door, client.Options{}))
+		return reserving(t, s, doors.Open(door, doors.Options{}))
 	},
 	InFlight: GoesOn,
 	Away:     Fails,
@@ -53,7 +54,7 @@ func reserving(t *testing.T, s *Site, governed *client.Client) Post {
 	return postTo(&http.Client{Transport: govhttp.Transport(governed, newTransport(t), opt)}, s.ModelURL)
 }
 
-// jsonDoor is a client.Door that knows only HTTP and JSON.
+// jsonDoor is a doors.Door that knows only HTTP and JSON.
 type jsonDoor struct {
 	base, token string
 	http        *http.Client
@@ -89,8 +90,8 @@ func (d *jsonDoor) ask(ctx context.Context, path string, body, into any) error {
 	return &client.Refusal{Status: resp.StatusCode, Code: client.Code(said.Error.Code), Message: said.Error.Message, Header: resp.Header}
 }
 
-// Reserve implements client.Door.
-func (d *jsonDoor) Reserve(ctx context.Context, req client.Request) (client.Held, error) {
+// Reserve implements doors.Door.
+func (d *jsonDoor) Reserve(ctx context.Context, req client.Request) (doors.Held, error) {
 	id := "rsv_" + rand.Text()
 	ask := map[string]any{
 		"reservation_id": id, "key": req.Key, "model": req.Model, "input_bytes": req.InputSize.Weight() / tokens.DocumentOf(1), "max_output_tokens": req.MaxOutput, "stream": req.Stream,

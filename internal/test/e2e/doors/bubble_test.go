@@ -27,6 +27,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/llmgov/llmgov/governor/client"
+	"github.com/llmgov/llmgov/governor/client/doors"
 	"github.com/llmgov/llmgov/governor/embedded"
 	"github.com/llmgov/llmgov/governor/govhttp"
 	"github.com/llmgov/llmgov/governor/remote"
@@ -84,7 +85,7 @@ var inBubble = []struct {
 		dial := b.listen()
 		return b.governed(testkit.Must(remote.Dial("passthrough:///llmgov:9091", remote.Options{Token: AdmissionToken, Connection: []grpc.DialOption{overPipe(dial)}}))(b.T))
 	}, false},
-	{"reserve and commit, HTTP", func(b *bubble) sends { return b.governed(client.New(b.reservations(AdmissionToken), client.Options{})) }, false},
+	{"reserve and commit, HTTP", func(b *bubble) sends { return b.governed(doors.Open(b.reservations(AdmissionToken), doors.Options{})) }, false},
 	{"reserve and commit, a tenant's key", func(b *bubble) sends { return b.told(b.reservations("a"), "key") }, true},
 	{"LiteLLM", func(b *bubble) sends { return b.told(b.reservations(AdmissionToken), "tenant") }, true},
 	{"ext_proc with bodies", func(b *bubble) sends { return b.extProc(b.dial(), false, true) }, false},

@@ -13,11 +13,11 @@ import (
 )
 
 // doors are all of them, in the order of the table.
-var doors = []*Door{&proxy, &transport, &middleware, &admissionGRPC, &admissionHTTP, &liteLLM, &envoyMetadata, &envoyBodies, &envoyRateLimit}
+var all = []*Door{&proxy, &transport, &middleware, &admissionGRPC, &admissionHTTP, &liteLLM, &envoyMetadata, &envoyBodies, &envoyRateLimit}
 
 // TestDoors runs every case through every door.
 func TestDoors(t *testing.T) {
-	for _, d := range doors {
+	for _, d := range all {
 		t.Run(d.Name, func(t *testing.T) {
 			if d.Needs != nil {
 				d.Needs(t)
@@ -85,14 +85,14 @@ func TestTable_IsOfTheSuite(t *testing.T) {
 func table() string {
 	var b strings.Builder
 	b.WriteString("| |")
-	for _, d := range doors {
+	for _, d := range all {
 		b.WriteString(" " + d.Name + " |")
 	}
-	b.WriteString("\n|---|" + strings.Repeat("---|", len(doors)) + "\n")
+	b.WriteString("\n|---|" + strings.Repeat("---|", len(all)) + "\n")
 	var reasons []string
 	for _, c := range cases {
 		b.WriteString("| " + c.title + " |")
-		for _, d := range doors {
+		for _, d := range all {
 			cell := d.keeps(c.name)
 			why := d.Cannot[c.name]
 			if why != "" {

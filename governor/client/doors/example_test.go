@@ -1,4 +1,4 @@
-package client_test
+package doors_test
 
 import (
 	"context"
@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor/client"
+	"github.com/llmgov/llmgov/governor/client/doors"
 )
 
 // twoADay is a Door for tests: it admits two calls, and refuses others.
 type twoADay struct{ calls int }
 
-func (d *twoADay) Reserve(_ context.Context, req client.Request) (client.Held, error) {
+func (d *twoADay) Reserve(_ context.Context, req client.Request) (doors.Held, error) {
 	d.calls++
 	if d.calls > 2 {
 		return nil, &client.Refusal{Status: http.StatusTooManyRequests, Code: client.CodeRate, Message: "Two are enough.", RetryAfter: time.Minute}
@@ -32,8 +33,8 @@ func (h held) EndBy(context.CancelCauseFunc) {}
 func (h held) Show(http.Header)              {}
 
 // Code that takes a Client is tested without a governor, by a Door of a few lines.
-func ExampleNew_fakeDoor() {
-	governed := client.New(&twoADay{}, client.Options{})
+func ExampleOpen() {
+	governed := doors.Open(&twoADay{}, doors.Options{})
 	defer governed.Close()
 
 	for range 3 {

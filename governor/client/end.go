@@ -1,51 +1,10 @@
 package client
 
 import (
-	"context"
 	"fmt"
-	"net/http"
 
 	"github.com/llmgov/llmgov/governor"
 )
-
-// Door is a way to a governor. It is safe for concurrent use.
-type Door interface {
-	// Reserve waits until the call may begin. It returns what the call holds, or a *Refusal, or, if
-	// ctx has ended, its error. The context is that of the whole call: its end does not end the lease.
-	Reserve(ctx context.Context, req Request) (Held, error)
-	// Shutdown is Client.Shutdown. Calls that hold a lease may still end it, before and after.
-	Shutdown(ctx context.Context) error
-}
-
-// Keyring is a Door that knows at once which keys there are. Servers ask it before they read a body, because strangers could send
-// any number of large ones.
-type Keyring interface {
-	// Knows reports whether a key is a tenant's, and has not expired.
-	Knows(key string) bool
-}
-
-// Pinger is a Door to a governor that may be out of reach.
-type Pinger interface {
-	// Ping is Client.Ping.
-	Ping(ctx context.Context) error
-}
-
-// Held is what a Door keeps for one Lease. Its methods do not block for long: a Door to another process
-// speaks with it behind them.
-type Held interface {
-	// Grant is whose it is. It does not change.
-	Grant() Grant
-	// Progress says how far the call has come, and keeps it from expiring. End may overlap with it; the End of a call
-	// that has shown progress has a Produced.
-	Progress(Produced)
-	// End ends the call. It is called once.
-	End(End)
-	// EndBy sets the function that the governor ends the call with, should it have to, with a *Refusal
-	// as the cause. If it has already, end is called at once.
-	EndBy(end context.CancelCauseFunc)
-	// Show sets the headers that show an HTTP caller where it stands.
-	Show(h http.Header)
-}
 
 // Usage is what a call took, in tokens.
 type Usage = governor.Usage
