@@ -61,6 +61,8 @@ type Config struct {
 	Upstreams []Upstream `koanf:"-"`
 	// Pools are the shared capacities, sorted by name in a Snapshot.
 	Pools []Pool `koanf:"-"`
+	// Named says that a program names the tenants of its calls, which then need no keys. It is none of the file: see [Options].
+	Named bool `koanf:"-"`
 	// Identity says whose tokens count as keys.
 	Identity Identity `koanf:"-"`
 	// Prices are the costs of models' tokens, sorted by model in a Snapshot. [Snapshot.Price] finds one.

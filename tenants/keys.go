@@ -129,7 +129,7 @@ func goodExpiry(at time.Time) bool { return at.Year() >= firstYear && at.Year() 
 
 // keys checks that somebody can call as t, and that nobody else has its keys. owners maps a key to who has it first.
 func (c *compiler) keys(t *Tenant, path string, owners map[KeyHash]keyAt) {
-	if len(t.Keys) == 0 && len(c.cfg.Identity.Issuers) == 0 && !c.parent[t.Index] && !c.written(strictyaml.Child(path, "keys")) && !c.written(strictyaml.Child(path, "teams")) {
+	if len(t.Keys) == 0 && !c.cfg.keyless() && !c.parent[t.Index] && !c.written(strictyaml.Child(path, "keys")) && !c.written(strictyaml.Child(path, "teams")) {
 		c.r.At(path, "has no keys, so nobody could use it; write keys: [sha256:…], made with llmgov keys new, or keys: [] if they are made at run time")
 	}
 	for i, key := range t.Keys {

@@ -28,6 +28,8 @@ type Options struct {
 	Flags map[string]string
 	// More are policy files beside those that Policies finds, named as the user names them.
 	More []string
+	// Named is that of [Config].
+	Named bool
 	// Store checks the address of a shared store, beyond its scheme. Its error shows no secret.
 	// Whoever opens stores knows; nil asks nobody.
 	Store func(address string) error
@@ -64,7 +66,7 @@ func layer(r *report, base Config, file map[string]any, opt Options) Config {
 	must(k.Load(environ(r, opt.Env), nil))
 	must(k.Load(confmap.Provider(flags(r, opt.Flags), strictyaml.PathSep), nil))
 
-	merged := Config{Upstreams: base.Upstreams, Pools: base.Pools, Prices: base.Prices, Identity: base.Identity}
+	merged := Config{Upstreams: base.Upstreams, Pools: base.Pools, Prices: base.Prices, Identity: base.Identity, Named: base.Named}
 	must(k.Unmarshal("", &merged))
 	merged.TLS = pairedTLS(r, "tls", merged.TLS).or(TLS{})
 	merged.Admin.TLS = pairedTLS(r, "admin.tls", merged.Admin.TLS).or(merged.TLS)

@@ -42,13 +42,21 @@ func (s *Snapshot) withKeys(keys runtimeKeys) *Snapshot {
 	return &out
 }
 
-// Callable reports, by [Tenant.Index], which tenants have a key: the others are there for their teams, or until they
-// get one. With an identity provider all may be called for.
+// keyless reports whether calls may come for tenants without keys: by tokens of an identity provider, or from programs and proxies that
+// name the tenant.
+func (c *Config) keyless() bool {
+	return len(c.Identity.Issuers) > 0 || c.Admission.Listen != "" || c.Named
+}
+
+// Callable reports, by [Tenant.Index], for which tenants calls may come: those that have a key and, where none is needed, those that are
+// not there for their teams; by tokens of an identity provider for all.
 func (s *Snapshot) Callable() []bool {
-	if len(s.cfg.Identity.Issuers) > 0 {
-		return slices.Repeat([]bool{true}, len(s.tenants))
+	list := slices.Repeat([]bool{s.cfg.keyless()}, len(s.tenants))
+	for i := range s.tenants {
+		if parent := s.tenants[i].Parent; parent >= 0 {
+			list[parent] = len(s.cfg.Identity.Issuers) > 0
+		}
 	}
-	list := make([]bool, len(s.tenants))
 	for _, slot := range s.byKey.slots {
 		if slot.used {
 			list[slot.at.tenant] = true

@@ -7,7 +7,7 @@
 //
 // Everything that a config says about limits holds: pools, tenants, budgets, prices, shared limits (store), state_dir,
 // decision_log. Changes of the files come into force by themselves. What a config says about listeners and upstreams
-// is for gateways, and has no effect here.
+// is for gateways, and has no effect here. The program names the tenants of its calls, which need no keys for that.
 //
 // A program links the stores that it imports, as with database/sql; store: memory needs none:
 //

@@ -38,7 +38,7 @@ type Options struct {
 // The error is [tenants.Problems] if the files are wrong.
 func Open(ctx context.Context, file string, opt Options) (*Governor, error) {
 	opt = opt.complete()
-	read := tenants.Options{Env: opt.Env, Store: store.Check}
+	read := tenants.Options{Env: opt.Env, Named: true, Store: store.Check}
 	snap, err := tenants.Load(file, read)
 	if err != nil {
 		return nil, err

@@ -1,9 +1,6 @@
 package embedded
 
 import (
-	"crypto/rand"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/llmgov/llmgov/tenants"
@@ -47,10 +44,10 @@ type Tenant struct {
 	MaxWait time.Duration
 }
 
-// build makes a snapshot of the policy. A policy has to have an upstream and keys, and this program calls its models
-// itself and names its tenants.
+// build makes a snapshot of the policy. A policy has to have an upstream, and this program calls its models itself.
 func (p *Policy) build() (*tenants.Snapshot, error) {
 	cfg := tenants.DefaultConfig()
+	cfg.Named = true
 	cfg.StateDir = p.StateDir
 	if p.Store != "" {
 		cfg.Store = p.Store
@@ -82,17 +79,5 @@ func (p *Policy) build() (*tenants.Snapshot, error) {
 	if p.Further != nil {
 		p.Further(&cfg, &list)
 	}
-	return tenants.Build(cfg, keyed(list))
-}
-
-// keyed gives tenants that could not be called by anybody a key that nobody knows. Those that have teams need none.
-func keyed(list []tenants.Tenant) []tenants.Tenant {
-	for i := range list {
-		t := &list[i]
-		above := slices.ContainsFunc(list, func(o tenants.Tenant) bool { return strings.HasPrefix(o.Name, t.Name+"/") })
-		if len(t.Keys) == 0 && !above {
-			t.Keys = []tenants.Key{{Hash: tenants.HashKey(rand.Text())}}
-		}
-	}
-	return list
+	return tenants.Build(cfg, list)
 }

@@ -97,22 +97,24 @@ func TestReport_RuntimeKeys(t *testing.T) {
 	}
 }
 
-// TestNotes_Keyless notes who has neither key nor teams, and does not list a crowd.
+// TestNotes_Keyless notes who has neither key nor teams, and does not list a crowd. Where programs name tenants, these need no keys.
 func TestNotes_Keyless(t *testing.T) {
+	named := "admission: {listen: \"127.0.0.1:9091\"}\n"
 	for _, c := range []struct {
-		files, note string
+		files, note, config string
 	}{
-		{"acme: {teams: {x: {keys: [KEY]}}}", ""},
-		{"acme: {keys: []}, bob: {keys: [KEY]}", "nobody can call as acme, until a key is made: llmgov keys new --tenant acme"},
-		{"acme: {keys: [KEY], teams: {x: {keys: []}}}", "nobody can call as acme/x, until a key is made: llmgov keys new --tenant acme/x"},
-		{"acme: {teams: {x: {keys: []}, y: {keys: []}}}", "nobody can call as acme/x, acme/y, until keys are made: llmgov keys new --tenant NAME"},
+		{"acme: {}, bob: {keys: []}, carl: {teams: {x: {}}}", "", named},
+		{"acme: {teams: {x: {keys: [KEY]}}}", "", ""},
+		{"acme: {keys: []}, bob: {keys: [KEY]}", "nobody can call as acme, until a key is made: llmgov keys new --tenant acme", ""},
+		{"acme: {keys: [KEY], teams: {x: {keys: []}}}", "nobody can call as acme/x, until a key is made: llmgov keys new --tenant acme/x", ""},
+		{"acme: {teams: {x: {keys: []}, y: {keys: []}}}", "nobody can call as acme/x, acme/y, until keys are made: llmgov keys new --tenant NAME", ""},
 		{
 			"a: {keys: []}, b: {keys: []}, c: {keys: []}, d: {keys: []}, e: {keys: []}, f: {keys: []}, g: {keys: []}",
-			"nobody can call as a, b, c, d, e and 2 more, until keys are made: llmgov keys new --tenant NAME",
+			"nobody can call as a, b, c, d, e and 2 more, until keys are made: llmgov keys new --tenant NAME", "",
 		},
 	} {
 		snap := testkit.Must(tenants.LoadFS(fstest.MapFS{
-			"llmgov.yaml":    {Data: []byte("upstreams: {o: {base_url: http://o}}\npools: {m: {models: [m], rpm: 1}}\n")},
+			"llmgov.yaml":    {Data: []byte("upstreams: {o: {base_url: http://o}}\npools: {m: {models: [m], rpm: 1}}\n" + c.config)},
 			"tenants/a.yaml": {Data: []byte("tenants: {" + strings.ReplaceAll(c.files, "KEY", `"`+tenants.HashKey("k").String()+`"`) + "}\n")},
 		}, "llmgov.yaml", tenants.Options{}))(t)
 		if got := strings.Join(keyless(snap), "\n"); got != c.note {

@@ -95,5 +95,5 @@ func (c *Call) unknown() *ask.Refusal {
 	if c.outdated() {
 		return Stale
 	}
-	return &ask.Refusal{Status: statusForbidden, Code: ask.CodeKey, Message: "Tenant " + c.Tenant.Name + " has no key, so nobody calls in its name. Give it one, even if no caller uses it."}
+	return &ask.Refusal{Status: statusForbidden, Code: ask.CodeKey, Message: "Tenant " + c.Tenant.Name + " is there for its teams: it has no key, so nobody calls in its name. Name a team, or give it a key, even if no caller uses it."}
 }
