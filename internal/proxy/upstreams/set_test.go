@@ -109,39 +109,6 @@ func TestChoose_Order(t *testing.T) {
 	}
 }
 
-// Whatever is paused, no call goes to a member while one of a lower order is ready.
-func TestChoose_LowestReady(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		orders := rapid.SliceOfN(rapid.Int64Range(0, 3), 1, 8).Draw(t, "orders")
-		var list []Spec
-		for i, o := range orders {
-			list = append(list, Spec{Name: string(rune('a' + i)), Weight: rapid.Int64Range(1, 5).Draw(t, "weight"), Order: o})
-		}
-		s := New(list, nil)
-		now := t0
-		until := make([]time.Time, len(list))
-		for range 100 {
-			now = now.Add(time.Duration(rapid.IntRange(0, 3000).Draw(t, "ms")) * time.Millisecond)
-			among := Mask(rapid.Uint64Range(1, 1<<len(list)-1).Draw(t, "among"))
-			want := int64(-1)
-			for i, o := range orders {
-				if among>>i&1 == 1 && !now.Before(until[i]) && (want < 0 || o < want) {
-					want = o
-				}
-			}
-			c := s.Choose(now, among, Scope{}, affinity.None)
-			if c.OK != (want >= 0) || c.OK && (orders[c.Index] != want || now.Before(until[c.Index])) {
-				t.Fatalf("%+v is chosen of orders %v, the lowest that is ready is %d", c, orders, want)
-			}
-			if c.OK && rapid.Bool().Draw(t, "busy") {
-				pause := time.Duration(rapid.IntRange(1, 5).Draw(t, "pause")) * time.Second
-				s.Members[c.Index].Report(now, Result{Outcome: Busy, Told: Told{Retry: pause}})
-				until[c.Index] = now.Add(pause)
-			}
-		}
-	})
-}
-
 // step is one report, or one look, at a time.
 type step struct {
 	at      time.Duration
