@@ -514,23 +514,6 @@ func TestPredictionKnowsRefunds(t *testing.T) {
 	}
 }
 
-func BenchmarkRefusal(b *testing.B) {
-	p, now := idlePool(Config{TPM: 600_000, RPM: 6000, Burst: 10 * time.Second, MaxQueue: 10}, 1)
-	for range 60 {
-		h, ans := p.Offer(now, Call{Leaf: 1, Most: Cost{10_000, 1}, MaxWait: 0})
-		if ans.Verdict == Admitted {
-			p.Settle(now, h, Cost{10_000, 1})
-		}
-		now = now.Add(time.Second)
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, ans := p.Offer(now, Call{Leaf: 1, Most: Cost{90_000, 1}, MaxWait: 0}); ans.Verdict != TooLong {
-			b.Fatal(ans)
-		}
-	}
-}
-
 // A tenant that returns has no claim on the time that it was away.
 func TestReturningIsNoCredit(t *testing.T) {
 	w := newWorld(t, 1, Config{TPM: 600_000, Burst: 10 * time.Second, MaxQueue: 1000}, 1, 1)

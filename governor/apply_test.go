@@ -486,19 +486,6 @@ func TestApply_ManyGoWithCalls(t *testing.T) {
 	healthy(t, g)
 }
 
-func BenchmarkApply(b *testing.B) {
-	flat := many(10_000, 5, 0)
-	grouped := many(10_000, 5, 10)
-	for name, other := range map[string]Config{"same": flat, "all moved": grouped} {
-		b.Run(name, func(b *testing.B) {
-			g := must(b, flat)
-			for i := 0; b.Loop(); i++ {
-				testkit.OK(b, g.Apply([]Config{other, flat}[i%2]))
-			}
-		})
-	}
-}
-
 // BenchmarkCrowd has a thousand to a hundred thousand tenants: what a call costs when all have called, what a configuration in which one of
 // them has changed, and for how long at most a call that comes meanwhile takes.
 func BenchmarkCrowd(b *testing.B) {

@@ -171,31 +171,6 @@ func TestWhatQuietMembersStrand(t *testing.T) {
 	}
 }
 
-func BenchmarkHold(b *testing.B) {
-	for _, n := range []int{10, 1000, 100_000} {
-		for _, kind := range []string{"admit", "refuse"} {
-			b.Run(fmt.Sprintf("members=%d/%s", n, kind), func(b *testing.B) {
-				s, ids := filled(n)
-				now := t0.Add(30 * time.Minute)
-				c := int64(10)
-				if kind == "refuse" {
-					c = MaxLimit / 2
-				}
-				b.ReportAllocs()
-				i := 0
-				for b.Loop() {
-					// Back and forth over members that are not neighbours.
-					i = (i + 7919) % n
-					h, _ := s.Hold(now, ids[i], c)
-					if kind == "admit" {
-						s.Settle(now, h, 4)
-					}
-				}
-			})
-		}
-	}
-}
-
 // filled has n members of many weights that have used different amounts.
 func filled(n int) (*Split, []MemberID) {
 	s := NewSplit(Config{Limit: MaxLimit, Period: Day})

@@ -553,23 +553,3 @@ func TestMeter_Replant(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkStep(b *testing.B) {
-	const n = 10_000
-	tree := NewTree()
-	m := NewMeter(t0)
-	leaves := make([]*Leaf, n)
-	for i := range leaves {
-		tree.Leaf(Root, float64(1+i%7))
-		leaves[i] = &Leaf{}
-	}
-	m.Plant(tree, leaves, nil)
-	s := Sample{Part: 1, TPM: 1e9, Leaves: make([]escrow.Account, n)}
-	for b.Loop() {
-		for i := range s.Leaves {
-			s.Leaves[i].Received += int64(1e6 * (1 + i%5))
-			s.Leaves[i].Waiting = int64(1e6 * (i % 3))
-		}
-		m.Step(m.last.Add(time.Second), s)
-	}
-}

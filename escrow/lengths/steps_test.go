@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 // line is one step of a call's life: verb, call, number, and what must be answered.
@@ -280,4 +282,28 @@ func sameStep(a, b step) bool {
 	near := math.Abs(a.risk-b.risk) < 1e-9
 	a.risk = b.risk
 	return near && a == b
+}
+
+// Seen to fail with: strings.Clone in keyOf.
+func TestNothingAllocates(t *testing.T) {
+	b := New(Config{})
+	teach(b, someKind, 4096, 300, 100)
+	n := int64(0)
+	for name, f := range map[string]func(){
+		"call": func() {
+			s := b.Start(someKind, 4096)
+			b.Expect(&s)
+			for p := int64(0); p < 500+n%500; p += 30 {
+				b.Reach(&s, p)
+			}
+			n += 37
+			b.End(&s, 500+n%500, n%3 > 0)
+		},
+		"quantile": func() { b.Quantile(someKind, 4096, .95) },
+		"unknown":  func() { b.Quantile(Kind{Model: "x"}, 4096, .95) },
+	} {
+		if got := testkit.Allocs(t, 2000, f); got != 0 {
+			t.Errorf("%s: %d allocations", name, got)
+		}
+	}
 }

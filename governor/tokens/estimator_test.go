@@ -283,41 +283,6 @@ func TestEstimateDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// BenchmarkEstimator is a call of a tenant: an estimate, and what the answer reports.
-func BenchmarkEstimator(b *testing.B) {
-	e := NewEstimator(&Peers{})
-	size := Size{Text: 100 * Scale}
-	b.ReportAllocs()
-	for b.Loop() {
-		e.Observe(start, "gpt-4o-mini", size, e.Estimate("gpt-4o-mini", size))
-	}
-}
-
-func BenchmarkWeigh(b *testing.B) {
-	text := []byte(strings.Repeat("The quick brown fox jumps over the lazy dog. ", 100))
-	b.SetBytes(int64(len(text)))
-	for b.Loop() {
-		Weigh(text)
-	}
-}
-
-func BenchmarkMeasure(b *testing.B) {
-	for name, text := range map[string]string{
-		"prose":  strings.Repeat("The quick brown fox jumps over the lazy dog. ", 100),
-		"quotes": strings.Repeat(`he said \"no\".\n`, 300),
-		"file":   strings.Repeat("QUFB", 1<<20),
-	} {
-		body := []byte(`{"model":"m","messages":[{"role":"user","content":"` + text + `"}],"stream":true}`)
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			b.SetBytes(int64(len(body)))
-			for b.Loop() {
-				Measure(body)
-			}
-		})
-	}
-}
-
 // longTexts are texts of the corpus, each made as long as prompts become, and texts that are alike in
 // equal distances.
 func longTexts(t testing.TB) map[string][]byte {

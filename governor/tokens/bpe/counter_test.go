@@ -466,32 +466,3 @@ func TestDeepSchemasAreNotKnown(t *testing.T) {
 		}
 	}
 }
-
-// Whatever a body is made of, it is soon clear what it says, or that this is not known. One
-// that says much costs no more than others do (see also BenchmarkCount).
-func BenchmarkHostile(b *testing.B) {
-	c := loaded()
-	fill := func(one string) string {
-		return `[` + strings.TrimSuffix(strings.Repeat(one+",", (maxBody-1000)/(len(one)+1)), ",") + `]`
-	}
-	schema := func(open, middle, close string, depth int) string {
-		return `{"tools":[{"type":"function","function":{"name":"f","parameters":` + strings.Repeat(open, depth) + middle + strings.Repeat(close, depth) + `}}]}`
-	}
-	long := `{"description":"` + strings.Repeat(" ", 200_000) + `"}`
-	for _, tt := range []struct{ name, model, body string }{
-		{"deep schema", "gpt-4o", schema(`{"properties":{"a":`, long, `}}`, 400)},
-		{"schema of eight levels", "gpt-4o", schema(`{"properties":{"a":`, long, `}}`, maxNesting-1)},
-		{"texts of a letter", "gpt-4o-embedding", `{"input":` + fill(`"a"`) + `}`},
-		{"2000 texts of a letter", "gpt-4o-embedding", `{"input":[` + strings.Repeat(`"a",`, 2000) + `"a"]}`},
-		{"empty messages", "gpt-4o", `{"messages":` + fill(`{}`) + `}`},
-		{"empty parts", "gpt-4o", `{"messages":[{"content":` + fill(`{"type":"text","text":""}`) + `}]}`},
-		{"tokens", "gpt-4o-embedding", `{"input":` + fill(`1`) + `}`},
-		{"empty lists", "gpt-4o-embedding", `{"input":` + fill(`[]`) + `}`},
-	} {
-		b.Run(tt.name, func(b *testing.B) {
-			for b.Loop() {
-				c.Count(tt.model, []byte(tt.body), 0)
-			}
-		})
-	}
-}
