@@ -4,7 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -12,6 +15,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
@@ -223,5 +227,67 @@ func TestRates(t *testing.T) {
 	// 80 and 32 are expected; five standard deviations are 40 and 27.
 	if a.Errors < 40 || a.Errors > 120 || a.Hangups < 5 || a.Hangups > 59 {
 		t.Errorf("errors %d, hang-ups %d of 400", a.Errors, a.Hangups)
+	}
+}
+
+func TestNewNamesEveryProblem(t *testing.T) {
+	_, err := New(Config{
+		Models: []string{""}, FirstToken: -1, TokensPerSecond: -1, Slots: -1, OutputTokens: -1, MostOutput: -1, TPM: -1, RPM: -1,
+		Accounting: "x", ErrorRate: 2, HangupRate: -1, SlowRate: 0.5, Usage: "y",
+	})
+	if err == nil {
+		t.Fatal("no error")
+	}
+	for _, name := range []string{
+		"Models[0]", "FirstToken", "TokensPerSecond", "Slots", "OutputTokens", "MostOutput", "TPM", "RPM",
+		"Accounting", "ErrorRate", "HangupRate", "SlowRate", "Usage",
+	} {
+		if !strings.Contains(err.Error(), "mock: "+name) {
+			t.Errorf("%s is not among the problems:\n%v", name, err)
+		}
+	}
+}
+
+func TestLogf(t *testing.T) {
+	lines := make(chan string, 10)
+	r := onSocket(t, Config{Logf: func(format string, args ...any) { lines <- fmt.Sprintf(format, args...) }})
+	r.chat(`"max_tokens":2`)
+	if got, want := <-lines, `chat completed: model="m" prompt=8 output=2 stream=false after `; !strings.HasPrefix(got, want) {
+		t.Errorf("logged %q, want %q…", got, want)
+	}
+}
+
+// sink is a ResponseWriter that costs nothing, so that the server's own cost shows.
+type sink struct{ h http.Header }
+
+func (s *sink) Header() http.Header         { return s.h }
+func (s *sink) WriteHeader(int)             {}
+func (s *sink) Write(b []byte) (int, error) { return len(b), nil }
+func (s *sink) FlushError() error           { return nil }
+
+// inProcess returns a function that serves body once.
+func inProcess(tb testing.TB, cfg Config, body string) func() {
+	s := mustNew(tb, cfg)
+	r := httptest.NewRequest("POST", "/v1/chat/completions", nil)
+	reader := strings.NewReader(body)
+	r.Body = io.NopCloser(reader)
+	w := &sink{http.Header{}}
+	return func() {
+		reader.Reset(body)
+		clear(w.h)
+		s.ServeHTTP(w, r)
+	}
+}
+
+// TestAllocations: a chunk costs none, and a call only its headers and the copy of its body.
+func TestAllocations(t *testing.T) {
+	plain := testkit.Allocs(t, 500, inProcess(t, Config{}, chatBody("")))
+	if plain > 14 {
+		t.Errorf("a plain call allocates %d times, want at most 14", plain)
+	}
+	few := testkit.Allocs(t, 100, inProcess(t, Config{}, chatBody(`"stream":true,"max_tokens":10`)))
+	many := testkit.Allocs(t, 100, inProcess(t, Config{}, chatBody(`"stream":true,"max_tokens":1000`)))
+	if many > few+1 {
+		t.Errorf("990 more chunks allocate %d times", many-few)
 	}
 }
