@@ -251,18 +251,6 @@ func fit(points []point) (slope, off float64) {
 	return slope, math.Sqrt(rest / (n - 2) / xx)
 }
 
-func TestFit(t *testing.T) {
-	var points []point
-	for i := range 400 {
-		noise := float64(i*7919%13) - 6
-		points = append(points, point{float64(i), 3*float64(i) + noise})
-	}
-	slope, off := fit(blocks(points, 40))
-	if math.Abs(slope-3) > 3*off || off > 0.01 || off == 0 {
-		t.Errorf("a slope of 3 is found to be %g ± %g", slope, off)
-	}
-}
-
 // TestGrows: of a thousand half hours in which nothing grows few have one of nine figures that seems to. What grows by half in an hour is seen.
 func TestGrows(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
