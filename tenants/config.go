@@ -181,6 +181,8 @@ type Upstream struct {
 	APIKey string
 	// Kind is the provider's dialect: OpenAI, which is the default, Azure or Anthropic.
 	Kind string
+	// TLS is how an upstream at https is trusted, and what is shown to it.
+	TLS UpstreamTLS `json:",omitzero"`
 	// Engine says how to read the load of the upstream's own server.
 	Engine Engine `json:",omitzero"`
 }

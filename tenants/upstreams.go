@@ -26,6 +26,7 @@ var upstreamShape = shape[Upstream]{
 			Name: "kind", About: "The provider's dialect.", Kind: upstreamKinds.kind(),
 			Read: func(v value, u *Upstream) { u.Kind = readUpstreamKind(v) }, Start: func(u *Upstream) any { return u.Kind },
 		},
+		upstreamTLSField,
 		engineField,
 	},
 	Also: schema{

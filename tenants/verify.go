@@ -27,6 +27,9 @@ func verify(r *report, cfg *Config, list []Tenant) {
 		if complaint := checkSecret(u.APIKey); complaint != "" {
 			r.At(strictyaml.Child(path, "api_key"), "value (not shown) %s", complaint)
 		}
+		if complaint := u.checkTLS(); complaint != "" {
+			r.At(strictyaml.Child(path, "tls"), "%s", complaint)
+		}
 		if complaint := upstreamKinds.check(cmp.Or(u.Kind, OpenAI)); complaint != "" {
 			r.At(strictyaml.Child(path, "kind"), "%s %s", strictyaml.Show(u.Kind), complaint)
 		} else if complaint := checkQueryOf(&u); complaint != "" {

@@ -112,7 +112,7 @@ func (c *call) dialOnce() (*websocket.Conn, *http.Response, error) {
 	query.Set("model", c.try.model)
 	return websocket.Dial(ctx, c.try.up.Address.URL(c.at.Path, c.try.model, query), &websocket.DialOptions{
 		HTTPClient: &http.Client{
-			Transport:     c.g.transport,
+			Transport:     c.try.up.By(c.g.transport),
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 		HTTPHeader:   c.upstreamHeader(c.r.Header),

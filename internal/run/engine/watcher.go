@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -38,6 +39,15 @@ type Target struct {
 	// Key is sent as a bearer token; empty sends none.
 	Key     string
 	Metrics Metrics
+	// TLS is that of a client of the server; nil is Go's own.
+	TLS *tls.Config
+}
+
+// is reports whether it is the same server to be asked for the same.
+func (t Target) is(other Target) bool {
+	t.TLS = nil
+	other.TLS = nil
+	return t == other
 }
 
 // State is a server as it was heard of last.
@@ -131,7 +141,7 @@ func (w *Watcher) due(now time.Time, targets []Target) (list []Target) {
 	w.began = now
 	for _, t := range targets {
 		s := w.servers[t.Upstream]
-		if s == nil || s.target != t {
+		if s == nil || !s.target.is(t) {
 			s = &server{target: t}
 		}
 		present[t.Upstream] = s
@@ -155,7 +165,11 @@ func (w *Watcher) read(ctx context.Context, t Target) (Signals, error) {
 	if t.Key != "" {
 		req.Header.Set("Authorization", "Bearer "+t.Key)
 	}
-	resp, err := w.Client.Do(req)
+	client := *w.Client
+	if t.TLS != nil {
+		client.Transport = &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: t.TLS, DisableKeepAlives: true}
+	}
+	resp, err := client.Do(req)
 	var failed *url.Error
 	if errors.As(err, &failed) {
 		return Signals{}, failed.Err // without the address, in which a secret may be

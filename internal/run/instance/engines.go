@@ -35,6 +35,7 @@ func (e *Engines) targets() (list []engine.Target) {
 		if u.Engine.SendKey {
 			t.Key = u.APIKey
 		}
+		t.TLS, _ = u.TLS.Client() // which the policy has been held to
 		list = append(list, t)
 	}
 	return list

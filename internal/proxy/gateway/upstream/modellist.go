@@ -119,4 +119,7 @@ func idsIn(list gjson.Result) []string {
 }
 
 // Keep takes over what was learned of the same upstream before a reload.
-func (u *Upstream) Keep(before *Upstream) { u.modelList = before.modelList }
+func (u *Upstream) Keep(before *Upstream) {
+	u.modelList = before.modelList
+	u.secured = before.secured
+}

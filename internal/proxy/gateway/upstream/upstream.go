@@ -24,13 +24,15 @@ type Upstream struct {
 	key       []string   // the header by which the gateway authenticates there; nil without a key
 	modelList *modelList // the models that it lists
 
+	secured *secured // nil without TLS of its own
+
 	Additions upstreams.Additions // that it has refused, since the policy was read
 }
 
 // Identity is the same for the same upstream in the policies before and after a reload, even under
 // another name.
 func (u *Upstream) Identity() string {
-	return fmt.Sprint(u.Provider.Kind, u.Address.String(), u.key)
+	return fmt.Sprint(u.Provider.Kind, u.Address.String(), u.key, u.secured.digest())
 }
 
 // New resolves the upstreams of a configuration, by name.
@@ -46,6 +48,9 @@ func New(list []tenants.Upstream) (map[string]*Upstream, error) {
 		if u.APIKey != "" {
 			up.Secrets = answers.NewSecrets(u.APIKey)
 		}
+		if up.secured, err = newSecured(&u.TLS); err != nil {
+			return nil, fmt.Errorf("gateway: upstream %s: %w", u.Name, err)
+		}
 		byName[u.Name] = up
 	}
 	return byName, nil
@@ -58,7 +63,7 @@ func (u *Upstream) Serves(r *route.Route, model string) bool {
 
 // RoundTrip sends a request to the upstream. Its key is masked in the body that comes back.
 func (u *Upstream) RoundTrip(through http.RoundTripper, r *http.Request) (*http.Response, error) {
-	resp, err := through.RoundTrip(r)
+	resp, err := u.By(through).RoundTrip(r)
 	if err != nil {
 		return nil, err
 	}

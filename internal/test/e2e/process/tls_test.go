@@ -12,9 +12,11 @@ import (
 	"math/big"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -102,4 +104,45 @@ func TestTLS(t *testing.T) {
 		})
 	}
 	calls.Wait()
+}
+
+// TestTLS_Upstream: an upstream with a root of its own is trusted by it alone, is shown the gateway's certificate, and finds the renewed one soon.
+func TestTLS_Upstream(t *testing.T) {
+	var shown atomic.Int64
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		shown.Store(r.TLS.PeerCertificates[0].SerialNumber.Int64())
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"choices":[{"message":{"content":"hi"}}],"usage":{"prompt_tokens":1,"completion_tokens":1}}`)
+	}))
+	theirs, ours := t.TempDir(), t.TempDir()
+	certificate(t, theirs, 1)
+	server.TLS = &tls.Config{
+		Certificates: []tls.Certificate{testkit.Must(tls.LoadX509KeyPair(filepath.Join(theirs, "tls.crt"), filepath.Join(theirs, "tls.key")))(t)},
+		ClientAuth:   tls.RequireAnyClientCert,
+	}
+	server.StartTLS()
+	defer server.Close()
+	certificate(t, ours, 7)
+	dir := newFolder(t, fmt.Sprintf("%q, tls: {ca: %q, cert: %q, key: %q}", server.URL+"/v1", filepath.Join(theirs, "tls.crt"), filepath.Join(ours, "tls.crt"), filepath.Join(ours, "tls.key")), "tpm: 1000000", "")
+	p := processtest.Start(t, dir, config)
+	const body = `{"model":"m","messages":[{"role":"user","content":"hi"}]}`
+	for _, serial := range []int64{7, 8} {
+		certificate(t, ours, serial)
+		processtest.Until(t, func() error {
+			if a := processtest.Ask(t, http.MethodPost, p.Data+"/v1/chat/completions", "key-of-a", body); a.Status != http.StatusOK {
+				t.Fatalf("status %d: %s", a.Status, a.Body)
+			}
+			if shown.Load() != serial {
+				return fmt.Errorf("certificate %d was shown, want %d", shown.Load(), serial)
+			}
+			return nil
+		})
+	}
+	certificate(t, theirs, 2) // which the server does not have
+	processtest.Until(t, func() error {
+		if a := processtest.Ask(t, http.MethodPost, p.Data+"/v1/chat/completions", "key-of-a", body); a.Status != http.StatusBadGateway {
+			return fmt.Errorf("status %d of an upstream with another root", a.Status)
+		}
+		return nil
+	})
 }
