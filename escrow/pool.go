@@ -24,6 +24,9 @@ const (
 	Settled
 )
 
+// String is the name of the rule in files.
+func (a Accounting) String() string { return [...]string{"admit_max", "production", "settle"}[a] }
+
 // Config describes a pool. The zero value of a limit turns its axis off.
 type Config struct {
 	// TPM, RPM, ITPM and OTPM are tokens, requests, input tokens and output tokens a rolling

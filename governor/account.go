@@ -247,7 +247,7 @@ func (o *ownLimits) configureCaps(now time.Time, list []Budget, zone *time.Locat
 	was := o.caps
 	o.caps = nil
 	for _, b := range list {
-		i := slices.IndexFunc(was, b.same)
+		i := slices.IndexFunc(was, func(a *account) bool { return a.Same(b) })
 		if i >= 0 && was[i].resize(b) {
 			o.caps = append(o.caps, was[i])
 			continue
@@ -270,6 +270,3 @@ func (o *ownLimits) configureCaps(now time.Time, list []Budget, zone *time.Locat
 		o.caps = append(o.caps, a)
 	}
 }
-
-// same reports whether an account is of the budget of this name.
-func (b Budget) same(a *account) bool { return a.Unit == b.Unit && a.Per == b.Per }

@@ -13,7 +13,7 @@ import (
 func (p *pool) slotRules() slots.Rules {
 	return slots.Rules{
 		Slots: p.rules.Concurrency, Adaptive: p.rules.Adaptive, Least: p.rules.MinConcurrency,
-		Loss: p.rules.loss(max(p.rates.nodes, p.rules.ExpectNodes)),
+		Loss: p.rules.Loss(max(p.rates.nodes, p.rules.ExpectNodes)),
 	}
 }
 

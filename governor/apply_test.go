@@ -16,6 +16,7 @@ import (
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/budget"
 	"github.com/llmgov/llmgov/escrow/limits"
+	"github.com/llmgov/llmgov/governor/terms"
 	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
@@ -42,11 +43,11 @@ func apply(t *testing.T, g *Governor, cfg Config) {
 func small() Config {
 	return Config{
 		Pools: []Pool{
-			{Name: "p", TPM: 60_000, RPM: 600, Concurrency: 20, Burst: 10 * time.Second, MaxQueue: 100, TicketWait: 10 * time.Second, Budgets: []Budget{{UnitTokens, 1e5, budget.Hour}}},
+			{Name: "p", TPM: 60_000, RPM: 600, Concurrency: 20, Burst: 10 * time.Second, MaxQueue: 100, TicketWait: 10 * time.Second, Budgets: []Budget{{Unit: UnitTokens, Limit: 1e5, Per: budget.Hour}}},
 			{Name: "q", TPM: 60_000, Burst: 10 * time.Second, MaxQueue: 100, Accounting: escrow.Production},
 		},
 		Tenants: []Tenant{
-			{Name: "a", Weight: 2, TPM: 40_000, Budgets: []Budget{{UnitTokens, 5e4, budget.Hour}}},
+			{Name: "a", Weight: 2, TPM: 40_000, Budgets: []Budget{{Unit: UnitTokens, Limit: 5e4, Per: budget.Hour}}},
 			{Name: "b", Weight: 1, RPM: 100, Concurrency: 5, InPool: map[string]Limits{"p": {TPM: 20_000}}},
 			{Name: "org", Weight: 1, TPM: 30_000},
 			{Name: "org/x", Weight: 3, Credit: time.Second},
@@ -145,7 +146,7 @@ func TestApply_NothingIsForgotten(t *testing.T) {
 		base := Config{
 			Pools: []Pool{{Name: "p", TPM: 60_000, Burst: time.Minute, MaxQueue: 10}, {Name: "q", TPM: 60_000, MaxQueue: 10}},
 			Tenants: []Tenant{
-				{Name: "a", Weight: 1, TPM: 40_000, Budgets: []Budget{{UnitTokens, 1e6, budget.Day}}},
+				{Name: "a", Weight: 1, TPM: 40_000, Budgets: []Budget{{Unit: UnitTokens, Limit: 1e6, Per: budget.Day}}},
 				{Name: "b", Weight: 1},
 			},
 		}
@@ -164,14 +165,14 @@ func TestApply_NothingIsForgotten(t *testing.T) {
 			"limits rise": with(func(c *Config) {
 				c.Pools[0].TPM = 90_000
 				c.Tenants[0].TPM = 50_000
-				c.Tenants[0].Budgets = []Budget{{UnitTokens, 2e6, budget.Day}}
+				c.Tenants[0].Budgets = []Budget{{Unit: UnitTokens, Limit: 2e6, Per: budget.Day}}
 			}),
 			"limits fall below": with(func(c *Config) {
 				c.Pools[0].TPM = 3000
 				c.Tenants[0].TPM = 5
-				c.Tenants[0].Budgets = []Budget{{UnitTokens, 7, budget.Day}}
+				c.Tenants[0].Budgets = []Budget{{Unit: UnitTokens, Limit: 7, Per: budget.Day}}
 			}),
-			"the budget's books change units": with(func(c *Config) { c.Tenants[0].Budgets = []Budget{{UnitTokens, 1e15, budget.Day}} }),
+			"the budget's books change units": with(func(c *Config) { c.Tenants[0].Budgets = []Budget{{Unit: UnitTokens, Limit: 1e15, Per: budget.Day}} }),
 			"another weight, group and pool": with(func(c *Config) {
 				c.Tenants[0].Weight = 0.005
 				c.Tenants[0].Group = "g"
@@ -342,7 +343,7 @@ func TestApply_Storm(t *testing.T) {
 				Accounting: escrow.Accounting(rng.IntN(3)), TicketWait: time.Duration(rng.IntN(2)) * 10 * time.Second,
 			}
 			if rng.IntN(2) == 0 {
-				pool.Budgets = []Budget{{UnitTokens, pick(1e12, 1e15), budget.Day}}
+				pool.Budgets = []Budget{{Unit: UnitTokens, Limit: pick(1e12, 1e15), Per: budget.Day}}
 			}
 			if rng.IntN(8) > 0 || name == "p" {
 				cfg.Pools = append(cfg.Pools, pool)
@@ -354,7 +355,7 @@ func TestApply_Storm(t *testing.T) {
 				MaxWait: time.Duration(pick(0, 0, int64(time.Second))), Floor: pick(0, 10), Background: rng.IntN(4) == 0, NoCalls: rng.IntN(8) == 0, Shadow: rng.IntN(8) == 0,
 			}
 			if rng.IntN(3) == 0 {
-				tc.Budgets = []Budget{{UnitTokens, 1e12, budget.Month}}
+				tc.Budgets = []Budget{{Unit: UnitTokens, Limit: 1e12, Per: budget.Month}}
 			}
 			if rng.IntN(3) == 0 {
 				tc.InPool = map[string]Limits{"p": {TPM: pick(0, 1e6), Concurrency: pick(0, 5)}}
@@ -363,7 +364,7 @@ func TestApply_Storm(t *testing.T) {
 				tc.Group = "g"
 				tc.GroupWeight = 2
 			}
-			if up := teamOf(name); rng.IntN(6) > 0 && (up == "" || len(cfg.Tenants) > 0 && hasTenant(cfg, up)) {
+			if up := terms.TeamOf(name); rng.IntN(6) > 0 && (up == "" || len(cfg.Tenants) > 0 && hasTenant(cfg, up)) {
 				cfg.Tenants = append(cfg.Tenants, tc)
 			}
 		}

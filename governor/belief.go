@@ -8,6 +8,7 @@ import (
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/lengths"
 	"github.com/llmgov/llmgov/escrow/limits"
+	"github.com/llmgov/llmgov/governor/terms"
 	"github.com/llmgov/llmgov/internal/lib/muldiv"
 )
 
@@ -51,7 +52,7 @@ func (t *belief) cost(c limits.Cost) limits.Cost {
 func (w *walk) bound() {
 	b := w.holds
 	cost := b.cost
-	for k, most := range w.pool.cfg.largest() {
+	for k, most := range largest(&w.pool.cfg) {
 		cost[k] = min(cost[k], most)
 	}
 	left := Spend{maxUse, 1, maxUse}
@@ -71,9 +72,9 @@ func (w *walk) bound() {
 }
 
 // largest is what the largest call of a pool may take: a minute of the pool, and of its largest upstream.
-func (c *Pool) largest() (most limits.Cost) {
+func largest(c *Pool) (most limits.Cost) {
 	bounded := func(limit int64) int64 { return cmp.Or(limit, maxUse) }
-	for k, limit := range c.minute() {
+	for k, limit := range terms.Minute(c) {
 		at := int64(0)
 		for i := range c.Upstreams {
 			at = max(at, bounded(c.Upstreams[i].Limits().Minute[k]))

@@ -13,7 +13,7 @@ import (
 
 // tellers has a pool with budgets in all units, and a tenant org with a team that tells of its calls. All prices are a dollar a million tokens.
 func tellers(accounting escrow.Accounting) Config {
-	monthly := func(unit Unit, limit int64) Budget { return Budget{unit, limit, budget.Month} }
+	monthly := func(unit Unit, limit int64) Budget { return Budget{Unit: unit, Limit: limit, Per: budget.Month} }
 	return Config{
 		Pools: []Pool{{
 			Name: "p", TPM: 6_000_000, MaxQueue: 100, Burst: time.Minute, Accounting: accounting,
@@ -176,7 +176,7 @@ func TestTold_Progress(t *testing.T) {
 func TestTold_WithoutLimits(t *testing.T) {
 	const minute = 6_000_000
 	budget := func(unit Unit, limit int64) func(*Pool, *Tenant) {
-		return func(_ *Pool, solo *Tenant) { solo.Budgets = []Budget{{unit, limit, budget.Month}} }
+		return func(_ *Pool, solo *Tenant) { solo.Budgets = []Budget{{Unit: unit, Limit: limit, Per: budget.Month}} }
 	}
 	for name, c := range map[string]struct {
 		change      func(*Pool, *Tenant)

@@ -58,7 +58,7 @@ func TestBudget_OfATenant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := must(t, Config{
 			Pools:   []Pool{wide("p"), wide("q")},
-			Tenants: []Tenant{{Name: "a", Weight: 1, Budgets: []Budget{{UnitTokens, 10_000, budget.Hour}, {UnitRequests, 5, budget.Day}}}},
+			Tenants: []Tenant{{Name: "a", Weight: 1, Budgets: []Budget{{Unit: UnitTokens, Limit: 10_000, Per: budget.Hour}, {Unit: UnitRequests, Limit: 5, Per: budget.Day}}}},
 		})
 		start := time.Now() // midnight, UTC
 		time.Sleep(10 * time.Minute)
@@ -114,7 +114,7 @@ func TestBudget_HeldRestPromisesWhatComesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const held, day = 100, 10_000
 		for name, took := range map[string]int64{"nothing comes back": held, "half comes back": held / 2} {
-			g := must(t, Config{Pools: []Pool{wide("p")}, Tenants: []Tenant{{Name: "a", Weight: 1, Budgets: []Budget{{UnitTokens, day, budget.Day}}}}})
+			g := must(t, Config{Pools: []Pool{wide("p")}, Tenants: []Tenant{{Name: "a", Weight: 1, Budgets: []Budget{{Unit: UnitTokens, Limit: day, Per: budget.Day}}}}})
 			hold := func() (Lease, *Refusal) { return Refused(g.Acquire(t.Context(), demand("a", held))) }
 			end := func(l Lease) { l.Settle(Usage{Output: took}) }
 			for range 15 { // fewer than it takes to learn lengths, so each is held at what it declares
@@ -151,7 +151,7 @@ func TestBudget_HeldRestPromisesWhatComesBack(t *testing.T) {
 // In the last seconds of a budget nobody is sent back again and again to a rest that others use up.
 func TestBudget_LastSecondsCallNobodyBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := must(t, Config{Pools: []Pool{wide("p")}, Tenants: []Tenant{{Name: "a", Weight: 1, Budgets: []Budget{{UnitTokens, 1_000_000, budget.Day}}}}})
+		g := must(t, Config{Pools: []Pool{wide("p")}, Tenants: []Tenant{{Name: "a", Weight: 1, Budgets: []Budget{{Unit: UnitTokens, Limit: 1_000_000, Per: budget.Day}}}}})
 		rng := rand.New(rand.NewPCG(4, 7))
 		var mu sync.Mutex
 		random := func(n int64) int64 {
@@ -192,7 +192,7 @@ func TestBudget_LastSecondsCallNobodyBack(t *testing.T) {
 // what it takes is debt.
 func TestBudget_LargerThanAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := must(t, Config{Pools: []Pool{wide("p")}, Tenants: []Tenant{{Name: "a", Weight: 1, Budgets: []Budget{{UnitTokens, 1000, budget.Hour}}}}})
+		g := must(t, Config{Pools: []Pool{wide("p")}, Tenants: []Tenant{{Name: "a", Weight: 1, Budgets: []Budget{{Unit: UnitTokens, Limit: 1000, Per: budget.Hour}}}}})
 		l := admitted(t, g, demand("a", 5000))
 		if _, rej := Refused(g.Acquire(t.Context(), demand("a", 1))); rej == nil {
 			t.Error("a second call beside one that holds all")
@@ -209,8 +209,8 @@ func TestBudget_LargerThanAll(t *testing.T) {
 // of the pool's; and it refuses nobody after a restart, when all lengths are forgotten.
 func TestBudget_AGuessBarsNobody(t *testing.T) {
 	for name, cfg := range map[string]Config{
-		"own":  {Pools: []Pool{wide("p")}, Tenants: []Tenant{{Name: "a", Weight: 1, Budgets: []Budget{{UnitTokens, 20_000, budget.Day}}}}},
-		"part": {Pools: []Pool{wide("p", Budget{UnitTokens, 40_000, budget.Day})}, Tenants: []Tenant{{Name: "a", Weight: 1}, {Name: "b", Weight: 1}}},
+		"own":  {Pools: []Pool{wide("p")}, Tenants: []Tenant{{Name: "a", Weight: 1, Budgets: []Budget{{Unit: UnitTokens, Limit: 20_000, Per: budget.Day}}}}},
+		"part": {Pools: []Pool{wide("p", Budget{Unit: UnitTokens, Limit: 40_000, Per: budget.Day})}, Tenants: []Tenant{{Name: "a", Weight: 1}, {Name: "b", Weight: 1}}},
 	} {
 		testkit.Virtual(t, name, func(t *testing.T) {
 			m := &memory{left: 1 << 30}
@@ -244,9 +244,9 @@ func TestBudget_AGuessBarsNobody(t *testing.T) {
 func TestI10_BudgetsAllOrNone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := must(t, Config{
-			Pools: []Pool{{Name: "p", TPM: 60_000, MaxQueue: 10, Budgets: []Budget{{UnitTokens, 1e6, budget.Day}, {UnitTokens, 1200, budget.Hour}}}},
+			Pools: []Pool{{Name: "p", TPM: 60_000, MaxQueue: 10, Budgets: []Budget{{Unit: UnitTokens, Limit: 1e6, Per: budget.Day}, {Unit: UnitTokens, Limit: 1200, Per: budget.Hour}}}},
 			Tenants: []Tenant{
-				{Name: "a", Weight: 1, TPM: 1e6, Budgets: []Budget{{UnitTokens, 1e6, budget.Day}, {UnitMicroUSD, 900, budget.Hour}, {UnitTokens, 5000, budget.Month}}},
+				{Name: "a", Weight: 1, TPM: 1e6, Budgets: []Budget{{Unit: UnitTokens, Limit: 1e6, Per: budget.Day}, {Unit: UnitMicroUSD, Limit: 900, Per: budget.Hour}, {Unit: UnitTokens, Limit: 5000, Per: budget.Month}}},
 				{Name: "b", Weight: 1, Pools: []string{}},
 			},
 		})
@@ -289,7 +289,7 @@ func TestI10_BudgetsAllOrNone(t *testing.T) {
 func TestBudget_OfAPool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := must(t, Config{
-			Pools: []Pool{wide("p", Budget{UnitRequests, 1200, budget.Hour})},
+			Pools: []Pool{wide("p", Budget{Unit: UnitRequests, Limit: 1200, Per: budget.Hour})},
 			Tenants: []Tenant{
 				{Name: "big", Weight: 3},
 				{Name: "x", Weight: 1, Group: "free", GroupWeight: 1},
@@ -358,7 +358,7 @@ func TestBudget_FollowsTheCalendar(t *testing.T) {
 			g := must(t, Config{
 				Zone:    berlin,
 				Pools:   []Pool{wide("p")},
-				Tenants: []Tenant{{Name: "a", Weight: 1, Budgets: []Budget{{UnitRequests, 7, per}}}},
+				Tenants: []Tenant{{Name: "a", Weight: 1, Budgets: []Budget{{Unit: UnitRequests, Limit: 7, Per: per}}}},
 			})
 			got := map[string]int{}
 			for end := time.Date(2000, 11, 15, 0, 0, 0, 0, berlin); time.Now().Before(end); time.Sleep(20 * time.Minute) {
@@ -399,8 +399,8 @@ func TestBudget_OfAThousandMillionDollars(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		price := Price{Output: 1e10} // $10,000 a million
 		g := must(t, Config{
-			Pools:   []Pool{wide("p", Budget{UnitMicroUSD, MaxBudget, budget.Month})},
-			Tenants: []Tenant{{Name: "a", Weight: 1, Budgets: []Budget{{UnitMicroUSD, MaxBudget - 1, budget.Month}}}},
+			Pools:   []Pool{wide("p", Budget{Unit: UnitMicroUSD, Limit: MaxBudget, Per: budget.Month})},
+			Tenants: []Tenant{{Name: "a", Weight: 1, Budgets: []Budget{{Unit: UnitMicroUSD, Limit: MaxBudget - 1, Per: budget.Month}}}},
 		})
 		l := admitted(t, g, Request{Tenant: "a", Pool: "p", Output: 1, Price: Price{Output: 1_000_000}})
 		l.Settle(Usage{Output: 1})
@@ -438,13 +438,13 @@ func TestBudget_OfAThousandMillionDollars(t *testing.T) {
 func TestBudget_StormAddsUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := Config{Pools: []Pool{
-			{Name: "p", TPM: 400_000, Concurrency: 8, Burst: 10 * time.Second, MaxQueue: 50, Budgets: []Budget{{UnitTokens, 3_000_000, budget.Day}}},
-			wide("q", Budget{UnitMicroUSD, 1e9, budget.Week}),
+			{Name: "p", TPM: 400_000, Concurrency: 8, Burst: 10 * time.Second, MaxQueue: 50, Budgets: []Budget{{Unit: UnitTokens, Limit: 3_000_000, Per: budget.Day}}},
+			wide("q", Budget{Unit: UnitMicroUSD, Limit: 1e9, Per: budget.Week}),
 		}}
 		for i := range 4 {
 			cfg.Tenants = append(cfg.Tenants, Tenant{
 				Name: fmt.Sprint(i), Weight: escrow.Weight(i + 1), RPM: 400, MaxWait: time.Duration(i) * 700 * time.Millisecond,
-				Budgets: []Budget{{UnitTokens, 600_000, budget.Day}, {UnitMicroUSD, 1e9, budget.Month}, {UnitRequests, 1e6, budget.Hour}},
+				Budgets: []Budget{{Unit: UnitTokens, Limit: 600_000, Per: budget.Day}, {Unit: UnitMicroUSD, Limit: 1e9, Per: budget.Month}, {Unit: UnitRequests, Limit: 1e6, Per: budget.Hour}},
 			})
 		}
 		g := must(t, cfg)
@@ -524,7 +524,7 @@ func TestBudget_StormAddsUp(t *testing.T) {
 }
 
 func TestBudgets_DoNotAllocate(t *testing.T) {
-	day := []Budget{{UnitTokens, 1e12, budget.Day}, {UnitMicroUSD, 1e15, budget.Month}}
+	day := []Budget{{Unit: UnitTokens, Limit: 1e12, Per: budget.Day}, {Unit: UnitMicroUSD, Limit: 1e15, Per: budget.Month}}
 	g := must(t, Config{Pools: []Pool{wide("p", day...)}, Tenants: []Tenant{{Name: "a", Weight: 1, Budgets: day}, {Name: "b", Weight: 1}}})
 	ctx := t.Context()
 	if n := testkit.Allocs(t, 1000, func() {
@@ -540,8 +540,8 @@ func TestBudgets_DoNotAllocate(t *testing.T) {
 
 func TestBudgets_Validate(t *testing.T) {
 	_, err := New(Config{
-		Pools:   []Pool{wide("p", Budget{UnitTokens, 0, budget.Day}, Budget{UnitTokens, 5, budget.Day})},
-		Tenants: []Tenant{{Name: "a", Weight: 0.001, Budgets: []Budget{{Unit(7), 1, budget.Day}, {UnitMicroUSD, 2e15, budget.Month}}}},
+		Pools:   []Pool{wide("p", Budget{Unit: UnitTokens, Limit: 0, Per: budget.Day}, Budget{Unit: UnitTokens, Limit: 5, Per: budget.Day})},
+		Tenants: []Tenant{{Name: "a", Weight: 0.001, Budgets: []Budget{{Unit: Unit(7), Limit: 1, Per: budget.Day}, {Unit: UnitMicroUSD, Limit: 2e15, Per: budget.Month}}}},
 	})
 	want := `governor: pool p: budget of tokens per day: 0 is not in 1…1000000000000000
 governor: pool p: budget of tokens per day is there twice

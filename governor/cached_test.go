@@ -57,8 +57,8 @@ func TestCachedInputCountsInNoShare(t *testing.T) {
 		w           TokenWeights
 		kept, fresh float64 // of what the pool books
 	}{
-		{"cached_input: 1", TokenWeights{1, 1, 1, 1, 1}, 11. / 13, 2. / 13},
-		{"cached_input: 0", TokenWeights{1, 0, 1, 1, 1}, 1. / 2, 1. / 2},
+		{"cached_input: 1", TokenWeights{Input: 1, CachedInput: 1, Output: 1, Reasoning: 1, Audio: 1}, 11. / 13, 2. / 13},
+		{"cached_input: 0", TokenWeights{Input: 1, CachedInput: 0, Output: 1, Reasoning: 1, Audio: 1}, 1. / 2, 1. / 2},
 	} {
 		testkit.Virtual(t, tt.name, func(t *testing.T) {
 			g := must(t, cachedWorld(tt.w))
@@ -97,7 +97,7 @@ func keptAndFresh(t *testing.T, g *Governor) (kept, fresh int64) {
 // Catches: floors paid by what counts in shares.
 func TestCachedInputStretchesNoFloor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cfg := cachedWorld(TokenWeights{1, 1, 1, 1, 1})
+		cfg := cachedWorld(TokenWeights{Input: 1, CachedInput: 1, Output: 1, Reasoning: 1, Audio: 1})
 		cfg.Tenants[0].Floor = 150_000
 		cfg.Tenants[1].Floor = 150_000
 		g := must(t, cfg)
@@ -116,7 +116,7 @@ func TestCachedInputStretchesNoFloor(t *testing.T) {
 // limit: the other is not starved.
 func TestCachedFloorBelowTheShareStarvesNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cfg := cachedWorld(TokenWeights{1, 1, 1, 1, 1})
+		cfg := cachedWorld(TokenWeights{Input: 1, CachedInput: 1, Output: 1, Reasoning: 1, Audio: 1})
 		cfg.Tenants[0].Floor = 150_000
 		g := must(t, cfg)
 		kept, fresh := keptAndFresh(t, g)
@@ -137,7 +137,7 @@ func TestCachedFloorBelowTheShareStarvesNobody(t *testing.T) {
 func TestI11_MixedPromptsGainNothing(t *testing.T) {
 	for _, run := range []time.Duration{2 * time.Second, 20 * time.Second, 60 * time.Second} {
 		testkit.Virtual(t, run.String(), func(t *testing.T) {
-			g := must(t, cachedWorld(TokenWeights{1, 0, 1, 1, 1}))
+			g := must(t, cachedWorld(TokenWeights{Input: 1, CachedInput: 0, Output: 1, Reasoning: 1, Audio: 1}))
 			ctx, stop := context.WithCancel(t.Context())
 			var wg sync.WaitGroup
 			var mixed, plain atomic.Int64
@@ -173,7 +173,7 @@ func TestI11_MixedPromptsGainNothing(t *testing.T) {
 }
 
 func TestTokenWeights(t *testing.T) {
-	w := (&TokenWeights{Input: 1, CachedInput: 0.1, Output: 4, Reasoning: 2, Audio: 8}).counts()
+	w := countsOf(&TokenWeights{Input: 1, CachedInput: 0.1, Output: 4, Reasoning: 2, Audio: 8})
 	for _, tt := range []struct {
 		name       string
 		u          Usage

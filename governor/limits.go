@@ -50,12 +50,6 @@ func (o *ownLimits) configure(now time.Time, l limits.Limits, bound int, by call
 	o.wakeLocked() // the first in line may fit now
 }
 
-// rules are the limits as a Set has them.
-func (l Limits) rules() limits.Limits {
-	minute := limits.Cost{limits.Requests: l.RPM, limits.Tokens: l.TPM, limits.Input: l.ITPM, limits.Output: l.OTPM}
-	return limits.Limits{Minute: minute, Windows: l.Windows, Concurrency: l.Concurrency}
-}
-
 // advanceLocked brings the books to now. Grants that have expired are given up: of a budget the last
 // known usage of others is still shown.
 func (o *ownLimits) advanceLocked(now time.Time) {

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
-	"github.com/llmgov/llmgov/escrow/slots"
 )
 
 // A pool is cut off when nobody says how much of its shared limits it may hand out.
@@ -116,47 +115,11 @@ func (p *pool) helpsItselfLocked(now time.Time) bool {
 // aloneRate is the rate that this process allows itself of a limit while it is cut off as one of so
 // many nodes.
 func (p *pool) aloneRate(limit int64, nodes int) int64 {
-	rate := p.rules.ownPart(limit, nodes)
+	rate := p.rules.OwnPart(limit, nodes)
 	if p.rules.OnLoss == LossLocal {
 		rate = rate * 60 / 62 // two seconds' worth may be saved up
 	}
 	return rate
-}
-
-// ownPart is how much of a limit one of so many nodes may use by itself while it is cut off. Under
-// LossLocal it is 0 if the number of nodes is unknown.
-func (c *Pool) ownPart(limit int64, nodes int) int64 {
-	loss := c.loss(nodes)
-	return loss.Own(limit)
-}
-
-// withheld is the part of a limit that is never granted, but kept for nodes that are cut off.
-func (c *Pool) withheld(limit int64) int64 {
-	loss := c.loss(0)
-	return loss.Withheld(limit)
-}
-
-// loss is the rule for the time in which so many nodes are cut off; 0 is unknown.
-func (c *Pool) loss(nodes int) slots.Loss {
-	switch c.OnLoss {
-	case LossOpen:
-		return slots.Loss{Open: true}
-	case LossLocal:
-		return slots.Loss{WithheldPPM: c.LocalPPM, Nodes: nodes}
-	}
-	return slots.Loss{}
-}
-
-// Together is the pool as all processes that share it have it together: without the withheld part.
-func (c Pool) Together() Pool {
-	for _, limit := range []*int64{&c.TPM, &c.RPM, &c.ITPM, &c.OTPM, &c.Concurrency} {
-		if *limit > 0 {
-			*limit = max(1, *limit-c.withheld(*limit))
-		}
-	}
-	c.InteractiveReserve = max(0, min(c.InteractiveReserve, c.Concurrency-1))
-	c.MinConcurrency = min(c.MinConcurrency, c.Concurrency)
-	return c
 }
 
 // lossRetry is when to come back to a pool that is cut off. Nobody knows when that ends, but most
@@ -195,17 +158,12 @@ func (g *Governor) Touch(pool string) {
 }
 
 // Modes are the values of Degraded.
-var Modes = []string{modeClosed, modeOpen, modeLocal, modeLearning}
+var Modes = []string{LossClosed.String(), LossOpen.String(), LossLocal.String(), modeLearning}
 
-const (
-	modeClosed   = "closed"
-	modeOpen     = "open"
-	modeLocal    = "local"
-	modeLearning = "learning"
-)
+const modeLearning = "learning"
 
 func (p *pool) degradedLocked(now time.Time) string {
-	rule := [...]string{LossClosed: modeClosed, LossOpen: modeOpen, LossLocal: modeLocal}[p.rules.OnLoss]
+	rule := p.rules.OnLoss.String()
 	switch {
 	case p.unansweredLocked(now):
 		return rule
@@ -216,5 +174,5 @@ func (p *pool) degradedLocked(now time.Time) string {
 	case p.cutOffLocked(now) && p.learnsLocked(now):
 		return modeLearning
 	}
-	return modeClosed
+	return LossClosed.String()
 }

@@ -53,7 +53,7 @@ func (p *pool) lostAllLocked(now time.Time) bool {
 	}
 	nodes := max(p.rates.nodes, p.rules.ExpectNodes)
 	for _, limit := range p.set.Minute() {
-		if limit > 0 && p.rules.ownPart(limit, nodes) == 0 {
+		if limit > 0 && p.rules.OwnPart(limit, nodes) == 0 {
 			return true
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/budget"
 	"github.com/llmgov/llmgov/escrow/limits"
+	"github.com/llmgov/llmgov/governor/terms"
 )
 
 // Past is the memory of a journal of calls that still count. Read the records of the last minute,
@@ -145,7 +146,7 @@ func (tb *table) rememberCall(now time.Time, r *Record) {
 // known is a tenant of the past; a team that is gone counts in its parent.
 func (tb *table) known(name string) *tenantView {
 	for tb.tenants[name] == nil && name != "" {
-		name = teamOf(name)
+		name = terms.TeamOf(name)
 	}
 	return tb.tenants[name]
 }

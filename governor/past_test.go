@@ -253,7 +253,7 @@ func crowdConfig(a escrow.Accounting) Config {
 	for i := range 3 {
 		cfg.Tenants = append(cfg.Tenants, Tenant{
 			Name: fmt.Sprint(i), Weight: 1, MaxWait: 5 * time.Second, TPM: []int64{0, 3000, 0}[i],
-			Budgets: []Budget{{UnitTokens, 1e9, budget.Day}},
+			Budgets: []Budget{{Unit: UnitTokens, Limit: 1e9, Per: budget.Day}},
 		})
 	}
 	return cfg

@@ -8,9 +8,6 @@ import (
 	"github.com/llmgov/llmgov/escrow"
 )
 
-// MaxShared is the largest limit of a pool that may be shared.
-const MaxShared = int64(1e11)
-
 // SharedPool is a pool whose limits are shared with other processes (Config.Shared), as seen by
 // whoever shares them out: it reads usage and demand, and puts grants
 // in force. It is for one goroutine.
@@ -218,8 +215,9 @@ func (s *SharedPool) Demand(now time.Time) (PoolDemand, bool) {
 			d.Bookings = append(d.Bookings, b)
 		}
 	}))
+	loss := p.rules.Loss(0)
 	for i, k := range axes {
-		d.Reserve[i] = p.rules.withheld(d.Limits[i])
+		d.Reserve[i] = loss.Withheld(d.Limits[i])
 		d.Spent[i] = p.escrow.Spent(k)
 	}
 	for pair, level := range p.rates.levels {

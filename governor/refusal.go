@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/escrow/limits"
 )
 
 // Why a call was refused, for programs (Reason, Refusal) and for people (Error).
@@ -186,7 +187,7 @@ func (r *Refusal) released() string {
 // budgetError is the message about a budget.
 func (r *Refusal) budgetError(whose string) string {
 	b := r.Budget
-	figures := fmt.Sprintf("(%s: Limit %s, Used %s, Requested %s)", b.Name(), b.amount(r.Limit), b.amount(r.Used), b.amount(r.Asked))
+	figures := fmt.Sprintf("(%s: Limit %s, Used %s, Requested %s)", b.Name(), b.Amount(r.Limit), b.Amount(r.Used), b.Amount(r.Asked))
 	resets := r.Resets.Format(time.RFC3339)
 	switch {
 	case r.Elsewhere:
@@ -226,8 +227,6 @@ const drainRetry = time.Second
 const (
 	axisRequests    = "requests"
 	axisTokens      = "tokens"
-	axisInput       = "input_tokens"
-	axisOutput      = "output_tokens"
 	axisConcurrency = "concurrency"
 	axisBackground  = "background"
 	axisSoftCap     = escrow.SoftCap
@@ -244,16 +243,16 @@ func ruleAxis(rule string) string {
 }
 
 // titleOf is an axis as messages name it. Those of other windows than a minute are named by their windows.
-func titleOf(axis string) string { return cmp.Or(axisTitle[axis], axis) }
+func titleOf(axis string) string {
+	if k, ok := limits.Find(axis); ok {
+		return k.Title()
+	}
+	return cmp.Or(ruleTitle[axis], axis)
+}
 
-var axisTitle = map[string]string{
-	axisRequests:    "requests per min (RPM)",
-	axisTokens:      "tokens per min (TPM)",
-	axisInput:       "input tokens per min (ITPM)",
-	axisOutput:      "output tokens per min (OTPM)",
-	axisConcurrency: "concurrent calls (concurrency)",
-	axisBackground:  "concurrent background calls (interactive_reserve)",
-	axisSoftCap:     "concurrent calls of one tenant (soft_cap)",
-	axisHoldBack:    "concurrent calls beside which its priority may begin more (hold_back)",
-	axisPerTenant:   "concurrent calls of a tenant whose recent calls failed at the upstream (per_tenant)",
+var ruleTitle = map[string]string{
+	axisBackground: "concurrent background calls (interactive_reserve)",
+	axisSoftCap:    "concurrent calls of one tenant (soft_cap)",
+	axisHoldBack:   "concurrent calls beside which its priority may begin more (hold_back)",
+	axisPerTenant:  "concurrent calls of a tenant whose recent calls failed at the upstream (per_tenant)",
 }

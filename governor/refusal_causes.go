@@ -66,19 +66,21 @@ func refuseOwnLost(owner string) *Refusal {
 	return &Refusal{Reason: ReasonStoreLost, Own: true, Tenant: owner, RetryAfter: lossRetry}
 }
 
-// limitReasons are the reasons for refusing a call by an own limit, by its axis.
-var limitReasons = [limits.Axes]Reason{
-	limits.Requests:    ReasonRequests,
-	limits.Tokens:      ReasonTokens,
-	limits.Input:       ReasonTokens,
-	limits.Output:      ReasonTokens,
-	limits.Concurrency: ReasonConcurrency,
+// reasonOf is the reason for refusing a call that a limit has no room for, by the axis of the limit.
+func reasonOf(axis string) Reason {
+	switch axis {
+	case axisRequests:
+		return ReasonRequests
+	case axisConcurrency:
+		return ReasonConcurrency
+	}
+	return ReasonTokens
 }
 
 // refuseLimitLocked refuses a call by an own limit.
 func (o *ownLimits) refuseLimitLocked(k limits.Axis, asked limits.Cost, wait time.Duration) *Refusal {
 	return &Refusal{
-		Reason: limitReasons[o.set.Kind(k)], Own: true, Tenant: o.owner, InPool: o.pool != "", RetryAfter: wait,
+		Reason: reasonOf(o.set.Kind(k).String()), Own: true, Tenant: o.owner, InPool: o.pool != "", RetryAfter: wait,
 		Axis: o.set.Name(k), Limit: o.set.Limit(k), Used: o.set.Used(k), Asked: o.set.Amount(k, asked),
 	}
 }

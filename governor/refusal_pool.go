@@ -54,7 +54,7 @@ func (p *pool) refusalLocked(now time.Time, t *tenant, call *escrow.Call, ans es
 	case ans.Behind && !kept:
 		rej.Reason = ReasonShare
 	default:
-		rej.Reason = axisReasons[ans.Axis]
+		rej.Reason = reasonOf(ans.Axis.String())
 	}
 	return rej
 }
@@ -69,12 +69,6 @@ func (r *Refusal) byRule(rules []slots.Standing) bool {
 	r.Limit = rules[i].Limit
 	r.Used = rules[i].Used
 	return true
-}
-
-// axisReasons are the reasons for refusing a call that a limit of the pool has no room for.
-var axisReasons = [...]Reason{
-	escrow.Tokens: ReasonTokens, escrow.Requests: ReasonRequests, escrow.Input: ReasonTokens, escrow.Output: ReasonTokens,
-	escrow.Slots: ReasonConcurrency,
 }
 
 // lostLocked makes a refusal say that the pool is cut off. Its time is that of the loss: when the

@@ -87,7 +87,11 @@ func (u Usage) Plus(o Usage) Usage {
 // tokenWeights are TokenWeights in thousandths.
 type tokenWeights struct{ Input, CachedInput, Output, Reasoning, Audio int64 }
 
-func (w *TokenWeights) counts() tokenWeights {
+// countsOf are weights as they count: none where they are even.
+func countsOf(w *TokenWeights) tokenWeights {
+	if *w == (TokenWeights{Input: 1, CachedInput: 1, Output: 1, Reasoning: 1, Audio: 1}) {
+		return tokenWeights{}
+	}
 	of := func(w float64) int64 { return escrow.Weight(w).Thousandths() }
 	return tokenWeights{of(w.Input), of(w.CachedInput), of(w.Output), of(w.Reasoning), of(w.Audio)}
 }

@@ -10,7 +10,8 @@ import (
 
 // configureLocked puts a table's configuration of the pool in force, by its plan. Call pumpAndUnlock afterwards.
 func (p *poolView) configureLocked(now time.Time, tb *table, pl *plan, zone *time.Location, r *recall, shared bool) {
-	rules := p.cfg.escrow(pl.burst)
+	rules := p.cfg.Escrow()
+	rules.Burst = pl.burst
 	rules.Shared = shared
 	forgives := p.rules.PerTenant && !p.cfg.PerTenant
 	p.rules = p.cfg

@@ -20,7 +20,7 @@ func (p *poolView) splitLocked(now time.Time, tb *table, zone *time.Location, r 
 	was := p.shares
 	p.shares = nil
 	for _, b := range p.cfg.Budgets {
-		i := slices.IndexFunc(was, b.same)
+		i := slices.IndexFunc(was, func(a *account) bool { return a.Same(b) })
 		if i >= 0 && was[i].resize(b) {
 			p.shares = append(p.shares, was[i])
 			continue

@@ -34,7 +34,7 @@ func (e *storeCall) alone(w *walk) *Refusal {
 	rules := &w.pool.cfg
 	nodes := max(w.pool.cfg.ExpectNodes, w.pool.rates.nodes)
 	w.pool.mu.Unlock()
-	part := func(limit int64) int64 { return rules.ownPart(limit, nodes) }
+	part := func(limit int64) int64 { return rules.OwnPart(limit, nodes) }
 	b := w.holds
 	b.spend = e.spend
 	b.at = w.now

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"github.com/llmgov/llmgov/escrow/fairness"
 	"github.com/llmgov/llmgov/escrow/lengths"
 	"github.com/llmgov/llmgov/escrow/limits"
+	"github.com/llmgov/llmgov/governor/terms"
 )
 
 // table is a configuration with the state of its pools and tenants. It is immutable, but for what
@@ -93,12 +93,6 @@ type seat struct {
 	measured *fairness.Leaf
 }
 
-// teamOf is the name of the owner of a team; "" for a tenant.
-func teamOf(name string) string {
-	i := strings.LastIndexByte(name, '/')
-	return name[:max(0, i)]
-}
-
 // Apply puts another configuration in force while calls run and wait. Whatever is still there by
 // name keeps its state: usage, tags, debt, kept places, leases, lines. Calls of tenants and
 // pools that are gone are served to their end. Zone, Clock, Journal, Past, Shared, SharedLimits,
@@ -176,7 +170,7 @@ func (g *Governor) newTable(now time.Time, cfg Config) *table {
 			p.freed = func() { g.pumpNow(p) }
 			g.pools[pc.Name] = p
 		}
-		v := &poolView{pool: p, cfg: pc, weights: pc.Weights.counts(), index: i}
+		v := &poolView{pool: p, cfg: pc, weights: countsOf(&pc.Weights), index: i}
 		for _, u := range pc.Upstreams {
 			v.names = append(v.names, u.Name)
 		}
@@ -201,11 +195,11 @@ func (g *Governor) newTable(now time.Time, cfg Config) *table {
 		tb.inOrder.tenants = append(tb.inOrder.tenants, v)
 	}
 	for _, v := range tb.inOrder.tenants {
-		if up := tb.tenants[teamOf(v.name)]; up != nil {
+		if up := tb.tenants[terms.TeamOf(v.name)]; up != nil {
 			v.parent = up
 			up.teams = append(up.teams, v)
 		}
-		for at := v; at != nil && !v.budgeted; at = tb.tenants[teamOf(at.name)] {
+		for at := v; at != nil && !v.budgeted; at = tb.tenants[terms.TeamOf(at.name)] {
 			v.budgeted = len(at.cfg.Budgets) > 0
 		}
 	}
@@ -265,10 +259,10 @@ func (v *tenantView) configureLocked(since, now time.Time) {
 		closed := p.cfg.OnLoss != LossOpen
 		by = calledBy{by.asking || !granted, by.granted || granted, by.closed || closed}
 		if o := v.ownInLocked(p.name); o != nil { // even if it has no limits any more: calls may wait in it
-			o.configure(since, v.cfg.InPool[p.name].rules(), p.cfg.MaxQueue, calledBy{!granted, granted, closed})
+			o.configure(since, v.cfg.InPool[p.name].Rules(), p.cfg.MaxQueue, calledBy{!granted, granted, closed})
 		}
 	}
-	v.over.configure(since, v.cfg.limits().rules(), bound, by)
+	v.over.configure(since, v.cfg.Limits().Rules(), bound, by)
 	v.over.configureCaps(now, v.cfg.Budgets, v.table.zone, v.table.recall)
 }
 
@@ -351,7 +345,7 @@ func (v *tenantView) chainTo(now time.Time, pool string) []link {
 }
 
 // calls reports whether calls to a pool may come in the tenant's own name.
-func (v *tenantView) calls(p *poolView) bool { return !v.cfg.NoCalls && v.cfg.mayUse(p.name) }
+func (v *tenantView) calls(p *poolView) bool { return !v.cfg.NoCalls && v.cfg.MayUse(p.name) }
 
 // present reports whether they may come in its own name, or in that of a team.
 func (v *tenantView) present(p *poolView) bool {

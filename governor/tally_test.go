@@ -35,8 +35,8 @@ func TestReload_NewBudgetsCountWhatWasUsed(t *testing.T) {
 		call("b", "p", 7).Settle(Usage{Output: 7})
 		running := call("a", "p", 1000)
 
-		budgets := []Budget{{UnitTokens, 2000, budget.Day}, {UnitRequests, 100, budget.Hour}, {UnitTokens, 2000, budget.Month}}
-		pools := []Pool{wide("p", Budget{UnitTokens, 1e6, budget.Day}), wide("q")}
+		budgets := []Budget{{Unit: UnitTokens, Limit: 2000, Per: budget.Day}, {Unit: UnitRequests, Limit: 100, Per: budget.Hour}, {Unit: UnitTokens, Limit: 2000, Per: budget.Month}}
+		pools := []Pool{wide("p", Budget{Unit: UnitTokens, Limit: 1e6, Per: budget.Day}), wide("q")}
 		cfg.Pools = pools
 		cfg.Tenants[0].Budgets = budgets
 		apply(t, g, cfg)
@@ -84,8 +84,8 @@ func TestReload_NewBudgetsCountWhatTheJournalKnows(t *testing.T) {
 			cfg.Past = journal.past(time.UTC)
 		}
 		g := must(t, cfg)
-		cfg.Pools[0].Budgets = []Budget{{UnitTokens, 1000, budget.Day}}
-		cfg.Tenants[0].Budgets = []Budget{{UnitTokens, 1000, budget.Day}}
+		cfg.Pools[0].Budgets = []Budget{{Unit: UnitTokens, Limit: 1000, Per: budget.Day}}
+		cfg.Tenants[0].Budgets = []Budget{{Unit: UnitTokens, Limit: 1000, Per: budget.Day}}
 		apply(t, g, cfg)
 		if own, pool := spent(g, 0, 0).Used, g.State().Pools[0].Budgets[0].Used; own != 500 || pool != 500 {
 			t.Errorf("of the tenant's %d are used and of the pool's %d, want 500 of both", own, pool)
@@ -101,7 +101,7 @@ func TestReload_ReplacedBudgetsCountRunningCallsOnce(t *testing.T) {
 		cfg := Config{Pools: []Pool{wide("p")}, Tenants: []Tenant{{Name: "a", Weight: 1}}}
 		var l Lease
 		for i, limit := range []int64{1e11, 1e14, 1e11} {
-			list := []Budget{{UnitMicroUSD, limit, budget.Month}}
+			list := []Budget{{Unit: UnitMicroUSD, Limit: limit, Per: budget.Month}}
 			cfg.Pools = []Pool{wide("p", list...)}
 			cfg.Tenants[0].Budgets = list
 			if i > 0 {
@@ -130,7 +130,7 @@ func TestReload_NewBudgetsCountEachCallOnce(t *testing.T) {
 		c.Pools = []Pool{cfg.Pools[0]}
 		c.Tenants = []Tenant{cfg.Tenants[0]}
 		if limit > 0 {
-			list := []Budget{{UnitTokens, limit, budget.Month}}
+			list := []Budget{{Unit: UnitTokens, Limit: limit, Per: budget.Month}}
 			c.Pools[0].Budgets = list
 			c.Tenants[0].Budgets = list
 		}

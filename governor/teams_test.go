@@ -63,7 +63,7 @@ func TestTeams_ShareTheirTenantsLimit(t *testing.T) {
 // Every limit and budget above a team holds for it too, and says whose it is; and a
 // refusal by one of them leaves nothing behind in the others.
 func TestTeams_AllThatIsAboveHolds(t *testing.T) {
-	day := func(tokens int64) []Budget { return []Budget{{UnitTokens, tokens, budget.Day}} }
+	day := func(tokens int64) []Budget { return []Budget{{Unit: UnitTokens, Limit: tokens, Per: budget.Day}} }
 	for name, c := range map[string]struct {
 		edit   func(cfg *Config)
 		reason Reason
@@ -236,7 +236,7 @@ func TestForcedIsBooked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := must(t, Config{
 			Pools:   []Pool{{Name: "p", TPM: 60_000, Concurrency: 1, MaxQueue: 10, Burst: time.Minute}},
-			Tenants: []Tenant{{Name: "a", Weight: 1, TPM: 1000, RPM: 1, Concurrency: 1, Budgets: []Budget{{UnitTokens, 400, budget.Day}}}},
+			Tenants: []Tenant{{Name: "a", Weight: 1, TPM: 1000, RPM: 1, Concurrency: 1, Budgets: []Budget{{Unit: UnitTokens, Limit: 400, Per: budget.Day}}}},
 		})
 		time.Sleep(5 * time.Minute)
 		running := admitted(t, g, demand("a", 0))
@@ -317,10 +317,10 @@ func TestShadow(t *testing.T) {
 		"own rpm":           {func(c *Config) { c.Tenants[0].RPM = 1 }, ReasonRequests},
 		"own tpm":           {func(c *Config) { c.Tenants[0].TPM = 600 }, ReasonTokens},
 		"own concurrency":   {func(c *Config) { c.Tenants[0].Concurrency = 1 }, ReasonConcurrency},
-		"budget":            {func(c *Config) { c.Tenants[0].Budgets = []Budget{{UnitTokens, 400, budget.Day}} }, ReasonTokens},
+		"budget":            {func(c *Config) { c.Tenants[0].Budgets = []Budget{{Unit: UnitTokens, Limit: 400, Per: budget.Day}} }, ReasonTokens},
 		"pool":              {func(c *Config) { c.Pools[0].TPM = 700 }, ReasonTokens},
 		"the pool's slots":  {func(c *Config) { c.Pools[0].Concurrency = 1 }, ReasonConcurrency},
-		"the pool's budget": {func(c *Config) { c.Pools[0].Budgets = []Budget{{UnitTokens, 700, budget.Day}} }, ReasonTokens},
+		"the pool's budget": {func(c *Config) { c.Pools[0].Budgets = []Budget{{Unit: UnitTokens, Limit: 700, Per: budget.Day}} }, ReasonTokens},
 		"a tenant's above": {func(c *Config) {
 			c.Tenants[1].RPM = 1
 			c.Tenants[0].Name = "b/a"

@@ -6,6 +6,7 @@ import (
 
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/limits"
+	"github.com/llmgov/llmgov/governor/terms"
 )
 
 // Whole is all of a pool's rate, in the millionths in which Cut.Part is given.
@@ -76,7 +77,7 @@ func (g *Governor) throttleLocked(p *pool, now time.Time) {
 
 // limitLocked puts in force the limits that the cuts leave.
 func (p *pool) limitLocked(now time.Time) {
-	minute := p.rules.minute()
+	minute := terms.Minute(&p.rules)
 	for _, c := range p.cuts {
 		if c.Upstream == "" {
 			c.lower(&minute)
@@ -84,10 +85,7 @@ func (p *pool) limitLocked(now time.Time) {
 	}
 	p.limitUpstreamsLocked(now)
 	rules := p.base
-	rules.TPM = p.rules.usable(minute[limits.Tokens])
-	rules.RPM = p.rules.usable(minute[limits.Requests])
-	rules.ITPM = p.rules.usable(minute[limits.Input])
-	rules.OTPM = p.rules.usable(minute[limits.Output])
+	p.rules.Rate(&rules, minute)
 	if rules != p.set {
 		p.escrow.Configure(now, rules)
 		p.set = rules

@@ -124,14 +124,14 @@ func (p *poolView) plan(tb *table) *plan {
 }
 
 func (p *poolView) planTenant(pl *plan, v *tenantView, up nodeRef) {
-	node := escrow.Node{Weight: v.cfg.Weight, Floor: v.cfg.Floor, Credit: v.cfg.Credit, Capped: v.parent == nil, Below: v.cfg.below()}
+	node := escrow.Node{Weight: v.cfg.Weight, Floor: v.cfg.Floor, Credit: v.cfg.Credit, Capped: v.parent == nil, Below: v.cfg.Bands()}
 	if !slices.ContainsFunc(v.teams, func(t *tenantView) bool { return t.present(p) }) {
 		p.planSeat(pl, v, p.tree.want(pl, nodeName{callsNode, v.name}, up, node))
 		return
 	}
 	inner := p.tree.want(pl, nodeName{tenantNode, v.name}, up, node)
 	if v.calls(p) {
-		p.planSeat(pl, v, p.tree.want(pl, nodeName{callsNode, v.name}, inner, escrow.Node{Weight: 1, Below: v.cfg.below()}))
+		p.planSeat(pl, v, p.tree.want(pl, nodeName{callsNode, v.name}, inner, escrow.Node{Weight: 1, Below: v.cfg.Bands()}))
 	}
 	for _, team := range v.teams {
 		if team.present(p) {

@@ -7,10 +7,6 @@ import (
 	"github.com/llmgov/llmgov/escrow/placement"
 )
 
-// Upstream is one of a pool's upstreams with its own limits, of which 0 is no limit. Calls go to those of the lowest Order
-// that have room for them, there by Weight.
-type Upstream = placement.Spec
-
 // upstreamBooks are a pool's upstreams. The pool's lock guards them; their limits have locks of their own, because whoever
 // shares them with other processes reads them.
 type upstreamBooks = placement.Books[upstreamLimits]
@@ -51,7 +47,7 @@ func (p *pool) limitUpstreamsLocked(now time.Time) {
 			}
 		}
 		for k, limit := range own.Minute {
-			own.Minute[k] = p.rules.usable(limit)
+			own.Minute[k] = p.rules.Usable(limit)
 		}
 		u.Limits.configure(now, own, 0, calledBy{granted: true, closed: true})
 	}

@@ -43,7 +43,7 @@ func (v *tenantView) below(req *Request) int {
 	if req.Background {
 		return escrow.LowestBand
 	}
-	return max(v.cfg.below(), min(req.Below, escrow.LowestBand))
+	return max(v.cfg.Bands(), min(req.Below, escrow.LowestBand))
 }
 
 // cause is why a wait ended.

@@ -39,8 +39,8 @@ func TestGovernor(t *testing.T) {
 		Patience                 time.Duration
 	}
 	for name, want := range map[string]numbers{
-		"quiet":      {0, 10, 1, 0, "", 0, 30 * time.Second},
-		"balanced":   {100_000, 60, 5, 2, "", 0, time.Minute},
+		"quiet":      {0, 10, 1, 0, 0, 0, 30 * time.Second},
+		"balanced":   {100_000, 60, 5, 2, 0, 0, time.Minute},
 		"aggressive": {500_000, 300, 20, 5, tenants.Gradient, 8, 2 * time.Minute},
 	} {
 		p, ok := presets.Find(name)

@@ -5,37 +5,28 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/llmgov/llmgov/governor/terms"
 	"github.com/llmgov/llmgov/internal/lib/strictyaml"
 )
 
-// Unit is the unit of a budget.
-type Unit string
-
-// The units of budgets.
-const (
-	Tokens   Unit = "tokens"
-	Requests Unit = "requests"
-	// MicroUSD is millionths of a US dollar; files write dollars, under the key usd.
-	MicroUSD Unit = "usd"
+// The values of budgets; package terms describes them.
+type (
+	Unit   = terms.Unit
+	Period = terms.Period
+	Budget = terms.Budget
 )
 
-// Period is the calendar window of a budget, in the time zone of [Snapshot.Location].
-type Period string
-
-// The periods of budgets.
+// The units and periods of budgets. Files write dollars, under the key usd.
 const (
-	Hour  Period = "hour"
-	Day   Period = "day"
-	Week  Period = "week"
-	Month Period = "month"
-)
+	Tokens   = terms.UnitTokens
+	Requests = terms.UnitRequests
+	MicroUSD = terms.UnitMicroUSD
 
-// Budget is a limit on the use in each calendar window, in whole units. A list holds each pair of Unit and Per once.
-type Budget struct {
-	Unit  Unit
-	Limit int64
-	Per   Period
-}
+	Hour  = terms.Hour
+	Day   = terms.Day
+	Week  = terms.Week
+	Month = terms.Month
+)
 
 // maxMicroUSD is the largest budget in money: a thousand million dollars.
 const maxMicroUSD = 1_000_000_000 * microUSD
@@ -47,22 +38,10 @@ var (
 
 var budgetShape = shape[Budget]{
 	Fields: []field[Budget]{
+		budgetAmount(Tokens, "Tokens in the period."),
+		budgetAmount(Requests, "Requests in the period."),
 		{
-			Name: string(Tokens), About: "Tokens in the period.", Kind: strictyaml.WholeKind(1, maxAmount),
-			Read: func(v value, b *Budget) {
-				b.Unit = Tokens
-				b.Limit = readLimit(v, zeroBudget)
-			},
-		},
-		{
-			Name: string(Requests), About: "Requests in the period.", Kind: strictyaml.WholeKind(1, maxAmount),
-			Read: func(v value, b *Budget) {
-				b.Unit = Requests
-				b.Limit = readLimit(v, zeroBudget)
-			},
-		},
-		{
-			Name: string(MicroUSD), About: "US dollars in the period; every model that it counts needs a price.",
+			Name: MicroUSD.String(), About: "US dollars in the period; every model that it counts needs a price.",
 			Kind: strictyaml.FractionKind(6, 1, maxMicroUSD),
 			Read: func(v value, b *Budget) {
 				b.Unit = MicroUSD
@@ -71,14 +50,24 @@ var budgetShape = shape[Budget]{
 		},
 		{
 			Name: "per", About: "The calendar period, which begins in the config's timezone.", Kind: periods.kind(),
-			Read: func(v value, b *Budget) { b.Per = periods.read(v, "") },
+			Read: func(v value, b *Budget) { b.Per = periods.read(v, Hour) },
 		},
 	},
 	Also: schema{"required": []any{"per"}, "oneOf": []any{
-		schema{"required": []any{string(Tokens)}},
-		schema{"required": []any{string(Requests)}},
-		schema{"required": []any{string(MicroUSD)}},
+		schema{"required": []any{Tokens.String()}},
+		schema{"required": []any{Requests.String()}},
+		schema{"required": []any{MicroUSD.String()}},
 	}},
+}
+
+func budgetAmount(unit Unit, about string) field[Budget] {
+	return field[Budget]{
+		Name: unit.String(), About: about, Kind: strictyaml.WholeKind(1, maxAmount),
+		Read: func(v value, b *Budget) {
+			b.Unit = unit
+			b.Limit = readLimit(v, zeroBudget)
+		},
+	}
 }
 
 const zeroBudget = "0 would block every call; leave the budget out, or remove the keys to block"
@@ -128,7 +117,7 @@ func readBudget(v value) Budget {
 	}
 	var amounts []pair
 	for _, p := range list {
-		if slices.Contains(units.list, Unit(p.Key)) {
+		if slices.Contains(units.names(), p.Key) {
 			amounts = append(amounts, p)
 		}
 	}
@@ -144,7 +133,7 @@ func readBudget(v value) Budget {
 	case !strictyaml.Has(list, "per"):
 		v.Problem("has no period; write per: hour, day, week or month")
 		return Budget{}
-	case b.Per == "" || v.Report.Refused[amounts[0].Path]:
+	case v.Report.Refused[strictyaml.Child(v.Path, "per")] || v.Report.Refused[amounts[0].Path]:
 		return Budget{}
 	}
 	return b
@@ -153,7 +142,7 @@ func readBudget(v value) Budget {
 // repeatedBudgets reports entries that count the same over the same period as an earlier one.
 func repeatedBudgets(r *report, path string, list []Budget) {
 	for i, b := range list {
-		first := slices.IndexFunc(list[:i], func(o Budget) bool { return o.Unit == b.Unit && o.Per == b.Per })
+		first := slices.IndexFunc(list[:i], b.Same)
 		if first >= 0 && b.Limit != 0 {
 			r.At(strictyaml.Item(path, i), "%s per %s is also limited at %s; keep one",
 				b.Unit, b.Per, r.Place(strictyaml.Item(path, first)).Or("an earlier entry"))

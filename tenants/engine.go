@@ -176,7 +176,7 @@ func (c *compiler) idleEngines() (list []string) {
 	decides := map[string]bool{}
 	for _, p := range c.cfg.Pools {
 		for _, u := range p.Upstreams {
-			decides[u.Name] = decides[u.Name] || p.Adaptive != ""
+			decides[u.Name] = decides[u.Name] || p.Adapts()
 		}
 	}
 	for _, u := range c.cfg.Upstreams {

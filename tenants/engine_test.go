@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/llmgov/llmgov/governor/terms"
 	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
@@ -17,7 +18,7 @@ func TestEngine_Defaults(t *testing.T) {
 	} {
 		cfg := DefaultConfig()
 		cfg.Upstreams = []Upstream{{Name: "u", BaseURL: base, Engine: Engine{Kind: "vllm"}}}
-		cfg.Pools = []Pool{{Name: "p", Models: []string{"m"}, Concurrency: 4}}
+		cfg.Pools = []Pool{{Pool: terms.Pool{Name: "p", Concurrency: 4}, Models: []string{"m"}}}
 		s := testkit.Must(Build(cfg, []Tenant{{Name: "a", Keys: []Key{{Hash: HashKey("sk-a-key-of-some-length-1")}}}}))(t)
 		if got := s.Config().Upstreams[0].Engine; got != (Engine{Kind: "vllm", URL: want, KVCachePPM: 950_000}) {
 			t.Errorf("%s has the engine %+v", base, got)

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/llmgov/llmgov/governor/terms"
 	"github.com/llmgov/llmgov/internal/lib/strictyaml"
 )
 
@@ -34,11 +35,14 @@ func (s *Snapshot) Limits(t *Tenant, p *Pool) []Limit {
 		l.decimal("weight", "weight", thousandths(t.Weight), 3)
 	}
 	l.amount("floor_tpm", t.FloorTPM)
-	for _, a := range axes {
-		s.axis(&l, t, a.key, func(t *Tenant) int64 { return a.of(t.everywhere()) })
+	for _, k := range terms.Axes {
+		s.axis(&l, t, k.Key(), func(t *Tenant) int64 { return *t.Amount(k) })
 	}
-	for _, a := range axes {
-		s.axis(&l, t, strictyaml.Child(strictyaml.Child("pools", p.Name), a.key), func(t *Tenant) int64 { return a.of(t.LimitsIn(p)) })
+	for _, k := range terms.Axes {
+		s.axis(&l, t, strictyaml.Child(strictyaml.Child("pools", p.Name), k.Key()), func(t *Tenant) int64 {
+			in := t.LimitsIn(p)
+			return *in.Amount(k)
+		})
 	}
 	s.windows(&l, t, "limits", func(t *Tenant) []Window { return t.Windows })
 	inPool := strictyaml.Child(strictyaml.Child("pools", p.Name), "limits")
@@ -67,18 +71,6 @@ func (s *Snapshot) Limits(t *Tenant, p *Pool) []Limit {
 	l.budgets(t.Budgets, func(i int) string { return s.itemOrigin(t, "budgets", i) })
 	s.budgetsAbove(&l, t)
 	return l.list
-}
-
-// axes are a tenant's limits of rolling minutes and calls at once, over all pools or in one.
-var axes = []struct {
-	key string
-	of  func(PoolLimits) int64
-}{
-	{"rpm", func(l PoolLimits) int64 { return l.RPM }},
-	{"tpm", func(l PoolLimits) int64 { return l.TPM }},
-	{"itpm", func(l PoolLimits) int64 { return l.ITPM }},
-	{"otpm", func(l PoolLimits) int64 { return l.OTPM }},
-	{"concurrency", func(l PoolLimits) int64 { return l.Concurrency }},
 }
 
 // axis adds t's own limit, and its parents' strictest where that is stricter.
@@ -110,7 +102,7 @@ func (s *Snapshot) budgetsAbove(l *lister, t *Tenant) {
 	}
 	for a := range s.parents(t) {
 		for i, b := range a.Budgets {
-			at := slices.IndexFunc(list, func(f found) bool { return f.Unit == b.Unit && f.Per == b.Per })
+			at := slices.IndexFunc(list, func(f found) bool { return f.Same(b) })
 			switch {
 			case at < 0:
 				list = append(list, found{b, a, i})
@@ -122,7 +114,7 @@ func (s *Snapshot) budgetsAbove(l *lister, t *Tenant) {
 	for _, f := range list {
 		if f.who != nil {
 			key := "budgets[" + strconv.Itoa(f.at) + "]"
-			l.list = append(l.list, Limit{Key: key, Value: f.String(), From: s.itemOrigin(f.who, "budgets", f.at), Of: f.who.Name})
+			l.list = append(l.list, Limit{Key: key, Value: spellBudget(f.Budget), From: s.itemOrigin(f.who, "budgets", f.at), Of: f.who.Name})
 		}
 	}
 }
@@ -141,11 +133,11 @@ func (s *Snapshot) parents(t *Tenant) iter.Seq[*Tenant] {
 // PoolLimits lists the capacity of p, and how it counts.
 func (s *Snapshot) PoolLimits(p *Pool) []Limit {
 	l := lister{from: func(key string) string { return s.PoolOrigin(p, key) }}
-	for _, c := range capacities {
-		l.amount(c.key, *c.pool(p))
+	for _, k := range terms.Axes {
+		l.amount(k.Key(), *p.Amount(k))
 	}
-	if p.Adaptive != "" {
-		l.add("adaptive", string(p.Adaptive), s.PoolOrigin(p, strictyaml.Child("concurrency", "adaptive")))
+	if p.Adapts() {
+		l.add("adaptive", p.Adaptive.String(), s.PoolOrigin(p, strictyaml.Child("concurrency", "adaptive")))
 		l.add("min", number(p.MinConcurrency), s.PoolOrigin(p, strictyaml.Child("concurrency", "min")))
 	}
 	if p.InteractiveReserve > 0 {
@@ -162,38 +154,29 @@ func (s *Snapshot) PoolLimits(p *Pool) []Limit {
 		l.add("per_tenant", true, s.PoolOrigin(p, strictyaml.Child("concurrency", "per_tenant")))
 	}
 	l.decimal("headroom", "headroom", p.HeadroomPPM, 6)
-	l.text("accounting", string(p.Accounting))
+	l.text("accounting", p.Accounting.String())
 	if p.Affinity != AffinitySession {
 		l.text("affinity", string(p.Affinity))
 	}
-	if p.TenantLimits != LimitsLeased {
-		l.text("tenant_limits", string(p.TenantLimits))
+	if p.TenantLimits != terms.LimitsLeased {
+		l.text("tenant_limits", p.TenantLimits.String())
 	}
 	l.budgets(p.Budgets, func(i int) string { return s.PoolOrigin(p, strictyaml.Item("budgets", i)) })
 	return l.list
 }
 
 // UsableTPM is the pool's tokens a minute less its headroom; 0 where tpm is off.
-func (p *Pool) UsableTPM() int64 { return p.usable(p.TPM) }
-
-// usable is a limit of a minute less the headroom.
-func (p *Pool) usable(limit int64) int64 {
-	if limit == 0 {
-		return 0
-	}
-	return max(1, limit-limit*p.HeadroomPPM/1_000_000) // less than one only of what has been refused
-}
+func (p *Pool) UsableTPM() int64 { return max(0, p.Usable(p.TPM)) }
 
 // WholeLimits notes limits so small that a headroom that is written down, and is in whole units, leaves all of them.
 func (s *Snapshot) WholeLimits(p *Pool) (notes []string) {
 	if s.PoolOrigin(p, "headroom") == "" {
 		return nil
 	}
-	for _, c := range capacities {
-		limit := *c.pool(p)
-		if c.key != "concurrency" && limit > 0 && p.HeadroomPPM > 0 && p.usable(limit) == limit {
-			notes = append(notes, "pool "+p.Name+": headroom "+strictyaml.SpellDecimal(p.HeadroomPPM, 6)+" leaves all of "+c.key+" "+
-				strconv.FormatInt(limit, 10)+", of which it is less than one; lower "+c.key+" to leave some of it unused")
+	for _, k := range timed {
+		if limit := *p.Amount(k); limit > 0 && p.HeadroomPPM > 0 && p.Usable(limit) == limit {
+			notes = append(notes, "pool "+p.Name+": headroom "+strictyaml.SpellDecimal(p.HeadroomPPM, 6)+" leaves all of "+k.Key()+" "+
+				strconv.FormatInt(limit, 10)+", of which it is less than one; lower "+k.Key()+" to leave some of it unused")
 		}
 	}
 	return notes
@@ -224,19 +207,19 @@ func (l *lister) text(key, val string) { l.add(key, val, l.from(key)) }
 
 func (l *lister) budgets(list []Budget, from func(i int) string) {
 	for i, b := range list {
-		l.add("budgets["+strconv.Itoa(i)+"]", b.String(), from(i))
+		l.add("budgets["+strconv.Itoa(i)+"]", spellBudget(b), from(i))
 	}
 }
 
 func number(n int64) json.Number { return json.Number(strconv.FormatInt(n, 10)) }
 
-// String is "20000000 tokens per day".
-func (b Budget) String() string {
+// spellBudget is "20000000 tokens per day".
+func spellBudget(b Budget) string {
 	amount := strconv.FormatInt(b.Limit, 10)
 	if b.Unit == MicroUSD {
 		amount = strictyaml.SpellDecimal(b.Limit, 6)
 	}
-	return amount + " " + string(b.Unit) + " per " + string(b.Per)
+	return amount + " " + b.Name()
 }
 
 // Origin is where t has its value of a key from, file:line:col: its own line, else that of its tier or, where a team

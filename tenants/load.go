@@ -72,7 +72,7 @@ func load(l *loader) (*Snapshot, error) {
 
 // policies reads all policy files in the order of their names.
 func (l *loader) policies(cfg *Config) []Tenant {
-	p := newPolicy(&terms{zone: location(cfg.Timezone), pools: poolNames(cfg.Pools)})
+	p := newPolicy(&given{zone: location(cfg.Timezone), pools: poolNames(cfg.Pools)})
 	var files []*policyFile
 	partial := false
 	for _, name := range l.files(cfg.Policies) {
@@ -144,7 +144,7 @@ func LoadAdmin(name string, opt Options) (Admin, error) {
 func Alone(names []string, opt Options) (tiers, list int, err error) {
 	l := &loader{fsys: disk.FS{}, opt: opt}
 	l.begin()
-	p := newPolicy(&terms{zone: time.UTC})
+	p := newPolicy(&given{zone: time.UTC})
 	var files []*policyFile
 	for _, name := range names {
 		data, err := l.readFile(name)

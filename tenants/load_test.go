@@ -1,7 +1,6 @@
 package tenants
 
 import (
-	gocmp "cmp"
 	"errors"
 	"io/fs"
 	"os"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/llmgov/llmgov/governor/terms"
 	"github.com/llmgov/llmgov/internal/lib/strictyaml"
 	"github.com/llmgov/llmgov/internal/test/testkit"
 	"github.com/llmgov/llmgov/tenants/keyfile"
@@ -112,7 +112,7 @@ func TestLoad_Everything(t *testing.T) {
 			"budgets: [{usd: 1, per: day}]}}\ntenants: {solo: {keys: [" + key3 + "]}}\n",
 	})
 	s := testkit.Must(LoadFS(fsys, "etc/llmgov.yaml", Options{Env: []string{"OPENAI_API_KEY=sk-$x", "TPM=300000"}}))(t)
-	one := TokenWeights{1, 1, 1, 1, 1}
+	one := TokenWeights{Input: 1, CachedInput: 1, Output: 1, Reasoning: 1, Audio: 1}
 	wantConfig := Config{
 		Listen: "127.0.0.1:8080", H2C: true, Healthz: true, MaxConnections: 500, MaxTenants: 300, Metrics: Metrics{30, 5 * time.Minute}, Admin: Admin{Listen: "[::1]:9090", Token: "t0k-of-sixteen-characters", UnreadyOnStoreLoss: UnreadyAlways}, Admission: Admission{Listen: "127.0.0.1:9091", Token: "a-token-of-sixteen-characters", Tenant: "header x-team", Descriptors: "tenant=team", MostOpen: 30}, Node: "n1", Region: "eu", Store: "memory",
 		DefaultPool: "org/small", StateDir: "/var/lib/llmgov", Timezone: "Europe/Berlin",
@@ -123,15 +123,10 @@ func TestLoad_Everything(t *testing.T) {
 			{Name: "openai", BaseURL: "https://api.openai.com/v1", APIKey: "sk-$x", Kind: "openai"},
 		},
 		Pools: []Pool{{
-			Name: "gpt-4.1", Index: 0, Models: []string{"gpt-4.1", "gpt-4.1-*-x"}, Upstreams: []PoolUpstream{{Name: "openai", Weight: 1}},
-			TPM: 300000, RPM: 5000, Concurrency: 64, InteractiveReserve: 8, SoftCapPPM: 250_000, Accounting: Production,
-			TokenWeights:     TokenWeights{1, 0.25, 1, 1, 2.5},
-			DefaultMaxOutput: 2048, HeadroomPPM: 25000, Burst: 0, BurstSet: true, MaxQueue: 7, TenantLimits: LimitsLeased, Affinity: AffinitySession,
-			Budgets: []Budget{{Tokens, 5_000_000, Day}, {MicroUSD, 12_340_000, Month}},
+			Pool: terms.Pool{Name: "gpt-4.1", TPM: 300000, RPM: 5000, Concurrency: 64, InteractiveReserve: 8, SoftCapPPM: 250_000, Accounting: Production, Weights: TokenWeights{Input: 1, CachedInput: 0.25, Output: 1, Reasoning: 1, Audio: 2.5}, HeadroomPPM: 25000, Burst: 0, MaxQueue: 7, Budgets: []Budget{{Unit: Tokens, Limit: 5_000_000, Per: Day}, {Unit: MicroUSD, Limit: 12_340_000, Per: Month}}}, Index: 0, Models: []string{"gpt-4.1", "gpt-4.1-*-x"}, Upstreams: []PoolUpstream{{Name: "openai", Weight: 1}},
+			DefaultMaxOutput: 2048, BurstSet: true, Affinity: AffinitySession,
 		}, {
-			Name: "org/small", Index: 1, Models: []string{"llama", "*"}, Upstreams: []PoolUpstream{{Name: "local", Weight: 1}}, Concurrency: 2,
-			Accounting: AdmitMax, TokenWeights: one, DefaultMaxOutput: 4096, HeadroomPPM: 10000,
-			Burst: 10 * time.Second, TicketWait: 10 * time.Second, MaxQueue: 10000, TenantLimits: LimitsLeased, Affinity: AffinitySession,
+			Pool: terms.Pool{Name: "org/small", Concurrency: 2, Weights: one, HeadroomPPM: 10000, Burst: 10 * time.Second, TicketWait: 10 * time.Second, MaxQueue: 10000}, Index: 1, Models: []string{"llama", "*"}, Upstreams: []PoolUpstream{{Name: "local", Weight: 1}}, DefaultMaxOutput: 4096, Affinity: AffinitySession,
 		}},
 		Prices: []ModelPrice{{"*", Price{0, 0, 1}}, {"gpt-4.1*", Price{2_500_000, 1_250_000, 10_000_000}}},
 	}
@@ -140,10 +135,9 @@ func TestLoad_Everything(t *testing.T) {
 	}
 	wantTenants := []Tenant{{
 		Name: "acme", Tier: "pro", Parent: -1, Index: 0, Routes: DefaultRoutes, Keys: []Key{{Hash: hash(t, key1)}, {Hash: hash(t, key2)}},
-		Models: []string{"gpt-4*", "llama"}, DefaultPool: "gpt-4.1", Weight: 6, RPM: 6, TPM: 7, ITPM: 5, OTPM: 4,
-		Concurrency: 3, MaxWait: 1500 * time.Millisecond, MaxOutputTokens: 99, Background: true,
+		Models: []string{"gpt-4*", "llama"}, DefaultPool: "gpt-4.1", Weight: 6, Limits: terms.Limits{RPM: 6, TPM: 7, ITPM: 5, OTPM: 4, Concurrency: 3}, MaxWait: 1500 * time.Millisecond, MaxOutputTokens: 99, Background: true,
 		PriorityBy: &PriorityBy{Header: "X-Class", Below: map[string]int64{"main": 0, "side job": 5, "title": 10}},
-		FloorTPM:   7, Credit: 5 * time.Second, Budgets: []Budget{{Requests, 9, Hour}, {Tokens, 8, Week}, {MicroUSD, 10_000, Week}},
+		FloorTPM:   7, Credit: 5 * time.Second, Budgets: []Budget{{Unit: Requests, Limit: 9, Per: Hour}, {Unit: Tokens, Limit: 8, Per: Week}, {Unit: MicroUSD, Limit: 10_000, Per: Week}},
 		Source: "etc/policies/acme.yaml:3:3",
 	}, {
 		Name: "solo", Parent: -1, Index: 1, Routes: DefaultRoutes, Keys: []Key{{Hash: hash(t, key3)}}, Models: []string{"*"}, DefaultPool: "org/small",
@@ -327,29 +321,26 @@ func TestStoreLoss(t *testing.T) {
 	hashes := map[string]string{}
 	for text, want := range map[string]Pool{
 		"":                                       {},
-		", on_store_loss: open":                  {StoreLoss: StoreLoss{Rule: StoreLossOpen}},
-		", on_store_loss: {local: 0.125}":        {StoreLoss: StoreLoss{StoreLossLocal, 125_000}},
-		", on_store_loss: {local: 0.5}":          {StoreLoss: StoreLoss{StoreLossLocal, 500_000}},
-		", on_store_loss: open, expect_nodes: 7": {StoreLoss: StoreLoss{Rule: StoreLossOpen}, ExpectNodes: 7},
-		", tenant_limits: strict":                {TenantLimits: LimitsStrict},
-		", tenant_limits: cached_deny":           {TenantLimits: LimitsCachedDeny},
+		", on_store_loss: open":                  {Pool: terms.Pool{OnLoss: terms.LossOpen}},
+		", on_store_loss: {local: 0.125}":        {Pool: terms.Pool{OnLoss: terms.LossLocal, LocalPPM: 125_000}},
+		", on_store_loss: {local: 0.5}":          {Pool: terms.Pool{OnLoss: terms.LossLocal, LocalPPM: 500_000}},
+		", on_store_loss: open, expect_nodes: 7": {Pool: terms.Pool{OnLoss: terms.LossOpen, ExpectNodes: 7}},
+		", tenant_limits: strict":                {Pool: terms.Pool{TenantLimits: terms.LimitsStrict}},
+		", tenant_limits: cached_deny":           {Pool: terms.Pool{TenantLimits: terms.LimitsCachedDeny}},
 	} {
 		s := testkit.Must(loadSections(map[string]string{"llmgov.yaml": "upstreams: {u: {base_url: \"http://h\"}}\npools: {main: {models: [gpt-4o], tpm: 1000" + text + "}}\nstore: redis://h:6379\n"}))(t)
 		p := s.Pools()[0]
-		if p.StoreLoss != want.StoreLoss || p.ExpectNodes != want.ExpectNodes || p.TenantLimits != gocmp.Or(want.TenantLimits, LimitsLeased) {
-			t.Errorf("%q is %+v, %d nodes, %s", text, p.StoreLoss, p.ExpectNodes, p.TenantLimits)
+		if p.OnLoss != want.OnLoss || p.LocalPPM != want.LocalPPM || p.ExpectNodes != want.ExpectNodes || p.TenantLimits != want.TenantLimits {
+			t.Errorf("%q is %+v, %d nodes, %s", text, p.OnLoss, p.ExpectNodes, p.TenantLimits)
 		}
 		if other, taken := hashes[s.Hash()]; taken {
 			t.Errorf("%q and %q have one hash", text, other)
 		}
 		hashes[s.Hash()] = text
 	}
-	for _, bad := range []StoreLoss{{LocalPPM: 1}, {Rule: "x"}, {Rule: StoreLossLocal}, {Rule: StoreLossOpen, LocalPPM: 5000}, {StoreLossLocal, 900_001}} {
-		if bad.complain() == "" {
+	for _, bad := range []terms.Pool{{LocalPPM: 1}, {OnLoss: 9}, {OnLoss: terms.LossLocal}, {OnLoss: terms.LossOpen, LocalPPM: 5000}, {OnLoss: terms.LossLocal, LocalPPM: 900_001}} {
+		if (&Pool{Pool: bad}).complainStoreLoss() == "" {
 			t.Errorf("%+v is good", bad)
 		}
-	}
-	if complaint := limitsModes.check("x"); complaint == "" {
-		t.Error("there is a way x to keep limits together")
 	}
 }

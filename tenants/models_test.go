@@ -114,7 +114,7 @@ func TestUSDBudget_Oracle(t *testing.T) {
 		for _, m := range patterns.Draw(t, "prices") {
 			cfg.Prices = append(cfg.Prices, ModelPrice{Model: m})
 		}
-		tn := Tenant{Name: "t", Keys: []Key{{Hash: HashKey("k")}}, Models: grant, Budgets: []Budget{{MicroUSD, 1, Day}}}
+		tn := Tenant{Name: "t", Keys: []Key{{Hash: HashKey("k")}}, Models: grant, Budgets: []Budget{{Unit: MicroUSD, Limit: 1, Per: Day}}}
 		s, err := Build(cfg, []Tenant{tn})
 		if err != nil {
 			if _, refusal, ok := strings.Cut(err.Error(), "has no price: "); ok {

@@ -16,7 +16,7 @@ import (
 
 // policy is what policy files have in common while they are read: the tiers, which tenants of all of them may name.
 type policy struct {
-	terms *terms
+	given *given
 	tiers map[string]draft // a tier is a tenant without a name; Source is where it is defined
 }
 
@@ -42,7 +42,7 @@ type sheet struct {
 	tenants []Tenant
 	places  []*places // of the tenants that are no teams, sorted by their names
 	shown   string    // the file's name in it
-	under   sum       // of the tiers and terms under which it was read
+	under   sum       // of the tiers and settings under which it was read
 }
 
 // shade is a file's word on the shadow of its tenants.
@@ -51,7 +51,7 @@ type shade struct {
 	at place
 }
 
-func newPolicy(of *terms) *policy { return &policy{terms: of, tiers: map[string]draft{}} }
+func newPolicy(of *given) *policy { return &policy{given: of, tiers: map[string]draft{}} }
 
 func (p *policy) file(path, name string, data []byte) *policyFile {
 	r := strictyaml.NewReport()
@@ -66,7 +66,7 @@ func (f *policyFile) definesTiers() bool {
 // readTiersOf reads the files that may define tiers, all but their tenants, and answers a digest of what all tenants depend on.
 func (p *policy) readTiersOf(files []*policyFile) sum {
 	h := sha256.New()
-	fmt.Fprintf(h, "%s %q", p.terms.zone, p.terms.pools)
+	fmt.Fprintf(h, "%s %q", p.given.zone, p.given.pools)
 	for _, f := range files {
 		if f.data == nil || !f.definesTiers() {
 			continue
@@ -195,7 +195,7 @@ func (f *policyFile) readTiers(v value) {
 			f.r.Add(entry.At, "tier %s is defined twice; the other is at %s, remove one", strictyaml.Show(entry.Key), first.Source)
 			continue
 		}
-		tier := newDraft(f.terms)
+		tier := newDraft(f.given)
 		tier.Source = entry.At.String()
 		tierShape.Read(entry.Value, &tier)
 		f.checkTier(entry.Value, &tier)
@@ -247,7 +247,7 @@ func (f *policyFile) crowded(e pair) bool {
 func (f *policyFile) template(list []pair) (t draft, known bool) {
 	i := slices.IndexFunc(list, func(e pair) bool { return e.Key == "tier" })
 	if i < 0 {
-		return newDraft(f.terms), true
+		return newDraft(f.given), true
 	}
 	name := list[i].Value.Named()
 	if tier, ok := f.tiers[name]; ok {
@@ -257,7 +257,7 @@ func (f *policyFile) template(list []pair) (t draft, known bool) {
 		f.r.Refused[list[i].Path] = true
 		f.tierless.At(list[i].Path, "there is no tier %s; %s", strictyaml.Show(name), strictyaml.Advise(name, slices.Collect(maps.Keys(f.tiers))))
 	}
-	return newDraft(f.terms), false
+	return newDraft(f.given), false
 }
 
 // checkTier complains about a tenant_weight in a tier whose tenants share nothing.

@@ -56,13 +56,8 @@ var (
 )
 
 // commonFields are the keys that a tier has, and so a tenant, which overrides them, and a team.
-var commonFields = []field[draft]{
+var commonFields = slices.Concat(limitFields[draft]("Own %s."), []field[draft]{
 	weightField("weight", "Claim on a contended pool, relative to others.", minWeight, maxWeight, func(t *draft) *float64 { return &t.Weight }),
-	limitField("rpm", "Own requests in a rolling minute.", func(t *draft) *int64 { return &t.RPM }),
-	limitField("tpm", "Own tokens in a rolling minute.", func(t *draft) *int64 { return &t.TPM }),
-	limitField("itpm", "Own input tokens in a rolling minute.", func(t *draft) *int64 { return &t.ITPM }),
-	limitField("otpm", "Own output tokens in a rolling minute.", func(t *draft) *int64 { return &t.OTPM }),
-	limitField("concurrency", "Own calls at once.", func(t *draft) *int64 { return &t.Concurrency }),
 	windowsField("Own limits over other times and in other shapes than rolling minutes, at most 4. A tenant's replace its tier's.",
 		func(t *draft) *[]Window { return &t.Windows }),
 	strictyaml.DurationField("max_wait", "How long a call may wait, in all, before it is refused. 0s refuses at once.", maxMaxWait,
@@ -100,13 +95,13 @@ var commonFields = []field[draft]{
 		Name: "shadow", About: "Its limits are decided, counted and shown, but not enforced.", Kind: strictyaml.BoolKind,
 		Read: func(v value, t *draft) { t.Shadow = v.Bool() }, Start: func(t *draft) any { return t.Shadow },
 	},
-}
+})
 
 // ownFields are the keys that only one of many tenants can have, and a team.
 var ownFields = []field[draft]{
 	{
 		Name: "keys", About: "Its API keys: their hashes, as llmgov keys new prints them, alone or with a name and an end.",
-		Kind: strictyaml.ListOf(keyKind, 0, true), Read: func(v value, t *draft) { t.Keys = readKeyList(v, t.terms.zone) },
+		Kind: strictyaml.ListOf(keyKind, 0, true), Read: func(v value, t *draft) { t.Keys = readKeyList(v, t.given.zone) },
 	},
 	{
 		Name: "models", About: "Names and patterns of the models that it may use. Left out, every model of every pool, or all that its parent may.",

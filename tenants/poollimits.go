@@ -4,20 +4,15 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/llmgov/llmgov/governor/terms"
 	"github.com/llmgov/llmgov/internal/lib/strictyaml"
 )
 
 // poolLimitShape has a tenant's own limits in one pool.
 var poolLimitShape = shape[PoolLimits]{
-	Fields: []field[PoolLimits]{
-		limitField("rpm", "Own requests in a rolling minute in this pool.", func(l *PoolLimits) *int64 { return &l.RPM }),
-		limitField("tpm", "Own tokens in a rolling minute in this pool.", func(l *PoolLimits) *int64 { return &l.TPM }),
-		limitField("itpm", "Own input tokens in a rolling minute in this pool.", func(l *PoolLimits) *int64 { return &l.ITPM }),
-		limitField("otpm", "Own output tokens in a rolling minute in this pool.", func(l *PoolLimits) *int64 { return &l.OTPM }),
-		limitField("concurrency", "Own calls at once in this pool.", func(l *PoolLimits) *int64 { return &l.Concurrency }),
+	Fields: append(limitFields[PoolLimits]("Own %s in this pool."),
 		windowsField("Own limits in this pool over other times and in other shapes than rolling minutes, at most 4.",
-			func(l *PoolLimits) *[]Window { return &l.Windows }),
-	},
+			func(l *PoolLimits) *[]Window { return &l.Windows })),
 	Also: schema{"minProperties": 1},
 }
 
@@ -35,7 +30,7 @@ func readPoolLimits(v value, t *draft) {
 	}
 	t.Pools = slices.Clone(t.Pools) // the tier's own list stays as it is
 	for _, p := range list {
-		if known := t.terms.pools; len(known) > 0 && !slices.Contains(known, p.Key) {
+		if known := t.given.pools; len(known) > 0 && !slices.Contains(known, p.Key) {
 			p.Report.Add(p.At, "%s: there is no pool %s; %s", strictyaml.Spell(v.Path), strictyaml.Show(p.Key), strictyaml.Advise(p.Key, known))
 			continue
 		}
@@ -76,7 +71,7 @@ func (c *compiler) poolLimits(t *Tenant) {
 			c.unreachedLimits(t, l.Pool, at)
 			continue
 		}
-		if !l.unlimited() {
+		if terms.Any(&l) || len(l.Windows) > 0 {
 			kept = append(kept, l)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 var poolShape = shape[Pool]{
-	Fields: []field[Pool]{
+	Fields: slices.Concat(capacityFields[Pool]("The pool's %s. 0 is off; a pool needs one limit to share.", timed), []field[Pool]{
 		{
 			Name: "models", About: "Names and patterns of the models that the pool serves; * stands for anything. {fast: gpt-4o-mini} serves a model by another name.",
 			Kind: poolModelsKind, Read: func(v value, p *Pool) { readModels(v, p) },
@@ -29,11 +29,6 @@ var poolShape = shape[Pool]{
 			Name: "headers", About: "Headers for the upstreams, by name. In their values {tenant}, {tier}, {priority} and {request_id} stand for those of the call.",
 			Kind: headersKind, Read: func(v value, p *Pool) { readHeaders(v, p) },
 		},
-		strictyaml.AmountField("tpm", "Tokens in a rolling 60 s, input and output together. 0 is off; one of tpm, rpm, itpm, otpm and concurrency must be on.", 0, maxAmount,
-			func(p *Pool) *int64 { return &p.TPM }),
-		strictyaml.AmountField("rpm", "Requests in a rolling 60 s. 0 is off.", 0, maxAmount, func(p *Pool) *int64 { return &p.RPM }),
-		strictyaml.AmountField("itpm", "Input tokens in a rolling 60 s, where the provider counts them apart. 0 is off.", 0, maxAmount, func(p *Pool) *int64 { return &p.ITPM }),
-		strictyaml.AmountField("otpm", "Output tokens in a rolling 60 s, where the provider counts them apart. 0 is off.", 0, maxAmount, func(p *Pool) *int64 { return &p.OTPM }),
 		{
 			Name: "concurrency", About: "Calls at once; 0 is off. Or a mapping that says more about it.",
 			Kind: concurrencyKind, Read: func(v value, p *Pool) { readConcurrency(v, p) },
@@ -42,12 +37,12 @@ var poolShape = shape[Pool]{
 		{
 			Name: "accounting", About: "When the provider counts tokens: at admission with the greatest output, when they are produced, or when the call ends.",
 			Kind: rules.kind(), Read: func(v value, p *Pool) { p.Accounting = rules.read(v, AdmitMax) },
-			Start: func(p *Pool) any { return p.Accounting },
+			Start: func(p *Pool) any { return p.Accounting.String() },
 		},
 		{
 			Name: "token_weights", About: "What a token of each kind counts for.",
-			Kind: func() schema { start := DefaultPool(""); return weightShape.Schema(&start.TokenWeights) },
-			Read: func(v value, p *Pool) { readTokenWeights(v, &p.TokenWeights) },
+			Kind: func() schema { start := DefaultPool(""); return weightShape.Schema(&start.Weights) },
+			Read: func(v value, p *Pool) { readTokenWeights(v, &p.Weights) },
 		},
 		strictyaml.AmountField("default_max_output", "What is held for an answer without a bound, and for each thing of unknown size that a prompt refers to, in tokens.", 1, maxAmount,
 			func(p *Pool) *int64 { return &p.DefaultMaxOutput }),
@@ -82,7 +77,7 @@ var poolShape = shape[Pool]{
 			Kind: strictyaml.WholeKind(0, maxNodes), Read: func(v value, p *Pool) { p.ExpectNodes = int(v.Amount(0, maxNodes)) },
 			Start: func(p *Pool) any { return p.ExpectNodes },
 		},
-	},
+	}),
 	Also: schema{"required": []any{"models"}, "not": schema{"required": []any{"upstream", "upstreams"}}},
 }
 
@@ -113,6 +108,12 @@ func weightField[T any](key, about string, least, most float64, at func(*T) *flo
 			*at(into) = float64(v.Decimal(3, thousandths(least), thousandths(most), thousandths(defaultWeight))) / 1000
 		},
 		Start: func(from *T) any { return json.Number(strictyaml.SpellDecimal(thousandths(*at(from)), 3)) },
+		Check: func(from *T) string {
+			if w := *at(from); w == 0 || w >= least && w <= most {
+				return ""
+			}
+			return fmt.Sprintf("%v is out of range; use %v to %.0f", *at(from), least, most)
+		},
 	}
 }
 
@@ -138,7 +139,7 @@ var concurrencyShape = shape[Pool]{
 			strictyaml.Decimals{Places: 6, Most: maxHoldBackPPM}, func(p *Pool) *int64 { return &p.HoldBackPPM }),
 		{
 			Name: "adaptive", About: "Find out how many calls the upstream can take at once, up to max, by this law.",
-			Kind: laws.kind(), Read: func(v value, p *Pool) { p.Adaptive = laws.read(v, "") },
+			Kind: laws.kind(), Read: func(v value, p *Pool) { p.Adaptive = laws.read(v, 0) },
 		},
 		strictyaml.AmountField("min", "Where an adaptive limit begins, and what it never falls below. 4 when left out, or max if that is less.", 1, maxAmount,
 			func(p *Pool) *int64 { return &p.MinConcurrency }),
@@ -200,7 +201,7 @@ func readConcurrency(v value, p *Pool) {
 	p.SoftCapPPM = 0
 	p.HoldBackPPM = 0
 	p.PerTenant = false
-	p.Adaptive = ""
+	p.Adaptive = 0
 	p.MinConcurrency = 0
 }
 
@@ -230,7 +231,7 @@ func (p *Pool) checkPart(part int64, key, kept, small string) string {
 	switch {
 	case part == 0:
 		return ""
-	case p.Adaptive != "":
+	case p.Adapts():
 		return "is of a fixed limit only, because " + kept + " would keep an adaptive one from rising; remove adaptive or " + key
 	case p.Concurrency <= 1:
 		return "does nothing with a max of 1, because " + small + "; raise max, or remove it"
@@ -245,7 +246,7 @@ func bareLaw(v value) (law string, found bool) {
 	}
 	word, found := strictyaml.Nearest(v.Raw(), append([]string{"adaptive"}, laws.names()...))
 	if word == "adaptive" {
-		word = string(Gradient)
+		word = Gradient.String()
 	}
 	return word, found
 }
@@ -257,9 +258,9 @@ func refusedAny(v value, keys ...string) bool {
 // checkLeast complains about where an adaptive limit begins.
 func checkLeast(p *Pool) string {
 	switch {
-	case p.Adaptive == "" && p.MinConcurrency > 0:
+	case !p.Adapts() && p.MinConcurrency > 0:
 		return "is of an adaptive limit only; write adaptive: gradient beside it, or remove it"
-	case p.Adaptive != "" && p.MinConcurrency > p.Concurrency:
+	case p.Adapts() && p.MinConcurrency > p.Concurrency:
 		return fmt.Sprintf("is above max; write at most %d", p.Concurrency)
 	}
 	return ""

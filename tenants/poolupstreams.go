@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/llmgov/llmgov/governor/terms"
 	"github.com/llmgov/llmgov/internal/lib/strictyaml"
 	"github.com/llmgov/llmgov/tenants/internal/glob"
 )
@@ -28,8 +29,8 @@ type PoolUpstream struct {
 	Weight int64
 	// Order says who comes first: a call goes to an upstream of the lowest order of which one is ready, there by weight.
 	Order int64 `json:",omitempty"`
-	// TPM, RPM, ITPM, OTPM and Concurrency are its own limits, beside the pool's; 0 is none.
-	TPM, RPM, ITPM, OTPM, Concurrency int64 `json:",omitempty"`
+	// Limits are its own, beside the pool's; it has no Windows.
+	terms.Limits
 	// Models are the names by which this upstream knows models, by the models' own names, where these differ.
 	Models map[string]string `json:",omitempty"`
 	// Price is what tokens of any model cost there; nil is the model's price.
@@ -170,9 +171,9 @@ func (p *Pool) UpstreamNames() string {
 		if len(list) > 1 {
 			more = append(more, strictyaml.SpellDecimal(u.Weight, 0))
 		}
-		for _, axis := range capacities {
-			if limit := *axis.of(u); limit > 0 {
-				more = append(more, axis.key+" "+strictyaml.SpellDecimal(limit, 0))
+		for _, k := range terms.Axes {
+			if limit := *u.Amount(k); limit > 0 {
+				more = append(more, k.Key()+" "+strictyaml.SpellDecimal(limit, 0))
 			}
 		}
 		if u.Price != nil {

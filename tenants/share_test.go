@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/llmgov/llmgov/governor/terms"
 	"github.com/llmgov/llmgov/internal/test/testkit"
 	"github.com/llmgov/llmgov/tenants/keyfile"
 )
@@ -216,13 +217,13 @@ func TestTemplate_Override(t *testing.T) {
 		{"floor_tpm: 5000", ", floor_tpm: 990", with(func(t *Tenant) { t.FloorTPM = 990 })},
 		{"credit: 500ms", "", with(func(t *Tenant) { t.Credit = time.Second / 2 })},
 		{"credit: 500ms", ", credit: 0s", plain},
-		{"budgets: [{tokens: 5, per: day}]", "", with(func(t *Tenant) { t.Budgets = []Budget{{Tokens, 5, Day}} })},
-		{"budgets: [{tokens: 5, per: day}]", ", budgets: [{tokens: 6, per: week}]", with(func(t *Tenant) { t.Budgets = []Budget{{Tokens, 6, Week}} })},
+		{"budgets: [{tokens: 5, per: day}]", "", with(func(t *Tenant) { t.Budgets = []Budget{{Unit: Tokens, Limit: 5, Per: Day}} })},
+		{"budgets: [{tokens: 5, per: day}]", ", budgets: [{tokens: 6, per: week}]", with(func(t *Tenant) { t.Budgets = []Budget{{Unit: Tokens, Limit: 6, Per: Week}} })},
 		{"budgets: [{usd: 5, per: day}]", ", budgets: []", plain}, // nobody counts usd, so no price is needed
 		{"routes: [models]", "", with(func(t *Tenant) { t.Routes = RouteModels })},
 		{"routes: [models]", ", routes: [realtime, inference]", with(func(t *Tenant) { t.Routes = RouteInference | RouteRealtime })},
-		{"pools: {main: {tpm: 5}}", "", with(func(t *Tenant) { t.Pools = []PoolLimits{{Pool: "main", TPM: 5}} })},
-		{"pools: {main: {tpm: 5, rpm: 6}}", ", pools: {main: {rpm: 1, itpm: 7}}", with(func(t *Tenant) { t.Pools = []PoolLimits{{Pool: "main", RPM: 1, TPM: 5, ITPM: 7}} })},
+		{"pools: {main: {tpm: 5}}", "", with(func(t *Tenant) { t.Pools = []PoolLimits{{Pool: "main", Limits: terms.Limits{TPM: 5}}} })},
+		{"pools: {main: {tpm: 5, rpm: 6}}", ", pools: {main: {rpm: 1, itpm: 7}}", with(func(t *Tenant) { t.Pools = []PoolLimits{{Pool: "main", Limits: terms.Limits{RPM: 1, TPM: 5, ITPM: 7}}} })},
 		{"shadow: true", "", with(func(t *Tenant) { t.Shadow = true })},
 		{"shadow: true", ", shadow: false", plain},
 		{"weight: 3, group: false", "", with(func(t *Tenant) { t.Weight = 3 })},
@@ -306,9 +307,9 @@ func TestBuild_TemplateProblems(t *testing.T) {
 	p.Concurrency = 4
 	p.InteractiveReserve = 4
 	p.TicketWait = -1
-	p.Adaptive = "vegas"
+	p.Adaptive = 9
 	p.MinConcurrency = 5
-	p.Budgets = []Budget{{"words", 5, "year"}, {Tokens, 0, Day}}
+	p.Budgets = []Budget{{Unit: 9, Limit: 5, Per: 9}, {Unit: Tokens, Limit: 0, Per: Day}}
 	of := func(name string, edit func(*Tenant)) Tenant {
 		tn := tenant(name, name)
 		edit(&tn)
@@ -319,7 +320,9 @@ func TestBuild_TemplateProblems(t *testing.T) {
 			t.FloorTPM = -1
 			t.Credit = time.Hour
 		}),
-		of("b", func(t *Tenant) { t.Budgets = []Budget{{Tokens, 1, Day}, {Tokens, 2, Day}} }),
+		of("b", func(t *Tenant) {
+			t.Budgets = []Budget{{Unit: Tokens, Limit: 1, Per: Day}, {Unit: Tokens, Limit: 2, Per: Day}}
+		}),
 		of("c", func(t *Tenant) {
 			t.Group = "g"
 			t.GroupWeight = 0.005
@@ -339,11 +342,11 @@ func TestBuild_TemplateProblems(t *testing.T) {
 		`prices: "" is not a model`,
 		`prices: "m" is priced twice`,
 		"pools.A.interactive_reserve: 4 leaves background calls no slot of 4; write at most 3",
-		`pools.A.adaptive: "vegas" is not an algorithm of an adaptive limit; use gradient or aimd`,
+		`pools.A.adaptive: "9" is not an algorithm of an adaptive limit; use gradient or aimd`,
 		"pools.A.min: 5 is above max; write at most 4",
 		"pools.A.ticket_wait: -1ns is out of range",
-		`pools.A.budgets[0]: "words" is not a budget unit`,
-		`pools.A.budgets[0]: "year" is not a budget period`,
+		`pools.A.budgets[0]: "9" is not a budget unit`,
+		`pools.A.budgets[0]: "9" is not a budget period`,
 		"pools.A.budgets[1].limit: 0 is out of range",
 		"tenants.a.floor_tpm: -1 is out of range",
 		"tenants.a.credit: 1h0m0s is out of range; use 0s to 1m",

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/llmgov/llmgov/governor/terms"
 	"github.com/llmgov/llmgov/internal/test/testkit"
 	"github.com/llmgov/llmgov/tenants/keyfile"
 )
@@ -171,17 +172,17 @@ func TestBuild_Problems(t *testing.T) {
 	cfg.Upstreams[0].BaseURL = "u"
 	cfg.Pools[0].TPM = -1
 	cfg.Pools[0].HeadroomPPM = 500_000
-	cfg.Pools[0].Accounting = "x"
+	cfg.Pools[0].Accounting = 9
 	cfg.Pools[1].Name = "A"
 	_, err := Build(cfg, []Tenant{
 		{Name: "a/b", Weight: -0.001, MaxWait: -1, Models: []string{}},
-		{Name: "c", Keys: []Key{{}}, RPM: -1},
+		{Name: "c", Keys: []Key{{}}, Limits: terms.Limits{RPM: -1}},
 		{Name: "c", Keys: []Key{{Hash: HashKey("k")}, {Hash: HashKey("k")}}, DefaultPool: "Z"},
 	})
 	const want = `listen: "8080" is not an address; write host:port or :port, such as ":8080"
 tenants.a/b: there is no "a" that it could be a team of; define it, or write the name without a slash
-pools.A.accounting: "x" is not an accounting rule; use admit_max, production or settle
-pools.A.headroom (millionths): 500000 is out of range; use 0 to 499999
+pools.A.accounting: "9" is not an accounting rule; use admit_max, production or settle
+pools.A.headroom: 0.5 is out of range; use 0 to 0.499999
 pools.A.models[0]: "m" is also a model of pool "A" at its list; leave it in one
 pools.A.models[1]: "" is not a model; write a name or a pattern
 pools.A.tpm: -1 is out of range; use 0 to 1000000000000

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/llmgov/llmgov/governor/terms"
 	"github.com/llmgov/llmgov/internal/test/testkit"
 	"github.com/llmgov/llmgov/tenants/internal/glob"
 )
@@ -70,8 +71,8 @@ func TestTeams_Inherit(t *testing.T) {
 			t.RPM = 60
 			t.TPM = 500
 			t.FloorTPM = 300
-			t.Budgets = []Budget{{Tokens, 9, Day}}
-			t.Pools = []PoolLimits{{Pool: "main", RPM: 7}}
+			t.Budgets = []Budget{{Unit: Tokens, Limit: 9, Per: Day}}
+			t.Pools = []PoolLimits{{Pool: "main", Limits: terms.Limits{RPM: 7}}}
 		}),
 		team("acme/labs", 0, 1, func(t *Tenant) {
 			t.Models = []string{"x-*-mini", "m"}
@@ -84,7 +85,7 @@ func TestTeams_Inherit(t *testing.T) {
 			t.MaxOutputTokens = 50
 			t.DefaultPool = "main"
 			t.Background = true
-			t.Budgets = []Budget{{Tokens, 10, Day}}
+			t.Budgets = []Budget{{Unit: Tokens, Limit: 10, Per: Day}}
 		}),
 		team("acme/search/ranking", 2, 3, func(t *Tenant) {
 			t.Models = []string{"*"}
@@ -94,7 +95,7 @@ func TestTeams_Inherit(t *testing.T) {
 			t.MaxOutputTokens = 50
 			t.DefaultPool = "main"
 			t.Background = true
-			t.Budgets = []Budget{{Tokens, 5, Day}, {Tokens, 6, Week}}
+			t.Budgets = []Budget{{Unit: Tokens, Limit: 5, Per: Day}, {Unit: Tokens, Limit: 6, Per: Week}}
 		}),
 	}
 	got := slices.Clone(s.Tenants())
@@ -178,7 +179,7 @@ func TestReaches_Oracle(t *testing.T) {
 		for range rapid.IntRange(0, 2).Draw(rt, "depth") {
 			tn.Bounds = append(tn.Bounds, draw("bound"))
 		}
-		s := &Snapshot{cfg: Config{Pools: []Pool{{Name: "p", Models: draw("pool")}}}}
+		s := &Snapshot{cfg: Config{Pools: []Pool{{Pool: terms.Pool{Name: "p"}, Models: draw("pool")}}}}
 		s.routes = newRoutes(s.cfg.Pools)
 		p := &s.cfg.Pools[0]
 		want := slices.ContainsFunc(names, func(n string) bool {
@@ -193,7 +194,7 @@ func TestReaches_Oracle(t *testing.T) {
 
 // TestReaches_Overlap: of "b*" and "*b" together the shortest name is one letter.
 func TestReaches_Overlap(t *testing.T) {
-	s := &Snapshot{cfg: Config{Pools: []Pool{{Name: "p", Models: []string{"*"}}}}}
+	s := &Snapshot{cfg: Config{Pools: []Pool{{Pool: terms.Pool{Name: "p"}, Models: []string{"*"}}}}}
 	s.routes = newRoutes(s.cfg.Pools)
 	tn := &Tenant{Models: []string{"*gpt"}, Bounds: [][]string{{"gpt*"}, {"gpt"}}}
 	if !s.Reaches(tn, &s.cfg.Pools[0]) {

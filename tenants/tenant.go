@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/llmgov/llmgov/governor/terms"
 	"github.com/llmgov/llmgov/internal/lib/strictyaml"
 	"github.com/llmgov/llmgov/tenants/keyfile"
 )
@@ -51,11 +52,8 @@ type Tenant struct {
 	FloorTPM int64
 	// Credit is how much of its unused share it may take later, as the time in which that share would have flowed.
 	Credit time.Duration
-	// RPM, TPM, ITPM and OTPM limit requests, tokens, input tokens and output tokens in a rolling minute;
-	// Concurrency limits calls in flight. 0 is no limit.
-	RPM, TPM, ITPM, OTPM, Concurrency int64
-	// Windows are further limits, over other times and in other shapes; see [Window].
-	Windows []Window `json:",omitempty"`
+	// Limits are its own over all pools.
+	terms.Limits
 	// MaxWait is how long a call may wait before it is refused. 0 refuses at once, also what could go 10 ms later: some seconds suit most.
 	MaxWait time.Duration
 	// MaxOutputTokens cuts the output a call may ask for. 0 is no limit.
@@ -77,22 +75,10 @@ type Tenant struct {
 	Source string `json:"-"`
 }
 
-// PoolLimits are a tenant's limits in one pool. 0 is no limit.
+// PoolLimits are a tenant's limits in one pool.
 type PoolLimits struct {
-	Pool                              string
-	RPM, TPM, ITPM, OTPM, Concurrency int64
-
-	Windows []Window `json:",omitempty"`
-}
-
-// unlimited reports whether there is no limit.
-func (l PoolLimits) unlimited() bool {
-	return max(l.RPM, l.TPM, l.ITPM, l.OTPM, l.Concurrency) == 0 && len(l.Windows) == 0
-}
-
-// everywhere are the tenant's limits over all pools.
-func (t *Tenant) everywhere() PoolLimits {
-	return PoolLimits{RPM: t.RPM, TPM: t.TPM, ITPM: t.ITPM, OTPM: t.OTPM, Concurrency: t.Concurrency, Windows: t.Windows}
+	Pool string
+	terms.Limits
 }
 
 // Key is an API key, by its hash: of a policy file, or made at run time.
@@ -131,17 +117,17 @@ type draft struct {
 	groupRefused bool    // what it says of that was refused
 	tenantWeight float64 // the weight inside of the group
 	teams        []pair  // yet to be read
-	terms        *terms
+	given        *given
 }
 
-// terms are the parts of the config that the reading of policies needs.
-type terms struct {
+// given are the parts of the config that the reading of policies needs.
+type given struct {
 	zone  *time.Location // in which days end
 	pools []string       // the names of all pools; empty when they are not known
 }
 
-func newDraft(of *terms) draft {
-	return draft{Tenant: Tenant{Weight: defaultWeight}, tenantWeight: defaultWeight, terms: of}
+func newDraft(of *given) draft {
+	return draft{Tenant: Tenant{Weight: defaultWeight}, tenantWeight: defaultWeight, given: of}
 }
 
 // tenant is the finished draft: in a group, the draft's weight is the group's.
@@ -167,7 +153,7 @@ func (d *draft) inPool(name string) *PoolLimits {
 // team is the draft from which a team of d starts. Its other values from its parent are found in the end, when that is known
 // (inherit); of these, nothing would tell that they were said.
 func (d *draft) team() draft {
-	t := newDraft(d.terms)
+	t := newDraft(d.given)
 	t.Tier = d.Tier
 	t.MaxWait = d.MaxWait
 	t.Background = d.Background

@@ -1,8 +1,10 @@
 package tenants
 
 import (
+	"fmt"
 	"slices"
 
+	"github.com/llmgov/llmgov/governor/terms"
 	"github.com/llmgov/llmgov/internal/lib/strictyaml"
 )
 
@@ -10,29 +12,41 @@ import (
 
 // UpstreamsLimited reports whether any of the pool's upstreams has a limit of its own.
 func (p *Pool) UpstreamsLimited() bool {
-	return slices.ContainsFunc(p.Upstreams, func(u PoolUpstream) bool {
-		return slices.ContainsFunc(capacities, func(c capacity) bool { return *c.of(&u) > 0 })
-	})
+	return slices.ContainsFunc(p.Upstreams, func(u PoolUpstream) bool { return terms.Any(&u) })
 }
 
 // Limited reports whether the pool has any limit.
-func (p *Pool) Limited() bool {
-	return slices.ContainsFunc(capacities, func(c capacity) bool { return *c.pool(p) > 0 })
+func (p *Pool) Limited() bool { return terms.Any(p) }
+
+// capacityFields are the short keys of limits of which 0 is none, of some axes. about has a place for what is limited.
+func capacityFields[T any, P interface {
+	*T
+	terms.Limited
+}](about string, axes []terms.Axis) (list []field[T]) {
+	for _, k := range axes {
+		at := func(t *T) *int64 { return P(t).Amount(k) }
+		list = append(list, strictyaml.AmountField(k.Key(), fmt.Sprintf(about, inMinute(k)), 0, maxAmount, at))
+	}
+	return list
 }
 
-// capacity is a limit that both a pool and its upstreams may have.
-type capacity struct {
-	key  string
-	pool func(*Pool) *int64
-	of   func(*PoolUpstream) *int64
+// limitFields are those of which 0 is refused, of all axes.
+func limitFields[T any, P interface {
+	*T
+	terms.Limited
+}](about string) (list []field[T]) {
+	for _, k := range terms.Axes {
+		list = append(list, limitField(k.Key(), fmt.Sprintf(about, inMinute(k)), func(t *T) *int64 { return P(t).Amount(k) }))
+	}
+	return list
 }
 
-var capacities = []capacity{
-	{"tpm", func(p *Pool) *int64 { return &p.TPM }, func(u *PoolUpstream) *int64 { return &u.TPM }},
-	{"rpm", func(p *Pool) *int64 { return &p.RPM }, func(u *PoolUpstream) *int64 { return &u.RPM }},
-	{"itpm", func(p *Pool) *int64 { return &p.ITPM }, func(u *PoolUpstream) *int64 { return &u.ITPM }},
-	{"otpm", func(p *Pool) *int64 { return &p.OTPM }, func(u *PoolUpstream) *int64 { return &u.OTPM }},
-	{"concurrency", func(p *Pool) *int64 { return &p.Concurrency }, func(u *PoolUpstream) *int64 { return &u.Concurrency }},
+// inMinute is what a short key limits.
+func inMinute(k terms.Axis) string {
+	if k == terms.Concurrency {
+		return k.Unit()
+	}
+	return k.Unit() + " in a rolling minute"
 }
 
 // upstreamLimits gives a pool the limits that follow from its upstreams', and checks that they go together with the rest.
@@ -40,28 +54,28 @@ func (c *compiler) upstreamLimits(p *Pool, path string) {
 	if !p.UpstreamsLimited() {
 		return
 	}
-	for _, axis := range capacities {
+	for _, k := range terms.Axes {
 		sum := int64(0)
 		without := -1
 		for i := range p.Upstreams {
-			limit := *axis.of(&p.Upstreams[i])
+			limit := *p.Upstreams[i].Amount(k)
 			sum += limit
 			if limit == 0 {
 				without = i
 			}
 		}
-		limit := axis.pool(p)
+		limit := p.Amount(k)
 		switch {
-		case *limit > 0 || sum == 0 || c.r.Refused[strictyaml.Child(path, axis.key)]:
+		case *limit > 0 || sum == 0 || c.r.Refused[strictyaml.Child(path, k.Key())]:
 		case without >= 0:
 			c.r.At(path, "has no %s, and neither has its upstream %s, while others have one, so nothing says how much there is to share; write %s in either",
-				axis.key, strictyaml.Show(p.Upstreams[without].Name), axis.key)
+				k.Key(), strictyaml.Show(p.Upstreams[without].Name), k.Key())
 		default:
 			*limit = min(sum, maxAmount)
 		}
 	}
-	if at := strictyaml.Child(path, "on_store_loss"); p.StoreLoss.Rule != "" && p.StoreLoss.Rule != StoreLossClosed && c.cfg.Store != "memory" {
+	if at := strictyaml.Child(path, "on_store_loss"); p.OnLoss != terms.LossClosed && c.cfg.Store != "memory" {
 		c.r.At(at, "is %s, which does not go together with limits of upstreams yet: a gateway that is cut off would not know how much of each is left; write closed, or remove the limits",
-			string(p.StoreLoss.Rule))
+			p.OnLoss)
 	}
 }

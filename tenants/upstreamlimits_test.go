@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/llmgov/llmgov/governor/terms"
 	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
@@ -92,14 +93,14 @@ func TestUpstreamWeights_LeftOut(t *testing.T) {
 		list []PoolUpstream
 		want []int64
 	}{
-		{"as their tpm", []PoolUpstream{{TPM: 200_000}, {TPM: 600_000}}, []int64{1, 3}},
-		{"in each order", []PoolUpstream{{TPM: 200_000}, {TPM: 700_000, Order: 1}, {TPM: 300_000}, {TPM: 100_000, Order: 1}}, []int64{2, 7, 3, 1}},
-		{"which has all of its own", []PoolUpstream{{TPM: 500_000}, {Order: 1}, {TPM: 100_000, Order: 1}}, []int64{1, 1, 1}},
-		{"one is written", []PoolUpstream{{TPM: 200_000, Weight: 2}, {TPM: 600_000}}, []int64{2, 1}},
-		{"all are written", []PoolUpstream{{TPM: 200_000, Weight: 1}, {TPM: 600_000, Weight: 1}}, []int64{1, 1}},
-		{"one has no tpm", []PoolUpstream{{TPM: 200_000}, {RPM: 10}}, []int64{1, 1}},
+		{"as their tpm", []PoolUpstream{{Limits: terms.Limits{TPM: 200_000}}, {Limits: terms.Limits{TPM: 600_000}}}, []int64{1, 3}},
+		{"in each order", []PoolUpstream{{Limits: terms.Limits{TPM: 200_000}}, {Limits: terms.Limits{TPM: 700_000}, Order: 1}, {Limits: terms.Limits{TPM: 300_000}}, {Limits: terms.Limits{TPM: 100_000}, Order: 1}}, []int64{2, 7, 3, 1}},
+		{"which has all of its own", []PoolUpstream{{Limits: terms.Limits{TPM: 500_000}}, {Order: 1}, {Limits: terms.Limits{TPM: 100_000}, Order: 1}}, []int64{1, 1, 1}},
+		{"one is written", []PoolUpstream{{Limits: terms.Limits{TPM: 200_000}, Weight: 2}, {Limits: terms.Limits{TPM: 600_000}}}, []int64{2, 1}},
+		{"all are written", []PoolUpstream{{Limits: terms.Limits{TPM: 200_000}, Weight: 1}, {Limits: terms.Limits{TPM: 600_000}, Weight: 1}}, []int64{1, 1}},
+		{"one has no tpm", []PoolUpstream{{Limits: terms.Limits{TPM: 200_000}}, {Limits: terms.Limits{RPM: 10}}}, []int64{1, 1}},
 		{"none has", []PoolUpstream{{}, {}}, []int64{1, 1}},
-		{"no more than a weight may be", []PoolUpstream{{TPM: 1}, {TPM: 700_001}, {TPM: 1_000_003}}, []int64{1, 699, 1000}},
+		{"no more than a weight may be", []PoolUpstream{{Limits: terms.Limits{TPM: 1}}, {Limits: terms.Limits{TPM: 700_001}}, {Limits: terms.Limits{TPM: 1_000_003}}}, []int64{1, 699, 1000}},
 	} {
 		p := Pool{Upstreams: tc.list}
 		p.defaultWeights()
@@ -119,7 +120,7 @@ func TestUpstreamWeights_Built(t *testing.T) {
 	cfg.Upstreams = []Upstream{{Name: "a", BaseURL: "http://a/v1"}, {Name: "b", BaseURL: "http://b/v1"}}
 	pool := DefaultPool("p")
 	pool.Models = []string{"m"}
-	pool.Upstreams = []PoolUpstream{{Name: "a", TPM: 200_000}, {Name: "b", TPM: 600_000}}
+	pool.Upstreams = []PoolUpstream{{Name: "a", Limits: terms.Limits{TPM: 200_000}}, {Name: "b", Limits: terms.Limits{TPM: 600_000}}}
 	cfg.Pools = []Pool{pool}
 	snap := testkit.Must(Build(cfg, []Tenant{{Name: "acme", Tier: "t", Keys: []Key{{Hash: HashKey("acme")}}}}))(t)
 	if list := snap.Pools()[0].Upstreams; list[0].Weight != 1 || list[1].Weight != 3 {

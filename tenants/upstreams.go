@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/llmgov/llmgov/governor/terms"
 	"github.com/llmgov/llmgov/internal/lib/strictyaml"
 )
 
@@ -43,15 +44,11 @@ const secretPattern = `^[!-~]*$`
 
 // readUpstreamKind reads an upstream's dialect.
 func readUpstreamKind(v value) string {
-	text, ok := v.Scalar()
-	if !ok {
-		return OpenAI
-	}
-	if complaint := upstreamKinds.check(text); complaint != "" {
-		v.Problem("%s %s", v.Say(text), complaint)
+	kind := upstreamKinds.read(v, OpenAI)
+	if v.Report.Refused[v.Path] {
 		return strictyaml.Unreadable // its base_url is not held to the rules of another
 	}
-	return text
+	return kind
 }
 
 func readSecret(v value) string {
@@ -137,7 +134,7 @@ func checkQueryOf(u *Upstream) string {
 }
 
 var poolUpstreamShape = shape[PoolUpstream]{
-	Fields: []field[PoolUpstream]{
+	Fields: slices.Concat([]field[PoolUpstream]{
 		{
 			Name: "name", About: "One of upstreams.", Kind: strictyaml.NameKind,
 			Read: func(v value, u *PoolUpstream) { u.Name = v.Named() },
@@ -149,11 +146,6 @@ var poolUpstreamShape = shape[PoolUpstream]{
 		},
 		strictyaml.AmountField("order", "Which of them come first: those of the lowest order of which one is ready. 0 when left out.", 0, maxOrder,
 			func(u *PoolUpstream) *int64 { return &u.Order }),
-		strictyaml.AmountField("tpm", "Its own tokens in a rolling 60 s. 0 is no limit.", 0, maxAmount, func(u *PoolUpstream) *int64 { return &u.TPM }),
-		strictyaml.AmountField("rpm", "Its own requests in a rolling 60 s. 0 is no limit.", 0, maxAmount, func(u *PoolUpstream) *int64 { return &u.RPM }),
-		strictyaml.AmountField("itpm", "Its own input tokens in a rolling 60 s. 0 is no limit.", 0, maxAmount, func(u *PoolUpstream) *int64 { return &u.ITPM }),
-		strictyaml.AmountField("otpm", "Its own output tokens in a rolling 60 s. 0 is no limit.", 0, maxAmount, func(u *PoolUpstream) *int64 { return &u.OTPM }),
-		strictyaml.AmountField("concurrency", "Calls at once there. 0 is no limit.", 0, maxAmount, func(u *PoolUpstream) *int64 { return &u.Concurrency }),
 		{
 			Name: "models", About: "The upstream's own names of models, such as {gpt-4o: my-deployment}.",
 			Kind: aliasKind, Read: readModelNames,
@@ -162,7 +154,7 @@ var poolUpstreamShape = shape[PoolUpstream]{
 			Name: "price", About: "What tokens of any model cost there, as in prices. Left out, they cost what prices says.",
 			Kind: func() schema { return priceShape.Schema(&Price{}) }, Read: readUpstreamPrice,
 		},
-	},
+	}, capacityFields[PoolUpstream]("Its own %s. 0 is no limit.", terms.Axes)),
 	Also: schema{"required": []any{"name"}},
 }
 

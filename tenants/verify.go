@@ -30,9 +30,8 @@ func verify(r *report, cfg *Config, list []Tenant) {
 		if complaint := u.checkTLS(); complaint != "" {
 			r.At(strictyaml.Child(path, "tls"), "%s", complaint)
 		}
-		if complaint := upstreamKinds.check(cmp.Or(u.Kind, OpenAI)); complaint != "" {
-			r.At(strictyaml.Child(path, "kind"), "%s %s", strictyaml.Show(u.Kind), complaint)
-		} else if complaint := checkQueryOf(&u); complaint != "" {
+		upstreamKinds.verify(r, strictyaml.Child(path, "kind"), cmp.Or(u.Kind, OpenAI))
+		if complaint := checkQueryOf(&u); complaint != "" {
 			r.At(strictyaml.Child(path, "base_url"), "value (not shown) %s", complaint)
 		}
 		verifyEngine(r, strictyaml.Child(path, "engine"), &u.Engine)
@@ -79,16 +78,11 @@ func (v *verifier) name(kind, name string) string {
 
 func (v *verifier) pool(p *Pool) {
 	path := v.name("pools", p.Name)
-	for _, c := range capacities {
-		v.amounts(path, 0, maxAmount, amounts{c.key: *c.pool(p)})
-	}
-	v.amounts(path, 1, maxAmount, amounts{"default_max_output": p.DefaultMaxOutput})
-	v.amounts(path, 0, maxHeadroomPPM, amounts{"headroom (millionths)": p.HeadroomPPM})
+	poolShape.Check(v.r, path, p)
+	concurrencyShape.Check(v.r, strictyaml.Child(path, "concurrency"), p)
+	poolTimeouts.Check(v.r, strictyaml.Child(path, "timeouts"), p)
+	weightShape.Check(v.r, strictyaml.Child(path, "token_weights"), &p.Weights)
 	v.amounts(path, 1, maxQueue, amounts{"max_queue": int64(p.MaxQueue)})
-	w := p.TokenWeights
-	v.weights(strictyaml.Child(path, "token_weights"), 0, maxTokenWeight, weights{
-		"input": w.Input, "cached_input": w.CachedInput, "output": w.Output, "reasoning": w.Reasoning, "audio": w.Audio,
-	})
 	v.duration(strictyaml.Child(path, "burst"), p.Burst, maxBurst)
 	rules.verify(v.r, strictyaml.Child(path, "accounting"), p.Accounting)
 	v.patterns(strictyaml.Child(path, "models"), p.Models)
@@ -105,22 +99,15 @@ func (v *verifier) pool(p *Pool) {
 			v.r.At(strictyaml.Child(strictyaml.Child(path, "models"), a.Name), "is an alias twice; remove one")
 		}
 	}
-	v.amounts(path, 0, maxAmount, amounts{"interactive_reserve": p.InteractiveReserve})
-	v.amounts(path, 0, maxSoftCapPPM, amounts{"soft_cap (millionths)": p.SoftCapPPM})
-	v.amounts(path, 0, maxHoldBackPPM, amounts{"hold_back (millionths)": p.HoldBackPPM})
-	if p.Adaptive != "" {
+	if p.Adapts() {
 		laws.verify(v.r, strictyaml.Child(path, "adaptive"), p.Adaptive)
 	}
-	v.amounts(path, 0, maxAmount, amounts{"min": p.MinConcurrency})
 	for _, c := range p.slotComplaints() {
 		if c.number != 0 {
 			c.text = strconv.FormatInt(c.number, 10) + " " + c.text
 		}
 		v.r.At(strictyaml.Child(path, c.key), "%s", c.text)
 	}
-	v.duration(strictyaml.Child(path, "ticket_wait"), p.TicketWait, maxTicketWait)
-	v.duration(strictyaml.Child(path, "upstream_header"), p.UpstreamHeader, maxTimeout)
-	v.duration(strictyaml.Child(path, "upstream_answer"), p.UpstreamAnswer, maxTimeout)
 	v.budgets(strictyaml.Child(path, "budgets"), p.Budgets)
 	for i := range p.Upstreams {
 		v.poolUpstream(strictyaml.Item(strictyaml.Child(path, "upstreams"), i), &p.Upstreams[i])
@@ -130,19 +117,17 @@ func (v *verifier) pool(p *Pool) {
 		affinities.verify(v.r, strictyaml.Child(path, "affinity"), p.Affinity)
 	}
 	v.amounts(path, 0, maxNodes, amounts{"expect_nodes": int64(p.ExpectNodes)})
-	if complaint := p.StoreLoss.complain(); complaint != "" {
+	if complaint := p.complainStoreLoss(); complaint != "" {
 		v.r.At(strictyaml.Child(path, "on_store_loss"), "%s", complaint)
 	}
-	if p.TenantLimits != "" {
-		limitsModes.verify(v.r, strictyaml.Child(path, "tenant_limits"), p.TenantLimits)
-	}
+	limitsModes.verify(v.r, strictyaml.Child(path, "tenant_limits"), p.TenantLimits)
 }
 
 func (v *verifier) poolUpstream(path string, u *PoolUpstream) {
+	poolUpstreamShape.Check(v.r, path, u)
 	v.amounts(path, 0, maxUpstreamWeight, amounts{"weight": u.Weight})
-	v.amounts(path, 0, maxOrder, amounts{"order": u.Order})
-	for _, c := range capacities {
-		v.amounts(path, 0, maxAmount, amounts{c.key: *c.of(u)})
+	if len(u.Windows) > 0 {
+		v.r.At(path, "has limits over other times; an upstream has none")
 	}
 	if u.Price != nil {
 		v.amounts(strictyaml.Child(path, "price"), 0, maxPrice, amounts{"input": u.Price.Input, "cached_input": u.Price.CachedInput, "output": u.Price.Output})
@@ -156,11 +141,7 @@ func (v *verifier) poolUpstream(path string, u *PoolUpstream) {
 
 func (v *verifier) tenant(t *Tenant) {
 	path := v.tenantName(t.Name)
-	v.weights(path, minWeight, maxWeight, weights{"weight": t.Weight})
-	v.amounts(path, 0, maxAmount, amounts{
-		"rpm": t.RPM, "tpm": t.TPM, "itpm": t.ITPM, "otpm": t.OTPM, "concurrency": t.Concurrency,
-		"max_output_tokens": t.MaxOutputTokens, "floor_tpm": t.FloorTPM,
-	})
+	tierShape.Check(v.r, path, &draft{Tenant: *t})
 	v.amounts(path, 0, mostPriority, amounts{"priority (below the highest)": t.Below})
 	if by := t.PriorityBy; by != nil {
 		if complaint := by.complain(); complaint != "" {
@@ -172,16 +153,14 @@ func (v *verifier) tenant(t *Tenant) {
 	}
 	for i, l := range t.Pools {
 		in := strictyaml.Child(strictyaml.Child(path, "pools"), l.Pool)
-		v.amounts(in, 0, maxAmount, amounts{"rpm": l.RPM, "tpm": l.TPM, "itpm": l.ITPM, "otpm": l.OTPM, "concurrency": l.Concurrency})
+		poolLimitShape.Check(v.r, in, &l)
 		v.windows(strictyaml.Child(in, "limits"), l.Windows)
 		if i > 0 && t.Pools[i-1].Pool == l.Pool {
 			v.r.At(in, "is there twice; remove one")
 		}
 	}
-	v.duration(strictyaml.Child(path, "credit"), t.Credit, maxCredit)
 	v.budgets(strictyaml.Child(path, "budgets"), t.Budgets)
 	v.windows(strictyaml.Child(path, "limits"), t.Windows)
-	v.duration(strictyaml.Child(path, "max_wait"), t.MaxWait, maxMaxWait)
 	if t.Spent != 0 && !slices.Contains(spentStatuses, t.Spent) {
 		v.r.At(strictyaml.Child(path, "spent"), "%d is not a status for spent budgets; use 429 or 402", t.Spent)
 	}

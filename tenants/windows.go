@@ -1,60 +1,29 @@
 package tenants
 
 import (
-	"math/bits"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
+	"github.com/llmgov/llmgov/governor/terms"
 	"github.com/llmgov/llmgov/internal/lib/strictyaml"
 )
 
-// Shape is how use counts against a limit over time.
-type Shape string
-
-// The shapes of limits over time.
-const (
-	RollingWindow Shape = "rolling_window"
-	FixedWindow   Shape = "fixed_window"
-	TokenBucket   Shape = "token_bucket"
-	GCRA          Shape = "gcra"
-)
-
-// Window is a limit over any time and in any shape. A list holds each set of Unit, Per and Shape once.
-type Window struct {
-	Unit  Unit // Tokens or Requests
-	Limit int64
-	Per   time.Duration
-	Shape Shape
-	// Burst is how much a TokenBucket or GCRA lets go at once; 0 is all of Limit, or with GCRA a tenth of it.
-	Burst int64 `json:",omitempty"`
-}
+// Window is a limit over any time and in any shape. A list holds each set of axis, time and shape once.
+type Window = terms.Limit
 
 // The bounds of windows.
 const (
-	maxWindows = 4
-	minPer     = time.Second
-	maxPer     = 31 * 24 * time.Hour
+	minPer = time.Second
+	maxPer = 31 * 24 * time.Hour
 )
 
-var shapes = []string{string(RollingWindow), string(FixedWindow), string(TokenBucket), string(GCRA)}
+var shapes = words[terms.Shape]{"a shape of limits", []terms.Shape{terms.RollingWindow, terms.FixedWindow, terms.TokenBucket, terms.GCRA}}
 
-func (w Window) bucket() bool { return w.Shape == TokenBucket || w.Shape == GCRA }
-
-func (w Window) same(o Window) bool { return w.Unit == o.Unit && w.Per == o.Per && w.Shape == o.Shape }
-
-// Name is "tokens per 5h fixed_window". It tells the limits of a list apart.
-func (w Window) Name() string {
-	name := string(w.Unit) + " per " + strictyaml.SpellDuration(w.Per)
-	if w.Shape != RollingWindow {
-		name += " " + string(w.Shape)
-	}
-	return name
-}
-
-// String is "2000000 tokens per 5h fixed_window".
-func (w Window) String() string {
-	text := strconv.FormatInt(w.Limit, 10) + " " + w.Name()
+// spellWindow is "2000000 tokens per 5h fixed_window".
+func spellWindow(w Window) string {
+	text := strconv.FormatInt(w.Amount, 10) + " " + w.Name()
 	if w.Burst > 0 {
 		text += ", burst " + strconv.FormatInt(w.Burst, 10)
 	}
@@ -62,9 +31,7 @@ func (w Window) String() string {
 }
 
 var windowShape = shape[Window]{
-	Fields: []field[Window]{
-		windowAmount(Tokens, "Tokens in the time."),
-		windowAmount(Requests, "Requests in the time."),
+	Fields: slices.Concat(windowAmounts(), []field[Window]{
 		{
 			Name: "per", About: "The time, from 1s to 744h.", Kind: strictyaml.DurationKind,
 			Read: func(v value, w *Window) { v.Duration(&w.Per, minPer, maxPer) },
@@ -72,9 +39,9 @@ var windowShape = shape[Window]{
 		{
 			Name: "shape", About: "How use counts. rolling_window: for the time. fixed_window: to the end of the present window by the clock (UTC). " +
 				"token_bucket: it drains at a steady rate, and unused rate is saved up. gcra: the same at a smooth pace.",
-			Kind:  strictyaml.WordKind(shapes...),
-			Read:  func(v value, w *Window) { w.Shape = readShape(v) },
-			Start: func(*Window) any { return shapes[0] },
+			Kind:  shapes.kind(),
+			Read:  func(v value, w *Window) { w.Kind = shapes.read(v, terms.RollingWindow) },
+			Start: func(*Window) any { return terms.RollingWindow.String() },
 		},
 		{
 			Name: "burst", About: "How much a token_bucket or gcra lets go at once. Left out, it is the whole amount, or with gcra a tenth of it.",
@@ -83,24 +50,39 @@ var windowShape = shape[Window]{
 				w.Burst = readLimit(v, "0 would let no call go; leave it out for the default")
 			},
 		},
-	},
+	}),
 	Also: schema{
-		"required": []any{"per"},
-		"oneOf":    []any{schema{"required": []any{string(Tokens)}}, schema{"required": []any{string(Requests)}}},
+		"required": []any{"per"}, "oneOf": oneAmount(),
 		"dependentSchemas": schema{"burst": schema{
-			"required": []any{"shape"}, "properties": schema{"shape": schema{"not": schema{"enum": []any{string(RollingWindow), string(FixedWindow)}}}},
+			"required":   []any{"shape"},
+			"properties": schema{"shape": schema{"not": schema{"enum": []any{terms.RollingWindow.String(), terms.FixedWindow.String()}}}},
 		}},
 	},
 }
 
-func windowAmount(unit Unit, about string) field[Window] {
-	return field[Window]{
-		Name: string(unit), About: about, Kind: strictyaml.WholeKind(1, maxAmount),
-		Read: func(v value, w *Window) {
-			w.Unit = unit
-			w.Limit = readLimit(v, "0 would block every call; leave the limit out, or remove the keys to block")
-		},
+// timed are the axes of limits over time.
+var timed = slices.DeleteFunc(slices.Clone(terms.Axes), func(k terms.Axis) bool { return k == terms.Concurrency })
+
+// windowAmounts are the keys of a limit's amount, of each axis one.
+func windowAmounts() (list []field[Window]) {
+	for _, k := range timed {
+		list = append(list, field[Window]{
+			Name: k.String(), About: "The limit on " + k.Unit() + " in the time.", Kind: strictyaml.WholeKind(1, maxAmount),
+			Read: func(v value, w *Window) {
+				w.Of = k
+				w.Amount = readLimit(v, "0 would block every call; leave the limit out, or remove the keys to block")
+			},
+		})
 	}
+	return list
+}
+
+// oneAmount is the schema's part that there is one of them.
+func oneAmount() (list []any) {
+	for _, k := range timed {
+		list = append(list, schema{"required": []any{k.String()}})
+	}
+	return list
 }
 
 func windowsField[T any](about string, at func(*T) *[]Window) field[T] {
@@ -108,30 +90,17 @@ func windowsField[T any](about string, at func(*T) *[]Window) field[T] {
 		Name: "limits", About: about,
 		Kind: func() schema {
 			list := strictyaml.ListOf(func() schema { return windowShape.Schema(nil) }, 0, true)()
-			list["maxItems"] = maxWindows
+			list["maxItems"] = terms.MaxLimits
 			return list
 		},
 		Read: func(v value, into *T) { *at(into) = readWindows(v) },
 	}
 }
 
-// readShape reads a shape; a bad one reads as the default.
-func readShape(v value) Shape {
-	text, ok := v.Scalar()
-	if !ok {
-		return RollingWindow
-	}
-	if !slices.Contains(shapes, text) {
-		v.Problem("%s is not a shape of limits; %s", v.Say(text), strictyaml.AdviseWord(text, shapes))
-		return RollingWindow
-	}
-	return Shape(text)
-}
-
-// readWindows reads a list of limits. A refused entry keeps its place with a Limit of 0; the files are refused with it.
+// readWindows reads a list of limits. A refused entry keeps its place with an Amount of 0; the files are refused with it.
 func readWindows(v value) []Window {
 	items, _ := v.Items()
-	items = atMost(v, items, maxWindows)
+	items = atMost(v, items, terms.MaxLimits)
 	var list []Window
 	for _, it := range items {
 		list = append(list, readWindow(it))
@@ -142,24 +111,24 @@ func readWindows(v value) []Window {
 
 func readWindow(v value) Window {
 	list, ok := v.Pairs()
-	w := Window{Shape: RollingWindow}
+	var w Window
 	if !ok || !windowShape.ReadPairs(list, &w) {
 		return Window{}
 	}
 	amounts := 0
-	for _, p := range list {
-		if p.Key == string(Tokens) || p.Key == string(Requests) {
+	for _, k := range timed {
+		if strictyaml.Has(list, k.String()) {
 			amounts++
 		}
 	}
 	switch {
 	case amounts != 1:
-		v.Problem("has %d amounts; write one of tokens and requests", amounts)
+		v.Problem("has %d amounts; write one of %s", amounts, oneOf(timed))
 	case !strictyaml.Has(list, "per"):
 		v.Problem("has no time; write per, such as per: 30s or per: 5h")
 	case w.Per == 0: // refused
 	default:
-		complaint := w.complain()
+		complaint := complainWindow(w)
 		if complaint == "" {
 			return w
 		}
@@ -168,31 +137,34 @@ func readWindow(v value) Window {
 	return Window{}
 }
 
-// complain is the mistake in how a limit's values go together.
-func (w Window) complain() string {
+// oneOf lists axes by their names: "requests, tokens and input_tokens".
+func oneOf(axes []terms.Axis) string {
+	names := make([]string, len(axes))
+	for i, k := range axes {
+		names[i] = k.String()
+	}
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " and " + names[last]
+}
+
+// complainWindow is the mistake in how a limit's values go together.
+func complainWindow(w Window) string {
 	switch {
 	case w.Per%time.Millisecond != 0:
 		return "per is no whole number of milliseconds; write it in ms"
-	case w.Burst > 0 && !w.bucket():
-		return "burst is for shape: token_bucket or gcra; a " + string(w.Shape) + " may be used up at once, so remove it"
-	case w.Burst > 0 && w.savesTooLong():
+	case w.Burst > 0 && !w.Kind.Bucket():
+		return "burst is for shape: token_bucket or gcra; a " + w.Kind.String() + " may be used up at once, so remove it"
+	case w.Burst > 0 && w.Window() > maxPer:
 		return "burst takes longer than " + strictyaml.SpellDuration(maxPer) + " to save up; write a smaller one"
 	}
 	return ""
 }
 
-// savesTooLong reports whether it takes longer than maxPer until Burst is saved up: Burst/Limit·Per, exactly.
-func (w Window) savesTooLong() bool {
-	hi, lo := bits.Mul64(uint64(w.Burst), uint64(w.Per))
-	mostHi, mostLo := bits.Mul64(uint64(w.Limit), uint64(maxPer))
-	return hi > mostHi || hi == mostHi && lo > mostLo
-}
-
 // repeatedWindows reports entries that limit the same as an earlier one.
 func repeatedWindows(r *report, path string, list []Window) {
 	for i, w := range list {
-		first := slices.IndexFunc(list[:i], w.same)
-		if first >= 0 && w.Limit != 0 {
+		first := slices.IndexFunc(list[:i], w.Same)
+		if first >= 0 && w.Amount != 0 {
 			r.At(strictyaml.Item(path, i), "%s is also limited at %s; keep one", w.Name(), r.Place(strictyaml.Item(path, first)).Or("an earlier entry"))
 		}
 	}
@@ -200,22 +172,22 @@ func repeatedWindows(r *report, path string, list []Window) {
 
 // windows checks limits that were made in code.
 func (v *verifier) windows(path string, list []Window) {
-	if len(list) > maxWindows {
-		v.r.At(path, "has %d entries, more than the %d that are supported; remove some", len(list), maxWindows)
+	if len(list) > terms.MaxLimits {
+		v.r.At(path, "has %d entries, more than the %d that are supported; remove some", len(list), terms.MaxLimits)
 	}
 	for i, w := range list {
 		item := strictyaml.Item(path, i)
-		v.amounts(item, 1, maxAmount, amounts{"limit": w.Limit})
+		v.amounts(item, 1, maxAmount, amounts{"limit": w.Amount})
 		v.amounts(item, 0, maxAmount, amounts{"burst": w.Burst})
 		switch {
-		case w.Unit != Tokens && w.Unit != Requests:
-			v.r.At(item, "%s is not a unit of limits; use tokens or requests", strictyaml.Show(string(w.Unit)))
-		case !slices.Contains(shapes, string(w.Shape)):
-			v.r.At(item, "%s is not a shape of limits; %s", strictyaml.Show(string(w.Shape)), strictyaml.AdviseWord(string(w.Shape), shapes))
+		case !slices.Contains(timed, w.Of):
+			v.r.At(item, "%d is not an axis of limits over time", int(w.Of))
+		case !slices.Contains(shapes.list, w.Kind):
+			shapes.verify(v.r, item, w.Kind)
 		case w.Per < minPer || w.Per > maxPer:
 			v.r.At(item, "per is out of range; use %s to %s", strictyaml.SpellDuration(minPer), strictyaml.SpellDuration(maxPer))
-		case w.complain() != "":
-			v.r.At(item, "%s", w.complain())
+		case complainWindow(w) != "":
+			v.r.At(item, "%s", complainWindow(w))
 		}
 	}
 	repeatedWindows(v.r, path, list)
@@ -224,18 +196,18 @@ func (v *verifier) windows(path string, list []Window) {
 // windows adds those of t's limits that a file has under a key, and those of its parents of which t has none that is as strict.
 func (s *Snapshot) windows(l *lister, t *Tenant, key string, of func(*Tenant) []Window) {
 	for i, w := range of(t) {
-		l.add(strictyaml.Spell(strictyaml.Item(key, i)), w.String(), s.itemOrigin(t, key, i))
+		l.add(strictyaml.Spell(strictyaml.Item(key, i)), spellWindow(w), s.itemOrigin(t, key, i))
 	}
 	listed := slices.Clone(of(t))
 	for a := range s.parents(t) {
 		for i, w := range of(a) {
-			asStrict := func(o Window) bool { return o.same(w) && o.Limit <= w.Limit && o.Burst == w.Burst }
+			asStrict := func(o Window) bool { return o.Same(w) && o.Amount <= w.Amount && o.Burst == w.Burst }
 			if slices.ContainsFunc(listed, asStrict) {
 				continue
 			}
 			listed = append(listed, w)
 			shown := strictyaml.Spell(strictyaml.Item(key, i))
-			l.list = append(l.list, Limit{Key: shown, Value: w.String(), From: s.itemOrigin(a, key, i), Of: a.Name})
+			l.list = append(l.list, Limit{Key: shown, Value: spellWindow(w), From: s.itemOrigin(a, key, i), Of: a.Name})
 		}
 	}
 }

@@ -1,13 +1,14 @@
 package tenants
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/llmgov/llmgov/internal/lib/strictyaml"
 )
 
 // words are all words that a value may be.
-type words[T ~string] struct {
+type words[T comparable] struct {
 	one  string // of them, with its article
 	list []T
 }
@@ -16,7 +17,7 @@ type words[T ~string] struct {
 func (w words[T]) names() []string {
 	var names []string
 	for _, word := range w.list {
-		names = append(names, string(word))
+		names = append(names, fmt.Sprint(word))
 	}
 	return names
 }
@@ -24,12 +25,9 @@ func (w words[T]) names() []string {
 // kind is the schema of such a value.
 func (w words[T]) kind() kind { return strictyaml.WordKind(w.names()...) }
 
-// check complains about a word that is none of them.
-func (w words[T]) check(word T) string {
-	if slices.Contains(w.list, word) {
-		return ""
-	}
-	return "is not " + w.one + "; " + strictyaml.AdviseWord(string(word), w.names())
+// complain is the mistake of a text that is none of them.
+func (w words[T]) complain(text string) string {
+	return "is not " + w.one + "; " + strictyaml.AdviseWord(text, w.names())
 }
 
 // read reads one of the words; anything else reads as fallback.
@@ -38,16 +36,20 @@ func (w words[T]) read(v value, fallback T) T {
 	if !ok {
 		return fallback
 	}
-	if complaint := w.check(T(text)); complaint != "" {
-		v.Problem("%s %s", v.Say(text), complaint)
-		return fallback
+	if i := slices.Index(w.names(), text); i >= 0 {
+		return w.list[i]
 	}
-	return T(text)
+	v.Problem("%s %s", v.Say(text), w.complain(text))
+	return fallback
 }
 
 // verify reports a word, made in code, that is none of them.
 func (w words[T]) verify(r *report, path string, word T) {
-	if complaint := w.check(word); complaint != "" {
-		r.At(path, "%s %s", strictyaml.Show(string(word)), complaint)
+	if !slices.Contains(w.list, word) {
+		text := fmt.Sprintf("%v", word)
+		if _, named := any(word).(fmt.Stringer); named {
+			text = fmt.Sprintf("%d", any(word)) // it has no name
+		}
+		r.At(path, "%s %s", strictyaml.Show(text), w.complain(text))
 	}
 }

@@ -98,12 +98,12 @@ const (
 
 // limitField is a whole number from 1. 0 is refused, because it would be read as no limit.
 func limitField[T any](key, about string, at func(*T) *int64) field[T] {
-	return field[T]{
-		Name: key, About: about, Kind: strictyaml.WholeKind(1, maxAmount),
-		Read: func(v value, into *T) {
-			*at(into) = readLimit(v, "0 would be no limit; leave it out, or remove the keys to block")
-		},
+	f := strictyaml.AmountField(key, about, 1, maxAmount, at)
+	f.Read = func(v value, into *T) {
+		*at(into) = readLimit(v, "0 would be no limit; leave it out, or remove the keys to block")
 	}
+	f.Start = nil
+	return f
 }
 
 // atMost cuts a list to the entries that it may have, after a problem if there are more.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/llmgov/llmgov/governor/terms"
 	"github.com/llmgov/llmgov/internal/lab/mock"
 	"github.com/llmgov/llmgov/tenants"
 	"github.com/llmgov/llmgov/tenants/keyfile"
@@ -24,8 +25,8 @@ type quickstart struct {
 
 // demoTenants are in the order of their weights.
 var demoTenants = []tenants.Tenant{
-	{Name: "free", Tier: "free", Weight: 1, RPM: 60, MaxWait: 2 * time.Second, MaxOutputTokens: 1024, Concurrency: 4},
-	{Name: "pro", Tier: "pro", Weight: 2, RPM: 600, MaxWait: 5 * time.Second},
+	{Name: "free", Tier: "free", Weight: 1, Limits: terms.Limits{RPM: 60, Concurrency: 4}, MaxWait: 2 * time.Second, MaxOutputTokens: 1024},
+	{Name: "pro", Tier: "pro", Weight: 2, Limits: terms.Limits{RPM: 600}, MaxWait: 5 * time.Second},
 	{Name: "enterprise", Tier: "enterprise", Weight: 4, MaxWait: 10 * time.Second},
 }
 

@@ -1,5 +1,10 @@
 package limits
 
+import (
+	"slices"
+	"strings"
+)
+
 // Axis is one thing that is limited.
 type Axis int
 
@@ -31,16 +36,49 @@ const (
 	Axes  = Timed + 1
 )
 
-var axisNames = [Axes]string{
-	Requests:    "requests",
-	Tokens:      "tokens",
-	Input:       "input_tokens",
-	Output:      "output_tokens",
-	Concurrency: "concurrency",
+// names are those of the axes that are no Window's: in metrics, messages and lists of limits, and of the short keys in files. All
+// other names follow from them.
+var names = [Axes]struct{ name, key string }{
+	Requests:    {"requests", "rpm"},
+	Tokens:      {"tokens", "tpm"},
+	Input:       {"input_tokens", "itpm"},
+	Output:      {"output_tokens", "otpm"},
+	Concurrency: {"concurrency", "concurrency"},
+}
+
+// Named are the axes that are no Window's, in the order in which limits are listed.
+var Named = [...]Axis{Requests, Tokens, Input, Output, Concurrency}
+
+// Pick is the amount of an axis, of those in the order of Named.
+func Pick(k Axis, amounts ...*int64) *int64 { return amounts[slices.Index(Named[:], k)] }
+
+// Find is the axis of a name, if it is no Window's.
+func Find(name string) (k Axis, ok bool) {
+	i := slices.IndexFunc(names[:], func(n struct{ name, key string }) bool { return n.name == name && name != "" })
+	return Axis(i), i >= 0
 }
 
 // String is the name of an axis that is no Window's; see Set.Name.
-func (k Axis) String() string { return axisNames[k] }
+func (k Axis) String() string { return names[k].name }
+
+// Key is the short key of an axis that is no Window's.
+func (k Axis) Key() string { return names[k].key }
+
+// Unit is what is counted on an axis that is no Window's, as people say it.
+func (k Axis) Unit() string {
+	if k == Concurrency {
+		return "calls at once"
+	}
+	return strings.ReplaceAll(names[k].name, "_", " ")
+}
+
+// Title names the limit on an axis that is no Window's in messages.
+func (k Axis) Title() string {
+	if k == Concurrency {
+		return "concurrent calls (concurrency)"
+	}
+	return k.Unit() + " per min (" + strings.ToUpper(names[k].key) + ")"
+}
 
 // Cost is the cost of a call, by kind.
 type Cost [Kinds]int64

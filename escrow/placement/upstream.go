@@ -24,6 +24,11 @@ func (s *Spec) Limits() limits.Limits {
 	return limits.Limits{Minute: minute, Concurrency: s.Concurrency}
 }
 
+// Amount is the limit on an axis.
+func (s *Spec) Amount(k limits.Axis) *int64 {
+	return limits.Pick(k, &s.RPM, &s.TPM, &s.ITPM, &s.OTPM, &s.Concurrency)
+}
+
 // Limits are the limits of one upstream. A cost that exceeds a limit by itself counts as the whole limit.
 type Limits interface {
 	// Lacks reports whether there is no room for a cost, and on which axis.

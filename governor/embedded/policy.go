@@ -3,6 +3,7 @@ package embedded
 import (
 	"time"
 
+	"github.com/llmgov/llmgov/governor/terms"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -69,7 +70,7 @@ func (p *Policy) build() (*tenants.Snapshot, error) {
 	for i := range p.Tenants {
 		t := &p.Tenants[i]
 		list[i] = tenants.Tenant{
-			Name: t.Name, Weight: t.Weight, Models: t.Models, RPM: t.RPM, TPM: t.TPM, Concurrency: t.Concurrency, MaxWait: t.MaxWait,
+			Name: t.Name, Weight: t.Weight, Models: t.Models, Limits: terms.Limits{RPM: t.RPM, TPM: t.TPM, Concurrency: t.Concurrency}, MaxWait: t.MaxWait,
 			Routes: tenants.DefaultRoutes,
 		}
 		for _, key := range t.Keys {

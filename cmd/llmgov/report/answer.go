@@ -9,8 +9,8 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/llmgov/llmgov/governor/terms"
 	"github.com/llmgov/llmgov/internal/ops/adminapi"
-	"github.com/llmgov/llmgov/tenants"
 )
 
 // Answer is the output of explain: from a gateway, or from the files alone.
@@ -96,7 +96,7 @@ func (a *Answer) title() string {
 	}
 	text = fmt.Sprintf("%s in pool %s: %d tokens of input and %d of output, %s, waits at most %s.",
 		text, a.Pool, a.Input, a.Output, a.Priority, time.Duration(a.MaxWait*float64(time.Second)))
-	if a.TenantLimits != "" && a.TenantLimits != string(tenants.LimitsLeased) {
+	if a.TenantLimits != "" && a.TenantLimits != terms.LimitsLeased.String() {
 		text += "\nWith a shared store, each call asks it for the tenant's limits (tenant_limits: " + a.TenantLimits + ")."
 	}
 	return text

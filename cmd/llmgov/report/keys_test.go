@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/llmgov/llmgov/governor/terms"
 	"github.com/llmgov/llmgov/internal/test/testkit"
 	"github.com/llmgov/llmgov/tenants"
 	"github.com/llmgov/llmgov/tenants/keyfile"
@@ -132,14 +133,14 @@ func TestNotes_Agents(t *testing.T) {
 		want   string // texts of the notes, in order
 	}{
 		"waits, no limit":          {tenants.Tenant{MaxWait: time.Minute}, tenants.Anthropic, ""},
-		"waits, small":             {tenants.Tenant{MaxWait: time.Minute, TPM: 60_000}, tenants.Anthropic, "tenant a: " + whole},
-		"waits, small, in a tier":  {tenants.Tenant{MaxWait: time.Minute, TPM: 60_000, Tier: "pro"}, tenants.Anthropic, "tier pro: " + whole},
-		"waits, small of output":   {tenants.Tenant{MaxWait: time.Minute, OTPM: 30_000}, tenants.Anthropic, "tenant a: otpm 30,000"},
-		"waits, large":             {tenants.Tenant{MaxWait: time.Minute, TPM: 100_000}, tenants.Anthropic, ""},
-		"waits, small, but cut":    {tenants.Tenant{MaxWait: time.Minute, TPM: 60_000, MaxOutputTokens: 8000}, tenants.Anthropic, ""},
-		"waits, small of input":    {tenants.Tenant{MaxWait: time.Minute, ITPM: 60_000}, tenants.Anthropic, ""},
+		"waits, small":             {tenants.Tenant{MaxWait: time.Minute, Limits: terms.Limits{TPM: 60_000}}, tenants.Anthropic, "tenant a: " + whole},
+		"waits, small, in a tier":  {tenants.Tenant{MaxWait: time.Minute, Limits: terms.Limits{TPM: 60_000}, Tier: "pro"}, tenants.Anthropic, "tier pro: " + whole},
+		"waits, small of output":   {tenants.Tenant{MaxWait: time.Minute, Limits: terms.Limits{OTPM: 30_000}}, tenants.Anthropic, "tenant a: otpm 30,000"},
+		"waits, large":             {tenants.Tenant{MaxWait: time.Minute, Limits: terms.Limits{TPM: 100_000}}, tenants.Anthropic, ""},
+		"waits, small, but cut":    {tenants.Tenant{MaxWait: time.Minute, Limits: terms.Limits{TPM: 60_000}, MaxOutputTokens: 8000}, tenants.Anthropic, ""},
+		"waits, small of input":    {tenants.Tenant{MaxWait: time.Minute, Limits: terms.Limits{ITPM: 60_000}}, tenants.Anthropic, ""},
 		"does not wait":            {tenants.Tenant{}, tenants.Anthropic, "tenant a: has no max_wait"},
-		"does neither, elsewhere":  {tenants.Tenant{TPM: 60_000}, tenants.OpenAI, ""},
+		"does neither, elsewhere":  {tenants.Tenant{Limits: terms.Limits{TPM: 60_000}}, tenants.OpenAI, ""},
 		"does not wait, in a tier": {tenants.Tenant{Tier: "agents"}, tenants.Anthropic, "tier agents: has no max_wait"},
 	} {
 		cfg := tenants.DefaultConfig()

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/llmgov/llmgov/governor/terms"
 	"github.com/llmgov/llmgov/internal/doors/admissionserver"
 	"github.com/llmgov/llmgov/internal/doors/envoy/extproc"
 	"github.com/llmgov/llmgov/internal/doors/envoy/ratelimit"
@@ -137,8 +138,8 @@ func measured(upstream, store string) (*tenants.Snapshot, error) {
 	for i := range list {
 		list[i] = tenants.Tenant{
 			Name: tenantName(i), Tier: "bench",
-			Weight: float64(1 + i%4),
-			RPM:    tenantLimit, TPM: tenantLimit, ITPM: tenantLimit, OTPM: tenantLimit, Concurrency: 100,
+			Weight:  float64(1 + i%4),
+			Limits:  terms.Limits{RPM: tenantLimit, TPM: tenantLimit, ITPM: tenantLimit, OTPM: tenantLimit, Concurrency: 100},
 			MaxWait: 10 * time.Minute, MaxOutputTokens: clamp,
 			Keys: []tenants.Key{{Hash: tenants.HashKey(key(i))}},
 		}

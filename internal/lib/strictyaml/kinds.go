@@ -2,6 +2,7 @@ package strictyaml
 
 import (
 	"encoding/json"
+	"strconv"
 	"time"
 )
 
@@ -82,8 +83,11 @@ func AmountField[T any](key, about string, least, most int64, at func(*T) *int64
 		Name: key, About: about, Kind: WholeKind(least, most),
 		Read:  func(v Value, into *T) { *at(into) = v.Amount(least, most) },
 		Start: func(from *T) any { return *at(from) },
+		Check: func(from *T) string { return outside(*at(from), least, most, whole) },
 	}
 }
+
+func whole(n int64) string { return strconv.FormatInt(n, 10) }
 
 // Decimals are the numbers that a field with decimals may have, in units of 10^-Places. A bad one reads as Fallback.
 type Decimals struct {
@@ -97,6 +101,9 @@ func DecimalField[T any](key, about string, d Decimals, at func(*T) *int64) Fiel
 		Name: key, About: about, Kind: FractionKind(d.Places, d.Least, d.Most),
 		Read:  func(v Value, into *T) { *at(into) = v.Decimal(d.Places, d.Least, d.Most, d.Fallback) },
 		Start: func(from *T) any { return json.Number(SpellDecimal(*at(from), d.Places)) },
+		Check: func(from *T) string {
+			return outside(*at(from), d.Least, d.Most, func(n int64) string { return SpellDecimal(n, d.Places) })
+		},
 	}
 }
 
@@ -106,5 +113,11 @@ func DurationField[T any](key, about string, most time.Duration, at func(*T) *ti
 		Name: key, About: about, Kind: DurationKind,
 		Read:  func(v Value, into *T) { v.Duration(at(into), 0, most) },
 		Start: func(from *T) any { return SpellDuration(*at(from)) },
+		Check: func(from *T) string {
+			if d := *at(from); d < 0 || d > most {
+				return d.String() + " is out of range; use 0s to " + SpellDuration(most)
+			}
+			return ""
+		},
 	}
 }

@@ -15,6 +15,28 @@ type Field[T any] struct {
 	Read func(v Value, into *T)
 	// Start is the value if the key is not written, as a file would say it; nil if there is none.
 	Start func(from *T) any
+	// Check is the complaint about a value that was made in code; nil if there is nothing to check. A zero is a value that is left out.
+	Check func(from *T) string
+}
+
+// Check reports values, made in code, that are out of the bounds of their fields.
+func (s Shape[T]) Check(r *Report, path string, from *T) {
+	for _, f := range s.Fields {
+		if f.Check == nil {
+			continue
+		}
+		if complaint := f.Check(from); complaint != "" {
+			r.At(Child(path, f.Name), "%s", complaint)
+		}
+	}
+}
+
+// outside complains about a value that is out of its bounds.
+func outside(n, least, most int64, spell func(int64) string) string {
+	if n == 0 || n >= least && n <= most {
+		return ""
+	}
+	return spell(n) + " is out of range; use " + spell(least) + " to " + spell(most)
 }
 
 // Shape is a kind of mapping: the keys that it may have.

@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/governor/terms"
 	"github.com/llmgov/llmgov/internal/ops/admin"
 	"github.com/llmgov/llmgov/internal/ops/adminapi"
 	"github.com/llmgov/llmgov/internal/ops/events"
@@ -117,7 +118,7 @@ func newEventSite(t *testing.T, size int) *eventSite {
 	}
 	var list []tenants.Tenant
 	for _, name := range []string{"a", "a/x", "b"} {
-		list = append(list, tenants.Tenant{Name: name, Weight: 1, RPM: 2, Keys: []tenants.Key{{Hash: tenants.HashKey(name)}}})
+		list = append(list, tenants.Tenant{Name: name, Weight: 1, Limits: terms.Limits{RPM: 2}, Keys: []tenants.Key{{Hash: tenants.HashKey(name)}}})
 	}
 	snap := testkit.Must(tenants.Build(cfg, list))(t)
 	s := &eventSite{&explainSite{t: t, takes: time.Second}, events.NewRing(size)}

@@ -56,7 +56,7 @@ func (r rules) snapshot(t *testing.T) *tenants.Snapshot {
 	for name, models := range r.tenants {
 		list = append(list, tenants.Tenant{
 			Name: name, Tier: "t", Keys: []tenants.Key{{Hash: tenants.HashKey(name)}}, Models: strings.Fields(models), Routes: r.routes,
-			Budgets: []tenants.Budget{{Unit: tenants.Tokens, Limit: 1_000_000, Per: "day"}},
+			Budgets: []tenants.Budget{{Unit: tenants.Tokens, Limit: 1_000_000, Per: tenants.Day}},
 		})
 	}
 	snap := testkit.Must(tenants.Build(cfg, list))(t)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/llmgov/llmgov/governor/terms"
 	"github.com/llmgov/llmgov/internal/ops/logging"
 	"github.com/llmgov/llmgov/internal/test/testkit"
 	"github.com/llmgov/llmgov/internal/test/testkit/admissiontest"
@@ -64,7 +65,7 @@ func governedAt(t testing.TB, base string, transport http.RoundTripper) *Gateway
 	pool.Concurrency = 100
 	cfg.Pools = []tenants.Pool{pool}
 	ctl := admissiontest.Build(t, cfg, tenants.Tenant{
-		Name: "acme", Tier: "bench", Weight: 1, RPM: 1e9, TPM: 1e9, ITPM: 1e9, OTPM: 1e9, Concurrency: 100,
+		Name: "acme", Tier: "bench", Weight: 1, Limits: terms.Limits{RPM: 1e9, TPM: 1e9, ITPM: 1e9, OTPM: 1e9, Concurrency: 100},
 		MaxWait: time.Second, MaxOutputTokens: 512, Keys: []tenants.Key{{Hash: tenants.HashKey(aKey)}},
 	})
 	g := testkit.Must(New(Options{

@@ -45,7 +45,7 @@ func (v *View) Pool(name string, now time.Time) (adminapi.Pool, bool) {
 		Name:       p.Name,
 		Upstream:   p.UpstreamNames(),
 		Models:     p.Models,
-		Accounting: string(p.Accounting),
+		Accounting: p.Accounting.String(),
 		Failed:     p.Failures.Count(now),
 	}, true
 }

@@ -120,13 +120,13 @@ func newPool(of *tenants.Pool, m *telemetry.Metrics, before *Policy) *Pool {
 
 // longestInput is how long a prompt may be in a pool that is no more than some tokens and input tokens a minute; 0 is no limit.
 func longestInput(of *tenants.Pool, tpm, itpm int64) int64 {
-	if of.TokenWeights.Input == 0 {
+	if of.Weights.Input == 0 {
 		return 0
 	}
 	if tpm == 0 || itpm > 0 && itpm < tpm {
 		tpm = itpm
 	}
-	return int64(math.Round(float64(tpm) / of.TokenWeights.Input))
+	return int64(math.Round(float64(tpm) / of.Weights.Input))
 }
 
 // newEstimates makes estimates of which nothing is known.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/governor/terms"
 	"github.com/llmgov/llmgov/governor/tokens"
 	"github.com/llmgov/llmgov/internal/ops/telemetry"
 	"github.com/llmgov/llmgov/internal/run/policy"
@@ -38,8 +39,8 @@ func (r rules) snapshot(t testing.TB) *tenants.Snapshot {
 	var list []tenants.Tenant
 	for name, models := range r.tenants {
 		list = append(list, tenants.Tenant{
-			Name: name, Tier: "t", Keys: []tenants.Key{{Hash: tenants.HashKey(name)}}, Models: strings.Fields(models), MaxWait: 5 * time.Second, TPM: 10_000,
-			Budgets: []tenants.Budget{{Unit: tenants.Tokens, Limit: 1_000_000, Per: "day"}},
+			Name: name, Tier: "t", Keys: []tenants.Key{{Hash: tenants.HashKey(name)}}, Models: strings.Fields(models), MaxWait: 5 * time.Second, Limits: terms.Limits{TPM: 10_000},
+			Budgets: []tenants.Budget{{Unit: tenants.Tokens, Limit: 1_000_000, Per: tenants.Day}},
 		})
 	}
 	snap := testkit.Must(tenants.Build(cfg, list))(t)

@@ -112,7 +112,7 @@ func explainedCall(snap *tenants.Snapshot, t *tenants.Tenant, p *tenants.Pool, r
 		Tenant: t.Name, Tier: t.Tier, Pool: p.Name, Model: req.Model, Upstream: p.For(t).UpstreamNames(), UpstreamModel: p.For(t).ModelNames(snap.RealModel(req.Model)),
 		Tokens: req.Input + req.Output, Input: req.Input, Output: req.Output,
 		Priority: adminapi.PriorityInteractive, MaxWait: t.MaxWait.Seconds(), Shadow: t.Shadow, PolicyHash: snap.Hash(),
-		TenantLimits: string(p.TenantLimits),
+		TenantLimits: p.TenantLimits.String(),
 	}
 	switch {
 	case req.Background || t.Background:

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/governor/terms"
 	"github.com/llmgov/llmgov/internal/ops/adminapi"
 	"github.com/llmgov/llmgov/internal/run/admission"
 	"github.com/llmgov/llmgov/internal/run/admission/ask"
@@ -80,7 +81,7 @@ func explainLimit(snap *tenants.Snapshot, c *governor.Check) adminapi.ExplainedL
 		l.Kind = adminapi.KindPool
 	}
 	for _, p := range snap.Pools() {
-		if p.Name == c.Pool && p.Adaptive != "" && l.Kind == adminapi.KindPool && l.Axis == "concurrency" {
+		if p.Name == c.Pool && p.Adapts() && l.Kind == adminapi.KindPool && l.Axis == "concurrency" {
 			l.Most = float64(p.Concurrency)
 			l.Room = float64(c.Room)
 		}
@@ -89,12 +90,16 @@ func explainLimit(snap *tenants.Snapshot, c *governor.Check) adminapi.ExplainedL
 	return l
 }
 
-// limitKeys are the keys of the axes in files, where they are others.
-var limitKeys = map[string]string{
-	"requests": "rpm", "tokens": "tpm", "input_tokens": "itpm", "output_tokens": "otpm", "background": "interactive_reserve",
+// limitKey is the key of an axis in files.
+func limitKey(axis string) string {
+	if k, ok := terms.FindAxis(axis); ok {
+		return k.Key()
+	}
+	if axis == "background" {
+		return "interactive_reserve"
+	}
+	return axis
 }
-
-func limitKey(axis string) string { return cmp.Or(limitKeys[axis], axis) }
 
 // written is the key of a limit in files, and where it is written.
 func written(snap *tenants.Snapshot, c *governor.Check) (key, from string) {
@@ -121,7 +126,7 @@ func written(snap *tenants.Snapshot, c *governor.Check) (key, from string) {
 	key = in + key
 	if c.Budget.Limit > 0 {
 		i := slices.IndexFunc(budgets, func(b tenants.Budget) bool {
-			return string(b.Unit) == c.Budget.Unit.String() && string(b.Per) == c.Budget.Per.String()
+			return b.Same(c.Budget)
 		})
 		key = "budgets[" + strconv.Itoa(i) + "]"
 	}

@@ -53,7 +53,7 @@ func metricsOf(e *tenants.Engine) engine.Metrics {
 func (e *Engines) heard() {
 	snap := e.policy()
 	for _, p := range snap.Pools() {
-		if p.Adaptive == "" {
+		if !p.Adapts() {
 			continue
 		}
 		if load, ok := e.loadOf(snap, &p); ok {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/governor/terms"
 	"github.com/llmgov/llmgov/internal/run/engine"
 	"github.com/llmgov/llmgov/internal/run/policy"
 	"github.com/llmgov/llmgov/internal/test/testkit"
@@ -78,7 +79,7 @@ func engines(t *testing.T, said servers) (*Engines, *tenants.Snapshot) {
 		{Name: "b", BaseURL: "http://b/v1", Engine: tenants.Engine{Kind: tenants.EngineGeneric, Metrics: metrics}},
 		{Name: "c", BaseURL: "http://c/v1", Engine: tenants.Engine{Kind: "tgi"}},
 	}
-	cfg.Pools = []tenants.Pool{{Name: "p", Models: []string{"m"}, Concurrency: 64, Adaptive: tenants.Gradient, Upstreams: []tenants.PoolUpstream{{Name: "a"}, {Name: "b"}, {Name: "c"}}}}
+	cfg.Pools = []tenants.Pool{{Pool: terms.Pool{Name: "p", Concurrency: 64, Adaptive: tenants.Gradient}, Models: []string{"m"}, Upstreams: []tenants.PoolUpstream{{Name: "a"}, {Name: "b"}, {Name: "c"}}}}
 	snap := testkit.Must(tenants.Build(cfg, []tenants.Tenant{{Name: "t", Keys: []tenants.Key{{Hash: tenants.HashKey("sk-a-key-of-some-length-1")}}}}))(t)
 	e := NewEngines(func() *tenants.Snapshot { return snap }, governorOf(t, snap), slog.New(slog.DiscardHandler))
 	e.Client.Transport = said

@@ -5,13 +5,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"testing"
-	"time"
 
-	"github.com/llmgov/llmgov/escrow"
-	"github.com/llmgov/llmgov/escrow/adaptive"
-	"github.com/llmgov/llmgov/escrow/budget"
-	"github.com/llmgov/llmgov/escrow/limits"
-	"github.com/llmgov/llmgov/escrow/limits/shape"
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/test/testkit"
 	"github.com/llmgov/llmgov/tenants"
@@ -120,63 +114,6 @@ func filled(t *testing.T, path string, v reflect.Value) {
 
 // zeroMeansSomething are fields whose word in the policy above is the governor's zero: tokens.
 var zeroMeansSomething = map[string]bool{"pool.Budgets[0].Unit": true}
-
-// Weights by which each token counts as one are the governor's zero, by which it need not weigh.
-func TestEvenWeightsAreNone(t *testing.T) {
-	if got := weights(tenants.TokenWeights{Input: 1, CachedInput: 1, Output: 1, Reasoning: 1, Audio: 1}); got != (governor.TokenWeights{}) {
-		t.Errorf("even weights are %+v", got)
-	}
-	if got := weights(tenants.TokenWeights{Input: 1}); got != (governor.TokenWeights{Input: 1}) {
-		t.Errorf("other weights are %+v", got)
-	}
-}
-
-func TestWordsHaveTheirNumbers(t *testing.T) {
-	words(t, laws, map[tenants.Law]adaptive.Law{"": adaptive.Fixed, "gradient": adaptive.Gradient, "aimd": adaptive.AIMD})
-	words(t, accountings, map[tenants.Accounting]escrow.Accounting{
-		"": escrow.AdmitMax, "admit_max": escrow.AdmitMax, "production": escrow.Production, "settle": escrow.Settled,
-	})
-	words(t, lossRules, map[tenants.StoreLossRule]governor.OnLoss{
-		"": governor.LossClosed, "closed": governor.LossClosed, "open": governor.LossOpen, "local": governor.LossLocal,
-	})
-	words(t, limitsModes, map[tenants.LimitsMode]governor.LimitsMode{
-		"": governor.LimitsLeased, "leased": governor.LimitsLeased, "cached_deny": governor.LimitsCachedDeny, "strict": governor.LimitsStrict,
-	})
-	words(t, units, map[tenants.Unit]governor.Unit{
-		"tokens": governor.UnitTokens, "requests": governor.UnitRequests, "usd": governor.UnitMicroUSD,
-	})
-	words(t, kinds, map[tenants.Unit]limits.Axis{"tokens": limits.Tokens, "requests": limits.Requests})
-	words(t, shapes, map[tenants.Shape]shape.Kind{
-		"": shape.Rolling, "rolling_window": shape.Rolling, "fixed_window": shape.Fixed, "token_bucket": shape.TokenBucket, "gcra": shape.GCRA,
-	})
-	words(t, periods, map[tenants.Period]budget.Period{
-		"hour": budget.Hour, "day": budget.Day, "week": budget.Week, "month": budget.Month,
-	})
-}
-
-func words[W ~string, N comparable](t *testing.T, table, want map[W]N) {
-	t.Helper()
-	for word, number := range want {
-		if table[word] != number {
-			t.Errorf("%q is %v, want %v", word, table[word], number)
-		}
-	}
-}
-
-// A limit has the same name in files and in the books, by which explain finds its line.
-func TestWindowsHaveTheirNames(t *testing.T) {
-	for _, per := range []time.Duration{time.Second, 90 * time.Second, time.Minute, time.Hour, 5*time.Hour + 30*time.Second, 744 * time.Hour} {
-		for name, kind := range shapes {
-			for unit, axis := range kinds {
-				written := tenants.Window{Unit: unit, Per: per, Shape: name}
-				kept := limits.Window{Of: axis, Rule: shape.Rule{Kind: kind, Per: per}}
-				if written.Name() != kept.Name() {
-					t.Errorf("%q in files is %q in the books", written.Name(), kept.Name())
-				}
-			}
-		}
-	}
-}
 
 // A recorded call that another policy sends to another pool may go to all of the upstreams there: its set of upstreams was of the pool
 // where it was.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/governor/client"
+	"github.com/llmgov/llmgov/governor/terms"
 	"github.com/llmgov/llmgov/internal/doors/envoy/ratelimit"
 	"github.com/llmgov/llmgov/internal/doors/inprocess"
 	"github.com/llmgov/llmgov/internal/doors/reserve"
@@ -37,7 +38,7 @@ func newWorld(t *testing.T) *world {
 	pool.Models = []string{"gpt-*"}
 	pool.TPM = 600_000
 	cfg.Pools = []tenants.Pool{pool}
-	acme := tenants.Tenant{Name: "acme", TPM: 1000, Keys: []tenants.Key{{Hash: tenants.HashKey("sk-acme")}}, Models: []string{"gpt-4o"}, Routes: tenants.RouteInference}
+	acme := tenants.Tenant{Name: "acme", Limits: terms.Limits{TPM: 1000}, Keys: []tenants.Key{{Hash: tenants.HashKey("sk-acme")}}, Models: []string{"gpt-4o"}, Routes: tenants.RouteInference}
 	ctl := admissiontest.Build(t, cfg, acme)
 	book := reserve.New(reserve.Options{Door: inprocess.New(ctl), Tenant: ctl.TenantOf, Most: 4})
 	t.Cleanup(book.Close)

@@ -213,7 +213,7 @@ func TestBatchesAreChargedOnce(t *testing.T) {
 			w.Tenants = []tenants.Tenant{sockets.Tenant("acme", func(t *tenants.Tenant) {
 				sockets.Granted(t)
 				t.DefaultPool = "main"
-				t.Budgets = []tenants.Budget{{Unit: tenants.Tokens, Limit: 1_000_000, Per: "day"}, {Unit: tenants.MicroUSD, Limit: 1_000_000_000, Per: "day"}}
+				t.Budgets = []tenants.Budget{{Unit: tenants.Tokens, Limit: 1_000_000, Per: tenants.Day}, {Unit: tenants.MicroUSD, Limit: 1_000_000_000, Per: tenants.Day}}
 			})}
 			s := sockets.New(t, w)
 			line := `{"custom_id":"1","method":"POST","url":"/v1/chat/completions","body":{"model":"gpt-4o","messages":[{"role":"user","content":"Say something."}],"max_tokens":500}}` + "\n"

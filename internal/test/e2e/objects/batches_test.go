@@ -77,7 +77,7 @@ func batchStack(t *testing.T, p *batchProvider, store *objects.Store, per tenant
 		sockets.Tenant("acme", func(t *tenants.Tenant) {
 			sockets.Granted(t)
 			t.DefaultPool = "main"
-			t.Budgets = []tenants.Budget{{Unit: per, Limit: limit, Per: "month"}}
+			t.Budgets = []tenants.Budget{{Unit: per, Limit: limit, Per: tenants.Month}}
 		}),
 		sockets.Tenant("acme/search", func(t *tenants.Tenant) {
 			sockets.Granted(t)

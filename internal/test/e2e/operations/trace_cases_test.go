@@ -12,6 +12,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"github.com/llmgov/llmgov/governor/terms"
 	"github.com/llmgov/llmgov/internal/lab/mock"
 	"github.com/llmgov/llmgov/internal/test/e2e/harness"
 	"github.com/llmgov/llmgov/internal/test/testkit"
@@ -66,7 +67,7 @@ func toldCases() map[string]told {
 			call:   func(s *harness.Stack) { s.Call(s.T.Context(), "hasty", harness.Chat(false, 50, "")) },
 		},
 		"refused in shadow": {
-			world: harness.World{Tenants: []tenants.Tenant{{Name: "shady", Weight: 1, Shadow: true, TPM: 20, Keys: []tenants.Key{{Hash: tenants.HashKey("shady")}}}}},
+			world: harness.World{Tenants: []tenants.Tenant{{Name: "shady", Weight: 1, Shadow: true, Limits: terms.Limits{TPM: 20}, Keys: []tenants.Key{{Hash: tenants.HashKey("shady")}}}}},
 			before: func(s *harness.Stack) {
 				s.Call(s.T.Context(), "shady", harness.Chat(false, 50, `,"mock":{"output_tokens":50}`))
 			},

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/llmgov/llmgov/governor/terms"
 	"github.com/llmgov/llmgov/internal/lab/mock"
 	"github.com/llmgov/llmgov/internal/ops/admin"
 	"github.com/llmgov/llmgov/internal/ops/adminapi"
@@ -127,11 +128,11 @@ func TestUsage_Teams(t *testing.T) {
 		batch := harness.Tenant("acme/batch", 1)
 		eu := harness.Tenant("acme/search/eu", 1)
 		acme.RPM = 10
-		acme.Pools = []tenants.PoolLimits{{Pool: "p", TPM: 8000, Concurrency: 9}}
+		acme.Pools = []tenants.PoolLimits{{Pool: "p", Limits: terms.Limits{TPM: 8000, Concurrency: 9}}}
 		acme.Budgets = []tenants.Budget{{Unit: tenants.Requests, Limit: 40, Per: tenants.Day}}
 		search.TPM = 5000
-		search.Pools = []tenants.PoolLimits{{Pool: "p", RPM: 7}}
-		eu.Pools = []tenants.PoolLimits{{Pool: "p", OTPM: 600}}
+		search.Pools = []tenants.PoolLimits{{Pool: "p", Limits: terms.Limits{RPM: 7}}}
+		eu.Pools = []tenants.PoolLimits{{Pool: "p", Limits: terms.Limits{OTPM: 600}}}
 		s := harness.New(t, harness.World{
 			Mock: mock.Config{OutputTokens: 10}, Pool: harness.Pool(700_000, 0, 50), Tenants: []tenants.Tenant{acme, search, batch, eu},
 		})

@@ -227,7 +227,7 @@ func TestP36_CachedTokensCountAsThePoolSays(t *testing.T) {
 	for weight, want := range map[float64]int64{0: 210, 0.1: 290, 1: 1010} {
 		synctest.Test(t, func(t *testing.T) {
 			p := harness.Pool(100_000, 0, 0)
-			p.TokenWeights = tenants.TokenWeights{Input: 1, CachedInput: weight, Output: 1, Reasoning: 1, Audio: 1}
+			p.Weights = tenants.TokenWeights{Input: 1, CachedInput: weight, Output: 1, Reasoning: 1, Audio: 1}
 			a := harness.Tenant("a", 1)
 			a.TPM = 50_000
 			s := harness.New(t, harness.World{Pool: p, Tenants: []tenants.Tenant{a}, Wrap: saying("application/json", said)})

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/llmgov/llmgov/governor/terms"
 	"github.com/llmgov/llmgov/internal/lab/mock"
 	"github.com/llmgov/llmgov/internal/lab/plan"
 	"github.com/llmgov/llmgov/internal/ops/decisions"
@@ -38,7 +39,7 @@ func newLimitedWorld(t *testing.T) *limitedWorld {
 	w.onDemand = harness.NewUpstream(t, mock.Config{TPM: 600_000})
 	p := harness.Pool(0, 0, 0)
 	p.HeadroomPPM = 0
-	p.Upstreams = []tenants.PoolUpstream{{Name: "paid", Weight: 3, Order: 1, TPM: 600_000}, {Name: "ptu", Weight: 1, TPM: 200_000}}
+	p.Upstreams = []tenants.PoolUpstream{{Name: "paid", Weight: 3, Order: 1, Limits: terms.Limits{TPM: 600_000}}, {Name: "ptu", Weight: 1, Limits: terms.Limits{TPM: 200_000}}}
 	var who []tenants.Tenant
 	for _, name := range []string{"big", "small", "only"} {
 		who = append(who, harness.Tenant(name, 1))
@@ -158,7 +159,7 @@ func TestUpstreams_LimitsReplaced(t *testing.T) {
 		w.Pool.Concurrency = 10
 		list := w.Tenants[:2] // not the one that may only use what leaves
 		put := func(upstream string) {
-			w.Pool.Upstreams = []tenants.PoolUpstream{{Name: upstream, Weight: 1, Concurrency: 1}}
+			w.Pool.Upstreams = []tenants.PoolUpstream{{Name: upstream, Weight: 1, Limits: terms.Limits{Concurrency: 1}}}
 			snap := testkit.Must(tenants.Build(w.Config(), list))(t)
 			w.Apply(snap)
 		}
@@ -283,9 +284,9 @@ func TestUpstreams_Replayed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := harness.Pool(0, 0, 0)
 		p.Upstreams = []tenants.PoolUpstream{
-			{Name: "ptu", Weight: 1, TPM: 20_000, Concurrency: 3, Price: &tenants.Price{}},
-			{Name: "paid", Weight: 1, Order: 1, TPM: 60_000, Concurrency: 4},
-			{Name: "other", Weight: 1, Order: 1, TPM: 60_000, Concurrency: 4},
+			{Name: "ptu", Weight: 1, Limits: terms.Limits{TPM: 20_000, Concurrency: 3}, Price: &tenants.Price{}},
+			{Name: "paid", Weight: 1, Order: 1, Limits: terms.Limits{TPM: 60_000, Concurrency: 4}},
+			{Name: "other", Weight: 1, Order: 1, Limits: terms.Limits{TPM: 60_000, Concurrency: 4}},
 		}
 		var who []tenants.Tenant
 		for _, name := range []string{"all", "only", "poor"} {
@@ -355,7 +356,7 @@ func runApart(t *testing.T, each bool, least float64) {
 			server.ITPM = itpm / 2
 			server.OTPM = otpm / 2
 			for _, name := range []string{"first", "second"} {
-				p.Upstreams = append(p.Upstreams, tenants.PoolUpstream{Name: name, Weight: 1, ITPM: itpm / 2, OTPM: otpm / 2})
+				p.Upstreams = append(p.Upstreams, tenants.PoolUpstream{Name: name, Weight: 1, Limits: terms.Limits{ITPM: itpm / 2, OTPM: otpm / 2}})
 			}
 		} else {
 			p.ITPM = itpm

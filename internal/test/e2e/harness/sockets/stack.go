@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/governor/terms"
 	"github.com/llmgov/llmgov/internal/lab/mock"
 	"github.com/llmgov/llmgov/internal/ops/admin"
 	"github.com/llmgov/llmgov/internal/ops/telemetry"
@@ -65,7 +66,7 @@ func Key(tenant string) string { return KeyPrefix + tenant }
 func Tenant(name string, edit func(*tenants.Tenant)) tenants.Tenant {
 	t := tenants.Tenant{
 		Name: name, Tier: "t", Weight: 1, Keys: []tenants.Key{{Hash: tenants.HashKey(Key(name))}},
-		TPM: 1_000_000, RPM: 1000, Concurrency: 64,
+		Limits: terms.Limits{TPM: 1_000_000, RPM: 1000, Concurrency: 64},
 	}
 	if edit != nil {
 		edit(&t)

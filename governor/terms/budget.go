@@ -1,4 +1,4 @@
-package governor
+package terms
 
 import (
 	"fmt"
@@ -17,10 +17,11 @@ const (
 	UnitRequests
 	UnitMicroUSD
 
-	units = int(iota)
+	// Units is how many units there are.
+	Units = int(iota)
 )
 
-func (u Unit) String() string { return [units]string{"tokens", "requests", "usd"}[u] }
+func (u Unit) String() string { return [Units]string{"tokens", "requests", "usd"}[u] }
 
 // Amount is n for people: money in dollars, and all else as it is.
 func (u Unit) Amount(n int64) float64 {
@@ -30,11 +31,22 @@ func (u Unit) Amount(n int64) float64 {
 	return float64(n)
 }
 
+// Period is the calendar window of a budget.
+type Period = budget.Period
+
+// The periods of budgets.
+const (
+	Hour  = budget.Hour
+	Day   = budget.Day
+	Week  = budget.Week
+	Month = budget.Month
+)
+
 // Budget is what may be used in each period of the calendar.
 type Budget struct {
 	Unit  Unit
 	Limit int64
-	Per   budget.Period
+	Per   Period
 }
 
 // MaxBudget is the largest limit of a budget.
@@ -43,8 +55,11 @@ const MaxBudget = int64(1e15)
 // Name tells a budget apart from the others of its owner.
 func (b Budget) Name() string { return b.Unit.String() + " per " + b.Per.String() }
 
-// amount formats a number of the budget's units; money in dollars.
-func (b Budget) amount(n int64) string {
+// Same reports whether two budgets count the same over the same period.
+func (b Budget) Same(o Budget) bool { return b.Unit == o.Unit && b.Per == o.Per }
+
+// Amount formats a number of the budget's units; money in dollars.
+func (b Budget) Amount(n int64) string {
 	if b.Unit != UnitMicroUSD {
 		return strconv.FormatInt(n, 10)
 	}
