@@ -462,14 +462,16 @@ func TestRefusal_Pace(t *testing.T) {
 func TestAcquire_Error(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := must(t, Config{
-			Pools:   []Pool{{Name: "p", Concurrency: 1, MaxQueue: 10}},
-			Tenants: []Tenant{{Name: "a", Weight: 1, MaxWait: time.Hour, RPM: 3}, {Name: "b", Weight: 1, Pools: []string{}}},
+			Pools:   []Pool{{Name: "p", Concurrency: 1, MaxQueue: 10}, {Name: "none may wait", Concurrency: 1}},
+			Tenants: []Tenant{{Name: "a", Weight: 1, MaxWait: time.Hour, RPM: 3}, {Name: "b", Weight: 1, Pools: []string{}}, {Name: "c", Weight: 1, MaxWait: time.Hour}},
 		})
 		acquire := func(ctx context.Context, req Request) (Lease, error) { return g.Acquire(ctx, req) }
 		first, err := acquire(t.Context(), demand("a", 1))
 		if err != nil {
 			t.Fatal(err)
 		}
+		unwaiting := Request{Tenant: "c", Pool: "none may wait"}
+		admitted(t, g, unwaiting)
 		gone, leave := testkit.Leaving(t.Context(), time.Second)
 		defer leave()
 		late, leave := context.WithTimeout(t.Context(), time.Second)
@@ -483,6 +485,7 @@ func TestAcquire_Error(t *testing.T) {
 			"its caller goes":  {gone, demand("a", 1), context.Canceled, "went away"},
 			"its time is up":   {late, demand("a", 1), context.DeadlineExceeded, "went away"},
 			"does not wait":    {t.Context(), Request{Tenant: "a", Pool: "p", MaxWait: new(time.Duration)}, ErrRefused, "concurrent calls"},
+			"no queue":         {t.Context(), unwaiting, ErrRefused, "concurrent calls (concurrency): Limit 1, Used 1, Requested 1."},
 			"no such tenant":   {t.Context(), Request{Tenant: "z", Pool: "p"}, ErrRefused, `There is no tenant "z".`},
 			"no such pool":     {t.Context(), Request{Tenant: "a", Pool: "q"}, ErrRefused, `There is no pool "q", or tenant "a" may not use it.`},
 			"a pool of others": {t.Context(), Request{Tenant: "b", Pool: "p"}, ErrRefused, `There is no pool "p", or tenant "b" may not use it.`},

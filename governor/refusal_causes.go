@@ -97,8 +97,11 @@ func (o *ownLimits) refuseLackLocked(now time.Time, cost limits.Cost, lack limit
 // byLine makes of a refusal by an own limit one by its line, if that, or a team's share of it, is full.
 // It returns nil if the call may wait.
 func (r *Refusal) byLine(lack limits.Lack, via limits.Via) *Refusal {
-	if !lack.Full {
+	switch {
+	case !lack.Full:
 		return nil
+	case lack.Waiting == 0: // no call may wait
+		return r
 	}
 	r.Reason = ReasonQueueFull
 	r.Used = lack.Waiting

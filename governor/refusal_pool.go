@@ -45,7 +45,7 @@ func (p *pool) refusalLocked(now time.Time, t *tenant, call *escrow.Call, ans es
 	case p.slots.IsFenced(),
 		p.rules.OnLoss != LossOpen && (p.cutOffLocked(now) || ans.Axis == escrow.Slots && p.slots.Lost()):
 		p.lostLocked(now, rej)
-	case ans.Verdict == escrow.PoolFull:
+	case ans.Verdict == escrow.PoolFull && s.Waiting > 0: // else no call may wait
 		rej.Reason = ReasonOverloaded
 		rej.Used = int64(s.Waiting)
 	case ans.Verdict == escrow.LeafFull:
