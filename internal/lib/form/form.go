@@ -54,21 +54,21 @@ func Parse(body []byte, contentType string) (*Form, *Error) {
 		return nil, problem
 	}
 	delimiter := []byte("--" + boundary)
-	rest, begins := bytes.CutPrefix(bytes.TrimPrefix(body, crlf), delimiter) // Unity's form begins with a line end
-	if !begins {
-		return nil, bad("The form must begin with the boundary %q that the Content-Type names.", "--"+boundary)
+	preamble, rest, begins := bytes.Cut(body, delimiter)
+	if !begins || len(preamble) > 0 && !bytes.HasSuffix(preamble, crlf) {
+		return nil, bad("The form must have the boundary %q that the Content-Type names, at its beginning or after CR LF.", "--"+boundary)
 	}
 	f := &Form{}
 	for { // rest is what follows a delimiter
 		if tail, closes := bytes.CutPrefix(rest, []byte("--")); closes {
-			return f, f.close(tail)
+			return f, f.close(tail, delimiter)
 		}
 		if len(f.Parts) == maxParts {
 			return nil, bad("The form has more than %d parts.", maxParts)
 		}
-		line, ok := bytes.CutPrefix(rest, crlf)
+		line, ok := bytes.CutPrefix(bytes.TrimLeft(rest, " \t"), crlf)
 		if !ok {
-			return nil, bad("Each boundary must be a line of its own, ended by CR LF, with nothing behind it.")
+			return nil, bad("Each boundary must be a line of its own, ended by CR LF, with nothing but blanks behind it.")
 		}
 		end := bytes.Index(line, delimiter)
 		if end < 0 {
@@ -87,9 +87,10 @@ func Parse(body []byte, contentType string) (*Form, *Error) {
 	}
 }
 
-// close checks what follows the closing boundary.
-func (f *Form) close(tail []byte) *Error {
-	if len(bytes.TrimPrefix(bytes.TrimPrefix(tail, crlf), crlf)) > 0 { // older clients of Ruby write two
+// close checks what follows the closing boundary: blanks, and lines that no reader takes for parts.
+func (f *Form) close(tail, delimiter []byte) *Error {
+	tail = bytes.TrimLeft(tail, " \t")
+	if len(tail) > 0 && !bytes.HasPrefix(tail, crlf) || bytes.Contains(tail, delimiter) {
 		return bad("The form goes on behind its closing boundary.")
 	}
 	if len(f.Parts) == 0 {

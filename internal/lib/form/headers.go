@@ -23,6 +23,7 @@ type headers struct {
 	extended       string            // the filename as RFC 5987 writes it, which some senders add, or write alone
 	kind           string            // the media type, lower case; empty without a Content-Type
 	params         map[string]string // of the media type
+	quoted         bool              // the content is quoted-printable
 }
 
 // readHeaders reads the headers of a part. Those that would change what the part means are refused, and
@@ -68,6 +69,8 @@ func (h *headers) read(name, value string) *Error {
 	case "content-transfer-encoding":
 		switch strings.ToLower(value) {
 		case "7bit", "8bit", "binary": // as it is
+		case "quoted-printable":
+			h.quoted = true
 		default:
 			return bad("The Content-Transfer-Encoding %q of a part is not supported. Send it as it is.", text.Brief(value))
 		}
@@ -83,7 +86,7 @@ func (h *headers) readDisposition(value string) *Error {
 	if !strings.EqualFold(strings.TrimSpace(kind), "form-data") {
 		return bad("The Content-Disposition %q must be form-data.", text.Brief(value))
 	}
-	for more {
+	for more && rest != "" { // some writers end with a semicolon
 		var key, said string
 		key, rest, more = strings.Cut(rest, "=")
 		if more {
@@ -151,6 +154,7 @@ func (h *headers) param(key, said string) *Error {
 		}
 	case key == "filename*" && h.extended == "" && said != "":
 		h.extended = said
+	case key == "size" || strings.HasSuffix(key, "-date"): // of the sender's file (RFC 2183)
 	case key == "name" || key == "filename" || key == "filename*":
 		return bad("A part has two parameters %s.", key)
 	default:
@@ -159,8 +163,12 @@ func (h *headers) param(key, said string) *Error {
 	return nil
 }
 
-// check refuses types that change what the content says. In the charsets that Java's clients name it is ASCII.
+// check refuses types and encodings that change what the content says. In the charsets that Java's clients name it is ASCII, and what
+// Delphi's calls quoted has nothing to quote.
 func (h *headers) check(file bool, content []byte) *Error {
+	if h.quoted && bytes.IndexByte(content, '=') >= 0 {
+		return bad("A part with the Content-Transfer-Encoding quoted-printable has a sign =. Send it as it is.")
+	}
 	if strings.HasPrefix(h.kind, "multipart/") {
 		return bad("A part of the type %s is not supported.", text.Brief(h.kind))
 	}

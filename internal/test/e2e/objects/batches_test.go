@@ -281,7 +281,6 @@ func TestAudit_M3_Forms(t *testing.T) {
 		"a head that ends with bare LF":       "--b\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\ngpt-4o\r\n--b\r\nContent-Disposition: form-data; name=\"x\"\n\n--b--\r\n" + bad + "--b--\r\n",
 		"a parameter that ends in name":       named(`Content-Disposition: form-data; x-name="model"; name="x"`, "o3") + ok + "--b--\r\n",
 		"quoted-printable":                    named("Content-Disposition: form-data; name=\"model\"\r\nContent-Transfer-Encoding: quoted-printable", "wild-=67=70t") + "--b--\r\n",
-		"blanks behind a boundary":            strings.Replace(ok, "--b\r\n", "--b \t\r\n", 1) + "--b--\r\n",
 		"a charset":                           named("Content-Disposition: form-data; name=\"model\"\r\nContent-Type: text/plain; charset=utf-7", "wild-+AG8-") + "--b--\r\n",
 		"model as a list":                     ok + field("model[]", "o3") + "--b--\r\n",
 		"model in capitals":                   ok + field("Model", "o3") + "--b--\r\n",
