@@ -15,7 +15,7 @@ type Body struct {
 	upstream io.ReadCloser
 	opt      Options
 	in       []byte // for readers with little room; made when the first one comes
-	readErr  error  // upstream's error, after the bytes fed last; set under mu by the reader alone
+	readErr  error  // upstream's error, after the bytes fed last; or the end of nothing; set under mu by the reader alone
 
 	mu        sync.Mutex
 	scan      Scanner // guarded by mu, as all below
@@ -290,5 +290,9 @@ func nothingToTell() {}
 
 func (b *Body) verdictLocked(err error) (Cause, error) {
 	finished := b.meter.Finished() || b.unread && err == io.EOF
-	return verdict(b.meter.done && !b.left, finished, b.meter.Failed(), b.idled, err)
+	cause, err := verdict(b.meter.done && !b.left, finished, b.meter.Failed(), b.idled, err)
+	if cause == Truncated && b.readErr == io.EOF && !b.meter.begun() {
+		err = ErrEmpty
+	}
+	return cause, err
 }

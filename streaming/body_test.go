@@ -207,8 +207,8 @@ func TestClientGoneEverywhere(t *testing.T) {
 
 func TestCloseAfterTerminalEventIsCompleted(t *testing.T) {
 	for end, want := range map[string]Cause{
-		"data: [DONE]\n\n": Completed,
-		"data: {\"choices\":[{\"index\":0,\"finish_reason\":\"stop\"}]}\n\n": ClientGone,
+		"data: {\"choices\":[{\"index\":0,\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n": Completed,
+		"data: {\"choices\":[{\"index\":0,\"finish_reason\":\"stop\"}]}\n\n":                 ClientGone,
 	} {
 		var res Result
 		body := NewBody(&script{pieces: [][]byte{[]byte(end)}}, Options{End: func(r Result) { res = r }})
@@ -235,12 +235,13 @@ func TestUpstreamErrors(t *testing.T) {
 		{"client's cancel", delta, context.Canceled, 0, delta + brokenOff, ClientGone, context.Canceled},
 		{"cancel after the end", delta + "data: [DONE]\n\n", context.Canceled, 0, delta + "data: [DONE]\n\n", Completed, nil},
 		{"deadline", delta, context.DeadlineExceeded, 0, delta + brokenOff, Truncated, context.DeadlineExceeded},
-		{"empty", "", nil, 0, brokenOff, Truncated, io.ErrUnexpectedEOF},
-		{"keep-alives only", ": a\n\n: b\n\n", nil, 0, ": a\n\n: b\n\n" + brokenOff, Truncated, io.ErrUnexpectedEOF},
+		{"empty", "", nil, 0, brokenOff, Truncated, ErrEmpty},
+		{"empty and cut", "", io.ErrUnexpectedEOF, 0, brokenOff, Truncated, io.ErrUnexpectedEOF},
+		{"keep-alives only", ": a\n\n: b\n\n", nil, 0, ": a\n\n: b\n\n" + brokenOff, Truncated, ErrEmpty},
 		{"no second error", "data: {\"error\":\"x\"}\n\ndata: ha", io.ErrUnexpectedEOF, 0, "data: {\"error\":\"x\"}\n\n", UpstreamFailed, ErrUpstream},
 		{"error without blank line", "data: {\"error\":\"x\"}\n", nil, 0, "data: {\"error\":\"x\"}\n", UpstreamFailed, ErrUpstream},
-		{"half event behind the end", "data: [DONE]\n\ndata: {\"ha", nil, 0, "data: [DONE]\n\n", Completed, nil},
-		{"comment behind the end", "data: [DONE]\n\n: bye", nil, 0, "data: [DONE]\n\n: bye", Completed, nil},
+		{"half event behind the end", delta + "data: [DONE]\n\ndata: {\"ha", nil, 0, delta + "data: [DONE]\n\n", Completed, nil},
+		{"comment behind the end", delta + "data: [DONE]\n\n: bye", nil, 0, delta + "data: [DONE]\n\n: bye", Completed, nil},
 		{
 			"broken inside an oversize event", delta + "data: {\"" + strings.Repeat("x", 99), io.ErrUnexpectedEOF, 90,
 			delta + "data: {\"" + strings.Repeat("x", 99) + "\n\n" + brokenOff, Truncated, io.ErrUnexpectedEOF,
@@ -432,18 +433,25 @@ func TestLateTimer(t *testing.T) {
 	})
 }
 
-// TestIdleAfterTheEnd: an upstream that does not hang up after [DONE] has not failed.
+// TestIdleAfterTheEnd: an upstream that does not hang up after [DONE] has not failed, unless there was nothing before, which is told at once.
 func TestIdleAfterTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		up := newPipe()
-		var res Result
-		body := NewBody(up, Options{Idle: time.Second, ErrorEvent: errorEvent, End: func(r Result) { res = r }})
-		go up.send(t, "data: [DONE]\n\n")
-		if got := drain(t, body, 100); got != "data: [DONE]\n\n" || res.Cause != Completed {
-			t.Errorf("%q, %+v", got, res)
+		for in, want := range map[string]string{"data: {}\n\ndata: [DONE]\n\n": "data: {}\n\n" + brokenOff, answered: answered} {
+			up := newPipe()
+			var res Result
+			began := time.Now()
+			body := NewBody(up, Options{Idle: time.Second, ErrorEvent: errorEvent, End: func(r Result) { res = r }})
+			go up.send(t, in)
+			got := drain(t, body, 100)
+			empty := want != in
+			if got != want || (res.Cause == Completed) == empty || (time.Since(began) == 0) != empty || res.InPlace() != empty {
+				t.Errorf("%q after %v, %+v", got, time.Since(began), res)
+			}
 		}
 	})
 }
+
+const answered = "data: {\"choices\":[{\"text\":\"a\"}]}\n\ndata: [DONE]\n\n"
 
 // TestQuiet: whoever waits for the first bytes is told once that they let wait for themselves, and of no later silence.
 //

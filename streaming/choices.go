@@ -24,6 +24,9 @@ func (m *Meter) observeChoice(ch *chunk, choice []byte) {
 			content = content || holds(c.value)
 		case "finish_reason":
 			finished = finished || c.value[0] == '"' && holds(c.value)
+			ch.fault = ch.fault || string(c.value) == `"error"`
+		case "error":
+			ch.fault = ch.fault || holds(c.value)
 		case "usage":
 			ch.choiceUsage = c.value
 		}

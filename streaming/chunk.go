@@ -9,6 +9,7 @@ type chunk struct {
 	choiceUsage []byte // of the last choice that has one
 	otherUsage  []byte // by another name, or in a wrapping
 	err         []byte
+	fault       bool               // of a choice
 	groq        []byte             // "x_groq"
 	timings     []byte             // llama.cpp's
 	members     [maxMembers][]byte // that typed events have, as dialects number them
@@ -55,7 +56,15 @@ func (ch *chunk) set(key, value []byte) {
 	}
 }
 
+// isNothing reports whether a chunk that has no delta and no usage has nothing of an answer, either.
+func (ch *chunk) isNothing() bool {
+	if len(ch.kind) > 0 {
+		return string(ch.kind) == "ping"
+	}
+	return ch.choices != nil || string(ch.object) == "chat.completion.chunk"
+}
+
 // fails reports that a chunk is an error, or has one beside an answer.
 func (ch *chunk) fails() bool {
-	return holds(ch.err) || string(ch.object) == "error" || holds(member(ch.groq, "error"))
+	return ch.fault || holds(ch.err) || string(ch.object) == "error" || holds(member(ch.groq, "error"))
 }

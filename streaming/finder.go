@@ -21,8 +21,10 @@ type finder struct {
 	kind      word   // value of "type" at the top level
 	object    word   // value of "object" there
 	// answers, errs and complains mean that there is a member with an answer, with an error, or with words as errors have them.
-	// filled answers are not empty lists, which stand beside errors, too.
-	answers, filled, errs, complains bool
+	// filled answers are not empty lists, which stand beside errors, too. Something unknown may be an answer.
+	answers, filled, errs, complains, unknown, used bool
+	// choices are there, said means that one has a part of an answer, or its end, and broken that one has an error, in which the finder may be.
+	choices, said, broken, inError bool
 
 	state   place
 	depth   int  // open brackets
@@ -90,7 +92,7 @@ func (f *finder) feed(p []byte) {
 			if f.state == before && bytes.IndexByte(byteOrderMark, c) >= 0 {
 				break
 			}
-			f.valued(c == 't' || c == '-' || c >= '1' && c <= '9')
+			f.valued(c == 't' || c == '-' || c >= '1' && c <= '9' || c == '0' && f.name == answerName)
 			f.scalar()
 			for i+1 < len(p) && isLiteral(p[i+1]) { // an answer may be a megabyte of numbers
 				i++
@@ -119,6 +121,8 @@ func (f *finder) deeper(p []byte, i int) int {
 			}
 			if next := skipSpace(p, end); next == len(p) || p[next] != ':' {
 				f.texts += int64(end - i - 2)
+			} else if f.name == choicesName {
+				f.choice(p[i+1:end-1], p[skipSpace(p, next+1):])
 			}
 			i = end
 			continue
@@ -164,6 +168,7 @@ func (f *finder) text(p []byte) int {
 }
 
 func (f *finder) startText() {
+	f.said = f.said || f.depth > f.level && f.name == choicesName // it goes on in the next piece
 	f.inText = true
 	f.isKey = f.state == wantKey
 	f.noting = f.isKey || f.state == nameValue && f.name.isWord()
@@ -250,22 +255,28 @@ func (f *finder) nameOf(key []byte) name {
 
 // wrongNames are the members by which whole answers are told from errors in their place.
 var wrongNames = map[string]name{
-	"choices": answerName, "output": answerName, "content": answerName, "data": answerName, "results": answerName, "text": answerName,
+	"choices": choicesName, "output": answerName, "content": answerName, "data": answerName, "results": answerName, "text": answerName,
 	"input_tokens": answerName, "embeddings": answerName,
 	"error":  errorName,
 	"errors": complaintName, "detail": complaintName, "message": complaintName, "msg": complaintName, "code": complaintName,
 	"error_code": complaintName, "error_msg": complaintName, "base_resp": complaintName,
 }
 
-// valued notes what a value that begins means for its key. Null, false and 0 mean nothing.
+// valued notes what a value that begins means for its key. Null, false and what is empty mean nothing, nor does 0 beside answers.
 func (f *finder) valued(meant bool) {
 	if f.state != nameValue || !meant {
 		return
 	}
 	switch f.name {
-	case answerName, usageName, otherUsageName:
+	case answerName:
 		f.answers = true
 		f.filled = true
+	case choicesName:
+		f.choices = true
+	case usageName, otherUsageName:
+		f.used = true
+	case wrapName:
+		f.unknown = true
 	case errorName:
 		f.errs = true
 	case complaintName:
@@ -274,16 +285,68 @@ func (f *finder) valued(meant bool) {
 }
 
 // wrong reports whether what has come is an error in place of an answer. Errors have many forms; those without an error
-// member are known only once they have come whole.
+// member are known only once they have come whole, and so are those of choices.
 func (f *finder) wrong() bool {
 	object := string(f.object.bytes())
 	switch {
-	case f.filled, f.answers && !f.errs, object != "" && object != "error":
-		return false
-	case f.errs, object == "error", string(f.kind.bytes()) == "error":
+	case f.hollow() && f.broken:
 		return true
+	case f.filled, f.choices && !f.hollow():
+		return false
+	case f.errs:
+		return object != "response"
+	case object == "error", string(f.kind.bytes()) == "error":
+		return true
+	case f.answers, f.used, object != "":
+		return false
 	}
 	return f.complains && f.state == behind
+}
+
+// failed reports whether there is an error in place of an answer or beside a part of one.
+func (f *finder) failed() bool {
+	return f.broken || f.wrong() || f.errs && string(f.object.bytes()) == "response"
+}
+
+// nothing reports whether a whole document has neither an answer nor an error. One of Responses may have its answer later.
+func (f *finder) nothing() bool {
+	if f.answers || f.unknown || f.used || f.choices && !f.hollow() {
+		return false
+	}
+	return f.state == behind && string(f.object.bytes()) != "response" && !f.failed()
+}
+
+// hollow reports whether no choice of a whole document says anything.
+func (f *finder) hollow() bool { return f.state == behind && f.choices && !f.said }
+
+// The depths at which the members of choices and of messages stand.
+const (
+	inChoice  = 3
+	inMessage = 4
+)
+
+// choice notes a member of a choice, or of something in one, given what begins with its value.
+func (f *finder) choice(key, value []byte) {
+	says := len(value) < 2 // as far as it has come
+	switch {
+	case says, value[0] == '"':
+		says = says || value[1] != '"'
+	case value[0] == '{', value[0] == '[':
+		next := skipSpace(value, 1)
+		says = next == len(value) || value[next] != value[0]+2
+	}
+	switch {
+	case f.depth == inChoice:
+		f.inError = string(key) == "error"
+		switch {
+		case f.inError, string(key) == "finish_reason" && bytes.HasPrefix(value, []byte(`"error"`)):
+			f.broken = f.broken || says
+		case string(key) == "finish_reason", string(key) == "text":
+			f.said = f.said || says
+		}
+	case f.depth == inMessage && !f.inError && string(key) != "role":
+		f.said = f.said || says
+	}
 }
 
 // scalar notes a value that is no object.
@@ -307,11 +370,14 @@ func (f *finder) open(c byte, empty bool) bool {
 		return false
 	}
 	if f.state != nameValue {
+		f.unknown = f.unknown || f.depth == 2 && !empty
 		return false
 	}
-	filled := f.filled
-	f.valued(true)
-	f.filled = filled || f.filled && !empty
+	if c == '{' && f.wraps && f.name == complaintName {
+		f.name = wrapName // a message, and not the text of an error
+	}
+	f.valued(!empty)
+	f.answers = f.answers || f.name == answerName
 	f.state = wantColon
 	switch {
 	case c != '{':

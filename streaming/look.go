@@ -11,10 +11,11 @@ const (
 	Events                // a stream of events
 	Wrong                 // JSON of an error in place of an answer
 	Foreign               // neither JSON nor events
+	Empty                 // whole JSON without an answer
 )
 
 // Look tells the nature of an answer with a 2xx status from its beginning. One of which nothing but white space is there
-// passes for [Plain]. The errors of some providers are known only if all of the answer is there.
+// passes for [Plain]. The errors of some providers, and that an answer is empty, are known only if all of it is there.
 func Look(beginning []byte) Nature {
 	text := bytes.TrimLeft(bytes.TrimPrefix(beginning, byteOrderMark), " \t\r\n")
 	switch {
@@ -23,8 +24,11 @@ func Look(beginning []byte) Nature {
 	case text[0] == '{':
 		var f finder
 		f.feed(text)
-		if f.wrong() {
+		switch {
+		case f.wrong():
 			return Wrong
+		case f.nothing():
+			return Empty
 		}
 		return Plain
 	}
@@ -40,24 +44,31 @@ func Look(beginning []byte) Nature {
 var eventFields = [][]byte{[]byte("data:"), []byte("event:"), []byte("id:"), []byte("retry:"), []byte(":")}
 
 // FirstError is the data of the error with which an event stream begins, before anything of its answer; nil if it begins otherwise. Of an
-// answer that was begun and failed, as those of Responses tell, it is no error of the stream.
-func FirstError(beginning []byte) []byte {
+// answer that was begun and failed, as those of Responses tell, it is no error of the stream. The stream is empty if it ends, at the end of
+// what is whole at the latest, before an answer began.
+func FirstError(beginning []byte, whole bool) (failure []byte, empty bool) {
 	var scan Scanner
 	var m Meter
 	scan.Feed(beginning)
-	for {
+	for ended := false; ; {
 		ev, ok := scan.Next()
-		if !ok {
-			return nil
+		if !ok && whole && !ended {
+			ended = true
+			ev, ok = scan.Flush()
 		}
-		m.Observe(ev.Name, ev.Data)
+		if !ok {
+			return nil, ended && !m.begun()
+		}
+		is := m.Observe(ev.Name, ev.Data)
 		switch {
 		case m.Failed() && member(ev.Data, "response") == nil:
-			return ev.Data
+			return ev.Data, false
 		case ev.Error != nil:
-			return ev.Error
+			return ev.Error, false
 		case m.Failed(), m.done, m.deltas > 0:
-			return nil
+			return nil, false
+		case is == Final:
+			return nil, true
 		}
 	}
 }

@@ -29,6 +29,7 @@ type Meter struct {
 	reported bool // the usage tells of the output too
 	deltas   int64
 	texts    int64 // bytes of text in events before the first delta
+	some     bool  // an event was seen that may be of an answer, other than a role
 	done     bool  // a terminal event was seen
 	failed   bool
 	broken   bool      // a terminal event was seen which says that the answer failed
@@ -43,8 +44,8 @@ func (m *Meter) Observe(name, data []byte) Kind {
 	switch {
 	case len(data) == 0:
 		return KeepAlive
-	case string(data) == endOfStream:
-		m.done = true
+	case string(data) == endOfStream: // of nothing, it is no end
+		m.done = m.done || m.begun()
 		return Final
 	}
 	if n := m.parts.matches(name, data); n > 0 {
@@ -80,6 +81,7 @@ func (m *Meter) read(name, data []byte) Kind {
 	choices := m.observeChoices(&ch)
 	is := words.roles[string(ch.kind)]
 	usage := m.report(&ch, is)
+	m.some = m.some || usage || !ch.isNothing() && holds(data)
 	m.count(words.isPart(&ch))
 	if m.fail(is&fails != 0 || ch.fails() || string(name) == "error", is) {
 		return Failure
@@ -107,6 +109,7 @@ func (m *Meter) observeLarge(f *finder) (known bool) {
 		return false
 	}
 	is := words.roles[string(kind)]
+	m.some = true
 	m.reportObject(is, f.found)
 	m.fail(is&fails != 0, is)
 	m.done = m.done || is&ends != 0
@@ -128,6 +131,11 @@ func (m *Meter) Deltas() int64 { return m.deltas }
 // choice so far.
 func (m *Meter) Finished() bool {
 	return m.done || m.seen != choiceSet{} && m.seen == m.finished
+}
+
+// begun reports whether anything of an answer was seen, or that it ended.
+func (m *Meter) begun() bool {
+	return m.some || m.deltas > 0 || m.finished != choiceSet{} || m.counts.told
 }
 
 // over reports whether nothing that counts can follow.
@@ -152,6 +160,7 @@ func (m *Meter) Failed() bool { return m.failed }
 // opaque judges data that is no JSON object, of which only the event's name can say something.
 func (m *Meter) opaque(name []byte) Kind {
 	if string(name) != "error" {
+		m.some = true
 		return Opaque
 	}
 	m.failed = true

@@ -1,5 +1,7 @@
 package streaming
 
+import "io"
+
 // observeLocked meters an event and decides which part of it goes out.
 func (b *Body) observeLocked(ev Event) Kind {
 	b.out = ev.Raw
@@ -25,7 +27,11 @@ func (b *Body) observeLocked(ev Event) Kind {
 	if kind == Delta {
 		b.meter.parts.frame.set(ev.Raw, b.meter.parts.text)
 	}
-	if kind == UsageOnly && b.opt.WithholdUsage {
+	empty := kind == Final && !b.meter.done
+	if empty { // whatever upstream does
+		b.readErr = io.EOF
+	}
+	if kind == UsageOnly && b.opt.WithholdUsage || empty && b.opt.ErrorEvent != nil {
 		b.out = nil
 		b.dropLF = ev.Raw[len(ev.Raw)-1] == '\r'
 	}

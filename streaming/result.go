@@ -12,7 +12,7 @@ type Cause uint8
 // The ends of an answer.
 const (
 	Completed      Cause = iota // the proper end was seen
-	Truncated                   // upstream ended or broke without one
+	Truncated                   // upstream ended or broke without one, or without an answer
 	UpstreamFailed              // upstream reported an error in the stream
 	IdleTimeout                 // upstream was silent for too long
 	ClientGone                  // the reader closed before the end
@@ -26,6 +26,8 @@ func (c Cause) String() string { return causeNames[c] }
 var (
 	// ErrIdle is the cause of an interrupt after too long a silence.
 	ErrIdle = errors.New("streaming: upstream idle for too long")
+	// ErrEmpty is an answer without anything in it, which the upstream has ended properly.
+	ErrEmpty = errors.New("streaming: upstream ended the answer before it began")
 	// ErrUpstream stands for the error that upstream wrote into the stream itself.
 	ErrUpstream = errors.New("streaming: upstream sent an error event")
 	// ErrClosed is returned by a Read after Close, and is the error of an answer that was closed
@@ -44,9 +46,9 @@ type Result struct {
 	Events   int64 // events with data up to the terminal one, withheld ones included; 1 of an error in place of a plain answer
 }
 
-// InPlace reports whether an error came in place of an answer: nothing else did.
+// InPlace reports whether an error or nothing came in place of an answer.
 func (r Result) InPlace() bool {
-	return r.Cause == UpstreamFailed && r.Events == 1 && r.Deltas == 0 && r.Usage == Usage{}
+	return r.Err == ErrEmpty || r.Cause == UpstreamFailed && r.Events == 1 && r.Deltas == 0 && r.Usage == Usage{}
 }
 
 // verdict judges an end. ended: nothing could have followed; finished: the answer itself is whole;

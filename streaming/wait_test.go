@@ -118,35 +118,55 @@ func TestWaitsForNoEventThatIsThere(t *testing.T) {
 // What an answer is shows from its beginning, and an error in place of an answer once more at its end, for those who do not look.
 func TestLook(t *testing.T) {
 	for text, want := range map[string]Nature{
-		"":                                       Plain,
-		" \n":                                    Plain,
-		`[1]`:                                    Plain,
-		`{}`:                                     Plain,
-		"\ufeff {\"error\":{\"message\":\"x\"}}": Wrong,
-		`{"error":"x"}`:                          Wrong,
-		`{"error":true}`:                         Wrong,
-		`{"type":"error","request_id":"r","error":{"type":"api_error"}}`: Wrong,
-		`{"object":"error","message":"x","code":404}`:                    Wrong,
-		`{"id":null,"choices":null,"error":{"code":1}}`:                  Wrong,
+		"":    Plain,
+		" \n": Plain,
+		`[1]`: Plain,
+		`{}`:  Empty,
+		`{"id":"x","object":"chat.completion","choices":null,"created":1}`: Empty,
+		`{"object":"response"}`:                      Plain, // it may have its answer later
+		`{"id":"x","embedding":[1]}`:                 Plain, // whatever it is
+		`{"model":"m","message":{"content":"x"}}`:    Plain,
+		`{"choices":[],"usage":{"prompt_tokens":1}}`: Plain,
+		`{"input_tokens":0}`:                         Plain,
+		`{"code":0}`:                                 Empty,
+		`{"object":"list","data":[]}`:                Plain,
+		`{"choices":[{"finish_reason":"error"}]}`:    Wrong,
+		`{"choices":[{"message":{"content":""}}, {"error" : {"code":502}}],"usage":{"completion_tokens":0}}`: Wrong,
+		`{"object":"chat.completion","choices":[{"message":{"content":""},"error":"x"}]}`:                    Wrong,
+		`{"choices":[{"finish_reason":"error","text":"x"}],"usage":{"completion_tokens":1}}`:                 Plain, // in part
+		`{"choices":[{}]}`: Empty,
+		`{"choices":[{"index":0,"message":{"role":"assistant","content":null,"tool_calls":[ ]},"finish_reason":null}]}`: Empty,
+		`{"choices":[{"message":{"role":"assistant","content":null}}],"usage":{"prompt_tokens":3}}`:                     Plain,
+		`{"choices":[{"message":{"role":"assistant","content":""},"finish_reason":"stop"}]}`:                            Plain,
+		`{"choices":[{"message":{"role":"assistant","tool_calls":[{"id":"x"}]}}]}`:                                      Plain,
+		`{"choices":[{"error":{"message":"x","code":1}}],"usage":{"completion_tokens":1}}`:                              Wrong,
+		`{"choices":[{"text":"error","error":null}],"finish_reason":"error"}`:                                           Plain,
+		`{"choices":[{"message":{"error":"x","finish_reason":"error"}}]}`:                                               Plain,
+		"\ufeff {\"error\":{\"message\":\"x\"}}":                                                                        Wrong,
+		`{"error":"x"}`:                                                                                                 Wrong,
+		`{"error":true}`:                                                                                                Wrong,
+		`{"type":"error","request_id":"r","error":{"type":"api_error"}}`:                                                Wrong,
+		`{"object":"error","message":"x","code":404}`:                                                                   Wrong,
+		`{"id":null,"choices":null,"error":{"code":1}}`:                                                                 Wrong,
 		`{"detail":"x"}`: Wrong,
-		`{"errors":["x"],"success":false,"result":null}`:    Wrong,
-		`{"error_code":336003,"error_msg":"x"}`:             Wrong,
-		`{"base_resp":{"status_code":1004},"choices":null}`: Wrong,
-		`{"id":"x","choices":[],"error":{"code":1}}`:        Wrong,
-		`{"error":null,"choices":[]}`:                       Plain,
-		`{"error":{"code":1},"choices":[{}]}`:               Plain,
-		`{"error":{"code":1},"usage":{"prompt_tokens":1}}`:  Plain,
-		`{"object":"response","error":{"code":"x"}`:         Plain,
-		`{"type":"message","content":[],"message":"x"}`:     Plain,
-		`{"input_tokens":5,"message":"x"}`:                  Plain,
-		`{"message":"x","code":1`:                           Plain, // an answer may follow
-		`{"metadata":{"error":"x"},"output":[]}`:            Plain,
-		`{"x":"\"error\":"}`:                                Plain,
-		"data: {}\n\n":                                      Events,
-		"\r\nevent: x\n":                                    Events,
-		": ping\n\n":                                        Events,
-		"<html>":                                            Foreign,
-		"data":                                              Foreign,
+		`{"errors":["x"],"success":false,"result":null}`:                              Wrong,
+		`{"error_code":336003,"error_msg":"x"}`:                                       Wrong,
+		`{"base_resp":{"status_code":1004},"choices":null}`:                           Wrong,
+		`{"id":"x","choices":[],"error":{"code":1}}`:                                  Wrong,
+		`{"error":null,"choices":[]}`:                                                 Empty,
+		`{"error":{"code":1},"choices":[{"text":"x"}]}`:                               Plain,
+		`{"object":"chat.completion","error":{"code":1},"usage":{"prompt_tokens":1}}`: Wrong,
+		`{"object":"response","error":{"code":"x"`:                                    Plain,
+		`{"type":"message","content":[],"message":"x"}`:                               Plain,
+		`{"input_tokens":5,"message":"x"}`:                                            Plain,
+		`{"message":"x","code":1`:                                                     Plain, // an answer may follow
+		`{"metadata":{"error":"x"},"output":[]}`:                                      Plain,
+		`{"x":"\"error\":"}`:                                                          Empty,
+		"data: {}\n\n":                                                                Events,
+		"\r\nevent: x\n":                                                              Events,
+		": ping\n\n":                                                                  Events,
+		"<html>":                                                                      Foreign,
+		"data":                                                                        Foreign,
 	} {
 		if got := Look([]byte(text)); got != want {
 			t.Errorf("%s is %d, want %d", text, got, want)
@@ -156,7 +176,7 @@ func TestLook(t *testing.T) {
 		}
 		var res Result
 		_, err := io.Copy(io.Discard, NewWhole(io.NopCloser(strings.NewReader(text)), WholeOptions{End: func(r Result) { res = r }}))
-		if err != nil || (res.Cause == UpstreamFailed) != (want == Wrong) {
+		if err != nil || (res.Cause == UpstreamFailed) != (want == Wrong || strings.Contains(text, "error\",\"text")) || (res.Err == ErrEmpty) != (want == Empty) {
 			t.Errorf("%s ends as %v, %v", text, res.Cause, err)
 		}
 	}

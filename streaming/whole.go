@@ -7,16 +7,19 @@ import (
 
 // WholeOptions configures NewWhole.
 type WholeOptions struct {
+	Text  bool         // an answer may be any text, of which nothing is one, too: of what was spoken, say
 	Limit int          // largest usage object that is kept, in bytes; 0 means 64 KiB
 	End   func(Result) // once: at the end, at a failure or on Close, whichever is first; may be nil
 }
 
 // Whole passes a plain JSON answer on untouched and finds the usage at its top level.
 // Nothing of the answer is kept but that object, so the length of an answer does not matter. The answer
-// should be one with a 2xx status: others have no usage to find. An error in place of an answer is an [UpstreamFailed].
+// should be one with a 2xx status: others have no usage to find. An error in place of an answer is an [UpstreamFailed], and nothing
+// in place of one an [ErrEmpty].
 type Whole struct {
 	upstream io.ReadCloser
 	end      func(Result)
+	text     bool
 
 	mu     sync.Mutex
 	find   finder // guarded by mu, as all below
@@ -37,7 +40,7 @@ func (w *Whole) Reset(upstream io.ReadCloser, opt WholeOptions) {
 	if find.limit <= 0 {
 		find.limit = maxUsage
 	}
-	*w = Whole{upstream: upstream, end: opt.End, find: find}
+	*w = Whole{upstream: upstream, end: opt.End, text: opt.Text, find: find}
 }
 
 // again is the memory of a usage object for the next one, unless that is much more than most need.
@@ -96,12 +99,16 @@ func (w *Whole) endLocked(err error) (res Result, ends bool) {
 	if string(w.find.object.bytes()) != "batch" { // which was metered call by call, if at all, and tells at each look
 		res.Usage, res.Reported = ReadUsage(w.find.found)
 	}
+	if err == io.EOF && (w.find.state == before && !w.text || w.find.nothing()) {
+		res.Cause, res.Err = Truncated, ErrEmpty
+		return res, true
+	}
 	if w.find.wrong() {
 		res.Events = 1
 	} else if !res.Reported && err == io.EOF {
 		res.Text = max(1, w.find.texts)
 	}
-	res.Cause, res.Err = verdict(w.find.state == behind, err == io.EOF, w.find.wrong(), false, err)
+	res.Cause, res.Err = verdict(w.find.state == behind, err == io.EOF, w.find.failed(), false, err)
 	return res, true
 }
 

@@ -33,6 +33,7 @@ const (
 	objectName
 	envelopeName
 	answerName
+	choicesName
 	errorName
 	complaintName
 )

@@ -35,7 +35,7 @@ func meter(c *call, l *client.Lease, resp *http.Response) {
 			End:           m.end,
 		})
 	default:
-		m.body = streaming.NewWhole(resp.Body, streaming.WholeOptions{End: m.end})
+		m.body = streaming.NewWhole(resp.Body, streaming.WholeOptions{Text: c.route.Sounds, End: m.end})
 	}
 	m.left = context.AfterFunc(l.Context(), func() { _ = m.shut() }) // a caller that is gone reads no more, and may never close
 	b := &body{m}
@@ -123,7 +123,7 @@ var outcomes = map[streaming.Cause]client.Outcome{
 
 // end ends the lease by the end of the answer. A stream that ends in an error event is one that the caller can read.
 func (m *metered) end(res streaming.Result) {
-	if res.Cause == streaming.Truncated {
+	if res.Cause == streaming.Truncated && res.Err != streaming.ErrEmpty { // of nothing, the caller can see as much
 		m.mu.Lock()
 		m.broken = res.Err
 		m.mu.Unlock()

@@ -255,13 +255,13 @@ func TestTransport_BadInput(t *testing.T) {
 		body   string
 		status int
 	}{
-		"no JSON":      {`{"model":`, http.StatusBadRequest},
-		"model twice":  {`{"model":"a","model":"b","messages":[]}`, http.StatusBadRequest},
-		"no model":     {`{"messages":[]}`, http.StatusBadRequest},
-		"absurd bound": {`{"model":"m","max_tokens":9e18,"messages":[]}`, http.StatusBadRequest},
-		"negative":     {`{"model":"m","max_tokens":-5,"messages":[]}`, http.StatusBadRequest},
-		"too large":    {`{"model":"m","messages":["` + strings.Repeat("x", 1000) + `"]}`, http.StatusRequestEntityTooLarge},
-		"empty":        {``, http.StatusBadRequest},
+		"no JSON":     {`{"model":`, http.StatusBadRequest},
+		"model twice": {`{"model":"a","model":"b","messages":[]}`, http.StatusBadRequest},
+		"no model":    {`{"messages":[]}`, http.StatusBadRequest},
+		"odd bound":   {`{"model":"m","max_tokens":9.5,"messages":[]}`, http.StatusBadRequest},
+		"negative":    {`{"model":"m","max_tokens":-5,"messages":[]}`, http.StatusBadRequest},
+		"too large":   {`{"model":"m","messages":["` + strings.Repeat("x", 1000) + `"]}`, http.StatusRequestEntityTooLarge},
+		"empty":       {``, http.StatusBadRequest},
 	} {
 		_, _, err := s.read(c, "/v1/chat/completions", want.body)
 		if r := refused(err); r == nil || r.Status != want.status || r.Message == "" {

@@ -40,7 +40,7 @@ func (c *call) takeOver(resp *http.Response) error {
 		c.answer = resp.Body
 		c.timed = true
 	default:
-		c.whole.Reset(resp.Body, streaming.WholeOptions{End: c.callbacks.End})
+		c.whole.Reset(resp.Body, streaming.WholeOptions{Text: c.route.Sounds, End: c.callbacks.End})
 		resp.Body = &c.whole
 		if c.shows() {
 			resp.Body = stored.WatchAnswer(resp.Body, watcher{c})

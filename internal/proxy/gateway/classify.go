@@ -103,7 +103,7 @@ func (c *call) judgeRefusal(resp *http.Response) (lacks bool) {
 	t := c.try
 	searched, _ := resp.Body.(*answers.Body)
 	body := c.begins(resp)
-	detail := gjson.GetBytes(body, "error")
+	detail := detailOf(body)
 	code := detail.Get("code").Str
 	said := messageOf(body)
 	t.leaked = searched != nil && searched.Found()
@@ -133,7 +133,7 @@ func (c *call) lookInto(resp *http.Response) {
 	nature := streaming.Look(beginning)
 	var failure []byte
 	if labelled || nature == streaming.Events {
-		failure = streaming.FirstError(beginning)
+		failure, c.try.foreign = streaming.FirstError(beginning, c.begun.Whole())
 	}
 	if gjson.ValidBytes(failure) {
 		beginning = bytes.Clone(failure)
@@ -145,22 +145,36 @@ func (c *call) lookInto(resp *http.Response) {
 	}
 	switch {
 	case nature == streaming.Wrong:
-		resp.StatusCode = statusOf(gjson.GetBytes(beginning, "error"))
+		resp.StatusCode = statusOf(detailOf(beginning))
 		resp.Status = "error under " + resp.Status
+	case nature == streaming.Empty:
+		c.try.foreign = true
 	case labelled && !bytes.HasPrefix(bytes.TrimSpace(beginning), []byte("<")):
 	case c.route.Sounds: // which are sent as they are, texts of them, too
 		c.try.foreign = nature == streaming.Foreign && kindOf(resp.Header) == "text/html"
 	case nature == streaming.Events:
 		resp.Header["Content-Type"] = eventStream
 	default:
-		c.try.foreign = nature == streaming.Foreign || len(beginning) > 0 && c.begun.Whole() && !gjson.ValidBytes(bytes.TrimPrefix(beginning, []byte("\ufeff")))
+		c.try.foreign = nature == streaming.Foreign || c.begun.Whole() && !gjson.ValidBytes(bytes.TrimPrefix(beginning, []byte("\ufeff")))
 	}
+}
+
+// detailOf is the error of an answer, where servers put it: in a choice if there is one, and all of it if they have no place for one.
+func detailOf(body []byte) gjson.Result {
+	for _, path := range [...]string{"error", "0.error", "choices.0.error"} {
+		if detail := gjson.GetBytes(body, path); detail.IsObject() {
+			return detail
+		}
+	}
+	return gjson.ParseBytes(body)
 }
 
 // statusOf is the status that an error under status 200 should have had.
 func statusOf(detail gjson.Result) int {
-	if code := detail.Get("code").Int(); code >= 400 && code < 600 {
-		return int(code)
+	for _, name := range [...]string{"code", "status", "status_code"} {
+		if code := detail.Get(name).Int(); code >= 400 && code < 600 {
+			return int(code)
+		}
 	}
 	switch detail.Get("type").Str {
 	case "invalid_request_error":
@@ -213,7 +227,7 @@ func (streamError) Error() string { return "the stream was reset" }
 // classifyError is the state of an upstream as an error answer shows it. A refusal of a call that is too large by
 // itself says nothing of other calls, and an unpaid bill is not helped by coming back.
 func (c *call) classifyError(resp *http.Response, body []byte) upstreams.Outcome {
-	detail := gjson.GetBytes(body, "error")
+	detail := detailOf(body)
 	said := ""
 	if resp.StatusCode == http.StatusTooManyRequests {
 		said = messageOf(body)
@@ -248,8 +262,9 @@ func (c *call) classifyError(resp *http.Response, body []byte) upstreams.Outcome
 
 // messageOf is the text of an error, where servers put it.
 func messageOf(body []byte) string {
-	for _, path := range [...]string{"error.message", "message", "0.error.message", "error"} {
-		if text := gjson.GetBytes(body, path); text.Type == gjson.String {
+	detail := detailOf(body)
+	for _, name := range [...]string{"message", "error"} {
+		if text := detail.Get(name); text.Type == gjson.String {
 			return text.Str
 		}
 	}

@@ -41,6 +41,8 @@ func (c *call) brokeOff(err error) []byte {
 	switch {
 	case c.Cut():
 		f = c.CutOff()
+	case err == streaming.ErrEmpty:
+		f.Message = "The upstream " + c.try.up.Name + " ended the stream before it began."
 	case err == streaming.ErrIdle:
 		f.Code = ask.CodeUpstreamLate
 		f.Message = "The upstream " + c.try.up.Name + " sent nothing for too long."

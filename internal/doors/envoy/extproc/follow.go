@@ -49,8 +49,11 @@ func (c *call) answer(m *pb.HttpHeaders) *pb.CommonResponse {
 	if n, err := strconv.Atoi(single(m.GetHeaders(), ":status")); err == nil {
 		c.status = n
 	}
-	if c.status/100 != 2 {
+	switch {
+	case c.status/100 != 2:
 		c.AnsweredError(c.status)
+	case m.GetEndOfStream() && !c.Ask.Answer.None && !c.at.Route.Sounds: // nothing comes in place of an answer
+		c.Answered(streaming.Result{Cause: streaming.Truncated, Err: streaming.ErrEmpty})
 	}
 	kind, _, _ := strings.Cut(upstream.Get("Content-Type"), ";")
 	encoding := upstream.Get("Content-Encoding")

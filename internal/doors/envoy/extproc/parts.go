@@ -50,7 +50,7 @@ func (c *call) metered(p *parts) io.ReadCloser {
 		c.Answered(res)
 	}
 	if !c.events && (c.encoded || streaming.Look(p.rest) != streaming.Events) {
-		return streaming.NewWhole(p, streaming.WholeOptions{End: end})
+		return streaming.NewWhole(p, streaming.WholeOptions{Text: c.at.Route.Sounds, End: end})
 	}
 	return streaming.NewBody(p, streaming.Options{WithholdUsage: c.withholds(), First: c.NoteFirst, Progress: c.Progress, End: end})
 }

@@ -18,7 +18,7 @@ type Begun struct {
 // that is as much as a piece holds, of all else what comes first.
 func (b *Begun) Begin(body io.ReadCloser, length int64) {
 	*b = Begun{ReadCloser: body, piece: newPiece(false)}
-	for b.err == nil && b.end < len(b.piece) && int64(b.end) != length {
+	for b.err == nil && b.end < len(b.piece) && (b.end == 0 || int64(b.end) != length) {
 		var n int
 		n, b.err = body.Read(b.piece[b.end:])
 		b.end += n
@@ -26,7 +26,7 @@ func (b *Begun) Begin(body io.ReadCloser, length int64) {
 			break
 		}
 	}
-	b.whole = b.err == io.EOF || int64(b.end) == length
+	b.whole = b.err == io.EOF || b.end > 0 && int64(b.end) == length
 }
 
 // Whole reports whether the beginning is all of the answer.

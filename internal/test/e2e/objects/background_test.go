@@ -271,7 +271,7 @@ func TestDeletedResponsesAreCharged(t *testing.T) {
 	for _, done := range []bool{true, false} {
 		s, _ := laterStack(t, "", sockets.World{Upstream: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
-			text := `{"id":"resp_1","status":"in_progress","usage":null}`
+			text := `{"id":"resp_1","object":"response","status":"in_progress","usage":null}`
 			if r.Method == http.MethodGet && done {
 				text = doneInBackground
 			}
@@ -323,8 +323,8 @@ func TestBackgroundThatIsNotIsCharged(t *testing.T) {
 	for answer, charged := range map[string]bool{
 		`{"id":"resp_1","status":"completed","output":[]}`:              true,
 		`{"id":"resp_1","status":"completed","output":[],"usage":null}`: true,
-		`{"status":"queued"}`: true,
-		`[]`:                  true,
+		`{"object":"response","status":"queued"}`:                       true,
+		`[]`: true,
 		`{"id":"resp_1","status":"completed","output":[],"usage":{"input_tokens":0,"output_tokens":0}}`: false, // reported
 	} {
 		s, _ := laterStack(t, "", sockets.World{Upstream: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -374,7 +374,7 @@ func TestBackgroundTeachesWhatItTook(t *testing.T) {
 			_, _ = io.WriteString(w, `{"id":"resp_1","status":"completed","usage":{"input_tokens":20000,"output_tokens":9000}}`)
 			return
 		}
-		_, _ = io.WriteString(w, `{"id":"resp_1","status":"queued","usage":null}`)
+		_, _ = io.WriteString(w, `{"id":"resp_1","object":"response","status":"queued","usage":null}`)
 	}), Pool: sockets.Pool(func(p *tenants.Pool) { p.TPM = 0 })})
 	for _, least := range []int64{2 * 4096, 28_950} {
 		before := s.Charged("held")

@@ -146,7 +146,7 @@ func TestAudit_A9_EncodedAnswersStayHere(t *testing.T) {
 			t.Errorf("%s: %d errors are counted as unreadable, want 2", encoding, n)
 		}
 	}
-	s := sockets.New(t, sockets.World{Upstream: evil(http.StatusOK, "{}", "Content-Encoding", "Identity"), Tenants: sockets.TenantsWithTeams()})
+	s := sockets.New(t, sockets.World{Upstream: evil(http.StatusOK, `{"choices":[{"text":"a"}]}`, "Content-Encoding", "Identity"), Tenants: sockets.TenantsWithTeams()})
 	if reply := s.Post("/v1/chat/completions", sockets.Chat(``)); reply.Status != http.StatusOK {
 		t.Errorf("identity is answered with %d %s", reply.Status, reply.Body)
 	}
