@@ -278,7 +278,7 @@ func TestDo_Interrupted(t *testing.T) {
 func TestRequest_Check(t *testing.T) {
 	for param, spoil := range map[string]func(*client.Request){
 		"input_tokens":  func(r *client.Request) { r.InputTokens = -1 },
-		"max_output":    func(r *client.Request) { r.MaxOutput = 1 << 62 },
+		"max_output":    func(r *client.Request) { r.MaxOutput = -1 },
 		"copies":        func(r *client.Request) { r.Copies = 1 << 20 },
 		"input_size":    func(r *client.Request) { r.InputSize[0] = -5 },
 		"tenant":        func(r *client.Request) { r.Key = "sk-x" },

@@ -2,6 +2,7 @@ package client
 
 import (
 	"fmt"
+	"math"
 	"net/http"
 	"time"
 	"unicode/utf8"
@@ -39,8 +40,8 @@ type Request struct {
 	// estimates are uncertain.
 	Body []byte
 
-	// MaxOutput is how many tokens the answer may have, and each of its Copies if there are several. 0 is
-	// as many as the pool assumes.
+	// MaxOutput is how many tokens the answer may have, and each of its Copies if there are several. 0, and more than 1,000,000,000, as
+	// callers write it for no bound, is as many as the pool assumes.
 	MaxOutput int64
 	Copies    int64
 	// NoOutput says that the answer has no tokens, such as an embedding.
@@ -152,7 +153,7 @@ func (r *Request) checkAmounts() error {
 		most  int64
 	}{
 		{"input_tokens", r.InputTokens, maxTokens},
-		{"max_output", r.MaxOutput, maxTokens},
+		{"max_output", r.MaxOutput, math.MaxInt64},
 		{"copies", r.Copies, maxCopies},
 		{"retry.attempt", int64(r.Retry.Attempt), maxTokens},
 	} {

@@ -165,7 +165,7 @@ func TestDoor_BadInput(t *testing.T) {
 		"unknown pool":      {func(r *client.Request) { r.Pool = "none" }, 404, "model_not_found"},
 		"no model":          {func(r *client.Request) { r.Model = "" }, 400, "invalid_request_error"},
 		"negative":          {func(r *client.Request) { r.InputTokens = -1 }, 400, "invalid_request_error"},
-		"absurd":            {func(r *client.Request) { r.MaxOutput = 1 << 60 }, 400, "invalid_request_error"},
+		"absurd":            {func(r *client.Request) { r.InputTokens = 1 << 60 }, 400, "invalid_request_error"},
 	} {
 		req := asked
 		c.spoil(&req)

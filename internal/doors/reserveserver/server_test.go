@@ -170,7 +170,7 @@ func TestBadInput(t *testing.T) {
 		{"instead of it an unknown model", token, "", `{"tenant": "acme", "model": "m", "instead": ["x"]}`, 404, "model_not_found", "x"},
 		{"a name of two words", token, "", `{"tenant": "acme", "model": "m", "reservation_id": "two words"}`, 400, "invalid_request_error", "reservation_id"},
 		{"negative", token, "", `{"tenant": "acme", "model": "m", "input_tokens": -1}`, 400, "invalid_request_error", "input_tokens"},
-		{"absurd", token, "", `{"tenant": "acme", "model": "m", "max_output_tokens": 9000000000000000000}`, 400, "invalid_request_error", "max_output"},
+		{"absurd", token, "", `{"tenant": "acme", "model": "m", "input_tokens": 9000000000000000000}`, 400, "invalid_request_error", "input_tokens"},
 		{"beyond numbers", token, "", `{"tenant": "acme", "model": "m", "input_tokens": 1e30}`, 400, "invalid_request_error", "input_tokens"},
 		{"negative wait", token, "", `{"tenant": "acme", "model": "m", "max_wait_seconds": -1}`, 400, "invalid_request_error", "max_wait"},
 		{"an age of waiting", token, "", `{"tenant": "acme", "model": "m", "max_wait_seconds": 1e300}`, 400, "invalid_request_error", "max_wait"},

@@ -90,6 +90,9 @@ func (n *Names) add(q *question, d *commonv3.RateLimitDescriptor, hits uint32) e
 	if d.GetHitsAddend() != nil {
 		number = d.GetHitsAddend().GetValue()
 	}
+	if counts == countOutput && number > mostHits && q.lease == "" { // a bound that is none
+		number = 0
+	}
 	if number > mostHits || d.GetIsNegativeHits() {
 		return fmt.Errorf("hits of %s must be from 0 to %d", counts, mostHits)
 	}

@@ -13,6 +13,9 @@ func (h *Head) Bound(names []Bound) int64 {
 	for _, b := range names {
 		most = max(most, h.bounds[b].value)
 	}
+	if most == noBound {
+		return 0
+	}
 	return most
 }
 

@@ -109,9 +109,9 @@ func (e *Event) readObject(name string, v gjson.Result) *Error {
 	})
 }
 
-// readEventBound reads a bound on the length of responses; "inf" and null are none.
+// readEventBound reads a bound on the length of responses; "inf", null and what is beyond maxCount are none.
 func readEventBound(name string, v gjson.Result) (field, *Error) {
-	if v.Type == gjson.Null || v.Type == gjson.String && v.Str == "inf" {
+	if n, _ := number(v); v.Type == gjson.Null || v.Type == gjson.String && v.Str == "inf" || isBeyond(n) {
 		return fieldAt(v), nil
 	}
 	return readCount(name, v)

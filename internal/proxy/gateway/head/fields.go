@@ -35,15 +35,16 @@ func (h *Head) readStream(v gjson.Result) *Error {
 }
 
 // readBound reads a bound. Nothing is held at 0 tokens, with which a cache is filled or a prompt is scored, but at 1; and -1, as llama.cpp
-// has it, is none.
+// has it, and what is beyond maxCount are none.
 func (h *Head) readBound(b Bound, v gjson.Result) (err *Error) {
 	n, isNumber := number(v)
 	switch f := &h.bounds[b]; {
 	case isNumber && n == 0:
 		*f = fieldAt(v)
 		f.value = 1
-	case isNumber && n == -1:
+	case isNumber && (n == -1 || isBeyond(n)):
 		*f = fieldAt(v)
+		f.value = noBound
 	default:
 		*f, err = readCount(boundKeys[b], v)
 	}
@@ -134,6 +135,9 @@ func number(v gjson.Result) (float64, bool) {
 	n, err := strconv.ParseFloat(v.Raw, 64)
 	return n, err == nil
 }
+
+// isBeyond reports whether a number is whole, and larger than any bound.
+func isBeyond(n float64) bool { return n > maxCount && n == math.Trunc(n) }
 
 // readCount reads a whole number from 1 on, also one with zeros behind a point or an exponent, as writers of doubles have it. null
 // counts as not given.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"testing"
@@ -80,9 +81,9 @@ func TestRead_NamesWithHalfSurrogates(t *testing.T) {
 	}
 }
 
-// Nothing is held at a bound of 0 but a token, -1 is none, and neither is changed unless a tenant's own bound is.
+// Nothing is held at a bound of 0 but a token, -1 and what nobody means are none, and neither is changed unless a tenant's own bound is.
 func TestRead_OddBounds(t *testing.T) {
-	for value, want := range map[string]int64{"0": 1, "-1": 0} {
+	for value, want := range map[string]int64{"0": 1, "-1": 0, "2147483647": 0, "9223372036854775807.0": 0} {
 		for _, name := range boundKeys {
 			h, err := Read([]byte(`{"model":"m","` + name + `":` + value + `}`))
 			if err != nil || h.Bound(AnyBound) != want {
@@ -231,8 +232,8 @@ func bound(t *testing.T, name, raw string) int64 {
 	switch v, err := strconv.ParseFloat(raw, 64); {
 	case err == nil && v == 0:
 		return 1
-	case v == -1:
-		return 0
+	case v == -1, err == nil && v > maxCount && v == math.Trunc(v):
+		return noBound
 	}
 	return count(t, name, raw)
 }

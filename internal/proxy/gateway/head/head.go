@@ -7,8 +7,10 @@ import (
 )
 
 const (
-	// maxCount bounds numbers that size an answer. Nobody means more than that.
+	// maxCount bounds numbers that size an answer. Nobody means more than that: clients write the largest number that they know for no
+	// bound, which is noBound here.
 	maxCount = 1_000_000_000
+	noBound  = maxCount + 1
 	// maxN bounds n and best_of.
 	maxN = 1024
 	// maxCopies bounds how many answers a call may ask for: n or best_of, times the prompts of a

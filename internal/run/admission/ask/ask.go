@@ -48,7 +48,7 @@ type Prompt struct {
 
 // Answer is how long the answer to a call may become.
 type Answer struct {
-	Bound  int64  // tokens of each copy, as the call bounds them; 0 is unbounded
+	Bound  int64  // tokens of each copy, as the call bounds them; 0 is unbounded, and so is more than mostBound
 	Copies int64  // 0 is 1
 	None   bool   // it has no output tokens
 	Open   bool   // it has some, and nothing in a call can bound them
@@ -58,8 +58,11 @@ type Answer struct {
 // Times is the number of copies.
 func (a *Answer) Times() int64 { return max(1, a.Copies) }
 
+// mostBound is more than anybody means: callers write the largest number that they know for no bound.
+const mostBound = 1_000_000_000
+
 // Unbounded reports whether it has tokens, and nothing in the call bounds them.
-func (a *Answer) Unbounded() bool { return !a.None && (a.Bound == 0 || a.Open) }
+func (a *Answer) Unbounded() bool { return !a.None && (a.Bound == 0 || a.Bound > mostBound || a.Open) }
 
 // Kind is the name by which the lengths of answers are learned that nothing bounds. One model may serve several Open routes.
 func (a *Answer) Kind(model string) string {
