@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -19,6 +20,7 @@ import (
 	"github.com/llmgov/llmgov/internal/proxy/answers"
 	"github.com/llmgov/llmgov/internal/proxy/gateway/head"
 	"github.com/llmgov/llmgov/internal/proxy/gateway/realtime"
+	"github.com/llmgov/llmgov/internal/proxy/intake"
 	"github.com/llmgov/llmgov/internal/proxy/upstreams"
 	"github.com/llmgov/llmgov/internal/run/admission"
 	"github.com/llmgov/llmgov/internal/run/admission/ask"
@@ -128,6 +130,20 @@ func (r realtimeCall) Context() context.Context { return r.c.r.Context() }
 
 // Upstream implements realtime.Call.
 func (r realtimeCall) Upstream() string { return r.c.try.up.Name }
+
+// Receive implements realtime.Call.
+func (r realtimeCall) Receive(ctx context.Context, from io.Reader) (text []byte, release func(), f *ask.Refusal, err error) {
+	memory := &intake.Claim{}
+	text, err = r.c.readGrowing(ctx, memory, from, r.c.MaxWait())
+	if err == nil {
+		return text, memory.Release, nil, nil
+	}
+	memory.Release()
+	if full, ok := errors.AsType[*intake.Refused](err); ok {
+		f = r.c.noMemory(full)
+	}
+	return nil, nil, f, err
+}
 
 // Revoked implements realtime.Call.
 func (r realtimeCall) Revoked() *ask.Refusal {

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -62,18 +63,25 @@ func (c *call) decode(encoding string) *refusal {
 	limit := c.world.Snapshot.Config().MaxBody
 	var memory intake.Claim
 	var body []byte
-	err := c.g.intake.Ask(c.r.Context(), &memory, intake.Ask{Tenant: c.Tenant.Name, Bytes: min(limit, intake.Small)})
-	if err == nil {
-		err = encoded.Read(c.Tenant.Name, encoding, c.body, func(r io.Reader) (err error) {
-			body, err = memory.Read(c.r.Context(), r, -1, limit)
-			return err
-		})
-	}
+	err := encoded.Read(c.Tenant.Name, encoding, c.body, func(r io.Reader) (err error) {
+		body, err = c.readGrowing(c.r.Context(), &memory, r, 0)
+		return err
+	})
 	memory.Waited = c.memory.Waited
 	c.memory.Release()
 	c.memory = memory
 	c.body = body
 	return c.notReceived(err, limit)
+}
+
+// readGrowing reads something of unknown length into memory for it.
+func (c *call) readGrowing(ctx context.Context, memory *intake.Claim, from io.Reader, wait time.Duration) ([]byte, error) {
+	limit := c.world.Snapshot.Config().MaxBody
+	err := c.g.intake.Ask(ctx, memory, intake.Ask{Tenant: c.Tenant.Name, Bytes: min(limit, intake.Small), Wait: wait})
+	if err != nil {
+		return nil, err
+	}
+	return memory.Read(ctx, from, -1, limit)
 }
 
 // readers is how many bodies of the tenant may be on their way in: as many as may run, as many that
@@ -134,6 +142,8 @@ func (c *call) notReceived(err error, limit int64) *refusal {
 	}
 	c.memory.Release()
 	if full, ok := errors.AsType[*intake.Refused](err); ok {
+		c.showQueued(c.memory.Waited)
+		c.closeAfter() // otherwise net/http would read some of the body before it answers
 		return c.noMemory(full)
 	}
 	if errors.Is(err, intake.ErrTooLarge) {
@@ -154,8 +164,6 @@ func (c *call) notReceived(err error, limit int64) *refusal {
 // noMemory refuses a call for whose body there is no memory.
 func (c *call) noMemory(full *intake.Refused) *refusal {
 	m := c.world.Snapshot.Config().BodyMemory
-	c.showQueued(c.memory.Waited)
-	c.closeAfter() // otherwise net/http would read some of the body before it answers
 	again := " " + comeAgain(full.RetryAfter)
 	if full.Process {
 		return &refusal{

@@ -2,6 +2,7 @@ package realtime
 
 import (
 	"context"
+	"io"
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
@@ -15,6 +16,9 @@ import (
 type Call interface {
 	// Context ends when the server is shut down.
 	Context() context.Context
+	// Receive reads a message of the client into memory that counts as that of bodies, until it is released. It refuses a message for which
+	// there is none.
+	Receive(ctx context.Context, from io.Reader) (text []byte, release func(), f *ask.Refusal, err error)
 	// Revoked refuses to go on with a key that could not open the session any more.
 	Revoked() *ask.Refusal
 	// CheckModel refuses a model that the tenant may not use.

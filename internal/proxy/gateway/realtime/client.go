@@ -23,22 +23,37 @@ type clientSide struct {
 
 // message is one of the client's.
 type message struct {
-	kind websocket.MessageType
-	text []byte
+	kind    websocket.MessageType
+	text    []byte
+	release func() // of its memory
 }
+
+// messageTime is how long a message may take to come, since it has memory meanwhile.
+const messageTime = 2 * time.Minute
 
 // read reads messages of the client, one ahead of those that are passed on: so it is noticed if the client
 // goes while a response of its waits.
 func (c *clientSide) read(ctx context.Context) error {
 	for {
-		kind, text, err := c.line.client.Read(ctx)
+		kind, from, err := c.line.client.Reader(ctx)
+		if err != nil {
+			return err
+		}
+		late := time.AfterFunc(messageTime, func() { _ = c.line.client.CloseNow() })
+		text, release, f, err := c.guard.call.Receive(ctx, from)
+		late.Stop()
+		if f != nil {
+			_ = c.line.toClient(ctx, websocket.MessageText, errorEvent(f))
+			return errRefusedEvent
+		}
 		if err != nil {
 			return err
 		}
 		c.line.alive()
 		select {
-		case c.frames <- message{kind, text}:
+		case c.frames <- message{kind, text, release}:
 		case <-ctx.Done():
+			release()
 			return ctx.Err()
 		}
 	}
@@ -61,6 +76,7 @@ func (c *clientSide) pass(ctx context.Context) error {
 
 // passOne passes one message on, if the limits have room for it.
 func (c *clientSide) passOne(ctx context.Context, said message) error {
+	defer said.release()
 	event, f := c.guard.check(said.text)
 	if f != nil {
 		_ = c.line.toClient(ctx, websocket.MessageText, errorEvent(f))

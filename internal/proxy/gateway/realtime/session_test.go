@@ -20,7 +20,11 @@ type testCall struct {
 	most int64 // of answers
 }
 
-func (*testCall) Context() context.Context                   { return context.Background() }
+func (*testCall) Context() context.Context { return context.Background() }
+func (*testCall) Receive(_ context.Context, from io.Reader) ([]byte, func(), *ask.Refusal, error) {
+	text, err := io.ReadAll(from)
+	return text, func() {}, nil, err
+}
 func (*testCall) Revoked() *ask.Refusal                      { return nil }
 func (*testCall) CheckModel(string) *ask.Refusal             { return nil }
 func (*testCall) CheckReference(head.Reference) *ask.Refusal { return nil }

@@ -54,6 +54,45 @@ func TestRealtimeIsChargedWhatWasProduced(t *testing.T) {
 	}
 }
 
+// What a client sends has memory as bodies have, from its first bytes on: a tenant's sessions, however many, take no more than its part.
+func TestRealtimeMessagesHaveMemory(t *testing.T) {
+	const part = 300_000
+	s := realtimeStack(t, nil, sockets.World{Config: func(c *tenants.Config) {
+		c.MaxBody = 1 << 20
+		c.BodyMemory = tenants.BodyMemory{Process: 4 << 20, Tenant: 1 << 20}
+	}})
+	var sessions []*sockets.Session
+	for range 8 {
+		p := s.OpenSession("acme")
+		w := testkit.Must(p.Conn.Writer(t.Context(), websocket.MessageText))(t)
+		_, _ = w.Write([]byte(`{"type":"conversation.item.create","x":"` + strings.Repeat("x", part)))
+		sessions = append(sessions, p)
+	}
+	ended := 0
+	for _, p := range sessions {
+		ctx, stop := context.WithTimeout(t.Context(), time.Second)
+		_, text, err := p.Conn.Read(ctx)
+		stop()
+		if err != nil {
+			continue // it waits for the rest
+		}
+		ended++
+		if !strings.Contains(string(text), "rate_limit_exceeded") || !strings.Contains(string(text), "memory") {
+			t.Errorf("told %s", text)
+		}
+	}
+	if ended < 5 || ended == 8 {
+		t.Errorf("%d of 8 sessions ended that began messages of half of the tenant's memory", ended)
+	}
+	for _, p := range sessions {
+		_ = p.Conn.CloseNow()
+	}
+	s.WaitIdle()
+	p := s.OpenSession("acme")
+	p.Say(`{"type":"conversation.item.create","item":{"type":"message","role":"user","content":[{"type":"input_text","text":"` + strings.Repeat("x ", part) + `"}]}}`)
+	p.Until("conversation.item.created")
+}
+
 // A session is a slot of the tenant's, whichever side ends it.
 func TestRealtimeHoldsASlot(t *testing.T) {
 	s := realtimeStack(t, func(t *tenants.Tenant) { t.Concurrency = 1 }, sockets.World{})
