@@ -3,20 +3,24 @@ package upstreams
 import "time"
 
 const (
-	// slots × slotTime is the time that a breaker remembers.
-	slots    = 10
-	slotTime = 3 * time.Second
+	// window is the time that a breaker remembers, of which it forgets a half at a time.
+	window = 30 * time.Second
 	// leastCalls is the number of calls below which it does not open.
 	leastCalls = 5
+	// mostVoices bounds the tenants that are told apart.
+	mostVoices = 1000
 	// firstPause and lastPause bound the time that it stays open before a probe.
 	firstPause = 5 * time.Second
 	lastPause  = time.Minute
 )
 
-// breaker decides whether an upstream works, by the calls of the last half minute.
+// breaker decides whether an upstream works, by the calls of the last half minute: those of all, and of most tenants.
 type breaker struct {
-	good, bad [slots]int32
-	at        int64 // the number of the newest slot
+	voices map[string]*voice // of tenants with their teams
+	half   int64             // the number of the newest half of a window
+
+	// The sums of the voices: calls, and tenants half of whose calls failed, and others.
+	good, bad, failing, served int32
 
 	open    bool
 	since   time.Time     // it was opened
@@ -25,13 +29,21 @@ type breaker struct {
 	answers bool          // it still answers, perhaps with errors, or some calls only
 	worked  time.Time     // of the last served call, roughly
 	cause   string        // of the failure that opened it, or kept it open
-	blamed  string        // the tenant whose calls failed
-	several bool          // others' calls failed, too
+	failed  string        // the tenant whose calls alone have failed; "" if others' have
 }
+
+// voice is what a tenant's calls say of an upstream, in this half of a window and the one before.
+type voice struct{ good, bad [2]int32 }
 
 // ready reports whether a call may go, and whether it would be a probe.
 func (b *breaker) ready(now time.Time) (ok, probe bool) {
 	return !b.open || !now.Before(b.until), b.open
+}
+
+// answersTo reports whether calls of a tenant may be served although it is open: it still answers, or has failed another tenant's calls
+// alone, which may be of that one's own making.
+func (b *breaker) answersTo(tenant string) bool {
+	return b.answers || b.failed != "" && b.failed != withTeams(tenant)
 }
 
 // probed records that a probe was sent. If it lasts, as long answers do, another follows after the same pause, and the one
@@ -50,88 +62,107 @@ func (b *breaker) abandoned(now time.Time) {
 // record records the outcome of a call. It reports whether the breaker opened or closed, or
 // a probe failed.
 func (b *breaker) record(now time.Time, works bool, r Result) (changed bool) {
-	if !b.open {
-		b.expire(now)
-	}
-	if !works {
-		b.blame(withTeams(r.Tenant))
-	}
+	tenant := withTeams(r.Tenant)
 	if b.open {
-		return !r.Began.Before(b.since) && b.recordOpen(now, works, r)
+		return !r.Began.Before(b.since) && b.recordOpen(now, works, tenant, r)
 	}
-	if works {
-		b.good[b.at%slots]++
+	b.note(now, works, tenant)
+	ofOne := b.failing == 1 && b.served > 0 // who may make its calls fail
+	if works || b.good+b.bad < leastCalls || b.bad < b.good || ofOne {
 		return false
 	}
-	b.bad[b.at%slots]++
-	good := sum(b.good)
-	bad := sum(b.bad)
-	if good+bad < leastCalls || bad < good {
-		return false
-	}
-	if good > 0 {
+	if b.good > 0 {
 		b.worked = now
 	}
 	b.open = true
 	b.since = now
 	b.pause = firstPause
-	b.failed(now, r)
-	return true
-}
-
-// blame notes whose call failed.
-func (b *breaker) blame(tenant string) {
-	if b.blamed == "" {
-		b.blamed = tenant
+	if b.failing == 1 {
+		b.failed = tenant
 	}
-	b.several = b.several || b.blamed != tenant
-}
-
-// answersTo reports whether calls of a tenant may find it working although it is open: it still answers, or one tenant's calls alone have failed,
-// which may be of its own making.
-func (b *breaker) answersTo(tenant string) bool {
-	return b.answers || b.open && !b.several && b.blamed != withTeams(tenant)
+	b.fail(now, r)
+	return true
 }
 
 // recordOpen is record for a call that began since the breaker opened. Only probes close
 // it, because otherwise an upstream that serves every other call would open and close it all
 // the time.
-func (b *breaker) recordOpen(now time.Time, works bool, r Result) (changed bool) {
+func (b *breaker) recordOpen(now time.Time, works bool, tenant string, r Result) (changed bool) {
+	if !works && tenant != b.failed {
+		b.failed = ""
+	}
 	switch {
 	case works && !r.Probe:
 		b.answers = true
 		b.worked = now
 	case works:
-		*b = breaker{at: b.at, worked: now}
+		*b = breaker{worked: now}
 	case r.Probe:
-		b.failed(now, r)
+		b.fail(now, r)
 	}
 	return r.Probe
 }
 
-// failed records the failure that opened it, or kept it open.
-func (b *breaker) failed(now time.Time, r Result) {
-	b.answers = r.Outcome != Silent || now.Sub(b.worked) < slots*slotTime
+// fail records the failure that opened it, or kept it open.
+func (b *breaker) fail(now time.Time, r Result) {
+	b.answers = r.Outcome != Silent || now.Sub(b.worked) < window
 	b.until = now.Add(b.pause)
 	b.cause = r.Cause
 }
 
-// expire clears the slots that are too old, or all if the clock was put back.
-func (b *breaker) expire(now time.Time) {
-	newest := now.UnixNano() / int64(slotTime)
-	if newest < b.at || newest-b.at >= slots {
-		*b = breaker{at: newest, worked: b.worked}
+// note notes how a call of a tenant ended.
+func (b *breaker) note(now time.Time, works bool, tenant string) {
+	b.turn(now)
+	v := b.voices[tenant]
+	if v == nil && len(b.voices) >= mostVoices {
+		tenant = ""
+		v = b.voices[tenant]
 	}
-	for b.at < newest {
-		b.at++
-		b.good[b.at%slots] = 0
-		b.bad[b.at%slots] = 0
+	if v == nil {
+		v = &voice{}
+		b.voices[tenant] = v
+	} else {
+		b.count(v, -1)
+	}
+	if works {
+		v.good[0]++
+	} else {
+		v.bad[0]++
+	}
+	b.count(v, 1)
+}
+
+// count adds a voice to the sums, or takes it away if by is -1.
+func (b *breaker) count(v *voice, by int32) {
+	good := v.good[0] + v.good[1]
+	bad := v.bad[0] + v.bad[1]
+	b.good += by * good
+	b.bad += by * bad
+	if bad < good {
+		b.served += by
+	} else {
+		b.failing += by
 	}
 }
 
-func sum(counts [slots]int32) (total int32) {
-	for _, n := range counts {
-		total += n
+// turn forgets what is too old, or all if the clock was put back.
+func (b *breaker) turn(now time.Time) {
+	half := now.UnixNano() / int64(window/2)
+	if half == b.half && b.voices != nil {
+		return
 	}
-	return total
+	kept := b.voices
+	if half != b.half+1 {
+		kept = nil
+	}
+	*b = breaker{voices: map[string]*voice{}, half: half, worked: b.worked}
+	for tenant, v := range kept {
+		if v.good[0]+v.bad[0] == 0 {
+			continue
+		}
+		v.good = [2]int32{0, v.good[0]}
+		v.bad = [2]int32{0, v.bad[0]}
+		b.voices[tenant] = v
+		b.count(v, 1)
+	}
 }

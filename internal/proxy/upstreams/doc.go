@@ -30,7 +30,8 @@
 // more than its part of the calls in flight by a quarter and one call, the next one takes the call. Nothing is remembered, and
 // all gateways agree.
 //
-// A breaker opens when half of at least five calls of the last 30 s failed, for 5 s, and
+// A breaker opens when half of at least five calls of the last 15 to 30 s failed, but not if those of one tenant did and those of others
+// were served, for 5 s, and
 // twice as long each time a probe fails, up to a minute. Then a real call is the probe, and
 // another one after the same time if it has not ended by then; its success closes the
 // breaker. An upstream whose breaker is open but that still answers, perhaps with errors or

@@ -3,6 +3,7 @@ package upstreams
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -112,6 +113,7 @@ func TestChoose_Order(t *testing.T) {
 // step is one report, or one look, at a time.
 type step struct {
 	at      time.Duration
+	tenant  string
 	outcome Outcome
 	times   int
 	began   time.Duration
@@ -139,6 +141,10 @@ func TestBreaker(t *testing.T) {
 		"their failures do nothing":     {{at: 1, outcome: Failed, times: 5}, {at: 3, outcome: Failed, times: 9, began: 2}, {at: 6, ready: true}},
 		"a late probe of before":        {{at: 0, outcome: Failed, times: 5}, {at: 5, outcome: Served, times: 1, probe: true, up: true, ready: true}, {at: 6, outcome: Failed, times: 5}, {at: 7, outcome: Failed, times: 1, began: 5}, {at: 11, ready: true}},
 		"a clock that was put back":     {{at: 9999, outcome: Served, times: 9, up: true, ready: true}, {at: 0, outcome: Failed, times: 5}},
+		"one tenant's alone do not":     {{at: 0, tenant: "b", outcome: Served, times: 1, up: true, ready: true}, {at: 1, tenant: "a", outcome: Failed, times: 90, up: true, ready: true}, {at: 2, tenant: "a/team", outcome: Silent, times: 90, up: true, ready: true}},
+		"two tenants' do":               {{at: 0, tenant: "c", outcome: Served, times: 9, up: true, ready: true}, {at: 1, tenant: "a", outcome: Failed, times: 90, up: true, ready: true}, {at: 2, tenant: "b", outcome: Failed, times: 1}},
+		"if others were long ago":       {{at: 0, tenant: "b", outcome: Served, times: 9, up: true, ready: true}, {at: 31, tenant: "a", outcome: Failed, times: 5}},
+		"many are told apart":           {{at: 0, tenant: "many", outcome: Served, times: 2 * mostVoices, up: true, ready: true}, {at: 1, outcome: Failed, tenant: "a", times: 3 * mostVoices, up: true, ready: true}},
 		"a probe that is given up":      {{at: 0, outcome: Failed, times: 5}, {at: 5, outcome: Abandoned, times: 1, probe: true, ready: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -155,8 +161,9 @@ func TestBreaker(t *testing.T) {
 						t.Fatalf("step %d: a second call goes beside the probe", i)
 					}
 				}
-				for range st.times {
-					m.Report(now, Result{Outcome: st.outcome, Began: t0.Add(st.began * time.Second), Probe: st.probe})
+				for n := range st.times {
+					tenant := strings.Replace(st.tenant, "many", fmt.Sprint(n), 1)
+					m.Report(now, Result{Outcome: st.outcome, Began: t0.Add(st.began * time.Second), Probe: st.probe, Tenant: tenant})
 				}
 				m.mu.Lock()
 				r := m.readyLocked(now, Scope{})
@@ -210,6 +217,31 @@ func TestBreaker_Half(t *testing.T) {
 	}
 	if opened == 0 || opened > 13 {
 		t.Errorf("it opened %d times in a minute", opened)
+	}
+}
+
+// An upstream that has failed one tenant's calls alone may be asked by others although it is open, until theirs fail, too.
+func TestAnswering_OfOthers(t *testing.T) {
+	s := setOf(1)
+	m := s.Members[0]
+	for i, step := range []struct {
+		tenant string
+		fails  Outcome
+		times  int
+		to     map[string]bool
+	}{
+		{"a", Silent, 5, map[string]bool{"a": false, "a/team": false, "b": true}},
+		{"a/team", Silent, 1, map[string]bool{"a": false, "b": true}},
+		{"b", Silent, 1, map[string]bool{"a": false, "b": false, "c": false}},
+	} {
+		for range step.times {
+			m.Report(t0, Result{Outcome: step.fails, Began: t0, Tenant: step.tenant})
+		}
+		for tenant, want := range step.to {
+			if _, ok := s.Answering(t0, s.All(), Scope{}, tenant); ok != want {
+				t.Errorf("after step %d: for %s %t", i, tenant, ok)
+			}
+		}
 	}
 }
 
