@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 )
 
@@ -59,7 +60,10 @@ func (t Token) Proves(proof, text string) bool {
 // without a token demands that: a web page elsewhere can make its own name resolve to this machine, but cannot
 // call itself localhost.
 func Local(host string) bool {
-	if name, _, err := net.SplitHostPort(host); err == nil {
+	if name, port, err := net.SplitHostPort(host); err == nil {
+		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+			return false // such as localhost:9090/#@elsewhere
+		}
 		host = name
 	}
 	ip := net.ParseIP(strings.Trim(host, "[]"))
