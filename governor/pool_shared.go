@@ -33,8 +33,8 @@ type PoolDemand struct {
 	// Burst is how much of them may be used at once, as time.
 	Limits, Reserve [2]int64
 	Burst           time.Duration
-	// Spent is of escrow.Pool.Spent, Bookings and Held are of escrow.Pool.Bookings.
-	Spent, Held [2]int64
+	// Spent and Refundable are of the escrow.Pool's methods, Bookings and Held are of its Bookings.
+	Spent, Refundable, Held [2]int64
 	Bookings    []escrow.Booking
 	// Largest is the largest call of late.
 	Largest [2]int64
@@ -209,6 +209,7 @@ func (s *SharedPool) Demand(now time.Time) (PoolDemand, bool) {
 	d.Burst = p.set.Burst
 	d.PoolPressure = s.pressureLocked(now, p)
 	d.Largest = s.of(p.escrow.Largest())
+	d.Refundable = s.of(p.escrow.Refundable())
 	d.Held = s.of(p.escrow.Bookings(now, func(b escrow.Booking) {
 		if at := slices.Index(axes[:], b.Axis); at >= 0 {
 			b.Axis = escrow.Axis(at)

@@ -58,6 +58,7 @@ func (p *Pool) Report(now time.Time) *federation.Report {
 	r.Reserve = d.Reserve
 	r.Spent = d.Spent
 	r.Held = d.Held
+	r.Refundable = d.Refundable
 	r.Holding = holding(&d.PoolPressure)
 	for k, limit := range d.Limits {
 		r.Burst[k] = int64(float64(limit) * d.Burst.Seconds() / escrow.Window.Seconds())

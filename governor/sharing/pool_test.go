@@ -3,6 +3,7 @@ package sharing
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -78,8 +79,17 @@ func TestShared_Report(t *testing.T) {
 	for _, b := range r.Bookings {
 		sum[b.Axis] += b.Cost
 	}
-	if sum != (federation.Amounts{700, 1}) || r.Spent != (federation.Amounts{700, 1}) || r.Largest != (federation.Amounts{700, 1}) || r.Holding[0].Left != 4300 {
-		t.Errorf("booked %v, spent %v, largest %v, left %d", sum, r.Spent, r.Largest, r.Holding[0].Left)
+	if sum != (federation.Amounts{700, 1}) || r.Spent != (federation.Amounts{700, 1}) || r.Refundable != sum || r.Largest != sum || r.Holding[0].Left != 4300 {
+		t.Errorf("booked %v, spent %v, refundable %v, largest %v, left %d", sum, r.Spent, r.Refundable, r.Largest, r.Holding[0].Left)
+	}
+	var untold []string
+	for v, i := reflect.ValueOf(*r), 0; i < v.NumField(); i++ {
+		if v.Field(i).IsZero() {
+			untold = append(untold, v.Type().Field(i).Name)
+		}
+	}
+	if want := []string{"Reserve", "Held", "Level"}; !slices.Equal(untold, want) {
+		t.Errorf("%v are not told, want %v", untold, want)
 	}
 	for _, c := range r.Tree {
 		if c.Leaf && (c.Demand.Served+c.Demand.Waiting > 0) != (c.Path == "(free)/x") {
