@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/llmgov/llmgov/governor/terms"
 	"github.com/llmgov/llmgov/internal/lib/strictyaml"
 )
 
@@ -59,7 +60,7 @@ var (
 var commonFields = slices.Concat(limitFields[draft]("Own %s."), []field[draft]{
 	weightField("weight", "Claim on a contended pool, relative to others.", minWeight, maxWeight, func(t *draft) *float64 { return &t.Weight }),
 	windowsField("Own limits over other times and in other shapes than rolling minutes, at most 4. A tenant's replace its tier's.",
-		func(t *draft) *[]Window { return &t.Windows }),
+		func(t *draft) *terms.Limits { return &t.Limits }),
 	strictyaml.DurationField("max_wait", "How long a call may wait, in all, before it is refused. 0s refuses at once.", maxMaxWait,
 		func(t *draft) *time.Duration { return &t.MaxWait }),
 	limitField("max_output_tokens", "Cuts what a call may ask for, or is asked for it.",

@@ -12,7 +12,7 @@ import (
 var poolLimitShape = shape[PoolLimits]{
 	Fields: append(limitFields[PoolLimits]("Own %s in this pool."),
 		windowsField("Own limits in this pool over other times and in other shapes than rolling minutes, at most 4.",
-			func(l *PoolLimits) *[]Window { return &l.Windows })),
+			func(l *PoolLimits) *terms.Limits { return &l.Limits })),
 	Also: schema{"minProperties": 1},
 }
 

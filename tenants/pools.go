@@ -25,6 +25,7 @@ var poolShape = shape[Pool]{
 			Kind: poolUpstreamList, Read: func(v value, p *Pool) { readPoolUpstreams(v, p) },
 		},
 		affinityField,
+		shortWindowsField[Pool]("write per: 1m alone, or budgets for hours, days, weeks and months"),
 		{
 			Name: "headers", About: "Headers for the upstreams, by name. In their values {tenant}, {tier}, {priority} and {request_id} stand for those of the call.",
 			Kind: headersKind, Read: func(v value, p *Pool) { readHeaders(v, p) },

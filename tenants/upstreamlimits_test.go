@@ -251,3 +251,34 @@ tenants:
 		t.Error("a may ask about a model of a pool of which it reaches no upstream")
 	}
 }
+
+// Limits in their long form are those of the short keys, at every place where they may be.
+func TestLongForm(t *testing.T) {
+	load := func(pool, upstream, tenant string) *Snapshot {
+		return testkit.Must(loadSections(map[string]string{
+			"llmgov.yaml": "upstreams: {u: {base_url: \"http://h\"}}\npools: {p: {models: [m], " + pool + ", upstreams: [{name: u, " + upstream + "}]}}\n",
+			"tenants/a.yaml": "tiers: {x: {" + tenant + "}}\ntenants: {a: {" + tenant + ", pools: {p: {" + tenant + "}}, keys: [\"sha256:" + strings.Repeat("1", 64) +
+				"\"], teams: {b: {" + tenant + ", keys: [\"sha256:" + strings.Repeat("2", 64) + "\"]}}}}\n",
+		}))(t)
+	}
+	short := load("rpm: 1, tpm: 2, itpm: 3, otpm: 4, concurrency: 5", "tpm: 2, otpm: 4, concurrency: 3", "concurrency: 7, limits: [{output_tokens: 9, per: 1h}]")
+	long := load("limits: [{requests: 1, per: 1m}, {tokens: 2, per: 60s}, {input_tokens: 3, per: 1m, shape: rolling_window}, {output_tokens: 4, per: 1m}, {concurrency: 5}]",
+		"limits: [{tokens: 2, per: 1m}, {output_tokens: 4, per: 1m}, {concurrency: 3}]", "limits: [{concurrency: 7}, {output_tokens: 9, per: 1h}]")
+	if diff := cmp.Diff(short.Pools(), long.Pools()); diff != "" {
+		t.Errorf("pools (-short +long):\n%s", diff)
+	}
+	if short.Hash() != long.Hash() {
+		t.Errorf("tenants are %+v and %+v", short.Tenants(), long.Tenants())
+	}
+	a := &long.Tenants()[0]
+	for key, want := range map[string]string{"concurrency": "tenants/a.yaml:2:24", "limits[0]": "tenants/a.yaml:2:42"} {
+		for _, l := range long.Limits(a, &long.Pools()[0]) {
+			if l.Key == key && l.From != want {
+				t.Errorf("%s is from %s, want %s", key, l.From, want)
+			}
+		}
+	}
+	if from := long.PoolOrigin(&long.Pools()[0], "itpm"); from == "" {
+		t.Error("nobody knows where itpm is from")
+	}
+}

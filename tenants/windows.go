@@ -52,7 +52,7 @@ var windowShape = shape[Window]{
 		},
 	}),
 	Also: schema{
-		"required": []any{"per"}, "oneOf": oneAmount(),
+		"oneOf": oneAmount(),
 		"dependentSchemas": schema{"burst": schema{
 			"required":   []any{"shape"},
 			"properties": schema{"shape": schema{"not": schema{"enum": []any{terms.RollingWindow.String(), terms.FixedWindow.String()}}}},
@@ -65,9 +65,9 @@ var timed = slices.DeleteFunc(slices.Clone(terms.Axes), func(k terms.Axis) bool 
 
 // windowAmounts are the keys of a limit's amount, of each axis one.
 func windowAmounts() (list []field[Window]) {
-	for _, k := range timed {
+	for _, k := range terms.Axes {
 		list = append(list, field[Window]{
-			Name: k.String(), About: "The limit on " + k.Unit() + " in the time.", Kind: strictyaml.WholeKind(1, maxAmount),
+			Name: k.String(), About: "The limit on " + k.Unit() + ".", Kind: strictyaml.WholeKind(1, maxAmount),
 			Read: func(v value, w *Window) {
 				w.Of = k
 				w.Amount = readLimit(v, "0 would block every call; leave the limit out, or remove the keys to block")
@@ -77,36 +77,88 @@ func windowAmounts() (list []field[Window]) {
 	return list
 }
 
-// oneAmount is the schema's part that there is one of them.
+// oneAmount is the schema's part that there is one of them, with a time unless it is of calls at once.
 func oneAmount() (list []any) {
 	for _, k := range timed {
-		list = append(list, schema{"required": []any{k.String()}})
+		list = append(list, schema{"required": []any{k.String(), "per"}})
 	}
-	return list
+	untimed := schema{"per": false, "shape": false, "burst": false}
+	return append(list, schema{"required": []any{terms.Concurrency.String()}, "properties": untimed})
 }
 
-func windowsField[T any](about string, at func(*T) *[]Window) field[T] {
+// windowsField is the long form of limits. Of tenants it has those over other times and in other shapes too.
+func windowsField[T any](about string, at func(*T) *terms.Limits) field[T] {
 	return field[T]{
-		Name: "limits", About: about,
-		Kind: func() schema {
-			list := strictyaml.ListOf(func() schema { return windowShape.Schema(nil) }, 0, true)()
-			list["maxItems"] = terms.MaxLimits
-			return list
+		Name: "limits", About: about, Kind: windowList(terms.MaxLimits),
+		Read: func(v value, into *T) {
+			l := at(into)
+			list := readWindows(v, terms.MaxLimits)
+			l.Windows = foldWindows(v, list, l, func(w Window) bool { return w.Of == terms.Concurrency })
 		},
-		Read: func(v value, into *T) { *at(into) = readWindows(v) },
+	}
+}
+
+// shortWindowsField is the long form of limits of which there are no others than short keys say. advice is for those who wrote one.
+func shortWindowsField[T any, P interface {
+	*T
+	terms.Limited
+}](advice string) field[T] {
+	return field[T]{
+		Name: "limits", About: "The long form of the same limits, such as {input_tokens: 80000, per: 1m}.", Kind: windowList(len(terms.Axes)),
+		Read: func(v value, into *T) {
+			short := func(w Window) bool {
+				return w.Of == terms.Concurrency || w.Same(Window{Of: w.Of, Rule: terms.Rule{Per: time.Minute}})
+			}
+			list := readWindows(v, len(terms.Axes))
+			for i, w := range list {
+				if w.Amount != 0 && !short(w) {
+					v.Report.At(strictyaml.Item(v.Path, i), "is no limit of a rolling minute, which is all that there can be here; %s", advice)
+				}
+			}
+			foldWindows(v, list, P(into), short)
+		},
+	}
+}
+
+func windowList(most int) kind {
+	return func() schema {
+		list := strictyaml.ListOf(func() schema { return windowShape.Schema(nil) }, 0, true)()
+		list["maxItems"] = most
+		return list
 	}
 }
 
 // readWindows reads a list of limits. A refused entry keeps its place with an Amount of 0; the files are refused with it.
-func readWindows(v value) []Window {
+func readWindows(v value, most int) []Window {
 	items, _ := v.Items()
-	items = atMost(v, items, terms.MaxLimits)
+	items = atMost(v, items, most)
 	var list []Window
 	for _, it := range items {
 		list = append(list, readWindow(it))
 	}
 	repeatedWindows(v.Report, v.Path, list)
 	return list
+}
+
+// foldWindows puts entries that a short key says as well where that puts them, and answers the others, whose places move up.
+func foldWindows(v value, list []Window, into terms.Limited, short func(Window) bool) (kept []Window) {
+	siblings := strings.TrimSuffix(v.Path, "limits")
+	for i, w := range list {
+		at := v.Report.Places[strictyaml.Item(v.Path, i)]
+		key := siblings + w.Of.Key()
+		switch {
+		case w.Amount == 0 || !short(w):
+			v.Report.Places[strictyaml.Item(v.Path, len(kept))] = at
+			kept = append(kept, w)
+		case slices.ContainsFunc(list[:i], w.Same): // reported
+		case v.Report.Places[key] != (place{}):
+			v.Report.At(strictyaml.Item(v.Path, i), "%s is also limited at %s; keep one", w.Of, v.Report.Place(key))
+		default:
+			*into.Amount(w.Of) = w.Amount
+			v.Report.Places[key] = at
+		}
+	}
+	return kept
 }
 
 func readWindow(v value) Window {
@@ -116,14 +168,18 @@ func readWindow(v value) Window {
 		return Window{}
 	}
 	amounts := 0
-	for _, k := range timed {
+	for _, k := range terms.Axes {
 		if strictyaml.Has(list, k.String()) {
 			amounts++
 		}
 	}
 	switch {
 	case amounts != 1:
-		v.Problem("has %d amounts; write one of %s", amounts, oneOf(timed))
+		v.Problem("has %d amounts; write one of %s", amounts, oneOf(terms.Axes))
+	case w.Of == terms.Concurrency && len(list) > 1:
+		v.Problem("is of calls at once, which have no time or shape; write {concurrency: %d}", w.Amount)
+	case w.Of == terms.Concurrency:
+		return w
 	case !strictyaml.Has(list, "per"):
 		v.Problem("has no time; write per, such as per: 30s or per: 5h")
 	case w.Per == 0: // refused
@@ -165,7 +221,11 @@ func repeatedWindows(r *report, path string, list []Window) {
 	for i, w := range list {
 		first := slices.IndexFunc(list[:i], w.Same)
 		if first >= 0 && w.Amount != 0 {
-			r.At(strictyaml.Item(path, i), "%s is also limited at %s; keep one", w.Name(), r.Place(strictyaml.Item(path, first)).Or("an earlier entry"))
+			name := w.Name()
+			if w.Of == terms.Concurrency {
+				name = w.Of.String()
+			}
+			r.At(strictyaml.Item(path, i), "%s is also limited at %s; keep one", name, r.Place(strictyaml.Item(path, first)).Or("an earlier entry"))
 		}
 	}
 }
