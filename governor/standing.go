@@ -54,8 +54,8 @@ func (g *Governor) Standing(tenant, pool string) Standing {
 		}
 		p.mu.Unlock()
 		for k, of := range placement.Axes {
-			a := s.Axes[of]
-			st.tighten(limits.Axis(k), a.Limit, a.Used, a.FullAt.Sub(now))
+			a := s.Axes[k]
+			st.tighten(of, a.Limit, a.Used, a.FullAt.Sub(now))
 		}
 		st.Concurrent.tighten(slots, running, 0)
 	}

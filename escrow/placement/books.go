@@ -34,15 +34,15 @@ type call[L Limits] struct {
 
 var _ escrow.Upstreams = (*Books[Account])(nil)
 
-// Axes are the axes of pools, by those of other limits.
-var Axes = [limits.Kinds]escrow.Axis{
-	limits.Requests: escrow.Requests, limits.Tokens: escrow.Tokens, limits.Input: escrow.Input, limits.Output: escrow.Output,
+// Axes are the axes of other limits, by those of pools.
+var Axes = [escrow.Rolling]limits.Axis{
+	escrow.Tokens: limits.Tokens, escrow.Requests: limits.Requests, escrow.Input: limits.Input, escrow.Output: limits.Output,
 }
 
 // CostOf is a cost of a pool as other limits count it.
 func CostOf(c escrow.Cost) (own limits.Cost) {
 	for k, of := range Axes {
-		own[k] = c[of]
+		own[of] = c[k]
 	}
 	return own
 }
@@ -50,7 +50,7 @@ func CostOf(c escrow.Cost) (own limits.Cost) {
 // PoolCost is a cost as a pool counts it.
 func PoolCost(own limits.Cost) (c escrow.Cost) {
 	for k, of := range Axes {
-		c[of] = own[k]
+		c[k] = own[of]
 	}
 	return c
 }
@@ -140,8 +140,8 @@ func (b *Books[L]) Lack(now time.Time, among escrow.Mask, c escrow.Cost) (escrow
 			return
 		}
 		at := u.roomAt(now, cost)
-		if int(lacked) < limits.Kinds && axis == escrow.Slots {
-			axis = Axes[lacked]
+		if k := slices.Index(Axes[:], lacked); k >= 0 && axis == escrow.Slots {
+			axis = escrow.Axis(k)
 		}
 		if !at.IsZero() && (first.IsZero() || at.Before(first)) {
 			first = at
