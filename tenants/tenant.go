@@ -81,7 +81,7 @@ type PoolLimits struct {
 	terms.Limits
 }
 
-// Key is an API key, by its hash: of a policy file, or made at run time.
+// Key is an API key, by its Hash: of a policy file, or made at run time. It may have a Name, and a time at which it Expires.
 type Key = keyfile.Key
 
 // KeyHash is the SHA-256 of an API key as a client sends it.

@@ -21,10 +21,10 @@ type (
 	schema       = strictyaml.Schema
 )
 
-// Problem is one mistake in a file, a variable or a flag: its place, and a message that says how to fix it.
+// Problem is one mistake in a file, a variable or a flag: its place, as File, Line and Col, and What says how to fix it.
 type Problem = strictyaml.Problem
 
-// Problems is everything wrong with one load, sorted by file and position. It is never empty when returned as an error.
+// Problems is everything wrong with one load, a slice of Problem sorted by file and position. It is never empty when returned as an error.
 type Problems = strictyaml.Problems
 
 // maxAmount bounds every count and limit. A thousand times that still fits an int64.

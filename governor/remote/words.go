@@ -79,11 +79,12 @@ func lost(err error) bool {
 // refusalOf is the refusal of a call that llmgov could not be asked about.
 func refusalOf(err error) *client.Refusal {
 	said := status.Convert(err)
-	r := &client.Refusal{Status: http.StatusServiceUnavailable, Code: client.CodeUnavailable, RetryAfter: time.Second, Message: "llmgov cannot be asked: " + said.Message(), Header: http.Header{}}
+	r := &client.Refusal{Status: http.StatusServiceUnavailable, Code: client.CodeUnavailable, RetryAfter: time.Second, Message: "The governor cannot be asked: " + said.Message(), Header: http.Header{}}
 	switch said.Code() {
 	case codes.Unauthenticated:
 		r.Status = http.StatusUnauthorized
 		r.Code = client.CodeKey
+		r.Message = "The token is not taken: " + said.Message()
 	case codes.PermissionDenied:
 		r.Status = http.StatusForbidden
 		r.Code = client.CodeRoute
