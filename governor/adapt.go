@@ -3,6 +3,7 @@ package governor
 import (
 	"time"
 
+	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/adaptive"
 	"github.com/llmgov/llmgov/escrow/slots"
 )
@@ -51,6 +52,9 @@ func (p *pool) observeLocked(now time.Time, st *leaseState, tokens int64) {
 func (p *pool) endedLocked(now time.Time, st *leaseState, u Usage, how Ending) {
 	if p.slots.Limiter == nil || st.sight == (slots.Sight{}) || u == (Usage{}) {
 		return
+	}
+	if p.escrow.Claimant(st.leaf) != p.overload.by {
+		p.overload.denied = now
 	}
 	p.slots.Limiter.Ended(now.Sub(st.since))
 	if how == EndSettled && !st.stream {
@@ -102,8 +106,25 @@ func (l Lease) noteFailed(how EventKind) {
 		}
 		return
 	}
-	if how == EventOverloaded {
+	if by := p.escrow.Claimant(st.leaf); how == EventOverloaded && p.overload.says(now, by) {
 		p.slots.Overloaded(now, st.since, st.sight)
 	}
 	st.sight = slots.Sight{}
+}
+
+// overload is who said last that the upstream has more to do than it can.
+type overload struct {
+	by     escrow.NodeID // a tenant, with its teams
+	denied time.Time     // when another one's call was served last
+}
+
+// deniedFor is how long nobody is believed alone whom a served call denies: a tenant can make its own calls late.
+const deniedFor = time.Minute
+
+// says notes that a tenant says so, and reports whether it is believed.
+func (o *overload) says(now time.Time, tenant escrow.NodeID) bool {
+	if tenant != o.by {
+		*o = overload{by: tenant}
+	}
+	return now.Sub(o.denied) >= deniedFor
 }

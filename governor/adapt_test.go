@@ -158,6 +158,47 @@ func TestAdaptive_LearnsFromCallsOnly(t *testing.T) {
 	})
 }
 
+// One tenant's calls do not lower the limit by being late while those of others are served; those of two do, or of one alone.
+func TestAdaptive_OverloadOfOne(t *testing.T) {
+	for name, c := range map[string]struct {
+		late, served []string
+		lower        bool
+	}{
+		"one, beside others":   {[]string{"a", "a/x", "a/y"}, []string{"b"}, false},
+		"one alone":            {[]string{"a"}, nil, true},
+		"one, served as often": {[]string{"a"}, []string{"a"}, true},
+		"two":                  {[]string{"a", "b"}, []string{"a", "b"}, true},
+		"two, beside a third":  {[]string{"a", "b/x"}, []string{"c"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cfg := Config{Pools: []Pool{adaptivePool()}}
+				for _, name := range []string{"a", "a/x", "a/y", "b", "b/x", "c"} {
+					cfg.Tenants = append(cfg.Tenants, Tenant{Name: name, Weight: 1})
+				}
+				g := must(t, cfg)
+				g.table.Load().pools["p"].resume(time.Now(), 100)
+				call := func(tenant string) Lease {
+					l := admitted(t, g, Request{Tenant: tenant, Pool: "p", Model: "m"})
+					time.Sleep(time.Second)
+					return l
+				}
+				for i := range 60 {
+					if n := len(c.served); n > 0 {
+						call(c.served[i%n]).Settle(Usage{Output: 10})
+					}
+					l := call(c.late[i%len(c.late)])
+					l.Overloaded()
+					l.Release()
+				}
+				if limit := g.slotsOf("p"); (limit < 90) != c.lower {
+					t.Errorf("the limit is %d, and was 100", limit)
+				}
+			})
+		})
+	}
+}
+
 // A limit that becomes adaptive begins at what runs, not at its least, to which all would
 // have to come to their end first.
 func TestAdaptive_BeginsAtWhatRuns(t *testing.T) {

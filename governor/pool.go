@@ -36,12 +36,13 @@ type pool struct {
 	freed     func()         // pumps the pool, whose lock must be free
 	slots     *slots.Side    // calls at once
 
-	rates   rates       // what may be handed out of limits that are shared
-	outage  outage      // nothing may be handed out of them
-	grants  *poolGrants // changes of slots and budgets that are divided; nil if they are not
-	measure measure     // has a lock of its own
-	tree    tree
-	seats   map[*tenant]*seat
+	rates    rates       // what may be handed out of limits that are shared
+	outage   outage      // nothing may be handed out of them
+	grants   *poolGrants // changes of slots and budgets that are divided; nil if they are not
+	measure  measure     // has a lock of its own
+	overload overload
+	tree     tree
+	seats    map[*tenant]*seat
 }
 
 func newPool(name string) *pool {
