@@ -19,7 +19,12 @@ const (
 func Look(beginning []byte) Nature {
 	text := bytes.TrimLeft(bytes.TrimPrefix(beginning, byteOrderMark), " \t\r\n")
 	switch {
-	case len(text) == 0, text[0] == '[':
+	case len(text) == 0:
+		return Plain
+	case text[0] == '[': // as Google has its errors
+		if element := bytes.TrimLeft(text[1:], " \t\r\n"); bytes.HasPrefix(element, []byte("{")) && Look(element) == Wrong {
+			return Wrong
+		}
 		return Plain
 	case text[0] == '{':
 		var f finder

@@ -118,10 +118,12 @@ func TestWaitsForNoEventThatIsThere(t *testing.T) {
 // What an answer is shows from its beginning, and an error in place of an answer once more at its end, for those who do not look.
 func TestLook(t *testing.T) {
 	for text, want := range map[string]Nature{
-		"":    Plain,
-		" \n": Plain,
-		`[1]`: Plain,
-		`{}`:  Empty,
+		"":                                 Plain,
+		" \n":                              Plain,
+		`[1]`:                              Plain,
+		`[{"index":0,"score":0.5}]`:        Plain,
+		"[\n{\"error\":{\"code\":503}}\n]": Wrong,
+		`{}`:                               Empty,
 		`{"id":"x","object":"chat.completion","choices":null,"created":1}`: Empty,
 		`{"object":"response"}`:                      Plain, // it may have its answer later
 		`{"id":"x","embedding":[1]}`:                 Plain, // whatever it is

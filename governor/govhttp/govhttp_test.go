@@ -428,9 +428,12 @@ func TestTransport_Careless(t *testing.T) {
 	s.noLeases()
 }
 
-// An error under status 200 costs nothing.
+// An error under status 200 costs nothing, nor does nothing. Both reach the caller as they are.
 func TestTransport_ErrorInPlaceOfAnAnswer(t *testing.T) {
-	for label, text := range map[string]string{"application/json": `{"error":{"message":"x"}}`, "text/event-stream": "data: {\"error\":{\"message\":\"x\"}}\n\n"} {
+	for text, label := range map[string]string{
+		`{"error":{"message":"x"}}`: "application/json", "data: {\"error\":{\"message\":\"x\"}}\n\n": "text/event-stream",
+		`{"choices":[]}`: "application/json", "": "application/json", "data: [DONE]\n\n": "text/event-stream",
+	} {
 		s := newStack(t, nil)
 		req, err := http.NewRequestWithContext(govhttp.WithTenant(t.Context(), "acme"), http.MethodPost, s.server.URL+"/v1/chat/completions", strings.NewReader(streamed))
 		s.must(err)

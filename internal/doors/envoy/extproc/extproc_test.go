@@ -291,10 +291,15 @@ func TestProcess_OutOfOrder(t *testing.T) {
 // A call that breaks off is charged as produced; an error in place of an answer costs nothing.
 func TestProcess_Charges(t *testing.T) {
 	ok := answered("200", "text/event-stream")
+	alone := answered("200", "application/json")
+	alone.GetResponseHeaders().EndOfStream = true
 	for name, c := range map[string]struct {
 		messages []*pb.ProcessingRequest
 		want     int64
 	}{
+		"a head alone":              {[]*pb.ProcessingRequest{alone}, 0},
+		"nothing in its place":      {[]*pb.ProcessingRequest{answered("200", "application/json"), part(`{"choices":[]}`, true)}, 0},
+		"an end in its place":       {[]*pb.ProcessingRequest{ok, part(done, true)}, 0},
 		"left before an answer":     {nil, 100},
 		"left in the midst":         {[]*pb.ProcessingRequest{ok}, 100},
 		"left after two deltas":     {[]*pb.ProcessingRequest{ok, part(delta+delta, false)}, 62},

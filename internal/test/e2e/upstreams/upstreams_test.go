@@ -110,6 +110,7 @@ func TestUpstreams_FailOver(t *testing.T) {
 		"error of a choice":           {mood: saying(200, `{"id":"x","object":"chat.completion","choices":[{"index":0,"finish_reason":"error","message":{"role":"assistant","content":""},"error":{"code":503,"message":"x"}}],"usage":{"prompt_tokens":9,"completion_tokens":0,"total_tokens":9}}`), class: "503"},
 		"an error for the reason":     {mood: saying(200, `{"id":"x","choices":[{"index":0,"finish_reason":"error","message":{"role":"assistant","content":null}}]}`), class: "502"},
 		"error beside a usage":        {mood: saying(200, `{"object":"chat.completion","error":{"code":"429","message":"x"},"usage":{"prompt_tokens":9}}`), class: "429"},
+		"error in a list":             {mood: saying(200, `[{"error":{"code":503,"status":"UNAVAILABLE"}}]`), class: "503"},
 		"a status in the error":       {mood: saying(200, `{"status":503,"message":"x"}`), class: "503"},
 		"an end alone":                {mood: events("data: [DONE]\n\n"), class: "unreadable"},
 		"a role and an end":           {mood: events(": ping\n\ndata: {\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"\"}}]}\n\ndata: [DONE]\n\n"), class: "unreadable"},
