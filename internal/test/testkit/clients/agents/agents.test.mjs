@@ -20,6 +20,7 @@ const agents = {
   aider: { tools: false },
   Continue: {},
   Cline: {},
+  'Qwen Code': {},
 };
 const chosen = process.env.AGENTS ? process.env.AGENTS.split(',') : Object.keys(agents);
 
