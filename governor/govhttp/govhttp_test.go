@@ -9,6 +9,7 @@ import (
 	"io"
 	"log"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
@@ -236,14 +237,48 @@ func TestTransport_BreaksOff(t *testing.T) {
 	if _, err := io.ReadAll(resp.Body); refused(err) == nil {
 		t.Errorf("a stream that the governor ended: %v", err)
 	}
+}
 
-	before := s.charged()
-	s.server.Close()
-	if _, _, err := s.read(c, "/v1/chat/completions", long+`}}`); err == nil || refused(err) != nil {
-		t.Errorf("without a model server: %v", err)
-	}
-	if s.charged() != before {
-		t.Errorf("charged %d tokens for a call that nobody was there for", s.charged()-before)
+// TestTransport_NotSent: a call of which nothing has left is charged nothing, whether its connection cannot be made or its caller leaves while it
+// is made. One of which something has left is.
+func TestTransport_NotSent(t *testing.T) {
+	const body = `{"model":"m","max_tokens":100,"messages":[{"role":"user","content":"Hi"}]}`
+	for name, c := range map[string]struct {
+		scheme  string
+		dial    func(ctx context.Context, leave func()) (net.Conn, error)
+		charged bool
+	}{
+		"nobody listens": {"http", func(context.Context, func()) (net.Conn, error) { return nil, errors.New("connection refused") }, false},
+		"who leaves meanwhile": {"http", func(ctx context.Context, leave func()) (net.Conn, error) {
+			leave()
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}, false},
+		"no TLS there": {"https", func(context.Context, func()) (net.Conn, error) {
+			here, there := net.Pipe()
+			return here, there.Close()
+		}, false},
+		"no answer": {"http", func(_ context.Context, leave func()) (net.Conn, error) {
+			here, there := net.Pipe()
+			go func() {
+				_, _ = there.Read(make([]byte, 1<<10))
+				leave()
+			}()
+			return here, nil
+		}, true},
+	} {
+		s := newStack(t, nil)
+		ctx, leave := context.WithCancel(t.Context())
+		way := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return c.dial(ctx, leave) }}
+		governed := govhttp.Transport(s.client, way, govhttp.Options{Caller: govhttp.Tenant("acme")})
+		req := testkit.Must(http.NewRequestWithContext(ctx, http.MethodPost, c.scheme+"://model/v1/chat/completions", strings.NewReader(body)))(t)
+		if _, err := governed.RoundTrip(req); err == nil || refused(err) != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if n := s.charged(); (n > 0) != c.charged {
+			t.Errorf("%s: %d tokens are charged", name, n)
+		}
+		leave()
 	}
 }
 

@@ -7,9 +7,11 @@ import (
 	"hash/fnv"
 	"io"
 	"net/http"
+	"net/http/httptrace"
 	"path"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/governor/client"
@@ -33,6 +35,8 @@ type call struct {
 	ask     client.Request
 	// added is what the body has that the caller did not send, and without what it lacks because it was refused.
 	added, without upstreams.Addition
+	// unsent is set while a connection for it is looked for or made, if its transport tells.
+	unsent atomic.Bool
 }
 
 // routeOf is the route of a request with its dialect, and the model that its path names, if any; nil if the request is not governed.
@@ -209,7 +213,14 @@ func (c *call) retry() client.Retry {
 
 // outgoing is the request that is sent on: bounded as the policy has it, and asked for its usage.
 func (g *governed) outgoing(c *call, l *client.Lease) *http.Request {
-	out := c.in.Clone(l.Context())
+	ctx := l.Context()
+	if !g.serves { // a handler may send other requests with this context
+		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+			GetConn:      func(string) { c.unsent.Store(true) },
+			WroteHeaders: func() { c.unsent.Store(false) },
+		})
+	}
+	out := c.in.Clone(ctx)
 	out.Header.Del("X-Llmgov-Priority")
 	out.Header.Del("X-Llmgov-Max-Wait")
 	out.Header.Del("Content-Encoding")

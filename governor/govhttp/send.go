@@ -3,7 +3,6 @@ package govhttp
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"time"
 
@@ -65,7 +64,7 @@ func (g *governed) send(r *http.Request, next func(*http.Request) (*http.Respons
 	}()
 	resp, err := g.exchange(c, lease, next)
 	if err != nil {
-		_ = lease.End(client.End{Outcome: unanswered(r, err)})
+		_ = lease.End(client.End{Outcome: c.unanswered()})
 		return g.refused(c, because(lease, err))
 	}
 	answered = true
@@ -99,11 +98,11 @@ func (g *governed) exchange(c *call, lease *client.Lease, next func(*http.Reques
 }
 
 // unanswered is how a call ended that has no answer.
-func unanswered(r *http.Request, err error) client.Outcome {
-	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
+func (c *call) unanswered() client.Outcome {
+	switch {
+	case c.unsent.Load():
 		return client.NotSent
-	}
-	if r.Context().Err() != nil {
+	case c.in.Context().Err() != nil:
 		return client.Cancelled
 	}
 	return client.Failed
