@@ -231,7 +231,8 @@ func randomEnds(t *testing.T, d *Door) {
 	off := s.charged("") - charged - (s.Model.Stats().TokensProduced - produced)
 	cut := left.Load() + s.Model.Stats().Hangups
 	t.Logf("%d calls of which %d were broken off: charged %d tokens more than were produced", broken, cut, off)
-	if off < -10*cut && d.Loses == "" || off > (most+20)*cut {
+	// What is broken off may be charged all that it held: most, and its prompt, estimated as a new tenant's.
+	if off < -10*cut && d.Loses == "" || off > (most+40)*cut {
 		t.Errorf("charged %d tokens more than were produced, with %d calls broken off", off, cut)
 	}
 }
