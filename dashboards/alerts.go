@@ -78,7 +78,13 @@ func upstreamAlerts() []Rule {
 			Alert: "LlmgovLimitLowerThanConfigured", For: 5 * time.Minute, Severity: warning,
 			Expr:        `max by (job, pool, axis) (llmgov_limit_below_configured) > 0`,
 			Summary:     "Pool {{ $labels.pool }} has fewer {{ $labels.axis }} a minute than configured",
-			Description: "Its upstreams declare limits that are lower by {{ $value }} {{ $labels.axis }} a minute than the config says. Calls keep to the lower ones.",
+			Description: "Its upstreams declare limits, or others use so much of these, that {{ $value }} {{ $labels.axis }} a minute of those in the config are missing. Calls keep to what is left.",
+		},
+		{
+			Alert: "LlmgovUpstreamUsedByOthers", For: 15 * time.Minute, Severity: warning,
+			Expr:        `max by (job, pool, upstream) (llmgov_upstream_foreign_ratio) > 0.1`,
+			Summary:     "Others use {{ $value | humanizePercentage }} of upstream {{ $labels.upstream }} of pool {{ $labels.pool }}",
+			Description: "Other programs call the upstream with the same account. Calls leave them what they use.",
 		},
 		{
 			Alert: "LlmgovErrorRate", For: 5 * time.Minute, Severity: critical,

@@ -94,6 +94,8 @@ func upstreamPanels() []Panel {
 			query(`sum by (pool, class) (rate(llmgov_upstream_errors_total{@gateway, @pool}[$__rate_interval])) > 0`, "{{pool}} {{class}}")).stacked().orElse("none"),
 		series("Tokens by upstream", "Tokens per second of calls that ended, of upstreams that have limits of their own: what spills over from the first of them to the next.", "short", 12,
 			query(`sum by (pool, upstream) (rate(llmgov_upstream_tokens_total{@gateway, @pool}[$__rate_interval]))`, "{{pool}} {{upstream}}")).stacked().named().orElse("no limits"),
+		series("Used by others", "Tokens of the last minute that others used of an upstream with the same account, as its answers tell.", "short", 12,
+			query(`max by (pool, upstream, axis) (llmgov_upstream_foreign_tokens{@gateway, @pool})`, "{{pool}} {{upstream}} {{axis}}")).orElse("no limits declared"),
 		series("Own limits in use", "Used parts of the limits that upstreams have of their own.", "percentunit", 12,
 			query(`max by (pool, upstream, axis) (llmgov_upstream_used{@gateway, @pool}) / max by (pool, upstream, axis) (llmgov_upstream_limit{@gateway, @pool})`, "{{pool}} {{upstream}} {{axis}}")).orElse("no limits"),
 		timeline("Servers' own metrics", "Of upstreams with engine: whether their metrics were read in the last seconds. If not, adaptive limits go by latency alone.", 12, onOff("not read", fair, "read", good),

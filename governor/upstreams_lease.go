@@ -2,6 +2,7 @@ package governor
 
 import (
 	"slices"
+	"time"
 
 	"github.com/llmgov/llmgov/escrow/limits"
 	"github.com/llmgov/llmgov/escrow/placement"
@@ -29,16 +30,56 @@ func (g *Governor) Upstreams(pool string) (list []UpstreamUse) {
 		return nil
 	}
 	for _, u := range v.upstreams.List {
-		u.Limits.mu.Lock()
-		u.Limits.advanceLocked(now)
-		used := limits.Limits{Concurrency: u.Limits.set.Used(limits.Concurrency)}
-		for k := range used.Minute {
-			used.Minute[k] = u.Limits.set.Used(limits.Axis(k))
-		}
-		u.Limits.mu.Unlock()
-		list = append(list, UpstreamUse{Upstream: u.Spec, Used: used, Calls: u.Ended, Tokens: u.Tokens})
+		list = append(list, UpstreamUse{Upstream: u.Spec, Used: u.Limits.used(now), Calls: u.Ended, Tokens: u.Tokens})
 	}
 	return list
+}
+
+// used is what counts against the limits.
+func (u upstreamLimits) used(now time.Time) (used limits.Limits) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.advanceLocked(now)
+	used.Concurrency = u.set.Used(limits.Concurrency)
+	for k := range used.Minute {
+		used.Minute[k] = u.set.Used(limits.Axis(k))
+	}
+	return used
+}
+
+// Used is what counts in all processes against a pool's limits a minute or, if its upstreams have limits of their own, against those of one
+// of them. It is -1 of what has no limit, and of everything while nobody knows what other processes use.
+func (g *Governor) Used(pool, upstream string) (used limits.Cost) {
+	v := g.table.Load().pools[pool]
+	if v == nil {
+		return used
+	}
+	now := g.clock.Now()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for i, e := range v.rates.elsewhere {
+		if v.set.Shared && v.ratedLocked(i) && now.Sub(e.at) > GrantLasts {
+			return limits.Cost{-1, -1, -1, -1}
+		}
+	}
+	books := v.booksLocked(now)
+	for k, of := range placement.Axes {
+		used[k] = books.Axes[of].Used
+		if !books.Axes[of].On {
+			used[k] = -1
+		}
+	}
+	if v.upstreams != nil {
+		if at := v.upstreams.Place(upstream); at >= 0 {
+			used = v.upstreams.List[at].Limits.used(now).Minute
+			for k, limit := range v.upstreams.List[at].Spec.Limits().Minute {
+				if limit == 0 {
+					used[k] = -1
+				}
+			}
+		}
+	}
+	return used
 }
 
 // Upstream is the name of the upstream at which the call is counted, and to which it must go; "" if the pool's upstreams have no

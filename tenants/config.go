@@ -183,6 +183,8 @@ type Upstream struct {
 	Kind string
 	// TLS is how an upstream at https is trusted, and what is shown to it.
 	TLS UpstreamTLS `json:",omitzero"`
+	// Heed says what the limits that the upstream declares, and their use by others, may do: HeedLower, which "" becomes, or HeedOff.
+	Heed string
 	// Engine says how to read the load of the upstream's own server.
 	Engine Engine `json:",omitzero"`
 }
@@ -192,6 +194,12 @@ const (
 	OpenAI    = "openai"
 	Azure     = "azure"
 	Anthropic = "anthropic"
+)
+
+// What declared limits may do; see Upstream.
+const (
+	HeedLower = "lower"
+	HeedOff   = "off"
 )
 
 // The bounds of a config's values.

@@ -28,6 +28,10 @@ var upstreamShape = shape[Upstream]{
 			Read: func(v value, u *Upstream) { u.Kind = readUpstreamKind(v) }, Start: func(u *Upstream) any { return u.Kind },
 		},
 		upstreamTLSField,
+		{
+			Name: "heed", About: "What the limits that the provider declares, and their use by others with the same key, may do: lower the limits of pools, or nothing.",
+			Kind: heedWords.kind(), Read: func(v value, u *Upstream) { u.Heed = heedWords.read(v, HeedLower) }, Start: func(*Upstream) any { return HeedLower },
+		},
 		engineField,
 	},
 	Also: schema{
@@ -38,6 +42,8 @@ var upstreamShape = shape[Upstream]{
 }
 
 var upstreamKinds = words[string]{"a kind of upstream", []string{OpenAI, Azure, Anthropic}}
+
+var heedWords = words[string]{"a way to heed limits", []string{HeedLower, HeedOff}}
 
 // secretPattern matches texts that can be sent in a header.
 const secretPattern = `^[!-~]*$`

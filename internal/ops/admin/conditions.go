@@ -98,7 +98,7 @@ func reasons(p *adminapi.Pool) string {
 	return " " + strings.Join(list, "; ") + "."
 }
 
-// lowerLimits are warnings of pools whose limits are lower than configured, because upstreams declare lower ones.
+// lowerLimits are warnings of pools whose limits are lower than configured, because upstreams declare lower ones or others use them.
 func lowerLimits(pools []governor.PoolState) (list []adminapi.Condition) {
 	for i := range pools {
 		p := &pools[i]
@@ -112,7 +112,7 @@ func lowerLimits(pools []governor.PoolState) (list []adminapi.Condition) {
 		if len(less) > 0 {
 			list = append(list, adminapi.Condition{
 				Kind: adminapi.LimitLower, Severity: adminapi.Warning, Pool: p.Config.Name,
-				Message: "The upstreams of pool " + p.Config.Name + " declare lower limits than are configured, and these are kept to: " + strings.Join(less, ", ") + ".",
+				Message: "The upstreams of pool " + p.Config.Name + " declare lower limits than are configured, or others use them, and what is left is kept to: " + strings.Join(less, ", ") + ".",
 			})
 		}
 	}

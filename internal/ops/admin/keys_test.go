@@ -186,8 +186,8 @@ func TestLowerLimits(t *testing.T) {
 		got = append(got, fmt.Sprintf("%s %s %s: %s", c.Severity, c.Kind, c.Pool, c.Message))
 	}
 	if diff := cmp.Diff([]string{
-		"warning limit_lower_than_configured tokens: The upstreams of pool tokens declare lower limits than are configured, and these are kept to: tpm 150000 instead of 300000.",
-		"warning limit_lower_than_configured both: The upstreams of pool both declare lower limits than are configured, and these are kept to: tpm 299999 instead of 300000, rpm 500 instead of 600.",
+		"warning limit_lower_than_configured tokens: The upstreams of pool tokens declare lower limits than are configured, or others use them, and what is left is kept to: tpm 150000 instead of 300000.",
+		"warning limit_lower_than_configured both: The upstreams of pool both declare lower limits than are configured, or others use them, and what is left is kept to: tpm 299999 instead of 300000, rpm 500 instead of 600.",
 	}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -17,6 +17,7 @@ const (
 	RestartNeeded   ConditionKind = "restart_needed"
 
 	UpstreamSilent  ConditionKind = "upstream_silent"
+	UpstreamForeign ConditionKind = "upstream_foreign_use"
 	LimitLower      ConditionKind = "limit_lower_than_configured"
 	GatewayMissing  ConditionKind = "gateway_missing"
 	BudgetsBeginNew ConditionKind = "budgets_begin_anew"

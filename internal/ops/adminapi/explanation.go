@@ -33,12 +33,22 @@ type Explanation struct {
 	// Upstreams are those of its pool, if they have limits of their own, in the order in which they are tried: by their
 	// order, then as in the config.
 	Upstreams []ExplainedUpstream `json:"upstreams,omitempty"`
+	// Foreign is what others use of upstreams of its pool with the same key; left out while they use little.
+	Foreign []ForeignUse `json:"foreign,omitempty"`
 	// Decision is the decision if it came now; nil if only the files were asked.
 	Decision *Decision `json:"decision,omitempty"`
 	// WithoutShadow is the decision if the tenant's limits were enforced; nil if they are.
 	WithoutShadow *Decision `json:"without_shadow,omitempty"`
 	// Node is the gateway that explains the call; of one that was refused, the gateway that did.
 	Node string `json:"node,omitempty"`
+}
+
+// ForeignUse is how much of a limit that an upstream declares was used by others in the last minute. Key is the limit's name in the files.
+type ForeignUse struct {
+	Upstream string `json:"upstream"`
+	Key      string `json:"key"`
+	Limit    int64  `json:"limit"`
+	Used     int64  `json:"used"`
 }
 
 // ExplainedLimit is one limit as a call would meet it. Money is in dollars.

@@ -76,6 +76,8 @@ type Upstream struct {
 	RPM  *int64 `json:"declared_rpm"`
 	ITPM *int64 `json:"declared_itpm"`
 	OTPM *int64 `json:"declared_otpm"`
+	// ForeignRatio is the largest part of a declared limit that others with the same key use; left out while they use little.
+	ForeignRatio float64 `json:"foreign_ratio,omitempty"`
 	// Engine is the load of its server; nil if the config does not say how to read it, or it was not read yet.
 	Engine *Engine `json:"engine,omitempty"`
 }

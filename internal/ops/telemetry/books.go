@@ -93,7 +93,7 @@ var (
 	descConcurrency = desc("concurrency_limit", "Limit on concurrent calls in force.", "pool")
 	descRate        = desc("pool_rate_ratio", "The part of a pool's rate in use: less than 1 while upstreams are missing or have asked for a pause, 0 while all have.", "pool")
 
-	descBelow = desc("limit_below_configured", "By how much a pool's limit is lower than configured, because its upstreams declare a lower one.", "pool", "axis")
+	descBelow = desc("limit_below_configured", "By how much a pool's limit is lower than configured, because its upstreams declare a lower one or others use it.", "pool", "axis")
 
 	leaseStates      = []string{"waiting", "running", "streaming"}
 	noTenant, noPool = "", ""

@@ -32,7 +32,7 @@ func busy(t *testing.T) (*Metrics, *governor.Governor) {
 		return []EngineState{{Upstream: "u", Up: true, Running: 3, Waiting: 1, KVUse: 0.5}, {Upstream: "v"}}
 	})
 	m.WatchUpstreams(func() []UpstreamState {
-		return []UpstreamState{{Pool: "p", Upstream: "u", Up: true, Tries: map[string]int64{"served": 1}, Limit: map[string]int64{"tokens": 1}}}
+		return []UpstreamState{{Pool: "p", Upstream: "u", Up: true, Tries: map[string]int64{"served": 1}, Limit: map[string]int64{"tokens": 1}, Foreign: map[string]int64{"tokens": 1}}}
 	})
 	m.WatchStore(func() bool { return true })
 	m.WatchDraining(g.Draining)

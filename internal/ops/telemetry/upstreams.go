@@ -12,6 +12,9 @@ type UpstreamState struct {
 	// in a pool whose upstreams have no limits of their own.
 	Limit, Used map[string]int64
 	Tokens      int64
+	// Foreign is how many tokens a minute others use by axis, and ForeignPart the largest part of a limit that they use.
+	Foreign     map[string]int64
+	ForeignPart float64
 }
 
 // upstreams reads them at scrape time.
@@ -23,12 +26,14 @@ func (m *Metrics) WatchUpstreams(states func() []UpstreamState) {
 }
 
 var (
-	descUpstreamUp     = desc("upstream_up", "Whether an upstream of a pool works, by its last calls; 0 while it is left out or probed.", "pool", "upstream")
-	descUpstreamBusy   = desc("upstream_busy", "Whether an upstream has asked for a pause that is not over.", "pool", "upstream")
-	descUpstreamTries  = desc("upstream_tries_total", "Calls sent to an upstream, by their outcome.", "pool", "upstream", "outcome")
-	descUpstreamLimit  = desc("upstream_limit", "An upstream's own limit.", "pool", "upstream", "axis")
-	descUpstreamUsed   = desc("upstream_used", "How much of an upstream's own limit is used.", "pool", "upstream", "axis")
-	descUpstreamTokens = desc("upstream_tokens_total", "Tokens of ended calls that were counted at an upstream with limits.", "pool", "upstream")
+	descUpstreamUp      = desc("upstream_up", "Whether an upstream of a pool works, by its last calls; 0 while it is left out or probed.", "pool", "upstream")
+	descUpstreamBusy    = desc("upstream_busy", "Whether an upstream has asked for a pause that is not over.", "pool", "upstream")
+	descUpstreamTries   = desc("upstream_tries_total", "Calls sent to an upstream, by their outcome.", "pool", "upstream", "outcome")
+	descUpstreamLimit   = desc("upstream_limit", "An upstream's own limit.", "pool", "upstream", "axis")
+	descUpstreamUsed    = desc("upstream_used", "How much of an upstream's own limit is used.", "pool", "upstream", "axis")
+	descUpstreamForeign = desc("upstream_foreign_tokens", "Tokens that others with the same key used of an upstream's limit in the last minute.", "pool", "upstream", "axis")
+	descUpstreamOthers  = desc("upstream_foreign_ratio", "The largest part of a limit of an upstream that others with the same key use.", "pool", "upstream")
+	descUpstreamTokens  = desc("upstream_tokens_total", "Tokens of ended calls that were counted at an upstream with limits.", "pool", "upstream")
 )
 
 // Describe implements prometheus.Collector.
@@ -39,6 +44,8 @@ func (u *upstreams) Describe(ch chan<- *prometheus.Desc) {
 	ch <- descUpstreamLimit
 	ch <- descUpstreamUsed
 	ch <- descUpstreamTokens
+	ch <- descUpstreamForeign
+	ch <- descUpstreamOthers
 }
 
 // Collect implements prometheus.Collector.
@@ -53,6 +60,12 @@ func (u *upstreams) Collect(ch chan<- prometheus.Metric) {
 		for axis, limit := range s.Limit {
 			ch <- prometheus.MustNewConstMetric(descUpstreamLimit, prometheus.GaugeValue, float64(limit), s.Pool, s.Upstream, axis)
 			ch <- prometheus.MustNewConstMetric(descUpstreamUsed, prometheus.GaugeValue, float64(s.Used[axis]), s.Pool, s.Upstream, axis)
+		}
+		for axis, n := range s.Foreign {
+			ch <- prometheus.MustNewConstMetric(descUpstreamForeign, prometheus.GaugeValue, float64(n), s.Pool, s.Upstream, axis)
+		}
+		if s.Foreign != nil {
+			ch <- prometheus.MustNewConstMetric(descUpstreamOthers, prometheus.GaugeValue, s.ForeignPart, s.Pool, s.Upstream)
 		}
 		if s.Limit != nil {
 			ch <- prometheus.MustNewConstMetric(descUpstreamTokens, prometheus.CounterValue, float64(s.Tokens), s.Pool, s.Upstream)

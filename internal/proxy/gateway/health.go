@@ -40,20 +40,44 @@ func (g *Gateway) tellHealthLocked(p *poolSide) {
 		return // the call has outlived its pool
 	}
 	var cuts []governor.Cut
-	var below upstreams.Told
-	for _, c := range p.set.Cuts(time.Now(), upstreams.Told{Tokens: p.TPM, Requests: p.RPM, Input: p.ITPM, Output: p.OTPM}) {
+	now := time.Now()
+	limits := upstreams.Told{Tokens: p.TPM, Requests: p.RPM, Input: p.ITPM, Output: p.OTPM}
+	for _, c := range p.set.Cuts(now, limits) {
 		cuts = append(cuts, governor.Cut(c))
-		below.Tokens += c.TPM
-		below.Requests += c.RPM
-		below.Input += c.ITPM
-		below.Output += c.OTPM
 	}
+	below := p.set.Below(now, limits)
 	g.gov.Throttle(p.Name, cuts)
 	if below != g.declared[p.Name] {
 		g.declared[p.Name] = below
 		g.log.Info("limits that upstreams declare", "pool", p.Name, "tpm_below_configured", below.Tokens, "rpm_below_configured", below.Requests,
 			"itpm_below_configured", below.Input, "otpm_below_configured", below.Output)
 	}
+}
+
+// usedAt is what llmgov itself has used of an upstream in the last minute, through all pools and gateways; below 0 is unknown.
+func (g *Gateway) usedAt(identity string) (used upstreams.Told) {
+	for _, p := range g.world.Load().pools {
+		for _, u := range p.upstreams {
+			if u.Identity() != identity {
+				continue
+			}
+			by := g.gov.Used(p.Name, u.Name)
+			add(&used.Tokens, by[limits.Tokens])
+			add(&used.Requests, by[limits.Requests])
+			add(&used.Input, by[limits.Input])
+			add(&used.Output, by[limits.Output])
+		}
+	}
+	return used
+}
+
+// add adds to a sum of which below 0 is unknown.
+func add(sum *int64, n int64) {
+	if n < 0 || *sum < 0 {
+		n = -1
+		*sum = 0
+	}
+	*sum += n
 }
 
 // upstreamStates are the gateway's beliefs about all upstreams, for the metrics.
@@ -68,6 +92,15 @@ func (g *Gateway) upstreamStates() []telemetry.UpstreamState {
 			for i, n := range m.Tries() {
 				one.Tries[upstreams.Outcome(i).String()] = n
 			}
+			if list := foreign(m.Name, &s); s.Declared != (upstreams.Told{}) {
+				one.Foreign = map[string]int64{}
+				one.ForeignPart = largest(list)
+				for k, of := range foreignAxes {
+					if limit := s.Declared.ByUnit()[of]; limit > 0 {
+						one.Foreign[k.String()] = s.Foreign.ByUnit()[of]
+					}
+				}
+			}
 			for _, u := range own {
 				if u.Name == m.Name {
 					one.Limit = byAxis(u.Limits())
@@ -80,6 +113,9 @@ func (g *Gateway) upstreamStates() []telemetry.UpstreamState {
 	}
 	return out
 }
+
+// foreignAxes are the axes of tokens.
+var foreignAxes = map[limits.Axis]upstreams.Unit{limits.Tokens: upstreams.Tokens, limits.Input: upstreams.Input, limits.Output: upstreams.Output}
 
 // byAxis are limits, or their use, by the axes of the metrics, without those that are 0.
 func byAxis(l limits.Limits) map[string]int64 {

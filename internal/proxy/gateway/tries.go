@@ -22,7 +22,8 @@ type tries struct {
 	amend  upstreams.Addition // is left out where it was refused
 
 	said upstreams.Told // by the last answer
-	why  string         // the last answer or its absence is a failure
+	left upstreams.Remains
+	why  string // the last answer or its absence is a failure
 	// comeBack is when the upstream said to come back, if its last answer did.
 	comeBack time.Duration
 	// paused is until when its upstream gets no calls because of that.

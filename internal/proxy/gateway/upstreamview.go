@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/internal/ops/adminapi"
+	"github.com/llmgov/llmgov/internal/proxy/upstreams"
 )
 
 // Pool shows a pool, as far as the governor does not know it, with its upstreams.
@@ -22,6 +23,15 @@ func (g *Gateway) Pool(name string, now time.Time) (adminapi.Pool, bool) {
 func (g *Gateway) Conditions(now time.Time) (list []adminapi.Condition) {
 	for _, p := range g.world.Load().pools {
 		for _, m := range p.set.Members {
+			s := m.State(now)
+			for _, f := range foreign(m.Name, &s) {
+				if f.Used*10 > f.Limit {
+					list = append(list, adminapi.Condition{
+						Kind: adminapi.UpstreamForeign, Severity: adminapi.Warning, Pool: p.Name, Upstream: m.Name,
+						Message: fmt.Sprintf("Upstream %s of pool %s: others with its key use %d %% of its %s.", m.Name, p.Name, 100*f.Used/f.Limit, f.Key),
+					})
+				}
+			}
 			since, waiting, silent := m.Silent(now)
 			if !silent {
 				continue
@@ -60,9 +70,44 @@ func (p *poolSide) upstreamViews(now time.Time) []adminapi.Upstream {
 		v.RPM = declared(s.Declared.Requests)
 		v.ITPM = declared(s.Declared.Input)
 		v.OTPM = declared(s.Declared.Output)
+		v.ForeignRatio = largest(foreign(m.Name, &s))
 		out = append(out, v)
 	}
 	return out
+}
+
+// Explain adds to an explanation what others use of the pool's upstreams.
+func (g *Gateway) Explain(q *adminapi.Question) (*adminapi.Explanation, error) {
+	x, err := g.View.Explain(q)
+	if err != nil {
+		return x, err
+	}
+	if p, ok := g.world.Load().poolNamed(x.Pool); ok {
+		for _, m := range p.set.Members {
+			s := m.State(time.Now())
+			x.Foreign = append(x.Foreign, foreign(m.Name, &s)...)
+		}
+	}
+	return x, nil
+}
+
+// foreign is what others use of the limits that an upstream declares.
+func foreign(name string, s *upstreams.State) (list []adminapi.ForeignUse) {
+	limit := s.Declared.ByUnit()
+	for of, n := range s.Foreign.ByUnit() {
+		if n > 0 && limit[of] > 0 {
+			list = append(list, adminapi.ForeignUse{Upstream: name, Key: upstreams.Unit(of).Key(), Limit: limit[of], Used: n})
+		}
+	}
+	return list
+}
+
+// largest is the largest part that others use.
+func largest(list []adminapi.ForeignUse) (part float64) {
+	for _, f := range list {
+		part = max(part, float64(f.Used)/float64(f.Limit))
+	}
+	return part
 }
 
 // declared is a limit that an upstream declared; nil if it did not.

@@ -78,6 +78,9 @@ func (w *world) byIdentity() map[string]*upstream.Upstream {
 	return all
 }
 
+// heeds are the words of upstreams' heed.
+var heeds = map[string]upstreams.Heed{tenants.HeedLower: upstreams.HeedLower, tenants.HeedOff: upstreams.HeedOff}
+
 // newSet makes a pool's set of upstreams, from which one is chosen for each try. What was believed
 // about those that were there before is kept.
 func newSet(p *tenants.Pool, byName map[string]*upstream.Upstream, before *upstreams.Set) ([]*upstream.Upstream, *upstreams.Set) {
@@ -88,7 +91,7 @@ func newSet(p *tenants.Pool, byName map[string]*upstream.Upstream, before *upstr
 		list = append(list, u)
 		specs = append(specs, upstreams.Spec{
 			Name: u.Name, Weight: m.Weight, Order: m.Order, Identity: u.Identity(),
-			Limited: p.UpstreamsLimited(), Own: upstreams.Told{Tokens: m.TPM, Requests: m.RPM, Input: m.ITPM, Output: m.OTPM},
+			Limited: p.UpstreamsLimited(), Own: upstreams.Told{Tokens: m.TPM, Requests: m.RPM, Input: m.ITPM, Output: m.OTPM}, Heed: heeds[u.Heed],
 		})
 	}
 	return list, upstreams.New(specs, before)

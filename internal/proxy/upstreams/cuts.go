@@ -18,28 +18,60 @@ const whole = 1_000_000
 // calls.
 const brokenFor = 10 * time.Minute
 
-// Cuts are the reductions of a pool with these limits (0 is none).
-func (s *Set) Cuts(now time.Time, pool Told) []Cut {
+// parts are the parts of each member, which add up to whole.
+func (s *Set) parts() (parts []int64) {
 	total := int64(0)
 	for _, m := range s.Members {
 		total += m.Weight
 	}
+	left := int64(whole)
+	for _, m := range s.Members {
+		parts = append(parts, whole*m.Weight/total)
+		left -= parts[len(parts)-1]
+	}
+	parts[len(parts)-1] += left
+	return parts
+}
+
+// Below is by how much a pool's limits (0 is none) are lower because its upstreams declare lower ones.
+func (s *Set) Below(now time.Time, pool Told) (below Told) {
+	for i, part := range s.parts() {
+		m := s.Members[i]
+		m.mu.Lock()
+		c, _ := m.lacksLocked(now, s.limitsOf(m, pool, part), false)
+		m.mu.Unlock()
+		below.Tokens += c.TPM
+		below.Requests += c.RPM
+		below.Input += c.ITPM
+		below.Output += c.OTPM
+	}
+	return below
+}
+
+// limitsOf are a member's own limits, or its part of the pool's.
+func (s *Set) limitsOf(m *Member, pool Told, part int64) Told {
+	if s.limited {
+		return m.own
+	}
+	for _, limit := range []*int64{&pool.Tokens, &pool.Requests, &pool.Input, &pool.Output} {
+		*limit = int64(float64(*limit) * float64(part) / whole)
+	}
+	return pool
+}
+
+// Cuts are the reductions of a pool with these limits (0 is none).
+func (s *Set) Cuts(now time.Time, pool Told) []Cut {
 	var cuts []Cut
 	// the time of the next probe of each, by its cut
 	broken := map[int]time.Time{}
 	out := 0
-	given := int64(0)
-	for i, m := range s.Members {
-		part := whole * m.Weight / total
-		given += part
-		if i == len(s.Members)-1 {
-			part += whole - given // so that the parts add up to whole
-		}
+	for i, part := range s.parts() {
+		m := s.Members[i]
 		m.mu.Lock()
 		open := m.breaker.open
 		probe := m.breaker.until
 		cool := m.pauses.until(now, Scope{}, m.uses)
-		said := m.largestLocked(now)
+		less := m.lessLocked(now, s.limitsOf(m, pool, part))
 		m.mu.Unlock()
 		name := ""
 		if s.limited {
@@ -58,18 +90,9 @@ func (s *Set) Cuts(now time.Time, pool Told) []Cut {
 			}
 			cuts = append(cuts, Cut{Part: part, Upstream: name, Until: until})
 		}
-		of := pool
-		if s.limited {
-			of = m.own
-			part = whole
-		}
-		less := Cut{
-			TPM: lacks(of.Tokens, part, said.Tokens), RPM: lacks(of.Requests, part, said.Requests),
-			ITPM: lacks(of.Input, part, said.Input), OTPM: lacks(of.Output, part, said.Output),
-			Upstream: name, Until: said.at.Add(limitsLast),
-		}
-		if max(less.TPM, less.RPM, less.ITPM, less.OTPM) > 0 {
-			cuts = append(cuts, less)
+		for _, c := range less {
+			c.Upstream = name
+			cuts = append(cuts, c)
 		}
 	}
 	if out < len(s.Members) {
@@ -87,11 +110,42 @@ func (s *Set) Cuts(now time.Time, pool Told) []Cut {
 	return cuts
 }
 
-// lacks is the difference between an upstream's part of a pool's limit and the lower limit it declares.
-func lacks(limit, part, said int64) int64 {
-	if limit == 0 || said == 0 {
-		return 0
+// fading is in how many steps a cut for use by others ends, if no answer tells of it any more.
+const fading = 4
+
+// lessLocked are the cuts by which limits are as low as those that the upstream declares, less what others use of them.
+func (m *Member) lessLocked(now time.Time, of Told) (cuts []Cut) {
+	after, lowers := m.lacksLocked(now, of, false)
+	if lowers {
+		cuts = append(cuts, after)
 	}
-	share := int64(float64(limit) * float64(part) / whole)
-	return max(0, share-said)
+	lasts := m.othersLastLocked(now)
+	for i := fading - 1; i >= 0 && lasts > 0; i-- {
+		then, _ := m.lacksLocked(now.Add(lasts*time.Duration(i)/fading), of, true)
+		c := Cut{
+			TPM: then.TPM - after.TPM, RPM: then.RPM - after.RPM, ITPM: then.ITPM - after.ITPM, OTPM: then.OTPM - after.OTPM,
+			Until: now.Add(lasts * time.Duration(i+1) / fading),
+		}
+		if min(c.TPM, c.RPM, c.ITPM, c.OTPM) >= 0 && c != (Cut{Until: c.Until}) {
+			cuts = append(cuts, c)
+			after = then
+		}
+	}
+	return cuts
+}
+
+// lacksLocked is by how much limits are more than those that the upstream declares, or than what others leave of these.
+func (m *Member) lacksLocked(now time.Time, of Told, lessOthers bool) (c Cut, any bool) {
+	said := m.largestLocked(now, lessOthers)
+	lacks := func(limit, said int64) int64 {
+		if limit == 0 || said == 0 || m.heeds == HeedOff {
+			return 0
+		}
+		return max(0, limit-said)
+	}
+	c = Cut{
+		TPM: lacks(of.Tokens, said.Tokens), RPM: lacks(of.Requests, said.Requests),
+		ITPM: lacks(of.Input, said.Input), OTPM: lacks(of.Output, said.Output), Until: said.at.Add(limitsLast),
+	}
+	return c, max(c.TPM, c.RPM, c.ITPM, c.OTPM) > 0
 }

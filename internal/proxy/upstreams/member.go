@@ -82,7 +82,8 @@ type Member struct {
 	Order  int64 // those of the lowest go first
 	seed   uint64
 
-	own Told // its own limits
+	own   Told // its own limits
+	heeds Heed
 
 	*state
 }
@@ -106,6 +107,9 @@ type limits struct {
 	Told // but for Retry
 	at   time.Time
 	said int // answers in a row that declared them, up to agreeing
+	// others is what others use of them, by Unit; nil before the first look.
+	others *[units]foreign
+	looked time.Time
 }
 
 // readiness is whether a call may go to an upstream, else the time at which it may.
@@ -183,7 +187,7 @@ func (s *state) declareLocked(now time.Time, r Result) bool {
 	if !known && len(s.limits) >= mostModels {
 		s.forgetOldestLocked()
 	}
-	s.limits[r.Model] = limits{Told: r.Told, at: now, said: said}
+	s.limits[r.Model] = limits{Told: r.Told, at: now, said: said, others: old.others}
 	return said == agreeing || old.said == agreeing
 }
 
@@ -199,19 +203,86 @@ func (s *state) forgetOldestLocked() {
 	delete(s.limits, oldest)
 }
 
-// largestLocked are the largest limits declared recently, and the time until which they count.
-func (s *state) largestLocked(now time.Time) (most limits) {
+// Due reports whether a look at what is left for a model is due.
+func (s *state) Due(now time.Time, model string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l, known := s.limits[model]
+	return known && (l.others == nil || now.Sub(l.looked) >= lookEvery)
+}
+
+// Look takes in what an answer says is left for a model, and how much llmgov itself has used there in the last minute, of which below 0 is
+// unknown. It reports whether the limits that count may have changed.
+func (s *state) Look(now time.Time, model string, left *Remains, used Told, refused bool) (news bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l, known := s.limits[model]
+	if !known {
+		return false
+	}
+	if l.others == nil {
+		l.others = new([units]foreign)
+	}
+	l.looked = now
+	s.limits[model] = l
+	for of, own := range used.ByUnit() {
+		if left[of].Limit > 0 && own >= 0 {
+			news = l.others[of].look(now, left[of], own, refused) || news
+		}
+	}
+	return news && l.said == agreeing
+}
+
+// ByUnit are the limits by Unit, without the wait.
+func (t *Told) ByUnit() [units]int64 {
+	return [units]int64{Tokens: t.Tokens, Requests: t.Requests, Input: t.Input, Output: t.Output}
+}
+
+// largestLocked are the largest limits declared recently, as of a time, and when they were: as they were declared, or less what others use.
+func (s *state) largestLocked(now time.Time, lessOthers bool) (most limits) {
 	for _, l := range s.limits {
 		if now.Sub(l.at) >= limitsLast || l.said < agreeing {
 			continue
 		}
-		most.Tokens = max(most.Tokens, l.Tokens)
-		most.Requests = max(most.Requests, l.Requests)
-		most.Input = max(most.Input, l.Input)
-		most.Output = max(most.Output, l.Output)
+		own := l.ByUnit()
+		if lessOthers && l.others != nil {
+			for of := range own {
+				own[of] = max(own[of]-l.others[of].count(now), min(own[of], 1))
+			}
+		}
+		most.Tokens = max(most.Tokens, own[Tokens])
+		most.Requests = max(most.Requests, own[Requests])
+		most.Input = max(most.Input, own[Input])
+		most.Output = max(most.Output, own[Output])
 		if l.at.After(most.at) {
 			most.at = l.at
 		}
 	}
 	return most
+}
+
+// foreignLocked is the use by others that counts, of the model where it is most of each limit.
+func (s *state) foreignLocked(now time.Time) (most Told) {
+	for _, l := range s.limits {
+		if l.others == nil || l.said < agreeing {
+			continue
+		}
+		most.Tokens = max(most.Tokens, l.others[Tokens].fade(l.others[Tokens].use, now))
+		most.Requests = max(most.Requests, l.others[Requests].fade(l.others[Requests].use, now))
+		most.Input = max(most.Input, l.others[Input].fade(l.others[Input].use, now))
+		most.Output = max(most.Output, l.others[Output].fade(l.others[Output].use, now))
+	}
+	return most
+}
+
+// othersLastLocked is for how long use by others counts that was seen so far.
+func (s *state) othersLastLocked(now time.Time) (lasts time.Duration) {
+	for _, l := range s.limits {
+		for of := 0; l.others != nil && of < units; of++ {
+			if f := &l.others[of]; f.count(now) > 0 {
+				lasts = max(lasts, f.at.Add(f.lasts).Sub(now))
+			}
+		}
+	}
+	return lasts
 }

@@ -24,7 +24,16 @@ type Spec struct {
 	// Limited says that it is one of several of which some have limits of their own. Own are its; 0 is none.
 	Limited bool
 	Own     Told
+	Heed    Heed
 }
+
+// Heed is what limits that an upstream declares, and their use by others, may do.
+type Heed int
+
+const (
+	HeedLower Heed = iota // They may lower a pool's limits.
+	HeedOff               // They are only shown.
+)
 
 // Set is a pool's upstreams. It is safe for concurrent use.
 type Set struct {
@@ -51,7 +60,7 @@ func New(list []Spec, before *Set) *Set {
 		s.uses = before.uses
 	}
 	for i, spec := range list {
-		m := &Member{Name: spec.Name, Weight: spec.Weight, Order: spec.Order, own: spec.Own, seed: affinity.SeedOf(spec.Name)}
+		m := &Member{Name: spec.Name, Weight: spec.Weight, Order: spec.Order, own: spec.Own, heeds: spec.Heed, seed: affinity.SeedOf(spec.Name)}
 		if before != nil {
 			for _, old := range before.Members {
 				if old.Name == spec.Name && old.identity == spec.Identity {
@@ -276,6 +285,8 @@ type State struct {
 	Busy bool
 	// Declared are its declared limits; 0 is none.
 	Declared Told
+	// Foreign is how much of these others use, as far as that is known.
+	Foreign Told
 }
 
 // State is the health of the member.
@@ -283,7 +294,7 @@ func (s *state) State(now time.Time) State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := s.readyLocked(now, Scope{})
-	l := s.largestLocked(now)
+	l := s.largestLocked(now, false)
 	var since time.Time
 	if s.breaker.open {
 		since = s.breaker.since
@@ -291,7 +302,7 @@ func (s *state) State(now time.Time) State {
 	return State{
 		Since: since, Cause: s.breaker.cause,
 		Up: !s.breaker.open, Probing: s.breaker.open && !now.Before(s.breaker.until),
-		Retry: r.at, Busy: r.cooled, Declared: l.Told,
+		Retry: r.at, Busy: r.cooled, Declared: l.Told, Foreign: s.foreignLocked(now),
 	}
 }
 

@@ -27,7 +27,14 @@ const (
 	Requests
 	Input
 	Output
+
+	units = int(iota)
 )
+
+// Key is the name in the files of a limit on so much a minute.
+func (u Unit) Key() string {
+	return [units]string{Tokens: "tpm", Requests: "rpm", Input: "itpm", Output: "otpm"}[u]
+}
 
 // Count is a limit that an upstream counts by itself, with the names of its headers in their canonical form.
 type Count struct {
@@ -141,7 +148,7 @@ type item struct {
 func items(values []string) (list []item) {
 	for _, member := range strings.Split(strings.ToLower(strings.Join(values, ",")), ",") {
 		name, params, _ := strings.Cut(member, ";")
-		i := item{name: name, n: map[string]int64{}}
+		i := item{name: strings.TrimSpace(name), n: map[string]int64{}}
 		for _, p := range strings.Split(params, ";") {
 			key, value, _ := strings.Cut(strings.TrimSpace(p), "=")
 			if n, err := strconv.ParseInt(value, 10, 64); err == nil {

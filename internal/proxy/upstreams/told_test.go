@@ -361,3 +361,33 @@ func TestReader_Limits(t *testing.T) {
 		}
 	}
 }
+
+// What is left is read with its limit, its window and its reset, of the limits that count; what is not said, or not meant, is left out.
+func TestReader_Remains(t *testing.T) {
+	at := func(of Unit, l Left) (r Remains) { r[of] = l; return r }
+	minute := func(limit, left int64, reset time.Duration) Left { return Left{limit, left, time.Minute, reset} }
+	for _, c := range []struct {
+		from  Reader
+		lines string
+		want  Remains
+	}{
+		{OpenAI, "X-Ratelimit-Limit-Tokens: 150000\nX-Ratelimit-Remaining-Tokens: 149984\nX-Ratelimit-Reset-Tokens: 6ms", at(Tokens, minute(150_000, 149_984, 6*time.Millisecond))},
+		{OpenAI, "X-Ratelimit-Limit-Tokens: 150000\nX-Ratelimit-Remaining-Tokens: -200", at(Tokens, minute(150_000, 0, 0))}, // overdrawn
+		{OpenAI, "X-Ratelimit-Limit-Tokens: 150000\nX-Ratelimit-Remaining-Tokens: -1", Remains{}},
+		{OpenAI, "X-Ratelimit-Limit-Tokens: 150000\nX-Ratelimit-Remaining-Tokens: NaN", Remains{}},
+		{OpenAI, "X-Ratelimit-Limit-Tokens: 150000", Remains{}},
+		{OpenAI, "X-Ratelimit-Remaining-Tokens: 19913", Remains{}},
+		{
+			OpenAI, "X-Ratelimit-Limit-Tokens: 200000\nX-Ratelimit-Remaining-Tokens: 9\nX-Ratelimit-Limit-Project-Tokens: 60000\nX-Ratelimit-Remaining-Project-Tokens: 50000\nX-Ratelimit-Reset-Project-Tokens: 10s",
+			at(Tokens, minute(60_000, 50_000, 10*time.Second)),
+		},
+		{Azure, "X-Ratelimit-Limit-Requests: 20\nX-Ratelimit-Remaining-Requests: 19", at(Requests, Left{20, 19, 10 * time.Second, 0})},
+		{Azure, "X-Ms-Spillover-From-Deployment: ptu\nX-Ratelimit-Limit-Requests: 20\nX-Ratelimit-Remaining-Requests: 19", Remains{}},
+		{Anthropic, "Date: Wed, 05 Jan 2028 12:00:00 GMT\nAnthropic-Ratelimit-Input-Tokens-Limit: 50000\nAnthropic-Ratelimit-Input-Tokens-Remaining: 47000\nAnthropic-Ratelimit-Input-Tokens-Reset: 2028-01-05T12:00:04Z", at(Input, minute(50_000, 47_000, 4*time.Second))},
+		{OpenAI, "RateLimit-Policy: \"day\";q=9000;w=86400, \"tokens\";q=1000;w=60\nRateLimit: \"tokens\";r=40;t=17", at(Tokens, minute(1000, 40, 17*time.Second))},
+	} {
+		if got := c.from.Remains(headers(c.lines), t0); got != c.want {
+			t.Errorf("%q leaves %+v, want %+v", c.lines, got, c.want)
+		}
+	}
+}

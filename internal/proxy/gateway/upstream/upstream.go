@@ -20,6 +20,7 @@ type Upstream struct {
 	Provider *dialect.Provider
 	Address  dialect.Address
 	Secrets  answers.Secrets // the key, as it must not come back
+	Heed     string          // of the configuration
 
 	key       []string   // the header by which the gateway authenticates there; nil without a key
 	modelList *modelList // the models that it lists
@@ -44,7 +45,7 @@ func New(list []tenants.Upstream) (map[string]*Upstream, error) {
 		if err != nil {
 			return nil, fmt.Errorf("gateway: upstream %s: %w", u.Name, err)
 		}
-		up := &Upstream{Name: u.Name, Provider: provider, Address: address, key: provider.Key(u.APIKey), modelList: &modelList{}}
+		up := &Upstream{Name: u.Name, Provider: provider, Address: address, Heed: u.Heed, key: provider.Key(u.APIKey), modelList: &modelList{}}
 		if u.APIKey != "" {
 			up.Secrets = answers.NewSecrets(u.APIKey)
 		}

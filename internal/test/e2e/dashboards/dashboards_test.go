@@ -84,7 +84,7 @@ var formats = []question{
 // needNotBe are alerts on what must not be: no traffic brings it about for sure. What they
 // say when it is so nevertheless is in dashboards/testdata/alerts.test.yml.
 var needNotBe = []string{
-	"LlmgovTenantStarved", "LlmgovPoolUnfair", "LlmgovUnusedWhileWaiting", "LlmgovStoreSlow", "LlmgovStoreUnreadable", "LlmgovLimitLowerThanConfigured", "LlmgovCertificateExpires",
+	"LlmgovTenantStarved", "LlmgovPoolUnfair", "LlmgovUnusedWhileWaiting", "LlmgovStoreSlow", "LlmgovStoreUnreadable", "LlmgovLimitLowerThanConfigured", "LlmgovUpstreamUsedByOthers", "LlmgovCertificateExpires",
 }
 
 // provoked are questions that have an answer only then.

@@ -129,6 +129,7 @@ func Build(t *testing.T, cfg tenants.Config, w World, m *telemetry.Metrics, opt 
 	rules.Observer = w.Recorder
 	rules.Recorded = w.Recorder != nil
 	rules.Clock = w.Clock
+	rules.Shared = w.Shared
 	gov, err := governor.New(rules)
 	if err != nil {
 		t.Fatal(err)

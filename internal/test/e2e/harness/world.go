@@ -37,6 +37,7 @@ type World struct {
 	// Upstreams are more upstreams, by name; nil is one that cannot be reached.
 	Upstreams map[string]http.Handler
 	Tune      func(*tenants.Config)
+	Shared    bool // limits are shared with other stacks, by whoever runs that
 	// HTTPVersion is the major version of HTTP on both sides of the gateway: 2, or 1 if it is 0.
 	HTTPVersion int
 }

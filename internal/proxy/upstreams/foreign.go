@@ -1,0 +1,208 @@
+package upstreams
+
+import (
+	"slices"
+	"time"
+)
+
+// foreign is how much of one limit others use, who call the upstream with the same account. An upstream tells of the use of all by
+// what is left, and llmgov knows its own: the rest is theirs.
+//
+// Upstreams count in three ways, and own use has to be counted in the same one: over the time before each call (rolling), from the
+// beginning of a window for all (fixed), or as a debt that is paid off steadily (a bucket). Which one it is follows from the resets.
+// Until that is known it is taken to be rolling, by which own use counts most, and others' least.
+type foreign struct {
+	own ledger
+	at  time.Time // of the last look
+
+	paid, fixed int       // looks in a row by which it is a bucket, or has windows, up to alike
+	since       time.Time // the first of paid
+	from, end   time.Time // a look, and the end of the window by it
+	now, before int64     // use by others in this fixed window, and in the one before
+
+	last    [agreeing]int64 // what the last looks came to
+	looks   int
+	step    int64         // by how much that rose from one look to the next of late
+	refused time.Time     // the last refusal
+	use     int64         // by others in a minute, as of at
+	more    int64         // that is kept free beside use, because they may use it before the next look
+	lasts   time.Duration // it falls to 0 by then
+
+	told   int64 // use and more as they were told last
+	toldAt time.Time
+}
+
+const (
+	// lookEvery is how often what is left is looked at.
+	lookEvery = 100 * time.Millisecond
+	// leastForeign is the part of a limit that is the least that counts as use by others. What is less may be calls on their way, or what
+	// other gateways have used since the last beat. In the minute after a refusal all counts.
+	leastForeign = 20
+	// stepTimes is how many of the largest steps of late are kept free, of which a part, stepFades, is forgotten with each look. moreMost
+	// is the part of the limit that they are at most.
+	stepTimes, stepFades, moreLeast, moreMost = 8, 100, 100, 40
+	// newsPart is the part of a limit that is news.
+	newsPart = 200
+	// foreignLastsLeast and foreignLastsMost are the shortest and longest time for which use by others counts without another look.
+	foreignLastsLeast, foreignLastsMost = 10 * time.Second, time.Minute
+	// apart is how far two times may be from each other that are the same, of answers that round to seconds.
+	apart = 1500 * time.Millisecond
+	// alike is how many looks must agree on how an upstream counts, and alikeFor for how long, because the reset of a window and that of
+	// a bucket are the same for some seconds.
+	alike, alikeFor = 10, 20 * time.Second
+	// leastLearned is the shortest window of which the way of counting is learned.
+	leastLearned = 30 * time.Second
+)
+
+// look takes in what is left, and how much llmgov has used in the last minute. It reports whether that changes what counts.
+func (f *foreign) look(now time.Time, l Left, used int64, refused bool) (news bool) {
+	f.at = now
+	if refused {
+		f.refused = now
+	}
+	f.own.note(now, used)
+	f.use = 0
+	f.more = 0
+	if l.Window > time.Minute || l.Reset > time.Minute+apart { // not of a minute
+		f.looks = 0
+		return f.news(now, l)
+	}
+	over := f.learn(now, l)
+	taken := l.Limit - l.Left
+	switch {
+	case f.paid == alike && now.Sub(f.since) >= alikeFor:
+		taken -= f.own.debt(float64(l.Limit) / l.Window.Seconds())
+	case f.fixed == agreeing:
+		if over {
+			f.before = max(0, f.now)
+		}
+		f.now = taken - f.own.since(l.Window-l.Reset)
+		taken = max(0, f.now) + int64(float64(f.before)*float64(l.Reset)/float64(l.Window))
+	default:
+		taken -= f.own.since(l.Window)
+	}
+	f.note(l.minute(taken))
+	limit := l.minute(l.Limit)
+	least := limit / leastForeign
+	if now.Sub(f.refused) < time.Minute {
+		least = 1
+	}
+	sorted := f.last
+	slices.Sort(sorted[:])
+	if middle := sorted[agreeing/2]; f.looks >= agreeing && middle >= least {
+		f.use = min(middle, limit)
+		f.more = min(max(stepTimes*f.step, limit/moreLeast), limit/moreMost)
+	}
+	f.lasts = foreignLastsMost
+	if l.Reset > 0 {
+		f.lasts = min(max(l.Reset, foreignLastsLeast), foreignLastsMost)
+	}
+	return f.news(now, l)
+}
+
+// note notes what a look came to.
+func (f *foreign) note(use int64) {
+	if f.looks > 0 {
+		f.step = max(use-f.last[(f.looks-1)%agreeing], f.step-f.step/stepFades)
+	}
+	f.last[f.looks%agreeing] = use
+	f.looks++
+}
+
+// news reports whether what counts is off from what was told by a part of the limit, or ends soon.
+func (f *foreign) news(now time.Time, l Left) bool {
+	count := f.use + f.more
+	if off := max(count-f.told, f.told-count); off < l.minute(l.Limit)/newsPart && (count == 0 || now.Sub(f.toldAt) < f.lasts/8) {
+		return false
+	}
+	f.told = count
+	f.toldAt = now
+	return true
+}
+
+// learn learns how the upstream counts. It reports whether a window is over, if it has windows.
+func (f *foreign) learn(now time.Time, l Left) (over bool) {
+	if l.Window < leastLearned {
+		return false
+	}
+	part := float64(l.Limit-l.Left) / float64(l.Limit)
+	paid := time.Duration(part * float64(l.Window))
+	switch off := (l.Reset - paid).Abs(); {
+	case off > apart+paid/10:
+		f.paid = 0
+	case part > .05 && part < .8: // else the other ways have the same reset
+		if f.paid == 0 {
+			f.since = now
+		}
+		f.paid = min(f.paid+1, alike)
+	}
+	end := now.Add(l.Reset)
+	moved := end.Sub(f.end).Abs() > apart
+	switch ended := !now.Before(f.end.Add(-apart)); {
+	case l.Reset <= 0:
+		f.fixed = 0
+	case moved:
+		over = ended && !f.end.IsZero()
+		if !ended {
+			f.fixed = 0
+		}
+		f.from = now
+		f.end = end
+	case now.Sub(f.from) >= 2*apart:
+		f.fixed = min(f.fixed+1, agreeing)
+		f.from = now
+	}
+	return over
+}
+
+// fade is how much of an amount as of the last look still counts at a time.
+func (f *foreign) fade(n int64, now time.Time) int64 {
+	left := f.at.Add(f.lasts).Sub(now)
+	if n == 0 || left <= 0 {
+		return 0
+	}
+	return int64(float64(n) * float64(min(left, f.lasts)) / float64(f.lasts))
+}
+
+// count is how much is kept free for others at a time.
+func (f *foreign) count(now time.Time) int64 { return f.fade(f.use+f.more, now) }
+
+// ledger is how much llmgov used in each second of the last minute. It is told the sum of the minute alone.
+type ledger struct {
+	seconds [60]int64 // by the second since 1970
+	last    int64     // the latest
+	used    int64     // sum of seconds
+}
+
+// note takes in how much was used in the last minute.
+func (l *ledger) note(now time.Time, used int64) {
+	second := now.Unix()
+	for range min(max(0, second-l.last), 60) {
+		l.last++
+		at := &l.seconds[l.last%60]
+		l.used -= *at
+		*at = 0
+	}
+	l.last = max(l.last, second)
+	l.seconds[l.last%60] += used - l.used
+	l.used = used
+}
+
+// since is what was used in a time up to the last look, and in the second before.
+func (l *ledger) since(d time.Duration) (sum int64) {
+	for i := range min(int64(d/time.Second)+2, 60) {
+		sum += l.seconds[(l.last-i+60)%60]
+	}
+	return sum
+}
+
+// debt is what is left of what was used if so much of it is paid off in each second.
+func (l *ledger) debt(rate float64) int64 {
+	sum := int64(0)
+	most := int64(0)
+	for i := range int64(60) {
+		sum += l.seconds[(l.last-i+60)%60]
+		most = max(most, sum-int64(rate*float64(i)))
+	}
+	return most
+}

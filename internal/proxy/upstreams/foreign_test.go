@@ -1,0 +1,155 @@
+package upstreams
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+// provider is an upstream with a limit a minute, which counts in one of three ways.
+type provider struct {
+	way     string
+	limit   int64
+	rounded bool // its resets are whole seconds
+	at      time.Time
+	spent   []spent // that counts, if it is no bucket
+	sum     float64
+}
+
+type spent struct {
+	at time.Time
+	n  int64
+}
+
+// used is what counts now, and when it will be nothing.
+func (p *provider) used(now time.Time) (used int64, reset time.Duration) {
+	ends := now.Truncate(time.Minute).Add(time.Minute)
+	switch p.way {
+	case "bucket":
+		p.sum = max(0, p.sum-now.Sub(p.at).Seconds()*float64(p.limit)/60)
+		p.at = now
+		return int64(math.Ceil(p.sum)), time.Duration(p.sum / float64(p.limit) * float64(time.Minute))
+	case "rolling":
+		ends = now
+		if n := len(p.spent); n > 0 {
+			ends = p.spent[n-1].at.Add(time.Minute)
+		}
+	}
+	for len(p.spent) > 0 && (p.way == "rolling" && now.Sub(p.spent[0].at) >= time.Minute || p.way == "fixed" && p.spent[0].at.Before(now.Truncate(time.Minute))) {
+		p.sum -= float64(p.spent[0].n)
+		p.spent = p.spent[1:]
+	}
+	return int64(p.sum), max(0, ends.Sub(now))
+}
+
+func (p *provider) call(now time.Time, n int64) (ok bool, l Left) {
+	used, _ := p.used(now)
+	if ok = used+n <= p.limit; ok {
+		p.sum += float64(n)
+		p.spent = append(p.spent, spent{now, n})
+	}
+	used, reset := p.used(now)
+	if p.rounded {
+		reset = (reset + time.Second - 1).Truncate(time.Second)
+	}
+	return ok, Left{Limit: p.limit, Left: p.limit - used, Window: time.Minute, Reset: reset}
+}
+
+// consumer calls with the same account for some time.
+type consumer struct {
+	part     float64 // of the limit that they ask for
+	from, to time.Duration
+}
+
+// shared is what came of ten minutes at an upstream that others use as well.
+type shared struct {
+	calls, refused     float64
+	took, theirs, seen float64 // parts of the limit, and what was seen of theirs while they called
+	falsely            int64   // that was seen before
+}
+
+// share runs llmgov beside others. It asks for a part of the limit.
+func share(way string, o consumer, own float64, heeds bool) (r shared) {
+	const limit, tick, minutes = 600_000, 50 * time.Millisecond, 10
+	rnd := rand.New(rand.NewPCG(1, 2))
+	p := provider{way: way, limit: limit, rounded: own < 1, at: t0}
+	var f foreign
+	var mine []spent
+	used, backlog := int64(0), 0.0
+	looks := 0.0
+	var paused time.Time
+	for d := time.Duration(0); d < minutes*time.Minute; d += tick {
+		now := t0.Add(d)
+		on := d >= o.from && d < o.to
+		if n := 1000 + rnd.Int64N(1000); on && rnd.Float64() < o.part*limit*tick.Minutes()/1500 {
+			if ok, _ := p.call(now, n); ok {
+				r.theirs += float64(n) / limit / minutes
+			}
+		}
+		for len(mine) > 0 && now.Sub(mine[0].at) >= time.Minute {
+			used -= mine[0].n
+			mine = mine[1:]
+		}
+		backlog += own * limit * tick.Minutes()
+		n := 500 + rnd.Int64N(1000)
+		room := int64(limit)
+		if heeds {
+			room -= f.count(now)
+		}
+		if backlog < 500 || used+n > room || now.Before(paused) {
+			continue
+		}
+		r.calls++
+		ok, l := p.call(now, n)
+		if ok {
+			r.took += float64(n) / limit / minutes
+			backlog -= float64(n)
+			used += n
+			mine = append(mine, spent{now, n})
+		} else {
+			r.refused++
+			paused = now.Add(500 * time.Millisecond)
+		}
+		if now.Sub(f.at) >= lookEvery {
+			f.look(now, l, used, !ok)
+		}
+		switch {
+		case d > o.from+2*time.Minute && on:
+			r.seen += float64(f.count(now)) / limit
+			looks++
+		case d < o.from:
+			r.falsely = max(r.falsely, f.count(now))
+		}
+	}
+	r.seen /= max(1, looks)
+	return r
+}
+
+// Others' use is what is seen of it, whatever way the upstream counts in; without others it is nothing, whatever llmgov does.
+func TestForeign(t *testing.T) {
+	for _, way := range []string{"rolling", "bucket", "fixed"} {
+		for _, part := range []float64{0, .2, .4, .6} {
+			for _, own := range []float64{.6, 1.3} {
+				o := consumer{part, 2 * time.Minute, 8 * time.Minute}
+				if part == 0 {
+					o.from = time.Hour
+				}
+				without := share(way, o, own, false)
+				with := share(way, o, own, true)
+				name := fmt.Sprintf("%s, others %.0f %%, own %.0f %%", way, 100*part, 100*own)
+				t.Logf("%s: %+v, heeded %+v", name, without, with)
+				if with.falsely > 0 || part == 0 && with != without {
+					t.Errorf("%s: %+v, without heed %+v", name, with, without)
+				}
+				if with.refused > .1*without.refused+1 || own > 1 && 1-with.took-with.theirs > .01 {
+					t.Errorf("%s: %.0f refused, and without heed %.0f; %.3f are used", name, with.refused, without.refused, with.took+with.theirs)
+				}
+				if seen := with.theirs * 10 / 6; own > 1 && math.Abs(with.seen-seen) > .06 {
+					t.Errorf("%s: %.3f were used, and %.3f seen", name, seen, with.seen)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,171 @@
+package upstreams
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"math"
+	mathrand "math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/llmgov/llmgov/federation/memory"
+	"github.com/llmgov/llmgov/federation/runner"
+	"github.com/llmgov/llmgov/governor/sharing"
+	"github.com/llmgov/llmgov/internal/lab/mock"
+	"github.com/llmgov/llmgov/internal/test/e2e/harness"
+	"github.com/llmgov/llmgov/internal/test/testkit"
+	"github.com/llmgov/llmgov/tenants"
+)
+
+// account is a provider's, which gateways use that share a pool, and others whom they do not see.
+type account struct {
+	provider *mock.Server
+	limit    int64
+	gateways []*harness.Stack
+
+	mu            sync.Mutex
+	rnd           *mathrand.Rand
+	sent, refused float64 // calls
+}
+
+const accountCall = 500 // tokens of a call
+
+var accountBody = `{"model":"m","messages":[{"role":"user","content":"` + strings.Repeat("word ", 372) + `"}],"max_tokens":100,"mock":{"output_tokens":30}}`
+
+// newAccount has three tenants of weights 4, 2 and 1 at each gateway.
+func newAccount(t *testing.T, limit int64, gateways int, heed string) *account {
+	a := &account{limit: limit, rnd: mathrand.New(mathrand.NewPCG(1, 2))}
+	a.provider = testkit.Must(mock.New(mock.Config{TPM: limit, FirstToken: 200 * time.Millisecond, TokensPerSecond: 100}))(t)
+	pool := harness.PoolAt("shared")
+	pool.TPM = limit
+	pool.Concurrency = 0
+	pool.HeadroomPPM = 0
+	var who []tenants.Tenant
+	for i, name := range []string{"small", "middle", "big"} {
+		who = append(who, harness.Tenant(name, 1<<i))
+		who[i].MaxWait = 10 * time.Minute
+	}
+	store := memory.New(memory.Config{Fresh: true})
+	ctx, stop := context.WithCancel(t.Context())
+	t.Cleanup(stop)
+	for i := range gateways {
+		s := harness.New(t, harness.World{
+			Pool: pool, Tenants: who, Upstreams: map[string]http.Handler{"shared": a.provider}, Shared: gateways > 1,
+			Wrap: func(rt http.RoundTripper) http.RoundTripper { return &distant{rt, a} },
+			Tune: func(c *tenants.Config) { c.Upstreams[1].Heed = heed },
+		})
+		a.gateways = append(a.gateways, s)
+		if gateways > 1 {
+			side := sharing.New(s.Governor)
+			r := runner.New(runner.Config{Name: fmt.Sprint("gateway ", i), Region: "r", Instance: rand.Text(), Store: store, Pools: side.Pools})
+			go func() { _ = r.Run(ctx) }()
+		}
+	}
+	return a
+}
+
+// distant is a way to the provider on which each call takes its time.
+type distant struct {
+	http.RoundTripper
+	*account
+}
+
+func (d *distant) RoundTrip(r *http.Request) (*http.Response, error) {
+	d.mu.Lock()
+	delay := time.Duration(10+d.rnd.IntN(50)) * time.Millisecond
+	d.mu.Unlock()
+	time.Sleep(delay)
+	resp, err := d.RoundTripper.RoundTrip(r)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.sent++
+	if err == nil && resp.StatusCode == http.StatusTooManyRequests {
+		d.refused++
+	}
+	return resp, err
+}
+
+// run has tenants call all the time for eight minutes. Others ask for a part of the limit in the four in the middle.
+func (a *account) run(ctx context.Context, part float64) (r accountFigures) {
+	began := time.Now()
+	const end, from, to = 8 * time.Minute, 2 * time.Minute, 6 * time.Minute
+	got := map[string]float64{}
+	var callers sync.WaitGroup
+	for i, tenant := range []string{"small", "middle", "big"} {
+		for k := range 30 {
+			callers.Go(func() {
+				at := a.gateways[min(k*len(a.gateways)/30+i%2, len(a.gateways)-1)] // unevenly
+				for time.Since(began) < end {
+					status := at.Call(ctx, tenant, accountBody).Status
+					a.mu.Lock()
+					if t := time.Since(began); status == http.StatusOK && t > from && t < end {
+						got[tenant]++
+					}
+					a.mu.Unlock()
+				}
+			})
+		}
+	}
+	time.Sleep(from)
+	before := a.provider.Stats().TokensProduced
+	every := float64(time.Minute) * accountCall / float64(a.limit) / part
+	for part > 0 && time.Since(began) < to {
+		a.mu.Lock()
+		wait := time.Duration(a.rnd.ExpFloat64() * every)
+		a.mu.Unlock()
+		time.Sleep(wait)
+		callers.Go(func() {
+			answer := httptest.NewRecorder()
+			a.provider.ServeHTTP(answer, httptest.NewRequestWithContext(ctx, http.MethodPost, "/v1/chat/completions", strings.NewReader(accountBody)))
+			if answer.Code == http.StatusOK {
+				a.mu.Lock()
+				r.theirs += accountCall / float64(a.limit) / (to - from).Minutes()
+				a.mu.Unlock()
+			}
+		})
+	}
+	time.Sleep(time.Until(began.Add(end)))
+	r.unused = 1 - float64(a.provider.Stats().TokensProduced-before)/float64(a.limit)/(end-from).Minutes()
+	r.refused = 1000 * a.refused / a.sent
+	sum := got["small"] + got["middle"] + got["big"]
+	for i, name := range []string{"small", "middle", "big"} {
+		r.off = max(r.off, math.Abs(got[name]/sum*7/float64(int(1)<<i)-1))
+	}
+	callers.Wait()
+	return r
+}
+
+// accountFigures are, of the six minutes from when others began: calls that the provider refused of a thousand, the part of the limit that
+// nobody used and that of others, and how far the shares of tenants were off.
+type accountFigures struct{ refused, unused, theirs, off float64 }
+
+// TestForeignUse: while others use a part of the account, the provider refuses hardly a call, the minute is used up, others have what they
+// ask for, and tenants their shares. Without heed it refuses most calls.
+func TestForeignUse(t *testing.T) {
+	for _, gateways := range []int{1, 3} {
+		for _, part := range []float64{.4, 0, .2, .6}[:testkit.Rounds(1, 4)] {
+			virtually := func(heed string) (r accountFigures) {
+				testkit.Virtual(t, fmt.Sprintf("%d gateways, %.0f %%, %s", gateways, 100*part, heed), func(t *testing.T) {
+					r = newAccount(t, 300_000, gateways, heed).run(t.Context(), part)
+				})
+				t.Logf("| %d | %.0f %% | %s | %.1f | %.1f %% | %.0f %% | %.1f %% |", gateways, 100*part, heed, r.refused, 100*r.unused, 100*r.theirs, 100*r.off)
+				return r
+			}
+			heeded := virtually(tenants.HeedLower)
+			if most := []float64{.045, .11}[gateways/3]; heeded.refused > 25 || heeded.unused > most || math.Abs(heeded.theirs-part) > .03 || heeded.off > .025 {
+				t.Errorf("%d gateways, others use %.1f: %+v", gateways, part, heeded)
+			}
+			if testing.Short() {
+				return
+			}
+			if off := virtually(tenants.HeedOff); part > 0 && off.refused < 20*heeded.refused {
+				t.Errorf("%d gateways, others use %.1f: without heed %.1f of 1,000 calls are refused, with %.1f", gateways, part, off.refused, heeded.refused)
+			}
+		}
+	}
+}
