@@ -42,35 +42,10 @@ const (
 // MaxLimits is how many limits in other times and shapes than rolling minutes there may be.
 const MaxLimits = limits.MaxWindows
 
-// Limits are a tenant's own; 0 is no limit. RPM, TPM, ITPM and OTPM are requests, tokens, input
-// tokens and output tokens in a rolling minute, Concurrency is calls at once.
-//
-// Windows are further limits, in other windows and shapes: at most MaxLimits, no two of the same axis, time and shape.
-type Limits struct {
-	RPM, TPM, ITPM, OTPM, Concurrency int64
-
-	Windows []Limit `json:",omitempty"`
-}
-
 // Limited is what has a limit on each axis, which may be 0.
 type Limited interface {
 	// Amount is the limit on an axis.
 	Amount(k Axis) *int64
-}
-
-// Amount implements Limited.
-func (l *Limits) Amount(k Axis) *int64 {
-	return limits.Pick(k, &l.RPM, &l.TPM, &l.ITPM, &l.OTPM, &l.Concurrency)
-}
-
-// Amount implements Limited.
-func (p *Pool) Amount(k Axis) *int64 {
-	return limits.Pick(k, &p.RPM, &p.TPM, &p.ITPM, &p.OTPM, &p.Concurrency)
-}
-
-// Amount implements Limited.
-func (t *Tenant) Amount(k Axis) *int64 {
-	return limits.Pick(k, &t.RPM, &t.TPM, &t.ITPM, &t.OTPM, &t.Concurrency)
 }
 
 // Minute are the limits of a rolling minute.
@@ -91,11 +66,6 @@ func Set(into, from Limited) {
 	for _, k := range Axes {
 		*into.Amount(k) = *from.Amount(k)
 	}
-}
-
-// Rules are the limits as a limits.Set has them.
-func (l Limits) Rules() limits.Limits {
-	return limits.Limits{Minute: Minute(&l), Windows: l.Windows, Concurrency: l.Concurrency}
 }
 
 // FindAxis is the axis of a name.

@@ -86,6 +86,11 @@ type TokenWeights struct{ Input, CachedInput, Output, Reasoning, Audio float64 }
 // that have room for them, there by Weight.
 type Upstream = placement.Spec
 
+// Amount implements Limited.
+func (p *Pool) Amount(k Axis) *int64 {
+	return limits.Pick(k, &p.RPM, &p.TPM, &p.ITPM, &p.OTPM, &p.Concurrency)
+}
+
 // Minute are the pool's limits of a rolling minute.
 func (p *Pool) Minute() escrow.Cost { return placement.PoolCost(Minute(p)) }
 

@@ -6,7 +6,18 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/escrow/limits"
 )
+
+// Limits are a tenant's own; 0 is no limit. RPM, TPM, ITPM and OTPM are requests, tokens, input
+// tokens and output tokens in a rolling minute, Concurrency is calls at once.
+//
+// Windows are further limits, in other windows and shapes: at most MaxLimits, no two of the same axis, time and shape.
+type Limits struct {
+	RPM, TPM, ITPM, OTPM, Concurrency int64
+
+	Windows []Limit `json:",omitempty"`
+}
 
 // Tenant describes a caller. A limit of 0 is no limit.
 //
@@ -48,6 +59,21 @@ type Tenant struct {
 	Shadow bool
 	// Pools names the pools that the tenant may use; nil is all.
 	Pools []string
+}
+
+// Amount implements Limited.
+func (l *Limits) Amount(k Axis) *int64 {
+	return limits.Pick(k, &l.RPM, &l.TPM, &l.ITPM, &l.OTPM, &l.Concurrency)
+}
+
+// Amount implements Limited.
+func (t *Tenant) Amount(k Axis) *int64 {
+	return limits.Pick(k, &t.RPM, &t.TPM, &t.ITPM, &t.OTPM, &t.Concurrency)
+}
+
+// Rules are the limits as a limits.Set has them.
+func (l Limits) Rules() limits.Limits {
+	return limits.Limits{Minute: Minute(&l), Windows: l.Windows, Concurrency: l.Concurrency}
 }
 
 // Bands is how many bands the tenant's calls are below the highest.
