@@ -120,15 +120,15 @@ func (p *Pool) turnAway(e *entry) {
 	}
 }
 
-// idleness watches for tokens that a pool could hand out but does not, while calls wait for them.
+// idleness watches for amounts of an axis that a pool could hand out but does not, while calls wait for them.
 type idleness struct {
 	unused int64 // in all, so far
 
 	since   int64 // µs of the pool, when the present stretch began
 	handed  int64 // pace.handed then
-	busy    bool  // calls have waited for tokens in all of it
+	busy    bool  // calls have waited for the axis in all of it
 	short   int64 // by how much less than the rate was handed out because there was none
-	largest int64 // of the heads of the queue that waited for tokens in it
+	largest int64 // of the heads of the queue that waited for the axis in it
 }
 
 // lookEvery is how long a stretch is, in µs. Each stretch is rounded to a token.
@@ -137,10 +137,10 @@ const lookEvery = int64(time.Second / time.Microsecond)
 // watch brings it to now, before anything changes. A shortfall against the rate is
 // unused, beyond a second of the rate and one call, which I2 leaves to every pool, and so far as
 // the ledger has room for it: a pool whose minute is full has none to hand out.
-func (p *Pool) watch() {
-	u := &p.idle
-	a := &p.axes[Tokens]
-	if p.waiting() == 0 || p.blocked != Tokens || !p.held.IsZero() || p.upstreams != nil && p.passed != everywhere {
+func (p *Pool) watch(k Axis) {
+	u := &p.idle[k]
+	a := &p.axes[k]
+	if p.waiting() == 0 || p.blocked != k || !p.held.IsZero() || p.upstreams != nil && p.passed != everywhere {
 		u.busy = false
 	}
 	elapsed := p.now - u.since
@@ -166,5 +166,5 @@ func (p *Pool) watch() {
 // calls waited for them: what Pump, called in time, leaves no room for.
 func (p *Pool) Unused(now time.Time) int64 {
 	p.advance(now)
-	return p.idle.unused
+	return p.idle[Tokens].unused + p.idle[Input].unused + p.idle[Output].unused
 }

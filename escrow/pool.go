@@ -100,7 +100,7 @@ type Pool struct {
 	asks    []ask  // by leaf, of a shared pool: see Demand
 	told    []told // by leaf: see Account
 	mark    int64  // see Mark
-	idle    idleness
+	idle    [Rolling]idleness
 
 	upstreams Upstreams // nil if they have no limits of their own
 	// passed is the upstreams for which calls waited that the last Pump passed over; everywhere if others wait as well.
@@ -187,14 +187,12 @@ func (p *Pool) advance(now time.Time) {
 		p.now = us
 	}
 	p.lead = 0
-	if p.axes[Tokens].on {
-		p.watch()
-	}
 	for k := range p.axes {
 		a := &p.axes[k]
 		if !a.on {
 			continue
 		}
+		p.watch(Axis(k))
 		a.pace.advance(now, p.waiting() > 0)
 		if a.cal != nil {
 			a.cal.advance(now)

@@ -460,18 +460,29 @@ func TestUnused_NobodyPumps(t *testing.T) {
 		{"nothing is handed out", func(p *Pool) { p.Throttle(t0, WholePace, t0.Add(time.Hour)) }, 0},
 		{"half of the rate is", func(p *Pool) { p.Throttle(t0, WholePace/2, time.Time{}) }, 15_000 - 1000 - 2000},
 	} {
-		p := New(t0, Config{TPM: 60_000, MaxQueue: 10})
-		leaf := p.Add(Root, Node{Weight: 1})
-		p.Offer(t0, Call{Leaf: leaf, Most: Cost{900, 1}})
-		c.do(p)
-		p.Offer(t0, Call{Leaf: leaf, Most: Cost{2000, 1}, MaxWait: time.Hour})
-		p.Pump(t0, nil)
-		for i := range 3000 {
-			p.State(t0.Add(time.Duration(i+1) * 10 * time.Millisecond))
-		}
-		got := p.Unused(t0.Add(30 * time.Second))
-		if fmt.Sprint(got/1500) != fmt.Sprint(c.want/1500) {
-			t.Errorf("%s: %d tokens are unused after 30 s, want some %d", c.what, got, c.want)
+		for k, cfg := range map[Axis]Config{Tokens: {TPM: 60_000}, Input: {ITPM: 60_000, OTPM: 1e9}, Output: {ITPM: 1e9, OTPM: 60_000}} {
+			cfg.MaxQueue = 10
+			p := New(t0, cfg)
+			leaf := p.Add(Root, Node{Weight: 1})
+			offer := func(n int64) {
+				call := Call{Leaf: leaf, Most: Cost{n, 1}, MaxWait: time.Hour}
+				call.Most[k] = n
+				if k == Input {
+					call.Input = n
+				}
+				p.Offer(t0, call)
+			}
+			offer(900)
+			c.do(p)
+			offer(2000)
+			p.Pump(t0, nil)
+			for i := range 3000 {
+				p.State(t0.Add(time.Duration(i+1) * 10 * time.Millisecond))
+			}
+			got := p.Unused(t0.Add(30 * time.Second))
+			if fmt.Sprint(got/1500) != fmt.Sprint(c.want/1500) {
+				t.Errorf("%s: %d %s are unused after 30 s, want some %d", c.what, got, k, c.want)
+			}
 		}
 	}
 }

@@ -37,8 +37,8 @@ func (p *Pool) Pump(now time.Time, out []Handle) []Handle {
 			if lacks != Slots || e.class == interactive {
 				p.first = e.cost
 			}
-			if lacks == Tokens {
-				p.idle.largest = max(p.idle.largest, e.cost[Tokens])
+			if lacks != Slots {
+				p.idle[lacks].largest = max(p.idle[lacks].largest, e.cost[lacks])
 			}
 			p.wakeAt(p.headReadyAt(now, e))
 			p.passed = everywhere

@@ -344,11 +344,12 @@ func (s *SharedPool) Learns(until time.Time, forgot bool) {
 	}
 }
 
-// grantLocked is how many tokens may still be handed out before the grant expires.
-func (p *pool) grantLocked(now time.Time) int64 {
-	a, left := p.escrow.Allowed(now, escrow.Tokens)
-	if !now.Before(a.Until) {
-		return 0
+// grantLocked is how much may still be handed out before the grants expire.
+func (p *pool) grantLocked(now time.Time) (c escrow.Cost) {
+	for k := range c {
+		if a, left := p.escrow.Allowed(now, escrow.Axis(k)); now.Before(a.Until) {
+			c[k] = max(0, left+int64(float64(a.Rate)*a.Until.Sub(now).Seconds()/escrow.Window.Seconds()))
+		}
 	}
-	return max(0, left+int64(float64(a.Rate)*a.Until.Sub(now).Seconds()/escrow.Window.Seconds()))
+	return c
 }

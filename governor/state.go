@@ -27,9 +27,9 @@ type PoolState struct {
 	// Room is how many calls in flight the servers behind an adaptive limit have room for; 0 if they do not say.
 	Room int64
 	// Degraded is the failure mode in force where limits are shared (Governor.Degraded), and Grant
-	// how many tokens may still be handed out before the grant expires.
+	// how much may still be handed out before the grants expire.
 	Degraded string
-	Grant    int64
+	Grant    escrow.Cost
 	// Members is how many tenants and teams may use the pool, and Shares are those of all that were asked for. Jain and Deviation say how fairly it
 	// was shared in the last minute (see fairness.Figures), and Unused how many tokens it could
 	// have handed out so far while calls waited for them.

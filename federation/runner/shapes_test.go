@@ -87,6 +87,11 @@ func runShapes(t *testing.T, otpm int64, at [][]int) {
 		}
 	}
 	time.Sleep((2 + minutes) * time.Minute)
+	for i, g := range gateways {
+		if grant := g.State().Pools[0].Grant; grant[escrow.Input] == 0 || grant[escrow.Output] == 0 {
+			t.Errorf("gateway %d shows a grant of %v", i, grant)
+		}
+	}
 	stop()
 	callers.Wait()
 

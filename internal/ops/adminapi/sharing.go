@@ -46,12 +46,17 @@ type SharingNode struct {
 	// SeenSeconds is how long before the look the store last heard of it.
 	SeenSeconds float64 `json:"seen_seconds_ago"`
 	// Tokens and Requests are what it used in the last minute, WaitingTokens what waits there, and
-	// GrantTPM and GrantRPM the rates that it was granted.
+	// GrantTPM and GrantRPM the rates that it was granted. InputTokens, OutputTokens, GrantITPM and GrantOTPM are the same of pools
+	// that limit input and output apart.
 	Tokens        int64 `json:"tokens"`
 	Requests      int64 `json:"requests"`
 	WaitingTokens int64 `json:"waiting_tokens"`
 	GrantTPM      int64 `json:"grant_tpm"`
 	GrantRPM      int64 `json:"grant_rpm"`
+	InputTokens   int64 `json:"input_tokens"`
+	OutputTokens  int64 `json:"output_tokens"`
+	GrantITPM     int64 `json:"grant_itpm"`
+	GrantOTPM     int64 `json:"grant_otpm"`
 }
 
 // Peer is another gateway with the same store.

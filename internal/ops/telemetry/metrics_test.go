@@ -114,7 +114,9 @@ func TestMetricsOfOneAlone(t *testing.T) {
 		p.Axes[escrow.Tokens].On = true
 		p.Axes[escrow.Tokens].Limit = 1000
 	}
-	state.Pools[1].Axes[escrow.Tokens].Used = 400
+	state.Pools[1].Axes = [escrow.Rolling]escrow.AxisState{ // input and output apart
+		escrow.Requests: {On: true, Limit: 50}, escrow.Input: {On: true, Limit: 700, Used: 300}, escrow.Output: {On: true, Limit: 300, Used: 100},
+	}
 	state.Pools[2].Axes[escrow.Tokens].Used = 1100 // a limit that was lowered
 	m := New()
 	m.WatchSingle(func(...func(string) bool) governor.State { return state }, "eu")

@@ -39,7 +39,7 @@ func (m *Metrics) WatchSharing(state State, regions func(pool string) map[string
 	}, func() float64 { return float64(unreadable()) }))
 	m.watchSharing(&shares{
 		state: state,
-		grant: func(p *governor.PoolState) int64 { return p.Grant },
+		grant: func(p *governor.PoolState) escrow.Cost { return p.Grant },
 		used:  func(p *governor.PoolState) map[string]float64 { return regions(p.Config.Name) },
 	})
 }
@@ -49,9 +49,11 @@ func (m *Metrics) WatchSharing(state State, regions func(pool string) map[string
 func (m *Metrics) WatchSingle(state State, region string) {
 	m.watchSharing(&shares{
 		state: state,
-		grant: func(p *governor.PoolState) int64 {
-			tokens := p.Axes[escrow.Tokens]
-			return max(0, tokens.Limit-tokens.Used)
+		grant: func(p *governor.PoolState) (c escrow.Cost) {
+			for k, a := range p.Axes {
+				c[k] = max(0, a.Limit-a.Used)
+			}
+			return c
 		},
 		used: func(p *governor.PoolState) map[string]float64 {
 			used := slices.ContainsFunc(p.Axes[:], func(a escrow.AxisState) bool { return a.Used > 0 })
@@ -70,10 +72,18 @@ var (
 	descDegraded = desc("degraded", "Whether a failure mode is in force in a pool: 1 of closed, open, local and learning, or none.", "pool", "mode")
 )
 
+// tokensOf are those of an amount that count in the pool: of all kinds or, without a limit on these, input and output together.
+func tokensOf(p *governor.PoolState, c escrow.Cost) int64 {
+	if p.Axes[escrow.Tokens].On {
+		return c[escrow.Tokens]
+	}
+	return c[escrow.Input] + c[escrow.Output]
+}
+
 // shares reads the state of sharing at scrape time, without the store.
 type shares struct {
 	state State
-	grant func(*governor.PoolState) int64
+	grant func(*governor.PoolState) escrow.Cost
 	used  func(*governor.PoolState) map[string]float64 // its part by region
 }
 
@@ -90,7 +100,7 @@ func (s *shares) Collect(ch chan<- prometheus.Metric) {
 	for i := range pools {
 		p := &pools[i]
 		name := p.Config.Name
-		ch <- prometheus.MustNewConstMetric(descGrant, prometheus.GaugeValue, float64(s.grant(p)), name)
+		ch <- prometheus.MustNewConstMetric(descGrant, prometheus.GaugeValue, float64(tokensOf(p, s.grant(p))), name)
 		for _, mode := range governor.Modes {
 			on := 0.0
 			if mode == p.Degraded {

@@ -345,6 +345,16 @@ func (s *sharing) view(pool string) *adminapi.Sharing {
 			Tokens: n.Booked[0], Requests: n.Booked[1], WaitingTokens: n.Waiting[0], GrantTPM: n.Grant[0].Rate, GrantRPM: n.Grant[1].Rate,
 		})
 	}
+	apart, _ := s.State(governor.Accounts(pool)[1])
+	for _, n := range apart.View.Nodes {
+		if i := slices.IndexFunc(v.Nodes, func(o adminapi.SharingNode) bool { return o.Name == n.Name }); i >= 0 {
+			of := &v.Nodes[i]
+			of.InputTokens = n.Booked[0]
+			of.OutputTokens = n.Booked[1]
+			of.GrantITPM = n.Grant[0].Rate
+			of.GrantOTPM = n.Grant[1].Rate
+		}
+	}
 	return v
 }
 

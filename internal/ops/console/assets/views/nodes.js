@@ -72,6 +72,8 @@ function figures(n, s, pool, own) {
   const axis = pool.limits[0]?.axis;
   const limit = pool.limits[0]?.limit || 1;
   if (axis === 'tokens') return grant(n.tokens, n.grant_tpm, limit, 'a minute', row('waiting', `${short(n.waiting_tokens)} tokens`));
+  if (axis === 'input_tokens') return grant(n.input_tokens, n.grant_itpm, limit, 'a minute', null);
+  if (axis === 'output_tokens') return grant(n.output_tokens, n.grant_otpm, limit, 'a minute', null);
   if (axis === 'requests') return grant(n.requests, n.grant_rpm, limit, 'a minute', null);
   if (s.slots && own) return grant(s.slots.used_here, s.slots.grant_here, limit, 'slots', null);
   return s.slots ? h('p', { class: 'soft' }, 'Its slots are in the total below.') : null;
