@@ -75,13 +75,13 @@ func reachOf(known bool) time.Duration {
 	return farTurn
 }
 
-// Verdict is the outcome of an offer.
+// Verdict is the outcome of an offer. The zero Verdict is none.
 type Verdict int
 
 // An offered call runs, waits, or is refused: for the predicted wait, because
 // the leaf's part of the queue is full, or because the whole queue is.
 const (
-	Admitted Verdict = iota
+	Admitted Verdict = iota + 1
 	Queued
 	TooLong
 	LeafFull

@@ -24,8 +24,8 @@ type Verdict int
 
 // The verdicts.
 const (
-	Admitted Verdict = iota // it is booked
-	MayWait                 // it may Join the line
+	Admitted Verdict = iota + 1 // it is booked
+	MayWait                     // it may Join the line
 	Refused
 )
 
