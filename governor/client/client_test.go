@@ -175,11 +175,13 @@ func TestDo_UsageThatCannotBe(t *testing.T) {
 	}
 }
 
-// Progress that no call makes is none, or as much as can be.
+// Progress that no call makes is none, or as much as can be, and that of nothing is no sign that an answer has begun.
 func TestLease_ProgressThatCannotBe(t *testing.T) {
 	d := &door{}
 	_ = doors.Open(d, doors.Options{}).Do(t.Context(), asked, func(_ context.Context, l *client.Lease) (client.Usage, error) {
 		l.Progress(-7)
+		l.Progress(0)
+		l.ProgressDeltas(0)
 		l.ProgressDeltas(math.MinInt64)
 		l.ProgressDeltas(math.MaxInt64)
 		return took, nil
@@ -224,19 +226,6 @@ func TestRefusal(t *testing.T) {
 		if got := c.refusal.Retryable(); got != c.retryable || c.refusal.Error() != c.text {
 			t.Errorf("%+v: retryable %t, %q", c.refusal, got, c.refusal.Error())
 		}
-	}
-}
-
-// Progress of nothing is no sign that an answer has begun.
-func TestLease_NoProgress(t *testing.T) {
-	d := &door{}
-	_ = doors.Open(d, doors.Options{}).Do(t.Context(), asked, func(_ context.Context, l *client.Lease) (client.Usage, error) {
-		l.Progress(0)
-		l.ProgressDeltas(0)
-		return took, nil
-	})
-	if len(d.came) > 0 {
-		t.Errorf("the door was told %+v", d.came)
 	}
 }
 
