@@ -141,7 +141,7 @@ func TestEndsAtTheTerminalEvent(t *testing.T) {
 	for whole, want := range map[string]Result{
 		"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"},\"finish_reason\":\"stop\"}]}\n\n" +
 			"data: {\"choices\":[],\"usage\":{\"prompt_tokens\":1,\"completion_tokens\":2}}\n\ndata: [DONE]\n\n": {
-			Usage: Usage{Input: 1, Output: 2}, Reported: true, Deltas: 1, Events: 3,
+			Usage: Usage{Input: 1, Output: 2}, Reported: true, Deltas: 1, Events: 3, Cause: Completed,
 		},
 		"data: {\"type\":\"response.failed\",\"response\":{\"usage\":{\"input_tokens\":1}}}\n\n": {
 			Usage: Usage{Input: 1}, Reported: true, Events: 1, Cause: UpstreamFailed, Err: ErrUpstream,

@@ -64,7 +64,7 @@ func readStream(t tester, file string) stream {
 	in := testkit.Must(os.ReadFile(file))(t)
 	base := strings.TrimSuffix(file, filepath.Ext(file))
 	want := testkit.Must(os.ReadFile(base + ".want"))(t)
-	st := stream{name: filepath.Base(base), in: in}
+	st := stream{name: filepath.Base(base), in: in, want: Result{Cause: Completed}}
 	lines := bufio.NewScanner(bytes.NewReader(want))
 	for lines.Scan() {
 		name, value, _ := strings.Cut(lines.Text(), " ")

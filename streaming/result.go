@@ -6,19 +6,19 @@ import (
 	"io"
 )
 
-// Cause says how an answer ended.
+// Cause says how an answer ended. The zero Cause is that of one that has not.
 type Cause uint8
 
 // The ends of an answer.
 const (
-	Completed      Cause = iota // the proper end was seen
-	Truncated                   // upstream ended or broke without one, or without an answer
-	UpstreamFailed              // upstream reported an error in the stream
-	IdleTimeout                 // upstream was silent for too long
-	ClientGone                  // the reader closed before the end
+	Completed      Cause = iota + 1 // the proper end was seen
+	Truncated                       // upstream ended or broke without one, or without an answer
+	UpstreamFailed                  // upstream reported an error in the stream
+	IdleTimeout                     // upstream was silent for too long
+	ClientGone                      // the reader closed before the end
 )
 
-var causeNames = [...]string{"completed", "truncated", "upstream_failed", "idle_timeout", "client_gone"}
+var causeNames = [...]string{"", "completed", "truncated", "upstream_failed", "idle_timeout", "client_gone"}
 
 // String returns the cause as it stands in logs and metrics.
 func (c Cause) String() string { return causeNames[c] }
