@@ -174,11 +174,15 @@ func TestWaitEndsWhenTheCallerGoes(t *testing.T) {
 func TestPause(t *testing.T) {
 	for _, recorded := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			var told []Event
+			var refused atomic.Int64
 			g := must(t, Config{
-				Pools:    []Pool{{Name: "p", Concurrency: 1, MaxQueue: 6}},
-				Tenants:  []Tenant{{Name: "a", Weight: 1, MaxWait: time.Hour}, {Name: "b", Weight: 1, MaxWait: time.Hour}},
-				Observer: observes(func(e Event) { told = append(told, e) }), Recorded: recorded,
+				Pools:   []Pool{{Name: "p", Concurrency: 1, MaxQueue: 6}},
+				Tenants: []Tenant{{Name: "a", Weight: 1, MaxWait: time.Hour}, {Name: "b", Weight: 1, MaxWait: time.Hour}},
+				Observer: observes(func(e Event) {
+					if e.Kind == EventRefused {
+						refused.Add(1)
+					}
+				}), Recorded: recorded,
 			})
 			late := demand("a", 1)
 			late.Pause = time.Second
@@ -231,14 +235,8 @@ func TestPause(t *testing.T) {
 				t.Errorf("they ended as %v, want %v", ends, want)
 			}
 			mu.Unlock()
-			refused := 0
-			for _, e := range told {
-				if e.Kind == EventRefused {
-					refused++
-				}
-			}
-			if refused != 8 {
-				t.Errorf("%d refusals were told, want 8", refused)
+			if n := refused.Load(); n != 8 {
+				t.Errorf("%d refusals were told, want 8", n)
 			}
 			runs.Release()
 			if running, waiting := g.Leases(); running+waiting != 0 {
