@@ -344,3 +344,224 @@ func TestStoreLoss(t *testing.T) {
 		}
 	}
 }
+
+// changing is a file system in which something happens when a file is opened.
+type changing struct {
+	fs.FS
+	on     string
+	happen func()
+}
+
+func (c *changing) Open(name string) (fs.File, error) {
+	if happen := c.happen; name == c.on && happen != nil {
+		c.happen = nil
+		happen()
+	}
+	return c.FS.Open(name)
+}
+
+// Stat implements fs.StatFS.
+func (c *changing) Stat(name string) (fs.FileInfo, error) { return fs.Stat(c.FS, name) }
+
+// TestLoad_TiersMeanwhile: a file that has got tiers between the look at it and its reading is none of those that are read side by side.
+func TestLoad_TiersMeanwhile(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) { testkit.OK(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600)) }
+	testkit.OK(t, os.Mkdir(filepath.Join(dir, "tenants"), 0o700))
+	write("llmgov.yaml", goodConfig)
+	write("tenants/a.yaml", "tenants: {acme: {keys: [], tier: gold}}")
+	write("tenants/z.yaml", "tiers: {gold: {rpm: 1}}")
+	files := &changing{FS: os.DirFS(dir)}
+	later := func() time.Time { return time.Now().Add(2 * restless) }
+	l := &loader{fsys: files, config: "llmgov.yaml", shown: "llmgov.yaml", more: map[string]string{}, clock: later}
+	testkit.Must(load(l))(t)
+
+	files.on = "tenants/z.yaml"
+	files.happen = func() {
+		write("tenants/a.yaml", "tiers: {silver: {rpm: 30}}\ntenants: {acme: {keys: [], tier: silver}}")
+	}
+	write("tenants/z.yaml", "tiers: {gold: {rpm: 20}}")
+	for range 2 {
+		if got := testkit.Must(load(l))(t).Tenants()[0].RPM; got != 30 {
+			t.Errorf("rpm %d, want 30", got)
+		}
+		write("tenants/b.yaml", "tenants: {beta: {keys: [], tier: silver}}")
+	}
+}
+
+// TestPriorityBy_Of: the header that a policy names lowers the priority of a call by its value, and no other says anything of it.
+func TestPriorityBy_Of(t *testing.T) {
+	by := &PriorityBy{Header: "X-Class", Below: map[string]int64{"main": 0, "side job": 5, "title": 10}}
+	for _, c := range []struct {
+		by      *PriorityBy
+		headers map[string][]string
+		want    int64
+	}{
+		{by, nil, 0},
+		{by, map[string][]string{"X-Class": {"main"}}, 0},
+		{by, map[string][]string{"X-Class": {"side job"}}, 5},
+		{by, map[string][]string{"X-Class": {"title"}}, 10},
+		{by, map[string][]string{"X-Class": {"main", "side job"}}, 5},
+		{by, map[string][]string{"X-Class": {"Title"}, "X-Other": {"title"}}, 0},
+		{nil, map[string][]string{"X-Class": {"title"}}, 0},
+	} {
+		if got := c.by.Of(c.headers); got != c.want {
+			t.Errorf("%v is %d below the highest priority, want %d", c.headers, got, c.want)
+		}
+	}
+	if got := by.String(); got != "x-class, main interactive, side job 4, title background" {
+		t.Errorf("it is shown as %q", got)
+	}
+}
+
+// TestLoad_Secrets: secrets come from the files that the config names, beside it or anywhere; what is wrong with them is said without them.
+func TestLoad_Secrets(t *testing.T) {
+	config := "upstreams:\n  openai: {base_url: \"https://api.openai.com/v1\", api_key: \"file:secrets/openai\"}\npools:\n  main: {models: [gpt-4o], tpm: 1000}\n" +
+		"admin: {token: \"file:/run/admin\"}\nadmission: {listen: \"127.0.0.1:9091\", token: \"file:secrets/admission\"}\nstore: \"file:secrets/store\"\n"
+	load := func(changed map[string]string) (*Config, error) {
+		all := map[string]string{
+			"etc/llmgov.yaml": config, "etc/tenants/all.yaml": goodPolicy, "etc/secrets/openai": "sk-1\n", "run/admin": "token-of-the-admin-side\n",
+			"etc/secrets/admission": "token-of-the-admission-side", "etc/secrets/store": "redis://:word@cache:6379\r\n",
+		}
+		for name, text := range changed {
+			all[name] = text
+			if text == "" {
+				delete(all, name)
+			}
+		}
+		snap, err := LoadFS(files(all), "etc/llmgov.yaml", Options{Store: func(address string) error {
+			if strings.Contains(address, "never") {
+				return errors.New("nobody opens that")
+			}
+			return nil
+		}})
+		if err != nil {
+			return nil, err
+		}
+		return snap.Config(), nil
+	}
+	cfg, err := load(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := [...]string{cfg.Upstreams[0].APIKey, cfg.Admin.Token, cfg.Admission.Token, cfg.Store}
+	if want := [...]string{"sk-1", "token-of-the-admin-side", "token-of-the-admission-side", "redis://:word@cache:6379"}; got != want {
+		t.Errorf("secrets %q, want %q", got, want)
+	}
+	for _, c := range []struct{ file, text, want string }{
+		{"etc/secrets/openai", "", `etc/llmgov.yaml:2:`},
+		{"etc/secrets/openai", "", `"secrets/openai" cannot be read`},
+		{"etc/secrets/openai", "two words", `what is in "secrets/openai" (not shown) holds spaces`},
+		{"etc/secrets/openai", "\n", `what is in "secrets/openai" (not shown) is empty`},
+		{"run/admin", "tiny", `what is in "/run/admin" (not shown) is shorter than 16 characters`},
+		{"etc/secrets/store", "redis:word", `what is in "secrets/store" (not shown)`},
+		{"etc/secrets/store", "redis://never:6379", `what is in "secrets/store" (not shown) nobody opens that`},
+	} {
+		_, err := load(map[string]string{c.file: c.text})
+		if err == nil || !strings.Contains(err.Error(), c.want) || c.text != "" && c.text != "\n" && strings.Contains(err.Error(), c.text) {
+			t.Errorf("%s of %q: %v; want %q", c.file, c.text, err, c.want)
+		}
+	}
+}
+
+// What is wrong with an upstream's certificates is said at the line that names them.
+func TestLoad_UpstreamTLS(t *testing.T) {
+	for _, c := range []struct{ address, tls, want string }{
+		{"https://vllm", "{ca: gone.pem}", `etc/llmgov.yaml:2:50: upstreams.local.tls.ca: "gone.pem" cannot be read`},
+		{"https://vllm", "{ca: llmgov.yaml}", "etc/llmgov.yaml:2:40: upstreams.local.tls: cannot be used: ca has no certificate in PEM"},
+		{"https://vllm", "{cert: llmgov.yaml}", "upstreams.local.tls: cannot be used: cert and key are no pair"},
+		{"https://vllm", "{key: llmgov.yaml}", "upstreams.local.tls: cannot be used: cert and key are no pair"},
+		{"http://vllm", "{ca: llmgov.yaml}", "etc/llmgov.yaml:2:39: upstreams.local.tls: is for an upstream without TLS"},
+		{"https://vllm", `{ca: ""}`, "names no file"},
+		{"https://vllm", "{client_ca: a.pem}", `unknown key "client_ca"`},
+	} {
+		config := "upstreams:\n  local: {base_url: \"" + c.address + "/v1\", tls: " + c.tls + "}\npools:\n  main: {models: [gpt-4o], tpm: 1000}\n"
+		_, err := LoadFS(files(map[string]string{"etc/llmgov.yaml": config, "etc/tenants/all.yaml": goodPolicy}), "etc/llmgov.yaml", Options{})
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s at %s: %v; want %q", c.tls, c.address, err, c.want)
+		}
+	}
+}
+
+// An upstream's engine has a place for its metrics and a bound for its cache, said or not, from a file or from code.
+func TestEngine_Defaults(t *testing.T) {
+	for base, want := range map[string]string{
+		"http://10.0.0.5:8000/v1":   "http://10.0.0.5:8000/metrics",
+		"http://10.0.0.5:8000":      "http://10.0.0.5:8000/metrics",
+		"https://gpu/big/v1/":       "https://gpu/big/metrics",
+		"https://gpu/openai/v1beta": "https://gpu/openai/v1beta/metrics",
+	} {
+		cfg := DefaultConfig()
+		cfg.Upstreams = []Upstream{{Name: "u", BaseURL: base, Engine: Engine{Kind: "vllm"}}}
+		cfg.Pools = []Pool{{Pool: terms.Pool{Name: "p", Concurrency: 4}, Models: []string{"m"}}}
+		s := testkit.Must(Build(cfg, []Tenant{{Name: "a", Keys: []Key{{Hash: HashKey("sk-a-key-of-some-length-1")}}}}))(t)
+		if got := s.Config().Upstreams[0].Engine; got != (Engine{Kind: "vllm", URL: want, KVCachePPM: 950_000}) {
+			t.Errorf("%s has the engine %+v", base, got)
+		}
+	}
+}
+
+func TestEngine_MadeInCode(t *testing.T) {
+	for want, e := range map[string]Engine{
+		`"vlm" is not a kind of server`:       {Kind: "vlm"},
+		"are those of kind generic":           {Kind: "tgi", Metrics: EngineMetrics{Waiting: "w"}},
+		"do not say when a generic":           {Kind: "generic", Metrics: EngineMetrics{Running: "r"}},
+		"is not a URL":                        {Kind: "tgi", URL: "metrics"},
+		"holds a user or password":            {Kind: "tgi", URL: "http://a:b@c/metrics"},
+		"2000000 millionths are out of range": {Kind: "tgi", KVCachePPM: 2_000_000},
+		`"a b" is no name of a metric`:        {Kind: "generic", Metrics: EngineMetrics{Waiting: "a b"}},
+		`"" is not a kind of server; use`:     {URL: "http://c/metrics"},
+	} {
+		cfg := DefaultConfig()
+		cfg.Upstreams = []Upstream{{Name: "u", BaseURL: "http://u", Engine: e}}
+		_, err := Build(cfg, nil)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v, want %s", e, err, want)
+		}
+	}
+}
+
+// TestEngine_DecidesNothing: a server whose load is read although no limit goes by it is told of, with its place.
+func TestEngine_DecidesNothing(t *testing.T) {
+	s := testkit.Must(loadSections(map[string]string{"llmgov.yaml": `upstreams:
+  used: {base_url: "http://u/v1", engine: {kind: vllm}}
+  idle: {base_url: "http://i/v1", engine: {kind: vllm}}
+pools:
+  p: {models: [m], upstream: used, concurrency: {adaptive: gradient}}
+  q: {models: [n], upstreams: [{name: used}, {name: idle}], concurrency: 4}
+`}))(t)
+	const want = "llmgov.yaml:3:35: upstreams.idle.engine: the server's load is shown, but decides nothing, because no pool of the upstream " +
+		"has an adaptive limit; write concurrency: {adaptive: gradient} in one, or remove engine"
+	if said := s.Cautions(); len(said) != 1 || said[0] != want {
+		t.Errorf("the cautions are %q, want %q", said, want)
+	}
+}
+
+// Addresses at which no routes begin are told of, with their places.
+func TestCautions_Misplaced(t *testing.T) {
+	for address, want := range map[string]string{
+		"https://api.openai.com/v1/chat/completions": "ends in /chat/completions, which is a route",
+		"http://127.0.0.1:8000/v1/responses/":        "ends in /responses, which is a route",
+		"https://api.anthropic.com/v1/messages":      "ends in /messages, which is a route",
+		"https://llm.example/v1/v1":                  "ends in /v1/v1; write /v1 once",
+		"https://api.openai.com":                     "lacks the /v1",
+		"https://api.openai.com/v1":                  "",
+		"https://llm.example":                        "",
+		"https://llm.example/completions/v1":         "",
+	} {
+		s := testkit.Must(loadSections(map[string]string{"llmgov.yaml": "upstreams:\n  u: {base_url: \"" + address + "\"}\npools: {p: {models: [m], concurrency: 4}}\n"}))(t)
+		said := strings.Join(s.Cautions(), "\n")
+		if (said == "") != (want == "") || !strings.Contains(said, want) || want != "" && !strings.HasPrefix(said, "llmgov.yaml:2:17: upstreams.u.base_url: ") {
+			t.Errorf("of %s is said %q, want %q", address, said, want)
+		}
+	}
+}
+
+func TestEngine_KeyInClear(t *testing.T) {
+	s := testkit.Must(loadSections(map[string]string{"llmgov.yaml": `upstreams: {u: {base_url: "https://u/v1", api_key: k, engine: {kind: vllm, url: "http://10.0.0.5:8000/metrics", send_key: true}}}
+pools: {p: {models: [m], concurrency: 4}}
+`}))(t)
+	if said := strings.Join(s.Cautions(), "\n"); !strings.Contains(said, "sent in clear to 10.0.0.5") || !strings.Contains(said, "for its metrics") {
+		t.Errorf("the cautions are %s", said)
+	}
+}

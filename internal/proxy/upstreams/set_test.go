@@ -3,6 +3,7 @@ package upstreams
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -550,5 +551,127 @@ func TestAdditions(t *testing.T) {
 	}
 	if got := a.Refused(t0.Add(refusedFor), "a", "m"); got != 0 {
 		t.Errorf("a day later %b", got)
+	}
+}
+
+// An upstream is silent if several calls wait, longer than calls do.
+func TestSilent(t *testing.T) {
+	type step struct {
+		at, took time.Duration
+		do       string // sent, answered or gone
+	}
+	for name, c := range map[string]struct {
+		steps []step
+		at    time.Duration
+		since time.Duration // negative: it is not silent
+	}{
+		"nothing waits":          {[]step{{do: "sent"}, {at: time.Second, do: "answered", took: time.Second}}, time.Minute, -1},
+		"one call takes long":    {[]step{{do: "sent"}}, time.Minute, -1},
+		"two wait":               {[]step{{do: "sent"}, {at: time.Second, do: "sent"}}, 10 * time.Second, 0},
+		"two wait, but not long": {[]step{{do: "sent"}, {at: time.Second, do: "sent"}}, 9 * time.Second, -1},
+		"another is answered": {
+			[]step{{do: "sent"}, {do: "sent"}, {do: "sent"}, {at: 5 * time.Second, do: "answered", took: 5 * time.Second}}, 14 * time.Second, -1,
+		},
+		"since the last answer": {
+			[]step{{do: "sent"}, {do: "sent"}, {do: "sent"}, {at: 5 * time.Second, do: "answered", took: 5 * time.Second}}, 15 * time.Second, 5 * time.Second,
+		},
+		"callers go": {[]step{{do: "sent"}, {do: "sent"}, {do: "sent"}, {at: 9 * time.Second, do: "gone"}}, 10 * time.Second, 0},
+		"answers take long here": {
+			[]step{{do: "sent"}, {do: "sent"}, {do: "sent"}, {at: 30 * time.Second, do: "answered", took: 30 * time.Second}}, 89 * time.Second, -1,
+		},
+		"longer than they take": {
+			[]step{{do: "sent"}, {do: "sent"}, {do: "sent"}, {at: 30 * time.Second, do: "answered", took: 30 * time.Second}}, 90 * time.Second, 30 * time.Second,
+		},
+	} {
+		m := New([]Spec{{Name: "u", Weight: 1}}, nil).Members[0]
+		for _, s := range c.steps {
+			if now := t0.Add(s.at); s.do == "sent" {
+				m.Sent(now)
+			} else {
+				m.AnswerEnded(now, now.Add(-s.took), s.do == "answered")
+			}
+		}
+		since, _, silent := m.Silent(t0.Add(c.at))
+		if silent != (c.since >= 0) || silent && since.Sub(t0) != c.since {
+			t.Errorf("%s: silent %t since %v, want %v", name, silent, since.Sub(t0), c.since)
+		}
+	}
+}
+
+// conversations are many of them.
+func conversations(n int) (list []affinity.Conversation) {
+	for i := range n {
+		list = append(list, affinity.ConversationOf("acme", uint64(i)))
+	}
+	return list
+}
+
+// chosen is the member chosen for a call that ends at once.
+func chosen(s *Set, now time.Time, of affinity.Conversation) *Member {
+	m := s.Members[s.Choose(now, s.All(), Scope{}, of).Index]
+	m.Leave()
+	return m
+}
+
+// All gateways send a conversation to the same upstream, in whatever order their configurations list them, and
+// whatever ran there before.
+func TestAffinity_SameAtAllGateways(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var list []Spec
+		for i, w := range rapid.SliceOfN(rapid.Int64Range(1, 1000), 1, 16).Draw(t, "weights") {
+			list = append(list, Spec{Name: "up" + strconv.Itoa(i), Weight: w})
+		}
+		one := New(list, nil)
+		other := New(rapid.Permutation(list).Draw(t, "list"), nil)
+		for range rapid.IntRange(0, 5).Draw(t, "calls before") {
+			chosen(other, t0, affinity.None)
+		}
+		for _, of := range conversations(50) {
+			a := chosen(one, t0, of)
+			b := chosen(other, t0, of)
+			if a.Name != b.Name {
+				t.Fatalf("conversation %x goes to %s at one gateway, to %s at another", of, a.Name, b.Name)
+			}
+		}
+	})
+}
+
+// A conversation whose home is paused goes to the next in its order, and home again after. Calls that left do not count.
+func TestAffinity_Failover(t *testing.T) {
+	s := setOf(1, 1, 1, 1)
+	of := conversations(1)[0]
+	goesTo := func(at time.Duration) string {
+		return chosen(s, t0.Add(at), of).Name
+	}
+	first := chosen(s, t0, of)
+	first.Report(t0, Result{Outcome: Busy, Told: Told{Retry: 10 * time.Second}})
+	second := goesTo(time.Second)
+	if second == first.Name || goesTo(9*time.Second) != second {
+		t.Errorf("while %s is paused, the conversation goes to %s and %s", first.Name, second, goesTo(9*time.Second))
+	}
+	if got := goesTo(10 * time.Second); got != first.Name {
+		t.Errorf("behind the pause it goes to %s, want its home %s", got, first.Name)
+	}
+	for range 4 {
+		s.Choose(t0.Add(11*time.Second), Mask(0).With(slices.Index(s.Members, first)), Scope{}, of)
+	}
+	if got := goesTo(11 * time.Second); got != second {
+		t.Errorf("beside four calls at %s and none elsewhere it goes to %s, want %s", first.Name, got, second)
+	}
+	for range 4 {
+		first.Leave()
+	}
+	if got := goesTo(12 * time.Second); got != first.Name {
+		t.Errorf("behind these calls it goes to %s, want its home %s", got, first.Name)
+	}
+}
+
+// Orders come first: a conversation goes to a spare upstream only while none of a lower order is ready.
+func TestAffinity_Order(t *testing.T) {
+	s := New([]Spec{{Name: "a", Weight: 1}, {Name: "spare", Weight: 1, Order: 1}}, nil)
+	for _, of := range conversations(100) {
+		if m := chosen(s, t0, of); m.Name != "a" {
+			t.Fatalf("conversation %x goes to the spare upstream", of)
+		}
 	}
 }

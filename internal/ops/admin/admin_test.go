@@ -2,12 +2,16 @@ package admin
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
+	"net/url"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -16,6 +20,7 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/ops/adminapi"
+	"github.com/llmgov/llmgov/internal/ops/events"
 	"github.com/llmgov/llmgov/internal/proxy/gateway"
 	"github.com/llmgov/llmgov/internal/test/testkit"
 	"github.com/llmgov/llmgov/internal/test/testkit/admissiontest"
@@ -190,5 +195,84 @@ func TestLowerLimits(t *testing.T) {
 		"warning limit_lower_than_configured both: The upstreams of pool both declare lower limits than are configured, or others use them, and what is left is kept to: tpm 299999 instead of 300000, rpm 500 instead of 600.",
 	}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// A page has the tenants that were asked for, and leads to the next; pages one after the other have all.
+func TestPage(t *testing.T) {
+	var list []tenants.Tenant
+	for _, name := range []string{"Acme", "acme-2", "acme-2/search", "acme-2/search/deep", "beta", "gamma"} {
+		list = append(list, tenants.Tenant{Name: name, Tier: map[bool]string{true: "gold", false: "free"}[name == "gamma"]})
+	}
+	for query, want := range map[string]string{
+		"":                                   "6 Acme acme-2 acme-2/search acme-2/search/deep beta gamma",
+		"q=ACME":                             "4 Acme acme-2 acme-2/search acme-2/search/deep",
+		"q=gold":                             "1 gamma",
+		"q=nobody":                           "0",
+		"tenant=acme-2":                      "3 acme-2 acme-2/search acme-2/search/deep",
+		"tenant=acme":                        "0",
+		"limit=2":                            "6 Acme acme-2 → acme-2",
+		"limit=2&after=acme-2":               "6 acme-2/search acme-2/search/deep → acme-2/search/deep",
+		"limit=2&after=acme-2%2Fsearch/deep": "6 beta gamma",
+		"after=beta":                         "6 gamma",
+		"q=acme&limit=3&tenant=acme-2":       "3 acme-2 acme-2/search acme-2/search/deep",
+		"after=zzz":                          "6",
+		"limit=0":                            `limit must be from 1 to 10000, not "0".`,
+		"limit=10001":                        `limit must be from 1 to 10000, not "10001".`,
+		"limit=many":                         `limit must be from 1 to 10000, not "many".`,
+		"pool=p":                             `There is no parameter "pool"; there are tenant, q, limit, after.`,
+	} {
+		p, err := readPage(testkit.Must(url.ParseQuery(query))(t), ofPages)
+		got := ""
+		if err != nil {
+			got = err.Error()
+		} else {
+			names, total, next := p.of(list)
+			got = strings.Join(append([]string{string(rune('0' + total))}, slices.Sorted(maps.Keys(names))...), " ")
+			if next != "" {
+				got += " → " + next
+			}
+		}
+		if got != want {
+			t.Errorf("%q: %s, want %s", query, got, want)
+		}
+	}
+}
+
+// The routes that are described are those that there are.
+func TestOpenAPI_Routes(t *testing.T) {
+	var description struct {
+		Paths map[string]map[string]any `json:"paths"`
+	}
+	testkit.OK(t, json.Unmarshal(adminapi.OpenAPI, &description))
+	var described []string
+	for path, methods := range description.Paths {
+		for method := range methods {
+			described = append(described, strings.ToUpper(method)+" "+path)
+		}
+	}
+	a := &API{Options: Options{Events: &events.Ring{}, Metrics: http.NotFoundHandler()}}
+	routes := append(slices.Collect(maps.Keys(a.described())), "GET /livez", "GET /readyz")
+	slices.Sort(described)
+	slices.Sort(routes)
+	if diff := cmp.Diff(routes, described); diff != "" {
+		t.Errorf("routes (-there +described):\n%s", diff)
+	}
+}
+
+// A question is the same after its way through a query.
+func TestQuestion_Values(t *testing.T) {
+	n := int64(12)
+	m := int64(0)
+	d := 1500 * time.Millisecond
+	for _, q := range []*adminapi.Question{
+		{Tenant: "a/b", Model: "x&y=z"},
+		{Tenant: "a", Model: "m", Tokens: &n, Input: &m, Priority: "background", MaxWait: &d},
+		{Tenant: "a", Model: "m", Output: &n},
+	} {
+		got := testkit.Must(readQuestion(q.Values()))(t)
+		if diff := cmp.Diff(q, got); diff != "" {
+			t.Errorf("(-asked +read):\n%s", diff)
+		}
 	}
 }
