@@ -1,8 +1,6 @@
 package penalty
 
 import (
-	"math"
-	"math/rand/v2"
 	"testing"
 	"time"
 )
@@ -51,71 +49,23 @@ func TestLimit_Steps(t *testing.T) {
 	}
 }
 
-// oracle is the rule as textbooks have it, with a part of a call for each success.
-type oracle struct {
-	most            float64
-	patience, tried float64
-	lowered, failed time.Time
-}
-
-func (o *oracle) forget(now time.Time) {
-	if now.Sub(o.failed) >= Memory {
-		*o = oracle{}
-	}
-}
-
-func (o *oracle) end(now, began time.Time, failed bool, running, all int64) {
-	o.forget(now)
-	switch {
-	case failed:
-		o.failed = now
-		if o.most == 0 || began.After(o.lowered) {
-			half := float64(running)
-			if o.most > 0 {
-				half = math.Min(half, math.Floor(o.most+1e-9))
-			}
-			o.most = math.Max(1, math.Floor(half/2))
-			o.tried = half
-			o.patience = math.Min(math.Max(1, 2*o.patience), 16)
-			o.lowered = now
-		}
-	case o.most > 0 && running >= int64(o.most+1e-9):
-		whole := math.Floor(o.most + 1e-9)
-		o.most += 1 / whole / o.patience
-		if grown := math.Floor(o.most + 1e-9); grown > whole && grown > o.tried {
-			o.patience = math.Max(1, o.patience/2)
-		}
-		if o.most+1e-9 >= float64(all) {
-			*o = oracle{}
-		}
-	}
-}
-
-// TestLimit_AsTextbook: over random ends of calls the limit is the oracle's whole part.
-func TestLimit_AsTextbook(t *testing.T) {
-	for seed := range uint64(200) {
-		rng := rand.New(rand.NewPCG(seed, 2))
-		all := 2 + rng.Int64N(40)
+// TestLimit_Patience: however often a number of calls has failed, sixteen times as many successes are enough to try it again. A limit that comes to
+// all that anybody may run is forgotten.
+func TestLimit_Patience(t *testing.T) {
+	for failures, want := range map[int]int{1: 1, 2: 2, 4: 8, 5: 16, 9: 16} {
 		var l Limit
-		var o oracle
 		now := t0
-		for range 400 {
-			now = now.Add(time.Duration(rng.ExpFloat64() * float64(5*time.Second)))
-			if rng.IntN(100) == 0 {
-				now = now.Add(Memory)
-			}
-			began := now.Add(-time.Duration(rng.ExpFloat64() * float64(10*time.Second)))
-			running := 1 + rng.Int64N(all)
-			failed := rng.IntN(15) == 0
-			if failed {
-				l.Failed(now, began, running)
-			} else {
-				l.Succeeded(now, running, all)
-			}
-			o.end(now, began, failed, running, all)
-			if want := int64(o.most + 1e-9); l.Most(now) != want {
-				t.Fatalf("seed %d: it is %d, want %d", seed, l.Most(now), want)
-			}
+		for range failures {
+			now = now.Add(2 * time.Second)
+			l.Failed(now, now.Add(-time.Second), 1)
+		}
+		successes := 0
+		for l.Most(now) == 1 {
+			l.Succeeded(now, 1, 2)
+			successes++
+		}
+		if successes != want || l.Most(now) != 0 {
+			t.Errorf("after %d failures %d successes raise the limit to %d, want %d and none", failures, successes, l.Most(now), want)
 		}
 	}
 }
