@@ -89,6 +89,9 @@ func (p *Pool) GrantComes(now time.Time, c *Call) bool {
 // booked, and their cost beyond that. Refunds are not taken off.
 func (p *Pool) Spent(k Axis) int64 { return p.axes[k].pace.spent }
 
+// Refunded is how much of Spent was given back since.
+func (p *Pool) Refunded(k Axis) int64 { return p.axes[k].pace.spent - p.axes[k].pace.handed }
+
 // Allowed is the allowance of an axis in force, and its rest.
 func (p *Pool) Allowed(now time.Time, k Axis) (a Allowance, left int64) {
 	p.advance(now)

@@ -60,6 +60,7 @@ type outstanding struct {
 	held    Amounts
 	limits  Amounts
 	waiting Amounts
+	had     [axes]Holding
 	tree    []Claim
 	level   float64 // Report.Level
 
@@ -86,9 +87,10 @@ type Pressure struct {
 }
 
 // Due reports whether it is time for a beat: a regular one; or, if the last one was answered, one
-// out of turn, which there is in two cases. Either the allowance of a beat's time will not suffice for
+// out of turn, which there is in three cases. Either the allowance of a beat's time will not suffice for
 // the first call that waits; or, for all that wait, that of the time between two beats out of turn will
-// not, and the store has not been told of half of them. Where everything is used that is rare,
+// not, and the store has not been told of half of them; or nothing waits here, not all elsewhere can go, and
+// more was given back than the limit hands out in that time. Where everything is used that is rare,
 // since the queue stays about the same.
 func (n *Node) Due(now time.Time, p Pressure) bool {
 	switch {
@@ -101,13 +103,17 @@ func (n *Node) Due(now time.Time, p Pressure) bool {
 	}
 	parts := told(n.parts(now))
 	for k, w := range p.Waiting {
-		if w <= 0 || n.sent.limits[k] <= 0 {
+		if n.sent.limits[k] <= 0 {
 			continue
 		}
-		within := func(d time.Duration) int64 {
-			return p.Holding[k].Left + grown(parts[k], p.Holding[k].Rate, d.Milliseconds(), n.cfg.Rules.window())
+		h := p.Holding[k]
+		within := func(rate int64, d time.Duration) int64 {
+			return grown(parts[k], rate, d.Milliseconds(), n.cfg.Rules.window())
 		}
-		if within(n.cfg.Rules.Beat) < p.Head[k] || within(n.cfg.Rules.Eager) < w && w > 2*n.sent.waiting[k] {
+		switch eager := n.cfg.Rules.Eager; {
+		case w <= 0 && n.demands.short && h.Refunded-n.sent.had[k].Refunded > within(n.sent.limits[k], eager),
+			w > 0 && h.Left+within(h.Rate, n.cfg.Rules.Beat) < p.Head[k],
+			w > 2*n.sent.waiting[k] && h.Left+within(h.Rate, eager) < w:
 			return true
 		}
 	}
@@ -151,7 +157,7 @@ func (n *Node) beat(now time.Time, r *Report) []Command {
 		}
 	}
 	n.sent = outstanding{
-		seq: n.seq, at: now, spent: r.Spent, parts: n.parts(now), held: r.Held, limits: r.Limits, waiting: b.Waiting, tree: r.Tree, level: r.Level,
+		seq: n.seq, at: now, spent: r.Spent, parts: n.parts(now), held: r.Held, limits: r.Limits, waiting: b.Waiting, had: r.Holding, tree: r.Tree, level: r.Level,
 		refundable: r.Refundable, holding: b.Holding,
 	}
 	if n.joined { // before that nothing can have been used
@@ -254,7 +260,7 @@ func (n *Node) observe(now time.Time, spent Amounts) {
 	if dt := now.Sub(n.last).Seconds(); n.seq > 0 && dt > 0 {
 		for k := range n.takes {
 			taken := float64(max(0, spent[k]-n.sent.spent[k])) / dt
-			n.takes[k] += (taken - n.takes[k]) * (1 - math.Exp(-dt/memory.Seconds()))
+			n.takes[k] += (taken - n.takes[k]) * (1 - math.Exp(-dt/doubt.Seconds()))
 		}
 	}
 }

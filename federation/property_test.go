@@ -397,7 +397,7 @@ func TestDrift(t *testing.T) {
 		grants := rapid.SampledFrom([]int64{0, 1, 7, 600, 599_999, limit})
 		var allowed escrow.Allowance
 		for range 3 {
-			r := &Report{Limits: Amounts{limit}, Holding: [axes]Holding{{max(0, allowed.Left(own(real), 0)), allowed.Rate, allowed.Until}}}
+			r := &Report{Limits: Amounts{limit}, Holding: [axes]Holding{{Left: max(0, allowed.Left(own(real), 0)), Rate: allowed.Rate, Until: allowed.Until}}}
 			b := n.Step(own(real), r)[0].(Send).Beat
 			start := real // of the beat
 			real += way.Draw(t, "there")

@@ -142,6 +142,28 @@ func TestReady_Within(t *testing.T) {
 	}
 }
 
+// TestReady_Back: where nothing waits, what calls give back is told out of turn once it is more than the limit hands out in that time, if others lack it.
+func TestReady_Back(t *testing.T) {
+	n := NewNode(Config{Name: "n", Instance: "n", Rules: DefaultRules()})
+	now := time.Unix(0, 0)
+	report := &Report{Limits: Amounts{idlersLimit}, Holding: [axes]Holding{{Refunded: 7000}}}
+	for _, x := range []struct {
+		level               float64
+		back, waiting, left int64
+		due                 bool
+	}{
+		{level: 1, back: 1251, due: true}, {level: 1, back: 1250}, {level: -1, back: 1251}, {level: 1, back: 1251, waiting: 10, left: 10},
+	} {
+		now = now.Add(2 * time.Second)
+		b := n.Step(now, report)[0].(Send).Beat
+		n.Step(now, &Reply{Status: Granted, Instance: "n", Seq: b.Seq, Epoch: 1, Level: x.level})
+		p := Pressure{Waiting: Amounts{x.waiting}, Holding: [axes]Holding{{Left: x.left, Refunded: 7000 + x.back}}}
+		if early := n.Due(now.Add(n.cfg.Rules.Eager-1), p); early || n.Due(now.Add(n.cfg.Rules.Eager), p) != x.due {
+			t.Errorf("%+v: a beat is due too early: %v, or not in time", x, early)
+		}
+	}
+}
+
 // TestReady_Wanted: a node wants ready what its calls take until the next answer, and one more. If it knows of none it wants a
 // second, unless others lack it.
 func TestReady_Wanted(t *testing.T) {

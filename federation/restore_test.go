@@ -121,7 +121,7 @@ func TestContained(t *testing.T) {
 			}
 			f.report.Held = Amounts{rapid.Int64Range(0, 5).Draw(t, "held")}
 			f.report.Refundable = Amounts{rapid.Int64Range(0, 5).Draw(t, "refundable")}
-			f.report.Holding[0] = Holding{rapid.Int64Range(0, 20).Draw(t, "left"), rapid.Int64Range(0, 20).Draw(t, "rate"), now.Add(100 * time.Millisecond)}
+			f.report.Holding[0] = Holding{Left: rapid.Int64Range(0, 20).Draw(t, "left"), Rate: rapid.Int64Range(0, 20).Draw(t, "rate"), Until: now.Add(100 * time.Millisecond)}
 			f.tell(now)
 			switch rapid.IntRange(0, 2).Draw(t, "fate") {
 			case 0: // it is lost

@@ -35,10 +35,10 @@ func (r *Report) waiting() (sum Amounts) {
 	return sum
 }
 
-// Holding is the rest of an allowance.
+// Holding is the rest of an allowance, and escrow.Pool.Refunded.
 type Holding struct {
-	Left, Rate int64
-	Until      time.Time
+	Left, Rate, Refunded int64
+	Until                time.Time
 }
 
 // Claim is one node of a pool's tree.

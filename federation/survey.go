@@ -40,7 +40,7 @@ func Asked(p *escrow.Pool, claims []Claim) []Claim {
 func holdings(p *escrow.Pool, now time.Time) (h [axes]Holding) {
 	for k := range h {
 		a, left := p.Allowed(now, escrow.Axis(k))
-		h[k] = Holding{left, a.Rate, a.Until}
+		h[k] = Holding{left, a.Rate, p.Refunded(escrow.Axis(k)), a.Until}
 	}
 	return h
 }

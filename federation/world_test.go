@@ -356,7 +356,7 @@ func (w *world) report(p *proc) *Report {
 			}
 		}
 	}
-	r.Holding[0] = Holding{p.allowance.Left(w.now(), p.spent), p.allowance.Rate / w.shorter(), p.allowance.Until}
+	r.Holding[0] = Holding{Left: p.allowance.Left(w.now(), p.spent), Rate: p.allowance.Rate / w.shorter(), Until: p.allowance.Until}
 	for at, n := range p.booked {
 		if n > 0 && w.tick-at <= w.span() {
 			end := t0.Add(time.Duration(at)*w.rules.tick + w.rules.tick/2)

@@ -35,7 +35,7 @@ type PoolDemand struct {
 	Burst           time.Duration
 	// Spent and Refundable are of the escrow.Pool's methods, Bookings and Held are of its Bookings.
 	Spent, Refundable, Held [2]int64
-	Bookings    []escrow.Booking
+	Bookings                []escrow.Booking
 	// Largest is the largest call of late.
 	Largest [2]int64
 	// Level is the lowest PoolGrant.Level of the pool's other axes; 0 is none.
@@ -51,9 +51,9 @@ type PoolDemand struct {
 type PoolPressure struct {
 	// Waiting is the cost of all calls in the queue, and Head that of the first.
 	Waiting, Head [2]int64
-	// Allowed are the allowances in force, and Left is the rest of them.
-	Allowed [2]escrow.Allowance
-	Left    [2]int64
+	// Allowed are the allowances in force, and Left is the rest of them. Refunded is of escrow.Pool.Refunded.
+	Allowed        [2]escrow.Allowance
+	Left, Refunded [2]int64
 }
 
 // PoolGrant is how much a pool may hand out of the two axes of a SharedPool.
@@ -177,6 +177,7 @@ func (s *SharedPool) pressureLocked(now time.Time, p *pool) PoolPressure {
 	d := PoolPressure{Waiting: s.of(p.escrow.Demand(escrow.Root).WaitingUnits), Head: s.of(p.escrow.Head())}
 	for i, k := range pairs[s.pair] {
 		d.Allowed[i], d.Left[i] = p.escrow.Allowed(now, k)
+		d.Refunded[i] = p.escrow.Refunded(k)
 	}
 	return d
 }

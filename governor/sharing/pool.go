@@ -40,7 +40,7 @@ func (p *Pool) Pressure(now time.Time) (federation.Pressure, bool) {
 
 func holding(d *governor.PoolPressure) (h [2]federation.Holding) {
 	for k, a := range d.Allowed {
-		h[k] = federation.Holding{Left: d.Left[k], Rate: a.Rate, Until: a.Until}
+		h[k] = federation.Holding{Left: d.Left[k], Rate: a.Rate, Refunded: d.Refunded[k], Until: a.Until}
 	}
 	return h
 }

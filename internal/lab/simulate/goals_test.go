@@ -61,8 +61,8 @@ var goals = map[string]goal{
 	"cut-off": {utilization: 0.98, misallocation: 0.01, longRun: 0.03},
 
 	"calm-1":     {ofAsked: 0.999, waited: 0.001},
-	"calm-2":     {ofAsked: 0.999, waited: 0.01, wait: 0.3},
-	"calm-8":     {ofAsked: 0.999, waited: 0.03, wait: 0.5},
+	"calm-2":     {ofAsked: 0.999, waited: 0.003, wait: 0.05},
+	"calm-8":     {ofAsked: 0.999, waited: 0.003, wait: 0.05},
 	"calm-flood": {utilization: 0.3},
 
 	"reservation":         {utilization: 0.975, misallocation: 0.025},
