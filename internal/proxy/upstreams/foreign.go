@@ -89,8 +89,12 @@ func (f *foreign) look(now time.Time, l Left, used int64, refused bool) (news bo
 	}
 	sorted := f.last
 	slices.Sort(sorted[:])
-	if middle := sorted[agreeing/2]; f.looks >= agreeing && middle >= least {
-		f.use = min(middle, limit)
+	use := sorted[agreeing/2]
+	if refused { // which is no mistake
+		use = max(use, l.minute(taken))
+	}
+	if use >= least && (f.looks >= agreeing || refused) {
+		f.use = min(use, limit)
 		f.more = min(max(stepTimes*f.step, limit/moreLeast), limit/moreMost)
 	}
 	f.lasts = foreignLastsMost

@@ -130,12 +130,14 @@ func (a *account) run(ctx context.Context, part float64) (r accountFigures) {
 		})
 	}
 	time.Sleep(time.Until(began.Add(end)))
+	a.mu.Lock()
 	r.unused = 1 - float64(a.provider.Stats().TokensProduced-before)/float64(a.limit)/(end-from).Minutes()
 	r.refused = 1000 * a.refused / a.sent
 	sum := got["small"] + got["middle"] + got["big"]
 	for i, name := range []string{"small", "middle", "big"} {
 		r.off = max(r.off, math.Abs(got[name]/sum*7/float64(int(1)<<i)-1))
 	}
+	a.mu.Unlock()
 	callers.Wait()
 	return r
 }
