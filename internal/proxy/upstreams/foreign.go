@@ -56,11 +56,14 @@ const (
 
 // look takes in what is left, and how much llmgov has used in the last minute. It reports whether that changes what counts.
 func (f *foreign) look(now time.Time, l Left, used int64, refused bool) (news bool) {
-	f.at = now
-	if refused {
-		f.refused = now
-	}
 	f.own.note(now, used)
+	switch {
+	case refused:
+		f.refused = now
+	case l.Left == 0: // which means nothing if the call is served
+		return false
+	}
+	f.at = now
 	f.use = 0
 	f.more = 0
 	if l.Window > time.Minute || l.Reset > time.Minute+apart { // not of a minute

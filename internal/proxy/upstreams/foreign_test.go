@@ -153,3 +153,45 @@ func TestForeign(t *testing.T) {
 		}
 	}
 }
+
+// A look tells nothing if the limit is of more than a minute, or the call was served with nothing left; a refusal tells at once, and what
+// was seen falls to nothing by the reset.
+func TestForeign_Looks(t *testing.T) {
+	look := func(f *foreign, after time.Duration, left int64, reset time.Duration, refused bool) int64 {
+		now := t0.Add(after)
+		f.look(now, Left{Limit: 100_000, Left: left, Window: time.Minute, Reset: reset}, 10_000, refused)
+		return f.use
+	}
+	for name, c := range map[string]struct {
+		left    int64
+		reset   time.Duration
+		refused bool
+		want    [4]int64 // after each of the same looks
+	}{
+		"three answers":  {50_000, time.Minute, false, [4]int64{0, 0, 40_000, 40_000}},
+		"a refusal":      {500, time.Minute, true, [4]int64{89_500, 89_500, 89_500, 89_500}},
+		"no reset":       {50_000, 0, false, [4]int64{0, 0, 40_000, 40_000}},
+		"of a day":       {50_000, time.Hour, false, [4]int64{}},
+		"nothing left":   {0, time.Minute, false, [4]int64{}},
+		"little":         {86_000, time.Minute, false, [4]int64{}},
+		"less than ours": {95_000, time.Minute, false, [4]int64{}},
+	} {
+		var f foreign
+		var got [4]int64
+		for i := range got {
+			got[i] = look(&f, time.Duration(i)*time.Second, c.left, c.reset, c.refused)
+		}
+		if got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+	var f foreign
+	for i := range agreeing {
+		look(&f, time.Duration(i), 50_000, 20*time.Second, false)
+	}
+	for after, want := range map[time.Duration]int64{0: 41_000, 5 * time.Second: 30_750, 10 * time.Second: 20_500, 20 * time.Second: 0, time.Hour: 0} {
+		if got := f.count(t0.Add(after)); got < want-1 || got > want {
+			t.Errorf("after %v %d are kept free, want %d", after, got, want)
+		}
+	}
+}
