@@ -44,7 +44,9 @@ func (c *call) verdict(resp *http.Response, err error) upstreams.Outcome {
 	c.tries.why = text.Brief(resp.Status)
 	t.Refused = t.status/100 != 2 || t.foreign
 	c.tries.said = t.up.Provider.Limits.Read(resp.Header)
-	c.tries.left = t.up.Provider.Limits.Remains(resp.Header, time.Now())
+	if now := time.Now(); t.status == http.StatusTooManyRequests || t.member.Due(now, c.head.Model) {
+		c.tries.left = t.up.Provider.Limits.Remains(resp.Header, now)
+	}
 	switch {
 	case admission.Fails(t.status):
 		return c.classifyError(resp, keepError(resp))
@@ -347,8 +349,8 @@ func (c *call) tell(said upstreams.Outcome) {
 	events := m.Report(time.Now(), upstreams.Result{
 		Outcome: said, Began: t.Began, Probe: t.probe, Told: c.tries.said, Model: c.head.Model, Tenant: c.Tenant.Name, Scope: t.scope, Cause: c.tries.why,
 	})
-	if now := time.Now(); c.tries.left != (upstreams.Remains{}) && m.Due(now, c.head.Model) {
-		events.Limits = m.Look(now, c.head.Model, &c.tries.left, c.g.usedAt(t.up.Identity()), said == upstreams.Busy) || events.Limits
+	if c.tries.left != (upstreams.Remains{}) {
+		events.Limits = m.Look(time.Now(), c.head.Model, &c.tries.left, c.g.usedAt(t.up.Identity()), said == upstreams.Busy) || events.Limits
 	}
 	if t.busy {
 		c.tries.paused = events.Until

@@ -61,23 +61,23 @@ func (g *Gateway) usedAt(identity string) (used upstreams.Told) {
 			if u.Identity() != identity {
 				continue
 			}
-			by := g.gov.Used(p.Name, u.Name)
-			add(&used.Tokens, by[limits.Tokens])
-			add(&used.Requests, by[limits.Requests])
-			add(&used.Input, by[limits.Input])
-			add(&used.Output, by[limits.Output])
+			for k, n := range g.gov.Used(p.Name, u.Name) {
+				if n < 0 {
+					n = unknown
+				}
+				*used.Of(units[k]) += n
+			}
 		}
 	}
 	return used
 }
 
-// add adds to a sum of which below 0 is unknown.
-func add(sum *int64, n int64) {
-	if n < 0 || *sum < 0 {
-		n = -1
-		*sum = 0
-	}
-	*sum += n
+// unknown is below 0, whatever is added for each of the pools.
+const unknown = -1 << 50
+
+// units are the units of axes.
+var units = [limits.Kinds]upstreams.Unit{
+	limits.Requests: upstreams.Requests, limits.Tokens: upstreams.Tokens, limits.Input: upstreams.Input, limits.Output: upstreams.Output,
 }
 
 // upstreamStates are the gateway's beliefs about all upstreams, for the metrics.
@@ -95,9 +95,9 @@ func (g *Gateway) upstreamStates() []telemetry.UpstreamState {
 			if list := foreign(m.Name, &s); s.Declared != (upstreams.Told{}) {
 				one.Foreign = map[string]int64{}
 				one.ForeignPart = largest(list)
-				for k, of := range foreignAxes {
-					if limit := s.Declared.ByUnit()[of]; limit > 0 {
-						one.Foreign[k.String()] = s.Foreign.ByUnit()[of]
+				for k, of := range units {
+					if of != upstreams.Requests && *s.Declared.Of(of) > 0 {
+						one.Foreign[limits.Axis(k).String()] = *s.Foreign.Of(of)
 					}
 				}
 			}
@@ -113,9 +113,6 @@ func (g *Gateway) upstreamStates() []telemetry.UpstreamState {
 	}
 	return out
 }
-
-// foreignAxes are the axes of tokens.
-var foreignAxes = map[limits.Axis]upstreams.Unit{limits.Tokens: upstreams.Tokens, limits.Input: upstreams.Input, limits.Output: upstreams.Output}
 
 // byAxis are limits, or their use, by the axes of the metrics, without those that are 0.
 func byAxis(l limits.Limits) map[string]int64 {

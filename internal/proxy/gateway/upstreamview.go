@@ -93,10 +93,9 @@ func (g *Gateway) Explain(q *adminapi.Question) (*adminapi.Explanation, error) {
 
 // foreign is what others use of the limits that an upstream declares.
 func foreign(name string, s *upstreams.State) (list []adminapi.ForeignUse) {
-	limit := s.Declared.ByUnit()
-	for of, n := range s.Foreign.ByUnit() {
-		if n > 0 && limit[of] > 0 {
-			list = append(list, adminapi.ForeignUse{Upstream: name, Key: upstreams.Unit(of).Key(), Limit: limit[of], Used: n})
+	for _, of := range upstreams.Limited {
+		if n := *s.Foreign.Of(of); n > 0 && *s.Declared.Of(of) > 0 {
+			list = append(list, adminapi.ForeignUse{Upstream: name, Key: of.Key(), Limit: *s.Declared.Of(of), Used: n})
 		}
 	}
 	return list

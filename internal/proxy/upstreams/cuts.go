@@ -53,8 +53,8 @@ func (s *Set) limitsOf(m *Member, pool Told, part int64) Told {
 	if s.limited {
 		return m.own
 	}
-	for _, limit := range []*int64{&pool.Tokens, &pool.Requests, &pool.Input, &pool.Output} {
-		*limit = int64(float64(*limit) * float64(part) / whole)
+	for _, of := range Limited {
+		*pool.Of(of) = int64(float64(*pool.Of(of)) * float64(part) / whole)
 	}
 	return pool
 }

@@ -225,17 +225,12 @@ func (s *state) Look(now time.Time, model string, left *Remains, used Told, refu
 	}
 	l.looked = now
 	s.limits[model] = l
-	for of, own := range used.ByUnit() {
-		if left[of].Limit > 0 && own >= 0 {
+	for _, of := range Limited {
+		if own := *used.Of(of); left[of].Limit > 0 && own >= 0 {
 			news = l.others[of].look(now, left[of], own, refused) || news
 		}
 	}
 	return news && l.said == agreeing
-}
-
-// ByUnit are the limits by Unit, without the wait.
-func (t *Told) ByUnit() [units]int64 {
-	return [units]int64{Tokens: t.Tokens, Requests: t.Requests, Input: t.Input, Output: t.Output}
 }
 
 // largestLocked are the largest limits declared recently, as of a time, and when they were: as they were declared, or less what others use.
@@ -244,16 +239,13 @@ func (s *state) largestLocked(now time.Time, lessOthers bool) (most limits) {
 		if now.Sub(l.at) >= limitsLast || l.said < agreeing {
 			continue
 		}
-		own := l.ByUnit()
-		if lessOthers && l.others != nil {
-			for of := range own {
-				own[of] = max(own[of]-l.others[of].count(now), min(own[of], 1))
+		for _, of := range Limited {
+			limit := *l.Of(of)
+			if lessOthers && l.others != nil {
+				limit = max(limit-l.others[of].count(now), min(limit, 1))
 			}
+			*most.Of(of) = max(*most.Of(of), limit)
 		}
-		most.Tokens = max(most.Tokens, own[Tokens])
-		most.Requests = max(most.Requests, own[Requests])
-		most.Input = max(most.Input, own[Input])
-		most.Output = max(most.Output, own[Output])
 		if l.at.After(most.at) {
 			most.at = l.at
 		}
@@ -267,10 +259,9 @@ func (s *state) foreignLocked(now time.Time) (most Told) {
 		if l.others == nil || l.said < agreeing {
 			continue
 		}
-		most.Tokens = max(most.Tokens, l.others[Tokens].fade(l.others[Tokens].use, now))
-		most.Requests = max(most.Requests, l.others[Requests].fade(l.others[Requests].use, now))
-		most.Input = max(most.Input, l.others[Input].fade(l.others[Input].use, now))
-		most.Output = max(most.Output, l.others[Output].fade(l.others[Output].use, now))
+		for _, of := range Limited {
+			*most.Of(of) = max(*most.Of(of), l.others[of].fade(l.others[of].use, now))
+		}
 	}
 	return most
 }
@@ -278,8 +269,8 @@ func (s *state) foreignLocked(now time.Time) (most Told) {
 // othersLastLocked is for how long use by others counts that was seen so far.
 func (s *state) othersLastLocked(now time.Time) (lasts time.Duration) {
 	for _, l := range s.limits {
-		for of := 0; l.others != nil && of < units; of++ {
-			if f := &l.others[of]; f.count(now) > 0 {
+		for i := 0; l.others != nil && i < units; i++ {
+			if f := &l.others[i]; f.use > 0 {
 				lasts = max(lasts, f.at.Add(f.lasts).Sub(now))
 			}
 		}

@@ -31,6 +31,9 @@ const (
 	units = int(iota)
 )
 
+// Limited are the units that pools have limits of.
+var Limited = []Unit{Tokens, Requests, Input, Output}
+
 // Key is the name in the files of a limit on so much a minute.
 func (u Unit) Key() string {
 	return [units]string{Tokens: "tpm", Requests: "rpm", Input: "itpm", Output: "otpm"}[u]
@@ -110,13 +113,18 @@ func (r *Reader) Read(h http.Header) (t Told) {
 	return t
 }
 
+// Of is the limit on a unit.
+func (t *Told) Of(u Unit) *int64 {
+	return [units]*int64{Tokens: &t.Tokens, Requests: &t.Requests, Input: &t.Input, Output: &t.Output}[u]
+}
+
 // lower lowers a limit to n a window of some seconds, of which 0 is a minute; n of 0 is none. Of a longer window as much may come in
 // one minute.
 func (t *Told) lower(of Unit, n, window int64) {
 	if of == Other || n <= 0 {
 		return
 	}
-	limit := [...]*int64{Tokens: &t.Tokens, Requests: &t.Requests, Input: &t.Input, Output: &t.Output}[of]
+	limit := t.Of(of)
 	n = min(n, 1_000_000_000_000)
 	if window > 0 && window < 60 {
 		n = n * 60 / window
