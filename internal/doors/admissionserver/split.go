@@ -66,6 +66,7 @@ func (s *split) sort(serving context.Context, c *sorted) {
 	to := s.http
 	if string(c.left) == preface {
 		to = s.grpc
+		c.frames = newFrames()
 	}
 	select {
 	case to.conns <- c:
@@ -106,18 +107,23 @@ func (h *half) Addr() net.Addr { return h.of.Listener.Addr() }
 // sorted is a connection of which the first bytes were read. They are read again.
 type sorted struct {
 	net.Conn
-	first [len(preface)]byte
-	left  []byte
+	first  [len(preface)]byte
+	left   []byte
+	frames *frames // of gRPC
 }
 
 // Read implements net.Conn.
-func (c *sorted) Read(b []byte) (int, error) {
+func (c *sorted) Read(b []byte) (n int, err error) {
 	if len(c.left) == 0 {
-		return c.Conn.Read(b)
+		n, err = c.Conn.Read(b)
+	} else {
+		n = copy(b, c.left)
+		c.left = c.left[n:]
 	}
-	n := copy(b, c.left)
-	c.left = c.left[n:]
-	return n, nil
+	if c.frames != nil && err == nil {
+		err = c.frames.take(b[:n])
+	}
+	return n, err
 }
 
 // CloseWrite lets net/http end its side before it closes a connection with unread data.
@@ -141,7 +147,8 @@ type plain struct{}
 
 // ServerHandshake implements credentials.TransportCredentials.
 func (plain) ServerHandshake(c net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	return c, connInfo{credentials.CommonAuthInfo{SecurityLevel: credentials.NoSecurity}, connContext(context.Background(), c)}, nil
+	from, _ := c.(*sorted)
+	return c, connInfo{credentials.CommonAuthInfo{SecurityLevel: credentials.NoSecurity}, connContext(context.Background(), c), from.frames}, nil
 }
 
 // ClientHandshake implements credentials.TransportCredentials.
@@ -163,7 +170,8 @@ func (plain) OverrideServerName(string) error { return nil }
 // connInfo is the connection of a call.
 type connInfo struct {
 	credentials.CommonAuthInfo
-	conn context.Context // for package connections
+	conn   context.Context // for package connections
+	frames *frames
 }
 
 // AuthType implements credentials.AuthInfo.

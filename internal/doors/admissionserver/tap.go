@@ -27,6 +27,9 @@ func (s *Server) tap(ctx context.Context, info *tap.Info) (context.Context, erro
 	if wrong != nil {
 		return nil, status.Error(codesOf[wrong.status], wrong.text)
 	}
+	if info, ok := at.AuthInfo.(connInfo); ok && who.Trusted() {
+		info.frames.trusted.Store(true)
+	}
 	return context.WithValue(ctx, callerKey{}, who), nil
 }
 
