@@ -28,6 +28,7 @@ type mockCmd struct {
 	ITPM            int64         `name:"itpm" placeholder:"N" help:"Limit on input tokens in a rolling minute, without cached ones; 429 beyond."`
 	OTPM            int64         `name:"otpm" placeholder:"N" help:"Limit on output tokens in a rolling minute, as they are produced; 429 beyond."`
 	Accounting      string        `placeholder:"RULE" help:"How tokens count against tpm: admit_max, production or settle. Default admit_max."`
+	Minute          string        `placeholder:"WAY" help:"How the minute of the limits counts: rolling, fixed (all is free again after each whole minute) or bucket (filled at the limit's rate). Default rolling."`
 	ErrorRate       float64       `placeholder:"P" help:"Share of calls answered with a 500."`
 	HangupRate      float64       `placeholder:"P" help:"Share of calls cut off in mid-answer."`
 	SlowRate        float64       `placeholder:"P" help:"Share of calls with slow chunks."`
@@ -45,7 +46,7 @@ func (m mockCmd) Run(e *env) error {
 	s, err := mock.New(mock.Config{
 		Models: m.Model, APIKey: m.APIKey, FirstToken: m.FirstToken, TokensPerSecond: m.TokensPerSecond,
 		PrefixCache: m.PrefixCache,
-		Slots:       m.Slots, Batch: m.Batch, KVCache: m.KVCache, OutputTokens: m.OutputTokens, MostOutput: m.MostOutput, TPM: m.TPM, RPM: m.RPM, ITPM: m.ITPM, OTPM: m.OTPM, Accounting: m.Accounting,
+		Slots:       m.Slots, Batch: m.Batch, KVCache: m.KVCache, OutputTokens: m.OutputTokens, MostOutput: m.MostOutput, TPM: m.TPM, RPM: m.RPM, ITPM: m.ITPM, OTPM: m.OTPM, Accounting: m.Accounting, Minute: m.Minute,
 		ErrorRate: m.ErrorRate, HangupRate: m.HangupRate, SlowRate: m.SlowRate, SlowChunk: m.SlowChunk,
 		Usage: m.Usage, Seed: m.Seed,
 	})

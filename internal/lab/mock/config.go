@@ -14,6 +14,13 @@ const (
 	Settle     = "settle"
 )
 
+// The ways in which a minute counts; see Config.Minute.
+const (
+	Rolling = "rolling"
+	Fixed   = "fixed"
+	Bucket  = "bucket"
+)
+
 // The places of usage in a stream; see Config.Usage.
 const (
 	UsageChunk  = "chunk"
@@ -84,6 +91,13 @@ type Config struct {
 	// The last two refuse when rolling sum and prompt together exceed the limit.
 	Accounting string
 
+	// Minute is the minute of the limits. Default "rolling".
+	//
+	//	rolling  the 60 s before each request
+	//	fixed    a minute of the server's clock, after which all is free again: Azure's way
+	//	bucket   a bucket that is full at first, and filled at the limit's rate: OpenAI's and Anthropic's way
+	Minute string
+
 	// ErrorRate, HangupRate and SlowRate are the shares (0 to 1) of requests that are answered
 	// with a 500, cut off in the middle of the answer, or served with a pause before each
 	// chunk. They are drawn independently, from Seed and the number of the request. Default 0.
@@ -123,6 +137,9 @@ func (c Config) withDefaults() Config {
 	if c.Accounting == "" {
 		c.Accounting = AdmitMax
 	}
+	if c.Minute == "" {
+		c.Minute = Rolling
+	}
 	if c.Usage == "" {
 		c.Usage = UsageChunk
 	}
@@ -154,6 +171,7 @@ func (c Config) validate() error {
 	check(c.OTPM >= 0, "OTPM is %d: must be 0 (off) or positive", c.OTPM)
 	check(c.Accounting == AdmitMax || c.Accounting == Production || c.Accounting == Settle,
 		"Accounting is %q: must be admit_max, production or settle", c.Accounting)
+	check(c.Minute == Rolling || c.Minute == Fixed || c.Minute == Bucket, "Minute is %q: must be rolling, fixed or bucket", c.Minute)
 	check(c.Usage == UsageChunk || c.Usage == UsageFinish || c.Usage == UsageEach || c.Usage == UsageAbsent,
 		"Usage is %q: must be chunk, finish, each or absent", c.Usage)
 	checkRate := func(name string, r float64) {

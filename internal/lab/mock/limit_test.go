@@ -239,3 +239,29 @@ func TestWindowAgainstNaiveList(t *testing.T) {
 		}
 	})
 }
+
+// TestWindow_Ways: of 60 used at 50 s and 30 at 55 s, what counts at 62 s and 112 s by each way, and when 40 of it will count no more.
+func TestWindow_Ways(t *testing.T) {
+	const s = time.Second
+	for name, tt := range map[string]struct {
+		w          window
+		sum, later int64
+		wait       time.Duration // at 62 s
+	}{
+		Rolling: {window{}, 90, 30, 48 * s},
+		Fixed:   {window{fixed: true}, 0, 0, 0},
+		Bucket:  {window{fill: 120}, 66, 0, 20 * s}, // two in a second
+	} {
+		w := &tt.w
+		w.add(50*s, 60)
+		ref := w.add(55*s, 35)
+		w.reduce(55*s, ref, 5)
+		wait := w.wait(62*s, 40)
+		if w.sum != tt.sum || wait != tt.wait {
+			t.Errorf("%s: %d count at 62 s, and 40 less after %v, want %d and %v", name, w.sum, wait, tt.sum, tt.wait)
+		}
+		if w.expire(112 * s); w.sum != tt.later {
+			t.Errorf("%s: %d count at 112 s, want %d", name, w.sum, tt.later)
+		}
+	}
+}

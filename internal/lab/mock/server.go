@@ -37,6 +37,12 @@ func New(cfg Config) (*Server, error) {
 	s := &Server{cfg: cfg}
 	s.books.accounting = cfg.Accounting
 	s.books.limits = [axes]int64{axisRequests: cfg.RPM, axisTokens: cfg.TPM, axisInput: cfg.ITPM, axisOutput: cfg.OTPM}
+	for k, limit := range s.books.limits {
+		s.books.windows[k].fixed = cfg.Minute == Fixed
+		if cfg.Minute == Bucket {
+			s.books.windows[k].fill = limit
+		}
+	}
 	s.books.slotLimit = int64(cfg.Slots)
 	s.books.start = time.Now()
 	if cfg.Batch > 0 || cfg.KVCache > 0 {
