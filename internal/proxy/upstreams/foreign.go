@@ -19,6 +19,7 @@ type foreign struct {
 	since       time.Time // the first of paid
 	from, end   time.Time // a look, and the end of the window by it
 	now, before int64     // use by others in this fixed window, and in the one before
+	debt        float64   // of others in the bucket, with a lag
 
 	last    [agreeing]int64 // what the last looks came to
 	looks   int
@@ -50,6 +51,8 @@ const (
 	// alike is how many looks must agree on how an upstream counts, and alikeFor for how long, because the reset of a window and that of
 	// a bucket are the same for some seconds.
 	alike, alikeFor = 10, 20 * time.Second
+	// debtLags is how slowly the debt of others is followed: own bursts are in it, too, and are paid off with theirs.
+	debtLags = 15 * time.Second
 	// leastLearned is the shortest window of which the way of counting is learned.
 	leastLearned = 30 * time.Second
 )
@@ -63,6 +66,7 @@ func (f *foreign) look(now time.Time, l Left, used int64, refused bool) (news bo
 	case l.Left == 0: // which means nothing if the call is served
 		return false
 	}
+	since := now.Sub(f.at)
 	f.at = now
 	f.use = 0
 	f.more = 0
@@ -75,6 +79,8 @@ func (f *foreign) look(now time.Time, l Left, used int64, refused bool) (news bo
 	switch {
 	case f.paid == alike && now.Sub(f.since) >= alikeFor:
 		taken -= f.own.debt(float64(l.Limit) / l.Window.Seconds())
+		f.debt += float64(taken-int64(f.debt)) * min(1, since.Seconds()/debtLags.Seconds())
+		taken = int64(f.debt)
 	case f.fixed == agreeing:
 		if over {
 			f.before = max(0, f.now)

@@ -38,9 +38,9 @@ const accountCall = 500 // tokens of a call
 var accountBody = `{"model":"m","messages":[{"role":"user","content":"` + strings.Repeat("word ", 372) + `"}],"max_tokens":100,"mock":{"output_tokens":30}}`
 
 // newAccount has three tenants of weights 4, 2 and 1 at each gateway.
-func newAccount(t *testing.T, limit int64, gateways int, heed string) *account {
+func newAccount(t *testing.T, limit int64, gateways int, minute, heed string) *account {
 	a := &account{limit: limit, rnd: mathrand.New(mathrand.NewPCG(1, 2))}
-	a.provider = testkit.Must(mock.New(mock.Config{TPM: limit, FirstToken: 200 * time.Millisecond, TokensPerSecond: 100}))(t)
+	a.provider = testkit.Must(mock.New(mock.Config{TPM: limit, Minute: minute, FirstToken: 200 * time.Millisecond, TokensPerSecond: 100}))(t)
 	pool := harness.PoolAt("shared")
 	pool.TPM = limit
 	pool.Concurrency = 0
@@ -149,25 +149,41 @@ type accountFigures struct{ refused, unused, theirs, off float64 }
 // TestForeignUse: while others use a part of the account, the provider refuses hardly a call, the minute is used up, others have what they
 // ask for, and tenants their shares. Without heed it refuses most calls.
 func TestForeignUse(t *testing.T) {
-	for _, gateways := range []int{1, 3} {
-		for _, part := range []float64{.4, 0, .2, .6}[:testkit.Rounds(1, 4)] {
-			virtually := func(heed string) (r accountFigures) {
-				testkit.Virtual(t, fmt.Sprintf("%d gateways, %.0f %%, %s", gateways, 100*part, heed), func(t *testing.T) {
-					r = newAccount(t, 300_000, gateways, heed).run(t.Context(), part)
-				})
-				t.Logf("| %d | %.0f %% | %s | %.1f | %.1f %% | %.0f %% | %.1f %% |", gateways, 100*part, heed, r.refused, 100*r.unused, 100*r.theirs, 100*r.off)
-				return r
-			}
-			heeded := virtually(tenants.HeedLower)
-			if most := []float64{.045, .11}[gateways/3]; heeded.refused > 25 || heeded.unused > most || math.Abs(heeded.theirs-part) > .03 || heeded.off > .025 {
-				t.Errorf("%d gateways, others use %.1f: %+v", gateways, part, heeded)
-			}
-			if testing.Short() {
-				return
-			}
-			if off := virtually(tenants.HeedOff); part > 0 && off.refused < 20*heeded.refused {
-				t.Errorf("%d gateways, others use %.1f: without heed %.1f of 1,000 calls are refused, with %.1f", gateways, part, off.refused, heeded.refused)
-			}
+	for _, c := range []struct {
+		gateways int
+		minute   string
+		part     float64
+		most     accountFigures
+	}{
+		{1, mock.Rolling, .4, accountFigures{25, .045, .03, .025}},
+		{1, mock.Rolling, 0, accountFigures{5, .02, 0, .025}},
+		{1, mock.Rolling, .2, accountFigures{25, .045, .03, .025}},
+		{1, mock.Rolling, .6, accountFigures{25, .045, .03, .025}},
+		{1, mock.Fixed, .4, accountFigures{25, .045, .03, .025}},
+		{1, mock.Bucket, .4, accountFigures{25, .045, .03, .025}},
+		{3, mock.Rolling, .4, accountFigures{25, .11, .03, .025}},
+		{3, mock.Rolling, 0, accountFigures{5, .02, 0, .025}},
+		{3, mock.Rolling, .2, accountFigures{25, .11, .03, .025}},
+		{3, mock.Rolling, .6, accountFigures{25, .11, .03, .025}},
+		{3, mock.Bucket, .4, accountFigures{25, .11, .03, .025}},
+	}[:testkit.Rounds(1, 11)] {
+		name := fmt.Sprintf("%d gateways, %s, %.0f %%", c.gateways, c.minute, 100*c.part)
+		virtually := func(heed string) (r accountFigures) {
+			testkit.Virtual(t, name+", "+heed, func(t *testing.T) {
+				r = newAccount(t, 300_000, c.gateways, c.minute, heed).run(t.Context(), c.part)
+			})
+			t.Logf("%s, %s: of 1,000 calls %.1f are refused, %.1f %% unused, others got %.0f %%, shares are off by %.1f %%", name, heed, r.refused, 100*r.unused, 100*r.theirs, 100*r.off)
+			return r
+		}
+		r := virtually(tenants.HeedLower)
+		if r.refused > c.most.refused || r.unused > c.most.unused || math.Abs(r.theirs-c.part) > c.most.theirs || r.off > c.most.off {
+			t.Errorf("%s: %+v", name, r)
+		}
+		if testing.Short() || c.part == 0 || c.minute == mock.Fixed { // of which others are kept out instead
+			continue
+		}
+		if off := virtually(tenants.HeedOff); off.refused < 20*r.refused {
+			t.Errorf("%s: without heed %.1f of 1,000 calls are refused, with %.1f", name, off.refused, r.refused)
 		}
 	}
 }
