@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/internal/lab/simulate/scenario"
 	"github.com/llmgov/llmgov/internal/test/testkit"
@@ -95,35 +93,6 @@ tenants: [{name: a, load: {kind: open, tokens_per_second: 1}}]
 			}
 		}
 	}
-}
-
-// Whatever is asked, the oracle shares out neither more than there is nor more
-// than was asked for, and leaves nothing idle while workers want it.
-func TestFluidConserves(t *testing.T) {
-	p := newPlan(parsed(t, openBesideWorkers), 1)
-	rapid.Check(t, func(t *rapid.T) {
-		var requests []Request
-		asked := 0.0
-		at := time.Duration(0)
-		for range rapid.IntRange(0, 40).Draw(t, "requests") {
-			at += time.Duration(rapid.IntRange(0, 10_000).Draw(t, "gap")) * time.Millisecond
-			n := rapid.Int64Range(1, 2000).Draw(t, "tokens")
-			if at < p.Duration {
-				requests = append(requests, Request{At: at, Tokens: n})
-				asked += float64(n)
-			}
-		}
-		g := newGrid(0, time.Minute, p.Duration, 2)
-		p.fluid(requests, measures(&p.Pool), []*grid{g})
-		if a := g.total(0); a > asked+1e-6 {
-			t.Fatalf("gave %g of %g that were asked for", a, asked)
-		}
-		for k, row := range g.cells {
-			if s := sum(row); math.Abs(s-6000) > 1e-6 {
-				t.Fatalf("minute %d: %g of 6000 are shared out", k, s)
-			}
-		}
-	})
 }
 
 func TestClairvoyant(t *testing.T) {
