@@ -6,10 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/llmgov/llmgov/internal/test/testkit"
-	"github.com/llmgov/llmgov/tenants/keyfile"
 )
 
 // crowd writes 10,000 tenants into 1,000 files, a tenth of them with teams, and answers the config's name.
@@ -66,51 +64,5 @@ func BenchmarkCrowd_Reload(b *testing.B) {
 		if t, ok := s.TenantByName("t05001"); !ok || t.RPM != int64(n) {
 			b.Fatalf("after the change: %+v", t)
 		}
-	}
-}
-
-// BenchmarkCrowd_Look is what the Watcher does every 800 ms while nothing happens.
-func BenchmarkCrowd_Look(b *testing.B) {
-	l := testkit.Must(newLoader(crowd(b), Options{}))(b)
-	testkit.Must(load(l))(b)
-	loaded := l.sum()
-	globs := l.globs
-	time.Sleep(restless + time.Second) // until stamps tell
-	l.look(globs)
-	b.ReportAllocs()
-	for b.Loop() {
-		if l.look(globs) != loaded {
-			b.Fatal("nothing has changed, and it looks so")
-		}
-	}
-}
-
-func BenchmarkCrowd_Lookup(b *testing.B) {
-	s := testkit.Must(Load(crowd(b), Options{}))(b)
-	key := crowdKey(5000)
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, _, ok := s.Lookup(key); !ok {
-			b.Fatal("not found")
-		}
-	}
-}
-
-// BenchmarkKeyFile_List takes twice as long for twice as many keys.
-func BenchmarkKeyFile_List(b *testing.B) {
-	for _, n := range []int{10_000, 20_000} {
-		var keys keyfile.Content
-		for i := range n {
-			keys.Keys = append(keys.Keys, runtimeKey("acme", fmt.Sprint(i)))
-		}
-		f := keyfile.New(filepath.Join(b.TempDir(), "keys.yaml"))
-		testkit.OK(b, os.WriteFile(f.Path(), keyfile.Encode(keys), 0o600))
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			for b.Loop() {
-				if got, err := f.List(); err != nil || len(got.Keys) != n {
-					b.Fatalf("%d keys, %v", len(got.Keys), err)
-				}
-			}
-		})
 	}
 }

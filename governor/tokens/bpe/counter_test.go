@@ -381,28 +381,6 @@ func FuzzCount(f *testing.F) {
 	})
 }
 
-func BenchmarkCount(b *testing.B) {
-	c := loaded()
-	for _, name := range []string{"question", "chat", "prose", "code", "chinese", "long"} {
-		body := testkit.Must(os.ReadFile("../testdata/" + name + ".json"))(b)
-		b.Run(name, func(b *testing.B) { count(b, c, body) })
-	}
-	for name, text := range map[string]string{"200 kB of a": strings.Repeat("a", 200_000), "200 kB of marks": strings.Repeat("\u0301\U0010ffff", 33_000)} {
-		body := testkit.Must(json.Marshal(map[string]any{"input": text}))(b)
-		b.Run(name, func(b *testing.B) { count(b, c, body) })
-	}
-}
-
-func count(b *testing.B, c *Counter, body []byte) {
-	b.ReportAllocs()
-	b.SetBytes(int64(len(body)))
-	for b.Loop() {
-		if _, ok := c.Count("gpt-4o", body, 0); !ok {
-			b.Fatal("it was not counted")
-		}
-	}
-}
-
 // However the texts of a prompt lie beside each other, no more is counted than may.
 //
 // Catches: a sample taken by the number of pieces, that hits all the long ones; calls of
