@@ -13,7 +13,7 @@
 # make test-litellm  the door for LiteLLM, by the real proxy; installs it where it may
 # make test-servers  llmgov in front of llama.cpp's server and vLLM, with tiny models; builds and installs them (8 GB), takes half an hour
 # make test-chart   the Helm chart, rendered and held against Kubernetes' schemas; installs what it needs where it may
-# make release VERSION=v0.1.0   binaries, packages, checksums and lists of contents in dist/; publishes nothing. VERIFY=1 builds
+# make release VERSION=v0.1.0   binaries, packages, the chart, checksums and lists of contents in dist/; publishes nothing. VERIFY=1 builds
 #                               all of it twice, and compares
 # make lines   lines of Go by wing: production, tests and generated code
 # make weight  what the binary weighs, and by which modules
