@@ -84,7 +84,7 @@ func upstreamAlerts() []Rule {
 			Alert: "LlmgovUpstreamUsedByOthers", For: 15 * time.Minute, Severity: warning,
 			Expr:        `max by (job, pool, upstream) (llmgov_upstream_foreign_ratio) > 0.1`,
 			Summary:     "Others use {{ $value | humanizePercentage }} of upstream {{ $labels.upstream }} of pool {{ $labels.pool }}",
-			Description: "Other programs call the upstream with the same account. Calls leave them what they use.",
+			Description: "Other programs call the upstream with the same account. Unless the upstream has heed: off, calls leave them what they use.",
 		},
 		{
 			Alert: "LlmgovErrorRate", For: 5 * time.Minute, Severity: critical,

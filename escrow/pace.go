@@ -65,9 +65,10 @@ func newPace(now time.Time, limit int64, burst time.Duration, ring *Ledger) pace
 	return p
 }
 
-// resize changes the limit and the burst. Past dispatches stay, and what the limit has more may be dispatched now.
+// resize changes the limit and the burst. Past dispatches stay, and what the limit has more may be dispatched now; what it has less is taken
+// off what may be, so that a limit that goes up and down gives nothing.
 func (p *pace) resize(limit int64, burst time.Duration) {
-	p.level += max(0, limit-p.limit)
+	p.level = max(min(p.level, 0), p.level+limit-p.limit)
 	p.limit = limit
 	p.scale = max(1, min(1000, MaxLimit/limit))
 	p.base = max(1, limit/int64(Window/time.Second))

@@ -266,7 +266,7 @@ func (s *SharedPool) Allow(now time.Time, grant PoolGrant) {
 	p.mu.Lock()
 	s.shareLocked(shares)
 	for k, allowance := range grant.Allowances {
-		if allowance != nil && p.rates.era == s.era { // otherwise Spent counts from another beginning
+		if allowance != nil && p.rates.era == s.era {
 			p.rates.allowed[s.pair] = allowance.Since
 			p.rates.aloneUntil[s.pair] = time.Time{}
 			p.rates.alone = false

@@ -9,7 +9,7 @@ import (
 // rates are the grants of a pool's limits on tokens and requests, if these are shared. The pool's lock
 // guards them.
 type rates struct {
-	era       int                   // counts up when reports begin to count anew
+	era       int                   // counts up with other limits of the policy, of which a grant on its way knows nothing
 	allowed   [len(pairs)]time.Time // when the allowances last granted began
 	levels    [len(pairs)]float64   // PoolGrant.Level
 	elsewhere [len(pairs)]elsewhere

@@ -16,6 +16,9 @@ func (p *poolView) configureLocked(now time.Time, tb *table, pl *plan, zone *tim
 	forgives := p.rules.PerTenant && !p.cfg.PerTenant
 	p.rules = p.cfg
 	p.pool.weights = p.weights
+	if rules != p.base {
+		p.rates.era++
+	}
 	p.base = rules
 	if p.escrow == nil {
 		p.escrow = escrow.New(now, rules)

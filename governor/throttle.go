@@ -22,7 +22,7 @@ type Cut struct {
 	// TPM, RPM, ITPM and OTPM are taken off the limits themselves, before headroom is. Of a limit at least 1 is
 	// left.
 	TPM, RPM, ITPM, OTPM int64
-	// Upstream, if set, is the one of Pool.Upstreams that all of this is about: with TPM or RPM, its limits, else all of it.
+	// Upstream, if set, is the one of Pool.Upstreams that all of this is about: where it takes something off limits, of that one's limits, else of all of it.
 	Upstream string
 	Until    time.Time
 }
@@ -89,7 +89,6 @@ func (p *pool) limitLocked(now time.Time) {
 	if rules != p.set {
 		p.escrow.Configure(now, rules)
 		p.set = rules
-		p.rates.era++
 	}
 	p.slots.Narrow()
 	if p.outage.on() { // limits that are gone are asked for no more, so nothing else would end it

@@ -64,9 +64,9 @@ func (g *Governor) Used(pool, upstream string) (used limits.Cost) {
 	}
 	books := v.booksLocked(now)
 	for k, of := range placement.Axes {
-		used[k] = books.Axes[of].Used
-		if !books.Axes[of].On {
-			used[k] = -1
+		used[of] = books.Axes[k].Used
+		if !books.Axes[k].On {
+			used[of] = -1
 		}
 	}
 	if v.upstreams != nil {

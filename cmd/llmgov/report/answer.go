@@ -60,7 +60,7 @@ func (a *Answer) Write(w io.Writer) error {
 		a.notePace()
 	}
 	for _, f := range a.Foreign {
-		a.Note("%d %% of the %s of upstream %s is used by others with its key, and left to them.", 100*f.Used/f.Limit, f.Key, f.Upstream)
+		a.Note("%d %% of the %s of upstream %s is used by others with its key.", 100*f.Used/f.Limit, f.Key, f.Upstream)
 	}
 	if len(a.Notes) > 0 {
 		fmt.Fprintln(w)

@@ -42,9 +42,9 @@ func (c *call) verdict(resp *http.Response, err error) upstreams.Outcome {
 	}
 	t.status = resp.StatusCode
 	c.tries.why = text.Brief(resp.Status)
-	t.Refused = t.status/100 != 2 || t.foreign
+	t.Refused = t.status/100 != 2 || t.noAnswer
 	c.tries.said = t.up.Provider.Limits.Read(resp.Header)
-	if now := time.Now(); t.status == http.StatusTooManyRequests || t.member.Due(now, c.head.Model) {
+	if now := time.Now(); t.status == http.StatusTooManyRequests || t.member.Due(now, c.realModel()) {
 		c.tries.left = t.up.Provider.Limits.Remains(resp.Header, now)
 	}
 	switch {
@@ -137,7 +137,7 @@ func (c *call) lookInto(resp *http.Response) {
 	nature := streaming.Look(beginning)
 	var failure []byte
 	if labelled || nature == streaming.Events {
-		failure, c.try.foreign = streaming.FirstError(beginning, c.begun.Whole())
+		failure, c.try.noAnswer = streaming.FirstError(beginning, c.begun.Whole())
 	}
 	if gjson.ValidBytes(failure) {
 		beginning = bytes.Clone(failure)
@@ -152,14 +152,14 @@ func (c *call) lookInto(resp *http.Response) {
 		resp.StatusCode = statusOf(detailOf(beginning))
 		resp.Status = "error under " + resp.Status
 	case nature == streaming.Empty:
-		c.try.foreign = true
+		c.try.noAnswer = true
 	case labelled && !bytes.HasPrefix(bytes.TrimSpace(beginning), []byte("<")):
 	case c.route.Sounds: // which are sent as they are, texts of them, too
-		c.try.foreign = nature == streaming.Foreign && kindOf(resp.Header) == "text/html"
+		c.try.noAnswer = nature == streaming.Foreign && kindOf(resp.Header) == "text/html"
 	case nature == streaming.Events:
 		resp.Header["Content-Type"] = eventStream
 	default:
-		c.try.foreign = nature == streaming.Foreign || c.begun.Whole() && !gjson.ValidBytes(bytes.TrimPrefix(beginning, []byte("\ufeff")))
+		c.try.noAnswer = nature == streaming.Foreign || c.begun.Whole() && !gjson.ValidBytes(bytes.TrimPrefix(beginning, []byte("\ufeff")))
 	}
 }
 
@@ -347,10 +347,10 @@ func (c *call) tell(said upstreams.Outcome) {
 	t.told = true
 	m := c.pool.set.Members[t.index]
 	events := m.Report(time.Now(), upstreams.Result{
-		Outcome: said, Began: t.Began, Probe: t.probe, Told: c.tries.said, Model: c.head.Model, Tenant: c.Tenant.Name, Scope: t.scope, Cause: c.tries.why,
+		Outcome: said, Began: t.Began, Probe: t.probe, Told: c.tries.said, Model: c.realModel(), Tenant: c.Tenant.Name, Scope: t.scope, Cause: c.tries.why,
 	})
 	if c.tries.left != (upstreams.Remains{}) {
-		events.Limits = m.Look(time.Now(), c.head.Model, &c.tries.left, c.g.usedAt(t.up.Identity()), said == upstreams.Busy) || events.Limits
+		events.Limits = m.Look(time.Now(), c.realModel(), &c.tries.left, c.g.usedAt(t.up.Identity()), said == upstreams.Busy) || events.Limits
 	}
 	if t.busy {
 		c.tries.paused = events.Until

@@ -51,7 +51,7 @@ type try struct {
 	whole      bool // with all calls of the pool
 	leaked     bool // the answer is an error that contains the upstream's key,
 	account    bool // or says that the upstream serves no call of this account
-	foreign    bool // the answer is none to what was asked
+	noAnswer   bool // to what was asked: a page, say, in place of JSON
 }
 
 // leave ends the try for its upstream, which counts the calls in flight there.
@@ -118,7 +118,7 @@ func (t *try) withheld(resp *http.Response) error {
 		return errUpstreamKey
 	case answers.Redirects(status):
 		return errRedirected
-	case t.foreign, !answers.Passes(status):
+	case t.noAnswer, !answers.Passes(status):
 		return stored.ErrUnreadable
 	}
 	return nil
@@ -149,7 +149,7 @@ const classConnect = "connect"
 func (t *try) classOf(err error) string {
 	timeout, ok := errors.AsType[net.Error](err)
 	switch {
-	case errors.Is(err, stored.ErrUnreadable), t.foreign, t.status != 0 && !answers.Passes(t.status) && !answers.Redirects(t.status):
+	case errors.Is(err, stored.ErrUnreadable), t.noAnswer, t.status != 0 && !answers.Passes(t.status) && !answers.Redirects(t.status):
 		return "unreadable"
 	case t.account:
 		return admission.ReasonAccount

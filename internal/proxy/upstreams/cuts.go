@@ -119,12 +119,16 @@ func (m *Member) lessLocked(now time.Time, of Told) (cuts []Cut) {
 	if lowers {
 		cuts = append(cuts, after)
 	}
-	lasts := m.othersLastLocked(now)
-	for i := fading - 1; i >= 0 && lasts > 0; i-- {
-		then, _ := m.lacksLocked(now.Add(lasts*time.Duration(i)/fading), of, true)
+	from, lasts := m.othersLastLocked(now)
+	for i := fading - 1; i >= 0; i-- {
+		until := from.Add(lasts * time.Duration(i+1) / fading)
+		if !until.After(now) {
+			break
+		}
+		then, _ := m.lacksLocked(from.Add(lasts*time.Duration(i)/fading), of, true)
 		c := Cut{
 			TPM: then.TPM - after.TPM, RPM: then.RPM - after.RPM, ITPM: then.ITPM - after.ITPM, OTPM: then.OTPM - after.OTPM,
-			Until: now.Add(lasts * time.Duration(i+1) / fading),
+			Until: until,
 		}
 		if min(c.TPM, c.RPM, c.ITPM, c.OTPM) >= 0 && c != (Cut{Until: c.Until}) {
 			cuts = append(cuts, c)

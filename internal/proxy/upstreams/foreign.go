@@ -29,8 +29,9 @@ type foreign struct {
 	more    int64         // that is kept free beside use, because they may use it before the next look
 	lasts   time.Duration // it falls to 0 by then
 
-	told   int64 // use and more as they were told last
-	toldAt time.Time
+	told    int64 // use and more as they were told last
+	toldAt  time.Time
+	toldFor time.Duration // lasts then
 }
 
 const (
@@ -53,6 +54,8 @@ const (
 	alike, alikeFor = 10, 20 * time.Second
 	// debtLags is how slowly the debt of others is followed: own bursts are in it, too, and are paid off with theirs.
 	debtLags = 15 * time.Second
+	// leastKept is the part of a limit that is kept whatever others use: of two who each leave the other what it uses, one would end with nothing.
+	leastKept = 5
 	// leastLearned is the shortest window of which the way of counting is learned.
 	leastLearned = 30 * time.Second
 )
@@ -130,6 +133,7 @@ func (f *foreign) news(now time.Time, l Left) bool {
 	}
 	f.told = count
 	f.toldAt = now
+	f.toldFor = f.lasts / fading * fading
 	return true
 }
 
@@ -168,17 +172,24 @@ func (f *foreign) learn(now time.Time, l Left) (over bool) {
 	return over
 }
 
-// fade is how much of an amount as of the last look still counts at a time.
-func (f *foreign) fade(n int64, now time.Time) int64 {
-	left := f.at.Add(f.lasts).Sub(now)
-	if n == 0 || left <= 0 {
+// count is how much is kept free for others at a time: what was told last, which ends in steps if there are no news.
+func (f *foreign) count(now time.Time) int64 {
+	left := f.toldAt.Add(f.toldFor).Sub(now)
+	if left <= 0 {
 		return 0
 	}
-	return int64(float64(n) * float64(min(left, f.lasts)) / float64(f.lasts))
+	step := f.toldFor / fading
+	return f.told * min(int64((left+step-1)/step), fading) / fading
 }
 
-// count is how much is kept free for others at a time.
-func (f *foreign) count(now time.Time) int64 { return f.fade(f.use+f.more, now) }
+// uses is how much others use, as of the last look.
+func (f *foreign) uses(now time.Time) int64 {
+	left := f.at.Add(f.lasts).Sub(now)
+	if f.use == 0 || left <= 0 {
+		return 0
+	}
+	return int64(float64(f.use) * float64(min(left, f.lasts)) / float64(f.lasts))
+}
 
 // ledger is how much llmgov used in each second of the last minute. It is told the sum of the minute alone.
 type ledger struct {

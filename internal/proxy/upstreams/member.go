@@ -1,6 +1,7 @@
 package upstreams
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -110,6 +111,12 @@ type limits struct {
 	// others is what others use of them, by Unit; nil before the first look.
 	others *[units]foreign
 	looked time.Time
+}
+
+// sees reports whether use by others has been looked at of late, and often enough to be believed.
+func (l *limits) sees(now time.Time) bool {
+	return l.others != nil && l.said == agreeing && now.Sub(l.looked) < foreignLastsLeast &&
+		slices.ContainsFunc(l.others[:], func(f foreign) bool { return f.looks >= agreeing })
 }
 
 // readiness is whether a call may go to an upstream, else the time at which it may.
@@ -233,16 +240,21 @@ func (s *state) Look(now time.Time, model string, left *Remains, used Told, refu
 	return news && l.said == agreeing
 }
 
-// largestLocked are the largest limits declared recently, as of a time, and when they were: as they were declared, or less what others use.
+// largestLocked are the largest limits declared recently, as of a time, and when they were: as they were declared, or less what others use. Of that
+// only models tell that were called of late, if there are any: of others nobody knows how much is left.
 func (s *state) largestLocked(now time.Time, lessOthers bool) (most limits) {
+	seen := false
 	for _, l := range s.limits {
-		if now.Sub(l.at) >= limitsLast || l.said < agreeing {
+		seen = seen || lessOthers && l.sees(now)
+	}
+	for _, l := range s.limits {
+		if now.Sub(l.at) >= limitsLast || l.said < agreeing || seen && !l.sees(now) {
 			continue
 		}
 		for _, of := range Limited {
 			limit := *l.Of(of)
 			if lessOthers && l.others != nil {
-				limit = max(limit-l.others[of].count(now), min(limit, 1))
+				limit = max(limit-l.others[of].count(now), limit/leastKept, min(limit, 1))
 			}
 			*most.Of(of) = max(*most.Of(of), limit)
 		}
@@ -260,20 +272,21 @@ func (s *state) foreignLocked(now time.Time) (most Told) {
 			continue
 		}
 		for _, of := range Limited {
-			*most.Of(of) = max(*most.Of(of), l.others[of].fade(l.others[of].use, now))
+			*most.Of(of) = max(*most.Of(of), l.others[of].uses(now))
 		}
 	}
 	return most
 }
 
-// othersLastLocked is for how long use by others counts that was seen so far.
-func (s *state) othersLastLocked(now time.Time) (lasts time.Duration) {
+// othersLastLocked is since when, and for how long, that use by others counts that ends last; 0 if none does.
+func (s *state) othersLastLocked(now time.Time) (from time.Time, lasts time.Duration) {
 	for _, l := range s.limits {
 		for i := 0; l.others != nil && i < units; i++ {
-			if f := &l.others[i]; f.use > 0 {
-				lasts = max(lasts, f.at.Add(f.lasts).Sub(now))
+			if f := &l.others[i]; f.count(now) > 0 && f.toldAt.Add(f.toldFor).After(from.Add(lasts)) {
+				from = f.toldAt
+				lasts = f.toldFor
 			}
 		}
 	}
-	return lasts
+	return from, lasts
 }
