@@ -194,7 +194,7 @@ func (s *state) declareLocked(now time.Time, r Result) bool {
 	if !known && len(s.limits) >= mostModels {
 		s.forgetOldestLocked()
 	}
-	s.limits[r.Model] = limits{Told: r.Told, at: now, said: said, others: old.others}
+	s.limits[r.Model] = limits{Told: r.Told, at: now, said: said, others: old.others, looked: old.looked}
 	return said == agreeing || old.said == agreeing
 }
 
