@@ -242,7 +242,7 @@ func (v *verifier) prices(list []ModelPrice) {
 
 // groups checks that all tenants of a group say the same about it.
 func (v *verifier) groups(list []Tenant) {
-	weight := weights{}
+	weight := map[string]float64{}
 	for _, t := range list {
 		path := strictyaml.Child(strictyaml.Child("tenants", t.Name), "group")
 		if t.Group == "" {
@@ -254,21 +254,13 @@ func (v *verifier) groups(list []Tenant) {
 		if complaint := strictyaml.CheckName(t.Group); complaint != "" {
 			v.r.At(path, "%s %s", strictyaml.Show(t.Group), complaint)
 		}
-		v.weights(path, minWeight, maxWeight, weights{"weight": t.GroupWeight})
+		if w := t.GroupWeight; !(w >= minWeight && w <= maxWeight) {
+			v.r.At(strictyaml.Child(path, "weight"), "%v is out of range; use %v to %d", w, minWeight, maxWeight)
+		}
 		if w, known := weight[t.Group]; known && w != t.GroupWeight {
 			v.r.At(path, "%s has a weight of %v here and of %v elsewhere; give it one", strictyaml.Show(t.Group), t.GroupWeight, w)
 		}
 		weight[t.Group] = t.GroupWeight
-	}
-}
-
-type weights map[string]float64
-
-func (v *verifier) weights(path string, least, most float64, list weights) {
-	for key, w := range list {
-		if !(w >= least && w <= most) {
-			v.r.At(strictyaml.Child(path, key), "%v is out of range; use %v to %.0f", w, least, most)
-		}
 	}
 }
 
