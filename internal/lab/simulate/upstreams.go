@@ -27,8 +27,11 @@ func (s *site) openUpstreams(p *scenario.Pool) {
 		return placement.Account{Set: limits.New(false, nil)}
 	})
 	for _, u := range s.books.List {
-		minute := limits.Cost{limits.Requests: p.Usable(u.RPM), limits.Tokens: p.Usable(u.TPM)}
-		u.Limits.Configure(epoch, limits.Limits{Minute: minute, Concurrency: u.Concurrency}, 0)
+		own := u.Spec.Limits()
+		for k, limit := range own.Minute {
+			own.Minute[k] = p.Usable(limit)
+		}
+		u.Limits.Configure(epoch, own, 0)
 	}
 	s.calls = map[int32]*call{}
 	s.pool.(*escrow.Pool).SetUpstreams(s.books, escrow.Moved{})

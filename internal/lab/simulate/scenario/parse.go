@@ -8,6 +8,7 @@ import (
 
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/adaptive"
+	"github.com/llmgov/llmgov/governor/terms"
 	"github.com/llmgov/llmgov/internal/lib/strictyaml"
 )
 
@@ -26,7 +27,7 @@ func defaults(file string) Scenario {
 		Duration: 10 * time.Minute,
 		Warmup:   time.Minute,
 		Seeds:    []uint64{1, 2, 3, 4, 5},
-		Pool:     Pool{TPM: 600_000, Burst: 10 * time.Second, MaxQueue: 10_000, TicketWait: 10 * time.Second},
+		Pool:     Pool{Pool: terms.Pool{TPM: 600_000, Burst: 10 * time.Second, MaxQueue: 10_000, TicketWait: 10 * time.Second}},
 		Patience: 15 * time.Second,
 	}
 }
@@ -125,14 +126,14 @@ func (p *parser) pool(v value) {
 		"min_concurrency":     func(v value) { v.Whole(&pool.MinConcurrency, 1, mostSlots) },
 		"knee":                func(v value) { v.Whole(&pool.Knee, 0, mostSlots) },
 		"interactive_reserve": func(v value) { v.Whole(&pool.InteractiveReserve, 0, mostSlots) },
-		"soft_cap":            func(v value) { millionths(v, &pool.SoftCapPPM) },
-		"hold_back":           func(v value) { millionths(v, &pool.HoldBackPPM) },
+		"soft_cap":            func(v value) { millionths(v, &pool.SoftCapPPM, 0.999999) },
+		"hold_back":           func(v value) { millionths(v, &pool.HoldBackPPM, 0.999999) },
 		"cache":               func(v value) { v.Whole(&pool.Cache, 0, escrow.MaxLimit) },
 		"affinity":            func(v value) { strictyaml.OneOf(v, &pool.Spreads, map[string]bool{"session": false, "none": true}) },
 		"upstreams":           p.upstreams,
 		"burst":               func(v value) { v.Duration(&pool.Burst, 0, escrow.Window) },
 		"accounting":          func(v value) { strictyaml.OneOf(v, &pool.Accounting, accountingWords) },
-		"headroom":            func(v value) { v.Number(&pool.Headroom, 0, 0.5) },
+		"headroom":            func(v value) { millionths(v, &pool.HeadroomPPM, 0.5) },
 		"max_queue": func(v value) {
 			n := int64(pool.MaxQueue)
 			v.Whole(&n, 0, 10_000_000)
@@ -153,10 +154,10 @@ func (p *parser) pool(v value) {
 	p.adaptive(there)
 }
 
-// millionths reads a part of less than all.
-func millionths(v value, into *int64) {
+// millionths reads a part, up to most.
+func millionths(v value, into *int64, most float64) {
 	part := 0.0
-	v.Number(&part, 0, 0.999999)
+	v.Number(&part, 0, most)
 	*into = int64(math.Round(part * 1e6))
 }
 

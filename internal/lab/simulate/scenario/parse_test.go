@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/llmgov/llmgov/governor/terms"
 	"github.com/llmgov/llmgov/internal/lib/strictyaml"
 	"github.com/llmgov/llmgov/internal/test/testkit"
 )
@@ -58,7 +59,7 @@ func TestDefaults(t *testing.T) {
 	s := testkit.Must(Parse("dir/mine.yaml", []byte("tenants: [{name: a, load: {kind: backlogged, workers: 3}}]")))(t)
 	want := Scenario{
 		Name: "mine", Duration: 10 * time.Minute, Warmup: time.Minute, Seeds: []uint64{1, 2, 3, 4, 5},
-		Pool:     Pool{TPM: 600_000, Burst: 10 * time.Second, MaxQueue: 10_000, TicketWait: 10 * time.Second},
+		Pool:     Pool{Pool: terms.Pool{TPM: 600_000, Burst: 10 * time.Second, MaxQueue: 10_000, TicketWait: 10 * time.Second}},
 		Patience: 15 * time.Second,
 		Tenants: []Tenant{{
 			Name: "a", Weight: 1, Load: Load{Kind: Backlogged, Workers: 3, Start: -1},

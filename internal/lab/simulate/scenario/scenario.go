@@ -8,8 +8,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
-	"github.com/llmgov/llmgov/escrow/adaptive"
-	"github.com/llmgov/llmgov/escrow/placement"
+	"github.com/llmgov/llmgov/governor/terms"
 	"github.com/llmgov/llmgov/internal/lab/distribution"
 )
 
@@ -44,31 +43,14 @@ type Scenario struct {
 
 // Pool is the capacity that is shared. A limit of 0 turns its axis off.
 type Pool struct {
-	TPM, RPM, Concurrency int64
-	// Adaptive is the law by which the limit on slots moves, from MinConcurrency up to Concurrency.
-	Adaptive       adaptive.Law
-	MinConcurrency int64
+	terms.Pool
 	// Knee is how many calls the model server behind the pool serves at once, at the start: the others wait there.
 	// 0 is no server that makes calls wait.
 	Knee int64
-	// InteractiveReserve are slots that background calls leave free.
-	InteractiveReserve int64
-	// SoftCapPPM is how many of the slots one tenant may have once half of them are in use, in millionths; 0 is no cap.
-	SoftCapPPM int64
-	// HoldBackPPM is how many of the slots calls of the lowest band leave free (Tenant.Below), in millionths.
-	HoldBackPPM int64
-	Burst       time.Duration
-	// Upstreams have limits of their own; none if the pool's are all there are.
-	Upstreams []placement.Spec
-	// Cache is how many tokens of conversations each of them keeps; 0 is none.
+	// Cache is how many tokens of conversations each of Upstreams keeps; 0 is none.
 	Cache int64
 	// Spreads says that the calls of a conversation are not kept together.
-	Spreads    bool
-	Accounting escrow.Accounting
-	// Headroom is the part of every rolling limit that is left unused.
-	Headroom   float64
-	MaxQueue   int
-	TicketWait time.Duration
+	Spreads bool
 }
 
 // Slots is how many calls can be served at once by a server with such a knee.
@@ -77,11 +59,6 @@ func (p Pool) Slots(knee int64) int64 {
 		return p.Concurrency
 	}
 	return min(knee, p.Concurrency)
-}
-
-// Usable is a limit without the pool's headroom.
-func (p Pool) Usable(limit int64) int64 {
-	return limit - int64(float64(limit)*p.Headroom)
 }
 
 // Estimates is the admission's knowledge of a request's length beforehand.

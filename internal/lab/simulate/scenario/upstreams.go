@@ -3,6 +3,7 @@ package scenario
 import (
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/placement"
+	"github.com/llmgov/llmgov/governor/terms"
 	"github.com/llmgov/llmgov/internal/lib/strictyaml"
 )
 
@@ -49,28 +50,21 @@ func (p *parser) sumUpstreams(there map[string]value) {
 		}
 		return
 	}
-	for _, axis := range []struct {
-		key   string
-		limit *int64
-		of    func(placement.Spec) int64
-	}{
-		{"tpm", &pool.TPM, func(u placement.Spec) int64 { return u.TPM }},
-		{"rpm", &pool.RPM, func(u placement.Spec) int64 { return u.RPM }},
-		{"concurrency", &pool.Concurrency, func(u placement.Spec) int64 { return u.Concurrency }},
-	} {
-		if _, written := there[axis.key]; written {
+	for _, k := range terms.Axes {
+		if _, written := there[k.Key()]; written {
 			continue
 		}
-		*axis.limit = 0
+		limit := pool.Amount(k)
+		*limit = 0
 		have := 0
-		for _, u := range pool.Upstreams {
-			if n := axis.of(u); n > 0 {
-				*axis.limit += n
+		for i := range pool.Upstreams {
+			if n := *pool.Upstreams[i].Amount(k); n > 0 {
+				*limit += n
 				have++
 			}
 		}
 		if have > 0 && have < len(pool.Upstreams) {
-			at.Problem("%d of %d have %s, so the pool needs it itself; write it beside them", have, len(pool.Upstreams), axis.key)
+			at.Problem("%d of %d have %s, so the pool needs it itself; write it beside them", have, len(pool.Upstreams), k.Key())
 		}
 	}
 	for _, key := range []string{"adaptive", "knee"} {
