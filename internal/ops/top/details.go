@@ -119,7 +119,11 @@ func gatewayLines(d *Data, s *adminapi.Sharing, p *pen) []string {
 			live++
 		}
 		if n.Name == d.Node {
-			grant = fmt.Sprintf("%s tokens and %s requests a minute", whole(n.GrantTPM), whole(n.GrantRPM))
+			tokens := whole(n.GrantTPM) + " tokens"
+			if n.GrantITPM+n.GrantOTPM > 0 {
+				tokens = whole(n.GrantITPM) + " input tokens, " + whole(n.GrantOTPM) + " output tokens"
+			}
+			grant = tokens + " and " + whole(n.GrantRPM) + " requests a minute"
 		}
 	}
 	return []string{
