@@ -88,19 +88,37 @@ func reasonOf(err error) string {
 var accountCodes = map[string]bool{
 	"insufficient_quota": true, "billing_hard_limit_reached": true, "billing_not_active": true, "account_deactivated": true,
 	"exceeded_current_quota_error": true, "Arrearage": true, "insufficient_balance": true, "unsupported_country_region_territory": true,
-	"organization_restricted": true, "1113": true, // Groq's, and Zhipu's of an empty balance
+	"organization_restricted": true, "credit_limit": true, "AccountDisabled": true, "QuotaExceeded": true, "NOT_ENOUGH_BALANCE": true,
+	"BILLING_DISABLED": true, "SERVICE_DISABLED": true, "CONSUMER_SUSPENDED": true, // Google's
+	"insufficient_user_quota": true, "pre_consume_token_quota_failed": true, // One API's and New API's
+	"1113": true, "30001": true, // of an empty balance, Zhipu's and SiliconFlow's
 }
 
-// ofAccount reports whether an error has one of accountCodes.
-func ofAccount(detail gjson.Result) bool {
-	return accountCodes[detail.Get("code").Str] || accountCodes[detail.Get("type").Str]
+// modelCodes are those of errors about a model that an upstream does not have.
+var modelCodes = map[string]bool{
+	"model_not_found": true, "DeploymentNotFound": true, "model_not_available": true, "model_not_supported": true, "invalid_model": true, "1211": true,
 }
 
-// noCredit begin what Anthropic, OpenRouter, xAI, Fireworks and Azure say of the same, under codes of their own or those of bad requests.
-var noCredit = regexp.MustCompile(`^(?i)(your credit balance is too low|key limit exceeded|your (newly created )?team .*credits|account \S+ is suspended|access denied due to virtual network)`)
+// keyCode is Google's, whose status of a key that it does not know is 400.
+const keyCode = "API_KEY_INVALID"
 
-// noModel begins what Anthropic, vLLM and Ollama say of a model that they do not have.
-var noModel = regexp.MustCompile(`^(?i)(the )?model\b`)
+// hasCode reports whether an error has one of some codes, where servers put them.
+func hasCode(detail gjson.Result, codes map[string]bool) bool {
+	return slices.ContainsFunc([]string{"code", "type", "reason", "details.0.reason"}, func(path string) bool { return codes[detail.Get(path).String()] })
+}
+
+// What providers say of the same, under codes of their own or those of bad requests: noCredit of their accounts, badKey of keys, noModel of
+// models under any status, and missing under 404.
+var (
+	noCredit = regexp.MustCompile(`^(?i)(your credit balance is too low|key limit exceeded|your (newly created )?team .*credits|account \S+ is suspended|` +
+		`access denied due to virtual network|(sorry, )?your account (balance|is not active)|(insufficient|not enough) (account )?(balance|credit|fund|quota)|` +
+		`credit limit exceeded|this organization has been disabled|you have reached your specified api usage limits|user location is not supported|` +
+		`this api method requires billing|permission denied: consumer|[\w ]{3,40} api has not been used in project)`)
+	badKey  = regexp.MustCompile(`^(?i)((invalid|incorrect) api key|api key (not valid|expired|not found))`)
+	noModel = regexp.MustCompile(`^(?i)((\S+: )?invalid model\b|model not exist|the (requested|provided) model .*(invalid|not supported)|\S+ is not a valid model|` +
+		`the model \S+ does not exist|project \S+ does not have access to model|模型不存在)`)
+	missing = regexp.MustCompile(`^(?i)(.{0,30}\bmodels?\b|no endpoints found)`)
+)
 
 // judgeRefusal notes what a status of 400 and above says of the upstream, and reports whether it lacks what the call names.
 func (c *call) judgeRefusal(resp *http.Response) (lacks bool) {
@@ -108,11 +126,11 @@ func (c *call) judgeRefusal(resp *http.Response) (lacks bool) {
 	searched, _ := resp.Body.(*answers.Body)
 	body := c.begins(resp)
 	detail := detailOf(body)
-	code := detail.Get("code").Str
 	said := messageOf(body)
 	t.leaked = searched != nil && searched.Found()
-	t.account = ofAccount(detail) || noCredit.MatchString(said)
-	return t.status == http.StatusNotFound && (code == "DeploymentNotFound" || code == "model_not_found" || noModel.MatchString(said))
+	t.denied = detail.Get("details.0.reason").Str == keyCode || badKey.MatchString(said)
+	t.account = hasCode(detail, accountCodes) || noCredit.MatchString(said)
+	return hasCode(detail, modelCodes) || noModel.MatchString(said) || t.status == http.StatusNotFound && missing.MatchString(said)
 }
 
 // refusesAddition reports whether a refusal is about what the caller did not send. It is left out of the upstream's later calls only if
@@ -239,7 +257,7 @@ func (c *call) classifyError(resp *http.Response, body []byte) upstreams.Outcome
 	retry := c.try.up.Provider.Limits.Retry(resp.Header, said, time.Now())
 	switch resp.StatusCode {
 	case http.StatusTooManyRequests:
-		if ofAccount(detail) {
+		if hasCode(detail, accountCodes) {
 			return upstreams.Failed
 		}
 		if c.tooLarge(resp, detail.Get("message").Str) {
@@ -267,7 +285,7 @@ func (c *call) classifyError(resp *http.Response, body []byte) upstreams.Outcome
 // messageOf is the text of an error, where servers put it.
 func messageOf(body []byte) string {
 	detail := detailOf(body)
-	for _, name := range [...]string{"message", "error"} {
+	for _, name := range [...]string{"message", "error", "detail"} {
 		if text := detail.Get(name); text.Type == gjson.String {
 			return text.Str
 		}

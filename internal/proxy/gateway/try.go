@@ -50,6 +50,7 @@ type try struct {
 	busy       bool // the answer says to come back later,
 	whole      bool // with all calls of the pool
 	leaked     bool // the answer is an error that contains the upstream's key,
+	denied     bool // or says that it is not valid,
 	account    bool // or says that the upstream serves no call of this account
 	noAnswer   bool // to what was asked: a page, say, in place of JSON
 }
@@ -137,9 +138,9 @@ func (t *try) refusesKey(status int) bool {
 	case http.StatusUnauthorized, http.StatusProxyAuthRequired:
 		return true
 	case http.StatusForbidden:
-		return t.leaked
+		return t.leaked || t.denied
 	}
-	return false
+	return t.denied
 }
 
 // classConnect is the class of upstreams that were not reached.
