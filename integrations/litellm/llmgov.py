@@ -95,7 +95,7 @@ class Llmgov(CustomLogger):
         }
         bound = next((data[k] for k in ("max_completion_tokens", "max_tokens", "max_output_tokens") if whole(data.get(k))), 0)
         if call_type in TEXT and bound:
-            ask["max_output_tokens"] = bound
+            ask["max_output_tokens"] = min(bound, 2**53)  # beyond a thousand million it is none
         if whole(data.get("n")):
             ask["copies"] = data["n"]
         if call_type in NO_OUTPUT:
