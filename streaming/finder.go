@@ -256,7 +256,8 @@ func (f *finder) nameOf(key []byte) name {
 // wrongNames are the members by which whole answers are told from errors in their place.
 var wrongNames = map[string]name{
 	"choices": choicesName, "output": answerName, "content": answerName, "data": answerName, "results": answerName, "text": answerName,
-	"input_tokens": answerName, "embeddings": answerName,
+	"input_tokens": answerName, "embeddings": answerName, "output_text": answerName, "generated_text": answerName, "completion": answerName,
+	"answer": answerName, "audio": answerName, "url": answerName,
 	"error":  errorName,
 	"errors": complaintName, "detail": complaintName, "message": complaintName, "msg": complaintName, "code": complaintName,
 	"error_code": complaintName, "error_msg": complaintName, "base_resp": complaintName,

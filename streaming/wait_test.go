@@ -129,6 +129,9 @@ func TestLook(t *testing.T) {
 		`{"id":"x","embedding":[1]}`:                 Plain, // whatever it is
 		`{"model":"m","message":{"content":"x"}}`:    Plain,
 		`{"choices":[],"usage":{"prompt_tokens":1}}`: Plain,
+		`{"audio":"AAAA","format":"wav"}`:            Plain,
+		`{"generated_text":""}`:                      Plain,
+		`{"status":"ok"}`:                            Empty,
 		`{"input_tokens":0}`:                         Plain,
 		`{"code":0}`:                                 Empty,
 		`{"object":"list","data":[]}`:                Plain,
