@@ -9,6 +9,7 @@ import (
 
 	"github.com/llmgov/llmgov/cmd/llmgov/report"
 	"github.com/llmgov/llmgov/federation/store"
+	"github.com/llmgov/llmgov/internal/proxy/gateway"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -16,6 +17,7 @@ type checkCmd struct {
 	Config    string   `short:"c" placeholder:"FILE" help:"The config file. Default llmgov.yaml, if it exists."`
 	Effective bool     `help:"Print every limit that applies to each tenant, and its place in the files, instead of a summary."`
 	Tenant    string   `placeholder:"NAME" help:"Print only this tenant or team, and its teams."`
+	Upstreams bool     `help:"Also call each upstream of each pool once, for an answer of one token, and print the limits that it declares beside the configured ones."`
 	JSON      bool     `name:"json" help:"Print one JSON object, with everything, instead of tables."`
 	Files     []string `arg:"" optional:"" name:"FILE" help:"Policy files to check as if the config named them too. Without a config they are checked alone."`
 }
@@ -46,12 +48,18 @@ func (c checkCmd) Run(e *env) error {
 		r.Narrow(c.Tenant)
 	}
 	switch {
+	case c.Upstreams && (c.JSON || c.Effective):
+		return &usageError{"--upstreams goes with neither --json nor --effective"}
 	case c.JSON:
 		return writeJSON(e, r)
 	case c.Effective:
 		return r.WriteEffective(e.stdout)
 	}
-	return r.WriteSummary(e.stdout)
+	err = r.WriteSummary(e.stdout)
+	if c.Upstreams && err == nil {
+		err = writeDeclared(e.ctx, e.stdout, snap.Config(), gateway.NewTransport(false))
+	}
+	return err
 }
 
 // withoutConfig checks policy files when there is no config.
