@@ -161,6 +161,9 @@ func TestPackage(t *testing.T) {
 	for _, file := range pack.at("contents").list() {
 		to := file.at("dst").text()
 		sources[to] = file.at("src").text()
+		if sources[to] == "bin/llmgov.1.gz" { // .ci/man makes it
+			continue
+		}
 		text := read(t, "../../../../"+sources[to])
 		testkit.OK(t, os.MkdirAll(filepath.Dir(root+to), 0o755))
 		testkit.OK(t, os.WriteFile(root+to, []byte(text), 0o600))
