@@ -44,7 +44,7 @@ func (c *call) verdict(resp *http.Response, err error) upstreams.Outcome {
 	c.tries.why = text.Brief(resp.Status)
 	t.Refused = t.status/100 != 2 || t.noAnswer
 	c.tries.said = t.up.Provider.Limits.Read(resp.Header)
-	if now := time.Now(); t.status == http.StatusTooManyRequests || t.member.Due(now, c.realModel()) {
+	if now := time.Now(); t.status == http.StatusTooManyRequests || c.pool.set.Members[t.index].Due(now, c.realModel()) {
 		c.tries.left = t.up.Provider.Limits.Remains(resp.Header, now)
 	}
 	switch {
