@@ -113,10 +113,9 @@ type limits struct {
 	looked time.Time
 }
 
-// sees reports whether use by others has been looked at of late, and often enough to be believed.
-func (l *limits) sees(now time.Time) bool {
-	return l.others != nil && l.said == agreeing && now.Sub(l.looked) < foreignLastsLeast &&
-		slices.ContainsFunc(l.others[:], func(f foreign) bool { return f.looks >= agreeing })
+// sees reports whether use by others has been looked at often enough to be believed.
+func (l *limits) sees() bool {
+	return l.others != nil && l.said == agreeing && slices.ContainsFunc(l.others[:], func(f foreign) bool { return f.looks >= agreeing })
 }
 
 // readiness is whether a call may go to an upstream, else the time at which it may.
@@ -241,14 +240,16 @@ func (s *state) Look(now time.Time, model string, left *Remains, used Told, refu
 }
 
 // largestLocked are the largest limits declared recently, as of a time, and when they were: as they were declared, or less what others use. Of that
-// only models tell that were called of late, if there are any: of others nobody knows how much is left.
+// only the models tell that were called last: of others nobody knows how much is left.
 func (s *state) largestLocked(now time.Time, lessOthers bool) (most limits) {
-	seen := false
+	var latest time.Time
 	for _, l := range s.limits {
-		seen = seen || lessOthers && l.sees(now)
+		if lessOthers && l.sees() && l.looked.After(latest) {
+			latest = l.looked
+		}
 	}
 	for _, l := range s.limits {
-		if now.Sub(l.at) >= limitsLast || l.said < agreeing || seen && !l.sees(now) {
+		if now.Sub(l.at) >= limitsLast || l.said < agreeing || !latest.IsZero() && (!l.sees() || latest.Sub(l.looked) >= foreignLastsLeast) {
 			continue
 		}
 		for _, of := range Limited {
