@@ -53,11 +53,14 @@ func (p *pool) endedLocked(now time.Time, st *leaseState, u Usage, how Ending) {
 	if p.slots.Limiter == nil || st.sight == (slots.Sight{}) || u == (Usage{}) {
 		return
 	}
-	if p.escrow.Claimant(st.leaf) != p.overload.by {
-		p.overload.denied = now
-	}
 	p.slots.Limiter.Ended(now.Sub(st.since))
-	if how == EndSettled && !st.stream {
+	if how != EndSettled {
+		return
+	}
+	if p.escrow.Claimant(st.leaf) != p.lateness.of {
+		p.lateness.denied = now
+	}
+	if !st.stream {
 		tokens := u.Output
 		if tokens == 0 {
 			tokens = u.Input
@@ -66,10 +69,12 @@ func (p *pool) endedLocked(now time.Time, st *leaseState, u Usage, how Ending) {
 	}
 }
 
-// Overloaded reports that the upstream refused the call for want of capacity, or did not answer in
-// time, and that no other upstream was left to try. Call it before the lease is ended, or before
-// the call is sent again.
+// Overloaded reports that the upstream refused the call for want of capacity, and that no other upstream was left to try. Call it before
+// the lease is ended, or before the call is sent again.
 func (l Lease) Overloaded() { l.failed(EventOverloaded) }
+
+// Late is Overloaded for a call that was not answered in time.
+func (l Lease) Late() { l.failed(EventLate) }
 
 // Retried reports that the call is sent again, to another upstream because the one before failed it, or
 // to the same one because the connection was lost. From then on its latency is not taken for a sample, since it is no single upstream's.
@@ -106,25 +111,25 @@ func (l Lease) noteFailed(how EventKind) {
 		}
 		return
 	}
-	if by := p.escrow.Claimant(st.leaf); how == EventOverloaded && p.overload.says(now, by) {
+	if how == EventOverloaded || how == EventLate && p.lateness.counts(now, p.escrow.Claimant(st.leaf)) {
 		p.slots.Overloaded(now, st.since, st.sight)
 	}
 	st.sight = slots.Sight{}
 }
 
-// overload is who said last that the upstream has more to do than it can.
-type overload struct {
-	by     escrow.NodeID // a tenant, with its teams
+// lateness is whose call was late last.
+type lateness struct {
+	of     escrow.NodeID // a tenant, with its teams
 	denied time.Time     // when another one's call was served last
 }
 
-// deniedFor is how long nobody is believed alone whom a served call denies: a tenant can make its own calls late.
+// deniedFor is how long the calls of one tenant do not count that are late beside a served one: a tenant can make its own calls late.
 const deniedFor = time.Minute
 
-// says notes that a tenant says so, and reports whether it is believed.
-func (o *overload) says(now time.Time, tenant escrow.NodeID) bool {
-	if tenant != o.by {
-		*o = overload{by: tenant}
+// counts notes that a tenant's call was late, and reports whether that counts.
+func (l *lateness) counts(now time.Time, tenant escrow.NodeID) bool {
+	if tenant != l.of {
+		*l = lateness{of: tenant}
 	}
-	return now.Sub(o.denied) >= deniedFor
+	return now.Sub(l.denied) >= deniedFor
 }

@@ -158,17 +158,22 @@ func TestAdaptive_LearnsFromCallsOnly(t *testing.T) {
 	})
 }
 
-// One tenant's calls do not lower the limit by being late while those of others are served; those of two do, or of one alone.
+// One tenant's calls do not lower the limit by being late while those of others are served; those of two do, or of one alone. Refusals do,
+// and others that give up deny nothing.
 func TestAdaptive_OverloadOfOne(t *testing.T) {
+	settle := func(l Lease) { l.Settle(Usage{Output: 10}) }
 	for name, c := range map[string]struct {
-		late, served []string
+		late, others []string
+		fails, ends  func(Lease)
 		lower        bool
 	}{
-		"one, beside others":   {[]string{"a", "a/x", "a/y"}, []string{"b"}, false},
-		"one alone":            {[]string{"a"}, nil, true},
-		"one, served as often": {[]string{"a"}, []string{"a"}, true},
-		"two":                  {[]string{"a", "b"}, []string{"a", "b"}, true},
-		"two, beside a third":  {[]string{"a", "b/x"}, []string{"c"}, true},
+		"one, beside others":      {[]string{"a", "a/x", "a/y"}, []string{"b"}, Lease.Late, settle, false},
+		"one alone":               {[]string{"a"}, nil, Lease.Late, settle, true},
+		"one, served as often":    {[]string{"a"}, []string{"a"}, Lease.Late, settle, true},
+		"two":                     {[]string{"a", "b"}, []string{"a", "b"}, Lease.Late, settle, true},
+		"two, beside a third":     {[]string{"a", "b/x"}, []string{"c"}, Lease.Late, settle, true},
+		"one, beside who give up": {[]string{"a"}, []string{"b"}, Lease.Late, func(l Lease) { l.Break(Usage{Output: 10}) }, true},
+		"one's are refused":       {[]string{"a", "a/x"}, []string{"b"}, Lease.Overloaded, settle, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -184,11 +189,11 @@ func TestAdaptive_OverloadOfOne(t *testing.T) {
 					return l
 				}
 				for i := range 60 {
-					if n := len(c.served); n > 0 {
-						call(c.served[i%n]).Settle(Usage{Output: 10})
+					if n := len(c.others); n > 0 {
+						c.ends(call(c.others[i%n]))
 					}
 					l := call(c.late[i%len(c.late)])
-					l.Overloaded()
+					c.fails(l)
 					l.Release()
 				}
 				if limit := g.slotsOf("p"); (limit < 90) != c.lower {

@@ -25,7 +25,7 @@ const (
 
 // A governor that is Recorded or Detailed reports these too; together they are all that it was told: it
 // started, a call asked, its caller went away, it has produced so much, the governor was drained,
-// the upstream refused the call for want of capacity, the call went on to another upstream, the servers of a pool with an
+// the upstream refused the call for want of capacity or did not answer it in time, the call went on to another upstream, the servers of a pool with an
 // adaptive limit told their load, and the upstream failed the call.
 const (
 	EventStarted EventKind = iota + EventKind(NumEventKinds)
@@ -38,10 +38,11 @@ const (
 	EventLoaded
 	EventFailed
 	EventMoved
+	EventLate
 )
 
 var eventNames = [...]string{
-	"", "admitted", "refused", "ended", "reloaded", "throttled", "started", "asked", "left", "progress", "drained", "overloaded", "retried", "loaded", "failed", "moved",
+	"", "admitted", "refused", "ended", "reloaded", "throttled", "started", "asked", "left", "progress", "drained", "overloaded", "retried", "loaded", "failed", "moved", "late",
 }
 
 func (k EventKind) String() string { return eventNames[k] }

@@ -40,7 +40,7 @@ type pool struct {
 	outage   outage      // nothing may be handed out of them
 	grants   *poolGrants // changes of slots and budgets that are divided; nil if they are not
 	measure  measure     // has a lock of its own
-	overload overload
+	lateness lateness
 	tree     tree
 	seats    map[*tenant]*seat
 }

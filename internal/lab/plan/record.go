@@ -48,7 +48,7 @@ type Call struct {
 }
 
 type progress struct {
-	kind   decisions.Kind // or Overload, Retried, Failed
+	kind   decisions.Kind // or Overload, Late, Retried, Failed
 	line   int64
 	after  time.Duration
 	output int64
@@ -158,7 +158,7 @@ func (r *Run) take(l *decisions.Line, line int64) {
 	case decisions.Left:
 		c.leftAt = l.At
 		c.lines.left = line
-	case decisions.Progress, decisions.Overload, decisions.Retried, decisions.Failed, decisions.Moved:
+	case decisions.Progress, decisions.Overload, decisions.Late, decisions.Retried, decisions.Failed, decisions.Moved:
 		p := progress{kind: l.Kind, line: line, after: time.Duration(l.At - c.Decided.At), output: l.Output}
 		if l.Kind == decisions.Moved {
 			p.moved = l

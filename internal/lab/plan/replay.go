@@ -246,6 +246,8 @@ func (v *replay) tell(c *replayed, p progress) {
 		l.Move(p.moved.Upstreams, governor.Usage(*p.moved.Usage), p.moved.Sent)
 	case decisions.Overload:
 		l.Overloaded()
+	case decisions.Late:
+		l.Late()
 	case decisions.Retried:
 		l.Retried()
 	case decisions.Failed:

@@ -56,6 +56,7 @@ const (
 	Applied   Kind = "apply"
 	Drained   Kind = "drain"
 	Overload  Kind = "overload" // the upstream refused the call because it lacks capacity
+	Late      Kind = "late"     // the upstream did not answer the call in time
 	Retried   Kind = "retry"    // the call was sent again, most often to another upstream
 	Failed    Kind = "fail"     // the upstream failed the call
 	Moved     Kind = "move"     // the call is counted at another upstream from here on, and took usage of the one before
@@ -193,7 +194,7 @@ func lineOf(e *governor.Event, origin time.Time) Line {
 var kinds = map[governor.EventKind]Kind{
 	governor.EventStarted: Started, governor.EventAsked: Asked, governor.EventAdmitted: Admitted, governor.EventRefused: Refused,
 	governor.EventLeft: Left, governor.EventProgress: Progress, governor.EventEnded: Ended, governor.EventThrottled: Throttled,
-	governor.EventApplied: Applied, governor.EventDrained: Drained, governor.EventOverloaded: Overload,
+	governor.EventApplied: Applied, governor.EventDrained: Drained, governor.EventOverloaded: Overload, governor.EventLate: Late,
 	governor.EventRetried: Retried, governor.EventMoved: Moved, governor.EventLoaded: Loaded, governor.EventFailed: Failed,
 }
 

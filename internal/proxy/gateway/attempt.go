@@ -147,8 +147,11 @@ func (c *call) tryAgain(said upstreams.Outcome, resp *http.Response, err error) 
 	switch {
 	case ch.OK:
 		c.Lease.Retried()
-	case !c.apart() && c.try.overloads(said, err): // one that others can stand in for is no sign of the pool's limit
+	case c.apart(): // one that others can stand in for is no sign of the pool's limit
+	case c.try.overloads():
 		c.Lease.Overloaded()
+	case admission.Late(c.try.status), said == upstreams.Silent && c.try.classOf(err) == admission.ReasonTimeout:
+		c.Lease.Late()
 	}
 	if failed && !limited && !ch.OK {
 		c.Lease.Failed()

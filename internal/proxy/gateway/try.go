@@ -166,9 +166,6 @@ func (t *try) classOf(err error) string {
 
 // overloads reports whether the outcome of a try says that the upstream has more to do than it can.
 // If no other upstream is ready, an adaptive limit on calls at once is then too high.
-func (t *try) overloads(said upstreams.Outcome, err error) bool {
-	if t.busy && t.whole || t.status != http.StatusTooManyRequests && admission.Overloads(t.status) {
-		return true
-	}
-	return said == upstreams.Silent && t.classOf(err) == admission.ReasonTimeout
+func (t *try) overloads() bool {
+	return t.busy && t.whole || t.status != http.StatusTooManyRequests && admission.Overloads(t.status)
 }

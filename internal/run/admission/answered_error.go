@@ -19,8 +19,12 @@ func (c *Call) AnsweredError(status int) {
 	default:
 		class = strconv.Itoa(status)
 	}
-	if Overloads(status) && !c.Ask.Free && !c.Ending.Done {
+	switch {
+	case c.Ask.Free || c.Ending.Done:
+	case Overloads(status):
 		c.Lease.Overloaded()
+	case Late(status):
+		c.Lease.Late()
 	}
 	c.Fail(class, governor.Usage{})
 }
@@ -41,11 +45,14 @@ func Fails(status int) bool {
 // Overloads reports whether a status says that the upstream has more to do than it can.
 func Overloads(status int) bool {
 	switch status {
-	case statusTooMany, statusCapacity, statusUnavailable, statusGatewayTimeout, statusUnreached, statusOriginTimeout, statusOverloaded:
+	case statusTooMany, statusCapacity, statusUnavailable, statusUnreached, statusOverloaded:
 		return true
 	}
 	return false
 }
+
+// Late reports whether a status says that a call was not answered in time.
+func Late(status int) bool { return status == statusGatewayTimeout || status == statusOriginTimeout }
 
 // Statuses of upstreams alone.
 const (
