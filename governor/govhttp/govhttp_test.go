@@ -240,24 +240,26 @@ func TestTransport_BreaksOff(t *testing.T) {
 }
 
 // TestTransport_NotSent: a call of which nothing has left is charged nothing, whether its connection cannot be made or its caller leaves while it
-// is made. One of which something has left is.
+// is made. One of which something has left is, also if its connection is lost then and there is no other.
 func TestTransport_NotSent(t *testing.T) {
 	const body = `{"model":"m","max_tokens":100,"messages":[{"role":"user","content":"Hi"}]}`
+	var kept net.Conn
 	for name, c := range map[string]struct {
 		scheme  string
 		dial    func(ctx context.Context, leave func()) (net.Conn, error)
 		charged bool
+		again   bool // after a call that was served
 	}{
-		"nobody listens": {"http", func(context.Context, func()) (net.Conn, error) { return nil, errors.New("connection refused") }, false},
+		"nobody listens": {"http", func(context.Context, func()) (net.Conn, error) { return nil, errors.New("connection refused") }, false, false},
 		"who leaves meanwhile": {"http", func(ctx context.Context, leave func()) (net.Conn, error) {
 			leave()
 			<-ctx.Done()
 			return nil, ctx.Err()
-		}, false},
+		}, false, false},
 		"no TLS there": {"https", func(context.Context, func()) (net.Conn, error) {
 			here, there := net.Pipe()
 			return here, there.Close()
-		}, false},
+		}, false, false},
 		"no answer": {"http", func(_ context.Context, leave func()) (net.Conn, error) {
 			here, there := net.Pipe()
 			go func() {
@@ -265,17 +267,52 @@ func TestTransport_NotSent(t *testing.T) {
 				leave()
 			}()
 			return here, nil
-		}, true},
+		}, true, false},
+		"no answer on a connection that was kept": {"http", func(context.Context, func()) (net.Conn, error) {
+			if kept != nil {
+				return nil, errors.New("connection refused")
+			}
+			here, there := net.Pipe()
+			kept = here
+			go func() {
+				defer there.Close()
+				for r := bufio.NewReader(there); ; {
+					req, err := http.ReadRequest(r)
+					if err != nil {
+						return
+					}
+					_, _ = io.Copy(io.Discard, req.Body)
+					if req.Header.Get("Idempotency-Key") == "lost" {
+						return
+					}
+					_, _ = io.WriteString(there, "HTTP/1.1 200 OK\r\nContent-Length: 29\r\n\r\n{\"usage\":{\"prompt_tokens\":1}}")
+				}
+			}()
+			return here, nil
+		}, true, true},
 	} {
 		s := newStack(t, nil)
 		ctx, leave := context.WithCancel(t.Context())
 		way := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return c.dial(ctx, leave) }}
 		governed := govhttp.Transport(s.client, way, govhttp.Options{Caller: govhttp.Tenant("acme")})
-		req := testkit.Must(http.NewRequestWithContext(ctx, http.MethodPost, c.scheme+"://model/v1/chat/completions", strings.NewReader(body)))(t)
-		if _, err := governed.RoundTrip(req); err == nil || refused(err) != nil {
+		send := func(key string) error {
+			req := testkit.Must(http.NewRequestWithContext(ctx, http.MethodPost, c.scheme+"://model/v1/chat/completions", strings.NewReader(body)))(t)
+			req.Header.Set("Idempotency-Key", key) // so that it is repeated
+			resp, err := governed.RoundTrip(req)
+			if err == nil {
+				_, err = io.ReadAll(resp.Body)
+				_ = resp.Body.Close()
+			}
+			return err
+		}
+		if c.again {
+			s.must(send("served"))
+		}
+		before := s.charged()
+		if err := send("lost"); err == nil || refused(err) != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if n := s.charged(); (n > 0) != c.charged {
+		if n := s.charged() - before; (n > 0) != c.charged {
 			t.Errorf("%s: %d tokens are charged", name, n)
 		}
 		leave()

@@ -214,10 +214,12 @@ func (c *call) retry() client.Retry {
 // outgoing is the request that is sent on: bounded as the policy has it, and asked for its usage.
 func (g *governed) outgoing(c *call, l *client.Lease) *http.Request {
 	ctx := l.Context()
+	var arrived atomic.Bool
 	if !g.serves { // a handler may send other requests with this context
 		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-			GetConn:      func(string) { c.unsent.Store(true) },
+			GetConn:      func(string) { c.unsent.Store(!arrived.Load()) }, // perhaps once more, after its connection was lost
 			WroteHeaders: func() { c.unsent.Store(false) },
+			WroteRequest: func(w httptrace.WroteRequestInfo) { arrived.Store(arrived.Load() || w.Err == nil) },
 		})
 	}
 	out := c.in.Clone(ctx)
