@@ -192,6 +192,7 @@ func (f *finder) keeper() *word {
 func (f *finder) note(part []byte) {
 	if !f.isKey {
 		f.texts += int64(len(part))
+		f.unknown = f.unknown || f.depth == 1 && f.state == wantColon && len(part) > 0 && !labels[string(f.key.bytes())]
 	}
 	if f.noting {
 		f.keeper().add(part)
@@ -261,6 +262,13 @@ var wrongNames = map[string]name{
 	"error":  errorName,
 	"errors": complaintName, "detail": complaintName, "message": complaintName, "msg": complaintName, "code": complaintName,
 	"error_code": complaintName, "error_msg": complaintName, "base_resp": complaintName,
+}
+
+// labels are the members beside answers, whose texts are none.
+var labels = map[string]bool{
+	"id": true, "model": true, "status": true, "role": true, "name": true, "provider": true, "version": true, "created": true, "created_at": true,
+	"timestamp": true, "request_id": true, "requestId": true, "trace_id": true, "system_fingerprint": true, "service_tier": true,
+	"finish_reason": true, "stop_reason": true, "reason": true, "title": true, "path": true, "instance": true,
 }
 
 // valued notes what a value that begins means for its key. Null, false and what is empty mean nothing, nor does 0 beside answers.

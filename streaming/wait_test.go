@@ -166,12 +166,15 @@ func TestLook(t *testing.T) {
 		`{"input_tokens":5,"message":"x"}`:                                            Plain,
 		`{"message":"x","code":1`:                                                     Plain, // an answer may follow
 		`{"metadata":{"error":"x"},"output":[]}`:                                      Plain,
-		`{"x":"\"error\":"}`:                                                          Empty,
-		"data: {}\n\n":                                                                Events,
-		"\r\nevent: x\n":                                                              Events,
-		": ping\n\n":                                                                  Events,
-		"<html>":                                                                      Foreign,
-		"data":                                                                        Foreign,
+		`{"x":"\"error\":"}`:                                                          Plain,
+		`{"created":1,"url":"https://x/a.png"}`:                                       Plain,
+		`{"url":"\u0061"}`:                                                            Plain,
+		`{"url":"","id":"x","model":"m","status":"ok","created_at":"2026-01-01"}`:     Empty,
+		"data: {}\n\n":   Events,
+		"\r\nevent: x\n": Events,
+		": ping\n\n":     Events,
+		"<html>":         Foreign,
+		"data":           Foreign,
 	} {
 		if got := Look([]byte(text)); got != want {
 			t.Errorf("%s is %d, want %d", text, got, want)
