@@ -131,10 +131,13 @@ func (r realtimeCall) Context() context.Context { return r.c.r.Context() }
 // Upstream implements realtime.Call.
 func (r realtimeCall) Upstream() string { return r.c.try.up.Name }
 
+// messageWait is how long a message waits for memory at least, since without it its session ends.
+const messageWait = 2 * time.Second
+
 // Receive implements realtime.Call.
 func (r realtimeCall) Receive(ctx context.Context, from io.Reader) (text []byte, release func(), f *ask.Refusal, err error) {
 	memory := &intake.Claim{}
-	text, err = r.c.readGrowing(ctx, memory, from, r.c.MaxWait())
+	text, err = r.c.readGrowing(ctx, memory, from, max(r.c.MaxWait(), messageWait))
 	if err == nil {
 		return text, memory.Release, nil, nil
 	}

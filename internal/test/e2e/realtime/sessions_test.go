@@ -350,18 +350,55 @@ func TestRealtimePassesLargeMessages(t *testing.T) {
 
 // dialRealtime opens a session, hears its first event, and hangs up.
 func dialRealtime(s *harness.Stack, ctx context.Context, tenant string) (*http.Response, error) {
+	conn, resp, err := openRealtime(s, ctx, tenant)
+	if err == nil {
+		_ = conn.Close(websocket.StatusNormalClosure, "")
+	}
+	return resp, err
+}
+
+// openRealtime opens a session, and hears its first event.
+func openRealtime(s *harness.Stack, ctx context.Context, tenant string) (*websocket.Conn, *http.Response, error) {
 	conn, resp, err := websocket.Dial(ctx, "http://gateway/v1/realtime?model=m", &websocket.DialOptions{
 		HTTPClient: s.Client, HTTPHeader: http.Header{"Authorization": {"Bearer " + tenant}},
 	})
 	if err != nil {
-		return resp, err
+		return nil, resp, err
 	}
 	_, first, err := conn.Read(ctx)
 	if err == nil && !strings.Contains(string(first), "session.created") {
 		s.T.Errorf("a session begins with %s", first)
 	}
-	_ = conn.Close(websocket.StatusNormalClosure, "")
-	return resp, err
+	return conn, resp, err
+}
+
+// A message waits a moment for memory, whatever its tenant's max_wait is, because its session ends otherwise.
+func TestRealtimeMessageWaitsForMemory(t *testing.T) {
+	for wait, ok := range map[time.Duration]bool{time.Second: true, 3 * time.Second: false} {
+		testkit.Virtual(t, wait.String(), func(t *testing.T) {
+			s := harness.New(t, harness.World{Pool: harness.Pool(0, 0, 10), Tenants: []tenants.Tenant{caller("a", 0)}, Tune: func(c *tenants.Config) {
+				c.MaxBody = 1 << 20
+				c.BodyMemory = tenants.BodyMemory{Process: 4 << 20, Tenant: 1 << 20}
+			}})
+			text := []byte(`{"type":"conversation.item.create","item":{"type":"message","role":"user","content":[{"type":"input_text","text":"` + strings.Repeat("x", 800_000) + `"}]}}`)
+			large, _, err := openRealtime(s, t.Context(), "a")
+			testkit.OK(t, err)
+			w := testkit.Must(large.Writer(t.Context(), websocket.MessageText))(t)
+			testkit.Must(w.Write(text[:800_000]))(t)
+			synctest.Wait()
+			other, _, err := openRealtime(s, t.Context(), "a")
+			testkit.OK(t, err)
+			other.SetReadLimit(2 << 20)
+			time.AfterFunc(wait, func() { _ = large.CloseNow() })
+			go func() { _ = other.Write(t.Context(), websocket.MessageText, text) }()
+			_, said, err := other.Read(t.Context())
+			if testkit.OK(t, err); strings.Contains(string(said), "conversation.item.created") != ok {
+				t.Errorf("behind another message that goes after %v one is told %.200s", wait, said)
+			}
+			_ = other.CloseNow()
+			time.Sleep(wait)
+		})
+	}
 }
 
 // caller is a tenant that may open sessions.
