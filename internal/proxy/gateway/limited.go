@@ -33,7 +33,7 @@ const lookAgain = 250 * time.Millisecond
 func (c *call) choose() upstreams.Choice {
 	there, limited := c.counted()
 	if !limited {
-		return c.pool.set.Choose(time.Now(), c.tries.may, c.tries.scope, c.tries.of)
+		return c.pool.set.Choose(time.Now(), c.tries.may, c.tries.scope, c.Tenant.Name, c.tries.of)
 	}
 	ch := c.tryAt(there)
 	if ch.OK {
@@ -50,7 +50,7 @@ func (c *call) choose() upstreams.Choice {
 func (c *call) chooseNext(said upstreams.Outcome, lost governor.Usage) upstreams.Choice {
 	there, limited := c.counted()
 	if !limited {
-		return c.tries.next(c.pool.set, c.try, said)
+		return c.tries.next(c.pool.set, c.try, c.Tenant.Name, said)
 	}
 	if c.tries.again(said) {
 		if ch := c.tryAt(there); ch.OK {
@@ -63,7 +63,7 @@ func (c *call) chooseNext(said upstreams.Outcome, lost governor.Usage) upstreams
 // move has the call counted at another upstream that is ready and has room for it. If all of these are full, it is to wait its
 // turn again. The zero Choice is that there are none.
 func (c *call) move(others upstreams.Mask, lost governor.Usage, sent bool) upstreams.Choice {
-	ready := c.pool.set.Ready(time.Now(), others, c.tries.scope)
+	ready := c.pool.set.Ready(time.Now(), others, c.tries.scope, c.Tenant.Name)
 	if ready == 0 {
 		return upstreams.Choice{}
 	}
@@ -76,7 +76,7 @@ func (c *call) move(others upstreams.Mask, lost governor.Usage, sent bool) upstr
 
 // tryAt chooses the upstream at which the call is counted. While that is probed by the call, others do not go there.
 func (c *call) tryAt(there upstreams.Mask) upstreams.Choice {
-	ch := c.pool.set.Choose(time.Now(), there, c.tries.scope, affinity.None)
+	ch := c.pool.set.Choose(time.Now(), there, c.tries.scope, c.Tenant.Name, affinity.None)
 	if ch.Probe {
 		c.g.tellHealth(c.pool)
 	}

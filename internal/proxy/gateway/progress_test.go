@@ -86,7 +86,7 @@ func TestPausedCallsAreNotInFlight(t *testing.T) {
 	later := now.Add(time.Hour)
 	sent := map[*upstreams.Member]int{}
 	for id := range uint64(100) {
-		choice := pool.set.Choose(later, pool.set.All(), upstreams.Scope{}, affinity.ConversationOf("acme", id))
+		choice := pool.set.Choose(later, pool.set.All(), upstreams.Scope{}, "acme", affinity.ConversationOf("acme", id))
 		m := pool.set.Members[choice.Index]
 		m.Report(later, upstreams.Result{Outcome: upstreams.Served, Began: later, Probe: choice.Probe})
 		m.Leave()

@@ -60,12 +60,12 @@ func (t *tries) again(said upstreams.Outcome) bool {
 }
 
 // next chooses an upstream where the call was not, or, if only the connection was lost or something added was refused, the same one.
-func (t *tries) next(set *upstreams.Set, last *try, said upstreams.Outcome) upstreams.Choice {
+func (t *tries) next(set *upstreams.Set, last *try, tenant string, said upstreams.Outcome) upstreams.Choice {
 	if t.again(said) {
 		same := upstreams.Mask(0).With(last.index)
-		if ch := set.Choose(time.Now(), t.may&same, t.scope, t.of); ch.OK {
+		if ch := set.Choose(time.Now(), t.may&same, t.scope, tenant, t.of); ch.OK {
 			return ch
 		}
 	}
-	return set.Choose(time.Now(), t.may&^t.been, t.scope, t.of)
+	return set.Choose(time.Now(), t.may&^t.been, t.scope, tenant, t.of)
 }

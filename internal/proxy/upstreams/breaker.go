@@ -35,9 +35,14 @@ type breaker struct {
 // voice is what a tenant's calls say of an upstream, in this half of a window and the one before.
 type voice struct{ good, bad [2]int32 }
 
-// ready reports whether a call may go, and whether it would be a probe.
-func (b *breaker) ready(now time.Time) (ok, probe bool) {
-	return !b.open || !now.Before(b.until), b.open
+// fails reports whether half of enough calls failed; v may be nil.
+func (v *voice) fails() bool {
+	if v == nil {
+		return false
+	}
+	good := v.good[0] + v.good[1]
+	bad := v.bad[0] + v.bad[1]
+	return good+bad >= leastCalls && bad >= good
 }
 
 // answersTo reports whether calls of a tenant may be served although it is open: it still answers, or has failed another tenant's calls
@@ -74,14 +79,19 @@ func (b *breaker) record(now time.Time, works bool, r Result) (changed bool) {
 	if b.good > 0 {
 		b.worked = now
 	}
-	b.open = true
-	b.since = now
-	b.pause = firstPause
 	if b.failing == 1 {
 		b.failed = tenant
 	}
-	b.fail(now, r)
+	b.opens(now, r)
 	return true
+}
+
+// opens opens it.
+func (b *breaker) opens(now time.Time, r Result) {
+	b.open = true
+	b.since = now
+	b.pause = firstPause
+	b.fail(now, r)
 }
 
 // recordOpen is record for a call that began since the breaker opened. Only probes close

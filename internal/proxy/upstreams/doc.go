@@ -31,7 +31,7 @@
 // all gateways agree.
 //
 // A breaker opens when half of at least five calls of the last 15 to 30 s failed, but not if those of one tenant did and those of others
-// were served, for 5 s, and
+// were served. A tenant of which that holds has a breaker of its own, and goes elsewhere if it can. It is open for 5 s, and
 // twice as long each time a probe fails, up to a minute. Then a real call is the probe, and
 // another one after the same time if it has not ended by then; its success closes the
 // breaker. An upstream whose breaker is open but that still answers, perhaps with errors or

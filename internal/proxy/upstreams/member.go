@@ -1,6 +1,7 @@
 package upstreams
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -96,7 +97,8 @@ type state struct {
 	running  atomic.Int64 // calls in flight
 
 	mu      sync.Mutex
-	breaker breaker // guarded by mu, as all below
+	breaker breaker             // guarded by mu, as all below
+	alone   map[string]*breaker // those that are open, of tenants that it fails, with their teams
 	pauses  pauses
 	limits  map[string]limits
 	tries   [numOutcomes]int64
@@ -120,21 +122,34 @@ func (l *limits) sees() bool {
 
 // readiness is whether a call may go to an upstream, else the time at which it may.
 type readiness struct {
-	ok, probe bool
-	cooled    bool // it is busy; else it does not work
-	at        time.Time
+	ok     bool
+	cooled bool // it is busy; else it does not work
+	at     time.Time
 }
 
-// readyLocked is the readiness for the calls of a scope, or, given none, for all that are in use.
-func (s *state) readyLocked(now time.Time, of Scope) readiness {
-	ok, probe := s.breaker.ready(now)
-	switch until := s.pauses.until(now, of, s.uses); {
-	case until.After(now):
-		return readiness{cooled: true, at: until}
-	case ok:
-		return readiness{ok: true, probe: probe}
+// openLocked are the breakers that are open to a tenant's calls: that of all, and its own.
+func (s *state) openLocked(tenant string) (list []*breaker) {
+	if s.breaker.open {
+		list = append(list, &s.breaker)
 	}
-	return readiness{at: s.breaker.until}
+	if b := s.alone[withTeams(tenant)]; b != nil {
+		list = append(list, b)
+	}
+	return list
+}
+
+// readyLocked is the readiness for a tenant's calls of a scope, or, given none, for all that are in use.
+func (s *state) readyLocked(now time.Time, of Scope, tenant string) readiness {
+	if until := s.pauses.until(now, of, s.uses); until.After(now) {
+		return readiness{cooled: true, at: until}
+	}
+	r := readiness{ok: true}
+	for _, b := range s.openLocked(tenant) {
+		if b.until.After(now) && b.until.After(r.at) {
+			r = readiness{at: b.until}
+		}
+	}
+	return r
 }
 
 // Leave ends a call for which the upstream was chosen.
@@ -147,8 +162,10 @@ func (s *state) Report(now time.Time, r Result) (e Events) {
 	s.tries[r.Outcome]++
 	switch r.Outcome {
 	case Stale, Abandoned, Lacking, Amended:
-		if r.Probe && s.breaker.open {
-			s.breaker.abandoned(now)
+		for _, b := range s.openLocked(r.Tenant) {
+			if r.Probe {
+				b.abandoned(now)
+			}
 		}
 		return e
 	case Busy:
@@ -168,8 +185,31 @@ func (s *state) Report(now time.Time, r Result) (e Events) {
 		e.Probed = was && !works
 		e.Closed = works
 	}
+	s.recordAloneLocked(now, works, r)
 	e.Limits = s.declareLocked(now, r)
 	return e
+}
+
+// recordAloneLocked opens and closes the breaker of the tenant of a call.
+func (s *state) recordAloneLocked(now time.Time, works bool, r Result) {
+	tenant := withTeams(r.Tenant)
+	b := s.alone[tenant]
+	switch {
+	case b != nil:
+		if b.record(now, works, r); !b.open {
+			delete(s.alone, tenant)
+		}
+	case !works && s.breaker.voices[tenant].fails():
+		maps.DeleteFunc(s.alone, func(_ string, b *breaker) bool { return now.Sub(b.until) > lastPause })
+		if s.alone == nil {
+			s.alone = map[string]*breaker{}
+		}
+		if len(s.alone) < mostVoices {
+			b = &breaker{}
+			b.opens(now, r)
+			s.alone[tenant] = b
+		}
+	}
 }
 
 // declareLocked remembers the limits that an answer declares. It reports whether the limits that

@@ -127,13 +127,13 @@ type Choice struct {
 	At    time.Time
 }
 
-// Choose picks one of some members for a call of a scope: of those that are ready, one of the lowest order; there the one that is next for
+// Choose picks one of some members for a tenant's call of a scope: of those that are ready, one of the lowest order; there the one that is next for
 // the call's conversation, or, if it has none, the one whose turn it is by weight. The same calls before
 // it and in flight make the same choice. The call is in flight there until it Leaves.
-func (s *Set) Choose(now time.Time, among Mask, scope Scope, of affinity.Conversation) Choice {
+func (s *Set) Choose(now time.Time, among Mask, scope Scope, tenant string, of affinity.Conversation) Choice {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	ready, none := s.ready(now, among, scope)
+	ready, none := s.ready(now, among, scope, tenant)
 	if ready == 0 {
 		return none
 	}
@@ -144,17 +144,17 @@ func (s *Set) Choose(now time.Time, among Mask, scope Scope, of affinity.Convers
 		best = s.homeLocked(ready, of)
 	}
 	s.Members[best].running.Add(1)
-	return Choice{Index: best, OK: true, Probe: s.Members[best].startProbe(now)}
+	return Choice{Index: best, OK: true, Probe: s.Members[best].startProbe(now, tenant)}
 }
 
 // ready are those members of the lowest order with one that is ready which are. If no member is, none says when one may
 // be.
-func (s *Set) ready(now time.Time, among Mask, scope Scope) (ready Mask, none Choice) {
+func (s *Set) ready(now time.Time, among Mask, scope Scope, tenant string) (ready Mask, none Choice) {
 	lowest := int64(math.MaxInt64)
 	for i := range s.each(among) {
 		m := s.Members[i]
 		m.mu.Lock()
-		r := m.readyLocked(now, scope)
+		r := m.readyLocked(now, scope, tenant)
 		m.mu.Unlock()
 		switch {
 		case !r.ok:
@@ -172,12 +172,12 @@ func (s *Set) ready(now time.Time, among Mask, scope Scope) (ready Mask, none Ch
 	return ready, none
 }
 
-// Ready are those of some members which are ready for a call of a scope, of any order.
-func (s *Set) Ready(now time.Time, among Mask, scope Scope) (ready Mask) {
+// Ready are those of some members which are ready for a tenant's call of a scope, of any order.
+func (s *Set) Ready(now time.Time, among Mask, scope Scope, tenant string) (ready Mask) {
 	for i := range s.each(among) {
 		m := s.Members[i]
 		m.mu.Lock()
-		r := m.readyLocked(now, scope)
+		r := m.readyLocked(now, scope, tenant)
 		m.mu.Unlock()
 		if r.ok {
 			ready = ready.With(i)
@@ -224,14 +224,17 @@ func (s *Set) each(among Mask) iter.Seq[int] {
 
 // startProbe makes a call the probe if the member needs one. If another Set that shares the
 // member was faster, this call goes beside its probe.
-func (s *state) startProbe(now time.Time) (probe bool) {
+func (s *state) startProbe(now time.Time, tenant string) (probe bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if ok, probe := s.breaker.ready(now); !ok || !probe {
+	open := s.openLocked(tenant)
+	if slices.ContainsFunc(open, func(b *breaker) bool { return b.until.After(now) }) {
 		return false
 	}
-	s.breaker.probed(now)
-	return true
+	for _, b := range open {
+		b.probed(now)
+	}
+	return len(open) > 0
 }
 
 // Pause is the end of the first pause of some members for the calls of a scope, or zero without one. only reports
@@ -241,7 +244,7 @@ func (s *Set) Pause(now time.Time, among Mask, scope Scope) (at time.Time, only 
 	for i := range s.each(among) {
 		m := s.Members[i]
 		m.mu.Lock()
-		r := m.readyLocked(now, scope)
+		r := m.readyLocked(now, scope, "")
 		m.mu.Unlock()
 		only = only && !r.ok
 		if r.cooled && (at.IsZero() || r.at.Before(at)) {
@@ -257,8 +260,8 @@ func (s *Set) Answering(now time.Time, among Mask, scope Scope, tenant string) (
 	for i := range s.each(among) {
 		m := s.Members[i]
 		m.mu.Lock()
-		r := m.readyLocked(now, scope)
-		answers := !r.ok && !r.cooled && m.breaker.answersTo(tenant)
+		r := m.readyLocked(now, scope, tenant)
+		answers := !r.ok && !r.cooled && (!m.breaker.open || m.breaker.answersTo(tenant))
 		m.mu.Unlock()
 		if answers && (best < 0 || m.Order < s.Members[best].Order) {
 			best = i
@@ -293,7 +296,7 @@ type State struct {
 func (s *state) State(now time.Time) State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r := s.readyLocked(now, Scope{})
+	r := s.readyLocked(now, Scope{}, "")
 	l := s.largestLocked(now, false)
 	var since time.Time
 	if s.breaker.open {

@@ -30,7 +30,7 @@ func TestChoose_Smooth(t *testing.T) {
 	s := setOf(5, 1, 1)
 	got := ""
 	for range 14 {
-		got += s.Members[s.Choose(t0, s.All(), Scope{}, affinity.None).Index].Name
+		got += s.Members[s.Choose(t0, s.All(), Scope{}, "", affinity.None).Index].Name
 	}
 	if want := "aabacaaaabacaa"; got != want {
 		t.Errorf("calls go %s, want %s", got, want)
@@ -53,7 +53,7 @@ func TestChoose_Weights(t *testing.T) {
 			}
 		}
 		for range calls {
-			c := s.Choose(t0, among, Scope{}, affinity.None)
+			c := s.Choose(t0, among, Scope{}, "", affinity.None)
 			if !c.OK || among>>c.Index&1 == 0 {
 				t.Fatalf("%+v of %b", c, among)
 			}
@@ -79,7 +79,7 @@ func TestChoose_Order(t *testing.T) {
 	}
 	calls := func(at time.Duration, among Mask) (got string) {
 		for range 3 {
-			c := s.Choose(t0.Add(at), among, Scope{}, affinity.None)
+			c := s.Choose(t0.Add(at), among, Scope{}, "", affinity.None)
 			if !c.OK {
 				return got + " none before " + c.At.Sub(t0).String()
 			}
@@ -154,11 +154,11 @@ func TestBreaker(t *testing.T) {
 			for i, st := range steps {
 				now := t0.Add(st.at * time.Second)
 				if st.probe {
-					if c := s.Choose(now, s.All(), Scope{}, affinity.None); !c.OK || !c.Probe {
+					if c := s.Choose(now, s.All(), Scope{}, "", affinity.None); !c.OK || !c.Probe {
 						t.Fatalf("step %d: %+v is no probe", i, c)
 					}
 					st.began = st.at
-					if c := s.Choose(now, s.All(), Scope{}, affinity.None); c.OK {
+					if c := s.Choose(now, s.All(), Scope{}, "", affinity.None); c.OK {
 						t.Fatalf("step %d: a second call goes beside the probe", i)
 					}
 				}
@@ -167,7 +167,7 @@ func TestBreaker(t *testing.T) {
 					m.Report(now, Result{Outcome: st.outcome, Began: t0.Add(st.began * time.Second), Probe: st.probe, Tenant: tenant})
 				}
 				m.mu.Lock()
-				r := m.readyLocked(now, Scope{})
+				r := m.readyLocked(now, Scope{}, "")
 				m.mu.Unlock()
 				if got := m.State(now); got.Up != st.up || r.ok != st.ready {
 					t.Fatalf("step %d: up %v and ready %v, want %v and %v", i, got.Up, r.ok, st.up, st.ready)
@@ -208,7 +208,7 @@ func TestBreaker_Half(t *testing.T) {
 	opened := 0
 	for i := range 6000 { // a minute
 		now := t0.Add(time.Duration(i) * 10 * time.Millisecond)
-		c := s.Choose(now, s.All(), Scope{}, affinity.None)
+		c := s.Choose(now, s.All(), Scope{}, "", affinity.None)
 		if _, ok := s.Answering(now, s.All(), Scope{}, ""); !ok && !c.OK {
 			t.Fatalf("call %d goes nowhere", i)
 		}
@@ -243,6 +243,61 @@ func TestAnswering_OfOthers(t *testing.T) {
 				t.Errorf("after step %d: for %s %t", i, tenant, ok)
 			}
 		}
+	}
+}
+
+// An upstream that fails one tenant's calls and serves those of others is left out of that one's choices alone, until a probe of its own works.
+func TestBreaker_OfOne(t *testing.T) {
+	s := setOf(1, 1)
+	now := t0
+	report := func(tenant string, outcome Outcome, times int, probe bool) {
+		for range times {
+			s.Members[0].Report(now, Result{Outcome: outcome, Began: now, Tenant: tenant, Probe: probe})
+		}
+	}
+	goes := func(tenant string, among Mask, want bool) (probe bool) {
+		t.Helper()
+		c := s.Choose(now, among, Scope{}, tenant, affinity.None)
+		if got := c.OK && c.Index == 0; got != want || s.Ready(now, 1, Scope{}, tenant) == 1 && !want {
+			t.Errorf("after %v a call of %s goes there: %v", now.Sub(t0), tenant, got)
+		}
+		return c.Probe
+	}
+	report("b", Served, 20, false)
+	report("a", Served, 2, false)
+	report("a/x", Silent, 2, false)
+	goes("a", 1, true)
+	report("a", Silent, 1, false)
+	for range 3 {
+		goes("a", s.All(), false)
+		goes("a/y", 1, false)
+	}
+	if _, ok := s.Answering(now, 1, Scope{}, "a"); !ok {
+		t.Error("where there is no other it is not used")
+	}
+	goes("b", 1, true)
+	if st := s.Members[0].State(now); !st.Up || st.Probing {
+		t.Errorf("for all it is %+v", st)
+	}
+	for _, pause := range []time.Duration{5, 5, 10, 20, 40, 60, 60} {
+		now = now.Add(pause*time.Second - 1)
+		goes("a", 1, false)
+		report("b", Served, 1, false)
+		if now = now.Add(1); !goes("a", 1, true) {
+			t.Errorf("after %v it is no probe", now.Sub(t0))
+		}
+		goes("a/y", 1, false)
+	}
+	report("a", Served, 1, true)
+	goes("a/y", 1, true)
+
+	for i := range 2 * mostVoices { // nobody else is told apart
+		now = now.Add(window)
+		report("b", Served, 9, false)
+		report(fmt.Sprint(i), Failed, 5, false)
+	}
+	if n := len(s.Members[0].alone); n > 3 {
+		t.Errorf("%d tenants are remembered that have not come back", n)
 	}
 }
 
@@ -281,13 +336,13 @@ func TestCool(t *testing.T) {
 			if got := m.State(now); !got.Busy || got.Retry.Sub(now) != c.want || !got.Up {
 				t.Errorf("left alone for %v, want %v", got.Retry.Sub(now), c.want)
 			}
-			if ch := s.Choose(now, s.All(), Scope{}, affinity.None); ch.Index != 1 {
+			if ch := s.Choose(now, s.All(), Scope{}, "", affinity.None); ch.Index != 1 {
 				t.Error("the busy one is chosen")
 			}
-			if ch := s.Choose(now, 1, Scope{}, affinity.None); ch.OK || !ch.Busy || !ch.At.Equal(now.Add(c.want)) {
+			if ch := s.Choose(now, 1, Scope{}, "", affinity.None); ch.OK || !ch.Busy || !ch.At.Equal(now.Add(c.want)) {
 				t.Errorf("alone it is %+v", ch)
 			}
-			if ch := s.Choose(now.Add(c.want), 1, Scope{}, affinity.None); !ch.OK {
+			if ch := s.Choose(now.Add(c.want), 1, Scope{}, "", affinity.None); !ch.OK {
 				t.Error("it is not chosen when its pause is over")
 			}
 		})
@@ -408,7 +463,7 @@ func TestNoAllocations(t *testing.T) {
 	r := Result{Told: Told{Tokens: 1000, Requests: 10}, Model: "m"}
 	s.Members[0].Report(t0, r)
 	if n := testkit.Allocs(t, 100, func() {
-		s.Choose(t0, s.All(), Scope{}, affinity.None)
+		s.Choose(t0, s.All(), Scope{}, "", affinity.None)
 		s.Members[0].Report(t0, r)
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
@@ -469,12 +524,12 @@ func TestScopes(t *testing.T) {
 			}
 			for of, d := range c.paused {
 				s.Members[0].Report(t0, Result{Outcome: Busy, Scope: of, Told: Told{Retry: d}})
-				if of != (Scope{}) && s.Choose(t0, s.All(), of, affinity.None).OK {
+				if of != (Scope{}) && s.Choose(t0, s.All(), of, "", affinity.None).OK {
 					t.Errorf("%v is not paused", of)
 				}
 			}
 			for _, of := range c.free {
-				if !s.Choose(t0, s.All(), of, affinity.None).OK {
+				if !s.Choose(t0, s.All(), of, "", affinity.None).OK {
 					t.Errorf("%v is paused", of)
 				}
 			}
@@ -608,7 +663,7 @@ func conversations(n int) (list []affinity.Conversation) {
 
 // chosen is the member chosen for a call that ends at once.
 func chosen(s *Set, now time.Time, of affinity.Conversation) *Member {
-	m := s.Members[s.Choose(now, s.All(), Scope{}, of).Index]
+	m := s.Members[s.Choose(now, s.All(), Scope{}, "", of).Index]
 	m.Leave()
 	return m
 }
@@ -653,7 +708,7 @@ func TestAffinity_Failover(t *testing.T) {
 		t.Errorf("behind the pause it goes to %s, want its home %s", got, first.Name)
 	}
 	for range 4 {
-		s.Choose(t0.Add(11*time.Second), Mask(0).With(slices.Index(s.Members, first)), Scope{}, of)
+		s.Choose(t0.Add(11*time.Second), Mask(0).With(slices.Index(s.Members, first)), Scope{}, "", of)
 	}
 	if got := goesTo(11 * time.Second); got != second {
 		t.Errorf("beside four calls at %s and none elsewhere it goes to %s, want %s", first.Name, got, second)

@@ -122,22 +122,39 @@ func TestUpstreams_SlowProbe(t *testing.T) {
 	})
 }
 
-// One of two upstreams is silent. Its probes wait for two minutes each, and hold few of the pool's slots meanwhile.
+// One of two upstreams is silent, to all or to one of two tenants. Its probes wait for two minutes each, and hold few of the pool's slots
+// meanwhile.
 func TestUpstreams_ProbesOfASilentOne(t *testing.T) {
+	t.Run("to all", func(t *testing.T) { probes(t, false) })
+	t.Run("to one", func(t *testing.T) { probes(t, true) })
+}
+
+func probes(t *testing.T, others bool) {
 	synctest.Test(t, func(t *testing.T) {
 		silent := harness.NewUpstream(t, mock.Config{})
 		var waiting, most atomic.Int64
 		silent.AnswerWith(func(w http.ResponseWriter, r *http.Request) {
+			if body, _ := io.ReadAll(r.Body); bytes.Contains(body, []byte(`"user":"b"`)) {
+				_, _ = io.WriteString(w, `{"choices":[{"message":{"content":"x"}}]}`)
+				return
+			}
 			most.Store(max(most.Load(), waiting.Add(1)))
 			defer waiting.Add(-1)
 			harness.Silence(w, r)
 		})
-		s := harness.New(t, harness.World{Pool: harness.PoolOf(1, 1), Tenants: []tenants.Tenant{harness.Tenant("a", 1)}, Upstreams: map[string]http.Handler{"up1": silent}})
+		s := harness.New(t, harness.World{Pool: harness.PoolOf(1, 1), Tenants: []tenants.Tenant{harness.Tenant("a", 1), harness.Tenant("b", 1)}, Upstreams: map[string]http.Handler{"up1": silent}})
 		var all sync.WaitGroup
-		call := func() { s.Call(t.Context(), "a", harness.Chat(true, 5, "")) }
+		call := func() {
+			if others {
+				all.Go(func() { s.Call(t.Context(), "b", harness.Chat(false, 5, `,"user":"b"`)) })
+			}
+			s.Call(t.Context(), "a", harness.Chat(true, 5, ""))
+		}
 		for range 20 {
 			all.Go(call)
 		}
+		time.Sleep(100 * time.Second)
+		call()     // b's calls within half a minute of the ends of a's
 		all.Wait() // it is left out
 		most.Store(0)
 		for range 10 * 60 {
