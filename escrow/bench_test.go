@@ -150,21 +150,6 @@ func BenchmarkCalendarFits(b *testing.B) {
 	}
 }
 
-// BenchmarkAddRemove is a tenant that comes and goes among 10,000 others.
-func BenchmarkAddRemove(b *testing.B) {
-	p := New(t0, Config{TPM: MaxLimit, MaxQueue: 10})
-	org := p.Add(Root, Node{Weight: 1})
-	for range 10_000 {
-		p.Add(org, Node{Weight: 1})
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		if !p.Remove(t0, p.Add(org, Node{Weight: 1})) {
-			b.Fatal("it cannot go")
-		}
-	}
-}
-
 // BenchmarkPumpFull is a look for calls that may go, in vain, while so many leaves wait for one full upstream, and one for another.
 func BenchmarkPumpFull(b *testing.B) {
 	for _, n := range []int{100, 10_000} {

@@ -422,30 +422,3 @@ func markdown(size int) (list []string) {
 	}
 	return list
 }
-
-func BenchmarkScanner(b *testing.B) {
-	for name, contents := range map[string][]string{
-		"prose":    {strings.Repeat("The quick brown fox jumps over the lazy dog. ", 2200)},
-		"markdown": markdown(100_000),
-		"chinese":  {strings.Repeat("敏捷的棕色狐狸跳过了懒狗。", 2500)},
-		"keys":     {`","tools":[` + strings.Repeat(`{"type":"function","name":"read_file","parameters":{"type":"object","required":["path"]}},`, 1100) + `{}],"k":"`},
-	} {
-		var bodies [][]byte
-		for _, content := range contents {
-			bodies = append(bodies, []byte(`{"model":"m","messages":[{"role":"user","content":"`+content+`"}]}`))
-		}
-		for _, vectors := range []bool{false, hasVectors} {
-			b.Run(fmt.Sprintf("%s/vectors=%t", name, vectors), func(b *testing.B) {
-				defer func(had bool) { hasVectors = had }(hasVectors)
-				hasVectors = vectors
-				b.ReportAllocs()
-				b.SetBytes(int64(len(bodies[0])))
-				for i := 0; b.Loop(); i++ {
-					s := New(bodies[i%len(bodies)])
-					for s.Next().Kind != End {
-					}
-				}
-			})
-		}
-	}
-}
