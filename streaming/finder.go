@@ -258,7 +258,7 @@ func (f *finder) nameOf(key []byte) name {
 var wrongNames = map[string]name{
 	"choices": choicesName, "output": answerName, "content": answerName, "data": answerName, "results": answerName, "text": answerName,
 	"input_tokens": answerName, "embeddings": answerName, "output_text": answerName, "generated_text": answerName, "completion": answerName,
-	"answer": answerName, "audio": answerName, "url": answerName,
+	"answer": answerName,
 	"error":  errorName,
 	"errors": complaintName, "detail": complaintName, "message": complaintName, "msg": complaintName, "code": complaintName,
 	"error_code": complaintName, "error_msg": complaintName, "base_resp": complaintName,
