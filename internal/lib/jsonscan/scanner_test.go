@@ -408,17 +408,3 @@ func forgetting(body []byte) (steps int) {
 		}
 	}
 }
-
-// markdown are texts with escapes in random distances, so many of them that no processor learns these by heart.
-func markdown(size int) (list []string) {
-	r := rand.New(rand.NewSource(1))
-	for range 64 {
-		var text strings.Builder
-		for text.Len() < size {
-			text.WriteString(strings.Repeat("word ", 1+r.Intn(24)))
-			text.WriteString([]string{`\n`, `\n`, `\n\n`, `\n\t`, ` \"word\"`}[r.Intn(5)])
-		}
-		list = append(list, text.String())
-	}
-	return list
-}
