@@ -14,8 +14,8 @@ elif [ ! -d node_modules/@openai ]; then
 	rm -f node_modules/.installed
 fi
 npm_packages
-# Cline names packages for other systems that registries do not all have, so that no package-lock.json can hold it.
-[ -n "${SMOKE:-}" ] || [ -d node_modules/cline ] || npm install --no-save --no-audit --no-fund --loglevel=error cline@3.0.65
+# These name packages for other systems that registries do not all have, so that no package-lock.json can hold them.
+[ -n "${SMOKE:-}" ] || [ -d node_modules/@qwen-code ] || npm install --no-save --no-audit --no-fund --loglevel=error cline@3.0.65 @qwen-code/qwen-code@0.24.4
 case ",${AGENTS:-aider}," in
 *,aider,*) python_packages python ;;
 esac
