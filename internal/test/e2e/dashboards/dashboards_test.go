@@ -81,10 +81,10 @@ var formats = []question{
 	{of: "text", expr: `llmgov_request_duration_seconds_bucket{job="llmgov-text", le="5"}`},
 }
 
-// needNotBe are alerts on what must not be: no traffic brings it about for sure. What they
+// needNotBe are alerts on what must not be, and a panel of what only upstreams tell that declare limits: no traffic brings it about for sure. What they
 // say when it is so nevertheless is in dashboards/testdata/alerts.test.yml.
 var needNotBe = []string{
-	"LlmgovTenantStarved", "LlmgovPoolUnfair", "LlmgovUnusedWhileWaiting", "LlmgovStoreSlow", "LlmgovStoreUnreadable", "LlmgovLimitLowerThanConfigured", "LlmgovUpstreamUsedByOthers", "LlmgovCertificateExpires",
+	"LlmgovTenantStarved", "LlmgovPoolUnfair", "LlmgovUnusedWhileWaiting", "LlmgovStoreSlow", "LlmgovStoreUnreadable", "LlmgovLimitLowerThanConfigured", "LlmgovUpstreamUsedByOthers", "Used by others", "LlmgovCertificateExpires",
 }
 
 // provoked are questions that have an answer only then.
