@@ -81,7 +81,8 @@ type Watcher struct {
 
 // server is what is known of a Target.
 type server struct {
-	target   Target
+	Target
+	client   *http.Client
 	signals  Signals
 	at       time.Time // of the signals
 	err      error     // of the last reading
@@ -120,9 +121,9 @@ func (w *Watcher) round(ctx context.Context) {
 	group.SetLimit(atOnce)
 	for _, t := range w.due(time.Now(), w.Targets()) {
 		group.Go(func() error {
-			s, err := w.read(ctx, t)
+			s, err := w.read(ctx, t.Target, t.client)
 			if ctx.Err() == nil {
-				w.keep(time.Now(), t, s, err)
+				w.keep(time.Now(), t.Target, s, err)
 			}
 			return nil
 		})
@@ -133,20 +134,36 @@ func (w *Watcher) round(ctx context.Context) {
 	}
 }
 
+// clientBy is the client of a server with that TLS.
+func (w *Watcher) clientBy(config *tls.Config) *http.Client {
+	if config == nil {
+		return w.Client
+	}
+	own := http.DefaultTransport.(*http.Transport).Clone()
+	own.TLSClientConfig = config
+	client := *w.Client
+	client.Transport = own
+	return &client
+}
+
 // due lists the targets to be read now, and forgets servers that are no target any more.
-func (w *Watcher) due(now time.Time, targets []Target) (list []Target) {
+func (w *Watcher) due(now time.Time, targets []Target) (list []server) {
 	present := map[string]*server{}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.began = now
 	for _, t := range targets {
 		s := w.servers[t.Upstream]
-		if s == nil || !s.target.is(t) {
-			s = &server{target: t}
+		if s == nil || !s.is(t) {
+			s = &server{Target: t}
 		}
+		if s.client == nil || s.TLS != t.TLS {
+			s.client = w.clientBy(t.TLS)
+		}
+		s.Target = t
 		present[t.Upstream] = s
 		if !now.Before(s.pause) {
-			list = append(list, t)
+			list = append(list, *s)
 		}
 	}
 	w.servers = present
@@ -154,7 +171,7 @@ func (w *Watcher) due(now time.Time, targets []Target) (list []Target) {
 }
 
 // read asks a server for its metrics.
-func (w *Watcher) read(ctx context.Context, t Target) (Signals, error) {
+func (w *Watcher) read(ctx context.Context, t Target, client *http.Client) (Signals, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, t.URL, nil)
@@ -164,10 +181,6 @@ func (w *Watcher) read(ctx context.Context, t Target) (Signals, error) {
 	req.Header.Set("Accept", "text/plain;version=0.0.4")
 	if t.Key != "" {
 		req.Header.Set("Authorization", "Bearer "+t.Key)
-	}
-	client := *w.Client
-	if t.TLS != nil {
-		client.Transport = &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: t.TLS, DisableKeepAlives: true}
 	}
 	resp, err := client.Do(req)
 	var failed *url.Error

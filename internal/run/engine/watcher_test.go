@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -318,4 +319,21 @@ func FuzzRead(f *testing.F) {
 			t.Errorf("read %+v", s)
 		}
 	})
+}
+
+// A server with a root of its own is read by the TLS of its target, on one connection.
+func TestWatcher_TLS(t *testing.T) {
+	opened := map[string]bool{}
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		opened[r.RemoteAddr] = true
+		_, _ = io.WriteString(w, good)
+	}))
+	defer server.Close()
+	target := Target{Upstream: "local", URL: server.URL, Metrics: Kinds["tgi"], TLS: server.Client().Transport.(*http.Transport).TLSClientConfig}
+	w := NewWatcher(Options{Targets: func() []Target { return []Target{target} }, Heard: func() {}, Log: slog.New(slog.DiscardHandler)})
+	w.round(t.Context())
+	w.round(t.Context())
+	if s, ok := w.State("local"); !ok || s.Err != nil || s.Running != 4 || len(opened) != 1 {
+		t.Errorf("%+v, on %d connections", s, len(opened))
+	}
 }

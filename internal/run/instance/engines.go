@@ -16,6 +16,10 @@ type Engines struct {
 	*engine.Watcher
 	policy func() *tenants.Snapshot
 	gov    *governor.Governor
+
+	// list are the servers of the policy of, for the goroutine of Run alone.
+	list []engine.Target
+	of   *tenants.Snapshot
 }
 
 // NewEngines reads what the policy in force names, once it runs.
@@ -25,9 +29,18 @@ func NewEngines(policy func() *tenants.Snapshot, gov *governor.Governor, log *sl
 	return e
 }
 
-// targets are the servers that the policy names.
-func (e *Engines) targets() (list []engine.Target) {
-	for _, u := range e.policy().Config().Upstreams {
+// targets are the servers that the policy in force names.
+func (e *Engines) targets() []engine.Target {
+	if snap := e.policy(); snap != e.of {
+		e.of = snap
+		e.list = targetsOf(snap.Config().Upstreams)
+	}
+	return e.list
+}
+
+// targetsOf are the servers of upstreams.
+func targetsOf(upstreams []tenants.Upstream) (list []engine.Target) {
+	for _, u := range upstreams {
 		if u.Engine.Kind == "" {
 			continue
 		}
@@ -35,7 +48,7 @@ func (e *Engines) targets() (list []engine.Target) {
 		if u.Engine.SendKey {
 			t.Key = u.APIKey
 		}
-		t.TLS, _ = u.TLS.Client() // which the policy has been held to
+		t.TLS, _ = u.TLS.Client() // the policy has been held to it
 		list = append(list, t)
 	}
 	return list
