@@ -103,7 +103,7 @@ func (t *tree) setAside(i NodeID, aside bool) {
 	t.restandUp(i)
 }
 
-// countReady adds the calls below node i to those that are ready above it if by is 1, and takes them away if it is -1.
+// countReady adds the calls below node i to the ready calls of the nodes above if by is 1, and takes them away if by is -1.
 func (t *tree) countReady(i NodeID, by int32) {
 	nd := &t.nodes[i]
 	for up := nd.parent; ; up = t.nodes[up].parent {

@@ -65,8 +65,8 @@ func newPace(now time.Time, limit int64, burst time.Duration, ring *Ledger) pace
 	return p
 }
 
-// resize changes the limit and the burst. Past dispatches stay, and what the limit has more may be dispatched now; what it has less is taken
-// off what may be, so that a limit that goes up and down gives nothing.
+// resize changes the limit and the burst. Past dispatches stay. The level rises by as much as the limit does, and falls by as much, though not
+// below zero, so that a limit that goes up and down gives nothing.
 func (p *pace) resize(limit int64, burst time.Duration) {
 	p.level = max(min(p.level, 0), p.level+limit-p.limit)
 	p.limit = limit

@@ -18,7 +18,7 @@ type State struct {
 	Axes    [Rolling]AxisState // by Axis
 	Slots   int64              // that may be used; 0 = no limit
 	Running int64
-	Waiting int // those that pause included
+	Waiting int // calls in the queue, those that pause included
 	Tickets int // kept places
 	// Part is how much of the rate is handed out, in parts of WholePace, and Held is
 	// until when nothing is; zero for no hold. See Throttle.

@@ -18,7 +18,7 @@ const MaxLimit = int64(1e12)
 // thousandths, so that shares are exact and the same on every machine.
 type Weight float64
 
-// MinWeight and MaxWeight bound weights to what tags can carry.
+// MinWeight and MaxWeight are the bounds of weights, beyond which tags would overflow or stand still.
 const (
 	MinWeight Weight = 0.001
 	MaxWeight Weight = 1_000_000

@@ -15,7 +15,7 @@ import (
 	"github.com/llmgov/llmgov/tenants"
 )
 
-// writeDeclared calls each upstream of each pool once, and prints the limits that it declares beside those that are configured.
+// writeDeclared prints the limits that each upstream of each pool declares in answer to one call, beside those that are configured.
 func writeDeclared(ctx context.Context, w io.Writer, cfg *tenants.Config, through http.RoundTripper) error {
 	byName, err := upstream.New(cfg.Upstreams)
 	if err != nil {

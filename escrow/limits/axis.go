@@ -64,7 +64,7 @@ func (k Axis) String() string { return names[k].name }
 // Key is the short key of an axis that is no Window's.
 func (k Axis) Key() string { return names[k].key }
 
-// Unit is what is counted on an axis that is no Window's, as people say it.
+// Unit is the word for an amount of an axis that is no Window's, such as "input tokens".
 func (k Axis) Unit() string {
 	if k == Concurrency {
 		return "calls at once"

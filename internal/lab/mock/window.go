@@ -79,7 +79,8 @@ func (w *window) expire(now time.Duration) {
 	if w.fill > 0 {
 		in := min(w.sum, int64(float64(w.fill)*float64(now-w.filled)/float64(minute)))
 		w.filled += w.filling(in)
-		if w.sum -= in; w.sum == 0 {
+		w.sum -= in
+		if w.sum == 0 {
 			w.filled = now
 		}
 		return

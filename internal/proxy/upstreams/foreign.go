@@ -40,9 +40,12 @@ const (
 	// leastForeign is the part of a limit that is the least that counts as use by others. What is less may be calls on their way, or what
 	// other gateways have used since the last beat. In the minute after a refusal all counts.
 	leastForeign = 20
-	// stepTimes is how many of the largest steps of late are kept free, of which a part, stepFades, is forgotten with each look. moreMost
-	// is the part of the limit that they are at most.
-	stepTimes, stepFades, moreLeast, moreMost = 8, 100, 100, 40
+	// stepTimes is how many of the largest steps of late are kept free, and stepFades the part of it that is forgotten with each look.
+	stepTimes = 8
+	stepFades = 100
+	// moreLeast and moreMost are the parts of the limit that they are at least, and at most.
+	moreLeast = 100
+	moreMost  = 40
 	// newsPart is the part of a limit that is news.
 	newsPart = 200
 	// foreignLastsLeast and foreignLastsMost are the shortest and longest time for which use by others counts without another look.
