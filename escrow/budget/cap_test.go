@@ -233,6 +233,17 @@ func TestElsewhere_Late(t *testing.T) {
 	x.ask("b", 100, true)
 }
 
+// The use of all is told before that of the member whose it is: the member has let pass what it had let pass before.
+func TestElsewhere_News(t *testing.T) {
+	x := newScript(t, Config{Limit: 400, Period: Hour}, map[string]int64{"a": 1000, "b": 1000})
+	x.minute(30)
+	x.s.ElsewhereInAll(x.now, 0)
+	x.s.ElsewhereInAll(x.now, 100)
+	x.s.Elsewhere(x.now, x.ids["a"], 100)
+	x.s.ElsewhereInAll(x.now, 100)
+	x.ask("b", 300, true)
+}
+
 func zone(t testing.TB, name string) *time.Location {
 	return testkit.Must(time.LoadLocation(name))(t)
 }

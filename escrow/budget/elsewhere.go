@@ -2,6 +2,10 @@ package budget
 
 import "time"
 
+// news is the age up to which news of use is taken to be of now: two beats, as the use of all and that of
+// each member may come in one beat and the next.
+const news = 2 * time.Second
+
 // Elsewhere sets the use of a member in other processes in this period, instead of the amount that was
 // said of that before. It counts as if it had been used here.
 func (s *Split) Elsewhere(now time.Time, id MemberID, amount int64) {
@@ -12,9 +16,9 @@ func (s *Split) Elsewhere(now time.Time, id MemberID, amount int64) {
 }
 
 // setAway changes the part of a member's use elsewhere that counts. The change is taken to have
-// happened just now. If it is the first that is heard of a member, or the member was gone, nobody knows
-// when the use happened: the member is then taken to have let no more pass than it is behind with
-// everything that it used.
+// happened just now, if a moment ago all use elsewhere was known to be members' own. Else nobody knows
+// when it happened, as of a member that was gone: it is then taken to have let no more pass than it is
+// behind with everything that it used.
 func (s *Split) setAway(i int32, amount int64) {
 	m := &s.members[i]
 	was := int64(0)
@@ -28,7 +32,7 @@ func (s *Split) setAway(i int32, amount int64) {
 	back := min(s.rest, max(0, amount-was))
 	s.setRest(s.rest - back)
 	d := min(amount, maxUsed-(s.total-was)) - was
-	if s.heard && back == 0 {
+	if s.win.now.Sub(s.known) <= news {
 		s.lift(i)
 	} else {
 		s.takeOut(i)
@@ -55,8 +59,10 @@ func (s *Split) setRest(rest int64) {
 // that are here was used by those who are gone.
 func (s *Split) ElsewhereInAll(now time.Time, amount int64) {
 	s.advance(now)
-	s.heard = true
 	s.setRest(amount - (s.away - s.rest))
+	if s.rest == 0 {
+		s.known = s.win.now
+	}
 }
 
 // Counted is Used as of the last look.
@@ -103,5 +109,5 @@ func (s *Split) OnlyHere(now time.Time) {
 		}
 	}
 	s.setRest(0)
-	s.heard = false
+	s.known = time.Time{}
 }

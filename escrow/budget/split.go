@@ -42,12 +42,12 @@ type Split struct {
 	win  window
 	from time.Time // the beginning of decay: start, or the first word if later
 
-	total int64 // used by all, those gone included; at most the limit while calls take what they hold
-	left  int64 // part of total that was used by who is gone since
-	away  int64 // part of total that was used in other processes: see Elsewhere
-	rest  int64 // part of left that was
-	heard bool  // of such use
-	round int64 // counts the periods in which anybody asked, from 2
+	total int64     // used by all, those gone included; at most the limit while calls take what they hold
+	left  int64     // part of total that was used by who is gone since
+	away  int64     // part of total that was used in other processes: see Elsewhere
+	rest  int64     // part of left that was
+	known time.Time // when rest was last told to be 0
+	round int64     // counts the periods in which anybody asked, from 2
 
 	members []member
 	free    []int32          // slots of who was removed in an earlier period
