@@ -2,7 +2,6 @@ package tenants
 
 import (
 	"errors"
-	"flag"
 	"maps"
 	"os"
 	"path/filepath"
@@ -13,9 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/llmgov/llmgov/internal/test/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit/doctable"
 )
-
-var update = flag.Bool("update", false, "write what is found into the corpus")
 
 const (
 	goodConfig = `upstreams:
@@ -43,7 +41,7 @@ func TestBadCorpus(t *testing.T) {
 			if !ok || snap != nil {
 				t.Fatalf("got snapshot %v, error %v; want problems", snap, err)
 			}
-			if *update {
+			if *doctable.Update {
 				head, _, _ = strings.Cut(head, "-- want --\n")
 				testkit.OK(t, os.WriteFile(file, []byte(head+"-- want --\n"+problems.Error()+"\n"), 0o644))
 				return

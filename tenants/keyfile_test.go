@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/llmgov/llmgov/internal/test/testkit"
+	"github.com/llmgov/llmgov/internal/test/testkit/doctable"
 	"github.com/llmgov/llmgov/tenants/internal/disk"
 	"github.com/llmgov/llmgov/tenants/keyfile"
 )
@@ -38,7 +39,7 @@ func TestKeyFile_Bad(t *testing.T) {
 		if !ok {
 			t.Fatalf("%s: %v, want problems", file, err)
 		}
-		if *update {
+		if *doctable.Update {
 			head, _, _ = strings.Cut(head, "-- want --\n")
 			testkit.OK(t, os.WriteFile(file, []byte(head+"-- want --\n"+problems.Error()+"\n"), 0o644))
 			continue

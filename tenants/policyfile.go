@@ -58,12 +58,12 @@ var (
 
 // commonFields are the keys that a tier has, and so a tenant, which overrides them, and a team.
 var commonFields = slices.Concat(limitFields[draft]("Own %s."), []field[draft]{
-	weightField("weight", "Claim on a contended pool, relative to others.", minWeight, maxWeight, func(t *draft) *float64 { return &t.Weight }),
+	weightField("weight", "Claim on a contended pool, relative to other tenants, or teams of the same parent.", minWeight, maxWeight, func(t *draft) *float64 { return &t.Weight }),
 	windowsField("Own limits over other times and in other shapes than rolling minutes, at most 4. A tenant's replace its tier's.",
 		func(t *draft) *terms.Limits { return &t.Limits }),
-	strictyaml.DurationField("max_wait", "How long a call may wait, in all, before it is refused. 0s refuses at once.", maxMaxWait,
+	strictyaml.DurationField("max_wait", "How long a call may wait, in all, before it is refused; x-llmgov-max-wait shortens it. 0s refuses at once.", maxMaxWait,
 		func(t *draft) *time.Duration { return &t.MaxWait }),
-	limitField("max_output_tokens", "Cuts what a call may ask for, or is asked for it.",
+	limitField("max_output_tokens", "The largest output that a call may ask for. It is added to calls that set none.",
 		func(t *draft) *int64 { return &t.MaxOutputTokens }),
 	{
 		Name: "priority", About: "0 to 9: the lower, the more slots of a pool with hold_back its calls leave free; interactive is 9. background is as 0, and its calls go after its own interactive ones, and leave interactive_reserve free.",
@@ -75,7 +75,7 @@ var commonFields = slices.Concat(limitFields[draft]("Own %s."), []field[draft]{
 	},
 	strictyaml.AmountField("floor_tpm", "Tokens a minute it gets at least, whatever its weight, of each pool that it may use and that has a tpm.",
 		0, maxAmount, func(t *draft) *int64 { return &t.FloorTPM }),
-	strictyaml.DurationField("credit", "How much unused share it may take later, as a time up to 1m.", maxCredit,
+	strictyaml.DurationField("credit", "How much unused share it may take later, as a time.", maxCredit,
 		func(t *draft) *time.Duration { return &t.Credit }),
 	{
 		Name: "budgets", About: "Own limits by calendar hour, day, week or month. A tenant's replace its tier's.",

@@ -13,7 +13,7 @@ import (
 var poolShape = shape[Pool]{
 	Fields: slices.Concat(capacityFields[Pool]("The pool's %s. 0 is off; a pool needs one limit to share.", timed), []field[Pool]{
 		{
-			Name: "models", About: "Names and patterns of the models that the pool serves; * stands for anything. {fast: gpt-4o-mini} serves a model by another name.",
+			Name: "models", About: "Names and patterns of the models that the pool serves; `*` stands for anything. {fast: gpt-4o-mini} serves a model by another name.",
 			Kind: poolModelsKind, Read: func(v value, p *Pool) { readModels(v, p) },
 		},
 		{
@@ -41,17 +41,17 @@ var poolShape = shape[Pool]{
 			Start: func(p *Pool) any { return p.Accounting.String() },
 		},
 		{
-			Name: "token_weights", About: "What a token of each kind counts for.",
+			Name: "token_weights", About: "What a token of each kind counts for; not all 0.",
 			Kind: func() schema { start := DefaultPool(""); return weightShape.Schema(&start.Weights) },
 			Read: func(v value, p *Pool) { readTokenWeights(v, &p.Weights) },
 		},
-		strictyaml.AmountField("default_max_output", "What is held for an answer without a bound, and for each thing of unknown size that a prompt refers to, in tokens.", 1, maxAmount,
+		strictyaml.AmountField("default_max_output", "What is held for an answer without a bound, and for each thing of unknown size that a prompt refers to, in tokens, until calls have shown how many they take.", 1, maxAmount,
 			func(p *Pool) *int64 { return &p.DefaultMaxOutput }),
-		strictyaml.DecimalField("headroom", "The part of tpm, rpm, itpm and otpm that is left unused, in whole tokens and requests.", strictyaml.Decimals{Places: 6, Most: maxHeadroomPPM},
+		strictyaml.DecimalField("headroom", "The part of tpm, rpm, itpm and otpm that is left unused, in whole tokens and requests: rpm 10 stays 10.", strictyaml.Decimals{Places: 6, Most: maxHeadroomPPM},
 			func(p *Pool) *int64 { return &p.HeadroomPPM }),
 		{
-			Name: "burst", About: "How much unused rate the idle pool hands out at once, as a time up to 1m.",
-			Kind: strictyaml.DurationKind, Read: func(v value, p *Pool) {
+			Name: "burst", About: "How much unused rate the idle pool hands out at once, over all its gateways, as a time: 10s of tpm 300000 are 50000 tokens.",
+			Kind: strictyaml.DurationKindTo(0, maxBurst), Read: func(v value, p *Pool) {
 				v.Duration(&p.Burst, 0, maxBurst)
 				p.BurstSet = true
 			},
@@ -90,11 +90,11 @@ var poolTimeouts = shape[Pool]{Fields: []field[Pool]{
 
 var weightShape = shape[TokenWeights]{
 	Fields: []field[TokenWeights]{
-		weightField("input", "", 0, maxTokenWeight, func(w *TokenWeights) *float64 { return &w.Input }),
-		weightField("cached_input", "", 0, maxTokenWeight, func(w *TokenWeights) *float64 { return &w.CachedInput }),
-		weightField("output", "", 0, maxTokenWeight, func(w *TokenWeights) *float64 { return &w.Output }),
-		weightField("reasoning", "", 0, maxTokenWeight, func(w *TokenWeights) *float64 { return &w.Reasoning }),
-		weightField("audio", "", 0, maxTokenWeight, func(w *TokenWeights) *float64 { return &w.Audio }),
+		weightField("input", "Input.", 0, maxTokenWeight, func(w *TokenWeights) *float64 { return &w.Input }),
+		weightField("cached_input", "Input that the provider had cached. It counts as other input until the call ends.", 0, maxTokenWeight, func(w *TokenWeights) *float64 { return &w.CachedInput }),
+		weightField("output", "Output.", 0, maxTokenWeight, func(w *TokenWeights) *float64 { return &w.Output }),
+		weightField("reasoning", "Output that is reasoning.", 0, maxTokenWeight, func(w *TokenWeights) *float64 { return &w.Reasoning }),
+		weightField("audio", "Input and output that is audio.", 0, maxTokenWeight, func(w *TokenWeights) *float64 { return &w.Audio }),
 	},
 	Also: schema{"not": schema{
 		"required": []any{"input", "cached_input", "output", "reasoning", "audio"}, "additionalProperties": schema{"const": 0},

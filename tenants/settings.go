@@ -49,11 +49,11 @@ var general = []setting{
 		get: func(c *Config) any { return c.Listen }, parse: typed(parseListen),
 	},
 	{
-		key: "h2c", about: "Whether clients may speak HTTP/2 without TLS.", kind: strictyaml.BoolKind,
+		key: "h2c", about: "Whether clients may speak HTTP/2 without TLS, such as a proxy that ends it.", kind: strictyaml.BoolKind,
 		get: func(c *Config) any { return c.H2C }, parse: typed(parseSwitch),
 	},
 	{
-		key: "healthz", about: "Whether the data side answers GET /healthz, without a key.", kind: strictyaml.BoolKind,
+		key: "healthz", about: "Whether the data side answers GET /healthz too, without a key: 200, or 503 as /readyz of the admin side.", kind: strictyaml.BoolKind,
 		get: func(c *Config) any { return c.Healthz }, parse: typed(parseSwitch),
 	},
 	{
@@ -73,7 +73,7 @@ var general = []setting{
 		get: func(c *Config) any { return c.Metrics.Tenants }, parse: whole(0, maxMaxTenants),
 	},
 	{
-		key: "metrics.idle", about: "How long after its last call a tenant has no series any more.", kind: strictyaml.DurationKind,
+		key: "metrics.idle", about: "How long after its last call a tenant has no series any more.", kind: strictyaml.DurationKindTo(time.Minute, maxIdle),
 		get: func(c *Config) any { return c.Metrics.Idle }, parse: typed(func(text string) (time.Duration, string) {
 			return strictyaml.ParseDuration(text, time.Minute, maxIdle)
 		}),
@@ -141,23 +141,23 @@ var general = []setting{
 		kind: zoneKind, get: func(c *Config) any { return c.Timezone }, parse: typed(parseTimezone),
 	},
 	{
-		key: "timeouts.read_header", about: "How long a client may take to send its request's headers.", kind: strictyaml.DurationKind,
+		key: "timeouts.read_header", about: "How long a client may take to send its request's headers.", kind: strictyaml.DurationKindTo(time.Millisecond, maxTimeout),
 		get: func(c *Config) any { return c.Timeouts.ReadHeader }, parse: timeout(1),
 	},
 	{
-		key: "timeouts.upstream_header", about: "How long an upstream may take to begin a stream.", kind: strictyaml.DurationKind,
+		key: "timeouts.upstream_header", about: "How long an upstream may take to begin a stream.", kind: strictyaml.DurationKindTo(time.Millisecond, maxTimeout),
 		get: func(c *Config) any { return c.Timeouts.UpstreamHeader }, parse: timeout(1),
 	},
 	{
-		key: "timeouts.upstream_answer", about: "How long an upstream may take to begin an answer that is no stream.", kind: strictyaml.DurationKind,
+		key: "timeouts.upstream_answer", about: "How long an upstream may take to begin an answer that is no stream.", kind: strictyaml.DurationKindTo(time.Millisecond, maxTimeout),
 		get: func(c *Config) any { return c.Timeouts.UpstreamAnswer }, parse: timeout(1),
 	},
 	{
-		key: "timeouts.stream_idle", about: "The longest silence inside a stream.", kind: strictyaml.DurationKind,
+		key: "timeouts.stream_idle", about: "The longest silence inside a stream.", kind: strictyaml.DurationKindTo(time.Millisecond, maxTimeout),
 		get: func(c *Config) any { return c.Timeouts.StreamIdle }, parse: timeout(1),
 	},
 	{
-		key: "timeouts.drain", about: "How long a shutdown waits for what is in flight. For a sixth of it, 5s at most, new calls are still told to go elsewhere.", kind: strictyaml.DurationKind,
+		key: "timeouts.drain", about: "How long a shutdown waits for what is in flight. For a sixth of it, 5s at most, new calls are still told to go elsewhere.", kind: strictyaml.DurationKindTo(0, maxTimeout),
 		get: func(c *Config) any { return c.Timeouts.Drain }, parse: timeout(0),
 	},
 	{
@@ -169,7 +169,7 @@ var general = []setting{
 		get: func(c *Config) any { return c.BodyMemory.Process }, parse: typed(parseBody),
 	},
 	{
-		key: "body_memory.tenant", about: "The memory for the bodies of one tenant or team; at least max_body.", kind: strictyaml.SizeKindTo(maxBodyBytes),
+		key: "body_memory.tenant", about: "The memory for the bodies of one tenant with all its teams; at least max_body.", kind: strictyaml.SizeKindTo(maxBodyBytes),
 		get: func(c *Config) any { return c.BodyMemory.Tenant }, parse: typed(parseBody),
 	},
 	{

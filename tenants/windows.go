@@ -33,7 +33,7 @@ func spellWindow(w Window) string {
 var windowShape = shape[Window]{
 	Fields: slices.Concat(windowAmounts(), []field[Window]{
 		{
-			Name: "per", About: "The time, from 1s to 744h.", Kind: strictyaml.DurationKind,
+			Name: "per", About: "The time.", Kind: strictyaml.DurationKindTo(minPer, maxPer),
 			Read: func(v value, w *Window) { v.Duration(&w.Per, minPer, maxPer) },
 		},
 		{

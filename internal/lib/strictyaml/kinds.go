@@ -52,6 +52,15 @@ func DurationKind() Schema {
 	return OrVariable(Schema{"type": "string", "pattern": `^\+?(` + durationUnit + `)+$`, "examples": []any{"500ms", "5s", "2m"}})
 }
 
+// DurationKindTo is a duration within bounds, which its description says, because no pattern can.
+func DurationKindTo(least, most time.Duration) Kind {
+	return func() Schema {
+		s := DurationKind()
+		s["description"] = SpellDuration(least) + " to " + SpellDuration(most) + "."
+		return s
+	}
+}
+
 // SizeKindTo is a number of bytes, at least a KiB.
 func SizeKindTo(most int64) Kind {
 	return func() Schema {
@@ -110,7 +119,7 @@ func DecimalField[T any](key, about string, d Decimals, at func(*T) *int64) Fiel
 // DurationField is a duration from 0 to most.
 func DurationField[T any](key, about string, most time.Duration, at func(*T) *time.Duration) Field[T] {
 	return Field[T]{
-		Name: key, About: about, Kind: DurationKind,
+		Name: key, About: about, Kind: DurationKindTo(0, most),
 		Read:  func(v Value, into *T) { v.Duration(at(into), 0, most) },
 		Start: func(from *T) any { return SpellDuration(*at(from)) },
 		Check: func(from *T) string {

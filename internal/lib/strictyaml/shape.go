@@ -106,8 +106,9 @@ func (s Shape[T]) Schema(start *T) Schema {
 
 func (f Field[T]) schema(start *T) Schema {
 	out := f.Kind()
-	if f.About != "" {
-		out["description"] = f.About
+	of, _ := out["description"].(string) // of all values of its kind
+	if about := strings.TrimSpace(f.About + " " + of); about != "" {
+		out["description"] = about
 	}
 	if f.Start != nil && start != nil {
 		out["default"] = f.Start(start)

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write the suite's table into the documentation")
+// Update says that files are written instead of compared, because go test has -update.
+var Update = flag.Bool("update", false, "write the suite's table into the documentation")
 
 // end is the line behind a table.
 const end = "<!-- end of the table -->\n"
@@ -29,7 +30,7 @@ func Check(t *testing.T, page, begin, table string) {
 	if table == old {
 		return
 	}
-	if !*update {
+	if !*Update {
 		t.Fatalf("the table in %s is another; go test -run %s -update in this folder writes\n%s", page, t.Name(), table)
 	}
 	if err := os.WriteFile(page, []byte(before+begin+table+end+after), 0o644); err != nil {
