@@ -18,11 +18,10 @@ type measure struct {
 // measures are the limits that a pool has.
 func measures(p *scenario.Pool) []measure {
 	var list []measure
-	if p.TPM > 0 {
-		list = append(list, measure{escrow.Tokens, float64(p.TPM), float64(p.Usable(p.TPM))})
-	}
-	if p.RPM > 0 {
-		list = append(list, measure{escrow.Requests, float64(p.RPM), float64(p.Usable(p.RPM))})
+	for k, limit := range p.Minute() {
+		if limit > 0 {
+			list = append(list, measure{escrow.Axis(k), float64(limit), float64(p.Usable(limit))})
+		}
 	}
 	if p.Concurrency > 0 {
 		minute := float64(p.Slots(p.Knee)) * escrow.Window.Seconds()
@@ -48,24 +47,28 @@ func (p *plan) there(m measure, from, to time.Duration) float64 {
 // of is the whole cost of a request on the axis.
 func (m measure) of(r *Request) float64 {
 	switch m.axis {
-	case escrow.Tokens:
-		return float64(r.Tokens)
+	case escrow.Slots:
+		return r.Run.Seconds()
 	case escrow.Requests:
 		return 1
 	default:
-		return r.Run.Seconds()
+		return float64(r.taken(m.axis, r.Tokens))
 	}
 }
 
 // mean is the average cost of a request.
 func (m measure) mean(a averages) float64 {
 	switch m.axis {
-	case escrow.Tokens:
-		return a.tokens
+	case escrow.Slots:
+		return a.run
 	case escrow.Requests:
 		return 1
+	case escrow.Input:
+		return a.input
+	case escrow.Output:
+		return a.tokens - a.input
 	default:
-		return a.run
+		return a.tokens
 	}
 }
 
@@ -141,43 +144,27 @@ func sum(row []float64) float64 {
 
 // received fills grids with each leaf's usage of an axis.
 func (p *plan) received(t *Trace, m measure, into ...*grid) {
-	switch m.axis {
-	case escrow.Tokens:
-		first := make([]time.Duration, len(t.Requests))
-		for i := range first {
-			first[i] = -1
-		}
-		for i := range t.Events {
-			e := &t.Events[i]
-			if e.Kind != Used {
-				continue
-			}
-			at := e.At
-			if first[e.Request] < 0 {
-				first[e.Request] = at
-			}
-			if e.Tokens < 0 {
-				at = first[e.Request] // tokens that are given back were never received
-			}
-			for _, g := range into {
-				g.add(at, int(t.Requests[e.Request].Tenant), float64(e.Tokens))
-			}
-		}
-	case escrow.Requests:
-		for i := range t.Events {
-			if e := &t.Events[i]; e.Kind == Admitted {
-				for _, g := range into {
-					g.add(e.At, int(t.Requests[e.Request].Tenant), 1)
-				}
-			}
-		}
-	default:
+	if m.axis == escrow.Slots {
 		p.eachRun(t, func(r *Request, from, to time.Duration) {
 			for _, g := range into {
 				g.spread(from, to, int(r.Tenant))
 			}
 		})
+		return
 	}
+	first := make([]time.Duration, len(t.Requests))
+	t.uses(m.axis, func(e *Occurrence, amount int64) {
+		at := e.At
+		switch r := e.Request; {
+		case amount < 0:
+			at = first[r] // tokens that are given back were never received
+		case first[r] == 0:
+			first[r] = at
+		}
+		for _, g := range into {
+			g.add(at, int(t.Requests[e.Request].Tenant), float64(amount))
+		}
+	})
 }
 
 // eachRun calls f for every request that ran, with when it did; one that runs

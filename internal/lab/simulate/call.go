@@ -33,6 +33,12 @@ type call struct {
 
 func (c *call) tokens() int64 { return c.input + c.output }
 
+// cost is what so many tokens of the call count for.
+func (c *call) cost(tokens int64) escrow.Cost {
+	input := min(tokens, c.input)
+	return escrow.Cost{escrow.Tokens: tokens, escrow.Requests: 1, escrow.Input: input, escrow.Output: tokens - input}
+}
+
 // most is the declared maximum of the call.
 func (w *world) most(c *call) int64 {
 	if w.Estimates == scenario.Exact {
@@ -72,7 +78,7 @@ func (w *world) offer(c *call) {
 	call := escrow.Call{
 		Leaf:       s.tree.leaves[c.leaf],
 		Background: w.tree.Leaves[c.leaf].Background,
-		Most:       escrow.Cost{escrow.Tokens: w.most(c), escrow.Requests: 1},
+		Most:       c.cost(w.most(c)),
 		Input:      c.input,
 		Expect:     expect,
 		Speed:      s.guess.speed(c, 0),
@@ -263,7 +269,7 @@ func (w *world) finish(c *call) {
 	w.remember(c)
 	w.trace.add(w.now, Settled, c.id, c.tokens())
 	w.use(c, c.tokens())
-	if !c.site.pool.Settle(w.clock(), c.handle, escrow.Cost{escrow.Tokens: c.tokens(), escrow.Requests: 1}) {
+	if !c.site.pool.Settle(w.clock(), c.handle, c.cost(c.tokens())) {
 		panic("llmgov: BUG: the pool does not know a call that runs")
 	}
 	if c.worker {

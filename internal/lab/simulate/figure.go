@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"math"
+
+	"github.com/llmgov/llmgov/escrow"
 )
 
 // Value is a figure. NaN is "does not apply", null in JSON.
@@ -42,9 +44,8 @@ type Figures struct {
 	LongRunDeviation Value
 	// Jain is Jain's index of received over entitled.
 	Jain Value
-	// RollingMax is the largest sum of tokens over any 60 s, from the start, over
-	// the limit; RequestsRollingMax that of requests; SlotsMax the most slots.
-	RollingMax, RequestsRollingMax, SlotsMax Value
+	// Fullest is, by axis, the largest sum over any 60 s, from the start, over the limit; of slots the most at once.
+	Fullest [escrow.Rolling + 1]Value
 	// UpstreamsMax is the largest use of an upstream's own limit, of any axis.
 	UpstreamsMax Value
 	// Spilled is the part of all tokens that went to upstreams beyond the lowest order, and SpillFull how full those of lower orders
@@ -71,8 +72,8 @@ type Figures struct {
 	PromiseKept, PromiseLateP95 Value
 	// StoreRoundTrips per 1000 admitted requests: a single node makes none.
 	StoreRoundTrips Value
-	// The used part of each axis.
-	TokensUtilization, RequestsUtilization, SlotsUtilization Value
+	// Used is the used part of the limit, by axis.
+	Used [escrow.Rolling + 1]Value
 	// DominantMin and DominantMax are the least and the largest dominant share over
 	// weight (relative to the mean) of leaves that are backlogged all along;
 	// DominantRatio is the former over the latter: 1 is equality.
@@ -123,9 +124,11 @@ var AllFigures = []Figure{
 	{"long_run_deviation", "long-run deviation of the worst tenant", func(f *Figures) *Value { return &f.LongRunDeviation }, worst, Ratio},
 	{"share_deviation", "deviation of the worst share of what was used", func(f *Figures) *Value { return &f.ShareDeviation }, worst, Ratio},
 	{"jain", "Jain's index of received / entitled", func(f *Figures) *Value { return &f.Jain }, mean, Factor},
-	{"rolling_max", "largest rolling minute / L", func(f *Figures) *Value { return &f.RollingMax }, worst, Factor},
-	{"requests_rolling_max", "largest rolling minute of requests / limit", func(f *Figures) *Value { return &f.RequestsRollingMax }, worst, Factor},
-	{"slots_max", "most slots at once / limit", func(f *Figures) *Value { return &f.SlotsMax }, worst, Factor},
+	{"rolling_max", "largest rolling minute / L", func(f *Figures) *Value { return &f.Fullest[escrow.Tokens] }, worst, Factor},
+	{"requests_rolling_max", "largest rolling minute of requests / limit", func(f *Figures) *Value { return &f.Fullest[escrow.Requests] }, worst, Factor},
+	{"input_rolling_max", "largest rolling minute of input / limit", func(f *Figures) *Value { return &f.Fullest[escrow.Input] }, worst, Factor},
+	{"output_rolling_max", "largest rolling minute of output / limit", func(f *Figures) *Value { return &f.Fullest[escrow.Output] }, worst, Factor},
+	{"slots_max", "most slots at once / limit", func(f *Figures) *Value { return &f.Fullest[escrow.Slots] }, worst, Factor},
 	{"upstreams_max", "largest use of an upstream / its limit", func(f *Figures) *Value { return &f.UpstreamsMax }, worst, Factor},
 	{"spilled", "tokens that went beyond the first order", func(f *Figures) *Value { return &f.Spilled }, mean, Ratio},
 	{"spill_full", "  how much of the lower orders was used then", func(f *Figures) *Value { return &f.SpillFull }, mean, Ratio},
@@ -144,9 +147,11 @@ var AllFigures = []Figure{
 	{"promise_kept", "promises kept (came back when told)", func(f *Figures) *Value { return &f.PromiseKept }, mean, Ratio},
 	{"promise_late_p95_seconds", "  their second wait p95", func(f *Figures) *Value { return &f.PromiseLateP95 }, mean, Seconds},
 	{"store_round_trips_per_1000", "store round trips per 1000 admitted", func(f *Figures) *Value { return &f.StoreRoundTrips }, mean, Count},
-	{"tokens_utilization", "tokens used of the limit", func(f *Figures) *Value { return &f.TokensUtilization }, mean, Ratio},
-	{"requests_utilization", "requests used of the limit", func(f *Figures) *Value { return &f.RequestsUtilization }, mean, Ratio},
-	{"slots_utilization", "slots used", func(f *Figures) *Value { return &f.SlotsUtilization }, mean, Ratio},
+	{"tokens_utilization", "tokens used of the limit", func(f *Figures) *Value { return &f.Used[escrow.Tokens] }, mean, Ratio},
+	{"requests_utilization", "requests used of the limit", func(f *Figures) *Value { return &f.Used[escrow.Requests] }, mean, Ratio},
+	{"input_utilization", "input used of the limit", func(f *Figures) *Value { return &f.Used[escrow.Input] }, mean, Ratio},
+	{"output_utilization", "output used of the limit", func(f *Figures) *Value { return &f.Used[escrow.Output] }, mean, Ratio},
+	{"slots_utilization", "slots used", func(f *Figures) *Value { return &f.Used[escrow.Slots] }, mean, Ratio},
 	{"dominant_share_min", "least dominant share / weight", func(f *Figures) *Value { return &f.DominantMin }, mean, Ratio},
 	{"dominant_share_max", "largest dominant share / weight", func(f *Figures) *Value { return &f.DominantMax }, mean, Ratio},
 	{"dominant_share_ratio", "  least / largest", func(f *Figures) *Value { return &f.DominantRatio }, mean, Factor},

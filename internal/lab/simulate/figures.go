@@ -243,16 +243,11 @@ func (a *audit) limits(f *Figures) {
 		clear(span.cells[0])
 		a.received(a.trace, m, span)
 		used := Value(sum(span.cells[0]) / (a.there(m, a.Warmup, a.Duration) * m.limit / m.usable))
-		switch m.axis {
-		case escrow.Tokens:
-			f.TokensUtilization = used
-			f.RollingMax = Value(float64(rollingMax(a.trace, m.axis, nil)) / m.limit)
-		case escrow.Requests:
-			f.RequestsUtilization = used
-			f.RequestsRollingMax = Value(float64(rollingMax(a.trace, m.axis, nil)) / m.limit)
-		default:
-			f.SlotsUtilization = used
-			f.SlotsMax = Value(float64(mostRunning(a.trace, nil)) / float64(a.Pool.Concurrency))
+		f.Used[m.axis] = used
+		if m.axis == escrow.Slots {
+			f.Fullest[m.axis] = Value(mostRunning(a.trace, nil)) / Value(a.Pool.Concurrency)
+		} else {
+			f.Fullest[m.axis] = Value(rollingMax(a.trace, m.axis, nil)) / Value(m.limit)
 		}
 		if !f.Utilization.Known() || used > f.Utilization {
 			f.Utilization = used

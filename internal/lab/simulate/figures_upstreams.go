@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/escrow/placement"
 )
 
 // at is the part of a trace that happened at one upstream.
@@ -25,9 +26,9 @@ func (a *audit) upstreams(f *Figures) {
 	f.UpstreamsMax = 0
 	for i, u := range a.Pool.Upstreams {
 		part := a.trace.at(i)
-		for axis, limit := range map[escrow.Axis]int64{escrow.Tokens: u.TPM, escrow.Requests: u.RPM} {
-			if limit > 0 {
-				f.UpstreamsMax = max(f.UpstreamsMax, Value(rollingMax(part, axis, nil))/Value(limit))
+		for k, axis := range placement.Axes {
+			if limit := *u.Amount(axis); limit > 0 {
+				f.UpstreamsMax = max(f.UpstreamsMax, Value(rollingMax(part, escrow.Axis(k), nil))/Value(limit))
 			}
 		}
 		if u.Concurrency > 0 {

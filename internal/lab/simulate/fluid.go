@@ -19,7 +19,7 @@ const (
 )
 
 // amounts are of each measure of a pool.
-type amounts [3]float64
+type amounts [escrow.Rolling + 1]float64
 
 // chunk is the rest of one request in the fluid system: its dominant share, in minutes of the
 // pool.
@@ -205,7 +205,7 @@ func (f *fluid) chunk(r *Request) chunk {
 			return c
 		}
 	}
-	if f.measures[0].axis == escrow.Tokens && f.Pool.Accounting == escrow.Production && r.Tokens > 0 {
+	if f.Pool.TPM+f.Pool.OTPM > 0 && f.Pool.Accounting == escrow.Production && r.Tokens > 0 {
 		c.free = c.left * float64(r.Input) / float64(r.Tokens)
 		c.speed = (c.left - c.free) / run
 	}
@@ -220,7 +220,7 @@ func (f *fluid) average(leaf int) chunk {
 	// Its dominant share is the mean of those of requests, not that of a mean request.
 	var c chunk
 	eachTrial(&f.tree.Leaves[leaf].Work, func(s *sample) {
-		r := Request{Tokens: s.input + s.output, Run: s.run}
+		r := Request{Tokens: s.input + s.output, Input: s.input, Run: s.run}
 		one := f.weigh(func(m measure) float64 { return m.of(&r) })
 		c.left += one.left / trials
 		for k := range f.measures {

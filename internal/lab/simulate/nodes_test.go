@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
@@ -23,7 +24,7 @@ func nodesOf(n int) string {
 func play(t *testing.T, text string) Result {
 	t.Helper()
 	res := testkit.Must(Run(context.Background(), *parsed(t, text), Options{Seeds: []uint64{1}, CheckEvery: 20_000}))(t)
-	for _, v := range []Value{res.Figures.RollingMax, res.Figures.RequestsRollingMax} {
+	for _, v := range res.Figures.Fullest {
 		if v.Known() && v > 1 {
 			t.Errorf("a limit is exceeded: %.4f of it was used", v)
 		}
@@ -85,8 +86,8 @@ tenants:
   - {name: mid, cost: {dist: constant, mean: 1000}, nodes: {n1: 0.7, n3: 0.3}, load: {kind: backlogged, workers: 400}}
   - {name: large, cost: {dist: constant, mean: 4000}, nodes: [n3, n4], load: {kind: backlogged, workers: 400}}
 `).Figures
-	if f.DominantRatio < 0.98 || f.RequestsUtilization < 0.98 {
-		t.Errorf("dominant shares differ by %.4f, and %.4f of the requests were used", f.DominantRatio, f.RequestsUtilization)
+	if f.DominantRatio < 0.98 || f.Used[escrow.Requests] < 0.98 {
+		t.Errorf("dominant shares differ by %.4f, and %.4f of the requests were used", f.DominantRatio, f.Used[escrow.Requests])
 	}
 }
 

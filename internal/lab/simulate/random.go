@@ -80,11 +80,12 @@ func drawOfClass(w *scenario.Work, rng *rand.Rand, factor float64) sample {
 
 // averages are the cost and duration of a work's requests, by trial, because
 // the cuts at both ends leave no simple formula.
-type averages struct{ tokens, run float64 }
+type averages struct{ tokens, input, run float64 }
 
 func averagesOf(w *scenario.Work) (a averages) {
 	eachTrial(w, func(s *sample) {
 		a.tokens += float64(s.input+s.output) / trials
+		a.input += float64(s.input) / trials
 		a.run += s.run.Seconds() / trials
 	})
 	return a

@@ -52,22 +52,13 @@ func (r *rolling) add(at time.Duration, request int32, amount int64) int64 {
 func rollingMax(t *Trace, axis escrow.Axis, each func(at time.Duration, sum int64)) int64 {
 	var r rolling
 	most := int64(0)
-	for i := range t.Events {
-		e := &t.Events[i]
-		var sum int64
-		switch {
-		case axis == escrow.Tokens && e.Kind == Used:
-			sum = r.add(e.At, e.Request, e.Tokens)
-		case axis == escrow.Requests && e.Kind == Admitted:
-			sum = r.add(e.At, e.Request, 1)
-		default:
-			continue
-		}
+	t.uses(axis, func(e *Occurrence, amount int64) {
+		sum := r.add(e.At, e.Request, amount)
 		most = max(most, sum)
 		if each != nil {
 			each(e.At, sum)
 		}
-	}
+	})
 	return most
 }
 

@@ -1,6 +1,10 @@
 package simulate
 
-import "time"
+import (
+	"time"
+
+	"github.com/llmgov/llmgov/escrow"
+)
 
 // Kind is the kind of an event.
 type Kind uint8
@@ -47,6 +51,17 @@ type Request struct {
 	Node int32
 }
 
+// taken is how many of a request's tokens, of which those of its input come first, count on an axis of tokens.
+func (r *Request) taken(axis escrow.Axis, tokens int64) int64 {
+	switch input := min(tokens, r.Input); axis {
+	case escrow.Input:
+		return input
+	case escrow.Output:
+		return tokens - input
+	}
+	return tokens
+}
+
 // Recall is how many tokens of a request were said before in its conversation, and how many of them its upstream had kept.
 type Recall struct {
 	Request       int32
@@ -73,4 +88,23 @@ type Trace struct {
 
 func (t *Trace) add(at time.Duration, k Kind, request int32, tokens int64) {
 	t.Events = append(t.Events, Occurrence{At: at, Kind: k, Request: request, Tokens: tokens})
+}
+
+// uses calls f for every use of an axis of requests or tokens, with how much it is.
+func (t *Trace) uses(axis escrow.Axis, f func(e *Occurrence, amount int64)) {
+	used := make([]int64, len(t.Requests)) // tokens, by request
+	for i := range t.Events {
+		e := &t.Events[i]
+		switch {
+		case axis == escrow.Requests && e.Kind == Admitted:
+			f(e, 1)
+		case axis != escrow.Requests && e.Kind == Used:
+			r := &t.Requests[e.Request]
+			before := used[e.Request]
+			used[e.Request] += e.Tokens
+			if amount := r.taken(axis, used[e.Request]) - r.taken(axis, before); amount != 0 {
+				f(e, amount)
+			}
+		}
+	}
 }

@@ -76,7 +76,7 @@ func TestSharesOfAHandMadeTrace(t *testing.T) {
 	x := 7000.0 / 8000
 	y := 4400.0 / 4000
 	near(t, "jain", f.Jain, (x+y)*(x+y)/(2*(x*x+y*y)))
-	near(t, "rolling_max", f.RollingMax, 1)
+	near(t, "rolling_max", f.Fullest[escrow.Tokens], 1)
 	near(t, "wait_p50_seconds", f.WaitP50, 2)
 	near(t, "wait_p99_seconds", f.WaitP99, 4)
 	near(t, "store_round_trips_per_1000", f.StoreRoundTrips, 2000.0/4)
@@ -202,9 +202,9 @@ tenants:
 	run(1, 90, 300)  // 30 s in the second, 60 in the third: it is cut at the end
 	run(0, 120, 165) // 45 s in the third
 	f, tenants := newAudit(newPlan(sc, 1), &s.Trace).figures()
-	near(t, "slots_utilization", f.SlotsUtilization, (30+30+60+45)/240.0)
+	near(t, "slots_utilization", f.Used[escrow.Slots], (30+30+60+45)/240.0)
 	near(t, "a's received", tenants[0].Received, 75/240.0)
-	near(t, "slots_max", f.SlotsMax, 1)
+	near(t, "slots_max", f.Fullest[escrow.Slots], 1)
 	near(t, "misallocation", f.Misallocation, (60.0/2/120+15.0/2/120)/2)
 }
 

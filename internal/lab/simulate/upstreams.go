@@ -61,7 +61,7 @@ func (w *world) lose(s *site, l *loss) {
 		c.gone = true
 		s.guess.cut(c, w.produced(c))
 		s.drop(c)
-		s.pool.Settle(w.clock(), c.handle, escrow.Cost{escrow.Tokens: taken, escrow.Requests: 1})
+		s.pool.Settle(w.clock(), c.handle, c.cost(taken))
 		w.lost(c)
 	}
 	w.pump(s)
@@ -93,12 +93,8 @@ func (p *plan) openAt(m measure, upstream int, from, to time.Duration) float64 {
 
 // limitOf is the limit of an upstream, as measures have them; 0 is none.
 func (m measure) limitOf(u *placement.Spec) float64 {
-	switch m.axis {
-	case escrow.Tokens:
-		return float64(u.TPM)
-	case escrow.Requests:
-		return float64(u.RPM)
-	default:
+	if m.axis == escrow.Slots {
 		return float64(u.Concurrency) * escrow.Window.Seconds()
 	}
+	return float64(*u.Amount(placement.Axes[m.axis]))
 }

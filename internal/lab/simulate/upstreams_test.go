@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/internal/lab/simulate/scenario"
 	"github.com/llmgov/llmgov/internal/test/testkit"
 )
@@ -41,7 +42,7 @@ func TestUpstreams_OfAHandMadeTrace(t *testing.T) {
 	near(t, "spilled", f.Spilled, 2500.0/6500)
 	near(t, "spill_full", f.SpillFull, (1500*0.5+1000)/2500)
 	near(t, "upstreams_max", f.UpstreamsMax, 4500.0/4000)
-	near(t, "tokens_utilization", f.TokensUtilization, 6500/(2*6000-4000.0/3))
+	near(t, "tokens_utilization", f.Used[escrow.Tokens], 6500/(2*6000-4000.0/3))
 }
 
 // Full use is back three seconds after the loss, and five after the return.

@@ -91,8 +91,8 @@ func TestFiguresTellFirstComeFromFair(t *testing.T) {
 		if bad.Misallocation < least || bad.Misallocation < 8*fair.Misallocation {
 			t.Errorf("%s: first come first served misallocates %v, the pool %v", name, bad.Misallocation, fair.Misallocation)
 		}
-		if bad.RollingMax > 1 || bad.Utilization < 0.99 {
-			t.Errorf("%s: first come first served keeps the limit and uses it: %v, %v", name, bad.RollingMax, bad.Utilization)
+		if bad.Fullest[escrow.Tokens] > 1 || bad.Utilization < 0.99 {
+			t.Errorf("%s: first come first served keeps the limit and uses it: %v, %v", name, bad.Fullest[escrow.Tokens], bad.Utilization)
 		}
 	}
 	if bad := run(t, "s3b", unfair).Figures; bad.FirstAdmission < 5 {

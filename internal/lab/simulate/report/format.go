@@ -54,17 +54,18 @@ func setting(r *simulate.Result) string {
 		word = "seed"
 	}
 	parts = append(parts, word+" "+strings.Join(seeds, " "))
-	if s.Pool.TPM > 0 {
-		parts = append(parts, thousands(s.Pool.TPM)+" tokens/min")
+	for k, limit := range s.Pool.Minute() {
+		if limit > 0 {
+			parts = append(parts, thousands(limit)+" "+strings.ReplaceAll(escrow.Axis(k).String(), "_", " ")+"/min")
+		}
+	}
+	if s.Pool.CountsTokens() {
 		parts = append(parts, map[escrow.Accounting]string{
 			escrow.AdmitMax: "booked when admitted", escrow.Production: "counted when produced", escrow.Settled: "counted at the end",
 		}[s.Pool.Accounting])
 		if s.Estimates == scenario.Learned {
 			parts = append(parts, "lengths learned")
 		}
-	}
-	if s.Pool.RPM > 0 {
-		parts = append(parts, thousands(s.Pool.RPM)+" requests/min")
 	}
 	if s.Pool.Concurrency > 0 {
 		parts = append(parts, thousands(s.Pool.Concurrency)+" slots")

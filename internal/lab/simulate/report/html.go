@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/internal/lab/simulate"
 	"github.com/llmgov/llmgov/internal/lib/htmlpage"
 )
@@ -61,10 +62,12 @@ func cards(r *simulate.Result) []card {
 		unit  simulate.Unit
 		text  string
 	}{
-		{f.RollingMax, "largest rolling minute", simulate.Factor, "of the limit of tokens, from t = 0"},
-		{f.RequestsRollingMax, "largest rolling minute", simulate.Factor, "of the limit of requests, from t = 0"},
+		{f.Fullest[escrow.Tokens], "largest rolling minute", simulate.Factor, "of the limit of tokens, from t = 0"},
+		{f.Fullest[escrow.Requests], "largest rolling minute", simulate.Factor, "of the limit of requests, from t = 0"},
+		{f.Fullest[escrow.Input], "largest rolling minute", simulate.Factor, "of the limit of input, from t = 0"},
+		{f.Fullest[escrow.Output], "largest rolling minute", simulate.Factor, "of the limit of output, from t = 0"},
 		{f.DominantRatio, "least ÷ largest dominant share", simulate.Factor, "fair is 1"},
-		{f.SlotsMax, "most slots at once", simulate.Factor, "of the limit"},
+		{f.Fullest[escrow.Slots], "most slots at once", simulate.Factor, "of the limit"},
 		{f.FirstAdmission, "first admission on return", simulate.Seconds, "5 s worth of its share after " + text(simulate.Seconds, f.FiveSecondsWorth)},
 		{f.PromiseKept, "promises kept", simulate.Ratio, "second wait p95 " + text(simulate.Seconds, f.PromiseLateP95)},
 		{f.WaitP99, "wait, 99th percentile", simulate.Seconds, "median " + text(simulate.Seconds, f.WaitP50)},

@@ -12,8 +12,10 @@
 //	warmup: 60s                     # left out of the averages; rolling_max counts from t = 0
 //	seeds: [1, 2, 3, 4, 5]
 //	pool:
-//	  tpm: 600000                   # 0 turns an axis off
+//	  tpm: 600000                   # 0 turns an axis off; 0 if the pool has itpm or otpm
 //	  rpm: 0
+//	  itpm: 0                       # input tokens, and output tokens
+//	  otpm: 0
 //	  concurrency: 0
 //	  adaptive: gradient            # not the default: gradient or aimd moves the limit, up to concurrency
 //	  min_concurrency: 4            # where an adaptive limit begins, and its least
@@ -21,7 +23,7 @@
 //	  interactive_reserve: 0        # slots that background calls leave free
 //	  hold_back: 0                  # part of the slots that calls of priority 0 leave free; of others less, and of 9 none
 //	  soft_cap: 0                   # part of the slots that one tenant has at most, once half of them are in use; 0 is all
-//	  upstreams: [{name: a, weight: 1, order: 0, tpm: 1000, rpm: 0, concurrency: 0}]   # not the default: with limits of their
+//	  upstreams: [{name: a, weight: 1, order: 0, tpm: 1000, rpm: 0, itpm: 0, otpm: 0, concurrency: 0}]   # not the default: with limits of their
 //	                                # own; those of the pool are their sums then, unless it has its own
 //	  cache: 0                      # tokens of conversations that each of the upstreams keeps
 //	  affinity: session             # session | none: whether calls of a conversation go to the same of them

@@ -99,8 +99,11 @@ func (p *parser) scenario(v value) {
 		v.Problem("tenants: is missing; write at least one tenant with a load")
 		return
 	}
-	if at, ok := there["nodes"]; ok && len(s.Pool.Upstreams) > 0 {
+	switch at, ok := there["nodes"]; {
+	case ok && len(s.Pool.Upstreams) > 0:
 		at.Problem("are not simulated with upstreams that have limits; remove one of them")
+	case ok && s.Pool.ITPM+s.Pool.OTPM > 0:
+		at.Problem("are not simulated with itpm and otpm; remove one of them")
 	}
 	p.leaves = map[string]bool{}
 	s.Tenants = p.tenants(tenants, "")
@@ -118,10 +121,7 @@ var (
 
 func (p *parser) pool(v value) {
 	pool := &p.s.Pool
-	there := v.Fields(map[string]func(value){
-		"tpm":                 func(v value) { v.Whole(&pool.TPM, 0, escrow.MaxLimit) },
-		"rpm":                 func(v value) { v.Whole(&pool.RPM, 0, escrow.MaxLimit) },
-		"concurrency":         func(v value) { v.Whole(&pool.Concurrency, 0, mostSlots) },
+	readers := map[string]func(value){
 		"adaptive":            func(v value) { strictyaml.OneOf(v, &pool.Adaptive, lawWords) },
 		"min_concurrency":     func(v value) { v.Whole(&pool.MinConcurrency, 1, mostSlots) },
 		"knee":                func(v value) { v.Whole(&pool.Knee, 0, mostSlots) },
@@ -140,10 +140,15 @@ func (p *parser) pool(v value) {
 			pool.MaxQueue = int(n)
 		},
 		"ticket_wait": func(v value) { v.Duration(&pool.TicketWait, 0, time.Hour) },
-	})
+	}
+	limitReaders(readers, pool)
+	there := v.Fields(readers)
+	if _, written := there["tpm"]; !written && pool.ITPM+pool.OTPM > 0 {
+		pool.TPM = 0
+	}
 	p.sumUpstreams(there)
-	if pool.TPM == 0 && pool.RPM == 0 && pool.Concurrency == 0 {
-		v.Problem("has no limit; set tpm, rpm or concurrency above 0")
+	if !terms.Any(pool) {
+		v.Problem("has no limit; set tpm, rpm, itpm, otpm or concurrency above 0")
 	}
 	if r, ok := there["interactive_reserve"]; ok && pool.InteractiveReserve > 0 && pool.InteractiveReserve >= pool.Concurrency {
 		r.Problem("%d leaves background calls none of %d slots; write less than concurrency", pool.InteractiveReserve, pool.Concurrency)

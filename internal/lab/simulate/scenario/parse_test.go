@@ -156,7 +156,7 @@ func FuzzParse(f *testing.F) {
 			}
 			return
 		}
-		limited := s.Pool.TPM > 0 || s.Pool.RPM > 0 || s.Pool.Concurrency > 0
+		limited := terms.Any(&s.Pool)
 		if !asks(s.Tenants) || s.Warmup >= s.Duration || !limited {
 			t.Fatalf("accepted a scenario of nothing: %+v", s)
 		}

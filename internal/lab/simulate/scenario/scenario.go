@@ -53,6 +53,9 @@ type Pool struct {
 	Spreads bool
 }
 
+// CountsTokens reports whether a limit of the pool is on tokens of any kind.
+func (p *Pool) CountsTokens() bool { return p.TPM+p.ITPM+p.OTPM > 0 }
+
 // Slots is how many calls can be served at once by a server with such a knee.
 func (p Pool) Slots(knee int64) int64 {
 	if p.Knee == 0 {

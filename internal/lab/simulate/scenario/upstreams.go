@@ -12,14 +12,13 @@ func (p *parser) upstreams(v value) {
 	p.upstream = map[string]int{}
 	v.Each(func(v value) {
 		u := placement.Spec{Weight: 1}
-		there := v.Fields(map[string]func(value){
-			"name":        func(v value) { v.Name(&u.Name) },
-			"weight":      func(v value) { v.Whole(&u.Weight, 1, 1000) },
-			"order":       func(v value) { v.Whole(&u.Order, 0, 1000) },
-			"tpm":         func(v value) { v.Whole(&u.TPM, 0, escrow.MaxLimit) },
-			"rpm":         func(v value) { v.Whole(&u.RPM, 0, escrow.MaxLimit) },
-			"concurrency": func(v value) { v.Whole(&u.Concurrency, 0, mostSlots) },
-		})
+		readers := map[string]func(value){
+			"name":   func(v value) { v.Name(&u.Name) },
+			"weight": func(v value) { v.Whole(&u.Weight, 1, 1000) },
+			"order":  func(v value) { v.Whole(&u.Order, 0, 1000) },
+		}
+		limitReaders(readers, &u)
+		there := v.Fields(readers)
 		name, named := there["name"]
 		_, twice := p.upstream[u.Name]
 		switch {
@@ -35,6 +34,17 @@ func (p *parser) upstreams(v value) {
 	})
 	if v.IsList() && (v.Empty() || len(p.s.Pool.Upstreams) > placement.Most) {
 		v.Problem("names %d upstreams; write 1 to %d", len(p.s.Pool.Upstreams), placement.Most)
+	}
+}
+
+// limitReaders adds the keys of limits, of each axis one.
+func limitReaders(readers map[string]func(value), of terms.Limited) {
+	for _, k := range terms.Axes {
+		most := escrow.MaxLimit
+		if k == terms.Concurrency {
+			most = mostSlots
+		}
+		readers[k.Key()] = func(v value) { v.Whole(of.Amount(k), 0, most) }
 	}
 }
 
@@ -77,8 +87,8 @@ func (p *parser) sumUpstreams(there map[string]value) {
 // turns reads how many calls a conversation has.
 func (p *parser) turns(v value, into *int64) {
 	v.Whole(into, 1, 1000)
-	if p.s.Pool.TPM > 0 {
-		v.Problem("is not simulated in a pool with tpm; remove one of them")
+	if p.s.Pool.CountsTokens() {
+		v.Problem("is not simulated in a pool with limits on tokens; remove one of them")
 	}
 }
 
