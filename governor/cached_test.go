@@ -215,13 +215,13 @@ func TestTokenWeights(t *testing.T) {
 
 // Weights by which each token is one cost as much as none.
 func TestWeights_Even(t *testing.T) {
-	even := tokenWeights{1000, 1000, 1000, 1000, 1000}
+	even := tokenWeights{1000, 1000, 1000, 1000, 1000, 1000}
 	none := tokenWeights{}
 	rapid.Check(t, func(t *rapid.T) {
 		u := drawUsage(t)
-		if even.cost(u) != none.cost(u) || even.fair(u) != none.fair(u) || even.most(u.Input, u.Output) != none.most(u.Input, u.Output) {
+		if even.cost(u) != none.cost(u) || even.fair(u) != none.fair(u) || even.held(u.Input, u.Output) != none.held(u.Input, u.Output) {
 			t.Fatalf("%+v costs %d, in the share %d, at most %d; without weights %d, %d, %d", u,
-				even.cost(u), even.fair(u), even.most(u.Input, u.Output), none.cost(u), none.fair(u), none.most(u.Input, u.Output))
+				even.cost(u), even.fair(u), even.held(u.Input, u.Output), none.cost(u), none.fair(u), none.held(u.Input, u.Output))
 		}
 	})
 }
@@ -241,8 +241,8 @@ func drawUsage(t *rapid.T) Usage {
 func TestWeightsAgainstTokenByToken(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		weight := rapid.Int64Range(0, 20_000)
-		w := tokenWeights{weight.Draw(t, "w in"), weight.Draw(t, "w cached"), weight.Draw(t, "w out"), weight.Draw(t, "w reasoning"), weight.Draw(t, "w audio")}
-		if w == (tokenWeights{}) {
+		w := tokenWeights{weight.Draw(t, "w in"), weight.Draw(t, "w cached"), weight.Draw(t, "w out"), weight.Draw(t, "w reasoning"), weight.Draw(t, "w audio"), weight.Draw(t, "w held")}
+		if w.none() {
 			t.Skip("that is no weights at all")
 		}
 		u := drawUsage(t)
@@ -278,6 +278,9 @@ func TestWeightsAgainstTokenByToken(t *testing.T) {
 		}
 		if most := w.most(u.Input, u.Output); most < cost {
 			t.Fatalf("the most that it can cost is %d, and it cost %d", most, cost)
+		}
+		if held := w.held(0, u.Output); w.HeldOutput > 0 && held != (u.Output*w.HeldOutput+999)/1000 || w.HeldOutput == 0 && held != w.most(0, u.Output) {
+			t.Fatalf("%d are held of %d", held, u.Output)
 		}
 		if own := w.ownCost(u, 1); own[limits.Tokens] != cost || own[limits.Input]+own[limits.Output] < cost || own[limits.Input]+own[limits.Output] > cost+1 {
 			t.Fatalf("own limits count %v of a cost of %d", own, cost)

@@ -159,9 +159,9 @@ func Refused(l Lease, err error) (Lease, *Refusal) {
 func (w *tokenWeights) holdCost(req *Request) limits.Cost {
 	return limits.Cost{
 		limits.Requests: 1,
-		limits.Tokens:   w.most(req.Input, req.Output),
-		limits.Input:    w.most(req.Input, 0),
-		limits.Output:   w.most(0, req.Output),
+		limits.Tokens:   w.held(req.Input, req.Output),
+		limits.Input:    w.held(req.Input, 0),
+		limits.Output:   w.held(0, req.Output),
 	}
 }
 

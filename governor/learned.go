@@ -75,6 +75,10 @@ func (p *pool) expectLocked(v *tenantView, at *seat, req *Request, call *escrow.
 	output := p.outputs.ExpectAt(&at.places.outputs, c.kind, req.Output)
 	call.Input = p.weights.cost(Usage{Input: req.Input})
 	call.Expect = p.weights.cost(Usage{Input: req.Input, Output: output})
+	if p.weights.HeldOutput > 0 && !req.Told { // what it will probably come to is held, if that is more
+		call.Most[escrow.Tokens] = max(call.Most[escrow.Tokens], call.Expect)
+		call.Most[escrow.Output] = max(call.Most[escrow.Output], call.Expect-call.Input)
+	}
 	call.Fair = max(1, p.weights.fair(Usage{Input: req.Input, CachedInput: at.expectCached(req.Input), Output: output}))
 	call.Speed = p.speedLocked()
 	if p.rules.Concurrency > 0 {

@@ -85,7 +85,7 @@ func (u Usage) Plus(o Usage) Usage {
 }
 
 // tokenWeights are TokenWeights in thousandths.
-type tokenWeights struct{ Input, CachedInput, Output, Reasoning, Audio int64 }
+type tokenWeights struct{ Input, CachedInput, Output, Reasoning, Audio, HeldOutput int64 }
 
 // countsOf are weights as they count: none where they are even.
 func countsOf(w *TokenWeights) tokenWeights {
@@ -93,7 +93,7 @@ func countsOf(w *TokenWeights) tokenWeights {
 		return tokenWeights{}
 	}
 	of := func(w float64) int64 { return escrow.Weight(w).Thousandths() }
-	return tokenWeights{of(w.Input), of(w.CachedInput), of(w.Output), of(w.Reasoning), of(w.Audio)}
+	return tokenWeights{of(w.Input), of(w.CachedInput), of(w.Output), of(w.Reasoning), of(w.Audio), of(w.HeldOutput)}
 }
 
 // cost weighs a usage, each token by the weight of its kind. It rounds up once, at the end, against
@@ -137,6 +137,14 @@ func (w *tokenWeights) most(input, output int64) int64 {
 	in := max(w.Input, w.CachedInput, w.Audio)
 	out := max(w.Output, w.Reasoning, w.Audio)
 	return (input*in + output*out + 999) / 1000
+}
+
+// held is what a call of at most so many tokens counts for before it has produced any.
+func (w *tokenWeights) held(input, output int64) int64 {
+	if w.HeldOutput == 0 {
+		return w.most(input, output)
+	}
+	return w.most(input, 0) + (output*w.HeldOutput+999)/1000
 }
 
 // maxTokens bounds every count that comes from outside, so that weighing it cannot overflow.

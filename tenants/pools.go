@@ -94,6 +94,8 @@ var weightShape = shape[TokenWeights]{
 		weightField("cached_input", "Input that the provider had cached. It counts as other input until the call ends.", 0, maxTokenWeight, func(w *TokenWeights) *float64 { return &w.CachedInput }),
 		weightField("output", "Output.", 0, maxTokenWeight, func(w *TokenWeights) *float64 { return &w.Output }),
 		weightField("reasoning", "Output that is reasoning.", 0, maxTokenWeight, func(w *TokenWeights) *float64 { return &w.Reasoning }),
+		weightField("held_output", "The most that a call may produce, until it ends, if the provider counts that otherwise than output: Bedrock counts it once, and output five times. 0 is as output.",
+			0, maxTokenWeight, func(w *TokenWeights) *float64 { return &w.HeldOutput }),
 		weightField("audio", "Input and output that is audio.", 0, maxTokenWeight, func(w *TokenWeights) *float64 { return &w.Audio }),
 	},
 	Also: schema{"not": schema{
@@ -123,7 +125,7 @@ func thousandths(weight float64) int64 { return int64(math.Round(weight * 1000))
 
 func readTokenWeights(v value, w *TokenWeights) {
 	weightShape.Read(v, w)
-	if *w == (TokenWeights{}) {
+	if *w == (TokenWeights{HeldOutput: w.HeldOutput}) {
 		v.Problem("all are 0, so no token would count; give at least one a weight")
 		w.Input = 1
 	}

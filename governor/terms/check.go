@@ -57,7 +57,7 @@ func (f *faults) add(format string, args ...any) {
 
 // check finds the mistakes of a pool, whose limits are shared with other processes or not.
 func (p *Pool) check(f *faults, shared bool) {
-	for _, weight := range []float64{p.Weights.Input, p.Weights.CachedInput, p.Weights.Output, p.Weights.Reasoning, p.Weights.Audio} {
+	for _, weight := range []float64{p.Weights.Input, p.Weights.CachedInput, p.Weights.Output, p.Weights.Reasoning, p.Weights.Audio, p.Weights.HeldOutput} {
 		if !(weight >= 0 && weight <= maxTokenWeight) {
 			f.add("pool %s: token weight %v is not in 0…%d", p.Name, weight, maxTokenWeight)
 		}

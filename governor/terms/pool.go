@@ -80,7 +80,11 @@ const (
 )
 
 // TokenWeights is the cost of a token of each kind, in whole thousandths: 0.1 is a tenth of a token. The zero value counts each token as one.
-type TokenWeights struct{ Input, CachedInput, Output, Reasoning, Audio float64 }
+type TokenWeights struct {
+	Input, CachedInput, Output, Reasoning, Audio float64
+	// HeldOutput is the weight of the most that a call may produce, until it ends; 0 is that of what it produces.
+	HeldOutput float64
+}
 
 // Upstream is one of a pool's upstreams with its own limits, of which 0 is no limit. Calls go to those of the lowest Order
 // that have room for them, there by Weight.

@@ -108,6 +108,10 @@ func (b *books) produce(t *ticket, n int64) {
 	if b.limits[axisTokens] > 0 && b.accounting == Production {
 		b.windows[axisTokens].add(b.now(), n)
 	}
+	if more := t.prompt + burn*t.produced - t.booked; more > 0 && b.limits[axisTokens] > 0 && b.accounting == Bedrock {
+		b.windows[axisTokens].add(b.now(), more)
+		t.booked += more
+	}
 	if b.limits[axisOutput] > 0 {
 		b.windows[axisOutput].add(b.now(), n)
 	}
@@ -137,10 +141,15 @@ func (b *books) settleLocked(now time.Duration, t *ticket) {
 	switch b.accounting {
 	case AdmitMax:
 		b.windows[axisTokens].reduce(now, t.entries[axisTokens], t.booked-t.prompt-t.produced)
+	case Bedrock:
+		b.windows[axisTokens].reduce(now, t.entries[axisTokens], t.booked-t.prompt+t.cached-burn*t.produced)
 	case Settle:
 		b.windows[axisTokens].add(now, t.prompt+t.produced)
 	}
 }
+
+// burn is how many tokens Bedrock counts for each that is produced.
+const burn = 5
 
 func (b *books) countLocked(o outcome) {
 	switch o {
@@ -171,7 +180,7 @@ func (b *books) levels() levels {
 // Anthropic.
 func (b *books) needs(t *ticket) [axes]int64 {
 	tokens := t.prompt
-	if b.accounting == AdmitMax {
+	if b.accounting == AdmitMax || b.accounting == Bedrock {
 		tokens += t.bound
 	}
 	return [axes]int64{axisRequests: 1, axisTokens: tokens, axisInput: t.prompt, axisOutput: 1}

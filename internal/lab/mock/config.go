@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 )
 
@@ -12,6 +13,7 @@ const (
 	AdmitMax   = "admit_max"
 	Production = "production"
 	Settle     = "settle"
+	Bedrock    = "bedrock"
 )
 
 // The ways in which a minute counts; see Config.Minute.
@@ -87,8 +89,10 @@ type Config struct {
 	//	production  the prompt counts at admission, each output token when it is produced.
 	//	            Answers in flight can push the sum over the limit, as at real providers.
 	//	settle      prompt and output count together when the request ends, however it ends.
+	//	bedrock     as admit_max, but each token that was produced counts five times, and more is booked while they are
+	//	            produced if need be; at the end cached tokens of the prompt are taken off, too.
 	//
-	// The last two refuse when rolling sum and prompt together exceed the limit.
+	// Production and settle refuse when rolling sum and prompt together exceed the limit.
 	Accounting string
 
 	// Minute is the minute of the limits. Default "rolling".
@@ -169,8 +173,8 @@ func (c Config) validate() error {
 	check(c.RPM >= 0, "RPM is %d: must be 0 (off) or positive", c.RPM)
 	check(c.ITPM >= 0, "ITPM is %d: must be 0 (off) or positive", c.ITPM)
 	check(c.OTPM >= 0, "OTPM is %d: must be 0 (off) or positive", c.OTPM)
-	check(c.Accounting == AdmitMax || c.Accounting == Production || c.Accounting == Settle,
-		"Accounting is %q: must be admit_max, production or settle", c.Accounting)
+	check(slices.Contains([]string{AdmitMax, Production, Settle, Bedrock}, c.Accounting),
+		"Accounting is %q: must be admit_max, production, settle or bedrock", c.Accounting)
 	check(c.Minute == Rolling || c.Minute == Fixed || c.Minute == Bucket, "Minute is %q: must be rolling, fixed or bucket", c.Minute)
 	check(c.Usage == UsageChunk || c.Usage == UsageFinish || c.Usage == UsageEach || c.Usage == UsageAbsent,
 		"Usage is %q: must be chunk, finish, each or absent", c.Usage)

@@ -157,7 +157,7 @@ func TestRefundReducesTheOriginal(t *testing.T) {
 
 // TestRefundOfCancelled: who goes half way is charged for what was produced, in each way of counting.
 func TestRefundOfCancelled(t *testing.T) {
-	for _, accounting := range []string{AdmitMax, Production, Settle} {
+	for accounting, burnt := range map[string]int64{AdmitMax: 11, Production: 11, Settle: 11, Bedrock: 55} {
 		for _, stream := range []string{"true", "false"} {
 			testkit.Virtual(t, accounting+"/stream="+stream, func(t *testing.T) {
 				r := inBubble(t, Config{TPM: 1000, Accounting: accounting, TokensPerSecond: 10})
@@ -167,7 +167,7 @@ func TestRefundOfCancelled(t *testing.T) {
 				synctest.Wait()
 				r.wantStats(Stats{
 					Requests: 1, Admitted: 1, Cancelled: 1,
-					PromptTokens: chatPrompt, OutputTokens: 11, WindowTokens: chatPrompt + 11,
+					PromptTokens: chatPrompt, OutputTokens: 11, WindowTokens: chatPrompt + burnt,
 				})
 			})
 		}

@@ -25,7 +25,7 @@ pools:
     otpm: 200000
     concurrency: {max: 20, min: 2, adaptive: gradient, interactive_reserve: 3, per_tenant: true}
     accounting: production
-    token_weights: {input: 2, cached_input: 0.5, output: 3, reasoning: 4, audio: 5}
+    token_weights: {input: 2, cached_input: 0.5, output: 3, reasoning: 4, audio: 5, held_output: 6}
     headroom: 0.02
     burst: 5s
     ticket_wait: 7s

@@ -345,6 +345,57 @@ func TestUpstreams_InputAndOutputApart(t *testing.T) {
 	}
 }
 
+// Bedrock counts the most that a call may produce once, and then what it produced five times, and no cached input. It refuses nobody, and
+// serves more if as much is held, and not five times as much.
+func TestUpstreams_OutputHeldOnce(t *testing.T) {
+	const bound, usual = 8000, 200 // of output tokens
+	five := runBedrock(t, 0, bound, usual)
+	once := runBedrock(t, 1, bound, usual)
+	t.Logf("%d and %d calls are served", five, once)
+	if float64(once) < 1.4*float64(five) {
+		t.Errorf("%d calls are served if all output is held once, and %d if it is held five times", once, five)
+	}
+	runBedrock(t, 1, 2200, 2000) // nearly as much as they may, so that more has to be held
+}
+
+// runBedrock is how many calls are served in two minutes, with the weight of what is held.
+func runBedrock(t *testing.T, held float64, bound, output int) (served int64) {
+	synctest.Test(t, func(t *testing.T) {
+		p := harness.Pool(600_000, 0, 0)
+		p.HeadroomPPM = 0
+		p.Upstreams = []tenants.PoolUpstream{{Name: "first"}}
+		p.Weights = tenants.TokenWeights{Input: 1, Output: 5, Reasoning: 5, Audio: 1, HeldOutput: held}
+		server := harness.NewUpstream(t, mock.Config{TPM: 600_000, Accounting: mock.Bedrock, PrefixCache: 100_000, TokensPerSecond: 100})
+		who := []tenants.Tenant{harness.Tenant("a", 1), harness.Tenant("b", 1)}
+		who[0].MaxWait = time.Hour
+		who[1].MaxWait = time.Hour
+		s := harness.New(t, harness.World{Pool: p, Tenants: who, Upstreams: map[string]http.Handler{"first": server}})
+		body := fmt.Sprintf(`{"model":"m","messages":[{"role":"user","content":%q}],"max_tokens":%d,"mock":{"output_tokens":%d}}`, strings.Repeat("word ", 800), bound, output)
+		var callers sync.WaitGroup
+		began := time.Now()
+		for i := range 160 {
+			callers.Go(func() {
+				time.Sleep(time.Duration(i) * time.Second / 8)
+				for time.Since(began) < 4*time.Minute {
+					if a := s.Call(t.Context(), who[i%2].Name, body); a.Status != http.StatusOK {
+						t.Errorf("status %d: %s", a.Status, a.Body)
+					}
+				}
+			})
+		}
+		time.Sleep(2 * time.Minute)
+		before := server.Mock.Stats()
+		time.Sleep(2 * time.Minute)
+		after := server.Mock.Stats()
+		callers.Wait()
+		served = after.Completed - before.Completed
+		if after.Refused > 0 || after.WindowTokensPeak > 600_000 || after.CachedTokens == 0 {
+			t.Errorf("holding %v of %d: %d calls were refused, %d tokens were used in a minute, and %d cached", held, bound, after.Refused, after.WindowTokensPeak, after.CachedTokens)
+		}
+	})
+	return served
+}
+
 func runApart(t *testing.T, each bool, least float64) {
 	synctest.Test(t, func(t *testing.T) {
 		const itpm, otpm, minutes = 800_000, 240_000, 2
