@@ -12,7 +12,8 @@ import (
 // A segment is a header and frames. A frame is the length of its payload, a
 // checksum over that length and the payload, and the payload: one record.
 const (
-	header     = "llmgovj1"
+	// header ends with the number of the layout, which changes with how many amounts a charge has: of four axes and three units it is 1.
+	header     = "llmgovj" + string(rune('1'+len(governor.Charge{}.Own)+len(governor.Charge{}.Spend)-7))
 	frameBytes = 8
 	maxPayload = 64 << 10
 )
