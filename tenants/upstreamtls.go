@@ -2,10 +2,9 @@ package tenants
 
 import (
 	"crypto/tls"
-	"crypto/x509"
-	"errors"
 	"strings"
 
+	"github.com/llmgov/llmgov/internal/lib/certs"
 	"github.com/llmgov/llmgov/internal/lib/strictyaml"
 	"github.com/llmgov/llmgov/tenants/internal/disk"
 )
@@ -52,22 +51,7 @@ func (t *UpstreamTLS) Client() (*tls.Config, error) {
 	if *t == (UpstreamTLS{}) {
 		return nil, nil
 	}
-	c := &tls.Config{MinVersion: tls.VersionTLS12}
-	if t.CA != "" {
-		c.RootCAs = x509.NewCertPool()
-		if !c.RootCAs.AppendCertsFromPEM([]byte(t.CA)) {
-			return nil, errors.New("ca has no certificate in PEM")
-		}
-	}
-	if t.Cert == "" && t.Key == "" {
-		return c, nil
-	}
-	pair, err := tls.X509KeyPair([]byte(t.Cert), []byte(t.Key))
-	if err != nil {
-		return nil, errors.New("cert and key are no pair: " + strings.TrimPrefix(err.Error(), "tls: "))
-	}
-	c.Certificates = []tls.Certificate{pair}
-	return c, nil
+	return certs.Parse([]byte(t.CA), []byte(t.Cert), []byte(t.Key))
 }
 
 // check complains about what is set of an upstream's TLS, and can be none.

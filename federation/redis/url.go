@@ -3,12 +3,10 @@ package redis
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
 	"net/url"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +15,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/llmgov/llmgov/internal/lib/certs"
 )
 
 const (
@@ -101,10 +101,11 @@ func parse(text string) (*address, error) {
 	a.sentinelUser = q.Get("sentinel_user")
 	a.sentinelPassword = q.Get("sentinel_password")
 	if scheme == "rediss" {
-		a.tls, err = encrypted(q)
+		a.tls, err = certs.Load(q.Get("ca"), q.Get("cert"), q.Get("key"))
 		if err != nil {
 			return nil, err
 		}
+		a.tls.ServerName = q.Get("server_name")
 	}
 	return a, a.unknown(q)
 }
@@ -141,29 +142,6 @@ func hosts(list, port string) (out []string, err error) {
 		out = append(out, h)
 	}
 	return out, nil
-}
-
-// encrypted is what TLS is spoken by.
-func encrypted(q url.Values) (*tls.Config, error) {
-	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: q.Get("server_name")}
-	if file := q.Get("ca"); file != "" {
-		pem, err := os.ReadFile(file)
-		if err != nil {
-			return nil, err
-		}
-		c.RootCAs = x509.NewCertPool()
-		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("%s holds no certificate", file)
-		}
-	}
-	if cert, key := q.Get("cert"), q.Get("key"); cert != "" || key != "" {
-		pair, err := tls.LoadX509KeyPair(cert, key)
-		if err != nil {
-			return nil, err
-		}
-		c.Certificates = []tls.Certificate{pair}
-	}
-	return c, nil
 }
 
 // quiet is the library's log: what goes wrong is in the errors.

@@ -103,50 +103,82 @@ func (f Files) stamps() (list [3]stamp) {
 }
 
 func (w *Watched) load() (*tls.Config, error) {
-	pair, err := tls.LoadX509KeyPair(w.files.Cert, w.files.Key)
-	if err != nil {
+	config, err := Load(w.files.ClientCA, w.files.Cert, w.files.Key)
+	switch {
+	case err != nil && w.files.ClientCA != "":
+		return nil, fmt.Errorf("certificate %s with key %s and clients' ca %s: %w", w.files.Cert, w.files.Key, w.files.ClientCA, err)
+	case err != nil:
 		return nil, fmt.Errorf("certificate %s with key %s: %w", w.files.Cert, w.files.Key, err)
 	}
-	config := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: w.protocols, Certificates: []tls.Certificate{pair}}
-	if w.files.ClientCA == "" {
-		return config, nil
+	config.NextProtos = w.protocols
+	if config.RootCAs != nil {
+		config.ClientAuth = tls.RequireAndVerifyClientCert
+		config.ClientCAs = config.RootCAs
 	}
-	config.ClientAuth = tls.RequireAndVerifyClientCert
-	config.ClientCAs = x509.NewCertPool()
-	return config, addFile(config.ClientCAs, w.files.ClientCA)
+	return config, nil
 }
 
-// addFile adds the certificates of a file to a pool.
-func addFile(pool *x509.CertPool, name string) error {
-	data, err := os.ReadFile(name)
+// Load is Parse of files, of which "" is none.
+func Load(ca, cert, key string) (*tls.Config, error) {
+	var texts [3][]byte
+	for i, name := range [...]string{ca, cert, key} {
+		if name == "" {
+			continue
+		}
+		data, err := os.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		texts[i] = data
+	}
+	return Parse(texts[0], texts[1], texts[2])
+}
+
+// Parse is the TLS of one side by texts in PEM: the roots that the other side's certificate must come from, or none for those of the
+// system, and the certificate that is shown to it, followed by those between it and its root, with its key, or neither.
+func Parse(ca, cert, key []byte) (*tls.Config, error) {
+	c := &tls.Config{MinVersion: tls.VersionTLS12}
+	if len(ca) > 0 {
+		c.RootCAs = x509.NewCertPool()
+		if !c.RootCAs.AppendCertsFromPEM(ca) {
+			return nil, errors.New("ca has no certificate in PEM")
+		}
+	}
+	if len(cert) == 0 && len(key) == 0 {
+		return c, nil
+	}
+	pair, err := tls.X509KeyPair(cert, key)
 	if err != nil {
-		return err
+		return nil, errors.New("cert and key are no pair: " + strings.TrimPrefix(err.Error(), "tls: "))
 	}
-	if !pool.AppendCertsFromPEM(data) {
-		return fmt.Errorf("%s has no certificate in PEM", name)
-	}
-	return nil
+	c.Certificates = []tls.Certificate{pair}
+	return c, nil
 }
 
 // Client is the TLS of a client of servers with the same certificate, whatever address they are called by: it trusts what the system trusts, and
 // whatever is in the file of the certificate. It presents the certificate to servers that ask for one.
 func Client(files Files) (*tls.Config, error) {
-	pair, err := tls.LoadX509KeyPair(files.Cert, files.Key)
+	c, err := Load("", files.Cert, files.Key)
 	if err != nil {
 		return nil, err
 	}
-	roots, err := x509.SystemCertPool()
+	pair := &c.Certificates[0]
+	c.RootCAs, err = x509.SystemCertPool()
 	if err != nil {
-		roots = x509.NewCertPool()
+		c.RootCAs = x509.NewCertPool()
 	}
-	if err := addFile(roots, files.Cert); err != nil {
-		return nil, err
+	for _, der := range pair.Certificate {
+		one, err := x509.ParseCertificate(der)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", files.Cert, err)
+		}
+		c.RootCAs.AddCert(one)
 	}
-	name, err := nameOf(pair.Leaf)
+	c.ServerName, err = nameOf(pair.Leaf)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", files.Cert, err)
 	}
-	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, ServerName: name, Certificates: []tls.Certificate{pair}}, nil
+	return c, nil
 }
 
 // nameOf is a name that a certificate is for.
