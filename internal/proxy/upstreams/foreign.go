@@ -185,13 +185,9 @@ func (f *foreign) count(now time.Time) int64 {
 	return f.told * min(int64((left+step-1)/step), fading) / fading
 }
 
-// uses is how much others use, as of the last look.
+// uses is how much others use, as of the last look, as far as that counts.
 func (f *foreign) uses(now time.Time) int64 {
-	left := f.at.Add(f.lasts).Sub(now)
-	if f.use == 0 || left <= 0 {
-		return 0
-	}
-	return int64(float64(f.use) * float64(min(left, f.lasts)) / float64(f.lasts))
+	return min(f.use, f.count(now))
 }
 
 // ledger is how much llmgov used in each second of the last minute. It is told the sum of the minute alone.
