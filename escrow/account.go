@@ -41,7 +41,7 @@ const Marks = 12
 // accounts from time to time can tell which of them gave something back.
 func (p *Pool) Mark(n int64) { p.mark = n }
 
-// Account reports that of a leaf.
+// Account reports that of a leaf, or of the parent of Joined ones.
 func (p *Pool) Account(i NodeID) Account {
 	n := &p.nodes[i]
 	a := Account{Received: n.received, Waiting: n.backlog, Kept: n.promised}
@@ -77,8 +77,17 @@ type told struct {
 	late          int64
 }
 
+// counts is the node whose demand a leaf's calls are.
+func (t *tree) counts(leaf NodeID) NodeID {
+	if t.nodes[leaf].claim.Joined {
+		return t.nodes[leaf].parent
+	}
+	return leaf
+}
+
 // toldOf returns the counts of a leaf's demand.
 func (p *Pool) toldOf(i NodeID) *told {
+	i = p.counts(i)
 	for int(i) >= len(p.told) {
 		p.told = append(p.told, told{})
 	}

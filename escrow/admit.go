@@ -189,15 +189,19 @@ func (p *Pool) goesFirst(i NodeID, class rank) bool {
 // queueRoom bounds queues, and says Queued where there is room: a leaf may queue as
 // many calls as places are left free. One greedy leaf gets half the queue, two a
 // third each, and whoever comes later finds a place; no share needs to be set aside.
+// Joined leaves are as one, and divide its places in the same way.
 //
 // Source: Choudhury, Hahne, "Dynamic queue length thresholds for shared-memory
 // packet switches", IEEE/ACM Transactions on Networking 6(2), 1998.
 func (p *Pool) queueRoom(i NodeID) Verdict {
 	left := int32(min(int64(p.cfg.MaxQueue), 1<<30)) - p.waiting() - p.paused
-	switch {
-	case left <= 0:
+	if left <= 0 {
 		return PoolFull
-	case p.nodes[i].waiting()+p.nodes[i].paused >= left:
+	}
+	if up := p.counts(i); up != i {
+		left -= p.nodes[up].waiting() + p.nodes[up].paused
+	}
+	if p.nodes[i].waiting()+p.nodes[i].paused >= left {
 		return LeafFull
 	}
 	return Queued
@@ -208,17 +212,22 @@ func (p *Pool) queueRoom(i NodeID) Verdict {
 func (p *Pool) Pause(leaf NodeID) Verdict {
 	v := p.queueRoom(leaf)
 	if v == Queued {
-		p.paused++
-		p.nodes[leaf].paused++
+		p.pauses(leaf, 1)
 	}
 	return v
 }
 
-// Resume gives back the place of a call that was to Pause.
-func (p *Pool) Resume(leaf NodeID) {
-	p.paused--
-	p.nodes[leaf].paused--
+// pauses counts by calls more that pause at a leaf.
+func (p *Pool) pauses(leaf NodeID, by int32) {
+	p.paused += by
+	p.nodes[leaf].paused += by
+	if up := p.counts(leaf); up != leaf {
+		p.nodes[up].paused += by
+	}
 }
+
+// Resume gives back the place of a call that was to Pause.
+func (p *Pool) Resume(leaf NodeID) { p.pauses(leaf, -1) }
 
 // Cancel withdraws a call that still waits. It reports false, and changes nothing,
 // when there is no such call any more: it was dispatched, or withdrawn before. Call

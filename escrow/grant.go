@@ -216,15 +216,11 @@ type Demand struct {
 	CallUnits Cost
 }
 
-// Demand reports the demand at a node; for inner nodes only that of waiting calls.
+// Demand reports the demand at a node: of inner nodes without kept places, and only of waiting calls, but of the parents of Joined ones.
 func (p *Pool) Demand(i NodeID) Demand {
 	n := &p.nodes[i]
 	d := Demand{Waiting: n.backlog - n.promised}
-	if n.inner != nil {
-		d.WaitingUnits = n.bookedFor(d.Waiting)
-		return d
-	}
-	for t := n.tickets.head; t >= 0 && p.micros(p.entries[t].promised) <= p.now+dueBefore; t = p.entries[t].next {
+	for t := n.tickets.head; n.inner == nil && t >= 0 && p.micros(p.entries[t].promised) <= p.now+dueBefore; t = p.entries[t].next {
 		if p.now < p.entries[t].told+lateAfter {
 			d.Due += p.entries[t].virtual
 		}
@@ -280,6 +276,7 @@ type ask struct {
 
 // asked is the account of a leaf's asking.
 func (p *Pool) asked(i NodeID) *ask {
+	i = p.counts(i)
 	for int(i) >= len(p.asks) {
 		p.asks = append(p.asks, ask{})
 	}

@@ -24,6 +24,8 @@ type Node struct {
 	Capped bool
 	// Below is how many bands a leaf is below the highest, 0 to LowestBand: see Config.HoldBack.
 	Below int
+	// Joined says that the demand of a leaf counts as its parent's. All children of that are Joined.
+	Joined bool
 }
 
 // rank is where a node stands among its siblings: each inner node has a heap of its

@@ -13,6 +13,7 @@ import (
 // holdSharesLocked holds the expected cost of a call in all the pool's budgets, or in none.
 func (p *pool) holdSharesLocked(now time.Time, st *seat, b *holds) *Refusal {
 	var rej *Refusal
+	st = st.whole()
 	member := func(i int) budget.MemberID { return st.members[i] }
 	b.shares, rej = holdAll(now, p.shares, b.shares, member, b)
 	if rej != nil {

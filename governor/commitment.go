@@ -96,7 +96,7 @@ func (g *Governor) keepCommitment(now time.Time, p *pool, st *leaseState, spent 
 	b.call = g.calls.Add(1)
 	held := Charge{Spend: b.spend}
 	err := g.journal.Append(Record{
-		Kind: RecordAdmitted, Call: b.call, Tenant: st.tenant.name, Pool: p.name,
+		Kind: RecordAdmitted, Call: b.call, Tenant: st.tenant.books, Pool: p.name,
 		Held: b.at, Began: st.since, Booked: held,
 	})
 	if err == nil { // the journal reports errors itself, and the work is done

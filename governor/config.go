@@ -16,6 +16,7 @@ type (
 	Upstream     = terms.Upstream
 	Budget       = terms.Budget
 	Unit         = terms.Unit
+	Members      = terms.Members
 	TokenWeights = terms.TokenWeights
 	OnLoss       = terms.OnLoss
 	LimitsMode   = terms.LimitsMode

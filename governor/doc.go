@@ -40,6 +40,13 @@
 // others are held but not booked. Where several teams wait in one line, their weights decide
 // who is next, and none may fill it, as in the pool.
 //
+// # Members
+//
+// A tenant with Members divides the calls in its own name among those who make them: "acme/~ann" is Ann at acme. Nobody lists
+// members. Each is made when it first calls, as a team of its tenant, and forgotten when nothing of it counts any more; 100,000 of a
+// tenant are told apart, and further ones are as those without a name, who are one. To a pool's tree, other processes and the meter a tenant
+// and its members are one leaf, below which the scheduler has a leaf for each (members.go). Its limits and budgets are kept and shared as any tenant's are.
+//
 // # Rules
 //
 // Everything is held before the call and settled after it; nothing is checked first and
@@ -117,6 +124,7 @@
 //	Governor.applying       a configuration that is put in force
 //	measure.mu              the meter of a pool's shares
 //	SharedCall.mu           a call that asks the store
+//	roster.mu                a tenant's members
 //	pool.mu                 a pool's books
 //	tenant.mu               whether a tenant's limits are made
 //	ownLimits.mu            a tenant's limits, or an upstream's

@@ -74,7 +74,7 @@ func newProspect(g *Governor, req Request) *prospect {
 func (p *prospect) explain(begin Forecast) (Forecast, bool) {
 	for {
 		o := begin
-		p.spot = p.g.table.Load().find(&p.req)
+		p.spot = p.g.table.Load().find(p.g.clock.Now(), &p.req)
 		if p.tenant == nil {
 			return o, false
 		}
@@ -217,7 +217,7 @@ func (p *prospect) foretellPool(o *Forecast) bool {
 	}
 	pool.lookLocked(true)
 	defer pool.lookLocked(false)
-	member := func(i int) budget.MemberID { return seat.members[i] }
+	member := func(i int) budget.MemberID { return seat.whole().members[i] }
 	o.spend(p.now, pool.shares, p.holds, member, budgetsOf{p.tenant.name, pool.name})
 	call := escrow.Call{
 		Leaf: seat.leaf, Background: p.req.Background || p.tenant.cfg.Background, Below: p.tenant.below(&p.req),

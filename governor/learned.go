@@ -5,6 +5,7 @@ import (
 
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/lengths"
+	"github.com/llmgov/llmgov/governor/terms"
 )
 
 // learned are the lessons of a pool from the calls it served: how many tokens each kind produces,
@@ -62,7 +63,7 @@ func (l *learned) lookLocked(on bool) {
 
 // kindOf is the kind under which the length of a call is learned.
 func kindOf(v *tenantView, req *Request) lengths.Kind {
-	k := lengths.Kind{Tenant: v.name, Tier: v.cfg.Tier, Model: req.Model}
+	k := lengths.Kind{Tenant: terms.OwnerOf(v.name), Tier: v.cfg.Tier, Model: req.Model}
 	if req.Told {
 		return toldKind(k)
 	}
@@ -71,6 +72,7 @@ func kindOf(v *tenantView, req *Request) lengths.Kind {
 
 // expectLocked fills in the expected cost of a call, and returns its course.
 func (p *pool) expectLocked(v *tenantView, at *seat, req *Request, call *escrow.Call) course {
+	at = at.whole()
 	c := course{kind: kindOf(v, req), most: req.Output}
 	output := p.outputs.ExpectAt(&at.places.outputs, c.kind, req.Output)
 	call.Input = p.weights.cost(Usage{Input: req.Input})
@@ -107,9 +109,10 @@ func (p *pool) speedLocked() int64 {
 // startLocked begins a call's course, at its dispatch.
 func (p *pool) startLocked(st *leaseState) {
 	c := &st.course
-	c.output = p.outputs.StartAt(&st.places.outputs, c.kind, c.most)
+	at := st.seat.whole()
+	c.output = p.outputs.StartAt(&at.places.outputs, c.kind, c.most)
 	if p.rules.Concurrency > 0 {
-		c.run = p.runs.StartAt(&st.places.runs, c.kind, longestRun.Milliseconds())
+		c.run = p.runs.StartAt(&at.places.runs, c.kind, longestRun.Milliseconds())
 	}
 	p.seeLocked(st)
 }

@@ -101,12 +101,13 @@ func (o *ownLimits) resume(now time.Time, h *limits.Hold) {
 	o.wakeLocked() // now it can be known when this leaves the minute
 }
 
-// idle reports whether no call runs or waits, and nothing that was used of a budget counts any
-// more.
+// idle reports whether no call runs or waits, and nothing that was used of a budget, or of a limit over another time than a minute, counts
+// any more.
 func (o *ownLimits) idle(now time.Time) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.set.Idle() && unused(now, o.caps)
+	o.advanceLocked(now)
+	return o.set.Idle() && len(o.set.WindowUses()) == 0 && unused(now, o.caps)
 }
 
 // limitSharing connects own limits with those who speak for them with other processes. The lock of the
@@ -170,7 +171,7 @@ func (o *ownLimits) announceLocked() {
 func (g *Governor) Refresh(ctx context.Context, tenant string) {
 	ctx, cancel := context.WithTimeout(ctx, grantWait)
 	defer cancel()
-	v := g.table.Load().tenants[tenant]
+	v := g.table.Load().view(g.clock.Now(), tenant, nil)
 	if v == nil {
 		return
 	}

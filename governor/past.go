@@ -132,7 +132,7 @@ func (tb *table) rememberCall(now time.Time, r *Record) {
 		p.escrow.Remember(now, ended, late)
 		p.rememberUpstreams(now, began, ended, first, r.Took.Pool)
 	}
-	if v := tb.known(r.Tenant); v != nil {
+	if v := tb.known(now, r.Tenant); v != nil {
 		chain := v.chainTo(now, r.Pool)
 		if r.Pool == "" { // it counts for this tenant alone
 			chain = chain[:1]
@@ -143,12 +143,13 @@ func (tb *table) rememberCall(now time.Time, r *Record) {
 	}
 }
 
-// known is a tenant of the past; a team that is gone counts in its parent.
-func (tb *table) known(name string) *tenantView {
-	for tb.tenants[name] == nil && name != "" {
+// known is a tenant of the past, or a member of one; a team that is gone counts in its parent.
+func (tb *table) known(now time.Time, name string) (v *tenantView) {
+	for v == nil && name != "" {
+		v = tb.view(now, name, nil)
 		name = terms.TeamOf(name)
 	}
-	return tb.tenants[name]
+	return v
 }
 
 // costs are the parts of the cost of a call that has ended, in its pool, that count from its beginning and from its end.

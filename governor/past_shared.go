@@ -12,11 +12,11 @@ import (
 // announcePast has somebody speak for the limits of which earlier processes used something, also if no calls come.
 func (tb *table) announcePast(now time.Time, past *Past) {
 	for who := range past.Uses.rows {
-		for v := tb.known(who.Tenant); v != nil; v = v.parent {
+		for v := tb.known(now, who.Tenant); v != nil; v = v.parent {
 			v.own(now, "")
 		}
 	}
-	for _, v := range tb.inOrder.tenants {
+	for v := range tb.each {
 		for _, o := range v.made() {
 			o.announcePast(now)
 		}

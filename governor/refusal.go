@@ -10,6 +10,7 @@ import (
 
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/limits"
+	"github.com/llmgov/llmgov/governor/terms"
 )
 
 // Why a call was refused, for programs (Reason, Refusal) and for people (Error).
@@ -102,7 +103,7 @@ func (r *Refusal) Error() string {
 		return "llmgov cannot keep its books at the moment. " + r.again()
 	case ReasonStoreLost:
 		if r.Own {
-			return fmt.Sprintf("The limits of tenant %s are counted over all nodes, and the store that counts them does not answer at the moment. %s", r.Tenant, r.again())
+			return fmt.Sprintf("The limits of %s are counted over all nodes, and the store that counts them does not answer at the moment. %s", terms.Called(r.Tenant), r.again())
 		}
 		if r.Store != nil {
 			return r.Store.Explain(r.Pool) + " " + r.again()
@@ -116,7 +117,8 @@ func (r *Refusal) Error() string {
 	case ReasonOverloaded:
 		return fmt.Sprintf("The queue of pool %s is full: %d calls wait. %s", r.Pool, r.Used, r.again())
 	case ReasonQueueFull:
-		return fmt.Sprintf("Tenant %s has as many calls waiting as it may (%d). %s", r.Tenant, r.Used, r.again())
+		who := terms.Called(r.Tenant)
+		return fmt.Sprintf("%s has as many calls waiting as it may (%d). %s", strings.ToUpper(who[:1])+who[1:], r.Used, r.again())
 	}
 	if r.Reason == ReasonThrottled {
 		return fmt.Sprintf("The provider of pool %s has asked for a pause. %s", r.Pool, r.again())
@@ -126,8 +128,8 @@ func (r *Refusal) Error() string {
 		return r.budgetError(whose)
 	}
 	if r.Axis == axisPerTenant && r.Reason == ReasonConcurrency {
-		return fmt.Sprintf("Recent calls of tenant %s failed at the upstream of pool %s, so it may run fewer at once there for a time: Limit %d, Used %d, Requested %d. %s",
-			r.Tenant, r.Pool, r.Limit, r.Used, r.Asked, r.again())
+		return fmt.Sprintf("Recent calls of %s failed at the upstream of pool %s, so it may run fewer at once there for a time: Limit %d, Used %d, Requested %d. %s",
+			terms.Called(r.Tenant), r.Pool, r.Limit, r.Used, r.Asked, r.again())
 	}
 	what := fmt.Sprintf("Rate limit reached for %s on %s: Limit %d, Used %d, Requested %d.", whose, titleOf(r.Axis), r.Limit, r.Used, r.Asked)
 	if r.Own && r.Used > r.Limit && r.Reason != ReasonConcurrency {
@@ -137,8 +139,8 @@ func (r *Refusal) Error() string {
 		what += " The pool has room, but the upstreams to which this call may go have none."
 	}
 	if r.Reason == ReasonShare {
-		what = fmt.Sprintf("Pool %s is busy and the share of tenant %s is used up (%s: Limit %d, Used %d, Requested %d).",
-			r.Pool, r.Tenant, titleOf(r.Axis), r.Limit, r.Used, r.Asked)
+		what = fmt.Sprintf("Pool %s is busy and the share of %s is used up (%s: Limit %d, Used %d, Requested %d).",
+			r.Pool, terms.Called(r.Tenant), titleOf(r.Axis), r.Limit, r.Used, r.Asked)
 	}
 	return what + r.released() + " " + r.again()
 }
@@ -166,9 +168,9 @@ func (r *Refusal) whose() string {
 	case !r.Own:
 		return "pool " + r.Pool
 	case r.InPool:
-		return "tenant " + r.Tenant + " in pool " + r.Pool
+		return terms.Called(r.Tenant) + " in pool " + r.Pool
 	}
-	return "tenant " + r.Tenant
+	return terms.Called(r.Tenant)
 }
 
 // released says why a pool's rate refuses a call although the minute has room for it.

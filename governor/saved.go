@@ -48,7 +48,7 @@ func (g *Governor) Saved() Saved {
 		}
 		p.mu.Unlock()
 	}
-	for _, v := range tb.inOrder.tenants {
+	for v := range tb.each {
 		for _, o := range v.made() {
 			o.mu.Lock()
 			o.advanceLocked(now)
@@ -67,7 +67,7 @@ func (tb *table) restoreWindows(now time.Time, past *Past) {
 	until := onClock(now, past.At)
 	for i := range past.Windows {
 		w := &past.Windows[i]
-		v := tb.tenants[w.Tenant]
+		v := tb.view(now, w.Tenant, nil)
 		if v == nil {
 			continue
 		}

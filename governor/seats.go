@@ -48,8 +48,17 @@ func (p *poolView) configureLocked(now time.Time, tb *table, pl *plan, zone *tim
 	p.announceLocked()
 }
 
+// whole is the seat of the tenant of a seat, of which that may be a member's.
+func (s *seat) whole() *seat {
+	if s.of != nil {
+		return s.of
+	}
+	return s
+}
+
 // present is the seat that the tenant of a seat has now; nil if it has none any more.
 func (p *pool) present(at *seat) *seat {
+	at = at.whole()
 	if at.gone {
 		return p.seats[at.tenant]
 	}
@@ -77,7 +86,7 @@ func (tb *table) burst(p *poolView) time.Duration {
 // seatLocked gives seats to those tenants that have none at their leaves, and takes those of tenants that have left.
 func (p *poolView) seatLocked(now time.Time, pl *plan) {
 	for _, v := range pl.seats {
-		leaf := p.tree.present[nodeName{callsNode, v.name}].id
+		leaf := p.tree.present[v.leafName()].id
 		old := p.seats[v.tenant]
 		st := &seat{tenant: v.tenant, leaf: leaf, round: p.tree.round, measured: fairness.NewLeaf(p.escrow.Account(leaf))}
 		if old != nil {

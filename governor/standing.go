@@ -41,15 +41,22 @@ func (g *Governor) Standing(tenant, pool string) Standing {
 	var st Standing
 	tb := g.table.Load()
 	now := g.clock.Now()
+	v := tb.view(now, tenant, nil)
+	if v != nil {
+		tb = v.table
+	}
 	p := tb.pools[pool]
-	v := tb.tenants[tenant]
 	if p != nil {
+		at := (*seat)(nil)
+		if v != nil {
+			at = v.seatIn(p)
+		}
 		p.mu.Lock()
 		p.slots.Expire(now)
 		s := p.booksLocked(now)
 		slots, running := p.slots.InUse()
-		if v != nil && v.access[p.index].seat != nil {
-			may, runs := p.escrow.Restriction(&escrow.Call{Leaf: v.access[p.index].seat.leaf, Via: p.upstreams.Mask(0)})
+		if at != nil {
+			may, runs := p.escrow.Restriction(&escrow.Call{Leaf: at.leaf, Via: p.upstreams.Mask(0)})
 			st.Concurrent.tighten(may, runs, 0)
 		}
 		p.mu.Unlock()

@@ -7,6 +7,7 @@ import (
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/limits"
 	"github.com/llmgov/llmgov/escrow/placement"
+	"github.com/llmgov/llmgov/governor/terms"
 )
 
 // PoolState is a copy of a pool's books.
@@ -61,6 +62,9 @@ type LeaseInfo struct {
 	Held, Used int64         // tokens
 	Stream     bool
 }
+
+// Owner is its tenant or team, of which Tenant may name a member.
+func (l *LeaseInfo) Owner() string { return terms.OwnerOf(l.Tenant) }
 
 // TenantState is a copy of a tenant's own limits and budgets.
 type TenantState struct {
@@ -164,7 +168,7 @@ func (p *poolView) addToLocked(ts *TenantState, now time.Time, st *seat) {
 	for i, a := range p.shares {
 		a.advance(now)
 		ts.Budgets = append(ts.Budgets, BudgetState{
-			Budget: a.Budget, Pool: p.name, Used: a.split.UsedBy(now, st.members[i]) * a.scale, Resets: a.ends,
+			Budget: a.Budget, Pool: p.name, Used: a.split.UsedBy(now, st.whole().members[i]) * a.scale, Resets: a.ends,
 		})
 	}
 }
@@ -239,7 +243,7 @@ func (o *ownLimits) state(now time.Time, ts *TenantState) {
 
 // Called reports whether a tenant has called since the process began, or a team of it, or its limits were asked for.
 func (g *Governor) Called(tenant string) bool {
-	v := g.table.Load().tenants[tenant]
+	v := g.table.Load().view(g.clock.Now(), tenant, nil)
 	if v == nil {
 		return false
 	}
@@ -272,14 +276,15 @@ func (g *Governor) TenantState(name string) (TenantState, bool) {
 	g.look()
 	tb := g.table.Load()
 	now := g.clock.Now()
-	v := tb.tenants[name]
+	v := tb.view(now, name, nil)
 	if v == nil {
 		return TenantState{}, false
 	}
 	ts := v.state(now)
-	for _, p := range tb.inOrder.pools {
+	for _, p := range v.table.inOrder.pools {
+		at := v.seatIn(p)
 		p.mu.Lock()
-		p.addToLocked(&ts, now, v.access[p.index].seat)
+		p.addToLocked(&ts, now, at)
 		p.mu.Unlock()
 	}
 	return ts, true

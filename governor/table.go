@@ -19,6 +19,7 @@ import (
 // table is a configuration with the state of its pools and tenants. It is immutable, but for what
 // its pools and tenants point to, which lives on from one table to the next.
 type table struct {
+	number  uint64 // counts up
 	zone    *time.Location
 	at      time.Time // when it was made
 	recall  *recall   // with which its tenants' limits begin
@@ -65,6 +66,9 @@ type tenant struct {
 	since time.Time // when a configuration first had it
 	left  time.Time // when a configuration first lacked it; for Apply alone
 	all   *changes  // for its limits; nil if these are not shared
+	// books is the name in which its usage is written down: of a member without budgets its tenant's.
+	books  string
+	roster *roster // its members; nil if it never had any
 
 	mu   sync.Mutex
 	view *tenantView // of the last table that has it
@@ -76,6 +80,7 @@ type tenant struct {
 // seat is a tenant's place in a pool. The pool's lock guards it.
 type seat struct {
 	tenant *tenant
+	of     *seat // of a member, its tenant's, which has what is learned of calls, and parts of budgets; nil otherwise
 	leaf   escrow.NodeID
 	round  int // as a node's
 	// gone says that the leaf is given up. A call that comes to it by an old table has to look in
@@ -114,6 +119,7 @@ func (g *Governor) applyNow(cfg *Config) {
 	now := g.clock.Now()
 	g.events.add(Event{Kind: EventApplied, At: now, Revision: cfg.Revision, Config: cfg})
 	g.apply(now, *cfg, &recall{tally: g.tally})
+	g.followAll(now)
 	g.review()
 }
 
@@ -160,7 +166,10 @@ func (g *Governor) tenantChanges() *changes {
 // newTable finds or makes the pools and tenants of a configuration. Those of a known name keep
 // their state.
 func (g *Governor) newTable(now time.Time, cfg Config) *table {
-	tb := &table{zone: g.zone, at: now, pools: map[string]*poolView{}, tenants: make(map[string]*tenantView, len(cfg.Tenants))}
+	tb := &table{number: 1, zone: g.zone, at: now, pools: map[string]*poolView{}, tenants: make(map[string]*tenantView, len(cfg.Tenants))}
+	if before := g.table.Load(); before != nil {
+		tb.number = before.number + 1
+	}
 	for i, pc := range cfg.Pools {
 		p := g.pools[pc.Name]
 		if p == nil {
@@ -186,8 +195,11 @@ func (g *Governor) newTable(now time.Time, cfg Config) *table {
 			tc.GroupWeight = cmp.Or(tc.GroupWeight, 1)
 		}
 		if t == nil {
-			t = &tenant{name: tc.Name, since: now, all: g.tenantChanges()}
+			t = &tenant{name: tc.Name, books: tc.Name, since: now, all: g.tenantChanges()}
 			g.tenants[tc.Name] = t
+		}
+		if tc.Members != nil && t.roster == nil {
+			t.roster = &roster{}
 		}
 		v := &views[i]
 		*v = tenantView{tenant: t, table: tb, cfg: tc, index: i, access: accesses[i*len(cfg.Pools) : (i+1)*len(cfg.Pools)]}
@@ -332,7 +344,7 @@ func (v *tenantView) chainTo(now time.Time, pool string) []link {
 	var chain []link
 	via := limits.Via{Team: v.name, Weight: 1}
 	for ; v != nil; v = v.parent {
-		via.Shared = len(v.teams) > 0
+		via.Shared = len(v.teams) > 0 || v.cfg.Members != nil
 		over, in := v.own(now, pool)
 		if _, limited := v.cfg.InPool[pool]; limited {
 			chain = append(chain, link{in, via})
@@ -360,10 +372,14 @@ type spot struct {
 }
 
 // find returns the spot of a request. It is empty if the tenant may not use the pool, or one of them is unknown.
-func (tb *table) find(req *Request) spot {
-	v := tb.tenants[req.Tenant]
+func (tb *table) find(now time.Time, req *Request) spot {
 	p := tb.pools[req.Pool]
-	if v == nil || p == nil || v.access[p.index].seat == nil {
+	v := tb.caller(now, req.Tenant, p)
+	if v == nil {
+		return spot{}
+	}
+	p = v.table.pools[req.Pool] // a member may be in a newer table already
+	if p == nil || v.access[p.index].seat == nil {
 		return spot{}
 	}
 	return spot{tenant: v, pool: p, access: &v.access[p.index]}

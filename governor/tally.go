@@ -30,12 +30,16 @@ func newTally(zone *time.Location, past *Past) *tally {
 func (t *tally) note(now time.Time, at *seat, pool string, took, besides Spend) uint64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if at.used == nil && took != (Spend{}) {
-		at.used = t.uses.row(Owner{at.tenant.name, pool})
+	row := at.used
+	if row == nil && took != (Spend{}) {
+		row = t.uses.row(Owner{at.tenant.books, pool})
 	}
-	t.uses.take(now, at.used, took)
+	if at.of == nil { // those of members come and go
+		at.used = row
+	}
+	t.uses.take(now, row, took)
 	if besides != (Spend{}) {
-		t.uses.take(now, t.uses.row(Owner{Tenant: at.tenant.name}), besides)
+		t.uses.take(now, t.uses.row(Owner{Tenant: at.tenant.books}), besides)
 	}
 	t.ended++
 	return t.ended

@@ -32,7 +32,8 @@ type tree struct {
 //
 //	pool → (group →) tenant → team → …
 //
-// where a tenant with teams is an inner node, and its own calls are a leaf beside the teams.
+// where a tenant with teams is an inner node, and its own calls are a leaf beside the teams. Below the leaf of a tenant with members hang theirs,
+// of which the tree knows nothing.
 type node struct {
 	name nodeName
 	id   escrow.NodeID
@@ -61,7 +62,9 @@ type nodeKind uint8
 const (
 	groupNode nodeKind = iota
 	tenantNode
-	callsNode // a tenant's own calls
+	callsNode  // a tenant's own calls
+	rosterNode // those of a tenant with members
+	memberNode // one member's, which no tree of a configuration has
 )
 
 // plan is how a pool's tree and seats differ from what a table wants. It is made without the pool's lock, because tables may have very many
@@ -126,18 +129,26 @@ func (p *poolView) plan(tb *table) *plan {
 func (p *poolView) planTenant(pl *plan, v *tenantView, up nodeRef) {
 	node := escrow.Node{Weight: v.cfg.Weight, Floor: v.cfg.Floor, Credit: v.cfg.Credit, Capped: v.parent == nil, Below: v.cfg.Bands()}
 	if !slices.ContainsFunc(v.teams, func(t *tenantView) bool { return t.present(p) }) {
-		p.planSeat(pl, v, p.tree.want(pl, nodeName{callsNode, v.name}, up, node))
+		p.planSeat(pl, v, p.tree.want(pl, v.leafName(), up, node))
 		return
 	}
 	inner := p.tree.want(pl, nodeName{tenantNode, v.name}, up, node)
 	if v.calls(p) {
-		p.planSeat(pl, v, p.tree.want(pl, nodeName{callsNode, v.name}, inner, escrow.Node{Weight: 1, Below: v.cfg.Bands()}))
+		p.planSeat(pl, v, p.tree.want(pl, v.leafName(), inner, escrow.Node{Weight: 1, Below: v.cfg.Bands()}))
 	}
 	for _, team := range v.teams {
 		if team.present(p) {
 			p.planTenant(pl, team, inner)
 		}
 	}
+}
+
+// leafName is the node of the tenant's own calls.
+func (v *tenantView) leafName() nodeName {
+	if v.cfg.Members != nil {
+		return nodeName{rosterNode, v.name}
+	}
+	return nodeName{callsNode, v.name}
 }
 
 // planSeat keeps the seat of a tenant whose leaf stays.
@@ -276,7 +287,7 @@ func (t *poolTree) list(below map[escrow.NodeID][]*node, up escrow.NodeID, path 
 	for _, c := range kids {
 		at := len(t.told)
 		full := path + c.label(parent >= 0 && t.nodes[parent].name.kind == tenantNode && t.nodes[parent].name.name == c.name.name)
-		leaf := c.name.kind == callsNode
+		leaf := c.name.kind >= callsNode
 		t.told = append(t.told, PoolNode{ID: c.id, Path: full, Parent: parent, Weight: c.cfg.Weight, Leaf: leaf})
 		t.nodes = append(t.nodes, c)
 		t.paths[c.id] = full

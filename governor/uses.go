@@ -2,11 +2,13 @@ package governor
 
 import (
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/llmgov/llmgov/escrow/budget"
+	"github.com/llmgov/llmgov/governor/terms"
 )
 
 const periods = int(budget.Month) + 1
@@ -26,6 +28,7 @@ type Uses struct {
 	next       time.Time // the first of end
 	era        uint64    // counts up when a period begins
 	rows       map[Owner]*useRow
+	pools      map[string]bool   // of the rows
 	changed    map[Owner]*useRow // since Changed was last called
 }
 
@@ -47,13 +50,14 @@ type Use struct {
 
 // NewUses returns an empty account.
 func NewUses(zone *time.Location) *Uses {
-	return &Uses{zone: zone, rows: map[Owner]*useRow{}, changed: map[Owner]*useRow{}}
+	return &Uses{zone: zone, rows: map[Owner]*useRow{}, pools: map[string]bool{}, changed: map[Owner]*useRow{}}
 }
 
 // clone copies all usage.
 func (u *Uses) clone() *Uses {
 	c := *u
 	c.changed = map[Owner]*useRow{}
+	c.pools = maps.Clone(u.pools)
 	c.rows = make(map[Owner]*useRow, len(u.rows))
 	for who, row := range u.rows {
 		c.rows[who] = &useRow{Use: row.Use}
@@ -77,6 +81,7 @@ func (u *Uses) row(who Owner) *useRow {
 	if row == nil {
 		row = &useRow{}
 		u.rows[who] = row
+		u.pools[who.Pool] = true
 	}
 	return row
 }
@@ -190,12 +195,31 @@ func (u *Uses) advance(now time.Time) {
 	}
 	u.next = slices.MinFunc(u.end[:], time.Time.Compare)
 	u.era++
+	maps.DeleteFunc(u.rows, func(who Owner, row *useRow) bool {
+		_, _, member := terms.CutMember(who.Tenant)
+		return member && !row.changed && u.over(row)
+	})
+}
+
+// over reports whether nothing of a row counts any more.
+func (u *Uses) over(row *useRow) bool {
+	u.renew(row)
+	return row.Used == [periods]Spend{}
 }
 
 // ofTenant is the usage by a tenant and its teams of a budget in the present period, in all pools, even
 // those that are gone.
 func (u *Uses) ofTenant(name string, b Budget) int64 {
 	sum := int64(0)
+	if _, _, member := terms.CutMember(name); member { // one of very many, who has no teams
+		for pool := range u.pools {
+			if row := u.rows[Owner{name, pool}]; row != nil {
+				u.renew(row)
+				sum += min(row.Used[b.Per][b.Unit], maxUse-sum)
+			}
+		}
+		return sum
+	}
 	for who, n := range u.by(b) {
 		if team, ok := strings.CutPrefix(who.Tenant, name); ok && (team == "" || team[0] == '/' && who.Pool != "") {
 			sum += min(n, maxUse-sum)

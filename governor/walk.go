@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow/limits"
+	"github.com/llmgov/llmgov/governor/terms"
 )
 
 // walk is one call on its way through its limits: those of its tenant, then budgets, then the pool.
@@ -73,9 +74,9 @@ func (w *walk) run() *Refusal {
 // up by a new table, or it waited for a grant of a budget, or for a time.
 func (w *walk) once() (rej *Refusal, again bool) {
 	tb := w.g.table.Load()
-	w.spot = tb.find(&w.req)
+	w.spot = tb.find(w.now, &w.req)
 	if w.tenant == nil {
-		return refuseUnknown(w.req.Tenant, tb.tenants[w.req.Tenant] == nil), false
+		return refuseUnknown(w.req.Tenant, tb.tenants[terms.OwnerOf(w.req.Tenant)] == nil), false
 	}
 	if w.g.Draining() {
 		return refuseDraining(w.req.Tenant), false

@@ -284,24 +284,27 @@ func TestLimits_Slots(t *testing.T) {
 }
 
 // TestLimits_Budget: three gateways spend a budget once, one of which leaves and one dies;
-// what these had not used others have.
+// what these had not used others have. The same holds of a budget of its member.
 func TestLimits_Budget(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := &shares{away: 5 * time.Millisecond}
-		tenant := governor.Tenant{Budgets: []governor.Budget{{Unit: governor.UnitTokens, Limit: 30_000, Per: budget.Month}}}
-		list := offices(t, 3, store, tenant)
-		var l load
-		l.flood(list, 1, 3*time.Second, 100*time.Millisecond, 100*time.Millisecond)
-		list[0].stop()
-		l.flood(list[1:], 1, time.Minute, 100*time.Millisecond, 100*time.Millisecond)
-		if n := len(l.used); n != 300 {
-			t.Errorf("of 300 calls that a budget has room for %d were let in", n)
-		}
-		rej, _ := l.ask(list[1], 0, 0)
-		if rej == nil || rej.Reason != governor.ReasonBudget {
-			t.Errorf("then it says %+v", rej)
-		}
-	})
+	budgets := governor.Tenant{Budgets: []governor.Budget{{Unit: governor.UnitTokens, Limit: 30_000, Per: budget.Month}}}
+	testkit.Virtual(t, "of a tenant", func(t *testing.T) { spendOnce(t, budgets) })
+	testkit.Virtual(t, "of a member", func(t *testing.T) { spendOnce(t, governor.Tenant{Members: &governor.Members{Each: budgets}}) })
+}
+
+func spendOnce(t *testing.T, tenant governor.Tenant) {
+	store := &shares{away: 5 * time.Millisecond}
+	list := offices(t, 3, store, tenant)
+	var l load
+	l.flood(list, 1, 3*time.Second, 100*time.Millisecond, 100*time.Millisecond)
+	list[0].stop()
+	l.flood(list[1:], 1, time.Minute, 100*time.Millisecond, 100*time.Millisecond)
+	if n := len(l.used); n != 300 {
+		t.Errorf("of 300 calls that a budget has room for %d were let in", n)
+	}
+	rej, _ := l.ask(list[1], 0, 0)
+	if rej == nil || rej.Reason != governor.ReasonBudget {
+		t.Errorf("then it says %+v", rej)
+	}
 }
 
 // TestLimits_SlowCaller: a call in a while waits for one round trip, and one that follows

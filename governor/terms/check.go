@@ -127,8 +127,7 @@ func (t *Tenant) check(f *faults, pools map[string]bool) {
 	if t.Credit < 0 || t.Credit > escrow.Window {
 		f.add("tenant %s: credit %v is not in 0…%v", t.Name, t.Credit, escrow.Window)
 	}
-	own := t.Limits()
-	own.check(f, t.Name)
+	t.checkLimits(f)
 	(&Limits{TPM: t.Floor}).check(f, t.Name)
 	for name, l := range t.InPool {
 		if l.check(f, t.Name+" in pool "+name); !pools[name] {
@@ -138,12 +137,30 @@ func (t *Tenant) check(f *faults, pools map[string]bool) {
 	if strings.Contains(t.Name, "/") && t.Group != "" {
 		f.add("team %s: only who is no team can be in a group, not in %s", t.Name, t.Group)
 	}
-	checkBudgets(f, "tenant", t.Name, t.Budgets)
+	if strings.Contains(t.Name, memberMark) {
+		f.add("tenant %s: %q stands before the name of a member", t.Name, memberMark)
+	}
+	if t.Members != nil {
+		each := t.Members.Each
+		each.Name = MemberName(t.Name, "")
+		each.checkLimits(f)
+		for name, o := range t.Members.Of {
+			o.Name = MemberName(t.Name, name)
+			o.checkLimits(f)
+		}
+	}
 	for _, name := range t.Pools {
 		if !pools[name] {
 			f.add("tenant %s: there is no pool %q", t.Name, name)
 		}
 	}
+}
+
+// checkLimits finds the mistakes in limits and budgets over all pools.
+func (t *Tenant) checkLimits(f *faults) {
+	own := t.Limits()
+	own.check(f, t.Name)
+	checkBudgets(f, "tenant", t.Name, t.Budgets)
 }
 
 // check finds limits that are out of range.

@@ -50,6 +50,8 @@ type Tenant struct {
 	Budgets []Budget
 	// InPool are further limits, on the tenant's calls to single pools, by the pool's name.
 	InPool map[string]Limits
+	// Members, unless nil, divides the calls in the tenant's own name among those who make them (MemberName).
+	Members *Members `json:",omitempty"`
 	// MaxWait is how long a call may wait in all before it is refused. 0 does not wait.
 	MaxWait time.Duration
 	// NoCalls says that no calls come in its own name: it is there for its teams.

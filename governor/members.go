@@ -1,0 +1,297 @@
+package governor
+
+import (
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/governor/terms"
+)
+
+// Members of a tenant are callers that no configuration lists. Each is a tenant of its own, below theirs, that is made when it first calls and
+// forgotten when nothing of it counts any more. In a pool its leaf hangs below its tenant's, so that siblings, the meter of shares and other
+// processes see one tenant.
+
+const (
+	// mostMembers is how many members of one tenant are told apart. While there are as many, others count as those that name none.
+	mostMembers = 100_000
+	// followStride is how many members follow a new table while calls of others wait.
+	followStride = 256
+	// forgetStride is how many members are looked at, whether they may be forgotten, when a new one comes.
+	forgetStride = 4
+)
+
+// roster are the members of a tenant.
+type roster struct {
+	mu    sync.Mutex
+	since uint64      // number of the newest table that was seen
+	of    *tenantView // their tenant there; nil if it has no members there
+	named map[string]*member
+	list  []*member // in no order
+	sweep int       // index in list of the next to be looked at
+}
+
+// member is one of them, as the table of its roster has it.
+type member struct {
+	*tenantView
+	called string    // without its tenant
+	seen   time.Time // when it was last asked for
+	until  time.Time // when its configuration changes by itself; the zero time is never
+}
+
+// view is a tenant or team, or a member of one, with a leaf in a pool unless that is nil. A member is made if it is new.
+func (tb *table) view(now time.Time, name string, p *poolView) *tenantView {
+	if v := tb.tenants[name]; v != nil {
+		return v
+	}
+	owner, called, is := terms.CutMember(name)
+	v := tb.tenants[owner]
+	if !is || v == nil || v.cfg.Members == nil {
+		return nil
+	}
+	return v.member(now, called, p)
+}
+
+// caller is who a call counts as that comes in a name: one in the name of a tenant with members counts as a member without a name.
+func (tb *table) caller(now time.Time, name string, p *poolView) *tenantView {
+	if v := tb.tenants[name]; v != nil && v.cfg.Members != nil {
+		return v.member(now, "", p)
+	}
+	return tb.view(now, name, p)
+}
+
+// member is one of the tenant's members, as the newest table has it; nil if the tenant has none there.
+func (v *tenantView) member(now time.Time, called string, p *poolView) *tenantView {
+	c := v.roster
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.follow(v.table.number, v)
+	if c.of == nil {
+		return nil
+	}
+	m := c.named[called]
+	if m == nil {
+		c.forget(now)
+		if len(c.list) >= mostMembers {
+			called = ""
+			m = c.named[called]
+		}
+	}
+	if m == nil {
+		m = c.add(now, called)
+	}
+	c.move(now, m)
+	m.seen = now
+	if !m.until.IsZero() && !now.Before(m.until) {
+		c.describe(now, m)
+	}
+	if p != nil {
+		if at := c.of.table.pools[p.name]; at != nil {
+			m.sit(at)
+		}
+	}
+	return m.tenantView
+}
+
+// add makes a member.
+func (c *roster) add(now time.Time, called string) *member {
+	name := terms.MemberName(c.of.name, called)
+	t := &tenant{name: name, books: c.of.name, since: now, all: c.of.all}
+	m := &member{called: called, tenantView: &tenantView{tenant: t}}
+	c.describe(now, m)
+	if len(m.cfg.Budgets) > 0 {
+		t.books = name
+	}
+	if c.named == nil {
+		c.named = map[string]*member{}
+	}
+	c.named[called] = m
+	c.list = append(c.list, m)
+	return m
+}
+
+// describe gives a member a view, as the roster's table has it at now, and puts its limits in force.
+func (c *roster) describe(now time.Time, m *member) {
+	v := &tenantView{tenant: m.tenant, table: c.of.table, parent: c.of, index: -1, access: m.access}
+	v.cfg, m.until = c.of.cfg.Member(m.called, now)
+	v.budgeted = c.of.budgeted || len(v.cfg.Budgets) > 0
+	if m.table != c.of.table {
+		v.access = make([]access, len(c.of.access))
+	}
+	m.tenantView = v
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.view = v
+	if m.over != nil {
+		v.configureLocked(now, now)
+	}
+}
+
+// follow goes over to a newer table, in which the tenant is v; nil if it has no members there. Each of them follows by move.
+func (c *roster) follow(number uint64, v *tenantView) {
+	if number > c.since {
+		c.since = number
+		c.of = v
+	}
+}
+
+// move has a member follow its roster.
+func (c *roster) move(now time.Time, m *member) {
+	was := m.tenantView
+	if c.of != nil {
+		if was.table == c.of.table {
+			return
+		}
+		c.describe(now, m)
+	}
+	for i := range was.access {
+		if st := was.access[i].seat; st != nil {
+			c.reseat(m, was.table.inOrder.pools[i], st)
+		}
+	}
+}
+
+// reseat gives a member its seat in a pool again, unless its tenant's leaf there is another one now.
+func (c *roster) reseat(m *member, p *poolView, st *seat) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if c.of != nil {
+		at := c.of.table.pools[p.name]
+		if at != nil && c.of.access[at.index].seat == st.of && !st.of.gone {
+			p.escrow.Update(st.leaf, m.node())
+			m.access[at.index].seat = st
+			return
+		}
+	}
+	st.gone = true
+	p.escrow.Forgive(st.leaf)
+	name := nodeName{memberNode, strconv.Itoa(int(st.leaf))} // its own could come again before it is removed
+	p.tree.retired = append(p.tree.retired, &node{name: name, id: st.leaf, up: st.of.leaf})
+}
+
+// sit gives a member a seat in a pool. It gets none while its tenant has none.
+func (m *member) sit(p *poolView) {
+	of := m.parent.access[p.index].seat
+	if m.access[p.index].seat != nil || of == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !of.gone {
+		m.access[p.index].seat = &seat{tenant: m.tenant, of: of, leaf: p.escrow.Add(of.leaf, m.node())}
+	}
+}
+
+// node is the member's claim on its tenant's share.
+func (m *member) node() escrow.Node {
+	return escrow.Node{Weight: m.cfg.Weight, Credit: m.cfg.Credit, Below: m.cfg.Bands(), Joined: true}
+}
+
+// forget drops some of the members of which nothing counts any more.
+func (c *roster) forget(now time.Time) {
+	for range min(forgetStride, len(c.list)) {
+		c.sweep = (c.sweep + 1) % len(c.list)
+		m := c.list[c.sweep]
+		if now.Sub(m.seen) <= 2*escrow.Window || !m.idle(now) || !m.rises(now) {
+			continue
+		}
+		delete(c.named, m.called)
+		last := len(c.list) - 1
+		c.list[c.sweep] = c.list[last]
+		c.list[last] = nil
+		c.list = c.list[:last]
+		if last == 0 {
+			return
+		}
+	}
+}
+
+// rises gives up the member's seats, as far as nothing is lost by it, and reports whether that were all.
+func (m *member) rises(now time.Time) bool {
+	all := true
+	for _, p := range m.table.inOrder.pools {
+		if st := m.access[p.index].seat; st != nil {
+			p.mu.Lock()
+			st.gone = p.escrow.Remove(now, st.leaf)
+			all = all && st.gone
+			p.mu.Unlock()
+			if st.gone {
+				m.access[p.index].seat = nil
+			}
+		}
+	}
+	return all
+}
+
+// seatIn is the tenant's seat in a pool of its table; nil if it has none.
+func (v *tenantView) seatIn(p *poolView) *seat {
+	if v.index < 0 {
+		v.parent.roster.mu.Lock()
+		defer v.parent.roster.mu.Unlock()
+	}
+	return v.access[p.index].seat
+}
+
+// each are all tenants and teams of the table, and their members.
+func (tb *table) each(yield func(*tenantView) bool) {
+	for _, v := range tb.inOrder.tenants {
+		if !yield(v) {
+			return
+		}
+		for _, m := range v.members() {
+			if !yield(m) {
+				return
+			}
+		}
+	}
+}
+
+// members are the tenant's members that have called lately.
+func (v *tenantView) members() (list []*tenantView) {
+	if v.cfg.Members == nil {
+		return nil
+	}
+	v.roster.mu.Lock()
+	defer v.roster.mu.Unlock()
+	for _, m := range v.roster.list {
+		list = append(list, m.tenantView)
+	}
+	return list
+}
+
+// followAll has all members go over to the table in force.
+func (g *Governor) followAll(now time.Time) {
+	tb := g.table.Load()
+	for name, t := range g.tenants {
+		if t.roster == nil {
+			continue
+		}
+		v := tb.tenants[name]
+		if v != nil && v.cfg.Members == nil {
+			v = nil
+		}
+		from := 0
+		for t.roster.followSome(now, tb.number, v, from) {
+			from += followStride
+		}
+	}
+}
+
+// followSome has followStride members go over, and reports whether there are more. Without a tenant all go.
+func (c *roster) followSome(now time.Time, number uint64, v *tenantView, from int) (more bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.follow(number, v)
+	list := c.list[min(from, len(c.list)):]
+	if v == nil {
+		c.named = nil
+		c.list = nil
+	} else {
+		list = list[:min(followStride, len(list))]
+	}
+	for _, m := range list {
+		c.move(now, m)
+	}
+	return from+followStride < len(c.list)
+}

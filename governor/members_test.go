@@ -1,0 +1,252 @@
+package governor
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/llmgov/llmgov/escrow/budget"
+	"github.com/llmgov/llmgov/governor/terms"
+)
+
+// withMembers is a pool whose tenant org has members.
+func withMembers(each Tenant) Config {
+	return Config{
+		Pools: []Pool{{Name: "p", TPM: 600_000, MaxQueue: 1000, Burst: 10 * time.Second}},
+		Tenants: []Tenant{
+			{Name: "org", Weight: 2, MaxWait: time.Hour, Members: &Members{Each: each, Of: map[string]terms.MemberOverride{}}},
+			{Name: "org/x", Weight: 1, MaxWait: time.Hour},
+			{Name: "solo", Weight: 1, MaxWait: time.Hour},
+		},
+	}
+}
+
+// Members divide what their tenant has, however many calls each of them makes: of its share of the pool, and of its own limit. A member is
+// not the team, nor the tenant, of its name.
+func TestMembers_ShareWhatTheirTenantHas(t *testing.T) {
+	workers := map[string]int{"solo": 8, "org/x": 4, "org/~greedy": 60, "org/~x": 4, "org/~solo": 4, "org": 4}
+	for i := range 16 {
+		workers[fmt.Sprint("org/~m", i)] = 3
+	}
+	for name, c := range map[string]struct {
+		tpm       int64
+		solo, all float64
+	}{
+		"of the pool":    {0, 1. / 3, 2. / 3},
+		"of their limit": {120_000, 0.8, 0.2},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			cfg := withMembers(Tenant{})
+			cfg.Tenants[0].TPM = c.tpm
+			got := flood(t, cfg, workers)
+			want := map[string]float64{"solo": c.solo, "org/x": c.all / 2}
+			for who := range workers { // 19 names, and those without one
+				if who == "org" || strings.HasPrefix(who, "org/~") {
+					want[who] = c.all / 2 / 20
+				}
+			}
+			if c.tpm > 0 { // a limit's line knows no tree
+				delete(want, "solo")
+				delete(want, "org/x")
+				for who := range want {
+					want[who] = c.all / 21
+				}
+			}
+			for who, share := range want { // within 3 %, and the call that is under way
+				if math.Abs(got[who]-share) > 0.03*share+0.0004 {
+					t.Errorf("%s: %s received %.4f of the limit, want %.4f", name, who, got[who], share)
+				}
+			}
+		})
+	}
+}
+
+// A member's budget of ten lets ten of fifty calls at once go, whatever other members take, and is still spent after a reload, after it was
+// forgotten, and after a restart with a journal.
+func TestMembers_Budgets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := withMembers(Tenant{Budgets: []Budget{{Unit: UnitTokens, Limit: 1000, Per: budget.Day}}})
+		g := must(t, cfg)
+		go50 := func(who string) (went int64) {
+			var n atomic.Int64
+			var wg sync.WaitGroup
+			for range 50 {
+				wg.Go(func() {
+					l, rej := Refused(g.Acquire(t.Context(), demand(who, 100)))
+					switch {
+					case rej == nil:
+						n.Add(1)
+						time.Sleep(time.Second)
+						l.Settle(Usage{Output: 100})
+					case rej.Reason != ReasonBudget && rej.Reason != ReasonTokens || !strings.Contains(rej.Error(), "member ann of tenant org") && who == "org/~ann":
+						t.Errorf("%s: %v", who, rej)
+					}
+				})
+			}
+			wg.Wait()
+			return n.Load()
+		}
+		for who, want := range map[string]int64{"org/~ann": 10, "org/~bob": 10, "org": 10} {
+			if got := go50(who); got != want {
+				t.Errorf("%d calls of %s went, want %d", got, who, want)
+			}
+		}
+		cfg.Tenants[0].Weight = 3
+		if err := g.Apply(cfg); err != nil {
+			t.Fatal(err)
+		}
+		if got := go50("org/~ann"); got != 0 {
+			t.Errorf("%d calls of ann went after a reload", got)
+		}
+		roster := g.tenants["org"].roster
+		time.Sleep(5 * time.Minute)
+		if got := go50("org/~ann") + go50("org/~bob"); got != 0 {
+			t.Errorf("%d calls went of budgets that were spent", got)
+		}
+		time.Sleep(48 * time.Hour)
+		for i := range 20 {
+			go50(fmt.Sprint("org/~new", i))
+		}
+		if roster.named["ann"] != nil || roster.named["bob"] != nil {
+			t.Errorf("after two days the tenant still has %d members", len(roster.list))
+		}
+		if got := go50("org/~ann"); got != 10 {
+			t.Errorf("%d calls of ann went in another day, want 10", got)
+		}
+		check(t, g)
+	})
+}
+
+// check holds the books of all pools against each other.
+func check(t *testing.T, g *Governor) {
+	t.Helper()
+	for _, p := range g.pools {
+		if err := p.escrow.Check(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// An override holds until its end, and then what each member has; a reload changes both at once, and takes members away.
+func TestMembers_Overrides(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := withMembers(Tenant{RPM: 2})
+		cfg.Tenants[0].MaxWait = 0
+		m := cfg.Tenants[0].Members
+		m.Of["ann"] = terms.MemberOverride{Tenant: Tenant{RPM: 5}, Until: time.Now().Add(10 * time.Minute)}
+		g := must(t, cfg)
+		goes := func(who string) (n int) {
+			for range 10 {
+				l, rej := Refused(g.Acquire(t.Context(), demand(who, 10)))
+				if rej == nil {
+					n++
+					l.Settle(Usage{Output: 10})
+				} else if rej.Reason != ReasonRequests && rej.Reason != ReasonUnknown {
+					t.Errorf("%s: %v", who, rej)
+				}
+			}
+			return n
+		}
+		want := func(ann, bob int) {
+			t.Helper()
+			if a, b := goes("org/~ann"), goes("org/~bob"); a != ann || b != bob {
+				t.Errorf("%d calls of ann and %d of bob went, want %d and %d", a, b, ann, bob)
+			}
+		}
+		want(5, 2)
+		time.Sleep(9 * time.Minute)
+		want(5, 2)
+		time.Sleep(2 * time.Minute)
+		want(2, 2)
+		time.Sleep(2 * time.Minute)
+		m2 := *m
+		m2.Each.RPM = 4
+		cfg.Tenants[0].Members = &m2
+		cfg.Tenants[0].Group = "g" // its leaf is another one
+		if err := g.Apply(cfg); err != nil {
+			t.Fatal(err)
+		}
+		want(4, 4)
+		running, _ := Refused(g.Acquire(t.Context(), demand("org/~carl", 10)))
+		cfg.Tenants[0].Members = nil
+		if err := g.Apply(cfg); err != nil {
+			t.Fatal(err)
+		}
+		want(0, 0) // nobody is called so
+		if l, rej := Refused(g.Acquire(t.Context(), demand("org", 10))); rej != nil {
+			t.Errorf("the tenant itself: %v", rej)
+		} else {
+			l.Settle(Usage{})
+		}
+		running.Settle(Usage{Output: 10})
+		cfg.Tenants[0].Members = m
+		if err := g.Apply(cfg); err != nil {
+			t.Fatal(err)
+		}
+		want(2, 2)
+		time.Sleep(3 * time.Minute)
+		want(2, 2)
+		check(t, g)
+	})
+}
+
+// Whoever makes up names gets no more of the pool's queue, nor of its tenant's memory, than others of its kind.
+func TestMembers_Floods(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := withMembers(Tenant{})
+		cfg.Pools[0].MaxQueue = 64
+		cfg.Pools[0].TPM = 6_000
+		g := must(t, cfg)
+		var wg sync.WaitGroup
+		var full atomic.Int64
+		for i := range 500 {
+			wg.Go(func() {
+				l, rej := Refused(g.Acquire(t.Context(), demand(fmt.Sprint("org/~made-up-", i), 1000)))
+				switch {
+				case rej == nil:
+					l.Settle(Usage{Output: 1000})
+				case rej.Reason == ReasonQueueFull:
+					full.Add(1)
+				default:
+					t.Errorf("a made-up name is refused by %v: %v", rej.Reason, rej)
+				}
+			})
+		}
+		synctest.Wait()
+		if full.Load() < 460 {
+			t.Errorf("only %d calls of made-up names found the tenant's part of the queue full", full.Load())
+		}
+		l, rej := Refused(g.Acquire(t.Context(), demand("solo", 1000)))
+		if rej != nil {
+			t.Errorf("a tenant beside made-up names: %v", rej)
+		}
+		l.Settle(Usage{Output: 1000})
+		wg.Wait()
+		time.Sleep(5 * time.Minute)
+		for i := range 200 {
+			l, _ := Refused(g.Acquire(t.Context(), demand(fmt.Sprint("org/~", i), 1)))
+			l.Settle(Usage{})
+		}
+		if n := len(g.tenants["org"].roster.list); n > 250 {
+			t.Errorf("the tenant still has %d members", n)
+		}
+		if t.Failed() || testing.Short() {
+			return
+		}
+		tb := g.table.Load()
+		for i := range mostMembers + 1000 {
+			tb.view(time.Now(), fmt.Sprint("org/~many-", i), tb.pools["p"])
+		}
+		if n := len(g.tenants["org"].roster.list); n != mostMembers+1 { // with those that give no name
+			t.Errorf("%d members are told apart, want %d", n, mostMembers+1)
+		}
+		if _, rej := Refused(g.Acquire(t.Context(), demand("org/~one-more", 1))); rej != nil {
+			t.Errorf("one more member: %v", rej)
+		}
+	})
+}
