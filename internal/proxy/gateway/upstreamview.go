@@ -94,8 +94,8 @@ func (g *Gateway) Explain(q *adminapi.Question) (*adminapi.Explanation, error) {
 // foreign is what others use of the limits that an upstream declares.
 func foreign(name string, s *upstreams.State) (list []adminapi.ForeignUse) {
 	for _, of := range upstreams.Limited {
-		if n := *s.Foreign.Of(of); n > 0 && *s.Declared.Of(of) > 0 {
-			list = append(list, adminapi.ForeignUse{Upstream: name, Key: of.Key(), Limit: *s.Declared.Of(of), Used: n})
+		if n := *s.Foreign.Of(of); n > 0 {
+			list = append(list, adminapi.ForeignUse{Upstream: name, Key: of.Key(), Limit: *s.ForeignOf.Of(of), Used: n})
 		}
 	}
 	return list

@@ -105,6 +105,7 @@ func (f *foreign) look(now time.Time, l Left, used int64, refused bool) (news bo
 	sorted := f.last
 	slices.Sort(sorted[:])
 	use := sorted[agreeing/2]
+	alone := refused && l.minute(taken) > use
 	if refused { // which is no mistake
 		use = max(use, l.minute(taken))
 	}
@@ -113,7 +114,10 @@ func (f *foreign) look(now time.Time, l Left, used int64, refused bool) (news bo
 		f.more = min(max(stepTimes*f.step, limit/moreLeast), limit/moreMost)
 	}
 	f.lasts = foreignLastsMost
-	if l.Reset > 0 {
+	switch {
+	case alone: // a gateway that hardly calls may not look again soon, and holds all others to it
+		f.lasts = max(foreignLastsLeast, f.lasts/3)
+	case l.Reset > 0:
 		f.lasts = min(max(l.Reset, foreignLastsLeast), foreignLastsMost)
 	}
 	return f.news(now, l)

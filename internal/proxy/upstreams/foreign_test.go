@@ -186,7 +186,11 @@ func TestForeign_Looks(t *testing.T) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}
-	var f foreign
+	var alone, f foreign
+	look(&alone, 0, 500, time.Minute, true)
+	if soon, later := alone.count(t0.Add(time.Second)), alone.count(t0.Add(foreignLastsMost/3)); soon == 0 || later != 0 {
+		t.Errorf("of a refusal alone %d are kept free a second later, and %d after a third of a minute", soon, later)
+	}
 	for i := range agreeing {
 		look(&f, time.Duration(i), 50_000, 20*time.Second, false)
 	}
@@ -236,5 +240,22 @@ func TestForeign_Cuts(t *testing.T) {
 	}
 	if got, _ := cut(25 * time.Second); got != 80_000 {
 		t.Errorf("cut by %d of 100000 beside others who use nearly all", got)
+	}
+}
+
+// What is shown is the use of the model of whose limit others use the largest part, beside that limit.
+func TestForeign_Models(t *testing.T) {
+	m := New([]Spec{{Name: "up", Weight: 1}}, nil).Members[0]
+	for i := range time.Duration(8) {
+		now := t0.Add(i * time.Second)
+		for model, l := range map[string]Left{"small": {Limit: 100_000, Left: 50_000}, "large": {Limit: 1_000_000, Left: 800_000}} {
+			l.Window = time.Minute
+			l.Reset = 40 * time.Second
+			m.Report(now, Result{Outcome: Served, Told: Told{Tokens: l.Limit}, Model: model, Began: now})
+			m.Look(now, model, &Remains{Tokens: l}, Told{Tokens: 10_000}, false)
+		}
+	}
+	if s := m.State(t0.Add(7 * time.Second)); s.Foreign.Tokens != 40_000 || s.ForeignOf.Tokens != 100_000 || s.Declared.Tokens != 1_000_000 {
+		t.Errorf("others use %d of %d", s.Foreign.Tokens, s.ForeignOf.Tokens)
 	}
 }

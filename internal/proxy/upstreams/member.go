@@ -306,17 +306,20 @@ func (s *state) largestLocked(now time.Time, lessOthers bool) (most limits) {
 	return most
 }
 
-// foreignLocked is the use by others that counts, of the model where it is most of each limit.
-func (s *state) foreignLocked(now time.Time) (most Told) {
+// foreignLocked is the use by others that counts, of the model of whose limit it is the largest part, and these limits.
+func (s *state) foreignLocked(now time.Time) (most, limits Told) {
 	for _, l := range s.limits {
 		if l.others == nil || l.said < agreeing {
 			continue
 		}
 		for _, of := range Limited {
-			*most.Of(of) = max(*most.Of(of), l.others[of].uses(now))
+			if n := l.others[of].uses(now); n > 0 && float64(n)*float64(*limits.Of(of)) >= float64(*most.Of(of))*float64(*l.Of(of)) {
+				*most.Of(of) = n
+				*limits.Of(of) = *l.Of(of)
+			}
 		}
 	}
-	return most
+	return most, limits
 }
 
 // othersLastLocked is since when, and for how long, that use by others counts that ends last; 0 if none does.

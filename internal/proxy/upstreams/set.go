@@ -288,8 +288,8 @@ type State struct {
 	Busy bool
 	// Declared are its declared limits; 0 is none.
 	Declared Told
-	// Foreign is how much of these others use, as far as that is known.
-	Foreign Told
+	// Foreign is how much others use, as far as that is known, of ForeignOf: of several models' limits that of which they use the largest part.
+	Foreign, ForeignOf Told
 }
 
 // State is the health of the member.
@@ -302,10 +302,11 @@ func (s *state) State(now time.Time) State {
 	if s.breaker.open {
 		since = s.breaker.since
 	}
+	used, of := s.foreignLocked(now)
 	return State{
 		Since: since, Cause: s.breaker.cause,
 		Up: !s.breaker.open, Probing: s.breaker.open && !now.Before(s.breaker.until),
-		Retry: r.at, Busy: r.cooled, Declared: l.Told, Foreign: s.foreignLocked(now),
+		Retry: r.at, Busy: r.cooled, Declared: l.Told, Foreign: used, ForeignOf: of,
 	}
 }
 
