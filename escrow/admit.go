@@ -46,18 +46,6 @@ func (p *Pool) Foretell(now time.Time, c Call) Answer {
 	return ans
 }
 
-// Forecast reports the axis that stands in the way of a call, and when its turn would come,
-// without offering it: Axis, Behind and Wait of an Answer that refuses. It says
-// nothing of whether the call could go at once: Wait is 0 then, and may be 0 behind
-// others as well. It costs as much as a refused Offer.
-func (p *Pool) Forecast(now time.Time, c Call) Answer {
-	p.advance(now)
-	p.looking = true
-	defer func() { p.looking = false }()
-	e := p.entryOf(&c)
-	return p.forecast(now, &e)
-}
-
 func (p *Pool) forecast(now time.Time, e *entry) Answer {
 	axis, ok := p.finds(now, e)
 	if ok { // it would fit, if it were its turn

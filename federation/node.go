@@ -52,7 +52,6 @@ type Node struct {
 
 // outstanding is the last beat.
 type outstanding struct {
-	seq     int64
 	at      time.Time
 	spent   Amounts
 	parts   Amounts // of a unit that the allowances had grown beyond whole ones
@@ -157,7 +156,7 @@ func (n *Node) beat(now time.Time, r *Report) []Command {
 		}
 	}
 	n.sent = outstanding{
-		seq: n.seq, at: now, spent: r.Spent, parts: n.parts(now), held: r.Held, limits: r.Limits, waiting: b.Waiting, had: r.Holding, tree: r.Tree, level: r.Level,
+		at: now, spent: r.Spent, parts: n.parts(now), held: r.Held, limits: r.Limits, waiting: b.Waiting, had: r.Holding, tree: r.Tree, level: r.Level,
 		refundable: r.Refundable, holding: b.Holding,
 	}
 	if n.joined { // before that nothing can have been used

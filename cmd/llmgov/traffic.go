@@ -100,9 +100,6 @@ func (d demand) ask(ctx context.Context, begin func()) {
 	}
 }
 
-// tokens is how many of them the demand takes in a second, on average.
-func (d demand) tokens() float64 { return d.perSecond * float64(d.prompt+meanOutput) }
-
 // call makes one call. Refusals are expected.
 func (d demand) call(ctx context.Context, client *openai.Client, model string) {
 	req := openai.ChatCompletionRequest{

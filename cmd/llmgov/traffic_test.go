@@ -40,3 +40,6 @@ func TestDemo_Caption(t *testing.T) {
 		t.Errorf("captions (-want +got):\n%s", diff)
 	}
 }
+
+// tokens is how many of them the demand takes in a second, on average.
+func (d demand) tokens() float64 { return d.perSecond * float64(d.prompt+meanOutput) }

@@ -42,9 +42,6 @@ func (t *Tree) add(parent int, weight float64, leaf int) int {
 	return len(t.nodes) - 1
 }
 
-// Leaves is how many there are.
-func (t *Tree) Leaves() int { return t.leaves }
-
 // Floor sets how much of a node's demand comes before all weights.
 func (t *Tree) Floor(node int, amount float64) { t.nodes[node].floor = amount }
 

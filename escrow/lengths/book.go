@@ -120,17 +120,6 @@ func (b *Book) Reach(s *Stream, produced int64) int64 {
 	return b.ask(s, produced)
 }
 
-// Quantile is what a part q of the calls of a kind does not exceed: 0 to most; most
-// as long as too little is known. It is exact to within a bin.
-func (b *Book) Quantile(k Kind, most int64, q float64) int64 {
-	i := b.find(keyOf(k, most), &b.latest)
-	if i == 0 || !b.knows(i) {
-		return max(most, 0)
-	}
-	b.refresh(i)
-	return min(b.quantile(i, q), max(most, 0))
-}
-
 // End ends the call. whole says that actual is how long it got by itself, or by
 // reaching its most; else it was cut off there and might have gone on, so
 // that it only teaches that calls get that long. Ending twice does nothing.

@@ -218,3 +218,14 @@ func TestAnswersAreInBounds(t *testing.T) {
 		}
 	})
 }
+
+// Quantile is what a part q of the calls of a kind does not exceed: 0 to most; most
+// as long as too little is known. It is exact to within a bin.
+func (b *Book) Quantile(k Kind, most int64, q float64) int64 {
+	i := b.find(keyOf(k, most), &b.latest)
+	if i == 0 || !b.knows(i) {
+		return max(most, 0)
+	}
+	b.refresh(i)
+	return min(b.quantile(i, q), max(most, 0))
+}

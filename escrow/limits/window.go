@@ -127,14 +127,6 @@ func (b *books) Limit(k Axis) int64 { return b.limits[k] }
 // Limited reports whether there is any limit.
 func (b *books) Limited() bool { return b.limits != [Axes]int64{} }
 
-// Window is the limit of an axis that is a Window's; ok is false for others.
-func (b *books) Window(k Axis) (w Window, ok bool) {
-	if k < firstWindow || k >= Concurrency || b.limits[k] == 0 {
-		return Window{}, false
-	}
-	return b.windows[k-firstWindow], true
-}
-
 // Name tells the limit of an axis apart from the owner's others.
 func (b *books) Name(k Axis) string {
 	if k >= firstWindow && k < Concurrency {

@@ -337,3 +337,11 @@ func TestSet_Owe(t *testing.T) {
 		}
 	}
 }
+
+// Window is the limit of an axis that is a Window's; ok is false for others.
+func (b *books) Window(k Axis) (w Window, ok bool) {
+	if k < firstWindow || k >= Concurrency || b.limits[k] == 0 {
+		return Window{}, false
+	}
+	return b.windows[k-firstWindow], true
+}

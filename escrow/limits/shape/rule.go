@@ -21,9 +21,6 @@ const (
 
 var kindNames = [...]string{"rolling_window", "fixed_window", "token_bucket", "gcra"}
 
-// Names are the names of all kinds, as policies have them.
-func Names() []string { return kindNames[:] }
-
 // String is the name of the kind in policies.
 func (k Kind) String() string { return kindNames[k] }
 
