@@ -65,6 +65,9 @@ func (s *Snapshot) Limits(t *Tenant, p *Pool) []Limit {
 	if t.Routes != DefaultRoutes {
 		l.text("routes", t.Routes.String())
 	}
+	if t.ServiceTiers != nil {
+		l.text("service_tiers", strings.Join(t.ServiceTiers, " "))
+	}
 	if t.Upstreams != nil {
 		l.text("upstreams", strings.Join(t.Upstreams, ", "))
 	}

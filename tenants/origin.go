@@ -96,7 +96,7 @@ func (o origins) first(paths ...string) string {
 }
 
 // inherited are the keys that a team has from its parent when it does not say them.
-var inherited = []string{"models", "routes", "upstreams", "default_pool", "max_wait", "priority", "priority_by", "credit", "spent"}
+var inherited = []string{"models", "routes", "service_tiers", "upstreams", "default_pool", "max_wait", "priority", "priority_by", "credit", "spent"}
 
 // paths are where a value of t may be written, the one that wins first.
 func (t *Tenant) paths(key string) []string {

@@ -90,6 +90,10 @@ var commonFields = slices.Concat(limitFields[draft]("Own %s."), []field[draft]{
 		Read:  func(v value, t *draft) { t.Routes = readRoutes(v) },
 		Start: func(*draft) any { return []any{routeNames[0], routeNames[1]} },
 	},
+	{
+		Name: "service_tiers", About: "The providers' tiers of service that its calls may name in service_tier or speed, such as flex. Others are refused, but for auto, default and standard.",
+		Kind: strictyaml.ListOf(strictyaml.TextKind(serviceTier.String()), 1, true), Read: func(v value, t *draft) { t.ServiceTiers = readServiceTiers(v) },
+	},
 	poolLimitsField,
 	upstreamsField,
 	{

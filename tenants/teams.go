@@ -118,6 +118,7 @@ func (c *compiler) inherit(t, parent *Tenant) {
 	if t.Upstreams == nil {
 		t.Upstreams = parent.Upstreams
 	}
+	c.inheritTiers(t, parent)
 	if t.DefaultPool == "" {
 		t.DefaultPool = parent.DefaultPool
 	}

@@ -69,6 +69,8 @@ type Tenant struct {
 	// Upstreams are those to which its calls may go, where a pool has several; in a team they are among its parent's. nil
 	// becomes all.
 	Upstreams []string `json:",omitempty"`
+	// ServiceTiers are the providers' tiers of service, such as flex, for which its calls may ask beside the usual one. nil becomes all.
+	ServiceTiers []string `json:",omitempty"`
 	// Shadow says that its limits are watched and not enforced.
 	Shadow bool
 	// Source is where it is defined, file:line:col; empty when made in code.

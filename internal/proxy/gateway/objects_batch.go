@@ -8,6 +8,7 @@ import (
 	"github.com/llmgov/llmgov/governor/tokens"
 	"github.com/llmgov/llmgov/internal/lib/text"
 	"github.com/llmgov/llmgov/internal/proxy/gateway/describe"
+	"github.com/llmgov/llmgov/internal/proxy/gateway/grants"
 	"github.com/llmgov/llmgov/internal/proxy/gateway/head"
 	"github.com/llmgov/llmgov/internal/proxy/gateway/route"
 	"github.com/llmgov/llmgov/internal/proxy/gateway/stored"
@@ -82,6 +83,9 @@ func (k checker) CheckModel(model string) *refusal {
 	k.c.stored.Batch.Asks(model, k.c.world.Snapshot)
 	return nil
 }
+
+// CheckTiers implements stored.Checker.
+func (k checker) CheckTiers(h *head.Head) *refusal { return grants.Tiers(k.c.Tenant, h) }
 
 // CheckReference implements stored.Checker.
 func (k checker) CheckReference(ref head.Reference) *refusal {

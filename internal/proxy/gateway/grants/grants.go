@@ -1,5 +1,5 @@
 // Package grants refuses bodies that name further models than the one that their caller is let in for, if the caller is
-// not granted these, or another pool limits them.
+// not granted these, or another pool limits them, and tiers of service that it may not ask for.
 package grants
 
 import (
@@ -22,9 +22,23 @@ type Scope struct {
 	MayUse   func(model string) bool
 }
 
+// Tiers refuses a body that names a tier of service for which its tenant may not ask.
+func Tiers(t *tenants.Tenant, h *head.Head) *ask.Refusal {
+	for tier := h.Asked; tier != nil; tier = tier.Before {
+		if !t.MayAskFor(tier.Name) {
+			return ask.Invalid(tier.Param, "Tenant "+t.Name+" may not ask for the "+tier.Param+" "+strconv.Quote(text.Brief(tier.Name))+
+				", but for "+strings.Join(t.ServiceTiers, ", ")+". Leave it out, or name one of these.")
+		}
+	}
+	return nil
+}
+
 // Others refuses further models at the top level of a body that the caller is not granted, or that another pool
-// limits.
+// limits, and tiers of service.
 func (s *Scope) Others(h *head.Head) *ask.Refusal {
+	if f := Tiers(s.Tenant, h); f != nil {
+		return f
+	}
 	for _, o := range h.Others {
 		p, served := s.Snapshot.PoolOf(o.Model)
 		switch {

@@ -68,7 +68,10 @@ func (h *Head) readBackground(v gjson.Result) *Error {
 var tiersApart = map[string]bool{"flex": true, "fast": true}
 
 // readTier reads a tier of service. Speech has a speed that is a number.
-func (h *Head) readTier(v gjson.Result) *Error {
+func (h *Head) readTier(param string, v gjson.Result) *Error {
+	if v.Type == gjson.String {
+		h.Asked = &ServiceTier{param, textOf(v), h.Asked}
+	}
 	if tier, ok := nameIn(v); ok && tiersApart[tier] {
 		h.Tier = tier
 	}

@@ -41,7 +41,9 @@ type Head struct {
 	FallsBack bool
 	Stream    bool
 	Tier      string // of service, if it is another than the usual one
-	Copies    int64  // how many answers are produced: n or best_of, for each prompt
+	// Asked is the last of the tiers of service that it names, by whichever key; nil is none.
+	Asked  *ServiceTier
+	Copies int64 // how many answers are produced: n or best_of, for each prompt
 
 	Prompt   tokens.Body // its size, except for the objects to which it refers
 	Referred Referred    // the size of these; see Weigh
@@ -88,6 +90,12 @@ type Other struct {
 	Model   string
 	Param   string // the key under which it stands
 	Instead bool   // it may answer the call in place of the model that was asked for
+}
+
+// ServiceTier is a tier of service, the key under which it stands, and one that a body names before it.
+type ServiceTier struct {
+	Param, Name string
+	Before      *ServiceTier
 }
 
 // Reference is an id to which a body refers, and the key under which it does.

@@ -18,8 +18,8 @@ var governed = map[string]func(*Head, gjson.Result) *Error{
 	"best_of":               func(h *Head, v gjson.Result) *Error { return h.readCopies("best_of", v) },
 	"prompt":                func(*Head, gjson.Result) *Error { return nil }, // topLevel counts the prompts
 	"background":            (*Head).readBackground,
-	"service_tier":          (*Head).readTier,
-	"speed":                 (*Head).readTier,
+	"service_tier":          func(h *Head, v gjson.Result) *Error { return h.readTier("service_tier", v) },
+	"speed":                 func(h *Head, v gjson.Result) *Error { return h.readTier("speed", v) },
 	"store":                 (*Head).readStore,
 	"conversation":          (*Head).readConversation,
 	"purpose":               (*Head).readPurpose,

@@ -154,6 +154,8 @@ func (*testChecker) CheckModel(model string) *ask.Refusal {
 	return admission.NotGranted("acme", "", model)
 }
 
+func (*testChecker) CheckTiers(*head.Head) *ask.Refusal { return nil }
+
 func (*testChecker) CheckReference(ref head.Reference) *ask.Refusal {
 	if ref.ID == "f" {
 		return nil

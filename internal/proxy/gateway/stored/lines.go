@@ -20,6 +20,8 @@ const maxCalls = 100_000
 type Checker interface {
 	// CheckModel refuses a model that the tenant may not use. Otherwise the batch asks for it.
 	CheckModel(model string) *ask.Refusal
+	// CheckTiers refuses a call that names a tier of service for which the tenant may not ask.
+	CheckTiers(h *head.Head) *ask.Refusal
 	// CheckReference refuses an object that the tenant may not see.
 	CheckReference(head.Reference) *ask.Refusal
 	// AddCall adds a call to the batch, which refers to objects. Its route is nil if it names none.
@@ -129,6 +131,9 @@ func (f File) walk(line []byte) (found []head.Reference, refusal *ask.Refusal) {
 func (f File) govern(l *head.Line) ([]splice.Edit, *ask.Refusal) {
 	if l.Head == nil {
 		return nil, nil
+	}
+	if refusal := f.By.CheckTiers(l.Head); refusal != nil {
+		return nil, refusal
 	}
 	for _, o := range l.Head.Others {
 		if refusal := f.By.CheckModel(o.Model); refusal != nil {
