@@ -45,5 +45,13 @@ func streams() Dashboard {
 			query(quantile(.5, "pool", estimate, interval), "{{pool}} median"), query(quantile(.95, "pool", estimate, interval), "{{pool}} 95 %")).from(good, 4.0, fair).line(),
 		heatmap("Estimates", "Tokens held divided by tokens taken, of calls whose usage was reported.", "none", 8, estimate),
 	)
+	d.row("Spend",
+		series("Dollars by tenant", "Dollars an hour of calls of models that have prices, of the ten tenants that spend most.", "currencyUSD", 8,
+			query(`topk(10, 3600 * sum by (tenant) (rate(llmgov_spend_usd_total{@gateway, @pool}[$__rate_interval])))`, "{{tenant}}")).stacked().toTenant().orElse("no prices"),
+		series("Dollars by model", "Dollars an hour. Models that only a pattern names are counted as the pattern.", "currencyUSD", 8,
+			query(`3600 * sum by (model) (rate(llmgov_spend_usd_total{@gateway, @pool}[$__rate_interval]))`, "{{model}}")).stacked().orElse("no prices"),
+		series("Estimated part", "The part of the dollars whose tokens the upstream did not report.", "percentunit", 8,
+			query(`sum by (pool) (rate(llmgov_spend_estimated_usd_total{@gateway, @pool}[$__rate_interval])) / sum by (pool) (rate(llmgov_spend_usd_total{@gateway, @pool}[$__rate_interval]))`, "{{pool}}")).upTo(1).orElse("all was reported"),
+	)
 	return *d
 }

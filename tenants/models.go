@@ -70,6 +70,38 @@ func routesTo(lists [][]string) routes {
 	return rs
 }
 
+// OtherModels is the name under which models are counted that no file names.
+const OtherModels = "other"
+
+// CountedModel is the name under which calls of a model are counted: its own if a pool, a tenant or a price names it, else the pattern that
+// leads to its pool. So there are no more names than the files have.
+func (s *Snapshot) CountedModel(model string) string {
+	_, routed := s.routes.exact[model]
+	_, priced := s.prices.exact[model]
+	if routed || priced || s.named[model] {
+		return model
+	}
+	for i := range s.routes.globs {
+		if pattern := s.routes.globs[i].pattern; glob.Match(pattern, model) && glob.Literals(pattern) > 0 {
+			return pattern
+		}
+	}
+	return OtherModels
+}
+
+// modelsNamed are the models that tenants name.
+func modelsNamed(list []Tenant) map[string]bool {
+	named := map[string]bool{}
+	for i := range list {
+		for _, m := range list[i].Models {
+			if !glob.Is(m) {
+				named[m] = true
+			}
+		}
+	}
+	return named
+}
+
 func (rs *routes) find(model string) (at int, ok bool) {
 	if i, ok := rs.exact[model]; ok {
 		return i, true

@@ -24,9 +24,10 @@ type Snapshot struct {
 	prices  pricing
 	zone    *time.Location
 	origins origins
-	scopes  [][]string // the patterns that each tenant may use
-	exposed []string   // secrets that others may read, as a person reads it
-	unwise  []string   // settings of upstreams, as a person reads it
+	scopes  [][]string      // the patterns that each tenant may use
+	exposed []string        // secrets that others may read, as a person reads it
+	unwise  []string        // settings of upstreams, as a person reads it
+	named   map[string]bool // models that tenants name
 	hash    string
 	full    [sha256.Size]byte
 	sums    []sum // of the tenants
@@ -50,6 +51,7 @@ func newSnapshot(cfg Config, list []Tenant) *Snapshot {
 		cfg: cfg, tenants: list,
 		byKey: keysOf(list), byName: make(map[string]int, len(list)),
 		routes: newRoutes(cfg.Pools), prices: newPricing(cfg.Prices, cfg.Pools), zone: location(cfg.Timezone),
+		named: modelsNamed(list),
 	}
 	for i := range list {
 		s.byName[list[i].Name] = i

@@ -24,6 +24,7 @@ type cli struct {
 	Explain    explainCmd    `cmd:"" help:"Show the limits that a call would meet, strictest first, and the decision now."`
 	Top        topCmd        `cmd:"" help:"Watch a running gateway in a terminal: pools, shares, queues, leases, nodes."`
 	Tenants    tenantsCmd    `cmd:"" help:"List the tenants and teams of a running gateway, with what they use of their limits."`
+	Spend      spendCmd      `cmd:"" help:"Show what calls cost: by tenant, team, model, upstream and day."`
 	Reload     reloadCmd     `cmd:"" help:"Have a running gateway read its files now."`
 	Drain      drainCmd      `cmd:"" help:"Have a running gateway end its calls and stop."`
 	Presets    presetsCmd    `cmd:"" help:"Show the built-in presets: configs and tiers to start from."`

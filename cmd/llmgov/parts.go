@@ -82,6 +82,7 @@ func (p *parts) adminSide(cfg *tenants.Config, drain func(), policies *instance.
 		Policies:   policies,
 		Sharing:    p.Sharing,
 		Unreadable: p.Unreadable,
+		Spend:      p.Spend,
 		Peers:      p.Peers,
 		PeerClient: p.peers,
 		Conditions: func(now time.Time) []adminapi.Condition {

@@ -21,6 +21,7 @@ var Schema = map[string][]string{
 		`CREATE TABLE llmgov_parts (owner text PRIMARY KEY, account bytea NOT NULL, expires bigint NOT NULL)`,
 		`ALTER TABLE llmgov_parts ALTER COLUMN account SET STORAGE EXTERNAL`,
 	},
+	"llmgov_spend": {createSpend()},
 }
 
 // table is one of the Schema.

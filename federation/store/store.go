@@ -15,6 +15,7 @@ import (
 
 	"github.com/llmgov/llmgov/federation"
 	"github.com/llmgov/llmgov/federation/runner"
+	"github.com/llmgov/llmgov/federation/spend"
 )
 
 // Store keeps the accounts of shared limits.
@@ -26,6 +27,14 @@ type Store interface {
 	Declare(ctx context.Context, pool string) error
 	DeclareOwner(ctx context.Context, owner string) (bool, error)
 	Close()
+}
+
+// Spend is a Store that has the account of spend of all gateways, too.
+type Spend interface {
+	// PutSpend tells the rows of a gateway, as far as they have changed. It may be called again with the same.
+	PutSpend(ctx context.Context, gateway string, rows []spend.Row) error
+	// SpendRows are the rows of some days, both included, added up over all gateways.
+	SpendRows(ctx context.Context, from, to string) ([]spend.Row, error)
 }
 
 // Driver is a kind of store.

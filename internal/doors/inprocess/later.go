@@ -16,22 +16,23 @@ func (d *Door) Later(h doors.Held) func(client.Usage) {
 	c := h.(*held).call
 	req := c.Request.Record()
 	charged := c.Ending.Usage
+	upstream := c.ServedBy()
 	return func(u client.Usage) {
 		if more := beyond(u, charged); more != (governor.Usage{}) {
-			d.charge(req, more)
+			d.charge(req, more, upstream)
 		}
 	}
 }
 
 // charge charges usage to the tenant and pool of a call, if the policy still has them.
-func (d *Door) charge(req governor.Request, u governor.Usage) {
+func (d *Door) charge(req governor.Request, u governor.Usage, upstream string) {
 	var c admission.Call
 	c.Begin(context.Background(), d.ctl, d.ctl.Policy(), req.ID)
 	defer c.Close()
 	for {
 		f := use(&c, &req)
 		if f == nil {
-			c.Book(req, c.Account, u)
+			c.Book(req, c.Account, c.Policy.Taken(&req, upstream, u, false))
 		}
 		if f != admission.Stale {
 			return

@@ -18,6 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/llmgov/llmgov/federation/spend"
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/ops/adminapi"
 	"github.com/llmgov/llmgov/internal/ops/events"
@@ -251,7 +252,7 @@ func TestOpenAPI_Routes(t *testing.T) {
 			described = append(described, strings.ToUpper(method)+" "+path)
 		}
 	}
-	a := &API{Options: Options{Events: &events.Ring{}, Metrics: http.NotFoundHandler()}}
+	a := &API{Options: Options{Events: &events.Ring{}, Metrics: http.NotFoundHandler(), Spend: func(context.Context, string, string) ([]spend.Row, bool, error) { return nil, false, nil }}}
 	routes := append(slices.Collect(maps.Keys(a.described())), "GET /livez", "GET /readyz")
 	slices.Sort(described)
 	slices.Sort(routes)

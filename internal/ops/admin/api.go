@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/llmgov/llmgov/federation/spend"
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/ops/adminapi"
 	"github.com/llmgov/llmgov/internal/ops/events"
@@ -77,6 +78,8 @@ type Options struct {
 	Unreadable func() []adminapi.Unreadable
 	// Conditions returns more of what is wrong than the state shows; it may be nil.
 	Conditions func(now time.Time) []adminapi.Condition
+	// Spend returns what calls have taken on some days, both included, and whether the calls of all gateways are counted. It may be nil.
+	Spend func(ctx context.Context, from, to string) (rows []spend.Row, all bool, err error)
 	// PeerClient asks other gateways; nil is readiness.NewClient(nil).
 	PeerClient *http.Client
 	// Peers returns the other gateways with the same store; it may be nil.

@@ -42,6 +42,9 @@ func (a *API) described() map[string]http.HandlerFunc {
 	if a.Events != nil {
 		routes["GET /api/v1/events"] = answering(a.followEvents)
 	}
+	if a.Spend != nil {
+		routes["GET /api/v1/spend"] = answering(a.showSpend)
+	}
 	return routes
 }
 

@@ -23,7 +23,7 @@ func TestAnswersKeepTheirFields(t *testing.T) {
 	var got strings.Builder
 	for _, answer := range []any{
 		new(Snapshot), new(TenantList), new(FairnessList), new(LeaseList), new(History), new(Policy), new(Explanation), new(Event),
-		new(KeyList), new(CreatedKey), new(RevokedKey), new(Reloaded), new(ProblemList), new(ErrorAnswer),
+		new(KeyList), new(CreatedKey), new(RevokedKey), new(Reloaded), new(ProblemList), new(ErrorAnswer), new(Spend),
 	} {
 		v := reflect.ValueOf(answer).Elem()
 		empty := indented(t, answer)

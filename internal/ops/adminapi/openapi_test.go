@@ -59,6 +59,12 @@ type (
 		Pool   string   `query:"pool" required:"true"`
 		Tenant []string `query:"tenant" explode:"true" description:"By default, those that received most."`
 	}
+	spendQuery struct {
+		By     string `query:"by" description:"What to add up by: day, tenant, team, model, upstream, or several of these with commas. Default tenant."`
+		From   string `query:"from" format:"date" description:"The first day. Default: the first of this month."`
+		To     string `query:"to" format:"date" description:"The last day. Default: today."`
+		Tenant string `query:"tenant" description:"Only this tenant, with its teams."`
+	}
 	explainQuery struct {
 		Tenant   string `query:"tenant"`
 		Model    string `query:"model"`
@@ -94,6 +100,7 @@ var operations = []operation{
 	{"POST /api/v1/drain", "drain", "Stop gracefully.", nil, map[int]any{202: nil}},
 	{"GET /api/v1/explain", "explain", "What a call would meet now, or why one was refused.", explainQuery{}, map[int]any{200: Explanation{}, 400: ErrorAnswer{}, 403: ErrorAnswer{}, 404: ErrorAnswer{}, 409: ErrorAnswer{}}},
 	{"GET /api/v1/events", "events", "A stream of decisions as they are made, as server-sent events whose data are Event.", eventsQuery{}, map[int]any{200: Event{}, 400: ErrorAnswer{}, 404: ErrorAnswer{}}},
+	{"GET /api/v1/spend", "spend", "What calls have taken and cost.", spendQuery{}, map[int]any{200: Spend{}, 400: ErrorAnswer{}, 503: ErrorAnswer{}}},
 	{"GET /api/v1/keys", "keys", "Keys of one tenant, or all.", keysQuery{}, map[int]any{200: KeyList{}}},
 	{"POST /api/v1/keys", "createKey", "Make a key, or have one accepted by its hash.", newKey{}, map[int]any{201: CreatedKey{}, 400: ErrorAnswer{}, 404: ErrorAnswer{}, 409: ErrorAnswer{}, 500: ErrorAnswer{}}},
 	{"DELETE /api/v1/keys/{id}", "revokeKey", "Revoke a key.", keyPath{}, map[int]any{200: RevokedKey{}, 404: ErrorAnswer{}, 409: ErrorAnswer{}, 500: ErrorAnswer{}}},

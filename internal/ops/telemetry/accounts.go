@@ -41,17 +41,15 @@ func (m *Metrics) showLocked(a *Account) {
 
 func (m *Metrics) newChildren(w labels) *children {
 	of := prometheus.Labels{"tenant": w.tenant, "tier": w.tier, "pool": w.pool}
-	tokens := m.tokens.MustCurryWith(of)
 	c := &children{
 		QueueWait: m.queueWait.WithLabelValues(w.tier, w.pool),
 		labels:    w,
 		outcomes:  &outcomes{vec: m.requests.MustCurryWith(of), made: map[outcome]prometheus.Counter{}},
-		tokens:    tokens,
-		shadowed:  m.shadowRefused.MustCurryWith(of),
-		held:      tokens.WithLabelValues(held),
-		input:     tokens.WithLabelValues(input),
-		output:    tokens.WithLabelValues(output),
-		refunded:  tokens.WithLabelValues(refunded),
+		models: &models{
+			tokens: m.tokens.MustCurryWith(of), usd: m.usd.MustCurryWith(of), estimated: m.estimatedUSD.MustCurryWith(of),
+			all: &m.series.models, made: map[string]*ofModel{},
+		},
+		shadowed: m.shadowRefused.MustCurryWith(of),
 	}
 	c.ok = c.outcomes.of(OK, "")
 	return c

@@ -62,10 +62,61 @@ type children struct {
 
 	ok       prometheus.Counter
 	outcomes *outcomes
-	tokens   *prometheus.CounterVec
+	models   *models
 	shadowed *prometheus.CounterVec
+}
 
+// models are a tenant's tokens and money in a pool by model.
+type models struct {
+	tokens, usd, estimated *prometheus.CounterVec
+	all                    *atomic.Int64 // models with series of their own, of all tenants
+
+	mu   sync.Mutex
+	made map[string]*ofModel
+}
+
+// ofModel are the series of one model.
+type ofModel struct {
 	held, input, output, refunded prometheus.Counter
+	tokens                        *prometheus.CounterVec
+}
+
+// of finds or makes the series of a model, and the label that they have.
+func (l *models) of(model string) (*ofModel, string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	m := l.made[model]
+	if m == nil && model != Other && l.all.Add(1) > MaxModels {
+		l.all.Add(-1)
+		model = Other
+		m = l.made[model]
+	}
+	if m == nil {
+		tokens := l.tokens.MustCurryWith(prometheus.Labels{"model": model})
+		m = &ofModel{
+			held: tokens.WithLabelValues(held), input: tokens.WithLabelValues(input), output: tokens.WithLabelValues(output),
+			refunded: tokens.WithLabelValues(refunded), tokens: tokens,
+		}
+		l.made[model] = m
+	}
+	return m, model
+}
+
+// delete deletes all of its series.
+func (l *models) delete() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for model, m := range l.made {
+		for _, kind := range kinds {
+			m.tokens.DeleteLabelValues(kind)
+		}
+		l.usd.DeleteLabelValues(model)
+		l.estimated.DeleteLabelValues(model)
+		if model != Other {
+			l.all.Add(-1)
+		}
+	}
+	clear(l.made)
 }
 
 // outcomes are a tenant's requests in a pool by outcome.
@@ -98,9 +149,7 @@ func (o *outcomes) all() []outcome {
 
 // delete deletes all of its series.
 func (c *children) delete() {
-	for _, kind := range kinds {
-		c.tokens.DeleteLabelValues(kind)
-	}
+	c.models.delete()
 	for r := range governor.NumReasons {
 		c.shadowed.DeleteLabelValues(governor.Reason(r).String())
 	}
@@ -109,9 +158,10 @@ func (c *children) delete() {
 	}
 }
 
-// Admitted counts the tokens that a call holds and its wait; trace is for Observe.
-func (a *Account) Admitted(tokens int64, waited time.Duration, trace string) {
-	a.held.Add(float64(tokens))
+// Admitted counts the tokens that a call of a model holds and its wait; trace is for Observe.
+func (a *Account) Admitted(model string, tokens int64, waited time.Duration, trace string) {
+	of, _ := a.models.of(model)
+	of.held.Add(float64(tokens))
 	Observe(a.QueueWait, waited, trace)
 }
 
@@ -150,9 +200,20 @@ func (a *Account) ShadowRefused(r governor.Reason) {
 // ShadowRefusals is the number of calls that were admitted only because of shadow.
 func (a *Account) ShadowRefusals() int64 { return a.shadows.Load() }
 
+// Taken is what a call has taken, or a part of it.
+type Taken struct {
+	Calls    int64  // 1 at the end of a call, else 0
+	Model    string // one of few names: it becomes a label
+	Upstream string
+	Usage    governor.Usage
+	MicroUSD int64
+	// Estimated says that the upstream did not report the usage.
+	Estimated bool
+}
+
 // Ended counts the end of an admitted call: its outcome, the reason if it
-// failed, its usage, and the tokens held that it gave back.
-func (a *Account) Ended(outcome, reason string, u governor.Usage, heldTokens int64) {
+// failed, what it has taken since it was counted last, and the tokens held that it gave back.
+func (a *Account) Ended(outcome, reason string, t Taken, back int64) {
 	if outcome == OK && reason == "" {
 		a.ok.Inc()
 	} else {
@@ -161,20 +222,32 @@ func (a *Account) Ended(outcome, reason string, u governor.Usage, heldTokens int
 	if outcome == Failed {
 		a.failed.Add(1)
 	}
-	a.Took(u)
-	if back := heldTokens - u.Input - u.Output; back > 0 {
-		a.refunded.Add(float64(back))
+	a.Took(t)
+	if back > 0 {
+		of, _ := a.models.of(t.Model)
+		of.refunded.Add(float64(back))
 	}
 }
 
-// Took counts the usage of a call, or its usage since the previous count.
-func (a *Account) Took(u governor.Usage) {
-	a.input.Add(float64(u.Input))
-	a.output.Add(float64(u.Output))
+// Took counts what a call has taken since it was counted last, here and in the account of spend.
+func (a *Account) Took(t Taken) {
+	u := &t.Usage
+	of, model := a.models.of(t.Model)
+	of.input.Add(float64(u.Input))
+	of.output.Add(float64(u.Output))
 	if u.CachedInput > 0 {
-		a.tokens.WithLabelValues(cachedInput).Add(float64(u.CachedInput))
+		of.tokens.WithLabelValues(cachedInput).Add(float64(u.CachedInput))
 	}
 	if u.Reasoning > 0 {
-		a.tokens.WithLabelValues(reasoning).Add(float64(u.Reasoning))
+		of.tokens.WithLabelValues(reasoning).Add(float64(u.Reasoning))
+	}
+	if t.MicroUSD > 0 {
+		a.models.usd.WithLabelValues(model).Add(float64(t.MicroUSD) / 1e6)
+		if t.Estimated {
+			a.models.estimated.WithLabelValues(model).Add(float64(t.MicroUSD) / 1e6)
+		}
+	}
+	if spent := a.metrics.spent; spent != nil {
+		spent(a.named.tenant, t)
 	}
 }

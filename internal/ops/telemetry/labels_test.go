@@ -44,7 +44,7 @@ func TestOthers(t *testing.T) {
 			if !all[name].Hold() {
 				t.Fatalf("the account of %s cannot be held", name)
 			}
-			all[name].Took(governor.Usage{Input: 10})
+			all[name].Took(Taken{Model: "m", Usage: governor.Usage{Input: 10}, MicroUSD: 1})
 			all[name].ShadowRefused(governor.ReasonTokens)
 			m.Turned(name, "pro", "p", "model_not_allowed")
 			all[name].Release()
@@ -205,7 +205,7 @@ func mustHave(t *testing.T, m *Metrics, when string, want ...string) {
 func touch(m *Metrics, a *Account, p *Pool) {
 	a.Refused(governor.ReasonTokens)
 	a.ShadowRefused(governor.ReasonStore)
-	a.Ended(Failed, "truncated", governor.Usage{Input: 5, CachedInput: 1, Output: 4, Reasoning: 1}, 20)
+	a.Ended(Failed, "truncated", Taken{Model: "m", Usage: governor.Usage{Input: 5, CachedInput: 1, Output: 4, Reasoning: 1}, MicroUSD: 2, Estimated: true}, 11)
 	m.Turned(a.named.tenant, a.named.tier, a.named.pool, "model_not_allowed")
 	m.Turned(a.named.tenant, a.named.tier, "", "invalid_request_error")
 	p.UpstreamError("503")
@@ -415,4 +415,26 @@ func checkGauge(t *testing.T, m *Metrics, name, hash string, want float64) {
 		return
 	}
 	t.Errorf("there is no %s", name)
+}
+
+// TestModels: so many models have series of their own; those beyond are counted as others, and their places are free when a tenant goes.
+func TestModels(t *testing.T) {
+	m := New()
+	goes := m.Account("goes", "pro", "p")
+	stays := m.Account("stays", "pro", "p")
+	for i := range 2 * MaxModels {
+		goes.Took(Taken{Model: fmt.Sprint("m", i), Usage: governor.Usage{Input: 1}, MicroUSD: 1})
+	}
+	stays.Took(Taken{Model: "late", Usage: governor.Usage{Input: 1}, MicroUSD: 1})
+	if n := testutil.CollectAndCount(m.usd); n != MaxModels+2 {
+		t.Errorf("%d series of money, want those of %d models and of two times others", n, MaxModels)
+	}
+	if sum := testutil.ToFloat64(goes.models.made[Other].input); sum != MaxModels {
+		t.Errorf("others have %v tokens of the %d models beyond", sum, MaxModels)
+	}
+	m.Retain([]string{"p"}, reachOf(map[string][]string{"stays": {"p"}}))
+	stays.Took(Taken{Model: "later", MicroUSD: 1})
+	if stays.models.made["later"] == nil {
+		t.Error("the places of who went are not free")
+	}
 }

@@ -35,6 +35,8 @@ type Metrics struct {
 
 	requests       *prometheus.CounterVec
 	tokens         *prometheus.CounterVec
+	usd            *prometheus.CounterVec
+	estimatedUSD   *prometheus.CounterVec
 	shadowRefused  *prometheus.CounterVec
 	queueWait      *prometheus.HistogramVec
 	firstToken     *prometheus.HistogramVec
@@ -51,6 +53,7 @@ type Metrics struct {
 	Expired prometheus.Counter
 
 	series  seriesTable
+	spent   func(tenant string, t Taken) // the account of spend; nil is none
 	policy  policy
 	sharing sharing
 }
@@ -60,7 +63,9 @@ func New() *Metrics {
 	m := &Metrics{
 		registry:       prometheus.NewRegistry(),
 		requests:       counter("requests_total", "Requests by outcome; reason is the cause of a refusal or failure.", "tenant", "tier", "pool", "outcome", "reason"),
-		tokens:         counter("tokens_total", "Tokens by kind; reasoning is part of output, cached_input of input.", "tenant", "tier", "pool", "kind"),
+		tokens:         counter("tokens_total", "Tokens by kind; reasoning is part of output, cached_input of input.", "tenant", "tier", "pool", "model", "kind"),
+		usd:            counter("spend_usd_total", "What calls cost, of models that have prices.", "tenant", "tier", "pool", "model"),
+		estimatedUSD:   counter("spend_estimated_usd_total", "The part of spend_usd_total of calls whose usage was estimated, because the upstream did not report it.", "tenant", "tier", "pool", "model"),
 		shadowRefused:  counter("shadow_refused_total", "Calls of tenants in shadow that were admitted although a limit would have refused them, by its reason.", "tenant", "tier", "pool", "reason"),
 		queueWait:      native("queue_wait_seconds", "Time from the request's arrival at the limits to its admission.", "tier", "pool"),
 		firstToken:     native("time_to_first_token_seconds", "Time from admission to the first token of a stream.", "pool"),
@@ -79,10 +84,13 @@ func New() *Metrics {
 		series: newSeriesTable(), policy: newPolicy(), sharing: newSharing(),
 	}
 	m.policy.register(m.registry)
-	m.registry.MustRegister(m.requests, m.tokens, m.shadowRefused, m.queueWait, m.firstToken, m.duration, m.estimateError, m.cancelled, m.unread, m.upstreamErrors, m.Overhead, m.Expired,
+	m.registry.MustRegister(m.requests, m.tokens, m.usd, m.estimatedUSD, m.shadowRefused, m.queueWait, m.firstToken, m.duration, m.estimateError, m.cancelled, m.unread, m.upstreamErrors, m.Overhead, m.Expired,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
+
+// SpendTo has the account of spend count whatever accounts do, from now on. Call it before there are calls.
+func (m *Metrics) SpendTo(f func(tenant string, t Taken)) { m.spent = f }
 
 // Registry has all metrics, for tests and for more collectors.
 func (m *Metrics) Registry() *prometheus.Registry { return m.registry }

@@ -51,12 +51,12 @@ func busy(t *testing.T) (*Metrics, *governor.Governor) {
 	p.Cancelled.Inc()
 	p.UpstreamError("503")
 	a := m.Account("acme", "pro", "p")
-	a.Admitted(500, time.Second, "")
+	a.Admitted("m", 500, time.Second, "")
 	a.Refused(governor.ReasonTokens)
 	a.Refused(governor.ReasonCancelled)
 	a.ShadowRefused(governor.ReasonTokens)
-	a.Ended(OK, "", governor.Usage{Input: 100, CachedInput: 60, Output: 50, Reasoning: 20}, 500)
-	a.Ended(Failed, "truncated", governor.Usage{Input: 10}, 10)
+	a.Ended(OK, "", Taken{Model: "m", Usage: governor.Usage{Input: 100, CachedInput: 60, Output: 50, Reasoning: 20}, MicroUSD: 1_500_000}, 350)
+	a.Ended(Failed, "truncated", Taken{Model: "m", Usage: governor.Usage{Input: 10}, MicroUSD: 250_000, Estimated: true}, 0)
 	return m, g
 }
 
@@ -139,16 +139,22 @@ llmgov_region_share_ratio{pool="over",region="eu"} 1
 func TestTokensAddUp(t *testing.T) {
 	m, _ := busy(t)
 	const want = `
+# HELP llmgov_spend_estimated_usd_total The part of spend_usd_total of calls whose usage was estimated, because the upstream did not report it.
+# TYPE llmgov_spend_estimated_usd_total counter
+llmgov_spend_estimated_usd_total{model="m",pool="p",tenant="acme",tier="pro"} 0.25
+# HELP llmgov_spend_usd_total What calls cost, of models that have prices.
+# TYPE llmgov_spend_usd_total counter
+llmgov_spend_usd_total{model="m",pool="p",tenant="acme",tier="pro"} 1.75
 # HELP llmgov_tokens_total Tokens by kind; reasoning is part of output, cached_input of input.
 # TYPE llmgov_tokens_total counter
-llmgov_tokens_total{kind="cached_input",pool="p",tenant="acme",tier="pro"} 60
-llmgov_tokens_total{kind="held",pool="p",tenant="acme",tier="pro"} 500
-llmgov_tokens_total{kind="input",pool="p",tenant="acme",tier="pro"} 110
-llmgov_tokens_total{kind="output",pool="p",tenant="acme",tier="pro"} 50
-llmgov_tokens_total{kind="reasoning",pool="p",tenant="acme",tier="pro"} 20
-llmgov_tokens_total{kind="refunded",pool="p",tenant="acme",tier="pro"} 350
+llmgov_tokens_total{kind="cached_input",model="m",pool="p",tenant="acme",tier="pro"} 60
+llmgov_tokens_total{kind="held",model="m",pool="p",tenant="acme",tier="pro"} 500
+llmgov_tokens_total{kind="input",model="m",pool="p",tenant="acme",tier="pro"} 110
+llmgov_tokens_total{kind="output",model="m",pool="p",tenant="acme",tier="pro"} 50
+llmgov_tokens_total{kind="reasoning",model="m",pool="p",tenant="acme",tier="pro"} 20
+llmgov_tokens_total{kind="refunded",model="m",pool="p",tenant="acme",tier="pro"} 350
 `
-	if err := testutil.GatherAndCompare(m.Registry(), strings.NewReader(want), "llmgov_tokens_total"); err != nil {
+	if err := testutil.GatherAndCompare(m.Registry(), strings.NewReader(want), "llmgov_tokens_total", "llmgov_spend_usd_total", "llmgov_spend_estimated_usd_total"); err != nil {
 		t.Error(err)
 	}
 }

@@ -4,12 +4,15 @@ import (
 	"maps"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
 // seriesTable has the series of tenants. Those of a tenant in a pool last as long as the
 // policy has it there, and after that until the last of its calls has ended.
 type seriesTable struct {
+	models atomic.Int64 // that have series of their own; see MaxModels
+
 	mu       sync.Mutex
 	most     int                     // see Bound
 	idle     time.Duration           // see Bound

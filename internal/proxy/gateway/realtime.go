@@ -196,7 +196,10 @@ func (r realtimeCall) LearnOutput(u governor.Usage) {
 func (r realtimeCall) EstimateOutput(deltas int64) int64 { return r.c.OutputOf(deltas) }
 
 // Charge implements realtime.Call.
-func (r realtimeCall) Charge(u governor.Usage) bool { return r.c.Charge(u) }
+func (r realtimeCall) Charge(u governor.Usage, estimated bool) bool { return r.c.Charge(u, estimated) }
+
+// Took implements realtime.Call.
+func (r realtimeCall) Took(u governor.Usage, estimated bool) { r.c.Took(u, estimated) }
 
 // FirstToken implements realtime.Call.
 func (r realtimeCall) FirstToken() { r.c.NoteFirst() }

@@ -39,7 +39,7 @@ func (c *Call) Admit() *ask.Refusal {
 	}
 	lease.Waited += c.entry.waited
 	c.holds(lease, c.entry.asked.Add(lease.Waited))
-	c.Account.Admitted(c.Request.Input+c.Request.Output, lease.Waited, c.Spans.Exemplar())
+	c.Account.Admitted(c.Policy.Snapshot.CountedModel(c.Ask.Model), c.Request.Input+c.Request.Output, lease.Waited, c.Spans.Exemplar())
 	if would := lease.Would; would != nil {
 		c.Account.ShadowRefused(would.Reason)
 		c.remind(would, true)

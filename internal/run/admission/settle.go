@@ -20,12 +20,16 @@ func (c *Call) End(outcome, reason string, u governor.Usage) {
 	if c.now.Sent.Load() && !e.Later {
 		c.learnAnswer(outcome == telemetry.OK && (!e.Estimated || c.Ask.Answer.Open), u.Output)
 	}
-	due := c.lost.plus(c.billOf(u))
+	took := c.taken(u, e.Estimated)
+	due := c.lost.plus(bill{u, took.MicroUSD})
 	u = due.usage
 	none := u == governor.Usage{}
 	all := due.plus(c.paid)
+	if c.now.Sent.Load() || !none {
+		took.Calls = 1
+	}
 	// Usage is counted before the lease ends, so that whoever sees that nothing runs any more finds it.
-	c.Account.Ended(outcome, reason, all.usage, c.Request.Input+c.Request.Output)
+	c.Account.Ended(outcome, reason, took, c.Request.Input+c.Request.Output-all.usage.Input-all.usage.Output)
 	lease := c.Lease.Costing(due.microUSD)
 	switch {
 	case !c.now.Sent.Load() && none:
@@ -105,18 +109,19 @@ func (c *Call) Postpone() {
 	c.Ending.Later = true
 }
 
-// Charge books a part of the call's usage while it goes on. It reports whether it was booked.
-func (c *Call) Charge(u governor.Usage) bool {
+// Charge books a part of the call's usage while it goes on, be it reported or estimated. It reports whether it was booked.
+func (c *Call) Charge(u governor.Usage, estimated bool) bool {
 	if u == (governor.Usage{}) {
 		return true
 	}
 	req := c.Request
 	req.Price = c.Price()
-	return c.Book(req, c.Account, u)
+	return c.Book(req, c.Account, c.taken(u, estimated))
 }
 
 // Book charges usage that has happened already, even if the limits have no room for it.
-func (c *Call) Book(req governor.Request, account *telemetry.Account, u governor.Usage) bool {
+func (c *Call) Book(req governor.Request, account *telemetry.Account, took telemetry.Taken) bool {
+	u := took.Usage
 	req.Input = u.Input
 	req.Output = u.Output
 	if req.Told { // the call that held something has ended
@@ -128,7 +133,7 @@ func (c *Call) Book(req governor.Request, account *telemetry.Account, u governor
 	if rej != nil {
 		return false
 	}
-	account.Took(u)
+	account.Took(took)
 	lease.Charge(u)
 	return true
 }

@@ -6,6 +6,7 @@ import (
 	"hash/crc32"
 	"time"
 
+	"github.com/llmgov/llmgov/federation/spend"
 	"github.com/llmgov/llmgov/governor"
 )
 
@@ -27,7 +28,11 @@ var (
 func appendFrame(b []byte, r *governor.Record) ([]byte, error) {
 	start := len(b)
 	b = append(b, make([]byte, frameBytes)...)
-	b = appendRecord(b, r)
+	return closeFrame(appendRecord(b, r), start)
+}
+
+// closeFrame fills in the length and the checksum of the frame that begins at a place and ends with b.
+func closeFrame(b []byte, start int) ([]byte, error) {
 	payload := b[start+frameBytes:]
 	if len(payload) > maxPayload {
 		return b[:start], errRecord
@@ -49,6 +54,46 @@ func readFrame(b []byte) (r governor.Record, n int, err error) {
 	}
 	r, err = readRecord(payload)
 	return r, frameBytes + len(payload), err
+}
+
+// kindSpent is the first byte of a payload that is an addition to the account of spend, where a record has its kind.
+const kindSpent = 's'
+
+// appendSpent appends a frame with an addition to the account of spend.
+func appendSpent(b []byte, r *spend.Row) ([]byte, error) {
+	start := len(b)
+	b = append(b, make([]byte, frameBytes)...)
+	b = append(b, kindSpent)
+	for _, text := range [...]string{r.Day, r.Tenant, r.Model, r.Upstream} {
+		b = appendText(b, text)
+	}
+	return closeFrame(appendSum(b, r.Sum), start)
+}
+
+// readSpent reads the addition in a payload; ok is false if it is something else.
+func readSpent(payload []byte) (r spend.Row, ok bool) {
+	in := reader{b: payload}
+	if in.byte() != kindSpent {
+		return r, false
+	}
+	for _, text := range [...]*string{&r.Day, &r.Tenant, &r.Model, &r.Upstream} {
+		*text = in.text()
+	}
+	in.sum(&r.Sum)
+	return r, !in.bad && len(in.b) == 0
+}
+
+func appendSum(b []byte, s spend.Sum) []byte {
+	for _, n := range s {
+		b = binary.AppendVarint(b, n)
+	}
+	return b
+}
+
+func (in *reader) sum(s *spend.Sum) {
+	for i := range s {
+		s[i] = in.varint()
+	}
 }
 
 // payloadOf is the payload of the frame at the beginning of b, or nil if there is no frame.

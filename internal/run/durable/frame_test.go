@@ -86,11 +86,11 @@ func TestSegment_CutAtAnyByte(t *testing.T) {
 			whole++
 		}
 		var got []governor.Record
-		good, err := readSegment(path, true, func(r *governor.Record) { got = append(got, *r) })
+		good, err := readSegment(path, true, func(r *governor.Record) { got = append(got, *r) }, nil)
 		if err != nil || int(good) != starts[whole] || len(got) != whole {
 			t.Fatalf("cut at %d: %d records in %d bytes (%v), want %d in %d", cut, len(got), good, err, whole, starts[whole])
 		}
-		if _, err := readSegment(path, false, func(*governor.Record) {}); (err == nil) != (cut == starts[whole]) {
+		if _, err := readSegment(path, false, func(*governor.Record) {}, nil); (err == nil) != (cut == starts[whole]) {
 			t.Fatalf("cut at %d, and not the last segment: %v", cut, err)
 		}
 	}
@@ -110,7 +110,7 @@ func TestSegment_AnyBitTurned(t *testing.T) {
 				in++
 			}
 			var got []governor.Record
-			_, err := readSegment(path, true, func(r *governor.Record) { got = append(got, *r) })
+			_, err := readSegment(path, true, func(r *governor.Record) { got = append(got, *r) }, nil)
 			if diff := cmp.Diff(want[:in], got); len(got) != in || in > 0 && diff != "" {
 				t.Fatalf("byte %d, in record %d: %d records are read\n%s", i, in, len(got), diff)
 			}
@@ -124,7 +124,7 @@ func TestSegment_AnyBitTurned(t *testing.T) {
 	}
 	damaged := append([]byte("llmgovj9"), b[len(header):]...)
 	testkit.OK(t, os.WriteFile(path, damaged, 0o600))
-	if _, err := readSegment(path, true, nil); err == nil {
+	if _, err := readSegment(path, true, nil, nil); err == nil {
 		t.Error("a segment of another version is read")
 	}
 }
@@ -134,7 +134,7 @@ func TestSegment_ZerosAtTheEnd(t *testing.T) {
 	path, b, want, starts := written(t, 5)
 	testkit.OK(t, os.WriteFile(path, append(b[:starts[4]+3], make([]byte, 5000)...), 0o600))
 	n := 0
-	good, err := readSegment(path, true, func(*governor.Record) { n++ })
+	good, err := readSegment(path, true, func(*governor.Record) { n++ }, nil)
 	if err != nil || n != len(want)-1 || int(good) != starts[4] {
 		t.Errorf("%d records in %d bytes, %v", n, good, err)
 	}
@@ -170,7 +170,7 @@ func TestSegment_FirstRelease(t *testing.T) {
 		if r.Kind == governor.RecordEnded && (r.Took.Spend[0] != 60 || r.Ended.Unix() != 1_700_000_002) {
 			t.Errorf("its end is %+v", r)
 		}
-	})
+	}, nil)
 	if err != nil || good == 0 || len(kinds) != 4 {
 		t.Errorf("%d bytes, records %v, %v", good, kinds, err)
 	}

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/llmgov/llmgov/federation/spend"
 	"github.com/llmgov/llmgov/governor"
 )
 
@@ -34,6 +35,7 @@ type file interface {
 type Journal struct {
 	opt   Options
 	books *saved
+	spend *spend.Book // its lock is taken before mu
 	up    atomic.Bool
 
 	mu      sync.Mutex
@@ -51,15 +53,39 @@ type Journal struct {
 	rotated time.Time
 	closed  map[uint64]time.Time // times of the ends of earlier segments
 	unsaved map[governor.Owner]governor.Use
-	said    string // the last error in the log, so that each is logged once
+	// unsavedSpend are rows of the account of spend that are not in the books as they are.
+	unsavedSpend map[spend.Key]spend.Sum
+	said         string // the last error in the log, so that each is logged once
 }
 
 // Append implements governor.Journal: a write(2), and no fsync.
 func (j *Journal) Append(r governor.Record) error {
 	j.mu.Lock()
-	err := j.writeLocked(&r)
+	buf, err := appendFrame(j.buf[:0], &r)
+	err = j.writeLocked(buf, err)
 	j.countLocked(&r, err == nil)
 	j.mu.Unlock()
+	j.tell(err)
+	return err
+}
+
+// logSpent writes down an addition to the account of spend. One that cannot be written counts, and is saved with the next books.
+func (j *Journal) logSpent(r spend.Row) {
+	j.mu.Lock()
+	buf, err := appendSpent(j.buf[:0], &r)
+	err = j.writeLocked(buf, err)
+	j.mu.Unlock()
+	j.tell(err)
+}
+
+// Spend is the account of spend, which is kept in the folder.
+func (j *Journal) Spend() *spend.Book { return j.spend }
+
+// Gateway is the folder's own name, by which a store knows its account of spend.
+func (j *Journal) Gateway() string { return j.books.gateway }
+
+// tell notes whether something could be written, and logs it if that has changed.
+func (j *Journal) tell(err error) {
 	changed := j.up.Swap(err == nil) != (err == nil)
 	switch {
 	case !changed || errors.Is(err, errClosed):
@@ -68,7 +94,6 @@ func (j *Journal) Append(r governor.Record) error {
 	default:
 		j.opt.Log.Info("state_dir can be written again", "dir", j.opt.Dir)
 	}
-	return err
 }
 
 // Up reports whether the last record could be written.
@@ -77,14 +102,15 @@ func (j *Journal) Up() bool { return j.up.Load() }
 // errClosed is the error of records after Close.
 var errClosed = errors.New("durable: the journal is closed")
 
-func (j *Journal) writeLocked(r *governor.Record) (err error) {
+// writeLocked writes a frame, unless that could not be made.
+func (j *Journal) writeLocked(frame []byte, err error) error {
+	j.buf = frame
 	if j.file == nil {
 		return errClosed
 	}
 	if err := j.truncateLocked(); err != nil {
 		return err
 	}
-	j.buf, err = appendFrame(j.buf[:0], r)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/llmgov/llmgov/federation/spend"
 	"github.com/llmgov/llmgov/governor"
 )
 
@@ -30,8 +31,12 @@ func Open(opt Options) (*Journal, *governor.Past, error) {
 	now := time.Now()
 	j := &Journal{
 		opt: opt, books: books, running: running{at: map[uint64]int{}}, rotated: now,
-		closed: map[uint64]time.Time{}, unsaved: map[governor.Owner]governor.Use{},
+		closed: map[uint64]time.Time{}, unsaved: map[governor.Owner]governor.Use{}, unsavedSpend: map[spend.Key]spend.Sum{},
 	}
+	if opt.Zone == nil {
+		j.opt.Zone = time.UTC
+	}
+	j.spend = spend.NewBook(j.opt.Zone)
 	past := governor.NewPast(now, opt.Zone)
 	err = j.read(past)
 	if err == nil {
@@ -41,6 +46,7 @@ func Open(opt Options) (*Journal, *governor.Past, error) {
 		_ = books.db.Close()
 		return nil, nil, err
 	}
+	j.spend.LogTo(j.logSpent)
 	j.up.Store(true)
 	return j, past, nil
 }
@@ -48,7 +54,7 @@ func Open(opt Options) (*Journal, *governor.Past, error) {
 // read reads all files of the folder.
 func (j *Journal) read(past *governor.Past) error {
 	var err error
-	j.since, err = j.books.load(past)
+	j.since, err = j.books.load(past, j.spend)
 	if err != nil {
 		return err
 	}
@@ -70,6 +76,11 @@ func (j *Journal) read(past *governor.Past) error {
 			past.LivedUntil(info.ModTime().Add(2 * rotateEvery))
 		}
 		var newest time.Time
+		spent := func(r spend.Row) {
+			if n >= j.since {
+				j.spend.Restore(r)
+			}
+		}
 		good, err := readSegment(path, end, func(r *governor.Record) {
 			past.Read(*r)
 			for _, at := range [...]time.Time{r.Began, r.Ended} {
@@ -80,7 +91,7 @@ func (j *Journal) read(past *governor.Past) error {
 			if n >= j.since {
 				past.Uses.Read(r)
 			}
-		})
+		}, spent)
 		if err == nil && end {
 			err = cutOff(path, good) // because a newer segment will follow
 		}
@@ -118,5 +129,6 @@ func (j *Journal) begin(past *governor.Past) error {
 	j.dirty = true
 	// So that repeated starts do not read more each time.
 	maps.Copy(j.unsaved, j.uses.Changed())
+	_ = j.turnSpend(func() error { return nil })
 	return j.save(past.Saved)
 }

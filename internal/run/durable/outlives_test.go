@@ -19,6 +19,7 @@ import (
 	"github.com/llmgov/llmgov/escrow/lengths"
 	"github.com/llmgov/llmgov/escrow/limits"
 	"github.com/llmgov/llmgov/escrow/limits/shape"
+	"github.com/llmgov/llmgov/federation/spend"
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/test/testkit"
 )
@@ -185,15 +186,15 @@ func TestSave_WithoutWhatWasLearned(t *testing.T) {
 		var said strings.Builder
 		s := testkit.Must(openSaved(dir, filepath.Join(dir, "books.db"), slog.New(slog.NewTextHandler(&said, nil))))(t)
 		taught := governor.Saved{Lengths: map[string]governor.Lengths{"p": {Speed: 7}}}
-		testkit.OK(t, s.save(1, nil, taught))
+		testkit.OK(t, s.save(1, nil, spendChange{}, taught))
 		who := governor.Owner{Tenant: "a"}
 		var use governor.Use
 		use.Used[0][0] = 5
-		if err := s.save(2, map[governor.Owner]governor.Use{who: use}, pools); err != nil {
+		if err := s.save(2, map[governor.Owner]governor.Use{who: use}, spendChange{}, pools); err != nil {
 			t.Errorf("%s: %v", what, err)
 		}
 		past := governor.NewPast(time.Now(), time.UTC)
-		since := testkit.Must(s.load(past))(t)
+		since := testkit.Must(s.load(past, spend.NewBook(time.UTC)))(t)
 		if since != 2 || past.Lengths["p"].Speed != 7 {
 			t.Errorf("%s: saved as of segment %d, with %v", what, since, past.Lengths)
 		}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/llmgov/llmgov/federation/spend"
 	"github.com/llmgov/llmgov/governor"
 )
 
@@ -95,12 +96,16 @@ func (j *Journal) sync() error {
 // rotate begins a new segment, saves the books as of its beginning, and removes the
 // segments whose records no longer count.
 func (j *Journal) rotate(saved governor.Saved) error {
-	j.mu.Lock()
-	old, err := j.turnLocked()
-	if err == nil {
-		maps.Copy(j.unsaved, j.uses.Changed())
-	}
-	j.mu.Unlock()
+	var old file
+	err := j.turnSpend(func() (err error) {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		old, err = j.turnLocked()
+		if err == nil {
+			maps.Copy(j.unsaved, j.uses.Changed())
+		}
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -108,6 +113,15 @@ func (j *Journal) rotate(saved governor.Saved) error {
 	j.segment++
 	j.rotated = time.Now()
 	return errors.Join(old.Sync(), old.Close(), syncDir(j.opt.Dir), j.save(saved))
+}
+
+// turnSpend calls f while nothing is added to the account of spend, whose changes until then are to be saved.
+func (j *Journal) turnSpend(f func() error) error {
+	rows, err := j.spend.Turn(f)
+	for _, r := range rows {
+		j.unsavedSpend[r.Key] = r.Sum
+	}
+	return err
 }
 
 // turnLocked replaces the current segment by a new one, and returns the former.
@@ -140,11 +154,15 @@ func (j *Journal) turnLocked() (old file, err error) {
 // save writes the books as of the beginning of the current segment, and then removes
 // superfluous segments.
 func (j *Journal) save(saved governor.Saved) error {
-	if err := j.books.save(j.segment, j.unsaved, saved); err != nil {
+	today := time.Now().In(j.opt.Zone)
+	account := spendChange{rows: j.unsavedSpend, untold: j.spend.FirstUntold(today), oldest: spend.DayOf(today.AddDate(0, 0, -spend.KeepDays))}
+	if err := j.books.save(j.segment, j.unsaved, account, saved); err != nil {
 		return fmt.Errorf("durable: %s: %w", j.books.db.Path(), err)
 	}
 	j.since = j.segment
 	clear(j.unsaved)
+	clear(j.unsavedSpend)
+	j.spend.Forget(spend.DayOf(today))
 	var errs []error
 	for n, at := range j.closed {
 		later := !saved.At.IsZero() && at.After(saved.At) // long windows have not counted all of it yet
@@ -162,15 +180,20 @@ func (j *Journal) save(saved governor.Saved) error {
 // Close saves everything and unlocks the folder. Run must have ended. Later records are
 // not kept.
 func (j *Journal) Close(saved governor.Saved) error {
-	j.mu.Lock()
-	f := j.file
-	j.file = nil
+	var f file
+	_ = j.turnSpend(func() error {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		f = j.file
+		j.file = nil
+		if f != nil {
+			maps.Copy(j.unsaved, j.uses.Changed())
+		}
+		return nil
+	})
 	if f == nil {
-		j.mu.Unlock()
 		return nil
 	}
-	maps.Copy(j.unsaved, j.uses.Changed())
-	j.mu.Unlock()
 	j.segment++ // because the next process begins a new one
 	return errors.Join(f.Sync(), f.Close(), j.save(saved), syncDir(j.opt.Dir), j.books.db.Close())
 }

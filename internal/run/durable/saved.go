@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"crypto/rand"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	bolt "go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
 
+	"github.com/llmgov/llmgov/federation/spend"
 	"github.com/llmgov/llmgov/governor"
 )
 
@@ -18,6 +20,8 @@ import (
 type saved struct {
 	db  *bolt.DB
 	log *slog.Logger
+	// gateway is the folder's own name, by which a store knows its account of spend.
+	gateway string
 }
 
 var (
@@ -25,6 +29,8 @@ var (
 	keyFormat, keySince    = []byte("format"), []byte("since")
 	keyShares, keyLimits   = []byte("shares"), []byte("limits")
 	keyWindows, keyLearned = []byte("windows"), []byte("learned")
+	bucketSpend, keyUntold = []byte("spend"), []byte("untold")
+	keyGateway             = []byte("gateway")
 )
 
 const (
@@ -72,7 +78,7 @@ func openSaved(dir, path string, log *slog.Logger) (s *saved, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("durable: %s: %w", path, err)
 	}
-	return &saved{db, log}, nil
+	return &saved{db: db, log: log, gateway: rand.Text()}, nil
 }
 
 // damaged turns a panic of bbolt over an invalid page into an error, because bbolt checks
@@ -83,9 +89,83 @@ func damaged(path string, err *error) {
 	}
 }
 
-// load adds the saved books to a past, and returns the number of the segment at whose
+// spendChange is what changes in the account of spend. Rows of days from untold on may be unknown to the store of all gateways, and those
+// before the oldest day are deleted.
+type spendChange struct {
+	rows           map[spend.Key]spend.Sum
+	untold, oldest string
+}
+
+func (c *spendChange) save(tx *bolt.Tx) error {
+	rows, err := tx.CreateBucketIfNotExists(bucketSpend)
+	if err != nil {
+		return err
+	}
+	for k, sum := range c.rows {
+		if err := rows.Put(spendKey(k), appendSum(nil, sum)); err != nil {
+			return err
+		}
+	}
+	at := rows.Cursor()
+	for k, _ := at.First(); k != nil && string(k[:min(len(k), len(c.oldest))]) < c.oldest; k, _ = at.Next() {
+		if err := at.Delete(); err != nil {
+			return err
+		}
+	}
+	return tx.Bucket(bucketMeta).Put(keyUntold, []byte(c.untold))
+}
+
+// spendKey begins with the day, so that days are in their order.
+func spendKey(k spend.Key) []byte {
+	return appendText(appendText(appendText([]byte(k.Day), k.Tenant), k.Model), k.Upstream)
+}
+
+// eachSpent calls each with the saved rows from some day on, in the order of days, until it is false.
+func eachSpent(tx *bolt.Tx, from string, each func(spend.Row) bool) error {
+	rows := tx.Bucket(bucketSpend)
+	if rows == nil {
+		return nil // no call was counted yet
+	}
+	at := rows.Cursor()
+	for k, v := at.Seek([]byte(from)); k != nil; k, v = at.Next() {
+		var r spend.Row
+		day := min(len(k), len(time.DateOnly))
+		r.Day = string(k[:day])
+		key := reader{b: k[day:]}
+		for _, text := range [...]*string{&r.Tenant, &r.Model, &r.Upstream} {
+			*text = key.text()
+		}
+		val := reader{b: v}
+		val.sum(&r.Sum)
+		if key.bad || val.bad {
+			return errRecord
+		}
+		if !each(r) {
+			break
+		}
+	}
+	return nil
+}
+
+// SpendRows are the rows of the account of spend of some days, such as 2027-01-31, both included.
+func (j *Journal) SpendRows(from, to string) ([]spend.Row, error) {
+	recent, first := j.spend.Rows(from, to)
+	var rows []spend.Row
+	err := j.books.db.View(func(tx *bolt.Tx) error {
+		return eachSpent(tx, from, func(r spend.Row) bool {
+			if r.Day >= first || r.Day > to {
+				return false
+			}
+			rows = append(rows, r)
+			return true
+		})
+	})
+	return append(rows, recent...), err
+}
+
+// load adds the saved books to a past and to an account of spend, and returns the number of the segment at whose
 // beginning they were saved.
-func (s *saved) load(past *governor.Past) (since uint64, err error) {
+func (s *saved) load(past *governor.Past, account *spend.Book) (since uint64, err error) {
 	defer damaged(s.db.Path(), &err)
 	err = s.db.View(func(tx *bolt.Tx) error {
 		meta := tx.Bucket(bucketMeta)
@@ -118,6 +198,14 @@ func (s *saved) load(past *governor.Past) (since uint64, err error) {
 		if text := meta.Get(keyLearned); text != nil {
 			s.readLearned(text, past)
 		}
+		if name := meta.Get(keyGateway); name != nil {
+			s.gateway = string(name)
+		}
+		if from := meta.Get(keyUntold); from != nil {
+			if err := eachSpent(tx, string(from), func(r spend.Row) bool { account.Load(r); return true }); err != nil {
+				return err
+			}
+		}
 		return uses.ForEach(func(k, v []byte) error {
 			who, use, err := readUse(k, v)
 			if err == nil {
@@ -134,7 +222,7 @@ func (s *saved) load(past *governor.Past) (since uint64, err error) {
 
 // save writes the changed books, and the number of the segment at whose beginning they are valid. What was learned and cannot be
 // written is logged, and left as it was.
-func (s *saved) save(since uint64, changed map[governor.Owner]governor.Use, pools governor.Saved) error {
+func (s *saved) save(since uint64, changed map[governor.Owner]governor.Use, account spendChange, pools governor.Saved) error {
 	shares, err := json.Marshal(pools.Shares)
 	if err != nil {
 		return err
@@ -177,6 +265,8 @@ func (s *saved) save(since uint64, changed map[governor.Owner]governor.Use, pool
 			meta.Put(keyShares, shares),
 			meta.Put(keyLimits, limits),
 			meta.Put(keyWindows, used),
+			meta.Put(keyGateway, []byte(s.gateway)),
+			account.save(tx),
 		)
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/llmgov/llmgov/federation/spend"
 	"github.com/llmgov/llmgov/governor"
 )
 
@@ -40,10 +41,11 @@ func segments(dir string) ([]uint64, error) {
 	return out, nil
 }
 
-// readSegment calls each with every record of a file, and returns the number of good bytes.
+// readSegment calls each with every record of a file, and spent with every addition to the account of spend, and returns the number of
+// good bytes.
 // The bytes after them are a partial record from the end of the machine or the process: it
 // may be at the end of the newest segment and, after a loss of power, of the previous one.
-func readSegment(path string, newest bool, each func(*governor.Record)) (good int64, err error) {
+func readSegment(path string, newest bool, each func(*governor.Record), spent func(spend.Row)) (good int64, err error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return 0, err
@@ -56,6 +58,11 @@ func readSegment(path string, newest bool, each func(*governor.Record)) (good in
 	}
 	at := len(header)
 	for at < len(b) {
+		if row, ok := readSpent(payloadOf(b[at:])); ok {
+			spent(row)
+			at += frameBytes + len(payloadOf(b[at:]))
+			continue
+		}
 		r, n, err := readFrame(b[at:])
 		switch {
 		case err == nil:

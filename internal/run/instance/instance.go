@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/llmgov/llmgov/federation/spend"
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/lib/sampled"
 	"github.com/llmgov/llmgov/internal/ops/adminapi"
@@ -35,6 +36,7 @@ type Instance struct {
 	log     *slog.Logger
 	journal *durable.Journal // nil without a state_dir
 	shared  *sharing         // nil without a shared store
+	spend   *spending
 	engines *Engines
 	seen    func(nodes []string) // receives the gateways that share limits; nil without a decision_log
 	closers []func() error       // in the order of opening
@@ -96,6 +98,7 @@ func (in *Instance) build(opt Options) (err error) {
 	if err != nil {
 		return err
 	}
+	in.spend = newSpending(snap.Location(), in.journal, in.shared, in.Metrics, in.log)
 	if in.shared != nil && rules.Past != nil {
 		in.shared.journals = rules.Past.Bookings(rules.Pools)
 	}
@@ -162,6 +165,7 @@ func (in *Instance) watch(snap *tenants.Snapshot) {
 func (in *Instance) Run(ctx context.Context) error {
 	var group errgroup.Group
 	group.Go(func() error { return in.engines.Run(ctx) })
+	group.Go(func() error { return in.spend.Run(ctx) })
 	if in.shared != nil {
 		group.Go(func() error { return in.shared.Run(ctx) })
 	}
@@ -194,6 +198,11 @@ func (in *Instance) Announce(address string) {
 	if in.shared != nil {
 		in.shared.address = address
 	}
+}
+
+// Spend are the rows of the account of spend of some days, both included, and whether these are of all gateways.
+func (in *Instance) Spend(ctx context.Context, from, to string) (rows []spend.Row, all bool, err error) {
+	return in.spend.rows(ctx, from, to)
 }
 
 // Conditions are what is wrong with the gateways that share the store, and with what it remembers.

@@ -56,8 +56,9 @@ var rules = []rule{
 	{"federation/parts", "federation/internal/envelope internal/lib/maxmin", pure, "the protocol is pure: what runs it, and what stores keep, are beside it"},
 	{"federation/claims", "escrow escrow/adaptive escrow/slots federation/parts internal/lib/maxmin", pure, "demands become claims, and answers grants, whoever has the pool and whatever carries the letters"},
 	{"federation/memory", "federation federation/parts", silent, "a store in memory is a lock around accounts"},
-	{"federation/store", "federation federation/runner", "net net/http os log log/slog sync sync/atomic", "a program has the stores that it links, as database/sql has it"},
-	{"federation/postgres", "federation federation/store federation/internal/gobs federation/parts github.com/jackc/pgx/v5", "net/http os log log/slog", "a store keeps accounts, and does not know what they are for"},
+	{"federation/spend", "", silent, "sums are kept by whoever is told of them"},
+	{"federation/store", "federation federation/runner federation/spend", "net net/http os log log/slog sync sync/atomic", "a program has the stores that it links, as database/sql has it"},
+	{"federation/postgres", "federation federation/spend federation/store federation/internal/gobs federation/parts github.com/jackc/pgx/v5", "net/http os log log/slog", "a store keeps accounts, and does not know what they are for"},
 	{"federation/redis", "federation federation/store federation/parts internal/lib/certs github.com/redis/go-redis/v9", "net/http log log/slog", "a store keeps accounts, and does not know what they are for"},
 	{"federation/runner", "federation federation/parts", silent, "what runs the protocol is told of pools and stores, and returns what went wrong"},
 	{"internal/test/testkit", "", "", "how much is tested does not depend on the subject"},
@@ -115,7 +116,7 @@ var rules = []rule{
 	{"internal/lab/simulate/scenario", "governor/terms escrow escrow/adaptive escrow/placement internal/lab/distribution internal/lib/strictyaml", "net net/http sync context", "a scenario says what is asked for, and plays nothing"},
 	{"internal/lab/simulate/report", "internal/lab/simulate internal/lab/simulate/scenario escrow internal/lib/htmlpage internal/lib/strictyaml", "net net/http os", "a report shows a result, and computes none"},
 	{"internal/ops/top", "internal/ops/adminapi charm.land/bubbletea/v2 charm.land/lipgloss/v2 github.com/charmbracelet/x/ansi", silent, "a picture is made of what it is told, and asks through a function"},
-	{"internal/run/durable", "governor go.etcd.io/bbolt", "net net/http", "what is kept on disk knows the governor's records, and not what they are for"},
+	{"internal/run/durable", "federation/spend governor go.etcd.io/bbolt", "net net/http", "what is kept on disk knows the governor's records, and not what they are for"},
 	{"internal/lib/affinity", "", timeless, "a choice by a hash"},
 	{"internal/proxy/upstreams", "internal/lib/affinity", "net os log log/slog context", "what is believed of upstreams is decided by what is told, at the time that is told"},
 	{"internal/lib/splice", "", timeless, "bytes are edited without knowing whose they are"},
@@ -164,7 +165,7 @@ var rules = []rule{
 		internal/lib/jsonscan internal/run/rateheaders internal/doors/reserve google.golang.org/grpc google.golang.org/protobuf`, deaf, "a protocol says what is asked, and the book decides"},
 	{"internal/run/adminview", "governor internal/ops/adminapi internal/run/admission internal/run/explain tenants tenants/keyfile", deaf, "the admin side sees what admits calls, whichever door the calls come by"},
 	{"internal/run/instance", `internal/ops/admin internal/ops/adminapi internal/run/admission internal/ops/decisions internal/run/durable internal/run/engine internal/ops/events internal/run/policy internal/lib/sampled
-		internal/ops/telemetry federation federation/store federation/runner governor governor/sharing tenants golang.org/x/sync`, "net net/http", "an instance has no listener and no gateway: whoever opens it has doors of its own"},
+		internal/ops/telemetry federation federation/spend federation/store federation/runner governor governor/sharing tenants golang.org/x/sync`, "net net/http", "an instance has no listener and no gateway: whoever opens it has doors of its own"},
 	{"internal/lib/encoded", "github.com/klauspost/compress", "net net/http os log log/slog context time", "a body is decoded without knowing what it says"},
 	{"internal/proxy/intake", "", silent, "memory is handed out without knowing what arrives in it, or from where"},
 	{"internal/lib/bearer", "", "os log log/slog sync context time", "a credential is read without knowing what it opens"},
@@ -173,7 +174,7 @@ var rules = []rule{
 		google.golang.org/protobuf`, "os", "a listener knows who calls, and not what is asked of its services"},
 	{"internal/ops/readiness", "", "os log log/slog", "whether to leave the balancer depends on what other gateways say, and on nothing else of this one"},
 	{"internal/ops/admin", `internal/lib/bearer internal/ops/crash internal/ops/adminapi internal/lib/text internal/lib/connections internal/lib/jsonscan internal/ops/readiness internal/lib/sampled internal/ops/events
-		internal/ops/history governor escrow escrow/adaptive tenants tenants/keyfile`, "", "the admin side sees the gateway through an interface of its own"},
+		internal/ops/history federation/spend governor escrow escrow/adaptive tenants tenants/keyfile`, "", "the admin side sees the gateway through an interface of its own"},
 	{"internal/run/admission/ask", "escrow governor/tokens", pure, "words: an ask and a refusal do nothing, and link nothing"},
 	{"internal/run/admission", `internal/run/identity internal/run/admission/ask governor governor/tokens escrow escrow/lengths tenants tenants/keyfile streaming internal/run/policy internal/ops/telemetry internal/ops/tracing
 		internal/ops/history internal/lib/recent internal/lib/text`, "net net/http os log log/slog encoding/json", "the life of a call does not know by which protocol its caller speaks"},

@@ -121,7 +121,7 @@ func (s *Service) charge(ctx context.Context, req *pb.RateLimitRequest, q *quest
 	case f == nil && total > 0:
 		c.Complete(used)
 	case f != nil && total > 0 && c.Account != nil:
-		c.Book(c.Request, c.Account, used)
+		c.Book(c.Request, c.Account, c.Policy.Taken(&c.Request, c.ServedBy(), used, false))
 	}
 	if f != nil {
 		return s.refused(req, refusalOf(f)), nil

@@ -230,12 +230,12 @@ func (b *book) done(id string, u governor.Usage, known bool) {
 		b.call.LearnOutput(u)
 	}
 	if !held {
-		b.took(u)
+		b.took(u, !known)
 		return
 	}
 	b.rest()
 	b.priced(r.lease, u).Settle(u)
-	b.terms.Account.Took(u)
+	b.call.Took(u, !known)
 }
 
 // notBegun gives back the lease of a response that was asked for and that the upstream refused. Errors
@@ -256,14 +256,14 @@ func (b *book) notBegun(ask string) {
 
 // took books usage for which there is no lease. It is booked now: at the end of the session the minutes to
 // which it belongs would be over, and another minute would have to bear all of it.
-func (b *book) took(u governor.Usage) {
+func (b *book) took(u governor.Usage, estimated bool) {
 	b.mu.Lock()
 	over := b.over
 	b.mu.Unlock()
 	if over {
 		return // it was estimated
 	}
-	booked := b.call.Charge(u)
+	booked := b.call.Charge(u, estimated)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if booked {
@@ -306,7 +306,7 @@ func (b *book) close() (left governor.Lease, u, all governor.Usage) {
 		took := b.unfinished(r)
 		if r.held && has {
 			b.priced(r.lease, took).Break(took)
-			b.terms.Account.Took(took)
+			b.call.Took(took, true)
 			booked = booked.Plus(took)
 			continue
 		}

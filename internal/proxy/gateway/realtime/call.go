@@ -38,7 +38,9 @@ type Call interface {
 	// EstimateOutput is how many tokens so many deltas are.
 	EstimateOutput(deltas int64) int64
 	// Charge books usage for which there is no lease. It reports false if that cannot be booked.
-	Charge(governor.Usage) bool
+	Charge(u governor.Usage, estimated bool) bool
+	// Took counts usage with which a lease of the session was ended.
+	Took(u governor.Usage, estimated bool)
 	// FirstToken notes that the first part of an answer has come.
 	FirstToken()
 

@@ -34,7 +34,8 @@ func (*testCall) EstimatePrompt(size tokens.Size) int64      { return size.Least
 func (c *testCall) MostOutput() int64                        { return c.most }
 func (c *testCall) LearnOutput(u governor.Usage)             { c.most = u.Output }
 func (*testCall) EstimateOutput(deltas int64) int64          { return deltas }
-func (*testCall) Charge(governor.Usage) bool                 { return true }
+func (*testCall) Charge(governor.Usage, bool) bool           { return true }
+func (*testCall) Took(governor.Usage, bool)                  {}
 func (*testCall) FirstToken()                                {}
 func (*testCall) EndBy(func(error))                          {}
 func (*testCall) Cut() (*ask.Refusal, error)                 { return &ask.Refusal{}, nil }

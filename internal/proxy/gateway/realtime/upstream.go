@@ -141,7 +141,7 @@ func (u *upstreamSide) meter(ctx context.Context, kind string, text []byte) *ask
 		usage := get("response.usage")
 		u.book.done(get("response.id").Str, readUsage(usage), usage.IsObject())
 	case kind == "conversation.item.input_audio_transcription.completed":
-		u.book.took(readUsage(get("usage")))
+		u.book.took(readUsage(get("usage")), false)
 		return u.book.spent()
 	case kind == "input_audio_buffer.speech_stopped":
 		u.turns.speechStopped()

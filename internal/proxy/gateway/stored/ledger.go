@@ -94,7 +94,7 @@ func (l *Ledger) Record(upstream string, list []Object, unstored bool) {
 
 // Collect charges an object that is done.
 func (l *Ledger) Collect(key objects.Key, end End) {
-	err := Collect(l.Store, key, end, func(d objects.Debt, u governor.Usage) bool { return l.charge(key, d, u) })
+	err := Collect(l.Store, key, end, func(d objects.Debt, u governor.Usage) bool { return l.charge(key, d, u, !end.Reported) })
 	if err != nil {
 		l.Call.Failure = err
 	}
@@ -114,7 +114,7 @@ func (l *Ledger) Seen(key objects.Key, shown gjson.Result) {
 
 // charge charges the maker of an object, in the pool that served it. If the policy does not
 // have these any more, the tenant of this call is charged.
-func (l *Ledger) charge(key objects.Key, d objects.Debt, u governor.Usage) bool {
+func (l *Ledger) charge(key objects.Key, d objects.Debt, u governor.Usage, estimated bool) bool {
 	c := l.Call
 	tenant := c.Tenant.Name
 	pool := c.Pool.Name
@@ -138,11 +138,12 @@ func (l *Ledger) charge(key objects.Key, d objects.Debt, u governor.Usage) bool 
 		}
 	}
 	req.Price = priceOf(c.Policy, key, &d)
-	if l.Holds.Take(key).Costing(req.Price.MicroUSD(u)).Charge(u) { // it replaces the lease of the batch
-		account.Took(u)
+	took := c.Policy.Taken(&req, key.Upstream, u, estimated)
+	if l.Holds.Take(key).Costing(took.MicroUSD).Charge(u) { // it replaces the lease of the batch
+		account.Took(took)
 		return true
 	}
-	return c.Book(req, account, u)
+	return c.Book(req, account, took)
 }
 
 // accountOf is the account of the maker of an object in the pool that served it; nil if the policy does not have

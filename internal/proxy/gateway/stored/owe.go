@@ -49,7 +49,7 @@ func (l *Ledger) OweResponse(ctx context.Context, upstream string, response gjso
 		u := l.Call.Guess()
 		req := l.Call.Request
 		req.Booked = governor.Usage{Input: req.Input, Output: req.Output}
-		l.Call.Book(req, l.Call.Account, u)
+		l.Call.Book(req, l.Call.Account, l.Call.Policy.Taken(&req, l.Call.ServedBy(), u, true))
 		ending.Usage = u // for the log
 	}
 }

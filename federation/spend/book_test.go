@@ -1,0 +1,123 @@
+package spend
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+)
+
+var noon = time.Date(2027, 1, 31, 12, 0, 0, 0, time.UTC)
+
+// TestBook: a journal and a store that both fail at times have all that was added, to the token, whatever happened in between: rows that changed
+// while the store was told, rows that it was told of twice, days that ended, and new processes.
+func TestBook(t *testing.T) {
+	for seed := range uint64(40) {
+		r := rand.New(rand.NewPCG(seed, 47))
+		now := noon
+		var added Sum
+		var log []Row                               // since the books were saved
+		saved, told := map[Key]Sum{}, map[Key]Sum{} // what outlives the process
+		book := NewBook(time.UTC)
+		keep := func(x Row) { log = append(log, x) }
+		book.LogTo(keep)
+		tell := func(fails bool) {
+			rows := book.Untold(1 + r.IntN(4))
+			for _, x := range rows {
+				told[x.Key] = x.Sum
+			}
+			if r.IntN(2) == 0 { // a call ends meanwhile
+				s := Sum{Calls: 1, MicroUSD: 3}
+				book.Add(now, Key{Tenant: "t0", Model: "m"}, s)
+				added = added.Plus(s)
+			}
+			if !fails {
+				book.Told(rows)
+			}
+		}
+		for range 300 {
+			switch r.IntN(12) {
+			default:
+				s := Sum{Calls: 1, Input: r.Int64N(100), MicroUSD: r.Int64N(1000)}
+				book.Add(now, Key{Tenant: fmt.Sprint("t", r.IntN(3)), Model: "m"}, s)
+				added = added.Plus(s)
+			case 0:
+				tell(true)
+			case 1, 2:
+				tell(false)
+			case 3:
+				rows, err := book.Turn(func() error { return nil })
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, x := range rows {
+					saved[x.Key] = x.Sum
+				}
+				log = nil
+				book.Forget(DayOf(now))
+			case 4:
+				if _, err := book.Turn(func() error { return errors.New("the disk is full") }); err == nil {
+					t.Error("an error is lost")
+				}
+			case 5:
+				now = now.Add(time.Duration(r.IntN(30)-3) * time.Hour) // a clock may be put back
+			case 6: // killed
+				book = NewBook(time.UTC)
+				for k, s := range saved {
+					book.Load(Row{k, s})
+				}
+				for _, x := range log {
+					book.Restore(x)
+				}
+				book.LogTo(keep)
+			}
+		}
+		for rows := book.Untold(7); len(rows) > 0; rows = book.Untold(7) {
+			for _, x := range rows {
+				told[x.Key] = x.Sum
+			}
+			book.Told(rows)
+		}
+		var sum Sum
+		for _, s := range told {
+			sum = sum.Plus(s)
+		}
+		if sum != added {
+			t.Fatalf("seed %d: the store has %v of %v", seed, sum, added)
+		}
+	}
+}
+
+// TestBook_Bounded: names without end make a bounded number of rows, and nothing is lost of the sum.
+func TestBook_Bounded(t *testing.T) {
+	b := NewBook(time.UTC)
+	b.most = 10
+	for i := range 1000 {
+		b.Add(noon, Key{Tenant: fmt.Sprint("t", i%3), Model: fmt.Sprint("m", i), Upstream: "u"}, Sum{Calls: 1})
+		b.Add(noon, Key{Tenant: "t0", Model: "m0", Upstream: "u"}, Sum{Calls: 1})
+	}
+	rows, _ := b.Rows("2027-01-31", "2027-01-31")
+	if total := Grouped(rows, func(Key) Key { return Key{} }); len(rows) > 13 || total[0].Sum[Calls] != 2000 {
+		t.Errorf("%d rows with %v", len(rows), total)
+	}
+	b.Add(noon.AddDate(0, 0, 1), Key{Tenant: "t0", Model: "new", Upstream: "u"}, Sum{Calls: 1})
+	if rows, _ = b.Rows("2027-02-01", "2027-02-28"); len(rows) != 1 || rows[0].Model != "new" {
+		t.Errorf("the next day has %v", rows)
+	}
+}
+
+// TestGrouped: rows are added up by what is left of their keys.
+func TestGrouped(t *testing.T) {
+	rows := []Row{
+		{Key{"2027-01-02", "a/x", "m", "u"}, Sum{Calls: 1}}, {Key{"2027-01-01", "a", "m", "u"}, Sum{Calls: 2}}, {Key{"2027-01-01", "a/x", "n", "u"}, Sum{Calls: 4}},
+	}
+	got := Grouped(rows, func(k Key) Key {
+		tenant, team := k.Team()
+		return Key{Tenant: tenant, Model: team}
+	})
+	if want := []Row{{Key{Tenant: "a"}, Sum{Calls: 2}}, {Key{Tenant: "a", Model: "x"}, Sum{Calls: 5}}}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}

@@ -1,0 +1,60 @@
+package admin
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/llmgov/llmgov/federation/spend"
+)
+
+// TestReadSpendQuery: which days are added up by what, and what is no question.
+func TestReadSpendQuery(t *testing.T) {
+	now := time.Date(2027, 3, 5, 12, 0, 0, 0, time.UTC)
+	for query, want := range map[string]string{
+		"":                              "2027-03-01 2027-03-05 [tenant] ",
+		"by=team,model&tenant=acme":     "2027-03-01 2027-03-05 [team model] acme",
+		"by=team&by=day&to=2027-03-02":  "2027-03-01 2027-03-02 [team day] ",
+		"from=2026-01-31&to=2026-02-01": "2026-01-31 2026-02-01 [tenant] ",
+		"from=2027-02-30":               `from must be a day such as 2027-03-05, not "2027-02-30".`,
+		"to=today":                      `to must be a day such as 2027-03-05, not "today".`,
+		"from=2027-03-02&to=2027-03-01": "from (2027-03-02) is after to (2027-03-01).",
+		"by=":                           `by must be of day, tenant, team, model, upstream, not "".`,
+		"by=key":                        `by must be of day, tenant, team, model, upstream, not "key".`,
+		"pool=p":                        `There is no parameter "pool"; there are by, from, to and tenant.`,
+	} {
+		values, err := url.ParseQuery(query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q, err := readSpendQuery(values, now)
+		got := fmt.Sprint(q.from, " ", q.to, " ", q.by, " ", q.tenant)
+		if err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%q: %s\nwant %s", query, got, want)
+		}
+	}
+}
+
+// TestSpendQuery_Group: what is left of a key.
+func TestSpendQuery_Group(t *testing.T) {
+	k := spend.Key{Day: "2027-03-05", Tenant: "acme/a/b", Model: "m", Upstream: "u"}
+	for by, want := range map[string]spend.Key{
+		"day,model": {Day: k.Day, Model: "m"}, "tenant": {Tenant: "acme"}, "team": {Tenant: k.Tenant}, "tenant,team": {Tenant: k.Tenant},
+		"team,tenant,upstream": {Tenant: k.Tenant, Upstream: "u"},
+	} {
+		q := spendQuery{by: strings.Split(by, ",")}
+		if got := q.group(k); got != want {
+			t.Errorf("by %s it is %+v, want %+v", by, got, want)
+		}
+	}
+	for tenant, want := range map[string]bool{"": true, "acme": true, "acme/a": true, "acm": false, "acme/a/b/c": false} {
+		if q := (spendQuery{tenant: tenant}); q.has(spend.Row{Key: k}) != want {
+			t.Errorf("of %q: not %v", tenant, want)
+		}
+	}
+}

@@ -1,0 +1,106 @@
+package durable
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/llmgov/llmgov/federation/spend"
+	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/test/testkit"
+)
+
+// TestSpend: the account of spend in a folder is the sum of what was added, over kills and stops, days, and books that are saved in between, and so
+// is that of a store that is told now and then; and rows of long ago are deleted.
+func TestSpend(t *testing.T) {
+	for seed := range uint64(3) {
+		testkit.Virtual(t, fmt.Sprint("seed ", seed), func(t *testing.T) {
+			r := rand.New(rand.NewPCG(seed, 47))
+			opt := options(t.TempDir())
+			opt.Zone = time.FixedZone("east", 9*3600)
+			first := time.Now()
+			l := begin(t, opt, config())
+			want, told := map[spend.Key]spend.Sum{}, map[spend.Key]spend.Sum{}
+			tell := func(most int) int {
+				rows := l.j.Spend().Untold(most)
+				for _, x := range rows {
+					told[x.Key] = x.Sum
+				}
+				l.j.Spend().Told(rows)
+				return len(rows)
+			}
+			name := l.j.Gateway()
+			for range 60 {
+				switch r.IntN(9) {
+				default:
+					k := spend.Key{Day: spend.DayOf(time.Now().In(opt.Zone)), Tenant: []string{"a", "a/x", "b"}[r.IntN(3)], Model: "m", Upstream: "u"}
+					s := spend.Sum{spend.Calls: 1, spend.Input: r.Int64N(1000), spend.MicroUSD: r.Int64N(1000)}
+					l.j.Spend().Add(time.Now(), k, s)
+					want[k] = want[k].Plus(s)
+				case 0:
+					l.kill()
+					l = begin(t, opt, config())
+				case 1:
+					l.stop(t)
+					time.Sleep(time.Duration(r.IntN(40)) * time.Hour)
+					l = begin(t, opt, config())
+				case 2:
+					tell(2)
+				case 3:
+					time.Sleep(time.Duration(r.IntN(200)) * time.Second) // books are saved meanwhile
+					synctest.Wait()
+				}
+			}
+			var rows []spend.Row
+			for k, s := range want {
+				rows = append(rows, spend.Row{Key: k, Sum: s})
+			}
+			slices.SortFunc(rows, spend.Compare)
+			read := func() []spend.Row {
+				return spend.Grouped(testkit.Must(l.j.SpendRows(spend.DayOf(first), spend.DayOf(time.Now().AddDate(0, 0, 1))))(t), func(k spend.Key) spend.Key { return k })
+			}
+			if got := read(); !slices.Equal(got, rows) {
+				t.Errorf("got %v\nwant %v", got, rows)
+			}
+			for tell(10) > 0 {
+			}
+			if !maps.Equal(told, want) {
+				t.Errorf("the store has %v\nwant %v", told, want)
+			}
+			if got := l.j.Gateway(); got != name {
+				t.Errorf("the folder's name was %s, and is %s", name, got)
+			}
+			l.stop(t)
+			time.Sleep((spend.KeepDays + 1) * 24 * time.Hour)
+			l = begin(t, opt, config())
+			for tell(10) > 0 {
+			}
+			time.Sleep(2 * time.Minute) // books are saved
+			synctest.Wait()
+			if got := read(); len(got) > 0 {
+				t.Errorf("after %d days there are still %v", spend.KeepDays, got)
+			}
+			l.stop(t)
+		})
+	}
+}
+
+// TestSpend_Frames: an addition is no record, and a record no addition.
+func TestSpend_Frames(t *testing.T) {
+	row := spend.Row{Key: spend.Key{Day: "2027-01-31", Tenant: "a/x", Model: "m", Upstream: "u"}, Sum: spend.Sum{1, 2, 3, 4, 5, 6, 7}}
+	b := testkit.Must(appendSpent(nil, &row))(t)
+	if got, ok := readSpent(payloadOf(b)); !ok || got != row {
+		t.Errorf("got %v, %v", got, ok)
+	}
+	if _, _, err := readFrame(b); err == nil {
+		t.Error("an addition is read as a record")
+	}
+	record := testkit.Must(appendFrame(nil, &governor.Record{Kind: governor.RecordAdmitted, Tenant: "s"}))(t)
+	if _, ok := readSpent(payloadOf(record)); ok {
+		t.Error("a record is read as an addition")
+	}
+}

@@ -1,0 +1,150 @@
+package instance
+
+import (
+	"context"
+	"crypto/rand"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/llmgov/llmgov/federation/spend"
+	"github.com/llmgov/llmgov/federation/store"
+	"github.com/llmgov/llmgov/internal/ops/telemetry"
+	"github.com/llmgov/llmgov/internal/run/durable"
+)
+
+const (
+	// tellEvery is how long others know nothing of a call's cost.
+	tellEvery = 2 * time.Second
+	// tellPatience is the time that a store has to hear of it.
+	tellPatience = 5 * time.Second
+	// toldAtOnce and mostTold bound what a store is told in one statement, and in one turn.
+	toldAtOnce = 1000
+	mostTold   = 200
+	// mostKept is how many rows there are at most of earlier days that nothing but memory keeps.
+	mostKept = 200_000
+)
+
+// spending has the account of spend: in state_dir, in the store of all gateways, in both, or in memory alone.
+type spending struct {
+	book    *spend.Book
+	zone    *time.Location
+	journal *durable.Journal // nil without a state_dir
+	store   store.Spend      // nil without a store that keeps it
+	gateway string           // as the store knows it
+	log     *slog.Logger
+
+	telling sync.Mutex
+	said    string // the last error in the log; of Run alone
+}
+
+// newSpending connects the account with what counts calls. shared may be nil.
+func newSpending(zone *time.Location, journal *durable.Journal, shared *sharing, m *telemetry.Metrics, log *slog.Logger) *spending {
+	s := &spending{zone: zone, journal: journal, log: log, gateway: rand.Text()}
+	if journal != nil {
+		s.book = journal.Spend()
+		s.gateway = journal.Gateway()
+	} else {
+		s.book = spend.NewBook(zone)
+	}
+	if shared != nil {
+		s.store, _ = shared.store.(store.Spend)
+	}
+	if s.store == nil {
+		s.book.Alone()
+	}
+	m.SpendTo(func(tenant string, t telemetry.Taken) {
+		sum := spend.Sum{spend.Calls: t.Calls, spend.Input: t.Usage.Input, spend.CachedInput: t.Usage.CachedInput, spend.Output: t.Usage.Output, spend.MicroUSD: t.MicroUSD}
+		if t.Estimated {
+			sum[spend.EstimatedTokens] = t.Usage.Input + t.Usage.Output
+			sum[spend.EstimatedMicroUSD] = t.MicroUSD
+		}
+		if sum != (spend.Sum{}) {
+			s.book.Add(time.Now(), spend.Key{Tenant: tenant, Model: t.Model, Upstream: t.Upstream}, sum)
+		}
+	})
+	return s
+}
+
+// Run tells the store what changes until ctx ends, and then once more.
+func (s *spending) Run(ctx context.Context) error {
+	ticker := time.NewTicker(tellEvery)
+	defer ticker.Stop()
+	for {
+		over := false
+		select {
+		case <-ctx.Done():
+			over = true
+		case <-ticker.C:
+		}
+		text := ""
+		if err := s.tell(context.WithoutCancel(ctx)); err != nil {
+			text = err.Error()
+		}
+		if text != "" && text != s.said {
+			s.log.Warn("the store cannot be told what calls cost; it will be told later", "error", text)
+		}
+		s.said = text
+		if over {
+			return nil
+		}
+		s.forget(time.Now())
+	}
+}
+
+// tell tells the store of all rows that have changed, if there is one.
+func (s *spending) tell(ctx context.Context) error {
+	if s.store == nil {
+		return nil
+	}
+	s.telling.Lock()
+	defer s.telling.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, tellPatience)
+	defer cancel()
+	for range mostTold {
+		rows := s.book.Untold(toldAtOnce)
+		if len(rows) == 0 {
+			break
+		}
+		if err := s.store.PutSpend(ctx, s.gateway, rows); err != nil {
+			return err
+		}
+		s.book.Told(rows)
+		if len(rows) < toldAtOnce {
+			break
+		}
+	}
+	return nil
+}
+
+// forget drops rows of earlier days, if nothing but memory keeps them, or the store does.
+func (s *spending) forget(now time.Time) {
+	if s.journal != nil {
+		return // with its books
+	}
+	_, _ = s.book.Turn(func() error { return nil })
+	keep := spend.KeepDays
+	if s.store != nil || s.book.Len() > mostKept {
+		keep = 0
+	}
+	s.book.Forget(spend.DayOf(now.In(s.zone).AddDate(0, 0, -keep)))
+}
+
+// rows are the rows of some days, both included, and whether these are of all gateways.
+func (s *spending) rows(ctx context.Context, from, to string) (rows []spend.Row, all bool, err error) {
+	switch {
+	case s.store != nil:
+		if err := s.tell(ctx); err != nil {
+			return nil, false, err
+		}
+		ctx, cancel := context.WithTimeout(ctx, tellPatience)
+		defer cancel()
+		rows, err = s.store.SpendRows(ctx, from, to)
+		return rows, true, err
+	case s.journal != nil:
+		rows, err = s.journal.SpendRows(from, to)
+		return rows, false, err
+	}
+	rows, _ = s.book.Rows(from, to)
+	return rows, false, nil
+}
