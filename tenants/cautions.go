@@ -70,6 +70,9 @@ func exposed(r *report, cfg *Config, name string, mode fs.FileMode) []string {
 	for _, u := range cfg.Upstreams {
 		note(u.APIKey != "", strictyaml.Child(strictyaml.Child("upstreams", u.Name), "api_key"))
 	}
+	for i := range cfg.Notify {
+		note(cfg.Notify[i].Secret != "", strictyaml.Child(strictyaml.Item("notify", i), "secret"))
+	}
 	if len(keys) == 0 {
 		return nil
 	}

@@ -65,6 +65,8 @@ type Config struct {
 	Named bool `koanf:"-"`
 	// Identity says whose tokens count as keys.
 	Identity Identity `koanf:"-"`
+	// Notify are the webhooks that are told of what somebody should know.
+	Notify []Webhook `koanf:"-"`
 	// Prices are the costs of models' tokens, sorted by model in a Snapshot. [Snapshot.Price] finds one.
 	Prices []ModelPrice `koanf:"-"`
 }

@@ -15,6 +15,7 @@ type configFile struct {
 	pools     []Pool
 	prices    []ModelPrice
 	identity  Identity
+	notify    []Webhook
 }
 
 // configShape is the config file's root. Its settings all read the same way, from the settings table.
@@ -57,6 +58,10 @@ var configShape = shape[configFile]{
 		{
 			Name: "identity", About: "The identity providers whose tokens callers may present in place of keys.", Read: readIdentity,
 			Kind: func() schema { return identityShape.Schema(&Identity{}) },
+		},
+		{
+			Name: "notify", About: "The webhooks that are told of budgets, starved tenants, invalid files, and a store or upstreams that are lost.", Read: readNotify,
+			Kind: strictyaml.ListOf(func() schema { return webhookShape.Schema(&Webhook{}) }, 0, true),
 		},
 		settingField("timezone"),
 		{

@@ -52,6 +52,7 @@ func load(l *loader) (*Snapshot, error) {
 	base.Pools = file.pools
 	base.Prices = file.prices
 	base.Identity = file.identity
+	base.Notify = file.notify
 	base.Named = l.opt.Named
 	cfg := layer(l.r, base, file.settings, l.opt)
 	l.secrets(&cfg)

@@ -40,7 +40,7 @@ func (o *Options) spared() []string {
 	if !o.WithoutSecrets {
 		return nil
 	}
-	return []string{"api_key", "token", "store"}
+	return []string{"api_key", "token", "store", "secret", "webhook"}
 }
 
 // Overlay is cfg with the environment and the flags of opt laid over it. The error is [Problems].
@@ -66,7 +66,7 @@ func layer(r *report, base Config, file map[string]any, opt Options) Config {
 	must(k.Load(environ(r, opt.Env), nil))
 	must(k.Load(confmap.Provider(flags(r, opt.Flags), strictyaml.PathSep), nil))
 
-	merged := Config{Upstreams: base.Upstreams, Pools: base.Pools, Prices: base.Prices, Identity: base.Identity, Named: base.Named}
+	merged := Config{Upstreams: base.Upstreams, Pools: base.Pools, Prices: base.Prices, Identity: base.Identity, Notify: base.Notify, Named: base.Named}
 	must(k.Unmarshal("", &merged))
 	merged.TLS = pairedTLS(r, "tls", merged.TLS).or(TLS{})
 	merged.Admin.TLS = pairedTLS(r, "admin.tls", merged.Admin.TLS).or(merged.TLS)

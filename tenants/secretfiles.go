@@ -30,6 +30,9 @@ func (l *loader) secrets(cfg *Config) {
 		l.secret(&u.APIKey, strictyaml.Child(strictyaml.Child("upstreams", u.Name), "api_key"), parseSecret)
 		l.upstreamTLS(u)
 	}
+	for i := range cfg.Notify {
+		l.secret(&cfg.Notify[i].Secret, strictyaml.Child(strictyaml.Item("notify", i), "secret"), parseSecret)
+	}
 }
 
 // secret reads one, if it is in a file. An empty file is none: whoever names one wants a secret.

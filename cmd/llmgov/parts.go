@@ -14,6 +14,7 @@ import (
 	"github.com/llmgov/llmgov/internal/ops/admin"
 	"github.com/llmgov/llmgov/internal/ops/adminapi"
 	"github.com/llmgov/llmgov/internal/ops/console"
+	"github.com/llmgov/llmgov/internal/ops/notify"
 	"github.com/llmgov/llmgov/internal/ops/readiness"
 	"github.com/llmgov/llmgov/internal/ops/tracing"
 	"github.com/llmgov/llmgov/internal/ops/tracing/otlp"
@@ -96,6 +97,19 @@ func (p *parts) adminSide(cfg *tenants.Config, drain func(), policies *instance.
 	s := newServer(api, p.log, cfg.Timeouts.ReadHeader)
 	s.RegisterOnShutdown(sync.OnceFunc(func() { close(closing) }))
 	return api, s
+}
+
+// notifier tells the webhooks of the policy in force what the admin side sees.
+func (p *parts) notifier(api *admin.API) *notify.Notifier {
+	return notify.New(notify.Options{
+		Hooks: func() (list []notify.Hook) {
+			for _, w := range p.gateway.Snapshot().Config().Notify {
+				list = append(list, notify.Hook{URL: w.URL, Secret: w.Secret, On: w.On, Slack: w.Format == tenants.FormatSlack})
+			}
+			return list
+		},
+		Facts: api.Facts, First: p.First, Node: p.Node, Log: p.log,
+	})
 }
 
 // close closes what was opened, the last first.

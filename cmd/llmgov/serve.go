@@ -210,6 +210,7 @@ func serve(e *env, from source, demoLoad bool) (err error) {
 	})
 	group.Go(func() error { return policies.Run(ctx, from.hangup) })
 	group.Go(func() error { return adminAPI.Run(running) })
+	group.Go(func() error { return p.notifier(adminAPI).Run(running) })
 	if played != nil {
 		group.Go(func() error { played.play(ctx, url(data, dataTLS)); return nil })
 	}

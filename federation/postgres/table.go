@@ -22,6 +22,7 @@ var Schema = map[string][]string{
 		`ALTER TABLE llmgov_parts ALTER COLUMN account SET STORAGE EXTERNAL`,
 	},
 	"llmgov_spend": {createSpend()},
+	"llmgov_told":  {`CREATE TABLE llmgov_told (what text PRIMARY KEY, until timestamptz NOT NULL)`},
 }
 
 // table is one of the Schema.

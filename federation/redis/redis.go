@@ -99,6 +99,15 @@ func (s *Store) Beat(ctx context.Context, pool string, b *federation.Beat) (fede
 	return reply, nil
 }
 
+// First reports whether no gateway has asked before about something, until a time.
+func (s *Store) First(ctx context.Context, what string, until time.Time) (bool, error) {
+	first, err := s.client.SetNX(ctx, "llmgov:told:"+url.QueryEscape(what), "1", max(time.Second, time.Until(until))).Result()
+	if err != nil {
+		return false, fmt.Errorf("redis: %w", err)
+	}
+	return first, nil
+}
+
 // Look implements runner.Store.
 func (s *Store) Look(ctx context.Context, pool string) (federation.View, error) {
 	answer, err := s.look.run(ctx, s.client, key(pool), s.rules)

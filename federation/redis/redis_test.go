@@ -99,6 +99,11 @@ func TestStore(t *testing.T) {
 	})
 }
 
+func TestFirst(t *testing.T) {
+	t.Parallel()
+	storetest.First(t, open(t, redistest.New(t).URL()).First)
+}
+
 // join is the first beat of a node.
 func join(node string) *federation.Beat {
 	return &federation.Beat{

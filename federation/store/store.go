@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/llmgov/llmgov/federation"
 	"github.com/llmgov/llmgov/federation/runner"
@@ -35,6 +36,12 @@ type Spend interface {
 	PutSpend(ctx context.Context, gateway string, rows []spend.Row) error
 	// SpendRows are the rows of some days, both included, added up over all gateways.
 	SpendRows(ctx context.Context, from, to string) ([]spend.Row, error)
+}
+
+// Herald is a Store by which one gateway of all says something.
+type Herald interface {
+	// First reports whether no gateway has asked before about something, until a time.
+	First(ctx context.Context, what string, until time.Time) (bool, error)
 }
 
 // Driver is a kind of store.

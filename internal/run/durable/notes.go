@@ -10,6 +10,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 )
@@ -77,6 +78,17 @@ func (n *Notes) Set(name string, value []byte) {
 		return
 	}
 	n.values[name] = value
+}
+
+// Prune removes those of some values, by the beginning of their names, that are past.
+func (n *Notes) Prune(prefix string, past func(value []byte) bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	maps.DeleteFunc(n.values, func(name string, value []byte) bool {
+		gone := strings.HasPrefix(name, prefix) && past(value)
+		n.changed = n.changed || gone
+		return gone
+	})
 }
 
 // Run writes what changes until ctx ends, and then once more.

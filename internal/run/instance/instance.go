@@ -37,6 +37,7 @@ type Instance struct {
 	journal *durable.Journal // nil without a state_dir
 	shared  *sharing         // nil without a shared store
 	spend   *spending
+	told    told
 	engines *Engines
 	seen    func(nodes []string) // receives the gateways that share limits; nil without a decision_log
 	closers []func() error       // in the order of opening
@@ -98,6 +99,7 @@ func (in *Instance) build(opt Options) (err error) {
 	if err != nil {
 		return err
 	}
+	in.told = newTold(cfg.StateDir, in.shared, in.log)
 	in.spend = newSpending(snap.Location(), in.journal, in.shared, in.Metrics, in.log)
 	if in.shared != nil && rules.Past != nil {
 		in.shared.journals = rules.Past.Bookings(rules.Pools)
@@ -166,6 +168,9 @@ func (in *Instance) Run(ctx context.Context) error {
 	var group errgroup.Group
 	group.Go(func() error { return in.engines.Run(ctx) })
 	group.Go(func() error { return in.spend.Run(ctx) })
+	if in.told.notes != nil && in.shared == nil {
+		group.Go(func() error { return in.told.notes.Run(ctx) })
+	}
 	if in.shared != nil {
 		group.Go(func() error { return in.shared.Run(ctx) })
 	}
@@ -203,6 +208,11 @@ func (in *Instance) Announce(address string) {
 // Spend are the rows of the account of spend of some days, both included, and whether these are of all gateways.
 func (in *Instance) Spend(ctx context.Context, from, to string) (rows []spend.Row, all bool, err error) {
 	return in.spend.rows(ctx, from, to)
+}
+
+// First reports whether no gateway of the store has asked before about something that one of them is to tell, until a time.
+func (in *Instance) First(ctx context.Context, what string, until time.Time) (bool, error) {
+	return in.told.first(ctx, what, until)
 }
 
 // Conditions are what is wrong with the gateways that share the store, and with what it remembers.

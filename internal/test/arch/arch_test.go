@@ -172,9 +172,10 @@ var rules = []rule{
 	{"internal/ops/crash", "", deaf, "a panic is judged by its stack alone"},
 	{"internal/doors/admissionserver", `internal/lib/bearer internal/lib/connections internal/ops/crash internal/run/rateheaders internal/lib/sampled internal/lib/text golang.org/x/sync google.golang.org/grpc
 		google.golang.org/protobuf`, "os", "a listener knows who calls, and not what is asked of its services"},
+	{"internal/ops/notify", "", "os", "what is told is facts, and whoever finds them is elsewhere"},
 	{"internal/ops/readiness", "", "os log log/slog", "whether to leave the balancer depends on what other gateways say, and on nothing else of this one"},
 	{"internal/ops/admin", `internal/lib/bearer internal/ops/crash internal/ops/adminapi internal/lib/text internal/lib/connections internal/lib/jsonscan internal/ops/readiness internal/lib/sampled internal/ops/events
-		internal/ops/history federation/spend governor escrow escrow/adaptive tenants tenants/keyfile`, "", "the admin side sees the gateway through an interface of its own"},
+		internal/ops/history internal/ops/notify federation/spend governor escrow escrow/adaptive tenants tenants/keyfile`, "", "the admin side sees the gateway through an interface of its own"},
 	{"internal/run/admission/ask", "escrow governor/tokens", pure, "words: an ask and a refusal do nothing, and link nothing"},
 	{"internal/run/admission", `internal/run/identity internal/run/admission/ask governor governor/tokens escrow escrow/lengths tenants tenants/keyfile streaming internal/run/policy internal/ops/telemetry internal/ops/tracing
 		internal/ops/history internal/lib/recent internal/lib/text`, "net net/http os log log/slog encoding/json", "the life of a call does not know by which protocol its caller speaks"},

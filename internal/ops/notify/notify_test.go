@@ -1,0 +1,262 @@
+package notify
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/llmgov/llmgov/internal/test/testkit"
+)
+
+// receivers answer by host. They keep what they were sent.
+type receivers struct {
+	mu     sync.Mutex
+	answer map[string]func(r *http.Request) (*http.Response, error)
+	got    []sent
+}
+
+type sent struct {
+	host, id, signature, at string
+	body                    []byte
+	after                   time.Duration
+}
+
+var began = time.Now()
+
+func (r *receivers) RoundTrip(req *http.Request) (*http.Response, error) {
+	body, _ := io.ReadAll(req.Body)
+	r.mu.Lock()
+	h := req.Header
+	r.got = append(r.got, sent{req.URL.Host, h.Get("webhook-id"), h.Get("webhook-signature"), h.Get("webhook-timestamp"), body, time.Since(began)})
+	answer := r.answer[req.URL.Host]
+	r.mu.Unlock()
+	return answer(req)
+}
+
+func (r *receivers) to(host string) (list []sent) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, s := range r.got {
+		if s.host == host {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+func status(code int) (*http.Response, error) {
+	return &http.Response{StatusCode: code, Header: http.Header{"Location": {"http://inside/"}}, Body: http.NoBody}, nil
+}
+
+func fine(*http.Request) (*http.Response, error) { return status(http.StatusNoContent) }
+
+// run runs a notifier of facts for some hooks until f returns.
+func run(t *testing.T, hooks []Hook, r *receivers, facts func(now time.Time) []Fact, f func()) {
+	t.Helper()
+	n := New(Options{
+		Hooks: func() []Hook { return hooks }, Facts: facts, Node: "gw", Log: slog.New(slog.DiscardHandler), Transport: r,
+	})
+	n.keep = 2 * time.Hour
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); _ = n.Run(ctx) }()
+	f()
+	cancel()
+	<-done
+}
+
+func down(what string) Fact {
+	return Fact{On: "upstream", Key: what, Severity: "error", Message: what + " is down <now>.", Upstream: what}
+}
+
+// TestNotifier: whatever a receiver does, others are told at once, and it is told everything in order as soon as it hears, with one id for a message.
+func TestNotifier(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		does   func(r *http.Request) (*http.Response, error)
+		tries  int // in the first minute
+		follow bool
+	}{
+		{"fails", func(*http.Request) (*http.Response, error) { return status(http.StatusInternalServerError) }, 6, false},
+		{"refuses connections", func(*http.Request) (*http.Response, error) { return nil, errors.New("refused") }, 6, false},
+		{"redirects", func(*http.Request) (*http.Response, error) { return status(http.StatusTemporaryRedirect) }, 6, false},
+		{"hangs", func(r *http.Request) (*http.Response, error) { <-r.Context().Done(); return nil, r.Context().Err() }, 4, false},
+	} {
+		testkit.Virtual(t, c.name, func(t *testing.T) {
+			began = time.Now()
+			r := &receivers{answer: map[string]func(*http.Request) (*http.Response, error){"bad": c.does, "good": fine}}
+			facts := func(now time.Time) []Fact {
+				list := []Fact{down("u0")}
+				if now.Sub(began) > 20*time.Second {
+					list = append(list, down("u1"))
+				}
+				return list
+			}
+			run(t, []Hook{{URL: "http://bad/x"}, {URL: "http://good/x", On: []string{"upstream"}}, {URL: "http://good/other", On: []string{"budget"}}}, r, facts, func() {
+				time.Sleep(time.Minute)
+				if n := len(r.to("bad")); n < c.tries-1 || n > c.tries+1 {
+					t.Errorf("it was tried %d times in the first minute, want about %d", n, c.tries)
+				}
+				if good := r.to("good"); len(good) != 2 || good[0].after > 10*time.Second || good[1].after > 30*time.Second {
+					t.Errorf("another hook was told %+v", good)
+				}
+				if len(r.to("inside")) > 0 {
+					t.Error("a redirect was followed")
+				}
+				r.mu.Lock()
+				r.answer["bad"] = fine
+				r.mu.Unlock()
+				time.Sleep(10 * time.Minute)
+			})
+			all := r.to("bad")
+			first := all[0].id
+			last := all[len(all)-2:]
+			if last[0].id != first || last[1].id == first || !bytes.Contains(last[1].body, []byte("u1")) {
+				t.Errorf("when it came back it was told %+v", last)
+			}
+		})
+	}
+}
+
+// TestNotifier_Bounded: a receiver that never hears keeps so many messages and no more, and they are given up after a time.
+func TestNotifier_Bounded(t *testing.T) {
+	testkit.Virtual(t, "", func(t *testing.T) {
+		began = time.Now()
+		r := &receivers{answer: map[string]func(*http.Request) (*http.Response, error){"bad": func(*http.Request) (*http.Response, error) { return status(500) }}}
+		facts := func(now time.Time) []Fact {
+			var list []Fact
+			for i := range 2 * mostQueued {
+				list = append(list, down(fmt.Sprint("u", i)))
+			}
+			return list
+		}
+		run(t, []Hook{{URL: "http://bad"}}, r, facts, func() {
+			time.Sleep(150 * time.Minute)
+			r.mu.Lock()
+			r.answer["bad"] = fine
+			r.got = nil
+			r.mu.Unlock()
+			time.Sleep(20 * time.Minute)
+		})
+		if n := len(r.to("bad")); n == 0 || n >= mostQueued {
+			t.Errorf("%d messages were kept, want fewer than %d", n, mostQueued)
+		}
+	})
+}
+
+// TestMessage: the signature is that of Standard Webhooks, and Slack's body holds no commands.
+func TestMessage(t *testing.T) {
+	testkit.Virtual(t, "", func(t *testing.T) {
+		r := &receivers{answer: map[string]func(*http.Request) (*http.Response, error){"json": fine, "slack": fine}}
+		key := []byte("0123456789abcdef")
+		hooks := []Hook{{URL: "http://json", Secret: "whsec_" + base64.StdEncoding.EncodeToString(key)}, {URL: "http://slack", Slack: true}}
+		run(t, hooks, r, func(time.Time) []Fact { return []Fact{down("u0")} }, func() { time.Sleep(10 * time.Second) })
+		m := r.to("json")[0]
+		mac := hmac.New(sha256.New, key)
+		fmt.Fprintf(mac, "%s.%s.%s", m.id, m.at, m.body)
+		if want := "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil)); m.signature != want {
+			t.Errorf("the signature is %q, want %q", m.signature, want)
+		}
+		var p payload
+		testkit.OK(t, json.Unmarshal(m.body, &p))
+		if p.Type != "upstream" || p.Data != (data{"firing", "error", "u0 is down <now>.", "gw", "", "", "u0"}) {
+			t.Errorf("got %+v", p)
+		}
+		m = r.to("slack")[0]
+		var text map[string]string
+		testkit.OK(t, json.Unmarshal(m.body, &text))
+		if text["text"] != "llmgov gw: u0 is down &lt;now&gt;." || m.signature != "" {
+			t.Errorf("Slack is told %v, signed %q", text, m.signature)
+		}
+	})
+}
+
+// TestWatch: what is told of facts that come and go, at times in seconds.
+func TestWatch(t *testing.T) {
+	at := time.Unix(1_800_000_000, 0)
+	second := func(n int) time.Time { return at.Add(time.Duration(n) * time.Second) }
+	plain, slow, budget := down("a"), down("a"), down("a")
+	slow.Lasts = 30 * time.Second
+	budget.Once = second(500)
+	for _, c := range []struct {
+		name string
+		fact Fact
+		so   [][2]int // from, to
+		want string
+	}{
+		{"once", plain, [][2]int{{0, 100}}, "0 160-"},
+		{"flapping", plain, [][2]int{{0, 10}, {50, 60}, {100, 110}}, "0 170-"},
+		{"twice", plain, [][2]int{{0, 10}, {200, 210}}, "0 70- 200 270-"},
+		{"too short", slow, [][2]int{{0, 20}, {40, 60}}, ""},
+		{"long enough", slow, [][2]int{{0, 50}}, "30 110-"},
+		{"once a period", budget, [][2]int{{0, 100}, {300, 600}}, "0"},
+		{"in the next period", budget, [][2]int{{0, 100}, {600, 610}}, "0 600"},
+	} {
+		w := newWatch()
+		var got []string
+		for n := 0; n < 700; n += 10 {
+			var facts []Fact
+			if slices.ContainsFunc(c.so, func(p [2]int) bool { return n >= p[0] && n <= p[1] }) {
+				facts = []Fact{c.fact}
+			}
+			for _, e := range w.news(second(n), facts, func(*Fact) bool { return true }) {
+				got = append(got, fmt.Sprint(n)+map[bool]string{true: "-"}[e.over])
+			}
+		}
+		if text := strings.Join(got, " "); text != c.want {
+			t.Errorf("%s: told at %q, want %q", c.name, text, c.want)
+		}
+	}
+}
+
+// TestNotifier_First: of gateways that see the same, one tells it; while the store does not answer none does.
+func TestNotifier_First(t *testing.T) {
+	testkit.Virtual(t, "", func(t *testing.T) {
+		f := down("a")
+		f.Once = time.Now().Add(time.Hour)
+		asked := 0
+		n := New(Options{Log: slog.New(slog.DiscardHandler), First: func(context.Context, string, time.Time) (bool, error) {
+			asked++
+			if asked < 3 {
+				return false, errors.New("lost")
+			}
+			return asked == 3, nil
+		}})
+		m := New(n.Options)
+		told := 0
+		for range 10 {
+			for _, gateway := range []*Notifier{n, m} {
+				told += len(gateway.watch.news(time.Now(), []Fact{f}, func(f *Fact) bool { return gateway.first(t.Context(), f) }))
+			}
+		}
+		if told != 1 || asked != 4 {
+			t.Errorf("it was told %d times, and asked about %d times", told, asked)
+		}
+	})
+}
+
+// TestCheckAddress: what may be called.
+func TestCheckAddress(t *testing.T) {
+	for address, may := range map[string]bool{
+		"93.184.216.34:443": true, "10.0.0.1:80": true, "127.0.0.1:80": true, "[::1]:80": true,
+		"169.254.169.254:80": false, "[fe80::1%eth0]:80": false, "[::ffff:169.254.169.254]:80": false, "[fd00:ec2::254]:80": false,
+		"100.100.100.200:80": false, "0.0.0.0:80": false, "224.0.0.1:80": false, "metadata:80": false,
+	} {
+		if err := checkAddress(address); (err == nil) != may {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+}

@@ -1,0 +1,67 @@
+package notify
+
+import "time"
+
+// watch finds out what is new among facts. It has no clock.
+type watch struct {
+	told  map[string]*told
+	since map[string]time.Time // facts that have to last
+}
+
+func newWatch() watch { return watch{map[string]*told{}, map[string]time.Time{}} }
+
+// told is a fact that was told, here or elsewhere.
+type told struct {
+	fact      Fact
+	seen      time.Time // last
+	elsewhere bool
+}
+
+// news is that a fact is so now, or no more.
+type news struct {
+	Fact
+	over bool
+}
+
+// news is what is to be told at a time, given what is so then. first reports whether a new fact is for this gateway to tell; if not, it is asked again
+// the next time, unless elsewhere was told.
+func (w *watch) news(now time.Time, facts []Fact, first func(*Fact) bool) (list []news) {
+	since := w.since
+	w.since = map[string]time.Time{}
+	for i := range facts {
+		f := &facts[i]
+		if t := w.told[f.Key]; t != nil {
+			t.seen = now
+			continue
+		}
+		if f.Lasts > 0 {
+			began, known := since[f.Key]
+			if !known {
+				began = now
+			}
+			w.since[f.Key] = began
+			if now.Sub(began) < f.Lasts {
+				continue
+			}
+		}
+		if first(f) {
+			w.told[f.Key] = &told{fact: *f, seen: now}
+			list = append(list, news{*f, false})
+		} else if t := w.told[f.Key]; t != nil {
+			t.seen = now
+		}
+	}
+	for key, t := range w.told {
+		if now.Sub(t.seen) < goneFor || now.Before(t.fact.Once) {
+			continue
+		}
+		delete(w.told, key)
+		if !t.elsewhere && t.fact.Once.IsZero() {
+			list = append(list, news{t.fact, true})
+		}
+	}
+	return list
+}
+
+// elsewhere notes that another gateway tells of a fact.
+func (w *watch) elsewhere(f *Fact) { w.told[f.Key] = &told{fact: *f, elsewhere: true} }

@@ -1,0 +1,111 @@
+package tenants
+
+import (
+	"net/netip"
+	"net/url"
+	"slices"
+
+	"github.com/llmgov/llmgov/internal/lib/strictyaml"
+)
+
+// Webhook is told of what somebody should know.
+type Webhook struct {
+	// URL is where it is told, by POST.
+	URL string
+	// Secret signs what is sent; empty does not.
+	Secret string
+	// On are the kinds of news that it wants, of NewsKinds; none is all.
+	On []string
+	// Format is FormatSlack, or empty for JSON with all fields.
+	Format string
+}
+
+// NewsKinds are what a Webhook can be told of.
+var NewsKinds = []string{"budget", "starved", "policy", "store", "upstream"}
+
+// FormatSlack is the format that Slack's incoming webhooks expect.
+const FormatSlack = "slack"
+
+// maxWebhooks is how many there may be.
+const maxWebhooks = 16
+
+var webhookShape = shape[Webhook]{
+	Fields: []field[Webhook]{
+		{
+			Name: "webhook", About: "The URL that is told, by POST.", Kind: strictyaml.TextKind(`^https?://\S+$`),
+			Read: func(v value, w *Webhook) { w.URL = readWebhookURL(v) },
+		},
+		{
+			Name: "secret", About: "Signs what is sent, as Standard Webhooks does. A file: \"file:/run/secrets/webhook\".", Kind: strictyaml.TextKind(`^\S+$`),
+			Read: func(v value, w *Webhook) { w.Secret = readSecret(v) },
+		},
+		{
+			Name: "on", About: "What it is told of. Left out, everything.", Kind: strictyaml.ListOf(strictyaml.WordKind(NewsKinds...), 1, true),
+			Read: func(v value, w *Webhook) { w.On = readNewsKinds(v) },
+		},
+		{
+			Name: "format", About: "slack is the body that Slack's incoming webhooks expect. Left out, it is JSON with all fields.", Kind: strictyaml.WordKind(FormatSlack),
+			Read: func(v value, w *Webhook) {
+				text, ok := v.Scalar()
+				if ok && text != FormatSlack {
+					v.Problem("%s is no format; write slack, or leave it out", v.Say(text))
+				}
+				w.Format = text
+			},
+		},
+	},
+	Also: schema{"required": []any{"webhook"}},
+}
+
+// readWebhookURL reads an address, which problems do not show: those of some services are secrets.
+func readWebhookURL(v value) string {
+	text, ok := v.Scalar()
+	if !ok {
+		return strictyaml.Unreadable
+	}
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || u.Fragment != "":
+		v.Problem("value (not shown) is no address of a webhook; write a URL such as https://hooks.example.com/llmgov, without a user in it")
+		return strictyaml.Unreadable
+	case linkLocal(u.Hostname()):
+		v.Problem("value (not shown) is the address of a link-local service, which is not called; write that of the receiver")
+	}
+	return text
+}
+
+func linkLocal(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return err == nil && (ip.Unmap().IsLinkLocalUnicast() || ip.IsMulticast() || ip.IsUnspecified())
+}
+
+func readNewsKinds(v value) []string {
+	return v.Texts(func(it value) string {
+		text, ok := it.Scalar()
+		if ok && !slices.Contains(NewsKinds, text) {
+			it.Problem("%s is nothing to be told of; %s", it.Say(text), strictyaml.AdviseWord(text, NewsKinds))
+		}
+		return text
+	})
+}
+
+func readNotify(v value, c *configFile) {
+	items, _ := v.Items()
+	if len(items) > maxWebhooks {
+		v.Problem("lists %d webhooks; write at most %d", len(items), maxWebhooks)
+		return
+	}
+	for _, it := range items {
+		var w Webhook
+		if list, ok := it.Pairs(); ok {
+			webhookShape.ReadPairs(list, &w)
+			if !strictyaml.Has(list, "webhook") {
+				it.Problem("has no webhook; write the URL that is to be told")
+			}
+		}
+		if slices.ContainsFunc(c.notify, func(o Webhook) bool { return o.URL == w.URL }) && w.URL != strictyaml.Unreadable {
+			it.Problem("has a webhook (not shown) that another entry has; write one entry, with all that it is to be told of")
+		}
+		c.notify = append(c.notify, w)
+	}
+}
