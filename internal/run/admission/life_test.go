@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -504,6 +505,43 @@ func TestUpstreamHeaders(t *testing.T) {
 		want := "X-Llm-D-Inference-Fairness-Id acme/search\nX-Llm-D-Inference-Objective pro-" + priority + "\nX-Trace llmgov/{tenant}\n"
 		if got != want {
 			t.Errorf("set %q, not %q", got, want)
+		}
+	}
+}
+
+// TestSpend_Tries: what a failed try may have taken counts at its upstream, as an estimate, and the call where it was answered, once; with a
+// lease of another time as with one.
+func TestSpend_Tries(t *testing.T) {
+	for _, anew := range []bool{false, true} {
+		snap := before.snapshot(t)
+		cfg := *snap.Config()
+		cfg.Upstreams = []tenants.Upstream{{Name: "one", BaseURL: "http://one/v1"}, {Name: "two", BaseURL: "http://two/v1"}}
+		price := func(usd int64) *tenants.Price { return &tenants.Price{Input: usd, CachedInput: usd, Output: usd} }
+		cfg.Pools[0].Upstreams = []tenants.PoolUpstream{{Name: "one", Weight: 1, Price: price(1e6)}, {Name: "two", Weight: 1, Price: price(2e6)}}
+		ctl := newControllerOf(t, testkit.Must(tenants.Build(cfg, slices.Clone(snap.Tenants())))(t))
+		var got []string
+		ctl.metrics.SpendTo(func(tenant string, k telemetry.Taken) {
+			got = append(got, fmt.Sprint(tenant, " ", k.Model, " ", k.Upstream, " ", k.Calls, " ", k.Usage.Input+k.Usage.Output, " ", k.MicroUSD, " ", k.Estimated))
+		})
+		c := begin(t, t.Context(), ctl, asked)
+		var first, second Try
+		c.BeginTry(&first, "one")
+		first.Sent.Store(true)
+		c.Lost(governor.Usage{Input: 100})
+		if anew {
+			if rej := c.Readmit(time.Time{}); rej != nil {
+				t.Fatal(rej)
+			}
+		}
+		c.BeginTry(&second, "two")
+		second.Sent.Store(true)
+		c.Complete(governor.Usage{Input: 100, Output: 20})
+		c.Close()
+		if want := []string{"acme m one 0 100 100 true", "acme m two 1 120 240 false"}; !slices.Equal(got, want) {
+			t.Errorf("counted are %q, want %q", got, want)
+		}
+		if n := counted(t, ctl); n != 220 {
+			t.Errorf("the metrics have %d tokens", n)
 		}
 	}
 }

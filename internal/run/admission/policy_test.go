@@ -51,7 +51,11 @@ func (r rules) snapshot(t testing.TB) *tenants.Snapshot {
 
 func newController(t testing.TB, r rules) *Controller {
 	t.Helper()
-	snap := r.snapshot(t)
+	return newControllerOf(t, r.snapshot(t))
+}
+
+func newControllerOf(t testing.TB, snap *tenants.Snapshot) *Controller {
+	t.Helper()
 	gov := testkit.Must(governor.New(policy.Governor(snap)))(t)
 	return New(Options{Snapshot: snap, Governor: gov, Metrics: telemetry.New()})
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/llmgov/llmgov/internal/lab/mock"
+	"github.com/llmgov/llmgov/internal/ops/telemetry"
 	"github.com/llmgov/llmgov/internal/test/e2e/harness"
 	"github.com/llmgov/llmgov/internal/test/e2e/harness/sockets"
 	"github.com/llmgov/llmgov/internal/test/testkit"
@@ -271,6 +272,13 @@ func TestUpstreams_Prices(t *testing.T) {
 				Prices: []tenants.ModelPrice{{Model: "*", Price: tenants.Price{Input: 1e6, CachedInput: 1e6, Output: 2e6}}},
 			})
 			spent := func() int64 { return s.Governor.State().Tenants[0].Budgets[0].Used }
+			account := map[string]telemetry.Taken{} // by upstream
+			s.Metrics.SpendTo(func(tenant string, took telemetry.Taken) {
+				sum := account[took.Upstream]
+				sum.Calls += took.Calls
+				sum.MicroUSD += took.MicroUSD
+				account[took.Upstream] = sum
+			})
 			answer := make(chan struct{})
 			ups["ptu"].AnswerWith(func(rw http.ResponseWriter, r *http.Request) {
 				<-answer
@@ -288,11 +296,15 @@ func TestUpstreams_Prices(t *testing.T) {
 				input, output int64
 			}{{"ptu", 0, 0}, {"paid", 4, 8}, {"usual", 1, 2}} {
 				before := spent()
+				counted := account[tt.served]
 				ans := s.Call(t.Context(), "a", harness.Chat(false, 5, ""))
 				input := gjson.Get(ans.Body, "usage.prompt_tokens").Int()
 				output := gjson.Get(ans.Body, "usage.completion_tokens").Int()
 				if cost := spent() - before; ans.Status != 200 || output == 0 || cost != input*tt.input+output*tt.output {
 					t.Errorf("%s: %d, %d and %d tokens cost %d millionths of a dollar, want %d and %d each", tt.served, ans.Status, input, output, cost, tt.input, tt.output)
+				}
+				if now := account[tt.served]; now.Calls != counted.Calls+1 || now.MicroUSD != counted.MicroUSD+input*tt.input+output*tt.output {
+					t.Errorf("%s: the account of spend had %+v before the call, and has %+v", tt.served, counted, now)
 				}
 				ups[tt.served].AnswerWith(harness.Status(http.StatusInternalServerError))
 			}
