@@ -42,13 +42,13 @@ type PoolState struct {
 
 // Below is by how much the pool's limits of a minute are lower than configured, because its upstreams declare lower ones.
 func (p *PoolState) Below() (less escrow.Cost) {
-	for _, c := range p.Cuts {
+	for _, c := range slices.DeleteFunc(slices.Clone(p.Cuts), func(c Cut) bool { return c.Paced }) {
 		for k, by := range placement.PoolCost(c.less()) {
 			less[k] += by
 		}
 	}
 	for k, limit := range p.Config.Minute() {
-		less[k] = min(less[k], limit)
+		less[k] = max(0, min(less[k], limit))
 	}
 	return less
 }

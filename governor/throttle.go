@@ -19,9 +19,11 @@ type Cut struct {
 	// no call waits for what the missing part had used. If nothing is left of the rate, nothing is
 	// admitted until a cut ends that matters; calls that can wait do so in fair order.
 	Part int64
-	// TPM, RPM, ITPM and OTPM are taken off the limits themselves, before headroom is. Of a limit at least 1 is
+	// TPM, RPM, ITPM and OTPM are taken off the limits themselves, before headroom is; below 0 they are added. Of a limit at least 1 is
 	// left.
 	TPM, RPM, ITPM, OTPM int64
+	// Paced says that the pool takes it off by itself, and not because its upstreams have less.
+	Paced bool
 	// Upstream, if set, is the one of Pool.Upstreams that all of this is about: where it takes something off limits, of that one's limits, else of all of it.
 	Upstream string
 	Until    time.Time
@@ -77,15 +79,9 @@ func (g *Governor) throttleLocked(p *pool, now time.Time) {
 
 // limitLocked puts in force the limits that the cuts leave.
 func (p *pool) limitLocked(now time.Time) {
-	minute := terms.Minute(&p.rules)
-	for _, c := range p.cuts {
-		if c.Upstream == "" {
-			c.lower(&minute)
-		}
-	}
 	p.limitUpstreamsLocked(now)
 	rules := p.base
-	p.rules.Rate(&rules, minute)
+	p.rules.Rate(&rules, lowered(terms.Minute(&p.rules), p.cuts, ""))
 	if rules != p.set {
 		p.escrow.Configure(now, rules)
 		p.set = rules
@@ -101,16 +97,20 @@ func (c *Cut) less() limits.Cost {
 	return limits.Cost{limits.Tokens: c.TPM, limits.Requests: c.RPM, limits.Input: c.ITPM, limits.Output: c.OTPM}
 }
 
-// lowers reports whether the cut is of limits.
-func (c *Cut) lowers() bool { return c.less() != limits.Cost{} }
-
-// lower takes the cut off limits; 0, no limit, stays 0.
-func (c *Cut) lower(minute *limits.Cost) {
-	for k, by := range c.less() {
-		if minute[k] > 0 && by > 0 {
+// lowered are limits without what the cuts of an upstream, or of all of the pool, take off; 0, no limit, stays 0.
+func lowered(minute limits.Cost, cuts []Cut, upstream string) limits.Cost {
+	var less limits.Cost
+	for _, c := range cuts {
+		if c.Upstream == upstream {
+			less = less.Plus(c.less(), 1)
+		}
+	}
+	for k, by := range less {
+		if minute[k] > 0 {
 			minute[k] = max(1, minute[k]-by)
 		}
 	}
+	return minute
 }
 
 // remaining is the part of the rate that cuts leave, and zero. If they leave nothing, it is the

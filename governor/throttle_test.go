@@ -102,10 +102,11 @@ func TestThrottle_Parts(t *testing.T) {
 		g.Throttle("p", []Cut{
 			{Part: Whole / 4, Until: now.Add(10 * time.Second)},
 			{Part: Whole / 2, Until: now.Add(20 * time.Second)},
-			{TPM: 200_000, RPM: 1000, Until: now.Add(30 * time.Second)},
+			{TPM: 700_000, RPM: 1000, Until: now.Add(30 * time.Second)},
+			{TPM: -300_000, Until: now.Add(40 * time.Second)},
 		})
 		for i, want := range []struct{ part, tpm, rpm int64 }{
-			{Whole / 4, 396_000, 1}, {Whole / 2, 396_000, 1}, {Whole, 396_000, 1}, {Whole, 594_000, 99},
+			{Whole / 4, 198_000, 1}, {Whole / 2, 198_000, 1}, {Whole, 198_000, 1}, {Whole, 891_000, 99}, {Whole, 594_000, 99},
 		} {
 			s := g.State().Pools[0]
 			got := struct{ part, tpm, rpm int64 }{s.Part, s.Axes[escrow.Tokens].Limit, s.Axes[escrow.Requests].Limit}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/escrow/limits"
 	"github.com/llmgov/llmgov/escrow/placement"
 )
 
@@ -38,15 +39,11 @@ func (p *pool) limitUpstreamsLocked(now time.Time) {
 		own := u.Spec.Limits()
 		u.Closed = time.Time{}
 		for _, c := range p.cuts {
-			switch {
-			case c.Upstream != u.Name:
-			case c.lowers():
-				c.lower(&own.Minute)
-			case c.Until.After(u.Closed):
+			if c.Upstream == u.Name && c.less() == (limits.Cost{}) && c.Until.After(u.Closed) {
 				u.Closed = c.Until
 			}
 		}
-		for k, limit := range own.Minute {
+		for k, limit := range lowered(own.Minute, p.cuts, u.Name) {
 			own.Minute[k] = p.rules.Usable(limit)
 		}
 		u.Limits.configure(now, own, 0, calledBy{granted: true, closed: true})

@@ -190,6 +190,7 @@ func (c *compiler) pools() {
 		}
 		c.poolUpstreams(p, path)
 		c.upstreamLimits(p, path)
+		c.ranges(p, path)
 		if nodes := strictyaml.Child(path, "expect_nodes"); p.ExpectNodes > 0 && c.cfg.Store == "memory" && !c.r.Refused["store"] && !c.r.Refused[nodes] {
 			c.r.At(nodes, "%s gateways share nothing with store: memory; set store, or remove it", c.r.ShownNumber(nodes, int64(p.ExpectNodes)))
 		}

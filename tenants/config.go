@@ -185,7 +185,7 @@ type Upstream struct {
 	Kind string
 	// TLS is how an upstream at https is trusted, and what is shown to it.
 	TLS UpstreamTLS `json:",omitzero"`
-	// Heed says what the limits that the upstream declares, and their use by others, may do: HeedLower, which "" becomes, or HeedOff.
+	// Heed says what the limits that the upstream declares, and their use by others, may do: HeedLower, which "" becomes, HeedOff or HeedFollow.
 	Heed string
 	// Engine says how to read the load of the upstream's own server.
 	Engine Engine `json:",omitzero"`
@@ -200,8 +200,9 @@ const (
 
 // What declared limits may do; see Upstream.
 const (
-	HeedLower = "lower"
-	HeedOff   = "off"
+	HeedLower  = "lower"
+	HeedOff    = "off"
+	HeedFollow = "follow"
 )
 
 // The bounds of a config's values.

@@ -138,6 +138,12 @@ func (s *Snapshot) PoolLimits(p *Pool) []Limit {
 	l := lister{from: func(key string) string { return s.PoolOrigin(p, key) }}
 	for _, k := range terms.Axes {
 		l.amount(k.Key(), *p.Amount(k))
+		if k < terms.Concurrency && p.Ranges[k].Max > 0 {
+			l.amount(strictyaml.Child(k.Key(), "max"), p.Ranges[k].Max)
+		}
+	}
+	if p.Ramp > 0 {
+		l.text("ramp", spellRamp(p.Ramp))
 	}
 	if p.Adapts() {
 		l.add("adaptive", p.Adaptive.String(), s.PoolOrigin(p, strictyaml.Child("concurrency", "adaptive")))

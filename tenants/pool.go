@@ -42,6 +42,10 @@ type Pool struct {
 	Headers []Header
 	// DefaultMaxOutput is the assumed maximum of a call that declares none, in tokens. 0 becomes 4096.
 	DefaultMaxOutput int64
+	// Ranges are those of limits of a minute that move, by axis.
+	Ranges [terms.Timed]Range `json:",omitzero"`
+	// Ramp is by how many times use may grow in a minute; 0 is by any.
+	Ramp float64 `json:",omitempty"`
 	// BurstSet says that Burst was chosen and is not the default.
 	BurstSet bool
 	// UpstreamHeader and UpstreamAnswer are how long its upstreams may take to begin a stream and another answer. 0 is as Timeouts say.

@@ -11,7 +11,7 @@ import (
 )
 
 var poolShape = shape[Pool]{
-	Fields: slices.Concat(capacityFields[Pool]("The pool's %s. 0 is off; a pool needs one limit to share.", timed), []field[Pool]{
+	Fields: slices.Concat(rangeFields("The pool's %s. 0 is off; a pool needs one limit to share."), []field[Pool]{
 		{
 			Name: "models", About: "Names and patterns of the models that the pool serves; `*` stands for anything. {fast: gpt-4o-mini} serves a model by another name.",
 			Kind: poolModelsKind, Read: func(v value, p *Pool) { readModels(v, p) },
@@ -57,6 +57,7 @@ var poolShape = shape[Pool]{
 			},
 			Start: func(p *Pool) any { return strictyaml.SpellDuration(p.Burst) },
 		},
+		rampField,
 		strictyaml.DurationField("ticket_wait", "How long a call that was refused and comes back when told may wait under max_wait 0s; 0s keeps no places.", maxTicketWait,
 			func(p *Pool) *time.Duration { return &p.TicketWait }),
 		{

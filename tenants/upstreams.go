@@ -29,7 +29,7 @@ var upstreamShape = shape[Upstream]{
 		},
 		upstreamTLSField,
 		{
-			Name: "heed", About: "What the limits that the provider declares, and their use by others with the same key, may do: lower the limits of pools, or nothing.",
+			Name: "heed", About: "What the limits that the provider declares, and their use by others with the same key, may do: lower the limits of pools, nothing, or raise limits with a max, too.",
 			Kind: heedWords.kind(), Read: func(v value, u *Upstream) { u.Heed = heedWords.read(v, HeedLower) }, Start: func(*Upstream) any { return HeedLower },
 		},
 		engineField,
@@ -43,7 +43,7 @@ var upstreamShape = shape[Upstream]{
 
 var upstreamKinds = words[string]{"a kind of upstream", []string{OpenAI, Azure, Anthropic}}
 
-var heedWords = words[string]{"a way to heed limits", []string{HeedLower, HeedOff}}
+var heedWords = words[string]{"a way to heed limits", []string{HeedLower, HeedOff, HeedFollow}}
 
 // secretPattern matches texts that can be sent in a header.
 const secretPattern = `^[!-~]*$`

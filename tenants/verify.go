@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/llmgov/llmgov/governor/terms"
 	"github.com/llmgov/llmgov/internal/lib/strictyaml"
 	"github.com/llmgov/llmgov/tenants/internal/glob"
 )
@@ -85,6 +86,11 @@ func (v *verifier) pool(p *Pool) {
 	v.amounts(path, 1, maxQueue, amounts{"max_queue": int64(p.MaxQueue)})
 	v.duration(strictyaml.Child(path, "burst"), p.Burst, maxBurst)
 	rules.verify(v.r, strictyaml.Child(path, "accounting"), p.Accounting)
+	for k, r := range p.Ranges {
+		if r.Adaptive != "" {
+			rangeLaws.verify(v.r, strictyaml.Child(path, terms.Axis(k).Key()), r.Adaptive)
+		}
+	}
 	v.patterns(strictyaml.Child(path, "models"), p.Models)
 	for _, h := range p.Headers {
 		if complaint := h.complain(); complaint != "" {

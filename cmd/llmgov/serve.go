@@ -187,6 +187,7 @@ func serve(e *env, from source, demoLoad bool) (err error) {
 	p.Announce(readiness.Address(admin.Addr(), store.Server(cfg.Store)))
 	group.Go(func() error { return p.Run(running) })
 	group.Go(func() error { return p.readiness.Run(running) })
+	group.Go(func() error { return p.gateway.Watch(running) })
 	p.Await(ctx)
 	group.Go(func() error { defer end(nil); return ignoreClosed(dataServer.Serve(data)) })
 	group.Go(func() error { defer end(nil); return ignoreClosed(adminServer.Serve(admin)) })

@@ -39,6 +39,9 @@ const (
 	GCRA          = shape.GCRA
 )
 
+// Timed is how many of the axes, the first ones, have limits of a minute.
+const Timed = limits.Kinds
+
 // MaxLimits is how many limits in other times and shapes than rolling minutes there may be.
 const MaxLimits = limits.MaxWindows
 

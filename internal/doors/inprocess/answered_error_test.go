@@ -33,19 +33,23 @@ func TestDoor_AnsweredError(t *testing.T) {
 		{999, false, false},
 	} {
 		t.Run(strconv.Itoa(c.status), func(t *testing.T) {
-			if got := lowers(t, c.status, func(p *tenants.Pool) { p.PerTenant = true }); got != c.perTenant {
+			if got, _ := lowers(t, c.status, func(p *tenants.Pool) { p.PerTenant = true }); got != c.perTenant {
 				t.Errorf("it lowers how many calls the tenant may run: %v, want %v", got, c.perTenant)
 			}
-			if got := lowers(t, c.status, func(p *tenants.Pool) { p.Adaptive = tenants.AIMD }); got != c.overloads {
+			got, refused := lowers(t, c.status, func(p *tenants.Pool) { p.Adaptive = tenants.AIMD })
+			if got != c.overloads {
 				t.Errorf("it lowers an adaptive limit: %v, want %v", got, c.overloads)
+			}
+			if want := c.overloads && c.status != 504; refused != want {
+				t.Errorf("it is a refusal, by which limits of a minute move: %v, want %v", refused, want)
 			}
 		})
 	}
 }
 
-// lowers reports whether errors with a status lower a limit. Calls are running when that is configured, because an adaptive limit begins
+// lowers reports whether errors with a status lower a limit, and whether they are refusals. Calls are running when that is configured, because an adaptive limit begins
 // at how many run.
-func lowers(t *testing.T, status int, configure func(*tenants.Pool)) bool {
+func lowers(t *testing.T, status int, configure func(*tenants.Pool)) (lower, refused bool) {
 	t.Helper()
 	fixed := func(p *tenants.Pool, _ *tenants.Tenant) { p.Concurrency = 16 }
 	cfg, list := policy(fixed)
@@ -73,7 +77,8 @@ func lowers(t *testing.T, status int, configure func(*tenants.Pool)) bool {
 	limit := func() int64 { return ctl.Governor().Standing("acme", "gpt").Concurrent.Limit }
 	before := limit()
 	end(reserve(8), client.End{Outcome: client.AnsweredError, Status: status})
-	return limit() < before
+	pool, _ := ctl.Policy().PoolNamed("gpt")
+	return limit() < before, pool.Overloaded.Load()
 }
 
 // apply puts another policy in force.

@@ -185,7 +185,7 @@ func (v *replay) change(c *change) error {
 	case decisions.Throttled:
 		var cuts []governor.Cut
 		for _, cut := range c.Cuts {
-			cuts = append(cuts, governor.Cut{Part: cut.Part, TPM: cut.TPM, RPM: cut.RPM, ITPM: cut.ITPM, OTPM: cut.OTPM, Until: v.clock.origin.Add(time.Duration(cut.Until)), Upstream: cut.Upstream})
+			cuts = append(cuts, governor.Cut{Part: cut.Part, TPM: cut.TPM, RPM: cut.RPM, ITPM: cut.ITPM, OTPM: cut.OTPM, Paced: cut.Paced, Until: v.clock.origin.Add(time.Duration(cut.Until)), Upstream: cut.Upstream})
 		}
 		v.gov.Throttle(c.Pool, cuts)
 	case decisions.Loaded:

@@ -188,6 +188,7 @@ func TestLowerLimits(t *testing.T) {
 	for _, c := range lowerLimits([]governor.PoolState{
 		pool("as configured"), pool("down", governor.Cut{Part: 500_000}), pool("tokens", governor.Cut{TPM: 100_000}, governor.Cut{TPM: 50_000}),
 		pool("both", governor.Cut{RPM: 100, Upstream: "a"}, governor.Cut{TPM: 1, Upstream: "b"}),
+		pool("raised", governor.Cut{TPM: -100_000}, governor.Cut{TPM: 50_000}), pool("paced", governor.Cut{TPM: 200_000, Paced: true}),
 	}) {
 		got = append(got, fmt.Sprintf("%s %s %s: %s", c.Severity, c.Kind, c.Pool, c.Message))
 	}

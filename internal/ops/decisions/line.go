@@ -140,6 +140,7 @@ type Cut struct {
 	RPM   int64 `json:"rpm,omitempty"`
 	ITPM  int64 `json:"itpm,omitempty"`
 	OTPM  int64 `json:"otpm,omitempty"`
+	Paced bool  `json:"paced,omitempty"`
 	Until int64 `json:"until"`
 	// Upstream is the one that it is of, if upstreams have limits of their own.
 	Upstream string `json:"upstream,omitempty"`
@@ -182,7 +183,7 @@ func lineOf(e *governor.Event, origin time.Time) Line {
 	case governor.EventThrottled:
 		l.Pool = e.Request.Pool
 		for _, c := range e.Cuts {
-			l.Cuts = append(l.Cuts, Cut{Part: c.Part, TPM: c.TPM, RPM: c.RPM, ITPM: c.ITPM, OTPM: c.OTPM, Until: int64(c.Until.Sub(origin)), Upstream: c.Upstream})
+			l.Cuts = append(l.Cuts, Cut{Part: c.Part, TPM: c.TPM, RPM: c.RPM, ITPM: c.ITPM, OTPM: c.OTPM, Paced: c.Paced, Until: int64(c.Until.Sub(origin)), Upstream: c.Upstream})
 		}
 	case governor.EventLoaded:
 		l.Pool = e.Request.Pool

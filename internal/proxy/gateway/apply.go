@@ -23,11 +23,8 @@ func (g *Gateway) prepare(next *admission.Policy) (install func(), err error) {
 		g.telling.Lock()
 		defer g.telling.Unlock()
 		g.world.Store(w)
-		if before == nil {
-			return
-		}
 		for _, p := range w.pools {
-			g.tellHealthLocked(p) // there may be other upstreams, or weights
+			g.tellHealthLocked(p) // there may be other limits, upstreams or weights
 		}
 	}, nil
 }

@@ -370,6 +370,10 @@ func (c *call) tell(said upstreams.Outcome) {
 	if c.tries.left != (upstreams.Remains{}) {
 		events.Limits = m.Look(time.Now(), c.realModel(), &c.tries.left, c.g.usedAt(t.up.Identity()), said == upstreams.Busy) || events.Limits
 	}
+	if said == upstreams.Busy {
+		c.pool.Overloaded.Store(true)
+		c.g.moveLimits(c.pool) // before others are refused
+	}
 	if t.busy {
 		c.tries.paused = events.Until
 		c.tries.comeBack = time.Until(events.Until)

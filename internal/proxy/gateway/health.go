@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"log/slog"
 	"time"
 
@@ -52,6 +53,37 @@ func (g *Gateway) tellHealthLocked(p *poolSide) {
 		g.log.Info("limits that upstreams declare", "pool", p.Name, "tpm_below_configured", below.Tokens, "rpm_below_configured", below.Requests,
 			"itpm_below_configured", below.Input, "otpm_below_configured", below.Output)
 	}
+}
+
+// Watch lets the limits of pools move that do, until ctx ends.
+func (g *Gateway) Watch(ctx context.Context) error {
+	tick := time.NewTicker(time.Second / 4)
+	defer tick.Stop()
+	for {
+		for _, p := range g.world.Load().pools {
+			g.moveLimits(p)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// moveLimits takes in what moves a pool's limits.
+func (g *Gateway) moveLimits(p *poolSide) {
+	if p.set.Moves() && p.set.Look(time.Now(), toldOf(g.gov.Used(p.Name, "")), p.Overloaded.Swap(false)) {
+		g.tellHealth(p)
+	}
+}
+
+// toldOf are amounts of a minute by the upstreams' units.
+func toldOf(minute limits.Cost) (t upstreams.Told) {
+	for k, n := range minute {
+		*t.Of(units[k]) = n
+	}
+	return t
 }
 
 // usedAt is what llmgov itself has used of an upstream in the last minute, through all pools and gateways; below 0 is unknown.

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/llmgov/llmgov/escrow/limits"
 	"github.com/llmgov/llmgov/internal/proxy/gateway/upstream"
 	"github.com/llmgov/llmgov/internal/proxy/gateway/usage"
 	"github.com/llmgov/llmgov/internal/proxy/upstreams"
@@ -42,6 +43,12 @@ func newWorld(next *admission.Policy, before *world) (*world, error) {
 	for _, p := range next.Pools {
 		side := &poolSide{Pool: p}
 		side.upstreams, side.set = newSet(p.Pool, byName, before.setOf(p.Name))
+		side.set.Shared = next.Snapshot.Config().Store != "memory"
+		for k, r := range p.Ranges {
+			if limit := *p.Amount(limits.Axis(k)); limit > 0 && (r.Max > 0 || p.Ramp > 0) {
+				side.set.Ranges[units[k]] = upstreams.Range{Least: limit, Most: r.Max, Throttles: r.Adaptive != "", Ramp: p.Ramp}
+			}
+		}
 		w.pools = append(w.pools, side)
 	}
 	return w, nil
@@ -79,7 +86,7 @@ func (w *world) byIdentity() map[string]*upstream.Upstream {
 }
 
 // heeds are the words of upstreams' heed.
-var heeds = map[string]upstreams.Heed{tenants.HeedLower: upstreams.HeedLower, tenants.HeedOff: upstreams.HeedOff}
+var heeds = map[string]upstreams.Heed{tenants.HeedLower: upstreams.HeedLower, tenants.HeedOff: upstreams.HeedOff, tenants.HeedFollow: upstreams.HeedFollow}
 
 // newSet makes a pool's set of upstreams, from which one is chosen for each try. What was believed
 // about those that were there before is kept.

@@ -6,6 +6,7 @@ import "time"
 type Cut struct {
 	Part                 int64
 	TPM, RPM, ITPM, OTPM int64
+	Paced                bool
 	// Upstream is the member that it is of, if members have limits of their own.
 	Upstream string
 	Until    time.Time
@@ -59,9 +60,21 @@ func (s *Set) limitsOf(m *Member, pool Told, part int64) Told {
 	return pool
 }
 
-// Cuts are the reductions of a pool with these limits (0 is none).
-func (s *Set) Cuts(now time.Time, pool Told) []Cut {
+// movedLasts is how long the least time is for which limits that have moved count without another Look. It is the same from one day to the next.
+const movedLasts = 24 * time.Hour
+
+// Cuts are the reductions of a pool with these configured limits (0 is none).
+func (s *Set) Cuts(now time.Time, configured Told) []Cut {
 	var cuts []Cut
+	found, pool := s.Limits(now, configured)
+	until := now.Truncate(movedLasts).Add(2 * movedLasts)
+	for i, c := range []Cut{between(configured, found), between(found, pool)} {
+		if c != (Cut{}) {
+			c.Paced = i == 1
+			c.Until = until
+			cuts = append(cuts, c)
+		}
+	}
 	// the time of the next probe of each, by its cut
 	broken := map[int]time.Time{}
 	out := 0
@@ -108,6 +121,11 @@ func (s *Set) Cuts(now time.Time, pool Told) []Cut {
 		}
 	}
 	return cuts
+}
+
+// between is the cut by which limits become others.
+func between(from, to Told) Cut {
+	return Cut{TPM: from.Tokens - to.Tokens, RPM: from.Requests - to.Requests, ITPM: from.Input - to.Input, OTPM: from.Output - to.Output}
 }
 
 // fading is in how many steps a cut for use by others ends, if no answer tells of it any more.

@@ -129,6 +129,18 @@ func (u *uses) note(now time.Time, s Scope) (news bool) {
 	return !known || now.Sub(at) >= inUse
 }
 
+// none reports whether there was no call for as long as a scope is in use.
+func (u *uses) none(now time.Time) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, at := range u.at {
+		if now.Sub(at) < inUse {
+			return false
+		}
+	}
+	return true
+}
+
 // until is the end of the first pause of those in use, if all of them pause.
 func (u *uses) until(now time.Time, ps pauses) (first time.Time) {
 	u.mu.Lock()

@@ -31,8 +31,9 @@ type Spec struct {
 type Heed int
 
 const (
-	HeedLower Heed = iota // They may lower a pool's limits.
-	HeedOff               // They are only shown.
+	HeedLower  Heed = iota // They may lower a pool's limits.
+	HeedOff                // They are only shown.
+	HeedFollow             // They may raise them, too, within their Range.
 )
 
 // Set is a pool's upstreams. It is safe for concurrent use.
@@ -41,6 +42,11 @@ type Set struct {
 	all     Mask
 	limited bool // its members have limits of their own
 	uses    *uses
+	movers  *movers
+
+	// Ranges are where the pool's limits may be, by Unit, and Shared is whether other gateways go by them as well. They are for whoever made the Set.
+	Ranges [units]Range
+	Shared bool
 
 	mu    sync.Mutex
 	wheel [Most]int64              // guarded by mu: the lead of each over its turn
@@ -55,9 +61,10 @@ func (m Mask) With(i int) Mask { return m | 1<<i }
 
 // New makes a Set. It keeps the health of members of the previous set, and whose turn it is among them.
 func New(list []Spec, before *Set) *Set {
-	s := &Set{uses: &uses{at: map[Scope]time.Time{}}}
+	s := &Set{uses: &uses{at: map[Scope]time.Time{}}, movers: &movers{}}
 	if before != nil {
 		s.uses = before.uses
+		s.movers = before.movers
 	}
 	for i, spec := range list {
 		m := &Member{Name: spec.Name, Weight: spec.Weight, Order: spec.Order, own: spec.Own, heeds: spec.Heed, seed: affinity.SeedOf(spec.Name)}

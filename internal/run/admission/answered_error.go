@@ -23,6 +23,7 @@ func (c *Call) AnsweredError(status int) {
 	case c.Ask.Free || c.Ending.Done:
 	case Overloads(status):
 		c.Lease.Overloaded()
+		c.Pool.Overloaded.Store(true)
 	case Late(status):
 		c.Lease.Late()
 	}

@@ -43,6 +43,8 @@ type Pool struct {
 	*tenants.Pool
 	Metrics  *telemetry.Pool
 	Failures *history.Minute
+	// Overloaded says that an upstream has refused a call for want of capacity, until somebody takes that in.
+	Overloaded atomic.Bool
 
 	// inputMax and inputsMax are how long a prompt may be that is no more than a minute of the pool, and of each of its
 	// upstreams; 0 is no limit.

@@ -38,13 +38,16 @@ const accountCall = 500 // tokens of a call
 var accountBody = `{"model":"m","messages":[{"role":"user","content":"` + strings.Repeat("word ", 372) + `"}],"max_tokens":100,"mock":{"output_tokens":30}}`
 
 // newAccount has three tenants of weights 4, 2 and 1 at each gateway.
-func newAccount(t *testing.T, limit int64, gateways int, minute, heed string) *account {
+func newAccount(t *testing.T, limit int64, gateways int, minute, heed string, change func(*tenants.Pool)) *account {
 	a := &account{limit: limit, rnd: mathrand.New(mathrand.NewPCG(1, 2))}
 	a.provider = testkit.Must(mock.New(mock.Config{TPM: limit, Minute: minute, FirstToken: 200 * time.Millisecond, TokensPerSecond: 100}))(t)
 	pool := harness.PoolAt("shared")
 	pool.TPM = limit
 	pool.Concurrency = 0
 	pool.HeadroomPPM = 0
+	if change != nil {
+		change(&pool)
+	}
 	var who []tenants.Tenant
 	for i, name := range []string{"small", "middle", "big"} {
 		who = append(who, harness.Tenant(name, 1<<i))
@@ -57,9 +60,15 @@ func newAccount(t *testing.T, limit int64, gateways int, minute, heed string) *a
 		s := harness.New(t, harness.World{
 			Pool: pool, Tenants: who, Upstreams: map[string]http.Handler{"shared": a.provider}, Shared: gateways > 1,
 			Wrap: func(rt http.RoundTripper) http.RoundTripper { return &distant{rt, a} },
-			Tune: func(c *tenants.Config) { c.Upstreams[1].Heed = heed },
+			Tune: func(c *tenants.Config) {
+				c.Upstreams[1].Heed = heed
+				if gateways > 1 {
+					c.Store = "redis://nowhere"
+				}
+			},
 		})
 		a.gateways = append(a.gateways, s)
+		go func() { _ = s.Gateway.Watch(ctx) }()
 		if gateways > 1 {
 			side := sharing.New(s.Governor)
 			r := runner.New(runner.Config{Name: fmt.Sprint("gateway ", i), Region: "r", Instance: rand.Text(), Store: store, Pools: side.Pools})
@@ -170,7 +179,7 @@ func TestForeignUse(t *testing.T) {
 		name := fmt.Sprintf("%d gateways, %s, %.0f %%", c.gateways, c.minute, 100*c.part)
 		virtually := func(heed string) (r accountFigures) {
 			testkit.Virtual(t, name+", "+heed, func(t *testing.T) {
-				r = newAccount(t, 300_000, c.gateways, c.minute, heed).run(t.Context(), c.part)
+				r = newAccount(t, 300_000, c.gateways, c.minute, heed, nil).run(t.Context(), c.part)
 			})
 			t.Logf("%s, %s: of 1,000 calls %.1f are refused, %.1f %% unused, others got %.0f %%, shares are off by %.1f %%", name, heed, r.refused, 100*r.unused, 100*r.theirs, 100*r.off)
 			return r
