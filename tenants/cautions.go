@@ -17,7 +17,7 @@ import (
 func (s *Snapshot) Cautions() []string {
 	list := slices.Clone(s.exposed)
 	for _, u := range s.cfg.Upstreams {
-		if u.APIKey != "" && inClear(u.BaseURL) {
+		if (u.APIKey != "" || u.LimitsAPI.Key != "") && inClear(u.BaseURL) {
 			list = append(list, "upstream "+u.Name+": its api_key is sent in clear to "+hostOf(u.BaseURL)+"; use https, unless the network is yours alone")
 		}
 		if u.APIKey != "" && u.Engine.SendKey && inClear(u.Engine.URL) && !inClear(u.BaseURL) {
@@ -69,6 +69,7 @@ func exposed(r *report, cfg *Config, name string, mode fs.FileMode) []string {
 	note(hasPassword(cfg.Store), "store")
 	for _, u := range cfg.Upstreams {
 		note(u.APIKey != "", strictyaml.Child(strictyaml.Child("upstreams", u.Name), "api_key"))
+		note(u.LimitsAPI.Key != "", limitsKey(u.Name))
 	}
 	for i := range cfg.Notify {
 		note(cfg.Notify[i].Secret != "", strictyaml.Child(strictyaml.Item("notify", i), "secret"))

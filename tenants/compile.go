@@ -169,6 +169,9 @@ func (c *compiler) upstreams() {
 		if u.BaseURL == "" {
 			c.r.At(path, "has no base_url; write one such as https://api.openai.com/v1")
 		}
+		if complaint := u.LimitsAPI.complain(cmp.Or(u.Kind, OpenAI)); complaint != "" && !c.r.Refused[strictyaml.Child(path, "limits_api")] {
+			c.r.At(strictyaml.Child(path, "limits_api"), "%s", complaint)
+		}
 		if u.Engine.SendKey && u.APIKey == "" && !c.r.Refused[strictyaml.Child(path, "api_key")] {
 			c.r.At(strictyaml.Child(strictyaml.Child(path, "engine"), "send_key"), "there is no api_key to send; set the upstream's api_key, or remove send_key")
 		}

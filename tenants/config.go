@@ -187,6 +187,8 @@ type Upstream struct {
 	TLS UpstreamTLS `json:",omitzero"`
 	// Heed says what the limits that the upstream declares, and their use by others, may do: HeedLower, which "" becomes, HeedOff or HeedFollow.
 	Heed string
+	// LimitsAPI says how the upstream is asked for its list of limits.
+	LimitsAPI LimitsAPI `json:",omitzero"`
 	// Engine says how to read the load of the upstream's own server.
 	Engine Engine `json:",omitzero"`
 }

@@ -28,6 +28,7 @@ func (l *loader) secrets(cfg *Config) {
 	for i := range cfg.Upstreams {
 		u := &cfg.Upstreams[i]
 		l.secret(&u.APIKey, strictyaml.Child(strictyaml.Child("upstreams", u.Name), "api_key"), parseSecret)
+		l.secret(&u.LimitsAPI.Key, limitsKey(u.Name), parseSecret)
 		l.upstreamTLS(u)
 	}
 	for i := range cfg.Notify {

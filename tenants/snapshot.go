@@ -80,6 +80,7 @@ func digests(cfg Config, list []Tenant) (policy string, full [sha256.Size]byte, 
 	shared.Upstreams = slices.Clone(cfg.Upstreams)
 	for i := range shared.Upstreams {
 		shared.Upstreams[i].APIKey = ""
+		shared.Upstreams[i].LimitsAPI = LimitsAPI{}
 		shared.Upstreams[i].TLS = UpstreamTLS{}
 	}
 	published := sha256.New()

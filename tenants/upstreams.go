@@ -32,6 +32,7 @@ var upstreamShape = shape[Upstream]{
 			Name: "heed", About: "What the limits that the provider declares, and their use by others with the same key, may do: lower the limits of pools, nothing, or raise limits with a max, too.",
 			Kind: heedWords.kind(), Read: func(v value, u *Upstream) { u.Heed = heedWords.read(v, HeedLower) }, Start: func(*Upstream) any { return HeedLower },
 		},
+		limitsAPIField,
 		engineField,
 	},
 	Also: schema{

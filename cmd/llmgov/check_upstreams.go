@@ -15,14 +15,14 @@ import (
 	"github.com/llmgov/llmgov/tenants"
 )
 
-// writeDeclared prints the limits that each upstream of each pool declares in answer to one call, beside those that are configured.
+// writeDeclared prints the limits that each upstream of each pool declares in answer to one call, or lists, beside those that are configured.
 func writeDeclared(ctx context.Context, w io.Writer, cfg *tenants.Config, through http.RoundTripper) error {
 	byName, err := upstream.New(cfg.Upstreams)
 	if err != nil {
 		return err
 	}
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprint(tw, "\nLimits that upstreams declare, by one call each:\n\n  POOL\tUPSTREAM\tMODEL\tLIMIT\tCONFIGURED\tDECLARED\n")
+	fmt.Fprint(tw, "\nLimits that upstreams declare, by one call each or in their lists of limits:\n\n  POOL\tUPSTREAM\tMODEL\tLIMIT\tCONFIGURED\tDECLARED\n")
 	for i := range cfg.Pools {
 		p := &cfg.Pools[i]
 		for k := range p.Upstreams {

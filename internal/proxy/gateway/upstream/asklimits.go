@@ -5,16 +5,22 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
+	"net/url"
+	"slices"
 	"time"
 
 	"github.com/llmgov/llmgov/internal/proxy/upstreams"
 	"github.com/llmgov/llmgov/tenants"
 )
 
-// AskLimits has a model answer with one token, and returns the limits that the upstream declares with it. The error is that it does not
-// answer, or refuses the call.
+// AskLimits returns the limits of a model: those that the provider lists, if the config has a key for that, or else those that the upstream declares
+// when the model answers with one token. The error is that it does not answer, refuses the call, or lists no such model.
 func (u *Upstream) AskLimits(ctx context.Context, through http.RoundTripper, model string) (told upstreams.Told, err error) {
+	if u.limitsAPI.Key != "" {
+		return u.listed(ctx, through, model)
+	}
 	path := "/chat/completions"
 	if u.Provider.Kind == tenants.Anthropic {
 		path = "/messages"
@@ -45,3 +51,103 @@ func (u *Upstream) AskLimits(ctx context.Context, through http.RoundTripper, mod
 
 // AskTimeout is how long to wait for the answer to AskLimits.
 const AskTimeout = 30 * time.Second
+
+// limitsPage is a page of OpenAI's list of a project's limits, or of Anthropic's of an organization's or a workspace's.
+type limitsPage struct {
+	Data []struct {
+		// Of OpenAI each entry is a model.
+		Model    string `json:"model"`
+		Requests int64  `json:"max_requests_per_1_minute"`
+		Tokens   int64  `json:"max_tokens_per_1_minute"`
+		// Of Anthropic each is a group of models.
+		Models []string `json:"models"`
+		Limits []struct {
+			Type  string `json:"type"`
+			Value int64  `json:"value"`
+		} `json:"limits"`
+	} `json:"data"`
+	HasMore bool   `json:"has_more"`  // OpenAI's,
+	LastID  string `json:"last_id"`   // from which the next page goes on
+	Next    string `json:"next_page"` // Anthropic's
+}
+
+// listedUnits are the units of Anthropic's limits that pools have.
+var listedUnits = map[string]upstreams.Unit{
+	"requests_per_minute": upstreams.Requests, "input_tokens_per_minute": upstreams.Input,
+	"input_tokens_per_minute_cache_aware": upstreams.Input, "output_tokens_per_minute": upstreams.Output,
+}
+
+const (
+	// mostPages bounds the pages of a list, and mostPage the bytes of one.
+	mostPages, mostPage = 100, 4 << 20
+)
+
+// listed are the limits of a model in the provider's lists, of which later ones go before earlier ones.
+func (u *Upstream) listed(ctx context.Context, through http.RoundTripper, model string) (told upstreams.Told, err error) {
+	lists := []string{"/organization/projects/" + u.limitsAPI.Project + "/rate_limits"}
+	if u.Provider.Kind == tenants.Anthropic {
+		lists = []string{"/organizations/rate_limits"}
+		if u.limitsAPI.Workspace != "" { // which has only what is different there
+			lists = append(lists, "/organizations/workspaces/"+u.limitsAPI.Workspace+"/rate_limits")
+		}
+	}
+	for _, list := range lists {
+		query := url.Values{}
+		for range mostPages {
+			page, err := u.limitsPage(ctx, through, u.Address.URL(list, "", query))
+			if err != nil {
+				return told, err
+			}
+			page.take(&told, model)
+			switch {
+			case page.Next != "":
+				query.Set("page", page.Next)
+				continue
+			case page.HasMore && page.LastID != "":
+				query.Set("after", page.LastID)
+				continue
+			}
+			break
+		}
+	}
+	if told == (upstreams.Told{}) {
+		return told, fmt.Errorf("its list of limits has no such model")
+	}
+	return told, nil
+}
+
+// take takes in the limits of a model.
+func (p *limitsPage) take(told *upstreams.Told, model string) {
+	for _, entry := range p.Data {
+		if entry.Model == model {
+			told.Requests = entry.Requests
+			told.Tokens = entry.Tokens
+		}
+		for _, l := range entry.Limits {
+			if of := listedUnits[l.Type]; of != upstreams.Other && slices.Contains(entry.Models, model) {
+				*told.Of(of) = l.Value
+			}
+		}
+	}
+}
+
+// limitsPage asks for a page of a list.
+func (u *Upstream) limitsPage(ctx context.Context, through http.RoundTripper, address string) (page limitsPage, err error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return page, err
+	}
+	u.Provider.Sign(r.Header, u.Provider.Key(u.limitsAPI.Key))
+	resp, err := u.RoundTrip(through, r)
+	if err != nil {
+		return page, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return page, fmt.Errorf("its list of limits answers %s", resp.Status)
+	}
+	if err := json.NewDecoder(io.LimitReader(resp.Body, mostPage)).Decode(&page); err != nil {
+		return page, fmt.Errorf("its list of limits cannot be read: %w", err)
+	}
+	return page, nil
+}

@@ -24,6 +24,7 @@ type Upstream struct {
 
 	key       []string   // the header by which the gateway authenticates there; nil without a key
 	modelList *modelList // the models that it lists
+	limitsAPI tenants.LimitsAPI
 
 	secured *secured // nil without TLS of its own
 
@@ -45,7 +46,7 @@ func New(list []tenants.Upstream) (map[string]*Upstream, error) {
 		if err != nil {
 			return nil, fmt.Errorf("gateway: upstream %s: %w", u.Name, err)
 		}
-		up := &Upstream{Name: u.Name, Provider: provider, Address: address, Heed: u.Heed, key: provider.Key(u.APIKey), modelList: &modelList{}}
+		up := &Upstream{Name: u.Name, Provider: provider, Address: address, Heed: u.Heed, key: provider.Key(u.APIKey), modelList: &modelList{}, limitsAPI: u.LimitsAPI}
 		if u.APIKey != "" {
 			up.Secrets = answers.NewSecrets(u.APIKey)
 		}
