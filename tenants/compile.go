@@ -52,6 +52,7 @@ func Build(cfg Config, list []Tenant) (*Snapshot, error) {
 		t.Budgets = append([]Budget(nil), t.Budgets...)
 		t.Windows = slices.Clone(t.Windows)
 		t.Upstreams = slices.Clone(t.Upstreams)
+		t.Members = t.Members.clone()
 		t.Pools = append([]PoolLimits(nil), t.Pools...)
 		for j := range t.Pools {
 			t.Pools[j].Windows = slices.Clone(t.Pools[j].Windows)

@@ -9,24 +9,40 @@ import (
 	"github.com/llmgov/llmgov/tenants/keyfile"
 )
 
+// keyDraft is a key while it is read.
+type keyDraft struct {
+	Key
+	limits MemberLimits
+}
+
 // keyShape is a key that is written as a mapping.
-var keyShape = shape[Key]{
-	Fields: []field[Key]{
+var keyShape = shape[keyDraft]{
+	Fields: slices.Concat([]field[keyDraft]{
 		{
 			Name: "hash", About: "The hash of the key, as llmgov keys new prints it.", Kind: hashKind,
-			Read: func(v value, k *Key) { k.Hash = readKeyHash(v) },
+			Read: func(v value, k *keyDraft) { k.Hash = readKeyHash(v) },
 		},
 		{
 			Name: "name", About: "What the key is for. No two of a tenant have one name.", Kind: strictyaml.NameKind,
-			Read: func(v value, k *Key) { k.Name = v.Named() },
+			Read: func(v value, k *keyDraft) { k.Name = v.Named() },
 		},
 		{
 			Name: "expires", About: "The last day on which it is good, in the config's timezone, or the instant at which it ends.",
 			Kind: strictyaml.StringKind(`^2[0-9]{3}-[0-9]{2}-[0-9]{2}(T.*)?$`),
-			Read: func(value, *Key) {}, // read by key, which knows the zone
+			Read: func(value, *keyDraft) {}, // read by key, which knows the zone
 		},
-	},
+	}, keyLimitFields()),
 	Also: schema{"required": []any{"hash"}},
+}
+
+// keyLimitFields are those of a member: a key with limits is one.
+func keyLimitFields() (list []field[keyDraft]) {
+	for _, f := range memberShape.Fields {
+		list = append(list, field[keyDraft]{
+			Name: f.Name, About: f.About, Kind: f.Kind, Read: func(v value, k *keyDraft) { f.Read(v, &k.limits) },
+		})
+	}
+	return list
 }
 
 func hashKind() schema { return strictyaml.TextKind(`^sha256:[0-9a-f]{64}$`)() }
@@ -38,25 +54,26 @@ func keyKind() schema {
 	return s
 }
 
-// readKeyList reads a tenant's keys. A refused entry, or a refused list, reads as the zero hash.
-func readKeyList(v value, zone *time.Location) []Key {
+// readKeyList reads a tenant's keys, and the limits of those that have some, by name. A refused entry, or a refused list, reads as the zero hash.
+func readKeyList(v value, zone *time.Location) ([]Key, map[string]MemberLimits) {
 	list, ok := v.Items()
 	if !ok {
-		return []Key{{}}
+		return []Key{{}}, nil
 	}
+	limits := map[string]MemberLimits{}
 	list = atMost(v, list, maxEntries)
 	keys := make([]Key, len(list)) // none, where they are made at run time
 	for i, it := range list {
-		keys[i] = readKey(it, zone)
+		keys[i] = readKey(it, zone, limits)
 	}
-	return keys
+	return keys, limits
 }
 
-func readKey(v value, zone *time.Location) Key {
+func readKey(v value, zone *time.Location, limits map[string]MemberLimits) Key {
 	if !v.IsMapping() {
 		return Key{Hash: readKeyHash(v)}
 	}
-	var k Key
+	k := keyDraft{limits: MemberLimits{Weight: defaultWeight}}
 	list, ok := v.Pairs()
 	if ok && keyShape.ReadPairs(list, &k) && !strictyaml.Has(list, "hash") {
 		v.Problem("has no hash; write hash: sha256:…, made with llmgov keys new")
@@ -66,7 +83,15 @@ func readKey(v value, zone *time.Location) Key {
 			k.Expires = readExpiry(p.Value, zone)
 		}
 	}
-	return k
+	if slices.ContainsFunc(list, func(p pair) bool {
+		return slices.ContainsFunc(memberShape.Fields, func(f field[MemberLimits]) bool { return f.Name == p.Key })
+	}) {
+		if k.Name == "" {
+			v.Problem("has limits and no name, by which it is counted; give it one")
+		}
+		limits[MemberOf(k.Name)] = k.limits
+	}
+	return k.Key
 }
 
 // readKeyHash reads the hash of a key. No message shows it, because it may be a key itself, by mistake.

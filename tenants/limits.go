@@ -68,6 +68,9 @@ func (s *Snapshot) Limits(t *Tenant, p *Pool) []Limit {
 	if t.ServiceTiers != nil {
 		l.text("service_tiers", strings.Join(t.ServiceTiers, " "))
 	}
+	if t.Members != nil {
+		l.text("members", t.Members.String())
+	}
 	if t.Upstreams != nil {
 		l.text("upstreams", strings.Join(t.Upstreams, ", "))
 	}

@@ -282,6 +282,7 @@ func (f *policyFile) checkMember(v value, t *draft) {
 
 // keep adds a finished draft and reads its teams.
 func (f *policyFile) keep(d *draft) {
+	d.divideByKeys(f.r)
 	f.tenants = append(f.tenants, d.tenant())
 	for _, e := range d.teams {
 		f.readTeam(d, e)

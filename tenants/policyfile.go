@@ -94,6 +94,7 @@ var commonFields = slices.Concat(limitFields[draft]("Own %s."), []field[draft]{
 		Name: "service_tiers", About: "The providers' tiers of service that its calls may name in service_tier or speed, such as flex. Others are refused, but for auto, default and standard.",
 		Kind: strictyaml.ListOf(strictyaml.TextKind(serviceTier.String()), 1, true), Read: func(v value, t *draft) { t.ServiceTiers = readServiceTiers(v) },
 	},
+	membersField,
 	poolLimitsField,
 	upstreamsField,
 	{
@@ -106,7 +107,7 @@ var commonFields = slices.Concat(limitFields[draft]("Own %s."), []field[draft]{
 var ownFields = []field[draft]{
 	{
 		Name: "keys", About: "Its API keys: their hashes, as llmgov keys new prints them, alone or with a name and an end.",
-		Kind: strictyaml.ListOf(keyKind, 0, true), Read: func(v value, t *draft) { t.Keys = readKeyList(v, t.given.zone) },
+		Kind: strictyaml.ListOf(keyKind, 0, true), Read: func(v value, t *draft) { t.Keys, t.keyLimits = readKeyList(v, t.given.zone) },
 	},
 	{
 		Name: "models", About: "Names and patterns of the models that it may use. Left out, every model of every pool, or all that its parent may.",

@@ -170,6 +170,11 @@ func (c *compiler) usdBudgets() {
 	for i := range c.tenants {
 		t := &c.tenants[i]
 		at := countsUSD(t.Budgets)
+		path := "budgets"
+		if at < 0 && t.Members != nil {
+			path = strictyaml.Child(strictyaml.Child("members", "each"), path)
+			at = t.Members.countsUSD()
+		}
 		if at < 0 {
 			continue
 		}
@@ -184,7 +189,7 @@ func (c *compiler) usdBudgets() {
 			}
 			models = append(models, list...)
 		}
-		c.needPrices(strictyaml.Item(c.origin(t, "budgets"), at), "tenant "+strictyaml.Show(t.Name)+" may use", models)
+		c.needPrices(strictyaml.Item(c.origin(t, path), at), "tenant "+strictyaml.Show(t.Name)+" may use", models)
 	}
 }
 

@@ -78,6 +78,17 @@ func checkTenantName(p pair) {
 	if strings.Contains(p.Key, teamSep) {
 		p.Report.Add(p.At, "name %s holds a slash; write it without", strictyaml.Show(p.Key))
 	}
+	if complaint := complainTilde(p.Key); complaint != "" {
+		p.Report.Add(p.At, "name %s %s", strictyaml.Show(p.Key), complaint)
+	}
+}
+
+// complainTilde complains about a name of a tenant or team that could be a member's.
+func complainTilde(name string) string {
+	if strings.HasPrefix(name, "~") {
+		return "begins with ~, as names of members do; write it without"
+	}
+	return ""
 }
 
 // tree finds each tenant's place and its parent's. Names are sorted, so a parent stands before its teams.

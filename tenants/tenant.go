@@ -60,6 +60,8 @@ type Tenant struct {
 	MaxOutputTokens int64
 	// Budgets are its own limits over calendar windows.
 	Budgets []Budget
+	// Members, unless nil, divides calls with its own keys and tokens among those who make them.
+	Members *Members `json:",omitempty"`
 	// Spent is the status of refusals for a spent budget: 429, which 0 is too, or 402.
 	Spent int64 `json:",omitempty"`
 	// Pools are its limits in single pools, beside those over all; sorted by pool, each there once.
@@ -119,6 +121,7 @@ type draft struct {
 	groupRefused bool    // what it says of that was refused
 	tenantWeight float64 // the weight inside of the group
 	teams        []pair  // yet to be read
+	keyLimits    map[string]MemberLimits
 	given        *given
 }
 

@@ -170,6 +170,9 @@ func (v *verifier) tenant(t *Tenant) {
 	if t.Spent != 0 && !slices.Contains(spentStatuses, t.Spent) {
 		v.r.At(strictyaml.Child(path, "spent"), "%d is not a status for spent budgets; use 429 or 402", t.Spent)
 	}
+	if t.Members != nil {
+		t.Members.verify(v, strictyaml.Child(path, "members"))
+	}
 	v.patterns(strictyaml.Child(path, "models"), t.Models)
 	for i, k := range t.Keys {
 		if k.Hash == (KeyHash{}) {
@@ -184,7 +187,7 @@ func (v *verifier) tenant(t *Tenant) {
 // tenantName checks a tenant's name, or each part of the path that a team has for one, and answers its path.
 func (v *verifier) tenantName(name string) string {
 	for part := range strings.SplitSeq(name, teamSep) {
-		if complaint := strictyaml.CheckName(part); complaint != "" {
+		if complaint := cmp.Or(strictyaml.CheckName(part), complainTilde(part)); complaint != "" {
 			v.r.At("tenants", "name %s %s", strictyaml.Show(name), complaint)
 		}
 	}

@@ -93,7 +93,7 @@ func zoneKind() schema {
 // The patterns of names.
 const (
 	anyName    = `^\S+$`
-	tenantName = `^[^\s/]+$`
+	tenantName = `^[^\s/~][^\s/]*$`
 )
 
 // limitField is a whole number from 1. 0 is refused, because it would be read as no limit.

@@ -14,6 +14,7 @@ import (
 
 type explainCmd struct {
 	Tenant   string         `placeholder:"NAME" help:"The caller: a tenant, or a team by its path, such as acme/search."`
+	Member   string         `placeholder:"NAME" help:"Who of the tenant's members calls, as calls say it."`
 	Model    string         `placeholder:"NAME" help:"The model that the call asks for."`
 	Request  string         `placeholder:"ID" help:"Instead of all else: a call that was refused, by its x-request-id. Only the running gateway knows. With --tenant, if several tenants use the same ids."`
 	Tokens   *int64         `placeholder:"N" help:"Tokens in all. Default: --input, and the tokens held for a call that does not bound its answer."`
@@ -37,7 +38,7 @@ func (c explainCmd) Run(e *env) error {
 	if c.Request != "" {
 		return c.recorded(e)
 	}
-	q := &adminapi.Question{Tenant: c.Tenant, Model: c.Model, Tokens: c.Tokens, Input: c.Input, Priority: c.Priority, MaxWait: c.MaxWait}
+	q := &adminapi.Question{Tenant: c.Tenant, Member: c.Member, Model: c.Model, Tokens: c.Tokens, Input: c.Input, Priority: c.Priority, MaxWait: c.MaxWait}
 	if c.Tenant == "" || c.Model == "" {
 		return &usageError{"give the call's --tenant and --model, or the --request of a refused call"}
 	}
@@ -69,7 +70,7 @@ func (c explainCmd) Run(e *env) error {
 
 // recorded explains a call that was refused.
 func (c explainCmd) recorded(e *env) error {
-	if c.Model != "" || c.Tokens != nil || c.Input != nil || c.Priority != "" || c.MaxWait != nil {
+	if c.Member != "" || c.Model != "" || c.Tokens != nil || c.Input != nil || c.Priority != "" || c.MaxWait != nil {
 		return &usageError{"--request already names the call; leave out the other flags, except --tenant"}
 	}
 	side, err := c.side(e)

@@ -41,6 +41,7 @@ const (
 	CodeKey         Code = "invalid_api_key"       // no such tenant or key
 	CodeRoute       Code = "route_not_allowed"     // the tenant is not granted such calls
 	CodeModel       Code = "model_not_allowed"     // the tenant is not granted the model
+	CodeBlocked     Code = "member_blocked"        // a limit of the tenant's member is 0
 	CodeNoModel     Code = "model_not_found"       // no pool serves the model
 	CodeTooLarge    Code = "request_too_large"
 	CodeRate        Code = "rate_limit_exceeded" // see Kind

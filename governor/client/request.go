@@ -19,6 +19,8 @@ type Request struct {
 	// Key or Tenant says who asks: by an API key of the policy, or by the name of a tenant, if whoever
 	// opened the Client is trusted with that.
 	Key, Tenant string
+	// Member is who of the tenant's members makes the call, by the name that its policy would find in a request. Empty leaves it to the Header.
+	Member string
 
 	// Model is the model by the policy's name for it.
 	Model string
@@ -55,7 +57,7 @@ type Request struct {
 
 	// Background lets interactive calls go first.
 	Background bool
-	// Header are the headers of the request for which it asks, by which its tenant's priority_by may lower its priority. A governor of this
+	// Header are the headers of the request for which it asks, by which its tenant's priority_by may lower its priority, and its members are told apart. A governor of this
 	// process reads them; one elsewhere is not told.
 	Header http.Header
 	// MaxWait shortens the time that the policy lets the call wait for its turn, which nil leaves as it is. 0 does not wait.
@@ -96,6 +98,7 @@ func (r *Request) Check() error {
 		{"id", r.ID, maxID},
 		{"key", r.Key, maxKey},
 		{"tenant", r.Tenant, maxName},
+		{"member", r.Member, maxName},
 		{"model", r.Model, maxName},
 		{"pool", r.Pool, maxName},
 		{"route", r.Route, maxName},

@@ -25,8 +25,8 @@ type Options struct {
 
 const defaultMaxBody = 32 << 20
 
-// Caller is whose call it is: by a key of the policy, or by the name of a tenant.
-type Caller struct{ Key, Tenant string }
+// Caller is whose call it is: by a key of the policy, or by the name of a tenant; and which Member of its makes it, if the headers do not say.
+type Caller struct{ Key, Tenant, Member string }
 
 type tenantKey struct{}
 

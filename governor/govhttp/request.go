@@ -79,6 +79,7 @@ func (g *governed) begin(r *http.Request, d *dialect.Dialect, at *dialect.Route)
 	who := g.opt.Caller(r)
 	c.ask.Key = who.Key
 	c.ask.Tenant = who.Tenant
+	c.ask.Member = who.Member
 	return c
 }
 
@@ -171,6 +172,7 @@ func (g *governed) describe(c *call) *ask.Refusal {
 		ID:         c.ask.ID,
 		Key:        c.ask.Key,
 		Tenant:     c.ask.Tenant,
+		Member:     c.ask.Member,
 		Model:      a.Model,
 		Instead:    a.Instead,
 		Route:      a.Answer.Route,

@@ -17,7 +17,7 @@ import (
 // ask is a request in the words of the protocol. Prompts stay here: only their lengths are sent.
 func (d *door) ask(r *client.Request) *admissionv1.ReserveRequest {
 	ask := &admissionv1.ReserveRequest{
-		ReservationId: "rsv_" + rand.Text(), Ttl: durationpb.New(d.TTL), RequestId: r.ID, Key: r.Key, Tenant: r.Tenant,
+		ReservationId: "rsv_" + rand.Text(), Ttl: durationpb.New(d.TTL), RequestId: r.ID, Key: r.Key, Tenant: r.Tenant, Member: r.Member,
 		Model: r.Model, Instead: r.Instead, Pool: r.Pool, Route: r.Route,
 		InputTokens: r.InputTokens, MaxOutputTokens: r.MaxOutput, Copies: r.Copies, NoOutput: r.NoOutput, OpenOutput: r.OpenOutput,
 		Free: r.Free, Stream: r.Stream, Background: r.Background,

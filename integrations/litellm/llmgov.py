@@ -93,6 +93,9 @@ class Llmgov(CustomLogger):
             "stream": data.get("stream") is True,
             "ttl_seconds": self.ttl,
         }
+        member = data.get("user") or getattr(user_api_key_dict, "end_user_id", None) or getattr(user_api_key_dict, "user_id", None)
+        if member:
+            ask["member"] = str(member)[:256]
         bound = next((data[k] for k in ("max_completion_tokens", "max_tokens", "max_output_tokens") if whole(data.get(k))), 0)
         if call_type in TEXT and bound:
             ask["max_output_tokens"] = min(bound, 2**53)  # beyond a thousand million it is none

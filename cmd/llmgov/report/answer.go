@@ -90,6 +90,9 @@ func (a *Answer) notePace() {
 // title says which call is explained.
 func (a *Answer) title() string {
 	text := "Tenant " + a.Tenant
+	if a.Member != "" {
+		text += ", member " + a.Member
+	}
 	if a.Tier != "" {
 		text += " (tier " + a.Tier + ")"
 	}

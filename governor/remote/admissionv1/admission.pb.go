@@ -130,7 +130,9 @@ type ReserveRequest struct {
 	// Names the call in explanations, events and lists of leases. Left empty, it is the reservation's id.
 	RequestId string `protobuf:"bytes,20,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	// How long the reservation is kept without a sign of life: 1 s to 1 h; unset is 60 s.
-	Ttl           *durationpb.Duration `protobuf:"bytes,21,opt,name=ttl,proto3" json:"ttl,omitempty"`
+	Ttl *durationpb.Duration `protobuf:"bytes,21,opt,name=ttl,proto3" json:"ttl,omitempty"`
+	// Who of the tenant's members makes the call, by the name that the tenant's policy would find in a request.
+	Member        string `protobuf:"bytes,22,opt,name=member,proto3" json:"member,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -310,6 +312,13 @@ func (x *ReserveRequest) GetTtl() *durationpb.Duration {
 		return x.Ttl
 	}
 	return nil
+}
+
+func (x *ReserveRequest) GetMember() string {
+	if x != nil {
+		return x.Member
+	}
+	return ""
 }
 
 // Retry is how a call is recognized that was made before, so that it finds the place that was kept for it.
@@ -1018,7 +1027,7 @@ var File_llmgov_admission_v1_admission_proto protoreflect.FileDescriptor
 
 const file_llmgov_admission_v1_admission_proto_rawDesc = "" +
 	"\n" +
-	"#llmgov/admission/v1/admission.proto\x12\x13llmgov.admission.v1\x1a\x1egoogle/protobuf/duration.proto\"\xa6\x05\n" +
+	"#llmgov/admission/v1/admission.proto\x12\x13llmgov.admission.v1\x1a\x1egoogle/protobuf/duration.proto\"\xbe\x05\n" +
 	"\x0eReserveRequest\x12%\n" +
 	"\x0ereservation_id\x18\x01 \x01(\tR\rreservationId\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\tR\x03key\x12\x16\n" +
@@ -1046,7 +1055,8 @@ const file_llmgov_admission_v1_admission_proto_rawDesc = "" +
 	"\x05retry\x18\x13 \x01(\v2\x1a.llmgov.admission.v1.RetryR\x05retry\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x14 \x01(\tR\trequestId\x12+\n" +
-	"\x03ttl\x18\x15 \x01(\v2\x19.google.protobuf.DurationR\x03ttl\"_\n" +
+	"\x03ttl\x18\x15 \x01(\v2\x19.google.protobuf.DurationR\x03ttl\x12\x16\n" +
+	"\x06member\x18\x16 \x01(\tR\x06member\"_\n" +
 	"\x05Retry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x18\n" +
 	"\aattempt\x18\x02 \x01(\x05R\aattempt\x12\x12\n" +

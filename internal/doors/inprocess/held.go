@@ -37,6 +37,7 @@ func askOf(r *client.Request) ask.Ask {
 		Stream:     r.Stream,
 		Background: r.Background,
 		Header:     ask.Header(r.Header),
+		Member:     r.Member,
 		MaxWait:    r.MaxWait,
 		Retry:      ask.Retry{Key: r.Retry.Key, Attempt: attempt(r.Retry.Attempt), Once: r.Retry.Once, Digest: r.Retry.Digest},
 	}

@@ -52,7 +52,7 @@ func believed(who admissionserver.Caller, status int) int {
 // askOf is what a request asks for. The caller's rights to it are checked elsewhere.
 func askOf(req *admissionv1.ReserveRequest) (*reserve.Ask, error) {
 	ask := &reserve.Ask{ID: req.ReservationId, Call: client.Request{
-		ID: req.RequestId, Key: req.Key, Tenant: req.Tenant,
+		ID: req.RequestId, Key: req.Key, Tenant: req.Tenant, Member: req.Member,
 		Model: req.Model, Instead: req.Instead, Pool: req.Pool, Route: req.Route,
 		InputTokens: req.InputTokens,
 		MaxOutput:   req.MaxOutputTokens, Copies: req.Copies, NoOutput: req.NoOutput, OpenOutput: req.OpenOutput,

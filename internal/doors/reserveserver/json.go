@@ -14,6 +14,7 @@ type reserveRequest struct {
 	ReservationID   string     `json:"reservation_id,omitempty" maxLength:"128" pattern:"^[!-~]*$" description:"Names the reservation, so that a request whose answer was lost can be repeated. Left out, one is made."`
 	Key             string     `json:"key,omitempty" maxLength:"16384" description:"An API key of the tenant that asks, or a token; or tenant; or neither, if the bearer token is such a key."`
 	Tenant          string     `json:"tenant,omitempty" maxLength:"256" description:"The name of the tenant that asks, for callers with the listener's token."`
+	Member          string     `json:"member,omitempty" maxLength:"256" description:"Who of the tenant's members makes the call, by the name that the tenant's policy would find in a request."`
 	Model           string     `json:"model,omitempty" maxLength:"256" description:"The model. A call has a model, or a pool in which it is counted, or both."`
 	Pool            string     `json:"pool,omitempty" maxLength:"256"`
 	Route           string     `json:"route,omitempty" maxLength:"256" description:"The kind of the call, such as /chat/completions."`
@@ -92,7 +93,7 @@ type endAnswer struct {
 // proto is the request in the words of gRPC, so that both are read by the same rules.
 func (r *reserveRequest) proto() *admissionv1.ReserveRequest {
 	out := &admissionv1.ReserveRequest{
-		ReservationId: r.ReservationID, Key: r.Key, Tenant: r.Tenant, Model: r.Model, Pool: r.Pool, Route: r.Route, Instead: r.Instead,
+		ReservationId: r.ReservationID, Key: r.Key, Tenant: r.Tenant, Member: r.Member, Model: r.Model, Pool: r.Pool, Route: r.Route, Instead: r.Instead,
 		InputTokens: r.InputTokens, InputBytes: r.InputBytes, MaxOutputTokens: r.MaxOutputTokens, Copies: r.Copies,
 		NoOutput: r.NoOutput, OpenOutput: r.OpenOutput, Free: r.Free, Stream: r.Stream, Background: r.Background, RequestId: r.RequestID,
 	}

@@ -67,6 +67,8 @@ func readParameter(q *adminapi.Question, name, value string) (err error) {
 	switch name {
 	case "tenant":
 		q.Tenant = value
+	case "member":
+		q.Member = value
 	case "model":
 		q.Model = value
 	case "tokens":
@@ -84,7 +86,7 @@ func readParameter(q *adminapi.Question, name, value string) (err error) {
 		}
 		q.MaxWait = &d
 	default:
-		return adminapi.BadRequest("There is no parameter " + strconv.Quote(text.Brief(name)) + "; there are tenant, model, tokens, input, output, priority and max_wait.")
+		return adminapi.BadRequest("There is no parameter " + strconv.Quote(text.Brief(name)) + "; there are tenant, member, model, tokens, input, output, priority and max_wait.")
 	}
 	return err
 }

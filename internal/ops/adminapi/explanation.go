@@ -11,6 +11,8 @@ type Explanation struct {
 	Waited  float64    `json:"waited_seconds,omitempty"`
 
 	Tenant string `json:"tenant"`
+	// Member is who of the tenant's members calls, by the name under which it is counted.
+	Member string `json:"member,omitempty"`
 	Tier   string `json:"tier"`
 	Pool   string `json:"pool"`
 	Model  string `json:"model"`

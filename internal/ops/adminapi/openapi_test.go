@@ -67,6 +67,7 @@ type (
 	}
 	explainQuery struct {
 		Tenant   string `query:"tenant"`
+		Member   string `query:"member" description:"Who of the tenant's members calls."`
 		Model    string `query:"model"`
 		Tokens   int64  `query:"tokens" minimum:"0" maximum:"1000000000" description:"In all; either this or output."`
 		Input    int64  `query:"input" minimum:"0" maximum:"1000000000"`

@@ -12,6 +12,8 @@ import (
 // Question asks what a call would meet, without making the call.
 type Question struct {
 	Tenant, Model string
+	// Member is who of the tenant makes it, as its calls say; empty for calls that do not.
+	Member string
 	// Tokens is what it may take in all, Input its prompt, and Output the bound of its answer. By
 	// default the prompt is empty, and the answer is bounded as that of a call without a bound.
 	Tokens, Input, Output *int64
@@ -42,6 +44,9 @@ func (q *Question) counts() [3]saidTokens {
 // Values is the question as a URL query.
 func (q *Question) Values() url.Values {
 	v := url.Values{"tenant": {q.Tenant}, "model": {q.Model}}
+	if q.Member != "" {
+		v.Set("member", q.Member)
+	}
 	for _, n := range q.counts() {
 		if n.value != nil {
 			v.Set(n.name, strconv.FormatInt(*n.value, 10))

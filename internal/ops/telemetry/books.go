@@ -124,7 +124,7 @@ func (b *books) Collect(ch chan<- prometheus.Metric) {
 		spent.add(noTenant, p.Budgets)
 		for _, l := range p.Leases {
 			if l.State != "waiting" {
-				inflight[[2]string{l.Tenant, p.Config.Name}]++
+				inflight[[2]string{l.Owner(), p.Config.Name}]++
 			}
 		}
 	}

@@ -32,7 +32,7 @@ func (c *call) showStanding() {
 		pool = c.pool.Name
 	}
 	c.shown = true
-	c.dialect().Show(c.w.Header(), c.g.gov, c.Tenant.Name, pool)
+	c.dialect().Show(c.w.Header(), c.g.gov, c.Counted(), pool)
 }
 
 // showAdmitted shows a call that was admitted where its tenant stands, and how long it waited, if nothing shows it yet. That

@@ -61,9 +61,10 @@ func (c *call) serveLookup() {
 
 // serveUsage answers GET /v1/usage from the books of the tenant that asks.
 func (c *call) serveUsage() {
-	c.g.gov.Refresh(c.r.Context(), c.Tenant.Name)
+	c.Ask.Header = ask.Header(c.r.Header)
+	c.g.gov.Refresh(c.r.Context(), c.Counted())
 	c.showStanding()
 	books := usage.Books{Governor: c.g.gov, Policy: c.world.Policy, Shares: c.world.shares()}
 	c.w.Header().Set("Cache-Control", "no-store")
-	c.writeJSON(books.Of(c.Tenant, c.Key))
+	c.writeJSON(books.Of(c.Tenant, c.Key, c.Member()))
 }

@@ -84,7 +84,7 @@ func (v *View) ShadowRefused(tenant string) int64 {
 
 // Refusal shows the answer to a refusal of a tenant's call.
 func (v *View) Refusal(tenant string, rej *governor.Refusal) *adminapi.Refusal {
-	t, _ := v.Snapshot().TenantByName(tenant)
+	t, _ := v.Snapshot().TenantOf(tenant)
 	said := admission.RefusalOf(rej, t)
 	r := &adminapi.Refusal{
 		Status: said.Status, Code: said.Code, Reason: rej.Reason.String(), Of: "pool " + rej.Pool, Axis: admission.AxisOf(rej),

@@ -13,7 +13,10 @@ import (
 func (c *Call) Estimate() *ask.Refusal {
 	a := &c.Ask
 	req := &c.Request
-	req.Tenant = c.Tenant.Name
+	if f := Blocked(c.Tenant, c.Member(), c.Began); f != nil {
+		return f
+	}
+	req.Tenant = c.Counted()
 	req.Pool = c.Pool.Name
 	req.ID = c.ID
 	req.Stream = a.Stream
@@ -27,7 +30,7 @@ func (c *Call) Estimate() *ask.Refusal {
 		c.entry.left = max(0, c.MaxWait()-c.entry.waited)
 		req.MaxWait = &c.entry.left
 	}
-	req.Claim = claimOf(c.Tenant.Name, &a.Retry)
+	req.Claim = claimOf(req.Tenant, &a.Retry)
 	req.Interrupt = c.Early
 	req.Conversation = a.Conversation
 	req.Via = a.Via

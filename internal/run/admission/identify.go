@@ -36,6 +36,9 @@ func (c *Call) identifyToken(token string) *ask.Refusal {
 	case err == nil:
 		c.Key = k
 		c.identified(t)
+		if t.Members != nil && t.Members.By.Source == tenants.ByClaim {
+			c.claim = identity.Claim(token, t.Members.By.Of)
+		}
 		return nil
 	case errors.Is(err, identity.ErrNoToken):
 		return &ask.Refusal{Status: statusUnauthorized, Code: ask.CodeKey, Message: "The API key is not known here."}

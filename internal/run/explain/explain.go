@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/llmgov/llmgov/internal/run/admission"
 	"github.com/llmgov/llmgov/internal/run/policy"
 
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/governor/terms"
 	"github.com/llmgov/llmgov/internal/ops/adminapi"
 	"github.com/llmgov/llmgov/internal/run/admission/ask"
 	"github.com/llmgov/llmgov/tenants"
@@ -82,7 +84,7 @@ func (e *Explainer) explainedNow(q *adminapi.Question) (*adminapi.Explanation, e
 	var decider *int
 	x.Limits, decider = explainLimits(now.Snapshot, &o)
 	x.Upstreams = explainUpstreams(&o)
-	t, _ := now.Snapshot.TenantByName(req.Tenant)
+	t, _ := now.Snapshot.TenantOf(req.Tenant)
 	strict := decided(&o, t, decider)
 	x.Decision = strict
 	if x.Shadow && (o.Refused == nil || o.Refused.Reason != governor.ReasonDraining) {
@@ -90,6 +92,10 @@ func (e *Explainer) explainedNow(q *adminapi.Question) (*adminapi.Explanation, e
 		x.WithoutShadow = strict
 	}
 	if f := now.Pools[p.Index].TooLong(req.Input, req.Via); f != nil { // even of a shadow
+		x.Decision = refusedWith(f, nil)
+		x.WithoutShadow = nil
+	}
+	if f := admission.Blocked(t, q.Member, time.Now()); f != nil {
 		x.Decision = refusedWith(f, nil)
 		x.WithoutShadow = nil
 	}
@@ -102,14 +108,18 @@ func explained(snap *tenants.Snapshot, q *adminapi.Question) (*adminapi.Explanat
 	if err != nil {
 		return nil, nil, nil, err
 	}
+	if q.Member != "" && t.Members == nil {
+		return nil, nil, nil, adminapi.BadRequest("Tenant " + t.Name + " has no members in its policy. Leave the member out.")
+	}
 	req := questioned(q, snap, t, p)
 	return explainedCall(snap, t, p, req), req, p, nil
 }
 
 // explainedCall is the explanation by the policy alone of a tenant's call to a pool.
 func explainedCall(snap *tenants.Snapshot, t *tenants.Tenant, p *tenants.Pool, req *governor.Request) *adminapi.Explanation {
+	_, member, _ := terms.CutMember(req.Tenant)
 	x := &adminapi.Explanation{
-		Tenant: t.Name, Tier: t.Tier, Pool: p.Name, Model: req.Model, Upstream: p.For(t).UpstreamNames(), UpstreamModel: p.For(t).ModelNames(snap.RealModel(req.Model)),
+		Tenant: t.Name, Member: member, Tier: t.Tier, Pool: p.Name, Model: req.Model, Upstream: p.For(t).UpstreamNames(), UpstreamModel: p.For(t).ModelNames(snap.RealModel(req.Model)),
 		Tokens: req.Input + req.Output, Input: req.Input, Output: req.Output,
 		Priority: adminapi.PriorityInteractive, MaxWait: t.MaxWait.Seconds(), Shadow: t.Shadow, PolicyHash: snap.Hash(),
 		TenantLimits: p.TenantLimits.String(),
@@ -158,7 +168,7 @@ func unknownThere(req *governor.Request) error {
 // questioned is the governor's request for the call that is asked about.
 func questioned(q *adminapi.Question, snap *tenants.Snapshot, t *tenants.Tenant, p *tenants.Pool) *governor.Request {
 	req := &governor.Request{
-		Tenant: t.Name, Pool: p.Name, Model: q.Model, MaxWait: q.MaxWait,
+		Tenant: t.Counted(q.Member), Pool: p.Name, Model: q.Model, MaxWait: q.MaxWait,
 		Via: p.Reach(t),
 	}
 	if below, ok := tenants.BelowOf(q.Priority); ok {

@@ -108,9 +108,17 @@ func written(snap *tenants.Snapshot, c *governor.Check) (key, from string) {
 	var windows []tenants.Window
 	in := "" // the key of the limits in one pool
 	key = limitKey(c.Axis)
+	if c.Budget.Limit > 0 {
+		key = "budgets"
+	}
 	pools := snap.Pools()
 	at := slices.IndexFunc(pools, func(p tenants.Pool) bool { return p.Name == c.Pool })
-	if t, ok := snap.TenantByName(c.Tenant); ok {
+	owner, member, is := terms.CutMember(c.Tenant)
+	t, ok := snap.TenantByName(owner)
+	if is && ok && t.Members != nil {
+		return snap.MemberOrigin(t, member, key)
+	}
+	if ok {
 		p := &pools[max(0, at)] // any pool will do for a limit over all of them
 		list = snap.Limits(t, p)
 		budgets = t.Budgets

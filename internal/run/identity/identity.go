@@ -144,16 +144,33 @@ func (c *Checker) remember(hash [sha256.Size]byte, said claims) {
 
 // issuerOf is the issuer that a token names, before anything of it is checked.
 func issuerOf(token string) string {
-	_, rest, _ := strings.Cut(token, ".")
-	body, _, _ := strings.Cut(rest, ".")
-	data, err := base64.RawURLEncoding.DecodeString(body)
 	var named struct {
 		Issuer string `json:"iss"`
 	}
-	if err != nil || json.Unmarshal(data, &named) != nil {
+	if !decode(token, &named) {
 		return ""
 	}
 	return named.Issuer
+}
+
+// decode reads the claims of a token.
+func decode(token string, into any) bool {
+	_, rest, _ := strings.Cut(token, ".")
+	body, _, _ := strings.Cut(rest, ".")
+	data, err := base64.RawURLEncoding.DecodeString(body)
+	return err == nil && json.Unmarshal(data, into) == nil
+}
+
+// Claim is the first value of a claim, named as in templates, of a token that Who has found to be valid; "" if there is none.
+func Claim(token, name string) string {
+	var all map[string]any
+	if !decode(token, &all) {
+		return ""
+	}
+	if values := fill("{"+name+"}", all); len(values) > 0 {
+		return values[0]
+	}
+	return ""
 }
 
 // verify checks a token's signature, audience and times.

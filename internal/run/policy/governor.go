@@ -1,6 +1,8 @@
 package policy
 
 import (
+	"cmp"
+
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/governor/terms"
@@ -57,6 +59,7 @@ func tenant(t *tenants.Tenant) governor.Tenant {
 		Windows:     t.Windows,
 		Budgets:     t.Budgets,
 		MaxWait:     t.MaxWait,
+		Members:     members(t.Members),
 		Shadow:      t.Shadow,
 		Pools:       []string{}, // because nil would be all
 	}
@@ -67,5 +70,26 @@ func tenant(t *tenants.Tenant) governor.Tenant {
 	for _, l := range t.Pools {
 		out.InPool[l.Pool] = l.Limits
 	}
+	return out
+}
+
+// members are the governor's side of members. Whom the policy blocks it bars itself.
+func members(m *tenants.Members) *terms.Members {
+	if m == nil {
+		return nil
+	}
+	out := &terms.Members{Each: member(&m.Each)}
+	for name, o := range m.Override {
+		if out.Of == nil {
+			out.Of = map[string]terms.MemberOverride{}
+		}
+		out.Of[m.Named(name)] = terms.MemberOverride{Tenant: member(&o), Until: o.Until}
+	}
+	return out
+}
+
+func member(l *tenants.MemberLimits) governor.Tenant {
+	out := governor.Tenant{Weight: escrow.Weight(cmp.Or(l.Weight, 1)), Windows: l.Windows, Budgets: l.Budgets}
+	terms.Set(&out, l)
 	return out
 }

@@ -57,6 +57,7 @@ tenants:
     shadow: true
     budgets: [{requests: 9, per: week}]
     limits: [{tokens: 16, per: 30s, shape: gcra, burst: 17}]
+    members: {by: session, each: {rpm: 20}}
     pools: {p: {rpm: 11, tpm: 12, itpm: 13, otpm: 14, concurrency: 15, limits: [{tokens: 18, per: 5h, shape: token_bucket, burst: 19}]}}
     teams:
       search: {weight: 4, keys: ["sha256:1111111111111111111111111111111111111111111111111111111111111111"]}

@@ -102,7 +102,7 @@ func (c *call) show(h http.Header) {
 	if c.Pool != nil {
 		pool = c.Pool.Name
 	}
-	c.dialect().Show(h, c.s.opt.Admission.Governor(), c.Tenant.Name, pool)
+	c.dialect().Show(h, c.s.opt.Admission.Governor(), c.Counted(), pool)
 	rateheaders.Queued(h, c.Waited())
 }
 

@@ -3,11 +3,11 @@ package ratelimit
 import "strings"
 
 // Names are the names of the entries that describe a call.
-type Names struct{ Tenant, Key, Model, Pool string }
+type Names struct{ Tenant, Key, Member, Model, Pool string }
 
-// ParseNames reads "tenant=NAME key=NAME model=NAME pool=NAME"; what is left out keeps its own name.
+// ParseNames reads "tenant=NAME key=NAME member=NAME model=NAME pool=NAME"; what is left out keeps its own name.
 func ParseNames(text string) (n Names, ok bool) {
-	n = Names{Tenant: "tenant", Key: "key", Model: "model", Pool: "pool"}
+	n = Names{Tenant: "tenant", Key: "key", Member: "member", Model: "model", Pool: "pool"}
 	for _, f := range strings.Fields(text) {
 		what, name, _ := strings.Cut(f, "=")
 		if name == "" {
@@ -18,6 +18,8 @@ func ParseNames(text string) (n Names, ok bool) {
 			n.Tenant = name
 		case "key":
 			n.Key = name
+		case "member":
+			n.Member = name
 		case "model":
 			n.Model = name
 		case "pool":

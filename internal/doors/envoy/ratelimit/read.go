@@ -31,9 +31,9 @@ const (
 
 // question is a request as its descriptors have it.
 type question struct {
-	tenant, key, model, pool string
-	lease                    string
-	counts                   map[string]int64
+	tenant, key, member, model, pool string
+	lease                            string
+	counts                           map[string]int64
 }
 
 // read reads the descriptors of a request.
@@ -66,6 +66,8 @@ func (n *Names) add(q *question, d *commonv3.RateLimitDescriptor, hits uint32) e
 		case n.Key:
 			says = &q.key
 			value = strings.TrimPrefix(value, "Bearer ")
+		case n.Member:
+			says = &q.member
 		case n.Model:
 			says = &q.model
 		case n.Pool:

@@ -62,7 +62,7 @@ func (s *Service) ShouldRateLimit(ctx context.Context, req *pb.RateLimitRequest)
 // reserve lets a call begin, or not.
 func (s *Service) reserve(ctx context.Context, req *pb.RateLimitRequest, q *question) (*pb.RateLimitResponse, error) {
 	ask := &reserve.Ask{Owner: owner, TTL: ttl, Call: client.Request{
-		Tenant: q.tenant, Key: q.key, Model: q.model, Pool: q.pool, InputSize: tokens.Size{tokens.Text: q.counts[countInput] * tokens.Scale}, MaxOutput: q.counts[countOutput],
+		Tenant: q.tenant, Key: q.key, Member: q.member, Model: q.model, Pool: q.pool, InputSize: tokens.Size{tokens.Text: q.counts[countInput] * tokens.Scale}, MaxOutput: q.counts[countOutput],
 		MaxWait: patience(ctx),
 	}}
 	g, err := s.Book.Reserve(ctx, ask)
@@ -114,7 +114,7 @@ func (s *Service) charge(ctx context.Context, req *pb.RateLimitRequest, q *quest
 	defer c.Close()
 	now := time.Duration(0)
 	f := c.Enter(admission.Caller{Key: q.key, Tenant: q.tenant}, ask.Ask{
-		Model: q.model, Pool: q.pool, Prompt: ask.Prompt{Tokens: max(1, total)}, Answer: ask.Answer{None: true}, MaxWait: &now,
+		Model: q.model, Pool: q.pool, Member: q.member, Prompt: ask.Prompt{Tokens: max(1, total)}, Answer: ask.Answer{None: true}, MaxWait: &now,
 	})
 	used := client.Usage{Input: total}
 	switch {

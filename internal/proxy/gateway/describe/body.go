@@ -12,6 +12,8 @@ import (
 // unknown size in the prompt counts as unknown tokens.
 func Ask(a *ask.Ask, r *dialect.Route, h *head.Head, unknown int64) {
 	a.Model = h.Model
+	a.User = h.User
+	a.Named = h.Conversation.Named
 	a.Instead = nil
 	for _, o := range h.Others {
 		if o.Instead {

@@ -49,6 +49,7 @@ type Head struct {
 	Referred Referred    // the size of these; see Weigh
 
 	Conversation Conversation // of a JSON body
+	User         string       // who makes the call
 
 	Purpose  string // of a file
 	Endpoint string // the route that a batch calls

@@ -27,6 +27,7 @@ var governed = map[string]func(*Head, gjson.Result) *Error{
 	"integrations":          func(_ *Head, v gjson.Result) *Error { return refuse("integrations", v) },
 	"data_sources":          func(_ *Head, v gjson.Result) *Error { return refuse("data_sources", v) }, // Azure reads them as the account
 	"dataSources":           func(_ *Head, v gjson.Result) *Error { return refuse("dataSources", v) },
+	"user":                  func(h *Head, v gjson.Result) *Error { h.User = textOf(v); return nil },
 	"audio":                 func(h *Head, v gjson.Result) *Error { h.Audio = v.IsObject(); return nil },
 }
 

@@ -28,6 +28,16 @@ type View struct {
 	Budgets []budgetView `json:"budgets"`
 	Pools   []poolView   `json:"pools"`
 	Parents []aboveView  `json:"parents"`
+	Member  *memberView  `json:"member,omitempty"`
+}
+
+// memberView is whoever of the tenant's members asks.
+type memberView struct {
+	Name    string       `json:"name"` // as it is counted; "" if the request gives none
+	Running int64        `json:"running"`
+	Waiting int          `json:"waiting"`
+	Limits  []limitView  `json:"limits"`
+	Budgets []budgetView `json:"budgets"`
 }
 
 // keyView is the key of the request.
@@ -100,8 +110,8 @@ type Books struct {
 	Shares   [][]int64 // see SharesOf
 }
 
-// Of is the view of a tenant that asks with a key.
-func (b Books) Of(t *tenants.Tenant, key *tenants.Key) *View {
+// Of is the view of a tenant that asks with a key, in the name of one of its members if it has any.
+func (b Books) Of(t *tenants.Tenant, key *tenants.Key, called string) *View {
 	st, _ := b.Governor.TenantState(t.Name)
 	v := &View{
 		Object: "usage", Tenant: t.Name, Tier: t.Tier,
@@ -112,6 +122,10 @@ func (b Books) Of(t *tenants.Tenant, key *tenants.Key) *View {
 	}
 	if t.MaxOutputTokens > 0 {
 		v.Output = &t.MaxOutputTokens
+	}
+	if t.Members != nil {
+		own, _ := b.Governor.TenantState(t.Counted(called))
+		v.Member = &memberView{Name: t.Members.Named(called), Running: own.Running, Waiting: own.InLine, Limits: limitsOf(own, ""), Budgets: budgetsOf(own, "")}
 	}
 	for i, p := range b.Policy.Pools {
 		if !b.Policy.Reaches(t.Index, i) {

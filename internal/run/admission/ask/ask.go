@@ -24,7 +24,10 @@ type Ask struct {
 	Free       bool
 	Stream     bool
 	Background bool           // interactive calls go first
-	Header     Header         // of its request, for the tenant's priority_by; nil if there is none
+	Header     Header         // of its request, for the tenant's priority_by and members; nil if there is none
+	User       string         // who makes it, as its body says
+	Named      uint64         // its conversation, as its body names that; 0 is not known
+	Member     string         // who of its tenant makes it, if its door knows
 	MaxWait    *time.Duration // shortens the tenant's; nil does not
 	Retry      Retry
 	// Told says that the tenant's own program tells how the call ends, and can tell what it likes: see governor.Request.
@@ -33,6 +36,25 @@ type Ask struct {
 
 // Header are the headers of a request, by their names as net/http spells them.
 type Header map[string][]string
+
+// sessionHeaders are those in which callers name the session, or conversation, of a call; the first that is there counts.
+var sessionHeaders = []string{
+	"X-Llmgov-Session",
+	"X-Claude-Code-Session-Id",
+	"Session-Id", "Session_id", "Conversation_id", // Codex, newer and older
+	"X-Session-Affinity", "X-Opencode-Session", // opencode
+	"X-Session-Id", // opencode, and other agents
+}
+
+// Session is the caller's name for the session of a call; "" is not known.
+func (h Header) Session() string {
+	for _, name := range sessionHeaders {
+		if values := h[name]; len(values) > 0 && values[0] != "" {
+			return values[0]
+		}
+	}
+	return ""
+}
 
 // Prompt is how long the input of a call is.
 type Prompt struct {

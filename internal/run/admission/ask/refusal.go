@@ -22,6 +22,7 @@ const (
 	CodeKey          = "invalid_api_key"
 	CodeRoute        = "route_not_allowed"
 	CodeModel        = "model_not_allowed"
+	CodeBlocked      = "member_blocked"
 	CodeNotFound     = "not_found"
 	CodeNoModel      = "model_not_found"
 	CodeTooLarge     = "request_too_large"

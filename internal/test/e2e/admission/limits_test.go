@@ -173,3 +173,125 @@ func TestTeams_ParentsLimitRefusesATeam(t *testing.T) {
 		}
 	})
 }
+
+const acmeWithMembers = `
+tenants:
+  acme:
+    keys: [KEY(acme)]
+    members:
+      by: BY
+      each: {rpm: 2, budgets: [{tokens: 100000, per: day}]}
+      override: {bot: {rpm: 0}, eve: {rpm: 0, until: "2000-01-01T00:00:00Z"}, big: {rpm: 4}}
+      # the names that stand here count with sessions, too
+  bob: {keys: [KEY(bob)]}
+`
+
+// Members are told apart by what the policy names, and by nothing else; each has its own limits, and those who give no name are one. No metric
+// names them.
+func TestMembers(t *testing.T) {
+	header := func(name string) func(string) (string, []string) {
+		return func(who string) (string, []string) { return "", []string{name, who} }
+	}
+	body := func(field string) func(string) (string, []string) {
+		return func(who string) (string, []string) { return fmt.Sprintf(field, who), nil }
+	}
+	long := strings.Repeat("x", 200)
+	for _, c := range []struct {
+		by, kind string
+		says     func(who string) (extra string, headers []string)
+	}{
+		{"header.x-openwebui-user-email", "member", header("X-OpenWebUI-User-Email")},
+		{"body.user", "member", body(`,"user":%q`)},
+		{"session", "session", header("X-Claude-Code-Session-Id")},
+		{"session", "session", header("session_id")},
+		{"session", "", body(`,"prompt_cache_key":%q`)},
+	} {
+		testkit.Virtual(t, c.by, func(t *testing.T) {
+			s := harness.New(t, harness.World{Pool: harness.Pool(0, 1, 0), Tenants: []tenants.Tenant{harness.Tenant("first", 1)}})
+			s.Apply(harness.PolicyFromFiles(t, "tpm: 600000", strings.ReplaceAll(acmeWithMembers, "BY", c.by)))
+			goes := func(tenant, who string, want int, says string) {
+				t.Helper()
+				went := 0
+				refused := ""
+				for range 5 {
+					extra, headers := c.says(who)
+					if who == "" {
+						extra, headers = "", nil
+					}
+					switch a := s.Call(t.Context(), tenant, harness.Chat(false, 9, extra), append(headers, "x-other-user", "ann", "x-llmgov-max-wait", "0s")...); a.Status {
+					case http.StatusOK:
+						went++
+					default:
+						refused = a.Body
+					}
+				}
+				if went != want || !strings.Contains(refused, says) {
+					t.Errorf("%s of %s: %d calls went, want %d; refused: %s", who, tenant, went, want, refused)
+				}
+			}
+			called := func(who string) string {
+				if c.kind == "" {
+					return "session "
+				}
+				return c.kind + " " + who + " of tenant acme"
+			}
+			goes("acme", "ann", 2, "Rate limit reached for "+called("ann"))
+			goes("acme", "ann@example.com", 2, called("ann@example.com"))
+			goes("acme", long+"1", 2, "Rate limit reached for ")
+			goes("acme", long+"2", 2, "")
+			goes("acme", "", 2, "callers of tenant acme that give no name")
+			goes("bob", "ann", 5, "")
+			if c.kind == "member" {
+				goes("acme", "bot", 0, "Calls of member bot of tenant acme are refused: its rpm is 0.")
+				goes("acme", "eve", 2, "")
+				goes("acme", "big", 4, "")
+			}
+			for name, want := range map[string]int64{"acme": 0, "acme/~ann": 0} {
+				if name == "acme" {
+					want = 8
+					if c.kind == "member" {
+						want = 14
+					}
+					want += 2
+				}
+				if got := s.Sum("llmgov_requests_total", map[string]string{"tenant": name, "outcome": "ok"}); got != want {
+					t.Errorf("%d calls of %s are counted, want %d", got, name, want)
+				}
+			}
+		})
+	}
+}
+
+// A key with limits has them beside its tenant's. Keys that have none are one member together, and a key of which one is 0 is blocked.
+func TestMembers_Keys(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := harness.New(t, harness.World{Pool: harness.Pool(0, 1, 0), Tenants: []tenants.Tenant{harness.Tenant("first", 1)}})
+		s.Apply(harness.PolicyFromFiles(t, "tpm: 600000", `
+tenants:
+  acme:
+    rpm: 8
+    keys: [{name: ci, hash: KEY(ci), rpm: 2}, {name: old, hash: KEY(old), tpm: 0}, KEY(acme)]
+`))
+		for _, c := range []struct {
+			key  string
+			went int
+			says string
+		}{
+			{"ci", 2, "Rate limit reached for key ci of tenant acme on requests per min (RPM): Limit 2, Used 2, Requested 1."},
+			{"old", 0, "Calls of key old of tenant acme are refused: its tpm is 0."},
+			{"acme", 6, "Rate limit reached for tenant acme on requests per min (RPM): Limit 8, Used 8, Requested 1."},
+		} {
+			went := 0
+			last := ""
+			for range 10 {
+				a := s.Call(t.Context(), c.key, harness.Chat(false, 9, ""), "x-llmgov-max-wait", "0s")
+				if last = a.Body; a.Status == http.StatusOK {
+					went++
+				}
+			}
+			if went != c.went || !strings.Contains(last, c.says) {
+				t.Errorf("%s: %d calls went, want %d; then it says %s", c.key, went, c.went, last)
+			}
+		}
+	})
+}

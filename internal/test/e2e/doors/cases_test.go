@@ -45,7 +45,7 @@ func chat(output int, stream bool, hook string) string {
 	if hook != "" {
 		hook = `,"mock":{` + hook + `}`
 	}
-	return fmt.Sprintf(`{"model":"gpt-4o","max_tokens":%d,"stream":%t,%s"messages":[{"role":"user","content":"How long is a piece of string?"}]%s}`, output, stream, usage, hook)
+	return fmt.Sprintf(`{"model":"gpt-4o","user":"ann","max_tokens":%d,"stream":%t,%s"messages":[{"role":"user","content":"How long is a piece of string?"}]%s}`, output, stream, usage, hook)
 }
 
 // said is an answer that was read to its end, or a refusal.
@@ -91,14 +91,17 @@ func atOnce(ctx context.Context, n int, make func(i int) said) map[int]int {
 }
 
 func budgetOfTen(t *testing.T, d *Door) {
-	s := newSite(t, "tpm: 100000000", map[string]string{"ten": "budgets: [{requests: 10, per: month}]"})
+	ten := "budgets: [{requests: 10, per: month}]"
+	s := newSite(t, "tpm: 100000000", map[string]string{"ten": ten, "each": "members: {by: body.user, each: {" + ten + "}}"})
 	post := d.Open(t, s)
-	statuses := atOnce(t.Context(), 50, func(int) said { return call(t.Context(), post, "ten", chat(20, false, `"first_token_ms":50`)) })
-	s.atRest(t)
-	stats := s.Model.Stats()
-	t.Logf("%d of 50 calls reached the model server: %v", stats.Requests, statuses)
-	if stats.Requests > 10 || statuses[http.StatusOK] != 10 || statuses[http.StatusTooManyRequests] != 40 {
-		t.Errorf("%d calls reached the model server, and 50 callers were answered %v", stats.Requests, statuses)
+	for i, tenant := range []string{"ten", "each"} { // of whose members one calls
+		statuses := atOnce(t.Context(), 50, func(int) said { return call(t.Context(), post, tenant, chat(20, false, `"first_token_ms":50`)) })
+		s.atRest(t)
+		reached := s.Model.Stats().Requests - int64(10*i)
+		t.Logf("%s: %d of 50 calls reached the model server: %v", tenant, reached, statuses)
+		if reached > 10 || statuses[http.StatusOK] != 10 || statuses[http.StatusTooManyRequests] != 40 {
+			t.Errorf("%s: %d calls reached the model server, and 50 callers were answered %v", tenant, reached, statuses)
+		}
 	}
 }
 

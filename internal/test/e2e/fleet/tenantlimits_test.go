@@ -27,6 +27,7 @@ func newLimited(t *testing.T, store, pool string) *limited {
 	l := &limited{model: processtest.NewProvider(t, mock.Config{})}
 	l.fleet = newFleet(t, 2, onePool(l.model, "rpm: 100000, expect_nodes: 2, "+pool, store), map[string]string{
 		"free": "weight: 1", "minute": "rpm: 20", "slots": "concurrency: 3", "budget": "budgets: [{requests: 25, per: month}]",
+		"member": "members: {by: session, each: {budgets: [{requests: 10, per: month}]}}",
 	})
 	l.await("free", l.gateways...)
 	return l
@@ -70,6 +71,11 @@ func TestTenantLimits(t *testing.T) {
 				n, why := l.served("budget", 25, 20, l.gateways...)
 				if n != 25 || !strings.Contains(why, "insufficient_quota") {
 					t.Errorf("of a budget of 25 requests %d were served; then it says %s", n, why)
+				}
+			})
+			asking.Go(func() {
+				if n, why := l.served("member", 10, 50, l.gateways...); n != 10 || !strings.Contains(why, "insufficient_quota") {
+					t.Errorf("of a member's budget of 10 requests %d were served; then it says %s", n, why)
 				}
 			})
 			asking.Wait()

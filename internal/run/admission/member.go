@@ -1,0 +1,61 @@
+package admission
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/llmgov/llmgov/internal/run/admission/ask"
+	"github.com/llmgov/llmgov/tenants"
+)
+
+// Counted is the name under which the governor counts the call: its tenant's, or that of one of its members.
+func (c *Call) Counted() string {
+	return c.Tenant.Counted(c.Member())
+}
+
+// Member is what the call's member is called; "" if its tenant has none, or the call does not say.
+func (c *Call) Member() string {
+	if c.Tenant.Members == nil {
+		return ""
+	}
+	a := &c.Ask
+	by := c.Tenant.Members.By
+	called := a.Member // by a door, which reads it where the policy says
+	switch {
+	case by.Source == tenants.ByClaim && (c.Key != nil || called == ""):
+		called = c.claim
+	case by.Source == tenants.ByKey && c.Key != nil:
+		called = c.Key.Name
+	case called != "":
+	case by.Source == tenants.ByHeader && len(a.Header[by.Of]) > 0:
+		called = a.Header[by.Of][0]
+	case by.Source == tenants.ByUser:
+		called = a.User
+	case by.Source == tenants.BySession:
+		called = a.Header.Session()
+		if called == "" && a.Named != 0 {
+			called = strconv.FormatUint(a.Named, 16)
+		}
+	}
+	return called
+}
+
+// Blocked refuses the calls of a tenant's member of whom a limit is 0.
+func Blocked(t *tenants.Tenant, called string, now time.Time) *ask.Refusal {
+	if t.Members == nil {
+		return nil
+	}
+	l := t.Members.Of(tenants.MemberOf(called), now)
+	if l.Blocked == "" {
+		return nil
+	}
+	until := ""
+	if !l.Until.IsZero() {
+		until = " until " + l.Until.Format(time.RFC3339)
+	}
+	return &ask.Refusal{
+		Status: statusForbidden, Code: ask.CodeBlocked,
+		Message: fmt.Sprintf("Calls of %s are refused%s: its %s is 0. Whoever runs this gateway can change that.", t.Called(called), until, l.Blocked),
+	}
+}
