@@ -3,8 +3,10 @@ package governor
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -360,6 +362,12 @@ func TestApply_Storm(t *testing.T) {
 			if rng.IntN(3) == 0 {
 				tc.InPool = map[string]Limits{"p": {TPM: pick(0, 1e6), Concurrency: pick(0, 5)}}
 			}
+			if rng.IntN(2) == 0 {
+				tc.Members = &Members{Each: Tenant{Weight: escrow.Weight(pick(1, 3)), RPM: pick(0, 10_000), Concurrency: pick(0, 3)}}
+				if rng.IntN(2) == 0 {
+					tc.Members.Each.Budgets = []Budget{{Unit: UnitTokens, Limit: 1e12, Per: budget.Month}}
+				}
+			}
 			if name[0] == 'g' && rng.IntN(2) == 0 {
 				tc.Group = "g"
 				tc.GroupWeight = 2
@@ -380,6 +388,9 @@ func TestApply_Storm(t *testing.T) {
 		wg.Go(func() {
 			for !stop.Load() {
 				who := []string{"a", "b", "org", "org/x", "org/x/1", "org/y", "g1", "g2"}[rng.IntN(8)]
+				if rng.IntN(2) == 0 {
+					who = terms.MemberName(who, strconv.Itoa(rng.IntN(4)))
+				}
 				l, rej := g.Acquire(t.Context(), Request{Tenant: who, Pool: "pq"[rng.IntN(2):][:1], Output: rng.Int64N(3000)})
 				if rej != nil {
 					refused.Add(1)
@@ -406,7 +417,18 @@ func TestApply_Storm(t *testing.T) {
 		t.Errorf("%d run, %d wait, and %d went", running, waiting, went.Load())
 	}
 	healthy(t, g)
-	for name, tn := range g.tenants {
+	everybody := maps.Clone(g.tenants)
+	for _, tn := range g.tenants {
+		if tn.roster != nil {
+			for _, m := range tn.roster.list {
+				everybody[m.name] = m.tenant
+			}
+		}
+	}
+	for name, tn := range everybody {
+		if tn.over == nil { // never called
+			continue
+		}
 		all := []*ownLimits{tn.over}
 		for _, o := range tn.in {
 			all = append(all, o)

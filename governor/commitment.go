@@ -54,7 +54,7 @@ func (p *poolView) most(req *Request) Spend {
 func (p *pool) commitShares(now time.Time, at *seat, b *holds) (rej *Refusal, gone bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if at.gone {
+	if at.left() {
 		return nil, true
 	}
 	return p.holdSharesLocked(now, at, b), false

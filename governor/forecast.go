@@ -74,12 +74,15 @@ func newProspect(g *Governor, req Request) *prospect {
 func (p *prospect) explain(begin Forecast) (Forecast, bool) {
 	for {
 		o := begin
-		p.spot = p.g.table.Load().find(p.g.clock.Now(), &p.req)
-		if p.tenant == nil {
+		tb := p.g.table.Load()
+		p.spot = tb.find(p.g.clock.Now(), &p.req)
+		switch {
+		case p.tenant != nil:
+			if p.once(&o) {
+				return o, true
+			}
+		case tb == p.g.table.Load():
 			return o, false
-		}
-		if p.once(&o) {
-			return o, true
 		}
 	}
 }
@@ -212,7 +215,7 @@ func (p *prospect) foretellPool(o *Forecast) bool {
 	seat := p.access.seat
 	pool.mu.Lock()
 	defer pool.mu.Unlock()
-	if seat.gone {
+	if seat.left() {
 		return false
 	}
 	pool.lookLocked(true)

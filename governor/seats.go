@@ -56,6 +56,9 @@ func (s *seat) whole() *seat {
 	return s
 }
 
+// left reports whether the seat, or its tenant's, was given up.
+func (s *seat) left() bool { return s.gone || s.whole().gone }
+
 // present is the seat that the tenant of a seat has now; nil if it has none any more.
 func (p *pool) present(at *seat) *seat {
 	at = at.whole()

@@ -161,7 +161,7 @@ func (p *poolView) state(now time.Time, list []*tenantView, tenants []TenantStat
 
 // addToLocked adds the pool's figures of a tenant.
 func (p *poolView) addToLocked(ts *TenantState, now time.Time, st *seat) {
-	if st == nil || st.gone {
+	if st == nil || st.left() {
 		return
 	}
 	ts.Queued[p.name] = p.escrow.Node(st.leaf).Waiting

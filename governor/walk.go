@@ -76,6 +76,9 @@ func (w *walk) once() (rej *Refusal, again bool) {
 	tb := w.g.table.Load()
 	w.spot = tb.find(w.now, &w.req)
 	if w.tenant == nil {
+		if tb != w.g.table.Load() { // another one came into force meanwhile
+			return nil, true
+		}
 		return refuseUnknown(w.req.Tenant, tb.tenants[terms.OwnerOf(w.req.Tenant)] == nil), false
 	}
 	if w.g.Draining() {

@@ -16,7 +16,7 @@ func (w *walk) enterPool() (rej *Refusal, again bool) {
 	p := w.pool.pool
 	seat := w.access.seat
 	p.mu.Lock()
-	if seat.gone {
+	if seat.left() {
 		p.mu.Unlock()
 		w.leave()
 		return nil, true
@@ -73,7 +73,7 @@ func (w *walk) pause(until time.Time) (rej *Refusal, again bool) {
 	call := escrow.Call{Leaf: w.access.seat.leaf}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if w.access.seat.gone {
+	if w.access.seat.left() {
 		return nil, true
 	}
 	ans := escrow.Answer{Verdict: p.escrow.Pause(call.Leaf), Wait: until.Sub(w.now)}

@@ -35,25 +35,29 @@ func TestIdentify_Token(t *testing.T) {
 	cfg.Pools = []tenants.Pool{pool}
 	keys := string(testkit.Must(json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{key.Public()}}))(t))
 	cfg.Identity = tenants.Identity{Tenant: "{org}", Issuers: []tenants.Issuer{{Issuer: "https://id", Audience: "llmgov", JWKS: "keys.json", Keys: keys, Algorithms: []string{"ES256"}}}}
-	snap := testkit.Must(tenants.Build(cfg, []tenants.Tenant{{Name: "acme"}, {Name: "beta", Keys: []tenants.Key{{Hash: tenants.HashKey("sk-1")}}}}))(t)
+	snap := testkit.Must(tenants.Build(cfg, []tenants.Tenant{{Name: "acme", Members: &tenants.Members{By: tenants.MemberBy{Source: tenants.ByClaim, Of: "sub"}}}, {Name: "beta", Keys: []tenants.Key{{Hash: tenants.HashKey("sk-1")}}}}))(t)
 	told := 0
 	ctl := admission.New(admission.Options{
 		Snapshot: snap, Governor: testkit.Must(governor.New(policy.Governor(snap)))(t), Metrics: telemetry.New(), TokenRefused: func(error) { told++ },
 	})
 	for _, c := range []struct {
-		name, credential, tenant string
-		told                     int
+		name, credential, tenant, counted string
+		told                              int
 	}{
-		{"a key", "sk-1", "beta", 0},
-		{"an unknown key", "sk-2", "", 0},
-		{"a token", token("acme", time.Hour), "acme", 0},
-		{"a token that is over", token("acme", -time.Hour), "", 0},
-		{"a token of nobody", token("none", time.Hour), "", 1},
+		{"a key", "sk-1", "beta", "beta", 0},
+		{"an unknown key", "sk-2", "", "", 0},
+		{"a token", token("acme", time.Hour), "acme", "acme/~ann", 0},
+		{"a token that is over", token("acme", -time.Hour), "", "", 0},
+		{"a token of nobody", token("none", time.Hour), "", "", 1},
 	} {
 		told = 0
 		var call admission.Call
 		call.Begin(t.Context(), ctl, ctl.Policy(), "req-1")
 		refused := call.Identify(c.credential, "")
+		call.Ask.Header = map[string][]string{"Sub": {"bob"}} // says nothing
+		if refused == nil && call.Counted() != c.counted {
+			t.Errorf("%s: counts as %s, want %s", c.name, call.Counted(), c.counted)
+		}
 		call.Close()
 		if got := call.Tenant; (refused == nil) != (c.tenant != "") || got != nil && got.Name != c.tenant || told != c.told {
 			t.Errorf("%s: tenant %v, refused %v, told %d times; want %q", c.name, got, refused, told, c.tenant)
