@@ -171,7 +171,7 @@ func (o *ownLimits) announceLocked() {
 func (g *Governor) Refresh(ctx context.Context, tenant string) {
 	ctx, cancel := context.WithTimeout(ctx, grantWait)
 	defer cancel()
-	v := g.table.Load().view(g.clock.Now(), tenant, nil)
+	v := g.table.Load().view(g.clock.Now(), tenant, "")
 	if v == nil {
 		return
 	}

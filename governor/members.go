@@ -40,8 +40,8 @@ type member struct {
 	until  time.Time // when its configuration changes by itself; the zero time is never
 }
 
-// view is a tenant or team, or a member of one, with a leaf in a pool unless that is nil. A member is made if it is new.
-func (tb *table) view(now time.Time, name string, p *poolView) *tenantView {
+// view is a tenant or team, or a member of one, with a leaf in a pool if one is named. A member is made if it is new.
+func (tb *table) view(now time.Time, name string, pool string) *tenantView {
 	if v := tb.tenants[name]; v != nil {
 		return v
 	}
@@ -50,19 +50,19 @@ func (tb *table) view(now time.Time, name string, p *poolView) *tenantView {
 	if !is || v == nil || v.cfg.Members == nil {
 		return nil
 	}
-	return v.member(now, called, p)
+	return v.member(now, called, pool)
 }
 
 // caller is who a call counts as that comes in a name: one in the name of a tenant with members counts as a member without a name.
-func (tb *table) caller(now time.Time, name string, p *poolView) *tenantView {
+func (tb *table) caller(now time.Time, name string, pool string) *tenantView {
 	if v := tb.tenants[name]; v != nil && v.cfg.Members != nil {
-		return v.member(now, "", p)
+		return v.member(now, "", pool)
 	}
-	return tb.view(now, name, p)
+	return tb.view(now, name, pool)
 }
 
 // member is one of the tenant's members, as the newest table has it; nil if the tenant has none there.
-func (v *tenantView) member(now time.Time, called string, p *poolView) *tenantView {
+func (v *tenantView) member(now time.Time, called string, pool string) *tenantView {
 	c := v.roster
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -86,10 +86,8 @@ func (v *tenantView) member(now time.Time, called string, p *poolView) *tenantVi
 	if !m.until.IsZero() && !now.Before(m.until) {
 		c.describe(now, m)
 	}
-	if p != nil {
-		if at := c.of.table.pools[p.name]; at != nil {
-			m.sit(at)
-		}
+	if p := c.of.table.pools[pool]; p != nil {
+		m.sit(p)
 	}
 	return m.tenantView
 }

@@ -240,7 +240,7 @@ func TestMembers_Floods(t *testing.T) {
 		}
 		tb := g.table.Load()
 		for i := range mostMembers + 1000 {
-			tb.view(time.Now(), fmt.Sprint("org/~many-", i), tb.pools["p"])
+			tb.view(time.Now(), fmt.Sprint("org/~many-", i), "p")
 		}
 		if n := len(g.tenants["org"].roster.list); n != mostMembers+1 { // with those that give no name
 			t.Errorf("%d members are told apart, want %d", n, mostMembers+1)

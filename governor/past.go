@@ -146,7 +146,7 @@ func (tb *table) rememberCall(now time.Time, r *Record) {
 // known is a tenant of the past, or a member of one; a team that is gone counts in its parent.
 func (tb *table) known(now time.Time, name string) (v *tenantView) {
 	for v == nil && name != "" {
-		v = tb.view(now, name, nil)
+		v = tb.view(now, name, "")
 		name = terms.TeamOf(name)
 	}
 	return v

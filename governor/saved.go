@@ -67,7 +67,7 @@ func (tb *table) restoreWindows(now time.Time, past *Past) {
 	until := onClock(now, past.At)
 	for i := range past.Windows {
 		w := &past.Windows[i]
-		v := tb.view(now, w.Tenant, nil)
+		v := tb.view(now, w.Tenant, "")
 		if v == nil {
 			continue
 		}

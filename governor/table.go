@@ -373,12 +373,11 @@ type spot struct {
 
 // find returns the spot of a request. It is empty if the tenant may not use the pool, or one of them is unknown.
 func (tb *table) find(now time.Time, req *Request) spot {
-	p := tb.pools[req.Pool]
-	v := tb.caller(now, req.Tenant, p)
+	v := tb.caller(now, req.Tenant, req.Pool)
 	if v == nil {
 		return spot{}
 	}
-	p = v.table.pools[req.Pool] // a member may be in a newer table already
+	p := v.table.pools[req.Pool] // a member may be in a newer table already
 	if p == nil || v.access[p.index].seat == nil {
 		return spot{}
 	}
