@@ -78,10 +78,10 @@ func (g *Gateway) moveLimits(p *poolSide) {
 	}
 }
 
-// toldOf are amounts of a minute by the upstreams' units.
+// toldOf are amounts of a minute as upstreams tell them.
 func toldOf(minute limits.Cost) (t upstreams.Told) {
 	for k, n := range minute {
-		*t.Of(units[k]) = n
+		*t.Of(limits.Axis(k)) = n
 	}
 	return t
 }
@@ -97,7 +97,7 @@ func (g *Gateway) usedAt(identity string) (used upstreams.Told) {
 				if n < 0 {
 					n = unknown
 				}
-				*used.Of(units[k]) += n
+				*used.Of(limits.Axis(k)) += n
 			}
 		}
 	}
@@ -106,11 +106,6 @@ func (g *Gateway) usedAt(identity string) (used upstreams.Told) {
 
 // unknown is below 0, whatever is added for each of the pools.
 const unknown = -1 << 50
-
-// units are the units of axes.
-var units = [limits.Kinds]upstreams.Unit{
-	limits.Requests: upstreams.Requests, limits.Tokens: upstreams.Tokens, limits.Input: upstreams.Input, limits.Output: upstreams.Output,
-}
 
 // upstreamStates are the gateway's beliefs about all upstreams, for the metrics.
 func (g *Gateway) upstreamStates() []telemetry.UpstreamState {
@@ -127,9 +122,9 @@ func (g *Gateway) upstreamStates() []telemetry.UpstreamState {
 			if list := foreign(m.Name, &s); s.Declared != (upstreams.Told{}) {
 				one.Foreign = map[string]int64{}
 				one.ForeignPart = largest(list)
-				for k, of := range units {
+				for _, of := range upstreams.Limited {
 					if of != upstreams.Requests && *s.Declared.Of(of) > 0 {
-						one.Foreign[limits.Axis(k).String()] = *s.Foreign.Of(of)
+						one.Foreign[of.String()] = *s.Foreign.Of(of)
 					}
 				}
 			}

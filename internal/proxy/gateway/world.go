@@ -46,7 +46,7 @@ func newWorld(next *admission.Policy, before *world) (*world, error) {
 		side.set.Shared = next.Snapshot.Config().Store != "memory"
 		for k, r := range p.Ranges {
 			if limit := *p.Amount(limits.Axis(k)); limit > 0 && (r.Max > 0 || p.Ramp > 0) {
-				side.set.Ranges[units[k]] = upstreams.Range{Least: limit, Most: r.Max, Throttles: r.Adaptive != "", Ramp: p.Ramp}
+				side.set.Ranges[k] = upstreams.Range{Least: limit, Most: r.Max, Throttles: r.Adaptive != "", Ramp: p.Ramp}
 			}
 		}
 		w.pools = append(w.pools, side)

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/llmgov/llmgov/escrow/limits"
 )
 
 // Outcome is the outcome of a try.
@@ -100,23 +102,23 @@ type state struct {
 	breaker breaker             // guarded by mu, as all below
 	alone   map[string]*breaker // those that are open, of tenants that it fails, with their teams
 	pauses  pauses
-	limits  map[string]limits
+	limits  map[string]declared
 	tries   [numOutcomes]int64
 	silence silence
 }
 
-// limits are those that an upstream has declared for a model; 0 is none.
-type limits struct {
+// declared are the limits that an upstream has declared for a model; 0 is none.
+type declared struct {
 	Told // but for Retry
 	at   time.Time
 	said int // answers in a row that declared them, up to agreeing
-	// others is what others use of them, by Unit; nil before the first look.
-	others *[units]foreign
+	// others is what others use of them, by axis; nil before the first look.
+	others *[limits.Kinds]foreign
 	looked time.Time
 }
 
 // sees reports whether use by others has been looked at often enough to be believed.
-func (l *limits) sees() bool {
+func (l *declared) sees() bool {
 	return l.others != nil && l.said == agreeing && slices.ContainsFunc(l.others[:], func(f foreign) bool { return f.looks >= agreeing })
 }
 
@@ -228,12 +230,12 @@ func (s *state) declareLocked(now time.Time, r Result) bool {
 		said = min(old.said+1, agreeing)
 	}
 	if s.limits == nil {
-		s.limits = map[string]limits{}
+		s.limits = map[string]declared{}
 	}
 	if !known && len(s.limits) >= mostModels {
 		s.forgetOldestLocked()
 	}
-	s.limits[r.Model] = limits{Told: r.Told, at: now, said: said, others: old.others, looked: old.looked}
+	s.limits[r.Model] = declared{Told: r.Told, at: now, said: said, others: old.others, looked: old.looked}
 	return said == agreeing || old.said == agreeing
 }
 
@@ -267,7 +269,7 @@ func (s *state) Look(now time.Time, model string, left *Remains, used Told, refu
 		return false
 	}
 	if l.others == nil {
-		l.others = new([units]foreign)
+		l.others = new([limits.Kinds]foreign)
 	}
 	l.looked = now
 	s.limits[model] = l
@@ -281,7 +283,7 @@ func (s *state) Look(now time.Time, model string, left *Remains, used Told, refu
 
 // largestLocked are the largest limits declared recently, as of a time, and when they were: as they were declared, or less what others use. Of that
 // only the models tell that were called last: of others nobody knows how much is left.
-func (s *state) largestLocked(now time.Time, lessOthers bool) (most limits) {
+func (s *state) largestLocked(now time.Time, lessOthers bool) (most declared) {
 	var latest time.Time
 	for _, l := range s.limits {
 		if lessOthers && l.sees() && l.looked.After(latest) {
@@ -325,7 +327,7 @@ func (s *state) foreignLocked(now time.Time) (most, limits Told) {
 // othersLastLocked is since when, and for how long, that use by others counts that ends last; 0 if none does.
 func (s *state) othersLastLocked(now time.Time) (from time.Time, lasts time.Duration) {
 	for _, l := range s.limits {
-		for i := 0; l.others != nil && i < units; i++ {
+		for i := 0; l.others != nil && i < limits.Kinds; i++ {
 			if f := &l.others[i]; f.count(now) > 0 && f.toldAt.Add(f.toldFor).After(from.Add(lasts)) {
 				from = f.toldAt
 				lasts = f.toldFor

@@ -4,6 +4,8 @@ import (
 	"math"
 	"sync"
 	"time"
+
+	"github.com/llmgov/llmgov/escrow/limits"
 )
 
 // Range is where a pool's limit on a unit may be. One that does not move has a Most of 0.
@@ -108,14 +110,14 @@ func tell(last *int64, figure float64) (news bool) {
 	return true
 }
 
-// movers are those of a pool's limits, by Unit. They are kept from one Set to the next.
+// movers are those of a pool's limits, by axis. They are kept from one Set to the next.
 type movers struct {
 	mu   sync.Mutex
-	list [units]mover // guarded by mu
+	list [limits.Kinds]mover // guarded by mu
 }
 
 // Moves reports whether any of the pool's limits moves.
-func (s *Set) Moves() bool { return s.Ranges != [units]Range{} }
+func (s *Set) Moves() bool { return s.Ranges != [limits.Kinds]Range{} }
 
 // Look takes in how much all calls of the pool have used in the last minute, below 0 what is unknown, and whether an upstream has refused one since the
 // last look. It reports whether that moves a limit. It is to be called each second at least if the Set Moves.
@@ -160,7 +162,7 @@ func (s *Set) Limits(now time.Time, configured Told) (found, left Told) {
 }
 
 // declare reports whether all members declare a limit, and may raise the pool's by it.
-func (s *Set) declare(now time.Time, of Unit) bool {
+func (s *Set) declare(now time.Time, of limits.Axis) bool {
 	for _, m := range s.Members {
 		m.mu.Lock()
 		l := m.largestLocked(now, false)

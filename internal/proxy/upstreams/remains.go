@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/llmgov/llmgov/escrow/limits"
 )
 
 // Left is how much an answer says is left of a limit; a Limit of 0 is nothing said.
@@ -15,8 +17,8 @@ type Left struct {
 	Reset       time.Duration // until all of it is left again, if nothing more is used; 0 is not said
 }
 
-// Remains are what is left of the limits that [Reader.Read] reads, by Unit.
-type Remains [units]Left
+// Remains are what is left of the limits that [Reader.Read] reads, by axis.
+type Remains [limits.Kinds]Left
 
 // Remains reads what an answer says is left.
 func (r *Reader) Remains(h http.Header, now time.Time) (all Remains) {
@@ -29,14 +31,15 @@ func (r *Reader) Remains(h http.Header, now time.Time) (all Remains) {
 	for i := range r.Counts {
 		c := &r.Counts[i]
 		if left := h[c.Left]; left != nil {
-			all.lower(c.Unit, number(h[c.Limit]), amount(left[0]), cmp.Or(number(h[c.Period]), c.Window), after(h.Get(c.Reset), now))
+			all.lower(c.Of, number(h[c.Limit]), amount(left[0]), cmp.Or(number(h[c.Period]), c.Window), after(h.Get(c.Reset), now))
 		}
 	}
 	if states := h["Ratelimit"]; states != nil && all == (Remains{}) {
 		for _, p := range items(h["Ratelimit-Policy"]) {
 			for _, s := range items(states) {
-				if left, said := s.n["r"]; said && s.name == p.name {
-					all.lower(p.unit(), p.n["q"], left, p.n["w"], meant(float64(s.n["t"])))
+				of, known := p.axis()
+				if left, said := s.n["r"]; known && said && s.name == p.name {
+					all.lower(of, p.n["q"], left, p.n["w"], meant(float64(s.n["t"])))
 				}
 			}
 		}
@@ -44,10 +47,10 @@ func (r *Reader) Remains(h http.Header, now time.Time) (all Remains) {
 	return all
 }
 
-// lower notes what is left of a limit, if that is the lowest of its unit. A window of 0 seconds is a minute.
-func (all *Remains) lower(of Unit, limit, left, window int64, reset time.Duration) {
+// lower notes what is left of a limit, if that is the lowest on its axis. A window of 0 seconds is a minute.
+func (all *Remains) lower(of limits.Axis, limit, left, window int64, reset time.Duration) {
 	l := Left{Limit: limit, Left: left, Window: time.Duration(cmp.Or(window, 60)) * time.Second, Reset: reset}
-	if of != Other && limit > 0 && left >= 0 && (all[of].Limit == 0 || l.minute(limit) < all[of].minute(all[of].Limit)) {
+	if limit > 0 && left >= 0 && (all[of].Limit == 0 || l.minute(limit) < all[of].minute(all[of].Limit)) {
 		all[of] = l
 	}
 }

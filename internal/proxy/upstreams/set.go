@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/llmgov/llmgov/escrow/limits"
 	"github.com/llmgov/llmgov/internal/lib/affinity"
 )
 
@@ -44,8 +45,8 @@ type Set struct {
 	uses    *uses
 	movers  *movers
 
-	// Ranges are where the pool's limits may be, by Unit, and Shared is whether other gateways go by them as well. They are for whoever made the Set.
-	Ranges [units]Range
+	// Ranges are where the pool's limits may be, by axis, and Shared is whether other gateways go by them as well. They are for whoever made the Set.
+	Ranges [limits.Kinds]Range
 	Shared bool
 
 	mu    sync.Mutex

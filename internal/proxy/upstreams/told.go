@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/llmgov/llmgov/escrow/limits"
 )
 
 // Told are the upstream's limits in the headers of an answer.
@@ -17,32 +19,21 @@ type Told struct {
 	Retry time.Duration
 }
 
-// Unit is what a limit counts.
-type Unit int
-
+// The axes of limits that upstreams declare.
 const (
-	// Other is a unit that pools have no limits of: only the wait for more of it is read.
-	Other Unit = iota
-	Tokens
-	Requests
-	Input
-	Output
-
-	units = int(iota)
+	Tokens   = limits.Tokens
+	Requests = limits.Requests
+	Input    = limits.Input
+	Output   = limits.Output
 )
 
-// Limited are the units that pools have limits of.
-var Limited = []Unit{Tokens, Requests, Input, Output}
-
-// Key is the name in the files of a limit on so much a minute.
-func (u Unit) Key() string {
-	return [units]string{Tokens: "tpm", Requests: "rpm", Input: "itpm", Output: "otpm"}[u]
-}
+// Limited are these, in the order in which they are listed.
+var Limited = []limits.Axis{Tokens, Requests, Input, Output}
 
 // Count is a limit that an upstream counts by itself, with the names of its headers in their canonical form.
 type Count struct {
-	Unit   Unit
-	Limit  string // in each window
+	Of     limits.Axis
+	Limit  string // in each window; "" of one that pools have no limits of: only the wait for more of it is read
 	Window int64  // in seconds, if Period says nothing; 0 is a minute
 	Period string // its seconds, which some servers say
 	// Left is how much is left, and Reset when there is more: a time, or a wait.
@@ -92,7 +83,7 @@ var anthropic = []Count{
 	{Left: "Anthropic-Ratelimit-Unified-Status", Reset: "Anthropic-Ratelimit-Unified-Reset"}, // of subscriptions
 }
 
-// Read reads the limits that an answer declares: of several of a unit, the lowest.
+// Read reads the limits that an answer declares: of several on an axis, the lowest.
 func (r *Reader) Read(h http.Header) (t Told) {
 	if r.Elsewhere != "" && h[r.Elsewhere] != nil {
 		return t
@@ -100,28 +91,28 @@ func (r *Reader) Read(h http.Header) (t Told) {
 	for i := range r.Counts {
 		c := &r.Counts[i]
 		if limit := h[c.Limit]; limit != nil {
-			t.lower(c.Unit, number(limit), cmp.Or(number(h[c.Period]), c.Window))
+			t.lower(c.Of, number(limit), cmp.Or(number(h[c.Period]), c.Window))
 		}
 	}
 	if policies := h["Ratelimit-Policy"]; policies != nil && t == (Told{}) {
 		for _, p := range items(policies) {
-			if w := p.n["w"]; w > 0 {
-				t.lower(p.unit(), p.n["q"], w)
+			if of, known := p.axis(); known && p.n["w"] > 0 {
+				t.lower(of, p.n["q"], p.n["w"])
 			}
 		}
 	}
 	return t
 }
 
-// Of is the limit on a unit.
-func (t *Told) Of(u Unit) *int64 {
-	return [units]*int64{Tokens: &t.Tokens, Requests: &t.Requests, Input: &t.Input, Output: &t.Output}[u]
+// Of is the limit on an axis.
+func (t *Told) Of(k limits.Axis) *int64 {
+	return limits.Pick(k, &t.Requests, &t.Tokens, &t.Input, &t.Output)
 }
 
 // lower lowers a limit to n a window of some seconds, of which 0 is a minute; n of 0 is none. Of a longer window as much may come in
 // one minute.
-func (t *Told) lower(of Unit, n, window int64) {
-	if of == Other || n <= 0 {
+func (t *Told) lower(of limits.Axis, n, window int64) {
+	if n <= 0 {
 		return
 	}
 	limit := t.Of(of)
@@ -170,20 +161,20 @@ func items(values []string) (list []item) {
 	return list
 }
 
-// unit is what a policy counts: as it says, else by its name requests or tokens.
-func (i *item) unit() Unit {
+// axis is what a policy counts: as it says, else by its name requests or tokens; false if pools have no limits of that.
+func (i *item) axis() (k limits.Axis, known bool) {
 	said := cmp.Or(i.qu, i.name)
 	switch {
 	case strings.Contains(said, "input"):
-		return Input
+		return Input, true
 	case strings.Contains(said, "output"):
-		return Output
+		return Output, true
 	case strings.Contains(said, "token"):
-		return Tokens
+		return Tokens, true
 	case i.qu == "" || i.qu == "requests":
-		return Requests
+		return Requests, true
 	}
-	return Other
+	return 0, false
 }
 
 const (

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/llmgov/llmgov/escrow/limits"
 )
 
 // headers are lines as people post them.
@@ -364,7 +366,7 @@ func TestReader_Limits(t *testing.T) {
 
 // What is left is read with its limit, its window and its reset, of the limits that count; what is not said, or not meant, is left out.
 func TestReader_Remains(t *testing.T) {
-	at := func(of Unit, l Left) (r Remains) { r[of] = l; return r }
+	at := func(of limits.Axis, l Left) (r Remains) { r[of] = l; return r }
 	minute := func(limit, left int64, reset time.Duration) Left { return Left{limit, left, time.Minute, reset} }
 	for _, c := range []struct {
 		from  Reader

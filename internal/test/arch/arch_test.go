@@ -118,7 +118,7 @@ var rules = []rule{
 	{"internal/ops/top", "internal/ops/adminapi charm.land/bubbletea/v2 charm.land/lipgloss/v2 github.com/charmbracelet/x/ansi", silent, "a picture is made of what it is told, and asks through a function"},
 	{"internal/run/durable", "federation/spend governor go.etcd.io/bbolt", "net net/http", "what is kept on disk knows the governor's records, and not what they are for"},
 	{"internal/lib/affinity", "", timeless, "a choice by a hash"},
-	{"internal/proxy/upstreams", "internal/lib/affinity", "net os log log/slog context", "what is believed of upstreams is decided by what is told, at the time that is told"},
+	{"internal/proxy/upstreams", "escrow/limits internal/lib/affinity", "net os log log/slog context", "what is believed of upstreams is decided by what is told, at the time that is told"},
 	{"internal/lib/splice", "", timeless, "bytes are edited without knowing whose they are"},
 	{"internal/proxy/gateway/head", `governor/tokens internal/lib/form internal/lib/jsonscan internal/lib/splice internal/lib/text github.com/cespare/xxhash/v2 github.com/tidwall/gjson`, "net os log log/slog sync sync/atomic context time", "a request is read without knowing who sent it, and what is done with it"},
 	{"internal/proxy/gateway/dialect", `governor governor/tokens internal/run/admission/ask internal/proxy/gateway/head internal/run/rateheaders internal/proxy/upstreams`, "net os log log/slog sync sync/atomic context", "a protocol is a value: what is done with it is elsewhere"},
@@ -133,7 +133,7 @@ var rules = []rule{
 	{"internal/run/explain", "governor governor/terms internal/ops/adminapi internal/run/admission internal/run/admission/ask internal/run/policy internal/lib/text tenants", deaf, "an explanation asks the governor and changes nothing"},
 	{"internal/proxy/gateway/relay", "streaming", deaf, "an answer is passed on whatever it says, and whoever it is for"},
 	{"internal/proxy/gateway/usage", "governor internal/run/admission tenants", silent, "a view is read from books, and whoever asks for it is elsewhere"},
-	{"internal/proxy/gateway/upstream", `internal/proxy/answers internal/proxy/gateway/dialect internal/proxy/gateway/route internal/proxy/objects internal/proxy/upstreams tenants github.com/tidwall/gjson`, deaf, "a provider is reached without knowing for whom"},
+	{"internal/proxy/gateway/upstream", `escrow/limits internal/proxy/answers internal/proxy/gateway/dialect internal/proxy/gateway/route internal/proxy/objects internal/proxy/upstreams tenants github.com/tidwall/gjson`, deaf, "a provider is reached without knowing for whom"},
 	{"internal/proxy/gateway/stored", `governor governor/tokens internal/run/admission internal/run/admission/ask internal/lib/form internal/proxy/gateway/head internal/proxy/gateway/route internal/proxy/objects internal/lib/splice
 		internal/ops/telemetry internal/lib/text streaming tenants github.com/tidwall/gjson`, deaf, "objects are recorded and charged without sending anything: the call asks the upstream"},
 	{"internal/proxy/gateway/realtime", `governor governor/tokens internal/run/admission internal/run/admission/ask internal/proxy/gateway/head internal/ops/telemetry internal/lib/text streaming github.com/tidwall/gjson

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/llmgov/llmgov/escrow/limits"
 	"github.com/llmgov/llmgov/internal/proxy/upstreams"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -71,8 +72,8 @@ type limitsPage struct {
 	Next    string `json:"next_page"` // Anthropic's
 }
 
-// listedUnits are the units of Anthropic's limits that pools have.
-var listedUnits = map[string]upstreams.Unit{
+// listedAxes are the axes of Anthropic's limits that pools have.
+var listedAxes = map[string]limits.Axis{
 	"requests_per_minute": upstreams.Requests, "input_tokens_per_minute": upstreams.Input,
 	"input_tokens_per_minute_cache_aware": upstreams.Input, "output_tokens_per_minute": upstreams.Output,
 }
@@ -124,7 +125,7 @@ func (p *limitsPage) take(told *upstreams.Told, model string) {
 			told.Tokens = entry.Tokens
 		}
 		for _, l := range entry.Limits {
-			if of := listedUnits[l.Type]; of != upstreams.Other && slices.Contains(entry.Models, model) {
+			if of, known := listedAxes[l.Type]; known && slices.Contains(entry.Models, model) {
 				*told.Of(of) = l.Value
 			}
 		}
