@@ -65,6 +65,9 @@ func exposed(r *report, cfg *Config, name string, mode fs.FileMode) []string {
 		}
 	}
 	note(cfg.Admin.Token != "", strictyaml.Child("admin", "token"))
+	for i, r := range cfg.Admin.Roles {
+		note(r.Token != "", strictyaml.Child(strictyaml.Item(strictyaml.Child("admin", "roles"), i), "token"))
+	}
 	note(cfg.Admission.Token != "", strictyaml.Child("admission", "token"))
 	note(hasPassword(cfg.Store), "store")
 	for _, u := range cfg.Upstreams {

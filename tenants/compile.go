@@ -106,6 +106,7 @@ func (c *compiler) listeners() {
 	admin := listener{"admin.listen", c.cfg.Admin.Listen}
 	admission := listener{"admission.listen", c.cfg.Admission.Listen}
 	c.guarded(admin, "admin.token", c.cfg.Admin.Token)
+	c.adminRoles()
 	c.distinct(data, admin)
 	if admission.at == "" {
 		return

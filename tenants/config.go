@@ -82,6 +82,10 @@ type Admin struct {
 	UnreadyOnStoreLoss string `koanf:"unready_on_store_loss"`
 	// TLS is spoken there. In a Snapshot it is that of the Config, if it was left out.
 	TLS TLS `koanf:"tls"`
+	// Roles are those of callers who may do less than whoever has the Token. The first that fits a caller counts.
+	Roles []AdminRole `koanf:"-"`
+	// Proxy is one in front that knows who calls.
+	Proxy AdminProxy `koanf:"-"`
 }
 
 // TLS names the files of a listener's certificate, in PEM. A relative one is below the working directory. They are followed: what changes in

@@ -16,6 +16,8 @@ type configFile struct {
 	prices    []ModelPrice
 	identity  Identity
 	notify    []Webhook
+	roles     []AdminRole
+	proxy     AdminProxy
 }
 
 // configShape is the config file's root. Its settings all read the same way, from the settings table.
@@ -97,6 +99,14 @@ var configShape = shape[configFile]{
 var (
 	adminShape = shape[configFile]{Fields: []field[configFile]{
 		settingField("admin.listen"), settingField("admin.token"), settingField("admin.unready_on_store_loss"), tlsField("admin.tls"),
+		{
+			Name: "roles", About: "Who may do less than whoever has the token. The first that fits a caller counts.", Read: readAdminRoles,
+			Kind: strictyaml.ListOf(func() schema { return adminRoleShape.Schema(nil) }, 1, true),
+		},
+		{
+			Name: "proxy", About: "A proxy in front, which authenticates users and names them in headers that it takes from clients.", Read: readAdminProxy,
+			Kind: func() schema { start := defaultAdminProxy; return adminProxyShape.Schema(&start) },
+		},
 	}}
 	admissionShape = shape[configFile]{Fields: []field[configFile]{
 		settingField("admission.listen"), settingField("admission.token"), settingField("admission.tenant"), settingField("admission.descriptors"), settingField("admission.most_open"), tlsField("admission.tls"),

@@ -27,6 +27,7 @@ func TestDocs_Tables(t *testing.T) {
 		"a pool's upstream":    rowsOf(poolUpstreamShape, &PoolUpstream{}),
 		"an issuer":            rowsOf(issuerShape, nil),
 		"a webhook":            rowsOf(webhookShape, nil),
+		"a role":               rowsOf(adminRoleShape, nil),
 		"a price":              rowsOf(priceShape, nil),
 		"a tier or tenant":     append(rowsOf(tenantShape, &tier), rowsOf(onlyOfTiers, &tier)...),
 		"a limit":              rowsOf(windowShape, nil),

@@ -23,6 +23,8 @@ type Identity struct {
 	Tenant string
 	// Team names the team below it, likewise. Empty leaves calls to the tenant itself, as does a token that names no team of it.
 	Team string
+	// Groups are those of a token, which may have a role on the admin side, likewise. Empty is "{groups}".
+	Groups string
 	// Default is the tenant of valid tokens that name none. Empty refuses them.
 	Default string
 }
@@ -49,6 +51,9 @@ func (i *Issuer) ByURL() bool { return strings.Contains(i.JWKS, "://") }
 // signatures are the algorithms by which tokens may be signed. Those with a secret that both sides have are not among them: whoever could check a
 // token could make one.
 var signatures = []string{"RS256", "RS384", "RS512", "ES256", "ES384", "ES512", "PS256", "PS384", "PS512", "EdDSA"}
+
+// DefaultGroups names the groups of a token, unless Identity.Groups does.
+const DefaultGroups = "{groups}"
 
 const (
 	maxIssuers = 32
@@ -100,6 +105,10 @@ var identityShape = shape[Identity]{
 		{
 			Name: "team", About: "The team below that tenant, likewise. Left out, calls are the tenant's own.",
 			Kind: claimKind, Read: func(v value, i *Identity) { i.Team = readTemplate(v) },
+		},
+		{
+			Name: "groups", About: "The groups of a token, which admin.roles may name, likewise.", Kind: claimKind,
+			Read: func(v value, i *Identity) { i.Groups = readTemplate(v) }, Start: func(*Identity) any { return DefaultGroups },
 		},
 		{
 			Name: "default", About: "The tenant of valid tokens that name none. Left out, they are refused.", Kind: strictyaml.NameKind,

@@ -53,6 +53,8 @@ func load(l *loader) (*Snapshot, error) {
 	base.Prices = file.prices
 	base.Identity = file.identity
 	base.Notify = file.notify
+	base.Admin.Roles = file.roles
+	base.Admin.Proxy = file.proxy
 	base.Named = l.opt.Named
 	cfg := layer(l.r, base, file.settings, l.opt)
 	l.secrets(&cfg)

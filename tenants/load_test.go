@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -299,8 +300,8 @@ func TestLoadAdmin(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "llmgov.yaml")
 			testkit.OK(t, os.WriteFile(file, []byte(c.config), 0o600))
 			got, err := LoadAdmin(file, Options{Env: []string{"T=a-secret-of-this-gateway"}})
-			if c.want != (Admin{}) {
-				if err != nil || got != c.want {
+			if !reflect.DeepEqual(c.want, Admin{}) {
+				if err != nil || !reflect.DeepEqual(got, c.want) {
 					t.Errorf("%+v, %v; want %+v", got, err, c.want)
 				}
 				return

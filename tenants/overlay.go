@@ -68,6 +68,8 @@ func layer(r *report, base Config, file map[string]any, opt Options) Config {
 
 	merged := Config{Upstreams: base.Upstreams, Pools: base.Pools, Prices: base.Prices, Identity: base.Identity, Notify: base.Notify, Named: base.Named}
 	must(k.Unmarshal("", &merged))
+	merged.Admin.Roles = base.Admin.Roles
+	merged.Admin.Proxy = base.Admin.Proxy
 	merged.TLS = pairedTLS(r, "tls", merged.TLS).or(TLS{})
 	merged.Admin.TLS = pairedTLS(r, "admin.tls", merged.Admin.TLS).or(merged.TLS)
 	merged.Admission.TLS = pairedTLS(r, "admission.tls", merged.Admission.TLS).or(merged.TLS)

@@ -31,7 +31,7 @@ var inexpressible = func() map[string]string {
 		"upstreams of a pool are compared by name":   "upstreams_twice",
 		"keys are compared by hash and by name":      "key_name_twice key_same_mapping teams_same_key",
 		"a team is compared with its parent":         "teams_inert teams_routes",
-		"two settings are compared":                  "concurrency_of_one engine_key listen_same listen_admin_open body_memory expect_nodes_alone",
+		"two settings are compared":                  "admin_roles_alone concurrency_of_one engine_key listen_same listen_admin_open body_memory expect_nodes_alone",
 		"a duration or a size is a text there":       "duration_range size_range size_overflow",
 		"a port is a part of a text there":           "upstream_ports",
 		"zones are known to the machine":             "timezone_unknown",

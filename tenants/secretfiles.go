@@ -15,6 +15,9 @@ const inFile = "file:"
 // secrets puts the contents of files in the places of their names. The files are followed like the config.
 func (l *loader) secrets(cfg *Config) {
 	l.secret(&cfg.Admin.Token, strictyaml.Child("admin", "token"), parseToken)
+	for i := range cfg.Admin.Roles {
+		l.secret(&cfg.Admin.Roles[i].Token, strictyaml.Child(strictyaml.Item(strictyaml.Child("admin", "roles"), i), "token"), parseToken)
+	}
 	l.secret(&cfg.Admission.Token, strictyaml.Child("admission", "token"), parseToken)
 	l.secret(&cfg.Store, "store", func(text string) (string, string) {
 		_, complaint := parseStore(text)

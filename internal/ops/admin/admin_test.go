@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,8 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
+	"net/http/httptest"
+	"net/netip"
 	"net/url"
 	"path/filepath"
 	"slices"
@@ -48,12 +51,16 @@ func (c *changing) Reload(ctx context.Context) (adminapi.Reloaded, error) {
 // Status implements Policies.
 func (c *changing) Status() adminapi.PolicyStatus { return adminapi.PolicyStatus{} }
 
-// newKeysGateway serves two tenants.
-func newKeysGateway(t *testing.T) *gateway.Gateway {
-	t.Helper()
+func keysConfig() tenants.Config {
 	cfg := tenants.DefaultConfig()
 	cfg.Upstreams = []tenants.Upstream{{Name: "u", BaseURL: "http://127.0.0.1:1/v1"}}
 	cfg.Pools = []tenants.Pool{tenants.DefaultPool("p", "m")}
+	return cfg
+}
+
+// newKeysGateway serves two tenants.
+func newKeysGateway(t *testing.T, cfg tenants.Config) *gateway.Gateway {
+	t.Helper()
 	var list []tenants.Tenant
 	for _, name := range []string{"acme", "bob"} {
 		list = append(list, tenants.Tenant{Name: name, Weight: 1, Keys: []tenants.Key{{Hash: tenants.HashKey(name)}}})
@@ -64,7 +71,7 @@ func newKeysGateway(t *testing.T) *gateway.Gateway {
 
 // A policy that comes while a change of keys is taken over stays in force. That who asked has gone ends nothing.
 func TestKeys_PolicyChangesMeanwhile(t *testing.T) {
-	gw := newKeysGateway(t)
+	gw := newKeysGateway(t, keysConfig())
 	c := &changing{t: t}
 	side := New(gw, Options{Policies: c, Metrics: http.NotFoundHandler()})
 	file := keyfile.New(filepath.Join(t.TempDir(), "llmgov.keys.yaml"))
@@ -259,6 +266,130 @@ func TestOpenAPI_Routes(t *testing.T) {
 	slices.Sort(routes)
 	if diff := cmp.Diff(routes, described); diff != "" {
 		t.Errorf("routes (-there +described):\n%s", diff)
+	}
+}
+
+// Each role opens the routes that it is for, and no other.
+func TestRoles(t *testing.T) {
+	const want = `
+DELETE /api/v1/keys/{id}: keys admin
+GET /api/openapi.json: view keys operate admin
+GET /api/v1/events: view operate admin
+GET /api/v1/explain: view operate admin
+GET /api/v1/fairness: view operate admin
+GET /api/v1/history: view operate admin
+GET /api/v1/keys: view keys operate admin
+GET /api/v1/leases: view operate admin
+GET /api/v1/policy: view operate admin
+GET /api/v1/snapshot: view operate admin
+GET /api/v1/spend: view operate admin
+GET /api/v1/tenants: view operate admin
+GET /debug/pprof/: admin
+GET /debug/pprof/profile: admin
+GET /debug/pprof/symbol: admin
+GET /debug/pprof/trace: admin
+GET /metrics: view operate admin
+GET /version: view keys operate admin
+POST /api/v1/drain: operate admin
+POST /api/v1/keys: keys admin
+POST /api/v1/reload: operate admin
+`
+	a := &API{Options: Options{
+		Events: &events.Ring{}, Metrics: http.NotFoundHandler(), Token: "t",
+		Spend: func(context.Context, string, string) ([]spend.Row, bool, error) { return nil, false, nil },
+	}}
+	routes := a.described()
+	maps.Copy(routes, a.profiles())
+	got := "\n"
+	for _, pattern := range slices.Sorted(maps.Keys(routes)) {
+		got += pattern + ":"
+		for _, role := range []tenants.Role{"", tenants.RoleView, tenants.RoleKeys, tenants.RoleOperate, tenants.RoleAdmin} {
+			r := httptest.NewRequest(http.MethodGet, "/", nil)
+			r = r.WithContext(context.WithValue(r.Context(), callerKey{}, caller{AdminRole: tenants.AdminRole{Role: role}}))
+			w := httptest.NewRecorder()
+			allowed(pattern, route{routes[pattern].needs, func(http.ResponseWriter, *http.Request) {}})(w, r)
+			if w.Code == http.StatusOK {
+				got += " " + string(role)
+			}
+		}
+		got += "\n"
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// byToken is a gateway whose identity provider has given out one token.
+type byToken struct{ *gateway.Gateway }
+
+// Groups implements Gateway.
+func (byToken) Groups(token string) (user string, groups []string) {
+	if token == "of.ann." {
+		return "ann", []string{"everybody", "oncall"}
+	}
+	return "", nil
+}
+
+// TestRoles_Callers: who calls is known by a token, that of an identity provider, or a proxy in its network, and the audit log names them.
+func TestRoles_Callers(t *testing.T) {
+	cfg := keysConfig()
+	cfg.Admin.Token = "the-admin-token-0"
+	cfg.Admin.Roles = []tenants.AdminRole{
+		{Name: "dashboards", Role: tenants.RoleView, Token: "the-view-token-00"},
+		{Name: "on-call", Role: tenants.RoleOperate, Group: "oncall"},
+		{Name: "all", Role: tenants.RoleView, Group: "everybody"},
+	}
+	cfg.Admin.Proxy = tenants.AdminProxy{From: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}, User: "X-Forwarded-User", Groups: "X-Forwarded-Groups"}
+	var log bytes.Buffer
+	side := New(byToken{newKeysGateway(t, cfg)}, Options{
+		Metrics: http.NotFoundHandler(), Token: cfg.Admin.Token, Drain: func() {}, Console: http.NotFoundHandler(), Log: slog.New(slog.NewJSONHandler(&log, nil)),
+	})
+	user := func(name, groups string) []string {
+		return []string{"X-Forwarded-User", name, "X-Forwarded-Groups", groups}
+	}
+	key := func(token string) []string { return []string{"Authorization", "Bearer " + token} }
+	for _, c := range []struct {
+		from   string
+		header []string
+		want   string // view, drain, and whether the console's page asks for a token
+		actor  string
+	}{
+		{"10.2.0.1:1", nil, "401 401 true", ""},
+		{"10.2.0.1:1", key("nope"), "401 401 true", ""},
+		{"10.2.0.1:1", key("acme"), "401 401 true", ""}, // a tenant's
+		{"10.2.0.1:1", key("the-admin-token-0"), "200 202 true", "admin token admin"},
+		{"10.2.0.1:1", key("the-view-token-00"), "200 403 true", ""},
+		{"10.2.0.1:1", key("of.ann."), "200 202 true", "ann (on-call) operate"},
+		{"10.2.0.1:1", user("bob", "oncall"), "401 401 true", ""}, // not the proxy
+		{"127.0.0.1:1", user("bob", "oncall"), "401 401 true", ""},
+		{"10.1.9.9:1", user("bob", "a, oncall"), "200 202 false", "bob (on-call) operate"},
+		{"[::ffff:10.1.9.9]:1", user("bob", "everybody"), "200 403 false", ""},
+		{"10.1.9.9:1", user("bob", ""), "403 403 false", ""},
+		{"10.1.9.9:1", user("bob", "on-call"), "403 403 false", ""}, // the name of a role is no group
+		{"10.1.9.9:1", user("", "oncall"), "401 401 true", ""},
+		{"10.1.9.9:1", append(user("bob", "everybody"), key("the-admin-token-0")...), "200 202 false", "admin token admin"},
+	} {
+		log.Reset()
+		ask := func(method, path string) *httptest.ResponseRecorder {
+			r := httptest.NewRequest(method, "http://admin"+path, nil)
+			r.RemoteAddr = c.from
+			r.Header.Set("X-Llmgov-Why", "a test")
+			for i := 0; i < len(c.header); i += 2 {
+				r.Header.Set(c.header[i], c.header[i+1])
+			}
+			w := httptest.NewRecorder()
+			side.ServeHTTP(w, r)
+			return w
+		}
+		got := fmt.Sprintf("%d %d %s", ask(http.MethodGet, "/version").Code, ask(http.MethodPost, "/api/v1/drain").Code, strings.TrimSpace(ask(http.MethodGet, "/console/token").Body.String()))
+		if got != c.want {
+			t.Errorf("%s %q: %s, want %s", c.from, c.header, got, c.want)
+		}
+		var line struct{ Msg, Actor, Role, Why string }
+		_ = json.Unmarshal(log.Bytes(), &line)
+		if got := line.Actor + " " + line.Role; line.Msg == "audit" && (got != c.actor || line.Why != "a test") || (line.Msg == "audit") != (c.actor != "") {
+			t.Errorf("%s %q: the log has %s", c.from, c.header, log.String())
+		}
 	}
 }
 

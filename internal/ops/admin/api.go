@@ -29,6 +29,9 @@ type Gateway interface {
 	// LastUsed returns when a key was last used by this process; ok is false if it was not.
 	LastUsed(key tenants.KeyHash) (at time.Time, ok bool)
 
+	// Groups returns the user of a token of an identity provider, and the user's groups. The user is "" if it is not a valid one.
+	Groups(token string) (user string, groups []string)
+
 	// Pool describes a pool as far as the governor does not know it: its models, upstreams and
 	// failures. ok is false if there is no such pool.
 	Pool(name string, now time.Time) (p adminapi.Pool, ok bool)
@@ -58,8 +61,8 @@ type Options struct {
 	// Events has what the Governor reports, for readers who follow it; nil if nobody does.
 	Events *events.Ring
 
-	// Token guards everything except /livez, /readyz and the console's page. Without one, requests
-	// must be addressed to localhost or a loopback address, which suits only a loopback listener.
+	// Token guards everything except /livez, /readyz and the console's page; the policy may name further ones that may do less. Without
+	// one, requests must be addressed to localhost or a loopback address, which suits only a loopback listener.
 	Token string
 	// Version, Node and Region are shown as they are.
 	Version, Node, Region string

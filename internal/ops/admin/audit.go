@@ -1,29 +1,24 @@
 package admin
 
 import (
-	"context"
 	"log/slog"
 	"net/http"
+
+	"github.com/llmgov/llmgov/internal/lib/text"
 )
 
-// The kinds of senders of a request to the admin API.
-const (
-	actorToken    = "admin token"
-	actorLoopback = "loopback"
-)
+// whyHeader is the reason for a change, in its sender's words.
+const whyHeader = "X-Llmgov-Why"
 
-type actorOf struct{}
-
-// by records the sender of a request, for the audit log.
-func by(actor string, r *http.Request) *http.Request {
-	return r.WithContext(context.WithValue(r.Context(), actorOf{}, actor))
-}
-
-// audit logs one line about a change made through the admin API, once it is made. The attributes
-// must not contain secrets.
+// audit logs one line about a change made through the admin API, once it is made: what, who, from where and, if its sender says so, why.
+// The attributes must not contain secrets.
 func (a *API) audit(r *http.Request, action string, attrs ...slog.Attr) {
-	actor, _ := r.Context().Value(actorOf{}).(string)
-	a.Log.LogAttrs(r.Context(), slog.LevelInfo, "audit", append([]slog.Attr{
-		slog.String("action", action), slog.String("actor", actor), slog.String("remote", r.RemoteAddr),
-	}, attrs...)...)
+	who := callerOf(r)
+	attrs = append([]slog.Attr{
+		slog.String("action", action), slog.String("actor", who.user), slog.String("role", string(who.Role)), slog.String("remote", r.RemoteAddr),
+	}, attrs...)
+	if why := r.Header.Get(whyHeader); why != "" {
+		attrs = append(attrs, slog.String("why", text.Brief(why)))
+	}
+	a.Log.LogAttrs(r.Context(), slog.LevelInfo, "audit", attrs...)
 }

@@ -1,51 +1,60 @@
 package admin
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/http/pprof"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/lib/bearer"
-	"github.com/llmgov/llmgov/internal/lib/connections"
-	"github.com/llmgov/llmgov/internal/lib/sampled"
-	"github.com/llmgov/llmgov/internal/lib/text"
 	"github.com/llmgov/llmgov/internal/ops/adminapi"
 	"github.com/llmgov/llmgov/internal/ops/crash"
 	"github.com/llmgov/llmgov/internal/ops/history"
 	"github.com/llmgov/llmgov/internal/ops/readiness"
+	"github.com/llmgov/llmgov/tenants"
 )
 
-// described are the routes behind the token that adminapi.OpenAPI describes.
-func (a *API) described() map[string]http.HandlerFunc {
-	routes := map[string]http.HandlerFunc{
-		"GET /metrics":          a.Metrics.ServeHTTP,
-		"GET /version":          func(w http.ResponseWriter, _ *http.Request) { respond(w, adminapi.Version{Version: a.Version}) },
-		"GET /api/openapi.json": openAPI,
-		"GET /api/v1/snapshot":  func(w http.ResponseWriter, _ *http.Request) { respond(w, a.snapshot()) },
-		"GET /api/v1/tenants":   paged(ofPages, func(p page) any { return a.tenants(&p) }),
-		"GET /api/v1/fairness":  paged(ofOne, func(p page) any { return adminapi.FairnessList{Pools: a.fairness(&p)} }),
-		"GET /api/v1/history":   answering(a.showHistory),
-		"GET /api/v1/policy":    paged(ofOne, func(p page) any { return policyOf(a.gateway.Snapshot(), &p) }),
-		"GET /api/v1/leases": func(w http.ResponseWriter, _ *http.Request) {
+// described are the routes of callers that adminapi.OpenAPI describes, with the role that each needs.
+func (a *API) described() map[string]route {
+	routes := map[string]route{
+		"GET /metrics":          {tenants.RoleView, a.Metrics.ServeHTTP},
+		"GET /version":          {tenants.AnyRole, func(w http.ResponseWriter, _ *http.Request) { respond(w, adminapi.Version{Version: a.Version}) }},
+		"GET /api/openapi.json": {tenants.AnyRole, openAPI},
+		"GET /api/v1/snapshot":  {tenants.RoleView, func(w http.ResponseWriter, _ *http.Request) { respond(w, a.snapshot()) }},
+		"GET /api/v1/tenants":   {tenants.RoleView, paged(ofPages, func(p page) any { return a.tenants(&p) })},
+		"GET /api/v1/fairness":  {tenants.RoleView, paged(ofOne, func(p page) any { return adminapi.FairnessList{Pools: a.fairness(&p)} })},
+		"GET /api/v1/history":   {tenants.RoleView, answering(a.showHistory)},
+		"GET /api/v1/policy":    {tenants.RoleView, paged(ofOne, func(p page) any { return policyOf(a.gateway.Snapshot(), &p) })},
+		"GET /api/v1/leases": {tenants.RoleView, func(w http.ResponseWriter, _ *http.Request) {
 			respond(w, adminapi.LeaseList{Leases: leaseViews(a.Governor.State(nobody))})
-		},
-		"POST /api/v1/reload":      a.reload,
-		"POST /api/v1/drain":       a.drain,
-		"GET /api/v1/explain":      answering(a.explain),
-		"GET /api/v1/keys":         a.listKeys,
-		"POST /api/v1/keys":        answering(a.createKey),
-		"DELETE /api/v1/keys/{id}": answering(a.revokeKey),
+		}},
+		"POST /api/v1/reload":      {tenants.RoleOperate, a.reload},
+		"POST /api/v1/drain":       {tenants.RoleOperate, a.drain},
+		"GET /api/v1/explain":      {tenants.RoleView, answering(a.explain)},
+		"GET /api/v1/keys":         {tenants.AnyRole, a.listKeys},
+		"POST /api/v1/keys":        {tenants.RoleKeys, answering(a.createKey)},
+		"DELETE /api/v1/keys/{id}": {tenants.RoleKeys, answering(a.revokeKey)},
 	}
 	if a.Events != nil {
-		routes["GET /api/v1/events"] = answering(a.followEvents)
+		routes["GET /api/v1/events"] = route{tenants.RoleView, answering(a.followEvents)}
 	}
 	if a.Spend != nil {
-		routes["GET /api/v1/spend"] = answering(a.showSpend)
+		routes["GET /api/v1/spend"] = route{tenants.RoleView, answering(a.showSpend)}
 	}
 	return routes
+}
+
+// profiles are the routes of callers that are for people. They show what is in the process's memory.
+func (a *API) profiles() map[string]route {
+	if a.Token == "" {
+		return nil
+	}
+	return map[string]route{
+		"GET /debug/pprof/":        {tenants.RoleAdmin, pprof.Index},
+		"GET /debug/pprof/profile": {tenants.RoleAdmin, pprof.Profile},
+		"GET /debug/pprof/symbol":  {tenants.RoleAdmin, pprof.Symbol},
+		"GET /debug/pprof/trace":   {tenants.RoleAdmin, pprof.Trace},
+	}
 }
 
 // nobody reads a governor's state without tenants.
@@ -121,14 +130,10 @@ func (a *API) Unready() error {
 // routes returns the handler of all routes.
 func (a *API) routes() http.Handler {
 	guarded := http.NewServeMux()
-	for pattern, handler := range a.described() {
-		guarded.HandleFunc(pattern, handler)
-	}
-	if a.Token != "" {
-		guarded.HandleFunc("GET /debug/pprof/", pprof.Index)
-		guarded.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
-		guarded.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
-		guarded.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	for _, list := range []map[string]route{a.described(), a.profiles()} {
+		for pattern, to := range list {
+			guarded.HandleFunc(pattern, allowed(pattern, to))
+		}
 	}
 
 	mux := http.NewServeMux()
@@ -136,10 +141,13 @@ func (a *API) routes() http.Handler {
 	mux.HandleFunc("GET /readyz", a.ready)
 	if a.Console != nil {
 		mux.Handle("GET /console/", a.Console)
-		mux.HandleFunc("GET /console/token", func(w http.ResponseWriter, _ *http.Request) { respond(w, a.Token != "") }) // whether the page needs one
+		mux.HandleFunc("GET /console/token", func(w http.ResponseWriter, r *http.Request) { // whether the page needs one
+			user, _ := proxied(&a.gateway.Snapshot().Config().Admin.Proxy, r)
+			respond(w, a.Token != "" && user == "")
+		})
 		mux.Handle("GET /{$}", http.RedirectHandler("/console/", http.StatusFound))
 	}
-	mux.Handle("/", a.withToken(a.Token, guarded))
+	mux.Handle("/", a.identified(guarded))
 	// A web page elsewhere must not be able to drain a gateway on its reader's machine.
 	return crash.Handler(inTime(http.NewCrossOriginProtection().Handler(mux)))
 }
@@ -155,41 +163,6 @@ func inTime(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
-}
-
-// withToken demands the admin token, as a bearer token. If there is none, it demands that the
-// request is addressed to localhost or a loopback address: a web page elsewhere can make its own
-// name resolve to this machine, but cannot call itself localhost.
-func (a *API) withToken(token string, next http.Handler) http.Handler {
-	if token == "" {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if !bearer.Local(r.Host) {
-				http.Error(w, "without an admin token, call this listener as localhost or by its loopback address", http.StatusForbidden)
-				return
-			}
-			connections.Known(r.Context(), "")
-			next.ServeHTTP(w, by(actorLoopback, r))
-		})
-	}
-	wrong := sampled.Gate{Every: time.Minute, Most: 5}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		own := a.token()
-		if !own.Is(bearer.Credential(r.Header)) && !fromPeer(own, r) {
-			w.Header().Set("WWW-Authenticate", `Bearer realm="llmgov admin"`)
-			http.Error(w, "the admin token is missing or wrong", http.StatusUnauthorized)
-			if unlogged, ok := wrong.Pass(time.Now()); ok {
-				a.Log.Warn("admin token missing or wrong", "remote", r.RemoteAddr, "method", text.Brief(r.Method), "path", text.Brief(r.URL.Path), "unlogged", unlogged)
-			}
-			return
-		}
-		connections.Known(r.Context(), "")
-		next.ServeHTTP(w, by(actorToken, r))
-	})
-}
-
-// token is the token of now: it may be changed while the gateway runs, but not be taken away.
-func (a *API) token() bearer.Token {
-	return bearer.NewToken(cmp.Or(a.gateway.Snapshot().Config().Admin.Token, a.Token))
 }
 
 // New returns the admin side of a gateway, which began now.

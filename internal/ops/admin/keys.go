@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/llmgov/llmgov/internal/lib/text"
 	"github.com/llmgov/llmgov/internal/ops/adminapi"
 	"github.com/llmgov/llmgov/tenants"
 	"github.com/llmgov/llmgov/tenants/keyfile"
@@ -16,13 +17,14 @@ import (
 // API keys are listed, made and revoked. A change is written to the key file and taken over from
 // there, as it is by every process that watches the file.
 
-// listKeys answers GET /api/v1/keys.
+// listKeys answers GET /api/v1/keys. Whoever may make keys of some tenants sees those.
 func (a *API) listKeys(w http.ResponseWriter, r *http.Request) {
 	now := time.Now()
 	only := r.URL.Query().Get("tenant")
+	who := callerOf(r)
 	views := []adminapi.Key{}
 	for _, key := range a.gateway.Snapshot().Keys() {
-		if only == "" || key.Tenant == only {
+		if (only == "" || key.Tenant == only) && (who.Role != tenants.RoleKeys || who.Keys(key.Tenant)) {
 			views = append(views, a.keyView(key, now))
 		}
 	}
@@ -56,6 +58,10 @@ func (a *API) createKey(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	who := callerOf(r)
+	if !who.Keys(asked.Tenant) {
+		return notAllowed(who.user + " may not make keys of tenant " + strconv.Quote(text.Brief(asked.Tenant)) + ".")
+	}
 	a.keys.Lock()
 	defer a.keys.Unlock()
 	snap := a.gateway.Snapshot()
@@ -67,7 +73,11 @@ func (a *API) createKey(w http.ResponseWriter, r *http.Request) error {
 		return &adminapi.Fault{Status: http.StatusNotFound, Code: "tenant_not_found", Message: "There is no tenant " + strconv.Quote(asked.Tenant) + " in the policy. GET /api/v1/tenants lists all."}
 	}
 	if owner, _, taken := snap.LookupHash(asked.Hash); taken {
-		return &adminapi.Fault{Status: http.StatusConflict, Code: "key_exists", Message: "A key of this hash is one of tenant " + owner.Name + " already. Make another key."}
+		of := "another tenant"
+		if who.Keys(owner.Name) {
+			of = "tenant " + owner.Name
+		}
+		return &adminapi.Fault{Status: http.StatusConflict, Code: "key_exists", Message: "A key of this hash is one of " + of + " already. Make another key."}
 	}
 	if err := file.Add(asked.Entry); err != nil {
 		return keyFileError(err)
@@ -95,7 +105,7 @@ func (a *API) revokeKey(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	key, err := findKey(snap, file, r.PathValue("id"))
+	key, err := findKey(snap, file, r.PathValue("id"), callerOf(r))
 	if err != nil {
 		return err
 	}
@@ -114,11 +124,13 @@ func (a *API) revokeKey(w http.ResponseWriter, r *http.Request) error {
 }
 
 // findKey finds a key by its id or its whole hash: among those in force, else in the file, where
-// another process may have just written it.
-func findKey(snap *tenants.Snapshot, file *keyfile.File, ref string) (tenants.KeyInfo, error) {
-	is := func(h tenants.KeyHash) bool { return h.ID() == ref || h.String() == ref }
+// another process may have just written it. Keys that are not the caller's to revoke are as if they were not there.
+func findKey(snap *tenants.Snapshot, file *keyfile.File, ref string, who caller) (tenants.KeyInfo, error) {
+	is := func(tenant string, h tenants.KeyHash) bool {
+		return (h.ID() == ref || h.String() == ref) && who.Keys(tenant)
+	}
 	for _, k := range snap.Keys() {
-		if is(k.Hash) {
+		if is(k.Tenant, k.Hash) {
 			return k, nil
 		}
 	}
@@ -127,12 +139,12 @@ func findKey(snap *tenants.Snapshot, file *keyfile.File, ref string) (tenants.Ke
 		return tenants.KeyInfo{}, keyFileError(err)
 	}
 	for _, k := range written.Keys {
-		if is(k.Hash) {
+		if is(k.Tenant, k.Hash) {
 			return tenants.KeyInfo{Key: k.Key, Tenant: k.Tenant}, nil
 		}
 	}
 	for _, k := range written.Revoked {
-		if is(k.Hash) {
+		if is("", k.Hash) { // nobody knows any more whose it was
 			return tenants.KeyInfo{Key: tenants.Key{Hash: k.Hash}}, nil
 		}
 	}

@@ -153,6 +153,7 @@ func addOperation(t *testing.T, r *openapi31.Reflector, o operation) {
 	if !open {
 		c.AddSecurity("token")
 		addText(c, http.StatusUnauthorized)
+		c.AddRespStructure(ErrorAnswer{}, openapi.WithHTTPStatus(http.StatusForbidden)) // a role that does not allow it
 		addText(c, http.StatusForbidden)
 	}
 	for status, answer := range o.gives {

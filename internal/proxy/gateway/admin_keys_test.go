@@ -330,6 +330,43 @@ func TestKeys_Guarded(t *testing.T) {
 	}
 }
 
+// Whoever has the role keys sees, makes and revokes those of its tenants and their teams, and learns nothing of others'.
+func TestKeys_OfRole(t *testing.T) {
+	s := newKeysSite(t, "the-admin-token-0")
+	s.write("tenants/b.yaml", fmt.Sprintf("tenants: {team-a: {keys: [], teams: {x: {keys: [%q]}}}}\n", tenants.HashKey("x")))
+	s.write("llmgov.yaml", keysConfig+`admin: {token: the-admin-token-0, roles: [{name: portal, role: keys, tenants: [acme, "team-*"], token: the-portal-token-0}]}`)
+	testkit.Must(s.Reload(t.Context()))(t)
+	auth := []string{"Authorization", "Bearer the-portal-token-0"}
+	id := func(key string) string { return "/" + tenants.HashKey(key).ID() }
+	for _, c := range []struct{ method, path, body, want string }{
+		{"GET", "", "", `200 acme team-a/x`},
+		{"GET", "?tenant=bob", "", `200`},
+		{"POST", "", `{"tenant":"bob"}`, `403 role_not_allowed`},
+		{"POST", "", `{"tenant":"nobody"}`, `403 role_not_allowed`}, // whether there is one is not said
+		{"POST", "", `{"tenant":"team-b"}`, `404 tenant_not_found`},
+		{"POST", "", `{"tenant":"acme","hash":"` + tenants.HashKey("bob").String() + `"}`, `409 key_exists another tenant`},
+		{"POST", "", `{"tenant":"acme","hash":"` + tenants.HashKey("x").String() + `"}`, `409 key_exists team-a/x`},
+		{"POST", "", `{"tenant":"team-a/x"}`, `201`},
+		{"DELETE", id("bob"), "", `404 key_not_found`},
+		{"DELETE", id("acme"), "", `200 acme`},
+		{"DELETE", id("acme"), "", `200 acme`},
+	} {
+		w := s.ask(c.method, "/api/v1/keys"+c.path, c.body, auth...)
+		got := fmt.Sprint(w.Code)
+		for _, word := range []string{"role_not_allowed", "tenant_not_found", "key_not_found", "key_exists", "another tenant", "acme", "bob", "team-a/x"} {
+			if w.Code != http.StatusCreated && strings.Contains(w.Body.String(), word) && !strings.Contains(c.body+c.path, word) {
+				got += " " + word
+			}
+		}
+		if got != c.want {
+			t.Errorf("%s %s %s: %s, want %s: %s", c.method, c.path, c.body, got, c.want, w.Body)
+		}
+	}
+	if s.opens("bob") != http.StatusOK || s.opens("acme") != http.StatusUnauthorized {
+		t.Error("another key was revoked than was named")
+	}
+}
+
 // Each change has one line, which says who, what and whose, and no key.
 func TestKeys_Audit(t *testing.T) {
 	s := newKeysSite(t, "t0k")

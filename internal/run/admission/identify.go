@@ -68,6 +68,15 @@ func (p *Policy) Whose(key string) (*tenants.Tenant, *tenants.Key, error) {
 	return p.identity.Who(context.Background(), p.Snapshot, key)
 }
 
+// Groups returns the subject of a token of an identity provider, and its groups; "" if it is not valid.
+func (c *Controller) Groups(token string) (subject string, groups []string) {
+	subject, groups, err := c.Policy().identity.Groups(context.Background(), token)
+	if err != nil && !errors.Is(err, identity.ErrNoToken) {
+		c.tokenRefused(err)
+	}
+	return subject, groups
+}
+
 // TenantOf finds the tenant of a key, or of a token, that has not expired.
 func (c *Controller) TenantOf(key string) (name string, ok bool) {
 	t, k, err := c.Policy().Whose(key)

@@ -7,6 +7,7 @@
 package identity
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
@@ -50,6 +51,7 @@ type Checker struct {
 // claims are what a valid token says.
 type claims struct {
 	tenants, teams []string // names that it has a right to
+	groups         []string
 	// key stands for it where calls with keys have theirs. It has the name of its subject.
 	key *tenants.Key
 }
@@ -96,9 +98,6 @@ var (
 // Who finds the tenant or team that a token is of in a policy, and what stands for the token as a key, with its subject as its name and its end.
 // It may ask the issuer for its public keys. A nil Checker knows no tokens.
 func (c *Checker) Who(ctx context.Context, policy *tenants.Snapshot, token string) (*tenants.Tenant, *tenants.Key, error) {
-	if c == nil || len(token) > mostToken || strings.Count(token, ".") != 2 {
-		return nil, nil, ErrNoToken
-	}
 	said, err := c.check(ctx, token)
 	if err != nil {
 		return nil, nil, err
@@ -107,8 +106,20 @@ func (c *Checker) Who(ctx context.Context, policy *tenants.Snapshot, token strin
 	return t, said.key, err
 }
 
+// Groups returns the subject of a token and the groups that it is in, whatever tenant it is of.
+func (c *Checker) Groups(ctx context.Context, token string) (subject string, groups []string, err error) {
+	said, err := c.check(ctx, token)
+	if err != nil {
+		return "", nil, err
+	}
+	return cmp.Or(said.key.Name, "somebody"), said.groups, nil
+}
+
 // check returns what a token says, if it is valid now.
 func (c *Checker) check(ctx context.Context, token string) (claims, error) {
+	if c == nil || len(token) > mostToken || strings.Count(token, ".") != 2 {
+		return claims{}, ErrNoToken
+	}
 	hash := sha256.Sum256([]byte(token))
 	c.mu.Lock()
 	said, known := c.seen[hash]
@@ -194,6 +205,7 @@ func (i *issuer) verify(ctx context.Context, token string, config *tenants.Ident
 	}
 	said := claims{
 		tenants: fill(config.Tenant, all),
+		groups:  fill(cmp.Or(config.Groups, tenants.DefaultGroups), all),
 		key:     &tenants.Key{Hash: tenants.HashKey(token), Name: text.Brief(valid.Subject), Expires: valid.Expiry.Add(i.Leeway)},
 	}
 	if config.Team != "" {

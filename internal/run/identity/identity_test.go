@@ -157,6 +157,30 @@ func TestWho(t *testing.T) {
 	}
 }
 
+// TestGroups: a token has the groups of its claim, whatever tenant it is of.
+func TestGroups(t *testing.T) {
+	p := newProvider(t)
+	roles := config(p)
+	roles.Groups = "{realm_access.roles}"
+	for _, c := range []struct {
+		config tenants.Identity
+		claims map[string]any
+		want   string
+	}{
+		{config(p), map[string]any{"groups": []string{"b", "a"}}, "ann [b a]"},
+		{config(p), map[string]any{"org": "none", "sub": "", "groups": "a"}, "somebody [a]"},
+		{roles, map[string]any{"groups": "a", "realm_access": map[string]any{"roles": []string{"ops"}}}, "ann [ops]"},
+		{roles, nil, "ann []"},
+		{config(p), map[string]any{"groups": "a", "exp": time.Now().Add(-time.Hour).Unix()}, " []"},
+		{tenants.Identity{}, map[string]any{"groups": "a"}, " []"},
+	} {
+		user, groups, err := New(c.config, nil).Groups(t.Context(), p.token(t, c.claims))
+		if got := fmt.Sprint(user, " ", groups); got != c.want || (err == nil) == (user == "") {
+			t.Errorf("%v: %s, %v; want %s", c.claims, got, err, c.want)
+		}
+	}
+}
+
 // TestWho_Refuses: a token that is not of the issuer, for somebody else, over or forged is refused, also beside a valid one that was seen.
 func TestWho_Refuses(t *testing.T) {
 	p := newProvider(t)
