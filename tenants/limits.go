@@ -47,6 +47,9 @@ func (s *Snapshot) Limits(t *Tenant, p *Pool) []Limit {
 	s.windows(&l, t, "limits", func(t *Tenant) []Window { return t.Windows })
 	inPool := strictyaml.Child(strictyaml.Child("pools", p.Name), "limits")
 	s.windows(&l, t, inPool, func(t *Tenant) []Window { return t.LimitsIn(p).Windows })
+	if t.Blocked != nil {
+		l.add("blocked", true, t.Blocked.String())
+	}
 	l.amount("max_output_tokens", t.MaxOutputTokens)
 	l.text("max_wait", strictyaml.SpellDuration(t.MaxWait))
 	l.text("priority", priorityOf(t))
@@ -235,8 +238,11 @@ func spellBudget(b Budget) string {
 }
 
 // Origin is where t has its value of a key from, file:line:col: its own line, else that of its tier or, where a team
-// has such a thing from its parent, of the parent. It is "" for a default, and in a snapshot that was made in code.
+// has such a thing from its parent, of the parent; of a limit that was overridden, who did that. It is "" for a default, and in a snapshot that was made in code.
 func (s *Snapshot) Origin(t *Tenant, key string) string {
+	if from := s.overridden(t, key); from != "" {
+		return from
+	}
 	if t.Parent >= 0 {
 		parent := &s.tenants[t.Parent]
 		switch {

@@ -64,7 +64,7 @@ var adminRoleShape = shape[AdminRole]{
 	Fields: []field[AdminRole]{
 		{Name: "name", About: "Who it is, in the audit log.", Kind: strictyaml.NameKind, Read: func(v value, r *AdminRole) { r.Name = v.Named() }},
 		{
-			Name: "role", About: "view looks; keys makes and revokes keys of some tenants; operate looks, reloads and drains; admin does all.",
+			Name: "role", About: "view looks; keys makes and revokes keys of some tenants; operate looks, reloads, drains and overrides limits; admin does all.",
 			Kind: strictyaml.WordKind(adminRoles...), Read: readRole,
 		},
 		{

@@ -32,6 +32,7 @@ type Snapshot struct {
 	full    [sha256.Size]byte
 	sums    []sum // of the tenants
 	runtime runtimeKeys
+	laid    laid      // the overrides
 	loaded  *handover // nil in a snapshot that was made in code
 }
 

@@ -75,6 +75,8 @@ type Tenant struct {
 	ServiceTiers []string `json:",omitempty"`
 	// Shadow says that its limits are watched and not enforced.
 	Shadow bool
+	// Blocked is the override, its own or a parent's, because of which none of its calls passes. A Snapshot sets it.
+	Blocked *Override `json:"-"`
 	// Source is where it is defined, file:line:col; empty when made in code.
 	Source string `json:"-"`
 }

@@ -25,6 +25,7 @@ type cli struct {
 	Top        topCmd        `cmd:"" help:"Watch a running gateway in a terminal: pools, shares, queues, leases, nodes."`
 	Tenants    tenantsCmd    `cmd:"" help:"List the tenants and teams of a running gateway, with what they use of their limits."`
 	Spend      spendCmd      `cmd:"" help:"Show what calls cost: by tenant, team, model, upstream and day."`
+	Override   overrideCmd   `cmd:"" help:"Have running gateways replace limits of a tenant for a time."`
 	Reload     reloadCmd     `cmd:"" help:"Have a running gateway read its files now."`
 	Drain      drainCmd      `cmd:"" help:"Have a running gateway end its calls and stop."`
 	Presets    presetsCmd    `cmd:"" help:"Show the built-in presets: configs and tiers to start from."`

@@ -81,6 +81,7 @@ func (p *parts) adminSide(cfg *tenants.Config, drain func(), policies *instance.
 		Ready:      func() error { return cmp.Or(p.Ready(), p.readiness.Unready()) },
 		StoreUp:    p.StoreUp,
 		Policies:   policies,
+		Overrides:  p.Overrides(),
 		Sharing:    p.Sharing,
 		Unreadable: p.Unreadable,
 		Spend:      p.Spend,

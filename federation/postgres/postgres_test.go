@@ -103,6 +103,11 @@ func (g *gateways) Look(ctx context.Context, pool string) (federation.View, erro
 	return g.next().Look(ctx, pool)
 }
 
+func TestDocuments(t *testing.T) {
+	t.Parallel()
+	storetest.RunDocuments(t, open(t, place(t)))
+}
+
 // TestStore: the suite, with gateways that know no logs and with some that do.
 func TestStore(t *testing.T) {
 	t.Run("Accounts", func(t *testing.T) { t.Parallel(); runSuite(t, 1, 1) })

@@ -21,8 +21,9 @@ var Schema = map[string][]string{
 		`CREATE TABLE llmgov_parts (owner text PRIMARY KEY, account bytea NOT NULL, expires bigint NOT NULL)`,
 		`ALTER TABLE llmgov_parts ALTER COLUMN account SET STORAGE EXTERNAL`,
 	},
-	"llmgov_spend": {createSpend()},
-	"llmgov_told":  {`CREATE TABLE llmgov_told (what text PRIMARY KEY, until timestamptz NOT NULL)`},
+	"llmgov_spend":     {createSpend()},
+	"llmgov_told":      {`CREATE TABLE llmgov_told (what text PRIMARY KEY, until timestamptz NOT NULL)`},
+	"llmgov_documents": {`CREATE TABLE llmgov_documents (name text PRIMARY KEY, text text NOT NULL)`},
 }
 
 // table is one of the Schema.

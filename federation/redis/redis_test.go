@@ -283,6 +283,12 @@ func TestURL(t *testing.T) {
 	}
 }
 
+func TestDocuments(t *testing.T) {
+	t.Parallel()
+	s, _ := databases(t)(t)
+	storetest.RunDocuments(t, s)
+}
+
 func TestParts(t *testing.T) {
 	t.Parallel()
 	next := databases(t)

@@ -27,6 +27,10 @@ type Store interface {
 	// of an owner; see Account.Declare of packages federation and parts.
 	Declare(ctx context.Context, pool string) error
 	DeclareOwner(ctx context.Context, owner string) (bool, error)
+	// Document reads a text that all gateways share, by its name; "" is none. Replace puts another in the place of an old one, if
+	// that is still there.
+	Document(ctx context.Context, name string) (string, error)
+	Replace(ctx context.Context, name, old, text string) (done bool, err error)
 	Close()
 }
 

@@ -53,6 +53,8 @@ const (
 	CodeUnavailable Code = "admission_unavailable"
 	CodeClosed      Code = "client_closed"
 	CodeExpired     Code = "lease_expired" // see MaxHold of embedded.Options
+
+	CodeTenantBlocked Code = "tenant_blocked" // a limit of the tenant was set to 0
 )
 
 // Classes of refusals, for errors.Is. errors.As finds the *Refusal with its Code.

@@ -37,6 +37,7 @@ func (d *door) newAdmin() *admin.API {
 		Sharing:  d.in.Sharing,
 		Peers:    d.in.Peers,
 
+		Overrides:  d.in.Overrides(),
 		Conditions: d.in.Conditions,
 		Console:    console.Handler(),
 		Closing:    d.running.Done(),

@@ -59,6 +59,9 @@ func (a *Answer) Write(w io.Writer) error {
 		fmt.Fprintf(w, "\n%s\n", a.conclusion())
 		a.notePace()
 	}
+	for i := range a.Overrides {
+		a.Note("%s.", a.Overrides[i].String())
+	}
 	for _, f := range a.Foreign {
 		a.Note("%d %% of the %s of upstream %s is used by others with its key.", 100*f.Used/f.Limit, f.Key, f.Upstream)
 	}

@@ -45,5 +45,9 @@ func line(from string) string {
 	if from == "" {
 		return "default"
 	}
-	return from[:strings.LastIndexByte(from, ':')]
+	at := strings.LastIndexByte(from, ':')
+	if at < 0 || strings.Trim(from[at+1:], "0123456789") != "" {
+		return from // an override
+	}
+	return from[:at]
 }

@@ -128,7 +128,7 @@ func allowed(pattern string, to route) http.HandlerFunc {
 			if who.Role != "" {
 				has = "the role " + string(who.Role)
 			}
-			return notAllowed(fmt.Sprintf("%s needs the role %s, and %s has %s.", pattern, to.needs, who.user, has))
+			return notAllowed(fmt.Sprintf("%s needs the role %s, and %s has %s.", strings.Replace(pattern, "...", "", 1), to.needs, who.user, has))
 		}
 		to.handle(w, r)
 		return nil

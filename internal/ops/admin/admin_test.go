@@ -257,10 +257,11 @@ func TestOpenAPI_Routes(t *testing.T) {
 	var described []string
 	for path, methods := range description.Paths {
 		for method := range methods {
+			path = strings.Replace(path, "{tenant}", "{tenant...}", 1) // which is a path itself
 			described = append(described, strings.ToUpper(method)+" "+path)
 		}
 	}
-	a := &API{Options: Options{Events: &events.Ring{}, Metrics: http.NotFoundHandler(), Spend: func(context.Context, string, string) ([]spend.Row, bool, error) { return nil, false, nil }}}
+	a := &API{Options: Options{Events: &events.Ring{}, Metrics: http.NotFoundHandler(), Overrides: &kept{}, Spend: func(context.Context, string, string) ([]spend.Row, bool, error) { return nil, false, nil }}}
 	routes := append(slices.Collect(maps.Keys(a.described())), "GET /livez", "GET /readyz")
 	slices.Sort(described)
 	slices.Sort(routes)
@@ -273,6 +274,7 @@ func TestOpenAPI_Routes(t *testing.T) {
 func TestRoles(t *testing.T) {
 	const want = `
 DELETE /api/v1/keys/{id}: keys admin
+DELETE /api/v1/overrides/{tenant...}: operate admin
 GET /api/openapi.json: view keys operate admin
 GET /api/v1/events: view operate admin
 GET /api/v1/explain: view operate admin
@@ -280,6 +282,8 @@ GET /api/v1/fairness: view operate admin
 GET /api/v1/history: view operate admin
 GET /api/v1/keys: view keys operate admin
 GET /api/v1/leases: view operate admin
+GET /api/v1/overrides: view operate admin
+GET /api/v1/overrides/{tenant...}: view operate admin
 GET /api/v1/policy: view operate admin
 GET /api/v1/snapshot: view operate admin
 GET /api/v1/spend: view operate admin
@@ -293,9 +297,10 @@ GET /version: view keys operate admin
 POST /api/v1/drain: operate admin
 POST /api/v1/keys: keys admin
 POST /api/v1/reload: operate admin
+PUT /api/v1/overrides/{tenant...}: operate admin
 `
 	a := &API{Options: Options{
-		Events: &events.Ring{}, Metrics: http.NotFoundHandler(), Token: "t",
+		Events: &events.Ring{}, Metrics: http.NotFoundHandler(), Token: "t", Overrides: &kept{},
 		Spend: func(context.Context, string, string) ([]spend.Row, bool, error) { return nil, false, nil },
 	}}
 	routes := a.described()
@@ -316,6 +321,89 @@ POST /api/v1/reload: operate admin
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// kept has overrides, and puts none in force.
+type kept struct {
+	list []tenants.Override
+	err  error
+}
+
+// List implements Overrides.
+func (k *kept) List() []tenants.Override { return k.list }
+
+// Change implements Overrides.
+func (k *kept) Change(_ context.Context, edit func([]tenants.Override) ([]tenants.Override, error)) error {
+	if k.err != nil {
+		return k.err
+	}
+	list, err := edit(slices.Clone(k.list))
+	if err == nil {
+		k.list = list
+	}
+	return err
+}
+
+// TestOverrides: an override is set, changed and cleared as often as one likes, by those who know its state, and bad ones are refused in words.
+func TestOverrides(t *testing.T) {
+	k := &kept{}
+	var log bytes.Buffer
+	side := New(newKeysGateway(t, keysConfig()), Options{Metrics: http.NotFoundHandler(), Overrides: k, Log: slog.New(slog.NewJSONHandler(&log, nil))})
+	tag := ""
+	for _, c := range []struct {
+		method, path, body string
+		header             string // name and value; TAG is that of the last answer
+		want               string // status, and a part of the answer
+	}{
+		{"GET", "/acme", "", "", "404 override_not_found"},
+		{"DELETE", "/acme", "", "", "204 "},
+		{"PUT", "/acme", `{"tpm":500000,"until":"2999-01-01T00:00:00+01:00","why":"launch"}`, "", `201 "until": "2998-12-31T23:00:00Z"`},
+		{"PUT", "/acme", `{"tpm":500000,"until":"2998-12-31T23:00:00Z","why":"launch"}`, "", "200 loopback"},
+		{"GET", "/acme", "", "", `200 "tpm": 500000`},
+		{"PUT", "/acme", `{"tpm":1,"why":"x"}`, "If-None-Match: *", "412 override_changed"},
+		{"PUT", "/acme", `{"tpm":1,"why":"x"}`, `If-Match: "0"`, "412 override_changed"},
+		{"PUT", "/acme", `{"rpm":0,"why":"x"}`, "If-Match: TAG", `200 "rpm": 0`},
+		{"PUT", "/bob", `{"concurrency":3,"why":"x"}`, "If-Match: *", "412 override_changed"},
+		{"PUT", "/bob", `{"concurrency":3,"why":"x"}`, "If-None-Match: *", `201 "until": null`},
+		{"GET", "", "", "", "200 bob"},
+		{"DELETE", "/bob", "", `If-Match: "0", TAG`, "412 override_changed"}, // that of the list: none
+		{"DELETE", "/bob", "", "If-Match: *", "204 "},
+		{"DELETE", "/bob", "", "If-Match: *", "412 override_changed"},
+		{"PUT", "/nobody", `{"tpm":1,"why":"x"}`, "", "404 tenant_not_found"},
+		{"PUT", "/acme/none", `{"tpm":1,"why":"x"}`, "", "404 acme/none"},
+		{"PUT", "/acme%2Fnone", `{"tpm":1,"why":"x"}`, "", "404 acme/none"},
+		{"PUT", "/bob", `{"tpm":-1,"why":"x"}`, "", "400 tpm must be from 0"},
+		{"PUT", "/bob", `{"tpm":1000000000001,"why":"x"}`, "", "400 tpm must be from 0"},
+		{"PUT", "/bob", `{"tpm":1.5,"why":"x"}`, "", "400 The body"},
+		{"PUT", "/bob", `{"tpms":1,"why":"x"}`, "", "400 The body"},
+		{"PUT", "/bob", `{"tenant":"acme","tpm":1,"why":"x"}`, "", "400 The path names"},
+		{"PUT", "/bob", `{"why":"x"}`, "", "400 No limit is overridden"},
+		{"PUT", "/bob", `{"tpm":1}`, "", "400 why is missing"},
+		{"PUT", "/bob", `{"tpm":1,"why":"a\nb"}`, "", "400 why has"},
+		{"PUT", "/bob", `{"tpm":1,"why":"x","until":"2020-01-01T00:00:00Z"}`, "", "400 is over"},
+		{"PUT", "/bob", `{"tpm":1,"why":"x","until":"friday"}`, "", "400 The body"},
+	} {
+		r := httptest.NewRequest(c.method, "http://localhost/api/v1/overrides"+c.path, strings.NewReader(c.body))
+		if name, value, ok := strings.Cut(c.header, ": "); ok {
+			r.Header.Set(name, strings.Replace(value, "TAG", tag, 1))
+		}
+		w := httptest.NewRecorder()
+		side.ServeHTTP(w, r)
+		tag = w.Header().Get("ETag")
+		status, part, _ := strings.Cut(c.want, " ")
+		if fmt.Sprint(w.Code) != status || !strings.Contains(w.Body.String(), part) {
+			t.Errorf("%s %s %s %s: %d %s, want %s", c.method, c.path, c.body, c.header, w.Code, w.Body, c.want)
+		}
+	}
+	if n := strings.Count(log.String(), "override.set"); n != 3 || strings.Count(log.String(), "override.clear") != 1 {
+		t.Errorf("the log has %d changes, want 3, and one end:\n%s", n, log.String())
+	}
+	k.err = fmt.Errorf("%w: refused", ErrStore)
+	w := httptest.NewRecorder()
+	side.ServeHTTP(w, httptest.NewRequest(http.MethodPut, "http://localhost/api/v1/overrides/acme", strings.NewReader(`{"tpm":1,"why":"x"}`)))
+	if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "store_unavailable") {
+		t.Errorf("without the store: %d %s", w.Code, w.Body)
 	}
 }
 

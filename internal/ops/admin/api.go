@@ -74,6 +74,8 @@ type Options struct {
 	StoreUp func() (up, there bool)
 	// Policies follows the policy files; nil if there are none.
 	Policies Policies
+	// Overrides are laid over the limits of the policy; nil if nobody keeps them.
+	Overrides Overrides
 	// Sharing returns the state of a pool's sharing with other gateways, from memory, or nil if it
 	// is not shared.
 	Sharing func(pool string) *adminapi.Sharing

@@ -3,6 +3,6 @@
 //
 // A request passes the guard against panics, the bound on its body, the check of cross-origin
 // requests, who calls and what that may do (access.go), and then the handler of its route: snapshot.go,
-// tenants.go, fairness.go, history.go, policy.go, explain.go, events.go, keys.go and reload.go. The
+// tenants.go, fairness.go, history.go, policy.go, explain.go, events.go, keys.go, overrides.go and reload.go. The
 // JSON types are in package adminapi.
 package admin

@@ -35,6 +35,12 @@ func (a *API) described() map[string]route {
 		"POST /api/v1/keys":        {tenants.RoleKeys, answering(a.createKey)},
 		"DELETE /api/v1/keys/{id}": {tenants.RoleKeys, answering(a.revokeKey)},
 	}
+	if a.Overrides != nil {
+		routes["GET /api/v1/overrides"] = route{tenants.RoleView, a.listOverrides}
+		routes["GET /api/v1/overrides/{tenant...}"] = route{tenants.RoleView, answering(a.showOverride)}
+		routes["PUT /api/v1/overrides/{tenant...}"] = route{tenants.RoleOperate, answering(a.setOverride)}
+		routes["DELETE /api/v1/overrides/{tenant...}"] = route{tenants.RoleOperate, answering(a.clearOverride)}
+	}
 	if a.Events != nil {
 		routes["GET /api/v1/events"] = route{tenants.RoleView, answering(a.followEvents)}
 	}

@@ -12,6 +12,8 @@
 //	GET /api/v1/keys       KeyList
 //	POST /api/v1/keys      CreatedKey
 //	DELETE /api/v1/keys/ID RevokedKey
+//	GET /api/v1/overrides  OverrideList
+//	GET, PUT, DELETE /api/v1/overrides/TENANT Override
 //	POST /api/v1/reload    Reloaded, or ProblemList if the files are bad
 //
 // Other errors are an ErrorAnswer.

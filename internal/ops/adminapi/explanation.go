@@ -37,6 +37,8 @@ type Explanation struct {
 	Upstreams []ExplainedUpstream `json:"upstreams,omitempty"`
 	// Foreign is what others use of upstreams of its pool with the same key; left out while they use little.
 	Foreign []ForeignUse `json:"foreign,omitempty"`
+	// Overrides are those of the tenant and its parents that are in force.
+	Overrides []Override `json:"overrides,omitempty"`
 	// Decision is the decision if it came now; nil if only the files were asked.
 	Decision *Decision `json:"decision,omitempty"`
 	// WithoutShadow is the decision if the tenant's limits were enforced; nil if they are.

@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/swaggest/jsonschema-go"
@@ -45,6 +46,24 @@ type (
 		Expires   string `json:"expires,omitempty" format:"date-time" description:"When it expires; never by default."`
 		ExpiresIn string `json:"expires_in,omitempty" description:"A duration until it expires, such as 720h."`
 		Hash      string `json:"hash,omitempty" pattern:"^sha256:[0-9a-f]{64}$" description:"The hash of a key that exists already."`
+	}
+	overridePath struct {
+		Tenant string `path:"tenant" description:"A tenant, or a team by its path: acme/search."`
+	}
+	overrideChange struct {
+		overridePath
+		IfMatch     string `header:"If-Match" description:"Only if its ETag is this."`
+		IfNoneMatch string `header:"If-None-Match" description:"With *: only if there is none."`
+	}
+	newOverride struct {
+		overrideChange
+		RPM         *int64     `json:"rpm,omitempty" minimum:"0" maximum:"1000000000000"`
+		TPM         *int64     `json:"tpm,omitempty" minimum:"0" maximum:"1000000000000"`
+		ITPM        *int64     `json:"itpm,omitempty" minimum:"0" maximum:"1000000000000"`
+		OTPM        *int64     `json:"otpm,omitempty" minimum:"0" maximum:"1000000000000"`
+		Concurrency *int64     `json:"concurrency,omitempty" minimum:"0" maximum:"1000000000000"`
+		Until       *time.Time `json:"until,omitempty" description:"When it ends; never by default."`
+		Why         string     `json:"why" minLength:"1" maxLength:"256"`
 	}
 	oneQuery struct {
 		Tenant string `query:"tenant" description:"Only this tenant, with its teams."`
@@ -104,6 +123,10 @@ var operations = []operation{
 	{"GET /api/v1/spend", "spend", "What calls have taken and cost.", spendQuery{}, map[int]any{200: Spend{}, 400: ErrorAnswer{}, 503: ErrorAnswer{}}},
 	{"GET /api/v1/keys", "keys", "Keys of one tenant, or all.", keysQuery{}, map[int]any{200: KeyList{}}},
 	{"POST /api/v1/keys", "createKey", "Make a key, or have one accepted by its hash.", newKey{}, map[int]any{201: CreatedKey{}, 400: ErrorAnswer{}, 404: ErrorAnswer{}, 409: ErrorAnswer{}, 500: ErrorAnswer{}}},
+	{"GET /api/v1/overrides", "overrides", "Limits that are laid over those of the policy.", nil, map[int]any{200: OverrideList{}}},
+	{"GET /api/v1/overrides/{tenant}", "override", "The override of a tenant or team.", overridePath{}, map[int]any{200: Override{}, 404: ErrorAnswer{}}},
+	{"PUT /api/v1/overrides/{tenant}", "setOverride", "Override limits of a tenant or team, at all gateways within two seconds.", newOverride{}, map[int]any{200: Override{}, 201: Override{}, 400: ErrorAnswer{}, 404: ErrorAnswer{}, 412: ErrorAnswer{}, 500: ErrorAnswer{}, 503: ErrorAnswer{}}},
+	{"DELETE /api/v1/overrides/{tenant}", "clearOverride", "Have the limits of the policy again.", overrideChange{}, map[int]any{204: nil, 412: ErrorAnswer{}, 500: ErrorAnswer{}, 503: ErrorAnswer{}}},
 	{"DELETE /api/v1/keys/{id}", "revokeKey", "Revoke a key.", keyPath{}, map[int]any{200: RevokedKey{}, 404: ErrorAnswer{}, 409: ErrorAnswer{}, 500: ErrorAnswer{}}},
 }
 
@@ -167,8 +190,12 @@ func addOperation(t *testing.T, r *openapi31.Reflector, o operation) {
 		}
 	}
 	testkit.OK(t, r.AddOperation(c))
-	if method == http.MethodPost && o.asks != nil {
-		r.Spec.Paths.MapOfPathItemValues[path].Post.RequestBody.RequestBody.WithRequired(true)
+	item := r.Spec.Paths.MapOfPathItemValues[path]
+	switch {
+	case method == http.MethodPost && o.asks != nil:
+		item.Post.RequestBody.RequestBody.WithRequired(true)
+	case method == http.MethodPut:
+		item.Put.RequestBody.RequestBody.WithRequired(true)
 	}
 }
 

@@ -21,6 +21,9 @@ func (c *Call) Waited() time.Duration {
 // Admit asks the governor for a lease, and waits for it. Afterwards the call has a lease, or is
 // refused, or is Stale.
 func (c *Call) Admit() *ask.Refusal {
+	if f := Overridden(c.Tenant, time.Now()); f != nil {
+		return f
+	}
 	if f := c.refuseDuplicate(); f != nil {
 		return f
 	}

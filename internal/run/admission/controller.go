@@ -31,6 +31,8 @@ type Controller struct {
 	// but policy is still the old one.
 	applying  sync.Mutex
 	followers []Follower // guarded by applying
+	// overrides are laid over each policy; guarded by applying
+	overrides []tenants.Override
 	// explained are the policies of which refusals are kept, the oldest first; guarded by applying
 	explained []*tenants.Snapshot
 }
@@ -139,7 +141,21 @@ func (c *Controller) Rekey(file *keyfile.File) error {
 	return nil
 }
 
+// Override has these overrides in force, and no others, under this policy and those that follow, or changes nothing and says why.
+func (c *Controller) Override(list []tenants.Override) error {
+	c.applying.Lock()
+	defer c.applying.Unlock()
+	before := c.overrides
+	c.overrides = list
+	err := c.applyLocked(c.Policy().Snapshot)
+	if err != nil {
+		c.overrides = before
+	}
+	return err
+}
+
 func (c *Controller) applyLocked(snap *tenants.Snapshot) error {
+	snap = snap.WithOverrides(c.overrides)
 	before := c.Policy()
 	next := newPolicy(snap, c.metrics, before)
 	installs, err := c.prepareLocked(next)

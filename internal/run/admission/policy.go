@@ -21,7 +21,7 @@ type Policy struct {
 	Pools    []*Pool // as the snapshot has them
 
 	identity *identity.Checker // of tokens; nil if there is no identity provider
-	// explains is the first snapshot of the same hash: refusals are explained by it, so that they do not keep one for each change of keys.
+	// explains is the first snapshot of the same policy: refusals are explained by it, so that they do not keep one for each change of keys.
 	explains  *tenants.Snapshot
 	metrics   *telemetry.Metrics
 	places    []inPool   // by tenant and pool
@@ -72,7 +72,7 @@ type peers struct{ prompts, deltas, speeds tokens.Peers }
 // names of tenants and pools; before is nil for the first policy.
 func newPolicy(snap *tenants.Snapshot, m *telemetry.Metrics, before *Policy) *Policy {
 	p := &Policy{Snapshot: snap, explains: snap, metrics: m, peers: &peers{}}
-	if before != nil && before.explains.Hash() == snap.Hash() {
+	if before != nil && before.explains.SamePolicy(snap) {
 		p.explains = before.explains
 	}
 	var tokens *identity.Checker

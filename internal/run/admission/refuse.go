@@ -5,7 +5,20 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/run/admission/ask"
+	"github.com/llmgov/llmgov/tenants"
 )
+
+// Overridden refuses all calls of a tenant of which an override has set a limit to 0; nil if none has.
+func Overridden(t *tenants.Tenant, now time.Time) *ask.Refusal {
+	if t.Blocked == nil || t.Shadow || !t.Blocked.Live(now) {
+		return nil
+	}
+	until := ""
+	if end := t.Blocked.Until; end != nil {
+		until = " until " + end.UTC().Format(time.RFC3339)
+	}
+	return &ask.Refusal{Status: statusForbidden, Code: ask.CodeTenantBlocked, Message: "Whoever runs this gateway has set a limit of tenant " + t.Blocked.Tenant + " to 0" + until + ", so none of its calls passes."}
+}
 
 // Refused notes that llmgov refuses the call, and remembers why for those who ask later. The governor's
 // refusals are remembered already.

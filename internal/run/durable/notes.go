@@ -141,9 +141,14 @@ func (n *Notes) replace(f notes) error {
 	if err != nil {
 		return err
 	}
-	next := n.path + ".new"
+	return Replace(n.path, text)
+}
+
+// Replace puts a file in the place of an old one, so that whoever reads it, be it after a crash, finds either.
+func Replace(path string, text []byte) error {
+	next := path + ".new"
 	if err := os.WriteFile(next, text, 0o600); err != nil {
 		return err
 	}
-	return os.Rename(next, n.path)
+	return os.Rename(next, path)
 }

@@ -91,7 +91,11 @@ func (e *Explainer) explainedNow(q *adminapi.Question) (*adminapi.Explanation, e
 		x.Decision = &adminapi.Decision{Outcome: adminapi.OutcomeAdmit, Upstream: o.Upstream}
 		x.WithoutShadow = strict
 	}
-	if f := now.Pools[p.Index].TooLong(req.Input, req.Via); f != nil { // even of a shadow
+	f := admission.Overridden(t, time.Now())
+	if f == nil {
+		f = now.Pools[p.Index].TooLong(req.Input, req.Via) // even of a shadow
+	}
+	if f != nil {
 		x.Decision = refusedWith(f, nil)
 		x.WithoutShadow = nil
 	}
@@ -123,6 +127,11 @@ func explainedCall(snap *tenants.Snapshot, t *tenants.Tenant, p *tenants.Pool, r
 		Tokens: req.Input + req.Output, Input: req.Input, Output: req.Output,
 		Priority: adminapi.PriorityInteractive, MaxWait: t.MaxWait.Seconds(), Shadow: t.Shadow, PolicyHash: snap.Hash(),
 		TenantLimits: p.TenantLimits.String(),
+	}
+	for _, o := range snap.Overrides() {
+		if o.Tenant == t.Name || strings.HasPrefix(t.Name, o.Tenant+"/") {
+			x.Overrides = append(x.Overrides, adminapi.Override(o))
+		}
 	}
 	switch {
 	case req.Background || t.Background:

@@ -15,6 +15,7 @@ import (
 	"github.com/llmgov/llmgov/federation/spend"
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/lib/sampled"
+	"github.com/llmgov/llmgov/internal/ops/admin"
 	"github.com/llmgov/llmgov/internal/ops/adminapi"
 	"github.com/llmgov/llmgov/internal/ops/decisions"
 	"github.com/llmgov/llmgov/internal/ops/events"
@@ -39,6 +40,7 @@ type Instance struct {
 	spend   *spending
 	told    told
 	engines *Engines
+	over    *overrides
 	seen    func(nodes []string) // receives the gateways that share limits; nil without a decision_log
 	closers []func() error       // in the order of opening
 }
@@ -115,9 +117,14 @@ func (in *Instance) build(opt Options) (err error) {
 		}
 		in.Admission.Recall(learned)
 	}
+	in.over, err = newOverrides(cfg.StateDir, in.Admission.Override, in.log)
+	if err != nil {
+		return err
+	}
 	in.watch(snap)
 	if in.shared != nil {
 		in.shared.leaves = in.Admission.Leaving
+		in.over.store = in.shared.store
 	}
 	policy := func() *tenants.Snapshot { return in.Admission.Policy().Snapshot }
 	in.engines = NewEngines(policy, in.Governor, in.log)
@@ -171,6 +178,7 @@ func (in *Instance) Run(ctx context.Context) error {
 	if in.told.notes != nil && in.shared == nil {
 		group.Go(func() error { return in.told.notes.Run(ctx) })
 	}
+	group.Go(func() error { return in.over.Run(ctx) })
 	if in.shared != nil {
 		group.Go(func() error { return in.shared.Run(ctx) })
 	}
@@ -180,9 +188,13 @@ func (in *Instance) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// Await waits until the store has granted something, or is late. Run has to run.
+// Overrides are laid over the limits of the policy.
+func (in *Instance) Overrides() admin.Overrides { return in.over }
+
+// Await waits until the store has said which limits are overridden and has granted something, or is late. Run has to run.
 func (in *Instance) Await(ctx context.Context) {
 	if in.shared != nil {
+		in.over.look(ctx)
 		in.shared.await(ctx)
 	}
 }

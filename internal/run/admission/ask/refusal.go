@@ -35,6 +35,8 @@ const (
 	CodeStore        = "store_unavailable"
 	CodeRunning      = "request_in_progress"
 	CodeInternal     = "internal_error"
+
+	CodeTenantBlocked = "tenant_blocked" // a limit of the tenant was set to 0
 )
 
 // Invalid refuses a request for a fault in itself.

@@ -69,7 +69,7 @@ func call(ctx context.Context, post Post, tenant, body string) said {
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
 	out := said{status: resp.StatusCode, header: resp.Header, body: string(text), err: err}
-	for _, code := range []string{"rate_limit_exceeded", "insufficient_quota", "invalid_api_key"} {
+	for _, code := range []string{"rate_limit_exceeded", "insufficient_quota", "invalid_api_key", "tenant_blocked"} {
 		if resp.StatusCode >= 400 && strings.Contains(out.body, code) {
 			out.code = code
 		}
@@ -253,7 +253,8 @@ func each(n int, do func(*rand.Rand)) int {
 }
 
 func refusalSaysAll(t *testing.T, d *Door) {
-	s := newSite(t, "tpm: 100000000", map[string]string{"once": "rpm: 1", "spent": "budgets: [{requests: 1, per: month}], spent: 402"})
+	s := newSite(t, "tpm: 100000000", map[string]string{"once": "rpm: 1", "spent": "budgets: [{requests: 1, per: month}], spent: 402", "stopped": "rpm: 9"})
+	s.override(`{"tenant":"stopped","tpm":0,"why":"a leaked key","by":"ann"}`)
 	post := d.Open(t, s)
 	if first := call(t.Context(), post, "once", chat(5, false, "")); first.status != http.StatusOK {
 		t.Fatalf("the first call: %+v", first)
@@ -279,6 +280,9 @@ func refusalSaysAll(t *testing.T, d *Door) {
 	if end := call(t.Context(), post, "spent", chat(5, false, "")); end.code != "insufficient_quota" || end.header.Get("X-Should-Retry") != "false" ||
 		!strings.Contains(end.body, "The budget of tenant spent is spent (requests per month). It resets at ") || strings.Contains(end.body, "try again") {
 		t.Errorf("a spent budget: %+v", end)
+	}
+	if no := call(t.Context(), post, "stopped", chat(5, false, "")); no.code != "tenant_blocked" || !strings.Contains(no.body, "limit of tenant stopped to 0") || strings.Contains(no.body, "leaked") {
+		t.Errorf("a limit that an override has set to 0: %+v", no)
 	}
 	if n := s.Model.Stats().Requests; n != 2 {
 		t.Errorf("%d calls reached the model server", n)

@@ -79,6 +79,15 @@ pools: {p: {models: ["*"], %s}}
 	return s
 }
 
+// override lays an override over the policy, before a door is opened.
+func (s *Site) override(text string) {
+	s.t.Helper()
+	testkit.OK(s.t, os.Mkdir(filepath.Join(s.Dir, "state"), 0o700))
+	s.write("state/overrides.json", `{"format":1,"overrides":[`+text+`]}`)
+	config := testkit.Must(os.ReadFile(s.Config))(s.t)
+	s.write("llmgov.yaml", string(config)+"state_dir: "+filepath.Join(s.Dir, "state")+"\n")
+}
+
 func (s *Site) write(name, text string) string {
 	s.t.Helper()
 	path := filepath.Join(s.Dir, name)

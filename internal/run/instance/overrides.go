@@ -1,0 +1,224 @@
+package instance
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/llmgov/llmgov/internal/ops/admin"
+	"github.com/llmgov/llmgov/internal/run/durable"
+	"github.com/llmgov/llmgov/tenants"
+)
+
+// documents is where all gateways of a store share texts.
+type documents interface {
+	Document(ctx context.Context, name string) (string, error)
+	Replace(ctx context.Context, name, old, text string) (done bool, err error)
+}
+
+// overrides keeps what operators have laid over the policy, and puts it in force until it ends. With a store all gateways have the same,
+// as of a second ago; state_dir has it over restarts, and for when the store forgets.
+type overrides struct {
+	store documents // nil without
+	file  string    // "" without a state_dir
+	apply func([]tenants.Override) error
+	log   *slog.Logger
+
+	mu    sync.Mutex // held for one look or change at a time
+	text  string
+	said  document           // by the text
+	live  []tenants.Override // of these, what is in force
+	wrong string             // what was logged last
+}
+
+const (
+	overridesName = "overrides"
+	overridesFile = "overrides.json"
+	lookEvery     = time.Second
+	// lookPatience is how long a store has to answer, and changePatience how long when somebody waits for a change.
+	lookPatience   = time.Second
+	changePatience = 5 * time.Second
+	// mostOverrides bounds the text that all gateways read again and again.
+	mostOverrides = 1000
+	// mostTurns is how often a change is made anew because another one came in between.
+	mostTurns = 10
+)
+
+// document is the text. Each change makes a later version, which wins over earlier ones when a store that has forgotten is told again.
+type document struct {
+	Format    int                `json:"format"`
+	Version   int64              `json:"version"`
+	Overrides []tenants.Override `json:"overrides"`
+}
+
+const documentFormat = 1
+
+// decode reads a text; "" is that of version 0.
+func decode(text string) (d document, err error) {
+	if text == "" {
+		return d, nil
+	}
+	if err := json.Unmarshal([]byte(text), &d); err != nil {
+		return d, err
+	}
+	if d.Format != documentFormat {
+		return d, fmt.Errorf("they are of format %d, and this release reads %d", d.Format, documentFormat)
+	}
+	return d, nil
+}
+
+func newOverrides(dir string, apply func([]tenants.Override) error, log *slog.Logger) (*overrides, error) {
+	o := &overrides{apply: apply, log: log}
+	if dir == "" {
+		return o, nil
+	}
+	o.file = filepath.Join(dir, overridesFile)
+	text, err := os.ReadFile(o.file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return o, nil
+	}
+	if err == nil {
+		err = o.take(string(text), false, time.Now())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("llmgov: state_dir: overrides of limits cannot be read: %w; mend or remove %s", err, o.file)
+	}
+	return o, nil
+}
+
+// Run follows the store and the ends of overrides until ctx ends.
+func (o *overrides) Run(ctx context.Context) error {
+	ticker := time.NewTicker(lookEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+			o.look(ctx)
+		}
+	}
+}
+
+// look puts in force what has changed.
+func (o *overrides) look(ctx context.Context) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	err := o.lookLocked(ctx)
+	said := ""
+	if err != nil {
+		said = err.Error()
+	}
+	if said != "" && said != o.wrong && ctx.Err() == nil {
+		o.log.Warn("overrides of limits stay as they were", "error", said)
+	}
+	o.wrong = said
+}
+
+func (o *overrides) lookLocked(ctx context.Context) error {
+	if o.store == nil {
+		return o.enforce(time.Now())
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookPatience)
+	defer cancel()
+	text, err := o.store.Document(ctx, overridesName)
+	if err == nil {
+		err = o.take(text, true, time.Now())
+	}
+	if err == nil && text != o.text { // it has forgotten the later one
+		_, err = o.store.Replace(ctx, overridesName, text, o.text)
+	}
+	return errors.Join(err, o.enforce(time.Now()))
+}
+
+// take takes over a text that is not of an earlier version, puts it in force, and keeps it for a later process.
+func (o *overrides) take(text string, keep bool, now time.Time) error {
+	d, err := decode(text)
+	if err != nil || text == o.text || d.Version < o.said.Version {
+		return err
+	}
+	before, said := o.text, o.said
+	o.text, o.said = text, d
+	if err := o.enforce(now); err != nil {
+		o.text, o.said = before, said
+		return err
+	}
+	if !keep || o.file == "" {
+		return nil
+	}
+	if err := durable.Replace(o.file, []byte(text)); err != nil {
+		return fmt.Errorf("they are in force, but state_dir cannot keep them over a restart: %w", err)
+	}
+	return nil
+}
+
+// enforce puts those in force that have not ended.
+func (o *overrides) enforce(now time.Time) error {
+	live := slices.DeleteFunc(slices.Clone(o.said.Overrides), func(l tenants.Override) bool { return !l.Live(now) })
+	if slices.Equal(live, o.live) { // they were read together: the same pointers, or other ones
+		return nil
+	}
+	if err := o.apply(live); err != nil {
+		return err
+	}
+	o.live = live
+	return nil
+}
+
+// List implements admin.Overrides.
+func (o *overrides) List() []tenants.Override {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.live
+}
+
+// Change implements admin.Overrides.
+func (o *overrides) Change(ctx context.Context, edit func([]tenants.Override) ([]tenants.Override, error)) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, changePatience)
+	defer cancel()
+	for range mostTurns {
+		now := time.Now()
+		old := o.text
+		if o.store != nil {
+			var err error
+			if old, err = o.store.Document(ctx, overridesName); err != nil {
+				return fmt.Errorf("%w: %w", admin.ErrStore, err)
+			}
+			if err := o.take(old, true, now); err != nil {
+				return err
+			}
+		}
+		list, err := edit(slices.DeleteFunc(slices.Clone(o.said.Overrides), func(l tenants.Override) bool { return !l.Live(now) }))
+		if err != nil {
+			return err
+		}
+		if len(list) > mostOverrides {
+			return fmt.Errorf("there are %d overrides, and may be no more; remove some, or change the policy files", mostOverrides)
+		}
+		text, err := json.Marshal(document{documentFormat, o.said.Version + 1, list})
+		if err != nil {
+			return err
+		}
+		if o.store == nil {
+			return o.take(string(text), true, now)
+		}
+		done, err := o.store.Replace(ctx, overridesName, old, string(text))
+		if err != nil {
+			return fmt.Errorf("%w: %w", admin.ErrStore, err)
+		}
+		if done {
+			return o.take(string(text), true, now)
+		}
+	}
+	return errors.New("others change overrides all the time; try again")
+}

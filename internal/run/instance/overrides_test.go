@@ -1,0 +1,162 @@
+package instance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/llmgov/llmgov/internal/ops/admin"
+	"github.com/llmgov/llmgov/internal/test/testkit"
+	"github.com/llmgov/llmgov/tenants"
+)
+
+// oneText is a store of one text.
+type oneText struct {
+	mu   sync.Mutex
+	text string
+	err  error
+	meet func() // called once, before a text is replaced; of the test's goroutine alone
+}
+
+func (s *oneText) is(text string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.text, s.err = text, err
+}
+
+// Document implements documents.
+func (s *oneText) Document(context.Context, string) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text, s.err
+}
+
+// Replace implements documents.
+func (s *oneText) Replace(_ context.Context, _, old, text string) (bool, error) {
+	if meet := s.meet; meet != nil {
+		s.meet = nil
+		meet()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil || s.text != old {
+		return false, s.err
+	}
+	s.text = text
+	return true, nil
+}
+
+// node is a gateway, as far as its overrides are concerned.
+type node struct {
+	*overrides
+	inForce string
+	refuses error
+}
+
+func newNode(t *testing.T, s documents, dir string) *node {
+	t.Helper()
+	n := &node{}
+	n.overrides = testkit.Must(newOverrides(dir, func(list []tenants.Override) error {
+		if n.refuses != nil {
+			return n.refuses
+		}
+		n.inForce = ""
+		for _, o := range list {
+			n.inForce += fmt.Sprintf("%s %d;", o.Tenant, *o.TPM)
+		}
+		return nil
+	}, slog.New(slog.DiscardHandler)))(t)
+	n.store = s
+	return n
+}
+
+// set sets an override of a tenant.
+func (n *node) set(tenant string, tpm int64, until *time.Time) error {
+	return n.Change(context.Background(), func(list []tenants.Override) ([]tenants.Override, error) {
+		return append(list, tenants.Override{Tenant: tenant, TPM: &tpm, Until: until}), nil
+	})
+}
+
+// TestOverrides: all gateways of a store have an override within two seconds and until its end, over restarts and the store's forgetting.
+func TestOverrides(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &oneText{}
+		dir := t.TempDir()
+		ctx, end := context.WithCancel(t.Context())
+		a, b := newNode(t, store, dir), newNode(t, store, "")
+		done := make(chan error, 2)
+		go func() { done <- a.Run(ctx) }()
+		go func() { done <- b.Run(ctx) }()
+		after := func(d time.Duration, what, want string) {
+			t.Helper()
+			time.Sleep(d)
+			synctest.Wait()
+			if a.inForce != want || b.inForce != want {
+				t.Errorf("%s: in force are %q and %q, want %q", what, a.inForce, b.inForce, want)
+			}
+		}
+		soon := time.Now().Add(time.Minute)
+		testkit.OK(t, a.set("acme", 5, &soon))
+		if a.inForce != "acme 5;" {
+			t.Errorf("it answers before it is in force: %q", a.inForce)
+		}
+		store.meet = func() { testkit.OK(t, a.set("bob", 6, nil)) }
+		testkit.OK(t, b.set("carol", 7, nil)) // at the same time
+		after(2*time.Second, "three of two gateways", "acme 5;bob 6;carol 7;")
+		store.is("", nil)
+		after(2*time.Second, "the store has forgotten", "acme 5;bob 6;carol 7;")
+		if text, _ := store.Document(ctx, ""); text == "" {
+			t.Error("the store is not told again")
+		}
+		store.is("", errors.New("lost"))
+		if err := b.set("dora", 8, nil); !errors.Is(err, admin.ErrStore) {
+			t.Errorf("without the store: %v", err)
+		}
+		after(57*time.Second, "the end without the store", "bob 6;carol 7;")
+		restarted := newNode(t, store, dir)
+		if restarted.inForce != "bob 6;carol 7;" {
+			t.Errorf("after a restart without the store: %q", restarted.inForce)
+		}
+		store.is(`{"format":2}`, nil)
+		after(2*time.Second, "a text of another release", "bob 6;carol 7;")
+		store.is(`{"format":1,"version":1,"overrides":[{"tenant":"acme","tpm":9}]}`, nil)
+		after(2*time.Second, "an earlier version, by a gateway that had not heard of this one", "bob 6;carol 7;")
+		store.is(`{"format":1,"version":9,"overrides":[]}`, nil)
+		after(2*time.Second, "cleared elsewhere", "")
+		restarted.look(ctx)
+		if restarted.inForce != "" {
+			t.Errorf("the store counts, not the folder: %q", restarted.inForce)
+		}
+		end()
+		testkit.OK(t, errors.Join(<-done, <-done))
+	})
+}
+
+// TestOverrides_Alone: a gateway without a store keeps overrides in its folder, and refuses what it cannot keep or put in force.
+func TestOverrides_Alone(t *testing.T) {
+	dir := t.TempDir()
+	n := newNode(t, nil, dir)
+	testkit.OK(t, n.set("acme", 5, nil))
+	again := newNode(t, nil, dir)
+	if again.inForce != "acme 5;" || len(again.List()) != 1 {
+		t.Errorf("after a restart: %q", again.inForce)
+	}
+	n.file = dir + "/none/overrides.json"
+	if err := n.set("bob", 6, nil); err == nil || n.inForce != "acme 5;bob 6;" {
+		t.Errorf("not kept: %v, in force is %q", err, n.inForce)
+	}
+	wrong := errors.New("no")
+	if err := n.Change(t.Context(), func([]tenants.Override) ([]tenants.Override, error) { return nil, wrong }); err != wrong || len(n.List()) != 2 {
+		t.Errorf("a change that is none: %v, %v", err, n.List())
+	}
+	n.refuses = wrong
+	if err := n.set("carol", 7, nil); err == nil || strings.Contains(n.inForce, "carol") || len(n.List()) != 2 {
+		t.Errorf("what cannot be in force: %v, %v", err, n.List())
+	}
+}
