@@ -10,6 +10,7 @@ npm_packages
 build_llmgov ../../../..
 # Forced to exit: a client that wrongly waits for a budget's next month would keep it running.
 "$node" --test-force-exit --test-reporter=spec "$@" clients.test.mjs
+"$node" --test-force-exit --test-reporter=spec "$@" identity.test.mjs
 [ $# -eq 0 ] || exit 0
 
 # litellm is alone in its environment: it wants an older openai than the others.

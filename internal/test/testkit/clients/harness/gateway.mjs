@@ -11,10 +11,10 @@ const upstreamKey = 'sk-upstream-must-not-leak';
 
 // start runs both, and returns when both listen. tenants is by name what each
 // may do, as a policy file says it, but for the key. Each pool has a model server
-// with flags of its own; upstream is the first one's address.
+// with flags of its own; upstream is the first one's address. settings are more of the config.
 export async function start(binary, tenants, pools = {
   main: { models: ['gpt-4o', 'claude-sonnet', 'text-embedding-3-small'], flags: ['--output-tokens', '12'] },
-}) {
+}, settings = {}) {
   const dir = mkdtempSync(join(tmpdir(), 'llmgov-clients-'));
   const mocks = Object.values(pools).map(({ flags }) => new Process(binary, ['mock', '--listen', '127.0.0.1:0', '--api-key', upstreamKey, ...flags]));
   let serve;
@@ -25,7 +25,7 @@ export async function start(binary, tenants, pools = {
   };
   try {
     const addresses = await Promise.all(mocks.map(async (mock) => (await mock.says(/(http:\S+)\/v1,/))[1]));
-    writeConfig(dir, addresses, pools, tenants);
+    writeConfig(dir, addresses, pools, tenants, settings);
     const listen = ['--listen', '127.0.0.1:0', '--admin-listen', '127.0.0.1:0'];
     serve = new Process(binary, ['serve', '-c', join(dir, 'llmgov.yaml'), ...listen]);
     const [, url, admin] = await serve.says(/listens on (http:\S+), admin on (http:\S+)/);
@@ -40,7 +40,7 @@ export async function start(binary, tenants, pools = {
 export const keyOf = (tenant) => `sk-tenant-must-not-leak-${tenant}`;
 
 // YAML reads JSON, so nothing here needs a YAML writer.
-function writeConfig(dir, addresses, pools, tenants) {
+function writeConfig(dir, addresses, pools, tenants, settings) {
   const policies = {};
   for (const [name, rules] of Object.entries(tenants)) {
     const hash = createHash('sha256').update(keyOf(name)).digest('hex');
@@ -55,6 +55,7 @@ function writeConfig(dir, addresses, pools, tenants) {
     pools: Object.fromEntries(Object.entries(pools).map(([name, { models }]) => [
       name, { models, upstream: name, rpm: 10000, tpm: 10000000, burst: '60s', concurrency: 100 },
     ])),
+    ...settings,
   }));
 }
 
