@@ -50,7 +50,7 @@ func (p *pool) observeLocked(now time.Time, st *leaseState, tokens int64) {
 // but an answer that comes as a whole is a sample of latency. A call that took no tokens is
 // ignored: it was an error, which comes at once, or never reached the upstream.
 func (p *pool) endedLocked(now time.Time, st *leaseState, u Usage, how Ending) {
-	if p.slots.Limiter == nil || st.sight == (slots.Sight{}) || u == (Usage{}) {
+	if p.slots.Limiter == nil || st.sight == (slots.Sight{}) || !u.Took() {
 		return
 	}
 	p.slots.Limiter.Ended(now.Sub(st.since))

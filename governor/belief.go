@@ -62,7 +62,7 @@ func (w *walk) bound() {
 		}
 	}
 	cost[limits.Tokens] = min(cost[limits.Tokens], cost[limits.Input]+cost[limits.Output])
-	usd := w.req.Price.MicroUSD(Usage{Input: w.req.Input, Output: w.req.Output})
+	usd := w.req.mostUSD()
 	if cost[limits.Tokens] < b.cost[limits.Tokens] {
 		usd = muldiv.Floor(usd, cost[limits.Tokens], b.cost[limits.Tokens])
 	}

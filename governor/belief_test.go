@@ -31,7 +31,7 @@ func tellers(accounting escrow.Accounting) Config {
 
 // tell asks for a call of the teller's.
 func tell(input, output int64) Request {
-	return Request{Tenant: "org/teller", Pool: "p", Model: "m", Input: input, Output: output, Told: true, Price: Price{Input: 1e6, CachedInput: 1e6, Output: 1e6}}
+	return Request{Tenant: "org/teller", Pool: "p", Model: "m", Input: input, Output: output, Told: true, Price: &Price{Input: 1e6, CachedInput: 1e6, Output: 1e6}}
 }
 
 // books are what the pool, the tenant above the teller and the teller itself count.

@@ -2,7 +2,6 @@ package governor
 
 import (
 	"fmt"
-	"math/big"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -28,29 +27,6 @@ func wide(name string, budgets ...Budget) Pool {
 }
 
 func spent(g *Governor, tenant, k int) BudgetState { return g.State().Tenants[tenant].Budgets[k] }
-
-func TestPrice_IsExact(t *testing.T) {
-	rng := rand.New(rand.NewPCG(1, 2))
-	for range 10_000 {
-		n := func(most int64) int64 { return rng.Int64N(most>>rng.IntN(30) + 1) }
-		u := Usage{Input: n(maxTokens), CachedInput: n(maxTokens), Output: n(maxTokens)}
-		p := Price{n(1e10), n(1e10), n(1e10)}
-		cached := min(u.Input, u.CachedInput)
-		sum := new(big.Int)
-		for _, part := range [][2]int64{{u.Input - cached, p.Input}, {cached, p.CachedInput}, {u.Output, p.Output}} {
-			sum.Add(sum, new(big.Int).Mul(big.NewInt(part[0]), big.NewInt(part[1])))
-		}
-		sum.Add(sum, big.NewInt(999_999)).Div(sum, big.NewInt(1_000_000))
-		if got := p.MicroUSD(u); big.NewInt(got).Cmp(sum) != 0 {
-			t.Fatalf("%+v at %+v costs %d, want %v", u, p, got, sum)
-		}
-	}
-	// 1000 tokens at $2.50, 400 of them cached at $1.25, and 200 at $10 a million.
-	p := Price{2_500_000, 1_250_000, 10_000_000}
-	if got := p.MicroUSD(Usage{Input: 1000, CachedInput: 400, Output: 200}); got != 1500+500+2000 {
-		t.Errorf("$%d·10⁻⁶, want $4000·10⁻⁶", got)
-	}
-}
 
 // A budget counts what calls take, and refuses when that is spent, until it resets.
 // As long as only calls in flight stand in the way, it says to come back soon.
@@ -265,7 +241,7 @@ func TestI10_BudgetsAllOrNone(t *testing.T) {
 				t.Errorf("%s: the tenant's minute counts %d, want %d", what, own, tokens)
 			}
 		}
-		price := Price{Output: 1_000_000} // a millionth a token
+		price := &Price{Output: 1_000_000} // a millionth a token
 		req := func(n int64) Request {
 			return Request{Tenant: "a", Pool: "p", Output: n, Price: price}
 		}
@@ -397,12 +373,12 @@ func TestBudget_FollowsTheCalendar(t *testing.T) {
 // of the limit.
 func TestBudget_OfAThousandMillionDollars(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		price := Price{Output: 1e10} // $10,000 a million
+		price := &Price{Output: 1e10} // $10,000 a million
 		g := must(t, Config{
 			Pools:   []Pool{wide("p", Budget{Unit: UnitMicroUSD, Limit: MaxBudget, Per: budget.Month})},
 			Tenants: []Tenant{{Name: "a", Weight: 1, Budgets: []Budget{{Unit: UnitMicroUSD, Limit: MaxBudget - 1, Per: budget.Month}}}},
 		})
-		l := admitted(t, g, Request{Tenant: "a", Pool: "p", Output: 1, Price: Price{Output: 1_000_000}})
+		l := admitted(t, g, Request{Tenant: "a", Pool: "p", Output: 1, Price: &Price{Output: 1_000_000}})
 		l.Settle(Usage{Output: 1})
 		if b := g.State().Tenants[0].Budgets[0]; b.Used < 1 {
 			t.Error("a millionth of a dollar counts nothing")
@@ -417,7 +393,7 @@ func TestBudget_OfAThousandMillionDollars(t *testing.T) {
 		if rej := ask(1e11 - 100_000); rej != nil { // all but $1000
 			t.Fatal(rej)
 		}
-		beside := admitted(t, g, Request{Tenant: "a", Pool: "p", Output: 1, Price: Price{Output: 1_000_000}})
+		beside := admitted(t, g, Request{Tenant: "a", Pool: "p", Output: 1, Price: &Price{Output: 1_000_000}})
 		if rej := ask(100_001); rej == nil || rej.Reason != ReasonTokens {
 			t.Errorf("a cent too much got %+v", rej)
 		}
@@ -454,7 +430,7 @@ func TestBudget_StormAddsUp(t *testing.T) {
 		var pools [2]int64
 		var reasons [NumReasons]int
 		var wg sync.WaitGroup
-		price := Price{Output: 3_000_000}
+		price := &Price{Output: 3_000_000}
 		for i := range 4000 {
 			rng := rand.New(rand.NewPCG(uint64(i), 9))
 			wg.Go(func() {
@@ -527,8 +503,9 @@ func TestBudgets_DoNotAllocate(t *testing.T) {
 	day := []Budget{{Unit: UnitTokens, Limit: 1e12, Per: budget.Day}, {Unit: UnitMicroUSD, Limit: 1e15, Per: budget.Month}}
 	g := must(t, Config{Pools: []Pool{wide("p", day...)}, Tenants: []Tenant{{Name: "a", Weight: 1, Budgets: day}, {Name: "b", Weight: 1}}})
 	ctx := t.Context()
+	price := &Price{Input: 1, CachedInput: 1, Output: 1}
 	if n := testkit.Allocs(t, 1000, func() {
-		l, rej := Refused(g.Acquire(ctx, Request{Tenant: "a", Pool: "p", Input: 10, Output: 10, Price: Price{1, 1, 1}}))
+		l, rej := Refused(g.Acquire(ctx, Request{Tenant: "a", Pool: "p", Input: 10, Output: 10, Price: price}))
 		if rej != nil {
 			t.Fatal(rej)
 		}

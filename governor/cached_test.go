@@ -297,7 +297,7 @@ func TestBudgetsCountKinds(t *testing.T) {
 			{Unit: UnitTokens, Limit: 1e9, Per: budget.Day}, {Unit: UnitMicroUSD, Limit: 1e9, Per: budget.Day},
 		}}},
 	})
-	lease := admitted(t, g, Request{Tenant: "a", Pool: "p", Input: 1000, Output: 500, Price: Price{Input: 3e6, CachedInput: 1e6, Output: 15e6}})
+	lease := admitted(t, g, Request{Tenant: "a", Pool: "p", Input: 1000, Output: 500, Price: &Price{Input: 3e6, CachedInput: 1e6, Output: 15e6, AudioOutput: 15e6}})
 	lease.Settle(Usage{Input: 1000, CachedInput: 900, Output: 200, Reasoning: 100, AudioOutput: 50})
 	st, _ := g.TenantState("a")
 	for i, want := range []int64{100 + 50*2 + 100*3 + 50*5, 100*3 + 900*1 + 200*15} {

@@ -46,8 +46,7 @@ func (w *walk) commit() (rej *Refusal, again bool) {
 // tokens.
 func (p *poolView) most(req *Request) Spend {
 	tokens := p.weights.most(req.Input, req.Output)
-	usd := req.Price.MicroUSD(Usage{Input: req.Input, Output: req.Output})
-	return Spend{UnitTokens: max(1, tokens), UnitMicroUSD: usd}
+	return Spend{UnitTokens: max(1, tokens), UnitMicroUSD: req.mostUSD()}
 }
 
 // commitShares holds the most that a commitment may take of the pool's budgets. gone says that the seat was given up.

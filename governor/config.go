@@ -18,6 +18,8 @@ type (
 	Unit         = terms.Unit
 	Members      = terms.Members
 	TokenWeights = terms.TokenWeights
+	Usage        = terms.Usage
+	Price        = terms.Price
 	OnLoss       = terms.OnLoss
 	LimitsMode   = terms.LimitsMode
 )
@@ -38,6 +40,8 @@ const (
 
 	MaxShared = terms.MaxShared
 	MaxBudget = terms.MaxBudget
+
+	TierBatch = terms.TierBatch
 
 	units = terms.Units
 )

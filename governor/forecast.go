@@ -65,7 +65,6 @@ type prospect struct {
 func newProspect(g *Governor, req Request) *prospect {
 	req.Input = bounded(req.Input)
 	req.Output = bounded(req.Output)
-	req.Price = req.Price.bounded()
 	return &prospect{walk: walk{g: g, req: req}}
 }
 

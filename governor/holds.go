@@ -23,7 +23,7 @@ type holds struct {
 	belief belief
 	asked  uint64 // the call's number, if the governor is detailed
 	call   uint64 // its number in the journal; 0 = it is not there
-	price  Price
+	price  *Price
 	spend  Spend     // expected
 	exact  bool      // spend is the most that a commitment may take: it holds all of it, or nothing
 	at     time.Time // when its budgets were held

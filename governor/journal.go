@@ -60,7 +60,7 @@ func (c *Charge) split() {
 // the provider.
 func (w *walk) keepStart(began time.Time, h escrow.Handle, booked escrow.Cost) *Refusal {
 	b := w.holds
-	w.lease = Lease{g: w.g, pool: w.pool.pool, handle: h, before: w.req.Booked.bounded(), Would: b.would}
+	w.lease = Lease{g: w.g, pool: w.pool.pool, handle: h, before: Booked{bounded(w.req.Booked.Input), bounded(w.req.Booked.Output)}, Would: b.would}
 	if w.g.journal == nil {
 		return nil
 	}

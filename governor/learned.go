@@ -49,7 +49,7 @@ func (l *learned) recall(from Lengths) {
 	l.outputs.Recall(from.Outputs)
 	l.runs.Recall(from.Runs)
 	if from.Speed > 0 {
-		l.speed = min(from.Speed, maxTokens)
+		l.speed = min(from.Speed, terms.MaxTokens)
 	}
 	l.ran = min(max(0, from.Ran), longestRun)
 }
@@ -198,7 +198,7 @@ func (p *pool) learnLocked(now time.Time, st *leaseState, u Usage, whole bool) {
 	l.ran = max(l.ran, ran)
 	p.slots.Ran(now, ran)
 	if whole && output > 0 && ran >= time.Millisecond {
-		sample := min(output, maxTokens/1000) * 1000 * 1000 / ran.Milliseconds()
+		sample := min(output, terms.MaxTokens/1000) * 1000 * 1000 / ran.Milliseconds()
 		p.speed += (sample - p.speed) / 16
 	}
 	if at := p.present(st.seat); whole && at != nil && u.Input > 0 {

@@ -17,7 +17,7 @@ type Lease struct {
 	handle     escrow.Handle
 	commitment *commitment // instead of a handle; nil for calls
 	cost       cost        // see Costing
-	before     Usage       // the Request's Booked
+	before     Booked      // the Request's Booked
 	// Waited is how long the call waited to be admitted.
 	Waited time.Duration
 	// Would is why a shadow's call would have been refused; nil if it would not, or for other
@@ -38,7 +38,7 @@ func (l Lease) Costing(microUSD int64) Lease {
 }
 
 // spent is what a usage costs in budgets.
-func (l *Lease) spent(u Usage, requests int64, held Price) Spend {
+func (l *Lease) spent(u Usage, requests int64, held *Price) Spend {
 	s := l.pool.spend(u, requests, held)
 	if l.cost.known {
 		s[UnitMicroUSD] = l.cost.microUSD
@@ -48,16 +48,16 @@ func (l *Lease) spent(u Usage, requests int64, held Price) Spend {
 
 // Settle ends the lease of a call that came to its end, with its actual usage. It reports
 // whether this call of Settle ended it.
-func (l Lease) Settle(u Usage) bool { return l.end(u.bounded(), 1, EndSettled) }
+func (l Lease) Settle(u Usage) bool { return l.end(u.Bounded(), 1, EndSettled) }
 
 // Break ends the lease of a call that was broken off, with its usage by then. Nothing is
 // learned from it, but that it would have been longer. It reports whether this call of Break ended
 // it.
-func (l Lease) Break(u Usage) bool { return l.end(u.bounded(), 1, EndBroken) }
+func (l Lease) Break(u Usage) bool { return l.end(u.Bounded(), 1, EndBroken) }
 
 // Charge ends a lease that was forced (Request.Forced) with what another call, which goes on, has
 // taken so far. It counts as no request. It reports whether this call of Charge ended the lease.
-func (l Lease) Charge(u Usage) bool { return l.end(u.bounded(), 0, EndCharged) }
+func (l Lease) Charge(u Usage) bool { return l.end(u.Bounded(), 0, EndCharged) }
 
 // Postpone ends the lease of a call whose work goes on by itself and is charged when it is done, by a
 // request that says so (Request.Booked). Its holds of rolling limits stay booked for
@@ -137,12 +137,12 @@ func (l *Lease) endNow(u Usage, requests int64, how Ending) bool {
 func (l *Lease) tookLocked(u Usage, requests int64) limits.Cost {
 	w := &l.pool.weights
 	cost := w.ownCost(u, requests)
-	if l.before == (Usage{}) {
+	if l.before == (Booked{}) {
 		return cost
 	}
-	booked := w.holdCost(&Request{Input: l.before.Input, Output: l.before.Output})
+	before := w.holdCost(&Request{Input: l.before.Input, Output: l.before.Output})
 	for k := limits.Tokens; k <= limits.Output; k++ {
-		cost[k] = max(0, cost[k]-booked[k])
+		cost[k] = max(0, cost[k]-before[k])
 	}
 	return cost
 }

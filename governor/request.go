@@ -1,10 +1,10 @@
 package governor
 
 import (
-	"math/bits"
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/governor/terms"
 )
 
 // Request asks for one call.
@@ -17,8 +17,10 @@ type Request struct {
 	// Input and Output are how many tokens the call may take: the estimated prompt, and the most
 	// that may be produced.
 	Input, Output int64
-	// Price is the price of the model, for budgets in money: the highest, if that is known only at the end (Lease.Costing).
-	Price Price
+	// Price is the price of the model, for budgets in money: the highest, if that is known only at the end (Lease.Costing). nil is none.
+	Price *Price
+	// Tier is the service tier that the call asks for; "" is the standard one.
+	Tier string
 	// MaxWait, if set, shortens the tenant's MaxWait, and the pool's TicketWait; it lengthens neither. 0 does not wait.
 	MaxWait *time.Duration
 	// Pause is for how long the call can go nowhere yet. Until then it holds nothing, and has a place in the pool's queue.
@@ -50,7 +52,7 @@ type Request struct {
 	// Booked is what rolling limits have booked of it already, when the lease was postponed under
 	// which it was begun: the Input and Output of that one's Request. Only what it takes beyond that
 	// counts there, and in shares. It is for a Forced request.
-	Booked Usage
+	Booked Booked
 	// Told says that nobody knows more of how the call ends than the tenant's own program tells. What it tells counts in full in the tenant's
 	// limits and budgets alone, and in those that others share as far as the tenant could have taken it; see belief.
 	Told bool
@@ -72,17 +74,8 @@ func (r *Request) waitUntil(t time.Time) {
 	}
 }
 
-// Usage is the actual usage of a call, in tokens. CachedInput and AudioInput are parts of Input,
-// Reasoning and AudioOutput are parts of Output, and no token belongs to two parts.
-type Usage struct{ Input, CachedInput, Output, Reasoning, AudioInput, AudioOutput int64 }
-
-// Plus is the sum of two usages.
-func (u Usage) Plus(o Usage) Usage {
-	return Usage{
-		Input: u.Input + o.Input, CachedInput: u.CachedInput + o.CachedInput, Output: u.Output + o.Output,
-		Reasoning: u.Reasoning + o.Reasoning, AudioInput: u.AudioInput + o.AudioInput, AudioOutput: u.AudioOutput + o.AudioOutput,
-	}
-}
+// Booked are tokens that rolling limits have booked already.
+type Booked struct{ Input, Output int64 }
 
 // tokenWeights are TokenWeights in thousandths.
 type tokenWeights struct{ Input, CachedInput, Output, Reasoning, Audio, HeldOutput int64 }
@@ -147,46 +140,7 @@ func (w *tokenWeights) held(input, output int64) int64 {
 	return w.most(input, 0) + (output*w.HeldOutput+999)/1000
 }
 
-// maxTokens bounds every count that comes from outside, so that weighing it cannot overflow.
-const maxTokens = int64(1e12)
-
-func (u Usage) bounded() Usage {
-	return Usage{
-		Input:       bounded(u.Input),
-		CachedInput: bounded(u.CachedInput),
-		Output:      bounded(u.Output),
-		Reasoning:   bounded(u.Reasoning),
-		AudioInput:  bounded(u.AudioInput),
-		AudioOutput: bounded(u.AudioOutput),
-	}
-}
-
-func bounded(n int64) int64 { return min(max(n, 0), maxTokens) }
-
-// Price is the price of the tokens of a model, in micro-dollars a million tokens: 2_500_000 is $2.50.
-type Price struct{ Input, CachedInput, Output int64 }
-
-// MicroUSD is the cost of a usage in micro-dollars, rounded up.
-func (p Price) MicroUSD(u Usage) int64 {
-	if p == (Price{}) {
-		return 0
-	}
-	cached := min(u.CachedInput, u.Input)
-	var hi, lo, carry uint64
-	for _, part := range [...][2]int64{{u.Input - cached, p.Input}, {cached, p.CachedInput}, {u.Output, p.Output}} {
-		// Both are bounded by maxTokens, so that the sum is below 10²⁵.
-		h, l := bits.Mul64(uint64(part[0]), uint64(part[1]))
-		lo, carry = bits.Add64(lo, l, 0)
-		hi += h + carry
-	}
-	lo, carry = bits.Add64(lo, 999_999, 0)
-	usd, _ := bits.Div64(hi+carry, lo, 1_000_000)
-	return int64(usd)
-}
-
-func (p Price) bounded() Price {
-	return Price{bounded(p.Input), bounded(p.CachedInput), bounded(p.Output)}
-}
+func bounded(n int64) int64 { return terms.Bounded(n) }
 
 // Spend is the cost of a call in budgets, indexed by Unit.
 type Spend [units]int64
@@ -200,11 +154,11 @@ func (s Spend) less(o Spend) Spend {
 }
 
 // spend is the cost of a usage in budgets.
-func (p *pool) spend(u Usage, requests int64, price Price) Spend {
+func (p *pool) spend(u Usage, requests int64, price *Price) Spend {
 	return Spend{p.weights.cost(u), requests, price.MicroUSD(u)}
 }
 
-// expected is the expected cost of a call in budgets. looks says that nothing comes of the
+// expected is the expected cost of a call in budgets, and in money the most that it can cost. looks says that nothing comes of the
 // question, so that nothing may be learned from it. It takes the pool's lock.
 func (p *pool) expected(v *tenantView, req *Request, looks bool) Spend {
 	p.mu.Lock()
@@ -212,10 +166,12 @@ func (p *pool) expected(v *tenantView, req *Request, looks bool) Spend {
 	p.lookLocked(looks)
 	defer p.lookLocked(false)
 	output := p.outputs.ExpectOf(kindOf(v, req), req.Output)
-	s := p.spend(Usage{Input: req.Input, Output: output}, 1, req.Price)
-	s[UnitTokens] = max(1, s[UnitTokens]) // a spent budget also bars calls that declare no tokens
-	return s
+	tokens := p.weights.cost(Usage{Input: req.Input, Output: output})
+	return Spend{max(1, tokens), 1, req.mostUSD()} // a spent budget also bars calls that declare no tokens
 }
+
+// mostUSD is the most that the call can cost in money, in micro-dollars.
+func (r *Request) mostUSD() int64 { return r.Price.Most(r.Input, r.Output, r.Tier) }
 
 // Record is the request for those who keep it longer than the call lasts: nothing in it leads to the caller's memory.
 func (r *Request) Record() Request {

@@ -18,7 +18,7 @@ func (l Lease) Failed() { l.failed(EventFailed) }
 // endsLocked takes in how a running call is about to end. Call pumpAndUnlock afterwards.
 func (p *pool) endsLocked(now time.Time, h escrow.Handle, u Usage, how Ending) {
 	at := p.escrow.At(h)
-	if at < 0 || how != EndSettled || u == (Usage{}) || !p.blamesLocked(&p.leases[h.Slot]) {
+	if at < 0 || how != EndSettled || !u.Took() || !p.blamesLocked(&p.leases[h.Slot]) {
 		return
 	}
 	all := p.slots.Limit()

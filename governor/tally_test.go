@@ -13,6 +13,7 @@ import (
 
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/budget"
+	"github.com/llmgov/llmgov/governor/terms"
 	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
@@ -109,7 +110,7 @@ func TestReload_ReplacedBudgetsCountRunningCallsOnce(t *testing.T) {
 				continue
 			}
 			g = must(t, cfg)
-			l, _ = g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", Output: 1000, Price: Price{Output: 1e6}})
+			l, _ = g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", Output: 1000, Price: &Price{Output: 1e6}})
 		}
 		l.Settle(Usage{Output: 1000})
 		if own, pool := spent(g, 0, 0).Used, g.State().Pools[0].Budgets[0].Used; own != 1000 || pool != 1000 {
@@ -184,7 +185,7 @@ func TestUses_TakeIsARecordOfAnEnd(t *testing.T) {
 				latest = now
 			}
 			who := Owner{rapid.SampledFrom([]string{"a", "b"}).Draw(t, "tenant"), "p"}
-			took := Spend{rapid.Int64Range(0, maxTokens).Draw(t, "tokens"), 1, 0}
+			took := Spend{rapid.Int64Range(0, terms.MaxTokens).Draw(t, "tokens"), 1, 0}
 			inHour[who][latest.Truncate(time.Hour)] += took[UnitTokens]
 			row := taken.row(who)
 			taken.take(now, row, took)
@@ -201,7 +202,7 @@ func TestUses_TakeIsARecordOfAnEnd(t *testing.T) {
 
 // committed asks for a commitment of so many tokens.
 func committed(input, output int64) Request {
-	return Request{Tenant: "a/b", Pool: "p", Input: input, Output: output, BudgetsOnly: true, Price: Price{Input: 1e6, Output: 2e6}}
+	return Request{Tenant: "a/b", Pool: "p", Input: input, Output: output, BudgetsOnly: true, Price: &Price{Input: 1e6, Output: 2e6}}
 }
 
 // Commitments hold all that they may take of the budgets of their tenant, its parent and the pool, of all
@@ -367,7 +368,7 @@ func TestPostpone(t *testing.T) {
 				if tokens, spent := used(); tokens != 500 || spent != 0 {
 					t.Errorf("postponed, its limit counts %d and its budget %d, want 500 and 0", tokens, spent)
 				}
-				lease, rej := Refused(g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", Input: c.took.Input, Output: c.took.Output, Forced: true, Booked: Usage{Input: 100, Output: 400}}))
+				lease, rej := Refused(g.Acquire(t.Context(), Request{Tenant: "a", Pool: "p", Input: c.took.Input, Output: c.took.Output, Forced: true, Booked: Booked{Input: 100, Output: 400}}))
 				if rej != nil || !lease.Charge(c.took) {
 					t.Fatal("it was not charged")
 				}

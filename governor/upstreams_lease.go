@@ -122,7 +122,7 @@ func (l Lease) move(among []string, spent Usage, sent bool) (name string, ok boo
 	if sent {
 		requests = 1
 	}
-	cost := p.weights.ownCost(spent.bounded(), requests)
+	cost := p.weights.ownCost(spent.Bounded(), requests)
 	_, ok = p.escrow.Move(now, l.handle, p.upstreams.Named(among), placement.PoolCost(cost))
 	name = p.upstreamLocked(l.handle)
 	if ok {

@@ -27,7 +27,6 @@ type walk struct {
 func (g *Governor) walk(ctx context.Context, req *Request) (Lease, *Refusal) {
 	req.Input = bounded(req.Input)
 	req.Output = bounded(req.Output)
-	req.Price = req.Price.bounded()
 	began := g.beginning(req)
 	if g.detailed {
 		g.report(Event{Kind: EventAsked, At: began, Call: req.call, Request: req.Record(), Upstreams: g.upstreamsOf(req)})

@@ -12,6 +12,7 @@ type chunk struct {
 	fault       bool               // of a choice
 	groq        []byte             // "x_groq"
 	timings     []byte             // llama.cpp's
+	tier        []byte             // of service
 	members     [maxMembers][]byte // that typed events have, as dialects number them
 }
 
@@ -49,6 +50,8 @@ func (ch *chunk) set(key, value []byte) {
 		ch.groq = value
 	case "timings":
 		ch.timings = value
+	case "service_tier":
+		ch.tier = value
 	default:
 		if i := words.member(key); i >= 0 {
 			ch.members[i] = value

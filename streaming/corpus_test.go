@@ -17,7 +17,7 @@ import (
 // stream is an answer of testdata, an event stream (.sse) or a plain one (.json), with all that should be known of
 // it. Its .want file has a line for each thing, of a name and a value; the zero ones are left out:
 //
-//	usage input=19 cached=8 output=10 reasoning=4 audio_in=2 audio_out=1   without this line nothing is reported
+//	usage input=19 cached=8 output=10 reasoning=4 audio_in=2 audio_out=1   written, written_1h, image_in, image_out, tools and tier, too; without this line nothing is reported
 //	reported false                                         what is known of the usage is no report
 //	deltas 2
 //	events 6
@@ -82,7 +82,14 @@ func (st *stream) set(t tester, name, value string) bool {
 		for part := range strings.FieldsSeq(value) {
 			kind, count, _ := strings.Cut(part, "=")
 			u := &st.want.Usage
-			kinds := map[string]*int64{"input": &u.Input, "cached": &u.CachedInput, "output": &u.Output, "reasoning": &u.Reasoning, "audio_in": &u.AudioInput, "audio_out": &u.AudioOutput}
+			kinds := map[string]*int64{
+				"input": &u.Input, "cached": &u.CachedInput, "output": &u.Output, "reasoning": &u.Reasoning, "audio_in": &u.AudioInput, "audio_out": &u.AudioOutput,
+				"image_in": &u.ImageInput, "image_out": &u.ImageOutput, "written": &u.CacheWrite, "written_1h": &u.CacheWriteHour, "tools": &u.Tools,
+			}
+			if kind == "tier" {
+				u.Tier = count
+				continue
+			}
 			if kinds[kind] == nil {
 				return false
 			}

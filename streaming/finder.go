@@ -20,6 +20,9 @@ type finder struct {
 	texts     int64  // bytes of strings that are no keys
 	kind      word   // value of "type" at the top level
 	object    word   // value of "object" there
+	tier      word   // value of "service_tier" there
+	item      word   // a string that goes on in the next piece, where the type of an item of "output" stands
+	searches  int64  // of these items, those that tell of a web search
 	// answers, errs and complains mean that there is a member with an answer, with an error, or with words as errors have them.
 	// filled answers are not empty lists, which stand beside errors, too. Something unknown may be an answer.
 	answers, filled, errs, complains, unknown, used bool
@@ -121,6 +124,7 @@ func (f *finder) deeper(p []byte, i int) int {
 			}
 			if next := skipSpace(p, end); next == len(p) || p[next] != ':' {
 				f.texts += int64(end - i - 2)
+				f.searched(p[i+1 : end-1])
 			} else if f.name == choicesName {
 				f.choice(p[i+1:end-1], p[skipSpace(p, next+1):])
 			}
@@ -171,7 +175,7 @@ func (f *finder) startText() {
 	f.said = f.said || f.depth > f.level && f.name == choicesName // it goes on in the next piece
 	f.inText = true
 	f.isKey = f.state == wantKey
-	f.noting = f.isKey || f.state == nameValue && f.name.isWord()
+	f.noting = f.isKey || f.state == nameValue && f.name.isWord() || f.inItem()
 	if f.noting {
 		f.keeper().n = 0
 	}
@@ -182,8 +186,12 @@ func (f *finder) keeper() *word {
 	switch {
 	case f.isKey:
 		return &f.key
+	case f.inItem():
+		return &f.item
 	case f.name == typeName:
 		return &f.kind
+	case f.name == tierName:
+		return &f.tier
 	}
 	return &f.object
 }
@@ -201,6 +209,9 @@ func (f *finder) note(part []byte) {
 
 func (f *finder) endText() {
 	f.inText = false
+	if f.inItem() {
+		f.searched(f.item.bytes())
+	}
 	if !f.isKey {
 		f.valued(true)
 		f.scalar()
@@ -236,6 +247,8 @@ func (f *finder) nameOf(key []byte) name {
 		if f.level == 1 {
 			return typeName
 		}
+	case "service_tier":
+		return tierName
 	case "object":
 		if f.level == 1 {
 			return objectName
@@ -323,6 +336,18 @@ func (f *finder) nothing() bool {
 		return false
 	}
 	return f.state == behind && string(f.object.bytes()) != "response" && !f.failed()
+}
+
+// inItem reports whether a string that begins may be the type of an item of "output".
+func (f *finder) inItem() bool {
+	return f.name == answerName && f.depth == inChoice && f.state == wantColon
+}
+
+// searched counts the type of an item that tells of a web search.
+func (f *finder) searched(text []byte) {
+	if f.inItem() && string(text) == "web_search_call" {
+		f.searches++
+	}
 }
 
 // hollow reports whether no choice of a whole document says anything.

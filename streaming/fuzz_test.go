@@ -48,8 +48,8 @@ func FuzzScanner(f *testing.F) {
 }
 
 func checkUsage(t *testing.T, m *Meter) {
-	if u, _ := m.Usage(); u.CachedInput > u.Input || u.Reasoning > u.Output || u.CachedInput+u.AudioInput > u.Input || u.AudioOutput > u.Output ||
-		min(u.Input, u.CachedInput, u.Output, u.Reasoning, u.AudioInput, u.AudioOutput) < 0 {
+	if u, _ := m.Usage(); u.Reasoning > u.Output || u.CachedInput+u.CacheWrite+u.CacheWriteHour+u.AudioInput+u.ImageInput > u.Input || u.AudioOutput+u.ImageOutput > u.Output ||
+		min(u.Input, u.CachedInput, u.CacheWrite, u.CacheWriteHour, u.Output, u.Reasoning, u.AudioInput, u.AudioOutput, u.ImageInput, u.ImageOutput, u.Tools) < 0 {
 		t.Fatalf("usage %+v", u)
 	}
 }
@@ -127,13 +127,20 @@ func usageOracle(object map[string]json.RawMessage) (Usage, bool) {
 		u.Input += read + written
 	}
 	audio := [2]int64{max(0, get(p, "audio_tokens")), max(0, get(c, "audio_tokens"))}
+	image := [2]int64{max(0, get(p, "image_tokens")), max(0, get(c, "image_tokens"))}
+	hour := max(0, get(sub("cache_creation"), "ephemeral_1h_input_tokens"))
 	if in <= 0 && read+written == 0 {
 		audio[0] = 0
+		image[0] = 0
+		written = 0
+		hour = 0
 	} else {
+		written = max(written, get(p, "cache_write_tokens"), get(p, "cache_creation_tokens"))
 		u.CachedInput = max(read, get(p, "cached_tokens"), get(object, "cached_tokens"), get(object, "prompt_cache_hit_tokens"))
 	}
 	if out <= 0 {
 		audio[1] = 0
+		image[1] = 0
 	}
 	if rest := total - u.Input - u.Output; rest > 0 && (u.Input == 0 || out < 0) {
 		u.Input += rest
@@ -143,8 +150,15 @@ func usageOracle(object map[string]json.RawMessage) (Usage, bool) {
 	}
 	u.CachedInput = min(u.CachedInput, u.Input)
 	u.Reasoning = min(u.Reasoning, u.Output)
-	u.AudioInput = min(audio[0], u.Input-u.CachedInput)
+	rest := u.Input - u.CachedInput
+	written = min(written, rest)
+	u.CacheWriteHour = min(hour, written)
+	u.CacheWrite = written - u.CacheWriteHour
+	u.AudioInput = min(audio[0], rest-written)
+	u.ImageInput = min(image[0], rest-written-u.AudioInput)
 	u.AudioOutput = min(audio[1], u.Output)
+	u.ImageOutput = min(image[1], u.Output-u.AudioOutput)
+	u.Tools = max(0, get(sub("server_tool_use"), "web_search_requests"), get(object, "num_search_queries"))
 	return u, true
 }
 
@@ -152,12 +166,12 @@ func usageOracle(object map[string]json.RawMessage) (Usage, bool) {
 // written with escapes, two members of the same name told apart by order, usage in other places, no JSON object.
 func oracleUsage(data []byte) (u Usage, reported, ok bool) {
 	s := string(data)
-	for _, no := range []string{`\`, "put_tokens_details", "put_token_details", "cached_tokens_details", "iterations", "response", "message", "x_groq", "timings", `"batch"`} {
+	for _, no := range []string{`\`, "put_tokens_details", "put_token_details", "cached_tokens_details", "iterations", "response", "message", "x_groq", "timings", `"batch"`, "tier", "speed", "raffic", "extra_properties", "web_search_call"} {
 		if strings.Contains(s, no) {
 			return u, false, false
 		}
 	}
-	for _, once := range []string{`"usage"`, `"prompt_tokens_details"`, `"completion_tokens_details"`} {
+	for _, once := range []string{`"usage"`, `"prompt_tokens_details"`, `"completion_tokens_details"`, "cache_write_tokens", "cache_creation_tokens"} {
 		if strings.Count(s, once) > 1 {
 			return u, false, false
 		}

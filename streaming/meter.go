@@ -28,6 +28,7 @@ type Meter struct {
 	counts   counts
 	reported bool // the usage tells of the output too
 	deltas   int64
+	searches int64 // events that tell of one
 	texts    int64 // bytes of text in events before the first delta
 	some     bool  // an event was seen that may be of an answer, other than a role
 	done     bool  // a terminal event was seen
@@ -81,6 +82,9 @@ func (m *Meter) read(name, data []byte) Kind {
 	choices := m.observeChoices(&ch)
 	is := words.roles[string(ch.kind)]
 	usage := m.report(&ch, is)
+	if is&search != 0 {
+		m.searches++
+	}
 	m.some = m.some || usage || !ch.isNothing() && holds(data)
 	m.count(words.isPart(&ch))
 	if m.fail(is&fails != 0 || ch.fails() || string(name) == "error", is) {
@@ -111,6 +115,7 @@ func (m *Meter) observeLarge(f *finder) (known bool) {
 	is := words.roles[string(kind)]
 	m.some = true
 	m.reportObject(is, f.found)
+	m.counts.setTier(f.tier.bytes())
 	m.fail(is&fails != 0, is)
 	m.done = m.done || is&ends != 0
 	m.count(words.isLargePart(kind))
@@ -121,6 +126,7 @@ func (m *Meter) observeLarge(f *finder) (known bool) {
 // be known. Zeros beside an answer are no report: servers write them that do not know yet.
 func (m *Meter) Usage() (u Usage, reported bool) {
 	u = m.counts.usage()
+	u.Tools = max(u.Tools, m.searches)
 	return u, m.reported && (u.Input > 0 || u.Output > 0 || m.deltas == 0)
 }
 
@@ -178,8 +184,10 @@ func (m *Meter) report(ch *chunk, is role) (found bool) {
 	for _, usage := range [...][]byte{ch.otherUsage, ch.choiceUsage, member(ch.groq, "usage"), ch.usage} {
 		found = m.reportObject(is, usage) || found
 	}
+	m.counts.setTier(unquote(ch.tier))
 	for _, i := range words.envelopes {
 		found = m.reportObject(is, member(ch.members[i], "usage")) || found
+		m.counts.setTier(unquote(member(ch.members[i], "service_tier")))
 	}
 	return found
 }

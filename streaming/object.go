@@ -10,9 +10,11 @@ import (
 type object struct {
 	prompt, input, completion, output, total []byte
 	inputDetails, outputDetails              []byte
-	cacheRead, cacheWrite                    []byte
+	cacheRead, cacheWrite, cacheCreation     []byte
 	cachedTokens, cacheHit                   []byte
 	iterations                               []byte
+	serverTools, searchQueries               []byte
+	tier                                     []byte
 	within                                   []byte // an object with the counts, in place of counts
 }
 
@@ -47,6 +49,24 @@ func (o *object) readMembers(data []byte) bool {
 			o.cacheRead = c.value
 		case "cache_creation_input_tokens":
 			o.cacheWrite = c.value
+		case "cache_creation":
+			o.cacheCreation = c.value
+		case "server_tool_use":
+			o.serverTools = c.value
+		case "num_search_queries":
+			o.searchQueries = c.value
+		case "service_tier", "trafficType", "traffic_type":
+			if o.tier == nil {
+				o.tier = c.value
+			}
+		case "speed":
+			if tierOf(unquote(c.value)) != "" {
+				o.tier = c.value
+			}
+		case "extra_properties": // Google's, beside the counts of OpenAI
+			if tier := member(member(c.value, "google"), "traffic_type"); tier != nil {
+				o.tier = tier
+			}
 		case "cached_tokens", "cachedContentTokenCount":
 			o.cachedTokens = c.value
 		case "prompt_cache_hit_tokens":
@@ -70,12 +90,33 @@ func (o *object) cached(in *details) int64 {
 	return max(in.cached, readTokens(o.cachedTokens), readTokens(o.cacheHit))
 }
 
+// searches is how often the provider searched the web, or -1.
+func (o *object) searches() int64 {
+	return max(detail(o.serverTools, "web_search_requests"), readTokens(o.searchQueries))
+}
+
 // details are the parts of a count, each -1 if it is not told.
-type details struct{ cached, audio, audioCached, reasoning int64 }
+type details struct {
+	kinds
+	reasoning int64
+}
+
+// kinds are those of an input or an output, but for reasoning.
+type kinds struct{ cached, written, audio, audioCached, image, imageCached int64 }
+
+// take takes over what is told.
+func (d *kinds) take(o *kinds) {
+	take(&d.cached, o.cached)
+	take(&d.written, o.written)
+	take(&d.audio, o.audio)
+	take(&d.audioCached, o.audioCached)
+	take(&d.image, o.image)
+	take(&d.imageCached, o.imageCached)
+}
 
 // readDetails reads the object beside a count that tells them.
 func readDetails(data []byte) details {
-	d := details{-1, -1, -1, -1}
+	d := details{kinds{-1, -1, -1, -1, -1, -1}, -1}
 	if len(data) == 0 { // as in most chunks of a stream
 		return d
 	}
@@ -84,10 +125,15 @@ func readDetails(data []byte) details {
 		switch string(c.key) {
 		case "cached_tokens":
 			d.cached = readTokens(c.value)
+		case "cache_write_tokens", "cache_creation_tokens":
+			d.written = readTokens(c.value)
 		case "audio_tokens":
 			d.audio = readTokens(c.value)
+		case "image_tokens":
+			d.image = readTokens(c.value)
 		case "cached_tokens_details":
 			d.audioCached = detail(c.value, "audio_tokens")
+			d.imageCached = detail(c.value, "image_tokens")
 		case "reasoning_tokens":
 			d.reasoning = readTokens(c.value)
 		}

@@ -48,7 +48,7 @@ type Result struct {
 
 // InPlace reports whether an error or nothing came in place of an answer.
 func (r Result) InPlace() bool {
-	return r.Err == ErrEmpty || r.Cause == UpstreamFailed && r.Events == 1 && r.Deltas == 0 && r.Usage == Usage{}
+	return r.Err == ErrEmpty || r.Cause == UpstreamFailed && r.Events == 1 && r.Deltas == 0 && r.Usage == Usage{Tier: r.Usage.Tier}
 }
 
 // verdict judges an end. ended: nothing could have followed; finished: the answer itself is whole;

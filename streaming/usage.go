@@ -1,13 +1,25 @@
 package streaming
 
-// Usage is upstream's report of the tokens that an answer took.
+import (
+	"bytes"
+	"strings"
+)
+
+// Usage is upstream's report of what an answer took: tokens, but for Tools and Tier. No token of Input belongs to two of its parts.
 type Usage struct {
-	Input       int64 // the prompt, cached or not
-	CachedInput int64 // part of Input
-	Output      int64 // the answer, reasoning included
-	Reasoning   int64 // part of Output
-	AudioInput  int64 // part of Input, as far as it is not CachedInput
-	AudioOutput int64 // part of Output
+	Input          int64 // the prompt, cached or not
+	CachedInput    int64 // part of Input: read from a cache
+	CacheWrite     int64 // part of Input: written to a cache
+	CacheWriteHour int64 // part of Input: written to a cache that keeps it for an hour
+	Output         int64 // the answer, reasoning included
+	Reasoning      int64 // part of Output
+	AudioInput     int64 // part of Input
+	AudioOutput    int64 // part of Output
+	ImageInput     int64 // part of Input
+	ImageOutput    int64 // part of Output
+	Tools          int64 // web searches
+	// Tier is the service tier that answered, in lower case; "" is the standard one, by whichever of its names.
+	Tier string
 }
 
 // counts gathers the counts of all usage objects of one answer. All of them are about the same answer,
@@ -15,17 +27,22 @@ type Usage struct {
 // kept, and so is all of a side, input or output, for which it tells nothing but zeros: it was not
 // filled in.
 type counts struct {
-	input, cacheRead, cacheWrite int64
-	cached, audioIn, audioCached int64 // of the details
-	output, reasoning, audioOut  int64
-	total                        int64 // of the last object that told anything
-	compactedIn, compactedOut    int64 // what making room in the conversation took, which is in no other count
+	input, cacheRead, cacheWrite, cacheHour int64
+	in                                      kinds
+	output, reasoning, audioOut, imageOut   int64
+	total                                   int64 // of the last object that told anything
+	tools                                   int64
+	tier                                    string
+	compacted                               *Usage // what making room in the conversation took, which is in no other count
 
 	apart    bool // the input is in Anthropic's words, which leave out what was read from a cache or written to it
 	noOutput bool // no object told of an output
 	told     bool
 	timed    bool // by nothing but timings
 }
+
+// ReadTier reads the service tier that an answer tells beside its usage; "" is the standard one.
+func ReadTier(name string) string { return tierOf([]byte(name)) }
 
 // ReadUsage reads a usage object that stands alone, as in a plain answer. It reports whether the
 // object tells anything.
@@ -57,23 +74,33 @@ func (c *counts) add(o *object) bool {
 		take(&c.input, in)
 		take(&c.cacheRead, cacheRead)
 		take(&c.cacheWrite, cacheWrite)
+		take(&c.cacheHour, detail(o.cacheCreation, "ephemeral_1h_input_tokens"))
 		d := readDetails(o.inputDetails)
-		take(&c.cached, o.cached(&d))
-		take(&c.audioIn, d.audio)
-		take(&c.audioCached, d.audioCached)
+		d.cached = o.cached(&d)
+		c.in.take(&d.kinds)
 	}
 	d := readDetails(o.outputDetails)
 	if out > 0 {
 		c.output = out
 		take(&c.reasoning, d.reasoning)
 		take(&c.audioOut, d.audio)
+		take(&c.imageOut, d.image)
 	} else if d.reasoning > 0 {
 		c.reasoning = d.reasoning // an answer may be nothing but reasoning so far, told beside it
 	}
 	if o.iterations != nil {
-		c.compactedIn, c.compactedOut = compacted(o.iterations)
+		c.compacted = compacted(o.iterations)
 	}
+	take(&c.tools, o.searches())
+	c.setTier(unquote(o.tier))
 	return true
+}
+
+// setTier notes which tier answers. The last event tells: those before it may name the one that was asked for.
+func (c *counts) setTier(name []byte) {
+	if len(name) > 0 {
+		c.tier = tierOf(name)
+	}
 }
 
 // addTimings takes over llama.cpp's timings, unless there is usage. Their prompt excludes what was
@@ -88,7 +115,7 @@ func (c *counts) addTimings(timings []byte) {
 	c.timed = true
 	cached := max(0, detail(timings, "cache_n"))
 	c.input = max(0, in) + cached
-	c.cached = cached
+	c.in.cached = cached
 	c.output = max(0, out)
 }
 
@@ -114,12 +141,26 @@ func (c *counts) usage() Usage {
 			reasoning = max(reasoning, rest)
 		}
 	}
-	u.CachedInput = min(u.Input, max(c.cacheRead, c.cached))
+	u.CachedInput = min(u.Input, max(c.cacheRead, c.in.cached))
+	rest := u.Input - u.CachedInput
+	written := min(rest, max(c.cacheWrite, c.in.written))
+	u.CacheWriteHour = min(written, c.cacheHour)
+	u.CacheWrite = written - u.CacheWriteHour
+	rest -= written
+	u.AudioInput = min(rest, max(0, c.in.audio-c.in.audioCached))
+	u.ImageInput = min(rest-u.AudioInput, max(0, c.in.image-c.in.imageCached))
 	u.Reasoning = min(u.Output, reasoning)
-	u.AudioInput = min(u.Input-u.CachedInput, max(0, c.audioIn-c.audioCached))
 	u.AudioOutput = min(u.Output, c.audioOut)
-	u.Input += c.compactedIn
-	u.Output += c.compactedOut
+	u.ImageOutput = min(u.Output-u.AudioOutput, c.imageOut)
+	if more := c.compacted; more != nil {
+		u.Input += more.Input
+		u.CachedInput += more.CachedInput
+		u.CacheWrite += more.CacheWrite
+		u.CacheWriteHour += more.CacheWriteHour
+		u.Output += more.Output
+	}
+	u.Tools = c.tools
+	u.Tier = c.tier
 	return u
 }
 
@@ -137,15 +178,43 @@ func (c *counts) cacheApart() bool {
 
 // compacted adds up the iterations in which a conversation was shortened before it was answered.
 // Anthropic leaves them out of the counts beside the list, though they took tokens like any others.
-func compacted(iterations []byte) (in, out int64) {
+func compacted(iterations []byte) *Usage {
+	sum := new(Usage)
+	add := func(to *int64, n int64) { *to = min(*to+max(0, n), maxTokens) }
 	c := open(iterations, '[')
 	for c.next() {
 		var o object
-		if string(unquote(member(c.value, "type"))) != "compaction" || !o.read(c.value) {
+		var each counts
+		if string(unquote(member(c.value, "type"))) != "compaction" || !o.read(c.value) || !each.add(&o) {
 			continue
 		}
-		in += max(0, readTokens(o.input)) + max(0, readTokens(o.cacheRead)) + max(0, readTokens(o.cacheWrite))
-		out += max(0, readTokens(o.output))
+		each.apart = true
+		u := each.usage()
+		add(&sum.Input, u.Input)
+		add(&sum.CachedInput, u.CachedInput)
+		add(&sum.CacheWrite, u.CacheWrite)
+		add(&sum.CacheWriteHour, u.CacheWriteHour)
+		add(&sum.Output, u.Output)
 	}
-	return min(in, maxTokens), min(out, maxTokens)
+	return sum
+}
+
+// standardTiers are names of the tier at which a call is served that asks for none.
+var standardTiers = [...]string{"default", "standard", "auto", "on_demand"}
+
+// longestTier bounds the names of tiers. No provider has a longer one.
+const longestTier = 48
+
+// tierOf is the tier of a name that an answer tells; "" is the standard one.
+func tierOf(name []byte) string {
+	if len(name) > longestTier {
+		return ""
+	}
+	for _, standard := range standardTiers {
+		if bytes.EqualFold(name, []byte(standard)) {
+			return ""
+		}
+	}
+	tier := strings.ToLower(string(name))
+	return strings.TrimPrefix(tier, "on_demand_") // Google's
 }

@@ -98,6 +98,10 @@ func (w *Whole) endLocked(err error) (res Result, ends bool) {
 	w.ended = true
 	if string(w.find.object.bytes()) != "batch" { // which was metered call by call, if at all, and tells at each look
 		res.Usage, res.Reported = ReadUsage(w.find.found)
+		res.Usage.Tools = max(res.Usage.Tools, w.find.searches)
+		if tier := w.find.tier.bytes(); len(tier) > 0 {
+			res.Usage.Tier = tierOf(tier)
+		}
 	}
 	if err == io.EOF && (w.find.state == before && !w.text || w.find.nothing()) {
 		res.Cause, res.Err = Truncated, ErrEmpty

@@ -31,6 +31,7 @@ const (
 	otherUsageName // of servers that have no usage by that name
 	typeName
 	objectName
+	tierName
 	envelopeName
 	answerName
 	choicesName
@@ -39,4 +40,4 @@ const (
 )
 
 // isWord reports whether the value is a word to be kept.
-func (n name) isWord() bool { return n == typeName || n == objectName }
+func (n name) isWord() bool { return n == typeName || n == objectName || n == tierName }

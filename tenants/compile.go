@@ -22,16 +22,17 @@ func Build(cfg Config, list []Tenant) (*Snapshot, error) {
 	cfg.Upstreams = slices.Clone(cfg.Upstreams)
 	cfg.Pools = slices.Clone(cfg.Pools)
 	cfg.Prices = append([]ModelPrice(nil), cfg.Prices...) // none is nil, as from files
+	for i := range cfg.Prices {
+		cfg.Prices[i].Price = *cfg.Prices[i].Price.Clone()
+	}
+	cfg.Listed = append([]ModelPrice(nil), cfg.Listed...)
 	cfg.Timezone = cmp.Or(cfg.Timezone, "UTC")
 	for i := range cfg.Pools {
 		p := &cfg.Pools[i]
 		p.Upstreams = append([]PoolUpstream(nil), p.Upstreams...)
 		for j := range p.Upstreams {
 			p.Upstreams[j].Models = maps.Clone(p.Upstreams[j].Models)
-			if price := p.Upstreams[j].Price; price != nil {
-				own := *price
-				p.Upstreams[j].Price = &own
-			}
+			p.Upstreams[j].Price = p.Upstreams[j].Price.Clone()
 		}
 		p.Models = slices.Clone(p.Models)
 		p.Budgets = append([]Budget(nil), p.Budgets...)

@@ -1,6 +1,10 @@
 package tenants
 
-import "time"
+import (
+	"time"
+
+	"github.com/llmgov/llmgov/governor/terms"
+)
 
 // Config is the config file: everything that is not a tier or a tenant. Start from [DefaultConfig] when making one in
 // code. In a [Snapshot] it is read-only.
@@ -69,6 +73,8 @@ type Config struct {
 	Notify []Webhook `koanf:"-"`
 	// Prices are the costs of models' tokens, sorted by model in a Snapshot. [Snapshot.Price] finds one.
 	Prices []ModelPrice `koanf:"-"`
+	// Listed are prices of lists, by exact names, of models that Prices does not name.
+	Listed []ModelPrice `koanf:"-"`
 }
 
 // Admin is the listener for operators.
@@ -267,8 +273,8 @@ type Metrics struct {
 // microUSD is one US dollar in the unit that money is kept in.
 const microUSD = 1_000_000
 
-// Price is the cost of tokens, in millionths of a US dollar a million tokens: 2_500_000 is $2.50.
-type Price struct{ Input, CachedInput, Output int64 }
+// Price is what calls of a model cost; package terms describes it.
+type Price = terms.Price
 
 // ModelPrice is the price of a model, or of every model that a glob stands for.
 type ModelPrice struct {

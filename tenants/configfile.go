@@ -18,6 +18,9 @@ type configFile struct {
 	notify    []Webhook
 	roles     []AdminRole
 	proxy     AdminProxy
+
+	priceFile     string // of a list of prices; "" is none
+	builtinPrices bool
 }
 
 // configShape is the config file's root. Its settings all read the same way, from the settings table.
@@ -55,7 +58,7 @@ var configShape = shape[configFile]{
 		settingField("keys_file"),
 		{
 			Name: "prices", About: "What tokens of models cost, by name or pattern. Budgets in usd need them.", Read: readPrices,
-			Kind: strictyaml.MapOf(anyName, func() schema { return priceShape.Schema(nil) }, 0),
+			Kind: pricesSchema,
 		},
 		{
 			Name: "identity", About: "The identity providers whose tokens callers may present in place of keys.", Read: readIdentity,

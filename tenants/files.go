@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/llmgov/llmgov/internal/lib/strictyaml"
 	"github.com/llmgov/llmgov/tenants/internal/disk"
 	"github.com/llmgov/llmgov/tenants/keyfile"
 )
@@ -46,7 +47,11 @@ func (l *loader) readFile(name string) ([]byte, error) {
 	if named || name == l.config || l.config == "" {
 		read = disk.ReadLimited // check may be given a pipe
 	}
-	data, info, err := read(l.fsys, name)
+	most := int64(strictyaml.MaxBytes)
+	if name == l.listFile {
+		most = maxPriceList
+	}
+	data, info, err := read(l.fsys, name, most)
 	if name == l.config && info != nil {
 		l.configMode = info.Mode()
 	}

@@ -51,6 +51,7 @@ func load(l *loader) (*Snapshot, error) {
 	base.Upstreams = file.upstreams
 	base.Pools = file.pools
 	base.Prices = file.prices
+	base.Listed = l.priceLists(&file)
 	base.Identity = file.identity
 	base.Notify = file.notify
 	base.Admin.Roles = file.roles

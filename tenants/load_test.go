@@ -129,7 +129,13 @@ func TestLoad_Everything(t *testing.T) {
 		}, {
 			Pool: terms.Pool{Name: "org/small", Concurrency: 2, Weights: one, HeadroomPPM: 10000, Burst: 10 * time.Second, TicketWait: 10 * time.Second, MaxQueue: 10000}, Index: 1, Models: []string{"llama", "*"}, Upstreams: []PoolUpstream{{Name: "local", Weight: 1}}, DefaultMaxOutput: 4096, Affinity: AffinitySession,
 		}},
-		Prices: []ModelPrice{{"*", Price{0, 0, 1}}, {"gpt-4.1*", Price{2_500_000, 1_250_000, 10_000_000}}},
+		Prices: []ModelPrice{
+			{"*", Price{Output: 1, AudioOutput: 1, ImageOutput: 1}},
+			{"gpt-4.1*", Price{
+				Input: 2_500_000, CachedInput: 1_250_000, CacheWrite: 3_125_000, CacheWriteHour: 5_000_000, Output: 10_000_000,
+				AudioInput: 2_500_000, AudioOutput: 10_000_000, ImageInput: 2_500_000, ImageOutput: 10_000_000,
+			}},
+		},
 	}
 	if diff := cmp.Diff(wantConfig, *s.Config()); diff != "" {
 		t.Errorf("config (-want +got):\n%s", diff)

@@ -31,6 +31,10 @@ type loader struct {
 
 	secretFiles []string // that the config named when it was last read
 
+	listFile string       // the list of prices that the config last named
+	listed   []ModelPrice // of the list of prices that was last read
+	listedOf sum
+
 	configMode fs.FileMode
 
 	keyFile  string      // as the config last named it; empty before the first load

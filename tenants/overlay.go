@@ -66,7 +66,7 @@ func layer(r *report, base Config, file map[string]any, opt Options) Config {
 	must(k.Load(environ(r, opt.Env), nil))
 	must(k.Load(confmap.Provider(flags(r, opt.Flags), strictyaml.PathSep), nil))
 
-	merged := Config{Upstreams: base.Upstreams, Pools: base.Pools, Prices: base.Prices, Identity: base.Identity, Notify: base.Notify, Named: base.Named}
+	merged := Config{Upstreams: base.Upstreams, Pools: base.Pools, Prices: base.Prices, Listed: base.Listed, Identity: base.Identity, Notify: base.Notify, Named: base.Named}
 	must(k.Unmarshal("", &merged))
 	merged.Admin.Roles = base.Admin.Roles
 	merged.Admin.Proxy = base.Admin.Proxy

@@ -23,7 +23,7 @@ var inexpressible = func() map[string]string {
 	why := map[string]string{}
 	for reason, cases := range map[string]string{
 		"names lead to other places and files": "alias_circle pool_default tenant_models tenant_tier tenant_no_tiers tenant_twice " +
-			"alias_taken identity_keys upstream_model_unknown tenant_upstreams pools_unknown pools_unreached upstream_unknown upstream_choice upstreams_unknown price_twice group_weight policy_none policy_glob_config",
+			"alias_taken identity_keys price_file_json price_file_missing price_file_none upstream_model_unknown tenant_upstreams pools_unknown pools_unreached upstream_unknown upstream_choice upstreams_unknown price_twice group_weight policy_none policy_glob_config",
 		"whether patterns overlap is for the loader": "pool_ambiguous price_ambiguous",
 		"prices of all models are looked up":         "budget_usd_many budget_usd_narrow budget_usd_prices teams_budget_usd alias_price",
 		"floors are added up over tenants":           "floor_alone floor_inert floor_sum floor_sum_tier teams_floor teams_floor_tier teams_floor_sum",

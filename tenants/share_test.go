@@ -280,16 +280,16 @@ prices:
   gpt-4o: {input: 2.5, cached_input: 0, output: 10}
   "gpt-4o-**": {input: 0.000001, output: 9999.999999}
 `}))(t)
-	for model, want := range map[string]Price{
+	for model, want := range map[string][3]int64{
 		"gpt-4o":      {2_500_000, 0, 10_000_000},
 		"gpt-4o-mini": {1, 1, 9_999_999_999},
 		"gpt-5":       {100_000, 100_000, 200_000},
 	} {
-		if got, ok := s.Price(model); !ok || got != want {
-			t.Errorf("Price(%s) = %v, %v; want %v", model, got, ok, want)
+		if got := s.Price(model); got == nil || [3]int64{got.Input, got.CachedInput, got.Output} != want {
+			t.Errorf("Price(%s) = %v; want %v", model, got, want)
 		}
 	}
-	if got, ok := s.Price("o1"); ok {
+	if got := s.Price("o1"); got != nil {
 		t.Errorf("Price(o1) = %v, want none", got)
 	}
 	if s.Location().String() != "America/New_York" {
@@ -302,7 +302,7 @@ func TestBuild_TemplateProblems(t *testing.T) {
 	cfg := configOf([]string{"m"})
 	cfg.Timezone = "Nowhere"
 	cfg.StateDir = "a\nb"
-	cfg.Prices = []ModelPrice{{"m", Price{Input: -1}}, {"", Price{}}, {"m", Price{}}}
+	cfg.Prices = []ModelPrice{{"m", Price{Input: -1_000_000}}, {"", Price{}}, {"m", Price{}}}
 	p := &cfg.Pools[0]
 	p.Concurrency = 4
 	p.InteractiveReserve = 4

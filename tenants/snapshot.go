@@ -51,7 +51,7 @@ func newSnapshot(cfg Config, list []Tenant) *Snapshot {
 	s := &Snapshot{
 		cfg: cfg, tenants: list,
 		byKey: keysOf(list), byName: make(map[string]int, len(list)),
-		routes: newRoutes(cfg.Pools), prices: newPricing(cfg.Prices, cfg.Pools), zone: location(cfg.Timezone),
+		routes: newRoutes(cfg.Pools), prices: newPricing(&cfg), zone: location(cfg.Timezone),
 		named: modelsNamed(list),
 	}
 	for i := range list {
@@ -76,7 +76,7 @@ func location(name string) *time.Location {
 func digests(cfg Config, list []Tenant) (policy string, full [sha256.Size]byte, sums []sum) {
 	shared := Config{
 		DefaultPool: cfg.DefaultPool, Timezone: cfg.Timezone, Timeouts: cfg.Timeouts, MaxBody: cfg.MaxBody,
-		Pools: cfg.Pools, Prices: cfg.Prices,
+		Pools: cfg.Pools, Prices: cfg.Prices, Listed: cfg.Listed,
 	}
 	shared.Upstreams = slices.Clone(cfg.Upstreams)
 	for i := range shared.Upstreams {
@@ -182,14 +182,11 @@ func (s *Snapshot) PoolOf(model string) (*Pool, bool) {
 	return &s.cfg.Pools[i], true
 }
 
-// Price finds the price of a model: the entry of its exact name, else the glob with the most literal characters. An alias
-// without an entry of its exact name has the price of its model. It allocates nothing.
-func (s *Snapshot) Price(model string) (Price, bool) {
-	i, ok := s.prices.find(model)
-	if !ok {
-		return Price{}, false
-	}
-	return s.cfg.Prices[i].Price, true
+// Price finds the price of a model: the entry of its exact name, else the glob with the most literal characters. One that has none of these, but that of
+// a glob of any model, has the price of a list that knows it. An alias
+// without an entry of its exact name has the price of its model. nil is none. It allocates nothing.
+func (s *Snapshot) Price(model string) *Price {
+	return s.prices.find(model)
 }
 
 // Location is the zone of [Config.Timezone], in which the windows of budgets begin.

@@ -57,20 +57,26 @@ func TestUpstreamPrices(t *testing.T) {
 	}
 	s := testkit.Must(load("[{name: a, price: {input: 0, output: 0}}, {name: b, price: {input: 2.5, cached_input: 1, output: 10}}]", ""))(t)
 	p := &s.Pools()[0]
-	free, _ := s.PriceAt(p, "a", "m")
-	paid, _ := s.PriceAt(p, "b", "m")
-	want := Price{Input: 2_500_000, CachedInput: 1_000_000, Output: 10_000_000}
-	if free != (Price{}) || paid != want || s.DearestPrice(p, 0, "m") != want || s.DearestPrice(p, 0b01, "m") != free {
-		t.Errorf("prices are %v and %v, the dearest %v", free, paid, s.DearestPrice(p, 0, "m"))
+	free := s.PriceAt(p, "a", "m")
+	paid := s.PriceAt(p, "b", "m")
+	want := Price{
+		Input: 2_500_000, CachedInput: 1_000_000, CacheWrite: 3_125_000, CacheWriteHour: 5_000_000, Output: 10_000_000,
+		AudioInput: 2_500_000, AudioOutput: 10_000_000, ImageInput: 2_500_000, ImageOutput: 10_000_000,
+	}
+	if diff := cmp.Diff([]Price{{}, want}, []Price{*free, *paid}); diff != "" {
+		t.Errorf("prices (-want +got):\n%s", diff)
+	}
+	if s.DearestPrice(p, 0, "m", 1, 1, "") != paid || s.DearestPrice(p, 0b01, "m", 1, 1, "") != free {
+		t.Error("the dearest is not that of b, or not that of a alone")
 	}
 	if got := p.UpstreamNames(); got != "a (1, price 0 in, 0 out), b (1, price 2.5 in, 10 out)" {
 		t.Error(got)
 	}
 	s = testkit.Must(load("[{name: a, price: {input: 5, output: 1}}, {name: b}]", "prices: {m: {input: 1, output: 2}}\n"))(t)
 	p = &s.Pools()[0]
-	usual, _ := s.PriceAt(p, "b", "m")
-	if usual.Output != 2_000_000 || s.DearestPrice(p, 0, "m") != (Price{Input: 5e6, CachedInput: 5e6, Output: 2e6}) {
-		t.Errorf("the model costs %v, at the dearest %v", usual, s.DearestPrice(p, 0, "m"))
+	usual := s.PriceAt(p, "b", "m")
+	if usual.Output != 2_000_000 || s.DearestPrice(p, 0, "m", 0, 1, "") != usual || s.DearestPrice(p, 0, "m", 1, 0, "") != s.PriceAt(p, "a", "m") {
+		t.Errorf("the model costs %v, and the dearest does not go by what a call takes", usual)
 	}
 	for text, want := range map[string]string{
 		"[{name: a, price: {input: 5, output: 1}}, {name: b}]": "counts usd, but pool \"p\" serves models without a price: \"m\"; add them to prices",
@@ -166,7 +172,10 @@ prices:
 		if p, ok := s.PoolOf(c.model); ok {
 			pool = p.Name
 		}
-		price, _ := s.Price(c.model)
+		price := s.Price(c.model)
+		if price == nil {
+			price = &Price{}
+		}
 		if real := s.RealModel(c.model); real != c.real || pool != c.pool || price.Input != c.input*microUSD {
 			t.Errorf("%s: is %s in pool %q at %d, want %s in %q at %d", c.model, real, pool, price.Input/microUSD, c.real, c.pool, c.input)
 		}

@@ -159,7 +159,7 @@ var poolUpstreamShape = shape[PoolUpstream]{
 		},
 		{
 			Name: "price", About: "What tokens of any model cost there, as in prices. Left out, they cost what prices says.",
-			Kind: func() schema { return priceShape.Schema(&Price{}) }, Read: readUpstreamPrice,
+			Kind: func() schema { return priceShape.Schema(nil) }, Read: readUpstreamPrice,
 		},
 		shortWindowsField[PoolUpstream]("write per: 1m alone"),
 	}, capacityFields[PoolUpstream]("Its own %s. 0 is no limit.", terms.Axes)),

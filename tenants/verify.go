@@ -136,7 +136,7 @@ func (v *verifier) poolUpstream(path string, u *PoolUpstream) {
 		v.r.At(path, "has limits over other times; an upstream has none")
 	}
 	if u.Price != nil {
-		v.amounts(strictyaml.Child(path, "price"), 0, maxPrice, amounts{"input": u.Price.Input, "cached_input": u.Price.CachedInput, "output": u.Price.Output})
+		checkPrice(v.r, strictyaml.Child(path, "price"), u.Price)
 	}
 	for _, model := range slices.Sorted(maps.Keys(u.Models)) {
 		if complaint := complainModelName(model, u.Models[model], strictyaml.Show(u.Models[model])); complaint != "" {
@@ -245,7 +245,7 @@ func (v *verifier) prices(list []ModelPrice) {
 			v.r.At("prices", "%s is priced twice; remove one", strictyaml.Show(p.Model))
 		}
 		v.seen[strictyaml.Child("prices", p.Model)] = true
-		v.amounts(path, 0, maxPrice, amounts{"input": p.Input, "cached_input": p.CachedInput, "output": p.Output})
+		checkPrice(v.r, path, &p.Price)
 	}
 }
 

@@ -183,7 +183,7 @@ func (c *Client) Close() error {
 
 // ending is how a call ended, given what its function returned.
 func ending(ctx context.Context, u Usage, err error) End {
-	e := End{Usage: u, Reported: u != Usage{}}
+	e := End{Usage: u, Reported: u.Took()}
 	switch {
 	case err == nil:
 		e.Outcome = Completed

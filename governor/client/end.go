@@ -54,12 +54,20 @@ func (e *End) wrong() (param, text string) {
 		{"usage.reasoning_tokens", u.Reasoning},
 		{"usage.audio_input_tokens", u.AudioInput},
 		{"usage.audio_output_tokens", u.AudioOutput},
+		{"usage.image_input_tokens", u.ImageInput},
+		{"usage.image_output_tokens", u.ImageOutput},
+		{"usage.cache_write_tokens", u.CacheWrite},
+		{"usage.cache_write_hour_tokens", u.CacheWriteHour},
+		{"usage.tool_calls", u.Tools},
 		{"output_tokens", e.Produced.Tokens},
 		{"deltas", e.Produced.Deltas},
 	} {
 		if n.value < 0 || n.value > maxTokens {
 			return n.param, fmt.Sprintf("%s must be from 0 to %d, not %d", n.param, maxTokens, n.value)
 		}
+	}
+	if len(u.Tier) > maxTier {
+		return "usage.service_tier", fmt.Sprintf("usage.service_tier must not be longer than %d bytes", maxTier)
 	}
 	return "", ""
 }

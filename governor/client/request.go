@@ -54,6 +54,8 @@ type Request struct {
 	// Free calls take no tokens. They count as a request.
 	Free   bool
 	Stream bool
+	// Tier is the service tier that the call asks for, such as priority, at whose price it is held; "" is the standard one.
+	Tier string
 
 	// Background lets interactive calls go first.
 	Background bool
@@ -85,6 +87,7 @@ const (
 	maxCopies  = 4096
 	maxID      = 128
 	maxName    = 256
+	maxTier    = 48
 	maxKey     = 16 << 10 // of a token of an identity provider
 	maxInstead = 64
 )
@@ -102,6 +105,7 @@ func (r *Request) Check() error {
 		{"model", r.Model, maxName},
 		{"pool", r.Pool, maxName},
 		{"route", r.Route, maxName},
+		{"service_tier", r.Tier, maxTier},
 		{"retry.key", r.Retry.Key, maxName},
 	} {
 		if wrong := wrongText(name.value, name.most); wrong != "" {

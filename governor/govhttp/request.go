@@ -183,6 +183,7 @@ func (g *governed) describe(c *call) *ask.Refusal {
 		OpenOutput: a.Answer.Open,
 		Free:       c.route.Free,
 		Stream:     a.Stream,
+		Tier:       a.Tier,
 		Background: a.Background,
 		Header:     c.in.Header,
 		MaxWait:    a.MaxWait,

@@ -20,7 +20,7 @@ func (d *door) ask(r *client.Request) *admissionv1.ReserveRequest {
 		ReservationId: "rsv_" + rand.Text(), Ttl: durationpb.New(d.TTL), RequestId: r.ID, Key: r.Key, Tenant: r.Tenant, Member: r.Member,
 		Model: r.Model, Instead: r.Instead, Pool: r.Pool, Route: r.Route,
 		InputTokens: r.InputTokens, MaxOutputTokens: r.MaxOutput, Copies: r.Copies, NoOutput: r.NoOutput, OpenOutput: r.OpenOutput,
-		Free: r.Free, Stream: r.Stream, Background: r.Background,
+		Free: r.Free, Stream: r.Stream, ServiceTier: r.Tier, Background: r.Background,
 	}
 	if r.InputSize != (tokens.Size{}) {
 		ask.InputWeights = r.InputSize[:]
@@ -41,7 +41,8 @@ func commit(id string, e *client.End) *admissionv1.CommitRequest {
 		u := e.Usage
 		req.Usage = &admissionv1.Usage{
 			InputTokens: u.Input, CachedInputTokens: u.CachedInput, OutputTokens: u.Output, ReasoningTokens: u.Reasoning,
-			AudioInputTokens: u.AudioInput, AudioOutputTokens: u.AudioOutput,
+			AudioInputTokens: u.AudioInput, AudioOutputTokens: u.AudioOutput, ImageInputTokens: u.ImageInput, ImageOutputTokens: u.ImageOutput,
+			CacheWriteTokens: u.CacheWrite, CacheWriteHourTokens: u.CacheWriteHour, ToolCalls: u.Tools, ServiceTier: u.Tier,
 		}
 	}
 	return req

@@ -179,7 +179,7 @@ func TestCommon_LargeBudget(t *testing.T) {
 			Tenants: []governor.Tenant{{Name: "a", Weight: 1, Budgets: []governor.Budget{{Unit: governor.UnitMicroUSD, Limit: limit, Per: budget.Month}}}},
 		}
 		d := openDesk(t, 10*time.Millisecond, cfg)
-		price := governor.Price{Input: 1_000_000}
+		price := &governor.Price{Input: 1_000_000}
 		l, rej := governor.Refused(d.g.Acquire(t.Context(), governor.Request{Tenant: "a", Pool: "p", Input: 1000, Price: price}))
 		if rej != nil {
 			t.Fatal(rej)

@@ -3,6 +3,7 @@ package terms
 import (
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/llmgov/llmgov/escrow/budget"
 )
@@ -58,10 +59,12 @@ func (b Budget) Name() string { return b.Unit.String() + " per " + b.Per.String(
 // Same reports whether two budgets count the same over the same period.
 func (b Budget) Same(o Budget) bool { return b.Unit == o.Unit && b.Per == o.Per }
 
-// Amount formats a number of the budget's units; money in dollars.
+// Amount formats a number of the budget's units; money as $2.50, with as many decimals as it has.
 func (b Budget) Amount(n int64) string {
 	if b.Unit != UnitMicroUSD {
 		return strconv.FormatInt(n, 10)
 	}
-	return fmt.Sprintf("%d.%06d", n/budget.USD, n%budget.USD)
+	cents := n % budget.USD / 10_000
+	rest := strings.TrimRight(fmt.Sprintf("%04d", n%10_000), "0")
+	return fmt.Sprintf("$%d.%02d%s", n/budget.USD, cents, rest)
 }

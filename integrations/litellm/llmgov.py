@@ -312,16 +312,38 @@ def usage_of(response):
     def of(*names):
         return next((usage[n] for n in names if isinstance(usage.get(n), int)), 0)
 
-    def part(whole, name):
+    def part(whole, *names):
         details = next((usage[n] for n in whole if isinstance(usage.get(n), dict)), {})
-        return details.get(name) or 0
+        return next((details[n] for n in names if isinstance(details.get(n), int)), 0)
 
+    prompt = ("prompt_tokens_details", "input_tokens_details")
+    answer = ("completion_tokens_details", "output_tokens_details")
+    written = max(of("cache_creation_input_tokens"), part(prompt, "cache_creation_tokens", "cache_write_tokens"))
+    hour = part(("cache_creation",), "ephemeral_1h_input_tokens")
+    if not hour and isinstance(usage.get(prompt[0]), dict):
+        hour = (usage[prompt[0]].get("cache_creation_token_details") or {}).get("ephemeral_1h_input_tokens") or 0
+    tier = response.get("service_tier") if isinstance(response, dict) else getattr(response, "service_tier", None)
+    tier = tier or usage.get("service_tier")
+    sent = of("prompt_tokens", "input_tokens")
+    cached = part(prompt, "cached_tokens")
+    if "prompt_tokens" not in usage and "cache_read_input_tokens" in usage:  # Anthropic's words leave both out
+        cached = of("cache_read_input_tokens")
+        sent += cached + written
     out = {
-        "input_tokens": of("prompt_tokens", "input_tokens"),
+        "input_tokens": sent,
         "output_tokens": of("completion_tokens", "output_tokens"),
-        "cached_input_tokens": part(("prompt_tokens_details", "input_tokens_details"), "cached_tokens"),
-        "reasoning_tokens": part(("completion_tokens_details", "output_tokens_details"), "reasoning_tokens"),
+        "cached_input_tokens": cached,
+        "cache_write_tokens": max(0, written - hour),
+        "cache_write_hour_tokens": hour,
+        "reasoning_tokens": part(answer, "reasoning_tokens"),
+        "audio_input_tokens": part(prompt, "audio_tokens"),
+        "audio_output_tokens": part(answer, "audio_tokens"),
+        "image_input_tokens": part(prompt, "image_tokens"),
+        "image_output_tokens": part(answer, "image_tokens"),
+        "tool_calls": part(("server_tool_use",), "web_search_requests"),
     }
+    if isinstance(tier, str) and tier not in ("auto", "default", "standard"):
+        out["service_tier"] = tier[:48]
     return out if out["input_tokens"] or out["output_tokens"] else None
 
 

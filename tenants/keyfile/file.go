@@ -55,7 +55,7 @@ var (
 
 // List reads the file. One that is not there holds nothing. The error is [strictyaml.Problems], or why it cannot be read.
 func (f *File) List() (Content, error) {
-	data, _, err := disk.ReadPlain(disk.FS{}, f.path)
+	data, _, err := disk.ReadPlain(disk.FS{}, f.path, strictyaml.MaxBytes)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return Content{}, nil

@@ -124,7 +124,7 @@ func TestConvert_Meaning(t *testing.T) {
 	if diff := cmp.Diff([]tenants.Budget{{Unit: tenants.MicroUSD, Limit: 500_000_000, Per: tenants.Month}}, team.Budgets); diff != "" {
 		t.Errorf("budgets (-want +got):\n%s", diff)
 	}
-	if p, _ := s.Price("gpt-4o"); p != (tenants.Price{Input: 2_500_000, CachedInput: 1_250_000, Output: 10_000_000}) {
+	if p := s.Price("gpt-4o"); p.Input != 2_500_000 || p.CachedInput != 1_250_000 || p.Output != 10_000_000 {
 		t.Errorf("price %+v", p)
 	}
 }

@@ -132,7 +132,9 @@ type ReserveRequest struct {
 	// How long the reservation is kept without a sign of life: 1 s to 1 h; unset is 60 s.
 	Ttl *durationpb.Duration `protobuf:"bytes,21,opt,name=ttl,proto3" json:"ttl,omitempty"`
 	// Who of the tenant's members makes the call, by the name that the tenant's policy would find in a request.
-	Member        string `protobuf:"bytes,22,opt,name=member,proto3" json:"member,omitempty"`
+	Member string `protobuf:"bytes,22,opt,name=member,proto3" json:"member,omitempty"`
+	// The service tier that the call asks for, at whose price it is held. Left empty, it is the standard one.
+	ServiceTier   string `protobuf:"bytes,23,opt,name=service_tier,json=serviceTier,proto3" json:"service_tier,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -317,6 +319,13 @@ func (x *ReserveRequest) GetTtl() *durationpb.Duration {
 func (x *ReserveRequest) GetMember() string {
 	if x != nil {
 		return x.Member
+	}
+	return ""
+}
+
+func (x *ReserveRequest) GetServiceTier() string {
+	if x != nil {
+		return x.ServiceTier
 	}
 	return ""
 }
@@ -802,8 +811,8 @@ func (x *CommitRequest) GetStatus() int32 {
 	return 0
 }
 
-// Usage is what a call took. Cached and audio input are parts of the input, reasoning and audio output of the
-// output.
+// Usage is what a call took. Cached, audio and image input are parts of the input, reasoning, audio and image output of the
+// output. No token is in two parts.
 type Usage struct {
 	state             protoimpl.MessageState `protogen:"open.v1"`
 	InputTokens       int64                  `protobuf:"varint,1,opt,name=input_tokens,json=inputTokens,proto3" json:"input_tokens,omitempty"`
@@ -812,8 +821,17 @@ type Usage struct {
 	ReasoningTokens   int64                  `protobuf:"varint,4,opt,name=reasoning_tokens,json=reasoningTokens,proto3" json:"reasoning_tokens,omitempty"`
 	AudioInputTokens  int64                  `protobuf:"varint,5,opt,name=audio_input_tokens,json=audioInputTokens,proto3" json:"audio_input_tokens,omitempty"`
 	AudioOutputTokens int64                  `protobuf:"varint,6,opt,name=audio_output_tokens,json=audioOutputTokens,proto3" json:"audio_output_tokens,omitempty"`
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
+	ImageInputTokens  int64                  `protobuf:"varint,7,opt,name=image_input_tokens,json=imageInputTokens,proto3" json:"image_input_tokens,omitempty"`
+	ImageOutputTokens int64                  `protobuf:"varint,8,opt,name=image_output_tokens,json=imageOutputTokens,proto3" json:"image_output_tokens,omitempty"`
+	// What the provider put into its cache, and what it put there for an hour: parts of the input.
+	CacheWriteTokens     int64 `protobuf:"varint,9,opt,name=cache_write_tokens,json=cacheWriteTokens,proto3" json:"cache_write_tokens,omitempty"`
+	CacheWriteHourTokens int64 `protobuf:"varint,10,opt,name=cache_write_hour_tokens,json=cacheWriteHourTokens,proto3" json:"cache_write_hour_tokens,omitempty"`
+	// Web searches that the provider ran.
+	ToolCalls int64 `protobuf:"varint,11,opt,name=tool_calls,json=toolCalls,proto3" json:"tool_calls,omitempty"`
+	// The service tier that answered. Left empty, it is the standard one.
+	ServiceTier   string `protobuf:"bytes,12,opt,name=service_tier,json=serviceTier,proto3" json:"service_tier,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Usage) Reset() {
@@ -886,6 +904,48 @@ func (x *Usage) GetAudioOutputTokens() int64 {
 		return x.AudioOutputTokens
 	}
 	return 0
+}
+
+func (x *Usage) GetImageInputTokens() int64 {
+	if x != nil {
+		return x.ImageInputTokens
+	}
+	return 0
+}
+
+func (x *Usage) GetImageOutputTokens() int64 {
+	if x != nil {
+		return x.ImageOutputTokens
+	}
+	return 0
+}
+
+func (x *Usage) GetCacheWriteTokens() int64 {
+	if x != nil {
+		return x.CacheWriteTokens
+	}
+	return 0
+}
+
+func (x *Usage) GetCacheWriteHourTokens() int64 {
+	if x != nil {
+		return x.CacheWriteHourTokens
+	}
+	return 0
+}
+
+func (x *Usage) GetToolCalls() int64 {
+	if x != nil {
+		return x.ToolCalls
+	}
+	return 0
+}
+
+func (x *Usage) GetServiceTier() string {
+	if x != nil {
+		return x.ServiceTier
+	}
+	return ""
 }
 
 type CommitResponse struct {
@@ -1027,7 +1087,7 @@ var File_llmgov_admission_v1_admission_proto protoreflect.FileDescriptor
 
 const file_llmgov_admission_v1_admission_proto_rawDesc = "" +
 	"\n" +
-	"#llmgov/admission/v1/admission.proto\x12\x13llmgov.admission.v1\x1a\x1egoogle/protobuf/duration.proto\"\xbe\x05\n" +
+	"#llmgov/admission/v1/admission.proto\x12\x13llmgov.admission.v1\x1a\x1egoogle/protobuf/duration.proto\"\xe1\x05\n" +
 	"\x0eReserveRequest\x12%\n" +
 	"\x0ereservation_id\x18\x01 \x01(\tR\rreservationId\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\tR\x03key\x12\x16\n" +
@@ -1056,7 +1116,8 @@ const file_llmgov_admission_v1_admission_proto_rawDesc = "" +
 	"\n" +
 	"request_id\x18\x14 \x01(\tR\trequestId\x12+\n" +
 	"\x03ttl\x18\x15 \x01(\v2\x19.google.protobuf.DurationR\x03ttl\x12\x16\n" +
-	"\x06member\x18\x16 \x01(\tR\x06member\"_\n" +
+	"\x06member\x18\x16 \x01(\tR\x06member\x12!\n" +
+	"\fservice_tier\x18\x17 \x01(\tR\vserviceTier\"_\n" +
 	"\x05Retry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x18\n" +
 	"\aattempt\x18\x02 \x01(\x05R\aattempt\x12\x12\n" +
@@ -1097,14 +1158,22 @@ const file_llmgov_admission_v1_admission_proto_rawDesc = "" +
 	"\x05usage\x18\x03 \x01(\v2\x1a.llmgov.admission.v1.UsageR\x05usage\x12#\n" +
 	"\routput_tokens\x18\x04 \x01(\x03R\foutputTokens\x12\x16\n" +
 	"\x06deltas\x18\x05 \x01(\x03R\x06deltas\x12\x16\n" +
-	"\x06status\x18\x06 \x01(\x05R\x06status\"\x88\x02\n" +
+	"\x06status\x18\x06 \x01(\x05R\x06status\"\x8d\x04\n" +
 	"\x05Usage\x12!\n" +
 	"\finput_tokens\x18\x01 \x01(\x03R\vinputTokens\x12.\n" +
 	"\x13cached_input_tokens\x18\x02 \x01(\x03R\x11cachedInputTokens\x12#\n" +
 	"\routput_tokens\x18\x03 \x01(\x03R\foutputTokens\x12)\n" +
 	"\x10reasoning_tokens\x18\x04 \x01(\x03R\x0freasoningTokens\x12,\n" +
 	"\x12audio_input_tokens\x18\x05 \x01(\x03R\x10audioInputTokens\x12.\n" +
-	"\x13audio_output_tokens\x18\x06 \x01(\x03R\x11audioOutputTokens\"C\n" +
+	"\x13audio_output_tokens\x18\x06 \x01(\x03R\x11audioOutputTokens\x12,\n" +
+	"\x12image_input_tokens\x18\a \x01(\x03R\x10imageInputTokens\x12.\n" +
+	"\x13image_output_tokens\x18\b \x01(\x03R\x11imageOutputTokens\x12,\n" +
+	"\x12cache_write_tokens\x18\t \x01(\x03R\x10cacheWriteTokens\x125\n" +
+	"\x17cache_write_hour_tokens\x18\n" +
+	" \x01(\x03R\x14cacheWriteHourTokens\x12\x1d\n" +
+	"\n" +
+	"tool_calls\x18\v \x01(\x03R\ttoolCalls\x12!\n" +
+	"\fservice_tier\x18\f \x01(\tR\vserviceTier\"C\n" +
 	"\x0eCommitResponse\x121\n" +
 	"\x14reservation_released\x18\x01 \x01(\bR\x13reservationReleased\"6\n" +
 	"\rCancelRequest\x12%\n" +

@@ -35,6 +35,7 @@ func askOf(r *client.Request) ask.Ask {
 		Answer:     ask.Answer{Bound: r.MaxOutput, Copies: r.Copies, None: r.NoOutput, Open: r.OpenOutput, Route: r.Route},
 		Free:       r.Free,
 		Stream:     r.Stream,
+		Tier:       r.Tier,
 		Background: r.Background,
 		Header:     ask.Header(r.Header),
 		Member:     r.Member,

@@ -17,22 +17,25 @@ func (d *Door) Later(h doors.Held) func(client.Usage) {
 	req := c.Request.Record()
 	charged := c.Ending.Usage
 	upstream := c.ServedBy()
+	paid := c.Ending.MicroUSD
 	return func(u client.Usage) {
-		if more := beyond(u, charged); more != (governor.Usage{}) {
-			d.charge(req, more, upstream)
+		if more := u.Beyond(charged); more.Took() {
+			d.charge(req, more, upstream, max(0, req.Price.MicroUSD(u)-paid))
 		}
 	}
 }
 
 // charge charges usage to the tenant and pool of a call, if the policy still has them.
-func (d *Door) charge(req governor.Request, u governor.Usage, upstream string) {
+func (d *Door) charge(req governor.Request, u governor.Usage, upstream string, microUSD int64) {
 	var c admission.Call
 	c.Begin(context.Background(), d.ctl, d.ctl.Policy(), req.ID)
 	defer c.Close()
 	for {
 		f := use(&c, &req)
 		if f == nil {
-			c.Book(req, c.Account, c.Policy.Taken(&req, upstream, u, false))
+			took := c.Policy.Taken(&req, upstream, u, false)
+			took.MicroUSD = microUSD
+			c.Book(req, c.Account, took)
 		}
 		if f != admission.Stale {
 			return
@@ -51,16 +54,4 @@ func use(c *admission.Call, req *governor.Request) *ask.Refusal {
 		return admission.NoModel(req.Model)
 	}
 	return c.Use(p)
-}
-
-// beyond is what a usage has more than another, in each of its parts.
-func beyond(u, charged governor.Usage) governor.Usage {
-	return governor.Usage{
-		Input:       max(0, u.Input-charged.Input),
-		CachedInput: max(0, u.CachedInput-charged.CachedInput),
-		Output:      max(0, u.Output-charged.Output),
-		Reasoning:   max(0, u.Reasoning-charged.Reasoning),
-		AudioInput:  max(0, u.AudioInput-charged.AudioInput),
-		AudioOutput: max(0, u.AudioOutput-charged.AudioOutput),
-	}
 }

@@ -142,7 +142,7 @@ func digest(r *client.Request) uint64 {
 	}
 	var h maphash.Hash
 	h.SetSeed(seed)
-	for _, text := range append([]string{r.Key, r.Tenant, r.Member, r.Model, r.Pool, r.Route, r.Retry.Key}, r.Instead...) {
+	for _, text := range append([]string{r.Key, r.Tenant, r.Member, r.Model, r.Pool, r.Route, r.Tier, r.Retry.Key}, r.Instead...) {
 		maphash.WriteComparable(&h, text)
 	}
 	for _, n := range []int64{r.InputTokens, r.MaxOutput, r.Copies, wait, int64(r.Retry.Attempt)} {

@@ -151,12 +151,22 @@ func TestReserve_Ends(t *testing.T) {
 		{"shut down", func(_ *testing.T, w *world) { w.Close() }, 100},
 	} {
 		testkit.Virtual(t, c.name, func(t *testing.T) {
-			w := newWorld(t, 10, nil)
+			w := newWorld(t, 10, func(p *tenants.Pool, one *tenants.Tenant) { // a token costs a millionth of a dollar, and a call a thousand
+				p.Upstreams = []tenants.PoolUpstream{{Name: "up", Price: &tenants.Price{Input: 1e6, Output: 1e6, Call: 1000}}}
+				one.Budgets = append(one.Budgets, tenants.Budget{Unit: tenants.MicroUSD, Limit: 1e12, Per: tenants.Month})
+			})
 			w.reserve(t, "r")
 			c.live(t, w)
 			w.left(t)
 			if got := w.charged(); got != c.want {
 				t.Errorf("charged %d, %d is right", got, c.want)
+			}
+			cost := c.want
+			if cost > 0 {
+				cost += 1000
+			}
+			if st, _ := w.gov.TenantState("acme"); st.Budgets[1].Used != cost {
+				t.Errorf("it cost %d, %d is right", st.Budgets[1].Used, cost)
 			}
 		})
 	}

@@ -56,7 +56,7 @@ func askOf(req *admissionv1.ReserveRequest) (*reserve.Ask, error) {
 		Model: req.Model, Instead: req.Instead, Pool: req.Pool, Route: req.Route,
 		InputTokens: req.InputTokens,
 		MaxOutput:   req.MaxOutputTokens, Copies: req.Copies, NoOutput: req.NoOutput, OpenOutput: req.OpenOutput,
-		Free: req.Free, Stream: req.Stream, Background: req.Background,
+		Free: req.Free, Stream: req.Stream, Tier: req.ServiceTier, Background: req.Background,
 	}}
 	if err := weigh(&ask.Call.InputSize, req); err != nil {
 		return nil, err

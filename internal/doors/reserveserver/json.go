@@ -27,6 +27,7 @@ type reserveRequest struct {
 	OpenOutput      bool       `json:"open_output,omitempty" description:"The answer has tokens that nothing in the call can bound, such as a transcription."`
 	Free            bool       `json:"free,omitempty" description:"The call takes no tokens. It counts as a request."`
 	Stream          bool       `json:"stream,omitempty"`
+	ServiceTier     string     `json:"service_tier,omitempty" maxLength:"48" description:"The service tier that the call asks for, at whose price it is held."`
 	Background      bool       `json:"background,omitempty" description:"Interactive calls go first."`
 	MaxWait         *float64   `json:"max_wait_seconds,omitempty" minimum:"0" maximum:"86400" description:"Shortens the time that the policy lets the call wait; 0 does not wait."`
 	Retry           *retryJSON `json:"retry,omitempty"`
@@ -77,12 +78,18 @@ type commitRequest struct {
 }
 
 type usageJSON struct {
-	Input       int64 `json:"input_tokens" minimum:"0" maximum:"1000000000"`
-	CachedInput int64 `json:"cached_input_tokens,omitempty" minimum:"0" maximum:"1000000000" description:"A part of the input."`
-	Output      int64 `json:"output_tokens" minimum:"0" maximum:"1000000000"`
-	Reasoning   int64 `json:"reasoning_tokens,omitempty" minimum:"0" maximum:"1000000000" description:"A part of the output."`
-	AudioInput  int64 `json:"audio_input_tokens,omitempty" minimum:"0" maximum:"1000000000"`
-	AudioOutput int64 `json:"audio_output_tokens,omitempty" minimum:"0" maximum:"1000000000"`
+	Input          int64  `json:"input_tokens" minimum:"0" maximum:"1000000000"`
+	CachedInput    int64  `json:"cached_input_tokens,omitempty" minimum:"0" maximum:"1000000000" description:"A part of the input, as all but the output's parts are."`
+	CacheWrite     int64  `json:"cache_write_tokens,omitempty" minimum:"0" maximum:"1000000000"`
+	CacheWriteHour int64  `json:"cache_write_hour_tokens,omitempty" minimum:"0" maximum:"1000000000"`
+	Output         int64  `json:"output_tokens" minimum:"0" maximum:"1000000000"`
+	Reasoning      int64  `json:"reasoning_tokens,omitempty" minimum:"0" maximum:"1000000000" description:"A part of the output."`
+	AudioInput     int64  `json:"audio_input_tokens,omitempty" minimum:"0" maximum:"1000000000"`
+	AudioOutput    int64  `json:"audio_output_tokens,omitempty" minimum:"0" maximum:"1000000000"`
+	ImageInput     int64  `json:"image_input_tokens,omitempty" minimum:"0" maximum:"1000000000"`
+	ImageOutput    int64  `json:"image_output_tokens,omitempty" minimum:"0" maximum:"1000000000"`
+	Tools          int64  `json:"tool_calls,omitempty" minimum:"0" maximum:"1000000000" description:"Web searches that the provider ran."`
+	Tier           string `json:"service_tier,omitempty" maxLength:"48" description:"The service tier that answered, if it is not the standard one."`
 }
 
 // endAnswer is the answer to POST …/commit and …/cancel.
@@ -95,7 +102,7 @@ func (r *reserveRequest) proto() *admissionv1.ReserveRequest {
 	out := &admissionv1.ReserveRequest{
 		ReservationId: r.ReservationID, Key: r.Key, Tenant: r.Tenant, Member: r.Member, Model: r.Model, Pool: r.Pool, Route: r.Route, Instead: r.Instead,
 		InputTokens: r.InputTokens, InputBytes: r.InputBytes, MaxOutputTokens: r.MaxOutputTokens, Copies: r.Copies,
-		NoOutput: r.NoOutput, OpenOutput: r.OpenOutput, Free: r.Free, Stream: r.Stream, Background: r.Background, RequestId: r.RequestID,
+		NoOutput: r.NoOutput, OpenOutput: r.OpenOutput, Free: r.Free, Stream: r.Stream, ServiceTier: r.ServiceTier, Background: r.Background, RequestId: r.RequestID,
 	}
 	if r.MaxWait != nil {
 		out.MaxWait = seconds(*r.MaxWait)

@@ -17,7 +17,7 @@ func Candidate(snap *tenants.Snapshot) Policy {
 			}
 			return nil
 		},
-		Price: func(req *governor.Request, upstream string) governor.Price {
+		Price: func(req *governor.Request, upstream string) *governor.Price {
 			return policy.PriceAt(snap, req, upstream)
 		},
 	}

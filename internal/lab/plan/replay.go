@@ -18,7 +18,7 @@ type Policy struct {
 	// or say why it is refused before the governor is asked. nil leaves all as they are.
 	Ask func(*governor.Request) *decisions.Why
 	// Price is the price of a call of the record at an upstream, by its name. nil is as it was.
-	Price func(r *governor.Request, upstream string) governor.Price
+	Price func(r *governor.Request, upstream string) *governor.Price
 	// Own says that the policy is the record's, which changes when that did.
 	Own bool
 }

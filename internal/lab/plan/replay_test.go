@@ -289,7 +289,7 @@ func TestCompare_CostsOfUnnamedUpstreams(t *testing.T) {
 		ask := line(at, decisions.Asked, i+1)
 		ask.Ask.Model = "m"
 		ask.Ask.Output = 1
-		ask.Ask.Price = governor.Price{Output: 10_000_000}
+		ask.Ask.Price = &governor.Price{Output: 10_000_000}
 		end := line(at+time.Millisecond, decisions.Ended, i+1)
 		end.Usage.Output = 1_000
 		end.MicroUSD = &cost
@@ -298,10 +298,10 @@ func TestCompare_CostsOfUnnamedUpstreams(t *testing.T) {
 	for factor, want := range map[int64]int{1: 0, 2: 1} {
 		candidate := candidateOf(rich)
 		candidate.Ask = func(r *governor.Request) *decisions.Why {
-			r.Price.Output *= factor
+			r.Price = &governor.Price{Output: r.Price.Output * factor}
 			return nil
 		}
-		candidate.Price = func(*governor.Request, string) governor.Price { return governor.Price{Output: 10_000_000 * factor} }
+		candidate.Price = func(*governor.Request, string) *governor.Price { return &governor.Price{Output: 10_000_000 * factor} }
 		r := testkit.Must(Compare([]Log{logOf(t, "a", lines)}, candidate))(t)
 		if r.NowRefused != want || r.Differ > 0 {
 			t.Errorf("at %d times the prices %d of %d calls are refused, want %d", factor, r.NowRefused, r.Calls, want)

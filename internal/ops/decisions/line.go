@@ -89,26 +89,33 @@ type Policy struct {
 
 // Ask is the request of a call.
 type Ask struct {
-	Request     string         `json:"request,omitempty"`
-	Tenant      string         `json:"tenant"`
-	Pool        string         `json:"pool"`
-	Model       string         `json:"model,omitempty"`
-	Input       int64          `json:"input"`
-	Output      int64          `json:"output"`
-	Price       governor.Price `json:"price,omitzero"`
-	MaxWait     *int64         `json:"max_wait,omitempty"` // nanoseconds
-	Pause       time.Duration  `json:"pause,omitempty"`    // nanoseconds
-	Stream      bool           `json:"stream,omitempty"`
-	Background  bool           `json:"background,omitempty"`
-	Below       int            `json:"below,omitempty"` // how far its priority is below the highest
-	Claim       escrow.Claim   `json:"claim,omitzero"`
-	Forced      bool           `json:"forced,omitempty"`
-	BudgetsOnly bool           `json:"budgets_only,omitempty"`
-	Booked      Usage          `json:"booked,omitzero"`
-	Told        bool           `json:"told,omitempty"`
+	Request     string          `json:"request,omitempty"`
+	Tenant      string          `json:"tenant"`
+	Pool        string          `json:"pool"`
+	Model       string          `json:"model,omitempty"`
+	Input       int64           `json:"input"`
+	Output      int64           `json:"output"`
+	Price       *governor.Price `json:"price,omitempty"`
+	Tier        string          `json:"tier,omitempty"`     // of service
+	MaxWait     *int64          `json:"max_wait,omitempty"` // nanoseconds
+	Pause       time.Duration   `json:"pause,omitempty"`    // nanoseconds
+	Stream      bool            `json:"stream,omitempty"`
+	Background  bool            `json:"background,omitempty"`
+	Below       int             `json:"below,omitempty"` // how far its priority is below the highest
+	Claim       escrow.Claim    `json:"claim,omitzero"`
+	Forced      bool            `json:"forced,omitempty"`
+	BudgetsOnly bool            `json:"budgets_only,omitempty"`
+	Booked      Booked          `json:"booked,omitzero"`
+	Told        bool            `json:"told,omitempty"`
 	// Upstreams are those to which the call could go, if not all; Conversation is the one to which it belongs.
 	Upstreams    []string `json:"upstreams,omitempty"`
 	Conversation uint64   `json:"conversation,omitempty"`
+}
+
+// Booked are tokens that rolling limits had booked before.
+type Booked struct {
+	Input  int64 `json:"input"`
+	Output int64 `json:"output"`
 }
 
 // Why is the reason of a refusal: the limit, its owner and its usage.
@@ -125,12 +132,18 @@ type Why struct {
 
 // Usage is the usage of a call.
 type Usage struct {
-	Input       int64 `json:"input"`
-	CachedInput int64 `json:"cached_input,omitempty"`
-	Output      int64 `json:"output"`
-	Reasoning   int64 `json:"reasoning,omitempty"`
-	AudioInput  int64 `json:"audio_input,omitempty"`
-	AudioOutput int64 `json:"audio_output,omitempty"`
+	Input          int64  `json:"input"`
+	CachedInput    int64  `json:"cached_input,omitempty"`
+	CacheWrite     int64  `json:"cache_write,omitempty"`
+	CacheWriteHour int64  `json:"cache_write_1h,omitempty"`
+	Output         int64  `json:"output"`
+	Reasoning      int64  `json:"reasoning,omitempty"`
+	AudioInput     int64  `json:"audio_input,omitempty"`
+	AudioOutput    int64  `json:"audio_output,omitempty"`
+	ImageInput     int64  `json:"image_input,omitempty"`
+	ImageOutput    int64  `json:"image_output,omitempty"`
+	Tools          int64  `json:"tool_calls,omitempty"`
+	Tier           string `json:"tier,omitempty"`
 }
 
 // Cut is a governor.Cut; Until is in nanoseconds since the start.
@@ -169,7 +182,7 @@ func lineOf(e *governor.Event, origin time.Time) Line {
 		usage := Usage(e.Usage)
 		l.Ending = e.Ending.String()
 		l.Usage = &usage
-		if e.Request.Price != (governor.Price{}) {
+		if e.Request.Price != nil {
 			l.MicroUSD = &e.MicroUSD
 		}
 	case governor.EventMoved:
@@ -205,8 +218,8 @@ func policyOf(e *governor.Event) *Policy {
 
 func askOf(r *governor.Request) *Ask {
 	a := &Ask{
-		Request: r.ID, Tenant: r.Tenant, Pool: r.Pool, Model: r.Model, Input: r.Input, Output: r.Output, Price: r.Price,
-		Pause: r.Pause, Stream: r.Stream, Background: r.Background, Below: r.Below, Claim: r.Claim, Forced: r.Forced, BudgetsOnly: r.BudgetsOnly, Booked: Usage(r.Booked), Told: r.Told, Conversation: r.Conversation,
+		Request: r.ID, Tenant: r.Tenant, Pool: r.Pool, Model: r.Model, Input: r.Input, Output: r.Output, Price: r.Price, Tier: r.Tier,
+		Pause: r.Pause, Stream: r.Stream, Background: r.Background, Below: r.Below, Claim: r.Claim, Forced: r.Forced, BudgetsOnly: r.BudgetsOnly, Booked: Booked(r.Booked), Told: r.Told, Conversation: r.Conversation,
 	}
 	if r.MaxWait != nil {
 		wait := int64(*r.MaxWait)
@@ -218,8 +231,8 @@ func askOf(r *governor.Request) *Ask {
 // Of is the governor's request.
 func (a *Ask) Of() governor.Request {
 	r := governor.Request{
-		ID: a.Request, Tenant: a.Tenant, Pool: a.Pool, Model: a.Model, Input: a.Input, Output: a.Output, Price: a.Price,
-		Pause: a.Pause, Stream: a.Stream, Background: a.Background, Below: a.Below, Claim: a.Claim, Forced: a.Forced, BudgetsOnly: a.BudgetsOnly, Booked: governor.Usage(a.Booked), Told: a.Told, Conversation: a.Conversation,
+		ID: a.Request, Tenant: a.Tenant, Pool: a.Pool, Model: a.Model, Input: a.Input, Output: a.Output, Price: a.Price, Tier: a.Tier,
+		Pause: a.Pause, Stream: a.Stream, Background: a.Background, Below: a.Below, Claim: a.Claim, Forced: a.Forced, BudgetsOnly: a.BudgetsOnly, Booked: governor.Booked(a.Booked), Told: a.Told, Conversation: a.Conversation,
 	}
 	if a.MaxWait != nil {
 		wait := time.Duration(*a.MaxWait)

@@ -322,9 +322,9 @@ func TestWriter_HoldsNobodyUp(t *testing.T) {
 func TestAsk_IsReadAgain(t *testing.T) {
 	wait := 3 * time.Second
 	req := governor.Request{
-		Tenant: "a", Pool: "p", Model: "m", ID: "i", Input: 1, Output: 2, Price: governor.Price{Input: 3}, MaxWait: &wait,
+		Tenant: "a", Pool: "p", Model: "m", ID: "i", Input: 1, Output: 2, Price: &governor.Price{Input: 3}, MaxWait: &wait,
 		Stream: true, Background: true, Claim: escrow.Claim{Key: 1<<64 - 1}, Forced: true, BudgetsOnly: true,
-		Booked: governor.Usage{Input: 4, Output: 5}, Told: true, Conversation: 6, Below: 7, Pause: time.Second,
+		Booked: governor.Booked{Input: 4, Output: 5}, Told: true, Tier: "flex", Conversation: 6, Below: 7, Pause: time.Second,
 	}
 	v := reflect.ValueOf(req)
 	for i := range v.NumField() {

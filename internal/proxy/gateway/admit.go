@@ -101,7 +101,7 @@ func (c *call) describe() {
 func (c *call) scope() upstreams.Scope {
 	s := upstreams.Scope{Model: c.realModel(), Class: c.route.Path}
 	if c.route.Bounds != nil {
-		s.Class = c.head.Tier
+		s.Class = c.head.TierApart()
 	}
 	return s
 }

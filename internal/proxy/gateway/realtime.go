@@ -239,6 +239,6 @@ func (r realtimeCall) Settle(end realtime.End) {
 		c.End(end.Outcome, end.Reason, end.Usage)
 	}
 	c.Ending.Usage = end.Total // for the log
-	c.Ending.MicroUSD = c.Price().MicroUSD(end.Total)
+	c.Ending.MicroUSD += end.Paid
 	c.Ending.Last = end.Total
 }

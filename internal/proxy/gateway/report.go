@@ -133,22 +133,29 @@ func (c *call) took(l line) line {
 	if e.Usage.CachedInput > 0 {
 		l = append(l, slog.Int64("cached_input", e.Usage.CachedInput))
 	}
+	if written := e.Usage.CacheWrite + e.Usage.CacheWriteHour; written > 0 {
+		l = append(l, slog.Int64("cache_write", written))
+	}
 	if e.Usage.Reasoning > 0 {
 		l = append(l, slog.Int64("reasoning", e.Usage.Reasoning))
 	}
+	if e.Usage.Tools > 0 {
+		l = append(l, slog.Int64("tool_calls", e.Usage.Tools))
+	}
+	l = l.text("service_tier", e.Usage.Tier)
 	if e.Estimated {
 		l = append(l, slog.Bool("estimated", true))
 	}
 	if e.Unread {
 		l = l.text("usage", "unread")
 	}
-	if p := c.Request.Price; p != (governor.Price{}) {
-		l = append(l, slog.Float64("held_usd", usd(p, governor.Usage{Input: c.Request.Input, Output: c.Request.Output})), slog.Float64("usd", float64(e.MicroUSD)/1e6))
+	if r := &c.Request; r.Price != nil {
+		l = append(l, slog.Float64("held_usd", dollars(r.Price.Most(r.Input, r.Output, r.Tier))), slog.Float64("usd", dollars(e.MicroUSD)))
 	}
 	return l
 }
 
-func usd(p governor.Price, u governor.Usage) float64 { return float64(p.MicroUSD(u)) / 1e6 }
+func dollars(microUSD int64) float64 { return float64(microUSD) / 1e6 }
 
 // line is a log line in the making.
 type line []slog.Attr

@@ -38,8 +38,9 @@ func (c *Call) Estimate() *ask.Refusal {
 		req.Via = c.Pool.Reach(c.Tenant)
 	}
 	req.Listed = c.Pool.names
-	req.Price = c.price(a, req.Via)
+	req.Tier = a.Tier
 	if a.Free {
+		req.Price = c.price(req.Via)
 		a.Prompt.Body = nil
 		return nil
 	}
@@ -58,6 +59,7 @@ func (c *Call) Estimate() *ask.Refusal {
 		a.Answer.Bound = most
 	}
 	req.Output = c.MostOutput(a.Model, &a.Answer)
+	req.Price = c.price(req.Via)
 	return nil
 }
 

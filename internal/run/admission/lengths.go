@@ -8,16 +8,15 @@ import (
 	"github.com/llmgov/llmgov/internal/run/admission/ask"
 )
 
-// price is the price of the call's tokens: as high as that of the dearest model that may answer it, at the dearest upstream of some.
-func (s *scope) price(a *ask.Ask, via uint64) governor.Price {
-	dearest := s.Policy.Snapshot.DearestPrice(s.Pool.Pool, via, a.Model)
-	for _, model := range a.Instead {
-		price := s.Policy.Snapshot.DearestPrice(s.Pool.Pool, via, model)
-		dearest.Input = max(dearest.Input, price.Input)
-		dearest.CachedInput = max(dearest.CachedInput, price.CachedInput)
-		dearest.Output = max(dearest.Output, price.Output)
+// price is the price of the call: that of the dearest model that may answer it, at the dearest upstream of some.
+func (c *Call) price(via uint64) *governor.Price {
+	snap := c.Policy.Snapshot
+	req := &c.Request
+	dearest := snap.DearestPrice(c.Pool.Pool, via, c.Ask.Model, req.Input, req.Output, req.Tier)
+	for _, model := range c.Ask.Instead {
+		dearest = dearest.Dearer(snap.DearestPrice(c.Pool.Pool, via, model, req.Input, req.Output, req.Tier), req.Input, req.Output, req.Tier)
 	}
-	return governor.Price(dearest)
+	return dearest
 }
 
 // assume gives a prompt of which nothing is known the size of a thing of unknown size in a prompt. What such prompts take is

@@ -23,7 +23,7 @@ func (c *Call) End(outcome, reason string, u governor.Usage) {
 	took := c.taken(u, e.Estimated)
 	due := c.lost.plus(bill{u, took.MicroUSD})
 	u = due.usage
-	none := u == governor.Usage{}
+	none := !u.Took()
 	all := due.plus(c.paid)
 	if c.now.Sent.Load() || !none {
 		took.Calls = 1
@@ -111,7 +111,7 @@ func (c *Call) Postpone() {
 
 // Charge books a part of the call's usage while it goes on, be it reported or estimated. It reports whether it was booked.
 func (c *Call) Charge(u governor.Usage, estimated bool) bool {
-	if u == (governor.Usage{}) {
+	if !u.Took() {
 		return true
 	}
 	req := c.Request
@@ -119,7 +119,7 @@ func (c *Call) Charge(u governor.Usage, estimated bool) bool {
 	return c.Book(req, c.Account, c.taken(u, estimated))
 }
 
-// Book charges usage that has happened already, even if the limits have no room for it.
+// Book charges usage that has happened already, and what it cost, even if the limits have no room for it.
 func (c *Call) Book(req governor.Request, account *telemetry.Account, took telemetry.Taken) bool {
 	u := took.Usage
 	req.Input = u.Input
@@ -134,7 +134,7 @@ func (c *Call) Book(req governor.Request, account *telemetry.Account, took telem
 		return false
 	}
 	account.Took(took)
-	lease.Charge(u)
+	lease.Costing(took.MicroUSD).Charge(u)
 	return true
 }
 

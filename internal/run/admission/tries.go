@@ -17,9 +17,9 @@ type Try struct {
 	// Refused says that the upstream answered with an error, so that it has produced nothing.
 	Refused bool
 
-	price  governor.Price // at its upstream
-	priced bool           // else it is the Request's
-	at     int32          // which of the pool's upstreams that is, from 1; 0 if the caller did not tell
+	price  *governor.Price // at its upstream
+	priced bool            // else it is the Request's
+	at     int32           // which of the pool's upstreams that is, from 1; 0 if the caller did not tell
 }
 
 // tries are the ways of a call to upstreams.
@@ -46,7 +46,7 @@ func (c *Call) BeginTry(next *Try, upstream string) {
 	next.Began = time.Now()
 	at := slices.IndexFunc(c.Pool.Upstreams, func(u tenants.PoolUpstream) bool { return u.Name == upstream })
 	if at >= 0 { // else another policy is in force than the call's
-		next.price = c.price(&c.Ask, 1<<at)
+		next.price = c.price(1 << at)
 		next.priced = true
 		next.at = int32(at) + 1
 	}
@@ -54,7 +54,7 @@ func (c *Call) BeginTry(next *Try, upstream string) {
 }
 
 // Price is the price of the tokens of the try on its way.
-func (c *Call) Price() governor.Price {
+func (c *Call) Price() *governor.Price {
 	if c.now.priced {
 		return c.now.price
 	}
@@ -106,7 +106,7 @@ func (c *Call) ServedBy() string {
 
 // payLost ends a lease with the usage of failed tries so far.
 func (t *tries) payLost(lease governor.Lease) {
-	if t.lost.usage == (governor.Usage{}) {
+	if !t.lost.usage.Took() {
 		lease.Release()
 		return
 	}

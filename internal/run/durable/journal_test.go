@@ -99,7 +99,7 @@ func config() governor.Config {
 	}
 }
 
-var price = governor.Price{Input: 1_000_000, Output: 2_000_000}
+var price = &governor.Price{Input: 1_000_000, Output: 2_000_000}
 
 // provider counts over exactly the last 60 s.
 type provider struct {

@@ -190,7 +190,7 @@ func questioned(q *adminapi.Question, snap *tenants.Snapshot, t *tenants.Tenant,
 		req.Input = *q.Input
 	}
 	req.Output = boundOf(q, req.Input, t, p)
-	req.Price = governor.Price(snap.DearestPrice(p, req.Via, q.Model))
+	req.Price = snap.DearestPrice(p, req.Via, q.Model, req.Input, req.Output, "")
 	return req
 }
 

@@ -30,16 +30,15 @@ func Reroute(snap *tenants.Snapshot, req *governor.Request) (code string) {
 		req.Listed = nil
 	}
 	req.Pool = p.Name
-	req.Price = governor.Price(snap.DearestPrice(p, reach, req.Model))
+	req.Price = snap.DearestPrice(p, reach, req.Model, req.Input, req.Output, req.Tier)
 	return ""
 }
 
 // PriceAt is the price of a call that was made under another policy, at an upstream of the pool that serves its model.
-func PriceAt(snap *tenants.Snapshot, req *governor.Request, upstream string) governor.Price {
+func PriceAt(snap *tenants.Snapshot, req *governor.Request, upstream string) *governor.Price {
 	p, ok := snap.PoolOf(req.Model)
 	if !ok {
-		return governor.Price{}
+		return nil
 	}
-	price, _ := snap.PriceAt(p, upstream, req.Model)
-	return governor.Price(price)
+	return snap.PriceAt(p, upstream, req.Model)
 }

@@ -6,12 +6,10 @@ import (
 	"io"
 	"io/fs"
 	"os"
-
-	"github.com/llmgov/llmgov/internal/lib/strictyaml"
 )
 
 // ReadPlain is ReadLimited of regular files alone: somebody may have put a pipe there, for which it would wait for ever.
-func ReadPlain(fsys fs.FS, name string) ([]byte, fs.FileInfo, error) {
+func ReadPlain(fsys fs.FS, name string, most int64) ([]byte, fs.FileInfo, error) {
 	info, err := fs.Stat(fsys, name)
 	if err != nil {
 		return nil, nil, err
@@ -19,11 +17,11 @@ func ReadPlain(fsys fs.FS, name string) ([]byte, fs.FileInfo, error) {
 	if !info.Mode().IsRegular() && !info.IsDir() {
 		return nil, nil, errors.New("it is not a regular file")
 	}
-	return ReadLimited(fsys, name)
+	return ReadLimited(fsys, name, most)
 }
 
-// ReadLimited reads at most one byte more than strictyaml.MaxBytes, for the parser to refuse.
-func ReadLimited(fsys fs.FS, name string) ([]byte, fs.FileInfo, error) {
+// ReadLimited reads at most one byte more than most bytes, for the parser to refuse.
+func ReadLimited(fsys fs.FS, name string, most int64) ([]byte, fs.FileInfo, error) {
 	f, err := fsys.Open(name)
 	if err != nil {
 		return nil, nil, err
@@ -36,7 +34,7 @@ func ReadLimited(fsys fs.FS, name string) ([]byte, fs.FileInfo, error) {
 	if info.IsDir() {
 		return nil, nil, errors.New("it is a directory")
 	}
-	data, err := io.ReadAll(io.LimitReader(f, strictyaml.MaxBytes+1))
+	data, err := io.ReadAll(io.LimitReader(f, most+1))
 	if err != nil {
 		return nil, nil, err
 	}

@@ -40,10 +40,12 @@ func usageOf(in *corev3.Metadata) (u streaming.Usage, whole bool) {
 	u = streaming.Usage{
 		Input:       count(t.InputTokens),
 		CachedInput: count(t.GetInputTokenDetails().GetCachedTokens()),
+		CacheWrite:  count(t.GetInputTokenDetails().GetCacheCreationTokens()),
 		Output:      count(t.OutputTokens),
 		Reasoning:   count(t.GetOutputTokenDetails().GetReasoningTokens()),
 	}
 	u.CachedInput = min(u.CachedInput, u.Input)
+	u.CacheWrite = min(u.CacheWrite, u.Input-u.CachedInput)
 	u.Reasoning = min(u.Reasoning, u.Output)
 	return u, t.ExtractionStatus == aiv3.TokenUsage_COMPLETE && u != streaming.Usage{}
 }

@@ -67,12 +67,29 @@ func (h *Head) readBackground(v gjson.Result) *Error {
 // know it serves the call as usual, and a caller who makes words up would pass its pauses.
 var tiersApart = map[string]bool{"flex": true, "fast": true}
 
+// TierApart is the tier of service that the call asks for, if its limits are apart.
+func (h *Head) TierApart() string {
+	if tiersApart[h.Tier] {
+		return h.Tier
+	}
+	return ""
+}
+
+// usualTiers ask for nothing else than a call that names no tier.
+var usualTiers = map[string]bool{"auto": true, "default": true, "standard": true}
+
+// tierLetters are those of tiers' names, and longestTier is how many a name may have. No provider has others.
+const (
+	tierLetters = "abcdefghijklmnopqrstuvwxyz0123456789_-"
+	longestTier = 48
+)
+
 // readTier reads a tier of service. Speech has a speed that is a number.
 func (h *Head) readTier(param string, v gjson.Result) *Error {
 	if v.Type == gjson.String {
 		h.Asked = &ServiceTier{param, textOf(v), h.Asked}
 	}
-	if tier, ok := nameIn(v); ok && tiersApart[tier] {
+	if tier, ok := nameIn(v); ok && !usualTiers[tier] && len(tier) <= longestTier && strings.Trim(tier, tierLetters) == "" {
 		h.Tier = tier
 	}
 	return nil

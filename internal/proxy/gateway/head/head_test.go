@@ -26,11 +26,16 @@ func TestReadHead_Accepts(t *testing.T) {
 		Present [numBounds]bool
 		Copies  int64
 		Usage   bool
+		Tier    string
 	}
 	for _, tc := range []struct {
 		name, body string
 		want       want
 	}{
+		{"a tier", `{"service_tier":"priority"}`, want{Tier: "priority", Copies: 1}},
+		{"a speed", `{"service_tier":"standard_only","speed":"fast"}`, want{Tier: "fast", Copies: 1}},
+		{"a usual tier", `{"service_tier":"auto","speed":1.5}`, want{Copies: 1}},
+		{"no tier", `{"service_tier":"a b","speed":"` + strings.Repeat("x", 49) + `"}`, want{Copies: 1}},
 		{"empty", `{}`, want{Copies: 1}},
 		{"plain", `{"model":"m"}`, want{Model: "m", Copies: 1}},
 		{"spaces", " \n{ \"model\" :\t\"m\" , \"stream\" : true } ", want{Model: "m", Stream: true, Copies: 1}},
@@ -54,7 +59,7 @@ func TestReadHead_Accepts(t *testing.T) {
 			if problem != nil {
 				t.Fatalf("refused: %s", problem.Message)
 			}
-			got := want{Model: h.Model, Stream: h.Stream, Copies: h.Copies, Usage: h.streamOptions.includeUsage}
+			got := want{Model: h.Model, Stream: h.Stream, Copies: h.Copies, Usage: h.streamOptions.includeUsage, Tier: h.Tier}
 			for i, f := range h.bounds {
 				got.Limits[i] = f.value
 				got.Present[i] = f.present

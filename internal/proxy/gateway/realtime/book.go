@@ -31,6 +31,7 @@ type book struct {
 	named   string // the name of that bound, in the version of the API that the upstream speaks
 	barred  bool   // a response was cancelled since there was room
 	booked  governor.Usage
+	paid    int64          // micro-dollars for booked
 	unpaid  governor.Usage // usage that could not be charged yet
 	prompt  prompt
 	spoke   bool // the first delta has come
@@ -117,6 +118,12 @@ func (b *book) request() governor.Request {
 // priced is a lease with the cost of a usage at the upstream of the session.
 func (b *book) priced(l governor.Lease, u governor.Usage) governor.Lease {
 	return l.Costing(b.terms.Request.Price.MicroUSD(u))
+}
+
+// paysLocked notes a usage that is charged, and what it costs.
+func (b *book) paysLocked(u governor.Usage) {
+	b.booked = b.booked.Plus(u)
+	b.paid += b.terms.Request.Price.MicroUSD(u)
 }
 
 // leaveRest gives back the lease of the session at rest, for a response that asks for one.
@@ -223,7 +230,7 @@ func (b *book) done(id string, u governor.Usage, known bool) {
 		b.open = b.open.without(r)
 	}
 	if held {
-		b.booked = b.booked.Plus(u)
+		b.paysLocked(u)
 	}
 	b.mu.Unlock()
 	if known && r != nil && r.unbounded && u.Output > 0 {
@@ -267,7 +274,7 @@ func (b *book) took(u governor.Usage, estimated bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if booked {
-		b.booked = b.booked.Plus(u)
+		b.paysLocked(u)
 	} else { // the policy does not know the tenant any more, or the gateway drains
 		b.unpaid = b.unpaid.Plus(u)
 	}
@@ -290,31 +297,35 @@ func (b *book) unfinished(r *response) governor.Usage {
 	return governor.Usage{Input: r.prompt, Output: b.call.EstimateOutput(r.deltas)}
 }
 
-// close ends the leases of unfinished responses, all but the one that is left to the call. It returns the
-// lease, the usage to be charged with it, and that of the whole session.
-func (b *book) close() (left governor.Lease, u, all governor.Usage) {
+// close ends the leases of unfinished responses, all but the one that is left to the call. It sets the
+// lease, the usage to be charged with it, and what the whole session took and has paid.
+func (b *book) close(end *End) {
 	b.mu.Lock()
 	b.over = true
 	open := b.open
 	b.open = nil
-	left = b.lease
+	end.Lease = b.lease
+	end.Usage = b.unpaid
 	has := b.resting
-	booked := b.booked
-	u = b.unpaid
 	b.mu.Unlock()
 	for _, r := range open {
 		took := b.unfinished(r)
 		if r.held && has {
 			b.priced(r.lease, took).Break(took)
 			b.call.Took(took, true)
-			booked = booked.Plus(took)
+			b.mu.Lock()
+			b.paysLocked(took)
+			b.mu.Unlock()
 			continue
 		}
 		if r.held {
-			left = r.lease
+			end.Lease = r.lease
 			has = true
 		}
-		u = u.Plus(took)
+		end.Usage = end.Usage.Plus(took)
 	}
-	return left, u, booked.Plus(u)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	end.Total = b.booked.Plus(end.Usage)
+	end.Paid = b.paid
 }

@@ -74,6 +74,7 @@ type End struct {
 	Lease   governor.Lease // of the session, or of its last response; it is left to the call
 	Usage   governor.Usage // to be charged with it
 	Total   governor.Usage // of the whole session
+	Paid    int64          // what was charged of it before, in micro-dollars
 	Outcome string         // a metric's
 	Reason  string         // a metric's; "" is none
 	Failure error          // for the log

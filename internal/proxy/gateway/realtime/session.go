@@ -128,7 +128,7 @@ func (s *Session) wait(causes <-chan cause, draining <-chan struct{}) cause {
 // settle ends the call with the usage of the session, before anything else is waited for.
 func (s *Session) settle(why cause) {
 	end := why.end(s.call)
-	end.Lease, end.Usage, end.Total = s.book.close()
+	s.book.close(&end)
 	s.call.Settle(end)
 }
 

@@ -28,9 +28,9 @@ func (b *Batch) Asks(model string, prices *tenants.Snapshot) {
 	if len(model) > 256 {
 		return // no provider has a model of such a name
 	}
-	price, known := prices.Price(model)
-	old, _ := prices.Price(b.Dearest)
-	if known && (b.Dearest == "" || price.Output > old.Output || price.Output == old.Output && price.Input > old.Input) {
+	price := prices.Price(model)
+	old := prices.Price(b.Dearest)
+	if price != nil && (old == nil || price.Output > old.Output || price.Output == old.Output && price.Input > old.Input) {
 		b.Dearest = model
 	}
 }

@@ -36,6 +36,9 @@ func ReadEnd(shown gjson.Result) (end End, ok bool) {
 		return End{}, false
 	}
 	usage, reported := streaming.ReadUsage([]byte(shown.Get("usage").Raw))
+	if tier := shown.Get("service_tier").Str; tier != "" {
+		usage.Tier = streaming.ReadTier(tier)
+	}
 	return End{Model: shown.Get("model").Str, Usage: governor.Usage(usage), Reported: reported}, true
 }
 

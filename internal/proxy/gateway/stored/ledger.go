@@ -132,10 +132,13 @@ func (l *Ledger) charge(key objects.Key, d objects.Debt, u governor.Usage, estim
 	// Providers run batches outside of the limits by the minute, and report the use of hours at once.
 	req := governor.Request{Tenant: tenant, Pool: pool, Model: d.Model, ID: c.ID, BudgetsOnly: d.Kind == objects.Batch}
 	if d.Kind == objects.Response && d.Bound > 0 { // see Lease.Postpone
-		req.Booked = governor.Usage{Input: d.Input, Output: d.Bound}
+		req.Booked = governor.Booked{Input: d.Input, Output: d.Bound}
 		if more := (governor.Usage{Input: u.Input - d.Input, Output: u.Output - d.Bound}); more.Input > 0 || more.Output > 0 {
 			c.Policy.LearnMore(tenant, pool, d.Model, ask.Prompt{Size: d.Size, Before: d.Before}, u, more)
 		}
+	}
+	if req.BudgetsOnly {
+		u.Tier = governor.TierBatch
 	}
 	req.Price = priceOf(c.Policy, key, &d)
 	took := c.Policy.Taken(&req, key.Upstream, u, estimated)

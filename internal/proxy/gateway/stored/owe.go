@@ -36,7 +36,7 @@ func (l *Ledger) owe(ctx context.Context, key objects.Key, kind objects.Kind, in
 // or the whole answer shows it, and before the client sees that.
 func (l *Ledger) OweResponse(ctx context.Context, upstream string, response gjson.Result) {
 	ending := &l.Call.Ending
-	charged := ending.Done && ending.Usage != governor.Usage{} // a plain answer that reported its usage, or broke off
+	charged := ending.Done && ending.Usage.Took() // a plain answer that reported its usage, or broke off
 	if l.owed != "" || charged {
 		return
 	}
@@ -48,7 +48,7 @@ func (l *Ledger) OweResponse(ctx context.Context, upstream string, response gjso
 	case ending.Later: // its usage will not be reported
 		u := l.Call.Guess()
 		req := l.Call.Request
-		req.Booked = governor.Usage{Input: req.Input, Output: req.Output}
+		req.Booked = governor.Booked{Input: req.Input, Output: req.Output}
 		l.Call.Book(req, l.Call.Account, l.Call.Policy.Taken(&req, l.Call.ServedBy(), u, true))
 		ending.Usage = u // for the log
 	}
@@ -67,8 +67,9 @@ func (l *Ledger) HoldBatch() *ask.Refusal {
 		Input:       l.Batch.Input,
 		Output:      l.Batch.Output,
 		BudgetsOnly: true,
+		Tier:        governor.TierBatch,
 	}
-	req.Price = governor.Price(c.Policy.Snapshot.DearestPrice(c.Pool.Pool, c.Ask.Via, l.Batch.Dearest))
+	req.Price = c.Policy.Snapshot.DearestPrice(c.Pool.Pool, c.Ask.Via, l.Batch.Dearest, req.Input, req.Output, req.Tier)
 	lease, rej := c.Acquire(&req)
 	if rej != nil {
 		return c.Retract(rej)
@@ -95,7 +96,7 @@ func (h *Holds) Again(store *objects.Store, gov *governor.Governor, p *admission
 	for key, d := range store.Debts(objects.Batch) {
 		req := governor.Request{
 			Tenant: d.Owner, Pool: d.Pool, Model: d.Model, ID: key.ID, Input: d.Input, Output: d.Bound,
-			BudgetsOnly: true, Forced: true,
+			BudgetsOnly: true, Forced: true, Tier: governor.TierBatch,
 		}
 		req.Price = priceOf(p, key, &d)
 		lease, rej := governor.Refused(gov.Acquire(context.Background(), req))
@@ -106,12 +107,10 @@ func (h *Holds) Again(store *objects.Store, gov *governor.Governor, p *admission
 }
 
 // priceOf is the price of an object's work, in the pool and at the upstream that does it.
-func priceOf(p *admission.Policy, key objects.Key, d *objects.Debt) governor.Price {
+func priceOf(p *admission.Policy, key objects.Key, d *objects.Debt) *governor.Price {
 	pool, there := p.PoolNamed(d.Pool)
 	if !there {
-		price, _ := p.Snapshot.Price(d.Model)
-		return governor.Price(price)
+		return p.Snapshot.Price(d.Model)
 	}
-	price, _ := p.Snapshot.PriceAt(pool.Pool, key.Upstream, d.Model)
-	return governor.Price(price)
+	return p.Snapshot.PriceAt(pool.Pool, key.Upstream, d.Model)
 }

@@ -20,6 +20,8 @@ type Ask struct {
 	Via uint64
 	// Conversation identifies the calls of one conversation, which would rather go to the same upstream; 0 is none.
 	Conversation uint64
+	// Tier is the service tier that the call asks for; "" is the standard one.
+	Tier string
 	// Free calls take no tokens. They count as a request.
 	Free       bool
 	Stream     bool

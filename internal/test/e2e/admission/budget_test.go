@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/governor/terms"
+	"github.com/llmgov/llmgov/internal/lab/mock"
 	"github.com/llmgov/llmgov/internal/test/e2e/harness"
 	"github.com/llmgov/llmgov/internal/test/e2e/harness/sockets"
 	"github.com/llmgov/llmgov/tenants"
@@ -54,6 +56,39 @@ func TestBudgetIsSpent(t *testing.T) {
 		time.Sleep(5 * time.Hour)
 		if a := s.Call(t.Context(), "a", harness.Chat(true, 1400, "")); a.Status != http.StatusOK {
 			t.Errorf("after the reset: %d %s", a.Status, a.Body)
+		}
+	})
+}
+
+// A budget of dollars holds the most that a call may cost at the tier that it asks for, and counts what it cost at the one that answered. Refusals
+// write dollars.
+func TestBudget_HoldsDollars(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := harness.Tenant("a", 1)
+		a.Budgets = []tenants.Budget{{Unit: tenants.MicroUSD, Limit: 1_500_000, Per: tenants.Month}}
+		price := tenants.Price{Input: 1_000_000, Output: 2_000_000, AudioOutput: 20_000_000, Tiers: []terms.Tier{{Name: "priority", Factor: 2500}}}
+		s := harness.New(t, harness.World{
+			Mock: mock.Config{FirstToken: time.Second}, Pool: harness.Pool(0, 0, 100), Tenants: []tenants.Tenant{a}, Prices: []tenants.ModelPrice{{Model: "*", Price: price}},
+		})
+		var refusal harness.Answer
+		for range 2 { // the first is held at half a dollar and some more, the second settled before
+			go func() {
+				time.Sleep(500 * time.Millisecond)
+				if used := s.Governor.State().Tenants[0].Budgets[0].Used; used < 500_000 || used > 510_000 {
+					t.Errorf("%d is held, want 10,000 of the dearest tokens at the dearest tier", used)
+				}
+				refusal = s.Call(t.Context(), "a", harness.Chat(false, 20_000, `,"service_tier":"priority"`))
+			}()
+			if a := s.Call(t.Context(), "a", harness.Chat(false, 10_000, `,"service_tier":"priority","mock":{"output_tokens":20}`)); a.Status != http.StatusOK {
+				t.Fatalf("%d: %s", a.Status, a.Body)
+			}
+			synctest.Wait()
+		}
+		if used := s.Governor.State().Tenants[0].Budgets[0].Used; used != s.Charged("a", "input")+2*s.Charged("a", "output") {
+			t.Errorf("%d is counted, want the usual price of the tier that answered", used)
+		}
+		if !strings.Contains(refusal.Body, "(usd per month: Limit $1.50, Used $0.50") || !strings.Contains(refusal.Body, ", Requested $1.00") {
+			t.Errorf("%d: %s", refusal.Status, refusal.Body)
 		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -46,7 +47,18 @@ func toldCases() map[string]told {
 			},
 		},
 		"priced": {
-			world: harness.World{Prices: []tenants.ModelPrice{{Model: "m", Price: tenants.Price{Input: 2_500_000, CachedInput: 1_250_000, Output: 10_000_000}}}},
+			world: harness.World{
+				Prices: []tenants.ModelPrice{{Model: "m", Price: tenants.Price{
+					Input: 2_500_000, CachedInput: 1_250_000, CacheWrite: 3_000_000, Output: 10_000_000, Tool: 10_000, Tiers: []terms.Tier{{Name: "flex", Factor: 500}},
+				}}},
+				Wrap: func(http.RoundTripper) http.RoundTripper {
+					return harness.RoundTripperFunc(func(*http.Request) (*http.Response, error) {
+						return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(
+							`{"choices":[{"message":{"content":"x"}}],"service_tier":"flex","usage":{"prompt_tokens":15,"completion_tokens":20,` +
+								`"prompt_tokens_details":{"cached_tokens":4,"cache_write_tokens":6},"server_tool_use":{"web_search_requests":1}}}`))}, nil
+					})
+				},
+			},
 			call: func(s *harness.Stack) {
 				s.Call(s.T.Context(), "a", harness.Chat(false, 50, `,"mock":{"output_tokens":20}`))
 			},

@@ -1,0 +1,161 @@
+package terms
+
+import (
+	"math/bits"
+	"slices"
+)
+
+// Price is what a model costs, in micro-dollars: for a million tokens of each kind (2_500_000 is $2.50), for a call and for a web search. As it
+// stands each of them counts: 0 is free. nil is no price. A Price that is in use must not be changed.
+type Price struct {
+	Input, CachedInput, Output                       int64
+	CacheWrite, CacheWriteHour                       int64 `json:",omitempty"`
+	AudioInput, AudioOutput, ImageInput, ImageOutput int64 `json:",omitempty"`
+	Call, Tool                                       int64 `json:",omitempty"`
+	// Above are the prices of calls with long prompts, from the shortest on. Their own Above and Tiers are nothing.
+	Above []Above `json:",omitempty"`
+	// Tiers are factors of the tokens' prices at service tiers; at others they are 1.
+	Tiers []Tier `json:",omitempty"`
+}
+
+// Above is the price of the whole of a call, if its prompt is longer than Context tokens, cached or not.
+type Above struct {
+	Context int64
+	Price
+}
+
+// Tier is a service tier, with its factor in thousandths.
+type Tier struct {
+	Name   string
+	Factor int64
+}
+
+// whole is the factor of the standard tier.
+const whole = int64(1000)
+
+// maxUSD bounds costs in micro-dollars, so that their sums do not overflow.
+const maxUSD = int64(1e18)
+
+// MicroUSD is what a usage costs, in micro-dollars: tokens at the price of their kind, for the length of the prompt, times the factor of the
+// tier; web searches; and the call itself, if it took anything. It is rounded up once, at the end. A batch is the usage of many calls, so that none is
+// known to be long.
+func (p *Price) MicroUSD(u Usage) int64 {
+	if p == nil || !u.Took() {
+		return 0
+	}
+	u = u.Bounded()
+	of := p
+	if u.Tier != TierBatch {
+		of = p.at(u.Input)
+	}
+	in := u.Input
+	out := u.Output
+	t := tab{factor: p.factor(u.Tier)}
+	t.tokens(part(&in, u.CachedInput), of.CachedInput)
+	t.tokens(part(&in, u.CacheWriteHour), of.CacheWriteHour)
+	t.tokens(part(&in, u.CacheWrite), of.CacheWrite)
+	t.tokens(part(&in, u.AudioInput), of.AudioInput)
+	t.tokens(part(&in, u.ImageInput), of.ImageInput)
+	t.tokens(in, of.Input)
+	t.tokens(part(&out, u.AudioOutput), of.AudioOutput)
+	t.tokens(part(&out, u.ImageOutput), of.ImageOutput)
+	t.tokens(out, of.Output)
+	t.each(u.Tools, of.Tool)
+	t.each(1, of.Call)
+	return t.sum()
+}
+
+// Most is the most that a call of so many tokens can cost which asks for a tier, whatever kinds its tokens turn out to be. How often the provider will
+// search the web for it nobody knows.
+func (p *Price) Most(input, output int64, tier string) int64 {
+	if p == nil {
+		return 0
+	}
+	of := p.at(input)
+	t := tab{factor: max(whole, p.factor(tier))}
+	if tier == TierBatch {
+		of = p
+		t.factor = p.factor(tier)
+	}
+	t.tokens(Bounded(input), max(of.Input, of.CachedInput, of.CacheWrite, of.CacheWriteHour, of.AudioInput, of.ImageInput))
+	t.tokens(Bounded(output), max(of.Output, of.AudioOutput, of.ImageOutput))
+	t.each(1, of.Call)
+	return t.sum()
+}
+
+// Dearer is the one of two prices at which such a call can cost more.
+func (p *Price) Dearer(o *Price, input, output int64, tier string) *Price {
+	if p == nil || o != nil && o.Most(input, output, tier) > p.Most(input, output, tier) {
+		return o
+	}
+	return p
+}
+
+// Clone is a copy that shares nothing with the price.
+func (p *Price) Clone() *Price {
+	if p == nil {
+		return nil
+	}
+	own := *p
+	own.Above = slices.Clone(p.Above)
+	own.Tiers = slices.Clone(p.Tiers)
+	return &own
+}
+
+// at is the price of calls whose prompts have so many tokens.
+func (p *Price) at(input int64) *Price {
+	of := p
+	for i := range p.Above {
+		if input > p.Above[i].Context {
+			of = &p.Above[i].Price
+		}
+	}
+	return of
+}
+
+func (p *Price) factor(tier string) int64 {
+	for i := range p.Tiers {
+		if p.Tiers[i].Name == tier {
+			return p.Tiers[i].Factor
+		}
+	}
+	return whole
+}
+
+// part takes a part of what is left of a whole.
+func part(left *int64, n int64) int64 {
+	n = min(n, *left)
+	*left -= n
+	return n
+}
+
+// perMicroUSD is how many units of a tab a micro-dollar is: a rate is for a million tokens, and a factor in thousandths.
+const perMicroUSD = 1_000_000 * uint64(whole)
+
+// tab is a sum of money, in perMicroUSD. Counts and rates are bounded by MaxTokens and factors by 10⁶, so that it cannot overflow.
+type tab struct {
+	factor int64
+	hi, lo uint64
+}
+
+func (t *tab) add(n, rate, factor int64) {
+	hi, lo := bits.Mul64(uint64(n), uint64(Bounded(rate)))
+	over, lo := bits.Mul64(lo, uint64(factor))
+	var carry uint64
+	t.lo, carry = bits.Add64(t.lo, lo, 0)
+	t.hi += hi*uint64(factor) + over + carry
+}
+
+func (t *tab) tokens(n, rate int64) { t.add(n, rate, min(max(t.factor, 0), 1_000_000)) }
+
+// each adds things that have a price by the piece, at any tier.
+func (t *tab) each(n, price int64) { t.add(n, price, int64(perMicroUSD)) }
+
+func (t *tab) sum() int64 {
+	lo, carry := bits.Add64(t.lo, perMicroUSD-1, 0)
+	if t.hi+carry >= perMicroUSD {
+		return maxUSD
+	}
+	usd, _ := bits.Div64(t.hi+carry, lo, perMicroUSD)
+	return int64(min(usd, uint64(maxUSD)))
+}
