@@ -1,6 +1,7 @@
 package tenants
 
 import (
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -52,6 +53,10 @@ var budgetShape = shape[Budget]{
 			Name: "per", About: "The calendar period, which begins in the config's timezone.", Kind: periods.kind(),
 			Read: func(v value, b *Budget) { b.Per = periods.read(v, Hour) },
 		},
+		{
+			Name: "warn_at", About: "Parts of it, such as [50%, 80%], of which an event tells once they are used, once a period.",
+			Kind: strictyaml.ListOf(strictyaml.TextKind(percentShape), 0, true), Read: readWarnings,
+		},
 	},
 	Also: schema{"required": []any{"per"}, "oneOf": []any{
 		schema{"required": []any{Tokens.String()}},
@@ -67,6 +72,26 @@ func budgetAmount(unit Unit, about string) field[Budget] {
 			b.Unit = unit
 			b.Limit = readLimit(v, zeroBudget)
 		},
+	}
+}
+
+// percentShape is a part of a budget.
+const percentShape = `^([1-9][0-9]?|100)%$`
+
+var percent = regexp.MustCompile(percentShape)
+
+func readWarnings(v value, b *Budget) {
+	items, _ := v.Items()
+	items = atMost(v, items, terms.MaxWarnings)
+	for i, it := range items {
+		text, ok := it.Scalar()
+		switch {
+		case !ok:
+		case !percent.MatchString(text):
+			it.Problem("%s is no part of a budget; write a whole percentage from 1%% to 100%%", it.Say(text))
+		default:
+			b.WarnAt[i], _ = strconv.ParseInt(strings.TrimSuffix(text, "%"), 10, 64)
+		}
 	}
 }
 

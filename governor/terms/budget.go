@@ -48,6 +48,21 @@ type Budget struct {
 	Unit  Unit
 	Limit int64
 	Per   Period
+	// WarnAt are the parts of it, in percent, of which somebody is told once they are used; 0 is none.
+	WarnAt [MaxWarnings]int64 `json:",omitzero"`
+}
+
+// MaxWarnings is how many warnings a budget may have.
+const MaxWarnings = 4
+
+// Passed is the highest part, in percent, of which somebody is to be told when so much is used; 0 is none.
+func (b Budget) Passed(used int64) (percent int64) {
+	for _, at := range b.WarnAt {
+		if at > percent && (b.Limit*at+99)/100 <= used {
+			percent = at
+		}
+	}
+	return percent
 }
 
 // MaxBudget is the largest limit of a budget.

@@ -24,6 +24,10 @@ func viewEvent(e *events.Event, refusal func(string, *governor.Refusal) *adminap
 		}
 		return v
 	}
+	if e.Warning != nil {
+		v.Warning = &adminapi.BudgetWarning{Percent: e.Warning.Percent, Budget: budgetViews([]governor.BudgetState{e.Warning.BudgetState})[0]}
+		return v
+	}
 	switch e.Event.Kind {
 	case governor.EventAdmitted, governor.EventRefused:
 		waited := e.Waited.Seconds()

@@ -59,7 +59,7 @@ func (a *API) readEventFilter(query url.Values) (eventFilter, error) {
 				f.pools = append(f.pools, value)
 			case "kind":
 				if !eventKinds[value] {
-					return f, adminapi.BadRequest("kind must be admitted, refused, failed, ended, reloaded or throttled, not " + strconv.Quote(text.Brief(value)) + ".")
+					return f, adminapi.BadRequest("kind must be admitted, refused, failed, ended, reloaded, throttled or budget, not " + strconv.Quote(text.Brief(value)) + ".")
 				}
 				if f.kinds == nil {
 					f.kinds = map[string]bool{}
@@ -75,7 +75,7 @@ func (a *API) readEventFilter(query url.Values) (eventFilter, error) {
 
 // eventKinds are the names of all kinds.
 var eventKinds = func() map[string]bool {
-	names := map[string]bool{events.KindFailed: true}
+	names := map[string]bool{events.KindFailed: true, events.KindBudget: true}
 	for k := governor.EventKind(1); int(k) < governor.NumEventKinds; k++ {
 		names[k.String()] = true
 	}

@@ -20,7 +20,8 @@ type Event struct {
 	// Shadow says that the refusal was not enforced.
 	Shadow bool `json:"shadow,omitempty"`
 
-	Failure *Failure `json:"failure,omitempty"`
+	Failure *Failure       `json:"failure,omitempty"`
+	Warning *BudgetWarning `json:"warning,omitempty"`
 
 	Ending string   `json:"ending,omitempty"`
 	Usage  *Usage   `json:"usage,omitempty"`
@@ -58,6 +59,12 @@ type Failure struct {
 	Status   int    `json:"status"` // that the client was answered
 	Class    string `json:"class"`
 	Cause    string `json:"cause,omitempty"`
+}
+
+// BudgetWarning is a budget of which a part is used.
+type BudgetWarning struct {
+	Percent int64  `json:"percent"` // of the budget's warn_at
+	Budget  Budget `json:"budget"`
 }
 
 // Usage is the use of a call that ended, in tokens.

@@ -24,8 +24,11 @@ type Failure struct {
 
 // Kind names the kind of the event.
 func (e *Event) Kind() string {
-	if e.Failure != nil {
+	switch {
+	case e.Failure != nil:
 		return KindFailed
+	case e.Warning != nil:
+		return KindBudget
 	}
 	return e.Event.Kind.String()
 }

@@ -14,6 +14,8 @@ type Event struct {
 	// Failure is set for the failure of a call, which is no event of the governor. It has At, Request
 	// and Ran of governor.Event.
 	Failure *Failure
+	// Warning is set for a budget of which a part is used, which is none either. It has At and, in Request, whose it is.
+	Warning *Warning
 }
 
 // Ring keeps the last events. It is a governor.Observer, and safe for concurrent use.

@@ -174,6 +174,7 @@ func (in *Instance) watch(snap *tenants.Snapshot) {
 func (in *Instance) Run(ctx context.Context) error {
 	var group errgroup.Group
 	group.Go(func() error { return in.engines.Run(ctx) })
+	group.Go(func() error { return in.warn(ctx) })
 	group.Go(func() error { return in.spend.Run(ctx) })
 	if in.told.notes != nil && in.shared == nil {
 		group.Go(func() error { return in.told.notes.Run(ctx) })

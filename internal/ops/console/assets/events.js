@@ -6,7 +6,7 @@ import { axisName, badge, requestLink, tenantLink, toRequest } from './parts.js'
 import { state } from './state.js';
 
 // kinds are those of decisions, the ones that need attention first.
-export const kinds = ['refused', 'failed', 'shadow', 'throttled', 'reloaded', 'admitted', 'ended'];
+export const kinds = ['refused', 'failed', 'shadow', 'throttled', 'budget', 'reloaded', 'admitted', 'ended'];
 export const kindOf = (e) => (e.shadow ? 'shadow' : e.kind);
 
 const reasons = {
@@ -34,11 +34,17 @@ export function reasonOf(e) {
   if (e.refusal) return `${refusalOf(e.refusal, e.tenant)} · ${e.shadow ? 'not enforced' : `${e.refusal.status} ${e.refusal.code}`}`;
   switch (e.kind) {
     case 'failed': return `${failureOf(e.failure)} · ${e.failure.status || 'no answer'}`;
+    case 'budget': return budgetOf(e.warning);
     case 'admitted': return e.waited_seconds >= 0.001 ? `Waited ${duration(e.waited_seconds)}` : 'No wait';
     case 'ended': return `${ends[e.ending] ?? e.ending} after ${duration(e.ran_seconds)}`;
     case 'reloaded': return ofKeys(e) ? 'API keys have changed' : `Policy ${e.policy_hash.slice(0, 12)} in force`;
     default: return cutsOf(e.cuts ?? []);
   }
+}
+
+function budgetOf({ percent: part, budget: b }) {
+  const say = b.unit === 'usd' ? dollars : short;
+  return `${part}% of the budget ${b.name} is used: ${say(b.used)} of ${say(b.limit)}`;
 }
 
 // ofKeys reports whether only API keys have changed since the reload before.
