@@ -18,7 +18,7 @@ var factKinds = map[adminapi.ConditionKind]string{
 	adminapi.PolicyInvalid: "policy",
 }
 
-// budgetSteps are the parts of a budget, in percent, of whose use webhooks are told.
+// budgetSteps are the parts of a budget, in percent, of whose use webhooks are told, if it does not say which by its WarnAt.
 var budgetSteps = []int64{80, 100}
 
 const (
@@ -62,8 +62,12 @@ func (a *API) Facts(now time.Time) (list []notify.Fact) {
 
 // budgetFacts are the steps that the use of a budget has passed. Each is told once a period.
 func budgetFacts(kind, owner string, b *governor.BudgetState) (list []notify.Fact) {
-	for _, step := range budgetSteps {
-		if b.Limit <= 0 || float64(b.Used) < float64(b.Limit)/100*float64(step) {
+	steps := budgetSteps
+	if b.WarnAt[0] > 0 {
+		steps = b.WarnAt[:]
+	}
+	for _, step := range steps {
+		if step == 0 || b.Limit <= 0 || float64(b.Used) < float64(b.Limit)/100*float64(step) {
 			continue
 		}
 		f := notify.Fact{

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -38,5 +39,9 @@ func TestBudgetFacts(t *testing.T) {
 	const want = "Tenant acme has used 80 % of its budget of 500 usd per month. It resets at 2027-05-01T00:00:00Z."
 	if f := budgetFacts("tenant", "acme", &b)[0]; f.Message != want {
 		t.Errorf("it says %q, want %q", f.Message, want)
+	}
+	b.WarnAt = [terms.MaxWarnings]int64{90, 50}
+	if list := budgetFacts("tenant", "acme", &b); len(list) != 1 || !strings.Contains(list[0].Message, " 50 % ") {
+		t.Errorf("by warn_at: %+v", list)
 	}
 }
