@@ -306,12 +306,15 @@ func (w *world) odd(t *rapid.T, b *federation.Beat) {
 	}
 }
 
+// leastLevel is far below any use by any weight. From it on no curve rises faster than floats can tell.
+const leastLevel = 1e-200
+
 // asks draws who asks for what.
 func (w *world) asks(t *rapid.T, b *federation.Beat) {
 	scale := float64(w.limits[0])
 	for range rapid.IntRange(0, 12).Draw(t, "points") {
 		b.Curve = append(b.Curve, federation.Point{
-			Level: rapid.Float64Range(0, 1e6).Draw(t, "level"),
+			Level: max(leastLevel, rapid.Float64Range(0, 1e6).Draw(t, "level")),
 			Use:   [2]float64{rapid.Float64Range(0, scale).Draw(t, "tokens"), rapid.Float64Range(0, scale/100).Draw(t, "requests")},
 		})
 	}
