@@ -240,7 +240,7 @@ func TestBytes_Request(t *testing.T) {
 		" \r\n{\t\"model\" :\n\"gpt-4o\" ,  " + msgs + " }\n\n ",
 		`{"zzz":{"b":1,"a":2},` + msgs + `,"model":"gpt-4o","aaa":[1.0,1e2,-0.0,12345678901234567890]}`,
 		`{"model":"gpt\u002d4o","messages":[{"role":"user","content":"\u00e9\ud83d\ude00 \/ é <>&\u2028"}]}`,
-		`{"user":"a","user":"b","model":"gpt-4o",` + msgs + `}`,
+		`{"seed":1,"seed":2,"model":"gpt-4o",` + msgs + `}`,
 		`{"model":"gpt-4o","max_tokens":9,"max_completion_tokens":7,"n":2,` + msgs + `,"stream":false}`,
 		`{"model":"gpt-4o","stream":true,"stream_options" : {"include_usage" :true, "x":null},` + msgs + `}`,
 	} {
