@@ -181,6 +181,7 @@ upstreams:
   shaky: {base_url: %[3]s}
   strict: {base_url: %[4]s}
   gone: {base_url: "http://127.0.0.1:1/v1"}
+prices: {chat: {input: 2.5, output: 10}}
 pools:
   chat: {models: [chat], upstreams: [{name: good, weight: 3}, {name: shaky}], tpm: 60000, concurrency: 40, expect_nodes: 2, budgets: [{tokens: 5000000, per: day}]}
   slow: {models: [slow], upstream: good, rpm: 6000, tpm: 60000000, expect_nodes: 2}
