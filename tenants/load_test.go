@@ -476,6 +476,8 @@ func TestLoad_UpstreamTLS(t *testing.T) {
 	for _, c := range []struct{ address, tls, want string }{
 		{"https://vllm", "{ca: gone.pem}", `etc/llmgov.yaml:2:50: upstreams.local.tls.ca: "gone.pem" cannot be read`},
 		{"https://vllm", "{ca: llmgov.yaml}", "etc/llmgov.yaml:2:40: upstreams.local.tls: cannot be used: ca has no certificate in PEM"},
+		{"https://vllm", "{ca: empty.pem}", `etc/llmgov.yaml:2:50: upstreams.local.tls.ca: "empty.pem" is empty`},
+		{"https://vllm", "{cert: empty.pem, key: empty.pem}", `upstreams.local.tls.key: "empty.pem" is empty`},
 		{"https://vllm", "{cert: llmgov.yaml}", "upstreams.local.tls: cannot be used: cert and key are no pair"},
 		{"https://vllm", "{key: llmgov.yaml}", "upstreams.local.tls: cannot be used: cert and key are no pair"},
 		{"http://vllm", "{ca: llmgov.yaml}", "etc/llmgov.yaml:2:39: upstreams.local.tls: is for an upstream without TLS"},
@@ -483,7 +485,7 @@ func TestLoad_UpstreamTLS(t *testing.T) {
 		{"https://vllm", "{client_ca: a.pem}", `unknown key "client_ca"`},
 	} {
 		config := "upstreams:\n  local: {base_url: \"" + c.address + "/v1\", tls: " + c.tls + "}\npools:\n  main: {models: [gpt-4o], tpm: 1000}\n"
-		_, err := LoadFS(files(map[string]string{"etc/llmgov.yaml": config, "etc/tenants/all.yaml": goodPolicy}), "etc/llmgov.yaml", Options{})
+		_, err := LoadFS(files(map[string]string{"etc/llmgov.yaml": config, "etc/tenants/all.yaml": goodPolicy, "etc/empty.pem": " \n"}), "etc/llmgov.yaml", Options{})
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s at %s: %v; want %q", c.tls, c.address, err, c.want)
 		}

@@ -86,6 +86,9 @@ func (l *loader) upstreamTLS(u *Upstream) {
 		if err != nil {
 			l.r.At(strictyaml.Child(path, name), "%s cannot be read: %v; name a file that this process may read", strictyaml.Show(*at), disk.Reason(err))
 			good = false
+		} else if certs.Empty(data) {
+			l.r.At(strictyaml.Child(path, name), "%s is empty; write %s there in PEM, or remove the line", strictyaml.Show(*at), name)
+			good = false
 		}
 		*at = string(data)
 	}

@@ -3,6 +3,7 @@
 package certs
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -111,14 +112,14 @@ func (w *Watched) load() (*tls.Config, error) {
 		return nil, fmt.Errorf("certificate %s with key %s: %w", w.files.Cert, w.files.Key, err)
 	}
 	config.NextProtos = w.protocols
-	if config.RootCAs != nil {
+	if w.files.ClientCA != "" {
 		config.ClientAuth = tls.RequireAndVerifyClientCert
 		config.ClientCAs = config.RootCAs
 	}
 	return config, nil
 }
 
-// Load is Parse of files, of which "" is none.
+// Load is Parse of files, of which "" is none. An empty file, which one is that is being written, is an error: it would do as none.
 func Load(ca, cert, key string) (*tls.Config, error) {
 	var texts [3][]byte
 	for i, name := range [...]string{ca, cert, key} {
@@ -129,10 +130,16 @@ func Load(ca, cert, key string) (*tls.Config, error) {
 		if err != nil {
 			return nil, err
 		}
+		if Empty(data) {
+			return nil, fmt.Errorf("%s is empty", name)
+		}
 		texts[i] = data
 	}
 	return Parse(texts[0], texts[1], texts[2])
 }
+
+// Empty reports whether a file has nothing in it but white space.
+func Empty(data []byte) bool { return len(bytes.TrimSpace(data)) == 0 }
 
 // Parse is the TLS of one side by texts in PEM: the roots that the other side's certificate must come from, or none for those of the
 // system, and the certificate that is shown to it, followed by those between it and its root, with its key, or neither.

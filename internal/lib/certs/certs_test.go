@@ -62,14 +62,17 @@ func TestWatched(t *testing.T) {
 	if got := serial(); got != 200 {
 		t.Errorf("certificate %d after a renewal, want 200", got)
 	}
-	must(t, os.WriteFile(files.Cert, []byte("half"), 0o600))
-	for range 2 {
-		if got := serial(); got != 200 {
-			t.Errorf("certificate %d beside bad files, want 200", got)
+	for i, text := range []string{"half", "", "\n \n"} {
+		must(t, os.WriteFile(files.Cert, []byte(text), 0o600))
+		must(t, os.WriteFile(files.Key, []byte(text), 0o600))
+		for range 2 {
+			if got := serial(); got != 200 {
+				t.Errorf("certificate %d beside files of %q, want 200", got, text)
+			}
 		}
-	}
-	if len(reports) != 1 {
-		t.Errorf("reported %v, want one error", reports)
+		if len(reports) != i+1 {
+			t.Errorf("reported %v, want %d errors", reports, i+1)
+		}
 	}
 	must(t, os.Remove(files.Cert))
 	write(t, files, "again", 3)
@@ -137,11 +140,15 @@ func TestClientCA(t *testing.T) {
 func TestWatchRefuses(t *testing.T) {
 	good := filesIn(t.TempDir(), "server")
 	write(t, good, "a", 1)
+	empty := filepath.Join(t.TempDir(), "empty")
+	must(t, os.WriteFile(empty, []byte("\n"), 0o600))
 	for name, files := range map[string]Files{
 		"no file":             filesIn(t.TempDir(), "none"),
 		"another key":         {Cert: good.Cert, Key: good.Cert},
 		"no root of clients":  {Cert: good.Cert, Key: good.Key, ClientCA: good.Key},
 		"roots that are gone": {Cert: good.Cert, Key: good.Key, ClientCA: good.Key + "s"},
+		"an empty root":       {Cert: good.Cert, Key: good.Key, ClientCA: empty},
+		"nothing":             {Cert: empty, Key: empty},
 	} {
 		if _, err := Watch(files, nil, nil); err == nil {
 			t.Errorf("%s: no error", name)
