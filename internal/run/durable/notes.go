@@ -144,11 +144,16 @@ func (n *Notes) replace(f notes) error {
 	return Replace(n.path, text)
 }
 
-// Replace puts a file in the place of an old one, so that whoever reads it, be it after a crash, finds either.
+// Replace puts a file in the place of an old one, so that whoever reads it, be it after a crash of the machine, finds either.
 func Replace(path string, text []byte) error {
 	next := path + ".new"
-	if err := os.WriteFile(next, text, 0o600); err != nil {
+	f, err := os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
 		return err
 	}
-	return os.Rename(next, path)
+	_, err = f.Write(text)
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return errors.Join(os.Rename(next, path), syncDir(filepath.Dir(path)))
 }

@@ -2,6 +2,7 @@ package instance
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -35,6 +36,7 @@ type overrides struct {
 	mu    sync.Mutex // held for one look or change at a time
 	text  string
 	said  document           // by the text
+	kept  string             // the text that is in the file
 	live  []tenants.Override // of these, what is in force
 	wrong string             // what was logged last
 }
@@ -52,9 +54,11 @@ const (
 	mostTurns = 10
 )
 
-// document is the text. Each change makes a later version, which wins over earlier ones when a store that has forgotten is told again.
+// document is the text. Each change makes a later version, which wins over earlier ones of its history when a store that has forgotten is
+// told again. Of two histories, such as that of another store, that of the store counts.
 type document struct {
 	Format    int                `json:"format"`
+	History   string             `json:"history,omitempty"`
 	Version   int64              `json:"version"`
 	Overrides []tenants.Override `json:"overrides"`
 }
@@ -86,7 +90,8 @@ func newOverrides(dir string, apply func([]tenants.Override) error, log *slog.Lo
 		return o, nil
 	}
 	if err == nil {
-		err = o.take(string(text), false, time.Now())
+		o.kept = string(text)
+		err = o.take(o.kept, time.Now())
 	}
 	if err != nil {
 		return nil, fmt.Errorf("llmgov: state_dir: overrides of limits cannot be read: %w; mend or remove %s", err, o.file)
@@ -118,31 +123,31 @@ func (o *overrides) look(ctx context.Context) {
 		said = err.Error()
 	}
 	if said != "" && said != o.wrong && ctx.Err() == nil {
-		o.log.Warn("overrides of limits stay as they were", "error", said)
+		o.log.Warn("overrides of limits are not as they should be", "error", said)
 	}
 	o.wrong = said
 }
 
 func (o *overrides) lookLocked(ctx context.Context) error {
 	if o.store == nil {
-		return o.enforce(time.Now())
+		return errors.Join(o.enforce(time.Now()), o.keep())
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookPatience)
 	defer cancel()
 	text, err := o.store.Document(ctx, overridesName)
 	if err == nil {
-		err = o.take(text, true, time.Now())
+		err = o.take(text, time.Now())
 	}
 	if err == nil && text != o.text { // it has forgotten the later one
 		_, err = o.store.Replace(ctx, overridesName, text, o.text)
 	}
-	return errors.Join(err, o.enforce(time.Now()))
+	return errors.Join(err, o.enforce(time.Now()), o.keep())
 }
 
-// take takes over a text that is not of an earlier version, puts it in force, and keeps it for a later process.
-func (o *overrides) take(text string, keep bool, now time.Time) error {
+// take takes over a text and puts it in force, unless a store that has forgotten it says none, or an earlier version of the same history.
+func (o *overrides) take(text string, now time.Time) error {
 	d, err := decode(text)
-	if err != nil || text == o.text || d.Version < o.said.Version {
+	if err != nil || text == o.text || text == "" || d.History == o.said.History && d.Version < o.said.Version {
 		return err
 	}
 	before, said := o.text, o.said
@@ -151,12 +156,18 @@ func (o *overrides) take(text string, keep bool, now time.Time) error {
 		o.text, o.said = before, said
 		return err
 	}
-	if !keep || o.file == "" {
+	return nil
+}
+
+// keep keeps the text for a later process.
+func (o *overrides) keep() error {
+	if o.file == "" || o.kept == o.text {
 		return nil
 	}
-	if err := durable.Replace(o.file, []byte(text)); err != nil {
+	if err := durable.Replace(o.file, []byte(o.text)); err != nil {
 		return fmt.Errorf("they are in force, but state_dir cannot keep them over a restart: %w", err)
 	}
+	o.kept = o.text
 	return nil
 }
 
@@ -194,9 +205,13 @@ func (o *overrides) Change(ctx context.Context, edit func([]tenants.Override) ([
 			if old, err = o.store.Document(ctx, overridesName); err != nil {
 				return fmt.Errorf("%w: %w", admin.ErrStore, err)
 			}
-			if err := o.take(old, true, now); err != nil {
+			if err := o.take(old, now); err != nil {
 				return err
 			}
+		}
+		history := o.said.History
+		if o.store == nil || history == "" { // what was changed without the store must not win over what its gateways did meanwhile
+			history = rand.Text()
 		}
 		list, err := edit(slices.DeleteFunc(slices.Clone(o.said.Overrides), func(l tenants.Override) bool { return !l.Live(now) }))
 		if err != nil {
@@ -205,20 +220,24 @@ func (o *overrides) Change(ctx context.Context, edit func([]tenants.Override) ([
 		if len(list) > mostOverrides {
 			return fmt.Errorf("there are %d overrides, and may be no more; remove some, or change the policy files", mostOverrides)
 		}
-		text, err := json.Marshal(document{documentFormat, o.said.Version + 1, list})
+		text, err := json.Marshal(document{documentFormat, history, o.said.Version + 1, list})
 		if err != nil {
 			return err
 		}
-		if o.store == nil {
-			return o.take(string(text), true, now)
+		done := o.store == nil
+		if !done {
+			done, err = o.store.Replace(ctx, overridesName, old, string(text))
 		}
-		done, err := o.store.Replace(ctx, overridesName, old, string(text))
 		if err != nil {
 			return fmt.Errorf("%w: %w", admin.ErrStore, err)
 		}
-		if done {
-			return o.take(string(text), true, now)
+		if !done {
+			continue
 		}
+		if err := o.take(string(text), now); err != nil {
+			return err
+		}
+		return o.keep()
 	}
 	return errors.New("others change overrides all the time; try again")
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -125,10 +126,25 @@ func TestOverrides(t *testing.T) {
 		}
 		store.is(`{"format":2}`, nil)
 		after(2*time.Second, "a text of another release", "bob 6;carol 7;")
-		store.is(`{"format":1,"version":1,"overrides":[{"tenant":"acme","tpm":9}]}`, nil)
+		store.is(fmt.Sprintf(`{"format":1,"history":%q,"version":2,"overrides":[{"tenant":"acme","tpm":9}]}`, a.said.History), nil)
 		after(2*time.Second, "an earlier version, by a gateway that had not heard of this one", "bob 6;carol 7;")
-		store.is(`{"format":1,"version":9,"overrides":[]}`, nil)
+		if text, _ := store.Document(ctx, ""); text != a.text {
+			t.Errorf("the store has %s, want the later version back", text)
+		}
+		store.is(`{"format":1,"history":"other","version":1,"overrides":[{"tenant":"acme","tpm":9}]}`, nil)
+		after(2*time.Second, "the history of another store, whatever the version", "acme 9;")
+		store.is(`{"format":1,"history":"other","version":9,"overrides":[]}`, nil)
 		after(2*time.Second, "cleared elsewhere", "")
+		alone := newNode(t, nil, t.TempDir())
+		for i := range 20 {
+			testkit.OK(t, alone.set("old", int64(i+1), nil))
+		}
+		alone.store = store
+		alone.look(ctx)
+		after(2*time.Second, "a gateway that was alone before joins", "")
+		if alone.inForce != "" {
+			t.Errorf("a gateway that joins brings its own: %q", alone.inForce)
+		}
 		restarted.look(ctx)
 		if restarted.inForce != "" {
 			t.Errorf("the store counts, not the folder: %q", restarted.inForce)
@@ -150,6 +166,11 @@ func TestOverrides_Alone(t *testing.T) {
 	n.file = dir + "/none/overrides.json"
 	if err := n.set("bob", 6, nil); err == nil || n.inForce != "acme 5;bob 6;" {
 		t.Errorf("not kept: %v, in force is %q", err, n.inForce)
+	}
+	testkit.OK(t, os.Mkdir(dir+"/none", 0o700))
+	n.look(t.Context())
+	if later := newNode(t, nil, dir+"/none"); later.inForce != n.inForce {
+		t.Errorf("what could not be kept at once is never: %q", later.inForce)
 	}
 	wrong := errors.New("no")
 	if err := n.Change(t.Context(), func([]tenants.Override) ([]tenants.Override, error) { return nil, wrong }); err != wrong || len(n.List()) != 2 {
