@@ -40,6 +40,8 @@ type AdminRole struct {
 	Token string
 	// Group is in the token of their identity provider, by Identity.Groups, or told of by AdminProxy. Either it or Token is set.
 	Group string
+	// Issuer is the only one whose groups count: of Identity, or [ProxyIssuer]. Empty, which cannot be with several issuers, is whoever tells of them.
+	Issuer string
 	// Tenants are patterns of the tenants, with their teams, whose keys RoleKeys is about.
 	Tenants []string
 }
@@ -57,6 +59,9 @@ type AdminProxy struct {
 	// User and Groups are the headers in which it names the user and, with commas between them, the groups of the user.
 	User, Groups string
 }
+
+// ProxyIssuer is the AdminRole.Issuer of groups that the AdminProxy tells of.
+const ProxyIssuer = "proxy"
 
 const maxAdminRoles = 100
 
@@ -76,6 +81,10 @@ var adminRoleShape = shape[AdminRole]{
 			Read: func(v value, r *AdminRole) { r.Group = readText(v) },
 		},
 		{
+			Name: "issuer", About: "Who must tell of the group: an issuer of identity, or proxy. Required with several issuers. Left out, it is whoever does.",
+			Kind: strictyaml.TextKind(`^(` + ProxyIssuer + `|https?://\S+)$`), Read: func(v value, r *AdminRole) { r.Issuer = readText(v) },
+		},
+		{
 			Name: "tenants", About: "The tenants of the role keys, with their teams: names, or patterns such as team-*.",
 			Kind: strictyaml.ListOf(strictyaml.TextKind(`^\S+$`), 1, true), Read: func(v value, r *AdminRole) { r.Tenants = v.Texts(readText) },
 		},
@@ -83,6 +92,7 @@ var adminRoleShape = shape[AdminRole]{
 	Also: schema{
 		"required": []any{"name", "role"}, "oneOf": []any{schema{"required": []any{"token"}}, schema{"required": []any{"group"}}},
 		"if": schema{"properties": schema{"role": schema{"const": string(RoleKeys)}}}, "then": schema{"required": []any{"tenants"}},
+		"dependentRequired": schema{"issuer": []any{"group"}},
 	},
 }
 
@@ -191,6 +201,8 @@ func readAdminRoles(v value, c *configFile) {
 		switch {
 		case has("token") == has("group"):
 			it.Problem("needs either a token or a group, by which its callers are known; write one of them")
+		case has("token") && has("issuer"):
+			it.Problem("has an issuer, which is for a group; remove it")
 		case r.Role == RoleKeys && !has("tenants"):
 			it.Problem("has the role keys of no tenant; write tenants: [acme], or [\"*\"] for all")
 		case r.Role != RoleKeys && has("tenants"):
@@ -218,8 +230,28 @@ func (c *compiler) adminRoles() {
 		if r.Group != "" && len(c.cfg.Identity.Issuers)+len(admin.Proxy.From) == 0 && !c.r.Refused["identity"] && !c.r.Refused[strictyaml.Child("admin", "proxy")] {
 			c.r.At(strictyaml.Child(at, "group"), "nobody tells of groups; set identity or admin.proxy, or write a token instead")
 		}
+		c.roleIssuer(&r, at)
 	}
 	if len(admin.Proxy.From) > 0 && !grouped && !c.r.Refused[path] {
 		c.r.At(strictyaml.Child("admin", "proxy"), "tells of groups that no role names; write admin.roles with a group")
+	}
+}
+
+// roleIssuer checks that one issuer cannot give the role of a group that another one tells of.
+func (c *compiler) roleIssuer(r *AdminRole, at string) {
+	known := []string{}
+	for _, i := range c.cfg.Identity.Issuers {
+		known = append(known, i.Issuer)
+	}
+	several := len(known) > 1
+	if len(c.cfg.Admin.Proxy.From) > 0 {
+		known = append(known, ProxyIssuer)
+	}
+	switch {
+	case r.Group == "" || len(known) == 0 || c.r.Refused["identity"] || c.r.Refused[strictyaml.Child("admin", "proxy")]:
+	case r.Issuer == "" && several:
+		c.r.At(strictyaml.Child(at, "group"), "%s may be told of by each issuer of identity, which could so give the role; write beside it issuer: %s", strictyaml.Show(r.Group), strings.Join(known, " or "))
+	case r.Issuer != "" && !slices.Contains(known, r.Issuer):
+		c.r.At(strictyaml.Child(at, "issuer"), "%s tells of no groups; write %s", strictyaml.Show(r.Issuer), strings.Join(known, " or "))
 	}
 }

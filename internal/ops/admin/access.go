@@ -87,13 +87,14 @@ func (a *API) find(r *http.Request) (who caller, known bool) {
 			return caller{role, role.Name}, true
 		}
 	}
-	user, groups := a.gateway.Groups(given)
+	user, issuer, groups := a.gateway.Groups(given)
 	if user == "" {
+		issuer = tenants.ProxyIssuer
 		user, groups = proxied(&admin.Proxy, r)
 	}
 	who.user = text.Brief(user)
 	for _, role := range admin.Roles {
-		if role.Group != "" && slices.Contains(groups, role.Group) {
+		if role.Group != "" && (role.Issuer == "" || role.Issuer == issuer) && slices.Contains(groups, role.Group) {
 			who.AdminRole = role
 			who.user += " (" + role.Name + ")"
 			break

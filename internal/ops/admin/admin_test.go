@@ -407,15 +407,18 @@ func TestOverrides(t *testing.T) {
 	}
 }
 
-// byToken is a gateway whose identity provider has given out one token.
+// byToken is a gateway whose identity providers have given out a token each.
 type byToken struct{ *gateway.Gateway }
 
 // Groups implements Gateway.
-func (byToken) Groups(token string) (user string, groups []string) {
-	if token == "of.ann." {
-		return "ann", []string{"everybody", "oncall"}
+func (byToken) Groups(token string) (user, issuer string, groups []string) {
+	switch token {
+	case "of.ann.":
+		return "ann", "https://people", []string{"everybody", "oncall", "root"}
+	case "of.job.":
+		return "job", "https://jobs", []string{"everybody", "oncall", "root"}
 	}
-	return "", nil
+	return "", "", nil
 }
 
 // TestRoles_Callers: who calls is known by a token, that of an identity provider, or a proxy in its network, and the audit log names them.
@@ -424,9 +427,12 @@ func TestRoles_Callers(t *testing.T) {
 	cfg.Admin.Token = "the-admin-token-0"
 	cfg.Admin.Roles = []tenants.AdminRole{
 		{Name: "dashboards", Role: tenants.RoleView, Token: "the-view-token-00"},
-		{Name: "on-call", Role: tenants.RoleOperate, Group: "oncall"},
+		{Name: "proxied", Role: tenants.RoleAdmin, Group: "root", Issuer: tenants.ProxyIssuer},
+		{Name: "on-call", Role: tenants.RoleOperate, Group: "oncall", Issuer: "https://people"},
+		{Name: "on-call", Role: tenants.RoleOperate, Group: "oncall", Issuer: tenants.ProxyIssuer},
 		{Name: "all", Role: tenants.RoleView, Group: "everybody"},
 	}
+	cfg.Identity = tenants.Identity{Issuers: []tenants.Issuer{{Issuer: "https://people", Audience: "llmgov"}}, Tenant: "{org}"}
 	cfg.Admin.Proxy = tenants.AdminProxy{From: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}, User: "X-Forwarded-User", Groups: "X-Forwarded-Groups"}
 	var log bytes.Buffer
 	side := New(byToken{newKeysGateway(t, cfg)}, Options{
@@ -448,6 +454,8 @@ func TestRoles_Callers(t *testing.T) {
 		{"10.2.0.1:1", key("the-admin-token-0"), "200 202 true", "admin token admin"},
 		{"10.2.0.1:1", key("the-view-token-00"), "200 403 true", ""},
 		{"10.2.0.1:1", key("of.ann."), "200 202 true", "ann (on-call) operate"},
+		{"10.2.0.1:1", key("of.job."), "200 403 true", ""}, // another issuer's groups
+		{"10.1.9.9:1", user("bob", "root"), "200 202 false", "bob (proxied) admin"},
 		{"10.2.0.1:1", user("bob", "oncall"), "401 401 true", ""}, // not the proxy
 		{"127.0.0.1:1", user("bob", "oncall"), "401 401 true", ""},
 		{"10.1.9.9:1", user("bob", "a, oncall"), "200 202 false", "bob (on-call) operate"},

@@ -29,8 +29,8 @@ type Gateway interface {
 	// LastUsed returns when a key was last used by this process; ok is false if it was not.
 	LastUsed(key tenants.KeyHash) (at time.Time, ok bool)
 
-	// Groups returns the user of a token of an identity provider, and the user's groups. The user is "" if it is not a valid one.
-	Groups(token string) (user string, groups []string)
+	// Groups returns the user of a token of an identity provider, its issuer and the user's groups. The user is "" if it is not a valid one.
+	Groups(token string) (user, issuer string, groups []string)
 
 	// Pool describes a pool as far as the governor does not know it: its models, upstreams and
 	// failures. ok is false if there is no such pool.

@@ -35,8 +35,10 @@ func (v *View) Rekey(file *keyfile.File) error { return v.ctl.Rekey(file) }
 // LastUsed returns when a key was last used by this process; ok is false if it was not.
 func (v *View) LastUsed(key tenants.KeyHash) (at time.Time, ok bool) { return v.ctl.LastUsed(key) }
 
-// Groups returns the user of a token of an identity provider, and the user's groups. The user is "" if it is not a valid one.
-func (v *View) Groups(token string) (user string, groups []string) { return v.ctl.Groups(token) }
+// Groups returns the user of a token of an identity provider, its issuer and the user's groups. The user is "" if it is not a valid one.
+func (v *View) Groups(token string) (user, issuer string, groups []string) {
+	return v.ctl.Groups(token)
+}
 
 // Pool shows a pool, as far as the governor does not know it.
 func (v *View) Pool(name string, now time.Time) (adminapi.Pool, bool) {

@@ -68,13 +68,13 @@ func (p *Policy) Whose(key string) (*tenants.Tenant, *tenants.Key, error) {
 	return p.identity.Who(context.Background(), p.Snapshot, key)
 }
 
-// Groups returns the subject of a token of an identity provider, and its groups; "" if it is not valid.
-func (c *Controller) Groups(token string) (subject string, groups []string) {
-	subject, groups, err := c.Policy().identity.Groups(context.Background(), token)
+// Groups returns the subject of a token of an identity provider, its issuer and its groups; "" if it is not valid.
+func (c *Controller) Groups(token string) (subject, issuer string, groups []string) {
+	subject, issuer, groups, err := c.Policy().identity.Groups(context.Background(), token)
 	if err != nil && !errors.Is(err, identity.ErrNoToken) {
 		c.tokenRefused(err)
 	}
-	return subject, groups
+	return subject, issuer, groups
 }
 
 // TenantOf finds the tenant of a key, or of a token, that has not expired.

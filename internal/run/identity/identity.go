@@ -106,13 +106,13 @@ func (c *Checker) Who(ctx context.Context, policy *tenants.Snapshot, token strin
 	return t, said.key, err
 }
 
-// Groups returns the subject of a token and the groups that it is in, whatever tenant it is of.
-func (c *Checker) Groups(ctx context.Context, token string) (subject string, groups []string, err error) {
+// Groups returns the subject of a token, its issuer and the groups that it is in, whatever tenant it is of.
+func (c *Checker) Groups(ctx context.Context, token string) (subject, issuer string, groups []string, err error) {
 	said, err := c.check(ctx, token)
 	if err != nil {
-		return "", nil, err
+		return "", "", nil, err
 	}
-	return cmp.Or(said.key.Name, "somebody"), said.groups, nil
+	return cmp.Or(said.key.Name, "somebody"), issuerOf(token), said.groups, nil
 }
 
 // check returns what a token says, if it is valid now.

@@ -174,8 +174,8 @@ func TestGroups(t *testing.T) {
 		{config(p), map[string]any{"groups": "a", "exp": time.Now().Add(-time.Hour).Unix()}, " []"},
 		{tenants.Identity{}, map[string]any{"groups": "a"}, " []"},
 	} {
-		user, groups, err := New(c.config, nil).Groups(t.Context(), p.token(t, c.claims))
-		if got := fmt.Sprint(user, " ", groups); got != c.want || (err == nil) == (user == "") {
+		user, issuer, groups, err := New(c.config, nil).Groups(t.Context(), p.token(t, c.claims))
+		if got := fmt.Sprint(user, " ", groups); got != c.want || (err == nil) == (user == "") || (err == nil) != (issuer == p.URL) {
 			t.Errorf("%v: %s, %v; want %s", c.claims, got, err, c.want)
 		}
 	}
