@@ -92,7 +92,7 @@ func compile(r *report, cfg Config, list []Tenant) (*Snapshot, error) {
 	}
 	s := newSnapshot(cfg, list)
 	s.scopes = c.scopes
-	s.unwise = append(c.idleEngines(), c.misplaced()...)
+	s.unwise = slices.Concat(c.idleEngines(), c.misplaced(), c.fromHere())
 	s.origins = newOrigins(r)
 	return s, nil
 }

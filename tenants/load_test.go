@@ -566,6 +566,25 @@ func TestCautions_Misplaced(t *testing.T) {
 	}
 }
 
+// A proxy that others on the machine can pass for is told of, with its place.
+func TestCautions_ProxyHere(t *testing.T) {
+	for from, told := range map[string]bool{
+		"127.0.0.1/32": true, "127.1.0.0/16": true, "0.0.0.0/0": true, "::1/128": true, "::/0": true,
+		"10.1.0.0/16": false, "128.0.0.0/8": false, "fd00::/8": false,
+	} {
+		for _, tls := range []string{"", "\n  tls: {cert: c.pem, key: k.pem, client_ca: ca.pem}"} {
+			s := testkit.Must(loadSections(map[string]string{"llmgov.yaml": goodConfig + `admin:
+  proxy: {from: ["10.9.0.0/16", "` + from + `"]}
+  roles: [{name: a, role: view, group: g}]
+  token: 0123456789abcdef0123` + tls + "\n"}))(t)
+			said := strings.Join(s.Cautions(), "\n")
+			if want := told && tls == ""; (said != "") != want || want && !strings.HasPrefix(said, "llmgov.yaml:6:33: admin.proxy.from[1]: "+from+" has loopback addresses") {
+				t.Errorf("from %s%s: %q, want a caution: %t", from, tls, said, want)
+			}
+		}
+	}
+}
+
 func TestEngine_KeyInClear(t *testing.T) {
 	s := testkit.Must(loadSections(map[string]string{"llmgov.yaml": `upstreams: {u: {base_url: "https://u/v1", api_key: k, engine: {kind: vllm, url: "http://10.0.0.5:8000/metrics", send_key: true}}}
 pools: {p: {models: [m], concurrency: 4}}

@@ -255,3 +255,20 @@ func (c *compiler) roleIssuer(r *AdminRole, at string) {
 		c.r.At(strictyaml.Child(at, "issuer"), "%s tells of no groups; write %s", strictyaml.Show(r.Issuer), strings.Join(known, " or "))
 	}
 }
+
+// fromHere describes a proxy that whoever is on this machine can pass for.
+func (c *compiler) fromHere() (list []string) {
+	if c.cfg.Admin.TLS.ClientCA != "" {
+		return nil
+	}
+	path := strictyaml.Child(strictyaml.Child("admin", "proxy"), "from")
+	for i, n := range c.cfg.Admin.Proxy.From {
+		if n.Overlaps(loopback4) || n.Overlaps(loopback6) {
+			list = append(list, c.r.Describe(strictyaml.Item(path, i), "%s has loopback addresses, so every program on this machine, and a web page that is open on it, can name any "+
+				"user and group; run the proxy elsewhere, such as in a container of its own, or set admin.tls.client_ca", n).String())
+		}
+	}
+	return list
+}
+
+var loopback4, loopback6 = netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")

@@ -26,7 +26,7 @@ type Snapshot struct {
 	origins origins
 	scopes  [][]string      // the patterns that each tenant may use
 	exposed []string        // secrets that others may read, as a person reads it
-	unwise  []string        // settings of upstreams, as a person reads it
+	unwise  []string        // settings of upstreams and the proxy, as a person reads it
 	named   map[string]bool // models that tenants name
 	hash    string
 	full    [sha256.Size]byte
