@@ -178,6 +178,13 @@ func TestMembers_Overrides(t *testing.T) {
 			t.Fatal(err)
 		}
 		want(0, 0) // nobody is called so
+		done := demand("org/~bob", 10)
+		done.Forced = true
+		if l, rej := Refused(g.Acquire(t.Context(), done)); rej != nil {
+			t.Errorf("what bob took before: %v", rej)
+		} else {
+			l.Settle(Usage{Output: 10})
+		}
 		if l, rej := Refused(g.Acquire(t.Context(), demand("org", 10))); rej != nil {
 			t.Errorf("the tenant itself: %v", rej)
 		} else {

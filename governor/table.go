@@ -374,6 +374,9 @@ type spot struct {
 // find returns the spot of a request. It is empty if the tenant may not use the pool, or one of them is unknown.
 func (tb *table) find(now time.Time, req *Request) spot {
 	v := tb.caller(now, req.Tenant, req.Pool)
+	if v == nil && req.Forced { // it is done already, even if its tenant has no members any more
+		v = tb.tenants[terms.OwnerOf(req.Tenant)]
+	}
 	if v == nil {
 		return spot{}
 	}

@@ -46,7 +46,11 @@ func (d *Door) charge(req governor.Request, u governor.Usage, upstream string, m
 
 // use finds the account of a request.
 func use(c *admission.Call, req *governor.Request) *ask.Refusal {
-	if f := c.IdentifyTenant(req.Tenant); f != nil {
+	name := req.Tenant
+	if t, known := c.Policy.Snapshot.TenantOf(name); known { // it may be a member's
+		name = t.Name
+	}
+	if f := c.IdentifyTenant(name); f != nil {
 		return f
 	}
 	p, ok := c.Policy.PoolNamed(req.Pool)

@@ -23,8 +23,8 @@ import (
 	"github.com/llmgov/llmgov/tenants"
 )
 
-// asked holds 100 tokens of acme's.
-var asked = client.Request{Tenant: "acme", Model: "m", InputTokens: 60, MaxOutput: 40}
+// asked holds 100 tokens of acme's, which counts them for a member if it has any.
+var asked = client.Request{Tenant: "acme", Member: "ann", Model: "m", InputTokens: 60, MaxOutput: 40}
 
 // reported is an end with a usage.
 func reported(input, output int64) client.End {
@@ -151,22 +151,27 @@ func TestReserve_Ends(t *testing.T) {
 		{"shut down", func(_ *testing.T, w *world) { w.Close() }, 100},
 	} {
 		testkit.Virtual(t, c.name, func(t *testing.T) {
-			w := newWorld(t, 10, func(p *tenants.Pool, one *tenants.Tenant) { // a token costs a millionth of a dollar, and a call a thousand
-				p.Upstreams = []tenants.PoolUpstream{{Name: "up", Price: &tenants.Price{Input: 1e6, Output: 1e6, Call: 1000}}}
-				one.Budgets = append(one.Budgets, tenants.Budget{Unit: tenants.MicroUSD, Limit: 1e12, Per: tenants.Month})
-			})
-			w.reserve(t, "r")
-			c.live(t, w)
-			w.left(t)
-			if got := w.charged(); got != c.want {
-				t.Errorf("charged %d, %d is right", got, c.want)
-			}
-			cost := c.want
-			if cost > 0 {
-				cost += 1000
-			}
-			if st, _ := w.gov.TenantState("acme"); st.Budgets[1].Used != cost {
-				t.Errorf("it cost %d, %d is right", st.Budgets[1].Used, cost)
+			for _, who := range []string{"acme", "acme/~ann"} {
+				w := newWorld(t, 10, func(p *tenants.Pool, one *tenants.Tenant) { // a token costs a millionth of a dollar, and a call a thousand
+					p.Upstreams = []tenants.PoolUpstream{{Name: "up", Price: &tenants.Price{Input: 1e6, Output: 1e6, Call: 1000}}}
+					one.Budgets = append(one.Budgets, tenants.Budget{Unit: tenants.MicroUSD, Limit: 1e12, Per: tenants.Month})
+					if who != "acme" {
+						one.Members = &tenants.Members{By: tenants.MemberBy{Source: tenants.ByUser}, Each: tenants.MemberLimits{Weight: 1, Budgets: one.Budgets}}
+					}
+				})
+				w.reserve(t, "r")
+				c.live(t, w)
+				w.left(t)
+				if got := w.charged(); got != c.want {
+					t.Errorf("%s: charged %d, %d is right", who, got, c.want)
+				}
+				cost := c.want
+				if cost > 0 {
+					cost += 1000
+				}
+				if st, _ := w.gov.TenantState(who); st.Budgets[0].Used != c.want || st.Budgets[1].Used != cost {
+					t.Errorf("%s: it took %d tokens and cost %d, %d and %d are right", who, st.Budgets[0].Used, st.Budgets[1].Used, c.want, cost)
+				}
 			}
 		})
 	}
