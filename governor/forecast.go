@@ -89,6 +89,7 @@ func (p *prospect) explain(begin Forecast) (Forecast, bool) {
 // once asks all limits. It reports false if the tenant's seat was just given up, and everything has to be
 // asked anew.
 func (p *prospect) once(o *Forecast) bool {
+	defer p.tenant.passed()
 	p.now = p.g.clock.Now()
 	p.maxWait = p.tenant.cfg.MaxWait
 	if p.req.MaxWait != nil {

@@ -40,7 +40,8 @@ type member struct {
 	until  time.Time // when its configuration changes by itself; the zero time is never
 }
 
-// view is a tenant or team, or a member of one, with a leaf in a pool if one is named. A member is made if it is new.
+// view is a tenant or team, or a member of one. A member is made if it is new. If a pool is named, it gets a leaf there for a walk, and stays until
+// that has passed.
 func (tb *table) view(now time.Time, name string, pool string) *tenantView {
 	if v := tb.tenants[name]; v != nil {
 		return v
@@ -88,6 +89,7 @@ func (v *tenantView) member(now time.Time, called string, pool string) *tenantVi
 	}
 	if p := c.of.table.pools[pool]; p != nil {
 		m.sit(p)
+		m.walks.Add(1)
 	}
 	return m.tenantView
 }
@@ -186,12 +188,19 @@ func (m *member) node() escrow.Node {
 	return escrow.Node{Weight: m.cfg.Weight, Credit: m.cfg.Credit, Below: m.cfg.Bands(), Joined: true}
 }
 
+// passed says that a walk by a view, which knows a pool, is over.
+func (v *tenantView) passed() {
+	if v.index < 0 {
+		v.walks.Add(-1)
+	}
+}
+
 // forget drops some of the members of which nothing counts any more.
 func (c *roster) forget(now time.Time) {
 	for range min(forgetStride, len(c.list)) {
 		c.sweep = (c.sweep + 1) % len(c.list)
 		m := c.list[c.sweep]
-		if now.Sub(m.seen) <= 2*escrow.Window || !m.idle(now) || !m.rises(now) {
+		if now.Sub(m.seen) <= 2*escrow.Window || m.walks.Load() > 0 || !m.idle(now) || !m.rises(now) {
 			continue
 		}
 		delete(c.named, m.called)

@@ -68,7 +68,8 @@ type tenant struct {
 	all   *changes  // for its limits; nil if these are not shared
 	// books is the name in which its usage is written down: of a member without budgets its tenant's.
 	books  string
-	roster *roster // its members; nil if it never had any
+	roster *roster      // its members; nil if it never had any
+	walks  atomic.Int64 // of a member, those on their way
 
 	mu   sync.Mutex
 	view *tenantView // of the last table that has it
@@ -371,7 +372,7 @@ type spot struct {
 	access *access
 }
 
-// find returns the spot of a request. It is empty if the tenant may not use the pool, or one of them is unknown.
+// find returns the spot of a request, whose tenant has passed once it is not used any more. It is empty if the tenant may not use the pool, or one of them is unknown.
 func (tb *table) find(now time.Time, req *Request) spot {
 	v := tb.caller(now, req.Tenant, req.Pool)
 	if v == nil && req.Forced { // it is done already, even if its tenant has no members any more
@@ -381,7 +382,11 @@ func (tb *table) find(now time.Time, req *Request) spot {
 		return spot{}
 	}
 	p := v.table.pools[req.Pool] // a member may be in a newer table already
-	if p == nil || v.access[p.index].seat == nil {
+	if p == nil {
+		return spot{}
+	}
+	if v.access[p.index].seat == nil {
+		v.passed()
 		return spot{}
 	}
 	return spot{tenant: v, pool: p, access: &v.access[p.index]}

@@ -80,6 +80,7 @@ func (w *walk) once() (rej *Refusal, again bool) {
 		}
 		return refuseUnknown(w.req.Tenant, tb.tenants[terms.OwnerOf(w.req.Tenant)] == nil), false
 	}
+	defer w.tenant.passed()
 	if w.g.Draining() {
 		return refuseDraining(w.req.Tenant), false
 	}

@@ -370,6 +370,31 @@ func TestAsk_GivenBack(t *testing.T) {
 	}
 }
 
+// TestAsk_MemberWaits: a member whose only call waits for longer than members without calls are kept goes when its turn comes.
+func TestAsk_MemberWaits(t *testing.T) {
+	for _, mode := range []governor.LimitsMode{governor.LimitsStrict, governor.LimitsCachedDeny} {
+		synctest.Test(t, func(t *testing.T) {
+			g := askers(t, 1, governor.Pool{TenantLimits: mode}, governor.Tenant{Concurrency: 1, MaxWait: 10 * time.Minute, Members: &governor.Members{}})[0]
+			first, rej := one(g, "a/~ann", 1)
+			if rej != nil {
+				t.Fatal(rej)
+			}
+			for i := range 8 { // each of which may forget others
+				time.AfterFunc(time.Duration(1+25*i)*time.Second, func() {
+					l, rej := one(g, fmt.Sprint("a/~b", i), 1)
+					if rej != nil {
+						t.Error(mode, i, rej)
+					}
+					l.Settle(governor.Usage{Input: 1})
+				})
+			}
+			time.Sleep(5 * time.Minute)
+			first.Settle(governor.Usage{Input: 1})
+			time.Sleep(time.Minute)
+		})
+	}
+}
+
 // TestAsk_InLine: calls that wait at one gateway go in their order, one after another.
 func TestAsk_InLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
