@@ -1,6 +1,7 @@
 package objects
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,6 +17,8 @@ import (
 type Debt struct {
 	Kind               Kind
 	Owner, Pool, Model string
+	// Counted is the owner, or its member, in whose name the maker's calls count; "" in older files.
+	Counted string `json:",omitempty"`
 	// Input is the prompt as estimated, and Output what was streamed of the answer, for an
 	// object that never tells.
 	Input, Output int64
@@ -31,6 +34,9 @@ type Debt struct {
 	// object was seen gone meanwhile and told nothing. A restart ends all streams.
 	Streams, Untold bool `json:"-"`
 }
+
+// Counts is in whose name it is charged.
+func (d *Debt) Counts() string { return cmp.Or(d.Counted, d.Owner) }
 
 // Owe records that an object is yet to be charged. When it returns without an error that
 // outlives a crash. It is forgotten when the provider has forgotten the object.

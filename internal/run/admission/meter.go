@@ -125,7 +125,7 @@ func (c *Call) learn(res streaming.Result) {
 
 // LearnMore learns from a call for whose end nobody waited that it took more than was held: of its answer, because nothing bounded that.
 func (p *Policy) LearnMore(tenant, pool, model string, prompt ask.Prompt, took, more governor.Usage) {
-	t, known := p.Snapshot.TenantByName(tenant)
+	t, known := p.Snapshot.TenantOf(tenant)
 	in, there := p.PoolNamed(pool)
 	if !known || !there {
 		return

@@ -116,11 +116,11 @@ func (l *Ledger) Seen(key objects.Key, shown gjson.Result) {
 // have these any more, the tenant of this call is charged.
 func (l *Ledger) charge(key objects.Key, d objects.Debt, u governor.Usage, estimated bool) bool {
 	c := l.Call
-	tenant := c.Tenant.Name
+	tenant := c.Counted()
 	pool := c.Pool.Name
 	account := l.accountOf(d)
 	if account != nil {
-		tenant = d.Owner
+		tenant = d.Counts()
 		pool = d.Pool
 	} else {
 		account = c.Account

@@ -18,6 +18,7 @@ func (l *Ledger) owe(ctx context.Context, key objects.Key, kind objects.Kind, in
 	err := l.Store.Owe(context.WithoutCancel(ctx), key, objects.Debt{
 		Kind:    kind,
 		Owner:   c.Tenant.Name,
+		Counted: c.Counted(),
 		Pool:    c.Pool.Name,
 		Model:   cmp.Or(c.Ask.Model, l.Batch.Dearest),
 		Input:   input,
@@ -60,7 +61,7 @@ func (l *Ledger) HoldBatch() *ask.Refusal {
 	l.Holds.Forget(l.Store)
 	c := l.Call
 	req := governor.Request{
-		Tenant:      c.Tenant.Name,
+		Tenant:      c.Counted(),
 		Pool:        c.Pool.Name,
 		Model:       l.Batch.Dearest,
 		ID:          c.ID,
@@ -95,7 +96,7 @@ func (l *Ledger) Close() { l.held.Release() }
 func (h *Holds) Again(store *objects.Store, gov *governor.Governor, p *admission.Policy) {
 	for key, d := range store.Debts(objects.Batch) {
 		req := governor.Request{
-			Tenant: d.Owner, Pool: d.Pool, Model: d.Model, ID: key.ID, Input: d.Input, Output: d.Bound,
+			Tenant: d.Counts(), Pool: d.Pool, Model: d.Model, ID: key.ID, Input: d.Input, Output: d.Bound,
 			BudgetsOnly: true, Forced: true, Tier: governor.TierBatch,
 		}
 		req.Price = priceOf(p, key, &d)

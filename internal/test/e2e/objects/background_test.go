@@ -36,8 +36,29 @@ func begin(s *sockets.Stack, tenant string) string {
 func laterStack(t *testing.T, dir string, w sockets.World) (*sockets.Stack, *objects.Store) {
 	store := sockets.OpenObjects(t, dir)
 	w.Objects = store
-	w.Tenants = []tenants.Tenant{sockets.Tenant("acme", sockets.Granted), sockets.Tenant("acme/search", sockets.Granted), sockets.Tenant("other", sockets.Granted)}
+	w.Tenants = []tenants.Tenant{sockets.Tenant("acme", sockets.Granted), sockets.Tenant("acme/search", func(t *tenants.Tenant) {
+		sockets.Granted(t)
+		t.Budgets = []tenants.Budget{{Unit: tenants.Tokens, Limit: 1_000_000, Per: tenants.Day}}
+		byMembers(t)
+	}), sockets.Tenant("other", sockets.Granted)}
 	return sockets.New(t, w), store
+}
+
+// byMembers has the tenant's calls count for a member as well, which has its budgets.
+func byMembers(t *tenants.Tenant) {
+	t.Keys[0].Name = "ann"
+	t.Members = &tenants.Members{By: tenants.MemberBy{Source: tenants.ByKey}, Each: tenants.MemberLimits{Weight: 1, Budgets: t.Budgets}}
+}
+
+// memberUsed is what the tenant's first budget has used, which has to be the same for its only member.
+func memberUsed(s *sockets.Stack, tenant string) int64 {
+	s.T.Helper()
+	all, _ := s.Governor.TenantState(tenant)
+	ann, _ := s.Governor.TenantState(tenant + "/~key:ann")
+	if len(ann.Budgets) == 0 || ann.Budgets[0].Used != all.Budgets[0].Used {
+		s.T.Errorf("%s's member has %+v, and all of it %+v", tenant, ann.Budgets, all.Budgets)
+	}
+	return all.Budgets[0].Used
 }
 
 // A background response is charged once, when it is first seen done, to who made it.
@@ -70,6 +91,9 @@ func TestBackgroundResponsesAreChargedOnce(t *testing.T) {
 	st := s.Mock.Stats()
 	if u, want := s.ChargedUsage("acme/search"), (governor.Usage{Input: st.PromptTokens, Output: st.OutputTokens}); u != want || u != s.ChargedUsage("") || want.Output != 40 {
 		t.Errorf("charged %+v, of all %+v, want %+v", u, s.ChargedUsage(""), want)
+	}
+	if n := memberUsed(s, "acme/search"); n != st.PromptTokens+40 {
+		t.Errorf("its budget counts %d", n)
 	}
 }
 
@@ -214,6 +238,7 @@ func TestBatchesAreChargedOnce(t *testing.T) {
 				sockets.Granted(t)
 				t.DefaultPool = "main"
 				t.Budgets = []tenants.Budget{{Unit: tenants.Tokens, Limit: 1_000_000, Per: tenants.Day}, {Unit: tenants.MicroUSD, Limit: 1_000_000_000, Per: tenants.Day}}
+				byMembers(t)
 			})}
 			s := sockets.New(t, w)
 			line := `{"custom_id":"1","method":"POST","url":"/v1/chat/completions","body":{"model":"gpt-4o","messages":[{"role":"user","content":"Say something."}],"max_tokens":500}}` + "\n"
@@ -256,6 +281,7 @@ func TestBatchesAreChargedOnce(t *testing.T) {
 				t.Errorf("of the tokens a minute %d were left, and %d after", before.Remaining, after.Remaining)
 			}
 			st, _ := s.Governor.TenantState("acme")
+			memberUsed(s, "acme")
 			if tokens, usd := st.Budgets[0].Used, st.Budgets[1].Used; tokens != in+20_000 || usd != in/2+in/4+40_000 {
 				t.Errorf("budgets count %d tokens and %d millionths of a dollar, want %d and %d", tokens, usd, in+20_000, in/2+in/4+40_000)
 			}

@@ -78,6 +78,7 @@ func batchStack(t *testing.T, p *batchProvider, store *objects.Store, per tenant
 			sockets.Granted(t)
 			t.DefaultPool = "main"
 			t.Budgets = []tenants.Budget{{Unit: per, Limit: limit, Per: tenants.Month}}
+			byMembers(t)
 		}),
 		sockets.Tenant("acme/search", func(t *tenants.Tenant) {
 			sockets.Granted(t)
@@ -174,6 +175,7 @@ func TestAudit_H2_BatchesAreHeldOverRestarts(t *testing.T) {
 	if n := createUntilRefused(s, "acme", file); n != 0 {
 		t.Errorf("after a restart %d more were created", n)
 	}
+	memberUsed(s, "acme")
 	p.finish("batch_1", 10, 10)
 	if status, text := s.SendAs("acme", http.MethodGet, "/v1/batches/batch_1", "", ""); status != http.StatusOK {
 		t.Fatal(status, text)
