@@ -71,7 +71,7 @@ func (c *commitment) end(l *Lease, u Usage, how Ending) bool {
 	now := g.clock.Now()
 	p.mu.Lock()
 	spent := l.spent(u, 0, b.price)
-	b.ended = g.tally.note(now, st.seat, p.name, spent, Spend{})
+	b.ended = g.tally.note(now, st, p.name, spent, Spend{})
 	p.bookEndedLocked(now, st.seat, b.shares, spent)
 	p.settleSharesLocked(now, b, spent)
 	p.mu.Unlock()
@@ -95,7 +95,7 @@ func (g *Governor) keepCommitment(now time.Time, p *pool, st *leaseState, spent 
 	b.call = g.calls.Add(1)
 	held := Charge{Spend: b.spend}
 	err := g.journal.Append(Record{
-		Kind: RecordAdmitted, Call: b.call, Tenant: st.tenant.books, Pool: p.name,
+		Kind: RecordAdmitted, Call: b.call, Tenant: b.books, Pool: p.name,
 		Held: b.at, Began: st.since, Booked: held,
 	})
 	if err == nil { // the journal reports errors itself, and the work is done

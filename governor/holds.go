@@ -10,6 +10,7 @@ import (
 // holds are those of one call beside the pool's share: of limits and budgets, of its tenant and of
 // those above it. It belongs to its call, and to whoever ends that.
 type holds struct {
+	books  string        // the name in which it is written down, from its admission to its end
 	chain  []link        // the limits that hold for it, its own tenant's first
 	holds  []limits.Hold // in each link of chain, as far as the call has come
 	cost   limits.Cost   // as asked for
@@ -36,7 +37,7 @@ type holds struct {
 // open gives a call its holds. leave takes it back.
 func (g *Governor) open(now time.Time, at spot, c limits.Cost, shadow bool) *holds {
 	b := g.spare.Get().(*holds)
-	*b = holds{chain: at.tenant.chain(now, at.pool), cost: c, shadow: shadow, holds: b.holds[:0], caps: b.caps[:0], shares: b.shares[:0]}
+	*b = holds{books: at.tenant.books(), chain: at.tenant.chain(now, at.pool), cost: c, shadow: shadow, holds: b.holds[:0], caps: b.caps[:0], shares: b.shares[:0]}
 	return b
 }
 

@@ -66,7 +66,7 @@ func (w *walk) keepStart(began time.Time, h escrow.Handle, booked escrow.Cost) *
 	}
 	b.logged = booked[escrow.Tokens]
 	err := w.g.journal.Append(Record{
-		Kind: RecordAdmitted, Call: b.call, Tenant: w.tenant.books, Pool: w.pool.name,
+		Kind: RecordAdmitted, Call: b.call, Tenant: b.books, Pool: w.pool.name,
 		Held: b.at, Began: began, Booked: Charge{booked, b.cost, b.spend},
 	})
 	if err == nil {
@@ -86,7 +86,7 @@ func (g *Governor) keepEnd(now time.Time, p *pool, st *leaseState, booked, took 
 		return
 	}
 	_ = g.journal.Append(Record{
-		Kind: RecordEnded, Call: b.call, Tenant: st.tenant.books, Pool: p.name,
+		Kind: RecordEnded, Call: b.call, Tenant: b.books, Pool: p.name,
 		Held: b.at, Began: st.since, Ended: now, Booked: booked, Took: took,
 	})
 }
@@ -105,7 +105,7 @@ func (p *pool) grownLocked(st *leaseState) Record {
 	}
 	b.logged = b.belief.tokens(taken + taken/2)
 	return Record{
-		Kind: RecordGrown, Call: b.call, Tenant: st.tenant.books, Pool: p.name,
+		Kind: RecordGrown, Call: b.call, Tenant: b.books, Pool: p.name,
 		Held: b.at, Began: st.since, Booked: Charge{Pool: escrow.Cost{escrow.Tokens: b.logged}},
 	}
 }

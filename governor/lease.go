@@ -110,7 +110,7 @@ func (l *Lease) endNow(u Usage, requests int64, how Ending) bool {
 	b := st.holds
 	spent := l.spent(u, requests, b.price)
 	believed := b.belief.spend(spent)
-	b.ended = l.g.tally.note(now, st.seat, p.name, believed, spent.less(believed))
+	b.ended = l.g.tally.note(now, &st, p.name, believed, spent.less(believed))
 	p.bookEndedLocked(now, st.seat, b.shares, believed)
 	p.settleSharesLocked(now, b, believed)
 	l.g.pumpAndUnlock(p, now)
@@ -122,7 +122,7 @@ func (l *Lease) endNow(u Usage, requests int64, how Ending) bool {
 	if l.g.journal != nil {
 		here := b.belief.cost(actual)
 		l.g.keepEnd(now, p, &st, Charge{booked, b.cost, b.spend}, Charge{cost, here, believed})
-		l.keepRest(Record{Tenant: st.tenant.books, Held: b.at, Began: st.since, Ended: now, Took: Charge{Own: actual.Plus(here, -1), Spend: spent.less(believed)}})
+		l.keepRest(Record{Tenant: b.books, Held: b.at, Began: st.since, Ended: now, Took: Charge{Own: actual.Plus(here, -1), Spend: spent.less(believed)}})
 	}
 	asked := b.asked
 	price := b.price

@@ -97,12 +97,9 @@ func (v *tenantView) member(now time.Time, called string, pool string) *tenantVi
 // add makes a member.
 func (c *roster) add(now time.Time, called string) *member {
 	name := terms.MemberName(c.of.name, called)
-	t := &tenant{name: name, books: c.of.name, since: now, all: c.of.all}
+	t := &tenant{name: name, since: now, all: c.of.all}
 	m := &member{called: called, tenantView: &tenantView{tenant: t}}
 	c.describe(now, m)
-	if len(m.cfg.Budgets) > 0 {
-		t.books = name
-	}
 	if c.named == nil {
 		c.named = map[string]*member{}
 	}
@@ -238,6 +235,14 @@ func (v *tenantView) seatIn(p *poolView) *seat {
 		defer v.parent.roster.mu.Unlock()
 	}
 	return v.access[p.index].seat
+}
+
+// books is the name in which usage is written down: of a member without budgets its tenant's, because there may be very many in a month.
+func (v *tenantView) books() string {
+	if v.index < 0 && len(v.cfg.Budgets) == 0 {
+		return v.parent.name
+	}
+	return v.name
 }
 
 // each are all tenants and teams of the table, and their members.

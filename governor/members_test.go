@@ -66,8 +66,36 @@ func TestMembers_ShareWhatTheirTenantHas(t *testing.T) {
 	}
 }
 
-// A member's budget of ten lets ten of fifty calls at once go, whatever other members take, and is still spent after a reload, after it was
-// forgotten, and after a restart with a journal.
+// What a member takes of a budget that a reload has added is still spent after a restart with a journal. A call that began before is its tenant's.
+func TestMembers_BudgetsOverRestarts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		journal := &memory{left: -1}
+		cfg := withMembers(Tenant{})
+		cfg.Journal = journal
+		cfg.Pools[0].Budgets = []Budget{{Unit: UnitTokens, Limit: 100_000, Per: budget.Day}}
+		g := must(t, cfg)
+		before := admitted(t, g, demand("org/~ann", 100))
+		members := *cfg.Tenants[0].Members
+		members.Each.Budgets = []Budget{{Unit: UnitTokens, Limit: 1000, Per: budget.Day}}
+		cfg.Tenants[0].Members = &members
+		apply(t, g, cfg)
+		before.Settle(Usage{Output: 100})
+		admitted(t, g, demand("org/~ann", 900)).Settle(Usage{Output: 900})
+		cfg.Past = journal.past(time.UTC)
+		g = must(t, cfg)
+		if st, _ := g.TenantState("org/~ann"); st.Budgets[0].Used != 900 {
+			t.Errorf("after a restart ann's budget has %d used, want 900", st.Budgets[0].Used)
+		}
+		for _, m := range g.pools["p"].shares[0].split.State(time.Now()).Members {
+			if want := map[string]int64{"org": 1000}[m.Name]; m.Used != want {
+				t.Errorf("after a restart %s has used %d of the pool's budget, want %d", m.Name, m.Used, want)
+			}
+		}
+	})
+}
+
+// A member's budget of ten lets ten of fifty calls at once go, whatever other members take, and is still spent after a reload, and after it was
+// forgotten.
 func TestMembers_Budgets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := withMembers(Tenant{Budgets: []Budget{{Unit: UnitTokens, Limit: 1000, Per: budget.Day}}})

@@ -62,12 +62,10 @@ type access struct {
 
 // tenant is the state of a tenant or team, which lives on from table to table.
 type tenant struct {
-	name  string
-	since time.Time // when a configuration first had it
-	left  time.Time // when a configuration first lacked it; for Apply alone
-	all   *changes  // for its limits; nil if these are not shared
-	// books is the name in which its usage is written down: of a member without budgets its tenant's.
-	books  string
+	name   string
+	since  time.Time    // when a configuration first had it
+	left   time.Time    // when a configuration first lacked it; for Apply alone
+	all    *changes     // for its limits; nil if these are not shared
 	roster *roster      // its members; nil if it never had any
 	walks  atomic.Int64 // of a member, those on their way
 
@@ -196,7 +194,7 @@ func (g *Governor) newTable(now time.Time, cfg Config) *table {
 			tc.GroupWeight = cmp.Or(tc.GroupWeight, 1)
 		}
 		if t == nil {
-			t = &tenant{name: tc.Name, books: tc.Name, since: now, all: g.tenantChanges()}
+			t = &tenant{name: tc.Name, since: now, all: g.tenantChanges()}
 			g.tenants[tc.Name] = t
 		}
 		if tc.Members != nil && t.roster == nil {

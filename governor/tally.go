@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow/budget"
+	"github.com/llmgov/llmgov/governor/terms"
 )
 
 // tally is the usage by calls in the present periods, whether there are budgets or not: those of
@@ -26,20 +27,21 @@ func newTally(zone *time.Location, past *Past) *tally {
 	return &tally{uses: past.Uses.clone()} // the journal goes on to use its own
 }
 
-// note counts a call of a seat in a pool that has ended, and returns its number. What it took besides counts in no pool. The pool is locked.
-func (t *tally) note(now time.Time, at *seat, pool string, took, besides Spend) uint64 {
+// note counts a call in a pool that has ended, and returns its number. What it took besides counts in no pool. The pool is locked.
+func (t *tally) note(now time.Time, st *leaseState, pool string, took, besides Spend) uint64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	at := st.seat
 	row := at.used
 	if row == nil && took != (Spend{}) {
-		row = t.uses.row(Owner{at.tenant.books, pool})
+		row = t.uses.row(Owner{st.holds.books, pool})
 	}
 	if at.of == nil { // those of members come and go
 		at.used = row
 	}
 	t.uses.take(now, row, took)
 	if besides != (Spend{}) {
-		t.uses.take(now, t.uses.row(Owner{Tenant: at.tenant.books}), besides)
+		t.uses.take(now, t.uses.row(Owner{Tenant: st.holds.books}), besides)
 	}
 	t.ended++
 	return t.ended
@@ -54,7 +56,7 @@ func (t *tally) ofTenant(now time.Time, name string, b Budget) (used int64, star
 	return t.uses.ofTenant(name, b), t.uses.start[b.Per], t.ended
 }
 
-// ofPool is the same for the tenants of a pool, by name.
+// ofPool is the same for the tenants of a pool, by name, with their members.
 func (t *tally) ofPool(now time.Time, name string, b Budget) (used map[string]int64, start time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -62,7 +64,8 @@ func (t *tally) ofPool(now time.Time, name string, b Budget) (used map[string]in
 	used = map[string]int64{}
 	for who, n := range t.uses.by(b) {
 		if who.Pool == name {
-			used[who.Tenant] = n
+			of := terms.OwnerOf(who.Tenant)
+			used[of] = min(used[of]+n, maxUse)
 		}
 	}
 	return used, t.uses.start[b.Per]
