@@ -54,6 +54,28 @@ func (tb *table) view(now time.Time, name string, pool string) *tenantView {
 	return v.member(now, called, pool)
 }
 
+// look is view for those who only look. A member that is new is described as it would be, and not made.
+func (tb *table) look(now time.Time, name string) *tenantView {
+	owner, called, is := terms.CutMember(name)
+	v := tb.tenants[owner]
+	if !is || v == nil || v.cfg.Members == nil {
+		return tb.tenants[name]
+	}
+	c := v.roster
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.follow(v.table.number, v)
+	if c.of == nil {
+		return nil
+	}
+	m := c.named[called]
+	if m == nil {
+		return c.newMember(now, called, nil).tenantView
+	}
+	c.update(now, m)
+	return m.tenantView
+}
+
 // caller is who a call counts as that comes in a name: one in the name of a tenant with members counts as a member without a name.
 func (tb *table) caller(now time.Time, name string, pool string) *tenantView {
 	if v := tb.tenants[name]; v != nil && v.cfg.Members != nil {
@@ -82,11 +104,8 @@ func (v *tenantView) member(now time.Time, called string, pool string) *tenantVi
 	if m == nil {
 		m = c.add(now, called)
 	}
-	c.move(now, m)
+	c.update(now, m)
 	m.seen = now
-	if !m.until.IsZero() && !now.Before(m.until) {
-		c.describe(now, m)
-	}
 	if p := c.of.table.pools[pool]; p != nil {
 		m.sit(p)
 		m.walks.Add(1)
@@ -94,12 +113,25 @@ func (v *tenantView) member(now time.Time, called string, pool string) *tenantVi
 	return m.tenantView
 }
 
-// add makes a member.
-func (c *roster) add(now time.Time, called string) *member {
-	name := terms.MemberName(c.of.name, called)
-	t := &tenant{name: name, since: now, all: c.of.all}
+// newMember makes a member whose limits are shared by all, of which nobody else knows yet.
+func (c *roster) newMember(now time.Time, called string, all *changes) *member {
+	t := &tenant{name: terms.MemberName(c.of.name, called), since: now, all: all}
 	m := &member{called: called, tenantView: &tenantView{tenant: t}}
 	c.describe(now, m)
+	return m
+}
+
+// update brings a member up to date.
+func (c *roster) update(now time.Time, m *member) {
+	c.move(now, m)
+	if !m.until.IsZero() && !now.Before(m.until) {
+		c.describe(now, m)
+	}
+}
+
+// add makes a member that stays.
+func (c *roster) add(now time.Time, called string) *member {
+	m := c.newMember(now, called, c.of.all)
 	if c.named == nil {
 		c.named = map[string]*member{}
 	}

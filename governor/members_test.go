@@ -150,6 +150,30 @@ func TestMembers_Budgets(t *testing.T) {
 	})
 }
 
+// Who looks at a name under which nobody has called sees what a member would have, and makes none.
+func TestMembers_Looks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := withMembers(Tenant{RPM: 7, Budgets: []Budget{{Unit: UnitTokens, Limit: 1000, Per: budget.Day}}})
+		g := must(t, cfg)
+		admitted(t, g, demand("org/~bob", 100)).Settle(Usage{Output: 100})
+		for who, used := range map[string]int64{"org/~bob": 1, "org/~ann": 0, "org/~": 0} {
+			st, ok := g.TenantState(who)
+			if !ok || st.Budgets[0].Used != 100*used || st.Limits[0].Used != used || st.Limits[0].Limit != 7 {
+				t.Errorf("%s: %+v", who, st)
+			}
+			if q := g.Standing(who, "p").Requests; q.Limit != 7 || q.Remaining != 7-used {
+				t.Errorf("%s: of the requests %+v", who, q)
+			}
+			if g.Called(who) != (used > 0) {
+				t.Errorf("%s has called: %t", who, g.Called(who))
+			}
+		}
+		if n := len(g.tenants["org"].roster.list); n != 1 {
+			t.Errorf("there are %d members, and one has called", n)
+		}
+	})
+}
+
 // check holds the books of all pools against each other.
 func check(t *testing.T, g *Governor) {
 	t.Helper()

@@ -41,7 +41,7 @@ func (g *Governor) Standing(tenant, pool string) Standing {
 	var st Standing
 	tb := g.table.Load()
 	now := g.clock.Now()
-	v := tb.view(now, tenant, "")
+	v := tb.look(now, tenant)
 	if v != nil {
 		tb = v.table
 	}

@@ -243,7 +243,7 @@ func (o *ownLimits) state(now time.Time, ts *TenantState) {
 
 // Called reports whether a tenant has called since the process began, or a team of it, or its limits were asked for.
 func (g *Governor) Called(tenant string) bool {
-	v := g.table.Load().view(g.clock.Now(), tenant, "")
+	v := g.table.Load().look(g.clock.Now(), tenant)
 	if v == nil {
 		return false
 	}
@@ -276,7 +276,7 @@ func (g *Governor) TenantState(name string) (TenantState, bool) {
 	g.look()
 	tb := g.table.Load()
 	now := g.clock.Now()
-	v := tb.view(now, name, "")
+	v := tb.look(now, name)
 	if v == nil {
 		return TenantState{}, false
 	}
