@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/governor/terms"
 	"github.com/llmgov/llmgov/internal/test/testkit"
 	"github.com/llmgov/llmgov/internal/test/testkit/admissiontest"
 	"github.com/llmgov/llmgov/tenants"
@@ -283,5 +284,24 @@ func TestApply_Races(t *testing.T) {
 	}
 	if served.Load() != 2000 {
 		t.Errorf("%d calls of 2000 were served", served.Load())
+	}
+}
+
+// What an upstream refused counts once it is known how much was used, and not before: with a store that does not answer, it is kept.
+func TestMoveLimits_KeepsRefusals(t *testing.T) {
+	for _, shared := range []bool{false, true} {
+		snap := before.snapshot(t)
+		cfg := *snap.Config()
+		cfg.Pools = slices.Clone(cfg.Pools)
+		cfg.Pools[0].TPM = 100
+		cfg.Pools[0].Ranges[terms.Tokens] = tenants.Range{Max: 900, Adaptive: tenants.AdaptiveThrottles}
+		ctl := admissiontest.New(t, testkit.Must(tenants.Build(cfg, snap.Tenants()))(t), func(c *governor.Config) { c.Shared = shared })
+		g := testkit.Must(New(Options{Admission: ctl, Log: slog.New(slog.DiscardHandler)}))(t)
+		p := g.world.Load().pools[0]
+		p.Overloaded.Store(true)
+		g.moveLimits(p)
+		if kept := p.Overloaded.Load(); kept != shared {
+			t.Errorf("with a store (%t) the refusal is kept: %t", shared, kept)
+		}
 	}
 }

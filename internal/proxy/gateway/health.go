@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/llmgov/llmgov/escrow/limits"
@@ -73,7 +74,14 @@ func (g *Gateway) Watch(ctx context.Context) error {
 
 // moveLimits takes in what moves a pool's limits.
 func (g *Gateway) moveLimits(p *poolSide) {
-	if p.set.Moves() && p.set.Look(time.Now(), toldOf(g.gov.Used(p.Name, "")), p.Overloaded.Swap(false)) {
+	if !p.set.Moves() {
+		return
+	}
+	used := g.gov.Used(p.Name, "")
+	if slices.Max(used[:]) < 0 { // the store is lost: a refusal counts once it is known what was used
+		return
+	}
+	if p.set.Look(time.Now(), toldOf(used), p.Overloaded.Swap(false)) {
 		g.tellHealth(p)
 	}
 }

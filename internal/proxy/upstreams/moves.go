@@ -143,9 +143,8 @@ func (s *Set) Limits(now time.Time, configured Told) (found, left Told) {
 		limit := found.Of(of)
 		if raised := max(r.Most, *limit); r.Most > 0 {
 			switch {
-			case m.at.IsZero() && s.Shared, // others know, and go by the lowest that any gateway tells
-				!r.Throttles && s.declare(now, of),
-				!r.Throttles && s.Shared && s.uses.none(now):
+			case !r.Throttles && s.declare(now, of),
+				!r.Throttles && s.Shared && s.uses.none(now): // others know, and go by the lowest that any gateway tells
 				*limit = raised
 			case r.Throttles:
 				*limit = min(max(m.limit, *limit), raised)

@@ -83,6 +83,12 @@ func TestMoves(t *testing.T) {
 			}
 		}
 	}
+	first := New([]Spec{{Name: "up", Weight: 1}}, nil)
+	first.Ranges[Tokens] = r
+	first.Shared = true
+	if found, left := first.Limits(t0, Told{Tokens: r.Least}); found.Tokens != r.Least || left.Tokens != r.Least {
+		t.Errorf("before it is known what is used, the limit is %d, and %d are left", found.Tokens, left.Tokens)
+	}
 	if m := move("rolling", 1, Range{Least: 500_000, Most: 2_000_000, Throttles: true}, 0, 400_000); m.least != 500_000 {
 		t.Errorf("before a provider who has less than the least limit, it is %d", m.least)
 	}
