@@ -47,6 +47,7 @@ func load(l *loader) (*Snapshot, error) {
 	}
 	file := configFile{settings: map[string]any{}}
 	configShape.Read(strictyaml.Root(l.r, doc), &file)
+	file.priceWrites()
 	base := DefaultConfig()
 	base.Upstreams = file.upstreams
 	base.Pools = file.pools

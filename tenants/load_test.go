@@ -132,7 +132,7 @@ func TestLoad_Everything(t *testing.T) {
 		Prices: []ModelPrice{
 			{"*", Price{Output: 1, AudioOutput: 1, ImageOutput: 1}},
 			{"gpt-4.1*", Price{
-				Input: 2_500_000, CachedInput: 1_250_000, CacheWrite: 3_125_000, CacheWriteHour: 5_000_000, Output: 10_000_000,
+				Input: 2_500_000, CachedInput: 1_250_000, CacheWrite: 2_500_000, CacheWriteHour: 2_500_000, Output: 10_000_000,
 				AudioInput: 2_500_000, AudioOutput: 10_000_000, ImageInput: 2_500_000, ImageOutput: 10_000_000,
 			}},
 		},

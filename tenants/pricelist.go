@@ -164,6 +164,7 @@ func (l listedPrice) price() (p Price, ok bool) {
 	}
 	p.Call = microUSDOf(l.of("input_cost_per_request") * microUSD)
 	p.Tool = microUSDOf(listedPrice(l.object("search_context_cost_per_query")).of("search_context_size_medium") * microUSD)
+	priceWrites(&p, false)
 	return p, true
 }
 

@@ -29,8 +29,8 @@ var rates = []struct {
 	{"input", "US dollars a million tokens that are sent; 0 is free.", func(p *Price) *int64 { return &p.Input }, "", 0, "input_cost_per_token"},
 	{"output", "US dollars a million tokens that are produced; 0 is free.", func(p *Price) *int64 { return &p.Output }, "", 0, "output_cost_per_token"},
 	{"cached_input", "The same, of what the provider had cached. Left out, it is as input.", func(p *Price) *int64 { return &p.CachedInput }, "input", 4, "cache_read_input_token_cost"},
-	{"cache_write", "The same, of what the provider puts into its cache. Left out, it is 1.25 times input.", func(p *Price) *int64 { return &p.CacheWrite }, "input", 5, "cache_creation_input_token_cost"},
-	{"cache_write_1h", "The same, of what is kept there for an hour. Left out, it is twice input.", func(p *Price) *int64 { return &p.CacheWriteHour }, "input", 8, "cache_creation_input_token_cost_above_1hr"},
+	{"cache_write", "The same, of what the provider puts into its cache. Left out, it is 1.25 times input for Claude or if cache_write_1h is there, else as input.", func(p *Price) *int64 { return &p.CacheWrite }, "input", 5, "cache_creation_input_token_cost"},
+	{"cache_write_1h", "The same, of what is kept there for an hour. Left out, it is twice input for Claude or if cache_write is there, else as input.", func(p *Price) *int64 { return &p.CacheWriteHour }, "input", 8, "cache_creation_input_token_cost_above_1hr"},
 	{"audio_input", "The same, of sound that is sent. Left out, it is as input.", func(p *Price) *int64 { return &p.AudioInput }, "input", 4, "input_cost_per_audio_token"},
 	{"audio_output", "The same, of sound that is produced. Left out, it is as output.", func(p *Price) *int64 { return &p.AudioOutput }, "output", 4, "output_cost_per_audio_token"},
 	{"image_input", "The same, of images that are sent. Left out, it is as input.", func(p *Price) *int64 { return &p.ImageInput }, "input", 4, "input_cost_per_image_token"},
@@ -216,19 +216,64 @@ func readAbove(v value, short Price, list []pair) terms.Above {
 	return above
 }
 
+// unsaid is the rate of cache writes that an entry says nothing of, until priceWrites.
+const unsaid = -1
+
 // fillPrice sets the rates that an entry does not say.
 func fillPrice(p *Price, says func(key string) bool) {
+	writes := says("cache_write") || says("cache_write_1h")
 	for _, r := range rates {
-		if r.of == "" || says(r.key) {
-			continue
+		switch {
+		case r.of == "" || says(r.key):
+		case r.quarters > 4 && !writes:
+			*r.at(p) = unsaid
+		case r.of == "output":
+			*r.at(p) = p.Output
+		default:
+			*r.at(p) = (p.Input*r.quarters + 3) / 4
 		}
-		of := p.Input
-		if r.of == "output" {
-			of = p.Output
-		}
-		*r.at(p) = (of*r.quarters + 3) / 4
 	}
 }
+
+// priceWrites sets the rates of cache writes that are unsaid: as Anthropic has them if they are dear, or as input, so that no call is held at more
+// than it can cost.
+func priceWrites(p *Price, dear bool) {
+	for i := range p.Above {
+		priceWrites(&p.Above[i].Price, dear)
+	}
+	for _, r := range rates {
+		if at := r.at(p); *at == unsaid {
+			*at = p.Input
+			if dear {
+				*at = (p.Input*r.quarters + 3) / 4
+			}
+		}
+	}
+}
+
+// priceWrites sets the rates of cache writes that own prices leave out. They are dear for Claude and at upstreams of kind Anthropic.
+func (c *configFile) priceWrites() {
+	var theirs []string // the models of such upstreams
+	for _, p := range c.pools {
+		for _, u := range p.Upstreams {
+			dear := slices.ContainsFunc(c.upstreams, func(o Upstream) bool { return o.Name == u.Name && o.Kind == Anthropic })
+			if dear {
+				theirs = append(theirs, p.Models...)
+			}
+			if u.Price != nil {
+				priceWrites(u.Price, dear || slices.ContainsFunc(p.Models, isClaude))
+			}
+		}
+	}
+	aliases := aliasMap(c.pools)
+	for i := range c.prices {
+		model := c.prices[i].Model
+		model = cmp.Or(aliases[model], model)
+		priceWrites(&c.prices[i].Price, isClaude(model) || slices.ContainsFunc(theirs, func(m string) bool { return glob.Overlap(m, model) }))
+	}
+}
+
+func isClaude(model string) bool { return strings.Contains(model, "claude") }
 
 // checkPrice checks a price that was made in code.
 func checkPrice(r *report, path string, p *Price) {

@@ -47,6 +47,48 @@ func TestUpstreamLimits(t *testing.T) {
 	}
 }
 
+// Rates of cache writes that are left out are Anthropic's only where its models are priced, or where one of the two is there.
+func TestPrices_CacheWrites(t *testing.T) {
+	s := testkit.Must(loadSections(map[string]string{
+		"llmgov.yaml": `
+upstreams: {a: {base_url: "http://a", kind: anthropic}, o: {base_url: "http://o"}}
+pools:
+  a: {models: [opus, "haiku-*", {smart: opus}], upstreams: [{name: a}], tpm: 9}
+  o: {models: [m, n, hour, "anthropic.claude-*", equal], upstreams: [{name: o}], tpm: 9}
+  b: {models: [other], upstreams: [{name: o, price: {input: 1, output: 1}}], tpm: 9}
+  c: {models: [claude-3], upstreams: [{name: o, price: {input: 1, output: 1, above: [{context: 1, input: 2}]}}], tpm: 9}
+prices:
+  m: {input: 4, output: 1, above: [{context: 1, input: 8}]}
+  n: {input: 4, output: 1, cache_write: 5}
+  hour: {input: 4, output: 1, cache_write_1h: 9}
+  opus: {input: 4, output: 1}
+  "haiku-4*": {input: 4, output: 1}
+  smart: {input: 4, output: 1}
+  "anthropic.claude-*": {input: 4, output: 1, above: [{context: 1, input: 8}]}
+  "equal": {input: 4, output: 1, cache_write: 4, cache_write_1h: 4}
+`,
+	}))(t)
+	for model, want := range map[string][2]int64{
+		"m": {4, 4}, "n": {5, 8}, "hour": {5, 9}, "opus": {5, 8}, "haiku-4-5": {5, 8}, "smart": {5, 8}, "anthropic.claude-x": {5, 8}, "equal": {4, 4},
+	} {
+		p := s.Price(model)
+		if want[0] *= 1e6; p.CacheWrite != want[0] || p.CacheWriteHour != want[1]*1e6 {
+			t.Errorf("%s: %d and %d", model, p.CacheWrite, p.CacheWriteHour)
+		}
+		if len(p.Above) > 0 && (p.Above[0].CacheWrite != 2*want[0] || p.Above[0].CacheWriteHour != 2e6*want[1]) {
+			t.Errorf("%s: %d and %d of long prompts", model, p.Above[0].CacheWrite, p.Above[0].CacheWriteHour)
+		}
+	}
+	if most := s.Price("m").Most(100, 0, ""); most != 8*100 {
+		t.Errorf("100 tokens may cost %d", most)
+	}
+	for i := range s.Pools() {
+		if p := s.Pools()[i].Upstreams[0].Price; p != nil && p.CacheWriteHour != int64(i)*1_000_000 {
+			t.Errorf("at the upstream of pool %s it is %d", s.Pools()[i].Name, p.CacheWriteHour)
+		}
+	}
+}
+
 // An upstream of a pool may have a price, which counts for all models there; a pool all of whose upstreams have one needs no other.
 func TestUpstreamPrices(t *testing.T) {
 	load := func(ups, rest string) (*Snapshot, error) {
@@ -60,7 +102,7 @@ func TestUpstreamPrices(t *testing.T) {
 	free := s.PriceAt(p, "a", "m")
 	paid := s.PriceAt(p, "b", "m")
 	want := Price{
-		Input: 2_500_000, CachedInput: 1_000_000, CacheWrite: 3_125_000, CacheWriteHour: 5_000_000, Output: 10_000_000,
+		Input: 2_500_000, CachedInput: 1_000_000, CacheWrite: 2_500_000, CacheWriteHour: 2_500_000, Output: 10_000_000,
 		AudioInput: 2_500_000, AudioOutput: 10_000_000, ImageInput: 2_500_000, ImageOutput: 10_000_000,
 	}
 	if diff := cmp.Diff([]Price{{}, want}, []Price{*free, *paid}); diff != "" {
