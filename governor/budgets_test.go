@@ -43,8 +43,11 @@ func TestBudget_OfATenant(t *testing.T) {
 		if rej == nil || rej.Reason != ReasonTokens || rej.RetryAfter > time.Second || rej.Used != 6000 || rej.Limit != 10_000 {
 			t.Fatalf("while 6000 of 10000 are held, 5000 more got %+v", rej)
 		}
+		if b := spent(g, 0, 0); b.Used != 6000 || b.Held != 6000 {
+			t.Errorf("while 6000 are held, the budget says %+v", b)
+		}
 		first.Settle(Usage{Output: 7000})
-		if b := spent(g, 0, 0); b.Used != 7000 || !b.Resets.Equal(start.Add(time.Hour)) {
+		if b := spent(g, 0, 0); b.Used != 7000 || b.Held != 0 || !b.Resets.Equal(start.Add(time.Hour)) {
 			t.Fatalf("7000 were taken, the budget says %+v", b)
 		}
 		// Nothing is in flight: what is left is for one that may take more.
@@ -59,7 +62,7 @@ func TestBudget_OfATenant(t *testing.T) {
 		time.Sleep(50 * time.Minute)
 		// What was held before the hour stays there; what goes beyond it counts now.
 		second.Settle(Usage{Output: 3100})
-		if b := spent(g, 0, 0); b.Used != 100 {
+		if b := spent(g, 0, 0); b.Used != 100 || b.Held != 0 {
 			t.Errorf("in the new hour the budget says %+v", b)
 		}
 		for range 3 {

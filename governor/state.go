@@ -85,9 +85,9 @@ type BudgetState struct {
 	// Pool names the pool of whose budget this is a tenant's part: Used is then the tenant's, and
 	// Limit is everybody's. It is empty for a whole budget.
 	Pool string
-	// Used is settled or held by calls in flight.
-	Used   int64
-	Resets time.Time
+	// Used is settled or held by calls in flight, of which Held is the latter; a tenant's part does not tell it.
+	Used, Held int64
+	Resets     time.Time
 }
 
 // LimitState is one own limit of a tenant, in one pool if that is named.
@@ -189,7 +189,7 @@ func states(now time.Time, accounts []*account) []BudgetState {
 	for _, a := range accounts {
 		used := a.usedByAll(now) * a.scale
 		a.advance(now)
-		out = append(out, BudgetState{Budget: a.Budget, Used: used, Resets: a.ends})
+		out = append(out, BudgetState{Budget: a.Budget, Used: used, Held: min(used, a.inFlight()*a.scale), Resets: a.ends})
 	}
 	return out
 }

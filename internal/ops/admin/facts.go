@@ -60,14 +60,15 @@ func (a *API) Facts(now time.Time) (list []notify.Fact) {
 	return list
 }
 
-// budgetFacts are the steps that the use of a budget has passed. Each is told once a period.
+// budgetFacts are the steps that the use of a budget has passed, of calls that have ended: those in flight hold the most that they may take, and a step is told
+// once a period.
 func budgetFacts(kind, owner string, b *governor.BudgetState) (list []notify.Fact) {
 	steps := budgetSteps
 	if b.WarnAt[0] > 0 {
 		steps = b.WarnAt[:]
 	}
 	for _, step := range steps {
-		if step == 0 || b.Limit <= 0 || float64(b.Used) < float64(b.Limit)/100*float64(step) {
+		if step == 0 || b.Limit <= 0 || float64(b.Used-b.Held) < float64(b.Limit)/100*float64(step) {
 			continue
 		}
 		f := notify.Fact{

@@ -40,6 +40,10 @@ func TestBudgetFacts(t *testing.T) {
 	if f := budgetFacts("tenant", "acme", &b)[0]; f.Message != want {
 		t.Errorf("it says %q, want %q", f.Message, want)
 	}
+	b.Held = 1
+	if list := budgetFacts("tenant", "acme", &b); len(list) != 0 {
+		t.Errorf("what is held counts: %+v", list)
+	}
 	b.WarnAt = [terms.MaxWarnings]int64{90, 50}
 	if list := budgetFacts("tenant", "acme", &b); len(list) != 1 || !strings.Contains(list[0].Message, " 50 % ") {
 		t.Errorf("by warn_at: %+v", list)

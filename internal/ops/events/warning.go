@@ -33,7 +33,7 @@ type told struct {
 }
 
 // Look finds the budgets of which another part is used since the last look, and adds events to the ring. Each part is told once a period, and of several at once
-// the highest. What was used before the first look, by an earlier process, was told by that.
+// the highest, when calls that have ended have used it: what those in flight hold may come back. What was used before the first look, by an earlier process, was told by that.
 func (w *Warnings) Look(now time.Time, s governor.State, to *Ring) {
 	seen := map[warned]told{}
 	look := func(of warned, list []governor.BudgetState) {
@@ -46,7 +46,7 @@ func (w *Warnings) Look(now time.Time, s governor.State, to *Ring) {
 			if !last.resets.Equal(b.Resets) {
 				last = told{resets: b.Resets}
 			}
-			if percent := b.Passed(b.Used); percent > last.percent {
+			if percent := b.Passed(b.Used - b.Held); percent > last.percent {
 				last.percent = percent
 				if w.begun {
 					to.add(Event{Event: governor.Event{At: now, Request: governor.Request{Tenant: of.tenant, Pool: of.pool}}, Warning: &Warning{b, percent}})

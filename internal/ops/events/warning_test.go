@@ -16,25 +16,26 @@ func TestWarnings(t *testing.T) {
 	ring := NewRing(8)
 	var w Warnings
 	for i, step := range []struct {
-		used, limit int64
-		resets      time.Time
-		want        []int64 // percentages
+		used, held, limit int64
+		resets            time.Time
+		want              []int64 // percentages
 	}{
-		{510, 1000, first, nil}, // of before
-		{799, 1000, first, nil},
-		{800, 1000, first, []int64{80}},
-		{1200, 1000, first, []int64{100}},
-		{700, 1000, first, nil}, // a hold was given back
-		{900, 1000, first, nil},
-		{0, 1000, second, nil},
-		{1000, 1000, second, []int64{100}}, // all at once
-		{1000, 4000, second, nil},
-		{0, 4000, first.AddDate(0, 2, 0), nil},
-		{2000, 4000, first.AddDate(0, 2, 0), []int64{50}},
+		{510, 0, 1000, first, nil}, // of before
+		{799, 0, 1000, first, nil},
+		{800, 0, 1000, first, []int64{80}},
+		{5000, 4201, 1000, first, nil}, // most of it is held
+		{1200, 0, 1000, first, []int64{100}},
+		{700, 0, 1000, first, nil}, // as if a call gave back what it had used
+		{900, 0, 1000, first, nil},
+		{0, 0, 1000, second, nil},
+		{1000, 0, 1000, second, []int64{100}}, // all at once
+		{1000, 0, 4000, second, nil},
+		{0, 0, 4000, first.AddDate(0, 2, 0), nil},
+		{2000, 0, 4000, first.AddDate(0, 2, 0), []int64{50}},
 	} {
 		b := governor.BudgetState{
 			Budget: governor.Budget{Unit: governor.UnitMicroUSD, Limit: step.limit, Per: terms.Month, WarnAt: [terms.MaxWarnings]int64{80, 50, 100}},
-			Used:   step.used, Resets: step.resets,
+			Used:   step.used, Held: step.held, Resets: step.resets,
 		}
 		quiet := b
 		quiet.WarnAt = [terms.MaxWarnings]int64{}
