@@ -1,8 +1,6 @@
 package stored
 
 import (
-	"cmp"
-
 	"github.com/tidwall/gjson"
 
 	"github.com/llmgov/llmgov/governor"
@@ -56,10 +54,6 @@ func Collect(store *objects.Store, key objects.Key, end End, charge func(objects
 		case !end.Reported:
 			u = governor.Usage{Input: d.Input, Output: d.Output}
 		}
-		owed := *d
-		if d.Kind == objects.Batch { // it may name the model that its calls asked for
-			owed.Model = cmp.Or(end.Model, d.Model)
-		}
-		return charge(owed, u)
+		return charge(*d, u)
 	})
 }

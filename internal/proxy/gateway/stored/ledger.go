@@ -94,7 +94,15 @@ func (l *Ledger) Record(upstream string, list []Object, unstored bool) {
 
 // Collect charges an object that is done.
 func (l *Ledger) Collect(key objects.Key, end End) {
-	err := Collect(l.Store, key, end, func(d objects.Debt, u governor.Usage) bool { return l.charge(key, d, u, !end.Reported) })
+	err := Collect(l.Store, key, end, func(d objects.Debt, u governor.Usage) bool {
+		named := d
+		named.Model = end.Model
+		// A batch may name the model that its calls asked for, or a dated one that has no price.
+		if d.Kind == objects.Batch && end.Model != "" && (priceOf(l.Call.Policy, key, &named) != nil || priceOf(l.Call.Policy, key, &d) == nil) {
+			d = named
+		}
+		return l.charge(key, d, u, !end.Reported)
+	})
 	if err != nil {
 		l.Call.Failure = err
 	}

@@ -45,11 +45,11 @@ func (p *batchProvider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write([]byte(p.batches[id]))
 }
 
-// finish lets a batch be done, with a usage.
-func (p *batchProvider) finish(id string, input, output int64) {
+// finish lets a batch be done, with a usage, and what else it is to show.
+func (p *batchProvider) finish(id string, input, output int64, more ...string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.batches[id] = fmt.Sprintf(`{"id":%q,"object":"batch","status":"completed","usage":{"input_tokens":%d,"output_tokens":%d}}`, id, input, output)
+	p.batches[id] = fmt.Sprintf(`{"id":%q,"object":"batch","status":"completed","usage":{"input_tokens":%d,"output_tokens":%d}%s}`, id, input, output, strings.Join(more, ""))
 }
 
 func (p *batchProvider) count() int {
@@ -70,19 +70,21 @@ const (
 func batchStack(t *testing.T, p *batchProvider, store *objects.Store, per tenants.Unit, limit int64) *sockets.Stack {
 	t.Helper()
 	w := sockets.World{Upstream: p, Config: func(c *tenants.Config) {
-		c.Prices = []tenants.ModelPrice{{Model: "*", Price: tenants.Price{Input: 1_000_000, CachedInput: 1_000_000, Output: 1_000_000}}}
+		c.Prices = []tenants.ModelPrice{{Model: "gpt-4o", Price: tenants.Price{Input: 1_000_000, CachedInput: 1_000_000, Output: 1_000_000}}}
 	}}
 	w.Objects = store
 	w.Tenants = []tenants.Tenant{
 		sockets.Tenant("acme", func(t *tenants.Tenant) {
 			sockets.Granted(t)
 			t.DefaultPool = "main"
+			t.Models = []string{"gpt-4o"}
 			t.Budgets = []tenants.Budget{{Unit: per, Limit: limit, Per: tenants.Month}}
 			byMembers(t)
 		}),
 		sockets.Tenant("acme/search", func(t *tenants.Tenant) {
 			sockets.Granted(t)
 			t.DefaultPool = "main"
+			t.Models = []string{"gpt-4o"}
 		}),
 	}
 	return sockets.New(t, w)
@@ -156,6 +158,23 @@ func TestAudit_H2_BatchesAreHeldInBudgets(t *testing.T) {
 				t.Errorf("after two took little, %d more were created, want one or two", n)
 			}
 		})
+	}
+}
+
+// A batch that names a model by another name, which has no price, costs what the model costs that its calls asked for.
+func TestBatchesNameOtherModels(t *testing.T) {
+	p := &batchProvider{batches: map[string]string{}}
+	s := batchStack(t, p, nil, tenants.MicroUSD, 10*batchWorth)
+	file := uploadCalls(s, "acme")
+	if status, text := createBatch(s, "acme", file); status != http.StatusOK {
+		t.Fatal(status, text)
+	}
+	p.finish("batch_1", 0, 9*batchWorth, `,"model":"gpt-4o-2024-08-06"`)
+	if status, text := s.SendAs("acme", http.MethodGet, "/v1/batches/batch_1", "", ""); status != http.StatusOK {
+		t.Fatal(status, text)
+	}
+	if n := createUntilRefused(s, "acme", file); n > 1 {
+		t.Errorf("after a batch took nine tenths of the budget, %d more were created, want 1", n)
 	}
 }
 
