@@ -25,6 +25,7 @@ type Debt struct {
 	// Bound is the most that the answer may have. Of a response, limits by the minute have booked that
 	// already, like Input; of a batch, budgets hold both.
 	Bound int64
+	Calls int64 `json:",omitempty"` // of a batch
 	// Size is a response's prompt as package tokens weighs it, beside Before tokens of earlier calls.
 	Size   [9]int64
 	Before int64

@@ -175,6 +175,7 @@ func entryBytes(e Entry) []byte {
 	if calls {
 		b = strconv.AppendInt(append(b, 0), e.Input, 10)
 		b = strconv.AppendInt(append(b, 0), e.Output, 10)
+		b = strconv.AppendInt(append(b, 0), e.Calls, 10)
 	}
 	return b
 }
@@ -183,7 +184,7 @@ func parseEntry(v []byte) (Entry, bool) {
 	if len(v) < 10 {
 		return Entry{}, false
 	}
-	fields := append(strings.Split(string(v[9:]), "\x00"), "", "", "", "")
+	fields := append(strings.Split(string(v[9:]), "\x00"), "", "", "", "", "")
 	number := func(i int) int64 {
 		n, _ := strconv.ParseInt(fields[i], 10, 64) // none is 0: not known
 		return n
@@ -191,6 +192,6 @@ func parseEntry(v []byte) (Entry, bool) {
 	made := time.Unix(int64(binary.BigEndian.Uint64(v[1:9])), 0)
 	return Entry{
 		Kind: Kind(v[0]), Owner: fields[0], Made: made, Model: fields[1],
-		Size: number(2), Input: number(3), Output: number(4),
+		Size: number(2), Input: number(3), Output: number(4), Calls: number(5),
 	}, true
 }

@@ -47,8 +47,8 @@ type Entry struct {
 	Made  time.Time
 	// Model is the dearest that a file of calls asks for, by the prices when it came.
 	Model string
-	// Input and Output are the most tokens that the calls of a file of calls may take.
-	Input, Output int64
+	// Input and Output are the most tokens that the Calls of a file of calls may take.
+	Input, Output, Calls int64
 	// Size is how much the object adds to a prompt that refers to it: the bytes of a file, and the
 	// tokens of a response (with all that it continues) or of an item of one. 0 is not known.
 	Size int64

@@ -11,6 +11,7 @@ import (
 type Batch struct {
 	// Input and Output are the most tokens that they may take.
 	Input, Output int64
+	Calls         int64  // how many they are
 	Dearest       string // of their models; "" is none
 }
 
@@ -21,6 +22,7 @@ const maxBatchTokens = int64(1e12)
 func (b *Batch) Add(input, output int64) {
 	b.Input = min(b.Input+input, maxBatchTokens)
 	b.Output = min(b.Output+output, maxBatchTokens)
+	b.Calls++
 }
 
 // Asks notes a model that a call asks for, if it is the dearest so far.
@@ -39,6 +41,7 @@ func (b *Batch) Asks(model string, prices *tenants.Snapshot) {
 func (b *Batch) Reset() {
 	b.Input = 0
 	b.Output = 0
+	b.Calls = 0
 }
 
 // Of makes the batch that of the calls in a file that was checked.
@@ -46,6 +49,7 @@ func (b *Batch) Of(file objects.Entry, prices *tenants.Snapshot) {
 	b.Asks(file.Model, prices)
 	b.Input = file.Input
 	b.Output = file.Output
+	b.Calls = file.Calls
 }
 
 // IsBatch reports whether a file of this purpose is meant for a batch.

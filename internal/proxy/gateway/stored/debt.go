@@ -24,6 +24,7 @@ func HasEnded(shown gjson.Result) bool { return ended[shown.Get("status").Str] }
 // End is the end of an object, as far as it is known.
 type End struct {
 	Model    string // that it names; "" is none
+	Calls    int64  // of a batch, that were answered; 0 is not known
 	Usage    governor.Usage
 	Reported bool // the usage
 }
@@ -37,7 +38,7 @@ func ReadEnd(shown gjson.Result) (end End, ok bool) {
 	if tier := shown.Get("service_tier").Str; tier != "" {
 		usage.Tier = streaming.ReadTier(tier)
 	}
-	return End{Model: shown.Get("model").Str, Usage: governor.Usage(usage), Reported: reported}, true
+	return End{Model: shown.Get("model").Str, Calls: shown.Get("request_counts.completed").Int(), Usage: governor.Usage(usage), Reported: reported}, true
 }
 
 // Collect has an object charged that is done. If it does not report its usage, that is the prompt, and the

@@ -1,6 +1,7 @@
 package stored
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -57,6 +58,7 @@ func (l *Ledger) Keep(ctx context.Context, upstream string, list []Object, owner
 			entry.Model = l.Batch.Dearest
 			entry.Input = l.Batch.Input
 			entry.Output = l.Batch.Output
+			entry.Calls = l.Batch.Calls
 		}
 		// Not with the client's context: the object is there even if the client has gone.
 		if err := l.Store.Own(context.WithoutCancel(ctx), key, entry); err != nil {
@@ -95,6 +97,7 @@ func (l *Ledger) Record(upstream string, list []Object, unstored bool) {
 // Collect charges an object that is done.
 func (l *Ledger) Collect(key objects.Key, end End) {
 	err := Collect(l.Store, key, end, func(d objects.Debt, u governor.Usage) bool {
+		d.Calls = cmp.Or(end.Calls, d.Calls)
 		named := d
 		named.Model = end.Model
 		// A batch may name the model that its calls asked for, or a dated one that has no price.

@@ -23,6 +23,7 @@ func (l *Ledger) owe(ctx context.Context, key objects.Key, kind objects.Kind, in
 		Model:   cmp.Or(c.Ask.Model, l.Batch.Dearest),
 		Input:   input,
 		Bound:   max(c.Request.Output, l.Batch.Output),
+		Calls:   l.Batch.Calls,
 		Size:    c.Ask.Prompt.Size,
 		Before:  c.Ask.Prompt.Before,
 		Streams: kind == objects.Response && c.Ask.Stream,
@@ -70,7 +71,7 @@ func (l *Ledger) HoldBatch() *ask.Refusal {
 		BudgetsOnly: true,
 		Tier:        governor.TierBatch,
 	}
-	req.Price = c.Policy.Snapshot.DearestPrice(c.Pool.Pool, c.Ask.Via, l.Batch.Dearest, req.Input, req.Output, req.Tier)
+	req.Price = ofCalls(c.Policy.Snapshot.DearestPrice(c.Pool.Pool, c.Ask.Via, l.Batch.Dearest, req.Input, req.Output, req.Tier), l.Batch.Calls)
 	lease, rej := c.Acquire(&req)
 	if rej != nil {
 		return c.Retract(rej)
@@ -111,7 +112,17 @@ func (h *Holds) Again(store *objects.Store, gov *governor.Governor, p *admission
 func priceOf(p *admission.Policy, key objects.Key, d *objects.Debt) *governor.Price {
 	pool, there := p.PoolNamed(d.Pool)
 	if !there {
-		return p.Snapshot.Price(d.Model)
+		return ofCalls(p.Snapshot.Price(d.Model), d.Calls)
 	}
-	return p.Snapshot.PriceAt(pool.Pool, key.Upstream, d.Model)
+	return ofCalls(p.Snapshot.PriceAt(pool.Pool, key.Upstream, d.Model), d.Calls)
+}
+
+// ofCalls is the price of a batch of so many calls, each of which costs what a call does beside its tokens.
+func ofCalls(p *governor.Price, calls int64) *governor.Price {
+	if p == nil || p.Call == 0 || calls <= 1 {
+		return p
+	}
+	own := *p
+	own.Call *= min(calls, maxCalls)
+	return &own
 }

@@ -67,10 +67,13 @@ const (
 
 // batchStack is a gateway in front of a provider, and a file of which batches can be made. The budget
 // has room for ten, and the team's is larger.
-func batchStack(t *testing.T, p *batchProvider, store *objects.Store, per tenants.Unit, limit int64) *sockets.Stack {
+func batchStack(t *testing.T, p *batchProvider, store *objects.Store, per tenants.Unit, limit int64, perCall ...int64) *sockets.Stack {
 	t.Helper()
 	w := sockets.World{Upstream: p, Config: func(c *tenants.Config) {
 		c.Prices = []tenants.ModelPrice{{Model: "gpt-4o", Price: tenants.Price{Input: 1_000_000, CachedInput: 1_000_000, Output: 1_000_000}}}
+		for _, micros := range perCall {
+			c.Prices[0].Price.Call = micros
+		}
 	}}
 	w.Objects = store
 	w.Tenants = []tenants.Tenant{
@@ -175,6 +178,34 @@ func TestBatchesNameOtherModels(t *testing.T) {
 	}
 	if n := createUntilRefused(s, "acme", file); n > 1 {
 		t.Errorf("after a batch took nine tenths of the budget, %d more were created, want 1", n)
+	}
+}
+
+// Each call of a batch costs what the price says of a call: as many as the file has are held, also over a restart, and those that were answered are charged.
+func TestBatchesCostByTheCall(t *testing.T) {
+	for answered, want := range map[int]int{1: 1, batchCalls: 0} {
+		p := &batchProvider{batches: map[string]string{}}
+		dir := t.TempDir()
+		store := sockets.OpenObjects(t, dir)
+		const call = 100 * batchWorth
+		const limit = 3*batchCalls*call + 2*call
+		file := uploadCalls(batchStack(t, p, store, tenants.MicroUSD, limit, call), "acme")
+		restart := func() *sockets.Stack {
+			testkit.OK(t, store.Close())
+			store = sockets.OpenObjects(t, dir)
+			return batchStack(t, p, store, tenants.MicroUSD, limit, call)
+		}
+		if n := createUntilRefused(restart(), "acme", file); n != 3 {
+			t.Errorf("of a budget for three batches, %d were created", n)
+		}
+		s := restart()
+		p.finish("batch_1", 10, 10, fmt.Sprintf(`,"request_counts":{"total":%d,"completed":%d,"failed":%d}`, batchCalls, answered, batchCalls-answered))
+		if status, text := s.SendAs("acme", http.MethodGet, "/v1/batches/batch_1", "", ""); status != http.StatusOK {
+			t.Fatal(status, text)
+		}
+		if n := createUntilRefused(s, "acme", file); n != want {
+			t.Errorf("after one of which %d calls were answered, %d more were created, want %d", answered, n, want)
+		}
 	}
 }
 
