@@ -13,7 +13,8 @@ import (
 )
 
 // Cautions lists valid settings that are unwise: secrets that others on the machine may read, keys that are sent in clear,
-// addresses at which a provider's routes do not begin, servers whose load is read for nothing, and a proxy that others can pass for.
+// addresses at which a provider's routes do not begin, servers whose load is read for nothing, upstreams that may raise limits of which none moves, and a
+// proxy that others can pass for.
 func (s *Snapshot) Cautions() []string {
 	list := slices.Clone(s.exposed)
 	for _, u := range s.cfg.Upstreams {

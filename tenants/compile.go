@@ -92,7 +92,7 @@ func compile(r *report, cfg Config, list []Tenant) (*Snapshot, error) {
 	}
 	s := newSnapshot(cfg, list)
 	s.scopes = c.scopes
-	s.unwise = slices.Concat(c.idleEngines(), c.misplaced(), c.fromHere())
+	s.unwise = slices.Concat(c.idleEngines(), c.idleFollows(), c.misplaced(), c.fromHere())
 	s.origins = newOrigins(r)
 	return s, nil
 }

@@ -585,6 +585,26 @@ func TestCautions_ProxyHere(t *testing.T) {
 	}
 }
 
+// An upstream that may raise limits is told of if none of its pools has one that it moves.
+func TestCautions_FollowsNothing(t *testing.T) {
+	for pools, tells := range map[string]bool{
+		"{p: {models: [m], upstream: u, tpm: 9}}":                                                            true,
+		"{p: {models: [m], upstream: u, tpm: {min: 5, max: 9, adaptive: throttles}}}":                        true,
+		"{p: {models: [m], upstream: u, tpm: {min: 5, max: 9}}}":                                             false,
+		"{p: {models: [m], upstream: u, rpm: 9}, q: {models: [n], upstream: u, otpm: {min: 5, max: 9}}}":     false,
+		"{p: {models: [m], upstream: u, rpm: 9}, q: {models: [n], upstream: w, otpm: {min: 5, max: 9}}}":     true,
+		"{p: {models: [m], upstreams: [{name: u}, {name: w}], rpm: {min: 5, max: 9}, tpm: 6, ramp: 2x/min}}": false,
+	} {
+		s := testkit.Must(loadSections(map[string]string{
+			"llmgov.yaml": "upstreams:\n  u: {base_url: \"http://127.0.0.1/v1\", heed: follow}\n  w: {base_url: \"http://127.0.0.2/v1\", heed: follow}\npools: " + pools + "\n",
+		}))(t)
+		said := strings.Join(s.Cautions(), "\n")
+		if strings.Contains(said, "llmgov.yaml:2:46: upstreams.u.heed: follow acts as lower") != tells {
+			t.Errorf("of %s is said %q", pools, said)
+		}
+	}
+}
+
 func TestEngine_KeyInClear(t *testing.T) {
 	s := testkit.Must(loadSections(map[string]string{"llmgov.yaml": `upstreams: {u: {base_url: "https://u/v1", api_key: k, engine: {kind: vllm, url: "http://10.0.0.5:8000/metrics", send_key: true}}}
 pools: {p: {models: [m], concurrency: 4}}

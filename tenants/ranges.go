@@ -91,6 +91,25 @@ func (c *compiler) follows(upstream string) bool {
 	return at < 0 || c.cfg.Upstreams[at].Heed == HeedFollow
 }
 
+// idleFollows describes the upstreams that may raise limits none of which moves by what they declare.
+func (c *compiler) idleFollows() (list []string) {
+	moves := map[string]bool{}
+	for _, p := range c.cfg.Pools {
+		declared := slices.ContainsFunc(p.Ranges[:], func(r Range) bool { return r.Max > 0 && r.Adaptive == "" })
+		for _, u := range p.Upstreams {
+			moves[u.Name] = moves[u.Name] || declared
+		}
+	}
+	for _, u := range c.cfg.Upstreams {
+		if u.Heed == HeedFollow && !moves[u.Name] {
+			idle := c.r.Describe(strictyaml.Child(strictyaml.Child("upstreams", u.Name), "heed"),
+				"follow acts as lower, because no pool of the upstream has a limit that what is declared may raise; write one such as tpm: {min: 300000, max: 2000000}")
+			list = append(list, idle.String())
+		}
+	}
+	return list
+}
+
 // The bounds of ramps.
 const leastRamp, mostRamp = 1.1, 100
 
