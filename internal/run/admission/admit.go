@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
@@ -21,7 +22,8 @@ func (c *Call) Waited() time.Duration {
 // Admit asks the governor for a lease, and waits for it. Afterwards the call has a lease, or is
 // refused, or is Stale.
 func (c *Call) Admit() *ask.Refusal {
-	if f := Overridden(c.Tenant, time.Now()); f != nil {
+	now := time.Now()
+	if f := cmp.Or(Overridden(c.Tenant, now), Blocked(c.Tenant, c.Member(), now)); f != nil {
 		return f
 	}
 	if f := c.refuseDuplicate(); f != nil {

@@ -13,9 +13,6 @@ import (
 func (c *Call) Estimate() *ask.Refusal {
 	a := &c.Ask
 	req := &c.Request
-	if f := Blocked(c.Tenant, c.Member(), c.Began); f != nil {
-		return f
-	}
 	req.Tenant = c.Counted()
 	req.Pool = c.Pool.Name
 	req.ID = c.ID

@@ -39,6 +39,7 @@ func newWorld(t *testing.T) *world {
 	pool.TPM = 600_000
 	cfg.Pools = []tenants.Pool{pool}
 	acme := tenants.Tenant{Name: "acme", Limits: terms.Limits{TPM: 1000}, Keys: []tenants.Key{{Hash: tenants.HashKey("sk-acme")}}, Models: []string{"gpt-4o"}, Routes: tenants.RouteInference}
+	acme.Members = &tenants.Members{By: tenants.MemberBy{Source: tenants.ByUser}, Each: tenants.MemberLimits{Weight: 1}, Override: map[string]tenants.MemberLimits{"bob": {Weight: 1, Blocked: "rpm"}}}
 	ctl := admissiontest.Build(t, cfg, acme)
 	book := reserve.New(reserve.Options{Door: inprocess.New(ctl), Tenant: ctl.TenantOf, Most: 4})
 	t.Cleanup(book.Close)
@@ -157,6 +158,7 @@ func TestShouldRateLimit_TotalsAlone(t *testing.T) {
 		{"0", pb.RateLimitResponse_OK, 700},
 		{"800", pb.RateLimitResponse_OVER_LIMIT, 1500},
 		{"0", pb.RateLimitResponse_OVER_LIMIT, 1500},
+		{"member=bob 30", pb.RateLimitResponse_OVER_LIMIT, 1530}, // who is blocked
 	} {
 		r, err := w.ask("team=acme model=gpt-4o llmgov_count=total " + c.hits)
 		if err != nil || r.OverallCode != c.want {
@@ -164,7 +166,7 @@ func TestShouldRateLimit_TotalsAlone(t *testing.T) {
 		}
 		st, _ := w.gov.TenantState("acme")
 		for _, l := range st.Limits {
-			if l.Axis == "tpm" && l.Used != c.used {
+			if l.Axis == "tokens" && l.Used != c.used {
 				t.Errorf("after %s: %d tokens are used, %d is right", c.hits, l.Used, c.used)
 			}
 		}
