@@ -112,7 +112,7 @@ func (c *call) acquire(edits []splice.Edit) *refusal {
 	if f == admission.Stale {
 		return c.restart(c.choosePool, c.checkReferences, c.admit)
 	}
-	if f != nil && c.Cause == nil { // the governor was not asked
+	if f != nil && c.Cause == nil { // it was not the governor
 		return f
 	}
 	if f != nil {

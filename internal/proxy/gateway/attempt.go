@@ -214,8 +214,8 @@ func (c *call) admitAnew(ready time.Time) bool {
 	}
 	c.Request.Via = uint64(c.tries.may)
 	c.Request.Listed = c.pool.Listed()
-	if rej := c.Readmit(ready); rej != nil {
-		c.tries.comeBack = max(c.tries.comeBack, rej.RetryAfter)
+	if again, ok := c.Readmit(ready); !ok {
+		c.tries.comeBack = max(c.tries.comeBack, again)
 		return false
 	}
 	c.tries.comeBack = 0

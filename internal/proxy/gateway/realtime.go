@@ -153,10 +153,13 @@ func (r realtimeCall) Revoked() *ask.Refusal {
 	c := r.c
 	t, k, err := c.g.world.Load().Whose(c.credential())
 	if err == nil && !k.Expired(time.Now()) && t.Name == c.Tenant.Name && t.Routes.Has(c.route.Grant) && t.MayUse(c.head.Model) {
-		return nil
+		return c.Barred(0)
 	}
 	return &refusal{Status: http.StatusUnauthorized, Code: ask.CodeKey, Message: "The API key may not use this any more."}
 }
+
+// Barred implements realtime.Call.
+func (r realtimeCall) Barred(waited time.Duration) *ask.Refusal { return r.c.Barred(waited) }
 
 // CheckModel implements realtime.Call.
 func (r realtimeCall) CheckModel(model string) *ask.Refusal {

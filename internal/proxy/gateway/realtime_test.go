@@ -17,6 +17,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 
 	"github.com/llmgov/llmgov/internal/proxy/gateway/route"
+	"github.com/llmgov/llmgov/internal/run/admission/ask"
 	"github.com/llmgov/llmgov/internal/test/testkit"
 	"github.com/llmgov/llmgov/internal/test/testkit/admissiontest"
 	"github.com/llmgov/llmgov/tenants"
@@ -84,6 +85,11 @@ func TestRealtime_Token(t *testing.T) {
 	if f := (realtimeCall{c}).Revoked(); f != nil {
 		t.Error("while the token is valid:", f.Message)
 	}
+	testkit.OK(t, ctl.Override([]tenants.Override{{Tenant: "acme", RPM: new(int64(0))}}))
+	if f := (realtimeCall{c}).Revoked(); f == nil || f.Code != ask.CodeTenantBlocked {
+		t.Errorf("of a tenant who was blocked meanwhile: %+v", f)
+	}
+	testkit.OK(t, ctl.Override(nil))
 	cfg.Identity = tenants.Identity{}
 	testkit.OK(t, ctl.Apply(build()))
 	if f := (realtimeCall{c}).Revoked(); f == nil {

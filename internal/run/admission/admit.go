@@ -1,7 +1,6 @@
 package admission
 
 import (
-	"cmp"
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
@@ -22,8 +21,7 @@ func (c *Call) Waited() time.Duration {
 // Admit asks the governor for a lease, and waits for it. Afterwards the call has a lease, or is
 // refused, or is Stale.
 func (c *Call) Admit() *ask.Refusal {
-	now := time.Now()
-	if f := cmp.Or(Overridden(c.Tenant, now), Blocked(c.Tenant, c.Member(), now)); f != nil {
+	if f := c.Barred(0); f != nil {
 		return f
 	}
 	if f := c.refuseDuplicate(); f != nil {
@@ -41,6 +39,11 @@ func (c *Call) Admit() *ask.Refusal {
 	}
 	if rej != nil {
 		return c.refused(rej)
+	}
+	if f := c.Barred(lease.Waited); f != nil {
+		lease.Release()
+		c.entry.waited += lease.Waited
+		return f
 	}
 	lease.Waited += c.entry.waited
 	c.holds(lease, c.entry.asked.Add(lease.Waited))
@@ -68,15 +71,16 @@ func (c *Call) Send() {
 
 // MayReadmit reports whether a call whose upstreams have asked for a pause can wait for its end.
 func (c *Call) MayReadmit(ready time.Time) bool {
-	return !c.Tenant.Shadow && c.entry.turns < mostTurns && time.Until(ready) <= c.waitLeft()
+	return !c.Tenant.Shadow && c.entry.turns < mostTurns && time.Until(ready) <= c.waitLeft() && c.Barred(0) == nil
 }
 
 // waitLeft is the part of its wait that the call has left.
 func (c *Call) waitLeft() time.Duration { return c.MaxWait() - time.Since(c.entry.asked) }
 
-// Readmit gives the lease back whole and asks for another, not before a time, with the rest of the wait. It returns nil if
-// the call was admitted anew. The zero time is now: while all of a pool pauses, it admits nobody, and then in fair order.
-func (c *Call) Readmit(at time.Time) *governor.Refusal {
+// Readmit gives the lease back whole and asks for another, not before a time, with the rest of the wait. It reports whether
+// the call was admitted anew, and if not, when it would be; 0 is not known. The zero time is now: while all of a pool pauses, it admits
+// nobody, and then in fair order.
+func (c *Call) Readmit(at time.Time) (retryAfter time.Duration, ok bool) {
 	c.entry.turns++
 	waited := c.Lease.Waited
 	c.entry.only.waits()
@@ -87,11 +91,15 @@ func (c *Call) Readmit(at time.Time) *governor.Refusal {
 	req.Pause = max(0, time.Until(at))
 	lease, rej := c.Acquire(&req)
 	if rej != nil {
-		return rej
+		return rej.RetryAfter, false
+	}
+	if c.Barred(lease.Waited) != nil {
+		lease.Release()
+		return 0, false
 	}
 	lease.Waited += waited
 	c.holds(lease, time.Now())
-	return nil
+	return 0, true
 }
 
 // unknown refuses a call whose tenant the governor does not know in its pool: the policy has changed, or somebody

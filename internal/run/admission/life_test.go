@@ -126,8 +126,8 @@ func TestLife_Ends(t *testing.T) {
 		}, telemetry.OK, "", 100 + 120},
 		{"readmitted", func(c *Call, _ context.CancelCauseFunc) {
 			c.Lost(governor.Usage{Input: 100})
-			if rej := c.Readmit(time.Time{}); rej != nil {
-				panic(rej)
+			if _, ok := c.Readmit(time.Time{}); !ok {
+				panic("not readmitted")
 			}
 			c.Answered(streaming.Result{Cause: streaming.Completed, Reported: true, Usage: reported})
 		}, telemetry.OK, "", 100 + 120},
@@ -135,7 +135,7 @@ func TestLife_Ends(t *testing.T) {
 			c.Lost(c.Guess())
 			c.first.Refused = true
 			c.ctl.gov.Drain()
-			if rej := c.Readmit(time.Time{}); rej == nil {
+			if _, ok := c.Readmit(time.Time{}); ok {
 				panic("admitted while draining")
 			}
 			c.Fail("timeout", c.Guess())
@@ -263,6 +263,50 @@ func TestLife_Waits(t *testing.T) {
 		third.Close()
 		left(t, ctl)
 	})
+}
+
+// A limit of 0 that comes into force while a call waits, or is to wait anew, stops it.
+func TestLife_BlockedMeanwhile(t *testing.T) {
+	snap := before.snapshot(t)
+	members := func(override map[string]tenants.MemberLimits) *tenants.Snapshot {
+		list := slices.Clone(snap.Tenants())
+		for i := range list {
+			list[i].Members = &tenants.Members{By: tenants.MemberBy{Source: tenants.ByUser}, Each: tenants.MemberLimits{Weight: 1}, Override: override}
+		}
+		return testkit.Must(tenants.Build(*snap.Config(), list))(t)
+	}
+	ann := asked
+	ann.User = "ann"
+	for code, block := range map[string]func(*Controller) error{
+		ask.CodeTenantBlocked: func(c *Controller) error { return c.Override([]tenants.Override{{Tenant: "acme", RPM: new(int64(0))}}) },
+		ask.CodeBlocked: func(c *Controller) error {
+			return c.Apply(members(map[string]tenants.MemberLimits{"ann": {Weight: 1, Blocked: "rpm"}}))
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ctl := newControllerOf(t, members(nil))
+			first := begin(t, t.Context(), ctl, ann)
+			second := begin(t, t.Context(), ctl, ann)
+			time.AfterFunc(time.Second, func() { testkit.OK(t, block(ctl)) })
+			time.AfterFunc(2*time.Second, first.Close)
+			var third Call
+			third.Begin(t.Context(), ctl, ctl.Policy(), "id")
+			f := third.Enter(Caller{Key: "acme"}, ann)
+			if f == nil || f.Code != code || third.Waited() != 2*time.Second {
+				t.Errorf("%s: refused %+v after %v", code, f, third.Waited())
+			}
+			third.Close()
+			second.Send()
+			if second.MayReadmit(time.Now()) {
+				t.Errorf("%s: it may wait anew", code)
+			}
+			if _, ok := second.Readmit(time.Now().Add(time.Second)); ok {
+				t.Errorf("%s: it is admitted anew", code)
+			}
+			second.Close()
+			left(t, ctl)
+		})
+	}
 }
 
 // Callers that are refused before the governor is asked are told why, and counted.
@@ -529,8 +573,8 @@ func TestSpend_Tries(t *testing.T) {
 		first.Sent.Store(true)
 		c.Lost(governor.Usage{Input: 100})
 		if anew {
-			if rej := c.Readmit(time.Time{}); rej != nil {
-				t.Fatal(rej)
+			if _, ok := c.Readmit(time.Time{}); !ok {
+				t.Fatal("not readmitted")
 			}
 		}
 		c.BeginTry(&second, "two")

@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"time"
@@ -15,12 +16,15 @@ func (c *Call) Counted() string {
 }
 
 // Member is what the call's member is called; "" if its tenant has none, or the call does not say.
-func (c *Call) Member() string {
-	if c.Tenant.Members == nil {
+func (c *Call) Member() string { return c.memberOf(c.Tenant) }
+
+// memberOf is Member for a tenant as another policy has it.
+func (c *Call) memberOf(t *tenants.Tenant) string {
+	if t.Members == nil {
 		return ""
 	}
 	a := &c.Ask
-	by := c.Tenant.Members.By
+	by := t.Members.By
 	called := a.Member // by a door, which reads it where the policy says
 	switch {
 	case by.Source == tenants.ByClaim && (c.Key != nil || called == ""):
@@ -39,6 +43,23 @@ func (c *Call) Member() string {
 		}
 	}
 	return called
+}
+
+// Barred refuses a call of which the tenant, or the member, has a limit of 0 by the policy in force, be it newer than the call. A call that has
+// waited for a lease knows a policy that is being taken over as well: it may be why the governor let it go.
+func (c *Call) Barred(waited time.Duration) (f *ask.Refusal) {
+	look := func() {
+		if t, known := c.ctl.Policy().Snapshot.TenantByName(c.Tenant.Name); known {
+			now := time.Now()
+			f = cmp.Or(Overridden(t, now), Blocked(t, c.memberOf(t), now))
+		}
+	}
+	if waited > 0 {
+		c.ctl.Steady(look)
+	} else {
+		look()
+	}
+	return f
 }
 
 // Blocked refuses the calls of a tenant's member of whom a limit is 0.

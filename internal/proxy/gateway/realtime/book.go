@@ -63,10 +63,7 @@ func (b *book) ask(ctx context.Context, e *head.Event) *ask.Refusal {
 	if full {
 		return tooMany("This session has " + strconv.Itoa(mostOpen) + " responses that have not ended. Wait for one of them to end.")
 	}
-	if rej := b.hold(ctx, r, output, b.terms.Request.MaxWait); rej != nil {
-		return admission.RefusalOf(rej, nil)
-	}
-	return nil
+	return b.hold(ctx, r, output, b.terms.Request.MaxWait)
 }
 
 func tooMany(message string) *ask.Refusal {
@@ -74,7 +71,7 @@ func tooMany(message string) *ask.Refusal {
 }
 
 // hold exchanges the session's lease for one of a response.
-func (b *book) hold(ctx context.Context, r *response, output int64, wait *time.Duration) *governor.Refusal {
+func (b *book) hold(ctx context.Context, r *response, output int64, wait *time.Duration) (f *ask.Refusal) {
 	r.unbounded = output == 0
 	if r.unbounded {
 		output = b.call.MostOutput()
@@ -86,10 +83,15 @@ func (b *book) hold(ctx context.Context, r *response, output int64, wait *time.D
 	req.MaxWait = wait
 	b.leaveRest()
 	lease, rej := governor.Refused(b.terms.Governor.Acquire(ctx, req))
+	if rej != nil {
+		f = admission.RefusalOf(rej, nil)
+	} else {
+		f = b.call.Barred(lease.Waited)
+	}
 	b.mu.Lock()
 	b.asking--
 	over := b.over
-	if rej == nil && !over {
+	if f == nil && !over {
 		r.lease = lease
 		r.held = true
 		b.open = append(b.open, r)
@@ -99,12 +101,15 @@ func (b *book) hold(ctx context.Context, r *response, output int64, wait *time.D
 	case rej != nil:
 		b.terms.Account.Refused(rej.Reason)
 		b.rest()
+	case f != nil:
+		lease.Release()
+		b.rest()
 	case over:
 		lease.Release()
 	case lease.Would != nil:
 		b.terms.Account.ShadowRefused(lease.Would.Reason)
 	}
-	return rej
+	return f
 }
 
 // request is the one of the session, at its upstream.
@@ -176,15 +181,15 @@ func (b *book) begun(ctx context.Context, id string) *ask.Refusal {
 	if full {
 		return tooMany("This session has too many responses that have not ended.")
 	}
-	rej := b.hold(ctx, r, output, &noWait)
-	if rej == nil {
+	f := b.hold(ctx, r, output, &noWait)
+	if f == nil {
 		return nil
 	}
 	b.mu.Lock()
 	b.open = append(b.open, r) // its usage is charged when it ends
 	b.barred = true
 	b.mu.Unlock()
-	return admission.RefusalOf(rej, nil)
+	return f
 }
 
 // deltasApart is how many deltas lie between two reports to the governor.

@@ -21,6 +21,8 @@ type Call interface {
 	Receive(ctx context.Context, from io.Reader) (text []byte, release func(), f *ask.Refusal, err error)
 	// Revoked refuses to go on with a key that could not open the session any more.
 	Revoked() *ask.Refusal
+	// Barred refuses a response of whom a limit is 0 by now, given how long it has waited for its lease.
+	Barred(waited time.Duration) *ask.Refusal
 	// CheckModel refuses a model that the tenant may not use.
 	CheckModel(model string) *ask.Refusal
 	// CheckReference refuses an object that the tenant may not see.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"testing"
+	"time"
 
 	"github.com/llmgov/llmgov/escrow/budget"
 	"github.com/llmgov/llmgov/governor"
@@ -16,8 +17,9 @@ import (
 
 // testCall is a call of a tenant that may use everything.
 type testCall struct {
-	ends []End
-	most int64 // of answers
+	ends   []End
+	most   int64 // of answers
+	barred *ask.Refusal
 }
 
 func (*testCall) Context() context.Context { return context.Background() }
@@ -26,6 +28,7 @@ func (*testCall) Receive(_ context.Context, from io.Reader) ([]byte, func(), *as
 	return text, func() {}, nil, err
 }
 func (*testCall) Revoked() *ask.Refusal                      { return nil }
+func (c *testCall) Barred(time.Duration) *ask.Refusal        { return c.barred }
 func (*testCall) CheckModel(string) *ask.Refusal             { return nil }
 func (*testCall) CheckReference(head.Reference) *ask.Refusal { return nil }
 func (*testCall) Upstream() string                           { return "" }
@@ -152,21 +155,30 @@ func TestBook_OneSlot(t *testing.T) {
 			t.Errorf("%s: %d leases, want %d", when, st.Running, want)
 		}
 	}
-	ask := func(id string) {
+	create := func(id string) {
 		t.Helper()
 		if f := s.book.ask(t.Context(), &head.Event{Text: []byte("{}"), Kind: head.EventCreate, ID: id}); f != nil {
 			t.Fatal(f.Message)
 		}
 	}
 	running("at rest", 1)
-	ask("a")
+	create("a")
 	running("asked for a response", 1)
 	s.hear("error", `{"type":"error","error":{"event_id":"a"}}`)
 	running("which was refused", 1)
-	ask("b")
+	create("b")
 	s.hear("response.created", `{"type":"response.created","response":{"id":"r"}}`)
 	s.hear("response.done", `{"type":"response.done","response":{"id":"r","usage":{"input_tokens":7,"output_tokens":5}}}`)
 	running("another one has ended", 1)
+	s.call.barred = &ask.Refusal{Code: ask.CodeBlocked}
+	said := s.book.ask(t.Context(), &head.Event{Text: []byte("{}"), Kind: head.EventCreate, ID: "c"})
+	began := s.sides.upstream.meter(t.Context(), "response.created", []byte(`{"type":"response.created","response":{"id":"by itself"}}`))
+	if said != s.call.barred || began != s.call.barred || len(s.book.open) != 1 || s.book.open[0].held {
+		t.Errorf("of a member who was blocked meanwhile: %+v, %+v", said, began)
+	}
+	running("blocked", 1)
+	s.call.barred = nil
+	s.hear("response.done", `{"type":"response.done","response":{"id":"by itself","usage":{"input_tokens":0,"output_tokens":0}}}`)
 	s.settle(cause{ofGateway, errDrained})
 	running("it is over", 0)
 	if used := s.used(); used != 12 {
