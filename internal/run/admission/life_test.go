@@ -309,6 +309,26 @@ func TestLife_BlockedMeanwhile(t *testing.T) {
 	}
 }
 
+// Shadow lets those pass whom the files block, and not those whom the operator does.
+func TestLife_BlockedShadow(t *testing.T) {
+	snap := before.snapshot(t)
+	list := slices.Clone(snap.Tenants())
+	for i := range list {
+		list[i].Shadow = true
+		list[i].Members = &tenants.Members{By: tenants.MemberBy{Source: tenants.ByUser}, Each: tenants.MemberLimits{Weight: 1, Blocked: "tpm"}}
+	}
+	ctl := newControllerOf(t, testkit.Must(tenants.Build(*snap.Config(), list))(t))
+	begin(t, t.Context(), ctl, asked).Close()
+	testkit.OK(t, ctl.Override([]tenants.Override{{Tenant: "acme", RPM: new(int64(0))}}))
+	var c Call
+	c.Begin(t.Context(), ctl, ctl.Policy(), "id")
+	if f := c.Enter(Caller{Key: "acme"}, asked); f == nil || f.Code != ask.CodeTenantBlocked {
+		t.Errorf("refused %+v", f)
+	}
+	c.Close()
+	left(t, ctl)
+}
+
 // Callers that are refused before the governor is asked are told why, and counted.
 func TestLife_Refused(t *testing.T) {
 	ctl := newController(t, before)

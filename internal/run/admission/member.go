@@ -1,7 +1,6 @@
 package admission
 
 import (
-	"cmp"
 	"fmt"
 	"strconv"
 	"time"
@@ -51,7 +50,10 @@ func (c *Call) Barred(waited time.Duration) (f *ask.Refusal) {
 	look := func() {
 		if t, known := c.ctl.Policy().Snapshot.TenantByName(c.Tenant.Name); known {
 			now := time.Now()
-			f = cmp.Or(Overridden(t, now), Blocked(t, c.memberOf(t), now))
+			f = Overridden(t, now)
+			if f == nil && !t.Shadow {
+				f = Blocked(t, c.memberOf(t), now)
+			}
 		}
 	}
 	if waited > 0 {
@@ -62,7 +64,7 @@ func (c *Call) Barred(waited time.Duration) (f *ask.Refusal) {
 	return f
 }
 
-// Blocked refuses the calls of a tenant's member of whom a limit is 0.
+// Blocked refuses the calls of a tenant's member of whom a limit is 0. In shadow that is on trial as other limits are.
 func Blocked(t *tenants.Tenant, called string, now time.Time) *ask.Refusal {
 	if t.Members == nil {
 		return nil

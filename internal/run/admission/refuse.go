@@ -8,9 +8,10 @@ import (
 	"github.com/llmgov/llmgov/tenants"
 )
 
-// Overridden refuses all calls of a tenant of which an override has set a limit to 0; nil if none has.
+// Overridden refuses all calls of a tenant of which an override has set a limit to 0; nil if none has. Shadow does not let them pass: it tries
+// out what files say.
 func Overridden(t *tenants.Tenant, now time.Time) *ask.Refusal {
-	if t.Blocked == nil || t.Shadow || !t.Blocked.Live(now) {
+	if t.Blocked == nil || !t.Blocked.Live(now) {
 		return nil
 	}
 	until := ""

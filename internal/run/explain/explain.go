@@ -99,9 +99,13 @@ func (e *Explainer) explainedNow(q *adminapi.Question) (*adminapi.Explanation, e
 		x.Decision = refusedWith(f, nil)
 		x.WithoutShadow = nil
 	}
-	if f := admission.Blocked(t, q.Member, time.Now()); f != nil {
-		x.Decision = refusedWith(f, nil)
-		x.WithoutShadow = nil
+	blocked := admission.Blocked(t, q.Member, time.Now())
+	switch {
+	case blocked == nil:
+	case !x.Shadow:
+		x.Decision = refusedWith(blocked, nil)
+	case f == nil:
+		x.WithoutShadow = refusedWith(blocked, nil)
 	}
 	return x, nil
 }
