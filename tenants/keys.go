@@ -89,7 +89,7 @@ func readKey(v value, zone *time.Location, limits map[string]MemberLimits) Key {
 		if k.Name == "" {
 			v.Problem("has limits and no name, by which it is counted; give it one")
 		}
-		limits[MemberOf(k.Name)] = k.limits
+		limits[MemberOf(KeyMember(k.Name))] = k.limits
 	}
 	return k.Key
 }

@@ -39,8 +39,19 @@ const (
 	ByHeader  = "header"    // of the request
 	ByUser    = "body.user" // user of the body
 	BySession = "session"   // the coding agent's run
-	ByKey     = "key"       // the name of the key, or the subject of the token
+	ByKey     = "key"       // the name of the key, or sub: and the subject of the token
 )
+
+// Claim is the claim that names the member whose call has a token; "" if none does.
+func (b MemberBy) Claim() string {
+	switch b.Source {
+	case ByKey:
+		return "sub"
+	case ByClaim:
+		return b.Of
+	}
+	return ""
+}
 
 // String is as files have it.
 func (b MemberBy) String() string {
@@ -82,6 +93,18 @@ func MemberOf(called string) string {
 }
 
 const hashedMember = "sha256-"
+
+// SubjectMember begins what a member by key is called who has a token, before its subject.
+const SubjectMember = "sub:"
+
+// KeyMember is what a member by key is called, given the name of the key. No key counts as a token's subject: a name that could be taken for one
+// becomes a hash.
+func KeyMember(name string) string {
+	if strings.HasPrefix(name, SubjectMember) {
+		return "key " + name
+	}
+	return name
+}
 
 // Counted is the name under which calls are counted whose caller is called so: of a tenant without members, its own.
 func (t *Tenant) Counted(called string) string {
@@ -143,7 +166,7 @@ type membersDraft struct {
 var membersShape = shape[membersDraft]{
 	Fields: []field[membersDraft]{
 		{
-			Name: "by", About: "What names the member of a call: claim.NAME of its token, header.NAME, body.user, session: the run of a coding agent, or key: the name of its key.",
+			Name: "by", About: "What names the member of a call: claim.NAME of its token, header.NAME, body.user, session: the run of a coding agent, or key: the name of its key, or sub: and the subject of its token.",
 			Kind: strictyaml.TextKind(bySource), Read: func(v value, m *membersDraft) { m.By = readMemberBy(v) },
 		},
 		{

@@ -36,8 +36,8 @@ func (c *Call) identifyToken(token string) *ask.Refusal {
 	case err == nil:
 		c.Key = k
 		c.identified(t)
-		if t.Members != nil && t.Members.By.Source == tenants.ByClaim {
-			c.claim = identity.Claim(token, t.Members.By.Of)
+		if t.Members != nil && t.Members.By.Claim() != "" {
+			c.claim = identity.Claim(token, t.Members.By.Claim())
 		}
 		return nil
 	case errors.Is(err, identity.ErrNoToken):

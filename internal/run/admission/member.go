@@ -28,8 +28,10 @@ func (c *Call) memberOf(t *tenants.Tenant) string {
 	switch {
 	case by.Source == tenants.ByClaim && (c.Key != nil || called == ""):
 		called = c.claim
+	case by.Source == tenants.ByKey && c.claim != "":
+		called = tenants.SubjectMember + c.claim
 	case by.Source == tenants.ByKey && c.Key != nil:
-		called = c.Key.Name
+		called = tenants.KeyMember(c.Key.Name)
 	case called != "":
 	case by.Source == tenants.ByHeader && len(a.Header[by.Of]) > 0:
 		called = a.Header[by.Of][0]

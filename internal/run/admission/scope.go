@@ -10,7 +10,7 @@ type scope struct {
 	Policy    *Policy
 	Tenant    *tenants.Tenant
 	Key       *tenants.Key // nil if the tenant was named by somebody trusted
-	claim     string       // of its token, that names the member
+	claim     string       // of its token, that names the member; "" of a key
 	Estimates *Estimates
 	Pool      *Pool
 	Account   *telemetry.Account
