@@ -10,6 +10,7 @@ Environment:
     LLMGOV_URL        the admission listener of llmgov; http://127.0.0.1:9091 by default
     LLMGOV_TOKEN      its admission.token
     LLMGOV_TENANT     the tenant of callers of whom nothing else says it; "" refuses them
+    LLMGOV_MEMBER     user: the member is the user whom a call names, which any caller can write; else it is the user of its key
     LLMGOV_FAIL_OPEN  true lets calls through, ungoverned, while llmgov cannot be reached; they get 503 otherwise
     LLMGOV_TTL        seconds after which llmgov ends the call of a LiteLLM that has died; 60 by default
 
@@ -72,6 +73,7 @@ class Llmgov(CustomLogger):
     def __init__(self):
         super().__init__()
         self.tenant = os.environ.get("LLMGOV_TENANT", "")
+        self.by_user = os.environ.get("LLMGOV_MEMBER", "").lower() == "user"
         self.fail_open = os.environ.get("LLMGOV_FAIL_OPEN", "").lower() == "true"
         self.ttl = float(os.environ.get("LLMGOV_TTL", "60"))
         self.http = None
@@ -93,7 +95,9 @@ class Llmgov(CustomLogger):
             "stream": data.get("stream") is True,
             "ttl_seconds": self.ttl,
         }
-        member = data.get("user") or getattr(user_api_key_dict, "end_user_id", None) or getattr(user_api_key_dict, "user_id", None)
+        member = getattr(user_api_key_dict, "user_id", None)  # whom LiteLLM has checked
+        if self.by_user:
+            member = data.get("user") or getattr(user_api_key_dict, "end_user_id", None) or member
         if member:
             ask["member"] = str(member)[:256]
         bound = next((data[k] for k in ("max_completion_tokens", "max_tokens", "max_output_tokens") if whole(data.get(k))), 0)

@@ -62,7 +62,7 @@ func openLiteLLM(t *testing.T, s *Site) Post {
 	log := &bytes.Buffer{}
 	proxy := exec.Command(os.Getenv(liteLLMProgram), "--config", config, "--host", "127.0.0.1", "--port", fmt.Sprint(port), "--telemetry", "False")
 	proxy.Dir = s.Dir
-	proxy.Env = append(os.Environ(), "LLMGOV_URL=http://"+s.Admission, "LLMGOV_TOKEN="+AdmissionToken, "LITELLM_LOCAL_MODEL_COST_MAP=True", "LITELLM_LOG=ERROR", "LITELLM_MASTER_KEY=sk-0123456789abcdef0123456789abcdef0123456789abcdef", "PYTHONDONTWRITEBYTECODE=1")
+	proxy.Env = append(os.Environ(), "LLMGOV_URL=http://"+s.Admission, "LLMGOV_TOKEN="+AdmissionToken, "LLMGOV_MEMBER=user", "LITELLM_LOCAL_MODEL_COST_MAP=True", "LITELLM_LOG=ERROR", "LITELLM_MASTER_KEY=sk-0123456789abcdef0123456789abcdef0123456789abcdef", "PYTHONDONTWRITEBYTECODE=1")
 	proxy.Stdout = log
 	proxy.Stderr = log
 	testkit.OK(t, proxy.Start())
