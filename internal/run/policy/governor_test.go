@@ -116,6 +116,20 @@ func filled(t *testing.T, path string, v reflect.Value) {
 // zeroMeansSomething are fields whose word in the policy above is the governor's zero: tokens.
 var zeroMeansSomething = map[string]bool{"pool.Budgets[0].Unit": true}
 
+// A recorded call of a member is that of its tenant where none are told apart.
+func TestReroute_Member(t *testing.T) {
+	cfg := tenants.DefaultConfig()
+	cfg.Upstreams = []tenants.Upstream{{Name: "a", BaseURL: "http://a"}}
+	cfg.Pools = []tenants.Pool{tenants.DefaultPool("p", "m")}
+	for want, members := range map[string]*tenants.Members{"chat/team": nil, "chat/team/~ann": {By: tenants.MemberBy{Source: tenants.ByUser}}} {
+		snap := testkit.Must(tenants.Build(cfg, []tenants.Tenant{{Name: "chat"}, {Name: "chat/team", Members: members, Keys: []tenants.Key{{Hash: tenants.HashKey("t")}}}}))(t)
+		req := governor.Request{Tenant: "chat/team/~ann", Pool: "p", Model: "m"}
+		if code := Reroute(snap, &req); code != "" || req.Tenant != want {
+			t.Errorf("it is %s's, refused by %q, want %s", req.Tenant, code, want)
+		}
+	}
+}
+
 // A recorded call that another policy sends to another pool may go to all of the upstreams there: its set of upstreams was of the pool
 // where it was.
 func TestRerouteToAnotherPool(t *testing.T) {

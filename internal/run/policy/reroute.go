@@ -7,14 +7,17 @@ import (
 )
 
 // Reroute adapts a call that was made under another policy to this one: the pool that serves its
-// model, and its price. It returns the code of the refusal if the call would be refused before the
+// model, its price, and its tenant in place of a member if that has none here. It returns the code of the refusal if the call would be refused before the
 // governor is asked, or "".
 func Reroute(snap *tenants.Snapshot, req *governor.Request) (code string) {
-	t, ok := snap.TenantByName(req.Tenant)
-	switch {
-	case !ok:
+	t, ok := snap.TenantOf(req.Tenant)
+	if !ok {
 		return ask.CodeKey
-	case req.Model == "" || req.Forced:
+	}
+	if t.Members == nil {
+		req.Tenant = t.Name
+	}
+	if req.Model == "" || req.Forced {
 		return "" // without a model, or done already, it stays with its pool
 	}
 	p, ok := snap.PoolOf(req.Model)
