@@ -34,6 +34,20 @@ func TestKeys_Mapping(t *testing.T) {
 	}
 }
 
+// TestKeys_Members: keys with limits are told apart, and others only where the tenant says so.
+func TestKeys_Members(t *testing.T) {
+	for members, want := range map[string]string{"": "acme/~key:ci acme/~ acme/~ acme/~", "members: {by: key}, ": "acme/~key:ci acme/~key:web acme/~key:sub:ann acme/~"} {
+		s := testkit.Must(loadSections(map[string]string{
+			"llmgov.yaml":    goodConfig,
+			"tenants/a.yaml": "tenants: {acme: {" + members + "keys: [{hash: " + key1 + ", name: ci, rpm: 2}, {hash: " + key2 + ", name: web}, " + key3 + "]}}\n",
+		}))(t)
+		acme, _ := s.TenantByName("acme")
+		if got := acme.Counted("ci") + " " + acme.Counted("web") + " " + acme.Counted("sub:ann") + " " + acme.Counted(""); got != want {
+			t.Errorf("with %q they count as %s, want %s", members, got, want)
+		}
+	}
+}
+
 // TestKeys_LastDay: a key is good until its last day is over, also where clocks go ahead or back at midnight.
 func TestKeys_LastDay(t *testing.T) {
 	for zone, days := range map[string][]string{

@@ -23,6 +23,8 @@ type Members struct {
 	Each MemberLimits
 	// Override is what single members have in place of Each, by name.
 	Override map[string]MemberLimits
+	// Listed says that only those in Override are told apart, and all others are one member together.
+	Listed bool `json:",omitempty"`
 }
 
 // MemberBy says where a call has the name of its member.
@@ -125,6 +127,9 @@ func (t *Tenant) Called(called string) string { return terms.Called(t.Counted(ca
 // Named is the name of the member who is called so. Those of sessions and keys say what they are of.
 func (m *Members) Named(called string) string {
 	name := MemberOf(called)
+	if _, own := m.Override[name]; m.Listed && !own {
+		return ""
+	}
 	if name != "" && (m.By.Source == BySession || m.By.Source == ByKey) {
 		return m.By.Source + ":" + name
 	}
@@ -280,7 +285,7 @@ func (t *draft) divideByKeys(r *report) {
 	if len(t.keyLimits) == 0 {
 		return
 	}
-	m := Members{By: MemberBy{Source: ByKey}}
+	m := Members{By: MemberBy{Source: ByKey}, Listed: true}
 	if t.Members != nil {
 		m = *t.Members.clone()
 	}
