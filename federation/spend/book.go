@@ -73,10 +73,18 @@ func (b *Book) addLocked(k Key, s Sum) {
 	b.untold[k] = struct{}{}
 }
 
+// Begin says that rows of earlier days than one are not loaded, so that nothing can be added to them.
+func (b *Book) Begin(day string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.first = max(b.first, day)
+}
+
 // Restore adds what an earlier process has logged.
 func (b *Book) Restore(r Row) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	r.Day = max(r.Day, b.first)
 	b.today = max(b.today, r.Day)
 	b.addLocked(r.Key, r.Sum)
 }

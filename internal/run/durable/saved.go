@@ -202,6 +202,7 @@ func (s *saved) load(past *governor.Past, account *spend.Book) (since uint64, er
 			s.gateway = string(name)
 		}
 		if from := meta.Get(keyUntold); from != nil {
+			account.Begin(string(from))
 			if err := eachSpent(tx, string(from), func(r spend.Row) bool { account.Load(r); return true }); err != nil {
 				return err
 			}

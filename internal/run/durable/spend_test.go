@@ -89,6 +89,47 @@ func TestSpend(t *testing.T) {
 	}
 }
 
+// TestSpend_ClockBack: what is added after a restart on an earlier day than before, because the time zone or the clock was changed, is added to what
+// there was.
+func TestSpend_ClockBack(t *testing.T) {
+	for _, west := range []int{12, 36, 60} { // hours that days go back
+		testkit.Virtual(t, fmt.Sprint(west), func(t *testing.T) {
+			opt := options(t.TempDir())
+			opt.Zone = time.UTC
+			l := begin(t, opt, config())
+			var want int64
+			add := func(n int) {
+				for range n {
+					l.j.Spend().Add(time.Now(), spend.Key{Tenant: "a", Model: "m", Upstream: "u"}, spend.Sum{spend.Calls: 1})
+				}
+				want += int64(n)
+				l.j.Spend().Told(l.j.Spend().Untold(10))
+			}
+			for range 4 {
+				add(100)
+				l.stop(t)
+				time.Sleep(25 * time.Hour)
+				l = begin(t, opt, config())
+			}
+			l.stop(t)
+			opt.Zone = time.FixedZone("west", -west*3600)
+			for range 2 {
+				l = begin(t, opt, config())
+				add(1)
+				time.Sleep(2 * time.Minute) // books are saved
+				synctest.Wait()
+				l.kill()
+			}
+			l = begin(t, opt, config())
+			rows := testkit.Must(l.j.SpendRows("1999-01-01", "2999-01-01"))(t)
+			if got := spend.Grouped(rows, func(spend.Key) spend.Key { return spend.Key{} }); got[0].Sum[spend.Calls] != want {
+				t.Errorf("it has %d calls, want %d: %v", got[0].Sum[spend.Calls], want, rows)
+			}
+			l.stop(t)
+		})
+	}
+}
+
 // TestSpend_Frames: an addition is no record, and a record no addition.
 func TestSpend_Frames(t *testing.T) {
 	row := spend.Row{Key: spend.Key{Day: "2027-01-31", Tenant: "a/x", Model: "m", Upstream: "u"}, Sum: spend.Sum{1, 2, 3, 4, 5, 6, 7}}
