@@ -50,10 +50,7 @@ func (b *Book) Add(now time.Time, k Key, s Sum) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	k.Day = max(DayOf(now.In(b.zone)), b.first)
-	if k.Day > b.today {
-		b.today = k.Day
-		b.count = 0
-	}
+	b.reachLocked(k.Day)
 	if _, there := b.rows[k]; !there && b.count >= b.most {
 		k.Model = Other
 		k.Upstream = Other
@@ -61,6 +58,14 @@ func (b *Book) Add(now time.Time, k Key, s Sum) {
 	b.addLocked(k, s)
 	if b.log != nil {
 		b.log(Row{k, s})
+	}
+}
+
+// reachLocked begins a day, if it is later than those before.
+func (b *Book) reachLocked(day string) {
+	if day > b.today {
+		b.today = day
+		b.count = 0
 	}
 }
 
@@ -85,7 +90,7 @@ func (b *Book) Restore(r Row) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r.Day = max(r.Day, b.first)
-	b.today = max(b.today, r.Day)
+	b.reachLocked(r.Day)
 	b.addLocked(r.Key, r.Sum)
 }
 

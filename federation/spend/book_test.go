@@ -106,6 +106,16 @@ func TestBook_Bounded(t *testing.T) {
 	if rows, _ = b.Rows("2027-02-01", "2027-02-28"); len(rows) != 1 || rows[0].Model != "new" {
 		t.Errorf("the next day has %v", rows)
 	}
+	b = NewBook(time.UTC)
+	b.most = 10
+	for i := range 9 { // an earlier process had rows of the day before
+		b.Restore(Row{Key{"2027-01-30", "t0", fmt.Sprint("m", i), "u"}, Sum{Calls: 1}})
+	}
+	b.Restore(Row{Key{"2027-01-31", "t0", "m0", "u"}, Sum{Calls: 1}})
+	b.Add(noon, Key{Tenant: "t0", Model: "m1", Upstream: "u"}, Sum{Calls: 1})
+	if rows, _ = b.Rows("2027-01-31", "2027-01-31"); len(rows) != 2 || rows[0].Model == Other || rows[1].Model == Other {
+		t.Errorf("the day of a new process has %v", rows)
+	}
 }
 
 // TestGrouped: rows are added up by what is left of their keys.
