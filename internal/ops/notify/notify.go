@@ -79,6 +79,8 @@ type Options struct {
 const (
 	// lookEvery is how long a new fact may stay unseen.
 	lookEvery = 5 * time.Second
+	// askFor is the time that a store has to say whether something was told.
+	askFor = 2 * time.Second
 	// goneFor is for how long a fact must not be seen before it is over, so that one that comes and goes is told once.
 	goneFor = time.Minute
 	// mostQueued is how many messages wait for a hook.
@@ -100,6 +102,7 @@ type Notifier struct {
 	ended  chan outcome
 	group  sync.WaitGroup // attempts
 	keep   time.Duration  // keepTrying
+	mute   bool           // the store has not answered in this look
 }
 
 // lane is the queue of one hook.
@@ -169,6 +172,7 @@ func (n *Notifier) look(ctx context.Context, now time.Time) {
 	if len(hooks) == 0 {
 		return
 	}
+	n.mute = false
 	for _, e := range n.watch.news(now, n.Facts(now), func(f *Fact) bool { return n.first(ctx, f) }) {
 		m := &message{id: "msg_" + rand.Text(), at: now, fact: e.Fact, over: e.over, node: n.Node}
 		for _, l := range n.lanes {
@@ -183,15 +187,20 @@ func (n *Notifier) look(ctx context.Context, now time.Time) {
 	}
 }
 
-// first reports whether it is for this gateway to tell a fact. Without an answer it is asked again at the next look.
+// first reports whether it is for this gateway to tell a fact. Without an answer nothing more is asked until the next look, because other facts, such
+// as that the store is lost, would wait for it.
 func (n *Notifier) first(ctx context.Context, f *Fact) bool {
 	if f.Once.IsZero() || n.First == nil {
 		return true
 	}
-	ctx, cancel := context.WithTimeout(ctx, lookEvery)
+	if n.mute {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, askFor)
 	defer cancel()
 	first, err := n.First(ctx, f.Key, f.Once)
 	if err != nil {
+		n.mute = true
 		n.Log.Debug("the store does not say whether a warning was sent", "error", err)
 	}
 	if err == nil && !first {

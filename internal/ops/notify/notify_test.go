@@ -63,12 +63,19 @@ func status(code int) (*http.Response, error) {
 
 func fine(*http.Request) (*http.Response, error) { return status(http.StatusNoContent) }
 
-// run runs a notifier of facts for some hooks until f returns.
-func run(t *testing.T, hooks []Hook, r *receivers, facts func(now time.Time) []Fact, f func()) {
+// hooks are options with them alone.
+func hooks(list ...Hook) Options { return Options{Hooks: func() []Hook { return list }} }
+
+// run runs a notifier of facts until f returns.
+func run(t *testing.T, opt Options, r *receivers, facts func(now time.Time) []Fact, f func()) {
 	t.Helper()
-	n := New(Options{
-		Hooks: func() []Hook { return hooks }, Facts: facts, Node: "gw", Log: slog.New(slog.DiscardHandler), Transport: r,
-	})
+	opt.Facts = facts
+	opt.Node = "gw"
+	opt.Transport = r
+	if opt.Log == nil {
+		opt.Log = slog.New(slog.DiscardHandler)
+	}
+	n := New(opt)
 	n.keep = 2 * time.Hour
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -105,7 +112,7 @@ func TestNotifier(t *testing.T) {
 				}
 				return list
 			}
-			run(t, []Hook{{URL: "http://bad/x"}, {URL: "http://good/x", On: []string{"upstream"}}, {URL: "http://good/other", On: []string{"budget"}}}, r, facts, func() {
+			run(t, hooks(Hook{URL: "http://bad/x"}, Hook{URL: "http://good/x", On: []string{"upstream"}}, Hook{URL: "http://good/other", On: []string{"budget"}}), r, facts, func() {
 				time.Sleep(time.Minute)
 				if n := len(r.to("bad")); n < c.tries-1 || n > c.tries+1 {
 					t.Errorf("it was tried %d times in the first minute, want about %d", n, c.tries)
@@ -143,7 +150,7 @@ func TestNotifier_Bounded(t *testing.T) {
 			}
 			return list
 		}
-		run(t, []Hook{{URL: "http://bad"}}, r, facts, func() {
+		run(t, hooks(Hook{URL: "http://bad"}), r, facts, func() {
 			time.Sleep(150 * time.Minute)
 			r.mu.Lock()
 			r.answer["bad"] = fine
@@ -162,8 +169,8 @@ func TestMessage(t *testing.T) {
 	testkit.Virtual(t, "", func(t *testing.T) {
 		r := &receivers{answer: map[string]func(*http.Request) (*http.Response, error){"json": fine, "slack": fine}}
 		key := []byte("0123456789abcdef")
-		hooks := []Hook{{URL: "http://json", Secret: "whsec_" + base64.StdEncoding.EncodeToString(key)}, {URL: "http://slack", Slack: true}}
-		run(t, hooks, r, func(time.Time) []Fact { return []Fact{down("u0")} }, func() { time.Sleep(10 * time.Second) })
+		told := hooks(Hook{URL: "http://json", Secret: "whsec_" + base64.StdEncoding.EncodeToString(key)}, Hook{URL: "http://slack", Slack: true})
+		run(t, told, r, func(time.Time) []Fact { return []Fact{down("u0")} }, func() { time.Sleep(10 * time.Second) })
 		m := r.to("json")[0]
 		mac := hmac.New(sha256.New, key)
 		fmt.Fprintf(mac, "%s.%s.%s", m.id, m.at, m.body)
@@ -228,22 +235,48 @@ func TestNotifier_First(t *testing.T) {
 		f := down("a")
 		f.Once = time.Now().Add(time.Hour)
 		asked := 0
-		n := New(Options{Log: slog.New(slog.DiscardHandler), First: func(context.Context, string, time.Time) (bool, error) {
+		opt := hooks(Hook{URL: "http://good"})
+		opt.Log = slog.New(slog.DiscardHandler)
+		opt.Facts = func(time.Time) []Fact { return []Fact{f} }
+		opt.First = func(context.Context, string, time.Time) (bool, error) {
 			asked++
 			if asked < 3 {
 				return false, errors.New("lost")
 			}
 			return asked == 3, nil
-		}})
-		m := New(n.Options)
+		}
+		gateways := []*Notifier{New(opt), New(opt)}
 		told := 0
-		for range 10 {
-			for _, gateway := range []*Notifier{n, m} {
-				told += len(gateway.watch.news(time.Now(), []Fact{f}, func(f *Fact) bool { return gateway.first(t.Context(), f) }))
-			}
+		for i := range 20 {
+			gateways[i%2].look(t.Context(), time.Now())
+		}
+		for _, n := range gateways {
+			told += len(n.lanes["http://good"].queue)
 		}
 		if told != 1 || asked != 4 {
 			t.Errorf("it was told %d times, and asked about %d times", told, asked)
+		}
+	})
+}
+
+// TestNotifier_Mute: while a store is silent, what needs no store is told at once, however much waits for it.
+func TestNotifier_Mute(t *testing.T) {
+	testkit.Virtual(t, "", func(t *testing.T) {
+		began = time.Now()
+		r := &receivers{answer: map[string]func(*http.Request) (*http.Response, error){"good": fine}}
+		var facts []Fact
+		for i := range 50 {
+			f := down(fmt.Sprint("u", i))
+			f.Once = began.Add(24 * time.Hour)
+			facts = append(facts, f)
+		}
+		facts = append(facts, Fact{On: "store", Key: "store"})
+		silent := func(ctx context.Context, _ string, _ time.Time) (bool, error) { <-ctx.Done(); return false, ctx.Err() }
+		opt := hooks(Hook{URL: "http://good"})
+		opt.First = silent
+		run(t, opt, r, func(time.Time) []Fact { return facts }, func() { time.Sleep(time.Minute) })
+		if got := r.to("good"); len(got) != 1 || got[0].after > 15*time.Second {
+			t.Errorf("it was told %+v", got)
 		}
 	})
 }
