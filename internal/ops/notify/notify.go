@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net"
 	"net/http"
 	"net/netip"
@@ -103,6 +104,7 @@ type Notifier struct {
 	group  sync.WaitGroup // attempts
 	keep   time.Duration  // keepTrying
 	mute   bool           // the store has not answered in this look
+	fresh  int            // facts that are to be told of this look
 }
 
 // lane is the queue of one hook.
@@ -173,7 +175,9 @@ func (n *Notifier) look(ctx context.Context, now time.Time) {
 		return
 	}
 	n.mute = false
-	for _, e := range n.watch.news(now, n.Facts(now), func(f *Fact) bool { return n.first(ctx, f) }) {
+	n.fresh = 0
+	facts := slices.DeleteFunc(n.Facts(now), func(f Fact) bool { return !n.somebody(&f, math.MaxInt) })
+	for _, e := range n.watch.news(now, facts, func(f *Fact) bool { return n.first(ctx, f) }) {
 		m := &message{id: "msg_" + rand.Text(), at: now, fact: e.Fact, over: e.over, node: n.Node}
 		for _, l := range n.lanes {
 			switch {
@@ -187,10 +191,24 @@ func (n *Notifier) look(ctx context.Context, now time.Time) {
 	}
 }
 
+// somebody reports whether a fact is wanted by a hook for which fewer than so many messages wait.
+func (n *Notifier) somebody(f *Fact, most int) bool {
+	for _, l := range n.lanes {
+		if l.hook.wants(f) && len(l.queue) < most {
+			return true
+		}
+	}
+	return false
+}
+
 // first reports whether it is for this gateway to tell a fact. Without an answer nothing more is asked until the next look, because other facts, such
 // as that the store is lost, would wait for it.
 func (n *Notifier) first(ctx context.Context, f *Fact) bool {
+	if !f.Once.IsZero() && !n.somebody(f, mostQueued-n.fresh) {
+		return false // somebody else may tell it, or this gateway later
+	}
 	if f.Once.IsZero() || n.First == nil {
+		n.fresh++
 		return true
 	}
 	if n.mute {
@@ -205,6 +223,9 @@ func (n *Notifier) first(ctx context.Context, f *Fact) bool {
 	}
 	if err == nil && !first {
 		n.watch.elsewhere(f)
+	}
+	if first {
+		n.fresh++
 	}
 	return first
 }

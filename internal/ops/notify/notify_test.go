@@ -281,6 +281,39 @@ func TestNotifier_Mute(t *testing.T) {
 	})
 }
 
+// TestNotifier_Claims: a gateway does not ask to tell what no hook of its own wants, nor what it has no room for, so that another one may tell it, and
+// tells it later if none has.
+func TestNotifier_Claims(t *testing.T) {
+	testkit.Virtual(t, "", func(t *testing.T) {
+		var facts []Fact
+		for i := range 2 * mostQueued {
+			f := down(fmt.Sprint("u", i))
+			f.Once = time.Now().Add(time.Hour)
+			facts = append(facts, f)
+		}
+		opt := hooks(Hook{URL: "http://a", On: []string{"policy"}}, Hook{URL: "http://b", On: []string{"upstream"}})
+		opt.Facts = func(time.Time) []Fact {
+			return append(slices.Clone(facts), Fact{On: "budget", Key: "budget", Once: time.Now().Add(time.Hour)})
+		}
+		asked := map[string]bool{}
+		opt.First = func(_ context.Context, what string, _ time.Time) (bool, error) {
+			asked[what] = true
+			return true, nil
+		}
+		n := New(opt)
+		for _, heard := range []int{0, 0, 10} { // messages before each look
+			l := n.lanes["http://b"]
+			if l != nil {
+				l.queue = l.queue[heard:]
+			}
+			n.look(t.Context(), time.Now())
+			if want := mostQueued + heard; len(asked) != want || asked["budget"] {
+				t.Errorf("it has asked to tell %d facts, want %d", len(asked), want)
+			}
+		}
+	})
+}
+
 // TestCheckAddress: what may be called.
 func TestCheckAddress(t *testing.T) {
 	for address, may := range map[string]bool{
