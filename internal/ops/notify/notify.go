@@ -103,7 +103,8 @@ type Notifier struct {
 	ended  chan outcome
 	group  sync.WaitGroup // attempts
 	keep   time.Duration  // keepTrying
-	mute   bool           // the store has not answered in this look
+	mute   string         // why the store does not answer in this look; "" if it does
+	said   string         // the last of these in the log
 	fresh  int            // facts that are to be told of this look
 }
 
@@ -174,7 +175,7 @@ func (n *Notifier) look(ctx context.Context, now time.Time) {
 	if len(hooks) == 0 {
 		return
 	}
-	n.mute = false
+	n.mute = ""
 	n.fresh = 0
 	facts := slices.DeleteFunc(n.Facts(now), func(f Fact) bool { return !n.somebody(&f, math.MaxInt) })
 	for _, e := range n.watch.news(now, facts, func(f *Fact) bool { return n.first(ctx, f) }) {
@@ -189,6 +190,10 @@ func (n *Notifier) look(ctx context.Context, now time.Time) {
 			}
 		}
 	}
+	if n.mute != "" && n.mute != n.said {
+		n.Log.Warn("the store does not say whether another gateway has told webhooks of something; it will be asked again", "error", n.mute)
+	}
+	n.said = n.mute
 }
 
 // somebody reports whether a fact is wanted by a hook for which fewer than so many messages wait.
@@ -211,15 +216,14 @@ func (n *Notifier) first(ctx context.Context, f *Fact) bool {
 		n.fresh++
 		return true
 	}
-	if n.mute {
+	if n.mute != "" {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(ctx, askFor)
 	defer cancel()
 	first, err := n.First(ctx, f.Key, f.Once)
 	if err != nil {
-		n.mute = true
-		n.Log.Debug("the store does not say whether a warning was sent", "error", err)
+		n.mute = err.Error()
 	}
 	if err == nil && !first {
 		n.watch.elsewhere(f)

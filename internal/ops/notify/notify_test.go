@@ -236,14 +236,15 @@ func TestNotifier_First(t *testing.T) {
 		f.Once = time.Now().Add(time.Hour)
 		asked := 0
 		opt := hooks(Hook{URL: "http://good"})
-		opt.Log = slog.New(slog.DiscardHandler)
+		var log bytes.Buffer
+		opt.Log = slog.New(slog.NewTextHandler(&log, nil))
 		opt.Facts = func(time.Time) []Fact { return []Fact{f} }
 		opt.First = func(context.Context, string, time.Time) (bool, error) {
 			asked++
-			if asked < 3 {
+			if asked < 5 {
 				return false, errors.New("lost")
 			}
-			return asked == 3, nil
+			return asked == 5, nil
 		}
 		gateways := []*Notifier{New(opt), New(opt)}
 		told := 0
@@ -253,8 +254,11 @@ func TestNotifier_First(t *testing.T) {
 		for _, n := range gateways {
 			told += len(n.lanes["http://good"].queue)
 		}
-		if told != 1 || asked != 4 {
+		if told != 1 || asked != 6 {
 			t.Errorf("it was told %d times, and asked about %d times", told, asked)
+		}
+		if n := strings.Count(log.String(), "error=lost"); n != 2 {
+			t.Errorf("two gateways have logged %d times that the store does not answer: %s", n, &log)
 		}
 	})
 }
