@@ -150,8 +150,8 @@ func (b *Book) FirstUntold(now time.Time) string {
 	return day
 }
 
-// Forget drops rows of days before a day. Rows that are unsaved are kept, and those of which a store is not told yet, and so are the days
-// after the first of them.
+// Forget drops rows of days before a day. Rows that are unsaved are kept, and those of which a store is not told yet unless they are older than
+// KeepDays, and so are the days after the first of them.
 func (b *Book) Forget(day string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -160,6 +160,10 @@ func (b *Book) Forget(day string) {
 	}
 	if b.alone {
 		clear(b.untold)
+	}
+	if today, err := time.Parse(time.DateOnly, b.today); err == nil {
+		oldest := DayOf(today.AddDate(0, 0, -KeepDays))
+		maps.DeleteFunc(b.untold, func(k Key, _ struct{}) bool { return k.Day < oldest })
 	}
 	for k := range b.untold {
 		day = min(day, k.Day)

@@ -118,6 +118,24 @@ func TestBook_Bounded(t *testing.T) {
 	}
 }
 
+// TestBook_NeverTold: rows that no store wants to know of are kept for so many days, and no longer.
+func TestBook_NeverTold(t *testing.T) {
+	for i, want := range map[int]int{0: 1, KeepDays: 2, KeepDays + 1: 1, 3 * KeepDays: 1} {
+		b := NewBook(time.UTC)
+		for _, day := range []int{0, i} {
+			now := noon.AddDate(0, 0, day)
+			b.Add(now, Key{Tenant: "a"}, Sum{Calls: 1})
+			if _, err := b.Turn(func() error { return nil }); err != nil {
+				t.Fatal(err)
+			}
+			b.Forget(DayOf(now))
+		}
+		if n := len(b.Untold(10)); n != want || b.Len() != want {
+			t.Errorf("after %d days %d rows are untold of %d, want %d", i, n, b.Len(), want)
+		}
+	}
+}
+
 // TestGrouped: rows are added up by what is left of their keys.
 func TestGrouped(t *testing.T) {
 	rows := []Row{
