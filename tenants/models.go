@@ -73,12 +73,12 @@ func routesTo(lists [][]string) routes {
 // OtherModels is the name under which models are counted that no file names.
 const OtherModels = "other"
 
-// CountedModel is the name under which calls of a model are counted: its own if a pool, a tenant or a price names it, else the pattern that
-// leads to its pool. So there are no more names than the files have.
+// CountedModel is the name under which calls of a model are counted: its own if a pool, a tenant, a price or a list of prices names it, else
+// the pattern that leads to its pool. So there are no more names than the files and lists have.
 func (s *Snapshot) CountedModel(model string) string {
 	_, routed := s.routes.exact[model]
 	_, priced := s.prices.exact[model]
-	if routed || priced || s.named[model] {
+	if routed || priced || s.prices.listed[model] != nil || s.named[model] {
 		return model
 	}
 	for i := range s.routes.globs {

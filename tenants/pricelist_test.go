@@ -58,7 +58,7 @@ func TestPriceList_Order(t *testing.T) {
 		"c/llmgov.yaml": {Data: []byte(`
 upstreams: {a: {base_url: "http://a"}}
 pools:
-  p: {models: [gpt-4o, gpt-4o-mini, claude-opus-4-6, own-1, other, {smart: claude-sonnet-4-5}, {gpt-5: gpt-4o}], upstream: a, tpm: 9, budgets: [{usd: 1, per: day}]}
+  p: {models: [gpt-4o, gpt-4o-mini, claude-opus-4-6, own-1, other, {smart: claude-sonnet-4-5}, {gpt-5: gpt-4o}, "zz-*"], upstream: a, tpm: 9, budgets: [{usd: 1, per: day}]}
 prices:
   file: ../prices.json
   builtin: true
@@ -67,7 +67,7 @@ prices:
 `)},
 		"c/tenants/a.yaml": {Data: []byte(goodPolicy)},
 		"prices.json": {Data: []byte(`{"gpt-4o": {"input_cost_per_token": 2e-06, "output_cost_per_token": 0}, "own-1": {"input_cost_per_token": 2e-06, "output_cost_per_token": 0},
-			"claude-sonnet-4-5": {"input_cost_per_token": 7e-06, "output_cost_per_token": 0}, "not-served": {"input_cost_per_token": 0, "output_cost_per_token": 0}}`)},
+			"claude-sonnet-4-5": {"input_cost_per_token": 7e-06, "output_cost_per_token": 0}, "zz-1": {"input_cost_per_token": 1e-06, "output_cost_per_token": 0}, "not-served": {"input_cost_per_token": 0, "output_cost_per_token": 0}}`)},
 	}
 	l := &loader{fsys: fsys, config: "c/llmgov.yaml", shown: "c/llmgov.yaml", more: map[string]string{}}
 	s := testkit.Must(load(l))(t)
@@ -80,8 +80,13 @@ prices:
 			t.Errorf("%s costs %+v, want an input of %d", model, p, want)
 		}
 	}
-	if n := len(s.Config().Listed); n != 6 {
+	if n := len(s.Config().Listed); n != 7 {
 		t.Errorf("%d listed prices are kept, want those of served models", n)
+	}
+	for model, want := range map[string]string{"own-1": "own-1", "zz-1": "zz-1", "zz-2": "zz-*", "elsewhere": OtherModels} {
+		if got := s.CountedModel(model); got != want {
+			t.Errorf("%s is counted as %s, want %s", model, got, want)
+		}
 	}
 	before := l.sum()
 	if l.look(l.globs) != before {
