@@ -1,9 +1,11 @@
 package tenants
 
 import (
+	"encoding/base64"
 	"net/netip"
 	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/llmgov/llmgov/internal/lib/strictyaml"
 )
@@ -37,7 +39,7 @@ var webhookShape = shape[Webhook]{
 		},
 		{
 			Name: "secret", About: "Signs what is sent, as Standard Webhooks does. A file: \"file:/run/secrets/webhook\".", Kind: strictyaml.TextKind(`^\S+$`),
-			Read: func(v value, w *Webhook) { w.Secret = readSecret(v) },
+			Read: func(v value, w *Webhook) { w.Secret = readHookSecret(v) },
 		},
 		{
 			Name: "on", About: "What it is told of. Left out, everything.", Kind: strictyaml.ListOf(strictyaml.WordKind(NewsKinds...), 1, true),
@@ -72,6 +74,24 @@ func readWebhookURL(v value) string {
 		v.Problem("value (not shown) is the address of a link-local service, which is not called; write that of the receiver")
 	}
 	return text
+}
+
+func readHookSecret(v value) string {
+	text := readSecret(v)
+	if _, complaint := parseHookSecret(text); complaint != "" && checkSecret(text) == "" {
+		v.Problem("value (not shown) %s", complaint)
+	}
+	return text
+}
+
+// parseHookSecret complains about what is no secret, and about one that its beginning calls base64 and that is none.
+func parseHookSecret(text string) (string, string) {
+	if key, is := strings.CutPrefix(text, "whsec_"); is {
+		if _, err := base64.StdEncoding.DecodeString(key); err != nil || key == "" {
+			return text, "is no base64 after whsec_; write it as the receiver has it, or leave out whsec_ if it is to be taken as it is"
+		}
+	}
+	return text, checkSecret(text)
 }
 
 func linkLocal(host string) bool {

@@ -35,7 +35,7 @@ func (l *loader) secrets(cfg *Config) {
 		l.upstreamTLS(u)
 	}
 	for i := range cfg.Notify {
-		l.secret(&cfg.Notify[i].Secret, strictyaml.Child(strictyaml.Item("notify", i), "secret"), parseSecret)
+		l.secret(&cfg.Notify[i].Secret, strictyaml.Child(strictyaml.Item("notify", i), "secret"), parseHookSecret)
 	}
 }
 
