@@ -255,6 +255,8 @@ store: redis://u:pw-written-out@h
 		want         string
 	}{
 		{name: "others may read it", config: plain, mode: 0o644, want: "llmgov.yaml: other users of this machine may read admin.token, store, upstreams.o.api_key; write ${NAME} instead, or run chmod o-r llmgov.yaml"},
+		{name: "others may read addresses of Slack", config: variables + `notify: [{webhook: "https://hooks.slack.com/a", format: slack}, {webhook: "https://pager/b", secret: written-out}, {webhook: "https://pager/c"}]
+`, mode: 0o644, want: "llmgov.yaml: other users of this machine may read notify[0].webhook, notify[1].secret; write ${NAME} instead, or run chmod o-r llmgov.yaml"},
 		{name: "the group may read it", config: plain, mode: 0o640},
 		{name: "variables", config: variables, mode: 0o644},
 		{name: "http to elsewhere", config: clear("http://vllm:8000/v1"), mode: 0o644, want: "upstream o: its api_key is sent in clear to vllm:8000; use https, unless the network is yours alone"},

@@ -77,6 +77,7 @@ func exposed(r *report, cfg *Config, name string, mode fs.FileMode) []string {
 	}
 	for i := range cfg.Notify {
 		note(cfg.Notify[i].Secret != "", strictyaml.Child(strictyaml.Item("notify", i), "secret"))
+		note(cfg.Notify[i].Format == FormatSlack, strictyaml.Child(strictyaml.Item("notify", i), "webhook")) // whoever knows it may post
 	}
 	if len(keys) == 0 {
 		return nil
