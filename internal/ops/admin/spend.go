@@ -31,7 +31,7 @@ func readSpendQuery(query url.Values, now time.Time) (q spendQuery, err error) {
 		value := strings.Join(values, ",")
 		switch name {
 		case "from", "to":
-			if _, bad := time.Parse(time.DateOnly, value); bad != nil {
+			if at, bad := time.Parse(time.DateOnly, value); bad != nil || at.Year() == 0 { // which calendars do not have, nor PostgreSQL
 				return q, adminapi.BadRequest(name + " must be a day such as " + q.to + ", not " + strconv.Quote(text.Brief(value)) + ".")
 			}
 		case "by":

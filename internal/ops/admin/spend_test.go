@@ -18,6 +18,7 @@ func TestReadSpendQuery(t *testing.T) {
 		"by=team,model&tenant=acme":     "2027-03-01 2027-03-05 [team model] acme",
 		"by=team&by=day&to=2027-03-02":  "2027-03-01 2027-03-02 [team day] ",
 		"from=2026-01-31&to=2026-02-01": "2026-01-31 2026-02-01 [tenant] ",
+		"from=0000-01-01":               `from must be a day such as 2027-03-05, not "0000-01-01".`,
 		"from=2027-02-30":               `from must be a day such as 2027-03-05, not "2027-02-30".`,
 		"to=today":                      `to must be a day such as 2027-03-05, not "today".`,
 		"from=2027-03-02&to=2027-03-01": "from (2027-03-02) is after to (2027-03-01).",
