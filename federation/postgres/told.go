@@ -9,14 +9,15 @@ import (
 
 var toldTable = &table{name: "llmgov_told"}
 
-// First reports whether no gateway has asked before about something, until a time.
+// First reports whether no gateway has asked before about something, until a time. What is over is removed by those who are first, of whom there are few.
 func (s *Store) First(ctx context.Context, what string, until time.Time) (first bool, err error) {
 	err = toldTable.with(ctx, s.db, func(conn *pgxpool.Conn) error {
-		if _, err := conn.Exec(ctx, "DELETE FROM llmgov_told WHERE until < clock_timestamp()"); err != nil {
-			return err
-		}
-		done, err := conn.Exec(ctx, "INSERT INTO llmgov_told VALUES ($1::text, $2::timestamptz) ON CONFLICT DO NOTHING", what, until)
+		done, err := conn.Exec(ctx, `INSERT INTO llmgov_told AS t VALUES ($1::text, $2::timestamptz)
+			ON CONFLICT (what) DO UPDATE SET until = excluded.until WHERE t.until < clock_timestamp()`, what, until)
 		first = done.RowsAffected() == 1
+		if first { // whatever comes of the removal; the next one tries again
+			_, _ = conn.Exec(ctx, "DELETE FROM llmgov_told WHERE until < clock_timestamp()")
+		}
 		return err
 	})
 	return first, err
