@@ -68,28 +68,25 @@ func putSpend() string {
 		strings.Join(names, ", "), strings.Join(sources, ", "), columns, strings.Join(set, ", "))
 }
 
-// SpendRows are the rows of some days, such as 2027-01-31, both included, added up over all gateways.
-func (s *Store) SpendRows(ctx context.Context, from, to string) (rows []spend.Row, err error) {
+// SpendRows calls each with the rows of some days, such as 2027-01-31, both included, added up over all gateways.
+func (s *Store) SpendRows(ctx context.Context, from, to string, each func(spend.Row)) error {
 	var sums []string
 	for _, c := range spend.Columns {
 		sums = append(sums, "sum("+c+")::bigint")
 	}
 	query := "SELECT day::text, tenant || CASE team WHEN '' THEN '' ELSE '/' || team END, model, upstream, " + strings.Join(sums, ", ") +
 		" FROM llmgov_spend WHERE day BETWEEN $1::text::date AND $2::text::date GROUP BY day, tenant, team, model, upstream"
-	err = spendTable.with(ctx, s.db, func(conn *pgxpool.Conn) error {
+	return spendTable.with(ctx, s.db, func(conn *pgxpool.Conn) error {
 		found, err := conn.Query(ctx, query, from, to)
 		if err != nil {
 			return err
 		}
-		rows, err = pgx.CollectRows(found, func(at pgx.CollectableRow) (r spend.Row, err error) {
-			into := []any{&r.Day, &r.Tenant, &r.Model, &r.Upstream}
-			for i := range r.Sum {
-				into = append(into, &r.Sum[i])
-			}
-			err = at.Scan(into...)
-			return r, err
-		})
+		var r spend.Row
+		into := []any{&r.Day, &r.Tenant, &r.Model, &r.Upstream}
+		for i := range r.Sum {
+			into = append(into, &r.Sum[i])
+		}
+		_, err = pgx.ForEachRow(found, into, func() error { each(r); return nil })
 		return err
 	})
-	return rows, err
 }

@@ -172,16 +172,16 @@ func (b *Book) Forget(day string) {
 	maps.DeleteFunc(b.rows, func(k Key, _ Sum) bool { return k.Day < b.first })
 }
 
-// Rows are the rows of some days, and first is the day from which on there are all.
-func (b *Book) Rows(from, to string) (rows []Row, first string) {
+// Rows calls each with the rows of some days, and first is the day from which on there are all. each must not call the book.
+func (b *Book) Rows(from, to string, each func(Row)) (first string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for k, s := range b.rows {
 		if k.Day >= from && k.Day <= to {
-			rows = append(rows, Row{k, s})
+			each(Row{k, s})
 		}
 	}
-	return rows, b.first
+	return b.first
 }
 
 func (b *Book) someLocked(keys map[Key]struct{}, most int) []Row {

@@ -90,6 +90,11 @@ func TestBook(t *testing.T) {
 	}
 }
 
+func rowsOf(b *Book, day string) (rows []Row) {
+	b.Rows(day, day, func(r Row) { rows = append(rows, r) })
+	return rows
+}
+
 // TestBook_Bounded: names without end make a bounded number of rows, and nothing is lost of the sum.
 func TestBook_Bounded(t *testing.T) {
 	b := NewBook(time.UTC)
@@ -98,12 +103,16 @@ func TestBook_Bounded(t *testing.T) {
 		b.Add(noon, Key{Tenant: fmt.Sprint("t", i%3), Model: fmt.Sprint("m", i), Upstream: "u"}, Sum{Calls: 1})
 		b.Add(noon, Key{Tenant: "t0", Model: "m0", Upstream: "u"}, Sum{Calls: 1})
 	}
-	rows, _ := b.Rows("2027-01-31", "2027-01-31")
-	if total := Grouped(rows, func(Key) Key { return Key{} }); len(rows) > 13 || total[0].Sum[Calls] != 2000 {
+	rows := rowsOf(b, "2027-01-31")
+	var total Sum
+	for _, r := range rows {
+		total = total.Plus(r.Sum)
+	}
+	if len(rows) > 13 || total[Calls] != 2000 {
 		t.Errorf("%d rows with %v", len(rows), total)
 	}
 	b.Add(noon.AddDate(0, 0, 1), Key{Tenant: "t0", Model: "new", Upstream: "u"}, Sum{Calls: 1})
-	if rows, _ = b.Rows("2027-02-01", "2027-02-28"); len(rows) != 1 || rows[0].Model != "new" {
+	if rows = rowsOf(b, "2027-02-01"); len(rows) != 1 || rows[0].Model != "new" {
 		t.Errorf("the next day has %v", rows)
 	}
 	b = NewBook(time.UTC)
@@ -113,7 +122,7 @@ func TestBook_Bounded(t *testing.T) {
 	}
 	b.Restore(Row{Key{"2027-01-31", "t0", "m0", "u"}, Sum{Calls: 1}})
 	b.Add(noon, Key{Tenant: "t0", Model: "m1", Upstream: "u"}, Sum{Calls: 1})
-	if rows, _ = b.Rows("2027-01-31", "2027-01-31"); len(rows) != 2 || rows[0].Model == Other || rows[1].Model == Other {
+	if rows = rowsOf(b, "2027-01-31"); len(rows) != 2 || rows[0].Model == Other || rows[1].Model == Other {
 		t.Errorf("the day of a new process has %v", rows)
 	}
 }
@@ -136,16 +145,13 @@ func TestBook_NeverTold(t *testing.T) {
 	}
 }
 
-// TestGrouped: rows are added up by what is left of their keys.
-func TestGrouped(t *testing.T) {
-	rows := []Row{
-		{Key{"2027-01-02", "a/x", "m", "u"}, Sum{Calls: 1}}, {Key{"2027-01-01", "a", "m", "u"}, Sum{Calls: 2}}, {Key{"2027-01-01", "a/x", "n", "u"}, Sum{Calls: 4}},
+// TestSums: rows are added up by keys, and in their order.
+func TestSums(t *testing.T) {
+	sums := Sums{}
+	for i, k := range []Key{{Tenant: "a", Model: "x"}, {Tenant: "a"}, {Tenant: "a", Model: "x"}, {Day: "2027-01-01"}} {
+		sums.Add(k, Sum{Calls: 1 << i})
 	}
-	got := Grouped(rows, func(k Key) Key {
-		tenant, team := k.Team()
-		return Key{Tenant: tenant, Model: team}
-	})
-	if want := []Row{{Key{Tenant: "a"}, Sum{Calls: 2}}, {Key{Tenant: "a", Model: "x"}, Sum{Calls: 5}}}; !slices.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
+	if want := []Row{{Key{Tenant: "a"}, Sum{Calls: 2}}, {Key{Tenant: "a", Model: "x"}, Sum{Calls: 5}}, {Key{Day: "2027-01-01"}, Sum{Calls: 8}}}; !slices.Equal(sums.Rows(), want) {
+		t.Errorf("got %v, want %v", sums.Rows(), want)
 	}
 }

@@ -80,16 +80,17 @@ func Compare(a, b Row) int {
 // DayOf is the day of a time, in its location.
 func DayOf(t time.Time) string { return t.Format(time.DateOnly) }
 
-// Grouped adds up rows whose keys are the same once each is changed by a function, and sorts them.
-func Grouped(rows []Row, by func(Key) Key) []Row {
-	sums := map[Key]Sum{}
-	for _, r := range rows {
-		k := by(r.Key)
-		sums[k] = sums[k].Plus(r.Sum)
-	}
-	out := make([]Row, 0, len(sums))
-	for k, s := range sums {
-		out = append(out, Row{k, s})
+// Sums adds up rows by their keys.
+type Sums map[Key]Sum
+
+// Add adds to a key.
+func (s Sums) Add(k Key, x Sum) { s[k] = s[k].Plus(x) }
+
+// Rows are the sums in the order of Compare.
+func (s Sums) Rows() []Row {
+	out := make([]Row, 0, len(s))
+	for k, x := range s {
+		out = append(out, Row{k, x})
 	}
 	sort.Slice(out, func(i, j int) bool { return Compare(out[i], out[j]) < 0 }) // by slices it would be 25 KB of code
 	return out

@@ -38,8 +38,8 @@ type Store interface {
 type Spend interface {
 	// PutSpend tells the rows of a gateway, as far as they have changed. It may be called again with the same.
 	PutSpend(ctx context.Context, gateway string, rows []spend.Row) error
-	// SpendRows are the rows of some days, both included, added up over all gateways.
-	SpendRows(ctx context.Context, from, to string) ([]spend.Row, error)
+	// SpendRows calls each with the rows of some days, both included, added up over all gateways.
+	SpendRows(ctx context.Context, from, to string, each func(spend.Row)) error
 }
 
 // Herald is a Store by which one gateway of all says something.

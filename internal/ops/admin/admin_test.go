@@ -261,7 +261,7 @@ func TestOpenAPI_Routes(t *testing.T) {
 			described = append(described, strings.ToUpper(method)+" "+path)
 		}
 	}
-	a := &API{Options: Options{Events: &events.Ring{}, Metrics: http.NotFoundHandler(), Overrides: &kept{}, Spend: func(context.Context, string, string) ([]spend.Row, bool, error) { return nil, false, nil }}}
+	a := &API{Options: Options{Events: &events.Ring{}, Metrics: http.NotFoundHandler(), Overrides: &kept{}, Spend: func(context.Context, string, string, func(spend.Row)) (bool, error) { return false, nil }}}
 	routes := append(slices.Collect(maps.Keys(a.described())), "GET /livez", "GET /readyz")
 	slices.Sort(described)
 	slices.Sort(routes)
@@ -301,7 +301,7 @@ PUT /api/v1/overrides/{tenant...}: operate admin
 `
 	a := &API{Options: Options{
 		Events: &events.Ring{}, Metrics: http.NotFoundHandler(), Token: "t", Overrides: &kept{},
-		Spend: func(context.Context, string, string) ([]spend.Row, bool, error) { return nil, false, nil },
+		Spend: func(context.Context, string, string, func(spend.Row)) (bool, error) { return false, nil },
 	}}
 	routes := a.described()
 	maps.Copy(routes, a.profiles())

@@ -83,8 +83,8 @@ type Options struct {
 	Unreadable func() []adminapi.Unreadable
 	// Conditions returns more of what is wrong than the state shows; it may be nil.
 	Conditions func(now time.Time) []adminapi.Condition
-	// Spend returns what calls have taken on some days, both included, and whether the calls of all gateways are counted. It may be nil.
-	Spend func(ctx context.Context, from, to string) (rows []spend.Row, all bool, err error)
+	// Spend calls each with what calls have taken on some days, both included, and says whether the calls of all gateways are counted. It may be nil.
+	Spend func(ctx context.Context, from, to string, each func(spend.Row)) (all bool, err error)
 	// PeerClient asks other gateways; nil is readiness.NewClient(nil).
 	PeerClient *http.Client
 	// Peers returns the other gateways with the same store; it may be nil.
@@ -108,7 +108,8 @@ type API struct {
 	history *history.Recorder
 	zone    *time.Location
 	started time.Time
-	keys    sync.Mutex // one change of a key at a time, so that none is taken over before an older one
+	keys    sync.Mutex    // one change of a key at a time, so that none is taken over before an older one
+	reading chan struct{} // has room for one who reads spend, of which there may be much
 }
 
 // Policies follows the files, and puts their policy in force.

@@ -176,7 +176,7 @@ func New(gateway Gateway, opt Options) *API {
 	if opt.PeerClient == nil {
 		opt.PeerClient = readiness.NewClient(nil)
 	}
-	a := &API{Options: opt, gateway: gateway, zone: gateway.Snapshot().Location(), started: time.Now()}
+	a := &API{Options: opt, gateway: gateway, zone: gateway.Snapshot().Location(), started: time.Now(), reading: make(chan struct{}, 1)}
 	a.history = history.NewRecorder(a.readings)
 	a.Handler = a.routes()
 	return a

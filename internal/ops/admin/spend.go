@@ -87,15 +87,25 @@ func (a *API) showSpend(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	rows, all, err := a.Spend(r.Context(), q.from, q.to)
+	select {
+	case a.reading <- struct{}{}:
+		defer func() { <-a.reading }()
+	case <-r.Context().Done():
+		return r.Context().Err()
+	}
+	sums := spend.Sums{}
+	all, err := a.Spend(r.Context(), q.from, q.to, func(r spend.Row) {
+		if q.has(r) {
+			sums.Add(q.group(r.Key), r.Sum)
+		}
+	})
 	if err != nil {
 		a.Log.Warn("spend cannot be read", "error", err)
 		return &adminapi.Fault{Status: http.StatusServiceUnavailable, Code: "store_unavailable", Message: "What calls cost cannot be read now: " + err.Error() + "."}
 	}
-	rows = slices.DeleteFunc(rows, func(r spend.Row) bool { return !q.has(r) })
 	answer := adminapi.Spend{From: q.from, To: q.to, Timezone: a.zone.String(), AllGateways: all, By: q.by, Rows: []adminapi.SpendRow{}}
 	var total spend.Sum
-	for _, r := range spend.Grouped(rows, q.group) {
+	for _, r := range sums.Rows() {
 		tenant, team := r.Team()
 		answer.Rows = append(answer.Rows, adminapi.SpendRow{Day: r.Day, Tenant: tenant, Team: team, Model: r.Model, Upstream: r.Upstream, SpendFigures: figuresOf(r.Sum)})
 		total = total.Plus(r.Sum)

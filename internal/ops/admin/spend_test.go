@@ -1,13 +1,18 @@
 package admin
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/llmgov/llmgov/federation/spend"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 // TestReadSpendQuery: which days are added up by what, and what is no question.
@@ -58,4 +63,40 @@ func TestSpendQuery_Group(t *testing.T) {
 			t.Errorf("of %q: not %v", tenant, want)
 		}
 	}
+}
+
+// TestShowSpend: rows are added up as they are read, for one caller at a time; whoever leaves meanwhile does not wait.
+func TestShowSpend(t *testing.T) {
+	testkit.Virtual(t, "", func(t *testing.T) {
+		reading := 0
+		a := &API{zone: time.UTC, reading: make(chan struct{}, 1), Options: Options{
+			Spend: func(_ context.Context, _, _ string, each func(spend.Row)) (bool, error) {
+				reading++
+				if reading > 1 {
+					t.Error("two read at once")
+				}
+				for _, tenant := range []string{"acme", "acme/x", "other"} {
+					each(spend.Row{Key: spend.Key{Tenant: tenant}, Sum: spend.Sum{spend.Calls: 1}})
+					time.Sleep(time.Second)
+				}
+				reading--
+				return true, nil
+			},
+		}}
+		for i := range 4 {
+			go func() {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i+1)*2*time.Second)
+				defer cancel()
+				w := httptest.NewRecorder()
+				err := a.showSpend(w, httptest.NewRequest(http.MethodGet, "/api/v1/spend?tenant=acme", nil).WithContext(ctx))
+				if err == nil && !strings.Contains(w.Body.String(), `"calls": 2`) {
+					t.Errorf("it is told %s", w.Body)
+				}
+				if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+					t.Error(err)
+				}
+			}()
+		}
+		time.Sleep(time.Minute)
+	})
 }

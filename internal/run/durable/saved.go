@@ -1,6 +1,8 @@
 package durable
 
 import (
+	"cmp"
+	"context"
 	"crypto/rand"
 	"encoding/binary"
 	"encoding/json"
@@ -147,20 +149,19 @@ func eachSpent(tx *bolt.Tx, from string, each func(spend.Row) bool) error {
 	return nil
 }
 
-// SpendRows are the rows of the account of spend of some days, such as 2027-01-31, both included.
-func (j *Journal) SpendRows(from, to string) ([]spend.Row, error) {
-	recent, first := j.spend.Rows(from, to)
-	var rows []spend.Row
+// SpendRows calls each with the rows of the account of spend of some days, such as 2027-01-31, both included, until ctx ends.
+func (j *Journal) SpendRows(ctx context.Context, from, to string, each func(spend.Row)) error {
+	first := j.spend.Rows(from, to, each)
 	err := j.books.db.View(func(tx *bolt.Tx) error {
 		return eachSpent(tx, from, func(r spend.Row) bool {
-			if r.Day >= first || r.Day > to {
+			if r.Day >= first || r.Day > to || ctx.Err() != nil {
 				return false
 			}
-			rows = append(rows, r)
+			each(r)
 			return true
 		})
 	})
-	return append(rows, recent...), err
+	return cmp.Or(err, ctx.Err())
 }
 
 // load adds the saved books to a past and to an account of spend, and returns the number of the segment at whose

@@ -1,6 +1,8 @@
 package durable
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -61,7 +63,9 @@ func TestSpend(t *testing.T) {
 			}
 			slices.SortFunc(rows, spend.Compare)
 			read := func() []spend.Row {
-				return spend.Grouped(testkit.Must(l.j.SpendRows(spend.DayOf(first), spend.DayOf(time.Now().AddDate(0, 0, 1))))(t), func(k spend.Key) spend.Key { return k })
+				sums := spend.Sums{}
+				testkit.OK(t, l.j.SpendRows(t.Context(), spend.DayOf(first), spend.DayOf(time.Now().AddDate(0, 0, 1)), func(r spend.Row) { sums.Add(r.Key, r.Sum) }))
+				return sums.Rows()
 			}
 			if got := read(); !slices.Equal(got, rows) {
 				t.Errorf("got %v\nwant %v", got, rows)
@@ -121,9 +125,15 @@ func TestSpend_ClockBack(t *testing.T) {
 				l.kill()
 			}
 			l = begin(t, opt, config())
-			rows := testkit.Must(l.j.SpendRows("1999-01-01", "2999-01-01"))(t)
-			if got := spend.Grouped(rows, func(spend.Key) spend.Key { return spend.Key{} }); got[0].Sum[spend.Calls] != want {
-				t.Errorf("it has %d calls, want %d: %v", got[0].Sum[spend.Calls], want, rows)
+			var got int64
+			testkit.OK(t, l.j.SpendRows(t.Context(), "1999-01-01", "2999-01-01", func(r spend.Row) { got += r.Sum[spend.Calls] }))
+			if got != want {
+				t.Errorf("it has %d calls, want %d", got, want)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			if err := l.j.SpendRows(ctx, "1999-01-01", "2999-01-01", func(spend.Row) {}); !errors.Is(err, context.Canceled) {
+				t.Errorf("whoever has left is told %v", err)
 			}
 			l.stop(t)
 		})

@@ -218,9 +218,9 @@ func (in *Instance) Announce(address string) {
 	}
 }
 
-// Spend are the rows of the account of spend of some days, both included, and whether these are of all gateways.
-func (in *Instance) Spend(ctx context.Context, from, to string) (rows []spend.Row, all bool, err error) {
-	return in.spend.rows(ctx, from, to)
+// Spend calls each with the rows of the account of spend of some days, both included, and says whether these are of all gateways.
+func (in *Instance) Spend(ctx context.Context, from, to string, each func(spend.Row)) (all bool, err error) {
+	return in.spend.rows(ctx, from, to, each)
 }
 
 // First reports whether no gateway of the store has asked before about something that one of them is to tell, until a time.

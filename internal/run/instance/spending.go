@@ -130,21 +130,19 @@ func (s *spending) forget(now time.Time) {
 	s.book.Forget(spend.DayOf(now.In(s.zone).AddDate(0, 0, -keep)))
 }
 
-// rows are the rows of some days, both included, and whether these are of all gateways.
-func (s *spending) rows(ctx context.Context, from, to string) (rows []spend.Row, all bool, err error) {
+// rows calls each with the rows of some days, both included, and says whether these are of all gateways.
+func (s *spending) rows(ctx context.Context, from, to string, each func(spend.Row)) (all bool, err error) {
 	switch {
 	case s.store != nil:
 		if err := s.tell(ctx); err != nil {
-			return nil, false, err
+			return false, err
 		}
 		ctx, cancel := context.WithTimeout(ctx, tellPatience)
 		defer cancel()
-		rows, err = s.store.SpendRows(ctx, from, to)
-		return rows, true, err
+		return true, s.store.SpendRows(ctx, from, to, each)
 	case s.journal != nil:
-		rows, err = s.journal.SpendRows(from, to)
-		return rows, false, err
+		return false, s.journal.SpendRows(ctx, from, to, each)
 	}
-	rows, _ = s.book.Rows(from, to)
-	return rows, false, nil
+	s.book.Rows(from, to, each)
+	return false, nil
 }
