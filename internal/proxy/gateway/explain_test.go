@@ -56,7 +56,7 @@ prices: {m: {input: 1, output: 1000}}`, `  org:
 			"org/x limit p|pools.p.itpm input_tokens: 10 of 4000, 1000 asked, 3990 left, wait false, tenants/a.yaml:12:27",
 			"org limit |tpm tokens: 20 of 9000, 1200 asked, 8980 left, wait false, tenants/a.yaml:4:10",
 			"p pool p|tpm tokens: 20 of 19800, 1200 asked, 19780 left, wait false, llmgov.yaml:2:39",
-			"org/x budget |budgets[0] usd per week: 0.01001 of 12.5, 0.202 asked, 12.48999 left, wait false, tenants/a.yaml:14:19",
+			"org/x budget |budgets[0] usd per week: 0.01001 of 12.5, 0.201 asked, 12.48999 left, wait false, tenants/a.yaml:14:19",
 			"p budget p|budgets[0] tokens per month: 20 of 5e+06, 1200 asked, 4.99998e+06 left, wait false, llmgov.yaml:2:67",
 			"p pool p|rpm requests: 1 of 5940, 1 asked, 5939 left, wait false, llmgov.yaml:2:51",
 		}
