@@ -85,8 +85,8 @@ func TestRealtimeMessagesHaveMemory(t *testing.T) {
 			t.Errorf("told %s", text)
 		}
 	}
-	if ended < 5 || ended == 8 {
-		t.Errorf("%d of 8 sessions ended that began messages of half of the tenant's memory", ended)
+	if ended < 4 || ended == 8 { // three have what they need, and one may wait for more for a while
+		t.Errorf("%d of 8 sessions ended that began messages of three tenths of the tenant's memory", ended)
 	}
 	for _, p := range sessions {
 		_ = p.Conn.CloseNow()
