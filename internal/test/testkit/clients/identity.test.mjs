@@ -22,7 +22,7 @@ before(async () => {
     identity: {
       issuers: [provider, brief].map((p) => ({ issuer: p.issuer, audience: p.audience, algorithms: ['ES256', 'RS256'], leeway: '0s' })), tenant: '{org}',
     },
-    admin: { token: admin, roles: [{ name: 'on-call', role: 'operate', group: 'llm-ops' }] },
+    admin: { token: admin, roles: [{ name: 'on-call', role: 'operate', group: 'llm-ops', issuer: provider.issuer }] },
   });
 });
 after(async () => {
