@@ -46,19 +46,27 @@ func (tb *table) view(now time.Time, name string, pool string) *tenantView {
 	if v := tb.tenants[name]; v != nil {
 		return v
 	}
-	owner, called, is := terms.CutMember(name)
-	v := tb.tenants[owner]
-	if !is || v == nil || v.cfg.Members == nil {
+	of, called := tb.divided(name)
+	if of == nil {
 		return nil
 	}
-	return v.member(now, called, pool)
+	return of.member(now, called, pool)
+}
+
+// divided is the tenant with members that a member's name is of, and the name without it; nil if there is none.
+func (tb *table) divided(name string) (of *tenantView, called string) {
+	owner, called, is := terms.CutMember(name)
+	of = tb.tenants[owner]
+	if !is || of == nil || of.cfg.Members == nil {
+		return nil, ""
+	}
+	return of, called
 }
 
 // look is view for those who only look. A member that is new is described as it would be, and not made.
 func (tb *table) look(now time.Time, name string) *tenantView {
-	owner, called, is := terms.CutMember(name)
-	v := tb.tenants[owner]
-	if !is || v == nil || v.cfg.Members == nil {
+	v, called := tb.divided(name)
+	if v == nil {
 		return tb.tenants[name]
 	}
 	c := v.roster

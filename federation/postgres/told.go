@@ -15,7 +15,7 @@ func (s *Store) First(ctx context.Context, what string, until time.Time) (first 
 		done, err := conn.Exec(ctx, `INSERT INTO llmgov_told AS t VALUES ($1::text, $2::timestamptz)
 			ON CONFLICT (what) DO UPDATE SET until = excluded.until WHERE t.until < clock_timestamp()`, what, until)
 		first = done.RowsAffected() == 1
-		if first { // whatever comes of the removal; the next one tries again
+		if first { // a removal that fails is the next one's
 			_, _ = conn.Exec(ctx, "DELETE FROM llmgov_told WHERE until < clock_timestamp()")
 		}
 		return err

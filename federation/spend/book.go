@@ -22,7 +22,7 @@ type Book struct {
 	unsaved map[Key]struct{} // changed since Changed
 	untold  map[Key]struct{} // changed since Told
 	alone   bool             // nobody is to be told
-	log     func(Row)        // writes down what is added, under mu; nil does not
+	log     func(Row)        // the record of what is added, called under mu; nil is none
 }
 
 // NewBook returns an empty book, whose days begin in a time zone.
@@ -37,7 +37,7 @@ func (b *Book) LogTo(f func(Row)) {
 	b.log = f
 }
 
-// Alone says that no store is told of rows, for which they would be kept.
+// Alone says that rows are kept for no store, as none is told of them.
 func (b *Book) Alone() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
