@@ -220,6 +220,7 @@ func FuzzMeter(f *testing.F) {
 func FuzzWhole(f *testing.F) {
 	f.Add([]byte(`{"a":{"usage":{"prompt_tokens":9}},"usage":{"prompt_tokens":1}}`), uint8(0))
 	f.Add([]byte(`[1,"usage"]`), uint8(1))
+	f.Add([]byte(`{"usage":{"prompt_tokens":1},"service_tier":"flex"`), uint8(3))
 	for _, st := range corpus(f, ".json") {
 		f.Add(st.in, uint8(4))
 	}
@@ -231,7 +232,11 @@ func FuzzWhole(f *testing.F) {
 			t.Fatalf("got %q, %v", out, err)
 		}
 		once := find(64<<10, doc)
-		if u, ok := ReadUsage(once.found); string(once.object.bytes()) != "batch" && (u != res.Usage || ok != res.Reported) {
+		u, ok := ReadUsage(once.found)
+		if tier := once.tier.bytes(); len(tier) > 0 {
+			u.Tier = ReadTier(string(tier))
+		}
+		if string(once.object.bytes()) != "batch" && (u != res.Usage || ok != res.Reported) {
 			t.Fatalf("in pieces %+v, at once %+v", res, u)
 		}
 		if want, reported, ok := oracleUsage(doc); ok && (res.Usage != want || res.Reported != reported) {
