@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/llmgov/llmgov/internal/lib/atomicfile"
 	"github.com/llmgov/llmgov/internal/lib/strictyaml"
 	"github.com/llmgov/llmgov/tenants/internal/disk"
 )
@@ -130,4 +131,12 @@ func (f *File) change(edit func(*Content) error) error {
 		return fmt.Errorf("keys_file %s: %w", f.path, err)
 	}
 	return nil
+}
+
+// replaceFile puts data in the place of a file that can be read again. The caller holds its lock.
+func replaceFile(path string, data []byte) error {
+	if len(data) > strictyaml.MaxBytes {
+		return errFull
+	}
+	return atomicfile.Replace(path, data)
 }

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/llmgov/llmgov/internal/lib/atomicfile"
 )
 
 // Notes are values by name in one file of a folder, for what changes all the time and is of use for a minute. A change is on
@@ -141,19 +143,5 @@ func (n *Notes) replace(f notes) error {
 	if err != nil {
 		return err
 	}
-	return Replace(n.path, text)
-}
-
-// Replace puts a file in the place of an old one, so that whoever reads it, be it after a crash of the machine, finds either.
-func Replace(path string, text []byte) error {
-	next := path + ".new"
-	f, err := os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return errors.Join(os.Rename(next, path), syncDir(filepath.Dir(path)))
+	return atomicfile.Replace(n.path, text)
 }

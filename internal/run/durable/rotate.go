@@ -11,6 +11,7 @@ import (
 
 	"github.com/llmgov/llmgov/federation/spend"
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/lib/atomicfile"
 )
 
 // The background work of a journal: fsync every second, a new segment every minute, and the removal
@@ -112,7 +113,7 @@ func (j *Journal) rotate(saved governor.Saved) error {
 	j.closed[j.segment] = time.Now()
 	j.segment++
 	j.rotated = time.Now()
-	return errors.Join(old.Sync(), old.Close(), syncDir(j.opt.Dir), j.save(saved))
+	return errors.Join(old.Sync(), old.Close(), atomicfile.SyncDir(j.opt.Dir), j.save(saved))
 }
 
 // turnSpend calls f while nothing is added to the account of spend, whose changes until then are to be saved.
@@ -195,14 +196,5 @@ func (j *Journal) Close(saved governor.Saved) error {
 		return nil
 	}
 	j.segment++ // because the next process begins a new one
-	return errors.Join(f.Sync(), f.Close(), j.save(saved), syncDir(j.opt.Dir), j.books.db.Close())
-}
-
-// syncDir syncs the names of files.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return errors.Join(f.Sync(), f.Close(), j.save(saved), atomicfile.SyncDir(j.opt.Dir), j.books.db.Close())
 }

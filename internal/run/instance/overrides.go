@@ -14,8 +14,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/llmgov/llmgov/internal/lib/atomicfile"
 	"github.com/llmgov/llmgov/internal/ops/admin"
-	"github.com/llmgov/llmgov/internal/run/durable"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -164,7 +164,7 @@ func (o *overrides) keep() error {
 	if o.file == "" || o.kept == o.text {
 		return nil
 	}
-	if err := durable.Replace(o.file, []byte(o.text)); err != nil {
+	if err := atomicfile.Replace(o.file, []byte(o.text)); err != nil {
 		return fmt.Errorf("they are in force, but state_dir cannot keep them over a restart: %w", err)
 	}
 	o.kept = o.text

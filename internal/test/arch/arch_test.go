@@ -61,7 +61,7 @@ var rules = []rule{
 	{"federation/postgres", "federation federation/spend federation/store federation/internal/gobs federation/parts github.com/jackc/pgx/v5", "net/http os log log/slog", "a store keeps accounts, and does not know what they are for"},
 	{"federation/redis", "federation federation/store federation/parts internal/lib/certs github.com/redis/go-redis/v9", "net/http log log/slog", "a store keeps accounts, and does not know what they are for"},
 	{"federation/runner", "federation federation/parts", silent, "what runs the protocol is told of pools and stores, and returns what went wrong"},
-	{"internal/test/testkit", "", "", "how much is tested does not depend on the subject"},
+	{"internal/test/testkit", "github.com/google/go-cmp/cmp", "", "how much is tested does not depend on the subject"},
 	{"internal/test/testkit/pgtest", "internal/test/testkit", "", "a server for tests is another program"},
 	{"internal/test/testkit/redistest", "internal/test/testkit", "", "a server for tests is another program"},
 	{"internal/test/testkit/pipenet", "", "", "a network for tests knows nothing of what runs over it"},
@@ -94,7 +94,7 @@ var rules = []rule{
 	{"internal/lib/maxmin", "", timeless, "a division is arithmetic: measures, ledgers and policies all use it"},
 	{"internal/proxy/answers", "", "net os log log/slog sync sync/atomic context time", "what may be passed on is decided by the answer alone"},
 	{"tenants", `governor/terms presets tenants/keyfile tenants/internal/disk tenants/internal/glob internal/lib/certs internal/lib/maxmin internal/lib/strictyaml github.com/knadh/koanf`, "net/http", "policies do not know who enforces them"},
-	{"tenants/keyfile", "internal/lib/strictyaml tenants/internal/disk", "net net/http log log/slog", "a file of keys does not know whose they may be"},
+	{"tenants/keyfile", "internal/lib/atomicfile internal/lib/strictyaml tenants/internal/disk", "net net/http log log/slog", "a file of keys does not know whose they may be"},
 	{"tenants/internal/glob", "", "net net/http os log log/slog sync context time", "patterns are texts"},
 	{"tenants/internal/disk", "internal/lib/strictyaml github.com/fsnotify/fsnotify", "net net/http log log/slog", "files are read without knowing what they say"},
 	{"presets", "", "net net/http os", "presets are texts, and what reads them is elsewhere"},
@@ -116,7 +116,7 @@ var rules = []rule{
 	{"internal/lab/simulate/scenario", "governor/terms escrow escrow/adaptive escrow/placement internal/lab/distribution internal/lib/strictyaml", "net net/http sync context", "a scenario says what is asked for, and plays nothing"},
 	{"internal/lab/simulate/report", "internal/lab/simulate internal/lab/simulate/scenario escrow internal/lib/htmlpage internal/lib/strictyaml", "net net/http os", "a report shows a result, and computes none"},
 	{"internal/ops/top", "internal/ops/adminapi charm.land/bubbletea/v2 charm.land/lipgloss/v2 github.com/charmbracelet/x/ansi", silent, "a picture is made of what it is told, and asks through a function"},
-	{"internal/run/durable", "federation/spend governor go.etcd.io/bbolt", "net net/http", "what is kept on disk knows the governor's records, and not what they are for"},
+	{"internal/run/durable", "federation/spend governor internal/lib/atomicfile go.etcd.io/bbolt", "net net/http", "what is kept on disk knows the governor's records, and not what they are for"},
 	{"internal/lib/affinity", "", timeless, "a choice by a hash"},
 	{"internal/proxy/upstreams", "escrow/limits internal/lib/affinity", "net os log log/slog context", "what is believed of upstreams is decided by what is told, at the time that is told"},
 	{"internal/lib/splice", "", timeless, "bytes are edited without knowing whose they are"},
@@ -145,6 +145,7 @@ var rules = []rule{
 	{"internal/lab/plan", "governor tenants internal/ops/decisions internal/lib/muldiv internal/run/policy", "net net/http os math/rand math/rand/v2", "a replay depends on the record and the policy, and on nothing else"},
 	{"internal/run/policy", "tenants governor governor/terms internal/run/admission/ask escrow", "net net/http os log log/slog sync context time", "rules are made of a policy, and of nothing else"},
 	{"internal/ops/history", "", "net net/http os log log/slog encoding/json", "a history keeps what it is given, and does not know who shows it"},
+	{"internal/lib/atomicfile", "", "net net/http log log/slog sync context time", "a file is replaced without knowing what it says"},
 	{"internal/lib/text", "", "net net/http os log log/slog sync context time", "a text is cut without knowing what it says"},
 	{"internal/ops/adminapi", "internal/lib/text", "net net/http os log log/slog context sync", "types of answers do nothing"},
 	{"internal/lib/certs", "", "net/http log log/slog", "certificates are read without knowing what is sent under them"},
@@ -164,7 +165,7 @@ var rules = []rule{
 	{"internal/doors/reserveserver", `governor/client governor/remote/admissionv1 governor/tokens internal/run/admission internal/run/admission/ask internal/doors/admissionserver internal/proxy/gateway/dialect
 		internal/lib/jsonscan internal/run/rateheaders internal/doors/reserve google.golang.org/grpc google.golang.org/protobuf`, deaf, "a protocol says what is asked, and the book decides"},
 	{"internal/run/adminview", "governor internal/ops/adminapi internal/run/admission internal/run/explain tenants tenants/keyfile", deaf, "the admin side sees what admits calls, whichever door the calls come by"},
-	{"internal/run/instance", `internal/ops/admin internal/ops/adminapi internal/run/admission internal/ops/decisions internal/run/durable internal/run/engine internal/ops/events internal/run/policy internal/lib/sampled
+	{"internal/run/instance", `internal/lib/atomicfile internal/ops/admin internal/ops/adminapi internal/run/admission internal/ops/decisions internal/run/durable internal/run/engine internal/ops/events internal/run/policy internal/lib/sampled
 		internal/ops/telemetry federation federation/spend federation/store federation/runner governor governor/sharing tenants golang.org/x/sync`, "net net/http", "an instance has no listener and no gateway: whoever opens it has doors of its own"},
 	{"internal/lib/encoded", "github.com/klauspost/compress", "net net/http os log log/slog context time", "a body is decoded without knowing what it says"},
 	{"internal/proxy/intake", "", silent, "memory is handed out without knowing what arrives in it, or from where"},
