@@ -1,5 +1,12 @@
 package testkit
 
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
 // TB is a test of package testing, or of rapid.
 type TB interface {
 	Helper()
@@ -22,5 +29,13 @@ func OK(t TB, err error) {
 	if err != nil {
 		t.Helper()
 		t.Fatal(err)
+	}
+}
+
+// Same wants two values to be equal, and shows what differs. what says which values they are.
+func Same(t testing.TB, want, got any, what ...any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s(-want +got):\n%s", fmt.Sprintln(what...), diff)
 	}
 }
