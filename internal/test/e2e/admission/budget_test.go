@@ -28,9 +28,7 @@ func TestBudgetIsSpent(t *testing.T) {
 		s := harness.New(t, harness.World{Log: slog.NewJSONHandler(&log, nil), Pool: harness.Pool(0, 0, 100), Tenants: []tenants.Tenant{a}, Prices: []tenants.ModelPrice{{Model: "*", Price: tenants.Price{Input: 1_000_000, Output: 2_000_000}}}, Timezone: "Asia/Tokyo"})
 		time.Sleep(10 * time.Hour)
 		for range 2 {
-			if a := s.Call(t.Context(), "a", harness.Chat(false, 1400, `,"mock":{"output_tokens":1400}`)); a.Status != http.StatusOK {
-				t.Fatalf("%d: %s", a.Status, a.Body)
-			}
+			s.Call(t.Context(), "a", harness.Chat(false, 1400, `,"mock":{"output_tokens":1400}`)).WantOK(t)
 		}
 		budgets := s.Governor.State().Tenants[0].Budgets
 		in := s.Charged("a", "input")
@@ -54,9 +52,7 @@ func TestBudgetIsSpent(t *testing.T) {
 			t.Errorf("the log does not name the budget: %s", log.String())
 		}
 		time.Sleep(5 * time.Hour)
-		if a := s.Call(t.Context(), "a", harness.Chat(true, 1400, "")); a.Status != http.StatusOK {
-			t.Errorf("after the reset: %d %s", a.Status, a.Body)
-		}
+		s.Call(t.Context(), "a", harness.Chat(true, 1400, "")).WantOK(t, "after the reset")
 	})
 }
 
@@ -79,9 +75,7 @@ func TestBudget_HoldsDollars(t *testing.T) {
 				}
 				refusal = s.Call(t.Context(), "a", harness.Chat(false, 20_000, `,"service_tier":"priority"`))
 			}()
-			if a := s.Call(t.Context(), "a", harness.Chat(false, 10_000, `,"service_tier":"priority","mock":{"output_tokens":20}`)); a.Status != http.StatusOK {
-				t.Fatalf("%d: %s", a.Status, a.Body)
-			}
+			s.Call(t.Context(), "a", harness.Chat(false, 10_000, `,"service_tier":"priority","mock":{"output_tokens":20}`)).WantOK(t)
 			synctest.Wait()
 		}
 		if used := s.Governor.State().Tenants[0].Budgets[0].Used; used != s.Charged("a", "input")+2*s.Charged("a", "output") {

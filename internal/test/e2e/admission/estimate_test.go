@@ -61,9 +61,7 @@ func TestPromptsAreCountedUntilTheEstimateIsLearned(t *testing.T) {
 			})
 			held := func(tenant string) int64 {
 				before := s.Charged(tenant, "held")
-				if a := s.Call(t.Context(), tenant, harness.Chat(true, 30, "")); a.Status != http.StatusOK {
-					t.Fatalf("status %d: %s", a.Status, a.Body)
-				}
+				s.Call(t.Context(), tenant, harness.Chat(true, 30, "")).WantOK(t)
 				return s.Charged(tenant, "held") - before - 30
 			}
 			if got := held("a"); tt.knows && got != tt.first {
@@ -85,9 +83,7 @@ func TestPromptsAreCountedUntilTheEstimateIsLearned(t *testing.T) {
 			prompts.says = 900 // of one that is a sixteenth of its tenant's minute, however much was learned
 			before := s.Charged("a", "held")
 			large := strings.Replace(harness.Chat(true, 30, ""), "How", strings.Repeat("How ", 20_000), 1)
-			if a := s.Call(t.Context(), "a", large); a.Status != http.StatusOK {
-				t.Fatalf("status %d: %s", a.Status, a.Body)
-			}
+			s.Call(t.Context(), "a", large).WantOK(t)
 			if got := s.Charged("a", "held") - before - 30; tt.knows && got != 900 || !tt.knows && got < 7000 {
 				t.Errorf("%s: a large prompt is held at %d tokens", tt.name, got)
 			}

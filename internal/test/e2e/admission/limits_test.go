@@ -150,9 +150,7 @@ func TestTeams_ParentsLimitRefusesATeam(t *testing.T) {
 		s.Apply(harness.PolicyFromFiles(t, "tpm: 600000", acmeAndBob))
 		now := []string{"x-llmgov-max-wait", "0s"}
 		for _, name := range []string{"acme/search", "acme/batch", "acme"} {
-			if a := s.Call(t.Context(), name, harness.Chat(false, 9, ""), now...); a.Status != http.StatusOK {
-				t.Fatalf("%s: %d %s", name, a.Status, a.Body)
-			}
+			s.Call(t.Context(), name, harness.Chat(false, 9, ""), now...).WantOK(t, name)
 		}
 		for _, name := range []string{"acme/search", "acme/batch", "acme"} {
 			a := s.Call(t.Context(), name, harness.Chat(false, 9, ""), now...)
@@ -164,13 +162,9 @@ func TestTeams_ParentsLimitRefusesATeam(t *testing.T) {
 				t.Errorf("%s: %d refusals are counted", name, got)
 			}
 		}
-		if a := s.Call(t.Context(), "bob", harness.Chat(false, 9, ""), now...); a.Status != http.StatusOK {
-			t.Errorf("bob: %d %s", a.Status, a.Body)
-		}
+		s.Call(t.Context(), "bob", harness.Chat(false, 9, ""), now...).WantOK(t, "bob")
 		time.Sleep(time.Minute + time.Second)
-		if a := s.Call(t.Context(), "acme/batch", harness.Chat(false, 9, ""), now...); a.Status != http.StatusOK {
-			t.Errorf("a minute later: %d %s", a.Status, a.Body)
-		}
+		s.Call(t.Context(), "acme/batch", harness.Chat(false, 9, ""), now...).WantOK(t, "a minute later")
 	})
 }
 

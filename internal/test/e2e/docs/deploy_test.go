@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
 
 	_ "github.com/llmgov/llmgov/federation/postgres"
@@ -53,9 +52,7 @@ func TestKubernetes(t *testing.T) {
 		ports[p.at("name").text()] = p.at("containerPort").text()
 	}
 	want := map[string]string{"http": portOf(t, cfg.Listen), "admin": portOf(t, cfg.Admin.Listen)}
-	if diff := cmp.Diff(want, ports); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Same(t, want, ports)
 	monitor := yamlDocs(t, deployFolder+"podmonitor.yaml")["PodMonitor llmgov"]
 	scrape := monitor.at("spec.podMetricsEndpoints.0")
 	if to := docs["Service llmgov"].at("spec.ports.0.targetPort").text(); to != "http" {
@@ -68,13 +65,9 @@ func TestKubernetes(t *testing.T) {
 	}
 	chosen := map[string]node{"the deployment": deployment, "the budget": docs["PodDisruptionBudget llmgov"], "the monitor": monitor}
 	for who, doc := range chosen {
-		if diff := cmp.Diff(deployment.at("spec.template.metadata.labels").value, doc.at("spec.selector.matchLabels").value); diff != "" {
-			t.Errorf("%s chooses others: %s", who, diff)
-		}
+		testkit.Same(t, deployment.at("spec.template.metadata.labels").value, doc.at("spec.selector.matchLabels").value, who, "chooses others")
 	}
-	if diff := cmp.Diff(deployment.at("spec.template.metadata.labels").value, docs["Service llmgov"].at("spec.selector").value); diff != "" {
-		t.Errorf("the service chooses others: %s", diff)
-	}
+	testkit.Same(t, deployment.at("spec.template.metadata.labels").value, docs["Service llmgov"].at("spec.selector").value, "the service chooses others")
 
 	t.Run("probes", func(t *testing.T) {
 		p := processtest.Command{

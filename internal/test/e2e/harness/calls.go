@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"strings"
+	"testing"
 	"time"
 
 	"github.com/coder/websocket"
@@ -44,6 +45,14 @@ type Answer struct {
 	Header http.Header
 	Body   string
 	Err    error
+}
+
+// WantOK wants a status of 200. what says which answer it is.
+func (a Answer) WantOK(t testing.TB, what ...any) {
+	t.Helper()
+	if a.Status != http.StatusOK {
+		t.Errorf("%sstatus %d: %s %v", fmt.Sprintln(what...), a.Status, a.Body, a.Err)
+	}
 }
 
 // Call sends a call and reads its whole answer.

@@ -161,9 +161,7 @@ func TestAudit_H5_ProcessBound(t *testing.T) {
 		if n := memory(s); n != 3<<20 {
 			t.Errorf("bodies have %d bytes of memory, want three quarters of 4 MiB", n)
 		}
-		if a := s.Call(t.Context(), "a", harness.Chat(false, 5, "")); a.Status != http.StatusOK {
-			t.Errorf("a small body gets %d %s", a.Status, a.Body)
-		}
+		s.Call(t.Context(), "a", harness.Chat(false, 5, "")).WantOK(t, "a small body")
 		began := time.Now()
 		if a := send(s, "waiting", large(1<<20), 0, false); a.Status != http.StatusOK || a.Header.Get("X-Llmgov-Queue-Ms") == "" {
 			t.Errorf("a call that may wait gets %d %s, %v", a.Status, a.Body, a.Header)
@@ -390,6 +388,7 @@ func TestInterimAnswersAndTrailers(t *testing.T) {
 		if err != nil || resp.StatusCode != 200 || !strings.Contains(string(body), "hi") && string(body) != plainAnswer {
 			t.Errorf("%s: %d %q %v", name, resp.StatusCode, body, err)
 		}
+		sockets.WantRateHeaders(t, resp.Header)
 		if interim > 0 || len(resp.Trailer) > 0 || resp.Header.Get("Link") != "" || resp.Header.Get("Trailer") != "" {
 			t.Errorf("%s: the client gets %d answers ahead, %v, and behind it %v", name, interim, resp.Header, resp.Trailer)
 		}

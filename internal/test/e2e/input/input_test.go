@@ -103,9 +103,7 @@ func TestInput_Keys(t *testing.T) {
 	} {
 		s.Post("/v1/chat/completions", sockets.Chat(``), header...).WantProblem(t, http.StatusUnauthorized, "invalid_api_key")
 	}
-	if reply := s.Post("/v1/chat/completions", sockets.Chat(``), "Authorization", "bearer "+sockets.Key("acme")); reply.Status != 200 {
-		t.Errorf("a scheme in lower case: %d %s", reply.Status, reply.Body)
-	}
+	s.Post("/v1/chat/completions", sockets.Chat(``), "Authorization", "bearer "+sockets.Key("acme")).WantOK(t, "a scheme in lower case")
 }
 
 // Bodies that agents send compressed are read as they were before, at the size that they were; others are refused.
@@ -151,9 +149,7 @@ func TestInput_Encoding(t *testing.T) {
 	if n := s.Seen.Count(); n != 4 {
 		t.Errorf("the upstream saw %d calls", n)
 	}
-	if reply := s.Post("/v1/chat/completions", chat, "Content-Encoding", "identity"); reply.Status != 200 {
-		t.Errorf("Content-Encoding: identity gets %d %s", reply.Status, reply.Body)
-	}
+	s.Post("/v1/chat/completions", chat, "Content-Encoding", "identity").WantOK(t, "Content-Encoding: identity")
 }
 
 func TestInput_Hints(t *testing.T) {
@@ -245,50 +241,6 @@ func TestInput_PromptBeyondThePool(t *testing.T) {
 	s.WantUnused("acme")
 	if n := s.Seen.Count(); n != 0 {
 		t.Error("the upstream saw it")
-	}
-}
-
-func TestInput_UpstreamUnreachable(t *testing.T) {
-	s := sockets.New(t, sockets.World{BaseURL: fmt.Sprintf("http://127.0.0.1:%d/v1", testkit.Port(t))}) // where nobody listens
-	for _, body := range []string{sockets.Chat(``), sockets.Chat(`,"stream":true`)} {
-		e := s.Post("/v1/chat/completions", body).WantProblem(t, http.StatusBadGateway, "upstream_error")
-		if strings.Contains(e.Error.Message, "127.0.0.1") {
-			t.Errorf("the upstream's address is the operator's business: %s", e.Error.Message)
-		}
-	}
-	s.WantUnused("acme")
-	if n := s.Charged("input") + s.Charged("output"); n != 0 {
-		t.Errorf("%d tokens are charged for calls that went nowhere", n)
-	}
-}
-
-func TestInput_UpstreamSilent(t *testing.T) {
-	s := sockets.New(t, sockets.World{
-		Upstream: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }),
-		Config: func(c *tenants.Config) {
-			c.Timeouts.UpstreamHeader = 100 * time.Millisecond
-			c.Timeouts.UpstreamAnswer = 100 * time.Millisecond
-		},
-	})
-	for _, body := range []string{sockets.Chat(``), sockets.Chat(`,"stream":true`)} {
-		s.Post("/v1/chat/completions", body).WantProblem(t, http.StatusGatewayTimeout, "upstream_timeout")
-	}
-	s.WaitIdle()
-}
-
-// The upstream refusing the gateway's key is not the caller's 401.
-func TestInput_UpstreamRefusesTheKey(t *testing.T) {
-	s := sockets.New(t, sockets.World{Upstream: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(http.StatusUnauthorized)
-		_, _ = io.WriteString(w, `{"error":{"message":"Incorrect API key provided: `+sockets.UpstreamKey+`","type":"invalid_request_error","param":null,"code":"invalid_api_key"}}`)
-	})})
-	for _, body := range []string{sockets.Chat(``), sockets.Chat(`,"stream":true`)} {
-		s.Post("/v1/chat/completions", body).WantProblem(t, http.StatusBadGateway, "upstream_error")
-	}
-	s.WaitIdle()
-	if used := s.Used("acme")["tokens"]; used != 0 {
-		t.Errorf("%d tokens are charged for calls that the upstream refused", used)
 	}
 }
 

@@ -89,6 +89,7 @@ func hiding() []hidden {
 		{name: "sound", route: chat, body: said(`[{"type":"input_audio","input_audio":{"data":"` + strings.Repeat(base64, 15) + `","format":"mp3"}}]`)},
 		{name: "a document", route: chat, body: said(`[{"type":"file","file":{"file_data":"data:application/pdf;base64,` + base64 + `"}}]`)},
 		{name: "many answers", route: chat, body: `{"model":"m","max_tokens":100,"n":10,"messages":[{"role":"user","content":"a"}]}`},
+		{name: "a bound of another route", route: chat, body: `{"model":"m","max_output_tokens":1,"messages":[{"role":"user","content":"a"}]}`},
 		{name: "no bound", route: chat, body: `{"model":"m","messages":[{"role":"user","content":"a"}]}`},
 		{name: "a stream without a bound", route: chat, body: `{"model":"m","stream":true,"messages":[{"role":"user","content":"a"}]}`},
 		{name: "a tool of the provider", route: chat, body: `{"model":"m","max_tokens":1,"messages":[{"role":"user","content":"a"}],"tools":[{"type":"web_search"}]}`},

@@ -132,9 +132,7 @@ func TestBackgroundResponsesThatNobodyAsksFor(t *testing.T) {
 		t.Errorf("of 100 responses of 40 tokens %+v are charged", u)
 	}
 	id := begin(s, "other")
-	if status, text := s.SendAs("other", "DELETE", "/v1/responses/"+id, "", ""); status != http.StatusOK {
-		t.Fatal(status, text)
-	}
+	s.SendOK("other", "DELETE", "/v1/responses/"+id, "")
 	if u := s.ChargedUsage("other"); u.Input == 0 {
 		t.Error("a response that is deleted before it is done cost nothing")
 	}
@@ -242,16 +240,8 @@ func TestBatchesAreChargedOnce(t *testing.T) {
 			})}
 			s := sockets.New(t, w)
 			line := `{"custom_id":"1","method":"POST","url":"/v1/chat/completions","body":{"model":"gpt-4o","messages":[{"role":"user","content":"Say something."}],"max_tokens":500}}` + "\n"
-			status, text := s.SendAs("acme", "POST", "/v1/files", formType, harness.CRLF("--b\nContent-Disposition: form-data; name=\"purpose\"\n\nbatch\n"+
-				"--b\nContent-Disposition: form-data; name=\"file\"; filename=\"a.jsonl\"\n\n")+strings.Repeat(line, 40)+harness.CRLF("\n--b--\n"))
-			if status != http.StatusOK {
-				t.Fatal(status, text)
-			}
-			status, text = s.SendAs("acme", "POST", "/v1/batches", "application/json",
-				`{"input_file_id":"`+gjson.Get(text, "id").Str+`","endpoint":"/v1/chat/completions","completion_window":"24h"}`)
-			if status != http.StatusOK {
-				t.Fatal(status, text)
-			}
+			_, file := s.SendAs("acme", "POST", "/v1/files", formType, harness.BatchForm(strings.Repeat(line, 40)))
+			_, text := createBatch(s, "acme", gjson.Get(file, "id").Str)
 			id := gjson.Get(text, "id").Str
 			s.WaitIdle()
 			if u := s.ChargedUsage(""); u != (governor.Usage{}) {
@@ -260,16 +250,11 @@ func TestBatchesAreChargedOnce(t *testing.T) {
 			before := s.Governor.Standing("acme", "main").Tokens
 			path := "/v1/batches/" + id
 			if list {
-				if status, text := s.SendAs("acme", "GET", path, "", ""); status != http.StatusOK { // the mock has it done now
-					t.Fatal(status, text)
-				}
+				s.SendOK("acme", "GET", path, "") // the mock has it done now
 				path = "/v1/batches"
 			}
 			for range 3 {
-				status, text = s.SendAs("acme", "GET", path, "", "")
-				if status != http.StatusOK {
-					t.Fatal(status, text)
-				}
+				s.SendOK("acme", "GET", path, "")
 			}
 			s.WaitIdle()
 			in := 40 * mock.PromptTokens([]byte(gjson.Get(line, "body").Raw), "/v1/chat/completions")
@@ -303,12 +288,8 @@ func TestDeletedResponsesAreCharged(t *testing.T) {
 			}
 			_, _ = io.WriteString(w, text)
 		})})
-		if status, text := s.SendAs("acme", "POST", "/v1/responses", "application/json", inBackground); status != http.StatusOK {
-			t.Fatal(status, text)
-		}
-		if status, text := s.SendAs("acme", "DELETE", "/v1/responses/resp_1", "", ""); status != http.StatusOK {
-			t.Fatal(status, text)
-		}
+		s.SendOK("acme", "POST", "/v1/responses", inBackground)
+		s.SendOK("acme", "DELETE", "/v1/responses/resp_1", "")
 		s.WaitIdle()
 		want := governor.Usage{Input: 9, CachedInput: 3, Output: 50, Reasoning: 20}
 		if u := s.ChargedUsage("acme"); done && u != want || !done && (u.Input == 0 || u.Output > 0) {
@@ -323,17 +304,9 @@ func TestBatchesThatNobodyAsksFor(t *testing.T) {
 	w.Tenants = []tenants.Tenant{sockets.Tenant("acme", func(t *tenants.Tenant) { sockets.Granted(t); t.DefaultPool = "main" })}
 	s := sockets.New(t, w)
 	line := `{"custom_id":"1","method":"POST","url":"/v1/chat/completions","body":{"model":"gpt-4o","messages":[{"role":"user","content":"a"}],"max_tokens":50}}` + "\n"
-	status, text := s.SendAs("acme", "POST", "/v1/files", formType, harness.CRLF("--b\nContent-Disposition: form-data; name=\"purpose\"\n\nbatch\n"+
-		"--b\nContent-Disposition: form-data; name=\"file\"; filename=\"a.jsonl\"\n\n")+line+harness.CRLF("\n--b--\n"))
-	if status != http.StatusOK {
-		t.Fatal(status, text)
-	}
-	file := gjson.Get(text, "id").Str
+	_, file := s.SendAs("acme", "POST", "/v1/files", formType, harness.BatchForm(line))
 	for range 20 {
-		if status, text := s.SendAs("acme", "POST", "/v1/batches", "application/json",
-			`{"input_file_id":"`+file+`","endpoint":"/v1/chat/completions","completion_window":"24h"}`); status != http.StatusOK {
-			t.Fatal(status, text)
-		}
+		createBatch(s, "acme", gjson.Get(file, "id").Str)
 	}
 	if u := s.ChargedUsage("acme"); u.Output < 5*50 {
 		t.Errorf("of 20 batches of 50 tokens %+v are charged", u)
@@ -357,9 +330,7 @@ func TestBackgroundThatIsNotIsCharged(t *testing.T) {
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = io.WriteString(w, answer)
 		})})
-		if status, text := s.SendAs("acme", "POST", "/v1/responses", "application/json", inBackground); status != http.StatusOK {
-			t.Fatal(status, text)
-		}
+		s.SendOK("acme", "POST", "/v1/responses", inBackground)
 		s.WaitIdle()
 		if u := s.ChargedUsage("acme"); charged != (u.Input > 0) {
 			t.Errorf("%s: charged %+v, want anything %v", answer, u, charged)
@@ -404,9 +375,7 @@ func TestBackgroundTeachesWhatItTook(t *testing.T) {
 	}), Pool: sockets.Pool(func(p *tenants.Pool) { p.TPM = 0 })})
 	for _, least := range []int64{2 * 4096, 28_950} {
 		before := s.Charged("held")
-		if status, text := s.SendAs("acme", "POST", "/v1/responses", "application/json", `{"model":"gpt-4o","input":"a","tools":[{"type":"web_search"}],"background":true}`); status != http.StatusOK {
-			t.Fatalf("%d %s", status, text)
-		}
+		s.SendOK("acme", "POST", "/v1/responses", `{"model":"gpt-4o","input":"a","tools":[{"type":"web_search"}],"background":true}`)
 		s.WaitIdle()
 		if held := s.Charged("held") - before; held < least || held > least+150 {
 			t.Errorf("it is held at %d tokens, want %d and a few", held, least)
@@ -466,9 +435,7 @@ func TestBackgroundStreamsAreNotFree(t *testing.T) {
 					method = "POST"
 					path = path + "/cancel"
 				}
-				if status, text := s.SendAs("acme", method, path, "", ""); status != http.StatusOK {
-					t.Fatal(status, text)
-				}
+				s.SendOK("acme", method, path, "")
 				close(ended)
 				_ = resp.Body.Close()
 				s.WaitIdle()

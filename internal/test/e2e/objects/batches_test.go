@@ -144,18 +144,14 @@ func TestAudit_H2_BatchesAreHeldInBudgets(t *testing.T) {
 			if made > 10 || made < 5 {
 				t.Fatalf("%d batches were created in a budget for ten", made)
 			}
-			if status, _ := s.SendAs("acme/search", http.MethodPost, "/v1/batches/batch_1/cancel", "", ""); status != http.StatusOK {
-				t.Fatal(status)
-			}
+			s.SendOK("acme/search", http.MethodPost, "/v1/batches/batch_1/cancel", "")
 			if n := createUntilRefused(s, "acme", file); n != 1 { // its team's file is acme's, too
 				t.Errorf("after one was cancelled, %d more were created, want 1", n)
 			}
 			p.finish("batch_2", 10, 10)
 			p.finish("batch_3", 10, 10)
 			for _, id := range []string{"batch_2", "batch_3"} {
-				if status, text := s.SendAs("acme", http.MethodGet, "/v1/batches/"+id, "", ""); status != http.StatusOK {
-					t.Fatal(status, text)
-				}
+				s.SendOK("acme", http.MethodGet, "/v1/batches/"+id, "")
 			}
 			if n := createUntilRefused(s, "acme/search", file); n < 1 || n > 2 {
 				t.Errorf("after two took little, %d more were created, want one or two", n)
@@ -173,9 +169,7 @@ func TestBatchesNameOtherModels(t *testing.T) {
 		t.Fatal(status, text)
 	}
 	p.finish("batch_1", 0, 9*batchWorth, `,"model":"gpt-4o-2024-08-06"`)
-	if status, text := s.SendAs("acme", http.MethodGet, "/v1/batches/batch_1", "", ""); status != http.StatusOK {
-		t.Fatal(status, text)
-	}
+	s.SendOK("acme", http.MethodGet, "/v1/batches/batch_1", "")
 	if n := createUntilRefused(s, "acme", file); n > 1 {
 		t.Errorf("after a batch took nine tenths of the budget, %d more were created, want 1", n)
 	}
@@ -200,9 +194,7 @@ func TestBatchesCostByTheCall(t *testing.T) {
 		}
 		s := restart()
 		p.finish("batch_1", 10, 10, fmt.Sprintf(`,"request_counts":{"total":%d,"completed":%d,"failed":%d}`, batchCalls, answered, batchCalls-answered))
-		if status, text := s.SendAs("acme", http.MethodGet, "/v1/batches/batch_1", "", ""); status != http.StatusOK {
-			t.Fatal(status, text)
-		}
+		s.SendOK("acme", http.MethodGet, "/v1/batches/batch_1", "")
 		if n := createUntilRefused(s, "acme", file); n != want {
 			t.Errorf("after one of which %d calls were answered, %d more were created, want %d", answered, n, want)
 		}
@@ -227,9 +219,7 @@ func TestAudit_H2_BatchesAreHeldOverRestarts(t *testing.T) {
 	}
 	memberUsed(s, "acme")
 	p.finish("batch_1", 10, 10)
-	if status, text := s.SendAs("acme", http.MethodGet, "/v1/batches/batch_1", "", ""); status != http.StatusOK {
-		t.Fatal(status, text)
-	}
+	s.SendOK("acme", http.MethodGet, "/v1/batches/batch_1", "")
 	if n := createUntilRefused(s, "acme", file); n != 1 {
 		t.Errorf("when a batch from before the restart was done, %d more were created, want 1", n)
 	}

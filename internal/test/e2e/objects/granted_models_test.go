@@ -66,9 +66,7 @@ func TestAudit_M5_ToolsNameGrantedModels(t *testing.T) {
 		`{"type":"function","function":{"name":"image_generation","parameters":{}}}`,
 		`{"type":"function","name":"advisor_20260301","parameters":{"type":"object"}}`,
 	} {
-		if status, text := s.SendAs("acme", http.MethodPost, "/v1/chat/completions", "application/json", tools(tool)); status != http.StatusOK {
-			t.Errorf("%s: %d %s", tool, status, text)
-		}
+		s.SendOK("acme", http.MethodPost, "/v1/chat/completions", tools(tool))
 	}
 }
 
@@ -90,9 +88,7 @@ func TestAudit_M5_GradersNameGrantedModels(t *testing.T) {
 		`{"type":"score_model","model":"gpt-4o","name":"x"}`,
 		`{"type":"multi","graders":{"model":{"type":"label_model","model":"gpt-4o"}}}`,
 	} {
-		if status, text := s.SendAs("acme", http.MethodPost, "/v1/fine_tuning/jobs", "application/json", job(grader)); status != http.StatusOK {
-			t.Errorf("%s: %d %s", grader, status, text)
-		}
+		s.SendOK("acme", http.MethodPost, "/v1/fine_tuning/jobs", job(grader))
 	}
 }
 
@@ -118,9 +114,7 @@ func TestAudit_M5_ReferencesToTheAccount(t *testing.T) {
 			`"container":{"skills":[{"type":"anthropic","skill_id":"pptx","version":"latest"}]}`,
 			`"prompt":{"id":"pmpt_1"}`,
 		} {
-			if status, text := s.SendAs("acme", http.MethodPost, path, "application/json", chat(more)); status != http.StatusOK {
-				t.Errorf("%s: %s: %d %s", path, more, status, text)
-			}
+			s.SendOK("acme", http.MethodPost, path, chat(more))
 		}
 	}
 }
@@ -142,9 +136,7 @@ func TestAudit_M6_ExtraBody(t *testing.T) {
 	if want := `extra_body holds \"n\". Write it into the body itself.`; !strings.Contains(text, want) {
 		t.Errorf("the message is %s, want %s", text, want)
 	}
-	if status, text := s.SendAs("acme", http.MethodPost, "/v1/chat/completions", "application/json", chat(`"top_k":5,"models":["gpt-4o"],"model":"gpt-4o"`)); status != http.StatusOK {
-		t.Errorf("other keys: %d %s", status, text)
-	}
+	s.SendOK("acme", http.MethodPost, "/v1/chat/completions", chat(`"top_k":5,"models":["gpt-4o"],"model":"gpt-4o"`))
 }
 
 // A body leads to no model that its caller may not use, and to none whose limits are elsewhere.
@@ -207,9 +199,7 @@ func TestOtherModelsArePaidFor(t *testing.T) {
 			},
 		})
 		body := fmt.Sprintf(`{"model":"small","messages":[{"role":"user","content":%q}]%s}`, strings.Repeat("hi ", 50), fields)
-		if status, text := s.SendAs("acme", http.MethodPost, "/v1/chat/completions", "application/json", body); status != http.StatusOK {
-			t.Fatalf("%s: %d %s", fields, status, text)
-		}
+		s.SendOK("acme", http.MethodPost, "/v1/chat/completions", body)
 		s.WaitIdle()
 		st := s.Mock.Stats()
 		state, _ := s.Governor.TenantState("acme")

@@ -59,17 +59,13 @@ func TestReferencesOfOthersAreNotFound(t *testing.T) {
 		if tt.path == "/v1/messages" { // which the model server does not have
 			continue
 		}
-		if status, text := s.SendAs("acme", http.MethodPost, tt.path, "application/json", body); status != http.StatusOK {
-			t.Errorf("%s as its owner: %d %s", body, status, text)
-		}
+		s.SendOK("acme", http.MethodPost, tt.path, body)
 	}
 	for path, body := range map[string]string{ // data of tools only looks like references
 		"/v1/chat/completions": `{"model":"gpt-4o","messages":[{"role":"user","content":"hi"}],"tools":[{"type":"function","function":{"name":"f","parameters":{"default":{"Container":"app","file_id":"{file}"}}}}]}`,
 		"/v1/responses":        `{"model":"gpt-4o","input":[{"type":"tool_search_call","arguments":{"file_id":"{file}","type":"item_reference","id":"{item}"}}]}`,
 	} {
-		if status, text := s.SendAs("other", http.MethodPost, path, "application/json", o.fill(body)); status != http.StatusOK {
-			t.Errorf("%s: %d %s", body, status, text)
-		}
+		s.SendOK("other", http.MethodPost, path, o.fill(body))
 	}
 	status, text := s.SendAs("acme", http.MethodPost, "/v1/responses", "application/json", `{"model":"gpt-4o","input":"hi","conversation":"conv_1"}`)
 	if status != http.StatusBadRequest || !strings.Contains(text, `"param":"conversation"`) {
@@ -431,12 +427,8 @@ func TestToolsUseModelsOfTheirCaller(t *testing.T) {
 		if status != http.StatusForbidden || !strings.Contains(text, "model_not_allowed") {
 			t.Errorf("%s by who may not: %d %s", body, status, text)
 		}
-		if status, text := s.SendAs("acme", http.MethodPost, "/v1/responses", "application/json", body); status != http.StatusOK {
-			t.Errorf("%s by who may: %d %s", body, status, text)
-		}
+		s.SendOK("acme", http.MethodPost, "/v1/responses", body)
 	}
 	body := `{"model":"gpt-4o","input":"hi","tools":[{"type":"image_generation","model":"gpt-4o"}],"metadata":{"model":"x"}}`
-	if status, text := s.SendAs("other", http.MethodPost, "/v1/responses", "application/json", body); status != http.StatusOK {
-		t.Errorf("%s: %d %s", body, status, text)
-	}
+	s.SendOK("other", http.MethodPost, "/v1/responses", body)
 }

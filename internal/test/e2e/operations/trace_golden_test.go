@@ -15,7 +15,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"go.opentelemetry.io/otel/attribute"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
@@ -36,9 +35,7 @@ func TestWhatIsToldOfACall(t *testing.T) {
 				testkit.OK(t, os.WriteFile(file, []byte(got), 0o600))
 			}
 			want := testkit.Must(os.ReadFile(file))(t)
-			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			testkit.Same(t, string(want), got)
 		})
 	}
 }
@@ -212,7 +209,5 @@ func TestToldIsDocumented(t *testing.T) {
 	}
 	delete(named, "admit")
 	maps.DeleteFunc(named, func(_ string, v bool) bool { return !v })
-	if diff := cmp.Diff(slices.Sorted(maps.Keys(shown)), slices.Sorted(maps.Keys(named))); diff != "" {
-		t.Errorf("docs/tracing.md (-shown +named):\n%s", diff)
-	}
+	testkit.Same(t, slices.Sorted(maps.Keys(shown)), slices.Sorted(maps.Keys(named)), "docs/tracing.md (-shown +named)")
 }

@@ -9,12 +9,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/llmgov/llmgov/governor/terms"
 	"github.com/llmgov/llmgov/internal/lab/mock"
 	"github.com/llmgov/llmgov/internal/ops/admin"
 	"github.com/llmgov/llmgov/internal/ops/adminapi"
 	"github.com/llmgov/llmgov/internal/test/e2e/harness"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -90,9 +90,7 @@ func TestUsage(t *testing.T) {
 			if err := json.Unmarshal([]byte(a.Body), &got); err != nil || a.Status != http.StatusOK {
 				t.Fatalf("%s: %d %s", path, a.Status, a.Body)
 			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", path, diff)
-			}
+			testkit.Same(t, want, got, path)
 			for _, secret := range []string{"stranger", "987654", "700000"} {
 				if strings.Contains(a.Body, secret) {
 					t.Errorf("%s tells %s: %s", path, secret, a.Body)
@@ -138,9 +136,7 @@ func TestUsage_Teams(t *testing.T) {
 		})
 		names := []string{"acme", "acme/search", "acme/batch", "acme/search/eu", "acme/search/eu"}
 		for _, name := range names {
-			if a := s.Call(t.Context(), name, harness.Chat(false, 50, "")); a.Status != http.StatusOK {
-				t.Fatalf("%s: %d %s", name, a.Status, a.Body)
-			}
+			s.Call(t.Context(), name, harness.Chat(false, 50, "")).WantOK(t, name)
 		}
 		synctest.Wait()
 		took := func(prefix ...string) (tokens int64) {
@@ -179,9 +175,7 @@ func TestUsage_Teams(t *testing.T) {
 				t.Fatalf("%s: %v: %s", name, err, a.Body)
 			}
 			for what, pair := range map[string][2][]any{"limits": {want.limits, got.Limits}, "pool": {want.inPool, got.Pools[0].Limits}, "parents": {want.parents, got.Parents}} {
-				if diff := cmp.Diff(pair[0], pair[1]); diff != "" {
-					t.Errorf("%s, %s (-want +got):\n%s", name, what, diff)
-				}
+				testkit.Same(t, pair[0], pair[1], name, what)
 			}
 		}
 	})
@@ -221,9 +215,7 @@ tenants:
 			{Name: "acme/search/eu", Parent: "acme/search", Weight: 1, Limits: []axis{{"concurrency", "p", 4}}},
 			{Name: "ann", Tier: "free", Group: "free", Weight: 0.5, GroupWeight: 2, Limits: []axis{}},
 		}
-		if diff := cmp.Diff(want, got.Tenants); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
-		}
+		testkit.Same(t, want, got.Tenants)
 	})
 }
 
@@ -268,9 +260,7 @@ tenants:
 				}
 			}
 		}
-		if diff := cmp.Diff(map[string]float64{"acme": 0, "acme/search": 0.5, "ann": 0.5}, shares); diff != "" {
-			t.Errorf("shares (-want +got):\n%s", diff)
-		}
+		testkit.Same(t, map[string]float64{"acme": 0, "acme/search": 0.5, "ann": 0.5}, shares, "shares")
 		if rpm.Of != "acme" || rpm.Value != 100.0 || rpm.From == "" {
 			t.Errorf("the team's strictest rpm is its parent's, as written in a file; got %+v", rpm)
 		}

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/packages/param"
@@ -238,9 +237,7 @@ func testAIModels(t *testing.T, c *openai.Client) {
 	for _, m := range list.Data {
 		names = append(names, m.ID)
 	}
-	if diff := cmp.Diff([]string{"gpt-4o", "gpt-4o-mini", "o4-mini", "omni-moderation-latest", "text-embedding-3-small"}, names); diff != "" {
-		t.Errorf("models (-want +got):\n%s", diff)
-	}
+	testkit.Same(t, []string{"gpt-4o", "gpt-4o-mini", "o4-mini", "omni-moderation-latest", "text-embedding-3-small"}, names, "models")
 	if m, err := c.Models.Get(t.Context(), "gpt-4o"); err != nil || m.ID != "gpt-4o" || m.Object != "model" {
 		t.Errorf("gpt-4o is %+v, %v", m, err)
 	}

@@ -23,9 +23,7 @@ import (
 func taught(t *testing.T, d dialect, m mock.Config, hooks string) *harness.Stack {
 	s := harness.New(t, harness.World{Mock: m, Pool: harness.Pool(0, 0, 2), Tenants: withTeachers(harness.Tenant("a", 1))})
 	for _, teacher := range teachers {
-		if a := s.CallTo(t.Context(), d.path, teacher, d.call(true, 100, hooks)); a.Status != http.StatusOK {
-			t.Fatalf("%d %s", a.Status, a.Body)
-		}
+		s.CallTo(t.Context(), d.path, teacher, d.call(true, 100, hooks)).WantOK(t)
 	}
 	s.Mock.ResetStats()
 	return s
@@ -43,39 +41,28 @@ func took(s *harness.Stack, what string) (in, out int64) {
 	return in, out
 }
 
-// When the client goes the upstream stops at once, and produces not one token more:
-// streamed or not, in the midst of an answer or before its first byte.
+// When the client goes the upstream stops at once, and produces not one token more: streamed or not, in the midst of an answer, or while it
+// thinks, when there is nothing to write that could fail.
 func TestP24_UpstreamStopsWhenTheClientGoes(t *testing.T) {
 	for _, d := range dialects {
 		for _, stream := range []bool{false, true} {
-			synctest.Test(t, func(t *testing.T) {
-				s := taught(t, d, mock.Config{TokensPerSecond: 10}, "")
-				leaveAfter(s, 3050*time.Millisecond, d.path, d.call(stream, 250, ""))
-				at := s.Mock.Stats()
-				if at.Running != 0 || at.Cancelled != 1 || at.OutputTokens != 31 {
-					t.Errorf("%s, stream %v: when the client has gone: %+v", d.name, stream, at)
-				}
-				time.Sleep(time.Minute)
-				if then := s.Mock.Stats(); then.OutputTokens != at.OutputTokens {
-					t.Errorf("%s, stream %v: %d tokens were produced for nobody", d.name, stream, then.OutputTokens-at.OutputTokens)
-				}
-			})
-		}
-	}
-}
-
-// That it has gone is seen while the upstream thinks, when there is nothing to write
-// that could fail.
-func TestP30_WhoGoesIsSeenWhileUpstreamThinks(t *testing.T) {
-	for _, d := range dialects {
-		for _, stream := range []bool{false, true} {
-			synctest.Test(t, func(t *testing.T) {
-				s := taught(t, d, mock.Config{TokensPerSecond: 10}, "")
-				leaveAfter(s, time.Second, d.path, d.call(stream, 250, `,"first_token_ms":60000`))
-				if st := s.Mock.Stats(); st.Running != 0 || st.Cancelled != 1 {
-					t.Errorf("%s, stream %v: %+v", d.name, stream, st)
-				}
-			})
+			for hooks, c := range map[string]struct {
+				leaves time.Duration
+				made   int64
+			}{"": {3050 * time.Millisecond, 31}, `,"first_token_ms":60000`: {time.Second, 0}} {
+				synctest.Test(t, func(t *testing.T) {
+					s := taught(t, d, mock.Config{TokensPerSecond: 10}, "")
+					leaveAfter(s, c.leaves, d.path, d.call(stream, 250, hooks))
+					at := s.Mock.Stats()
+					if at.Running != 0 || at.Cancelled != 1 || at.OutputTokens != c.made {
+						t.Errorf("%s, stream %v, %s: when the client has gone: %+v", d.name, stream, hooks, at)
+					}
+					time.Sleep(time.Minute)
+					if then := s.Mock.Stats(); then.OutputTokens != at.OutputTokens {
+						t.Errorf("%s, stream %v, %s: %d tokens were produced for nobody", d.name, stream, hooks, then.OutputTokens-at.OutputTokens)
+					}
+				})
+			}
 		}
 	}
 }
@@ -158,9 +145,7 @@ func TestAnswersOfUnknownUsage(t *testing.T) {
 				Pool: harness.Pool(1_000_000, 0, 0), Tenants: []tenants.Tenant{harness.Tenant("a", 1)},
 				Wrap: saying(c.kind, c.body), Log: slog.NewJSONHandler(&log, nil),
 			})
-			if ans := s.Call(t.Context(), "a", harness.Chat(c.stream, 4000, "")); ans.Status != http.StatusOK {
-				t.Fatalf("got %d %s", ans.Status, ans.Body)
-			}
+			s.Call(t.Context(), "a", harness.Chat(c.stream, 4000, "")).WantOK(t)
 			synctest.Wait()
 			if out := s.Charged("a", "output"); out < 1 || out > c.most {
 				t.Errorf("%d output tokens are charged, want at most %d", out, c.most)

@@ -218,9 +218,7 @@ func TestInterrupted(t *testing.T) {
 			if how, text := st.untilCut(plain); how != "refused" {
 				t.Errorf("a plain call ends by %s", text)
 			}
-			if a := st.CallTo(t.Context(), d.path, "a", d.body(d.variants[0], toTheEnd, 0)); a.Status != http.StatusOK {
-				t.Errorf("the next call gets %d: %s", a.Status, a.Body)
-			}
+			st.CallTo(t.Context(), d.path, "a", d.body(d.variants[0], toTheEnd, 0)).WantOK(t, "the next call")
 		})
 	}
 }
@@ -311,9 +309,7 @@ func (st *storm) calibrate() {
 		tells := v
 		tells.usage = strings.Replace(v.usage, mock.UsageAbsent, mock.UsageFinish, 1)
 		for _, tenant := range append([]string{"a", "b"}, teachers...) {
-			if a := st.CallTo(st.T.Context(), st.d.path, tenant, st.d.bodyOf(v.model(), tells, toTheEnd, 0)); a.Status != http.StatusOK {
-				st.T.Fatalf("status %d: %s", a.Status, a.Body)
-			}
+			st.CallTo(st.T.Context(), st.d.path, tenant, st.d.bodyOf(v.model(), tells, toTheEnd, 0)).WantOK(st.T)
 		}
 	}
 }

@@ -36,9 +36,7 @@ func limited(t *testing.T, edit func(a *tenants.Tenant), m mock.Config) *harness
 	edit(&a)
 	s := harness.New(t, harness.World{Mock: m, Pool: harness.Pool(0, 0, 1000), Tenants: withTeachers(a), Prices: []tenants.ModelPrice{{Model: "*", Price: tenants.Price{Input: 1_000_000, Output: 1_000_000}}}})
 	for _, teacher := range teachers {
-		if ans := s.Call(t.Context(), teacher, harness.Chat(false, 1, "")); ans.Status != http.StatusOK {
-			t.Fatalf("%d %s", ans.Status, ans.Body)
-		}
+		s.Call(t.Context(), teacher, harness.Chat(false, 1, "")).WantOK(t)
 	}
 	time.Sleep(time.Minute) // nothing of it counts any more
 	s.Mock.ResetStats()
@@ -151,9 +149,7 @@ func TestP9_SmallLimitsServeTheirFirstCall(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := limited(t, func(a *tenants.Tenant) { a.TPM = limit }, mock.Config{})
 				body := strings.Replace(harness.Chat(false, 1, `,"mock":{"output_tokens":32}`), `,"max_tokens":1`, bound, 1)
-				if a := s.Call(t.Context(), "a", body); a.Status != http.StatusOK {
-					t.Errorf("%d tokens a minute, %q: %d %s", limit, bound, a.Status, a.Body)
-				}
+				s.Call(t.Context(), "a", body).WantOK(t, limit, "tokens a minute", bound)
 			})
 		}
 	}
@@ -174,9 +170,7 @@ func TestP10_NoBoundIsNeeded(t *testing.T) {
 				}, mock.Config{})
 				ask, _, _ := strings.Cut(d.ask, `,"max_`)
 				for _, stream := range []bool{false, true} {
-					if a := s.CallTo(t.Context(), d.path, "a", fmt.Sprintf(`{"model":"m",%s,"stream":%v}`, ask, stream)); a.Status != http.StatusOK {
-						t.Errorf("%s, stream %v, %d tokens a minute: %d %s", d.name, stream, tpm, a.Status, a.Body)
-					}
+					s.CallTo(t.Context(), d.path, "a", fmt.Sprintf(`{"model":"m",%s,"stream":%v}`, ask, stream)).WantOK(t, d.name, "stream", stream, tpm, "tokens a minute")
 				}
 				st := s.Mock.Stats()
 				if took := s.Charged("a", "input") + s.Charged("a", "output"); took != st.TokensProduced || st.OutputTokens != 64 {
@@ -200,9 +194,7 @@ func TestP11_EveryRouteHoldsTokens(t *testing.T) {
 			body := fmt.Sprintf(`{"model":"new",`+ask+`}`, words)
 			var wg sync.WaitGroup
 			wg.Go(func() {
-				if a := s.CallTo(t.Context(), path, "a", body); a.Status != http.StatusOK {
-					t.Errorf("%s: %d %s", path, a.Status, a.Body)
-				}
+				s.CallTo(t.Context(), path, "a", body).WantOK(t, path)
 			})
 			time.Sleep(time.Second)
 			if used := s.Governor.State().Tenants[0].Limits[0].Used; used < 60 {

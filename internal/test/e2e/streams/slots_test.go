@@ -99,9 +99,7 @@ func holds(s *harness.Stack, d dialect, body string, at ...time.Duration) {
 		}
 	}
 	wg.Wait()
-	if a := s.CallTo(s.T.Context(), d.path, "a", d.call(true, 5, "")); a.Status != http.StatusOK {
-		s.T.Errorf("%s: after the end a call gets %d: %s", d.name, a.Status, a.Body)
-	}
+	s.CallTo(s.T.Context(), d.path, "a", d.call(true, 5, "")).WantOK(s.T, d.name, "after the end a call")
 	s.CheckIdle()
 }
 
@@ -260,9 +258,7 @@ func TestP38_InputAndOutputHaveTheirOwnLimits(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := limited(t, tt.edit, mock.Config{})
 			for range 5 {
-				if a := s.Call(t.Context(), "a", tt.passes); a.Status != http.StatusOK {
-					t.Errorf("%s: what counts little gets %d: %s", tt.name, a.Status, a.Body)
-				}
+				s.Call(t.Context(), "a", tt.passes).WantOK(t, tt.name, "what counts little")
 			}
 			var last harness.Answer
 			for range 3 {

@@ -64,9 +64,7 @@ func TestAffinity_Sessions(t *testing.T) {
 			for session := range 16 {
 				for call := range 4 {
 					path, body, header := ways[way](fmt.Sprint("s-", session))
-					if ans := s.CallTo(t.Context(), path, "a", body, header...); ans.Status != 200 {
-						t.Fatalf("%s: call %d: %d %s", way, call, ans.Status, ans.Body)
-					}
+					s.CallTo(t.Context(), path, "a", body, header...).WantOK(t, way, "call", call)
 				}
 				at := visited(list)
 				for _, i := range at {
@@ -98,9 +96,7 @@ func TestAffinity_Modes(t *testing.T) {
 					if affinity == tenants.AffinityNone {
 						header = []string{"X-Llmgov-Session", "s"}
 					}
-					if ans := s.Call(t.Context(), "a", body, header...); ans.Status != 200 {
-						t.Fatalf("%d %s", ans.Status, ans.Body)
-					}
+					s.Call(t.Context(), "a", body, header...).WantOK(t)
 					later += `,{"role":"assistant","content":"Well."},{"role":"user","content":"And?"}`
 				}
 				if at := visited(list); len(at) != want {
@@ -119,9 +115,7 @@ func TestAffinity_GoesOnElsewhere(t *testing.T) {
 		s, list := ups(t, "")
 		call := func() []int {
 			t.Helper()
-			if ans := s.Call(t.Context(), "a", harness.Chat(false, 5, ""), "X-Llmgov-Session", "s"); ans.Status != 200 {
-				t.Fatalf("%d %s", ans.Status, ans.Body)
-			}
+			s.Call(t.Context(), "a", harness.Chat(false, 5, ""), "X-Llmgov-Session", "s").WantOK(t)
 			return visited(list)
 		}
 		home := call()[0]
@@ -196,9 +190,7 @@ func TestAffinity_Limits(t *testing.T) {
 		p.Upstreams[2].Order = 1
 		s := harness.New(t, harness.World{Pool: p, Tenants: []tenants.Tenant{harness.Tenant("a", 1)}, Upstreams: handlers})
 		call := func(session int) {
-			if ans := s.Call(t.Context(), "a", harness.Chat(false, 5, ""), "x-llmgov-session", fmt.Sprint(session)); ans.Status != 200 {
-				t.Errorf("session %d: %d %s", session, ans.Status, ans.Body)
-			}
+			s.Call(t.Context(), "a", harness.Chat(false, 5, ""), "x-llmgov-session", fmt.Sprint(session)).WantOK(t, "session", session)
 		}
 		homes := map[int]int{}
 		for session := range 16 {

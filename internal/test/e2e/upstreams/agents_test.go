@@ -44,9 +44,7 @@ func TestAgents_Headers(t *testing.T) {
 				header = append(header, name, "v")
 			}
 			body := `{"model":"m","max_tokens":5,"input":"a","messages":[{"role":"user","content":"a"}]}`
-			if ans := s.CallTo(t.Context(), c.path, "a", body, append(header, "X-Codex-Long", strings.Repeat("v", 5000))...); ans.Status != http.StatusOK {
-				t.Fatalf("%s: %d %s", c.kind, ans.Status, ans.Body)
-			}
+			s.CallTo(t.Context(), c.path, "a", body, append(header, "X-Codex-Long", strings.Repeat("v", 5000))...).WantOK(t, c.kind)
 			got := []string{}
 			for _, name := range append(sent, "X-Codex-Long") {
 				if up.header[name] != nil {

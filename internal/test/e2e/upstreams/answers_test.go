@@ -147,7 +147,5 @@ func TestAudit_A9_EncodedAnswersStayHere(t *testing.T) {
 		}
 	}
 	s := sockets.New(t, sockets.World{Upstream: evil(http.StatusOK, `{"choices":[{"text":"a"}]}`, "Content-Encoding", "Identity"), Tenants: sockets.TenantsWithTeams()})
-	if reply := s.Post("/v1/chat/completions", sockets.Chat(``)); reply.Status != http.StatusOK {
-		t.Errorf("identity is answered with %d %s", reply.Status, reply.Body)
-	}
+	s.Post("/v1/chat/completions", sockets.Chat(``)).WantOK(t, "identity")
 }

@@ -70,9 +70,7 @@ func TestUpstreams_OneIsBusyOneIsGone(t *testing.T) {
 		p.TPM = 1_000_000
 		s := harness.New(t, harness.World{Pool: p, Tenants: []tenants.Tenant{who}, Upstreams: map[string]http.Handler{"up1": busy, "gone": nil}})
 		for range 20 { // the one that is gone is found out
-			if ans := s.Call(t.Context(), "a", harness.Chat(false, 5, "")); ans.Status != 200 {
-				t.Fatalf("%d %s", ans.Status, ans.Body)
-			}
+			s.Call(t.Context(), "a", harness.Chat(false, 5, "")).WantOK(t)
 		}
 		busy.AnswerWith(harness.Status(429, "Retry-After", "20"))
 		before := busy.Calls.Load()
@@ -80,9 +78,7 @@ func TestUpstreams_OneIsBusyOneIsGone(t *testing.T) {
 		began := time.Now()
 		for range 10 {
 			all.Go(func() {
-				if ans := s.Call(t.Context(), "a", harness.Chat(false, 5, "")); ans.Status != 200 {
-					t.Errorf("after %v: %d %s", time.Since(began), ans.Status, ans.Body)
-				}
+				s.Call(t.Context(), "a", harness.Chat(false, 5, "")).WantOK(t, "after", time.Since(began))
 			})
 		}
 		time.Sleep(10 * time.Second)
@@ -110,14 +106,10 @@ func TestUpstreams_SlowProbe(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		var slow sync.WaitGroup
 		slow.Go(func() {
-			if ans := s.Call(t.Context(), "a", harness.Chat(false, 5, `,"mock":{"first_token_ms":100000}`)); ans.Status != 200 {
-				t.Errorf("%d %s", ans.Status, ans.Body)
-			}
+			s.Call(t.Context(), "a", harness.Chat(false, 5, `,"mock":{"first_token_ms":100000}`)).WantOK(t)
 		})
 		time.Sleep(15 * time.Second)
-		if ans := s.Call(t.Context(), "a", harness.Chat(false, 5, "")); ans.Status != 200 {
-			t.Errorf("15 s into a slow probe: %d %s", ans.Status, ans.Body)
-		}
+		s.Call(t.Context(), "a", harness.Chat(false, 5, "")).WantOK(t, "15 s into a slow probe")
 		slow.Wait()
 	})
 }
@@ -319,9 +311,7 @@ func TestUpstreams_ReplacedWhileItPauses(t *testing.T) {
 		var all sync.WaitGroup
 		for _, stream := range []bool{false, true} {
 			all.Go(func() {
-				if ans := s.Call(t.Context(), "a", harness.Chat(stream, 5, "")); ans.Status != 200 {
-					t.Errorf("%d %s", ans.Status, ans.Body)
-				}
+				s.Call(t.Context(), "a", harness.Chat(stream, 5, "")).WantOK(t)
 			})
 		}
 		all.Go(func() {
@@ -356,9 +346,7 @@ func TestUpstreams_ImpatienceIsNoFailure(t *testing.T) {
 		})
 		s := harness.New(t, harness.World{Pool: harness.PoolAt("up1"), Tenants: []tenants.Tenant{harness.Tenant("a", 1)}, Upstreams: map[string]http.Handler{"up1": up}})
 		for range 40 {
-			if ans := s.CallTo(t.Context(), "/responses", "a", `{"model":"m","input":"x","background":true}`); ans.Status != 200 {
-				t.Fatalf("%d %s", ans.Status, ans.Body)
-			}
+			s.CallTo(t.Context(), "/responses", "a", `{"model":"m","input":"x","background":true}`).WantOK(t)
 		}
 		if n := s.Sum("llmgov_upstream_tries_total", map[string]string{"outcome": "silent"}); n > 0 {
 			t.Errorf("%d tries are taken for failures", n)
@@ -378,9 +366,7 @@ func TestUpstreams_ManyShortPauses(t *testing.T) {
 		who.MaxWait = 30 * time.Second
 		s := harness.New(t, harness.World{Pool: harness.PoolAt("up1"), Tenants: []tenants.Tenant{who}, Upstreams: map[string]http.Handler{"up1": up}})
 		time.AfterFunc(10*time.Second, func() { up.AnswerWith(nil) })
-		if ans := s.Call(t.Context(), "a", harness.Chat(true, 5, "")); ans.Status != 200 {
-			t.Errorf("%d %s", ans.Status, ans.Body)
-		}
+		s.Call(t.Context(), "a", harness.Chat(true, 5, "")).WantOK(t)
 	})
 }
 
@@ -392,9 +378,7 @@ func TestUpstreams_GoneForLong(t *testing.T) {
 		s := harness.New(t, harness.World{Pool: p, Tenants: []tenants.Tenant{harness.Tenant("a", 1)}, Upstreams: map[string]http.Handler{"up1": harness.NewUpstream(t, mock.Config{}), "gone": nil}})
 		minutes := testkit.Rounds(11, 20) // all that is believed of an upstream ends within ten, if nothing tells it again
 		for i := range minutes * 60 {
-			if ans := s.Call(t.Context(), "a", harness.Chat(false, 5, "")); ans.Status != 200 {
-				t.Fatalf("%d %s", ans.Status, ans.Body)
-			}
+			s.Call(t.Context(), "a", harness.Chat(false, 5, "")).WantOK(t)
 			if ratio := snapshot(s).Pools[0].RateRatio; i > 20 && ratio != 0.5 {
 				t.Fatalf("after %d s a part of %v is handed out", i, ratio)
 			}
@@ -460,9 +444,7 @@ func TestUpstreams_BodiesAreSentWhole(t *testing.T) {
 					if body == form {
 						kind = "multipart/form-data; boundary=x"
 					}
-					if ans := s.CallTo(t.Context(), path, "a", body, "Content-Type", kind); ans.Status != 200 {
-						t.Errorf("%d %s", ans.Status, ans.Body)
-					}
+					s.CallTo(t.Context(), path, "a", body, "Content-Type", kind).WantOK(t)
 					if n := up.Calls.Load() + other.Calls.Load(); n != 2 {
 						t.Errorf("%d tries", n)
 					}

@@ -67,9 +67,7 @@ func TestUpstreams_KeptConnectionIsClosed(t *testing.T) {
 					Pool: harness.PoolAt("up"), Tenants: []tenants.Tenant{harness.Tenant("a", 1)}, HTTPVersion: version,
 					Upstreams: map[string]http.Handler{"up": up},
 				})
-				if ans := s.Call(t.Context(), "a", harness.Chat(false, 5, "")); ans.Status != http.StatusOK {
-					t.Fatalf("%d %s", ans.Status, ans.Body)
-				}
+				s.Call(t.Context(), "a", harness.Chat(false, 5, "")).WantOK(t)
 				synctest.Wait() // the connection is kept
 				up.AnswerWith(hangsUp(up.Mock, c.due, c.after))
 				before := up.Calls.Load()
@@ -113,9 +111,7 @@ func TestUpstreams_KeptConnectionIsClosedEachTime(t *testing.T) {
 		up.AnswerWith(hangsUp(up.Mock, func(before int64) bool { return before > 0 }, 0))
 		s := harness.New(t, harness.World{Pool: harness.PoolAt("up"), Tenants: []tenants.Tenant{harness.Tenant("a", 1)}, Upstreams: map[string]http.Handler{"up": up}})
 		for i := range 50 {
-			if ans := s.Call(t.Context(), "a", harness.Chat(i%2 == 0, 5, "")); ans.Status != http.StatusOK {
-				t.Fatalf("call %d: %d %s", i, ans.Status, ans.Body)
-			}
+			s.Call(t.Context(), "a", harness.Chat(i%2 == 0, 5, "")).WantOK(t, "call", i)
 			synctest.Wait()
 		}
 		if v := snapshot(s).Pools[0].Upstreams[0]; v.State != "up" {
@@ -137,9 +133,7 @@ func TestUpstreams_KeptConnectionsAreClosedTogether(t *testing.T) {
 		}
 		together.Wait()
 		synctest.Wait() // five connections are kept
-		if ans := s.Call(t.Context(), "a", harness.Chat(true, 5, "")); ans.Status != http.StatusOK {
-			t.Errorf("%d %s", ans.Status, ans.Body)
-		}
+		s.Call(t.Context(), "a", harness.Chat(true, 5, "")).WantOK(t)
 	})
 }
 

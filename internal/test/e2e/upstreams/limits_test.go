@@ -173,9 +173,7 @@ func TestUpstreams_LimitsReplaced(t *testing.T) {
 		var callers sync.WaitGroup
 		for range 2 {
 			callers.Go(func() {
-				if ans := w.Call(t.Context(), "big", harness.Chat(false, 5, "")); ans.Status != http.StatusOK {
-					t.Errorf("status %d: %s", ans.Status, ans.Body)
-				}
+				w.Call(t.Context(), "big", harness.Chat(false, 5, "")).WantOK(t)
 			})
 		}
 		synctest.Wait()
@@ -377,9 +375,7 @@ func runBedrock(t *testing.T, held float64, bound, output int) (served int64) {
 			callers.Go(func() {
 				time.Sleep(time.Duration(i) * time.Second / 8)
 				for time.Since(began) < 4*time.Minute {
-					if a := s.Call(t.Context(), who[i%2].Name, body); a.Status != http.StatusOK {
-						t.Errorf("status %d: %s", a.Status, a.Body)
-					}
+					s.Call(t.Context(), who[i%2].Name, body).WantOK(t)
 				}
 			})
 		}

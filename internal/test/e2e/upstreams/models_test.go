@@ -11,7 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/llmgov/llmgov/internal/lab/mock"
 	"github.com/llmgov/llmgov/internal/ops/telemetry"
 	"github.com/llmgov/llmgov/internal/test/e2e/harness"
@@ -118,9 +117,7 @@ func models(s *harness.Stack, key string) []string {
 
 func wantModels(s *harness.Stack, key string, want ...string) {
 	s.T.Helper()
-	if diff := cmp.Diff(append([]string{}, want...), models(s, key)); diff != "" {
-		s.T.Errorf("the models of %s (- want, + got):\n%s", key, diff)
-	}
+	testkit.Same(s.T, append([]string{}, want...), models(s, key), "the models of", key)
 }
 
 // A pool's patterns are listed by the names that its upstreams know, as far as a tenant may use them.
@@ -229,9 +226,7 @@ func TestLookups_TooOften(t *testing.T) {
 		one.RPM = 1
 		s := harness.New(t, harness.World{Mock: mock.Config{Models: []string{"m"}}, Pool: harness.Pool(1_000_000, 0, 0), Tenants: []tenants.Tenant{one, other}})
 		for i := range 50 {
-			if a := s.Get([]string{"/v1/models", "/v1/usage"}[i%2], "a"); a.Status != http.StatusOK {
-				t.Fatalf("%d: %d %s", i, a.Status, a.Body)
-			}
+			s.Get([]string{"/v1/models", "/v1/usage"}[i%2], "a").WantOK(t, i)
 		}
 		for _, path := range []string{"/v1/models", "/v1/models/m", "/v1/usage"} {
 			a := s.Get(path, "a")
@@ -242,9 +237,7 @@ func TestLookups_TooOften(t *testing.T) {
 		wantModels(s, "b", "m")
 		time.Sleep(100 * time.Millisecond)
 		wantModels(s, "a", "m")
-		if a := s.Call(t.Context(), "a", harness.Chat(false, 5, "")); a.Status != http.StatusOK {
-			t.Errorf("a call: %d %s", a.Status, a.Body)
-		}
+		s.Call(t.Context(), "a", harness.Chat(false, 5, "")).WantOK(t, "a call")
 	})
 }
 

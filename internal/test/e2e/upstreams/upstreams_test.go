@@ -45,9 +45,7 @@ func TestUpstreams_OfATenant(t *testing.T) {
 		})
 		for i := range 20 {
 			for _, who := range []string{"bound", "bound/team"} {
-				if ans := s.Call(t.Context(), who, harness.Chat(i%2 == 0, 5, "")); ans.Status != 200 {
-					t.Fatalf("call %d of %s: %d %s", i, who, ans.Status, ans.Body)
-				}
+				s.Call(t.Context(), who, harness.Chat(i%2 == 0, 5, "")).WantOK(t, "call", i, "of", who)
 			}
 		}
 		if n := eu.Calls.Load(); n != 40 {
@@ -60,9 +58,7 @@ func TestUpstreams_OfATenant(t *testing.T) {
 		if ans := s.Call(t.Context(), "bound", harness.Chat(false, 5, "")); ans.Status != 429 {
 			t.Errorf("the next one gets %d %s", ans.Status, ans.Body)
 		}
-		if ans := s.Call(t.Context(), "free", harness.Chat(false, 5, "")); ans.Status != 200 {
-			t.Errorf("a tenant that may go anywhere gets %d %s", ans.Status, ans.Body)
-		}
+		s.Call(t.Context(), "free", harness.Chat(false, 5, "")).WantOK(t, "a tenant that may go anywhere")
 		ans := s.Call(t.Context(), "far", harness.Chat(false, 5, ""))
 		if want := "Tenant far may reach no upstream of pool p."; ans.Status != 403 || !strings.Contains(ans.Body, want) {
 			t.Errorf("a tenant that may reach none gets %d %s, want %s", ans.Status, ans.Body, want)
@@ -510,9 +506,7 @@ func TestUpstreams_Breaker(t *testing.T) {
 		call := func(n int) {
 			t.Helper()
 			for range n {
-				if ans := s.Call(t.Context(), "a", harness.Chat(false, 5, "")); ans.Status != 200 {
-					t.Fatalf("%d %s", ans.Status, ans.Body)
-				}
+				s.Call(t.Context(), "a", harness.Chat(false, 5, "")).WantOK(t)
 			}
 		}
 		bad.AnswerWith(harness.Status(500))
@@ -575,9 +569,7 @@ func TestUpstreams_ErrorsShutNobodyOut(t *testing.T) {
 				t.Fatalf("%d %s", ans.Status, ans.Body)
 			}
 		}
-		if ans := s.Call(t.Context(), "b", harness.Chat(false, 5, "")); ans.Status != 200 {
-			t.Errorf("%d %s", ans.Status, ans.Body)
-		}
+		s.Call(t.Context(), "b", harness.Chat(false, 5, "")).WantOK(t)
 	})
 }
 
@@ -598,9 +590,7 @@ func TestUpstreams_BusyIsWaitedFor(t *testing.T) {
 		began := time.Now()
 		for range 25 {
 			all.Go(func() {
-				if ans := s.Call(t.Context(), "patient", harness.Chat(false, 5, "")); ans.Status != 200 {
-					t.Errorf("%d %s", ans.Status, ans.Body)
-				}
+				s.Call(t.Context(), "patient", harness.Chat(false, 5, "")).WantOK(t)
 			})
 		}
 		time.Sleep(time.Second)
@@ -752,9 +742,7 @@ func TestUpstreams_OneIsBusy(t *testing.T) {
 		s := harness.New(t, harness.World{Pool: p, Tenants: []tenants.Tenant{harness.Tenant("a", 1)}, Upstreams: map[string]http.Handler{"up1": busy}})
 		busy.AnswerWith(harness.Status(429, "Retry-After", "20"))
 		for range 20 {
-			if ans := s.Call(t.Context(), "a", harness.Chat(false, 5, "")); ans.Status != 200 {
-				t.Fatalf("%d %s", ans.Status, ans.Body)
-			}
+			s.Call(t.Context(), "a", harness.Chat(false, 5, "")).WantOK(t)
 		}
 		if n := busy.Calls.Load(); n != 1 {
 			t.Errorf("the busy upstream got %d calls", n)
@@ -816,9 +804,7 @@ func TestUpstreams_DeclaredByAzure(t *testing.T) {
 			w.Tune = func(cfg *tenants.Config) { cfg.Upstreams[1].Kind = tenants.Azure }
 			s := harness.New(t, w)
 			for range 4 {
-				if ans := s.Call(t.Context(), "a", harness.Chat(false, 5, "")); ans.Status != 200 {
-					t.Errorf("%d %s", ans.Status, ans.Body)
-				}
+				s.Call(t.Context(), "a", harness.Chat(false, 5, "")).WantOK(t)
 				time.Sleep(time.Second)
 			}
 			if got := s.Governor.State().Pools[0].Axes[escrow.Requests].Limit; got != want {
@@ -956,9 +942,7 @@ func TestUpstreams_Reload(t *testing.T) {
 			testkit.OK(t, s.Gateway.Apply(snap))
 			before := b.Calls.Load()
 			for range 8 {
-				if ans := s.Call(t.Context(), "a", harness.Chat(false, 5, "")); ans.Status != 200 {
-					t.Fatalf("%d %s", ans.Status, ans.Body)
-				}
+				s.Call(t.Context(), "a", harness.Chat(false, 5, "")).WantOK(t)
 			}
 			if n := b.Calls.Load() - before; n != c.there {
 				t.Errorf("of 8 calls %d went there, want %d", n, c.there)

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/llmgov/llmgov/internal/test/e2e/harness"
 )
 
 // Chat is a chat request with more members at its end.
@@ -72,6 +74,12 @@ func (r Reply) WantProblem(t *testing.T, status int, code string) ErrorBody {
 	return e
 }
 
+// WantOK wants a status of 200. what says which reply it is.
+func (r Reply) WantOK(t *testing.T, what ...any) {
+	t.Helper()
+	harness.Answer(r).WantOK(t, what...)
+}
+
 // Do sends a request and reads its answer.
 func (s *Stack) Do(r *http.Request) Reply {
 	s.T.Helper()
@@ -119,6 +127,16 @@ func (s *Stack) SendAs(tenant, method, path, contentType, body string) (int, str
 		s.T.Fatal(err)
 	}
 	return resp.StatusCode, string(text)
+}
+
+// SendOK sends a request with JSON as a tenant, wants a status of 200, and returns the body.
+func (s *Stack) SendOK(tenant, method, path, body string) string {
+	s.T.Helper()
+	status, text := s.SendAs(tenant, method, path, "application/json", body)
+	if status != http.StatusOK {
+		s.T.Errorf("%s, %s %s %.1000s: status %d: %s", tenant, method, path, body, status, text)
+	}
+	return text
 }
 
 // RetryAfter checks the two headers of a passing refusal against each other,
