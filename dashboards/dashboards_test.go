@@ -121,9 +121,7 @@ func TestVariablesAreThere(t *testing.T) {
 				used[m[1]] = true
 			}
 		}
-		if diff := cmp.Diff(there, used); diff != "" {
-			t.Errorf("%s (-there +used):\n%s", d.UID, diff)
-		}
+		testkit.Same(t, there, used, d.UID, "(-there +used)")
 		for _, asked := range queries(d) {
 			if strings.Contains(asked, "@") || !strings.Contains(asked, `job=~"$job"`) {
 				t.Errorf("%s asks %s, whichever job is chosen", d.UID, asked)

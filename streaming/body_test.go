@@ -14,7 +14,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
@@ -517,12 +516,8 @@ func TestFirstAndProgress(t *testing.T) {
 			up.w.Close()
 		}()
 		drain(t, body, 32<<10)
-		if diff := cmp.Diff([]time.Duration{1100 * time.Millisecond}, first); diff != "" {
-			t.Errorf("first (-want +got):\n%s", diff)
-		}
-		if diff := cmp.Diff([]int64{1, 4, 7, 10}, progress); diff != "" {
-			t.Errorf("progress (-want +got):\n%s", diff)
-		}
+		testkit.Same(t, []time.Duration{1100 * time.Millisecond}, first, "first")
+		testkit.Same(t, []int64{1, 4, 7, 10}, progress, "progress")
 	})
 }
 

@@ -3,7 +3,7 @@ package main
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 // Acts show what their captions say: there is room for everybody, then for everybody but one tenant, and then a heavier one
@@ -36,9 +36,7 @@ func TestDemo_Caption(t *testing.T) {
 	begun := &demo{}
 	begun.caption.Store(&acts[1].caption)
 	got := []string{none.now(), new(demo).now(), begun.now()}
-	if diff := cmp.Diff([]string{"", "", acts[1].caption}, got); diff != "" {
-		t.Errorf("captions (-want +got):\n%s", diff)
-	}
+	testkit.Same(t, []string{"", "", acts[1].caption}, got, "captions")
 }
 
 // tokens is how many of them the demand takes in a second, on average.

@@ -87,9 +87,7 @@ func TestConvert(t *testing.T) {
 				testkit.OK(t, os.WriteFile(file, []byte(got), 0o644))
 			}
 			want, _ := os.ReadFile(file)
-			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			testkit.Same(t, string(want), got)
 			if err != nil {
 				return
 			}
@@ -121,9 +119,7 @@ func TestConvert_Meaning(t *testing.T) {
 		team.MayUse("claude") || !team.MayUse("gpt-4o") {
 		t.Errorf("the team is %+v", team)
 	}
-	if diff := cmp.Diff([]tenants.Budget{{Unit: tenants.MicroUSD, Limit: 500_000_000, Per: tenants.Month}}, team.Budgets); diff != "" {
-		t.Errorf("budgets (-want +got):\n%s", diff)
-	}
+	testkit.Same(t, []tenants.Budget{{Unit: tenants.MicroUSD, Limit: 500_000_000, Per: tenants.Month}}, team.Budgets, "budgets")
 	if p := s.Price("gpt-4o"); p.Input != 2_500_000 || p.CachedInput != 1_250_000 || p.Output != 10_000_000 {
 		t.Errorf("price %+v", p)
 	}
@@ -342,9 +338,7 @@ func TestConvert_BudgetsNeedPrices(t *testing.T) {
 		} else if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(c.lost, lost); diff != "" {
-			t.Errorf("%s budget, without prices (-want +got):\n%s", what, diff)
-		}
+		testkit.Same(t, c.lost, lost, what, "budget, without prices")
 		r, err = Convert("c.yaml", []byte(config+c.rest), Options{Prices: prices, NewKey: func(string) (string, string) { return "k", tenants.HashKey("k").String() }})
 		if err != nil {
 			t.Errorf("%s budget, with prices: %v", what, err)
@@ -392,9 +386,7 @@ func TestConvert_Upstreams(t *testing.T) {
 		{Name: "azure-contoso-france", Weight: 1},
 		{Name: "azure-contoso-canada", Weight: 1, Models: map[string]string{"gpt-4o": "gpt-4o-canada"}},
 	}
-	if diff := cmp.Diff(want, pool.Upstreams); diff != "" {
-		t.Errorf("upstreams (-want +got):\n%s", diff)
-	}
+	testkit.Same(t, want, pool.Upstreams, "upstreams")
 	if s.RealModel("gpt-4o-mini") != "mini-prod" {
 		t.Errorf("Azure is asked for %s, not for its deployment", s.RealModel("gpt-4o-mini"))
 	}

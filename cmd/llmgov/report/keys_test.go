@@ -7,8 +7,6 @@ import (
 	"testing/fstest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/llmgov/llmgov/governor/terms"
 	"github.com/llmgov/llmgov/internal/test/testkit"
 	"github.com/llmgov/llmgov/tenants"
@@ -38,9 +36,7 @@ func TestNotes_Keys(t *testing.T) {
 		"tenant acme: key old expired at 2026-12-19T09:00:00+09:00; remove it",
 		"tenant acme: key soon expires at 2027-01-19T09:00:00+09:00; make another with llmgov keys new",
 	}
-	if diff := cmp.Diff(want, notes); diff != "" {
-		t.Errorf("notes (-want +got):\n%s", diff)
-	}
+	testkit.Same(t, want, notes, "notes")
 	late := key("late", -2)
 	notes = expiring(snap.WithKeys(keyfile.Content{
 		Keys:    []keyfile.Entry{{Key: late, Tenant: "acme"}, {Key: key("mine", 2), Tenant: "acme"}},
@@ -50,9 +46,7 @@ func TestNotes_Keys(t *testing.T) {
 		"tenant acme: key " + late.Hash.ID() + " expired at 2026-12-18T09:00:00+09:00; revoke it",
 		"tenant acme: key " + tenants.HashKey("mine").ID() + " expires at 2026-12-22T09:00:00+09:00; make another with llmgov keys new --tenant acme",
 	}
-	if diff := cmp.Diff(want, notes); diff != "" {
-		t.Errorf("notes of keys made at run time (-want +got):\n%s", diff)
-	}
+	testkit.Same(t, want, notes, "notes of keys made at run time")
 }
 
 // TestReport_RuntimeKeys: a share has who can call, by whatever key, and nobody else.

@@ -11,8 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/llmgov/llmgov/internal/lab/distribution"
 	"github.com/llmgov/llmgov/internal/lab/mock"
 	"github.com/llmgov/llmgov/internal/test/testkit"
@@ -190,9 +188,7 @@ func TestRetries(t *testing.T) {
 			s := &refuser{began: time.Now().Add(due), times: c.times, h: c.h}
 			r := serveAndRun(t.Context(), s, p)
 			f := r.Total
-			if d := cmp.Diff(c.asked, s.asked); d != "" {
-				t.Error(d)
-			}
+			testkit.Same(t, c.asked, s.asked)
 			if f.OK == 1 != c.ok || f.Offered != 1 || f.Attempts != int64(len(c.asked)) {
 				t.Errorf("%+v", f)
 			}

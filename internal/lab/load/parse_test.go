@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/llmgov/llmgov/internal/lab/distribution"
 	"github.com/llmgov/llmgov/internal/lib/strictyaml"
 	"github.com/llmgov/llmgov/internal/test/testkit"
@@ -50,9 +48,7 @@ func TestBadFiles(t *testing.T) {
 		for _, p := range problems {
 			got = append(got, fmt.Sprintf("%d:%d: %s", p.Line, p.Col, p.What))
 		}
-		if d := cmp.Diff(want, got); d != "" {
-			t.Errorf("%s (-want +got):\n%s", file, d)
-		}
+		testkit.Same(t, want, got, file)
 	}
 }
 
@@ -84,9 +80,7 @@ tenants:
 		Output: distribution.Distribution{Mean: 30, Max: MaxTokens}, MaxTokens: 4096,
 		Stream: 0.5, Disconnect: 0.1, Burst: Burst{30 * time.Second, 200}, Storm: Storm{45 * time.Second, 0.25}, Retry: RetrySDK,
 	}, b}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("(-want +got):\n%s", d)
-	}
+	testkit.Same(t, want, got)
 }
 
 // The files that docs/load.md shows can be read, and the first one names every default.

@@ -295,9 +295,7 @@ func TestSchedule_Bursts(t *testing.T) {
 			at[ev.At]++
 		}
 	}
-	if d := cmp.Diff(map[time.Duration]int{3 * time.Second: 7, 6 * time.Second: 7, 9 * time.Second: 7}, at); d != "" {
-		t.Error(d)
-	}
+	testkit.Same(t, map[time.Duration]int{3 * time.Second: 7, 6 * time.Second: 7, 9 * time.Second: 7}, at)
 	if storms != 2 {
 		t.Errorf("%d storms, want 2", storms)
 	}
@@ -378,9 +376,7 @@ func TestBody(t *testing.T) {
 				delete(got, "model")
 				delete(got, "messages")
 				delete(got, "input")
-				if d := cmp.Diff(c.want, got); d != "" {
-					t.Error(d)
-				}
+				testkit.Same(t, c.want, got)
 				if n := mock.PromptTokens(body, paths[c.path]); c.overhead >= 0 && n != prompt+c.overhead {
 					t.Errorf("%d tokens in the prompt, want %d", n-c.overhead, prompt)
 				}

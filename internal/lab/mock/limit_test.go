@@ -8,7 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/llmgov/llmgov/internal/test/testkit"
 	"pgregory.net/rapid"
 )
@@ -65,9 +64,7 @@ func wantHeader(t *testing.T, h http.Header, want map[string]string) {
 	for name := range want {
 		got[name] = h.Get(name)
 	}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("headers (-want +got):\n%s", d)
-	}
+	testkit.Same(t, want, got, "headers")
 }
 
 func TestRequestLimit(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 	"github.com/tidwall/gjson"
 )
 
@@ -98,9 +98,7 @@ func TestMessagesStream(t *testing.T) {
 			}
 			got = append(got, line)
 		}
-		if d := cmp.Diff(tt.want, got); d != "" {
-			t.Errorf("%s (-want +got):\n%s", tt.name, d)
-		}
+		testkit.Same(t, tt.want, got, tt.name)
 	}
 }
 
@@ -162,9 +160,7 @@ func TestResponsesToolStream(t *testing.T) {
 		"response.function_call_arguments.delta", "response.function_call_arguments.delta", "response.function_call_arguments.delta",
 		"response.function_call_arguments.done", "response.output_item.done", "response.completed",
 	}
-	if d := cmp.Diff(want, names); d != "" {
-		t.Errorf("events (-want +got):\n%s", d)
-	}
+	testkit.Same(t, want, names, "events")
 	if arguments != `{"text":" the"}` {
 		t.Errorf("arguments %s", arguments)
 	}

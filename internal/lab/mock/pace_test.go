@@ -12,8 +12,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
@@ -42,9 +40,7 @@ func TestKnee(t *testing.T) {
 		wg.Wait()
 		slices.Sort(took)
 		s := time.Second
-		if d := cmp.Diff([]time.Duration{s, s, s, s, 2 * s, 2 * s, 2 * s, 2 * s}, took); d != "" {
-			t.Errorf("times (-want +got):\n%s", d)
-		}
+		testkit.Same(t, []time.Duration{s, s, s, s, 2 * s, 2 * s, 2 * s, 2 * s}, took, "times")
 		if st := r.s.Stats(); st.PeakRunning != 4 || st.Running != 0 || st.Queued != 0 {
 			t.Errorf("at the end: %+v", st)
 		}

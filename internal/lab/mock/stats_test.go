@@ -14,8 +14,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
@@ -91,15 +89,11 @@ func TestStatsEndpoints(t *testing.T) {
 		Requests: 2, Admitted: 2, Completed: 2, PeakRunning: 1, PromptTokens: 16, OutputTokens: 10, TokensProduced: 26,
 		WindowTokens: 26, WindowRequests: 2, WindowTokensPeak: 26, WindowRequestsPeak: 2,
 	}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("stats (-want +got):\n%s", d)
-	}
+	testkit.Same(t, want, got, "stats")
 	r.post("/_stats/reset", "")
 	testkit.OK(t, json.Unmarshal([]byte(r.get("/_stats").body), &again))
 	want = Stats{WindowTokens: 26, WindowRequests: 2, WindowTokensPeak: 26, WindowRequestsPeak: 2}
-	if d := cmp.Diff(want, again); d != "" {
-		t.Errorf("after the reset (-want +got):\n%s", d)
-	}
+	testkit.Same(t, want, again, "after the reset")
 }
 
 func TestIDsAreUniqueAndRepeatable(t *testing.T) {
@@ -111,9 +105,7 @@ func TestIDsAreUniqueAndRepeatable(t *testing.T) {
 		return append(out, r.chat(`"stream":true`).header.Get("X-Request-Id"))
 	}
 	a := ids(1)
-	if d := cmp.Diff(a, ids(1)); d != "" {
-		t.Errorf("two runs differ:\n%s", d)
-	}
+	testkit.Same(t, a, ids(1), "two runs differ")
 	if b := ids(2); a[0] == a[1] || a[0] == b[0] || !strings.HasPrefix(a[0], "chatcmpl-") {
 		t.Errorf("ids %v and %v", a, b)
 	}
@@ -218,9 +210,7 @@ func TestRates(t *testing.T) {
 	a := run(1)
 	b := run(1)
 	c := run(2)
-	if d := cmp.Diff(a, b); d != "" {
-		t.Errorf("one seed, two runs:\n%s", d)
-	}
+	testkit.Same(t, a, b, "one seed, two runs")
 	if a == c {
 		t.Error("two seeds, the same run")
 	}

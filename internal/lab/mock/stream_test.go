@@ -110,9 +110,7 @@ func TestStreamShapes(t *testing.T) {
 		},
 	} {
 		got := r.post(tt.path, tt.body)
-		if d := cmp.Diff(tt.want, gist(got.body)); d != "" {
-			t.Errorf("%s (-want +got):\n%s", tt.name, d)
-		}
+		testkit.Same(t, tt.want, gist(got.body), tt.name)
 	}
 	got := r.chat(`"stream":true`)
 	wantHeader(t, got.header, map[string]string{

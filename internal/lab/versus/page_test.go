@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/llmgov/llmgov/internal/test/testkit"
 	"github.com/llmgov/llmgov/tenants"
 	"go.yaml.in/yaml/v3"
@@ -28,9 +27,7 @@ func TestPage_HasTheFiguresOfTheRun(t *testing.T) {
 		testkit.OK(t, os.WriteFile(path, []byte(want), 0o644))
 		return
 	}
-	if diff := cmp.Diff(want, string(page)); diff != "" {
-		t.Errorf("the page has other figures than comparison.json; go test ./internal/lab/versus -update writes these:\n%s", diff)
-	}
+	testkit.Same(t, want, string(page), "the page has other figures than comparison.json; go test ./internal/lab/versus -update writes these")
 }
 
 func TestTables(t *testing.T) {
@@ -65,9 +62,7 @@ About it.
 | calls | 11 (10 … 12) | no such limit |
 | CPU | 0.13 ms | – |
 `
-	if diff := cmp.Diff(want, tables(r)); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Same(t, want, tables(r))
 }
 
 // TestReport_With: a run of some cases leaves the figures of the others as they were.
@@ -75,9 +70,7 @@ func TestReport_With(t *testing.T) {
 	earlier := &report{Tables: []*figures{{Name: "budget"}, {Name: "hog", When: "before"}}}
 	now := &report{Machine: "m", Tables: []*figures{{Name: "start"}, {Name: "hog", When: "now"}}}
 	want := &report{Machine: "m", Tables: []*figures{{Name: "budget"}, {Name: "hog", When: "now"}, {Name: "start"}}}
-	if diff := cmp.Diff(want, now.with(earlier)); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Same(t, want, now.with(earlier))
 }
 
 func TestWithTables(t *testing.T) {

@@ -65,9 +65,7 @@ func TestParse(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if diff := cmp.Diff(tc.want, f.Parts); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		testkit.Same(t, tc.want, f.Parts, name)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
@@ -68,9 +67,7 @@ f.yaml:10:1: duplicate key "rate"; it is first written at f.yaml:2:1, remove one
 	if err == nil {
 		t.Fatal("no error")
 	}
-	if d := cmp.Diff(want, err.Error()); d != "" {
-		t.Errorf("(-want +got):\n%s", d)
-	}
+	testkit.Same(t, want, err.Error())
 	if left := (limits{rate: 1, calls: 2, every: time.Second, entries: 2}); got != left {
 		t.Errorf("what was refused changed its target: %+v", got)
 	}

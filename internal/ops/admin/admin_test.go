@@ -179,9 +179,7 @@ func TestConditions(t *testing.T) {
 				}
 				got = append(got, fmt.Sprintf("%s %s %s/%s%s: %s", c.Severity, c.Kind, c.Pool, c.Upstream, since, c.Message))
 			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			testkit.Same(t, tc.want, got)
 		})
 	}
 }
@@ -265,9 +263,7 @@ func TestOpenAPI_Routes(t *testing.T) {
 	routes := append(slices.Collect(maps.Keys(a.described())), "GET /livez", "GET /readyz")
 	slices.Sort(described)
 	slices.Sort(routes)
-	if diff := cmp.Diff(routes, described); diff != "" {
-		t.Errorf("routes (-there +described):\n%s", diff)
-	}
+	testkit.Same(t, routes, described, "routes (-there +described)")
 }
 
 // Each role opens the routes that it is for, and no other.
@@ -319,9 +315,7 @@ PUT /api/v1/overrides/{tenant...}: operate admin
 		}
 		got += "\n"
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	testkit.Same(t, want, got)
 }
 
 // kept has overrides, and puts none in force.
@@ -500,8 +494,6 @@ func TestQuestion_Values(t *testing.T) {
 		{Tenant: "a", Model: "m", Output: &n},
 	} {
 		got := testkit.Must(readQuestion(q.Values()))(t)
-		if diff := cmp.Diff(q, got); diff != "" {
-			t.Errorf("(-asked +read):\n%s", diff)
-		}
+		testkit.Same(t, q, got, "(-asked +read)")
 	}
 }

@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
@@ -36,9 +34,7 @@ func TestAnswersKeepTheirFields(t *testing.T) {
 		testkit.OK(t, os.WriteFile(golden, []byte(got.String()), 0o600))
 	}
 	want := testkit.Must(os.ReadFile(golden))(t)
-	if diff := cmp.Diff(string(want), got.String()); diff != "" {
-		t.Errorf("answers (-want +got):\n%s", diff)
-	}
+	testkit.Same(t, string(want), got.String(), "answers")
 }
 
 func indented(t *testing.T, v any) []byte {

@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/swaggest/jsonschema-go"
 	"github.com/swaggest/openapi-go"
 	"github.com/swaggest/openapi-go/openapi31"
@@ -137,9 +136,7 @@ func TestOpenAPI(t *testing.T) {
 	if *update {
 		testkit.OK(t, os.WriteFile(file, got, 0o600))
 	}
-	if diff := cmp.Diff(string(OpenAPI), string(got)); diff != "" {
-		t.Errorf("openapi.json is not up to date, run: go test ./internal/ops/adminapi -update\n%s", diff)
-	}
+	testkit.Same(t, string(OpenAPI), string(got), "openapi.json is not up to date, run: go test ./internal/ops/adminapi -update")
 }
 
 // describe returns the description of all operations.

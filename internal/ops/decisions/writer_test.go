@@ -127,9 +127,7 @@ func TestWriter_GoesOnBehindATornLine(t *testing.T) {
 	for _, l := range lines(t, path) {
 		kinds = append(kinds, l.Kind)
 	}
-	if diff := cmp.Diff([]Kind{Drained, Lost, Started}, kinds); diff != "" {
-		t.Error(diff)
-	}
+	testkit.Same(t, []Kind{Drained, Lost, Started}, kinds)
 }
 
 // A file is written by one process at a time, also when it has been begun anew.
@@ -177,9 +175,7 @@ func TestWriter_TellsWhoSharesLimits(t *testing.T) {
 			}
 		}
 		want := []string{"start[] 0s", "drain[] 0s", "drain[] 0s", "nodes[a] 0s", "drain[] 0s", "nodes[a b] 1m0s", "nodes[a b] 2m0s"}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Error(diff)
-		}
+		testkit.Same(t, want, got)
 	})
 }
 

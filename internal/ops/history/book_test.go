@@ -7,7 +7,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
@@ -35,12 +34,8 @@ func TestBook_Steps(t *testing.T) {
 		Name: "a", Received: []float64{0.25, 0.5, 0, 0.1235}, Entitled: []float64{0.125, 0.25, 0, 0.0617},
 		Refused: []int64{3, 2, 0, 1}, Failed: []int64{0, 2, 0, 0},
 	}
-	if diff := cmp.Diff([]TenantSeries{want}, got.Tenants); diff != "" {
-		t.Errorf("tenants (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]time.Time{at(0).UTC(), at(1).UTC(), at(4).UTC(), at(5).UTC()}, got.Times); diff != "" {
-		t.Errorf("times (-want +got):\n%s", diff)
-	}
+	testkit.Same(t, []TenantSeries{want}, got.Tenants, "tenants")
+	testkit.Same(t, []time.Time{at(0).UTC(), at(1).UTC(), at(4).UTC(), at(5).UTC()}, got.Times, "times")
 	if p := got.Points[1]; p.Used != 500 || p.Limit != 1000 || p.Refused != 2 || p.Failed != 2 || p.Received != 0.5 {
 		t.Errorf("the second point is %+v", p)
 	}
@@ -108,9 +103,7 @@ func TestBook_Top(t *testing.T) {
 	for _, s := range b.Pool(at(0), "p", nil, 2).Tenants {
 		names = append(names, s.Name)
 	}
-	if diff := cmp.Diff([]string{"c", "a"}, names); diff != "" {
-		t.Errorf("top (-want +got):\n%s", diff)
-	}
+	testkit.Same(t, []string{"c", "a"}, names, "top")
 }
 
 // 1,000 tenants that all use 10 pools take less than 32 MB, and more pairs than that take no more.

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/llmgov/llmgov/escrow"
@@ -100,9 +99,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 			named[metric] = strings.Join(labels, ", ")
 		}
 	}
-	if diff := cmp.Diff(have, named); diff != "" {
-		t.Errorf("docs/api.md (-registered +documented):\n%s", diff)
-	}
+	testkit.Same(t, have, named, "docs/api.md (-registered +documented)")
 }
 
 // Who shares nothing may hand out what is left of the minute, and uses it all in one region.

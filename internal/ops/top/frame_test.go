@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/charmbracelet/x/ansi"
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	tea "charm.land/bubbletea/v2"
@@ -109,9 +108,7 @@ func compare(t *testing.T, name, got string) {
 		testkit.OK(t, os.WriteFile(file, []byte(got), 0o666))
 	}
 	want := testkit.Must(os.ReadFile(file))(t)
-	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
-		t.Errorf("%s is not as it was (-want +got):\n%s", file, diff)
-	}
+	testkit.Same(t, strings.Split(string(want), "\n"), strings.Split(got, "\n"), file, "is not as it was")
 }
 
 // Whatever the size, the keys and the names: a frame has exactly the lines that the terminal

@@ -10,8 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/llmgov/llmgov/internal/ops/adminapi"
@@ -85,9 +83,7 @@ func TestLook_Cadence(t *testing.T) {
 		step()
 		step()
 		want := []time.Duration{0, time.Second, 5 * time.Second, 11 * time.Second}
-		if diff := cmp.Diff(want, at); diff != "" {
-			t.Errorf("asked at (-want +got):\n%s", diff)
-		}
+		testkit.Same(t, want, at, "asked at")
 		if m.lost != nil {
 			t.Errorf("it is back, and still said to be lost: %v", m.lost)
 		}

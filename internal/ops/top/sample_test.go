@@ -11,8 +11,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
-	"github.com/google/go-cmp/cmp"
 	"github.com/llmgov/llmgov/internal/ops/adminapi"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
@@ -194,11 +194,7 @@ func TestServers(t *testing.T) {
 		if got := serverOf(p); got != c.brief {
 			t.Errorf("in a list it is %q, want %q", got, c.brief)
 		}
-		if diff := cmp.Diff(c.lines, serverLines(p, &pen{width: 80})); diff != "" {
-			t.Errorf("lines (-want +got):\n%s", diff)
-		}
-		if diff := cmp.Diff(c.list, p.Upstreams); diff != "" {
-			t.Errorf("the upstreams were changed:\n%s", diff)
-		}
+		testkit.Same(t, c.lines, serverLines(p, &pen{width: 80}), "lines")
+		testkit.Same(t, c.list, p.Upstreams, "the upstreams were changed")
 	}
 }

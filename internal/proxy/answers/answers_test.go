@@ -9,8 +9,6 @@ import (
 	"testing"
 	"testing/iotest"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
@@ -161,9 +159,7 @@ func TestAudit_L3_Headers(t *testing.T) {
 		"Openai-Processing-Ms": {"12"}, "Vary": {"A", "B"},
 	}
 	Headers(out, in, NewSecrets(key), []string{"X-", "Anthropic-"})
-	if diff := cmp.Diff(want, out); diff != "" {
-		t.Errorf("headers (-want +got):\n%s", diff)
-	}
+	testkit.Same(t, want, out, "headers")
 	for i := range 1000 {
 		in["X-Ratelimit-"+strings.Repeat("A", i)] = []string{strings.Repeat("x", 1000)}
 	}

@@ -16,8 +16,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/governor/terms"
 	"github.com/llmgov/llmgov/internal/ops/admin"
@@ -173,9 +171,7 @@ func TestEvents_TellWhatWasDecided(t *testing.T) {
 			"a and teams":   {teams, []string{"retry: 2000", "admitted a/x ax0", "admitted a/x ax1"}},
 			"another pool":  {other, []string{"retry: 2000", "reloaded"}},
 		} {
-			if diff := cmp.Diff(tc.want, tc.reader.told()); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", name, diff)
-			}
+			testkit.Same(t, tc.want, tc.reader.told(), name)
 			tc.reader.stop()
 			<-tc.reader.done
 		}
@@ -208,9 +204,7 @@ func TestEvents_Resume(t *testing.T) {
 			"with nothing to go by": {"", []string{"retry: 2000"}},
 		} {
 			r := s.follow("", tc.id, nil)
-			if diff := cmp.Diff(tc.want, r.told()); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", name, diff)
-			}
+			testkit.Same(t, tc.want, r.told(), name)
 			r.stop()
 			<-r.done
 		}
@@ -219,9 +213,7 @@ func TestEvents_Resume(t *testing.T) {
 		}
 		r := s.follow("", id, nil)
 		want := []string{"retry: 2000", "lost 3", "ended a a0 settled", "admitted a a1", "ended a a1 settled", "refused a a2 requests"}
-		if diff := cmp.Diff(want, r.told()); diff != "" {
-			t.Errorf("too late (-want +got):\n%s", diff)
-		}
+		testkit.Same(t, want, r.told(), "too late")
 		r.stop()
 		<-r.done
 	})
@@ -355,9 +347,7 @@ func TestHistory_Answers(t *testing.T) {
 		if h.Axis != "requests" || h.StepSeconds != 10 || len(h.Times) != 2 || len(h.Used) != 2 || h.Used[0] != 2 || *h.Limit[0] != 5940 {
 			t.Errorf("got %+v", h)
 		}
-		if diff := cmp.Diff([][]uint32{{1, 0}, {0, 1}}, [][]uint32{h.Refused, h.Failed}); diff != "" {
-			t.Errorf("refused and failed (-want +got):\n%s", diff)
-		}
+		testkit.Same(t, [][]uint32{{1, 0}, {0, 1}}, [][]uint32{h.Refused, h.Failed}, "refused and failed")
 		var one adminapi.History
 		s.get("/api/v1/history?pool=p&tenant=b", &one)
 		if len(one.Tenants) != 1 || one.Tenants[0].Name != "b" || one.Tenants[0].Received[0] <= 0 || one.Tenants[0].Refused[0] != 1 {

@@ -10,7 +10,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/llmgov/llmgov/governor"
@@ -248,42 +247,6 @@ func TestApply_Zone(t *testing.T) {
 	testkit.OK(t, g.Apply(rules{tenants: before.tenants, pools: before.pools, zone: "Asia/Tokyo"}.snapshot(t)))
 	if at := g.gov.State().Tenants[0].Budgets[0].Resets.UTC(); at.Hour() != 0 {
 		t.Errorf("a day ends at %v", at)
-	}
-}
-
-// Calls and policies meet at random: who is in all policies is always served, also
-// when its pool has another name each time.
-func TestApply_Races(t *testing.T) {
-	g := newGateway(t, before, answerOK)
-	var snaps [3]*tenants.Snapshot
-	for i := range snaps {
-		snaps[i] = rules{tenants: map[string]string{"acme": "m"}, pools: map[string]string{fmt.Sprint("p", i): "m"}}.snapshot(t)
-	}
-	testkit.OK(t, g.Apply(snaps[0]))
-	var served atomic.Int64
-	done := make(chan struct{})
-	for range 4 {
-		go func() {
-			defer func() { done <- struct{}{} }()
-			for range 500 {
-				if status, body := askMeanwhile(g, nil); status != 200 {
-					t.Errorf("status %d: %s", status, body)
-					return
-				}
-				served.Add(1)
-			}
-		}()
-	}
-	for left, i := 4, 0; left > 0; i++ {
-		select {
-		case <-done:
-			left--
-		default:
-			testkit.OK(t, g.Apply(snaps[i%len(snaps)]))
-		}
-	}
-	if served.Load() != 2000 {
-		t.Errorf("%d calls of 2000 were served", served.Load())
 	}
 }
 

@@ -16,8 +16,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/ops/admin"
 	"github.com/llmgov/llmgov/internal/ops/adminapi"
@@ -352,9 +350,7 @@ func TestExplain_IsWhatIsAnswered(t *testing.T) {
 			}
 			began := time.Now()
 			w := s.call("a", body, append(tc.header, "X-Request-Id", "this-call")...)
-			if diff := cmp.Diff(saidBy(d), answered(w)); diff != "" {
-				t.Errorf("what was foretold was not answered (-foretold +answered):\n%s", diff)
-			}
+			testkit.Same(t, saidBy(d), answered(w), "what was foretold was not answered (-foretold +answered)")
 			s.explainedAfterwards(x, answered(w))
 			waited := time.Since(began) - s.takes
 			if foretold := time.Duration(d.Wait * float64(time.Second)); tc.exact && (waited-foretold).Abs() > time.Second {
@@ -381,9 +377,7 @@ func (s *explainSite) explainedAfterwards(foretold *adminapi.Explanation, got sa
 		foretold.Decision = foretold.WithoutShadow
 		got = saidBy(foretold.Decision)
 	}
-	if diff := cmp.Diff(got, saidBy(x.Decision)); diff != "" {
-		s.t.Errorf("what was answered is not told afterwards (-answered +told):\n%s", diff)
-	}
+	testkit.Same(s.t, got, saidBy(x.Decision), "what was answered is not told afterwards (-answered +told)")
 	if got, want := s.decider(x), s.decider(foretold); got != want {
 		s.t.Errorf("afterwards it was by %q, not %q", got, want)
 	}
@@ -392,9 +386,7 @@ func (s *explainSite) explainedAfterwards(foretold *adminapi.Explanation, got sa
 		want = []adminapi.ExplainedLimit{} // the governor was not asked
 	}
 	if foretold.WithoutShadow == nil { // a shadow counts itself by then
-		if diff := cmp.Diff(places(want), places(x.Limits)); diff != "" {
-			s.t.Errorf("the limits are not those that were foretold (-foretold +told):\n%s", diff)
-		}
+		testkit.Same(s.t, places(want), places(x.Limits), "the limits are not those that were foretold (-foretold +told)")
 	}
 }
 

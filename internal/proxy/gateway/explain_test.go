@@ -60,9 +60,7 @@ prices: {m: {input: 1, output: 1000}}`, `  org:
 			"p budget p|budgets[0] tokens per month: 20 of 5e+06, 1200 asked, 4.99998e+06 left, wait false, llmgov.yaml:2:67",
 			"p pool p|rpm requests: 1 of 5940, 1 asked, 5939 left, wait false, llmgov.yaml:2:51",
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("limits (-want +got):\n%s", diff)
-		}
+		testkit.Same(t, want, got, "limits")
 		if x.Decision.Outcome != adminapi.OutcomeAdmit || x.Decision.Limit != nil {
 			t.Errorf("a shadow gets %+v", x.Decision)
 		}
@@ -159,9 +157,7 @@ func TestExplainFiles(t *testing.T) {
 			live.Limits[i].Wait = nil
 		}
 		live.Decision = nil
-		if diff := cmp.Diff(live, alone); diff != "" {
-			t.Errorf("(-live +files):\n%s", diff)
-		}
+		testkit.Same(t, live, alone, "(-live +files)")
 	})
 }
 

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/llmgov/llmgov/internal/lib/affinity"
@@ -403,9 +402,7 @@ func TestCuts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := setOf(1, 2, 3)
 			c.do(s)
-			if diff := cmp.Diff(c.want, s.Cuts(t0, Told{Tokens: 600_000, Requests: 10_000})); diff != "" {
-				t.Errorf("cuts (-want +got):\n%s", diff)
-			}
+			testkit.Same(t, c.want, s.Cuts(t0, Told{Tokens: 600_000, Requests: 10_000}), "cuts")
 		})
 	}
 }

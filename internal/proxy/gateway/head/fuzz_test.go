@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/llmgov/llmgov/internal/lib/splice"
 	"github.com/llmgov/llmgov/internal/test/testkit"
 )
@@ -285,9 +283,7 @@ func checkEdited(t *testing.T, body []byte, most int64) {
 		if again.Model != h.Model || again.Stream != h.Stream || again.Copies != h.Copies {
 			t.Errorf("the edit changed more than it should\n%q\n%q", body, out)
 		}
-		if diff := cmp.Diff(ungoverned(t, body), ungoverned(t, out)); diff != "" {
-			t.Errorf("the edit changed other members (-before +after):\n%s", diff)
-		}
+		testkit.Same(t, ungoverned(t, body), ungoverned(t, out), "the edit changed other members (-before +after)")
 	}
 }
 

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/llmgov/llmgov/internal/lib/splice"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
 // The names of bounds on routes.
@@ -64,9 +64,7 @@ func TestReadHead_Accepts(t *testing.T) {
 				got.Limits[i] = f.value
 				got.Present[i] = f.present
 			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			testkit.Same(t, tc.want, got)
 		})
 	}
 }
@@ -276,9 +274,7 @@ func TestReadHead_Others(t *testing.T) {
 			}
 			got = append(got, o.Model)
 		}
-		if diff := cmp.Diff(want, strings.Join(got, " ")); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", body, diff)
-		}
+		testkit.Same(t, want, strings.Join(got, " "), body)
 		line, err := ReadLine([]byte(`{"url":"/v1/chat/completions","body":`+body+`}`), anyURL)
 		if err != nil || len(line.Head.Others) != len(h.Others) {
 			t.Errorf("%s in a batch: %+v, %v", body, line, err)
