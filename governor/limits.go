@@ -202,6 +202,7 @@ func (o *ownLimits) ask() <-chan struct{} {
 		return answered
 	}
 	o.announceLocked()
+	o.set.NoteDenied() // so that what comes is not dropped at once
 	if c.sign != nil { // nobody asks before long
 		c.all.list(o)
 	}

@@ -60,11 +60,11 @@ func (k *link) join(now time.Time, b *holds, may waits, claim escrow.Claim, hold
 	}
 	w := newInLine()
 	w.call = call
-	switch {
-	case ans.Coming:
+	if ans.Coming {
 		w.least = may.least
-	case ans.Back:
-		w.least = may.back
+	}
+	if ans.Back {
+		w.least = later(w.least, may.back)
 	}
 	o.set.Join(&w.place, call)
 	return w, nil

@@ -62,6 +62,7 @@ func (s *Set) lack(c Cost, tag int64, away Cost, calls int64) Lack {
 		wait = slots
 	case wait > 0:
 		axis = slowest
+		wait = s.moved(slowest, wait)
 	}
 	return Lack{Axis: axis, Wait: max(time.Millisecond, wait)}
 }

@@ -6,8 +6,8 @@ import (
 )
 
 // GrantRetry is when to retry a call for which other processes may have to give something back
-// first.
-const GrantRetry = time.Second
+// first: they say what they have once a second, and a quarter of one later that they know of a smaller grant.
+const GrantRetry = 1500 * time.Millisecond
 
 // grants are the amounts that this process may use of limits that are shared with others.
 type grants struct {
@@ -263,18 +263,18 @@ func (s *Set) noteBooked(c Cost) {
 
 // waitForOthers is how long it takes until a limit over time that others use as well has room for
 // total, if nobody uses more in the meantime: until enough of the usage here and elsewhere has left
-// it. It is GrantRetry at least.
+// it. It is a second at least.
 func (s *Set) waitForOthers(k Axis, total int64) time.Duration {
 	a := s.accounts[k]
 	length := s.length[k]
 	lack := s.Used(k) + total - s.limits[k]
 	switch {
 	case lack <= 0:
-		return GrantRetry // others have grants that they do not use, and will be asked to give them back
+		return time.Second // others have grants that they do not use, and will be asked to give them back
 	case !a.Ends().IsZero():
-		return max(GrantRetry, a.Ends().Sub(s.now))
+		return max(time.Second, a.Ends().Sub(s.now))
 	case s.Drains(k): // all of them drain at the whole rate
-		return max(GrantRetry, time.Duration(float64(length)*float64(lack)/float64(s.limits[k])))
+		return max(time.Second, time.Duration(float64(length)*float64(lack)/float64(s.limits[k])))
 	}
 	debt := max(0, a.Used()-s.limits[k])
 	best := length + time.Duration(float64(length)*float64(debt)/float64(s.limits[k]))
@@ -289,10 +289,24 @@ func (s *Set) waitForOthers(k Axis, total int64) time.Duration {
 			best = min(best, max(at.Sub(s.now), last.Sub(s.now)))
 		}
 		if lack <= 0 || i >= len(s.grants.leaving[k]) {
-			return max(GrantRetry, best)
+			return max(time.Second, best)
 		}
 		h := s.grants.leaving[k][i]
 		lack -= h.amount
 		last = h.at.Add(length)
 	}
+}
+
+// moved is when a call is told to come back for which a limit has room after some time: what leaves it elsewhere can be granted here GrantRetry later, and
+// what drains leaves it in whole units, at each process by itself.
+func (s *Set) moved(k Axis, wait time.Duration) time.Duration {
+	switch a := s.accounts[k]; {
+	case a.Limit() >= s.limits[k]: // all of it is here
+		return wait
+	case s.elsewhere(k) > 0 && s.Drains(k):
+		return wait + GrantRetry + s.length[k]/time.Duration(s.limits[k])
+	case s.elsewhere(k) > 0 && a.Ends().IsZero():
+		return wait + GrantRetry
+	}
+	return max(wait, GrantRetry)
 }

@@ -80,6 +80,7 @@ func (s *Set) judge(cost Cost, c *Call) Answer {
 	case a.Lack.Full:
 		a.Verdict = Refused
 	case a.Coming:
+		a.Back = c.Back > 0 && s.asTold(n)
 	case c.MaxWait > 0 && rolling <= c.MaxWait:
 	case c.Back > 0 && rolling <= c.Back && s.asTold(n):
 		a.Back = true

@@ -112,7 +112,7 @@ func hintOf(owner string) string {
 // attend begins the beat for parts that last where there may be some, and ends it.
 func (r *LimitsRunner) attend(now time.Time) {
 	some := false
-	if r.cfg.Format() >= federation.FormatLasting {
+	if format := r.cfg.Format(); format == 0 || format >= federation.FormatLasting {
 		for l := range r.known {
 			_, some = l.(LastingLimits)
 			if some {

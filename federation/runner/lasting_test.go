@@ -27,7 +27,7 @@ func quietly(t *testing.T, n int, store *shares, trips *atomic.Int64, tenants ..
 		list = append(list, launch(t, governor.Config{
 			SharedLimits: true, Pools: []governor.Pool{{Name: "p", Concurrency: 10_000, MaxQueue: 1000}}, Tenants: tenants,
 		}, runner.LimitsConfig{
-			Store: store, Format: func() int { return federation.Format },
+			Store: store, Format: func() int { return 0 }, // no pool shares rates
 			Told: func(string, time.Duration, error) { trips.Add(1) },
 		}))
 	}

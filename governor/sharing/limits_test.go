@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow/budget"
+	"github.com/llmgov/llmgov/escrow/limits"
 	"github.com/llmgov/llmgov/federation/parts"
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/test/testkit"
@@ -96,7 +97,7 @@ func limitsOf(g *governor.Governor) *Limits {
 const (
 	// grantWait is how long a call waits for a grant, and grantRetry when it comes back.
 	grantWait  = 250 * time.Millisecond
-	grantRetry = time.Second
+	grantRetry = limits.GrantRetry
 )
 
 func call(g *governor.Governor) (governor.Lease, *governor.Refusal) {
@@ -258,7 +259,7 @@ func TestCommon_Budget(t *testing.T) {
 		of(1, 50)
 		if _, rej := call(g); rej == nil || rej.Reason != governor.ReasonRequests || rej.Waited != grantWait || rej.Used != 51 || rej.Limit != 100 {
 			t.Errorf("beyond the part: %+v", rej)
-		} else if want := "Other nodes hold what is left of the budget of tenant a (requests per day: Limit 100, Used 51, Requested 1). Please try again in 1.000s."; rej.Error() != want {
+		} else if want := "Other nodes hold what is left of the budget of tenant a (requests per day: Limit 100, Used 51, Requested 1). Please try again in 1.500s."; rej.Error() != want {
 			t.Errorf("beyond the part, the caller is told %q", rej)
 		}
 		of(1, 99)
