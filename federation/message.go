@@ -46,22 +46,10 @@ func (r Rules) silent() int64 { return 3 * r.Beat.Milliseconds() }
 // Format is the newest format of messages and stored accounts that this release understands. What came with a format is used
 // only while all nodes of a pool understand it (Reply.Format), so that releases can be exchanged one node after the other.
 //
-//	1  is also that of beats which name no format
-//	2  accounts of owners' limits can be restored (package parts)
-//	3  an account may be written down as the beats since some time, of which each node works it out (package postgres)
-//	4  nodes that were restarted tell what their earlier processes used (Journal)
-//	5  what nodes tell of an account after it was restored counts once
-//	6  accounts of owners' limits may be written down as beats, too
-//	7  accounts may be declared new, and new ones grant slots once all expected nodes have told
-//	8  of savings that suffice for all that waits, and of what its calls may give back, each node has as much ready as it wants
-//	9  parts of owners' limits may last (parts.Claim.Lasts)
-//	10 savings are divided so that whole calls can go, and what nobody asks for by heads so far as little is used
+//	10 is that of the first release; 1 is also that of beats which name no format
 //
 // A change of how Account.Beat or parts.Account.Beat answers needs another format, because nodes that work out an account have to agree.
 const Format = 10
-
-// FormatRestored is the first format with which accounts of owners' limits can be restored.
-const FormatRestored = 2
 
 // FormatLasting is the first format with which parts of owners' limits may last.
 const FormatLasting = 9

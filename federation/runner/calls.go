@@ -122,7 +122,6 @@ func (r *LimitsRunner) askFor(ctx context.Context, calls []Call) bool {
 		b := o.held.Ask(now, o.Limits.(AskedLimits).GiveUp(now))
 		o.shorten()
 		b.Timed = true
-		r.withhold(b)
 		q.Beats = append(q.Beats, b)
 		places[o.Limits] = i
 	}

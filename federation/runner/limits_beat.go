@@ -6,7 +6,6 @@ import (
 	"iter"
 	"time"
 
-	"github.com/llmgov/llmgov/federation"
 	"github.com/llmgov/llmgov/federation/parts"
 )
 
@@ -57,7 +56,6 @@ func (r *LimitsRunner) ask(ctx context.Context, now time.Time, list []*owner, mo
 	beats := make([]*parts.Beat, len(list))
 	for i, o := range list {
 		beats[i] = r.beatOf(o, now)
-		r.withhold(beats[i])
 	}
 	turns := turnsOf(list)
 	r.asking.Go(func() {
@@ -91,14 +89,6 @@ func (r *LimitsRunner) beatOf(o *owner, now time.Time) (b *parts.Beat) {
 	o.lacking, o.asks = false, asked(o.Limits)
 	b.Timed = o.asks
 	return b
-}
-
-// withhold takes out of a beat that the process knows of an account which may be lost, while a gateway of an earlier release beats. The
-// account would be restored from promises that the code of that release does not keep when it grants.
-func (r *LimitsRunner) withhold(b *parts.Beat) {
-	if format := r.cfg.Format(); format > 0 && format < federation.FormatRestored {
-		b.Known = 0
-	}
 }
 
 func (r *LimitsRunner) send(ctx context.Context, beats []*parts.Beat, most time.Duration) ([]parts.Reply, error) {
@@ -219,9 +209,7 @@ func (r *LimitsRunner) leave() {
 	var beats []*parts.Beat
 	for _, o := range r.known {
 		claims, _ := o.Claims(now)
-		b := o.held.Leave(now, claims)
-		r.withhold(b)
-		beats = append(beats, b)
+		beats = append(beats, o.held.Leave(now, claims))
 	}
 	for len(beats) > 0 {
 		n := min(batch, len(beats))

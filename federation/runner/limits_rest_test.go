@@ -84,18 +84,6 @@ func TestLimits_Rest(t *testing.T) {
 	})
 }
 
-// TestLimits_EarlierRelease: beside a gateway of the first format, nothing is told of accounts that may be lost.
-func TestLimits_EarlierRelease(t *testing.T) {
-	for format, want := range map[int]int64{0: 7, 1: 0, 2: 7, 3: 7} {
-		r := NewLimits(LimitsConfig{Format: func() int { return format }})
-		b := &parts.Beat{Known: 7}
-		r.withhold(b)
-		if b.Known != want {
-			t.Errorf("format %d: epoch %d is told, want %d", format, b.Known, want)
-		}
-	}
-}
-
 // TestFormats: a lower format is believed at once, and a higher one when it has been heard for a Window.
 func TestFormats(t *testing.T) {
 	began := time.Now()
