@@ -180,20 +180,25 @@ func (e *Estimator) observeText(now time.Time, name string, s Size, actual int64
 }
 
 // Unreported learns that a prompt of that size was sent of which nobody will say how many tokens it had, as when its caller broke off.
-// Ratios go back up to what they would be if this tenant had taught nothing, or cheap prompts whose usage is reported would make room for
-// dear ones whose usage never is.
-func (e *Estimator) Unreported(now time.Time, name string, s Size) {
-	m := e.find(name)
-	if m == nil {
-		return
+// Its text itself may say about how many; 0 is unknown. Ratios go up to that, and back up to what they would be if this tenant had taught
+// nothing, or cheap prompts whose usage is reported would make room for dear ones whose usage never is.
+func (e *Estimator) Unreported(now time.Time, name string, s Size, text int64) {
+	m := e.known(name)
+	least := int64(0)
+	if text > 0 && s.Text() > 0 {
+		least = min(share(text, s.Text()), maxRatio)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for k, weight := range s.gathered() {
 		l := &m.ratios[k]
-		untaught := cmp.Or(e.peers.ratio(name, Kind(k)), unit)
-		if has := l.value.Load(); weight > 0 && has > 0 && has < untaught {
-			l.learnLocked(now, untaught, weight, e.evenly)
+		has := cmp.Or(e.peers.ratio(name, Kind(k)), unit)
+		ratio := has
+		if Kind(k) == s.mostly() {
+			ratio = max(ratio, least)
+		}
+		if has = cmp.Or(l.value.Load(), has); weight > 0 && has < ratio {
+			l.learnLocked(now, ratio, weight, e.evenly)
 		}
 	}
 }

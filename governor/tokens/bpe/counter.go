@@ -1,6 +1,8 @@
 package bpe
 
 import (
+	"bytes"
+	"cmp"
 	"math/rand/v2"
 	"runtime"
 	"strings"
@@ -169,6 +171,21 @@ func (c *Counter) AtLeast(model string, body []byte) int64 {
 		return n - n/4 // what was not counted may be easier than what was
 	}
 	return n
+}
+
+// unescaped undoes what JSON writes most often.
+var unescaped = strings.NewReplacer(`\n`, "\n", `\"`, `"`, `\\`, `\`, `\t`, "\t")
+
+// Excerpt is how many tokens parts of a JSON body have, some hundred bytes long, as text of a model, or of one like it where the model's vocabulary is
+// not public. It reports false while the vocabulary is loaded, and where characters are written by their numbers.
+func (c *Counter) Excerpt(model string, parts []byte) (int64, bool) {
+	v := cmp.Or(c.of(model), &c.o200k)
+	vocabulary := v.get(0)
+	if vocabulary == nil || bytes.Contains(parts, []byte(`\u`)) {
+		return 0, false
+	}
+	n, err := vocabulary.Count(unescaped.Replace(string(parts)))
+	return int64(n), err == nil
 }
 
 // count is how many tokens the prompt in a body has, and whether all of it was counted.

@@ -444,3 +444,26 @@ func TestDeepSchemasAreNotKnown(t *testing.T) {
 		}
 	}
 }
+
+// Parts of a body have the tokens of their text, in a vocabulary like it where the model's is not public; not if characters are numbers.
+func TestExcerpt(t *testing.T) {
+	c := New()
+	for _, tt := range []struct {
+		model, parts string
+		want         int64
+		ok           bool
+	}{
+		{"gpt-4o", "the words of a text", 5, false}, // the vocabulary is not there yet
+		{"gpt-4o", "the words of a text", 5, true},
+		{"any-model", `the \"words\"\nof a text`, 7, true},
+		{"gpt-4", "zqxjkvwq", 5, true},
+		{"gpt-4o", `\u4e2d`, 0, false},
+	} {
+		n, ok := c.Excerpt(tt.model, []byte(tt.parts))
+		if ok != tt.ok || ok && n != tt.want {
+			t.Errorf("%s, %s: %d, %v", tt.model, tt.parts, n, ok)
+		}
+		c.of("gpt-4o").wait()
+		c.of("gpt-4").wait()
+	}
+}

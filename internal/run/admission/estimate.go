@@ -61,8 +61,9 @@ func (c *Call) Estimate() *ask.Refusal {
 }
 
 // PromptCounter counts the tokens of prompts: Count if it can do so at once, or after waiting as long as it may; AtLeast takes its
-// time, and returns a lower bound. See package bpe.
+// time, and returns a lower bound; and Excerpt those of parts of a body, in the model's vocabulary or one like it. See package bpe.
 type PromptCounter interface {
 	Count(model string, body []byte, patience time.Duration) (tokens int64, ok bool)
+	Excerpt(model string, parts []byte) (tokens int64, ok bool)
 	AtLeast(model string, body []byte) int64
 }

@@ -1,6 +1,8 @@
 package admission
 
 import (
+	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
@@ -43,10 +45,29 @@ func (s *scope) promptTokens(a *ask.Ask, counter PromptCounter) int64 {
 	}
 	if counter != nil && p.Body != nil && isText && (patience > 0 || prompts.Uncertain(a.Model)) {
 		if n, ok := counter.Count(s.Policy.Snapshot.RealModel(a.Model), p.Body, patience); ok {
+			p.Counted = true
 			return max(1, n)
 		}
 	}
+	if counter != nil && isText {
+		p.Excerpt = excerpt(p.Body)
+	}
 	return guess
+}
+
+// excerpt is a body in so many parts of it, from places that its sender cannot know.
+func excerpt(body []byte) (parts []byte) {
+	const count, size = 4, 128
+	if len(body) <= count*size {
+		return slices.Clone(body)
+	}
+	parts = make([]byte, 0, count*size)
+	for i := range count {
+		from := i * len(body) / count
+		from += rand.IntN((i+1)*len(body)/count - from - size + 1)
+		parts = append(parts, body[from:from+size]...)
+	}
+	return parts
 }
 
 // countingWait is how long a large prompt waits for others that are counted, at 3 ms each: long enough for a burst, and too short for a

@@ -53,7 +53,9 @@ func (c *Call) Metered(res streaming.Result) governor.Usage {
 		u = governor.Usage(res.Usage)
 		u.Output, u.Reasoning, u.AudioOutput, u.ImageOutput = 0, 0, 0, 0
 	} else if byCaller && !c.Ask.Free {
-		c.Estimates.Prompts.Unreported(time.Now(), c.Ask.Model, c.Ask.Prompt.Size)
+		text := c.textTokens()
+		c.Estimates.Prompts.Unreported(time.Now(), c.Ask.Model, c.Ask.Prompt.Size, text)
+		u.Input = max(u.Input, text)
 	}
 	switch {
 	case res.Deltas > 0:
@@ -70,6 +72,21 @@ func (c *Call) Metered(res streaming.Result) governor.Usage {
 		u.Output = c.produced(time.Since(c.now.Began), most)
 	}
 	return u
+}
+
+// textTokens is about how many tokens a prompt of text has by what is left of it: it was counted, or has as many as its excerpt does for its
+// weight. 0 is unknown.
+func (c *Call) textTokens() int64 {
+	p := &c.Ask.Prompt
+	if p.Counted {
+		return c.Request.Input
+	}
+	if len(p.Excerpt) > 0 {
+		if n, ok := c.ctl.prompts.Excerpt(c.Policy.Snapshot.RealModel(c.Ask.Model), p.Excerpt); ok {
+			return n * p.Size.Text() / max(1, tokens.Weigh(p.Excerpt))
+		}
+	}
+	return 0
 }
 
 // produced estimates how much an answer had after some time, by how fast nearly all of the tenant's calls of the model are, and until there are

@@ -66,8 +66,10 @@ type Prompt struct {
 	Size, Own tokens.Size
 	// Before is how many tokens the call brings along from earlier ones, as the upstream counted them.
 	Before int64
-	// Body is the body, if it is JSON, in which a PromptCounter can count. Estimate drops it.
-	Body []byte
+	// Body is the body, if it is JSON, in which a PromptCounter can count. Estimate drops it. Unless it was Counted, an Excerpt is left of it,
+	// should nobody say how many tokens the prompt had.
+	Body, Excerpt []byte
+	Counted       bool
 }
 
 // Answer is how long the answer to a call may become.

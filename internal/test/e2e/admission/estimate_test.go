@@ -30,7 +30,8 @@ func (c *counter) Count(model string, _ []byte, _ time.Duration) (int64, bool) {
 	return c.says, c.knows
 }
 
-func (c *counter) AtLeast(string, []byte) int64 { return 0 }
+func (c *counter) Excerpt(string, []byte) (int64, bool) { return 0, false }
+func (c *counter) AtLeast(string, []byte) int64         { return 0 }
 
 // A prompt is counted while little is learned of the tenant and the model; then the
 // estimate is as good, and nobody counts. Where the counter does not know, or has to be
