@@ -76,7 +76,6 @@ type options struct {
 	check   bool
 	only    string
 	memory  bool
-	lock    string
 
 	cpuProfile   string
 	memProfile   string
@@ -100,7 +99,6 @@ func main() {
 	flag.StringVar(&o.cpuProfile, "cpuprofile", "", "write a CPU profile of llmgov to this `file`")
 	flag.StringVar(&o.memProfile, "memprofile", "", "write an allocation profile of llmgov to this `file`; it distorts CPU time")
 	flag.StringVar(&o.mutexProfile, "mutexprofile", "", "write a profile of waits for locks in llmgov to this `file`")
-	flag.StringVar(&o.lock, "lock", "", "simulate how many cores are used if these `parts` of a call's CPU are under one lock, in percent with commas, and nothing else")
 	flag.BoolVar(&o.memory, "memory", false, "measure what llmgov holds at rest and for calls that stand still, and nothing else")
 	flag.StringVar(&o.role, "role", "", "serve as one of the processes under test (the benchmark starts these itself)")
 	flag.StringVar(&o.upstream, "upstream", "", "where the model server is, for -role")
@@ -121,9 +119,6 @@ func run(o options) error {
 	}
 	if o.role != "" {
 		return serve(o, os.Stdin, os.Stdout)
-	}
-	if o.lock != "" {
-		return writeCores(os.Stdout, o.lock)
 	}
 	if o.seconds < 1 || o.seconds > 3600 {
 		return errors.New("-seconds must be from 1 to 3600")
