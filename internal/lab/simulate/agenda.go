@@ -32,6 +32,7 @@ type task struct {
 	step  step
 	leaf  int32
 	phase int32
+	row   int32 // of an arrive of a recorded load, that of its call
 	call  *call
 	stamp int32 // the attempt that an expire is meant for
 	knee  int64 // of a resize

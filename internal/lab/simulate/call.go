@@ -48,19 +48,24 @@ func (w *world) most(c *call) int64 {
 }
 
 // request makes a new one.
-func (w *world) request(t task, s *site, deadline time.Duration) *call {
+func (w *world) request(t task, at *site, deadline time.Duration) *call {
 	l := &w.tree.Leaves[t.leaf]
+	factor := w.factor(int(t.leaf), w.now)
+	s := drawSample(&l.Work, w.leafs[t.leaf].arrivals, factor)
+	if ph := &w.phases[t.leaf][t.phase]; ph.Kind == scenario.Recorded {
+		s.replay(&ph.Calls[t.row], factor)
+	}
 	c := &call{
-		sample:   drawSample(&l.Work, w.leafs[t.leaf].arrivals, w.factor(int(t.leaf), w.now)),
+		sample:   s,
 		id:       int32(len(w.trace.Requests)),
 		leaf:     t.leaf,
 		phase:    t.phase,
-		site:     s,
+		site:     at,
 		deadline: deadline,
 	}
 	w.continueTalk(c, t.talk)
 	w.trace.Requests = append(w.trace.Requests, Request{
-		Tenant: c.leaf, At: w.now, Tokens: c.tokens(), Input: c.input, Run: c.run, Node: s.number(),
+		Tenant: c.leaf, At: w.now, Tokens: c.tokens(), Input: c.input, Run: c.run, Node: at.number(),
 	})
 	return c
 }

@@ -216,7 +216,7 @@ func (a *audit) longRun(f *Figures) {
 	for i := range a.tree.Leaves {
 		one := 0.0
 		for _, m := range a.meas {
-			one = max(one, m.mean(a.average[i])/a.capacity(m))
+			one = max(one, m.mean(a.typical(i))/a.capacity(m))
 		}
 		e := a.entitled.total(i)
 		if e <= enough*one {

@@ -88,6 +88,23 @@ func (p *plan) averageOf(leaf int, known map[*scenario.Work]averages) averages {
 	return a
 }
 
+// typical is the average request of a leaf, also of one whose calls are recorded.
+func (p *plan) typical(leaf int) averages {
+	a := p.average[leaf]
+	calls := p.tree.Leaves[leaf].Load.Calls
+	if len(calls) == 0 {
+		return a
+	}
+	a.input = 0
+	output := 0.0
+	for i := range calls {
+		a.input += float64(calls[i].Input) / float64(len(calls))
+		output += float64(calls[i].Output) / float64(len(calls))
+	}
+	a.tokens = a.input + output
+	return a
+}
+
 // changes draws the times of all events, in order.
 func (p *plan) changes() []change {
 	index := map[string]int{"": -1}

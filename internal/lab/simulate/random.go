@@ -18,6 +18,7 @@ const (
 	streamPhases
 	streamPlaces
 	streamNetwork
+	streamWhole
 )
 
 func randomStream(seed uint64, leaf, purpose int) *rand.Rand {
@@ -74,8 +75,28 @@ func drawOfClass(w *scenario.Work, rng *rand.Rand, factor float64) sample {
 	if c.SpeedSigma > 0 {
 		s.speed *= math.Exp(c.SpeedSigma * rng.NormFloat64())
 	}
-	s.run = s.firstToken + time.Duration(float64(s.output)/s.speed*float64(time.Second))
+	s.stream()
 	return s
+}
+
+// stream sets how long the output flows.
+func (s *sample) stream() {
+	s.run = s.firstToken + time.Duration(float64(s.output)/s.speed*float64(time.Second))
+}
+
+// replay gives the sample the tokens of a call that was made once. Its caller knew their number, unless its class declares more.
+func (s *sample) replay(c *scenario.Call, factor float64) {
+	s.input = c.Input
+	s.output = int64(math.Round(float64(c.Output) * factor))
+	switch {
+	case s.class >= 0:
+		s.maxOutput = max(s.maxOutput, s.output)
+		s.stream()
+		return
+	case s.run > 0:
+		s.speed = float64(s.output) / s.run.Seconds()
+	}
+	s.maxOutput = s.output
 }
 
 // averages are the cost and duration of a work's requests, by trial, because

@@ -105,10 +105,8 @@ func (w *world) begin(leaf, phase int) {
 	ph := &w.phases[leaf][phase]
 	t := task{leaf: int32(leaf), phase: int32(phase)}
 	switch ph.Kind {
-	case scenario.Open:
-		t.step = arrive
-		t.at = ph.from + w.interval(leaf, ph)
-		w.agenda.plan(t)
+	case scenario.Open, scenario.Recorded:
+		w.arriveNext(t, ph.from)
 	case scenario.Backlogged:
 		t.step = ask
 		for range ph.Workers {
@@ -118,10 +116,20 @@ func (w *world) begin(leaf, phase int) {
 	}
 }
 
-// interval is the time to the next request of an open load.
-func (w *world) interval(leaf int, ph *phase) time.Duration {
-	per := perSecond(&ph.Load, w.average[leaf])
-	return time.Duration(w.leafs[leaf].arrivals.ExpFloat64() / per * float64(time.Second))
+// arriveNext plans the call of a task's row, or the next request of an open load after a time.
+func (w *world) arriveNext(t task, after time.Duration) {
+	ph := &w.phases[t.leaf][t.phase]
+	t.step = arrive
+	if ph.Kind == scenario.Recorded {
+		if int(t.row) == len(ph.Calls) {
+			return
+		}
+		t.at = ph.Calls[t.row].At
+	} else {
+		per := perSecond(&ph.Load, w.average[t.leaf])
+		t.at = after + time.Duration(w.leafs[t.leaf].arrivals.ExpFloat64()/per*float64(time.Second))
+	}
+	w.agenda.plan(t)
 }
 
 // run plays the whole scenario. done is called now and then with the time that
@@ -198,7 +206,7 @@ func (w *world) come(t task) {
 	var c *call
 	if t.step == arrive {
 		c = w.request(t, s, w.now+w.Patience)
-		w.agenda.plan(task{at: w.now + w.interval(int(t.leaf), ph), step: arrive, leaf: t.leaf, phase: t.phase})
+		w.arriveNext(task{leaf: t.leaf, phase: t.phase, row: t.row + 1}, w.now)
 	} else {
 		c = w.request(t, s, ph.to)
 		c.worker = true

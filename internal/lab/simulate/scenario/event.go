@@ -12,11 +12,12 @@ func (p *parser) event(v value) {
 	var e Event
 	var o Outage
 	var l Loss
+	var from *tape
 	readers := map[string]func(value){
 		"at":          func(v value) { span(v, &e.At, 0, longest) },
 		"every":       func(v value) { v.Duration(&e.Every, time.Second, longest) },
 		"tenant":      func(v value) { p.tenantPath(v, &e.Tenant) },
-		"load":        func(v value) { e.Load = new(Load); p.load(v, e.Load) },
+		"load":        func(v value) { e.Load = new(Load); from = p.load(v, e.Load) },
 		"cost_factor": func(v value) { v.Number(&e.CostFactor, 1e-3, 1e3) },
 		"knee":        func(v value) { e.Knee = new(int64); v.Whole(e.Knee, 0, mostSlots) },
 		"partition":   func(v value) { p.node(v, &o.Node) },
@@ -41,6 +42,8 @@ func (p *parser) event(v value) {
 	switch {
 	case kinds != 1:
 		v.Problem("needs one of load, cost_factor, knee, partition, crash and lost; write exactly one")
+	case from != nil:
+		there["load"].Problem("takes its calls from a file, which only the load of a tenant can; write it there")
 	case has("load") && !has("tenant"):
 		v.Problem("changes a load and names no tenant; write tenant:")
 	case has("knee") && p.s.Pool.Knee == 0:

@@ -40,7 +40,10 @@ func Parse(file string, data []byte) (Scenario, error) {
 	s := defaults(file)
 	s.Source = data
 	err := strictyaml.Read(strictyaml.File{Name: file, Data: data, Least: "tenants:"}, func(top value) {
-		p := parser{s: &s, work: Work{Cost: defaultCost()}}
+		p := parser{
+			s: &s, work: Work{Cost: defaultCost()}, file: file, report: top.Report,
+			recorded: &recordings{files: map[source]*recording{}},
+		}
 		p.scenario(top)
 	})
 	if err != nil {
@@ -63,6 +66,10 @@ type parser struct {
 	index  map[string]int  // of nodes, by name
 	// upstream is the index of upstreams, by name.
 	upstream map[string]int
+	// file is that of the scenario, and recorded are those that it names.
+	file     string
+	report   *strictyaml.Report
+	recorded *recordings
 }
 
 func (p *parser) scenario(v value) {
@@ -88,13 +95,6 @@ func (p *parser) scenario(v value) {
 		return
 	}
 	workContradictions(there, &p.work)
-	if s.Warmup >= s.Duration {
-		at, ok := there["warmup"]
-		if !ok {
-			at = there["duration"]
-		}
-		at.Problem("a warm-up of %v leaves nothing of a duration of %v; make the run longer or the warm-up shorter", s.Warmup, s.Duration)
-	}
 	if !tenants.There() {
 		v.Problem("tenants: is missing; write at least one tenant with a load")
 		return
@@ -107,6 +107,20 @@ func (p *parser) scenario(v value) {
 	}
 	p.leaves = map[string]bool{}
 	s.Tenants = p.tenants(tenants, "")
+	end := p.recorded.arrange()
+	if _, ok := there["duration"]; !ok && end > 0 {
+		s.Duration = min(end.Truncate(time.Second)+time.Second, longest)
+	}
+	p.recorded.idle(p.report, s.Duration)
+	if s.Warmup >= s.Duration {
+		at := v
+		for _, key := range []string{"duration", "warmup"} {
+			if written, ok := there[key]; ok {
+				at = written
+			}
+		}
+		at.Problem("a warm-up of %v leaves nothing of a duration of %v; make the run longer or the warm-up shorter", s.Warmup, s.Duration)
+	}
 	if events.There() {
 		events.Each(p.event)
 	}

@@ -72,7 +72,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// The example of the package documentation is a file, with values for dots.
+// The example of docs/scenarios.md is a file, with values for dots.
 func TestEveryKeyIsRead(t *testing.T) {
 	const file = `
 name: all

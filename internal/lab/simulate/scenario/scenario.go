@@ -116,6 +116,8 @@ const (
 	Backlogged
 	// OnOff is Open for a while, then silent for a while, over and over.
 	OnOff
+	// Recorded asks as it once was asked, whatever becomes of it.
+	Recorded
 )
 
 // Load is a tenant's demand over time.
@@ -131,6 +133,16 @@ type Load struct {
 	// Start is when the first on phase begins; negative for a random point of the
 	// first cycle.
 	Start time.Duration
+	// Calls are those of Recorded, in the order of their times.
+	Calls []Call
+}
+
+// Call is one that was made once.
+type Call struct {
+	// At is when it came, from the start of the run.
+	At time.Duration
+	// Input and Output are its tokens.
+	Input, Output int64
 }
 
 // Work is the cost and the duration of requests.

@@ -36,13 +36,14 @@ func (p *parser) tenant(v value, above string) []Tenant {
 	t := Tenant{Weight: 1, Work: p.work, Spread: p.where, Via: p.may}
 	own := Work{Cost: p.work.Cost}
 	var teams, zipf value
+	var from *tape
 	readers := map[string]func(value){
 		"name":      func(v value) { v.Name(&t.Name) },
 		"weight":    func(v value) { weight(v, &t.Weight) },
 		"priority":  t.priority,
 		"floor_tpm": func(v value) { v.Whole(&t.FloorTPM, 0, escrow.MaxLimit) },
 		"credit":    func(v value) { v.Duration(&t.Credit, 0, escrow.Window) },
-		"load":      func(v value) { p.load(v, &t.Load) },
+		"load":      func(v value) { from = p.load(v, &t.Load) },
 		"upstreams": func(v value) { p.via(v, &t.Via) },
 		"nodes":     func(v value) { p.spread(v, &t.Spread) },
 		"rotate":    func(v value) { p.rotation(v, &t.Spread) },
@@ -60,6 +61,7 @@ func (p *parser) tenant(v value, above string) []Tenant {
 		v.Problem("has no name; write name:")
 	}
 	t.contradictions(v, there)
+	p.play(from, above+t.Name, &t.Load)
 	path := above + t.Name
 	if zipf.There() {
 		return p.zipf(zipf, t, above)
@@ -99,6 +101,9 @@ func (t *Tenant) contradictions(v value, there map[string]value) {
 		if _, ok := there[key]; ok {
 			kinds++
 		}
+	}
+	if at, ok := there["cost"]; ok && t.Load.Kind == Recorded {
+		at.Problem("has no meaning beside a load whose calls come from a file; remove it")
 	}
 	switch {
 	case kinds == 0:
@@ -145,7 +150,7 @@ func weight(v value, into *escrow.Weight) {
 	*into = escrow.Weight(math.Round(w*1000) / 1000)
 }
 
-var loadWords = map[string]LoadKind{"open": Open, "backlogged": Backlogged, "onoff": OnOff, "absent": Absent}
+var loadWords = map[string]LoadKind{"open": Open, "backlogged": Backlogged, "onoff": OnOff, "absent": Absent, "trace": Recorded}
 
 // loadKeys are the keys that each kind of load is made of, beside kind.
 var loadKeys = map[LoadKind][]string{
@@ -153,11 +158,15 @@ var loadKeys = map[LoadKind][]string{
 	Open:       {"tokens_per_second", "requests_per_second"},
 	Backlogged: {"workers", "turns"},
 	OnOff:      {"tokens_per_second", "requests_per_second", "on", "off", "start"},
+	Recorded:   {"file", "columns", "speed"},
 }
 
-func (p *parser) load(v value, into *Load) {
+// load reads a load, of which the calls may come from a file.
+func (p *parser) load(v value, into *Load) *tape {
 	l := Load{Start: -1}
 	workers := int64(0)
+	from := source{}
+	speed := 1.0
 	there := v.Fields(map[string]func(value){
 		"kind":                func(v value) { strictyaml.OneOf(v, &l.Kind, loadWords) },
 		"tokens_per_second":   func(v value) { v.Number(&l.TokensPerSecond, 1e-3, 1e12) },
@@ -167,22 +176,25 @@ func (p *parser) load(v value, into *Load) {
 		"on":                  func(v value) { v.Duration(&l.On, time.Millisecond, day) },
 		"off":                 func(v value) { v.Duration(&l.Off, 0, day) },
 		"start":               func(v value) { v.Duration(&l.Start, 0, day) },
+		"file":                func(v value) { from.file, _ = v.Scalar() },
+		"columns":             from.columns,
+		"speed":               func(v value) { v.Number(&speed, 1e-3, 1e3) },
 	})
 	l.Workers = int(workers)
 	*into = l
 	if !v.IsMapping() {
-		return
+		return nil
 	}
 	kind, ok := there["kind"]
 	if !ok {
-		v.Problem("has no kind; write kind: open, backlogged, onoff or absent")
-		return
+		v.Problem("has no kind; write kind: open, backlogged, onoff, trace or absent")
+		return nil
 	}
 	allowed := map[string]bool{"kind": true}
 	for _, key := range loadKeys[l.Kind] {
 		allowed[key] = true
 		_, has := there[key]
-		if !has && (key == "workers" || key == "on" || key == "off") {
+		if !has && (key == "workers" || key == "on" || key == "off" || key == "file") {
 			v.Problem("is %s and has no %s; write it", kind.Raw(), key)
 		}
 	}
@@ -196,6 +208,10 @@ func (p *parser) load(v value, into *Load) {
 	if allowed["tokens_per_second"] && tps == rps {
 		v.Problem("needs one of tokens_per_second and requests_per_second; write exactly one")
 	}
+	if l.Kind != Recorded || from.file == "" {
+		return nil
+	}
+	return p.tape(there["file"], from, speed)
 }
 
 // zipf makes many tenants of one entry: the k-th asks for k^-exponent of them
