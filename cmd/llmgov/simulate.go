@@ -24,7 +24,8 @@ type simulateCmd struct {
 // Help is printed below the flags.
 func (simulateCmd) Help() string {
 	return `Runs traffic through the real admission code in virtual time, and compares the
-capacity that each tenant received with that of a fluid, weighted max-min split.
+capacity that each tenant received with that of a fluid, weighted max-min split, and
+with what there would be instead: no governor, fixed parts, token buckets.
 
 Example: llmgov simulate s2 --seeds 1,2 -o report.html
          llmgov simulate s2 --show >mine.yaml && llmgov simulate mine.yaml
@@ -47,7 +48,7 @@ func (c simulateCmd) Run(e *env) error {
 		_, err := e.stdout.Write(s.Source)
 		return err
 	}
-	opt := simulate.Options{Seeds: c.Seeds}
+	opt := simulate.Options{Seeds: c.Seeds, Baselines: true}
 	bar := newBar(e.stderr, "simulating")
 	if bar != nil {
 		opt.Progress = func(part float64) { _ = bar.Set(int(part * barSteps)) }

@@ -40,27 +40,11 @@
 //     request takes most of), as many in each step as no limit stands against. A tenant's
 //     amount in a window is its part of the limit of which it has most.
 //
-// # Behaviour
-//
-// Callers: a backlogged worker asks again 10–50 ms after its request was served,
-// and waits as long as its load lasts. Under deny, callers come back after 0.25 s,
-// doubling to 4 s, ±50 %. Under deny_hinted they come back as Retry-After says (whole
-// seconds), 5–35 ms late, and say by their retry count that they do. Both kinds
-// give up at the end of their patience.
-//
-// Model server: one with a knee serves so many calls at once, and the others wait there, in their order. An adaptive limit
-// (package escrow/adaptive) is told of first tokens and of ends as by package governor. The oracles divide the slots
-// of the server, as many as there are at each instant.
-//
-// Nodes: each is a process with a pool of its own, which gets its part of the limit from a
-// store (package federation). Requests come to the nodes of their tenant by its parts; of a
-// tenant that rotates these wander once around the nodes in a period, between 1 − swing
-// and 1 + swing of what they are, and phase says where they begin, in turns. A way to the store
-// takes 0.9 to 1.2 times the delay. A crash of a process ends the calls that wait or run there; workers come to another one 1–2 s later, and requests come to those that
-// are up. A node that is cut off from the store refuses calls once its grant has expired, also those that wait; their callers come
-// back a second later, to a node drawn anew, as behind a load balancer. Slots are demanded, claimed and granted by the packages that a
+// How callers, model servers and nodes behave is in docs/scenarios.md. Slots are demanded, claimed and granted by the packages that a
 // gateway uses for that (escrow/slots, federation/claims, federation/parts); what package runner does with
 // goroutines is done by a desk. A store that does not answer is asked again as a node sees fit, without a breaker.
+//
+// Beside the pool the same callers can be played against baselines: what its operator would have without llmgov.
 //
 // # Not here
 //

@@ -33,6 +33,8 @@ type Figures struct {
 	// their shares by the fluid oracle, as a part of the latter, per window of 60 s;
 	// the mean over windows, and the most.
 	Misallocation, MisallocationMax Value
+	// MisallocationWhole is that of a scheduler which knows what the fluid oracle gives, and serves whole calls.
+	MisallocationWhole Value
 	// MisallocationOfUsed is the same against the fair split of the amount that
 	// was used in the window, so that idle capacity does not count.
 	MisallocationOfUsed Value
@@ -78,9 +80,6 @@ type Figures struct {
 	// weight (relative to the mean) of leaves that are backlogged all along;
 	// DominantRatio is the former over the latter: 1 is equality.
 	DominantMin, DominantMax, DominantRatio Value
-	// ShareDeviation is the largest distance of a leaf's part of all that was used
-	// from its entitled part, relative to the latter.
-	ShareDeviation Value
 	// Requests and Admitted count requests and those that were admitted, after the
 	// warm-up.
 	Requests, Admitted Value
@@ -118,11 +117,11 @@ var AllFigures = []Figure{
 	{"utilization", "utilization of L", func(f *Figures) *Value { return &f.Utilization }, mean, Ratio},
 	{"misallocation", "misallocation to fluid max-min, per minute", func(f *Figures) *Value { return &f.Misallocation }, mean, Ratio},
 	{"misallocation_max", "  in the worst minute", func(f *Figures) *Value { return &f.MisallocationMax }, worst, Ratio},
+	{"misallocation_whole_calls", "  that whole calls cannot avoid", func(f *Figures) *Value { return &f.MisallocationWhole }, mean, Ratio},
 	{"misallocation_of_used", "  of what was used", func(f *Figures) *Value { return &f.MisallocationOfUsed }, mean, Ratio},
 	{"misallocation_clairvoyant", "misallocation to clairvoyant max-min", func(f *Figures) *Value { return &f.MisallocationClairvoyant }, mean, Ratio},
 	{"fluid_misallocation_clairvoyant", "  of the fluid oracle itself", func(f *Figures) *Value { return &f.FluidMisallocationClairvoyant }, mean, Ratio},
 	{"long_run_deviation", "long-run deviation of the worst tenant", func(f *Figures) *Value { return &f.LongRunDeviation }, worst, Ratio},
-	{"share_deviation", "deviation of the worst share of what was used", func(f *Figures) *Value { return &f.ShareDeviation }, worst, Ratio},
 	{"jain", "Jain's index of received / entitled", func(f *Figures) *Value { return &f.Jain }, mean, Factor},
 	{"rolling_max", "largest rolling minute / L", func(f *Figures) *Value { return &f.Fullest[escrow.Tokens] }, worst, Factor},
 	{"requests_rolling_max", "largest rolling minute of requests / limit", func(f *Figures) *Value { return &f.Fullest[escrow.Requests] }, worst, Factor},

@@ -29,6 +29,7 @@ type audit struct {
 	meas  []measure
 	// By leaf and window of 60 s after the warm-up: parts of the limit's minute.
 	got, entitled *grid
+	whole         *wholeCalls // nil if calls are not whole
 }
 
 func newAudit(p *plan, t *Trace) *audit {
@@ -40,7 +41,12 @@ func newAudit(p *plan, t *Trace) *audit {
 		got = append(got, g)
 		entitled = append(entitled, a.windows())
 	}
-	p.fluid(t.Requests, a.meas, entitled)
+	f := p.newFluid(a.meas, entitled)
+	if !p.baseline {
+		f.whole = p.newWholeCalls(a.meas)
+	}
+	f.run(t.Requests)
+	a.whole = f.whole
 	a.got = a.dominant(got)
 	a.entitled = a.dominant(entitled)
 	return a
@@ -136,13 +142,22 @@ func (a *audit) shares(f *Figures) {
 	n := float64(len(a.got.cells))
 	f.Misallocation = 0
 	f.MisallocationMax = 0
-	f.MisallocationOfUsed = 0
+	if !a.baseline {
+		f.MisallocationOfUsed = 0
+	}
 	used := a.entitledOfUsed()
 	for k, got := range a.got.cells {
 		d := Value(distance1(got, a.entitled.cells[k]))
 		f.Misallocation += d / Value(n)
 		f.MisallocationMax = max(f.MisallocationMax, d)
 		f.MisallocationOfUsed += Value(distance1(got, used.cells[k]) / n)
+	}
+	if a.whole != nil {
+		a.whole.received.scale(1 / a.capacity(a.meas[0]))
+		f.MisallocationWhole = 0
+		for k, row := range a.whole.received.cells {
+			f.MisallocationWhole += Value(distance1(row, a.entitled.cells[k]) / n)
+		}
 	}
 	if len(a.meas) == 1 {
 		best := a.windows()
@@ -167,7 +182,7 @@ func (a *audit) entitledOfUsed() *grid {
 		got += a.got.total(i)
 		entitled += a.entitled.total(i)
 	}
-	if len(a.meas) > 1 || got >= entitled || got == 0 {
+	if len(a.meas) > 1 || got >= entitled || got == 0 || a.baseline {
 		return a.entitled
 	}
 	m := a.meas[0]
@@ -203,16 +218,9 @@ func distance1(a, b []float64) float64 {
 func (a *audit) longRun(f *Figures) {
 	const enough = 30
 	deviation := 0.0
-	share := 0.0
 	sumX := 0.0
 	sumXX := 0.0
 	n := 0.0
-	got := 0.0
-	entitled := 0.0
-	for i := range a.tree.Leaves {
-		got += a.got.total(i)
-		entitled += a.entitled.total(i)
-	}
 	for i := range a.tree.Leaves {
 		one := 0.0
 		for _, m := range a.meas {
@@ -224,14 +232,12 @@ func (a *audit) longRun(f *Figures) {
 		}
 		x := a.got.total(i) / e
 		deviation = max(deviation, math.Abs(x-1))
-		share = max(share, math.Abs(x*entitled/got-1))
 		sumX = sumX + x
 		sumXX = sumXX + x*x
 		n = n + 1
 	}
 	if n > 0 && sumXX > 0 {
 		f.LongRunDeviation = Value(deviation)
-		f.ShareDeviation = Value(share)
 		f.Jain = Value(sumX * sumX / (n * sumXX))
 	}
 }

@@ -55,9 +55,14 @@ type fluid struct {
 	demands  []float64
 	shares   []float64
 	spare    amounts
+	whole    *wholeCalls // that come as close to it as whole calls can; nil for none
 }
 
 func (p *plan) fluid(requests []Request, measures []measure, into []*grid) {
+	p.newFluid(measures, into).run(requests)
+}
+
+func (p *plan) newFluid(measures []measure, into []*grid) *fluid {
 	n := len(p.tree.Leaves)
 	f := &fluid{
 		plan: p, measures: measures, into: into, sets: p.tree.viaSets(),
@@ -68,14 +73,21 @@ func (p *plan) fluid(requests []Request, measures []measure, into []*grid) {
 		f.tenants = append(f.tenants, tenant)
 		f.works = append(f.works, f.average(i))
 	}
+	return f
+}
+
+// run serves all requests.
+func (f *fluid) run(requests []Request) {
 	next := 0
-	for now := time.Duration(0); now < p.Duration; now += fluidStep {
+	for now := time.Duration(0); now < f.Duration; now += fluidStep {
 		for ; next < len(requests) && requests[next].At < now+fluidStep; next++ {
 			if r := &requests[next]; !r.Worker {
 				f.queues[r.Tenant] = append(f.queues[r.Tenant], f.chunk(r))
+				f.whole.come(r)
 			}
 		}
 		f.step(now)
+		f.whole.step(now)
 	}
 }
 
@@ -107,6 +119,7 @@ func (f *fluid) step(now time.Duration) {
 			f.into[k].add(now, i, takes[k])
 			used[k] += takes[k]
 		}
+		f.whole.owe(i, takes[0])
 		f.queues[i] = serve(f.queues[i], x, dt)
 	}
 	for k, m := range f.measures {
@@ -237,10 +250,18 @@ func (f *fluid) average(leaf int) chunk {
 
 // workersDemand is the demand of a leaf's workers a second at a time.
 func (f *fluid) workersDemand(leaf int, now time.Duration) float64 {
-	for i := range f.phases[leaf] {
-		ph := &f.phases[leaf][i]
-		if ph.Kind == scenario.Backlogged && ph.from <= now && now < ph.to {
-			return closedLoop(ph.Workers, f.plan.average[leaf]) * f.works[leaf].left
+	workers := f.workers(leaf, now)
+	if workers == 0 {
+		return 0
+	}
+	return closedLoop(workers, f.plan.average[leaf]) * f.works[leaf].left
+}
+
+// workers are those of a leaf at a time.
+func (p *plan) workers(leaf int, now time.Duration) int {
+	for i := range p.phases[leaf] {
+		if ph := &p.phases[leaf][i]; ph.Kind == scenario.Backlogged && ph.from <= now && now < ph.to {
+			return ph.Workers
 		}
 	}
 	return 0

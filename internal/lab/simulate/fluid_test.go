@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -159,6 +160,34 @@ tenants:
 			if math.Abs(x/want[m.axis][leaf]-1) > 0.01 {
 				t.Errorf("leaf %d gets %.1f of %v, want %.0f", leaf, x, m.axis, want[m.axis][leaf])
 			}
+		}
+	}
+}
+
+// TestWholeCalls: the larger calls are, the more of a minute goes to the wrong tenant whoever schedules them.
+func TestWholeCalls(t *testing.T) {
+	for _, c := range []struct {
+		what        string
+		keys        string
+		least, most Value
+	}{
+		{"4 calls a minute", "cost: {dist: constant, mean: 1500}", 0.05, 0.3},
+		{"35 calls a minute", "cost: {dist: constant, mean: 170}", 0.001, 0.03},
+		{"600 calls a minute", "cost: {dist: constant, mean: 10}", 0, 0.003},
+		{"streams flow", "classes: [{median: 100, max: 200}]\npool: {tpm: 6000, accounting: production}", none, none},
+		{"slots do not come in calls", "service: 1s\npool: {tpm: 0, concurrency: 3}", none, none},
+	} {
+		if !strings.Contains(c.keys, "pool:") {
+			c.keys += "\npool: {tpm: 6000}"
+		}
+		s := parsed(t, "duration: 6m\n"+c.keys+`
+tenants:
+  - {name: a, weight: 2, load: {kind: backlogged, workers: 5}}
+  - {name: b, load: {kind: backlogged, workers: 5}}
+`)
+		f := testkit.Must(Run(t.Context(), *s, Options{Seeds: []uint64{1}}))(t).Figures
+		if got := f.MisallocationWhole; got.Known() != c.least.Known() || got.Known() && (got < c.least || got > c.most) {
+			t.Errorf("%s: whole calls misallocate %v, want %v to %v", c.what, got, c.least, c.most)
 		}
 	}
 }

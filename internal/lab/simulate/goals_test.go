@@ -139,6 +139,9 @@ func TestMonday_PromisesInSmallPools(t *testing.T) {
 		if f.PromiseKept < 0.94 || f.Misallocation > worst {
 			t.Errorf("%s: %.3f of promises are kept and %.3f is misallocated", name, f.PromiseKept, f.Misallocation)
 		}
+		if f.MisallocationWhole <= 0 || f.MisallocationWhole > 0.6*f.Misallocation {
+			t.Errorf("%s: whole calls misallocate %.4f, the pool %.4f", name, f.MisallocationWhole, f.Misallocation)
+		}
 		for _, x := range res.Tenants {
 			if x.Name == "search" && x.Received < 0.9*x.Entitled {
 				t.Errorf("%s: search got %.3f of the pool, and is entitled to %.3f", name, x.Received, x.Entitled)

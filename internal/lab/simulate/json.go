@@ -19,9 +19,10 @@ func WriteJSON(out io.Writer, r Result) error {
 		}{r.Scenario.Name, r.Scenario.Duration.Seconds(), r.Scenario.Warmup.Seconds(), r.Seeds},
 		r.Figures,
 		struct {
-			Tenants []TenantFigures `json:"tenants"`
-			PerSeed []Figures       `json:"per_seed"`
-		}{r.Tenants, r.PerSeed},
+			Tenants   []TenantFigures   `json:"tenants"`
+			PerSeed   []Figures         `json:"per_seed"`
+			Baselines []BaselineFigures `json:"baselines,omitempty"`
+		}{r.Tenants, r.PerSeed, r.Baselines},
 	}
 	one := []byte{'{'}
 	for i, part := range parts {

@@ -44,6 +44,7 @@ type plan struct {
 	losses   []loss     // of upstreams, in order
 	slots    []capacity // in order
 	returned []returner
+	baseline bool // it is played by one, of which fewer figures are shown
 }
 
 // returner is a leaf that turns to backlogged in the middle of a run.

@@ -25,9 +25,8 @@ type Options struct {
 	// steps, and fails the run when they are wrong. They are always looked at
 	// at the end.
 	CheckEvery int
-
-	// gate, in tests, takes the place of the production pool of a single node.
-	gate func(scenario.Pool) gate
+	// Baselines has each of them played as well, in a pool of one process with a limit that stands.
+	Baselines bool
 }
 
 // Result is the outcome of Run.
@@ -40,6 +39,8 @@ type Result struct {
 	PerSeed              []Figures
 	// Tenants are means over seeds.
 	Tenants []TenantFigures
+	// Baselines are those of the same callers with each Baseline; none if these were not played.
+	Baselines []BaselineFigures
 	// Charts are of the first seed.
 	Charts Charts
 }
@@ -51,12 +52,15 @@ func Run(ctx context.Context, s scenario.Scenario, o Options) (Result, error) {
 	if len(seeds) == 0 {
 		seeds = s.Seeds
 	}
-	if o.gate == nil {
-		o.gate = alone
+	res := Result{Scenario: s, Seeds: seeds}
+	own := newOutcomes(len(seeds))
+	beside := make([]outcomes, 0, baselines)
+	if o.Baselines && hasBaselines(&s) {
+		for range baselines {
+			beside = append(beside, newOutcomes(len(seeds)))
+		}
 	}
-	res := Result{Scenario: s, Seeds: seeds, PerSeed: make([]Figures, len(seeds))}
-	tenants := make([][]TenantFigures, len(seeds))
-	progress := newProgress(o.Progress, len(seeds), s.Duration)
+	progress := newProgress(o.Progress, len(seeds), s.Duration*time.Duration(1+len(beside)))
 	logs := newLogQueue(o.Log, len(seeds))
 
 	g, ctx := errgroup.WithContext(ctx)
@@ -64,25 +68,49 @@ func Run(ctx context.Context, s scenario.Scenario, o Options) (Result, error) {
 	for i, seed := range seeds {
 		g.Go(func() error {
 			p := newPlan(&s, seed)
-			w := newWorld(p, o.gate)
+			w := newWorld(p, alone)
 			if err := w.run(ctx, o.CheckEvery, func(at time.Duration) { progress.report(i, at) }); err != nil {
 				return err
 			}
 			a := newAudit(p, &w.trace)
-			res.PerSeed[i], tenants[i] = a.figures()
+			own.figures[i], own.tenants[i] = a.figures()
 			if i == 0 {
-				res.Charts = a.charts(tenants[i])
+				res.Charts = a.charts(own.tenants[i])
 			}
-			progress.report(i, s.Duration)
+			played := s.Duration
+			for b, of := range beside {
+				w := p.instead(Baseline(b))
+				if err := w.run(ctx, 0, func(at time.Duration) { progress.report(i, played+at) }); err != nil {
+					return err
+				}
+				of.figures[i], of.tenants[i] = newAudit(w.plan, &w.trace).figures()
+				played += s.Duration
+			}
+			progress.report(i, played)
 			return logs.write(ctx, i, p, &w.trace)
 		})
 	}
 	if err := g.Wait(); err != nil {
 		return Result{}, err
 	}
-	res.Figures, res.Least, res.Most = combine(res.PerSeed)
-	res.Tenants = meanTenants(tenants)
+	res.PerSeed = own.figures
+	res.Figures, res.Least, res.Most = combine(own.figures)
+	res.Tenants = meanTenants(own.tenants)
+	for b, of := range beside {
+		one, _, _ := combine(of.figures)
+		res.Baselines = append(res.Baselines, BaselineFigures{Baseline(b).Key(), one, meanTenants(of.tenants)})
+	}
 	return res, nil
+}
+
+// outcomes are figures by seed.
+type outcomes struct {
+	figures []Figures
+	tenants [][]TenantFigures
+}
+
+func newOutcomes(seeds int) outcomes {
+	return outcomes{make([]Figures, seeds), make([][]TenantFigures, seeds)}
 }
 
 // progress adds up how far each seed is.

@@ -10,8 +10,7 @@ import (
 	"github.com/llmgov/llmgov/internal/lab/simulate/scenario"
 )
 
-// gate is an admission as the event loop sees it. escrow.Pool is the one that
-// is simulated; tests put others in its place, to see the figures tell.
+// gate is an admission as the event loop sees it: escrow.Pool, or what there would be without it.
 type gate interface {
 	Add(parent escrow.NodeID, n escrow.Node) escrow.NodeID
 	Offer(now time.Time, c escrow.Call) (escrow.Handle, escrow.Answer)

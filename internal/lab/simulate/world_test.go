@@ -4,76 +4,17 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/internal/lab/simulate/scenario"
 	"github.com/llmgov/llmgov/internal/test/testkit"
 )
-
-// firstCome is an admission without fairness or pace: whoever comes first gets
-// what is left of the rolling minute. The figures must show it for what it is.
-type firstCome struct {
-	limit  int64
-	used   rolling
-	queue  []firstCall
-	nodes  int32
-	serial uint32
-}
-
-type firstCall struct {
-	h    escrow.Handle
-	cost int64
-}
-
-func (g *firstCome) Add(escrow.NodeID, escrow.Node) escrow.NodeID {
-	g.nodes++
-	return escrow.NodeID(g.nodes)
-}
-
-func (g *firstCome) Offer(_ time.Time, c escrow.Call) (escrow.Handle, escrow.Answer) {
-	g.serial++
-	h := escrow.Handle{Slot: g.serial}
-	g.queue = append(g.queue, firstCall{h, c.Most[escrow.Tokens]})
-	return h, escrow.Answer{Verdict: escrow.Queued, Patience: c.MaxWait}
-}
-
-func (g *firstCome) Pump(now time.Time, out []escrow.Handle) []escrow.Handle {
-	at := now.Sub(epoch)
-	g.used.leave(at)
-	for len(g.queue) > 0 && g.used.sum+g.queue[0].cost <= g.limit {
-		g.used.add(at, int32(g.queue[0].h.Slot), g.queue[0].cost)
-		out = append(out, g.queue[0].h)
-		g.queue = g.queue[1:]
-	}
-	return out
-}
-
-func (g *firstCome) Next() (time.Time, bool) {
-	if len(g.queue) == 0 || g.used.oldest == len(g.used.entries) {
-		return time.Time{}, false
-	}
-	return epoch.Add(g.used.entries[g.used.oldest].at + escrow.Window), true
-}
-
-func (g *firstCome) Cancel(_ time.Time, h escrow.Handle) bool {
-	for i := range g.queue {
-		if g.queue[i].h == h {
-			g.queue = append(g.queue[:i], g.queue[i+1:]...)
-			return true
-		}
-	}
-	return false
-}
-
-func (g *firstCome) Refuse(now time.Time, h escrow.Handle, _ uint64) (escrow.Answer, bool) {
-	return escrow.Answer{}, g.Cancel(now, h)
-}
-func (g *firstCome) Progress(time.Time, escrow.Handle, escrow.Progress)      {}
-func (g *firstCome) Settle(_ time.Time, _ escrow.Handle, _ escrow.Cost) bool { return true }
-func (g *firstCome) Check() error                                            { return nil }
 
 func run(t *testing.T, name string, o Options) Result {
 	t.Helper()
@@ -81,22 +22,40 @@ func run(t *testing.T, name string, o Options) Result {
 	return testkit.Must(Run(context.Background(), s, o))(t)
 }
 
-func TestFiguresTellFirstComeFromFair(t *testing.T) {
-	one := Options{Seeds: []uint64{1}}
-	unfair := one
-	unfair.gate = func(p scenario.Pool) gate { return &firstCome{limit: p.TPM} }
-	for name, least := range map[string]Value{"s2": 0.1, "s3": 0.15, "s4": 0.3} {
-		fair := run(t, name, one).Figures
-		bad := run(t, name, unfair).Figures
-		if bad.Misallocation < least || bad.Misallocation < 8*fair.Misallocation {
-			t.Errorf("%s: first come first served misallocates %v, the pool %v", name, bad.Misallocation, fair.Misallocation)
+// TestBaselines: each keeps the provider's limit. Without a governor it is used, and goes to whoever comes first; a part of it is
+// never exceeded; and a bucket lets a tenant that was away take more than its part at first.
+func TestBaselines(t *testing.T) {
+	for name, least := range map[string]Value{"s2": 0.1, "s3": 0.15, "s3b": 0.15, "s4": 0.3} {
+		res := run(t, name, Options{Seeds: []uint64{1}, Baselines: true})
+		first := res.Baselines[NoGovernor].Figures
+		if first.Misallocation < least || first.Misallocation < 8*res.Figures.Misallocation || first.Utilization < 0.99 {
+			t.Errorf("%s: first come first served misallocates %v, the pool %v; it uses %v", name, first.Misallocation, res.Figures.Misallocation, first.Utilization)
 		}
-		if bad.Fullest[escrow.Tokens] > 1 || bad.Utilization < 0.99 {
-			t.Errorf("%s: first come first served keeps the limit and uses it: %v, %v", name, bad.Fullest[escrow.Tokens], bad.Utilization)
+		for _, b := range res.Baselines {
+			if b.Figures.Fullest[escrow.Tokens] > 1 {
+				t.Errorf("%s: %s exceed the limit: %v", name, b.Name, b.Figures.Fullest[escrow.Tokens])
+			}
+		}
+		weights := Value(0)
+		for _, x := range res.Tenants {
+			weights += Value(x.Weight)
+		}
+		for i, x := range res.Baselines[FixedParts].Tenants {
+			if part := Value(x.Weight) / weights; x.Received > part {
+				t.Errorf("%s: %s received %v of a part of %v", name, x.Name, x.Received, part)
+			}
+			if more := res.Baselines[TokenBuckets].Tenants[i].Received; x.Name == "late" && more < x.Received+0.03 {
+				t.Errorf("%s: who was away received %v from a bucket, %v of a part", name, more, x.Received)
+			}
+		}
+		if name == "s3b" && first.FirstAdmission < 5 {
+			t.Errorf("s3b: who returns to first come first served waits %v", first.FirstAdmission)
 		}
 	}
-	if bad := run(t, "s3b", unfair).Figures; bad.FirstAdmission < 5 {
-		t.Errorf("s3b: who returns to first come first served waits %v", bad.FirstAdmission)
+	for _, b := range run(t, "testdata/morning.yaml", Options{Baselines: true}).Baselines {
+		if f := b.Figures; f.WaitP99 < 0.2 || f.GivenUp > f.Refused/2 {
+			t.Errorf("%s: callers that are refused do not come back: the longest waits are %v, and %v of %v refused give up", b.Name, f.WaitP99, f.GivenUp, f.Refused)
+		}
 	}
 }
 
@@ -123,28 +82,33 @@ func TestSameSeedSameLog(t *testing.T) {
 	}
 }
 
-// What is decided for one tenant changes nothing of what open tenants ask for.
+// What is decided for one tenant changes nothing of what open tenants ask for, or of calls from a file.
 func TestArrivalsDoNotDependOnDecisions(t *testing.T) {
-	s := testkit.Must(scenario.Find("s2"))(t)
-	arrivals := func(g gate) []Request {
-		w := newWorld(newPlan(&s, 1), func(scenario.Pool) gate { return g })
-		testkit.OK(t, w.run(context.Background(), 0, func(time.Duration) {}))
-		var list []Request
-		for _, r := range w.trace.Requests {
-			if !r.Worker {
-				list = append(list, r)
+	for _, name := range []string{"s2", "testdata/morning.yaml"} {
+		s := testkit.Must(scenario.Find(name))(t)
+		p := newPlan(&s, 1)
+		arrivals := func(w *world) (list []Request) {
+			testkit.OK(t, w.run(context.Background(), 0, func(time.Duration) {}))
+			for _, r := range w.trace.Requests {
+				if !r.Worker {
+					list = append(list, r)
+				}
+			}
+			return list
+		}
+		fair := arrivals(newWorld(p, alone))
+		for b := range Baseline(baselines) {
+			if d := cmp.Diff(fair, arrivals(p.instead(b))); d != "" {
+				t.Fatalf("%s: requests differ under %s (-llmgov +it):\n%s", name, b.Title(), d)
 			}
 		}
-		return list
-	}
-	fair := arrivals(alone(s.Pool))
-	unfair := arrivals(&firstCome{limit: s.Pool.TPM})
-	if len(fair) != len(unfair) {
-		t.Fatalf("%d requests under one admission, %d under another", len(fair), len(unfair))
-	}
-	for i := range fair {
-		if fair[i] != unfair[i] {
-			t.Fatalf("request %d is %+v under one admission, %+v under another", i, fair[i], unfair[i])
+		for i, x := range s.Tenants {
+			of := slices.DeleteFunc(slices.Clone(fair), func(r Request) bool { return r.Tenant != int32(i) })
+			for k, c := range x.Load.Calls {
+				if want := (Request{Tenant: int32(i), At: c.At, Tokens: c.Input + c.Output, Input: c.Input}); len(of) != len(x.Load.Calls) || of[k] != want {
+					t.Fatalf("%s: call %d of %d of %s is asked for as %+v, want %+v", name, k, len(of), x.Name, of[k], want)
+				}
+			}
 		}
 	}
 }

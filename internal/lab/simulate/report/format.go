@@ -79,6 +79,38 @@ func setting(r *simulate.Result) string {
 	return strings.Join(parts, " · ")
 }
 
+// comparison are lines of a table: names, and then, figure by figure, its title and its values of llmgov and of each baseline.
+// It is empty if no baselines were played.
+func comparison(r *simulate.Result) (lines [][]string) {
+	if len(r.Baselines) == 0 {
+		return nil
+	}
+	names := []string{"instead, on the same calls", "llmgov"}
+	for b := range r.Baselines {
+		names = append(names, simulate.Baseline(b).Title())
+	}
+	lines = append(lines, names)
+	for _, g := range simulate.AllFigures {
+		switch g.Key {
+		case "utilization", "misallocation", "wait_p50_seconds", "wait_p99_seconds", "refused", "given_up", "long_run_deviation":
+			line := []string{g.Title, text(g.Unit, *g.Of(&r.Figures))}
+			for i := range r.Baselines {
+				line = append(line, text(g.Unit, *g.Of(&r.Baselines[i].Figures)))
+			}
+			lines = append(lines, line)
+		}
+	}
+	const most = 8 // tenants
+	for i, t := range r.Tenants[:min(most, len(r.Tenants))] {
+		line := []string{cut(t.Name, 16) + " received, entitled to " + text(simulate.Ratio, t.Entitled), text(simulate.Ratio, t.Received)}
+		for _, b := range r.Baselines {
+			line = append(line, text(simulate.Ratio, b.Tenants[i].Received))
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
 // wrap breaks a text into lines of at most so many characters.
 func wrap(text string, width int) []string {
 	var lines []string

@@ -41,7 +41,7 @@ func WriteHTML(out io.Writer, r simulate.Result) error {
 	tenants, more := reportTenants(&r)
 	view := map[string]any{
 		"Name": r.Scenario.Name, "About": r.Scenario.About, "Setting": setting(&r), "Seed": r.Charts.Seed,
-		"Cards": cards(&r), "Figures": figureRows(&r), "Tenants": tenants, "More": more,
+		"Cards": cards(&r), "Figures": figureRows(&r), "Comparison": comparison(&r), "Tenants": tenants, "More": more,
 		"Source": string(r.Scenario.Source), "Argument": r.Scenario.Argument(),
 	}
 	if err := page.Write(out, r.Scenario.Name+" · llmgov simulate", view, rounded(r.Charts)); err != nil {

@@ -37,6 +37,16 @@ func WriteTable(out io.Writer, r simulate.Result) error {
 		fmt.Fprintf(w, "%-52s%14s%14s%14s\n", g.Title, text(g.Unit, v), text(g.Unit, *g.Of(&r.Least)), text(g.Unit, *g.Of(&r.Most)))
 	}
 	writeTenants(w, &r)
+	for i, line := range comparison(&r) {
+		if i == 0 {
+			fmt.Fprintln(w)
+		}
+		fmt.Fprintf(w, "%-44s", line[0])
+		for _, value := range line[1:] {
+			fmt.Fprintf(w, "%14s", value)
+		}
+		fmt.Fprintln(w)
+	}
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("simulate: writing the table: %w", err)
 	}
