@@ -394,8 +394,8 @@ func BenchmarkAcquireSettle(b *testing.B) {
 		names[i] = fmt.Sprintf("tenant-%d", i)
 	}
 	ctx := b.Context()
-	run := func(b *testing.B, i int) {
-		l, rej := Refused(g.Acquire(ctx, Request{Tenant: names[i%1000], Pool: "p", Input: 10, Output: 10}))
+	run := func(b *testing.B, i int, pool string) {
+		l, rej := Refused(g.Acquire(ctx, Request{Tenant: names[i%1000], Pool: pool, Input: 10, Output: 10}))
 		if rej != nil {
 			b.Fatal(rej)
 		}
@@ -405,7 +405,7 @@ func BenchmarkAcquireSettle(b *testing.B) {
 		b.ReportAllocs()
 		i := 0
 		for b.Loop() {
-			run(b, i)
+			run(b, i, "p")
 			i++
 		}
 	})
@@ -421,22 +421,33 @@ func BenchmarkAcquireSettle(b *testing.B) {
 			b.ReportAllocs()
 			i := 0
 			for b.Loop() {
-				run(b, i)
+				run(b, i, "p")
 				i++
 			}
 		})
 	}
-	g = thousand(b)
-	// One pool's lock. -cpu 2 -mutexprofile shows how long the goroutines wait for it.
-	b.Run("sixteen goroutines", func(b *testing.B) {
-		b.ReportAllocs()
-		b.SetParallelism(16 / runtime.GOMAXPROCS(0))
-		b.RunParallel(func(pb *testing.PB) {
-			for i := 0; pb.Next(); i++ {
-				run(b, i)
-			}
+	// -cpu 2 -mutexprofile shows how long the goroutines wait for the lock.
+	for _, pools := range []int{1, 16} {
+		cfg := thousandConfig()
+		for i := range pools {
+			p := cfg.Pools[0]
+			p.Name = fmt.Sprint("p", i)
+			cfg.Pools = append(cfg.Pools, p)
+		}
+		g = must(b, cfg)
+		b.Run(fmt.Sprint("sixteen goroutines/pools ", pools), func(b *testing.B) {
+			b.ReportAllocs()
+			b.SetParallelism(16 / runtime.GOMAXPROCS(0))
+			var next atomic.Int64
+			b.RunParallel(func(pb *testing.PB) {
+				own := int(next.Add(1))
+				pool := fmt.Sprint("p", own%pools)
+				for i := own * 60; pb.Next(); i++ {
+					run(b, i, pool)
+				}
+			})
 		})
-	})
+	}
 }
 
 // A refusal of a pool that has used little of its minute says why.
