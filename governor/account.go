@@ -10,8 +10,7 @@ import (
 // The books of one budget, whichever package budget keeps them: a cap for a tenant, a split for
 // a pool.
 
-// account is one budget with its books. It is guarded by the lock of its owner, a
-// tenant or a pool.
+// account is one budget with its books.
 //
 // Package budget counts up to budget.MaxLimit. Of a limit above that, which only
 // money reaches, it counts in units of scale: calls rounded up, the limit down.
@@ -242,8 +241,6 @@ func unused(now time.Time, accounts []*account) bool {
 
 // configureCaps replaces a tenant's budgets by a list. Those that stay keep their usage.
 func (o *ownLimits) configureCaps(now time.Time, list []Budget, zone *time.Location, r *recall) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
 	was := o.caps
 	o.caps = nil
 	for _, b := range list {

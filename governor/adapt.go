@@ -20,36 +20,34 @@ func (p *pool) slotRules() slots.Rules {
 
 // resume has an adaptive limit go on where it was when an earlier process ended.
 func (p *pool) resume(now time.Time, limit int64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.slots.Resume(now, limit)
 }
 
-// seeLocked notes the state of the pool as a call is dispatched. Calls that name no model are
+// see notes the state of the pool as a call is dispatched. Calls that name no model are
 // skipped: they are no work for a model, and their latency says nothing. Nor does that of calls of which their tenants tell.
-func (p *pool) seeLocked(st *leaseState) {
+func (p *pool) see(st *leaseState) {
 	if st.course.kind.Model != "" && st.holds.belief.by == "" {
 		st.sight = p.slots.See(st.leaf, st.background)
 	}
 }
 
-// roomLocked is how many calls in flight the pool's servers have room for; 0 if they do not say.
-func (p *pool) roomLocked(now time.Time) int64 {
+// room is how many calls in flight the pool's servers have room for; 0 if they do not say.
+func (p *pool) room(now time.Time) int64 {
 	if p.slots.Limiter == nil {
 		return 0
 	}
 	return p.slots.Limiter.Room(now)
 }
 
-// observeLocked gives the limiter one sample of latency: from st.since to now, for a call of so many tokens.
-func (p *pool) observeLocked(now time.Time, st *leaseState, tokens int64) {
+// observe gives the limiter one sample of latency: from st.since to now, for a call of so many tokens.
+func (p *pool) observe(now time.Time, st *leaseState, tokens int64) {
 	p.slots.Observe(now, st.since, adaptive.Kind{Model: st.course.kind.Model, Stream: st.stream, Tokens: tokens}, st.sight)
 }
 
-// endedLocked tells the limiter that a call has ended. How long a stream takes is up to the stream,
+// ended tells the limiter that a call has ended. How long a stream takes is up to the stream,
 // but an answer that comes as a whole is a sample of latency. A call that took no tokens is
 // ignored: it was an error, which comes at once, or never reached the upstream.
-func (p *pool) endedLocked(now time.Time, st *leaseState, u Usage, how Ending) {
+func (p *pool) ended(now time.Time, st *leaseState, u Usage, how Ending) {
 	if p.slots.Limiter == nil || st.sight == (slots.Sight{}) || !u.Took() {
 		return
 	}
@@ -65,7 +63,7 @@ func (p *pool) endedLocked(now time.Time, st *leaseState, u Usage, how Ending) {
 		if tokens == 0 {
 			tokens = u.Input
 		}
-		p.observeLocked(now, st, tokens)
+		p.observe(now, st, tokens)
 	}
 }
 
@@ -81,32 +79,19 @@ func (l Lease) Late() { l.failed(EventLate) }
 func (l Lease) Retried() { l.failed(EventRetried) }
 
 func (l Lease) failed(how EventKind) {
-	switch {
-	case l.pool == nil:
-	case l.g.line == nil:
-		l.failedNow(how)
-	default:
-		l.g.line.instant(func() { l.failedNow(how) })
-	}
-}
-
-func (l Lease) failedNow(how EventKind) {
-	l.noteFailed(how)
-	l.g.deliver()
-}
-
-func (l Lease) noteFailed(how EventKind) {
 	p := l.pool
-	now := l.g.clock.Now()
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	if p == nil {
+		return
+	}
+	now := l.g.lock()
+	defer l.g.unlock()
 	if !p.escrow.Running(l.handle) {
 		return
 	}
 	st := &p.leases[l.handle.Slot]
 	l.g.queueDetail(Event{Kind: how, Call: st.holds.asked})
 	if how == EventFailed {
-		if p.blamesLocked(st) {
+		if p.blames(st) {
 			p.escrow.Failed(now, l.handle, st.since)
 		}
 		return

@@ -31,10 +31,9 @@ func (s server) serve(l Lease, stream bool, first, rest time.Duration, output in
 }
 
 func (g *Governor) slotsOf(pool string) int64 {
-	p := g.table.Load().pools[pool]
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.escrow.State(g.clock.Now()).Slots
+	now := g.look()
+	defer g.unlock()
+	return g.table.pools[pool].escrow.State(now).Slots
 }
 
 // adaptivePool is one of which a limit between 4 and 200 is found.
@@ -119,7 +118,7 @@ func TestAdaptive_LoudAndPolite(t *testing.T) {
 func TestAdaptive_LearnsFromCallsOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := must(t, Config{Pools: []Pool{adaptivePool()}, Tenants: []Tenant{{Name: "a", Weight: 1}}})
-		p := g.table.Load().pools["p"]
+		p := g.table.pools["p"]
 		take := func(req Request) Lease {
 			req.Tenant = "a"
 			req.Pool = "p"
@@ -182,7 +181,7 @@ func TestAdaptive_OverloadOfOne(t *testing.T) {
 					cfg.Tenants = append(cfg.Tenants, Tenant{Name: name, Weight: 1})
 				}
 				g := must(t, cfg)
-				g.table.Load().pools["p"].resume(time.Now(), 100)
+				g.table.pools["p"].resume(time.Now(), 100)
 				call := func(tenant string) Lease {
 					l := admitted(t, g, Request{Tenant: tenant, Pool: "p", Model: "m"})
 					time.Sleep(time.Second)
@@ -390,7 +389,7 @@ func TestAdaptive_SharedWait(t *testing.T) {
 func TestAdaptive_AfterARestart(t *testing.T) {
 	cfg := Config{Pools: []Pool{adaptivePool()}, Tenants: []Tenant{{Name: "a", Weight: 1}}}
 	before := must(t, cfg)
-	before.table.Load().pools["p"].resume(time.Now(), 48)
+	before.table.pools["p"].resume(time.Now(), 48)
 	past := NewPast(time.Now(), nil)
 	past.Saved = before.Saved()
 	for _, c := range []struct{ most, want int64 }{{200, 48}, {40, 40}} {

@@ -25,13 +25,12 @@ import (
 // healthy fails the test unless all books of a governor agree.
 func healthy(t *testing.T, g *Governor) {
 	t.Helper()
-	tb := g.table.Load()
-	for _, p := range tb.inOrder.pools {
-		p.mu.Lock()
+	g.look()
+	defer g.unlock()
+	for _, p := range g.table.inOrder.pools {
 		if err := p.escrow.Check(); err != nil {
 			t.Error(err)
 		}
-		p.mu.Unlock()
 	}
 }
 
@@ -108,10 +107,11 @@ func walkTeams(t *testing.T, cfg Config, before func(g *Governor, i int, req Req
 // goes and is refused as if it had not been.
 func TestApply_TheSameChangesNothing(t *testing.T) {
 	plain := walkTeams(t, small(), func(g *Governor, i int, _ Request) {
-		for _, p := range g.table.Load().inOrder.pools {
+		now := g.lock()
+		defer g.unlock()
+		for _, p := range g.table.inOrder.pools {
 			if i%5 == 0 { // as it is then, too
-				p.mu.Lock()
-				g.pumpAndUnlock(p.pool, g.clock.Now())
+				g.pump(p.pool, now)
 			}
 		}
 	})
@@ -263,7 +263,7 @@ func TestApply_WhoIsGoneIsServedToTheEnd(t *testing.T) {
 		}
 		wg.Wait()
 		admitted(t, g, demand("b", 1)).Settle(Usage{}) // when siblings are gone, so is what was owed to them
-		p := g.table.Load().inOrder.pools[0]
+		p := g.table.inOrder.pools[0]
 		if n := len(p.tree.retired); n != 0 {
 			t.Errorf("%d nodes of who is gone are in the tree still", n)
 		}
@@ -479,13 +479,13 @@ func many(n, pools, groups int) Config {
 func TestApply_ManyGoWithCalls(t *testing.T) {
 	const n = 300
 	g := must(t, many(n, 1, 0))
-	p := g.table.Load().inOrder.pools[0]
+	p := g.table.inOrder.pools[0]
 	var leases []Lease
 	for i := range n {
 		l := admitted(t, g, Request{Tenant: fmt.Sprintf("tenant-%d", i), Pool: "p0", Output: 10})
 		leases = append(leases, l)
 	}
-	leafOf := func(tenant string) any { return g.table.Load().tenants[tenant].access[0].seat.leaf }
+	leafOf := func(tenant string) any { return g.table.tenants[tenant].access[0].seat.leaf }
 	before := leafOf("tenant-7")
 	apply(t, g, many(n, 1, 10))
 	if got := len(p.tree.retired); got != n {

@@ -1,8 +1,6 @@
 package governor
 
 import (
-	"context"
-	"sync"
 	"time"
 
 	"github.com/llmgov/llmgov/escrow/limits"
@@ -33,6 +31,7 @@ const (
 // store. It goes if all limits that hold for it have room, and is booked against all of them or
 // none.
 type SharedCall struct {
+	g      *Governor
 	holds  *holds
 	spend  Spend
 	limits []*SharedLimits
@@ -40,7 +39,6 @@ type SharedCall struct {
 	decided chan struct{} // closed with the decision
 	most    time.Time     // until when calls that asked before it may extend its wait
 
-	mu    sync.Mutex // guards the fields below, and holds until the decision
 	state consulted
 	since time.Time // since when it is its turn: when it asked, or the calls before it were last answered
 	given []Take    // costs with which the store let it in
@@ -64,74 +62,62 @@ func (t *Take) OfBudget() bool { return t.budget != nil }
 
 // consult asks the store and waits for the answer, at most askWait once it is the call's turn. Its
 // turn comes no later than most.
-func (g *Governor) consult(ctx context.Context, b *holds, s Spend, most time.Time) *SharedCall {
-	now := g.clock.Now()
-	c := &SharedCall{holds: b, spend: s, decided: make(chan struct{}), since: now, most: most}
+func (w *walk) consult(s Spend, most time.Time) *SharedCall {
+	b := w.holds
+	w.now = w.g.clock.Now()
+	c := &SharedCall{g: w.g, holds: b, spend: s, decided: make(chan struct{}), since: w.now, most: most}
 	for i := range b.chain {
 		if b.chain[i].own.speaks() {
 			c.limits = append(c.limits, &b.chain[i].own.sharing.handle)
 		}
 	}
 	if len(c.limits) == 0 { // there is nothing to ask about
-		c.Let(now, nil)
+		c.let(w.now, nil)
 		return c
 	}
-	g.changes.askFor(c)
-	for wait := askWait; wait > 0; wait = c.lateAt().Sub(g.clock.Now()) {
-		if g.hears(ctx, c, wait) {
-			return c
+	w.g.changes.askFor(c)
+	for c.state == asking {
+		wait := c.since.Add(askWait).Sub(w.now)
+		if wait <= 0 {
+			c.state = lost
+			break
+		}
+		heard := false
+		w.now = w.g.aside(func() { heard = w.hears(c, wait) })
+		if heard && c.state == asking {
+			c.state = left
 		}
 	}
-	c.give(lost)
 	return c
 }
 
-// hears waits for the answer to a call, at most for wait. It reports whether the call is decided,
+// hears waits without the lock for the answer to a call, at most for wait. It reports whether the call is decided,
 // or nobody waits for it any more.
-func (g *Governor) hears(ctx context.Context, c *SharedCall, wait time.Duration) bool {
+func (w *walk) hears(c *SharedCall, wait time.Duration) bool {
 	late := make(chan struct{})
-	timer := g.clock.AfterFunc(wait, func() { close(late) })
+	timer := w.g.clock.AfterFunc(wait, func() { close(late) })
 	defer timer.Stop()
 	select {
 	case <-c.decided:
 		return true
 	case <-late:
 		return false
-	case <-ctx.Done():
-	case <-g.drained:
+	case <-w.ctx.Done():
+	case <-w.g.drained:
 	}
-	c.give(left)
 	return true
-}
-
-// lateAt is when the answer is overdue.
-func (c *SharedCall) lateAt() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.since.Add(askWait)
 }
 
 // Next says that calls that had asked before this one have just been answered.
 func (c *SharedCall) Next(now time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.g.lock()
+	defer c.g.unlock()
 	c.since = earlier(now, c.most)
-}
-
-// give ends the wait for an answer, unless there is one.
-func (c *SharedCall) give(state consulted) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.state == asking {
-		c.state = state
-	}
 }
 
 // speaks reports whether there is any limit. If so, whoever takes the call speaks for it from now on.
 func (o *ownLimits) speaks() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if !o.limitedLocked() {
+	if !o.limited() {
 		return false
 	}
 	o.sharing.inUse = true
@@ -143,15 +129,15 @@ func (c *SharedCall) Limits() []*SharedLimits { return c.limits }
 
 // Gone reports whether nobody waits for the answer any more.
 func (c *SharedCall) Gone() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.g.lock()
+	defer c.g.unlock()
 	return c.state != asking
 }
 
 // Takes lists the costs of the call on limits. It is empty if nobody waits for the answer any more.
 func (c *SharedCall) Takes(s *SharedLimits) []Take {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.g.lock()
+	defer c.g.unlock()
 	if c.state != asking {
 		return nil
 	}
@@ -166,8 +152,6 @@ func (c *SharedCall) Takes(s *SharedLimits) []Take {
 // takes lists the costs of a call on the limits and budgets of one link.
 func (k *link) takes(cost limits.Cost, s *Spend) (list []Take) {
 	o := k.own
-	o.mu.Lock()
-	defer o.mu.Unlock()
 	cost = o.set.Clip(cost)
 	for axis := range limits.Axis(limits.Axes) {
 		if o.set.Limit(axis) > 0 {
@@ -184,8 +168,12 @@ func (k *link) takes(cost limits.Cost, s *Spend) (list []Take) {
 // Let books the call against all its limits, which have let it in with the given costs: Takes, with the
 // Amounts that it may take. It reports whether somebody still waits for it.
 func (c *SharedCall) Let(now time.Time, given []Take) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.g.lock()
+	defer c.g.unlock()
+	return c.let(now, given)
+}
+
+func (c *SharedCall) let(now time.Time, given []Take) bool {
 	if c.state != asking {
 		return false
 	}
@@ -210,8 +198,8 @@ func (c *SharedCall) amountOf(a *account) int64 {
 // how long until there is some. Put the answer in force in its limits first, because the refusal is
 // explained by the usage of others.
 func (c *SharedCall) Refuse(lacks *Take, wait time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.g.lock()
+	defer c.g.unlock()
 	if c.state == asking {
 		c.lacks = lacks
 		c.wait = wait
@@ -221,8 +209,8 @@ func (c *SharedCall) Refuse(lacks *Take, wait time.Duration) {
 
 // Lose says that nobody answered.
 func (c *SharedCall) Lose() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.g.lock()
+	defer c.g.unlock()
 	if c.state == asking {
 		c.decide(lost)
 	}

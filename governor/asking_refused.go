@@ -7,17 +7,8 @@ import (
 	"github.com/llmgov/llmgov/escrow/limits"
 )
 
-// outcome is the outcome of the call.
-func (c *SharedCall) outcome() consulted {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.state
-}
-
 // refusal explains why the store did not let the call in.
 func (c *SharedCall) refusal(now time.Time) lacking {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	k := &c.holds.chain[0]
 	t := Take{axis: limits.Requests}
 	if c.lacks != nil {
@@ -26,9 +17,7 @@ func (c *SharedCall) refusal(now time.Time) lacking {
 	}
 	wait := c.wait
 	o := k.own
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.advanceLocked(now)
+	o.advance(now)
 	if t.budget != nil {
 		a := t.budget
 		rej := a.refusal(now, c.spend, o.set.MeanRun())
@@ -40,7 +29,7 @@ func (c *SharedCall) refusal(now time.Time) lacking {
 		wait = max(o.set.WaitOn(t.axis, cost), time.Millisecond)
 	}
 	o.set.Deny(t.axis, cost, wait)
-	return lacking{k, o.refuseLimitLocked(t.axis, cost, max(wait, askAgain)), wait}
+	return lacking{k, o.refuseLimit(t.axis, cost, max(wait, askAgain)), wait}
 }
 
 // refusal explains why a budget has no room for a call, by the usage of all processes: it is spent, or
@@ -69,14 +58,14 @@ func (n *noRoom) remember(now time.Time, amount int64, wait time.Duration) {
 	}
 }
 
-// remembersLocked returns the refusal of a call that need not ask: a limit had no room, was
+// remembers returns the refusal of a call that need not ask: a limit had no room, was
 // expected to have none until later, and by all news since still has none.
-func (o *ownLimits) remembersLocked(now time.Time, c limits.Cost, s Spend) (*Refusal, time.Duration) {
+func (o *ownLimits) remembers(now time.Time, c limits.Cost, s Spend) (*Refusal, time.Duration) {
 	if !o.set.Current() {
 		return nil, 0
 	}
 	if lack, denied := o.set.Denied(c); denied {
-		return o.refuseLimitLocked(lack.Axis, c, max(lack.Wait, askAgain)), lack.Wait
+		return o.refuseLimit(lack.Axis, c, max(lack.Wait, askAgain)), lack.Wait
 	}
 	for _, a := range o.caps {
 		a.advance(now)

@@ -87,8 +87,6 @@ func largest(c *Pool) (most limits.Cost) {
 // bound lowers a cost to that of the largest call that fits into empty limits, and left to what is left of budgets. A budget of which nothing
 // is left is to refuse the call.
 func (o *ownLimits) bound(now time.Time, cost *limits.Cost, left *Spend) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
 	for k := range limits.Axis(limits.Timed) {
 		if limit := o.set.Limit(k); limit > 0 {
 			kind := o.set.Kind(k)
@@ -111,18 +109,20 @@ func toldKind(k lengths.Kind) lengths.Kind {
 // modelOf is the model of a kind.
 func modelOf(k lengths.Kind) string { return strings.TrimPrefix(k.Model, toldMark+k.Tenant+toldMark) }
 
-// keepRest journals what a tenant tells of a call beyond what the books of others get: as a cost of the tenant in no pool.
-func (l *Lease) keepRest(r Record) {
-	if r.Took != (Charge{}) {
-		r.Kind = RecordEnded
-		r.Call = l.g.calls.Add(1)
-		r.Pool = ""
-		_ = l.g.journal.Append(r) // the journal reports errors itself
+// restRecord is what a tenant tells of a call beyond what the books of others get, as a cost of the tenant in no pool. It is the zero
+// Record if that is nothing.
+func (l *Lease) restRecord(r Record) Record {
+	if r.Took == (Charge{}) {
+		return Record{}
 	}
+	l.g.calls++
+	r.Kind = RecordEnded
+	r.Call = l.g.calls
+	return r
 }
 
-// believedLocked bounds a cost on the pool's limits by what a running call is believed.
-func (p *pool) believedLocked(h escrow.Handle, cost limits.Cost) limits.Cost {
+// believed bounds a cost on the pool's limits by what a running call is believed.
+func (p *pool) believed(h escrow.Handle, cost limits.Cost) limits.Cost {
 	if p.escrow.Running(h) {
 		return p.leases[h.Slot].holds.belief.cost(cost)
 	}

@@ -10,8 +10,8 @@ import (
 // How one call holds its expected cost in several budgets, all or none, and why it
 // is refused if one has no room.
 
-// holdSharesLocked holds the expected cost of a call in all the pool's budgets, or in none.
-func (p *pool) holdSharesLocked(now time.Time, st *seat, b *holds) *Refusal {
+// holdShares holds the expected cost of a call in all the pool's budgets, or in none.
+func (p *pool) holdShares(now time.Time, st *seat, b *holds) *Refusal {
 	var rej *Refusal
 	st = st.whole()
 	member := func(i int) budget.MemberID { return st.members[i] }
@@ -19,14 +19,14 @@ func (p *pool) holdSharesLocked(now time.Time, st *seat, b *holds) *Refusal {
 	if rej != nil {
 		rej.of(st.tenant.name)
 		if rej.Elsewhere && !p.slots.Granted() {
-			p.lostLocked(now, rej)
+			p.lost(now, rej)
 		}
 	}
 	return rej
 }
 
-// settleSharesLocked settles the holds of a call in the pool's budgets.
-func (p *pool) settleSharesLocked(now time.Time, b *holds, s Spend) {
+// settleShares settles the holds of a call in the pool's budgets.
+func (p *pool) settleShares(now time.Time, b *holds, s Spend) {
 	for _, h := range b.shares {
 		h.settle(now, h, s)
 	}
@@ -50,9 +50,9 @@ func holdAll(now time.Time, accounts []*account, out []held, member func(i int) 
 			switch {
 			case !a.short():
 			case a.of != nil:
-				a.of.askForMoreLocked(limits.Cost{})
+				a.of.askForMore(limits.Cost{})
 			default:
-				a.grants.askForMoreLocked()
+				a.grants.askForMore()
 			}
 			if !b.shadow || !a.short() { // a shadow would have waited for a grant, not been refused
 				worst = worst.worse(b.refusal(now, a, member(i), ans))

@@ -482,7 +482,7 @@ func TestBudget_StormAddsUp(t *testing.T) {
 				}
 			}
 		}
-		for i, p := range g.table.Load().inOrder.pools {
+		for i, p := range g.table.inOrder.pools {
 			if got := s.Pools[i].Budgets[0].Used; got != pools[i] {
 				t.Errorf("pool %d counts %d, %d were settled", i, got, pools[i])
 			}
@@ -492,7 +492,7 @@ func TestBudget_StormAddsUp(t *testing.T) {
 				}
 			}
 		}
-		for _, tn := range g.table.Load().inOrder.tenants {
+		for _, tn := range g.table.inOrder.tenants {
 			for _, a := range tn.over.caps {
 				if a.pending != 0 {
 					t.Errorf("%d of %s are held when all is over", a.pending, a.Name())

@@ -1,7 +1,5 @@
 package governor
 
-import "sync"
-
 // Shared is all of a governor that may be shared with other processes, for whoever speaks with them
 // (package sharing). Each of its parts states its demand, and is told its grants.
 type Shared interface {
@@ -21,31 +19,27 @@ var _ Shared = (*Governor)(nil)
 // changes are for whoever speaks with other processes: which limits of tenants and pools have come into
 // use or lack a grant (Config.SharedLimits, Config.SharedSlots), and which calls ask.
 type changes struct {
+	g    *Governor
 	more chan struct{} // holds an element when something below waits to be taken
 	past *tally        // what earlier processes used; nil is unknown
 
-	mu     sync.Mutex
 	listed map[*ownLimits]bool // came into use, or lack a grant, since they were last taken
 	pools  map[*pool]bool      // likewise, pools with slots or budgets that are divided
 	asking []*SharedCall       // calls that asked since they were last taken
 }
 
-func newChanges() *changes {
-	return &changes{more: make(chan struct{}, 1), listed: map[*ownLimits]bool{}, pools: map[*pool]bool{}}
+func newChanges(g *Governor) *changes {
+	return &changes{g: g, more: make(chan struct{}, 1), listed: map[*ownLimits]bool{}, pools: map[*pool]bool{}}
 }
 
 func (n *changes) list(o *ownLimits) {
-	n.mu.Lock()
 	n.listed[o] = true
-	n.mu.Unlock()
 	n.tell()
 }
 
 // listPool lists a pool whose slots or budgets are shared.
 func (n *changes) listPool(p *pool) {
-	n.mu.Lock()
 	n.pools[p] = true
-	n.mu.Unlock()
 	n.tell()
 }
 
@@ -58,32 +52,8 @@ func (n *changes) tell() {
 }
 
 func (n *changes) askFor(call *SharedCall) {
-	n.mu.Lock()
 	n.asking = append(n.asking, call)
-	n.mu.Unlock()
 	n.tell()
-}
-
-// takeCalls hands over the calls that ask.
-func (n *changes) takeCalls() []*SharedCall {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	list := n.asking
-	n.asking = nil
-	return list
-}
-
-// take hands over the listed limits, and takePools the listed pools.
-func (n *changes) take() []*ownLimits {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return taken(n.listed)
-}
-
-func (n *changes) takePools() []*pool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return taken(n.pools)
 }
 
 // taken empties a set into a list.
@@ -100,7 +70,11 @@ func (g *Governor) SharedCalls() []*SharedCall {
 	if g.changes == nil {
 		return nil
 	}
-	return g.changes.takeCalls()
+	g.lock()
+	defer g.unlock()
+	list := g.changes.asking
+	g.changes.asking = nil
+	return list
 }
 
 // MoreShared returns a channel that holds an element when SharedLimits, SharedCalls or SharedSlots has

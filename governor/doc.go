@@ -96,7 +96,7 @@
 // # Adaptive limits
 //
 // Of a pool whose concurrency is adaptive, only as many slots are used as a limiter says
-// (package adaptive). Under the pool's lock it is told what calls learn about the upstream:
+// (package adaptive). It is told what calls learn about the upstream:
 // how long the first token took, or the whole answer where it comes as one, and what the
 // upstream refused while no other upstream was left (Lease.Overloaded). ServersLoaded tells it what servers of one's own say of
 // their load, by metrics that somebody else reads. Of a call that is
@@ -117,40 +117,33 @@
 //
 // # Locks
 //
-// The escrow and the limits are plain state, and this package is their shell. While a lock is held, only
-// those may be taken that stand below it:
+// The escrow and the limits are plain state, and this package is their shell. One lock guards all of it (lock.go): each method takes it
+// once, does all that is to be done under it, and gives it back. To wait, to ask the store, to write the journal or to take long it
+// is given back meanwhile, and what was found before may be different after. Of the others none is held while the first is taken but
+// applying:
 //
-//	timeline.mu             an instant of a recorded governor, with all that follows from it
 //	Governor.applying       a configuration that is put in force
+//	Governor.mu             all that is decided by
 //	measure.mu              the meter of a pool's shares
-//	SharedCall.mu           a call that asks the store
-//	roster.mu                a tenant's members
-//	pool.mu                 a pool's books
-//	tenant.mu               whether a tenant's limits are made
-//	ownLimits.mu            a tenant's limits, or an upstream's
-//	changes.mu              the list of shared limits that have come into use
-//	tally.mu                the usage of budgets by calls
 //	eventQueue.mu           events that are to be delivered
-//	timeline.reading        the time of a timeline
 //
-// No lock is taken twice, except that Apply takes those of all pools at once. None is held while
-// waiting, or while an Observer, an Interrupt or a Journal is called; only on a timeline the Journal is
-// asked within the instant, because its answer is part of the decision. A lock that is given back is not
-// taken again in the same step. A test (internal/test/arch) reads this list and holds the code against it.
+// None is held while waiting, or while an Observer, an Interrupt or a Journal is called; only on a timeline the Journal is
+// asked within the instant, because its answer is part of the decision. What goes over all tenants gives the lock back after each few
+// (breathe). A test (internal/test/arch) holds the code against this.
 //
 // There are five timers for each pool, and no goroutines of this package's own.
 //
 // What tenants had of a pool, and what they were entitled to, is measured once a second by
-// package fairness, from the scheduler's own counters. These are copied under the pool's
+// package fairness, from the scheduler's own counters. These are copied under the
 // lock, and evaluated under the meter's. None of that is on the way of a request.
 //
 // # Events
 //
 // An Observer is told of each decision and each end, of configurations and of cuts, as
 // values. Whatever shows, counts or writes down what happens does it from there; this package
-// does not. Of what happens under a lock an event is queued, and delivered when the lock is free
+// does not. Of what happens under the lock an event is queued, and delivered when that is free
 // (eventqueue.go). A governor that is Recorded lives on a timeline (timeline.go), so that what its
-// Observer is told is enough to make the same decisions again: one lock covers everything,
+// Observer is told is enough to make the same decisions again: an instant lasts as long as the lock is held,
 // each call walks as a coroutine, and no two things happen at the same time. That is not possible
 // with other processes: what they leave of a limit comes from outside, and calls wait for it within
 // their walk. A governor that is Detailed reports as much, call by call in order, and decides as it would

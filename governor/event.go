@@ -108,24 +108,6 @@ func (g *Governor) queueDetail(e Event) {
 	}
 }
 
-// deliver delivers what is queued. On a timeline that is left to the end of the instant.
-func (g *Governor) deliver() {
-	if g.line == nil {
-		g.events.deliver()
-	}
-}
-
-// report delivers an event that happens under no lock, after those that are queued. Only on a
-// timeline, whose lock covers all, it is queued itself.
-func (g *Governor) report(e Event) {
-	if g.line != nil {
-		g.events.add(e)
-		return
-	}
-	g.events.deliver()
-	g.events.observer.Observe(e)
-}
-
 // tellStart tells what a governor begins with. What it remembers of limits that others keep, too,
 // it does not go by.
 func (g *Governor) tellStart(cfg *Config) {
@@ -136,28 +118,14 @@ func (g *Governor) tellStart(cfg *Config) {
 	g.queueDetail(e)
 }
 
-// tellDecision reports the decision on a call that came at began.
-func (g *Governor) tellDecision(req *Request, began time.Time, l *Lease, rej *Refusal) {
-	e := Event{Kind: EventAdmitted, Call: req.call, Request: req.Record(), Waited: l.Waited, Refused: l.Would}
+// told is the decision on a call, for the Observer.
+func (w *walk) told(rej *Refusal) Event {
+	e := Event{Kind: EventAdmitted, Call: w.req.call, Request: w.req.Record(), Waited: w.lease.Waited, Refused: w.lease.Would, Upstream: w.upstream}
 	if rej != nil {
 		e.Kind = EventRefused
 		e.Waited = rej.Waited
 		e.Refused = rej
 	}
-	if g.detailed && rej == nil {
-		e.Upstream = l.Upstream()
-	}
-	e.At = began.Add(e.Waited)
-	if g.detailed && g.line == nil && rej != nil && rej.Reason == ReasonCancelled {
-		g.report(Event{Kind: EventLeft, At: e.At, Call: req.call})
-	}
-	g.report(e)
-}
-
-// tellEnd reports how a lease ended. e says when, how and with what usage.
-func (g *Governor) tellEnd(p *pool, st *leaseState, e Event) {
-	e.Kind = EventEnded
-	e.Ran = e.At.Sub(st.since)
-	e.Request = Request{ID: st.id, Tenant: st.tenant.name, Pool: p.name, Model: modelOf(st.course.kind), Stream: st.stream, Input: st.input, Price: e.Request.Price}
-	g.report(e)
+	e.At = w.began.Add(e.Waited)
+	return e
 }

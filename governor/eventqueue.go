@@ -7,12 +7,14 @@ import (
 
 // eventQueue delivers events to the Observer, in order and while no lock of the governor is held.
 //
-// An event that happens under a lock is queued under it. It is delivered as soon as the lock is free:
+// An event that happens under the governor's lock is queued under it. It is delivered as soon as the lock is free:
 // by the goroutine that queued it, or by one that delivers before. A goroutine that queues an event
 // does not go on until it is delivered, so the queue is never longer than there are goroutines in
 // the governor, and nothing is lost. On a timeline an instant is delivered as a whole, after it.
 type eventQueue struct {
 	observer Observer // nil = nobody listens
+
+	fresh bool // since the governor's lock was taken something was queued; that lock guards it
 
 	mu    sync.Mutex // guards queue
 	queue []Event
@@ -32,12 +34,12 @@ func newEventQueue(o Observer) *eventQueue {
 // listened reports whether there is an Observer.
 func (o *eventQueue) listened() bool { return o.observer != nil }
 
-// add queues an event, if anybody listens. Call it under the lock under which the event happens, and
-// deliver after it.
+// add queues an event, if anybody listens. Call it under the governor's lock. Whoever gives that back delivers it.
 func (o *eventQueue) add(e Event) {
 	if !o.listened() {
 		return
 	}
+	o.fresh = true
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.pending.Add(1)
@@ -57,6 +59,12 @@ func (o *eventQueue) deliver() {
 	}
 	clear(o.batch)
 	o.pending.Add(-int64(len(o.batch)))
+}
+
+// tell delivers an event that happens under no lock, after those that are queued.
+func (o *eventQueue) tell(e Event) {
+	o.deliver()
+	o.observer.Observe(e)
 }
 
 // takeQueue makes the queue the batch.

@@ -28,18 +28,9 @@ func (k *keyhole) Observe(e Event) {
 	}
 	k.try(e, "applying", &k.g.applying)
 	k.try(e, "eventQueue", &k.g.events.mu)
+	k.try(e, "governor", &k.g.mu)
 	for _, p := range k.g.pools {
-		k.try(e, "pool", &p.mu)
 		k.try(e, "measure", &p.measure.mu)
-	}
-	for _, t := range k.g.tenants {
-		k.try(e, "tenant", &t.mu)
-		if t.over != nil {
-			k.try(e, "ownLimits", &t.over.mu)
-		}
-	}
-	if k.g.line != nil {
-		k.try(e, "timeline", &k.g.line.mu)
 	}
 }
 

@@ -84,27 +84,30 @@ func (t *timeline) drain() {
 // the decision, at once or later, within an instant; it must not ask the governor for anything.
 // leave says that the caller went away; if the call still waits, done is called for it as well.
 func (g *Governor) Ask(req Request, done func(Lease, *Refusal)) (leave func()) {
-	t := g.line
 	f := &fiber{line: g.line}
-	t.instant(func() {
-		f.number = g.asked.Add(1)
-		req.call = f.number
-		// The stop function is never needed: the coroutine always runs to its end.
-		f.resume, _ = iter.Pull(func(wait func(struct{}) bool) {
-			f.wait = wait
-			done(g.walk(context.Background(), &req))
-		})
-		t.run(f)
+	now := g.lock()
+	defer g.unlock()
+	f.number = g.asked + 1
+	// The stop function is never needed: the coroutine always runs to its end.
+	f.resume, _ = iter.Pull(func(wait func(struct{}) bool) {
+		f.wait = wait
+		w := walk{g: g, ctx: context.Background(), req: req, began: now}
+		rej := w.decide()
+		if g.events.listened() {
+			g.events.add(w.told(rej))
+		}
+		done(w.lease, rej)
 	})
+	g.line.run(f)
 	return func() {
-		t.instant(func() {
-			if f.ended || f.gone {
-				return
-			}
-			g.queueDetail(Event{Kind: EventLeft, Call: f.number})
-			f.gone = true
-			f.wake()
-		})
+		g.lock()
+		defer g.unlock()
+		if f.ended || f.gone {
+			return
+		}
+		g.queueDetail(Event{Kind: EventLeft, Call: f.number})
+		f.gone = true
+		f.wake()
 	}
 }
 

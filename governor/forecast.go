@@ -47,13 +47,9 @@ type Check struct {
 // Explain describes the limits that a call would meet now, and changes nothing. It reports false if the tenant or
 // the pool does not exist, or the tenant may not use the pool.
 func (g *Governor) Explain(req Request) (Forecast, bool) {
-	g.look()
-	p := newProspect(g, req)
-	o, known := p.explain(Forecast{})
-	if !known {
-		return Forecast{}, false
-	}
-	return o, true
+	now := g.look()
+	defer g.unlock()
+	return g.foretell(now, req, Forecast{})
 }
 
 // prospect is a call that is not made, but could be.
@@ -62,35 +58,23 @@ type prospect struct {
 	maxWait time.Duration
 }
 
-func newProspect(g *Governor, req Request) *prospect {
+// foretell asks all limits about a call, and adds their answers to a forecast. It returns that
+// as it is, and false, if nothing is known of the tenant or the pool.
+func (g *Governor) foretell(now time.Time, req Request, o Forecast) (Forecast, bool) {
 	req.Input = bounded(req.Input)
 	req.Output = bounded(req.Output)
-	return &prospect{walk: walk{g: g, req: req}}
-}
-
-// explain asks all limits about the call, and adds their answers to a forecast. It returns that
-// as it is, and false, if nothing is known of the tenant or the pool.
-func (p *prospect) explain(begin Forecast) (Forecast, bool) {
-	for {
-		o := begin
-		tb := p.g.table.Load()
-		p.spot = tb.find(p.g.clock.Now(), &p.req)
-		switch {
-		case p.tenant != nil:
-			if p.once(&o) {
-				return o, true
-			}
-		case tb == p.g.table.Load():
-			return o, false
-		}
+	p := &prospect{walk: walk{g: g, req: req, now: now}}
+	p.spot = g.table.find(now, &p.req)
+	if p.tenant == nil {
+		return o, false
 	}
+	defer p.tenant.passed()
+	p.ask(&o)
+	return o, true
 }
 
-// once asks all limits. It reports false if the tenant's seat was just given up, and everything has to be
-// asked anew.
-func (p *prospect) once(o *Forecast) bool {
-	defer p.tenant.passed()
-	p.now = p.g.clock.Now()
+// ask asks all limits.
+func (p *prospect) ask(o *Forecast) {
 	p.maxWait = p.tenant.cfg.MaxWait
 	if p.req.MaxWait != nil {
 		p.maxWait = min(p.maxWait, *p.req.MaxWait)
@@ -107,21 +91,18 @@ func (p *prospect) once(o *Forecast) bool {
 	for i := range p.holds.chain {
 		p.foretellBudgets(i, o)
 	}
-	there := p.foretellPool(o)
+	p.foretellPool(o)
 	if !p.goes(o) {
 		o.Upstream = ""
 	}
 	if o.Refused != nil && !o.decided { // if it is, the refusal belongs to others, who set it
 		o.Refused.inPool(p.pool.name)
 	}
-	return there
 }
 
 // foretellBudgets adds the answers of the budgets of the i-th link.
 func (p *prospect) foretellBudgets(i int, o *Forecast) {
 	own := p.holds.chain[i].own
-	own.mu.Lock()
-	defer own.mu.Unlock()
 	if i == 0 {
 		p.holds.meanRun = own.set.MeanRun()
 	}
@@ -139,9 +120,7 @@ func (o *Forecast) refuse(rej *Refusal) {
 // asked for this.
 func (k *link) foretell(now time.Time, c limits.Call, asks bool, o *Forecast) {
 	own := k.own
-	own.mu.Lock()
-	defer own.mu.Unlock()
-	own.advanceLocked(now)
+	own.advance(now)
 	c.Via = k.via
 	f := own.set.Forecast(c)
 	coming := f.Answer.Coming
@@ -152,24 +131,24 @@ func (k *link) foretell(now time.Time, c limits.Call, asks bool, o *Forecast) {
 			longest = 0
 		}
 	}
-	own.checksLocked(&f, longest, o)
+	own.checks(&f, longest, o)
 	waiting, _ := own.set.InLine()
 	switch {
 	case f.Answer.Verdict == limits.Admitted:
 	case asks && coming && waiting == 0:
 	case asks && !coming && (c.MaxWait <= 0 || f.Rolling > c.MaxWait):
 		axis := own.set.Blame(f.Answer.Cost)
-		o.refuse(own.refuseLimitLocked(axis, f.Answer.Cost, max(own.set.WaitOn(axis, f.Total), askAgain)))
+		o.refuse(own.refuseLimit(axis, f.Answer.Cost, max(own.set.WaitOn(axis, f.Total), askAgain)))
 	case f.Answer.Verdict == limits.Refused:
-		o.refuse(own.refuseLackLocked(now, f.Answer.Cost, f.Answer.Lack, k.via))
+		o.refuse(own.refuseLack(now, f.Answer.Cost, f.Answer.Lack, k.via))
 	default:
 		wait := max(f.Rolling, f.Waits[limits.Concurrency])
 		o.Wait = max(o.Wait, min(longest, wait)) // waits of several limits overlap
 	}
 }
 
-// checksLocked adds the limits as a call would meet them, none with a wait longer than longest.
-func (own *ownLimits) checksLocked(f *limits.Forecast, longest time.Duration, o *Forecast) {
+// checks adds the limits as a call would meet them, none with a wait longer than longest.
+func (own *ownLimits) checks(f *limits.Forecast, longest time.Duration, o *Forecast) {
 	for k := range limits.Axis(limits.Axes) {
 		if limit := own.set.Limit(k); limit > 0 {
 			o.Checks = append(o.Checks, Check{
@@ -209,17 +188,12 @@ func (o *Forecast) spend(now time.Time, accounts []*account, b *holds, member fu
 	}
 }
 
-// foretellPool adds the answer of the pool. It reports false if the seat was given up.
-func (p *prospect) foretellPool(o *Forecast) bool {
+// foretellPool adds the answer of the pool.
+func (p *prospect) foretellPool(o *Forecast) {
 	pool := p.pool.pool
 	seat := p.access.seat
-	pool.mu.Lock()
-	defer pool.mu.Unlock()
-	if seat.left() {
-		return false
-	}
-	pool.lookLocked(true)
-	defer pool.lookLocked(false)
+	pool.look(true)
+	defer pool.look(false)
 	member := func(i int) budget.MemberID { return seat.whole().members[i] }
 	o.spend(p.now, pool.shares, p.holds, member, budgetsOf{p.tenant.name, pool.name})
 	call := escrow.Call{
@@ -227,36 +201,35 @@ func (p *prospect) foretellPool(o *Forecast) bool {
 		Most: placement.PoolCost(pool.weights.holdCost(&p.req)), MaxWait: p.maxWait,
 		Via: pool.upstreams.MaskOf(p.req.Listed, p.req.Via), Conversation: p.req.Conversation,
 	}
-	o.Run = pool.remainingLocked(pool.expectLocked(p.tenant, seat, &p.req, &call), 0, 0, float64(pool.speed)/1000)
-	if rej := pool.refusalInOutageLocked(p.now, p.tenant.name, &call); rej != nil {
+	o.Run = pool.remaining(pool.expect(p.tenant, seat, &p.req, &call), 0, 0, float64(pool.speed)/1000)
+	if rej := pool.refusalInOutage(p.now, p.tenant.name, &call); rej != nil {
 		o.refuse(rej)
 	}
 	ans := pool.escrow.Foretell(p.now, call)
-	there := p.foretellUpstreamsLocked(&call, ans, o)
+	there := p.foretellUpstreams(&call, ans, o)
 	own := ans
 	if there > 0 { // it waits for its upstreams, not for the pool's own limits
 		own.Wait = 0
 	}
-	o.checkPoolLocked(p.now, pool, &call, &own)
+	o.checkPool(p.now, pool, &call, &own)
 	switch ans.Verdict {
 	case escrow.Admitted:
 	case escrow.Queued:
 		o.Wait = max(o.Wait, ans.Wait, there, time.Millisecond) // even if nothing is known of how long
 	default:
-		o.refuse(pool.refusalLocked(p.now, p.tenant.tenant, &call, ans))
+		o.refuse(pool.refusal(p.now, p.tenant.tenant, &call, ans))
 	}
-	return true
 }
 
-// checkPoolLocked adds the limits of a pool, which is locked, as the call would meet them.
-func (o *Forecast) checkPoolLocked(now time.Time, p *pool, call *escrow.Call, ans *escrow.Answer) {
+// checkPool adds the limits of a pool as the call would meet them.
+func (o *Forecast) checkPool(now time.Time, p *pool, call *escrow.Call, ans *escrow.Answer) {
 	waits := func(k escrow.Axis) time.Duration {
 		if ans.Verdict != escrow.Admitted && ans.Axis == k {
 			return ans.Wait
 		}
 		return 0
 	}
-	for i, a := range p.booksLocked(now).Axes {
+	for i, a := range p.books(now).Axes {
 		k := escrow.Axis(i)
 		if a.On {
 			o.Checks = append(o.Checks, Check{
@@ -268,7 +241,7 @@ func (o *Forecast) checkPoolLocked(now time.Time, p *pool, call *escrow.Call, an
 	if limit == 0 {
 		return
 	}
-	slots := Check{Pool: p.name, Axis: axisConcurrency, Limit: limit, Used: used, Asked: 1, Wait: waits(escrow.Slots), Room: p.roomLocked(now)}
+	slots := Check{Pool: p.name, Axis: axisConcurrency, Limit: limit, Used: used, Asked: 1, Wait: waits(escrow.Slots), Room: p.room(now)}
 	for _, s := range p.slots.Standings(call) {
 		rule := Check{Pool: p.name, Axis: ruleAxis(s.Rule), Limit: s.Limit, Used: s.Used, Asked: 1}
 		if s.Keeps { // a slot is free, but not for this call
@@ -284,7 +257,9 @@ func (o *Forecast) checkPoolLocked(now time.Time, p *pool, call *escrow.Call, an
 // that refused it is shown as it stood then. It changes nothing, and costs little more than the
 // refusal did.
 func (g *Governor) Reasons(req Request, rej *Refusal) Forecast {
-	o, _ := newProspect(g, req).explain(Forecast{Refused: rej, decided: true})
+	now := g.look()
+	defer g.unlock()
+	o, _ := g.foretell(now, req, Forecast{Refused: rej, decided: true})
 	if rej.Reason == ReasonQueueFull || rej.Reason == ReasonOverloaded {
 		return o // rej's figures are those of the queue
 	}

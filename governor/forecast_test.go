@@ -35,10 +35,10 @@ func TestExplain_IsWhatHappens(t *testing.T) {
 	}
 	unasked := walkTeams(t, cfg, func(g *Governor, _ int, req Request) {
 		// The books are brought up to date by whoever asks.
-		at := g.table.Load().find(g.clock.Now(), &req)
-		at.pool.mu.Lock()
-		defer at.pool.mu.Unlock()
-		at.pool.escrow.Foretell(g.clock.Now(), escrow.Call{Leaf: at.access.seat.leaf, Most: escrow.Cost{1, 1}})
+		now := g.look()
+		defer g.unlock()
+		at := g.table.find(now, &req)
+		at.pool.escrow.Foretell(now, escrow.Call{Leaf: at.access.seat.leaf, Most: escrow.Cost{1, 1}})
 	})
 	if diff := cmp.Diff(unasked, asked); diff != "" {
 		t.Errorf("to ask changed what happened (-unasked +asked):\n%s", diff)

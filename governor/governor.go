@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/llmgov/llmgov/escrow/limits"
@@ -17,24 +16,25 @@ type Governor struct {
 	journal Journal  // nil = it forgets
 	shared  bool     // the pools' limits
 	changes *changes // for whoever speaks with other processes; nil = nothing is shared
-	table   atomic.Pointer[table]
-	tally   *tally
-	calls   atomic.Uint64 // the last call's number in the journal
-	asked   atomic.Uint64 // how many calls have asked, if it is detailed
-	spare   sync.Pool     // of *holds
 
 	sharedLimits, sharedSlots bool
 
 	events   *eventQueue
-	detailed bool      // somebody listens, to all that is told
-	line     *timeline // nil = it is not recorded
+	detailed bool          // somebody listens, to all that is told
+	line     *timeline     // nil = it is not recorded
+	drained  chan struct{} // closed by Drain
 
-	drains  atomic.Bool   // Drain was called
-	drained chan struct{} // closed by Drain
+	applying sync.Mutex // one Apply at a time
 
-	applying sync.Mutex // guards the fields below
-	pools    map[string]*pool
-	tenants  map[string]*tenant
+	mu    sync.Mutex // guards the fields below, and all that they lead to
+	table *table
+	tally *tally
+	calls uint64    // the last call's number in the journal
+	asked uint64    // how many calls have asked, if it is detailed
+	spare sync.Pool // of *holds
+
+	pools   map[string]*pool // only an Apply changes these
+	tenants map[string]*tenant
 }
 
 // New returns a Governor for cfg, or an error that names all that is wrong with cfg.
@@ -54,28 +54,31 @@ func New(cfg Config) (*Governor, error) {
 	g.sharedLimits = cfg.SharedLimits
 	g.sharedSlots = cfg.SharedSlots
 	if cfg.SharedLimits || cfg.SharedSlots {
-		g.changes = newChanges()
+		g.changes = newChanges(g)
 		if cfg.Past != nil {
 			g.changes.past = newTally(g.zone, cfg.Past)
 		}
 	}
 	if cfg.Recorded {
-		g.line = newTimeline(g.clock, g.events)
+		g.line = newTimeline(g.clock)
+		g.line.ring = func() {
+			g.mu.Lock()
+			g.line.armed = time.Time{}
+			g.line.catchUp()
+			g.unlock()
+		}
 		g.clock = g.line
 	}
 	if cfg.Past != nil {
 		cfg.Past.Cut()
 		cfg.Past.Uses.advance(g.clock.Now())
-		g.calls.Store(cfg.Past.last)
+		g.calls = cfg.Past.last
 	}
 	g.tally = newTally(g.zone, cfg.Past)
+	g.mu.Lock()
+	defer g.unlock()
 	g.tellStart(&cfg)
-	if g.line == nil {
-		g.begin(&cfg)
-	} else {
-		g.line.live(func() { g.begin(&cfg) })
-	}
-	g.events.deliver()
+	g.begin(&cfg)
 	return g, nil
 }
 
@@ -89,14 +92,12 @@ func (g *Governor) begin(cfg *Config) {
 	g.apply(now, *cfg, r)
 	g.review()
 	if cfg.Past != nil {
-		g.table.Load().remember(now, cfg.Past)
-		g.table.Load().announcePast(now, cfg.Past)
+		g.table.remember(now, cfg.Past)
+		g.table.announcePast(now, cfg.Past)
 	}
 	if cfg.Fresh || cfg.Past.knows() {
 		for _, p := range g.pools {
-			p.mu.Lock()
 			p.escrow.Recalled(now)
-			p.mu.Unlock()
 		}
 	}
 }
@@ -110,8 +111,7 @@ func (g *Governor) begin(cfg *Config) {
 //
 // The error is a [*Refusal], which is an [ErrRefused]. If ctx has ended, it is ctx's error as well.
 //
-// It takes two uncontended locks and no allocation when nobody waits, one more for
-// each team or limit in a pool, and two more where there are budgets or a journal.
+// It takes no allocation when nobody waits.
 func (g *Governor) Acquire(ctx context.Context, req Request) (Lease, error) {
 	if until, ok := ctx.Deadline(); ok {
 		req.waitUntil(until)
@@ -130,10 +130,14 @@ func (g *Governor) acquire(ctx context.Context, req *Request) (Lease, *Refusal) 
 	if g.line != nil {
 		return g.ask(ctx, *req)
 	}
-	if g.detailed {
-		req.call = g.asked.Add(1)
+	w := walk{g: g, ctx: ctx, req: *req, began: g.beginning(req)}
+	g.mu.Lock()
+	rej := w.decide()
+	g.unlock()
+	if g.events.listened() {
+		g.events.tell(w.told(rej))
 	}
-	return g.walk(ctx, req)
+	return w.lease, rej
 }
 
 // endOf is the error of a context that has ended, which may notice its deadline a moment late.
@@ -178,34 +182,16 @@ func (w *tokenWeights) ownCost(u Usage, requests int64) limits.Cost {
 // Drain stops admission for good: calls that wait are refused, and so is whatever comes later.
 // Leases live on until they end.
 func (g *Governor) Drain() {
-	if !g.drains.CompareAndSwap(false, true) {
-		<-g.drained
+	g.lock()
+	defer g.unlock()
+	if g.Draining() {
 		return
 	}
-	g.within(func() {
-		close(g.drained)
-		if g.line != nil {
-			g.line.drain()
-		}
-		g.queueDetail(Event{Kind: EventDrained})
-	})
-	g.deliver()
-}
-
-// within runs tell; in an instant of its own if the governor is recorded.
-func (g *Governor) within(tell func()) {
-	if g.line == nil {
-		tell()
-		return
-	}
-	g.line.instant(tell)
-}
-
-// look brings a recorded governor's books to now, for readers.
-func (g *Governor) look() {
+	close(g.drained)
 	if g.line != nil {
-		g.line.catchUp()
+		g.line.drain()
 	}
+	g.queueDetail(Event{Kind: EventDrained})
 }
 
 // Draining reports whether Drain was called.

@@ -305,10 +305,10 @@ func TestI7_StormLeavesNothingBehind(t *testing.T) {
 
 func checkEmpty(t *testing.T, g *Governor) {
 	t.Helper()
-	for _, p := range g.table.Load().inOrder.pools {
-		p.mu.Lock() // a timer may have been the last to use it
+	for _, p := range g.table.inOrder.pools {
+		g.look() // a timer may have been the last to use it
 		err := p.escrow.Check()
-		p.mu.Unlock()
+		g.unlock()
 		if err != nil {
 			t.Error(err)
 		}

@@ -69,13 +69,11 @@ func (g *Governor) spendFrom(b *holds, now time.Time, s Spend) (rej *Refusal, sh
 	b.at = now
 	for i := range b.chain {
 		o := b.chain[i].own
-		o.mu.Lock()
 		if i == 0 {
 			b.meanRun = o.set.MeanRun()
 		}
 		b.caps, rej = holdAll(now, o.caps, b.caps, nobody, b)
 		short = rej != nil && rej.Reason != ReasonBudget && slices.ContainsFunc(o.caps, (*account).lacksGrant)
-		o.mu.Unlock()
 		if rej != nil {
 			return rej, short
 		}
@@ -99,9 +97,8 @@ func (g *Governor) leave(now time.Time, b *holds, actual limits.Cost, spent Spen
 			took = b.belief.cost(actual)
 			s = b.belief.spend(spent)
 		}
-		o.mu.Lock()
 		if !b.exact {
-			o.advanceLocked(now)
+			o.advance(now)
 			if b.free {
 				b.holds[i].Forgive()
 			}
@@ -111,12 +108,11 @@ func (g *Governor) leave(now time.Time, b *holds, actual limits.Cost, spent Spen
 			caps[0].account.settle(now, caps[0], s)
 			caps = caps[1:]
 		}
-		o.bookEndedLocked(now, b.ended, b.caps, s)
-		if c := o.sharing; c != nil && c.sign != nil && o.overdrawnLocked() {
+		o.bookEnded(now, b.ended, b.caps, s)
+		if c := o.sharing; c != nil && c.sign != nil && o.overdrawn() {
 			c.all.list(o) // others may be granted what was taken, and nobody asks before long
 		}
-		o.wakeLocked()
-		o.mu.Unlock()
+		o.wake()
 	}
 	clear(b.holds)
 	clear(b.caps)
@@ -131,20 +127,18 @@ func (b *holds) let(now time.Time, s Spend, given func(*account) int64) {
 	b.at = now
 	for i := len(b.holds); i < len(b.chain); i++ {
 		o := b.chain[i].own
-		o.mu.Lock()
-		o.advanceLocked(now)
-		b.letLocked(now, o, given)
-		o.mu.Unlock()
+		o.advance(now)
+		b.letNext(now, o, given)
 	}
 }
 
-// letLocked books a call against the next limits of its chain, which are locked.
-func (b *holds) letLocked(now time.Time, o *ownLimits, given func(*account) int64) {
+// letNext books a call against the next limits of its chain.
+func (b *holds) letNext(now time.Time, o *ownLimits, given func(*account) int64) {
 	if len(b.holds) == 0 {
 		b.meanRun = o.set.MeanRun()
 	}
 	b.holds = append(b.holds, o.set.Admit(o.set.Clip(b.cost)))
-	o.applyGrantsLocked()
+	o.applyGrants()
 	for _, a := range o.caps {
 		b.caps = append(b.caps, a.let(now, given(a)))
 	}

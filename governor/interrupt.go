@@ -16,24 +16,24 @@ func (f InterruptFunc) Interrupt(cause error) { f(cause) }
 // the cause, and returns how many were asked. Each call still ends its own lease, with what it has
 // taken by then, and holds everything until it does. Calls that wait go on waiting.
 func (g *Governor) Interrupt(pool string, cause error) int {
-	p := g.poolOf(pool)
-	if p == nil {
-		return 0
-	}
 	if cause == nil {
 		cause = context.Canceled
 	}
-	running := p.interruptible()
+	running := g.interruptible(pool)
 	for _, call := range running {
 		call.Interrupt(cause)
 	}
 	return len(running)
 }
 
-// interruptible lists the calls that run and can be ended early.
-func (p *pool) interruptible() (out []Interrupter) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+// interruptible lists the calls of a pool that run and can be ended early.
+func (g *Governor) interruptible(pool string) (out []Interrupter) {
+	g.look()
+	defer g.unlock()
+	p := g.poolOf(pool)
+	if p == nil {
+		return nil
+	}
 	for i := range p.leases {
 		if st := &p.leases[i]; st.interrupt != nil && st.waiter == nil {
 			out = append(out, st.interrupt)
@@ -45,7 +45,7 @@ func (p *pool) interruptible() (out []Interrupter) {
 // poolOf returns the pool of a name, even if no configuration has it any more but calls run in it;
 // or nil.
 func (g *Governor) poolOf(name string) *pool {
-	tb := g.table.Load()
+	tb := g.table
 	if p := tb.pools[name]; p != nil {
 		return p.pool
 	}

@@ -65,36 +65,39 @@ func (w *walk) keepStart(began time.Time, h escrow.Handle, booked escrow.Cost) *
 		return nil
 	}
 	b.logged = booked[escrow.Tokens]
-	err := w.g.journal.Append(Record{
+	r := Record{
 		Kind: RecordAdmitted, Call: b.call, Tenant: b.books, Pool: w.pool.name,
 		Held: b.at, Began: began, Booked: Charge{booked, b.cost, b.spend},
-	})
+	}
+	var err error
+	now := w.g.aside(func() { err = w.g.journal.Append(r) })
 	if err == nil {
 		return nil
 	}
 	b.call = 0
-	w.lease.endNow(Usage{}, 0, EndReleased)
+	if e, ok := w.lease.endNow(now, Usage{}, 0, EndReleased); ok && w.g.events.listened() {
+		w.g.events.add(e.told(w.pool.pool, Usage{}, EndReleased))
+	}
 	w.lease = Lease{}
 	return refuseUnkept(w.tenant.name, w.pool.name)
 }
 
-// keepEnd journals the end of a call. If that fails the admission stands, and after a restart the
-// call counts at its booked cost.
-func (g *Governor) keepEnd(now time.Time, p *pool, st *leaseState, booked, took Charge) {
+// endRecord is the record of a call's end; the zero Record if the journal does not know the call.
+func (p *pool) endRecord(now time.Time, st *leaseState, booked, took Charge) Record {
 	b := st.holds
 	if b.call == 0 {
-		return
+		return Record{}
 	}
-	_ = g.journal.Append(Record{
+	return Record{
 		Kind: RecordEnded, Call: b.call, Tenant: b.books, Pool: p.name,
 		Held: b.at, Began: st.since, Ended: now, Booked: booked, Took: took,
-	})
+	}
 }
 
-// grownLocked returns a record of a running call that has produced more than the journal knows of;
+// grown returns a record of a running call that has produced more than the journal knows of;
 // the zero Record if it has not. The record includes a margin, so that few records are
 // written. Where the provider counts the most at admission, the journal knows already.
-func (p *pool) grownLocked(st *leaseState) Record {
+func (p *pool) grown(st *leaseState) Record {
 	b := st.holds
 	if b.call == 0 || p.rules.Accounting == escrow.AdmitMax {
 		return Record{}

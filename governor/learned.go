@@ -9,7 +9,7 @@ import (
 )
 
 // learned are the lessons of a pool from the calls it served: how many tokens each kind produces,
-// how long it runs, and how fast tokens come. The pool's lock guards it.
+// how long it runs, and how fast tokens come.
 type learned struct {
 	outputs *lengths.Book // in tokens
 	runs    *lengths.Book // in milliseconds
@@ -54,9 +54,9 @@ func (l *learned) recall(from Lengths) {
 	l.ran = min(max(0, from.Ran), longestRun)
 }
 
-// lookLocked begins (on) or ends a stretch in which expectations are only looked up and nothing may
+// look begins (on) or ends a stretch in which expectations are only looked up and nothing may
 // be learned from the questions.
-func (l *learned) lookLocked(on bool) {
+func (l *learned) look(on bool) {
 	l.outputs.Looking(on)
 	l.runs.Looking(on)
 }
@@ -70,8 +70,8 @@ func kindOf(v *tenantView, req *Request) lengths.Kind {
 	return k
 }
 
-// expectLocked fills in the expected cost of a call, and returns its course.
-func (p *pool) expectLocked(v *tenantView, at *seat, req *Request, call *escrow.Call) course {
+// expect fills in the expected cost of a call, and returns its course.
+func (p *pool) expect(v *tenantView, at *seat, req *Request, call *escrow.Call) course {
 	at = at.whole()
 	c := course{kind: kindOf(v, req), most: req.Output}
 	output := p.outputs.ExpectAt(&at.places.outputs, c.kind, req.Output)
@@ -82,7 +82,7 @@ func (p *pool) expectLocked(v *tenantView, at *seat, req *Request, call *escrow.
 		call.Most[escrow.Output] = max(call.Most[escrow.Output], call.Expect-call.Input)
 	}
 	call.Fair = max(1, p.weights.fair(Usage{Input: req.Input, CachedInput: at.expectCached(req.Input), Output: output}))
-	call.Speed = p.speedLocked()
+	call.Speed = p.secondCost()
 	if p.rules.Concurrency > 0 {
 		call.Run = p.boundRun(p.runs.ExpectAt(&at.places.runs, c.kind, longestRun.Milliseconds()), 0)
 	}
@@ -101,25 +101,25 @@ func (l *learned) boundRun(expected int64, age time.Duration) time.Duration {
 	return min(run, 2*max(l.ran, age))
 }
 
-// speedLocked is the cost of one second of output.
-func (p *pool) speedLocked() int64 {
+// secondCost is the cost of one second of output.
+func (p *pool) secondCost() int64 {
 	return max(1, p.weights.cost(Usage{Output: p.speed})/1000)
 }
 
-// startLocked begins a call's course, at its dispatch.
-func (p *pool) startLocked(st *leaseState) {
+// start begins a call's course, at its dispatch.
+func (p *pool) start(st *leaseState) {
 	c := &st.course
 	at := st.seat.whole()
 	c.output = p.outputs.StartAt(&at.places.outputs, c.kind, c.most)
 	if p.rules.Concurrency > 0 {
 		c.run = p.runs.StartAt(&at.places.runs, c.kind, longestRun.Milliseconds())
 	}
-	p.seeLocked(st)
+	p.see(st)
 }
 
-// progressLocked tells the escrow how far a running call has come, and its expected
+// progress tells the escrow how far a running call has come, and its expected
 // cost now.
-func (p *pool) progressLocked(now time.Time, h escrow.Handle, st *leaseState) {
+func (p *pool) progress(now time.Time, h escrow.Handle, st *leaseState) {
 	var told escrow.Progress
 	if st.flowing {
 		expect := p.outputs.Reach(&st.course.output, st.output)
@@ -127,7 +127,7 @@ func (p *pool) progressLocked(now time.Time, h escrow.Handle, st *leaseState) {
 		told.Expect = p.weights.cost(Usage{Input: st.input, Output: expect})
 		told.Taken = st.holds.belief.tokens(told.Taken)
 		told.Expect = st.holds.belief.tokens(told.Expect)
-		told.Speed = p.speedLocked()
+		told.Speed = p.secondCost()
 	}
 	if p.rules.Concurrency > 0 {
 		age := now.Sub(st.since)
@@ -136,57 +136,39 @@ func (p *pool) progressLocked(now time.Time, h escrow.Handle, st *leaseState) {
 	p.escrow.Progress(now, h, told)
 }
 
-const (
-	// While calls wait, running calls are looked at again after replanEvery: the longer a call has
-	// run, the longer it can be expected to run.
-	replanEvery = 250 * time.Millisecond
-	// replanStride is how many calls are looked at before the lock is given to others.
-	replanStride = 256
-)
+// While calls wait, running calls are looked at again after replanEvery: the longer a call has
+// run, the longer it can be expected to run.
+const replanEvery = 250 * time.Millisecond
 
-// replanLaterLocked sets the timer for looking at running calls, if any wait.
-func (g *Governor) replanLaterLocked(p *pool) {
+// replanLater sets the timer for looking at running calls, if any wait.
+func (g *Governor) replanLater(p *pool) {
 	if p.rules.Concurrency == 0 || p.replanning || p.escrow.Waiting() == 0 {
 		return
 	}
 	p.replanning = true
 	if p.replan == nil {
-		p.replan = g.clock.AfterFunc(replanEvery, func() { g.replanRunning(p) })
+		p.replan = g.after(replanEvery, func(now time.Time) { g.replanRunning(p, now) })
 	} else {
 		p.replan.Reset(replanEvery)
 	}
 }
 
 // replanRunning updates the charges of running calls for their slots.
-func (g *Governor) replanRunning(p *pool) {
-	now := g.clock.Now()
-	from := 0
-	for p.replanSome(now, from) {
-		from += replanStride
-	}
-	p.mu.Lock()
-	p.replanning = false
-	g.pumpAndUnlock(p, now)
-}
-
-// replanSome does so for the next replanStride slots, and reports whether there are more. The lock is
-// not held for all of them at once, because calls want it too.
-func (p *pool) replanSome(now time.Time, from int) (more bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	end := min(from+replanStride, len(p.leases))
-	for slot := from; slot < end; slot++ {
+func (g *Governor) replanRunning(p *pool, now time.Time) {
+	for slot := 0; slot < len(p.leases); slot++ {
 		st := &p.leases[slot]
 		if st.seat != nil && st.waiter == nil {
-			p.progressLocked(now, p.escrow.HandleAt(slot), st)
+			p.progress(now, p.escrow.HandleAt(slot), st)
 		}
+		g.breathe(slot)
 	}
-	return end < len(p.leases)
+	p.replanning = false
+	g.pump(p, now)
 }
 
-// learnLocked learns from a call that has ended. whole says that it came to its own end; of one
+// learn learns from a call that has ended. whole says that it came to its own end; of one
 // that was cut off it is only known that it would have been longer.
-func (p *pool) learnLocked(now time.Time, st *leaseState, u Usage, whole bool) {
+func (p *pool) learn(now time.Time, st *leaseState, u Usage, whole bool) {
 	output := u.Output
 	ran := now.Sub(st.since)
 	p.outputs.End(&st.course.output, output, whole)

@@ -69,29 +69,64 @@ func (l Lease) Postpone() bool { return l.end(Usage{}, 1, EndPostponed) }
 // reports whether this call of Release ended it.
 func (l Lease) Release() bool { return l.end(Usage{}, 0, EndReleased) }
 
-func (l *Lease) end(u Usage, requests int64, how Ending) (ended bool) {
-	switch {
-	case l.pool == nil:
+func (l *Lease) end(u Usage, requests int64, how Ending) bool {
+	if l.pool == nil {
 		return false
-	case l.g.line == nil:
-		return l.endNow(u, requests, how)
 	}
-	same := *l // because l stays on the stack
-	same.g.line.instant(func() { ended = same.endNow(u, requests, how) })
-	return ended
+	g := l.g
+	e, ok := l.endNow(g.lock(), u, requests, how)
+	if !ok {
+		g.unlock()
+		return false
+	}
+	if g.line != nil && g.events.listened() {
+		g.events.add(e.told(l.pool, u, how))
+	}
+	g.unlock()
+	e.keep(g.journal)
+	if g.line == nil && g.events.listened() {
+		g.events.tell(e.told(l.pool, u, how))
+	}
+	return true
 }
 
-func (l *Lease) endNow(u Usage, requests int64, how Ending) bool {
+// ended is a lease that has ended, for those who are told of it when the lock is free.
+type ended struct {
+	st       leaseState // its holds are another call's already
+	now      time.Time
+	asked    uint64
+	price    *Price
+	microUSD int64
+	records  [2]Record
+}
+
+// keep journals the end. If that fails the admission stands, and after a restart the call counts at its booked cost; the journal
+// reports errors itself.
+func (e *ended) keep(j Journal) {
+	for i := range e.records {
+		if e.records[i].Kind != 0 && j.Append(e.records[i]) != nil {
+			return
+		}
+	}
+}
+
+// told is how the lease ended, for the Observer.
+func (e *ended) told(p *pool, u Usage, how Ending) Event {
+	return Event{
+		Kind: EventEnded, At: e.now, Call: e.asked, Ending: how, Usage: u, MicroUSD: e.microUSD, Ran: e.now.Sub(e.st.since),
+		Request: Request{ID: e.st.id, Tenant: e.st.tenant.name, Pool: p.name, Model: modelOf(e.st.course.kind), Stream: e.st.stream, Input: e.st.input, Price: e.price},
+	}
+}
+
+func (l *Lease) endNow(now time.Time, u Usage, requests int64, how Ending) (e ended, ok bool) {
 	if l.commitment != nil {
-		return l.commitment.end(l, u, how)
+		return l.commitment.end(now, l, u)
 	}
 	p := l.pool
-	now := l.g.clock.Now()
-	p.mu.Lock()
 	w := &p.weights
-	p.endsLocked(now, l.handle, u, how)
-	actual := l.tookLocked(u, requests)
-	cost := placement.PoolCost(p.believedLocked(l.handle, actual))
+	p.ends(now, l.handle, u, how)
+	actual := l.took(u, requests)
+	cost := placement.PoolCost(p.believed(l.handle, actual))
 	booked := p.escrow.CostOf(int(l.handle.Slot))
 	fair := w.fair(u)
 	if how == EndPostponed && p.escrow.Running(l.handle) {
@@ -100,41 +135,39 @@ func (l *Lease) endNow(u Usage, requests int64, how Ending) bool {
 		actual = postponed.holds.cost
 		fair = w.fair(Usage{Input: postponed.input, Output: p.outputs.Expect(&postponed.course.output)})
 	}
-	st, ok := p.endLocked(now, l.handle, taking{cost, fair, u, how == EndSettled})
+	e.st, ok = p.end(now, l.handle, taking{cost, fair, u, how == EndSettled})
 	if !ok {
-		p.mu.Unlock()
-		return false
+		return e, false
 	}
-	p.endedLocked(now, &st, u, how)
-	l.g.stirLocked(p, now)
-	b := st.holds
+	p.ended(now, &e.st, u, how)
+	l.g.stir(p, now)
+	b := e.st.holds
 	spent := l.spent(u, requests, b.price)
 	believed := b.belief.spend(spent)
-	b.ended = l.g.tally.note(now, &st, p.name, believed, spent.less(believed))
-	p.bookEndedLocked(now, st.seat, b.shares, believed)
-	p.settleSharesLocked(now, b, believed)
-	l.g.pumpAndUnlock(p, now)
+	b.ended = l.g.tally.note(now, &e.st, p.name, believed, spent.less(believed))
+	p.bookEnded(now, e.st.seat, b.shares, believed)
+	p.settleShares(now, b, believed)
+	l.g.pump(p, now)
 
 	ran := time.Duration(0)
 	if requests > 0 {
-		ran = now.Sub(st.since)
+		ran = now.Sub(e.st.since)
 	}
+	e.now = now
+	e.asked = b.asked
+	e.price = b.price
+	e.microUSD = spent[UnitMicroUSD]
 	if l.g.journal != nil {
 		here := b.belief.cost(actual)
-		l.g.keepEnd(now, p, &st, Charge{booked, b.cost, b.spend}, Charge{cost, here, believed})
-		l.keepRest(Record{Tenant: b.books, Held: b.at, Began: st.since, Ended: now, Took: Charge{Own: actual.Plus(here, -1), Spend: spent.less(believed)}})
+		e.records[0] = p.endRecord(now, &e.st, Charge{booked, b.cost, b.spend}, Charge{cost, here, believed})
+		e.records[1] = l.restRecord(Record{Tenant: b.books, Held: b.at, Began: e.st.since, Ended: now, Took: Charge{Own: actual.Plus(here, -1), Spend: spent.less(believed)}})
 	}
-	asked := b.asked
-	price := b.price
 	l.g.leave(now, b, actual, spent, ran)
-	if l.g.events.listened() {
-		l.g.tellEnd(p, &st, Event{At: now, Call: asked, Ending: how, Usage: u, MicroUSD: spent[UnitMicroUSD], Request: Request{Price: price}})
-	}
-	return true
+	return e, true
 }
 
-// tookLocked is the cost of a usage on rolling limits, those of the pool and of tenants alike.
-func (l *Lease) tookLocked(u Usage, requests int64) limits.Cost {
+// took is the cost of a usage on rolling limits, those of the pool and of tenants alike.
+func (l *Lease) took(u Usage, requests int64) limits.Cost {
 	w := &l.pool.weights
 	cost := w.ownCost(u, requests)
 	if l.before == (Booked{}) {
@@ -150,41 +183,35 @@ func (l *Lease) tookLocked(u Usage, requests int64) limits.Cost {
 // Progress tells how many tokens the call has produced so far. Calling it a few times a second is
 // enough. Where the provider counts tokens as they are produced, they are booked now.
 func (l Lease) Progress(output int64) {
-	switch {
-	case l.pool == nil:
-	case l.g.line == nil:
-		l.progress(bounded(output))
-	default:
-		l.g.line.instant(func() { l.progress(bounded(output)) })
+	if l.pool == nil {
+		return
+	}
+	now := l.g.lock()
+	grown := l.progress(now, bounded(output))
+	l.g.unlock()
+	if grown.Kind != 0 {
+		_ = l.g.journal.Append(grown) // the journal reports errors itself, and the call is under way
 	}
 }
 
-func (l Lease) progress(output int64) {
+// progress returns what of it the journal has to know.
+func (l *Lease) progress(now time.Time, output int64) Record {
 	p := l.pool
-	now := l.g.clock.Now()
-	p.mu.Lock()
 	if !p.escrow.Running(l.handle) {
-		p.mu.Unlock()
-		return
+		return Record{}
 	}
 	st := &p.leases[l.handle.Slot]
 	if !st.flowing && st.stream {
-		p.observeLocked(now, st, st.input)
+		p.observe(now, st, st.input)
 	}
 	st.flowing = true
 	st.output = output
 	l.g.queueDetail(Event{Kind: EventProgress, Call: st.holds.asked, Usage: Usage{Output: output}})
-	p.progressLocked(now, l.handle, st)
-	grown := p.grownLocked(st)
+	p.progress(now, l.handle, st)
 	if p.escrow.Waiting() > 0 { // this may tell when there will be room
-		l.g.pumpAndUnlock(p, now)
-	} else {
-		p.mu.Unlock()
+		l.g.pump(p, now)
 	}
-	l.g.deliver()
-	if grown.Kind != 0 {
-		_ = l.g.journal.Append(grown) // the journal reports errors itself, and the call is under way
-	}
+	return p.grown(st)
 }
 
 // Remaining is how much longer the call is expected to run, given how long calls of its kind ran;
@@ -194,16 +221,14 @@ func (l Lease) Remaining() time.Duration {
 	if l.pool == nil {
 		return 0
 	}
-	l.g.look()
+	now := l.g.look()
+	defer l.g.unlock()
 	p := l.pool
-	now := l.g.clock.Now()
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	if !p.escrow.Running(l.handle) {
 		return 0
 	}
-	p.lookLocked(true)
-	defer p.lookLocked(false)
+	p.look(true)
+	defer p.look(false)
 	st := &p.leases[l.handle.Slot]
 	ran := now.Sub(st.since)
 	speed := float64(p.speed) / 1000
@@ -214,15 +239,15 @@ func (l Lease) Remaining() time.Duration {
 			speed = float64(produced) / ran.Seconds()
 		}
 	}
-	return p.remainingLocked(st.course, ran, min(produced, st.course.most), speed)
+	return p.remaining(st.course, ran, min(produced, st.course.most), speed)
 }
 
-// remainingLocked is how much longer a call is expected to run that has run for so long and
+// remaining is how much longer a call is expected to run that has run for so long and
 // produced so much. It goes by how long such calls run, if that is known, and else by how much they
 // produce, at speed tokens a second. If that is not known either, the most that it may produce says
 // little: a call of 2 s may declare tokens for a minute. Then it is expected to run as long again, at
 // most: a caller that comes back at that time waits no longer than twice as long as the call runs.
-func (p *pool) remainingLocked(c course, ran time.Duration, produced int64, speed float64) time.Duration {
+func (p *pool) remaining(c course, ran time.Duration, produced int64, speed float64) time.Duration {
 	if p.rules.Concurrency > 0 {
 		run := time.Duration(p.runs.ReachOf(c.kind, longestRun.Milliseconds(), ran.Milliseconds())) * time.Millisecond
 		if run < longestRun {

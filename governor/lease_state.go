@@ -37,8 +37,8 @@ func (st *leaseState) used() int64 {
 	return st.input + st.output
 }
 
-// stateLocked returns the state of the call with a handle.
-func (p *pool) stateLocked(h escrow.Handle) *leaseState {
+// stateOf returns the state of the call with a handle.
+func (p *pool) stateOf(h escrow.Handle) *leaseState {
 	for int(h.Slot) >= len(p.leases) {
 		p.leases = append(p.leases, leaseState{})
 	}
@@ -53,15 +53,15 @@ type taking struct {
 	whole bool // it came to its own end
 }
 
-// endLocked settles a call in the escrow, learns from it, and returns its state, which it clears.
+// end settles a call in the escrow, learns from it, and returns its state, which it clears.
 // It reports false if the call has ended before.
-func (p *pool) endLocked(now time.Time, h escrow.Handle, took taking) (st leaseState, ok bool) {
+func (p *pool) end(now time.Time, h escrow.Handle, took taking) (st leaseState, ok bool) {
 	if !p.escrow.SettleFair(now, h, took.cost, took.fair) {
 		return st, false
 	}
 	st = p.leases[h.Slot]
 	p.leases[h.Slot] = leaseState{}
-	p.learnLocked(now, &st, took.usage, took.whole)
+	p.learn(now, &st, took.usage, took.whole)
 	return st, true
 }
 

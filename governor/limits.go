@@ -3,22 +3,20 @@ package governor
 import (
 	"context"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/llmgov/llmgov/escrow/limits"
 )
 
 // ownLimits is the shell around a limits.Set: one set of own limits, a tenant's over all pools or in
-// one of them. It has the lock, and the tenant's budgets.
+// one of them. It has the tenant's budgets.
 type ownLimits struct {
 	owner, pool string // whose limits, and in which pool; "" is over all
 
-	mu      sync.Mutex
 	sharing *limitSharing // nil = nobody else counts against the limits
 	caps    []*account    // a tenant's budgets, if the limits are over all pools
 	set     limits.Set
-	freed   func() // called without the lock when there may be more room; nil for tenants' limits
+	of      *pool // of which they are an upstream's; nil for tenants' limits
 }
 
 // newOwnLimits makes limits that limit nothing yet. all is nil if they are not shared with other
@@ -31,14 +29,13 @@ func newOwnLimits(owner, pool string, all *changes) *ownLimits {
 		o.set = *limits.New(true, func() bool { return slices.ContainsFunc(o.caps, (*account).lacksGrant) })
 		o.sharing = &limitSharing{all: all}
 		o.sharing.handle.own = o
+		o.sharing.handle.g = all.g
 	}
 	return o
 }
 
 // configure changes the limits while calls run and wait.
 func (o *ownLimits) configure(now time.Time, l limits.Limits, bound int, by calledBy) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
 	if o.sharing != nil {
 		o.sharing.calledBy = by
 	}
@@ -46,13 +43,13 @@ func (o *ownLimits) configure(now time.Time, l limits.Limits, bound int, by call
 	if o.sharing != nil && o.sharing.sign != nil {
 		o.sharing.all.list(o) // other processes do not know these limits yet
 	}
-	o.applyGrantsLocked()
-	o.wakeLocked() // the first in line may fit now
+	o.applyGrants()
+	o.wake() // the first in line may fit now
 }
 
-// advanceLocked brings the books to now. Grants that have expired are given up: of a budget the last
+// advance brings the books to now. Grants that have expired are given up: of a budget the last
 // known usage of others is still shown.
-func (o *ownLimits) advanceLocked(now time.Time) {
+func (o *ownLimits) advance(now time.Time) {
 	if o.sharing != nil && o.sharing.sign != nil {
 		o.set.Prolong(o.sharing.kept, o.sharing.sign())
 	}
@@ -64,15 +61,15 @@ func (o *ownLimits) advanceLocked(now time.Time) {
 		a.advance(now)
 	}
 	if expired {
-		o.dropBudgetGrantsLocked()
+		o.dropBudgetGrants()
 	}
 }
 
-// limitedLocked reports whether there is any limit or budget.
-func (o *ownLimits) limitedLocked() bool { return o.set.Limited() || len(o.caps) > 0 }
+// limited reports whether there is any limit or budget.
+func (o *ownLimits) limited() bool { return o.set.Limited() || len(o.caps) > 0 }
 
-// wakeLocked lets the first call in line look again that is not asking already.
-func (o *ownLimits) wakeLocked() {
+// wake lets the first call in line look again that is not asking already.
+func (o *ownLimits) wake() {
 	if p := o.set.Turn(); p != nil {
 		p.Caller.(*waiter).wake()
 	}
@@ -83,9 +80,7 @@ func (o *ownLimits) suspend(now time.Time, h *limits.Hold) {
 	if !h.Booked() {
 		return
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.advanceLocked(now)
+	o.advance(now)
 	o.set.Suspend(h)
 }
 
@@ -94,24 +89,19 @@ func (o *ownLimits) resume(now time.Time, h *limits.Hold) {
 	if h.Booked() {
 		return
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.advanceLocked(now)
+	o.advance(now)
 	o.set.Resume(h)
-	o.wakeLocked() // now it can be known when this leaves the minute
+	o.wake() // now it can be known when this leaves the minute
 }
 
 // idle reports whether no call runs or waits, and nothing that was used of a budget, or of a limit over another time than a minute, counts
 // any more.
 func (o *ownLimits) idle(now time.Time) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.advanceLocked(now)
+	o.advance(now)
 	return o.set.Idle() && len(o.set.WindowUses()) == 0 && unused(now, o.caps)
 }
 
-// limitSharing connects own limits with those who speak for them with other processes. The lock of the
-// limits guards it.
+// limitSharing connects own limits with those who speak for them with other processes.
 type limitSharing struct {
 	all    *changes
 	handle SharedLimits // towards whoever speaks for the limits
@@ -139,6 +129,7 @@ type SharedLimits struct {
 	// Speaker is whatever those who speak for the limits want to find again.
 	Speaker any
 
+	g   *Governor
 	own *ownLimits
 }
 
@@ -156,10 +147,10 @@ type calledBy struct{ asking, granted, closed bool }
 // MaxWait is shorter: about a round trip to the store.
 const grantWait = 250 * time.Millisecond
 
-// announceLocked lists the limits so that somebody asks the store for grants, unless somebody
+// announce lists the limits so that somebody asks the store for grants, unless somebody
 // does already or it limits nothing.
-func (o *ownLimits) announceLocked() {
-	if o.sharing != nil && !o.sharing.inUse && o.limitedLocked() {
+func (o *ownLimits) announce() {
+	if o.sharing != nil && !o.sharing.inUse && o.limited() {
 		o.sharing.inUse = true
 		o.sharing.all.list(o)
 	}
@@ -171,22 +162,28 @@ func (o *ownLimits) announceLocked() {
 func (g *Governor) Refresh(ctx context.Context, tenant string) {
 	ctx, cancel := context.WithTimeout(ctx, grantWait)
 	defer cancel()
-	v := g.table.Load().view(g.clock.Now(), tenant, "")
-	if v == nil {
-		return
-	}
-	var heard []<-chan struct{}
-	for _, p := range v.table.inOrder.pools {
-		for _, k := range v.chain(g.clock.Now(), p) {
-			heard = append(heard, k.own.ask())
-		}
-	}
-	for _, c := range heard {
+	for _, c := range g.askAll(tenant) {
 		select {
 		case <-c:
 		case <-ctx.Done():
 		}
 	}
+}
+
+// askAll asks for the limits of a tenant, in all its pools, and returns what is closed with each answer.
+func (g *Governor) askAll(tenant string) (heard []<-chan struct{}) {
+	now := g.lock()
+	defer g.unlock()
+	v := g.table.view(now, tenant, "")
+	if v == nil {
+		return nil
+	}
+	for _, p := range v.table.inOrder.pools {
+		for _, k := range v.chain(now, p) {
+			heard = append(heard, k.own.ask())
+		}
+	}
+	return heard
 }
 
 // answered is a closed channel.
@@ -195,13 +192,11 @@ var answered = func() chan struct{} { c := make(chan struct{}); close(c); return
 // ask makes sure that the store is asked for the limits' grants. It returns a channel that is closed
 // when the answer is in force: at once if one is already, or if there is nobody to ask.
 func (o *ownLimits) ask() <-chan struct{} {
-	o.mu.Lock()
-	defer o.mu.Unlock()
 	c := o.sharing
-	if c == nil || c.inUse && c.sign == nil || !o.limitedLocked() {
+	if c == nil || c.inUse && c.sign == nil || !o.limited() {
 		return answered
 	}
-	o.announceLocked()
+	o.announce()
 	o.set.NoteDenied() // so that what comes is not dropped at once
 	if c.sign != nil { // nobody asks before long
 		c.all.list(o)
@@ -212,17 +207,17 @@ func (o *ownLimits) ask() <-chan struct{} {
 	return c.heard
 }
 
-// hearLocked releases those who wait for an answer from the store.
-func (o *ownLimits) hearLocked() {
+// hear releases those who wait for an answer from the store.
+func (o *ownLimits) hear() {
 	if c := o.sharing; c.heard != nil {
 		close(c.heard)
 		c.heard = nil
 	}
 }
 
-// askForMoreLocked notes that the grants are too small for a call of cost c, and lists the limits so
+// askForMore notes that the grants are too small for a call of cost c, and lists the limits so
 // that the store is asked for more at once.
-func (o *ownLimits) askForMoreLocked(c limits.Cost) {
+func (o *ownLimits) askForMore(c limits.Cost) {
 	if o.set.NoteLack(c) {
 		o.sharing.all.list(o)
 	}
@@ -234,37 +229,35 @@ func (o *ownLimits) askAhead(now time.Time, c limits.Cost) {
 	if o.sharing == nil {
 		return
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.advanceLocked(now)
+	o.advance(now)
 	c = o.set.Clip(c)
 	if _, fits := o.set.Fits(c); !fits {
-		o.askForMoreLocked(c)
+		o.askForMore(c)
 	}
 }
 
-// overdrawnLocked reports whether more counts here than was granted, because calls took more than they were held at.
-func (o *ownLimits) overdrawnLocked() bool {
+// overdrawn reports whether more counts here than was granted, because calls took more than they were held at.
+func (o *ownLimits) overdrawn() bool {
 	k, fits := o.set.Fits(limits.Cost{})
 	return !fits && k < limits.Concurrency || slices.ContainsFunc(o.caps, func(a *account) bool { return a.cap.Counted() > a.granted })
 }
 
-// dropLocked leaves this process without any grant.
-func (o *ownLimits) dropLocked() {
+// drop leaves this process without any grant.
+func (o *ownLimits) drop() {
 	o.set.Drop()
-	o.dropBudgetGrantsLocked()
+	o.dropBudgetGrants()
 }
 
-// dropBudgetGrantsLocked gives up the grants of budgets. The known usage of others stays.
-func (o *ownLimits) dropBudgetGrantsLocked() {
+// dropBudgetGrants gives up the grants of budgets. The known usage of others stays.
+func (o *ownLimits) dropBudgetGrants() {
 	for _, a := range o.caps {
 		a.granted = 0
 	}
-	o.applyGrantsLocked()
+	o.applyGrants()
 }
 
-// applyGrantsLocked puts the grant of each budget in force.
-func (o *ownLimits) applyGrantsLocked() {
+// applyGrants puts the grant of each budget in force.
+func (o *ownLimits) applyGrants() {
 	for _, a := range o.caps {
 		a.applyGrant()
 	}

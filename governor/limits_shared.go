@@ -56,7 +56,9 @@ func (g *Governor) SharedLimits() (list []*SharedLimits) {
 	if g.changes == nil {
 		return nil
 	}
-	for _, o := range g.changes.take() {
+	g.lock()
+	defer g.unlock()
+	for _, o := range taken(g.changes.listed) {
 		list = append(list, &o.sharing.handle)
 	}
 	return list
@@ -72,36 +74,36 @@ func (s *SharedLimits) Owner() string {
 
 // Asks reports whether there are calls that ask before they go by these limits.
 func (s *SharedLimits) Asks() bool {
-	s.own.mu.Lock()
-	defer s.own.mu.Unlock()
+	s.g.lock()
+	defer s.g.unlock()
 	return s.own.sharing.asking
 }
 
 // Demand reads the present demand.
 func (s *SharedLimits) Demand(now time.Time) LimitsDemand {
-	s.own.mu.Lock()
-	defer s.own.mu.Unlock()
-	s.own.advanceLocked(now)
-	return s.own.demandLocked(now)
+	s.g.lock()
+	defer s.g.unlock()
+	s.own.advance(now)
+	return s.own.demand(now)
 }
 
 // Claim is Demand, for a caller that passes all of it on: Lacks and Refuses begin anew.
 func (s *SharedLimits) Claim(now time.Time) LimitsDemand {
-	s.own.mu.Lock()
-	defer s.own.mu.Unlock()
-	s.own.advanceLocked(now)
-	d := s.own.demandLocked(now)
+	s.g.lock()
+	defer s.g.unlock()
+	s.own.advance(now)
+	d := s.own.demand(now)
 	s.own.set.Noted()
 	return d
 }
 
 // GiveUp is Claim, and gives up all unused grants.
 func (s *SharedLimits) GiveUp(now time.Time) LimitsDemand {
+	s.g.lock()
+	defer s.g.unlock()
 	o := s.own
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.advanceLocked(now)
-	d := o.demandLocked(now)
+	o.advance(now)
+	d := o.demand(now)
 	o.set.Noted()
 	for k := range limits.Axis(limits.Axes) {
 		o.set.Allow(k, min(o.set.Granted(k), o.set.UsedHere(k)))
@@ -109,21 +111,21 @@ func (s *SharedLimits) GiveUp(now time.Time) LimitsDemand {
 	for _, a := range o.caps {
 		a.granted = min(a.granted, a.used(now))
 	}
-	o.applyGrantsLocked()
+	o.applyGrants()
 	return d
 }
 
 // Traffic counts all calls so far.
 func (s *SharedLimits) Traffic() limits.Traffic {
-	s.own.mu.Lock()
-	defer s.own.mu.Unlock()
+	s.g.lock()
+	defer s.g.unlock()
 	return s.own.set.Traffic()
 }
 
 // OfTenant reports whether the limits are a tenant's, and not an upstream's.
-func (s *SharedLimits) OfTenant() bool { return s.own.freed == nil }
+func (s *SharedLimits) OfTenant() bool { return s.own.of == nil }
 
-func (o *ownLimits) demandLocked(now time.Time) LimitsDemand {
+func (o *ownLimits) demand(now time.Time) LimitsDemand {
 	lacks, refuses := o.set.Asked()
 	waiting, _ := o.set.InLine()
 	d := LimitsDemand{
@@ -141,38 +143,38 @@ func (o *ownLimits) demandLocked(now time.Time) LimitsDemand {
 
 // Allow puts grants in force until the given time. Limits that are not among them keep theirs.
 func (s *SharedLimits) Allow(now, until time.Time, list []Grant) {
+	at := s.g.lock()
+	defer s.g.unlock()
 	s.own.allow(now, until, list)
-	if s.own.freed != nil {
-		s.own.freed()
+	if p := s.own.of; p != nil {
+		s.g.pump(p, at)
 	}
 }
 
 // Keep prolongs the grants until a time, as long as there is a sign of life: whenever they are looked at, until that is over. It holds
 // until Allow.
 func (s *SharedLimits) Keep(until time.Time, sign func() time.Time) {
-	s.own.mu.Lock()
-	defer s.own.mu.Unlock()
+	s.g.lock()
+	defer s.g.unlock()
 	s.own.sharing.kept = until
 	s.own.sharing.sign = sign
 }
 
 func (o *ownLimits) allow(now, until time.Time, list []Grant) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.advanceLocked(now)
+	o.advance(now)
 	o.sharing.forget() // the answer counts them
 	o.sharing.shut = false
 	o.sharing.sign = nil
 	o.set.Renew(until)
 	for _, grant := range list {
-		o.allowLocked(grant)
+		o.allowOne(grant)
 	}
-	o.applyGrantsLocked()
-	o.hearLocked()
-	o.wakeLocked()
+	o.applyGrants()
+	o.hear()
+	o.wake()
 }
 
-func (o *ownLimits) allowLocked(grant Grant) {
+func (o *ownLimits) allowOne(grant Grant) {
 	for k := range limits.Axis(limits.Axes) {
 		if o.set.Limit(k) > 0 && grant.Name == o.set.ShareName(k) {
 			o.set.Allow(k, grant.Amount)
@@ -194,37 +196,37 @@ func (o *ownLimits) allowLocked(grant Grant) {
 // by itself against the whole limits. If they are unreadable, other processes go on with theirs, and this one does so only where
 // Pool.OnLoss of all pools is open.
 func (s *SharedLimits) Alone(now time.Time, unreadable bool) {
+	s.g.lock()
+	defer s.g.unlock()
 	o := s.own
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.advanceLocked(now)
-	o.hearLocked()
+	o.advance(now)
+	o.hear()
 	if unreadable && o.sharing.closed {
 		o.sharing.shut = true
 		o.set.Renew(time.Time{})
-		o.dropLocked()
+		o.drop()
 		return
 	}
-	if o.freed != nil || !o.set.Alone() { // an upstream's limits are closed without grants, as the pool's are
+	if o.of != nil || !o.set.Alone() { // an upstream's limits are closed without grants, as the pool's are
 		return
 	}
-	o.applyGrantsLocked()
-	o.wakeLocked()
+	o.applyGrants()
+	o.wake()
 }
 
 // Rest gives up all grants, unless calls run or wait, or came or were refused since the Traffic was
 // counted. If it does, nobody speaks for the limits from then on, until SharedLimits returns them again.
 func (s *SharedLimits) Rest(now time.Time, since limits.Traffic) bool {
+	s.g.lock()
+	defer s.g.unlock()
 	o := s.own
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.advanceLocked(now)
+	o.advance(now)
 	lacks, refuses := o.set.Asked()
 	if !o.set.Idle() || o.set.Traffic() != since || lacks || refuses {
 		return false
 	}
 	o.sharing.inUse = false
-	o.dropLocked()
+	o.drop()
 	return true
 }
 

@@ -35,10 +35,8 @@ func newInLine() *inLine {
 // only a grant it may wait until may.least, whatever its MaxWait is.
 func (k *link) join(now time.Time, b *holds, may waits, claim escrow.Claim, hold *limits.Hold) (*inLine, *Refusal) {
 	o := k.own
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.advanceLocked(now)
-	o.announceLocked()
+	o.advance(now)
+	o.announce()
 	call := limits.Call{
 		Cost: b.cost, Via: k.via, Below: may.below, MaxWait: may.until.Sub(now), Claim: claim, Keeps: may.keeps && !b.shadow, Back: may.back.Sub(now),
 	}
@@ -48,9 +46,9 @@ func (k *link) join(now time.Time, b *holds, may waits, claim escrow.Claim, hold
 	}
 	var rej *Refusal
 	if ans.Verdict == limits.Refused {
-		rej = o.refuseLocked(now, k, &call, &ans)
+		rej = o.refuse(now, k, &call, &ans)
 	}
-	o.askForMoreLocked(ans.Cost)
+	o.askForMore(ans.Cost)
 	switch {
 	case b.shadow:
 		*hold = o.set.Book(ans.Cost)
@@ -70,38 +68,36 @@ func (k *link) join(now time.Time, b *holds, may waits, claim escrow.Claim, hold
 	return w, nil
 }
 
-// takeLocked books the call of w if it is first in line and fits, and if it may go.
-func (o *ownLimits) takeLocked(w *inLine, mayGo bool) (limits.Hold, bool) {
+// take books the call of w if it is first in line and fits, and if it may go.
+func (o *ownLimits) take(w *inLine, mayGo bool) (limits.Hold, bool) {
 	if !mayGo {
 		return limits.Hold{}, false
 	}
 	h, ok := o.set.Take(&w.place)
 	if ok {
-		o.wakeLocked()
+		o.wake()
 	}
 	return h, ok
 }
 
-// quitLocked takes the call of w out of the line, and returns why it did not go.
-func (o *ownLimits) quitLocked(now time.Time, k *link, w *inLine, gone bool) *Refusal {
+// giveUp takes the call of w out of the line, and returns why it did not go.
+func (o *ownLimits) giveUp(now time.Time, k *link, w *inLine, gone bool) *Refusal {
 	o.set.Quit(&w.place, false)
-	o.wakeLocked()
+	o.wake()
 	ans := limits.Answer{Cost: w.place.Cost(), Lack: o.set.LackAt(&w.place)}
-	o.askForMoreLocked(ans.Cost)
+	o.askForMore(ans.Cost)
 	w.call.Keeps = w.call.Keeps && !gone
-	return o.refuseLocked(now, k, &w.call, &ans)
+	return o.refuse(now, k, &w.call, &ans)
 }
 
-// refuseLocked refuses a call, and keeps its place.
-func (o *ownLimits) refuseLocked(now time.Time, k *link, call *limits.Call, ans *limits.Answer) *Refusal {
+// refuse refuses a call, and keeps its place.
+func (o *ownLimits) refuse(now time.Time, k *link, call *limits.Call, ans *limits.Answer) *Refusal {
 	o.set.Keep(*call, ans)
-	return o.refuseLackLocked(now, ans.Cost, ans.Lack, k.via).keeps(ans.Kept)
+	return o.refuseLack(now, ans.Cost, ans.Lack, k.via).keeps(ans.Kept)
 }
 
 // quit takes w out of the line; served says that its call goes.
 func (o *ownLimits) quit(w *inLine, served bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
 	o.set.Quit(&w.place, served)
-	o.wakeLocked()
+	o.wake()
 }

@@ -9,33 +9,33 @@ import (
 
 // A pool is cut off when nobody says how much of its shared limits it may hand out.
 
-// cutOffLocked reports whether the pool has not been told of late how much it may hand out. To be
+// cutOff reports whether the pool has not been told of late how much it may hand out. To be
 // told "nothing for now" is an answer, too.
-func (p *pool) cutOffLocked(now time.Time) bool {
+func (p *pool) cutOff(now time.Time) bool {
 	for pair := range pairs {
-		if p.pairCutOffLocked(now, pair) {
+		if p.pairCutOff(now, pair) {
 			return true
 		}
 	}
 	return false
 }
 
-// pairCutOffLocked reports the same of the limits of a pair.
-func (p *pool) pairCutOffLocked(now time.Time, pair int) bool {
-	return p.set.Shared && p.ratedLocked(pair) && now.Sub(p.rates.allowed[pair]) >= GrantLasts
+// pairCutOff reports the same of the limits of a pair.
+func (p *pool) pairCutOff(now time.Time, pair int) bool {
+	return p.set.Shared && p.rated(pair) && now.Sub(p.rates.allowed[pair]) >= GrantLasts
 }
 
 // GrantLasts is how long an answer counts: as long as a grant.
 const GrantLasts = 2500 * time.Millisecond
 
-// dryLocked reports whether the pool is cut off and allows itself nothing.
-func (p *pool) dryLocked(now time.Time) bool {
+// dry reports whether the pool is cut off and allows itself nothing.
+func (p *pool) dry(now time.Time) bool {
 	if p.slots.Lost() && p.slots.Own() == 0 {
 		return true
 	}
 	minute := p.set.Minute()
 	for pair, axes := range pairs {
-		if !p.pairCutOffLocked(now, pair) {
+		if !p.pairCutOff(now, pair) {
 			continue
 		}
 		for _, k := range axes {
@@ -47,9 +47,9 @@ func (p *pool) dryLocked(now time.Time) bool {
 	return false
 }
 
-// offerDryLocked offers a call to a dry pool. Nobody knows when its turn will come, so no place is
+// offerDry offers a call to a dry pool. Nobody knows when its turn will come, so no place is
 // kept for it, and a returning call waits no longer than it would otherwise.
-func (p *pool) offerDryLocked(now time.Time, call escrow.Call) (escrow.Handle, escrow.Answer) {
+func (p *pool) offerDry(now time.Time, call escrow.Call) (escrow.Handle, escrow.Answer) {
 	call.Claim = escrow.Claim{Retry: escrow.RetryFirst}
 	ans := p.escrow.Foretell(now, call)
 	if ans.Verdict == escrow.Admitted || ans.Verdict == escrow.Queued {
@@ -66,28 +66,28 @@ const aloneFor, aloneAgain = 2200 * time.Millisecond, 2 * time.Second
 // 0 if it never was. Once the pool is cut off it allows itself as much as its configuration says for that
 // case. Call it again and again.
 func (s *SharedPool) Alone(now time.Time, nodes int) {
+	s.g.lock()
+	defer s.g.unlock()
 	p := s.find()
 	if p == nil {
 		return
 	}
-	p.mu.Lock()
 	p.rates.alone = true
 	if p.rates.nodes != nodes {
 		p.rates.nodes = nodes
 		p.slots.Configure(p.slotRules())
 		p.slots.Narrow()
 	}
-	p.noteOutageLocked(now)
+	p.noteOutage(now)
 	until := &p.rates.aloneUntil[s.pair]
-	if !p.pairCutOffLocked(now, s.pair) || now.Before(until.Add(-aloneAgain)) {
-		p.mu.Unlock()
+	if !p.pairCutOff(now, s.pair) || now.Before(until.Add(-aloneAgain)) {
 		return
 	}
 	nodes = max(nodes, p.rules.ExpectNodes)
 	was := *until
 	*until = time.Time{}
 	for _, k := range pairs[s.pair] {
-		rate := p.leftLocked(now, p.aloneRate(p.set.Minute()[k], nodes))
+		rate := p.afterCuts(now, p.aloneRate(p.set.Minute()[k], nodes))
 		if rate == 0 {
 			continue
 		}
@@ -104,11 +104,11 @@ func (s *SharedPool) Alone(now time.Time, nodes int) {
 			Since: now, Until: *until, Level: min(left, rate/60), Rate: rate, Spent: p.escrow.Spent(k),
 		})
 	}
-	s.g.pumpAndUnlock(p, now)
+	s.g.pump(p, now)
 }
 
-// helpsItselfLocked reports whether allowances are in force that the pool gave itself.
-func (p *pool) helpsItselfLocked(now time.Time) bool {
+// helpsItself reports whether allowances are in force that the pool gave itself.
+func (p *pool) helpsItself(now time.Time) bool {
 	return slices.ContainsFunc(p.rates.aloneUntil[:], now.Before)
 }
 
@@ -126,10 +126,10 @@ func (p *pool) aloneRate(limit int64, nodes int) int64 {
 // losses are short.
 const lossRetry = time.Second
 
-// lossLastsLocked is how long a loss lasts, as far as that is known. Learning takes as long as the store says,
+// lossLasts is how long a loss lasts, as far as that is known. Learning takes as long as the store says,
 // unless it ends as soon as the expected nodes have reported.
-func (p *pool) lossLastsLocked(now time.Time) time.Duration {
-	if p.learnsLocked(now) && p.cutOffLocked(now) && !p.helpsItselfLocked(now) && p.rules.ExpectNodes == 0 {
+func (p *pool) lossLasts(now time.Time) time.Duration {
+	if p.learns(now) && p.cutOff(now) && !p.helpsItself(now) && p.rules.ExpectNodes == 0 {
 		return max(lossRetry, p.rates.learning.Sub(now))
 	}
 	return lossRetry
@@ -139,22 +139,19 @@ func (p *pool) lossLastsLocked(now time.Time) time.Duration {
 // limits out: closed, open or local, as configured, or learning while nothing is granted because
 // earlier usage is unknown. It is empty if none is.
 func (g *Governor) Degraded(pool string) string {
-	p := g.table.Load().pools[pool]
+	now := g.look()
+	defer g.unlock()
+	p := g.table.pools[pool]
 	if p == nil || !g.shared {
 		return ""
 	}
-	now := g.clock.Now()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.degradedLocked(now)
+	return p.degraded(now)
 }
 
-// Touch takes the pool's lock and gives it back. If it does not return, the pool is stuck.
-func (g *Governor) Touch(pool string) {
-	if p := g.table.Load().pools[pool]; p != nil {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-	}
+// Touch takes the lock and gives it back. If it does not return, the governor is stuck.
+func (g *Governor) Touch() {
+	g.look()
+	g.unlock()
 }
 
 // Modes are the values of Degraded.
@@ -162,16 +159,16 @@ var Modes = []string{LossClosed.String(), LossOpen.String(), LossLocal.String(),
 
 const modeLearning = "learning"
 
-func (p *pool) degradedLocked(now time.Time) string {
+func (p *pool) degraded(now time.Time) string {
 	rule := p.rules.OnLoss.String()
 	switch {
-	case p.unansweredLocked(now):
+	case p.unanswered(now):
 		return rule
-	case !p.cutOffLocked(now) && !p.slots.Lost():
+	case !p.cutOff(now) && !p.slots.Lost():
 		return ""
-	case p.helpsItselfLocked(now), !p.cutOffLocked(now) && p.slots.IsAlone() && p.slots.Own() > 0:
+	case p.helpsItself(now), !p.cutOff(now) && p.slots.IsAlone() && p.slots.Own() > 0:
 		return rule
-	case p.cutOffLocked(now) && p.learnsLocked(now):
+	case p.cutOff(now) && p.learns(now):
 		return modeLearning
 	}
 	return LossClosed.String()

@@ -13,14 +13,13 @@ import (
 // measureEvery is how often a pool that is in use is measured.
 const measureEvery = time.Second
 
-// measure is the meter of a pool's shares. Its lock is taken before the pool's lock.
+// measure is the meter of a pool's shares. What it measures is evaluated without the governor's lock.
 type measure struct {
-	mu      sync.Mutex
+	mu      sync.Mutex // guards the fields below
 	meter   *fairness.Meter
 	planted *treeView // of the tree that the meter has now
-	sample  []escrow.Account
 
-	// The pool's lock guards the fields below.
+	// The governor's lock guards these.
 	view     *treeView // of the pool's tree
 	reshared bool      // shares have changed, but view has not yet
 	stale    bool      // the tree has changed, and view may have nodes that are gone
@@ -29,6 +28,7 @@ type measure struct {
 	stirred  bool      // calls came or ended since the last measurement
 	since    time.Time // when measuring began
 	from     time.Time // when it began for the first time
+	scratch  []escrow.Account
 }
 
 // treeView is a pool's tree as its meter sees it. It is immutable.
@@ -40,23 +40,20 @@ type treeView struct {
 	index  map[*tenant]int // into leaves
 }
 
-// review makes the pool's treeView anew. Only shares, which others grant, change at other times.
-func (p *pool) review(shared bool) {
-	if shared {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.viewLocked()
+// reviewPool makes the pool's treeView anew. Only shares, which others grant, change at other times.
+func (g *Governor) reviewPool(p *pool) {
+	if g.shared {
+		p.viewAnew()
 		return
 	}
-	v := p.newView()
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	var v *treeView
+	g.aside(func() { v = p.newView() }) // only an Apply changes what it reads
 	p.measure.view = v
 	p.measure.stale = false
 }
 
-// viewLocked makes the pool's treeView anew, after shares have changed.
-func (p *pool) viewLocked() {
+// viewAnew makes the pool's treeView anew, after shares have changed.
+func (p *pool) viewAnew() {
 	p.measure.view = p.newView()
 	p.measure.reshared = false
 	p.measure.stale = false
@@ -97,8 +94,8 @@ func (p *pool) newView() *treeView {
 	return v
 }
 
-// stirLocked notes that calls came or ended, and starts measuring the pool unless it runs.
-func (g *Governor) stirLocked(p *pool, now time.Time) {
+// stir notes that calls came or ended, and starts measuring the pool unless it runs.
+func (g *Governor) stir(p *pool, now time.Time) {
 	p.measure.stirred = true
 	if p.measure.running {
 		return
@@ -108,49 +105,48 @@ func (g *Governor) stirLocked(p *pool, now time.Time) {
 	if p.measure.from.IsZero() {
 		p.measure.from = now
 	}
-	p.markLocked(now)
+	p.mark(now)
 	if p.measure.timer == nil {
-		p.measure.timer = g.clock.AfterFunc(measureEvery, func() { g.measurePool(p) })
+		p.measure.timer = g.after(measureEvery, func(now time.Time) { g.measurePool(p, now) })
 	} else {
 		p.measure.timer.Reset(measureEvery)
 	}
 }
 
 // measurePool measures the last second of a pool, and goes on while there is something to measure.
-func (g *Governor) measurePool(p *pool) {
+func (g *Governor) measurePool(p *pool, now time.Time) {
 	m := &p.measure
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	now := g.clock.Now()
-	p.mu.Lock()
-	if p.measure.stale { // an Apply is about to make it anew
-		p.measure.timer.Reset(measureEvery)
-		p.mu.Unlock()
+	if m.stale { // an Apply is about to make it anew
+		m.timer.Reset(measureEvery)
 		return
 	}
-	p.measure.stirred = false
-	if p.measure.reshared {
-		p.viewLocked()
+	m.stirred = false
+	if m.reshared {
+		p.viewAnew()
 	}
-	view := p.measure.view
-	s := p.sampleLocked(now, m.sample[:0])
-	p.markLocked(now)
-	p.mu.Unlock()
-
-	m.sample = s.Leaves
-	m.plant(view, p.measure.from)
-	m.meter.Step(now, s)
-
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.measure.running = p.measure.stirred || !m.meter.Quiet()
-	if p.measure.running {
-		p.measure.timer.Reset(measureEvery)
+	view := m.view
+	s := p.sample(now, m.scratch[:0])
+	p.mark(now)
+	quiet := false
+	g.aside(func() { quiet = m.step(now, view, &s) })
+	m.scratch = s.Leaves
+	m.running = m.stirred || !quiet
+	if m.running {
+		m.timer.Reset(measureEvery)
 	}
 }
 
-// sampleLocked copies the scheduler's counters.
-func (p *pool) sampleLocked(now time.Time, into []escrow.Account) fairness.Sample {
+// step evaluates the last second, and reports whether there is nothing more to measure.
+func (m *measure) step(now time.Time, view *treeView, s *fairness.Sample) (quiet bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.plant(view, m.from)
+	m.meter.Step(now, *s)
+	return m.meter.Quiet()
+}
+
+// sample copies the scheduler's counters.
+func (p *pool) sample(now time.Time, into []escrow.Account) fairness.Sample {
 	s := fairness.Sample{Since: p.measure.since, Burst: p.set.Burst, TPM: p.set.Tokens(), Leaves: into}
 	if st := p.escrow.State(now); st.Held.IsZero() {
 		s.Part = float64(st.Part) / Whole
@@ -161,8 +157,8 @@ func (p *pool) sampleLocked(now time.Time, into []escrow.Account) fairness.Sampl
 	return s
 }
 
-// markLocked marks the calls that are dispatched until the pool is looked at again.
-func (p *pool) markLocked(now time.Time) { p.escrow.Mark(fairness.Mark(now.Sub(p.measure.from))) }
+// mark marks the calls that are dispatched until the pool is looked at again.
+func (p *pool) mark(now time.Time) { p.escrow.Mark(fairness.Mark(now.Sub(p.measure.from))) }
 
 // plant gives the meter a view of the pool's tree.
 func (m *measure) plant(v *treeView, since time.Time) {
@@ -175,7 +171,7 @@ func (m *measure) plant(v *treeView, since time.Time) {
 	}
 }
 
-// figures are those of the pool's last measurement, and the view that they belong to.
+// figures are those of the pool's last measurement, and the view that they belong to. Call it without the lock.
 func (m *measure) figures() (fairness.Figures, *treeView) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -202,35 +198,27 @@ type TenantShare struct {
 	KeptOutBy string // its key; "" if none does
 }
 
-// sharesLocked lists the shares of those of a list that may use the pool.
-func (p *poolView) sharesLocked(now time.Time, list []*tenantView, f fairness.Figures, v *treeView) []TenantShare {
+// oldestWaits are how long the first call of each tenant has waited in the pool's queue.
+func (p *pool) oldestWaits(now time.Time) map[*tenant]time.Duration {
 	oldest := map[*tenant]time.Duration{}
 	for slot := range p.leases {
 		if st := &p.leases[slot]; st.waiter != nil {
 			oldest[st.tenant] = max(oldest[st.tenant], now.Sub(st.since))
 		}
 	}
-	var out []TenantShare
-	for _, t := range list {
-		st := t.access[p.index].seat
-		if st == nil || st.gone {
-			continue
-		}
-		node := p.escrow.Node(st.leaf)
-		s := TenantShare{
-			Tenant: t.name, Weight: t.cfg.Weight, Debt: p.escrow.TokensOf(p.escrow.Account(st.leaf).Debt),
-			Queued: node.Waiting, Running: node.Running, OldestWait: oldest[t.tenant],
-		}
-		if by, calls := p.escrow.KeptOut(st.leaf); by != nil {
-			s.KeptOut = calls
-			s.KeptOutBy = by.Name
-		}
-		if v != nil {
-			if i, ok := v.index[t.tenant]; ok {
-				s.LeafFigures = f.Leaves[i]
-			}
-		}
-		out = append(out, s)
+	return oldest
+}
+
+// tenantShare is the share of one of the pool's seats, but for what was measured of it.
+func (p *pool) tenantShare(t *tenantView, st *seat, oldest time.Duration) TenantShare {
+	node := p.escrow.Node(st.leaf)
+	s := TenantShare{
+		Tenant: t.name, Weight: t.cfg.Weight, Debt: p.escrow.TokensOf(p.escrow.Account(st.leaf).Debt),
+		Queued: node.Waiting, Running: node.Running, OldestWait: oldest,
 	}
-	return out
+	if by, calls := p.escrow.KeptOut(st.leaf); by != nil {
+		s.KeptOut = calls
+		s.KeptOutBy = by.Name
+	}
+	return s
 }

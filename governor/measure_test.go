@@ -358,9 +358,12 @@ func TestShares_Apply(t *testing.T) {
 			time.Sleep(measureEvery / 2)
 			p := g.pools["p"]
 			cfg.Tenants = cfg.Tenants[:1]
-			g.apply(time.Now(), cfg, &recall{tally: g.tally})
+			g.apply(g.lock(), cfg, &recall{tally: g.tally})
+			g.unlock()
 			time.Sleep(measureEvery)
+			g.lock()
 			g.review()
+			g.unlock()
 			time.Sleep(measureEvery)
 			if got, _ := p.measure.figures(); len(got.Leaves) != 1 {
 				t.Errorf("measured are %+v", got.Leaves)

@@ -2,7 +2,6 @@ package governor
 
 import (
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
@@ -16,15 +15,12 @@ import (
 const (
 	// mostMembers is how many members of one tenant are told apart. While there are as many, others count as those that name none.
 	mostMembers = 100_000
-	// followStride is how many members follow a new table while calls of others wait.
-	followStride = 256
 	// forgetStride is how many members are looked at, whether they may be forgotten, when a new one comes.
 	forgetStride = 4
 )
 
 // roster are the members of a tenant.
 type roster struct {
-	mu    sync.Mutex
 	since uint64      // number of the newest table that was seen
 	of    *tenantView // their tenant there; nil if it has no members there
 	named map[string]*member
@@ -70,8 +66,6 @@ func (tb *table) look(now time.Time, name string) *tenantView {
 		return tb.tenants[name]
 	}
 	c := v.roster
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.follow(v.table.number, v)
 	if c.of == nil {
 		return nil
@@ -95,8 +89,6 @@ func (tb *table) caller(now time.Time, name string, pool string) *tenantView {
 // member is one of the tenant's members, as the newest table has it; nil if the tenant has none there.
 func (v *tenantView) member(now time.Time, called string, pool string) *tenantView {
 	c := v.roster
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.follow(v.table.number, v)
 	if c.of == nil {
 		return nil
@@ -116,7 +108,7 @@ func (v *tenantView) member(now time.Time, called string, pool string) *tenantVi
 	m.seen = now
 	if p := c.of.table.pools[pool]; p != nil {
 		m.sit(p)
-		m.walks.Add(1)
+		m.walks++
 	}
 	return m.tenantView
 }
@@ -157,11 +149,9 @@ func (c *roster) describe(now time.Time, m *member) {
 		v.access = make([]access, len(c.of.access))
 	}
 	m.tenantView = v
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	m.view = v
 	if m.over != nil {
-		v.configureLocked(now, now)
+		v.configureAt(now, now)
 	}
 }
 
@@ -191,8 +181,6 @@ func (c *roster) move(now time.Time, m *member) {
 
 // reseat gives a member its seat in a pool again, unless its tenant's leaf there is another one now.
 func (c *roster) reseat(m *member, p *poolView, st *seat) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	if c.of != nil {
 		at := c.of.table.pools[p.name]
 		if at != nil && c.of.access[at.index].seat == st.of && !st.of.gone {
@@ -213,8 +201,6 @@ func (m *member) sit(p *poolView) {
 	if m.access[p.index].seat != nil || of == nil {
 		return
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	if !of.gone {
 		m.access[p.index].seat = &seat{tenant: m.tenant, of: of, leaf: p.escrow.Add(of.leaf, m.node())}
 	}
@@ -228,7 +214,7 @@ func (m *member) node() escrow.Node {
 // passed says that a walk by a view, which knows a pool, is over.
 func (v *tenantView) passed() {
 	if v.index < 0 {
-		v.walks.Add(-1)
+		v.walks--
 	}
 }
 
@@ -237,7 +223,7 @@ func (c *roster) forget(now time.Time) {
 	for range min(forgetStride, len(c.list)) {
 		c.sweep = (c.sweep + 1) % len(c.list)
 		m := c.list[c.sweep]
-		if now.Sub(m.seen) <= 2*escrow.Window || m.walks.Load() > 0 || !m.idle(now) || !m.rises(now) {
+		if now.Sub(m.seen) <= 2*escrow.Window || m.walks > 0 || !m.idle(now) || !m.rises(now) {
 			continue
 		}
 		delete(c.named, m.called)
@@ -256,25 +242,14 @@ func (m *member) rises(now time.Time) bool {
 	all := true
 	for _, p := range m.table.inOrder.pools {
 		if st := m.access[p.index].seat; st != nil {
-			p.mu.Lock()
 			st.gone = p.escrow.Remove(now, st.leaf)
 			all = all && st.gone
-			p.mu.Unlock()
 			if st.gone {
 				m.access[p.index].seat = nil
 			}
 		}
 	}
 	return all
-}
-
-// seatIn is the tenant's seat in a pool of its table; nil if it has none.
-func (v *tenantView) seatIn(p *poolView) *seat {
-	if v.index < 0 {
-		v.parent.roster.mu.Lock()
-		defer v.parent.roster.mu.Unlock()
-	}
-	return v.access[p.index].seat
 }
 
 // books is the name in which usage is written down: of a member without budgets its tenant's, because there may be very many in a month.
@@ -304,8 +279,6 @@ func (v *tenantView) members() (list []*tenantView) {
 	if v.cfg.Members == nil {
 		return nil
 	}
-	v.roster.mu.Lock()
-	defer v.roster.mu.Unlock()
 	for _, m := range v.roster.list {
 		list = append(list, m.tenantView)
 	}
@@ -314,36 +287,28 @@ func (v *tenantView) members() (list []*tenantView) {
 
 // followAll has all members go over to the table in force.
 func (g *Governor) followAll(now time.Time) {
-	tb := g.table.Load()
+	tb := g.table
 	for name, t := range g.tenants {
-		if t.roster == nil {
+		c := t.roster
+		if c == nil {
 			continue
 		}
 		v := tb.tenants[name]
 		if v != nil && v.cfg.Members == nil {
 			v = nil
 		}
-		from := 0
-		for t.roster.followSome(now, tb.number, v, from) {
-			from += followStride
+		c.follow(tb.number, v)
+		list := c.list
+		if v == nil {
+			c.named = nil
+			c.list = nil
+		}
+		for i := 0; i < len(list); i++ {
+			c.move(now, list[i])
+			g.breathe(i)
+			if v != nil {
+				list = c.list // others may have come or gone
+			}
 		}
 	}
-}
-
-// followSome has followStride members go over, and reports whether there are more. Without a tenant all go.
-func (c *roster) followSome(now time.Time, number uint64, v *tenantView, from int) (more bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.follow(number, v)
-	list := c.list[min(from, len(c.list)):]
-	if v == nil {
-		c.named = nil
-		c.list = nil
-	} else {
-		list = list[:min(followStride, len(list))]
-	}
-	for _, m := range list {
-		c.move(now, m)
-	}
-	return from+followStride < len(c.list)
 }

@@ -297,7 +297,7 @@ func TestMembers_Floods(t *testing.T) {
 		if t.Failed() || testing.Short() {
 			return
 		}
-		tb := g.table.Load()
+		tb := g.table
 		for i := range mostMembers + 1000 {
 			tb.view(time.Now(), fmt.Sprint("org/~many-", i), "p")
 		}

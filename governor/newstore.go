@@ -43,9 +43,9 @@ func (n *NewStore) Countdown(pool string, now time.Time) string {
 	return fmt.Sprintf("%s At most %.0f s are left.", n.Explain(pool), math.Ceil(n.Until.Sub(now).Seconds()))
 }
 
-// newStoreLocked is the store if it grants nothing to the pool yet; else nil.
-func (p *pool) newStoreLocked(now time.Time) *NewStore {
-	if !p.learnsLocked(now) || !p.cutOffLocked(now) {
+// newStore is the store if it grants nothing to the pool yet; else nil.
+func (p *pool) newStore(now time.Time) *NewStore {
+	if !p.learns(now) || !p.cutOff(now) {
 		return nil
 	}
 	return &NewStore{Lost: p.rates.forgot, Expect: p.rules.ExpectNodes, Until: p.rates.learning}
@@ -53,11 +53,11 @@ func (p *pool) newStoreLocked(now time.Time) *NewStore {
 
 // NewStore is the store if it grants nothing to a pool yet; else nil.
 func (g *Governor) NewStore(pool string) *NewStore {
+	now := g.look()
+	defer g.unlock()
 	p := g.poolOf(pool)
 	if p == nil {
 		return nil
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.newStoreLocked(g.clock.Now())
+	return p.newStore(now)
 }

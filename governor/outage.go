@@ -1,6 +1,7 @@
 package governor
 
 import (
+	"slices"
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
@@ -8,7 +9,7 @@ import (
 
 // outage tells calls of a pool, in whatever line they wait, that it can admit nothing more, because nobody
 // says how much of its shared limits it may hand out. They are refused at once, so that they go elsewhere:
-// a gateway that let them wait would collect the callers of all others. The pool's lock guards it.
+// a gateway that let them wait would collect the callers of all others.
 type outage struct {
 	begun chan struct{} // closed during an outage
 	timer Timer         // when the rates last granted expire; nil before the first grant
@@ -23,16 +24,9 @@ func (o *outage) on() bool {
 	}
 }
 
-// begins returns a channel that is closed during an outage of the pool.
-func (p *pool) begins() <-chan struct{} {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.outage.begun
-}
-
-// noteOutageLocked begins or ends an outage. Call it whenever something is heard of grants, or is not.
-func (p *pool) noteOutageLocked(now time.Time) {
-	lost := p.lostAllLocked(now)
+// noteOutage begins or ends an outage. Call it whenever something is heard of grants, or is not.
+func (p *pool) noteOutage(now time.Time) {
+	lost := p.lostAll(now)
 	switch {
 	case lost == p.outage.on():
 	case lost:
@@ -42,13 +36,13 @@ func (p *pool) noteOutageLocked(now time.Time) {
 	}
 }
 
-// lostAllLocked reports whether the pool may hand out nothing until somebody answers again. A store that
+// lostAll reports whether the pool may hand out nothing until somebody answers again. A store that
 // answers, but grants nothing yet, is not lost.
-func (p *pool) lostAllLocked(now time.Time) bool {
+func (p *pool) lostAll(now time.Time) bool {
 	if p.slots.IsAlone() && p.slots.Lost() && p.slots.Own() == 0 {
 		return true
 	}
-	if !p.cutOffLocked(now) || p.learnsLocked(now) || p.freshLocked() {
+	if !p.cutOff(now) || p.learns(now) || p.fresh() {
 		return false
 	}
 	nodes := max(p.rates.nodes, p.rules.ExpectNodes)
@@ -60,12 +54,12 @@ func (p *pool) lostAllLocked(now time.Time) bool {
 	return false
 }
 
-// expectGrantLocked looks for an outage when the rates that have just been granted expire.
-func (g *Governor) expectGrantLocked(p *pool, now time.Time) {
-	p.noteOutageLocked(now)
+// expectGrant looks for an outage when the rates that have just been granted expire.
+func (g *Governor) expectGrant(p *pool, now time.Time) {
+	p.noteOutage(now)
 	expires := time.Duration(GrantLasts)
 	for i, allowed := range p.rates.allowed {
-		if p.ratedLocked(i) && !allowed.IsZero() {
+		if p.rated(i) && !allowed.IsZero() {
 			expires = min(expires, allowed.Add(GrantLasts).Sub(now))
 		}
 	}
@@ -73,35 +67,26 @@ func (g *Governor) expectGrantLocked(p *pool, now time.Time) {
 		p.outage.timer.Reset(expires)
 		return
 	}
-	p.outage.timer = g.clock.AfterFunc(expires, func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.noteOutageLocked(g.clock.Now())
-	})
+	p.outage.timer = g.after(expires, p.noteOutage)
 }
 
 // CutOff reports whether no pool can admit anything, because nobody says how much of its limits it may hand
 // out. So calls should be sent to other processes, if these are not cut off.
 func (g *Governor) CutOff() bool {
-	pools := g.table.Load().inOrder.pools
-	for _, p := range pools {
-		select {
-		case <-p.begins():
-		default:
-			return false
-		}
-	}
-	return len(pools) > 0
+	g.look()
+	defer g.unlock()
+	pools := g.table.inOrder.pools
+	return len(pools) > 0 && !slices.ContainsFunc(pools, func(p *poolView) bool { return !p.outage.on() })
 }
 
-// refusalInOutageLocked returns the refusal of a call that may wait for so long, if the pool admits nothing
+// refusalInOutage returns the refusal of a call that may wait for so long, if the pool admits nothing
 // in that time; else nil.
-func (p *pool) refusalInOutageLocked(now time.Time, tenant string, call *escrow.Call) *Refusal {
-	tooLong := p.lossLastsLocked(now) > max(call.MaxWait, lossRetry)
-	if !p.outage.on() && !(tooLong && p.dryLocked(now)) {
+func (p *pool) refusalInOutage(now time.Time, tenant string, call *escrow.Call) *Refusal {
+	tooLong := p.lossLasts(now) > max(call.MaxWait, lossRetry)
+	if !p.outage.on() && !(tooLong && p.dry(now)) {
 		return nil
 	}
 	rej := refuseLost(tenant)
-	p.lostLocked(now, rej)
+	p.lost(now, rej)
 	return rej
 }

@@ -110,9 +110,7 @@ func (tb *table) remember(now time.Time, past *Past) {
 	}
 	for pool, l := range past.Lengths {
 		if p := tb.pools[pool]; p != nil {
-			p.mu.Lock()
 			p.recall(l)
-			p.mu.Unlock()
 		}
 	}
 }
@@ -225,8 +223,6 @@ func (p *Past) bookings(pool string, accounting escrow.Accounting) []escrow.Book
 
 // remember books the cost of a call of the past, by the rule of rememberCall. Shared limits keep it for Recall.
 func (o *ownLimits) remember(began, ended time.Time, booked, took *limits.Cost) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
 	switch {
 	case o.sharing == nil:
 		o.set.Remember(began, ended, booked, took)
@@ -251,16 +247,13 @@ type ShareState struct {
 }
 
 // shareStates copies how the pools' budgets stand between their tenants.
-func (g *Governor) shareStates() []ShareState {
+func (g *Governor) shareStates(now time.Time) []ShareState {
 	var out []ShareState
-	tb := g.table.Load()
-	now := g.clock.Now()
+	tb := g.table
 	for _, p := range tb.inOrder.pools {
-		p.mu.Lock()
 		for _, a := range p.shares {
 			out = append(out, ShareState{Pool: p.name, Unit: a.Unit, Per: a.Per, State: a.split.State(now)})
 		}
-		p.mu.Unlock()
 	}
 	for i := range out {
 		s := &out[i]

@@ -24,23 +24,21 @@ func (tb *table) announcePast(now time.Time, past *Past) {
 }
 
 func (o *ownLimits) announcePast(now time.Time) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.recallsLocked(now) {
-		o.announceLocked()
+	if o.recalls(now) {
+		o.announce()
 	}
 }
 
 // Recalls reports whether earlier processes used something of the limits that may count now.
 func (s *SharedLimits) Recalls(now time.Time) bool {
+	s.g.lock()
+	defer s.g.unlock()
 	o := s.own
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.advanceLocked(now)
-	return o.recallsLocked(now)
+	o.advance(now)
+	return o.recalls(now)
 }
 
-func (o *ownLimits) recallsLocked(now time.Time) bool {
+func (o *ownLimits) recalls(now time.Time) bool {
 	if o.sharing == nil || o.sharing.all.past == nil {
 		return false
 	}
@@ -66,11 +64,11 @@ func (o *ownLimits) before(now time.Time, a *account) int64 {
 
 // Recall counts as used here what earlier processes used, because the store knows nothing of it any more.
 func (s *SharedLimits) Recall(now time.Time) {
+	s.g.lock()
+	defer s.g.unlock()
 	o := s.own
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.advanceLocked(now)
-	o.restoreLocked(o.sharing.windows, o.sharing.until)
+	o.advance(now)
+	o.rebook(o.sharing.windows, o.sharing.until)
 	for i := range o.sharing.before {
 		c := &o.sharing.before[i]
 		o.set.Remember(c.began, c.ended, &c.booked, &c.took)
@@ -90,8 +88,8 @@ func (c *limitSharing) forget() {
 
 // Recalls reports whether earlier processes used something of the pool's budgets that counts now.
 func (s *SharedSlots) Recalls(now time.Time) bool {
-	s.p.mu.Lock()
-	defer s.p.mu.Unlock()
+	s.g.lock()
+	defer s.g.unlock()
 	for _, a := range s.p.shares {
 		if len(s.before(now, a)) > 0 {
 			return true
@@ -111,9 +109,9 @@ func (s *SharedSlots) before(now time.Time, a *account) map[string]int64 {
 
 // Recall counts as used here what earlier processes used, because the store knows nothing of it any more.
 func (s *SharedSlots) Recall(now time.Time) {
+	s.g.lock()
+	defer s.g.unlock()
 	p := s.p
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	for i, a := range p.shares {
 		used := s.before(now, a)
 		for t, st := range p.seats {

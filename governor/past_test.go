@@ -215,9 +215,9 @@ func (w *crowd) call(ctx context.Context, g *Governor, tenant string, most int64
 	if way == 7 && accounting == escrow.AdmitMax {
 		end = 0
 	}
-	l.pool.mu.Lock()
+	l.g.look()
 	name := l.pool.leases[l.handle.Slot].holds.call
-	l.pool.mu.Unlock()
+	l.g.unlock()
 	if end == 0 {
 		l.Release()
 	} else {
@@ -353,7 +353,7 @@ func TestPast_AnotherClock(t *testing.T) {
 			if d := time.Since(start); d < counts || d > counts+200*time.Millisecond {
 				t.Errorf("a call that ended %v ago by the wall counts for %v, want %v", -ahead, d, counts)
 			}
-			if err := g.table.Load().pools["p"].escrow.Check(); err != nil {
+			if err := g.table.pools["p"].escrow.Check(); err != nil {
 				t.Error(err)
 			}
 		})
@@ -556,7 +556,7 @@ func TestSaved_JustAsked(t *testing.T) {
 			past.Read(r)
 		}
 		cfg.Past = past
-		own := must(t, cfg).table.Load().tenants["a"].over
+		own := must(t, cfg).table.tenants["a"].over
 		used := int64(0)
 		for _, b := range own.set.WindowUses()[0].Bookings {
 			used += b.Amount

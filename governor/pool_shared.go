@@ -80,13 +80,13 @@ func (g *Governor) SharedPools() []*SharedPool {
 	if !g.shared {
 		return nil
 	}
+	g.look()
+	defer g.unlock()
 	var out []*SharedPool
-	tb := g.table.Load()
+	tb := g.table
 	add := func(p *pool) {
-		p.mu.Lock()
-		defer p.mu.Unlock()
 		for pair := range pairs {
-			if pair == 0 || p.ratedLocked(pair) {
+			if pair == 0 || p.rated(pair) {
 				out = append(out, &SharedPool{g: g, name: p.name, pair: pair})
 			}
 		}
@@ -132,23 +132,23 @@ func (s *SharedPool) find() *pool { return s.g.poolOf(s.name) }
 
 // Rated reports whether a pool, or that of an account, has a limit on anything a minute.
 func (g *Governor) Rated(pool string) bool {
+	g.look()
+	defer g.unlock()
 	p := g.poolOf(PoolOf(pool))
 	if p == nil {
 		return false
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	return p.set.Minute() != escrow.Cost{}
 }
 
 // Expect is how many nodes there are according to the configuration; 0 if it does not say.
 func (s *SharedPool) Expect() int {
+	s.g.lock()
+	defer s.g.unlock()
 	p := s.find()
 	if p == nil {
 		return 0
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	return p.rules.ExpectNodes
 }
 
@@ -156,24 +156,24 @@ func (s *SharedPool) Expect() int {
 // configuration has it any more and nothing of it counts: its limits would go on holding for
 // others.
 func (s *SharedPool) Pressure(now time.Time) (PoolPressure, bool) {
+	s.g.lock()
+	defer s.g.unlock()
 	p := s.find()
 	if p == nil {
 		return PoolPressure{}, false
 	}
-	gone := s.g.table.Load().pools[s.name] == nil
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	shares := p.ratedLocked(s.pair)
+	gone := s.g.table.pools[s.name] == nil
+	shares := p.rated(s.pair)
 	if s.pair == 0 { // it has the shares of tenants, too
 		shares = p.set.Minute() != escrow.Cost{} || p.grants != nil && p.set.Slots > 0
 	}
-	if !shares || gone && p.quietLocked(now) {
+	if !shares || gone && p.quiet(now) {
 		return PoolPressure{}, false
 	}
-	return s.pressureLocked(now, p), true
+	return s.pressure(now, p), true
 }
 
-func (s *SharedPool) pressureLocked(now time.Time, p *pool) PoolPressure {
+func (s *SharedPool) pressure(now time.Time, p *pool) PoolPressure {
 	d := PoolPressure{Waiting: s.of(p.escrow.Demand(escrow.Root).WaitingUnits), Head: s.of(p.escrow.Head())}
 	for i, k := range pairs[s.pair] {
 		d.Allowed[i], d.Left[i] = p.escrow.Allowed(now, k)
@@ -185,8 +185,8 @@ func (s *SharedPool) pressureLocked(now time.Time, p *pool) PoolPressure {
 // of are the amounts of a cost.
 func (s *SharedPool) of(c escrow.Cost) [2]int64 { return amounts(s.pair, c) }
 
-// quietLocked reports whether nothing runs or waits, and nothing was used in the last minute.
-func (p *pool) quietLocked(now time.Time) bool {
+// quiet reports whether nothing runs or waits, and nothing was used in the last minute.
+func (p *pool) quiet(now time.Time) bool {
 	st := p.escrow.State(now)
 	used := slices.ContainsFunc(st.Axes[:], func(a escrow.AxisState) bool { return a.Used != 0 })
 	return st.Running == 0 && st.Waiting == 0 && !used
@@ -196,19 +196,19 @@ func (p *pool) quietLocked(now time.Time) bool {
 // such pool any more.
 func (s *SharedPool) Demand(now time.Time) (PoolDemand, bool) {
 	d := PoolDemand{Bookings: make([]escrow.Booking, 0, 2048)}
+	s.g.lock()
+	defer s.g.unlock()
 	p := s.find()
 	s.pool = p
 	if p == nil {
 		return d, false
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	s.era = p.rates.era
 	s.tree = p.tree.shared
 	axes := pairs[s.pair]
 	d.Limits = s.of(p.set.Minute())
 	d.Burst = p.set.Burst
-	d.PoolPressure = s.pressureLocked(now, p)
+	d.PoolPressure = s.pressure(now, p)
 	d.Largest = s.of(p.escrow.Largest())
 	d.Refundable = s.of(p.escrow.Refundable())
 	d.Held = s.of(p.escrow.Bookings(now, func(b escrow.Booking) {
@@ -223,7 +223,7 @@ func (s *SharedPool) Demand(now time.Time) (PoolDemand, bool) {
 		d.Spent[i] = p.escrow.Spent(k)
 	}
 	for pair, level := range p.rates.levels {
-		if pair != s.pair && p.ratedLocked(pair) && level > 0 && (d.Level == 0 || level < d.Level) {
+		if pair != s.pair && p.rated(pair) && level > 0 && (d.Level == 0 || level < d.Level) {
 			d.Level = level
 		}
 	}
@@ -245,12 +245,10 @@ func (s *SharedPool) demandOf(d escrow.Demand) escrow.Demand {
 	return d
 }
 
-// shareStride is how many shares are put in force in one hold of the lock, because a pool may have
-// many thousand shares, and calls want the lock too.
-const shareStride = 256
-
 // Allow puts in force the grant in answer to the last Demand.
 func (s *SharedPool) Allow(now time.Time, grant PoolGrant) {
+	s.g.lock()
+	defer s.g.unlock()
 	p := s.pool
 	if p == nil || p != s.find() {
 		return
@@ -259,21 +257,21 @@ func (s *SharedPool) Allow(now time.Time, grant PoolGrant) {
 	if s.pair != 0 { // the demand is the same, and so is the level
 		shares = nil
 	}
-	for len(shares) > shareStride {
-		s.shareSome(shares[:shareStride])
-		shares = shares[shareStride:]
+	for i, x := range shares {
+		if p.tree.share(s.tree.paths[x.ID], x.PPM) {
+			p.measure.reshared = true
+		}
+		s.g.breathe(i)
 	}
-	p.mu.Lock()
-	s.shareLocked(shares)
 	for k, allowance := range grant.Allowances {
 		if allowance != nil && p.rates.era == s.era {
 			p.rates.allowed[s.pair] = allowance.Since
 			p.rates.aloneUntil[s.pair] = time.Time{}
 			p.rates.alone = false
-			p.escrow.Allow(now, pairs[s.pair][k], p.cutLocked(now, *allowance))
+			p.escrow.Allow(now, pairs[s.pair][k], p.cut(now, *allowance))
 		}
 	}
-	if !p.cutOffLocked(now) {
+	if !p.cutOff(now) {
 		p.rates.learning = time.Time{}
 	}
 	if grant.Others != nil {
@@ -281,32 +279,19 @@ func (s *SharedPool) Allow(now time.Time, grant PoolGrant) {
 		p.rates.levels[s.pair] = grant.Level
 	}
 	if grant.Allowances != [2]*escrow.Allowance{} {
-		s.g.expectGrantLocked(p, now)
+		s.g.expectGrant(p, now)
 	}
-	s.g.pumpAndUnlock(p, now)
-}
-
-func (s *SharedPool) shareSome(list []NodeShare) {
-	s.pool.mu.Lock()
-	defer s.pool.mu.Unlock()
-	s.shareLocked(list)
-}
-
-func (s *SharedPool) shareLocked(list []NodeShare) {
-	for _, x := range list {
-		if s.pool.tree.share(s.tree.paths[x.ID], x.PPM) {
-			s.pool.measure.reshared = true
-		}
-	}
+	s.g.pump(p, now)
 }
 
 // Stop says that another process has taken this one's name: nothing may be handed out any more.
 func (s *SharedPool) Stop(now time.Time) {
+	s.g.lock()
+	defer s.g.unlock()
 	p := s.pool
 	if p == nil || p != s.find() {
 		return
 	}
-	p.mu.Lock()
 	p.rates.learning = time.Time{}
 	clear(p.rates.allowed[:])
 	p.rates.alone = true
@@ -316,37 +301,37 @@ func (s *SharedPool) Stop(now time.Time) {
 	for k := range escrow.Axis(escrow.Rolling) {
 		p.escrow.Allow(now, k, escrow.Allowance{Since: now, Until: now, Spent: p.escrow.Spent(k)})
 	}
-	p.noteOutageLocked(now)
-	s.g.pumpAndUnlock(p, now)
+	p.noteOutage(now)
+	s.g.pump(p, now)
 }
 
-// cutLocked reduces an allowance by the cuts in force. Whoever grants it sees from the next report
+// cut reduces an allowance by the cuts in force. Whoever grants it sees from the next report
 // that less is used, and can give the rest to others.
-func (p *pool) cutLocked(now time.Time, a escrow.Allowance) escrow.Allowance {
-	a.Rate = p.leftLocked(now, a.Rate)
+func (p *pool) cut(now time.Time, a escrow.Allowance) escrow.Allowance {
+	a.Rate = p.afterCuts(now, a.Rate)
 	return a
 }
 
-// leftLocked is a rate less the cuts in force.
-func (p *pool) leftLocked(now time.Time, rate int64) int64 {
+// afterCuts is a rate less the cuts in force.
+func (p *pool) afterCuts(now time.Time, rate int64) int64 {
 	return rate * p.escrow.State(now).Part / Whole // at most 10¹¹ · 10⁶
 }
 
 // Learns says that nothing is granted until the given time, because it is unknown what was used
 // before; forgot says that it was known once.
 func (s *SharedPool) Learns(until time.Time, forgot bool) {
+	s.g.lock()
+	defer s.g.unlock()
 	if p := s.find(); p != nil {
-		p.mu.Lock()
-		defer p.mu.Unlock()
 		p.rates.learning = until
 		p.rates.forgot = forgot
 		p.rates.learned = s.g.clock.Now()
-		p.noteOutageLocked(p.rates.learned)
+		p.noteOutage(p.rates.learned)
 	}
 }
 
-// grantLocked is how much may still be handed out before the grants expire.
-func (p *pool) grantLocked(now time.Time) (c escrow.Cost) {
+// grant is how much may still be handed out before the grants expire.
+func (p *pool) grant(now time.Time) (c escrow.Cost) {
 	for k := range c {
 		if a, left := p.escrow.Allowed(now, escrow.Axis(k)); now.Before(a.Until) {
 			c[k] = max(0, left+int64(float64(a.Rate)*a.Until.Sub(now).Seconds()/escrow.Window.Seconds()))

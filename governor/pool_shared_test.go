@@ -101,7 +101,7 @@ func TestShared_Apply(t *testing.T) {
 	if got := ppm("acme/search/deep"); got != wholeNode {
 		t.Errorf("who comes back has a share of %d", got)
 	}
-	if err := g.table.Load().pools["p"].escrow.Check(); err != nil {
+	if err := g.table.pools["p"].escrow.Check(); err != nil {
 		t.Error(err)
 	}
 }
@@ -177,10 +177,10 @@ func TestShared_Measured(t *testing.T) {
 	_, s := shared(t, sharedConfig())
 	demanded(s)
 	weights := func() (free, acme float64) {
+		s.g.look()
+		defer s.g.unlock()
 		p := s.find()
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.viewLocked()
+		p.viewAnew()
 		part := make([]float64, len(p.measure.view.leaves))
 		p.measure.view.tree.Guaranteed(part)
 		for st, i := range p.measure.view.index {

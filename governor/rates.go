@@ -6,8 +6,7 @@ import (
 	"github.com/llmgov/llmgov/escrow"
 )
 
-// rates are the grants of a pool's limits on tokens and requests, if these are shared. The pool's lock
-// guards them.
+// rates are the grants of a pool's limits on tokens and requests, if these are shared.
 type rates struct {
 	era       int                   // counts up with other limits of the policy, of which a grant on its way knows nothing
 	allowed   [len(pairs)]time.Time // when the allowances last granted began
@@ -33,22 +32,22 @@ var pairs = [...][2]escrow.Axis{{escrow.Tokens, escrow.Requests}, {escrow.Input,
 // amounts are those of a pair in a cost.
 func amounts(pair int, c escrow.Cost) [2]int64 { return [2]int64{c[pairs[pair][0]], c[pairs[pair][1]]} }
 
-// ratedLocked reports whether the pool has a limit on one of a pair.
-func (p *pool) ratedLocked(pair int) bool { return amounts(pair, p.set.Minute()) != [2]int64{} }
+// rated reports whether the pool has a limit on one of a pair.
+func (p *pool) rated(pair int) bool { return amounts(pair, p.set.Minute()) != [2]int64{} }
 
-// freshLocked reports whether nothing is known yet: of some limits there was no grant so far, and nobody has failed to answer.
-func (p *pool) freshLocked() bool {
+// fresh reports whether nothing is known yet: of some limits there was no grant so far, and nobody has failed to answer.
+func (p *pool) fresh() bool {
 	for i, allowed := range p.rates.allowed {
-		if p.ratedLocked(i) && allowed.IsZero() {
+		if p.rated(i) && allowed.IsZero() {
 			return !p.rates.alone
 		}
 	}
 	return false
 }
 
-// learnsLocked reports whether those who share the limits out answer, and grant nothing yet because they do not
+// learns reports whether those who share the limits out answer, and grant nothing yet because they do not
 // know earlier usage.
-func (p *pool) learnsLocked(now time.Time) bool {
+func (p *pool) learns(now time.Time) bool {
 	return now.Before(p.rates.learning) && now.Sub(p.rates.learned) < GrantLasts
 }
 
@@ -58,9 +57,9 @@ type elsewhere struct {
 	at   time.Time
 }
 
-// booksLocked is the state of the pool's books with the usage of other processes. Without a beat
+// books is the state of the pool's books with the usage of other processes. Without a beat
 // for a minute, that has left the minute.
-func (p *pool) booksLocked(now time.Time) escrow.State {
+func (p *pool) books(now time.Time) escrow.State {
 	s := p.escrow.State(now)
 	for i, e := range p.rates.elsewhere {
 		gone := e.at.Add(escrow.Window)

@@ -77,17 +77,17 @@ func reasonOf(axis string) Reason {
 	return ReasonTokens
 }
 
-// refuseLimitLocked refuses a call by an own limit.
-func (o *ownLimits) refuseLimitLocked(k limits.Axis, asked limits.Cost, wait time.Duration) *Refusal {
+// refuseLimit refuses a call by an own limit.
+func (o *ownLimits) refuseLimit(k limits.Axis, asked limits.Cost, wait time.Duration) *Refusal {
 	return &Refusal{
 		Reason: reasonOf(o.set.Kind(k).String()), Own: true, Tenant: o.owner, InPool: o.pool != "", RetryAfter: wait,
 		Axis: o.set.Name(k), Limit: o.set.Limit(k), Used: o.set.Used(k), Asked: o.set.Amount(k, asked),
 	}
 }
 
-// refuseLackLocked refuses a call of a cost, which comes by via, because of a lack.
-func (o *ownLimits) refuseLackLocked(now time.Time, cost limits.Cost, lack limits.Lack, via limits.Via) *Refusal {
-	rej := o.refuseAxisLocked(now, cost, lack)
+// refuseLack refuses a call of a cost, which comes by via, because of a lack.
+func (o *ownLimits) refuseLack(now time.Time, cost limits.Cost, lack limits.Lack, via limits.Via) *Refusal {
+	rej := o.refuseAxis(now, cost, lack)
 	if lack.Full {
 		rej.byLine(lack, via)
 	}
@@ -111,12 +111,12 @@ func (r *Refusal) byLine(lack limits.Lack, via limits.Via) *Refusal {
 	return r
 }
 
-func (o *ownLimits) refuseAxisLocked(now time.Time, cost limits.Cost, lack limits.Lack) *Refusal {
+func (o *ownLimits) refuseAxis(now time.Time, cost limits.Cost, lack limits.Lack) *Refusal {
 	if o.sharing != nil && o.sharing.shut {
 		return refuseOwnLost(o.owner)
 	}
 	if lack.Axis != limits.Budget {
-		return o.refuseLimitLocked(lack.Axis, cost, lack.Wait)
+		return o.refuseLimit(lack.Axis, cost, lack.Wait)
 	}
 	a := o.caps[slices.IndexFunc(o.caps, (*account).lacksGrant)]
 	return a.refuseElsewhere(now, max(1, a.last))

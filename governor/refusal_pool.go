@@ -11,9 +11,9 @@ import (
 
 // How a pool explains that a call does not go.
 
-// refusalLocked explains the escrow's answer to a call.
-func (p *pool) refusalLocked(now time.Time, t *tenant, call *escrow.Call, ans escrow.Answer) *Refusal {
-	s := p.booksLocked(now)
+// refusal explains the escrow's answer to a call.
+func (p *pool) refusal(now time.Time, t *tenant, call *escrow.Call, ans escrow.Answer) *Refusal {
+	s := p.books(now)
 	rej := &Refusal{
 		Tenant: t.name, Pool: p.name, Axis: ans.Axis.String(),
 		RetryAfter: max(ans.Wait, time.Millisecond), Kept: ans.Ticket,
@@ -43,8 +43,8 @@ func (p *pool) refusalLocked(now time.Time, t *tenant, call *escrow.Call, ans es
 	case s.Held.After(now):
 		rej.Reason = ReasonThrottled
 	case p.slots.IsFenced(),
-		p.rules.OnLoss != LossOpen && (p.cutOffLocked(now) || ans.Axis == escrow.Slots && p.slots.Lost()):
-		p.lostLocked(now, rej)
+		p.rules.OnLoss != LossOpen && (p.cutOff(now) || ans.Axis == escrow.Slots && p.slots.Lost()):
+		p.lost(now, rej)
 	case ans.Verdict == escrow.PoolFull && s.Waiting > 0: // else no call may wait
 		rej.Reason = ReasonOverloaded
 		rej.Used = int64(s.Waiting)
@@ -71,11 +71,11 @@ func (r *Refusal) byRule(rules []slots.Standing) bool {
 	return true
 }
 
-// lostLocked makes a refusal say that the pool is cut off. Its time is that of the loss: when the
+// lost makes a refusal say that the pool is cut off. Its time is that of the loss: when the
 // limits would have room says nothing while nothing may be used of them.
-func (p *pool) lostLocked(now time.Time, rej *Refusal) {
+func (p *pool) lost(now time.Time, rej *Refusal) {
 	rej.Reason = ReasonStoreLost
 	rej.Kept = false
-	rej.RetryAfter = p.lossLastsLocked(now)
-	rej.Store = p.newStoreLocked(now)
+	rej.RetryAfter = p.lossLasts(now)
+	rej.Store = p.newStore(now)
 }

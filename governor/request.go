@@ -159,12 +159,10 @@ func (p *pool) spend(u Usage, requests int64, price *Price) Spend {
 }
 
 // expected is the expected cost of a call in budgets, and in money the most that it can cost. looks says that nothing comes of the
-// question, so that nothing may be learned from it. It takes the pool's lock.
+// question, so that nothing may be learned from it.
 func (p *pool) expected(v *tenantView, req *Request, looks bool) Spend {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.lookLocked(looks)
-	defer p.lookLocked(false)
+	p.look(looks)
+	defer p.look(false)
 	output := p.outputs.ExpectOf(kindOf(v, req), req.Output)
 	tokens := p.weights.cost(Usage{Input: req.Input, Output: output})
 	return Spend{max(1, tokens), 1, req.mostUSD()} // a spent budget also bars calls that declare no tokens

@@ -35,29 +35,28 @@ const bookedWithin = 100 * time.Millisecond
 
 // Saved copies the state of all pools and limits.
 func (g *Governor) Saved() Saved {
-	now := g.clock.Now()
-	s := Saved{Shares: g.shareStates(), Limits: map[string]int64{}, Lengths: map[string]Lengths{}, At: now.Round(0).Add(-bookedWithin)}
-	tb := g.table.Load()
+	now := g.look()
+	defer g.unlock()
+	s := Saved{Shares: g.shareStates(now), Limits: map[string]int64{}, Lengths: map[string]Lengths{}, At: now.Round(0).Add(-bookedWithin)}
+	tb := g.table
 	for _, p := range tb.inOrder.pools {
-		p.mu.Lock()
 		if p.slots.Limiter != nil {
 			s.Limits[p.name] = p.slots.Limit()
 		}
 		if l := p.lessons(); len(l.Outputs) > 0 {
 			s.Lengths[p.name] = l
 		}
-		p.mu.Unlock()
 	}
+	i := 0
 	for v := range tb.each {
 		for _, o := range v.made() {
-			o.mu.Lock()
-			o.advanceLocked(now)
-			uses := o.set.WindowUses()
-			o.mu.Unlock()
-			if len(uses) > 0 {
+			o.advance(now)
+			if uses := o.set.WindowUses(); len(uses) > 0 {
 				s.Windows = append(s.Windows, OwnerWindows{o.owner, o.pool, uses})
 			}
 		}
+		g.breathe(i)
+		i++
 	}
 	return s
 }
@@ -96,9 +95,7 @@ func (w *OwnerWindows) onClock(now time.Time) (uses []limits.WindowUse) {
 // restore books what an earlier process had used until a time, and owed. Shared limits keep the use for Recall; of debt others know for a
 // window only.
 func (o *ownLimits) restore(now time.Time, uses []limits.WindowUse, until time.Time) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.advanceLocked(now)
+	o.advance(now)
 	for i := range uses {
 		o.set.Owe(&uses[i])
 	}
@@ -107,10 +104,10 @@ func (o *ownLimits) restore(now time.Time, uses []limits.WindowUse, until time.T
 		o.sharing.until = until
 		return
 	}
-	o.restoreLocked(uses, until)
+	o.rebook(uses, until)
 }
 
-func (o *ownLimits) restoreLocked(uses []limits.WindowUse, until time.Time) {
+func (o *ownLimits) rebook(uses []limits.WindowUse, until time.Time) {
 	for i := range uses {
 		o.set.Restore(&uses[i], until)
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/llmgov/llmgov/escrow/slots"
 )
 
-// configureLocked puts a table's configuration of the pool in force, by its plan. Call pumpAndUnlock afterwards.
-func (p *poolView) configureLocked(now time.Time, tb *table, pl *plan, zone *time.Location, r *recall, shared bool) {
+// configure puts a table's configuration of the pool in force, by its plan. Call pump afterwards.
+func (p *poolView) configure(now time.Time, tb *table, pl *plan, zone *time.Location, r *recall, shared bool) {
 	rules := p.cfg.Escrow()
 	rules.Burst = pl.burst
 	rules.Shared = shared
@@ -35,17 +35,17 @@ func (p *poolView) configureLocked(now time.Time, tb *table, pl *plan, zone *tim
 			p.escrow.Forgive(seat.leaf)
 		}
 	}
-	p.configureUpstreamsLocked(now)
-	p.limitLocked(now)
+	p.configureUpstreams(now)
+	p.limit(now)
 	p.tree.plant(pl)
 	if shared {
 		p.tree.list()
 		p.slots.Plant(p.tree.shared.slotNodes())
 	}
-	p.seatLocked(now, pl)
+	p.seatAll(now, pl)
 	p.measure.stale = true
-	p.splitLocked(now, tb, zone, r)
-	p.announceLocked()
+	p.split(now, tb, zone, r)
+	p.announce()
 }
 
 // whole is the seat of the tenant of a seat, of which that may be a member's.
@@ -86,8 +86,8 @@ func (tb *table) burst(p *poolView) time.Duration {
 	return p.cfg.Burst
 }
 
-// seatLocked gives seats to those tenants that have none at their leaves, and takes those of tenants that have left.
-func (p *poolView) seatLocked(now time.Time, pl *plan) {
+// seatAll gives seats to those tenants that have none at their leaves, and takes those of tenants that have left.
+func (p *poolView) seatAll(now time.Time, pl *plan) {
 	for _, v := range pl.seats {
 		leaf := p.tree.present[v.leafName()].id
 		old := p.seats[v.tenant]

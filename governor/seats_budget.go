@@ -11,8 +11,8 @@ import (
 
 // What each tenant's seat has of its pool's budgets, by weight.
 
-// splitLocked puts a table's list of budgets in force in the pool, and each tenant's part of them.
-func (p *poolView) splitLocked(now time.Time, tb *table, zone *time.Location, r *recall) {
+// split puts a table's list of budgets in force in the pool, and each tenant's part of them.
+func (p *poolView) split(now time.Time, tb *table, zone *time.Location, r *recall) {
 	if len(p.cfg.Budgets) == 0 && len(p.shares) == 0 {
 		return
 	}

@@ -8,26 +8,17 @@ type Load = adaptive.Load
 // ServersLoaded takes in the load of the servers behind a pool. An adaptive limit goes by it, beside the latency of calls. For an
 // unknown pool, and for one whose limit is fixed, it does nothing.
 func (g *Governor) ServersLoaded(pool string, load Load) {
-	g.within(func() { g.serversLoaded(pool, load) })
-}
-
-func (g *Governor) serversLoaded(pool string, load Load) {
-	view := g.table.Load().pools[pool]
-	if view == nil {
+	now := g.lock()
+	defer g.unlock()
+	view := g.table.pools[pool]
+	if view == nil || view.slots.Limiter == nil {
 		return
 	}
 	p := view.pool
-	now := g.clock.Now()
-	p.mu.Lock()
-	if p.slots.Limiter == nil {
-		p.mu.Unlock()
-		return
-	}
 	_, inFlight := p.slots.InUse()
 	if inFlight > 0 { // else it says nothing, and need not be written down
 		g.queueDetail(Event{Kind: EventLoaded, Request: Request{Pool: pool}, Load: load})
 	}
 	p.slots.Loaded(now, load)
-	g.pumpAndUnlock(p, now)
-	g.deliver()
+	g.pump(p, now)
 }

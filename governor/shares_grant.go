@@ -13,8 +13,7 @@ import (
 // computed from the usage of all processes: a claim says how much a member used here, the answer how
 // much it used elsewhere.
 
-// budgetGrants are the grants of a pool's budget, in the books' units. The pool's lock
-// guards it.
+// budgetGrants are the grants of a pool's budget, in the books' units.
 type budgetGrants struct {
 	*poolGrants
 	all     budgetGrant

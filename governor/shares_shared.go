@@ -58,8 +58,8 @@ type turns struct {
 	orderOf *poolTree
 }
 
-// demandsLocked reads the demands on the pool's budgets. wanted says that calls may come.
-func (t *turns) demandsLocked(now time.Time, p *pool, wanted bool) (list []ShareDemand) {
+// demands reads the demands on the pool's budgets. wanted says that calls may come.
+func (t *turns) demands(now time.Time, p *pool, wanted bool) (list []ShareDemand) {
 	turn := now.Sub(t.at) >= membersEvery && len(p.shares) > 0
 	if turn {
 		t.sort(p)

@@ -15,10 +15,10 @@ import (
 // to be sent to another upstream, call it before Move; in any case before the lease is ended. Twice is as good as once.
 func (l Lease) Failed() { l.failed(EventFailed) }
 
-// endsLocked takes in how a running call is about to end. Call pumpAndUnlock afterwards.
-func (p *pool) endsLocked(now time.Time, h escrow.Handle, u Usage, how Ending) {
+// ends takes in how a running call is about to end. Call pump afterwards.
+func (p *pool) ends(now time.Time, h escrow.Handle, u Usage, how Ending) {
 	at := p.escrow.At(h)
-	if at < 0 || how != EndSettled || !u.Took() || !p.blamesLocked(&p.leases[h.Slot]) {
+	if at < 0 || how != EndSettled || !u.Took() || !p.blames(&p.leases[h.Slot]) {
 		return
 	}
 	all := p.slots.Limit()
@@ -28,8 +28,8 @@ func (p *pool) endsLocked(now time.Time, h escrow.Handle, u Usage, how Ending) {
 	p.escrow.Succeeded(now, h, all)
 }
 
-// blamesLocked reports whether failures of a call have an effect on others of its tenant.
-func (p *pool) blamesLocked(st *leaseState) bool {
+// blames reports whether failures of a call have an effect on others of its tenant.
+func (p *pool) blames(st *leaseState) bool {
 	if !p.rules.PerTenant {
 		return false
 	}

@@ -7,7 +7,7 @@ import (
 )
 
 // poolGrants are a pool's changes for whoever divides its slots and budgets over processes (Config.SharedSlots). The grants of slots
-// are with the pool's slots, and those of budgets with the budgets. The pool's lock guards it.
+// are with the pool's slots, and those of budgets with the budgets.
 type poolGrants struct {
 	all    *changes
 	handle SharedSlots
@@ -47,31 +47,31 @@ func (p *pool) shareSlots(g *Governor) {
 	p.grants.handle = SharedSlots{g: g, p: p}
 }
 
-// announceLocked lists the pool so that somebody speaks for its slots and budgets, unless somebody
+// announce lists the pool so that somebody speaks for its slots and budgets, unless somebody
 // does already or it has none.
-func (p *pool) announceLocked() {
-	if l := p.grants; l != nil && !l.inUse && p.dividedLocked() {
+func (p *pool) announce() {
+	if l := p.grants; l != nil && !l.inUse && p.divided() {
 		l.inUse = true
 		l.all.listPool(p)
 	}
 }
 
-// askForMoreLocked lists the pool so that the store is asked for more at once.
-func (l *poolGrants) askForMoreLocked() {
+// askForMore lists the pool so that the store is asked for more at once.
+func (l *poolGrants) askForMore() {
 	if !l.lacks {
 		l.lacks = true
 		l.all.listPool(l.handle.p)
 	}
 }
 
-// dividedLocked reports whether the pool has slots or budgets to divide.
-func (p *pool) dividedLocked() bool { return p.rules.Concurrency > 0 || len(p.shares) > 0 }
+// divided reports whether the pool has slots or budgets to divide.
+func (p *pool) divided() bool { return p.rules.Concurrency > 0 || len(p.shares) > 0 }
 
 // onLoss is the rule of the pool for the time when nobody answers.
 func (l *poolGrants) onLoss() OnLoss { return l.handle.p.rules.OnLoss }
 
-// oldestLocked is how long the oldest running call has run.
-func (p *pool) oldestLocked(now time.Time) (age time.Duration) {
+// oldest is how long the oldest running call has run.
+func (p *pool) oldest(now time.Time) (age time.Duration) {
 	for i := range p.leases {
 		if st := &p.leases[i]; st.seat != nil && st.waiter == nil {
 			age = max(age, now.Sub(st.since))

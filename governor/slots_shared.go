@@ -23,7 +23,9 @@ func (g *Governor) SharedSlots() (list []*SharedSlots) {
 	if g.changes == nil {
 		return nil
 	}
-	for _, p := range g.changes.takePools() {
+	g.lock()
+	defer g.unlock()
+	for _, p := range taken(g.changes.pools) {
 		list = append(list, &p.grants.handle)
 	}
 	return list
@@ -33,23 +35,23 @@ func (g *Governor) SharedSlots() (list []*SharedSlots) {
 func (s *SharedSlots) Pool() string { return s.p.name }
 
 // configured reports whether the configuration still has the pool.
-func (s *SharedSlots) configured() bool { return s.g.table.Load().pools[s.p.name] != nil }
+func (s *SharedSlots) configured() bool { return s.g.table.pools[s.p.name] != nil }
 
 // Claim reads the demand, for a caller that passes all of it on: the record of calls that lacked a grant
 // begins anew.
 func (s *SharedSlots) Claim(now time.Time) SlotsDemand {
+	s.g.lock()
+	defer s.g.unlock()
 	configured := s.configured()
 	p := s.p
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.slots.Expire(now)
-	if !p.dividedLocked() { // nothing is claimed, and so nothing granted
+	if !p.divided() { // nothing is claimed, and so nothing granted
 		p.slots.Drop()
 		return SlotsDemand{}
 	}
-	d := SlotsDemand{Divided: true, Expect: p.rules.ExpectNodes, Demand: p.slots.Demand(now, p.oldestLocked(now))}
+	d := SlotsDemand{Divided: true, Expect: p.rules.ExpectNodes, Demand: p.slots.Demand(now, p.oldest(now))}
 	d.Configured = configured
-	d.Shares = s.turns.demandsLocked(now, p, configured && !d.Fenced)
+	d.Shares = s.turns.demands(now, p, configured && !d.Fenced)
 	p.grants.lacks = false
 	return d
 }
@@ -64,38 +66,40 @@ func (s *SharedSlots) TellAll() {
 // Allow puts grants in force until the given time: of slots, nil if these are not divided, and of
 // budgets, as they were claimed.
 func (s *SharedSlots) Allow(now, until time.Time, grant *slots.Grant, shares []ShareGrant) {
+	s.g.lock()
+	defer s.g.unlock()
 	p := s.p
-	p.mu.Lock()
 	p.slots.Allow(now, until, grant)
 	allowShares(now, shares)
-	s.heardLocked(now)
-	s.g.pumpAndUnlock(p, now)
+	s.heard(now)
+	s.g.pump(p, now)
 }
 
 // Alone says that nobody answers. Once the grants have expired, and until Allow, the pool goes by
 // its configuration for that case (Pool.OnLoss).
 func (s *SharedSlots) Alone(now time.Time) {
+	s.g.lock()
+	defer s.g.unlock()
 	p := s.p
-	p.mu.Lock()
 	p.slots.Alone(now)
-	s.heardLocked(now)
-	s.g.pumpAndUnlock(p, now)
+	s.heard(now)
+	s.g.pump(p, now)
 }
 
-// heardLocked passes on that grants have come, or that none will.
-func (s *SharedSlots) heardLocked(now time.Time) {
+// heard passes on that grants have come, or that none will.
+func (s *SharedSlots) heard(now time.Time) {
 	s.p.grants.hear()
-	s.p.noteOutageLocked(now)
+	s.p.noteOutage(now)
 }
 
 // Rest reports whether nobody needs to speak for the pool any more: nothing of it is divided, or it
 // is gone and nothing runs in it.
 func (s *SharedSlots) Rest() bool {
+	s.g.lock()
+	defer s.g.unlock()
 	configured := s.configured()
 	p := s.p
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.dividedLocked() && (configured || p.escrow.InFlight() > 0) {
+	if p.divided() && (configured || p.escrow.InFlight() > 0) {
 		return false
 	}
 	p.grants.inUse = false

@@ -39,8 +39,9 @@ func (st *Standing) tighten(kind limits.Axis, limit, used int64, reset time.Dura
 // no limits.
 func (g *Governor) Standing(tenant, pool string) Standing {
 	var st Standing
-	tb := g.table.Load()
-	now := g.clock.Now()
+	now := g.look()
+	defer g.unlock()
+	tb := g.table
 	v := tb.look(now, tenant)
 	if v != nil {
 		tb = v.table
@@ -49,17 +50,15 @@ func (g *Governor) Standing(tenant, pool string) Standing {
 	if p != nil {
 		at := (*seat)(nil)
 		if v != nil {
-			at = v.seatIn(p)
+			at = v.access[p.index].seat
 		}
-		p.mu.Lock()
 		p.slots.Expire(now)
-		s := p.booksLocked(now)
+		s := p.books(now)
 		slots, running := p.slots.InUse()
 		if at != nil {
 			may, runs := p.escrow.Restriction(&escrow.Call{Leaf: at.leaf, Via: p.upstreams.Mask(0)})
 			st.Concurrent.tighten(may, runs, 0)
 		}
-		p.mu.Unlock()
 		for k, of := range placement.Axes {
 			a := s.Axes[k]
 			st.tighten(of, a.Limit, a.Used, a.FullAt.Sub(now))
@@ -84,9 +83,7 @@ func (g *Governor) Standing(tenant, pool string) Standing {
 
 // tighten replaces axes of st by own limits that leave less.
 func (o *ownLimits) tighten(now time.Time, st *Standing) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.advanceLocked(now)
+	o.advance(now)
 	for k := range limits.Concurrency {
 		if o.set.Limit(k) == 0 {
 			continue

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/escrow/fairness"
 	"github.com/llmgov/llmgov/escrow/limits"
 	"github.com/llmgov/llmgov/escrow/placement"
 	"github.com/llmgov/llmgov/governor/terms"
@@ -104,63 +105,81 @@ type State struct {
 	Gone []LeaseInfo
 }
 
-// State copies the books: all, or those of some tenants only, because there may be very many. Each pool and tenant is consistent in itself, but
-// not with the others.
+// State copies the books: all, or those of some tenants only, because there may be very many. A pool's own books and each tenant's are
+// consistent in themselves, but not with the others.
 func (g *Governor) State(only ...func(tenant string) bool) State {
-	g.look()
-	tb := g.table.Load()
-	now := g.clock.Now()
-	var s State
+	tb := g.inForce()
 	list := tb.inOrder.tenants
-	for _, some := range only {
+	for _, some := range only { // which may ask the governor
 		list = slices.DeleteFunc(slices.Clone(list), func(v *tenantView) bool { return !some(v.name) })
 	}
-	for _, t := range list {
+	now := g.look()
+	defer g.unlock()
+	var s State
+	for i, t := range list {
 		s.Tenants = append(s.Tenants, t.state(now))
+		g.breathe(i)
 	}
 	for _, p := range tb.inOrder.pools {
-		s.Pools = append(s.Pools, p.state(now, list, s.Tenants))
+		s.Pools = append(s.Pools, g.poolState(now, p, list, s.Tenants))
 	}
 	for _, p := range tb.gone {
-		p.mu.Lock()
-		s.Gone = append(s.Gone, p.leasesLocked(now)...)
-		p.mu.Unlock()
+		s.Gone = append(s.Gone, p.infos(now)...)
 	}
 	return s
 }
 
-// state copies a pool's books, and adds the figures of each tenant to the tenants.
-func (p *poolView) state(now time.Time, list []*tenantView, tenants []TenantState) PoolState {
-	figures, view := p.measure.figures()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	ps := PoolState{Config: p.cfg, State: p.booksLocked(now), TicketsDue: p.escrow.TicketsDue(), Budgets: states(now, p.shares)}
+// inForce is the table in force.
+func (g *Governor) inForce() *table {
+	g.look()
+	defer g.unlock()
+	return g.table
+}
+
+// poolState copies a pool's books, and adds the figures of each tenant to the tenants.
+func (g *Governor) poolState(now time.Time, p *poolView, list []*tenantView, tenants []TenantState) PoolState {
+	var figures fairness.Figures
+	var view *treeView
+	g.aside(func() { figures, view = p.measure.figures() })
+	ps := PoolState{Config: p.cfg, State: p.books(now), TicketsDue: p.escrow.TicketsDue(), Budgets: states(now, p.shares)}
 	for k, a := range p.escrow.State(now).Axes {
 		ps.UsedHere[k] = a.Used
 	}
 	p.slots.Expire(now)
 	ps.Slots, ps.SlotsUsed = p.slots.InUse()
 	ps.SlotsHere = p.slots.Together()
-	ps.Room = p.roomLocked(now)
-	ps.Leases = p.leasesLocked(now)
+	ps.Room = p.room(now)
+	ps.Leases = p.infos(now)
 	ps.Cuts = slices.Clone(p.cuts)
 	if p.set.Shared {
-		ps.Degraded = p.degradedLocked(now)
-		ps.Grant = p.grantLocked(now)
+		ps.Degraded = p.degraded(now)
+		ps.Grant = p.grant(now)
 	}
 	ps.Jain = figures.Jain
 	ps.Deviation = figures.Deviation
 	ps.Unused = p.escrow.Unused(now)
 	ps.Members = len(p.seats)
-	ps.Shares = p.sharesLocked(now, list, figures, view)
+	oldest := p.oldestWaits(now)
 	for i, v := range list {
-		p.addToLocked(&tenants[i], now, v.access[p.index].seat)
+		g.breathe(i)
+		st := v.access[p.index].seat
+		if st == nil || st.gone {
+			continue
+		}
+		share := p.tenantShare(v, st, oldest[v.tenant])
+		if view != nil {
+			if at, ok := view.index[v.tenant]; ok {
+				share.LeafFigures = figures.Leaves[at]
+			}
+		}
+		ps.Shares = append(ps.Shares, share)
+		p.addTo(&tenants[i], now, st)
 	}
 	return ps
 }
 
-// addToLocked adds the pool's figures of a tenant.
-func (p *poolView) addToLocked(ts *TenantState, now time.Time, st *seat) {
+// addTo adds the pool's figures of a tenant.
+func (p *poolView) addTo(ts *TenantState, now time.Time, st *seat) {
 	if st == nil || st.left() {
 		return
 	}
@@ -173,12 +192,12 @@ func (p *poolView) addToLocked(ts *TenantState, now time.Time, st *seat) {
 	}
 }
 
-// leasesLocked lists the calls that run and wait, even those of tenants that are gone.
-func (p *pool) leasesLocked(now time.Time) []LeaseInfo {
+// infos lists the calls that run and wait, even those of tenants that are gone.
+func (p *pool) infos(now time.Time) []LeaseInfo {
 	var out []LeaseInfo
 	for slot := range p.leases {
 		if st := &p.leases[slot]; st.seat != nil {
-			out = append(out, p.infoLocked(now, slot, st))
+			out = append(out, p.info(now, slot, st))
 		}
 	}
 	return out
@@ -194,7 +213,7 @@ func states(now time.Time, accounts []*account) []BudgetState {
 	return out
 }
 
-func (p *pool) infoLocked(now time.Time, slot int, st *leaseState) LeaseInfo {
+func (p *pool) info(now time.Time, slot int, st *leaseState) LeaseInfo {
 	info := LeaseInfo{
 		ID: st.id, Tenant: st.tenant.name, Pool: p.name,
 		State: "waiting", Used: st.used(), Stream: st.stream, Held: p.escrow.CostOf(slot)[escrow.Tokens], Age: now.Sub(st.since),
@@ -225,9 +244,7 @@ func (v *tenantView) state(now time.Time) TenantState {
 
 // state adds the limits to their tenant's state.
 func (o *ownLimits) state(now time.Time, ts *TenantState) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.advanceLocked(now)
+	o.advance(now)
 	if o.pool == "" {
 		ts.Running = o.set.Running()
 		ts.Budgets = states(now, o.caps)
@@ -243,27 +260,23 @@ func (o *ownLimits) state(now time.Time, ts *TenantState) {
 
 // Called reports whether a tenant has called since the process began, or a team of it, or its limits were asked for.
 func (g *Governor) Called(tenant string) bool {
-	v := g.table.Load().look(g.clock.Now(), tenant)
-	if v == nil {
-		return false
-	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.over != nil
+	now := g.look()
+	v := g.table.look(now, tenant)
+	defer g.unlock()
+	return v != nil && v.over != nil
 }
 
 // Leases counts the calls that run and those that wait, over all pools, even those that no
 // configuration has any more.
 func (g *Governor) Leases() (running, waiting int) {
-	tb := g.table.Load()
-	pools := slices.Clone(tb.gone)
-	for _, p := range tb.inOrder.pools {
+	now := g.look()
+	defer g.unlock()
+	pools := slices.Clone(g.table.gone)
+	for _, p := range g.table.inOrder.pools {
 		pools = append(pools, p.pool)
 	}
 	for _, p := range pools {
-		p.mu.Lock()
-		s := p.escrow.State(g.clock.Now())
-		p.mu.Unlock()
+		s := p.escrow.State(now)
 		running += int(s.Running)
 		waiting += s.Waiting
 	}
@@ -273,19 +286,15 @@ func (g *Governor) Leases() (running, waiting int) {
 // TenantState copies the books of one tenant, as [Governor.State] does for all. Its cost does not
 // grow with the number of tenants. It reports false for an unknown tenant.
 func (g *Governor) TenantState(name string) (TenantState, bool) {
-	g.look()
-	tb := g.table.Load()
-	now := g.clock.Now()
-	v := tb.look(now, name)
+	now := g.look()
+	defer g.unlock()
+	v := g.table.look(now, name)
 	if v == nil {
 		return TenantState{}, false
 	}
 	ts := v.state(now)
 	for _, p := range v.table.inOrder.pools {
-		at := v.seatIn(p)
-		p.mu.Lock()
-		p.addToLocked(&ts, now, at)
-		p.mu.Unlock()
+		p.addTo(&ts, now, v.access[p.index].seat)
 	}
 	return ts, true
 }

@@ -38,10 +38,9 @@ func (w *walk) enterAsking(s Spend) *Refusal {
 	for {
 		lack := e.ahead(w)
 		if lack.rej == nil {
-			c := w.g.consult(w.ctx, w.holds, s, most)
-			w.now = w.g.clock.Now()
-			w.g.noteAnswered(w.pool, w.now, c)
-			switch c.outcome() {
+			c := w.consult(s, most)
+			w.pool.noteAnswered(w.now, c)
+			switch c.state {
 			case letIn:
 				e.quit(true)
 				return nil
@@ -95,33 +94,24 @@ func (e *storeCall) ahead(w *walk) lacking {
 // aheadAt is ahead for one link.
 func (e *storeCall) aheadAt(w *walk, k *link) (*Refusal, time.Duration) {
 	o := k.own
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.advanceLocked(w.now)
+	o.advance(w.now)
 	c := o.set.Clip(w.holds.cost)
 	if k != e.in {
 		lack, behind := o.set.Behind(limits.Call{Cost: w.holds.cost, Via: k.via, Below: w.may.below})
 		if behind {
 			wait := max(lack.Wait, o.set.WaitOn(lack.Axis, c), askAgain)
-			return o.refuseLimitLocked(lack.Axis, c, wait), lack.Wait
+			return o.refuseLimit(lack.Axis, c, wait), lack.Wait
 		}
 	}
 	if w.pool.cfg.TenantLimits == LimitsCachedDeny && e.place == nil {
-		return o.remembersLocked(w.now, c, e.spend)
+		return o.remembers(w.now, c, e.spend)
 	}
 	return nil, 0
 }
 
-// cannotWait is cannotWaitLocked for callers without the lock.
-func (e *storeCall) cannotWait(w *walk, l lacking) *Refusal {
-	l.link.own.mu.Lock()
-	defer l.link.own.mu.Unlock()
-	return e.cannotWaitLocked(w, l)
-}
-
-// cannotWaitLocked returns the refusal if a call cannot wait for room: it may not wait that long, or the
+// cannotWait returns the refusal if a call cannot wait for room: it may not wait that long, or the
 // line is full. It is nil if the call may wait.
-func (e *storeCall) cannotWaitLocked(w *walk, l lacking) *Refusal {
+func (e *storeCall) cannotWait(w *walk, l lacking) *Refusal {
 	left := e.deadline.Sub(w.now)
 	switch {
 	case left <= 0 || l.rej.Budget.Limit > 0:
@@ -144,9 +134,7 @@ func (e *storeCall) stand(w *walk, l lacking) *Refusal {
 		e.quit(false)
 	}
 	o := k.own
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if why := e.cannotWaitLocked(w, l); why != nil {
+	if why := e.cannotWait(w, l); why != nil {
 		return why
 	}
 	e.next = w.now.Add(max(l.wait, askAgain))
@@ -168,14 +156,12 @@ func (e *storeCall) stand(w *walk, l lacking) *Refusal {
 // await waits until it is the call's turn to ask.
 func (e *storeCall) await(w *walk) cause {
 	o := e.in.own
+	w.now = w.g.clock.Now()
 	for {
-		w.now = w.g.clock.Now()
 		until := e.deadline
 		asks := true
-		o.mu.Lock()
-		o.advanceLocked(w.now)
+		o.advance(w.now)
 		turn, first := o.set.MayAsk(&e.place.place)
-		o.mu.Unlock()
 		room := w.hasRoom()
 		switch {
 		case turn && room:
@@ -194,7 +180,6 @@ func (e *storeCall) await(w *walk) cause {
 		}
 		why := w.park(&e.place.waiter, earlier(until, e.deadline))
 		if why == gone || why == draining || why == lostAll {
-			w.now = w.g.clock.Now()
 			return why
 		}
 	}
@@ -203,10 +188,8 @@ func (e *storeCall) await(w *walk) cause {
 // begin marks the call as asking, and wakes the next in line, for whom there may be room too.
 func (e *storeCall) begin() {
 	o := e.in.own
-	o.mu.Lock()
-	defer o.mu.Unlock()
 	o.set.Asking(&e.place.place, true)
-	o.wakeLocked()
+	o.wake()
 }
 
 // hasRoom reports whether all limits have room for the call, as far as is known here.
@@ -220,9 +203,7 @@ func (w *walk) hasRoom() bool {
 }
 
 func (o *ownLimits) hasRoom(now time.Time, c limits.Cost) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.advanceLocked(now)
+	o.advance(now)
 	return o.set.HasRoom(o.set.Clip(c))
 }
 

@@ -7,22 +7,19 @@ import (
 )
 
 // noteAnswered notes on the pool whether the store has answered one of its calls.
-func (g *Governor) noteAnswered(p *poolView, now time.Time, c *SharedCall) {
-	state := c.outcome()
-	if state == left || len(c.limits) == 0 {
+func (p *pool) noteAnswered(now time.Time, c *SharedCall) {
+	if c.state == left || len(c.limits) == 0 {
 		return
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.rates.unanswered = time.Time{}
-	if state == lost {
+	if c.state == lost {
 		p.rates.unanswered = now
 	}
 }
 
-// unansweredLocked reports whether the store left the last call of the pool that asked it
+// unanswered reports whether the store left the last call of the pool that asked it
 // unanswered, within the time for which an answer would count.
-func (p *pool) unansweredLocked(now time.Time) bool {
+func (p *pool) unanswered(now time.Time) bool {
 	return !p.rates.unanswered.IsZero() && now.Sub(p.rates.unanswered) < GrantLasts
 }
 
@@ -30,10 +27,8 @@ func (p *pool) unansweredLocked(now time.Time) bool {
 // lets it go while this process by itself stays within the whole limits, and local while it stays
 // within its part of the withheld share. The known usage of budgets by others stays.
 func (e *storeCall) alone(w *walk) *Refusal {
-	w.pool.mu.Lock()
 	rules := &w.pool.cfg
 	nodes := max(w.pool.cfg.ExpectNodes, w.pool.rates.nodes)
-	w.pool.mu.Unlock()
 	part := func(limit int64) int64 { return rules.OwnPart(limit, nodes) }
 	b := w.holds
 	b.spend = e.spend
@@ -58,20 +53,18 @@ func (e *storeCall) alone(w *walk) *Refusal {
 // letAlone books a call against the next limits of its chain if it fits within the given parts of
 // its limits. Otherwise it returns the refusal.
 func (b *holds) letAlone(now time.Time, o *ownLimits, part func(limit int64) int64) *Refusal {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.advanceLocked(now)
-	if rej := o.aloneLocked(now, o.set.Clip(b.cost), b.spend, part); rej != nil {
+	o.advance(now)
+	if rej := o.alone(now, o.set.Clip(b.cost), b.spend, part); rej != nil {
 		return rej
 	}
-	b.letLocked(now, o, b.expected)
+	b.letNext(now, o, b.expected)
 	return nil
 }
 
-// aloneLocked returns why a call does not fit within the given parts of the limits; nil if it does.
-func (o *ownLimits) aloneLocked(now time.Time, c limits.Cost, s Spend, part func(limit int64) int64) *Refusal {
+// alone returns why a call does not fit within the given parts of the limits; nil if it does.
+func (o *ownLimits) alone(now time.Time, c limits.Cost, s Spend, part func(limit int64) int64) *Refusal {
 	if k, beyond := o.set.Beyond(c, part); beyond {
-		return o.refuseLimitLocked(k, c, max(o.set.WaitOn(k, c), askAgain))
+		return o.refuseLimit(k, c, max(o.set.WaitOn(k, c), askAgain))
 	}
 	for _, a := range o.caps {
 		if a.usedByAll(now)+a.units(s[a.Unit]) > part(a.limit()) {

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
@@ -56,27 +54,26 @@ type tenantView struct {
 
 // access is how a tenant reaches a pool.
 type access struct {
-	seat  *seat                  // nil where it may not use the pool
-	chain atomic.Pointer[[]link] // nil before the first call; see tenantView.chain
+	seat  *seat  // nil where it may not use the pool
+	chain []link // nil before the first call; see tenantView.chain
 }
 
 // tenant is the state of a tenant or team, which lives on from table to table.
 type tenant struct {
 	name   string
-	since  time.Time    // when a configuration first had it
-	left   time.Time    // when a configuration first lacked it; for Apply alone
-	all    *changes     // for its limits; nil if these are not shared
-	roster *roster      // its members; nil if it never had any
-	walks  atomic.Int64 // of a member, those on their way
+	since  time.Time   // when a configuration first had it
+	left   time.Time   // when a configuration first lacked it; for Apply alone
+	all    *changes    // for its limits; nil if these are not shared
+	roster *roster     // its members; nil if it never had any
+	walks  int         // of a member, those on their way
+	view   *tenantView // of the last table that has it
 
-	mu   sync.Mutex
-	view *tenantView // of the last table that has it
 	// Its limits are made when the first call comes, because of many tenants most do not call. They are never given up.
 	over *ownLimits            // over all pools
 	in   map[string]*ownLimits // in single pools
 }
 
-// seat is a tenant's place in a pool. The pool's lock guards it.
+// seat is a tenant's place in a pool.
 type seat struct {
 	tenant *tenant
 	of     *seat // of a member, its tenant's, which has what is learned of calls, and parts of budgets; nil otherwise
@@ -107,50 +104,48 @@ func (g *Governor) Apply(cfg Config) error {
 	if err := cfg.Validate(); err != nil {
 		return err
 	}
-	g.within(func() { g.applyNow(&cfg) })
-	g.deliver()
+	g.applying.Lock()
+	now := g.lock()
+	defer g.unlock()
+	defer g.applying.Unlock() // before an Observer is told
+	g.apply(now, cfg, &recall{tally: g.tally})
+	g.followAll(now)
+	g.review()
+	g.events.add(Event{Kind: EventApplied, At: now, Revision: cfg.Revision, Config: &cfg})
 	return nil
 }
 
-func (g *Governor) applyNow(cfg *Config) {
-	g.applying.Lock()
-	defer g.applying.Unlock()
-	now := g.clock.Now()
-	g.events.add(Event{Kind: EventApplied, At: now, Revision: cfg.Revision, Config: cfg})
-	g.apply(now, *cfg, &recall{tally: g.tally})
-	g.followAll(now)
-	g.review()
-}
-
-// apply makes a new table. Limits that fall hold from here on, those that rise once their pool is
-// pumped. The new table is published in between, so that a call that finds its seat gone in the old
-// one finds its new seat.
+// apply makes a new table, without the lock as far as only an Apply changes what that reads, because tables may have very many tenants.
+// Limits that fall hold from here on, those that rise once their pool is pumped. The new table is put in force in between, so that a call
+// that finds its seat gone in the old one finds its new seat.
 func (g *Governor) apply(now time.Time, cfg Config, r *recall) {
-	tb := g.newTable(now, cfg)
+	var tb *table
+	plans := make([]*plan, len(cfg.Pools))
+	g.aside(func() {
+		tb = g.newTable(now, cfg)
+		for i, p := range tb.inOrder.pools {
+			plans[i] = p.plan(tb)
+		}
+	})
 	tb.recall = r
-	for _, v := range tb.inOrder.tenants {
+	g.forget(now, tb)
+	for i, v := range tb.inOrder.tenants {
 		v.configure()
-	}
-	plans := make([]*plan, len(tb.inOrder.pools))
-	for i, p := range tb.inOrder.pools {
-		plans[i] = p.plan(tb)
-	}
-	for _, p := range tb.inOrder.pools {
-		p.mu.Lock()
+		g.breathe(i)
 	}
 	for i, p := range tb.inOrder.pools {
-		p.configureLocked(now, tb, plans[i], g.zone, r, g.shared)
+		p.configure(now, tb, plans[i], g.zone, r, g.shared)
 	}
-	g.table.Store(tb)
+	g.table = tb
 	for _, p := range tb.inOrder.pools {
-		g.pumpAndUnlock(p.pool, now)
+		g.pump(p.pool, now)
 	}
 }
 
 // review makes the views of all pools' meters anew after an apply.
 func (g *Governor) review() {
-	for _, p := range g.table.Load().inOrder.pools {
-		p.review(g.shared)
+	for _, p := range g.table.inOrder.pools {
+		g.reviewPool(p.pool)
 	}
 }
 
@@ -166,7 +161,7 @@ func (g *Governor) tenantChanges() *changes {
 // their state.
 func (g *Governor) newTable(now time.Time, cfg Config) *table {
 	tb := &table{number: 1, zone: g.zone, at: now, pools: map[string]*poolView{}, tenants: make(map[string]*tenantView, len(cfg.Tenants))}
-	if before := g.table.Load(); before != nil {
+	if before := g.table; before != nil { // only an Apply changes it
 		tb.number = before.number + 1
 	}
 	for i, pc := range cfg.Pools {
@@ -175,7 +170,6 @@ func (g *Governor) newTable(now time.Time, cfg Config) *table {
 			p = newPool(pc.Name)
 			p.shareSlots(g)
 			p.changes = g.tenantChanges()
-			p.freed = func() { g.pumpNow(p) }
 			g.pools[pc.Name] = p
 		}
 		v := &poolView{pool: p, cfg: pc, weights: countsOf(&pc.Weights), index: i}
@@ -214,7 +208,6 @@ func (g *Governor) newTable(now time.Time, cfg Config) *table {
 			v.budgeted = len(at.cfg.Budgets) > 0
 		}
 	}
-	g.forget(now, tb)
 	return tb
 }
 
@@ -234,7 +227,10 @@ func (g *Governor) forget(now time.Time, tb *table) {
 		}
 		tb.gone = append(tb.gone, p)
 	}
+	i := 0
 	for name, t := range g.tenants {
+		g.breathe(i)
+		i++
 		switch {
 		case tb.tenants[name] != nil:
 			t.left = time.Time{}
@@ -248,17 +244,15 @@ func (g *Governor) forget(now time.Time, tb *table) {
 
 // configure puts the table's limits and budgets in force for a tenant.
 func (v *tenantView) configure() {
-	v.mu.Lock()
-	defer v.mu.Unlock()
 	v.view = v
 	if v.over != nil {
 		maps.DeleteFunc(v.in, func(pool string, _ *ownLimits) bool { return !v.table.has(pool) })
-		v.configureLocked(v.table.at, v.table.at)
+		v.configureAt(v.table.at, v.table.at)
 	}
 }
 
-// configureLocked is configure at now. A limit that begins does so as of since.
-func (v *tenantView) configureLocked(since, now time.Time) {
+// configureAt is configure at now. A limit that begins does so as of since.
+func (v *tenantView) configureAt(since, now time.Time) {
 	bound := 0
 	by := calledBy{}
 	for _, p := range v.table.inOrder.pools {
@@ -269,7 +263,7 @@ func (v *tenantView) configureLocked(since, now time.Time) {
 		bound = max(bound, p.cfg.MaxQueue)
 		closed := p.cfg.OnLoss != LossOpen
 		by = calledBy{by.asking || !granted, by.granted || granted, by.closed || closed}
-		if o := v.ownInLocked(p.name); o != nil { // even if it has no limits any more: calls may wait in it
+		if o := v.ownIn(p.name); o != nil { // even if it has no limits any more: calls may wait in it
 			o.configure(since, v.cfg.InPool[p.name].Rules(), p.cfg.MaxQueue, calledBy{!granted, granted, closed})
 		}
 	}
@@ -277,8 +271,8 @@ func (v *tenantView) configureLocked(since, now time.Time) {
 	v.over.configureCaps(now, v.cfg.Budgets, v.table.zone, v.table.recall)
 }
 
-// ownInLocked are a tenant's limits in a pool; nil if it has none there, and had none.
-func (v *tenantView) ownInLocked(pool string) *ownLimits {
+// ownIn are a tenant's limits in a pool; nil if it has none there, and had none.
+func (v *tenantView) ownIn(pool string) *ownLimits {
 	if _, limited := v.cfg.InPool[pool]; limited && v.in[pool] == nil {
 		v.in[pool] = newOwnLimits(v.name, pool, v.all)
 	}
@@ -292,27 +286,23 @@ func (tb *table) has(name string) bool {
 
 // own returns a tenant's limits over all pools and, if it has any, in one pool. They are made if this is the first call.
 func (v *tenantView) own(now time.Time, pool string) (over, in *ownLimits) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
 	if v.over == nil {
 		v.over = newOwnLimits(v.name, "", v.all)
 		v.in = map[string]*ownLimits{}
-		v.view.configureLocked(v.since, now) // as if it had been made then
+		v.view.configureAt(v.since, now) // as if it had been made then
 	}
-	return v.over, v.ownInLocked(pool)
+	return v.over, v.ownIn(pool)
 }
 
 // made are all of a tenant's limits in force: over all pools, and in single ones. There are none before the first call.
 func (v *tenantView) made() (list []*ownLimits) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
 	if v.over == nil {
 		return nil
 	}
 	list = append(list, v.over)
 	for _, p := range v.table.inOrder.pools {
 		if _, limited := v.cfg.InPool[p.name]; limited && v.present(p) {
-			list = append(list, v.ownInLocked(p.name))
+			list = append(list, v.ownIn(p.name))
 		}
 	}
 	return list
@@ -320,23 +310,17 @@ func (v *tenantView) made() (list []*ownLimits) {
 
 // idle reports whether no call of the tenant runs or waits, and nothing that was used of a budget counts any more.
 func (t *tenant) idle(now time.Time) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	return t.over == nil || t.over.idle(now)
 }
 
 // chain lists the limits that hold for the tenant's calls to a pool: in the pool and over all pools, its own and those of the tenants
 // above it. There are none in a pool to which neither it nor its teams call.
 func (v *tenantView) chain(now time.Time, p *poolView) []link {
-	if c := v.access[p.index].chain.Load(); c != nil {
-		return *c
+	at := &v.access[p.index]
+	if at.chain == nil && v.present(p) {
+		at.chain = v.chainTo(now, p.name)
 	}
-	if !v.present(p) {
-		return nil
-	}
-	c := v.chainTo(now, p.name)
-	v.access[p.index].chain.Store(&c)
-	return c
+	return at.chain
 }
 
 func (v *tenantView) chainTo(now time.Time, pool string) []link {

@@ -1,7 +1,6 @@
 package governor
 
 import (
-	"sync"
 	"time"
 
 	"github.com/llmgov/llmgov/escrow/budget"
@@ -15,7 +14,6 @@ import (
 // It counts calls that have ended. A call that runs when a budget is added holds nothing of it, and
 // is booked there when it ends.
 type tally struct {
-	mu    sync.Mutex
 	uses  *Uses
 	ended uint64 // how many calls were counted
 }
@@ -27,10 +25,8 @@ func newTally(zone *time.Location, past *Past) *tally {
 	return &tally{uses: past.Uses.clone()} // the journal goes on to use its own
 }
 
-// note counts a call in a pool that has ended, and returns its number. What it took besides counts in no pool. The pool is locked.
+// note counts a call in a pool that has ended, and returns its number. What it took besides counts in no pool.
 func (t *tally) note(now time.Time, st *leaseState, pool string, took, besides Spend) uint64 {
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	at := st.seat
 	row := at.used
 	if row == nil && took != (Spend{}) {
@@ -50,16 +46,12 @@ func (t *tally) note(now time.Time, st *leaseState, pool string, took, besides S
 // ofTenant is the usage of a budget by a tenant in the period that began at start, by the calls up to
 // the one of the given number.
 func (t *tally) ofTenant(now time.Time, name string, b Budget) (used int64, start time.Time, last uint64) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	t.uses.advance(now)
 	return t.uses.ofTenant(name, b), t.uses.start[b.Per], t.ended
 }
 
 // ofPool is the same for the tenants of a pool, by name, with their members.
 func (t *tally) ofPool(now time.Time, name string, b Budget) (used map[string]int64, start time.Time) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	t.uses.advance(now)
 	used = map[string]int64{}
 	for who, n := range t.uses.by(b) {
@@ -84,7 +76,7 @@ func (r *recall) knows(shared bool) bool { return !r.starting || !shared }
 
 // bookEnded books the call that ended as the given one in the budgets of which it holds nothing,
 // because they came later.
-func (o *ownLimits) bookEndedLocked(now time.Time, ended uint64, list []held, took Spend) {
+func (o *ownLimits) bookEnded(now time.Time, ended uint64, list []held, took Spend) {
 	for _, a := range o.caps {
 		if ended <= a.began || a.heldBy(list) {
 			continue
@@ -93,8 +85,8 @@ func (o *ownLimits) bookEndedLocked(now time.Time, ended uint64, list []held, to
 	}
 }
 
-// bookEndedLocked does the same for a pool's budgets.
-func (p *pool) bookEndedLocked(now time.Time, at *seat, list []held, took Spend) {
+// bookEnded does the same for a pool's budgets.
+func (p *pool) bookEnded(now time.Time, at *seat, list []held, took Spend) {
 	at = p.present(at)
 	if at == nil {
 		return

@@ -32,33 +32,27 @@ type Cut struct {
 // Throttle replaces the cuts of a pool, each of which ends at its time. They survive Apply. For an
 // unknown pool it does nothing.
 func (g *Governor) Throttle(pool string, cuts []Cut) {
-	g.within(func() { g.throttle(pool, cuts) })
-}
-
-func (g *Governor) throttle(pool string, cuts []Cut) {
-	p := g.table.Load().pools[pool]
+	now := g.lock()
+	defer g.unlock()
+	p := g.table.pools[pool]
 	if p == nil {
 		return
 	}
 	sorted := slices.SortedFunc(slices.Values(cuts), func(a, b Cut) int { return a.Until.Compare(b.Until) })
-	p.mu.Lock()
 	if slices.Equal(sorted, p.cuts) {
-		p.mu.Unlock()
 		return
 	}
-	now := g.clock.Now()
 	p.cuts = sorted
 	g.events.add(Event{Kind: EventThrottled, At: now, Request: Request{Pool: pool}, Cuts: slices.Clone(sorted)})
-	g.throttleLocked(p.pool, now)
-	g.pumpAndUnlock(p.pool, now)
-	g.deliver()
+	g.throttlePool(p.pool, now)
+	g.pump(p.pool, now)
 }
 
-// throttleLocked puts the cuts that are left in force in the escrow, and sets a timer for when the
-// next one ends. Call pumpAndUnlock afterwards.
-func (g *Governor) throttleLocked(p *pool, now time.Time) {
+// throttlePool puts the cuts that are left in force in the escrow, and sets a timer for when the
+// next one ends. Call pump afterwards.
+func (g *Governor) throttlePool(p *pool, now time.Time) {
 	p.cuts = slices.DeleteFunc(p.cuts, func(c Cut) bool { return !c.Until.After(now) })
-	p.limitLocked(now)
+	p.limit(now)
 	part, hold := remaining(p.cuts)
 	p.escrow.Throttle(now, part, hold)
 	if len(p.cuts) == 0 {
@@ -66,20 +60,18 @@ func (g *Governor) throttleLocked(p *pool, now time.Time) {
 	}
 	next := p.cuts[0].Until
 	if p.thaw == nil {
-		p.thaw = g.clock.AfterFunc(next.Sub(now), func() {
-			p.mu.Lock()
-			at := g.clock.Now()
-			g.throttleLocked(p, at)
-			g.pumpAndUnlock(p, at)
+		p.thaw = g.after(next.Sub(now), func(now time.Time) {
+			g.throttlePool(p, now)
+			g.pump(p, now)
 		})
 		return
 	}
 	p.thaw.Reset(next.Sub(now))
 }
 
-// limitLocked puts in force the limits that the cuts leave.
-func (p *pool) limitLocked(now time.Time) {
-	p.limitUpstreamsLocked(now)
+// limit puts in force the limits that the cuts leave.
+func (p *pool) limit(now time.Time) {
+	p.limitUpstreams(now)
 	rules := p.base
 	p.rules.Rate(&rules, lowered(terms.Minute(&p.rules), p.cuts, ""))
 	if rules != p.set {
@@ -88,7 +80,7 @@ func (p *pool) limitLocked(now time.Time) {
 	}
 	p.slots.Narrow()
 	if p.outage.on() { // limits that are gone are asked for no more, so nothing else would end it
-		p.noteOutageLocked(now)
+		p.noteOutage(now)
 	}
 }
 

@@ -222,7 +222,7 @@ func TestInterrupt(t *testing.T) {
 			t.Errorf("%d calls were asked to end", asked)
 		}
 		synctest.Wait()
-		if n := len(g.table.Load().pools["p"].interruptible()); n > 0 {
+		if n := len(g.interruptible("p")); n > 0 {
 			t.Errorf("%d calls run on", n)
 		}
 		if n := g.Interrupt("full", errEnough); n != 0 {

@@ -2,7 +2,6 @@ package governor
 
 import (
 	"container/heap"
-	"sync"
 	"time"
 )
 
@@ -21,9 +20,9 @@ import (
 type timeline struct {
 	clock  Clock // the real one
 	origin time.Time
-	events *eventQueue // delivered after each instant
+	ring   func() // the alarm's function
 
-	mu     sync.Mutex // held throughout an instant
+	now    time.Time // the instant
 	agenda agenda
 	set    uint64   // timers set so far, to order those of the same time
 	ready  []*fiber // woken, in that order
@@ -33,75 +32,36 @@ type timeline struct {
 	drains bool
 	alarm  Timer // real timer for the first entry of agenda
 	armed  time.Time
-
-	reading sync.Mutex // guards now, which is also read between instants
-	now     time.Time
 }
 
-func newTimeline(clock Clock, events *eventQueue) *timeline {
+func newTimeline(clock Clock) *timeline {
 	now := clock.Now()
-	return &timeline{clock: clock, origin: now, events: events, now: now, parked: map[*fiber]struct{}{}}
+	return &timeline{clock: clock, origin: now, now: now, parked: map[*fiber]struct{}{}}
 }
 
 // Now is the instant, as a Clock.
-func (t *timeline) Now() time.Time {
-	t.reading.Lock()
-	defer t.reading.Unlock()
-	return t.now
-}
+func (t *timeline) Now() time.Time { return t.now }
 
-func (t *timeline) moveTo(now time.Time) {
-	t.reading.Lock()
-	defer t.reading.Unlock()
-	if now.After(t.now) {
-		t.now = now
-	}
-}
+func (t *timeline) moveTo(now time.Time) { t.now = later(t.now, now) }
 
 // real is the time by the real clock: the origin, plus what has passed since by the monotonic
 // reading. So the wall clock being set makes no difference.
 func (t *timeline) real() time.Time { return t.origin.Add(t.clock.Now().Sub(t.origin)) }
 
-// instant tells something in an instant of its own, with all that follows.
-func (t *timeline) instant(tell func()) {
-	t.passInstant(tell)
-	t.events.deliver()
-}
-
-func (t *timeline) passInstant(tell func()) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	now := t.real()
-	if next := t.told.Add(1); now.Before(next) {
-		now = next
-	}
-	t.told = now
-	t.liveUntil(now)
-	t.moveTo(now)
-	t.live(tell)
-}
-
-// live tells something in the present instant, which at first is the origin.
-func (t *timeline) live(tell func()) {
-	tell()
-	t.follow()
-	t.arm()
+// begin begins an instant in which something is told.
+func (t *timeline) begin() time.Time {
+	t.told = later(t.told.Add(1), t.real())
+	return t.reach(t.told)
 }
 
 // catchUp does what is due and moves time on to now, for readers of the books, who would otherwise
 // see those of the last instant.
-func (t *timeline) catchUp() {
-	t.passUntilNow()
-	t.events.deliver()
-}
+func (t *timeline) catchUp() time.Time { return t.reach(t.real()) }
 
-func (t *timeline) passUntilNow() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	now := t.real()
+func (t *timeline) reach(now time.Time) time.Time {
 	t.liveUntil(now)
 	t.moveTo(now)
-	t.arm()
+	return t.now
 }
 
 // liveUntil fires the timers that are due by end, each at its time.
@@ -152,20 +112,6 @@ func (t *timeline) arm() {
 		return
 	}
 	t.alarm.Reset(wait)
-}
-
-// ring is the alarm's function.
-func (t *timeline) ring() {
-	t.passAlarm()
-	t.events.deliver()
-}
-
-func (t *timeline) passAlarm() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.armed = time.Time{}
-	t.liveUntil(t.real())
-	t.arm()
 }
 
 // AfterFunc sets a timer, as a Clock does. Call it within an instant.

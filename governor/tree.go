@@ -14,7 +14,7 @@ import (
 // The tree of a pool: who has which share, according to the configuration, and the nodes that are left
 // of earlier ones because calls still run in it.
 
-// tree is a pool's tree. The pool's lock guards it.
+// tree is a pool's tree.
 type tree struct {
 	escrow  *escrow.Pool
 	present map[nodeName]*node // of the configuration
@@ -67,7 +67,7 @@ const (
 	memberNode // one member's, which no tree of a configuration has
 )
 
-// plan is how a pool's tree and seats differ from what a table wants. It is made without the pool's lock, because tables may have very many
+// plan is how a pool's tree and seats differ from what a table wants. It is made without the lock, because tables may have very many
 // tenants: only an Apply changes what it reads.
 type plan struct {
 	burst time.Duration

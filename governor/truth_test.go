@@ -227,7 +227,7 @@ func TestOwnPredictionKnowsRefunds(t *testing.T) {
 // locked, and the dispatch happens under that lock.
 func TestDispatchedToOneWhoHasGone(t *testing.T) {
 	g := must(t, Config{Pools: []Pool{{Name: "p", Concurrency: 1, MaxQueue: 10}}, Tenants: []Tenant{{Name: "a", Weight: 1, MaxWait: time.Hour}}})
-	p := g.table.Load().pools["p"]
+	p := g.table.pools["p"]
 	for range 20 {
 		first, _ := g.Acquire(t.Context(), demand("a", 1))
 		ctx, cancel := context.WithCancel(t.Context())
@@ -240,16 +240,16 @@ func TestDispatchedToOneWhoHasGone(t *testing.T) {
 		for waiting := 0; waiting == 0; _, waiting = g.Leases() {
 			runtime.Gosched()
 		}
-		p.mu.Lock()
+		now := g.lock()
 		cancel()
 		for range 2000 { // the caller sees that, and comes to the lock
 			runtime.Gosched()
 		}
-		now := g.clock.Now()
-		if _, ok := p.endLocked(now, first.handle, taking{cost: escrow.Cost{0, 1}, whole: true}); !ok {
+		if _, ok := p.end(now, first.handle, taking{cost: escrow.Cost{0, 1}, whole: true}); !ok {
 			t.Fatal("the first lease has ended before")
 		}
-		g.pumpAndUnlock(p.pool, now)
+		g.pump(p.pool, now)
+		g.unlock()
 		wg.Wait()
 		if running, waiting := g.Leases(); running != 0 || waiting != 0 {
 			t.Fatalf("%d run and %d wait", running, waiting)

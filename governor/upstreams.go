@@ -8,20 +8,19 @@ import (
 	"github.com/llmgov/llmgov/escrow/placement"
 )
 
-// upstreamBooks are a pool's upstreams. The pool's lock guards them; their limits have locks of their own, because whoever
-// shares them with other processes reads them.
+// upstreamBooks are a pool's upstreams.
 type upstreamBooks = placement.Books[upstreamLimits]
 
-// configureUpstreamsLocked puts the upstreams of a configuration in force. Call limitLocked afterwards.
-func (p *poolView) configureUpstreamsLocked(now time.Time) {
+// configureUpstreams puts the upstreams of a configuration in force. Call limit afterwards.
+func (p *poolView) configureUpstreams(now time.Time) {
 	old := p.upstreams
 	cfg := placement.Config{Upstreams: p.cfg.Upstreams, Holds: p.cfg.Accounting != escrow.AdmitMax}
 	p.upstreams = old.Next(now, cfg, func(name string) upstreamLimits {
 		own := newOwnLimits("upstream "+name, p.name, p.changes)
-		own.freed = p.freed
-		return upstreamLimits{own}
+		own.of = p.pool
+		return upstreamLimits{placement.Account{Set: &own.set}, own}
 	})
-	p.limitUpstreamsLocked(now)
+	p.limitUpstreams(now)
 	switch {
 	case p.upstreams != nil:
 		p.escrow.SetUpstreams(p.upstreams, p.upstreams.Since(old))
@@ -30,8 +29,8 @@ func (p *poolView) configureUpstreamsLocked(now time.Time) {
 	}
 }
 
-// limitUpstreamsLocked puts in force the limits of upstreams that the cuts leave.
-func (p *pool) limitUpstreamsLocked(now time.Time) {
+// limitUpstreams puts in force the limits of upstreams that the cuts leave.
+func (p *pool) limitUpstreams(now time.Time) {
 	if p.upstreams == nil {
 		return
 	}
@@ -46,12 +45,12 @@ func (p *pool) limitUpstreamsLocked(now time.Time) {
 		for k, limit := range lowered(own.Minute, p.cuts, u.Name) {
 			own.Minute[k] = p.rules.Usable(limit)
 		}
-		u.Limits.configure(now, own, 0, calledBy{granted: true, closed: true})
+		u.Limits.own.configure(now, own, 0, calledBy{granted: true, closed: true})
 	}
 }
 
-// upstreamsComingLocked reports whether a call lacks nothing of upstreams but a larger part of limits that are shared.
-func (p *pool) upstreamsComingLocked(now time.Time, call *escrow.Call) (coming bool) {
+// upstreamsComing reports whether a call lacks nothing of upstreams but a larger part of limits that are shared.
+func (p *pool) upstreamsComing(now time.Time, call *escrow.Call) (coming bool) {
 	if p.upstreams == nil {
 		return false
 	}
@@ -60,7 +59,7 @@ func (p *pool) upstreamsComingLocked(now time.Time, call *escrow.Call) (coming b
 		return false
 	}
 	p.upstreams.Each(able, func(_ int, u *placement.Upstream[upstreamLimits]) {
-		coming = coming || !now.Before(u.Closed) && u.Limits.coming(placement.CostOf(call.Most))
+		coming = coming || !now.Before(u.Closed) && u.Limits.Coming(u.Limits.Clip(placement.CostOf(call.Most)))
 	})
 	return coming
 }
@@ -73,12 +72,13 @@ func (p *pool) rememberUpstreams(now, began, ended time.Time, booked, took escro
 	first := placement.CostOf(booked)
 	whole := placement.CostOf(took)
 	for _, u := range p.upstreams.List {
-		u.Limits.rememberHere(now, began, ended, &first, &whole)
+		u.Limits.Advance(now)
+		u.Limits.Remember(began, ended, &first, &whole)
 	}
 }
 
-// upstreamLocked is the name of the upstream where a call runs; "" if the pool's upstreams have no limits of their own.
-func (p *pool) upstreamLocked(h escrow.Handle) string {
+// upstreamOf is the name of the upstream where a call runs; "" if the pool's upstreams have no limits of their own.
+func (p *pool) upstreamOf(h escrow.Handle) string {
 	if u := p.upstreams.At(h.Slot); u != nil {
 		return u.Name
 	}

@@ -26,9 +26,9 @@ func (p *prospect) goes(o *Forecast) bool {
 	return o.Refused == nil && o.Wait == 0
 }
 
-// foretellUpstreamsLocked adds how the pool's upstreams stand to a call, and where it goes if its pool lets it go now. If they are
+// foretellUpstreams adds how the pool's upstreams stand to a call, and where it goes if its pool lets it go now. If they are
 // what the call waits for, rather than the pool's own limits, it returns how long until the first has room, as far as it is known.
-func (p *prospect) foretellUpstreamsLocked(call *escrow.Call, ans escrow.Answer, o *Forecast) (lacking time.Duration) {
+func (p *prospect) foretellUpstreams(call *escrow.Call, ans escrow.Answer, o *Forecast) (lacking time.Duration) {
 	pool := p.pool.pool
 	if pool.upstreams == nil {
 		return 0
@@ -36,7 +36,7 @@ func (p *prospect) foretellUpstreamsLocked(call *escrow.Call, ans escrow.Answer,
 	of := pool.escrow.Choices(p.now, call)
 	first := time.Duration(math.MaxInt64)
 	for i := range pool.upstreams.List {
-		u := p.upstreamLocked(i, call.Via, of)
+		u := p.upstream(i, call.Via, of)
 		o.Upstreams = append(o.Upstreams, u)
 		first = min(first, u.waits())
 	}
@@ -63,8 +63,8 @@ func (u *UpstreamForecast) waits() time.Duration {
 	return max(u.Lacks.Wait, time.Millisecond)
 }
 
-// upstreamLocked is how the index-th upstream stands to a call that may use those of via.
-func (p *prospect) upstreamLocked(index int, via escrow.Mask, of escrow.Choices) UpstreamForecast {
+// upstream is how the index-th upstream stands to a call that may use those of via.
+func (p *prospect) upstream(index int, via escrow.Mask, of escrow.Choices) UpstreamForecast {
 	books := p.pool.pool.upstreams
 	u := books.List[index]
 	standing, axis := books.Standing(p.now, index, via, of)

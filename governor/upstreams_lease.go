@@ -19,30 +19,24 @@ type UpstreamUse struct {
 
 // Upstreams reports the use of a pool's upstreams; none if they have no limits of their own.
 func (g *Governor) Upstreams(pool string) (list []UpstreamUse) {
-	v := g.table.Load().pools[pool]
-	if v == nil {
-		return nil
-	}
-	now := g.clock.Now()
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.upstreams == nil {
+	now := g.look()
+	defer g.unlock()
+	v := g.table.pools[pool]
+	if v == nil || v.upstreams == nil {
 		return nil
 	}
 	for _, u := range v.upstreams.List {
-		list = append(list, UpstreamUse{Upstream: u.Spec, Used: u.Limits.used(now), Calls: u.Ended, Tokens: u.Tokens})
+		list = append(list, UpstreamUse{Upstream: u.Spec, Used: u.Limits.usedNow(now), Calls: u.Ended, Tokens: u.Tokens})
 	}
 	return list
 }
 
-// used is what counts against the limits.
-func (u upstreamLimits) used(now time.Time) (used limits.Limits) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.advanceLocked(now)
-	used.Concurrency = u.set.Used(limits.Concurrency)
+// usedNow is what counts against the limits.
+func (u upstreamLimits) usedNow(now time.Time) (used limits.Limits) {
+	u.own.advance(now)
+	used.Concurrency = u.Set.Used(limits.Concurrency)
 	for k := range used.Minute {
-		used.Minute[k] = u.set.Used(limits.Axis(k))
+		used.Minute[k] = u.Set.Used(limits.Axis(k))
 	}
 	return used
 }
@@ -50,19 +44,18 @@ func (u upstreamLimits) used(now time.Time) (used limits.Limits) {
 // Used is what counts in all processes against a pool's limits a minute or, if its upstreams have limits of their own, against those of one
 // of them. It is -1 of what has no limit, and of everything while nobody knows what other processes use.
 func (g *Governor) Used(pool, upstream string) (used limits.Cost) {
-	v := g.table.Load().pools[pool]
+	now := g.look()
+	defer g.unlock()
+	v := g.table.pools[pool]
 	if v == nil {
 		return used
 	}
-	now := g.clock.Now()
-	v.mu.Lock()
-	defer v.mu.Unlock()
 	for i, e := range v.rates.elsewhere {
-		if v.set.Shared && v.ratedLocked(i) && now.Sub(e.at) > GrantLasts {
+		if v.set.Shared && v.rated(i) && now.Sub(e.at) > GrantLasts {
 			return limits.Cost{-1, -1, -1, -1}
 		}
 	}
-	books := v.booksLocked(now)
+	books := v.books(now)
 	for k, of := range placement.Axes {
 		used[of] = books.Axes[k].Used
 		if !books.Axes[k].On {
@@ -71,7 +64,7 @@ func (g *Governor) Used(pool, upstream string) (used limits.Cost) {
 	}
 	if v.upstreams != nil {
 		if at := v.upstreams.Place(upstream); at >= 0 {
-			used = v.upstreams.List[at].Limits.used(now).Minute
+			used = v.upstreams.List[at].Limits.usedNow(now).Minute
 			for k, limit := range v.upstreams.List[at].Spec.Limits().Minute {
 				if limit == 0 {
 					used[k] = -1
@@ -85,37 +78,32 @@ func (g *Governor) Used(pool, upstream string) (used limits.Cost) {
 // Upstream is the name of the upstream at which the call is counted, and to which it must go; "" if the pool's upstreams have no
 // limits of their own.
 func (l Lease) Upstream() string {
-	if l.pool == nil || l.commitment != nil {
+	if l.pool == nil {
 		return ""
 	}
-	l.pool.mu.Lock()
-	defer l.pool.mu.Unlock()
-	if !l.pool.escrow.Running(l.handle) {
+	l.g.look()
+	defer l.g.unlock()
+	return l.upstream()
+}
+
+func (l *Lease) upstream() string {
+	if l.commitment != nil || !l.pool.escrow.Running(l.handle) {
 		return ""
 	}
-	return l.pool.upstreamLocked(l.handle)
+	return l.pool.upstreamOf(l.handle)
 }
 
 // Move sends a call on to another upstream among some, by their names (nil is all), because the one where it is failed: spent is
 // its usage there, which its end will tell as well, and sent says that it counts as a request there. It returns the name of the
 // other one, or false if none of these has room.
 func (l Lease) Move(among []string, spent Usage, sent bool) (name string, ok bool) {
-	switch {
-	case l.pool == nil || l.commitment != nil:
+	if l.pool == nil || l.commitment != nil {
 		return "", false
-	case l.g.line == nil:
-		return l.move(among, spent, sent)
 	}
-	l.g.line.instant(func() { name, ok = l.move(among, spent, sent) })
-	return name, ok
-}
-
-func (l Lease) move(among []string, spent Usage, sent bool) (name string, ok bool) {
 	p := l.pool
-	now := l.g.clock.Now()
-	p.mu.Lock()
+	now := l.g.lock()
+	defer l.g.unlock()
 	if p.upstreams == nil || !p.escrow.Running(l.handle) {
-		p.mu.Unlock()
 		return "", false
 	}
 	requests := int64(0)
@@ -124,21 +112,20 @@ func (l Lease) move(among []string, spent Usage, sent bool) (name string, ok boo
 	}
 	cost := p.weights.ownCost(spent.Bounded(), requests)
 	_, ok = p.escrow.Move(now, l.handle, p.upstreams.Named(among), placement.PoolCost(cost))
-	name = p.upstreamLocked(l.handle)
+	name = p.upstreamOf(l.handle)
 	if ok {
 		l.g.queueDetail(Event{
 			Kind: EventMoved, Call: p.leases[l.handle.Slot].holds.asked, Usage: spent, Sent: sent,
 			Upstream: name, Upstreams: among,
 		})
 	}
-	l.g.pumpAndUnlock(p, now)
-	l.g.deliver()
+	l.g.pump(p, now)
 	return name, ok
 }
 
 // upstreamsOf are the names of the upstreams to which a call may go; none if they are all of the pool's, or have no limits of their own.
 func (g *Governor) upstreamsOf(req *Request) (names []string) {
-	v := g.table.Load().pools[req.Pool]
+	v := g.table.pools[req.Pool]
 	if v == nil || req.Via == 0 {
 		return nil
 	}

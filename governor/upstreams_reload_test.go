@@ -411,7 +411,7 @@ func (w *reloads) pass() {
 
 // check compares all that is told with the memory.
 func (w *reloads) check() {
-	p := w.g.table.Load().pools["p"]
+	p := w.g.table.pools["p"]
 	testkit.OK(w, p.escrow.Check())
 	for _, u := range w.g.Upstreams("p") {
 		if running := w.running(u.Name); u.Used.Concurrency != running {

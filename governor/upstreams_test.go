@@ -417,9 +417,9 @@ func (r *destinationRun) ask(req Request) Forecast {
 		o, _ := r.g.Explain(req)
 		return o
 	}
-	at := r.g.table.Load().find(r.g.clock.Now(), &req)
-	at.pool.mu.Lock()
-	defer at.pool.mu.Unlock()
+	now := r.g.look()
+	defer r.g.unlock()
+	at := r.g.table.find(now, &req)
 	at.pool.escrow.Foretell(time.Now(), escrow.Call{Leaf: at.access.seat.leaf, Most: escrow.Cost{1, 1}, Via: 1})
 	return Forecast{}
 }

@@ -76,12 +76,21 @@ func (w *waiter) wake() {
 }
 
 // park waits until its waiter is woken, until is reached, the caller goes away, the governor drains, or an
-// outage of the pool begins.
-func (w *walk) park(on *waiter, until time.Time) cause {
-	g := w.g
-	if g.line != nil {
-		return g.line.park(on, until)
+// outage of the pool begins. The lock is given back meanwhile.
+func (w *walk) park(on *waiter, until time.Time) (why cause) {
+	if w.g.line != nil {
+		why = w.g.line.park(on, until)
+		w.now = w.g.line.now
+		return why
 	}
+	begins := w.pool.outage.begun
+	w.now = w.g.aside(func() { why = w.wait(on, until, begins) })
+	return why
+}
+
+// wait is park without the lock.
+func (w *walk) wait(on *waiter, until time.Time, begins <-chan struct{}) cause {
+	g := w.g
 	d := until.Sub(g.clock.Now())
 	if d <= 0 {
 		return timedOut
@@ -98,7 +107,7 @@ func (w *walk) park(on *waiter, until time.Time) cause {
 		return gone
 	case <-g.drained:
 		return draining
-	case <-w.pool.begins():
+	case <-begins:
 		return lostAll
 	}
 }

@@ -21,24 +21,38 @@ type walk struct {
 
 	holds *holds
 	lease Lease // once the call is admitted
+
+	upstream string // where it is admitted, if that is told
 }
 
-// walk takes a call through its limits, and reports the decision. It cuts the amounts of the request to their bounds.
-func (g *Governor) walk(ctx context.Context, req *Request) (Lease, *Refusal) {
-	req.Input = bounded(req.Input)
-	req.Output = bounded(req.Output)
-	began := g.beginning(req)
-	if g.detailed {
-		g.report(Event{Kind: EventAsked, At: began, Call: req.call, Request: req.Record(), Upstreams: g.upstreamsOf(req)})
+// decide takes a call through its limits. It cuts the amounts of the request to their bounds.
+func (w *walk) decide() *Refusal {
+	w.req.Input = bounded(w.req.Input)
+	w.req.Output = bounded(w.req.Output)
+	w.now = w.began
+	if w.g.detailed {
+		w.g.asked++
+		w.req.call = w.g.asked
+		w.g.events.add(Event{Kind: EventAsked, At: w.began, Call: w.req.call, Request: w.req.Record(), Upstreams: w.g.upstreamsOf(&w.req)})
 	}
-	w := walk{g: g, ctx: ctx, req: *req, began: began, now: began}
-	rej := w.run()
-	rej.inPool(req.Pool)
-	w.lease.Would.inPool(req.Pool)
-	if g.events.listened() {
-		g.tellDecision(&w.req, began, &w.lease, rej)
+	again := true
+	var rej *Refusal
+	for again {
+		rej, again = w.once()
 	}
-	return w.lease, rej
+	waited := w.now.Sub(w.began)
+	switch {
+	case rej == nil:
+		w.lease.Waited = waited
+		if w.g.detailed {
+			w.upstream = w.lease.upstream()
+		}
+	case w.g.detailed && w.g.line == nil && rej.Reason == ReasonCancelled:
+		w.g.events.add(Event{Kind: EventLeft, At: w.began.Add(waited), Call: w.req.call})
+	}
+	rej.inPool(w.req.Pool)
+	w.lease.Would.inPool(w.req.Pool)
+	return rej.after(waited)
 }
 
 // justAsked is how old the time at which a call asks may be. It leaves time to book the call within bookedWithin of that.
@@ -46,7 +60,7 @@ const justAsked = bookedWithin / 2
 
 // beginning is when a call asks: as its caller says, if that is of now by the machine's clock.
 func (g *Governor) beginning(req *Request) time.Time {
-	if g.line == nil && !req.Asked.IsZero() {
+	if !req.Asked.IsZero() {
 		if age := time.Since(req.Asked); age >= 0 && age <= justAsked {
 			return req.Asked
 		}
@@ -54,30 +68,12 @@ func (g *Governor) beginning(req *Request) time.Time {
 	return g.clock.Now()
 }
 
-// run walks until the call is decided.
-func (w *walk) run() *Refusal {
-	for {
-		rej, again := w.once()
-		if !again {
-			waited := w.now.Sub(w.began)
-			if rej == nil {
-				w.lease.Waited = waited
-			}
-			return rej.after(waited)
-		}
-		w.now = w.g.clock.Now()
-	}
-}
-
 // once takes the call through its limits. again says that it has to be tried anew: its seat was given
 // up by a new table, or it waited for a grant of a budget, or for a time.
 func (w *walk) once() (rej *Refusal, again bool) {
-	tb := w.g.table.Load()
+	tb := w.g.table
 	w.spot = tb.find(w.now, &w.req)
 	if w.tenant == nil {
-		if tb != w.g.table.Load() { // another one came into force meanwhile
-			return nil, true
-		}
 		return refuseUnknown(w.req.Tenant, tb.tenants[terms.OwnerOf(w.req.Tenant)] == nil), false
 	}
 	defer w.tenant.passed()
@@ -88,7 +84,7 @@ func (w *walk) once() (rej *Refusal, again bool) {
 		w.req.Listed = w.pool.names
 	}
 	if w.req.BudgetsOnly {
-		return w.commit()
+		return w.commit(), false
 	}
 	if until := w.began.Add(w.req.Pause); w.now.Before(until) {
 		return w.pause(until)
@@ -103,7 +99,8 @@ func (w *walk) once() (rej *Refusal, again bool) {
 		return rej, again
 	}
 	if w.g.journal != nil {
-		w.holds.call = w.g.calls.Add(1)
+		w.g.calls++
+		w.holds.call = w.g.calls
 	}
 	w.holds.price = w.req.Price
 	return w.enterPool()
@@ -184,23 +181,19 @@ func (w *walk) standInLine(k *link, place *inLine) (limits.Hold, *Refusal) {
 	o := k.own
 	why := woken
 	deadline := later(w.may.until, place.least)
+	w.now = w.g.clock.Now()
 	for {
-		w.now = w.g.clock.Now()
-		o.mu.Lock()
-		o.advanceLocked(w.now)
+		o.advance(w.now)
 		ends := why == gone || why == draining || why == lostAll
-		if h, ok := o.takeLocked(place, !ends); ok {
-			o.mu.Unlock()
+		if h, ok := o.take(place, !ends); ok {
 			return h, nil
 		}
 		if ends || !w.now.Before(deadline) {
-			rej := o.quitLocked(w.now, k, place, ends)
-			o.mu.Unlock()
+			rej := o.giveUp(w.now, k, place, ends)
 			rej.because(why)
 			return limits.Hold{}, rej
 		}
 		next := o.set.LookAgain(&place.place, deadline)
-		o.mu.Unlock()
 		why = w.park(&place.waiter, next)
 	}
 }

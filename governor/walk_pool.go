@@ -15,54 +15,48 @@ import (
 func (w *walk) enterPool() (rej *Refusal, again bool) {
 	p := w.pool.pool
 	seat := w.access.seat
-	p.mu.Lock()
 	if seat.left() {
-		p.mu.Unlock()
 		w.leave()
 		return nil, true
 	}
-	call := w.callLocked()
+	call := w.call()
 	if !w.holds.shadow && !w.req.Forced {
-		rej = p.refusalInOutageLocked(w.now, w.tenant.name, &call)
+		rej = p.refusalInOutage(w.now, w.tenant.name, &call)
 		if rej != nil {
-			p.mu.Unlock()
 			w.leave()
 			return rej, false
 		}
 	}
-	rej = p.holdSharesLocked(w.now, seat, w.holds)
+	rej = p.holdShares(w.now, seat, w.holds)
 	if rej != nil {
-		grant := w.awaitGrantLocked(rej)
-		p.mu.Unlock()
+		grant := w.awaitGrant(rej)
 		w.leave()
 		return rej, grant != nil && w.park(grant, w.may.least) == woken
 	}
-	st := w.stateLocked(&call)
+	st := w.newState(&call)
 	least := w.may.least.Sub(w.now)
 	if p.set.Shared && call.MaxWait < least && p.escrow.GrantComes(w.now, &call) {
 		call.MaxWait = least
 	}
-	w.g.stirLocked(p, w.now) // first, because a call that goes at once is marked
-	h, ans := w.offerLocked(&call)
+	w.g.stir(p, w.now) // first, because a call that goes at once is marked
+	h, ans := w.offer(&call)
 	switch ans.Verdict {
 	case escrow.Admitted:
-		booked := w.startLocked(h, &st)
+		booked := w.start(h, &st)
 		if p.escrow.Waiting() > 0 { // one of these may have less than its share now
-			w.g.pumpLocked(p, w.now)
+			w.g.pump(p, w.now)
 		}
-		p.wakeAndUnlock()
 		return w.keepStart(w.now, h, booked), false
 	case escrow.Queued:
 		st.waiter = newWaiter()
 		st.since = w.now
-		*p.stateLocked(h) = st
-		w.g.pumpAndUnlock(p, w.now)
+		*p.stateOf(h) = st
+		w.g.pump(p, w.now)
 		patience := min(ans.Patience, max(call.MaxWait, w.may.back.Sub(w.now)))
 		return w.queue(queued{handle: h, waiter: st.waiter, call: call}, w.now.Add(patience)), false
 	}
-	rej = p.refusalLocked(w.now, w.tenant.tenant, &call, ans)
-	p.settleSharesLocked(w.now, w.holds, Spend{})
-	p.mu.Unlock()
+	rej = p.refusal(w.now, w.tenant.tenant, &call, ans)
+	p.settleShares(w.now, w.holds, Spend{})
 	w.leave()
 	return rej, false
 }
@@ -71,30 +65,22 @@ func (w *walk) enterPool() (rej *Refusal, again bool) {
 func (w *walk) pause(until time.Time) (rej *Refusal, again bool) {
 	p := w.pool.pool
 	call := escrow.Call{Leaf: w.access.seat.leaf}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if w.access.seat.left() {
-		return nil, true
-	}
 	ans := escrow.Answer{Verdict: p.escrow.Pause(call.Leaf), Wait: until.Sub(w.now)}
 	why := woken
 	if ans.Verdict == escrow.Queued {
-		p.mu.Unlock()
 		why = w.park(newWaiter(), until)
-		p.mu.Lock()
 		p.escrow.Resume(call.Leaf)
-		w.now = w.g.clock.Now()
 	}
 	if why == timedOut {
 		return nil, true
 	}
-	rej = p.refusalLocked(w.now, w.tenant.tenant, &call, ans)
+	rej = p.refusal(w.now, w.tenant.tenant, &call, ans)
 	rej.because(why)
 	return rej, false
 }
 
-// callLocked is the call as the escrow is asked to admit it.
-func (w *walk) callLocked() escrow.Call {
+// call is the call as the escrow is asked to admit it.
+func (w *walk) call() escrow.Call {
 	p := w.pool.pool
 	call := escrow.Call{
 		Leaf: w.access.seat.leaf, Background: w.req.Background || w.tenant.cfg.Background, Below: w.may.below,
@@ -102,15 +88,15 @@ func (w *walk) callLocked() escrow.Call {
 		MaxWait: w.may.until.Sub(w.now), Claim: w.req.Claim, Via: p.upstreams.MaskOf(w.req.Listed, w.req.Via), Conversation: w.req.Conversation,
 	}
 	p.slots.Expire(w.now)
-	if p.slots.Coming(&call) || p.upstreamsComingLocked(w.now, &call) {
+	if p.slots.Coming(&call) || p.upstreamsComing(w.now, &call) {
 		call.MaxWait = max(call.MaxWait, w.may.least.Sub(w.now))
 	}
 	return call
 }
 
-// awaitGrantLocked returns the waiter of a call that was refused and may wait for a grant of a budget;
+// awaitGrant returns the waiter of a call that was refused and may wait for a grant of a budget;
 // nil if it may not.
-func (w *walk) awaitGrantLocked(rej *Refusal) *waiter {
+func (w *walk) awaitGrant(rej *Refusal) *waiter {
 	p := w.pool.pool
 	if !rej.Elsewhere || !w.now.Before(w.may.least) || p.slots.IsAlone() {
 		return nil
@@ -120,46 +106,46 @@ func (w *walk) awaitGrantLocked(rej *Refusal) *waiter {
 	return grant
 }
 
-// stateLocked is the state of the call with its expectations.
-func (w *walk) stateLocked(call *escrow.Call) leaseState {
+// newState is the state of the call with its expectations.
+func (w *walk) newState(call *escrow.Call) leaseState {
 	return leaseState{
 		seat: w.access.seat, id: w.req.ID, holds: w.holds, input: w.req.Input,
-		course: w.pool.expectLocked(w.tenant, w.access.seat, &w.req, call),
+		course: w.pool.expect(w.tenant, w.access.seat, &w.req, call),
 		stream: w.req.Stream, background: call.Background, interrupt: w.req.Interrupt,
 	}
 }
 
-// offerLocked offers the call to the escrow, and notes if it found no slot.
-func (w *walk) offerLocked(call *escrow.Call) (escrow.Handle, escrow.Answer) {
+// offer offers the call to the escrow, and notes if it found no slot.
+func (w *walk) offer(call *escrow.Call) (escrow.Handle, escrow.Answer) {
 	p := w.pool.pool
-	h, ans := p.offerLocked(w.now, *call, w.holds, w.tenant.tenant, w.req.Forced)
+	h, ans := p.offer(w.now, *call, w.holds, w.tenant.tenant, w.req.Forced)
 	if ans.Verdict != escrow.Admitted && p.slots.Lacks(w.now, call, ans.Verdict == escrow.Queued) {
-		p.grants.askForMoreLocked()
+		p.grants.askForMore()
 	}
 	return h, ans
 }
 
-// startLocked begins a call that was admitted at once, and returns its booked cost.
-func (w *walk) startLocked(h escrow.Handle, st *leaseState) escrow.Cost {
+// start begins a call that was admitted at once, and returns its booked cost.
+func (w *walk) start(h escrow.Handle, st *leaseState) escrow.Cost {
 	p := w.pool.pool
 	st.since = w.now
-	s := p.stateLocked(h)
+	s := p.stateOf(h)
 	*s = *st
 	if !w.req.Forced { // forced requests are no calls, and teach nothing
-		p.startLocked(s)
+		p.start(s)
 	}
 	return p.escrow.CostOf(int(h.Slot))
 }
 
-// offerLocked offers a call to the escrow. Work that is done already is booked in any case, as debt.
+// offer offers a call to the escrow. Work that is done already is booked in any case, as debt.
 // The call of a shadow goes in any case too, and no place is kept for it, since it will not come
 // back.
-func (p *pool) offerLocked(now time.Time, call escrow.Call, b *holds, t *tenant, done bool) (escrow.Handle, escrow.Answer) {
+func (p *pool) offer(now time.Time, call escrow.Call, b *holds, t *tenant, done bool) (escrow.Handle, escrow.Answer) {
 	switch {
 	case done:
 		return p.escrow.Force(now, call, true), escrow.Answer{Verdict: escrow.Admitted}
-	case !b.shadow && p.dryLocked(now):
-		return p.offerDryLocked(now, call)
+	case !b.shadow && p.dry(now):
+		return p.offerDry(now, call)
 	case !b.shadow:
 		return p.escrow.Offer(now, call)
 	}
@@ -170,7 +156,7 @@ func (p *pool) offerLocked(now time.Time, call escrow.Call, b *holds, t *tenant,
 		return p.escrow.Offer(now, call)
 	case escrow.Queued: // it would have gone when its turn came
 	default:
-		b.note(p.refusalLocked(now, t, &call, ans))
+		b.note(p.refusal(now, t, &call, ans))
 	}
 	return p.escrow.Force(now, call, false), escrow.Answer{Verdict: escrow.Admitted}
 }
@@ -189,45 +175,41 @@ func (w *walk) queue(q queued, deadline time.Time) *Refusal {
 	w.holds.suspend(w.now)
 	for {
 		why := w.park(q.waiter, deadline)
-		w.now = w.g.clock.Now()
-		p.mu.Lock()
 		if why == timedOut { // its turn may come in this very instant
-			w.g.pumpLocked(p, w.now)
+			w.g.pump(p, w.now)
 		}
-		st := p.stateLocked(q.handle)
+		st := p.stateOf(q.handle)
 		if st.waiter == nil && why != gone {
 			began := st.since
 			booked := p.escrow.CostOf(int(q.handle.Slot))
-			p.wakeAndUnlock()
 			w.holds.resume(w.now)
 			return w.keepStart(began, q.handle, booked)
 		}
 		if why == woken {
-			p.mu.Unlock()
 			continue
 		}
-		rej := w.quitLocked(&q, st, why)
-		w.g.pumpAndUnlock(p, w.now)
+		rej := w.quit(&q, st, why)
+		w.g.pump(p, w.now)
 		w.leave()
 		return rej
 	}
 }
 
-// quitLocked takes the call out of the queue, and returns the refusal.
-func (w *walk) quitLocked(q *queued, st *leaseState, why cause) *Refusal {
+// quit takes the call out of the queue, and returns the refusal.
+func (w *walk) quit(q *queued, st *leaseState, why cause) *Refusal {
 	p := w.pool.pool
 	var ans escrow.Answer
 	switch {
 	case st.waiter == nil: // dispatched, but its caller has gone
-		p.endLocked(w.now, q.handle, taking{})
+		p.end(w.now, q.handle, taking{})
 	case why == timedOut:
 		ans, _ = p.escrow.Refuse(w.now, q.handle, q.call.Claim.Key)
 	default:
 		p.escrow.Cancel(w.now, q.handle)
 	}
 	*st = leaseState{}
-	rej := p.refusalLocked(w.now, w.tenant.tenant, &q.call, ans)
-	p.settleSharesLocked(w.now, w.holds, Spend{})
+	rej := p.refusal(w.now, w.tenant.tenant, &q.call, ans)
+	p.settleShares(w.now, w.holds, Spend{})
 	rej.because(why)
 	return rej
 }

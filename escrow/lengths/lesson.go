@@ -17,7 +17,7 @@ type Lesson struct {
 	Bins [][3]float64
 }
 
-// mostLessons is the longest list of Lessons: the pool's lock is held while they are copied.
+// mostLessons is the longest list of Lessons: the governor's lock is held while they are copied.
 const mostLessons = 64
 
 // Lessons are the Book's knowledge of kinds that have Enough completions: at most 64, first the levels on which others build, and

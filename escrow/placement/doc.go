@@ -3,7 +3,7 @@
 // room for the call, there by weight, or where its conversation goes (package affinity).
 //
 //	escrow.Pool ── Choose, Lack, Wait ──► Books ──► Limits of each upstream: a limits.Set,
-//	            ── Begin, End ──────────►           plain (Account), or behind a lock and shared with other processes
+//	            ── Begin, End ──────────►           plain (Account), or shared with other processes
 //
 // A call is booked at one upstream, by the slot of its escrow handle, until it ends or moves to another one. Upstreams live on
 // by their names when the configuration changes: their calls, and their usage, count on also if they are listed in

@@ -8,18 +8,18 @@ import (
 	"github.com/llmgov/llmgov/internal/run/admission"
 )
 
-// stuckAfter is how long a pool's lock may be waited for before the pool is taken to be stuck: less than
+// stuckAfter is how long the governor's lock may be waited for before it is taken to be stuck: less than
 // probes wait.
 const stuckAfter = 3 * time.Second
 
 // pulse finds out whether calls can be admitted and ended at all.
 type pulse struct {
 	mu   sync.Mutex
-	felt chan struct{} // closed when the pools have been reached; nil = nobody tries to
+	felt chan struct{} // closed when the governor has been reached; nil = nobody tries to
 }
 
-// feel returns what is closed once every pool has been reached. However many ask, one goroutine tries; it
-// ends when the last pool's lock is free, if ever.
+// feel returns what is closed once the governor has been reached. However many ask, one goroutine tries; it
+// ends when the governor's lock is free, if ever.
 func (p *pulse) feel(ctl *admission.Controller) <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -29,9 +29,7 @@ func (p *pulse) feel(ctl *admission.Controller) <-chan struct{} {
 	felt := make(chan struct{})
 	p.felt = felt
 	go func() {
-		for _, pool := range ctl.Policy().Pools {
-			ctl.Governor().Touch(pool.Name)
-		}
+		ctl.Governor().Touch()
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.felt = nil
@@ -48,7 +46,7 @@ func (v *View) Live(w http.ResponseWriter, r *http.Request) {
 	case <-v.pulse.feel(v.ctl):
 		_, _ = w.Write([]byte("ok\n"))
 	case <-patience.C:
-		http.Error(w, "a pool is stuck: restart this process, and report what it logged", http.StatusServiceUnavailable)
+		http.Error(w, "the governor is stuck: restart this process, and report what it logged", http.StatusServiceUnavailable)
 	case <-r.Context().Done():
 	}
 }

@@ -373,7 +373,7 @@ var goList = sync.OnceValues(func() (all []pkg, err error) {
 // A refusal is made, and its fields are set, in governor/refusal*.go alone, so that a new datum of
 // refusals is filled in there and nowhere is forgotten.
 func TestRefusals_AreMadeByConstructors(t *testing.T) {
-	c := newLockCheck(t, nil, governorSources(t))
+	c := governorCode(t)
 	made := 0
 	report := func(at token.Pos, what string) {
 		where := c.fset.Position(at)

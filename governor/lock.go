@@ -1,0 +1,75 @@
+package governor
+
+import (
+	"runtime"
+	"time"
+)
+
+// One lock guards all that is decided by. Whatever the package exports takes it once, does everything under it, and gives it back; what
+// is below takes it for granted. To wait, to write and to call what is not of this package, it is given back.
+
+// lock takes the lock, and returns the time. On a timeline that begins an instant.
+func (g *Governor) lock() time.Time {
+	g.mu.Lock()
+	if g.line != nil {
+		return g.line.begin()
+	}
+	return g.clock.Now()
+}
+
+// look is lock for those who change nothing that is decided by.
+func (g *Governor) look() time.Time {
+	g.mu.Lock()
+	if g.line != nil {
+		return g.line.catchUp()
+	}
+	return g.clock.Now()
+}
+
+// unlock gives the lock back, and delivers the events that were queued under it. What follows of them on a timeline happens first.
+func (g *Governor) unlock() {
+	if g.line != nil {
+		g.line.follow()
+		g.line.arm()
+	}
+	queued := g.events.fresh
+	g.events.fresh = false
+	g.mu.Unlock()
+	if queued {
+		g.events.deliver()
+	}
+}
+
+// aside gives the lock back while something is done, which is to wait, to write or to take long; on a timeline it is done within the
+// instant. It returns the time at which the lock is held again, at which all may be different.
+func (g *Governor) aside(do func()) time.Time {
+	if g.line != nil {
+		do()
+		return g.line.now
+	}
+	g.unlock()
+	defer g.mu.Lock()
+	do()
+	return g.clock.Now()
+}
+
+// stride is how much of something long is done in one hold of the lock.
+const stride = 64
+
+// breathe lets others have the lock after each stride, if i counts what is done.
+func (g *Governor) breathe(i int) {
+	if i%stride == stride-1 {
+		g.aside(runtime.Gosched)
+	}
+}
+
+// after has something done under the lock when d has passed.
+func (g *Governor) after(d time.Duration, do func(now time.Time)) Timer {
+	if g.line != nil {
+		return g.line.AfterFunc(d, func() { do(g.line.now) })
+	}
+	return g.clock.AfterFunc(d, func() {
+		do(g.lock())
+		g.unlock()
+	})
+}
