@@ -84,7 +84,7 @@ func (p *prospect) ask(o *Forecast) {
 	}
 	cost := p.pool.weights.holdCost(&p.req)
 	p.holds = &holds{spend: p.pool.expected(p.tenant, &p.req, true)}
-	p.holds.chain = p.tenant.chain(p.now, p.pool)
+	p.holds.chain = p.tenant.seenChain(p.now, p.pool)
 	for i := range p.holds.chain {
 		p.holds.chain[i].foretell(p.now, limits.Call{Cost: cost, Below: p.tenant.below(&p.req), MaxWait: p.maxWait}, p.g.consults(p.pool), o)
 	}

@@ -262,7 +262,7 @@ func played(t *testing.T, seed uint64, looked bool) []string {
 	if seed%2 == 0 {
 		accounting = escrow.Accounting(seed/2%2 + 1)
 	}
-	g := must(t, Config{
+	cfg := Config{
 		Pools: []Pool{
 			{Name: "p", TPM: 61_003, RPM: 307, Concurrency: 7, MaxQueue: 9, Burst: 5 * time.Second, TicketWait: time.Second, Accounting: accounting},
 			{Name: "q", TPM: 20_011, MaxQueue: 9},
@@ -271,9 +271,11 @@ func played(t *testing.T, seed uint64, looked bool) []string {
 			{Name: "a", Weight: 1, MaxWait: 10 * time.Second, TPM: 30_001, RPM: 111, Credit: 10 * time.Second},
 			{Name: "b", Weight: 3, MaxWait: 3 * time.Second, Floor: 5000, Concurrency: 3},
 			{Name: "c", Weight: 0.7, MaxWait: 20 * time.Second, Background: true, Budgets: []Budget{{Unit: UnitTokens, Per: budget.Hour, Limit: 40_000}}},
+			{Name: "d", Weight: 1, RPM: 900},
 		},
 		Clock: clock, Observer: log, Recorded: true,
-	})
+	}
+	g := must(t, cfg)
 	t.Cleanup(g.Drain)
 	rng := rand.New(rand.NewPCG(seed, 1))
 	eyes := rand.New(rand.NewPCG(seed, 2))
@@ -285,18 +287,26 @@ func played(t *testing.T, seed uint64, looked bool) []string {
 		for looked && eyes.IntN(2) == 0 {
 			clock.now = clock.now.Add(time.Duration(eyes.Int64N(int64(next.Sub(clock.now)) + 1)))
 			g.State()
-			g.Standing("a", "p")
-			g.Explain(Request{Tenant: string('a' + rune(eyes.IntN(3))), Pool: "p", Input: 100, Output: 900})
+			g.Standing(string('a'+rune(eyes.IntN(4))), "p")
+			g.Explain(Request{Tenant: string('a' + rune(eyes.IntN(4))), Pool: "p", Input: 100, Output: 900})
 			if len(leases) > 0 {
 				leases[eyes.IntN(len(leases))].Remaining()
 			}
 		}
 		clock.now = next
 		g.Throttle("nowhere", nil) // so that those are known who are let go by then
+		callers := 3
+		if i >= 300 {
+			callers = 4 // d has not called before
+		}
+		if i == 300 {
+			cfg.Tenants[3].TPM = 5_003
+			testkit.OK(t, g.Apply(cfg))
+		}
 		switch k := rng.IntN(10); {
 		case k < 5:
 			req := Request{
-				ID: fmt.Sprint(i), Tenant: string('a' + rune(rng.IntN(3))), Pool: []string{"p", "p", "q"}[rng.IntN(3)],
+				ID: fmt.Sprint(i), Tenant: string('a' + rune(rng.IntN(callers))), Pool: []string{"p", "p", "q"}[rng.IntN(3)],
 				Input: rng.Int64N(800), Output: rng.Int64N(900), Stream: rng.IntN(2) == 0,
 			}
 			g.Ask(req, func(l Lease, rej *Refusal) {

@@ -131,7 +131,7 @@ func (tb *table) rememberCall(now time.Time, r *Record) {
 		p.rememberUpstreams(now, began, ended, first, r.Took.Pool)
 	}
 	if v := tb.known(now, r.Tenant); v != nil {
-		chain := v.chainTo(now, r.Pool)
+		chain := v.chainTo(now, r.Pool, (*tenantView).own)
 		if r.Pool == "" { // it counts for this tenant alone
 			chain = chain[:1]
 		}

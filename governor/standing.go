@@ -69,13 +69,13 @@ func (g *Governor) Standing(tenant, pool string) Standing {
 		return st
 	}
 	if p != nil && v.present(p) {
-		for _, k := range v.chain(now, p) {
+		for _, k := range v.seenChain(now, p) {
 			k.own.tighten(now, &st)
 		}
 		return st
 	}
 	for ; v != nil; v = v.parent {
-		over, _ := v.own(now, "")
+		over, _ := v.seen(now, "")
 		over.tighten(now, &st)
 	}
 	return st

@@ -229,14 +229,7 @@ func (p *pool) info(now time.Time, slot int, st *leaseState) LeaseInfo {
 
 func (v *tenantView) state(now time.Time) TenantState {
 	ts := TenantState{Config: v.cfg, Queued: map[string]int{}}
-	list := v.made()
-	if list == nil { // as they would be made
-		unused := *v
-		unused.tenant = &tenant{name: v.name, since: v.since, view: &unused}
-		unused.own(now, "")
-		list = unused.made()
-	}
-	for _, o := range list {
+	for _, o := range v.asMade(now).made() {
 		o.state(now, &ts)
 	}
 	return ts

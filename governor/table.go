@@ -294,6 +294,25 @@ func (v *tenantView) own(now time.Time, pool string) (over, in *ownLimits) {
 	return v.over, v.ownIn(pool)
 }
 
+// seen is own for those who only look. Limits that are shared are made even so, so that others are asked about them.
+func (v *tenantView) seen(now time.Time, pool string) (over, in *ownLimits) {
+	if v.all == nil {
+		v = v.asMade(now)
+	}
+	return v.own(now, pool)
+}
+
+// asMade is the tenant with its limits as they would be made by a call now, if they are not.
+func (v *tenantView) asMade(now time.Time) *tenantView {
+	if v.over != nil {
+		return v
+	}
+	unused := *v
+	unused.tenant = &tenant{name: v.name, since: v.since, view: &unused}
+	unused.own(now, "")
+	return &unused
+}
+
 // made are all of a tenant's limits in force: over all pools, and in single ones. There are none before the first call.
 func (v *tenantView) made() (list []*ownLimits) {
 	if v.over == nil {
@@ -318,17 +337,26 @@ func (t *tenant) idle(now time.Time) bool {
 func (v *tenantView) chain(now time.Time, p *poolView) []link {
 	at := &v.access[p.index]
 	if at.chain == nil && v.present(p) {
-		at.chain = v.chainTo(now, p.name)
+		at.chain = v.chainTo(now, p.name, (*tenantView).own)
 	}
 	return at.chain
 }
 
-func (v *tenantView) chainTo(now time.Time, pool string) []link {
+// seenChain is chain for those who only look; see seen.
+func (v *tenantView) seenChain(now time.Time, p *poolView) []link {
+	if c := v.access[p.index].chain; c != nil || !v.present(p) {
+		return c
+	}
+	return v.chainTo(now, p.name, (*tenantView).seen)
+}
+
+// chainTo is the chain, of limits as own or seen has them.
+func (v *tenantView) chainTo(now time.Time, pool string, own func(*tenantView, time.Time, string) (over, in *ownLimits)) []link {
 	var chain []link
 	via := limits.Via{Team: v.name, Weight: 1}
 	for ; v != nil; v = v.parent {
 		via.Shared = len(v.teams) > 0 || v.cfg.Members != nil
-		over, in := v.own(now, pool)
+		over, in := own(v, now, pool)
 		if _, limited := v.cfg.InPool[pool]; limited {
 			chain = append(chain, link{in, via})
 		}

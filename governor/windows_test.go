@@ -151,7 +151,7 @@ func TestTenantState(t *testing.T) {
 			t.Errorf("the state of callers has %d tenants and %d of %d shares, want 2, and 2 of 3", len(s.Tenants), len(s.Pools[0].Shares), s.Pools[0].Members)
 		}
 		before, _ := g.TenantState("idle")
-		g.Standing("idle", "q") // which makes them
+		g.Refresh(t.Context(), "idle") // which makes them
 		if after, _ := g.TenantState("idle"); len(after.Limits) != 4 || !g.Called("idle") || !cmp.Equal(before, after) {
 			t.Errorf("idle is %+v, and when its limits are made %+v", before, after)
 		}
