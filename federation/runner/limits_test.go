@@ -327,6 +327,64 @@ func spendOnce(t *testing.T, tenant governor.Tenant) {
 	}
 }
 
+// TestLimits_BudgetOfTheKilled: a budget is spent in seconds at two gateways, each of which is killed once and started again. Nobody else has what they held: calls that
+// ran, and what was granted in advance.
+func TestLimits_BudgetOfTheKilled(t *testing.T) {
+	const limit = 130_000
+	budgets := []governor.Budget{{Unit: governor.UnitTokens, Limit: limit, Per: budget.Day}}
+	testkit.Virtual(t, "of a tenant", func(t *testing.T) {
+		cfg := governor.Config{
+			SharedLimits: true, Pools: []governor.Pool{{Name: "p", Concurrency: 10_000, MaxQueue: 1000}}, Tenants: []governor.Tenant{{Name: "a", Weight: 1, Budgets: budgets}},
+		}
+		of := memory.New(memory.Config{})
+		begin := func() (*office, *shares) {
+			link := &shares{away: 5 * time.Millisecond}
+			link.store.Store(of)
+			return openWith(t, link, cfg), link
+		}
+		var l load
+		first, link := begin()
+		for range 2 {
+			second, next := begin()
+			l.flood([]*office{first, second}, 10, 2*time.Second, 5*time.Millisecond, 100*time.Millisecond)
+			link.lost.Store(true) // nobody says that it ends
+			first.stop()
+			first, link = second, next
+		}
+		last, _ := begin()
+		l.flood([]*office{first, last}, 10, 30*time.Second, 50*time.Millisecond, 100*time.Millisecond)
+		n := int64(len(l.used)) * 100
+		if n < limit*88/100 || n > limit {
+			t.Errorf("%d of %d are used", n, limit)
+		}
+		t.Logf("%d of %d are used", n, limit)
+	})
+	testkit.Virtual(t, "of a pool", func(t *testing.T) {
+		f := budgetFleet(t, 1, budgeted(limit/100))
+		var used atomic.Int64
+		spend := func(list []*berth, d time.Duration) {
+			var group sync.WaitGroup
+			for _, tenant := range []string{"a", "b", "c", "now"} { // what is kept for others would be left
+				group.Go(func() { used.Add(int64(f.spend(list, tenant, d))) })
+			}
+			group.Wait()
+		}
+		first := f.berths[0]
+		for range 2 {
+			second := f.join(f.config(budgeted(limit / 100)))
+			spend([]*berth{first, second}, 1500*time.Millisecond)
+			first.way.cut.Store(true)
+			first = second
+		}
+		spend([]*berth{first, f.join(f.config(budgeted(limit / 100)))}, 30*time.Second)
+		n := used.Load() * 100
+		t.Logf("%d of %d are used", n, limit)
+		if n < limit*88/100 || n > limit {
+			t.Errorf("%d of %d are used", n, limit)
+		}
+	})
+}
+
 // TestLimits_SlowCaller: a call in a while waits for one round trip, and one that follows
 // for none.
 func TestLimits_SlowCaller(t *testing.T) {

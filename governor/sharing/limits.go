@@ -13,9 +13,12 @@ import (
 // for no less than the cost of the last call. docs/federation-protocol.md compares this with other rules.
 const aheadSeconds = 3
 
-// A process asks in advance for at least 1/capShare of the rest of a budget. That is kept small,
-// because a grant is lost until the end of the period if its process dies.
-const capShare = 256
+// A process asks in advance for at least 1/capShare of the rest of a budget and, while no call lacks any, for 1/capMost at most: a grant is lost until the
+// end of the period if its process dies.
+const (
+	capShare = 256
+	capMost  = 16
+)
 
 // Limits speaks for one tenant's own limits and budgets. It is for one goroutine.
 type Limits struct {
@@ -173,7 +176,12 @@ func claimBudget(b *governor.BudgetDemand, ahead, lacks bool, calls float64) par
 	need := int64(0)
 	want := b.Used
 	if ahead {
-		want += max(b.Last, int64(calls*float64(b.Last)), (b.Limit-b.Used-b.Others)/capShare)
+		rest := b.Limit - b.Used - b.Others
+		coming := int64(calls * float64(b.Last))
+		if !lacks {
+			coming = min(coming, rest/capMost)
+		}
+		want += max(b.Last, coming, rest/capShare)
 	}
 	if lacks && b.Lacks {
 		need = b.Used + max(1, b.Last)
