@@ -15,14 +15,23 @@ import (
 )
 
 // setting is one key that the file, the environment and the flags can all give: everything outside of pools and
-// upstreams. Its parser answers the typed value, or a complaint that follows the value in a message.
+// upstreams.
 type setting struct {
-	key    string // as in the file: admin.listen
-	about  string // for the authors of files
+	key   string // as in the file: admin.listen
+	about string // for the authors of files
+	form
+	get func(*Config) any
+}
+
+// form is how values of a setting are written. parse answers the typed value, or a complaint that follows the value in a message.
+type form struct {
 	kind   kind
-	get    func(*Config) any
 	parse  func(text string) (any, string)
 	secret bool // never shown
+}
+
+func formOf[T any](of kind, parse func(string) (T, string)) form {
+	return form{kind: of, parse: func(text string) (any, string) { return parse(text) }}
 }
 
 var settings = slices.Concat(general, tlsSettings("tls.", func(c *Config) *TLS { return &c.TLS }),
@@ -30,174 +39,88 @@ var settings = slices.Concat(general, tlsSettings("tls.", func(c *Config) *TLS {
 
 // tlsSettings are those of one listener's TLS, or of all listeners'.
 func tlsSettings(prefix string, of func(*Config) *TLS) []setting {
-	file := func(name, about string, at func(*TLS) *string) setting {
-		return setting{
-			key: prefix + name, about: about, kind: strictyaml.TextKind(`^(\S(.*\S)?)?$`),
-			get: func(c *Config) any { return *at(of(c)) }, parse: typed(parsePEM),
-		}
-	}
+	file := pathTo("a file, such as /etc/llmgov/tls.crt")
 	return []setting{
-		file("cert", "The file of the certificate and those between it and its root, in PEM. Left empty: without TLS, or as all listeners.", func(t *TLS) *string { return &t.Cert }),
-		file("key", "The file of its private key.", func(t *TLS) *string { return &t.Key }),
-		file("client_ca", "The file of the roots of certificates that clients must present. Left empty, they need none.", func(t *TLS) *string { return &t.ClientCA }),
+		{prefix + "cert", "The file of the certificate and those between it and its root, in PEM. Left empty: without TLS, or as all listeners.", file, func(c *Config) any { return of(c).Cert }},
+		{prefix + "key", "The file of its private key.", file, func(c *Config) any { return of(c).Key }},
+		{prefix + "client_ca", "The file of the roots of certificates that clients must present. Left empty, they need none.", file, func(c *Config) any { return of(c).ClientCA }},
 	}
 }
 
 var general = []setting{
-	{
-		key: "listen", about: "Where tenants call, host:port. Port 0 picks a free one.", kind: listenKind,
-		get: func(c *Config) any { return c.Listen }, parse: typed(parseListen),
-	},
-	{
-		key: "h2c", about: "Whether clients may speak HTTP/2 without TLS, such as a proxy that ends it.", kind: strictyaml.BoolKind,
-		get: func(c *Config) any { return c.H2C }, parse: typed(parseSwitch),
-	},
-	{
-		key: "healthz", about: "Whether the data side answers GET /healthz too, without a key: 200, or 503 as /readyz of the admin side.", kind: strictyaml.BoolKind,
-		get: func(c *Config) any { return c.Healthz }, parse: typed(parseSwitch),
-	},
-	{
-		key: "lean_http", about: "Whether llmgov speaks plain HTTP/1.1 itself, at less cost. false leaves all to Go's net/http, on both sides.", kind: strictyaml.BoolKind,
-		get: func(c *Config) any { return c.LeanHTTP }, parse: typed(parseSwitch),
-	},
-	{
-		key: "max_connections", about: "How many connections clients may have; further ones wait to be accepted.", kind: strictyaml.WholeKind(leastConnections, maxConnections),
-		get: func(c *Config) any { return c.MaxConnections }, parse: whole(leastConnections, maxConnections),
-	},
-	{
-		key: "max_tenants", about: "How many tenants and teams the policy files may have together. Each takes some 4 KB.", kind: strictyaml.WholeKind(1, maxMaxTenants),
-		get: func(c *Config) any { return c.MaxTenants }, parse: whole(1, maxMaxTenants),
-	},
-	{
-		key: "metrics.tenants", about: "How many tenants have series of their own in /metrics, counted once for each pool. The others have them together.", kind: strictyaml.WholeKind(0, maxMaxTenants),
-		get: func(c *Config) any { return c.Metrics.Tenants }, parse: whole(0, maxMaxTenants),
-	},
-	{
-		key: "metrics.idle", about: "How long after its last call a tenant has no series any more.", kind: strictyaml.DurationKindTo(time.Minute, maxIdle),
-		get: func(c *Config) any { return c.Metrics.Idle }, parse: typed(func(text string) (time.Duration, string) {
-			return strictyaml.ParseDuration(text, time.Minute, maxIdle)
-		}),
-	},
-	{
-		key: "admin.listen", about: "Where operators look. Without a token, on loopback only.", kind: listenKind,
-		get: func(c *Config) any { return c.Admin.Listen }, parse: typed(parseListen),
-	},
-	{
-		key: "admin.token", about: "What callers of the admin side present. Best \"${NAME}\" or \"file:/run/secrets/name\".", kind: strictyaml.TextKind(tokenPattern),
-		get: func(c *Config) any { return c.Admin.Token }, parse: typed(parseToken), secret: true,
-	},
-	{
-		key: "admin.unready_on_store_loss", about: "When /readyz fails because this gateway is cut off from its store: if another gateway has it (alone), always or never.",
-		kind: strictyaml.WordKind(unreadyRules...),
-		get:  func(c *Config) any { return c.Admin.UnreadyOnStoreLoss }, parse: typed(parseUnready),
-	},
-	{
-		key: "admission.listen", about: "Where other gateways and programs reserve before they call a model. Without a token, on loopback only. Left empty, nowhere.", kind: noListenKind,
-		get: func(c *Config) any { return c.Admission.Listen }, parse: typed(parseNoListen),
-	},
-	{
-		key: "admission.token", about: "What callers present that may reserve for any tenant; others present a tenant's key. Best \"${NAME}\" or \"file:/run/secrets/name\".", kind: strictyaml.TextKind(tokenPattern),
-		get: func(c *Config) any { return c.Admission.Token }, parse: typed(parseToken), secret: true,
-	},
-	{
-		key: "admission.tenant", about: "Where calls of Envoy's external processing name their tenant: \"key\", \"header NAME\" or \"metadata NAMESPACE PATH\". The proxy must set it, and take it from clients.", kind: strictyaml.TextKind(sourcePattern.String()),
-		get: func(c *Config) any { return c.Admission.Tenant }, parse: typed(parseSource),
-	},
-	{
-		key: "admission.descriptors", about: "The names of the descriptor entries by which Envoy's rate limit filter says who asks and for what, such as \"tenant=team model=model\". What is left out has its own name.", kind: strictyaml.TextKind(descriptorsPattern.String()),
-		get: func(c *Config) any { return c.Admission.Descriptors }, parse: typed(parseDescriptors),
-	},
-	{
-		key: "admission.most_open", about: "How many reservations may be open in all; a tenant may have as many as there are places left.", kind: strictyaml.WholeKind(1, maxOpen),
-		get: func(c *Config) any { return c.Admission.MostOpen }, parse: whole(1, maxOpen),
-	},
-	{
-		key: "node", about: "This process's name, unique among gateways that share a store. Left empty: host name and process id.", kind: strictyaml.TextKind(`^\S*$`),
-		get: func(c *Config) any { return c.Node }, parse: typed(parseOptionalName),
-	},
-	{
-		key: "region", about: "Where this process runs.", kind: strictyaml.NameKind,
-		get: func(c *Config) any { return c.Region }, parse: typed(parseName),
-	},
-	{
-		key: "store", about: "Where limits are shared between gateways: postgres://user:password@host/database or redis://user:password@host:6379. memory shares nothing.",
-		kind: strictyaml.TextKind(storePattern),
-		get:  func(c *Config) any { return c.Store }, parse: typed(parseStore), secret: true,
-	},
-	{
-		key: "default_pool", about: "The pool of calls to routes that name no model. Left empty: the only pool.", kind: strictyaml.TextKind(`^\S*$`),
-		get: func(c *Config) any { return c.DefaultPool }, parse: typed(parseOptionalName),
-	},
-	{
-		key: "state_dir", about: "The folder in which a node keeps state over restarts. Left empty, it forgets.",
-		kind: strictyaml.TextKind(`^(\S(.*\S)?)?$`), get: func(c *Config) any { return c.StateDir }, parse: typed(parseDir),
-	},
-	{
-		key: "keys_file", about: "The file of keys made at run time, relative to this one. Left empty, beside it: llmgov.keys.yaml of llmgov.yaml.",
-		kind: strictyaml.TextKind(`^(\S(.*\S)?)?$`), get: func(c *Config) any { return c.KeysFile }, parse: typed(parseKeysFile),
-	},
-	{
-		key: "timezone", about: "IANA name of the zone in which budgets' days, weeks and months begin.",
-		kind: zoneKind, get: func(c *Config) any { return c.Timezone }, parse: typed(parseTimezone),
-	},
-	{
-		key: "timeouts.read_header", about: "How long a client may take to send its request's headers.", kind: strictyaml.DurationKindTo(time.Millisecond, maxTimeout),
-		get: func(c *Config) any { return c.Timeouts.ReadHeader }, parse: timeout(1),
-	},
-	{
-		key: "timeouts.upstream_header", about: "How long an upstream may take to begin a stream.", kind: strictyaml.DurationKindTo(time.Millisecond, maxTimeout),
-		get: func(c *Config) any { return c.Timeouts.UpstreamHeader }, parse: timeout(1),
-	},
-	{
-		key: "timeouts.upstream_answer", about: "How long an upstream may take to begin an answer that is no stream.", kind: strictyaml.DurationKindTo(time.Millisecond, maxTimeout),
-		get: func(c *Config) any { return c.Timeouts.UpstreamAnswer }, parse: timeout(1),
-	},
-	{
-		key: "timeouts.stream_idle", about: "The longest silence inside a stream.", kind: strictyaml.DurationKindTo(time.Millisecond, maxTimeout),
-		get: func(c *Config) any { return c.Timeouts.StreamIdle }, parse: timeout(1),
-	},
-	{
-		key: "timeouts.drain", about: "How long a shutdown waits for what is in flight. For a sixth of it, 5s at most, new calls are still told to go elsewhere.", kind: strictyaml.DurationKindTo(0, maxTimeout),
-		get: func(c *Config) any { return c.Timeouts.Drain }, parse: timeout(0),
-	},
-	{
-		key: "max_body", about: "The largest request body.", kind: strictyaml.SizeKindTo(maxBodyBytes),
-		get: func(c *Config) any { return c.MaxBody }, parse: typed(parseBody),
-	},
-	{
-		key: "body_memory.process", about: "The memory for all bodies together; at least twice body_memory.tenant.", kind: strictyaml.SizeKindTo(maxBodyBytes),
-		get: func(c *Config) any { return c.BodyMemory.Process }, parse: typed(parseBody),
-	},
-	{
-		key: "body_memory.tenant", about: "The memory for the bodies of one tenant with all its teams; at least max_body.", kind: strictyaml.SizeKindTo(maxBodyBytes),
-		get: func(c *Config) any { return c.BodyMemory.Tenant }, parse: typed(parseBody),
-	},
-	{
-		key: "decision_log.path", about: "The file in which all decisions are written down, as JSON lines. Left empty, none is.",
-		kind: strictyaml.TextKind(`^(\S(.*\S)?)?$`), get: func(c *Config) any { return c.DecisionLog.Path }, parse: typed(parseLogPath),
-	},
-	{
-		key: "decision_log.max_size", about: "How large that file may grow before another one is begun.", kind: strictyaml.SizeKindTo(maxLogSize),
-		get: func(c *Config) any { return c.DecisionLog.MaxSize }, parse: typed(parseLogSize),
-	},
-	{
-		key: "decision_log.keep", about: "How many older ones are kept.", kind: strictyaml.WholeKind(0, maxLogsKept),
-		get: func(c *Config) any { return c.DecisionLog.Keep }, parse: typed(parseLogsKept),
-	},
-	{key: "policies", get: func(c *Config) any { return c.Policies }, parse: typed(parsePolicies)},
+	{"listen", "Where tenants call, host:port. Port 0 picks a free one.", formOf(listenKind, parseListen), func(c *Config) any { return c.Listen }},
+	{"h2c", "Whether clients may speak HTTP/2 without TLS, such as a proxy that ends it.", formOf(strictyaml.BoolKind, parseSwitch), func(c *Config) any { return c.H2C }},
+	{"healthz", "Whether the data side answers GET /healthz too, without a key: 200, or 503 as /readyz of the admin side.", formOf(strictyaml.BoolKind, parseSwitch), func(c *Config) any { return c.Healthz }},
+	{"lean_http", "Whether llmgov speaks plain HTTP/1.1 itself, at less cost. false leaves all to Go's net/http, on both sides.", formOf(strictyaml.BoolKind, parseSwitch), func(c *Config) any { return c.LeanHTTP }},
+	{"max_connections", "How many connections clients may have; further ones wait to be accepted.", whole(leastConnections, maxConnections), func(c *Config) any { return c.MaxConnections }},
+	{"max_tenants", "How many tenants and teams the policy files may have together. Each takes some 4 KB.", whole(1, maxMaxTenants), func(c *Config) any { return c.MaxTenants }},
+	{"metrics.tenants", "How many tenants have series of their own in /metrics, counted once for each pool. The others have them together.", whole(0, maxMaxTenants), func(c *Config) any { return c.Metrics.Tenants }},
+	{"metrics.idle", "How long after its last call a tenant has no series any more.", lasting(time.Minute, maxIdle), func(c *Config) any { return c.Metrics.Idle }},
+	{"admin.listen", "Where operators look. Without a token, on loopback only.", formOf(listenKind, parseListen), func(c *Config) any { return c.Admin.Listen }},
+	{"admin.token", "What callers of the admin side present. Best \"${NAME}\" or \"file:/run/secrets/name\".", tokenForm, func(c *Config) any { return c.Admin.Token }},
+	{"admin.unready_on_store_loss", "When /readyz fails because this gateway is cut off from its store: if another gateway has it (alone), always or never.", formOf(strictyaml.WordKind(unreadyRules...), parseUnready), func(c *Config) any { return c.Admin.UnreadyOnStoreLoss }},
+	{"admission.listen", "Where other gateways and programs reserve before they call a model. Without a token, on loopback only. Left empty, nowhere.", formOf(noListenKind, parseNoListen), func(c *Config) any { return c.Admission.Listen }},
+	{"admission.token", "What callers present that may reserve for any tenant; others present a tenant's key. Best \"${NAME}\" or \"file:/run/secrets/name\".", tokenForm, func(c *Config) any { return c.Admission.Token }},
+	{"admission.tenant", "Where calls of Envoy's external processing name their tenant: \"key\", \"header NAME\" or \"metadata NAMESPACE PATH\". The proxy must set it, and take it from clients.", formOf(strictyaml.TextKind(sourcePattern.String()), parseSource), func(c *Config) any { return c.Admission.Tenant }},
+	{"admission.descriptors", "The names of the descriptor entries by which Envoy's rate limit filter says who asks and for what, such as \"tenant=team model=model\". What is left out has its own name.", formOf(strictyaml.TextKind(descriptorsPattern.String()), parseDescriptors), func(c *Config) any { return c.Admission.Descriptors }},
+	{"admission.most_open", "How many reservations may be open in all; a tenant may have as many as there are places left.", whole(1, maxOpen), func(c *Config) any { return c.Admission.MostOpen }},
+	{"node", "This process's name, unique among gateways that share a store. Left empty: host name and process id.", formOf(strictyaml.TextKind(`^\S*$`), parseOptionalName), func(c *Config) any { return c.Node }},
+	{"region", "Where this process runs.", formOf(strictyaml.NameKind, parseName), func(c *Config) any { return c.Region }},
+	{"store", "Where limits are shared between gateways: postgres://user:password@host/database or redis://user:password@host:6379. memory shares nothing.", storeForm, func(c *Config) any { return c.Store }},
+	{"default_pool", "The pool of calls to routes that name no model. Left empty: the only pool.", formOf(strictyaml.TextKind(`^\S*$`), parseOptionalName), func(c *Config) any { return c.DefaultPool }},
+	{"state_dir", "The folder in which a node keeps state over restarts. Left empty, it forgets.", pathTo("a folder, such as /var/lib/llmgov"), func(c *Config) any { return c.StateDir }},
+	{"keys_file", "The file of keys made at run time, relative to this one. Left empty, beside it: llmgov.keys.yaml of llmgov.yaml.", pathTo("a file, such as llmgov.keys.yaml"), func(c *Config) any { return c.KeysFile }},
+	{"timezone", "IANA name of the zone in which budgets' days, weeks and months begin.", formOf(zoneKind, parseTimezone), func(c *Config) any { return c.Timezone }},
+	{"timeouts.read_header", "How long a client may take to send its request's headers.", lasting(time.Millisecond, maxTimeout), func(c *Config) any { return c.Timeouts.ReadHeader }},
+	{"timeouts.upstream_header", "How long an upstream may take to begin a stream.", lasting(time.Millisecond, maxTimeout), func(c *Config) any { return c.Timeouts.UpstreamHeader }},
+	{"timeouts.upstream_answer", "How long an upstream may take to begin an answer that is no stream.", lasting(time.Millisecond, maxTimeout), func(c *Config) any { return c.Timeouts.UpstreamAnswer }},
+	{"timeouts.stream_idle", "The longest silence inside a stream.", lasting(time.Millisecond, maxTimeout), func(c *Config) any { return c.Timeouts.StreamIdle }},
+	{"timeouts.drain", "How long a shutdown waits for what is in flight. For a sixth of it, 5s at most, new calls are still told to go elsewhere.", lasting(0, maxTimeout), func(c *Config) any { return c.Timeouts.Drain }},
+	{"max_body", "The largest request body.", size(maxBodyBytes), func(c *Config) any { return c.MaxBody }},
+	{"body_memory.process", "The memory for all bodies together; at least twice body_memory.tenant.", size(maxBodyBytes), func(c *Config) any { return c.BodyMemory.Process }},
+	{"body_memory.tenant", "The memory for the bodies of one tenant with all its teams; at least max_body.", size(maxBodyBytes), func(c *Config) any { return c.BodyMemory.Tenant }},
+	{"decision_log.path", "The file in which all decisions are written down, as JSON lines. Left empty, none is.", pathTo("a file, such as /var/log/llmgov/decisions.jsonl"), func(c *Config) any { return c.DecisionLog.Path }},
+	{"decision_log.max_size", "How large that file may grow before another one is begun.", size(maxLogSize), func(c *Config) any { return c.DecisionLog.MaxSize }},
+	{"decision_log.keep", "How many older ones are kept.", whole(0, maxLogsKept), func(c *Config) any { return c.DecisionLog.Keep }},
+	{"policies", "", formOf(nil, parsePolicies), func(c *Config) any { return c.Policies }},
 }
 
-// typed makes a parser of one type answer any.
-func typed[T any](parse func(string) (T, string)) func(string) (any, string) {
-	return func(text string) (any, string) { return parse(text) }
-}
-
-// timeout parses a duration from least milliseconds.
-func timeout(least int) func(string) (any, string) {
-	return typed(func(text string) (time.Duration, string) {
-		return strictyaml.ParseDuration(text, time.Duration(least)*time.Millisecond, maxTimeout)
+// whole is the form of whole numbers.
+func whole(least, most int64) form {
+	return formOf(strictyaml.WholeKind(least, most), func(text string) (int64, string) {
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || n < least || n > most {
+			return 0, fmt.Sprintf("is out of range; write a whole number from %d to %d", least, most)
+		}
+		return n, ""
 	})
 }
+
+func lasting(least, most time.Duration) form {
+	return formOf(strictyaml.DurationKindTo(least, most), func(text string) (time.Duration, string) { return strictyaml.ParseDuration(text, least, most) })
+}
+
+func size(most int64) form {
+	return formOf(strictyaml.SizeKindTo(most), func(text string) (int64, string) { return strictyaml.ParseSize(text, 1<<10, most) })
+}
+
+// pathTo is the form of names of files and folders. Whether one is there, and may be written, is for who opens it to find.
+func pathTo(example string) form {
+	return formOf(strictyaml.TextKind(`^(\S(.*\S)?)?$`), func(text string) (string, string) {
+		switch {
+		case strings.ContainsFunc(text, unicode.IsControl) || !utf8.ValidString(text):
+			return "", "holds control characters; write the path of " + example
+		case strings.TrimSpace(text) != text:
+			return "", "begins or ends with a space; write the path of " + example
+		}
+		return text, ""
+	})
+}
+
+var (
+	tokenForm = form{strictyaml.TextKind(tokenPattern), formOf(nil, parseToken).parse, true}
+	storeForm = form{strictyaml.TextKind(storePattern), formOf(nil, parseStore).parse, true}
+)
 
 func parseName(text string) (string, string) { return text, strictyaml.CheckName(text) }
 
@@ -244,17 +167,6 @@ func parseSwitch(text string) (bool, string) {
 // leastConnections leaves room for clients beside those without a key.
 const leastConnections = 16
 
-// whole parses a whole number.
-func whole(least, most int64) func(string) (any, string) {
-	return typed(func(text string) (int64, string) {
-		n, err := strconv.ParseInt(text, 10, 64)
-		if err != nil || n < least || n > most {
-			return 0, fmt.Sprintf("is out of range; write a whole number from %d to %d", least, most)
-		}
-		return n, ""
-	})
-}
-
 // sourcePattern matches where the calls of a proxy name their tenant.
 var sourcePattern = regexp.MustCompile(`^(key|header [A-Za-z0-9_-]+|metadata \S+ [^\s.]+(\.[^\s.]+)*)$`)
 
@@ -275,45 +187,6 @@ func parseDescriptors(text string) (string, string) {
 	return text, ""
 }
 
-// parseKeysFile reads the name of a file, by the rule for folders.
-func parseKeysFile(text string) (string, string) {
-	text, complaint := parseDir(text)
-	return text, strings.Replace(complaint, "a folder, such as /var/lib/llmgov", "a file, such as llmgov.keys.yaml", 1)
-}
-
-// parsePEM reads the name of a file, by the rule for folders.
-func parsePEM(text string) (string, string) {
-	text, complaint := parseDir(text)
-	return text, strings.Replace(complaint, "a folder, such as /var/lib/llmgov", "a file, such as /etc/llmgov/tls.crt", 1)
-}
-
-// parseLogPath reads the name of a file, by the rule for folders.
-func parseLogPath(text string) (string, string) {
-	text, complaint := parseDir(text)
-	return text, strings.Replace(complaint, "a folder, such as /var/lib/llmgov", "a file, such as /var/log/llmgov/decisions.jsonl", 1)
-}
-
-func parseLogSize(text string) (int64, string) { return strictyaml.ParseSize(text, 1<<10, maxLogSize) }
-
-func parseLogsKept(text string) (int64, string) {
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || n < 0 || n > maxLogsKept {
-		return 0, "is out of range; write a whole number from 0 to " + strconv.Itoa(maxLogsKept)
-	}
-	return n, ""
-}
-
-// parseDir reads the name of a folder. Whether it is there, and may be written, is for who opens it to find.
-func parseDir(text string) (string, string) {
-	switch {
-	case strings.ContainsFunc(text, unicode.IsControl) || !utf8.ValidString(text):
-		return "", "holds control characters; write the path of a folder, such as /var/lib/llmgov"
-	case strings.TrimSpace(text) != text:
-		return "", "begins or ends with a space; write the path of a folder, such as /var/lib/llmgov"
-	}
-	return text, ""
-}
-
 // parseTimezone refuses "Local" too: it is another zone on every machine.
 func parseTimezone(text string) (string, string) {
 	_, err := time.LoadLocation(text)
@@ -322,8 +195,6 @@ func parseTimezone(text string) (string, string) {
 	}
 	return text, ""
 }
-
-func parseBody(text string) (int64, string) { return strictyaml.ParseSize(text, 1<<10, maxBodyBytes) }
 
 // storePattern matches addresses of stores.
 const storePattern = `^(memory|file:\S+|(postgres(ql)?|rediss?(\+sentinel)?)://\S+)$`
