@@ -66,11 +66,12 @@ func Build(cfg Config, list []Tenant) (*Snapshot, error) {
 		}
 	}
 	verify(r, &cfg, list)
-	return compile(r, cfg, list)
+	return compile(r, cfg, list, nil)
 }
 
-// compile checks how the parts fit together and freezes them. It owns its arguments.
-func compile(r *report, cfg Config, list []Tenant) (*Snapshot, error) {
+// compile checks how the parts fit together and freezes them. It owns its arguments. The digests of what becomes of tenants are kept in sums, unless
+// that is nil, and found there if they are known.
+func compile(r *report, cfg Config, list []Tenant, sums []*sum) (*Snapshot, error) {
 	slices.SortFunc(cfg.Upstreams, func(a, b Upstream) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortFunc(cfg.Pools, func(a, b Pool) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortFunc(list, func(a, b Tenant) int { return strings.Compare(a.Name, b.Name) })
@@ -90,7 +91,7 @@ func compile(r *report, cfg Config, list []Tenant) (*Snapshot, error) {
 	if err := r.Err(); err != nil {
 		return nil, err
 	}
-	s := newSnapshot(cfg, list)
+	s := newSnapshot(cfg, list, sums)
 	s.scopes = c.scopes
 	s.unwise = slices.Concat(c.idleEngines(), c.idleFollows(), c.misplaced(), c.fromHere())
 	s.origins = newOrigins(r)

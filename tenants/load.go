@@ -1,6 +1,7 @@
 package tenants
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"io/fs"
 	"path"
@@ -65,7 +66,13 @@ func load(l *loader) (*Snapshot, error) {
 	l.readKeys()
 	list := l.policies(&cfg)
 	l.forget()
-	snap, err := compile(l.r, cfg, list)
+	tenants := make([]Tenant, len(list))
+	sums := make([]*sum, len(list))
+	for i, t := range list {
+		tenants[i] = *t.Tenant
+		sums[i] = t.sum
+	}
+	snap, err := compile(l.r, cfg, tenants, sums)
 	if err != nil {
 		return nil, err
 	}
@@ -76,8 +83,8 @@ func load(l *loader) (*Snapshot, error) {
 }
 
 // policies reads all policy files in the order of their names.
-func (l *loader) policies(cfg *Config) []Tenant {
-	p := newPolicy(&given{zone: location(cfg.Timezone), pools: poolNames(cfg.Pools)})
+func (l *loader) policies(cfg *Config) []listed {
+	p := newPolicy(&given{zone: location(cfg.Timezone), pools: poolNames(cfg.Pools), config: sha256.Sum256(encode(cfg))})
 	var files []*policyFile
 	partial := false
 	for _, name := range l.files(cfg.Policies) {
@@ -107,7 +114,7 @@ func (l *loader) policies(cfg *Config) []Tenant {
 	readAll(files)
 	for _, f := range files {
 		if old := l.seen[f.path]; len(f.r.Problems)+len(f.tierless.Problems) == 0 && !f.tiered {
-			old.sheet = sheet{f.tenants, f.places, f.name, under}
+			old.sheet = sheet{f.tenants, f.places, f.name, under, f.sums, f.config}
 			l.seen[f.path] = old
 		}
 	}

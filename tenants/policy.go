@@ -43,6 +43,8 @@ type sheet struct {
 	places  []*places // of the tenants that are no teams, sorted by their names
 	shown   string    // the file's name in it
 	under   sum       // of the tiers and settings under which it was read
+	sums    []sum     // of the tenants in a snapshot, 0 where there was none yet,
+	config  sum       // with this config
 }
 
 // shade is a file's word on the shadow of its tenants.
@@ -113,26 +115,35 @@ func sideBySide(n int, do func(i int)) {
 
 // read reads the file's tenants, unless its sheet is known.
 func (f *policyFile) read() {
-	if f.tenants != nil {
-		return
+	if f.tenants == nil {
+		if f.data != nil {
+			f.open()
+		}
+		f.readTenants()
+		f.waiting = nil
+		f.places = placesOf(f.name, f.r.Places)
 	}
-	if f.data != nil {
-		f.open()
+	if f.config != f.given.config || f.sums == nil {
+		f.config = f.given.config
+		f.sums = make([]sum, len(f.tenants))
 	}
-	f.readTenants()
-	f.waiting = nil
-	f.places = placesOf(f.name, f.r.Places)
 }
 
-// gather puts the files' tenants into one list, of which r is told what is wrong with them.
+// listed is a tenant that was read, and where the digest of what becomes of it is kept.
+type listed struct {
+	*Tenant
+	sum *sum
+}
+
+// gather puts the files' tenants into one list, sorted by name, of which r is told what is wrong with them.
 // partial says that some were not read, so tiers that are missing may be in them.
-func gather(r *report, files []*policyFile, partial bool, most int64) (list []Tenant) {
+func gather(r *report, files []*policyFile, partial bool, most int64) (list []listed) {
 	n := 0
 	for _, f := range files {
 		n += len(f.tenants)
 		partial = partial || f.unread
 	}
-	list = make([]Tenant, 0, n)
+	list = make([]listed, 0, n)
 	all := make([]*places, 0, n)
 	defined := make(map[string]*Tenant, n)
 	for _, f := range files {
@@ -168,9 +179,10 @@ func gather(r *report, files []*policyFile, partial bool, most int64) (list []Te
 				r.Add(f.at(t.Name), "there are more than %d tenants and teams, as many as max_tenants allows; raise it in the config", most)
 				return list
 			}
-			list = append(list, *t)
+			list = append(list, listed{t, &f.sums[i]})
 		}
 	}
+	slices.SortFunc(list, func(a, b listed) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortStableFunc(all, func(a, b *places) int { return strings.Compare(a.tenant, b.tenant) })
 	r.More = func(path string) (place, bool) { return placeOf(all, path) }
 	return list

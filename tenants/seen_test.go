@@ -18,8 +18,8 @@ import (
 // later is a clock by which every file has been at rest for long, so that stamps are trusted.
 func later() time.Time { return time.Now().Add(time.Hour) }
 
-// TestSeen: a file whose stamp stays is not read again and not parsed again; one that changes is, even when its size and
-// its time of modification are what they were.
+// TestSeen: a file whose stamp stays is not read again and not parsed again, nor is a digest of its tenants made; one that changes is, even when its
+// size and its time of modification are what they were. What comes of it is what a first load makes of the files.
 func TestSeen(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
@@ -40,6 +40,9 @@ func TestSeen(t *testing.T) {
 	rpm := func() int64 {
 		t.Helper()
 		s := testkit.Must(load(l))(t)
+		if fresh := testkit.Must(Load(config, Options{}))(t); !s.Equal(fresh) || s.Hash() != fresh.Hash() {
+			t.Errorf("the snapshot is not that of a first load, whose tenants are %+v, but of %+v", fresh.Tenants(), s.Tenants())
+		}
 		return s.Tenants()[0].RPM
 	}
 	if got := rpm(); got != 11 {
@@ -78,6 +81,14 @@ func TestSeen(t *testing.T) {
 	}
 	if of(a) == readA || of(b) != readB {
 		t.Error("want what changed read again, and nothing else")
+	}
+	l.seen[b].sums[0] = sum{1}
+	if s := testkit.Must(load(l))(t); s.sums[0] == (sum{1}) || s.sums[1] != (sum{1}) {
+		t.Error("want the digest of what changed made again, and no other")
+	}
+	write("llmgov.yaml", strings.Replace(goodConfig, "main: {models: [gpt-4o], tpm: 1000}", "main: {models: [gpt-4o], tpm: 1000}\n  more: {models: [o1], tpm: 1}\ndefault_pool: more", 1))
+	if got := rpm(); got != 12 {
+		t.Errorf("with another config: rpm %d, want 12", got)
 	}
 
 	testkit.OK(t, os.Remove(acme))

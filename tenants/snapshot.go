@@ -40,7 +40,7 @@ type Snapshot struct {
 type handover struct{ loader atomic.Pointer[loader] }
 
 // newSnapshot freezes parts that were found to fit. It owns them from here on.
-func newSnapshot(cfg Config, list []Tenant) *Snapshot {
+func newSnapshot(cfg Config, list []Tenant, sums []*sum) *Snapshot {
 	for i := range cfg.Upstreams {
 		u := &cfg.Upstreams[i]
 		u.Kind = cmp.Or(u.Kind, OpenAI)
@@ -57,7 +57,7 @@ func newSnapshot(cfg Config, list []Tenant) *Snapshot {
 	for i := range list {
 		s.byName[list[i].Name] = i
 	}
-	s.hash, s.full, s.sums = digests(cfg, list)
+	s.hash, s.full, s.sums = digests(cfg, list, sums)
 	s.runtime.policy = s.byKey
 	s.runtime.full = s.full
 	return s
@@ -73,7 +73,7 @@ func location(name string) *time.Location {
 }
 
 // digests are of the policy, for people and metrics, and of everything, for [Snapshot.Equal].
-func digests(cfg Config, list []Tenant) (policy string, full [sha256.Size]byte, sums []sum) {
+func digests(cfg Config, list []Tenant, known []*sum) (policy string, full [sha256.Size]byte, sums []sum) {
 	shared := Config{
 		DefaultPool: cfg.DefaultPool, Timezone: cfg.Timezone, Timeouts: cfg.Timeouts, MaxBody: cfg.MaxBody,
 		Pools: cfg.Pools, Prices: cfg.Prices, Listed: cfg.Listed,
@@ -90,10 +90,17 @@ func digests(cfg Config, list []Tenant) (policy string, full [sha256.Size]byte, 
 	all.Write(encode(cfg))
 	sums = make([]sum, len(list))
 	sideBySide(len(list), func(i int) {
+		if known != nil && *known[i] != (sum{}) {
+			sums[i] = *known[i]
+			return
+		}
 		t := list[i]
 		t.Index = 0 // which follow from the names of all
 		t.Parent = 0
 		sums[i] = sha256.Sum256(encode(&t))
+		if known != nil {
+			*known[i] = sums[i]
+		}
 	})
 	for i := range sums {
 		published.Write(sums[i][:])

@@ -129,8 +129,9 @@ type draft struct {
 
 // given are the parts of the config that the reading of policies needs.
 type given struct {
-	zone  *time.Location // in which days end
-	pools []string       // the names of all pools; empty when they are not known
+	zone   *time.Location // in which days end
+	pools  []string       // the names of all pools; empty when they are not known
+	config sum            // the digest of all of it
 }
 
 func newDraft(of *given) draft {
