@@ -57,7 +57,7 @@ func TestReportIsOneFile(t *testing.T) {
 			t.Errorf("%s has %d points for %d times", l.Name, len(l.Received), len(charts.Times))
 		}
 	}
-	for _, part := range []string{"MIT License", "uPlot", "exponent: 1.1", "prefers-color-scheme"} {
+	for _, part := range []string{"MIT License", "uPlot", "exponent: 1.1", "prefers-color-scheme", "<th>token buckets</th>"} {
 		if !strings.Contains(page, part) {
 			t.Errorf("no %q in the report", part)
 		}
@@ -84,11 +84,11 @@ func TestReport_SaysHowToRunItAgain(t *testing.T) {
 	}
 }
 
-// brief plays two minutes of a scenario.
+// brief plays the beginning of a scenario.
 func brief(t *testing.T, name string) simulate.Result {
 	t.Helper()
 	s := testkit.Must(scenario.Find(name))(t)
-	s.Duration = 2 * time.Minute
-	s.Warmup = time.Minute
-	return testkit.Must(simulate.Run(t.Context(), s, simulate.Options{Seeds: []uint64{1}}))(t)
+	s.Duration = 65 * time.Second
+	s.Warmup = 5 * time.Second
+	return testkit.Must(simulate.Run(t.Context(), s, simulate.Options{Seeds: []uint64{1}, Baselines: true}))(t)
 }
