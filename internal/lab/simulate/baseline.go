@@ -11,8 +11,8 @@ import (
 	"github.com/llmgov/llmgov/internal/lab/simulate/scenario"
 )
 
-// Baseline is what a pool would have instead of llmgov. It refuses at once what does not fit, and callers back off as under
-// scenario.Deny.
+// Baseline is what a pool would have instead of llmgov. It refuses at once what does not fit, and callers come back as under
+// scenario.SDK.
 type Baseline int
 
 const (
@@ -47,7 +47,7 @@ func hasBaselines(s *scenario.Scenario) bool {
 // instead is the run of a plan with a baseline.
 func (p *plan) instead(b Baseline) *world {
 	s := *p.Scenario
-	s.Refuse = scenario.Deny
+	s.Refuse = scenario.SDK
 	q := *p
 	q.Scenario = &s
 	q.baseline = true

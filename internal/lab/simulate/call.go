@@ -130,7 +130,7 @@ func (w *world) maxWait(c *call) time.Duration {
 // SDKs send which obey Retry-After.
 func (w *world) claim(c *call) escrow.Claim {
 	switch {
-	case w.Refuse != scenario.DenyHinted:
+	case w.Refuse != scenario.DenyHinted && w.Refuse != scenario.SDK:
 		return escrow.Claim{}
 	case c.attempts > 1:
 		return escrow.Claim{Retry: escrow.RetryAgain}
@@ -170,6 +170,13 @@ func (w *world) refused(c *call, answer escrow.Answer) {
 	w.trace.Events = append(w.trace.Events, Occurrence{
 		At: w.now, Kind: Refused, Request: c.id, Hint: hint, Ticket: answer.Ticket,
 	})
+	if w.Refuse == scenario.SDK && c.attempts > sdkRetries {
+		w.askAnew(c)
+		return
+	}
+	if answer.Wait == 0 && w.Refuse == scenario.SDK {
+		hint = 0 // nobody told it
+	}
 	back := w.now + w.comeBack(c, hint)
 	if w.Refuse == scenario.Wait && !c.worker || back >= c.deadline {
 		return
@@ -177,11 +184,23 @@ func (w *world) refused(c *call, answer escrow.Answer) {
 	w.agenda.plan(task{at: back, step: retry, call: c})
 }
 
+// askAnew sends a worker for its next request.
+func (w *world) askAnew(c *call) {
+	if c.worker {
+		think := between(w.leafs[c.leaf].manners, thinkLeast, thinkMost)
+		w.agenda.plan(task{at: w.now + think, step: ask, leaf: c.leaf, phase: c.phase, talk: c.talk})
+	}
+}
+
 // comeBack is how long a refused caller stays away.
 func (w *world) comeBack(c *call, hint time.Duration) time.Duration {
 	rng := w.leafs[c.leaf].manners
-	if w.Refuse == scenario.DenyHinted {
+	switch {
+	case w.Refuse == scenario.DenyHinted, w.Refuse == scenario.SDK && hint > 0 && hint <= sdkObeys:
 		return hint + between(rng, lateLeast, lateMost)
+	case w.Refuse == scenario.SDK:
+		base := sdkFirst << (c.attempts - 1)
+		return base - between(rng, 0, base/4)
 	}
 	base := min(backoffFirst<<min(c.attempts-1, 8), backoffMost)
 	return base/2 + between(rng, 0, base)
@@ -265,7 +284,7 @@ func (w *world) first(c *call) {
 	c.site.limit.observe(w.clock(), c)
 }
 
-// finish ends a call, and sends its worker for the next one.
+// finish ends a call.
 func (w *world) finish(c *call) {
 	w.served(c)
 	c.site.limit.ended(w.clock(), c)
@@ -277,8 +296,5 @@ func (w *world) finish(c *call) {
 	if !c.site.pool.Settle(w.clock(), c.handle, c.cost(c.tokens())) {
 		panic("llmgov: BUG: the pool does not know a call that runs")
 	}
-	if c.worker {
-		think := between(w.leafs[c.leaf].manners, thinkLeast, thinkMost)
-		w.agenda.plan(task{at: w.now + think, step: ask, leaf: c.leaf, phase: c.phase, talk: c.talk})
-	}
+	w.askAnew(c)
 }

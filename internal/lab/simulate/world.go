@@ -39,6 +39,10 @@ const (
 	// Callers that are refused without being told when to return.
 	backoffFirst = 250 * time.Millisecond
 	backoffMost  = 4 * time.Second
+	// SDKs come back so often, at first after so long; when they are told to, if that is no later than so.
+	sdkRetries = 2
+	sdkFirst   = 500 * time.Millisecond
+	sdkObeys   = time.Minute
 	// Callers that are told return this much later.
 	lateLeast = 5 * time.Millisecond
 	lateMost  = 35 * time.Millisecond

@@ -75,6 +75,7 @@ func setting(r *simulate.Result) string {
 	}
 	parts = append(parts, map[scenario.Refuse]string{
 		scenario.Wait: "callers wait", scenario.Deny: "callers are refused and back off", scenario.DenyHinted: "callers are refused and come back when told",
+		scenario.SDK: "callers are refused and come back twice",
 	}[s.Refuse])
 	return strings.Join(parts, " · ")
 }

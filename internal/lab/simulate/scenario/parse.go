@@ -128,7 +128,7 @@ func (p *parser) scenario(v value) {
 
 var (
 	estimateWords   = map[string]Estimates{"exact": Exact, "learned": Learned}
-	refuseWords     = map[string]Refuse{"wait": Wait, "deny": Deny, "deny_hinted": DenyHinted}
+	refuseWords     = map[string]Refuse{"wait": Wait, "deny": Deny, "deny_hinted": DenyHinted, "sdk": SDK}
 	lawWords        = map[string]adaptive.Law{"gradient": adaptive.Gradient, "aimd": adaptive.AIMD}
 	accountingWords = map[string]escrow.Accounting{"admit_max": escrow.AdmitMax, "production": escrow.Production, "settle": escrow.Settled}
 )

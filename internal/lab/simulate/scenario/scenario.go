@@ -84,6 +84,8 @@ const (
 	Deny
 	// DenyHinted refuses at once; callers come back when they are told to.
 	DenyHinted
+	// SDK refuses at once; callers come back twice, as the SDKs of providers do.
+	SDK
 )
 
 // Tenant is a node of the tree of claims. One with Teams is an inner node, and
