@@ -192,7 +192,7 @@ type table struct {
 	csv    *csv.Reader
 	names  [columnCount]string
 	index  [columnCount]int // of each column in a line; -1 for none
-	form   *timeForm        // of all times; nil before the first
+	layout string           // of all times; "" before the first
 	bad    int              // lines
 }
 
@@ -318,62 +318,50 @@ func (t *table) tokens(row []string, k column) int64 {
 	return int64(n)
 }
 
-// time reads a time in the form of those before.
+// time reads a time in the layout of those before.
 func (t *table) time(row []string) time.Duration {
-	text := strings.TrimSpace(row[t.index[timeColumn]])
-	if t.form == nil {
-		for i := range timeForms {
-			if _, ok := timeForms[i].read(text); ok {
-				t.form = &timeForms[i]
-				t.dated = t.form.layout != "" || t.form.least > 0
-				break
-			}
+	for _, layout := range layouts {
+		if t.layout != "" && layout != t.layout {
+			continue
+		}
+		at, dated, ok := readTime(layout, strings.TrimSpace(row[t.index[timeColumn]]))
+		if ok && (t.layout == "" || dated == t.dated) {
+			t.layout = layout
+			t.dated = dated
+			return at
 		}
 	}
-	if t.form == nil {
-		t.refuse(row, timeColumn, "is not a time; write 2026-11-16 18:17:03.98, 2026-11-16T18:17:03Z, Unix time, or seconds from the start")
-		return 0
+	what := "is not a time; write 2026-11-16 18:17:03.98, 2026-11-16T18:17:03Z, Unix time, or seconds from the start"
+	if t.layout != "" {
+		what = "is not a time of the form of the lines before; write all in one form"
 	}
-	at, ok := t.form.read(text)
-	if !ok {
-		t.refuse(row, timeColumn, "is not a time of the form of the lines before; write all in one form")
-	}
-	return at
+	t.refuse(row, timeColumn, what)
+	return 0
 }
 
-// timeForm is a form of times: a layout of package time, or numbers of a unit from least to most.
-type timeForm struct {
-	layout      string
-	unit        time.Duration
-	least, most float64
+// layouts are those of times, of which the first is no date.
+var layouts = []string{
+	number, "2006-01-02 15:04:05", "2006-01-02T15:04:05", time.RFC3339, "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05Z07",
+	"2006-01-02T15:04:05Z0700", "2006-01-02 15:04:05 -0700", "2006-01-02 15:04:05 UTC", "02/Jan/2006:15:04:05 -0700",
 }
 
-// timeForms are tried in their order. Unix times in other units than seconds are known by their size: those of the years
-// from 1973 to 5138.
-var timeForms = []timeForm{
-	{unit: time.Second, most: 1e8},
-	{unit: time.Second, least: 1e8, most: 1e11},
-	{unit: time.Millisecond, least: 1e11, most: 1e14},
-	{unit: time.Microsecond, least: 1e14, most: 1e17},
-	{unit: time.Nanosecond, least: 1e17, most: 1e20},
-	{layout: "2006-01-02 15:04:05"},
-	{layout: "2006-01-02T15:04:05"},
-	{layout: time.RFC3339},
-	{layout: "2006-01-02 15:04:05Z07:00"},
-	{layout: "2006-01-02 15:04:05Z07"},
-	{layout: "2006-01-02T15:04:05Z0700"},
-	{layout: "2006-01-02 15:04:05 -0700"},
-	{layout: "2006-01-02 15:04:05 UTC"},
-	{layout: "02/Jan/2006:15:04:05 -0700"},
-}
+const number = "number"
 
-// read is a time since 1970, or since the start of a run.
-func (f *timeForm) read(text string) (time.Duration, bool) {
-	if f.layout != "" {
-		at, err := time.Parse(f.layout, text)
-		return time.Duration(at.UnixNano()), err == nil && at.Year() >= 1970 && at.Year() < 2262
+// readTime is a time since 1970 if it is dated, else since the start of a run. A number is one of seconds from the start or, from
+// 1973 on, of seconds, milli-, micro- or nanoseconds since 1970, whichever comes before the year 5138.
+func readTime(layout, text string) (at time.Duration, dated, ok bool) {
+	if layout != number {
+		t, err := time.Parse(layout, text)
+		return time.Duration(t.UnixNano()), true, err == nil && t.Year() >= 1970 && t.Year() < 2262
 	}
 	x, err := strconv.ParseFloat(text, 64)
-	at := x * float64(f.unit)
-	return time.Duration(at), err == nil && x >= f.least && x < f.most && at < math.MaxInt64
+	if err != nil || x < 0 || !(x < 1e20) {
+		return 0, false, false
+	}
+	unit := time.Second
+	for y := x; y >= 1e11; y /= 1000 {
+		unit /= 1000
+	}
+	x *= float64(unit)
+	return time.Duration(x), x >= 1e17, x < math.MaxInt64
 }
