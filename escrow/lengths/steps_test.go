@@ -149,9 +149,6 @@ func TestLongerThanAllBins(t *testing.T) {
 	if got := b.Reach(&s, longest*2); got < longest*8 || got > most {
 		t.Errorf("after %d of %d, as all others ended at %d: %d", longest*2, most, longest*8, got)
 	}
-	if got := b.Quantile(someKind, most, .5); got < longest || got > most {
-		t.Errorf("median %d", got)
-	}
 }
 
 // To ask on behalf of nobody answers what a call would be told that came so far, and
@@ -299,8 +296,8 @@ func TestNothingAllocates(t *testing.T) {
 			n += 37
 			b.End(&s, 500+n%500, n%3 > 0)
 		},
-		"quantile": func() { b.Quantile(someKind, 4096, .95) },
-		"unknown":  func() { b.Quantile(Kind{Model: "x"}, 4096, .95) },
+		"of a kind": func() { b.ReachOf(someKind, 4096, 300) },
+		"unknown":   func() { b.ReachOf(Kind{Model: "x"}, 4096, 300) },
 	} {
 		if got := testkit.Allocs(t, 2000, f); got != 0 {
 			t.Errorf("%s: %d allocations", name, got)

@@ -1,7 +1,5 @@
 package lengths
 
-import "math"
-
 const (
 	// prior is how many calls that never end a model is thought to have had
 	// before the first. With n completions, one moves the model's mean by
@@ -115,29 +113,4 @@ func (b *Book) mean(i int32, produced int64) float64 {
 		hi = n.most
 	}
 	return s + (next-s)*float64(produced-lo)/float64(hi-lo)
-}
-
-// quantile is the length that a part q of the calls does not exceed, to within a
-// bin.
-func (b *Book) quantile(i int32, q float64) int64 {
-	n := &b.nodes[i]
-	alive := 1.0
-	for bin := range b.edge(i) + 1 {
-		left := alive * (1 - b.step(i, bin).hazard)
-		if 1-left < q {
-			alive = left
-			continue
-		}
-		lo := floorOf(bin)
-		hi := min(floorOf(bin+1), n.most+1)
-		if bin == binOf(longest) {
-			hi = n.most + 1
-		}
-		x := float64(lo)
-		if left < alive {
-			x += (q - (1 - alive)) / (alive - left) * float64(hi-1-lo)
-		}
-		return min(int64(math.Ceil(x)), n.most)
-	}
-	return n.most
 }
