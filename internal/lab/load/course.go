@@ -17,7 +17,6 @@ const (
 // course is the course of a run over time, for the charts: cells of equal width, and lines for
 // the tenants with the most calls, and one for all others.
 type course struct {
-	plan  *Plan
 	width time.Duration
 	lines []courseLine
 	line  []int // of each tenant
@@ -36,7 +35,7 @@ type cell struct {
 }
 
 func newCourse(p *Plan) *course {
-	c := &course{plan: p, line: make([]int, len(p.Tenants))}
+	c := &course{line: make([]int, len(p.Tenants))}
 	c.width = max(time.Second, (p.end()+mostCells-1)/mostCells).Round(time.Second)
 	n := int((p.end() + c.width - 1) / c.width)
 	order := make([]int, len(p.Tenants))

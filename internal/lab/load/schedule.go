@@ -9,9 +9,7 @@ import (
 
 // Call is one call, drawn.
 type Call struct {
-	Tenant int
-	// Number counts the tenant's calls.
-	Number         int64
+	Tenant         int
 	At             time.Duration // when it is due, since the start of the run
 	Prompt, Output int64         // tokens
 	Stream         bool
@@ -44,12 +42,11 @@ type Schedule struct {
 	plan    *Plan
 	sources sources
 	calls   []*rand.Rand
-	number  []int64
 }
 
 // NewSchedule is the schedule of a plan, at its beginning.
 func NewSchedule(p *Plan) *Schedule {
-	s := &Schedule{plan: p, number: make([]int64, len(p.Tenants))}
+	s := &Schedule{plan: p}
 	for i := range p.Tenants {
 		t := &p.Tenants[i]
 		s.calls = append(s.calls, randomStream(p.Seed, i, streamCalls))
@@ -90,8 +87,6 @@ func (s *Schedule) Next() (Event, bool) {
 	c := s.plan.Tenants[tenant].draw(s.calls[tenant])
 	c.Tenant = tenant
 	c.At = at
-	c.Number = s.number[tenant]
-	s.number[tenant]++
 	return Event{Call: c}, true
 }
 

@@ -9,12 +9,10 @@ type completions struct {
 	id   []byte
 	head []byte // of a chunk: all up to its choice
 	tail string
-	made string
 }
 
 func (c *completions) prepare(j *job, created string) {
 	c.j = j
-	c.made = created
 	c.id = j.appendID(c.id[:0], `{"id":"cmpl-`)
 	c.head = append(c.head[:0], c.id...)
 	c.head = append(c.head, `","object":"text_completion","created":`...)

@@ -13,7 +13,6 @@ import (
 type opened struct {
 	*contestant
 	gateways []*gateway
-	site     *site
 	redis    *process
 }
 
@@ -37,7 +36,7 @@ func (b *bench) openOne(ctx context.Context, c *contestant, s site) (*opened, er
 	if err != nil {
 		return nil, err
 	}
-	o := &opened{contestant: c, site: &s}
+	o := &opened{contestant: c}
 	if c.store {
 		s.dir = dir
 		o.redis, err = startRedis(ctx, dir)
