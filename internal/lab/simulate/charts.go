@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"time"
 
@@ -46,7 +47,7 @@ const MostLines = 12
 // charts draws the run of this audit.
 func (a *audit) charts(tenants []TenantFigures) Charts {
 	width := max(5*time.Second, (a.Duration / 240).Truncate(time.Second))
-	c := Charts{Seed: a.seed, Unit: "part of " + a.meas[0].axis.String()}
+	c := Charts{Seed: a.seed, Unit: "part of " + a.meas[0].axis.String(), Returns: []float64{}}
 	groups := groupLeaves(tenants)
 	got := newGrid(0, width, a.Duration, len(groups))
 	entitled := newGrid(0, width, a.Duration, len(groups))
@@ -68,12 +69,12 @@ func (a *audit) charts(tenants []TenantFigures) Charts {
 	for g, members := range groups {
 		l := Line{Name: nameOf(members, tenants)}
 		for k := range got.cells {
-			l.Received = append(l.Received, Value(got.cells[k][g]/perCell))
-			l.Entitled = append(l.Entitled, Value(entitled.cells[k][g]/perCell))
+			l.Received = append(l.Received, point(Value(got.cells[k][g]/perCell)))
+			l.Entitled = append(l.Entitled, point(Value(entitled.cells[k][g]/perCell)))
 			w := waits[k][g]
 			slices.Sort(w)
-			l.WaitP50 = append(l.WaitP50, quantile(w, 0.5))
-			l.WaitP99 = append(l.WaitP99, quantile(w, 0.99))
+			l.WaitP50 = append(l.WaitP50, point(quantile(w, 0.5)))
+			l.WaitP99 = append(l.WaitP99, point(quantile(w, 0.99)))
 		}
 		c.Lines = append(c.Lines, l)
 	}
@@ -86,6 +87,9 @@ func (a *audit) charts(tenants []TenantFigures) Charts {
 	slices.Sort(c.Returns)
 	return c
 }
+
+// point is a figure with no more digits than a screen shows.
+func point(v Value) Value { return Value(math.Round(float64(v)*1e4) / 1e4) }
 
 // groupLeaves are the leaves that are drawn one by one, in the order of the
 // scenario, and the rest together.
@@ -162,7 +166,7 @@ func (a *audit) limitLine(m measure, buckets *grid) LimitLine {
 	limit := m.limit
 	see := func(at time.Duration, sum int64) {
 		if k, ok := buckets.window(at); ok {
-			l.Used[k] = max(l.Used[k], Value(float64(sum)/limit))
+			l.Used[k] = max(l.Used[k], point(Value(float64(sum)/limit)))
 		}
 	}
 	if m.axis == escrow.Slots {

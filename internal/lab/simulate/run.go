@@ -19,7 +19,7 @@ type Options struct {
 	// Progress is called now and then with how much is done, 0 to 1, from one
 	// goroutine at a time.
 	Progress func(done float64)
-	// Log gets every event of every seed as JSON lines, seed by seed.
+	// Log gets every event of every seed as JSON lines, seed by seed, when all have been played.
 	Log io.Writer
 	// CheckEvery, when positive, looks at the pool's own books after every so many
 	// steps, and fails the run when they are wrong. They are always looked at
@@ -61,7 +61,7 @@ func Run(ctx context.Context, s scenario.Scenario, o Options) (Result, error) {
 		}
 	}
 	progress := newProgress(o.Progress, len(seeds), s.Duration*time.Duration(1+len(beside)))
-	logs := newLogQueue(o.Log, len(seeds))
+	logged := make([]*world, len(seeds)) // if there is a log
 
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(runtime.GOMAXPROCS(0))
@@ -71,6 +71,9 @@ func Run(ctx context.Context, s scenario.Scenario, o Options) (Result, error) {
 			w := newWorld(p, alone)
 			if err := w.run(ctx, o.CheckEvery, func(at time.Duration) { progress.report(i, at) }); err != nil {
 				return err
+			}
+			if o.Log != nil {
+				logged[i] = w
 			}
 			a := newAudit(p, &w.trace)
 			own.figures[i], own.tenants[i] = a.figures()
@@ -87,11 +90,19 @@ func Run(ctx context.Context, s scenario.Scenario, o Options) (Result, error) {
 				played += s.Duration
 			}
 			progress.report(i, played)
-			return logs.write(ctx, i, p, &w.trace)
+			return nil
 		})
 	}
 	if err := g.Wait(); err != nil {
 		return Result{}, err
+	}
+	for _, w := range logged {
+		if w == nil {
+			continue
+		}
+		if err := writeLog(o.Log, w.plan, &w.trace); err != nil {
+			return Result{}, err
+		}
 	}
 	res.PerSeed = own.figures
 	res.Figures, res.Least, res.Most = combine(own.figures)
@@ -166,33 +177,4 @@ func meanTenants(seeds [][]TenantFigures) []TenantFigures {
 		}
 	}
 	return out
-}
-
-// logQueue writes the seeds' logs in the order of the seeds. A seed that ends
-// early waits for its turn; seeds begin in order, so the one before always ends.
-type logQueue struct {
-	out  io.Writer
-	turn []chan struct{} // closed when the seed before has written
-}
-
-func newLogQueue(out io.Writer, seeds int) *logQueue {
-	q := &logQueue{out: out, turn: make([]chan struct{}, seeds+1)}
-	for i := range q.turn {
-		q.turn[i] = make(chan struct{})
-	}
-	close(q.turn[0])
-	return q
-}
-
-func (q *logQueue) write(ctx context.Context, seed int, p *plan, t *Trace) error {
-	if q.out == nil {
-		return nil
-	}
-	select {
-	case <-q.turn[seed]:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	defer close(q.turn[seed+1])
-	return writeLog(q.out, p, t)
 }

@@ -4,7 +4,6 @@ import (
 	_ "embed" // the report's body and script
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -44,7 +43,7 @@ func WriteHTML(out io.Writer, r simulate.Result) error {
 		"Cards": cards(&r), "Figures": figureRows(&r), "Comparison": comparison(&r), "Tenants": tenants, "More": more,
 		"Source": string(r.Scenario.Source), "Argument": r.Scenario.Argument(),
 	}
-	if err := page.Write(out, r.Scenario.Name+" · llmgov simulate", view, rounded(r.Charts)); err != nil {
+	if err := page.Write(out, r.Scenario.Name+" · llmgov simulate", view, r.Charts); err != nil {
 		return fmt.Errorf("simulate: %w", err)
 	}
 	return nil
@@ -123,36 +122,4 @@ func reportTenants(r *simulate.Result) (rows []tenantRow, more int) {
 		})
 	}
 	return rows, more
-}
-
-// rounded are the charts with no more digits than a screen shows.
-func rounded(c simulate.Charts) simulate.Charts {
-	round := func(list []simulate.Value) []simulate.Value {
-		out := make([]simulate.Value, len(list))
-		for i, v := range list {
-			out[i] = v
-			if v.Known() {
-				out[i] = simulate.Value(math.Round(float64(v)*1e4) / 1e4)
-			}
-		}
-		return out
-	}
-	lines := slices.Clone(c.Lines)
-	for i := range lines {
-		l := &lines[i]
-		l.Received = round(l.Received)
-		l.Entitled = round(l.Entitled)
-		l.WaitP50 = round(l.WaitP50)
-		l.WaitP99 = round(l.WaitP99)
-	}
-	c.Lines = lines
-	limits := slices.Clone(c.Limits)
-	for i := range limits {
-		limits[i].Used = round(limits[i].Used)
-	}
-	c.Limits = limits
-	if c.Returns == nil {
-		c.Returns = []float64{}
-	}
-	return c
 }
