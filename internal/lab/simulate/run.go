@@ -52,15 +52,16 @@ func Run(ctx context.Context, s scenario.Scenario, o Options) (Result, error) {
 	if len(seeds) == 0 {
 		seeds = s.Seeds
 	}
-	res := Result{Scenario: s, Seeds: seeds}
-	own := newOutcomes(len(seeds))
-	beside := make([]outcomes, 0, baselines)
+	runs := 1
 	if o.Baselines && hasBaselines(&s) {
-		for range baselines {
-			beside = append(beside, newOutcomes(len(seeds)))
-		}
+		runs += baselines
 	}
-	progress := newProgress(o.Progress, len(seeds), s.Duration*time.Duration(1+len(beside)))
+	all := make([]outcomes, runs) // of llmgov, and then of each baseline
+	for b := range all {
+		all[b] = outcomes{make([]Figures, len(seeds)), make([][]TenantFigures, len(seeds))}
+	}
+	res := Result{Scenario: s, Seeds: seeds}
+	passed := progressOf(o.Progress, s.Duration*time.Duration(runs*len(seeds)))
 	logged := make([]*world, len(seeds)) // if there is a log
 
 	g, ctx := errgroup.WithContext(ctx)
@@ -68,28 +69,31 @@ func Run(ctx context.Context, s scenario.Scenario, o Options) (Result, error) {
 	for i, seed := range seeds {
 		g.Go(func() error {
 			p := newPlan(&s, seed)
-			w := newWorld(p, alone)
-			if err := w.run(ctx, o.CheckEvery, func(at time.Duration) { progress.report(i, at) }); err != nil {
-				return err
-			}
-			if o.Log != nil {
-				logged[i] = w
-			}
-			a := newAudit(p, &w.trace)
-			own.figures[i], own.tenants[i] = a.figures()
-			if i == 0 {
-				res.Charts = a.charts(own.tenants[i])
-			}
-			played := s.Duration
-			for b, of := range beside {
-				w := p.instead(Baseline(b))
-				if err := w.run(ctx, 0, func(at time.Duration) { progress.report(i, played+at) }); err != nil {
+			for b, of := range all {
+				var w *world
+				if b == 0 {
+					w = newWorld(p, alone)
+				} else {
+					w = p.instead(Baseline(b - 1))
+				}
+				last := time.Duration(0)
+				err := w.run(ctx, o.CheckEvery, func(at time.Duration) {
+					passed(at - last)
+					last = at
+				})
+				if err != nil {
 					return err
 				}
-				of.figures[i], of.tenants[i] = newAudit(w.plan, &w.trace).figures()
-				played += s.Duration
+				passed(s.Duration - last)
+				audit := newAudit(w.plan, &w.trace)
+				of.figures[i], of.tenants[i] = audit.figures()
+				if b == 0 && i == 0 {
+					res.Charts = audit.charts(of.tenants[i])
+				}
+				if b == 0 && o.Log != nil {
+					logged[i] = w
+				}
 			}
-			progress.report(i, played)
 			return nil
 		})
 	}
@@ -104,10 +108,10 @@ func Run(ctx context.Context, s scenario.Scenario, o Options) (Result, error) {
 			return Result{}, err
 		}
 	}
-	res.PerSeed = own.figures
-	res.Figures, res.Least, res.Most = combine(own.figures)
-	res.Tenants = meanTenants(own.tenants)
-	for b, of := range beside {
+	res.PerSeed = all[0].figures
+	res.Figures, res.Least, res.Most = combine(all[0].figures)
+	res.Tenants = meanTenants(all[0].tenants)
+	for b, of := range all[1:] {
 		one, _, _ := combine(of.figures)
 		res.Baselines = append(res.Baselines, BaselineFigures{Baseline(b).Key(), one, meanTenants(of.tenants)})
 	}
@@ -120,34 +124,18 @@ type outcomes struct {
 	tenants [][]TenantFigures
 }
 
-func newOutcomes(seeds int) outcomes {
-	return outcomes{make([]Figures, seeds), make([][]TenantFigures, seeds)}
-}
-
-// progress adds up how far each seed is.
-type progress struct {
-	tell func(float64)
-	mu   sync.Mutex
-	at   []time.Duration // guarded by mu
-	all  time.Duration
-}
-
-func newProgress(tell func(float64), seeds int, each time.Duration) *progress {
-	return &progress{tell: tell, at: make([]time.Duration, seeds), all: each * time.Duration(seeds)}
-}
-
-func (p *progress) report(seed int, at time.Duration) {
-	if p.tell == nil {
-		return
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.at[seed] = at
+// progressOf tells how much is done of so much time, from one goroutine at a time.
+func progressOf(tell func(float64), all time.Duration) (passed func(time.Duration)) {
+	var mu sync.Mutex
 	sum := time.Duration(0)
-	for _, x := range p.at {
-		sum += x
+	return func(more time.Duration) {
+		mu.Lock()
+		defer mu.Unlock()
+		sum += more
+		if tell != nil {
+			tell(float64(sum) / float64(all))
+		}
 	}
-	p.tell(float64(sum) / float64(p.all))
 }
 
 // meanTenants averages each leaf's figures over seeds.
