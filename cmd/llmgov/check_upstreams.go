@@ -40,9 +40,8 @@ func writeDeclared(ctx context.Context, w io.Writer, cfg *tenants.Config, throug
 				fmt.Fprintf(tw, "%s\t\t%v\n", row, err)
 				continue
 			}
-			own := upstreams.Told{Tokens: cmp.Or(of.TPM, p.TPM), Requests: cmp.Or(of.RPM, p.RPM), Input: cmp.Or(of.ITPM, p.ITPM), Output: cmp.Or(of.OTPM, p.OTPM)}
 			for _, unit := range upstreams.Limited {
-				if configured, said := *own.Of(unit), *told.Of(unit); configured > 0 || said > 0 {
+				if configured, said := cmp.Or(*of.Amount(unit), *p.Amount(unit)), told[unit]; configured > 0 || said > 0 {
 					fmt.Fprintf(tw, "%s%s\t%s\t%s\n", row, unit.Key(), orNone(configured), orNone(said))
 				}
 			}

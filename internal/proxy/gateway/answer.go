@@ -72,7 +72,7 @@ func (c *call) pass(resp *http.Response) {
 // is ready sooner: its pause is only cut here.
 func (c *call) showComeBack(said http.Header) {
 	sooner := time.Now().Add(c.tries.comeBack).Before(c.tries.paused)
-	later := said.Get("Retry-After") != "" && c.tries.said.Retry > c.tries.comeBack+time.Second
+	later := said.Get("Retry-After") != "" && c.tries.wait > c.tries.comeBack+time.Second
 	if c.try.busy && (sooner || !later) {
 		rateheaders.Retry(c.w.Header(), c.try.status, c.tries.comeBack, false)
 	}

@@ -27,6 +27,7 @@ func (c *call) verdict(resp *http.Response, err error) upstreams.Outcome {
 	t := c.try
 	c.tries.said = upstreams.Told{}
 	c.tries.left = upstreams.Remains{}
+	c.tries.wait = 0
 	c.tries.why = reasonOf(err)
 	switch {
 	case err != nil && (c.Gone() || c.Cut()):
@@ -46,6 +47,9 @@ func (c *call) verdict(resp *http.Response, err error) upstreams.Outcome {
 	c.tries.said = t.up.Provider.Limits.Read(resp.Header)
 	if now := time.Now(); t.status == http.StatusTooManyRequests || c.pool.set.Members[t.index].Due(now, c.realModel()) {
 		c.tries.left = t.up.Provider.Limits.Remains(resp.Header, now)
+	}
+	if deployment := t.up.Provider.Limits.Passed(resp.Header); deployment != "" && t.status/100 == 2 {
+		c.passedOn(deployment)
 	}
 	switch {
 	case admission.Fails(t.status):
@@ -278,7 +282,7 @@ func (c *call) classifyError(resp *http.Response, body []byte) upstreams.Outcome
 	if limitsAccount(detail) {
 		c.try.scope = upstreams.Scope{}
 	}
-	c.tries.said.Retry = retry
+	c.tries.wait = retry
 	return upstreams.Busy
 }
 
@@ -306,7 +310,7 @@ var largeCalls = []string{"Request too large", "Extra usage is required for long
 
 // tooLarge reports whether a call is refused because it is too large by itself, which says nothing of others.
 func (c *call) tooLarge(resp *http.Response, message string) bool {
-	if most := c.tries.said.Tokens; resp.Header.Get("X-Should-Retry") == "false" || most > 0 && c.Request.Input > most {
+	if most := c.tries.said[upstreams.Tokens]; resp.Header.Get("X-Should-Retry") == "false" || most > 0 && c.Request.Input > most {
 		return true
 	}
 	return slices.ContainsFunc(largeCalls, func(begin string) bool { return strings.HasPrefix(message, begin) })
@@ -365,10 +369,10 @@ func (c *call) tell(said upstreams.Outcome) {
 	t.told = true
 	m := c.pool.set.Members[t.index]
 	events := m.Report(time.Now(), upstreams.Result{
-		Outcome: said, Began: t.Began, Probe: t.probe, Told: c.tries.said, Model: c.realModel(), Tenant: c.Tenant.Name, Scope: t.scope, Cause: c.tries.why,
+		Outcome: said, Began: t.Began, Probe: t.probe, Told: c.tries.said, Retry: c.tries.wait, Model: c.realModel(), Tenant: c.Tenant.Name, Scope: t.scope, Cause: c.tries.why,
 	})
 	if c.tries.left != (upstreams.Remains{}) {
-		events.Limits = m.Look(time.Now(), c.realModel(), &c.tries.left, c.g.usedAt(t.up.Identity()), said == upstreams.Busy) || events.Limits
+		events.Limits = m.Look(time.Now(), c.realModel(), &c.tries.left, c.g.ownUse(c.pool, m, c.realModel()), said == upstreams.Busy) || events.Limits
 	}
 	if said == upstreams.Busy {
 		c.pool.Overloaded.Store(true)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/llmgov/llmgov/escrow/limits"
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/governor/terms"
 	"github.com/llmgov/llmgov/internal/lib/text"
 	"github.com/llmgov/llmgov/internal/ops/telemetry"
 	"github.com/llmgov/llmgov/internal/proxy/upstreams"
@@ -43,16 +44,19 @@ func (g *Gateway) tellHealthLocked(p *poolSide) {
 	}
 	var cuts []governor.Cut
 	now := time.Now()
-	limits := upstreams.Told{Tokens: p.TPM, Requests: p.RPM, Input: p.ITPM, Output: p.OTPM}
+	limits := terms.Minute(p)
 	for _, c := range p.set.Cuts(now, limits) {
-		cuts = append(cuts, governor.Cut(c))
+		cuts = append(cuts, governor.Cut{
+			Part: c.Part, TPM: c.Less[upstreams.Tokens], RPM: c.Less[upstreams.Requests], ITPM: c.Less[upstreams.Input], OTPM: c.Less[upstreams.Output],
+			Paced: c.Paced, Upstream: c.Upstream, Until: c.Until,
+		})
 	}
 	below := p.set.Below(now, limits)
 	g.gov.Throttle(p.Name, cuts)
 	if below != g.declared[p.Name] {
 		g.declared[p.Name] = below
-		g.log.Info("limits that upstreams declare", "pool", p.Name, "tpm_below_configured", below.Tokens, "rpm_below_configured", below.Requests,
-			"itpm_below_configured", below.Input, "otpm_below_configured", below.Output)
+		g.log.Info("limits that upstreams declare", "pool", p.Name, "tpm_below_configured", below[upstreams.Tokens], "rpm_below_configured", below[upstreams.Requests],
+			"itpm_below_configured", below[upstreams.Input], "otpm_below_configured", below[upstreams.Output])
 	}
 }
 
@@ -81,38 +85,50 @@ func (g *Gateway) moveLimits(p *poolSide) {
 	if slices.Max(used[:]) < 0 { // the store is lost: a refusal counts once it is known what was used
 		return
 	}
-	if p.set.Look(time.Now(), toldOf(used), p.Overloaded.Swap(false)) {
+	if p.set.Look(time.Now(), used, p.Overloaded.Swap(false)) {
 		g.tellHealth(p)
 	}
 }
 
-// toldOf are amounts of a minute as upstreams tell them.
-func toldOf(minute limits.Cost) (t upstreams.Told) {
-	for k, n := range minute {
-		*t.Of(limits.Axis(k)) = n
-	}
-	return t
-}
-
-// usedAt is what llmgov itself has used of an upstream in the last minute, through all pools and gateways; below 0 is unknown.
-func (g *Gateway) usedAt(identity string) (used upstreams.Told) {
+// ownUse is what llmgov itself has used in the last minute, through all gateways, of a model's limits at a member of a pool; below 0 is unknown. Of
+// other pools at the same account those count of which a model may have such a limit.
+func (g *Gateway) ownUse(pool *poolSide, at *upstreams.Member, model string) (own upstreams.Own) {
+	now := time.Now()
+	declared := at.Declared(model)
 	for _, p := range g.world.Load().pools {
-		for _, u := range p.upstreams {
-			if u.Identity() != identity {
+		var used limits.Cost
+		var counts [limits.Kinds]bool
+		known := false
+		for _, m := range p.set.Members {
+			if m.Account != at.Account {
 				continue
 			}
-			for k, n := range g.gov.Used(p.Name, u.Name) {
-				if n < 0 {
-					n = unknown
+			if p.set.Limited() || !known { // else the use of each is that of the whole pool
+				for k, n := range g.gov.Used(p.Name, m.Name) {
+					if n < 0 {
+						n = unknown
+					}
+					used[k] += n
 				}
-				*used.Of(limits.Axis(k)) += n
+			}
+			known = true
+			for k, limit := range declared {
+				counts[k] = counts[k] || p.Name == pool.Name || m.MayDeclare(now, limits.Axis(k), limit)
 			}
 		}
+		for k, counts := range counts {
+			if counts {
+				own.All[k] += used[k]
+			}
+		}
+		if p.Name == pool.Name {
+			own.Pool = used
+		}
 	}
-	return used
+	return own
 }
 
-// unknown is below 0, whatever is added for each of the pools.
+// unknown is below 0, whatever is added to it.
 const unknown = -1 << 50
 
 // upstreamStates are the gateway's beliefs about all upstreams, for the metrics.
@@ -131,8 +147,8 @@ func (g *Gateway) upstreamStates() []telemetry.UpstreamState {
 				one.Foreign = map[string]int64{}
 				one.ForeignPart = largest(list)
 				for _, of := range upstreams.Limited {
-					if of != upstreams.Requests && *s.Declared.Of(of) > 0 {
-						one.Foreign[of.String()] = *s.Foreign.Of(of)
+					if of != upstreams.Requests && s.Declared[of] > 0 {
+						one.Foreign[of.String()] = s.Foreign[of]
 					}
 				}
 			}

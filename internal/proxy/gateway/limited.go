@@ -74,6 +74,17 @@ func (c *call) move(others upstreams.Mask, lost governor.Usage, sent bool) upstr
 	return c.tryAt(c.memberNamed(name))
 }
 
+// passedOn has the call counted where it ran, if its upstream passed it on to a deployment that is another of the pool's upstreams with the same
+// key, and has room.
+func (c *call) passedOn(deployment string) {
+	for i, u := range c.pool.upstreams {
+		if u.Account == c.try.up.Account && c.pool.Upstreams[i].ModelName(c.realModel()) == deployment {
+			c.Lease.Move([]string{u.Name}, governor.Usage{}, false)
+			return
+		}
+	}
+}
+
 // tryAt chooses the upstream at which the call is counted. While that is probed by the call, others do not go there.
 func (c *call) tryAt(there upstreams.Mask) upstreams.Choice {
 	ch := c.pool.set.Choose(time.Now(), there, c.tries.scope, c.Tenant.Name, affinity.None)

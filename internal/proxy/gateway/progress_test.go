@@ -73,7 +73,7 @@ func TestPausedCallsAreNotInFlight(t *testing.T) {
 	for range 5 {
 		fails.Report(now, upstreams.Result{Outcome: upstreams.Failed, Began: now})
 	}
-	pauses.Report(now, upstreams.Result{Outcome: upstreams.Busy, Began: now, Told: upstreams.Told{Retry: time.Minute}})
+	pauses.Report(now, upstreams.Result{Outcome: upstreams.Busy, Began: now, Retry: time.Minute})
 	for range 20 {
 		request := httptest.NewRequest(http.MethodPost, "/v1/chat/completions", strings.NewReader(`{"model":"m","messages":[]}`))
 		request.Header.Set("Authorization", "Bearer "+aKey)

@@ -21,9 +21,10 @@ type tries struct {
 	afresh bool               // it was sent once more, because its connection was lost
 	amend  upstreams.Addition // is left out where it was refused
 
-	said upstreams.Told // by the last answer
+	said upstreams.Told // by the last answer, and beside it
 	left upstreams.Remains
-	why  string // the last answer or its absence is a failure
+	wait time.Duration // for which it asked
+	why  string        // the last answer or its absence is a failure
 	// comeBack is when the upstream said to come back, if its last answer did.
 	comeBack time.Duration
 	// paused is until when its upstream gets no calls because of that.

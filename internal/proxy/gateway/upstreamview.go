@@ -66,10 +66,10 @@ func (p *poolSide) upstreamViews(now time.Time) []adminapi.Upstream {
 			v.Since = &s.Since
 			v.Cause = s.Cause
 		}
-		v.TPM = declared(s.Declared.Tokens)
-		v.RPM = declared(s.Declared.Requests)
-		v.ITPM = declared(s.Declared.Input)
-		v.OTPM = declared(s.Declared.Output)
+		v.TPM = declared(s.Declared[upstreams.Tokens])
+		v.RPM = declared(s.Declared[upstreams.Requests])
+		v.ITPM = declared(s.Declared[upstreams.Input])
+		v.OTPM = declared(s.Declared[upstreams.Output])
 		v.ForeignRatio = largest(foreign(m.Name, &s))
 		out = append(out, v)
 	}
@@ -94,8 +94,8 @@ func (g *Gateway) Explain(q *adminapi.Question) (*adminapi.Explanation, error) {
 // foreign is what others use of the limits that an upstream declares.
 func foreign(name string, s *upstreams.State) (list []adminapi.ForeignUse) {
 	for _, of := range upstreams.Limited {
-		if n := *s.Foreign.Of(of); n > 0 {
-			list = append(list, adminapi.ForeignUse{Upstream: name, Key: of.Key(), Limit: *s.ForeignOf.Of(of), Used: n})
+		if n := s.Foreign[of]; n > 0 {
+			list = append(list, adminapi.ForeignUse{Upstream: name, Key: of.Key(), Limit: s.ForeignOf[of], Used: n})
 		}
 	}
 	return list

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/llmgov/llmgov/escrow/limits"
+	"github.com/llmgov/llmgov/governor/terms"
 	"github.com/llmgov/llmgov/internal/proxy/gateway/upstream"
 	"github.com/llmgov/llmgov/internal/proxy/gateway/usage"
 	"github.com/llmgov/llmgov/internal/proxy/upstreams"
@@ -51,6 +52,13 @@ func newWorld(next *admission.Policy, before *world) (*world, error) {
 		}
 		w.pools = append(w.pools, side)
 	}
+	var sets []*upstreams.Set
+	var configured []upstreams.Told
+	for _, p := range w.pools {
+		sets = append(sets, p.set)
+		configured = append(configured, terms.Minute(p))
+	}
+	upstreams.Divide(sets, configured)
 	return w, nil
 }
 
@@ -97,8 +105,8 @@ func newSet(p *tenants.Pool, byName map[string]*upstream.Upstream, before *upstr
 		u := byName[m.Name]
 		list = append(list, u)
 		specs = append(specs, upstreams.Spec{
-			Name: u.Name, Weight: m.Weight, Order: m.Order, Identity: u.Identity(),
-			Limited: p.UpstreamsLimited(), Own: upstreams.Told{Tokens: m.TPM, Requests: m.RPM, Input: m.ITPM, Output: m.OTPM}, Heed: heeds[u.Heed],
+			Name: u.Name, Weight: m.Weight, Order: m.Order, Identity: u.Identity(), Account: u.Account,
+			Limited: p.UpstreamsLimited(), Own: terms.Minute(&m), Heed: heeds[u.Heed],
 		})
 	}
 	return list, upstreams.New(specs, before)

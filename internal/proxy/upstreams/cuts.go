@@ -1,12 +1,18 @@
 package upstreams
 
-import "time"
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/llmgov/llmgov/escrow/limits"
+)
 
 // Cut is a temporary reduction of a pool; see governor.Cut.
 type Cut struct {
-	Part                 int64
-	TPM, RPM, ITPM, OTPM int64
-	Paced                bool
+	Part  int64
+	Less  Told // taken off limits; below 0 added
+	Paced bool
 	// Upstream is the member that it is of, if members have limits of their own.
 	Upstream string
 	Until    time.Time
@@ -39,14 +45,52 @@ func (s *Set) Below(now time.Time, pool Told) (below Told) {
 	for i, part := range s.parts() {
 		m := s.Members[i]
 		m.mu.Lock()
-		c, _ := m.lacksLocked(now, s.limitsOf(m, pool, part), false)
+		c, _ := m.lacksLocked(now, s.limitsOf(m, pool, part), nil)
 		m.mu.Unlock()
-		below.Tokens += c.TPM
-		below.Requests += c.RPM
-		below.Input += c.ITPM
-		below.Output += c.OTPM
+		below = below.Plus(c.Less, 1)
 	}
 	return below
+}
+
+// Divide tells the sets of all pools, given the pools' limits, which parts of a common account they have: those of their limits. A pool without a
+// limit counts as much as the largest.
+func Divide(sets []*Set, pools []Told) {
+	each := func(do func(set int, m *Member, own Told)) {
+		for i, s := range sets {
+			for j, part := range s.parts() {
+				do(i, s.Members[j], s.limitsOf(s.Members[j], pools[i], part))
+			}
+		}
+	}
+	type pool struct {
+		set     int
+		account string
+	}
+	largest, all, inPool := map[string]Told{}, map[string]Told{}, map[pool]Told{}
+	claim := func(m *Member, own Told) Told {
+		for k, limit := range own {
+			own[k] = cmp.Or(limit, largest[m.Account][k], 1)
+		}
+		return own
+	}
+	each(func(_ int, m *Member, own Told) {
+		most := largest[m.Account]
+		for k, limit := range own {
+			most[k] = max(most[k], limit)
+		}
+		largest[m.Account] = most
+	})
+	each(func(i int, m *Member, own Told) {
+		all[m.Account] = all[m.Account].Plus(claim(m, own), 1)
+		inPool[pool{i, m.Account}] = inPool[pool{i, m.Account}].Plus(claim(m, own), 1)
+	})
+	each(func(i int, m *Member, own Told) {
+		of := inPool[pool{i, m.Account}]
+		for k, limit := range claim(m, own) {
+			m.inPool[k] = float64(limit) / float64(of[k])
+			m.ofPools[k] = float64(of[k]) / float64(all[m.Account][k])
+		}
+	})
 }
 
 // limitsOf are a member's own limits, or its part of the pool's.
@@ -54,8 +98,8 @@ func (s *Set) limitsOf(m *Member, pool Told, part int64) Told {
 	if s.limited {
 		return m.own
 	}
-	for _, of := range Limited {
-		*pool.Of(of) = int64(float64(*pool.Of(of)) * float64(part) / whole)
+	for of, limit := range pool {
+		pool[of] = int64(float64(limit) * float64(part) / whole)
 	}
 	return pool
 }
@@ -68,11 +112,9 @@ func (s *Set) Cuts(now time.Time, configured Told) []Cut {
 	var cuts []Cut
 	found, pool := s.Limits(now, configured)
 	until := now.Truncate(movedLasts).Add(2 * movedLasts)
-	for i, c := range []Cut{between(configured, found), between(found, pool)} {
-		if c != (Cut{}) {
-			c.Paced = i == 1
-			c.Until = until
-			cuts = append(cuts, c)
+	for i, less := range []Told{configured.Plus(found, -1), found.Plus(pool, -1)} {
+		if less != (Told{}) {
+			cuts = append(cuts, Cut{Less: less, Paced: i == 1, Until: until})
 		}
 	}
 	// the time of the next probe of each, by its cut
@@ -123,17 +165,12 @@ func (s *Set) Cuts(now time.Time, configured Told) []Cut {
 	return cuts
 }
 
-// between is the cut by which limits become others.
-func between(from, to Told) Cut {
-	return Cut{TPM: from.Tokens - to.Tokens, RPM: from.Requests - to.Requests, ITPM: from.Input - to.Input, OTPM: from.Output - to.Output}
-}
-
 // fading is in how many steps a cut for use by others ends, if no answer tells of it any more.
 const fading = 4
 
 // lessLocked are the cuts by which limits are as low as those that the upstream declares, less what others use of them.
 func (m *Member) lessLocked(now time.Time, of Told) (cuts []Cut) {
-	after, lowers := m.lacksLocked(now, of, false)
+	after, lowers := m.lacksLocked(now, of, nil)
 	if lowers {
 		cuts = append(cuts, after)
 	}
@@ -143,13 +180,10 @@ func (m *Member) lessLocked(now time.Time, of Told) (cuts []Cut) {
 		if !until.After(now) {
 			break
 		}
-		then, _ := m.lacksLocked(from.Add(lasts*time.Duration(i)/fading), of, true)
-		c := Cut{
-			TPM: then.TPM - after.TPM, RPM: then.RPM - after.RPM, ITPM: then.ITPM - after.ITPM, OTPM: then.OTPM - after.OTPM,
-			Until: until,
-		}
-		if min(c.TPM, c.RPM, c.ITPM, c.OTPM) >= 0 && c != (Cut{Until: c.Until}) {
-			cuts = append(cuts, c)
+		then, _ := m.lacksLocked(from.Add(lasts*time.Duration(i)/fading), of, &m.ofPools)
+		less := then.Less.Plus(after.Less, -1)
+		if slices.Min(less[:]) >= 0 && less != (Told{}) {
+			cuts = append(cuts, Cut{Less: less, Until: until})
 			after = then
 		}
 	}
@@ -157,17 +191,13 @@ func (m *Member) lessLocked(now time.Time, of Told) (cuts []Cut) {
 }
 
 // lacksLocked is by how much limits are more than those that the upstream declares, or than what others leave of these.
-func (m *Member) lacksLocked(now time.Time, of Told, lessOthers bool) (c Cut, any bool) {
-	said := m.largestLocked(now, lessOthers)
-	lacks := func(limit, said int64) int64 {
-		if limit == 0 || said == 0 || m.heeds == HeedOff {
-			return 0
+func (m *Member) lacksLocked(now time.Time, of Told, parts *[limits.Kinds]float64) (c Cut, any bool) {
+	said := m.largestLocked(now, parts)
+	c.Until = said.at.Add(limitsLast)
+	for k, limit := range of {
+		if room := said.Told[k]; limit > 0 && room > 0 && m.heeds != HeedOff {
+			c.Less[k] = limit - min(limit, max(1, int64(float64(room)*m.inPool[k])))
 		}
-		return max(0, limit-said)
 	}
-	c = Cut{
-		TPM: lacks(of.Tokens, said.Tokens), RPM: lacks(of.Requests, said.Requests),
-		ITPM: lacks(of.Input, said.Input), OTPM: lacks(of.Output, said.Output), Until: said.at.Add(limitsLast),
-	}
-	return c, max(c.TPM, c.RPM, c.ITPM, c.OTPM) > 0
+	return c, c.Less != (Told{})
 }

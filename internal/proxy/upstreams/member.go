@@ -46,10 +46,11 @@ type Result struct {
 	Began   time.Time // time of the choice
 	Probe   bool      // of the Choice
 	Told    Told
-	Model   string // the model that declared limits are for
-	Tenant  string // whose call it is
-	Scope   Scope  // the calls that a pause is of
-	Cause   string // of a failure
+	Retry   time.Duration // the wait that was asked for; 0 is none
+	Model   string        // the model that declared limits are for
+	Tenant  string        // whose call it is
+	Scope   Scope         // the calls that a pause is of
+	Cause   string        // of a failure
 }
 
 // Events are the changes by a Result. Paused is the first pause of a Scope after some time without one.
@@ -80,13 +81,17 @@ const (
 
 // Member is one upstream of a pool. It is safe for concurrent use.
 type Member struct {
-	Name   string
-	Weight int64
-	Order  int64 // those of the lowest go first
-	seed   uint64
+	Name    string
+	Account string
+	Weight  int64
+	Order   int64 // those of the lowest go first
+	seed    uint64
 
 	own   Told // its own limits
 	heeds Heed
+
+	inPool  [limits.Kinds]float64 // its part of what its pool may use of the account
+	ofPools [limits.Kinds]float64 // the pool's part of what all pools may
 
 	*state
 }
@@ -108,17 +113,37 @@ type state struct {
 
 // declared are the limits that an upstream has declared for a model; 0 is none.
 type declared struct {
-	Told // but for Retry
+	Told
 	at   time.Time
 	said int // answers in a row that declared them, up to agreeing
-	// others is what others use of them, by axis; nil before the first look.
-	others *[limits.Kinds]foreign
+	// others are those who use them as well, by axis; nil before the first look.
+	others *[limits.Kinds]seen
 	looked time.Time
+}
+
+// seen is what is seen of those who use a limit beside the pool. Whether other pools of the account count against it, too, shows only in what is
+// left of it.
+type seen struct {
+	all     foreign // use with that of other pools
+	foreign foreign // without
+	own     int64   // use by the pool, as it was told last
+}
+
+// leave is what they leave of a limit to a pool that has a part of what all pools may use. A part of what is not foreign is its own in any case,
+// and of what nobody uses it has no more, which others are offered as well.
+func (o *seen) leave(now time.Time, limit int64, part float64) int64 {
+	others := o.all.count(now)
+	room := limit - others
+	if free := room - o.own; free > 0 && others > 0 {
+		room -= int64(float64(free) * (1 - part))
+	}
+	own := float64(max(limit-o.foreign.count(now), limit/leastKept)) * part
+	return max(room, int64(own), min(limit, 1))
 }
 
 // sees reports whether use by others has been looked at often enough to be believed.
 func (l *declared) sees() bool {
-	return l.others != nil && l.said == agreeing && slices.ContainsFunc(l.others[:], func(f foreign) bool { return f.looks >= agreeing })
+	return l.others != nil && l.said == agreeing && slices.ContainsFunc(l.others[:], func(o seen) bool { return o.all.looks >= agreeing })
 }
 
 // readiness is whether a call may go to an upstream, else the time at which it may.
@@ -172,7 +197,7 @@ func (s *state) Report(now time.Time, r Result) (e Events) {
 	case Busy:
 		p := s.pauses.of(now, r.Scope)
 		before := p.end
-		p.extend(now, r.Told)
+		p.extend(now, r.Retry)
 		e.Until = p.end
 		e.Cooled = p.end.After(before)
 		e.Paused = now.Sub(before) >= pausesApart
@@ -215,7 +240,6 @@ func (s *state) recordAloneLocked(now time.Time, works bool, r Result) {
 // declareLocked remembers the limits that an answer declares. It reports whether the limits that
 // count may have changed.
 func (s *state) declareLocked(now time.Time, r Result) bool {
-	r.Told.Retry = 0
 	if r.Told == (Told{}) {
 		return false
 	}
@@ -257,34 +281,71 @@ func (s *state) Due(now time.Time, model string) bool {
 	return known && (l.others == nil || now.Sub(l.looked) >= lookEvery)
 }
 
-// Look takes in what an answer says is left for a model, and how much llmgov itself has used there in the last minute, of which below 0 is
-// unknown. It reports whether the limits that count may have changed.
-func (s *state) Look(now time.Time, model string, left *Remains, used Told, refused bool) (news bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	l, known := s.limits[model]
+// Own is how much was used of limits in the last minute, of which below 0 is unknown: by a pool, and by all pools of llmgov.
+type Own struct{ Pool, All Told }
+
+// Look takes in what an answer says is left for a model, and how much llmgov itself has used there. It reports whether the limits that count
+// may have changed.
+func (m *Member) Look(now time.Time, model string, left *Remains, own Own, refused bool) (news bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	l, known := m.limits[model]
 	if !known {
 		return false
 	}
 	if l.others == nil {
-		l.others = new([limits.Kinds]foreign)
+		l.others = new([limits.Kinds]seen)
 	}
 	l.looked = now
-	s.limits[model] = l
-	for _, of := range Limited {
-		if own := *used.Of(of); left[of].Limit > 0 && own >= 0 {
-			news = l.others[of].look(now, left[of], own, refused) || news
+	m.limits[model] = l
+	for of := range l.others {
+		o := &l.others[of]
+		is := left[of]
+		tells := false
+		if used := own.All[of]; is.Limit > 0 && used >= 0 {
+			tells = o.foreign.look(now, is, used, refused)
 		}
+		if used := own.Pool[of]; is.Limit > 0 && used >= 0 {
+			moved := m.ofPools[of] < 1 && max(used-o.own, o.own-used) > is.minute(is.Limit)/newsPart
+			if tells = o.all.look(now, is, used, refused) || tells || moved; tells {
+				o.own = used
+			}
+		}
+		news = news || tells
 	}
 	return news && l.said == agreeing
 }
 
-// largestLocked are the largest limits declared recently, as of a time, and when they were: as they were declared, or less what others use. Of that
-// only the models tell that were called last: of others nobody knows how much is left.
-func (s *state) largestLocked(now time.Time, lessOthers bool) (most declared) {
+// Declared are the limits that were declared last for a model.
+func (s *state) Declared(model string) Told {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.limits[model].Told
+}
+
+// MayDeclare reports whether a model may have such a limit: one has declared it, or none is known to declare any.
+func (s *state) MayDeclare(now time.Time, of limits.Axis, limit int64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	any := false
+	for _, l := range s.limits {
+		said := l.Told[of]
+		if now.Sub(l.at) < limitsLast && l.said == agreeing && said > 0 {
+			if said == limit {
+				return true
+			}
+			any = true
+		}
+	}
+	return !any
+}
+
+// largestLocked are the largest limits declared recently, as of a time, and when they were: as they were declared, or what others leave of them to
+// a pool. Of that only the models tell that were called last: of others nobody knows how much is left.
+func (s *state) largestLocked(now time.Time, parts *[limits.Kinds]float64) (most declared) {
 	var latest time.Time
 	for _, l := range s.limits {
-		if lessOthers && l.sees() && l.looked.After(latest) {
+		if parts != nil && l.sees() && l.looked.After(latest) {
 			latest = l.looked
 		}
 	}
@@ -293,11 +354,11 @@ func (s *state) largestLocked(now time.Time, lessOthers bool) (most declared) {
 			continue
 		}
 		for _, of := range Limited {
-			limit := *l.Of(of)
-			if lessOthers && l.others != nil {
-				limit = max(limit-l.others[of].count(now), limit/leastKept, min(limit, 1))
+			limit := l.Told[of]
+			if parts != nil && l.others != nil {
+				limit = l.others[of].leave(now, limit, parts[of])
 			}
-			*most.Of(of) = max(*most.Of(of), limit)
+			most.Told[of] = max(most.Told[of], limit)
 		}
 		if l.at.After(most.at) {
 			most.at = l.at
@@ -313,9 +374,9 @@ func (s *state) foreignLocked(now time.Time) (most, limits Told) {
 			continue
 		}
 		for _, of := range Limited {
-			if n := l.others[of].uses(now); n > 0 && float64(n)*float64(*limits.Of(of)) >= float64(*most.Of(of))*float64(*l.Of(of)) {
-				*most.Of(of) = n
-				*limits.Of(of) = *l.Of(of)
+			if n := l.others[of].foreign.uses(now); n > 0 && float64(n)*float64(limits[of]) >= float64(most[of])*float64(l.Told[of]) {
+				most[of] = n
+				limits[of] = l.Told[of]
 			}
 		}
 	}
@@ -326,9 +387,11 @@ func (s *state) foreignLocked(now time.Time) (most, limits Told) {
 func (s *state) othersLastLocked(now time.Time) (from time.Time, lasts time.Duration) {
 	for _, l := range s.limits {
 		for i := 0; l.others != nil && i < limits.Kinds; i++ {
-			if f := &l.others[i]; f.count(now) > 0 && f.toldAt.Add(f.toldFor).After(from.Add(lasts)) {
-				from = f.toldAt
-				lasts = f.toldFor
+			for _, f := range []*foreign{&l.others[i].all, &l.others[i].foreign} {
+				if f.count(now) > 0 && f.toldAt.Add(f.toldFor).After(from.Add(lasts)) {
+					from = f.toldAt
+					lasts = f.toldFor
+				}
 			}
 		}
 	}

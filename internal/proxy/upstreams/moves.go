@@ -125,7 +125,7 @@ func (s *Set) Look(now time.Time, used Told, refused bool) (news bool) {
 	s.movers.mu.Lock()
 	defer s.movers.mu.Unlock()
 	for _, of := range Limited {
-		if n := *used.Of(of); n >= 0 && s.Ranges[of] != (Range{}) {
+		if n := used[of]; n >= 0 && s.Ranges[of] != (Range{}) {
 			news = s.movers.list[of].look(now, &s.Ranges[of], n, refused, s.Shared) || news
 		}
 	}
@@ -140,7 +140,7 @@ func (s *Set) Limits(now time.Time, configured Told) (found, left Told) {
 	for _, of := range Limited {
 		r := &s.Ranges[of]
 		m := &s.movers.list[of]
-		limit := found.Of(of)
+		limit := &found[of]
 		if raised := max(r.Most, *limit); r.Most > 0 {
 			switch {
 			case !r.Throttles && s.declare(now, of),
@@ -152,9 +152,9 @@ func (s *Set) Limits(now time.Time, configured Told) (found, left Told) {
 				*limit = min(max(m.own.used, *limit), raised)
 			}
 		}
-		*left.Of(of) = *limit
+		left[of] = *limit
 		if r.Ramp > 0 && !m.at.IsZero() {
-			*left.Of(of) = min(*limit, max(m.ramp, 1))
+			left[of] = min(*limit, max(m.ramp, 1))
 		}
 	}
 	return found, left
@@ -164,9 +164,9 @@ func (s *Set) Limits(now time.Time, configured Told) (found, left Told) {
 func (s *Set) declare(now time.Time, of limits.Axis) bool {
 	for _, m := range s.Members {
 		m.mu.Lock()
-		l := m.largestLocked(now, false)
+		l := m.largestLocked(now, nil)
 		m.mu.Unlock()
-		if m.heeds != HeedFollow || *l.Of(of) == 0 {
+		if m.heeds != HeedFollow || l.Told[of] == 0 {
 			return false
 		}
 	}

@@ -43,7 +43,7 @@ func move(way string, gateways int, r Range, from time.Duration, hidden ...int64
 				s.Look(now, Told{Tokens: used}, refused[i])
 				refused[i] = false
 				_, left := s.Limits(now, Told{Tokens: r.Least})
-				limit = min(limit, left.Tokens)
+				limit = min(limit, left[Tokens])
 			}
 			m.least = min(m.least, limit)
 			if d%phase >= from {
@@ -86,8 +86,8 @@ func TestMoves(t *testing.T) {
 	first := New([]Spec{{Name: "up", Weight: 1}}, nil)
 	first.Ranges[Tokens] = r
 	first.Shared = true
-	if found, left := first.Limits(t0, Told{Tokens: r.Least}); found.Tokens != r.Least || left.Tokens != r.Least {
-		t.Errorf("before it is known what is used, the limit is %d, and %d are left", found.Tokens, left.Tokens)
+	if found, left := first.Limits(t0, Told{Tokens: r.Least}); found[Tokens] != r.Least || left[Tokens] != r.Least {
+		t.Errorf("before it is known what is used, the limit is %d, and %d are left", found[Tokens], left[Tokens])
 	}
 	if m := move("rolling", 1, Range{Least: 500_000, Most: 2_000_000, Throttles: true}, 0, 400_000); m.least != 500_000 {
 		t.Errorf("before a provider who has less than the least limit, it is %d", m.least)
@@ -128,10 +128,10 @@ func TestFollow(t *testing.T) {
 		for range agreeing {
 			s.Members[0].Report(t0, Result{Outcome: Served, Told: Told{Tokens: c.declared}, Model: "m"})
 		}
-		got := configured.Tokens
+		got := configured[Tokens]
 		for _, cut := range s.Cuts(t0, configured) {
-			got -= cut.TPM
-			if cut.RPM != 0 || cut.Paced || !cut.Until.After(t0) {
+			got -= cut.Less[Tokens]
+			if cut.Less[Requests] != 0 || cut.Paced || !cut.Until.After(t0) {
 				t.Errorf("%s: %+v", name, cut)
 			}
 		}
@@ -156,7 +156,7 @@ func TestRamp(t *testing.T) {
 		s.Look(now, Told{Tokens: -1, Requests: used}, false)
 		_, left := s.Limits(now, Told{Requests: 1000})
 		if quiet := second/60 == 6 || second/60 == 7; !quiet {
-			n := max(0, min(left.Requests/60+1, left.Requests-used))
+			n := max(0, min(left[Requests]/60+1, left[Requests]-used))
 			perSecond[second%60] = n
 			used += n
 		}
@@ -182,10 +182,10 @@ func TestRamp(t *testing.T) {
 	late := New([]Spec{{Name: "up", Weight: 1}}, nil)
 	late.Ranges[Requests] = s.Ranges[Requests]
 	late.Look(t0, Told{Requests: 700}, false)
-	if _, left := late.Limits(t0, Told{Requests: 1000}); left.Requests != 700 {
-		t.Errorf("one that comes to others who use 700 begins at %d", left.Requests)
+	if _, left := late.Limits(t0, Told{Requests: 1000}); left[Requests] != 700 {
+		t.Errorf("one that comes to others who use 700 begins at %d", left[Requests])
 	}
-	if cuts := late.Cuts(t0, Told{Requests: 1000}); len(cuts) != 1 || !cuts[0].Paced || cuts[0].RPM != 300 {
+	if cuts := late.Cuts(t0, Told{Requests: 1000}); len(cuts) != 1 || !cuts[0].Paced || cuts[0].Less[Requests] != 300 {
 		t.Errorf("cuts are %+v", cuts)
 	}
 }

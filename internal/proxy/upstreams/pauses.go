@@ -32,8 +32,7 @@ type pause struct {
 }
 
 // extend pauses until the time that was asked for, or for a time that grows.
-func (p *pause) extend(now time.Time, told Told) {
-	wait := told.Retry
+func (p *pause) extend(now time.Time, wait time.Duration) {
 	if wait <= 0 {
 		if !p.end.After(now) { // else the refusals are of the same burst
 			p.last = min(max(2*p.last, firstCool), lastCool)

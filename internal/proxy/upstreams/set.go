@@ -15,13 +15,14 @@ import (
 // Most is the largest number of upstreams of a pool.
 const Most = 64
 
-// Spec is an upstream of a configuration. Identity is its address and key: when it changes, its
-// health starts anew.
+// Spec is an upstream of a configuration. Identity is its kind, address and key: when it changes, its
+// health starts anew. Account is whose limits its calls count against: that of one key has it in common with others.
 type Spec struct {
 	Name     string
 	Weight   int64
 	Order    int64
 	Identity string
+	Account  string
 	// Limited says that it is one of several of which some have limits of their own. Own are its; 0 is none.
 	Limited bool
 	Own     Told
@@ -68,7 +69,11 @@ func New(list []Spec, before *Set) *Set {
 		s.movers = before.movers
 	}
 	for i, spec := range list {
-		m := &Member{Name: spec.Name, Weight: spec.Weight, Order: spec.Order, own: spec.Own, heeds: spec.Heed, seed: affinity.SeedOf(spec.Name)}
+		m := &Member{Name: spec.Name, Account: spec.Account, Weight: spec.Weight, Order: spec.Order, own: spec.Own, heeds: spec.Heed, seed: affinity.SeedOf(spec.Name)}
+		for k := range m.inPool {
+			m.inPool[k] = 1
+			m.ofPools[k] = 1
+		}
 		if before != nil {
 			for _, old := range before.Members {
 				if old.Name == spec.Name && old.identity == spec.Identity {
@@ -305,7 +310,7 @@ func (s *state) State(now time.Time) State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := s.readyLocked(now, Scope{}, "")
-	l := s.largestLocked(now, false)
+	l := s.largestLocked(now, nil)
 	var since time.Time
 	if s.breaker.open {
 		since = s.breaker.since

@@ -72,7 +72,7 @@ func TestChoose_Order(t *testing.T) {
 	pause := func(name string, at, d time.Duration) {
 		for _, m := range s.Members {
 			if m.Name == name {
-				m.Report(t0.Add(at), Result{Outcome: Busy, Told: Told{Retry: d}})
+				m.Report(t0.Add(at), Result{Outcome: Busy, Retry: d})
 			}
 		}
 	}
@@ -324,12 +324,12 @@ func TestCool(t *testing.T) {
 				if at := m.State(now).Retry; at.After(now) {
 					now = at
 				}
-				e = m.Report(now, Result{Outcome: Busy, Told: Told{Retry: told}})
+				e = m.Report(now, Result{Outcome: Busy, Retry: told})
 				if e.Paused {
 					paused++
 				}
 			}
-			if again := m.Report(now, Result{Outcome: Busy, Told: Told{Retry: time.Millisecond}}); !e.Cooled || again.Cooled || paused != 1 {
+			if again := m.Report(now, Result{Outcome: Busy, Retry: time.Millisecond}); !e.Cooled || again.Cooled || paused != 1 {
 				t.Errorf("it is told %+v, then %+v, and is news %d times", e, again, paused)
 			}
 			if got := m.State(now); !got.Busy || got.Retry.Sub(now) != c.want || !got.Up {
@@ -351,7 +351,7 @@ func TestCool(t *testing.T) {
 // Cuts: what is missing, by weight. If all are busy all is missing; if none works,
 // nothing is held back.
 func TestCuts(t *testing.T) {
-	busy := func(m *Member, d time.Duration) { m.Report(t0, Result{Outcome: Busy, Told: Told{Retry: d}}) }
+	busy := func(m *Member, d time.Duration) { m.Report(t0, Result{Outcome: Busy, Retry: d}) }
 	fail := func(m *Member) {
 		for range 5 {
 			m.Report(t0, Result{Outcome: Failed})
@@ -388,7 +388,7 @@ func TestCuts(t *testing.T) {
 					s.Members[2].Report(t0, Result{Told: Told{Tokens: 120_000, Requests: 4000}, Model: "n"})
 				}
 			},
-			[]Cut{{TPM: 180_000, Until: at(limitsLast)}},
+			[]Cut{{Less: Told{Tokens: 180_000}, Until: at(limitsLast)}},
 		},
 		"declared enough": {
 			func(s *Set) {
@@ -432,7 +432,7 @@ func TestAudit_L3_DeclaredLimits(t *testing.T) {
 		news := m.Report(t0, Result{Told: Told{Tokens: step.told}}).Limits
 		lacking := int64(0)
 		for _, cut := range s.Cuts(t0, Told{Tokens: 600_000}) {
-			lacking += cut.TPM
+			lacking += cut.Less[Tokens]
 		}
 		if news != step.news || lacking != step.lacking {
 			t.Errorf("step %d: after %d is declared, %d are lacking (news: %v), want %d (%v)", i, step.told, lacking, news, step.lacking, step.news)
@@ -444,7 +444,7 @@ func TestAudit_L3_DeclaredLimits(t *testing.T) {
 func TestNew_Remembers(t *testing.T) {
 	a := New([]Spec{{Name: "a", Weight: 1, Identity: "x"}, {Name: "b", Weight: 1, Identity: "x"}}, nil)
 	for _, m := range a.Members {
-		m.Report(t0, Result{Outcome: Busy, Told: Told{Retry: time.Minute}})
+		m.Report(t0, Result{Outcome: Busy, Retry: time.Minute})
 	}
 	b := New([]Spec{{Name: "c", Weight: 1, Identity: "x"}, {Name: "b", Weight: 9, Identity: "x"}, {Name: "a", Weight: 1, Identity: "another key"}}, a)
 	for i, want := range []bool{false, true, false} {
@@ -520,7 +520,7 @@ func TestScopes(t *testing.T) {
 				}
 			}
 			for of, d := range c.paused {
-				s.Members[0].Report(t0, Result{Outcome: Busy, Scope: of, Told: Told{Retry: d}})
+				s.Members[0].Report(t0, Result{Outcome: Busy, Scope: of, Retry: d})
 				if of != (Scope{}) && s.Choose(t0, s.All(), of, "", affinity.None).OK {
 					t.Errorf("%v is not paused", of)
 				}
@@ -563,7 +563,7 @@ func TestScopes_Many(t *testing.T) {
 	for i := range 3 * mostScopes {
 		of := Scope{Model: string(rune(i + 1))}
 		s.Use(t0.Add(time.Duration(i)), of)
-		s.Members[0].Report(t0, Result{Outcome: Busy, Scope: of, Told: Told{Retry: time.Duration(i) * time.Second}})
+		s.Members[0].Report(t0, Result{Outcome: Busy, Scope: of, Retry: time.Duration(i) * time.Second})
 	}
 	if len(s.uses.at) != mostScopes || len(s.Members[0].pauses) != mostScopes {
 		t.Errorf("%d uses and %d pauses are kept", len(s.uses.at), len(s.Members[0].pauses))
@@ -696,7 +696,7 @@ func TestAffinity_Failover(t *testing.T) {
 		return chosen(s, t0.Add(at), of).Name
 	}
 	first := chosen(s, t0, of)
-	first.Report(t0, Result{Outcome: Busy, Told: Told{Retry: 10 * time.Second}})
+	first.Report(t0, Result{Outcome: Busy, Retry: 10 * time.Second})
 	second := goesTo(time.Second)
 	if second == first.Name || goesTo(9*time.Second) != second {
 		t.Errorf("while %s is paused, the conversation goes to %s and %s", first.Name, second, goesTo(9*time.Second))

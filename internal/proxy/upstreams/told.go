@@ -11,13 +11,8 @@ import (
 	"github.com/llmgov/llmgov/escrow/limits"
 )
 
-// Told are the upstream's limits in the headers of an answer.
-type Told struct {
-	// Tokens, Requests, Input and Output are its limits on tokens, requests, input tokens and output tokens a minute; 0 is none.
-	Tokens, Requests, Input, Output int64
-	// Retry is the wait before a retry; 0 is none. Only [Reader.Retry] reads it.
-	Retry time.Duration
-}
+// Told are limits of a minute, or use of them, by axis; a limit of 0 is none.
+type Told = limits.Cost
 
 // The axes of limits that upstreams declare.
 const (
@@ -28,7 +23,7 @@ const (
 )
 
 // Limited are these, in the order in which they are listed.
-var Limited = []limits.Axis{Tokens, Requests, Input, Output}
+var Limited = [limits.Kinds]limits.Axis{Tokens, Requests, Input, Output}
 
 // Count is a limit that an upstream counts by itself, with the names of its headers in their canonical form.
 type Count struct {
@@ -44,14 +39,15 @@ type Count struct {
 // RateLimit-Policy (draft-ietf-httpapi-ratelimit-headers-11).
 type Reader struct {
 	Counts []Count
-	// Elsewhere is a header of answers of another deployment, whose limits say nothing of the one that was called.
-	Elsewhere string
+	// Elsewhere is a header of answers of another deployment, whose limits say nothing of the one that was called, and Deployment one that
+	// names it.
+	Elsewhere, Deployment string
 }
 
 // OpenAI, Azure and Anthropic are the readers by kind. OpenAI's is also that of all servers without a kind of their own.
 var (
 	OpenAI    = Reader{Counts: append(append(openAI(0), others...), anthropic...)}
-	Azure     = Reader{Counts: append(openAI(10), Count{Reset: "X-Rate-Limit-Reset-Tokens"}), Elsewhere: "X-Ms-Spillover-From-Deployment"}
+	Azure     = Reader{Counts: append(openAI(10), Count{Reset: "X-Rate-Limit-Reset-Tokens"}), Elsewhere: "X-Ms-Spillover-From-Deployment", Deployment: "X-Ms-Deployment-Name"}
 	Anthropic = Reader{Counts: anthropic}
 )
 
@@ -74,13 +70,22 @@ var others = []Count{
 	{Left: "Ratelimit-Remaining", Reset: "Ratelimit-Reset"},                               // the IETF's drafts up to 06
 }
 
-// anthropic are Anthropic's counts. Those of its priority tier are left out: a call beyond them is served without priority.
+// anthropic are Anthropic's counts. Those of its priority tier (anthropic-priority-…) are left out: its calls count against these as well, and one
+// beyond them is served without priority.
 var anthropic = []Count{
 	{Requests, "Anthropic-Ratelimit-Requests-Limit", 0, "", "Anthropic-Ratelimit-Requests-Remaining", "Anthropic-Ratelimit-Requests-Reset"},
 	{Tokens, "Anthropic-Ratelimit-Tokens-Limit", 0, "", "Anthropic-Ratelimit-Tokens-Remaining", "Anthropic-Ratelimit-Tokens-Reset"},
 	{Input, "Anthropic-Ratelimit-Input-Tokens-Limit", 0, "", "Anthropic-Ratelimit-Input-Tokens-Remaining", "Anthropic-Ratelimit-Input-Tokens-Reset"},
 	{Output, "Anthropic-Ratelimit-Output-Tokens-Limit", 0, "", "Anthropic-Ratelimit-Output-Tokens-Remaining", "Anthropic-Ratelimit-Output-Tokens-Reset"},
 	{Left: "Anthropic-Ratelimit-Unified-Status", Reset: "Anthropic-Ratelimit-Unified-Reset"}, // of subscriptions
+}
+
+// Passed is the name of the deployment that answered in place of the one that was called; "" if none did.
+func (r *Reader) Passed(h http.Header) string {
+	if r.Elsewhere == "" || h[r.Elsewhere] == nil {
+		return ""
+	}
+	return h.Get(r.Deployment)
 }
 
 // Read reads the limits that an answer declares: of several on an axis, the lowest.
@@ -91,31 +96,25 @@ func (r *Reader) Read(h http.Header) (t Told) {
 	for i := range r.Counts {
 		c := &r.Counts[i]
 		if limit := h[c.Limit]; limit != nil {
-			t.lower(c.Of, number(limit), cmp.Or(number(h[c.Period]), c.Window))
+			lower(&t[c.Of], number(limit), cmp.Or(number(h[c.Period]), c.Window))
 		}
 	}
 	if policies := h["Ratelimit-Policy"]; policies != nil && t == (Told{}) {
 		for _, p := range items(policies) {
 			if of, known := p.axis(); known && p.n["w"] > 0 {
-				t.lower(of, p.n["q"], p.n["w"])
+				lower(&t[of], p.n["q"], p.n["w"])
 			}
 		}
 	}
 	return t
 }
 
-// Of is the limit on an axis.
-func (t *Told) Of(k limits.Axis) *int64 {
-	return limits.Pick(k, &t.Requests, &t.Tokens, &t.Input, &t.Output)
-}
-
 // lower lowers a limit to n a window of some seconds, of which 0 is a minute; n of 0 is none. Of a longer window as much may come in
 // one minute.
-func (t *Told) lower(of limits.Axis, n, window int64) {
+func lower(limit *int64, n, window int64) {
 	if n <= 0 {
 		return
 	}
-	limit := t.Of(of)
 	n = min(n, 1_000_000_000_000)
 	if window > 0 && window < 60 {
 		n = n * 60 / window

@@ -185,6 +185,17 @@ var posted = []struct {
 		anthropic-priority-input-tokens-limit: 10000
 		anthropic-priority-input-tokens-remaining: 0
 		anthropic-priority-input-tokens-reset: 2026-01-05T12:00:37Z`},
+	{source: "the same beside the limits that bind", from: Anthropic, lines: `
+		anthropic-priority-input-tokens-limit: 10000
+		anthropic-priority-input-tokens-remaining: 9000
+		anthropic-priority-output-tokens-limit: 2000
+		anthropic-priority-output-tokens-remaining: 0
+		anthropic-priority-output-tokens-reset: 2026-01-05T12:00:37Z
+		anthropic-ratelimit-input-tokens-limit: 80000
+		anthropic-ratelimit-input-tokens-remaining: 0
+		anthropic-ratelimit-input-tokens-reset: 2026-01-05T12:00:04Z
+		anthropic-ratelimit-output-tokens-limit: 16000
+		anthropic-ratelimit-output-tokens-remaining: 15000`, input: 80_000, output: 16_000, retry: 4 * time.Second},
 	{source: "https://github.com/Yeachan-Heo/gajae-code/pull/2444", from: Anthropic, lines: `
 		anthropic-ratelimit-unified-5h-status: rejected
 		anthropic-ratelimit-unified-5h-utilization: 1.08
@@ -350,6 +361,7 @@ func TestReader_Limits(t *testing.T) {
 		{OpenAI, "X-Ratelimit-Limit-Tokens: 0\nX-Ratelimit-Limit-Requests: NaN", Told{}},
 		{OpenAI, "X-Ratelimit-Limit-Tokens: 30000\nAnthropic-Ratelimit-Requests-Limit: 50", Told{Tokens: 30_000, Requests: 50}},
 		{Anthropic, "X-Ratelimit-Limit-Tokens: 30000\nAnthropic-Ratelimit-Requests-Limit: 50", Told{Requests: 50}},
+		{OpenAI, "Anthropic-Priority-Input-Tokens-Limit: 10000\nAnthropic-Priority-Output-Tokens-Limit: 10", Told{}},
 		{OpenAI, "X-Ratelimit-Limit-Requests: 7\nX-Ratelimit-Limit-Tokens: 99999999999999999999", Told{Tokens: 1_000_000_000_000, Requests: 7}},
 		{Azure, "X-Ratelimit-Limit-Requests: 7\nX-Ratelimit-Limit-Tokens: 700", Told{Tokens: 700, Requests: 42}},
 		{Azure, "X-Ratelimit-Limit-Requests: 7\nX-Ratelimit-Renewalperiod-Requests: 1", Told{Requests: 420}},
@@ -386,6 +398,7 @@ func TestReader_Remains(t *testing.T) {
 		{Azure, "X-Ratelimit-Limit-Requests: 20\nX-Ratelimit-Remaining-Requests: 19", at(Requests, Left{20, 19, 10 * time.Second, 0})},
 		{Azure, "X-Ms-Spillover-From-Deployment: ptu\nX-Ratelimit-Limit-Requests: 20\nX-Ratelimit-Remaining-Requests: 19", Remains{}},
 		{Anthropic, "Date: Wed, 05 Jan 2028 12:00:00 GMT\nAnthropic-Ratelimit-Input-Tokens-Limit: 50000\nAnthropic-Ratelimit-Input-Tokens-Remaining: 47000\nAnthropic-Ratelimit-Input-Tokens-Reset: 2028-01-05T12:00:04Z", at(Input, minute(50_000, 47_000, 4*time.Second))},
+		{Anthropic, "Anthropic-Priority-Output-Tokens-Limit: 2000\nAnthropic-Priority-Output-Tokens-Remaining: 5", Remains{}},
 		{OpenAI, "RateLimit-Policy: \"day\";q=9000;w=86400, \"tokens\";q=1000;w=60\nRateLimit: \"tokens\";r=40;t=17", at(Tokens, minute(1000, 40, 17*time.Second))},
 	} {
 		if got := c.from.Remains(headers(c.lines), t0); got != c.want {

@@ -181,7 +181,7 @@ var rules = []rule{
 	{"internal/run/admission", `internal/run/identity internal/run/admission/ask governor governor/tokens escrow escrow/lengths tenants tenants/keyfile streaming internal/run/policy internal/ops/telemetry internal/ops/tracing
 		internal/ops/history internal/lib/recent internal/lib/text`, "net net/http os log log/slog encoding/json", "the life of a call does not know by which protocol its caller speaks"},
 	{"internal/proxy/gateway", `internal/lib/text internal/lib/bearer internal/lib/cancel internal/ops/crash internal/lib/connections internal/lib/http1 internal/lib/http1/plain internal/proxy/intake internal/ops/logging
-		internal/run/rateheaders internal/lib/recent internal/lib/sampled internal/run/admission internal/run/admission/ask internal/run/policy governor governor/tokens escrow escrow/lengths escrow/limits
+		internal/run/rateheaders internal/lib/recent internal/lib/sampled internal/run/admission internal/run/admission/ask internal/run/policy governor governor/terms governor/tokens escrow escrow/lengths escrow/limits
 		tenants tenants/keyfile streaming internal/ops/telemetry internal/ops/tracing internal/lib/form internal/lib/splice internal/proxy/gateway/head
 		internal/proxy/gateway/describe internal/proxy/gateway/dialect internal/proxy/gateway/grants internal/proxy/gateway/realtime internal/proxy/gateway/relay internal/proxy/gateway/route
 		internal/proxy/gateway/stored internal/proxy/gateway/upstream internal/proxy/gateway/usage internal/run/adminview internal/proxy/objects internal/proxy/answers

@@ -121,12 +121,12 @@ func (u *Upstream) listed(ctx context.Context, through http.RoundTripper, model 
 func (p *limitsPage) take(told *upstreams.Told, model string) {
 	for _, entry := range p.Data {
 		if entry.Model == model {
-			told.Requests = entry.Requests
-			told.Tokens = entry.Tokens
+			told[upstreams.Requests] = entry.Requests
+			told[upstreams.Tokens] = entry.Tokens
 		}
 		for _, l := range entry.Limits {
 			if of, known := listedAxes[l.Type]; known && slices.Contains(entry.Models, model) {
-				*told.Of(of) = l.Value
+				told[of] = l.Value
 			}
 		}
 	}

@@ -3,8 +3,11 @@
 package upstream
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/llmgov/llmgov/internal/proxy/answers"
 	"github.com/llmgov/llmgov/internal/proxy/gateway/dialect"
@@ -21,6 +24,7 @@ type Upstream struct {
 	Address  dialect.Address
 	Secrets  answers.Secrets // the key, as it must not come back
 	Heed     string          // of the configuration
+	Account  string          // the same for upstreams that count calls together, whatever they are called: those of one key at one host
 
 	key       []string   // the header by which the gateway authenticates there; nil without a key
 	modelList *modelList // the models that it lists
@@ -53,9 +57,28 @@ func New(list []tenants.Upstream) (map[string]*Upstream, error) {
 		if up.secured, err = newSecured(&u.TLS); err != nil {
 			return nil, fmt.Errorf("gateway: upstream %s: %w", u.Name, err)
 		}
+		up.Account = up.account(u.APIKey)
 		byName[u.Name] = up
 	}
 	return byName, nil
+}
+
+// account is a digest of whose calls are counted together: those with a key at one host or, without a key, at one address.
+func (u *Upstream) account(key string) string {
+	at := u.Address.Base
+	at.Host = strings.ToLower(at.Host)
+	if port := at.Port(); port == "443" && at.Scheme == "https" || port == "80" && at.Scheme == "http" {
+		at.Host = strings.TrimSuffix(at.Host, ":"+port)
+	}
+	if key != "" {
+		return digest(at.Host, key)
+	}
+	return digest(at.String(), u.secured.digest())
+}
+
+func digest(parts ...string) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q", parts))
+	return hex.EncodeToString(sum[:])
 }
 
 // Serves reports whether the upstream has a route for a model.

@@ -1,9 +1,11 @@
 package upstreams
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"fmt"
+	"io"
 	"math"
 	mathrand "math/rand/v2"
 	"net/http"
@@ -27,6 +29,7 @@ type account struct {
 	provider *mock.Server
 	limit    int64
 	gateways []*harness.Stack
+	models   []string // that tenants call
 
 	mu            sync.Mutex
 	rnd           *mathrand.Rand
@@ -35,12 +38,31 @@ type account struct {
 
 const accountCall = 500 // tokens of a call
 
-var accountBody = `{"model":"m","messages":[{"role":"user","content":"` + strings.Repeat("word ", 372) + `"}],"max_tokens":100,"mock":{"output_tokens":30}}`
+func accountBody(model string) string {
+	return `{"model":"` + model + `","messages":[{"role":"user","content":"` + strings.Repeat("word ", 372) + `"}],"max_tokens":100,"mock":{"output_tokens":30}}`
+}
 
 // newAccount has three tenants of weights 4, 2 and 1 at each gateway.
-func newAccount(t *testing.T, limit int64, gateways int, minute, heed string, change func(*tenants.Pool)) *account {
-	a := &account{limit: limit, rnd: mathrand.New(mathrand.NewPCG(1, 2))}
-	a.provider = testkit.Must(mock.New(mock.Config{TPM: limit, Minute: minute, FirstToken: 200 * time.Millisecond, TokensPerSecond: 100}))(t)
+func newAccount(t *testing.T, limit int64, gateways int, minute, heed, pools string, change func(*tenants.Pool)) *account {
+	a := &account{limit: limit, models: []string{"m"}, rnd: mathrand.New(mathrand.NewPCG(1, 2))}
+	setting := mock.Config{TPM: limit, Minute: minute, FirstToken: 200 * time.Millisecond, TokensPerSecond: 100}
+	a.provider = testkit.Must(mock.New(setting))(t)
+	provider := http.Handler(a.provider)
+	if pools != onePool {
+		a.models = []string{"m", "n"}
+	}
+	if pools == limitsApart {
+		other := testkit.Must(mock.New(setting))(t)
+		provider = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body := testkit.Must(io.ReadAll(r.Body))(t)
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			if bytes.Contains(body, []byte(`"model":"n"`)) {
+				other.ServeHTTP(w, r)
+				return
+			}
+			a.provider.ServeHTTP(w, r)
+		})
+	}
 	pool := harness.PoolAt("shared")
 	pool.TPM = limit
 	pool.Concurrency = 0
@@ -58,13 +80,14 @@ func newAccount(t *testing.T, limit int64, gateways int, minute, heed string, ch
 	t.Cleanup(stop)
 	for i := range gateways {
 		s := harness.New(t, harness.World{
-			Pool: pool, Tenants: who, Upstreams: map[string]http.Handler{"shared": a.provider}, Shared: gateways > 1,
+			Pool: pool, Tenants: who, Upstreams: map[string]http.Handler{"shared": provider}, Shared: gateways > 1,
 			Wrap: func(rt http.RoundTripper) http.RoundTripper { return &distant{rt, a} },
 			Tune: func(c *tenants.Config) {
 				c.Upstreams[1].Heed = heed
 				if gateways > 1 {
 					c.Store = "redis://nowhere"
 				}
+				arrange(c, pools)
 			},
 		})
 		a.gateways = append(a.gateways, s)
@@ -76,6 +99,40 @@ func newAccount(t *testing.T, limit int64, gateways int, minute, heed string, ch
 		}
 	}
 	return a
+}
+
+// The arrangements of pools at one account.
+const (
+	onePool     = ""
+	twoPools    = "two pools"                             // of which one has two thirds of the limit, and the other the rest
+	twoNames    = "two pools, two names"                  // of which one calls the upstream by another name
+	limitsApart = "two pools, models of their own limits" // each as large
+	twinNames   = "one pool, two names"
+)
+
+// arrange changes a config of one pool.
+func arrange(c *tenants.Config, pools string) {
+	twin := c.Upstreams[1]
+	twin.Name = "twin"
+	p := &c.Pools[0]
+	second := *p
+	second.Name = "q"
+	second.Models = []string{"n"}
+	switch pools {
+	case twinNames:
+		c.Upstreams = append(c.Upstreams, twin)
+		p.Upstreams = []tenants.PoolUpstream{{Name: "shared", Weight: 1}, {Name: "twin", Weight: 1}}
+	case twoNames:
+		c.Upstreams = append(c.Upstreams, twin)
+		second.Upstreams = []tenants.PoolUpstream{{Name: "twin", Weight: 1}}
+		fallthrough
+	case twoPools:
+		second.TPM /= 3
+		p.TPM -= second.TPM
+		fallthrough
+	case limitsApart:
+		c.Pools = append(c.Pools, second)
+	}
 }
 
 // distant is a way to the provider on which each call takes its time.
@@ -110,7 +167,7 @@ func (a *account) run(ctx context.Context, part float64) (r accountFigures) {
 			callers.Go(func() {
 				at := a.gateways[min(k*len(a.gateways)/30+i%2, len(a.gateways)-1)] // unevenly
 				for time.Since(began) < end {
-					status := at.Call(ctx, tenant, accountBody).Status
+					status := at.Call(ctx, tenant, accountBody(a.models[k%len(a.models)])).Status
 					a.mu.Lock()
 					if t := time.Since(began); status == http.StatusOK && t > from && t < end {
 						got[tenant]++
@@ -130,7 +187,7 @@ func (a *account) run(ctx context.Context, part float64) (r accountFigures) {
 		time.Sleep(wait)
 		callers.Go(func() {
 			answer := httptest.NewRecorder()
-			a.provider.ServeHTTP(answer, httptest.NewRequestWithContext(ctx, http.MethodPost, "/v1/chat/completions", strings.NewReader(accountBody)))
+			a.provider.ServeHTTP(answer, httptest.NewRequestWithContext(ctx, http.MethodPost, "/v1/chat/completions", strings.NewReader(accountBody("m"))))
 			if answer.Code == http.StatusOK {
 				a.mu.Lock()
 				r.theirs += accountCall / float64(a.limit) / (to - from).Minutes()
@@ -163,23 +220,32 @@ func TestForeignUse(t *testing.T) {
 		minute   string
 		part     float64
 		most     accountFigures
+		pools    string
 	}{
-		{1, mock.Rolling, .4, accountFigures{25, .045, .03, .025}},
-		{1, mock.Rolling, 0, accountFigures{5, .02, 0, .025}},
-		{1, mock.Rolling, .2, accountFigures{25, .045, .03, .025}},
-		{1, mock.Rolling, .6, accountFigures{25, .045, .03, .025}},
-		{1, mock.Fixed, .4, accountFigures{25, .045, .03, .025}},
-		{1, mock.Bucket, .4, accountFigures{25, .045, .03, .025}},
-		{3, mock.Rolling, .4, accountFigures{25, .11, .03, .025}},
-		{3, mock.Rolling, 0, accountFigures{5, .02, 0, .025}},
-		{3, mock.Rolling, .2, accountFigures{25, .11, .03, .025}},
-		{3, mock.Rolling, .6, accountFigures{25, .11, .03, .025}},
-		{3, mock.Bucket, .4, accountFigures{25, .11, .03, .025}},
-	}[:testkit.Rounds(1, 11)] {
-		name := fmt.Sprintf("%d gateways, %s, %.0f %%", c.gateways, c.minute, 100*c.part)
+		{1, mock.Rolling, .4, accountFigures{25, .045, .03, .025}, onePool},
+		{1, mock.Rolling, 0, accountFigures{5, .02, 0, .025}, onePool},
+		{1, mock.Rolling, .2, accountFigures{25, .045, .03, .025}, onePool},
+		{1, mock.Rolling, .6, accountFigures{25, .045, .03, .025}, onePool},
+		{1, mock.Fixed, .4, accountFigures{25, .045, .03, .025}, onePool},
+		{1, mock.Bucket, .4, accountFigures{25, .045, .03, .025}, onePool},
+		{3, mock.Rolling, .4, accountFigures{25, .11, .03, .025}, onePool},
+		{3, mock.Rolling, 0, accountFigures{5, .02, 0, .025}, onePool},
+		{3, mock.Rolling, .2, accountFigures{25, .11, .03, .025}, onePool},
+		{3, mock.Rolling, .6, accountFigures{25, .11, .03, .025}, onePool},
+		{3, mock.Bucket, .4, accountFigures{25, .11, .03, .025}, onePool},
+		{1, mock.Rolling, 0, accountFigures{5, .02, 0, .025}, twoPools},
+		{1, mock.Rolling, .4, accountFigures{35, .045, .03, .06}, twoPools},
+		{1, mock.Rolling, .6, accountFigures{35, .045, .03, .06}, twoNames},
+		{1, mock.Bucket, .4, accountFigures{35, .045, .03, .06}, twoNames},
+		{1, mock.Rolling, .4, accountFigures{35, .045, .03, .06}, limitsApart},
+		{1, mock.Rolling, 0, accountFigures{15, .025, 0, .03}, limitsApart},
+		{1, mock.Rolling, .4, accountFigures{35, .045, .03, .04}, twinNames},
+		{3, mock.Rolling, .4, accountFigures{25, .11, .03, .04}, twoPools},
+	}[:testkit.Rounds(1, 19)] {
+		name := fmt.Sprintf("%d gateways, %s, %.0f %%, %s", c.gateways, c.minute, 100*c.part, c.pools)
 		virtually := func(heed string) (r accountFigures) {
 			testkit.Virtual(t, name+", "+heed, func(t *testing.T) {
-				r = newAccount(t, 300_000, c.gateways, c.minute, heed, nil).run(t.Context(), c.part)
+				r = newAccount(t, 300_000, c.gateways, c.minute, heed, c.pools, nil).run(t.Context(), c.part)
 			})
 			t.Logf("%s, %s: of 1,000 calls %.1f are refused, %.1f %% unused, others got %.0f %%, shares are off by %.1f %%", name, heed, r.refused, 100*r.unused, 100*r.theirs, 100*r.off)
 			return r

@@ -276,6 +276,57 @@ func TestUpstreams_SpillsOver(t *testing.T) {
 	})
 }
 
+// A call that Azure has passed on to another deployment is counted where it ran, if that is one of the pool's upstreams, and has room.
+func TestUpstreams_PassedOn(t *testing.T) {
+	for name, c := range map[string]struct {
+		deployment, kind, key string
+		room                  int64
+		want                  string
+	}{
+		"to another of the pool's":      {"m-payg", tenants.Azure, "key", 1000, "paid"},
+		"to none of the pool's":         {"m-other", tenants.Azure, "key", 1000, "ptu"},
+		"to one with another key":       {"m-payg", tenants.Azure, "another", 1000, "ptu"},
+		"to one without room":           {"m-payg", tenants.Azure, "key", 10, "ptu"},
+		"by whom nobody expects it of":  {"m-payg", tenants.OpenAI, "key", 1000, "ptu"},
+		"not passed on, but with names": {"", tenants.Azure, "key", 1000, "ptu"},
+	} {
+		testkit.Virtual(t, name, func(t *testing.T) {
+			p := harness.Pool(0, 0, 0)
+			p.Upstreams = []tenants.PoolUpstream{
+				{Name: "ptu", Weight: 1, Limits: terms.Limits{TPM: 1000}, Models: map[string]string{"m": "m-ptu"}},
+				{Name: "paid", Weight: 1, Order: 1, Limits: terms.Limits{TPM: c.room}, Models: map[string]string{"m": "m-payg"}},
+			}
+			provider := testkit.Must(mock.New(mock.Config{}))(t)
+			s := harness.New(t, harness.World{
+				Pool: p, Tenants: []tenants.Tenant{harness.Tenant("a", 1)},
+				Upstreams: map[string]http.Handler{"azure": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					if w.Header().Set("X-Ms-Deployment-Name", "m-payg"); c.deployment != "" {
+						w.Header().Set("X-Ms-Spillover-From-Deployment", "m-ptu")
+						w.Header().Set("X-Ms-Deployment-Name", c.deployment)
+					}
+					r.URL.Path = strings.TrimPrefix(r.URL.Path, "/openai")
+					provider.ServeHTTP(w, r)
+				})},
+				Tune: func(cfg *tenants.Config) {
+					for _, name := range []string{"ptu", "paid"} {
+						cfg.Upstreams = append(cfg.Upstreams, tenants.Upstream{Name: name, BaseURL: "http://azure/" + map[string]string{tenants.OpenAI: "v1"}[c.kind], Kind: c.kind, APIKey: "key"})
+					}
+					cfg.Upstreams[3].APIKey = c.key
+				},
+			})
+			time.Sleep(time.Minute)
+			if ans := s.Call(t.Context(), "a", harness.Chat(false, 5, "")); ans.Status != http.StatusOK {
+				t.Fatalf("status %d: %s", ans.Status, ans.Body)
+			}
+			for _, u := range s.Governor.Upstreams("p") {
+				if there := u.Name == c.want; there != (u.Calls == 1) || there != (u.Used.Minute[terms.Tokens] > 0) {
+					t.Errorf("%d calls and %d tokens are counted at %s, where they should be at %s", u.Calls, u.Used.Minute[terms.Tokens], u.Name, c.want)
+				}
+			}
+		})
+	}
+}
+
 // The decision log names the upstream of each call whose pool's upstreams have limits, and what it costs; decided again, everything comes
 // out as it was: where calls went, moved and waited, and when a budget in money was spent.
 func TestUpstreams_Replayed(t *testing.T) {

@@ -41,7 +41,7 @@ func TestLimitsMove(t *testing.T) {
 		{"declared, three gateways", 3, tenants.HeedFollow, "", .01, 0},
 	}[:testkit.Rounds(1, 3)] {
 		testkit.Virtual(t, c.name, func(t *testing.T) {
-			a := newAccount(t, 300_000, c.gateways, mock.Rolling, c.heed, func(p *tenants.Pool) {
+			a := newAccount(t, 300_000, c.gateways, mock.Rolling, c.heed, onePool, func(p *tenants.Pool) {
 				p.TPM = 100_000
 				p.Ranges[terms.Tokens] = tenants.Range{Max: 900_000, Adaptive: c.law}
 			})
