@@ -20,6 +20,8 @@ type Saved struct {
 	Lengths map[string]Lengths
 	// Estimates are what the governor's owner has learned of calls, which it alone reads.
 	Estimates json.RawMessage
+	// Upstreams are what its owner has learned of upstreams' limits.
+	Upstreams json.RawMessage
 }
 
 // OwnerWindows is what is used of the own limits of a tenant: over all pools, or in one.

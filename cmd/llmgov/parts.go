@@ -61,7 +61,11 @@ func (p *parts) build(ctx context.Context, snap *tenants.Snapshot, fresh bool) (
 		return err
 	}
 	p.gateway, err = gateway.New(gateway.Options{Admission: p.Admission, Tracer: p.tracer, Log: p.log, Objects: p.owners, Events: p.Events})
-	return err
+	if err != nil {
+		return err
+	}
+	p.gateway.Recall(p.Keep(func() any { return p.gateway.Learned() }))
+	return nil
 }
 
 // adminSide is the admin API and its server. Its streams of events end when the server is shut

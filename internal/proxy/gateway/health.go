@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"slices"
 	"time"
@@ -83,9 +84,35 @@ func (g *Gateway) moveLimits(p *poolSide) {
 	}
 	used := g.gov.Used(p.Name, "")
 	if slices.Max(used[:]) < 0 { // the store is lost: a refusal counts once it is known what was used
+		g.tellHealth(p) // a limit that was left to others is not any more
 		return
 	}
 	if p.set.Look(time.Now(), used, p.Overloaded.Swap(false)) {
+		g.tellHealth(p)
+	}
+}
+
+// Learned is what the gateway has learned of the limits of pools' upstreams, by pool.
+func (g *Gateway) Learned() map[string]upstreams.Lessons {
+	all := map[string]upstreams.Lessons{}
+	for _, p := range g.world.Load().pools {
+		all[p.Name] = p.set.Learned()
+	}
+	return all
+}
+
+// Recall takes in what an earlier process had Learned, as JSON; nil is nothing. Call it before calls come.
+func (g *Gateway) Recall(text []byte) {
+	if text == nil {
+		return
+	}
+	var all map[string]upstreams.Lessons
+	if err := json.Unmarshal(text, &all); err != nil {
+		g.log.Warn("state_dir: what was learned of upstreams' limits cannot be read, and is learned anew", "error", err)
+		return
+	}
+	for _, p := range g.world.Load().pools {
+		p.set.Recall(time.Now(), all[p.Name])
 		g.tellHealth(p)
 	}
 }

@@ -32,6 +32,8 @@ const (
 	shortOf = .4
 	// rampFrom is the part of a limit from which use may grow after quiet.
 	rampFrom = 10
+	// unheard is how long a gateway that has not heard from others leaves a limit to them. Beside a lost store it begins at the least afterwards.
+	unheard = 3 * time.Second
 )
 
 // mover finds out where in its Range a limit is, by how much all calls of all gateways have used in the last minute: of that every
@@ -56,7 +58,7 @@ func (m *mover) look(now time.Time, r *Range, used int64, refused, shared bool) 
 	since := min(now.Sub(m.at), refusalsApart)
 	m.own.note(now, used)
 	if m.at.IsZero() {
-		m.found = float64(used)
+		m.found = max(m.found, float64(used)) // which an earlier process may have found
 		m.ramped = float64(used)
 		since = 0
 	}
@@ -64,14 +66,18 @@ func (m *mover) look(now time.Time, r *Range, used int64, refused, shared bool) 
 	if r.Throttles {
 		m.throttle(now, since, refused, shared)
 	}
-	least, most := float64(r.Least), float64(max(r.Least, r.Most))
-	m.found = min(max(m.found, least), most)
+	m.found = within(m.found, r)
 	news = tell(&m.limit, m.found)
 	if r.Ramp > 0 {
-		m.ramped = max(min(m.ramped*math.Pow(r.Ramp, since.Minutes()), r.Ramp*float64(used), most), least/rampFrom)
+		m.ramped = max(min(m.ramped*math.Pow(r.Ramp, since.Minutes()), r.Ramp*float64(used), float64(max(r.Least, r.Most))), float64(r.Least)/rampFrom)
 		news = tell(&m.ramp, m.ramped) || news
 	}
 	return news
+}
+
+// within is a limit where it may be.
+func within(limit float64, r *Range) float64 {
+	return min(max(limit, float64(r.Least)), float64(max(r.Least, r.Most)))
 }
 
 // throttle moves what is known that the upstream takes.
@@ -112,8 +118,9 @@ func tell(last *int64, figure float64) (news bool) {
 
 // movers are those of a pool's limits, by axis. They are kept from one Set to the next.
 type movers struct {
-	mu   sync.Mutex
-	list [limits.Kinds]mover // guarded by mu
+	mu    sync.Mutex
+	list  [limits.Kinds]mover // guarded by mu
+	began time.Time           // the same, when Limits were asked for first
 }
 
 // Moves reports whether any of the pool's limits moves.
@@ -137,6 +144,9 @@ func (s *Set) Limits(now time.Time, configured Told) (found, left Told) {
 	s.movers.mu.Lock()
 	defer s.movers.mu.Unlock()
 	found = configured
+	if s.movers.began.IsZero() {
+		s.movers.began = now
+	}
 	for _, of := range Limited {
 		r := &s.Ranges[of]
 		m := &s.movers.list[of]
@@ -144,7 +154,7 @@ func (s *Set) Limits(now time.Time, configured Told) (found, left Told) {
 		if raised := max(r.Most, *limit); r.Most > 0 {
 			switch {
 			case !r.Throttles && s.declare(now, of),
-				!r.Throttles && s.Shared && s.uses.none(now): // others know, and go by the lowest that any gateway tells
+				s.Shared && s.unheard(now, m, r): // others know, and go by the lowest that any gateway tells
 				*limit = raised
 			case r.Throttles:
 				*limit = min(max(m.limit, *limit), raised)
@@ -158,6 +168,14 @@ func (s *Set) Limits(now time.Time, configured Told) (found, left Told) {
 		}
 	}
 	return found, left
+}
+
+// unheard reports whether a gateway has nothing to say of a limit: it has no calls, or was not told yet what is used.
+func (s *Set) unheard(now time.Time, m *mover, r *Range) bool {
+	if !r.Throttles {
+		return s.uses.none(now)
+	}
+	return m.at.IsZero() && m.found == 0 && now.Sub(s.movers.began) < unheard
 }
 
 // declare reports whether all members declare a limit, and may raise the pool's by it.

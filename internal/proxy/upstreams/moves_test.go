@@ -1,6 +1,8 @@
 package upstreams
 
 import (
+	"cmp"
+	"encoding/json"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -86,8 +88,10 @@ func TestMoves(t *testing.T) {
 	first := New([]Spec{{Name: "up", Weight: 1}}, nil)
 	first.Ranges[Tokens] = r
 	first.Shared = true
-	if found, left := first.Limits(t0, Told{Tokens: r.Least}); found[Tokens] != r.Least || left[Tokens] != r.Least {
-		t.Errorf("before it is known what is used, the limit is %d, and %d are left", found[Tokens], left[Tokens])
+	for after, want := range []int64{r.Most, r.Most, r.Most, r.Least, r.Least} { // seconds
+		if found, left := first.Limits(t0.Add(time.Duration(after)*time.Second), Told{Tokens: r.Least}); found[Tokens] != want || left[Tokens] != want {
+			t.Errorf("%d s after a gateway began that hears from no other, the limit is %d, and %d are left, want %d", after, found[Tokens], left[Tokens], want)
+		}
 	}
 	if m := move("rolling", 1, Range{Least: 500_000, Most: 2_000_000, Throttles: true}, 0, 400_000); m.least != 500_000 {
 		t.Errorf("before a provider who has less than the least limit, it is %d", m.least)
@@ -187,5 +191,65 @@ func TestRamp(t *testing.T) {
 	}
 	if cuts := late.Cuts(t0, Told{Requests: 1000}); len(cuts) != 1 || !cuts[0].Paced || cuts[0].Less[Requests] != 300 {
 		t.Errorf("cuts are %+v", cuts)
+	}
+}
+
+// What was learned is there after a restart, as long as it would count without one, and if it is of the same account.
+func TestRecall(t *testing.T) {
+	setOf := func(account string) *Set { return New([]Spec{{Name: "up", Weight: 1, Account: account}}, nil) }
+	throttles := setOf("a")
+	throttles.Ranges[Tokens] = Range{Least: 100_000, Most: 900_000, Throttles: true}
+	used := int64(0)
+	for second := range 120 {
+		used = min(used+8_000, 500_000)
+		throttles.Look(t0.Add(time.Duration(second)*time.Second), Told{Tokens: used, Requests: -1}, second == 100)
+	}
+	declares := setOf("a")
+	for range agreeing {
+		declares.Members[0].Report(t0, Result{Outcome: Served, Told: Told{Tokens: 60_000}, Model: "m", Began: t0})
+	}
+	limit := func(s *Set, at time.Time) int64 {
+		left := int64(100_000)
+		for _, c := range s.Cuts(at, Told{Tokens: 100_000}) {
+			left -= c.Less[Tokens]
+		}
+		return left
+	}
+	found := limit(throttles, t0)
+	for name, c := range map[string]struct {
+		from    *Set
+		account string
+		r       Range
+		after   time.Duration
+		want    int64
+	}{
+		"found":                    {throttles, "a", throttles.Ranges[Tokens], time.Hour, found},
+		"found, with another key":  {throttles, "b", throttles.Ranges[Tokens], time.Hour, found},
+		"found, max is less":       {throttles, "a", Range{Least: 100_000, Most: 200_000, Throttles: true}, time.Hour, 200_000},
+		"found, moves no more":     {throttles, "a", Range{}, time.Hour, 100_000},
+		"declared":                 {declares, "a", Range{}, time.Minute, 60_000},
+		"declared long ago":        {declares, "a", Range{}, time.Hour, 100_000},
+		"declared to come":         {declares, "a", Range{}, -time.Minute, 100_000},
+		"declared for another key": {declares, "b", Range{}, time.Minute, 100_000},
+	} {
+		var l Lessons
+		text, err := json.Marshal(c.from.Learned())
+		if err = cmp.Or(err, json.Unmarshal(text, &l)); err != nil {
+			t.Fatal(err)
+		}
+		s := setOf(c.account)
+		s.Ranges[Tokens] = c.r
+		s.Shared = true
+		now := t0.Add(c.after)
+		s.Recall(now, l)
+		for range 2 {
+			if got := limit(s, now); max(got-c.want, c.want-got) > c.want/newsPart { // of what was told last
+				t.Errorf("%s: the limit is %d, want %d", name, got, c.want)
+			}
+			s.Look(now, Told{Tokens: 0, Requests: -1}, false)
+		}
+	}
+	if found < 350_000 || found > 520_000 {
+		t.Errorf("the limit that was found is %d", found)
 	}
 }

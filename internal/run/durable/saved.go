@@ -52,6 +52,7 @@ type learned struct {
 	Format    int                         `json:"format"`
 	Lengths   map[string]governor.Lengths `json:"lengths"`
 	Estimates json.RawMessage             `json:"estimates,omitempty"`
+	Upstreams json.RawMessage             `json:"upstreams,omitempty"`
 }
 
 const learnedFormat = 1
@@ -69,6 +70,7 @@ func (s *saved) readLearned(text []byte, past *governor.Past) {
 	}
 	past.Lengths = l.Lengths
 	past.Estimates = l.Estimates
+	past.Upstreams = l.Upstreams
 }
 
 func openSaved(dir, path string, log *slog.Logger) (s *saved, err error) {
@@ -237,7 +239,7 @@ func (s *saved) save(since uint64, changed map[governor.Owner]governor.Use, acco
 	if err != nil {
 		return err
 	}
-	taught, err := json.Marshal(learned{learnedFormat, pools.Lengths, pools.Estimates})
+	taught, err := json.Marshal(learned{learnedFormat, pools.Lengths, pools.Estimates, pools.Upstreams})
 	if err != nil {
 		s.log.Warn("state_dir: what was learned of calls cannot be written, and stays as it was saved before", "file", s.db.Path(), "error", err)
 	}

@@ -39,10 +39,13 @@ type Instance struct {
 	shared  *sharing         // nil without a shared store
 	spend   *spending
 	told    told
-	engines *Engines
-	over    *overrides
-	seen    func(nodes []string) // receives the gateways that share limits; nil without a decision_log
-	closers []func() error       // in the order of opening
+	// recalled is what an earlier process had learned of upstreams' limits, and learned what this one has.
+	recalled json.RawMessage
+	learned  func() any // nil if nobody learns that
+	engines  *Engines
+	over     *overrides
+	seen     func(nodes []string) // receives the gateways that share limits; nil without a decision_log
+	closers  []func() error       // in the order of opening
 }
 
 // Options are the parts of an Instance that its maker brings along.
@@ -110,6 +113,9 @@ func (in *Instance) build(opt Options) (err error) {
 		in.later(func() error { in.shared.store.Close(); return nil })
 	}
 	in.Admission = admission.New(admission.Options{Snapshot: snap, Governor: in.Governor, Metrics: in.Metrics, Node: in.Node, TokenRefused: tokenRefused(opt.Log), Prompts: opt.Prompts})
+	if rules.Past != nil {
+		in.recalled = rules.Past.Upstreams
+	}
 	if rules.Past != nil && rules.Past.Estimates != nil {
 		var learned admission.Lessons
 		if err := json.Unmarshal(rules.Past.Estimates, &learned); err != nil {
@@ -138,7 +144,18 @@ func (in *Instance) saved() governor.Saved {
 	if in.Admission != nil {
 		s.Estimates, _ = json.Marshal(in.Admission.Learned()) // names and numbers can always be written
 	}
+	s.Upstreams = in.recalled
+	if in.learned != nil {
+		s.Upstreams, _ = json.Marshal(in.learned())
+	}
 	return s
+}
+
+// Keep has what is learned of upstreams' limits saved as JSON with the rest, and returns what an earlier process had learned; nil is nothing. Call it
+// before Run.
+func (in *Instance) Keep(learned func() any) (before json.RawMessage) {
+	in.learned = learned
+	return in.recalled
 }
 
 // record writes all decisions to decision_log, if the config has one. Their times are exact to the nanosecond;
