@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"time"
@@ -129,6 +130,7 @@ func serve(e *env, from source, demoLoad bool) (err error) {
 	if err := p.build(e.ctx, snap, from.demo != nil); err != nil {
 		return err
 	}
+	debug.FreeOSMemory() // what files became on the way to a policy is as much as the policy
 	dataTLS, err := p.certificate("tls", cfg.TLS, "h2", "http/1.1")
 	if err != nil {
 		return err
