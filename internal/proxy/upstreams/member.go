@@ -53,9 +53,10 @@ type Result struct {
 	Cause   string        // of a failure
 }
 
-// Events are the changes by a Result. Paused is the first pause of a Scope after some time without one.
+// Events are the changes by a Result. Probed is a failed probe, which Any tells of, and Paused the first pause of a Scope after some time without
+// one.
 type Events struct {
-	Opened, Closed, Cooled, Paused, Limits bool
+	Opened, Probed, Closed, Cooled, Paused, Limits bool
 
 	Until time.Time // the end of the pause of the Result's Scope, if it is busy
 }
@@ -208,6 +209,7 @@ func (s *state) Report(now time.Time, r Result) (e Events) {
 	was := s.breaker.open
 	if s.breaker.record(now, works, r) {
 		e.Opened = !was
+		e.Probed = was && !works
 		e.Closed = works
 	}
 	s.recordAloneLocked(now, works, r)
