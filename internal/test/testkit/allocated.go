@@ -10,10 +10,9 @@ import (
 // Spent is memory that was allocated.
 type Spent struct{ Objects, Bytes uint64 }
 
-// Allocated returns the memory that a run of f allocates once it has run before: the mean of so many runs, rounded down, so that
-// the few objects of the runtime count for nothing, and the least of three such means, because timers and other goroutines allocate
-// as well, more of them beside load. No garbage is collected meanwhile, because that empties pools. Under the race detector it
-// skips t.
+// Allocated returns the memory that a run of f allocates once it has run before: the mean of a tenth of so many runs, rounded down,
+// so that the few objects of the runtime count for nothing, and the least of ten, because timers and other goroutines allocate as
+// well, more of them beside load. No garbage is collected meanwhile, because that empties pools. Under the race detector it skips t.
 func Allocated(t testing.TB, runs uint64, f func()) Spent {
 	t.Helper()
 	if Race {
@@ -24,7 +23,9 @@ func Allocated(t testing.TB, runs uint64, f func()) Spent {
 	f()
 	least := Spent{math.MaxUint64, math.MaxUint64}
 	var before, after runtime.MemStats
-	for range 3 {
+	parts := min(runs, 10)
+	runs /= parts
+	for range parts {
 		runtime.ReadMemStats(&before)
 		for range runs {
 			f()
