@@ -222,7 +222,7 @@ func (s *SharedLimits) Rest(now time.Time, since limits.Traffic) bool {
 	o := s.own
 	o.advance(now)
 	lacks, refuses := o.set.Asked()
-	if !o.set.Idle() || o.set.Traffic() != since || lacks || refuses {
+	if !o.set.Idle() || o.set.KeepsPlaces() || o.set.Traffic() != since || lacks || refuses {
 		return false
 	}
 	o.sharing.inUse = false

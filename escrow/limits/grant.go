@@ -43,7 +43,7 @@ type Demand struct {
 	Drains bool
 	// Limit is the whole limit, and Used the usage here.
 	Limit, Used int64
-	// Waiting is the cost of all calls in line. Queued says that the first of them waits for a grant,
+	// Waiting is the cost of all calls in line, and of those that come back about now to places that are kept for them. Queued says that the first of them waits for a grant,
 	// and First is its cost. Calls that ask before they go are left out.
 	Waiting int64
 	Queued  bool
@@ -60,7 +60,8 @@ func (s *Set) Demand(k Axis) Demand {
 		d.Ends = s.accounts[k].Ends()
 	}
 	cost, calls := s.line.wanting()
-	d.Waiting = s.amounts(k, cost, calls)
+	back, returning := s.returning()
+	d.Waiting = s.amounts(k, cost.Plus(back, 1), calls+returning)
 	first := s.line.first()
 	if first != nil && !first.asks {
 		d.Queued = true
@@ -303,6 +304,8 @@ func (s *Set) moved(k Axis, wait time.Duration) time.Duration {
 	switch a := s.accounts[k]; {
 	case a.Limit() >= s.limits[k]: // all of it is here
 		return wait
+	case wait <= time.Second:
+		return GrantRetry
 	case s.elsewhere(k) > 0 && s.Drains(k):
 		return wait + GrantRetry + s.length[k]/time.Duration(s.limits[k])
 	case s.elsewhere(k) > 0 && a.Ends().IsZero():

@@ -83,6 +83,20 @@ func (s *Set) Keep(c Call, a *Answer) {
 	a.Kept = true
 }
 
+// KeepsPlaces reports whether there are places for callers that may come back.
+func (s *Set) KeepsPlaces() bool { return len(s.kept) > 0 }
+
+// returning is the cost and number of the calls whose callers come back within a second, or are awaited.
+func (s *Set) returning() (cost Cost, calls int64) {
+	for _, k := range s.kept {
+		if s.now.Sub(k.due) >= -time.Second && s.now.Sub(k.turn) <= overdue {
+			cost = cost.Plus(k.cost, 1)
+			calls++
+		}
+	}
+	return cost, calls
+}
+
 // expireKept gives up the places for which nobody has come.
 func (s *Set) expireKept() {
 	for len(s.kept) > 0 && s.now.Sub(s.kept[0].turn) >= escrow.TicketGrace {

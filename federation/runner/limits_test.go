@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -11,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/budget"
 	"github.com/llmgov/llmgov/escrow/limits"
 	"github.com/llmgov/llmgov/escrow/limits/shape"
@@ -479,6 +481,39 @@ func TestLimits_RetryAfter(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestLimits_ComesBack: a caller that may not wait at all, not even for the store, is refused once for want of a part, and finds it when it comes
+// back.
+//
+// Seen to fail with: no part for places that are kept.
+func TestLimits_ComesBack(t *testing.T) {
+	for late := range 3 {
+		testkit.Virtual(t, fmt.Sprint(late), func(t *testing.T) {
+			store := &shares{away: 5 * time.Millisecond}
+			store.store.Store(memory.New(memory.Config{}))
+			o := openWith(t, store, governor.Config{
+				SharedLimits: true,
+				Pools:        []governor.Pool{{Name: "p", Concurrency: 10_000, MaxQueue: 1000, TicketWait: 10 * time.Second}},
+				Tenants:      []governor.Tenant{{Name: "a", Weight: 1, RPM: 20, TPM: 2000, Concurrency: 3}},
+			})
+			for range 5 {
+				req := governor.Request{Tenant: "a", Pool: "p", Input: 50, Output: 50, MaxWait: new(time.Duration)}
+				_, rej := governor.Refused(o.Acquire(t.Context(), req))
+				if rej == nil {
+					t.Fatal("it has a part of what nobody has asked for")
+				}
+				whole, _ := escrow.Told(rej.RetryAfter)
+				time.Sleep(whole + time.Duration(late)*300*time.Millisecond)
+				lease, rej := governor.Refused(o.Acquire(t.Context(), req))
+				if rej != nil {
+					t.Fatalf("who comes back is refused: %v", rej)
+				}
+				lease.Settle(governor.Usage{Input: 5})
+				time.Sleep(3 * time.Minute)
+			}
+		})
 	}
 }
 
