@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/federation/spend"
+	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/lib/text"
 	"github.com/llmgov/llmgov/internal/ops/adminapi"
 )
@@ -118,6 +119,6 @@ func (a *API) showSpend(w http.ResponseWriter, r *http.Request) error {
 func figuresOf(s spend.Sum) adminapi.SpendFigures {
 	return adminapi.SpendFigures{
 		Calls: s[spend.Calls], InputTokens: s[spend.Input], CachedInputTokens: s[spend.CachedInput], OutputTokens: s[spend.Output],
-		EstimatedTokens: s[spend.EstimatedTokens], USD: float64(s[spend.MicroUSD]) / 1e6, EstimatedUSD: float64(s[spend.EstimatedMicroUSD]) / 1e6,
+		EstimatedTokens: s[spend.EstimatedTokens], USD: governor.UnitMicroUSD.Amount(s[spend.MicroUSD]), EstimatedUSD: governor.UnitMicroUSD.Amount(s[spend.EstimatedMicroUSD]),
 	}
 }

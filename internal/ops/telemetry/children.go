@@ -242,9 +242,9 @@ func (a *Account) Took(t Taken) {
 		of.tokens.WithLabelValues(reasoning).Add(float64(u.Reasoning))
 	}
 	if t.MicroUSD > 0 {
-		a.models.usd.WithLabelValues(model).Add(float64(t.MicroUSD) / 1e6)
+		a.models.usd.WithLabelValues(model).Add(governor.UnitMicroUSD.Amount(t.MicroUSD))
 		if t.Estimated {
-			a.models.estimated.WithLabelValues(model).Add(float64(t.MicroUSD) / 1e6)
+			a.models.estimated.WithLabelValues(model).Add(governor.UnitMicroUSD.Amount(t.MicroUSD))
 		}
 	}
 	if spent := a.metrics.spent; spent != nil {

@@ -150,12 +150,10 @@ func (c *call) took(l line) line {
 		l = l.text("usage", "unread")
 	}
 	if r := &c.Request; r.Price != nil {
-		l = append(l, slog.Float64("held_usd", dollars(r.Price.Most(r.Input, r.Output, r.Tier))), slog.Float64("usd", dollars(e.MicroUSD)))
+		l = append(l, slog.Float64("held_usd", governor.UnitMicroUSD.Amount(r.Price.Most(r.Input, r.Output, r.Tier))), slog.Float64("usd", governor.UnitMicroUSD.Amount(e.MicroUSD)))
 	}
 	return l
 }
-
-func dollars(microUSD int64) float64 { return float64(microUSD) / 1e6 }
 
 // line is a log line in the making.
 type line []slog.Attr
