@@ -135,13 +135,13 @@ func readExpiry(v value, zone *time.Location) time.Time {
 		return time.Time{}
 	}
 	if len(text) == len(time.DateOnly) {
-		at = endOf(at, zone)
+		at = EndOf(at, zone)
 	}
 	return at.UTC()
 }
 
-// endOf is when a day is over in a zone. Where clocks go ahead at midnight there is none, and it is over when they do.
-func endOf(day time.Time, zone *time.Location) time.Time {
+// EndOf is when a day is over in a zone. Where clocks go ahead at midnight there is none, and it is over when they do.
+func EndOf(day time.Time, zone *time.Location) time.Time {
 	next := day.AddDate(0, 0, 1)
 	at := time.Date(next.Year(), next.Month(), next.Day(), 0, 0, 0, 0, zone)
 	if at.Day() != next.Day() { // by the clock of before

@@ -10,6 +10,7 @@ import (
 
 	"github.com/llmgov/llmgov/cmd/llmgov/report"
 	"github.com/llmgov/llmgov/internal/ops/adminapi"
+	"github.com/llmgov/llmgov/tenants"
 )
 
 type overrideCmd struct {
@@ -97,7 +98,6 @@ func untilOf(text string, now time.Time) (*time.Time, error) {
 	if text == "" {
 		return nil, nil
 	}
-	day := time.Date(now.Year(), now.Month(), now.Day()+1, 0, 0, 0, 0, now.Location()) // when this one is over
 	weekdays := []string{"sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"}
 	end, err := time.Parse(time.RFC3339, text)
 	if err == nil {
@@ -108,7 +108,7 @@ func untilOf(text string, now time.Time) (*time.Time, error) {
 		return &end, nil
 	}
 	if date, err := time.ParseInLocation(time.DateOnly, text, now.Location()); err == nil {
-		end = date.AddDate(0, 0, 1)
+		end = tenants.EndOf(date, now.Location())
 		return &end, nil
 	}
 	word := strings.ToLower(text)
@@ -119,6 +119,6 @@ func untilOf(text string, now time.Time) (*time.Time, error) {
 	if at < 0 {
 		return nil, &usageError{"--until " + text + " is no end; write a day such as friday or 2027-01-31, a time such as 2027-01-31T18:00:00Z, or a duration such as 2h"}
 	}
-	end = day.AddDate(0, 0, (at-int(now.Weekday())+7)%7)
+	end = tenants.EndOf(now.AddDate(0, 0, (at-int(now.Weekday())+7)%7), now.Location())
 	return &end, nil
 }
