@@ -26,7 +26,7 @@ import (
 var wellKnown []byte
 
 var builtinPrices = sync.OnceValue(func() []ModelPrice {
-	list, err := readPriceList(wellKnown)
+	list, err := ReadPriceList(wellKnown)
 	if err != nil {
 		panic("tenants: BUG: wellknown.json " + err.Error())
 	}
@@ -79,7 +79,7 @@ func (l *loader) priceFile(name string) []ModelPrice {
 		return nil
 	}
 	if of := l.sums[file]; of != l.listedOf {
-		list, err := readPriceList(data)
+		list, err := ReadPriceList(data)
 		if err != nil {
 			at := int64(1)
 			if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
@@ -96,8 +96,8 @@ func (l *loader) priceFile(name string) []ModelPrice {
 	return l.listed
 }
 
-// readPriceList reads prices from LiteLLM's price map: US dollars a token, by model. Models that are not priced by the token are left out.
-func readPriceList(data []byte) ([]ModelPrice, error) {
+// ReadPriceList reads prices from LiteLLM's price map: US dollars a token, by model. Models that are not priced by the token are left out.
+func ReadPriceList(data []byte) ([]ModelPrice, error) {
 	var entries map[string]json.RawMessage
 	if err := json.Unmarshal(data, &entries); err != nil {
 		return nil, fmt.Errorf("is no price map: %w", err)

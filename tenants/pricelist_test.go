@@ -12,7 +12,7 @@ import (
 
 // An entry of LiteLLM's price map, with what it says of tiers, batches and long prompts.
 func TestPriceList_Reads(t *testing.T) {
-	list := testkit.Must(readPriceList([]byte(`{
+	list := testkit.Must(ReadPriceList([]byte(`{
 		"sample_spec": {"input_cost_per_token": 0.0, "output_cost_per_token": 0.0, "litellm_provider": "one of them"},
 		"by_the_second": {"input_cost_per_second": 0.0001},
 		"odd": {"input_cost_per_token": -1, "output_cost_per_token": 1},

@@ -24,7 +24,7 @@ var rates = []struct {
 	at         func(*Price) *int64
 	of         string // of which it is, left out, a quarter so many times; "" is free
 	quarters   int64
-	listed     string // its name in lists of prices, see readPriceList; "" is none
+	listed     string // its name in lists of prices, see ReadPriceList; "" is none
 }{
 	{"input", "US dollars a million tokens that are sent; 0 is free.", func(p *Price) *int64 { return &p.Input }, "", 0, "input_cost_per_token"},
 	{"output", "US dollars a million tokens that are produced; 0 is free.", func(p *Price) *int64 { return &p.Output }, "", 0, "output_cost_per_token"},

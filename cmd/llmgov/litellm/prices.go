@@ -1,68 +1,40 @@
 package litellm
 
 import (
-	"encoding/json"
-	"fmt"
 	"math/big"
 	"strings"
+
+	"github.com/llmgov/llmgov/tenants"
 )
 
 // Prices are those of LiteLLM's price map, model_prices_and_context_window.json, by its names of models.
-type Prices map[string]listed
-
-// listed is a model in the price map: US dollars a token.
-type listed struct {
-	Input  json.Number `json:"input_cost_per_token"`
-	Cached json.Number `json:"cache_read_input_token_cost"`
-	Output json.Number `json:"output_cost_per_token"`
-}
+type Prices map[string]*tenants.Price
 
 // ReadPrices reads LiteLLM's price map. Models that are not priced by the token are left out.
 func ReadPrices(data []byte) (Prices, error) {
-	var entries map[string]json.RawMessage
-	if err := json.Unmarshal(data, &entries); err != nil {
-		return nil, fmt.Errorf("is not a price map of LiteLLM: %w", err)
-	}
+	list, err := tenants.ReadPriceList(data)
 	prices := Prices{}
-	for name, entry := range entries {
-		var l listed
-		if json.Unmarshal(entry, &l) == nil && l.Input != "" && l.Output != "" {
-			prices[name] = l
-		}
+	for i := range list {
+		prices[list[i].Model] = &list[i].Price
 	}
-	if len(prices) == 0 {
-		return nil, fmt.Errorf("is not a price map of LiteLLM: no model in it has input_cost_per_token and output_cost_per_token")
-	}
-	return prices, nil
+	return prices, err
 }
 
 // of is the price of a deployment, which LiteLLM looks up by these names. It reports false if none is listed with a price.
-func (p Prices) of(names ...string) (price, bool) {
+func (p Prices) of(names ...string) (found price, ok bool) {
 	for _, name := range names {
-		if found, ok := p[name].price(); ok {
-			return found, true
+		of := p[name]
+		if of == nil {
+			continue
 		}
-	}
-	return price{}, false
-}
-
-// price converts the listed prices of a model. It reports false if one of them cannot be read.
-func (l listed) price() (price, bool) {
-	input := perMillion(l.Input.String())
-	output := perMillion(l.Output.String())
-	if input == nil || output == nil {
-		return price{}, false
-	}
-	found := price{input: decimals(input), output: decimals(output)}
-	if l.Cached == "" {
+		dollars := func(microUSD int64) string { return decimals(big.NewRat(microUSD, 1_000_000)) }
+		found = price{input: dollars(of.Input), output: dollars(of.Output)}
+		if of.CachedInput != of.Input {
+			found.cached = dollars(of.CachedInput)
+		}
 		return found, true
 	}
-	cached := perMillion(l.Cached.String())
-	if cached == nil {
-		return price{}, false
-	}
-	found.cached = decimals(cached)
-	return found, true
+	return price{}, false
 }
 
 // perMillion makes a price a million tokens of one a token. It returns nil if that is no price.
