@@ -16,7 +16,6 @@ type dialect struct {
 	ends      []string // types of the events that end an answer properly, with nothing after them
 	failures  []string // types of the events that report an error
 	breaks    []string // those of them after which nothing follows
-	searches  []string // types of the events that tell of a web search of the server
 	prompts   []string // types of the events whose usage tells of the prompt alone
 	envelopes []string // members of an event in which the usage stands, if it is not at the top
 	parts     []part
@@ -48,7 +47,6 @@ var dialects = []dialect{
 		ends:      []string{"response.completed", "response.incomplete", "response.cancelled"},
 		failures:  []string{"error", "response.failed"},
 		breaks:    []string{"response.failed"},
-		searches:  []string{"response.web_search_call.completed"},
 		envelopes: []string{"response"},
 		parts: []part{
 			{event: "*.delta", member: "delta"},
@@ -87,7 +85,7 @@ const (
 	fails
 	breaks
 	ofPrompt
-	search
+	ranTool
 )
 
 // maxMembers is how many members of events the dialects may name.
@@ -111,7 +109,6 @@ func merge(list []dialect) *vocabulary {
 		v.addRole(d.failures, fails)
 		v.addRole(d.breaks, breaks)
 		v.addRole(d.prompts, ofPrompt)
-		v.addRole(d.searches, search)
 		for _, name := range d.envelopes {
 			v.envelopes = append(v.envelopes, v.addMember(name))
 		}
@@ -121,6 +118,9 @@ func merge(list []dialect) *vocabulary {
 			v.parts = append(v.parts, p)
 		}
 		v.varying = append(v.varying, d.varying...)
+	}
+	for _, tool := range tools {
+		v.roles[toolBegin+tool+toolEnd] |= ranTool
 	}
 	if len(v.members) > maxMembers {
 		panic("streaming: BUG: the dialects name too many members")

@@ -75,7 +75,8 @@
 // What was written to a cache is cache_creation_input_tokens, of which that for an hour is ephemeral_1h_input_tokens of
 // cache_creation, or cache_write_tokens of in. Audio and images are audio_tokens and image_tokens of either details, less
 // what cached_tokens_details says of them: a token is of one kind. Web searches are web_search_requests of server_tool_use,
-// num_search_queries, or the items and events of Responses that tell of one. The tier is service_tier, beside the usage or
+// num_search_queries, or the items and events of Responses that tell of one; searches of files and sessions of code are
+// told by the latter alone. The tier is service_tier, beside the usage or
 // in it; speed, where that is not standard; or Google's traffic_type. The last event that names one tells which one
 // answered. What decides when servers do not agree with each other or with themselves:
 //

@@ -22,7 +22,7 @@ type finder struct {
 	object    word   // value of "object" there
 	tier      word   // value of "service_tier" there
 	item      word   // a string that goes on in the next piece, where the type of an item of "output" stands
-	searches  int64  // of these items, those that tell of a web search
+	ran       ran    // as these items tell
 	// answers, errs and complains mean that there is a member with an answer, with an error, or with words as errors have them.
 	// filled answers are not empty lists, which stand beside errors, too. Something unknown may be an answer.
 	answers, filled, errs, complains, unknown, used bool
@@ -124,7 +124,9 @@ func (f *finder) deeper(p []byte, i int) int {
 			}
 			if next := skipSpace(p, end); next == len(p) || p[next] != ':' {
 				f.texts += int64(end - i - 2)
-				f.searched(p[i+1 : end-1])
+				if f.inItem() {
+					f.ran.count(p[i+1 : end-1])
+				}
 			} else if f.name == choicesName {
 				f.choice(p[i+1:end-1], p[skipSpace(p, next+1):])
 			}
@@ -210,7 +212,7 @@ func (f *finder) note(part []byte) {
 func (f *finder) endText() {
 	f.inText = false
 	if f.inItem() {
-		f.searched(f.item.bytes())
+		f.ran.count(f.item.bytes())
 	}
 	if !f.isKey {
 		f.valued(true)
@@ -341,13 +343,6 @@ func (f *finder) nothing() bool {
 // inItem reports whether a string that begins may be the type of an item of "output".
 func (f *finder) inItem() bool {
 	return f.name == answerName && f.depth == inChoice && f.state == wantColon
-}
-
-// searched counts the type of an item that tells of a web search.
-func (f *finder) searched(text []byte) {
-	if f.inItem() && string(text) == "web_search_call" {
-		f.searches++
-	}
 }
 
 // hollow reports whether no choice of a whole document says anything.

@@ -28,7 +28,7 @@ type Meter struct {
 	counts   counts
 	reported bool // the usage tells of the output too
 	deltas   int64
-	searches int64 // events that tell of one
+	ran      ran   // as events tell
 	texts    int64 // bytes of text in events before the first delta
 	some     bool  // an event was seen that may be of an answer, other than a role
 	done     bool  // a terminal event was seen
@@ -82,8 +82,8 @@ func (m *Meter) read(name, data []byte) Kind {
 	choices := m.observeChoices(&ch)
 	is := words.roles[string(ch.kind)]
 	usage := m.report(&ch, is)
-	if is&search != 0 {
-		m.searches++
+	if is&ranTool != 0 {
+		m.ran.count(bytes.TrimSuffix(ch.kind[len(toolBegin):], []byte(toolEnd)))
 	}
 	m.some = m.some || usage || !ch.isNothing() && holds(data)
 	m.count(words.isPart(&ch))
@@ -126,7 +126,7 @@ func (m *Meter) observeLarge(f *finder) (known bool) {
 // be known. Zeros beside an answer are no report: servers write them that do not know yet.
 func (m *Meter) Usage() (u Usage, reported bool) {
 	u = m.counts.usage()
-	u.Tools = max(u.Tools, m.searches)
+	m.ran.addTo(&u)
 	return u, m.reported && (u.Input > 0 || u.Output > 0 || m.deltas == 0)
 }
 

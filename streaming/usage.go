@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Usage is upstream's report of what an answer took: tokens, but for Tools and Tier. No token of Input belongs to two of its parts.
+// Usage is upstream's report of what an answer took: tokens, but for the last ones. No token of Input belongs to two of its parts.
 type Usage struct {
 	Input          int64 // the prompt, cached or not
 	CachedInput    int64 // part of Input: read from a cache
@@ -18,8 +18,36 @@ type Usage struct {
 	ImageInput     int64 // part of Input
 	ImageOutput    int64 // part of Output
 	Tools          int64 // web searches
+	FileSearches   int64
+	CodeSessions   int64 // in which code was run
 	// Tier is the service tier that answered, in lower case; "" is the standard one, by whichever of its names.
 	Tier string
+}
+
+// tools are the types of the items that tell of what the server ran for Responses. Events that tell that one has ended are named after them.
+var tools = [...]string{"web_search_call", "file_search_call", "code_interpreter_call"}
+
+const (
+	toolBegin = "response."
+	toolEnd   = ".completed"
+)
+
+// ran counts them.
+type ran [len(tools)]int64
+
+func (r *ran) count(item []byte) {
+	for i, tool := range tools {
+		if string(item) == tool {
+			r[i]++
+		}
+	}
+}
+
+// addTo adds them to a usage, which may tell of them itself. All code of an answer runs in one session.
+func (r *ran) addTo(u *Usage) {
+	u.Tools = max(u.Tools, r[0])
+	u.FileSearches = max(u.FileSearches, r[1])
+	u.CodeSessions = max(u.CodeSessions, min(r[2], 1))
 }
 
 // counts gathers the counts of all usage objects of one answer. All of them are about the same answer,

@@ -98,7 +98,7 @@ func (w *Whole) endLocked(err error) (res Result, ends bool) {
 	w.ended = true
 	if string(w.find.object.bytes()) != "batch" { // which was metered call by call, if at all, and tells at each look
 		res.Usage, res.Reported = ReadUsage(w.find.found)
-		res.Usage.Tools = max(res.Usage.Tools, w.find.searches)
+		w.find.ran.addTo(&res.Usage)
 		if tier := w.find.tier.bytes(); len(tier) > 0 {
 			res.Usage.Tier = tierOf(tier)
 		}

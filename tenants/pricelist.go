@@ -164,6 +164,8 @@ func (l listedPrice) price() (p Price, ok bool) {
 	}
 	p.Call = microUSDOf(l.of("input_cost_per_request") * microUSD)
 	p.Tool = microUSDOf(listedPrice(l.object("search_context_cost_per_query")).of("search_context_size_medium") * microUSD)
+	p.FileSearch = microUSDOf(l.of("file_search_cost_per_1k_calls") * microUSD / 1000)
+	p.CodeSession = microUSDOf(l.of("code_interpreter_cost_per_session") * microUSD)
 	priceWrites(&p, false)
 	return p, true
 }

@@ -23,7 +23,8 @@ func TestPriceList_Reads(t *testing.T) {
 			"input_cost_per_token_above_1000k_tokens": 9e-06,
 			"input_cost_per_token_flex": 1.5e-06, "output_cost_per_token_flex": 7.5e-06, "input_cost_per_token_priority": 6e-06,
 			"input_cost_per_token_batches": 1.5e-06, "output_cost_per_token_batches": 7.6e-06, "input_cost_per_request": 0.014,
-			"search_context_cost_per_query": {"search_context_size_low": 0.005, "search_context_size_medium": 0.01}, "max_tokens": 8192}
+			"search_context_cost_per_query": {"search_context_size_low": 0.005, "search_context_size_medium": 0.01},
+			"file_search_cost_per_1k_calls": 2.5, "code_interpreter_cost_per_session": 0.03, "max_tokens": 8192}
 	}`)))(t)
 	usual := Price{
 		Input: 3e6, CachedInput: 3e5, CacheWrite: 3_750_000, CacheWriteHour: 6e6, AudioInput: 1e7, ImageInput: 3e6,
@@ -38,7 +39,7 @@ func TestPriceList_Reads(t *testing.T) {
 	want.Above = []terms.Above{{Context: 200_000, Price: long}, {Context: 1_000_000, Price: longest}}
 	want.Tiers = []terms.Tier{{Name: "flex", Factor: 500}, {Name: "priority", Factor: 2000}, {Name: "fast", Factor: 2000}, {Name: "batch", Factor: 507}}
 	want.Call = 14_000
-	want.Tool = 10_000
+	want.Tool, want.FileSearch, want.CodeSession = 10_000, 2500, 30_000
 	for _, p := range list {
 		switch p.Model {
 		case "m":

@@ -37,6 +37,8 @@ var rates = []struct {
 	{"image_output", "The same, of images that are produced. Left out, it is as output.", func(p *Price) *int64 { return &p.ImageOutput }, "output", 4, "output_cost_per_image_token"},
 	{"per_call", "US dollars a call, beside its tokens.", func(p *Price) *int64 { return &p.Call }, "", 0, ""},
 	{"tool_call", "US dollars a web search that the provider runs for a call.", func(p *Price) *int64 { return &p.Tool }, "", 0, ""},
+	{"file_search", "US dollars a search of files that it runs.", func(p *Price) *int64 { return &p.FileSearch }, "", 0, ""},
+	{"code_session", "US dollars a session of its code interpreter; an answer that ran code counts as one.", func(p *Price) *int64 { return &p.CodeSession }, "", 0, ""},
 }
 
 // rateFields are the keys of rates.

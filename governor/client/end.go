@@ -59,6 +59,8 @@ func (e *End) wrong() (param, text string) {
 		{"usage.cache_write_tokens", u.CacheWrite},
 		{"usage.cache_write_hour_tokens", u.CacheWriteHour},
 		{"usage.tool_calls", u.Tools},
+		{"usage.file_searches", u.FileSearches},
+		{"usage.code_sessions", u.CodeSessions},
 		{"output_tokens", e.Produced.Tokens},
 		{"deltas", e.Produced.Deltas},
 	} {

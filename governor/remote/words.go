@@ -42,7 +42,7 @@ func commit(id string, e *client.End) *admissionv1.CommitRequest {
 		req.Usage = &admissionv1.Usage{
 			InputTokens: u.Input, CachedInputTokens: u.CachedInput, OutputTokens: u.Output, ReasoningTokens: u.Reasoning,
 			AudioInputTokens: u.AudioInput, AudioOutputTokens: u.AudioOutput, ImageInputTokens: u.ImageInput, ImageOutputTokens: u.ImageOutput,
-			CacheWriteTokens: u.CacheWrite, CacheWriteHourTokens: u.CacheWriteHour, ToolCalls: u.Tools, ServiceTier: u.Tier,
+			CacheWriteTokens: u.CacheWrite, CacheWriteHourTokens: u.CacheWriteHour, ToolCalls: u.Tools, FileSearches: u.FileSearches, CodeSessions: u.CodeSessions, ServiceTier: u.Tier,
 		}
 	}
 	return req

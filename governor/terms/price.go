@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// Price is what a model costs, in micro-dollars: for a million tokens of each kind (2_500_000 is $2.50), for a call and for a web search. As it
+// Price is what a model costs, in micro-dollars: for a million tokens of each kind (2_500_000 is $2.50), for a call, and for what the provider runs for it: a web search, a search of files, a session of code. As it
 // stands each of them counts: 0 is free. nil is no price. A Price that is in use must not be changed.
 type Price struct {
 	Input, CachedInput, Output                       int64
 	CacheWrite, CacheWriteHour                       int64 `json:",omitempty"`
 	AudioInput, AudioOutput, ImageInput, ImageOutput int64 `json:",omitempty"`
-	Call, Tool                                       int64 `json:",omitempty"`
+	Call, Tool, FileSearch, CodeSession              int64 `json:",omitempty"`
 	// Above are the prices of calls with long prompts, from the shortest on. Their own Above and Tiers are nothing.
 	Above []Above `json:",omitempty"`
 	// Tiers are factors of the tokens' prices at service tiers; at others they are 1.
@@ -37,7 +37,7 @@ const whole = int64(1000)
 const maxUSD = int64(1e18)
 
 // MicroUSD is what a usage costs, in micro-dollars: tokens at the price of their kind, for the length of the prompt, times the factor of the
-// tier; web searches; and the call itself, if it took anything. It is rounded up once, at the end. A batch is the usage of many calls, so that none is
+// tier; the provider's tools; and the call itself, if it took anything. It is rounded up once, at the end. A batch is the usage of many calls, so that none is
 // known to be long.
 func (p *Price) MicroUSD(u Usage) int64 {
 	if p == nil || !u.Took() {
@@ -61,12 +61,14 @@ func (p *Price) MicroUSD(u Usage) int64 {
 	t.tokens(part(&out, u.ImageOutput), of.ImageOutput)
 	t.tokens(out, of.Output)
 	t.each(u.Tools, of.Tool)
+	t.each(u.FileSearches, of.FileSearch)
+	t.each(u.CodeSessions, of.CodeSession)
 	t.each(1, of.Call)
 	return t.sum()
 }
 
 // Most is the most that a call of so many tokens can cost which asks for a tier, whatever kinds its tokens turn out to be. How often the provider will
-// search the web for it nobody knows.
+// run tools for it nobody knows.
 func (p *Price) Most(input, output int64, tier string) int64 {
 	if p == nil {
 		return 0

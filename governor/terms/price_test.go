@@ -13,7 +13,7 @@ func TestPrice_IsExact(t *testing.T) {
 	price := func() Price {
 		return Price{
 			Input: n(1e10), CachedInput: n(1e10), CacheWrite: n(1e10), CacheWriteHour: n(1e10), Output: n(1e10), AudioInput: n(1e10),
-			AudioOutput: n(1e10), ImageInput: n(1e10), ImageOutput: n(1e10), Call: n(1e10), Tool: n(1e10),
+			AudioOutput: n(1e10), ImageInput: n(1e10), ImageOutput: n(1e10), Call: n(1e10), Tool: n(1e10), FileSearch: n(1e10), CodeSession: n(1e10),
 		}
 	}
 	for range 10_000 {
@@ -22,7 +22,7 @@ func TestPrice_IsExact(t *testing.T) {
 		p.Tiers = []Tier{{"flex", n(1000)}, {"priority", n(1e5)}}
 		u := Usage{
 			CachedInput: n(1e11), CacheWrite: n(1e11), CacheWriteHour: n(1e11), AudioInput: n(1e11), ImageInput: n(1e11), Reasoning: n(1e11),
-			AudioOutput: n(1e11), ImageOutput: n(1e11), Tools: n(1000), Tier: []string{"", "flex", "priority", "other"}[rng.IntN(4)],
+			AudioOutput: n(1e11), ImageOutput: n(1e11), Tools: n(1000), FileSearches: n(1000), CodeSessions: n(1000), Tier: []string{"", "flex", "priority", "other"}[rng.IntN(4)],
 		}
 		text, words := n(1e11), n(1e11)
 		u.Input = text + u.CachedInput + u.CacheWrite + u.CacheWriteHour + u.AudioInput + u.ImageInput
@@ -51,6 +51,8 @@ func TestPrice_IsExact(t *testing.T) {
 		}
 		if u.Took() {
 			add(u.Tools, of.Tool, 1, 1)
+			add(u.FileSearches, of.FileSearch, 1, 1)
+			add(u.CodeSessions, of.CodeSession, 1, 1)
 			add(1, of.Call, 1, 1)
 		}
 		want := new(big.Int).Sub(new(big.Int).Add(sum.Num(), sum.Denom()), big.NewInt(1))

@@ -1,6 +1,6 @@
 package terms
 
-// Usage is what a call has taken. All but Tools are tokens. CachedInput, CacheWrite, CacheWriteHour, AudioInput and ImageInput are parts of
+// Usage is what a call has taken. All but Tools, FileSearches and CodeSessions are tokens. CachedInput, CacheWrite, CacheWriteHour, AudioInput and ImageInput are parts of
 // Input; Reasoning, AudioOutput and ImageOutput are parts of Output; no token belongs to two parts.
 type Usage struct {
 	Input, CachedInput int64
@@ -9,7 +9,9 @@ type Usage struct {
 
 	Output, Reasoning, AudioInput, AudioOutput, ImageInput, ImageOutput int64
 
-	Tools int64 // web searches that the provider ran
+	Tools        int64 // web searches that the provider ran
+	FileSearches int64 // searches of files that it ran
+	CodeSessions int64 // sessions in which it ran code
 	// Tier is the service tier that answered; "" is the standard one.
 	Tier string
 }
@@ -52,10 +54,10 @@ func (u Usage) Took() bool {
 	return u != Usage{}
 }
 
-func (u *Usage) counts() [11]*int64 {
+func (u *Usage) counts() [13]*int64 {
 	return [...]*int64{
 		&u.Input, &u.CachedInput, &u.CacheWrite, &u.CacheWriteHour, &u.Output, &u.Reasoning,
-		&u.AudioInput, &u.AudioOutput, &u.ImageInput, &u.ImageOutput, &u.Tools,
+		&u.AudioInput, &u.AudioOutput, &u.ImageInput, &u.ImageOutput, &u.Tools, &u.FileSearches, &u.CodeSessions,
 	}
 }
 

@@ -307,7 +307,11 @@ def outcome_of(error):
 
 def usage_of(response):
     """The usage in an answer or a chunk, or None."""
-    usage = response.get("usage") if isinstance(response, dict) else getattr(response, "usage", None)
+
+    def told(name):
+        return response.get(name) if isinstance(response, dict) else getattr(response, name, None)
+
+    usage = told("usage")
     if usage is None:
         return None
     if not isinstance(usage, dict):
@@ -326,8 +330,9 @@ def usage_of(response):
     hour = part(("cache_creation",), "ephemeral_1h_input_tokens")
     if not hour and isinstance(usage.get(prompt[0]), dict):
         hour = (usage[prompt[0]].get("cache_creation_token_details") or {}).get("ephemeral_1h_input_tokens") or 0
-    tier = response.get("service_tier") if isinstance(response, dict) else getattr(response, "service_tier", None)
-    tier = tier or usage.get("service_tier")
+    tier = told("service_tier") or usage.get("service_tier")
+    items = told("output") if isinstance(told("output"), list) else []
+    ran = [item.get("type") if isinstance(item, dict) else getattr(item, "type", None) for item in items]
     sent = of("prompt_tokens", "input_tokens")
     cached = part(prompt, "cached_tokens")
     if "prompt_tokens" not in usage and "cache_read_input_tokens" in usage:  # Anthropic's words leave both out
@@ -344,7 +349,9 @@ def usage_of(response):
         "audio_output_tokens": part(answer, "audio_tokens"),
         "image_input_tokens": part(prompt, "image_tokens"),
         "image_output_tokens": part(answer, "image_tokens"),
-        "tool_calls": part(("server_tool_use",), "web_search_requests"),
+        "tool_calls": max(part(("server_tool_use",), "web_search_requests"), ran.count("web_search_call")),
+        "file_searches": ran.count("file_search_call"),
+        "code_sessions": min(1, ran.count("code_interpreter_call")),
     }
     if isinstance(tier, str) and tier not in ("auto", "default", "standard"):
         out["service_tier"] = tier[:48]

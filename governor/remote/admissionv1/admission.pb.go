@@ -829,7 +829,10 @@ type Usage struct {
 	// Web searches that the provider ran.
 	ToolCalls int64 `protobuf:"varint,11,opt,name=tool_calls,json=toolCalls,proto3" json:"tool_calls,omitempty"`
 	// The service tier that answered. Left empty, it is the standard one.
-	ServiceTier   string `protobuf:"bytes,12,opt,name=service_tier,json=serviceTier,proto3" json:"service_tier,omitempty"`
+	ServiceTier string `protobuf:"bytes,12,opt,name=service_tier,json=serviceTier,proto3" json:"service_tier,omitempty"`
+	// Searches of files that the provider ran, and sessions in which it ran code.
+	FileSearches  int64 `protobuf:"varint,13,opt,name=file_searches,json=fileSearches,proto3" json:"file_searches,omitempty"`
+	CodeSessions  int64 `protobuf:"varint,14,opt,name=code_sessions,json=codeSessions,proto3" json:"code_sessions,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -946,6 +949,20 @@ func (x *Usage) GetServiceTier() string {
 		return x.ServiceTier
 	}
 	return ""
+}
+
+func (x *Usage) GetFileSearches() int64 {
+	if x != nil {
+		return x.FileSearches
+	}
+	return 0
+}
+
+func (x *Usage) GetCodeSessions() int64 {
+	if x != nil {
+		return x.CodeSessions
+	}
+	return 0
 }
 
 type CommitResponse struct {
@@ -1158,7 +1175,7 @@ const file_llmgov_admission_v1_admission_proto_rawDesc = "" +
 	"\x05usage\x18\x03 \x01(\v2\x1a.llmgov.admission.v1.UsageR\x05usage\x12#\n" +
 	"\routput_tokens\x18\x04 \x01(\x03R\foutputTokens\x12\x16\n" +
 	"\x06deltas\x18\x05 \x01(\x03R\x06deltas\x12\x16\n" +
-	"\x06status\x18\x06 \x01(\x05R\x06status\"\x8d\x04\n" +
+	"\x06status\x18\x06 \x01(\x05R\x06status\"\xd7\x04\n" +
 	"\x05Usage\x12!\n" +
 	"\finput_tokens\x18\x01 \x01(\x03R\vinputTokens\x12.\n" +
 	"\x13cached_input_tokens\x18\x02 \x01(\x03R\x11cachedInputTokens\x12#\n" +
@@ -1173,7 +1190,9 @@ const file_llmgov_admission_v1_admission_proto_rawDesc = "" +
 	" \x01(\x03R\x14cacheWriteHourTokens\x12\x1d\n" +
 	"\n" +
 	"tool_calls\x18\v \x01(\x03R\ttoolCalls\x12!\n" +
-	"\fservice_tier\x18\f \x01(\tR\vserviceTier\"C\n" +
+	"\fservice_tier\x18\f \x01(\tR\vserviceTier\x12#\n" +
+	"\rfile_searches\x18\r \x01(\x03R\ffileSearches\x12#\n" +
+	"\rcode_sessions\x18\x0e \x01(\x03R\fcodeSessions\"C\n" +
 	"\x0eCommitResponse\x121\n" +
 	"\x14reservation_released\x18\x01 \x01(\bR\x13reservationReleased\"6\n" +
 	"\rCancelRequest\x12%\n" +

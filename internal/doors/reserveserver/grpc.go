@@ -69,7 +69,7 @@ func (s *grpcSide) Commit(ctx context.Context, req *admissionv1.CommitRequest) (
 		end.Usage = client.Usage{
 			Input: u.InputTokens, CachedInput: u.CachedInputTokens, Output: u.OutputTokens, Reasoning: u.ReasoningTokens,
 			AudioInput: u.AudioInputTokens, AudioOutput: u.AudioOutputTokens, ImageInput: u.ImageInputTokens, ImageOutput: u.ImageOutputTokens,
-			CacheWrite: u.CacheWriteTokens, CacheWriteHour: u.CacheWriteHourTokens, Tools: u.ToolCalls, Tier: u.ServiceTier,
+			CacheWrite: u.CacheWriteTokens, CacheWriteHour: u.CacheWriteHourTokens, Tools: u.ToolCalls, FileSearches: u.FileSearches, CodeSessions: u.CodeSessions, Tier: u.ServiceTier,
 		}
 	}
 	released, err := s.book.Commit(admissionserver.CallerOf(ctx).Tenant, req.ReservationId, end)

@@ -89,6 +89,8 @@ type usageJSON struct {
 	ImageInput     int64  `json:"image_input_tokens,omitempty" minimum:"0" maximum:"1000000000"`
 	ImageOutput    int64  `json:"image_output_tokens,omitempty" minimum:"0" maximum:"1000000000"`
 	Tools          int64  `json:"tool_calls,omitempty" minimum:"0" maximum:"1000000000" description:"Web searches that the provider ran."`
+	FileSearches   int64  `json:"file_searches,omitempty" minimum:"0" maximum:"1000000000" description:"Searches of files that it ran."`
+	CodeSessions   int64  `json:"code_sessions,omitempty" minimum:"0" maximum:"1000000000" description:"Sessions in which it ran code."`
 	Tier           string `json:"service_tier,omitempty" maxLength:"48" description:"The service tier that answered, if it is not the standard one."`
 }
 

@@ -143,6 +143,8 @@ type Usage struct {
 	ImageInput     int64  `json:"image_input,omitempty"`
 	ImageOutput    int64  `json:"image_output,omitempty"`
 	Tools          int64  `json:"tool_calls,omitempty"`
+	FileSearches   int64  `json:"file_searches,omitempty"`
+	CodeSessions   int64  `json:"code_sessions,omitempty"`
 	Tier           string `json:"tier,omitempty"`
 }
 

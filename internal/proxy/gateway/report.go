@@ -139,8 +139,10 @@ func (c *call) took(l line) line {
 	if e.Usage.Reasoning > 0 {
 		l = append(l, slog.Int64("reasoning", e.Usage.Reasoning))
 	}
-	if e.Usage.Tools > 0 {
-		l = append(l, slog.Int64("tool_calls", e.Usage.Tools))
+	for _, ran := range [...]slog.Attr{slog.Int64("tool_calls", e.Usage.Tools), slog.Int64("file_searches", e.Usage.FileSearches), slog.Int64("code_sessions", e.Usage.CodeSessions)} {
+		if ran.Value.Int64() > 0 {
+			l = append(l, ran)
+		}
 	}
 	l = l.text("service_tier", e.Usage.Tier)
 	if e.Estimated {

@@ -9,6 +9,7 @@ import (
 	"testing/iotest"
 
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/test/testkit"
 	"github.com/llmgov/llmgov/streaming"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -21,7 +22,9 @@ prices:
   claude-sonnet: {input: 3, cached_input: 0.3, output: 15, tool_call: 0.01, batch: 0.5,
     above: [{context: 200000, input: 6, cached_input: 0.6, output: 22.5}]}
   claude-opus: {input: 5, cached_input: 0.5, output: 25, tiers: {fast: 6}}
-  gpt-5: {input: 1.25, cached_input: 0.125, output: 10, tool_call: 0.01, tiers: {flex: 0.5, priority: 2}, batch: 0.5}
+  claude-agent: {input: 5, cached_input: 0.5, output: 25, tool_call: 0.01, tiers: {fast: 6},
+    above: [{context: 200000, input: 10, cached_input: 1, output: 37.5}]}
+  gpt-5: {input: 1.25, cached_input: 0.125, output: 10, tool_call: 0.01, file_search: 0.0025, code_session: 0.03, tiers: {flex: 0.5, priority: 2}, batch: 0.5}
   gpt-long: {input: 2.5, cached_input: 0.25, output: 15, above: [{context: 272k, input: 5, cached_input: 0.5, output: 22.5}]}
   gpt-audio: {input: 2.5, output: 10, audio_input: 40, audio_output: 80}
   gpt-realtime: {input: 4, cached_input: 0.4, output: 16, audio_input: 32, audio_output: 64, image_input: 5}
@@ -34,16 +37,19 @@ prices:
   sonar: {input: 3, output: 15, per_call: 0.014, tool_call: 0.005}
 `
 
+// billed has these prices in force.
+func billed(t *testing.T) *tenants.Snapshot {
+	t.Helper()
+	return testkit.Must(tenants.LoadFS(fstest.MapFS{
+		"llmgov.yaml":    {Data: []byte(listed)},
+		"tenants/a.yaml": {Data: []byte(`tenants: {a: {keys: ["sha256:1111111111111111111111111111111111111111111111111111111111111111"]}}`)},
+	}, "llmgov.yaml", tenants.Options{}))(t)
+}
+
 // Each bill is worked by hand from the usage objects that providers document, by their lists of prices: in micro-dollars, which are tokens times
 // dollars a million.
 func TestBills(t *testing.T) {
-	snap, err := tenants.LoadFS(fstest.MapFS{
-		"llmgov.yaml":    {Data: []byte(listed)},
-		"tenants/a.yaml": {Data: []byte(`tenants: {a: {keys: ["sha256:1111111111111111111111111111111111111111111111111111111111111111"]}}`)},
-	}, "llmgov.yaml", tenants.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	snap := billed(t)
 	for name, tt := range map[string]struct {
 		model, answer string
 		batch         bool
@@ -107,6 +113,22 @@ func TestBills(t *testing.T) {
 			"usage":{"input_tokens":328,"input_tokens_details":{"cached_tokens":128},"output_tokens":52,"output_tokens_details":{"reasoning_tokens":20},"total_tokens":380}}`,
 			want: 20_786,
 		}, // 200 × 1.25 + 128 × 0.125 + 52 × 10 + 2 × 10000
+		"responses, files and code": {
+			model: "gpt-5", answer: `{"object":"response","status":"completed","output":[{"type":"file_search_call","id":"fs_1","queries":["file_search_call"]},{"id":"fs_2","type":"file_search_call"},
+			{"type":"code_interpreter_call","container_id":"cntr_1"},{"type":"code_interpreter_call","container_id":"cntr_1"},{"type":"mcp_call"}],
+			"usage":{"input_tokens":1000,"output_tokens":100,"total_tokens":1100}}`,
+			want: 37_250,
+		}, // 2250 + 2 × 2500 + a session of 30000
+		"responses, streamed, files and code": {
+			model: "gpt-5", answer: events(
+				`{"type":"response.file_search_call.searching","item_id":"fs_1"}`,
+				`{"type":"response.file_search_call.completed","item_id":"fs_1"}`,
+				`{"type":"response.code_interpreter_call.completed","item_id":"ci_1"}`,
+				`{"type":"response.code_interpreter_call.completed","item_id":"ci_2"}`,
+				`{"type":"response.output_text.delta","delta":"x"}`,
+				`{"type":"response.completed","response":{"object":"response","usage":{"input_tokens":1000,"output_tokens":100,"total_tokens":1100}}}`),
+			want: 34_750,
+		}, // 2250 + 2500 + 30000
 		"responses, streamed, fast answered as standard": {
 			model: "gpt-5", answer: events(
 				`{"type":"response.created","response":{"object":"response","service_tier":"priority","usage":null}}`,
@@ -186,6 +208,37 @@ func TestBills(t *testing.T) {
 				t.Errorf("%s, read %s: %+v costs %d, want %d", name, way, u, got, tt.want)
 			}
 		}
+	}
+}
+
+// A session of an agent, call by call: what docs/costs.md says of it, and what it would be taken for if each token of input and of output had one price.
+func TestBills_AgentSession(t *testing.T) {
+	priced := billed(t).Price("claude-agent")
+	plainly := &tenants.Price{Input: priced.Input, CachedInput: priced.Input, CacheWrite: priced.Input, CacheWriteHour: priced.Input, Output: priced.Output}
+	sum, taken := int64(0), int64(0)
+	for _, call := range []struct {
+		usage string
+		want  int64
+	}{
+		{`"input_tokens":20,"cache_creation_input_tokens":18000,"output_tokens":400`, 122_600}, // 20 × 5 + 18000 × 6.25 + 400 × 25
+		{
+			`"input_tokens":5,"cache_read_input_tokens":18000,"cache_creation_input_tokens":32000,"output_tokens":900,
+			"cache_creation":{"ephemeral_5m_input_tokens":2000,"ephemeral_1h_input_tokens":30000}`, 344_025,
+		}, // 5 × 5 + 18000 × 0.5 + 2000 × 6.25 + 30000 × 10 + 900 × 25
+		{`"input_tokens":10,"cache_read_input_tokens":50000,"cache_creation_input_tokens":160000,"output_tokens":2000`, 2_125_100}, // 10 × 10 + 50000 × 1 + 160000 × 12.5 + 2000 × 37.5
+		{`"input_tokens":3000,"cache_read_input_tokens":18000,"output_tokens":1000,"speed":"fast"`, 294_000},                       // (3000 × 5 + 18000 × 0.5 + 1000 × 25) × 6
+		{`"input_tokens":3000,"cache_read_input_tokens":18000,"output_tokens":1000,"speed":"standard"`, 49_000},                    // asked as fast
+		{`"input_tokens":100,"cache_read_input_tokens":21000,"output_tokens":300,"server_tool_use":{"web_search_requests":2}`, 38_500},
+	} {
+		u := governor.Usage(plain(strings.NewReader(`{"type":"message","content":[{"type":"text","text":"x"}],"usage":{` + call.usage + `}}`)))
+		if got := priced.MicroUSD(u); got != call.want {
+			t.Errorf("%s costs %d, want %d", call.usage, got, call.want)
+		}
+		sum += priced.MicroUSD(u)
+		taken += plainly.MicroUSD(u)
+	}
+	if sum != 2_973_225 || taken != 1_845_675 {
+		t.Errorf("the session costs %d, and would be taken for %d", sum, taken)
 	}
 }
 

@@ -48,14 +48,15 @@ func (c *Call) Metered(res streaming.Result) governor.Usage {
 	}
 	c.Ending.Unread = res.Cause == streaming.Completed && !c.Ask.Free && !c.Ask.Answer.None && !c.Ask.Answer.Open
 	byCaller := c.Gone() || c.Ask.Told // it may have chosen to await no usage
-	u := governor.Usage{Input: c.Request.Input, Tools: res.Usage.Tools, Tier: res.Usage.Tier}
-	if res.Usage.Input > 0 { // even a stream that broke off may have told its prompt
-		u = governor.Usage(res.Usage)
-		u.Output, u.Reasoning, u.AudioOutput, u.ImageOutput = 0, 0, 0, 0
-	} else if byCaller && !c.Ask.Free {
-		text := c.textTokens()
-		c.Estimates.Prompts.Unreported(time.Now(), c.Ask.Model, c.Ask.Prompt.Size, text)
-		u.Input = max(u.Input, text)
+	u := governor.Usage(res.Usage)
+	u.Output, u.Reasoning, u.AudioOutput, u.ImageOutput = 0, 0, 0, 0
+	if u.Input == 0 { // even a stream that broke off may have told its prompt
+		u.Input = c.Request.Input
+		if byCaller && !c.Ask.Free {
+			text := c.textTokens()
+			c.Estimates.Prompts.Unreported(time.Now(), c.Ask.Model, c.Ask.Prompt.Size, text)
+			u.Input = max(u.Input, text)
+		}
 	}
 	switch {
 	case res.Deltas > 0:
