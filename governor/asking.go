@@ -159,6 +159,9 @@ func (k *link) takes(cost limits.Cost, s *Spend) (list []Take) {
 		}
 	}
 	for _, a := range o.caps {
+		if a.Background { // it refuses nothing
+			continue
+		}
 		amount := min(a.units(s[a.Unit]), a.limit()) * a.scale
 		list = append(list, Take{Name: a.periodName(), Amount: amount, link: k, budget: a})
 	}

@@ -29,7 +29,9 @@ func (a *account) short() bool {
 }
 
 // lacksGrant reports whether calls like the last one should wait for a larger grant.
-func (a *account) lacksGrant() bool { return a.short() && a.granted < a.cap.Counted()+max(1, a.last) }
+func (a *account) lacksGrant() bool {
+	return !a.Background && a.short() && a.granted < a.cap.Counted()+max(1, a.last)
+}
 
 // elsewhere is the usage of other processes, or 0 if that is unknown now.
 func (a *account) elsewhere() int64 {

@@ -34,7 +34,7 @@ func (p *pool) settleShares(now time.Time, b *holds, s Spend) {
 }
 
 // holdAll holds the expected cost of a call in all accounts, or in none, and appends the holds to out.
-// Of several refusals it returns the worst. A shadow holds as much as it can, and its refusal is
+// Of several refusals it returns the worst. A Background budget that has no room holds nothing. A shadow holds as much as it can, and its refusal is
 // only noted.
 func holdAll(now time.Time, accounts []*account, out []held, member func(i int) budget.MemberID, b *holds) ([]held, *Refusal) {
 	var worst *Refusal
@@ -53,6 +53,12 @@ func holdAll(now time.Time, accounts []*account, out []held, member func(i int) 
 				a.of.askForMore(limits.Cost{})
 			default:
 				a.grants.askForMore()
+			}
+			if a.Background {
+				b.beyond = b.beyond || !a.short()
+				h.hold, _ = a.ask(now, member(i), 0)
+				out = append(out, h)
+				continue
 			}
 			if !b.shadow || !a.short() { // a shadow would have waited for a grant, not been refused
 				worst = worst.worse(b.refusal(now, a, member(i), ans))

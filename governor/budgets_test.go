@@ -11,6 +11,7 @@ import (
 
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/budget"
+	"github.com/llmgov/llmgov/governor/terms"
 	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
@@ -213,6 +214,52 @@ func TestBudget_AGuessBarsNobody(t *testing.T) {
 			}
 			if n < 40 || n > 41 {
 				t.Errorf("after %d calls of 500: %v", n, rej)
+			}
+		})
+	}
+}
+
+// Calls that come when a budget is spent go in the background if it says so: the slot that is kept for others they do not take. What they take is counted, also of
+// what is held no more, and in the next period nothing of it is left.
+func TestBudget_ThenBackground(t *testing.T) {
+	spends := []Budget{{Unit: UnitRequests, Limit: 2, Per: budget.Hour, Background: true}}
+	pool := Pool{Name: "p", Concurrency: 2, InteractiveReserve: 1, MaxQueue: 10}
+	ofPool := pool
+	ofPool.Budgets = spends
+	for name, tt := range map[string]struct {
+		pool    Pool
+		tenants []Tenant
+		caller  string
+	}{
+		"of a tenant":        {pool, []Tenant{{Name: "a", Weight: 1, Budgets: spends}}, "a"},
+		"of a team's parent": {pool, []Tenant{{Name: "a", Weight: 1, Budgets: spends}, {Name: "a/b", Weight: 1}}, "a/b"},
+		"of a pool":          {ofPool, []Tenant{{Name: "a", Weight: 1}}, "a"},
+		"of a member":        {pool, []Tenant{{Name: "a", Weight: 1, Members: &Members{Each: Tenant{Budgets: spends}}}}, terms.MemberName("a", "m")},
+	} {
+		testkit.Virtual(t, name, func(t *testing.T) {
+			g := must(t, Config{Pools: []Pool{tt.pool}, Tenants: tt.tenants})
+			one := Request{Tenant: tt.caller, Pool: "p", Output: 1}
+			call := func() (Lease, *Refusal) { return Refused(g.Acquire(t.Context(), one)) }
+			for hour := range 2 {
+				first, _ := call()
+				second, rej := call()
+				if rej != nil {
+					t.Fatalf("hour %d: within the budget: %v", hour, rej)
+				}
+				first.Settle(Usage{Output: 1})
+				second.Settle(Usage{Output: 1})
+				third, rej := call()
+				if rej != nil {
+					t.Fatalf("hour %d: beyond it: %v", hour, rej)
+				}
+				if _, rej := call(); rej == nil || rej.Axis != axisBackground {
+					t.Errorf("hour %d: one that would take the last slot got %+v", hour, rej)
+				}
+				if o, _ := g.Explain(one); o.Refused == nil || o.Refused.Axis != axisBackground {
+					t.Errorf("hour %d: explained as %+v", hour, o.Refused)
+				}
+				third.Settle(Usage{Output: 1})
+				time.Sleep(time.Hour)
 			}
 		})
 	}

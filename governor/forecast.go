@@ -175,7 +175,9 @@ func (o *Forecast) spend(now time.Time, accounts []*account, b *holds, member fu
 			continue
 		}
 		a = a.ifAsked() // as if the store had been asked for a grant
-		if _, ans := a.hold(now, member(i), b); !ans.OK {
+		_, ans := a.hold(now, member(i), b)
+		b.beyond = b.beyond || !ans.OK && a.Background
+		if !ans.OK && !a.Background {
 			rej := a.refusalOf(now, member(i), b.spend, ans, b.meanRun)
 			rej.of(of.tenant)
 			c.Wait = rej.RetryAfter
@@ -197,10 +199,11 @@ func (p *prospect) foretellPool(o *Forecast) {
 	member := func(i int) budget.MemberID { return seat.whole().members[i] }
 	o.spend(p.now, pool.shares, p.holds, member, budgetsOf{p.tenant.name, pool.name})
 	call := escrow.Call{
-		Leaf: seat.leaf, Background: p.req.Background || p.tenant.cfg.Background, Below: p.tenant.below(&p.req),
+		Leaf: seat.leaf,
 		Most: placement.PoolCost(pool.weights.holdCost(&p.req)), MaxWait: p.maxWait,
 		Via: pool.upstreams.MaskOf(p.req.Listed, p.req.Via), Conversation: p.req.Conversation,
 	}
+	p.place(&call)
 	o.Run = pool.remaining(pool.expect(p.tenant, seat, &p.req, &call), 0, 0, float64(pool.speed)/1000)
 	if rej := pool.refusalInOutage(p.now, p.tenant.name, &call); rej != nil {
 		o.refuse(rej)

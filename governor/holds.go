@@ -17,6 +17,8 @@ type holds struct {
 	caps   []held        // of tenants' budgets, in the order of chain
 	shares []held        // of the pool's budgets
 
+	beyond bool // of a budget that sends calls into the background
+
 	shadow bool     // it goes whatever the limits say,
 	would  *Refusal // and would have been refused
 	free   bool     // they are not enforced, so nothing beyond them is owed
@@ -140,6 +142,7 @@ func (b *holds) letNext(now time.Time, o *ownLimits, given func(*account) int64)
 	b.holds = append(b.holds, o.set.Admit(o.set.Clip(b.cost)))
 	o.applyGrants()
 	for _, a := range o.caps {
+		b.beyond = b.beyond || a.Background && a.usedByAll(now) >= a.limit()
 		b.caps = append(b.caps, a.let(now, given(a)))
 	}
 }

@@ -67,7 +67,7 @@ func (o *ownLimits) alone(now time.Time, c limits.Cost, s Spend, part func(limit
 		return o.refuseLimit(k, c, max(o.set.WaitOn(k, c), askAgain))
 	}
 	for _, a := range o.caps {
-		if a.usedByAll(now)+a.units(s[a.Unit]) > part(a.limit()) {
+		if !a.Background && a.usedByAll(now)+a.units(s[a.Unit]) > part(a.limit()) {
 			return a.refusal(now, s, o.set.MeanRun())
 		}
 	}

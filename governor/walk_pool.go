@@ -33,6 +33,7 @@ func (w *walk) enterPool() (rej *Refusal, again bool) {
 		w.leave()
 		return rej, grant != nil && w.park(grant, w.may.least) == woken
 	}
+	w.place(&call)
 	st := w.newState(&call)
 	least := w.may.least.Sub(w.now)
 	if p.set.Shared && call.MaxWait < least && p.escrow.GrantComes(w.now, &call) {
@@ -83,15 +84,25 @@ func (w *walk) pause(until time.Time) (rej *Refusal, again bool) {
 func (w *walk) call() escrow.Call {
 	p := w.pool.pool
 	call := escrow.Call{
-		Leaf: w.access.seat.leaf, Background: w.req.Background || w.tenant.cfg.Background, Below: w.may.below,
+		Leaf:    w.access.seat.leaf,
 		Most:    placement.PoolCost(w.holds.belief.cost(p.weights.holdCost(&w.req))),
 		MaxWait: w.may.until.Sub(w.now), Claim: w.req.Claim, Via: p.upstreams.MaskOf(w.req.Listed, w.req.Via), Conversation: w.req.Conversation,
 	}
+	w.place(&call)
 	p.slots.Expire(w.now)
 	if p.slots.Coming(&call) || p.upstreamsComing(w.now, &call) {
 		call.MaxWait = max(call.MaxWait, w.may.least.Sub(w.now))
 	}
 	return call
+}
+
+// place says behind which calls it goes.
+func (w *walk) place(call *escrow.Call) {
+	call.Background = w.req.Background || w.tenant.cfg.Background || w.holds.beyond
+	call.Below = w.tenant.below(&w.req)
+	if w.holds.beyond {
+		call.Below = escrow.LowestBand
+	}
 }
 
 // awaitGrant returns the waiter of a call that was refused and may wait for a grant of a budget;

@@ -57,6 +57,13 @@ var budgetShape = shape[Budget]{
 			Name: "warn_at", About: "Parts of it, such as [50%, 80%], of which an event tells once they are used, once a period.",
 			Kind: strictyaml.ListOf(strictyaml.TextKind(percentShape), 0, true), Read: readWarnings,
 		},
+		{
+			Name: "then", About: "Whether calls are refused once it is spent, as they are if it is left out, or go in the background, after all others of their tenant.",
+			Kind: strictyaml.WordKind("refuse", "background"),
+			Read: func(v value, b *Budget) {
+				strictyaml.OneOf(v, &b.Background, map[string]bool{"refuse": false, "background": true})
+			},
+		},
 	},
 	Also: schema{"required": []any{"per"}, "oneOf": []any{
 		schema{"required": []any{Tokens.String()}},

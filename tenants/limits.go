@@ -238,6 +238,9 @@ func spellBudget(b Budget) string {
 }
 
 // Origin is where t has its value of a key from, file:line:col: its own line, else that of its tier or, where a team
+	if b.Background {
+		return amount + " " + b.Name() + ", then background"
+	}
 // has such a thing from its parent, of the parent; of a limit that was overridden, who did that. It is "" for a default, and in a snapshot that was made in code.
 func (s *Snapshot) Origin(t *Tenant, key string) string {
 	if from := s.overridden(t, key); from != "" {

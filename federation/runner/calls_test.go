@@ -102,6 +102,30 @@ func TestAsk_Exact(t *testing.T) {
 	}
 }
 
+// TestBudget_ThenBackground: where calls beyond a budget go in the background none is refused by it, at whichever of two gateways and however these
+// count, and all are counted.
+func TestBudget_ThenBackground(t *testing.T) {
+	for _, mode := range []governor.LimitsMode{governor.LimitsLeased, governor.LimitsStrict, governor.LimitsCachedDeny} {
+		synctest.Test(t, func(t *testing.T) {
+			store := &shares{away: 5 * time.Millisecond}
+			list := officesIn(t, 2, store, governor.Tenant{Budgets: []governor.Budget{{Unit: governor.UnitRequests, Limit: 20, Per: budget.Month, Background: true}}}, mode)
+			var l load
+			for range 50 {
+				for _, o := range list {
+					if rej, _ := l.ask(o, 100*time.Millisecond, 100*time.Millisecond); rej != nil {
+						t.Fatalf("mode %d: after %d calls: %v", mode, len(l.used), rej)
+					}
+				}
+			}
+			time.Sleep(3 * time.Second)
+			l.ask(list[0], 0, 0)
+			if b := list[0].State().Tenants[0].Budgets[0]; b.Used < 100 || b.Used > 102 {
+				t.Errorf("mode %d: %d are told as used of 101", mode, b.Used)
+			}
+		})
+	}
+}
+
 // TestAsk_OneRoundTrip: each call that is admitted costs one round trip, also where nothing was
 // known, and waits for nothing else; many at once share one.
 func TestAsk_OneRoundTrip(t *testing.T) {

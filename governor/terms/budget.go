@@ -50,6 +50,8 @@ type Budget struct {
 	Per   Period
 	// WarnAt are the parts of it, in percent, of which somebody is told once they are used; 0 is none.
 	WarnAt [MaxWarnings]int64 `json:",omitzero"`
+	// Background says that it refuses no call: those that come once it is spent go in the background.
+	Background bool `json:",omitzero"`
 }
 
 // MaxWarnings is how many warnings a budget may have.
