@@ -69,7 +69,11 @@ func (s *Snapshot) Limits(t *Tenant, p *Pool) []Limit {
 		l.text("routes", t.Routes.String())
 	}
 	if t.ServiceTiers != nil {
-		l.text("service_tiers", strings.Join(t.ServiceTiers, " "))
+		others := ""
+		if t.LowerTiers {
+			others = ", else lower"
+		}
+		l.text("service_tiers", strings.Join(t.ServiceTiers, " ")+others)
 	}
 	if t.Members != nil {
 		l.text("members", t.Members.String())
@@ -234,13 +238,13 @@ func spellBudget(b Budget) string {
 	if b.Unit == MicroUSD {
 		amount = strictyaml.SpellDecimal(b.Limit, 6)
 	}
+	if b.Background {
+		return amount + " " + b.Name() + ", then background"
+	}
 	return amount + " " + b.Name()
 }
 
 // Origin is where t has its value of a key from, file:line:col: its own line, else that of its tier or, where a team
-	if b.Background {
-		return amount + " " + b.Name() + ", then background"
-	}
 // has such a thing from its parent, of the parent; of a limit that was overridden, who did that. It is "" for a default, and in a snapshot that was made in code.
 func (s *Snapshot) Origin(t *Tenant, key string) string {
 	if from := s.overridden(t, key); from != "" {

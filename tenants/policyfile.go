@@ -91,8 +91,8 @@ var commonFields = slices.Concat(limitFields[draft]("Own %s."), []field[draft]{
 		Start: func(*draft) any { return []any{routeNames[0], routeNames[1]} },
 	},
 	{
-		Name: "service_tiers", About: "The providers' tiers of service that its calls may name in service_tier or speed, such as flex. Others are refused, but for auto, default and standard.",
-		Kind: strictyaml.ListOf(strictyaml.TextKind(serviceTier.String()), 1, true), Read: func(v value, t *draft) { t.ServiceTiers = readServiceTiers(v) },
+		Name: "service_tiers", About: "The providers' tiers of service that its calls may name in service_tier or speed, such as flex. Others are refused, but for auto, default and standard; with {only: [flex], else: lower} they become the usual one.",
+		Kind: serviceTiersKind, Read: readServiceTiers,
 	},
 	membersField,
 	poolLimitsField,

@@ -18,7 +18,43 @@ func (t *Tenant) MayAskFor(tier string) bool {
 	return t.ServiceTiers == nil || slices.Contains(usualTiers, tier) || slices.Contains(t.ServiceTiers, tier)
 }
 
-func readServiceTiers(v value) []string {
+var serviceTierList = strictyaml.ListOf(strictyaml.TextKind(serviceTier.String()), 1, true)
+
+// serviceTiersShape is a list that says what becomes of other tiers.
+var serviceTiersShape = shape[draft]{
+	Fields: []field[draft]{
+		{
+			Name: "only", About: "The tiers of service that its calls may name.", Kind: serviceTierList,
+			Read: func(v value, t *draft) { t.ServiceTiers = readTierList(v) },
+		},
+		{
+			Name: "else", About: "Whether calls that name others are refused, as they are if it is left out, or ask for the usual tier instead.", Kind: strictyaml.WordKind("refuse", "lower"),
+			Read: func(v value, t *draft) {
+				strictyaml.OneOf(v, &t.LowerTiers, map[string]bool{"refuse": false, "lower": true})
+			},
+		},
+	},
+	Also: schema{"required": []any{"only"}},
+}
+
+// serviceTiersKind is a list, or the mapping.
+func serviceTiersKind() schema {
+	return schema{"anyOf": []any{serviceTierList(), serviceTiersShape.Schema(nil)}}
+}
+
+func readServiceTiers(v value, t *draft) {
+	t.LowerTiers = false // whatever its tier says
+	if !v.IsMapping() {
+		t.ServiceTiers = readTierList(v)
+		return
+	}
+	list, ok := v.Pairs()
+	if ok && serviceTiersShape.ReadPairs(list, t) && !strictyaml.Has(list, "only") {
+		v.Problem("has no only; write the tiers that calls may name, such as only: [flex]")
+	}
+}
+
+func readTierList(v value) []string {
 	list := v.Texts(func(it value) string {
 		text, ok := it.Scalar()
 		if ok && !serviceTier.MatchString(text) {
@@ -36,6 +72,7 @@ func readServiceTiers(v value) []string {
 func (c *compiler) inheritTiers(t, parent *Tenant) {
 	if t.ServiceTiers == nil {
 		t.ServiceTiers = parent.ServiceTiers
+		t.LowerTiers = parent.LowerTiers
 	}
 	for _, tier := range t.ServiceTiers {
 		if !parent.MayAskFor(tier) {

@@ -219,6 +219,14 @@ func TestTemplate_Override(t *testing.T) {
 		{"credit: 500ms", ", credit: 0s", plain},
 		{"budgets: [{tokens: 5, per: day}]", "", with(func(t *Tenant) { t.Budgets = []Budget{{Unit: Tokens, Limit: 5, Per: Day}} })},
 		{"budgets: [{tokens: 5, per: day}]", ", budgets: [{tokens: 6, per: week}]", with(func(t *Tenant) { t.Budgets = []Budget{{Unit: Tokens, Limit: 6, Per: Week}} })},
+		{"budgets: [{tokens: 5, per: day, then: background}]", "", with(func(t *Tenant) { t.Budgets = []Budget{{Unit: Tokens, Limit: 5, Per: Day, Background: true}} })},
+		{"budgets: [{tokens: 5, per: day, then: background}]", ", budgets: [{tokens: 5, per: day, then: refuse}]", with(func(t *Tenant) { t.Budgets = []Budget{{Unit: Tokens, Limit: 5, Per: Day}} })},
+		{"service_tiers: [flex]", "", with(func(t *Tenant) { t.ServiceTiers = []string{"flex"} })},
+		{"service_tiers: [flex]", ", service_tiers: {only: [default], else: lower}", with(func(t *Tenant) {
+			t.ServiceTiers = []string{"default"}
+			t.LowerTiers = true
+		})},
+		{"service_tiers: {only: [flex], else: lower}", ", service_tiers: [flex]", with(func(t *Tenant) { t.ServiceTiers = []string{"flex"} })},
 		{"budgets: [{usd: 5, per: day}]", ", budgets: []", plain}, // nobody counts usd, so no price is needed
 		{"routes: [models]", "", with(func(t *Tenant) { t.Routes = RouteModels })},
 		{"routes: [models]", ", routes: [realtime, inference]", with(func(t *Tenant) { t.Routes = RouteInference | RouteRealtime })},

@@ -73,6 +73,8 @@ type Tenant struct {
 	Upstreams []string `json:",omitempty"`
 	// ServiceTiers are the providers' tiers of service, such as flex, for which its calls may ask beside the usual one. nil becomes all.
 	ServiceTiers []string `json:",omitempty"`
+	// LowerTiers makes calls that ask for others ask for the usual one instead, and refuses none.
+	LowerTiers bool `json:",omitempty"`
 	// Shadow says that its limits are watched and not enforced.
 	Shadow bool
 	// Blocked is the override, its own or a parent's, because of which none of its calls passes. A Snapshot sets it.

@@ -34,9 +34,10 @@ func Answer(r *dialect.Route, h *head.Head) ask.Answer {
 // olderBounds are the bounds of chat where servers do not know the newer one.
 var olderBounds = []head.Bound{head.MaxTokens, head.MaxCompletionTokens}
 
-// Edits are the changes of a body that its answer has at most so many tokens, and reports its usage, without what its server refuses.
+// Edits are the changes of a body that its answer has at most so many tokens, and reports its usage, without what its server refuses, and that tiers were lowered.
 // Those that add something come last: a bound, and then the usage, of which the chunk that reports it is to be withheld.
 func Edits(r *dialect.Route, h *head.Head, most int64, without upstreams.Addition) (edits []splice.Edit, added upstreams.Addition) {
+	edits = h.Lowered(edits)
 	if r.Bounds != nil && most > 0 {
 		names := r.Bounds
 		newer := names[0] == head.MaxCompletionTokens

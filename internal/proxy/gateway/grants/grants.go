@@ -22,8 +22,12 @@ type Scope struct {
 	MayUse   func(model string) bool
 }
 
-// Tiers refuses a body that names a tier of service for which its tenant may not ask.
+// Tiers refuses a body that names a tier of service for which its tenant may not ask, or lowers that.
 func Tiers(t *tenants.Tenant, h *head.Head) *ask.Refusal {
+	h.Lower(func(tier string) bool { return !t.LowerTiers || t.MayAskFor(tier) })
+	if t.LowerTiers {
+		return nil
+	}
 	for tier := h.Asked; tier != nil; tier = tier.Before {
 		if !t.MayAskFor(tier.Name) {
 			return ask.Invalid(tier.Param, "Tenant "+t.Name+" may not ask for the "+tier.Param+" "+strconv.Quote(text.Brief(tier.Name))+

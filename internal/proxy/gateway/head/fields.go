@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/llmgov/llmgov/internal/lib/splice"
 )
 
 // How the governed fields of a body are read, each by its own rule.
@@ -86,13 +88,47 @@ const (
 
 // readTier reads a tier of service. Speech has a speed that is a number.
 func (h *Head) readTier(param string, v gjson.Result) *Error {
-	if v.Type == gjson.String {
-		h.Asked = &ServiceTier{param, textOf(v), h.Asked}
+	if v.Type != gjson.String {
+		return nil
 	}
-	if tier, ok := nameIn(v); ok && !usualTiers[tier] && len(tier) <= longestTier && strings.Trim(tier, tierLetters) == "" {
-		h.Tier = tier
+	h.Asked = &ServiceTier{Param: param, Name: textOf(v), Before: h.Asked, at: fieldAt(v)}
+	if tier := h.Asked.Name; !usualTiers[tier] && len(tier) <= longestTier && strings.Trim(tier, tierLetters) == "" {
+		h.Asked.asks = tier
 	}
+	h.tier()
 	return nil
+}
+
+// tier is the last one that the body asks for.
+func (h *Head) tier() {
+	h.Tier = ""
+	for t := h.Asked; t != nil && h.Tier == ""; t = t.Before {
+		if !t.lowered {
+			h.Tier = t.asks
+		}
+	}
+}
+
+// Lower has the body ask for the usual tier in place of those that it may not name.
+func (h *Head) Lower(may func(tier string) bool) {
+	for t := h.Asked; t != nil; t = t.Before {
+		t.lowered = !may(t.Name)
+	}
+	h.tier()
+}
+
+// Lowered adds the edits of tiers that were lowered.
+func (h *Head) Lowered(edits []splice.Edit) []splice.Edit {
+	for t := h.Asked; t != nil; t = t.Before {
+		if t.lowered {
+			usual := `"default"`
+			if t.Param == "speed" {
+				usual = `"standard"`
+			}
+			edits = append(edits, splice.Edit{Start: t.at.start, End: t.at.end, Text: usual})
+		}
+	}
+	return edits
 }
 
 func (h *Head) readStore(v gjson.Result) *Error {

@@ -97,6 +97,10 @@ type Other struct {
 type ServiceTier struct {
 	Param, Name string
 	Before      *ServiceTier
+
+	at      field
+	asks    string // "" if it asks for nothing else than a call that names no tier
+	lowered bool
 }
 
 // Reference is an id to which a body refers, and the key under which it does.

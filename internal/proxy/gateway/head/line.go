@@ -60,9 +60,12 @@ func (l *Line) read(name string, v gjson.Result, line []byte, mayCall func(url s
 	return nil
 }
 
-// Clamp cuts the bounds of the line's body as [Head.Clamp] does. The edits are of the line.
-func (l *Line) Clamp(names []Bound, most int64) []splice.Edit {
-	edits := l.Head.Clamp(nil, names, most)
+// Edits lower the tiers of the line's body, and cut its bounds to most, if that is not 0, as [Head.Clamp] does. They are of the line.
+func (l *Line) Edits(names []Bound, most int64) []splice.Edit {
+	edits := l.Head.Lowered(nil)
+	if names != nil && most > 0 {
+		edits = l.Head.Clamp(edits, names, most)
+	}
 	for i := range edits {
 		edits[i].Start += l.at
 		edits[i].End += l.at

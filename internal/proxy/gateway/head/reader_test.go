@@ -43,7 +43,7 @@ func checkRead(t testing.TB, body []byte) {
 		want.Prompt.Size = got.Prompt.Size
 	}
 	ignored := cmpopts.IgnoreFields(Head{}, "scanned", "references", "unreferable", "deeper", "Conversation")
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(Head{}, field{}, streamOptions{}), ignored); diff != "" {
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(Head{}, field{}, streamOptions{}, ServiceTier{}), ignored); diff != "" {
 		t.Fatalf("%.2000q\n(-want +got):\n%s", body, diff)
 	}
 }

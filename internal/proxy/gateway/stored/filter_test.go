@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/llmgov/llmgov/internal/lib/form"
+	"github.com/llmgov/llmgov/internal/lib/splice"
 	"github.com/llmgov/llmgov/internal/proxy/gateway/head"
 	"github.com/llmgov/llmgov/internal/proxy/gateway/route"
 	"github.com/llmgov/llmgov/internal/run/admission"
@@ -154,7 +155,10 @@ func (*testChecker) CheckModel(model string) *ask.Refusal {
 	return admission.NotGranted("acme", "", model)
 }
 
-func (*testChecker) CheckTiers(*head.Head) *ask.Refusal { return nil }
+func (*testChecker) CheckTiers(h *head.Head) *ask.Refusal {
+	h.Lower(func(tier string) bool { return tier != "priority" })
+	return nil
+}
 
 func (*testChecker) CheckReference(ref head.Reference) *ask.Refusal {
 	if ref.ID == "f" {
@@ -187,6 +191,8 @@ func TestFile_Check(t *testing.T) {
 			name: "none, and one below it", file: chat + "}}\n" + chat + `,"max_tokens":9}}`, calls: "/chat/completions m,/chat/completions m",
 			sent: `{"url":"/v1/chat/completions","body":{"max_completion_tokens":50,"model":"m"}}` + "\n" + chat + `,"max_tokens":9}}`,
 		},
+		{name: "a tier that is lowered", file: chat + `,"service_tier":"priority","max_tokens":90}}`, sent: chat + `,"service_tier":"default","max_tokens":50}}`, calls: "/chat/completions m"},
+		{name: "one of embeddings", file: `{"url":"/v1/embeddings","body":{"service_tier":"priority","model":"m"}}`, sent: `{"url":"/v1/embeddings","body":{"service_tier":"default","model":"m"}}`, calls: "/embeddings m"},
 		{name: "no tokens are produced", file: `{"url":"/v1/embeddings","body":{"model":"m"}}`, calls: "/embeddings m"},
 		{name: "an object of its own", file: chat + `,"file_id":"f","max_tokens":1}}`, calls: "/chat/completions m"},
 		{name: "what only looks like one", file: chat + `,"tools":[{"parameters":{"default":{"file_id":"x","File_id":1}}}],"max_tokens":1}}`, calls: "/chat/completions m"},
@@ -220,6 +226,7 @@ func TestFile_Check(t *testing.T) {
 			}
 			text := tc.file
 			edits := sent.Parts[1].Edits
+			splice.Sort(edits)
 			for i := len(edits) - 1; i >= 0; i-- {
 				text = text[:edits[i].Start] + edits[i].Text + text[edits[i].End:]
 			}

@@ -143,17 +143,14 @@ func (f File) govern(l *head.Line) ([]splice.Edit, *ask.Refusal) {
 	if l.Head.FallsBack && len(l.Head.Others) == 0 {
 		return nil, invalid("", "route: fallback needs models.")
 	}
-	if f.MaxOutput == 0 {
-		return nil, nil
-	}
 	r := route.Inference(l.URL)
-	if r == nil {
+	switch {
+	case r != nil:
+		return l.Edits(r.Bounds, f.MaxOutput), nil
+	case f.MaxOutput > 0:
 		return nil, invalid("", "A call must name its url.")
 	}
-	if r.Bounds == nil {
-		return nil, nil
-	}
-	return l.Clamp(r.Bounds, f.MaxOutput), nil
+	return l.Edits(nil, 0), nil
 }
 
 // IsInference reports whether a call of a batch is to a route of inference, which upstreams need not check.
