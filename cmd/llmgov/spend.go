@@ -31,7 +31,7 @@ type spendCmd struct {
 func (spendCmd) Help() string {
 	return `Example: llmgov spend --by team,model --from 2027-01-01 --to 2027-01-31 --csv
 
-With store postgres it counts the calls of all gateways, else those of the gateway that is asked.`
+With a store it counts the calls of all gateways.`
 }
 
 func (c spendCmd) Run(e *env) error {

@@ -105,7 +105,9 @@ func (g *gateways) Look(ctx context.Context, pool string) (federation.View, erro
 
 func TestDocuments(t *testing.T) {
 	t.Parallel()
-	storetest.RunDocuments(t, open(t, place(t)))
+	s := open(t, place(t))
+	storetest.RunDocuments(t, s)
+	storetest.RunSpend(t, s)
 }
 
 // TestStore: the suite, with gateways that know no logs and with some that do.

@@ -287,6 +287,7 @@ func TestDocuments(t *testing.T) {
 	t.Parallel()
 	s, _ := databases(t)(t)
 	storetest.RunDocuments(t, s)
+	storetest.RunSpend(t, s)
 }
 
 func TestParts(t *testing.T) {

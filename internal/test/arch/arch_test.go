@@ -59,7 +59,7 @@ var rules = []rule{
 	{"federation/spend", "", silent, "sums are kept by whoever is told of them"},
 	{"federation/store", "federation federation/runner federation/spend", "net net/http os log log/slog sync sync/atomic", "a program has the stores that it links, as database/sql has it"},
 	{"federation/postgres", "federation federation/spend federation/store federation/internal/gobs federation/parts github.com/jackc/pgx/v5", "net/http os log log/slog", "a store keeps accounts, and does not know what they are for"},
-	{"federation/redis", "federation federation/store federation/parts internal/lib/certs github.com/redis/go-redis/v9", "net/http log log/slog", "a store keeps accounts, and does not know what they are for"},
+	{"federation/redis", "federation federation/spend federation/store federation/parts internal/lib/certs github.com/redis/go-redis/v9", "net/http log log/slog", "a store keeps accounts, and does not know what they are for"},
 	{"federation/runner", "federation federation/parts", silent, "what runs the protocol is told of pools and stores, and returns what went wrong"},
 	{"internal/test/testkit", "github.com/google/go-cmp/cmp", "", "how much is tested does not depend on the subject"},
 	{"internal/test/testkit/pgtest", "internal/test/testkit", "", "a server for tests is another program"},
@@ -70,7 +70,7 @@ var rules = []rule{
 	{"internal/test/testkit/leaktest", "go.uber.org/goleak", "", "fails packages whose tests leave goroutines behind"},
 	{"internal/test/testkit/doctable", "", "", "a table on a page is text, whatever suite it is of"},
 	{"internal/test/testkit/mutation", "", "", "what is broken and tested is another program"},
-	{"internal/test/testkit/storetest", `federation federation/parts federation/runner internal/test/testkit github.com/anishathalye/porcupine github.com/google/go-cmp/cmp`, silent, "a suite sees stores as their callers do"},
+	{"internal/test/testkit/storetest", `federation federation/parts federation/runner federation/spend federation/store internal/test/testkit github.com/anishathalye/porcupine github.com/google/go-cmp/cmp`, silent, "a suite sees stores as their callers do"},
 	{"internal/test/testkit/wallclock", "", "", "the process whose clock is stepped is another program"},
 	{"governor/terms", "escrow escrow/adaptive escrow/budget escrow/limits escrow/limits/shape escrow/placement escrow/slots", pure, "values are read from policies, and enforced, elsewhere"},
 	{"governor", `governor/terms escrow escrow/adaptive escrow/lengths escrow/budget escrow/fairness escrow/limits escrow/placement escrow/slots

@@ -1,4 +1,4 @@
-package postgres
+package storetest
 
 import (
 	"slices"
@@ -6,17 +6,17 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/federation/spend"
+	"github.com/llmgov/llmgov/federation/store"
 	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
-// TestSpend: the rows of two gateways are added up; one that is told twice, or late, counts once; old days are deleted.
-func TestSpend(t *testing.T) {
-	t.Parallel()
-	s := open(t, place(t))
+// RunSpend tests the account of spend of a store: the rows of two gateways are added up; one that is told twice, or late, counts once; old days are deleted.
+func RunSpend(t *testing.T, s store.Spend) {
+	t.Helper()
 	ctx := t.Context()
 	today := spend.DayOf(time.Now().UTC())
 	row := func(day, tenant string, calls int64) spend.Row {
-		return spend.Row{Key: spend.Key{Day: day, Tenant: tenant, Model: "m", Upstream: "u"}, Sum: spend.Sum{spend.Calls: calls, spend.MicroUSD: 10 * calls}}
+		return spend.Row{Key: spend.Key{Day: day, Tenant: tenant, Model: "m", Upstream: "u"}, Sum: spend.Sum{spend.Calls: calls, spend.MicroUSD: 1_000_000_000_000_001 * calls}}
 	}
 	old := spend.DayOf(time.Now().AddDate(0, 0, -spend.KeepDays-2))
 	for _, put := range []struct {
