@@ -7,12 +7,15 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/llmgov/llmgov/federation/spend"
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/governor/terms"
 	"github.com/llmgov/llmgov/internal/ops/telemetry"
 	"github.com/llmgov/llmgov/internal/run/admission/ask"
 	"github.com/llmgov/llmgov/internal/test/testkit"
@@ -607,5 +610,54 @@ func TestSpend_Tries(t *testing.T) {
 		if n := counted(t, ctl); n != 220 {
 			t.Errorf("the metrics have %d tokens", n)
 		}
+	}
+}
+
+// TestSpend_Bounded: ten thousand names of models, called with a hundred thousand keys, make no more series and rows than the models that the policy names.
+func TestSpend_Bounded(t *testing.T) {
+	keys := testkit.Rounds(10_000, 100_000)
+	snap := rules{tenants: map[string]string{"acme": "*"}, pools: map[string]string{"p": "named gpt-* *"}}.snapshot(t)
+	list := slices.Clone(snap.Tenants())
+	list[0].Limits = terms.Limits{}
+	list[0].Keys = nil
+	for i := range keys {
+		list[0].Keys = append(list[0].Keys, tenants.Key{Name: fmt.Sprint("k", i), Hash: tenants.HashKey(fmt.Sprint("sk-", i))})
+	}
+	ctl := newControllerOf(t, testkit.Must(tenants.Build(*snap.Config(), list))(t))
+	book := spend.NewBook(time.UTC)
+	ctl.metrics.SpendTo(func(tenant string, k telemetry.Taken) {
+		book.Add(time.Now(), spend.Key{Tenant: tenant, Model: k.Model, Upstream: k.Upstream}, spend.Sum{spend.Calls: k.Calls})
+	})
+	call := func(i int, model string) {
+		c := new(Call)
+		c.Begin(t.Context(), ctl, ctl.Policy(), "id")
+		one := asked
+		one.Model = model
+		if f := c.Enter(Caller{Key: fmt.Sprint("sk-", i%keys)}, one); f != nil {
+			t.Fatalf("call %d is refused: %+v", i, f)
+		}
+		c.Send()
+		c.Complete(governor.Usage{Input: 1, Output: 1})
+		c.Close()
+	}
+	size := func() (series int) {
+		for _, family := range testkit.Must(ctl.metrics.Gather())(t) {
+			if strings.HasPrefix(family.GetName(), "llmgov_") {
+				series += len(family.GetMetric())
+			}
+		}
+		return series
+	}
+	for i, model := range []string{"named", "gpt-x", "x", "y"} {
+		call(i, model)
+	}
+	before := size()
+	for i := range testkit.Rounds(1000, 100_000) {
+		call(i, []string{fmt.Sprint("gpt-", i%10_000), fmt.Sprint(i%10_000, "-model"), "named"}[i%3])
+	}
+	rows := map[string]bool{}
+	book.Rows("0000-00-00", "9999-99-99", func(r spend.Row) { rows[r.Model] = true })
+	if after := size(); after != before || len(rows) != 3 {
+		t.Errorf("%d series have become %d, and there are rows of %v", before, after, rows)
 	}
 }
