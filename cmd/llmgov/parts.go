@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+
 	"github.com/llmgov/llmgov/governor/tokens/bpe"
 	"github.com/llmgov/llmgov/internal/lib/certs"
 	"github.com/llmgov/llmgov/internal/ops/admin"
@@ -29,6 +31,7 @@ type parts struct {
 	*instance.Instance
 	log      *slog.Logger
 	tracer   *tracing.Tracer
+	otlp     *sdkmetric.MeterProvider // sends metrics; nil if nobody wants them
 	gateway  *gateway.Gateway
 	owners   *objects.Store
 	adminTLS *certs.Watched
@@ -56,7 +59,11 @@ func (p *parts) build(ctx context.Context, snap *tenants.Snapshot, fresh bool) (
 	if err != nil {
 		return err
 	}
-	p.tracer, err = otlp.Start(ctx, otlp.Options{Version: versionText(), Node: p.Node, Log: p.log})
+	who := otlp.Options{Version: versionText(), Node: p.Node, Log: p.log}
+	p.tracer, err = otlp.Start(ctx, who)
+	if err == nil {
+		p.otlp, err = otlp.StartMetrics(ctx, who, p.Metrics)
+	}
 	if err != nil {
 		return err
 	}

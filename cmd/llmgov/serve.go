@@ -205,7 +205,7 @@ func serve(e *env, from source, demoLoad bool) (err error) {
 		shutdown(p.Governor, calls, dataServer, patience, graceOf(context.Cause(ctx), patience), func(cause error) { cut(cause); admissions.cut(cause) }, p.log)
 		admissions.close()
 		ended()
-		flush(p.tracer, until, p.log)
+		p.flush(until)
 		if wait(adminServer, nil, time.Second) != nil { // because a hanging scrape must not delay the end
 			return adminServer.Close()
 		}

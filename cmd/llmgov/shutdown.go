@@ -13,7 +13,6 @@ import (
 
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/ops/crash"
-	"github.com/llmgov/llmgov/internal/ops/tracing"
 	"github.com/llmgov/llmgov/internal/run/admission"
 )
 
@@ -63,12 +62,18 @@ func shutdown(gov *governor.Governor, calls []drain, server server, patience, gr
 	log.Info("stopped")
 }
 
-// flush sends the last spans, in the rest of the time to drain.
-func flush(tracer *tracing.Tracer, until time.Time, log *slog.Logger) {
+// flush sends the last spans and metrics, in the rest of the time to drain.
+func (p *parts) flush(until time.Time) {
 	ctx, cancel := context.WithTimeout(context.Background(), max(time.Until(until), time.Second))
 	defer cancel()
-	if err := tracer.Shutdown(ctx); err != nil {
-		log.Warn("the last spans are lost", "error", err.Error())
+	if err := p.tracer.Shutdown(ctx); err != nil {
+		p.log.Warn("the last spans are lost", "error", err.Error())
+	}
+	if p.otlp == nil {
+		return
+	}
+	if err := p.otlp.Shutdown(ctx); err != nil {
+		p.log.Warn("the last metrics are not sent", "error", err.Error())
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	dto "github.com/prometheus/client_model/go"
 )
 
 // Outcomes of a request, the label of requests_total.
@@ -95,11 +96,13 @@ func (m *Metrics) SpendTo(f func(tenant string, t Taken)) { m.spent = f }
 // Registry has all metrics, for tests and for more collectors.
 func (m *Metrics) Registry() *prometheus.Registry { return m.registry }
 
+// Gather is prometheus.Gatherer's, of all metrics as they are now.
+func (m *Metrics) Gather() ([]*dto.MetricFamily, error) {
+	m.hush(time.Now())
+	return m.registry.Gather()
+}
+
 // Handler serves /metrics, as OpenMetrics with exemplars if the request accepts it.
 func (m *Metrics) Handler() http.Handler {
-	all := promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{Registry: m.registry, EnableOpenMetrics: true})
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		m.hush(time.Now())
-		all.ServeHTTP(w, r)
-	})
+	return promhttp.HandlerFor(m, promhttp.HandlerOpts{Registry: m.registry, EnableOpenMetrics: true})
 }

@@ -41,7 +41,7 @@ func (t *troubles) Handle(err error) {
 		return
 	}
 	t.next = now.Add(quiet)
-	t.log.Warn("spans are lost", "error", err.Error(), "also_since_last_told", t.since)
+	t.log.Warn("spans or metrics are lost", "error", err.Error(), "also_since_last_told", t.since)
 	t.since = 0
 }
 

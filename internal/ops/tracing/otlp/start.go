@@ -1,4 +1,4 @@
-// Package otlp exports the spans of calls by OpenTelemetry's SDK and its protocol OTLP, as the standard OTEL_* variables
+// Package otlp exports the spans of calls, and metrics, by OpenTelemetry's SDK and its protocol OTLP, as the standard OTEL_* variables
 // configure. Programs that trace otherwise, or not at all, do not link it.
 package otlp
 
@@ -24,19 +24,35 @@ type Options struct {
 	Log           *slog.Logger
 }
 
+// signal is one of the things that OpenTelemetry sends, by its name in variables.
+type signal struct{ variable, not string }
+
+var (
+	traces  = signal{"TRACES", "no tracing"}
+	metrics = signal{"METRICS", "no metrics by OTLP"}
+)
+
 // Start begins to trace if the environment configures it, by an endpoint for OTLP or by
 // OTEL_TRACES_EXPORTER=otlp, else it returns nil. The environment is the process's, because
 // OpenTelemetry's own packages read no other. Unsupported settings are logged and ignored, as
 // the specification demands: a variable for all processes of a cluster must not stop a gateway.
 func Start(ctx context.Context, opt Options) (*tracing.Tracer, error) {
-	if !wanted(opt.Log) {
+	if !traces.wanted(opt.Log) {
 		return nil, nil
+	}
+	if p := os.Getenv("OTEL_PROPAGATORS"); p != "" && !strings.Contains(p, "tracecontext") {
+		opt.Log.Warn("OTEL_PROPAGATORS is ignored: traces are continued and passed on by traceparent alone", "value", p)
 	}
 	redirectErrors(opt.Log)
 	exporter, err := newExporter(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("tracing: %w", err)
 	}
+	return tracing.New(sdktrace.NewTracerProvider(sdktrace.WithResource(who(ctx, opt)), sdktrace.WithBatcher(exporter))), nil
+}
+
+// who says who sends.
+func who(ctx context.Context, opt Options) *resource.Resource {
 	who, err := resource.New(ctx,
 		resource.WithAttributes(semconv.ServiceName("llmgov"), semconv.ServiceVersion(opt.Version), semconv.ServiceInstanceID(opt.Node)),
 		resource.WithTelemetrySDK(),
@@ -44,47 +60,44 @@ func Start(ctx context.Context, opt Options) (*tracing.Tracer, error) {
 	if err != nil {
 		opt.Log.Warn("OTEL_RESOURCE_ATTRIBUTES is partly invalid", "error", err.Error())
 	}
-	return tracing.New(sdktrace.NewTracerProvider(sdktrace.WithResource(who), sdktrace.WithBatcher(exporter))), nil
+	return who
 }
 
 func newExporter(ctx context.Context) (sdktrace.SpanExporter, error) {
-	if _, p := protocol(); p == "grpc" {
+	if _, p := traces.protocol(); p == "grpc" {
 		return otlptracegrpc.New(ctx)
 	}
 	return otlptracehttp.New(ctx) // which reads the format, protobuf or JSON, itself
 }
 
-// wanted reports whether the environment configures tracing that is supported.
-func wanted(log *slog.Logger) bool {
+func (s signal) wanted(log *slog.Logger) bool {
 	if strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") {
 		return false
 	}
-	exporter := os.Getenv("OTEL_TRACES_EXPORTER")
+	name := "OTEL_" + s.variable + "_EXPORTER"
+	exporter := os.Getenv(name)
 	switch exporter {
 	case "otlp":
-	case "":
-		if os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT") == "" && os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") == "" {
+	case "": // a collector of traces need not take metrics
+		if s != traces || os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT") == "" && os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") == "" {
 			return false
 		}
 	case "none":
 		return false
 	default:
-		log.Warn("no tracing: OTEL_TRACES_EXPORTER must be otlp or none", "value", exporter)
+		log.Warn(s.not+": "+name+" must be otlp or none", "value", exporter)
 		return false
 	}
-	if name, p := protocol(); p != "http/protobuf" && p != "http/json" && p != "grpc" {
-		log.Warn("no tracing: "+name+" must be http/protobuf, http/json or grpc", "value", p)
+	if name, p := s.protocol(); p != "http/protobuf" && p != "http/json" && p != "grpc" {
+		log.Warn(s.not+": "+name+" must be http/protobuf, http/json or grpc", "value", p)
 		return false
-	}
-	if p := os.Getenv("OTEL_PROPAGATORS"); p != "" && !strings.Contains(p, "tracecontext") {
-		log.Warn("OTEL_PROPAGATORS is ignored: traces are continued and passed on by traceparent alone", "value", p)
 	}
 	return true
 }
 
-// protocol is the protocol of the export, and the variable that sets it.
-func protocol() (name, value string) {
-	for _, name := range []string{"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"} {
+// protocol is what spans or metrics are sent by, and the variable that says so.
+func (s signal) protocol() (name, value string) {
+	for _, name := range []string{"OTEL_EXPORTER_OTLP_" + s.variable + "_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"} {
 		if p := os.Getenv(name); p != "" {
 			return name, p
 		}

@@ -28,7 +28,7 @@ import (
 var variables = []string{
 	"OTEL_SDK_DISABLED", "OTEL_TRACES_EXPORTER", "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
 	"OTEL_EXPORTER_OTLP_PROTOCOL", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TIMEOUT",
-	"OTEL_PROPAGATORS", "OTEL_TRACES_SAMPLER", "OTEL_TRACES_SAMPLER_ARG", "OTEL_SERVICE_NAME", "OTEL_RESOURCE_ATTRIBUTES",
+	"OTEL_METRICS_EXPORTER", "OTEL_EXPORTER_OTLP_METRICS_PROTOCOL", "OTEL_PROPAGATORS", "OTEL_TRACES_SAMPLER", "OTEL_TRACES_SAMPLER_ARG", "OTEL_SERVICE_NAME", "OTEL_RESOURCE_ATTRIBUTES",
 }
 
 func setAll(t *testing.T, vars map[string]string) {
@@ -183,7 +183,7 @@ func TestTroublesAreToldSeldom(t *testing.T) {
 		tr.Handle(errors.New("connection refused"))
 		now = now.Add(5 * time.Second)
 	}
-	if n := strings.Count(log.String(), "spans are lost"); n != 2 || !strings.Contains(log.String(), "also_since_last_told=11") {
+	if n := strings.Count(log.String(), "spans or metrics are lost"); n != 2 || !strings.Contains(log.String(), "also_since_last_told=11") {
 		t.Errorf("%d lines:\n%s", n, log)
 	}
 }
