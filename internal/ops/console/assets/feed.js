@@ -1,4 +1,4 @@
-// Keeps the state fresh: the snapshot each second, what the view needs besides every two,
+// Keeps the state fresh: the snapshot each second, what the view needs besides every two (spend every thirty),
 // and the events as they come. Nothing is asked for by a page that nobody sees.
 
 import { get, request } from './api.js';
@@ -7,13 +7,14 @@ import { sample } from './series.js';
 import { changed, happened, sampled, state } from './state.js';
 
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
-const paths = { tenants: 'api/v1/tenants', fairness: 'api/v1/fairness', leases: 'api/v1/leases', policy: 'api/v1/policy', keys: 'api/v1/keys' };
+const paths = { tenants: 'api/v1/tenants', fairness: 'api/v1/fairness', leases: 'api/v1/leases', policy: 'api/v1/policy', keys: 'api/v1/keys', spend: 'api/v1/spend' };
 const page = 1000; // tenants of one answer
 const asked = {}; // by what is needed, where it was asked for
 
 // pathOf asks for the tenant whose page it is, or for those that the filter is of where there are too many to have all.
 function pathOf(name, tenant) {
   if (name === 'leases') return paths[name];
+  if (name === 'spend') return `${paths[name]}?by=${state.spendBy}`;
   if (tenant) return `${paths[name]}?tenant=${encodeURIComponent(tenant)}`;
   if (name === 'keys' || (state.snapshot?.tenants ?? 0) <= page) return paths[name];
   return `${paths[name]}?limit=${page}&q=${encodeURIComponent(state.filter.trim())}`;
@@ -31,7 +32,7 @@ export async function poll(needs) {
         state.problem = '';
         state.problemSince = null;
         const { names, tenant } = needs();
-        for (const name of names) if (turn % 2 === 0 || asked[name] !== pathOf(name, tenant)) await refresh(name, tenant);
+        for (const name of names) if (turn % (name === 'spend' ? 30 : 2) === 0 || asked[name] !== pathOf(name, tenant)) await refresh(name, tenant);
       } catch (error) {
         state.problem = error.status ? error.message : 'The gateway does not answer';
         state.problemSince ??= Date.now();

@@ -11,11 +11,12 @@ import * as nodes from './views/nodes.js';
 import * as overview from './views/overview.js';
 import * as policy from './views/policy.js';
 import * as request from './views/request.js';
+import * as spend from './views/spend.js';
 import * as tenant from './views/tenant.js';
 import * as tenants from './views/tenants.js';
 
-const views = { overview, tenants, decisions, leases, nodes, policy, tenant, request };
-const tabs = Object.keys(views).slice(0, 6);
+const views = { overview, tenants, decisions, leases, nodes, policy, spend, tenant, request };
+const tabs = Object.keys(views).slice(0, 7);
 const main = document.getElementById('main');
 const head = document.getElementById('head');
 const wrong = document.getElementById('strip');

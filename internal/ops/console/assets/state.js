@@ -17,6 +17,7 @@ export const state = {
   pool: '', // '' is all
   kinds: new Set(['refused', 'failed', 'shadow', 'throttled', 'reloaded']), // of decisions that are shown
   sort: { by: 'received', down: true },
+  spendBy: 'team',
   paused: false,
   explained: new Map(), // by request: {answer} or {error}
 };

@@ -42,6 +42,7 @@ pools:
     rpm: 5000
     concurrency: 160
   embeddings: {models: ["text-embedding-3-small"], upstream: openai, rpm: 3000}
+prices: {builtin: true}
 `,
     'tenants/all.yaml': policies,
   }, '--node', 'gw-1', '--region', 'eu-west');
@@ -120,6 +121,21 @@ test('tenants can be filtered and sorted', async () => {
   await page.getByRole('button', { name: 'Received' }).click();
   await accessible(page);
   await page.locator('select').selectOption('');
+});
+
+test('spend is shown by team, and by what one chooses', async () => {
+  await go(page, '#/spend');
+  await until('assistant has cost something', async () => /\$/.test(await text('tr:has(a[title="shop/assistant"]) td.number')));
+  const total = await text('.bar-tools .count');
+  assert.match(total, /^\$[0-9.,]+ for [0-9,]+ calls, .* of this gateway$/);
+  await accessible(page);
+  await picture(page, 'spend', 420);
+  await page.getByRole('button', { name: 'model' }).click();
+  await until('models are there', async () => String((await page.locator('td.name').allInnerTexts()).sort()) === 'gpt-4o,text-embedding-3-small');
+  await page.locator('#filter').fill('embed');
+  await until('one of them', async () => (await page.locator('td.name').count()) === 1);
+  await page.locator('#filter').fill('');
+  await page.getByRole('button', { name: 'team' }).click();
 });
 
 test('decisions can be filtered and paused', async () => {
