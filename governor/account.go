@@ -234,9 +234,9 @@ func (a *account) restated(now time.Time, scale int64) budget.SplitState {
 	return st
 }
 
-// unused reports whether nothing counts against any of the accounts.
-func unused(now time.Time, accounts []*account) bool {
-	return !slices.ContainsFunc(accounts, func(a *account) bool { return a.used(now) > 0 })
+// unused reports whether nothing counts against any of the accounts. Of who is gone no life counts.
+func unused(now time.Time, accounts []*account, gone bool) bool {
+	return !slices.ContainsFunc(accounts, func(a *account) bool { return a.used(now) > 0 && !(gone && a.Per == budget.Life) })
 }
 
 // configureCaps replaces a tenant's budgets by a list. Those that stay keep their usage.

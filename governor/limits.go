@@ -96,9 +96,9 @@ func (o *ownLimits) resume(now time.Time, h *limits.Hold) {
 
 // idle reports whether no call runs or waits, and nothing that was used of a budget, or of a limit over another time than a minute, counts
 // any more.
-func (o *ownLimits) idle(now time.Time) bool {
+func (o *ownLimits) idle(now time.Time, gone bool) bool {
 	o.advance(now)
-	return o.set.Idle() && len(o.set.WindowUses()) == 0 && unused(now, o.caps)
+	return o.set.Idle() && len(o.set.WindowUses()) == 0 && unused(now, o.caps, gone)
 }
 
 // limitSharing connects own limits with those who speak for them with other processes.

@@ -4,7 +4,9 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/llmgov/llmgov/escrow/budget"
 	"github.com/llmgov/llmgov/escrow/limits"
+	"github.com/llmgov/llmgov/governor/terms"
 )
 
 // LimitsDemand is the demand of this process on a tenant's own limits.
@@ -234,10 +236,18 @@ func (s *SharedLimits) Rest(now time.Time, since limits.Traffic) bool {
 func (a *account) demand(now time.Time) BudgetDemand {
 	a.advance(now)
 	return BudgetDemand{
-		Budget: a.Budget, Name: a.periodName(), Ends: a.ends, Scale: a.scale,
+		Budget: a.Budget, Name: a.periodName(), Ends: a.counts(now), Scale: a.scale,
 		Limit: a.limit(), Granted: a.granted, Used: a.used(now), Pending: a.pending, Others: a.others,
 		Last: a.last, Lacks: a.lacksGrant(),
 	}
+}
+
+// counts is until when others are to count what is used here now.
+func (a *account) counts(now time.Time) time.Time {
+	if _, _, member := terms.CutMember(a.of.owner); member && a.Per == budget.Life {
+		return now.Add(terms.MemberLife).Truncate(24 * time.Hour).Add(24 * time.Hour) // the same all day
+	}
+	return a.ends
 }
 
 // periodName names the budget and its present period to other processes. It says nothing of the

@@ -1,6 +1,9 @@
 package governor
 
 import (
+	"cmp"
+	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -223,7 +226,7 @@ func (c *roster) forget(now time.Time) {
 	for range min(forgetStride, len(c.list)) {
 		c.sweep = (c.sweep + 1) % len(c.list)
 		m := c.list[c.sweep]
-		if now.Sub(m.seen) <= 2*escrow.Window || m.walks > 0 || !m.idle(now) || !m.rises(now) {
+		if now.Sub(m.seen) <= 2*escrow.Window || m.walks > 0 || !m.idle(now, now.Sub(m.seen) > terms.MemberLife) || !m.rises(now) {
 			continue
 		}
 		delete(c.named, m.called)
@@ -283,6 +286,43 @@ func (v *tenantView) members() (list []*tenantView) {
 		list = append(list, m.tenantView)
 	}
 	return list
+}
+
+// load is how many tokens somebody's calls take a minute: those of calls that have ended, which count less with time.
+type load struct {
+	tokens float64
+	at     time.Time
+}
+
+func (l *load) of(now time.Time) float64 { return l.tokens * math.Exp(-now.Sub(l.at).Minutes()) }
+
+func (l *load) add(now time.Time, tokens int64) { *l = load{l.of(now) + float64(tokens), now} }
+
+// MemberLoad is a member by its full name, how it is called there, and how many tokens its calls took in the last minute, about.
+type MemberLoad struct {
+	Name, Called string
+	Tokens       float64
+}
+
+// Heaviest are the members of a tenant that took the most lately, the heaviest first, and how many there are.
+func (g *Governor) Heaviest(tenant string, most int) (list []MemberLoad, total int) {
+	now := g.look()
+	defer g.unlock()
+	v := g.table.tenants[tenant]
+	if v == nil {
+		return nil, 0
+	}
+	all := v.members()
+	for i, m := range all {
+		if tokens := m.load.of(now); len(list) < most || tokens > list[most-1].Tokens {
+			_, called, _ := terms.CutMember(m.name)
+			list = append(list, MemberLoad{m.name, called, tokens})
+			slices.SortFunc(list, func(a, b MemberLoad) int { return cmp.Or(cmp.Compare(b.Tokens, a.Tokens), cmp.Compare(a.Name, b.Name)) })
+			list = list[:min(most, len(list))]
+		}
+		g.breathe(i)
+	}
+	return list, len(all)
 }
 
 // followAll has all members go over to the table in force.

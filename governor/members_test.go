@@ -1,8 +1,10 @@
 package governor
 
 import (
+	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -11,6 +13,8 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow/budget"
+	"github.com/llmgov/llmgov/escrow/limits"
+	"github.com/llmgov/llmgov/escrow/limits/shape"
 	"github.com/llmgov/llmgov/governor/terms"
 )
 
@@ -147,6 +151,147 @@ func TestMembers_Budgets(t *testing.T) {
 			t.Errorf("%d calls of ann went in another day, want 10", got)
 		}
 		check(t, g)
+	})
+}
+
+// What a member takes of a budget for life is spent for good, over months in which it calls, reloads and restarts, until it has not called for
+// MemberLife; then nothing of it is kept.
+func TestMembers_Life(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		journal := &memory{left: -1}
+		cfg := withMembers(Tenant{Budgets: []Budget{{Unit: UnitTokens, Limit: 1000, Per: budget.Life}}})
+		cfg.Journal = journal
+		g := must(t, cfg)
+		call := func(who string, want int64) {
+			t.Helper()
+			l, rej := Refused(g.Acquire(t.Context(), demand(who, 300)))
+			if rej != nil {
+				if want > 0 || rej.Reason != ReasonBudget {
+					t.Errorf("%s: %v", who, rej)
+				}
+				return
+			}
+			l.Settle(Usage{Output: want})
+			if want == 0 {
+				t.Errorf("%s went, and its budget is spent", who)
+			}
+		}
+		for range 4 {
+			call("org/~session:run", 250)
+			call("org/~ann", 10)
+			time.Sleep(20 * 24 * time.Hour)
+		}
+		call("org/~session:run", 0)
+		_, rej := Refused(g.Acquire(t.Context(), demand("org/~session:run", 300)))
+		if text := rej.Error(); !strings.Contains(text, "The budget of session run of tenant org is spent (tokens per life: Limit 1000, Used 1000, Requested 300).") || !strings.Contains(text, "begin another session") {
+			t.Error(text)
+		}
+		cfg.Tenants[0].Weight = 3
+		apply(t, g, cfg)
+		call("org/~session:run", 0)
+		cfg.Past = journal.past(time.UTC)
+		g = must(t, cfg)
+		call("org/~session:run", 0)
+		if st, _ := g.TenantState("org/~ann"); st.Budgets[0].Used != 40 {
+			t.Errorf("after a restart ann has used %d of her life's budget, want 40", st.Budgets[0].Used)
+		}
+		rows := len(g.tally.uses.rows)
+		time.Sleep(terms.MemberLife + 3*24*time.Hour)
+		for i := range 20 {
+			call(fmt.Sprint("org/~new", i), 1)
+		}
+		if g.tenants["org"].roster.named["session:run"] != nil || len(g.tally.uses.rows) > rows-2+20 {
+			t.Errorf("after its life the member is still known, or one of %d rows", len(g.tally.uses.rows))
+		}
+		call("org/~session:run", 250)
+		check(t, g)
+	})
+}
+
+// The calls of others wait beside a member that asks for all at once as they do beside one that asks as they do.
+func TestMembers_WaitsBesideAGreedyOne(t *testing.T) {
+	steady := limits.Window{Of: limits.Tokens, Rule: shape.Rule{Kind: shape.TokenBucket, Amount: 300_000, Per: time.Minute, Burst: 5000}}
+	waits := func(limited string, greedy int) (p50, p99 time.Duration) {
+		synctest.Test(t, func(t *testing.T) {
+			cfg := withMembers(Tenant{})
+			if limited == "by the pool" {
+				cfg.Pools[0].TPM = 300_000
+			} else { // a rolling minute lets go what it has at once
+				cfg.Tenants[0].Windows = []limits.Window{steady}
+			}
+			g := must(t, cfg)
+			ctx, stop := context.WithCancel(t.Context())
+			var wg sync.WaitGroup
+			var mu sync.Mutex
+			var all []time.Duration
+			for i := range 50 { // each asks for half of what it may have
+				wg.Go(func() {
+					time.Sleep(time.Duration(i) * 400 * time.Millisecond)
+					for ctx.Err() == nil {
+						began := time.Now()
+						l, rej := g.Acquire(ctx, demand(fmt.Sprint("org/~m", i), 1000))
+						if rej != nil {
+							return
+						}
+						l.Settle(Usage{Output: 1000})
+						mu.Lock()
+						all = append(all, time.Since(began))
+						mu.Unlock()
+						time.Sleep(time.Until(began.Add(20 * time.Second)))
+					}
+				})
+			}
+			for range greedy {
+				wg.Go(func() {
+					for ctx.Err() == nil {
+						if l, rej := g.Acquire(ctx, demand("org/~greedy", 1000)); rej == nil {
+							l.Settle(Usage{Output: 1000})
+						}
+					}
+				})
+			}
+			time.Sleep(10 * time.Minute)
+			stop()
+			wg.Wait()
+			slices.Sort(all)
+			p50, p99 = all[len(all)/2], all[len(all)*99/100]
+		})
+		return p50, p99
+	}
+	for _, limited := range []string{"by the pool", "by their bucket"} {
+		p50, p99 := waits(limited, 0)
+		beside50, beside99 := waits(limited, 200)
+		t.Logf("%s: alone p50 %s, p99 %s; beside a greedy one p50 %s, p99 %s", limited, p50, p99, beside50, beside99)
+		if beside50 > p50+200*time.Millisecond || beside99 > p99+300*time.Millisecond { // a call of the greedy one takes 0.2 s of the limit
+			t.Errorf("%s: others wait for %s (p50) and %s (p99) beside a greedy member, and for %s and %s without it", limited, beside50, beside99, p50, p99)
+		}
+	}
+}
+
+// The members that took the most lately are told, the heaviest first.
+func TestHeaviest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := must(t, withMembers(Tenant{}))
+		for i := range 600 {
+			admitted(t, g, demand(fmt.Sprint("org/~m", i), 1)).Settle(Usage{Output: 1})
+		}
+		for who, n := range map[string]int64{"org/~m7": 100, "org/~m500": 300, "org/~m300": 200, "solo": 500} {
+			admitted(t, g, demand(who, n)).Settle(Usage{Output: n})
+		}
+		list, total := g.Heaviest("org", 3)
+		if got := fmt.Sprint(list); total != 600 || got != "[{org/~m500 m500 301} {org/~m300 m300 201} {org/~m7 m7 101}]" {
+			t.Errorf("of %d the heaviest are %s", total, got)
+		}
+		time.Sleep(2 * time.Minute)
+		admitted(t, g, demand("org/~m7", 60)).Settle(Usage{Output: 60})
+		if list, _ = g.Heaviest("org", 1); list[0].Name != "org/~m7" || list[0].Tokens > 75 {
+			t.Errorf("two minutes later it is %v", list)
+		}
+		for _, who := range []string{"solo", "none"} {
+			if list, total := g.Heaviest(who, 3); len(list)+total > 0 {
+				t.Errorf("%s has members: %v", who, list)
+			}
+		}
 	})
 }
 

@@ -89,7 +89,7 @@ func (g *Governor) arm(p *pool, now time.Time) {
 // it did.
 func (p *pool) close(now time.Time) bool {
 	s := p.escrow.State(now)
-	if s.Running > 0 || s.Waiting > 0 || !unused(now, p.shares) {
+	if s.Running > 0 || s.Waiting > 0 || !unused(now, p.shares, false) {
 		return false
 	}
 	for _, st := range p.seats {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/escrow/budget"
 	"github.com/llmgov/llmgov/escrow/limits"
 	"github.com/llmgov/llmgov/governor/terms"
 )
@@ -150,7 +151,15 @@ func (r *Refusal) Brief() string { return r.spent("(" + r.Budget.Name() + ")") }
 
 // spent is the message of a spent budget. Nothing in it invites to try again, which agents would do, whatever the status.
 func (r *Refusal) spent(figures string) string {
-	return fmt.Sprintf("The budget of %s is spent %s. It resets at %s (in %s).", r.whose(), figures, r.Resets.Format(time.RFC3339), span(r.RetryAfter))
+	text := fmt.Sprintf("The budget of %s is spent %s. ", r.whose(), figures)
+	_, member, _ := terms.CutMember(r.Tenant)
+	switch {
+	case r.Budget.Per != budget.Life:
+		return text + fmt.Sprintf("It resets at %s (in %s).", r.Resets.Format(time.RFC3339), span(r.RetryAfter))
+	case r.Own && strings.HasPrefix(member, "session:"):
+		return text + "It is for the whole session and does not come back: begin another session, or ask whoever runs this gateway for more."
+	}
+	return text + "It is for life and does not come back: ask whoever runs this gateway for more."
 }
 
 // span is a time in two units: days and hours, or hours and minutes.
@@ -190,22 +199,24 @@ func (r *Refusal) released() string {
 func (r *Refusal) budgetError(whose string) string {
 	b := r.Budget
 	figures := fmt.Sprintf("(%s: Limit %s, Used %s, Requested %s)", b.Name(), b.Amount(r.Limit), b.Amount(r.Used), b.Amount(r.Asked))
-	resets := r.Resets.Format(time.RFC3339)
 	switch {
 	case r.Elsewhere:
 		return fmt.Sprintf("Other nodes hold what is left of the budget of %s %s. %s", whose, figures, r.again())
 	case r.Reason == ReasonBudget:
 		return r.spent(figures)
 	case r.Committing:
-		return fmt.Sprintf("This batch may take more than is left of the budget of %s %s. It resets at %s. %s", whose, figures, resets, r.again())
+		return fmt.Sprintf("This batch may take more than is left of the budget of %s %s. %s %s", whose, figures, b.Ending(r.Resets), r.again())
 	case r.Reason == ReasonShare:
-		return fmt.Sprintf("The share of tenant %s of the budget of %s is used up for now %s. It resets at %s. %s", r.Tenant, whose, figures, resets, r.again())
+		return fmt.Sprintf("The share of tenant %s of the budget of %s is used up for now %s. %s %s", r.Tenant, whose, figures, b.Ending(r.Resets), r.again())
 	default:
-		return fmt.Sprintf("What is left of the budget of %s is held by calls in flight %s. It resets at %s. %s", whose, figures, resets, r.again())
+		return fmt.Sprintf("What is left of the budget of %s is held by calls in flight %s. %s %s", whose, figures, b.Ending(r.Resets), r.again())
 	}
 }
 
 func (r *Refusal) again() string {
+	if r.Committing && r.Budget.Per == budget.Life {
+		return "Make it smaller."
+	}
 	when := "Please try again in " + strconv.FormatFloat(max(r.RetryAfter, time.Millisecond).Seconds(), 'f', 3, 64) + "s"
 	if r.RetryAfter >= 2*time.Minute { // nobody wants that to the millisecond
 		when = "Please try again in " + (r.RetryAfter + time.Second - 1).Truncate(time.Second).String()

@@ -140,7 +140,7 @@ func (a *account) refusalOf(now time.Time, member budget.MemberID, s Spend, ans 
 		return a.refuse(ReasonBudget, used-inFlight, asked, untilReset)
 	case used+c > a.limit() && inFlight > 0:
 		wait := untilReset
-		if used-a.comesBack()+c <= a.limit() {
+		if used-a.comesBack()+c <= a.limit() || a.Per == budget.Life {
 			wait = min(cmp.Or(meanRun, time.Second), untilReset)
 		}
 		return a.refuse(unitReasons[a.Unit], used, asked, wait)

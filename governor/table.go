@@ -67,6 +67,7 @@ type tenant struct {
 	roster *roster     // its members; nil if it never had any
 	walks  int         // of a member, those on their way
 	view   *tenantView // of the last table that has it
+	load   load        // of a member
 
 	// Its limits are made when the first call comes, because of many tenants most do not call. They are never given up.
 	over *ownLimits            // over all pools
@@ -236,7 +237,7 @@ func (g *Governor) forget(now time.Time, tb *table) {
 			t.left = time.Time{}
 		case t.left.IsZero():
 			t.left = now
-		case now.Sub(t.left) > 2*escrow.Window && t.idle(now):
+		case now.Sub(t.left) > 2*escrow.Window && t.idle(now, false):
 			delete(g.tenants, name)
 		}
 	}
@@ -328,8 +329,8 @@ func (v *tenantView) made() (list []*ownLimits) {
 }
 
 // idle reports whether no call of the tenant runs or waits, and nothing that was used of a budget counts any more.
-func (t *tenant) idle(now time.Time) bool {
-	return t.over == nil || t.over.idle(now)
+func (t *tenant) idle(now time.Time, gone bool) bool {
+	return t.over == nil || t.over.idle(now, gone)
 }
 
 // chain lists the limits that hold for the tenant's calls to a pool: in the pool and over all pools, its own and those of the tenants

@@ -36,6 +36,9 @@ func (t *tally) note(now time.Time, st *leaseState, pool string, took, besides S
 		at.used = row
 	}
 	t.uses.take(now, row, took)
+	if at.of != nil {
+		at.tenant.load.add(now, took[UnitTokens])
+	}
 	if besides != (Spend{}) {
 		t.uses.take(now, t.uses.row(Owner{Tenant: st.holds.books}), besides)
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/llmgov/llmgov/governor/terms"
 )
 
-const periods = int(budget.Month) + 1
+const periods = int(budget.Life) + 1
 
-// Uses adds up the costs of calls in the present hour, day, week and month, by tenant and pool,
+// Uses adds up the costs of calls in the present hour, day, week and month, and in all, by tenant and pool,
 // from records alone, whether there is a budget or not. So it is exact at every record of a
 // journal, wherever that breaks off, and a budget that is new in the policy finds earlier usage
 // before.
@@ -36,13 +36,15 @@ type Uses struct {
 type useRow struct {
 	Use
 	changed bool
+	stored  bool   // a journal has it, which is told when it is over
 	era     uint64 // in which it was renewed
 }
 
 // Owner is a tenant in a pool; in none, for what counts for that tenant alone (see belief).
 type Owner struct{ Tenant, Pool string }
 
-// Use is the usage of one Owner, by period: since when, in Unix seconds, and how much of each Unit.
+// Use is the usage of one Owner, by period: since when, in Unix seconds, and how much of each Unit. The Start of its life is the day of
+// its last call.
 type Use struct {
 	Start [periods]int64
 	Used  [periods]Spend
@@ -69,6 +71,7 @@ func (u *Uses) clone() *Uses {
 func (u *Uses) Set(who Owner, use Use) {
 	row := u.row(who)
 	row.Use = use
+	row.stored = true
 	row.era = 0
 	for _, start := range use.Start {
 		u.advance(time.Unix(start, 0)) // even if the clock was put back since
@@ -86,7 +89,7 @@ func (u *Uses) row(who Owner) *useRow {
 	return row
 }
 
-// Changed returns the rows that have changed since it was last called.
+// Changed returns the rows that have changed since it was last called. Those that are over have become zero.
 func (u *Uses) Changed() map[Owner]Use {
 	out := make(map[Owner]Use, len(u.changed))
 	for who, row := range u.changed {
@@ -128,6 +131,7 @@ func (u *Uses) add(r *Record, d Spend) {
 			}
 		}
 	}
+	row.Start[budget.Life] = u.start[budget.Day].Unix()
 }
 
 // take counts in a row the cost of a call that has ended now, and was not counted before. It is for those who ask for no Changed.
@@ -143,6 +147,7 @@ func (u *Uses) take(now time.Time, row *useRow, d Spend) {
 			used[k] = min(used[k]+d[k], maxUse)
 		}
 	}
+	row.Start[budget.Life] = u.start[budget.Day].Unix()
 }
 
 // change is the row of an owner, as of the present periods, that is about to change.
@@ -150,6 +155,7 @@ func (u *Uses) change(who Owner) *useRow {
 	row := u.row(who)
 	if !row.changed {
 		row.changed = true
+		row.stored = true
 		u.changed[who] = row
 	}
 	u.renew(row)
@@ -163,7 +169,7 @@ func (u *Uses) renew(row *useRow) {
 		return
 	}
 	row.era = u.era
-	for per := range periods {
+	for per := range budget.Life {
 		start := u.start[per].Unix()
 		if start == row.Start[per] {
 			continue
@@ -197,14 +203,18 @@ func (u *Uses) advance(now time.Time) {
 	u.era++
 	maps.DeleteFunc(u.rows, func(who Owner, row *useRow) bool {
 		_, _, member := terms.CutMember(who.Tenant)
-		return member && !row.changed && u.over(row)
+		over := member && !row.changed && u.over(row)
+		if over && row.stored {
+			u.changed[who] = &useRow{}
+		}
+		return over
 	})
 }
 
 // over reports whether nothing of a row counts any more.
 func (u *Uses) over(row *useRow) bool {
 	u.renew(row)
-	return row.Used == [periods]Spend{}
+	return [budget.Life]Spend(row.Used[:budget.Life]) == [budget.Life]Spend{} && u.now.Sub(time.Unix(row.Start[budget.Life], 0)) > terms.MemberLife
 }
 
 // ofTenant is the usage by a tenant and its teams of a budget in the present period, in all pools, even

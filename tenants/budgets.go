@@ -27,6 +27,7 @@ const (
 	Day   = terms.Day
 	Week  = terms.Week
 	Month = terms.Month
+	Life  = terms.Life
 )
 
 // maxMicroUSD is the largest budget in money: a thousand million dollars.
@@ -34,7 +35,7 @@ const maxMicroUSD = 1_000_000_000 * microUSD
 
 var (
 	units   = words[Unit]{"a budget unit", []Unit{Tokens, Requests, MicroUSD}}
-	periods = words[Period]{"a budget period", []Period{Hour, Day, Week, Month}}
+	periods = words[Period]{"a budget period", []Period{Hour, Day, Week, Month, Life}}
 )
 
 var budgetShape = shape[Budget]{
@@ -50,7 +51,7 @@ var budgetShape = shape[Budget]{
 			},
 		},
 		{
-			Name: "per", About: "The calendar period, which begins in the config's timezone.", Kind: periods.kind(),
+			Name: "per", About: "The calendar period, which begins in the config's timezone, or life: all time, of a member until it has not called for 30 days. Pools have no budgets for life.", Kind: periods.kind(),
 			Read: func(v value, b *Budget) { b.Per = periods.read(v, Hour) },
 		},
 		{
@@ -163,7 +164,7 @@ func readBudget(v value) Budget {
 			strictyaml.Spell(extra.Path), amounts[0].Key, extra.Key)
 		return Budget{}
 	case !strictyaml.Has(list, "per"):
-		v.Problem("has no period; write per: hour, day, week or month")
+		v.Problem("has no period; write per: hour, day, week, month or life")
 		return Budget{}
 	case v.Report.Refused[strictyaml.Child(v.Path, "per")] || v.Report.Refused[amounts[0].Path]:
 		return Budget{}
@@ -178,6 +179,15 @@ func repeatedBudgets(r *report, path string, list []Budget) {
 		if first >= 0 && b.Limit != 0 {
 			r.At(strictyaml.Item(path, i), "%s per %s is also limited at %s; keep one",
 				b.Unit, b.Per, r.Place(strictyaml.Item(path, first)).Or("an earlier entry"))
+		}
+	}
+}
+
+// poolBudgets reports those that a pool cannot have.
+func poolBudgets(r *report, path string, list []Budget) {
+	for i, b := range list {
+		if b.Per == Life {
+			r.At(strictyaml.Item(path, i), "a pool has no budget for life; write hour, day, week or month, or give one to tenants or members")
 		}
 	}
 }

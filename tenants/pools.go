@@ -70,7 +70,10 @@ var poolShape = shape[Pool]{
 		},
 		{
 			Name: "budgets", About: "Limits by calendar hour, day, week or month that the pool's tenants share by weight.",
-			Kind: budgetList, Read: func(v value, p *Pool) { p.Budgets = readBudgets(v) },
+			Kind: budgetList, Read: func(v value, p *Pool) {
+				p.Budgets = readBudgets(v)
+				poolBudgets(v.Report, v.Path, p.Budgets)
+			},
 		},
 		storeLossField,
 		tenantLimitsField,

@@ -115,6 +115,7 @@ func (v *verifier) pool(p *Pool) {
 		v.r.At(strictyaml.Child(path, c.key), "%s", c.text)
 	}
 	v.budgets(strictyaml.Child(path, "budgets"), p.Budgets)
+	poolBudgets(v.r, strictyaml.Child(path, "budgets"), p.Budgets)
 	for i := range p.Upstreams {
 		v.poolUpstream(strictyaml.Item(strictyaml.Child(path, "upstreams"), i), &p.Upstreams[i])
 	}

@@ -271,6 +271,7 @@ func TestBounds(t *testing.T) {
 		{"UTC", Month, "2028-02-29T12:00:00Z", "2028-02-01T00:00:00Z", "696h", "leap year"},
 		{"UTC", Month, "2100-02-28T12:00:00Z", "2100-02-01T00:00:00Z", "672h", "no leap year"},
 		{"UTC", Month, "2026-12-31T23:00:00Z", "2026-12-01T00:00:00Z", "744h", "end of a year"},
+		{"UTC", Life, "2026-12-31T23:00:00Z", "2000-01-01T00:00:00Z", "876600h", "a century, which is no end"},
 		{"UTC", Week, "2027-01-01T05:00:00Z", "2026-12-28T00:00:00Z", "168h", "ISO week 53 over new year"},
 		{"UTC", Week, "2025-12-30T05:00:00Z", "2025-12-29T00:00:00Z", "168h", "ISO week 1 begins in the old year"},
 		{"UTC", Week, "2026-03-08T23:00:00Z", "2026-03-02T00:00:00Z", "168h", "Sunday ends the week"},
@@ -335,7 +336,7 @@ var oddZones = []string{
 func TestPeriodsTileTime(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		loc := testkit.Must(time.LoadLocation(rapid.SampledFrom(oddZones).Draw(t, "zone")))(t)
-		p := rapid.SampledFrom([]Period{Hour, Day, Week, Month}).Draw(t, "period")
+		p := rapid.SampledFrom([]Period{Hour, Day, Week, Month, Life}).Draw(t, "period")
 		now := time.Unix(rapid.Int64Range(315532800, 4133980799).Draw(t, "now"), rapid.Int64Range(0, 1e9-1).Draw(t, "ns"))
 		if rapid.Bool().Draw(t, "near a change") {
 			if _, change := now.In(loc).ZoneBounds(); !change.IsZero() && change.Year() < 2100 {
@@ -357,7 +358,7 @@ func TestPeriodsTileTime(t *testing.T) {
 		if _, e := p.Bounds(start.Add(-1), loc); !e.Equal(start) {
 			t.Fatalf("the period before %v … %v ends at %v", start, end, e)
 		}
-		usual := map[Period]time.Duration{Hour: time.Hour, Day: 24 * time.Hour, Week: 168 * time.Hour, Month: 31 * 24 * time.Hour}[p]
+		usual := map[Period]time.Duration{Hour: time.Hour, Day: 24 * time.Hour, Week: 168 * time.Hour, Month: 31 * 24 * time.Hour, Life: 36525 * 24 * time.Hour}[p]
 		if d := end.Sub(start); d > 2*usual+24*time.Hour {
 			t.Fatalf("a %v of %v: %v … %v", p, d, start, end)
 		}

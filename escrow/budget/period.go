@@ -8,18 +8,19 @@ import (
 // Period is the length of a budget's window on the calendar.
 type Period int
 
-// The periods. A week is an ISO week: it begins on Monday.
+// The periods. A week is an ISO week: it begins on Monday. A Life is a century: nobody's budget sees its end.
 const (
 	Hour Period = iota
 	Day
 	Week
 	Month
+	Life
 )
 
-var periodNames = [...]string{"hour", "day", "week", "month"}
+var periodNames = [...]string{"hour", "day", "week", "month", "life"}
 
 func (p Period) String() string {
-	if p < Hour || p > Month {
+	if p < Hour || p > Life {
 		return fmt.Sprintf("Period(%d)", int(p))
 	}
 	return periodNames[p]
@@ -75,6 +76,8 @@ func (p Period) first(wall time.Time) time.Time {
 		return time.Date(y, m, d-sinceMonday, 0, 0, 0, 0, time.UTC)
 	case Month:
 		return time.Date(y, m, 1, 0, 0, 0, 0, time.UTC)
+	case Life:
+		return time.Date(y-y%100, time.January, 1, 0, 0, 0, 0, time.UTC)
 	default:
 		panic("budget: BUG: no such period")
 	}
@@ -89,8 +92,10 @@ func (p Period) next(first time.Time) time.Time {
 		return first.AddDate(0, 0, 1)
 	case Week:
 		return first.AddDate(0, 0, 7)
-	default:
+	case Month:
 		return first.AddDate(0, 1, 0)
+	default:
+		return first.AddDate(100, 0, 0)
 	}
 }
 

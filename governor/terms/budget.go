@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/llmgov/llmgov/escrow/budget"
 )
@@ -41,9 +42,12 @@ const (
 	Day   = budget.Day
 	Week  = budget.Week
 	Month = budget.Month
+	Life  = budget.Life
 )
 
-// Budget is what may be used in each period of the calendar.
+// Budget is what may be used in each period of the calendar, or in all.
+//
+// The Life of a member is over when it has not called for MemberLife.
 type Budget struct {
 	Unit  Unit
 	Limit int64
@@ -67,6 +71,9 @@ func (b Budget) Passed(used int64) (percent int64) {
 	return percent
 }
 
+// MemberLife is how long a member stays away until nothing of it counts any more, not even for its life.
+const MemberLife = 30 * 24 * time.Hour
+
 // MaxBudget is the largest limit of a budget.
 const MaxBudget = int64(1e15)
 
@@ -75,6 +82,14 @@ func (b Budget) Name() string { return b.Unit.String() + " per " + b.Per.String(
 
 // Same reports whether two budgets count the same over the same period.
 func (b Budget) Same(o Budget) bool { return b.Unit == o.Unit && b.Per == o.Per }
+
+// Ending says when the period ends that does so at a time.
+func (b Budget) Ending(at time.Time) string {
+	if b.Per == Life {
+		return "It is for life."
+	}
+	return "It resets at " + at.Format(time.RFC3339) + "."
+}
 
 // Amount formats a number of the budget's units; money as $2.50, with as many decimals as it has.
 func (b Budget) Amount(n int64) string {

@@ -188,9 +188,11 @@ func (l *Limits) check(f *faults, owner string) {
 func checkBudgets(f *faults, kind, name string, list []Budget) {
 	for i, b := range list {
 		switch {
-		case b.Unit < 0 || int(b.Unit) >= Units || b.Per < budget.Hour || b.Per > budget.Month:
+		case b.Unit < 0 || int(b.Unit) >= Units || b.Per < budget.Hour || b.Per > budget.Life:
 			f.add("%s %s: budget %d has no such unit or period", kind, name, i)
 			continue
+		case b.Per == budget.Life && kind == "pool":
+			f.add("%s %s: budget of %s: only tenants and members have one for life", kind, name, b.Name())
 		case b.Limit < 1 || b.Limit > MaxBudget:
 			f.add("%s %s: budget of %s: %d is not in 1…%d", kind, name, b.Name(), b.Limit, MaxBudget)
 		}

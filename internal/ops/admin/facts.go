@@ -73,7 +73,7 @@ func budgetFacts(kind, owner string, b *governor.BudgetState) (list []notify.Fac
 		}
 		f := notify.Fact{
 			On: "budget", Key: fmt.Sprintf("budget %s %s %s %d%% %d", kind, owner, b.Name(), step, b.Resets.Unix()), Once: b.Resets, Severity: string(adminapi.Warning),
-			Message: fmt.Sprintf("%s %s has used %d %% of its budget of %s %s. It resets at %s.", strings.ToUpper(kind[:1])+kind[1:], owner, step, amount(b), b.Name(), b.Resets.Format(time.RFC3339)),
+			Message: fmt.Sprintf("%s %s has used %d %% of its budget of %s %s. %s", strings.ToUpper(kind[:1])+kind[1:], owner, step, amount(b), b.Name(), b.Ending(b.Resets)),
 		}
 		if step >= 100 {
 			f.Severity = string(adminapi.Error)

@@ -29,6 +29,9 @@ func RefusalOf(rej *governor.Refusal, t *tenants.Tenant) *ask.Refusal {
 	case governor.ReasonBudget:
 		f.Code = ask.CodeBudget
 		f.Final = true
+		if rej.Budget.Per == tenants.Life {
+			f.RetryAfter = 0 // never
+		}
 		if t != nil && t.Spent != 0 {
 			f.Status = int(t.Spent)
 			f.Kind = ask.CodeInvalid

@@ -393,7 +393,7 @@ func TestCleanEnd(t *testing.T) {
 			t.Error("a closed journal takes a record")
 		}
 		for range 3 {
-			cfg.Tenants[0].Budgets = append(cfg.Tenants[0].Budgets, governor.Budget{Unit: governor.UnitRequests, Limit: 10, Per: budget.Week})
+			cfg.Tenants[0].Budgets = append(cfg.Tenants[0].Budgets, governor.Budget{Unit: governor.UnitRequests, Limit: 10, Per: budget.Life})
 			cfg.Tenants[1].Name = "new"
 			g = begin(t, options(dir), cfg)
 			if got := used(g, 0); got[0] != 750 || got[1] != 3*400 || got[2] != 3 {
@@ -431,6 +431,13 @@ func TestCleanEnd(t *testing.T) {
 		g = begin(t, options(dir), cfg)
 		if got := used(g, 0); got[0] != 0 || got[1] != 1600 {
 			t.Errorf("a day later the budgets are %v", got)
+		}
+		g.stop(t)
+		time.Sleep(400 * 24 * time.Hour)
+		cfg.Tenants[0].Budgets = append(cfg.Tenants[0].Budgets, governor.Budget{Unit: governor.UnitRequests, Limit: 10, Per: budget.Life})
+		g = begin(t, options(dir), cfg)
+		if got := used(g, 0); got[0] != 0 || got[1] != 0 || got[2] != 4 {
+			t.Errorf("a year later the budgets are %v, want 4 requests of that for life", got)
 		}
 		g.stop(t)
 	})

@@ -28,6 +28,7 @@ type saved struct {
 
 var (
 	bucketMeta, bucketUses = []byte("meta"), []byte("uses")
+	bucketLives            = []byte("lives") // what uses are in all, apart from the periods that earlier releases read
 	keyFormat, keySince    = []byte("format"), []byte("since")
 	keyShares, keyLimits   = []byte("shares"), []byte("limits")
 	keyWindows, keyLearned = []byte("windows"), []byte("learned")
@@ -210,8 +211,13 @@ func (s *saved) load(past *governor.Past, account *spend.Book) (since uint64, er
 				return err
 			}
 		}
+		lives := tx.Bucket(bucketLives)
 		return uses.ForEach(func(k, v []byte) error {
-			who, use, err := readUse(k, v)
+			var life []byte
+			if lives != nil {
+				life = lives.Get(k)
+			}
+			who, use, err := readUse(k, v, life)
 			if err == nil {
 				past.Uses.Set(who, use)
 			}
@@ -252,9 +258,18 @@ func (s *saved) save(since uint64, changed map[governor.Owner]governor.Use, acco
 		if err != nil {
 			return err
 		}
+		lives, err := tx.CreateBucketIfNotExists(bucketLives)
+		if err != nil {
+			return err
+		}
 		for who, use := range changed {
-			k, v := useBytes(who, use)
-			if err := uses.Put(k, v); err != nil {
+			k, v, life := useBytes(who, use)
+			if use == (governor.Use{}) {
+				err = errors.Join(uses.Delete(k), lives.Delete(k))
+			} else {
+				err = errors.Join(uses.Put(k, v), lives.Put(k, life))
+			}
+			if err != nil {
 				return err
 			}
 		}
@@ -282,24 +297,39 @@ func number(b []byte) uint64 {
 	return binary.LittleEndian.Uint64(b)
 }
 
-func useBytes(who governor.Owner, use governor.Use) (k, v []byte) {
+// useBytes are the name of a use, its calendar periods, and its life.
+func useBytes(who governor.Owner, use governor.Use) (k, v, life []byte) {
 	k = append(appendText(nil, who.Tenant), who.Pool...)
 	for per, start := range use.Start {
-		v = binary.AppendVarint(v, start)
+		row := binary.AppendVarint(nil, start)
 		for _, n := range use.Used[per] {
-			v = binary.AppendVarint(v, n)
+			row = binary.AppendVarint(row, n)
+		}
+		if per == len(use.Start)-1 {
+			life = row
+		} else {
+			v = append(v, row...)
 		}
 	}
-	return k, v
+	return k, v, life
 }
 
-func readUse(k, v []byte) (governor.Owner, governor.Use, error) {
+func readUse(k, v, life []byte) (governor.Owner, governor.Use, error) {
 	key := reader{b: k}
-	val := reader{b: v}
 	who := governor.Owner{Tenant: key.text()}
 	who.Pool = string(key.b)
 	var use governor.Use
+	val := reader{b: v}
 	for per := range use.Start {
+		if per == len(use.Start)-1 { // its life
+			if len(val.b) > 0 {
+				return who, use, errRecord
+			}
+			if life == nil { // of an earlier release
+				break
+			}
+			val = reader{b: life, bad: val.bad}
+		}
 		use.Start[per] = val.varint()
 		for i := range use.Used[per] {
 			use.Used[per][i] = val.varint()

@@ -178,6 +178,7 @@ tenants:
       override: {bot: {rpm: 0}, eve: {rpm: 0, until: "2000-01-01T00:00:00Z"}, big: {rpm: 4}}
       # the names that stand here count with sessions, too
   bob: {keys: [KEY(bob)]}
+  runs: {keys: [KEY(runs)], members: {by: BY, each: {budgets: [{requests: 3, per: life}]}}}
 `
 
 // Members are told apart by what the policy names, and by nothing else; each has its own limits, and those who give no name are one. No metric
@@ -235,6 +236,13 @@ func TestMembers(t *testing.T) {
 			goes("acme", long+"2", 2, "")
 			goes("acme", "", 2, "callers of tenant acme that give no name")
 			goes("bob", "ann", 5, "")
+			ends := map[string]string{"member": "It is for life and does not come back: ask whoever", "session": "does not come back: begin another session, or ask whoever", "": "does not come back"}[c.kind]
+			goes("runs", "ann", 3, ends)
+			extra, headers := c.says("ann")
+			a := s.Call(t.Context(), "runs", harness.Chat(false, 9, extra), headers...)
+			if h := a.Header; a.Status != http.StatusTooManyRequests || !strings.Contains(a.Body, "insufficient_quota") || h.Get("x-should-retry") != "false" || h.Get("Retry-After")+h.Get("retry-after-ms") != "" {
+				t.Errorf("a life's budget that is spent: %d %v %s", a.Status, a.Header, a.Body)
+			}
 			if c.kind == "member" {
 				goes("acme", "bot", 0, "Calls of member bot of tenant acme are refused: its rpm is 0.")
 				goes("acme", "eve", 2, "")

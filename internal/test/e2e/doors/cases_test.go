@@ -92,9 +92,9 @@ func atOnce(ctx context.Context, n int, make func(i int) said) map[int]int {
 
 func budgetOfTen(t *testing.T, d *Door) {
 	ten := "budgets: [{requests: 10, per: month}]"
-	s := newSite(t, "tpm: 100000000", map[string]string{"ten": ten, "each": "members: {by: body.user, each: {" + ten + "}}"})
+	s := newSite(t, "tpm: 100000000", map[string]string{"ten": ten, "each": "members: {by: body.user, each: {" + ten + "}}", "life": "members: {by: body.user, each: {budgets: [{requests: 10, per: life}]}}"})
 	post := d.Open(t, s)
-	for i, tenant := range []string{"ten", "each"} { // of whose members one calls
+	for i, tenant := range []string{"ten", "each", "life"} { // of whose members one calls
 		statuses := atOnce(t.Context(), 50, func(int) said { return call(t.Context(), post, tenant, chat(20, false, `"first_token_ms":50`)) })
 		s.atRest(t)
 		reached := s.Model.Stats().Requests - int64(10*i)
