@@ -23,6 +23,9 @@ type Identity struct {
 	Tenant string
 	// Team names the team below it, likewise. Empty leaves calls to the tenant itself, as does a token that names no team of it.
 	Team string
+	// Tier names the tier of a token, likewise. Where the tenant or team found so far is of another one, the first team below it that is of the tier
+	// has the call, and without one the token is refused. Empty, or a token without the claim, leaves all as it is.
+	Tier string
 	// Groups are those of a token, which may have a role on the admin side, likewise. Empty is "{groups}".
 	Groups string
 	// Default is the tenant of valid tokens that name none. Empty refuses them.
@@ -105,6 +108,10 @@ var identityShape = shape[Identity]{
 		{
 			Name: "team", About: "The team below that tenant, likewise. Left out, calls are the tenant's own.",
 			Kind: claimKind, Read: func(v value, i *Identity) { i.Team = readTemplate(v) },
+		},
+		{
+			Name: "tier", About: "The tier of a token, likewise: a call whose tenant, or team, is of another tier is of the first team below it of this one, and refused if there is none. Left out, as where a token has no such claim, any tier is right.",
+			Kind: claimKind, Read: func(v value, i *Identity) { i.Tier = readTemplate(v) },
 		},
 		{
 			Name: "groups", About: "The groups of a token, which admin.roles may name, likewise.", Kind: claimKind,

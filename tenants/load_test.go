@@ -141,7 +141,7 @@ func TestLoad_Everything(t *testing.T) {
 		t.Errorf("config (-want +got):\n%s", diff)
 	}
 	wantTenants := []Tenant{{
-		Name: "acme", Tier: "pro", Parent: -1, Index: 0, Routes: DefaultRoutes, Keys: []Key{{Hash: hash(t, key1)}, {Hash: hash(t, key2)}},
+		Name: "acme", Tier: "pro", Parent: -1, Index: 0, Order: 1, Routes: DefaultRoutes, Keys: []Key{{Hash: hash(t, key1)}, {Hash: hash(t, key2)}},
 		Models: []string{"gpt-4*", "llama"}, DefaultPool: "gpt-4.1", Weight: 6, Limits: terms.Limits{RPM: 6, TPM: 7, ITPM: 5, OTPM: 4, Concurrency: 3}, MaxWait: 1500 * time.Millisecond, MaxOutputTokens: 99, Background: true,
 		PriorityBy: &PriorityBy{Header: "X-Class", Below: map[string]int64{"main": 0, "side job": 5, "title": 10}},
 		FloorTPM:   7, Credit: 5 * time.Second, Budgets: []Budget{{Unit: Requests, Limit: 9, Per: Hour}, {Unit: Tokens, Limit: 8, Per: Week}, {Unit: MicroUSD, Limit: 10_000, Per: Week}},

@@ -101,6 +101,10 @@ var inherited = []string{"models", "routes", "service_tiers", "upstreams", "defa
 // paths are where a value of t may be written, the one that wins first.
 func (t *Tenant) paths(key string) []string {
 	list := []string{strictyaml.Child(t.path(), key)}
+	tier := strictyaml.Child(strictyaml.Child("tiers", t.Tier), key)
+	if t.OwnTier {
+		list = append(list, tier)
+	}
 	if t.Parent >= 0 {
 		if !slices.Contains(inherited, key) {
 			return list
@@ -110,8 +114,8 @@ func (t *Tenant) paths(key string) []string {
 			list = append(list, strictyaml.Child(path, key))
 		}
 	}
-	if t.Tier != "" {
-		list = append(list, strictyaml.Child(strictyaml.Child("tiers", t.Tier), key))
+	if t.Tier != "" && !t.OwnTier {
+		list = append(list, tier)
 	}
 	return list
 }

@@ -43,10 +43,7 @@ var (
 
 	tenantShape = shape[draft]{
 		Fields: slices.Concat([]field[draft]{
-			{
-				Name: "tier", About: "The tier that it starts from. Every other key replaces what the tier says.", Kind: strictyaml.NameKind,
-				Read: func(value, *draft) {}, // read first, by readTenants, because the other keys override the tier's
-			},
+			tierField,
 		}, ownFields, commonFields, []field[draft]{
 			memberWeightField,
 			teamsField,
@@ -55,6 +52,12 @@ var (
 		Also: keysOrTeams,
 	}
 )
+
+// tierField is read first, by template, because the other keys override the tier's.
+var tierField = field[draft]{
+	Name: "tier", About: "The tier that it starts from. Every other key replaces what the tier says.", Kind: strictyaml.NameKind,
+	Read: func(value, *draft) {},
+}
 
 // commonFields are the keys that a tier has, and so a tenant, which overrides them, and a team.
 var commonFields = slices.Concat(limitFields[draft]("Own %s."), []field[draft]{
@@ -78,7 +81,7 @@ var commonFields = slices.Concat(limitFields[draft]("Own %s."), []field[draft]{
 	strictyaml.DurationField("credit", "How much unused share it may take later, as a time.", maxCredit,
 		func(t *draft) *time.Duration { return &t.Credit }),
 	{
-		Name: "budgets", About: "Own limits by calendar hour, day, week or month. A tenant's replace its tier's.",
+		Name: "budgets", About: "Own limits by calendar hour, day, week or month, or for life. A tenant's replace its tier's.",
 		Kind: budgetList, Read: func(v value, t *draft) { t.Budgets = readBudgets(v) },
 	},
 	{

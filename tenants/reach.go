@@ -91,7 +91,7 @@ func (c *compiler) grantKnown(t *Tenant) bool {
 func (c *compiler) origin(t *Tenant, key string) string {
 	own := strictyaml.Child(t.path(), key)
 	tier := strictyaml.Child(strictyaml.Child("tiers", t.Tier), key)
-	if c.written(own) || t.Tier == "" || t.Parent >= 0 {
+	if c.written(own) || t.Tier == "" || t.Parent >= 0 && !t.OwnTier {
 		return own
 	}
 	if c.written(tier) {

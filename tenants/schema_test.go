@@ -318,7 +318,6 @@ func TestSchema_OneDefect(t *testing.T) {
 		"teams that are none":                  member("teams: {}"),
 		"a team without keys":                  member("teams: {s: {rpm: 1}}"),
 		"a team of a team without keys":        member("teams: {s: {teams: {r: {}}}}"),
-		"a team with a tier":                   member("teams: {s: {tier: t, keys: [\"" + key2 + "\"]}}"),
 		"a team with a slash":                  member("teams: {s/r: {keys: [\"" + key2 + "\"]}}"),
 		"a team that weighs as a member":       member("teams: {s: {tenant_weight: 1, keys: [\"" + key2 + "\"]}}"),
 		"a key that only tenants have":         tier("models: [gpt-4o]"),

@@ -3,6 +3,7 @@ package tenants
 import (
 	"cmp"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"slices"
@@ -105,6 +106,9 @@ func digests(cfg Config, list []Tenant, known []*sum) (policy string, full [sha2
 	for i := range sums {
 		published.Write(sums[i][:])
 		all.Write(sums[i][:])
+		if len(cfg.Identity.Issuers) > 0 { // of several groups of a token the order decides
+			all.Write(binary.LittleEndian.AppendUint64(nil, uint64(list[i].Order)))
+		}
 	}
 	return hex.EncodeToString(published.Sum(nil)), [sha256.Size]byte(all.Sum(nil)), sums
 }

@@ -23,9 +23,8 @@ var teamsField = field[draft]{
 
 // teamShape has the keys of a team.
 var teamShape = shape[draft]{
-	Fields: slices.Concat(ownFields, commonFields, []field[draft]{
+	Fields: slices.Concat([]field[draft]{tierField}, ownFields, commonFields, []field[draft]{
 		teamsField,
-		{Name: "tier", Read: func(v value, _ *draft) { v.Problem("a team has no tier; write what it should have itself") }},
 		{Name: "group", Read: func(v value, _ *draft) {
 			v.Problem("only a tier can be a group; a team divides its share among its teams")
 		}},
@@ -51,6 +50,14 @@ func (f *policyFile) readTeam(parent *draft, e pair) {
 		return
 	}
 	t := parent.team()
+	if strictyaml.Has(list, "tier") {
+		t, _ = f.template(list)
+		t.OwnTier = true
+		if t.group {
+			f.r.At(strictyaml.Child(e.Path, "tier"), "%s is a group, which divides a pool among tenants; name another tier", strictyaml.Show(t.Tier))
+			t.group = false
+		}
+	}
 	t.Name = name
 	t.Source = e.At.String()
 	teamShape.ReadPairs(list, &t)

@@ -102,6 +102,7 @@ func TestTeams_Inherit(t *testing.T) {
 	for i := range got {
 		got[i].Keys = nil
 		got[i].Source = ""
+		got[i].Order = 0
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("tenants (-want +got):\n%s", diff)

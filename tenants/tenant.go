@@ -19,7 +19,7 @@ type Tenant struct {
 	// Parent is, of a team, the place of the tenant or team that it belongs to in [Snapshot.Tenants]; else -1. It
 	// follows from the name. All limits of its parents apply to a team too, while those here are its own.
 	Parent int
-	// Tier is the name of its tier, and of a team that of its tenant's; empty for none.
+	// Tier is the name of its tier, and of a team that names none that of its parent's; empty for none.
 	Tier string
 	// Index is the tenant's place in [Snapshot.Tenants].
 	Index int
@@ -81,7 +81,14 @@ type Tenant struct {
 	Blocked *Override `json:"-"`
 	// Source is where it is defined, file:line:col; empty when made in code.
 	Source string `json:"-"`
+	// OwnTier says of a team that it starts from its tier, and not from its parent. It follows from files.
+	OwnTier bool `json:"-"`
+	// Order is its place as files have it, and as the list does of which a Snapshot is made.
+	Order int `json:"-"`
 }
+
+// Before reports whether the policy has t before another one: in its files as they are written, and by the names of files.
+func (t *Tenant) Before(o *Tenant) bool { return t.Order < o.Order }
 
 // PoolLimits are a tenant's limits in one pool.
 type PoolLimits struct {
@@ -150,14 +157,14 @@ func (d *draft) tenant() Tenant {
 	return d.Tenant
 }
 
-// inPool is the draft's entry for a pool, made where there is none.
-func (d *draft) inPool(name string) *PoolLimits {
-	at := slices.IndexFunc(d.Pools, func(l PoolLimits) bool { return l.Pool == name })
+// inPool is the tenant's entry for a pool, made where there is none.
+func (t *Tenant) inPool(name string) *PoolLimits {
+	at := slices.IndexFunc(t.Pools, func(l PoolLimits) bool { return l.Pool == name })
 	if at < 0 {
-		at = len(d.Pools)
-		d.Pools = append(d.Pools, PoolLimits{Pool: name})
+		at = len(t.Pools)
+		t.Pools = append(t.Pools, PoolLimits{Pool: name})
 	}
-	return &d.Pools[at]
+	return &t.Pools[at]
 }
 
 // team is the draft from which a team of d starts. Its other values from its parent are found in the end, when that is known

@@ -1,19 +1,25 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	neturl "net/url"
+	"os"
+	"strings"
 	"time"
 
 	"github.com/llmgov/llmgov/cmd/llmgov/report"
 	"github.com/llmgov/llmgov/internal/ops/adminapi"
 	"github.com/llmgov/llmgov/internal/run/explain"
+	"github.com/llmgov/llmgov/internal/run/identity"
 	"github.com/llmgov/llmgov/tenants"
 )
 
 type explainCmd struct {
 	Tenant   string         `placeholder:"NAME" help:"The caller: a tenant, or a team by its path, such as acme/search."`
+	Claims   string         `placeholder:"FILE" help:"Instead of --tenant: a file with a token of the identity provider, or with its claims as JSON; - is standard input. Whose it is, is read from the files here, and not whether it is valid."`
 	Member   string         `placeholder:"NAME" help:"Who of the tenant's members calls, as calls say it."`
 	Model    string         `placeholder:"NAME" help:"The model that the call asks for."`
 	Request  string         `placeholder:"ID" help:"Instead of all else: a call that was refused, by its x-request-id. Only the running gateway knows. With --tenant, if several tenants use the same ids."`
@@ -28,6 +34,7 @@ type explainCmd struct {
 // Help is printed below the flags.
 func (explainCmd) Help() string {
 	return `Example: llmgov explain --tenant acme --model gpt-4o --tokens 20000
+         llmgov explain --claims token.jwt --model gpt-4o
          llmgov explain --request req_2f6a0c1d9b3e4f5a6b7c8d9e
 
 Exit codes: 0 there is an answer, also when the call would be refused, 1 there is no such tenant or model, or the files
@@ -38,9 +45,15 @@ func (c explainCmd) Run(e *env) error {
 	if c.Request != "" {
 		return c.recorded(e)
 	}
+	a := &report.Answer{}
+	if c.Claims != "" {
+		if err := c.readClaims(e, a); err != nil {
+			return err
+		}
+	}
 	q := &adminapi.Question{Tenant: c.Tenant, Member: c.Member, Model: c.Model, Tokens: c.Tokens, Input: c.Input, Priority: c.Priority, MaxWait: c.MaxWait}
 	if c.Tenant == "" || c.Model == "" {
-		return &usageError{"give the call's --tenant and --model, or the --request of a refused call"}
+		return &usageError{"give the call's --tenant, or --claims, and --model, or the --request of a refused call"}
 	}
 	if err := q.Validate(); err != nil {
 		return &usageError{err.Error()}
@@ -49,7 +62,6 @@ func (c explainCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	a := &report.Answer{}
 	if snap != nil {
 		a.Explanation, err = explain.Files(snap, q)
 		if err != nil {
@@ -68,9 +80,48 @@ func (c explainCmd) Run(e *env) error {
 	return a.Write(e.stdout)
 }
 
+// readClaims finds the tenant and the member of a token.
+func (c *explainCmd) readClaims(e *env, a *report.Answer) error {
+	if c.Tenant != "" || c.Member != "" {
+		return &usageError{"--claims say whose the call is; leave out --tenant and --member"}
+	}
+	snap, cfg, err := loadFiles(e, c.Config)
+	if err != nil {
+		return err
+	}
+	if snap == nil || len(cfg.Identity.Issuers) == 0 {
+		return &usageError{"--claims need a config with identity; name it with -c"}
+	}
+	read := os.ReadFile
+	if c.Claims == "-" {
+		read = func(string) ([]byte, error) { return io.ReadAll(os.Stdin) }
+	}
+	data, err := read(c.Claims)
+	if err != nil {
+		return fmt.Errorf("llmgov: %w", err)
+	}
+	all, ok := identity.Claims(strings.TrimSpace(string(data)))
+	if !ok && json.Unmarshal(data, &all) != nil {
+		return fmt.Errorf("llmgov: %s has neither a token nor a JSON object with its claims", c.Claims)
+	}
+	t, why, err := identity.Explain(&cfg.Identity, snap, all)
+	if err != nil {
+		return fmt.Errorf("llmgov: such a token is refused: %w", err)
+	}
+	c.Tenant = t.Name
+	if t.Members != nil {
+		c.Member = identity.ValueOf(all, t.Members.By.Claim())
+		if t.Members.By.Source == tenants.ByKey && c.Member != "" {
+			c.Member = tenants.SubjectMember + c.Member
+		}
+	}
+	a.Note("a call with such a token is of %s: %s.", t.Name, why)
+	return nil
+}
+
 // recorded explains a call that was refused.
 func (c explainCmd) recorded(e *env) error {
-	if c.Member != "" || c.Model != "" || c.Tokens != nil || c.Input != nil || c.Priority != "" || c.MaxWait != nil {
+	if c.Claims != "" || c.Member != "" || c.Model != "" || c.Tokens != nil || c.Input != nil || c.Priority != "" || c.MaxWait != nil {
 		return &usageError{"--request already names the call; leave out the other flags, except --tenant"}
 	}
 	side, err := c.side(e)

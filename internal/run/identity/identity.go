@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -51,6 +52,7 @@ type Checker struct {
 // claims are what a valid token says.
 type claims struct {
 	tenants, teams []string // names that it has a right to
+	tiers          []string // one of which its tenant must be of; none is any
 	groups         []string
 	// key stands for it where calls with keys have theirs. It has the name of its subject.
 	key *tenants.Key
@@ -102,7 +104,7 @@ func (c *Checker) Who(ctx context.Context, policy *tenants.Snapshot, token strin
 	if err != nil {
 		return nil, nil, err
 	}
-	t, err := c.find(policy, said)
+	t, err := find(&c.config, policy, said)
 	return t, said.key, err
 }
 
@@ -172,12 +174,20 @@ func decode(token string, into any) bool {
 	return err == nil && json.Unmarshal(data, into) == nil
 }
 
+// Claims are those of a token, before anything of it is checked.
+func Claims(token string) (all map[string]any, ok bool) {
+	ok = decode(token, &all)
+	return all, ok
+}
+
 // Claim is the first value of a claim, named as in templates, of a token that Who has found to be valid; "" if there is none.
 func Claim(token, name string) string {
-	var all map[string]any
-	if !decode(token, &all) {
-		return ""
-	}
+	all, _ := Claims(token)
+	return ValueOf(all, name)
+}
+
+// ValueOf is the same of claims.
+func ValueOf(all map[string]any, name string) string {
 	if values := fill("{"+name+"}", all); len(values) > 0 {
 		return values[0]
 	}
@@ -203,15 +213,24 @@ func (i *issuer) verify(ctx context.Context, token string, config *tenants.Ident
 	if err := valid.Claims(&all); err != nil {
 		return claims{}, err
 	}
-	said := claims{
-		tenants: fill(config.Tenant, all),
-		groups:  fill(cmp.Or(config.Groups, tenants.DefaultGroups), all),
-		key:     &tenants.Key{Hash: tenants.HashKey(token), Name: text.Brief(valid.Subject), Expires: valid.Expiry.Add(i.Leeway)},
-	}
+	said := read(config, all)
+	said.key = &tenants.Key{Hash: tenants.HashKey(token), Name: text.Brief(valid.Subject), Expires: valid.Expiry.Add(i.Leeway)}
+	return said, nil
+}
+
+// read reads the claims of a token.
+func read(config *tenants.Identity, all map[string]any) claims {
+	said := claims{tenants: fill(config.Tenant, all), groups: fill(cmp.Or(config.Groups, tenants.DefaultGroups), all)}
 	if config.Team != "" {
 		said.teams = fill(config.Team, all)
 	}
-	return said, nil
+	if _, claim, _ := tenants.Template(config.Tier); claim != nil && valueAt(all, claim) != nil {
+		said.tiers = fill(config.Tier, all)
+		if len(said.tiers) == 0 {
+			said.tiers = []string{""} // which no tier is called
+		}
+	}
+	return said
 }
 
 // ready returns the verifier. The issuer is asked where its keys are by the first token, and again by further ones until it has answered.
@@ -282,31 +301,89 @@ func valueAt(at any, claim []string) any {
 	return nil
 }
 
-// find finds the first tenant of the policy that a token names, and the first of its teams.
-func (c *Checker) find(policy *tenants.Snapshot, said claims) (*tenants.Tenant, error) {
+// find finds the first tenant of the policy that a token names, the first of its teams, and of these and the teams below the first of the tier.
+func find(config *tenants.Identity, policy *tenants.Snapshot, said claims) (*tenants.Tenant, error) {
 	t := first(policy, said.tenants)
 	if t == nil {
-		if c.config.Default == "" {
-			return nil, fmt.Errorf("%s of the token of %q is no tenant: %q", c.config.Tenant, said.key.Name, said.tenants)
+		if config.Default == "" {
+			return nil, fmt.Errorf("%s of the token%s is no tenant: %q", config.Tenant, said.whose(), said.tenants)
 		}
-		t, _ = policy.TenantByName(c.config.Default)
+		t, _ = policy.TenantByName(config.Default)
+	} else if team := first(policy, below(t, said.teams)); team != nil {
+		t = team
+	}
+	if len(said.tiers) == 0 {
 		return t, nil
 	}
-	teams := make([]string, len(said.teams))
-	for i, team := range said.teams {
-		teams[i] = t.Name + "/" + team
+	names := []string{t.Name}
+	for list := policy.Tenants()[t.Index+1:]; len(list) > 0 && strings.HasPrefix(list[0].Name, t.Name); list = list[1:] { // "acme-2" may be before "acme/a"
+		if strings.HasPrefix(list[0].Name, t.Name+"/") {
+			names = append(names, list[0].Name)
+		}
 	}
-	if team := first(policy, teams); team != nil {
-		return team, nil
+	names = slices.DeleteFunc(names, func(name string) bool {
+		is, _ := policy.TenantByName(name)
+		return !slices.Contains(said.tiers, is.Tier)
+	})
+	if is := first(policy, names); is != nil {
+		return is, nil
 	}
-	return t, nil
+	return nil, fmt.Errorf("%s of the token%s is the tier neither of %s nor of a team of it: %q", config.Tier, said.whose(), t.Name, said.tiers)
 }
 
-// first is that of some tenants which the policy names first.
+// whose names the subject of a token, if it is known.
+func (c *claims) whose() string {
+	if c.key == nil {
+		return ""
+	}
+	return fmt.Sprintf(" of %q", c.key.Name)
+}
+
+// below are the names of some teams of a tenant.
+func below(t *tenants.Tenant, teams []string) []string {
+	names := make([]string, len(teams))
+	for i, team := range teams {
+		names[i] = t.Name + "/" + team
+	}
+	return names
+}
+
+// Explain finds the tenant or team of a token with the claims, whatever its issuer and end, and says for people why it is that one.
+func Explain(config *tenants.Identity, policy *tenants.Snapshot, all map[string]any) (*tenants.Tenant, string, error) {
+	said := read(config, all)
+	t, err := find(config, policy, said)
+	if err != nil {
+		return nil, "", err
+	}
+	why := named(policy, config.Tenant, said.tenants)
+	if of := first(policy, said.tenants); of == nil {
+		why = fmt.Sprintf("%s names no tenant, and identity.default is %s", config.Tenant, config.Default)
+	} else if config.Team != "" {
+		why += "; " + named(policy, config.Team, below(of, said.teams))
+	}
+	if config.Tier != "" && len(said.tiers) > 0 {
+		why += fmt.Sprintf("; %s is %s", config.Tier, strings.Join(said.tiers, ", "))
+	}
+	return t, why, nil
+}
+
+// named says which tenants or teams of a policy a template names, and which of several counts.
+func named(policy *tenants.Snapshot, template string, names []string) string {
+	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return first(policy, []string{name}) == nil })
+	switch len(names) {
+	case 0:
+		return template + " names none"
+	case 1:
+		return template + " names " + names[0]
+	}
+	return fmt.Sprintf("%s names %s, of which %s comes first in the policy", template, strings.Join(names, ", "), first(policy, names).Name)
+}
+
+// first is that of some tenants which the policy has first.
 func first(policy *tenants.Snapshot, names []string) (found *tenants.Tenant) {
 	for _, name := range names {
 		t, known := policy.TenantByName(name)
-		if known && (found == nil || t.Index < found.Index) {
+		if known && (found == nil || t.Before(found)) {
 			found = t
 		}
 	}

@@ -102,8 +102,9 @@ func policy(t *testing.T) *tenants.Snapshot {
 	pool.TPM = 1000
 	cfg.Pools = []tenants.Pool{pool}
 	var list []tenants.Tenant
-	for i, name := range []string{"acme", "acme/search", "acme/ads", "beta", "guests"} {
-		list = append(list, tenants.Tenant{Name: name, Keys: []tenants.Key{{Hash: tenants.HashKey(fmt.Sprint("key-", i))}}})
+	tiers := map[string]string{"acme": "pro", "acme/ads": "free", "acme/search": "pro", "acme/search/old": "free"}
+	for i, name := range []string{"acme", "acme/search", "acme/search/old", "acme-2", "acme/ads", "guests", "beta"} { // the policy's order
+		list = append(list, tenants.Tenant{Name: name, Tier: tiers[name], Keys: []tenants.Key{{Hash: tenants.HashKey(fmt.Sprint("key-", i))}}})
 	}
 	return testkit.Must(tenants.Build(cfg, list))(t)
 }
@@ -127,16 +128,18 @@ func TestWho(t *testing.T) {
 	around.Tenant = "a{org}"
 	guests := config(p)
 	guests.Default = "guests"
+	plans := config(p)
+	plans.Tier = "{plan}"
 	for _, c := range []struct {
 		config tenants.Identity
 		claims map[string]any
 		want   string
 	}{
 		{config(p), nil, "acme"},
-		{config(p), map[string]any{"groups": []string{"search", "x", "ads"}}, "acme/ads"},
+		{config(p), map[string]any{"groups": []string{"ads", "x", "search"}}, "acme/search"},
 		{config(p), map[string]any{"groups": "search"}, "acme/search"},
 		{config(p), map[string]any{"groups": []any{7, "x", ""}}, "acme"},
-		{config(p), map[string]any{"org": []string{"none", "guests", "beta"}}, "beta"},
+		{config(p), map[string]any{"org": []string{"none", "beta", "guests"}}, "guests"},
 		{config(p), map[string]any{"org": "none"}, ""},
 		{config(p), map[string]any{"org": map[string]any{"acme": true}}, ""},
 		{config(p), map[string]any{"org": nil}, ""},
@@ -146,6 +149,16 @@ func TestWho(t *testing.T) {
 		{around, map[string]any{"org": "cme"}, "acme"},
 		{guests, map[string]any{"org": "none"}, "guests"},
 		{guests, nil, "acme"},
+		{plans, nil, "acme"},
+		{plans, map[string]any{"plan": "pro"}, "acme"},
+		{plans, map[string]any{"plan": "free"}, "acme/search/old"}, // the first of two
+		{plans, map[string]any{"plan": []string{"gold", "free"}, "groups": "ads"}, "acme/ads"},
+		{plans, map[string]any{"plan": "free", "groups": "search"}, "acme/search/old"},
+		{plans, map[string]any{"plan": "pro", "groups": "ads"}, ""},
+		{plans, map[string]any{"plan": "gold"}, ""},
+		{plans, map[string]any{"plan": 3}, ""},
+		{plans, map[string]any{"plan": []string{}}, ""},
+		{plans, map[string]any{"plan": "pro", "org": "beta"}, ""},
 	} {
 		who, key, err := New(c.config, nil).Who(t.Context(), snap, p.token(t, c.claims))
 		switch {
@@ -153,6 +166,10 @@ func TestWho(t *testing.T) {
 			t.Errorf("%v by %q: tenant %s, want none", c.claims, c.config.Tenant, who.Name)
 		case c.want != "" && (err != nil || who.Name != c.want || key.Name != "ann" || key.Expires.IsZero()):
 			t.Errorf("%v by %q: %v, %v, %v; want %s", c.claims, c.config.Tenant, who, key, err, c.want)
+		}
+		all, ok := Claims(p.token(t, c.claims))
+		if named, why, err := Explain(&c.config, snap, all); !ok || (err == nil) != (c.want != "") || err == nil && (named != who || why == "") {
+			t.Errorf("%v by %q is explained as of %v, %q, %v; want %s", c.claims, c.config.Tenant, named, why, err, c.want)
 		}
 	}
 }
