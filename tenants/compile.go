@@ -75,7 +75,9 @@ func compile(r *report, cfg Config, list []Tenant, sums []*sum) (*Snapshot, erro
 	slices.SortFunc(cfg.Upstreams, func(a, b Upstream) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortFunc(cfg.Pools, func(a, b Pool) int { return strings.Compare(a.Name, b.Name) })
 	for i := range list {
-		list[i].Order = i
+		if sums == nil { // else the files' order is known
+			list[i].Order = i
+		}
 	}
 	slices.SortFunc(list, func(a, b Tenant) int { return strings.Compare(a.Name, b.Name) })
 	c := compiler{r: r, cfg: &cfg, tenants: list, reached: map[string][]int{}, said: map[string]bool{}}

@@ -75,6 +75,7 @@ func (l *loader) look(globs []string) sum {
 			l.lookAt(name)
 		}
 	}
+	l.runtimeFiles(nil)
 	return l.sum()
 }
 

@@ -269,6 +269,9 @@ func (s *Snapshot) PoolOrigin(p *Pool, key string) string {
 
 // itemOrigin is where the i-th entry of a list of t is written. All entries are of one list: the tenant's, else the tier's.
 func (s *Snapshot) itemOrigin(t *Tenant, key string, i int) string {
+	if from := s.overridden(t, key); from != "" {
+		return from
+	}
 	for _, path := range t.paths(key) {
 		if _, ok := s.origins.Written(path); ok {
 			return s.origins.first(strictyaml.Item(path, i))

@@ -97,6 +97,7 @@ func (l *loader) policies(cfg *Config) []listed {
 		}
 		files = append(files, f)
 	}
+	files = append(files, l.runtimeFiles(p)...)
 	under := p.readTiersOf(files)
 	for _, f := range files {
 		old := l.seen[f.path]
@@ -113,7 +114,7 @@ func (l *loader) policies(cfg *Config) []listed {
 	}
 	readAll(files)
 	for _, f := range files {
-		if old := l.seen[f.path]; len(f.r.Problems)+len(f.tierless.Problems) == 0 && !f.tiered {
+		if old := l.seen[f.path]; len(f.r.Problems)+len(f.tierless.Problems) == 0 && !f.tiered && !f.runtime {
 			old.sheet = sheet{f.tenants, f.places, f.name, under, f.sums, f.config}
 			l.seen[f.path] = old
 		}

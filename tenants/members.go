@@ -139,11 +139,33 @@ func (m *Members) Named(called string) string {
 // MemberOrigin is the key of a limit of a counted member in files, and where it is written.
 func (s *Snapshot) MemberOrigin(t *Tenant, member, key string) (spelled, from string) {
 	path := strictyaml.Child("members", "each")
-	member = strings.TrimPrefix(member, t.Members.By.Source+":")
+	if o := s.OverrideOf(terms.MemberName(t.Name, member)); o != nil {
+		return strictyaml.Spell(key), o.String()
+	}
+	member = t.Members.plain(member)
 	if _, ok := t.Members.Override[member]; ok {
 		path = strictyaml.Child(strictyaml.Child("members", "override"), member)
 	}
 	return strictyaml.Spell(strictyaml.Child(path, key)), cmp.Or(s.Origin(t, strictyaml.Child(path, key)), s.Origin(t, path), s.Origin(t, "members"))
+}
+
+// plain is the name by which Override has a member, given that under which it counts, with or without its tenant's.
+func (m *Members) plain(counted string) string {
+	if _, name, is := terms.CutMember(counted); is {
+		counted = name
+	}
+	return strings.TrimPrefix(counted, m.By.Source+":")
+}
+
+// limit sets a limit, of which 0 blocks.
+func (l *MemberLimits) limit(k terms.Axis, amount int64) {
+	*l.Amount(k) = amount
+	switch {
+	case amount == 0:
+		l.Blocked = k.Key()
+	case l.Blocked == k.Key():
+		l.Blocked = ""
+	}
 }
 
 // Of is what the member of a name has at a time.
@@ -192,7 +214,7 @@ var memberShape = shape[MemberLimits]{Fields: slices.Concat(memberLimitFields(),
 	weightField("weight", "Claim on the tenant's share, relative to other members.", minWeight, maxWeight, func(m *MemberLimits) *float64 { return &m.Weight }),
 	windowsField("Limits over other times and in other shapes than rolling minutes, at most 4.", func(m *MemberLimits) *terms.Limits { return &m.Limits }),
 	{
-		Name: "budgets", About: "Limits by calendar hour, day, week or month.", Kind: budgetList,
+		Name: "budgets", About: "Limits by calendar hour, day, week or month, or for life.", Kind: budgetList,
 		Read: func(v value, m *MemberLimits) { m.Budgets = readBudgets(v) },
 	},
 })}
@@ -208,16 +230,7 @@ func memberLimitFields() (list []field[MemberLimits]) {
 	for _, k := range terms.Axes {
 		list = append(list, field[MemberLimits]{
 			Name: k.Key(), About: "A member's " + inMinute(k) + "; 0 blocks it.", Kind: strictyaml.WholeKind(0, maxAmount),
-			Read: func(v value, m *MemberLimits) {
-				n := v.Amount(0, maxAmount)
-				*m.Amount(k) = n
-				switch {
-				case n == 0:
-					m.Blocked = k.Key()
-				case m.Blocked == k.Key():
-					m.Blocked = ""
-				}
-			},
+			Read: func(v value, m *MemberLimits) { m.limit(k, v.Amount(0, maxAmount)) },
 		})
 	}
 	return list

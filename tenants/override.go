@@ -2,17 +2,20 @@ package tenants
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/llmgov/llmgov/governor/terms"
+	"github.com/llmgov/llmgov/internal/lib/strictyaml"
 )
 
-// Override replaces limits of a tenant or team at run time, until it ends.
+// Override replaces limits of a tenant, team or member at run time, until it ends.
 type Override struct {
-	// Tenant is the name of the tenant or team.
+	// Tenant is the name of the tenant or team, or the full name of a member, such as acme/~ann.
 	Tenant string `json:"tenant"`
 	// RPM, TPM, ITPM, OTPM and Concurrency are the limits over all pools that it replaces, at most [MaxOverride]; nil leaves that of the
 	// policy. At 0 no call passes.
@@ -21,6 +24,12 @@ type Override struct {
 	ITPM        *int64 `json:"itpm,omitempty"`
 	OTPM        *int64 `json:"otpm,omitempty"`
 	Concurrency *int64 `json:"concurrency,omitempty"`
+	// Weight replaces the weight; nil leaves it.
+	Weight *float64 `json:"weight,omitempty"`
+	// Budgets replace all budgets, each as in "500000 tokens per day"; nil leaves them.
+	Budgets []string `json:"budgets,omitempty"`
+	// Pools replace limits in single pools, each as in "tpm 60000 in gpt-4o"; others stay.
+	Pools []string `json:"pools,omitempty"`
 	// Until is its end; nil is none.
 	Until *time.Time `json:"until"`
 	// Why is the reason, By who gave it, and Made when.
@@ -82,7 +91,11 @@ func (s *Snapshot) WithOverrides(list []Override) *Snapshot {
 		out.runtime.full = sha256.Sum256(append(out.runtime.full[:], encode(list)...))
 	}
 	for i := range list {
-		if at, known := s.byName[list[i].Tenant]; known {
+		owner, _, member := terms.CutMember(list[i].Tenant)
+		switch at, known := s.byName[owner]; {
+		case known && member:
+			out.tenants[at].overrideMember(&list[i])
+		case known:
 			out.override(at, &list[i])
 		}
 	}
@@ -92,6 +105,18 @@ func (s *Snapshot) WithOverrides(list []Override) *Snapshot {
 // override lays an override over the tenant at a place, whose teams stand behind it.
 func (s *Snapshot) override(at int, o *Override) {
 	t := &s.tenants[at]
+	if o.Weight != nil {
+		t.Weight = *o.Weight
+	}
+	if o.Budgets != nil {
+		t.Budgets = o.budgets()
+	}
+	t.Pools = slices.Clone(t.Pools)
+	for _, text := range o.Pools {
+		k, amount, pool, _ := parseInPool(text)
+		*t.inPool(pool).Amount(k) = amount
+	}
+	sortPoolLimits(t.Pools)
 	for k, amount := range o.Amounts() {
 		if amount > 0 {
 			*t.Amount(k) = amount
@@ -103,6 +128,138 @@ func (s *Snapshot) override(at int, o *Override) {
 			}
 		}
 	}
+}
+
+// overrideMember lays an override over one of the tenant's members.
+func (t *Tenant) overrideMember(o *Override) {
+	if t.Members == nil {
+		return
+	}
+	t.Members = t.Members.clone()
+	name := t.Members.plain(o.Tenant)
+	m := *t.Members.Of(name, o.Made)
+	m.Until = time.Time{}
+	if o.Until != nil {
+		m.Until = *o.Until
+	}
+	if o.Weight != nil {
+		m.Weight = *o.Weight
+	}
+	if o.Budgets != nil {
+		m.Budgets = o.budgets()
+	}
+	for k, amount := range o.Amounts() {
+		m.limit(k, amount)
+	}
+	if t.Members.Override == nil {
+		t.Members.Override = map[string]MemberLimits{}
+	}
+	t.Members.Override[name] = m
+}
+
+// budgets are those that it has in place of others.
+func (o *Override) budgets() (list []Budget) {
+	for _, text := range o.Budgets {
+		b, _ := parseBudget(text)
+		list = append(list, b)
+	}
+	return list
+}
+
+// parseBudget reads a budget as in "500000 tokens per day".
+func parseBudget(text string) (b Budget, complaint string) {
+	var amount, unit, per string
+	parts := strings.Fields(text)
+	if len(parts) == 4 && parts[2] == "per" {
+		amount, unit, per = parts[0], parts[1], parts[3]
+	}
+	u := slices.Index(units.names(), unit)
+	p := slices.Index(periods.names(), per)
+	if u < 0 || p < 0 {
+		return b, `is no budget; write one such as "500000 tokens per day" or "20 usd per month"`
+	}
+	b = Budget{Unit: units.list[u], Per: periods.list[p]}
+	places, most := 0, int64(maxAmount)
+	if b.Unit == MicroUSD {
+		places, most = 6, maxMicroUSD
+	}
+	b.Limit, complaint = strictyaml.ParseDecimal(amount, places, 1, most)
+	return b, complaint
+}
+
+// parseInPool reads a limit as in "tpm 60000 in gpt-4o".
+func parseInPool(text string) (k terms.Axis, amount int64, pool string, ok bool) {
+	limit, pool, _ := strings.Cut(text, " in ")
+	key, digits, _ := strings.Cut(limit, " ")
+	amount, complaint := strictyaml.ParseDecimal(digits, 0, 1, MaxOverride)
+	at := slices.IndexFunc(terms.Axes, func(k terms.Axis) bool { return k.Key() == key })
+	if at < 0 || complaint != "" {
+		return 0, 0, "", false
+	}
+	return terms.Axes[at], amount, pool, true
+}
+
+// CheckOverride finds what is wrong with an override of the policy, as a sentence; "" if it can be laid over it.
+func (s *Snapshot) CheckOverride(o *Override) string {
+	owner, _, member := terms.CutMember(o.Tenant)
+	t, known := s.TenantByName(owner)
+	amounts := o.Amounts()
+	switch {
+	case !known:
+		return "There is no tenant " + strictyaml.Show(owner) + "."
+	case member && t.Members == nil:
+		return "Tenant " + owner + " has no members in its policy."
+	case member && complainMember(t.Members.plain(o.Tenant)) != "":
+		return "Member " + strictyaml.Show(t.Members.plain(o.Tenant)) + " " + complainMember(t.Members.plain(o.Tenant)) + "."
+	case member && len(o.Pools) > 0:
+		return "A member has no limits in single pools. Leave pools out."
+	case len(amounts)+len(o.Budgets)+len(o.Pools) == 0 && o.Weight == nil:
+		return "Nothing is overridden. Send one of rpm, tpm, itpm, otpm, concurrency, weight, budgets and pools."
+	case o.Weight != nil && !(*o.Weight >= minWeight && *o.Weight <= maxWeight):
+		return fmt.Sprintf("weight must be from %v to %v, not %v.", minWeight, maxWeight, *o.Weight)
+	}
+	for k, amount := range amounts {
+		if amount < 0 || amount > MaxOverride {
+			return fmt.Sprintf("%s must be from 0, at which no call passes, to %d, not %d.", k.Key(), MaxOverride, amount)
+		}
+	}
+	return cmp.Or(s.checkPools(t, o), s.checkBudgets(t, o, member))
+}
+
+func (s *Snapshot) checkPools(t *Tenant, o *Override) string {
+	said := map[string]bool{}
+	for _, text := range o.Pools {
+		k, _, pool, ok := parseInPool(text)
+		at := slices.IndexFunc(s.cfg.Pools, func(p Pool) bool { return p.Name == pool })
+		switch {
+		case !ok:
+			return fmt.Sprintf(`%s is no limit in a pool; write one such as "tpm 60000 in gpt-4o", of rpm, tpm, itpm, otpm or concurrency from 1 to %d.`, strictyaml.Show(text), MaxOverride)
+		case at < 0 || !t.open(&s.cfg.Pools[at]):
+			return "There is no pool " + strictyaml.Show(pool) + " that tenant " + t.Name + " may use."
+		case said[k.Key()+pool]:
+			return strictyaml.Show(text) + " is there twice. Keep one."
+		}
+		said[k.Key()+pool] = true
+	}
+	return ""
+}
+
+func (s *Snapshot) checkBudgets(t *Tenant, o *Override, member bool) string {
+	var list []Budget
+	for _, text := range o.Budgets {
+		b, complaint := parseBudget(text)
+		switch {
+		case complaint != "":
+			return strictyaml.Show(text) + " " + complaint + "."
+		case slices.ContainsFunc(list, b.Same):
+			return strictyaml.Show(text) + " counts the same as another of the budgets. Keep one."
+		}
+		list = append(list, b)
+	}
+	if had := countsUSD(t.Budgets) >= 0 || member && t.Members.countsUSD() >= 0; !had && countsUSD(list) >= 0 {
+		return "A budget in usd needs prices of all models, which is checked for those whom the files give one. Give " + t.Name + " a budget in usd there first."
+	}
+	return ""
 }
 
 // Overrides are those in force, sorted by their tenants.
@@ -128,10 +285,16 @@ func (s *Snapshot) overridden(t *Tenant, key string) string {
 	if o == nil {
 		return ""
 	}
+	has := key == "weight" && o.Weight != nil || o.Budgets != nil && key == "budgets"
 	for k, amount := range o.Amounts() {
-		if k.Key() == key && amount > 0 {
-			return o.String()
-		}
+		has = has || k.Key() == key && amount > 0
+	}
+	for _, text := range o.Pools {
+		k, _, pool, _ := parseInPool(text)
+		has = has || key == strictyaml.Child(strictyaml.Child("pools", pool), k.Key())
+	}
+	if has {
+		return o.String()
 	}
 	return ""
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/llmgov/llmgov/internal/test/testkit"
@@ -66,6 +67,50 @@ func TestOverrides(t *testing.T) {
 	}
 }
 
+// TestOverrides_More: an override replaces weight, budgets, limits in one pool, and all that for a member, and leaves the files' policy alone.
+func TestOverrides_More(t *testing.T) {
+	weight, n, none := 2.5, int64(7), int64(0)
+	end := time.Date(2027, 1, 31, 17, 0, 0, 0, time.UTC)
+	m := &Members{By: MemberBy{Source: BySession}, Each: MemberLimits{Weight: 1, Budgets: []Budget{{Unit: Tokens, Limit: 5, Per: Day}}}}
+	plain := mustBuild(t, configOf([]string{"m"}), Tenant{Name: "acme", Members: m, Keys: []Key{{Hash: HashKey("k")}}}, tenant("bob", "kb"))
+	before := string(encode(plain.tenants))
+	pool := plain.Pools()[0].Name
+	s := plain.WithOverrides([]Override{
+		{Tenant: "bob", Weight: &weight, Budgets: []string{"20.5 usd per month", "9 requests per life"}, Pools: []string{"rpm 3 in " + pool}, Why: "w", By: "ann"},
+		{Tenant: "acme/~session:x", TPM: &n, RPM: &none, Budgets: []string{"6 tokens per life"}, Until: &end, Why: "v", By: "ann"},
+		{Tenant: "bob/~ann", TPM: &n},
+	})
+	bob, _ := s.TenantByName("bob")
+	if got := fmt.Sprint(bob.Weight, bob.Budgets, bob.LimitsIn(&s.Pools()[0]).RPM); got != "2.5 [{usd 20500000 month [0 0 0 0]} {requests 9 life [0 0 0 0]}] 3" {
+		t.Errorf("bob has %s", got)
+	}
+	for key, want := range map[string]string{"weight": "override by ann (w)", "max_wait": ""} {
+		if got := s.Origin(bob, key); got != want {
+			t.Errorf("bob's %s is from %q, want %q", key, got, want)
+		}
+	}
+	from := ""
+	for _, l := range s.Limits(bob, &s.Pools()[0]) {
+		if strings.HasPrefix(l.Key, "budgets") || strings.HasSuffix(l.Key, "rpm") {
+			from += l.Key + " " + l.From + ", "
+		}
+	}
+	if from != "pools."+pool+".rpm override by ann (w), budgets[0] override by ann (w), budgets[1] override by ann (w), " {
+		t.Errorf("bob's limits are from %s", from)
+	}
+	acme, _ := s.TenantByName("acme")
+	x := acme.Members.Of("x", end.Add(-1))
+	if x.TPM != 7 || x.Blocked != "rpm" || x.Budgets[0].Limit != 6 || x.Budgets[0].Per != Life || acme.Members.Of("y", end).Budgets[0].Limit != 5 || acme.Members.Of("x", end).TPM != 0 {
+		t.Errorf("the member has %+v", x)
+	}
+	if _, from := s.MemberOrigin(acme, "session:x", "tpm"); from != "override by ann until 2027-01-31T17:00:00Z (v)" {
+		t.Errorf("the member's limit is from %s", from)
+	}
+	if string(encode(plain.tenants)) != before || string(encode(s.WithOverrides(nil).tenants)) != before {
+		t.Error("the policy of the files is another one")
+	}
+}
+
 // TestOverrides_Reload: files that change keep their overrides.
 func TestOverrides_Reload(t *testing.T) {
 	n := int64(7)
@@ -73,5 +118,52 @@ func TestOverrides_Reload(t *testing.T) {
 	next := testkit.Must(loadSections(map[string]string{"tenants/a.yaml": "tenants: {a: {rpm: 3, tpm: 9, keys: [" + fmt.Sprintf("%q", HashKey("a")) + "]}}\n"}))(t).WithOverrides(list)
 	if got := next.Tenants()[0]; got.RPM != 7 || got.TPM != 9 || next.Origin(&got, "rpm") == next.Origin(&got, "tpm") {
 		t.Errorf("rpm %d from %s, tpm %d from %s", got.RPM, next.Origin(&got, "rpm"), got.TPM, next.Origin(&got, "tpm"))
+	}
+}
+
+// TestRuntimeTenants: a tenant that was set at run time stands in place of the files' with its teams, is read by the files' tiers, and what is wrong with it is at its address.
+func TestRuntimeTenants(t *testing.T) {
+	hash := func(key string) string { return fmt.Sprintf("%q", HashKey(key)) }
+	var set []RuntimeTenant
+	put := func(name, policy string) { set = []RuntimeTenant{{Tenant: name, Policy: []byte(policy)}} }
+	fsys := fstest.MapFS{
+		"llmgov.yaml":    {Data: []byte(goodConfig)},
+		"tenants/a.yaml": {Data: []byte("tiers: {pro: {rpm: 9}}\ntenants: {a: {keys: [" + hash("a") + "], teams: {x: {keys: []}}}, b: {keys: [" + hash("b") + "]}}\n")},
+	}
+	opt := Options{Runtime: func() []RuntimeTenant { return set }}
+	l := &loader{fsys: fsys, config: "llmgov.yaml", shown: "llmgov.yaml", opt: opt, more: map[string]string{}}
+	state := func() string {
+		s, err := load(l)
+		if err != nil {
+			return err.Error()
+		}
+		text := ""
+		for _, one := range s.Tenants() {
+			text += fmt.Sprintf("%s %d %s, ", one.Name, one.RPM, one.Source)
+		}
+		t2, _ := s.TenantByName("a")
+		return text + s.Origin(t2, "rpm")
+	}
+	files := state()
+	looked := l.look(l.globs)
+	for _, c := range []struct{ name, policy, want string }{
+		{"a", `{"tier":"pro","keys":[` + hash("a") + `],"teams":{"y":{"keys":[]}}}`, "a 9 /api/v1/tenants/a:1:13, a/y 0 /api/v1/tenants/a:1:"},
+		{"c", `{"keys":[` + hash("c") + `]}`, "a 0 tenants/a.yaml:2:11, a/x 0 tenants/a.yaml:2:"},
+		{"a", `{"rmp":3,"keys":[]}`, `/api/v1/tenants/a:1:18: unknown key "rmp"; did you mean "rpm"?`},
+		{"a", `{"tier":"gold","keys":[]}`, `/api/v1/tenants/a:1:25: tenants.a.tier: there is no tier "gold"; known are pro`},
+		{"c", `{"keys":[` + hash("b") + `]}`, `/api/v1/tenants/c:1:26:`},
+		{"a/b", `{"keys":[]}`, `/api/v1/tenants/a/b:1:13: name "a/b" holds a slash; write it without`},
+	} {
+		put(c.name, c.policy)
+		if l.look(l.globs) == looked {
+			t.Errorf("%s: whoever looks for changes sees none", c.policy)
+		}
+		if got := state(); !strings.HasPrefix(got, c.want) {
+			t.Errorf("%s %s:\n%s, want\n%s", c.name, c.policy, got, c.want)
+		}
+	}
+	set = nil
+	if got := state(); got != files || l.look(l.globs) != looked {
+		t.Errorf("cleared: %s, want %s", got, files)
 	}
 }

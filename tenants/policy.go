@@ -32,6 +32,7 @@ type policyFile struct {
 	shadow   *shade // of the file's tenants; nil if it says nothing
 	overfull bool   // there are too many tenants, which has been reported
 	tiered   bool   // it may define tiers
+	runtime  bool   // it is no file, and its tenants stand in place of those of files
 	unread   bool   // it could not be read at all, so what is missing may be in it
 	tierless report // tenants whose tiers are missing
 	sheet
@@ -139,15 +140,23 @@ type listed struct {
 // partial says that some were not read, so tiers that are missing may be in them.
 func gather(r *report, files []*policyFile, partial bool, most int64) (list []listed) {
 	n := 0
+	replaced := map[string]bool{}
 	for _, f := range files {
 		n += len(f.tenants)
 		partial = partial || f.unread
+		for _, p := range f.places {
+			replaced[p.tenant] = replaced[p.tenant] || f.runtime
+		}
 	}
 	list = make([]listed, 0, n)
 	all := make([]*places, 0, n)
 	defined := make(map[string]*Tenant, n)
 	for _, f := range files {
-		all = append(all, f.places...)
+		for _, p := range f.places {
+			if f.runtime || !replaced[p.tenant] {
+				all = append(all, p)
+			}
+		}
 		problems := f.r.Problems
 		if !partial {
 			problems = append(problems, f.tierless.Problems...)
@@ -164,6 +173,9 @@ func gather(r *report, files []*policyFile, partial bool, most int64) (list []li
 		twice := false
 		for i := range f.tenants {
 			t := &f.tenants[i]
+			if root, _, _ := strings.Cut(t.Name, teamSep); replaced[root] && !f.runtime {
+				continue
+			}
 			if !strings.Contains(t.Name, teamSep) {
 				first := defined[t.Name]
 				twice = first != nil
@@ -179,6 +191,7 @@ func gather(r *report, files []*policyFile, partial bool, most int64) (list []li
 				r.Add(f.at(t.Name), "there are more than %d tenants and teams, as many as max_tenants allows; raise it in the config", most)
 				return list
 			}
+			t.Order = len(list)
 			list = append(list, listed{t, &f.sums[i]})
 		}
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"github.com/llmgov/llmgov/cmd/llmgov/report"
 	"github.com/llmgov/llmgov/federation/store"
 	"github.com/llmgov/llmgov/internal/proxy/gateway"
+	"github.com/llmgov/llmgov/internal/run/instance"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -36,10 +38,19 @@ func (c checkCmd) Run(e *env) error {
 		return c.withoutConfig(e, files)
 	}
 	files = slices.DeleteFunc(files, func(f string) bool { return filepath.Clean(f) == filepath.Clean(config) })
-	snap, err := tenants.Load(config, tenants.Options{Env: e.vars, More: files, Store: store.Check})
+	opt := tenants.Options{Env: e.vars, More: files, Store: store.Check}
+	snap, err := tenants.Load(config, opt)
 	if err != nil {
 		return c.printProblems(e, err)
 	}
+	set := atRuntime(e, snap.Config())
+	if len(set.Tenants) > 0 {
+		opt.Runtime = func() []tenants.RuntimeTenant { return set.Tenants }
+		if snap, err = tenants.Load(config, opt); err != nil {
+			return c.printProblems(e, err)
+		}
+	}
+	snap = snap.WithOverrides(set.Overrides)
 	r := report.New(config, snap, time.Now())
 	if c.Tenant != "" {
 		if _, err := snap.AskTenant(c.Tenant); err != nil {
@@ -47,6 +58,7 @@ func (c checkCmd) Run(e *env) error {
 		}
 		r.Narrow(c.Tenant)
 	}
+	r.AtRuntime(&set)
 	switch {
 	case c.Upstreams && (c.JSON || c.Effective):
 		return &usageError{"--upstreams goes with neither --json nor --effective"}
@@ -60,6 +72,31 @@ func (c checkCmd) Run(e *env) error {
 		err = writeDeclared(e.ctx, e.stdout, snap.Config(), gateway.NewTransport(false))
 	}
 	return err
+}
+
+// atRuntime is what operators have set at gateways of the config, as far as the store, or state_dir, can be read here.
+func atRuntime(e *env, cfg *tenants.Config) (set tenants.AtRuntime) {
+	var err error
+	if cfg.StateDir != "" {
+		set, err = instance.AtRuntime(e.ctx, nil, cfg.StateDir, time.Now())
+	}
+	if cfg.Store != "memory" {
+		var at store.Store
+		at, err = store.Open(cfg.Store, func(string, string) {})
+		if err == nil {
+			defer at.Close()
+			ctx, cancel := context.WithTimeout(e.ctx, time.Second)
+			defer cancel()
+			var shared tenants.AtRuntime
+			if shared, err = instance.AtRuntime(ctx, at, "", time.Now()); err == nil {
+				return shared
+			}
+		}
+	}
+	if err != nil {
+		fmt.Fprintf(e.stderr, "llmgov: what is overridden at run time cannot be read here: %v\n", err)
+	}
+	return set
 }
 
 // withoutConfig checks policy files when there is no config.

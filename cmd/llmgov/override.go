@@ -14,16 +14,19 @@ import (
 )
 
 type overrideCmd struct {
-	Tenant      string `arg:"" optional:"" help:"The tenant, or a team by its path, such as acme/search."`
-	RPM         *int64 `name:"rpm" placeholder:"N" help:"Requests a minute. With 0 here or below none of its calls passes."`
-	TPM         *int64 `name:"tpm" placeholder:"N" help:"Tokens a minute."`
-	ITPM        *int64 `name:"itpm" placeholder:"N" help:"Input tokens a minute."`
-	OTPM        *int64 `name:"otpm" placeholder:"N" help:"Output tokens a minute."`
-	Concurrency *int64 `placeholder:"N" help:"Calls at once."`
-	Until       string `placeholder:"WHEN" help:"Its end: a day (friday, 2027-01-31), at whose end it is over, a time (2027-01-31T18:00:00Z), or a duration (2h). Left out, it stays until it is cleared."`
-	Why         string `placeholder:"TEXT" help:"The reason, for those who find it."`
-	Clear       bool   `help:"Have the limits of the files again."`
-	List        bool   `help:"List all overrides."`
+	Tenant      string   `arg:"" optional:"" help:"The tenant, a team by its path, such as acme/search, or a member, such as acme/~ann."`
+	RPM         *int64   `name:"rpm" placeholder:"N" help:"Requests a minute. With 0 here or below none of its calls passes."`
+	TPM         *int64   `name:"tpm" placeholder:"N" help:"Tokens a minute."`
+	ITPM        *int64   `name:"itpm" placeholder:"N" help:"Input tokens a minute."`
+	OTPM        *int64   `name:"otpm" placeholder:"N" help:"Output tokens a minute."`
+	Concurrency *int64   `placeholder:"N" help:"Calls at once."`
+	Pool        string   `placeholder:"NAME" help:"The limits above are those in one pool."`
+	Weight      *float64 `placeholder:"N" help:"Claim on a contended pool."`
+	Budget      []string `sep:"none" placeholder:"TEXT" help:"In place of all its budgets, such as \"500000 tokens per day\" or \"20 usd per month\"; once or more."`
+	Until       string   `placeholder:"WHEN" help:"Its end: a day (friday, 2027-01-31), at whose end it is over, a time (2027-01-31T18:00:00Z), or a duration (2h). Left out, it stays until it is cleared."`
+	Why         string   `placeholder:"TEXT" help:"The reason, for those who find it."`
+	Clear       bool     `help:"Have the limits of the files again."`
+	List        bool     `help:"List all overrides."`
 	asking
 	JSON bool `name:"json" help:"With --list, print one JSON object instead of a table."`
 }
@@ -31,12 +34,24 @@ type overrideCmd struct {
 // Help is printed below the flags.
 func (overrideCmd) Help() string {
 	return `Example: llmgov override acme --tpm 500000 --until friday --why launch
+         llmgov override acme/~ann --budget "50000 tokens per day" --why intern
          llmgov override --list
          llmgov override acme --clear`
 }
 
 func (c overrideCmd) Run(e *env) error {
 	asked := adminapi.Override{RPM: c.RPM, TPM: c.TPM, ITPM: c.ITPM, OTPM: c.OTPM, Concurrency: c.Concurrency, Why: c.Why}
+	if c.Pool != "" {
+		var in []string
+		if all := asked.Limits(); all != "-" {
+			for limit := range strings.SplitSeq(all, ", ") {
+				in = append(in, limit+" in "+c.Pool)
+			}
+		}
+		asked = adminapi.Override{Pools: in, Why: c.Why}
+	}
+	asked.Weight = c.Weight
+	asked.Budgets = c.Budget
 	sets := asked.Limits() != "-" || c.Until != "" || c.Why != ""
 	switch {
 	case c.List && (sets || c.Clear || c.Tenant != ""), c.Clear && sets:

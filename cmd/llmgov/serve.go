@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -53,7 +54,9 @@ func (s serveCmd) Run(e *env) error {
 	hangup := make(chan os.Signal, 1) // before the files are read, because a signal may come right after
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
-	opt := tenants.Options{Env: e.vars, Flags: s.flags(), Store: store.Check}
+	var atRuntime atomic.Pointer[[]tenants.RuntimeTenant]
+	atRuntime.Store(new([]tenants.RuntimeTenant))
+	opt := tenants.Options{Env: e.vars, Flags: s.flags(), Store: store.Check, Runtime: func() []tenants.RuntimeTenant { return *atRuntime.Load() }}
 	var snap *tenants.Snapshot
 	var q *quickstart
 	var err error
@@ -75,6 +78,7 @@ func (s serveCmd) Run(e *env) error {
 	}
 	from := source{snap: snap, hangup: hangup, demo: q}
 	if s.Config != "" {
+		from.adopt = func(list []tenants.RuntimeTenant) { atRuntime.Store(&list) }
 		from.follow = func(ctx context.Context) (*tenants.Watcher, error) { return tenants.Watch(ctx, s.Config, snap, opt) }
 	}
 	return serve(e, from, s.Traffic)
@@ -84,6 +88,7 @@ func (s serveCmd) Run(e *env) error {
 type source struct {
 	snap   *tenants.Snapshot
 	follow func(context.Context) (*tenants.Watcher, error) // the files; nil in quickstart mode
+	adopt  func([]tenants.RuntimeTenant)                   // has the files read with other tenants from now on
 	hangup <-chan os.Signal                                // reads them again at once
 	demo   *quickstart                                     // nil with files
 }
@@ -190,6 +195,16 @@ func serve(e *env, from source, demoLoad bool) (err error) {
 	group.Go(func() error { return p.Run(running) })
 	group.Go(func() error { return p.readiness.Run(running) })
 	group.Go(func() error { return p.gateway.Watch(running) })
+	group.Go(func() error { return policies.Run(ctx, from.hangup) })
+	if from.adopt != nil {
+		if err := p.Follow(func(list []tenants.RuntimeTenant) error {
+			from.adopt(list)
+			_, err := policies.Reload(ctx)
+			return err
+		}); err != nil {
+			p.log.Warn("tenants that were set at run time are not in force", "error", err)
+		}
+	}
 	p.Await(ctx)
 	group.Go(func() error { defer end(nil); return ignoreClosed(dataServer.Serve(data)) })
 	group.Go(func() error { defer end(nil); return ignoreClosed(adminServer.Serve(admin)) })
@@ -211,7 +226,6 @@ func serve(e *env, from source, demoLoad bool) (err error) {
 		}
 		return nil
 	})
-	group.Go(func() error { return policies.Run(ctx, from.hangup) })
 	group.Go(func() error { return adminAPI.Run(running) })
 	group.Go(func() error { return p.notifier(adminAPI).Run(running) })
 	if played != nil {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/llmgov/llmgov/internal/ops/adminapi"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -209,4 +210,29 @@ func (r *Policy) unexpected(snap *tenants.Snapshot) {
 	}
 	r.Notes = append(r.Notes, "without expect_nodes, a store that is new or has lost data grants nothing for a minute (of slots, for 5 s), because other gateways may have used "+
 		"the limits; set it to the number of gateways, such as expect_nodes: 1, or run llmgov store new before they start (pools without: "+strings.Join(names, ", ")+")")
+}
+
+// AtRuntime notes what operators have set over the files, of the tenants that are shown.
+func (r *Policy) AtRuntime(set *tenants.AtRuntime) {
+	of := func(name string) bool {
+		return r.tenant == "" || strings.HasPrefix(name+"/", r.tenant+"/") || strings.HasPrefix(r.tenant, name+"/")
+	}
+	for _, t := range set.Tenants {
+		if of(t.Tenant) {
+			r.Notes = append(r.Notes, "tenant "+t.Tenant+" was set at run time by "+t.By+", in place of any that the files have"+because(t.Why))
+		}
+	}
+	for _, o := range set.Overrides {
+		if of(o.Tenant) {
+			view := adminapi.Override(o)
+			r.Notes = append(r.Notes, view.String())
+		}
+	}
+}
+
+func because(why string) string {
+	if why == "" {
+		return ""
+	}
+	return " (" + why + ")"
 }

@@ -27,7 +27,7 @@ func (v Value) Decimal(places int, least, most, fallback int64) int64 {
 	if !ok {
 		return fallback
 	}
-	n, complaint := parseDecimal(text, places, least, most)
+	n, complaint := ParseDecimal(text, places, least, most)
 	if complaint != "" {
 		v.Problem("%s %s", v.Say(text), complaint)
 		return fallback

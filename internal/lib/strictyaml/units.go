@@ -31,8 +31,8 @@ func parseAmount(text string, least, most int64) (int64, string) {
 	return n, ""
 }
 
-// parseDecimal reads a number with at most places decimals, as a whole number of 10^-places.
-func parseDecimal(text string, places int, least, most int64) (int64, string) {
+// ParseDecimal reads a number with at most places decimals, as a whole number of 10^-places.
+func ParseDecimal(text string, places int, least, most int64) (int64, string) {
 	wanted := fmt.Sprintf("write a number from %s to %s", SpellDecimal(least, places), SpellDecimal(most, places))
 	if strings.HasPrefix(text, "-") {
 		return 0, "is negative; " + wanted

@@ -271,6 +271,7 @@ func TestRoles(t *testing.T) {
 	const want = `
 DELETE /api/v1/keys/{id}: keys admin
 DELETE /api/v1/overrides/{tenant...}: operate admin
+DELETE /api/v1/tenants/{name}: admin
 GET /api/openapi.json: view keys operate admin
 GET /api/v1/events: view operate admin
 GET /api/v1/explain: view operate admin
@@ -278,12 +279,14 @@ GET /api/v1/fairness: view operate admin
 GET /api/v1/history: view operate admin
 GET /api/v1/keys: view keys operate admin
 GET /api/v1/leases: view operate admin
+GET /api/v1/me: view keys operate admin
 GET /api/v1/overrides: view operate admin
 GET /api/v1/overrides/{tenant...}: view operate admin
 GET /api/v1/policy: view operate admin
 GET /api/v1/snapshot: view operate admin
 GET /api/v1/spend: view operate admin
 GET /api/v1/tenants: view operate admin
+GET /api/v1/tenants/{name}: admin
 GET /debug/pprof/: admin
 GET /debug/pprof/profile: admin
 GET /debug/pprof/symbol: admin
@@ -294,6 +297,7 @@ POST /api/v1/drain: operate admin
 POST /api/v1/keys: keys admin
 POST /api/v1/reload: operate admin
 PUT /api/v1/overrides/{tenant...}: operate admin
+PUT /api/v1/tenants/{name}: admin
 `
 	a := &API{Options: Options{
 		Events: &events.Ring{}, Metrics: http.NotFoundHandler(), Token: "t", Overrides: &kept{},
@@ -318,23 +322,27 @@ PUT /api/v1/overrides/{tenant...}: operate admin
 	testkit.Same(t, want, got)
 }
 
-// kept has overrides, and puts none in force.
+// kept has what was set at run time, and puts nothing in force.
 type kept struct {
-	list []tenants.Override
-	err  error
+	set tenants.AtRuntime
+	err error
 }
 
 // List implements Overrides.
-func (k *kept) List() []tenants.Override { return k.list }
+func (k *kept) List() []tenants.Override { return k.set.Overrides }
+
+// Tenants implements Overrides.
+func (k *kept) Tenants() []tenants.RuntimeTenant { return k.set.Tenants }
 
 // Change implements Overrides.
-func (k *kept) Change(_ context.Context, edit func([]tenants.Override) ([]tenants.Override, error)) error {
+func (k *kept) Change(_ context.Context, edit func(*tenants.AtRuntime) error) error {
 	if k.err != nil {
 		return k.err
 	}
-	list, err := edit(slices.Clone(k.list))
+	next := tenants.AtRuntime{Overrides: slices.Clone(k.set.Overrides), Tenants: slices.Clone(k.set.Tenants)}
+	err := edit(&next)
 	if err == nil {
-		k.list = list
+		k.set = next
 	}
 	return err
 }
@@ -372,7 +380,20 @@ func TestOverrides(t *testing.T) {
 		{"PUT", "/bob", `{"tpm":1.5,"why":"x"}`, "", "400 The body"},
 		{"PUT", "/bob", `{"tpms":1,"why":"x"}`, "", "400 The body"},
 		{"PUT", "/bob", `{"tenant":"acme","tpm":1,"why":"x"}`, "", "400 The path names"},
-		{"PUT", "/bob", `{"why":"x"}`, "", "400 No limit is overridden"},
+		{"PUT", "/bob", `{"why":"x"}`, "", "400 Nothing is overridden"},
+		{"PUT", "/bob", `{"weight":0,"why":"x"}`, "", "400 weight must be from 0.001"},
+		{"PUT", "/bob", `{"weight":2.5,"budgets":["5000 tokens per day","9 requests per life"],"pools":["rpm 7 in p"],"why":"x"}`, "", `201 "rpm 7 in p"`},
+		{"DELETE", "/bob", "", "", "204 "},
+		{"PUT", "/bob", `{"budgets":["5000 tokens a day"],"why":"x"}`, "", "400 is no budget; write one such as"},
+		{"PUT", "/bob", `{"budgets":["0 tokens per day"],"why":"x"}`, "", "400 is out of range"},
+		{"PUT", "/bob", `{"budgets":["1.5 tokens per day"],"why":"x"}`, "", "400 more than 0 decimals"},
+		{"PUT", "/bob", `{"budgets":["5 tokens per day","6 tokens per day"],"why":"x"}`, "", "400 counts the same"},
+		{"PUT", "/bob", `{"budgets":["5 usd per day"],"why":"x"}`, "", "400 needs prices"},
+		{"PUT", "/bob", `{"pools":["rpm 7 in q"],"why":"x"}`, "", "400 no pool"},
+		{"PUT", "/bob", `{"pools":["rpm 0 in p"],"why":"x"}`, "", "400 is no limit in a pool"},
+		{"PUT", "/bob", `{"pools":["rpm 5 in p","rpm 6 in p"],"why":"x"}`, "", "400 is there twice"},
+		{"PUT", "/bob/~ann", `{"rpm":7,"why":"x"}`, "", "400 has no members"},
+		{"PUT", "/gone/~ann", `{"rpm":7,"why":"x"}`, "", "404 tenant_not_found"},
 		{"PUT", "/bob", `{"tpm":1}`, "", "400 why is missing"},
 		{"PUT", "/bob", `{"tpm":1,"why":"a\nb"}`, "", "400 why has"},
 		{"PUT", "/bob", `{"tpm":1,"why":"x","until":"2020-01-01T00:00:00Z"}`, "", "400 is over"},
@@ -390,14 +411,63 @@ func TestOverrides(t *testing.T) {
 			t.Errorf("%s %s %s %s: %d %s, want %s", c.method, c.path, c.body, c.header, w.Code, w.Body, c.want)
 		}
 	}
-	if n := strings.Count(log.String(), "override.set"); n != 3 || strings.Count(log.String(), "override.clear") != 1 {
-		t.Errorf("the log has %d changes, want 3, and one end:\n%s", n, log.String())
+	if n := strings.Count(log.String(), "override.set"); n != 4 || strings.Count(log.String(), "override.clear") != 2 {
+		t.Errorf("the log has %d changes, want 4, and two ends:\n%s", n, log.String())
 	}
 	k.err = fmt.Errorf("%w: refused", ErrStore)
 	w := httptest.NewRecorder()
 	side.ServeHTTP(w, httptest.NewRequest(http.MethodPut, "http://localhost/api/v1/overrides/acme", strings.NewReader(`{"tpm":1,"why":"x"}`)))
 	if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "store_unavailable") {
 		t.Errorf("without the store: %d %s", w.Code, w.Body)
+	}
+}
+
+// TestRuntimeTenants: a tenant is set, changed and cleared as often as one likes, and what the policy refuses is told in its words.
+func TestRuntimeTenants(t *testing.T) {
+	k := &kept{}
+	var log bytes.Buffer
+	side := New(newKeysGateway(t, keysConfig()), Options{Metrics: http.NotFoundHandler(), Overrides: k, Log: slog.New(slog.NewJSONHandler(&log, nil))})
+	tag := ""
+	for _, c := range []struct {
+		method, path, body, header string // as in TestOverrides
+		err                        error
+		want                       string
+	}{
+		{"GET", "/acme", "", "", nil, "404 is in the policy files"},
+		{"GET", "/none", "", "", nil, "404 tenant_not_found"},
+		{"DELETE", "/acme", "", "", nil, "204 "},
+		{"PUT", "/acme", ` {"tier": "pro"}`, "", nil, `201 "tier": "pro"`},
+		{"PUT", "/acme", `{"tier":"pro"}`, "X-Llmgov-Why: again", nil, `200 "by": "loopback"`},
+		{"GET", "/acme", "", "", nil, `200 "policy": {`},
+		{"PUT", "/acme", `{"rpm":1}`, "If-None-Match: *", nil, "412 override_changed"},
+		{"PUT", "/acme", `{"rpm":1}`, `If-Match: "0"`, nil, "412 override_changed"},
+		{"PUT", "/acme", `{"rpm":1}`, "If-Match: TAG", nil, `200 "rpm": 1`},
+		{"PUT", "/acme", `[1]`, "", nil, "400 it is no JSON object"},
+		{"PUT", "/acme", `{"rpm":`, "", nil, "400 The body"},
+		{"PUT", "/acme", ``, "", nil, "400 The body"},
+		{"PUT", "/acme", `{"rmp":1}`, "", tenants.Problems{{File: "/api/v1/tenants/acme", What: "unknown key"}}, "400 unknown key"},
+		{"PUT", "/acme", `{"rpm":3}`, "", tenants.Problems{{File: "b.yaml", What: "is bad"}}, "409 b.yaml"},
+		{"PUT", "/acme", `{"rpm":3}`, "", ErrNoFiles, "409 no_policy_files"},
+		{"PUT", "/acme", `{"rpm":3}`, "", ErrStore, "503 store_unavailable"},
+		{"DELETE", "/acme", "", `If-Match: "0"`, nil, "412 override_changed"},
+		{"DELETE", "/acme", "", "If-Match: *", nil, "204 "},
+		{"DELETE", "/acme", "", "", nil, "204 "},
+	} {
+		k.err = c.err
+		r := httptest.NewRequest(c.method, "http://localhost/api/v1/tenants"+c.path, strings.NewReader(c.body))
+		if name, value, ok := strings.Cut(c.header, ": "); ok {
+			r.Header.Set(name, strings.Replace(value, "TAG", tag, 1))
+		}
+		w := httptest.NewRecorder()
+		side.ServeHTTP(w, r)
+		tag = w.Header().Get("ETag")
+		status, part, _ := strings.Cut(c.want, " ")
+		if fmt.Sprint(w.Code) != status || !strings.Contains(w.Body.String(), part) {
+			t.Errorf("%s %s %s %s: %d %s, want %s", c.method, c.path, c.body, c.header, w.Code, w.Body, c.want)
+		}
+	}
+	if n := strings.Count(log.String(), "tenant.set"); n != 2 || strings.Count(log.String(), "tenant.clear") != 1 {
+		t.Errorf("the log has %d changes, want 2, and one end:\n%s", n, log.String())
 	}
 }
 

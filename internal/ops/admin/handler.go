@@ -20,6 +20,7 @@ func (a *API) described() map[string]route {
 		"GET /metrics":          {tenants.RoleView, a.Metrics.ServeHTTP},
 		"GET /version":          {tenants.AnyRole, func(w http.ResponseWriter, _ *http.Request) { respond(w, adminapi.Version{Version: a.Version}) }},
 		"GET /api/openapi.json": {tenants.AnyRole, openAPI},
+		"GET /api/v1/me":        {tenants.AnyRole, whoAsks},
 		"GET /api/v1/snapshot":  {tenants.RoleView, func(w http.ResponseWriter, _ *http.Request) { respond(w, a.snapshot()) }},
 		"GET /api/v1/tenants":   {tenants.RoleView, paged(ofPages, func(p page) any { return a.tenants(&p) })},
 		"GET /api/v1/fairness":  {tenants.RoleView, paged(ofOne, func(p page) any { return adminapi.FairnessList{Pools: a.fairness(&p)} })},
@@ -40,6 +41,9 @@ func (a *API) described() map[string]route {
 		routes["GET /api/v1/overrides/{tenant...}"] = route{tenants.RoleView, answering(a.showOverride)}
 		routes["PUT /api/v1/overrides/{tenant...}"] = route{tenants.RoleOperate, answering(a.setOverride)}
 		routes["DELETE /api/v1/overrides/{tenant...}"] = route{tenants.RoleOperate, answering(a.clearOverride)}
+		routes["GET /api/v1/tenants/{name}"] = route{tenants.RoleAdmin, answering(a.showTenant)}
+		routes["PUT /api/v1/tenants/{name}"] = route{tenants.RoleAdmin, answering(a.setTenant)}
+		routes["DELETE /api/v1/tenants/{name}"] = route{tenants.RoleAdmin, answering(a.clearTenant)}
 	}
 	if a.Events != nil {
 		routes["GET /api/v1/events"] = route{tenants.RoleView, answering(a.followEvents)}
@@ -81,6 +85,12 @@ func paged(known []string, answer func(page) any) http.HandlerFunc {
 func openAPI(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(adminapi.OpenAPI)
+}
+
+// whoAsks answers GET /api/v1/me.
+func whoAsks(w http.ResponseWriter, r *http.Request) {
+	who := callerOf(r)
+	respond(w, adminapi.Me{User: who.user, Role: string(who.Role), Tenants: who.Tenants})
 }
 
 // drain answers POST /api/v1/drain.

@@ -23,13 +23,15 @@ import (
 	"github.com/llmgov/llmgov/tenants"
 )
 
-// Overrides keeps the limits that are laid over those of the policy.
+// Overrides keeps what operators set at run time.
 type Overrides interface {
-	// List returns those that have not ended.
+	// List returns the overrides that have not ended.
 	List() []tenants.Override
-	// Change puts in force, here and at all gateways, what edit makes of those that have not ended. It may call edit again, if others
-	// change them at the same time. The error is that of edit, ErrStore, or why they stay as they are.
-	Change(ctx context.Context, edit func([]tenants.Override) ([]tenants.Override, error)) error
+	// Tenants are those in place of tenants of the files.
+	Tenants() []tenants.RuntimeTenant
+	// Change puts in force, here and at all gateways, what edit makes of what has not ended. It may call edit again, if others
+	// change it at the same time. The error is that of edit, ErrStore, ErrNoFiles, tenants.Problems, or why all stays as it is.
+	Change(ctx context.Context, edit func(*tenants.AtRuntime) error) error
 }
 
 // ErrStore is the error of a change that the shared store has not taken.
@@ -50,27 +52,24 @@ func (a *API) listOverrides(w http.ResponseWriter, _ *http.Request) {
 // showOverride answers GET /api/v1/overrides/{tenant}.
 func (a *API) showOverride(w http.ResponseWriter, r *http.Request) error {
 	list := a.Overrides.List()
-	at := overrideAt(list, r.PathValue("tenant"))
+	at := overrides.find(list, r.PathValue("tenant"))
 	if at < 0 {
 		return &adminapi.Fault{Status: http.StatusNotFound, Code: "override_not_found", Message: "There is no override of " + strconv.Quote(text.Brief(r.PathValue("tenant"))) + ". GET /api/v1/overrides lists all."}
 	}
-	respondOverride(w, http.StatusOK, list[at])
+	respondState(w, http.StatusOK, list[at], adminapi.Override(list[at]))
 	return nil
 }
 
-func overrideAt(list []tenants.Override, tenant string) int {
-	return slices.IndexFunc(list, func(o tenants.Override) bool { return o.Tenant == tenant })
-}
-
-func respondOverride(w http.ResponseWriter, status int, o tenants.Override) {
-	w.Header().Set("ETag", etag(&o))
+// respondState answers with a view of something that is set at run time.
+func respondState(w http.ResponseWriter, status int, state, view any) {
+	w.Header().Set("ETag", etag(state))
 	w.Header().Set("Cache-Control", "no-store")
-	respondAs(w, status, adminapi.Override(o))
+	respondAs(w, status, view)
 }
 
-// etag tells one state of an override from any other.
-func etag(o *tenants.Override) string {
-	data, _ := json.Marshal(o) // numbers, texts and times
+// etag tells one state of something from any other.
+func etag(state any) string {
+	data, _ := json.Marshal(state) // numbers, texts and times
 	sum := sha256.Sum256(data)
 	return `"` + hex.EncodeToString(sum[:8]) + `"`
 }
@@ -81,53 +80,26 @@ func (a *API) setOverride(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	status := http.StatusOK
-	changed := false
-	err = a.Overrides.Change(r.Context(), func(list []tenants.Override) ([]tenants.Override, error) {
-		at := overrideAt(list, next.Tenant)
-		if err := asExpected(r, list, at); err != nil {
-			return nil, err
-		}
-		changed = at < 0 || !sameOverride(list[at], next)
-		switch {
-		case at < 0:
-			status = http.StatusCreated
-			return append(list, next), nil
-		case changed:
-			list[at] = next
-		default:
-			next = list[at]
-		}
-		return list, nil
-	})
+	now, status, changed, err := overrides.set(a, r, next)
 	if err != nil {
 		return overrideError(err)
 	}
 	if changed {
-		view := adminapi.Override(next)
-		a.audit(r, "override.set", slog.String("tenant", next.Tenant), slog.String("limits", view.Limits()), slog.Any("until", next.Until), slog.String("reason", next.Why))
+		view := adminapi.Override(now)
+		a.audit(r, "override.set", slog.String("tenant", now.Tenant), slog.String("limits", view.Limits()), slog.Any("until", now.Until), slog.String("reason", now.Why))
 	}
-	respondOverride(w, status, next)
+	respondState(w, status, now, adminapi.Override(now))
 	return nil
 }
 
 // clearOverride answers DELETE /api/v1/overrides/{tenant}. To clear none changes nothing.
 func (a *API) clearOverride(w http.ResponseWriter, r *http.Request) error {
-	tenant := r.PathValue("tenant")
-	there := false
-	err := a.Overrides.Change(r.Context(), func(list []tenants.Override) ([]tenants.Override, error) {
-		at := overrideAt(list, tenant)
-		there = at >= 0
-		if err := asExpected(r, list, at); err != nil || !there {
-			return list, err
-		}
-		return slices.Delete(list, at, at+1), nil
-	})
+	there, err := overrides.clear(a, r, r.PathValue("tenant"))
 	if err != nil {
 		return overrideError(err)
 	}
 	if there {
-		a.audit(r, "override.clear", slog.String("tenant", tenant))
+		a.audit(r, "override.clear", slog.String("tenant", r.PathValue("tenant")))
 	}
 	w.WriteHeader(http.StatusNoContent)
 	return nil
@@ -145,17 +117,9 @@ func (a *API) readOverride(w http.ResponseWriter, r *http.Request, now time.Time
 		return tenants.Override{}, adminapi.BadRequest("The body does not describe an override: " + err.Error() + `. Send {"tpm": 500000, "until": "2027-01-31T00:00:00Z", "why": "launch"}.`)
 	}
 	o := tenants.Override(said)
-	limits := o.Amounts()
-	for k, amount := range limits {
-		if amount < 0 || amount > tenants.MaxOverride {
-			return o, adminapi.BadRequest(fmt.Sprintf("%s must be from 0, at which no call passes, to %d, not %d.", k.Key(), tenants.MaxOverride, amount))
-		}
-	}
 	switch {
 	case o.Tenant != "" && o.Tenant != tenant:
 		return o, adminapi.BadRequest("The path names tenant " + strconv.Quote(text.Brief(tenant)) + ", and the body " + strconv.Quote(text.Brief(o.Tenant)) + ". Leave tenant out of the body.")
-	case len(limits) == 0:
-		return o, adminapi.BadRequest("No limit is overridden. Send one of rpm, tpm, itpm, otpm and concurrency.")
 	case o.Until != nil && (!o.Live(now) || o.Until.Year() > 9999):
 		return o, adminapi.BadRequest("until, " + o.Until.Format(time.RFC3339) + ", is over or too far. Write a time to come, or leave it out for an override without an end.")
 	case o.Why == "":
@@ -163,10 +127,14 @@ func (a *API) readOverride(w http.ResponseWriter, r *http.Request, now time.Time
 	case utf8.RuneCountInString(o.Why) > mostWhy || !utf8.ValidString(o.Why) || strings.ContainsFunc(o.Why, func(c rune) bool { return !unicode.IsPrint(c) }):
 		return o, adminapi.BadRequest(fmt.Sprintf("why has more than %d characters, or what cannot be printed; give the reason in a line.", mostWhy))
 	}
-	if _, known := a.gateway.Snapshot().TenantByName(tenant); !known {
+	snap := a.gateway.Snapshot()
+	if _, known := snap.TenantOf(tenant); !known {
 		return o, tenantNotFound(tenant)
 	}
 	o.Tenant = tenant
+	if complaint := snap.CheckOverride(&o); complaint != "" {
+		return o, adminapi.BadRequest(complaint)
+	}
 	o.By = callerOf(r).user
 	o.Made = now.UTC().Truncate(time.Second)
 	if o.Until != nil {
@@ -176,22 +144,71 @@ func (a *API) readOverride(w http.ResponseWriter, r *http.Request, now time.Time
 	return o, nil
 }
 
-// sameOverride reports whether two overrides do the same, whoever made them when.
-func sameOverride(a, b tenants.Override) bool {
-	b.By = a.By
-	b.Made = a.Made
-	return etag(&a) == etag(&b)
+// atRuntime are things of one kind that are set at run time, by their names.
+type atRuntime[T any] struct {
+	of   func(*tenants.AtRuntime) *[]T
+	name func(*T) string
+	same func(a, b T) bool // whether they do the same, whoever made them when
 }
 
-// asExpected refuses a change of what is not as its sender thinks (RFC 9110, 13.1).
-func asExpected(r *http.Request, list []tenants.Override, at int) error {
+var overrides = atRuntime[tenants.Override]{
+	of:   func(set *tenants.AtRuntime) *[]tenants.Override { return &set.Overrides },
+	name: func(o *tenants.Override) string { return o.Tenant },
+	same: func(a, b tenants.Override) bool {
+		b.By = a.By
+		b.Made = a.Made
+		return etag(a) == etag(b)
+	},
+}
+
+func (k *atRuntime[T]) find(list []T, name string) int {
+	return slices.IndexFunc(list, func(one T) bool { return k.name(&one) == name })
+}
+
+// set puts next in force, unless what is there does the same. It returns what is in force then.
+func (k *atRuntime[T]) set(a *API, r *http.Request, next T) (now T, status int, changed bool, err error) {
+	err = a.Overrides.Change(r.Context(), func(set *tenants.AtRuntime) error {
+		now, status, changed = next, http.StatusOK, true
+		list := k.of(set)
+		at := k.find(*list, k.name(&next))
+		if at < 0 {
+			status = http.StatusCreated
+			*list = append(*list, next)
+			return asExpected(r, "")
+		}
+		there := &(*list)[at]
+		expected := asExpected(r, etag(*there))
+		if changed = !k.same(*there, next); changed {
+			*there = next
+		}
+		now = *there
+		return expected
+	})
+	return now, status, changed, err
+}
+
+// clear clears what is set under a name, and reports whether there was something.
+func (k *atRuntime[T]) clear(a *API, r *http.Request, name string) (there bool, err error) {
+	err = a.Overrides.Change(r.Context(), func(set *tenants.AtRuntime) error {
+		list := k.of(set)
+		at := k.find(*list, name)
+		there = at >= 0
+		if !there {
+			return asExpected(r, "")
+		}
+		expected := asExpected(r, etag((*list)[at]))
+		*list = slices.Delete(*list, at, at+1)
+		return expected
+	})
+	return there, err
+}
+
+// asExpected refuses a change of what is not as its sender thinks (RFC 9110, 13.1), given its etag; "" if there is none.
+func asExpected(r *http.Request, state string) error {
 	is := func(name string) (said, fits bool) {
 		tags := r.Header.Get(name)
-		if at < 0 {
-			return tags != "", false
-		}
 		for tag := range strings.SplitSeq(tags, ",") {
-			if tag = strings.TrimSpace(tag); tag == "*" || strings.TrimPrefix(tag, "W/") == etag(&list[at]) {
+			if tag = strings.TrimSpace(tag); state != "" && (tag == "*" || strings.TrimPrefix(tag, "W/") == state) {
 				return true, true
 			}
 		}
@@ -200,14 +217,14 @@ func asExpected(r *http.Request, list []tenants.Override, at int) error {
 	match, fits := is("If-Match")
 	unless, there := is("If-None-Match")
 	if match && !fits || unless && there {
-		return &adminapi.Fault{Status: http.StatusPreconditionFailed, Code: "override_changed", Message: "The override is not as If-Match or If-None-Match says: somebody has changed it, or it has ended. Read it again."}
+		return &adminapi.Fault{Status: http.StatusPreconditionFailed, Code: "override_changed", Message: "It is not as If-Match or If-None-Match says: somebody has changed it, or it has ended. Read it again."}
 	}
 	return nil
 }
 
 func overrideError(err error) error {
 	if errors.Is(err, ErrStore) {
-		return &adminapi.Fault{Status: http.StatusServiceUnavailable, Code: "store_unavailable", Message: "Overrides stay as they were: " + err.Error() + ". Try again."}
+		return &adminapi.Fault{Status: http.StatusServiceUnavailable, Code: "store_unavailable", Message: "All stays as it was: " + err.Error() + ". Try again."}
 	}
 	return err
 }

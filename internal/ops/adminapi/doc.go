@@ -2,6 +2,7 @@
 // programs in Go that ask. docs/api.md explains each field.
 //
 //	GET /api/v1/snapshot   Snapshot
+//	GET /api/v1/me         Me
 //	GET /api/v1/tenants    TenantList
 //	GET /api/v1/fairness   FairnessList
 //	GET /api/v1/leases     LeaseList

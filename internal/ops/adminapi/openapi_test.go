@@ -47,12 +47,30 @@ type (
 		Hash      string `json:"hash,omitempty" pattern:"^sha256:[0-9a-f]{64}$" description:"The hash of a key that exists already."`
 	}
 	overridePath struct {
-		Tenant string `path:"tenant" description:"A tenant, or a team by its path: acme/search."`
+		Tenant string `path:"tenant" description:"A tenant, a team by its path: acme/search, or a member: acme/~ann."`
 	}
 	overrideChange struct {
 		overridePath
 		IfMatch     string `header:"If-Match" description:"Only if its ETag is this."`
 		IfNoneMatch string `header:"If-None-Match" description:"With *: only if there is none."`
+	}
+	tenantChange struct {
+		tenantPath
+		IfMatch     string `header:"If-Match" description:"Only if its ETag is this."`
+		IfNoneMatch string `header:"If-None-Match" description:"With *: only if there is none."`
+		Why         string `header:"X-Llmgov-Why" description:"The reason."`
+	}
+	tenantPath struct {
+		Name string `path:"name" description:"A tenant."`
+	}
+	newTenant struct {
+		tenantChange
+		Tier  string         `json:"tier,omitempty" description:"The tier that it starts from. This and all else is as below a tenant's name in a policy file."`
+		Keys  []string       `json:"keys,omitempty"`
+		RPM   *int64         `json:"rpm,omitempty"`
+		TPM   *int64         `json:"tpm,omitempty"`
+		Teams map[string]any `json:"teams,omitempty"`
+		_     struct{}       `additionalProperties:"true"`
 	}
 	newOverride struct {
 		overrideChange
@@ -61,6 +79,9 @@ type (
 		ITPM        *int64     `json:"itpm,omitempty" minimum:"0" maximum:"1000000000000"`
 		OTPM        *int64     `json:"otpm,omitempty" minimum:"0" maximum:"1000000000000"`
 		Concurrency *int64     `json:"concurrency,omitempty" minimum:"0" maximum:"1000000000000"`
+		Weight      *float64   `json:"weight,omitempty" minimum:"0.001" maximum:"1000000"`
+		Budgets     []string   `json:"budgets,omitempty" minItems:"1"`
+		Pools       []string   `json:"pools,omitempty" minItems:"1"`
 		Until       *time.Time `json:"until,omitempty" description:"When it ends; never by default."`
 		Why         string     `json:"why" minLength:"1" maxLength:"256"`
 	}
@@ -109,8 +130,12 @@ var operations = []operation{
 	{"GET /metrics", "metrics", "Metrics in Prometheus' text format.", nil, map[int]any{200: plainText{}}},
 	{"GET /version", "version", "The version.", nil, map[int]any{200: Version{}}},
 	{"GET /api/openapi.json", "description", "This description.", nil, map[int]any{200: map[string]any{}}},
+	{"GET /api/v1/me", "me", "Who asks, and what that may do.", nil, map[int]any{200: Me{}}},
 	{"GET /api/v1/snapshot", "snapshot", "The present state of the gateway and its pools.", nil, map[int]any{200: Snapshot{}}},
 	{"GET /api/v1/tenants", "tenants", "Tenants and teams with their limits and use.", pageQuery{}, map[int]any{200: TenantList{}, 400: ErrorAnswer{}}},
+	{"GET /api/v1/tenants/{name}", "tenant", "A tenant that was set at run time.", tenantPath{}, map[int]any{200: RuntimeTenant{}, 404: ErrorAnswer{}}},
+	{"PUT /api/v1/tenants/{name}", "setTenant", "Set a tenant, in place of one of the files, at all gateways within two seconds.", newTenant{}, map[int]any{200: RuntimeTenant{}, 201: RuntimeTenant{}, 400: ErrorAnswer{}, 404: ErrorAnswer{}, 409: ErrorAnswer{}, 412: ErrorAnswer{}, 500: ErrorAnswer{}, 503: ErrorAnswer{}}},
+	{"DELETE /api/v1/tenants/{name}", "clearTenant", "Have the tenant of the files again, or none.", tenantChange{}, map[int]any{204: nil, 400: ErrorAnswer{}, 404: ErrorAnswer{}, 409: ErrorAnswer{}, 412: ErrorAnswer{}, 500: ErrorAnswer{}, 503: ErrorAnswer{}}},
 	{"GET /api/v1/fairness", "fairness", "How fairly each pool was shared in the last minute.", oneQuery{}, map[int]any{200: FairnessList{}, 400: ErrorAnswer{}}},
 	{"GET /api/v1/history", "history", "The last hour of a pool.", historyQuery{}, map[int]any{200: History{}, 400: ErrorAnswer{}, 404: ErrorAnswer{}}},
 	{"GET /api/v1/policy", "policy", "The policy in force, and where each limit is set.", oneQuery{}, map[int]any{200: Policy{}, 400: ErrorAnswer{}}},

@@ -17,6 +17,31 @@ type Tenant struct {
 	Waiting        int            `json:"waiting"` // for own limits
 	Queued         map[string]int `json:"queued"`  // by pool
 	Budgets        []Budget       `json:"budgets"` // own, then parts of pools'
+	// Members are who calls in its name, as far as the policy tells them apart. Only an answer that is of one tenant alone has them.
+	Members *Members `json:"members,omitempty"`
+}
+
+// Members are those of a tenant that have called lately.
+type Members struct {
+	Total    int      `json:"total"`
+	Heaviest []Member `json:"heaviest"` // at most ten
+}
+
+// Member is one of them. Tokens are those of its calls that have ended in the last minute, about.
+type Member struct {
+	Name    string   `json:"name"` // without its tenant's; empty for calls that name nobody
+	Tokens  float64  `json:"tokens_per_minute"`
+	Running int64    `json:"running"`
+	Waiting int      `json:"waiting"` // for own limits
+	Limits  []Limit  `json:"limits"`
+	Budgets []Budget `json:"budgets"`
+}
+
+// Me is who asks, and what that may do: a page shows no more.
+type Me struct {
+	User    string   `json:"user"`
+	Role    string   `json:"role"`
+	Tenants []string `json:"tenants,omitempty"` // patterns of those whose keys the role keys is about
 }
 
 // TenantList has tenants and teams, sorted by name.

@@ -133,7 +133,7 @@ func explainedCall(snap *tenants.Snapshot, t *tenants.Tenant, p *tenants.Pool, r
 		TenantLimits: p.TenantLimits.String(),
 	}
 	for _, o := range snap.Overrides() {
-		if o.Tenant == t.Name || strings.HasPrefix(t.Name, o.Tenant+"/") {
+		if o.Tenant == t.Name || o.Tenant == req.Tenant || strings.HasPrefix(t.Name, o.Tenant+"/") {
 			x.Overrides = append(x.Overrides, adminapi.Override(o))
 		}
 	}

@@ -209,6 +209,11 @@ func (in *Instance) Run(ctx context.Context) error {
 // Overrides are laid over the limits of the policy.
 func (in *Instance) Overrides() admin.Overrides { return in.over }
 
+// Follow tells how the files are read again with other tenants in place of some of theirs. It returns what is wrong with those that are kept.
+func (in *Instance) Follow(adopt func([]tenants.RuntimeTenant) error) error {
+	return in.over.follow(adopt)
+}
+
 // Await waits until the store has said which limits are overridden and has granted something, or is late. Run has to run.
 func (in *Instance) Await(ctx context.Context) {
 	if in.shared != nil {

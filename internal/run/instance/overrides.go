@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -25,20 +26,23 @@ type documents interface {
 	Replace(ctx context.Context, name, old, text string) (done bool, err error)
 }
 
-// overrides keeps what operators have laid over the policy, and puts it in force until it ends. With a store all gateways have the same,
+// overrides keeps what operators have laid over the files, and puts it in force until it ends. With a store all gateways have the same,
 // as of a second ago; state_dir has it over restarts, and for when the store forgets.
 type overrides struct {
 	store documents // nil without
 	file  string    // "" without a state_dir
 	apply func([]tenants.Override) error
+	// adopt reads the files again with other tenants in place of some of theirs; nil where there are no files.
+	adopt func([]tenants.RuntimeTenant) error
 	log   *slog.Logger
 
-	mu    sync.Mutex // held for one look or change at a time
-	text  string
-	said  document           // by the text
-	kept  string             // the text that is in the file
-	live  []tenants.Override // of these, what is in force
-	wrong string             // what was logged last
+	mu      sync.Mutex // held for one look or change at a time
+	text    string
+	said    document                // by the text
+	kept    string                  // the text that is in the file
+	live    []tenants.Override      // of these, what is in force
+	adopted []tenants.RuntimeTenant // what adopt was last called with
+	wrong   string                  // what was logged last
 }
 
 const (
@@ -57,10 +61,10 @@ const (
 // document is the text. Each change makes a later version, which wins over earlier ones of its history when a store that has forgotten is
 // told again. Of two histories, such as that of another store, that of the store counts.
 type document struct {
-	Format    int                `json:"format"`
-	History   string             `json:"history,omitempty"`
-	Version   int64              `json:"version"`
-	Overrides []tenants.Override `json:"overrides"`
+	Format  int    `json:"format"`
+	History string `json:"history,omitempty"`
+	Version int64  `json:"version"`
+	tenants.AtRuntime
 }
 
 const documentFormat = 1
@@ -94,9 +98,49 @@ func newOverrides(dir string, apply func([]tenants.Override) error, log *slog.Lo
 		err = o.take(o.kept, time.Now())
 	}
 	if err != nil {
-		return nil, fmt.Errorf("llmgov: state_dir: overrides of limits cannot be read: %w; mend or remove %s", err, o.file)
+		return nil, fmt.Errorf("llmgov: state_dir: what was set at run time cannot be read: %w; mend or remove %s", err, o.file)
 	}
 	return o, nil
+}
+
+// AtRuntime reads what operators have set at run time and what has not ended, from a store or, if it is nil, from a state_dir.
+func AtRuntime(ctx context.Context, store documents, dir string, now time.Time) (set tenants.AtRuntime, err error) {
+	var text string
+	if store != nil {
+		text, err = store.Document(ctx, overridesName)
+	} else {
+		var data []byte
+		data, err = os.ReadFile(filepath.Join(dir, overridesFile))
+		text = string(data)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return set, err
+	}
+	d, err := decode(text)
+	d.Overrides = liveOf(d.Overrides, now)
+	return d.AtRuntime, err
+}
+
+// liveOf are the overrides that have not ended.
+func liveOf(list []tenants.Override, now time.Time) []tenants.Override {
+	return slices.DeleteFunc(slices.Clone(list), func(l tenants.Override) bool { return !l.Live(now) })
+}
+
+// follow tells how tenants are put in force, of those that are known by now as well.
+func (o *overrides) follow(adopt func([]tenants.RuntimeTenant) error) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.adopt = adopt
+	return o.adoptLocked(o.said.Tenants)
+}
+
+// adoptLocked puts tenants in force, once: if that fails the files are at fault, and whoever mends them puts both in force.
+func (o *overrides) adoptLocked(list []tenants.RuntimeTenant) error {
+	if o.adopt == nil || len(list)+len(o.adopted) == 0 || reflect.DeepEqual(list, o.adopted) {
+		return nil
+	}
+	o.adopted = list
+	return o.adopt(list)
 }
 
 // Run follows the store and the ends of overrides until ctx ends.
@@ -123,7 +167,7 @@ func (o *overrides) look(ctx context.Context) {
 		said = err.Error()
 	}
 	if said != "" && said != o.wrong && ctx.Err() == nil {
-		o.log.Warn("overrides of limits are not as they should be", "error", said)
+		o.log.Warn("what was set at run time is not as it should be", "error", said)
 	}
 	o.wrong = said
 }
@@ -173,15 +217,14 @@ func (o *overrides) keep() error {
 
 // enforce puts those in force that have not ended.
 func (o *overrides) enforce(now time.Time) error {
-	live := slices.DeleteFunc(slices.Clone(o.said.Overrides), func(l tenants.Override) bool { return !l.Live(now) })
-	if slices.Equal(live, o.live) { // they were read together: the same pointers, or other ones
-		return nil
+	live := liveOf(o.said.Overrides, now)
+	if !reflect.DeepEqual(live, o.live) {
+		if err := o.apply(live); err != nil {
+			return err
+		}
+		o.live = live
 	}
-	if err := o.apply(live); err != nil {
-		return err
-	}
-	o.live = live
-	return nil
+	return o.adoptLocked(o.said.Tenants)
 }
 
 // List implements admin.Overrides.
@@ -191,8 +234,15 @@ func (o *overrides) List() []tenants.Override {
 	return o.live
 }
 
+// Tenants implements admin.Overrides.
+func (o *overrides) Tenants() []tenants.RuntimeTenant {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.said.Tenants
+}
+
 // Change implements admin.Overrides.
-func (o *overrides) Change(ctx context.Context, edit func([]tenants.Override) ([]tenants.Override, error)) error {
+func (o *overrides) Change(ctx context.Context, edit func(*tenants.AtRuntime) error) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, changePatience)
@@ -213,15 +263,22 @@ func (o *overrides) Change(ctx context.Context, edit func([]tenants.Override) ([
 		if o.store == nil || history == "" { // what was changed without the store must not win over what its gateways did meanwhile
 			history = rand.Text()
 		}
-		list, err := edit(slices.DeleteFunc(slices.Clone(o.said.Overrides), func(l tenants.Override) bool { return !l.Live(now) }))
-		if err != nil {
+		next := tenants.AtRuntime{Overrides: liveOf(o.said.Overrides, now), Tenants: slices.Clone(o.said.Tenants)}
+		if err := edit(&next); err != nil {
 			return err
 		}
-		if len(list) > mostOverrides {
-			return fmt.Errorf("there are %d overrides, and may be no more; remove some, or change the policy files", mostOverrides)
+		switch {
+		case len(next.Overrides) > mostOverrides || len(next.Tenants) > mostOverrides:
+			return fmt.Errorf("there are %d of these, and may be no more; remove some, or change the policy files", mostOverrides)
+		case len(next.Tenants) > 0 && o.adopt == nil:
+			return admin.ErrNoFiles
 		}
-		text, err := json.Marshal(document{documentFormat, history, o.said.Version + 1, list})
+		text, err := json.Marshal(document{documentFormat, history, o.said.Version + 1, next})
+		if err == nil {
+			err = o.adoptLocked(next.Tenants)
+		}
 		if err != nil {
+			_ = o.adoptLocked(o.said.Tenants) // as before
 			return err
 		}
 		done := o.store == nil
@@ -229,7 +286,7 @@ func (o *overrides) Change(ctx context.Context, edit func([]tenants.Override) ([
 			done, err = o.store.Replace(ctx, overridesName, old, string(text))
 		}
 		if err != nil {
-			return fmt.Errorf("%w: %w", admin.ErrStore, err)
+			return errors.Join(fmt.Errorf("%w: %w", admin.ErrStore, err), o.adoptLocked(o.said.Tenants))
 		}
 		if !done {
 			continue

@@ -79,8 +79,9 @@ func newNode(t *testing.T, s documents, dir string) *node {
 
 // set sets an override of a tenant.
 func (n *node) set(tenant string, tpm int64, until *time.Time) error {
-	return n.Change(context.Background(), func(list []tenants.Override) ([]tenants.Override, error) {
-		return append(list, tenants.Override{Tenant: tenant, TPM: &tpm, Until: until}), nil
+	return n.Change(context.Background(), func(set *tenants.AtRuntime) error {
+		set.Overrides = append(set.Overrides, tenants.Override{Tenant: tenant, TPM: &tpm, Until: until})
+		return nil
 	})
 }
 
@@ -173,11 +174,77 @@ func TestOverrides_Alone(t *testing.T) {
 		t.Errorf("what could not be kept at once is never: %q", later.inForce)
 	}
 	wrong := errors.New("no")
-	if err := n.Change(t.Context(), func([]tenants.Override) ([]tenants.Override, error) { return nil, wrong }); err != wrong || len(n.List()) != 2 {
+	if err := n.Change(t.Context(), func(*tenants.AtRuntime) error { return wrong }); err != wrong || len(n.List()) != 2 {
 		t.Errorf("a change that is none: %v, %v", err, n.List())
 	}
 	n.refuses = wrong
 	if err := n.set("carol", 7, nil); err == nil || strings.Contains(n.inForce, "carol") || len(n.List()) != 2 {
 		t.Errorf("what cannot be in force: %v, %v", err, n.List())
+	}
+}
+
+// TestRuntimeTenants: tenants that are set at one gateway are read by all of a store, over restarts, and what the files refuse is taken back.
+func TestRuntimeTenants(t *testing.T) {
+	store := &oneText{}
+	dir := t.TempDir()
+	a, b := newNode(t, store, dir), newNode(t, store, "")
+	var read [2]string // by each gateway
+	bad := errors.New("invalid")
+	follow := func(n *node, into *string) error {
+		return n.follow(func(list []tenants.RuntimeTenant) error {
+			*into = ""
+			for _, one := range list {
+				*into += one.Tenant + string(one.Policy)
+				if strings.Contains(string(one.Policy), "bad") {
+					return bad
+				}
+			}
+			return nil
+		})
+	}
+	testkit.OK(t, errors.Join(follow(a, &read[0]), follow(b, &read[1])))
+	set := func(n *node, policy string) error {
+		return n.Change(t.Context(), func(set *tenants.AtRuntime) error {
+			set.Tenants = nil
+			if policy != "" {
+				set.Tenants = []tenants.RuntimeTenant{{Tenant: "acme", Policy: []byte(policy)}}
+			}
+			return nil
+		})
+	}
+	check := func(what, want string) {
+		t.Helper()
+		a.look(t.Context())
+		b.look(t.Context())
+		if read != [2]string{want, want} {
+			t.Errorf("%s: read are %q, want %q", what, read, want)
+		}
+	}
+	testkit.OK(t, set(b, `{"rpm":1}`))
+	check("set", `acme{"rpm":1}`)
+	if err := set(a, `{"bad":1}`); !errors.Is(err, bad) {
+		t.Errorf("what the files refuse: %v", err)
+	}
+	check("refused", `acme{"rpm":1}`)
+	store.is(store.text, errors.New("lost"))
+	if err := set(a, `{"rpm":2}`); !errors.Is(err, admin.ErrStore) {
+		t.Errorf("without the store: %v", err)
+	}
+	store.is(store.text, nil)
+	check("not kept", `acme{"rpm":1}`)
+	testkit.OK(t, a.set("bob", 5, nil)) // an override leaves them
+	again := newNode(t, nil, dir)
+	read[0] = ""
+	testkit.OK(t, follow(again, &read[0]))
+	check("after a restart", `acme{"rpm":1}`)
+	kept := testkit.Must(AtRuntime(t.Context(), nil, dir, time.Now()))(t)
+	shared := testkit.Must(AtRuntime(t.Context(), store, "", time.Now()))(t)
+	if len(kept.Tenants) != 1 || len(shared.Tenants) != 1 || len(shared.Overrides) != 1 {
+		t.Errorf("whoever only looks sees %v and %v", kept, shared)
+	}
+	testkit.OK(t, set(a, ""))
+	check("cleared", "")
+	if err := set(newNode(t, nil, ""), `{}`); !errors.Is(err, admin.ErrNoFiles) {
+		t.Errorf("without files: %v", err)
 	}
 }

@@ -1,0 +1,96 @@
+package admin
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/llmgov/llmgov/internal/lib/text"
+	"github.com/llmgov/llmgov/internal/ops/adminapi"
+	"github.com/llmgov/llmgov/tenants"
+)
+
+var runtimeTenants = atRuntime[tenants.RuntimeTenant]{
+	of:   func(set *tenants.AtRuntime) *[]tenants.RuntimeTenant { return &set.Tenants },
+	name: func(t *tenants.RuntimeTenant) string { return t.Tenant },
+	same: func(a, b tenants.RuntimeTenant) bool { return bytes.Equal(a.Policy, b.Policy) },
+}
+
+// showTenant answers GET /api/v1/tenants/{name}.
+func (a *API) showTenant(w http.ResponseWriter, r *http.Request) error {
+	name := r.PathValue("name")
+	list := a.Overrides.Tenants()
+	if at := runtimeTenants.find(list, name); at >= 0 {
+		respondState(w, http.StatusOK, list[at], adminapi.RuntimeTenant(list[at]))
+		return nil
+	}
+	t, known := a.gateway.Snapshot().TenantByName(name)
+	if !known {
+		return tenantNotFound(name)
+	}
+	return &adminapi.Fault{
+		Status: http.StatusNotFound, Code: "tenant_not_found",
+		Message: "Tenant " + t.Name + " is in the policy files, at " + t.Source + ", and was not set here. GET /api/v1/tenants?tenant=" + t.Name + " shows its state.",
+	}
+}
+
+// setTenant answers PUT /api/v1/tenants/{name}. The body is what a policy file has below the name. What is there already stays as it is.
+func (a *API) setTenant(w http.ResponseWriter, r *http.Request) error {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxKeyRequest))
+	var compact bytes.Buffer
+	if err == nil {
+		err = json.Compact(&compact, body)
+	}
+	if err == nil && !strings.HasPrefix(compact.String(), "{") {
+		err = errors.New("it is no JSON object")
+	}
+	if err != nil {
+		return adminapi.BadRequest("The body does not describe a tenant: " + err.Error() + `. Send what a policy file has below its name, such as {"tier": "pro", "keys": ["sha256:…"]}.`)
+	}
+	next := tenants.RuntimeTenant{
+		Tenant: r.PathValue("name"), Policy: compact.Bytes(), Why: text.Brief(r.Header.Get(whyHeader)), By: callerOf(r).user, Made: time.Now().UTC().Truncate(time.Second),
+	}
+	now, status, changed, err := runtimeTenants.set(a, r, next)
+	if err != nil {
+		return tenantError(err, &next)
+	}
+	if changed {
+		a.audit(r, "tenant.set", slog.String("tenant", now.Tenant))
+	}
+	respondState(w, status, now, adminapi.RuntimeTenant(now))
+	return nil
+}
+
+// clearTenant answers DELETE /api/v1/tenants/{name}: the tenant is as the files have it, or gone. To clear none changes nothing.
+func (a *API) clearTenant(w http.ResponseWriter, r *http.Request) error {
+	name := r.PathValue("name")
+	there, err := runtimeTenants.clear(a, r, name)
+	if err != nil {
+		return tenantError(err, &tenants.RuntimeTenant{Tenant: name})
+	}
+	if there {
+		a.audit(r, "tenant.clear", slog.String("tenant", name))
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// tenantError is the answer to a change of a tenant that cannot be made. Files that are invalid without it are not its sender's fault.
+func tenantError(err error, t *tenants.RuntimeTenant) error {
+	problems, invalid := errors.AsType[tenants.Problems](err)
+	switch {
+	case errors.Is(err, ErrNoFiles):
+		return &adminapi.Fault{Status: http.StatusConflict, Code: "no_policy_files", Message: "This gateway runs without policy files, beside which a tenant could be set. Start it with -c."}
+	case !invalid:
+		return overrideError(err)
+	case slices.ContainsFunc(problems, func(p tenants.Problem) bool { return p.File == t.File() }):
+		return adminapi.BadRequest("The tenant is not valid, and all stays as it was: " + err.Error())
+	}
+	return &adminapi.Fault{Status: http.StatusConflict, Code: "policy_invalid", Message: "With this change the policy is not valid, and all stays as it was: " + err.Error()}
+}
