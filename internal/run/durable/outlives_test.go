@@ -180,12 +180,13 @@ func lengthsOutlive(t *testing.T, learned string, want int) {
 func TestSave_WithoutWhatWasLearned(t *testing.T) {
 	for what, pools := range map[string]governor.Saved{
 		"no JSON":   {Estimates: []byte("{")},
+		"neither":   {Upstreams: []byte("}")},
 		"no number": {Lengths: map[string]governor.Lengths{"p": {Outputs: []lengths.Lesson{{Bins: [][3]float64{{math.NaN()}}}}}}},
 	} {
 		dir := t.TempDir()
 		var said strings.Builder
 		s := testkit.Must(openSaved(dir, filepath.Join(dir, "books.db"), slog.New(slog.NewTextHandler(&said, nil))))(t)
-		taught := governor.Saved{Lengths: map[string]governor.Lengths{"p": {Speed: 7}}}
+		taught := governor.Saved{Lengths: map[string]governor.Lengths{"p": {Speed: 7}}, Upstreams: []byte(`{"p":{}}`)}
 		testkit.OK(t, s.save(1, nil, spendChange{}, taught))
 		who := governor.Owner{Tenant: "a"}
 		var use governor.Use
@@ -195,8 +196,8 @@ func TestSave_WithoutWhatWasLearned(t *testing.T) {
 		}
 		past := governor.NewPast(time.Now(), time.UTC)
 		since := testkit.Must(s.load(past, spend.NewBook(time.UTC)))(t)
-		if since != 2 || past.Lengths["p"].Speed != 7 {
-			t.Errorf("%s: saved as of segment %d, with %v", what, since, past.Lengths)
+		if since != 2 || past.Lengths["p"].Speed != 7 || string(past.Upstreams) != `{"p":{}}` {
+			t.Errorf("%s: saved as of segment %d, with %v and %s", what, since, past.Lengths, past.Upstreams)
 		}
 		uses := past.State().Uses
 		if len(uses) != 1 || uses[0].Owner != who {
