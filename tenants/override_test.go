@@ -81,7 +81,7 @@ func TestOverrides_More(t *testing.T) {
 		{Tenant: "bob/~ann", TPM: &n},
 	})
 	bob, _ := s.TenantByName("bob")
-	if got := fmt.Sprint(bob.Weight, bob.Budgets, bob.LimitsIn(&s.Pools()[0]).RPM); got != "2.5 [{usd 20500000 month [0 0 0 0]} {requests 9 life [0 0 0 0]}] 3" {
+	if got := fmt.Sprint(bob.Weight, bob.Budgets, bob.LimitsIn(&s.Pools()[0]).RPM); got != "2.5 [{usd 20500000 month [0 0 0 0] false} {requests 9 life [0 0 0 0] false}] 3" {
 		t.Errorf("bob has %s", got)
 	}
 	for key, want := range map[string]string{"weight": "override by ann (w)", "max_wait": ""} {

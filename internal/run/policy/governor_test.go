@@ -30,7 +30,7 @@ pools:
     burst: 5s
     ticket_wait: 7s
     max_queue: 11
-    budgets: [{tokens: 1000000, per: day, warn_at: [10%, 20%, 30%, 40%]}]
+    budgets: [{tokens: 1000000, per: day, warn_at: [10%, 20%, 30%, 40%], then: background}]
     on_store_loss: {local: 0.1}
     tenant_limits: strict
     expect_nodes: 3
@@ -55,7 +55,7 @@ tenants:
     concurrency: 5
     max_wait: 6s
     shadow: true
-    budgets: [{requests: 9, per: week, warn_at: [10%, 20%, 30%, 40%]}]
+    budgets: [{requests: 9, per: week, warn_at: [10%, 20%, 30%, 40%], then: background}]
     limits: [{tokens: 16, per: 30s, shape: gcra, burst: 17}]
     members: {by: session, each: {rpm: 20}}
     pools: {p: {rpm: 11, tpm: 12, itpm: 13, otpm: 14, concurrency: 15, limits: [{tokens: 18, per: 5h, shape: token_bucket, burst: 19}]}}
