@@ -1,6 +1,7 @@
 package top
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -40,7 +41,10 @@ func aboutPool(d *Data, v *adminapi.Pool, p *pen) []string {
 	for i := range v.Budgets {
 		b := &v.Budgets[i]
 		part := b.Used / max(b.Limit, 1e-9)
-		words := percent(part) + " of " + strconv.FormatFloat(b.Limit, 'f', -1, 64) + " " + b.Unit + " a " + b.Per + ", resets in " + span(b.ResetsAt.Sub(d.At).Seconds())
+		words := percent(part) + " of " + strconv.FormatFloat(b.Limit, 'f', -1, 64) + " " + b.Unit + " a " + b.Per
+		if b.Per != "life" {
+			words += ", resets in " + span(b.ResetsAt.Sub(d.At).Seconds())
+		}
 		lines = append(lines, p.gauge("budget", part, words))
 	}
 	line := fmt.Sprintf("running %s  waiting %s", whole(v.Running), whole(int64(v.Waiting)))
@@ -135,7 +139,7 @@ func gatewayLines(d *Data, s *adminapi.Sharing, p *pen) []string {
 // tenantScreen is one tenant: its part of each pool, and its leases.
 func tenantScreen(name string, g Glyphs) *screen {
 	return &screen{
-		title: "tenant " + name, sheet: leaseList(name, g), wants: wants{shares: true, leases: true},
+		title: "tenant " + name, sheet: leaseList(name, g), wants: wants{shares: true, leases: true, members: name},
 		above: func(d *Data, p *pen) []string {
 			var lines []string
 			for i := range d.Pools {
@@ -148,9 +152,26 @@ func tenantScreen(name string, g Glyphs) *screen {
 			if lines == nil {
 				return []string{p.st.paint(warn, "No pool has a tenant "+clean(name)+" now.")}
 			}
-			return lines
+			return append(lines, memberLines(d.Members, p)...)
 		},
 	}
+}
+
+// memberLines are a tenant's heaviest members.
+func memberLines(v *adminapi.Members, p *pen) []string {
+	if v == nil {
+		return nil
+	}
+	lines := []string{fmt.Sprintf("members %s, of which took the most in the last minute:", whole(int64(v.Total)))}
+	for i := range v.Heaviest {
+		m := &v.Heaviest[i]
+		line := fmt.Sprintf("%6s tokens  %s  running %d", short(int64(m.Tokens)), clean(cmp.Or(m.Name, "(no name)")), m.Running)
+		for _, b := range m.Budgets {
+			line += fmt.Sprintf("  %s of its %s", percent(b.Used/max(b.Limit, 1e-9)), b.Name)
+		}
+		lines = append(lines, ansi.Truncate(line, p.width, ""))
+	}
+	return lines
 }
 
 func aboutShare(v *adminapi.Pool, t *adminapi.Share, p *pen) []string {

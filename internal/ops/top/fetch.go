@@ -2,6 +2,7 @@ package top
 
 import (
 	"context"
+	"net/url"
 	"time"
 
 	"github.com/llmgov/llmgov/internal/ops/adminapi"
@@ -23,10 +24,15 @@ type Data struct {
 	Leases []adminapi.Lease
 	// LeasesTotal is the number of all leases, of which Leases may be a part.
 	LeasesTotal int
+	// Members are those of the tenant that is looked at; nil if it has none.
+	Members *adminapi.Members
 }
 
 // wants are the lists that are needed whole.
-type wants struct{ shares, leases bool }
+type wants struct {
+	shares, leases bool
+	members        string // of the tenant
+}
 
 // fetch polls the gateway.
 func fetch(ctx context.Context, ask Ask, w wants, now func() time.Time) (*Data, error) {
@@ -43,6 +49,15 @@ func fetch(ctx context.Context, ask Ask, w wants, now func() time.Time) (*Data, 
 	}
 	if err := d.fetchLeases(ctx, ask, w.leases); err != nil {
 		return nil, err
+	}
+	if w.members != "" {
+		var one adminapi.TenantList
+		if err := ask(ctx, "/api/v1/tenants?limit=1&tenant="+url.QueryEscape(w.members), &one); err != nil {
+			return nil, err
+		}
+		for i := range one.Tenants {
+			d.Members = one.Tenants[i].Members
+		}
 	}
 	d.At = now()
 	return d, nil

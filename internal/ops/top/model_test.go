@@ -25,7 +25,7 @@ func TestLook_AsksForWhatIsSeen(t *testing.T) {
 	}{
 		{nil, []string{"snapshot"}},
 		{[]string{"tab"}, []string{"snapshot", "fairness"}},
-		{[]string{"enter"}, []string{"snapshot", "fairness", "leases"}},
+		{[]string{"enter"}, []string{"snapshot", "fairness", "leases", "tenants?limit=1&tenant=tenant-00000"}},
 		{[]string{"tab"}, []string{"snapshot", "leases"}},
 		{[]string{"tab"}, []string{"snapshot"}},
 	} {

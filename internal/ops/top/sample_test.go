@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -33,13 +34,17 @@ func (s *site) ask(_ context.Context, path string, into any) error {
 		return s.down
 	}
 	var v any
-	switch path {
+	switch path, _, _ := strings.Cut(path, "?"); path {
 	case "/api/v1/snapshot":
 		v = s.Snapshot
 	case "/api/v1/fairness":
 		v = adminapi.FairnessList{Pools: s.shares}
 	case "/api/v1/leases":
 		v = adminapi.LeaseList{Leases: s.leases}
+	case "/api/v1/tenants":
+		v = adminapi.TenantList{Tenants: []adminapi.Tenant{{Members: &adminapi.Members{Total: 1234, Heaviest: []adminapi.Member{
+			{Name: "ann@example.com", Tokens: 41_000, Running: 3, Budgets: []adminapi.Budget{{Name: "tokens per life", Limit: 5e6, Used: 4e6}}}, {Tokens: 7},
+		}}}}}
 	default:
 		return errors.New("no such path: " + path)
 	}

@@ -1,5 +1,7 @@
 // Asks the admin API. Where it wants a token, the user is asked for it, once a session.
 
+import { state } from './state.js';
+
 const base = new URL('../', document.baseURI);
 const kept = 'llmgov-admin-token';
 
@@ -54,6 +56,7 @@ function askToken(refused) {
     dialog.onclose = () => {
       asking = null;
       sessionStorage.setItem(kept, input.value.trim());
+      state.me = null;
       input.value = '';
       resolve();
     };

@@ -4,16 +4,16 @@
 import { get, request } from './api.js';
 import { assign } from './colours.js';
 import { sample } from './series.js';
-import { changed, happened, sampled, state } from './state.js';
+import { changed, happened, may, sampled, state } from './state.js';
 
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
-const paths = { tenants: 'api/v1/tenants', fairness: 'api/v1/fairness', leases: 'api/v1/leases', policy: 'api/v1/policy', keys: 'api/v1/keys', spend: 'api/v1/spend' };
+const paths = { tenants: 'api/v1/tenants', fairness: 'api/v1/fairness', leases: 'api/v1/leases', policy: 'api/v1/policy', keys: 'api/v1/keys', spend: 'api/v1/spend', overrides: 'api/v1/overrides' };
 const page = 1000; // tenants of one answer
 const asked = {}; // by what is needed, where it was asked for
 
 // pathOf asks for the tenant whose page it is, or for those that the filter is of where there are too many to have all.
 function pathOf(name, tenant) {
-  if (name === 'leases') return paths[name];
+  if (name === 'leases' || name === 'overrides') return paths[name];
   if (name === 'spend') return `${paths[name]}?by=${state.spendBy}`;
   if (tenant) return `${paths[name]}?tenant=${encodeURIComponent(tenant)}`;
   if (name === 'keys' || (state.snapshot?.tenants ?? 0) <= page) return paths[name];
@@ -25,10 +25,13 @@ export async function poll(needs) {
   for (let turn = 0; ; turn++) {
     if (!document.hidden && !state.paused) {
       try {
-        const snapshot = await get('api/v1/snapshot');
-        await nameTenants(snapshot.policy_hash);
-        sample(snapshot);
-        sampled(snapshot);
+        state.me ??= await get('api/v1/me');
+        if (may('view')) {
+          const snapshot = await get('api/v1/snapshot');
+          await nameTenants(snapshot.policy_hash);
+          sample(snapshot);
+          sampled(snapshot);
+        } else state.live = 'live';
         state.problem = '';
         state.problemSince = null;
         const { names, tenant } = needs();
@@ -81,6 +84,10 @@ export function explain(id) {
 export async function follow() {
   let last = '0-0';
   for (;;) {
+    if (!may('view')) {
+      await sleep(200);
+      continue;
+    }
     try {
       const answer = await request('api/v1/events', { headers: { 'Last-Event-ID': last } });
       state.live = 'live';

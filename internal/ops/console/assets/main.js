@@ -3,9 +3,10 @@
 import { h, render } from './dom.js';
 import { follow, poll, refresh } from './feed.js';
 import { toRequest, toTenant } from './parts.js';
-import { changed, drawNow, onDraw, state } from './state.js';
+import { changed, drawNow, may, onDraw, state } from './state.js';
 import { strip } from './strip.js';
 import * as decisions from './views/decisions.js';
+import * as keys from './views/keys.js';
 import * as leases from './views/leases.js';
 import * as nodes from './views/nodes.js';
 import * as overview from './views/overview.js';
@@ -15,8 +16,9 @@ import * as spend from './views/spend.js';
 import * as tenant from './views/tenant.js';
 import * as tenants from './views/tenants.js';
 
-const views = { overview, tenants, decisions, leases, nodes, policy, spend, tenant, request };
-const tabs = Object.keys(views).slice(0, 7);
+const views = { overview, tenants, decisions, leases, nodes, policy, spend, tenant, request, keys };
+const all = Object.keys(views).slice(0, 7);
+const tabsOf = () => (state.me && !may('view') ? ['keys'] : all); // who only makes keys sees those
 const main = document.getElementById('main');
 const head = document.getElementById('head');
 const wrong = document.getElementById('strip');
@@ -26,7 +28,8 @@ function route() {
   const [, name = '', rest = ''] = /^#\/([a-z]+)(?:\/(.*))?$/.exec(location.hash) ?? [];
   let of = rest;
   try { of = decodeURIComponent(rest); } catch { /* as it stands */ }
-  return { name: Object.hasOwn(views, name) ? name : 'overview', of };
+  const [first] = tabsOf();
+  return { name: Object.hasOwn(views, name) && (first !== 'keys' || name === 'keys') ? name : first, of };
 }
 
 let drawn = null; // the address that was drawn last
@@ -37,11 +40,11 @@ function draw() {
   const arrived = drawn !== null && drawn !== location.hash;
   drawn = location.hash;
   document.title = `${of || view.title} · llmgov`;
-  render(head, frame(name));
+  render(head, frame(name).filter(Boolean));
   render(wrong, strip(name));
   document.documentElement.style.setProperty('--strip', `${wrong.offsetHeight}px`); // that lists leave free
   render(main, [
-    tabs.includes(name) && h('h1', { class: 'unseen', key: name }, view.title),
+    tabsOf().includes(name) && h('h1', { class: 'unseen', key: name }, view.title),
     h('div', { class: `view-${name}`, key: `${name}/${of}` }, view.view(of)),
   ].filter(Boolean));
   if (arrived) arrive(view);
@@ -63,11 +66,12 @@ function frame(name) {
   const live = state.paused ? 'paused' : state.problem ? 'lost' : state.live;
   return [
     h('a', { class: 'brand', href: '#/overview' }, h('img', { src: 'icon.svg', alt: '', width: '26', height: '26' }), 'llmgov'),
-    h('nav', { 'aria-label': 'Views' }, tabs.map((t) => h('a', { key: t, href: `#/${t}`, 'aria-current': t === name ? 'page' : null }, views[t].title))),
+    h('nav', { 'aria-label': 'Views' }, tabsOf().map((t) => h('a', { key: t, href: `#/${t}`, 'aria-current': t === name ? 'page' : null }, views[t].title))),
     h('input', {
       id: 'filter', type: 'search', placeholder: 'Tenant or request  /', 'aria-label': 'Filter by tenant or request', value: state.filter, spellcheck: 'false', autocomplete: 'off',
       oninput: (e) => { state.filter = e.target.value; drawNow(); }, onkeydown: filterKey,
     }),
+    state.me && h('span', { class: 'who', title: 'who you are here, and your role' }, [state.me.user, h('small', null, state.me.role)]),
     h('span', { class: 'where', title: s ? `version ${s.version}, policy ${s.policy_hash}` : null }, s && [s.node, h('small', null, s.region)]),
     h('span', { class: `live ${live}`, role: 'status' }, live),
     h('button', { class: 'theme', title: 'Theme: light, dark, or the system’s (t)', 'aria-label': `Theme: ${theme()}`, onclick: nextTheme }, { auto: '◐', light: '☀', dark: '☾' }[theme()]),
@@ -114,7 +118,7 @@ function onKey(e) {
     j: () => step(1), k: () => step(-1),
     Escape: () => { if (['tenant', 'request'].includes(route().name)) history.back(); },
   };
-  const tab = tabs[Number(e.key) - 1];
+  const tab = tabsOf()[Number(e.key) - 1];
   if (!keys[e.key] && !tab) return;
   e.preventDefault();
   if (tab) location.hash = `#/${tab}`;

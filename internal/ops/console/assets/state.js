@@ -4,6 +4,7 @@ const keptEvents = 5000;
 const drawEvery = 200; // milliseconds; who types or clicks is drawn at once
 
 export const state = {
+  me: null, // who looks: user, role; null until that is known
   snapshot: null, // null until the first came
   tenants: new Set(), // names that the policy has, of very many the first
   answers: {}, // of what views need besides: tenants, fairness, leases, policy, keys
@@ -21,6 +22,9 @@ export const state = {
   paused: false,
   explained: new Map(), // by request: {answer} or {error}
 };
+
+// may tells whether who looks may do what needs a role.
+export const may = (role) => ['admin', role].includes(state.me?.role) || (role === 'view' && state.me?.role === 'operate');
 
 let draw = () => {};
 let drawn = 0;

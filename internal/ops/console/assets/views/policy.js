@@ -1,9 +1,11 @@
 // The policy in force: what applies to whom, and where it is written.
 
+import { request } from '../api.js';
 import { h } from '../dom.js';
+import { refresh } from '../feed.js';
 import { full, percent, plural, since } from '../format.js';
 import { loading, matches, panel, poolChoice, tenantLink, toTenant } from '../parts.js';
-import { drawNow, state } from '../state.js';
+import { drawNow, may, state } from '../state.js';
 import { table } from '../table.js';
 
 export const title = 'Policy';
@@ -20,7 +22,7 @@ export function view() {
     }
   }
   return [
-    h('div', { class: 'bar-tools' }, h('span', { class: 'count' }, plural(rows.length, 'setting')), poolChoice((p) => { state.pool = p; drawNow(); }), status()),
+    h('div', { class: 'bar-tools' }, h('span', { class: 'count' }, plural(rows.length, 'setting')), poolChoice((p) => { state.pool = p; drawNow(); }), status(), may('operate') && h('button', { class: 'pause', title: 'read the files now', onclick: reload }, 'Reload')),
     problems(),
     h('section', { class: 'panel list' }, table({
       name: 'Policy', rows, columns, keyOf: (r) => `${r.pool}\n${r.tenant}\n${r.of ?? ''}\n${r.key}`,
@@ -49,6 +51,9 @@ function status() {
   const p = state.snapshot?.policy;
   return h('span', { class: 'count' }, h('span', { class: 'mono' }, (state.snapshot?.policy_hash ?? '').slice(0, 12)), p && ` in force since ${since(p.loaded_at)}`);
 }
+
+// reload reads the files. What is wrong with them comes with the next snapshot.
+const reload = () => request('api/v1/reload', { method: 'POST', headers: { 'X-Llmgov-Why': 'asked for in the console' } }).catch(() => {}).finally(() => refresh('policy').catch(() => {}));
 
 function problems() {
   const p = state.snapshot?.policy;

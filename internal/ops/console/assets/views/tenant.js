@@ -3,13 +3,15 @@
 import { rangeChoice, tenantChart } from '../chart.js';
 import { h } from '../dom.js';
 import { feed, newest } from '../events.js';
-import { date, duration, moment, percent, plural, short, since } from '../format.js';
+import { date, duration, full, moment, percent, plural, short, since } from '../format.js';
 import { axisName, badge, budgetName, busy, colourOf, loading, meter, panel, receivedOf, scaleOf, shareBar, shareLegend, tenantLink, use, waits, wholeTenantLink } from '../parts.js';
-import { state } from '../state.js';
+import { request } from '../api.js';
+import { refresh } from '../feed.js';
+import { changed, may, state } from '../state.js';
 import { limitsTable } from './policy.js';
 
 export const title = 'Tenant';
-export const needs = ['tenants', 'fairness', 'policy', 'keys'];
+export const needs = ['tenants', 'fairness', 'policy', 'keys', 'overrides'];
 
 export function view(name) {
   const all = state.answers.tenants?.tenants;
@@ -19,6 +21,7 @@ export function view(name) {
   const notable = newest(12, (e) => (e.refusal || e.failure) && own(e));
   const teams = all.filter((one) => one.parent === name);
   const shares = sharesOf(name);
+  const overrides = (state.answers.overrides?.overrides ?? []).filter((o) => o.tenant === name || name.startsWith(`${o.tenant}/`) || o.tenant.startsWith(`${name}/~`));
   const charts = shares.filter((s, i) => i === 0 || busy(s)).slice(0, 2);
   const rest = shares.slice(charts.length);
   return [
@@ -26,8 +29,10 @@ export function view(name) {
     charts.map((s) => h('section', { class: 'panel share', key: s.pool }, sharePanel(s, name))),
     rest.length > 0 && panel('Other pools', h('ul', { class: 'shares' }, rest.map((s) => h('li', { key: s.pool }, shareOf(s, name))))),
     h('div', { class: 'columns' },
+      overrides.length > 0 && panel('Overridden', overrides.map(overrideOf)),
       panel('Own limits', limitMeters(t)),
       t.budgets.length > 0 && panel('Budgets', t.budgets.map(budgetMeter)),
+      t.members && panel(`Members: ${full(t.members.total)}`, memberList(t.members)),
       teams.length > 0 && panel('Teams', teamList(teams)),
       panel('Keys', keyList(name))),
     panel('Refusals and failures', notable.length > 0 ? feed(notable, `Refusals and failures of ${name}`) : h('p', { class: 'empty' }, 'None among the last 5,000 decisions.')),
@@ -73,13 +78,42 @@ function limitMeters(t) {
   return t.limits.map((l) => meter(axisName(l.axis) + (l.pool ? ` in ${l.pool}` : ''), l.used, l.limit));
 }
 
-const budgetMeter = (b) => meter(budgetName(b), b.used, b.limit, { unit: b.unit, note: `resets ${moment(b.resets_at)}` });
+const budgetMeter = (b) => meter(budgetName(b), b.used, b.limit, { unit: b.unit, note: b.per === 'life' ? 'for life' : `resets ${moment(b.resets_at)}` });
+
+// overrideOf is an override, which those can clear who may.
+const overrideOf = (o) => h('div', { class: 'override', key: o.tenant },
+  h('p', null, o.tenant !== '' && h('b', null, o.tenant), ` ${limitsOf(o)}`),
+  h('p', { class: 'soft' }, `by ${o.by}: ${o.why}, ${o.until ? `until ${moment(o.until)}` : 'until it is cleared'}`),
+  may('operate') && h('button', { class: 'pause', onclick: () => clear(o.tenant) }, 'Clear'));
+
+const limitsIn = (o) => ['rpm', 'tpm', 'itpm', 'otpm', 'concurrency', 'weight'].filter((key) => o[key] !== undefined).map((key) => `${key} ${full(o[key])}`);
+const limitsOf = (o) => [...limitsIn(o), ...(o.budgets ?? []), ...(o.pools ?? [])].join(', ');
+
+async function clear(tenant) {
+  if (!confirm(`Have the limits of the policy again for ${tenant}?`)) return;
+  try {
+    await request(`api/v1/overrides/${tenant.split('/').map(encodeURIComponent).join('/')}`, { method: 'DELETE', headers: { 'X-Llmgov-Why': 'cleared in the console' } });
+    await refresh('overrides');
+  } catch (error) {
+    alert(error.message);
+  }
+  changed();
+}
+
+// memberList has the members that took the most lately.
+function memberList({ heaviest }) {
+  if (heaviest.length === 0) return h('p', { class: 'empty' }, 'None has called lately.');
+  return h('ul', { class: 'keys' }, heaviest.map((m) => h('li', { key: m.name || ' ' },
+    h('b', null, m.name || 'calls that name nobody'),
+    h('span', { class: 'soft' }, `${short(Math.round(m.tokens_per_minute))} tokens in the last minute · ${short(m.running)} running`, m.waiting > 0 && ` · ${short(m.waiting)} waiting`,
+      m.budgets.map((b) => ` · ${percent(b.used / b.limit)} of ${budgetName(b)}`)))));
+}
 
 const teamList = (teams) => h('ul', { class: 'teams' }, teams.map((t) => h('li', { key: t.name }, tenantLink(t.name),
   h('span', null, `weight ${short(t.weight)}, ${short(t.running)} running`))));
 
 // keyList has the keys of a tenant. Their last use is what this gateway has seen.
-function keyList(name) {
+export function keyList(name) {
   const keys = (state.answers.keys?.keys ?? []).filter((k) => k.tenant === name);
   if (keys.length === 0) return h('p', { class: 'empty' }, state.answers.keys ? 'No keys of its own.' : loading);
   return h('ul', { class: 'keys' }, keys.map((k) => h('li', { key: k.id },
