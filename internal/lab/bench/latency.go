@@ -97,7 +97,7 @@ func (s *streams) measure(ctx context.Context, targets []*target, d time.Duratio
 // read makes one request and reads its stream, line by line.
 func (w *waits) read(ctx context.Context, t *target, tenant int, body string) error {
 	began := time.Now()
-	resp, err := post(ctx, t, tenant, chatRoute, body)
+	resp, err := post(ctx, t, t.url, tenant, chatRoute, body)
 	if err != nil {
 		return err
 	}

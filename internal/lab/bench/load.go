@@ -29,6 +29,7 @@ type workload struct {
 	route       string // "" is /chat/completions
 	body        string
 	answer      int     // least bytes of its answer; 0 is not checked
+	secure      bool    // callers speak TLS with the proxies
 	aim         float64 // largest ratio of llmgov to the bare proxy, for -check; 0 is no bound
 	// together is set if no core is kept busy: then both proxies are measured at the same time.
 	together bool
@@ -37,6 +38,7 @@ type workload struct {
 var workloads = []workload{
 	{name: "short8", title: "short chat, 0.4 KB in, 8 connections", connections: 8, body: question, aim: 1.35},
 	{name: "short", title: "short chat, 0.4 KB in, 16 connections", connections: connections, body: question, aim: 1.35},
+	{name: "tls", title: "short chat over TLS, 16 connections", connections: connections, body: question, secure: true},
 	{name: "chat", title: "plain chat, 2 KB in, 20 tokens out", connections: connections, body: body(false, `"output_tokens":20`)},
 	{name: "8k", title: "8 KB prompt", connections: connections, body: prompt(8_000, prose), aim: 1.4},
 	{name: "100k", title: "100 KB prompt, prose", connections: 8, body: prompt(100_000, prose), aim: 1.5},
@@ -129,7 +131,11 @@ func nextTenant() int { return int(called.Add(1) % numTenants) }
 
 // once makes one request and checks that its answer is whole.
 func (w *workload) once(ctx context.Context, t *target, tenant int, answer *bytes.Buffer) error {
-	resp, err := post(ctx, t, tenant, cmp.Or(w.route, chatRoute), w.body)
+	at := t.url
+	if w.secure && t.secure != "" {
+		at = t.secure
+	}
+	resp, err := post(ctx, t, at, tenant, cmp.Or(w.route, chatRoute), w.body)
 	if err != nil {
 		return err
 	}
@@ -146,8 +152,8 @@ func (w *workload) once(ctx context.Context, t *target, tenant int, answer *byte
 
 const chatRoute = "/chat/completions"
 
-func post(ctx context.Context, t *target, tenant int, route, body string) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.url+"/v1"+route, strings.NewReader(body))
+func post(ctx context.Context, t *target, at string, tenant int, route, body string) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, at+"/v1"+route, strings.NewReader(body))
 	if err != nil {
 		return nil, err
 	}

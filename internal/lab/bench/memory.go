@@ -146,7 +146,7 @@ func (s *standstill) measure(ctx context.Context, t *target) (before, after hold
 func (s *standstill) open(ctx context.Context, t *target, group *errgroup.Group, calls int) (holding, error) {
 	for i := range calls {
 		group.Go(func() error {
-			resp, err := post(ctx, t, i%numTenants, chatRoute, s.body)
+			resp, err := post(ctx, t, t.url, i%numTenants, chatRoute, s.body)
 			if err == nil {
 				_, err = io.Copy(io.Discard, resp.Body)
 				_ = resp.Body.Close()

@@ -42,6 +42,14 @@ func serve(o options, in io.Reader, out io.Writer) error {
 		hi.URL = "https://" + l.Addr().String()
 		go func() { served <- server.ServeTLS(l, o.tls, o.tls) }() // ends with Close
 	}
+	if o.role != roles[direct] {
+		url, end, err := serveSecurely(handlers.data)
+		if err != nil {
+			return err
+		}
+		hi.Secure = url
+		defer func() { _ = end() }()
+	}
 	if handlers.admission != nil {
 		at, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"io"
 	"math/big"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"text/tabwriter"
@@ -58,11 +60,26 @@ func measureStreamOverTLS(ctx context.Context, w io.Writer, o options, protocol 
 	return errors.Join(err, closeAll())
 }
 
-// writeCertificate writes a certificate for this machine, which is its own authority, and its key.
-func writeCertificate(file string) error {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+// serveSecurely serves a handler by TLS as well, as llmgov does it: on net/http. It returns where, and how to end that.
+func serveSecurely(h http.Handler) (url string, end func() error, err error) {
+	certificate, key, err := newCertificate()
 	if err != nil {
-		return err
+		return "", nil, err
+	}
+	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{certificate}, PrivateKey: key}}})
+	if err != nil {
+		return "", nil, err
+	}
+	server := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}
+	go func() { _ = server.Serve(l) }() // ends with Close
+	return "https://" + l.Addr().String(), server.Close, nil
+}
+
+// newCertificate makes a certificate for this machine, which is its own authority, and its key.
+func newCertificate() (certificate []byte, key *ecdsa.PrivateKey, err error) {
+	key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, nil, err
 	}
 	template := &x509.Certificate{
 		SerialNumber:          big.NewInt(1),
@@ -72,7 +89,13 @@ func writeCertificate(file string) error {
 		IsCA:                  true,
 		BasicConstraintsValid: true,
 	}
-	certificate, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	certificate, err = x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	return certificate, key, err
+}
+
+// writeCertificate writes such a certificate and its key.
+func writeCertificate(file string) error {
+	certificate, key, err := newCertificate()
 	if err != nil {
 		return err
 	}
