@@ -21,3 +21,12 @@ case ",${AGENTS:-aider}," in
 esac
 [ -n "${LLMGOV:-}" ] || build_llmgov ../../../../..
 "$node" --test-force-exit --test-reporter=spec "$@" agents.test.mjs
+[ -z "${SMOKE:-}${AGENTS:-}" ] || exit 0
+
+# The proxy of docs/configuration.md in front of the admin side, which takes minutes to build for the first time.
+OAUTH2_PROXY=$(dirname "$LLMGOV")/oauth2-proxy
+GOFLAGS=-trimpath GOBIN=$(dirname "$LLMGOV") again go install github.com/oauth2-proxy/oauth2-proxy/v7@v7.15.6
+export OAUTH2_PROXY
+cd ..
+npm_packages
+"$node" --test-force-exit --test-reporter=spec people.test.mjs
