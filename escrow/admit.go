@@ -98,7 +98,7 @@ func (p *Pool) judge(now time.Time, c *Call, e *entry, ticket int32, ans *Answer
 	}
 	if asTold { // it is not sent away again
 		ans.Patience = max(c.MaxWait, p.cfg.TicketWait)
-	} else if c.MaxWait <= 0 || p.tooLong(now, c, e, ans) {
+	} else if c.MaxWait <= 0 || p.tooLong(now, c, e) {
 		ans.Verdict = TooLong
 		if ticket < 0 { // else its place stays
 			ans.Wait = p.promise(now, e)
@@ -113,13 +113,14 @@ func (p *Pool) judge(now time.Time, c *Call, e *entry, ticket int32, ans *Answer
 
 // tooLong reports whether a call would wait in vain. A prediction errs by some tenth, so it
 // refuses nobody who might just be served: not for those who may come yet, nor for how long
-// running calls will hold their slots, which is only a guess.
-func (p *Pool) tooLong(now time.Time, c *Call, e *entry, ans *Answer) bool {
+// running calls will hold their slots, which is only a guess. Nor for those of its leaf who were told to come later than it may
+// wait: who is away is not served, and who comes back goes first. Else callers that hammer, and have hundreds of places within a second,
+// leave their leaf with an empty line, and other gateways take that for little demand.
+func (p *Pool) tooLong(now time.Time, c *Call, e *entry) bool {
 	if p.surely(now, e, c.MaxWait) {
 		return false
 	}
-	rolling, slot := p.predict(now, e, 0)
-	ans.Wait = max(rolling, slot)
+	rolling, _ := p.predict(now, e, 0, c.MaxWait)
 	return rolling > c.MaxWait+c.MaxWait/8
 }
 

@@ -11,7 +11,7 @@ const farTurn = 15 * time.Second
 
 // wait is the predicted time until a call's turn.
 func (p *Pool) wait(now time.Time, e *entry) time.Duration {
-	least, slot := p.predict(now, e, 0)
+	least, slot := p.predict(now, e, 0, forever)
 	return max(p.turn(now, e, least), slot)
 }
 
@@ -27,7 +27,7 @@ func (p *Pool) turn(now time.Time, e *entry, least time.Duration) time.Duration 
 	latest := max(least, farTurn, own+own/4) // the leaf, too, will go on as it did
 	turn := least
 	for range mostRounds {
-		later, _ := p.predict(now, e, turn)
+		later, _ := p.predict(now, e, turn, forever)
 		later = min(later, latest)
 		if later <= turn+turn/32 {
 			return max(turn, later)
@@ -44,11 +44,12 @@ const mostRounds = 8
 // and then nobody else. Of the rolling axes: until the calls that wait, may come back or come, with an
 // earlier tag, and the call itself, have gone at the rate of the limit, and not before the
 // ledger has room for it; or until calls that run have ended and given back what they are
-// expected to, if that is sooner. Of the slots: a guess from how long calls ran so far.
-func (p *Pool) predict(now time.Time, e *entry, coming time.Duration) (rolling, slot time.Duration) {
+// expected to, if that is sooner. Of the slots: a guess from how long calls ran so far. Of its leaf's kept places those count
+// that are promised within a time.
+func (p *Pool) predict(now time.Time, e *entry, coming, promised time.Duration) (rolling, slot time.Duration) {
 	var ahead Cost
 	if p.nodes[Root].backlog > 0 {
-		ahead = p.ahead(e, coming)
+		ahead = p.ahead(e, coming, now.Add(promised))
 	}
 	rolling = p.rolling(now, e, ahead, Cost{})
 	if p.refunds != (Cost{}) && rolling > p.meanRun {
@@ -112,15 +113,15 @@ type walk struct {
 // leaf: the calls that stand before it there, and at each level above, of each sibling with an
 // earlier tag, its service until the tag at which the call begins (until).
 // need is the same as a virtual cost: at which tag the node above will have served it all.
-func (p *Pool) ahead(e *entry, coming time.Duration) Cost {
+func (p *Pool) ahead(e *entry, coming time.Duration, promised time.Time) Cost {
 	w := walk{&p.tree, maxWalk, coming}
 	leaf := &p.nodes[e.leaf]
-	need := leaf.expected()
-	sum := leaf.bookedFor(leaf.expected())
+	need := w.here(leaf, promised)
 	last := leaf.calls[interactive].tail
 	if !e.turn.IsZero() || e.class == interactive && (leaf.queued[background] > 0 || last >= 0 && p.entries[last].below > e.below) {
-		need, sum = w.before(leaf, e)
+		need = w.before(leaf, e, promised)
 	}
+	sum := leaf.bookedFor(need)
 	for i := e.leaf; i != Root; i = p.nodes[i].parent {
 		nd := &p.nodes[i]
 		tail := p.keptTag(i) + min(nd.over(need), maxAhead)
@@ -136,12 +137,29 @@ func (p *Pool) ahead(e *entry, coming time.Duration) Cost {
 	return sum
 }
 
+// here sums the calls that wait in a leaf, and those of its kept places that are promised by a time.
+func (w *walk) here(leaf *node, by time.Time) int64 {
+	if last := leaf.tickets.tail; last < 0 || !w.entries[last].promised.After(by) {
+		return leaf.expected()
+	}
+	need := leaf.backlog - leaf.promised
+	left := maxWalk
+	for n := leaf.tickets.head; left > 0 && !w.entries[n].promised.After(by); n = w.entries[n].next {
+		need += w.expects(&w.entries[n])
+		left--
+	}
+	return need
+}
+
 // before sums the calls that stand before a call in its leaf: before an interactive one, the background
 // calls and those of lower priorities do not; before one that has come back, only those whose turn is earlier.
-func (w *walk) before(leaf *node, e *entry) (need int64, booked Cost) {
+func (w *walk) before(leaf *node, e *entry, by time.Time) (need int64) {
 	for _, n := range [...]int32{leaf.calls[interactive].head, leaf.tickets.head} {
 		for ; n >= 0 && w.left > 0; n, w.left = w.entries[n].next, w.left-1 {
 			other := &w.entries[n]
+			if other.state == entryTicket && other.promised.After(by) {
+				break
+			}
 			if other.state == entryQueued && other.class == e.class && other.below != e.below {
 				if other.below < e.below {
 					need += w.expects(other)
@@ -154,7 +172,7 @@ func (w *walk) before(leaf *node, e *entry) (need int64, booked Cost) {
 			need += w.expects(other)
 		}
 	}
-	return need, leaf.bookedFor(need)
+	return need
 }
 
 // siblings sums the service of those beside node i before a tag, in virtual cost and as

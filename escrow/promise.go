@@ -27,7 +27,7 @@ const lateAllowed = 2 * time.Second
 
 // promise is when a refused call is told to come back.
 func (p *Pool) promise(now time.Time, e *entry) time.Duration {
-	least, slot := p.predict(now, e, 0)
+	least, slot := p.predict(now, e, 0, forever)
 	if !e.known && least <= farTurn {
 		return max(least, slot) // it gets a place, and may have others
 	}
@@ -78,7 +78,7 @@ func (p *Pool) gapsOf(now time.Time, e *entry, wait time.Duration) gaps {
 	if g.all > 0 {
 		alone := *e
 		alone.turn = p.start // before all others
-		least, _ := p.predict(now, &alone, 0)
+		least, _ := p.predict(now, &alone, 0, forever)
 		g.first = min(max(0, least-held), wait)
 	}
 	return g

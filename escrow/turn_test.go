@@ -148,6 +148,52 @@ func TestPromise_CallersOfWhomNobodyKnows(t *testing.T) {
 	}
 }
 
+// TestPlaces_OfTheAbsent: a call that may wait is not refused because of callers of its leaf who were told to come later than that, as when
+// the leaf's share has grown since. Those who come meanwhile go before it.
+func TestPlaces_OfTheAbsent(t *testing.T) {
+	for _, c := range []struct {
+		after  time.Duration // since the places were promised
+		wait   time.Duration
+		share  int64
+		beside bool // a background call of its leaf, which goes behind it
+		want   Verdict
+	}{
+		{wait: 4 * time.Second, share: shareWhole, want: Queued},
+		{wait: 4 * time.Second, share: shareWhole, beside: true, want: Queued},
+		{wait: 4 * time.Second, share: shareWhole / 8, want: TooLong},
+		{wait: 8 * time.Second, share: shareWhole / 8, want: Queued},
+		{wait: 8 * time.Second, share: shareWhole / 8, after: 2 * time.Second, want: TooLong},
+	} {
+		w, light := crowdedPool(t)
+		w.p.Share(light.leaf, shareWhole/8)
+		w.sources[0].keep = 100
+		w.run(w.dt)
+		for key := range uint64(12) { // it is served one each 6.5 s
+			light.call.Claim = Claim{Key: 1 + key}
+			ans := w.offer(light)
+			if !ans.Ticket || key > 0 && ans.Wait <= 4*time.Second {
+				t.Fatalf("the caller of place %d was told %+v", key, ans)
+			}
+		}
+		w.run(c.after)
+		w.p.Share(light.leaf, c.share)
+		behind := 0
+		if c.beside {
+			light.call = Call{Background: true, Claim: Claim{Retry: RetryFirst}}
+			w.offer(light)
+			behind = 1
+		}
+		light.call = Call{MaxWait: c.wait, Claim: Claim{Retry: RetryFirst}}
+		if ans := w.offer(light); ans.Verdict != c.want {
+			t.Errorf("%+v: %+v", c, ans)
+		}
+		w.run(c.wait)
+		if light.waiting > behind {
+			t.Errorf("%+v: it waited in vain", c)
+		}
+	}
+}
+
 // TestPlaces_OneTenantLeavesSomeFree: a flood of refused calls does not take all places of a pool.
 func TestPlaces_OneTenantLeavesSomeFree(t *testing.T) {
 	w := newSim(t, 1, Config{TPM: 600_000, MaxQueue: 100, TicketWait: 10 * time.Second})

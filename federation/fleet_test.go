@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -138,9 +139,11 @@ func (f *fleet) peak(limit int64) float64 {
 	return float64(most) / float64(limit)
 }
 
-// everywhere makes a party for each tenant at each site.
-func everywhere(f func(site, leaf int) party) (all []party) {
-	for site := range 4 {
+// everywhere makes a party for each tenant at each of four sites.
+func everywhere(f func(site, leaf int) party) []party { return everywhereOf(4, f) }
+
+func everywhereOf(sites int, f func(site, leaf int) party) (all []party) {
+	for site := range sites {
 		for leaf := range 4 {
 			p := f(site, leaf)
 			p.site = site
@@ -162,15 +165,16 @@ func TestFleet_Manners(t *testing.T) {
 	uneven := func(m manner) []party {
 		return everywhere(func(site, leaf int) party { return party{n: []int{48, 24, 12, 12}[(site+leaf)%4], manner: m} })
 	}
-	leave := func(m manner) []party {
-		return everywhere(func(site, leaf int) party {
-			p := party{n: 30, manner: m}
-			if site < 2 && leaf < 2 {
+	leave := func(m manner, sites int, leaves func(site, leaf int) bool) []party {
+		return everywhereOf(sites, func(site, leaf int) party {
+			p := party{n: 120 / sites, manner: m}
+			if leaves(site, leaf) {
 				p.to = time.Minute
 			}
 			return p
 		})
 	}
+	two := func(site, leaf int) bool { return site < 2 && leaf < 2 }
 	kinds := []manner{hammer, patient, sdk, plain}
 	for _, c := range []struct {
 		name      string
@@ -179,16 +183,21 @@ func TestFleet_Manners(t *testing.T) {
 		light     float64 // calls a second that are all the first tenant asks for
 		placeless bool    // no places are kept
 		quick     bool    // shown in a quick run as well
+		seeds     uint64  // how many are tried; 0 is one
 	}{
 		{name: "patient", parties: uneven(patient), off: 0.005},
 		{name: "as an SDK", parties: uneven(sdk), off: 0.005},
-		{name: "as an SDK, and some leave", parties: leave(sdk), off: 0.02},
+		{name: "as an SDK, and some leave", parties: leave(sdk, 4, two), off: 0.02},
 		{name: "as an SDK, and none waits", quick: true, parties: uneven(denied), off: 0.005},
 		{name: "when told, in milliseconds", parties: uneven(polite), off: 0.01},
 		{name: "when told, in seconds", quick: true, parties: uneven(plain), off: 0.01},
 		{name: "hammer", parties: alike(hammer), off: 0.02},
 		{name: "hammer, more of them here than there", quick: true, parties: uneven(hammer), off: 0.02},
-		{name: "hammer, and some leave", parties: leave(hammer), off: 0.02},
+		{name: "hammer, and some leave", parties: leave(hammer, 4, two), off: 0.02, seeds: 8},
+		{name: "hammer, and one leaves each of four", parties: leave(hammer, 4, func(site, leaf int) bool { return site == leaf }), off: 0.02, seeds: 2},
+		{name: "hammer, and some leave half of eight", parties: leave(hammer, 8, func(site, leaf int) bool { return site < 4 && leaf < 2 }), off: 0.02, seeds: 2},
+		{name: "hammer, and one leaves all but one of three", parties: leave(hammer, 3, func(site, leaf int) bool { return site < 2 && leaf == 0 }), off: 0.03, seeds: 2},
+		{name: "when told, in seconds, and some leave", parties: leave(plain, 4, two), off: 0.02, seeds: 2},
 		{name: "hammer, and one tenant needs less", quick: true, off: 0.02, light: 19.5, parties: everywhere(func(site, leaf int) party {
 			if leaf == 0 {
 				return party{n: 10, manner: hammer, run: 2 * time.Second}
@@ -227,49 +236,54 @@ func TestFleet_Manners(t *testing.T) {
 				testkit.Long(t, "simulates minutes of each manner")
 			}
 			const ms = time.Millisecond
-			f := newFleet(escrow.Tokens, limit, weights, ms, 18*ms, 35*ms, 55*ms)
-			if c.placeless {
-				for _, s := range f.sites {
-					s.pool.Configure(t0, escrow.Config{TPM: limit, Burst: 10 * time.Second, MaxQueue: 100_000, Shared: true})
+			sites := 1 + slices.MaxFunc(c.parties, func(a, b party) int { return a.site - b.site }).site
+			delays := []time.Duration{ms, 18 * ms, 35 * ms, 55 * ms, 2 * ms, 20 * ms, 30 * ms, 50 * ms}[:sites]
+			for seed := range max(1, c.seeds) {
+				f := newFleet(escrow.Tokens, limit, weights, delays...)
+				f.rng = rand.New(rand.NewPCG(1, 2+seed))
+				if c.placeless {
+					for _, s := range f.sites {
+						s.pool.Configure(t0, escrow.Config{TPM: limit, Burst: 10 * time.Second, MaxQueue: 100_000, Shared: true})
+					}
 				}
-			}
-			w := newCrowd(f, c.parties)
-			w.since = 80 * time.Second
-			w.until(w.since + 2*time.Minute)
-			seconds := (w.now - w.since).Seconds()
-			rates := make([]float64, len(weights))
-			all := 0.0
-			for leaf, sites := range w.got {
-				for _, n := range sites {
-					rates[leaf] += float64(n) / seconds
+				w := newCrowd(f, c.parties)
+				w.since = 80 * time.Second
+				w.until(w.since + 2*time.Minute)
+				seconds := (w.now - w.since).Seconds()
+				rates := make([]float64, len(weights))
+				all := 0.0
+				for leaf, sites := range w.got {
+					for _, n := range sites {
+						rates[leaf] += float64(n) / seconds
+					}
+					all += rates[leaf]
 				}
-				all += rates[leaf]
-			}
-			if peak := f.peak(limit); peak > 1 {
-				t.Errorf("a rolling minute used %.4f of the limit", peak)
-			}
-			if used := all * callCost * 60 / limit; used < 0.985 {
-				t.Errorf("only %.4f of the limit was used", used)
-			}
-			if level := f.account.Fill[escrow.Tokens].Level; level > limit/60 {
-				t.Errorf("there is a burst of %d left of a limit that is all used", level)
-			}
-			if most := 1.2 * 4 * w.now.Seconds(); float64(w.beats) > most {
-				t.Errorf("%d beats, of which %.0f would be plenty: what waits has been told", w.beats, most)
-			}
-			due := all - c.light
-			of := escrow.Weight(15)
-			if c.light > 0 {
-				of -= weights[0]
-			}
-			for leaf, rate := range rates {
-				want := due * float64(weights[leaf]) / float64(of)
-				if leaf == 0 && c.light > 0 {
-					want = c.light
+				if peak := f.peak(limit); peak > 1 {
+					t.Errorf("a rolling minute used %.4f of the limit", peak)
 				}
-				t.Logf("tenant %d: %.1f calls a second, is due %.1f; by node %v", leaf, rate, want, w.got[leaf])
-				if math.Abs(rate/want-1) > c.off {
-					t.Errorf("tenant %d got %.2f calls a second, and is due %.2f", leaf, rate, want)
+				if used := all * callCost * 60 / limit; used < 0.985 {
+					t.Errorf("only %.4f of the limit was used", used)
+				}
+				if level := f.account.Fill[escrow.Tokens].Level; level > limit/60 {
+					t.Errorf("there is a burst of %d left of a limit that is all used", level)
+				}
+				if most := 1.2 * float64(sites) * w.now.Seconds(); float64(w.beats) > most {
+					t.Errorf("%d beats, of which %.0f would be plenty: what waits has been told", w.beats, most)
+				}
+				due := all - c.light
+				of := escrow.Weight(15)
+				if c.light > 0 {
+					of -= weights[0]
+				}
+				for leaf, rate := range rates {
+					want := due * float64(weights[leaf]) / float64(of)
+					if leaf == 0 && c.light > 0 {
+						want = c.light
+					}
+					t.Logf("tenant %d: %.1f calls a second, is due %.1f; by node %v", leaf, rate, want, w.got[leaf])
+					if math.Abs(rate/want-1) > c.off {
+						t.Errorf("seed %d: tenant %d got %.2f calls a second, and is due %.2f", seed, leaf, rate, want)
+					}
 				}
 			}
 		})
