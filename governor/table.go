@@ -17,13 +17,15 @@ import (
 // table is a configuration with the state of its pools and tenants. It is immutable, but for what
 // its pools and tenants point to, which lives on from one table to the next.
 type table struct {
-	number  uint64 // counts up
-	zone    *time.Location
-	at      time.Time // when it was made
-	recall  *recall   // with which its tenants' limits begin
-	pools   map[string]*poolView
-	tenants map[string]*tenantView
-	inOrder struct {
+	number uint64 // counts up
+	zone   *time.Location
+	at     time.Time // when it was made
+	recall *recall   // with which its tenants' limits begin
+
+	recorded bool // by a timeline
+	pools    map[string]*poolView
+	tenants  map[string]*tenantView
+	inOrder  struct {
 		pools   []*poolView
 		tenants []*tenantView
 	}
@@ -161,7 +163,7 @@ func (g *Governor) tenantChanges() *changes {
 // newTable finds or makes the pools and tenants of a configuration. Those of a known name keep
 // their state.
 func (g *Governor) newTable(now time.Time, cfg Config) *table {
-	tb := &table{number: 1, zone: g.zone, at: now, pools: map[string]*poolView{}, tenants: make(map[string]*tenantView, len(cfg.Tenants))}
+	tb := &table{number: 1, zone: g.zone, at: now, recorded: g.line != nil, pools: map[string]*poolView{}, tenants: make(map[string]*tenantView, len(cfg.Tenants))}
 	if before := g.table; before != nil { // only an Apply changes it
 		tb.number = before.number + 1
 	}
@@ -295,9 +297,9 @@ func (v *tenantView) own(now time.Time, pool string) (over, in *ownLimits) {
 	return v.over, v.ownIn(pool)
 }
 
-// seen is own for those who only look. Limits that are shared are made even so, so that others are asked about them.
+// seen is own for those who only look. Where calls are recorded it makes no limits: they would begin at another time when these are decided again.
 func (v *tenantView) seen(now time.Time, pool string) (over, in *ownLimits) {
-	if v.all == nil {
+	if v.table.recorded {
 		v = v.asMade(now)
 	}
 	return v.own(now, pool)
