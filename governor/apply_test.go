@@ -18,6 +18,7 @@ import (
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/budget"
 	"github.com/llmgov/llmgov/escrow/limits"
+	"github.com/llmgov/llmgov/governor/refusal"
 	"github.com/llmgov/llmgov/governor/terms"
 	"github.com/llmgov/llmgov/internal/test/testkit"
 )
@@ -131,7 +132,7 @@ func sees(g *Governor, tenant string) (own, pool, spent int64) {
 	for _, ts := range s.Tenants {
 		if ts.Config.Name == tenant {
 			for _, l := range ts.Limits {
-				if l.Axis == axisTokens && l.Pool == "" {
+				if l.Axis == refusal.AxisTokens && l.Pool == "" {
 					own = l.Used
 				}
 			}

@@ -17,7 +17,7 @@ func (p *pool) holdShares(now time.Time, st *seat, b *holds) *Refusal {
 	member := func(i int) budget.MemberID { return st.members[i] }
 	b.shares, rej = holdAll(now, p.shares, b.shares, member, b)
 	if rej != nil {
-		rej.of(st.tenant.name)
+		ofTenant(rej, st.tenant.name)
 		if rej.Elsewhere && !p.slots.Granted() {
 			p.lost(now, rej)
 		}
@@ -61,7 +61,7 @@ func holdAll(now time.Time, accounts []*account, out []held, member func(i int) 
 				continue
 			}
 			if !b.shadow || !a.short() { // a shadow would have waited for a grant, not been refused
-				worst = worst.worse(b.refusal(now, a, member(i), ans))
+				worst = worse(worst, b.refusal(now, a, member(i), ans))
 			}
 			if b.shadow {
 				h.hold, _ = a.ask(now, member(i), 0)

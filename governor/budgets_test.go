@@ -11,6 +11,7 @@ import (
 
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/budget"
+	"github.com/llmgov/llmgov/governor/refusal"
 	"github.com/llmgov/llmgov/governor/terms"
 	"github.com/llmgov/llmgov/internal/test/testkit"
 )
@@ -252,10 +253,10 @@ func TestBudget_ThenBackground(t *testing.T) {
 				if rej != nil {
 					t.Fatalf("hour %d: beyond it: %v", hour, rej)
 				}
-				if _, rej := call(); rej == nil || rej.Axis != axisBackground {
+				if _, rej := call(); rej == nil || rej.Axis != refusal.AxisBackground {
 					t.Errorf("hour %d: one that would take the last slot got %+v", hour, rej)
 				}
-				if o, _ := g.Explain(one); o.Refused == nil || o.Refused.Axis != axisBackground {
+				if o, _ := g.Explain(one); o.Refused == nil || o.Refused.Axis != refusal.AxisBackground {
 					t.Errorf("hour %d: explained as %+v", hour, o.Refused)
 				}
 				third.Settle(Usage{Output: 1})

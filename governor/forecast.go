@@ -8,6 +8,7 @@ import (
 	"github.com/llmgov/llmgov/escrow/budget"
 	"github.com/llmgov/llmgov/escrow/limits"
 	"github.com/llmgov/llmgov/escrow/placement"
+	"github.com/llmgov/llmgov/governor/refusal"
 )
 
 // Forecast describes the limits that a call would meet now.
@@ -96,7 +97,7 @@ func (p *prospect) ask(o *Forecast) {
 		o.Upstream = ""
 	}
 	if o.Refused != nil && !o.decided { // if it is, the refusal belongs to others, who set it
-		o.Refused.inPool(p.pool.name)
+		inPool(o.Refused, p.pool.name)
 	}
 }
 
@@ -179,9 +180,9 @@ func (o *Forecast) spend(now time.Time, accounts []*account, b *holds, member fu
 		b.beyond = b.beyond || !ans.OK && a.Background
 		if !ans.OK && !a.Background {
 			rej := a.refusalOf(now, member(i), b.spend, ans, b.meanRun)
-			rej.of(of.tenant)
+			ofTenant(rej, of.tenant)
 			c.Wait = rej.RetryAfter
-			worst = worst.worse(rej)
+			worst = worse(worst, rej)
 		}
 		o.Checks = append(o.Checks, c)
 	}
@@ -244,9 +245,9 @@ func (o *Forecast) checkPool(now time.Time, p *pool, call *escrow.Call, ans *esc
 	if limit == 0 {
 		return
 	}
-	slots := Check{Pool: p.name, Axis: axisConcurrency, Limit: limit, Used: used, Asked: 1, Wait: waits(escrow.Slots), Room: p.room(now)}
+	slots := Check{Pool: p.name, Axis: refusal.AxisConcurrency, Limit: limit, Used: used, Asked: 1, Wait: waits(escrow.Slots), Room: p.room(now)}
 	for _, s := range p.slots.Standings(call) {
-		rule := Check{Pool: p.name, Axis: ruleAxis(s.Rule), Limit: s.Limit, Used: s.Used, Asked: 1}
+		rule := Check{Pool: p.name, Axis: refusal.RuleAxis(s.Rule), Limit: s.Limit, Used: s.Used, Asked: 1}
 		if s.Keeps { // a slot is free, but not for this call
 			rule.Wait = slots.Wait
 			slots.Wait = 0

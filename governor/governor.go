@@ -121,7 +121,7 @@ func (g *Governor) Acquire(ctx context.Context, req Request) (Lease, error) {
 		return lease, nil
 	}
 	if over := endOf(ctx); over != nil {
-		rej = rej.abandoned(over)
+		rej = rej.Abandoned(over)
 	}
 	return lease, rej
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow/budget"
+	"github.com/llmgov/llmgov/governor/refusal"
 	"github.com/llmgov/llmgov/internal/test/testkit"
 	"github.com/llmgov/llmgov/internal/test/testkit/leaktest"
 )
@@ -552,7 +553,7 @@ func TestRefusal_Spread(t *testing.T) {
 	}{
 		{refuseLost("a"), 500 * time.Millisecond, 1500 * time.Millisecond, true},
 		{&Refusal{Reason: ReasonStoreLost, RetryAfter: 40 * time.Second}, 40 * time.Second, 41 * time.Second, true},
-		{refuseDraining("a"), drainRetry, drainRetry, false},
+		{refuseDraining("a"), refusal.DrainRetry, refusal.DrainRetry, false},
 	} {
 		promised := c.rej.RetryAfter
 		tenths := map[int64]int{}

@@ -93,7 +93,7 @@ func (o *ownLimits) giveUp(now time.Time, k *link, w *inLine, gone bool) *Refusa
 // refuse refuses a call, and keeps its place.
 func (o *ownLimits) refuse(now time.Time, k *link, call *limits.Call, ans *limits.Answer) *Refusal {
 	o.set.Keep(*call, ans)
-	return o.refuseLack(now, ans.Cost, ans.Lack, k.via).keeps(ans.Kept)
+	return keeps(o.refuseLack(now, ans.Cost, ans.Lack, k.via), ans.Kept)
 }
 
 // quit takes w out of the line; served says that its call goes.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/governor/refusal"
 )
 
 // A pool is cut off when nobody says how much of its shared limits it may hand out.
@@ -122,17 +123,13 @@ func (p *pool) aloneRate(limit int64, nodes int) int64 {
 	return rate
 }
 
-// lossRetry is when to come back to a pool that is cut off. Nobody knows when that ends, but most
-// losses are short.
-const lossRetry = time.Second
-
 // lossLasts is how long a loss lasts, as far as that is known. Learning takes as long as the store says,
 // unless it ends as soon as the expected nodes have reported.
 func (p *pool) lossLasts(now time.Time) time.Duration {
 	if p.learns(now) && p.cutOff(now) && !p.helpsItself(now) && p.rules.ExpectNodes == 0 {
-		return max(lossRetry, p.rates.learning.Sub(now))
+		return max(refusal.LossRetry, p.rates.learning.Sub(now))
 	}
-	return lossRetry
+	return refusal.LossRetry
 }
 
 // Degraded says which failure mode is in force in a pool that is cut off from whoever shares its

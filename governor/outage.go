@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/governor/refusal"
 )
 
 // outage tells calls of a pool, in whatever line they wait, that it can admit nothing more, because nobody
@@ -82,7 +83,7 @@ func (g *Governor) CutOff() bool {
 // refusalInOutage returns the refusal of a call that may wait for so long, if the pool admits nothing
 // in that time; else nil.
 func (p *pool) refusalInOutage(now time.Time, tenant string, call *escrow.Call) *Refusal {
-	tooLong := p.lossLasts(now) > max(call.MaxWait, lossRetry)
+	tooLong := p.lossLasts(now) > max(call.MaxWait, refusal.LossRetry)
 	if !p.outage.on() && !(tooLong && p.dry(now)) {
 		return nil
 	}

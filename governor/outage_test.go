@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow/slots"
+	"github.com/llmgov/llmgov/governor/refusal"
 	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
@@ -57,7 +58,7 @@ func TestOutage_RefusesCallsThatWait(t *testing.T) {
 			t.Errorf("%d of 12 were refused, want all but 2", len(refused.list))
 		}
 		for _, rej := range refused.list {
-			if rej.Reason != ReasonStoreLost || rej.Waited != GrantLasts || rej.RetryAfter != lossRetry || rej.Own {
+			if rej.Reason != ReasonStoreLost || rej.Waited != GrantLasts || rej.RetryAfter != refusal.LossRetry || rej.Own {
 				t.Errorf("after %v refused with %v: %v", rej.Waited, rej.Reason, rej)
 			}
 		}
@@ -73,7 +74,7 @@ func TestOutage_RefusesAtOnce(t *testing.T) {
 		time.Sleep(GrantLasts)
 		synctest.Wait()
 		_, rej := Refused(g.Acquire(t.Context(), Request{Tenant: "waits", Pool: "p", Input: 100}))
-		if rej == nil || rej.Reason != ReasonStoreLost || rej.Waited != 0 || rej.RetryAfter != lossRetry {
+		if rej == nil || rej.Reason != ReasonStoreLost || rej.Waited != 0 || rej.RetryAfter != refusal.LossRetry {
 			t.Errorf("got %+v", rej)
 		}
 		if o, _ := g.Explain(Request{Tenant: "waits", Pool: "p", Input: 100}); o.Refused == nil || o.Refused.Reason != ReasonStoreLost {
@@ -126,8 +127,8 @@ func TestOutage_CallsWaitForAStoreThatLearns(t *testing.T) {
 	}{
 		{name: "until its end", learns: 4 * time.Second, waits: 4 * time.Second},
 		{name: "not for a later end", learns: 90 * time.Second, promise: 90 * time.Second},
-		{name: "not once it is lost", learns: 50 * time.Second, waits: GrantLasts, promise: lossRetry},
-		{name: "for nodes", learns: 90 * time.Second, expect: 3, waits: GrantLasts, promise: lossRetry},
+		{name: "not once it is lost", learns: 50 * time.Second, waits: GrantLasts, promise: refusal.LossRetry},
+		{name: "for nodes", learns: 90 * time.Second, expect: 3, waits: GrantLasts, promise: refusal.LossRetry},
 	} {
 		testkit.Virtual(t, c.name, func(t *testing.T) {
 			cfg := outageConfig()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/limits"
+	"github.com/llmgov/llmgov/governor/refusal"
 	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
@@ -212,7 +213,7 @@ func TestShared_Measured(t *testing.T) {
 // TestShared_LearningPromises: while the store learns what was used, a refusal promises the time that
 // it takes; seconds, if it ends as soon as the expected nodes have reported.
 func TestShared_LearningPromises(t *testing.T) {
-	for expect, want := range map[int]time.Duration{0: 45 * time.Second, 2: lossRetry} {
+	for expect, want := range map[int]time.Duration{0: 45 * time.Second, 2: refusal.LossRetry} {
 		synctest.Test(t, func(t *testing.T) {
 			cfg := sharedConfig()
 			cfg.Pools[0].ExpectNodes = expect

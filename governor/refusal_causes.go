@@ -2,12 +2,12 @@ package governor
 
 import (
 	"cmp"
-	"hash/fnv"
 	"slices"
 	"time"
 
 	"github.com/llmgov/llmgov/escrow/budget"
 	"github.com/llmgov/llmgov/escrow/limits"
+	"github.com/llmgov/llmgov/governor/refusal"
 )
 
 // Refusals are made in the files refusal*.go, and nowhere else: by one constructor for each cause, and
@@ -21,12 +21,12 @@ func refuseUnknown(tenant string, own bool) *Refusal {
 
 // refuseDraining refuses a call because the governor drains.
 func refuseDraining(tenant string) *Refusal {
-	return &Refusal{Reason: ReasonDraining, Tenant: tenant, RetryAfter: drainRetry}
+	return &Refusal{Reason: ReasonDraining, Tenant: tenant, RetryAfter: refusal.DrainRetry}
 }
 
 // refuseUnkept refuses a call because the journal cannot be written.
 func refuseUnkept(tenant, pool string) *Refusal {
-	return &Refusal{Reason: ReasonStore, Tenant: tenant, Pool: pool, RetryAfter: storeRetry}
+	return &Refusal{Reason: ReasonStore, Tenant: tenant, Pool: pool, RetryAfter: refusal.StoreRetry}
 }
 
 // refuseUnanswered refuses a call whose wait for the store's answer was broken off. The reason is given
@@ -37,41 +37,20 @@ func refuseUnanswered(owner string) *Refusal {
 
 // refuseLost refuses a call because its pool can admit nothing until the store answers again.
 func refuseLost(tenant string) *Refusal {
-	return &Refusal{Reason: ReasonStoreLost, Tenant: tenant, RetryAfter: lossRetry}
-}
-
-// lossSpread is the time over which calls come back that are refused because the store is lost.
-const lossSpread = time.Second
-
-// Spread returns the refusal with another time to come back, if the store is lost. All calls that waited are refused in the same moment,
-// and would come back in the same one. How much later depends on the call's name alone. If it is not known when the loss ends,
-// half of the calls come back sooner instead.
-func (r *Refusal) Spread(call string) *Refusal {
-	if r.Reason != ReasonStoreLost {
-		return r
-	}
-	name := fnv.New64a()
-	_, _ = name.Write([]byte(call)) // it never fails
-	later := time.Duration(name.Sum64() % uint64(lossSpread))
-	if r.RetryAfter <= lossRetry {
-		later -= lossSpread / 2
-	}
-	spread := *r
-	spread.RetryAfter += later
-	return &spread
+	return &Refusal{Reason: ReasonStoreLost, Tenant: tenant, RetryAfter: refusal.LossRetry}
 }
 
 // refuseOwnLost refuses a call because the store that counts its tenant's limits does not answer, or cannot read them.
 func refuseOwnLost(owner string) *Refusal {
-	return &Refusal{Reason: ReasonStoreLost, Own: true, Tenant: owner, RetryAfter: lossRetry}
+	return &Refusal{Reason: ReasonStoreLost, Own: true, Tenant: owner, RetryAfter: refusal.LossRetry}
 }
 
 // reasonOf is the reason for refusing a call that a limit has no room for, by the axis of the limit.
 func reasonOf(axis string) Reason {
 	switch axis {
-	case axisRequests:
+	case refusal.AxisRequests:
 		return ReasonRequests
-	case axisConcurrency:
+	case refusal.AxisConcurrency:
 		return ReasonConcurrency
 	}
 	return ReasonTokens
@@ -89,14 +68,14 @@ func (o *ownLimits) refuseLimit(k limits.Axis, asked limits.Cost, wait time.Dura
 func (o *ownLimits) refuseLack(now time.Time, cost limits.Cost, lack limits.Lack, via limits.Via) *Refusal {
 	rej := o.refuseAxis(now, cost, lack)
 	if lack.Full {
-		rej.byLine(lack, via)
+		byLine(rej, lack, via)
 	}
 	return rej
 }
 
 // byLine makes of a refusal by an own limit one by its line, if that, or a team's share of it, is full.
 // It returns nil if the call may wait.
-func (r *Refusal) byLine(lack limits.Lack, via limits.Via) *Refusal {
+func byLine(r *Refusal, lack limits.Lack, via limits.Via) *Refusal {
 	switch {
 	case !lack.Full:
 		return nil
@@ -200,28 +179,20 @@ func (a *account) refuse(why Reason, used, asked int64, wait time.Duration) *Ref
 }
 
 // because overrides the reason of a refusal if the wait was broken off.
-func (r *Refusal) because(why cause) {
+func because(r *Refusal, why cause) {
 	switch why {
 	case gone:
 		r.Reason = ReasonCancelled
 	case draining:
 		r.Reason = ReasonDraining
-		r.RetryAfter = drainRetry
+		r.RetryAfter = refusal.DrainRetry
 	case lostAll:
 		*r = *refuseLost(r.Tenant)
 	}
 }
 
-// abandoned returns the refusal with the reason that the caller's context has ended with an error. The Observer has been told of r as it is.
-func (r *Refusal) abandoned(over error) *Refusal {
-	told := *r
-	told.because(gone)
-	told.over = over
-	return &told
-}
-
 // worse returns the refusal that will last longer, where a spent budget lasts longest.
-func (r *Refusal) worse(o *Refusal) *Refusal {
+func worse(r, o *Refusal) *Refusal {
 	if r == nil || o.Reason == ReasonBudget && r.Reason != ReasonBudget || (o.Reason == ReasonBudget) == (r.Reason == ReasonBudget) && o.RetryAfter > r.RetryAfter {
 		return o
 	}
@@ -229,7 +200,7 @@ func (r *Refusal) worse(o *Refusal) *Refusal {
 }
 
 // after adds to how long the call waited before it was refused. There may be no refusal.
-func (r *Refusal) after(waited time.Duration) *Refusal {
+func after(r *Refusal, waited time.Duration) *Refusal {
 	if r != nil {
 		r.Waited += waited
 	}
@@ -237,20 +208,20 @@ func (r *Refusal) after(waited time.Duration) *Refusal {
 }
 
 // inPool names the pool to which the call was made. There may be no refusal.
-func (r *Refusal) inPool(name string) {
+func inPool(r *Refusal, name string) {
 	if r != nil {
 		r.Pool = name
 	}
 }
 
-// of names the tenant whose call was refused by a budget of its pool.
-func (r *Refusal) of(tenant string) { r.Tenant = tenant }
+// ofTenant names the tenant whose call was refused by a budget of its pool.
+func ofTenant(r *Refusal, tenant string) { r.Tenant = tenant }
 
 // keeps says whether the call's place is kept.
-func (r *Refusal) keeps(place bool) *Refusal {
+func keeps(r *Refusal, place bool) *Refusal {
 	r.Kept = place
 	return r
 }
 
 // retryIn changes when the call may come back.
-func (r *Refusal) retryIn(wait time.Duration) { r.RetryAfter = wait }
+func retryIn(r *Refusal, wait time.Duration) { r.RetryAfter = wait }

@@ -7,6 +7,7 @@ import (
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/limits"
 	"github.com/llmgov/llmgov/escrow/slots"
+	"github.com/llmgov/llmgov/governor/refusal"
 )
 
 // How a pool explains that a call does not go.
@@ -22,7 +23,7 @@ func (p *pool) refusal(now time.Time, t *tenant, call *escrow.Call, ans escrow.A
 	if ans.Axis == escrow.Slots {
 		rej.Limit, rej.Used = p.slots.InUse()
 		rej.Asked = 1
-		kept = rej.byRule(p.slots.Standings(call))
+		kept = byRule(rej, p.slots.Standings(call))
 	} else {
 		a := s.Axes[ans.Axis]
 		rej.Limit = a.Limit
@@ -60,12 +61,12 @@ func (p *pool) refusal(now time.Time, t *tenant, call *escrow.Call, ans escrow.A
 }
 
 // byRule makes a refusal one by the rule of slots that keeps the call from beginning. It reports false, and changes nothing, if none does.
-func (r *Refusal) byRule(rules []slots.Standing) bool {
+func byRule(r *Refusal, rules []slots.Standing) bool {
 	i := slices.IndexFunc(rules, func(s slots.Standing) bool { return s.Keeps })
 	if i < 0 {
 		return false
 	}
-	r.Axis = ruleAxis(rules[i].Rule)
+	r.Axis = refusal.RuleAxis(rules[i].Rule)
 	r.Limit = rules[i].Limit
 	r.Used = rules[i].Used
 	return true

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/llmgov/llmgov/governor/refusal"
 	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
@@ -68,7 +69,7 @@ func TestPerTenant_Walk(t *testing.T) {
 			}
 		}
 		o, _ := g.Explain(Request{Tenant: "heavy", Pool: "p", Model: "m"})
-		i := slices.IndexFunc(o.Checks, func(c Check) bool { return c.Axis == axisPerTenant })
+		i := slices.IndexFunc(o.Checks, func(c Check) bool { return c.Axis == refusal.AxisPerTenant })
 		if i < 0 || o.Checks[i].Limit != 4 || o.Checks[i].Used != 4 || o.Refused == nil || !o.Checks[i].Of(o.Refused) {
 			t.Errorf("at its limit the checks are %+v, refused by %+v", o.Checks, o.Refused)
 		}
@@ -137,10 +138,10 @@ func TestPerTenant_Upstreams(t *testing.T) {
 			t.Errorf("calls of another tenant go to %v", got)
 		}
 		small := Request{Tenant: "heavy", Pool: "p", Model: "m", Via: 0b01}
-		if _, rej := Refused(g.Acquire(t.Context(), small)); rej == nil || rej.Axis != axisPerTenant || rej.Limit != 2 {
+		if _, rej := Refused(g.Acquire(t.Context(), small)); rej == nil || rej.Axis != refusal.AxisPerTenant || rej.Limit != 2 {
 			t.Errorf("a call that may use no other gets %+v", rej)
 		}
-		if o, _ := g.Explain(small); o.Refused == nil || o.Refused.Axis != axisPerTenant {
+		if o, _ := g.Explain(small); o.Refused == nil || o.Refused.Axis != refusal.AxisPerTenant {
 			t.Errorf("who asks about it is told %+v", o.Refused)
 		}
 		if o, _ := g.Explain(Request{Tenant: "heavy", Pool: "p", Model: "m"}); o.Refused != nil {

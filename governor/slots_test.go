@@ -14,6 +14,7 @@ import (
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/adaptive"
 	"github.com/llmgov/llmgov/escrow/slots"
+	"github.com/llmgov/llmgov/governor/refusal"
 	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
@@ -223,7 +224,7 @@ func TestReserve_Explain(t *testing.T) {
 		defer calls.settle()
 		calls.fill(t, slices.Repeat([]string{"batch"}, 16)...)
 		o, _ := g.Explain(Request{Tenant: "batch", Pool: "p", Model: "m"})
-		i := slices.IndexFunc(o.Checks, func(c Check) bool { return c.Axis == axisBackground })
+		i := slices.IndexFunc(o.Checks, func(c Check) bool { return c.Axis == refusal.AxisBackground })
 		if i < 0 || o.Checks[i].Limit != 16 || o.Checks[i].Used != 16 || o.Checks[i].Wait == 0 {
 			t.Errorf("with all slots for background calls in use, the checks are %+v", o.Checks)
 		}
@@ -278,7 +279,7 @@ func TestReserve_ExplainAdaptive(t *testing.T) {
 			defer l.Settle(Usage{Output: 1})
 		}
 		o, _ := g.Explain(Request{Tenant: "batch", Pool: "p", Model: "m"})
-		i := slices.IndexFunc(o.Checks, func(c Check) bool { return c.Axis == axisBackground })
+		i := slices.IndexFunc(o.Checks, func(c Check) bool { return c.Axis == refusal.AxisBackground })
 		if i < 0 || o.Checks[i].Limit != 2 || o.Checks[i].Used != 2 || o.Checks[i].Wait == 0 {
 			t.Errorf("with both slots for background calls in use here, the checks are %+v", o.Checks)
 		}
@@ -310,7 +311,7 @@ func TestSoftCap_Explained(t *testing.T) {
 			t.Fatalf("at the cap a call gets %+v", rej)
 		}
 		o, _ := g.Explain(Request{Tenant: "heavy/team", Pool: "p", Model: "m"})
-		i := slices.IndexFunc(o.Checks, func(c Check) bool { return c.Axis == axisSoftCap })
+		i := slices.IndexFunc(o.Checks, func(c Check) bool { return c.Axis == refusal.AxisSoftCap })
 		if i < 0 || o.Checks[i].Limit != 12 || o.Checks[i].Used != 12 || o.Refused == nil || !o.Checks[i].Of(o.Refused) {
 			t.Errorf("at the cap the checks are %+v, refused by %+v", o.Checks, o.Refused)
 		}
@@ -417,7 +418,7 @@ func TestBands_Explained(t *testing.T) {
 			t.Fatalf("in the last slots a call gets %+v: %v", rej, rej)
 		}
 		o, _ := g.Explain(Request{Tenant: "trial", Pool: "p", Model: "m"})
-		i := slices.IndexFunc(o.Checks, func(c Check) bool { return c.Axis == axisHoldBack })
+		i := slices.IndexFunc(o.Checks, func(c Check) bool { return c.Axis == refusal.AxisHoldBack })
 		if i < 0 || o.Checks[i].Limit != 15 || o.Checks[i].Used != 15 || o.Refused == nil || !o.Checks[i].Of(o.Refused) {
 			t.Errorf("in the last slots the checks are %+v, refused by %+v", o.Checks, o.Refused)
 		}

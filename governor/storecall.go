@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow/limits"
+	"github.com/llmgov/llmgov/governor/refusal"
 )
 
 // A call that the store refused, although as far as is known here there was room, asks again
@@ -116,14 +117,14 @@ func (e *storeCall) cannotWait(w *walk, l lacking) *Refusal {
 	switch {
 	case left <= 0 || l.rej.Budget.Limit > 0:
 		return l.rej
-	case l.rej.Axis != axisConcurrency && l.wait > left: // for slots, wait is only a guess
+	case l.rej.Axis != refusal.AxisConcurrency && l.wait > left: // for slots, wait is only a guess
 		return l.rej
 	case e.in == l.link:
 		return nil
 	}
 	full := limits.Lack{}
 	l.link.own.set.FillLine(&full, l.link.via)
-	return l.rej.byLine(full, l.link.via)
+	return byLine(l.rej, full, l.link.via)
 }
 
 // stand puts a call into the line of the limit that it lacks, or keeps it there. It returns a
@@ -138,7 +139,7 @@ func (e *storeCall) stand(w *walk, l lacking) *Refusal {
 		return why
 	}
 	e.next = w.now.Add(max(l.wait, askAgain))
-	if l.rej.Axis == axisConcurrency {
+	if l.rej.Axis == refusal.AxisConcurrency {
 		e.next = w.now.Add(e.pause)
 	}
 	e.why = l.rej
@@ -215,13 +216,13 @@ func (e *storeCall) end(w *walk, why cause) *Refusal {
 	switch {
 	case rej == nil: // it waited for the store's answer
 		rej = refuseUnanswered(w.holds.chain[0].own.owner)
-	case rej.Axis != axisConcurrency: // for slots the guess is as good as before
-		rej.retryIn(max(e.room.Sub(w.now), askAgain))
+	case rej.Axis != refusal.AxisConcurrency: // for slots the guess is as good as before
+		retryIn(rej, max(e.room.Sub(w.now), askAgain))
 	}
 	if why == gone && w.g.Draining() {
 		why = draining
 	}
-	rej.because(why)
+	because(rej, why)
 	return rej
 }
 

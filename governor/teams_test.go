@@ -11,6 +11,7 @@ import (
 
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/budget"
+	"github.com/llmgov/llmgov/governor/refusal"
 	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
@@ -113,7 +114,7 @@ func TestTeams_AllThatIsAboveHolds(t *testing.T) {
 					continue
 				}
 				for _, l := range ts.Limits {
-					if want := map[string]int64{axisRequests: calls, axisTokens: 100 * calls}[l.Axis]; l.Used != want {
+					if want := map[string]int64{refusal.AxisRequests: calls, refusal.AxisTokens: 100 * calls}[l.Axis]; l.Used != want {
 						t.Errorf("%s counts %d %s, want %d", ts.Config.Name, l.Used, l.Axis, want)
 					}
 				}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/lengths"
+	"github.com/llmgov/llmgov/governor/refusal"
 	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
@@ -183,7 +184,7 @@ func TestReasonsArePossible(t *testing.T) {
 		held, _ := g.Acquire(t.Context(), demand("a", 490))
 		wg.Go(func() {
 			_, rej := Refused(g.Acquire(t.Context(), demand("a", 900)))
-			if rej == nil || rej.Reason != ReasonDraining || rej.RetryAfter != drainRetry {
+			if rej == nil || rej.Reason != ReasonDraining || rej.RetryAfter != refusal.DrainRetry {
 				t.Errorf("a drain told a waiting call %+v", rej)
 			}
 		})

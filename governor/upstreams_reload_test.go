@@ -11,6 +11,7 @@ import (
 
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/penalty"
+	"github.com/llmgov/llmgov/governor/refusal"
 	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
@@ -434,7 +435,7 @@ func (w *reloads) checkPenalties(tenant string) {
 		may := int64(0)
 		runs := int64(0)
 		for _, c := range o.Checks {
-			if c.Axis == axisPerTenant {
+			if c.Axis == refusal.AxisPerTenant {
 				may = c.Limit
 				runs = c.Used
 			}

@@ -50,9 +50,9 @@ func (w *walk) decide() *Refusal {
 	case w.g.detailed && w.g.line == nil && rej.Reason == ReasonCancelled:
 		w.g.events.add(Event{Kind: EventLeft, At: w.began.Add(waited), Call: w.req.call})
 	}
-	rej.inPool(w.req.Pool)
-	w.lease.Would.inPool(w.req.Pool)
-	return rej.after(waited)
+	inPool(rej, w.req.Pool)
+	inPool(w.lease.Would, w.req.Pool)
+	return after(rej, waited)
 }
 
 // justAsked is how old the time at which a call asks may be. It leaves time to book the call within bookedWithin of that.
@@ -190,7 +190,7 @@ func (w *walk) standInLine(k *link, place *inLine) (limits.Hold, *Refusal) {
 		}
 		if ends || !w.now.Before(deadline) {
 			rej := o.giveUp(w.now, k, place, ends)
-			rej.because(why)
+			because(rej, why)
 			return limits.Hold{}, rej
 		}
 		next := o.set.LookAgain(&place.place, deadline)

@@ -76,7 +76,7 @@ func (w *walk) pause(until time.Time) (rej *Refusal, again bool) {
 		return nil, true
 	}
 	rej = p.refusal(w.now, w.tenant.tenant, &call, ans)
-	rej.because(why)
+	because(rej, why)
 	return rej, false
 }
 
@@ -221,6 +221,6 @@ func (w *walk) quit(q *queued, st *leaseState, why cause) *Refusal {
 	*st = leaseState{}
 	rej := p.refusal(w.now, w.tenant.tenant, &q.call, ans)
 	p.settleShares(w.now, w.holds, Spend{})
-	rej.because(why)
+	because(rej, why)
 	return rej
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/llmgov/llmgov/escrow/budget"
 	"github.com/llmgov/llmgov/escrow/limits"
 	"github.com/llmgov/llmgov/escrow/limits/shape"
+	"github.com/llmgov/llmgov/governor/refusal"
 	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
@@ -177,7 +178,7 @@ func TestTenantState_OfWhoIsThereForItsTeams(t *testing.T) {
 	})
 	admitted(t, g, demand("org/x", 1))
 	ts, _ := g.TenantState("org")
-	if want := (LimitState{axisRequests, "p", 7, 1}); len(ts.Limits) != 1 || ts.Limits[0] != want {
+	if want := (LimitState{refusal.AxisRequests, "p", 7, 1}); len(ts.Limits) != 1 || ts.Limits[0] != want {
 		t.Errorf("its limits are %v, want %v", ts.Limits, want)
 	}
 	if st := g.Standing("org", "p"); st.Requests.Limit != 7 || st.Requests.Remaining != 6 {

@@ -73,7 +73,8 @@ var rules = []rule{
 	{"internal/test/testkit/storetest", `federation federation/parts federation/runner federation/spend federation/store internal/test/testkit github.com/anishathalye/porcupine github.com/google/go-cmp/cmp`, silent, "a suite sees stores as their callers do"},
 	{"internal/test/testkit/wallclock", "", "", "the process whose clock is stepped is another program"},
 	{"governor/terms", "escrow escrow/adaptive escrow/budget escrow/limits escrow/limits/shape escrow/placement escrow/slots", pure, "values are read from policies, and enforced, elsewhere"},
-	{"governor", `governor/terms escrow escrow/adaptive escrow/lengths escrow/budget escrow/fairness escrow/limits escrow/placement escrow/slots
+	{"governor/refusal", "governor/terms escrow escrow/budget escrow/limits", pure, "a refusal is its figures and the words for them"},
+	{"governor", `governor/refusal governor/terms escrow escrow/adaptive escrow/lengths escrow/budget escrow/fairness escrow/limits escrow/placement escrow/slots
 		internal/lib/muldiv`, "net/http log log/slog os", "an embeddable library knows no HTTP, no store and no other process: it says what it demands, and is told what it may use"},
 	{"escrow/penalty", "", pure, "a rule is told how calls end, and has no clock and no lock"},
 	{"governor/sharing", "governor escrow escrow/limits federation federation/claims federation/parts federation/runner", "net net/http log log/slog os sync sync/atomic context", "demands become claims, and answers grants: the governor has the locks, and the runner the store"},

@@ -1,9 +1,10 @@
-package governor
+package refusal
 
 import (
 	"cmp"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"strconv"
 	"strings"
 	"time"
@@ -14,28 +15,26 @@ import (
 	"github.com/llmgov/llmgov/governor/terms"
 )
 
-// Why a call was refused, for programs (Reason, Refusal) and for people (Error).
-
 // Reason says why a call was refused. It is a metric label.
 type Reason int
 
 // Requests, tokens and concurrency are the tenant's own limits, or the pool's when nobody else
 // waits. Share is the pool's, while others whose turn is earlier wait too.
 const (
-	ReasonNone Reason = iota
-	ReasonRequests
-	ReasonTokens
-	ReasonConcurrency
-	ReasonShare
-	ReasonQueueFull  // the tenant's own queue is full
-	ReasonOverloaded // the pool's queue is full
-	ReasonDraining
-	ReasonCancelled // the caller went away
-	ReasonUnknown   // no such tenant or pool
-	ReasonBudget    // a budget is spent
-	ReasonStore     // the journal cannot be written
-	ReasonThrottled // all of the pool is cut off for a while; see Governor.Throttle
-	ReasonStoreLost // nobody says how much of a shared limit may be used
+	None Reason = iota
+	Requests
+	Tokens
+	Concurrency
+	Share
+	QueueFull  // the tenant's own queue is full
+	Overloaded // the pool's queue is full
+	Draining
+	Cancelled // the caller went away
+	Unknown   // no such tenant or pool
+	Budget    // a budget is spent
+	Store     // the journal cannot be written
+	Throttled // all of the pool is cut off for a while; see Governor.Throttle
+	StoreLost // nobody says how much of a shared limit may be used
 
 	NumReasons = int(iota)
 )
@@ -62,7 +61,7 @@ type Refusal struct {
 	// Budget is the budget that refused, if one did, and Resets is when its period ends. Limit,
 	// Used and Asked are then in its unit; if the tenant's share of a pool's budget is used up,
 	// they are those of the tenant.
-	Budget Budget
+	Budget terms.Budget
 	Resets time.Time
 	// AtUpstreams says that the pool has room, and the upstreams to which the call may go have none: they have limits of their own.
 	AtUpstreams bool
@@ -93,16 +92,45 @@ func (r *Refusal) Is(target error) bool { return target == ErrRefused }
 // Unwrap is the error of the caller's context, if that has ended.
 func (r *Refusal) Unwrap() error { return r.over }
 
+// lossSpread is the time over which calls come back that are refused because the store is lost.
+const lossSpread = time.Second
+
+// Spread returns the refusal with another time to come back, if the store is lost. All calls that waited are refused in the same moment,
+// and would come back in the same one. How much later depends on the call's name alone. If it is not known when the loss ends,
+// half of the calls come back sooner instead.
+func (r *Refusal) Spread(call string) *Refusal {
+	if r.Reason != StoreLost {
+		return r
+	}
+	name := fnv.New64a()
+	_, _ = name.Write([]byte(call)) // it never fails
+	later := time.Duration(name.Sum64() % uint64(lossSpread))
+	if r.RetryAfter <= LossRetry {
+		later -= lossSpread / 2
+	}
+	spread := *r
+	spread.RetryAfter += later
+	return &spread
+}
+
+// Abandoned returns the refusal with the reason that the caller's context has ended with an error. It leaves r as it is.
+func (r *Refusal) Abandoned(over error) *Refusal {
+	told := *r
+	told.Reason = Cancelled
+	told.over = over
+	return &told
+}
+
 // Error is the message for the caller.
 func (r *Refusal) Error() string {
 	switch r.Reason {
-	case ReasonDraining:
+	case Draining:
 		return "llmgov is shutting down. Please try again."
-	case ReasonCancelled:
+	case Cancelled:
 		return "The caller went away."
-	case ReasonStore:
+	case Store:
 		return "llmgov cannot keep its books at the moment. " + r.again()
-	case ReasonStoreLost:
+	case StoreLost:
 		if r.Own {
 			return fmt.Sprintf("The limits of %s are counted over all nodes, and the store that counts them does not answer at the moment. %s", terms.Called(r.Tenant), r.again())
 		}
@@ -110,36 +138,36 @@ func (r *Refusal) Error() string {
 			return r.Store.Explain(r.Pool) + " " + r.again()
 		}
 		return fmt.Sprintf("The limits of pool %s are shared with other nodes, and the store that shares them out grants nothing at the moment. %s", r.Pool, r.again())
-	case ReasonUnknown:
+	case Unknown:
 		if r.Own {
 			return fmt.Sprintf("There is no tenant %q.", r.Tenant)
 		}
 		return fmt.Sprintf("There is no pool %q, or tenant %q may not use it.", r.Pool, r.Tenant)
-	case ReasonOverloaded:
+	case Overloaded:
 		return fmt.Sprintf("The queue of pool %s is full: %d calls wait. %s", r.Pool, r.Used, r.again())
-	case ReasonQueueFull:
+	case QueueFull:
 		who := terms.Called(r.Tenant)
 		return fmt.Sprintf("%s has as many calls waiting as it may (%d). %s", strings.ToUpper(who[:1])+who[1:], r.Used, r.again())
 	}
-	if r.Reason == ReasonThrottled {
+	if r.Reason == Throttled {
 		return fmt.Sprintf("The provider of pool %s has asked for a pause. %s", r.Pool, r.again())
 	}
 	whose := r.whose()
 	if r.Budget.Limit > 0 {
 		return r.budgetError(whose)
 	}
-	if r.Axis == axisPerTenant && r.Reason == ReasonConcurrency {
+	if r.Axis == AxisPerTenant && r.Reason == Concurrency {
 		return fmt.Sprintf("Recent calls of %s failed at the upstream of pool %s, so it may run fewer at once there for a time: Limit %d, Used %d, Requested %d. %s",
 			terms.Called(r.Tenant), r.Pool, r.Limit, r.Used, r.Asked, r.again())
 	}
 	what := fmt.Sprintf("Rate limit reached for %s on %s: Limit %d, Used %d, Requested %d.", whose, titleOf(r.Axis), r.Limit, r.Used, r.Asked)
-	if r.Own && r.Used > r.Limit && r.Reason != ReasonConcurrency {
+	if r.Own && r.Used > r.Limit && r.Reason != Concurrency {
 		what += fmt.Sprintf(" It is in debt by %d, which counts until it is paid off at the limit's rate.", r.Used-r.Limit)
 	}
 	if r.AtUpstreams {
 		what += " The pool has room, but the upstreams to which this call may go have none."
 	}
-	if r.Reason == ReasonShare {
+	if r.Reason == Share {
 		what = fmt.Sprintf("Pool %s is busy and the share of %s is used up (%s: Limit %d, Used %d, Requested %d).",
 			r.Pool, terms.Called(r.Tenant), titleOf(r.Axis), r.Limit, r.Used, r.Asked)
 	}
@@ -185,11 +213,11 @@ func (r *Refusal) whose() string {
 // released says why a pool's rate refuses a call although the minute has room for it.
 func (r *Refusal) released() string {
 	switch {
-	case r.Own || r.AtUpstreams || r.Axis != axisTokens && r.Axis != axisRequests || r.Asked > r.Limit-r.Used:
+	case r.Own || r.AtUpstreams || r.Axis != AxisTokens && r.Axis != AxisRequests || r.Asked > r.Limit-r.Used:
 		return ""
 	case r.Granted != nil:
 		return fmt.Sprintf(" The minute has room, of which this node has %d a minute just now.", *r.Granted)
-	case r.Reason == ReasonShare:
+	case r.Reason == Share:
 		return ""
 	}
 	return " The minute has room, but it is released at a steady rate."
@@ -202,11 +230,11 @@ func (r *Refusal) budgetError(whose string) string {
 	switch {
 	case r.Elsewhere:
 		return fmt.Sprintf("Other nodes hold what is left of the budget of %s %s. %s", whose, figures, r.again())
-	case r.Reason == ReasonBudget:
+	case r.Reason == Budget:
 		return r.spent(figures)
 	case r.Committing:
 		return fmt.Sprintf("This batch may take more than is left of the budget of %s %s. %s %s", whose, figures, b.Ending(r.Resets), r.again())
-	case r.Reason == ReasonShare:
+	case r.Reason == Share:
 		return fmt.Sprintf("The share of tenant %s of the budget of %s is used up for now %s. %s %s", r.Tenant, whose, figures, b.Ending(r.Resets), r.again())
 	default:
 		return fmt.Sprintf("What is left of the budget of %s is held by calls in flight %s. %s %s", whose, figures, b.Ending(r.Resets), r.again())
@@ -227,30 +255,35 @@ func (r *Refusal) again() string {
 	return when + "."
 }
 
+// LossRetry is when to come back to a pool that is cut off. Nobody knows when that ends, but most
+// losses are short.
+const LossRetry = time.Second
+
 // LongestTold is the longest time that a refusal tells its caller to stay away, unless it is final.
 const LongestTold = escrow.LongestTold
 
-// storeRetry is when to come back to a gateway that cannot write. Nobody knows when that ends; a
+// StoreRetry is when to come back to a gateway that cannot write. Nobody knows when that ends; a
 // full disk is noticed soon or not at all.
-const storeRetry = time.Second
+const StoreRetry = time.Second
 
-// drainRetry is when to come back to a gateway that shuts down: by then another should be there.
-const drainRetry = time.Second
+// DrainRetry is when to come back to a gateway that shuts down: by then another should be there.
+const DrainRetry = time.Second
 
+// The axes of limits on requests, tokens and calls at once, and those of the rules of slots.
 const (
-	axisRequests    = "requests"
-	axisTokens      = "tokens"
-	axisConcurrency = "concurrency"
-	axisBackground  = "background"
-	axisSoftCap     = escrow.SoftCap
-	axisHoldBack    = escrow.HoldBack
-	axisPerTenant   = escrow.PerTenant
+	AxisRequests    = "requests"
+	AxisTokens      = "tokens"
+	AxisConcurrency = "concurrency"
+	AxisBackground  = "background"
+	AxisSoftCap     = escrow.SoftCap
+	AxisHoldBack    = escrow.HoldBack
+	AxisPerTenant   = escrow.PerTenant
 )
 
-// ruleAxis is the axis of a rule of slots.
-func ruleAxis(rule string) string {
+// RuleAxis is the axis of a rule of slots.
+func RuleAxis(rule string) string {
 	if rule == escrow.InteractiveReserve {
-		return axisBackground
+		return AxisBackground
 	}
 	return rule
 }
@@ -264,8 +297,8 @@ func titleOf(axis string) string {
 }
 
 var ruleTitle = map[string]string{
-	axisBackground: "concurrent background calls (interactive_reserve)",
-	axisSoftCap:    "concurrent calls of one tenant (soft_cap)",
-	axisHoldBack:   "concurrent calls beside which its priority may begin more (hold_back)",
-	axisPerTenant:  "concurrent calls of a tenant whose recent calls failed at the upstream (per_tenant)",
+	AxisBackground: "concurrent background calls (interactive_reserve)",
+	AxisSoftCap:    "concurrent calls of one tenant (soft_cap)",
+	AxisHoldBack:   "concurrent calls beside which its priority may begin more (hold_back)",
+	AxisPerTenant:  "concurrent calls of a tenant whose recent calls failed at the upstream (per_tenant)",
 }
