@@ -366,6 +366,7 @@ func (v *course) runs(r governor.Request, l governor.Lease) {
 func (v *course) look() {
 	v.gov.State()
 	v.gov.Standing("a/x", "p")
+	v.gov.Explain(governor.Request{Tenant: []string{"a/y", "d", "e"}[v.eyes.IntN(3)], Pool: "p", Output: 500})
 	if len(v.leases) > 0 {
 		v.leases[v.eyes.IntN(len(v.leases))].Remaining()
 	}
