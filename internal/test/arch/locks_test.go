@@ -59,8 +59,8 @@ func TestLocks_Breaches(t *testing.T) {
 	const frame = `package p
 import "sync"
 type Observer interface{ Observe(int) }
-type Governor struct { mu sync.Mutex; see Observer }
-func (g *Governor) lock() { g.mu.Lock() }
+type Governor struct { mu sync.Mutex; see Observer; done, also func() }
+func (g *Governor) lock() int { g.mu.Lock(); return 0 }
 func (g *Governor) look() { g.mu.Lock() }
 func (g *Governor) unlock() { g.mu.Unlock() }
 func (g *Governor) aside(do func()) { g.unlock(); do(); g.mu.Lock() }
@@ -69,6 +69,9 @@ func (g *Governor) Door() { g.lock(); defer g.unlock(); g.below() }
 func (g *Governor) below() {}
 func (g *Governor) tell() { g.see.Observe(1) }
 func (g *Governor) deep() { g.tell() }
+func (g *Governor) each(yield func(int) bool) { g.tell() }
+func (g *Governor) takes(int) { g.tell() }
+func (g *Governor) hand(do func()) { do() }
 func f(g *Governor) { `
 	for body, want := range map[string]string{
 		"g.lock(); g.below(); g.unlock(); g.tell()":                              "",
@@ -76,7 +79,18 @@ func f(g *Governor) { `
 		"g.lock(); defer g.unlock(); g.aside(func() { g.tell() })":               "",
 		"g.lock(); defer g.unlock(); g.after(func() { g.below() })":              "",
 		"g.lock(); if g.see == nil { g.unlock(); return }; g.unlock(); g.tell()": "",
+		"g.lock(); f := func() { g.below() }; f(); g.done(); g.unlock()":         "",
+		"g.done = func() { g.lock(); g.unlock(); g.tell() }":                     "",
 
+		"g.mu.Lock(); g.tell(); g.unlock()":                        "Observer.Observe is called under the lock",
+		"g.done = func() { g.mu.Lock(); g.tell(); g.unlock() }":    "Observer.Observe is called under the lock",
+		"g.done = func() { g.lock(); defer g.unlock(); g.tell() }": "Observer.Observe is called under the lock",
+		"g.takes(g.lock()); g.unlock()":                            "Observer.Observe is called under the lock",
+		"g.lock(); for range g.each { }; g.unlock()":               "Observer.Observe is called under the lock",
+		"g.after(g.tell)": "Observer.Observe is called under the lock",
+		"}; func (g *Governor) Asks(only ...func()) { g.lock(); defer g.unlock(); for _, some := range only { some() }": "func some is called under the lock",
+		"g.lock(); g.also(); g.unlock()":                     "func also is called under the lock",
+		"g.lock(); defer g.unlock(); g.hand(g.tell)":         "Observer.Observe is called under the lock",
 		"g.lock(); g.tell(); g.unlock()":                     "Observer.Observe is called under the lock",
 		"g.look(); defer g.unlock(); g.deep()":               "Observer.Observe is called under the lock",
 		"g.lock(); defer g.unlock(); g.Door()":               "takes the lock that is held",
@@ -97,6 +111,8 @@ type code struct {
 	info   *types.Info
 	funcs  map[*types.Func]*ast.FuncDecl
 	fields map[*types.Var]string
+	// closures are the variables to which a function literal is assigned.
+	closures map[types.Object]bool
 }
 
 // governorCode is that of the governor without its tests.
@@ -114,7 +130,7 @@ func governorCode(t *testing.T) *code {
 func codeOf(t *testing.T, sources map[string]string) *code {
 	t.Helper()
 	c := &code{
-		fset: token.NewFileSet(), funcs: map[*types.Func]*ast.FuncDecl{}, fields: map[*types.Var]string{},
+		fset: token.NewFileSet(), funcs: map[*types.Func]*ast.FuncDecl{}, fields: map[*types.Var]string{}, closures: map[types.Object]bool{},
 		info: &types.Info{Defs: map[*ast.Ident]types.Object{}, Uses: map[*ast.Ident]types.Object{}, Selections: map[*ast.SelectorExpr]*types.Selection{}, Types: map[ast.Expr]types.TypeAndValue{}},
 	}
 	var files []*ast.File
@@ -131,6 +147,17 @@ func codeOf(t *testing.T, sources map[string]string) *code {
 		}
 	}
 	for _, f := range files {
+		ast.Inspect(f, func(n ast.Node) bool {
+			if x, ok := n.(*ast.AssignStmt); ok {
+				for i, to := range x.Lhs {
+					name, isName := to.(*ast.Ident)
+					if _, isLit := x.Rhs[min(i, len(x.Rhs)-1)].(*ast.FuncLit); isLit && isName {
+						c.closures[c.info.ObjectOf(name)] = true
+					}
+				}
+			}
+			return true
+		})
 		for _, d := range f.Decls {
 			if d, ok := d.(*ast.FuncDecl); ok && d.Body != nil {
 				c.funcs[c.info.Defs[d.Name].(*types.Func)] = d
@@ -166,13 +193,17 @@ func (c *code) breaches() (list []string) {
 	under := map[*types.Func]bool{}
 	var queue []*types.Func
 	check := func(n ast.Node, from, to token.Pos) {
-		c.calls(n, func(x *ast.CallExpr, name string) {
-			if x.Pos() <= from || x.Pos() >= to {
+		c.calls(n, func(x ast.Node, fn *types.Func, name string) {
+			if x.End() <= from || x.Pos() >= to {
 				return
 			}
 			what := ""
-			switch fn := c.calledBy(x); {
-			case name == "lock" || name == "look" || name == "Governor.mu.Lock" || name == "Governor.applying.Lock":
+			switch {
+			case strings.HasPrefix(name, "func "):
+				if !known[name] {
+					what = name + " is called under the lock"
+				}
+			case begins[name] || name == "Governor.applying.Lock":
 				what = "it takes the lock that is held"
 			case name == "Observer.Observe" || name == "Journal.Append" || name == "Interrupter.Interrupt":
 				what = name + " is called under the lock"
@@ -186,13 +217,25 @@ func (c *code) breaches() (list []string) {
 		})
 	}
 	for fn, d := range c.funcs {
-		if from, to := c.held(d); !shell[fn.Name()] && from > 0 {
+		if shell[fn.Name()] {
+			continue
+		}
+		if from, to := c.held(d.Body); from > 0 {
 			check(d.Body, from, to)
 		}
 		ast.Inspect(d.Body, func(n ast.Node) bool {
-			if x, ok := n.(*ast.CallExpr); ok && c.nameOf(x) == "after" {
-				for _, arg := range x.Args {
-					if timer, ok := arg.(*ast.FuncLit); ok {
+			switch n := n.(type) {
+			case *ast.FuncLit:
+				if from, to := c.held(n.Body); c.takes(n) {
+					check(n.Body, from, to)
+				}
+			case *ast.CallExpr:
+				for _, arg := range n.Args {
+					if timer := c.funcOf(arg); timer != nil && c.funcs[timer] != nil && c.nameOf(n) == "after" && !under[timer] {
+						under[timer] = true
+						queue = append(queue, timer)
+					}
+					if timer, ok := arg.(*ast.FuncLit); ok && c.nameOf(n) == "after" {
 						check(timer.Body, timer.Pos(), timer.End())
 					}
 				}
@@ -208,6 +251,10 @@ func (c *code) breaches() (list []string) {
 	return list
 }
 
+// known are the functions that are called under the lock though others made them, as their documentation says, or though they are in a field:
+// coroutines and timers on a timeline.
+var known = map[string]bool{"func done": true, "func sign": true, "func resume": true, "func wait": true, "func f": true}
+
 // unlocked are the exported methods of what leads to a governor that take no lock.
 func (c *code) unlocked() (list []string) {
 	takes := map[*types.Func]bool{}
@@ -220,7 +267,7 @@ func (c *code) unlocked() (list []string) {
 			ast.Inspect(d.Body, func(n ast.Node) bool {
 				if x, ok := n.(*ast.CallExpr); ok && !takes[fn] {
 					name := c.nameOf(x)
-					takes[fn] = name == "lock" || name == "look" || name == "Governor.mu.Lock" || takes[c.calledBy(x)]
+					takes[fn] = begins[name] || takes[c.funcOf(x.Fun)]
 					grown = grown || takes[fn]
 				}
 				return true
@@ -241,23 +288,23 @@ func (c *code) unlocked() (list []string) {
 }
 
 // shell are the functions that are the lock; they are no code under it.
-var shell = map[string]bool{"lock": true, "look": true, "unlock": true, "aside": true, "after": true, "breathe": true}
+var shell = map[string]bool{"lock": true, "look": true, "unlock": true, "aside": true, "after": true, "breathe": true, "blink": true}
 
 // held is the part of a function that is under the lock.
-func (c *code) held(d *ast.FuncDecl) (from, to token.Pos) {
-	deferred := map[*ast.CallExpr]bool{}
-	ast.Inspect(d.Body, func(n ast.Node) bool {
+func (c *code) held(body *ast.BlockStmt) (from, to token.Pos) {
+	deferred := map[ast.Node]bool{}
+	ast.Inspect(body, func(n ast.Node) bool {
 		if x, ok := n.(*ast.DeferStmt); ok {
 			deferred[x.Call] = true
 		}
 		return true
 	})
-	c.calls(d.Body, func(x *ast.CallExpr, name string) {
+	c.calls(body, func(x ast.Node, _ *types.Func, name string) {
 		switch {
-		case from == 0 && (name == "lock" || name == "look"):
-			from = x.Pos()
+		case from == 0 && begins[name]:
+			from = x.End()
 		case name == "unlock" && deferred[x]:
-			to = d.End()
+			to = body.End()
 		case name == "unlock":
 			to = max(to, x.Pos())
 		}
@@ -265,39 +312,55 @@ func (c *code) held(d *ast.FuncDecl) (from, to token.Pos) {
 	return from, to
 }
 
-// calls are those in a node, but for what is done aside or by timers.
-func (c *code) calls(n ast.Node, yield func(x *ast.CallExpr, name string)) {
+// begins are the functions by which a hold begins.
+var begins = map[string]bool{"lock": true, "look": true, "Governor.mu.Lock": true}
+
+// calls are those in a node, but for what is done aside or by timers. A function that is named, but not called, is handed to somebody who does.
+func (c *code) calls(n ast.Node, yield func(x ast.Node, fn *types.Func, name string)) {
 	ast.Inspect(n, func(n ast.Node) bool {
-		if lit, ok := n.(*ast.FuncLit); ok && lit.Body.List != nil && c.takes(lit) {
-			return false // it is a function of its own
+		switch x := n.(type) {
+		case *ast.FuncLit:
+			return !c.takes(x) // or it is a function of its own
+		case *ast.Ident:
+			if fn := c.funcOf(x); fn != nil {
+				yield(x, fn, "")
+			}
+		case *ast.CallExpr:
+			name := c.nameOf(x)
+			if name == "aside" || name == "after" || name == "breathe" || name == "blink" || name == "AfterFunc" {
+				return false
+			}
+			yield(x, c.funcOf(x.Fun), name)
+			return name != "unlock"
 		}
-		x, ok := n.(*ast.CallExpr)
-		if !ok {
-			return true
-		}
-		name := c.nameOf(x)
-		if name == "aside" || name == "after" || name == "breathe" || name == "AfterFunc" {
-			return false
-		}
-		yield(x, name)
-		return name != "unlock"
+		return true
 	})
 }
 
 // takes reports whether a function literal begins by taking the lock.
 func (c *code) takes(lit *ast.FuncLit) bool {
-	first, ok := lit.Body.List[0].(*ast.ExprStmt)
-	if !ok {
+	if len(lit.Body.List) == 0 {
 		return false
 	}
-	x, ok := first.X.(*ast.CallExpr)
-	return ok && c.nameOf(x) == "lock"
+	var first ast.Expr
+	switch s := lit.Body.List[0].(type) {
+	case *ast.ExprStmt:
+		first = s.X
+	case *ast.AssignStmt:
+		first = s.Rhs[0]
+	}
+	x, ok := first.(*ast.CallExpr)
+	return ok && begins[c.nameOf(x)]
 }
 
-// nameOf is the name of what is called: of an interface's method with that of the interface, of a mutex's with that of its field.
+// nameOf is the name of what is called: of an interface's method with that of the interface, of a mutex's with that of its field, of a
+// function that was handed over with func before it.
 func (c *code) nameOf(x *ast.CallExpr) string {
-	fn := c.calledBy(x)
+	fn := c.funcOf(x.Fun)
 	if fn == nil {
+		if v := c.handed(x.Fun); v != nil {
+			return "func " + v.Name()
+		}
 		return ""
 	}
 	recv := fn.Signature().Recv()
@@ -324,15 +387,38 @@ func (c *code) nameOf(x *ast.CallExpr) string {
 	return ""
 }
 
-// calledBy is the function that a call calls, or nil.
-func (c *code) calledBy(x *ast.CallExpr) *types.Func {
-	switch f := ast.Unparen(x.Fun).(type) {
+// handed is the variable with a function that an expression names, or nil: a field, a parameter of what is exported, or what was found in
+// one. Other functions are written in this package, and checked there.
+func (c *code) handed(x ast.Expr) *types.Var {
+	v, _ := c.used(x).(*types.Var)
+	if v == nil || c.closures[v] || v.Kind() == types.PackageVar {
+		return nil
+	}
+	if v.Kind() != types.ParamVar {
+		return v
+	}
+	for fn := range c.funcs {
+		for p := range fn.Signature().Params().Variables() {
+			if p == v && fn.Exported() {
+				return v
+			}
+		}
+	}
+	return nil
+}
+
+// funcOf is the function or method that an expression names, or nil.
+func (c *code) funcOf(x ast.Expr) *types.Func {
+	fn, _ := c.used(x).(*types.Func)
+	return fn
+}
+
+func (c *code) used(x ast.Expr) types.Object {
+	switch f := ast.Unparen(x).(type) {
 	case *ast.Ident:
-		fn, _ := c.info.Uses[f].(*types.Func)
-		return fn
+		return c.info.Uses[f]
 	case *ast.SelectorExpr:
-		fn, _ := c.info.Uses[f.Sel].(*types.Func)
-		return fn
+		return c.info.Uses[f.Sel]
 	}
 	return nil
 }
