@@ -27,6 +27,7 @@ func newTally(zone *time.Location, past *Past) *tally {
 
 // note counts a call in a pool that has ended, and returns its number. What it took besides counts in no pool.
 func (t *tally) note(now time.Time, st *leaseState, pool string, took, besides Spend) uint64 {
+	t.uses.advance(now) // which drops rows in which nothing counts
 	at := st.seat
 	row := at.used
 	if row == nil && took != (Spend{}) {

@@ -384,3 +384,16 @@ func TestPostpone(t *testing.T) {
 		}
 	}
 }
+
+// A member's call that is the first to end in an hour is counted.
+func TestTally_AMembersFirstEndOfAnHour(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := must(t, withMembers(Tenant{Budgets: []Budget{{Unit: UnitTokens, Limit: 1e6, Per: budget.Month}}}))
+		l := admitted(t, g, demand("org/~m", 100))
+		time.Sleep(time.Hour)
+		l.Settle(Usage{Output: 100})
+		if got := g.tally.uses.ofTenant("org/~m", Budget{Unit: UnitTokens, Per: budget.Day}); got != 100 {
+			t.Errorf("%d tokens count, want 100", got)
+		}
+	})
+}
