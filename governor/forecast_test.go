@@ -345,3 +345,20 @@ func TestTimeline_LooksChangeNothing(t *testing.T) {
 		}
 	}
 }
+
+// The calls of a governor that is recorded are numbered, also if nobody listens: by their numbers they are woken.
+func TestTimeline_CallsAreNumbered(t *testing.T) {
+	clock := &late{now: time.Unix(1_000_000, 0)}
+	g := must(t, Config{Pools: []Pool{{Name: "p", RPM: 1, MaxQueue: 9}}, Tenants: []Tenant{{Name: "a", Weight: 1, MaxWait: time.Hour}}, Clock: clock, Recorded: true})
+	for range 4 {
+		g.Ask(demand("a", 1), func(Lease, *Refusal) {})
+	}
+	numbers := map[uint64]bool{}
+	for f := range g.line.parked {
+		numbers[f.number] = true
+	}
+	if len(numbers) != 3 {
+		t.Errorf("three calls wait, with numbers %v", numbers)
+	}
+	g.Drain()
+}

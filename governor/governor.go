@@ -30,7 +30,7 @@ type Governor struct {
 	table *table
 	tally *tally
 	calls uint64    // the last call's number in the journal
-	asked uint64    // how many calls have asked, if it is detailed
+	asked uint64    // how many calls have asked
 	spare sync.Pool // of *holds
 
 	pools   map[string]*pool // only an Apply changes these

@@ -30,8 +30,8 @@ func (w *walk) decide() *Refusal {
 	w.req.Input = bounded(w.req.Input)
 	w.req.Output = bounded(w.req.Output)
 	w.now = w.began
+	w.g.asked++
 	if w.g.detailed {
-		w.g.asked++
 		w.req.call = w.g.asked
 		w.g.events.add(Event{Kind: EventAsked, At: w.began, Call: w.req.call, Request: w.req.Record(), Upstreams: w.g.upstreamsOf(&w.req)})
 	}
