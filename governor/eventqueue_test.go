@@ -15,6 +15,7 @@ import (
 type keyhole struct {
 	g     *Governor
 	kinds map[EventKind]bool
+	kept  *memory
 	held  []string // the locks that were not free, with the event that came then, and endings of calls that had not ended
 }
 
@@ -25,6 +26,9 @@ func (k *keyhole) Observe(e Event) {
 	}
 	if k.g == nil {
 		return // it is not made yet
+	}
+	if e.Kind == EventEnded && !slices.ContainsFunc(k.kept.records, func(r Record) bool { return r.Kind == RecordEnded }) {
+		k.held = append(k.held, "an end that is not written down")
 	}
 	k.try(e, "applying", &k.g.applying)
 	k.try(e, "eventQueue", &k.g.events.mu)
@@ -46,11 +50,11 @@ func (k *keyhole) try(e Event, name string, mu *sync.Mutex) {
 func TestOutbox_NoLockIsHeld(t *testing.T) {
 	for name, recorded := range map[string]bool{"detailed": false, "recorded": true} {
 		t.Run(name, func(t *testing.T) {
-			k := &keyhole{kinds: map[EventKind]bool{}}
+			k := &keyhole{kinds: map[EventKind]bool{}, kept: &memory{left: 100}}
 			cfg := Config{
 				Pools:    []Pool{{Name: "p", RPM: 600, Concurrency: 2}},
 				Tenants:  []Tenant{{Name: "a", Weight: 1, TPM: 1000}},
-				Observer: k, Detailed: true, Recorded: recorded,
+				Observer: k, Detailed: true, Recorded: recorded, Journal: k.kept,
 			}
 			g := must(t, cfg)
 			k.g = g

@@ -79,12 +79,17 @@ func (l *Lease) end(u Usage, requests int64, how Ending) bool {
 		g.unlock()
 		return false
 	}
-	if g.line != nil && g.events.listened() {
-		g.events.add(e.told(l.pool, u, how))
+	if g.line != nil {
+		g.aside(func() { e.keep(g.journal) }) // within the instant, as the start
+		if g.events.listened() {
+			g.events.add(e.told(l.pool, u, how))
+		}
+		g.unlock()
+		return true
 	}
 	g.unlock()
 	e.keep(g.journal)
-	if g.line == nil && g.events.listened() {
+	if g.events.listened() {
 		g.events.tell(e.told(l.pool, u, how))
 	}
 	return true
