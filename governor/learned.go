@@ -160,7 +160,7 @@ func (g *Governor) replanRunning(p *pool, now time.Time) {
 		if st.seat != nil && st.waiter == nil {
 			p.progress(now, p.escrow.HandleAt(slot), st)
 		}
-		g.breathe(slot)
+		now = g.breathe(slot, now)
 	}
 	p.replanning = false
 	g.pump(p, now)

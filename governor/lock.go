@@ -56,11 +56,22 @@ func (g *Governor) aside(do func()) time.Time {
 // stride is how much of something long is done in one hold of the lock.
 const stride = 64
 
-// breathe lets others have the lock after each stride, if i counts what is done.
-func (g *Governor) breathe(i int) {
+// breathe lets others have the lock after each stride, if i counts what is done. It returns the time: now, if it did not.
+func (g *Governor) breathe(i int, now time.Time) time.Time {
 	if i%stride == stride-1 {
-		g.aside(runtime.Gosched)
+		return g.aside(runtime.Gosched)
 	}
+	return now
+}
+
+// blink is breathe under look. On a timeline it ends the look and begins another, because nothing is decided by what is seen.
+func (g *Governor) blink(i int, now time.Time) time.Time {
+	if i%stride != stride-1 {
+		return now
+	}
+	g.unlock()
+	runtime.Gosched()
+	return g.look()
 }
 
 // after has something done under the lock when d has passed.

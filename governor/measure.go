@@ -2,6 +2,7 @@ package governor
 
 import (
 	"cmp"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -44,6 +45,7 @@ type treeView struct {
 func (g *Governor) reviewPool(p *pool) {
 	if g.shared {
 		p.viewAnew()
+		g.aside(runtime.Gosched)
 		return
 	}
 	var v *treeView

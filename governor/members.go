@@ -309,7 +309,7 @@ func (g *Governor) Heaviest(tenant string, most int) (list []MemberLoad, total i
 	now := g.look()
 	defer g.unlock()
 	v := g.table.tenants[tenant]
-	if v == nil {
+	if v == nil || most <= 0 {
 		return nil, 0
 	}
 	all := v.members()
@@ -320,7 +320,7 @@ func (g *Governor) Heaviest(tenant string, most int) (list []MemberLoad, total i
 			slices.SortFunc(list, func(a, b MemberLoad) int { return cmp.Or(cmp.Compare(b.Tokens, a.Tokens), cmp.Compare(a.Name, b.Name)) })
 			list = list[:min(most, len(list))]
 		}
-		g.breathe(i)
+		now = g.blink(i, now)
 	}
 	return list, len(all)
 }
@@ -345,7 +345,7 @@ func (g *Governor) followAll(now time.Time) {
 		}
 		for i := 0; i < len(list); i++ {
 			c.move(now, list[i])
-			g.breathe(i)
+			now = g.breathe(i, now)
 			if v != nil {
 				list = c.list // others may have come or gone
 			}

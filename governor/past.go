@@ -246,27 +246,17 @@ type ShareState struct {
 	Absent []string
 }
 
-// shareStates copies how the pools' budgets stand between their tenants.
-func (g *Governor) shareStates(now time.Time) []ShareState {
-	var out []ShareState
-	tb := g.table
-	for _, p := range tb.inOrder.pools {
-		for _, a := range p.shares {
-			out = append(out, ShareState{Pool: p.name, Unit: a.Unit, Per: a.Per, State: a.split.State(now)})
+// addAbsent adds the tenants of a table that State does not name.
+func (s *ShareState) addAbsent(tb *table) {
+	at := tb.pools[s.Pool].index
+	for _, t := range tb.inOrder.tenants {
+		_, named := slices.BinarySearchFunc(s.State.Members, t.name, func(m budget.MemberState, name string) int {
+			return strings.Compare(m.Name, name)
+		})
+		if !named && t.access[at].seat != nil {
+			s.Absent = append(s.Absent, t.name)
 		}
 	}
-	for i := range out {
-		s := &out[i]
-		for _, t := range tb.inOrder.tenants {
-			_, named := slices.BinarySearchFunc(s.State.Members, t.name, func(m budget.MemberState, name string) int {
-				return strings.Compare(m.Name, name)
-			})
-			if !named && t.access[tb.pools[s.Pool].index].seat != nil {
-				s.Absent = append(s.Absent, t.name)
-			}
-		}
-	}
-	return out
 }
 
 // restoreSplit restores the usage of a pool's budget by its tenants. From the saved state it takes

@@ -261,7 +261,7 @@ func (s *SharedPool) Allow(now time.Time, grant PoolGrant) {
 		if p.tree.share(s.tree.paths[x.ID], x.PPM) {
 			p.measure.reshared = true
 		}
-		s.g.breathe(i)
+		now = s.g.breathe(i, now)
 	}
 	for k, allowance := range grant.Allowances {
 		if allowance != nil && p.rates.era == s.era {

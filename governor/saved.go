@@ -38,10 +38,13 @@ const bookedWithin = 100 * time.Millisecond
 // Saved copies the state of all pools and limits.
 func (g *Governor) Saved() Saved {
 	now := g.look()
-	defer g.unlock()
-	s := Saved{Shares: g.shareStates(now), Limits: map[string]int64{}, Lengths: map[string]Lengths{}, At: now.Round(0).Add(-bookedWithin)}
+	s := Saved{Limits: map[string]int64{}, Lengths: map[string]Lengths{}, At: now.Round(0).Add(-bookedWithin)}
 	tb := g.table
 	for _, p := range tb.inOrder.pools {
+		for _, a := range p.shares {
+			s.Shares = append(s.Shares, ShareState{Pool: p.name, Unit: a.Unit, Per: a.Per, State: a.split.State(now)})
+			now = g.blink(stride-1, now) // after each, because that goes over all tenants
+		}
 		if p.slots.Limiter != nil {
 			s.Limits[p.name] = p.slots.Limit()
 		}
@@ -57,8 +60,12 @@ func (g *Governor) Saved() Saved {
 				s.Windows = append(s.Windows, OwnerWindows{o.owner, o.pool, uses})
 			}
 		}
-		g.breathe(i)
+		now = g.blink(i, now)
 		i++
+	}
+	g.unlock()
+	for i := range s.Shares {
+		s.Shares[i].addAbsent(tb)
 	}
 	return s
 }

@@ -118,7 +118,7 @@ func (g *Governor) State(only ...func(tenant string) bool) State {
 	var s State
 	for i, t := range list {
 		s.Tenants = append(s.Tenants, t.state(now))
-		g.breathe(i)
+		now = g.blink(i, now)
 	}
 	for _, p := range tb.inOrder.pools {
 		s.Pools = append(s.Pools, g.poolState(now, p, list, s.Tenants))
@@ -140,7 +140,7 @@ func (g *Governor) inForce() *table {
 func (g *Governor) poolState(now time.Time, p *poolView, list []*tenantView, tenants []TenantState) PoolState {
 	var figures fairness.Figures
 	var view *treeView
-	g.aside(func() { figures, view = p.measure.figures() })
+	now = g.aside(func() { figures, view = p.measure.figures() })
 	ps := PoolState{Config: p.cfg, State: p.books(now), TicketsDue: p.escrow.TicketsDue(), Budgets: states(now, p.shares)}
 	for k, a := range p.escrow.State(now).Axes {
 		ps.UsedHere[k] = a.Used
@@ -161,7 +161,7 @@ func (g *Governor) poolState(now time.Time, p *poolView, list []*tenantView, ten
 	ps.Members = len(p.seats)
 	oldest := p.oldestWaits(now)
 	for i, v := range list {
-		g.breathe(i)
+		now = g.blink(i, now)
 		st := v.access[p.index].seat
 		if st == nil || st.gone {
 			continue
@@ -251,7 +251,7 @@ func (o *ownLimits) state(now time.Time, ts *TenantState) {
 	}
 }
 
-// Called reports whether a tenant has called since the process began, or a team of it, or its limits were asked for.
+// Called reports whether a tenant has called since the process began, or a team of it; where limits are shared, also whether they were asked for.
 func (g *Governor) Called(tenant string) bool {
 	now := g.look()
 	v := g.table.look(now, tenant)

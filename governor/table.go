@@ -111,38 +111,43 @@ func (g *Governor) Apply(cfg Config) error {
 	now := g.lock()
 	defer g.unlock()
 	defer g.applying.Unlock() // before an Observer is told
-	g.apply(now, cfg, &recall{tally: g.tally})
+	now = g.apply(now, cfg, &recall{tally: g.tally})
 	g.followAll(now)
 	g.review()
-	g.events.add(Event{Kind: EventApplied, At: now, Revision: cfg.Revision, Config: &cfg})
+	g.events.fresh = true
 	return nil
 }
 
 // apply makes a new table, without the lock as far as only an Apply changes what that reads, because tables may have very many tenants.
 // Limits that fall hold from here on, those that rise once their pool is pumped. The new table is put in force in between, so that a call
-// that finds its seat gone in the old one finds its new seat.
-func (g *Governor) apply(now time.Time, cfg Config, r *recall) {
+// that finds its seat gone in the old one finds its new seat. It returns the time at which that was.
+func (g *Governor) apply(now time.Time, cfg Config, r *recall) time.Time {
 	var tb *table
 	plans := make([]*plan, len(cfg.Pools))
-	g.aside(func() {
+	then := g.aside(func() {
 		tb = g.newTable(now, cfg)
 		for i, p := range tb.inOrder.pools {
 			plans[i] = p.plan(tb)
 		}
 	})
 	tb.recall = r
-	g.forget(now, tb)
+	now = g.forget(then, tb)
 	for i, v := range tb.inOrder.tenants {
 		v.configure()
-		g.breathe(i)
+		now = g.breathe(i, now)
 	}
 	for i, p := range tb.inOrder.pools {
 		p.configure(now, tb, plans[i], g.zone, r, g.shared)
 	}
 	g.table = tb
+	if !r.starting {
+		g.events.add(Event{Kind: EventApplied, At: now, Revision: cfg.Revision, Config: &cfg})
+		g.events.fresh = false // whoever tells of a call by the new table delivers it before, or else Apply when it is done
+	}
 	for _, p := range tb.inOrder.pools {
 		g.pump(p.pool, now)
 	}
+	return now
 }
 
 // review makes the views of all pools' meters anew after an apply.
@@ -216,7 +221,7 @@ func (g *Governor) newTable(now time.Time, cfg Config) *table {
 
 // forget drops the state of pools and tenants that have been gone for so long that nothing of it
 // counts any more. A name that comes back sooner finds its usage.
-func (g *Governor) forget(now time.Time, tb *table) {
+func (g *Governor) forget(now time.Time, tb *table) time.Time {
 	for name, p := range g.pools {
 		switch {
 		case tb.pools[name] != nil:
@@ -232,7 +237,7 @@ func (g *Governor) forget(now time.Time, tb *table) {
 	}
 	i := 0
 	for name, t := range g.tenants {
-		g.breathe(i)
+		now = g.breathe(i, now)
 		i++
 		switch {
 		case tb.tenants[name] != nil:
@@ -243,6 +248,7 @@ func (g *Governor) forget(now time.Time, tb *table) {
 			delete(g.tenants, name)
 		}
 	}
+	return now
 }
 
 // configure puts the table's limits and budgets in force for a tenant.
@@ -323,8 +329,8 @@ func (v *tenantView) made() (list []*ownLimits) {
 	}
 	list = append(list, v.over)
 	for _, p := range v.table.inOrder.pools {
-		if _, limited := v.cfg.InPool[p.name]; limited && v.present(p) {
-			list = append(list, v.ownIn(p.name))
+		if _, limited := v.cfg.InPool[p.name]; limited && v.in[p.name] != nil && v.present(p) {
+			list = append(list, v.in[p.name])
 		}
 	}
 	return list

@@ -82,6 +82,7 @@ func storm(g *governor.Governor, cfg governor.Config, lasts time.Duration) {
 	wg.Go(func() {
 		for n := 0; ctx.Err() == nil; n++ { // who looks changes nothing
 			g.State()
+			g.Saved()
 			g.Standing("a", "p")
 			g.Explain(governor.Request{Tenant: "b", Pool: "q"})
 			time.Sleep(3 * time.Millisecond)
@@ -151,7 +152,11 @@ func TestReplay_DecidesTheSame(t *testing.T) {
 		t.Run(fmt.Sprint(accounting), func(t *testing.T) {
 			t.Parallel()
 			decide := func(t *testing.T) {
-				run, outcomes := recorded(t, busyConfig(accounting), func(g *governor.Governor) { storm(g, busyConfig(accounting), 2*time.Second) })
+				cfg := busyConfig(accounting)
+				for i := range 150 { // so many that who looks lets others in
+					cfg.Tenants = append(cfg.Tenants, governor.Tenant{Name: fmt.Sprint("idle", i), Weight: 1})
+				}
+				run, outcomes := recorded(t, cfg, func(g *governor.Governor) { storm(g, busyConfig(accounting), 2*time.Second) })
 				// A busy machine gets less done in two seconds.
 				if outcomes[Admitted] < 20 || outcomes[Refused] < 5 || outcomes[Left] < 5 || outcomes[Open] > 0 {
 					t.Errorf("it was no storm: %v", outcomes)
