@@ -129,7 +129,7 @@
 //
 // None is held while waiting, or while an Observer, an Interrupt or a Journal is called; only on a timeline the Journal is
 // asked within the instant, because its answer is part of the decision. What goes over all tenants gives the lock back after each few
-// (breathe), on a timeline only those who look (blink). A test (internal/test/arch) holds the code against this.
+// (breathe), on a timeline only those who look (blink). A panic under the lock keeps it. A test (internal/test/arch) holds the code against this.
 //
 // There are five timers for each pool, and no goroutines of this package's own.
 //

@@ -26,8 +26,12 @@ func (g *Governor) look() time.Time {
 	return g.clock.Now()
 }
 
-// unlock gives the lock back, and delivers the events that were queued under it. What follows of them on a timeline happens first.
+// unlock gives the lock back, and delivers the events that were queued under it. What follows of them on a timeline happens first. Deferred,
+// it keeps the lock in a panic, as those do that do not defer it: nobody goes on by books that may be written by half.
 func (g *Governor) unlock() {
+	if cause := recover(); cause != nil {
+		panic(cause)
+	}
 	if g.line != nil {
 		g.line.follow()
 		g.line.arm()

@@ -84,3 +84,32 @@ func TestLock_AConfigurationIsToldBeforeItsCalls(t *testing.T) {
 		t.Errorf("it was in force after %v", took)
 	}
 }
+
+// A panic keeps the lock: nobody goes on by books that are written by half.
+func TestLock_APanicKeepsIt(t *testing.T) {
+	for name, panics := range map[string]func(g *Governor){
+		"within": func(g *Governor) {
+			g.lock()
+			defer g.unlock()
+			panic("within")
+		},
+		"aside": func(g *Governor) {
+			g.lock()
+			defer g.unlock()
+			g.aside(func() { panic("aside") })
+		},
+	} {
+		g := must(t, Config{Pools: []Pool{{Name: "p", RPM: 1}}})
+		func() {
+			defer func() {
+				if cause := recover(); cause != name {
+					t.Errorf("%s: it panics with %v", name, cause)
+				}
+			}()
+			panics(g)
+		}()
+		if g.mu.TryLock() {
+			t.Errorf("%s: others go on", name)
+		}
+	}
+}
