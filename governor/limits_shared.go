@@ -154,7 +154,7 @@ func (s *SharedLimits) Allow(now, until time.Time, list []Grant) {
 }
 
 // Keep prolongs the grants until a time, as long as there is a sign of life: whenever they are looked at, until that is over. It holds
-// until Allow.
+// until Allow. sign is called under the governor's lock: it must be quick, and must not call back.
 func (s *SharedLimits) Keep(until time.Time, sign func() time.Time) {
 	s.g.lock()
 	defer s.g.unlock()

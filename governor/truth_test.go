@@ -224,8 +224,8 @@ func TestOwnPredictionKnowsRefunds(t *testing.T) {
 }
 
 // A call that is dispatched in the very instant in which its caller goes leaves
-// nothing behind. The instant is made by hand: the caller goes while the pool is
-// locked, and the dispatch happens under that lock.
+// nothing behind. The instant is made by hand: the caller goes while the lock
+// is held, and the dispatch happens under that lock.
 func TestDispatchedToOneWhoHasGone(t *testing.T) {
 	g := must(t, Config{Pools: []Pool{{Name: "p", Concurrency: 1, MaxQueue: 10}}, Tenants: []Tenant{{Name: "a", Weight: 1, MaxWait: time.Hour}}})
 	p := g.table.pools["p"]

@@ -706,7 +706,7 @@ func (u *untouched) Read(p []byte) (int, error) {
 	return u.Reader.Read(p)
 }
 
-// The first chunk of a stream renews the lease once, because each renewal takes the lock of the pool.
+// The first chunk of a stream renews the lease once, because each renewal takes the lock of the governor.
 func TestTransport_FirstChunkRenewsOnce(t *testing.T) {
 	d := &renewals{}
 	stream := func(*http.Request) (*http.Response, error) {

@@ -45,7 +45,7 @@ func holding(d *governor.PoolPressure) (h [2]federation.Holding) {
 	return h
 }
 
-// Report tells the usage, holdings and demands of the pool as of now. The pool is locked while they are
+// Report tells the usage, holdings and demands of the pool as of now. The governor's lock is held while they are
 // copied, but not while the report is made from them.
 func (p *Pool) Report(now time.Time) *federation.Report {
 	d, ok := p.shared.Demand(now)

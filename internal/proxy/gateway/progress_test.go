@@ -29,7 +29,7 @@ func (r *renewals) Observe(e governor.Event) {
 	}
 }
 
-// The first chunk of a stream renews the lease once, because each renewal takes the lock of the pool.
+// The first chunk of a stream renews the lease once, because each renewal takes the lock of the governor.
 func TestFirstChunkRenewsLeaseOnce(t *testing.T) {
 	cfg := tenants.DefaultConfig()
 	cfg.Upstreams = []tenants.Upstream{{Name: "mock", BaseURL: "http://mock/v1"}}
