@@ -53,6 +53,10 @@ func (s Size) sure() int64 {
 	return max(0, sum)
 }
 
+// Denser reports whether so many tokens are more than the text's characters explain. What frames a short text weighs about as much as its text, and
+// becomes few tokens, or none.
+func (s Size) Denser(tokens int64) bool { return tokens*Scale > s.Text()+framing }
+
 // mostly is the class that has most of the text's weight.
 func (s Size) mostly() Kind {
 	most := Text

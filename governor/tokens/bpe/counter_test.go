@@ -467,3 +467,31 @@ func TestExcerpt(t *testing.T) {
 		c.of("gpt-4").wait()
 	}
 }
+
+// An excerpt of an honest chat says no more than its characters do, however short it is; one of letters without words, or of numbers, does.
+func TestExcerptsOfDenseTexts(t *testing.T) {
+	c := loaded()
+	chat := func(text string) string {
+		return `{"model":"gpt-4o","messages":[{"role":"system","content":"You are a helpful assistant."},{"role":"user","content":"` + text + `"}],"max_tokens":4000,"stream":true}`
+	}
+	for _, tt := range []struct {
+		name, body string
+		denser     bool
+	}{
+		{"a word", chat("hi"), false},
+		{"prose", chat(strings.Repeat("How many angels can dance on the head of a pin, and who has counted them? ", 6)), false},
+		{"German", chat("Wie heißt der höchste Berg der Welt, und wer hat ihn zuerst bestiegen?"), false},
+		{"Chinese", chat("世界上最高的山叫什么名字？"), false},
+		{"code", chat(`for i := range list {\n\tif list[i].at > now {\n\t\treturn i, nil\n\t}\n}`), false},
+		{"options", `{"model":"gpt-4o","messages":[{"role":"user","content":"hi"}],"temperature":0.7,"top_p":0.95,"n":1,"stop":["\n\n"],"presence_penalty":0,"stream_options":{"include_usage":true}}`, false},
+		{"tools", `{"model":"gpt-4o","messages":[{"role":"user","content":"hi"}],"tools":[{"type":"function","function":{"name":"get_weather","parameters":{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}}}]}`, false},
+		{"letters", chat(strings.Repeat("zqxjkvwq", 40)), true},
+		{"single digits", chat(strings.Repeat("1 2 3 ", 60)), true},
+	} {
+		n, ok := c.Excerpt("gpt-4o", []byte(tt.body))
+		size := tokens.SizeOf([]byte(tt.body))
+		if !ok || size.Denser(n) != tt.denser {
+			t.Errorf("%s: %d tokens, by its characters %d: denser %v", tt.name, n, size.Text()/tokens.Scale, !tt.denser)
+		}
+	}
+}

@@ -76,7 +76,7 @@ func (c *Call) Metered(res streaming.Result) governor.Usage {
 }
 
 // textTokens is about how many tokens a prompt of text has by what is left of it: it was counted, or has as many as its excerpt does for its
-// weight. 0 is unknown.
+// weight, if that is denser than its characters explain: an excerpt is JSON, of whose syntax models see nothing. 0 is unknown.
 func (c *Call) textTokens() int64 {
 	p := &c.Ask.Prompt
 	if p.Counted {
@@ -84,7 +84,10 @@ func (c *Call) textTokens() int64 {
 	}
 	if len(p.Excerpt) > 0 {
 		if n, ok := c.ctl.prompts.Excerpt(c.Policy.Snapshot.RealModel(c.Ask.Model), p.Excerpt); ok {
-			return n * p.Size.Text() / max(1, tokens.Weigh(p.Excerpt))
+			n = n * p.Size.Text() / max(1, tokens.Weigh(p.Excerpt))
+			if p.Size.Denser(n) {
+				return n
+			}
 		}
 	}
 	return 0
