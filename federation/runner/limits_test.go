@@ -330,7 +330,9 @@ func spendOnce(t *testing.T, tenant governor.Tenant) {
 }
 
 // TestLimits_BudgetOfTheKilled: a budget is spent in seconds at two gateways, each of which is killed once and started again. Nobody else has what they held: calls that
-// ran, and what was granted in advance.
+// ran, and what was granted in advance. That is 5 % of it mostly.
+//
+// Seen to fail with: more in advance while calls lack a grant.
 func TestLimits_BudgetOfTheKilled(t *testing.T) {
 	const limit = 130_000
 	budgets := []governor.Budget{{Unit: governor.UnitTokens, Limit: limit, Per: budget.Day}}
@@ -361,30 +363,37 @@ func TestLimits_BudgetOfTheKilled(t *testing.T) {
 		}
 		t.Logf("%d of %d are used", n, limit)
 	})
-	testkit.Virtual(t, "of a pool", func(t *testing.T) {
-		f := budgetFleet(t, 1, budgeted(limit/100))
-		var used atomic.Int64
-		spend := func(list []*berth, d time.Duration) {
-			var group sync.WaitGroup
-			for _, tenant := range []string{"a", "b", "c", "now"} { // what is kept for others would be left
-				group.Go(func() { used.Add(int64(f.spend(list, tenant, d))) })
+	const worlds = 8 // a pool's rest is dealt by node, so what the killed held is 4 to 17 %, and 8 on an average
+	all := int64(0)
+	for range worlds {
+		testkit.Virtual(t, "of a pool", func(t *testing.T) {
+			f := budgetFleet(t, 1, budgeted(limit/100))
+			var used atomic.Int64
+			spend := func(list []*berth, d time.Duration) {
+				var group sync.WaitGroup
+				for _, tenant := range []string{"a", "b", "c", "now"} { // what is kept for others would be left
+					group.Go(func() { used.Add(int64(f.spend(list, tenant, d))) })
+				}
+				group.Wait()
 			}
-			group.Wait()
-		}
-		first := f.berths[0]
-		for range 2 {
-			second := f.join(f.config(budgeted(limit / 100)))
-			spend([]*berth{first, second}, 1500*time.Millisecond)
-			first.way.cut.Store(true)
-			first = second
-		}
-		spend([]*berth{first, f.join(f.config(budgeted(limit / 100)))}, 30*time.Second)
-		n := used.Load() * 100
-		t.Logf("%d of %d are used", n, limit)
-		if n < limit*88/100 || n > limit {
-			t.Errorf("%d of %d are used", n, limit)
-		}
-	})
+			first := f.berths[0]
+			for range 2 {
+				second := f.join(f.config(budgeted(limit / 100)))
+				spend([]*berth{first, second}, 1500*time.Millisecond)
+				first.way.cut.Store(true)
+				first = second
+			}
+			spend([]*berth{first, f.join(f.config(budgeted(limit / 100)))}, 30*time.Second)
+			n := used.Load() * 100
+			t.Logf("%d of %d are used", n, limit)
+			if all += n; n > limit {
+				t.Errorf("%d of %d are used", n, limit)
+			}
+		})
+	}
+	if all < worlds*limit*88/100 {
+		t.Errorf("of the pool %d of %d are used on an average", all/worlds, limit)
+	}
 }
 
 // TestLimits_SlowCaller: a call in a while waits for one round trip, and one that follows

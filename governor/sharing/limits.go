@@ -13,8 +13,8 @@ import (
 // for no less than the cost of the last call. docs/federation-protocol.md compares this with other rules.
 const aheadSeconds = 3
 
-// A process asks in advance for at least 1/capShare of the rest of a budget and, while no call lacks any, for 1/capMost at most: a grant is lost until the
-// end of the period if its process dies.
+// A process asks for at least 1/capShare of the rest of a budget beyond what is used, and for 1/capMost at most beyond what its waiting calls need: a grant
+// is lost until the end of the period if its process dies.
 const (
 	capShare = 256
 	capMost  = 16
@@ -81,10 +81,11 @@ func (l *Limits) claim(now time.Time, d governor.LimitsDemand) (claims []parts.C
 			l.more = append(l.more, l.moreOf(limits.Axis(k), axis.Last))
 		}
 	}
-	calls := l.rate[limits.Concurrency]*aheadSeconds + float64(d.Axes[limits.Concurrency].Waiting)
+	waiting := d.Axes[limits.Concurrency].Waiting
+	coming := l.rate[limits.Concurrency] * aheadSeconds
 	for i := range d.Budgets {
 		b := &d.Budgets[i]
-		l.add(claimBudget(b, ahead, lacks && d.Granted, calls), b.Used, b.Scale)
+		l.add(claimBudget(b, ahead, lacks && d.Granted, waiting, coming), b.Used, b.Scale)
 		l.more = append(l.more, max(2*b.Last, int64(l.rate[limits.Concurrency]*lastSeconds*float64(b.Last)))*b.Scale)
 	}
 	return l.claims, busy
@@ -170,18 +171,15 @@ func (l *Limits) claimAxis(k limits.Axis, d limits.Demand, ahead, busy bool) par
 	return c
 }
 
-// claimBudget is the claim on a budget. ahead asks for so many further calls in advance, and lacks says
+// claimBudget is the claim on a budget. ahead asks for the calls that wait, and for so many coming ones in advance, and lacks says
 // that a call waits or was refused.
-func claimBudget(b *governor.BudgetDemand, ahead, lacks bool, calls float64) parts.Claim {
+func claimBudget(b *governor.BudgetDemand, ahead, lacks bool, waiting int64, coming float64) parts.Claim {
 	need := int64(0)
 	want := b.Used
 	if ahead {
 		rest := b.Limit - b.Used - b.Others
-		coming := int64(calls * float64(b.Last))
-		if !lacks {
-			coming = min(coming, rest/capMost)
-		}
-		want += max(b.Last, coming, rest/capShare)
+		advance := min(int64(coming*float64(b.Last)), rest/capMost)
+		want += max(b.Last, waiting*b.Last+advance, rest/capShare)
 	}
 	if lacks && b.Lacks {
 		need = b.Used + max(1, b.Last)

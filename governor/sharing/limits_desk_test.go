@@ -21,7 +21,8 @@ type desk struct {
 
 	mu    sync.Mutex
 	part  func(c parts.Claim) parts.Part
-	known map[*Limits]bool
+	told  int
+	known map[*Limits]int // which answer is in force
 }
 
 // asked is the answer that grants what is asked for, and knows of nobody else.
@@ -35,7 +36,7 @@ func openDesk(t *testing.T, away time.Duration, cfg governor.Config) *desk {
 		cfg.Pools = []governor.Pool{{Name: "p", Concurrency: 1000, MaxQueue: 100}}
 	}
 	g := testkit.Must(governor.New(cfg))(t)
-	d := &desk{g: g, away: away, part: asked, known: map[*Limits]bool{}, done: make(chan struct{})}
+	d := &desk{g: g, away: away, part: asked, known: map[*Limits]int{}, done: make(chan struct{})}
 	var under sync.WaitGroup
 	under.Go(func() {
 		for {
@@ -58,7 +59,9 @@ func openDesk(t *testing.T, away time.Duration, cfg governor.Config) *desk {
 func (d *desk) tell(s *Limits) (apply func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.known[s] = true
+	d.told++
+	nth := d.told
+	d.known[s] += 0
 	now := time.Now()
 	claims, _ := s.Claims(now)
 	list := make([]parts.Part, len(claims))
@@ -68,6 +71,10 @@ func (d *desk) tell(s *Limits) (apply func()) {
 	return func() {
 		d.mu.Lock() // limits are for one goroutine
 		defer d.mu.Unlock()
+		if nth < d.known[s] {
+			return // a process asks again only when it has been answered
+		}
+		d.known[s] = nth
 		s.Apply(time.Now(), now.Add(2500*time.Millisecond), list)
 	}
 }
