@@ -54,7 +54,7 @@ func toldCases() map[string]told {
 				Wrap: func(http.RoundTripper) http.RoundTripper {
 					return harness.RoundTripperFunc(func(*http.Request) (*http.Response, error) {
 						return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(
-							`{"choices":[{"message":{"content":"x"}}],"service_tier":"flex","usage":{"prompt_tokens":15,"completion_tokens":20,` +
+							`{"choices":[{"message":{"content":"x"}}],"output":[{"type":"file_search_call"},{"type":"file_search_call"},{"type":"code_interpreter_call"}],"service_tier":"flex","usage":{"prompt_tokens":15,"completion_tokens":20,` +
 								`"prompt_tokens_details":{"cached_tokens":4,"cache_write_tokens":6},"server_tool_use":{"web_search_requests":1}}}`))}, nil
 					})
 				},
