@@ -189,6 +189,13 @@ func TestMembers_Life(t *testing.T) {
 		cfg.Tenants[0].Weight = 3
 		apply(t, g, cfg)
 		call("org/~session:run", 0)
+		members := *cfg.Tenants[0].Members
+		members.Each.Budgets = append(slices.Clone(members.Each.Budgets), Budget{Unit: UnitRequests, Limit: 100, Per: budget.Life})
+		cfg.Tenants[0].Members = &members
+		apply(t, g, cfg)
+		if st, _ := g.TenantState("org/~ann"); st.Budgets[1].Used != 4 {
+			t.Errorf("of a budget for life that was added ann has used %d requests, want all 4 that she has made", st.Budgets[1].Used)
+		}
 		cfg.Past = journal.past(time.UTC)
 		g = must(t, cfg)
 		call("org/~session:run", 0)

@@ -88,6 +88,7 @@ func (m *memory) past(zone *time.Location) *Past {
 	for i := range m.records {
 		p.Read(m.records[i])
 		p.Uses.Read(&m.records[i])
+		p.Uses.Changed() // as when they are saved
 	}
 	return p
 }
