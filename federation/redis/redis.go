@@ -146,8 +146,8 @@ func (s *Store) Declare(ctx context.Context, pool string) error {
 	return no
 }
 
-// rights are what a user of Redis needs on the keys of pools, and of owners of limits.
-const rights = "+evalsha +eval +time +info +hmget +hset +hdel +del +exists +pexpire +get +set"
+// rights are what a user of Redis needs on llmgov's keys.
+const rights = "+evalsha +eval +time +info +hmget +hset +hdel +hscan +del +exists +pexpire +get +set"
 
 // explain says of an error what is to be done, if that is known. keys are those that the script was
 // called with.

@@ -23,6 +23,7 @@ import (
 
 	"github.com/llmgov/llmgov/federation"
 	"github.com/llmgov/llmgov/federation/parts"
+	"github.com/llmgov/llmgov/federation/spend"
 	"github.com/llmgov/llmgov/internal/test/testkit"
 	"github.com/llmgov/llmgov/internal/test/testkit/redistest"
 )
@@ -189,11 +190,19 @@ func TestRights(t *testing.T) {
 	if r := beat(t, s, lost); r.Status != federation.Resend { // which begins the account anew
 		t.Errorf("got %+v", r)
 	}
-	for _, one := range strings.Fields("evalsha time info hmget hset pexpire get set") {
+	row := spend.Row{Key: spend.Key{Day: spend.DayOf(time.Now().UTC()), Tenant: "a"}, Sum: spend.Sum{spend.Calls: 1}}
+	told := func() error {
+		return errors.Join(s.PutSpend(t.Context(), "g", []spend.Row{row}), s.SpendRows(t.Context(), row.Day, row.Day, func(spend.Row) {}))
+	}
+	testkit.OK(t, told())
+	for _, one := range strings.Fields("evalsha time info hmget hset hscan pexpire get set") {
 		server.Do("ACL", "SETUSER", "gov", "-"+one)
 		_, err := beatOn(s, "p", join("b"))
 		if err == nil {
 			_, err = share(s, "a", 1, parts.Slots, one)
+		}
+		if err == nil {
+			err = told()
 		}
 		if err == nil || !strings.Contains(err.Error(), rights) {
 			t.Errorf("without the right to %s: %v", one, err)

@@ -28,7 +28,7 @@ func (s *Store) PutSpend(ctx context.Context, gateway string, rows []spend.Row) 
 			if err != nil {
 				return fmt.Errorf("redis: the day of a row: %w", err)
 			}
-			args = append(args, day.AddDate(0, 0, spend.KeepDays+2).Unix())
+			args = append(args, time.Until(day.AddDate(0, 0, spend.KeepDays+2)).Milliseconds())
 		}
 		days[r.Day] = append(args, strings.Join([]string{r.Tenant, r.Model, r.Upstream, gateway}, "\n"), strings.Trim(fmt.Sprint(r.Sum), "[]"))
 	}

@@ -1,6 +1,6 @@
--- KEYS[1] is that of a day, and ARGV are until when it is kept, and fields with their figures, of which the larger ones count.
+-- KEYS[1] is that of a day, and ARGV are for how many milliseconds it is kept, and fields with their figures, of which the larger ones count.
 for i = 2, #ARGV, 2 do
-  local figures, told = {}, redis.call('HGET', KEYS[1], ARGV[i])
+  local figures, told = {}, redis.call('HMGET', KEYS[1], ARGV[i])[1]
   for n in string.gmatch(ARGV[i + 1], '%d+') do figures[#figures + 1] = n end
   local at = 0
   for n in string.gmatch(told or '', '%d+') do
@@ -9,5 +9,5 @@ for i = 2, #ARGV, 2 do
   end
   redis.call('HSET', KEYS[1], ARGV[i], table.concat(figures, ' '))
 end
-redis.call('EXPIREAT', KEYS[1], ARGV[1])
+redis.call('PEXPIRE', KEYS[1], ARGV[1])
 return 1
