@@ -52,8 +52,9 @@ const (
 	// lookPatience is how long a store has to answer, and changePatience how long when somebody waits for a change.
 	lookPatience   = time.Second
 	changePatience = 5 * time.Second
-	// mostOverrides bounds the text that all gateways read again and again.
+	// mostOverrides and mostText, in bytes, bound what all gateways read again and again.
 	mostOverrides = 1000
+	mostText      = 4 << 20
 	// mostTurns is how often a change is made anew because another one came in between.
 	mostTurns = 10
 )
@@ -134,7 +135,7 @@ func (o *overrides) follow(adopt func([]tenants.RuntimeTenant) error) error {
 	return o.adoptLocked(o.said.Tenants)
 }
 
-// adoptLocked puts tenants in force, once: if that fails the files are at fault, and whoever mends them puts both in force.
+// adoptLocked puts tenants in force, once: if that fails the files of this gateway are at fault, and whoever mends them puts both in force.
 func (o *overrides) adoptLocked(list []tenants.RuntimeTenant) error {
 	if o.adopt == nil || len(list)+len(o.adopted) == 0 || reflect.DeepEqual(list, o.adopted) {
 		return nil
@@ -190,17 +191,20 @@ func (o *overrides) lookLocked(ctx context.Context) error {
 
 // take takes over a text and puts it in force, unless a store that has forgotten it says none, or an earlier version of the same history.
 func (o *overrides) take(text string, now time.Time) error {
+	if text == o.text || text == "" {
+		return nil
+	}
 	d, err := decode(text)
-	if err != nil || text == o.text || text == "" || d.History == o.said.History && d.Version < o.said.Version {
+	if err != nil || d.History == o.said.History && d.Version < o.said.Version {
 		return err
 	}
 	before, said := o.text, o.said
 	o.text, o.said = text, d
-	if err := o.enforce(now); err != nil {
+	if err := o.overlay(now); err != nil {
 		o.text, o.said = before, said
 		return err
 	}
-	return nil
+	return o.adoptLocked(d.Tenants)
 }
 
 // keep keeps the text for a later process.
@@ -215,16 +219,22 @@ func (o *overrides) keep() error {
 	return nil
 }
 
-// enforce puts those in force that have not ended.
+// enforce puts in force what has not ended.
 func (o *overrides) enforce(now time.Time) error {
+	return errors.Join(o.overlay(now), o.adoptLocked(o.said.Tenants))
+}
+
+// overlay lays those overrides over the policy that have not ended.
+func (o *overrides) overlay(now time.Time) error {
 	live := liveOf(o.said.Overrides, now)
-	if !reflect.DeepEqual(live, o.live) {
-		if err := o.apply(live); err != nil {
-			return err
-		}
-		o.live = live
+	if reflect.DeepEqual(live, o.live) {
+		return nil
 	}
-	return o.adoptLocked(o.said.Tenants)
+	if err := o.apply(live); err != nil {
+		return err
+	}
+	o.live = live
+	return nil
 }
 
 // List implements admin.Overrides.
@@ -274,7 +284,10 @@ func (o *overrides) Change(ctx context.Context, edit func(*tenants.AtRuntime) er
 			return admin.ErrNoFiles
 		}
 		text, err := json.Marshal(document{documentFormat, history, o.said.Version + 1, next})
-		if err == nil {
+		switch {
+		case err == nil && len(text) > mostText:
+			return fmt.Errorf("all that is set at run time would be longer than %d bytes, which every gateway reads again and again; remove some, or change the policy files", mostText)
+		case err == nil:
 			err = o.adoptLocked(next.Tenants)
 		}
 		if err != nil {

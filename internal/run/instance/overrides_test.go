@@ -244,6 +244,21 @@ func TestRuntimeTenants(t *testing.T) {
 	}
 	testkit.OK(t, set(a, ""))
 	check("cleared", "")
+	lone, reads := newNode(t, store, ""), 0 // whose files lack a tier
+	testkit.OK(t, errors.Join(lone.follow(func([]tenants.RuntimeTenant) error { reads++; return bad }), set(a, `{"tier":"new"}`), b.set("eve", 7, nil)))
+	for range 3 {
+		lone.look(t.Context())
+	}
+	testkit.OK(t, lone.set("joe", 9, nil))
+	if lone.look(t.Context()); reads != 1 || lone.inForce != "bob 5;eve 7;joe 9;" {
+		t.Errorf("a gateway that cannot have a tenant has read its files %d times, want once, and has %s in force", reads, lone.inForce)
+	}
+	if err := a.Change(t.Context(), func(set *tenants.AtRuntime) error {
+		set.Tenants[0].Why = strings.Repeat("x", mostText)
+		return nil
+	}); err == nil || !strings.Contains(err.Error(), "longer than") {
+		t.Errorf("a text without bound: %v", err)
+	}
 	if err := set(newNode(t, nil, ""), `{}`); !errors.Is(err, admin.ErrNoFiles) {
 		t.Errorf("without files: %v", err)
 	}
