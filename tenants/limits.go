@@ -232,6 +232,9 @@ func (l *lister) budgets(list []Budget, from func(i int) string) {
 
 func number(n int64) json.Number { return json.Number(strconv.FormatInt(n, 10)) }
 
+// thenBackground ends the text of a budget beyond which calls go in the background.
+const thenBackground = ", then background"
+
 // spellBudget is "20000000 tokens per day".
 func spellBudget(b Budget) string {
 	amount := strconv.FormatInt(b.Limit, 10)
@@ -239,7 +242,7 @@ func spellBudget(b Budget) string {
 		amount = strictyaml.SpellDecimal(b.Limit, 6)
 	}
 	if b.Background {
-		return amount + " " + b.Name() + ", then background"
+		return amount + " " + b.Name() + thenBackground
 	}
 	return amount + " " + b.Name()
 }

@@ -26,7 +26,7 @@ type Override struct {
 	Concurrency *int64 `json:"concurrency,omitempty"`
 	// Weight replaces the weight; nil leaves it.
 	Weight *float64 `json:"weight,omitempty"`
-	// Budgets replace all budgets, each as in "500000 tokens per day"; nil leaves them.
+	// Budgets replace all budgets, each as in "500000 tokens per day" or "20 usd per month, then background"; nil leaves them.
 	Budgets []string `json:"budgets,omitempty"`
 	// Pools replace limits in single pools, each as in "tpm 60000 in gpt-4o"; others stay.
 	Pools []string `json:"pools,omitempty"`
@@ -109,12 +109,14 @@ func (s *Snapshot) override(at int, o *Override) {
 		t.Weight = *o.Weight
 	}
 	if o.Budgets != nil {
-		t.Budgets = o.budgets()
+		t.Budgets = o.budgets(t.Budgets)
 	}
 	t.Pools = slices.Clone(t.Pools)
 	for _, text := range o.Pools {
-		k, amount, pool, _ := parseInPool(text)
-		*t.inPool(pool).Amount(k) = amount
+		k, amount, pool, ok := parseInPool(text)
+		if ok && slices.ContainsFunc(s.cfg.Pools, func(p Pool) bool { return p.Name == pool && t.open(&p) }) { // it may be gone since
+			*t.inPool(pool).Amount(k) = amount
+		}
 	}
 	sortPoolLimits(t.Pools)
 	for k, amount := range o.Amounts() {
@@ -146,7 +148,7 @@ func (t *Tenant) overrideMember(o *Override) {
 		m.Weight = *o.Weight
 	}
 	if o.Budgets != nil {
-		m.Budgets = o.budgets()
+		m.Budgets = o.budgets(m.Budgets)
 	}
 	for k, amount := range o.Amounts() {
 		m.limit(k, amount)
@@ -157,18 +159,26 @@ func (t *Tenant) overrideMember(o *Override) {
 	t.Members.Override[name] = m
 }
 
-// budgets are those that it has in place of others.
-func (o *Override) budgets() (list []Budget) {
+// budgets are those that it has in place of others. One that counts the same as one of these also warns, and goes to the background, as that does.
+func (o *Override) budgets(before []Budget) (list []Budget) {
 	for _, text := range o.Budgets {
-		b, _ := parseBudget(text)
+		b, complaint := parseBudget(text)
+		if complaint != "" { // it is of another release
+			return before
+		}
+		if i := slices.IndexFunc(before, b.Same); i >= 0 {
+			b.WarnAt = before[i].WarnAt
+			b.Background = b.Background || before[i].Background
+		}
 		list = append(list, b)
 	}
 	return list
 }
 
-// parseBudget reads a budget as in "500000 tokens per day".
+// parseBudget reads a budget as in "500000 tokens per day" or "20 usd per month, then background".
 func parseBudget(text string) (b Budget, complaint string) {
 	var amount, unit, per string
+	text, background := strings.CutSuffix(text, thenBackground)
 	parts := strings.Fields(text)
 	if len(parts) == 4 && parts[2] == "per" {
 		amount, unit, per = parts[0], parts[1], parts[3]
@@ -178,7 +188,7 @@ func parseBudget(text string) (b Budget, complaint string) {
 	if u < 0 || p < 0 {
 		return b, `is no budget; write one such as "500000 tokens per day" or "20 usd per month"`
 	}
-	b = Budget{Unit: units.list[u], Per: periods.list[p]}
+	b = Budget{Unit: units.list[u], Per: periods.list[p], Background: background}
 	places, most := 0, int64(maxAmount)
 	if b.Unit == MicroUSD {
 		places, most = 6, maxMicroUSD
@@ -215,6 +225,8 @@ func (s *Snapshot) CheckOverride(o *Override) string {
 		return "A member has no limits in single pools. Leave pools out."
 	case len(amounts)+len(o.Budgets)+len(o.Pools) == 0 && o.Weight == nil:
 		return "Nothing is overridden. Send one of rpm, tpm, itpm, otpm, concurrency, weight, budgets and pools."
+	case o.Budgets != nil && len(o.Budgets) == 0:
+		return "budgets is empty. Leave it out, or name one at least."
 	case o.Weight != nil && !(*o.Weight >= minWeight && *o.Weight <= maxWeight):
 		return fmt.Sprintf("weight must be from %v to %v, not %v.", minWeight, maxWeight, *o.Weight)
 	}
@@ -255,6 +267,9 @@ func (s *Snapshot) checkBudgets(t *Tenant, o *Override, member bool) string {
 			return strictyaml.Show(text) + " counts the same as another of the budgets. Keep one."
 		}
 		list = append(list, b)
+	}
+	if s.laid.tenants != nil {
+		t = &s.laid.tenants[t.Index]
 	}
 	if had := countsUSD(t.Budgets) >= 0 || member && t.Members.countsUSD() >= 0; !had && countsUSD(list) >= 0 {
 		return "A budget in usd needs prices of all models, which is checked for those whom the files give one. Give " + t.Name + " a budget in usd there first."

@@ -71,17 +71,19 @@ func TestOverrides(t *testing.T) {
 func TestOverrides_More(t *testing.T) {
 	weight, n, none := 2.5, int64(7), int64(0)
 	end := time.Date(2027, 1, 31, 17, 0, 0, 0, time.UTC)
-	m := &Members{By: MemberBy{Source: BySession}, Each: MemberLimits{Weight: 1, Budgets: []Budget{{Unit: Tokens, Limit: 5, Per: Day}}}}
+	m := &Members{By: MemberBy{Source: BySession}, Each: MemberLimits{Weight: 1, Budgets: []Budget{{Unit: Tokens, Limit: 5, Per: Day, Background: true, WarnAt: [4]int64{50}}}}}
 	plain := mustBuild(t, configOf([]string{"m"}), Tenant{Name: "acme", Members: m, Keys: []Key{{Hash: HashKey("k")}}}, tenant("bob", "kb"))
 	before := string(encode(plain.tenants))
 	pool := plain.Pools()[0].Name
 	s := plain.WithOverrides([]Override{
-		{Tenant: "bob", Weight: &weight, Budgets: []string{"20.5 usd per month", "9 requests per life"}, Pools: []string{"rpm 3 in " + pool}, Why: "w", By: "ann"},
+		{Tenant: "bob", Weight: &weight, Budgets: []string{"20.5 usd per month, then background", "9 requests per life"}, Pools: []string{"rpm 3 in " + pool, "rpm 4 in gone", "burst 5 in " + pool}, Why: "w", By: "ann"},
 		{Tenant: "acme/~session:x", TPM: &n, RPM: &none, Budgets: []string{"6 tokens per life"}, Until: &end, Why: "v", By: "ann"},
+		{Tenant: "acme/~session:z", Budgets: []string{"6 tokens per day"}, Why: "v", By: "ann"},
+		{Tenant: "acme/~session:later", Budgets: []string{"6 tokens per decade"}, Why: "v", By: "ann"},
 		{Tenant: "bob/~ann", TPM: &n},
 	})
 	bob, _ := s.TenantByName("bob")
-	if got := fmt.Sprint(bob.Weight, bob.Budgets, bob.LimitsIn(&s.Pools()[0]).RPM); got != "2.5 [{usd 20500000 month [0 0 0 0] false} {requests 9 life [0 0 0 0] false}] 3" {
+	if got := fmt.Sprint(bob.Weight, bob.Budgets, bob.LimitsIn(&s.Pools()[0]).RPM, len(bob.Pools)); got != "2.5 [{usd 20500000 month [0 0 0 0] true} {requests 9 life [0 0 0 0] false}] 3 1" {
 		t.Errorf("bob has %s", got)
 	}
 	for key, want := range map[string]string{"weight": "override by ann (w)", "max_wait": ""} {
@@ -102,6 +104,12 @@ func TestOverrides_More(t *testing.T) {
 	x := acme.Members.Of("x", end.Add(-1))
 	if x.TPM != 7 || x.Blocked != "rpm" || x.Budgets[0].Limit != 6 || x.Budgets[0].Per != Life || acme.Members.Of("y", end).Budgets[0].Limit != 5 || acme.Members.Of("x", end).TPM != 0 {
 		t.Errorf("the member has %+v", x)
+	}
+	if got := fmt.Sprint(acme.Members.Of("z", end).Budgets, acme.Members.Of("later", end).Budgets); got != "[{tokens 6 day [50 0 0 0] true}] [{tokens 5 day [50 0 0 0] true}]" {
+		t.Errorf("members have the budgets %s", got)
+	}
+	if text := s.CheckOverride(&Override{Tenant: "bob", Budgets: []string{"1 usd per day"}}); !strings.Contains(text, "needs prices") {
+		t.Errorf("beside an override in usd: %q", text)
 	}
 	if _, from := s.MemberOrigin(acme, "session:x", "tpm"); from != "override by ann until 2027-01-31T17:00:00Z (v)" {
 		t.Errorf("the member's limit is from %s", from)
