@@ -323,7 +323,7 @@ func find(config *tenants.Identity, policy *tenants.Snapshot, said claims) (*ten
 	}
 	names = slices.DeleteFunc(names, func(name string) bool {
 		is, _ := policy.TenantByName(name)
-		return !slices.Contains(said.tiers, is.Tier)
+		return is.Tier == "" || !slices.Contains(said.tiers, is.Tier)
 	})
 	if is := first(policy, names); is != nil {
 		return is, nil

@@ -158,6 +158,9 @@ func TestWho(t *testing.T) {
 		{plans, map[string]any{"plan": "gold"}, ""},
 		{plans, map[string]any{"plan": 3}, ""},
 		{plans, map[string]any{"plan": []string{}}, ""},
+		{plans, map[string]any{"plan": []string{}, "org": "beta"}, ""}, // which has no tier
+		{plans, map[string]any{"plan": "", "org": "beta"}, ""},
+		{plans, map[string]any{"plan": 5, "org": "beta"}, ""},
 		{plans, map[string]any{"plan": "pro", "org": "beta"}, ""},
 	} {
 		who, key, err := New(c.config, nil).Who(t.Context(), snap, p.token(t, c.claims))
