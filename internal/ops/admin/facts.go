@@ -72,7 +72,7 @@ func budgetFacts(kind, owner string, b *governor.BudgetState) (list []notify.Fac
 			continue
 		}
 		f := notify.Fact{
-			On: "budget", Key: fmt.Sprintf("budget %s %s %s %d%% %d", kind, owner, b.Name(), step, b.Resets.Unix()), Once: b.Resets, Severity: string(adminapi.Warning),
+			On: "budget", Key: fmt.Sprintf("budget %s %s %d %s %d%% %d", kind, owner, b.Limit, b.Name(), step, b.Resets.Unix()), Once: b.Resets, Severity: string(adminapi.Warning),
 			Message: fmt.Sprintf("%s %s has used %d %% of its budget of %s %s. %s", strings.ToUpper(kind[:1])+kind[1:], owner, step, amount(b), b.Name(), b.Ending(b.Resets)),
 		}
 		if step >= 100 {

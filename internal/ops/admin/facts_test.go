@@ -32,8 +32,13 @@ func TestBudgetFacts(t *testing.T) {
 	for _, f := range budgetFacts("tenant", "acme", &b) {
 		keys[f.Key] = true
 	}
-	if len(keys) != 4 {
-		t.Errorf("two steps in two periods have the keys %v", keys)
+	b.Limit /= 2
+	for _, f := range budgetFacts("tenant", "acme", &b) {
+		keys[f.Key] = true
+	}
+	b.Limit *= 2
+	if len(keys) != 6 {
+		t.Errorf("two steps in two periods, and of another limit, have the keys %v", keys)
 	}
 	b.Used = 400_000_000
 	const want = "Tenant acme has used 80 % of its budget of 500 usd per month. It resets at 2027-05-01T00:00:00Z."

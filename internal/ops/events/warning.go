@@ -26,9 +26,10 @@ type warned struct {
 	tenant, pool, budget string
 }
 
-// told is the highest part of a budget of which somebody was told, in the period that ends then.
+// told is the highest part of a budget of that limit of which somebody was told, in the period that ends then.
 type told struct {
 	percent int64
+	limit   int64
 	resets  time.Time
 }
 
@@ -43,8 +44,8 @@ func (w *Warnings) Look(now time.Time, s governor.State, to *Ring) {
 			}
 			of.budget = b.Name()
 			last := w.told[of]
-			if !last.resets.Equal(b.Resets) {
-				last = told{resets: b.Resets}
+			if !last.resets.Equal(b.Resets) || last.limit != b.Limit {
+				last = told{limit: b.Limit, resets: b.Resets}
 			}
 			if percent := b.Passed(b.Used - b.Held); percent > last.percent {
 				last.percent = percent

@@ -30,6 +30,7 @@ func TestWarnings(t *testing.T) {
 		{0, 0, 1000, second, nil},
 		{1000, 0, 1000, second, []int64{100}}, // all at once
 		{1000, 0, 4000, second, nil},
+		{4000, 0, 4000, second, []int64{100}}, // of the limit that was raised
 		{0, 0, 4000, first.AddDate(0, 2, 0), nil},
 		{2000, 0, 4000, first.AddDate(0, 2, 0), []int64{50}},
 	} {
