@@ -26,11 +26,11 @@ type RuntimeTenant struct {
 func (t *RuntimeTenant) File() string { return "/api/v1/tenants/" + t.Tenant }
 
 // runtimeFiles are the tenants of Options.Runtime, each as a policy file of its own, and their digests for those who look for changes.
-func (l *loader) runtimeFiles(p *policy) (files []*policyFile) {
+func (l *loader) runtimeFiles(p *policy, cfg *Config) (files []*policyFile) {
 	if l.opt.Runtime == nil {
 		return nil
 	}
-	for _, t := range l.opt.Runtime() {
+	for _, t := range l.opt.Runtime(cfg) {
 		data := encode(map[string]map[string]json.RawMessage{"tenants": {t.Tenant: t.Policy}})
 		path := "\x00" + t.File() // no file is called so
 		l.sums[path] = sumOf(data, nil)

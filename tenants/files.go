@@ -75,7 +75,7 @@ func (l *loader) look(globs []string) sum {
 			l.lookAt(name)
 		}
 	}
-	l.runtimeFiles(nil)
+	l.runtimeFiles(nil, nil)
 	return l.sum()
 }
 

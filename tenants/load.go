@@ -97,7 +97,7 @@ func (l *loader) policies(cfg *Config) []listed {
 		}
 		files = append(files, f)
 	}
-	files = append(files, l.runtimeFiles(p)...)
+	files = append(files, l.runtimeFiles(p, cfg)...)
 	under := p.readTiersOf(files)
 	for _, f := range files {
 		old := l.seen[f.path]

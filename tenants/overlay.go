@@ -33,8 +33,9 @@ type Options struct {
 	// Store checks the address of a shared store, beyond its scheme. Its error shows no secret.
 	// Whoever opens stores knows; nil asks nobody.
 	Store func(address string) error
-	// Runtime are the tenants in place of those of the policy files; nil is none. It is asked at each load, and at each look for changes.
-	Runtime func() []RuntimeTenant
+	// Runtime are the tenants in place of those of the policy files; nil is none. It is asked at each load, with the config that was read, and at each look for
+	// changes, with nil.
+	Runtime func(*Config) []RuntimeTenant
 }
 
 // spared are the keys of a config whose variables need not be set.

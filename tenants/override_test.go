@@ -1,7 +1,9 @@
 package tenants
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -138,7 +140,7 @@ func TestRuntimeTenants(t *testing.T) {
 		"llmgov.yaml":    {Data: []byte(goodConfig)},
 		"tenants/a.yaml": {Data: []byte("tiers: {pro: {rpm: 9}}\ntenants: {a: {keys: [" + hash("a") + "], teams: {x: {keys: []}}}, b: {keys: [" + hash("b") + "]}}\n")},
 	}
-	opt := Options{Runtime: func() []RuntimeTenant { return set }}
+	opt := Options{Runtime: func(*Config) []RuntimeTenant { return set }}
 	l := &loader{fsys: fsys, config: "llmgov.yaml", shown: "llmgov.yaml", opt: opt, more: map[string]string{}}
 	state := func() string {
 		s, err := load(l)
@@ -168,6 +170,18 @@ func TestRuntimeTenants(t *testing.T) {
 		}
 		if got := state(); !strings.HasPrefix(got, c.want) {
 			t.Errorf("%s %s:\n%s, want\n%s", c.name, c.policy, got, c.want)
+		}
+	}
+	for name, want := range map[string]string{"a": "a a/z a/y b", "c": "a a/x b c c/z c/y"} {
+		put(name, `{"keys":[`+hash("new")+`],"teams":{"z":{"keys":[]},"y":{"keys":[]}}}`)
+		list := slices.Clone(testkit.Must(load(l))(t).Tenants())
+		slices.SortFunc(list, func(a, b Tenant) int { return cmp.Compare(a.Order, b.Order) })
+		got := ""
+		for i := range list {
+			got += " " + list[i].Name
+		}
+		if got != " "+want {
+			t.Errorf("with %s the order is%s, want %s", name, got, want)
 		}
 	}
 	set = nil

@@ -2,6 +2,7 @@ package tenants
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"fmt"
 	"maps"
@@ -151,6 +152,8 @@ func gather(r *report, files []*policyFile, partial bool, most int64) (list []li
 	list = make([]listed, 0, n)
 	all := make([]*places, 0, n)
 	defined := make(map[string]*Tenant, n)
+	order := -1
+	stood := map[string]int{} // of those that are replaced, in the files' order
 	for _, f := range files {
 		for _, p := range f.places {
 			if f.runtime || !replaced[p.tenant] {
@@ -173,8 +176,19 @@ func gather(r *report, files []*policyFile, partial bool, most int64) (list []li
 		twice := false
 		for i := range f.tenants {
 			t := &f.tenants[i]
-			if root, _, _ := strings.Cut(t.Name, teamSep); replaced[root] && !f.runtime {
-				continue
+			order++
+			t.Order = order
+			if root, _, _ := strings.Cut(t.Name, teamSep); replaced[root] {
+				at, there := stood[root]
+				switch {
+				case f.runtime && there:
+					t.Order = at
+				case !f.runtime && !there:
+					stood[root] = order
+				}
+				if !f.runtime {
+					continue
+				}
 			}
 			if !strings.Contains(t.Name, teamSep) {
 				first := defined[t.Name]
@@ -191,8 +205,13 @@ func gather(r *report, files []*policyFile, partial bool, most int64) (list []li
 				r.Add(f.at(t.Name), "there are more than %d tenants and teams, as many as max_tenants allows; raise it in the config", most)
 				return list
 			}
-			t.Order = len(list)
 			list = append(list, listed{t, &f.sums[i]})
+		}
+	}
+	if len(stood) > 0 {
+		slices.SortStableFunc(list, func(a, b listed) int { return cmp.Compare(a.Order, b.Order) })
+		for i := range list {
+			list[i].Order = i
 		}
 	}
 	slices.SortFunc(list, func(a, b listed) int { return strings.Compare(a.Name, b.Name) })

@@ -38,17 +38,13 @@ func (c checkCmd) Run(e *env) error {
 		return c.withoutConfig(e, files)
 	}
 	files = slices.DeleteFunc(files, func(f string) bool { return filepath.Clean(f) == filepath.Clean(config) })
-	opt := tenants.Options{Env: e.vars, More: files, Store: store.Check}
-	snap, err := tenants.Load(config, opt)
+	var set tenants.AtRuntime
+	snap, err := tenants.Load(config, tenants.Options{Env: e.vars, More: files, Store: store.Check, Runtime: func(cfg *tenants.Config) []tenants.RuntimeTenant {
+		set = atRuntime(e, cfg)
+		return set.Tenants
+	}})
 	if err != nil {
 		return c.printProblems(e, err)
-	}
-	set := atRuntime(e, snap.Config())
-	if len(set.Tenants) > 0 {
-		opt.Runtime = func() []tenants.RuntimeTenant { return set.Tenants }
-		if snap, err = tenants.Load(config, opt); err != nil {
-			return c.printProblems(e, err)
-		}
 	}
 	snap = snap.WithOverrides(set.Overrides)
 	r := report.New(config, snap, time.Now())

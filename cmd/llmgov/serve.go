@@ -55,13 +55,25 @@ func (s serveCmd) Run(e *env) error {
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
 	var atRuntime atomic.Pointer[[]tenants.RuntimeTenant]
-	atRuntime.Store(new([]tenants.RuntimeTenant))
-	opt := tenants.Options{Env: e.vars, Flags: s.flags(), Store: store.Check, Runtime: func() []tenants.RuntimeTenant { return *atRuntime.Load() }}
+	opt := tenants.Options{Env: e.vars, Flags: s.flags(), Store: store.Check, Runtime: func(cfg *tenants.Config) []tenants.RuntimeTenant {
+		if atRuntime.Load() == nil { // at the start, with what state_dir has
+			var set tenants.AtRuntime
+			if cfg.StateDir != "" {
+				set, _ = instance.AtRuntime(e.ctx, nil, cfg.StateDir, time.Now()) // whoever opens it says what is wrong
+			}
+			atRuntime.Store(&set.Tenants)
+		}
+		return *atRuntime.Load()
+	}}
 	var snap *tenants.Snapshot
 	var q *quickstart
 	var err error
 	if s.Config != "" {
 		snap, err = tenants.Load(s.Config, opt)
+		if kept := atRuntime.Load(); err != nil && kept != nil && len(*kept) > 0 {
+			atRuntime.Store(new([]tenants.RuntimeTenant)) // the files may have changed such that these do not fit
+			snap, err = tenants.Load(s.Config, opt)
+		}
 	} else {
 		q, err = newQuickstart(e.vars)
 		if err != nil {
