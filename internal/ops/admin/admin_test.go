@@ -342,7 +342,9 @@ func (k *kept) Change(_ context.Context, edit func(*tenants.AtRuntime) error) er
 	next := tenants.AtRuntime{Overrides: slices.Clone(k.set.Overrides), Tenants: slices.Clone(k.set.Tenants)}
 	err := edit(&next)
 	if err == nil {
-		k.set = next
+		text, _ := json.Marshal(next)
+		k.set = tenants.AtRuntime{}
+		err = json.Unmarshal(text, &k.set)
 	}
 	return err
 }
@@ -443,6 +445,8 @@ func TestRuntimeTenants(t *testing.T) {
 		{"PUT", "/acme", `{"rpm":1}`, "If-None-Match: *", nil, "412 override_changed"},
 		{"PUT", "/acme", `{"rpm":1}`, `If-Match: "0"`, nil, "412 override_changed"},
 		{"PUT", "/acme", `{"rpm":1}`, "If-Match: TAG", nil, `200 "rpm": 1`},
+		{"PUT", "/acme", `{"rpm": 1, "about":"<&>"}`, "", nil, `200 "rpm": 1`},
+		{"PUT", "/acme", `{"rpm":1,"about":"<&>"}`, "", nil, `200 "rpm": 1`},
 		{"PUT", "/acme", `[1]`, "", nil, "400 it is no JSON object"},
 		{"PUT", "/acme", `{"rpm":`, "", nil, "400 The body"},
 		{"PUT", "/acme", ``, "", nil, "400 The body"},
@@ -467,8 +471,8 @@ func TestRuntimeTenants(t *testing.T) {
 			t.Errorf("%s %s %s %s: %d %s, want %s", c.method, c.path, c.body, c.header, w.Code, w.Body, c.want)
 		}
 	}
-	if n := strings.Count(log.String(), "tenant.set"); n != 2 || strings.Count(log.String(), "tenant.clear") != 1 {
-		t.Errorf("the log has %d changes, want 2, and one end:\n%s", n, log.String())
+	if n := strings.Count(log.String(), "tenant.set"); n != 3 || strings.Count(log.String(), "tenant.clear") != 1 {
+		t.Errorf("the log has %d changes, want 3, and one end:\n%s", n, log.String())
 	}
 }
 

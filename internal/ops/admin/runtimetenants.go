@@ -43,9 +43,10 @@ func (a *API) showTenant(w http.ResponseWriter, r *http.Request) error {
 // setTenant answers PUT /api/v1/tenants/{name}. The body is what a policy file has below the name. What is there already stays as it is.
 func (a *API) setTenant(w http.ResponseWriter, r *http.Request) error {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxKeyRequest))
-	var compact bytes.Buffer
+	var escaped, compact bytes.Buffer
 	if err == nil {
-		err = json.Compact(&compact, body)
+		json.HTMLEscape(&escaped, body) // as it is kept, so that what is sent again is no change
+		err = json.Compact(&compact, escaped.Bytes())
 	}
 	if err == nil && !strings.HasPrefix(compact.String(), "{") {
 		err = errors.New("it is no JSON object")
