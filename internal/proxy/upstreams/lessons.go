@@ -20,9 +20,10 @@ type Lesson struct {
 	At time.Time
 }
 
-// Found is where a limit was, what the upstream took when it last refused, of which 0 is that it did not, and when that was.
+// Found is where a limit was at the last look, what the upstream took when it last refused, of which 0 is that it did not, and when that was.
 type Found struct {
 	Limit, Took float64
+	At          time.Time
 	Refused     time.Time `json:",omitzero"`
 }
 
@@ -44,7 +45,7 @@ func (s *Set) Learned() (l Lessons) {
 			if l.Found == nil {
 				l.Found = map[string]Found{}
 			}
-			l.Found[limits.Axis(k).Key()] = Found{m.found, m.knee, m.refused.Round(0)}
+			l.Found[limits.Axis(k).Key()] = Found{m.found, m.knee, m.known.Round(0), m.refused.Round(0)}
 		}
 	}
 	return l
@@ -65,8 +66,9 @@ func (s *Set) Recall(now time.Time, l Lessons) {
 	s.movers.mu.Lock()
 	defer s.movers.mu.Unlock()
 	for k := range s.movers.list {
-		if f, was := l.Found[limits.Axis(k).Key()]; was && s.Ranges[k].Throttles {
+		if f, was := l.Found[limits.Axis(k).Key()]; was && s.Ranges[k].Throttles && !f.At.After(now) && now.Sub(f.At) < movedLasts {
 			m := &s.movers.list[k]
+			m.known = f.At
 			m.found = within(f.Limit, &s.Ranges[k])
 			m.knee = min(max(0, f.Took), m.found)
 			m.limit = int64(m.found)

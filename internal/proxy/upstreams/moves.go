@@ -45,6 +45,7 @@ type mover struct {
 	own     ledger
 	at      time.Time // of the last look
 	found   float64   // what the upstream takes, as far as is known
+	known   time.Time // of the last look, perhaps by an earlier process
 	knee    float64   // what it took when it last refused; 0 is that nothing near it was refused
 	refused time.Time // when that was
 	ramped  float64   // what a ramp leaves
@@ -57,17 +58,19 @@ type mover struct {
 func (m *mover) look(now time.Time, r *Range, used int64, refused, shared bool) (news bool) {
 	since := min(now.Sub(m.at), refusalsApart)
 	m.own.note(now, used)
-	if m.at.IsZero() {
+	first := m.at.IsZero() // from which on a limit is not left to others any more
+	if first {
 		m.found = max(m.found, float64(used)) // which an earlier process may have found
 		m.ramped = float64(used)
 		since = 0
 	}
 	m.at = now
+	m.known = now
 	if r.Throttles {
 		m.throttle(now, since, refused, shared)
 	}
 	m.found = within(m.found, r)
-	news = tell(&m.limit, m.found)
+	news = tell(&m.limit, m.found) || first
 	if r.Ramp > 0 {
 		m.ramped = max(min(m.ramped*math.Pow(r.Ramp, since.Minutes()), r.Ramp*float64(used), float64(max(r.Least, r.Most))), float64(r.Least)/rampFrom)
 		news = tell(&m.ramp, m.ramped) || news
@@ -175,7 +178,7 @@ func (s *Set) unheard(now time.Time, m *mover, r *Range) bool {
 	if !r.Throttles {
 		return s.uses.none(now)
 	}
-	return m.at.IsZero() && m.found == 0 && now.Sub(s.movers.began) < unheard
+	return m.at.IsZero() && now.Sub(s.movers.began) < unheard
 }
 
 // declare reports whether all members declare a limit, and may raise the pool's by it.

@@ -194,7 +194,8 @@ func TestRamp(t *testing.T) {
 	}
 }
 
-// What was learned is there after a restart, as long as it would count without one, and if it is of the same account.
+// What was learned is there after a restart or two, as long as it would count without one, and if it is of the same account. What was found is left to
+// others at first, beside whom it may be low.
 func TestRecall(t *testing.T) {
 	setOf := func(account string) *Set { return New([]Spec{{Name: "up", Weight: 1, Account: account}}, nil) }
 	throttles := setOf("a")
@@ -221,33 +222,49 @@ func TestRecall(t *testing.T) {
 		account string
 		r       Range
 		after   time.Duration
+		first   int64 // beside others of whom nothing is heard yet
 		want    int64
 	}{
-		"found":                    {throttles, "a", throttles.Ranges[Tokens], time.Hour, found},
-		"found, with another key":  {throttles, "b", throttles.Ranges[Tokens], time.Hour, found},
-		"found, max is less":       {throttles, "a", Range{Least: 100_000, Most: 200_000, Throttles: true}, time.Hour, 200_000},
-		"found, moves no more":     {throttles, "a", Range{}, time.Hour, 100_000},
-		"declared":                 {declares, "a", Range{}, time.Minute, 60_000},
-		"declared long ago":        {declares, "a", Range{}, time.Hour, 100_000},
-		"declared to come":         {declares, "a", Range{}, -time.Minute, 100_000},
-		"declared for another key": {declares, "b", Range{}, time.Minute, 100_000},
+		"found":                    {throttles, "a", throttles.Ranges[Tokens], time.Hour, 900_000, found},
+		"found long ago":           {throttles, "a", throttles.Ranges[Tokens], 25 * time.Hour, 900_000, 100_000},
+		"found to come":            {throttles, "a", throttles.Ranges[Tokens], -time.Hour, 900_000, 100_000},
+		"found, with another key":  {throttles, "b", throttles.Ranges[Tokens], time.Hour, 900_000, found},
+		"found, max is less":       {throttles, "a", Range{Least: 100_000, Most: 200_000, Throttles: true}, time.Hour, 200_000, 200_000},
+		"found, moves no more":     {throttles, "a", Range{}, time.Hour, 100_000, 100_000},
+		"declared":                 {declares, "a", Range{}, time.Minute, 60_000, 60_000},
+		"declared long ago":        {declares, "a", Range{}, time.Hour, 100_000, 100_000},
+		"declared to come":         {declares, "a", Range{}, -time.Minute, 100_000, 100_000},
+		"declared for another key": {declares, "b", Range{}, time.Minute, 100_000, 100_000},
 	} {
-		var l Lessons
-		text, err := json.Marshal(c.from.Learned())
-		if err = cmp.Or(err, json.Unmarshal(text, &l)); err != nil {
-			t.Fatal(err)
-		}
-		s := setOf(c.account)
-		s.Ranges[Tokens] = c.r
-		s.Shared = true
 		now := t0.Add(c.after)
-		s.Recall(now, l)
-		for range 2 {
-			if got := limit(s, now); max(got-c.want, c.want-got) > c.want/newsPart { // of what was told last
-				t.Errorf("%s: the limit is %d, want %d", name, got, c.want)
+		restart := func(at time.Time, from *Set, shared bool) *Set {
+			var l Lessons
+			text, err := json.Marshal(from.Learned())
+			if err = cmp.Or(err, json.Unmarshal(text, &l)); err != nil {
+				t.Fatal(err)
 			}
-			s.Look(now, Told{Tokens: 0, Requests: -1}, false)
+			s := setOf(c.account)
+			s.Ranges[Tokens] = c.r
+			s.Shared = shared
+			s.Recall(at, l)
+			return s
 		}
+		check := func(when string, s *Set, at time.Time, want int64) {
+			if got := limit(s, at); max(got-want, want-got) > want/newsPart { // of what was told last
+				t.Errorf("%s: %s the limit is %d, want %d", name, when, got, want)
+			}
+		}
+		once := restart(t0.Add(min(c.after, 2*time.Hour)), c.from, false) // and nobody calls
+		check("alone", restart(now, once, false), now, c.want)
+		s := restart(now, once, true)
+		check("at first", s, now, c.first)
+		if news := s.Look(now, Told{Tokens: 0, Requests: -1}, false); !news && c.first != c.want {
+			t.Errorf("%s: that the limit is not left to others any more is no news", name)
+		}
+		check("after a look", s, now, c.want)
+		s = restart(now, once, true)
+		check("at first", s, now, c.first)
+		check("beside nobody", s, now.Add(unheard), c.want)
 	}
 	if found < 350_000 || found > 520_000 {
 		t.Errorf("the limit that was found is %d", found)
