@@ -51,9 +51,6 @@ func (r Rules) silent() int64 { return 3 * r.Beat.Milliseconds() }
 // A change of how Account.Beat or parts.Account.Beat answers needs another format, because nodes that work out an account have to agree.
 const Format = 10
 
-// FormatLasting is the first format with which parts of owners' limits may last.
-const FormatLasting = 9
-
 // Beat is a node's report to the store on one pool. Times are milliseconds of the store's clock.
 // Amounts are sums, not differences: repeated, they say the same.
 type Beat struct {

@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/llmgov/llmgov/federation"
 	"github.com/llmgov/llmgov/federation/parts"
 )
 
@@ -112,12 +111,10 @@ func hintOf(owner string) string {
 // attend begins the beat for parts that last where there may be some, and ends it.
 func (r *LimitsRunner) attend(now time.Time) {
 	some := false
-	if format := r.cfg.Format(); format == 0 || format >= federation.FormatLasting {
-		for l := range r.known {
-			_, some = l.(LastingLimits)
-			if some {
-				break
-			}
+	for l := range r.known {
+		_, some = l.(LastingLimits)
+		if some {
+			break
 		}
 	}
 	switch {

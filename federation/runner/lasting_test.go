@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow/budget"
-	"github.com/llmgov/llmgov/federation"
 	"github.com/llmgov/llmgov/federation/memory"
 	"github.com/llmgov/llmgov/federation/parts"
 	"github.com/llmgov/llmgov/federation/runner"
@@ -23,12 +22,12 @@ import (
 // quietly starts gateways of tenants that last.
 func quietly(t *testing.T, n int, store *shares, trips *atomic.Int64, tenants ...governor.Tenant) (list []*office) {
 	t.Helper()
+	store.lasts = true
 	for range n {
 		list = append(list, launch(t, governor.Config{
 			SharedLimits: true, Pools: []governor.Pool{{Name: "p", Concurrency: 10_000, MaxQueue: 1000}}, Tenants: tenants,
 		}, runner.LimitsConfig{
-			Store: store, Format: func() int { return 0 }, // no pool shares rates
-			Told: func(string, time.Duration, error) { trips.Add(1) },
+			Store: store, Told: func(string, time.Duration, error) { trips.Add(1) },
 		}))
 	}
 	return list
@@ -166,7 +165,7 @@ func TestLimits_Last(t *testing.T) {
 				pair = append(pair, launch(t, governor.Config{
 					SharedLimits: true, Pools: []governor.Pool{{Name: "p", Concurrency: 10_000, MaxQueue: 1000}},
 					Tenants: []governor.Tenant{{Name: "a", Weight: 0.001, RPM: limit}, {Name: "b", Weight: 0.001, RPM: limit}},
-				}, runner.LimitsConfig{Store: s, Format: func() int { return federation.Format }}))
+				}, runner.LimitsConfig{Store: s}))
 			}
 			var began []time.Time
 			ask := func(o *office, tenant string) (let, waited bool) {
@@ -238,7 +237,7 @@ func TestLimits_Unanswered(t *testing.T) {
 		o := launch(t, governor.Config{
 			SharedLimits: true, Pools: []governor.Pool{{Name: "p", Concurrency: 10_000, MaxQueue: 1000}},
 			Tenants: []governor.Tenant{{Name: "a", Weight: 0.001, RPM: limit}},
-		}, runner.LimitsConfig{Store: quiet, Format: func() int { return federation.Format }})
+		}, runner.LimitsConfig{Store: quiet})
 		ask := func(n int) (let int) {
 			for range n {
 				if lease, rej := o.Acquire(t.Context(), governor.Request{Tenant: "a", Pool: "p", Input: 1}); rej == nil {

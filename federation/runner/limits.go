@@ -58,8 +58,6 @@ type LimitsConfig struct {
 	More   <-chan struct{}
 	// Calls lists those that have asked whether they may go since it was last called; nil is none.
 	Calls func() []Call
-	// Format is Runner.Format; nil is unknown, as where no pool shares rates.
-	Format func() int
 	// Former is the epoch of an owner's account that this process, or an earlier one at this place, had heard of last; 0 is
 	// unknown. Keep keeps it; 0 is that it need not be kept any more. They may be nil.
 	Former func(owner string) int64
@@ -130,9 +128,6 @@ func turnsOf(list []*owner) (turns []int) {
 func NewLimits(c LimitsConfig) *LimitsRunner {
 	if c.Told == nil {
 		c.Told = func(string, time.Duration, error) {}
-	}
-	if c.Format == nil {
-		c.Format = func() int { return 0 }
 	}
 	if c.Unreadable == nil {
 		c.Unreadable = func(string, error) {}

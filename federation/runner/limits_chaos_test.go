@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow/budget"
-	"github.com/llmgov/llmgov/federation"
 	"github.com/llmgov/llmgov/federation/memory"
 	"github.com/llmgov/llmgov/federation/parts"
 	"github.com/llmgov/llmgov/federation/runner"
@@ -184,7 +183,7 @@ func (d *disorder) waited(so time.Duration, tenant string) {
 
 // live has a gateway serve callers, and be reloaded all the while, until it ends.
 func (d *disorder) live() {
-	o := launch(d.t, d.config(0), runner.LimitsConfig{Store: d.store, Format: func() int { return federation.Format }})
+	o := launch(d.t, d.config(0), runner.LimitsConfig{Store: d.store})
 	until := time.Now().Add(time.Duration(20+d.random(100)) * time.Second)
 	var callers sync.WaitGroup
 	for range 6 {

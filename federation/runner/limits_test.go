@@ -16,7 +16,6 @@ import (
 	"github.com/llmgov/llmgov/escrow/budget"
 	"github.com/llmgov/llmgov/escrow/limits"
 	"github.com/llmgov/llmgov/escrow/limits/shape"
-	"github.com/llmgov/llmgov/federation"
 	"github.com/llmgov/llmgov/federation/memory"
 	"github.com/llmgov/llmgov/federation/parts"
 	"github.com/llmgov/llmgov/federation/runner"
@@ -29,10 +28,11 @@ import (
 type shares struct {
 	away  time.Duration
 	lost  atomic.Bool
-	fails int // so many are not taken at first
+	fails int  // so many are not taken at first
+	lasts bool // parts may; else all are told of each second
 
 	store atomic.Pointer[memory.Store]
-	asked atomic.Int64 // beats
+	asked atomic.Int64 // beats of tenants
 	asks  atomic.Int64
 }
 
@@ -41,8 +41,18 @@ func (s *shares) Share(ctx context.Context, beats []*parts.Beat) ([]parts.Reply,
 		return nil, err
 	}
 	defer time.Sleep(s.away)
-	s.asked.Add(int64(len(beats)))
-	return s.store.Load().Share(ctx, beats)
+	replies, err := s.store.Load().Share(ctx, beats)
+	for i, b := range beats {
+		switch {
+		case b.Owner != "all gateways":
+			s.asked.Add(1)
+		case !s.lasts && i < len(replies): // as after a loss
+			for k := range replies[i].Parts {
+				replies[i].Parts[k].Part = 0
+			}
+		}
+	}
+	return replies, err
 }
 
 func (s *shares) Ask(ctx context.Context, q *parts.Ask) (parts.Answer, error) {
@@ -113,9 +123,6 @@ func launch(t *testing.T, cfg governor.Config, share runner.LimitsConfig) *offic
 	g := testkit.Must(governor.New(cfg))(t)
 	side := sharing.New(g)
 	share.Instance = rand.Text()
-	if share.Format == nil {
-		share.Format = func() int { return federation.FormatLasting - 1 } // all are told of each second
-	}
 	share.More = side.More()
 	share.Limits = side.Limits
 	share.Calls = side.Calls

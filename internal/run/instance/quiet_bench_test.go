@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/llmgov/llmgov/federation"
 	"github.com/llmgov/llmgov/federation/runner"
 	"github.com/llmgov/llmgov/federation/store"
 	"github.com/llmgov/llmgov/governor"
@@ -20,15 +19,15 @@ import (
 	"github.com/llmgov/llmgov/internal/test/testkit/redistest"
 )
 
-// BenchmarkQuietTenants measures what calls cost of tenants that call now and then, 200 a second at one gateway: alone, with beats each
-// second as beside a gateway of the release before, and with parts that last.
+// BenchmarkQuietTenants measures what calls cost of tenants that call now and then, 200 a second at one gateway: alone, and with parts
+// that last.
 func BenchmarkQuietTenants(b *testing.B) {
 	for _, tenants := range []int{1000, 10_000} {
 		b.Run(fmt.Sprint(tenants), func(b *testing.B) {
-			for name, format := range map[string]int{"alone": 0, "each second": federation.FormatLasting - 1, "lasting": federation.FormatLasting} {
+			for name, shared := range map[string]bool{"alone": false, "lasting": true} {
 				b.Run(name, func(b *testing.B) {
 					for b.Loop() {
-						quietTenants(b, redistest.New(b).URL(), tenants, format)
+						quietTenants(b, redistest.New(b).URL(), tenants, shared)
 					}
 				})
 			}
@@ -36,8 +35,8 @@ func BenchmarkQuietTenants(b *testing.B) {
 	}
 }
 
-func quietTenants(b *testing.B, address string, tenants, format int) {
-	cfg := governor.Config{SharedLimits: format > 0, Pools: []governor.Pool{{Name: "p", Concurrency: 1e6, MaxQueue: 10}}}
+func quietTenants(b *testing.B, address string, tenants int, shared bool) {
+	cfg := governor.Config{SharedLimits: shared, Pools: []governor.Pool{{Name: "p", Concurrency: 1e6, MaxQueue: 10}}}
 	for i := range tenants {
 		cfg.Tenants = append(cfg.Tenants, governor.Tenant{Name: fmt.Sprint("t", i), Weight: 0.001, RPM: 600, TPM: 200_000})
 	}
@@ -48,11 +47,11 @@ func quietTenants(b *testing.B, address string, tenants, format int) {
 	side := govsharing.New(gov)
 	limits := runner.NewLimits(runner.LimitsConfig{
 		Instance: rand.Text(), Store: at, Limits: side.Limits, Calls: side.Calls, More: side.More(),
-		Format: func() int { return format }, Told: func(string, time.Duration, error) { trips.Add(1) },
+		Told: func(string, time.Duration, error) { trips.Add(1) },
 	})
 	ctx, stop := context.WithCancel(context.Background())
 	var group sync.WaitGroup
-	if format > 0 {
+	if shared {
 		group.Go(func() { _ = limits.Run(ctx) })
 	}
 	defer func() { stop(); group.Wait() }()
