@@ -22,6 +22,8 @@ const (
 	// mostCalls bounds the lines of one file, and mostTokens the input and the output of a call.
 	mostCalls  = 5_000_000
 	mostTokens = 1_000_000_000
+	// latest is when a call comes that would come later: after all runs.
+	latest = math.MaxInt64 / 2
 	// mostBadLines is how many lines of a file are complained about.
 	mostBadLines = 10
 )
@@ -125,7 +127,7 @@ func (r *recordings) arrange() (end time.Duration) {
 			if t.dated {
 				c.At -= epoch
 			}
-			c.At = time.Duration(float64(c.At) / t.speed)
+			c.At = time.Duration(min(float64(c.At)/t.speed, latest))
 			end = max(end, c.At)
 		}
 	}
@@ -224,15 +226,15 @@ func (t *table) read(in io.Reader) bool {
 			return false
 		case errors.Is(err, io.EOF):
 			return t.bad == 0
-		case lines == mostCalls:
-			line, _ := t.csv.FieldPos(0)
-			t.problem(line, 1, "the file has more than %d calls; cut it here", mostCalls)
-			return false
 		case errors.Is(err, csv.ErrFieldCount):
 			line, col := t.csv.FieldPos(0)
 			t.problem(line, col, "the line has %d values, and the header %d names; write a value for each", len(row), len(header))
 		case err != nil:
 			t.broken(err)
+			return false
+		case lines >= mostCalls:
+			line, _ := t.csv.FieldPos(0)
+			t.problem(line, 1, "the file has more than %d calls; cut it here", mostCalls)
 			return false
 		default:
 			t.line(row)

@@ -111,6 +111,8 @@ one.csv:2:7: no tenant takes the calls of "A"; add one of that name with this lo
 		{good, "none.csv", "mine.yaml:3:41: tenants[0].load.file: cannot be read: open none.csv: no such file or directory; write a path from the folder of the scenario"},
 		{good, "/dev/zero", `mine.yaml:3:41: tenants[0].load.file: "/dev/zero" is not a file; write the path of one, from the folder of the scenario`},
 		{"time,input,output\n700000,1,1\n", "one.csv", "mine.yaml:3:41: tenants[0].load.file: has its first call after 194h26m40s, and the run ends after 168h0m0s; if it belongs to another day than the other files, write times as seconds from the start"},
+		{"time,input,output\n9e7,1,1\n", "one.csv, speed: 0.001", "mine.yaml:3:41: tenants[0].load.file: has its first call after 1281023h53m38.427387904s, and the run ends after 168h0m0s; if it belongs to another day than the other files, write times as seconds from the start"},
+		{"time,input,output\n0,1,1\n9e7,1,1\n", "one.csv, speed: 0.001", ""},
 		{good, "one.csv, speed: 0", "mine.yaml:3:57: tenants[0].load.speed: 0 is out of range; write 0.001 to 1000"},
 		{good, "one.csv, workers: 3", "mine.yaml:3:59: tenants[0].load.workers: has no meaning for a load that is trace; remove it"},
 		{good, "one.csv}, cost: {mean: 5", "mine.yaml:3:51: tenants[0].cost: has no meaning beside a load whose calls come from a file; remove it"},
