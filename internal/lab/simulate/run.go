@@ -19,7 +19,7 @@ type Options struct {
 	// Progress is called now and then with how much is done, 0 to 1, from one
 	// goroutine at a time.
 	Progress func(done float64)
-	// Log gets every event of every seed as JSON lines, seed by seed, when all have been played.
+	// Log gets every event of every seed as JSON lines, seed by seed, once a seed and those before it have been played.
 	Log io.Writer
 	// CheckEvery, when positive, looks at the pool's own books after every so many
 	// steps, and fails the run when they are wrong. They are always looked at
@@ -62,13 +62,14 @@ func Run(ctx context.Context, s scenario.Scenario, o Options) (Result, error) {
 	}
 	res := Result{Scenario: s, Seeds: seeds}
 	passed := progressOf(o.Progress, s.Duration*time.Duration(runs*len(seeds)))
-	logged := make([]*world, len(seeds)) // if there is a log
+	logs := seedLogs{out: o.Log, played: make([]*world, len(seeds))}
 
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(runtime.GOMAXPROCS(0))
 	for i, seed := range seeds {
 		g.Go(func() error {
 			p := newPlan(&s, seed)
+			var logged *world // if there is a log
 			for b, of := range all {
 				var w *world
 				if b == 0 {
@@ -91,22 +92,14 @@ func Run(ctx context.Context, s scenario.Scenario, o Options) (Result, error) {
 					res.Charts = audit.charts(of.tenants[i])
 				}
 				if b == 0 && o.Log != nil {
-					logged[i] = w
+					logged = w
 				}
 			}
-			return nil
+			return logs.write(i, logged)
 		})
 	}
 	if err := g.Wait(); err != nil {
 		return Result{}, err
-	}
-	for _, w := range logged {
-		if w == nil {
-			continue
-		}
-		if err := writeLog(o.Log, w.plan, &w.trace); err != nil {
-			return Result{}, err
-		}
 	}
 	res.PerSeed = all[0].figures
 	res.Figures, res.Least, res.Most = combine(all[0].figures)
@@ -122,6 +115,31 @@ func Run(ctx context.Context, s scenario.Scenario, o Options) (Result, error) {
 type outcomes struct {
 	figures []Figures
 	tenants [][]TenantFigures
+}
+
+// seedLogs write the logs of seeds in their order.
+type seedLogs struct {
+	out    io.Writer
+	mu     sync.Mutex
+	played []*world // guarded by mu, as all below: by seed, those that wait for one before them
+	next   int
+	err    error
+}
+
+// write takes in that a seed has been played; nil is that its log is not wanted.
+func (l *seedLogs) write(seed int, w *world) error {
+	if w == nil {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.played[seed] = w
+	for ; l.err == nil && l.next < len(l.played) && l.played[l.next] != nil; l.next++ {
+		w := l.played[l.next]
+		l.played[l.next] = nil
+		l.err = writeLog(l.out, w.plan, &w.trace)
+	}
+	return l.err
 }
 
 // progressOf tells how much is done of so much time, from one goroutine at a time.

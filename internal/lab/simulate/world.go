@@ -140,7 +140,7 @@ func (w *world) arriveNext(t task, after time.Duration) {
 // looks at the pool's own books.
 func (w *world) run(ctx context.Context, check int, done func(time.Duration)) error {
 	const often = 4096
-	for n := 1; ; n++ {
+	for n := 0; ; n++ {
 		t, ok := w.agenda.next()
 		if !ok || t.at >= w.Duration {
 			return w.check()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -81,6 +82,31 @@ func TestSameSeedSameLog(t *testing.T) {
 		}
 	}
 }
+
+// A run that is cancelled has written the logs of the seeds that have been played.
+func TestLogOfCancelledRun(t *testing.T) {
+	s := testkit.Must(scenario.Find("s4-deny"))(t)
+	s.Duration = 10 * time.Second
+	s.Warmup = s.Duration / 2
+	ctx, cancel := context.WithCancel(t.Context())
+	var log, first bytes.Buffer
+	seeds := make([]uint64, 2*runtime.GOMAXPROCS(0)+1)
+	for i := range seeds {
+		seeds[i] = uint64(i + 1)
+	}
+	testkit.Must(Run(ctx, s, Options{Seeds: seeds[:1], Log: &first}))(t)
+	_, err := Run(ctx, s, Options{Seeds: seeds, Log: writerFunc(func(b []byte) (int, error) {
+		cancel()
+		return log.Write(b)
+	})})
+	if !errors.Is(err, context.Canceled) || !bytes.HasPrefix(log.Bytes(), first.Bytes()) || first.Len() == 0 {
+		t.Errorf("%v, after %d bytes, of which those of the first seed are %d", err, log.Len(), first.Len())
+	}
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
 
 // What is decided for one tenant changes nothing of what open tenants ask for, or of calls from a file.
 func TestArrivalsDoNotDependOnDecisions(t *testing.T) {
