@@ -121,7 +121,7 @@ func (g *Governor) State(only ...func(tenant string) bool) State {
 		now = g.blink(i, now)
 	}
 	for _, p := range tb.inOrder.pools {
-		s.Pools = append(s.Pools, g.poolState(now, p, list, s.Tenants))
+		s.Pools = append(s.Pools, g.poolState(p, list, s.Tenants))
 	}
 	for _, p := range tb.gone {
 		s.Gone = append(s.Gone, p.infos(now)...)
@@ -137,10 +137,10 @@ func (g *Governor) inForce() *table {
 }
 
 // poolState copies a pool's books, and adds the figures of each tenant to the tenants.
-func (g *Governor) poolState(now time.Time, p *poolView, list []*tenantView, tenants []TenantState) PoolState {
+func (g *Governor) poolState(p *poolView, list []*tenantView, tenants []TenantState) PoolState {
 	var figures fairness.Figures
 	var view *treeView
-	now = g.aside(func() { figures, view = p.measure.figures() })
+	now := g.aside(func() { figures, view = p.measure.figures() })
 	ps := PoolState{Config: p.cfg, State: p.books(now), TicketsDue: p.escrow.TicketsDue(), Budgets: states(now, p.shares)}
 	for k, a := range p.escrow.State(now).Axes {
 		ps.UsedHere[k] = a.Used
