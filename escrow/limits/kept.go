@@ -86,10 +86,12 @@ func (s *Set) Keep(c Call, a *Answer) {
 // KeepsPlaces reports whether there are places for callers that may come back.
 func (s *Set) KeepsPlaces() bool { return len(s.kept) > 0 }
 
-// returning is the cost and number of the calls whose callers come back within a second, or are awaited.
+// returning is the cost and number of the calls whose callers come back within a second to their turn, or are awaited. Who comes long before it is only told
+// the rest.
 func (s *Set) returning() (cost Cost, calls int64) {
 	for _, k := range s.kept {
-		if s.now.Sub(k.due) >= -time.Second && s.now.Sub(k.turn) <= overdue {
+		early := max(k.due.Sub(s.now), k.turn.Sub(s.now))
+		if early <= time.Second && s.now.Sub(k.turn) <= overdue {
 			cost = cost.Plus(k.cost, 1)
 			calls++
 		}

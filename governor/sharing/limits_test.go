@@ -9,8 +9,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/escrow/budget"
 	"github.com/llmgov/llmgov/escrow/limits"
+	"github.com/llmgov/llmgov/escrow/limits/shape"
 	"github.com/llmgov/llmgov/federation/parts"
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/test/testkit"
@@ -525,6 +527,34 @@ func TestCommon_HeldElsewhere(t *testing.T) {
 		d.answer(d.limits("a"))
 		if _, rej := d.ask("a", 100); rej == nil || rej.Reason != governor.ReasonBudget {
 			t.Errorf("spent: %+v", rej)
+		}
+	})
+}
+
+// TestCommon_FarPlaces: who was told to come back after a minute, long before its turn, is no demand until about its turn.
+func TestCommon_FarPlaces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		window := limits.Window{Of: limits.Requests, Rule: shape.Rule{Kind: shape.Rolling, Amount: 1, Per: 10 * time.Minute}}
+		d := openDesk(t, 10*time.Millisecond, governor.Config{
+			Pools:   []governor.Pool{{Name: "p", Concurrency: 1000, MaxQueue: 100, TicketWait: 10 * time.Second}},
+			Tenants: []governor.Tenant{{Name: "a", Weight: 1, Windows: []limits.Window{window}}},
+		})
+		began := time.Now()
+		d.goes(t, 10)
+		claim := escrow.Claim{Key: 1, Retry: escrow.RetryFirst}
+		if _, rej := governor.Refused(d.g.Acquire(t.Context(), governor.Request{Tenant: "a", Pool: "p", Input: 10, Claim: claim})); rej == nil {
+			t.Fatal("there is room for two")
+		}
+		awaited := [2]int{}
+		for at := time.Second; at < 11*time.Minute; at += time.Second {
+			near := 0
+			if at > 9*time.Minute+50*time.Second {
+				near = 1
+			}
+			awaited[near] += int(d.limits("a").own.Demand(began.Add(at)).Axes[limits.Concurrency].Waiting)
+		}
+		if awaited[0] > 0 || awaited[1] < 2 {
+			t.Errorf("it is awaited for %d s before its turn, and for %d s at it", awaited[0], awaited[1])
 		}
 	})
 }
