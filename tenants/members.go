@@ -154,6 +154,9 @@ func (m *Members) plain(counted string) string {
 	if _, name, is := terms.CutMember(counted); is {
 		counted = name
 	}
+	if m.By.Source != BySession && m.By.Source != ByKey { // see Named
+		return counted
+	}
 	return strings.TrimPrefix(counted, m.By.Source+":")
 }
 

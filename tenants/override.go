@@ -2,7 +2,6 @@ package tenants
 
 import (
 	"bytes"
-	"cmp"
 	"crypto/sha256"
 	"fmt"
 	"slices"
@@ -26,7 +25,8 @@ type Override struct {
 	Concurrency *int64 `json:"concurrency,omitempty"`
 	// Weight replaces the weight; nil leaves it.
 	Weight *float64 `json:"weight,omitempty"`
-	// Budgets replace all budgets, each as in "500000 tokens per day" or "20 usd per month, then background"; nil leaves them.
+	// Budgets replace all budgets, each as in "500000 tokens per day"; nil leaves them. One that counts the same as a budget that it replaces
+	// warns as that does, and is followed by the background if that is.
 	Budgets []string `json:"budgets,omitempty"`
 	// Pools replace limits in single pools, each as in "tpm 60000 in gpt-4o"; others stay.
 	Pools []string `json:"pools,omitempty"`
@@ -67,13 +67,14 @@ func (o *Override) String() string {
 
 // laid is what a snapshot is with overrides, and what it was without.
 type laid struct {
-	list    []Override // sorted by their tenants
+	list    []Override // sorted by their tenants, as far as they fit
+	unfit   []string   // what does not, as sentences
 	tenants []Tenant
 	full    [sha256.Size]byte
 }
 
 // WithOverrides is the snapshot with other overrides, and else the same. There is one of a tenant at most; those of tenants that the
-// policy does not have do nothing. Its Hash stays that of the files.
+// policy does not have do nothing, and neither does a limit of one that no longer fits: see Unfit. Its Hash stays that of the files.
 func (s *Snapshot) WithOverrides(list []Override) *Snapshot {
 	list = slices.Clone(list)
 	slices.SortFunc(list, func(a, b Override) int { return strings.Compare(a.Tenant, b.Tenant) })
@@ -92,6 +93,7 @@ func (s *Snapshot) WithOverrides(list []Override) *Snapshot {
 	}
 	for i := range list {
 		owner, _, member := terms.CutMember(list[i].Tenant)
+		out.laid.unfit = append(out.laid.unfit, s.fit(&list[i])...)
 		switch at, known := s.byName[owner]; {
 		case known && member:
 			out.tenants[at].overrideMember(&list[i])
@@ -113,10 +115,8 @@ func (s *Snapshot) override(at int, o *Override) {
 	}
 	t.Pools = slices.Clone(t.Pools)
 	for _, text := range o.Pools {
-		k, amount, pool, ok := parseInPool(text)
-		if ok && slices.ContainsFunc(s.cfg.Pools, func(p Pool) bool { return p.Name == pool && t.open(&p) }) { // it may be gone since
-			*t.inPool(pool).Amount(k) = amount
-		}
+		k, amount, pool, _ := parseInPool(text)
+		*t.inPool(pool).Amount(k) = amount
 	}
 	sortPoolLimits(t.Pools)
 	for k, amount := range o.Amounts() {
@@ -159,23 +159,58 @@ func (t *Tenant) overrideMember(o *Override) {
 	t.Members.Override[name] = m
 }
 
-// budgets are those that it has in place of others. One that counts the same as one of these also warns, and goes to the background, as that does.
+// fit leaves out of an override what the policy of the files has no place for by now, and says what. What else it has stays: a tenant that it
+// blocks is blocked.
+func (s *Snapshot) fit(o *Override) (unfit []string) {
+	owner, _, member := terms.CutMember(o.Tenant)
+	t, known := s.ofFiles(owner)
+	if !known || member && t.Members == nil {
+		return nil
+	}
+	unless := func(list []string, complain func(before []string, text string) string) (fit []string) {
+		for _, text := range list {
+			if complaint := complain(fit, text); complaint != "" {
+				unfit = append(unfit, "override of "+o.Tenant+": left out: "+complaint)
+			} else {
+				fit = append(fit, text)
+			}
+		}
+		return fit
+	}
+	o.Pools = unless(o.Pools, func(before []string, text string) string { return s.complainPool(t, before, text) })
+	o.Budgets = unless(o.Budgets, func(before []string, text string) string { return t.complainBudget(member, before, text) })
+	return unfit
+}
+
+// Unfit are the limits of overrides that do nothing, because the files have changed such that they do not fit.
+func (s *Snapshot) Unfit() []string { return s.laid.unfit }
+
+// ofFiles is a tenant without overrides.
+func (s *Snapshot) ofFiles(name string) (*Tenant, bool) {
+	at, known := s.byName[name]
+	switch {
+	case !known:
+		return nil, false
+	case s.laid.tenants != nil:
+		return &s.laid.tenants[at], true
+	}
+	return &s.tenants[at], true
+}
+
+// budgets are those that it has in place of others.
 func (o *Override) budgets(before []Budget) (list []Budget) {
 	for _, text := range o.Budgets {
-		b, complaint := parseBudget(text)
-		if complaint != "" { // it is of another release
-			return before
-		}
-		if i := slices.IndexFunc(before, b.Same); i >= 0 {
-			b.WarnAt = before[i].WarnAt
-			b.Background = b.Background || before[i].Background
+		b, _ := parseBudget(text)
+		if at := slices.IndexFunc(before, b.Same); at >= 0 {
+			b.Background = b.Background || before[at].Background
+			b.WarnAt = before[at].WarnAt
 		}
 		list = append(list, b)
 	}
 	return list
 }
 
-// parseBudget reads a budget as in "500000 tokens per day" or "20 usd per month, then background".
+// parseBudget reads a budget as in "500000 tokens per day".
 func parseBudget(text string) (b Budget, complaint string) {
 	var amount, unit, per string
 	text, background := strings.CutSuffix(text, thenBackground)
@@ -212,7 +247,7 @@ func parseInPool(text string) (k terms.Axis, amount int64, pool string, ok bool)
 // CheckOverride finds what is wrong with an override of the policy, as a sentence; "" if it can be laid over it.
 func (s *Snapshot) CheckOverride(o *Override) string {
 	owner, _, member := terms.CutMember(o.Tenant)
-	t, known := s.TenantByName(owner)
+	t, known := s.ofFiles(owner)
 	amounts := o.Amounts()
 	switch {
 	case !known:
@@ -223,10 +258,10 @@ func (s *Snapshot) CheckOverride(o *Override) string {
 		return "Member " + strictyaml.Show(t.Members.plain(o.Tenant)) + " " + complainMember(t.Members.plain(o.Tenant)) + "."
 	case member && len(o.Pools) > 0:
 		return "A member has no limits in single pools. Leave pools out."
-	case len(amounts)+len(o.Budgets)+len(o.Pools) == 0 && o.Weight == nil:
-		return "Nothing is overridden. Send one of rpm, tpm, itpm, otpm, concurrency, weight, budgets and pools."
 	case o.Budgets != nil && len(o.Budgets) == 0:
 		return "budgets is empty. Leave it out, or name one at least."
+	case len(amounts)+len(o.Budgets)+len(o.Pools) == 0 && o.Weight == nil:
+		return "Nothing is overridden. Send one of rpm, tpm, itpm, otpm, concurrency, weight, budgets and pools."
 	case o.Weight != nil && !(*o.Weight >= minWeight && *o.Weight <= maxWeight):
 		return fmt.Sprintf("weight must be from %v to %v, not %v.", minWeight, maxWeight, *o.Weight)
 	}
@@ -235,43 +270,47 @@ func (s *Snapshot) CheckOverride(o *Override) string {
 			return fmt.Sprintf("%s must be from 0, at which no call passes, to %d, not %d.", k.Key(), MaxOverride, amount)
 		}
 	}
-	return cmp.Or(s.checkPools(t, o), s.checkBudgets(t, o, member))
-}
-
-func (s *Snapshot) checkPools(t *Tenant, o *Override) string {
-	said := map[string]bool{}
-	for _, text := range o.Pools {
-		k, _, pool, ok := parseInPool(text)
-		at := slices.IndexFunc(s.cfg.Pools, func(p Pool) bool { return p.Name == pool })
-		switch {
-		case !ok:
-			return fmt.Sprintf(`%s is no limit in a pool; write one such as "tpm 60000 in gpt-4o", of rpm, tpm, itpm, otpm or concurrency from 1 to %d.`, strictyaml.Show(text), MaxOverride)
-		case at < 0 || !t.open(&s.cfg.Pools[at]):
-			return "There is no pool " + strictyaml.Show(pool) + " that tenant " + t.Name + " may use."
-		case said[k.Key()+pool]:
-			return strictyaml.Show(text) + " is there twice. Keep one."
+	for i, text := range o.Pools {
+		if complaint := s.complainPool(t, o.Pools[:i], text); complaint != "" {
+			return complaint
 		}
-		said[k.Key()+pool] = true
+	}
+	for i, text := range o.Budgets {
+		if complaint := t.complainBudget(member, o.Budgets[:i], text); complaint != "" {
+			return complaint
+		}
 	}
 	return ""
 }
 
-func (s *Snapshot) checkBudgets(t *Tenant, o *Override, member bool) string {
-	var list []Budget
-	for _, text := range o.Budgets {
-		b, complaint := parseBudget(text)
-		switch {
-		case complaint != "":
-			return strictyaml.Show(text) + " " + complaint + "."
-		case slices.ContainsFunc(list, b.Same):
-			return strictyaml.Show(text) + " counts the same as another of the budgets. Keep one."
+// complainPool complains about an override's limit in a pool, after others.
+func (s *Snapshot) complainPool(t *Tenant, before []string, text string) string {
+	k, _, pool, ok := parseInPool(text)
+	at := slices.IndexFunc(s.cfg.Pools, func(p Pool) bool { return p.Name == pool })
+	switch {
+	case !ok:
+		return fmt.Sprintf(`%s is no limit in a pool; write one such as "tpm 60000 in gpt-4o", of rpm, tpm, itpm, otpm or concurrency from 1 to %d.`, strictyaml.Show(text), MaxOverride)
+	case at < 0 || !t.open(&s.cfg.Pools[at]):
+		return "There is no pool " + strictyaml.Show(pool) + " that tenant " + t.Name + " may use."
+	}
+	for _, other := range before {
+		if axis, _, of, _ := parseInPool(other); axis == k && of == pool {
+			return strictyaml.Show(text) + " is there twice. Keep one."
 		}
-		list = append(list, b)
 	}
-	if s.laid.tenants != nil {
-		t = &s.laid.tenants[t.Index]
-	}
-	if had := countsUSD(t.Budgets) >= 0 || member && t.Members.countsUSD() >= 0; !had && countsUSD(list) >= 0 {
+	return ""
+}
+
+// complainBudget complains about an override's budget, after others.
+func (t *Tenant) complainBudget(member bool, before []string, text string) string {
+	b, complaint := parseBudget(text)
+	same := func(other string) bool { o, _ := parseBudget(other); return b.Same(o) }
+	switch {
+	case complaint != "":
+		return strictyaml.Show(text) + " " + complaint + "."
+	case slices.ContainsFunc(before, same):
+		return strictyaml.Show(text) + " counts the same as another of the budgets. Keep one."
+	case b.Unit == MicroUSD && countsUSD(t.Budgets) < 0 && !(member && t.Members.countsUSD() >= 0):
 		return "A budget in usd needs prices of all models, which is checked for those whom the files give one. Give " + t.Name + " a budget in usd there first."
 	}
 	return ""

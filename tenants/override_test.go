@@ -78,14 +78,14 @@ func TestOverrides_More(t *testing.T) {
 	before := string(encode(plain.tenants))
 	pool := plain.Pools()[0].Name
 	s := plain.WithOverrides([]Override{
-		{Tenant: "bob", Weight: &weight, Budgets: []string{"20.5 usd per month, then background", "9 requests per life"}, Pools: []string{"rpm 3 in " + pool, "rpm 4 in gone", "burst 5 in " + pool}, Why: "w", By: "ann"},
+		{Tenant: "bob", Weight: &weight, Budgets: []string{"20 tokens per month, then background", "9 requests per life"}, Pools: []string{"rpm 3 in " + pool, "rpm 4 in gone", "burst 5 in " + pool}, Why: "w", By: "ann"},
 		{Tenant: "acme/~session:x", TPM: &n, RPM: &none, Budgets: []string{"6 tokens per life"}, Until: &end, Why: "v", By: "ann"},
 		{Tenant: "acme/~session:z", Budgets: []string{"6 tokens per day"}, Why: "v", By: "ann"},
 		{Tenant: "acme/~session:later", Budgets: []string{"6 tokens per decade"}, Why: "v", By: "ann"},
 		{Tenant: "bob/~ann", TPM: &n},
 	})
 	bob, _ := s.TenantByName("bob")
-	if got := fmt.Sprint(bob.Weight, bob.Budgets, bob.LimitsIn(&s.Pools()[0]).RPM, len(bob.Pools)); got != "2.5 [{usd 20500000 month [0 0 0 0] true} {requests 9 life [0 0 0 0] false}] 3 1" {
+	if got := fmt.Sprint(bob.Weight, bob.Budgets, bob.LimitsIn(&s.Pools()[0]).RPM, len(bob.Pools)); got != "2.5 [{tokens 20 month [0 0 0 0] true} {requests 9 life [0 0 0 0] false}] 3 1" {
 		t.Errorf("bob has %s", got)
 	}
 	for key, want := range map[string]string{"weight": "override by ann (w)", "max_wait": ""} {
@@ -118,6 +118,50 @@ func TestOverrides_More(t *testing.T) {
 	}
 	if string(encode(plain.tenants)) != before || string(encode(s.WithOverrides(nil).tenants)) != before {
 		t.Error("the policy of the files is another one")
+	}
+}
+
+// TestOverrides_Unfit: what of an override does not fit the files any more does nothing and is told, and the rest is in force. A budget that replaces one
+// warns as that does, and refuses no more than it. What is laid is no reason to lay more.
+func TestOverrides_Unfit(t *testing.T) {
+	n, none := int64(7), int64(0)
+	soft := []Budget{{Unit: MicroUSD, Limit: 5, Per: Month, WarnAt: [4]int64{50}, Background: true}}
+	header := &Members{By: MemberBy{ByHeader, "X-User"}, Each: MemberLimits{Weight: 1}}
+	cfg := configOf([]string{"m"})
+	cfg.Prices = []ModelPrice{{Model: "m"}}
+	plain := mustBuild(t, cfg, tenant("acme", "k"), Tenant{Name: "bob", Budgets: soft, Members: header, Keys: []Key{{Hash: HashKey("kb")}}})
+	pool := plain.Pools()[0].Name
+	gone := []string{"tpm 5 in gone"}
+	for name, c := range map[string]struct {
+		o           Override
+		want, unfit string
+	}{
+		"pool":             {Override{Tenant: "acme", RPM: &none, Pools: append(gone, "rpm 3 in "+pool)}, "[] [{A {3 0 0 0 0 []}}] true", "override of acme: left out: There is no pool \"gone\" that tenant acme may use."},
+		"only a pool":      {Override{Tenant: "acme", Pools: gone}, "[] [] false", "override of acme: left out: There is no pool \"gone\" that tenant acme may use."},
+		"usd":              {Override{Tenant: "acme", Budgets: []string{"5 usd per month"}}, "[] [] false", "override of acme: left out: A budget in usd needs"},
+		"budget":           {Override{Tenant: "bob", Budgets: []string{"5 apples per month"}}, "[{usd 5 month [50 0 0 0] true}] [] false", "override of bob: left out: \"5 apples per month\" is no budget"},
+		"soft":             {Override{Tenant: "bob", Budgets: []string{"8 usd per month"}}, "[{usd 8000000 month [50 0 0 0] true}] [] false", ""},
+		"soft, as printed": {Override{Tenant: "bob", Budgets: []string{"8 tokens per day, then background"}}, "[{tokens 8 day [0 0 0 0] true}] [] false", ""},
+	} {
+		s := plain.WithOverrides([]Override{c.o})
+		got, _ := s.TenantByName(c.o.Tenant)
+		if text := fmt.Sprint(got.Budgets, got.Pools, got.Blocked != nil); text != c.want {
+			t.Errorf("%s: %s, want %s", name, text, c.want)
+		}
+		if text := strings.Join(s.Unfit(), "\n"); !strings.HasPrefix(text, c.unfit) || c.unfit == "" && text != "" {
+			t.Errorf("%s: unfit is %q, want %q", name, text, c.unfit)
+		}
+	}
+	laid := plain.WithOverrides([]Override{{Tenant: "bob", Budgets: []string{"8 tokens per day"}}, {Tenant: "bob/~header:x", TPM: &n}})
+	if complaint := laid.CheckOverride(&Override{Tenant: "bob", Budgets: []string{"9 usd per month"}}); complaint != "" {
+		t.Errorf("checked against another override: %s", complaint)
+	}
+	if complaint := laid.CheckOverride(&Override{Tenant: "bob", RPM: &n, Budgets: []string{}}); complaint == "" {
+		t.Error("no budgets are taken, and replace none")
+	}
+	bob, _ := laid.TenantByName("bob")
+	if bob.Members.Of("x", time.Time{}).TPM != 0 || bob.Members.Of("header:x", time.Time{}).TPM != 7 {
+		t.Error("an override of one member is another's")
 	}
 }
 

@@ -55,6 +55,7 @@ func (c checkCmd) Run(e *env) error {
 		r.Narrow(c.Tenant)
 	}
 	r.AtRuntime(&set)
+	r.Notes = append(r.Notes, snap.Unfit()...)
 	switch {
 	case c.Upstreams && (c.JSON || c.Effective):
 		return &usageError{"--upstreams goes with neither --json nor --effective"}

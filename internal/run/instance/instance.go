@@ -127,6 +127,7 @@ func (in *Instance) build(opt Options) (err error) {
 	if err != nil {
 		return err
 	}
+	in.over.unfit = func() []string { return in.Admission.Policy().Snapshot.Unfit() }
 	in.watch(snap)
 	if in.shared != nil {
 		in.shared.leaves = in.Admission.Leaving

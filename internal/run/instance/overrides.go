@@ -34,6 +34,7 @@ type overrides struct {
 	apply func([]tenants.Override) error
 	// adopt reads the files again with other tenants in place of some of theirs; nil where there are no files.
 	adopt func([]tenants.RuntimeTenant) error
+	unfit func() []string // what of the overrides in force does nothing; nil is nothing
 	log   *slog.Logger
 
 	mu      sync.Mutex // held for one look or change at a time
@@ -163,6 +164,11 @@ func (o *overrides) look(ctx context.Context) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	err := o.lookLocked(ctx)
+	if o.unfit != nil {
+		for _, what := range o.unfit() {
+			err = errors.Join(err, errors.New(what))
+		}
+	}
 	said := ""
 	if err != nil {
 		said = err.Error()
