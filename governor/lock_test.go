@@ -10,10 +10,9 @@ import (
 	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
-// ticking is a clock that goes on by 1 ms each time it is read, which is each time that the lock is taken.
+// ticking is a clock that goes on by 1 ms each time it is read, which is each time that the lock is taken. Its timers do not ring by themselves.
 type ticking struct {
-	SystemClock
-	now  time.Time
+	late
 	read func() // under the lock; may be nil
 }
 
@@ -39,7 +38,7 @@ func manyAndMembers(clock Clock, recorded bool) Config {
 // Who looks at very many lets others in meanwhile, also where calls are recorded.
 func TestLock_LooksLetOthersIn(t *testing.T) {
 	for _, recorded := range []bool{false, true} {
-		clock := &ticking{now: time.Unix(1_000_000, 0)}
+		clock := &ticking{late: late{now: time.Unix(1_000_000, 0)}}
 		g := must(t, manyAndMembers(clock, recorded))
 		for i := range 200 {
 			admitted(t, g, demand(fmt.Sprint("org/~m", i), 1)).Settle(Usage{Output: 1})
@@ -58,7 +57,7 @@ func TestLock_LooksLetOthersIn(t *testing.T) {
 
 // Whoever is decided on by a new configuration is told of after it, and what it puts in force is of the time when it does.
 func TestLock_AConfigurationIsToldBeforeItsCalls(t *testing.T) {
-	clock := &ticking{now: time.Unix(1_000_000, 0)}
+	clock := &ticking{late: late{now: time.Unix(1_000_000, 0)}}
 	cfg := manyAndMembers(clock, false)
 	var list []EventKind
 	var applied time.Time
