@@ -56,10 +56,10 @@ func (s serveCmd) Run(e *env) error {
 	defer signal.Stop(hangup)
 	var atRuntime atomic.Pointer[[]tenants.RuntimeTenant]
 	opt := tenants.Options{Env: e.vars, Flags: s.flags(), Store: store.Check, Runtime: func(cfg *tenants.Config) []tenants.RuntimeTenant {
-		if atRuntime.Load() == nil { // at the start, with what state_dir has
+		if atRuntime.Load() == nil { // because it is the first load, tenants are those that state_dir has
 			var set tenants.AtRuntime
 			if cfg.StateDir != "" {
-				set, _ = instance.AtRuntime(e.ctx, nil, cfg.StateDir, time.Now()) // whoever opens it says what is wrong
+				set, _ = instance.AtRuntime(e.ctx, nil, cfg.StateDir, time.Now()) // an error is told by the instance, which reads it too
 			}
 			atRuntime.Store(&set.Tenants)
 		}
@@ -147,7 +147,7 @@ func serve(e *env, from source, demoLoad bool) (err error) {
 	if err := p.build(e.ctx, snap, from.demo != nil); err != nil {
 		return err
 	}
-	debug.FreeOSMemory() // what files became on the way to a policy is as much as the policy
+	debug.FreeOSMemory() // because reading the files took as much memory again as the policy has
 	dataTLS, err := p.certificate("tls", cfg.TLS, "h2", "http/1.1")
 	if err != nil {
 		return err

@@ -192,12 +192,13 @@ func (e *Estimator) Unreported(now time.Time, name string, s Size, text int64) {
 	defer e.mu.Unlock()
 	for k, weight := range s.gathered() {
 		l := &m.ratios[k]
-		has := cmp.Or(e.peers.ratio(name, Kind(k)), unit)
-		ratio := has
+		untaught := cmp.Or(e.peers.ratio(name, Kind(k)), unit)
+		ratio := untaught
 		if Kind(k) == s.mostly() {
 			ratio = max(ratio, least)
 		}
-		if has = cmp.Or(l.value.Load(), has); weight > 0 && has < ratio {
+		has := cmp.Or(l.value.Load(), untaught)
+		if weight > 0 && has < ratio {
 			l.learnLocked(now, ratio, weight, e.evenly)
 		}
 	}

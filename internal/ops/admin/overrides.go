@@ -168,7 +168,9 @@ func (k *atRuntime[T]) find(list []T, name string) int {
 // set puts next in force, unless what is there does the same. It returns what is in force then.
 func (k *atRuntime[T]) set(a *API, r *http.Request, next T) (now T, status int, changed bool, err error) {
 	err = a.Overrides.Change(r.Context(), func(set *tenants.AtRuntime) error {
-		now, status, changed = next, http.StatusOK, true
+		now = next
+		status = http.StatusOK
+		changed = true
 		list := k.of(set)
 		at := k.find(*list, k.name(&next))
 		if at < 0 {
