@@ -36,8 +36,8 @@ type SharedCall struct {
 	spend  Spend
 	limits []*SharedLimits
 
-	decided chan struct{} // closed with the decision
-	most    time.Time     // until when calls that asked before it may extend its wait
+	answer waiter    // for the decision
+	most   time.Time // until when calls that asked before it may extend its wait
 
 	state consulted
 	since time.Time // since when it is its turn: when it asked, or the calls before it were last answered
@@ -60,52 +60,21 @@ type Take struct {
 // OfBudget reports whether the limit is a budget, of which less will do if that is all that is left.
 func (t *Take) OfBudget() bool { return t.budget != nil }
 
-// consult asks the store and waits for the answer, at most askWait once it is the call's turn. Its
-// turn comes no later than most.
-func (w *walk) consult(s Spend, most time.Time) *SharedCall {
-	b := w.holds
-	w.now = w.g.clock.Now()
-	c := &SharedCall{g: w.g, holds: b, spend: s, decided: make(chan struct{}), since: w.now, most: most}
+// consult asks the store about a call, whose turn to be answered comes no later than most.
+func (c *call) consult(s Spend, most time.Time) *SharedCall {
+	b := c.holds
+	asked := &SharedCall{g: c.g, holds: b, spend: s, since: c.now, most: most}
 	for i := range b.chain {
 		if b.chain[i].own.speaks() {
-			c.limits = append(c.limits, &b.chain[i].own.sharing.handle)
+			asked.limits = append(asked.limits, &b.chain[i].own.sharing.handle)
 		}
 	}
-	if len(c.limits) == 0 { // there is nothing to ask about
-		c.let(w.now, nil)
-		return c
+	if len(asked.limits) == 0 { // there is nothing to ask about
+		asked.let(c.now, nil)
+	} else {
+		c.g.changes.askFor(asked)
 	}
-	w.g.changes.askFor(c)
-	for c.state == asking {
-		wait := c.since.Add(askWait).Sub(w.now)
-		if wait <= 0 {
-			c.state = lost
-			break
-		}
-		heard := false
-		w.now = w.g.aside(func() { heard = w.hears(c, wait) })
-		if heard && c.state == asking {
-			c.state = left
-		}
-	}
-	return c
-}
-
-// hears waits without the lock for the answer to a call, at most for wait. It reports whether the call is decided,
-// or nobody waits for it any more.
-func (w *walk) hears(c *SharedCall, wait time.Duration) bool {
-	late := make(chan struct{})
-	timer := w.g.clock.AfterFunc(wait, func() { close(late) })
-	defer timer.Stop()
-	select {
-	case <-c.decided:
-		return true
-	case <-late:
-		return false
-	case <-w.ctx.Done():
-	case <-w.g.drained:
-	}
-	return true
+	return asked
 }
 
 // Next says that calls that had asked before this one have just been answered.
@@ -221,5 +190,5 @@ func (c *SharedCall) Lose() {
 
 func (c *SharedCall) decide(state consulted) {
 	c.state = state
-	close(c.decided)
+	c.answer.wake()
 }

@@ -49,25 +49,25 @@ func (t *belief) cost(c limits.Cost) limits.Cost {
 
 // bound bounds a call of which its tenant tells by what its pool and the limits of its chain let a call take, and by what is left of their
 // budgets.
-func (w *walk) bound() {
-	b := w.holds
+func (c *call) bound() {
+	b := c.holds
 	cost := b.cost
-	for k, most := range largest(&w.pool.cfg) {
+	for k, most := range largest(&c.pool.cfg) {
 		cost[k] = min(cost[k], most)
 	}
 	left := Spend{maxUse, 1, maxUse}
 	if !b.shadow { // limits that are not enforced bound nothing
 		for i := range b.chain {
-			b.chain[i].own.bound(w.now, &cost, &left)
+			b.chain[i].own.bound(c.now, &cost, &left)
 		}
 	}
 	cost[limits.Tokens] = min(cost[limits.Tokens], cost[limits.Input]+cost[limits.Output])
-	usd := w.req.mostUSD()
+	usd := c.req.mostUSD()
 	if cost[limits.Tokens] < b.cost[limits.Tokens] {
 		usd = muldiv.Floor(usd, cost[limits.Tokens], b.cost[limits.Tokens])
 	}
 	b.cost = cost
-	b.belief = belief{by: w.tenant.name, most: left, each: cost}
+	b.belief = belief{by: c.tenant.name, most: left, each: cost}
 	b.belief.most = b.belief.spend(Spend{cost[limits.Tokens], 1, usd})
 }
 

@@ -21,22 +21,22 @@ type commitment struct {
 const commitRetry = time.Minute
 
 // commit holds the most that a Request that is BudgetsOnly may take of all budgets, or of none.
-func (w *walk) commit() (rej *Refusal) {
-	w.open(limits.Cost{})
-	b := w.holds
-	b.price = w.req.Price
+func (c *call) commit() (rej *Refusal) {
+	c.open(limits.Cost{})
+	b := c.holds
+	b.price = c.req.Price
 	b.exact = true
-	rej, _ = w.g.spendFrom(b, w.now, w.pool.most(&w.req))
+	rej, _ = c.g.spendFrom(b, c.now, c.pool.most(&c.req))
 	if rej == nil {
-		rej = w.pool.holdShares(w.now, w.access.seat, b)
+		rej = c.pool.holdShares(c.now, c.access.seat, b)
 	}
 	if rej != nil {
-		w.leave()
+		c.leave()
 		return rej
 	}
-	c := &commitment{state: leaseState{seat: w.access.seat, id: w.req.ID, holds: b, input: w.req.Input, since: w.now}}
-	c.state.course.kind = kindOf(w.tenant, &w.req)
-	w.lease = Lease{g: w.g, pool: w.pool.pool, commitment: c, Would: b.would}
+	m := &commitment{state: leaseState{seat: c.access.seat, id: c.req.ID, holds: b, input: c.req.Input, since: c.now}}
+	m.state.course.kind = kindOf(c.tenant, &c.req)
+	c.lease = Lease{g: c.g, pool: c.pool.pool, commitment: m, Would: b.would}
 	return nil
 }
 

@@ -127,11 +127,13 @@
 //	measure.mu              the meter of a pool's shares
 //	eventQueue.mu           events that are to be delivered
 //
-// None is held while waiting, or while an Observer, an Interrupt or a Journal is called; only on a timeline the Journal is
+// None is held while waiting, or while an Observer, an Interrupt or a Journal is called; only where calls are recorded the Journal is
 // asked within the instant, because its answer is part of the decision. What goes over all tenants gives the lock back after each few
-// (breathe), on a timeline only those who look (blink). A panic under the lock keeps it. A test (internal/test/arch) holds the code against this.
+// (breathe), where calls are recorded only those who look (blink). A panic under the lock keeps it. A test (internal/test/arch) holds the code against this.
 //
-// There are five timers for each pool, and no goroutines of this package's own.
+// A call is a value with a stage (call.go). It goes on as far as it can when it asks, and again when it is woken: by whoever makes room for
+// it, or at a time. All times are on one agenda (timeline.go), for the first of which there is a timer. There are no goroutines of this
+// package's own.
 //
 // What tenants had of a pool, and what they were entitled to, is measured once a second by
 // package fairness, from the scheduler's own counters. These are copied under the
@@ -142,11 +144,10 @@
 // An Observer is told of each decision and each end, of configurations and of cuts, as
 // values. Whatever shows, counts or writes down what happens does it from there; this package
 // does not. Of what happens under the lock an event is queued, and delivered when that is free
-// (eventqueue.go). A governor that is Recorded lives on a timeline (timeline.go), so that what its
+// (eventqueue.go). A governor that is Recorded has an exact timeline, so that what its
 // Observer is told is enough to make the same decisions again: an instant lasts as long as the lock is held,
-// each call walks as a coroutine, and no two things happen at the same time. That is not possible
-// with other processes: what they leave of a limit comes from outside, and calls wait for it within
-// their walk. A governor that is Detailed reports as much, call by call in order, and decides as it would
+// and no two are at the same time. That is not possible
+// with other processes, because no event tells what they leave of a limit. A governor that is Detailed reports as much, call by call in order, and decides as it would
 // without.
 //
 // # What it is not

@@ -103,7 +103,7 @@ func (e Ending) String() string { return endingNames[e] }
 // queueDetail queues an event that only detailed governors report, as of now.
 func (g *Governor) queueDetail(e Event) {
 	if g.detailed {
-		e.At = g.clock.Now()
+		e.At = g.line.now
 		g.events.add(e)
 	}
 }
@@ -119,13 +119,13 @@ func (g *Governor) tellStart(cfg *Config) {
 }
 
 // told is the decision on a call, for the Observer.
-func (w *walk) told(rej *Refusal) Event {
-	e := Event{Kind: EventAdmitted, Call: w.req.call, Request: w.req.Record(), Waited: w.lease.Waited, Refused: w.lease.Would, Upstream: w.upstream}
-	if rej != nil {
+func (c *call) told() Event {
+	e := Event{Kind: EventAdmitted, Call: c.req.call, Request: c.req.Record(), Waited: c.lease.Waited, Refused: c.lease.Would, Upstream: c.upstream}
+	if c.rej != nil {
 		e.Kind = EventRefused
-		e.Waited = rej.Waited
-		e.Refused = rej
+		e.Waited = c.rej.Waited
+		e.Refused = c.rej
 	}
-	e.At = w.began.Add(e.Waited)
+	e.At = c.began.Add(e.Waited)
 	return e
 }

@@ -55,7 +55,7 @@ func (g *Governor) Explain(req Request) (Forecast, bool) {
 
 // prospect is a call that is not made, but could be.
 type prospect struct {
-	walk
+	call
 	maxWait time.Duration
 }
 
@@ -64,7 +64,7 @@ type prospect struct {
 func (g *Governor) foretell(now time.Time, req Request, o Forecast) (Forecast, bool) {
 	req.Input = bounded(req.Input)
 	req.Output = bounded(req.Output)
-	p := &prospect{walk: walk{g: g, req: req, now: now}}
+	p := &prospect{call: call{g: g, req: req, now: now}}
 	p.spot = g.table.find(now, &p.req)
 	if p.tenant == nil {
 		return o, false
@@ -204,7 +204,7 @@ func (p *prospect) foretellPool(o *Forecast) {
 		Most: placement.PoolCost(pool.weights.holdCost(&p.req)), MaxWait: p.maxWait,
 		Via: pool.upstreams.MaskOf(p.req.Listed, p.req.Via), Conversation: p.req.Conversation,
 	}
-	p.place(&call)
+	p.rank(&call)
 	o.Run = pool.remaining(pool.expect(p.tenant, seat, &p.req, &call), 0, 0, float64(pool.speed)/1000)
 	if rej := pool.refusalInOutage(p.now, p.tenant.name, &call); rej != nil {
 		o.refuse(rej)

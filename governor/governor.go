@@ -11,7 +11,6 @@ import (
 
 // Governor admits calls. It is safe for concurrent use.
 type Governor struct {
-	clock   Clock
 	zone    *time.Location
 	journal Journal  // nil = it forgets
 	shared  bool     // the pools' limits
@@ -21,7 +20,8 @@ type Governor struct {
 
 	events   *eventQueue
 	detailed bool          // somebody listens, to all that is told
-	line     *timeline     // nil = it is not recorded
+	recorded bool          // what is told has one order, and what is decided follows from it
+	line     *timeline     // of which the lock guards all
 	drained  chan struct{} // closed by Drain
 
 	applying sync.Mutex // one Apply at a time
@@ -42,36 +42,32 @@ func New(cfg Config) (*Governor, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
+	clock := cfg.Clock
+	if clock == nil {
+		clock = SystemClock{}
+	}
 	g := &Governor{
-		clock: cfg.Clock, zone: cfg.Zone, journal: cfg.Journal, shared: cfg.Shared, events: newEventQueue(cfg.Observer), drained: make(chan struct{}),
+		zone: cfg.Zone, journal: cfg.Journal, shared: cfg.Shared, sharedLimits: cfg.SharedLimits, sharedSlots: cfg.SharedSlots, recorded: cfg.Recorded,
+		events: newEventQueue(cfg.Observer), line: newTimeline(clock, cfg.Recorded), drained: make(chan struct{}),
 		spare: sync.Pool{New: func() any { return &holds{} }},
 		pools: map[string]*pool{}, tenants: map[string]*tenant{},
 	}
-	if g.clock == nil {
-		g.clock = SystemClock{}
-	}
 	g.detailed = g.events.listened() && (cfg.Detailed || cfg.Recorded)
-	g.sharedLimits = cfg.SharedLimits
-	g.sharedSlots = cfg.SharedSlots
 	if cfg.SharedLimits || cfg.SharedSlots {
 		g.changes = newChanges(g)
 		if cfg.Past != nil {
 			g.changes.past = newTally(g.zone, cfg.Past)
 		}
 	}
-	if cfg.Recorded {
-		g.line = newTimeline(g.clock)
-		g.line.ring = func() {
-			g.mu.Lock()
-			g.line.armed = time.Time{}
-			g.line.catchUp()
-			g.unlock()
-		}
-		g.clock = g.line
+	g.line.ring = func() {
+		g.mu.Lock()
+		g.line.armed = time.Time{}
+		g.line.catchUp()
+		g.unlock()
 	}
 	if cfg.Past != nil {
 		cfg.Past.Cut()
-		cfg.Past.Uses.advance(g.clock.Now())
+		cfg.Past.Uses.advance(g.line.now)
 		g.calls = cfg.Past.last
 	}
 	g.tally = newTally(g.zone, cfg.Past)
@@ -84,7 +80,7 @@ func New(cfg Config) (*Governor, error) {
 
 // begin puts the first configuration in force, and books the past.
 func (g *Governor) begin(cfg *Config) {
-	now := g.clock.Now()
+	now := g.line.now
 	r := &recall{tally: g.tally, starting: true}
 	if cfg.Past != nil {
 		r.shares = cfg.Past.Shares
@@ -100,44 +96,6 @@ func (g *Governor) begin(cfg *Config) {
 			p.escrow.Recalled(now)
 		}
 	}
-}
-
-// Acquire asks for one call: the tenant's own limits first, then the budgets, then
-// the pool's share, all or nothing. It waits for limits and share, in all up to
-// the tenant's MaxWait or what the request allows; what a
-// budget has no room for is refused at once. A deadline of ctx is a MaxWait, too: a call
-// whose turn comes later is refused at once. The lease it returns
-// must be ended by Settle or Release; the first of them counts.
-//
-// The error is a [*Refusal], which is an [ErrRefused]. If ctx has ended, it is ctx's error as well.
-//
-// It takes no allocation when nobody waits.
-func (g *Governor) Acquire(ctx context.Context, req Request) (Lease, error) {
-	if until, ok := ctx.Deadline(); ok {
-		req.waitUntil(until)
-	}
-	lease, rej := g.acquire(ctx, &req)
-	if rej == nil {
-		return lease, nil
-	}
-	if over := endOf(ctx); over != nil {
-		rej = rej.Abandoned(over)
-	}
-	return lease, rej
-}
-
-func (g *Governor) acquire(ctx context.Context, req *Request) (Lease, *Refusal) {
-	if g.line != nil {
-		return g.ask(ctx, *req)
-	}
-	w := walk{g: g, ctx: ctx, req: *req, began: g.beginning(req)}
-	g.mu.Lock()
-	rej := w.decide()
-	g.unlock()
-	if g.events.listened() {
-		g.events.tell(w.told(rej))
-	}
-	return w.lease, rej
 }
 
 // endOf is the error of a context that has ended, which may notice its deadline a moment late.
@@ -188,8 +146,8 @@ func (g *Governor) Drain() {
 		return
 	}
 	close(g.drained)
-	if g.line != nil {
-		g.line.drain()
+	for _, p := range g.line.inOrder() {
+		p.wake()
 	}
 	g.queueDetail(Event{Kind: EventDrained})
 }

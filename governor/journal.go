@@ -55,31 +55,27 @@ func (c *Charge) split() {
 	c.Pool[escrow.Output] = c.Pool[escrow.Tokens] - c.Pool[escrow.Input]
 }
 
-// keepStart journals the admission of the call, which began then and is booked at so much, and gives
-// it its lease. If that fails the call is taken back whole: a call that nobody will remember must not reach
+// keepStart journals the admission of the call. If that fails the call is taken back whole: a call that nobody will remember must not reach
 // the provider.
-func (w *walk) keepStart(began time.Time, h escrow.Handle, booked escrow.Cost) *Refusal {
-	b := w.holds
-	w.lease = Lease{g: w.g, pool: w.pool.pool, handle: h, before: Booked{bounded(w.req.Booked.Input), bounded(w.req.Booked.Output)}, Would: b.would}
-	if w.g.journal == nil {
-		return nil
-	}
+func (c *call) keepStart() {
+	b := c.holds
+	booked := c.start.booked
 	b.logged = booked[escrow.Tokens]
 	r := Record{
-		Kind: RecordAdmitted, Call: b.call, Tenant: b.books, Pool: w.pool.name,
-		Held: b.at, Began: began, Booked: Charge{booked, b.cost, b.spend},
+		Kind: RecordAdmitted, Call: b.call, Tenant: b.books, Pool: c.pool.name,
+		Held: b.at, Began: c.start.at, Booked: Charge{booked, b.cost, b.spend},
 	}
 	var err error
-	now := w.g.aside(func() { err = w.g.journal.Append(r) })
+	now := c.g.aside(func() { err = c.g.journal.Append(r) })
 	if err == nil {
-		return nil
+		return
 	}
 	b.call = 0
-	if e, ok := w.lease.endNow(now, Usage{}, 0, EndReleased); ok && w.g.events.listened() {
-		w.g.events.add(e.told(w.pool.pool, Usage{}, EndReleased))
+	if e, ok := c.lease.endNow(now, Usage{}, 0, EndReleased); ok && c.g.events.listened() {
+		c.g.events.add(e.told(c.pool.pool, Usage{}, EndReleased))
 	}
-	w.lease = Lease{}
-	return refuseUnkept(w.tenant.name, w.pool.name)
+	c.lease = Lease{}
+	c.rej = refuseUnkept(c.tenant.name, c.pool.name)
 }
 
 // endRecord is the record of a call's end; the zero Record if the journal does not know the call.

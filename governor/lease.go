@@ -79,7 +79,7 @@ func (l *Lease) end(u Usage, requests int64, how Ending) bool {
 		g.unlock()
 		return false
 	}
-	if g.line != nil {
+	if g.recorded {
 		g.aside(func() { e.keep(g.journal) }) // within the instant, as the start
 		if g.events.listened() {
 			g.events.add(e.told(l.pool, u, how))

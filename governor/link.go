@@ -25,7 +25,7 @@ type inLine struct {
 }
 
 func newInLine() *inLine {
-	w := &inLine{waiter: *newWaiter()}
+	w := &inLine{}
 	w.place.Caller = &w.waiter
 	return w
 }

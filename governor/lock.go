@@ -8,34 +8,26 @@ import (
 // One lock guards all that is decided by. Whatever the package exports takes it once, does everything under it, and gives it back; what
 // is below takes it for granted. To wait, to write and to call what is not of this package, it is given back.
 
-// lock takes the lock, and returns the time. On a timeline that begins an instant.
+// lock takes the lock, begins an instant, and returns its time.
 func (g *Governor) lock() time.Time {
 	g.mu.Lock()
-	if g.line != nil {
-		return g.line.begin()
-	}
-	return g.clock.Now()
+	return g.line.begin()
 }
 
 // look is lock for those who change nothing that is decided by.
 func (g *Governor) look() time.Time {
 	g.mu.Lock()
-	if g.line != nil {
-		return g.line.catchUp()
-	}
-	return g.clock.Now()
+	return g.line.catchUp()
 }
 
-// unlock gives the lock back, and delivers the events that were queued under it. What follows of them on a timeline happens first. Deferred,
+// unlock gives the lock back, and delivers the events that were queued under it. What follows in the instant happens first. Deferred,
 // it keeps the lock in a panic, as those do that do not defer it: nobody goes on by books that may be written by half.
 func (g *Governor) unlock() {
 	if cause := recover(); cause != nil {
 		panic(cause)
 	}
-	if g.line != nil {
-		g.line.follow()
-		g.line.arm()
-	}
+	g.line.follow()
+	g.line.arm()
 	queued := g.events.fresh
 	g.events.fresh = false
 	g.mu.Unlock()
@@ -44,17 +36,17 @@ func (g *Governor) unlock() {
 	}
 }
 
-// aside gives the lock back while something is done, which is to wait, to write or to take long; on a timeline it is done within the
+// aside gives the lock back while something is done, which is to write or to take long; where calls are recorded it is done within the
 // instant. It returns the time at which the lock is held again, at which all may be different.
-func (g *Governor) aside(do func()) time.Time {
-	if g.line != nil {
+func (g *Governor) aside(do func()) (now time.Time) {
+	if g.recorded {
 		do()
 		return g.line.now
 	}
 	g.unlock()
-	defer g.mu.Lock()
+	defer func() { now = g.lock() }()
 	do()
-	return g.clock.Now()
+	return now
 }
 
 // stride is how much of something long is done in one hold of the lock.
@@ -68,7 +60,7 @@ func (g *Governor) breathe(i int, now time.Time) time.Time {
 	return now
 }
 
-// blink is breathe under look. On a timeline it ends the look and begins another, because nothing is decided by what is seen.
+// blink is breathe under look. It ends the look and begins another, because nothing is decided by what is seen.
 func (g *Governor) blink(i int, now time.Time) time.Time {
 	if i%stride != stride-1 {
 		return now
@@ -80,11 +72,5 @@ func (g *Governor) blink(i int, now time.Time) time.Time {
 
 // after has something done under the lock when d has passed.
 func (g *Governor) after(d time.Duration, do func(now time.Time)) Timer {
-	if g.line != nil {
-		return g.line.AfterFunc(d, func() { do(g.line.now) })
-	}
-	return g.clock.AfterFunc(d, func() {
-		do(g.lock())
-		g.unlock()
-	})
+	return g.line.AfterFunc(d, func() { do(g.line.now) })
 }

@@ -79,7 +79,7 @@ func (s *SharedPool) Alone(now time.Time, nodes int) {
 		p.slots.Configure(p.slotRules())
 		p.slots.Narrow()
 	}
-	p.noteOutage(now)
+	s.g.noteOutage(p, now)
 	until := &p.rates.aloneUntil[s.pair]
 	if !p.pairCutOff(now, s.pair) || now.Before(until.Add(-aloneAgain)) {
 		return

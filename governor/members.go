@@ -39,7 +39,7 @@ type member struct {
 	until  time.Time // when its configuration changes by itself; the zero time is never
 }
 
-// view is a tenant or team, or a member of one. A member is made if it is new. If a pool is named, it gets a leaf there for a walk, and stays until
+// view is a tenant or team, or a member of one. A member is made if it is new. If a pool is named, it gets a leaf there for a call, and stays until
 // that has passed.
 func (tb *table) view(now time.Time, name string, pool string) *tenantView {
 	if v := tb.tenants[name]; v != nil {
@@ -111,7 +111,7 @@ func (v *tenantView) member(now time.Time, called string, pool string) *tenantVi
 	m.seen = now
 	if p := c.of.table.pools[pool]; p != nil {
 		m.sit(p)
-		m.walks++
+		m.underway++
 	}
 	return m.tenantView
 }
@@ -214,10 +214,10 @@ func (m *member) node() escrow.Node {
 	return escrow.Node{Weight: m.cfg.Weight, Credit: m.cfg.Credit, Below: m.cfg.Bands(), Joined: true}
 }
 
-// passed says that a walk by a view, which knows a pool, is over.
+// passed says that a call by a view, which knows a pool, is decided.
 func (v *tenantView) passed() {
 	if v.index < 0 {
-		v.walks--
+		v.underway--
 	}
 }
 
@@ -226,7 +226,7 @@ func (c *roster) forget(now time.Time) {
 	for range min(forgetStride, len(c.list)) {
 		c.sweep = (c.sweep + 1) % len(c.list)
 		m := c.list[c.sweep]
-		if now.Sub(m.seen) <= 2*escrow.Window || m.walks > 0 || !m.idle(now, now.Sub(m.seen) > terms.MemberLife) || !m.rises(now) {
+		if now.Sub(m.seen) <= 2*escrow.Window || m.underway > 0 || !m.idle(now, now.Sub(m.seen) > terms.MemberLife) || !m.rises(now) {
 			continue
 		}
 		delete(c.named, m.called)

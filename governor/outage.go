@@ -12,28 +12,21 @@ import (
 // says how much of its shared limits it may hand out. They are refused at once, so that they go elsewhere:
 // a gateway that let them wait would collect the callers of all others.
 type outage struct {
-	begun chan struct{} // closed during an outage
-	timer Timer         // when the rates last granted expire; nil before the first grant
-}
-
-func (o *outage) on() bool {
-	select {
-	case <-o.begun:
-		return true
-	default:
-		return false
-	}
+	on    bool
+	timer Timer // when the rates last granted expire; nil before the first grant
 }
 
 // noteOutage begins or ends an outage. Call it whenever something is heard of grants, or is not.
-func (p *pool) noteOutage(now time.Time) {
-	lost := p.lostAll(now)
-	switch {
-	case lost == p.outage.on():
-	case lost:
-		close(p.outage.begun)
-	default:
-		p.outage.begun = make(chan struct{})
+func (g *Governor) noteOutage(p *pool, now time.Time) {
+	was := p.outage.on
+	p.outage.on = p.lostAll(now)
+	if was || !p.outage.on {
+		return
+	}
+	for _, c := range g.line.inOrder() {
+		if c.pool.pool == p {
+			c.wake()
+		}
 	}
 }
 
@@ -57,7 +50,7 @@ func (p *pool) lostAll(now time.Time) bool {
 
 // expectGrant looks for an outage when the rates that have just been granted expire.
 func (g *Governor) expectGrant(p *pool, now time.Time) {
-	p.noteOutage(now)
+	g.noteOutage(p, now)
 	expires := time.Duration(GrantLasts)
 	for i, allowed := range p.rates.allowed {
 		if p.rated(i) && !allowed.IsZero() {
@@ -68,7 +61,7 @@ func (g *Governor) expectGrant(p *pool, now time.Time) {
 		p.outage.timer.Reset(expires)
 		return
 	}
-	p.outage.timer = g.after(expires, p.noteOutage)
+	p.outage.timer = g.after(expires, func(now time.Time) { g.noteOutage(p, now) })
 }
 
 // CutOff reports whether no pool can admit anything, because nobody says how much of its limits it may hand
@@ -77,14 +70,14 @@ func (g *Governor) CutOff() bool {
 	g.look()
 	defer g.unlock()
 	pools := g.table.inOrder.pools
-	return len(pools) > 0 && !slices.ContainsFunc(pools, func(p *poolView) bool { return !p.outage.on() })
+	return len(pools) > 0 && !slices.ContainsFunc(pools, func(p *poolView) bool { return !p.outage.on })
 }
 
 // refusalInOutage returns the refusal of a call that may wait for so long, if the pool admits nothing
 // in that time; else nil.
 func (p *pool) refusalInOutage(now time.Time, tenant string, call *escrow.Call) *Refusal {
 	tooLong := p.lossLasts(now) > max(call.MaxWait, refusal.LossRetry)
-	if !p.outage.on() && !(tooLong && p.dry(now)) {
+	if !p.outage.on && !(tooLong && p.dry(now)) {
 		return nil
 	}
 	rej := refuseLost(tenant)

@@ -42,7 +42,7 @@ type pool struct {
 func newPool(name string) *pool {
 	return &pool{
 		name: name, learned: newLearned(), tree: tree{present: map[nodeName]*node{}}, seats: map[*tenant]*seat{},
-		outage: outage{begun: make(chan struct{})}, measure: measure{view: &treeView{tree: fairness.NewTree()}},
+		measure: measure{view: &treeView{tree: fairness.NewTree()}},
 	}
 }
 

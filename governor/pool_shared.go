@@ -301,7 +301,7 @@ func (s *SharedPool) Stop(now time.Time) {
 	for k := range escrow.Axis(escrow.Rolling) {
 		p.escrow.Allow(now, k, escrow.Allowance{Since: now, Until: now, Spent: p.escrow.Spent(k)})
 	}
-	p.noteOutage(now)
+	s.g.noteOutage(p, now)
 	s.g.pump(p, now)
 }
 
@@ -325,8 +325,8 @@ func (s *SharedPool) Learns(until time.Time, forgot bool) {
 	if p := s.find(); p != nil {
 		p.rates.learning = until
 		p.rates.forgot = forgot
-		p.rates.learned = s.g.clock.Now()
-		p.noteOutage(p.rates.learned)
+		p.rates.learned = s.g.line.now
+		s.g.noteOutage(p, p.rates.learned)
 	}
 }
 

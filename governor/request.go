@@ -59,10 +59,6 @@ type Request struct {
 	// Interrupt, if set, ends the call early: see Governor.Interrupt.
 	Interrupt Interrupter
 
-	// Asked is when the call asks, if the caller has just read the machine's clock. It may be zero, and counts only if it is of the
-	// last 50 ms. A governor that is Recorded has a clock of its own.
-	Asked time.Time
-
 	call uint64 // its number, if the governor is detailed
 }
 
@@ -175,7 +171,6 @@ func (r *Request) mostUSD() int64 { return r.Price.Most(r.Input, r.Output, r.Tie
 func (r *Request) Record() Request {
 	out := *r
 	out.Interrupt = nil
-	out.Asked = time.Time{}
 	if r.MaxWait != nil {
 		wait := *r.MaxWait
 		out.MaxWait = &wait

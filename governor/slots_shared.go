@@ -89,7 +89,7 @@ func (s *SharedSlots) Alone(now time.Time) {
 // heard passes on that grants have come, or that none will.
 func (s *SharedSlots) heard(now time.Time) {
 	s.p.grants.hear()
-	s.p.noteOutage(now)
+	s.g.noteOutage(s.p, now)
 }
 
 // Rest reports whether nobody needs to speak for the pool any more: nothing of it is divided, or it

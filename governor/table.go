@@ -62,14 +62,14 @@ type access struct {
 
 // tenant is the state of a tenant or team, which lives on from table to table.
 type tenant struct {
-	name   string
-	since  time.Time   // when a configuration first had it
-	left   time.Time   // when a configuration first lacked it; for Apply alone
-	all    *changes    // for its limits; nil if these are not shared
-	roster *roster     // its members; nil if it never had any
-	walks  int         // of a member, those on their way
-	view   *tenantView // of the last table that has it
-	load   load        // of a member
+	name     string
+	since    time.Time   // when a configuration first had it
+	left     time.Time   // when a configuration first lacked it; for Apply alone
+	all      *changes    // for its limits; nil if these are not shared
+	roster   *roster     // its members; nil if it never had any
+	underway int         // of a member, those on their way
+	view     *tenantView // of the last table that has it
+	load     load        // of a member
 
 	// Its limits are made when the first call comes, because of many tenants most do not call. They are never given up.
 	over *ownLimits            // over all pools
@@ -168,7 +168,7 @@ func (g *Governor) tenantChanges() *changes {
 // newTable finds or makes the pools and tenants of a configuration. Those of a known name keep
 // their state.
 func (g *Governor) newTable(now time.Time, cfg Config) *table {
-	tb := &table{number: 1, zone: g.zone, at: now, recorded: g.line != nil, pools: map[string]*poolView{}, tenants: make(map[string]*tenantView, len(cfg.Tenants))}
+	tb := &table{number: 1, zone: g.zone, at: now, recorded: g.recorded, pools: map[string]*poolView{}, tenants: make(map[string]*tenantView, len(cfg.Tenants))}
 	if before := g.table; before != nil { // only an Apply changes it
 		tb.number = before.number + 1
 	}

@@ -79,8 +79,8 @@ func (p *pool) limit(now time.Time) {
 		p.set = rules
 	}
 	p.slots.Narrow()
-	if p.outage.on() { // limits that are gone are asked for no more, so nothing else would end it
-		p.noteOutage(now)
+	if p.outage.on { // limits that are gone are asked for no more, so nothing else would end it
+		p.outage.on = p.lostAll(now)
 	}
 }
 

@@ -5,53 +5,53 @@ import (
 	"time"
 )
 
-// timeline makes everything that a governor decides a function of what it is told, and when.
-// Whoever keeps what it was told can have the same decided again, or see what another configuration
-// would have decided. See Config.Recorded.
+// timeline is the governor's time. There is one instant after the other. In each of them one thing is told (a call asks, ends, leaves, …),
+// and everything that follows from it happens, including that calls go on which are woken, before the next one begins. What is set for a
+// time happens at exactly that time, however late the machine is: before anything is told, what was due by then is caught up with.
 //
-// Without a timeline, calls walk through their limits concurrently, timers fire when the machine
-// gets to it, and a woken call runs when a core is free: in which order they reach a lock is up to
-// chance. With it there is one instant after the other, and no two at the same time. In each
-// instant one thing is told (a call asks, ends, leaves, …), and everything that follows from it
-// happens, including the walks of calls that are woken, before the next one begins. Timers fire at
-// exactly the time for which they were set, however late the machine is: before anything is told,
-// what was due by then is caught up with. So time on the timeline is exact, and only what is told
-// takes its time from the real clock.
+// Where it is exact, no two instants are at the same time, and the wall clock being set makes no difference. So everything that a governor
+// decides is a function of what it is told, and when, and whoever keeps that can have the same decided again, or see what another
+// configuration would have decided. See Config.Recorded.
 type timeline struct {
 	clock  Clock // the real one
+	exact  bool
 	origin time.Time
 	ring   func() // the alarm's function
 
 	now    time.Time // the instant
 	agenda agenda
-	set    uint64   // timers set so far, to order those of the same time
-	ready  []*fiber // woken, in that order
-	runs   *fiber   // the call that walks now; nil between walks
-	parked map[*fiber]struct{}
+	set    uint64    // timers set so far, to order those of the same time
+	ready  []*parked // woken, in that order
+	parked map[*parked]struct{}
 	told   time.Time // the last instant in which something was told
-	drains bool
-	alarm  Timer // real timer for the first entry of agenda
+	alarm  Timer     // real timer for the first entry of agenda
 	armed  time.Time
 }
 
-func newTimeline(clock Clock) *timeline {
+func newTimeline(clock Clock, exact bool) *timeline {
 	now := clock.Now()
-	return &timeline{clock: clock, origin: now, now: now, parked: map[*fiber]struct{}{}}
+	return &timeline{clock: clock, exact: exact, origin: now, now: now, parked: map[*parked]struct{}{}}
 }
-
-// Now is the instant, as a Clock.
-func (t *timeline) Now() time.Time { return t.now }
 
 func (t *timeline) moveTo(now time.Time) { t.now = later(t.now, now) }
 
-// real is the time by the real clock: the origin, plus what has passed since by the monotonic
-// reading. So the wall clock being set makes no difference.
-func (t *timeline) real() time.Time { return t.origin.Add(t.clock.Now().Sub(t.origin)) }
+// real is the time by the real clock. An exact one is the origin, plus what has passed since by the monotonic reading.
+func (t *timeline) real() time.Time {
+	now := t.clock.Now()
+	if t.exact {
+		return t.origin.Add(now.Sub(t.origin))
+	}
+	return now
+}
 
 // begin begins an instant in which something is told.
 func (t *timeline) begin() time.Time {
-	t.told = later(t.told.Add(1), t.real())
-	return t.reach(t.told)
+	now := t.real()
+	if t.exact {
+		t.told = later(t.told.Add(1), now)
+		now = t.told
+	}
+	return t.reach(now)
 }
 
 // catchUp does what is due and moves time on to now, for readers of the books, who would otherwise
@@ -79,10 +79,9 @@ func (t *timeline) follow() {
 	for {
 		switch {
 		case len(t.ready) > 0:
-			f := t.ready[0]
+			p := t.ready[0]
 			t.ready = t.ready[1:]
-			f.ready = false
-			t.run(f)
+			p.resume()
 		case len(t.agenda) > 0 && !t.agenda[0].at.After(t.now):
 			heap.Pop(&t.agenda).(*entry).f()
 		default:

@@ -195,7 +195,7 @@ func (w *reloads) ask() {
 		}
 		c.lease = l
 		c.state = callRuns
-		c.since = l.g.clock.Now()
+		c.since = l.g.line.now
 		c.there = c.since
 	})
 	w.settleDown()

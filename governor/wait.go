@@ -1,6 +1,9 @@
 package governor
 
 import (
+	"cmp"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
@@ -57,57 +60,91 @@ const (
 	lostAll  // an outage of its pool began
 )
 
-// waiter is a parked call. wake may be called any number of times, from anywhere, and never blocks.
+// waiter is where a call waits for something. wake may be called any number of times.
 type waiter struct {
-	ch    chan struct{}
-	fiber *fiber // set while the call is parked on a timeline
+	woken bool
+	by    *parked // who waits; nil for now
 }
-
-func newWaiter() *waiter { return &waiter{ch: make(chan struct{}, 1)} }
 
 func (w *waiter) wake() {
-	select {
-	case w.ch <- struct{}{}:
-	default:
-	}
-	if w.fiber != nil {
-		w.fiber.wake()
+	w.woken = true
+	if w.by != nil {
+		w.by.wake()
 	}
 }
 
-// park waits until its waiter is woken, until is reached, the caller goes away, the governor drains, or an
-// outage of the pool begins. The lock is given back meanwhile.
-func (w *walk) park(on *waiter, until time.Time) (why cause) {
-	if w.g.line != nil {
-		why = w.g.line.park(on, until)
-		w.now = w.g.line.now
-		return why
+// look is why the call's wait is over, if it is.
+func (c *call) look() (why cause, over bool) {
+	woke := c.on.woken
+	c.on.woken = false
+	switch {
+	case c.gone:
+		return gone, true
+	case c.g.Draining():
+		return draining, true
+	case !c.g.line.now.Before(c.until):
+		return timedOut, true
+	case c.pool.outage.on && c.stage != listening:
+		return lostAll, true
 	}
-	begins := w.pool.outage.begun
-	w.now = w.g.aside(func() { why = w.wait(on, until, begins) })
-	return why
+	return woken, woke
 }
 
-// wait is park without the lock.
-func (w *walk) wait(on *waiter, until time.Time, begins <-chan struct{}) cause {
-	g := w.g
-	d := until.Sub(g.clock.Now())
-	if d <= 0 {
-		return timedOut
+// parked is a call that waits.
+type parked struct {
+	call
+	entry                         // on the agenda: until when
+	ready   bool                  // woken, and waiting for its turn to go on
+	ended   bool                  // it is decided
+	done    func(Lease, *Refusal) // is told within the instant; nil if somebody waits for decided
+	decided chan struct{}
+}
+
+// park has a call wait. It goes on when it is woken.
+func (g *Governor) park(c call) *parked {
+	p := &parked{call: c, decided: make(chan struct{})}
+	p.entry = entry{line: g.line, f: p.wake, place: -1}
+	p.wait()
+	return p
+}
+
+func (p *parked) wait() {
+	p.on.by = p
+	p.Reset(p.until.Sub(p.line.now))
+	p.line.parked[p] = struct{}{}
+}
+
+// wake lets the call go on when its turn comes.
+func (p *parked) wake() {
+	if !p.ready && !p.ended {
+		p.ready = true
+		p.line.ready = append(p.line.ready, p)
 	}
-	timer := g.clock.AfterFunc(d, on.wake)
-	defer timer.Stop()
-	select {
-	case <-on.ch:
-		if !g.clock.Now().Before(until) {
-			return timedOut
-		}
-		return woken
-	case <-w.ctx.Done():
-		return gone
-	case <-g.drained:
-		return draining
-	case <-begins:
-		return lostAll
+}
+
+// resume takes the call on.
+func (p *parked) resume() {
+	p.ready = false
+	p.Stop()
+	p.on.by = nil
+	delete(p.line.parked, p)
+	p.now = p.line.now
+	why, _ := p.look()
+	if !p.goOn(why) {
+		p.wait()
+		return
 	}
+	p.ended = true
+	if p.g.recorded {
+		p.conclude()
+	}
+	if p.done != nil {
+		p.done(p.lease, p.rej)
+	}
+	close(p.decided)
+}
+
+// inOrder are the calls that wait, as they came.
+func (t *timeline) inOrder() []*parked {
+	return slices.SortedFunc(maps.Keys(t.parked), func(a, b *parked) int { return cmp.Compare(a.number, b.number) })
 }

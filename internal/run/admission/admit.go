@@ -28,11 +28,9 @@ func (c *Call) Admit() *ask.Refusal {
 		return f
 	}
 	if c.entry.asked.IsZero() {
-		c.Request.Asked = time.Now()
-		c.entry.asked = c.Request.Asked.Add(-c.entry.waited)
+		c.entry.asked = time.Now().Add(-c.entry.waited)
 	}
 	lease, rej := c.Acquire(&c.Request)
-	c.Request.Asked = time.Time{}
 	if rej != nil && rej.Reason == governor.ReasonUnknown {
 		c.entry.waited += rej.Waited
 		return c.unknown()

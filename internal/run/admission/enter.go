@@ -14,7 +14,6 @@ type Caller struct{ Key, Tenant string }
 // in between: Identify, Route, Estimate, Admit.
 func (c *Call) Enter(who Caller, a ask.Ask) *ask.Refusal {
 	c.entry.asked = c.Began
-	c.Request.Asked = c.Began
 	for {
 		c.Ask = a // Estimate changes it
 		f := c.enter(who)

@@ -52,7 +52,7 @@ func TestPanicInTheGovernorEndsTheProcess(t *testing.T) {
 	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^"+t.Name()+"$")
 	cmd.Env = append(os.Environ(), role+"=1")
 	out, err := cmd.CombinedOutput()
-	if code := cmd.ProcessState.ExitCode(); code != 2 || !strings.Contains(string(out), "panic: the books are broken") || !strings.Contains(string(out), "governor.(*walk).enterPool") {
+	if code := cmd.ProcessState.ExitCode(); code != 2 || !strings.Contains(string(out), "panic: the books are broken") || !strings.Contains(string(out), "governor.(*call).keepStart") {
 		t.Errorf("exit code %d, %v: %.3000s", code, err, out)
 	}
 	if n := strings.Count(string(out), `"msg":"before"`); n != 50 || !strings.Contains(string(out), `"msg":"panic","request_id":"req_`) {

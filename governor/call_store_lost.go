@@ -26,15 +26,15 @@ func (p *pool) unanswered(now time.Time) bool {
 // alone decides on a call that nobody has answered, by the pool's OnLoss. Closed refuses it. Open
 // lets it go while this process by itself stays within the whole limits, and local while it stays
 // within its part of the withheld share. The known usage of budgets by others stays.
-func (e *storeCall) alone(w *walk) *Refusal {
-	rules := &w.pool.cfg
-	nodes := max(w.pool.cfg.ExpectNodes, w.pool.rates.nodes)
+func (e *storeCall) alone(c *call) *Refusal {
+	rules := &c.pool.cfg
+	nodes := max(c.pool.cfg.ExpectNodes, c.pool.rates.nodes)
 	part := func(limit int64) int64 { return rules.OwnPart(limit, nodes) }
-	b := w.holds
+	b := c.holds
 	b.spend = e.spend
-	b.at = w.now
+	b.at = c.now
 	for i := range b.chain {
-		rej := b.letAlone(w.now, b.chain[i].own, part)
+		rej := b.letAlone(c.now, b.chain[i].own, part)
 		if rej == nil {
 			continue
 		}
@@ -44,7 +44,7 @@ func (e *storeCall) alone(w *walk) *Refusal {
 		if !b.shadow {
 			return rej
 		}
-		e.force(w, rej)
+		e.force(c, rej)
 		break
 	}
 	return nil
