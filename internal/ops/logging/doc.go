@@ -10,5 +10,5 @@
 // (package crash), because the function that New returns as well writes the rest. A process that is killed loses the
 // lines of its last few milliseconds.
 //
-// [JSON] is slog's JSON handler, with a shorter way for plain lines.
+// [JSON] is slog's JSON handler, and [Line] a shorter way to it for plain lines.
 package logging

@@ -6,6 +6,7 @@ import (
 
 	"github.com/llmgov/llmgov/internal/lib/text"
 	"github.com/llmgov/llmgov/internal/ops/events"
+	"github.com/llmgov/llmgov/internal/ops/logging"
 	"github.com/llmgov/llmgov/internal/ops/telemetry"
 )
 
@@ -50,5 +51,5 @@ func (c *call) report() {
 		}
 	}
 	said = append(said, slog.Float64("duration_ms", float64(time.Since(c.Began).Microseconds())/1000))
-	c.s.opt.Log.LogAttrs(ctx, slog.LevelInfo, "request", said...)
+	_ = logging.Line(ctx, c.s.opt.Log.Handler(), time.Now(), slog.LevelInfo, "request", said)
 }
