@@ -12,43 +12,27 @@ import (
 // State copies a governor's books: governor.Governor.State.
 type State func(only ...func(tenant string) bool) governor.State
 
-// books reads the governor's books at scrape time.
-type books struct {
-	state  State
-	series *seriesTable
-}
-
 // WatchStore registers the gauge of whether state_dir can be written and the shared store
 // answers.
 func (m *Metrics) WatchStore(up func() bool) {
-	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Namespace: namespace, Name: "store_up", Help: "Whether state_dir can be written and the shared store answers.",
-	}, func() float64 { return number(up()) }))
+	m.watch("store_up", "Whether state_dir can be written and the shared store answers.", func() float64 { return number(up()) })
 }
 
 // WatchDraining registers the gauge of whether the process is draining.
 func (m *Metrics) WatchDraining(draining func() bool) {
-	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Namespace: namespace, Name: "draining", Help: "Whether the process is stopping: no new calls should come, and it waits for its calls to end.",
-	}, func() float64 { return number(draining()) }))
+	m.watch("draining", "Whether the process is stopping: no new calls should come, and it waits for its calls to end.", func() float64 { return number(draining()) })
 }
 
 // WatchBodies registers the gauge of the memory of request bodies.
 func (m *Metrics) WatchBodies(bytes func() int64) {
-	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Namespace: namespace, Name: "body_memory_bytes", Help: "Memory of request bodies that are read, wait, or are sent on.",
-	}, func() float64 { return float64(bytes()) }))
+	m.watch("body_memory_bytes", "Memory of request bodies that are read, wait, or are sent on.", func() float64 { return float64(bytes()) })
 }
 
 // WatchConnections registers the counts of clients' connections.
 func (m *Metrics) WatchConnections(count func() (open, strangers int, closed int64)) {
-	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Namespace: namespace, Name: "connections", Help: "Connections of clients.",
-	}, func() float64 { open, _, _ := count(); return float64(open) }), prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Namespace: namespace, Name: "connections_without_key", Help: "Connections on which no valid key was shown.",
-	}, func() float64 { _, strangers, _ := count(); return float64(strangers) }), prometheus.NewCounterFunc(prometheus.CounterOpts{
-		Namespace: namespace, Name: "connections_closed_total", Help: "Connections that were closed for others: without a valid key, or idle.",
-	}, func() float64 { _, _, closed := count(); return float64(closed) }))
+	m.watch("connections", "Connections of clients.", func() float64 { open, _, _ := count(); return float64(open) })
+	m.watch("connections_without_key", "Connections on which no valid key was shown.", func() float64 { _, strangers, _ := count(); return float64(strangers) })
+	m.watchCount("connections_closed_total", "Connections that were closed for others: without a valid key, or idle.", func() float64 { _, _, closed := count(); return float64(closed) })
 }
 
 // WatchCertificate registers when the certificate of a listener expires.
@@ -68,15 +52,17 @@ func number(yes bool) float64 {
 
 // WatchDecisionLog registers the counter of lines that the decision log lacks.
 func (m *Metrics) WatchDecisionLog(lost func() uint64) {
-	m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
-		Namespace: namespace, Name: "decision_log_lost_total", Help: "Lines of the decision log that could not be written.",
-	}, func() float64 { return float64(lost()) }))
+	m.watchCount("decision_log_lost_total", "Lines of the decision log that could not be written.", func() float64 { return float64(lost()) })
 }
 
 // Watch registers the gauges that are read from a governor's books, and the first policy in
 // force.
 func (m *Metrics) Watch(state State, policyHash string) {
-	m.registry.MustRegister(&books{state, &m.series})
+	m.registry.MustRegister(scraped(func(ch chan<- prometheus.Metric) {
+		crowd := m.series.crowd()
+		s := state(crowd.has)
+		collectBooks(&writer{ch: ch, crowd: crowd, others: map[otherSeries]float64{}}, &s)
+	}))
 	m.PolicyInForce(policyHash, time.Now())
 }
 
@@ -99,28 +85,14 @@ var (
 	noTenant, noPool = "", ""
 )
 
-// Describe implements prometheus.Collector.
-func (b *books) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{
-		descInflight, descLimit, descUsed, descQueue, descPoolLimit, descPoolRolling, descLeases, descTickets, descBudget,
-		descConcurrency, descRate, descBelow,
-	} {
-		ch <- d
-	}
-	describeShares(ch)
-}
-
-// Collect implements prometheus.Collector.
-func (b *books) Collect(ch chan<- prometheus.Metric) {
-	crowd := b.series.crowd()
-	s := b.state(crowd.has)
-	w := writer{ch: ch, crowd: crowd, others: map[otherSeries]float64{}}
+// collectBooks writes what the governor's books have.
+func collectBooks(w *writer, s *governor.State) {
 	inflight := map[[2]string]int64{}
 	spent := fullest{}
 	for i := range s.Pools {
 		p := &s.Pools[i]
-		collectPool(&w, p)
-		collectShares(&w, p)
+		collectPool(w, p)
+		collectShares(w, p)
 		spent.add(noTenant, p.Budgets)
 		for _, l := range p.Leases {
 			if l.State != "waiting" {

@@ -10,12 +10,9 @@ type EngineState struct {
 	KVUse            float64
 }
 
-// engines reads them at scrape time.
-type engines struct{ states func() []EngineState }
-
 // WatchEngines registers the metrics of upstreams' servers.
 func (m *Metrics) WatchEngines(states func() []EngineState) {
-	m.registry.MustRegister(&engines{states})
+	m.registry.MustRegister(scraped(func(ch chan<- prometheus.Metric) { collectEngines(ch, states()) }))
 }
 
 var (
@@ -25,17 +22,9 @@ var (
 	descEngineKVUse   = desc("engine_kv_cache_use", "The part of its KV cache that an upstream's server uses, 0 to 1; 0 if it does not say.", "upstream")
 )
 
-// Describe implements prometheus.Collector.
-func (e *engines) Describe(ch chan<- *prometheus.Desc) {
-	ch <- descEngineUp
-	ch <- descEngineRunning
-	ch <- descEngineWaiting
-	ch <- descEngineKVUse
-}
-
-// Collect implements prometheus.Collector. Old figures of a server are left out.
-func (e *engines) Collect(ch chan<- prometheus.Metric) {
-	for _, s := range e.states() {
+// collectEngines leaves out old figures of a server.
+func collectEngines(ch chan<- prometheus.Metric, states []EngineState) {
+	for _, s := range states {
 		gauge := func(d *prometheus.Desc, v float64) {
 			ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, s.Upstream)
 		}

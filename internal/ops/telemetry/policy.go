@@ -48,9 +48,5 @@ func (m *Metrics) PolicyInForce(hash string, at time.Time) {
 
 // PolicyRead records whether the files were valid at their last reading.
 func (m *Metrics) PolicyRead(good bool) {
-	value := 0.0
-	if good {
-		value = 1
-	}
-	m.policy.success.Set(value)
+	m.policy.success.Set(number(good))
 }

@@ -21,12 +21,6 @@ var (
 	descDebt      = desc("debt_tokens", "Tokens that a tenant received before its turn; others are served first until they are made up.", "tenant", "pool")
 )
 
-func describeShares(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descEntitled, descReceived, descJain, descDeviation, descUnused, descBorrowed, descLent, descDebt, descKeptOut} {
-		ch <- d
-	}
-}
-
 // collectShares writes the tenants' shares of a pool. Figures in tokens are left out for a
 // pool without a limit on tokens.
 func collectShares(w *writer, p *governor.PoolState) {

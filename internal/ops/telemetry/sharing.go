@@ -34,36 +34,22 @@ func (m *Metrics) StoreAsked(op string, took time.Duration) {
 // WatchSharing registers the metrics of shared limits. regions returns each region's part of a
 // pool's usage in the last minute, and unreadable how many accounts of limits the store cannot read.
 func (m *Metrics) WatchSharing(state State, regions func(pool string) map[string]float64, unreadable func() int) {
-	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Namespace: namespace, Name: "store_unreadable_accounts", Help: "Accounts of limits in the store that cannot be read. Nothing is granted of them.",
-	}, func() float64 { return float64(unreadable()) }))
-	m.watchSharing(&shares{
-		state: state,
-		grant: func(p *governor.PoolState) escrow.Cost { return p.Grant },
-		used:  func(p *governor.PoolState) map[string]float64 { return regions(p.Config.Name) },
-	})
+	m.watch("store_unreadable_accounts", "Accounts of limits in the store that cannot be read. Nothing is granted of them.", func() float64 { return float64(unreadable()) })
+	m.watchSharing(state, func(p *governor.PoolState) escrow.Cost { return p.Grant }, func(p *governor.PoolState) map[string]float64 { return regions(p.Config.Name) })
 }
 
 // WatchSingle registers the same for a single gateway: it may grant the whole rest of a pool's
 // minute, and all usage is in its region.
 func (m *Metrics) WatchSingle(state State, region string) {
-	m.watchSharing(&shares{
-		state: state,
-		grant: func(p *governor.PoolState) (c escrow.Cost) {
-			for k, a := range p.Axes {
-				c[k] = max(0, a.Limit-a.Used)
-			}
-			return c
-		},
-		used: func(p *governor.PoolState) map[string]float64 {
-			used := slices.ContainsFunc(p.Axes[:], func(a escrow.AxisState) bool { return a.Used > 0 })
-			return map[string]float64{region: number(used)}
-		},
+	m.watchSharing(state, func(p *governor.PoolState) (c escrow.Cost) {
+		for k, a := range p.Axes {
+			c[k] = max(0, a.Limit-a.Used)
+		}
+		return c
+	}, func(p *governor.PoolState) map[string]float64 {
+		used := slices.ContainsFunc(p.Axes[:], func(a escrow.AxisState) bool { return a.Used > 0 })
+		return map[string]float64{region: number(used)}
 	})
-}
-
-func (m *Metrics) watchSharing(s *shares) {
-	m.registry.MustRegister(m.sharing.trips, m.sharing.latency, s)
 }
 
 var (
@@ -80,36 +66,20 @@ func tokensOf(p *governor.PoolState, c escrow.Cost) int64 {
 	return c[escrow.Input] + c[escrow.Output]
 }
 
-// shares reads the state of sharing at scrape time, without the store.
-type shares struct {
-	state State
-	grant func(*governor.PoolState) escrow.Cost
-	used  func(*governor.PoolState) map[string]float64 // its part by region
-}
-
-// Describe implements prometheus.Collector.
-func (s *shares) Describe(ch chan<- *prometheus.Desc) {
-	ch <- descGrant
-	ch <- descRegion
-	ch <- descDegraded
-}
-
-// Collect implements prometheus.Collector.
-func (s *shares) Collect(ch chan<- prometheus.Metric) {
-	pools := s.state(func(string) bool { return false }).Pools
-	for i := range pools {
-		p := &pools[i]
-		name := p.Config.Name
-		ch <- prometheus.MustNewConstMetric(descGrant, prometheus.GaugeValue, float64(tokensOf(p, s.grant(p))), name)
-		for _, mode := range governor.Modes {
-			on := 0.0
-			if mode == p.Degraded {
-				on = 1
+// watchSharing registers what is read of the state of sharing, without the store: what may still be granted of each pool, and its use by region.
+func (m *Metrics) watchSharing(state State, grant func(*governor.PoolState) escrow.Cost, used func(*governor.PoolState) map[string]float64) {
+	m.registry.MustRegister(m.sharing.trips, m.sharing.latency, scraped(func(ch chan<- prometheus.Metric) {
+		pools := state(func(string) bool { return false }).Pools
+		for i := range pools {
+			p := &pools[i]
+			name := p.Config.Name
+			ch <- prometheus.MustNewConstMetric(descGrant, prometheus.GaugeValue, float64(tokensOf(p, grant(p))), name)
+			for _, mode := range governor.Modes {
+				ch <- prometheus.MustNewConstMetric(descDegraded, prometheus.GaugeValue, number(mode == p.Degraded), name, mode)
 			}
-			ch <- prometheus.MustNewConstMetric(descDegraded, prometheus.GaugeValue, on, name, mode)
+			for region, part := range used(p) {
+				ch <- prometheus.MustNewConstMetric(descRegion, prometheus.GaugeValue, part, name, region)
+			}
 		}
-		for region, part := range s.used(p) {
-			ch <- prometheus.MustNewConstMetric(descRegion, prometheus.GaugeValue, part, name, region)
-		}
-	}
+	}))
 }

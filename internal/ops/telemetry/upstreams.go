@@ -17,12 +17,9 @@ type UpstreamState struct {
 	ForeignPart float64
 }
 
-// upstreams reads them at scrape time.
-type upstreams struct{ states func() []UpstreamState }
-
 // WatchUpstreams registers the metrics of the pools' upstreams.
 func (m *Metrics) WatchUpstreams(states func() []UpstreamState) {
-	m.registry.MustRegister(&upstreams{states})
+	m.registry.MustRegister(scraped(func(ch chan<- prometheus.Metric) { collectUpstreams(ch, states()) }))
 }
 
 var (
@@ -36,24 +33,10 @@ var (
 	descUpstreamTokens  = desc("upstream_tokens_total", "Tokens of ended calls that were counted at an upstream with limits.", "pool", "upstream")
 )
 
-// Describe implements prometheus.Collector.
-func (u *upstreams) Describe(ch chan<- *prometheus.Desc) {
-	ch <- descUpstreamUp
-	ch <- descUpstreamBusy
-	ch <- descUpstreamTries
-	ch <- descUpstreamLimit
-	ch <- descUpstreamUsed
-	ch <- descUpstreamTokens
-	ch <- descUpstreamForeign
-	ch <- descUpstreamOthers
-}
-
-// Collect implements prometheus.Collector.
-func (u *upstreams) Collect(ch chan<- prometheus.Metric) {
-	gauge := map[bool]float64{true: 1}
-	for _, s := range u.states() {
-		ch <- prometheus.MustNewConstMetric(descUpstreamUp, prometheus.GaugeValue, gauge[s.Up], s.Pool, s.Upstream)
-		ch <- prometheus.MustNewConstMetric(descUpstreamBusy, prometheus.GaugeValue, gauge[s.Busy], s.Pool, s.Upstream)
+func collectUpstreams(ch chan<- prometheus.Metric, states []UpstreamState) {
+	for _, s := range states {
+		ch <- prometheus.MustNewConstMetric(descUpstreamUp, prometheus.GaugeValue, number(s.Up), s.Pool, s.Upstream)
+		ch <- prometheus.MustNewConstMetric(descUpstreamBusy, prometheus.GaugeValue, number(s.Busy), s.Pool, s.Upstream)
 		for outcome, n := range s.Tries {
 			ch <- prometheus.MustNewConstMetric(descUpstreamTries, prometheus.CounterValue, float64(n), s.Pool, s.Upstream, outcome)
 		}
