@@ -181,24 +181,19 @@ func (s *saved) load(past *governor.Past, account *spend.Book) (since uint64, er
 			return fmt.Errorf("it has format %d, and this version reads %d", v, format)
 		}
 		since = number(meta.Get(keySince))
-		if text := meta.Get(keyShares); text != nil {
-			if err := json.Unmarshal(text, &past.Shares); err != nil {
-				return err
+		used := windows{past.At, past.Windows}
+		for _, part := range []struct {
+			key  []byte
+			into any
+		}{{keyShares, &past.Shares}, {keyLimits, &past.Limits}, {keyWindows, &used}} {
+			if text := meta.Get(part.key); text != nil {
+				if err := json.Unmarshal(text, part.into); err != nil {
+					return err
+				}
 			}
 		}
-		if text := meta.Get(keyLimits); text != nil {
-			if err := json.Unmarshal(text, &past.Limits); err != nil {
-				return err
-			}
-		}
-		if text := meta.Get(keyWindows); text != nil {
-			var w windows
-			if err := json.Unmarshal(text, &w); err != nil {
-				return err
-			}
-			past.Windows = w.Windows
-			past.At = w.At
-		}
+		past.At = used.At
+		past.Windows = used.Windows
 		if text := meta.Get(keyLearned); text != nil {
 			s.readLearned(text, past)
 		}

@@ -8,25 +8,13 @@ type Names struct{ Tenant, Key, Member, Model, Pool string }
 // ParseNames reads "tenant=NAME key=NAME member=NAME model=NAME pool=NAME"; what is left out keeps its own name.
 func ParseNames(text string) (n Names, ok bool) {
 	n = Names{Tenant: "tenant", Key: "key", Member: "member", Model: "model", Pool: "pool"}
+	entries := map[string]*string{"tenant": &n.Tenant, "key": &n.Key, "member": &n.Member, "model": &n.Model, "pool": &n.Pool}
 	for _, f := range strings.Fields(text) {
 		what, name, _ := strings.Cut(f, "=")
-		if name == "" {
+		if entries[what] == nil || name == "" {
 			return n, false
 		}
-		switch what {
-		case "tenant":
-			n.Tenant = name
-		case "key":
-			n.Key = name
-		case "member":
-			n.Member = name
-		case "model":
-			n.Model = name
-		case "pool":
-			n.Pool = name
-		default:
-			return n, false
-		}
+		*entries[what] = name
 	}
 	return n, true
 }

@@ -46,28 +46,20 @@ func anthropicBody(f *ask.Refusal) []byte {
 	}})
 }
 
+var anthropicTypes = map[int]string{
+	http.StatusUnauthorized: "authentication_error", http.StatusPaymentRequired: "billing_error", http.StatusForbidden: "permission_error",
+	http.StatusNotFound: "not_found_error", http.StatusConflict: "conflict_error", http.StatusTooManyRequests: "rate_limit_error",
+	http.StatusRequestEntityTooLarge: "request_too_large", http.StatusRequestHeaderFieldsTooLarge: "request_too_large",
+	http.StatusGatewayTimeout: "timeout_error",
+}
+
 // anthropicType is Anthropic's name for a refusal. Of those with status 503 only the ones for a full queue or memory are an
 // overload: agents end their session at the third overload, and try longer at other failures.
 func anthropicType(f *ask.Refusal) string {
-	switch f.Status {
-	case http.StatusUnauthorized:
-		return "authentication_error"
-	case http.StatusPaymentRequired:
-		return "billing_error"
-	case http.StatusForbidden:
-		return "permission_error"
-	case http.StatusNotFound:
-		return "not_found_error"
-	case http.StatusConflict:
-		return "conflict_error"
-	case http.StatusRequestEntityTooLarge, http.StatusRequestHeaderFieldsTooLarge:
-		return "request_too_large"
-	case http.StatusTooManyRequests:
-		return "rate_limit_error"
-	case http.StatusGatewayTimeout:
-		return "timeout_error"
-	}
+	known := anthropicTypes[f.Status]
 	switch {
+	case known != "":
+		return known
 	case f.Code == ask.CodeOverloaded:
 		return "overloaded_error"
 	case f.Status >= 500:
