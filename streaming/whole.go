@@ -7,9 +7,8 @@ import (
 
 // WholeOptions configures NewWhole.
 type WholeOptions struct {
-	Text  bool         // an answer may be any text, of which nothing is one, too: of what was spoken, say
-	Limit int          // largest usage object that is kept, in bytes; 0 means 64 KiB
-	End   func(Result) // once: at the end, at a failure or on Close, whichever is first; may be nil
+	Text bool         // an answer may be any text, of which nothing is one, too: of what was spoken, say
+	End  func(Result) // once: at the end, at a failure or on Close, whichever is first; may be nil
 }
 
 // Whole passes a plain JSON answer on untouched and finds the usage at its top level.
@@ -36,10 +35,7 @@ func NewWhole(upstream io.ReadCloser, opt WholeOptions) *Whole {
 
 // Reset begins with another answer. Nobody may read the one before any more.
 func (w *Whole) Reset(upstream io.ReadCloser, opt WholeOptions) {
-	find := finder{limit: opt.Limit, found: again(w.find.found), kept: again(w.find.kept)}
-	if find.limit <= 0 {
-		find.limit = maxUsage
-	}
+	find := finder{limit: maxUsage, found: again(w.find.found), kept: again(w.find.kept)}
 	*w = Whole{upstream: upstream, end: opt.End, text: opt.Text, find: find}
 }
 

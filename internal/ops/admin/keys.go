@@ -70,7 +70,7 @@ func (a *API) createKey(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if _, known := snap.TenantByName(asked.Tenant); !known {
-		return &adminapi.Fault{Status: http.StatusNotFound, Code: "tenant_not_found", Message: "There is no tenant " + strconv.Quote(asked.Tenant) + " in the policy. GET /api/v1/tenants lists all."}
+		return tenantNotFound(asked.Tenant)
 	}
 	if owner, _, taken := snap.LookupHash(asked.Hash); taken {
 		of := "another tenant"

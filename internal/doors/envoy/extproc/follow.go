@@ -2,6 +2,7 @@ package extproc
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -71,18 +72,9 @@ func (c *call) answer(m *pb.HttpHeaders) *pb.CommonResponse {
 	}
 	c.show(own)
 	for name := range own { // of a name that is set and removed, Envoy removes it
-		remove = without(remove, name)
+		remove = slices.DeleteFunc(remove, func(other string) bool { return other == name })
 	}
 	return &pb.CommonResponse{HeaderMutation: mutation(own, remove)}
-}
-
-func without(list []string, name string) []string {
-	for i, other := range list {
-		if other == name {
-			return append(list[:i], list[i+1:]...)
-		}
-	}
-	return list
 }
 
 // trailed charges an answer by the metadata of its trailers, if its parts did not come.
