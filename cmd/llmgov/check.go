@@ -24,7 +24,6 @@ type checkCmd struct {
 	Files     []string `arg:"" optional:"" name:"FILE" help:"Policy files to check as if the config named them too. Without a config they are checked alone."`
 }
 
-// Help is printed below the flags.
 func (checkCmd) Help() string {
 	return `Example: llmgov check -c llmgov.yaml tenants/new.yaml
 

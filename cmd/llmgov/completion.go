@@ -13,7 +13,6 @@ type completionCmd struct {
 	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
 }
 
-// Help is shown below the flags.
 func (completionCmd) Help() string {
 	return `Example: llmgov completion bash >> ~/.bashrc
 

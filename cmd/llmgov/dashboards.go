@@ -12,7 +12,6 @@ type dashboardsCmd struct {
 	Export dashboardsExportCmd `cmd:"" help:"Write dashboards for Grafana, and rules and alerts for Prometheus, into a folder."`
 }
 
-// Help is printed below the flags.
 func (dashboardsCmd) Help() string {
 	return `Example: llmgov dashboards export monitoring`
 }
@@ -21,7 +20,6 @@ type dashboardsExportCmd struct {
 	Dir string `arg:"" name:"DIR" help:"The folder. It is created if it does not exist; files of the same names are replaced."`
 }
 
-// Help is printed below the flags.
 func (dashboardsExportCmd) Help() string {
 	return `Example: llmgov dashboards export monitoring
 

@@ -31,7 +31,6 @@ type explainCmd struct {
 	JSON bool `name:"json" help:"Print one JSON object instead of a table."`
 }
 
-// Help is printed below the flags.
 func (explainCmd) Help() string {
 	return `Example: llmgov explain --tenant acme --model gpt-4o --tokens 20000
          llmgov explain --claims token.jwt --model gpt-4o

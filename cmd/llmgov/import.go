@@ -18,7 +18,6 @@ type importCmd struct {
 	Litellm importLitellmCmd `cmd:"" help:"Turn the config of a LiteLLM proxy into llmgov.yaml and tenants/*.yaml."`
 }
 
-// Help is printed below the flags.
 func (importCmd) Help() string { return `Example: llmgov import litellm config.yaml -o llmgov` }
 
 type importLitellmCmd struct {
@@ -28,7 +27,6 @@ type importLitellmCmd struct {
 	Out    string `short:"o" default:"." placeholder:"DIR" help:"The folder to write to. No file is overwritten. Default: this one."`
 }
 
-// Help is printed below the flags.
 func (importLitellmCmd) Help() string {
 	return `Example: llmgov import litellm config.yaml -o llmgov
 

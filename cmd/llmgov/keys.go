@@ -23,7 +23,6 @@ type keysCmd struct {
 	Hash   keysHashCmd   `cmd:"" help:"Print the hash of a key: of the argument, or of the line on standard input."`
 }
 
-// Help is printed below the flags.
 func (keysCmd) Help() string { return `Example: llmgov keys new acme` }
 
 type keysNewCmd struct {
@@ -33,7 +32,6 @@ type keysNewCmd struct {
 	asking
 }
 
-// Help is printed below the flags.
 func (keysNewCmd) Help() string {
 	return `Example: llmgov keys new acme
          llmgov keys new ci --tenant acme/search --expires-in 720h`
@@ -74,7 +72,6 @@ type keysListCmd struct {
 	JSON bool `name:"json" help:"Print one JSON object instead of a table."`
 }
 
-// Help is printed below the flags.
 func (keysListCmd) Help() string { return `Example: llmgov keys list --tenant acme` }
 
 func (k keysListCmd) Run(e *env) error {
@@ -114,7 +111,6 @@ type keysRevokeCmd struct {
 	asking
 }
 
-// Help is printed below the flags.
 func (keysRevokeCmd) Help() string { return `Example: llmgov keys revoke key_70f40fa5a0d91ea3` }
 
 func (k keysRevokeCmd) Run(e *env) error {
@@ -135,7 +131,6 @@ type keysHashCmd struct {
 	Weak bool   `help:"Hash the key even if it could be guessed from its hash. For keys that you cannot change."`
 }
 
-// Help is printed below the flags.
 func (keysHashCmd) Help() string { return `Example: llmgov keys hash <acme.key` }
 
 func (k keysHashCmd) Run(e *env) error {

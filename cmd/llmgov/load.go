@@ -41,7 +41,6 @@ type loadCmd struct {
 	FailOn string `placeholder:"LIST" help:"Exit with 1 if one of these holds, such as error>0,refused>5%,p99>2s,ttft.p99>1s,goodput<1000."`
 }
 
-// Help is printed below the flags.
 func (loadCmd) Help() string {
 	return `Sends calls at times drawn beforehand, whatever the outcome of earlier ones, and
 measures each from the time it was due. Ctrl-C ends early, with a report.

@@ -42,7 +42,7 @@ type cli struct {
 	Dashboards dashboardsCmd `cmd:"" help:"Write Grafana dashboards, Prometheus rules and alerts."`
 }
 
-// Help is printed below the flags.
+// Help is printed below the flags, as it is of each command.
 func (cli) Help() string {
 	return `Example: llmgov serve -c llmgov.yaml
 

@@ -37,7 +37,6 @@ type mockCmd struct {
 	Seed            uint64        `placeholder:"N" help:"Seed of the errors drawn."`
 }
 
-// Help is printed below the flags.
 func (mockCmd) Help() string {
 	return `Example: llmgov mock --first-token 200ms --tokens-per-second 60 --slots 8 --tpm 100000`
 }

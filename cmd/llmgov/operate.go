@@ -13,7 +13,6 @@ import (
 
 type reloadCmd struct{ asking }
 
-// Help is printed below the flags.
 func (reloadCmd) Help() string {
 	return `Example: llmgov reload
 
@@ -39,7 +38,6 @@ func (c reloadCmd) Run(e *env) error {
 
 type drainCmd struct{ asking }
 
-// Help is printed below the flags.
 func (drainCmd) Help() string {
 	return `Example: llmgov drain --admin http://127.0.0.1:9091
 
@@ -61,7 +59,6 @@ type tenantsCmd struct {
 	JSON bool `name:"json" help:"Print one JSON object instead of a table."`
 }
 
-// Help is printed below the flags.
 func (tenantsCmd) Help() string { return `Example: llmgov tenants` }
 
 func (c tenantsCmd) Run(e *env) error {

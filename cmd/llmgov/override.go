@@ -31,7 +31,6 @@ type overrideCmd struct {
 	JSON bool `name:"json" help:"With --list, print one JSON object instead of a table."`
 }
 
-// Help is printed below the flags.
 func (overrideCmd) Help() string {
 	return `Example: llmgov override acme --tpm 500000 --until friday --why launch
          llmgov override acme/~ann --budget "50000 tokens per day" --why intern

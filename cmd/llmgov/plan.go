@@ -15,7 +15,6 @@ type planCmd struct {
 	JSON   bool     `name:"json" help:"Print one JSON object instead of a table."`
 }
 
-// Help is printed below the flags.
 func (planCmd) Help() string {
 	return `Example: llmgov plan --log /var/log/llmgov/decisions.jsonl -c candidate/llmgov.yaml
          llmgov plan --log gw-1/decisions.jsonl --log gw-2/decisions.jsonl -c candidate/llmgov.yaml

@@ -14,7 +14,6 @@ type presetsCmd struct {
 	Show presetsShowCmd `cmd:"" help:"Print a preset as YAML, to copy and change."`
 }
 
-// Help is printed below the flags.
 func (presetsCmd) Help() string {
 	return `Example: llmgov presets show balanced >llmgov.yaml
 
@@ -23,7 +22,6 @@ Exit codes: 0 ok, 2 the command line is wrong, or there is no such preset.`
 
 type presetsListCmd struct{}
 
-// Help is printed below the flags.
 func (presetsListCmd) Help() string { return `Example: llmgov presets list` }
 
 func (presetsListCmd) Run(e *env) error {
@@ -39,7 +37,6 @@ type presetsShowCmd struct {
 	Name string `arg:"" help:"The preset, as list names it."`
 }
 
-// Help is printed below the flags.
 func (presetsShowCmd) Help() string { return `Example: llmgov presets show saas >tenants/tiers.yaml` }
 
 func (p presetsShowCmd) Run(e *env) error {

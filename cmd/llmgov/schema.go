@@ -10,7 +10,6 @@ type schemaCmd struct {
 	Kind string `arg:"" optional:"" name:"KIND" enum:"config,policy," default:"" help:"config or policy. Left out: one schema that takes both."`
 }
 
-// Help is printed below the flags.
 func (schemaCmd) Help() string {
 	return `Example: llmgov schema policy >policy.schema.json
 

@@ -42,7 +42,6 @@ type serveCmd struct {
 	Traffic     bool   `help:"Add demo load, in quickstart mode."`
 }
 
-// Help is printed below the flags.
 func (serveCmd) Help() string {
 	return `Example: llmgov serve -c llmgov.yaml --listen :8080`
 }

@@ -21,7 +21,6 @@ type simulateCmd struct {
 	Seeds    []uint64 `placeholder:"N,…" help:"Seeds to run, instead of the scenario's."`
 }
 
-// Help is printed below the flags.
 func (simulateCmd) Help() string {
 	return `Runs traffic through the real admission code in virtual time, and compares the
 capacity that each tenant received with that of a fluid, weighted max-min split, and

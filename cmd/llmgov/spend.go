@@ -27,7 +27,6 @@ type spendCmd struct {
 	JSON  bool   `name:"json" xor:"format" help:"Print one JSON object."`
 }
 
-// Help is printed below the flags.
 func (spendCmd) Help() string {
 	return `Example: llmgov spend --by team,model --from 2027-01-01 --to 2027-01-31 --csv
 

@@ -16,7 +16,6 @@ type storeCmd struct {
 	New storeNewCmd `cmd:"" help:"Declare that no gateway has used the store's pools in the last minute, so that the first one need not wait for one."`
 }
 
-// Help is printed below the flags.
 func (storeCmd) Help() string { return `Example: llmgov store new -c llmgov.yaml` }
 
 type storeNewCmd struct {
@@ -24,7 +23,6 @@ type storeNewCmd struct {
 	Store  string `placeholder:"URL" help:"The store, if the config does not name it: postgres://… or redis://…"`
 }
 
-// Help is printed below the flags.
 func (storeNewCmd) Help() string {
 	return `Example: llmgov store new -c llmgov.yaml && llmgov serve -c llmgov.yaml
 

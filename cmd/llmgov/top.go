@@ -16,7 +16,6 @@ type topCmd struct {
 	Once bool `help:"Print the current state as plain text, and exit: for scripts and bug reports."`
 }
 
-// Help is printed below the flags.
 func (topCmd) Help() string {
 	return `Example: llmgov top --admin http://127.0.0.1:9090
 

@@ -14,7 +14,6 @@ var version = ""
 
 type versionCmd struct{}
 
-// Help is printed below the flags.
 func (versionCmd) Help() string { return `Example: llmgov version` }
 
 func (versionCmd) Run(e *env) error {

@@ -19,7 +19,6 @@ type transport struct {
 	next     http.RoundTripper
 }
 
-// RoundTrip implements http.RoundTripper.
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.governed.send(r, t.next.RoundTrip)
 }

@@ -46,13 +46,11 @@ func meter(c *call, l *client.Lease, resp *http.Response) {
 // body is what the caller has of a metered one. If it is forgotten, so is the lease.
 type body struct{ of *metered }
 
-// Read implements io.Reader.
 func (b *body) Read(p []byte) (int, error) {
 	defer runtime.KeepAlive(b)
 	return b.of.Read(p)
 }
 
-// Close implements io.Closer.
 func (b *body) Close() error {
 	defer runtime.KeepAlive(b)
 	return b.of.Close()
@@ -69,7 +67,6 @@ type metered struct {
 	broken error // guarded by mu: the model server broke off
 }
 
-// Read implements io.Reader.
 func (m *metered) Read(p []byte) (int, error) {
 	n, err := m.body.Read(p)
 	if err == nil {
@@ -97,7 +94,6 @@ func (m *metered) reason(err error) error {
 	return because(m.lease, err)
 }
 
-// Close implements io.Closer.
 func (m *metered) Close() error {
 	m.left()
 	return m.shut()

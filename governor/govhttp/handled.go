@@ -58,10 +58,8 @@ type pipeWriter struct {
 	sent   http.Header   // guarded by begun
 }
 
-// Header implements http.ResponseWriter.
 func (w *pipeWriter) Header() http.Header { return w.header }
 
-// WriteHeader implements http.ResponseWriter.
 func (w *pipeWriter) WriteHeader(status int) {
 	if status < 200 {
 		return
@@ -73,7 +71,6 @@ func (w *pipeWriter) WriteHeader(status int) {
 	})
 }
 
-// Write implements io.Writer.
 func (w *pipeWriter) Write(p []byte) (int, error) {
 	w.WriteHeader(http.StatusOK)
 	return w.pipe.Write(p)

@@ -160,7 +160,6 @@ func checkAddress(address string) error {
 // token is sent with each call.
 type token string
 
-// GetRequestMetadata implements credentials.PerRPCCredentials.
 func (t token) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
 	if t == "" {
 		return nil, nil
@@ -168,7 +167,6 @@ func (t token) GetRequestMetadata(context.Context, ...string) (map[string]string
 	return map[string]string{"authorization": "Bearer " + string(t)}, nil
 }
 
-// RequireTransportSecurity implements credentials.PerRPCCredentials.
 func (token) RequireTransportSecurity() bool { return false }
 
 // door implements doors.Door, and doors.Pinger.

@@ -66,5 +66,4 @@ type cuttable struct {
 	ctx context.Context
 }
 
-// Context implements grpc.ServerStream.
 func (c cuttable) Context() context.Context { return c.ctx }

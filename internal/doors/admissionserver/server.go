@@ -144,7 +144,6 @@ func (s *Server) ForTenants() grpc.ServiceRegistrar { return forTenants{s} }
 
 type forTenants struct{ *Server }
 
-// RegisterService implements grpc.ServiceRegistrar.
 func (f forTenants) RegisterService(d *grpc.ServiceDesc, impl any) {
 	f.open[d.ServiceName] = true
 	f.grpc.RegisterService(d, impl)

@@ -83,7 +83,6 @@ type half struct {
 	once   sync.Once
 }
 
-// Accept implements net.Listener.
 func (h *half) Accept() (net.Conn, error) {
 	select {
 	case c := <-h.conns:
@@ -95,13 +94,11 @@ func (h *half) Accept() (net.Conn, error) {
 
 func (h *half) end() { h.once.Do(func() { close(h.closed) }) }
 
-// Close implements net.Listener.
 func (h *half) Close() error {
 	h.end()
 	return h.of.Listener.Close()
 }
 
-// Addr implements net.Listener.
 func (h *half) Addr() net.Addr { return h.of.Listener.Addr() }
 
 // sorted is a connection of which the first bytes were read. They are read again.
@@ -112,7 +109,6 @@ type sorted struct {
 	frames *frames // of gRPC
 }
 
-// Read implements net.Conn.
 func (c *sorted) Read(b []byte) (n int, err error) {
 	if len(c.left) == 0 {
 		n, err = c.Conn.Read(b)
@@ -145,26 +141,21 @@ func connContext(ctx context.Context, c net.Conn) context.Context {
 // plain are the credentials of connections without TLS: they let calls know their connection.
 type plain struct{}
 
-// ServerHandshake implements credentials.TransportCredentials.
 func (plain) ServerHandshake(c net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	from, _ := c.(*sorted)
 	return c, connInfo{credentials.CommonAuthInfo{SecurityLevel: credentials.NoSecurity}, connContext(context.Background(), c), from.frames}, nil
 }
 
-// ClientHandshake implements credentials.TransportCredentials.
 func (plain) ClientHandshake(context.Context, string, net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	return nil, nil, errors.New("admissionserver: these are a server's credentials")
 }
 
-// Info implements credentials.TransportCredentials.
 func (plain) Info() credentials.ProtocolInfo {
 	return credentials.ProtocolInfo{SecurityProtocol: "insecure"}
 }
 
-// Clone implements credentials.TransportCredentials.
 func (p plain) Clone() credentials.TransportCredentials { return p }
 
-// OverrideServerName implements credentials.TransportCredentials.
 func (plain) OverrideServerName(string) error { return nil }
 
 // connInfo is the connection of a call.
@@ -174,5 +165,4 @@ type connInfo struct {
 	frames *frames
 }
 
-// AuthType implements credentials.AuthInfo.
 func (connInfo) AuthType() string { return "insecure" }

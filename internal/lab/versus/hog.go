@@ -188,7 +188,6 @@ func watch(within time.Duration) *firstAnswers {
 	return &firstAnswers{next: load.NewTransport(2000), within: within, began: time.Now()}
 }
 
-// RoundTrip implements http.RoundTripper.
 func (f *firstAnswers) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := f.next.RoundTrip(req)
 	if err != nil || resp.StatusCode != http.StatusOK {

@@ -121,7 +121,6 @@ type reader struct {
 	left     int64 // of what it may become
 }
 
-// Read implements io.Reader.
 func (r *reader) Read(p []byte) (int, error) {
 	n, err := r.decoder.Read(p)
 	r.left -= int64(n)

@@ -75,7 +75,6 @@ type reader struct {
 	at     int // in the first of them
 }
 
-// Read implements io.Reader.
 func (r *reader) Read(p []byte) (n int, err error) {
 	for n < len(p) {
 		if len(r.pieces) == 0 {

@@ -120,14 +120,12 @@ func (s sizes[T]) Swap(i, j int) {
 	s[j].at = j
 }
 
-// Push implements heap.Interface.
 func (s *sizes[T]) Push(x any) {
 	o := x.(*owner[T])
 	o.at = len(*s)
 	*s = append(*s, o)
 }
 
-// Pop implements heap.Interface.
 func (s *sizes[T]) Pop() any {
 	last := len(*s) - 1
 	o := (*s)[last]

@@ -60,7 +60,6 @@ const (
 // unsetError is the name of a variable that is not set.
 type unsetError string
 
-// Error implements error.
 func (e unsetError) Error() string {
 	return fmt.Sprintf("${%s}: %s is not set; set it, or write ${%s:-default}", string(e), string(e), string(e))
 }

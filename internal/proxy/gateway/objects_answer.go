@@ -163,7 +163,6 @@ type objectBody struct {
 	c *call
 }
 
-// Read implements io.Reader.
 func (b *objectBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	switch {

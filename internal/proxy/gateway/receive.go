@@ -118,7 +118,6 @@ type pacedBody struct {
 	waited time.Duration // for memory, until this lap began
 }
 
-// Read implements io.Reader.
 func (b *pacedBody) Read(p []byte) (int, error) {
 	if waited := b.c.memory.Waited; b.left <= 0 || waited != b.waited {
 		b.left = lap

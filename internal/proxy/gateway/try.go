@@ -75,7 +75,6 @@ type sentSignal struct {
 
 var _ http1.Witness = (*sentSignal)(nil)
 
-// Value implements context.Context.
 func (w *sentSignal) Value(key any) any {
 	w.once.Do(func() {
 		trace := &httptrace.ClientTrace{GotConn: w.GotConn, WroteHeaders: w.WroteHeaders, WroteRequest: w.WroteRequest}

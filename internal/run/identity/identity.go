@@ -399,7 +399,6 @@ type spaced struct {
 	last map[string]time.Time
 }
 
-// RoundTrip implements http.RoundTripper.
 func (s *spaced) RoundTrip(r *http.Request) (*http.Response, error) {
 	at := r.URL.String()
 	s.mu.Lock()

@@ -93,7 +93,6 @@ func (p *parts) copy(body io.ReadCloser) error {
 	}
 }
 
-// Read implements io.Reader.
 func (p *parts) Read(b []byte) (int, error) {
 	for len(p.rest) == 0 {
 		if p.last {

@@ -49,13 +49,10 @@ func (t *troubles) Handle(err error) {
 // OTEL_EXPORTER_OTLP_HEADERS are keys.
 type bare struct{ slog.Handler }
 
-// Handle implements slog.Handler.
 func (b bare) Handle(ctx context.Context, r slog.Record) error {
 	return b.Handler.Handle(ctx, slog.NewRecord(r.Time, r.Level, "OpenTelemetry: "+r.Message, 0))
 }
 
-// WithAttrs implements slog.Handler.
 func (b bare) WithAttrs([]slog.Attr) slog.Handler { return b }
 
-// WithGroup implements slog.Handler.
 func (b bare) WithGroup(string) slog.Handler { return b }

@@ -34,7 +34,6 @@ func WatchAnswer(body io.ReadCloser, by Watcher) io.ReadCloser {
 	return &watchedAnswer{ReadCloser: body, by: by}
 }
 
-// Read implements io.Reader.
 func (a *watchedAnswer) Read(p []byte) (int, error) {
 	if a.text == nil {
 		text, err := io.ReadAll(io.LimitReader(a.ReadCloser, mostWatched))
@@ -72,7 +71,6 @@ func (e *watchedEvents) Wait() bool {
 	return ok && answer.Wait()
 }
 
-// Read implements io.Reader.
 func (e *watchedEvents) Read(p []byte) (int, error) {
 	n, err := e.ReadCloser.Read(p)
 	if n > 0 {
