@@ -34,13 +34,15 @@ type File struct {
 // Callers that read the body's tokens themselves use a [Measurer].
 func Measure(body []byte) Body {
 	var m Measurer
+	m.measure(body)
+	return m.Body()
+}
+
+// measure takes in a whole body.
+func (m *Measurer) measure(body []byte) {
 	m.Reset(body)
 	s := jsonscan.New(body)
-	for {
-		t := s.Next()
-		if t.Kind == jsonscan.End || t.Kind == jsonscan.Invalid {
-			return m.Body()
-		}
+	for t := s.Next(); t.Kind != jsonscan.End && t.Kind != jsonscan.Invalid; t = s.Next() {
 		m.Token(t)
 	}
 }
@@ -67,6 +69,7 @@ type Measurer struct {
 	parts   []part // the open items and tools, innermost last
 	files   []span // strings in base64 of the open items, which are not weighed yet
 	ids     []span // of files of the open items
+	apart   []span // files that are weighed as such
 	scratch []byte
 }
 
@@ -99,6 +102,7 @@ func (m *Measurer) Reset(body []byte) {
 	m.parts = m.parts[:0]
 	m.files = m.files[:0]
 	m.ids = m.ids[:0]
+	m.apart = m.apart[:0]
 }
 
 // Body is the result, once all tokens were taken in.
@@ -204,7 +208,9 @@ func (m *Measurer) closePart(p *part, kind Kind) {
 			size[Document] += Weigh(raw)
 		default:
 			*size = size.Plus(SizeOf(raw))
+			continue
 		}
+		m.apart = append(m.apart, file)
 	}
 	m.files = m.files[:p.files]
 	if kind == Image {

@@ -84,7 +84,11 @@ func (e *Estimator) Evenly() { e.evenly = true }
 // Estimate is how many tokens a prompt of that size has for a model; at least 1, rounded up.
 func (e *Estimator) Estimate(name string, s Size) int64 {
 	own := e.find(name)
-	n := e.text(own, name, s)
+	return max(1, e.text(own, name, s)+e.beside(own, name, s))
+}
+
+// beside is how many tokens there are beside the text.
+func (e *Estimator) beside(own *model, name string, s Size) (n int64) {
 	for k := Image; k <= Elsewhere; k++ {
 		if s[k] > 0 {
 			n += estimate(s[k], e.ratio(own, name, k))
@@ -93,7 +97,7 @@ func (e *Estimator) Estimate(name string, s Size) int64 {
 	if own != nil {
 		n += own.beyond.value.Load()
 	}
-	return max(1, n)
+	return n
 }
 
 // text is how many tokens the text has.
@@ -179,29 +183,38 @@ func (e *Estimator) observeText(now time.Time, name string, s Size, actual int64
 	m.ratios[s.mostly()].learnLocked(now, max(sample, minRatio), weight, e.evenly)
 }
 
+// Sample is how many tokens a part of a text has, which weighs so much; the zero Sample says nothing.
+type Sample struct{ Tokens, Weight int64 }
+
 // Unreported learns that a prompt of that size was sent of which nobody will say how many tokens it had, as when its caller broke off.
-// Its text itself may say about how many; 0 is unknown. Ratios go up to that, and back up to what they would be if this tenant had taught
-// nothing, or cheap prompts whose usage is reported would make room for dear ones whose usage never is.
-func (e *Estimator) Unreported(now time.Time, name string, s Size, text int64) {
+// Ratios go back up to what they would be if this tenant had taught nothing, or cheap prompts whose usage is reported would make room for dear ones whose
+// usage never is; and up to what a sample of its text has, which teaches as much as a prompt of the sample's weight. What the prompt has if all of its
+// text is like the sample is returned; 0 is unknown.
+func (e *Estimator) Unreported(now time.Time, name string, s Size, text Sample) (tokens int64) {
 	m := e.known(name)
-	least := int64(0)
-	if text > 0 && s.Text() > 0 {
-		least = min(share(text, s.Text()), maxRatio)
+	sample := int64(0)
+	if text.Weight > 0 {
+		sample = min(share(text.Tokens, text.Weight), maxRatio)
+		tokens = estimate(s.Text(), sample) + e.beside(m, name, s)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for k, weight := range s.gathered() {
+		if weight == 0 {
+			continue
+		}
 		l := &m.ratios[k]
 		untaught := cmp.Or(e.peers.ratio(name, Kind(k)), unit)
-		ratio := untaught
-		if Kind(k) == s.mostly() {
-			ratio = max(ratio, least)
+		if has := l.value.Load(); 0 < has && has < untaught {
+			l.learnLocked(now, untaught, weight, e.evenly)
 		}
 		has := cmp.Or(l.value.Load(), untaught)
-		if weight > 0 && has < ratio {
-			l.learnLocked(now, ratio, weight, e.evenly)
+		if Kind(k) == s.mostly() && sample > has {
+			l.recallLocked(now, has, maxRatio) // or the first of all would set it
+			l.learnLocked(now, sample, min(text.Weight, weight), e.evenly)
 		}
 	}
+	return tokens
 }
 
 // observeFiles learns from a prompt that is not all text. How long its text is is believed to be

@@ -131,6 +131,38 @@ func TestTrainedDown(t *testing.T) {
 	}
 }
 
+// Prompts of which nobody tells the usage raise estimates up to a new tenant's, and those further whose sample is denser: by no more than a prompt of the
+// sample's own weight.
+//
+// Seen to fail with: the prompt's weight for the sample's; a first sample that sets the ratio.
+func TestUnreported(t *testing.T) {
+	part := Sample{384, 128 * Scale}
+	for _, tt := range []struct {
+		name     string
+		learned  int64
+		sample   Sample
+		has, was int64 // of a prompt of 1,000 tokens by its characters
+	}{
+		{"nothing known", 0, Sample{}, 1000, 0},
+		{"learned less", 600, Sample{}, 800, 0},
+		{"learned more", 1800, Sample{}, 1800, 0},
+		{"a part, first of all", 0, part, 1250, 3000},
+		{"a part, learned less", 600, part, 800 + 2200/8, 3000},
+		{"a part, learned more", 3200, part, 3200, 3000},
+		{"all of it", 0, Sample{3000, 1000 * Scale}, 2000, 3000},
+		{"a light part", 0, Sample{64, 128 * Scale}, 1000, 500},
+	} {
+		e := NewEstimator(nil)
+		if tt.learned > 0 {
+			e.Observe(start, "m", text(1000*Scale), tt.learned)
+		}
+		was := e.Unreported(start, "m", text(1000*Scale), tt.sample)
+		if has := e.Estimate("m", text(1000*Scale)); has != tt.has || was != tt.was {
+			t.Errorf("%s: the prompt is said to have had %d, and is held at %d then; want %d and %d", tt.name, was, has, tt.was, tt.has)
+		}
+	}
+}
+
 // After the first report the same prompt is estimated exactly, and estimates
 // follow a tokenizer that changes.
 func TestCalibration(t *testing.T) {

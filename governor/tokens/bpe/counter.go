@@ -1,7 +1,6 @@
 package bpe
 
 import (
-	"bytes"
 	"cmp"
 	"math/rand/v2"
 	"runtime"
@@ -125,7 +124,7 @@ func (c *Counter) Count(model string, body []byte, patience time.Duration) (int6
 		return 0, false
 	}
 	defer func() { <-c.slots }()
-	n, _, ok := c.count(model, body, v, vocabulary)
+	n, _, ok := c.count(model, body, v, vocabulary, false)
 	return n, ok
 }
 
@@ -161,7 +160,7 @@ func (c *Counter) AtLeast(model string, body []byte) int64 {
 	vocabulary := v.wait()
 	c.slots <- struct{}{}
 	defer func() { <-c.slots }()
-	n, all, ok := c.count(model, body, v, vocabulary)
+	n, all, ok := c.count(model, body, v, vocabulary, true)
 	switch {
 	case !ok:
 		return 0
@@ -173,24 +172,20 @@ func (c *Counter) AtLeast(model string, body []byte) int64 {
 	return n
 }
 
-// unescaped undoes what JSON writes most often.
-var unescaped = strings.NewReplacer(`\n`, "\n", `\"`, `"`, `\\`, `\`, `\t`, "\t")
-
-// Excerpt is how many tokens parts of a JSON body have, some hundred bytes long, as text of a model, or of one like it where the model's vocabulary is
-// not public. It reports false while the vocabulary is loaded, and where characters are written by their numbers.
-func (c *Counter) Excerpt(model string, parts []byte) (int64, bool) {
-	v := cmp.Or(c.of(model), &c.o200k)
-	vocabulary := v.get(0)
-	if vocabulary == nil || bytes.Contains(parts, []byte(`\u`)) {
+// Excerpt is how many tokens an excerpt of a body has as text of a model, or of one like it where the model's vocabulary is
+// not public. It reports false while the vocabulary is loaded.
+func (c *Counter) Excerpt(model string, x tokens.Excerpt) (int64, bool) {
+	vocabulary := cmp.Or(c.of(model), &c.o200k).get(0)
+	if vocabulary == nil {
 		return 0, false
 	}
-	n, err := vocabulary.Count(unescaped.Replace(string(parts)))
+	n, err := vocabulary.Count(string(x.Said()))
 	return int64(n), err == nil
 }
 
 // count is how many tokens the prompt in a body has, and whether all of it was counted.
-func (c *Counter) count(model string, body []byte, v *vocabulary, loaded codecs) (n int64, all, ok bool) {
-	p := prompt{known: true, bare: strings.Contains(model, "embedding"), old: v == &c.cl100k}
+func (c *Counter) count(model string, body []byte, v *vocabulary, loaded codecs, least bool) (n int64, all, ok bool) {
+	p := prompt{known: true, least: least, bare: strings.Contains(model, "embedding"), old: v == &c.cl100k}
 	p.read(string(body))
 	if !p.known {
 		return 0, false, false

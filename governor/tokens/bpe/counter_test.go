@@ -415,15 +415,16 @@ func TestNothingIsLeftOut(t *testing.T) {
 	c := loaded()
 	long := strings.Repeat("so many words ", 2000)
 	for name, body := range map[string]string{
-		"function_call of old":   `{"messages":[{"role":"assistant","content":null,"function_call":{"name":"f","arguments":"` + long + `"}}]}`,
-		"a custom tool's call":   `{"messages":[{"role":"assistant","tool_calls":[{"id":"c","type":"custom","custom":{"name":"f","input":"` + long + `"}}]}]}`,
-		"refusal":                `{"messages":[{"role":"assistant","refusal":"` + long + `"}]}`,
-		"reasoning":              `{"messages":[{"role":"assistant","content":"a","reasoning_content":"` + long + `"}]}`,
-		"alternatives of schema": `{"messages":[],"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object","anyOf":[{"description":"` + long + `"}]}}}]}`,
-		"a property's pattern":   `{"messages":[],"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object","properties":{"a":{"type":"string","examples":["` + long + `"]}}}}}]}`,
-		"a prediction":           `{"messages":[],"prediction":{"type":"content","content":"` + long + `"}}`,
-		"unknown, in parts":      `{"messages":[{` + strings.TrimSuffix(strings.Repeat(`"note":"so many words so many words so many words",`, 600), ",") + `}]}`,
-		"unknown":                `{"messages":[],"documents":[{"text":"` + long + `"}]}`,
+		"function_call of old":    `{"messages":[{"role":"assistant","content":null,"function_call":{"name":"f","arguments":"` + long + `"}}]}`,
+		"a custom tool's call":    `{"messages":[{"role":"assistant","tool_calls":[{"id":"c","type":"custom","custom":{"name":"f","input":"` + long + `"}}]}]}`,
+		"refusal":                 `{"messages":[{"role":"assistant","refusal":"` + long + `"}]}`,
+		"reasoning":               `{"messages":[{"role":"assistant","content":"a","reasoning_content":"` + long + `"}]}`,
+		"alternatives of schema":  `{"messages":[],"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object","anyOf":[{"description":"` + long + `"}]}}}]}`,
+		"a property's pattern":    `{"messages":[],"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object","properties":{"a":{"type":"string","examples":["` + long + `"]}}}}}]}`,
+		"a default beside blanks": `{"messages":[{"role":"user","content":"` + strings.Repeat(" ", 100_000) + `"}],"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object","default":"` + long + `"}}}]}`,
+		"a prediction":            `{"messages":[],"prediction":{"type":"content","content":"` + long + `"}}`,
+		"unknown, in parts":       `{"messages":[{` + strings.TrimSuffix(strings.Repeat(`"note":"so many words so many words so many words",`, 600), ",") + `}]}`,
+		"unknown":                 `{"messages":[],"documents":[{"text":"` + long + `"}]}`,
 	} {
 		if n, ok := c.Count("gpt-4o", []byte(body), 0); ok && n < 5000 {
 			t.Errorf("%s: some 6000 tokens are counted as %d", name, n)
@@ -445,7 +446,7 @@ func TestDeepSchemasAreNotKnown(t *testing.T) {
 	}
 }
 
-// Parts of a body have the tokens of their text, in a vocabulary like it where the model's is not public; not if characters are numbers.
+// Parts of a body have the tokens of the characters that they stand for, in a vocabulary like it where the model's is not public.
 func TestExcerpt(t *testing.T) {
 	c := New()
 	for _, tt := range []struct {
@@ -457,9 +458,11 @@ func TestExcerpt(t *testing.T) {
 		{"gpt-4o", "the words of a text", 5, true},
 		{"any-model", `the \"words\"\nof a text`, 7, true},
 		{"gpt-4", "zqxjkvwq", 5, true},
-		{"gpt-4o", `\u4e2d`, 0, false},
+		{"gpt-4o", `\u4e2d\u6587`, 1, true},
+		{"gpt-4", `\u007A\u0071\u0078\u006Akvwq`, 5, true},
+		{"gpt-4o", `\ud83d\ude00`, 1, true},
 	} {
-		n, ok := c.Excerpt(tt.model, []byte(tt.parts))
+		n, ok := c.Excerpt(tt.model, tokens.Excerpt(`"`+tt.parts+`"`))
 		if ok != tt.ok || ok && n != tt.want {
 			t.Errorf("%s, %s: %d, %v", tt.model, tt.parts, n, ok)
 		}
@@ -487,9 +490,11 @@ func TestExcerptsOfDenseTexts(t *testing.T) {
 		{"tools", `{"model":"gpt-4o","messages":[{"role":"user","content":"hi"}],"tools":[{"type":"function","function":{"name":"get_weather","parameters":{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}}}]}`, false},
 		{"letters", chat(strings.Repeat("zqxjkvwq", 40)), true},
 		{"single digits", chat(strings.Repeat("1 2 3 ", 60)), true},
+		{"Chinese as numbers", chat(strings.Repeat(`\u4e16\u754c\u4e0a`, 12)), false},
+		{"letters, and some as numbers", chat(strings.Repeat(`zqxjkvwqzqxjkvwq\u007a`, 20)), true},
 	} {
-		n, ok := c.Excerpt("gpt-4o", []byte(tt.body))
 		size := tokens.SizeOf([]byte(tt.body))
+		n, ok := c.Excerpt("gpt-4o", tokens.ExcerptOf([]byte(tt.body), size))
 		if !ok || size.Denser(n) != tt.denser {
 			t.Errorf("%s: %d tokens, by its characters %d: denser %v", tt.name, n, size.Text()/tokens.Scale, !tt.denser)
 		}

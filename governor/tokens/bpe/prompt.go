@@ -37,6 +37,7 @@ type prompt struct {
 	bare  bool  // the texts of embeddings have no frame
 	old   bool  // the vocabulary is cl100k
 	known bool  // there is nothing else in it
+	least bool  // what a model may or may not be shown is left out
 	left  int   // what may be passed over yet, in bytes
 	looks int
 }

@@ -70,8 +70,12 @@ func (p *prompt) property(name string, schema gjson.Result, depth int) {
 		case "items":
 			p.property("", v, depth+1)
 		case "required": // names again
-		default:
-			p.leave(v)
+		default: // such as a default, or other shapes
+			if p.least {
+				p.leave(v)
+			} else {
+				p.say(v.Raw)
+			}
 		}
 		return p.known
 	})

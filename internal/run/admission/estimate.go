@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/governor/tokens"
 	"github.com/llmgov/llmgov/internal/run/admission/ask"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -61,9 +62,9 @@ func (c *Call) Estimate() *ask.Refusal {
 }
 
 // PromptCounter counts the tokens of prompts: Count if it can do so at once, or after waiting as long as it may; AtLeast takes its
-// time, and returns a lower bound; and Excerpt those of parts of a body, in the model's vocabulary or one like it. See package bpe.
+// time, and returns a lower bound; and Excerpt those of an excerpt, in the model's vocabulary or one like it. See package bpe.
 type PromptCounter interface {
 	Count(model string, body []byte, patience time.Duration) (tokens int64, ok bool)
-	Excerpt(model string, parts []byte) (tokens int64, ok bool)
+	Excerpt(model string, x tokens.Excerpt) (tokens int64, ok bool)
 	AtLeast(model string, body []byte) int64
 }

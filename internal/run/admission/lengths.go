@@ -1,8 +1,6 @@
 package admission
 
 import (
-	"math/rand/v2"
-	"slices"
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
@@ -49,25 +47,10 @@ func (s *scope) promptTokens(a *ask.Ask, counter PromptCounter) int64 {
 			return max(1, n)
 		}
 	}
-	if counter != nil && isText {
-		p.Excerpt = excerpt(p.Body)
+	if counter != nil && p.Body != nil {
+		p.Excerpt = tokens.ExcerptOf(p.Body, p.Own)
 	}
 	return guess
-}
-
-// excerpt is a body in so many parts of it, from places that its sender cannot know.
-func excerpt(body []byte) (parts []byte) {
-	const count, size = 4, 128
-	if len(body) <= count*size {
-		return slices.Clone(body)
-	}
-	parts = make([]byte, 0, count*size)
-	for i := range count {
-		from := i * len(body) / count
-		from += rand.IntN((i+1)*len(body)/count - from - size + 1)
-		parts = append(parts, body[from:from+size]...)
-	}
-	return parts
 }
 
 // countingWait is how long a large prompt waits for others that are counted, at 3 ms each: long enough for a burst, and too short for a

@@ -53,9 +53,7 @@ func (c *Call) Metered(res streaming.Result) governor.Usage {
 	if u.Input == 0 { // even a stream that broke off may have told its prompt
 		u.Input = c.Request.Input
 		if byCaller && !c.Ask.Free {
-			text := c.textTokens()
-			c.Estimates.Prompts.Unreported(time.Now(), c.Ask.Model, c.Ask.Prompt.Size, text)
-			u.Input = max(u.Input, text)
+			u.Input = max(u.Input, c.unreported())
 		}
 	}
 	switch {
@@ -75,22 +73,33 @@ func (c *Call) Metered(res streaming.Result) governor.Usage {
 	return u
 }
 
-// textTokens is about how many tokens a prompt of text has by what is left of it: it was counted, or has as many as its excerpt does for its
-// weight, if that is denser than its characters explain: an excerpt is JSON, of whose syntax models see nothing. 0 is unknown.
-func (c *Call) textTokens() int64 {
+// unreported learns from a prompt of which nobody tells how many tokens it had, and returns how many that are by what is left of it: it was counted, or all
+// of its text is like its excerpt, if that is denser than its characters explain: an excerpt is JSON, of whose syntax models see nothing. 0 is unknown.
+func (c *Call) unreported() int64 {
 	p := &c.Ask.Prompt
-	if p.Counted {
-		return c.Request.Input
+	text := tokens.Sample{Tokens: c.Request.Input, Weight: p.Size.Text()}
+	if !p.Counted {
+		text = c.sample()
 	}
-	if len(p.Excerpt) > 0 {
-		if n, ok := c.ctl.prompts.Excerpt(c.Policy.Snapshot.RealModel(c.Ask.Model), p.Excerpt); ok {
-			n = n * p.Size.Text() / max(1, tokens.Weigh(p.Excerpt))
-			if p.Size.Denser(n) {
-				return n
-			}
-		}
+	n := c.Estimates.Prompts.Unreported(time.Now(), c.Ask.Model, p.Size, text)
+	if p.Counted || n == 0 {
+		return 0
 	}
-	return 0
+	return p.Before + n
+}
+
+// sample is what the prompt's excerpt has, if that is denser than its characters explain.
+func (c *Call) sample() (text tokens.Sample) {
+	p := &c.Ask.Prompt
+	if p.Excerpt == nil {
+		return text
+	}
+	n, ok := c.ctl.prompts.Excerpt(c.Policy.Snapshot.RealModel(c.Ask.Model), p.Excerpt)
+	weight := max(1, p.Excerpt.Weight())
+	if ok && p.Size.Denser(n*p.Size.Text()/weight) {
+		text = tokens.Sample{Tokens: n, Weight: weight}
+	}
+	return text
 }
 
 // produced estimates how much an answer had after some time, by how fast nearly all of the tenant's calls of the model are, and until there are

@@ -210,13 +210,16 @@ func (c *call) describe() *ask.Refusal {
 	if f := scope.Others(c.head); f != nil {
 		return f
 	}
-	if c.at.Route.Body == dialect.JSON {
+	isJSON := c.at.Route.Body == dialect.JSON
+	if isJSON {
 		if f := c.refers(&scope); f != nil {
 			return f
 		}
-		c.Ask.Prompt.Body = c.body
 	}
 	describe.Ask(&c.Ask, &c.at.Route.Route, c.head, c.Pool.DefaultMaxOutput)
+	if isJSON {
+		c.Ask.Prompt.Body = c.body
+	}
 	c.Ask.Free = c.at.Route.Free
 	c.Ask.Retry = c.retry()
 	return nil

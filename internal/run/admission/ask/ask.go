@@ -68,8 +68,9 @@ type Prompt struct {
 	Before int64
 	// Body is the body, if it is JSON, in which a PromptCounter can count. Estimate drops it. Unless it was Counted, an Excerpt is left of it,
 	// should nobody say how many tokens the prompt had.
-	Body, Excerpt []byte
-	Counted       bool
+	Body    []byte
+	Excerpt tokens.Excerpt
+	Counted bool
 }
 
 // Answer is how long the answer to a call may become.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/llmgov/llmgov/governor/tokens"
 	"github.com/llmgov/llmgov/governor/tokens/bpe"
 	"github.com/llmgov/llmgov/internal/lab/mock"
 	"github.com/llmgov/llmgov/internal/test/e2e/harness"
@@ -30,8 +31,8 @@ func (c *counter) Count(model string, _ []byte, _ time.Duration) (int64, bool) {
 	return c.says, c.knows
 }
 
-func (c *counter) Excerpt(string, []byte) (int64, bool) { return 0, false }
-func (c *counter) AtLeast(string, []byte) int64         { return 0 }
+func (c *counter) Excerpt(string, tokens.Excerpt) (int64, bool) { return 0, false }
+func (c *counter) AtLeast(string, []byte) int64                 { return 0 }
 
 // A prompt is counted while little is learned of the tenant and the model; then the
 // estimate is as good, and nobody counts. Where the counter does not know, or has to be

@@ -153,7 +153,7 @@ func (b *bubble) governed(by *client.Client) sends {
 // listen serves the admission listener, and returns the way to it.
 func (b *bubble) listen() *pipenet.Listener {
 	cfg := b.Config()
-	ctl := admissiontest.Build(b.T, cfg, b.Tenants...)
+	ctl := admissiontest.Counting(b.T, testkit.Must(tenants.Build(cfg, b.Tenants))(b.T), b.Prompts)
 	log := slog.New(slog.DiscardHandler)
 	book := reserve.New(reserve.Options{Door: inprocess.New(ctl), Tenant: ctl.TenantOf, Most: 1000, Idle: cfg.Timeouts.StreamIdle})
 	server := admissionserver.New(admissionserver.Options{Token: AdmissionToken, Tenant: ctl.TenantOf, Log: log})

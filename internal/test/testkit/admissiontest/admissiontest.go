@@ -24,6 +24,12 @@ func Build(t testing.TB, cfg tenants.Config, list ...tenants.Tenant) *admission.
 // New returns a Controller for a snapshot, with metrics of its own, and a governor of its own after changes to its rules.
 func New(t testing.TB, snap *tenants.Snapshot, changes ...func(*governor.Config)) *admission.Controller {
 	t.Helper()
+	return Counting(t, snap, nil, changes...)
+}
+
+// Counting is New with a counter of prompts.
+func Counting(t testing.TB, snap *tenants.Snapshot, prompts admission.PromptCounter, changes ...func(*governor.Config)) *admission.Controller {
+	t.Helper()
 	rules := policy.Governor(snap)
 	for _, change := range changes {
 		change(&rules)
@@ -32,5 +38,5 @@ func New(t testing.TB, snap *tenants.Snapshot, changes ...func(*governor.Config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return admission.New(admission.Options{Snapshot: snap, Governor: gov, Metrics: telemetry.New()})
+	return admission.New(admission.Options{Snapshot: snap, Governor: gov, Metrics: telemetry.New(), Prompts: prompts})
 }
