@@ -26,6 +26,7 @@ type rules struct {
 	zone           string
 	upstream       string // its host, and its key
 	routes         tenants.Routes
+	tiers          []string // for which calls may ask; they are lowered to these
 }
 
 var before = rules{
@@ -56,6 +57,7 @@ func (r rules) snapshot(t *testing.T) *tenants.Snapshot {
 	for name, models := range r.tenants {
 		list = append(list, tenants.Tenant{
 			Name: name, Tier: "t", Keys: []tenants.Key{{Hash: tenants.HashKey(name)}}, Models: strings.Fields(models), Routes: r.routes,
+			ServiceTiers: r.tiers, LowerTiers: r.tiers != nil, MaxOutputTokens: int64(9 * len(r.tiers)),
 			Budgets: []tenants.Budget{{Unit: tenants.Tokens, Limit: 1_000_000, Per: tenants.Day}},
 		})
 	}
@@ -167,6 +169,32 @@ func TestApply_MeanwhileABodyComes(t *testing.T) {
 				t.Errorf("%d run, %d wait", running, waiting)
 			}
 		})
+	}
+}
+
+// TestLoweredTiers: beside what else is edited in a body, a tier of service that is not allowed becomes the usual one, or is taken out.
+func TestLoweredTiers(t *testing.T) {
+	sent := ""
+	policy := rules{tenants: map[string]string{"acme": "*"}, pools: map[string]string{"p": "m alias=real"}, tiers: []string{"flex"}}
+	g := newGateway(t, policy, func(r *http.Request) (*http.Response, error) {
+		body, _ := io.ReadAll(r.Body)
+		sent = string(body)
+		return answerOK(r)
+	})
+	for _, c := range []struct{ path, body, sent string }{
+		{"/v1/chat/completions", `{"service_tier":"priority","model":"alias","stream":true,"max_tokens":90}`, `{"stream_options":{"include_usage":true},"service_tier":"default","model":"real","stream":true,"max_tokens":9}`},
+		{"/v1/chat/completions", `{"speed":"fast","model":"alias","stream":true}`, `{"max_completion_tokens":9,"stream_options":{"include_usage":true},"model":"real","stream":true}`},
+		{"/v1/responses", `{"model":"m","speed":"fast","service_tier":"priority"}`, `{"max_output_tokens":9,"model":"m","service_tier":"default"}`},
+		{"/v1/messages", `{"max_tokens":90,"speed":"fast","service_tier":"priority","model":"alias"}`, `{"max_tokens":9,"speed":"standard","service_tier":"standard_only","model":"real"}`},
+		{"/v1/embeddings", `{"service_tier":"priority","model":"alias"}`, `{"model":"real"}`},
+	} {
+		r := httptest.NewRequest(http.MethodPost, c.path, strings.NewReader(c.body))
+		r.Header.Set("Authorization", "Bearer acme")
+		w := httptest.NewRecorder()
+		g.ServeHTTP(w, r)
+		if w.Code != http.StatusOK || sent != c.sent {
+			t.Errorf("%s %s: %d, the upstream gets %s, want %s", c.path, c.body, w.Code, sent, c.sent)
+		}
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"github.com/llmgov/llmgov/governor/tokens"
 	"github.com/llmgov/llmgov/internal/lib/text"
 	"github.com/llmgov/llmgov/internal/proxy/gateway/describe"
-	"github.com/llmgov/llmgov/internal/proxy/gateway/grants"
 	"github.com/llmgov/llmgov/internal/proxy/gateway/head"
 	"github.com/llmgov/llmgov/internal/proxy/gateway/route"
 	"github.com/llmgov/llmgov/internal/proxy/gateway/stored"
@@ -85,7 +84,7 @@ func (k checker) CheckModel(model string) *refusal {
 }
 
 // CheckTiers implements stored.Checker.
-func (k checker) CheckTiers(h *head.Head) *refusal { return grants.Tiers(k.c.Tenant, h) }
+func (k checker) CheckTiers(r *route.Route, h *head.Head) *refusal { return k.c.models().Tiers(r, h) }
 
 // CheckReference implements stored.Checker.
 func (k checker) CheckReference(ref head.Reference) *refusal {

@@ -133,6 +133,27 @@ func TestProcess_RefusedAddition(t *testing.T) {
 	}
 }
 
+// A tier of service that the tenant may not ask for becomes the usual one, by the word of the body's dialect.
+func TestProcess_LowersTiers(t *testing.T) {
+	w := newWorld(t, func(s *setting) {
+		s.acme.ServiceTiers = []string{"flex"}
+		s.acme.LowerTiers = true
+	})
+	for path, c := range map[string]struct{ asks, gets string }{
+		"/v1/chat/completions": {`"service_tier":"priority"`, `{"model":"gpt-4o","service_tier":"default","max_tokens":9}`},
+		"/v1/responses":        {`"service_tier":"scale"`, `{"model":"gpt-4o","service_tier":"default","max_tokens":9}`},
+		"/v1/messages":         {`"service_tier":"priority","speed":"fast"`, `{"model":"gpt-4o","service_tier":"standard_only","speed":"standard","max_tokens":9}`},
+		"/v1/embeddings":       {`"service_tier":"priority"`, `{"model":"gpt-4o","max_tokens":9}`},
+	} {
+		p := w.call()
+		p.ask(opened(path, buffered))
+		if sent := p.ask(body(`{"model":"gpt-4o",` + c.asks + `,"max_tokens":9}`)).GetRequestBody().GetResponse().GetBodyMutation().GetBody(); string(sent) != c.gets {
+			t.Errorf("%s: the model server gets %s", path, sent)
+		}
+		p.leave()
+	}
+}
+
 // A plain answer is passed on as it is, and charged by its usage.
 func TestProcess_PlainAnswer(t *testing.T) {
 	w := newWorld(t, nil)

@@ -23,6 +23,7 @@ var Anthropic = &Dialect{
 	ShowRate:   showAnthropicRate,
 	RatePrefix: "Anthropic-",
 	Passed:     []string{anthropicVersion, "Anthropic-Beta", "Anthropic-Dangerous-Direct-Browser-Access"},
+	usualTiers: map[string]string{"service_tier": "standard_only", "speed": "standard"},
 }
 
 const anthropicVersion = "Anthropic-Version"

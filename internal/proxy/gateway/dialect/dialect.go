@@ -3,6 +3,8 @@ package dialect
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
@@ -29,6 +31,23 @@ type Dialect struct {
 
 	// Passed are the request headers of the dialect that reach the upstream.
 	Passed []string
+
+	// usualTiers are the words by which bodies ask for the usual tier of service, by key; see [Dialect.UsualTier].
+	usualTiers map[string]string
+}
+
+// UsualTier is the word by which bodies of a route ask servers for the usual tier of service under a key. It is "" if one of the hosts has no
+// such word: it takes for it what names none.
+func (d *Dialect) UsualTier(r *Route, param string, hosts []string) string {
+	if r.Operation != "chat" || slices.ContainsFunc(hosts, hasOtherTiers) {
+		return ""
+	}
+	return d.usualTiers[param]
+}
+
+// hasOtherTiers reports whether a provider speaks OpenAI's dialect with tiers of other names: Groq has on_demand, and Google standard.
+func hasOtherTiers(host string) bool {
+	return host == "api.groq.com" || strings.HasSuffix(host, "googleapis.com")
 }
 
 // All are the dialects.

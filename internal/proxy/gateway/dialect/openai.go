@@ -26,7 +26,10 @@ var OpenAI = &Dialect{
 	ErrorEvent: func(f *ask.Refusal) []byte { return event("", openAIBody(f)) },
 	RatePrefix: "X-",
 	Passed:     []string{"Openai-Beta", "X-Client-Request-Id", "Http-Referer", "X-Title"}, // the last two are OpenRouter's attribution
+	usualTiers: openAITiers,
 }
+
+var openAITiers = map[string]string{"service_tier": "default"}
 
 const generate = "generate_content"
 
@@ -40,6 +43,7 @@ var Responses = &Dialect{
 	},
 	ErrorBody:  openAIBody,
 	ErrorEvent: responsesEvent,
+	usualTiers: openAITiers,
 }
 
 type openAIError struct {

@@ -3,12 +3,15 @@
 package grants
 
 import (
+	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/llmgov/llmgov/internal/lib/text"
 	"github.com/llmgov/llmgov/internal/proxy/gateway/describe"
 	"github.com/llmgov/llmgov/internal/proxy/gateway/head"
+	"github.com/llmgov/llmgov/internal/proxy/gateway/route"
 	"github.com/llmgov/llmgov/internal/run/admission"
 	"github.com/llmgov/llmgov/internal/run/admission/ask"
 	"github.com/llmgov/llmgov/tenants"
@@ -22,9 +25,15 @@ type Scope struct {
 	MayUse   func(model string) bool
 }
 
-// Tiers refuses a body that names a tier of service for which its tenant may not ask, or lowers that.
-func Tiers(t *tenants.Tenant, h *head.Head) *ask.Refusal {
-	h.Lower(func(tier string) bool { return !t.LowerTiers || t.MayAskFor(tier) })
+// Tiers refuses the body of a route that names a tier of service for which its tenant may not ask, or lowers that. The route may be nil.
+func (s *Scope) Tiers(r *route.Route, h *head.Head) *ask.Refusal {
+	t := s.Tenant
+	h.Lower(func(tier string) bool { return !t.LowerTiers || t.MayAskFor(tier) }, func(param string) string {
+		if r == nil {
+			return ""
+		}
+		return r.Dialect.UsualTier(&r.Route, param, s.hosts())
+	})
 	if t.LowerTiers {
 		return nil
 	}
@@ -37,10 +46,23 @@ func Tiers(t *tenants.Tenant, h *head.Head) *ask.Refusal {
 	return nil
 }
 
-// Others refuses further models at the top level of a body that the caller is not granted, or that another pool
+// hosts are those of the pool's upstreams.
+func (s *Scope) hosts() (list []string) {
+	for _, u := range s.Snapshot.Config().Upstreams {
+		if !slices.ContainsFunc(s.Pool.Upstreams, func(of tenants.PoolUpstream) bool { return of.Name == u.Name }) {
+			continue
+		}
+		if at, err := url.Parse(u.BaseURL); err == nil {
+			list = append(list, at.Hostname())
+		}
+	}
+	return list
+}
+
+// Others refuses further models at the top level of a body of a route that the caller is not granted, or that another pool
 // limits, and tiers of service.
-func (s *Scope) Others(h *head.Head) *ask.Refusal {
-	if f := Tiers(s.Tenant, h); f != nil {
+func (s *Scope) Others(r *route.Route, h *head.Head) *ask.Refusal {
+	if f := s.Tiers(r, h); f != nil {
 		return f
 	}
 	for _, o := range h.Others {

@@ -109,26 +109,39 @@ func (h *Head) tier() {
 	}
 }
 
-// Lower has the body ask for the usual tier in place of those that it may not name.
-func (h *Head) Lower(may func(tier string) bool) {
+// Lower has the body ask for the usual tier in place of those that it may not name: by the server's word for it under a key, or by none
+// if that is "".
+func (h *Head) Lower(may func(tier string) bool, usual func(param string) string) {
 	for t := h.Asked; t != nil; t = t.Before {
 		t.lowered = !may(t.Name)
+		if t.lowered {
+			t.usual = usual(t.Param)
+		}
 	}
 	h.tier()
 }
 
 // Lowered adds the edits of tiers that were lowered.
 func (h *Head) Lowered(edits []splice.Edit) []splice.Edit {
-	for t := h.Asked; t != nil; t = t.Before {
-		if t.lowered {
-			usual := `"default"`
-			if t.Param == "speed" {
-				usual = `"standard"`
-			}
-			edits = append(edits, splice.Edit{Start: t.at.start, End: t.at.end, Text: usual})
-		}
-	}
+	edits, _ = h.Asked.lower(edits)
 	return edits
+}
+
+// lower adds the edits of the tier and those before it, and counts the members that these take out.
+func (t *ServiceTier) lower(edits []splice.Edit) (all []splice.Edit, gone int) {
+	if t == nil {
+		return edits, 0
+	}
+	edits, gone = t.Before.lower(edits)
+	switch {
+	case !t.lowered:
+		return edits, gone
+	case t.usual != "":
+		return append(edits, splice.Edit{Start: t.at.start, End: t.at.end, Text: strconv.Quote(t.usual)}), gone
+	case t.members > gone:
+		return append(edits, t.out), gone + 1
+	}
+	return append(edits, t.first), gone + 1
 }
 
 func (h *Head) readStore(v gjson.Result) *Error {

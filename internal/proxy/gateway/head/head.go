@@ -4,6 +4,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/llmgov/llmgov/governor/tokens"
+	"github.com/llmgov/llmgov/internal/lib/splice"
 )
 
 const (
@@ -101,6 +102,10 @@ type ServiceTier struct {
 	at      field
 	asks    string // "" if it asks for nothing else than a call that names no tier
 	lowered bool
+	usual   string // what is written in its place if it is lowered; "" takes its member out
+
+	members    int         // before its own
+	out, first splice.Edit // take its member out, if others stay before it and if not
 }
 
 // Reference is an id to which a body refers, and the key under which it does.

@@ -6,6 +6,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/llmgov/llmgov/internal/lib/jsonscan"
+	"github.com/llmgov/llmgov/internal/lib/splice"
 )
 
 // topLevel finds the governed members of a body, from its tokens. Their values are read once the body is
@@ -14,8 +15,8 @@ type topLevel struct {
 	body  []byte
 	depth int
 	open  int // just behind the body's {; 0 if it is no object
-	empty bool
 
+	members int
 	list    []governedMember
 	seen    []string
 	problem *Error // with the key that comes behind those in the list
@@ -32,6 +33,8 @@ type topLevel struct {
 type governedMember struct {
 	name       string
 	read       func(*Head, gjson.Result) *Error
+	key        int // where that begins
+	before     int // how many members are
 	start, end int
 	// asks means that a tool in the value may name models, or must.
 	asks bool
@@ -39,7 +42,7 @@ type governedMember struct {
 
 // reset begins with another body.
 func (m *topLevel) reset(body []byte) {
-	*m = topLevel{body: body, empty: true, list: m.list[:0], seen: m.seen[:0], scratch: m.scratch[:0]}
+	*m = topLevel{body: body, list: m.list[:0], seen: m.seen[:0], scratch: m.scratch[:0]}
 }
 
 // token takes in the next token.
@@ -69,8 +72,8 @@ func (m *topLevel) token(t jsonscan.Token) {
 func (m *topLevel) member(t jsonscan.Token) {
 	switch t.Kind {
 	case jsonscan.Key:
-		m.empty = false
 		m.key(t)
+		m.members++
 	case jsonscan.ObjectStart, jsonscan.ArrayStart:
 		if m.reading {
 			m.list[len(m.list)-1].start = t.Start
@@ -104,7 +107,7 @@ func (m *topLevel) key(t jsonscan.Token) {
 	}
 	m.seen, m.problem = oneOf(m.seen, key, name)
 	if m.problem == nil {
-		m.list = append(m.list, governedMember{name: name, read: read})
+		m.list = append(m.list, governedMember{name: name, read: read, key: t.Start, before: m.members})
 		m.reading = true
 	}
 }
@@ -177,7 +180,7 @@ func (m *topLevel) read(h *Head) *Error {
 	if m.numbers {
 		h.prompts = 1 // one prompt, as tokens
 	}
-	h.empty = m.empty
+	h.empty = m.members == 0
 	h.open = m.open
 	for i := range m.list {
 		member := &m.list[i]
@@ -186,6 +189,10 @@ func (m *topLevel) read(h *Head) *Error {
 		}
 		if err := member.read(h, m.value(member)); err != nil {
 			return err
+		}
+		if t := h.Asked; t != nil && t.at.start == member.start {
+			t.members = member.before
+			t.out, t.first = m.without(member)
 		}
 	}
 	if m.problem != nil {
@@ -196,6 +203,19 @@ func (m *topLevel) read(h *Head) *Error {
 		return bad("n", "The call asks for %d answers, more than %d.", h.Copies, maxCopies)
 	}
 	return nil
+}
+
+// without are the edits that take a member out: with the comma before it, and, for the first one, up to the next. That one gives the next
+// its own quote, because members are inserted before this. One that has no next has no value in place of its own.
+func (m *topLevel) without(of *governedMember) (out, first splice.Edit) {
+	const space = " \t\r\n"
+	out = splice.Edit{Start: len(bytes.TrimRight(m.body[:of.key], space)) - 1, End: of.end}
+	first = splice.Edit{Start: of.start, End: of.end, Text: "null"}
+	if rest := bytes.TrimLeft(m.body[of.end:], space); rest[0] == ',' {
+		rest = bytes.TrimLeft(rest[1:], space)
+		first = splice.Edit{Start: of.key + 1, End: len(m.body) - len(rest) + 1}
+	}
+	return out, first
 }
 
 // value is a member's value. Readers copy the parts that they keep.

@@ -155,8 +155,8 @@ func (*testChecker) CheckModel(model string) *ask.Refusal {
 	return admission.NotGranted("acme", "", model)
 }
 
-func (*testChecker) CheckTiers(h *head.Head) *ask.Refusal {
-	h.Lower(func(tier string) bool { return tier != "priority" })
+func (*testChecker) CheckTiers(to *route.Route, h *head.Head) *ask.Refusal {
+	h.Lower(func(tier string) bool { return tier != "priority" }, func(param string) string { return to.Dialect.UsualTier(&to.Route, param, nil) })
 	return nil
 }
 
@@ -192,7 +192,7 @@ func TestFile_Check(t *testing.T) {
 			sent: `{"url":"/v1/chat/completions","body":{"max_completion_tokens":50,"model":"m"}}` + "\n" + chat + `,"max_tokens":9}}`,
 		},
 		{name: "a tier that is lowered", file: chat + `,"service_tier":"priority","max_tokens":90}}`, sent: chat + `,"service_tier":"default","max_tokens":50}}`, calls: "/chat/completions m"},
-		{name: "one of embeddings", file: `{"url":"/v1/embeddings","body":{"service_tier":"priority","model":"m"}}`, sent: `{"url":"/v1/embeddings","body":{"service_tier":"default","model":"m"}}`, calls: "/embeddings m"},
+		{name: "one of embeddings", file: `{"url":"/v1/embeddings","body":{"service_tier":"priority","model":"m"}}`, sent: `{"url":"/v1/embeddings","body":{"model":"m"}}`, calls: "/embeddings m"},
 		{name: "no tokens are produced", file: `{"url":"/v1/embeddings","body":{"model":"m"}}`, calls: "/embeddings m"},
 		{name: "an object of its own", file: chat + `,"file_id":"f","max_tokens":1}}`, calls: "/chat/completions m"},
 		{name: "what only looks like one", file: chat + `,"tools":[{"parameters":{"default":{"file_id":"x","File_id":1}}}],"max_tokens":1}}`, calls: "/chat/completions m"},

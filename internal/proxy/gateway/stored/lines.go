@@ -20,8 +20,8 @@ const maxCalls = 100_000
 type Checker interface {
 	// CheckModel refuses a model that the tenant may not use. Otherwise the batch asks for it.
 	CheckModel(model string) *ask.Refusal
-	// CheckTiers refuses a call that names a tier of service for which the tenant may not ask.
-	CheckTiers(h *head.Head) *ask.Refusal
+	// CheckTiers refuses a call that names a tier of service for which the tenant may not ask, or lowers that. Its route is nil if it names none.
+	CheckTiers(to *route.Route, h *head.Head) *ask.Refusal
 	// CheckReference refuses an object that the tenant may not see.
 	CheckReference(head.Reference) *ask.Refusal
 	// AddCall adds a call to the batch, which refers to objects. Its route is nil if it names none.
@@ -132,7 +132,8 @@ func (f File) govern(l *head.Line) ([]splice.Edit, *ask.Refusal) {
 	if l.Head == nil {
 		return nil, nil
 	}
-	if refusal := f.By.CheckTiers(l.Head); refusal != nil {
+	r := route.Inference(l.URL)
+	if refusal := f.By.CheckTiers(r, l.Head); refusal != nil {
 		return nil, refusal
 	}
 	for _, o := range l.Head.Others {
@@ -143,7 +144,6 @@ func (f File) govern(l *head.Line) ([]splice.Edit, *ask.Refusal) {
 	if l.Head.FallsBack && len(l.Head.Others) == 0 {
 		return nil, invalid("", "route: fallback needs models.")
 	}
-	r := route.Inference(l.URL)
 	switch {
 	case r != nil:
 		return l.Edits(r.Bounds, f.MaxOutput), nil

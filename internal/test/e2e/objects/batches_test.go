@@ -242,6 +242,9 @@ func TestAudit_M6_BatchLines(t *testing.T) {
 		{"/chat/completions", ``, `{"max_completion_tokens":100,"model":"gpt-4o"}`},
 		{"/responses", `,"max_output_tokens":null`, `{"model":"gpt-4o","max_output_tokens":100}`},
 		{"/embeddings", `,"input":"x"`, `{"model":"gpt-4o","input":"x"}`},
+		{"/chat/completions", `,"service_tier":"priority","n":1`, `{"max_completion_tokens":100,"model":"gpt-4o","service_tier":"default","n":1}`},
+		{"/messages", `,"speed":"fast","service_tier":"flex","max_tokens":9`, `{"model":"gpt-4o","speed":"standard","service_tier":"flex","max_tokens":9}`},
+		{"/embeddings", `,"service_tier":"priority","input":"x"`, `{"model":"gpt-4o","input":"x"}`},
 	} {
 		// Beside another line, and with blanks around it, which stay.
 		status, text := send(line("/embeddings", ""), "", " \t"+line(tt.url, tt.body)+" \r", line("/completions", ""))

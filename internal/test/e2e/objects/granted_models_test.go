@@ -20,6 +20,8 @@ func newGrantedStack(t *testing.T) *sockets.Stack {
 			t.DefaultPool = "main"
 			t.Models = []string{"gpt-4o"}
 			t.MaxOutputTokens = 100
+			t.ServiceTiers = []string{"flex"}
+			t.LowerTiers = true
 		})},
 	})
 }
