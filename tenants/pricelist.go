@@ -2,6 +2,7 @@ package tenants
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed"
 	"encoding/json"
 	"errors"
@@ -144,11 +145,13 @@ func (l listedPrice) price() (p Price, ok bool) {
 	}
 	slices.SortFunc(p.Above, func(a, b terms.Above) int { return int(a.Context - b.Context) })
 	for _, tier := range listedTiers {
+		most := 0.0
 		for _, key := range []string{"input_cost_per_token", "output_cost_per_token"} {
 			if usual := l.of(key); usual > 0 && l.has(key+"_"+tier.Name) {
-				tier.Factor = max(tier.Factor, min(int64(math.Round(l.of(key+"_"+tier.Name)/usual*1000)), maxFactor))
+				most = max(most, l.of(key+"_"+tier.Name)/usual)
 			}
 		}
+		tier.Factor, tier.Of = fraction(most)
 		if tier.Name == "batches" {
 			tier.Name = terms.TierBatch
 		}
@@ -156,7 +159,8 @@ func (l listedPrice) price() (p Price, ok bool) {
 			p.Tiers = append(p.Tiers, tier)
 		}
 		if tier.Name == "priority" && tier.Factor > 0 {
-			p.Tiers = append(p.Tiers, terms.Tier{Name: "fast", Factor: tier.Factor}) // its other name
+			tier.Name = "fast" // its other name
+			p.Tiers = append(p.Tiers, tier)
 		}
 	}
 	if fast := listedPrice(l.object("provider_specific_entry")); fast.has("fast") {
@@ -168,6 +172,22 @@ func (l listedPrice) price() (p Price, ok bool) {
 	p.CodeSession = microUSDOf(l.of("code_interpreter_cost_per_session") * microUSD)
 	priceWrites(&p, false)
 	return p, true
+}
+
+// fraction is a factor in thousandths, else in the fewest parts of which it is a number: lists have prices and no factors, such as $0.25 and $0.15.
+func fraction(f float64) (n, of int64) {
+	f = min(f, maxFactor/1000)
+	is := func(of int64) bool {
+		parts := f * float64(of)
+		n = int64(math.Round(parts))
+		return math.Abs(parts-float64(n)) <= 1e-9*parts
+	}
+	for of := range int64(1000) {
+		if is(cmp.Or(of, 1000)) {
+			return n, of
+		}
+	}
+	return int64(math.Round(f * 1000)), 0
 }
 
 // rates are the prices of tokens whose names have an end, else of those without.

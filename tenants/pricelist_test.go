@@ -1,6 +1,7 @@
 package tenants
 
 import (
+	"slices"
 	"testing"
 	"testing/fstest"
 
@@ -24,7 +25,9 @@ func TestPriceList_Reads(t *testing.T) {
 			"input_cost_per_token_flex": 1.5e-06, "output_cost_per_token_flex": 7.5e-06, "input_cost_per_token_priority": 6e-06,
 			"input_cost_per_token_batches": 1.5e-06, "output_cost_per_token_batches": 7.6e-06, "input_cost_per_request": 0.014,
 			"search_context_cost_per_query": {"search_context_size_low": 0.005, "search_context_size_medium": 0.01},
-			"file_search_cost_per_1k_calls": 2.5, "code_interpreter_cost_per_session": 0.03, "max_tokens": 8192}
+			"file_search_cost_per_1k_calls": 2.5, "code_interpreter_cost_per_session": 0.03, "max_tokens": 8192},
+		"thirds": {"input_cost_per_token": 1.5e-07, "output_cost_per_token": 6e-07, "input_cost_per_token_priority": 2.5e-07, "output_cost_per_token_priority": 1e-06,
+			"input_cost_per_token_flex": 1.1e-07, "input_cost_per_token_batches": 7.5e-08}
 	}`)))(t)
 	usual := Price{
 		Input: 3e6, CachedInput: 3e5, CacheWrite: 3_750_000, CacheWriteHour: 6e6, AudioInput: 1e7, ImageInput: 3e6,
@@ -37,7 +40,7 @@ func TestPriceList_Reads(t *testing.T) {
 	longest.Input, longest.ImageInput = 9e6, 9e6
 	want := usual
 	want.Above = []terms.Above{{Context: 200_000, Price: long}, {Context: 1_000_000, Price: longest}}
-	want.Tiers = []terms.Tier{{Name: "flex", Factor: 500}, {Name: "priority", Factor: 2000}, {Name: "fast", Factor: 2000}, {Name: "batch", Factor: 507}}
+	want.Tiers = []terms.Tier{{Name: "flex", Factor: 500}, {Name: "priority", Factor: 2000}, {Name: "fast", Factor: 2000}, {Name: "batch", Factor: 38, Of: 75}}
 	want.Call = 14_000
 	want.Tool, want.FileSearch, want.CodeSession = 10_000, 2500, 30_000
 	for _, p := range list {
@@ -45,6 +48,16 @@ func TestPriceList_Reads(t *testing.T) {
 		case "m":
 			if diff := cmp.Diff(want, p.Price); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
+			}
+		case "thirds":
+			for tier, want := range map[string]terms.Tier{"priority": {Factor: 5, Of: 3}, "fast": {Factor: 5, Of: 3}, "flex": {Factor: 11, Of: 15}, "batch": {Factor: 500}} {
+				want.Name = tier
+				if !slices.Contains(p.Tiers, want) {
+					t.Errorf("it has tiers %+v, want %+v", p.Tiers, want)
+				}
+			}
+			if got := p.MicroUSD(terms.Usage{Input: 123_000, Output: 4500, Tier: "priority"}); got != 35_250 {
+				t.Errorf("a call costs %d, want 123000 × 0.25 + 4500 × 1", got)
 			}
 		case "sample_spec":
 		default:

@@ -24,13 +24,14 @@ type Above struct {
 	Price
 }
 
-// Tier is a service tier, with its factor in thousandths.
+// Tier is a service tier, whose factor is Factor in Of parts, at most 1000; 0 is 1000.
 type Tier struct {
 	Name   string
 	Factor int64
+	Of     int64 `json:",omitempty"`
 }
 
-// whole is the factor of the standard tier.
+// whole is how many parts the standard tier has, of as many.
 const whole = int64(1000)
 
 // maxUSD bounds costs in micro-dollars, so that their sums do not overflow.
@@ -50,7 +51,7 @@ func (p *Price) MicroUSD(u Usage) int64 {
 	}
 	in := u.Input
 	out := u.Output
-	t := tab{factor: p.factor(u.Tier)}
+	t := p.tab(u.Tier)
 	t.tokens(part(&in, u.CachedInput), of.CachedInput)
 	t.tokens(part(&in, u.CacheWriteHour), of.CacheWriteHour)
 	t.tokens(part(&in, u.CacheWrite), of.CacheWrite)
@@ -74,10 +75,11 @@ func (p *Price) Most(input, output int64, tier string) int64 {
 		return 0
 	}
 	of := p.at(input)
-	t := tab{factor: max(whole, p.factor(tier))}
+	t := p.tab(tier)
 	if tier == TierBatch {
 		of = p
-		t.factor = p.factor(tier)
+	} else {
+		t.factor = max(t.of, t.factor)
 	}
 	t.tokens(Bounded(input), max(of.Input, of.CachedInput, of.CacheWrite, of.CacheWriteHour, of.AudioInput, of.ImageInput))
 	t.tokens(Bounded(output), max(of.Output, of.AudioOutput, of.ImageOutput))
@@ -115,13 +117,18 @@ func (p *Price) at(input int64) *Price {
 	return of
 }
 
-func (p *Price) factor(tier string) int64 {
+// tab begins a sum at a tier.
+func (p *Price) tab(tier string) tab {
 	for i := range p.Tiers {
-		if p.Tiers[i].Name == tier {
-			return p.Tiers[i].Factor
+		if t := &p.Tiers[i]; t.Name == tier {
+			of := min(max(t.Of, 0), whole)
+			if of == 0 {
+				of = whole
+			}
+			return tab{factor: min(max(t.Factor, 0), 1_000_000), of: of}
 		}
 	}
-	return whole
+	return tab{factor: whole, of: whole}
 }
 
 // part takes a part of what is left of a whole.
@@ -131,14 +138,14 @@ func part(left *int64, n int64) int64 {
 	return n
 }
 
-// perMicroUSD is how many units of a tab a micro-dollar is: a rate is for a million tokens, and a factor in thousandths.
-const perMicroUSD = 1_000_000 * uint64(whole)
-
-// tab is a sum of money, in perMicroUSD. Counts and rates are bounded by MaxTokens and factors by 10⁶, so that it cannot overflow.
+// tab is a sum of money at a tier. Counts and rates are bounded by MaxTokens and factors by 10⁶, so that it cannot overflow.
 type tab struct {
-	factor int64
-	hi, lo uint64
+	factor, of int64
+	hi, lo     uint64
 }
+
+// perMicroUSD is how many units of the sum a micro-dollar is: a rate is for a million tokens.
+func (t *tab) perMicroUSD() uint64 { return 1_000_000 * uint64(t.of) }
 
 func (t *tab) add(n, rate, factor int64) {
 	hi, lo := bits.Mul64(uint64(n), uint64(Bounded(rate)))
@@ -148,16 +155,17 @@ func (t *tab) add(n, rate, factor int64) {
 	t.hi += hi*uint64(factor) + over + carry
 }
 
-func (t *tab) tokens(n, rate int64) { t.add(n, rate, min(max(t.factor, 0), 1_000_000)) }
+func (t *tab) tokens(n, rate int64) { t.add(n, rate, t.factor) }
 
 // each adds things that have a price by the piece, at any tier.
-func (t *tab) each(n, price int64) { t.add(n, price, int64(perMicroUSD)) }
+func (t *tab) each(n, price int64) { t.add(n, price, int64(t.perMicroUSD())) }
 
 func (t *tab) sum() int64 {
-	lo, carry := bits.Add64(t.lo, perMicroUSD-1, 0)
-	if t.hi+carry >= perMicroUSD {
+	per := t.perMicroUSD()
+	lo, carry := bits.Add64(t.lo, per-1, 0)
+	if t.hi+carry >= per {
 		return maxUSD
 	}
-	usd, _ := bits.Div64(t.hi+carry, lo, perMicroUSD)
+	usd, _ := bits.Div64(t.hi+carry, lo, per)
 	return int64(min(usd, uint64(maxUSD)))
 }
