@@ -64,9 +64,10 @@ func (g *Governor) Used(pool, upstream string) (used limits.Cost) {
 	}
 	if v.upstreams != nil {
 		if at := v.upstreams.Place(upstream); at >= 0 {
-			used = v.upstreams.List[at].Limits.usedNow(now).Minute
-			for k, limit := range v.upstreams.List[at].Spec.Limits().Minute {
-				if limit == 0 {
+			u := v.upstreams.List[at]
+			used = u.Limits.usedNow(now).Minute
+			for k, limit := range u.Spec.Limits().Minute {
+				if limit == 0 || u.Limits.Shared() && !u.Limits.InForce() {
 					used[k] = -1
 				}
 			}

@@ -15,13 +15,13 @@ type heard struct {
 	amount    int64
 }
 
-// newsTravel bounds how long use at another process is known to the store and not here, or has left there and is not known to have.
-const newsTravel = 3 * time.Second
+// NewsTravel bounds how long use at another process is known to the store and not here, or has left there and is not known to have.
+const NewsTravel = 3 * time.Second
 
 // hear records how much others use now of a limit that counts use for so long. News within a sixtieth of that are merged.
 func (l *leaving) hear(now time.Time, used int64, length time.Duration) {
 	list := *l
-	for len(list) > 0 && now.Sub(list[0].at) > length+newsTravel {
+	for len(list) > 0 && now.Sub(list[0].at) > length+NewsTravel {
 		list = slices.Delete(list, 0, 1)
 	}
 	for _, h := range list {

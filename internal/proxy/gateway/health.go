@@ -122,6 +122,9 @@ func (g *Gateway) Recall(text []byte) {
 func (g *Gateway) ownUse(pool *poolSide, at *upstreams.Member, model string) (own upstreams.Own) {
 	now := time.Now()
 	declared := at.Declared(model)
+	if pool.set.Shared {
+		own.Late = limits.NewsTravel
+	}
 	for _, p := range g.world.Load().pools {
 		var used limits.Cost
 		var counts [limits.Kinds]bool

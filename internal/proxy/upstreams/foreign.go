@@ -12,8 +12,9 @@ import (
 // beginning of a window for all (fixed), or as a debt that is paid off steadily (a bucket). Which one it is follows from the resets.
 // Until that is known it is taken to be rolling, by which own use counts most, and others' least.
 type foreign struct {
-	own ledger
-	at  time.Time // of the last look
+	own   ledger
+	early []early   // looks of which it is not known yet what other gateways had used by then, oldest first
+	at    time.Time // of the last look that was noted
 
 	paid, fixed int       // looks in a row by which it is a bucket, or has windows, up to alike
 	since       time.Time // the first of paid
@@ -33,6 +34,24 @@ type foreign struct {
 	toldAt  time.Time
 	toldFor time.Duration // lasts then
 }
+
+// early is a look at what was left at a time, and the most that llmgov is known to have used of it since.
+type early struct {
+	Left
+	at   time.Time
+	own  int64
+	way  way
+	over bool // it is the first of a fixed window
+}
+
+// way is how an upstream counts.
+type way uint8
+
+const (
+	rolling way = iota
+	fixed
+	bucket
+)
 
 const (
 	// lookEvery is how often what is left is looked at.
@@ -63,8 +82,9 @@ const (
 	leastLearned = 30 * time.Second
 )
 
-// look takes in what is left, and how much llmgov has used in the last minute. It reports whether that changes what counts.
-func (f *foreign) look(now time.Time, l Left, used int64, refused bool) (news bool) {
+// look takes in what is left, and how much llmgov is known to have used in the last minute, of which what other gateways used is known so
+// late. It reports whether that changes what counts.
+func (f *foreign) look(now time.Time, l Left, used int64, late time.Duration, refused bool) (news bool) {
 	f.own.note(now, used)
 	switch {
 	case refused:
@@ -72,31 +92,27 @@ func (f *foreign) look(now time.Time, l Left, used int64, refused bool) (news bo
 	case l.Left == 0: // which means nothing if the call is served
 		return false
 	}
-	since := now.Sub(f.at)
-	f.at = now
 	f.use = 0
 	f.more = 0
 	if l.Window > time.Minute || l.Reset > time.Minute+apart { // not of a minute
+		f.early = nil
 		f.looks = 0
 		return f.news(now, l)
 	}
-	over := f.learn(now, l)
-	taken := l.Limit - l.Left
-	switch {
-	case f.paid == alike && now.Sub(f.since) >= alikeFor:
-		taken -= f.own.debt(float64(l.Limit) / l.Window.Seconds())
-		f.debt += float64(taken-int64(f.debt)) * min(1, since.Seconds()/debtLags.Seconds())
-		taken = int64(f.debt)
-	case f.fixed == agreeing:
-		if over {
-			f.before = max(0, f.now)
+	is := early{Left: l, at: now}
+	is.over = f.learn(now, l)
+	is.way, is.own = f.ours(now, &l)
+	for i := range f.early {
+		if e := &f.early[i]; e.way == is.way {
+			e.own = max(e.own, is.own)
 		}
-		f.now = taken - f.own.since(l.Window-l.Reset)
-		taken = max(0, f.now) + int64(float64(f.before)*float64(l.Reset)/float64(l.Window))
-	default:
-		taken -= f.own.since(l.Window)
 	}
-	f.note(l.minute(taken))
+	f.early = append(f.early, is)
+	taken := int64(0)
+	for len(f.early) > 0 && (refused || now.Sub(f.early[0].at) >= late) { // a refusal is no mistake
+		taken = f.note(&f.early[0])
+		f.early = slices.Delete(f.early, 0, 1)
+	}
 	limit := l.minute(l.Limit)
 	least := limit / leastForeign
 	if now.Sub(f.refused) < time.Minute {
@@ -105,9 +121,9 @@ func (f *foreign) look(now time.Time, l Left, used int64, refused bool) (news bo
 	sorted := f.last
 	slices.Sort(sorted[:])
 	use := sorted[agreeing/2]
-	alone := refused && l.minute(taken) > use
-	if refused { // which is no mistake
-		use = max(use, l.minute(taken))
+	alone := refused && taken > use
+	if refused {
+		use = max(use, taken)
 	}
 	if use >= least && (f.looks >= agreeing || refused) {
 		f.use = min(use, limit)
@@ -123,13 +139,40 @@ func (f *foreign) look(now time.Time, l Left, used int64, refused bool) (news bo
 	return f.news(now, l)
 }
 
-// note notes what a look came to.
-func (f *foreign) note(use int64) {
+// ours is how the upstream counts, as far as is known, and what llmgov has used by that.
+func (f *foreign) ours(now time.Time, l *Left) (way, int64) {
+	switch {
+	case f.paid == alike && now.Sub(f.since) >= alikeFor:
+		return bucket, f.own.debt(float64(l.Limit) / l.Window.Seconds())
+	case f.fixed == agreeing:
+		return fixed, f.own.since(l.Window - l.Reset)
+	}
+	return rolling, f.own.since(l.Window)
+}
+
+// note notes what a look comes to as use of a minute by others.
+func (f *foreign) note(e *early) (use int64) {
+	since := e.at.Sub(f.at)
+	f.at = e.at
+	use = e.Limit - e.Left.Left - e.own
+	switch e.way {
+	case bucket:
+		f.debt += float64(use-int64(f.debt)) * min(1, since.Seconds()/debtLags.Seconds())
+		use = int64(f.debt)
+	case fixed:
+		if e.over {
+			f.before = max(0, f.now)
+		}
+		f.now = use
+		use = max(0, f.now) + int64(float64(f.before)*float64(e.Reset)/float64(e.Window))
+	}
+	use = e.minute(use)
 	if f.looks > 0 {
 		f.step = max(use-f.last[(f.looks-1)%agreeing], f.step-f.step/stepFades)
 	}
 	f.last[f.looks%agreeing] = use
 	f.looks++
+	return use
 }
 
 // news reports whether what counts is off from what was told by a part of the limit, or ends soon.

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/llmgov/llmgov/escrow/limits"
 )
 
 // provider is an upstream with a limit a minute, which counts in one of three ways.
@@ -114,7 +116,7 @@ func share(way string, o consumer, own float64, heeds bool) (r shared) {
 			paused = now.Add(500 * time.Millisecond)
 		}
 		if now.Sub(f.at) >= lookEvery {
-			f.look(now, l, used, !ok)
+			f.look(now, l, used, 0, !ok)
 		}
 		switch {
 		case d > o.from+2*time.Minute && on:
@@ -160,7 +162,7 @@ func TestForeign(t *testing.T) {
 func TestForeign_Looks(t *testing.T) {
 	look := func(f *foreign, after time.Duration, left int64, reset time.Duration, refused bool) int64 {
 		now := t0.Add(after)
-		f.look(now, Left{Limit: 100_000, Left: left, Window: time.Minute, Reset: reset}, 10_000, refused)
+		f.look(now, Left{Limit: 100_000, Left: left, Window: time.Minute, Reset: reset}, 10_000, 0, refused)
 		return f.use
 	}
 	for name, c := range map[string]struct {
@@ -201,6 +203,41 @@ func TestForeign_Looks(t *testing.T) {
 	}
 }
 
+// What other gateways of the fleet use, which is known some seconds late, is no use by others, whatever way the upstream counts in. What is
+// others' is seen beside it.
+func TestForeign_Late(t *testing.T) {
+	const limit, late = 30_000, 25 // looks
+	for way, seen := range map[string]int64{"rolling": 10_000, "fixed": 10_000, "bucket": 0} {
+		for others, want := range map[int64]int64{0: 0, 600: seen} { // tokens a second
+			p := provider{way: way, limit: limit, at: t0}
+			var f foreign
+			var used []int64
+			least, most := int64(limit), int64(0)
+			for i := range 250 {
+				now := t0.Add(time.Duration(i) * lookEvery)
+				p.call(now, others/10)
+				n := int64(300)
+				if i > 40 {
+					n = 10
+				}
+				_, l := p.call(now, n)
+				used = append(used, n)
+				if i > 0 {
+					used[i] += used[i-1]
+				}
+				f.look(now, l, used[max(0, i-late)], limits.NewsTravel, false)
+				most = max(most, f.use)
+				if i > 200 {
+					least = min(least, f.use)
+				}
+			}
+			if others == 0 && most > 0 || least < want {
+				t.Errorf("%s, others use %d a second: %d to %d are seen", way, others, least, most)
+			}
+		}
+	}
+}
+
 // Of a model that was called by another name, too, or a while ago, nobody knows how much is left: it does not undo what others are seen to
 // use. Between two news the cuts are the same, whenever they are asked for, and a fifth is kept whatever others use.
 func TestForeign_Cuts(t *testing.T) {
@@ -211,7 +248,7 @@ func TestForeign_Cuts(t *testing.T) {
 		m := s.Members[0]
 		m.Report(now, Result{Outcome: Served, Told: limit, Model: model, Began: now})
 		if m.Due(now, model) {
-			m.Look(now, model, &Remains{Tokens: {Limit: 100_000, Left: left, Window: time.Minute, Reset: 40 * time.Second}}, Own{Told{Tokens: 10_000}, Told{Tokens: 10_000}}, false)
+			m.Look(now, model, &Remains{Tokens: {Limit: 100_000, Left: left, Window: time.Minute, Reset: 40 * time.Second}}, Own{Told{Tokens: 10_000}, Told{Tokens: 10_000}, 0}, false)
 		}
 	}
 	cut := func(after time.Duration) (sum int64, ends []time.Time) {
@@ -252,7 +289,7 @@ func TestForeign_Models(t *testing.T) {
 			l.Window = time.Minute
 			l.Reset = 40 * time.Second
 			m.Report(now, Result{Outcome: Served, Told: Told{Tokens: l.Limit}, Model: model, Began: now})
-			m.Look(now, model, &Remains{Tokens: l}, Own{Told{Tokens: 10_000}, Told{Tokens: 10_000}}, false)
+			m.Look(now, model, &Remains{Tokens: l}, Own{Told{Tokens: 10_000}, Told{Tokens: 10_000}, 0}, false)
 		}
 	}
 	if s := m.State(t0.Add(7 * time.Second)); s.Foreign[Tokens] != 40_000 || s.ForeignOf[Tokens] != 100_000 || s.Declared[Tokens] != 1_000_000 {
@@ -299,7 +336,7 @@ func TestForeign_Pools(t *testing.T) {
 			for _, m := range s.Members {
 				for range agreeing {
 					m.Report(t0, Result{Outcome: Served, Told: Told{Tokens: limit}, Model: "m", Began: t0})
-					m.Look(t0, "m", &Remains{Tokens: {Limit: limit, Left: limit - sum, Window: time.Minute, Reset: 40 * time.Second}}, Own{Told{Tokens: c.used[i]}, Told{Tokens: all}}, false)
+					m.Look(t0, "m", &Remains{Tokens: {Limit: limit, Left: limit - sum, Window: time.Minute, Reset: 40 * time.Second}}, Own{Told{Tokens: c.used[i]}, Told{Tokens: all}, 0}, false)
 				}
 			}
 			got := int64(0)

@@ -283,8 +283,12 @@ func (s *state) Due(now time.Time, model string) bool {
 	return known && (l.others == nil || now.Sub(l.looked) >= lookEvery)
 }
 
-// Own is how much was used of limits in the last minute, of which below 0 is unknown: by a pool, and by all pools of llmgov.
-type Own struct{ Pool, All Told }
+// Own is how much was used of limits in the last minute, of which below 0 is unknown: by a pool, and by all pools of llmgov. Late is how late
+// it may be known what other gateways used of that.
+type Own struct {
+	Pool, All Told
+	Late      time.Duration
+}
 
 // Look takes in what an answer says is left for a model, and how much llmgov itself has used there. It reports whether the limits that count
 // may have changed.
@@ -305,11 +309,11 @@ func (m *Member) Look(now time.Time, model string, left *Remains, own Own, refus
 		is := left[of]
 		tells := false
 		if used := own.All[of]; is.Limit > 0 && used >= 0 {
-			tells = o.foreign.look(now, is, used, refused)
+			tells = o.foreign.look(now, is, used, own.Late, refused)
 		}
 		if used := own.Pool[of]; is.Limit > 0 && used >= 0 {
 			moved := m.ofPools[of] < 1 && max(used-o.own, o.own-used) > is.minute(is.Limit)/newsPart
-			if tells = o.all.look(now, is, used, refused) || tells || moved; tells {
+			if tells = o.all.look(now, is, used, own.Late, refused) || tells || moved; tells {
 				o.own = used
 			}
 		}

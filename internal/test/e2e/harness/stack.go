@@ -130,6 +130,7 @@ func Build(t *testing.T, cfg tenants.Config, w World, m *telemetry.Metrics, opt 
 	rules.Recorded = w.Recorder != nil
 	rules.Clock = w.Clock
 	rules.Shared = w.Shared
+	rules.SharedLimits = w.Shared
 	gov, err := governor.New(rules)
 	if err != nil {
 		t.Fatal(err)

@@ -15,9 +15,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/llmgov/llmgov/federation"
 	"github.com/llmgov/llmgov/federation/memory"
+	"github.com/llmgov/llmgov/federation/parts"
 	"github.com/llmgov/llmgov/federation/runner"
 	"github.com/llmgov/llmgov/governor/sharing"
+	"github.com/llmgov/llmgov/governor/terms"
 	"github.com/llmgov/llmgov/internal/lab/mock"
 	"github.com/llmgov/llmgov/internal/test/e2e/harness"
 	"github.com/llmgov/llmgov/internal/test/testkit"
@@ -93,12 +96,93 @@ func newAccount(t *testing.T, limit int64, gateways int, minute, heed, pools str
 		a.gateways = append(a.gateways, s)
 		go func() { _ = s.Gateway.Watch(ctx) }()
 		if gateways > 1 {
-			side := sharing.New(s.Governor)
-			r := runner.New(runner.Config{Name: fmt.Sprint("gateway ", i), Region: "r", Instance: rand.Text(), Store: store, Pools: side.Pools})
-			go func() { _ = r.Run(ctx) }()
+			left := join(ctx, s, i, store)
+			t.Cleanup(func() { stop(); left.Wait() })
 		}
 	}
 	return a
+}
+
+// sharedStore is one through which gateways share limits.
+type sharedStore interface {
+	runner.Store
+	runner.LimitStore
+}
+
+// join has a gateway share its limits until ctx ends.
+func join(ctx context.Context, s *harness.Stack, i int, store sharedStore) (left *sync.WaitGroup) {
+	side := sharing.New(s.Governor)
+	instance := rand.Text()
+	pools := runner.New(runner.Config{Name: fmt.Sprint("gateway ", i), Region: "r", Instance: instance, Store: store, Pools: side.Pools})
+	own := runner.NewLimits(runner.LimitsConfig{Instance: instance, Store: store, Limits: side.Limits, Calls: side.Calls, More: side.More()})
+	left = new(sync.WaitGroup)
+	left.Go(func() { _ = pools.Run(ctx) })
+	left.Go(func() { _ = own.Run(ctx) })
+	return left
+}
+
+// lateStore is one on a busy machine: each answer takes up to so long.
+type lateStore struct {
+	sharedStore
+	most time.Duration
+}
+
+func (s *lateStore) wait() { time.Sleep(mathrand.N(s.most)) }
+
+func (s *lateStore) Beat(ctx context.Context, pool string, b *federation.Beat) (federation.Reply, error) {
+	s.wait()
+	defer s.wait()
+	return s.sharedStore.Beat(ctx, pool, b)
+}
+
+func (s *lateStore) Share(ctx context.Context, beats []*parts.Beat) ([]parts.Reply, error) {
+	s.wait()
+	defer s.wait()
+	return s.sharedStore.Share(ctx, beats)
+}
+
+// TestForeign_Fleet: three gateways use up what is provisioned before what is on demand, and take nothing of what they use for use by others,
+// also if news of each other are late.
+func TestForeign_Fleet(t *testing.T) {
+	for _, late := range []time.Duration{time.Millisecond, 300 * time.Millisecond, 900 * time.Millisecond} {
+		testkit.Virtual(t, late.String(), func(t *testing.T) {
+			provisioned := harness.NewUpstream(t, mock.Config{TPM: 30_000})
+			onDemand := harness.NewUpstream(t, mock.Config{TPM: 120_000})
+			pool := harness.Pool(0, 0, 0)
+			pool.Upstreams = []tenants.PoolUpstream{
+				{Name: "ptu", Weight: 1, Limits: terms.Limits{TPM: 30_000}}, {Name: "paid", Weight: 1, Order: 1, Limits: terms.Limits{TPM: 120_000}},
+			}
+			who := harness.Tenant("a", 1)
+			who.MaxWait = 2 * time.Second
+			store := &lateStore{memory.New(memory.Config{Fresh: true}), late}
+			ctx, stop := context.WithTimeout(t.Context(), 40*time.Second)
+			defer stop()
+			var callers sync.WaitGroup
+			for i := range 3 {
+				s := harness.New(t, harness.World{
+					Pool: pool, Tenants: []tenants.Tenant{who}, Upstreams: map[string]http.Handler{"ptu": provisioned, "paid": onDemand}, Shared: true,
+					Tune: func(c *tenants.Config) { c.Store = "redis://nowhere" },
+				})
+				defer join(ctx, s, i, store).Wait()
+				for range 12 {
+					callers.Go(func() {
+						for ctx.Err() == nil {
+							if s.Call(ctx, "a", accountBody("m")).Status != http.StatusOK {
+								time.Sleep(50 * time.Millisecond)
+							}
+						}
+					})
+				}
+			}
+			callers.Wait()
+			first := provisioned.Mock.Stats()
+			spare := onDemand.Mock.Stats()
+			t.Logf("%d of 30,000 and %d of 120,000 were used", first.WindowTokensPeak, spare.WindowTokensPeak)
+			if first.WindowTokensPeak < 28_500 || first.Refused+spare.Refused > 0 || spare.Admitted == 0 {
+				t.Errorf("used are %+v and %+v", first, spare)
+			}
+		})
+	}
 }
 
 // The arrangements of pools at one account.
