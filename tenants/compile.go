@@ -176,7 +176,7 @@ func (c *compiler) upstreams() {
 		u := &c.cfg.Upstreams[i]
 		path := strictyaml.Child("upstreams", u.Name)
 		if u.BaseURL == "" {
-			c.r.At(path, "has no base_url; write one such as https://api.openai.com/v1")
+			c.r.At(path, "has no base_url; "+needBaseURL)
 		}
 		if complaint := u.LimitsAPI.complain(cmp.Or(u.Kind, OpenAI)); complaint != "" && !c.r.Refused[strictyaml.Child(path, "limits_api")] {
 			c.r.At(strictyaml.Child(path, "limits_api"), "%s", complaint)

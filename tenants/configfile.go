@@ -61,7 +61,7 @@ var configShape = shape[configFile]{
 			Kind: pricesSchema,
 		},
 		{
-			Name: "identity", About: "The identity providers whose tokens callers may present in place of keys.", Read: readIdentity,
+			Name: "identity", About: "The identity providers whose tokens callers may present in place of keys.", Read: func(v value, c *configFile) { identityShape.Read(v, &c.identity) },
 			Kind: func() schema { return identityShape.Schema(&Identity{}) },
 		},
 		{
@@ -107,7 +107,11 @@ var (
 			Kind: strictyaml.ListOf(func() schema { return adminRoleShape.Schema(nil) }, 1, true),
 		},
 		{
-			Name: "proxy", About: "A proxy in front, which authenticates users and names them in headers that it takes from clients.", Read: readAdminProxy,
+			Name: "proxy", About: "A proxy in front, which authenticates users and names them in headers that it takes from clients.",
+			Read: func(v value, c *configFile) {
+				c.proxy = defaultAdminProxy
+				adminProxyShape.Read(v, &c.proxy)
+			},
 			Kind: func() schema { start := defaultAdminProxy; return adminProxyShape.Schema(&start) },
 		},
 	}}

@@ -45,6 +45,10 @@ var ownTable = []string{"concurrency", "engine", "price"}
 // rowsOf are the lines of a table of a shape's keys, in the order in which they are declared.
 func rowsOf[T any](s shape[T], start *T) (rows []string) {
 	whole := strictyaml.WithoutVariables(s.Schema(start)).(schema)
+	if s.Short != "" { // its mapping is the last of its forms
+		forms := whole["anyOf"].([]any)
+		whole = forms[len(forms)-1].(schema)
+	}
 	for _, f := range s.Fields {
 		if f.Kind != nil {
 			rows = append(rows, rowsOfKey(whole, "", f.Name)...)

@@ -46,7 +46,7 @@ var engineShape = shape[Engine]{
 	Fields: []field[Engine]{
 		{
 			Name: "kind", About: "The server. Of a generic one metrics names what to read.", Kind: strictyaml.WordKind(EngineKinds...),
-			Read: func(v value, e *Engine) { e.Kind = readEngineKind(v) },
+			Read: func(v value, e *Engine) { e.Kind = readEngineKind(v) }, Need: "write one of " + strings.Join(EngineKinds, ", "),
 		},
 		{
 			Name: "url", About: "Where its metrics are; by default /metrics beside the /v1 of base_url.", Kind: strictyaml.StringKind(`^[hH][tT][tT][pP][sS]?://[^/?#@]+(/[^#]*)?$`),
@@ -63,7 +63,7 @@ var engineShape = shape[Engine]{
 			Read: func(v value, e *Engine) { engineMetricsShape.Read(v, &e.Metrics) },
 		},
 	},
-	Also: schema{"required": []any{"kind"}},
+	Short: "kind",
 }
 
 var engineMetricsShape = shape[EngineMetrics]{
@@ -100,15 +100,11 @@ var engineField = field[Upstream]{
 
 func readEngine(v value) Engine {
 	e := Engine{KVCachePPM: defaultKVCachePPM}
-	list, ok := v.Pairs()
-	if !ok {
+	engineShape.Read(v, &e)
+	if e.Kind == "" {
 		return Engine{}
 	}
-	if known := engineShape.ReadPairs(list, &e); known && !strictyaml.Has(list, "kind") {
-		v.Problem("has no kind; write one of %s", strings.Join(EngineKinds, ", "))
-		return Engine{}
-	}
-	if complaint := e.complain(); complaint != "" && e.Kind != strictyaml.Unreadable && e.Kind != "" {
+	if complaint := e.complain(); complaint != "" && e.Kind != strictyaml.Unreadable {
 		v.Report.At(strictyaml.Child(v.Path, "metrics"), "%s", complaint)
 	}
 	return e

@@ -76,11 +76,11 @@ var issuerShape = shape[Issuer]{
 	Fields: []field[Issuer]{
 		{
 			Name: "issuer", About: "The claim iss of its tokens, such as https://login.example.com.", Kind: strictyaml.TextKind(`^https?://\S+$`),
-			Read: func(v value, i *Issuer) { i.Issuer = readIssuerURL(v) },
+			Read: func(v value, i *Issuer) { i.Issuer = readIssuerURL(v) }, Need: needClaim,
 		},
 		{
 			Name: "audience", About: "One of the audiences (aud) that a token must be for.", Kind: strictyaml.TextKind(`^\S+$`),
-			Read: func(v value, i *Issuer) { i.Audience, _ = v.Scalar() },
+			Read: func(v value, i *Issuer) { i.Audience, _ = v.Scalar() }, Need: needClaim,
 		},
 		{
 			Name: "jwks", About: "Where its public keys are: a URL, or a file relative to this one. Left out, the issuer is asked, by OpenID Connect Discovery.",
@@ -92,18 +92,22 @@ var issuerShape = shape[Issuer]{
 		},
 		strictyaml.DurationField("leeway", "How long after its end a token still counts, because clocks differ.", maxLeeway, func(i *Issuer) *time.Duration { return &i.Leeway }),
 	},
-	Also: schema{"required": []any{"issuer", "audience"}},
 }
+
+const (
+	needClaim    = "write it as the tokens have it"
+	needIdentity = "write both issuers and tenant"
+)
 
 var identityShape = shape[Identity]{
 	Fields: []field[Identity]{
 		{
-			Name: "issuers", About: "The identity providers whose tokens count.", Read: readIssuers,
+			Name: "issuers", About: "The identity providers whose tokens count.", Read: readIssuers, Need: needIdentity,
 			Kind: strictyaml.ListOf(func() schema { return issuerShape.Schema(&Issuer{}) }, 1, true),
 		},
 		{
 			Name: "tenant", About: "The tenant of a token by its claims, such as \"{org}\". Of a claim with several values the first in the policy's order counts.",
-			Kind: claimKind, Read: func(v value, i *Identity) { i.Tenant = readTemplate(v) },
+			Kind: claimKind, Read: func(v value, i *Identity) { i.Tenant = readTemplate(v) }, Need: needIdentity,
 		},
 		{
 			Name: "team", About: "The team below that tenant, likewise. Left out, calls are the tenant's own.",
@@ -122,7 +126,6 @@ var identityShape = shape[Identity]{
 			Read: func(v value, i *Identity) { i.Default, _ = v.Scalar() },
 		},
 	},
-	Also: schema{"required": []any{"issuers", "tenant"}},
 }
 
 func readIssuerURL(v value) string {
@@ -167,29 +170,11 @@ func readIssuers(v value, i *Identity) {
 	}
 	for _, it := range items {
 		one := Issuer{Algorithms: []string{"RS256", "ES256"}, Leeway: time.Minute}
-		list, ok := it.Pairs()
-		known := ok && issuerShape.ReadPairs(list, &one)
-		for _, key := range []string{"issuer", "audience"} {
-			if known && !strictyaml.Has(list, key) {
-				it.Problem("has no %s; write it as the tokens have it", key)
-			}
-		}
+		issuerShape.Read(it, &one)
 		if slices.ContainsFunc(i.Issuers, func(o Issuer) bool { return o.Issuer == one.Issuer && o.Issuer != strictyaml.Unreadable }) {
 			it.Problem("has the issuer %s of another one; remove one of them", strictyaml.Show(one.Issuer))
 		}
 		i.Issuers = append(i.Issuers, one)
-	}
-}
-
-func readIdentity(v value, c *configFile) {
-	list, ok := v.Pairs()
-	if !ok || !identityShape.ReadPairs(list, &c.identity) {
-		return
-	}
-	for _, key := range []string{"issuers", "tenant"} {
-		if !strictyaml.Has(list, key) {
-			v.Problem("has no %s; write both issuers and tenant", key)
-		}
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 // keyDraft is a key while it is read.
 type keyDraft struct {
 	Key
+	zone   *time.Location
 	limits MemberLimits
 }
 
@@ -20,7 +21,7 @@ var keyShape = shape[keyDraft]{
 	Fields: slices.Concat([]field[keyDraft]{
 		{
 			Name: "hash", About: "The hash of the key, as llmgov keys new prints it.", Kind: hashKind,
-			Read: func(v value, k *keyDraft) { k.Hash = readKeyHash(v) },
+			Read: func(v value, k *keyDraft) { k.Hash = readKeyHash(v) }, Need: "write hash: sha256:…, made with llmgov keys new",
 		},
 		{
 			Name: "name", About: "What the key is for. No two of a tenant have one name.", Kind: strictyaml.NameKind,
@@ -29,10 +30,10 @@ var keyShape = shape[keyDraft]{
 		{
 			Name: "expires", About: "The last day on which it is good, in the config's timezone, or the instant at which it ends.",
 			Kind: strictyaml.StringKind(`^2[0-9]{3}-[0-9]{2}-[0-9]{2}(T.*)?$`),
-			Read: func(value, *keyDraft) {}, // read by key, which knows the zone
+			Read: func(v value, k *keyDraft) { k.Expires = readExpiry(v, k.zone) },
 		},
 	}, keyLimitFields()),
-	Also: schema{"required": []any{"hash"}},
+	Short: "hash",
 }
 
 // keyLimitFields are those of a member: a key with limits is one.
@@ -46,13 +47,6 @@ func keyLimitFields() (list []field[keyDraft]) {
 }
 
 func hashKind() schema { return strictyaml.TextKind(`^sha256:[0-9a-f]{64}$`)() }
-
-// keyKind is a hash alone, or the mapping.
-func keyKind() schema {
-	s := hashKind()
-	s["anyOf"] = append(s["anyOf"].([]any), keyShape.Schema(nil))
-	return s
-}
 
 // readKeyList reads a tenant's keys, and the limits of those that have some, by name. A refused entry, or a refused list, reads as the zero hash.
 func readKeyList(v value, zone *time.Location) ([]Key, map[string]MemberLimits) {
@@ -70,19 +64,8 @@ func readKeyList(v value, zone *time.Location) ([]Key, map[string]MemberLimits) 
 }
 
 func readKey(v value, zone *time.Location, limits map[string]MemberLimits) Key {
-	if !v.IsMapping() {
-		return Key{Hash: readKeyHash(v)}
-	}
-	k := keyDraft{limits: MemberLimits{Weight: defaultWeight}}
-	list, ok := v.Pairs()
-	if ok && keyShape.ReadPairs(list, &k) && !strictyaml.Has(list, "hash") {
-		v.Problem("has no hash; write hash: sha256:…, made with llmgov keys new")
-	}
-	for _, p := range list {
-		if p.Key == "expires" {
-			k.Expires = readExpiry(p.Value, zone)
-		}
-	}
+	k := keyDraft{zone: zone, limits: MemberLimits{Weight: defaultWeight}}
+	list, _ := keyShape.Read(v, &k)
 	if slices.ContainsFunc(list, func(p pair) bool {
 		return slices.ContainsFunc(memberShape.Fields, func(f field[MemberLimits]) bool { return f.Name == p.Key })
 	}) {

@@ -25,13 +25,15 @@ var limitsAPIShape = shape[LimitsAPI]{
 	Fields: []field[LimitsAPI]{
 		{
 			Name: "key", About: "An administrator's key. Best \"${NAME}\" or \"file:/run/secrets/name\".",
-			Kind: strictyaml.TextKind(secretPattern), Read: func(v value, l *LimitsAPI) { l.Key = readSecret(v) },
+			Kind: strictyaml.TextKind(secretPattern), Read: func(v value, l *LimitsAPI) { l.Key = readSecret(v) }, Need: needLimitsKey,
 		},
 		idField("project", "OpenAI's project of api_key, such as proj_abc.", func(l *LimitsAPI) *string { return &l.Project }),
 		idField("workspace", "Anthropic's workspace of api_key, such as wrkspc_abc, if it is not the default one.", func(l *LimitsAPI) *string { return &l.Workspace }),
 	},
-	Also: schema{"required": []any{"key"}},
+	Short: "key",
 }
+
+const needLimitsKey = "write an administrator's, such as \"${OPENAI_ADMIN_KEY}\""
 
 func idField(name, about string, at func(*LimitsAPI) *string) field[LimitsAPI] {
 	return field[LimitsAPI]{
@@ -46,8 +48,6 @@ var limitsAPIField = field[Upstream]{
 	Read: func(v value, u *Upstream) {
 		if limitsAPIShape.Read(v, &u.LimitsAPI); refusedAny(v, "key", "project", "workspace") || v.Report.Refused[v.Path] {
 			u.LimitsAPI = LimitsAPI{}
-		} else if u.LimitsAPI == (LimitsAPI{}) {
-			v.Problem("has no key; write an administrator's, such as \"${OPENAI_ADMIN_KEY}\"")
 		}
 	},
 }
@@ -58,7 +58,7 @@ func (l *LimitsAPI) complain(kind string) string {
 	case *l == (LimitsAPI{}) || kind == strictyaml.Unreadable:
 		return ""
 	case l.Key == "":
-		return "has no key; write an administrator's, such as \"${OPENAI_ADMIN_KEY}\""
+		return "has no key; " + needLimitsKey
 	case checkSecret(l.Key) != "":
 		return "has a key that cannot be sent in a header; write letters, digits and signs, without spaces"
 	case l.Project != "" && !anID.MatchString(l.Project) || l.Workspace != "" && !anID.MatchString(l.Workspace):

@@ -2,10 +2,13 @@ package tenants
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -611,5 +614,46 @@ pools: {p: {models: [m], concurrency: 4}}
 `}))(t)
 	if said := strings.Join(s.Cautions(), "\n"); !strings.Contains(said, "sent in clear to 10.0.0.5") || !strings.Contains(said, "for its metrics") {
 		t.Errorf("the cautions are %s", said)
+	}
+}
+
+// TestLoad_ShortForms: a value that says enough alone stands for the mapping with it.
+func TestLoad_ShortForms(t *testing.T) {
+	hash := strings.Repeat("1", 64)
+	for _, c := range []struct{ place, short, long string }{
+		{"pools: {p: {models: [m], tpm: 9, upstreams: %s}}", "[a, {name: b, weight: 2}]", "[{name: a}, {name: b, weight: 2}]"},
+		{"upstreams: {a: %s, b: {base_url: http://b}}", "https://a/v1", "{base_url: https://a/v1}"},
+		{"upstreams: {a: {base_url: https://a/v1, engine: %s}, b: {base_url: http://b}}", "vllm", "{kind: vllm}"},
+		{"upstreams: {a: {base_url: https://a, kind: anthropic, limits_api: %s}, b: {base_url: http://b}}", `"${KEY}"`, `{key: "${KEY}"}`},
+		{"notify: %s", `["${HOOK}", {webhook: "https://h/b", on: [store]}]`, `[{webhook: "${HOOK}"}, {webhook: "https://h/b", on: [store]}]`},
+		{"admin: {token: 0123456789abcdef, roles: [{name: r, role: view, group: g}], proxy: %s}", "[10.0.0.0/8]", "{from: [10.0.0.0/8]}"},
+		{"tenants: {t: {keys: %s}}", "[sha256:" + hash + "]", "[{hash: sha256:" + hash + "}]"},
+		{"tenants: {t: {keys: [], members: %s}}", "body.user", "{by: body.user}"},
+		{"tenants: {t: {keys: [], service_tiers: %s}}", "[flex]", "{only: [flex]}"},
+	} {
+		key, _, _ := strings.Cut(c.place, ":")
+		load := func(value string, withoutSecrets bool) *Snapshot {
+			parts := map[string]string{
+				"upstreams": "upstreams: {a: {base_url: http://a}, b: {base_url: http://b}}",
+				"pools":     "pools: {p: {models: [m], tpm: 9, upstreams: [{name: a}, {name: b}]}}",
+				"tenants":   goodPolicy,
+			}
+			parts[key] = fmt.Sprintf(c.place, value)
+			fsys := fstest.MapFS{"tenants/a.yaml": {Data: []byte(parts["tenants"])}}
+			delete(parts, "tenants")
+			fsys["llmgov.yaml"] = &fstest.MapFile{Data: []byte(strings.Join(slices.Collect(maps.Values(parts)), "\n"))}
+			opt := Options{Env: []string{"KEY=k", "HOOK=https://h/a"}}
+			if withoutSecrets {
+				opt = Options{WithoutSecrets: true}
+			}
+			return testkit.Must(LoadFS(fsys, "llmgov.yaml", opt))(t)
+		}
+		for _, without := range []bool{false, true} {
+			short := load(c.short, without)
+			long := load(c.long, without)
+			if !reflect.DeepEqual(short.Config(), long.Config()) || !reflect.DeepEqual(short.Tenants(), long.Tenants()) {
+				t.Errorf("%s as %s:\n%+v\n%+v\nin full:\n%+v\n%+v", c.place, c.short, short.Config(), short.Tenants(), long.Config(), long.Tenants())
+			}
+		}
 	}
 }

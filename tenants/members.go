@@ -198,6 +198,7 @@ var membersShape = shape[membersDraft]{
 		{
 			Name: "by", About: "What names the member of a call: claim.NAME of its token, header.NAME, body.user, session: the run of a coding agent, or key: the name of its key, or sub: and the subject of its token.",
 			Kind: strictyaml.TextKind(bySource), Read: func(v value, m *membersDraft) { m.By = readMemberBy(v) },
+			Need: "write what names the member of a call: claim.sub, header.x-user, body.user, session or key",
 		},
 		{
 			Name: "each", About: "What each member has.", Kind: func() schema { return memberShape.Schema(nil) },
@@ -209,7 +210,7 @@ var membersShape = shape[membersDraft]{
 			Read: func(v value, m *membersDraft) { m.overrides, _ = v.Pairs() },
 		},
 	},
-	Also: schema{"required": []any{"by"}},
+	Short: "by",
 }
 
 // memberShape has the limits of a member.
@@ -271,11 +272,8 @@ func parseMemberBy(text string) (by MemberBy, complaint string) {
 var claimName = regexp.MustCompile(`^` + claimPath + `$`)
 
 func readMembers(v value, t *draft) {
-	list, ok := v.Pairs()
 	m := membersDraft{Members: Members{Each: MemberLimits{Weight: defaultWeight}}, zone: t.given.zone}
-	if known := ok && membersShape.ReadPairs(list, &m); known && !strictyaml.Has(list, "by") {
-		v.Problem("has no by; write what names the member of a call: claim.sub, header.x-user, body.user, session or key")
-	}
+	membersShape.Read(v, &m)
 	for _, e := range m.overrides {
 		if complaint := complainMember(e.Key); complaint != "" {
 			e.Report.Add(e.At, "member %s %s", strictyaml.Show(e.Key), complaint)

@@ -35,7 +35,7 @@ var webhookShape = shape[Webhook]{
 	Fields: []field[Webhook]{
 		{
 			Name: "webhook", About: "The URL that is told, by POST.", Kind: strictyaml.TextKind(`^https?://\S+$`),
-			Read: func(v value, w *Webhook) { w.URL = readWebhookURL(v) },
+			Read: func(v value, w *Webhook) { w.URL = readWebhookURL(v) }, Need: "write the URL that is to be told",
 		},
 		{
 			Name: "secret", About: "Signs what is sent, as Standard Webhooks does. A file: \"file:/run/secrets/webhook\".", Kind: strictyaml.TextKind(`^\S+$`),
@@ -56,7 +56,7 @@ var webhookShape = shape[Webhook]{
 			},
 		},
 	},
-	Also: schema{"required": []any{"webhook"}},
+	Short: "webhook",
 }
 
 // readWebhookURL reads an address, which problems do not show: those of some services are secrets.
@@ -117,12 +117,7 @@ func readNotify(v value, c *configFile) {
 	}
 	for _, it := range items {
 		var w Webhook
-		if list, ok := it.Pairs(); ok {
-			webhookShape.ReadPairs(list, &w)
-			if !strictyaml.Has(list, "webhook") {
-				it.Problem("has no webhook; write the URL that is to be told")
-			}
-		}
+		webhookShape.Read(it, &w)
 		if slices.ContainsFunc(c.notify, func(o Webhook) bool { return o.URL == w.URL }) && w.URL != strictyaml.Unreadable {
 			it.Problem("has a webhook (not shown) that another entry has; write one entry, with all that it is to be told of")
 		}

@@ -43,7 +43,7 @@ func (o *Options) spared() []string {
 	if !o.WithoutSecrets {
 		return nil
 	}
-	return []string{"api_key", "token", "store", "secret", "webhook"}
+	return []string{"api_key", "token", "store", "secret", "webhook", "notify", "key", "limits_api"}
 }
 
 // Overlay is cfg with the environment and the flags of opt laid over it. The error is [Problems].
@@ -91,7 +91,7 @@ func pairedTLS(r *report, key string, t TLS) TLS {
 	}
 	switch {
 	case t.Cert == NoTLS:
-	case t.Cert != "" && t.Key == "":
+	case t.Cert != "" && t.Key == "" && !r.Refused[at("key")]:
 		r.At(at("cert"), "%s has no key beside it; set %s.key to the file of its private key", r.Shown(at("cert"), t.Cert), key)
 	case t.Cert == "" && t.Key != "":
 		r.At(at("key"), "%s has no certificate beside it; set %s.cert", r.Shown(at("key"), t.Key), key)

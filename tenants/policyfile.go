@@ -95,7 +95,11 @@ var commonFields = slices.Concat(limitFields[draft]("Own %s."), []field[draft]{
 	},
 	{
 		Name: "service_tiers", About: "The providers' tiers of service that its calls may name in service_tier or speed, such as flex. Others are refused, but for auto, default and standard; with {only: [flex], else: lower} they become the usual one.",
-		Kind: serviceTiersKind, Read: readServiceTiers,
+		Kind: func() schema { return serviceTiersShape.Schema(nil) },
+		Read: func(v value, t *draft) {
+			t.LowerTiers = false // whatever its tier says
+			serviceTiersShape.Read(v, t)
+		},
 	},
 	membersField,
 	poolLimitsField,
@@ -110,7 +114,7 @@ var commonFields = slices.Concat(limitFields[draft]("Own %s."), []field[draft]{
 var ownFields = []field[draft]{
 	{
 		Name: "keys", About: "Its API keys: their hashes, as llmgov keys new prints them, alone or with a name and an end.",
-		Kind: strictyaml.ListOf(keyKind, 0, true), Read: func(v value, t *draft) { t.Keys, t.keyLimits = readKeyList(v, t.given.zone) },
+		Kind: strictyaml.ListOf(func() schema { return keyShape.Schema(nil) }, 0, true), Read: func(v value, t *draft) { t.Keys, t.keyLimits = readKeyList(v, t.given.zone) },
 	},
 	{
 		Name: "models", About: "Names and patterns of the models that it may use. Left out, every model of every pool, or all that its parent may.",

@@ -54,10 +54,9 @@ var aboveShape = shape[terms.Above]{
 	Fields: append([]field[terms.Above]{
 		{
 			Name: "context", About: "Tokens of the prompt, cached or not, above which the whole call has this price, such as 200000 or 200k.",
-			Kind: strictyaml.TextKind(`^[1-9][0-9]{0,11}k?$`), Read: readContext,
+			Kind: strictyaml.TextKind(`^[1-9][0-9]{0,11}k?$`), Read: readContext, Need: "write above how many tokens of a prompt it holds",
 		},
 	}, rateFields(func(a *terms.Above) *Price { return &a.Price })...),
-	Also: schema{"required": []any{"context"}},
 }
 
 var priceShape = shape[Price]{
@@ -207,12 +206,9 @@ func readPrice(v value) Price {
 func readAbove(v value, short Price, list []pair) terms.Above {
 	short.Tiers = nil
 	above := terms.Above{Price: short}
-	own, ok := v.Pairs()
-	if !ok || !aboveShape.ReadPairs(own, &above) {
+	own, known := aboveShape.Read(v, &above)
+	if !known {
 		return above
-	}
-	if !strictyaml.Has(own, "context") {
-		v.Problem("has no context; write above how many tokens of a prompt it holds")
 	}
 	fillPrice(&above.Price, func(key string) bool { return strictyaml.Has(own, key) || strictyaml.Has(list, key) })
 	return above

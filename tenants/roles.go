@@ -67,10 +67,10 @@ const maxAdminRoles = 100
 
 var adminRoleShape = shape[AdminRole]{
 	Fields: []field[AdminRole]{
-		{Name: "name", About: "Who it is, in the audit log.", Kind: strictyaml.NameKind, Read: func(v value, r *AdminRole) { r.Name = v.Named() }},
+		{Name: "name", About: "Who it is, in the audit log.", Kind: strictyaml.NameKind, Read: func(v value, r *AdminRole) { r.Name = v.Named() }, Need: "write it"},
 		{
 			Name: "role", About: "view looks; keys makes and revokes keys of some tenants; operate looks, reloads, drains and overrides limits; admin does all.",
-			Kind: strictyaml.WordKind(adminRoles...), Read: readRole,
+			Kind: strictyaml.WordKind(adminRoles...), Read: readRole, Need: "write it",
 		},
 		{
 			Name: "token", About: "What it presents. Best \"${NAME}\" or \"file:/run/secrets/name\".", Kind: strictyaml.TextKind(tokenPattern),
@@ -90,8 +90,8 @@ var adminRoleShape = shape[AdminRole]{
 		},
 	},
 	Also: schema{
-		"required": []any{"name", "role"}, "oneOf": []any{schema{"required": []any{"token"}}, schema{"required": []any{"group"}}},
-		"if": schema{"properties": schema{"role": schema{"const": string(RoleKeys)}}}, "then": schema{"required": []any{"tenants"}},
+		"oneOf": []any{schema{"required": []any{"token"}}, schema{"required": []any{"group"}}},
+		"if":    schema{"properties": schema{"role": schema{"const": string(RoleKeys)}}}, "then": schema{"required": []any{"tenants"}},
 		"dependentRequired": schema{"issuer": []any{"group"}},
 	},
 }
@@ -100,12 +100,13 @@ var adminProxyShape = shape[AdminProxy]{
 	Fields: []field[AdminProxy]{
 		{
 			Name: "from", About: "The networks in which it is, such as 10.1.0.0/16.", Read: readNetworks,
+			Need: "write the networks in which the proxy is, or anybody could name a user",
 			Kind: strictyaml.ListOf(strictyaml.TextKind(`^[0-9a-fA-F.:]+/[0-9]+$`), 1, true),
 		},
 		headerField("user", "The header in which it names the user.", func(p *AdminProxy) *string { return &p.User }),
 		headerField("groups", "The header in which it names the user's groups, with commas between them.", func(p *AdminProxy) *string { return &p.Groups }),
 	},
-	Also: schema{"required": []any{"from"}},
+	Short: "from",
 }
 
 // proxyHeader matches the name of a header.
@@ -169,14 +170,6 @@ func readNetworks(v value, p *AdminProxy) {
 	}
 }
 
-func readAdminProxy(v value, c *configFile) {
-	c.proxy = defaultAdminProxy
-	list, ok := v.Pairs()
-	if ok && adminProxyShape.ReadPairs(list, &c.proxy) && !strictyaml.Has(list, "from") {
-		v.Problem("has no from; write the networks in which the proxy is, or anybody could name a user")
-	}
-}
-
 func readAdminRoles(v value, c *configFile) {
 	items, ok := v.Items()
 	switch {
@@ -188,16 +181,11 @@ func readAdminRoles(v value, c *configFile) {
 	}
 	for _, it := range items {
 		var r AdminRole
-		list, ok := it.Pairs()
-		if known := ok && adminRoleShape.ReadPairs(list, &r); !known {
+		list, known := adminRoleShape.Read(it, &r)
+		if !known {
 			continue
 		}
 		has := func(key string) bool { return strictyaml.Has(list, key) }
-		for _, key := range []string{"name", "role"} {
-			if !has(key) {
-				it.Problem("has no %s; write it", key)
-			}
-		}
 		switch {
 		case has("token") == has("group"):
 			it.Problem("needs either a token or a group, by which its callers are known; write one of them")

@@ -25,7 +25,7 @@ var serviceTiersShape = shape[draft]{
 	Fields: []field[draft]{
 		{
 			Name: "only", About: "The tiers of service that its calls may name.", Kind: serviceTierList,
-			Read: func(v value, t *draft) { t.ServiceTiers = readTierList(v) },
+			Read: func(v value, t *draft) { t.ServiceTiers = readTierList(v) }, Need: "write the tiers that calls may name, such as only: [flex]",
 		},
 		{
 			Name: "else", About: "Whether calls that name others are refused, as they are if it is left out, or ask for the usual tier instead.", Kind: strictyaml.WordKind("refuse", "lower"),
@@ -34,24 +34,7 @@ var serviceTiersShape = shape[draft]{
 			},
 		},
 	},
-	Also: schema{"required": []any{"only"}},
-}
-
-// serviceTiersKind is a list, or the mapping.
-func serviceTiersKind() schema {
-	return schema{"anyOf": []any{serviceTierList(), serviceTiersShape.Schema(nil)}}
-}
-
-func readServiceTiers(v value, t *draft) {
-	t.LowerTiers = false // whatever its tier says
-	if !v.IsMapping() {
-		t.ServiceTiers = readTierList(v)
-		return
-	}
-	list, ok := v.Pairs()
-	if ok && serviceTiersShape.ReadPairs(list, t) && !strictyaml.Has(list, "only") {
-		v.Problem("has no only; write the tiers that calls may name, such as only: [flex]")
-	}
+	Short: "only",
 }
 
 func readTierList(v value) []string {

@@ -16,7 +16,7 @@ var upstreamShape = shape[Upstream]{
 		{
 			Name: "base_url", About: "Where the provider's routes begin, such as https://api.openai.com/v1. Of an azure it is the resource; with ?api-version=… its deployments are called.",
 			Kind: strictyaml.StringKind(`^[hH][tT][tT][pP][sS]?://[^/?#@]+(/[^?#]*)?(\?api-version=[0-9A-Za-z.-]+)?$`),
-			Read: func(v value, u *Upstream) { u.BaseURL = readBaseURL(v) },
+			Read: func(v value, u *Upstream) { u.BaseURL = readBaseURL(v) }, Need: needBaseURL,
 		},
 		{
 			Name: "api_key", About: "What is sent to the provider as its key. Best \"${NAME}\" or \"file:/run/secrets/name\".",
@@ -35,12 +35,14 @@ var upstreamShape = shape[Upstream]{
 		limitsAPIField,
 		engineField,
 	},
+	Short: "base_url",
 	Also: schema{
-		"required": []any{"base_url"},
-		"if":       schema{"not": schema{"required": []any{"kind"}, "properties": schema{"kind": strictyaml.OrVariable(schema{"const": Azure})}}},
-		"then":     schema{"properties": schema{"base_url": schema{"not": schema{"pattern": `^[^$]*\?`}}}},
+		"if":   schema{"not": schema{"required": []any{"kind"}, "properties": schema{"kind": strictyaml.OrVariable(schema{"const": Azure})}}},
+		"then": schema{"properties": schema{"base_url": schema{"not": schema{"pattern": `^[^$]*\?`}}}},
 	},
 }
+
+const needBaseURL = "write one such as https://api.openai.com/v1"
 
 var upstreamKinds = words[string]{"a kind of upstream", []string{OpenAI, Azure, Anthropic}}
 
@@ -144,7 +146,7 @@ var poolUpstreamShape = shape[PoolUpstream]{
 	Fields: slices.Concat([]field[PoolUpstream]{
 		{
 			Name: "name", About: "One of upstreams.", Kind: strictyaml.NameKind,
-			Read: func(v value, u *PoolUpstream) { u.Name = v.Named() },
+			Read: func(v value, u *PoolUpstream) { u.Name = v.Named() }, Need: "write that of an upstream, such as {name: openai, weight: 3}",
 		},
 		{
 			Name: "weight", About: "Its part of the calls, beside the weights of the others. Left out, it is in proportion to its tpm if all upstreams of its order have a tpm and none a weight, else 1.",
@@ -163,7 +165,7 @@ var poolUpstreamShape = shape[PoolUpstream]{
 		},
 		shortWindowsField[PoolUpstream]("write per: 1m alone"),
 	}, capacityFields[PoolUpstream]("Its own %s. 0 is no limit.", terms.Axes)),
-	Also: schema{"required": []any{"name"}},
+	Short: "name",
 }
 
 func poolUpstreamList() schema {
@@ -193,10 +195,7 @@ func readPoolUpstreams(v value, p *Pool) {
 	}
 	for _, it := range items {
 		u := PoolUpstream{Name: strictyaml.Unreadable}
-		list, ok := it.Pairs()
-		if known := poolUpstreamShape.ReadPairs(list, &u); ok && known && !strictyaml.Has(list, "name") {
-			it.Problem("names no upstream; write one, such as {name: openai, weight: 3}")
-		}
+		poolUpstreamShape.Read(it, &u)
 		p.Upstreams = append(p.Upstreams, u)
 	}
 	if len(items) == 0 { // it has been said
@@ -227,7 +226,7 @@ func (c *compiler) poolUpstreams(p *Pool, path string) {
 	case len(names) == 0: // that is the problem
 	case len(p.Upstreams) == 0 && len(names) == 1:
 		p.Upstreams = []PoolUpstream{{Name: names[0]}}
-	case len(p.Upstreams) == 0:
+	case len(p.Upstreams) == 0 && !c.r.Refused[strictyaml.Child(path, "upstream")]:
 		c.r.At(path, "has no upstream and there are %d to choose from; write upstream", len(names))
 	}
 	p.defaultWeights()

@@ -16,7 +16,7 @@ type preparer struct {
 	spared []string // see File
 }
 
-// prepare visits n, the value of a key unless that is "", and everything below it. It never follows an alias, so a bomb of aliases is no larger than its text.
+// prepare visits n, the value of a key, or an entry of it, unless that is "", and everything below it. It never follows an alias, so a bomb of aliases is no larger than its text.
 func (p *preparer) prepare(n *yaml.Node, key string) {
 	at := p.doc.place(n)
 	if n.Kind == yaml.AliasNode {
@@ -34,7 +34,7 @@ func (p *preparer) prepare(n *yaml.Node, key string) {
 		p.expandNode(n, key)
 	case yaml.SequenceNode:
 		for _, c := range n.Content {
-			p.prepare(c, "")
+			p.prepare(c, key)
 		}
 	case yaml.MappingNode:
 		p.prepareMapping(n)

@@ -1,6 +1,7 @@
 package strictyaml
 
 import (
+	"maps"
 	"slices"
 	"strings"
 )
@@ -13,6 +14,8 @@ type Field[T any] struct {
 	// Kind is the schema of its value; nil for a key that is known only to be refused.
 	Kind Kind
 	Read func(v Value, into *T)
+	// Need says what to write if the key is missing, which is a problem then; "" for a key that may be left out.
+	Need string
 	// Start is the value if the key is not written, as a file would say it; nil if there is none.
 	Start func(from *T) any
 	// Check is the complaint about a value that was made in code; nil if there is nothing to check. A zero is a value that is left out.
@@ -42,29 +45,58 @@ func outside(n, least, most int64, spell func(int64) string) string {
 // Shape is a kind of mapping: the keys that it may have.
 type Shape[T any] struct {
 	Fields []Field[T]
+	// Short is the key that says enough alone: its value may be written in place of the mapping. "" is none.
+	Short string
 	// Also is the schema's part about the mapping as a whole.
 	Also Schema
 }
 
-// Read reads the keys of v into into and reports keys that have no field.
-func (s Shape[T]) Read(v Value, into *T) {
-	list, _ := v.Pairs()
-	s.ReadPairs(list, into)
+// Read reads v, a mapping or the value of Short, into into. It reports keys that have no field, and those that are needed and missing,
+// and answers the mapping's content, and whether it is a mapping of which all keys have a field.
+func (s Shape[T]) Read(v Value, into *T) (list []Pair, known bool) {
+	if s.isShort(v) {
+		s.Fields[s.index(s.Short)].Read(v, into)
+		return nil, false
+	}
+	list, known = v.Pairs()
+	if known = s.ReadPairs(list, into) && known; !known {
+		return list, false // the key that is unknown may be the one that is missing
+	}
+	for _, f := range s.Fields {
+		if f.Need != "" && !Has(list, f.Name) {
+			v.Problem("has no %s; %s", f.Name, f.Need)
+		}
+	}
+	return list, true
 }
 
-// ReadPairs is Read of a mapping that was taken apart. It answers whether all keys have a field.
+// isShort reports whether v is the value of Short, and neither a mapping nor one that lacks a space.
+func (s Shape[T]) isShort(v Value) bool {
+	joined := keyValue.FindStringSubmatch(v.node.Value)
+	return s.Short != "" && !v.IsMapping() && !v.isNull() && (joined == nil || s.index(joined[1]) < 0)
+}
+
+// ReadPairs reads a mapping that was taken apart. It answers whether all keys have a field.
 func (s Shape[T]) ReadPairs(list []Pair, into *T) (known bool) {
 	known = true
 	for _, p := range list {
-		i := slices.IndexFunc(s.Fields, func(f Field[T]) bool { return f.Name == p.Key })
-		if i < 0 {
+		i := s.index(p.Key)
+		switch {
+		case i < 0:
 			known = false
 			p.unknown(s.names())
-			continue
+		case p.IsList() && s.index(p.Key+"s") >= 0:
+			p.Problem("is a list; write it as %ss, or a single value", p.Key)
+		default:
+			s.Fields[i].Read(p.Value, into)
 		}
-		s.Fields[i].Read(p.Value, into)
 	}
 	return known
+}
+
+// index is the place of a key in Fields, or -1.
+func (s Shape[T]) index(key string) int {
+	return slices.IndexFunc(s.Fields, func(f Field[T]) bool { return f.Name == key })
 }
 
 func (s Shape[T]) names() []string {
@@ -89,19 +121,31 @@ func Has(list []Pair, key string) bool {
 	return slices.ContainsFunc(list, func(p Pair) bool { return p.Key == key })
 }
 
-// Schema is a mapping with the shape's keys and no other. start holds the defaults; nil leaves them out.
+// Schema is a mapping with the shape's keys and no other, or the value of Short. start holds the defaults; nil leaves them out.
 func (s Shape[T]) Schema(start *T) Schema {
 	properties := Schema{}
+	var needed []any
 	for _, f := range s.Fields {
 		if f.Kind != nil {
 			properties[f.Name] = f.schema(start)
 		}
+		if f.Need != "" {
+			needed = append(needed, f.Name)
+		}
 	}
 	out := Schema{"type": "object", "properties": properties, "additionalProperties": false}
-	for key, val := range s.Also {
-		out[key] = val
+	if needed != nil {
+		out["required"] = needed
 	}
-	return out
+	maps.Copy(out, s.Also)
+	if s.Short == "" {
+		return out
+	}
+	short := s.Fields[s.index(s.Short)].Kind()
+	if forms, several := short["anyOf"].([]any); several {
+		return Schema{"anyOf": append(forms, out)}
+	}
+	return Schema{"anyOf": []any{short, out}}
 }
 
 func (f Field[T]) schema(start *T) Schema {

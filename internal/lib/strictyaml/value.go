@@ -80,13 +80,25 @@ func (v Value) Pairs() (list []Pair, ok bool) {
 			v.Problem(spaceMissing, Show(m[1]+":"))
 			return nil, false
 		}
-		v.Problem("is a %s; write a mapping (key: value)", kindName(v.node))
+		v.Problem("is a %s; write a mapping %s", kindName(v.node), v.mappingOf())
 		return nil, false
 	}
 	for i := 0; i+1 < len(v.node.Content); i += 2 {
 		list = append(list, v.pair(v.node.Content[i], v.node.Content[i+1]))
 	}
 	return list, true
+}
+
+// mappingOf is the form of the mapping that is written as something else: by name, if it is a list whose entries have names.
+func (v Value) mappingOf() string {
+	if v.IsList() && !v.Empty() && v.node.Content[0].Kind == yaml.MappingNode {
+		for i, key := range v.node.Content[0].Content {
+			if i%2 == 0 && key.Value == "name" {
+				return "by name (name: {key: value})"
+			}
+		}
+	}
+	return "(key: value)"
 }
 
 func (v Value) pair(key, val *yaml.Node) Pair {
