@@ -133,7 +133,8 @@
 //
 // A call is a value with a stage (call.go). It goes on as far as it can when it asks, and again when it is woken: by whoever makes room for
 // it, or at a time. All times are on one agenda (timeline.go), for the first of which there is a timer. There are no goroutines of this
-// package's own.
+// package's own. What happens to calls is written down, a line each, in testdata/calls: from one that is admitted at once to one that waits for two
+// limits and a pool.
 //
 // What tenants had of a pool, and what they were entitled to, is measured once a second by
 // package fairness, from the scheduler's own counters. These are copied under the

@@ -135,7 +135,7 @@ func (p *parked) resume() {
 		return
 	}
 	p.ended = true
-	if p.g.recorded {
+	if p.g.recorded || p.done != nil {
 		p.conclude()
 	}
 	if p.done != nil {
