@@ -50,7 +50,7 @@ func (c drainCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(e.stdout, "The gateway at %s is draining: it admits no new calls, and ends once those it has are finished.\n", side.where)
+	_, err = fmt.Fprintf(e.stdout, "The gateway at %s is draining: no new calls should be sent to it, and it ends when its calls have.\n", side.where)
 	return err
 }
 
