@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"sync/atomic"
 	"time"
+
+	"github.com/llmgov/llmgov/internal/lib/rounds"
 )
 
 // Rule says when a gateway that is cut off from the store is not ready.
@@ -79,18 +81,13 @@ func (w *Watch) Unready() error {
 
 // Run asks others while this gateway is cut off, until ctx ends.
 func (w *Watch) Run(ctx context.Context) error {
-	ticker := time.NewTicker(askEvery)
-	defer ticker.Stop()
-	for lost := false; ; {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-		}
+	lost := false
+	rounds.Every(ctx, askEvery, func() {
 		before := lost
 		lost = w.cfg.CutOff()
 		w.alone.Store(before && lost && w.ask(ctx))
-	}
+	})
+	return nil
 }
 
 // ask reports whether any other gateway says that it has the store.

@@ -10,6 +10,7 @@ import (
 	"github.com/llmgov/llmgov/escrow/limits"
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/governor/terms"
+	"github.com/llmgov/llmgov/internal/lib/rounds"
 	"github.com/llmgov/llmgov/internal/lib/text"
 	"github.com/llmgov/llmgov/internal/ops/telemetry"
 	"github.com/llmgov/llmgov/internal/proxy/upstreams"
@@ -63,18 +64,14 @@ func (g *Gateway) tellHealthLocked(p *poolSide) {
 
 // Watch lets the limits of pools move that do, until ctx ends.
 func (g *Gateway) Watch(ctx context.Context) error {
-	tick := time.NewTicker(time.Second / 4)
-	defer tick.Stop()
-	for {
+	move := func() {
 		for _, p := range g.world.Load().pools {
 			g.moveLimits(p)
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return nil
-		}
 	}
+	move()
+	rounds.Every(ctx, time.Second/4, move)
+	return nil
 }
 
 // moveLimits takes in what moves a pool's limits.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/llmgov/llmgov/federation/spend"
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/internal/lib/rounds"
 )
 
 // Options describe a Journal.
@@ -55,7 +56,7 @@ type Journal struct {
 	unsaved map[governor.Owner]governor.Use
 	// unsavedSpend are rows of the account of spend that are not in the books as they are.
 	unsavedSpend map[spend.Key]spend.Sum
-	said         string // the last error in the log, so that each is logged once
+	failed       rounds.Errors // of rounds
 }
 
 // Append implements governor.Journal: a write(2), and no fsync.

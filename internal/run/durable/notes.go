@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/internal/lib/atomicfile"
+	"github.com/llmgov/llmgov/internal/lib/rounds"
 )
 
 // Notes are values by name in one file of a folder, for what changes all the time and is of use for a minute. A change is on
@@ -95,28 +96,15 @@ func (n *Notes) Prune(prefix string, past func(value []byte) bool) {
 
 // Run writes what changes until ctx ends, and then once more.
 func (n *Notes) Run(ctx context.Context) error {
-	ticker := time.NewTicker(time.Second)
-	defer ticker.Stop()
-	said := ""
-	for {
-		over := false
-		select {
-		case <-ctx.Done():
-			over = true
-		case <-ticker.C:
-		}
-		text := ""
-		if err := n.write(); err != nil {
-			text = err.Error()
-		}
-		if text != "" && text != said {
-			n.log.Warn("state_dir: what is known of shared limits cannot be written", "error", text)
-		}
-		said = text
-		if over {
-			return nil
+	var failed rounds.Errors
+	write := func() {
+		if err := n.write(); failed.New(err) {
+			n.log.Warn("state_dir: what is known of shared limits cannot be written", "error", err.Error())
 		}
 	}
+	rounds.Every(ctx, time.Second, write)
+	write()
+	return nil
 }
 
 // write puts a new file in the place of the old one, unless nothing has changed.

@@ -12,6 +12,7 @@ import (
 	"github.com/llmgov/llmgov/federation/spend"
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/internal/lib/atomicfile"
+	"github.com/llmgov/llmgov/internal/lib/rounds"
 )
 
 // The background work of a journal: fsync every second, a new segment every minute, and the removal
@@ -47,33 +48,16 @@ func (j *Journal) putInPlace(n uint64) error {
 // Run syncs and rotates until ctx ends. saved returns the state of the pools that is in no record; it is called once
 // a minute.
 func (j *Journal) Run(ctx context.Context, saved func() governor.Saved) error {
-	tick := time.NewTicker(syncEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
+	rounds.Every(ctx, syncEvery, func() {
 		err := j.sync()
 		if err == nil && time.Since(j.rotated) >= rotateEvery {
 			err = j.rotate(saved())
 		}
-		j.logError(err)
-	}
-}
-
-// logError logs an error of the background work if it is new. The work is tried again, and
-// until it succeeds all segments are kept.
-func (j *Journal) logError(err error) {
-	text := ""
-	if err != nil {
-		text = err.Error()
-	}
-	if text != "" && text != j.said {
-		j.opt.Log.Error("state_dir: cannot sync or rotate", "dir", j.opt.Dir, "error", text)
-	}
-	j.said = text
+		if j.failed.New(err) { // it is tried again, and until it succeeds all segments are kept
+			j.opt.Log.Error("state_dir: cannot sync or rotate", "dir", j.opt.Dir, "error", err.Error())
+		}
+	})
+	return nil
 }
 
 func (j *Journal) sync() error {

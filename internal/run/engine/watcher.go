@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/llmgov/llmgov/internal/lib/rounds"
 	"github.com/llmgov/llmgov/internal/lib/text"
 )
 
@@ -103,16 +104,8 @@ func NewWatcher(opt Options) *Watcher {
 
 // Run reads until ctx ends.
 func (w *Watcher) Run(ctx context.Context) error {
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-			w.round(ctx)
-		}
-	}
+	rounds.Every(ctx, every, func() { w.round(ctx) })
+	return nil
 }
 
 // round reads all servers that are due, and waits until each has answered or failed to.

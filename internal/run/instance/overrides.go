@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/internal/lib/atomicfile"
+	"github.com/llmgov/llmgov/internal/lib/rounds"
 	"github.com/llmgov/llmgov/internal/ops/admin"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -43,7 +44,7 @@ type overrides struct {
 	kept    string                  // the text that is in the file
 	live    []tenants.Override      // of these, what is in force
 	adopted []tenants.RuntimeTenant // what adopt was last called with
-	wrong   string                  // what was logged last
+	wrong   rounds.Errors           // of looks
 }
 
 const (
@@ -147,16 +148,8 @@ func (o *overrides) adoptLocked(list []tenants.RuntimeTenant) error {
 
 // Run follows the store and the ends of overrides until ctx ends.
 func (o *overrides) Run(ctx context.Context) error {
-	ticker := time.NewTicker(lookEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-			o.look(ctx)
-		}
-	}
+	rounds.Every(ctx, lookEvery, func() { o.look(ctx) })
+	return nil
 }
 
 // look puts in force what has changed.
@@ -169,14 +162,9 @@ func (o *overrides) look(ctx context.Context) {
 			err = errors.Join(err, errors.New(what))
 		}
 	}
-	said := ""
-	if err != nil {
-		said = err.Error()
+	if o.wrong.New(err) && ctx.Err() == nil {
+		o.log.Warn("what was set at run time is not as it should be", "error", err.Error())
 	}
-	if said != "" && said != o.wrong && ctx.Err() == nil {
-		o.log.Warn("what was set at run time is not as it should be", "error", said)
-	}
-	o.wrong = said
 }
 
 func (o *overrides) lookLocked(ctx context.Context) error {

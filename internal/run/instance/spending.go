@@ -9,6 +9,7 @@ import (
 
 	"github.com/llmgov/llmgov/federation/spend"
 	"github.com/llmgov/llmgov/federation/store"
+	"github.com/llmgov/llmgov/internal/lib/rounds"
 	"github.com/llmgov/llmgov/internal/ops/telemetry"
 	"github.com/llmgov/llmgov/internal/run/durable"
 )
@@ -35,7 +36,6 @@ type spending struct {
 	log     *slog.Logger
 
 	telling sync.Mutex
-	said    string // the last error in the log; of Run alone
 }
 
 // newSpending connects the account with what counts calls. shared may be nil.
@@ -68,28 +68,18 @@ func newSpending(zone *time.Location, journal *durable.Journal, shared *sharing,
 
 // Run tells the store what changes until ctx ends, and then once more.
 func (s *spending) Run(ctx context.Context) error {
-	ticker := time.NewTicker(tellEvery)
-	defer ticker.Stop()
-	for {
-		over := false
-		select {
-		case <-ctx.Done():
-			over = true
-		case <-ticker.C:
+	var failed rounds.Errors
+	tell := func() {
+		if err := s.tell(context.WithoutCancel(ctx)); failed.New(err) {
+			s.log.Warn("the store cannot be told what calls cost; it will be told later", "error", err.Error())
 		}
-		text := ""
-		if err := s.tell(context.WithoutCancel(ctx)); err != nil {
-			text = err.Error()
-		}
-		if text != "" && text != s.said {
-			s.log.Warn("the store cannot be told what calls cost; it will be told later", "error", text)
-		}
-		s.said = text
-		if over {
-			return nil
-		}
-		s.forget(time.Now())
 	}
+	rounds.Every(ctx, tellEvery, func() {
+		tell()
+		s.forget(time.Now())
+	})
+	tell()
+	return nil
 }
 
 // tell tells the store of all rows that have changed, if there is one.

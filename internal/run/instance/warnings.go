@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/llmgov/llmgov/internal/lib/rounds"
 	"github.com/llmgov/llmgov/internal/ops/events"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -13,12 +14,10 @@ const warnEvery = 5 * time.Second
 
 // warn adds an event for each part of a budget that is used, if its policy wants to be told, until ctx ends.
 func (in *Instance) warn(ctx context.Context) error {
-	tick := time.NewTicker(warnEvery)
-	defer tick.Stop()
 	var warnings events.Warnings
 	var wanted map[string]bool
 	var of *tenants.Snapshot
-	for {
+	look := func() {
 		if now := in.Admission.Policy().Snapshot; now != of {
 			of = now
 			wanted = warned(of)
@@ -26,12 +25,10 @@ func (in *Instance) warn(ctx context.Context) error {
 		if wanted != nil {
 			warnings.Look(time.Now(), in.Governor.State(func(tenant string) bool { return wanted[tenant] }), in.Events)
 		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
 	}
+	look()
+	rounds.Every(ctx, warnEvery, look)
+	return nil
 }
 
 // warned are the tenants with budgets of which somebody wants to be told; nil if there is no such budget, of a pool's neither.

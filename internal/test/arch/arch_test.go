@@ -117,7 +117,7 @@ var rules = []rule{
 	{"internal/lab/simulate/scenario", "governor/terms escrow escrow/adaptive escrow/placement internal/lab/distribution internal/lib/strictyaml", "net net/http sync context", "a scenario says what is asked for, and plays nothing"},
 	{"internal/lab/simulate/report", "internal/lab/simulate internal/lab/simulate/scenario escrow internal/lib/htmlpage internal/lib/strictyaml", "net net/http os", "a report shows a result, and computes none"},
 	{"internal/ops/top", "internal/ops/adminapi charm.land/bubbletea/v2 charm.land/lipgloss/v2 github.com/charmbracelet/x/ansi", silent, "a picture is made of what it is told, and asks through a function"},
-	{"internal/run/durable", "federation/spend governor internal/lib/atomicfile go.etcd.io/bbolt", "net net/http", "what is kept on disk knows the governor's records, and not what they are for"},
+	{"internal/run/durable", "federation/spend governor internal/lib/atomicfile internal/lib/rounds go.etcd.io/bbolt", "net net/http", "what is kept on disk knows the governor's records, and not what they are for"},
 	{"internal/lib/affinity", "", timeless, "a choice by a hash"},
 	{"internal/proxy/upstreams", "escrow/limits internal/lib/affinity", "net os log log/slog context", "what is believed of upstreams is decided by what is told, at the time that is told"},
 	{"internal/lib/splice", "", timeless, "bytes are edited without knowing whose they are"},
@@ -154,9 +154,10 @@ var rules = []rule{
 	{"internal/ops/logging", "", "net net/http os", "lines are gathered without knowing what they say, or where they go"},
 	{"internal/lab/mock/batch", "", silent, "a batch is simulated without knowing how calls come"},
 	{"internal/run/identity", "tenants internal/lib/text github.com/coreos/go-oidc/v3 github.com/go-jose/go-jose/v4", "", "a token is checked without knowing what its call is"},
-	{"internal/run/engine", "internal/lib/text github.com/prometheus/client_model github.com/prometheus/common golang.org/x/sync", "", "servers are read without knowing which limits go by what they say"},
+	{"internal/run/engine", "internal/lib/rounds internal/lib/text github.com/prometheus/client_model github.com/prometheus/common golang.org/x/sync", "", "servers are read without knowing which limits go by what they say"},
 	{"internal/lib/inflight", "", "net net/http os log log/slog time", "calls are counted without knowing by which door they came"},
 	{"internal/lib/sampled", "", silent, "what may be logged is decided without logging it"},
+	{"internal/lib/rounds", "", silent, "what is done in rounds knows nothing of the others"},
 	{"internal/lib/recent", "", "net net/http os log log/slog time", "a memory does not know what it remembers"},
 	{"internal/run/rateheaders", "governor", deaf, "headers show what the governor says, by whichever door it was asked"},
 	{"internal/doors/inprocess", "escrow governor governor/client governor/client/doors internal/run/admission internal/run/admission/ask internal/run/rateheaders internal/ops/telemetry streaming", deaf, "a call of a program is the same call as one over HTTP: it only comes by another door"},
@@ -166,7 +167,7 @@ var rules = []rule{
 	{"internal/doors/reserveserver", `governor/client governor/remote/admissionv1 governor/tokens internal/run/admission internal/run/admission/ask internal/doors/admissionserver internal/proxy/gateway/dialect
 		internal/lib/jsonscan internal/run/rateheaders internal/doors/reserve google.golang.org/grpc google.golang.org/protobuf`, deaf, "a protocol says what is asked, and the book decides"},
 	{"internal/run/adminview", "governor internal/ops/adminapi internal/run/admission internal/run/explain tenants tenants/keyfile", deaf, "the admin side sees what admits calls, whichever door the calls come by"},
-	{"internal/run/instance", `internal/lib/atomicfile internal/ops/admin internal/ops/adminapi internal/run/admission internal/ops/decisions internal/run/durable internal/run/engine internal/ops/events internal/run/policy internal/lib/sampled
+	{"internal/run/instance", `internal/lib/atomicfile internal/lib/rounds internal/ops/admin internal/ops/adminapi internal/run/admission internal/ops/decisions internal/run/durable internal/run/engine internal/ops/events internal/run/policy internal/lib/sampled
 		internal/ops/telemetry federation federation/spend federation/store federation/runner governor governor/sharing tenants golang.org/x/sync`, "net net/http", "an instance has no listener and no gateway: whoever opens it has doors of its own"},
 	{"internal/lib/encoded", "github.com/klauspost/compress", "net net/http os log log/slog context time", "a body is decoded without knowing what it says"},
 	{"internal/proxy/intake", "", silent, "memory is handed out without knowing what arrives in it, or from where"},
@@ -175,13 +176,13 @@ var rules = []rule{
 	{"internal/doors/admissionserver", `internal/lib/bearer internal/lib/connections internal/ops/crash internal/run/rateheaders internal/lib/sampled internal/lib/text golang.org/x/sync google.golang.org/grpc
 		google.golang.org/protobuf`, "os", "a listener knows who calls, and not what is asked of its services"},
 	{"internal/ops/notify", "", "os", "what is told is facts, and whoever finds them is elsewhere"},
-	{"internal/ops/readiness", "", "os log log/slog", "whether to leave the balancer depends on what other gateways say, and on nothing else of this one"},
+	{"internal/ops/readiness", "internal/lib/rounds", "os log log/slog", "whether to leave the balancer depends on what other gateways say, and on nothing else of this one"},
 	{"internal/ops/admin", `internal/lib/bearer internal/ops/crash internal/ops/adminapi internal/lib/text internal/lib/connections internal/lib/jsonscan internal/ops/readiness internal/lib/sampled internal/ops/events
 		internal/ops/history internal/ops/notify federation/spend governor escrow escrow/adaptive tenants tenants/keyfile`, "", "the admin side sees the gateway through an interface of its own"},
 	{"internal/run/admission/ask", "escrow governor/tokens", pure, "words: an ask and a refusal do nothing, and link nothing"},
 	{"internal/run/admission", `internal/run/identity internal/run/admission/ask governor governor/tokens escrow escrow/lengths tenants tenants/keyfile streaming internal/run/policy internal/ops/telemetry internal/ops/tracing
 		internal/ops/history internal/lib/recent internal/lib/text`, "net net/http os log log/slog encoding/json", "the life of a call does not know by which protocol its caller speaks"},
-	{"internal/proxy/gateway", `internal/lib/text internal/lib/bearer internal/lib/cancel internal/ops/crash internal/lib/connections internal/lib/http1 internal/lib/http1/plain internal/proxy/intake internal/ops/logging
+	{"internal/proxy/gateway", `internal/lib/rounds internal/lib/text internal/lib/bearer internal/lib/cancel internal/ops/crash internal/lib/connections internal/lib/http1 internal/lib/http1/plain internal/proxy/intake internal/ops/logging
 		internal/run/rateheaders internal/lib/recent internal/lib/sampled internal/run/admission internal/run/admission/ask internal/run/policy governor governor/terms governor/tokens escrow escrow/lengths escrow/limits
 		tenants tenants/keyfile streaming internal/ops/telemetry internal/ops/tracing internal/lib/form internal/lib/splice internal/proxy/gateway/head
 		internal/proxy/gateway/describe internal/proxy/gateway/dialect internal/proxy/gateway/grants internal/proxy/gateway/realtime internal/proxy/gateway/relay internal/proxy/gateway/route
