@@ -12,7 +12,6 @@ import (
 // goroutine of its own.
 type logged struct{ log *slog.Logger }
 
-// Observe implements governor.Observer.
 func (l logged) Observe(ev governor.Event) {
 	switch ev.Kind {
 	case governor.EventAdmitted:

@@ -370,7 +370,6 @@ func (c *changing) Open(name string) (fs.File, error) {
 	return c.FS.Open(name)
 }
 
-// Stat implements fs.StatFS.
 func (c *changing) Stat(name string) (fs.FileInfo, error) { return fs.Stat(c.FS, name) }
 
 // TestLoad_TiersMeanwhile: a file that has got tiers between the look at it and its reading is none of those that are read side by side.

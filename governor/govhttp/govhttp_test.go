@@ -700,7 +700,6 @@ type untouched struct {
 	reads int
 }
 
-// Read implements io.Reader.
 func (u *untouched) Read(p []byte) (int, error) {
 	u.reads++
 	return u.Reader.Read(p)

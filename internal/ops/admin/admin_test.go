@@ -39,7 +39,6 @@ type changing struct {
 	done   sync.WaitGroup
 }
 
-// Reload implements Policies.
 func (c *changing) Reload(ctx context.Context) (adminapi.Reloaded, error) {
 	if ctx.Err() != nil {
 		c.t.Error("the reload ends with who asked for it")
@@ -48,7 +47,6 @@ func (c *changing) Reload(ctx context.Context) (adminapi.Reloaded, error) {
 	return adminapi.Reloaded{}, tenants.Problems{{File: "b.yaml", What: "is bad"}}
 }
 
-// Status implements Policies.
 func (c *changing) Status() adminapi.PolicyStatus { return adminapi.PolicyStatus{} }
 
 func keysConfig() tenants.Config {
@@ -328,13 +326,10 @@ type kept struct {
 	err error
 }
 
-// List implements Overrides.
 func (k *kept) List() []tenants.Override { return k.set.Overrides }
 
-// Tenants implements Overrides.
 func (k *kept) Tenants() []tenants.RuntimeTenant { return k.set.Tenants }
 
-// Change implements Overrides.
 func (k *kept) Change(_ context.Context, edit func(*tenants.AtRuntime) error) error {
 	if k.err != nil {
 		return k.err
@@ -479,7 +474,6 @@ func TestRuntimeTenants(t *testing.T) {
 // byToken is a gateway whose identity providers have given out a token each.
 type byToken struct{ *gateway.Gateway }
 
-// Groups implements Gateway.
 func (byToken) Groups(token string) (user, issuer string, groups []string) {
 	switch token {
 	case "of.ann.":

@@ -35,7 +35,6 @@ type sink struct {
 	writes int
 }
 
-// Write implements io.Writer.
 func (s *sink) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -180,7 +180,6 @@ type waited struct {
 	times int
 }
 
-// Close implements io.Closer.
 func (*waited) Close() error { return nil }
 
 // Wait is found by Body.

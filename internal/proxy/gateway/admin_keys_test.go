@@ -52,7 +52,6 @@ func newKeysSite(t *testing.T, token string) *keysSite {
 	return s
 }
 
-// Reload implements Policies.
 func (s *keysSite) Reload(context.Context) (adminapi.Reloaded, error) {
 	s.reloads++
 	snap, err := tenants.Load(filepath.Join(s.dir, "llmgov.yaml"), tenants.Options{})
@@ -62,7 +61,6 @@ func (s *keysSite) Reload(context.Context) (adminapi.Reloaded, error) {
 	return adminapi.Reloaded{}, s.gateway.Apply(snap)
 }
 
-// Status implements Policies.
 func (s *keysSite) Status() adminapi.PolicyStatus { return adminapi.PolicyStatus{} }
 
 func keysGateway(t *testing.T, snap *tenants.Snapshot, log *bytes.Buffer) *Gateway {

@@ -25,7 +25,6 @@ type countingListener struct {
 	writes atomic.Int64
 }
 
-// Accept implements net.Listener.
 func (l *countingListener) Accept() (net.Conn, error) {
 	conn, err := l.Listener.Accept()
 	return &countingConn{conn, &l.writes}, err
@@ -36,7 +35,6 @@ type countingConn struct {
 	writes *atomic.Int64
 }
 
-// Write implements net.Conn.
 func (c *countingConn) Write(p []byte) (int, error) {
 	c.writes.Add(1)
 	return c.Conn.Write(p)
@@ -45,7 +43,6 @@ func (c *countingConn) Write(p []byte) (int, error) {
 // streams is an upstream that answers with a stream, all of which is there at once.
 type streams struct{ text string }
 
-// RoundTrip implements http.RoundTripper.
 func (s streams) RoundTrip(r *http.Request) (*http.Response, error) {
 	_, _ = io.Copy(io.Discard, r.Body)
 	_ = r.Body.Close()
@@ -58,7 +55,6 @@ func (s streams) RoundTrip(r *http.Request) (*http.Response, error) {
 // atOnce reads as much as there is room for, and the end along with the last bytes, as net/http does.
 type atOnce struct{ rest string }
 
-// Read implements io.Reader.
 func (a *atOnce) Read(p []byte) (int, error) {
 	n := copy(p, a.rest)
 	a.rest = a.rest[n:]
@@ -189,7 +185,6 @@ type fragile struct {
 	broken *atomic.Bool
 }
 
-// Write implements io.Writer.
 func (c fragile) Write(p []byte) (int, error) {
 	if c.broken.Load() {
 		return 0, errors.New("broken pipe")
@@ -237,7 +232,6 @@ func TestHeldHeadThatNeverLeft(t *testing.T) {
 // gateway sends their heads without waiting any longer.
 type echoing struct{}
 
-// RoundTrip implements http.RoundTripper.
 func (echoing) RoundTrip(r *http.Request) (*http.Response, error) {
 	asked, _ := io.ReadAll(r.Body)
 	_ = r.Body.Close()
@@ -260,7 +254,6 @@ type late struct {
 	text io.Reader
 }
 
-// Read implements io.Reader.
 func (l *late) Read(p []byte) (int, error) {
 	time.Sleep(l.wait)
 	l.wait = 0

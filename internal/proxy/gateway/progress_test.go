@@ -22,7 +22,6 @@ import (
 // renewals counts the times that a lease was renewed.
 type renewals struct{ n atomic.Int64 }
 
-// Observe implements governor.Observer.
 func (r *renewals) Observe(e governor.Event) {
 	if e.Kind == governor.EventProgress {
 		r.n.Add(1)

@@ -134,7 +134,6 @@ var (
 	shortDate = []string{"Mon, 02 Jan 2006 15:04:05 GMT"}
 )
 
-// RoundTrip implements http.RoundTripper.
 func (a *answering) RoundTrip(r *http.Request) (*http.Response, error) {
 	_, _ = io.Copy(io.Discard, r.Body)
 	_ = r.Body.Close()
@@ -163,13 +162,10 @@ func (l *listening) reset() {
 	l.bytes = 0
 }
 
-// Header implements http.ResponseWriter.
 func (l *listening) Header() http.Header { return l.header }
 
-// WriteHeader implements http.ResponseWriter.
 func (l *listening) WriteHeader(status int) { l.status = status }
 
-// Write implements http.ResponseWriter.
 func (l *listening) Write(p []byte) (int, error) {
 	l.bytes += len(p)
 	return len(p), nil
@@ -181,5 +177,4 @@ func (l *listening) SetReadDeadline(time.Time) error { return nil }
 // SetWriteDeadline is found by http.ResponseController.
 func (l *listening) SetWriteDeadline(time.Time) error { return nil }
 
-// Flush implements http.Flusher.
 func (l *listening) Flush() {}

@@ -268,7 +268,6 @@ type closing struct {
 	m *buffer
 }
 
-// Write implements io.Writer.
 func (c closing) Write(p []byte) (int, error) {
 	_ = c.s.Close()
 	if c.m.users.Load() == 0 {

@@ -31,14 +31,12 @@ func (s *oneText) is(text string, err error) {
 	s.text, s.err = text, err
 }
 
-// Document implements documents.
 func (s *oneText) Document(context.Context, string) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.text, s.err
 }
 
-// Replace implements documents.
 func (s *oneText) Replace(_ context.Context, _, old, text string) (bool, error) {
 	if meet := s.meet; meet != nil {
 		s.meet = nil

@@ -23,7 +23,6 @@ type pieces struct {
 	rooms []int
 }
 
-// Read implements io.Reader.
 func (p *pieces) Read(room []byte) (int, error) {
 	p.rooms = append(p.rooms, len(room))
 	if len(p.reads) == 0 {
@@ -38,7 +37,6 @@ func (p *pieces) Read(room []byte) (int, error) {
 	return n, nil
 }
 
-// Close implements io.Closer.
 func (*pieces) Close() error { return nil }
 
 // Wait is found by Copy.
@@ -70,7 +68,6 @@ type written struct {
 	at    []time.Duration
 }
 
-// Write implements io.Writer.
 func (w *written) Write(p []byte) (int, error) {
 	w.at = append(w.at, time.Since(w.began))
 	return len(p), nil
@@ -141,10 +138,8 @@ type silent struct {
 	whole       bool
 }
 
-// Read implements io.Reader.
 func (s *silent) Read([]byte) (int, error) { return 0, <-s.interrupted }
 
-// Close implements io.Closer.
 func (*silent) Close() error { return nil }
 
 // Whole is found by Idle.
@@ -222,10 +217,8 @@ type client struct {
 	set      int       // how often it was
 }
 
-// Write implements http.ResponseWriter.
 func (c *client) Write(p []byte) (int, error) { return len(p), nil }
 
-// WriteHeader implements http.ResponseWriter.
 func (*client) WriteHeader(int) {}
 
 // SetWriteDeadline is found by http.ResponseController.

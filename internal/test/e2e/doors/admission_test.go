@@ -95,7 +95,6 @@ func (d *jsonDoor) ask(ctx context.Context, path string, body, into any) error {
 	return &client.Refusal{Status: resp.StatusCode, Code: client.Code(said.Error.Code), Message: said.Error.Message, Header: resp.Header}
 }
 
-// Reserve implements doors.Door.
 func (d *jsonDoor) Reserve(ctx context.Context, req client.Request) (doors.Held, error) {
 	id := "rsv_" + rand.Text()
 	ask := map[string]any{

@@ -57,7 +57,6 @@ func (m *member) watch(ctx context.Context) {
 	}
 }
 
-// RoundTrip implements http.RoundTripper.
 func (b *balancer) RoundTrip(req *http.Request) (resp *http.Response, err error) {
 	order := b.order()
 	for _, m := range slices.Concat(order, order) {

@@ -31,7 +31,6 @@ func newRedisDisaster(t *testing.T) *redisDisaster {
 
 func (r *redisDisaster) At(addr string) string { return "redis://" + addr }
 
-// Remembers implements disaster.
 func (r *redisDisaster) Remembers() bool { return false }
 
 func (r *redisDisaster) Flush() { r.Do("FLUSHALL") }
@@ -59,7 +58,6 @@ type pgDisaster struct {
 	t *testing.T
 }
 
-// Remembers implements disaster.
 func (p *pgDisaster) Remembers() bool { return true }
 
 func (p *pgDisaster) Addr() string {

@@ -269,7 +269,6 @@ type http2Stream struct {
 // eventStreamHPACK is status 200, and Content-Type as a literal, by the static table of RFC 7541.
 const eventStreamHPACK = "\x88\x0f\x10\x11text/event-stream"
 
-// Write implements net.Conn.
 func (s *http2Stream) Write(p []byte) (int, error) {
 	if !s.begun {
 		s.begun = true

@@ -62,7 +62,6 @@ type carriers struct {
 	netHTTP bool
 }
 
-// RoundTrip implements http.RoundTripper.
 func (c *carriers) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := c.next.RoundTrip(r)
 	c.netHTTP = c.netHTTP || err == nil && resp.Request != nil

@@ -170,7 +170,6 @@ type counted struct {
 	closed func()
 }
 
-// Close implements net.Conn.
 func (c *counted) Close() error {
 	c.closed()
 	return c.Conn.Close()

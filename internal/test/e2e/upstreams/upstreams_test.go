@@ -405,7 +405,6 @@ type labelled struct {
 	label string
 }
 
-// WriteHeader implements http.ResponseWriter.
 func (w labelled) WriteHeader(status int) {
 	w.Header()["Content-Type"] = []string{w.label}
 	w.ResponseWriter.WriteHeader(status)

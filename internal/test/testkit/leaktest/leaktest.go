@@ -16,7 +16,6 @@ func Main(m *testing.M) { goleak.VerifyTestMain(waiting{m}) }
 
 type waiting struct{ tests goleak.TestingM }
 
-// Run implements goleak.TestingM.
 func (w waiting) Run() int {
 	code := w.tests.Run()
 	if code != 0 {
