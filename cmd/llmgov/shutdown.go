@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 	"time"
 
@@ -66,15 +67,21 @@ func shutdown(gov *governor.Governor, calls []drain, server server, patience, gr
 func (p *parts) flush(until time.Time) {
 	ctx, cancel := context.WithTimeout(context.Background(), max(time.Until(until), time.Second))
 	defer cancel()
-	if err := p.tracer.Shutdown(ctx); err != nil {
-		p.log.Warn("the last spans are lost", "error", err.Error())
-	}
+	var group sync.WaitGroup
+	defer group.Wait()
+	group.Go(func() {
+		if err := p.tracer.Shutdown(ctx); err != nil {
+			p.log.Warn("the last spans are lost", "error", err.Error())
+		}
+	})
 	if p.otlp == nil {
 		return
 	}
-	if err := p.otlp.Shutdown(ctx); err != nil {
-		p.log.Warn("the last metrics are not sent", "error", err.Error())
-	}
+	group.Go(func() {
+		if err := p.otlp.Shutdown(ctx); err != nil {
+			p.log.Warn("the last metrics are not sent", "error", err.Error())
+		}
+	})
 }
 
 // wait shuts a server down, and waits for its calls, no longer than the patience. Calls that http.Server does not track

@@ -20,16 +20,23 @@ import (
 	"github.com/llmgov/llmgov/internal/test/testkit/processtest"
 )
 
-// spans is a collector. Late is how long it takes to answer.
+// spans is a collector. Late is how long it takes to answer, but about metrics.
 type spans struct {
-	late time.Duration
-	mu   sync.Mutex
-	got  []*tracepb.Span
-	who  string
+	late    time.Duration
+	mu      sync.Mutex
+	got     []*tracepb.Span
+	who     string
+	metrics int // how often some came
 }
 
 func (s *spans) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
+	if r.URL.Path == "/v1/metrics" {
+		s.mu.Lock()
+		s.metrics++
+		s.mu.Unlock()
+		return
+	}
 	one := &collector.ExportTraceServiceRequest{}
 	if err != nil || proto.Unmarshal(body, one) != nil {
 		w.WriteHeader(http.StatusBadRequest)
@@ -118,18 +125,18 @@ func TestTracing_FlushedByADrain(t *testing.T) {
 }
 
 // A collector that does not answer holds up neither calls nor, longer than the time to
-// drain, the end.
+// drain, the end, nor the last metrics.
 func TestTracing_CollectorHangs(t *testing.T) {
 	t.Parallel()
 	s := &spans{late: time.Hour}
 	server := httptest.NewServer(s)
 	defer server.Close()
-	p := traced(t, "OTEL_EXPORTER_OTLP_ENDPOINT="+server.URL, "OTEL_BSP_SCHEDULE_DELAY=1", "LLMGOV_TIMEOUTS_DRAIN=1s")
+	p := traced(t, "OTEL_EXPORTER_OTLP_ENDPOINT="+server.URL, "OTEL_BSP_SCHEDULE_DELAY=1", "LLMGOV_TIMEOUTS_DRAIN=1s", "OTEL_METRICS_EXPORTER=otlp")
 	for range 3 {
 		hello(t, p, "")
 	}
 	p.End(t, syscall.SIGINT, 0) // without a grace
-	if text := p.Log(); !strings.Contains(text, "the last spans are lost") {
-		t.Errorf("it says %s", text)
+	if text := p.Log(); !strings.Contains(text, "the last spans are lost") || strings.Contains(text, "the last metrics") || s.metrics == 0 {
+		t.Errorf("metrics came %d times, and it says %s", s.metrics, text)
 	}
 }
