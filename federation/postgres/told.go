@@ -9,11 +9,11 @@ import (
 
 var toldTable = &table{name: "llmgov_told"}
 
-// First reports whether no gateway has asked before about something, until a time. What is over is removed by those who are first, of whom there are few.
-func (s *Store) First(ctx context.Context, what string, until time.Time) (first bool, err error) {
+// First implements store.Herald. What is over is removed by those who are first, of whom there are few.
+func (s *Store) First(ctx context.Context, what string, mine, until time.Time) (first bool, err error) {
 	err = toldTable.with(ctx, s.db, func(conn *pgxpool.Conn) error {
 		done, err := conn.Exec(ctx, `INSERT INTO llmgov_told AS t VALUES ($1::text, $2::timestamptz)
-			ON CONFLICT (what) DO UPDATE SET until = excluded.until WHERE t.until < clock_timestamp()`, what, until)
+			ON CONFLICT (what) DO UPDATE SET until = excluded.until WHERE t.until < clock_timestamp() OR t.until = $3::timestamptz`, what, until, mine)
 		first = done.RowsAffected() == 1
 		if first { // a removal that fails is the next one's
 			_, _ = conn.Exec(ctx, "DELETE FROM llmgov_told WHERE until < clock_timestamp()")

@@ -14,7 +14,7 @@ func TestFirst(t *testing.T) {
 	storetest.First(t, s.First)
 	past := time.Now().Add(-time.Minute)
 	for _, what := range []string{"over", "over", "also over"} {
-		if first := testkit.Must(s.First(t.Context(), what, past))(t); !first {
+		if first := testkit.Must(s.First(t.Context(), what, time.Time{}, past))(t); !first {
 			t.Errorf("%s was told for ever", what)
 		}
 	}

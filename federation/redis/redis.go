@@ -99,13 +99,21 @@ func (s *Store) Beat(ctx context.Context, pool string, b *federation.Beat) (fede
 	return reply, nil
 }
 
-// First reports whether no gateway has asked before about something, until a time.
-func (s *Store) First(ctx context.Context, what string, until time.Time) (bool, error) {
-	first, err := s.client.SetNX(ctx, "llmgov:told:"+url.QueryEscape(what), "1", max(time.Second, time.Until(until))).Result()
+// luaFirst keeps until when somebody is the first, who alone knows that and may move it.
+const luaFirst = `
+local told = redis.call('GET', KEYS[1])
+if told and told ~= ARGV[1] then return 0 end
+redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
+return 1`
+
+// First implements store.Herald.
+func (s *Store) First(ctx context.Context, what string, mine, until time.Time) (bool, error) {
+	at := "llmgov:told:" + url.QueryEscape(what)
+	answer, err := assemble(luaFirst).run(ctx, s.client, at, mine.UnixMicro(), until.UnixMicro(), max(time.Second, time.Until(until)).Milliseconds())
 	if err != nil {
-		return false, fmt.Errorf("redis: %w", err)
+		return false, explain(err, at)
 	}
-	return first, nil
+	return answer == int64(1), nil
 }
 
 // Look implements runner.Store.

@@ -44,8 +44,9 @@ type Spend interface {
 
 // Herald is a Store by which one gateway of all says something.
 type Herald interface {
-	// First reports whether no gateway has asked before about something, until a time.
-	First(ctx context.Context, what string, until time.Time) (bool, error)
+	// First reports whether no other gateway has asked before about something, until a time. One that was first until mine is so again; if it was not,
+	// mine is zero. Times are exact to the microsecond.
+	First(ctx context.Context, what string, mine, until time.Time) (bool, error)
 }
 
 // Driver is a kind of store.

@@ -2,7 +2,9 @@ package notify
 
 import (
 	"crypto/hmac"
+	"crypto/rand"
 	"crypto/sha256"
+	"encoding/base32"
 	"encoding/base64"
 	"encoding/json"
 	"net/http"
@@ -35,6 +37,16 @@ type data struct {
 	Tenant   string `json:"tenant,omitempty"`
 	Pool     string `json:"pool,omitempty"`
 	Upstream string `json:"upstream,omitempty"`
+}
+
+// idOf is the id of a message, by which receivers tell repetitions: that of all gateways of which one tells it.
+func idOf(f *Fact) string {
+	id := rand.Text()
+	if !f.Once.IsZero() {
+		sum := sha256.Sum256([]byte(f.Key + " " + f.Once.UTC().Format(time.RFC3339)))
+		id = base32.StdEncoding.EncodeToString(sum[:])[:len(id)]
+	}
+	return "msg_" + id
 }
 
 func (m *message) text() string {

@@ -11,7 +11,6 @@ package notify
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -42,6 +41,8 @@ type Fact struct {
 	Tenant   string // "" if it concerns no tenant alone, and so on
 	Pool     string
 	Upstream string
+
+	claim time.Time // until when this gateway is the one that tells it
 }
 
 // Hook is who wants to be told.
@@ -68,8 +69,9 @@ type Options struct {
 	// Hooks are those of the policy in force, and Facts what is so now.
 	Hooks func() []Hook
 	Facts func(now time.Time) []Fact
-	// First reports whether no gateway has asked before, until a time, about something of which one is to tell.
-	First func(ctx context.Context, what string, until time.Time) (bool, error)
+	// First reports whether no other gateway has asked before, until a time, about something of which one is to tell. One that was first until mine
+	// is so again.
+	First func(ctx context.Context, what string, mine, until time.Time) (bool, error)
 	// Node is the name of this gateway.
 	Node string
 	Log  *slog.Logger
@@ -80,6 +82,8 @@ type Options struct {
 const (
 	// lookEvery is how long a new fact may stay unseen.
 	lookEvery = 5 * time.Second
+	// claimFor is for how long a gateway is the one that tells something that was not heard yet: if it ends meanwhile, another one does.
+	claimFor = time.Minute
 	// askFor is the time that a store has to say whether something was told.
 	askFor = 2 * time.Second
 	// goneFor is for how long a fact must not be seen before it is over, so that one that comes and goes is told once.
@@ -178,8 +182,8 @@ func (n *Notifier) look(ctx context.Context, now time.Time) {
 	n.mute = ""
 	n.fresh = 0
 	facts := slices.DeleteFunc(n.Facts(now), func(f Fact) bool { return !n.somebody(&f, math.MaxInt) })
-	for _, e := range n.watch.news(now, facts, func(f *Fact) bool { return n.first(ctx, f) }) {
-		m := &message{id: "msg_" + rand.Text(), at: now, fact: e.Fact, over: e.over, node: n.Node}
+	for _, e := range n.watch.news(now, facts, func(f *Fact) bool { return n.first(ctx, now, f) }) {
+		m := &message{id: idOf(&e.Fact), at: now, fact: e.Fact, over: e.over, node: n.Node}
 		for _, l := range n.lanes {
 			switch {
 			case !l.hook.wants(&m.fact):
@@ -190,6 +194,7 @@ func (n *Notifier) look(ctx context.Context, now time.Time) {
 			}
 		}
 	}
+	n.keepClaims(ctx, now)
 	if n.mute != "" && n.mute != n.said {
 		n.Log.Warn("the store does not say whether another gateway has told webhooks of something; it will be asked again", "error", n.mute)
 	}
@@ -208,30 +213,64 @@ func (n *Notifier) somebody(f *Fact, most int) bool {
 
 // first reports whether it is for this gateway to tell a fact. Without an answer nothing more is asked until the next look, because other facts, such
 // as that the store is lost, would wait for it.
-func (n *Notifier) first(ctx context.Context, f *Fact) bool {
+func (n *Notifier) first(ctx context.Context, now time.Time, f *Fact) bool {
 	if !f.Once.IsZero() && !n.somebody(f, mostQueued-n.fresh) {
 		return false // somebody else may tell it, or this gateway later
 	}
-	if f.Once.IsZero() || n.First == nil {
+	first := f.Once.IsZero() || n.First == nil || n.claim(ctx, now, f, f.claimed(now))
+	if first {
 		n.fresh++
-		return true
 	}
+	return first
+}
+
+// claimed is until when a gateway claims to tell a fact that was not heard yet.
+func (f *Fact) claimed(now time.Time) time.Time {
+	until := now.Add(claimFor).Truncate(time.Microsecond)
+	if f.Once.Before(until) {
+		return f.Once
+	}
+	return until
+}
+
+// claim claims to tell a fact until a time.
+func (n *Notifier) claim(ctx context.Context, now time.Time, f *Fact, until time.Time) bool {
 	if n.mute != "" {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(ctx, askFor)
 	defer cancel()
-	first, err := n.First(ctx, f.Key, f.Once)
-	if err != nil {
+	first, err := n.First(ctx, f.Key, f.claim, until)
+	switch {
+	case err != nil:
 		n.mute = err.Error()
+		return false
+	case !first:
+		n.watch.elsewhere(now, f)
+		return false
 	}
-	if err == nil && !first {
-		n.watch.elsewhere(f)
+	f.claim = until
+	return true
+}
+
+// keepClaims claims for longer what still waits to be heard, and for good what was.
+func (n *Notifier) keepClaims(ctx context.Context, now time.Time) {
+	waits := map[string]bool{}
+	for _, l := range n.lanes {
+		for _, m := range l.queue {
+			waits[m.fact.Key] = true
+		}
 	}
-	if first {
-		n.fresh++
+	for _, t := range n.watch.told {
+		f := &t.fact
+		until := f.Once
+		if waits[f.Key] {
+			until = f.claimed(now)
+		}
+		if !f.claim.IsZero() && until.Sub(f.claim) >= claimFor/2 {
+			n.claim(ctx, now, f, until)
+		}
 	}
-	return first
 }
 
 // send begins an attempt for each hook for which it is time.

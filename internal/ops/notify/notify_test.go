@@ -239,7 +239,7 @@ func TestNotifier_First(t *testing.T) {
 		var log bytes.Buffer
 		opt.Log = slog.New(slog.NewTextHandler(&log, nil))
 		opt.Facts = func(time.Time) []Fact { return []Fact{f} }
-		opt.First = func(context.Context, string, time.Time) (bool, error) {
+		opt.First = func(context.Context, string, time.Time, time.Time) (bool, error) {
 			asked++
 			if asked < 5 {
 				return false, errors.New("lost")
@@ -263,6 +263,71 @@ func TestNotifier_First(t *testing.T) {
 	})
 }
 
+// TestNotifier_Killed: if the gateway that is to tell something is killed before it was heard, another one tells it; if it is killed just after, under the
+// same id; and whoever is heard is the only one.
+func TestNotifier_Killed(t *testing.T) {
+	for _, c := range []struct {
+		name         string
+		fails, kills time.Duration // until when the receiver fails, and when the first teller is killed
+		heard        int
+	}{
+		{"never", 0, time.Hour, 1},
+		{"never, of a receiver that is away", 20 * time.Minute, 2 * time.Hour, 1},
+		{"before it was heard", 10 * time.Second, 7 * time.Second, 1},
+		{"while the receiver is away", 20 * time.Minute, 10 * time.Minute, 1},
+		{"just after it was heard", 0, 4 * time.Second, 2},
+		{"later", 0, 30 * time.Second, 1},
+	} {
+		testkit.Virtual(t, c.name, func(t *testing.T) {
+			began = time.Now()
+			var mu sync.Mutex
+			told := map[string]time.Time{}
+			f := down("a")
+			f.Once = began.Add(2 * time.Hour)
+			ids := map[string]int{}
+			r := &receivers{answer: map[string]func(*http.Request) (*http.Response, error){"good": func(r *http.Request) (*http.Response, error) {
+				if time.Since(began) < c.fails {
+					return status(http.StatusBadGateway)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				ids[r.Header.Get("webhook-id")]++
+				return fine(r)
+			}}}
+			opt := hooks(Hook{URL: "http://good"})
+			opt.First = func(_ context.Context, what string, mine, until time.Time) (bool, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				if at, held := told[what]; held && time.Now().Before(at) && !at.Equal(mine) {
+					return false, nil
+				}
+				told[what] = until
+				return true, nil
+			}
+			facts := func(time.Time) []Fact { return []Fact{f} }
+			var group sync.WaitGroup
+			for i := range 3 {
+				lives := 2 * time.Hour
+				if i == 0 {
+					lives = c.kills
+				}
+				group.Go(func() {
+					time.Sleep(time.Duration(i) * 100 * time.Millisecond)
+					run(t, opt, r, facts, func() { time.Sleep(lives) })
+				})
+			}
+			group.Wait()
+			heard := 0
+			for _, n := range ids {
+				heard += n
+			}
+			if len(ids) != 1 || heard != c.heard {
+				t.Errorf("the receiver heard %v, want one id, %d times", ids, c.heard)
+			}
+		})
+	}
+}
+
 // TestNotifier_Mute: while a store is silent, what needs no store is told at once, however much waits for it.
 func TestNotifier_Mute(t *testing.T) {
 	testkit.Virtual(t, "", func(t *testing.T) {
@@ -275,7 +340,10 @@ func TestNotifier_Mute(t *testing.T) {
 			facts = append(facts, f)
 		}
 		facts = append(facts, Fact{On: "store", Key: "store"})
-		silent := func(ctx context.Context, _ string, _ time.Time) (bool, error) { <-ctx.Done(); return false, ctx.Err() }
+		silent := func(ctx context.Context, _ string, _, _ time.Time) (bool, error) {
+			<-ctx.Done()
+			return false, ctx.Err()
+		}
 		opt := hooks(Hook{URL: "http://good"})
 		opt.First = silent
 		run(t, opt, r, func(time.Time) []Fact { return facts }, func() { time.Sleep(time.Minute) })
@@ -300,7 +368,7 @@ func TestNotifier_Claims(t *testing.T) {
 			return append(slices.Clone(facts), Fact{On: "budget", Key: "budget", Once: time.Now().Add(time.Hour)})
 		}
 		asked := map[string]bool{}
-		opt.First = func(_ context.Context, what string, _ time.Time) (bool, error) {
+		opt.First = func(_ context.Context, what string, _, _ time.Time) (bool, error) {
 			asked[what] = true
 			return true, nil
 		}

@@ -15,6 +15,8 @@ type told struct {
 	fact      Fact
 	seen      time.Time // last
 	elsewhere bool
+	wait      time.Duration // until it is asked again whether it is for this gateway to tell it,
+	again     time.Time     // which is then
 }
 
 // news is that a fact is so now, or no more.
@@ -24,17 +26,20 @@ type news struct {
 }
 
 // news is what is to be told at a time, given what is so then. first reports whether a new fact is for this gateway to tell; if not, it is asked again
-// the next time, unless elsewhere was told.
+// the next time, or later if elsewhere was told.
 func (w *watch) news(now time.Time, facts []Fact, first func(*Fact) bool) (list []news) {
 	since := w.since
 	w.since = map[string]time.Time{}
 	for i := range facts {
 		f := &facts[i]
-		if t := w.told[f.Key]; t != nil {
+		t := w.told[f.Key]
+		if t != nil {
 			t.seen = now
-			continue
+			if !t.elsewhere || now.Before(t.again) || !now.Before(t.fact.Once) {
+				continue
+			}
 		}
-		if f.Lasts > 0 {
+		if f.Lasts > 0 && t == nil {
 			began, known := since[f.Key]
 			if !known {
 				began = now
@@ -47,8 +52,6 @@ func (w *watch) news(now time.Time, facts []Fact, first func(*Fact) bool) (list 
 		if first(f) {
 			w.told[f.Key] = &told{fact: *f, seen: now}
 			list = append(list, news{*f, false})
-		} else if t := w.told[f.Key]; t != nil {
-			t.seen = now
 		}
 	}
 	for key, t := range w.told {
@@ -63,5 +66,12 @@ func (w *watch) news(now time.Time, facts []Fact, first func(*Fact) bool) (list 
 	return list
 }
 
-// elsewhere notes that another gateway tells of a fact.
-func (w *watch) elsewhere(f *Fact) { w.told[f.Key] = &told{fact: *f, elsewhere: true} }
+// elsewhere notes that another gateway tells of a fact. It may end before it was heard, which the store does not say.
+func (w *watch) elsewhere(now time.Time, f *Fact) {
+	wait := claimFor
+	if t := w.told[f.Key]; t != nil && t.elsewhere {
+		wait = min(2*t.wait, time.Hour)
+	}
+	f.claim = time.Time{}
+	w.told[f.Key] = &told{fact: *f, seen: now, elsewhere: true, wait: wait, again: now.Add(wait)}
+}

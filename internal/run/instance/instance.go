@@ -246,9 +246,9 @@ func (in *Instance) Spend(ctx context.Context, from, to string, each func(spend.
 	return in.spend.rows(ctx, from, to, each)
 }
 
-// First reports whether no gateway of the store has asked before about something that one of them is to tell, until a time.
-func (in *Instance) First(ctx context.Context, what string, until time.Time) (bool, error) {
-	return in.told.first(ctx, what, until)
+// First is store.Herald's, for something that one of all gateways is to tell.
+func (in *Instance) First(ctx context.Context, what string, mine, until time.Time) (bool, error) {
+	return in.told.first(ctx, what, mine, until)
 }
 
 // Conditions are what is wrong with the gateways that share the store, and with what it remembers.

@@ -27,11 +27,11 @@ func newTold(dir string, shared *sharing, log *slog.Logger) (t told) {
 	return t
 }
 
-// first reports whether nobody has asked before about something, until a time.
-func (t *told) first(ctx context.Context, what string, until time.Time) (bool, error) {
+// first is store.Herald's First.
+func (t *told) first(ctx context.Context, what string, mine, until time.Time) (bool, error) {
 	switch {
 	case t.herald != nil:
-		return t.herald.First(ctx, what, until)
+		return t.herald.First(ctx, what, mine, until)
 	case t.notes == nil:
 		return true, nil
 	}
@@ -41,9 +41,10 @@ func (t *told) first(ctx context.Context, what string, until time.Time) (bool, e
 		past, err := time.Parse(time.RFC3339, string(value))
 		return err != nil || !past.After(now)
 	})
-	first := t.notes.Get(prefix+what) == nil
+	held := t.notes.Get(prefix + what)
+	first := held == nil || string(held) == mine.Format(time.RFC3339Nano)
 	if first {
-		t.notes.Set(prefix+what, []byte(until.Format(time.RFC3339)))
+		t.notes.Set(prefix+what, []byte(until.Format(time.RFC3339Nano)))
 	}
 	return first, nil
 }
