@@ -114,7 +114,7 @@ func (c *call) checkReferences() *refusal {
 	case c.route.Realtime:
 		return realtime.CheckUpgrade(c.r)
 	}
-	if f := c.models().Others(c.route, c.head); f != nil {
+	if f := c.models().Others(c.route.Path, c.head); f != nil {
 		return f
 	}
 	if c.route.Body == dialect.JSON {

@@ -84,7 +84,7 @@ func (k checker) CheckModel(model string) *refusal {
 }
 
 // CheckTiers implements stored.Checker.
-func (k checker) CheckTiers(r *route.Route, h *head.Head) *refusal { return k.c.models().Tiers(r, h) }
+func (k checker) CheckTiers(path string, h *head.Head) *refusal { return k.c.models().Tiers(path, h) }
 
 // CheckReference implements stored.Checker.
 func (k checker) CheckReference(ref head.Reference) *refusal {

@@ -207,7 +207,7 @@ func (c *call) model() string {
 // describe describes the call by its body.
 func (c *call) describe() *ask.Refusal {
 	scope := grants.Scope{Snapshot: c.Policy.Snapshot, Tenant: c.Tenant, Pool: c.Pool.Pool, MayUse: c.Tenant.MayUse}
-	if f := scope.Others(c.at.Route, c.head); f != nil {
+	if f := scope.Others(c.at.Route.Path, c.head); f != nil {
 		return f
 	}
 	isJSON := c.at.Route.Body == dialect.JSON

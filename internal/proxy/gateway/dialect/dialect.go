@@ -32,14 +32,15 @@ type Dialect struct {
 	// Passed are the request headers of the dialect that reach the upstream.
 	Passed []string
 
-	// usualTiers are the words by which bodies ask for the usual tier of service, by key; see [Dialect.UsualTier].
+	// usualTiers are the words by which bodies ask for the usual tier of service, by key; see [UsualTier].
 	usualTiers map[string]string
 }
 
-// UsualTier is the word by which bodies of a route ask servers for the usual tier of service under a key. It is "" if one of the hosts has no
-// such word: it takes for it what names none.
-func (d *Dialect) UsualTier(r *Route, param string, hosts []string) string {
-	if r.Operation != "chat" || slices.ContainsFunc(hosts, hasOtherTiers) {
+// UsualTier is the word by which bodies of the route of a path ask hosts for the usual tier of service under a key. It is "" if there is no such route, or
+// it or one of the hosts has no such word: what names none is taken for it.
+func UsualTier(path, param string, hosts []string) string {
+	d, r := Inference(path)
+	if r == nil || r.Operation != "chat" || slices.ContainsFunc(hosts, hasOtherTiers) {
 		return ""
 	}
 	return d.usualTiers[param]

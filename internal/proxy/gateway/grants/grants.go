@@ -10,8 +10,8 @@ import (
 
 	"github.com/llmgov/llmgov/internal/lib/text"
 	"github.com/llmgov/llmgov/internal/proxy/gateway/describe"
+	"github.com/llmgov/llmgov/internal/proxy/gateway/dialect"
 	"github.com/llmgov/llmgov/internal/proxy/gateway/head"
-	"github.com/llmgov/llmgov/internal/proxy/gateway/route"
 	"github.com/llmgov/llmgov/internal/run/admission"
 	"github.com/llmgov/llmgov/internal/run/admission/ask"
 	"github.com/llmgov/llmgov/tenants"
@@ -25,15 +25,10 @@ type Scope struct {
 	MayUse   func(model string) bool
 }
 
-// Tiers refuses the body of a route that names a tier of service for which its tenant may not ask, or lowers that. The route may be nil.
-func (s *Scope) Tiers(r *route.Route, h *head.Head) *ask.Refusal {
+// Tiers refuses a body, of the route of a path, that names a tier of service for which its tenant may not ask, or lowers that.
+func (s *Scope) Tiers(path string, h *head.Head) *ask.Refusal {
 	t := s.Tenant
-	h.Lower(func(tier string) bool { return !t.LowerTiers || t.MayAskFor(tier) }, func(param string) string {
-		if r == nil {
-			return ""
-		}
-		return r.Dialect.UsualTier(&r.Route, param, s.hosts())
-	})
+	h.Lower(func(tier string) bool { return !t.LowerTiers || t.MayAskFor(tier) }, func(param string) string { return dialect.UsualTier(path, param, s.hosts()) })
 	if t.LowerTiers {
 		return nil
 	}
@@ -59,10 +54,10 @@ func (s *Scope) hosts() (list []string) {
 	return list
 }
 
-// Others refuses further models at the top level of a body of a route that the caller is not granted, or that another pool
+// Others refuses further models at the top level of a body, of the route of a path, that the caller is not granted, or that another pool
 // limits, and tiers of service.
-func (s *Scope) Others(r *route.Route, h *head.Head) *ask.Refusal {
-	if f := s.Tiers(r, h); f != nil {
+func (s *Scope) Others(path string, h *head.Head) *ask.Refusal {
+	if f := s.Tiers(path, h); f != nil {
 		return f
 	}
 	for _, o := range h.Others {

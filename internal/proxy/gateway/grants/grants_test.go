@@ -6,7 +6,6 @@ import (
 
 	"github.com/llmgov/llmgov/internal/lib/splice"
 	"github.com/llmgov/llmgov/internal/proxy/gateway/head"
-	"github.com/llmgov/llmgov/internal/proxy/gateway/route"
 	"github.com/llmgov/llmgov/internal/test/testkit"
 	"github.com/llmgov/llmgov/tenants"
 )
@@ -34,14 +33,14 @@ func TestTiers(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", members, err)
 		}
-		f := (&Scope{Tenant: some}).Tiers(nil, h)
+		f := (&Scope{Tenant: some}).Tiers("", h)
 		switch {
 		case (f == nil) != (param == ""):
 			t.Errorf("%s: %+v", members, f)
 		case f != nil && (f.Status != 400 || f.Param != param || !strings.Contains(f.Message, "but for default, flex.")):
 			t.Errorf("%s: %d %s: %s", members, f.Status, f.Param, f.Message)
 		}
-		if f := (&Scope{Tenant: &tenants.Tenant{Name: "any"}}).Tiers(nil, h); f != nil {
+		if f := (&Scope{Tenant: &tenants.Tenant{Name: "any"}}).Tiers("", h); f != nil {
 			t.Errorf("%s is refused where all are allowed: %+v", members, f)
 		}
 	}
@@ -95,7 +94,7 @@ func TestTiers_Lowered(t *testing.T) {
 			t.Fatalf("%s: %v", c.body, err)
 		}
 		for range 2 { // a call may begin again
-			if f := scope.Tiers(route.Inference("/v1"+c.path), h); f != nil {
+			if f := scope.Tiers(c.path, h); f != nil {
 				t.Errorf("%s is refused: %+v", c.body, f)
 			}
 			if got := string(splice.Copy([]byte(c.body), h.Lowered(nil))); got != c.sent || h.Tier != c.tier {
@@ -103,7 +102,7 @@ func TestTiers_Lowered(t *testing.T) {
 			}
 		}
 		scope.Tenant = &tenants.Tenant{Name: "any"}
-		if scope.Tiers(nil, h); len(h.Lowered(nil)) > 0 {
+		if scope.Tiers("", h); len(h.Lowered(nil)) > 0 {
 			t.Errorf("%s stays lowered under a policy that allows all", c.body)
 		}
 	}

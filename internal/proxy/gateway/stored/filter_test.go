@@ -10,6 +10,7 @@ import (
 
 	"github.com/llmgov/llmgov/internal/lib/form"
 	"github.com/llmgov/llmgov/internal/lib/splice"
+	"github.com/llmgov/llmgov/internal/proxy/gateway/dialect"
 	"github.com/llmgov/llmgov/internal/proxy/gateway/head"
 	"github.com/llmgov/llmgov/internal/proxy/gateway/route"
 	"github.com/llmgov/llmgov/internal/run/admission"
@@ -155,8 +156,8 @@ func (*testChecker) CheckModel(model string) *ask.Refusal {
 	return admission.NotGranted("acme", "", model)
 }
 
-func (*testChecker) CheckTiers(to *route.Route, h *head.Head) *ask.Refusal {
-	h.Lower(func(tier string) bool { return tier != "priority" }, func(param string) string { return to.Dialect.UsualTier(&to.Route, param, nil) })
+func (*testChecker) CheckTiers(path string, h *head.Head) *ask.Refusal {
+	h.Lower(func(tier string) bool { return tier != "priority" }, func(param string) string { return dialect.UsualTier(path, param, nil) })
 	return nil
 }
 

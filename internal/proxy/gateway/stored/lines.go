@@ -20,8 +20,8 @@ const maxCalls = 100_000
 type Checker interface {
 	// CheckModel refuses a model that the tenant may not use. Otherwise the batch asks for it.
 	CheckModel(model string) *ask.Refusal
-	// CheckTiers refuses a call that names a tier of service for which the tenant may not ask, or lowers that. Its route is nil if it names none.
-	CheckTiers(to *route.Route, h *head.Head) *ask.Refusal
+	// CheckTiers refuses a call that names a tier of service for which the tenant may not ask, or lowers that. The path of its route is "" if it names none.
+	CheckTiers(path string, h *head.Head) *ask.Refusal
 	// CheckReference refuses an object that the tenant may not see.
 	CheckReference(head.Reference) *ask.Refusal
 	// AddCall adds a call to the batch, which refers to objects. Its route is nil if it names none.
@@ -133,7 +133,11 @@ func (f File) govern(l *head.Line) ([]splice.Edit, *ask.Refusal) {
 		return nil, nil
 	}
 	r := route.Inference(l.URL)
-	if refusal := f.By.CheckTiers(r, l.Head); refusal != nil {
+	path := ""
+	if r != nil {
+		path = r.Path
+	}
+	if refusal := f.By.CheckTiers(path, l.Head); refusal != nil {
 		return nil, refusal
 	}
 	for _, o := range l.Head.Others {
