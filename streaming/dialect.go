@@ -86,6 +86,7 @@ const (
 	breaks
 	ofPrompt
 	ranTool
+	endsItem
 )
 
 // maxMembers is how many members of events the dialects may name.
@@ -97,6 +98,7 @@ type vocabulary struct {
 	parts     []part
 	members   []string // that parts and envelopes name; a chunk keeps them by their index
 	envelopes []int    // of members
+	item      int      // of members
 	varying   []string
 }
 
@@ -122,6 +124,8 @@ func merge(list []dialect) *vocabulary {
 	for _, tool := range tools {
 		v.roles[toolBegin+tool+toolEnd] |= ranTool
 	}
+	v.addRole([]string{itemEnd}, endsItem)
+	v.item = v.addMember("item")
 	if len(v.members) > maxMembers {
 		panic("streaming: BUG: the dialects name too many members")
 	}

@@ -21,8 +21,10 @@ type finder struct {
 	kind      word   // value of "type" at the top level
 	object    word   // value of "object" there
 	tier      word   // value of "service_tier" there
-	item      word   // a string that goes on in the next piece, where the type of an item of "output" stands
+	item      word   // a string that goes on in the next piece, where the type of an item of "output" stands, or of its action
 	ran       ran    // as these items tell
+	typed     bool   // the last string in an item's action is the key "type",
+	unsure    bool   // or a value, which the next piece shows
 	// answers, errs and complains mean that there is a member with an answer, with an error, or with words as errors have them.
 	// filled answers are not empty lists, which stand beside errors, too. Something unknown may be an answer.
 	answers, filled, errs, complains, unknown, used bool
@@ -111,6 +113,10 @@ func (f *finder) feed(p []byte) {
 // deeper passes what stands deeper down, where only brackets and strings matter. It returns the index of the bracket
 // that ends it, or of a string that goes on in the next piece, or the length of p.
 func (f *finder) deeper(p []byte, i int) int {
+	if next := skipSpace(p, i); f.unsure && next < len(p) {
+		f.typed = f.typed && p[next] == ':'
+		f.unsure = false
+	}
 	for {
 		i += jsonscan.NextNested(p[i:])
 		if i == len(p) {
@@ -122,7 +128,11 @@ func (f *finder) deeper(p []byte, i int) int {
 			if end < 0 {
 				return i
 			}
-			if next := skipSpace(p, end); next == len(p) || p[next] != ':' {
+			next := skipSpace(p, end)
+			if f.inAction() {
+				f.action(p[i+1:end-1], next == len(p), next == len(p) || p[next] == ':')
+			}
+			if next == len(p) || p[next] != ':' {
 				f.texts += int64(end - i - 2)
 				if f.inItem() {
 					f.ran.count(p[i+1 : end-1])
@@ -177,7 +187,7 @@ func (f *finder) startText() {
 	f.said = f.said || f.depth > f.level && f.name == choicesName // it goes on in the next piece
 	f.inText = true
 	f.isKey = f.state == wantKey
-	f.noting = f.isKey || f.state == nameValue && f.name.isWord() || f.inItem()
+	f.noting = f.isKey || f.state == nameValue && f.name.isWord() || f.inItem() || f.inAction()
 	if f.noting {
 		f.keeper().n = 0
 	}
@@ -188,7 +198,7 @@ func (f *finder) keeper() *word {
 	switch {
 	case f.isKey:
 		return &f.key
-	case f.inItem():
+	case f.inItem(), f.inAction():
 		return &f.item
 	case f.name == typeName:
 		return &f.kind
@@ -213,6 +223,9 @@ func (f *finder) endText() {
 	f.inText = false
 	if f.inItem() {
 		f.ran.count(f.item.bytes())
+	}
+	if f.inAction() {
+		f.action(f.item.bytes(), true, true)
 	}
 	if !f.isKey {
 		f.valued(true)
@@ -343,6 +356,20 @@ func (f *finder) nothing() bool {
 // inItem reports whether a string that begins may be the type of an item of "output".
 func (f *finder) inItem() bool {
 	return f.name == answerName && f.depth == inChoice && f.state == wantColon
+}
+
+// inAction reports whether a string that begins may be of the action of such an item.
+func (f *finder) inAction() bool {
+	return f.name == answerName && f.depth == inChoice+1 && f.state == wantColon
+}
+
+// action takes in a string of an action, which is a key or a value.
+func (f *finder) action(text []byte, unsure, key bool) {
+	if f.typed {
+		f.ran.read(text)
+	}
+	f.typed = key && string(text) == "type"
+	f.unsure = unsure
 }
 
 // hollow reports whether no choice of a whole document says anything.

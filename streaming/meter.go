@@ -85,6 +85,9 @@ func (m *Meter) read(name, data []byte) Kind {
 	if is&ranTool != 0 {
 		m.ran.count(bytes.TrimSuffix(ch.kind[len(toolBegin):], []byte(toolEnd)))
 	}
+	if is&endsItem != 0 {
+		m.ran.read(unquote(member(member(ch.members[words.item], "action"), "type")))
+	}
 	m.some = m.some || usage || !ch.isNothing() && holds(data)
 	m.count(words.isPart(&ch))
 	if m.fail(is&fails != 0 || ch.fails() || string(name) == "error", is) {

@@ -30,10 +30,18 @@ var tools = [...]string{"web_search_call", "file_search_call", "code_interpreter
 const (
 	toolBegin = "response."
 	toolEnd   = ".completed"
+	itemEnd   = "response.output_item.done"
 )
 
 // ran counts them.
 type ran [len(tools)]int64
+
+// read takes off again what an action of a web search is if it reads a page, which costs nothing, and has no events of its own.
+func (r *ran) read(action []byte) {
+	if string(action) == "open_page" || string(action) == "find_in_page" {
+		r[0]--
+	}
+}
 
 func (r *ran) count(item []byte) {
 	for i, tool := range tools {

@@ -113,6 +113,23 @@ func TestBills(t *testing.T) {
 			"usage":{"input_tokens":328,"input_tokens_details":{"cached_tokens":128},"output_tokens":52,"output_tokens_details":{"reasoning_tokens":20},"total_tokens":380}}`,
 			want: 20_786,
 		}, // 200 × 1.25 + 128 × 0.125 + 52 × 10 + 2 × 10000
+		"responses, with pages that a search opens": {
+			model: "gpt-5", answer: `{"object":"response","status":"completed","output":[{"id":"ws_1","type":"web_search_call","status":"completed","action":{"type":"search","query":"type","sources":["open_page"]}},
+			{"action":{"url":"https://example.com","type":"open_page"},"type":"web_search_call","id":"ws_2"},{"id":"ws_3","type":"web_search_call","action":{"type":"find_in_page","pattern":"x"}},
+			{"type":"message","content":[{"type":"open_page","text":"x"}]},{"type":"file_search_call","id":"fs_1","queries":["type", "open_page"]}],
+			"usage":{"input_tokens":1000,"output_tokens":100,"total_tokens":1100}}`,
+			want: 14_750,
+		}, // 2250 + a search + one of files
+		"responses, streamed, with pages that a search opens": {
+			model: "gpt-5", answer: events(
+				`{"type":"response.web_search_call.completed","item_id":"ws_1"}`,
+				`{"type":"response.output_item.done","item":{"id":"ws_1","type":"web_search_call","status":"completed","action":{"type":"search","query":"x"}}}`,
+				`{"type":"response.web_search_call.completed","item_id":"ws_2"}`,
+				`{"type":"response.output_item.done","item":{"id":"ws_2","type":"web_search_call","status":"completed","action":{"type":"open_page","url":"https://example.com"}}}`,
+				`{"type":"response.output_text.delta","delta":"x"}`,
+				`{"type":"response.completed","response":{"object":"response","usage":{"input_tokens":1000,"output_tokens":100,"total_tokens":1100}}}`),
+			want: 12_250,
+		},
 		"responses, files and code": {
 			model: "gpt-5", answer: `{"object":"response","status":"completed","output":[{"type":"file_search_call","id":"fs_1","queries":["file_search_call"]},{"id":"fs_2","type":"file_search_call"},
 			{"type":"code_interpreter_call","container_id":"cntr_1"},{"type":"code_interpreter_call","container_id":"cntr_1"},{"type":"mcp_call"}],
