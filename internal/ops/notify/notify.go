@@ -11,11 +11,12 @@ package notify
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"math"
 	"net"
 	"net/http"
 	"net/netip"
@@ -102,19 +103,19 @@ const (
 type Notifier struct {
 	Options
 	client *http.Client
-	watch  watch
 	lanes  map[string]*lane // by URL
 	ended  chan outcome
 	group  sync.WaitGroup // attempts
 	keep   time.Duration  // keepTrying
 	mute   string         // why the store does not answer in this look; "" if it does
 	said   string         // the last of these in the log
-	fresh  int            // facts that are to be told of this look
 }
 
-// lane is the queue of one hook.
+// lane is the queue of one hook, and what it was told.
 type lane struct {
 	hook   Hook
+	name   string // of it, which the store may know
+	watch  watch
 	queue  []*message
 	busy   bool
 	failed int // attempts in a row
@@ -133,7 +134,7 @@ func New(opt Options) *Notifier {
 		opt.Transport = Transport()
 	}
 	return &Notifier{
-		Options: opt, watch: newWatch(), lanes: map[string]*lane{}, ended: make(chan outcome), keep: keepTrying,
+		Options: opt, lanes: map[string]*lane{}, ended: make(chan outcome), keep: keepTrying,
 		client: &http.Client{
 			Transport: opt.Transport, Timeout: attempt,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -165,63 +166,64 @@ func (n *Notifier) Run(ctx context.Context) error {
 
 // look queues what is new for those who want it. Without hooks nobody looks.
 func (n *Notifier) look(ctx context.Context, now time.Time) {
-	hooks := n.Hooks()
 	kept := map[string]*lane{}
-	for _, h := range hooks {
+	for _, h := range n.Hooks() {
 		l := n.lanes[h.URL]
 		if l == nil {
-			l = &lane{}
+			sum := sha256.Sum256([]byte(h.URL))
+			l = &lane{watch: newWatch(), name: hex.EncodeToString(sum[:8])}
 		}
 		l.hook = h
 		kept[h.URL] = l
 	}
 	n.lanes = kept
-	if len(hooks) == 0 {
+	if len(kept) == 0 {
 		return
 	}
 	n.mute = ""
-	n.fresh = 0
-	facts := slices.DeleteFunc(n.Facts(now), func(f Fact) bool { return !n.somebody(&f, math.MaxInt) })
-	for _, e := range n.watch.news(now, facts, func(f *Fact) bool { return n.first(ctx, now, f) }) {
-		m := &message{id: idOf(&e.Fact), at: now, fact: e.Fact, over: e.over, node: n.Node}
-		for _, l := range n.lanes {
-			switch {
-			case !l.hook.wants(&m.fact):
-			case len(l.queue) >= mostQueued:
-				n.Log.Warn("a webhook does not keep up, and is not told", "host", l.hook.host(), "message", m.text())
-			default:
-				l.queue = append(l.queue, m)
-			}
-		}
+	facts := n.Facts(now)
+	for _, l := range n.lanes {
+		n.lookFor(ctx, now, l, slices.DeleteFunc(slices.Clone(facts), func(f Fact) bool { return !l.hook.wants(&f) }))
 	}
-	n.keepClaims(ctx, now)
 	if n.mute != "" && n.mute != n.said {
 		n.Log.Warn("the store does not say whether another gateway has told webhooks of something; it will be asked again", "error", n.mute)
 	}
 	n.said = n.mute
 }
 
-// somebody reports whether a fact is wanted by a hook for which fewer than so many messages wait.
-func (n *Notifier) somebody(f *Fact, most int) bool {
-	for _, l := range n.lanes {
-		if l.hook.wants(f) && len(l.queue) < most {
-			return true
+// lookFor queues what is new among the facts that a hook wants, claims for longer what still waits to be heard there, and for good what was.
+func (n *Notifier) lookFor(ctx context.Context, now time.Time, l *lane, facts []Fact) {
+	fresh := 0 // facts that are to be told of this look
+	for _, e := range l.watch.news(now, facts, func(f *Fact) bool {
+		first := f.Once.IsZero() || n.First == nil
+		if !first && len(l.queue)+fresh < mostQueued { // else somebody else may tell it, or this gateway later
+			first = n.claim(ctx, now, l, f, f.claimed(now))
+		}
+		if first {
+			fresh++
+		}
+		return first
+	}) {
+		m := &message{id: idOf(&e.Fact), at: now, fact: e.Fact, over: e.over, node: n.Node}
+		if len(l.queue) >= mostQueued {
+			n.Log.Warn("a webhook does not keep up, and is not told", "host", l.hook.host(), "message", m.text())
+		} else {
+			l.queue = append(l.queue, m)
 		}
 	}
-	return false
-}
-
-// first reports whether it is for this gateway to tell a fact. Without an answer nothing more is asked until the next look, because other facts, such
-// as that the store is lost, would wait for it.
-func (n *Notifier) first(ctx context.Context, now time.Time, f *Fact) bool {
-	if !f.Once.IsZero() && !n.somebody(f, mostQueued-n.fresh) {
-		return false // somebody else may tell it, or this gateway later
+	for _, t := range l.watch.told {
+		f := &t.fact
+		if f.claim.IsZero() || f.claim.Equal(f.Once) {
+			continue
+		}
+		until := f.Once
+		if slices.ContainsFunc(l.queue, func(m *message) bool { return m.fact.Key == f.Key }) {
+			until = f.claimed(now)
+		}
+		if until.Sub(f.claim) >= claimFor/2 {
+			n.claim(ctx, now, l, f, until)
+		}
 	}
-	first := f.Once.IsZero() || n.First == nil || n.claim(ctx, now, f, f.claimed(now))
-	if first {
-		n.fresh++
-	}
-	return first
 }
 
 // claimed is until when a gateway claims to tell a fact that was not heard yet.
@@ -233,44 +235,25 @@ func (f *Fact) claimed(now time.Time) time.Time {
 	return until
 }
 
-// claim claims to tell a fact until a time.
-func (n *Notifier) claim(ctx context.Context, now time.Time, f *Fact, until time.Time) bool {
+// claim claims to tell a hook of a fact until a time. Without an answer nothing more is asked until the next look, because other facts, such as that the
+// store is lost, would wait for it.
+func (n *Notifier) claim(ctx context.Context, now time.Time, l *lane, f *Fact, until time.Time) bool {
 	if n.mute != "" {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(ctx, askFor)
 	defer cancel()
-	first, err := n.First(ctx, f.Key, f.claim, until)
+	first, err := n.First(ctx, f.Key+" "+l.name, f.claim, until)
 	switch {
 	case err != nil:
 		n.mute = err.Error()
 		return false
 	case !first:
-		n.watch.elsewhere(now, f)
+		l.watch.elsewhere(now, f)
 		return false
 	}
 	f.claim = until
 	return true
-}
-
-// keepClaims claims for longer what still waits to be heard, and for good what was.
-func (n *Notifier) keepClaims(ctx context.Context, now time.Time) {
-	waits := map[string]bool{}
-	for _, l := range n.lanes {
-		for _, m := range l.queue {
-			waits[m.fact.Key] = true
-		}
-	}
-	for _, t := range n.watch.told {
-		f := &t.fact
-		until := f.Once
-		if waits[f.Key] {
-			until = f.claimed(now)
-		}
-		if !f.claim.IsZero() && until.Sub(f.claim) >= claimFor/2 {
-			n.claim(ctx, now, f, until)
-		}
-	}
 }
 
 // send begins an attempt for each hook for which it is time.

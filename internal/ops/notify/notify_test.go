@@ -293,8 +293,8 @@ func TestNotifier_Killed(t *testing.T) {
 				defer mu.Unlock()
 				ids[r.Header.Get("webhook-id")]++
 				return fine(r)
-			}}}
-			opt := hooks(Hook{URL: "http://good"})
+			}, "other": fine}}
+			opt := hooks(Hook{URL: "http://good"}, Hook{URL: "http://other"})
 			opt.First = func(_ context.Context, what string, mine, until time.Time) (bool, error) {
 				mu.Lock()
 				defer mu.Unlock()
@@ -323,6 +323,9 @@ func TestNotifier_Killed(t *testing.T) {
 			}
 			if len(ids) != 1 || heard != c.heard {
 				t.Errorf("the receiver heard %v, want one id, %d times", ids, c.heard)
+			}
+			if n := len(r.to("other")); n > 1 && c.heard == 1 {
+				t.Errorf("another one heard %d times", n)
 			}
 		})
 	}
@@ -369,6 +372,7 @@ func TestNotifier_Claims(t *testing.T) {
 		}
 		asked := map[string]bool{}
 		opt.First = func(_ context.Context, what string, _, _ time.Time) (bool, error) {
+			what, _, _ = strings.Cut(what, " ")
 			asked[what] = true
 			return true, nil
 		}
