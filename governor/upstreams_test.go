@@ -345,11 +345,13 @@ func (d destinations) run(t *testing.T, asks bool) *destinationRun {
 			r.take(ctx, d.cfg.Pools[0].Upstreams, s)
 			r.collect()
 		}
-		cancel()
+		went := slices.Clone(r.went)
+		cancel() // by chance one call goes that waits when another one leaves before it
 		r.collect()
 		for _, l := range r.running {
 			l.Settle(Usage{})
 		}
+		r.went = went
 	})
 	return r
 }

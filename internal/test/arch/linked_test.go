@@ -20,9 +20,9 @@ var linked = []struct {
 	not     string // prefixes of packages, without that of this module
 }{
 	{"internal/test/arch/testdata/doors/govhttp", "`govhttp` with `client`", 13, 7.5e6, nowhere + " tenants internal/ops/telemetry github.com/prometheus google.golang.org go.opentelemetry.io go.etcd.io"},
-	{"internal/test/arch/testdata/doors/embedded", "`embedded`, store: memory", 82, 14.6e6, nowhere + " federation/redis federation/postgres google.golang.org/grpc go.opentelemetry.io/otel/sdk internal/ops/tracing/otlp"},
+	{"internal/test/arch/testdata/doors/embedded", "`embedded`, store: memory", 82, 15.2e6, nowhere + " federation/redis federation/postgres google.golang.org/grpc go.opentelemetry.io/otel/sdk internal/ops/tracing/otlp"},
 	{"internal/test/arch/testdata/doors/remote", "`remote`", 112, 12e6, nowhere + " tenants internal/ops/telemetry github.com/prometheus go.opentelemetry.io/otel/sdk go.etcd.io"},
-	{"cmd/llmgov", "", 355, 52.3e6, "internal/lab/bench internal/lab/versus internal/lab/readers internal/test/testkit internal/test/e2e"},
+	{"cmd/llmgov", "", 355, 52.6e6, "internal/lab/bench internal/lab/versus internal/lab/readers internal/test/testkit internal/test/e2e"},
 }
 
 // nowhere is linked by the binary alone.
