@@ -29,7 +29,11 @@ type Debt struct {
 	// Size is a response's prompt as package tokens weighs it, beside Before tokens of earlier calls.
 	Size   [9]int64
 	Before int64
-	Made   time.Time
+	// Text is how many tokens a sample of that prompt's text has, and what the sample weighs.
+	Text [2]int64
+	// Most is as much as its answer may have had when it is broken off.
+	Most int64
+	Made time.Time
 
 	// Streams says that the answer is being streamed to its client, and Untold that the
 	// object was seen gone meanwhile and told nothing. A restart ends all streams.

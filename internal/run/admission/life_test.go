@@ -212,8 +212,7 @@ func TestLife_LeftByCaller(t *testing.T) {
 		if n := c.Ending.Usage.Output; n < 850 || n > 1000 {
 			t.Errorf("an answer of ten seconds is charged %d tokens, at 100 a second", n)
 		}
-		c.Ask.Model = "never asked for"
-		if n := c.produced(10*time.Second, 4000); n != c.Ending.Usage.Output {
+		if n := c.produced("never asked for", 10*time.Second, 4000); n != c.Ending.Usage.Output {
 			t.Errorf("one of a model that is new to the tenant is taken to have %d", n)
 		}
 	})

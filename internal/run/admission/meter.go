@@ -53,7 +53,7 @@ func (c *Call) Metered(res streaming.Result) governor.Usage {
 	if u.Input == 0 { // even a stream that broke off may have told its prompt
 		u.Input = c.Request.Input
 		if byCaller && !c.Ask.Free {
-			u.Input = max(u.Input, c.unreported())
+			u.Input = max(u.Input, c.unreported(c.Ask.Model, &c.Ask.Prompt, c.Sample()))
 		}
 	}
 	switch {
@@ -62,35 +62,42 @@ func (c *Call) Metered(res streaming.Result) governor.Usage {
 	case c.Ask.Answer.Open && res.Cause == streaming.Completed: // providers count no tokens of such models
 	case !c.Ask.Stream || res.Cause == streaming.Completed || c.Gone(): // 0 on routes whose calls produce no output tokens
 		most := c.Request.Output
-		if byCaller && c.Ask.Answer.Unbounded() { // the hold is but what earlier answers had
-			most = max(most, c.sizeOf(&c.Ask.Answer)[tokens.Elsewhere]/tokens.Scale)
+		if byCaller {
+			most = c.MostProduced()
 		}
 		if res.Text > 0 {
 			most = min(most, tokens.OfText(res.Text))
 		}
-		u.Output = c.produced(time.Since(c.now.Began), most)
+		u.Output = c.produced(c.Ask.Model, time.Since(c.now.Began), most)
 	}
 	return u
 }
 
-// unreported learns from a prompt of which nobody tells how many tokens it had, and returns how many that are by what is left of it: it was counted, or all
-// of its text is like its excerpt, if that is denser than its characters explain: an excerpt is JSON, of whose syntax models see nothing. 0 is unknown.
-func (c *Call) unreported() int64 {
-	p := &c.Ask.Prompt
-	text := tokens.Sample{Tokens: c.Request.Input, Weight: p.Size.Text()}
-	if !p.Counted {
-		text = c.sample()
+// MostProduced is the most that the answer may have had when its caller broke it off. If nothing bounds it, the hold is but what earlier ones had.
+func (c *Call) MostProduced() int64 {
+	if !c.Ask.Answer.Unbounded() {
+		return c.Request.Output
 	}
-	n := c.Estimates.Prompts.Unreported(time.Now(), c.Ask.Model, p.Size, text)
+	return max(c.Request.Output, c.sizeOf(&c.Ask.Answer)[tokens.Elsewhere]/tokens.Scale)
+}
+
+// unreported learns from a prompt of which nobody tells how many tokens it had, and returns how many it had if all of its text is like a sample; 0 is not
+// known.
+func (s *scope) unreported(model string, p *ask.Prompt, text tokens.Sample) int64 {
+	n := s.Estimates.Prompts.Unreported(time.Now(), model, p.Size, text)
 	if p.Counted || n == 0 {
 		return 0
 	}
 	return p.Before + n
 }
 
-// sample is what the prompt's excerpt has, if that is denser than its characters explain.
-func (c *Call) sample() (text tokens.Sample) {
+// Sample is what is left to tell how many tokens the prompt's text has: all of it if it was counted, else its excerpt, if that is denser than its
+// characters explain: an excerpt is JSON, of whose syntax models see nothing.
+func (c *Call) Sample() (text tokens.Sample) {
 	p := &c.Ask.Prompt
+	if p.Counted {
+		return tokens.Sample{Tokens: c.Request.Input, Weight: p.Size.Text()}
+	}
 	if p.Excerpt == nil {
 		return text
 	}
@@ -104,10 +111,10 @@ func (c *Call) sample() (text tokens.Sample) {
 
 // produced estimates how much an answer had after some time, by how fast nearly all of the tenant's calls of the model are, and until there are
 // any, those of all models; at most the bound.
-func (c *Call) produced(d time.Duration, bound int64) int64 {
-	for _, model := range [...]string{c.Ask.Model, ""} {
-		if speeds := &c.Estimates.Speeds; speeds.Knows(model, tokens.Document) {
-			return min(bound, speeds.Estimate(model, lasting(d)))
+func (s *scope) produced(model string, d time.Duration, bound int64) int64 {
+	for _, of := range [...]string{model, ""} {
+		if speeds := &s.Estimates.Speeds; speeds.Knows(of, tokens.Document) {
+			return min(bound, speeds.Estimate(of, lasting(d)))
 		}
 	}
 	return bound
@@ -155,18 +162,33 @@ func (c *Call) learn(res streaming.Result) {
 
 // LearnMore learns from a call for whose end nobody waited that it took more than was held: of its answer, because nothing bounded that.
 func (p *Policy) LearnMore(tenant, pool, model string, prompt ask.Prompt, took, more governor.Usage) {
+	s, known := p.scopeOf(tenant, pool)
+	if known && more.Input > 0 {
+		s.Estimates.Prompts.Observe(time.Now(), model, prompt.Size, took.Input-prompt.Before)
+	}
+	if known && more.Output > 0 {
+		s.Estimates.Answers.Observe(time.Now(), model, s.sizeOf(&ask.Answer{}), took.Output)
+	}
+}
+
+// Unfinished is the usage of a call for whose end nobody waited, and which its caller broke off so long after its beginning, if nobody tells more than u: it
+// is charged, and learned from, like one that its caller leaves. text is the call's Sample, and most its MostProduced.
+func (p *Policy) Unfinished(tenant, pool, model string, prompt ask.Prompt, text tokens.Sample, u governor.Usage, ran time.Duration, most int64) governor.Usage {
+	if s, known := p.scopeOf(tenant, pool); known {
+		u.Input = max(u.Input, s.unreported(model, &prompt, text))
+		u.Output = max(u.Output, s.produced(model, ran, most))
+	}
+	return u
+}
+
+// scopeOf is the scope of calls of a tenant in a pool, if the policy has both.
+func (p *Policy) scopeOf(tenant, pool string) (s scope, known bool) {
 	t, known := p.Snapshot.TenantOf(tenant)
 	in, there := p.PoolNamed(pool)
 	if !known || !there {
-		return
+		return s, false
 	}
-	s := scope{Estimates: p.Estimates(t.Index), Pool: in}
-	if more.Input > 0 {
-		s.Estimates.Prompts.Observe(time.Now(), model, prompt.Size, took.Input-prompt.Before)
-	}
-	if more.Output > 0 {
-		s.Estimates.Answers.Observe(time.Now(), model, s.sizeOf(&ask.Answer{}), took.Output)
-	}
+	return scope{Estimates: p.Estimates(t.Index), Pool: in}, true
 }
 
 // learnAnswer learns how long an answer was that nothing bounded: of one that broke off or was not reported, if it was longer than was held. One that reports

@@ -27,6 +27,7 @@ type End struct {
 	Calls    int64  // of a batch, that were answered; 0 is not known
 	Usage    governor.Usage
 	Reported bool // the usage
+	Failed   bool // at the upstream, and not by the caller
 }
 
 // ReadEnd reads the end of an object that an answer shows. ok is false if it goes on.
@@ -38,10 +39,10 @@ func ReadEnd(shown gjson.Result) (end End, ok bool) {
 	if tier := shown.Get("service_tier").Str; tier != "" {
 		usage.Tier = streaming.ReadTier(tier)
 	}
-	return End{Model: shown.Get("model").Str, Calls: shown.Get("request_counts.completed").Int(), Usage: governor.Usage(usage), Reported: reported}, true
+	return End{Model: shown.Get("model").Str, Calls: shown.Get("request_counts.completed").Int(), Usage: governor.Usage(usage), Reported: reported, Failed: shown.Get("status").Str == "failed"}, true
 }
 
-// Collect has an object charged that is done. If it does not report its usage, that is the prompt, and the
+// Collect has an object charged that is done. Of one that does not report its usage charge gets the prompt, and the
 // part that was streamed of it, which is known when the stream ends.
 func Collect(store *objects.Store, key objects.Key, end End, charge func(objects.Debt, governor.Usage) bool) error {
 	return store.Collect(key, func(d *objects.Debt) bool {

@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"time"
 
 	"github.com/tidwall/gjson"
 
 	"github.com/llmgov/llmgov/governor"
+	"github.com/llmgov/llmgov/governor/tokens"
 	"github.com/llmgov/llmgov/internal/ops/telemetry"
 	"github.com/llmgov/llmgov/internal/proxy/objects"
 	"github.com/llmgov/llmgov/internal/run/admission"
@@ -98,6 +100,11 @@ func (l *Ledger) Record(upstream string, list []Object, unstored bool) {
 func (l *Ledger) Collect(key objects.Key, end End) {
 	err := Collect(l.Store, key, end, func(d objects.Debt, u governor.Usage) bool {
 		d.Calls = cmp.Or(end.Calls, d.Calls)
+		if d.Kind == objects.Response && !end.Reported && !end.Failed {
+			prompt := ask.Prompt{Size: d.Size, Before: d.Before}
+			text := tokens.Sample{Tokens: d.Text[0], Weight: d.Text[1]}
+			u = l.Call.Policy.Unfinished(d.Counts(), d.Pool, d.Model, prompt, text, u, time.Since(d.Made), d.Most)
+		}
 		named := d
 		named.Model = end.Model
 		// A batch may name the model that its calls asked for, or a dated one that has no price.

@@ -15,6 +15,7 @@ import (
 // owe records that an object is to be charged when it is done.
 func (l *Ledger) owe(ctx context.Context, key objects.Key, kind objects.Kind, input int64) bool {
 	c := l.Call
+	text := c.Sample()
 	err := l.Store.Owe(context.WithoutCancel(ctx), key, objects.Debt{
 		Kind:    kind,
 		Owner:   c.Tenant.Name,
@@ -26,6 +27,8 @@ func (l *Ledger) owe(ctx context.Context, key objects.Key, kind objects.Kind, in
 		Calls:   l.Batch.Calls,
 		Size:    c.Ask.Prompt.Size,
 		Before:  c.Ask.Prompt.Before,
+		Text:    [2]int64{text.Tokens, text.Weight},
+		Most:    c.MostProduced(),
 		Streams: kind == objects.Response && c.Ask.Stream,
 	})
 	if err != nil {

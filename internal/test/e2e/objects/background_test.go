@@ -384,6 +384,45 @@ func TestBackgroundTeachesWhatItTook(t *testing.T) {
 	}
 }
 
+// A response that its maker takes back before its end costs what a call does that its caller leaves, however it was read meanwhile. One that
+// failed costs its prompt.
+//
+// Catches: answers that are read to their last word by another call, and cancelled then: budgets gave them for nothing.
+func TestBackgroundTakenBack(t *testing.T) {
+	for how, output := range map[string]int64{"cancel": 40, "DELETE": 40, "failed": 0} {
+		status := ""
+		s, _ := laterStack(t, "", sockets.World{Upstream: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			switch {
+			case r.Method == http.MethodPost && !strings.HasSuffix(r.URL.Path, "/cancel"):
+				_, _ = io.WriteString(w, `{"id":"resp_1","object":"response","status":"queued","usage":null}`)
+			case r.Method == http.MethodDelete:
+				_, _ = io.WriteString(w, `{"id":"resp_1","object":"response.deleted","deleted":true}`)
+			default:
+				_, _ = io.WriteString(w, `{"id":"resp_1","status":"`+status+`"}`)
+			}
+		})})
+		s.SendOK("acme", "POST", "/v1/responses", inBackground)
+		s.WaitIdle()
+		prompt := s.Charged("held") - 40
+		path := "/v1/responses/resp_1"
+		switch how {
+		case "cancel":
+			status = "cancelled"
+			s.SendOK("acme", "POST", path+"/cancel", "")
+		case "DELETE":
+			status = "in_progress"
+			s.SendOK("acme", "DELETE", path, "")
+		default:
+			status = how
+			s.SendOK("acme", "GET", path, "")
+		}
+		if u := s.ChargedUsage("acme"); u.Output != output || u.Input != prompt {
+			t.Errorf("%s: %+v are charged", how, u)
+		}
+	}
+}
+
 // What a client has seen of a stream is charged, whatever it does with the response then.
 //
 // Catches: a stream in the background that is read to its last word, and deleted or
