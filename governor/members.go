@@ -16,10 +16,11 @@ import (
 // processes see one tenant.
 
 const (
-	// mostMembers is how many members of one tenant are told apart. While there are as many, others count as those that name none.
+	// mostMembers is how many members of one tenant are told apart. When there are as many, a new one takes the place of one that has not called for long; while
+	// there is none, it counts as those that name none.
 	mostMembers = 100_000
 	// forgetStride is how many members are looked at, whether they may be forgotten, when a new one comes.
-	forgetStride = 4
+	forgetStride = 8
 )
 
 // roster are the members of a tenant.
@@ -99,7 +100,7 @@ func (v *tenantView) member(now time.Time, called string, pool string) *tenantVi
 	m := c.named[called]
 	if m == nil {
 		c.forget(now)
-		if len(c.list) >= mostMembers {
+		if c.full() {
 			called = ""
 			m = c.named[called]
 		}
@@ -221,23 +222,50 @@ func (v *tenantView) passed() {
 	}
 }
 
-// forget drops some of the members of which nothing counts any more.
+// forget drops some of the members of which nothing counts any more. If there are as many members as there may be and it finds none, it drops the
+// one that has not called for longest, whose use of budgets the tally has.
 func (c *roster) forget(now time.Time) {
+	full := c.full()
+	longest := -1
 	for range min(forgetStride, len(c.list)) {
 		c.sweep = (c.sweep + 1) % len(c.list)
 		m := c.list[c.sweep]
-		if now.Sub(m.seen) <= 2*escrow.Window || m.underway > 0 || !m.idle(now, now.Sub(m.seen) > terms.MemberLife) || !m.rises(now) {
-			continue
-		}
-		delete(c.named, m.called)
-		last := len(c.list) - 1
-		c.list[c.sweep] = c.list[last]
-		c.list[last] = nil
-		c.list = c.list[:last]
-		if last == 0 {
-			return
+		switch {
+		case now.Sub(m.seen) <= 2*escrow.Window || m.underway > 0:
+		case m.idle(now, now.Sub(m.seen) > terms.MemberLife):
+			if c.drop(now, c.sweep) && (full || len(c.list) == 0) {
+				return
+			}
+		case full && m.over.set.Idle() && (longest < 0 || m.seen.Before(c.list[longest].seen)):
+			longest = c.sweep
 		}
 	}
+	if longest >= 0 {
+		c.drop(now, longest)
+	}
+}
+
+// full reports whether as many are told apart as may be, beside those that name none.
+func (c *roster) full() bool {
+	n := len(c.list)
+	if c.named[""] != nil {
+		n--
+	}
+	return n >= mostMembers
+}
+
+// drop drops a member of the list, and reports whether it could.
+func (c *roster) drop(now time.Time, at int) bool {
+	m := c.list[at]
+	if !m.rises(now) {
+		return false
+	}
+	delete(c.named, m.called)
+	last := len(c.list) - 1
+	c.list[at] = c.list[last]
+	c.list[last] = nil
+	c.list = c.list[:last]
+	return true
 }
 
 // rises gives up the member's seats, as far as nothing is lost by it, and reports whether that were all.

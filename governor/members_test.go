@@ -461,3 +461,46 @@ func TestMembers_Floods(t *testing.T) {
 		}
 	})
 }
+
+// Whoever has made up as many names as there may be, each with something used of a budget for life, blocks no new one after two minutes: who has not called for
+// longest gives way, and what it has used is known when it comes again, of as many members as there may be.
+func TestMembers_MadeUpForLife(t *testing.T) {
+	if testing.Short() {
+		t.Skip("100,000 members")
+	}
+	synctest.Test(t, func(t *testing.T) {
+		cfg := withMembers(Tenant{Budgets: []Budget{{Unit: UnitTokens, Limit: 100, Per: budget.Life}}})
+		cfg.Pools[0].TPM = 0
+		cfg.Pools[0].Concurrency = 1000
+		g := must(t, cfg)
+		take := func(who string) { admitted(t, g, demand(who, 60)).Settle(Usage{Output: 60}) }
+		for i := range mostMembers {
+			take(fmt.Sprint("org/~made-up-", i))
+		}
+		take("org/~at-once")
+		if st, _ := g.TenantState("org/~"); st.Budgets[0].Used != 60 {
+			t.Errorf("while all have just called, those without a name have used %d, want 60 of the one that was one too many", st.Budgets[0].Used)
+		}
+		time.Sleep(3 * time.Minute)
+		for i := range 100 {
+			take(fmt.Sprint("org/~new-", i))
+		}
+		roster := g.tenants["org"].roster
+		if n := len(roster.list); n > mostMembers+1 || roster.named["new-0"] == nil || roster.named["new-99"] == nil {
+			t.Errorf("%d members are told apart, the new ones: %t", n, roster.named["new-99"] != nil)
+		}
+		gone := 0
+		for roster.named[fmt.Sprint("made-up-", gone)] != nil {
+			gone++
+		}
+		again := fmt.Sprint("org/~made-up-", gone)
+		take(again)
+		if st, _ := g.TenantState(again); st.Budgets[0].Used != 120 {
+			t.Errorf("one that gave way and came again has used %d, want 120", st.Budgets[0].Used)
+		}
+		if n := len(g.tally.uses.rows); n > mostMembers+1 {
+			t.Errorf("what is used is written down of %d members, want %d at most", n, mostMembers)
+		}
+		check(t, g)
+	})
+}

@@ -29,6 +29,7 @@ type Uses struct {
 	era        uint64    // counts up when a period begins
 	rows       map[Owner]*useRow
 	pools      map[string]bool   // of the rows
+	members    map[Owner]int     // how many rows the members of a tenant have in a pool
 	changed    map[Owner]*useRow // since Changed was last called
 }
 
@@ -52,7 +53,7 @@ type Use struct {
 
 // NewUses returns an empty account.
 func NewUses(zone *time.Location) *Uses {
-	return &Uses{zone: zone, rows: map[Owner]*useRow{}, pools: map[string]bool{}, changed: map[Owner]*useRow{}}
+	return &Uses{zone: zone, rows: map[Owner]*useRow{}, pools: map[string]bool{}, members: map[Owner]int{}, changed: map[Owner]*useRow{}}
 }
 
 // clone copies all usage.
@@ -60,6 +61,7 @@ func (u *Uses) clone() *Uses {
 	c := *u
 	c.changed = map[Owner]*useRow{}
 	c.pools = maps.Clone(u.pools)
+	c.members = maps.Clone(u.members)
 	c.rows = make(map[Owner]*useRow, len(u.rows))
 	for who, row := range u.rows {
 		c.rows[who] = &useRow{Use: row.Use}
@@ -78,14 +80,21 @@ func (u *Uses) Set(who Owner, use Use) {
 	}
 }
 
-// row is the row of an owner.
+// row is the row of an owner. That of a new member is nobody's while mostMembers have one.
 func (u *Uses) row(who Owner) *useRow {
 	row := u.rows[who]
-	if row == nil {
-		row = &useRow{}
-		u.rows[who] = row
-		u.pools[who.Pool] = true
+	if row != nil {
+		return row
 	}
+	if of, _, member := terms.CutMember(who.Tenant); member {
+		if u.members[Owner{of, who.Pool}] >= mostMembers {
+			return &useRow{changed: true} // so that nobody is told of it
+		}
+		u.members[Owner{of, who.Pool}]++
+	}
+	row = &useRow{}
+	u.rows[who] = row
+	u.pools[who.Pool] = true
 	return row
 }
 
@@ -202,8 +211,11 @@ func (u *Uses) advance(now time.Time) {
 	u.next = slices.MinFunc(u.end[:], time.Time.Compare)
 	u.era++
 	maps.DeleteFunc(u.rows, func(who Owner, row *useRow) bool {
-		_, _, member := terms.CutMember(who.Tenant)
+		of, _, member := terms.CutMember(who.Tenant)
 		over := member && !row.changed && u.over(row)
+		if over {
+			u.members[Owner{of, who.Pool}]--
+		}
 		if over && row.stored {
 			u.changed[who] = &useRow{}
 		}
