@@ -272,6 +272,7 @@ func TestBounds(t *testing.T) {
 		{"UTC", Month, "2100-02-28T12:00:00Z", "2100-02-01T00:00:00Z", "672h", "no leap year"},
 		{"UTC", Month, "2026-12-31T23:00:00Z", "2026-12-01T00:00:00Z", "744h", "end of a year"},
 		{"UTC", Life, "2026-12-31T23:00:00Z", "2000-01-01T00:00:00Z", "876600h", "a century, which is no end"},
+		{"Asia/Tokyo", Life, "2026-12-31T23:00:00Z", "2000-01-01T00:00:00Z", "876600h", "the same in all zones"},
 		{"UTC", Week, "2027-01-01T05:00:00Z", "2026-12-28T00:00:00Z", "168h", "ISO week 53 over new year"},
 		{"UTC", Week, "2025-12-30T05:00:00Z", "2025-12-29T00:00:00Z", "168h", "ISO week 1 begins in the old year"},
 		{"UTC", Week, "2026-03-08T23:00:00Z", "2026-03-02T00:00:00Z", "168h", "Sunday ends the week"},

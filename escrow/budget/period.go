@@ -27,7 +27,7 @@ func (p Period) String() string {
 }
 
 // Bounds returns the period that now is in: from start, until just before end.
-// A nil loc is UTC.
+// A nil loc is UTC, in which a Life always is.
 //
 // A period begins at the first instant at which the clock on the wall in loc
 // shows its first moment or a later one, and lasts until the next one begins.
@@ -41,7 +41,7 @@ func (p Period) String() string {
 //     the wall belongs to the new day, which had begun.
 //   - An hour or a day that is skipped has no period.
 func (p Period) Bounds(now time.Time, loc *time.Location) (start, end time.Time) {
-	if loc == nil {
+	if loc == nil || p == Life { // whose name must not change with the zone
 		loc = time.UTC
 	}
 	wall := p.first(wallClock(now.In(loc)))
