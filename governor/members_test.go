@@ -336,13 +336,13 @@ func check(t *testing.T, g *Governor) {
 	}
 }
 
-// An override holds until its end, and then what each member has; a reload changes both at once, and takes members away.
+// An override holds until its end, and then what comes after it, or what each member has; a reload changes both at once, and takes members away.
 func TestMembers_Overrides(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := withMembers(Tenant{RPM: 2})
 		cfg.Tenants[0].MaxWait = 0
 		m := cfg.Tenants[0].Members
-		m.Of["ann"] = terms.MemberOverride{Tenant: Tenant{RPM: 5}, Until: time.Now().Add(10 * time.Minute)}
+		m.Of["ann"] = terms.MemberOverride{Tenant: Tenant{RPM: 5}, Until: time.Now().Add(10 * time.Minute), Then: &terms.MemberOverride{Tenant: Tenant{RPM: 3}, Until: time.Now().Add(12 * time.Minute)}}
 		g := must(t, cfg)
 		goes := func(who string) (n int) {
 			for range 10 {
@@ -366,7 +366,7 @@ func TestMembers_Overrides(t *testing.T) {
 		time.Sleep(9 * time.Minute)
 		want(5, 2)
 		time.Sleep(2 * time.Minute)
-		want(2, 2)
+		want(3, 2)
 		time.Sleep(2 * time.Minute)
 		m2 := *m
 		m2.Each.RPM = 4

@@ -250,7 +250,7 @@ func spellBudget(b Budget) string {
 // Origin is where t has its value of a key from, file:line:col: its own line, else that of its tier or, where a team
 // has such a thing from its parent, of the parent; of a limit that was overridden, who did that. It is "" for a default, and in a snapshot that was made in code.
 func (s *Snapshot) Origin(t *Tenant, key string) string {
-	if from := s.overridden(t, key); from != "" {
+	if from := s.overridden(t.Name, key); from != "" {
 		return from
 	}
 	if t.Parent >= 0 {
@@ -272,7 +272,7 @@ func (s *Snapshot) PoolOrigin(p *Pool, key string) string {
 
 // itemOrigin is where the i-th entry of a list of t is written. All entries are of one list: the tenant's, else the tier's.
 func (s *Snapshot) itemOrigin(t *Tenant, key string, i int) string {
-	if from := s.overridden(t, key); from != "" {
+	if from := s.overridden(t.Name, key); from != "" {
 		return from
 	}
 	for _, path := range t.paths(key) {

@@ -32,7 +32,8 @@ func LoadFS(fsys fs.FS, name string, opt Options) (*Snapshot, error) {
 	return load(l)
 }
 
-func load(l *loader) (*Snapshot, error) {
+// load is one attempt to load all files, without the tenants that are set aside.
+func (l *loader) load() (*Snapshot, error) {
 	l.begin()
 	l.secretFiles = nil // who looks for changes looks at no more than was read
 	l.r.Places[""] = place{File: l.shown, Line: 1, Col: 1}
@@ -77,6 +78,7 @@ func load(l *loader) (*Snapshot, error) {
 		return nil, err
 	}
 	snap.exposed = append(exposed(l.r, &snap.cfg, l.shown, l.configMode), blank(l.r, &snap.cfg)...)
+	snap.setAside(l)
 	snap.loaded = &handover{}
 	snap.loaded.loader.Store(l)
 	return snap.withKeys(l.keys), nil

@@ -29,6 +29,9 @@ type loader struct {
 	clock  func() time.Time // the wall's, as that of file systems
 	r      *report
 
+	set   []RuntimeTenant   // of Options.Runtime, during a load; nil before it is asked
+	aside map[string]string // why some of them are set aside, by name
+
 	secretFiles []string // that the config named when it was last read
 
 	listFile string       // the list of prices that the config last named

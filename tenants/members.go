@@ -74,8 +74,9 @@ type MemberLimits struct {
 	Budgets []Budget
 	// Blocked is the key of a limit that is 0, so that every call is refused; "" if there is none.
 	Blocked string `json:",omitempty"`
-	// Until is when an override ends by itself; the zero time is never.
-	Until time.Time `json:",omitzero"`
+	// Until is when an override ends by itself, and Then what there is afterwards; the zero time is never, and nil what each has.
+	Until time.Time     `json:",omitzero"`
+	Then  *MemberLimits `json:",omitempty"`
 }
 
 // maxMemberName is the longest name of a member that stays as it is, in bytes.
@@ -130,27 +131,32 @@ func (m *Members) Named(called string) string {
 	if _, own := m.Override[name]; m.Listed && !own {
 		return ""
 	}
+	return m.counted(name)
+}
+
+// counted is the name under which a member counts, given its name in Override; see Plain.
+func (m *Members) counted(name string) string {
 	if name != "" && (m.By.Source == BySession || m.By.Source == ByKey) {
 		return m.By.Source + ":" + name
 	}
 	return name
 }
 
-// MemberOrigin is the key of a limit of a counted member in files, and where it is written.
-func (s *Snapshot) MemberOrigin(t *Tenant, member, key string) (spelled, from string) {
-	path := strictyaml.Child("members", "each")
-	if o := s.OverrideOf(terms.MemberName(t.Name, member)); o != nil {
-		return strictyaml.Spell(key), o.String()
+// MemberOrigin is the key of a limit that a counted member has at a time in files, and where it is written.
+func (s *Snapshot) MemberOrigin(t *Tenant, member, key string, now time.Time) (spelled, from string) {
+	if from := s.overridden(terms.MemberName(t.Name, member), key); from != "" {
+		return strictyaml.Spell(key), from
 	}
-	member = t.Members.plain(member)
-	if _, ok := t.Members.Override[member]; ok {
+	path := strictyaml.Child("members", "each")
+	member = t.Members.Plain(member)
+	if t, _ := s.ofFiles(t.Name); t.Members.Of(member, now) != &t.Members.Each {
 		path = strictyaml.Child(strictyaml.Child("members", "override"), member)
 	}
 	return strictyaml.Spell(strictyaml.Child(path, key)), cmp.Or(s.Origin(t, strictyaml.Child(path, key)), s.Origin(t, path), s.Origin(t, "members"))
 }
 
-// plain is the name by which Override has a member, given that under which it counts, with or without its tenant's.
-func (m *Members) plain(counted string) string {
+// Plain is what a member is called, given that or the name under which it counts, with or without its tenant's. Override has it by this name.
+func (m *Members) Plain(counted string) string {
 	if _, name, is := terms.CutMember(counted); is {
 		counted = name
 	}
@@ -173,8 +179,12 @@ func (l *MemberLimits) limit(k terms.Axis, amount int64) {
 
 // Of is what the member of a name has at a time.
 func (m *Members) Of(name string, now time.Time) *MemberLimits {
-	if o, ok := m.Override[name]; ok && (o.Until.IsZero() || now.Before(o.Until)) {
-		return &o
+	if o, ok := m.Override[name]; ok {
+		for l := &o; l != nil; l = l.Then {
+			if l.Until.IsZero() || now.Before(l.Until) {
+				return l
+			}
+		}
 	}
 	return &m.Each
 }

@@ -2,9 +2,11 @@ package tenants
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -14,23 +16,21 @@ import (
 
 // Override replaces limits of a tenant, team or member at run time, until it ends.
 type Override struct {
-	// Tenant is the name of the tenant or team, or the full name of a member, such as acme/~ann.
+	// Tenant is the name of the tenant, team or member: acme, acme/search, or acme/~ann.
 	Tenant string `json:"tenant"`
-	// RPM, TPM, ITPM, OTPM and Concurrency are the limits over all pools that it replaces, at most [MaxOverride]; nil leaves that of the
-	// policy. At 0 no call passes.
+	// RPM, TPM, ITPM, OTPM and Concurrency are the limits over all pools that it replaces. At 0 no call passes. What is left out stays as the files have it.
 	RPM         *int64 `json:"rpm,omitempty"`
 	TPM         *int64 `json:"tpm,omitempty"`
 	ITPM        *int64 `json:"itpm,omitempty"`
 	OTPM        *int64 `json:"otpm,omitempty"`
 	Concurrency *int64 `json:"concurrency,omitempty"`
-	// Weight replaces the weight; nil leaves it.
+	// Weight replaces the weight.
 	Weight *float64 `json:"weight,omitempty"`
-	// Budgets replace all budgets, each as in "500000 tokens per day"; nil leaves them. One that counts the same as a budget that it replaces
-	// warns as that does, and is followed by the background if that is.
+	// Budgets replace all budgets, each as in "500000 tokens per day". One that counts the same as a budget that it replaces warns as that does, and is followed by the background if that is.
 	Budgets []string `json:"budgets,omitempty"`
 	// Pools replace limits in single pools, each as in "tpm 60000 in gpt-4o"; others stay.
 	Pools []string `json:"pools,omitempty"`
-	// Until is its end; nil is none.
+	// Until is its end; null is none.
 	Until *time.Time `json:"until"`
 	// Why is the reason, By who gave it, and Made when.
 	Why  string    `json:"why"`
@@ -38,11 +38,8 @@ type Override struct {
 	Made time.Time `json:"made"`
 }
 
-// MaxOverride is the largest limit of an Override.
-const MaxOverride = maxAmount
-
-// Amounts are the limits that it replaces, by their axes.
-func (o *Override) Amounts() map[terms.Axis]int64 {
+// amounts are the limits that it replaces, by their axes.
+func (o *Override) amounts() map[terms.Axis]int64 {
 	all := map[terms.Axis]*int64{terms.Requests: o.RPM, terms.Tokens: o.TPM, terms.Input: o.ITPM, terms.Output: o.OTPM, terms.Concurrency: o.Concurrency}
 	set := map[terms.Axis]int64{}
 	for k, amount := range all {
@@ -51,6 +48,22 @@ func (o *Override) Amounts() map[terms.Axis]int64 {
 		}
 	}
 	return set
+}
+
+// Limits are all that it replaces, as texts such as "tpm 500000".
+func (o *Override) Limits() string {
+	var parts []string
+	set := o.amounts()
+	for _, k := range terms.Axes {
+		if amount, there := set[k]; there {
+			parts = append(parts, k.Key()+" "+strconv.FormatInt(amount, 10))
+		}
+	}
+	if o.Weight != nil {
+		parts = append(parts, fmt.Sprint("weight ", *o.Weight))
+	}
+	parts = slices.Concat(parts, o.Budgets, o.Pools)
+	return cmp.Or(strings.Join(parts, ", "), "-")
 }
 
 // Live reports whether it has not ended.
@@ -74,10 +87,16 @@ type laid struct {
 }
 
 // WithOverrides is the snapshot with other overrides, and else the same. There is one of a tenant at most; those of tenants that the
-// policy does not have do nothing, and neither does a limit of one that no longer fits: see Unfit. Its Hash stays that of the files.
+// policy does not have do nothing, and neither does a limit of one that no longer fits: see Unfit. Of those of one member, under both of its
+// names, the last holds. The snapshot's Hash stays that of the files.
 func (s *Snapshot) WithOverrides(list []Override) *Snapshot {
 	list = slices.Clone(list)
-	slices.SortFunc(list, func(a, b Override) int { return strings.Compare(a.Tenant, b.Tenant) })
+	for i := range list {
+		list[i].Tenant = s.Canonical(list[i].Tenant)
+	}
+	slices.Reverse(list)
+	slices.SortStableFunc(list, func(a, b Override) int { return strings.Compare(a.Tenant, b.Tenant) })
+	list = slices.CompactFunc(list, func(a, b Override) bool { return a.Tenant == b.Tenant })
 	if len(list) == 0 && len(s.laid.list) == 0 {
 		return s
 	}
@@ -119,7 +138,7 @@ func (s *Snapshot) override(at int, o *Override) {
 		*t.inPool(pool).Amount(k) = amount
 	}
 	sortPoolLimits(t.Pools)
-	for k, amount := range o.Amounts() {
+	for k, amount := range o.amounts() {
 		if amount > 0 {
 			*t.Amount(k) = amount
 			continue
@@ -138,25 +157,37 @@ func (t *Tenant) overrideMember(o *Override) {
 		return
 	}
 	t.Members = t.Members.clone()
-	name := t.Members.plain(o.Tenant)
-	m := *t.Members.Of(name, o.Made)
-	m.Until = time.Time{}
-	if o.Until != nil {
-		m.Until = *o.Until
+	name := t.Members.Plain(o.Tenant)
+	under := &t.Members.Each
+	if m, listed := t.Members.Override[name]; listed {
+		under = &m
 	}
+	if t.Members.Override == nil {
+		t.Members.Override = map[string]MemberLimits{}
+	}
+	t.Members.Override[name] = *o.over(under, &t.Members.Each)
+}
+
+// over is what a member has that has under without the override, each once that has ended.
+func (o *Override) over(under, each *MemberLimits) *MemberLimits {
+	m := *under
 	if o.Weight != nil {
 		m.Weight = *o.Weight
 	}
 	if o.Budgets != nil {
 		m.Budgets = o.budgets(m.Budgets)
 	}
-	for k, amount := range o.Amounts() {
+	for k, amount := range o.amounts() {
 		m.limit(k, amount)
 	}
-	if t.Members.Override == nil {
-		t.Members.Override = map[string]MemberLimits{}
+	switch {
+	case !under.Until.IsZero() && (o.Until == nil || under.Until.Before(*o.Until)):
+		m.Then = o.over(each, each)
+	case o.Until != nil:
+		m.Until = *o.Until
+		m.Then = under
 	}
-	t.Members.Override[name] = m
+	return &m
 }
 
 // fit leaves out of an override what the policy of the files has no place for by now, and says what. What else it has stays: a tenant that it
@@ -182,8 +213,15 @@ func (s *Snapshot) fit(o *Override) (unfit []string) {
 	return unfit
 }
 
-// Unfit are the limits of overrides that do nothing, because the files have changed such that they do not fit.
-func (s *Snapshot) Unfit() []string { return s.laid.unfit }
+// Canonical is the name by which overrides have whom a name means: that under which a member's calls count, for a member by key or session, which
+// may be called without the word as well.
+func (s *Snapshot) Canonical(name string) string {
+	owner, member, is := terms.CutMember(name)
+	if t, known := s.TenantByName(owner); is && known && t.Members != nil {
+		return terms.MemberName(owner, t.Members.counted(t.Members.Plain(member)))
+	}
+	return name
+}
 
 // ofFiles is a tenant without overrides.
 func (s *Snapshot) ofFiles(name string) (*Tenant, bool) {
@@ -236,7 +274,7 @@ func parseBudget(text string) (b Budget, complaint string) {
 func parseInPool(text string) (k terms.Axis, amount int64, pool string, ok bool) {
 	limit, pool, _ := strings.Cut(text, " in ")
 	key, digits, _ := strings.Cut(limit, " ")
-	amount, complaint := strictyaml.ParseDecimal(digits, 0, 1, MaxOverride)
+	amount, complaint := strictyaml.ParseDecimal(digits, 0, 1, maxAmount)
 	at := slices.IndexFunc(terms.Axes, func(k terms.Axis) bool { return k.Key() == key })
 	if at < 0 || complaint != "" {
 		return 0, 0, "", false
@@ -248,14 +286,14 @@ func parseInPool(text string) (k terms.Axis, amount int64, pool string, ok bool)
 func (s *Snapshot) CheckOverride(o *Override) string {
 	owner, _, member := terms.CutMember(o.Tenant)
 	t, known := s.ofFiles(owner)
-	amounts := o.Amounts()
+	amounts := o.amounts()
 	switch {
 	case !known:
 		return "There is no tenant " + strictyaml.Show(owner) + "."
 	case member && t.Members == nil:
 		return "Tenant " + owner + " has no members in its policy."
-	case member && complainMember(t.Members.plain(o.Tenant)) != "":
-		return "Member " + strictyaml.Show(t.Members.plain(o.Tenant)) + " " + complainMember(t.Members.plain(o.Tenant)) + "."
+	case member && complainMember(t.Members.Plain(o.Tenant)) != "":
+		return "Member " + strictyaml.Show(t.Members.Plain(o.Tenant)) + " " + complainMember(t.Members.Plain(o.Tenant)) + "."
 	case member && len(o.Pools) > 0:
 		return "A member has no limits in single pools. Leave pools out."
 	case o.Budgets != nil && len(o.Budgets) == 0:
@@ -266,8 +304,8 @@ func (s *Snapshot) CheckOverride(o *Override) string {
 		return fmt.Sprintf("weight must be from %v to %v, not %v.", minWeight, maxWeight, *o.Weight)
 	}
 	for k, amount := range amounts {
-		if amount < 0 || amount > MaxOverride {
-			return fmt.Sprintf("%s must be from 0, at which no call passes, to %d, not %d.", k.Key(), MaxOverride, amount)
+		if amount < 0 || amount > maxAmount {
+			return fmt.Sprintf("%s must be from 0, at which no call passes, to %d, not %d.", k.Key(), maxAmount, amount)
 		}
 	}
 	for i, text := range o.Pools {
@@ -289,7 +327,7 @@ func (s *Snapshot) complainPool(t *Tenant, before []string, text string) string 
 	at := slices.IndexFunc(s.cfg.Pools, func(p Pool) bool { return p.Name == pool })
 	switch {
 	case !ok:
-		return fmt.Sprintf(`%s is no limit in a pool; write one such as "tpm 60000 in gpt-4o", of rpm, tpm, itpm, otpm or concurrency from 1 to %d.`, strictyaml.Show(text), MaxOverride)
+		return fmt.Sprintf(`%s is no limit in a pool; write one such as "tpm 60000 in gpt-4o", of rpm, tpm, itpm, otpm or concurrency from 1 to %d.`, strictyaml.Show(text), int64(maxAmount))
 	case at < 0 || !t.open(&s.cfg.Pools[at]):
 		return "There is no pool " + strictyaml.Show(pool) + " that tenant " + t.Name + " may use."
 	}
@@ -324,7 +362,7 @@ func (s *Snapshot) SamePolicy(o *Snapshot) bool {
 	return s.hash == o.hash && bytes.Equal(encode(s.laid.list), encode(o.laid.list))
 }
 
-// OverrideOf is the override of a tenant or team itself; nil if there is none.
+// OverrideOf is the override of a tenant, team or member itself, by the name of Canonical; nil if there is none.
 func (s *Snapshot) OverrideOf(name string) *Override {
 	i, found := slices.BinarySearchFunc(s.laid.list, name, func(o Override, name string) int { return strings.Compare(o.Tenant, name) })
 	if !found {
@@ -333,14 +371,14 @@ func (s *Snapshot) OverrideOf(name string) *Override {
 	return &s.laid.list[i]
 }
 
-// overridden is where an override has a limit of t from; "" if none has.
-func (s *Snapshot) overridden(t *Tenant, key string) string {
-	o := s.OverrideOf(t.Name)
+// overridden is where an override has a limit of a tenant, team or member from; "" if none has.
+func (s *Snapshot) overridden(name, key string) string {
+	o := s.OverrideOf(name)
 	if o == nil {
 		return ""
 	}
 	has := key == "weight" && o.Weight != nil || o.Budgets != nil && key == "budgets"
-	for k, amount := range o.Amounts() {
+	for k, amount := range o.amounts() {
 		has = has || k.Key() == key && amount > 0
 	}
 	for _, text := range o.Pools {

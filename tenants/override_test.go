@@ -9,6 +9,7 @@ import (
 	"testing/fstest"
 	"time"
 
+	"github.com/llmgov/llmgov/governor/terms"
 	"github.com/llmgov/llmgov/internal/test/testkit"
 	"github.com/llmgov/llmgov/tenants/keyfile"
 )
@@ -113,7 +114,7 @@ func TestOverrides_More(t *testing.T) {
 	if text := s.CheckOverride(&Override{Tenant: "bob", Budgets: []string{"1 usd per day"}}); !strings.Contains(text, "needs prices") {
 		t.Errorf("beside an override in usd: %q", text)
 	}
-	if _, from := s.MemberOrigin(acme, "session:x", "tpm"); from != "override by ann until 2027-01-31T17:00:00Z (v)" {
+	if _, from := s.MemberOrigin(acme, "session:x", "tpm", end.Add(-1)); from != "override by ann until 2027-01-31T17:00:00Z (v)" {
 		t.Errorf("the member's limit is from %s", from)
 	}
 	if string(encode(plain.tenants)) != before || string(encode(s.WithOverrides(nil).tenants)) != before {
@@ -179,7 +180,7 @@ func TestOverrides_Reload(t *testing.T) {
 func TestRuntimeTenants(t *testing.T) {
 	hash := func(key string) string { return fmt.Sprintf("%q", HashKey(key)) }
 	var set []RuntimeTenant
-	put := func(name, policy string) { set = []RuntimeTenant{{Tenant: name, Policy: []byte(policy)}} }
+	put := func(name, policy string) { set = []RuntimeTenant{{Tenant: name, Policy: []byte(policy), Firm: true}} }
 	fsys := fstest.MapFS{
 		"llmgov.yaml":    {Data: []byte(goodConfig)},
 		"tenants/a.yaml": {Data: []byte("tiers: {pro: {rpm: 9}}\ntenants: {a: {keys: [" + hash("a") + "], teams: {x: {keys: []}}}, b: {keys: [" + hash("b") + "]}}\n")},
@@ -206,7 +207,7 @@ func TestRuntimeTenants(t *testing.T) {
 		{"a", `{"rmp":3,"keys":[]}`, `/api/v1/tenants/a:1:18: unknown key "rmp"; did you mean "rpm"?`},
 		{"a", `{"tier":"gold","keys":[]}`, `/api/v1/tenants/a:1:25: tenants.a.tier: there is no tier "gold"; known are pro`},
 		{"c", `{"keys":[` + hash("b") + `]}`, `/api/v1/tenants/c:1:26:`},
-		{"a/b", `{"keys":[]}`, `/api/v1/tenants/a/b:1:13: name "a/b" holds a slash; write it without`},
+		{"a/b", `{"keys":[]}`, `/api/v1/tenants/a%2Fb:1:13: name "a/b" holds a slash; write it without`},
 	} {
 		put(c.name, c.policy)
 		if l.look(l.globs) == looked {
@@ -231,5 +232,129 @@ func TestRuntimeTenants(t *testing.T) {
 	set = nil
 	if got := state(); got != files || l.look(l.globs) != looked {
 		t.Errorf("cleared: %s, want %s", got, files)
+	}
+}
+
+// TestRuntimeTenants_SetAside: of tenants that were set at run time those alone are set aside that do not fit the files, wherever the fault is told, and
+// the files are refused for faults of their own alone.
+func TestRuntimeTenants_SetAside(t *testing.T) {
+	hash := func(key string) string { return fmt.Sprintf("%q", HashKey(key)) }
+	set := func(pairs ...string) (list []RuntimeTenant) {
+		for i := 0; i < len(pairs); i += 2 {
+			list = append(list, RuntimeTenant{Tenant: pairs[i], Policy: []byte(pairs[i+1]), By: "ann"})
+		}
+		return list
+	}
+	var many []string
+	for i := range 40 {
+		many = append(many, fmt.Sprint("m", i), `{"keys":[]}`)
+	}
+	fits := `{"tier":"pro","keys":[]}`
+	files := "tiers: {pro: {rpm: 9}}\ntenants: {a: {keys: [" + hash("a") + "], teams: {x: {keys: []}}}, b: {keys: [" + hash("b") + "]}}\n"
+	for name, c := range map[string]struct {
+		files string
+		set   []RuntimeTenant
+		want  string // the tenants, whom of them files have, and who is set aside; or the error
+	}{
+		"none":                         {files, nil, "a a/x b"},
+		"all fit":                      {files, set("r", fits), "a a/x b r"},
+		"a tier is gone":               {files, set("q", `{"tier":"gold","keys":[]}`, "r", fits), `a a/x b r; q: /api/v1/tenants/q:1:25: tenants.q.tier: there is no tier "gold"; known are pro`},
+		"several faults":               {files, set("q", `{"tier":"gold","rmp":1,"keys":[]}`, "r", fits), `a a/x b r; q: /api/v1/tenants/q:1:25: tenants.q.tier: there is no tier "gold"; known are pro (and 1 more)`},
+		"in place of files'":           {files, set("a", `{"rmp":1,"keys":[]}`), `a a/x b; a: /api/v1/tenants/a:1:18: unknown key "rmp"; did you mean "rpm"?`},
+		"told at the files":            {files, set("a0", `{"keys":[`+hash("b")+`]}`, "r", fits), "a a/x b r; a0: tenants/a.yaml:2:"},
+		"told at the files, among 42":  {files, set(append([]string{"a0", `{"keys":[` + hash("b") + `]}`, "a1", `{"tier":"gold","keys":[]}`}, many...)...), "a a/x b m0 m1 m10 "},
+		"two that do not fit together": {files, set("q", `{"keys":[`+hash("k")+`]}`, "r", `{"keys":[`+hash("k")+`]}`), "a a/x b q; r: /api/v1/tenants/r:1:"},
+		"no policy":                    {files, set("q", "null", "r", fits), "a a/x b r; q: /api/v1/tenants/q:1:"},
+		"the files are wrong":          {files + "teams: {}\n", set("a0", `{"keys":[`+hash("b")+`]}`, "r", `{"tier":"gold","keys":[]}`), `tenants/a.yaml:3:1: unknown key "teams"`},
+		"must fit":                     {files, []RuntimeTenant{{Tenant: "q", Policy: []byte(`{"tier":"gold","keys":[]}`), Firm: true}, set("r", fits)[0]}, `/api/v1/tenants/q:1:25: tenants.q.tier: there is no tier "gold"; known are pro`},
+		"another must fit":             {files, []RuntimeTenant{{Tenant: "q", Policy: []byte(fits), Firm: true}, set("r", `{"tier":"gold","keys":[]}`)[0]}, `a a/x b q; r: /api/v1/tenants/r:1:25: tenants.r.tier: there is no tier "gold"`},
+	} {
+		fsys := fstest.MapFS{"llmgov.yaml": {Data: []byte(goodConfig)}, "tenants/a.yaml": {Data: []byte(c.files)}}
+		asked := 0
+		s, err := LoadFS(fsys, "llmgov.yaml", Options{Runtime: func(*Config) []RuntimeTenant { asked++; return c.set }})
+		got := ""
+		if err != nil {
+			got = err.Error()
+		} else {
+			got = strings.Join(s.names(), " ")
+			for i, aside := range s.Aside() {
+				got += "; " + aside.Tenant + ": " + aside.SetAside
+				if _, err := s.AskTenant(aside.Tenant + "/team"); !strings.Contains(err.Error(), "which ann has set at run time, is set aside, because it does not fit the files: "+aside.SetAside) || s.Unfit()[i] != err.Error() {
+					t.Errorf("%s: asked for it: %v", name, err)
+				}
+			}
+			plain := testkit.Must(LoadFS(fsys, "llmgov.yaml", Options{}))(t)
+			if same := s.Equal(plain); same != (len(c.set) == 0) {
+				t.Errorf("%s: it is as without: %t", name, same)
+			}
+		}
+		if !strings.HasPrefix(got, c.want) || name == "all fit" && got != c.want || asked > 1 {
+			t.Errorf("%s: asked %d times for tenants, got\n%s, want\n%s", name, asked, got, c.want)
+		}
+		if strings.HasPrefix(name, "told at the files, among") && (len(s.Aside()) != 2 || !strings.Contains(got, "; a0: ") || len(s.Tenants()) != 43) {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
+// TestOverrides_OfOneMember: a member by key or session has two names and one override, and what lies under an override holds again once that has ended, as long as it
+// does so itself.
+func TestOverrides_OfOneMember(t *testing.T) {
+	at := func(hour int) time.Time { return time.Date(2027, 1, 31, hour, 0, 0, 0, time.UTC) }
+	n := func(n int64) *int64 { return &n }
+	until := func(hour int) *time.Time { end := at(hour); return &end }
+	files := func(end time.Time) MemberLimits {
+		m := MemberLimits{Weight: 1, Until: end}
+		m.TPM = 50
+		m.limit(terms.Requests, 0)
+		return m
+	}
+	for name, c := range map[string]struct {
+		by   string
+		file *MemberLimits
+		list []Override
+		want string // rpm and tpm of ann at 1, 3, 5 and 7 o'clock, with what blocks it; each has rpm 9
+	}{
+		"none":                       {ByKey, nil, nil, "9/0 9/0 9/0 9/0"},
+		"by its name":                {ByKey, nil, []Override{{Tenant: "acme/~ann", RPM: n(1), Until: until(4)}}, "1/0 1/0 9/0 9/0"},
+		"as it counts":               {ByKey, nil, []Override{{Tenant: "acme/~key:ann", RPM: n(1)}}, "1/0 1/0 1/0 1/0"},
+		"the later of both":          {ByKey, nil, []Override{{Tenant: "acme/~key:ann", RPM: n(1)}, {Tenant: "acme/~ann", RPM: n(2)}}, "2/0 2/0 2/0 2/0"},
+		"the later, as it counts":    {BySession, nil, []Override{{Tenant: "acme/~ann", RPM: n(2)}, {Tenant: "acme/~session:ann", RPM: n(1)}}, "1/0 1/0 1/0 1/0"},
+		"of another":                 {ByUser, nil, []Override{{Tenant: "acme/~key:ann", RPM: n(1)}}, "9/0 9/0 9/0 9/0"},
+		"over the files'":            {ByUser, new(files(time.Time{})), []Override{{Tenant: "acme/~ann", TPM: n(70), Until: until(4)}}, "0/70rpm 0/70rpm 0/50rpm 0/50rpm"},
+		"files' for a time":          {ByUser, new(files(at(4))), nil, "0/50rpm 0/50rpm 9/0 9/0"},
+		"which ends first":           {ByUser, new(files(at(4))), []Override{{Tenant: "acme/~ann", TPM: n(70), Until: until(6)}}, "0/70rpm 0/70rpm 9/70 9/0"},
+		"which ends first, for good": {ByUser, new(files(at(4))), []Override{{Tenant: "acme/~ann", TPM: n(70)}}, "0/70rpm 0/70rpm 9/70 9/70"},
+		"which ends later":           {ByUser, new(files(at(6))), []Override{{Tenant: "acme/~ann", TPM: n(70), RPM: n(3), Until: until(2)}}, "3/70 0/50rpm 0/50rpm 9/0"},
+		"which has ended":            {ByUser, new(files(at(0))), []Override{{Tenant: "acme/~ann", TPM: n(70), Until: until(4)}}, "9/70 9/70 9/0 9/0"},
+	} {
+		m := &Members{By: MemberBy{Source: c.by}, Each: MemberLimits{Weight: 1}}
+		m.Each.RPM = 9
+		if c.file != nil {
+			m.Override = map[string]MemberLimits{"ann": *c.file}
+		}
+		s := mustBuild(t, configOf([]string{"m"}), Tenant{Name: "acme", Members: m, Keys: []Key{{Hash: HashKey("k")}}}).WithOverrides(c.list)
+		acme, _ := s.TenantByName("acme")
+		got := ""
+		for hour := 1; hour < 8; hour += 2 {
+			l := acme.Members.Of("ann", at(hour))
+			got += fmt.Sprintf(" %d/%d%s", l.RPM, l.TPM, l.Blocked)
+		}
+		if got[1:] != c.want {
+			t.Errorf("%s: ann has%s, want %s", name, got, c.want)
+		}
+		laid := len(c.list) > 0 && c.by != ByUser
+		if o := s.OverrideOf(acme.Counted("ann")); (o != nil) != laid && c.by != ByUser || len(s.Overrides()) > 1 {
+			t.Errorf("%s: by the name under which ann counts it has %v, of %d", name, o, len(s.Overrides()))
+		}
+	}
+	s := mustBuild(t, configOf([]string{"m"}), Tenant{Name: "acme", Members: &Members{By: MemberBy{Source: ByKey}, Each: MemberLimits{Weight: 1}}, Keys: []Key{{Hash: HashKey("k")}}}, tenant("bob", "kb"))
+	for name, want := range map[string]string{
+		"acme": "acme", "acme/~ann": "acme/~key:ann", "acme/~key:ann": "acme/~key:ann", "acme/~key:key:ann": "acme/~key:key:ann", "acme/~sub:x": "acme/~key:sub:x",
+		"acme/~": "acme/~", "bob/~ann": "bob/~ann", "none/~ann": "none/~ann",
+	} {
+		if got := s.Canonical(name); got != want || s.Canonical(got) != got {
+			t.Errorf("%s is %s, want %s", name, got, want)
+		}
 	}
 }

@@ -33,8 +33,9 @@ type Snapshot struct {
 	full    [sha256.Size]byte
 	sums    []sum // of the tenants
 	runtime runtimeKeys
-	laid    laid      // the overrides
-	loaded  *handover // nil in a snapshot that was made in code
+	laid    laid            // the overrides
+	aside   []RuntimeTenant // see Aside
+	loaded  *handover       // nil in a snapshot that was made in code
 }
 
 // handover is the loader of a snapshot, until somebody takes it, who then loads only what has changed.

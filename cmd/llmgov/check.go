@@ -38,14 +38,18 @@ func (c checkCmd) Run(e *env) error {
 	}
 	files = slices.DeleteFunc(files, func(f string) bool { return filepath.Clean(f) == filepath.Clean(config) })
 	var set tenants.AtRuntime
+	var unread error
 	snap, err := tenants.Load(config, tenants.Options{Env: e.vars, More: files, Store: store.Check, Runtime: func(cfg *tenants.Config) []tenants.RuntimeTenant {
-		set = atRuntime(e, cfg)
+		set, unread = atRuntime(e, cfg)
 		return set.Tenants
 	}})
 	if err != nil {
 		return c.printProblems(e, err)
 	}
 	snap = snap.WithOverrides(set.Overrides)
+	set.Tenants = slices.DeleteFunc(set.Tenants, func(t tenants.RuntimeTenant) bool {
+		return slices.ContainsFunc(snap.Aside(), func(aside tenants.RuntimeTenant) bool { return aside.Tenant == t.Tenant })
+	})
 	r := report.New(config, snap, time.Now())
 	if c.Tenant != "" {
 		if _, err := snap.AskTenant(c.Tenant); err != nil {
@@ -55,6 +59,9 @@ func (c checkCmd) Run(e *env) error {
 	}
 	r.AtRuntime(&set)
 	r.Notes = append(r.Notes, snap.Unfit()...)
+	if unread != nil {
+		r.Notes = append(r.Notes, "what was set at run time cannot be read here: "+unread.Error())
+	}
 	switch {
 	case c.Upstreams && (c.JSON || c.Effective):
 		return &usageError{"--upstreams goes with neither --json nor --effective"}
@@ -71,28 +78,25 @@ func (c checkCmd) Run(e *env) error {
 }
 
 // atRuntime is what operators have set at gateways of the config, as far as the store, or state_dir, can be read here.
-func atRuntime(e *env, cfg *tenants.Config) (set tenants.AtRuntime) {
-	var err error
+func atRuntime(e *env, cfg *tenants.Config) (set tenants.AtRuntime, err error) {
 	if cfg.StateDir != "" {
 		set, err = instance.AtRuntime(e.ctx, nil, cfg.StateDir, time.Now())
 	}
-	if cfg.Store != "memory" {
-		var at store.Store
-		at, err = store.Open(cfg.Store, func(string, string) {})
-		if err == nil {
-			defer at.Close()
-			ctx, cancel := context.WithTimeout(e.ctx, time.Second)
-			defer cancel()
-			var shared tenants.AtRuntime
-			if shared, err = instance.AtRuntime(ctx, at, "", time.Now()); err == nil {
-				return shared
-			}
-		}
+	if cfg.Store == "memory" {
+		return set, err
 	}
+	at, err := store.Open(cfg.Store, func(string, string) {})
 	if err != nil {
-		fmt.Fprintf(e.stderr, "llmgov: what is overridden at run time cannot be read here: %v\n", err)
+		return set, err
 	}
-	return set
+	defer at.Close()
+	ctx, cancel := context.WithTimeout(e.ctx, time.Second)
+	defer cancel()
+	shared, err := instance.AtRuntime(ctx, at, "", time.Now())
+	if err != nil {
+		return set, err
+	}
+	return shared, nil
 }
 
 // withoutConfig checks policy files when there is no config.

@@ -61,13 +61,11 @@ func (c explainCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
+	var unknown error // by the files; a gateway may know of what was set at run time
 	if snap != nil {
-		a.Explanation, err = explain.Files(snap, q)
-		if err != nil {
-			return fmt.Errorf("llmgov: %w", err)
-		}
+		a.Explanation, unknown = explain.Files(snap, q)
 	}
-	if err := c.complete(e, a, snap, cfg, q); err != nil {
+	if err := c.complete(e, a, snap, cfg, q, unknown); err != nil {
 		return err
 	}
 	if c.JSON {
@@ -143,7 +141,7 @@ func (c explainCmd) recorded(e *env) error {
 }
 
 // complete replaces the answer from the files by that of a running gateway.
-func (c explainCmd) complete(e *env, a *report.Answer, snap *tenants.Snapshot, cfg *tenants.Config, q *adminapi.Question) error {
+func (c explainCmd) complete(e *env, a *report.Answer, snap *tenants.Snapshot, cfg *tenants.Config, q *adminapi.Question, unknown error) error {
 	side, err := adminSideOf(c.Admin, cfg.Admin)
 	if _, wrongly := errors.AsType[*usageError](err); wrongly {
 		return err
@@ -161,8 +159,10 @@ func (c explainCmd) complete(e *env, a *report.Answer, snap *tenants.Snapshot, c
 	}
 	_, said := errors.AsType[*saidError](err)
 	switch {
-	case c.Admin != "", snap == nil && said:
+	case c.Admin != "", said && (snap == nil || unknown != nil):
 		return fmt.Errorf("llmgov: %w", err)
+	case unknown != nil:
+		return fmt.Errorf("llmgov: %w", unknown)
 	case snap == nil:
 		return &usageError{fmt.Sprintf("there is no %s here; name a config with -c, or a gateway with --admin: %v", defaultConfig, err)}
 	}

@@ -39,7 +39,7 @@ func (overrideCmd) Help() string {
 }
 
 func (c overrideCmd) Run(e *env) error {
-	asked := adminapi.Override{RPM: c.RPM, TPM: c.TPM, ITPM: c.ITPM, OTPM: c.OTPM, Concurrency: c.Concurrency, Why: c.Why}
+	asked := tenants.Override{RPM: c.RPM, TPM: c.TPM, ITPM: c.ITPM, OTPM: c.OTPM, Concurrency: c.Concurrency, Why: c.Why}
 	if c.Pool != "" {
 		var in []string
 		if all := asked.Limits(); all != "-" {
@@ -47,7 +47,7 @@ func (c overrideCmd) Run(e *env) error {
 				in = append(in, limit+" in "+c.Pool)
 			}
 		}
-		asked = adminapi.Override{Pools: in, Why: c.Why}
+		asked = tenants.Override{Pools: in, Why: c.Why}
 	}
 	asked.Weight = c.Weight
 	asked.Budgets = c.Budget
@@ -75,7 +75,7 @@ func (c overrideCmd) Run(e *env) error {
 	if asked.Until, err = untilOf(c.Until, time.Now()); err != nil {
 		return err
 	}
-	var made adminapi.Override
+	var made tenants.Override
 	if _, err := c.ask(e, http.MethodPut, path, asked, &made); err != nil {
 		return err
 	}

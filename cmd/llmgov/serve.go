@@ -12,7 +12,6 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -53,26 +52,13 @@ func (s serveCmd) Run(e *env) error {
 	hangup := make(chan os.Signal, 1) // before the files are read, because a signal may come right after
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
-	var atRuntime atomic.Pointer[[]tenants.RuntimeTenant]
-	opt := tenants.Options{Env: e.vars, Flags: s.flags(), Store: store.Check, Runtime: func(cfg *tenants.Config) []tenants.RuntimeTenant {
-		if atRuntime.Load() == nil { // because it is the first load, tenants are those that state_dir has
-			var set tenants.AtRuntime
-			if cfg.StateDir != "" {
-				set, _ = instance.AtRuntime(e.ctx, nil, cfg.StateDir, time.Now()) // an error is told by the instance, which reads it too
-			}
-			atRuntime.Store(&set.Tenants)
-		}
-		return *atRuntime.Load()
-	}}
+	atRuntime := &instance.Tenants{}
+	opt := tenants.Options{Env: e.vars, Flags: s.flags(), Store: store.Check, Runtime: atRuntime.Of}
 	var snap *tenants.Snapshot
 	var q *quickstart
 	var err error
 	if s.Config != "" {
 		snap, err = tenants.Load(s.Config, opt)
-		if kept := atRuntime.Load(); err != nil && kept != nil && len(*kept) > 0 {
-			atRuntime.Store(new([]tenants.RuntimeTenant)) // the files may have changed such that these do not fit
-			snap, err = tenants.Load(s.Config, opt)
-		}
 	} else {
 		q, err = newQuickstart(e.vars)
 		if err != nil {
@@ -89,7 +75,7 @@ func (s serveCmd) Run(e *env) error {
 	}
 	from := source{snap: snap, hangup: hangup, demo: q}
 	if s.Config != "" {
-		from.adopt = func(list []tenants.RuntimeTenant) { atRuntime.Store(&list) }
+		from.set = atRuntime
 		from.follow = func(ctx context.Context) (*tenants.Watcher, error) { return tenants.Watch(ctx, s.Config, snap, opt) }
 	}
 	return serve(e, from, s.Traffic)
@@ -99,7 +85,7 @@ func (s serveCmd) Run(e *env) error {
 type source struct {
 	snap   *tenants.Snapshot
 	follow func(context.Context) (*tenants.Watcher, error) // the files; nil in quickstart mode
-	adopt  func([]tenants.RuntimeTenant)                   // has the files read with other tenants from now on
+	set    *instance.Tenants                               // with which the files are loaded
 	hangup <-chan os.Signal                                // reads them again at once
 	demo   *quickstart                                     // nil with files
 }
@@ -207,14 +193,8 @@ func serve(e *env, from source, demoLoad bool) (err error) {
 	group.Go(func() error { return p.readiness.Run(running) })
 	group.Go(func() error { return p.gateway.Watch(running) })
 	group.Go(func() error { return policies.Run(ctx, from.hangup) })
-	if from.adopt != nil {
-		if err := p.Follow(func(list []tenants.RuntimeTenant) error {
-			from.adopt(list)
-			_, err := policies.Reload(ctx)
-			return err
-		}); err != nil {
-			p.log.Warn("tenants that were set at run time are not in force", "error", err)
-		}
+	if from.set != nil {
+		p.Follow(ctx, from.set, policies)
 	}
 	p.Await(ctx)
 	group.Go(func() error { defer end(nil); return ignoreClosed(dataServer.Serve(data)) })

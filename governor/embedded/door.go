@@ -22,6 +22,7 @@ type door struct {
 	in       *instance.Instance
 	log      *slog.Logger
 	policies *instance.Reloader // nil without files
+	set      *instance.Tenants  // with which these are loaded
 
 	running context.Context // ends when the parts have to
 	stop    context.CancelFunc
@@ -48,6 +49,7 @@ func (d *door) start(ctx context.Context, opt Options) *Governor {
 	d.parts.Go(func() error { return d.in.Run(d.running) })
 	if d.policies != nil {
 		d.parts.Go(func() error { return d.policies.Run(d.running, nil) })
+		d.in.Follow(d.running, d.set, d.policies)
 	}
 	d.in.Await(ctx)
 	return &Governor{doors.Open(d, doors.Options{Log: opt.Log, MaxHold: opt.MaxHold}), d}

@@ -163,14 +163,26 @@ func TestOpen_SharesLimits(t *testing.T) {
 	}
 }
 
-// A program that starts again knows what was used before.
+// A program that starts again knows what was used before, and the tenants that were set at run time.
 func TestOpen_KeepsState(t *testing.T) {
 	file, _ := site(t, "state_dir: "+t.TempDir()+"\n", "budgets: [{tokens: 55, per: day}]")
 	first := open(t, file)
 	testkit.OK(t, first.Do(t.Context(), asked, answer))
+	guest := asked
+	guest.Tenant = "guest"
+	if r := refused(first.Do(t.Context(), guest, answer)); r == nil {
+		t.Error("a tenant that is not set calls")
+	}
+	w := httptest.NewRecorder()
+	first.Admin().ServeHTTP(w, httptest.NewRequest(http.MethodPut, "http://localhost/api/v1/tenants/guest", strings.NewReader(`{"rpm":9,"keys":[]}`)))
+	if w.Code != http.StatusCreated {
+		t.Errorf("a tenant is set: %d %s", w.Code, w.Body)
+	}
+	testkit.OK(t, first.Do(t.Context(), guest, answer))
 	testkit.OK(t, first.Close())
 	second := open(t, file)
 	defer second.Close()
+	testkit.OK(t, second.Do(t.Context(), guest, answer))
 	if r := refused(second.Do(t.Context(), asked, answer)); r == nil || r.Code != "insufficient_quota" && r.Code != "rate_limit_exceeded" {
 		t.Errorf("a call beyond the budget after a restart: %+v", r)
 	}

@@ -38,7 +38,8 @@ type Options struct {
 // The error is [tenants.Problems] if the files are wrong.
 func Open(ctx context.Context, file string, opt Options) (*Governor, error) {
 	opt = opt.complete()
-	read := tenants.Options{Env: opt.Env, Named: true, Store: store.Check}
+	set := &instance.Tenants{}
+	read := tenants.Options{Env: opt.Env, Named: true, Store: store.Check, Runtime: set.Of}
 	snap, err := tenants.Load(file, read)
 	if err != nil {
 		return nil, err
@@ -51,6 +52,7 @@ func Open(ctx context.Context, file string, opt Options) (*Governor, error) {
 	if err != nil {
 		return nil, errors.Join(err, d.end())
 	}
+	d.set = set
 	d.policies = instance.NewReloader(files, snap, d.in.Admission.Apply, d.in.Metrics, opt.Log)
 	return d.start(ctx, opt), nil
 }

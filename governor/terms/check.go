@@ -145,8 +145,11 @@ func (t *Tenant) check(f *faults, pools map[string]bool) {
 		each.Name = MemberName(t.Name, "")
 		each.checkLimits(f)
 		for name, o := range t.Members.Of {
-			o.Name = MemberName(t.Name, name)
-			o.checkLimits(f)
+			for at := &o; at != nil; at = at.Then {
+				own := at.Tenant
+				own.Name = MemberName(t.Name, name)
+				own.checkLimits(f)
+			}
 		}
 	}
 	for _, name := range t.Pools {

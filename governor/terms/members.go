@@ -17,8 +17,9 @@ type Members struct {
 // MemberOverride is what one member gets in place of what each does.
 type MemberOverride struct {
 	Tenant
-	// Until is when that ends; the zero time is never.
+	// Until is when that ends, and Then what comes after it; the zero time is never, and nil what each gets.
 	Until time.Time
+	Then  *MemberOverride
 }
 
 // memberMark stands between the name of a tenant and that of a member. No name of a tenant or team has it.
@@ -58,9 +59,15 @@ func Called(name string) string {
 // Member is the configuration of one of the tenant's members, and when it changes by itself; never is the zero time.
 func (t *Tenant) Member(name string, now time.Time) (m Tenant, until time.Time) {
 	m = t.Members.Each
-	if o, ok := t.Members.Of[name]; ok && (o.Until.IsZero() || now.Before(o.Until)) {
-		m = o.Tenant
-		until = o.Until
+	if o, ok := t.Members.Of[name]; ok {
+		at := &o
+		for at != nil && !at.Until.IsZero() && !now.Before(at.Until) {
+			at = at.Then
+		}
+		if at != nil {
+			m = at.Tenant
+			until = at.Until
+		}
 	}
 	m.Name = MemberName(t.Name, name)
 	m.Weight = cmp.Or(m.Weight, 1)

@@ -60,7 +60,7 @@ func (a *Answer) Write(w io.Writer) error {
 		a.notePace()
 	}
 	for i := range a.Overrides {
-		a.Note("%s.", a.Overrides[i].String())
+		a.Note("%s.", overridden(&a.Overrides[i]))
 	}
 	for _, f := range a.Foreign {
 		a.Note("%d %% of the %s of upstream %s is used by others with its key.", 100*f.Used/f.Limit, f.Key, f.Upstream)

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/llmgov/llmgov/internal/ops/adminapi"
 	"github.com/llmgov/llmgov/tenants"
 )
 
@@ -224,10 +223,14 @@ func (r *Policy) AtRuntime(set *tenants.AtRuntime) {
 	}
 	for _, o := range set.Overrides {
 		if of(o.Tenant) {
-			view := adminapi.Override(o)
-			r.Notes = append(r.Notes, view.String())
+			r.Notes = append(r.Notes, overridden(&o))
 		}
 	}
+}
+
+// overridden is a sentence about an override, without its point.
+func overridden(o *tenants.Override) string {
+	return o.Tenant + " has " + o.Limits() + ": " + o.String()
 }
 
 func because(why string) string {

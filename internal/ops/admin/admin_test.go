@@ -56,10 +56,9 @@ func keysConfig() tenants.Config {
 	return cfg
 }
 
-// newKeysGateway serves two tenants.
-func newKeysGateway(t *testing.T, cfg tenants.Config) *gateway.Gateway {
+// newKeysGateway serves two tenants, and more.
+func newKeysGateway(t *testing.T, cfg tenants.Config, list ...tenants.Tenant) *gateway.Gateway {
 	t.Helper()
-	var list []tenants.Tenant
 	for _, name := range []string{"acme", "bob"} {
 		list = append(list, tenants.Tenant{Name: name, Weight: 1, Keys: []tenants.Key{{Hash: tenants.HashKey(name)}}})
 	}
@@ -344,11 +343,25 @@ func (k *kept) Change(_ context.Context, edit func(*tenants.AtRuntime) error) er
 	return err
 }
 
+// audited are the changes of a log, a line each.
+func audited(log []byte, show func(map[string]any) string) string {
+	var lines []string
+	for line := range bytes.Lines(log) {
+		var l map[string]any
+		if json.Unmarshal(line, &l) == nil && l["msg"] == "audit" {
+			lines = append(lines, fmt.Sprint(l["action"], " ", show(l)))
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
 // TestOverrides: an override is set, changed and cleared as often as one likes, by those who know its state, and bad ones are refused in words.
 func TestOverrides(t *testing.T) {
 	k := &kept{}
 	var log bytes.Buffer
-	side := New(newKeysGateway(t, keysConfig()), Options{Metrics: http.NotFoundHandler(), Overrides: k, Log: slog.New(slog.NewJSONHandler(&log, nil))})
+	crew := tenants.Tenant{Name: "crew", Weight: 1, Members: &tenants.Members{By: tenants.MemberBy{Source: tenants.ByKey}, Each: tenants.MemberLimits{Weight: 1}}}
+	crew.Keys = []tenants.Key{{Hash: tenants.HashKey("crew")}}
+	side := New(newKeysGateway(t, keysConfig(), crew), Options{Metrics: http.NotFoundHandler(), Overrides: k, Log: slog.New(slog.NewJSONHandler(&log, nil))})
 	tag := ""
 	for _, c := range []struct {
 		method, path, body string
@@ -381,6 +394,12 @@ func TestOverrides(t *testing.T) {
 		{"PUT", "/bob", `{"weight":0,"why":"x"}`, "", "400 weight must be from 0.001"},
 		{"PUT", "/bob", `{"weight":2.5,"budgets":["5000 tokens per day, then background","9 requests per life"],"pools":["rpm 7 in p"],"why":"x"}`, "", `201 "rpm 7 in p"`},
 		{"DELETE", "/bob", "", "", "204 "},
+		{"PUT", "/crew/~ann", `{"rpm":7,"why":"x"}`, "", "201 crew/~key:ann"}, // a member has two names
+		{"PUT", "/crew/~key:ann", `{"rpm":7,"why":"x"}`, "If-Match: TAG", `200 "rpm": 7`},
+		{"PUT", "/crew/~ann", `{"tenant":"crew/~key:ann","rpm":8,"why":"x"}`, "", `200 "rpm": 8`},
+		{"GET", "/crew/~key:ann", "", "", `200 "rpm": 8`},
+		{"DELETE", "/crew/~ann", "", "If-Match: TAG", "204 "},
+		{"GET", "/crew/~key:ann", "", "", "404 override_not_found"},
 		{"PUT", "/bob", `{"budgets":["5000 tokens a day"],"why":"x"}`, "", "400 is no budget; write one such as"},
 		{"PUT", "/bob", `{"budgets":["0 tokens per day"],"why":"x"}`, "", "400 is out of range"},
 		{"PUT", "/bob", `{"budgets":["1.5 tokens per day"],"why":"x"}`, "", "400 more than 0 decimals"},
@@ -409,9 +428,18 @@ func TestOverrides(t *testing.T) {
 			t.Errorf("%s %s %s %s: %d %s, want %s", c.method, c.path, c.body, c.header, w.Code, w.Body, c.want)
 		}
 	}
-	if n := strings.Count(log.String(), "override.set"); n != 4 || strings.Count(log.String(), "override.clear") != 2 {
-		t.Errorf("the log has %d changes, want 4, and two ends:\n%s", n, log.String())
-	}
+	want := `override.set acme: - → tpm 500000
+override.set acme: tpm 500000 → rpm 0
+override.set bob: - → concurrency 3
+override.clear bob: concurrency 3 → <nil>
+override.set bob: - → weight 2.5, 5000 tokens per day, then background, 9 requests per life, rpm 7 in p
+override.clear bob: weight 2.5, 5000 tokens per day, then background, 9 requests per life, rpm 7 in p → <nil>
+override.set crew/~key:ann: - → rpm 7
+override.set crew/~key:ann: rpm 7 → rpm 8
+override.clear crew/~key:ann: rpm 8 → <nil>`
+	testkit.Same(t, want, audited(log.Bytes(), func(l map[string]any) string {
+		return fmt.Sprintf("%v: %v → %v", l["tenant"], l["before"], l["limits"])
+	}))
 	k.err = fmt.Errorf("%w: refused", ErrStore)
 	w := httptest.NewRecorder()
 	side.ServeHTTP(w, httptest.NewRequest(http.MethodPut, "http://localhost/api/v1/overrides/acme", strings.NewReader(`{"tpm":1,"why":"x"}`)))
@@ -466,9 +494,15 @@ func TestRuntimeTenants(t *testing.T) {
 			t.Errorf("%s %s %s %s: %d %s, want %s", c.method, c.path, c.body, c.header, w.Code, w.Body, c.want)
 		}
 	}
-	if n := strings.Count(log.String(), "tenant.set"); n != 3 || strings.Count(log.String(), "tenant.clear") != 1 {
-		t.Errorf("the log has %d changes, want 3, and one end:\n%s", n, log.String())
-	}
+	want := `tenant.set {"tier":"pro"}, before null
+tenant.set {"rpm":1}, before {"tier":"pro"}
+tenant.set {"about":"\u003c\u0026\u003e","rpm":1}, before {"rpm":1}
+tenant.clear null, before {"about":"\u003c\u0026\u003e","rpm":1}`
+	testkit.Same(t, want, audited(log.Bytes(), func(l map[string]any) string {
+		policy, _ := json.Marshal(l["policy"])
+		before, _ := json.Marshal(l["before"])
+		return fmt.Sprintf("%s, before %s", policy, before)
+	}))
 }
 
 // byToken is a gateway whose identity providers have given out a token each.

@@ -197,6 +197,18 @@ func poolList(names []string) string {
 	return "pools " + strings.Join(names, ", ")
 }
 
+// unfitConditions is a warning of what was set at run time and does not fit the files.
+func unfitConditions(list []string) []adminapi.Condition {
+	if len(list) == 0 {
+		return nil
+	}
+	message := strings.ToUpper(list[0][:1]) + list[0][1:]
+	if more := len(list) - 1; more > 0 {
+		message += fmt.Sprintf(" (and %d more)", more)
+	}
+	return []adminapi.Condition{{Kind: adminapi.RuntimeUnfit, Severity: adminapi.Warning, Message: strings.TrimSuffix(message, ".") + "."}}
+}
+
 // policyConditions are problems of the files, and settings that need a restart.
 func policyConditions(s *adminapi.PolicyStatus) []adminapi.Condition {
 	var out []adminapi.Condition

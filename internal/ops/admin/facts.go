@@ -15,7 +15,7 @@ import (
 var factKinds = map[adminapi.ConditionKind]string{
 	adminapi.UpstreamDown: "upstream", adminapi.UpstreamSilent: "upstream",
 	adminapi.StoreLost: "store", adminapi.StoreUnreadable: "store", adminapi.NotReady: "store", adminapi.BudgetsBeginNew: "store",
-	adminapi.PolicyInvalid: "policy",
+	adminapi.PolicyInvalid: "policy", adminapi.RuntimeUnfit: "policy",
 }
 
 // budgetSteps are the parts of a budget, in percent, of whose use webhooks are told, if it does not say which by its WarnAt.

@@ -42,21 +42,17 @@ const mostWhy = 256
 
 // listOverrides answers GET /api/v1/overrides.
 func (a *API) listOverrides(w http.ResponseWriter, _ *http.Request) {
-	list := []adminapi.Override{}
-	for _, o := range a.Overrides.List() {
-		list = append(list, adminapi.Override(o))
-	}
-	respond(w, adminapi.OverrideList{Overrides: list})
+	respond(w, adminapi.OverrideList{Overrides: listed(a.Overrides.List())})
 }
 
 // showOverride answers GET /api/v1/overrides/{tenant}.
 func (a *API) showOverride(w http.ResponseWriter, r *http.Request) error {
 	list := a.Overrides.List()
-	at := overrides.find(list, r.PathValue("tenant"))
+	at := overrides.find(a, list, r.PathValue("tenant"))
 	if at < 0 {
 		return &adminapi.Fault{Status: http.StatusNotFound, Code: "override_not_found", Message: "There is no override of " + strconv.Quote(text.Brief(r.PathValue("tenant"))) + ". GET /api/v1/overrides lists all."}
 	}
-	respondState(w, http.StatusOK, list[at], adminapi.Override(list[at]))
+	respondState(w, http.StatusOK, list[at], list[at])
 	return nil
 }
 
@@ -80,26 +76,25 @@ func (a *API) setOverride(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	now, status, changed, err := overrides.set(a, r, next)
+	before, now, status, err := overrides.set(a, r, next)
 	if err != nil {
 		return overrideError(err)
 	}
-	if changed {
-		view := adminapi.Override(now)
-		a.audit(r, "override.set", slog.String("tenant", now.Tenant), slog.String("limits", view.Limits()), slog.Any("until", now.Until), slog.String("reason", now.Why))
+	if etag(before) != etag(now) {
+		a.audit(r, "override.set", slog.String("tenant", now.Tenant), slog.String("limits", now.Limits()), slog.String("before", before.Limits()), slog.Any("until", now.Until), slog.String("reason", now.Why))
 	}
-	respondState(w, status, now, adminapi.Override(now))
+	respondState(w, status, now, now)
 	return nil
 }
 
 // clearOverride answers DELETE /api/v1/overrides/{tenant}. To clear none changes nothing.
 func (a *API) clearOverride(w http.ResponseWriter, r *http.Request) error {
-	there, err := overrides.clear(a, r, r.PathValue("tenant"))
+	before, err := overrides.clear(a, r, r.PathValue("tenant"))
 	if err != nil {
 		return overrideError(err)
 	}
-	if there {
-		a.audit(r, "override.clear", slog.String("tenant", r.PathValue("tenant")))
+	if before.Tenant != "" {
+		a.audit(r, "override.clear", slog.String("tenant", before.Tenant), slog.String("before", before.Limits()))
 	}
 	w.WriteHeader(http.StatusNoContent)
 	return nil
@@ -107,18 +102,18 @@ func (a *API) clearOverride(w http.ResponseWriter, r *http.Request) error {
 
 // readOverride reads the override that a request asks for.
 func (a *API) readOverride(w http.ResponseWriter, r *http.Request, now time.Time) (tenants.Override, error) {
-	var said adminapi.Override
+	var o tenants.Override
+	snap := a.gateway.Snapshot()
 	tenant := r.PathValue("tenant")
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxKeyRequest))
 	if err == nil {
-		err = jsonscan.Decode(body, &said)
+		err = jsonscan.Decode(body, &o)
 	}
 	if err != nil {
-		return tenants.Override{}, adminapi.BadRequest("The body does not describe an override: " + err.Error() + `. Send {"tpm": 500000, "until": "2027-01-31T00:00:00Z", "why": "launch"}.`)
+		return o, adminapi.BadRequest("The body does not describe an override: " + err.Error() + `. Send {"tpm": 500000, "until": "2027-01-31T00:00:00Z", "why": "launch"}.`)
 	}
-	o := tenants.Override(said)
 	switch {
-	case o.Tenant != "" && o.Tenant != tenant:
+	case o.Tenant != "" && snap.Canonical(o.Tenant) != snap.Canonical(tenant):
 		return o, adminapi.BadRequest("The path names tenant " + strconv.Quote(text.Brief(tenant)) + ", and the body " + strconv.Quote(text.Brief(o.Tenant)) + ". Leave tenant out of the body.")
 	case o.Until != nil && (!o.Live(now) || o.Until.Year() > 9999):
 		return o, adminapi.BadRequest("until, " + o.Until.Format(time.RFC3339) + ", is over or too far. Write a time to come, or leave it out for an override without an end.")
@@ -127,11 +122,10 @@ func (a *API) readOverride(w http.ResponseWriter, r *http.Request, now time.Time
 	case utf8.RuneCountInString(o.Why) > mostWhy || !utf8.ValidString(o.Why) || strings.ContainsFunc(o.Why, func(c rune) bool { return !unicode.IsPrint(c) }):
 		return o, adminapi.BadRequest(fmt.Sprintf("why has more than %d characters, or what cannot be printed; give the reason in a line.", mostWhy))
 	}
-	snap := a.gateway.Snapshot()
 	if _, known := snap.TenantOf(tenant); !known {
 		return o, tenantNotFound(tenant)
 	}
-	o.Tenant = tenant
+	o.Tenant = snap.Canonical(tenant)
 	if complaint := snap.CheckOverride(&o); complaint != "" {
 		return o, adminapi.BadRequest(complaint)
 	}
@@ -149,6 +143,8 @@ type atRuntime[T any] struct {
 	of   func(*tenants.AtRuntime) *[]T
 	name func(*T) string
 	same func(a, b T) bool // whether they do the same, whoever made them when
+	// canonical is the one of several names of something.
+	canonical func(*API, string) string
 }
 
 var overrides = atRuntime[tenants.Override]{
@@ -159,50 +155,58 @@ var overrides = atRuntime[tenants.Override]{
 		b.Made = a.Made
 		return etag(a) == etag(b)
 	},
+	canonical: func(a *API, name string) string { return a.gateway.Snapshot().Canonical(name) },
 }
 
-func (k *atRuntime[T]) find(list []T, name string) int {
-	return slices.IndexFunc(list, func(one T) bool { return k.name(&one) == name })
+// find is the index of what has a name in a list, the last if there are several; -1 if there is nothing.
+func (k *atRuntime[T]) find(a *API, list []T, name string) (at int) {
+	at = len(list) - 1
+	for at >= 0 && k.canonical(a, k.name(&list[at])) != k.canonical(a, name) {
+		at--
+	}
+	return at
 }
 
-// set puts next in force, unless what is there does the same. It returns what is in force then.
-func (k *atRuntime[T]) set(a *API, r *http.Request, next T) (now T, status int, changed bool, err error) {
+// set puts next in force, unless what is there does the same. It returns what was in force before, if anything, and is now.
+func (k *atRuntime[T]) set(a *API, r *http.Request, next T) (before, now T, status int, err error) {
 	err = a.Overrides.Change(r.Context(), func(set *tenants.AtRuntime) error {
 		now = next
 		status = http.StatusOK
-		changed = true
 		list := k.of(set)
-		at := k.find(*list, k.name(&next))
+		at := k.find(a, *list, k.name(&next))
 		if at < 0 {
+			var none T
+			before = none
 			status = http.StatusCreated
 			*list = append(*list, next)
 			return asExpected(r, "")
 		}
 		there := &(*list)[at]
-		expected := asExpected(r, etag(*there))
-		if changed = !k.same(*there, next); changed {
+		before = *there
+		if !k.same(before, next) {
 			*there = next
 		}
 		now = *there
-		return expected
+		return asExpected(r, etag(before))
 	})
-	return now, status, changed, err
+	return before, now, status, err
 }
 
-// clear clears what is set under a name, and reports whether there was something.
-func (k *atRuntime[T]) clear(a *API, r *http.Request, name string) (there bool, err error) {
+// clear clears what is set under a name, and returns what that was, if anything.
+func (k *atRuntime[T]) clear(a *API, r *http.Request, name string) (before T, err error) {
 	err = a.Overrides.Change(r.Context(), func(set *tenants.AtRuntime) error {
+		var none T
+		before = none
 		list := k.of(set)
-		at := k.find(*list, name)
-		there = at >= 0
-		if !there {
+		at := k.find(a, *list, name)
+		if at < 0 {
 			return asExpected(r, "")
 		}
-		expected := asExpected(r, etag((*list)[at]))
+		before = (*list)[at]
 		*list = slices.Delete(*list, at, at+1)
-		return expected
+		return asExpected(r, etag(before))
 	})
-	return there, err
+	return before, err
 }
 
 // asExpected refuses a change of what is not as its sender thinks (RFC 9110, 13.1), given its etag; "" if there is none.

@@ -14,7 +14,7 @@ func policyOf(snap *tenants.Snapshot, which *page) adminapi.Policy {
 		pv := adminapi.PolicyPool{
 			Name:    p.Name,
 			Models:  p.Models,
-			Limits:  limitList(snap.PoolLimits(p)),
+			Limits:  listed(snap.PoolLimits(p)),
 			Tenants: []adminapi.PolicyTenant{},
 		}
 		for _, s := range snap.Shares(p) {
@@ -27,7 +27,7 @@ func policyOf(snap *tenants.Snapshot, which *page) adminapi.Policy {
 				Tier:   t.Tier,
 				Group:  t.Group,
 				Share:  s.Part,
-				Limits: limitList(snap.Limits(t, p)),
+				Limits: listed(snap.Limits(t, p)),
 			})
 		}
 		v.Pools = append(v.Pools, pv)
@@ -35,11 +35,5 @@ func policyOf(snap *tenants.Snapshot, which *page) adminapi.Policy {
 	return v
 }
 
-// limitList shows limits. It is never nil, because JSON must show an empty list as [].
-func limitList(limits []tenants.Limit) []adminapi.PolicyLimit {
-	out := make([]adminapi.PolicyLimit, 0, len(limits))
-	for _, l := range limits {
-		out = append(out, adminapi.PolicyLimit(l))
-	}
-	return out
-}
+// listed is a list that JSON shows as [] if it is empty.
+func listed[T any](list []T) []T { return append([]T{}, list...) }

@@ -20,14 +20,16 @@ var runtimeTenants = atRuntime[tenants.RuntimeTenant]{
 	of:   func(set *tenants.AtRuntime) *[]tenants.RuntimeTenant { return &set.Tenants },
 	name: func(t *tenants.RuntimeTenant) string { return t.Tenant },
 	same: func(a, b tenants.RuntimeTenant) bool { return bytes.Equal(a.Policy, b.Policy) },
+
+	canonical: func(_ *API, name string) string { return name },
 }
 
 // showTenant answers GET /api/v1/tenants/{name}.
 func (a *API) showTenant(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("name")
 	list := a.Overrides.Tenants()
-	if at := runtimeTenants.find(list, name); at >= 0 {
-		respondState(w, http.StatusOK, list[at], adminapi.RuntimeTenant(list[at]))
+	if at := runtimeTenants.find(a, list, name); at >= 0 {
+		a.respondTenant(w, http.StatusOK, list[at])
 		return nil
 	}
 	t, known := a.gateway.Snapshot().TenantByName(name)
@@ -57,26 +59,37 @@ func (a *API) setTenant(w http.ResponseWriter, r *http.Request) error {
 	next := tenants.RuntimeTenant{
 		Tenant: r.PathValue("name"), Policy: compact.Bytes(), Why: text.Brief(r.Header.Get(whyHeader)), By: callerOf(r).user, Made: time.Now().UTC().Truncate(time.Second),
 	}
-	now, status, changed, err := runtimeTenants.set(a, r, next)
+	before, now, status, err := runtimeTenants.set(a, r, next)
 	if err != nil {
 		return tenantError(err, &next)
 	}
-	if changed {
-		a.audit(r, "tenant.set", slog.String("tenant", now.Tenant))
+	if !bytes.Equal(before.Policy, now.Policy) {
+		a.audit(r, "tenant.set", slog.String("tenant", now.Tenant), slog.Any("policy", now.Policy), slog.Any("before", before.Policy))
 	}
-	respondState(w, status, now, adminapi.RuntimeTenant(now))
+	a.respondTenant(w, status, now)
 	return nil
+}
+
+// respondTenant answers with a tenant that was set, and why it is set aside, if it is.
+func (a *API) respondTenant(w http.ResponseWriter, status int, t tenants.RuntimeTenant) {
+	view := t
+	for _, aside := range a.gateway.Snapshot().Aside() {
+		if aside.Tenant == t.Tenant {
+			view.SetAside = aside.SetAside
+		}
+	}
+	respondState(w, status, t, view)
 }
 
 // clearTenant answers DELETE /api/v1/tenants/{name}: the tenant is as the files have it, or gone. To clear none changes nothing.
 func (a *API) clearTenant(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("name")
-	there, err := runtimeTenants.clear(a, r, name)
+	before, err := runtimeTenants.clear(a, r, name)
 	if err != nil {
 		return tenantError(err, &tenants.RuntimeTenant{Tenant: name})
 	}
-	if there {
-		a.audit(r, "tenant.clear", slog.String("tenant", name))
+	if before.Tenant != "" {
+		a.audit(r, "tenant.clear", slog.String("tenant", name), slog.Any("before", before.Policy))
 	}
 	w.WriteHeader(http.StatusNoContent)
 	return nil

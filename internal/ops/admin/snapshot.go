@@ -47,7 +47,7 @@ func (a *API) snapshot() adminapi.Snapshot {
 	if a.Ready != nil {
 		notReady = a.Ready()
 	}
-	more := lowerLimits(s.Pools)
+	more := append(lowerLimits(s.Pools), unfitConditions(snap.Unfit())...)
 	if a.Conditions != nil {
 		more = append(more, a.Conditions(now)...)
 	}

@@ -21,6 +21,7 @@ const (
 	LimitLower      ConditionKind = "limit_lower_than_configured"
 	GatewayMissing  ConditionKind = "gateway_missing"
 	BudgetsBeginNew ConditionKind = "budgets_begin_anew"
+	RuntimeUnfit    ConditionKind = "runtime_unfit"
 )
 
 // Unreadable is an account of limits that the store cannot read.

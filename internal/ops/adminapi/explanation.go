@@ -1,6 +1,10 @@
 package adminapi
 
-import "time"
+import (
+	"time"
+
+	"github.com/llmgov/llmgov/tenants"
+)
 
 // Explanation says which limits a call would meet or has met, and the decision with its reason.
 type Explanation struct {
@@ -38,7 +42,7 @@ type Explanation struct {
 	// Foreign is what others use of upstreams of its pool with the same key; left out while they use little.
 	Foreign []ForeignUse `json:"foreign,omitempty"`
 	// Overrides are those of the tenant and its parents that are in force.
-	Overrides []Override `json:"overrides,omitempty"`
+	Overrides []tenants.Override `json:"overrides,omitempty"`
 	// Decision is the decision if it came now; nil if only the files were asked.
 	Decision *Decision `json:"decision,omitempty"`
 	// WithoutShadow is the decision if the tenant's limits were enforced; nil if they are.

@@ -18,6 +18,7 @@ import (
 	"github.com/swaggest/openapi-go/openapi31"
 
 	"github.com/llmgov/llmgov/internal/test/testkit"
+	"github.com/llmgov/llmgov/tenants"
 )
 
 // operation is one route of the admin side, as its description has it.
@@ -133,8 +134,8 @@ var operations = []operation{
 	{"GET /api/v1/me", "me", "Who asks, and what that may do.", nil, map[int]any{200: Me{}}},
 	{"GET /api/v1/snapshot", "snapshot", "The present state of the gateway and its pools.", nil, map[int]any{200: Snapshot{}}},
 	{"GET /api/v1/tenants", "tenants", "Tenants and teams with their limits and use.", pageQuery{}, map[int]any{200: TenantList{}, 400: ErrorAnswer{}}},
-	{"GET /api/v1/tenants/{name}", "tenant", "A tenant that was set at run time.", tenantPath{}, map[int]any{200: RuntimeTenant{}, 404: ErrorAnswer{}}},
-	{"PUT /api/v1/tenants/{name}", "setTenant", "Set a tenant, in place of one of the files, at all gateways within two seconds.", newTenant{}, map[int]any{200: RuntimeTenant{}, 201: RuntimeTenant{}, 400: ErrorAnswer{}, 404: ErrorAnswer{}, 409: ErrorAnswer{}, 412: ErrorAnswer{}, 500: ErrorAnswer{}, 503: ErrorAnswer{}}},
+	{"GET /api/v1/tenants/{name}", "tenant", "A tenant that was set at run time.", tenantPath{}, map[int]any{200: tenants.RuntimeTenant{}, 404: ErrorAnswer{}}},
+	{"PUT /api/v1/tenants/{name}", "setTenant", "Set a tenant, in place of one of the files, at all gateways within two seconds.", newTenant{}, map[int]any{200: tenants.RuntimeTenant{}, 201: tenants.RuntimeTenant{}, 400: ErrorAnswer{}, 404: ErrorAnswer{}, 409: ErrorAnswer{}, 412: ErrorAnswer{}, 500: ErrorAnswer{}, 503: ErrorAnswer{}}},
 	{"DELETE /api/v1/tenants/{name}", "clearTenant", "Have the tenant of the files again, or none.", tenantChange{}, map[int]any{204: nil, 400: ErrorAnswer{}, 404: ErrorAnswer{}, 409: ErrorAnswer{}, 412: ErrorAnswer{}, 500: ErrorAnswer{}, 503: ErrorAnswer{}}},
 	{"GET /api/v1/fairness", "fairness", "How fairly each pool was shared in the last minute.", oneQuery{}, map[int]any{200: FairnessList{}, 400: ErrorAnswer{}}},
 	{"GET /api/v1/history", "history", "The last hour of a pool.", historyQuery{}, map[int]any{200: History{}, 400: ErrorAnswer{}, 404: ErrorAnswer{}}},
@@ -148,8 +149,8 @@ var operations = []operation{
 	{"GET /api/v1/keys", "keys", "Keys of one tenant, or all.", keysQuery{}, map[int]any{200: KeyList{}}},
 	{"POST /api/v1/keys", "createKey", "Make a key, or have one accepted by its hash.", newKey{}, map[int]any{201: CreatedKey{}, 400: ErrorAnswer{}, 404: ErrorAnswer{}, 409: ErrorAnswer{}, 500: ErrorAnswer{}}},
 	{"GET /api/v1/overrides", "overrides", "Limits that are laid over those of the policy.", nil, map[int]any{200: OverrideList{}}},
-	{"GET /api/v1/overrides/{tenant}", "override", "The override of a tenant or team.", overridePath{}, map[int]any{200: Override{}, 404: ErrorAnswer{}}},
-	{"PUT /api/v1/overrides/{tenant}", "setOverride", "Override limits of a tenant or team, at all gateways within two seconds.", newOverride{}, map[int]any{200: Override{}, 201: Override{}, 400: ErrorAnswer{}, 404: ErrorAnswer{}, 412: ErrorAnswer{}, 500: ErrorAnswer{}, 503: ErrorAnswer{}}},
+	{"GET /api/v1/overrides/{tenant}", "override", "The override of a tenant or team.", overridePath{}, map[int]any{200: tenants.Override{}, 404: ErrorAnswer{}}},
+	{"PUT /api/v1/overrides/{tenant}", "setOverride", "Override limits of a tenant or team, at all gateways within two seconds.", newOverride{}, map[int]any{200: tenants.Override{}, 201: tenants.Override{}, 400: ErrorAnswer{}, 404: ErrorAnswer{}, 412: ErrorAnswer{}, 500: ErrorAnswer{}, 503: ErrorAnswer{}}},
 	{"DELETE /api/v1/overrides/{tenant}", "clearOverride", "Have the limits of the policy again.", overrideChange{}, map[int]any{204: nil, 412: ErrorAnswer{}, 500: ErrorAnswer{}, 503: ErrorAnswer{}}},
 	{"DELETE /api/v1/keys/{id}", "revokeKey", "Revoke a key.", keyPath{}, map[int]any{200: RevokedKey{}, 404: ErrorAnswer{}, 409: ErrorAnswer{}, 500: ErrorAnswer{}}},
 }
@@ -252,7 +253,7 @@ func describeFields(schema *jsonschema.Schema, of reflect.Type, comments map[str
 func fieldComments(t *testing.T) map[string]string {
 	t.Helper()
 	comments := map[string]string{}
-	files := testkit.Must(filepath.Glob("*.go"))(t)
+	files := append(testkit.Must(filepath.Glob("*.go"))(t), "../../../tenants/override.go", "../../../tenants/atruntime.go", "../../../tenants/limits.go")
 	for _, name := range files {
 		f := testkit.Must(parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments))(t)
 		ast.Inspect(f, func(n ast.Node) bool {

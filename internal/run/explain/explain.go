@@ -119,6 +119,9 @@ func explained(snap *tenants.Snapshot, q *adminapi.Question) (*adminapi.Explanat
 	if q.Member != "" && t.Members == nil {
 		return nil, nil, nil, adminapi.BadRequest("Tenant " + t.Name + " has no members in its policy. Leave the member out.")
 	}
+	if t.Members != nil {
+		q.Member = t.Members.Plain(q.Member)
+	}
 	req := questioned(q, snap, t, p)
 	return explainedCall(snap, t, p, req), req, p, nil
 }
@@ -134,7 +137,7 @@ func explainedCall(snap *tenants.Snapshot, t *tenants.Tenant, p *tenants.Pool, r
 	}
 	for _, o := range snap.Overrides() {
 		if o.Tenant == t.Name || o.Tenant == req.Tenant || strings.HasPrefix(t.Name, o.Tenant+"/") {
-			x.Overrides = append(x.Overrides, adminapi.Override(o))
+			x.Overrides = append(x.Overrides, o)
 		}
 	}
 	switch {

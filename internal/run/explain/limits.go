@@ -116,7 +116,7 @@ func written(snap *tenants.Snapshot, c *governor.Check) (key, from string) {
 	owner, member, is := terms.CutMember(c.Tenant)
 	t, ok := snap.TenantByName(owner)
 	if is && ok && t.Members != nil {
-		return snap.MemberOrigin(t, member, key)
+		return snap.MemberOrigin(t, member, key, time.Now())
 	}
 	if ok {
 		p := &pools[max(0, at)] // any pool will do for a limit over all of them

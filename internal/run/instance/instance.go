@@ -127,13 +127,13 @@ func (in *Instance) build(opt Options) (err error) {
 	if err != nil {
 		return err
 	}
-	in.over.unfit = func() []string { return in.Admission.Policy().Snapshot.Unfit() }
+	policy := func() *tenants.Snapshot { return in.Admission.Policy().Snapshot }
+	in.over.policy = policy
 	in.watch(snap)
 	if in.shared != nil {
 		in.shared.leaves = in.Admission.Leaving
 		in.over.store = in.shared.store
 	}
-	policy := func() *tenants.Snapshot { return in.Admission.Policy().Snapshot }
 	in.engines = NewEngines(policy, in.Governor, in.log)
 	in.Metrics.WatchEngines(in.engines.states)
 	return nil
@@ -210,9 +210,12 @@ func (in *Instance) Run(ctx context.Context) error {
 // Overrides are laid over the limits of the policy.
 func (in *Instance) Overrides() admin.Overrides { return in.over }
 
-// Follow tells how the files are read again with other tenants in place of some of theirs. It returns what is wrong with those that are kept.
-func (in *Instance) Follow(adopt func([]tenants.RuntimeTenant) error) error {
-	return in.over.follow(adopt)
+// Follow has the files loaded with the tenants that are set at run time, now and until ctx ends. files has to run.
+func (in *Instance) Follow(ctx context.Context, set *Tenants, files *Reloader) {
+	err := in.over.follow(func(list []tenants.RuntimeTenant) { set.list.Store(&list) }, func() error { _, err := files.Reload(ctx); return err })
+	if err != nil {
+		in.log.Warn("tenants that were set at run time are not in force", "error", err)
+	}
 }
 
 // Await waits until the store has said which limits are overridden and has granted something, or is late. Run has to run.

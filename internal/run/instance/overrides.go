@@ -1,6 +1,7 @@
 package instance
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -13,6 +14,7 @@ import (
 	"reflect"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/llmgov/llmgov/internal/lib/atomicfile"
@@ -33,10 +35,11 @@ type overrides struct {
 	store documents // nil without
 	file  string    // "" without a state_dir
 	apply func([]tenants.Override) error
-	// adopt reads the files again with other tenants in place of some of theirs; nil where there are no files.
-	adopt func([]tenants.RuntimeTenant) error
-	unfit func() []string // what of the overrides in force does nothing; nil is nothing
-	log   *slog.Logger
+	// adopt has the files read with other tenants in place of some of theirs from now on, and reload reads them; nil where there are no files.
+	adopt  func([]tenants.RuntimeTenant)
+	reload func() error
+	policy func() *tenants.Snapshot // in force
+	log    *slog.Logger
 
 	mu      sync.Mutex // held for one look or change at a time
 	text    string
@@ -87,7 +90,7 @@ func decode(text string) (d document, err error) {
 }
 
 func newOverrides(dir string, apply func([]tenants.Override) error, log *slog.Logger) (*overrides, error) {
-	o := &overrides{apply: apply, log: log}
+	o := &overrides{apply: apply, log: log, policy: func() *tenants.Snapshot { return &tenants.Snapshot{} }}
 	if dir == "" {
 		return o, nil
 	}
@@ -124,16 +127,34 @@ func AtRuntime(ctx context.Context, store documents, dir string, now time.Time) 
 	return d.AtRuntime, err
 }
 
+// Tenants are those that were set at run time, for loads of the files. The zero value is ready for use.
+type Tenants struct {
+	list atomic.Pointer[[]tenants.RuntimeTenant]
+}
+
+// Of is for [tenants.Options]. The first load has those that state_dir keeps.
+func (t *Tenants) Of(cfg *tenants.Config) []tenants.RuntimeTenant {
+	if t.list.Load() == nil {
+		var set tenants.AtRuntime
+		if cfg.StateDir != "" {
+			set, _ = AtRuntime(context.Background(), nil, cfg.StateDir, time.Now()) // an error is told by Open, which reads it too
+		}
+		t.list.Store(&set.Tenants)
+	}
+	return *t.list.Load()
+}
+
 // liveOf are the overrides that have not ended.
 func liveOf(list []tenants.Override, now time.Time) []tenants.Override {
 	return slices.DeleteFunc(slices.Clone(list), func(l tenants.Override) bool { return !l.Live(now) })
 }
 
 // follow tells how tenants are put in force, of those that are known by now as well.
-func (o *overrides) follow(adopt func([]tenants.RuntimeTenant) error) error {
+func (o *overrides) follow(adopt func([]tenants.RuntimeTenant), reload func() error) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.adopt = adopt
+	o.reload = reload
 	return o.adoptLocked(o.said.Tenants)
 }
 
@@ -143,7 +164,26 @@ func (o *overrides) adoptLocked(list []tenants.RuntimeTenant) error {
 		return nil
 	}
 	o.adopted = list
-	return o.adopt(list)
+	o.adopt(list)
+	return o.reload()
+}
+
+// tryLocked puts tenants in force that somebody has changed here, unless one does not fit that is in force or new.
+func (o *overrides) tryLocked(list []tenants.RuntimeTenant) error {
+	aside := o.policy().Aside()
+	firm := slices.Clone(list)
+	for i := range firm {
+		firm[i].Firm = !slices.ContainsFunc(aside, func(t tenants.RuntimeTenant) bool {
+			return t.Tenant == firm[i].Tenant && bytes.Equal(t.Policy, firm[i].Policy)
+		})
+	}
+	o.adopted = list
+	o.adopt(firm)
+	err := o.reload()
+	if err == nil {
+		o.adopt(list)
+	}
+	return err
 }
 
 // Run follows the store and the ends of overrides until ctx ends.
@@ -157,10 +197,8 @@ func (o *overrides) look(ctx context.Context) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	err := o.lookLocked(ctx)
-	if o.unfit != nil {
-		for _, what := range o.unfit() {
-			err = errors.Join(err, errors.New(what))
-		}
+	for _, what := range o.policy().Unfit() {
+		err = errors.Join(err, errors.New(what))
 	}
 	if o.wrong.New(err) && ctx.Err() == nil {
 		o.log.Warn("what was set at run time is not as it should be", "error", err.Error())
@@ -272,17 +310,17 @@ func (o *overrides) Change(ctx context.Context, edit func(*tenants.AtRuntime) er
 			return err
 		}
 		switch {
-		case len(next.Overrides) > mostOverrides || len(next.Tenants) > mostOverrides:
+		case len(next.Overrides) > max(mostOverrides, len(o.said.Overrides)) || len(next.Tenants) > max(mostOverrides, len(o.said.Tenants)):
 			return fmt.Errorf("there are %d of these, and may be no more; remove some, or change the policy files", mostOverrides)
 		case len(next.Tenants) > 0 && o.adopt == nil:
 			return admin.ErrNoFiles
 		}
 		text, err := json.Marshal(document{documentFormat, history, o.said.Version + 1, next})
 		switch {
-		case err == nil && len(text) > mostText:
+		case err == nil && len(text) > max(mostText, len(o.text)): // less can always be set
 			return fmt.Errorf("all that is set at run time would be longer than %d bytes, which every gateway reads again and again; remove some, or change the policy files", mostText)
-		case err == nil:
-			err = o.adoptLocked(next.Tenants)
+		case err == nil && !reflect.DeepEqual(next.Tenants, o.said.Tenants):
+			err = o.tryLocked(next.Tenants)
 		}
 		if err != nil {
 			_ = o.adoptLocked(o.said.Tenants) // as before

@@ -189,11 +189,12 @@ func TestRuntimeTenants(t *testing.T) {
 	var read [2]string // by each gateway
 	bad := errors.New("invalid")
 	follow := func(n *node, into *string) error {
-		return n.follow(func(list []tenants.RuntimeTenant) error {
+		var adopted []tenants.RuntimeTenant
+		return n.follow(func(list []tenants.RuntimeTenant) { adopted = list }, func() error {
 			*into = ""
-			for _, one := range list {
+			for _, one := range adopted {
 				*into += one.Tenant + string(one.Policy)
-				if strings.Contains(string(one.Policy), "bad") {
+				if one.Firm && strings.Contains(string(one.Policy), "bad") {
 					return bad
 				}
 			}
@@ -243,7 +244,7 @@ func TestRuntimeTenants(t *testing.T) {
 	testkit.OK(t, set(a, ""))
 	check("cleared", "")
 	lone, reads := newNode(t, store, ""), 0 // whose files lack a tier
-	testkit.OK(t, errors.Join(lone.follow(func([]tenants.RuntimeTenant) error { reads++; return bad }), set(a, `{"tier":"new"}`), b.set("eve", 7, nil)))
+	testkit.OK(t, errors.Join(lone.follow(func([]tenants.RuntimeTenant) {}, func() error { reads++; return bad }), set(a, `{"tier":"new"}`), b.set("eve", 7, nil)))
 	for range 3 {
 		lone.look(t.Context())
 	}
@@ -251,12 +252,25 @@ func TestRuntimeTenants(t *testing.T) {
 	if lone.look(t.Context()); reads != 1 || lone.inForce != "bob 5;eve 7;joe 9;" {
 		t.Errorf("a gateway that cannot have a tenant has read its files %d times, want once, and has %s in force", reads, lone.inForce)
 	}
-	if err := a.Change(t.Context(), func(set *tenants.AtRuntime) error {
-		set.Tenants[0].Why = strings.Repeat("x", mostText)
-		return nil
-	}); err == nil || !strings.Contains(err.Error(), "longer than") {
+	long := func(n *node, size int) error {
+		return n.Change(t.Context(), func(set *tenants.AtRuntime) error {
+			set.Tenants[0].Why = strings.Repeat("x", size)
+			return nil
+		})
+	}
+	if err := long(a, mostText); err == nil || !strings.Contains(err.Error(), "longer than") {
 		t.Errorf("a text without bound: %v", err)
 	}
+	text, _ := store.Document(t.Context(), "")
+	store.is(strings.Replace(text, `"tenant":"acme"`, `"tenant":"acme","why":"`+strings.Repeat("x", mostText)+`"`, 1), nil)
+	larger := newNode(t, store, "") // by a release that allows more
+	if err := errors.Join(follow(larger, new(string)), long(larger, mostText-10)); err != nil {
+		t.Errorf("less than was there, and still too much: %v", err)
+	}
+	if err := long(larger, mostText); err == nil {
+		t.Error("more than was there, which is too much already")
+	}
+	testkit.OK(t, set(larger, ""))
 	if err := set(newNode(t, nil, ""), `{}`); !errors.Is(err, admin.ErrNoFiles) {
 		t.Errorf("without files: %v", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -140,6 +141,9 @@ func (r *Reloader) put(snap *tenants.Snapshot, err error) reloadAnswer {
 	changed := err == nil && !snap.Equal(r.current)
 	if changed {
 		err = r.apply(snap)
+	}
+	if problems, _ := errors.AsType[tenants.Problems](err); len(problems) > 0 && !slices.ContainsFunc(problems, func(p tenants.Problem) bool { return !tenants.OfRuntime(p) }) {
+		return reloadAnswer{err: err} // told to whoever wants to set such a tenant, and none is set
 	}
 	if err != nil {
 		r.refuse(err)

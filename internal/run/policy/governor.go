@@ -83,9 +83,16 @@ func members(m *tenants.Members) *terms.Members {
 		if out.Of == nil {
 			out.Of = map[string]terms.MemberOverride{}
 		}
-		out.Of[m.Named(name)] = terms.MemberOverride{Tenant: member(&o), Until: o.Until}
+		out.Of[m.Named(name)] = *override(&o)
 	}
 	return out
+}
+
+func override(l *tenants.MemberLimits) *terms.MemberOverride {
+	if l == nil {
+		return nil
+	}
+	return &terms.MemberOverride{Tenant: member(l), Until: l.Until, Then: override(l.Then)}
 }
 
 func member(l *tenants.MemberLimits) governor.Tenant {

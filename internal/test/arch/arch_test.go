@@ -148,7 +148,7 @@ var rules = []rule{
 	{"internal/ops/history", "", "net net/http os log log/slog encoding/json", "a history keeps what it is given, and does not know who shows it"},
 	{"internal/lib/atomicfile", "", "net net/http log log/slog sync context time", "a file is replaced without knowing what it says"},
 	{"internal/lib/text", "", "net net/http os log log/slog sync context time", "a text is cut without knowing what it says"},
-	{"internal/ops/adminapi", "internal/lib/text", "net net/http os log log/slog context sync", "types of answers do nothing"},
+	{"internal/ops/adminapi", "internal/lib/text tenants", "net net/http os log log/slog context sync", "types of answers do nothing"},
 	{"internal/lib/certs", "", "net/http log log/slog", "certificates are read without knowing what is sent under them"},
 	{"internal/lib/connections", "", "net/http os log log/slog", "connections are counted without knowing what is sent on them"},
 	{"internal/ops/logging", "", "net net/http os", "lines are gathered without knowing what they say, or where they go"},

@@ -9,9 +9,9 @@ const shown = 4;
 const names = {
   upstream_down: 'Upstream down', store_lost: 'Store lost', not_ready: 'Not ready', policy_invalid: 'Policy invalid',
   draining: 'Draining', store_learning: 'Store learning', store_unreadable: 'Store unreadable', restart_needed: 'Restart needed', upstream_silent: 'Upstream silent',
-  limit_lower_than_configured: 'Limit lower than configured', gateway_missing: 'Gateway missing', budgets_begin_anew: 'Budgets begin anew',
+  limit_lower_than_configured: 'Limit lower than configured', gateway_missing: 'Gateway missing', budgets_begin_anew: 'Budgets begin anew', runtime_unfit: 'Set aside',
 };
-const places = { upstream_down: 'overview', store_lost: 'nodes', store_learning: 'nodes', store_unreadable: 'nodes', not_ready: 'nodes', policy_invalid: 'policy', restart_needed: 'policy', upstream_silent: 'overview', limit_lower_than_configured: 'overview', gateway_missing: 'nodes', budgets_begin_anew: 'tenants' };
+const places = { upstream_down: 'overview', store_lost: 'nodes', store_learning: 'nodes', store_unreadable: 'nodes', not_ready: 'nodes', policy_invalid: 'policy', restart_needed: 'policy', upstream_silent: 'overview', limit_lower_than_configured: 'overview', gateway_missing: 'nodes', budgets_begin_anew: 'tenants', runtime_unfit: 'tenants' };
 
 export function strip(page) {
   const list = conditions();
