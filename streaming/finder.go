@@ -23,8 +23,8 @@ type finder struct {
 	tier      word   // value of "service_tier" there
 	item      word   // a string that goes on in the next piece, where the type of an item of "output" stands, or of its action
 	ran       ran    // as these items tell
-	typed     bool   // the last string in an item's action is the key "type",
-	unsure    bool   // or a value, which the next piece shows
+	acts      bool   // the last string in such an item is the key "action",
+	typed     bool   // and "type" the last one in that
 	// answers, errs and complains mean that there is a member with an answer, with an error, or with words as errors have them.
 	// filled answers are not empty lists, which stand beside errors, too. Something unknown may be an answer.
 	answers, filled, errs, complains, unknown, used bool
@@ -113,10 +113,6 @@ func (f *finder) feed(p []byte) {
 // deeper passes what stands deeper down, where only brackets and strings matter. It returns the index of the bracket
 // that ends it, or of a string that goes on in the next piece, or the length of p.
 func (f *finder) deeper(p []byte, i int) int {
-	if next := skipSpace(p, i); f.unsure && next < len(p) {
-		f.typed = f.typed && p[next] == ':'
-		f.unsure = false
-	}
 	for {
 		i += jsonscan.NextNested(p[i:])
 		if i == len(p) {
@@ -128,11 +124,8 @@ func (f *finder) deeper(p []byte, i int) int {
 			if end < 0 {
 				return i
 			}
-			next := skipSpace(p, end)
-			if f.inAction() {
-				f.action(p[i+1:end-1], next == len(p), next == len(p) || p[next] == ':')
-			}
-			if next == len(p) || p[next] != ':' {
+			f.listed(p[i+1 : end-1])
+			if next := skipSpace(p, end); next == len(p) || p[next] != ':' {
 				f.texts += int64(end - i - 2)
 				if f.inItem() {
 					f.ran.count(p[i+1 : end-1])
@@ -224,9 +217,7 @@ func (f *finder) endText() {
 	if f.inItem() {
 		f.ran.count(f.item.bytes())
 	}
-	if f.inAction() {
-		f.action(f.item.bytes(), true, true)
-	}
+	f.listed(f.item.bytes())
 	if !f.isKey {
 		f.valued(true)
 		f.scalar()
@@ -358,18 +349,22 @@ func (f *finder) inItem() bool {
 	return f.name == answerName && f.depth == inChoice && f.state == wantColon
 }
 
-// inAction reports whether a string that begins may be of the action of such an item.
+// inAction reports whether a string that begins is of the action of such an item.
 func (f *finder) inAction() bool {
-	return f.name == answerName && f.depth == inChoice+1 && f.state == wantColon
+	return f.acts && f.name == answerName && f.depth == inChoice+1 && f.state == wantColon
 }
 
-// action takes in a string of an action, which is a key or a value.
-func (f *finder) action(text []byte, unsure, key bool) {
-	if f.typed {
-		f.ran.read(text)
+// listed takes in a string, which may be of an item or of its action: a key, or the value of the one before.
+func (f *finder) listed(text []byte) {
+	if f.inAction() {
+		if f.typed {
+			f.ran.read(text)
+		}
+		f.typed = string(text) == "type"
 	}
-	f.typed = key && string(text) == "type"
-	f.unsure = unsure
+	if f.inItem() {
+		f.acts = string(text) == "action"
+	}
 }
 
 // hollow reports whether no choice of a whole document says anything.

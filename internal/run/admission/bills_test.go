@@ -116,7 +116,8 @@ func TestBills(t *testing.T) {
 		"responses, with pages that a search opens": {
 			model: "gpt-5", answer: `{"object":"response","status":"completed","output":[{"id":"ws_1","type":"web_search_call","status":"completed","action":{"type":"search","query":"type","sources":["open_page"]}},
 			{"action":{"url":"https://example.com","type":"open_page"},"type":"web_search_call","id":"ws_2"},{"id":"ws_3","type":"web_search_call","action":{"type":"find_in_page","pattern":"x"}},
-			{"type":"message","content":[{"type":"open_page","text":"x"}]},{"type":"file_search_call","id":"fs_1","queries":["type", "open_page"]}],
+			{"type":"message","content":[{"type":"open_page","text":"x"}]},{"type":"file_search_call","id":"fs_1","queries":["type", "open_page"]},
+			{"type":"tool_search_call","arguments":{"type":"open_page"}}],
 			"usage":{"input_tokens":1000,"output_tokens":100,"total_tokens":1100}}`,
 			want: 14_750,
 		}, // 2250 + a search + one of files
