@@ -186,7 +186,8 @@ func (c *call) arrive() progress {
 		c.req.Listed = c.pool.names
 	}
 	if c.req.BudgetsOnly {
-		return c.refuse(c.commit())
+		c.rej = c.commit()
+		return decided
 	}
 	if until := c.began.Add(c.req.Pause); c.now.Before(until) {
 		return c.pause(until)
