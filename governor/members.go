@@ -225,23 +225,23 @@ func (v *tenantView) passed() {
 // forget drops some of the members of which nothing counts any more. If there are as many members as there may be and it finds none, it drops the
 // one that has not called for longest, whose use of budgets the tally has.
 func (c *roster) forget(now time.Time) {
-	full := c.full()
-	longest := -1
+	var longest *member
+	at := 0
 	for range min(forgetStride, len(c.list)) {
 		c.sweep = (c.sweep + 1) % len(c.list)
 		m := c.list[c.sweep]
 		switch {
 		case now.Sub(m.seen) <= 2*escrow.Window || m.underway > 0:
 		case m.idle(now, now.Sub(m.seen) > terms.MemberLife):
-			if c.drop(now, c.sweep) && (full || len(c.list) == 0) {
+			if c.drop(now, c.sweep); len(c.list) == 0 {
 				return
 			}
-		case full && m.over.set.Idle() && (longest < 0 || m.seen.Before(c.list[longest].seen)):
-			longest = c.sweep
+		case m.over.set.Idle() && (longest == nil || m.seen.Before(longest.seen)):
+			longest, at = m, c.sweep
 		}
 	}
-	if longest >= 0 {
-		c.drop(now, longest)
+	if longest != nil && c.full() { // so nobody was dropped
+		c.drop(now, at)
 	}
 }
 
@@ -254,18 +254,17 @@ func (c *roster) full() bool {
 	return n >= mostMembers
 }
 
-// drop drops a member of the list, and reports whether it could.
-func (c *roster) drop(now time.Time, at int) bool {
+// drop drops a member of the list, unless its calls still count in a pool.
+func (c *roster) drop(now time.Time, at int) {
 	m := c.list[at]
 	if !m.rises(now) {
-		return false
+		return
 	}
 	delete(c.named, m.called)
 	last := len(c.list) - 1
 	c.list[at] = c.list[last]
 	c.list[last] = nil
 	c.list = c.list[:last]
-	return true
 }
 
 // rises gives up the member's seats, as far as nothing is lost by it, and reports whether that were all.

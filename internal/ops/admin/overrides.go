@@ -143,8 +143,6 @@ type atRuntime[T any] struct {
 	of   func(*tenants.AtRuntime) *[]T
 	name func(*T) string
 	same func(a, b T) bool // whether they do the same, whoever made them when
-	// canonical is the one of several names of something.
-	canonical func(*API, string) string
 }
 
 var overrides = atRuntime[tenants.Override]{
@@ -155,13 +153,13 @@ var overrides = atRuntime[tenants.Override]{
 		b.Made = a.Made
 		return etag(a) == etag(b)
 	},
-	canonical: func(a *API, name string) string { return a.gateway.Snapshot().Canonical(name) },
 }
 
 // find is the index of what has a name in a list, the last if there are several; -1 if there is nothing.
 func (k *atRuntime[T]) find(a *API, list []T, name string) (at int) {
+	snap := a.gateway.Snapshot()
 	at = len(list) - 1
-	for at >= 0 && k.canonical(a, k.name(&list[at])) != k.canonical(a, name) {
+	for at >= 0 && snap.Canonical(k.name(&list[at])) != snap.Canonical(name) {
 		at--
 	}
 	return at

@@ -20,8 +20,6 @@ var runtimeTenants = atRuntime[tenants.RuntimeTenant]{
 	of:   func(set *tenants.AtRuntime) *[]tenants.RuntimeTenant { return &set.Tenants },
 	name: func(t *tenants.RuntimeTenant) string { return t.Tenant },
 	same: func(a, b tenants.RuntimeTenant) bool { return bytes.Equal(a.Policy, b.Policy) },
-
-	canonical: func(_ *API, name string) string { return name },
 }
 
 // showTenant answers GET /api/v1/tenants/{name}.
