@@ -317,6 +317,10 @@ func TestReader_RetryForms(t *testing.T) {
 		{"Retry-After: 99999999999999999999h", 0},
 		{"Retry-After: 40000000", 0}, // more than a year
 		{"Retry-After: soon", 0},
+		{"Retry-After: 5, 10", 0},
+		{"Retry-After: +5", 0},
+		{"Retry-After: null", 0},
+		{"Retry-After:  7 ", 7 * time.Second},
 		{"Retry-After: 1767614420", 20 * time.Second},
 		{"Retry-After: 1767614420500", 20500 * time.Millisecond},
 		{"Retry-After: 1767600000", 0},
@@ -367,6 +371,12 @@ func TestReader_Limits(t *testing.T) {
 		{Azure, "X-Ratelimit-Limit-Requests: 7\nX-Ratelimit-Renewalperiod-Requests: 1", Told{Requests: 420}},
 		{Azure, "X-Ratelimit-Limit-Requests: 7\nX-Ratelimit-Renewalperiod-Requests: 86400", Told{Requests: 7}},
 		{Azure, "X-Ratelimit-Limit-Requests: 9223372036854775807", Told{Requests: 6_000_000_000_000}},
+		{OpenAI, "X-Ratelimit-Limit-Tokens: 40,000\nX-Ratelimit-Limit-Requests: unlimited", Told{}},
+		{OpenAI, "X-Ratelimit-Limit-Tokens: 1.5e+06\nX-Ratelimit-Limit-Requests: 500.0", Told{Tokens: 1_500_000, Requests: 500}},
+		{OpenAI, "X-Ratelimit-Limit-Tokens:\nX-Ratelimit-Limit-Requests: 10, 10;w=1;w=60", Told{}}, // Envoy's, of which it says several
+		{OpenAI, "X-Ratelimit-Limit-Requests: 500\nX-Ratelimit-Limit-Requests: 20", Told{Requests: 500}},
+		{OpenAI, "X-Ratelimit-Model_per_key-Limit-Tokens: 30000\nX-Ratelimit-Limit-Tokens_usage_based: 9\nX-Ai-Ratelimit-Limit-Minute-Azure: 5", Told{}}, // LiteLLM, OpenAI, Kong
+		{Azure, "X-Ratelimit-Limit-Requests: 1\nX-Ratelimit-Renewalperiod-Requests: 0", Told{Requests: 6}},
 		{OpenAI, "X-Ratelimit-Limit-Requests: 60\nRateLimit-Policy: \"requests\";q=10;w=60", Told{Requests: 60}},
 		{OpenAI, "RateLimit-Policy: \"tokens\";q=-5;w=60, ;;=;q=x;w=60, \"a,b\";q=5;w=-60", Told{}},
 	} {
@@ -390,6 +400,10 @@ func TestReader_Remains(t *testing.T) {
 		{OpenAI, "X-Ratelimit-Limit-Tokens: 150000\nX-Ratelimit-Remaining-Tokens: -1", Remains{}},
 		{OpenAI, "X-Ratelimit-Limit-Tokens: 150000\nX-Ratelimit-Remaining-Tokens: NaN", Remains{}},
 		{OpenAI, "X-Ratelimit-Limit-Tokens: 150000", Remains{}},
+		{OpenAI, "X-Ratelimit-Limit-Tokens: 150000\nX-Ratelimit-Remaining-Tokens:", Remains{}},
+		{OpenAI, "X-Ratelimit-Limit-Tokens: 150000\nX-Ratelimit-Remaining-Tokens: 149,984", Remains{}},
+		{OpenAI, "X-Ratelimit-Limit-Tokens: 150000\nX-Ratelimit-Remaining-Tokens: 149984.7\nX-Ratelimit-Reset-Tokens: 120µs", at(Tokens, minute(150_000, 149_984, 0))},
+		{OpenAI, "X-Ratelimit-Limit-Tokens: 5\nX-Ratelimit-Remaining-Tokens: 9223372036854775807\nX-Ratelimit-Reset-Tokens: 1m 2.5s", at(Tokens, minute(5, 1_000_000_000_000, 62500*time.Millisecond))},
 		{OpenAI, "X-Ratelimit-Remaining-Tokens: 19913", Remains{}},
 		{
 			OpenAI, "X-Ratelimit-Limit-Tokens: 200000\nX-Ratelimit-Remaining-Tokens: 9\nX-Ratelimit-Limit-Project-Tokens: 60000\nX-Ratelimit-Remaining-Project-Tokens: 50000\nX-Ratelimit-Reset-Project-Tokens: 10s",
