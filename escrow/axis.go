@@ -40,7 +40,7 @@ func newAxis(now time.Time, k Axis, cfg Config) axisBooks {
 	default:
 		a.ledger = NewLedger(now, limit, paceSlots)
 	}
-	a.pace = newPace(now, limit, cfg.Burst, ring)
+	a.pace = newPace(now, limit, cfg.BurstOf(k), ring)
 	a.pace.share(cfg.Shared)
 	a.pace.loosen(a.apart())
 	return a
@@ -98,7 +98,7 @@ func (a *axisBooks) bookAt(at time.Time, c int64) {
 func (a *axisBooks) resize(limit int64, cfg Config) {
 	a.limit = limit
 	a.pace.share(cfg.Shared)
-	a.pace.resize(limit, cfg.Burst)
+	a.pace.resize(limit, cfg.BurstOf(a.axis))
 	a.pace.loosen(a.apart()) // by parts of the new limit
 	a.pace.ring.limit = limit
 	l, unit := a.booked()

@@ -27,7 +27,7 @@ type pace struct {
 	ring  *Ledger // of past dispatches; unless they are apart, the axis's ledger
 
 	base  int64 // one second of limit: the level at the start
-	whole int64 // the most that the level saves up, at least base
+	whole int64 // the most that the level saves up: at least base, or one request of an even pace
 	burst int64 // the part of it that is handed out
 
 	level    int64 // that may be dispatched now; negative is the debt of a call larger than burst
@@ -56,23 +56,23 @@ type pace struct {
 
 const windowMicros = int64(Window / time.Microsecond)
 
-func newPace(now time.Time, limit int64, burst time.Duration, ring *Ledger) pace {
+func newPace(now time.Time, limit, burst int64, ring *Ledger) pace {
 	p := pace{ring: ring, last: now, part: WholePace}
 	p.resize(limit, burst)
 	// A pool starts with one second, not with its burst: after a restart the
 	// ring may be empty because it was lost, not because the minute was idle. See Recalled.
-	p.level = p.base
+	p.level = min(p.base, p.burst)
 	return p
 }
 
 // resize changes the limit and the burst. Past dispatches stay. The level rises by as much as the limit does, and falls by as much, though not
 // below zero, so that a limit that goes up and down gives nothing.
-func (p *pace) resize(limit int64, burst time.Duration) {
+func (p *pace) resize(limit, burst int64) {
 	p.level = max(min(p.level, 0), p.level+limit-p.limit)
 	p.limit = limit
 	p.scale = max(1, min(1000, MaxLimit/limit))
 	p.base = max(1, limit/int64(Window/time.Second))
-	p.whole = max(p.base, muldiv.Ceil(limit, int64(burst/time.Microsecond), windowMicros))
+	p.whole = burst
 	p.slow(p.part)
 }
 

@@ -43,6 +43,8 @@ type Config struct {
 	// Burst is how much unused rate an idle pool may hand out at once, 0 to a
 	// minute. It is never less than one second.
 	Burst time.Duration
+	// Even lets requests go one by one at their rate, because the provider counts them in less than a minute.
+	Even bool
 	// Accounting is the provider's rule. It is of tokens of all kinds: a request counts when
 	// its call is admitted.
 	Accounting Accounting
@@ -227,4 +229,12 @@ func (p *Pool) fits(now time.Time, e *entry) (Axis, bool) {
 	}
 	by, _ := p.keptBy(e.leaf, e.class, e)
 	return Slots, by == nil && p.Free()
+}
+
+// BurstOf is how much unused rate of an axis an idle pool may hand out at once.
+func (c *Config) BurstOf(k Axis) int64 {
+	if c.Even && k == Requests {
+		return 1
+	}
+	return max(1, muldiv.Ceil(c.Minute()[k], int64(max(c.Burst, time.Second)/time.Microsecond), windowMicros))
 }

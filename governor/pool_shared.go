@@ -30,9 +30,8 @@ type SharedPool struct {
 // Bookings and Leaves.
 type PoolDemand struct {
 	// Limits are those of the configuration, less cuts and headroom. Of these Reserve is never granted.
-	// Burst is how much of them may be used at once, as time.
-	Limits, Reserve [2]int64
-	Burst           time.Duration
+	// Burst is how much of them may be used at once.
+	Limits, Reserve, Burst [2]int64
 	// Spent and Refundable are of the escrow.Pool's methods, Bookings and Held are of its Bookings.
 	Spent, Refundable, Held [2]int64
 	Bookings                []escrow.Booking
@@ -207,7 +206,6 @@ func (s *SharedPool) Demand(now time.Time) (PoolDemand, bool) {
 	s.tree = p.tree.shared
 	axes := pairs[s.pair]
 	d.Limits = s.of(p.set.Minute())
-	d.Burst = p.set.Burst
 	d.PoolPressure = s.pressure(now, p)
 	d.Largest = s.of(p.escrow.Largest())
 	d.Refundable = s.of(p.escrow.Refundable())
@@ -220,6 +218,7 @@ func (s *SharedPool) Demand(now time.Time) (PoolDemand, bool) {
 	loss := p.rules.Loss(0)
 	for i, k := range axes {
 		d.Reserve[i] = loss.Withheld(d.Limits[i])
+		d.Burst[i] = p.set.BurstOf(k)
 		d.Spent[i] = p.escrow.Spent(k)
 	}
 	for pair, level := range p.rates.levels {

@@ -28,7 +28,7 @@ type mockCmd struct {
 	ITPM            int64         `name:"itpm" placeholder:"N" help:"Limit on input tokens in a rolling minute, without cached ones; 429 beyond."`
 	OTPM            int64         `name:"otpm" placeholder:"N" help:"Limit on output tokens in a rolling minute, as they are produced; 429 beyond."`
 	Accounting      string        `placeholder:"RULE" help:"How tokens count against tpm: admit_max, production, settle or bedrock (as admit_max, but what is produced counts fivefold, and cached input not). Default admit_max."`
-	Minute          string        `placeholder:"WAY" help:"How the minute of the limits counts: rolling, fixed (all is free again after each whole minute) or bucket (filled at the limit's rate). Default rolling."`
+	Minute          string        `placeholder:"WAY" help:"How the minute of the limits counts: rolling, fixed (all is free again after each whole minute), bucket (filled at the limit's rate), azure (fixed, but a sixth of rpm in each 10 s) or azure_1s. Default rolling."`
 	ErrorRate       float64       `placeholder:"P" help:"Share of calls answered with a 500."`
 	HangupRate      float64       `placeholder:"P" help:"Share of calls cut off in mid-answer."`
 	SlowRate        float64       `placeholder:"P" help:"Share of calls with slow chunks."`

@@ -3,7 +3,6 @@ package sharing
 import (
 	"time"
 
-	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/federation"
 	"github.com/llmgov/llmgov/federation/runner"
 	"github.com/llmgov/llmgov/governor"
@@ -54,14 +53,14 @@ func (p *Pool) Report(now time.Time) *federation.Report {
 		return r
 	}
 	r.Limits = d.Limits
+	r.Burst = d.Burst
 	r.Level = d.Level
 	r.Reserve = d.Reserve
 	r.Spent = d.Spent
 	r.Held = d.Held
 	r.Refundable = d.Refundable
 	r.Holding = holding(&d.PoolPressure)
-	for k, limit := range d.Limits {
-		r.Burst[k] = int64(float64(limit) * d.Burst.Seconds() / escrow.Window.Seconds())
+	for k := range d.Limits {
 		r.Largest[k] = max(d.Largest[k], d.Head[k])
 	}
 	r.Tree = tree(&d)

@@ -39,6 +39,8 @@ type Pool struct {
 	// Burst is how much unused rate an idle pool may hand out at once, as time. In a pool that only
 	// one tenant may use it is the whole minute, since there is nobody to be unfair to.
 	Burst time.Duration
+	// Even lets requests go one by one at their rate, because the provider counts them in less than a minute.
+	Even bool `json:",omitempty"`
 	// MaxQueue bounds how many calls may wait for the pool, and, separately, how many may wait for
 	// each tenant's own limits. 0 lets none wait, whatever their MaxWait.
 	MaxQueue int
@@ -103,6 +105,7 @@ func (p *Pool) Escrow() escrow.Config {
 	c := escrow.Config{
 		Slots:      p.Concurrency,
 		Burst:      p.Burst,
+		Even:       p.Even,
 		Accounting: p.Accounting,
 		MaxQueue:   p.MaxQueue,
 		TicketWait: p.TicketWait,

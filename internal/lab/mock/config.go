@@ -21,6 +21,9 @@ const (
 	Rolling = "rolling"
 	Fixed   = "fixed"
 	Bucket  = "bucket"
+	Azure   = "azure"
+
+	AzureSecond = "azure_1s"
 )
 
 // The places of usage in a stream; see Config.Usage.
@@ -97,9 +100,11 @@ type Config struct {
 
 	// Minute is the minute of the limits. Default "rolling".
 	//
-	//	rolling  the 60 s before each request
-	//	fixed    a minute of the server's clock, after which all is free again: Azure's way
-	//	bucket   a bucket that is full at first, and filled at the limit's rate: OpenAI's and Anthropic's way
+	//	rolling   the 60 s before each request
+	//	fixed     a minute of the server's clock, after which all is free again
+	//	bucket    a bucket that is full at first, and filled at the limit's rate: OpenAI's and Anthropic's way
+	//	azure     as fixed, but requests in 10 s of the clock, of which the limit is a sixth: Azure's way
+	//	azure_1s  as azure, in 1 s, which the headers say: Azure's way as well, and nobody says of which deployments
 	Minute string
 
 	// ErrorRate, HangupRate and SlowRate are the shares (0 to 1) of requests that are answered
@@ -175,7 +180,7 @@ func (c Config) validate() error {
 	check(c.OTPM >= 0, "OTPM is %d: must be 0 (off) or positive", c.OTPM)
 	check(slices.Contains([]string{AdmitMax, Production, Settle, Bedrock}, c.Accounting),
 		"Accounting is %q: must be admit_max, production, settle or bedrock", c.Accounting)
-	check(c.Minute == Rolling || c.Minute == Fixed || c.Minute == Bucket, "Minute is %q: must be rolling, fixed or bucket", c.Minute)
+	check(slices.Contains([]string{Rolling, Fixed, Bucket, Azure, AzureSecond}, c.Minute), "Minute is %q: must be rolling, fixed, bucket, azure or azure_1s", c.Minute)
 	check(c.Usage == UsageChunk || c.Usage == UsageFinish || c.Usage == UsageEach || c.Usage == UsageAbsent,
 		"Usage is %q: must be chunk, finish, each or absent", c.Usage)
 	checkRate := func(name string, r float64) {

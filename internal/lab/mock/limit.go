@@ -30,6 +30,7 @@ var axisNames = [axes]struct{ kind, unit, header string }{
 type level struct {
 	limit, used int64
 	reset       time.Duration // until its usage is zero, if nothing more comes
+	period      time.Duration // of its windows, if they are said; 0 if not
 }
 
 func (l level) remaining() int64 { return max(0, l.limit-l.used) }
@@ -50,7 +51,10 @@ type verdict struct {
 func (b *books) levelsLocked(now time.Duration) (l levels) {
 	for k, limit := range b.limits {
 		if limit > 0 {
-			l[k] = level{limit, 0, b.windows[k].empty(now)}
+			l[k] = level{limit: limit, reset: b.windows[k].empty(now)}
+			if b.windows[k].fixed == time.Second { // else none reads it right
+				l[k].period = time.Second
+			}
 			l[k].used = b.windows[k].sum // after empty has let the old ones go
 		}
 	}
@@ -90,5 +94,8 @@ func (l levels) set(h *header) {
 		h.set(header("Limit"), strconv.FormatInt(of.limit, 10))
 		h.set(header("Remaining"), strconv.FormatInt(of.remaining(), 10))
 		h.set(header("Reset"), empty)
+		if of.period > 0 {
+			h.set(header("Renewalperiod"), strconv.Itoa(int(of.period.Seconds())))
+		}
 	}
 }

@@ -3,6 +3,7 @@ package mock
 import (
 	"context"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -81,6 +82,31 @@ func TestRequestLimit(t *testing.T) {
 			t.Errorf("third request: %d %v %s", got.status, got.header, got.body)
 		}
 	})
+}
+
+// TestRequestLimit_Azure: a part of the limit is served in each short window of the clock, and the headers say that part.
+func TestRequestLimit_Azure(t *testing.T) {
+	for minute, tt := range map[string]struct{ limit, window int }{Azure: {20, 10}, AzureSecond: {2, 1}} {
+		testkit.Virtual(t, minute, func(t *testing.T) {
+			r := inBubble(t, Config{RPM: 120, Minute: minute})
+			time.Sleep(300 * time.Millisecond)
+			for i := range 2 * tt.limit {
+				want := 200
+				if i >= tt.limit {
+					want = 429
+				}
+				if got := r.chat(""); got.status != want || got.header.Get("X-Ratelimit-Limit-Requests") != strconv.Itoa(tt.limit) {
+					t.Errorf("request %d: %d %v, want %d", i, got.status, got.header, want)
+				}
+			}
+			got := r.chat("")
+			wantHeader(t, got.header, map[string]string{"Retry-After": strconv.Itoa(tt.window), "X-Ratelimit-Remaining-Requests": "0"})
+			time.Sleep(time.Duration(tt.window)*time.Second - 300*time.Millisecond)
+			if got := r.chat(""); got.status != 200 {
+				t.Errorf("in the next window: %d", got.status)
+			}
+		})
+	}
 }
 
 func TestRequestTooLarge(t *testing.T) {
@@ -246,7 +272,7 @@ func TestWindow_Ways(t *testing.T) {
 		wait       time.Duration // at 62 s
 	}{
 		Rolling: {window{}, 90, 30, 48 * s},
-		Fixed:   {window{fixed: true}, 0, 0, 0},
+		Fixed:   {window{fixed: minute}, 0, 0, 0},
 		Bucket:  {window{fill: 120}, 66, 0, 20 * s}, // two in a second
 	} {
 		w := &tt.w

@@ -5,9 +5,9 @@ import "strings"
 // route is an endpoint of the model.
 type route uint8
 
-// routeOf returns the endpoint of a path, with or without the /v1 prefix.
+// routeOf returns the endpoint of a path, with or without the /v1 prefix, or Azure's /openai/v1.
 func routeOf(path string) route {
-	switch strings.TrimPrefix(path, "/v1") {
+	switch strings.TrimPrefix(strings.TrimPrefix(path, "/openai"), "/v1") {
 	case "/rerank", "/v2/rerank":
 		return routeRerank
 	case "/responses/compact":

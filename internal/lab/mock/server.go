@@ -38,10 +38,16 @@ func New(cfg Config) (*Server, error) {
 	s.books.accounting = cfg.Accounting
 	s.books.limits = [axes]int64{axisRequests: cfg.RPM, axisTokens: cfg.TPM, axisInput: cfg.ITPM, axisOutput: cfg.OTPM}
 	for k, limit := range s.books.limits {
-		s.books.windows[k].fixed = cfg.Minute == Fixed
-		if cfg.Minute == Bucket {
+		switch cfg.Minute {
+		case Fixed, Azure, AzureSecond:
+			s.books.windows[k].fixed = minute
+		case Bucket:
 			s.books.windows[k].fill = limit
 		}
+	}
+	if short := map[string]time.Duration{Azure: 10 * time.Second, AzureSecond: time.Second}[cfg.Minute]; short > 0 {
+		s.books.windows[axisRequests].fixed = short
+		s.books.limits[axisRequests] /= int64(minute / short)
 	}
 	s.books.slotLimit = int64(cfg.Slots)
 	s.books.start = time.Now()

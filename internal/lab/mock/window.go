@@ -9,7 +9,7 @@ const minute = 60 * time.Second
 // every now with now-60s < t ≤ now. There are no slots and no interpolation; it keeps a list of all
 // amounts, so that the mock can judge cleverer windows.
 //
-// A fixed window counts the amounts since the last whole minute instead, and a bucket what was added and not yet filled up.
+// A fixed window counts the amounts since the last whole minute, or shorter time, instead, and a bucket what was added and not yet filled up.
 //
 // Times are durations since the server's start and must not run backwards.
 type window struct {
@@ -19,15 +19,15 @@ type window struct {
 	sum     int64
 	peak    int64 // largest sum ever seen
 
-	fixed  bool
+	fixed  time.Duration // how long a fixed window is; 0 if it is none
 	fill   int64         // of a bucket, in each minute; 0 if it is none
 	filled time.Duration // until when it was
 }
 
 // ends is when an amount that was added at a time counts no more.
 func (w *window) ends(at time.Duration) time.Duration {
-	if w.fixed {
-		return at.Truncate(minute) + minute
+	if w.fixed > 0 {
+		return at.Truncate(w.fixed) + w.fixed
 	}
 	return at + minute
 }

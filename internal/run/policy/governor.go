@@ -2,6 +2,7 @@ package policy
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/llmgov/llmgov/escrow"
 	"github.com/llmgov/llmgov/governor"
@@ -15,6 +16,9 @@ func Governor(snap *tenants.Snapshot) governor.Config {
 	pools := snap.Pools()
 	for i := range pools {
 		cfg.Pools = append(cfg.Pools, pool(&pools[i]))
+		cfg.Pools[i].Even = slices.ContainsFunc(snap.Config().Upstreams, func(u tenants.Upstream) bool {
+			return u.Kind == tenants.Azure && slices.ContainsFunc(pools[i].Upstreams, func(at tenants.PoolUpstream) bool { return at.Name == u.Name })
+		})
 	}
 	list := snap.Tenants()
 	callable := snap.Callable()

@@ -13,7 +13,7 @@ import (
 
 // everything says something about each field that a policy decides.
 const everything = `
-upstreams: {u: {base_url: "http://127.0.0.1:1"}}
+upstreams: {u: {base_url: "http://127.0.0.1:1", kind: azure}}
 timezone: Europe/Paris
 store: redis://127.0.0.1:1
 pools:

@@ -49,6 +49,14 @@ func accountBody(model string) string {
 func newAccount(t *testing.T, limit int64, gateways int, minute, heed, pools string, change func(*tenants.Pool)) *account {
 	a := &account{limit: limit, models: []string{"m"}, rnd: mathrand.New(mathrand.NewPCG(1, 2))}
 	setting := mock.Config{TPM: limit, Minute: minute, FirstToken: 200 * time.Millisecond, TokensPerSecond: 100}
+	kind := tenants.OpenAI
+	base := "http://shared/v1"
+	if minute == mock.Azure || minute == mock.AzureSecond {
+		setting.RPM = limit / accountCall
+		setting.TPM = 0
+		kind = tenants.Azure
+		base = "http://shared"
+	}
 	a.provider = testkit.Must(mock.New(setting))(t)
 	provider := http.Handler(a.provider)
 	if pools != onePool {
@@ -67,7 +75,8 @@ func newAccount(t *testing.T, limit int64, gateways int, minute, heed, pools str
 		})
 	}
 	pool := harness.PoolAt("shared")
-	pool.TPM = limit
+	pool.TPM = setting.TPM
+	pool.RPM = setting.RPM
 	pool.Concurrency = 0
 	pool.HeadroomPPM = 0
 	if change != nil {
@@ -87,6 +96,8 @@ func newAccount(t *testing.T, limit int64, gateways int, minute, heed, pools str
 			Wrap: func(rt http.RoundTripper) http.RoundTripper { return &distant{rt, a} },
 			Tune: func(c *tenants.Config) {
 				c.Upstreams[1].Heed = heed
+				c.Upstreams[1].Kind = kind
+				c.Upstreams[1].BaseURL = base
 				if gateways > 1 {
 					c.Store = "redis://nowhere"
 				}
@@ -344,5 +355,51 @@ func TestForeignUse(t *testing.T) {
 		if off := virtually(tenants.HeedOff); off.refused < 20*r.refused {
 			t.Errorf("%s: without heed %.1f of 1,000 calls are refused, with %.1f", name, off.refused, r.refused)
 		}
+	}
+}
+
+// TestAzurePace: an upstream that counts requests in less than a minute refuses hardly a call, though callers come in crowds after quiet, and
+// is used up while they do.
+func TestAzurePace(t *testing.T) {
+	for _, c := range []struct {
+		gateways          int
+		minute            string
+		refused, unserved float64 // at most
+	}{
+		{1, mock.Azure, 1, .05},
+		{3, mock.Azure, 1, .05},
+		{1, mock.AzureSecond, 10, .05},
+		{3, mock.AzureSecond, 120, .05}, // each may hand out what the others do in the same second
+	} {
+		testkit.Virtual(t, fmt.Sprint(c.gateways, " ", c.minute), func(t *testing.T) {
+			a := newAccount(t, 300_000, c.gateways, c.minute, tenants.HeedLower, onePool, func(p *tenants.Pool) { p.HeadroomPPM = 10_000 })
+			time.Sleep(3700 * time.Millisecond) // in the middle of a window
+			const crowds = 5
+			var served, callers = 0, sync.WaitGroup{}
+			for range crowds {
+				end := time.Now().Add(30 * time.Second)
+				ctx, stop := context.WithDeadline(t.Context(), end)
+				for i := range 90 {
+					callers.Go(func() {
+						for ctx.Err() == nil {
+							if a.gateways[i%c.gateways].Call(ctx, []string{"small", "middle", "big"}[i/30], accountBody("m")).Status == http.StatusOK {
+								a.mu.Lock()
+								served++
+								a.mu.Unlock()
+							}
+						}
+					})
+				}
+				callers.Wait()
+				stop()
+				time.Sleep(30 * time.Second)
+			}
+			refused := 1000 * a.refused / a.sent
+			unserved := 1 - float64(served)/(crowds*300)
+			t.Logf("of 1,000 calls %.1f are refused; %.1f %% of what could be served was not", refused, 100*unserved)
+			if refused > c.refused || unserved > c.unserved {
+				t.Error("more than there should be")
+			}
+		})
 	}
 }
