@@ -75,6 +75,7 @@ type told struct {
 	turned, usual int64
 	refunded      [Marks]int64
 	late          int64
+	ask
 }
 
 // counts is the node whose demand a leaf's calls are.
@@ -117,7 +118,7 @@ func (p *Pool) noteRefund(e *entry, took int64) {
 // leave takes in that a call went away unserved, from the line or from its kept place.
 func (p *Pool) leave(e *entry) {
 	p.turnAway(e)
-	if e.back || e.state == entryTicket {
+	if !e.turn.IsZero() {
 		p.learnPatience(e, false)
 	}
 }

@@ -94,7 +94,7 @@ func (p *Pool) judge(now time.Time, c *Call, e *entry, ticket int32, ans *Answer
 	if ticket >= 0 {
 		t := &p.entries[ticket]
 		ans.Wait = max(0, t.promised.Sub(now))
-		asTold = t.due <= p.now && ans.Wait <= p.cfg.TicketWait
+		asTold = p.asTold(t)
 	}
 	if asTold { // it is not sent away again
 		ans.Patience = max(c.MaxWait, p.cfg.TicketWait)

@@ -18,7 +18,7 @@ type entry struct {
 	gen   uint32
 	state entryState
 	class rank // interactive or background
-	back  bool // it has come back to a kept place
+	back  bool // it has come back to a kept place as it was told
 	below int8 // Call.Below
 	// passed is how many calls went before it that had come later: see preferHome.
 	passed uint8

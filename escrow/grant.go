@@ -227,7 +227,7 @@ func (p *Pool) Demand(i NodeID) Demand {
 	}
 	d.Waiting += d.Due
 	d.WaitingUnits = n.bookedFor(d.Waiting)
-	a := p.asked(i)
+	a := p.toldOf(i)
 	d.Served = a.served
 	d.Units = a.units
 	d.Again = a.again
@@ -267,20 +267,10 @@ func (n Node) scaled(ppm int64) Node {
 // ceilDiv is a/b rounded up, for a ≥ 0.
 func ceilDiv(a, b int64) int64 { return (a + b - 1) / b }
 
-// ask counts the demand at a leaf. It is no part of the books, since a refusal leaves these as
-// they were.
+// ask counts the demand at a leaf of a shared pool: see Demand.
 type ask struct {
 	served, again, away, call int64
 	units, callUnits          Cost
-}
-
-// asked is the account of a leaf's asking.
-func (p *Pool) asked(i NodeID) *ask {
-	i = p.counts(i)
-	for int(i) >= len(p.asks) {
-		p.asks = append(p.asks, ask{})
-	}
-	return &p.asks[i]
 }
 
 // letGo notes a call that a leaf is served, in a shared pool.
@@ -288,7 +278,7 @@ func (p *Pool) letGo(e *entry) {
 	if !p.cfg.Shared || e.forced {
 		return
 	}
-	a := p.asked(e.leaf)
+	a := p.toldOf(e.leaf)
 	a.served += e.virtual
 	a.units = a.units.plus(e.expected())
 }
@@ -299,7 +289,7 @@ func (p *Pool) sentAway(c *Call, e *entry, ticket int32, kept bool) {
 	if !p.cfg.Shared {
 		return
 	}
-	a := p.asked(e.leaf)
+	a := p.toldOf(e.leaf)
 	a.call = e.virtual
 	a.callUnits = e.expected()
 	if !kept {

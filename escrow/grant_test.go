@@ -152,11 +152,16 @@ func TestDemand(t *testing.T) {
 		t.Errorf("of a call that was refused for good %+v is asked for", d)
 	}
 	p.Allow(t0, Tokens, Allowance{Since: t0, Until: t0.Add(time.Minute), Level: 1000})
-	if _, ans := p.Offer(t0, Call{Leaf: leaf, Most: Cost{1000, 1}}); ans.Verdict != Admitted {
+	h, ans := p.Offer(t0, Call{Leaf: leaf, Most: Cost{1000, 1}})
+	if ans.Verdict != Admitted {
 		t.Fatalf("got %+v", ans)
 	}
 	if d := p.Demand(leaf); d.Served != one || d.Units != (Cost{1000, 1}) {
 		t.Errorf("of a call that was served %+v is told", d)
+	}
+	p.Settle(t0, h, Cost{1000, 1})
+	if !p.Remove(t0, leaf) || p.Demand(p.Add(Root, Node{Weight: 1})) != (Demand{}) {
+		t.Error("another leaf asks for what one before it did")
 	}
 }
 

@@ -99,7 +99,6 @@ type Pool struct {
 	axes  [Rolling]axisBooks
 	tree
 	tickets tickets
-	asks    []ask  // by leaf, of a shared pool: see Demand
 	told    []told // by leaf: see Account
 	mark    int64  // see Mark
 	idle    [Rolling]idleness

@@ -116,10 +116,12 @@ type walk struct {
 func (p *Pool) ahead(e *entry, coming time.Duration, promised time.Time) Cost {
 	w := walk{&p.tree, maxWalk, coming}
 	leaf := &p.nodes[e.leaf]
-	need := w.here(leaf, promised)
+	var need int64
 	last := leaf.calls[interactive].tail
 	if !e.turn.IsZero() || e.class == interactive && (leaf.queued[background] > 0 || last >= 0 && p.entries[last].below > e.below) {
 		need = w.before(leaf, e, promised)
+	} else {
+		need = w.here(leaf, promised)
 	}
 	sum := leaf.bookedFor(need)
 	for i := e.leaf; i != Root; i = p.nodes[i].parent {
@@ -137,16 +139,20 @@ func (p *Pool) ahead(e *entry, coming time.Duration, promised time.Time) Cost {
 	return sum
 }
 
-// here sums the calls that wait in a leaf, and those of its kept places that are promised by a time.
+// here sums the calls that wait in a leaf, and those of its kept places that are promised by a time. Beyond half a walk of these,
+// the others count as if they were spread evenly until the last one.
 func (w *walk) here(leaf *node, by time.Time) int64 {
 	if last := leaf.tickets.tail; last < 0 || !w.entries[last].promised.After(by) {
 		return leaf.expected()
 	}
 	need := leaf.backlog - leaf.promised
-	left := maxWalk
-	for n := leaf.tickets.head; left > 0 && !w.entries[n].promised.After(by); n = w.entries[n].next {
+	for n := leaf.tickets.head; !w.entries[n].promised.After(by); n = w.entries[n].next {
+		if w.left == maxWalk/2 {
+			at := w.entries[n].promised
+			return need + muldiv.Floor(max(0, leaf.expected()-need), int64(by.Sub(at)), int64(w.entries[leaf.tickets.tail].promised.Sub(at)))
+		}
 		need += w.expects(&w.entries[n])
-		left--
+		w.left--
 	}
 	return need
 }

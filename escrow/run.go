@@ -10,7 +10,7 @@ func (p *Pool) begin(now time.Time, n int32) {
 	e.prev = -1
 	e.dispatched = now
 	e.mark = p.mark
-	if e.back {
+	if !e.turn.IsZero() {
 		p.learnPatience(e, true)
 	}
 	if p.running == 0 {

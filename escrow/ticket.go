@@ -7,7 +7,8 @@ import "time"
 // second of it. Only calls that are present are served. A call that comes back when it was told
 // queues with the old tag, even if it is not ready to wait, if its turn comes within
 // Config.TicketWait; one that does not come back has cost nothing. One that comes back and has to be refused again keeps
-// its turn: it goes before those of its leaf that were promised later times.
+// its turn: it goes before those of its leaf that were promised later times. One that comes early waits, if it may, behind those
+// that are there.
 
 const (
 	// ticketReach is the longest promise for which a place is kept: no client waits longer.
@@ -67,6 +68,11 @@ func (p *Pool) claimed(c *Call) int32 {
 		}
 	}
 	return -1
+}
+
+// asTold says that a caller that comes to ticket t now was told to, for a turn within the time that it may then wait.
+func (p *Pool) asTold(t *entry) bool {
+	return t.due <= p.now && p.micros(t.promised)-p.now <= int64(p.cfg.TicketWait/time.Microsecond)
 }
 
 // tell notes that the caller of ticket n is told to come back after wait.
@@ -136,7 +142,7 @@ func (p *Pool) redeem(e *entry, n int32) {
 		return
 	}
 	t := &p.entries[n]
-	e.back = true
+	e.back = p.asTold(t)
 	e.known = true
 	e.turn = t.turn
 	e.length = t.length

@@ -149,17 +149,19 @@ func TestPromise_CallersOfWhomNobodyKnows(t *testing.T) {
 }
 
 // TestPlaces_OfTheAbsent: a call that may wait is not refused because of callers of its leaf who were told to come later than that, as when
-// the leaf's share has grown since. Those who come meanwhile go before it.
+// the leaf's share has grown since. Those who come meanwhile go before it, and those who come before their time behind it.
 func TestPlaces_OfTheAbsent(t *testing.T) {
 	for _, c := range []struct {
 		after  time.Duration // since the places were promised
 		wait   time.Duration
 		share  int64
 		beside bool // a background call of its leaf, which goes behind it
+		early  bool // a caller of its leaf, before its time
 		want   Verdict
 	}{
 		{wait: 4 * time.Second, share: shareWhole, want: Queued},
 		{wait: 4 * time.Second, share: shareWhole, beside: true, want: Queued},
+		{wait: 4 * time.Second, share: shareWhole, early: true, want: Queued},
 		{wait: 4 * time.Second, share: shareWhole / 8, want: TooLong},
 		{wait: 8 * time.Second, share: shareWhole / 8, want: Queued},
 		{wait: 8 * time.Second, share: shareWhole / 8, after: 2 * time.Second, want: TooLong},
@@ -187,9 +189,39 @@ func TestPlaces_OfTheAbsent(t *testing.T) {
 		if ans := w.offer(light); ans.Verdict != c.want {
 			t.Errorf("%+v: %+v", c, ans)
 		}
+		if c.early {
+			light.call.Claim = Claim{Key: 12}
+			ans := w.offer(light)
+			first := w.p.nodes[light.leaf].calls[interactive].head
+			if ans.Verdict != Queued || !w.p.entries[first].turn.IsZero() {
+				t.Errorf("%+v: who comes before its time got %+v, and goes first", c, ans)
+			}
+			behind = 1
+		}
 		w.run(c.wait)
 		if light.waiting > behind {
 			t.Errorf("%+v: it waited in vain", c)
+		}
+	}
+}
+
+// TestPlaces_Many: also of thousands of places those count that are promised within the time that a call may wait.
+func TestPlaces_Many(t *testing.T) {
+	for share, want := range map[int64]bool{shareWhole: false, shareWhole / 4: true} {
+		w := newSim(t, 1, Config{TPM: 600_000, TicketWait: 10 * time.Second})
+		w.leaf(Root, Node{Weight: 1}, 100).keep = 1000
+		light := w.leaf(Root, Node{Weight: 1}, 5)
+		w.p.Share(light.leaf, shareWhole/2)
+		w.run(90 * time.Second)
+		light.call.MaxWait = -1
+		for key := range uint64(10_000) { // it is served 666 a second, and these are told three quarters of their turn
+			light.call.Claim.Key = 1 + key
+			w.offer(light)
+		}
+		w.p.Share(light.leaf, share)
+		light.call = Call{MaxWait: 4 * time.Second, Claim: Claim{Retry: RetryFirst}}
+		if ans := w.offer(light); (ans.Verdict == TooLong) != want {
+			t.Errorf("at a share of %d ppm: %+v, want it too long: %v", share, ans, want)
 		}
 	}
 }
