@@ -45,6 +45,8 @@ type demand struct {
 	// both as a virtual cost a Window. use is in units a Window.
 	rate, away float64
 	use        [axes]float64
+	// line is how much waited, as of the longest of late while callers were refused.
+	line float64
 	// served and again are, over a longer time, what was served, and what was refused to callers
 	// that may have a place already: see trust.
 	served, again float64
@@ -59,7 +61,10 @@ type demand struct {
 // observe brings a leaf's demand to now: what it is served; what waits, all of which could go
 // within a beat; and what was refused with a place kept, so far as those places are trusted. If no
 // places are kept, the demand is twice what the leaf has, so that it gets more step by step.
+// While callers are refused, the line is as long as it was of late: it runs dry now and then, at one node after the other, when they may
+// not wait as long as they would have to.
 func (d *demand) observe(now time.Time, r Rules, e escrow.Demand) {
+	line := 0.0
 	if dt := now.Sub(d.at).Seconds(); !d.at.IsZero() && dt > 0 {
 		window := r.Window.Seconds() / dt
 		follow := func(x *float64, now, then int64, memory time.Duration) {
@@ -71,6 +76,9 @@ func (d *demand) observe(now time.Time, r Rules, e escrow.Demand) {
 		follow(&d.again, e.Again, d.known.Again, doubt)
 		for k := range d.use {
 			follow(&d.use[k], e.Units[k], d.known.Units[k], memory)
+		}
+		if e.Again > d.known.Again || e.Away > d.known.Away {
+			line = d.line * math.Exp(-dt/doubt.Seconds())
 		}
 	}
 	d.at = now
@@ -87,6 +95,8 @@ func (d *demand) observe(now time.Time, r Rules, e escrow.Demand) {
 	if e.Due > 0 || d.away >= float64(e.Call) { // at least one of these callers is there
 		refused = max(refused, (float64(e.Call)-kept)*beats)
 	}
+	d.line = max(line, there)
+	refused = max(refused, (d.line-there)*beats)
 	d.own += refused
 	for k := range d.with {
 		d.with[k] += float64(e.WaitingUnits[k])*(there/max(1, float64(e.Waiting)))*beats +

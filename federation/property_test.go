@@ -663,3 +663,15 @@ func (a *Account) exhausts(level float64, capacity [axes]float64) bool {
 	}
 	return exhausted
 }
+
+// TestObserve_Line: a line that runs dry while callers are refused counts as it was of late, and one whose callers have left does not.
+func TestObserve_Line(t *testing.T) {
+	for refused, want := range map[int64]float64{0: 0, 1: 36} {
+		d := demand{}
+		d.observe(t0, DefaultRules(), escrow.Demand{Waiting: 40, WaitingUnits: escrow.Cost{400}})
+		d.observe(t0.Add(time.Second), DefaultRules(), escrow.Demand{Again: refused, Call: 1, CallUnits: escrow.Cost{10}})
+		if own, tokens := math.Floor(d.own/60), math.Floor(d.with[0]/600); own != want || tokens != want {
+			t.Errorf("after %d calls were refused %.0f calls are asked for, and tokens of %.0f, want %.0f", refused, own, tokens, want)
+		}
+	}
+}
