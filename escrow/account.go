@@ -75,7 +75,7 @@ type told struct {
 	turned, usual int64
 	refunded      [Marks]int64
 	late          int64
-	ask
+	demand        Demand // but what waits
 }
 
 // counts is the node whose demand a leaf's calls are.

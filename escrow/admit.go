@@ -90,13 +90,10 @@ func (p *Pool) Force(now time.Time, c Call, owes bool) Handle {
 // judge decides whether a call that cannot go now queues or is refused, and says in
 // ans how long it would wait, or may.
 func (p *Pool) judge(now time.Time, c *Call, e *entry, ticket int32, ans *Answer) {
-	asTold := false
 	if ticket >= 0 {
-		t := &p.entries[ticket]
-		ans.Wait = max(0, t.promised.Sub(now))
-		asTold = p.asTold(t)
+		ans.Wait = max(0, p.entries[ticket].promised.Sub(now))
 	}
-	if asTold { // it is not sent away again
+	if ticket >= 0 && p.asTold(&p.entries[ticket]) { // it is not sent away again
 		ans.Patience = max(c.MaxWait, p.cfg.TicketWait)
 	} else if c.MaxWait <= 0 || p.tooLong(now, c, e) {
 		ans.Verdict = TooLong

@@ -219,7 +219,8 @@ type Demand struct {
 // Demand reports the demand at a node: of inner nodes without kept places, and only of waiting calls, but of the parents of Joined ones.
 func (p *Pool) Demand(i NodeID) Demand {
 	n := &p.nodes[i]
-	d := Demand{Waiting: n.backlog - n.promised}
+	d := p.toldOf(i).demand
+	d.Waiting = n.backlog - n.promised
 	for t := n.tickets.head; n.inner == nil && t >= 0 && p.micros(p.entries[t].promised) <= p.now+dueBefore; t = p.entries[t].next {
 		if p.now < p.entries[t].told+lateAfter {
 			d.Due += p.entries[t].virtual
@@ -227,13 +228,6 @@ func (p *Pool) Demand(i NodeID) Demand {
 	}
 	d.Waiting += d.Due
 	d.WaitingUnits = n.bookedFor(d.Waiting)
-	a := p.toldOf(i)
-	d.Served = a.served
-	d.Units = a.units
-	d.Again = a.again
-	d.Away = a.away
-	d.Call = a.call
-	d.CallUnits = a.callUnits
 	return d
 }
 
@@ -267,20 +261,14 @@ func (n Node) scaled(ppm int64) Node {
 // ceilDiv is a/b rounded up, for a ≥ 0.
 func ceilDiv(a, b int64) int64 { return (a + b - 1) / b }
 
-// ask counts the demand at a leaf of a shared pool: see Demand.
-type ask struct {
-	served, again, away, call int64
-	units, callUnits          Cost
-}
-
 // letGo notes a call that a leaf is served, in a shared pool.
 func (p *Pool) letGo(e *entry) {
 	if !p.cfg.Shared || e.forced {
 		return
 	}
-	a := p.toldOf(e.leaf)
-	a.served += e.virtual
-	a.units = a.units.plus(e.expected())
+	d := &p.toldOf(e.leaf).demand
+	d.Served += e.virtual
+	d.Units = d.Units.plus(e.expected())
 }
 
 // sentAway notes a call that a leaf is refused, in a shared pool. A caller with a key, or one that comes
@@ -289,13 +277,13 @@ func (p *Pool) sentAway(c *Call, e *entry, ticket int32, kept bool) {
 	if !p.cfg.Shared {
 		return
 	}
-	a := p.toldOf(e.leaf)
-	a.call = e.virtual
-	a.callUnits = e.expected()
+	d := &p.toldOf(e.leaf).demand
+	d.Call = e.virtual
+	d.CallUnits = e.expected()
 	if !kept {
-		a.away += e.virtual
+		d.Away += e.virtual
 	}
 	if ticket < 0 && c.Claim.Key == 0 && c.Claim.Retry != RetryFirst {
-		a.again += e.virtual
+		d.Again += e.virtual
 	}
 }
