@@ -85,6 +85,7 @@ type part struct {
 	kind  Kind // of the files in it
 	types int
 	tool  bool  // it says that the provider runs it
+	plain bool  // its file is text as it is, and not in base64
 	links int64 // addresses
 	// where its files and ids begin
 	files, ids int
@@ -188,7 +189,7 @@ func (m *Measurer) end() {
 		return
 	}
 	kind := p.kind
-	if p.types != 1 {
+	if p.types != 1 || p.plain {
 		kind = Text
 	}
 	m.closePart(&p, kind)

@@ -228,9 +228,9 @@ func TestMeasure_AgreesWithASecondReader(t *testing.T) {
 func anyValue(t *rapid.T, depth int) string {
 	keys := []string{
 		"messages", "input", "content", "output", "type", "item", "response", "tools", "prompt", "plugins", "image_url", "file", "source", "url", "data",
-		"file_data", "file_url", "file_id", "result", "x", `t\u0079pe`, "Content", "extra_body",
+		"file_data", "file_url", "file_id", "result", "x", "type", `t\u0079pe`, "Content", "extra_body",
 	}
-	texts := []string{`"image"`, `"image_url"`, `"file"`, `"function"`, `"web_search"`, `"input_audio"`, `"QUFB"`, `"data:image/png;base64,QUFB"`, `"https://a/b"`, `"a b"`, `"F\u0069le"`, "null", "17"}
+	texts := []string{`"image"`, `"text"`, `"image_url"`, `"file"`, `"function"`, `"web_search"`, `"input_audio"`, `"QUFB"`, `"data:image/png;base64,QUFB"`, `"https://a/b"`, `"a b"`, `"F\u0069le"`, "null", "17"}
 	kind := rapid.IntRange(0, 5).Draw(t, "kind")
 	if depth > 6 || depth > 0 && kind == 0 {
 		return rapid.SampledFrom(texts).Draw(t, "text")
@@ -317,6 +317,7 @@ type readPart struct {
 	kind  Kind // of the files in it
 	types int
 	tool  bool     // it says that the provider runs it
+	plain bool     // its file is text
 	files [][]byte // strings in base64, which are not weighed yet
 	links int64    // addresses
 	ids   []string
@@ -531,6 +532,8 @@ func (s *reread) fileMember(key []byte, first byte, p *readPart) {
 		s.file(key, p)
 	case "file_id":
 		p.ids = append(p.ids, unescaped(s.text()))
+	case "type":
+		p.plain = string(plain(s.text())) == "text" || p.plain
 	default:
 		s.value(nowhere, nil)
 	}
@@ -566,7 +569,7 @@ func (s *reread) close(in place, p *readPart) {
 	switch {
 	case in == inTool && (p.tool || p.types > 1): // of two types servers read different ones
 		s.out.Unseen++
-	case in == inItem && p.types == 1:
+	case in == inItem && p.types == 1 && !p.plain:
 		s.closePart(p, p.kind)
 	case in == inItem:
 		s.closePart(p, Text)

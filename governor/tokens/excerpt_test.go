@@ -62,6 +62,7 @@ func TestExcerptOf(t *testing.T) {
 		{"long", `{"input":"` + strings.Repeat("so many words ", 1000) + `"}`, 480, 700, ""},
 		{"beside a picture", `{"input":[{"content":[` + part + `,{"type":"input_text","text":"` + strings.Repeat("b c ", 1000) + `"},` + part + `]}]}`, 480, 700, "QUFB"},
 		{"a picture in a part of it", `{"input":[{"content":[{"type":"input_image","content":[` + part + `],"image_url":"data:image/png;base64,` + picture + `"}]}]}`, 100, 250, "QUFB"},
+		{"a document that is text", `{"messages":[{"content":[{"type":"document","source":{"data":"` + picture + `","type":"text"}}]}]}`, 480, 700, ""},
 		{"what only looks like a picture", `{"input":[{"content":[{"type":"input_text","image_url":"data:image/png;base64,` + picture + `"},` + part + `]}]}`, 480, 700, ""},
 	} {
 		for range 20 {

@@ -20,6 +20,7 @@ const (
 	roleDataURL      // a file as a data URL
 	roleData         // a file
 	roleFileID       // the id of a file
+	roleSource       // what the object with a file has
 )
 
 // longestName bounds the keys and the types that mean something, with quotes and each letter written as an escape.
@@ -87,6 +88,8 @@ func roleInItem(key []byte) role {
 
 func roleInFile(key []byte) role {
 	switch string(key) {
+	case "type":
+		return roleSource
 	case "url", "file_url", "image_url":
 		return roleAddress
 	case "file_data":
@@ -153,6 +156,8 @@ func (m *Measurer) text(is role, t jsonscan.Token) {
 			p.kind = kindOf[string(kind)]
 			p.tool = !ownTools[string(kind)]
 		}
+	case roleSource:
+		p.plain = p.plain || t.End-t.Start <= longestName && string(m.plain(t)) == "text"
 	case roleFileID:
 		m.ids = append(m.ids, span{t.Start, t.End})
 	default:
