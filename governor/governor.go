@@ -5,8 +5,6 @@ import (
 	"errors"
 	"sync"
 	"time"
-
-	"github.com/llmgov/llmgov/escrow/limits"
 )
 
 // Governor admits calls. It is safe for concurrent use.
@@ -115,26 +113,6 @@ func Refused(l Lease, err error) (Lease, *Refusal) {
 	}
 	rej, _ := errors.AsType[*Refusal](err)
 	return l, rej
-}
-
-// holdCost is the most that a request may take of limits.
-func (w *tokenWeights) holdCost(req *Request) limits.Cost {
-	return limits.Cost{
-		limits.Requests: 1,
-		limits.Tokens:   w.held(req.Input, req.Output),
-		limits.Input:    w.held(req.Input, 0),
-		limits.Output:   w.held(0, req.Output),
-	}
-}
-
-// ownCost is the cost of a usage on limits, those of pools (placement.PoolCost) and tenants alike.
-func (w *tokenWeights) ownCost(u Usage, requests int64) limits.Cost {
-	return limits.Cost{
-		limits.Requests: requests,
-		limits.Tokens:   w.cost(u),
-		limits.Input:    w.cost(Usage{Input: u.Input, CachedInput: u.CachedInput, AudioInput: u.AudioInput}),
-		limits.Output:   w.cost(Usage{Output: u.Output, Reasoning: u.Reasoning, AudioOutput: u.AudioOutput}),
-	}
 }
 
 // Drain stops admission for good: calls that wait are refused, and so is whatever comes later.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/escrow/limits"
 	"github.com/llmgov/llmgov/governor/terms"
 )
 
@@ -134,6 +135,26 @@ func (w *tokenWeights) held(input, output int64) int64 {
 		return w.most(input, output)
 	}
 	return w.most(input, 0) + (output*w.HeldOutput+999)/1000
+}
+
+// holdCost is the most that a request may take of limits.
+func (w *tokenWeights) holdCost(req *Request) limits.Cost {
+	return limits.Cost{
+		limits.Requests: 1,
+		limits.Tokens:   w.held(req.Input, req.Output),
+		limits.Input:    w.held(req.Input, 0),
+		limits.Output:   w.held(0, req.Output),
+	}
+}
+
+// ownCost is the cost of a usage on limits, those of pools (placement.PoolCost) and tenants alike.
+func (w *tokenWeights) ownCost(u Usage, requests int64) limits.Cost {
+	return limits.Cost{
+		limits.Requests: requests,
+		limits.Tokens:   w.cost(u),
+		limits.Input:    w.cost(Usage{Input: u.Input, CachedInput: u.CachedInput, AudioInput: u.AudioInput}),
+		limits.Output:   w.cost(Usage{Output: u.Output, Reasoning: u.Reasoning, AudioOutput: u.AudioOutput}),
+	}
 }
 
 func bounded(n int64) int64 { return terms.Bounded(n) }
