@@ -32,6 +32,8 @@ const EngineGeneric = "generic"
 // EngineKinds are the servers whose metrics can be read, as files name them.
 var EngineKinds = []string{"vllm", "sglang", "tgi", "llamacpp", EngineGeneric}
 
+var engineKinds = words[string]{"a kind of server", EngineKinds}
+
 const (
 	defaultKVCachePPM = 950_000
 	maxKVCachePPM     = 1_000_000
@@ -45,8 +47,8 @@ var metricName = regexp.MustCompile(metricPattern)
 var engineShape = shape[Engine]{
 	Fields: []field[Engine]{
 		{
-			Name: "kind", About: "The server. Of a generic one metrics names what to read.", Kind: strictyaml.WordKind(EngineKinds...),
-			Read: func(v value, e *Engine) { e.Kind = readEngineKind(v) }, Need: "write one of " + strings.Join(EngineKinds, ", "),
+			Name: "kind", About: "The server. Of a generic one metrics names what to read.", Kind: engineKinds.kind(),
+			Read: func(v value, e *Engine) { e.Kind = engineKinds.read(v, strictyaml.Unreadable) }, Need: "write one of " + strings.Join(EngineKinds, ", "),
 		},
 		{
 			Name: "url", About: "Where its metrics are; by default /metrics beside the /v1 of base_url.", Kind: strictyaml.StringKind(`^[hH][tT][tT][pP][sS]?://[^/?#@]+(/[^#]*)?$`),
@@ -108,25 +110,6 @@ func readEngine(v value) Engine {
 		v.Report.At(strictyaml.Child(v.Path, "metrics"), "%s", complaint)
 	}
 	return e
-}
-
-func readEngineKind(v value) string {
-	text, ok := v.Scalar()
-	if !ok {
-		return strictyaml.Unreadable
-	}
-	if complaint := checkEngineKind(text); complaint != "" {
-		v.Problem("%s %s", v.Say(text), complaint)
-		return strictyaml.Unreadable
-	}
-	return text
-}
-
-func checkEngineKind(text string) string {
-	if slices.Contains(EngineKinds, text) {
-		return ""
-	}
-	return "is not a kind of server; " + strictyaml.AdviseWord(text, EngineKinds)
 }
 
 // complain is the mistake in which metrics are named.
@@ -191,9 +174,8 @@ func verifyEngine(r *report, path string, e *Engine) {
 	if *e == (Engine{}) {
 		return
 	}
-	if complaint := checkEngineKind(e.Kind); complaint != "" {
-		r.At(strictyaml.Child(path, "kind"), "%s %s", strictyaml.Show(e.Kind), complaint)
-	} else if complaint := e.complain(); complaint != "" {
+	engineKinds.verify(r, strictyaml.Child(path, "kind"), e.Kind)
+	if complaint := e.complain(); complaint != "" && slices.Contains(EngineKinds, e.Kind) {
 		r.At(strictyaml.Child(path, "metrics"), "%s", complaint)
 	}
 	if complaint := checkMetricsURL(e.URL); complaint != "" && e.URL != "" {

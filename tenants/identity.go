@@ -53,7 +53,7 @@ func (i *Issuer) ByURL() bool { return strings.Contains(i.JWKS, "://") }
 
 // signatures are the algorithms by which tokens may be signed. Those with a secret that both sides have are not among them: whoever could check a
 // token could make one.
-var signatures = []string{"RS256", "RS384", "RS512", "ES256", "ES384", "ES512", "PS256", "PS384", "PS512", "EdDSA"}
+var signatures = words[string]{"a signature by a private key", []string{"RS256", "RS384", "RS512", "ES256", "ES384", "ES512", "PS256", "PS384", "PS512", "EdDSA"}}
 
 // DefaultGroups names the groups of a token, unless Identity.Groups does.
 const DefaultGroups = "{groups}"
@@ -88,7 +88,7 @@ var issuerShape = shape[Issuer]{
 		},
 		{
 			Name: "algorithms", About: "The algorithms of signatures that count. Left out, RS256 and ES256.",
-			Kind: strictyaml.ListOf(strictyaml.WordKind(signatures...), 1, true), Read: readAlgorithms,
+			Kind: strictyaml.ListOf(signatures.kind(), 1, true), Read: func(v value, i *Issuer) { i.Algorithms = signatures.readAll(v) },
 		},
 		strictyaml.DurationField("leeway", "How long after its end a token still counts, because clocks differ.", maxLeeway, func(i *Issuer) *time.Duration { return &i.Leeway }),
 	},
@@ -139,16 +139,6 @@ func readIssuerURL(v value) string {
 		return strictyaml.Unreadable
 	}
 	return text
-}
-
-func readAlgorithms(v value, i *Issuer) {
-	i.Algorithms = v.Texts(func(it value) string {
-		text, ok := it.Scalar()
-		if ok && !slices.Contains(signatures, text) {
-			it.Problem("%s is no signature by a private key; %s", it.Say(text), strictyaml.AdviseWord(text, signatures))
-		}
-		return text
-	})
 }
 
 func readTemplate(v value) string {

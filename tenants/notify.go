@@ -25,6 +25,8 @@ type Webhook struct {
 // NewsKinds are what a Webhook can be told of.
 var NewsKinds = []string{"budget", "starved", "policy", "store", "upstream"}
 
+var newsKinds = words[string]{"a kind of news", NewsKinds}
+
 // FormatSlack is the format that Slack's incoming webhooks expect.
 const FormatSlack = "slack"
 
@@ -42,8 +44,8 @@ var webhookShape = shape[Webhook]{
 			Read: func(v value, w *Webhook) { w.Secret = readHookSecret(v) },
 		},
 		{
-			Name: "on", About: "What it is told of. Left out, everything.", Kind: strictyaml.ListOf(strictyaml.WordKind(NewsKinds...), 1, true),
-			Read: func(v value, w *Webhook) { w.On = readNewsKinds(v) },
+			Name: "on", About: "What it is told of. Left out, everything.", Kind: strictyaml.ListOf(newsKinds.kind(), 1, true),
+			Read: func(v value, w *Webhook) { w.On = newsKinds.readAll(v) },
 		},
 		{
 			Name: "format", About: "slack is the body that Slack's incoming webhooks expect. Left out, it is JSON with all fields.", Kind: strictyaml.WordKind(FormatSlack),
@@ -97,16 +99,6 @@ func parseHookSecret(text string) (string, string) {
 func linkLocal(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return err == nil && (ip.Unmap().IsLinkLocalUnicast() || ip.IsMulticast() || ip.IsUnspecified())
-}
-
-func readNewsKinds(v value) []string {
-	return v.Texts(func(it value) string {
-		text, ok := it.Scalar()
-		if ok && !slices.Contains(NewsKinds, text) {
-			it.Problem("%s is nothing to be told of; %s", it.Say(text), strictyaml.AdviseWord(text, NewsKinds))
-		}
-		return text
-	})
 }
 
 func readNotify(v value, c *configFile) {

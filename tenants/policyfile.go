@@ -89,9 +89,9 @@ var commonFields = slices.Concat(limitFields[draft]("Own %s."), []field[draft]{
 		Kind: func() schema { return strictyaml.OrVariable(schema{"enum": spentStatuses}) }, Read: readSpent, Start: func(*draft) any { return spentStatuses[0] },
 	},
 	{
-		Name: "routes", About: "The groups of routes that it may call.", Kind: strictyaml.ListOf(strictyaml.WordKind(routeNames...), 1, true),
+		Name: "routes", About: "The groups of routes that it may call.", Kind: strictyaml.ListOf(routeNames.kind(), 1, true),
 		Read:  func(v value, t *draft) { t.Routes = readRoutes(v) },
-		Start: func(*draft) any { return []any{routeNames[0], routeNames[1]} },
+		Start: func(*draft) any { return []any{routeNames.list[0], routeNames.list[1]} },
 	},
 	{
 		Name: "service_tiers", About: "The providers' tiers of service that its calls may name in service_tier or speed, such as flex. Others are refused, but for auto, default and standard; with {only: [flex], else: lower} they become the usual one.",

@@ -24,7 +24,7 @@ const (
 	AnyRole Role = "any"
 )
 
-var adminRoles = []string{string(RoleView), string(RoleKeys), string(RoleOperate), string(RoleAdmin)}
+var adminRoles = words[Role]{"a role", []Role{RoleView, RoleKeys, RoleOperate, RoleAdmin}}
 
 // May reports whether a caller of the role may do what another one is needed for.
 func (r Role) May(needed Role) bool {
@@ -70,7 +70,7 @@ var adminRoleShape = shape[AdminRole]{
 		{Name: "name", About: "Who it is, in the audit log.", Kind: strictyaml.NameKind, Read: func(v value, r *AdminRole) { r.Name = v.Named() }, Need: "write it"},
 		{
 			Name: "role", About: "view looks; keys makes and revokes keys of some tenants; operate looks, reloads, drains and overrides limits; admin does all.",
-			Kind: strictyaml.WordKind(adminRoles...), Read: readRole, Need: "write it",
+			Kind: adminRoles.kind(), Read: func(v value, r *AdminRole) { r.Role = adminRoles.read(v, "") }, Need: "write it",
 		},
 		{
 			Name: "token", About: "What it presents. Best \"${NAME}\" or \"file:/run/secrets/name\".", Kind: strictyaml.TextKind(tokenPattern),
@@ -134,14 +134,6 @@ func readText(v value) string {
 		v.Problem("is empty; write it, or remove the key")
 	}
 	return text
-}
-
-func readRole(v value, r *AdminRole) {
-	text, ok := v.Scalar()
-	if ok && !slices.Contains(adminRoles, text) {
-		v.Problem("%s is no role; %s", v.Say(text), strictyaml.AdviseWord(text, adminRoles))
-	}
-	r.Role = Role(text)
 }
 
 func readRoleToken(v value, r *AdminRole) {

@@ -3,8 +3,6 @@ package tenants
 import (
 	"slices"
 	"strings"
-
-	"github.com/llmgov/llmgov/internal/lib/strictyaml"
 )
 
 // Routes is a set of groups of routes, which policies grant by name.
@@ -29,7 +27,7 @@ const (
 	DefaultRoutes = RouteInference | RouteModels
 )
 
-var routeNames = []string{"inference", "models", "responses", "files", "batches", "fine_tuning", "vector_stores", "realtime"}
+var routeNames = words[string]{"a group of routes", []string{"inference", "models", "responses", "files", "batches", "fine_tuning", "vector_stores", "realtime"}}
 
 // Has reports whether all of o are granted.
 func (r Routes) Has(o Routes) bool { return r&o == o }
@@ -37,7 +35,7 @@ func (r Routes) Has(o Routes) bool { return r&o == o }
 // String lists the names.
 func (r Routes) String() string {
 	var names []string
-	for i, name := range routeNames {
+	for i, name := range routeNames.list {
 		if r&(1<<i) != 0 {
 			names = append(names, name)
 		}
@@ -53,27 +51,15 @@ func readRoutes(v value) Routes {
 	}
 	var all Routes
 	for _, it := range list {
-		one := readRoute(it)
-		if one == 0 {
+		i := slices.Index(routeNames.list, routeNames.read(it, ""))
+		switch {
+		case i < 0:
 			v.Report.Refused[v.Path] = true
+		case all.Has(1 << i):
+			it.Problem("%s is listed twice; remove one", Routes(1<<i))
+		default:
+			all |= 1 << i
 		}
-		if one != 0 && all.Has(one) {
-			it.Problem("%s is listed twice; remove one", one)
-		}
-		all |= one
 	}
 	return all
-}
-
-func readRoute(v value) Routes {
-	text, ok := v.Scalar()
-	if !ok {
-		return 0
-	}
-	i := slices.Index(routeNames, text)
-	if i < 0 {
-		v.Problem("%s is not a group of routes; %s", v.Say(text), strictyaml.AdviseWord(text, routeNames))
-		return 0
-	}
-	return 1 << i
 }

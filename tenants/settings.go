@@ -58,7 +58,7 @@ var general = []setting{
 	{"metrics.idle", "How long after its last call a tenant has no series any more.", lasting(time.Minute, maxIdle), func(c *Config) any { return c.Metrics.Idle }},
 	{"admin.listen", "Where operators look. Without a token, on loopback only.", formOf(listenKind, parseListen), func(c *Config) any { return c.Admin.Listen }},
 	{"admin.token", "What callers of the admin side present. Best \"${NAME}\" or \"file:/run/secrets/name\".", tokenForm, func(c *Config) any { return c.Admin.Token }},
-	{"admin.unready_on_store_loss", "When /readyz fails because this gateway is cut off from its store: if another gateway has it (alone), always or never.", formOf(strictyaml.WordKind(unreadyRules...), parseUnready), func(c *Config) any { return c.Admin.UnreadyOnStoreLoss }},
+	{"admin.unready_on_store_loss", "When /readyz fails because this gateway is cut off from its store: if another gateway has it (alone), always or never.", formOf(unreadyRules.kind(), unreadyRules.parse), func(c *Config) any { return c.Admin.UnreadyOnStoreLoss }},
 	{"admission.listen", "Where other gateways and programs reserve before they call a model. Without a token, on loopback only. Left empty, nowhere.", formOf(noListenKind, parseNoListen), func(c *Config) any { return c.Admission.Listen }},
 	{"admission.token", "What callers present that may reserve for any tenant; others present a tenant's key. Best \"${NAME}\" or \"file:/run/secrets/name\".", tokenForm, func(c *Config) any { return c.Admission.Token }},
 	{"admission.tenant", "Where calls of Envoy's external processing name their tenant: \"key\", \"header NAME\" or \"metadata NAMESPACE PATH\". The proxy must set it, and take it from clients.", formOf(strictyaml.TextKind(sourcePattern.String()), parseSource), func(c *Config) any { return c.Admission.Tenant }},
@@ -148,14 +148,7 @@ func parseToken(text string) (string, string) {
 }
 
 // unreadyRules are the values of Admin.UnreadyOnStoreLoss.
-var unreadyRules = []string{UnreadyAlone, UnreadyAlways, UnreadyNever}
-
-func parseUnready(text string) (string, string) {
-	if !slices.Contains(unreadyRules, text) {
-		return "", "is no rule for a lost store; " + strictyaml.AdviseWord(text, unreadyRules)
-	}
-	return text, ""
-}
+var unreadyRules = words[string]{"a rule for a lost store", []string{UnreadyAlone, UnreadyAlways, UnreadyNever}}
 
 func parseSwitch(text string) (bool, string) {
 	if text != "true" && text != "false" {

@@ -148,11 +148,8 @@ var poolUpstreamShape = shape[PoolUpstream]{
 			Name: "name", About: "One of upstreams.", Kind: strictyaml.NameKind,
 			Read: func(v value, u *PoolUpstream) { u.Name = v.Named() }, Need: "write that of an upstream, such as {name: openai, weight: 3}",
 		},
-		{
-			Name: "weight", About: "Its part of the calls, beside the weights of the others. Left out, it is in proportion to its tpm if all upstreams of its order have a tpm and none a weight, else 1.",
-			Kind: strictyaml.WholeKind(1, maxUpstreamWeight),
-			Read: func(v value, u *PoolUpstream) { u.Weight = v.Amount(1, maxUpstreamWeight) },
-		},
+		strictyaml.AmountField("weight", "Its part of the calls, beside the weights of the others. Left out, it is in proportion to its tpm if all upstreams of its order have a tpm and none a weight, else 1.", 1, maxUpstreamWeight,
+			func(u *PoolUpstream) *int64 { return &u.Weight }),
 		strictyaml.AmountField("order", "Which of them come first: those of the lowest order of which one is ready. 0 when left out.", 0, maxOrder,
 			func(u *PoolUpstream) *int64 { return &u.Order }),
 		{

@@ -132,7 +132,6 @@ func (v *verifier) pool(p *Pool) {
 
 func (v *verifier) poolUpstream(path string, u *PoolUpstream) {
 	poolUpstreamShape.Check(v.r, path, u)
-	v.amounts(path, 0, maxUpstreamWeight, amounts{"weight": u.Weight})
 	if len(u.Windows) > 0 {
 		v.r.At(path, "has limits over other times; an upstream has none")
 	}

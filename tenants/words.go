@@ -25,9 +25,14 @@ func (w words[T]) names() []string {
 // kind is the schema of such a value.
 func (w words[T]) kind() kind { return strictyaml.WordKind(w.names()...) }
 
-// complain is the mistake of a text that is none of them.
-func (w words[T]) complain(text string) string {
-	return "is not " + w.one + "; " + strictyaml.AdviseWord(text, w.names())
+// parse is the word that a text is, or the complaint that it is none of them.
+func (w words[T]) parse(text string) (word T, complaint string) {
+	names := w.names()
+	i := slices.Index(names, text)
+	if i < 0 {
+		return word, "is not " + w.one + "; " + strictyaml.AdviseWord(text, names)
+	}
+	return w.list[i], ""
 }
 
 // read reads one of the words; anything else reads as fallback.
@@ -36,11 +41,21 @@ func (w words[T]) read(v value, fallback T) T {
 	if !ok {
 		return fallback
 	}
-	if i := slices.Index(w.names(), text); i >= 0 {
-		return w.list[i]
+	word, complaint := w.parse(text)
+	if complaint != "" {
+		v.Problem("%s %s", v.Say(text), complaint)
+		return fallback
 	}
-	v.Problem("%s %s", v.Say(text), w.complain(text))
-	return fallback
+	return word
+}
+
+// readAll reads a list of the words.
+func (w words[T]) readAll(v value) (list []T) {
+	items, _ := v.Items()
+	for _, it := range items {
+		list = append(list, w.read(it, *new(T)))
+	}
+	return list
 }
 
 // verify reports a word, made in code, that is none of them.
@@ -50,6 +65,7 @@ func (w words[T]) verify(r *report, path string, word T) {
 		if _, named := any(word).(fmt.Stringer); named {
 			text = fmt.Sprintf("%d", any(word)) // it has no name
 		}
-		r.At(path, "%s %s", strictyaml.Show(text), w.complain(text))
+		_, complaint := w.parse(text)
+		r.At(path, "%s %s", strictyaml.Show(text), complaint)
 	}
 }

@@ -102,7 +102,6 @@ func limitField[T any](key, about string, at func(*T) *int64) field[T] {
 	f.Read = func(v value, into *T) {
 		*at(into) = readLimit(v, "0 would be no limit; leave it out, or remove the keys to block")
 	}
-	f.Start = nil
 	return f
 }
 

@@ -6,6 +6,9 @@ import (
 	"github.com/llmgov/llmgov/internal/lib/strictyaml"
 )
 
+// byHand is what is to be done about an entry that lacks a key.
+const byHand = "it was not written by llmgov, so write one or remove the entry"
+
 // The shapes of a key file.
 var (
 	fileShape = strictyaml.Shape[Content]{Fields: []strictyaml.Field[Content]{
@@ -14,16 +17,16 @@ var (
 		{Name: "revoked", Read: readRevoked},
 	}}
 	entryShape = strictyaml.Shape[writtenEntry]{Fields: []strictyaml.Field[writtenEntry]{
-		{Name: "id", Read: func(v strictyaml.Value, k *writtenEntry) { k.id, _ = v.Scalar() }},
-		{Name: "tenant", Read: func(v strictyaml.Value, k *writtenEntry) { k.Tenant = v.Named() }},
-		{Name: "hash", Read: func(v strictyaml.Value, k *writtenEntry) { k.Hash = readHash(v) }},
+		{Name: "id", Read: func(v strictyaml.Value, k *writtenEntry) { k.id, _ = v.Scalar() }, Need: byHand},
+		{Name: "tenant", Read: func(v strictyaml.Value, k *writtenEntry) { k.Tenant = v.Named() }, Need: byHand},
+		{Name: "hash", Read: func(v strictyaml.Value, k *writtenEntry) { k.Hash = readHash(v) }, Need: byHand},
 		{Name: "name", Read: func(v strictyaml.Value, k *writtenEntry) { k.Name = v.Named() }},
-		{Name: "created", Read: func(v strictyaml.Value, k *writtenEntry) { k.Created = readTime(v) }},
+		{Name: "created", Read: func(v strictyaml.Value, k *writtenEntry) { k.Created = readTime(v) }, Need: byHand},
 		{Name: "expires", Read: func(v strictyaml.Value, k *writtenEntry) { k.Expires = readTime(v) }},
 	}}
 	revokedShape = strictyaml.Shape[Revoked]{Fields: []strictyaml.Field[Revoked]{
-		{Name: "hash", Read: func(v strictyaml.Value, k *Revoked) { k.Hash = readHash(v) }},
-		{Name: "at", Read: func(v strictyaml.Value, k *Revoked) { k.At = readTime(v) }},
+		{Name: "hash", Read: func(v strictyaml.Value, k *Revoked) { k.Hash = readHash(v) }, Need: byHand},
+		{Name: "at", Read: func(v strictyaml.Value, k *Revoked) { k.At = readTime(v) }, Need: byHand},
 	}}
 )
 
@@ -57,7 +60,7 @@ func readEntries(v strictyaml.Value, keys *Content) {
 	seen := make(map[Hash]bool, len(list))
 	for _, it := range list {
 		var k writtenEntry
-		if !readEntry(it, entryShape, &k, "id", "tenant", "hash", "created") {
+		if !readEntry(it, entryShape, &k) {
 			continue
 		}
 		if k.id != k.Hash.ID() {
@@ -76,7 +79,7 @@ func readRevoked(v strictyaml.Value, keys *Content) {
 	seen := make(map[Hash]bool, len(list))
 	for _, it := range list {
 		var k Revoked
-		if !readEntry(it, revokedShape, &k, "hash", "at") {
+		if !readEntry(it, revokedShape, &k) {
 			continue
 		}
 		if seen[k.Hash] {
@@ -88,19 +91,10 @@ func readRevoked(v strictyaml.Value, keys *Content) {
 }
 
 // readEntry reads one entry of a list, and answers whether it is well written and has all that it needs.
-func readEntry[T any](v strictyaml.Value, s strictyaml.Shape[T], into *T, needs ...string) bool {
+func readEntry[T any](v strictyaml.Value, s strictyaml.Shape[T], into *T) bool {
 	before := len(v.Report.Problems)
-	list, ok := v.Pairs()
-	if !ok {
-		return false
-	}
-	s.ReadPairs(list, into)
-	for _, key := range needs {
-		if !strictyaml.Has(list, key) {
-			v.Problem("has no %s; it was not written by llmgov, so write one or remove the entry", key)
-		}
-	}
-	return len(v.Report.Problems) == before
+	_, known := s.Read(v, into)
+	return known && len(v.Report.Problems) == before
 }
 
 // readHash reads the hash of a key. No message shows it, because it may be a key itself, by mistake.

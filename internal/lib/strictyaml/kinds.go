@@ -86,12 +86,17 @@ func ListOf(of Kind, least int, distinct bool) Kind {
 	}
 }
 
-// AmountField is a whole number from least to most.
+// AmountField is a whole number from least to most. One that is 0 to start with has no value by default, unless it may be 0.
 func AmountField[T any](key, about string, least, most int64, at func(*T) *int64) Field[T] {
 	return Field[T]{
 		Name: key, About: about, Kind: WholeKind(least, most),
-		Read:  func(v Value, into *T) { *at(into) = v.Amount(least, most) },
-		Start: func(from *T) any { return *at(from) },
+		Read: func(v Value, into *T) { *at(into) = v.Amount(least, most) },
+		Start: func(from *T) any {
+			if n := *at(from); n >= least {
+				return n
+			}
+			return nil
+		},
 		Check: func(from *T) string { return outside(*at(from), least, most, whole) },
 	}
 }

@@ -155,7 +155,9 @@ func (f Field[T]) schema(start *T) Schema {
 		out["description"] = about
 	}
 	if f.Start != nil && start != nil {
-		out["default"] = f.Start(start)
+		if val := f.Start(start); val != nil {
+			out["default"] = val
+		}
 	}
 	return out
 }
