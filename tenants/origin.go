@@ -16,6 +16,9 @@ type places struct {
 	list         []mark
 }
 
+// usualMarks is how many marks most tenants have at most.
+const usualMarks = 8
+
 type mark struct {
 	key       unique.Handle[string] // "" is the tenant itself
 	line, col int32
@@ -34,7 +37,7 @@ func placesOf(file string, found map[string]place) []*places {
 		}
 		p := byName[name]
 		if p == nil {
-			p = &places{tenant: name, file: file}
+			p = &places{tenant: name, file: file, list: make([]mark, 0, usualMarks)}
 			byName[name] = p
 		}
 		p.list = append(p.list, mark{unique.Make(key), int32(at.Line), int32(at.Col)})

@@ -83,6 +83,7 @@ func (v Value) Pairs() (list []Pair, ok bool) {
 		v.Problem("is a %s; write a mapping %s", kindName(v.node), v.mappingOf())
 		return nil, false
 	}
+	list = make([]Pair, 0, len(v.node.Content)/2)
 	for i := 0; i+1 < len(v.node.Content); i += 2 {
 		list = append(list, v.pair(v.node.Content[i], v.node.Content[i+1]))
 	}
@@ -123,6 +124,7 @@ func (v Value) Items() (list []Value, ok bool) {
 		v.Problem("is a %s; write a list ([a, b])", kindName(v.node))
 		return nil, false
 	}
+	list = make([]Value, 0, len(v.node.Content))
 	for i, n := range v.node.Content {
 		it := Value{v.Report, v.doc, n, Item(v.Path, i)}
 		v.Report.found(it.Path, v.doc.place(n), v.doc.typed, n)

@@ -22,6 +22,7 @@ func Governor(snap *tenants.Snapshot) governor.Config {
 	}
 	list := snap.Tenants()
 	callable := snap.Callable()
+	cfg.Tenants = make([]governor.Tenant, 0, len(list))
 	for i := range list {
 		t := tenant(&list[i])
 		t.NoCalls = !callable[i] // a tenant without a key is there for its teams
