@@ -362,21 +362,13 @@ func (s *Snapshot) SamePolicy(o *Snapshot) bool {
 	return s.hash == o.hash && bytes.Equal(encode(s.laid.list), encode(o.laid.list))
 }
 
-// OverrideOf is the override of a tenant, team or member itself, by the name of Canonical; nil if there is none.
-func (s *Snapshot) OverrideOf(name string) *Override {
+// overridden is where an override has a limit of a tenant, team or member from, by the name of Canonical; "" if none has.
+func (s *Snapshot) overridden(name, key string) string {
 	i, found := slices.BinarySearchFunc(s.laid.list, name, func(o Override, name string) int { return strings.Compare(o.Tenant, name) })
 	if !found {
-		return nil
-	}
-	return &s.laid.list[i]
-}
-
-// overridden is where an override has a limit of a tenant, team or member from; "" if none has.
-func (s *Snapshot) overridden(name, key string) string {
-	o := s.OverrideOf(name)
-	if o == nil {
 		return ""
 	}
+	o := &s.laid.list[i]
 	has := key == "weight" && o.Weight != nil || o.Budgets != nil && key == "budgets"
 	for k, amount := range o.amounts() {
 		has = has || k.Key() == key && amount > 0

@@ -325,9 +325,7 @@ type kept struct {
 	err error
 }
 
-func (k *kept) List() []tenants.Override { return k.set.Overrides }
-
-func (k *kept) Tenants() []tenants.RuntimeTenant { return k.set.Tenants }
+func (k *kept) InForce() tenants.AtRuntime { return k.set }
 
 func (k *kept) Change(_ context.Context, edit func(*tenants.AtRuntime) error) error {
 	if k.err != nil {

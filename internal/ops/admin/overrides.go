@@ -25,10 +25,8 @@ import (
 
 // Overrides keeps what operators set at run time.
 type Overrides interface {
-	// List returns the overrides that have not ended.
-	List() []tenants.Override
-	// Tenants are those in place of tenants of the files.
-	Tenants() []tenants.RuntimeTenant
+	// InForce is what is set and has not ended.
+	InForce() tenants.AtRuntime
 	// Change puts in force, here and at all gateways, what edit makes of what has not ended. It may call edit again, if others
 	// change it at the same time. The error is that of edit, ErrStore, ErrNoFiles, tenants.Problems, or why all stays as it is.
 	Change(ctx context.Context, edit func(*tenants.AtRuntime) error) error
@@ -42,12 +40,12 @@ const mostWhy = 256
 
 // listOverrides answers GET /api/v1/overrides.
 func (a *API) listOverrides(w http.ResponseWriter, _ *http.Request) {
-	respond(w, adminapi.OverrideList{Overrides: listed(a.Overrides.List())})
+	respond(w, adminapi.OverrideList{Overrides: listed(a.Overrides.InForce().Overrides)})
 }
 
 // showOverride answers GET /api/v1/overrides/{tenant}.
 func (a *API) showOverride(w http.ResponseWriter, r *http.Request) error {
-	list := a.Overrides.List()
+	list := a.Overrides.InForce().Overrides
 	at := overrides.find(a, list, r.PathValue("tenant"))
 	if at < 0 {
 		return &adminapi.Fault{Status: http.StatusNotFound, Code: "override_not_found", Message: "There is no override of " + strconv.Quote(text.Brief(r.PathValue("tenant"))) + ". GET /api/v1/overrides lists all."}

@@ -25,7 +25,7 @@ var runtimeTenants = atRuntime[tenants.RuntimeTenant]{
 // showTenant answers GET /api/v1/tenants/{name}.
 func (a *API) showTenant(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("name")
-	list := a.Overrides.Tenants()
+	list := a.Overrides.InForce().Tenants
 	if at := runtimeTenants.find(a, list, name); at >= 0 {
 		a.respondTenant(w, http.StatusOK, list[at])
 		return nil

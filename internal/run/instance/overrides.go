@@ -269,18 +269,11 @@ func (o *overrides) overlay(now time.Time) error {
 	return nil
 }
 
-// List implements admin.Overrides.
-func (o *overrides) List() []tenants.Override {
+// InForce implements admin.Overrides.
+func (o *overrides) InForce() tenants.AtRuntime {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.live
-}
-
-// Tenants implements admin.Overrides.
-func (o *overrides) Tenants() []tenants.RuntimeTenant {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.said.Tenants
+	return tenants.AtRuntime{Overrides: o.live, Tenants: o.said.Tenants}
 }
 
 // Change implements admin.Overrides.

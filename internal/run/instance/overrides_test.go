@@ -159,7 +159,7 @@ func TestOverrides_Alone(t *testing.T) {
 	n := newNode(t, nil, dir)
 	testkit.OK(t, n.set("acme", 5, nil))
 	again := newNode(t, nil, dir)
-	if again.inForce != "acme 5;" || len(again.List()) != 1 {
+	if again.inForce != "acme 5;" || len(again.InForce().Overrides) != 1 {
 		t.Errorf("after a restart: %q", again.inForce)
 	}
 	n.file = dir + "/none/overrides.json"
@@ -172,12 +172,12 @@ func TestOverrides_Alone(t *testing.T) {
 		t.Errorf("what could not be kept at once is never: %q", later.inForce)
 	}
 	wrong := errors.New("no")
-	if err := n.Change(t.Context(), func(*tenants.AtRuntime) error { return wrong }); err != wrong || len(n.List()) != 2 {
-		t.Errorf("a change that is none: %v, %v", err, n.List())
+	if err := n.Change(t.Context(), func(*tenants.AtRuntime) error { return wrong }); err != wrong || len(n.InForce().Overrides) != 2 {
+		t.Errorf("a change that is none: %v, %v", err, n.InForce().Overrides)
 	}
 	n.refuses = wrong
-	if err := n.set("carol", 7, nil); err == nil || strings.Contains(n.inForce, "carol") || len(n.List()) != 2 {
-		t.Errorf("what cannot be in force: %v, %v", err, n.List())
+	if err := n.set("carol", 7, nil); err == nil || strings.Contains(n.inForce, "carol") || len(n.InForce().Overrides) != 2 {
+		t.Errorf("what cannot be in force: %v, %v", err, n.InForce().Overrides)
 	}
 }
 
