@@ -140,8 +140,15 @@ func (c *compiler) keys(t *Tenant, path string, owners map[KeyHash]keyAt) {
 	if len(t.Keys) == 0 && !c.cfg.keyless() && !c.parent[t.Index] && !c.written(strictyaml.Child(path, "keys")) && !c.written(strictyaml.Child(path, "teams")) {
 		c.r.At(path, "has no keys, so nobody could use it; write keys: [sha256:…], made with llmgov keys new, or keys: [] if they are made at run time")
 	}
+	at := func(i int) string { return strictyaml.Item(strictyaml.Child(path, "keys"), i) }
+	named := map[string]int{}
 	for i, key := range t.Keys {
-		c.keyName(t, path, i)
+		if first, taken := named[key.Name]; taken {
+			c.r.At(strictyaml.Child(at(i), "name"), "%s also names the key at %s; give each its own",
+				strictyaml.Show(key.Name), c.r.Place(at(first)).Or("an earlier place of the list"))
+		} else if key.Name != "" && key.Name != strictyaml.Unreadable {
+			named[key.Name] = i
+		}
 		if key.Hash == (KeyHash{}) {
 			continue // refused already
 		}
@@ -152,24 +159,10 @@ func (c *compiler) keys(t *Tenant, path string, owners map[KeyHash]keyAt) {
 		}
 		owner := &c.tenants[first.tenant]
 		where := c.r.Place(strictyaml.Item(strictyaml.Child(owner.path(), "keys"), slices.IndexFunc(owner.Keys, func(k Key) bool { return k.Hash == key.Hash }))).Or("its list")
-		at := strictyaml.Item(strictyaml.Child(path, "keys"), i)
 		if owner == t {
-			c.r.At(at, "%s… is listed twice; the other is at %s, remove one", key.Hash.String()[:15], where)
+			c.r.At(at(i), "%s… is listed twice; the other is at %s, remove one", key.Hash.String()[:15], where)
 			continue
 		}
-		c.r.At(at, "%s… is also a key of tenant %s at %s; give each its own", key.Hash.String()[:15], strictyaml.Show(owner.Name), where)
-	}
-}
-
-// keyName checks that no earlier key of t has the name of its i-th.
-func (c *compiler) keyName(t *Tenant, path string, i int) {
-	name := t.Keys[i].Name
-	if name == "" || name == strictyaml.Unreadable {
-		return
-	}
-	list := strictyaml.Child(path, "keys")
-	if first := slices.IndexFunc(t.Keys[:i], func(k Key) bool { return k.Name == name }); first >= 0 {
-		c.r.At(strictyaml.Child(strictyaml.Item(list, i), "name"), "%s also names the key at %s; give each its own",
-			strictyaml.Show(name), c.r.Place(strictyaml.Item(list, first)).Or("an earlier place of the list"))
+		c.r.At(at(i), "%s… is also a key of tenant %s at %s; give each its own", key.Hash.String()[:15], strictyaml.Show(owner.Name), where)
 	}
 }
