@@ -150,6 +150,9 @@ func (s *Snapshot) PoolLimits(p *Pool) []Limit {
 		l.amount(k.Key(), *p.Amount(k))
 		if k < terms.Concurrency && p.Ranges[k].Max > 0 {
 			l.amount(strictyaml.Child(k.Key(), "max"), p.Ranges[k].Max)
+			if law := p.Ranges[k].Adaptive; law != "" {
+				l.add(k.Key()+".adaptive", law, l.from(strictyaml.Child(k.Key(), "adaptive")))
+			}
 		}
 	}
 	if p.Ramp > 0 {

@@ -39,7 +39,7 @@ pools:
       - {requests: 8, per: day}
   side:
     models: [s]
-    rpm: 1
+    rpm: {min: 1, max: 3, adaptive: throttles}
     concurrency: {max: 4, soft_cap: 0.5}
 default_pool: main
 `,
@@ -85,7 +85,9 @@ headroom 0.01
 accounting admit_max 
 budgets[0] 7 tokens per hour llmgov.yaml:11:9
 budgets[1] 8 requests per day llmgov.yaml:12:9
-rpm 1 llmgov.yaml:15:10
+rpm 1 llmgov.yaml:15:5
+rpm.max 3 llmgov.yaml:15:24
+rpm.adaptive throttles llmgov.yaml:15:37
 concurrency 4 llmgov.yaml:16:5
 soft_cap 0.5 llmgov.yaml:16:37
 headroom 0.01 
