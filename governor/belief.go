@@ -41,7 +41,7 @@ func (t *belief) cost(c limits.Cost) limits.Cost {
 	if t.by == "" {
 		return c
 	}
-	for k := limits.Tokens; k <= limits.Output; k++ {
+	for k := limits.Tokens; int(k) < limits.Kinds; k++ {
 		c[k] = min(t.tokens(c[k]), t.each[k])
 	}
 	return c

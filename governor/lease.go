@@ -179,7 +179,7 @@ func (l *Lease) took(u Usage, requests int64) limits.Cost {
 		return cost
 	}
 	before := w.holdCost(&Request{Input: l.before.Input, Output: l.before.Output})
-	for k := limits.Tokens; k <= limits.Output; k++ {
+	for k := limits.Tokens; int(k) < limits.Kinds; k++ {
 		cost[k] = max(0, cost[k]-before[k])
 	}
 	return cost
