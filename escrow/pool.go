@@ -235,5 +235,6 @@ func (c *Config) BurstOf(k Axis) int64 {
 	if c.Even && k == Requests {
 		return 1
 	}
-	return max(1, muldiv.Ceil(c.Minute()[k], int64(max(c.Burst, time.Second)/time.Microsecond), windowMicros))
+	limit := c.Minute()[k]
+	return max(min(limit, 1), limit/int64(Window/time.Second), muldiv.Ceil(limit, int64(c.Burst/time.Microsecond), windowMicros))
 }
