@@ -22,9 +22,10 @@ type table struct {
 	at     time.Time // when it was made
 	recall *recall   // with which its tenants' limits begin
 
-	pools   map[string]*poolView
-	tenants map[string]*tenantView
-	inOrder struct {
+	recorded bool // by a timeline
+	pools    map[string]*poolView
+	tenants  map[string]*tenantView
+	inOrder  struct {
 		pools   []*poolView
 		tenants []*tenantView
 	}
@@ -167,7 +168,7 @@ func (g *Governor) tenantChanges() *changes {
 // newTable finds or makes the pools and tenants of a configuration. Those of a known name keep
 // their state.
 func (g *Governor) newTable(now time.Time, cfg Config) *table {
-	tb := &table{number: 1, zone: g.zone, at: now, pools: map[string]*poolView{}, tenants: make(map[string]*tenantView, len(cfg.Tenants))}
+	tb := &table{number: 1, zone: g.zone, at: now, recorded: g.recorded, pools: map[string]*poolView{}, tenants: make(map[string]*tenantView, len(cfg.Tenants))}
 	if before := g.table; before != nil { // only an Apply changes it
 		tb.number = before.number + 1
 	}
@@ -302,9 +303,12 @@ func (v *tenantView) own(now time.Time, pool string) (over, in *ownLimits) {
 	return v.over, v.ownIn(pool)
 }
 
-// seen is own for those who only look, for whom it makes no limits: they begin with the first call.
+// seen is own for those who only look. Where calls are recorded it makes no limits: they would begin at another time when these are decided again.
 func (v *tenantView) seen(now time.Time, pool string) (over, in *ownLimits) {
-	return v.asMade(now).own(now, pool)
+	if v.table.recorded {
+		v = v.asMade(now)
+	}
+	return v.own(now, pool)
 }
 
 // asMade is the tenant with its limits as they would be made by a call now, if they are not.
