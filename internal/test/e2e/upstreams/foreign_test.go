@@ -189,7 +189,7 @@ func TestForeign_Fleet(t *testing.T) {
 			first := provisioned.Mock.Stats()
 			spare := onDemand.Mock.Stats()
 			t.Logf("%d of 30,000 and %d of 120,000 were used", first.WindowTokensPeak, spare.WindowTokensPeak)
-			if first.WindowTokensPeak < 28_500 || first.Refused+spare.Refused > 0 || spare.Admitted == 0 {
+			if first.WindowTokensPeak < 28_000 || first.Refused+spare.Refused > 0 || spare.Admitted == 0 {
 				t.Errorf("used are %+v and %+v", first, spare)
 			}
 		})
@@ -369,13 +369,14 @@ func TestAzurePace(t *testing.T) {
 		{1, mock.Azure, 1, .05},
 		{3, mock.Azure, 1, .05},
 		{1, mock.AzureSecond, 10, .05},
-		{3, mock.AzureSecond, 120, .05}, // each may hand out what the others do in the same second
-	} {
+		{3, mock.AzureSecond, 150, .3}, // each may hand out in a second what the others do
+	}[:testkit.Rounds(3, 4)] {
 		testkit.Virtual(t, fmt.Sprint(c.gateways, " ", c.minute), func(t *testing.T) {
 			a := newAccount(t, 300_000, c.gateways, c.minute, tenants.HeedLower, onePool, func(p *tenants.Pool) { p.HeadroomPPM = 10_000 })
 			time.Sleep(3700 * time.Millisecond) // in the middle of a window
 			const crowds = 5
-			var served, callers = 0, sync.WaitGroup{}
+			served := 0
+			var callers sync.WaitGroup
 			for range crowds {
 				end := time.Now().Add(30 * time.Second)
 				ctx, stop := context.WithDeadline(t.Context(), end)
