@@ -36,7 +36,7 @@ func (g *Governor) acquire(ctx context.Context, req *Request) (Lease, *Refusal) 
 		if g.recorded {
 			return p.lease, p.rej
 		}
-		g.lock()
+		p.now = g.lock() // it has waited until now, however late it was woken
 		return p.end()
 	}
 	return c.end()

@@ -36,8 +36,8 @@ type SharedCall struct {
 	spend  Spend
 	limits []*SharedLimits
 
-	answer waiter    // for the decision
-	most   time.Time // until when calls that asked before it may extend its wait
+	heard waiter    // for the decision
+	most  time.Time // until when calls that asked before it may extend its wait
 
 	state consulted
 	since time.Time // since when it is its turn: when it asked, or the calls before it were last answered
@@ -79,8 +79,9 @@ func (c *call) consult(s Spend, most time.Time) *SharedCall {
 
 // Next says that calls that had asked before this one have just been answered.
 func (c *SharedCall) Next(now time.Time) {
-	c.g.lock()
+	c.g.mu.Lock()
 	defer c.g.unlock()
+	defer c.g.line.begin() // after the answer, which came in time if only this process is late
 	c.since = earlier(now, c.most)
 }
 
@@ -140,8 +141,9 @@ func (k *link) takes(cost limits.Cost, s *Spend) (list []Take) {
 // Let books the call against all its limits, which have let it in with the given costs: Takes, with the
 // Amounts that it may take. It reports whether somebody still waits for it.
 func (c *SharedCall) Let(now time.Time, given []Take) bool {
-	c.g.lock()
+	c.g.mu.Lock()
 	defer c.g.unlock()
+	defer c.g.line.begin() // as in Next
 	return c.let(now, given)
 }
 
@@ -170,8 +172,9 @@ func (c *SharedCall) amountOf(a *account) int64 {
 // how long until there is some. Put the answer in force in its limits first, because the refusal is
 // explained by the usage of others.
 func (c *SharedCall) Refuse(lacks *Take, wait time.Duration) {
-	c.g.lock()
+	c.g.mu.Lock()
 	defer c.g.unlock()
+	defer c.g.line.begin() // as in Next
 	if c.state == asking {
 		c.lacks = lacks
 		c.wait = wait
@@ -181,8 +184,9 @@ func (c *SharedCall) Refuse(lacks *Take, wait time.Duration) {
 
 // Lose says that nobody answered.
 func (c *SharedCall) Lose() {
-	c.g.lock()
+	c.g.mu.Lock()
 	defer c.g.unlock()
+	defer c.g.line.begin() // as in Next
 	if c.state == asking {
 		c.decide(lost)
 	}
@@ -190,5 +194,5 @@ func (c *SharedCall) Lose() {
 
 func (c *SharedCall) decide(state consulted) {
 	c.state = state
-	c.answer.wake()
+	c.heard.wake()
 }

@@ -88,6 +88,7 @@ func (c *call) lackShare(rej *Refusal) progress {
 // hearGrant begins anew once a grant has come.
 func (c *call) hearGrant(why cause) progress {
 	if why != woken {
+		because(c.rej, why)
 		return decided
 	}
 	c.rej = nil

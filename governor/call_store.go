@@ -61,7 +61,7 @@ func (c *call) hearStore(why cause) progress {
 		case !c.now.Before(turn):
 			asked.state = lost
 		default:
-			return c.await(listening, &asked.answer, turn)
+			return c.await(listening, &asked.heard, turn)
 		}
 	}
 	c.pool.noteAnswered(c.now, asked)

@@ -10,7 +10,7 @@ import (
 // An event that happens under the governor's lock is queued under it. It is delivered as soon as the lock is free:
 // by the goroutine that queued it, or by one that delivers before. A goroutine that queues an event
 // does not go on until it is delivered, so the queue is never longer than there are goroutines in
-// the governor, and nothing is lost. On a timeline an instant is delivered as a whole, after it.
+// the governor, and nothing is lost. An instant is delivered as a whole, after it.
 type eventQueue struct {
 	observer Observer // nil = nobody listens
 

@@ -124,9 +124,7 @@ func (g *Governor) Drain() {
 		return
 	}
 	close(g.drained)
-	for _, p := range g.line.inOrder() {
-		p.wake()
-	}
+	g.line.wake(nil)
 	g.queueDetail(Event{Kind: EventDrained})
 }
 

@@ -112,3 +112,50 @@ func TestLock_APanicKeepsIt(t *testing.T) {
 		}
 	}
 }
+
+// One thing that wakes very many calls lets others have the lock between them.
+func TestLock_ManyWokenCalls(t *testing.T) {
+	clock := &late{now: time.Unix(1_000_000, 0)}
+	g := must(t, Config{
+		Pools: []Pool{{Name: "p", Concurrency: 1, MaxQueue: 1000}}, Tenants: []Tenant{{Name: "a", Weight: 1, MaxWait: time.Hour}}, Clock: clock,
+	})
+	admitted(t, g, demand("a", 1))
+	refused := 0
+	for range 3 * stride {
+		g.Ask(demand("a", 1), func(Lease, *Refusal) { refused++ })
+	}
+	g.Drain()
+	for holds := 1; holds <= 3; holds++ {
+		if refused != holds*stride {
+			t.Errorf("in %d holds of the lock %d calls of %d were decided", holds, refused, 3*stride)
+		}
+		g.Touch()
+	}
+}
+
+// An answer of the store that comes in time counts, even if this process gets to it after the call's time.
+func TestLock_AnswersBeforeWhatIsDue(t *testing.T) {
+	clock := &late{now: time.Unix(1_000_000, 0)}
+	g := must(t, Config{
+		Pools:   []Pool{{Name: "p", Concurrency: 9, TenantLimits: LimitsStrict}},
+		Tenants: []Tenant{{Name: "a", Weight: 1, RPM: 10}}, Clock: clock, SharedLimits: true,
+	})
+	for what, answer := range map[string]func(*SharedCall){
+		"admitted": func(c *SharedCall) { c.Let(clock.now, nil) },
+		"requests": func(c *SharedCall) { c.Refuse(nil, time.Minute) },
+	} {
+		came := ""
+		g.Ask(demand("a", 1), func(_ Lease, rej *Refusal) {
+			came = "admitted"
+			if rej != nil {
+				came = rej.Reason.String()
+			}
+		})
+		asked := g.SharedCalls()[0]
+		clock.now = clock.now.Add(2 * askWait)
+		answer(asked)
+		if came != what {
+			t.Errorf("a call that is answered late is %q, want %q", came, what)
+		}
+	}
+}

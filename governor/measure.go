@@ -129,8 +129,23 @@ func (g *Governor) measurePool(p *pool, now time.Time) {
 	view := m.view
 	s := p.sample(now, m.scratch[:0])
 	p.mark(now)
-	quiet := false
-	g.aside(func() { quiet = m.step(now, view, &s) })
+	if g.recorded {
+		m.measured(&s, m.step(now, view, &s))
+		return
+	}
+	g.line.clock.AfterFunc(0, func() { g.evaluate(m, now, view, &s) }) // apart from a call that came by, which neither pays for it nor waits
+}
+
+// evaluate is the rest of a measurement, without the lock as far as it takes long.
+func (g *Governor) evaluate(m *measure, now time.Time, view *treeView, s *fairness.Sample) {
+	quiet := m.step(now, view, s)
+	g.lock()
+	defer g.unlock()
+	m.measured(s, quiet)
+}
+
+// measured ends a measurement, and says whether there is another one.
+func (m *measure) measured(s *fairness.Sample, quiet bool) {
 	m.scratch = s.Leaves
 	m.running = m.stirred || !quiet
 	if m.running {

@@ -20,13 +20,8 @@ type outage struct {
 func (g *Governor) noteOutage(p *pool, now time.Time) {
 	was := p.outage.on
 	p.outage.on = p.lostAll(now)
-	if was || !p.outage.on {
-		return
-	}
-	for _, c := range g.line.inOrder() {
-		if c.pool.pool == p {
-			c.wake()
-		}
+	if p.outage.on && !was {
+		g.line.wake(p)
 	}
 }
 

@@ -22,7 +22,7 @@ type table struct {
 	at     time.Time // when it was made
 	recall *recall   // with which its tenants' limits begin
 
-	recorded bool // by a timeline
+	recorded bool // what is decided follows from what is told
 	pools    map[string]*poolView
 	tenants  map[string]*tenantView
 	inOrder  struct {

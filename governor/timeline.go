@@ -74,14 +74,16 @@ func (t *timeline) liveUntil(end time.Time) {
 	}
 }
 
-// follow runs woken calls, and timers that are due at once, until there are none.
+// follow has woken calls go on, and does what is due at once, until there is nothing. Where no instant has to be whole, it stops after a
+// stride of calls, so that others get the lock between very many that are woken by one thing.
 func (t *timeline) follow() {
-	for {
+	for n := 0; t.exact || n < stride; {
 		switch {
 		case len(t.ready) > 0:
 			p := t.ready[0]
 			t.ready = t.ready[1:]
 			p.resume()
+			n++
 		case len(t.agenda) > 0 && !t.agenda[0].at.After(t.now):
 			heap.Pop(&t.agenda).(*entry).f()
 		default:
@@ -91,16 +93,19 @@ func (t *timeline) follow() {
 	}
 }
 
-// arm sets the alarm for the first entry of the agenda.
+// arm sets the alarm for the first entry of the agenda, or for now if calls are left that can go on.
 func (t *timeline) arm() {
-	if len(t.agenda) == 0 {
+	if len(t.agenda) == 0 && len(t.ready) == 0 {
 		if t.alarm != nil && !t.armed.IsZero() {
 			t.alarm.Stop()
 			t.armed = time.Time{}
 		}
 		return
 	}
-	at := t.agenda[0].at
+	at := t.now
+	if len(t.ready) == 0 {
+		at = t.agenda[0].at
+	}
 	if at.Equal(t.armed) {
 		return
 	}

@@ -129,8 +129,8 @@ func (p *parked) resume() {
 	p.on.by = nil
 	delete(p.line.parked, p)
 	p.now = p.line.now
-	why, _ := p.look()
-	if !p.goOn(why) {
+	why, over := p.look()
+	if !over || !p.goOn(why) {
 		p.wait()
 		return
 	}
@@ -144,7 +144,14 @@ func (p *parked) resume() {
 	close(p.decided)
 }
 
-// inOrder are the calls that wait, as they came.
-func (t *timeline) inOrder() []*parked {
-	return slices.SortedFunc(maps.Keys(t.parked), func(a, b *parked) int { return cmp.Compare(a.number, b.number) })
+// wake has all calls go on that wait and are of a pool, or of any if that is nil, as they came.
+func (t *timeline) wake(of *pool) {
+	list := slices.Collect(maps.Keys(t.parked))
+	if of != nil {
+		list = slices.DeleteFunc(list, func(p *parked) bool { return p.pool.pool != of })
+	}
+	slices.SortFunc(list, func(a, b *parked) int { return cmp.Compare(a.number, b.number) })
+	for _, p := range list {
+		p.wake()
+	}
 }

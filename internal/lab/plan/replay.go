@@ -93,7 +93,7 @@ func (r *Run) Replay(p Policy) ([]Result, error) {
 		return nil, err
 	}
 	clear(v.byCall)
-	v.gov.Drain() // calls that wait still are coroutines
+	v.gov.Drain() // calls still wait
 	return v.results, nil
 }
 

@@ -252,8 +252,8 @@ func (c *code) breaches() (list []string) {
 }
 
 // known are the functions that are called under the lock though others made them, as their documentation says, or though they are in a field:
-// coroutines and timers on a timeline.
-var known = map[string]bool{"func done": true, "func sign": true, "func resume": true, "func wait": true, "func f": true}
+// timers on the timeline.
+var known = map[string]bool{"func done": true, "func sign": true, "func f": true}
 
 // unlocked are the exported methods of what leads to a governor that take no lock.
 func (c *code) unlocked() (list []string) {
@@ -327,7 +327,7 @@ func (c *code) calls(n ast.Node, yield func(x ast.Node, fn *types.Func, name str
 			}
 		case *ast.CallExpr:
 			name := c.nameOf(x)
-			if name == "aside" || name == "after" || name == "breathe" || name == "blink" || name == "AfterFunc" {
+			if name == "aside" || name == "after" || name == "breathe" || name == "blink" || strings.HasSuffix(name, "AfterFunc") {
 				return false
 			}
 			yield(x, c.funcOf(x.Fun), name)
