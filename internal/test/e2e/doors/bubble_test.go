@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	aiv3 "github.com/envoyproxy/go-control-plane/envoy/data/ai/v3"
@@ -189,7 +190,7 @@ func (b *bubble) trusted() context.Context {
 }
 
 func (b *bubble) reservations(token string) *jsonDoor {
-	way := &http.Transport{DialContext: b.listen().Dial, MaxIdleConnsPerHost: 100}
+	way := &http.Transport{DialContext: b.listen().Dial, MaxIdleConnsPerHost: 100, IdleConnTimeout: 30 * time.Second} // before the server closes any
 	b.Cleanup(way.CloseIdleConnections)
 	return &jsonDoor{base: "http://llmgov:9091/v1/reservations", token: token, http: &http.Client{Transport: way}}
 }
