@@ -210,7 +210,9 @@ func (e *Estimator) Unreported(now time.Time, name string, s Size, text Sample) 
 		}
 		has := cmp.Or(l.value.Load(), untaught)
 		if Kind(k) == s.mostly() && sample > has {
-			l.recallLocked(now, has, maxRatio) // or the first of all would set it
+			if l.sank.IsZero() { // or the first of all would set it
+				l.recallLocked(now, has, maxRatio)
+			}
 			l.learnLocked(now, sample, min(text.Weight, weight), e.evenly)
 		}
 	}
