@@ -20,20 +20,38 @@ const (
 
 // ExcerptOf takes an excerpt of a body from places that its sender cannot know, or all of a short one. Own is the body's size.
 func ExcerptOf(body []byte, own Size) Excerpt {
+	texts := []span{{0, len(body)}}
 	if own[Image]+own[Sound]+own[Document] > 0 {
-		body = textOf(body)
+		texts = textsOf(body)
+	}
+	length := 0
+	for _, text := range texts {
+		length += text.end - text.start
 	}
 	out := append(make(Excerpt, 0, (excerptParts+1)*partSize), '"')
-	if len(body) <= excerptParts*partSize {
-		out = appendPart(out, body, 0, len(body))
+	if length <= excerptParts*partSize {
+		out = appendTexts(out, body, texts, 0, length)
 	} else {
 		for i := range excerptParts {
-			from := i * len(body) / excerptParts
-			from += rand.IntN((i+1)*len(body)/excerptParts - from - partSize + 1)
-			out = appendPart(out, body, from, from+partSize)
+			from := i * length / excerptParts
+			from += rand.IntN((i+1)*length/excerptParts - from - partSize + 1)
+			out = appendTexts(out, body, texts, from, from+partSize)
 		}
 	}
 	return append(out, '"')
+}
+
+// appendTexts appends a part of some texts of a body, by indices as if these stood one behind the other.
+func appendTexts(out Excerpt, body []byte, texts []span, from, to int) Excerpt {
+	for _, at := range texts {
+		text := body[at.start:at.end]
+		if from < len(text) && to > 0 {
+			out = appendPart(out, text, max(from, 0), min(to, len(text)))
+		}
+		from -= len(text)
+		to -= len(text)
+	}
+	return out
 }
 
 // Weight is what the excerpt weighs.
@@ -86,15 +104,15 @@ func isSecondHalf(text []byte) bool {
 	return len(text) >= longestEscape && text[1] == 'u' && text[2]|' ' == 'd' && (text[3]|' ' >= 'c' && text[3]|' ' <= 'f')
 }
 
-// textOf is a body without its files.
-func textOf(body []byte) (text []byte) {
+// textsOf are the parts of a body between its files.
+func textsOf(body []byte) []span {
 	var m Measurer
 	m.measure(body)
 	slices.SortFunc(m.apart, func(x, y span) int { return cmp.Compare(x.start, y.start) })
 	at := 0
-	for _, file := range m.apart {
-		text = append(text, body[at:file.start]...)
+	for i, file := range m.apart {
+		m.apart[i] = span{at, file.start}
 		at = file.end
 	}
-	return append(text, body[at:]...)
+	return append(m.apart, span{at, len(body)})
 }

@@ -62,6 +62,8 @@ func TestExcerptOf(t *testing.T) {
 		{"long", `{"input":"` + strings.Repeat("so many words ", 1000) + `"}`, 480, 700, ""},
 		{"beside a picture", `{"input":[{"content":[` + part + `,{"type":"input_text","text":"` + strings.Repeat("b c ", 1000) + `"},` + part + `]}]}`, 480, 700, "QUFB"},
 		{"a picture in a part of it", `{"input":[{"content":[{"type":"input_image","content":[` + part + `],"image_url":"data:image/png;base64,` + picture + `"}]}]}`, 100, 250, "QUFB"},
+		{"many pictures", `{"input":[{"content":[` + strings.Repeat(part+`,{"type":"input_text","text":"b c"},`, 40) + part + `]}]}`, 400, 900, "QUFB"},
+		{"a link to a picture", `{"input":[{"content":[{"type":"input_image","image_url":"https://example.com/1"},{"type":"input_text","text":"` + strings.Repeat("b c ", 1000) + `"}]}]}`, 480, 700, ""},
 		{"a document that is text", `{"messages":[{"content":[{"type":"document","source":{"data":"` + picture + `","type":"text"}}]}]}`, 480, 700, ""},
 		{"what only looks like a picture", `{"input":[{"content":[{"type":"input_text","image_url":"data:image/png;base64,` + picture + `"},` + part + `]}]}`, 480, 700, ""},
 	} {
