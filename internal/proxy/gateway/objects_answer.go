@@ -33,7 +33,7 @@ func (c *call) objectAnswered(resp *http.Response) error {
 		if err := c.g.objects.Forget(key); err != nil {
 			c.Failure = err // it may come back after a restart, and is gone at the upstream
 		}
-		c.stored.Collect(key, stored.End{})
+		c.stored.Collect(key, stored.End{Left: true})
 	}
 	resp.Body = relay.Idle(resp.Body, c.world.Snapshot.Config().Timeouts.StreamIdle, c.tries.interrupt)
 	if c.route.Shows != 0 {

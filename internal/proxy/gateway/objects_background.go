@@ -68,7 +68,7 @@ func (c *call) look(kind objects.Kind, key objects.Key) {
 	c.tries.comeBack = comeBack
 	switch {
 	case gone:
-		c.stored.Collect(key, stored.End{})
+		c.stored.Collect(key, stored.End{Left: true})
 	case err == nil:
 		c.stored.Seen(key, gjson.ParseBytes(answer))
 	}

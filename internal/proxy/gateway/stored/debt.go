@@ -27,7 +27,7 @@ type End struct {
 	Calls    int64  // of a batch, that were answered; 0 is not known
 	Usage    governor.Usage
 	Reported bool // the usage
-	Failed   bool // at the upstream, and not by the caller
+	Left     bool // by the caller, before it was done
 }
 
 // ReadEnd reads the end of an object that an answer shows. ok is false if it goes on.
@@ -39,7 +39,7 @@ func ReadEnd(shown gjson.Result) (end End, ok bool) {
 	if tier := shown.Get("service_tier").Str; tier != "" {
 		usage.Tier = streaming.ReadTier(tier)
 	}
-	return End{Model: shown.Get("model").Str, Calls: shown.Get("request_counts.completed").Int(), Usage: governor.Usage(usage), Reported: reported, Failed: shown.Get("status").Str == "failed"}, true
+	return End{Model: shown.Get("model").Str, Calls: shown.Get("request_counts.completed").Int(), Usage: governor.Usage(usage), Reported: reported, Left: shown.Get("status").Str == "cancelled"}, true
 }
 
 // Collect has an object charged that is done. Of one that does not report its usage charge gets the prompt, and the

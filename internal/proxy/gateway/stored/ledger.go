@@ -100,7 +100,7 @@ func (l *Ledger) Record(upstream string, list []Object, unstored bool) {
 func (l *Ledger) Collect(key objects.Key, end End) {
 	err := Collect(l.Store, key, end, func(d objects.Debt, u governor.Usage) bool {
 		d.Calls = cmp.Or(end.Calls, d.Calls)
-		if d.Kind == objects.Response && !end.Reported && !end.Failed {
+		if d.Kind == objects.Response && !end.Reported && end.Left {
 			prompt := ask.Prompt{Size: d.Size, Before: d.Before}
 			text := tokens.Sample{Tokens: d.Text[0], Weight: d.Text[1]}
 			u = l.Call.Policy.Unfinished(d.Counts(), d.Pool, d.Model, prompt, text, u, time.Since(d.Made), d.Most)
@@ -151,9 +151,11 @@ func (l *Ledger) charge(key objects.Key, d objects.Debt, u governor.Usage, estim
 	req := governor.Request{Tenant: tenant, Pool: pool, Model: d.Model, ID: c.ID, BudgetsOnly: d.Kind == objects.Batch}
 	if d.Kind == objects.Response && d.Bound > 0 { // see Lease.Postpone
 		req.Booked = governor.Booked{Input: d.Input, Output: d.Bound}
-		if more := (governor.Usage{Input: u.Input - d.Input, Output: u.Output - d.Bound}); more.Input > 0 || more.Output > 0 {
-			c.Policy.LearnMore(tenant, pool, d.Model, ask.Prompt{Size: d.Size, Before: d.Before}, u, more)
+		more := governor.Usage{Output: u.Output - d.Bound}
+		if !estimated { // what a sample tells of the prompt was learned already
+			more.Input = u.Input - d.Input
 		}
+		c.Policy.LearnMore(tenant, pool, d.Model, ask.Prompt{Size: d.Size, Before: d.Before}, u, more)
 	}
 	if req.BudgetsOnly {
 		u.Tier = governor.TierBatch

@@ -18,6 +18,7 @@ import (
 	"github.com/llmgov/llmgov/internal/ops/telemetry"
 	"github.com/llmgov/llmgov/internal/proxy/gateway"
 	"github.com/llmgov/llmgov/internal/proxy/objects"
+	"github.com/llmgov/llmgov/internal/run/admission"
 	"github.com/llmgov/llmgov/internal/test/e2e/harness"
 	"github.com/llmgov/llmgov/internal/test/testkit"
 	"github.com/llmgov/llmgov/tenants"
@@ -43,6 +44,7 @@ type World struct {
 	Tenants  []tenants.Tenant
 	Config   func(*tenants.Config)
 	Objects  *objects.Store
+	Prompts  admission.PromptCounter
 }
 
 // Stack is client → gateway → upstream, on real sockets.
@@ -125,7 +127,7 @@ func New(t *testing.T, w World) *Stack {
 	transport.TLSClientConfig = w.TLS
 	t.Cleanup(transport.CloseIdleConnections)
 	log := &logBuffer{}
-	gw, gov := harness.Build(t, cfg, harness.World{Tenants: w.Tenants}, s.Metrics, gateway.Options{Log: slog.New(slog.NewJSONHandler(log, nil)), Transport: transport, Objects: w.Objects})
+	gw, gov := harness.Build(t, cfg, harness.World{Tenants: w.Tenants, Prompts: w.Prompts}, s.Metrics, gateway.Options{Log: slog.New(slog.NewJSONHandler(log, nil)), Transport: transport, Objects: w.Objects})
 	s.Governor = gov
 	s.Gateway = gw
 	s.Data = ServeCalls(t, gw)
