@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	neturl "net/url"
 	"sync"
 	"time"
 
@@ -120,8 +121,17 @@ func (p *parts) notifier(api *admin.API) *notify.Notifier {
 			}
 			return list
 		},
-		Facts: api.Facts, First: p.First, Node: p.Node, Log: p.log,
+		Facts: api.Facts, First: p.First, Node: p.Node, Fleet: fleetOf(p.gateway.Snapshot().Config().Store), Log: p.log,
 	})
+}
+
+// fleetOf names the gateways of a store: by its address without what may be a secret, and "" without a store.
+func fleetOf(store string) string {
+	at, err := neturl.Parse(store)
+	if err != nil || at.Host == "" {
+		return ""
+	}
+	return at.Host + at.Path
 }
 
 // close closes what was opened, the last first.

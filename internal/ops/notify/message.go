@@ -1,6 +1,7 @@
 package notify
 
 import (
+	"cmp"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -40,10 +41,10 @@ type data struct {
 }
 
 // idOf is the id of a message, by which receivers tell repetitions: that of all gateways of which one tells it.
-func idOf(f *Fact) string {
+func (n *Notifier) idOf(f *Fact) string {
 	id := rand.Text()
 	if !f.Once.IsZero() {
-		sum := sha256.Sum256([]byte(f.Key + " " + f.Once.UTC().Format(time.RFC3339)))
+		sum := sha256.Sum256([]byte(cmp.Or(n.Fleet, n.Node) + " " + f.Key + " " + f.Once.UTC().Format(time.RFC3339)))
 		id = base32.StdEncoding.EncodeToString(sum[:])[:len(id)]
 	}
 	return "msg_" + id

@@ -75,7 +75,9 @@ type Options struct {
 	First func(ctx context.Context, what string, mine, until time.Time) (bool, error)
 	// Node is the name of this gateway.
 	Node string
-	Log  *slog.Logger
+	// Fleet is the name of those among which First asks, and the same at each of them; "" is Node.
+	Fleet string
+	Log   *slog.Logger
 	// Transport is how hooks are reached; nil is Transport().
 	Transport http.RoundTripper
 }
@@ -204,7 +206,10 @@ func (n *Notifier) lookFor(ctx context.Context, now time.Time, l *lane, facts []
 		}
 		return first
 	}) {
-		m := &message{id: idOf(&e.Fact), at: now, fact: e.Fact, over: e.over, node: n.Node}
+		if e.over && !l.hook.wants(&e.Fact) { // it may still be so, and the hook was changed
+			continue
+		}
+		m := &message{id: n.idOf(&e.Fact), at: now, fact: e.Fact, over: e.over, node: n.Node}
 		if len(l.queue) >= mostQueued {
 			n.Log.Warn("a webhook does not keep up, and is not told", "host", l.hook.host(), "message", m.text())
 		} else {

@@ -229,6 +229,54 @@ func TestWatch(t *testing.T) {
 	}
 }
 
+// TestNotifier_Changed: a hook that does not want to know of something any more is not told that it is over.
+func TestNotifier_Changed(t *testing.T) {
+	testkit.Virtual(t, "", func(t *testing.T) {
+		began = time.Now()
+		r := &receivers{answer: map[string]func(*http.Request) (*http.Response, error){"good": fine}}
+		opt := Options{Hooks: func() []Hook {
+			h := Hook{URL: "http://good", On: []string{"upstream", "store"}}
+			if time.Since(began) > time.Minute {
+				h.On = []string{"store"}
+			}
+			return []Hook{h}
+		}}
+		facts := func(time.Time) (list []Fact) {
+			if time.Since(began) < 2*time.Minute {
+				list = []Fact{{On: "store", Key: "store"}}
+			}
+			return append(list, down("u0"))
+		}
+		run(t, opt, r, facts, func() { time.Sleep(10 * time.Minute) })
+		if got := r.to("good"); len(got) != 3 || !bytes.Contains(got[2].body, []byte("resolved")) || !bytes.Contains(got[2].body, []byte("store")) {
+			t.Errorf("it was told %d times, last of %s", len(got), got[len(got)-1].body)
+		}
+	})
+}
+
+// TestNotifier_IDs: the same is told under one id by the gateways of which one tells it, and by no others.
+func TestNotifier_IDs(t *testing.T) {
+	f := down("a")
+	f.Once = time.Unix(1_800_000_000, 0)
+	first := New(Options{Node: "a", Fleet: "store"}).idOf(&f)
+	for _, c := range []struct {
+		opt  Options
+		same bool
+	}{
+		{Options{Node: "b", Fleet: "store"}, true},
+		{Options{Node: "a", Fleet: "another"}, false},
+		{Options{Node: "a"}, false},
+		{Options{Node: "b"}, false},
+	} {
+		if id := New(c.opt).idOf(&f); (id == first) != c.same {
+			t.Errorf("%s of %q has the id %s, beside %s", c.opt.Node, c.opt.Fleet, id, first)
+		}
+	}
+	if a, b := New(Options{Node: "a"}).idOf(&f), New(Options{Node: "b"}).idOf(&f); a == b {
+		t.Errorf("two gateways of their own have the id %s", a)
+	}
+}
+
 // TestNotifier_First: of gateways that see the same, one tells it; while the store does not answer none does.
 func TestNotifier_First(t *testing.T) {
 	testkit.Virtual(t, "", func(t *testing.T) {
