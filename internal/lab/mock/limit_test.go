@@ -2,6 +2,7 @@ package mock
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -86,9 +87,13 @@ func TestRequestLimit(t *testing.T) {
 
 // TestRequestLimit_Azure: a part of the limit is served in each short window of the clock, and the headers say that part.
 func TestRequestLimit_Azure(t *testing.T) {
-	for minute, tt := range map[string]struct{ limit, window int }{Azure: {20, 10}, AzureSecond: {2, 1}} {
-		testkit.Virtual(t, minute, func(t *testing.T) {
-			r := inBubble(t, Config{RPM: 120, Minute: minute})
+	for _, tt := range []struct {
+		minute        string
+		rpm           int64
+		limit, window int
+	}{{Azure, 120, 20, 10}, {AzureSecond, 120, 2, 1}, {Azure, 5, 1, 10}, {AzureSecond, 50, 1, 1}} {
+		testkit.Virtual(t, fmt.Sprint(tt.minute, tt.rpm), func(t *testing.T) {
+			r := inBubble(t, Config{RPM: tt.rpm, Minute: tt.minute})
 			time.Sleep(300 * time.Millisecond)
 			for i := range 2 * tt.limit {
 				want := 200

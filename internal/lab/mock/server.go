@@ -47,7 +47,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	if short := map[string]time.Duration{Azure: 10 * time.Second, AzureSecond: time.Second}[cfg.Minute]; short > 0 {
 		s.books.windows[axisRequests].fixed = short
-		s.books.limits[axisRequests] /= int64(minute / short)
+		s.books.limits[axisRequests] = max(min(cfg.RPM, 1), cfg.RPM/int64(minute/short)) // 0 is off
 	}
 	s.books.slotLimit = int64(cfg.Slots)
 	s.books.start = time.Now()
