@@ -29,6 +29,7 @@ type Meter struct {
 	reported bool // the usage tells of the output too
 	deltas   int64
 	ran      ran   // as events tell
+	items    ran   // as items tell that are done: servers may send them alone
 	texts    int64 // bytes of text in events before the first delta
 	some     bool  // an event was seen that may be of an answer, other than a role
 	done     bool  // a terminal event was seen
@@ -86,7 +87,7 @@ func (m *Meter) read(name, data []byte) Kind {
 		m.ran.count(bytes.TrimSuffix(ch.kind[len(toolBegin):], []byte(toolEnd)))
 	}
 	if is&endsItem != 0 {
-		m.ran.read(unquote(member(member(ch.members[words.item], "action"), "type")))
+		m.endItem(ch.members[words.item])
 	}
 	m.some = m.some || usage || !ch.isNothing() && holds(data)
 	m.count(words.isPart(&ch))
@@ -106,6 +107,20 @@ func (m *Meter) read(name, data []byte) Kind {
 		return UsageOnly
 	}
 	return Other
+}
+
+// endItem takes in an item that is done. One that failed has no event that ends it.
+func (m *Meter) endItem(item []byte) {
+	kind := unquote(member(item, "type"))
+	action := unquote(member(member(item, "action"), "type"))
+	if string(kind) != tools[0] {
+		action = nil
+	}
+	m.ran.read(action)
+	if string(unquote(member(item, "status"))) == "completed" {
+		m.items.count(kind)
+		m.items.read(action)
+	}
 }
 
 // observeLarge reads the members that a finder picked out of an event that was too large to be kept. It reports whether
@@ -130,6 +145,7 @@ func (m *Meter) observeLarge(f *finder) (known bool) {
 func (m *Meter) Usage() (u Usage, reported bool) {
 	u = m.counts.usage()
 	m.ran.addTo(&u)
+	m.items.addTo(&u)
 	return u, m.reported && (u.Input > 0 || u.Output > 0 || m.deltas == 0)
 }
 

@@ -36,7 +36,7 @@ const (
 // ran counts them.
 type ran [len(tools)]int64
 
-// read takes off again what an action of a web search is if it reads a page, which costs nothing, and has no events of its own.
+// read takes off again what an action of a web search is if it reads a page, which costs nothing, and has the same events and items as a search.
 func (r *ran) read(action []byte) {
 	if string(action) == "open_page" || string(action) == "find_in_page" {
 		r[0]--

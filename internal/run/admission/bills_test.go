@@ -131,6 +131,26 @@ func TestBills(t *testing.T) {
 				`{"type":"response.completed","response":{"object":"response","usage":{"input_tokens":1000,"output_tokens":100,"total_tokens":1100}}}`),
 			want: 12_250,
 		},
+		"responses, streamed, with a page that could not be opened": {
+			model: "gpt-5", answer: events(
+				`{"type":"response.web_search_call.completed","item_id":"ws_1"}`,
+				`{"type":"response.output_item.done","item":{"id":"ws_1","type":"web_search_call","status":"completed","action":{"type":"search","query":"x"}}}`,
+				`{"type":"response.output_item.done","item":{"id":"ws_2","type":"web_search_call","status":"failed","action":{"type":"open_page","url":"https://example.com"}}}`,
+				`{"type":"response.output_text.delta","delta":"x"}`,
+				`{"type":"response.completed","response":{"object":"response","usage":{"input_tokens":1000,"output_tokens":100,"total_tokens":1100}}}`),
+			want: 12_250,
+		},
+		"responses, streamed, with no events but of items": {
+			model: "gpt-5", answer: events(
+				`{"type":"response.output_item.done","item":{"type":"web_search_call","status":"failed","action":{"type":"search","query":"x"}}}`,
+				`{"type":"response.output_item.done","item":{"type":"web_search_call","status":"completed","action":{"type":"find_in_page","pattern":"x"}}}`,
+				`{"type":"response.output_item.done","item":{"type":"custom_call","status":"completed","action":{"type":"open_page"}}}`,
+				`{"type":"response.output_item.done","item":{"type":"web_search_call","status":"completed","action":{"type":"search","query":"x"}}}`,
+				`{"type":"response.output_item.done","item":{"type":"file_search_call","status":"completed"}}`,
+				`{"type":"response.output_text.delta","delta":"x"}`,
+				`{"type":"response.completed","response":{"object":"response","usage":{"input_tokens":1000,"output_tokens":100,"total_tokens":1100}}}`),
+			want: 14_750,
+		},
 		"responses, files and code": {
 			model: "gpt-5", answer: `{"object":"response","status":"completed","output":[{"type":"file_search_call","id":"fs_1","queries":["file_search_call"]},{"id":"fs_2","type":"file_search_call"},
 			{"type":"code_interpreter_call","container_id":"cntr_1"},{"type":"code_interpreter_call","container_id":"cntr_1"},{"type":"mcp_call"}],
