@@ -50,6 +50,8 @@ type Pool struct {
 	BurstSet bool
 	// UpstreamHeader and UpstreamAnswer are how long its upstreams may take to begin a stream and another answer. 0 is as Timeouts say.
 	UpstreamHeader, UpstreamAnswer time.Duration
+	// OtherTiers says, in a Snapshot, that one of its upstreams has words of its own for tiers of service.
+	OtherTiers bool `json:"-"`
 }
 
 // Alias is a name that clients may ask for, and the model's own name, which the upstream is sent.

@@ -43,11 +43,17 @@ type handover struct{ loader atomic.Pointer[loader] }
 
 // newSnapshot freezes parts that were found to fit. It owns them from here on.
 func newSnapshot(cfg Config, list []Tenant, sums []*sum) *Snapshot {
+	other := map[string]bool{} // upstreams
 	for i := range cfg.Upstreams {
 		u := &cfg.Upstreams[i]
 		u.Kind = cmp.Or(u.Kind, OpenAI)
 		u.BaseURL = plainBase(u.BaseURL)
 		u.Engine.fill(u.BaseURL)
+		other[u.Name] = hasOtherTiers(u.BaseURL)
+	}
+	for i := range cfg.Pools {
+		p := &cfg.Pools[i]
+		p.OtherTiers = slices.ContainsFunc(p.Upstreams, func(u PoolUpstream) bool { return other[u.Name] })
 	}
 	slices.SortFunc(cfg.Prices, func(a, b ModelPrice) int { return strings.Compare(a.Model, b.Model) })
 	s := &Snapshot{

@@ -99,6 +99,12 @@ func plainBase(text string) string {
 	return strings.TrimRight(path, "/") + query
 }
 
+// hasOtherTiers reports whether a provider speaks OpenAI's dialect with tiers of other names: Groq has on_demand, and Google standard.
+func hasOtherTiers(baseURL string) bool {
+	at, err := url.Parse(baseURL)
+	return err == nil && (at.Hostname() == "api.groq.com" || strings.HasSuffix(at.Hostname(), "googleapis.com"))
+}
+
 // checkBaseURL complains about an address to which no route can be appended.
 func checkBaseURL(text string) string {
 	u, err := url.Parse(text)

@@ -3,8 +3,6 @@ package dialect
 import (
 	"encoding/json"
 	"net/http"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
@@ -36,19 +34,14 @@ type Dialect struct {
 	usualTiers map[string]string
 }
 
-// UsualTier is the word by which bodies of the route of a path ask hosts for the usual tier of service under a key. It is "" if there is no such route, or
-// it or one of the hosts has no such word: what names none is taken for it.
-func UsualTier(path, param string, hosts []string) string {
+// UsualTier is the word by which bodies of the route of a path ask for the usual tier of service under a key. It is "" if there is no such route, or
+// it has no such word: what names none is taken for it.
+func UsualTier(path, param string) string {
 	d, r := Inference(path)
-	if r == nil || r.Operation != "chat" || slices.ContainsFunc(hosts, hasOtherTiers) {
+	if r == nil || r.Operation != "chat" {
 		return ""
 	}
 	return d.usualTiers[param]
-}
-
-// hasOtherTiers reports whether a provider speaks OpenAI's dialect with tiers of other names: Groq has on_demand, and Google standard.
-func hasOtherTiers(host string) bool {
-	return host == "api.groq.com" || strings.HasSuffix(host, "googleapis.com")
 }
 
 // All are the dialects.

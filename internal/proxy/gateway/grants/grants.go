@@ -3,8 +3,6 @@
 package grants
 
 import (
-	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -28,7 +26,12 @@ type Scope struct {
 // Tiers refuses a body, of the route of a path, that names a tier of service for which its tenant may not ask, or lowers that.
 func (s *Scope) Tiers(path string, h *head.Head) *ask.Refusal {
 	t := s.Tenant
-	h.Lower(func(tier string) bool { return !t.LowerTiers || t.MayAskFor(tier) }, func(param string) string { return dialect.UsualTier(path, param, s.hosts()) })
+	h.Lower(func(tier string) bool { return !t.LowerTiers || t.MayAskFor(tier) }, func(param string) string {
+		if s.Pool.OtherTiers {
+			return ""
+		}
+		return dialect.UsualTier(path, param)
+	})
 	if t.LowerTiers {
 		return nil
 	}
@@ -39,19 +42,6 @@ func (s *Scope) Tiers(path string, h *head.Head) *ask.Refusal {
 		}
 	}
 	return nil
-}
-
-// hosts are those of the pool's upstreams.
-func (s *Scope) hosts() (list []string) {
-	for _, u := range s.Snapshot.Config().Upstreams {
-		if !slices.ContainsFunc(s.Pool.Upstreams, func(of tenants.PoolUpstream) bool { return of.Name == u.Name }) {
-			continue
-		}
-		if at, err := url.Parse(u.BaseURL); err == nil {
-			list = append(list, at.Hostname())
-		}
-	}
-	return list
 }
 
 // Others refuses further models at the top level of a body, of the route of a path, that the caller is not granted, or that another pool

@@ -157,7 +157,7 @@ func (*testChecker) CheckModel(model string) *ask.Refusal {
 }
 
 func (*testChecker) CheckTiers(path string, h *head.Head) *ask.Refusal {
-	h.Lower(func(tier string) bool { return tier != "priority" }, func(param string) string { return dialect.UsualTier(path, param, nil) })
+	h.Lower(func(tier string) bool { return tier != "priority" }, func(param string) string { return dialect.UsualTier(path, param) })
 	return nil
 }
 
