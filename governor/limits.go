@@ -101,6 +101,11 @@ func (o *ownLimits) idle(now time.Time, gone bool) bool {
 	return o.set.Idle() && len(o.set.WindowUses()) == 0 && unused(now, o.caps, gone)
 }
 
+// holds reports whether calls or commitments hold any of the limits. It is for what idle has brought to the present.
+func (o *ownLimits) holds() bool {
+	return !o.set.Idle() || slices.ContainsFunc(o.caps, func(a *account) bool { return a.pending > 0 })
+}
+
 // limitSharing connects own limits with those who speak for them with other processes.
 type limitSharing struct {
 	all    *changes

@@ -222,8 +222,9 @@ func (v *tenantView) passed() {
 	}
 }
 
-// forget drops some of the members of which nothing counts any more. If there are as many members as there may be and it finds none, it drops the
-// one that has not called for longest, whose use of budgets the tally has.
+// forget drops some of the members of which nothing counts any more. If there are as many members as there may be and it finds none among those
+// that it looks at, it drops the one of these that has not called for longest, and that holds and tells nobody anything: what it has used of
+// budgets the tally has, as far as it has a row, while a store would count what is told of it twice.
 func (c *roster) forget(now time.Time) {
 	var longest *member
 	at := 0
@@ -231,12 +232,13 @@ func (c *roster) forget(now time.Time) {
 		c.sweep = (c.sweep + 1) % len(c.list)
 		m := c.list[c.sweep]
 		switch {
+		case m.called == "" && c.full(): // which would make no room
 		case now.Sub(m.seen) <= 2*escrow.Window || m.underway > 0:
 		case m.idle(now, now.Sub(m.seen) > terms.MemberLife):
 			if c.drop(now, c.sweep); len(c.list) == 0 {
 				return
 			}
-		case m.over.set.Idle() && (longest == nil || m.seen.Before(longest.seen)):
+		case m.over.sharing == nil && !m.over.holds() && (longest == nil || m.seen.Before(longest.seen)):
 			longest, at = m, c.sweep
 		}
 	}

@@ -462,6 +462,51 @@ func TestMembers_Floods(t *testing.T) {
 	})
 }
 
+// Of as many members as there may be one gives way to a new one if nothing would be lost or counted twice, wherever those without a name stand. What these
+// use is always written down.
+func TestMembers_GiveWay(t *testing.T) {
+	for name, c := range map[string]struct {
+		shared bool
+		call   Request
+		gives  bool
+	}{
+		"used":                {false, demand("org/~ann", 60), true},
+		"used, with a store":  {true, demand("org/~ann", 60), false},
+		"committed for hours": {false, Request{Tenant: "org/~ann", Pool: "p", Output: 60, BudgetsOnly: true}, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			cfg := withMembers(Tenant{Budgets: []Budget{{Unit: UnitTokens, Limit: 1000, Per: budget.Day}}})
+			cfg.SharedLimits = c.shared
+			g := must(t, cfg)
+			c.call.Forced = true
+			l := admitted(t, g, c.call)
+			if !c.call.BudgetsOnly {
+				l.Settle(Usage{Output: 60})
+			}
+			time.Sleep(3 * time.Minute)
+			g.table.view(time.Now(), "org/~", "")
+			roster := g.tenants["org"].roster
+			roster.named[""].seen = time.Time{}
+			calls := roster.newMember(time.Now(), "calls", nil)
+			calls.underway = 1
+			roster.list = slices.Concat([]*member{roster.named[""]}, slices.Repeat([]*member{calls}, mostMembers-1), []*member{roster.named["ann"]})
+			roster.sweep = mostMembers - 1
+			g.table.view(time.Now(), "org/~new", "")
+			if gave := roster.named["ann"] == nil; gave != c.gives || gave != (roster.named["new"] != nil) || roster.named[""] == nil || len(roster.list) != mostMembers+1 {
+				t.Errorf("%s: gave way: %t, among %d", name, gave, len(roster.list))
+			}
+		})
+	}
+	u := NewUses(time.UTC)
+	u.members[Owner{"org", "p"}] = mostMembers
+	for _, who := range []string{"org/~", "org/~new"} {
+		u.row(Owner{who, "p"})
+	}
+	if len(u.rows) != 1 || u.rows[Owner{"org/~", "p"}] == nil {
+		t.Errorf("with as many rows as there may be %v are made", u.rows)
+	}
+}
+
 // Whoever has made up as many names as there may be, each with something used of a budget for life, blocks no new one after two minutes: who has not called for
 // longest gives way, and what it has used is known when it comes again, of as many members as there may be.
 func TestMembers_MadeUpForLife(t *testing.T) {

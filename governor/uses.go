@@ -80,13 +80,13 @@ func (u *Uses) Set(who Owner, use Use) {
 	}
 }
 
-// row is the row of an owner. That of a new member is nobody's while mostMembers have one.
+// row is the row of an owner. That of a new member with a name is nobody's while mostMembers have one.
 func (u *Uses) row(who Owner) *useRow {
 	row := u.rows[who]
 	if row != nil {
 		return row
 	}
-	if of, _, member := terms.CutMember(who.Tenant); member {
+	if of, called, member := terms.CutMember(who.Tenant); member && called != "" {
 		if u.members[Owner{of, who.Pool}] >= mostMembers {
 			return &useRow{changed: true} // so that nobody is told of it
 		}
@@ -211,9 +211,9 @@ func (u *Uses) advance(now time.Time) {
 	u.next = slices.MinFunc(u.end[:], time.Time.Compare)
 	u.era++
 	maps.DeleteFunc(u.rows, func(who Owner, row *useRow) bool {
-		of, _, member := terms.CutMember(who.Tenant)
+		of, called, member := terms.CutMember(who.Tenant)
 		over := member && !row.changed && u.over(row)
-		if over {
+		if over && called != "" {
 			u.members[Owner{of, who.Pool}]--
 		}
 		if over && row.stored {
