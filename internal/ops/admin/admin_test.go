@@ -355,7 +355,8 @@ func audited(log []byte, show func(map[string]any) string) string {
 
 // TestOverrides: an override is set, changed and cleared as often as one likes, by those who know its state, and bad ones are refused in words.
 func TestOverrides(t *testing.T) {
-	k := &kept{}
+	seven := int64(7)
+	k := &kept{set: tenants.AtRuntime{Overrides: []tenants.Override{{Tenant: "crew/~bob", RPM: &seven}, {Tenant: "crew/~key:bob", TPM: &seven}}}} // by an earlier release
 	var log bytes.Buffer
 	crew := tenants.Tenant{Name: "crew", Weight: 1, Members: &tenants.Members{By: tenants.MemberBy{Source: tenants.ByKey}, Each: tenants.MemberLimits{Weight: 1}}}
 	crew.Keys = []tenants.Key{{Hash: tenants.HashKey("crew")}}
@@ -366,6 +367,9 @@ func TestOverrides(t *testing.T) {
 		header             string // name and value; TAG is that of the last answer
 		want               string // status, and a part of the answer
 	}{
+		{"GET", "/crew/~bob", "", "", `200 "tpm": 7`},
+		{"DELETE", "/crew/~bob", "", "If-Match: TAG", "204 "},
+		{"GET", "/crew/~bob", "", "", "404 override_not_found"},
 		{"GET", "/acme", "", "", "404 override_not_found"},
 		{"DELETE", "/acme", "", "", "204 "},
 		{"PUT", "/acme", `{"tpm":500000,"until":"2999-01-01T00:00:00+01:00","why":"launch"}`, "", `201 "until": "2998-12-31T23:00:00Z"`},
@@ -426,7 +430,8 @@ func TestOverrides(t *testing.T) {
 			t.Errorf("%s %s %s %s: %d %s, want %s", c.method, c.path, c.body, c.header, w.Code, w.Body, c.want)
 		}
 	}
-	want := `override.set acme: - → tpm 500000
+	want := `override.clear crew/~key:bob: tpm 7 → <nil>
+override.set acme: - → tpm 500000
 override.set acme: tpm 500000 → rpm 0
 override.set bob: - → concurrency 3
 override.clear bob: concurrency 3 → <nil>

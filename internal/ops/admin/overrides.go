@@ -155,12 +155,19 @@ var overrides = atRuntime[tenants.Override]{
 
 // find is the index of what has a name in a list, the last if there are several; -1 if there is nothing.
 func (k *atRuntime[T]) find(a *API, list []T, name string) (at int) {
-	snap := a.gateway.Snapshot()
+	is := k.called(a, name)
 	at = len(list) - 1
-	for at >= 0 && snap.Canonical(k.name(&list[at])) != snap.Canonical(name) {
+	for at >= 0 && !is(list[at]) {
 		at--
 	}
 	return at
+}
+
+// called tells what has a name.
+func (k *atRuntime[T]) called(a *API, name string) func(T) bool {
+	snap := a.gateway.Snapshot()
+	name = snap.Canonical(name)
+	return func(one T) bool { return snap.Canonical(k.name(&one)) == name }
 }
 
 // set puts next in force, unless what is there does the same. It returns what was in force before, if anything, and is now.
@@ -188,7 +195,7 @@ func (k *atRuntime[T]) set(a *API, r *http.Request, next T) (before, now T, stat
 	return before, now, status, err
 }
 
-// clear clears what is set under a name, and returns what that was, if anything.
+// clear clears all that is set under a name, and returns what was in force, if anything.
 func (k *atRuntime[T]) clear(a *API, r *http.Request, name string) (before T, err error) {
 	err = a.Overrides.Change(r.Context(), func(set *tenants.AtRuntime) error {
 		var none T
@@ -199,7 +206,7 @@ func (k *atRuntime[T]) clear(a *API, r *http.Request, name string) (before T, er
 			return asExpected(r, "")
 		}
 		before = (*list)[at]
-		*list = slices.Delete(*list, at, at+1)
+		*list = slices.DeleteFunc(*list, k.called(a, name))
 		return asExpected(r, etag(before))
 	})
 	return before, err
