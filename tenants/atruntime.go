@@ -34,13 +34,16 @@ type RuntimeTenant struct {
 }
 
 // File is where problems of it are, and the limits that it has.
-func (t *RuntimeTenant) File() string { return runtimePlace + url.PathEscape(t.Tenant) }
+func (t *RuntimeTenant) File() string { return "/api/v1/tenants/" + url.PathEscape(t.Tenant) }
 
-// runtimePlace begins the place of a problem of a RuntimeTenant.
-const runtimePlace = "/api/v1/tenants/"
+// Trial is the error of a load with a tenant that is Firm. Whether the files are at fault, a load without that tells.
+type Trial struct{ Err error }
 
-// OfRuntime reports whether it is a tenant that was set at run time which is wrong, and no file.
-func OfRuntime(p Problem) bool { return strings.HasPrefix(p.File, runtimePlace) }
+// Error implements error.
+func (t Trial) Error() string { return t.Err.Error() }
+
+// Unwrap is Err.
+func (t Trial) Unwrap() error { return t.Err }
 
 // runtimeFiles are the tenants of Options.Runtime, each as a policy file of its own, and their digests for those who look for changes.
 func (l *loader) runtimeFiles(p *policy, cfg *Config) (files []*policyFile) {
@@ -68,12 +71,20 @@ func (l *loader) runtimeFiles(p *policy, cfg *Config) (files []*policyFile) {
 	return files
 }
 
-// load loads all files. Of the tenants that were set at run time it sets those aside that do not fit, so that nobody who has mended or broken something else has to
-// know of them.
+// load loads all files. Of the tenants that were set at run time it sets those aside that do not fit, unless they are Firm.
 func load(l *loader) (*Snapshot, error) {
 	l.aside = map[string]string{}
 	l.set = nil
 	defer func() { l.set = nil }()
+	snap, err := l.fitting()
+	if err != nil && slices.ContainsFunc(l.set, func(t RuntimeTenant) bool { return t.Firm }) {
+		err = Trial{err}
+	}
+	return snap, err
+}
+
+// fitting loads all files with those tenants that fit.
+func (l *loader) fitting() (*Snapshot, error) {
 	snap, err := l.load()
 	rest := slices.DeleteFunc(slices.Clone(l.set), func(t RuntimeTenant) bool { return t.Firm })
 	for err != nil {

@@ -476,10 +476,11 @@ func TestRuntimeTenants(t *testing.T) {
 		{"PUT", "/acme", `[1]`, "", nil, "400 it is no JSON object"},
 		{"PUT", "/acme", `{"rpm":`, "", nil, "400 The body"},
 		{"PUT", "/acme", ``, "", nil, "400 The body"},
-		{"PUT", "/acme", `{"rmp":1}`, "", tenants.Problems{{File: "/api/v1/tenants/acme", What: "unknown key"}}, "400 unknown key"},
+		{"PUT", "/acme", `{"rmp":1}`, "", tenants.Trial{Err: tenants.Problems{{File: "b.yaml", What: "unknown key"}}}, "400 unknown key"}, // wherever it is told
 		{"PUT", "/acme", `{"rpm":3}`, "", tenants.Problems{{File: "b.yaml", What: "is bad"}}, "409 b.yaml"},
 		{"PUT", "/acme", `{"rpm":3}`, "", ErrNoFiles, "409 no_policy_files"},
 		{"PUT", "/acme", `{"rpm":3}`, "", ErrStore, "503 store_unavailable"},
+		{"DELETE", "/acme", "", "", tenants.Trial{Err: tenants.Problems{{File: "b.yaml", What: "is bad"}}}, "409 b.yaml"},
 		{"DELETE", "/acme", "", `If-Match: "0"`, nil, "412 override_changed"},
 		{"DELETE", "/acme", "", "If-Match: *", nil, "204 "},
 		{"DELETE", "/acme", "", "", nil, "204 "},

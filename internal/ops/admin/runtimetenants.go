@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -93,15 +92,16 @@ func (a *API) clearTenant(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// tenantError is the answer to a change of a tenant that cannot be made. Files that are invalid without it are not its sender's fault.
+// tenantError is the answer to a change of a tenant that cannot be made. Files that are invalid without the tenant are not its sender's fault.
 func tenantError(err error, t *tenants.RuntimeTenant) error {
-	problems, invalid := errors.AsType[tenants.Problems](err)
+	_, invalid := errors.AsType[tenants.Problems](err)
+	_, unfit := errors.AsType[tenants.Trial](err)
 	switch {
 	case errors.Is(err, ErrNoFiles):
 		return &adminapi.Fault{Status: http.StatusConflict, Code: "no_policy_files", Message: "This gateway runs without policy files, beside which a tenant could be set. Start it with -c."}
 	case !invalid:
 		return overrideError(err)
-	case slices.ContainsFunc(problems, func(p tenants.Problem) bool { return p.File == t.File() }):
+	case unfit && t.Policy != nil:
 		return adminapi.BadRequest("The tenant is not valid, and all stays as it was: " + err.Error())
 	}
 	return &adminapi.Fault{Status: http.StatusConflict, Code: "policy_invalid", Message: "With this change the policy is not valid, and all stays as it was: " + err.Error()}

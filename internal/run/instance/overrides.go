@@ -312,11 +312,13 @@ func (o *overrides) Change(ctx context.Context, edit func(*tenants.AtRuntime) er
 		switch {
 		case err == nil && len(text) > max(mostText, len(o.text)): // less can always be set
 			return fmt.Errorf("all that is set at run time would be longer than %d bytes, which every gateway reads again and again; remove some, or change the policy files", mostText)
-		case err == nil && !reflect.DeepEqual(next.Tenants, o.said.Tenants):
+		case err == nil && o.adopt != nil && !reflect.DeepEqual(next.Tenants, o.said.Tenants):
 			err = o.tryLocked(next.Tenants)
 		}
 		if err != nil {
-			_ = o.adoptLocked(o.said.Tenants) // as before
+			if before := o.adoptLocked(o.said.Tenants); before != nil {
+				return before // so the change is not at fault
+			}
 			return err
 		}
 		done := o.store == nil

@@ -270,7 +270,8 @@ func TestRuntimeTenants(t *testing.T) {
 	if err := long(larger, mostText); err == nil {
 		t.Error("more than was there, which is too much already")
 	}
-	testkit.OK(t, set(larger, ""))
+	testkit.OK(t, errors.Join(set(larger, ""), set(a, `{}`), set(newNode(t, store, ""), ""))) // the last has no files to read
+	check("cleared without files", "")
 	if err := set(newNode(t, nil, ""), `{}`); !errors.Is(err, admin.ErrNoFiles) {
 		t.Errorf("without files: %v", err)
 	}

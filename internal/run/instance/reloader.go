@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"os"
-	"slices"
 	"sync"
 	"time"
 
@@ -142,7 +141,7 @@ func (r *Reloader) put(snap *tenants.Snapshot, err error) reloadAnswer {
 	if changed {
 		err = r.apply(snap)
 	}
-	if problems, _ := errors.AsType[tenants.Problems](err); len(problems) > 0 && !slices.ContainsFunc(problems, func(p tenants.Problem) bool { return !tenants.OfRuntime(p) }) {
+	if _, trial := errors.AsType[tenants.Trial](err); trial {
 		return reloadAnswer{err: err} // told to whoever wants to set such a tenant, and none is set
 	}
 	if err != nil {
