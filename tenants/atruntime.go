@@ -144,11 +144,16 @@ func (l *loader) fit(list []RuntimeTenant, why error) {
 	}
 }
 
-// setAside notes whom the loader has set aside.
+// setAside notes whom the loader has set aside. Those that the files have of their names are blocked: they may have keys and limits that were
+// meant to end.
 func (s *Snapshot) setAside(l *loader) {
 	for _, t := range l.set {
-		if t.SetAside = l.aside[t.Tenant]; t.SetAside != "" {
-			s.aside = append(s.aside, t)
+		if t.SetAside = l.aside[t.Tenant]; t.SetAside == "" {
+			continue
+		}
+		s.aside = append(s.aside, t)
+		if at, known := s.byName[t.Tenant]; known {
+			s.block(at, &Override{Tenant: t.Tenant, By: t.By, Why: "the tenant set at run time in its place is set aside"})
 		}
 	}
 	if len(s.aside) > 0 {
@@ -163,7 +168,11 @@ func (s *Snapshot) Aside() []RuntimeTenant { return s.aside }
 // Unfit is what was set at run time and does nothing, because the files have changed such that it does not fit, as sentences.
 func (s *Snapshot) Unfit() (list []string) {
 	for _, t := range s.aside {
-		list = append(list, "tenant "+strictyaml.Show(t.Tenant)+", which "+t.By+" has set at run time, is set aside, because it does not fit the files: "+t.SetAside)
+		blocked := ""
+		if _, known := s.byName[t.Tenant]; known {
+			blocked = ", and what the files have of its name is blocked"
+		}
+		list = append(list, "tenant "+strictyaml.Show(t.Tenant)+", which "+t.By+" has set at run time, is set aside"+blocked+", because it does not fit the files: "+t.SetAside)
 	}
 	return append(list, s.laid.unfit...)
 }

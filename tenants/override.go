@@ -143,10 +143,16 @@ func (s *Snapshot) override(at int, o *Override) {
 			*t.Amount(k) = amount
 			continue
 		}
-		for i := at; i < len(s.tenants) && strings.HasPrefix(s.tenants[i].Name, t.Name); i++ { // "acme-2" may be before "acme/a"
-			if i == at || strings.HasPrefix(s.tenants[i].Name, t.Name+teamSep) {
-				s.tenants[i].Blocked = o
-			}
+		s.block(at, o)
+	}
+}
+
+// block blocks the tenant at a place, and its teams.
+func (s *Snapshot) block(at int, o *Override) {
+	name := s.tenants[at].Name
+	for i := at; i < len(s.tenants) && strings.HasPrefix(s.tenants[i].Name, name); i++ { // "acme-2" may be before "acme/a"
+		if i == at || strings.HasPrefix(s.tenants[i].Name, name+teamSep) {
+			s.tenants[i].Blocked = o
 		}
 	}
 }

@@ -279,8 +279,19 @@ func TestRuntimeTenants_SetAside(t *testing.T) {
 			got = strings.Join(s.names(), " ")
 			for i, aside := range s.Aside() {
 				got += "; " + aside.Tenant + ": " + aside.SetAside
-				if _, err := s.AskTenant(aside.Tenant + "/team"); !strings.Contains(err.Error(), "which ann has set at run time, is set aside, because it does not fit the files: "+aside.SetAside) || s.Unfit()[i] != err.Error() {
+				blocked := ""
+				if aside.Tenant == "a" {
+					blocked = ", and what the files have of its name is blocked"
+				}
+				if _, err := s.AskTenant(aside.Tenant + "/team"); !strings.Contains(err.Error(), "which ann has set at run time, is set aside"+blocked+", because it does not fit the files: "+aside.SetAside) || s.Unfit()[i] != err.Error() {
 					t.Errorf("%s: asked for it: %v", name, err)
+				}
+			}
+			weight := 2.0
+			for _, t2 := range slices.Concat(s.Tenants(), s.WithOverrides([]Override{{Tenant: "a", Weight: &weight}}).Tenants()) {
+				root, _, _ := strings.Cut(t2.Name, teamSep)
+				if aside := slices.ContainsFunc(s.Aside(), func(aside RuntimeTenant) bool { return aside.Tenant == root }); aside != (t2.Blocked != nil) {
+					t.Errorf("%s: what the files have as %s is blocked: %t", name, t2.Name, !aside)
 				}
 			}
 			plain := testkit.Must(LoadFS(fsys, "llmgov.yaml", Options{}))(t)

@@ -77,7 +77,7 @@ type Tenant struct {
 	LowerTiers bool `json:",omitempty"`
 	// Shadow says that its limits are watched and not enforced.
 	Shadow bool
-	// Blocked is the override, its own or a parent's, because of which none of its calls passes. A Snapshot sets it.
+	// Blocked is the override, its own or a parent's, because of which none of its calls passes, or stands for what is set aside in its place. A Snapshot sets it.
 	Blocked *Override `json:"-"`
 	// Source is where it is defined, file:line:col; empty when made in code.
 	Source string `json:"-"`

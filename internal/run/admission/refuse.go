@@ -8,7 +8,7 @@ import (
 	"github.com/llmgov/llmgov/tenants"
 )
 
-// Overridden refuses all calls of a tenant of which an override has set a limit to 0; nil if none has. Shadow does not let them pass: it tries
+// Overridden refuses all calls of a tenant that is blocked; nil if it is not. Shadow does not let them pass: it tries
 // out what files say.
 func Overridden(t *tenants.Tenant, now time.Time) *ask.Refusal {
 	if t.Blocked == nil || !t.Blocked.Live(now) {
@@ -18,7 +18,7 @@ func Overridden(t *tenants.Tenant, now time.Time) *ask.Refusal {
 	if end := t.Blocked.Until; end != nil {
 		until = " until " + end.UTC().Format(time.RFC3339)
 	}
-	return &ask.Refusal{Status: statusForbidden, Code: ask.CodeTenantBlocked, Message: "Whoever runs this gateway has set a limit of tenant " + t.Blocked.Tenant + " to 0" + until + ", so none of its calls passes."}
+	return &ask.Refusal{Status: statusForbidden, Code: ask.CodeTenantBlocked, Message: "Whoever runs this gateway has blocked tenant " + t.Blocked.Tenant + until + ", so none of its calls passes."}
 }
 
 // Refused notes that llmgov refuses the call, and remembers why for those who ask later. The governor's

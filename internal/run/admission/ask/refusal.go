@@ -36,7 +36,7 @@ const (
 	CodeRunning      = "request_in_progress"
 	CodeInternal     = "internal_error"
 
-	CodeTenantBlocked = "tenant_blocked" // a limit of the tenant was set to 0
+	CodeTenantBlocked = "tenant_blocked" // a limit of the tenant was set to 0, or what was set in its place is set aside
 )
 
 // Invalid refuses a request for a fault in itself.

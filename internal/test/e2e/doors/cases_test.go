@@ -281,7 +281,7 @@ func refusalSaysAll(t *testing.T, d *Door) {
 		!strings.Contains(end.body, "The budget of tenant spent is spent (requests per month). It resets at ") || strings.Contains(end.body, "try again") {
 		t.Errorf("a spent budget: %+v", end)
 	}
-	if no := call(t.Context(), post, "stopped", chat(5, false, "")); no.code != "tenant_blocked" || !strings.Contains(no.body, "limit of tenant stopped to 0") || strings.Contains(no.body, "leaked") {
+	if no := call(t.Context(), post, "stopped", chat(5, false, "")); no.code != "tenant_blocked" || !strings.Contains(no.body, "has blocked tenant stopped") || strings.Contains(no.body, "leaked") {
 		t.Errorf("a limit that an override has set to 0: %+v", no)
 	}
 	if n := s.Model.Stats().Requests; n != 2 {
