@@ -421,21 +421,20 @@ func TestWaitEndsWithTheConnection(t *testing.T) {
 	if _, err := stub.Cancel(ctx, &admissionv1.CancelRequest{ReservationId: first.ReservationId}); err != nil {
 		t.Error(err)
 	}
-	if n, _ := l.gov.Leases(); n+l.book.Open() != 0 {
-		t.Errorf("%d leases are left, %d reservations", n, l.book.Open())
-	}
+	l.eventually(t, "no lease and no reservation is left", func() bool { n, _ := l.gov.Leases(); return n+l.book.Open() == 0 })
 }
 
 // await waits until so many calls wait.
 func (l *listener) await(t *testing.T, want int) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) { // of a poll with a deadline
-		_, waiting := l.gov.Leases()
-		if waiting == want {
-			return
-		}
+	l.eventually(t, fmt.Sprint(want, " calls wait"), func() bool { _, waiting := l.gov.Leases(); return waiting == want })
+}
+
+func (l *listener) eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("%d calls wait, not %d", waiting, want)
+			t.Fatalf("it never was so: %s", what)
 		}
 	}
 }
