@@ -130,10 +130,10 @@ func (g *Governor) measurePool(p *pool, now time.Time) {
 	s := p.sample(now, m.scratch[:0])
 	p.mark(now)
 	if g.recorded {
-		m.measured(&s, m.step(now, view, &s))
+		m.measured(&s, m.step(now, view, &s), measureEvery)
 		return
 	}
-	g.line.clock.AfterFunc(0, func() { g.evaluate(m, now, view, &s) }) // apart from a call that came by, which neither pays for it nor waits
+	g.line.clock.AfterFunc(soon, func() { g.evaluate(m, now, view, &s) }) // apart from a call that came by, which neither pays for it nor waits
 }
 
 // evaluate is the rest of a measurement, without the lock as far as it takes long.
@@ -141,15 +141,15 @@ func (g *Governor) evaluate(m *measure, now time.Time, view *treeView, s *fairne
 	quiet := m.step(now, view, s)
 	g.lock()
 	defer g.unlock()
-	m.measured(s, quiet)
+	m.measured(s, quiet, now.Add(measureEvery).Sub(g.line.now))
 }
 
-// measured ends a measurement, and says whether there is another one.
-func (m *measure) measured(s *fairness.Sample, quiet bool) {
+// measured ends a measurement, and has another one follow after so long if there is something to measure.
+func (m *measure) measured(s *fairness.Sample, quiet bool, next time.Duration) {
 	m.scratch = s.Leaves
 	m.running = m.stirred || !quiet
 	if m.running {
-		m.timer.Reset(measureEvery)
+		m.timer.Reset(next)
 	}
 }
 

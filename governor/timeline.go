@@ -93,6 +93,9 @@ func (t *timeline) follow() {
 	}
 }
 
+// soon is at once, on timers of the machine. One of no time at all fires within the call that sets it, in virtual time.
+const soon = time.Nanosecond
+
 // arm sets the alarm for the first entry of the agenda, or for now if calls are left that can go on.
 func (t *timeline) arm() {
 	if len(t.agenda) == 0 && len(t.ready) == 0 {
@@ -110,7 +113,7 @@ func (t *timeline) arm() {
 		return
 	}
 	t.armed = at
-	wait := max(0, at.Sub(t.real()))
+	wait := max(soon, at.Sub(t.real()))
 	if t.alarm == nil {
 		t.alarm = t.clock.AfterFunc(wait, t.ring)
 		return
