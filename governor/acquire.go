@@ -56,11 +56,6 @@ func (c *call) end() (Lease, *Refusal) {
 func (p *parked) hear(ctx context.Context) {
 	select {
 	case <-p.decided:
-		return
-	default:
-	}
-	select {
-	case <-p.decided:
 	case <-ctx.Done():
 		p.g.lock()
 		p.withdraw()
