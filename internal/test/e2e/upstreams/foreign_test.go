@@ -395,7 +395,9 @@ func TestAzurePace(t *testing.T) {
 				stop()
 				time.Sleep(30 * time.Second)
 			}
+			a.mu.Lock() // a call may outlive its caller
 			refused := 1000 * a.refused / a.sent
+			a.mu.Unlock()
 			unserved := 1 - float64(served)/(crowds*300)
 			t.Logf("of 1,000 calls %.1f are refused; %.1f %% of what could be served was not", refused, 100*unserved)
 			if refused > c.refused || unserved > c.unserved {
