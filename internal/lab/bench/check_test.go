@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/llmgov/llmgov/federation/store"
 	"github.com/llmgov/llmgov/internal/test/testkit"
 )
 
@@ -53,6 +54,13 @@ func TestSharedAims(t *testing.T) {
 	err := r.check()
 	if err == nil || !strings.Contains(err.Error(), "with: 3.10") || strings.Contains(err.Error(), "without") || strings.Contains(err.Error(), "stream") || strings.Contains(err.Error(), "door") {
 		t.Errorf("got %v, want the row with an aim", err)
+	}
+}
+
+// A program opens the stores that it links and no others. Without the import of redis.go, -redis ended after its first line.
+func TestBenchLinksTheStoreThatItStarts(t *testing.T) {
+	if err := store.Check("redis://127.0.0.1:6379"); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/exec"
 	"time"
+
+	_ "github.com/llmgov/llmgov/federation/redis" // the store whose server is started
 )
 
 // startRedis starts a Redis server that keeps nothing on disk. It returns its address as a store, and the function that
