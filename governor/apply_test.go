@@ -511,7 +511,7 @@ func TestApply_ManyGoWithCalls(t *testing.T) {
 }
 
 // BenchmarkCrowd has a thousand to a hundred thousand tenants: what a call costs when all have called, what a configuration in which one of
-// them has changed, a look at all or a copy of what is to outlive the process, and how long calls take that come meanwhile.
+// them has changed, a look at all or a copy of what is to outlive the process, how long calls take that come meanwhile, and how long the lock is held.
 func BenchmarkCrowd(b *testing.B) {
 	for _, n := range []int{1000, 10_000, 100_000} {
 		cfg := many(n, 1, 0)
@@ -536,25 +536,34 @@ func BenchmarkCrowd(b *testing.B) {
 			"saved": func(int) { g.Saved() },
 		} {
 			b.Run(fmt.Sprint(name, "/", n), func(b *testing.B) {
-				var took []time.Duration
-				ctx, stop := context.WithCancel(b.Context())
-				var wg sync.WaitGroup
-				wg.Go(func() {
-					for i := 0; ctx.Err() == nil; i++ {
+				for what, beside := range map[string]func(i int) time.Duration{
+					"call": func(i int) time.Duration {
+						time.Sleep(100 * time.Microsecond)
 						began := time.Now()
 						call(i % 100)
-						took = append(took, time.Since(began))
-						time.Sleep(100 * time.Microsecond)
-					}
-				})
-				for i := 0; b.Loop(); i++ {
-					do(i)
+						return time.Since(began)
+					},
+					"hold": func(int) time.Duration { return holdOf(g) },
+				} {
+					b.Run(what, func(b *testing.B) {
+						var took []time.Duration
+						ctx, stop := context.WithCancel(b.Context())
+						var wg sync.WaitGroup
+						wg.Go(func() {
+							for i := 0; ctx.Err() == nil; i++ {
+								took = append(took, beside(i))
+							}
+						})
+						for i := 0; b.Loop(); i++ {
+							do(i)
+						}
+						stop()
+						wg.Wait()
+						slices.Sort(took)
+						b.ReportMetric(float64(took[len(took)-1].Microseconds())/1000, "longest-ms")
+						b.ReportMetric(float64(took[len(took)*999/1000].Microseconds())/1000, "p99.9-ms")
+					})
 				}
-				stop()
-				wg.Wait()
-				slices.Sort(took)
-				b.ReportMetric(float64(took[len(took)-1].Microseconds())/1000, "longest-ms")
-				b.ReportMetric(float64(took[len(took)*999/1000].Microseconds())/1000, "p99.9-ms")
 			})
 		}
 		for i := range n {
@@ -567,6 +576,26 @@ func BenchmarkCrowd(b *testing.B) {
 			}
 		})
 	}
+}
+
+// holdOf spins until somebody has the governor's lock, and returns for how long it saw it held. It waits for no more than a millisecond.
+func holdOf(g *Governor) time.Duration {
+	free := func() bool {
+		if !g.mu.TryLock() {
+			return false
+		}
+		g.mu.Unlock()
+		return true
+	}
+	for began := time.Now(); free(); {
+		if time.Since(began) > time.Millisecond {
+			return 0
+		}
+	}
+	began := time.Now()
+	for !free() {
+	}
+	return time.Since(began)
 }
 
 // Limits in a pool that are taken off hold nobody up any more, who waits for them

@@ -113,9 +113,9 @@ func (g *Governor) State(only ...func(tenant string) bool) State {
 	for _, some := range only { // which may ask the governor
 		list = slices.DeleteFunc(slices.Clone(list), func(v *tenantView) bool { return !some(v.name) })
 	}
+	s := State{Tenants: make([]TenantState, 0, len(list))} // which takes long of very many, and so is not done under the lock
 	now := g.look()
 	defer g.unlock()
-	var s State
 	for i, t := range list {
 		s.Tenants = append(s.Tenants, t.state(now))
 		now = g.blink(i, now)
@@ -140,8 +140,12 @@ func (g *Governor) inForce() *table {
 func (g *Governor) poolState(p *poolView, list []*tenantView, tenants []TenantState) PoolState {
 	var figures fairness.Figures
 	var view *treeView
-	now := g.aside(func() { figures, view = p.measure.figures() })
-	ps := PoolState{Config: p.cfg, State: p.books(now), TicketsDue: p.escrow.TicketsDue(), Budgets: states(now, p.shares)}
+	var shares []TenantShare
+	now := g.aside(func() {
+		figures, view = p.measure.figures()
+		shares = make([]TenantShare, 0, len(list))
+	})
+	ps := PoolState{Shares: shares, Config: p.cfg, State: p.books(now), TicketsDue: p.escrow.TicketsDue(), Budgets: states(now, p.shares)}
 	for k, a := range p.escrow.State(now).Axes {
 		ps.UsedHere[k] = a.Used
 	}
