@@ -41,6 +41,9 @@ func (p *Pool) Allow(now time.Time, k Axis, a Allowance) {
 	if pace := &p.axes[k].pace; pace.granted {
 		pace.allowance = a
 		pace.usual = max(a.Rate, pace.usual-pace.usual/usualFades)
+		if p.nodes[Root].backlog == 0 {
+			pace.sated = now
+		}
 		pace.follow()
 	}
 }
@@ -122,6 +125,7 @@ func (p *pace) share(shared bool) {
 	}
 	p.granted = shared
 	p.allowance = Allowance{Spent: p.spent}
+	p.sated = p.last
 	p.level = 0
 	p.rate = p.steady()
 }

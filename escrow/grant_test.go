@@ -85,6 +85,40 @@ func TestAllowance_Promise(t *testing.T) {
 	}
 }
 
+// TestAllowance_PromiseEarly: until calls have waited for a Window, a small allowance tells nobody to come back later than what was
+// used before has left, and than the whole limit needs for the calls that go before and the call itself. Then it is a small share.
+func TestAllowance_PromiseEarly(t *testing.T) {
+	const limit, rate = 60_000, 600
+	minutes := func(tokens, limit int64) time.Duration {
+		return time.Duration(tokens) * time.Minute / time.Duration(limit)
+	}
+	for _, queued := range []int64{0, 5000, limit} {
+		for _, cost := range []int64{100, 2700, limit} {
+			p := New(t0, Config{TPM: limit, MaxQueue: 10, Shared: true})
+			leaf := p.Add(Root, Node{Weight: 1})
+			told := func(now time.Time) time.Duration {
+				p.Allow(now, Tokens, Allowance{Since: now, Until: now.Add(2 * time.Second), Rate: rate})
+				_, ans := p.Offer(now, Call{Leaf: leaf, Most: Cost{cost, 1}})
+				return ans.Wait
+			}
+			p.Allow(t0, Tokens, Allowance{Since: t0, Until: t0})
+			if queued > 0 {
+				p.Offer(t0, Call{Leaf: leaf, Most: Cost{queued, 1}, MaxWait: time.Hour})
+			}
+			early := Window + minutes(queued+cost, limit)
+			for _, since := range []time.Duration{0, Window / 2, Window - time.Second} {
+				if wait := told(t0.Add(since)); wait < time.Second || wait > early {
+					t.Errorf("%d tokens behind %d are told to come back in %v after %v, want %v at most", cost, queued, wait, since, early)
+				}
+			}
+			share := min(time.Hour, minutes(queued+cost, rate))
+			if wait := told(t0.Add(Window)); queued > 0 && wait < share-time.Second {
+				t.Errorf("%d tokens behind %d are told to come back in %v, of a share that needs %v", cost, queued, wait, share)
+			}
+		}
+	}
+}
+
 // TestAllowance_LargeCall: in a shared pool a call larger than the burst waits for all that
 // it takes: a debt would be another process's.
 func TestAllowance_LargeCall(t *testing.T) {

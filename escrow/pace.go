@@ -43,11 +43,13 @@ type pace struct {
 	leadFraction int64 // of a unit that it has fallen, in 1/windowMicros
 
 	// granted says that level and rate follow an allowance instead, and spent counts
-	// the amount handed out: see grant.go. usual is the rate of the allowances of late.
+	// the amount handed out: see grant.go. usual is the rate of the allowances of late, and sated is when
+	// the last one came for which nobody waited.
 	granted   bool
 	allowance Allowance
 	spent     int64
 	usual     int64
+	sated     time.Time
 
 	handed int64 // out by now, less refunds
 
@@ -111,15 +113,23 @@ func (p *pace) steady() int64 {
 // A process that shares a limit can count on 1/leastComing of the whole rate.
 const leastComing = 256
 
-// coming is the rate to expect from now on. A tiny allowance, which a process gets that has just
+// coming is the rate to expect from now on if so much lacks. A tiny allowance, which a process gets that has just
 // joined or asked for nothing, does not last: there is more within a second or two of asking for
-// it. Neither does a missing one: when allowances come again, they are as large as before.
-func (p *pace) coming() int64 {
+// it. Neither does a missing one: when allowances come again, they are as large as before. Nor does a small one
+// say anything while calls have not waited for a Window: what others used before, and before a restart, leaves
+// by then, and what lacks comes at the rate of the limit.
+func (p *pace) coming(lack int64) int64 {
 	if !p.granted {
-		return p.steady()
+		return max(1, p.steady())
+	}
+	limit := p.limit * p.scale
+	least := limit / leastComing
+	if p.last.Sub(p.sated) < Window {
+		inWindow := muldiv.Ceil(limit, lack, p.limit+lack) // it takes a Window longer than limit does
+		least = max(least, inWindow)
 	}
 	usual := min(p.usual, p.limit) * p.scale
-	return max(p.rate, usual, p.limit*p.scale/leastComing, 1)
+	return max(p.rate, usual, least, 1)
 }
 
 // advance brings level and lead to now. busy says that calls are queued.

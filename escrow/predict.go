@@ -264,6 +264,9 @@ func (n *node) bookedFor(virtual int64) (c Cost) {
 func (a *axisBooks) waitAlone(now time.Time, e *entry, refund int64) time.Duration {
 	c := e.cost[a.axis]
 	sim := a.pace
+	if sim.granted {
+		sim.burst = max(sim.burst, c) // no call goes at less than its cost
+	}
 	sim.level = min(sim.burst, sim.level+sim.back(refund))
 	moves := time.Duration(0)
 	if later, comes := sim.comes(c - sim.level); comes {
@@ -271,7 +274,7 @@ func (a *axisBooks) waitAlone(now time.Time, e *entry, refund int64) time.Durati
 		moves = sim.grantWait(e, later)
 	}
 	if sim.granted {
-		sim.rate = sim.coming()
+		sim.rate = sim.coming(max(0, c-sim.level))
 	}
 	ledger := sim.ring
 	if a.ledger != nil {
@@ -321,7 +324,7 @@ func (a *axisBooks) waitBehind(now time.Time, e *entry, ahead, refund int64) tim
 	if later, comes := a.pace.comes(lack); comes {
 		wait = a.pace.grantWait(e, later)
 	} else if lack > 0 {
-		wait = a.pace.refillTime(lack, max(1, a.pace.coming()))
+		wait = a.pace.refillTime(lack, a.pace.coming(lack))
 	}
 	if a.cal != nil {
 		return max(wait, a.planFree(now, e))

@@ -230,3 +230,71 @@ func (w *promiseWorld) needs(t *governor.Tenant, rej *governor.Refusal) (least, 
 	}
 	return time.Millisecond, minutes(w.served(t, outstanding[rej.Axis]), rej.Limit) + 2*second
 }
+
+// TestRefusals_AfterARestart: gateways that were all restarted, after others have used the minute, do not take the little that they get for
+// all that there will be.
+func TestRefusals_AfterARestart(t *testing.T) {
+	const limit = 60_000
+	cfg := governor.Config{
+		Shared: true,
+		Pools:  []governor.Pool{{Name: "p", TPM: limit, Burst: time.Minute, MaxQueue: 1000}},
+		Tenants: []governor.Tenant{
+			{Name: "large", Weight: 9, MaxWait: time.Hour},
+			{Name: "small", Weight: 1},
+		},
+	}
+	for gateways := range 3 {
+		testkit.Virtual(t, strconv.Itoa(gateways+1), func(t *testing.T) {
+			store := memory.New(memory.Config{Fresh: true})
+			begun := func() (list []*berth, stop func()) {
+				ctx, cancel := context.WithCancel(context.Background())
+				var group sync.WaitGroup
+				for range gateways + 1 {
+					list = append(list, begin(ctx, t, &group, store, cfg))
+				}
+				time.Sleep(2 * time.Second)
+				return list, func() { cancel(); group.Wait() }
+			}
+			before, stop := begun()
+			for range limit / 1000 {
+				for _, b := range before {
+					if l, rej := governor.Refused(b.Acquire(t.Context(), governor.Request{Tenant: "small", Pool: "p", Output: 1000})); rej == nil {
+						l.Settle(governor.Usage{Output: 1000})
+					}
+				}
+				time.Sleep(100 * time.Millisecond)
+			}
+			stop()
+
+			after, stop := begun()
+			defer stop()
+			ctx, leave := context.WithCancel(t.Context())
+			var queue sync.WaitGroup
+			defer queue.Wait()
+			defer leave()
+			for _, queued := range []int64{0, 6} { // calls of 1000 at each gateway
+				for range queued {
+					for _, b := range after {
+						queue.Go(func() { _, _ = b.Acquire(ctx, governor.Request{Tenant: "large", Pool: "p", Output: 1000}) })
+					}
+				}
+				for range 10 {
+					time.Sleep(time.Second)
+					for _, tokens := range []int64{100, 3000, limit} {
+						for _, b := range after {
+							l, rej := governor.Refused(b.Acquire(t.Context(), governor.Request{Tenant: "small", Pool: "p", Output: tokens}))
+							if rej == nil {
+								l.Settle(governor.Usage{})
+								continue
+							}
+							wants := queued*1000 + tokens
+							if most := escrow.Window + time.Duration(wants)*escrow.Window/limit + time.Second; rej.RetryAfter > most {
+								t.Errorf("%d tokens behind %d are told to come back in %v, want %v at most: %v", tokens, queued*1000, rej.RetryAfter, most, rej)
+							}
+						}
+					}
+				}
+			}
+		})
+	}
+}
