@@ -10,7 +10,7 @@ import (
 	"github.com/llmgov/llmgov/internal/lib/jsonscan"
 )
 
-// Excerpt is some parts of the text of a JSON body, as they stand there, in quotes like one string. Files in base64 are no text.
+// Excerpt is some parts of the text of a body, as they stand in JSON, in quotes like one string. Files in base64 are no text.
 type Excerpt []byte
 
 const (
@@ -18,40 +18,44 @@ const (
 	partSize     = 128 // bytes, and those of the character at its end
 )
 
-// ExcerptOf takes an excerpt of a body from places that its sender cannot know, or all of a short one. Own is the body's size.
+// ExcerptOf takes an excerpt of a JSON body from places that its sender cannot know, or all of a short one. Own is the body's size.
 func ExcerptOf(body []byte, own Size) Excerpt {
-	texts := []span{{0, len(body)}}
+	texts := [][]byte{body}
 	if own[Image]+own[Sound]+own[Document] > 0 {
 		texts = textsOf(body)
 	}
-	length := 0
-	for _, text := range texts {
-		length += text.end - text.start
-	}
-	out := append(make(Excerpt, 0, (excerptParts+1)*partSize), '"')
-	if length <= excerptParts*partSize {
-		out = appendTexts(out, body, texts, 0, length)
-	} else {
-		for i := range excerptParts {
-			from := i * length / excerptParts
-			from += rand.IntN((i+1)*length/excerptParts - from - partSize + 1)
-			out = appendTexts(out, body, texts, from, from+partSize)
-		}
-	}
-	return append(out, '"')
+	return excerpt(texts, appendPart)
 }
 
-// appendTexts appends a part of some texts of a body, by indices as if these stood one behind the other.
-func appendTexts(out Excerpt, body []byte, texts []span, from, to int) Excerpt {
-	for _, at := range texts {
-		text := body[at.start:at.end]
-		if from < len(text) && to > 0 {
-			out = appendPart(out, text, max(from, 0), min(to, len(text)))
-		}
-		from -= len(text)
-		to -= len(text)
+// ExcerptOfTexts takes an excerpt of texts that are not in JSON, such as the fields of a form.
+func ExcerptOfTexts(texts [][]byte) Excerpt { return excerpt(texts, appendPlain) }
+
+// excerpt takes parts of some texts, or all of short ones, by a function that takes a part of one.
+func excerpt(texts [][]byte, take func(out Excerpt, text []byte, from, to int) Excerpt) Excerpt {
+	length := 0
+	for _, text := range texts {
+		length += len(text)
 	}
-	return out
+	out := append(make(Excerpt, 0, (excerptParts+1)*partSize), '"')
+	add := func(from, to int) { // by indices as if the texts stood one behind the other
+		for _, text := range texts {
+			if from < len(text) && to > 0 {
+				out = take(out, text, max(from, 0), min(to, len(text)))
+			}
+			from -= len(text)
+			to -= len(text)
+		}
+	}
+	if length <= excerptParts*partSize {
+		add(0, length)
+		return append(out, '"')
+	}
+	for i := range excerptParts {
+		from := i * length / excerptParts
+		from += rand.IntN((i+1)*length/excerptParts - from - partSize + 1)
+		add(from, from+partSize)
+	}
+	return append(out, '"')
 }
 
 // Weight is what the excerpt weighs.
@@ -68,6 +72,26 @@ func appendPart(out Excerpt, text []byte, from, to int) Excerpt {
 		out = append(out, text[from:to]...)
 	}
 	return out
+}
+
+// appendPlain appends the characters of a text, not written in JSON, that begin from an index to another.
+func appendPlain(out Excerpt, text []byte, from, to int) Excerpt {
+	from = runeFrom(text, from)
+	for _, b := range text[from:max(from, runeFrom(text, to))] {
+		if b == '"' || b == '\\' {
+			out = append(out, '\\')
+		}
+		out = append(out, b)
+	}
+	return out
+}
+
+// runeFrom is the first place from an index on at which a character begins, or the text ends. In what is no UTF-8 it is any place.
+func runeFrom(text []byte, i int) int {
+	for end := min(i+utf8.UTFMax, len(text)); i < end && !utf8.RuneStart(text[i]); {
+		i++
+	}
+	return i
 }
 
 // beginning is the first place from an index on at which a character of a JSON text surely begins, written as an escape or not, or the text ends.
@@ -105,14 +129,14 @@ func isSecondHalf(text []byte) bool {
 }
 
 // textsOf are the parts of a body between its files.
-func textsOf(body []byte) []span {
+func textsOf(body []byte) (texts [][]byte) {
 	var m Measurer
 	m.measure(body)
 	slices.SortFunc(m.apart, func(x, y span) int { return cmp.Compare(x.start, y.start) })
 	at := 0
-	for i, file := range m.apart {
-		m.apart[i] = span{at, file.start}
+	for _, file := range m.apart {
+		texts = append(texts, body[at:file.start])
 		at = file.end
 	}
-	return append(m.apart, span{at, len(body)})
+	return append(texts, body[at:])
 }

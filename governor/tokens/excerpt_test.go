@@ -77,6 +77,24 @@ func TestExcerptOf(t *testing.T) {
 	}
 }
 
+// An excerpt of texts that are not in JSON says parts of them, whatever these look like in JSON.
+func TestExcerptOfTexts(t *testing.T) {
+	for _, text := range []string{"zqxj", "世界 ", `\u12 \" "`, `\\`, "👩‍👩‍👧‍👦"} {
+		short := [][]byte{[]byte(text), nil, []byte("end")}
+		if said := string(ExcerptOfTexts(short).Said()); said != text+"end" {
+			t.Errorf("of %q it says %q", text, said)
+		}
+		long := strings.Repeat(text, 1000)
+		for range 20 {
+			said := string(ExcerptOfTexts([][]byte{[]byte(long), []byte(long)}).Said())
+			if n := len(said); n < excerptParts*partSize-4*utf8.UTFMax || n > excerptParts*(partSize+utf8.UTFMax) || !utf8.ValidString(said) {
+				t.Errorf("of many %q it says %q in %d bytes", text, said, n)
+			}
+		}
+	}
+	ExcerptOfTexts([][]byte{[]byte(strings.Repeat("\x80", 2000))}).Said()
+}
+
 func FuzzExcerpt(f *testing.F) {
 	f.Add([]byte(`{"a":"\ud83d\ude00\\"}`), 3, 9)
 	f.Fuzz(func(t *testing.T, body []byte, from, to int) {

@@ -185,6 +185,11 @@ func (r realtimeCall) EstimatePrompt(size tokens.Size) int64 {
 	return r.c.Estimates.Prompts.Estimate(r.c.head.Model, size)
 }
 
+// UnreportedPrompt implements realtime.Call.
+func (r realtimeCall) UnreportedPrompt(size tokens.Size, text tokens.Excerpt) int64 {
+	return r.c.Unreported(&ask.Prompt{Size: size, Excerpt: text})
+}
+
 // MostOutput implements realtime.Call.
 func (r realtimeCall) MostOutput() int64 {
 	return r.c.MostOutput(r.c.head.Model, &ask.Answer{})

@@ -53,7 +53,7 @@ func (c *Call) Metered(res streaming.Result) governor.Usage {
 	if u.Input == 0 { // even a stream that broke off may have told its prompt
 		u.Input = c.Request.Input
 		if byCaller && !c.Ask.Free {
-			u.Input = max(u.Input, c.unreported(c.Ask.Model, &c.Ask.Prompt, c.Sample()))
+			u.Input = max(u.Input, c.Unreported(&c.Ask.Prompt))
 		}
 	}
 	switch {
@@ -91,14 +91,21 @@ func (s *scope) unreported(model string, p *ask.Prompt, text tokens.Sample) int6
 	return p.Before + n
 }
 
-// Sample is what is left to tell how many tokens the prompt's text has: all of it if it was counted, else its excerpt, if that is denser than its
+// Unreported is unreported of a prompt of the call's model.
+func (c *Call) Unreported(p *ask.Prompt) int64 {
+	return c.unreported(c.Ask.Model, p, c.sampleOf(p))
+}
+
+// Sample is the sampleOf the call's prompt.
+func (c *Call) Sample() tokens.Sample { return c.sampleOf(&c.Ask.Prompt) }
+
+// sampleOf is what is left to tell how many tokens the prompt's text has: all of it if it was counted, else its excerpt, if that is denser than its
 // characters explain: an excerpt is JSON, of whose syntax models see nothing.
-func (c *Call) Sample() (text tokens.Sample) {
-	p := &c.Ask.Prompt
+func (c *Call) sampleOf(p *ask.Prompt) (text tokens.Sample) {
 	if p.Counted {
 		return tokens.Sample{Tokens: c.Request.Input, Weight: p.Size.Text()}
 	}
-	if p.Excerpt == nil {
+	if p.Excerpt == nil || c.ctl.prompts == nil {
 		return text
 	}
 	n, ok := c.ctl.prompts.Excerpt(c.Policy.Snapshot.RealModel(c.Ask.Model), p.Excerpt)

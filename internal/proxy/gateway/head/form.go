@@ -19,11 +19,17 @@ func ReadForm(body []byte, contentType string) (*Head, *form.Form, *Error) {
 	}
 	h := &Head{Copies: 1, isForm: true}
 	var seen []string
+	var texts [][]byte
 	for i := range f.Parts {
-		if err := h.readPart(&f.Parts[i], &seen); err != nil {
+		part := &f.Parts[i]
+		if err := h.readPart(part, &seen); err != nil {
 			return nil, nil, err
 		}
+		if !part.IsFile() {
+			texts = append(texts, part.Content)
+		}
 	}
+	h.Excerpt = tokens.ExcerptOfTexts(texts)
 	return h, f, nil
 }
 

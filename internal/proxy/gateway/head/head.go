@@ -46,8 +46,9 @@ type Head struct {
 	Asked  *ServiceTier
 	Copies int64 // how many answers are produced: n or best_of, for each prompt
 
-	Prompt   tokens.Body // its size, except for the objects to which it refers
-	Referred Referred    // the size of these; see Weigh
+	Prompt   tokens.Body    // its size, except for the objects to which it refers
+	Referred Referred       // the size of these; see Weigh
+	Excerpt  tokens.Excerpt // of the texts of a form
 
 	Conversation Conversation // of a JSON body
 	User         string       // who makes the call

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/llmgov/llmgov/governor"
-	"github.com/llmgov/llmgov/governor/tokens"
 	"github.com/llmgov/llmgov/internal/proxy/gateway/head"
 	"github.com/llmgov/llmgov/internal/run/admission"
 	"github.com/llmgov/llmgov/internal/run/admission/ask"
@@ -55,7 +54,9 @@ func (b *book) ask(ctx context.Context, e *head.Event) *ask.Refusal {
 	output, bounded := e.Bound()
 	b.mu.Lock()
 	full := b.open.full()
-	r.prompt = b.promptLocked(tokens.Measure(e.Text).Size)
+	r.said = b.prompt
+	r.said.add(e)
+	r.prompt = b.estimate(r.said)
 	if !bounded {
 		output = b.bound
 	}
@@ -174,7 +175,7 @@ func (b *book) begun(ctx context.Context, id string) *ask.Refusal {
 		b.mu.Unlock()
 		return nil
 	}
-	r := &response{id: id, prompt: b.promptLocked(tokens.Size{})}
+	r := &response{id: id, said: b.prompt, prompt: b.estimate(b.prompt)}
 	output := b.bound
 	full := b.open.full()
 	b.mu.Unlock()
@@ -292,14 +293,13 @@ func (b *book) said(e *head.Event) {
 	b.prompt.add(e)
 }
 
-// promptLocked estimates the prompt of the next response, given the size of its own addition.
-func (b *book) promptLocked(more tokens.Size) int64 {
-	return b.prompt.heard + b.call.EstimatePrompt(b.prompt.said.Plus(more))
-}
+// estimate is how many tokens a prompt has, as far as is known before it is counted.
+func (b *book) estimate(p prompt) int64 { return p.heard + b.call.EstimatePrompt(p.said) }
 
 // unfinished estimates the usage of a response that nobody will report.
 func (b *book) unfinished(r *response) governor.Usage {
-	return governor.Usage{Input: r.prompt, Output: b.call.EstimateOutput(r.deltas)}
+	input := max(r.prompt, r.said.heard+b.call.UnreportedPrompt(r.said.said, r.said.excerpt))
+	return governor.Usage{Input: input, Output: b.call.EstimateOutput(r.deltas)}
 }
 
 // close ends the leases of unfinished responses, all but the one that is left to the call. It sets the

@@ -34,6 +34,8 @@ type Call interface {
 	Upstream() string
 	// EstimatePrompt is how many tokens something that was said has.
 	EstimatePrompt(tokens.Size) int64
+	// UnreportedPrompt is how many tokens something that was said has by an excerpt of it, if nobody tells; 0 is not known.
+	UnreportedPrompt(tokens.Size, tokens.Excerpt) int64
 	// MostOutput is how many tokens a response may have that nothing bounds, and LearnOutput learns from one.
 	MostOutput() int64
 	LearnOutput(governor.Usage)

@@ -1,6 +1,8 @@
 package realtime
 
 import (
+	"math/rand/v2"
+
 	"github.com/llmgov/llmgov/governor"
 	"github.com/llmgov/llmgov/governor/tokens"
 	"github.com/llmgov/llmgov/internal/proxy/gateway/head"
@@ -12,8 +14,9 @@ const soundBytes = 6400
 
 // prompt is the conversation so far, which is the prompt of the next response.
 type prompt struct {
-	heard int64       // tokens that the upstream has counted
-	said  tokens.Size // since then
+	heard   int64          // tokens that the upstream has counted
+	said    tokens.Size    // since then
+	excerpt tokens.Excerpt // of one of the events of which said is, drawn by their weight
 }
 
 // add adds an event of the client.
@@ -22,11 +25,16 @@ func (p *prompt) add(e *head.Event) {
 		p.said[tokens.Sound] += int64(len(e.Text)) * tokens.Scale / soundBytes
 		return
 	}
-	p.said = p.said.Plus(tokens.Measure(e.Text).Size)
+	size := tokens.Measure(e.Text).Size
+	p.said = p.said.Plus(size)
+	if text := size.Text(); text > 0 && rand.Int64N(p.said.Text()) < text {
+		p.excerpt = tokens.ExcerptOf(e.Text, size)
+	}
 }
 
 // counted takes over the usage of a response: the next prompt has all of that.
 func (p *prompt) counted(u governor.Usage) {
 	p.heard = u.Input + u.Output
 	p.said = tokens.Size{}
+	p.excerpt = nil
 }

@@ -19,7 +19,8 @@ type response struct {
 	ask    string // the event_id with which it was asked for; "" if it has none
 	lease  governor.Lease
 	held   bool // false if the limits had no room for it
-	prompt int64
+	said   prompt
+	prompt int64 // tokens of said, as held
 	deltas int64
 
 	unbounded bool // nothing says how long it may become

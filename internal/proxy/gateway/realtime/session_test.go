@@ -1,6 +1,7 @@
 package realtime
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"testing"
@@ -34,16 +35,23 @@ func (*testCall) CheckReference(head.Reference) *ask.Refusal { return nil }
 func (*testCall) Upstream() string                           { return "" }
 func (*testCall) Hide([]byte)                                {}
 func (*testCall) EstimatePrompt(size tokens.Size) int64      { return size.Least() }
-func (c *testCall) MostOutput() int64                        { return c.most }
-func (c *testCall) LearnOutput(u governor.Usage)             { c.most = u.Output }
-func (*testCall) EstimateOutput(deltas int64) int64          { return deltas }
-func (*testCall) Charge(governor.Usage, bool) bool           { return true }
-func (*testCall) Took(governor.Usage, bool)                  {}
-func (*testCall) FirstToken()                                {}
-func (*testCall) EndBy(func(error))                          {}
-func (*testCall) Cut() (*ask.Refusal, error)                 { return &ask.Refusal{}, nil }
-func (*testCall) Rejected(string, string)                    {}
-func (*testCall) Panicked(any)                               {}
+func (*testCall) UnreportedPrompt(_ tokens.Size, x tokens.Excerpt) int64 {
+	if bytes.Contains(x, []byte("zqxj")) {
+		return 1000
+	}
+	return 0
+}
+
+func (c *testCall) MostOutput() int64               { return c.most }
+func (c *testCall) LearnOutput(u governor.Usage)    { c.most = u.Output }
+func (*testCall) EstimateOutput(deltas int64) int64 { return deltas }
+func (*testCall) Charge(governor.Usage, bool) bool  { return true }
+func (*testCall) Took(governor.Usage, bool)         {}
+func (*testCall) FirstToken()                       {}
+func (*testCall) EndBy(func(error))                 {}
+func (*testCall) Cut() (*ask.Refusal, error)        { return &ask.Refusal{}, nil }
+func (*testCall) Rejected(string, string)           {}
+func (*testCall) Panicked(any)                      {}
 
 // Settle charges as the gateway does.
 func (c *testCall) Settle(e End) {
@@ -143,6 +151,27 @@ func TestBook_LearnsAnswers(t *testing.T) {
 	create("", "d")
 	if again := create("", "e"); again < 14_000 {
 		t.Errorf("after one of 7000 tokens %d are held for a prompt of 7000 and the next", again)
+	}
+}
+
+// A response that is never reported is charged by what was counted before, and by the text that was said since then.
+func TestBook_Unreported(t *testing.T) {
+	for text, want := range map[string]int64{"": 705 + 705, "zqxj": 705 + 705 + 1000} {
+		s := newSite(t)
+		s.hear("response.created", `{"type":"response.created","response":{"id":"a"}}`)
+		s.hear("response.done", `{"type":"response.done","response":{"id":"a","usage":{"input_tokens":700,"output_tokens":5,"total_tokens":705}}}`)
+		if text != "" {
+			e, f := head.ReadEvent([]byte(`{"type":"conversation.item.create","item":{"type":"message","role":"user","content":[{"type":"input_text","text":"` + text + `"}]}}`))
+			if f != nil {
+				t.Fatal(f)
+			}
+			s.book.said(e)
+		}
+		s.hear("response.created", `{"type":"response.created","response":{"id":"b"}}`)
+		s.settle(cause{ofClient, io.EOF})
+		if used := s.used(); used != want {
+			t.Errorf("after %q was said, and two responses of which one was reported, %d tokens are charged, want %d", text, used, want)
+		}
 	}
 }
 

@@ -67,7 +67,7 @@ type Prompt struct {
 	// Before is how many tokens the call brings along from earlier ones, as the upstream counted them.
 	Before int64
 	// Body is the body, if it is JSON, in which a PromptCounter can count. Estimate drops it. Unless it was Counted, an Excerpt is left of it,
-	// should nobody say how many tokens the prompt had.
+	// should nobody say how many tokens the prompt had. Of another body whoever reads that takes it.
 	Body    []byte
 	Excerpt tokens.Excerpt
 	Counted bool

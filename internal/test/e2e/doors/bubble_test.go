@@ -65,6 +65,17 @@ func (b *bubble) patience(body string) (context.Context, context.CancelFunc) {
 	return context.WithCancel(b.Context())
 }
 
+// formMark is what forms begin with.
+const formMark = "--form"
+
+// contentType is that of a body.
+func contentType(body string) string {
+	if strings.HasPrefix(body, formMark) {
+		return "multipart/form-data; boundary=" + formMark[2:]
+	}
+	return "application/json"
+}
+
 // sends makes a tenant's call of a path below /v1, and reports whether it was served.
 type sends func(path, body string) bool
 
@@ -126,7 +137,7 @@ func (b *bubble) proxy() sends {
 	return func(path, body string) bool {
 		ctx, end := b.patience(body)
 		defer end()
-		return s.CallTo(ctx, path, "a", body).Status == http.StatusOK || ctx.Err() != nil
+		return s.CallTo(ctx, path, "a", body, "Content-Type", contentType(body)).Status == http.StatusOK || ctx.Err() != nil
 	}
 }
 
@@ -233,7 +244,7 @@ func (b *bubble) extProc(conn *grpc.ClientConn, byMetadata, length bool) sends {
 			testkit.OK(b.T, stream.Send(m))
 			return testkit.Must(stream.Recv())(b.T)
 		}
-		pairs := []string{":method", "POST", ":path", "/v1" + path, "content-type", "application/json", "authorization", "Bearer a"}
+		pairs := []string{":method", "POST", ":path", "/v1" + path, "content-type", contentType(body), "authorization", "Bearer a"}
 		if length {
 			pairs = append(pairs, "content-length", strconv.Itoa(len(body)))
 		}

@@ -56,7 +56,16 @@ var trainings = func() []training {
 	picture := func(text string) string {
 		return part(`{"type":"input_text","text":"` + text + `"},{"type":"input_image","image_url":"data:image/png;base64,` + strings.Repeat("QUFB", 1000) + `"}`)
 	}
+	form := func(text, file string) string {
+		head := "\r\nContent-Disposition: form-data; name="
+		return formMark + head + `"model"` + "\r\n\r\nm\r\n" + formMark + head + `"prompt"` + "\r\n\r\n" + text + "\r\n" + formMark + head + `"` + file +
+			`"; filename="a"` + "\r\nContent-Type: application/octet-stream\r\n\r\nQUFB\r\n" + formMark + "--\r\n"
+	}
+	document := func(text string) string {
+		return `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":[{"type":"document","source":{"type":"text","media_type":"text/plain","data":"` + text + `"}}]}]}`
+	}
 	letters := strings.Repeat("zqxjkvwq", 1250)
+	words := strings.Repeat("international ", 300)
 	return []training{
 		{"blanks, then letters", chat, said(strings.Repeat(" ", 6000)+"a", bound), said(letters, bound), took{80, 5}, took{7500, 5}, false, false},
 		{"prose, then numbers", responses, asked(strings.Repeat("international ", 300), `,"max_output_tokens":9`), asked(strings.Repeat("1 2 3 ", 1000), `,"max_output_tokens":9`), took{300, 5}, took{6000, 5}, false, false},
@@ -75,6 +84,10 @@ var trainings = func() []training {
 		{"long words, then letters, broken off", chat, said(strings.Repeat("international ", 300), bound), said(letters, bound), took{300, 5}, took{7500, 5}, true, true},
 		{"long words, then letters and some as numbers, broken off", chat, said(strings.Repeat("international ", 300), bound), said(strings.Repeat(letters[:200]+`\u007a`, 50), bound), took{300, 5}, took{7550, 5}, true, true},
 		{"long words, then letters with a picture, broken off", responses, picture(strings.Repeat("international ", 300)), picture(letters), took{400, 5}, took{7585, 5}, true, true},
+		{"long words, then letters with a sound, broken off", responses, sound(words), sound(letters), took{400, 5}, took{7585, 5}, true, true},
+		{"long words, then letters in a document of text, broken off", "/messages", document(words), document(letters), took{300, 5}, took{7500, 5}, true, true},
+		{"long words, then letters with a picture in a form, broken off", "/images/edits", form(words, "image"), form(letters, "image"), took{400, 5}, took{7585, 5}, true, true},
+		{"long words, then letters with a sound in a form, broken off", "/audio/transcriptions", form(words, "file"), form(letters, "file"), took{400, 5}, took{7585, 5}, true, true},
 		{"a search finds nothing, broken off", chat, said("hi", search), said("ho", search), took{30, 5}, took{4000, 5}, true, false},
 		{"answers without a bound, broken off", chat, said("hi", ""), said("ho", ""), took{9, 40}, took{9, 4000}, true, false},
 	}
