@@ -33,7 +33,7 @@ func (g *Governor) acquire(ctx context.Context, req *Request) (Lease, *Refusal) 
 		p := g.park(c)
 		g.unlock()
 		p.hear(ctx)
-		if g.recorded {
+		if p.concludes() {
 			return p.lease, p.rej
 		}
 		p.now = g.lock() // it has waited until now, however late it was woken

@@ -144,8 +144,7 @@ func (c *call) begin(now time.Time) {
 	g.asked++
 	c.number = g.asked
 	if g.detailed {
-		c.req.call = g.asked
-		g.events.add(Event{Kind: EventAsked, At: now, Call: g.asked, Request: c.req.Record(), Upstreams: g.upstreamsOf(&c.req)})
+		g.events.add(Event{Kind: EventAsked, At: now, Call: c.number, Request: c.req.Record(), Upstreams: g.upstreamsOf(&c.req)})
 	}
 }
 
@@ -210,7 +209,7 @@ func (c *call) open(cost limits.Cost) {
 	}
 	c.holds = c.g.open(c.now, c.spot, cost, c.tenant.cfg.Shadow || c.req.Forced)
 	c.holds.free = c.tenant.cfg.Shadow
-	c.holds.asked = c.req.call
+	c.holds.asked = c.number
 }
 
 // leave gives everything back that the call holds of limits and budgets. Its holds of the pool's

@@ -51,7 +51,7 @@ func (k EventKind) String() string { return eventNames[k] }
 type Event struct {
 	Kind EventKind
 	At   time.Time
-	// Call numbers the calls of a governor that is Recorded or Detailed.
+	// Call numbers the calls of a governor, as they ask.
 	Call uint64
 	// Request is the call. For an end it has only what the lease knows: ID, Tenant, Pool, Model,
 	// Stream, Input and Price. For cuts it has the Pool.
@@ -120,7 +120,7 @@ func (g *Governor) tellStart(cfg *Config) {
 
 // told is the decision on a call, for the Observer.
 func (c *call) told() Event {
-	e := Event{Kind: EventAdmitted, Call: c.req.call, Request: c.req.Record(), Waited: c.lease.Waited, Refused: c.lease.Would, Upstream: c.upstream}
+	e := Event{Kind: EventAdmitted, Call: c.number, Request: c.req.Record(), Waited: c.lease.Waited, Refused: c.lease.Would, Upstream: c.upstream}
 	if c.rej != nil {
 		e.Kind = EventRefused
 		e.Waited = c.rej.Waited

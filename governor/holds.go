@@ -24,7 +24,7 @@ type holds struct {
 	free   bool     // they are not enforced, so nothing beyond them is owed
 
 	belief belief
-	asked  uint64 // the call's number, if the governor is detailed
+	asked  uint64 // the call's number
 	call   uint64 // its number in the journal; 0 = it is not there
 	price  *Price
 	spend  Spend     // expected

@@ -59,8 +59,6 @@ type Request struct {
 	Told bool
 	// Interrupt, if set, ends the call early: see Governor.Interrupt.
 	Interrupt Interrupter
-
-	call uint64 // its number, if the governor is detailed
 }
 
 // waitUntil shortens the wait to a time of the machine's clock.

@@ -93,7 +93,7 @@ func (c *call) look() (why cause, over bool) {
 // parked is a call that waits.
 type parked struct {
 	call
-	entry                         // on the agenda: until when
+	timer   entry                 // until when
 	ready   bool                  // woken, and waiting for its turn to go on
 	ended   bool                  // it is decided
 	done    func(Lease, *Refusal) // is told within the instant; nil if somebody waits for decided
@@ -103,39 +103,42 @@ type parked struct {
 // park has a call wait. It goes on when it is woken.
 func (g *Governor) park(c call) *parked {
 	p := &parked{call: c, decided: make(chan struct{})}
-	p.entry = entry{line: g.line, f: p.wake, place: -1}
+	p.timer = entry{line: g.line, f: p.wake, place: -1}
 	p.wait()
 	return p
 }
 
 func (p *parked) wait() {
 	p.on.by = p
-	p.Reset(p.until.Sub(p.line.now))
-	p.line.parked[p] = struct{}{}
+	p.timer.Reset(p.until.Sub(p.g.line.now))
+	p.g.line.parked[p] = struct{}{}
 }
+
+// concludes reports whether the call is concluded within the instant in which it is decided, and not by whoever waits for it.
+func (p *parked) concludes() bool { return p.g.recorded || p.done != nil }
 
 // wake lets the call go on when its turn comes.
 func (p *parked) wake() {
 	if !p.ready && !p.ended {
 		p.ready = true
-		p.line.ready = append(p.line.ready, p)
+		p.g.line.ready = append(p.g.line.ready, p)
 	}
 }
 
 // resume takes the call on.
 func (p *parked) resume() {
 	p.ready = false
-	p.Stop()
+	p.timer.Stop()
 	p.on.by = nil
-	delete(p.line.parked, p)
-	p.now = p.line.now
+	delete(p.g.line.parked, p)
+	p.now = p.g.line.now
 	why, over := p.look()
 	if !over || !p.goOn(why) {
 		p.wait()
 		return
 	}
 	p.ended = true
-	if p.g.recorded || p.done != nil {
+	if p.concludes() {
 		p.conclude()
 	}
 	if p.done != nil {
