@@ -124,8 +124,8 @@ func (c *Counter) Count(model string, body []byte, patience time.Duration) (int6
 		return 0, false
 	}
 	defer func() { <-c.slots }()
-	n, _, ok := c.count(model, body, v, vocabulary, false)
-	return n, ok
+	found, ok := c.count(model, body, v, vocabulary, false)
+	return found.tokens, ok
 }
 
 // enter takes one of the slots, if one is free in time.
@@ -160,16 +160,16 @@ func (c *Counter) AtLeast(model string, body []byte) int64 {
 	vocabulary := v.wait()
 	c.slots <- struct{}{}
 	defer func() { <-c.slots }()
-	n, all, ok := c.count(model, body, v, vocabulary, true)
+	found, ok := c.count(model, body, v, vocabulary, true)
 	switch {
 	case !ok:
 		return 0
 	case foreign:
-		return n / 2 // no vocabulary in use says the same in half the tokens of the largest
-	case !all:
-		return n - n/4 // what was not counted may be easier than what was
+		return found.tokens / 2 // no vocabulary in use says the same in half the tokens of the largest
+	case !found.all:
+		return found.tokens - found.tokens/4 // what was not counted may be easier than what was
 	}
-	return n
+	return found.tokens
 }
 
 // Excerpt is how many tokens an excerpt of a body has as text of a model, or of one like it where the model's vocabulary is
@@ -183,18 +183,24 @@ func (c *Counter) Excerpt(model string, x tokens.Excerpt) (int64, bool) {
 	return int64(n), err == nil
 }
 
-// count is how many tokens the prompt in a body has, and whether all of it was counted.
-func (c *Counter) count(model string, body []byte, v *vocabulary, loaded codecs, least bool) (n int64, all, ok bool) {
+// found is how many tokens a prompt has, and whether all of it was counted.
+type found struct {
+	tokens int64
+	all    bool
+}
+
+// count counts the prompt in a body.
+func (c *Counter) count(model string, body []byte, v *vocabulary, loaded codecs, least bool) (found, bool) {
 	p := prompt{known: true, least: least, bare: strings.Contains(model, "embedding"), old: v == &c.cl100k}
 	p.read(string(body))
 	if !p.known {
-		return 0, false, false
+		return found{}, false
 	}
 	return p.count(loaded)
 }
 
-// count adds up the texts and what frames them, and says whether all was counted.
-func (p *prompt) count(v codecs) (found int64, whole, ok bool) {
+// count adds up the texts and what frames them.
+func (p *prompt) count(v codecs) (found, bool) {
 	size := 0
 	for _, text := range p.texts {
 		size += len(text)
@@ -218,7 +224,7 @@ func (p *prompt) count(v codecs) (found int64, whole, ok bool) {
 			read += len(piece)
 			k, err := v.Count(piece)
 			if err != nil {
-				return 0, false, false
+				return found{}, false
 			}
 			n = n + int64(k)
 			counted = counted + weight
@@ -227,5 +233,5 @@ func (p *prompt) count(v codecs) (found int64, whole, ok bool) {
 	if counted < all { // the rest is like what was counted
 		n = int64(float64(n) * float64(all) / float64(max(1, counted)))
 	}
-	return max(0, n+p.frame), counted == all, true
+	return found{max(0, n+p.frame), counted == all}, true
 }
