@@ -313,7 +313,9 @@ func (m *Member) Look(now time.Time, model string, left *Remains, own Own, refus
 		}
 		if used := own.Pool[of]; is.Limit > 0 && used >= 0 {
 			moved := m.ofPools[of] < 1 && max(used-o.own, o.own-used) > is.minute(is.Limit)/newsPart
-			if tells = o.all.look(now, is, used, own.Late, refused) || tells || moved; tells {
+			differs := o.all.look(now, is, used, own.Late, refused)
+			tells = tells || differs || moved
+			if tells {
 				o.own = used
 			}
 		}
