@@ -2,6 +2,8 @@ package tokens
 
 import (
 	"bytes"
+	"cmp"
+	"slices"
 
 	"github.com/llmgov/llmgov/internal/lib/jsonscan"
 )
@@ -14,6 +16,8 @@ type Body struct {
 	// Unseen is how many further things the body refers to whose size nobody can tell from it.
 	// They are in no Size.
 	Unseen int64
+	// Apart are the files in the body itself, which are no text, in their order.
+	Apart []Span
 }
 
 // File is a file that the provider has.
@@ -67,9 +71,9 @@ type Measurer struct {
 	out     Body
 	open    []opened
 	parts   []part // the open items and tools, innermost last
-	files   []span // strings in base64 of the open items, which are not weighed yet
-	ids     []span // of files of the open items
-	apart   []span // files that are weighed as such
+	files   []Span // strings in base64 of the open items, which are not weighed yet
+	ids     []Span // of files of the open items
+	apart   []Span // files that are weighed as such, as their items ended
 	scratch []byte
 }
 
@@ -91,8 +95,8 @@ type part struct {
 	files, ids int
 }
 
-// span is a string in the body, with its quotes.
-type span struct{ start, end int }
+// Span is a string in the body, with its quotes.
+type Span struct{ Start, End int }
 
 // Reset begins with another body.
 func (m *Measurer) Reset(body []byte) {
@@ -110,6 +114,10 @@ func (m *Measurer) Reset(body []byte) {
 func (m *Measurer) Body() Body {
 	m.weigh(len(m.body))
 	m.body = nil
+	if len(m.apart) > 0 {
+		m.out.Apart = slices.Clone(m.apart)
+		slices.SortFunc(m.out.Apart, func(x, y Span) int { return cmp.Compare(x.Start, y.Start) })
+	}
 	return m.out
 }
 
@@ -199,7 +207,7 @@ func (m *Measurer) end() {
 func (m *Measurer) closePart(p *part, kind Kind) {
 	size := &m.out.Size
 	for _, file := range m.files[p.files:] {
-		raw := m.body[file.start:file.end]
+		raw := m.body[file.Start:file.End]
 		switch kind {
 		case Image:
 			size[Image] += Pictures(1)
@@ -221,7 +229,7 @@ func (m *Measurer) closePart(p *part, kind Kind) {
 		kind = Document
 	}
 	for _, id := range m.ids[p.ids:] {
-		m.out.Files = append(m.out.Files, File{string(jsonscan.Unescape(nil, m.body[id.start:id.end])), kind})
+		m.out.Files = append(m.out.Files, File{string(jsonscan.Unescape(nil, m.body[id.Start:id.End])), kind})
 	}
 	m.ids = m.ids[:p.ids]
 }

@@ -250,7 +250,7 @@ func anyValue(t *rapid.T, depth int) string {
 	return "[" + strings.Join(list, ",") + "]"
 }
 
-// Weighing a body allocates nothing, once there is memory to do it in.
+// Weighing a body allocates nothing, once there is memory to do it in, but the list of its files.
 func TestMeasurer_DoesNotAllocate(t *testing.T) {
 	var m Measurer
 	for _, body := range append(slices.Clone(measured), `{"messages":[{"role":"user","content":"`+strings.Repeat(`Some \"prose\", `, 9000)+`"}]}`) {
@@ -266,8 +266,8 @@ func TestMeasurer_DoesNotAllocate(t *testing.T) {
 			}
 			m.Body()
 		})
-		if n != 0 {
-			t.Errorf("%.100q: %d allocations", body, n)
+		if want := uint64(min(1, len(Measure(text).Apart))); n > want {
+			t.Errorf("%.100q: %d allocations, want %d", body, n, want)
 		}
 	}
 }

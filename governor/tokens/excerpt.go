@@ -2,9 +2,7 @@ package tokens
 
 import (
 	"bytes"
-	"cmp"
 	"math/rand/v2"
-	"slices"
 	"unicode/utf8"
 
 	"github.com/llmgov/llmgov/internal/lib/jsonscan"
@@ -18,11 +16,14 @@ const (
 	partSize     = 128 // bytes, and those of the character at its end
 )
 
-// ExcerptOf takes an excerpt of a JSON body from places that its sender cannot know, or all of a short one. Own is the body's size.
-func ExcerptOf(body []byte, own Size) Excerpt {
+// ExcerptOf takes an excerpt of a JSON body from places that its sender cannot know, or all of a short one: of what is apart from some files.
+func ExcerptOf(body []byte, files []Span) Excerpt {
 	texts := [][]byte{body}
-	if own[Image]+own[Sound]+own[Document] > 0 {
-		texts = textsOf(body)
+	for _, file := range files {
+		last := len(texts) - 1
+		at := len(body) - len(texts[last])
+		texts[last] = body[at:file.Start]
+		texts = append(texts, body[file.End:])
 	}
 	return excerpt(texts, appendPart)
 }
@@ -126,17 +127,4 @@ func begins(text []byte, i int) bool {
 // isSecondHalf reports whether a text begins with the second escape of a surrogate pair.
 func isSecondHalf(text []byte) bool {
 	return len(text) >= longestEscape && text[1] == 'u' && text[2]|' ' == 'd' && (text[3]|' ' >= 'c' && text[3]|' ' <= 'f')
-}
-
-// textsOf are the parts of a body between its files.
-func textsOf(body []byte) (texts [][]byte) {
-	var m Measurer
-	m.measure(body)
-	slices.SortFunc(m.apart, func(x, y span) int { return cmp.Compare(x.start, y.start) })
-	at := 0
-	for _, file := range m.apart {
-		texts = append(texts, body[at:file.start])
-		at = file.end
-	}
-	return append(texts, body[at:])
 }

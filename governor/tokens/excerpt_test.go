@@ -68,7 +68,7 @@ func TestExcerptOf(t *testing.T) {
 		{"what only looks like a picture", `{"input":[{"content":[{"type":"input_text","image_url":"data:image/png;base64,` + picture + `"},` + part + `]}]}`, 480, 700, ""},
 	} {
 		for range 20 {
-			x := ExcerptOf([]byte(tt.body), Measure([]byte(tt.body)).Size)
+			x := ExcerptOf([]byte(tt.body), Measure([]byte(tt.body)).Apart)
 			said := string(x.Said())
 			if n := len(x) - 2; n < tt.least || n > tt.most || tt.without != "" && strings.Contains(said, tt.without) {
 				t.Errorf("%s: %d bytes: %s", tt.name, n, said)
@@ -108,6 +108,6 @@ func FuzzExcerpt(f *testing.F) {
 			x := append(appendPart(Excerpt(`"`), body, from, to), '"')
 			x.Said()
 		}
-		ExcerptOf(body, Size{Image: 1}).Said()
+		ExcerptOf(body, Measure(body).Apart).Said()
 	})
 }

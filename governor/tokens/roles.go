@@ -159,7 +159,7 @@ func (m *Measurer) text(is role, t jsonscan.Token) {
 	case roleSource:
 		p.plain = p.plain || t.End-t.Start <= longestName && string(m.plain(t)) == "text"
 	case roleFileID:
-		m.ids = append(m.ids, span{t.Start, t.End})
+		m.ids = append(m.ids, Span{t.Start, t.End})
 	default:
 		m.file(is, p, t)
 	}
@@ -172,7 +172,7 @@ func (m *Measurer) file(is role, p *part, t jsonscan.Token) {
 		text = dataOf(text)
 	}
 	if jsonscan.IsBase64(text) {
-		m.files = append(m.files, span{t.Start, t.End})
+		m.files = append(m.files, Span{t.Start, t.End})
 		m.weigh(t.Start)
 		m.at = t.End
 		return

@@ -494,7 +494,7 @@ func TestExcerptsOfDenseTexts(t *testing.T) {
 		{"letters, and some as numbers", chat(strings.Repeat(`zqxjkvwqzqxjkvwq\u007a`, 20)), true},
 	} {
 		size := tokens.SizeOf([]byte(tt.body))
-		n, ok := c.Excerpt("gpt-4o", tokens.ExcerptOf([]byte(tt.body), size))
+		n, ok := c.Excerpt("gpt-4o", tokens.ExcerptOf([]byte(tt.body), nil))
 		if !ok || size.Denser(n) != tt.denser {
 			t.Errorf("%s: %d tokens, by its characters %d: denser %v", tt.name, n, size.Text()/tokens.Scale, !tt.denser)
 		}

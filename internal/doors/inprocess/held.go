@@ -42,6 +42,7 @@ func askOf(r *client.Request) ask.Ask {
 		MaxWait:    r.MaxWait,
 		Retry:      ask.Retry{Key: r.Retry.Key, Attempt: attempt(r.Retry.Attempt), Once: r.Retry.Once, Digest: r.Retry.Digest},
 	}
+	a.Prompt.FindFiles()
 	return a
 }
 

@@ -48,7 +48,7 @@ func (s *scope) promptTokens(a *ask.Ask, counter PromptCounter) int64 {
 		}
 	}
 	if counter != nil && p.Body != nil {
-		p.Excerpt = tokens.ExcerptOf(p.Body, p.Own)
+		p.Excerpt = tokens.ExcerptOf(p.Body, p.Apart)
 	}
 	return guess
 }

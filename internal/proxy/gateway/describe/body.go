@@ -22,7 +22,7 @@ func Ask(a *ask.Ask, r *dialect.Route, h *head.Head, unknown int64) {
 	}
 	a.Stream = h.Stream
 	a.Tier = h.Tier
-	a.Prompt = ask.Prompt{Size: h.Size(unknown), Own: h.Prompt.Size, Before: h.Referred.Tokens, Excerpt: h.Excerpt}
+	a.Prompt = ask.Prompt{Size: h.Size(unknown), Own: h.Prompt.Size, Apart: h.Prompt.Apart, Before: h.Referred.Tokens, Excerpt: h.Excerpt}
 	a.Answer = Answer(r, h)
 }
 

@@ -25,10 +25,10 @@ func (p *prompt) add(e *head.Event) {
 		p.said[tokens.Sound] += int64(len(e.Text)) * tokens.Scale / soundBytes
 		return
 	}
-	size := tokens.Measure(e.Text).Size
-	p.said = p.said.Plus(size)
-	if text := size.Text(); text > 0 && rand.Int64N(p.said.Text()) < text {
-		p.excerpt = tokens.ExcerptOf(e.Text, size)
+	m := tokens.Measure(e.Text)
+	p.said = p.said.Plus(m.Size)
+	if text := m.Text(); text > 0 && rand.Int64N(p.said.Text()) < text {
+		p.excerpt = tokens.ExcerptOf(e.Text, m.Apart)
 	}
 }
 

@@ -68,9 +68,18 @@ type Prompt struct {
 	Before int64
 	// Body is the body, if it is JSON, in which a PromptCounter can count. Estimate drops it. Unless it was Counted, an Excerpt is left of it,
 	// should nobody say how many tokens the prompt had. Of another body whoever reads that takes it.
+	// Apart are the files in the Body.
 	Body    []byte
+	Apart   []tokens.Span
 	Excerpt tokens.Excerpt
 	Counted bool
+}
+
+// FindFiles finds the files in the Body for a door that is told its size, and does not read it.
+func (p *Prompt) FindFiles() {
+	if !p.Own.IsText() {
+		p.Apart = tokens.Measure(p.Body).Apart
+	}
 }
 
 // Answer is how long the answer to a call may become.
