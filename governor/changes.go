@@ -1,5 +1,7 @@
 package governor
 
+import "time"
+
 // Shared is all of a governor that may be shared with other processes, for whoever speaks with them
 // (package sharing). Each of its parts states its demand, and is told its grants.
 type Shared interface {
@@ -12,6 +14,8 @@ type Shared interface {
 	SharedCalls() []*SharedCall
 	// MoreShared holds an element when one of these three has something to return.
 	MoreShared() <-chan struct{}
+	// Sign says until when a sign of life is good, on which grants may depend (SharedLimits.Keep).
+	Sign(number int, until time.Time)
 }
 
 var _ Shared = (*Governor)(nil)
@@ -26,10 +30,11 @@ type changes struct {
 	listed map[*ownLimits]bool // came into use, or lack a grant, since they were last taken
 	pools  map[*pool]bool      // likewise, pools with slots or budgets that are divided
 	asking []*SharedCall       // calls that asked since they were last taken
+	signs  map[int]time.Time   // of life, by number: until when they are good
 }
 
 func newChanges(g *Governor) *changes {
-	return &changes{g: g, more: make(chan struct{}, 1), listed: map[*ownLimits]bool{}, pools: map[*pool]bool{}}
+	return &changes{g: g, more: make(chan struct{}, 1), listed: map[*ownLimits]bool{}, pools: map[*pool]bool{}, signs: map[int]time.Time{}}
 }
 
 func (n *changes) list(o *ownLimits) {

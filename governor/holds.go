@@ -111,7 +111,7 @@ func (g *Governor) leave(now time.Time, b *holds, actual limits.Cost, spent Spen
 			caps = caps[1:]
 		}
 		o.bookEnded(now, b.ended, b.caps, s)
-		if c := o.sharing; c != nil && c.sign != nil && o.overdrawn() {
+		if c := o.sharing; c != nil && c.sign > 0 && o.overdrawn() {
 			c.all.list(o) // others may be granted what was taken, and nobody asks before long
 		}
 		o.wake()

@@ -40,7 +40,7 @@ func (o *ownLimits) configure(now time.Time, l limits.Limits, bound int, by call
 		o.sharing.calledBy = by
 	}
 	o.set.Configure(now, l, bound)
-	if o.sharing != nil && o.sharing.sign != nil {
+	if o.sharing != nil && o.sharing.sign > 0 {
 		o.sharing.all.list(o) // other processes do not know these limits yet
 	}
 	o.applyGrants()
@@ -50,8 +50,8 @@ func (o *ownLimits) configure(now time.Time, l limits.Limits, bound int, by call
 // advance brings the books to now. Grants that have expired are given up: of a budget the last
 // known usage of others is still shown.
 func (o *ownLimits) advance(now time.Time) {
-	if o.sharing != nil && o.sharing.sign != nil {
-		o.set.Prolong(o.sharing.kept, o.sharing.sign())
+	if o.sharing != nil && o.sharing.sign > 0 {
+		o.set.Prolong(o.sharing.kept, o.sharing.all.signs[o.sharing.sign])
 	}
 	expired := o.set.Advance(now)
 	if o.sharing == nil {
@@ -113,9 +113,9 @@ type limitSharing struct {
 
 	inUse bool // somebody speaks for the limits
 	shut  bool // the store cannot read them, and nothing is granted
-	// kept is until when grants are prolonged while there is a sign of life; a nil sign is not at all.
+	// kept is until when grants are prolonged while the sign of life of that number is good; 0 is not at all.
 	kept  time.Time
-	sign  func() time.Time
+	sign  int
 	heard chan struct{} // closed when an answer comes, or none will; nil if nobody waits for one
 
 	// By earlier processes, until there is an answer: calls, and before them the use of long windows until a time.
@@ -198,12 +198,12 @@ var answered = func() chan struct{} { c := make(chan struct{}); close(c); return
 // when the answer is in force: at once if one is already, or if there is nobody to ask.
 func (o *ownLimits) ask() <-chan struct{} {
 	c := o.sharing
-	if c == nil || c.inUse && c.sign == nil || !o.limited() {
+	if c == nil || c.inUse && c.sign == 0 || !o.limited() {
 		return answered
 	}
 	o.announce()
 	o.set.NoteDenied() // so that what comes is not dropped at once
-	if c.sign != nil { // nobody asks before long
+	if c.sign > 0 {    // nobody asks before long
 		c.all.list(o)
 	}
 	if c.heard == nil {

@@ -153,20 +153,27 @@ func (s *SharedLimits) Allow(now, until time.Time, list []Grant) {
 	}
 }
 
-// Keep prolongs the grants until a time, as long as there is a sign of life: whenever they are looked at, until that is over. It holds
-// until Allow. sign is called under the governor's lock: it must be quick, and must not call back.
-func (s *SharedLimits) Keep(until time.Time, sign func() time.Time) {
+// Keep prolongs the grants until a time, as long as the sign of life of that number is good (Governor.Sign): whenever they are looked at, until
+// that is over. It holds until Allow.
+func (s *SharedLimits) Keep(until time.Time, sign int) {
 	s.g.lock()
 	defer s.g.unlock()
 	s.own.sharing.kept = until
 	s.own.sharing.sign = sign
 }
 
+// Sign says until when a sign of life is good. Signs are numbered from 1.
+func (g *Governor) Sign(number int, until time.Time) {
+	g.lock()
+	defer g.unlock()
+	g.changes.signs[number] = until
+}
+
 func (o *ownLimits) allow(now, until time.Time, list []Grant) {
 	o.advance(now)
 	o.sharing.forget() // the answer counts them
 	o.sharing.shut = false
-	o.sharing.sign = nil
+	o.sharing.sign = 0
 	o.set.Renew(until)
 	for _, grant := range list {
 		o.allowOne(grant)

@@ -5,7 +5,6 @@ import (
 	"hash/fnv"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/llmgov/llmgov/federation/parts"
@@ -19,8 +18,8 @@ type LastingLimits interface {
 	Limits
 	// Last makes the last claims ask for parts that last, of what calls may take meanwhile; false if that is too much of the limits.
 	Last(claims []parts.Claim) bool
-	// Keep says that the parts may be used until a time, but no longer than the sign of life is good for at the time of use.
-	Keep(until time.Time, sign func() time.Time)
+	// Keep says that the parts may be used until a time, but no longer than the sign of life of that number is good (LimitsConfig.Sign).
+	Keep(until time.Time, sign int)
 	// Stirred reports whether calls have come since the last claims.
 	Stirred() bool
 }
@@ -38,14 +37,10 @@ const (
 	hint      = 8
 )
 
-// sign is until when parts that last may be used.
-type sign struct{ until atomic.Pointer[time.Time] }
-
-func (s *sign) get() time.Time {
-	if t := s.until.Load(); t != nil {
-		return *t
-	}
-	return time.Time{}
+// sign is until when parts that last may be used; zero if that was never said.
+type sign struct {
+	number int // from 1
+	until  time.Time
 }
 
 // presence is the beat that a process sends for all parts that last. It claims a slot that it never takes. An account grants none while it
@@ -60,7 +55,14 @@ type presence struct {
 	sought int                  // of lacks, as of the last claims
 }
 
-func newPresence() *presence { return &presence{sign: &sign{}, lacks: map[string]time.Time{}} }
+func (r *LimitsRunner) newPresence() *presence {
+	return &presence{sign: r.newSign(), lacks: map[string]time.Time{}}
+}
+
+func (r *LimitsRunner) newSign() *sign {
+	r.signs++
+	return &sign{number: r.signs}
+}
 
 // Owner is a name that no tenant has.
 func (*presence) Owner() string { return "all gateways" }
@@ -119,7 +121,7 @@ func (r *LimitsRunner) attend(now time.Time) {
 	}
 	switch {
 	case some && r.presence == nil:
-		r.presence = newPresence()
+		r.presence = r.newPresence()
 		r.owner(r.presence, now)
 	case !some && r.presence != nil:
 		o := r.known[r.presence]
@@ -147,7 +149,7 @@ func (r *LimitsRunner) tellOf(o *owner, now time.Time) {
 // last has claims ask for parts that last, where these may.
 func (r *LimitsRunner) last(o *owner, now time.Time, claims []parts.Claim) {
 	l, ok := o.Limits.(LastingLimits)
-	if ok && o.busy && r.presence != nil && now.Before(r.presence.sign.get()) && o.held.Heard() && now.Sub(o.wanted) >= wantedFor && l.Last(claims) {
+	if ok && o.busy && r.presence != nil && now.Before(r.presence.sign.until) && o.held.Heard() && now.Sub(o.wanted) >= wantedFor && l.Last(claims) {
 		for i := range claims {
 			claims[i].Lasts = partsLast.Milliseconds()
 		}
@@ -157,7 +159,7 @@ func (r *LimitsRunner) last(o *owner, now time.Time, claims []parts.Claim) {
 // shorten has parts that last expire as the store believes that they do after a beat.
 func (o *owner) shorten() {
 	if o.sign != nil {
-		o.Limits.(LastingLimits).Keep(o.held.Until(), o.sign.get)
+		o.Limits.(LastingLimits).Keep(o.held.Until(), o.sign.number)
 	}
 }
 
@@ -171,7 +173,7 @@ func (r *LimitsRunner) keepParts(o *owner, answer *parts.Reply, now time.Time) b
 	}
 	if o.held.Lasts() && !o.lacking && !o.held.Empty() {
 		o.sign = r.presence.sign
-		l.Keep(o.held.Until(), o.sign.get)
+		l.Keep(o.held.Until(), o.sign.number)
 		delete(r.inUse, o)
 		r.lasting[o] = true
 		return true
@@ -192,10 +194,10 @@ func (r *LimitsRunner) present(now time.Time) {
 	good := !p.until.IsZero() && !r.known[p].held.Learns()
 	switch {
 	case good:
-		until := p.until
-		p.sign.until.Store(&until)
-	case !p.sign.get().IsZero():
-		p.sign = &sign{}
+		p.sign.until = p.until
+		r.cfg.Sign(p.sign.number, p.until)
+	case !p.sign.until.IsZero():
+		p.sign = r.newSign()
 		r.lost = now
 		r.tellAll(now)
 	}

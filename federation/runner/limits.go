@@ -62,6 +62,8 @@ type LimitsConfig struct {
 	// unknown. Keep keeps it; 0 is that it need not be kept any more. They may be nil.
 	Former func(owner string) int64
 	Keep   func(owner string, epoch int64)
+	// Sign is called with a sign of life and until when it is good, on which parts may depend that last (LastingLimits). It may be nil if none do.
+	Sign func(number int, until time.Time)
 	// Unreadable is called when the store cannot read an owner's account, and with nil when it can again, or nobody needs it. It may be nil.
 	Unreadable func(owner string, err error)
 	// Told is called after each round trip to the store, by any goroutine; it may be nil.
@@ -80,6 +82,7 @@ type LimitsRunner struct {
 	heard    time.Time // when the last answered beat was sent, of any owner
 	reminded time.Time // when limits that rest were last looked through
 	lost     time.Time // when the store was last heard to have lost data
+	signs    int       // of life, so far
 	breaker  breaker
 	asks     breaker           // for calls: a store that is too slow for these may do for beats
 	behind   breaker           // for beats of limits that calls ask for, because calls wait for these
@@ -131,6 +134,9 @@ func NewLimits(c LimitsConfig) *LimitsRunner {
 	}
 	if c.Unreadable == nil {
 		c.Unreadable = func(string, error) {}
+	}
+	if c.Sign == nil {
+		c.Sign = func(int, time.Time) {}
 	}
 	if c.Calls == nil {
 		c.Calls = func() []Call { return nil }

@@ -124,6 +124,7 @@ func launch(t *testing.T, cfg governor.Config, share runner.LimitsConfig) *offic
 	side := sharing.New(g)
 	share.Instance = rand.Text()
 	share.More = side.More()
+	share.Sign = side.Sign
 	share.Limits = side.Limits
 	share.Calls = side.Calls
 	ctx, stop := context.WithCancel(context.Background())

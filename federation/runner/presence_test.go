@@ -14,7 +14,7 @@ import (
 func TestPresence(t *testing.T) {
 	began := time.Unix(1000, 0)
 	r := NewLimits(LimitsConfig{})
-	r.presence = newPresence()
+	r.presence = r.newPresence()
 	self := &owner{Limits: r.presence, held: parts.NewHolder("all", "i", 1)}
 	r.known[r.presence] = self
 	kept := &owner{Limits: &named{owner: "kept"}, held: parts.NewHolder("a", "i", 1)}
@@ -33,7 +33,7 @@ func TestPresence(t *testing.T) {
 	first := r.presence.sign
 	r.lasting = map[*owner]bool{kept: true, other: true}
 	answered(2, 1, parts.Note{Text: "nobody.." + hintOf("other")})
-	if got := first.get(); got != now.Add(3*time.Second) || r.inUse[kept] || !r.inUse[other] {
+	if got := first.until; got != now.Add(3*time.Second) || r.inUse[kept] || !r.inUse[other] {
 		t.Errorf("the sign is good until %v; in use are %v", got, r.inUse)
 	}
 	now = answered(3, 0)
@@ -41,7 +41,7 @@ func TestPresence(t *testing.T) {
 		t.Errorf("when it is lost, that is noted as %v, and in use are %v", r.lost, r.inUse)
 	}
 	answered(4, 1)
-	if first.get().After(now.Add(time.Second)) || r.presence.sign == first {
+	if first.until.After(now.Add(time.Second)) || r.presence.sign == first {
 		t.Error("the first sign is good again")
 	}
 	second := r.presence.sign
@@ -49,8 +49,8 @@ func TestPresence(t *testing.T) {
 		self.held.Answered(now, &parts.Reply{Seq: self.held.Beat(now, true, nil).Seq, Epoch: epoch, Learning: i == 1})
 		now = answered(5+i, 1)
 	}
-	if !r.lost.Equal(now.Add(-time.Second)) || second.get().After(now) || r.presence.sign == second || r.presence.sign.get().Before(now) {
-		t.Errorf("an account that grants before it has learnt is lost at %v, and the sign is good until %v", r.lost, second.get())
+	if !r.lost.Equal(now.Add(-time.Second)) || second.until.After(now) || r.presence.sign == second || r.presence.sign.until.Before(now) {
+		t.Errorf("an account that grants before it has learnt is lost at %v, and the sign is good until %v", r.lost, second.until)
 	}
 }
 
@@ -65,15 +65,15 @@ func (n *named) Owner() string { return n.owner }
 // lively are limits whose parts may last.
 type lively struct{ still }
 
-func (*lively) Last([]parts.Claim) bool          { return true }
-func (*lively) Keep(time.Time, func() time.Time) {}
-func (*lively) Stirred() bool                    { return false }
+func (*lively) Last([]parts.Claim) bool { return true }
+func (*lively) Keep(time.Time, int)     {}
+func (*lively) Stirred() bool           { return false }
 
 // TestPresence_Nothing: what is nothing does not last: it would be found by a hint after it is forgotten.
 func TestPresence_Nothing(t *testing.T) {
 	now := time.Unix(1000, 0)
 	r := NewLimits(LimitsConfig{})
-	r.presence = newPresence()
+	r.presence = r.newPresence()
 	for want := range int64(2) {
 		o := &owner{Limits: &lively{}, held: parts.NewHolder("a", "i", 1)}
 		b := o.held.Beat(now, true, []parts.Claim{{Name: "x", Kind: parts.Rolling, Limit: 10, Want: want, Lasts: 75_000}})
@@ -87,7 +87,7 @@ func TestPresence_Nothing(t *testing.T) {
 // TestPresence_Claims: it never has what it claims, and tells for some seconds which limits lack a part.
 func TestPresence_Claims(t *testing.T) {
 	now := time.Unix(1000, 0)
-	p := newPresence()
+	p := NewLimits(LimitsConfig{}).newPresence()
 	p.lacks["tenant.."] = now
 	for i, want := range []string{"tenant..", "tenant..", ""} {
 		c, busy := p.Claims(now.Add(time.Duration(2*i) * time.Second))

@@ -89,7 +89,7 @@ func begin(ctx context.Context, t *testing.T, group *sync.WaitGroup, store *memo
 	pools := runner.New(runner.Config{Name: rand.Text(), Instance: rand.Text(), Store: b.way, Pools: poolsOf(g)})
 	side := sharing.New(g)
 	limits := runner.NewLimits(runner.LimitsConfig{
-		Instance: rand.Text(), Store: b.way, More: side.More(), Limits: side.Limits, Calls: side.Calls,
+		Instance: rand.Text(), Store: b.way, More: side.More(), Sign: side.Sign, Limits: side.Limits, Calls: side.Calls,
 	})
 	group.Go(func() { _ = pools.Run(ctx) })
 	group.Go(func() { _ = limits.Run(ctx) })

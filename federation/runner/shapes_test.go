@@ -57,7 +57,7 @@ func runShapes(t *testing.T, otpm int64, at [][]int) {
 		side := sharing.New(g)
 		name := fmt.Sprint("gateway ", i)
 		pools := runner.New(runner.Config{Name: name, Region: "r", Instance: rand.Text(), Store: store, Pools: side.Pools})
-		limits := runner.NewLimits(runner.LimitsConfig{Instance: rand.Text(), Store: store, More: side.More(), Limits: side.Limits, Calls: side.Calls})
+		limits := runner.NewLimits(runner.LimitsConfig{Instance: rand.Text(), Store: store, More: side.More(), Sign: side.Sign, Limits: side.Limits, Calls: side.Calls})
 		go func() { _ = pools.Run(ctx) }()
 		go func() { _ = limits.Run(ctx) }()
 		gateways = append(gateways, g)

@@ -129,7 +129,7 @@ func (f *fleet) join(cfg governor.Config) *berth {
 	pools := runner.New(runner.Config{Name: rand.Text(), Instance: rand.Text(), Store: b.way, Pools: poolsOf(g)})
 	side := sharing.New(g)
 	limits := runner.NewLimits(runner.LimitsConfig{
-		Instance: rand.Text(), Store: b.way, More: side.More(), Limits: side.Limits,
+		Instance: rand.Text(), Store: b.way, More: side.More(), Sign: side.Sign, Limits: side.Limits,
 	})
 	group.Go(func() { _ = pools.Run(ctx) })
 	group.Go(func() { _ = limits.Run(ctx) })

@@ -75,7 +75,7 @@ func twoBy(t *testing.T, store *damaged, cfg governor.Config) (gateways [2]*gove
 		gateways[i] = g
 		side := sharing.New(g)
 		r := runner.NewLimits(runner.LimitsConfig{
-			Instance: rand.Text(), Store: store, More: side.More(), Limits: side.Limits, Calls: side.Calls,
+			Instance: rand.Text(), Store: store, More: side.More(), Sign: side.Sign, Limits: side.Limits, Calls: side.Calls,
 			Unreadable: func(owner string, err error) { told.Store(owner, err) },
 		})
 		running.Go(func() { _ = r.Run(ctx) })

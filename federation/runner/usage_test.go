@@ -188,7 +188,7 @@ func (b *branches) join(ctx context.Context, name string) *governor.Governor {
 	}))(b.t)
 	side := sharing.New(g)
 	pools := runner.New(runner.Config{Name: name, Region: "r", Instance: name, Store: b.store, Pools: side.Pools})
-	limits := runner.NewLimits(runner.LimitsConfig{Instance: rand.Text(), Store: b.store, More: side.More(), Limits: side.Limits, Calls: side.Calls})
+	limits := runner.NewLimits(runner.LimitsConfig{Instance: rand.Text(), Store: b.store, More: side.More(), Sign: side.Sign, Limits: side.Limits, Calls: side.Calls})
 	go func() { _ = pools.Run(ctx) }()
 	go func() { _ = limits.Run(ctx) }()
 	<-pools.First()

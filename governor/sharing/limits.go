@@ -122,7 +122,7 @@ func (l *Limits) moreOf(k limits.Axis, last int64) int64 {
 }
 
 // Keep says until when the parts may be used, as long as there is a sign of life.
-func (l *Limits) Keep(until time.Time, sign func() time.Time) { l.own.Keep(until, sign) }
+func (l *Limits) Keep(until time.Time, sign int) { l.own.Keep(until, sign) }
 
 // Stirred reports whether calls have come since the last claims.
 func (l *Limits) Stirred() bool { return l.own.Traffic() != l.told }

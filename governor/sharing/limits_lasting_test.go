@@ -32,7 +32,8 @@ func TestLasting_Sign(t *testing.T) {
 				s := answer(t, g, nil, 50, 0)
 				synctest.Wait()
 				began := time.Now()
-				s.Keep(began.Add(time.Minute), func() time.Time { return began.Add(tt.sign) })
+				New(g).Sign(1, began.Add(tt.sign))
+				s.Keep(began.Add(time.Minute), 1)
 				if tt.answer {
 					answer(t, g, s, 50, 0)
 				}

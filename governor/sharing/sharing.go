@@ -1,6 +1,8 @@
 package sharing
 
 import (
+	"time"
+
 	"github.com/llmgov/llmgov/federation/runner"
 	"github.com/llmgov/llmgov/governor"
 )
@@ -41,6 +43,9 @@ func (s *Sharing) Calls() (list []runner.Call) {
 	}
 	return list
 }
+
+// Sign says until when a sign of life is good, on which grants may depend.
+func (s *Sharing) Sign(number int, until time.Time) { s.gov.Sign(number, until) }
 
 // More returns a channel that holds an element when Limits or Calls has something to return. It is nil
 // if nothing is shared.

@@ -46,7 +46,7 @@ func quietTenants(b *testing.B, address string, tenants int, shared bool) {
 	defer at.Close()
 	side := govsharing.New(gov)
 	limits := runner.NewLimits(runner.LimitsConfig{
-		Instance: rand.Text(), Store: at, Limits: side.Limits, Calls: side.Calls, More: side.More(),
+		Instance: rand.Text(), Store: at, Limits: side.Limits, Calls: side.Calls, More: side.More(), Sign: side.Sign,
 		Told: func(string, time.Duration, error) { trips.Add(1) },
 	})
 	ctx, stop := context.WithCancel(context.Background())

@@ -90,7 +90,7 @@ func newSharing(cfg *tenants.Config, node string, gov *governor.Governor, m *tel
 		},
 	})
 	s.limits = runner.NewLimits(runner.LimitsConfig{
-		Instance: instance, Store: opened, Limits: s.side.Limits, Calls: s.side.Calls, More: s.side.More(),
+		Instance: instance, Store: opened, Limits: s.side.Limits, Calls: s.side.Calls, More: s.side.More(), Sign: s.side.Sign,
 		Former: s.former, Keep: s.keepEpoch, Unreadable: s.noteUnreadable,
 		Told: func(op string, took time.Duration, _ error) { m.StoreAsked(op, took) },
 	})

@@ -82,7 +82,7 @@ func measured(b *testing.B, address string, cfg governor.Config, trips *atomic.I
 	at := testkit.Must(store.Open(address, func(string, string) {}))(b)
 	side := govsharing.New(gov)
 	limits := runner.NewLimits(runner.LimitsConfig{
-		Instance: rand.Text(), Store: at, Limits: side.Limits, Calls: side.Calls, More: side.More(),
+		Instance: rand.Text(), Store: at, Limits: side.Limits, Calls: side.Calls, More: side.More(), Sign: side.Sign,
 		Told: func(string, time.Duration, error) { trips.Add(1) },
 	})
 	ctx, stop := context.WithCancel(context.Background())

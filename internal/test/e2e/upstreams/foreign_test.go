@@ -125,7 +125,7 @@ func join(ctx context.Context, s *harness.Stack, i int, store sharedStore) (left
 	side := sharing.New(s.Governor)
 	instance := rand.Text()
 	pools := runner.New(runner.Config{Name: fmt.Sprint("gateway ", i), Region: "r", Instance: instance, Store: store, Pools: side.Pools})
-	own := runner.NewLimits(runner.LimitsConfig{Instance: instance, Store: store, Limits: side.Limits, Calls: side.Calls, More: side.More()})
+	own := runner.NewLimits(runner.LimitsConfig{Instance: instance, Store: store, Limits: side.Limits, Calls: side.Calls, More: side.More(), Sign: side.Sign})
 	left = new(sync.WaitGroup)
 	left.Go(func() { _ = pools.Run(ctx) })
 	left.Go(func() { _ = own.Run(ctx) })
