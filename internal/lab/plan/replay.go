@@ -78,6 +78,7 @@ func (r *Run) Replay(p Policy) ([]Result, error) {
 	cfg.Clock = v.clock
 	cfg.Observer = v
 	cfg.Recorded = true
+	cfg.Fresh = r.Start.Fresh
 	if r.Start.Past != nil {
 		cfg.Past = r.Start.Past.Past(r.Start.Time, zone)
 	}

@@ -349,3 +349,24 @@ func TestReplay_CallsThatRunOn(t *testing.T) {
 		}
 	})
 }
+
+// A governor that knows that nothing was used before begins with a whole burst, and so does its replay. Seen to fail where the log does not say so.
+func TestReplay_Fresh(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := governor.Config{
+			Fresh:   true,
+			Pools:   []governor.Pool{{Name: "p", TPM: 60_000, Burst: time.Minute, MaxQueue: 9}},
+			Tenants: []governor.Tenant{{Name: "a", Weight: 1}},
+		}
+		_, outcomes := recorded(t, cfg, func(g *governor.Governor) {
+			for range 9 {
+				if l, rej := g.Acquire(t.Context(), governor.Request{Tenant: "a", Pool: "p", Input: 5_000}); rej == nil {
+					l.Settle(governor.Usage{Input: 5_000})
+				}
+			}
+		})
+		if outcomes[Admitted] != 9 {
+			t.Errorf("of a whole minute are %v", outcomes)
+		}
+	})
+}

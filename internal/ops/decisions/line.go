@@ -75,6 +75,8 @@ type Start struct {
 	Time time.Time           `json:"time"`
 	Zone string              `json:"zone"`
 	Past *governor.PastState `json:"past,omitempty"`
+	// Fresh is governor.Config.Fresh.
+	Fresh bool `json:"fresh,omitempty"`
 	// Node is the gateway's name; Shared is whether it shares limits with others.
 	Node   string `json:"node,omitempty"`
 	Shared bool   `json:"shared,omitempty"`
@@ -166,7 +168,7 @@ func lineOf(e *governor.Event, origin time.Time) Line {
 	l := Line{At: int64(e.At.Sub(origin)), Call: e.Call, Kind: kinds[e.Kind]}
 	switch e.Kind {
 	case governor.EventStarted:
-		l.Start = &Start{Version: Version, Time: origin.Round(0).UTC(), Zone: "UTC", Past: e.Past, Shared: e.Config.Shared}
+		l.Start = &Start{Version: Version, Time: origin.Round(0).UTC(), Zone: "UTC", Past: e.Past, Fresh: e.Config.Fresh, Shared: e.Config.Shared}
 		if e.Config.Zone != nil {
 			l.Start.Zone = e.Config.Zone.String()
 		}
