@@ -81,7 +81,11 @@ func (c *call) consult(s Spend, most time.Time) *SharedCall {
 func (c *SharedCall) Next(now time.Time) {
 	c.g.mu.Lock()
 	defer c.g.unlock()
-	defer c.g.line.begin() // after the answer, which came in time if only this process is late
+	defer c.g.line.reach(c.told(Told{Verb: callNext, Now: c.g.line.since(now)})) // after the answer, which came in time if only this process is late
+	c.next(now)
+}
+
+func (c *SharedCall) next(now time.Time) {
 	c.since = earlier(now, c.most)
 }
 
@@ -143,7 +147,13 @@ func (k *link) takes(cost limits.Cost, s *Spend) (list []Take) {
 func (c *SharedCall) Let(now time.Time, given []Take) bool {
 	c.g.mu.Lock()
 	defer c.g.unlock()
-	defer c.g.line.begin() // as in Next
+	t := Told{Verb: callLet, Now: c.g.line.since(now)}
+	for i := range given {
+		if given[i].budget != nil && c.g.recorded && c.state == asking {
+			t.Takes = append(t.Takes, c.toldTake(&given[i]))
+		}
+	}
+	defer c.g.line.reach(c.told(t)) // as in Next
 	return c.let(now, given)
 }
 
@@ -174,7 +184,15 @@ func (c *SharedCall) amountOf(a *account) int64 {
 func (c *SharedCall) Refuse(lacks *Take, wait time.Duration) {
 	c.g.mu.Lock()
 	defer c.g.unlock()
-	defer c.g.line.begin() // as in Next
+	t := Told{Verb: callRefuse, Wait: wait}
+	if lacks != nil && c.g.recorded && c.state == asking {
+		t.Takes = []ToldTake{c.toldTake(lacks)}
+	}
+	defer c.g.line.reach(c.told(t)) // as in Next
+	c.refuse(lacks, wait)
+}
+
+func (c *SharedCall) refuse(lacks *Take, wait time.Duration) {
 	if c.state == asking {
 		c.lacks = lacks
 		c.wait = wait
@@ -186,7 +204,11 @@ func (c *SharedCall) Refuse(lacks *Take, wait time.Duration) {
 func (c *SharedCall) Lose() {
 	c.g.mu.Lock()
 	defer c.g.unlock()
-	defer c.g.line.begin() // as in Next
+	defer c.g.line.reach(c.told(Told{Verb: callLose})) // as in Next
+	c.lose()
+}
+
+func (c *SharedCall) lose() {
 	if c.state == asking {
 		c.decide(lost)
 	}

@@ -29,7 +29,9 @@ type changes struct {
 
 	listed map[*ownLimits]bool // came into use, or lack a grant, since they were last taken
 	pools  map[*pool]bool      // likewise, pools with slots or budgets that are divided
+	made   int                 // limits, so far
 	asking []*SharedCall       // calls that asked since they were last taken
+	retold *retold             // by Retell; nil if nothing was
 	signs  map[int]time.Time   // of life, by number: until when they are good
 }
 

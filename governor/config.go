@@ -2,7 +2,6 @@ package governor
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/llmgov/llmgov/governor/terms"
@@ -77,7 +76,7 @@ type Config struct {
 	// Recorded makes all decisions a function of what the Observer is told: another governor that
 	// is told the same at the same times (see Ask) decides the same. Decisions are then made one
 	// after the other over all pools, each in an instant of its own, after which the Observer
-	// is called. It excludes Shared, SharedLimits and SharedSlots.
+	// is called. Of limits that are shared it is told the grants, too (see Governor.Retell).
 	Recorded bool
 	// Detailed has the Observer told of the events from EventStarted on, too, as Recorded does,
 	// but makes nothing of it: calls are decided as they would be. Who tells another governor
@@ -93,17 +92,8 @@ func (c Config) Validate() error {
 	return errors.Join(append(list, terms.Check(c.Pools, c.Tenants, c.Shared)...)...)
 }
 
-// checkSharing finds ways to share limits that do not go together with each other, or with
-// recording: the grants would be missing from the record.
+// checkSharing finds ways to share limits that do not go together.
 func (c *Config) checkSharing() (faults []error) {
-	for _, x := range []struct {
-		what string
-		set  bool
-	}{{"Shared", c.Shared}, {"SharedLimits", c.SharedLimits}, {"SharedSlots", c.SharedSlots}} {
-		if c.Recorded && x.set {
-			faults = append(faults, fmt.Errorf("governor: %s and Recorded do not go together: what others leave of a limit is not told to the Observer", x.what))
-		}
-	}
 	if c.SharedSlots && !c.Shared {
 		faults = append(faults, errors.New("governor: SharedSlots is of pools whose limits are shared: set Shared, too"))
 	}

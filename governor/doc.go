@@ -147,9 +147,8 @@
 // does not. Of what happens under the lock an event is queued, and delivered when that is free
 // (eventqueue.go). A governor that is Recorded has an exact timeline, so that what its
 // Observer is told is enough to make the same decisions again: an instant lasts as long as the lock is held,
-// and no two are at the same time. That is not possible
-// with other processes, because no event tells what they leave of a limit. A governor that is Detailed reports as much, call by call in order, and decides as it would
-// without.
+// and no two are at the same time. What other processes leave of a limit it is told, too (told.go), and Retell tells it again. A governor
+// that is Detailed reports its calls, one by one in order, and decides as it would without.
 //
 // # What it is not
 //

@@ -26,7 +26,7 @@ const (
 // A governor that is Recorded or Detailed reports these too; together they are all that it was told: it
 // started, a call asked, its caller went away, it has produced so much, the governor was drained,
 // the upstream refused the call for want of capacity or did not answer it in time, the call went on to another upstream, the servers of a pool with an
-// adaptive limit told their load, and the upstream failed the call.
+// adaptive limit told their load, the upstream failed the call, and, if it is Recorded, whoever shares its limits told it something.
 const (
 	EventStarted EventKind = iota + EventKind(NumEventKinds)
 	EventAsked
@@ -39,10 +39,11 @@ const (
 	EventFailed
 	EventMoved
 	EventLate
+	EventTold
 )
 
 var eventNames = [...]string{
-	"", "admitted", "refused", "ended", "reloaded", "throttled", "started", "asked", "left", "progress", "drained", "overloaded", "retried", "loaded", "failed", "moved", "late",
+	"", "admitted", "refused", "ended", "reloaded", "throttled", "started", "asked", "left", "progress", "drained", "overloaded", "retried", "loaded", "failed", "moved", "late", "told",
 }
 
 func (k EventKind) String() string { return eventNames[k] }
@@ -80,7 +81,9 @@ type Event struct {
 	// Revision names the Config now in force, and Config is that.
 	Revision string
 	Config   *Config
-	// Past is what a governor that starts remembers, if anything, of limits that no other process keeps.
+	// Told is what whoever shares limits with other processes told.
+	Told *Told
+	// Past is what a governor that starts remembers, if anything.
 	Past *PastState
 }
 
@@ -108,11 +111,10 @@ func (g *Governor) queueDetail(e Event) {
 	}
 }
 
-// tellStart tells what a governor begins with. What it remembers of limits that others keep, too,
-// it does not go by.
+// tellStart tells what a governor begins with. One that shares limits goes by what it remembers of them only where it is told to.
 func (g *Governor) tellStart(cfg *Config) {
 	e := Event{Kind: EventStarted, Revision: cfg.Revision, Config: cfg}
-	if cfg.Past != nil && !cfg.Shared {
+	if cfg.Past != nil && (cfg.Recorded || !cfg.Shared) {
 		e.Past = cfg.Past.State()
 	}
 	g.queueDetail(e)

@@ -338,11 +338,11 @@ func checkEmpty(t *testing.T, g *Governor) {
 
 func TestValidate(t *testing.T) {
 	_, err := New(Config{
-		Shared: true, Recorded: true,
-		Pools:   []Pool{{Name: "p", TPM: -1}, {Name: "p", HeadroomPPM: 1_000_000}},
-		Tenants: []Tenant{{Name: "", Weight: 0.001}, {Name: "a", Weight: -1, Pools: []string{"nowhere"}, RPM: -5}},
+		SharedSlots: true,
+		Pools:       []Pool{{Name: "p", TPM: -1}, {Name: "p", HeadroomPPM: 1_000_000}},
+		Tenants:     []Tenant{{Name: "", Weight: 0.001}, {Name: "a", Weight: -1, Pools: []string{"nowhere"}, RPM: -5}},
 	})
-	want := `governor: Shared and Recorded do not go together: what others leave of a limit is not told to the Observer
+	want := `governor: SharedSlots is of pools whose limits are shared: set Shared, too
 governor: pool p: escrow: tokens a minute -1 is not in 0…1000000000000
 governor: pool name "p" is empty or taken
 governor: pool p: headroom of 1000000 ppm is not in 0…999999

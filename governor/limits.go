@@ -27,7 +27,8 @@ func newOwnLimits(owner, pool string, all *changes) *ownLimits {
 		o.set = *limits.New(false, nil)
 	} else {
 		o.set = *limits.New(true, func() bool { return slices.ContainsFunc(o.caps, (*account).lacksGrant) })
-		o.sharing = &limitSharing{all: all}
+		all.made++
+		o.sharing = &limitSharing{all: all, number: all.made}
 		o.sharing.handle.own = o
 		o.sharing.handle.g = all.g
 	}
@@ -61,6 +62,7 @@ func (o *ownLimits) advance(now time.Time) {
 		a.advance(now)
 	}
 	if expired {
+		o.told(Told{Verb: limitsLapse})
 		o.dropBudgetGrants()
 	}
 }
@@ -109,6 +111,7 @@ func (o *ownLimits) holds() bool {
 // limitSharing connects own limits with those who speak for them with other processes.
 type limitSharing struct {
 	all    *changes
+	number int          // as they are made
 	handle SharedLimits // towards whoever speaks for the limits
 
 	inUse bool // somebody speaks for the limits
@@ -179,6 +182,13 @@ func (g *Governor) Refresh(ctx context.Context, tenant string) {
 func (g *Governor) askAll(tenant string) (heard []<-chan struct{}) {
 	now := g.lock()
 	defer g.unlock()
+	if g.changes != nil {
+		g.queueTold(Told{Verb: askedOf, Name: tenant})
+	}
+	return g.ask(now, tenant)
+}
+
+func (g *Governor) ask(now time.Time, tenant string) (heard []<-chan struct{}) {
 	v := g.table.view(now, tenant, "")
 	if v == nil {
 		return nil

@@ -46,10 +46,12 @@ type BudgetDemand struct {
 
 // Grant is how much this process may use of a limit.
 type Grant struct {
-	Name string
+	Name string `json:"name"`
 	// Amount is the grant itself, Others is the usage of other processes, and Held
 	// of that is held by calls in flight. They are in the limit's own units.
-	Amount, Others, Held int64
+	Amount int64 `json:"amount,omitempty"`
+	Others int64 `json:"others,omitempty"`
+	Held   int64 `json:"held,omitempty"`
 }
 
 // SharedLimits returns the limits that have come into use, or of which a call lacks a grant, since it
@@ -104,9 +106,16 @@ func (s *SharedLimits) GiveUp(now time.Time) LimitsDemand {
 	s.g.lock()
 	defer s.g.unlock()
 	o := s.own
+	o.told(Told{Verb: limitsGiveUp, Now: s.g.line.since(now)})
 	o.advance(now)
 	d := o.demand(now)
 	o.set.Noted()
+	o.giveBack(now)
+	return d
+}
+
+// giveBack gives up all unused grants, as of a time to which the limits were advanced.
+func (o *ownLimits) giveBack(now time.Time) {
 	for k := range limits.Axis(limits.Axes) {
 		o.set.Allow(k, min(o.set.Granted(k), o.set.UsedHere(k)))
 	}
@@ -114,7 +123,6 @@ func (s *SharedLimits) GiveUp(now time.Time) LimitsDemand {
 		a.granted = min(a.granted, a.used(now))
 	}
 	o.applyGrants()
-	return d
 }
 
 // Traffic counts all calls so far.
@@ -147,6 +155,11 @@ func (o *ownLimits) demand(now time.Time) LimitsDemand {
 func (s *SharedLimits) Allow(now, until time.Time, list []Grant) {
 	at := s.g.lock()
 	defer s.g.unlock()
+	s.own.told(Told{Verb: limitsAllow, Now: s.g.line.since(now), Until: s.g.line.since(until), Parts: list})
+	s.allow(at, now, until, list)
+}
+
+func (s *SharedLimits) allow(at, now, until time.Time, list []Grant) {
 	s.own.allow(now, until, list)
 	if p := s.own.of; p != nil {
 		s.g.pump(p, at)
@@ -158,14 +171,20 @@ func (s *SharedLimits) Allow(now, until time.Time, list []Grant) {
 func (s *SharedLimits) Keep(until time.Time, sign int) {
 	s.g.lock()
 	defer s.g.unlock()
-	s.own.sharing.kept = until
-	s.own.sharing.sign = sign
+	s.own.told(Told{Verb: limitsKeep, Until: s.g.line.since(until), Sign: sign})
+	s.own.keep(until, sign)
+}
+
+func (o *ownLimits) keep(until time.Time, sign int) {
+	o.sharing.kept = until
+	o.sharing.sign = sign
 }
 
 // Sign says until when a sign of life is good. Signs are numbered from 1.
 func (g *Governor) Sign(number int, until time.Time) {
 	g.lock()
 	defer g.unlock()
+	g.queueTold(Told{Verb: signGood, Sign: number, Until: g.line.since(until)})
 	g.changes.signs[number] = until
 }
 
@@ -207,7 +226,11 @@ func (o *ownLimits) allowOne(grant Grant) {
 func (s *SharedLimits) Alone(now time.Time, unreadable bool) {
 	s.g.lock()
 	defer s.g.unlock()
-	o := s.own
+	s.own.told(Told{Verb: limitsAlone, Now: s.g.line.since(now), Worse: unreadable})
+	s.own.leaveAlone(now, unreadable)
+}
+
+func (o *ownLimits) leaveAlone(now time.Time, unreadable bool) {
 	o.advance(now)
 	o.hear()
 	if unreadable && o.sharing.closed {
@@ -234,9 +257,20 @@ func (s *SharedLimits) Rest(now time.Time, since limits.Traffic) bool {
 	if !o.set.Idle() || o.set.KeepsPlaces() || o.set.Traffic() != since || lacks || refuses {
 		return false
 	}
+	o.told(Told{Verb: limitsRest, Now: s.g.line.since(now)})
+	o.rest()
+	return true
+}
+
+func (o *ownLimits) rest() {
 	o.sharing.inUse = false
 	o.drop()
-	return true
+}
+
+// told queues what was told of the limits.
+func (o *ownLimits) told(t Told) {
+	t.Limits = o.sharing.number
+	o.sharing.all.g.queueTold(t)
 }
 
 // demand reads the demand on a tenant's budget.

@@ -70,25 +70,50 @@ func (s *SharedPool) Alone(now time.Time, nodes int) {
 	s.g.lock()
 	defer s.g.unlock()
 	p := s.find()
-	if p == nil {
+	if p == nil || p.knowsAlone(now, s.pair, nodes) {
 		return
 	}
+	s.g.queueTold(Told{Verb: ratesAlone, Pool: s.name, Pair: s.pair, Now: s.g.line.since(now), Nodes: nodes})
+	s.g.leaveAlone(p, s.pair, now, nodes)
+}
+
+// knowsAlone reports whether it changes nothing to tell a pool that no answers come.
+func (p *pool) knowsAlone(now time.Time, pair, nodes int) bool {
+	return p.rates.alone && p.rates.nodes == nodes && p.outage.on == p.lostAll(now) && !(p.helpsAgain(now, pair) && p.canHelp(now, pair, nodes))
+}
+
+// canHelp reports whether the pool may give itself an allowance, or has one to give up.
+func (p *pool) canHelp(now time.Time, pair, nodes int) bool {
+	own := func(k escrow.Axis) bool { return p.ownRate(now, k, nodes) > 0 }
+	return !p.rates.aloneUntil[pair].IsZero() || slices.ContainsFunc(pairs[pair][:], own)
+}
+
+// ownRate is the rate that the pool allows itself now of the limit on an axis, as one of so many nodes.
+func (p *pool) ownRate(now time.Time, k escrow.Axis, nodes int) int64 {
+	return p.afterCuts(now, p.aloneRate(p.set.Minute()[k], max(nodes, p.rules.ExpectNodes)))
+}
+
+// helpsAgain reports whether it is time for an allowance that the pool gives itself.
+func (p *pool) helpsAgain(now time.Time, pair int) bool {
+	return p.pairCutOff(now, pair) && !now.Before(p.rates.aloneUntil[pair].Add(-aloneAgain))
+}
+
+func (g *Governor) leaveAlone(p *pool, pair int, now time.Time, nodes int) {
 	p.rates.alone = true
 	if p.rates.nodes != nodes {
 		p.rates.nodes = nodes
 		p.slots.Configure(p.slotRules())
 		p.slots.Narrow()
 	}
-	s.g.noteOutage(p, now)
-	until := &p.rates.aloneUntil[s.pair]
-	if !p.pairCutOff(now, s.pair) || now.Before(until.Add(-aloneAgain)) {
+	g.noteOutage(p, now)
+	if !p.helpsAgain(now, pair) {
 		return
 	}
-	nodes = max(nodes, p.rules.ExpectNodes)
+	until := &p.rates.aloneUntil[pair]
 	was := *until
 	*until = time.Time{}
-	for _, k := range pairs[s.pair] {
-		rate := p.afterCuts(now, p.aloneRate(p.set.Minute()[k], nodes))
+	for _, k := range pairs[pair] {
+		rate := p.ownRate(now, k, nodes)
 		if rate == 0 {
 			continue
 		}
@@ -105,7 +130,7 @@ func (s *SharedPool) Alone(now time.Time, nodes int) {
 			Since: now, Until: *until, Level: min(left, rate/60), Rate: rate, Spent: p.escrow.Spent(k),
 		})
 	}
-	s.g.pump(p, now)
+	g.pump(p, now)
 }
 
 // helpsItself reports whether allowances are in force that the pool gave itself.

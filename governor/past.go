@@ -1,7 +1,6 @@
 package governor
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -332,9 +331,7 @@ func (p *Past) State() *PastState {
 	for who, use := range p.Uses.rows {
 		s.Uses = append(s.Uses, OwnerUse{who, use.Use})
 	}
-	slices.SortFunc(s.Uses, func(a, b OwnerUse) int {
-		return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Pool, b.Pool))
-	})
+	slices.SortFunc(s.Uses, func(a, b OwnerUse) int { return a.compare(b.Owner) })
 	return s
 }
 

@@ -1,6 +1,8 @@
 package governor
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/llmgov/llmgov/escrow/budget"
@@ -11,7 +13,7 @@ import (
 
 // announcePast has somebody speak for the limits of which earlier processes used something, also if no calls come.
 func (tb *table) announcePast(now time.Time, past *Past) {
-	for who := range past.Uses.rows {
+	for _, who := range slices.SortedFunc(maps.Keys(past.Uses.rows), Owner.compare) { // limits are numbered as they are made
 		for v := tb.known(now, who.Tenant); v != nil; v = v.parent {
 			v.own(now, "")
 		}
@@ -66,7 +68,11 @@ func (o *ownLimits) before(now time.Time, a *account) int64 {
 func (s *SharedLimits) Recall(now time.Time) {
 	s.g.lock()
 	defer s.g.unlock()
-	o := s.own
+	s.own.told(Told{Verb: limitsRecall, Now: s.g.line.since(now)})
+	s.own.recall(now)
+}
+
+func (o *ownLimits) recall(now time.Time) {
 	o.advance(now)
 	o.rebook(o.sharing.windows, o.sharing.until)
 	for i := range o.sharing.before {
@@ -111,6 +117,11 @@ func (s *SharedSlots) before(now time.Time, a *account) map[string]int64 {
 func (s *SharedSlots) Recall(now time.Time) {
 	s.g.lock()
 	defer s.g.unlock()
+	s.told(Told{Verb: slotsRecall, Now: s.g.line.since(now)})
+	s.recall(now)
+}
+
+func (s *SharedSlots) recall(now time.Time) {
 	p := s.p
 	for i, a := range p.shares {
 		used := s.before(now, a)

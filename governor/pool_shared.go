@@ -252,35 +252,40 @@ func (s *SharedPool) Allow(now time.Time, grant PoolGrant) {
 	if p == nil || p != s.find() {
 		return
 	}
-	shares := grant.Shares
-	if s.pair != 0 { // the demand is the same, and so is the level
-		shares = nil
-	}
-	for i, x := range shares {
-		if p.tree.share(s.tree.paths[x.ID], x.PPM) {
+	rates := s.told(p, &grant)
+	s.g.queueTold(Told{Verb: ratesAllow, Pool: s.name, Pair: s.pair, Now: s.g.line.since(now), Rates: rates})
+	s.g.allowRates(p, s.pair, now, rates)
+}
+
+// allowRates puts a grant of a pair of a pool's axes in force.
+func (g *Governor) allowRates(p *pool, pair int, now time.Time, grant *ToldRates) {
+	for i, x := range grant.Shares {
+		if p.tree.share(x.Path, x.PPM) {
 			p.measure.reshared = true
 		}
-		now = s.g.breathe(i, now)
+		now = g.breathe(i, now)
 	}
-	for k, allowance := range grant.Allowances {
-		if allowance != nil && p.rates.era == s.era {
-			p.rates.allowed[s.pair] = allowance.Since
-			p.rates.aloneUntil[s.pair] = time.Time{}
-			p.rates.alone = false
-			p.escrow.Allow(now, pairs[s.pair][k], p.cut(now, *allowance))
+	for k, told := range grant.Allowances {
+		if told == nil || grant.Stale {
+			continue
 		}
+		allowance := told.of(g.line)
+		p.rates.allowed[pair] = allowance.Since
+		p.rates.aloneUntil[pair] = time.Time{}
+		p.rates.alone = false
+		p.escrow.Allow(now, pairs[pair][k], p.cut(now, allowance))
 	}
 	if !p.cutOff(now) {
 		p.rates.learning = time.Time{}
 	}
 	if grant.Others != nil {
-		p.rates.elsewhere[s.pair] = elsewhere{*grant.Others, now}
-		p.rates.levels[s.pair] = grant.Level
+		p.rates.elsewhere[pair] = elsewhere{*grant.Others, now}
+		p.rates.levels[pair] = grant.Level
 	}
-	if grant.Allowances != [2]*escrow.Allowance{} {
-		s.g.expectGrant(p, now)
+	if grant.Allowances != [2]*ToldAllowance{} {
+		g.expectGrant(p, now)
 	}
-	s.g.pump(p, now)
+	g.pump(p, now)
 }
 
 // Stop says that another process has taken this one's name: nothing may be handed out any more.
@@ -291,6 +296,11 @@ func (s *SharedPool) Stop(now time.Time) {
 	if p == nil || p != s.find() {
 		return
 	}
+	s.g.queueTold(Told{Verb: ratesStop, Pool: s.name, Now: s.g.line.since(now)})
+	s.g.stop(p, now)
+}
+
+func (g *Governor) stop(p *pool, now time.Time) {
 	p.rates.learning = time.Time{}
 	clear(p.rates.allowed[:])
 	p.rates.alone = true
@@ -300,8 +310,8 @@ func (s *SharedPool) Stop(now time.Time) {
 	for k := range escrow.Axis(escrow.Rolling) {
 		p.escrow.Allow(now, k, escrow.Allowance{Since: now, Until: now, Spent: p.escrow.Spent(k)})
 	}
-	s.g.noteOutage(p, now)
-	s.g.pump(p, now)
+	g.noteOutage(p, now)
+	g.pump(p, now)
 }
 
 // cut reduces an allowance by the cuts in force. Whoever grants it sees from the next report
@@ -322,11 +332,16 @@ func (s *SharedPool) Learns(until time.Time, forgot bool) {
 	s.g.lock()
 	defer s.g.unlock()
 	if p := s.find(); p != nil {
-		p.rates.learning = until
-		p.rates.forgot = forgot
-		p.rates.learned = s.g.line.now
-		s.g.noteOutage(p, p.rates.learned)
+		s.g.queueTold(Told{Verb: ratesLearn, Pool: s.name, Until: s.g.line.since(until), Worse: forgot})
+		s.g.learns(p, until, forgot)
 	}
+}
+
+func (g *Governor) learns(p *pool, until time.Time, forgot bool) {
+	p.rates.learning = until
+	p.rates.forgot = forgot
+	p.rates.learned = g.line.now
+	g.noteOutage(p, p.rates.learned)
 }
 
 // grant is how much may still be handed out before the grants expire.

@@ -166,14 +166,19 @@ func (t *turns) pass(now time.Time) {
 	}
 }
 
+// counts reports whether the demand is of the present period.
+func (d *ShareDemand) counts(now time.Time) bool {
+	d.budget.advance(now)
+	return strings.HasPrefix(d.Name, d.budget.periodName())
+}
+
 // allowShares puts grants of budgets in force. Those of a period that is over are left out.
 func allowShares(now time.Time, list []ShareGrant) {
 	others := map[*account]int64{}
 	for i := range list {
 		grant := &list[i]
 		a := grant.Of.budget
-		a.advance(now)
-		if !strings.HasPrefix(grant.Of.Name, a.periodName()) {
+		if !grant.Of.counts(now) {
 			continue
 		}
 		if grant.Of.grant != nil {

@@ -42,6 +42,21 @@ func (s *SharedSlots) configured() bool { return s.g.table.pools[s.p.name] != ni
 func (s *SharedSlots) Claim(now time.Time) SlotsDemand {
 	s.g.lock()
 	defer s.g.unlock()
+	t := Told{Verb: slotsClaim, Now: s.g.line.since(now)}
+	if s.g.recorded && s.p.slots.Limiter != nil {
+		t.Name = s.p.slots.Limiter.ID()
+	}
+	s.told(t)
+	return s.claim(now)
+}
+
+// told queues what was told of the pool.
+func (s *SharedSlots) told(t Told) {
+	t.Pool = s.p.name
+	s.g.queueTold(t)
+}
+
+func (s *SharedSlots) claim(now time.Time) SlotsDemand {
 	configured := s.configured()
 	p := s.p
 	p.slots.Expire(now)
@@ -68,6 +83,13 @@ func (s *SharedSlots) TellAll() {
 func (s *SharedSlots) Allow(now, until time.Time, grant *slots.Grant, shares []ShareGrant) {
 	s.g.lock()
 	defer s.g.unlock()
+	if s.g.recorded {
+		s.told(Told{Verb: slotsAllow, Now: s.g.line.since(now), Until: s.g.line.since(until), Slots: grant, Shares: s.p.toldShares(now, shares)})
+	}
+	s.allow(now, until, grant, shares)
+}
+
+func (s *SharedSlots) allow(now, until time.Time, grant *slots.Grant, shares []ShareGrant) {
 	p := s.p
 	p.slots.Allow(now, until, grant)
 	allowShares(now, shares)
@@ -80,6 +102,11 @@ func (s *SharedSlots) Allow(now, until time.Time, grant *slots.Grant, shares []S
 func (s *SharedSlots) Alone(now time.Time) {
 	s.g.lock()
 	defer s.g.unlock()
+	s.told(Told{Verb: slotsAlone, Now: s.g.line.since(now)})
+	s.leaveAlone(now)
+}
+
+func (s *SharedSlots) leaveAlone(now time.Time) {
 	p := s.p
 	p.slots.Alone(now)
 	s.heard(now)
@@ -102,7 +129,12 @@ func (s *SharedSlots) Rest() bool {
 	if p.divided() && (configured || p.escrow.InFlight() > 0) {
 		return false
 	}
-	p.grants.inUse = false
-	p.slots.Drop()
+	s.told(Told{Verb: slotsRest})
+	s.rest()
 	return true
+}
+
+func (s *SharedSlots) rest() {
+	s.p.grants.inUse = false
+	s.p.slots.Drop()
 }

@@ -45,13 +45,16 @@ func (t *timeline) real() time.Time {
 }
 
 // begin begins an instant in which something is told.
-func (t *timeline) begin() time.Time {
+func (t *timeline) begin() time.Time { return t.reach(t.next()) }
+
+// next is the time of the next instant in which something is told. It is to be begun.
+func (t *timeline) next() time.Time {
 	now := t.real()
 	if t.exact {
 		t.told = later(t.told.Add(1), now)
 		now = t.told
 	}
-	return t.reach(now)
+	return now
 }
 
 // catchUp does what is due and moves time on to now, for readers of the books, who would otherwise

@@ -1,6 +1,7 @@
 package governor
 
 import (
+	"cmp"
 	"iter"
 	"maps"
 	"slices"
@@ -49,6 +50,10 @@ type Owner struct{ Tenant, Pool string }
 type Use struct {
 	Start [periods]int64
 	Used  [periods]Spend
+}
+
+func (o Owner) compare(other Owner) int {
+	return cmp.Or(cmp.Compare(o.Tenant, other.Tenant), cmp.Compare(o.Pool, other.Pool))
 }
 
 // NewUses returns an empty account.

@@ -1,6 +1,7 @@
 package adaptive
 
 import (
+	"crypto/rand"
 	"maps"
 	"slices"
 	"time"
@@ -38,6 +39,14 @@ func NewFleet(cfg Config) *Fleet { return &Fleet{limiter: New(cfg), known: map[s
 
 // Name names the gateway, in place of a name that it draws. No other one that finds the same limit, now or later, may have it.
 func (f *Fleet) Name(id string) { f.member.ID = id }
+
+// ID is the gateway's name.
+func (f *Fleet) ID() string {
+	if f.member.ID == "" {
+		f.member.ID = rand.Text()
+	}
+	return f.member.ID
+}
 
 // Begin begins at the number of calls that run already, within the bounds.
 func (f *Fleet) Begin(running int64) { f.limiter.Begin(running) }

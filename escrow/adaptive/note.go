@@ -2,7 +2,6 @@ package adaptive
 
 import (
 	"cmp"
-	"crypto/rand"
 	"encoding/json"
 	"slices"
 	"time"
@@ -93,13 +92,10 @@ func (f *Fleet) keep(s sample) {
 
 // Tell is the note for all other gateways, and the limit that it names: 0 if this one does not know theirs.
 func (f *Fleet) Tell(now time.Time) (text string, limit int64) {
-	if f.member.ID == "" {
-		f.member.ID = rand.Text()
-	}
 	if f.member.Since == 0 {
 		f.member.Since = now.UnixMilli()
 	}
-	n := note{member: f.member, Leads: f.leads, Ended: f.ended, Ran: int64(f.limiter.run * 1000)}
+	n := note{member: member{f.ID(), f.member.Since}, Leads: f.leads, Ended: f.ended, Ran: int64(f.limiter.run * 1000)}
 	if !f.away(now) {
 		n.Limit = f.goesBy()
 	}

@@ -100,6 +100,18 @@ func (s *Split) Name(id MemberID) string {
 	return ""
 }
 
+// Member is the member of a name, or one gone in this period; the zero MemberID if there is none.
+func (s *Split) Member(name string) MemberID {
+	i, ok := s.byName[name]
+	if !ok {
+		i, ok = s.gone[name]
+	}
+	if !ok {
+		return MemberID{}
+	}
+	return MemberID{slot: i, gen: s.members[i].gen}
+}
+
 // OnlyHere forgets the use in other processes.
 func (s *Split) OnlyHere(now time.Time) {
 	s.advance(now)

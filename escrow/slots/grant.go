@@ -12,9 +12,9 @@ type Grant struct {
 	// Slots is how many calls may run here, and Others how many run in other processes.
 	Slots, Others int64
 	// Notes are those of other processes.
-	Notes []adaptive.Note
+	Notes []adaptive.Note `json:",omitempty"`
 	// Bounds are as they were claimed.
-	Bounds []BoundGrant
+	Bounds []BoundGrant `json:",omitempty"`
 }
 
 // Allow puts a grant in force until the given time; nil leaves the one before. Call escrow.Pool.Pump afterwards.

@@ -20,6 +20,9 @@ func Compare(logs []Log, candidate Policy) (*Report, error) {
 	r.Alone = len(runs)
 	if len(shared) > 0 {
 		r.Shared = true
+		if err := r.apart(shared); err != nil {
+			return nil, err
+		}
 		fleet := together(shared)
 		runs = append(runs, fleet)
 		r.Missing = missingFrom(shared, fleet.decidedFrom())
@@ -32,7 +35,7 @@ func Compare(logs []Log, candidate Policy) (*Report, error) {
 			return nil, err
 		}
 	}
-	r.Exact = !r.Shared && r.Differ == 0 && r.Inexact == 0 && r.LostLines == 0 && !r.Late
+	r.Exact = r.Differ == 0 && r.Inexact == 0 && r.LostLines == 0 && !r.Late && (!r.Shared || r.Granted)
 	for _, name := range slices.Sorted(maps.Keys(tenants)) {
 		t := tenants[name]
 		t.finish()
@@ -58,16 +61,50 @@ func (r *Report) compare(run *Run, candidate Policy, tenants map[string]*TenantR
 			continue
 		}
 		switch {
-		case c.Decided.Outcome != before[i].Outcome:
-			r.Differ++
-		case !c.Decided.Same(&before[i].Decision):
-			r.Inexact++
+		case run.fleet && r.Granted:
+			if c.Decided.Outcome != before[i].Outcome {
+				r.AsOne++
+			}
+		default:
+			r.check(c, &before[i])
 		}
 		if !c.Request.Forced {
 			r.add(tenants, run, c, &before[i], &after[i])
 		}
 	}
 	return nil
+}
+
+// apart has runs in which limits were shared decided again, each alone, if all of them have all their grants.
+func (r *Report) apart(shared []*Run) error {
+	for _, run := range shared {
+		if !run.Start.Grants || run.Late || run.Lost > 0 {
+			return nil
+		}
+	}
+	r.Granted = true
+	for _, run := range shared {
+		results, err := run.Replay(run.OwnPolicy())
+		if err != nil {
+			return err
+		}
+		for i, c := range run.Calls {
+			if c.Decided.Outcome != Open {
+				r.check(c, &results[i])
+			}
+		}
+	}
+	return nil
+}
+
+// check compares a call's decision with that under the log's own policy.
+func (r *Report) check(c *Call, again *Result) {
+	switch {
+	case c.Decided.Outcome != again.Outcome:
+		r.Differ++
+	case !c.Decided.Same(&again.Decision):
+		r.Inexact++
+	}
 }
 
 // about adds up the reports of runs.

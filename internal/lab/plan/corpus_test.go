@@ -49,20 +49,8 @@ func TestCorpus(t *testing.T) {
 	calls := 0
 	for _, name := range names {
 		run := unpacked(t, name, met)
-		results := testkit.Must(run.Replay(run.OwnPolicy()))(t)
-		calls += len(results)
-		differ := 0
-		for i, c := range run.Calls {
-			if c.Decided.Same(&results[i].Decision) {
-				continue
-			}
-			if differ++; differ < 3 {
-				t.Errorf("%s: call %d of %s at %d: %+v %+v, now %+v %+v", name, c.Number, c.Request.Tenant, c.At, c.Decided, c.Decided.Why, results[i].Decision, results[i].Why)
-			}
-		}
-		if differ > 0 {
-			t.Errorf("%s: %d of %d calls are decided otherwise", name, differ, len(results))
-		}
+		calls += len(run.Calls)
+		sameAgain(t, name, run)
 	}
 	t.Logf("%d calls of %d logs: %v", calls, len(names), met)
 	kinds := []decisions.Kind{
@@ -84,6 +72,24 @@ func TestCorpus(t *testing.T) {
 	}
 }
 
+// sameAgain has a run decided again, and fails if a call comes out otherwise.
+func sameAgain(t *testing.T, name string, run *Run) {
+	t.Helper()
+	results := testkit.Must(run.Replay(run.OwnPolicy()))(t)
+	differ := 0
+	for i, c := range run.Calls {
+		if c.Decided.Same(&results[i].Decision) {
+			continue
+		}
+		if differ++; differ < 3 {
+			t.Errorf("%s: call %d of %s at %d: %+v %+v, now %+v %+v", name, c.Number, c.Request.Tenant, c.At, c.Decided, c.Decided.Why, results[i].Decision, results[i].Why)
+		}
+	}
+	if differ > 0 {
+		t.Errorf("%s: %d of %d calls are decided otherwise", name, differ, len(results))
+	}
+}
+
 // unpacked reads a log of the corpus, and counts what is in it.
 func unpacked(t *testing.T, name string, met map[string]int) *Run {
 	packed := testkit.Must(os.Open(name))(t)
@@ -96,6 +102,9 @@ func unpacked(t *testing.T, name string, met map[string]int) *Run {
 	for line, err := range decisions.Read([]string{plain}) {
 		testkit.OK(t, err)
 		met[string(line.Kind)]++
+		if line.Told != nil {
+			met[string(line.Told.Verb)]++
+		}
 		if line.Kind == decisions.Refused {
 			met["refused for "+line.Why.Reason]++
 		}
@@ -123,6 +132,11 @@ func written(t *testing.T, seed uint64) []byte {
 	if w.Lost() > 0 {
 		t.Fatalf("%d lines are lost", w.Lost())
 	}
+	return packed(t, path)
+}
+
+// packed is a file, packed.
+func packed(t *testing.T, path string) []byte {
 	var packed bytes.Buffer
 	z := testkit.Must(gzip.NewWriterLevel(&packed, gzip.BestCompression))(t)
 	testkit.Must(z.Write(testkit.Must(os.ReadFile(path))(t)))(t)

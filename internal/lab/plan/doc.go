@@ -24,8 +24,9 @@
 //
 // # Gateways that share limits
 //
-// No log records the grants of a store. Together the gateways decide nearly as one would that has the
-// limits to itself, so their calls are decided in one run, by wall clock time, which is as good as their
+// A log has what the store granted its gateway, and by the policy of the log each is decided alone, exactly. By another policy the store
+// would have granted something else, which no log tells. But together the gateways decide nearly as one would that has the
+// limits to itself, so there their calls are decided in one run, by wall clock time, which is as good as their
 // clocks. An event of one gateway counts for its part: a pause of an upstream, as one of so many; the
 // gateway's end, for its calls in flight and in its queues; a policy, from when the first of them has it.
 // A call that a gateway refused while it shut down or was cut off stays refused. None of this is ever

@@ -187,8 +187,11 @@ func partOf(amount, gateways int64) int64 {
 	return int64(math.Ceil(float64(amount) / float64(gateways)))
 }
 
-// config is a configuration as a run is decided by it.
+// config is a configuration as a run is decided by it. With its grants it is that of a gateway which shares limits.
 func (r *Run) config(cfg governor.Config) governor.Config {
+	cfg.Shared = r.Start.Grants
+	cfg.SharedLimits = r.Start.Grants
+	cfg.SharedSlots = r.Start.Grants
 	if r.fleet {
 		cfg.Pools = slices.Clone(cfg.Pools)
 		for i := range cfg.Pools {

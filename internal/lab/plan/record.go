@@ -55,7 +55,7 @@ type progress struct {
 	moved  *decisions.Line // of Moved
 }
 
-// change is an event that concerns all calls: an apply, a throttle, a load of servers, or a drain.
+// change is an event that concerns all calls: an apply, a throttle, a load of servers, a drain, or a grant.
 type change struct {
 	decisions.Line
 	line int64
@@ -128,7 +128,7 @@ func (r *Run) take(l *decisions.Line, line int64) {
 		r.Calls = append(r.Calls, c)
 		r.open[l.Call] = c
 		return
-	case decisions.Applied, decisions.Throttled, decisions.Drained, decisions.Loaded:
+	case decisions.Applied, decisions.Throttled, decisions.Drained, decisions.Loaded, decisions.Told:
 		r.changes = append(r.changes, change{*l, line})
 		return
 	case decisions.Lost:

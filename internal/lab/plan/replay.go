@@ -191,6 +191,9 @@ func (v *replay) change(c *change) error {
 		v.gov.Throttle(c.Pool, cuts)
 	case decisions.Loaded:
 		v.gov.ServersLoaded(c.Pool, *c.Load)
+	case decisions.Told:
+		v.clock.moveTo(int64(c.Told.Then))
+		v.gov.Retell(c.Told)
 	case decisions.Drained:
 		v.gov.Drain()
 	}

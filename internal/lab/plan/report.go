@@ -31,10 +31,13 @@ type Report struct {
 	// Reloads are changes of the policy in the log; the candidate holds for all of it.
 	Reloads int `json:"reloads"`
 
-	// Shared says that the gateways shared limits. Then they are decided as if they were one that
-	// has them to itself, and nothing is exact. Missing are those that no log tells of, and
+	// Shared says that the gateways shared limits, and Granted that their logs have all that the store granted them: then the log's own policy
+	// decides each alone. A candidate decides them as if they were one gateway that has the limits to itself, against the log's own policy doing the
+	// same: AsOne calls come out otherwise by that, or, if the grants are not there, Differ. Missing are those that no log tells of, and
 	// Unwatched says that nobody has seen which there were.
 	Shared    bool        `json:"shared"`
+	Granted   bool        `json:"granted"`
+	AsOne     int         `json:"as_one_differ"`
 	Logs      []LogReport `json:"logs"`
 	Missing   []Missing   `json:"missing"`
 	Unwatched bool        `json:"unwatched"`

@@ -74,8 +74,18 @@ func (r *Report) sharedWorth() string {
 		gateways = fmt.Sprintf("They went through %d gateways that share their limits, and are", n)
 	}
 	again := r.Calls - r.Taken
+	differ := r.Differ
+	if r.Granted {
+		differ = r.AsOne
+	}
 	text := fmt.Sprintf("%s decided here as if by one gateway, which is close but not exact: under the log's own policy %d of %d calls are decided as recorded.",
-		gateways, again-r.Differ, again)
+		gateways, again-differ, again)
+	switch {
+	case r.Exact:
+		text += "\nEach log, replayed alone under its own policy and with what the store granted, reproduces every decision."
+	case r.Granted:
+		text += fmt.Sprintf("\nReplayed alone, with what the store granted, %d calls are decided differently, and %d at another time or with other figures.", r.Differ, r.Inexact)
+	}
 	if r.Late {
 		text += fmt.Sprintf("\nThe beginning of a log is missing, so calls until %s are taken as recorded.", clockTime(r.KnownFrom))
 	}

@@ -18,9 +18,9 @@
 // full it becomes .1, and .1 becomes .2; each file begins with the policy in force. One
 // process at a time writes a file.
 //
-// Each of several gateways that share limits has a log. Its governor is Detailed, and not
-// Recorded, because it does not see the usage of the others: lines of different calls may be
-// slightly out of order, and a replay of all logs together is approximate. The names of the
+// Each of several gateways that share limits has a log, with what the store granted it. So it can be
+// replayed alone, exactly. Under another policy the store would have granted something else, and a replay of all logs
+// together is approximate. The names of the
 // gateways are written when they change, and once a minute, so that a missing log is noticed.
 //
 // # Limits

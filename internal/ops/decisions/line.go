@@ -31,6 +31,7 @@ type Line struct {
 	Pool      string         `json:"pool,omitempty"`
 	Cuts      []Cut          `json:"cuts,omitempty"`
 	Load      *governor.Load `json:"load,omitempty"`
+	Told      *governor.Told `json:"told,omitempty"`
 	Lines     uint64         `json:"lines,omitempty"` // that are lost
 	// Nodes are the gateways that share limits.
 	Nodes []string `json:"nodes,omitempty"`
@@ -61,6 +62,7 @@ const (
 	Failed    Kind = "fail"     // the upstream failed the call
 	Moved     Kind = "move"     // the call is counted at another upstream from here on, and took usage of the one before
 	Loaded    Kind = "load"     // the load of a pool's servers, as they told it
+	Told      Kind = "store"    // what came of the store: the grants
 	Lost      Kind = "lost"
 	Seen      Kind = "nodes" // from here on other gateways share the limits
 )
@@ -77,9 +79,10 @@ type Start struct {
 	Past *governor.PastState `json:"past,omitempty"`
 	// Fresh is governor.Config.Fresh.
 	Fresh bool `json:"fresh,omitempty"`
-	// Node is the gateway's name; Shared is whether it shares limits with others.
+	// Node is the gateway's name; Shared is whether it shares limits with others, and Grants whether all is in the log that it was granted.
 	Node   string `json:"node,omitempty"`
 	Shared bool   `json:"shared,omitempty"`
+	Grants bool   `json:"grants,omitempty"`
 }
 
 // Policy is a policy as the governor has it.
@@ -169,6 +172,7 @@ func lineOf(e *governor.Event, origin time.Time) Line {
 	switch e.Kind {
 	case governor.EventStarted:
 		l.Start = &Start{Version: Version, Time: origin.Round(0).UTC(), Zone: "UTC", Past: e.Past, Fresh: e.Config.Fresh, Shared: e.Config.Shared}
+		l.Start.Grants = e.Config.Recorded && e.Config.Shared && e.Config.SharedLimits && e.Config.SharedSlots
 		if e.Config.Zone != nil {
 			l.Start.Zone = e.Config.Zone.String()
 		}
@@ -202,6 +206,8 @@ func lineOf(e *governor.Event, origin time.Time) Line {
 		for _, c := range e.Cuts {
 			l.Cuts = append(l.Cuts, Cut{Part: c.Part, TPM: c.TPM, RPM: c.RPM, ITPM: c.ITPM, OTPM: c.OTPM, Paced: c.Paced, Until: int64(c.Until.Sub(origin)), Upstream: c.Upstream})
 		}
+	case governor.EventTold:
+		l.Told = e.Told
 	case governor.EventLoaded:
 		l.Pool = e.Request.Pool
 		l.Load = &e.Load
@@ -214,6 +220,7 @@ var kinds = map[governor.EventKind]Kind{
 	governor.EventLeft: Left, governor.EventProgress: Progress, governor.EventEnded: Ended, governor.EventThrottled: Throttled,
 	governor.EventApplied: Applied, governor.EventDrained: Drained, governor.EventOverloaded: Overload, governor.EventLate: Late,
 	governor.EventRetried: Retried, governor.EventMoved: Moved, governor.EventLoaded: Loaded, governor.EventFailed: Failed,
+	governor.EventTold: Told,
 }
 
 func policyOf(e *governor.Event) *Policy {

@@ -159,8 +159,7 @@ func (in *Instance) Keep(learned func() any) (before json.RawMessage) {
 	return in.recalled
 }
 
-// record writes all decisions to decision_log, if the config has one. Their times are exact to the nanosecond;
-// with a shared store nearly, because other gateways take part in them.
+// record writes all decisions to decision_log, if the config has one, exactly.
 func (in *Instance) record(to *tenants.DecisionLog, ring *events.Ring, rules *governor.Config) error {
 	if to.Path == "" {
 		return nil
@@ -171,8 +170,7 @@ func (in *Instance) record(to *tenants.DecisionLog, ring *events.Ring, rules *go
 	}
 	in.later(w.Close)
 	rules.Observer = observers{ring, w}
-	rules.Recorded = !rules.Shared
-	rules.Detailed = true
+	rules.Recorded = true
 	in.seen = w.See
 	in.Metrics.WatchDecisionLog(w.Lost)
 	return nil

@@ -1,0 +1,240 @@
+package governor
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/llmgov/llmgov/escrow"
+	"github.com/llmgov/llmgov/escrow/limits"
+	"github.com/llmgov/llmgov/escrow/slots"
+)
+
+// Told is one thing that whoever shares limits with other processes told a governor that is Recorded (EventTold). Retell tells another one the same.
+// Which fields say something depends on the Verb. Times are counted from the governor's start; those of what nobody said are the least there is.
+type Told struct {
+	Verb Verb `json:"do"`
+	// Pool is of which the rates, slots and budgets are, and Pair which of its axes. Limits are a tenant's or an upstream's, by their number: they
+	// are numbered as they are made. Call is the call's number.
+	Pool   string `json:"pool,omitempty"`
+	Pair   int    `json:"pair,omitempty"`
+	Limits int    `json:"limits,omitempty"`
+	Call   uint64 `json:"call,omitempty"`
+	// Name is a tenant's, or that by which an adaptive limit knows itself.
+	Name  string        `json:"name,omitempty"`
+	Sign  int           `json:"sign,omitempty"`
+	Now   time.Duration `json:"now,omitempty"`
+	Until time.Duration `json:"until,omitempty"`
+	// Then is the instant that begins after the answer to a call.
+	Then  time.Duration `json:"then,omitempty"`
+	Nodes int           `json:"nodes,omitempty"`
+	Worse bool          `json:"worse,omitempty"` // forgot, or unreadable
+	Wait  time.Duration `json:"wait,omitempty"`
+
+	Rates  *ToldRates   `json:"rates,omitempty"`
+	Parts  []Grant      `json:"parts,omitempty"`
+	Slots  *slots.Grant `json:"slots,omitempty"`
+	Shares []ToldShare  `json:"shares,omitempty"`
+	Takes  []ToldTake   `json:"takes,omitempty"`
+}
+
+// Verb is what was done.
+type Verb string
+
+// The verbs are the methods of SharedPool, SharedLimits, SharedSlots, SharedCall and Governor that change what is decided.
+const (
+	ratesAllow   Verb = "rates"
+	ratesStop    Verb = "rates stop"
+	ratesLearn   Verb = "rates learn"
+	ratesAlone   Verb = "rates alone"
+	limitsAllow  Verb = "limits"
+	limitsKeep   Verb = "limits keep"
+	limitsAlone  Verb = "limits alone"
+	limitsRest   Verb = "limits rest"
+	limitsGiveUp Verb = "limits give up"
+	limitsRecall Verb = "limits recall"
+	limitsLapse  Verb = "limits lapse" // whoever looked at them found that their grants had expired
+	slotsAllow   Verb = "slots"
+	slotsClaim   Verb = "slots claim"
+	slotsAlone   Verb = "slots alone"
+	slotsRest    Verb = "slots rest"
+	slotsRecall  Verb = "slots recall"
+	callNext     Verb = "call next"
+	callLet      Verb = "call let"
+	callRefuse   Verb = "call refuse"
+	callLose     Verb = "call lose"
+	signGood     Verb = "sign"
+	askedOf      Verb = "ask"
+)
+
+// Verbs are all of them.
+var Verbs = []Verb{
+	ratesAllow, ratesStop, ratesLearn, ratesAlone, limitsAllow, limitsKeep, limitsAlone, limitsRest, limitsGiveUp, limitsRecall, limitsLapse,
+	slotsAllow, slotsClaim, slotsAlone, slotsRest, slotsRecall, callNext, callLet, callRefuse, callLose, signGood, askedOf,
+}
+
+// ToldRates is a PoolGrant.
+type ToldRates struct {
+	Allowances [2]*ToldAllowance `json:"allow"`
+	// Stale says that other limits are in force than those that were reported.
+	Stale  bool       `json:"stale,omitempty"`
+	Shares []ToldNode `json:"nodes,omitempty"`
+	Others *[2]int64  `json:"others,omitempty"`
+	Level  float64    `json:"level,omitempty"`
+}
+
+// ToldAllowance is an escrow.Allowance.
+type ToldAllowance struct {
+	Since time.Duration `json:"since"`
+	Until time.Duration `json:"until"`
+	Level int64         `json:"level,omitempty"`
+	Rate  int64         `json:"rate,omitempty"`
+	Spent int64         `json:"spent,omitempty"`
+	Spare int64         `json:"spare,omitempty"`
+	Saved int64         `json:"saved,omitempty"`
+}
+
+// ToldNode is a NodeShare, of a node by its path.
+type ToldNode struct {
+	Path string `json:"path"`
+	PPM  int64  `json:"ppm"`
+}
+
+// ToldShare is a ShareGrant of one of the pool's budgets, by its index: on all of it, or on the share of a member.
+type ToldShare struct {
+	Budget int    `json:"budget"`
+	Member string `json:"member,omitempty"`
+	// Granted says that there is a grant, and not only the usage of others.
+	Granted bool  `json:"granted,omitempty"`
+	Amount  int64 `json:"amount,omitempty"`
+	Others  int64 `json:"others,omitempty"`
+	Held    int64 `json:"held,omitempty"`
+}
+
+// ToldTake is a Take: the index of the limits in those that hold for the call, that of the budget there, or -1, and the axis if it is none.
+type ToldTake struct {
+	Link   int         `json:"link"`
+	Budget int         `json:"budget"`
+	Axis   limits.Axis `json:"axis,omitempty"`
+	Amount int64       `json:"amount,omitempty"`
+}
+
+// nobodySaid is a zero time.
+const nobodySaid time.Duration = math.MinInt64
+
+// since is a time, counted from the start.
+func (t *timeline) since(at time.Time) time.Duration {
+	if at.IsZero() {
+		return nobodySaid
+	}
+	return at.Sub(t.origin)
+}
+
+// at is the time that since counted.
+func (t *timeline) at(since time.Duration) time.Time {
+	if since == nobodySaid {
+		return time.Time{}
+	}
+	return t.origin.Add(since)
+}
+
+// queueTold queues what was told in this instant, where it is recorded.
+func (g *Governor) queueTold(t Told) {
+	if g.recorded && g.events.listened() {
+		told := t // so that only here it is on the heap
+		g.events.add(Event{Kind: EventTold, At: g.line.now, Told: &told})
+	}
+}
+
+// told queues an answer, if the call waits for one, and returns the instant to begin after it.
+func (c *SharedCall) told(t Told) time.Time {
+	at := c.g.line.next()
+	if c.state == asking {
+		t.Call = c.holds.asked
+		t.Then = c.g.line.since(at)
+		c.g.queueTold(t)
+	}
+	return at
+}
+
+// toldTake is a take, as it holds for the call now.
+func (c *SharedCall) toldTake(t *Take) ToldTake {
+	told := ToldTake{Link: slices.IndexFunc(c.holds.chain, func(k link) bool { return k.own == t.link.own }), Budget: -1, Axis: t.axis, Amount: t.Amount}
+	if t.budget != nil {
+		told.Budget = slices.Index(t.link.own.caps, t.budget)
+	}
+	return told
+}
+
+// takeOf is the take that toldTake told.
+func (c *SharedCall) takeOf(t *ToldTake) Take {
+	k := &c.holds.chain[t.Link]
+	take := Take{link: k, axis: t.Axis, Amount: t.Amount}
+	if t.Budget >= 0 {
+		take.budget = k.own.caps[t.Budget]
+	}
+	return take
+}
+
+// told are the rates of a grant, as they hold whatever has changed since they were reported.
+func (s *SharedPool) told(p *pool, grant *PoolGrant) *ToldRates {
+	r := &ToldRates{Stale: p.rates.era != s.era, Others: grant.Others, Level: grant.Level}
+	for i, a := range grant.Allowances {
+		if a != nil {
+			r.Allowances[i] = &ToldAllowance{s.g.line.since(a.Since), s.g.line.since(a.Until), a.Level, a.Rate, a.Spent, a.Spare, a.Saved}
+		}
+	}
+	if s.pair != 0 { // the demand is the same, and so is the level
+		return r
+	}
+	for _, x := range grant.Shares {
+		r.Shares = append(r.Shares, ToldNode{s.tree.paths[x.ID], x.PPM})
+	}
+	return r
+}
+
+// of is the allowance.
+func (a *ToldAllowance) of(t *timeline) escrow.Allowance {
+	return escrow.Allowance{Since: t.at(a.Since), Until: t.at(a.Until), Level: a.Level, Rate: a.Rate, Spent: a.Spent, Spare: a.Spare, Saved: a.Saved}
+}
+
+// toldShares are the grants of the pool's budgets that count now.
+func (p *pool) toldShares(now time.Time, list []ShareGrant) (told []ToldShare) {
+	for i := range list {
+		grant := &list[i]
+		a := grant.Of.budget
+		t := ToldShare{Budget: slices.Index(p.shares, a), Granted: grant.Of.Whole, Amount: grant.Amount, Others: grant.Others, Held: grant.Held}
+		if t.Budget < 0 || !grant.Of.counts(now) {
+			continue
+		}
+		if !grant.Of.Whole {
+			t.Member = a.split.Name(grant.Of.member)
+			t.Granted = grant.Of.grant != nil && a.grants.members[grant.Of.member] == grant.Of.grant
+		}
+		told = append(told, t)
+	}
+	return told
+}
+
+// grantsOf are the grants that toldShares told.
+func (p *pool) grantsOf(list []ToldShare) (grants []ShareGrant) {
+	for i := range list {
+		grants = append(grants, p.grantOf(&list[i]))
+	}
+	return grants
+}
+
+func (p *pool) grantOf(t *ToldShare) ShareGrant {
+	a := p.shares[t.Budget]
+	d := ShareDemand{Name: a.periodName(), Whole: t.Member == "", budget: a}
+	switch {
+	case d.Whole:
+		d.grant = &a.grants.all
+	case t.Granted:
+		d.member = a.split.Member(t.Member)
+		d.grant = a.grants.members[d.member]
+	default:
+		d.member = a.split.Member(t.Member)
+	}
+	return ShareGrant{Of: d, Amount: t.Amount, Others: t.Others, Held: t.Held}
+}
